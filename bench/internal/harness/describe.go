@@ -1,0 +1,64 @@
+package harness
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/goccl/goccl/bench/internal/machine"
+	"github.com/goccl/goccl/bench/internal/report"
+	"github.com/goccl/goccl/ccl"
+)
+
+// placeRoom is the room for one rank's description on its way to rank 0.
+const placeRoom = 1024
+
+// describe writes the header: rank 0 asks all ranks where they are.
+func (s *session) describe(p *plan) error {
+	place := s.c.Place()
+	mine := report.Place{Rank: s.c.Rank(), Pid: os.Getpid(), Host: clip(place.Host), Device: place.Local, Hex: "cpu", Info: clip(machine.CPU("/"))}
+	room, all := make([]uint8, placeRoom), make([]uint8, placeRoom*s.c.Size())
+	text, _ := json.Marshal(mine)
+	copy(room, text)
+	if err := ccl.AllGather(s.ctx, s.c, all, room); err != nil {
+		return err
+	}
+	if s.out == nil {
+		return nil
+	}
+	j := &report.Job{
+		Version: ccl.Version, Go: fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH),
+		Ranks: s.c.Size(), Processes: p.processes(), Hosts: place.Nodes, Launcher: p.starter(),
+		Engine: "cpu", Transport: s.c.Transport(), CPU: machine.CPU("/"),
+	}
+	for r := range s.c.Size() {
+		var at report.Place
+		if err := json.Unmarshal(trim(all[r*placeRoom:(r+1)*placeRoom]), &at); err != nil {
+			return fmt.Errorf("rank %d described itself in a way that rank 0 cannot read: %w", r, err)
+		}
+		j.Places = append(j.Places, at)
+	}
+	return s.out.header(j, s.o)
+}
+
+// starter says who started the ranks.
+func (p *plan) starter() string {
+	if p.ours || !p.launched {
+		return "started here"
+	}
+	return "started by " + p.where.Launcher
+}
+
+// clip keeps a name short enough for its room, as plain text.
+func clip(s string) string { return s[:min(len(s), 60)] }
+
+// trim cuts the zeros after a text.
+func trim(b []byte) []byte {
+	for i, c := range b {
+		if c == 0 {
+			return b[:i]
+		}
+	}
+	return b
+}

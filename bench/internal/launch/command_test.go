@@ -1,0 +1,51 @@
+package launch
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/bench/internal/option"
+)
+
+func TestParse(t *testing.T) {
+	j, err := parse(strings.Fields("-np 4 --hosts=2 -keep-going -- go -np 7"))
+	require.NoError(t, err)
+	require.Equal(t, 4, j.np)
+	require.Equal(t, 2, j.hosts)
+	require.True(t, j.keepGoing)
+	require.Equal(t, "-np 7", strings.Join(j.program[1:], " "))
+
+	j, err = parse([]string{"--", "go"})
+	require.NoError(t, err)
+	require.Equal(t, option.Default().NP, j.np)
+}
+
+func TestCommandRefuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"-np 4 go":                "go: put -- before the program: bench launch -np 4 -- go",
+		"-np 0 -- go":             "-np 0: it must be a whole number from 1 to 1024",
+		"-np x -- go":             "-np x: it must be a whole number from 1 to 1024",
+		"-np 1000000 -- go":       "-np 1000000: it must be a whole number from 1 to 1024",
+		"-np":                     "-np: what? It takes a number",
+		"-np 2":                   "which program? For example: bench launch -np 2 -- ./train -epochs 3",
+		"-np 2 -hosts 3 -- go":    "-hosts 3: there are only 2 processes to spread over them; give -np 3 or more",
+		"-keepgoing -- go":        "-keepgoing: no such flag; did you mean -keep-going? (-h lists them)",
+		"-zzz -- go":              "-zzz: no such flag (-h lists them)",
+		"-- no-such-program-here": "no-such-program-here: no such program",
+	} {
+		var out, err bytes.Buffer
+		require.Equal(t, 2, Command(t.Context(), strings.Fields(args), &out, &err), args)
+		require.Equal(t, "bench launch: "+want+"\n", err.String())
+		require.Empty(t, out.String())
+	}
+}
+
+func TestCommandHelp(t *testing.T) {
+	var out, err bytes.Buffer
+	require.Equal(t, 0, Command(t.Context(), []string{"-h"}, &out, &err))
+	require.Equal(t, Usage, out.String())
+	require.Empty(t, err.String())
+}

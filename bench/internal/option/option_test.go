@@ -1,0 +1,135 @@
+package option
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+func TestDefault(t *testing.T) {
+	o, err := Parse(nil)
+	require.NoError(t, err)
+	require.Equal(t, Default(), o)
+	require.Equal(t, []string{"allreduce"}, o.Collectives)
+	require.Equal(t, 8, o.Min)
+	require.Equal(t, 64<<20, o.Max)
+	require.Len(t, o.Sizes(), 24)
+	require.GreaterOrEqual(t, o.NP, 2)
+	require.LessOrEqual(t, o.NP, 8)
+}
+
+func TestParse(t *testing.T) {
+	d := Default()
+	for _, tc := range []struct {
+		args string
+		want func(o *Options)
+	}{
+		{"-b 1K -e 4K", func(o *Options) { o.Min, o.Max = 1024, 4096 }},
+		{"-b1K -e=4K", func(o *Options) { o.Min, o.Max = 1024, 4096 }},
+		{"-b 128M", func(o *Options) { o.Min, o.Max = 128<<20, 128<<20 }},
+		{"-e 4", func(o *Options) { o.Min, o.Max = 4, 4 }},
+		{"-i 1M", func(o *Options) { o.Step, o.Factor = 1<<20, 0 }},
+		{"--op allgather,all_reduce", func(o *Options) { o.Collectives = []string{"allgather", "allreduce"} }},
+		{"-op reduce,reduce", func(o *Options) { o.Collectives = []string{"reduce"} }},
+		{"-op all", func(o *Options) { o.Collectives = collectiveNames() }},
+		{"-d half,float64", func(o *Options) { o.Types = []ccl.Type{ccl.TypeFloat16, ccl.TypeFloat64} }},
+		{"-d all -o all", func(o *Options) { o.Types, o.Ops = types(), ops() }},
+		{"-o MAX", func(o *Options) { o.Ops = []ccl.Op{ccl.Max} }},
+		{"-r all", func(o *Options) { o.Root = AllRoots }},
+		{"-n 5 -w 0 -m 3 -c 0 -a 3 -T 9", func(o *Options) {
+			o.Iters, o.Warmup, o.Agg, o.Check, o.Average, o.Timeout = 5, 0, 3, 0, Most, 9*time.Second
+		}},
+		{"-np 3 -t 2 -hosts 3", func(o *Options) { o.NP, o.Threads, o.Hosts, o.NPGiven = 3, 2, 3, true }},
+		{"-t 4", func(o *Options) { o.NP, o.Threads = 1, 4 }},
+		{"-v -J x.json", func(o *Options) { o.Verbose, o.JSON = true, "x.json" }},
+		{"-v=false", func(o *Options) {}},
+		{"-h", func(o *Options) { o.Help = true }},
+		{"--help", func(o *Options) { o.Help = true }},
+	} {
+		got, err := Parse(strings.Fields(tc.args))
+		require.NoError(t, err, tc.args)
+		want := d
+		tc.want(&want)
+		require.Equal(t, want, got, tc.args)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"-op allredcue":            "-op allredcue: no such operation; did you mean allreduce? (-h lists them)",
+		"-op zzz":                  "-op zzz: no such operation (-h lists them)",
+		"-op allreduce,brodcast":   `-op allreduce,brodcast: "brodcast": no such operation; did you mean broadcast? (-h lists them)`,
+		"-d flaot":                 "-d flaot: no such type; did you mean float? (-h lists them)",
+		"-o sun":                   "-o sun: no such operator; did you mean sum? (-h lists them)",
+		"-b 12x":                   "-b 12x: a size is a number with an optional K, M or G, such as 64K",
+		"-b 2K -e 1K":              "-b 2K -e 1K: the smallest size is larger than the largest; swap them?",
+		"-e 99999999999G":          "-e 99999999999G: the size is larger than this machine's integers",
+		"-f 1":                     "-f 1: it must be at least 2",
+		"-f two":                   "-f two: not a whole number",
+		"-i 0":                     "-i 0: it must be at least 1",
+		"-i 1K -f 2":               "-i and -f: sizes grow by steps or by a factor, not both; leave one out",
+		"-np 0":                    "-np 0: it must be at least 1",
+		"-np -1":                   "-np -1: it must be at least 1",
+		"-np 1000000":              "-np 1000000: at most 1024 processes are started on one machine; for more ranks use -t, or a launcher over several",
+		"-np 99999999999999999999": "-np 99999999999999999999: the number is too large",
+		"-np 64 -t 100":            "-np 64 -t 100: that makes 6400 ranks; at most 4096 are started on one machine",
+		"-hosts 0":                 "-hosts 0: it must be at least 1",
+		"-r -1":                    "-r -1: a root is a rank, from 0 on, or all",
+		"-a 4":                     "-a 4: it is 0 (rank 0), 1 (average), 2 (fastest) or 3 (slowest)",
+		"-n 0":                     "-n 0: it must be at least 1",
+		"-T -1":                    "-T -1: it must be at least 0",
+		"-host 2":                  "-host: no such flag; did you mean -hosts? (-h lists them)",
+		"-zzz":                     "-zzz: no such flag (-h lists them)",
+		"-b":                       "-b: what? It takes a value: smallest size in bytes; K, M, G are powers of 1024 (8)",
+		"-v=maybe":                 "-v=maybe: -v takes no value",
+		"allreduce":                "allreduce: an argument without a flag; did you mean -op allreduce?",
+		"zzz":                      "zzz: an argument without a flag (-h lists the flags)",
+		"-":                        "-: an argument without a flag (-h lists the flags)",
+		"-J=":                      "-J : give the name of a file",
+	} {
+		_, err := Parse(strings.Fields(args))
+		require.EqualError(t, err, want, args)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, tc := range []struct {
+		o    Options
+		want []int
+	}{
+		{Options{Min: 8, Max: 64, Factor: 2}, []int{8, 16, 32, 64}},
+		{Options{Min: 8, Max: 63, Factor: 2}, []int{8, 16, 32}},
+		{Options{Min: 1, Max: 100, Factor: 10}, []int{1, 10, 100}},
+		{Options{Min: 0, Max: 2, Step: 1}, []int{0, 1, 2}},
+		{Options{Min: 0, Max: 2, Factor: 2}, []int{0}},
+		{Options{Min: 1 << 62, Max: 1<<63 - 1, Factor: 2}, []int{1 << 62}},
+		{Options{Min: 1<<63 - 2, Max: 1<<63 - 1, Step: 5}, []int{1<<63 - 2}},
+	} {
+		require.Equal(t, tc.want, tc.o.Sizes())
+	}
+}
+
+func TestFits(t *testing.T) {
+	require.NoError(t, Options{Root: 2}.Fits(3))
+	require.NoError(t, Options{Root: AllRoots}.Fits(1))
+	require.EqualError(t, Options{Root: 3}.Fits(3), "-r 3: there are 3 ranks, so the root is 0 to 2, or all")
+	require.NoError(t, Options{Hosts: 2}.FitsHosts(2, "processes"))
+	require.EqualError(t, Options{Hosts: 3}.FitsHosts(2, "processes"),
+		"-hosts 3: there are only 2 processes to spread over them; give -np 3 or more")
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("-op allreduce -b 8 -e 64M")
+	f.Add("-n20 --hosts=2 -J x")
+	f.Fuzz(func(t *testing.T, s string) {
+		o, err := Parse(strings.Split(s, " "))
+		if err == nil && !o.Help {
+			require.LessOrEqual(t, o.Min, o.Max)
+			require.GreaterOrEqual(t, o.NP, 1)
+		}
+	})
+}

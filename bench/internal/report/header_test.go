@@ -1,0 +1,33 @@
+package report
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/bench/internal/option"
+)
+
+func TestHeader(t *testing.T) {
+	o := option.Default()
+	j := &Job{Version: "0.1.0", Go: "go1.25 linux/amd64", Launcher: "started here", Ranks: 2, Processes: 2, Hosts: 1,
+		Engine: "cpu", Transport: "shared memory", CPU: "Acme 9000",
+		Places: []Place{{0, 0, 6899, "host", 0, "cpu", "Acme 9000"}, {1, 0, 6900, "host", 1, "cpu", "Acme 9000"}}}
+	var b bytes.Buffer
+	require.NoError(t, Header(&b, j, &o))
+	require.Equal(t, `# goccl 0.1.0, go1.25 linux/amd64
+# ranks: 2  processes: 2 (started here)  hosts: 1  engine: cpu  transport: shared memory
+# CPU: Acme 9000
+# nThread 1 minBytes 8 maxBytes 67108864 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1
+#
+# Using devices
+#  Rank  0 Group  0 Pid   6899 on       host device  0 [cpu] Acme 9000
+#  Rank  1 Group  0 Pid   6900 on       host device  1 [cpu] Acme 9000
+`, b.String())
+
+	o.Factor, o.Step = 0, 1024
+	b.Reset()
+	require.NoError(t, Header(&b, j, &o))
+	require.Contains(t, b.String(), " step: 1024(bytes) ")
+}

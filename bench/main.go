@@ -1,0 +1,17 @@
+// Command bench measures collectives, and checks their results, wherever Go runs:
+//
+//	go run github.com/goccl/goccl/bench@latest -op allreduce
+//
+// It starts its own ranks on this machine, or joins the job of the launcher that
+// started it. Flags and output are those of nccl-tests. bench -h has the flags.
+package main
+
+import (
+	"os"
+
+	"github.com/goccl/goccl/bench/internal/harness"
+)
+
+func main() {
+	os.Exit(harness.Main(os.Args[1:]))
+}

@@ -1,0 +1,197 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program is bench as built for these tests, and hello is examples/hello.
+var program, hello string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "bench-test-")
+	if err != nil {
+		panic(err)
+	}
+	ext := ""
+	if runtime.GOOS == "windows" {
+		ext = ".exe"
+	}
+	program, hello = filepath.Join(dir, "bench"+ext), filepath.Join(dir, "hello"+ext)
+	status := 1
+	if build(program, ".") && build(hello, "../examples/hello") {
+		status = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(status)
+}
+
+func build(out, pkg string) bool {
+	b, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "go build %s: %v\n%s", pkg, err, b)
+	}
+	return err == nil
+}
+
+// bench runs it under no launcher but what env says.
+func bench(t *testing.T, env []string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(clean(), env...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// clean is the environment without what a launcher of the tests may have set.
+func clean() (env []string) {
+	launchers := regexp.MustCompile(`^(GOCCL_|PMI|PALS_|OMPI_|SLURM_|RANK=|WORLD_SIZE=|LOCAL_|MASTER_|TORCHELASTIC_)`)
+	for _, e := range os.Environ() {
+		if !launchers.MatchString(e) {
+			env = append(env, e)
+		}
+	}
+	return env
+}
+
+func TestBadInput(t *testing.T) {
+	for _, tc := range []struct {
+		args string
+		env  []string
+		want string // in the one line on standard error
+	}{
+		{"-op allredcue", nil, "did you mean allreduce?"},
+		{"-d flaot", nil, "did you mean float?"},
+		{"-o sun", nil, "did you mean sum?"},
+		{"-b 12x", nil, "-b 12x: a size is a number with an optional K, M or G, such as 64K"},
+		{"-b 2K -e 1K", nil, "swap them?"},
+		{"-f 1", nil, "-f 1: it must be at least 2"},
+		{"-e 99999999999G", nil, "larger than this machine's integers"},
+		{"-np 0", nil, "-np 0: "},
+		{"-np -1", nil, "-np -1: "},
+		{"-np 1000000", nil, "-np 1000000: "},
+		{"-np 2 -r 2", nil, "-r 2: there are 2 ranks"},
+		{"-np 2 -hosts 3", nil, "-hosts 3: "},
+		{"-x", nil, "-x: no such flag"},
+		{"-J /no/such/directory/x.json", nil, "cannot be written"},
+		{"", []string{"RANK=3", "WORLD_SIZE=2"}, "WORLD_SIZE=2"},
+		{"", []string{"RANK=0"}, "WORLD_SIZE"},
+		{"", []string{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "RANK=1", "WORLD_SIZE=3"}, "GOCCL_LAUNCHER"},
+		{"launch -np 2", nil, "which program?"},
+	} {
+		t.Run(tc.args+strings.Join(tc.env, " "), func(t *testing.T) {
+			out, errs, status := bench(t, tc.env, strings.Fields(tc.args)...)
+			require.Equal(t, 2, status)
+			require.Empty(t, out)
+			require.Contains(t, errs, tc.want)
+			require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+			require.True(t, strings.HasPrefix(errs, "bench"), errs)
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	out, errs, status := bench(t, nil, "-h")
+	require.Zero(t, status)
+	require.Empty(t, errs)
+	require.Contains(t, out, "Examples:")
+}
+
+var row = regexp.MustCompile(`(?m)^ *(\d+) +(\d+) +(\w+) +(\w+) +(-?\d+)(?: +[\d.e+]+){2} +(?:[\d.e+]+|n/a) +(\d+|N/A)(?: +[\d.e+]+){2} +(?:[\d.e+]+|n/a) +(\d+|N/A)(?:  .*)?$`)
+
+func TestRuns(t *testing.T) {
+	for _, tc := range []struct {
+		args string
+		rows int
+		want []string
+	}{
+		{"-np 1 -e 1K", 8, []string{"# ranks: 1 ", "     n/a       0"}},
+		{"-np 2", 24, []string{"# ranks: 2 ", "    67108864      16777216     float     sum      -1 "}},
+		{"-np 3 -e 1K -op all", 8 + 8*6 + 8*3 - 6, nil},
+		{"-np 2 -hosts 2 -e 4K", 10, []string{"hosts: 2", "TCP"}},
+		{"-np 2 -t 2 -e 4K -v", 10, []string{"# ranks: 4 ", "nThread 2 "}},
+		{"-np 1 -t 4 -e 1K -hosts 2", 8, []string{"# ranks: 4 ", "hosts: 2"}},
+		{"-np 2 -e 1K -b 1K -m 5 -n 3 -op allreduce,sendrecv", 2, []string{"agg iters: 5", "\n# sendrecv\n"}},
+		{"-np 2 -e 1K -b 1K -c 0", 1, []string{"     N/A"}},
+		{"-np 2 -e 1K -b 1K -d all -o all -a 3", 12 * 5, []string{"# allreduce f8e4m3 sum: not supported: "}},
+		{"-np 2 -b 64 -e 64 -op broadcast -r all", 2, nil},
+		{"-np 2 -op barrier -d all", 1, []string{"           0             0      none    none      -1 "}},
+	} {
+		t.Run(tc.args, func(t *testing.T) {
+			if testing.Short() && tc.rows == 24 {
+				t.Skip("64 MiB")
+			}
+			out, errs, status := bench(t, nil, strings.Fields(tc.args)...)
+			require.Zero(t, status, "%s%s", out, errs)
+			require.Empty(t, errs)
+			if !strings.Contains(tc.args, "-op all ") && !strings.HasSuffix(tc.args, "-op all") {
+				require.Len(t, row.FindAllString(out, -1), tc.rows, out)
+			} else {
+				require.GreaterOrEqual(t, len(row.FindAllString(out, -1)), 60, out)
+			}
+			require.Contains(t, out, "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : ")
+			for _, want := range tc.want {
+				require.Contains(t, out, want)
+			}
+		})
+	}
+}
+
+func TestJSONFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.json")
+	_, errs, status := bench(t, []string{"GOCCL_TEST_TOKEN=hidden"}, "-np", "2", "-e", "64", "-J", path)
+	require.Zero(t, status, errs)
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotContains(t, string(b), "hidden")
+	require.NotContains(t, string(b), "SECRET")
+	var f struct {
+		Schema  string
+		Config  struct{ Devices []struct{ Rank int } }
+		Results []struct {
+			Op   string
+			Size int
+		}
+	}
+	require.NoError(t, json.Unmarshal(b, &f))
+	require.Equal(t, "goccl-bench/1", f.Schema)
+	require.Len(t, f.Config.Devices, 2)
+	require.Len(t, f.Results, 4)
+	require.Equal(t, "allreduce", f.Results[3].Op)
+	require.Equal(t, 64, f.Results[3].Size)
+}
+
+// A full disk costs the file, not the table.
+func TestFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("needs /dev/full")
+	}
+	out, errs, status := bench(t, nil, "-np", "2", "-e", "64", "-J", "/dev/full")
+	require.Equal(t, 1, status)
+	require.Contains(t, out, "# Out of bounds values : 0 OK")
+	require.Equal(t, "bench: -J /dev/full: the results could not be written: no space left on device\n", errs)
+}
+
+func TestLaunch(t *testing.T) {
+	out, errs, status := bench(t, nil, "launch", "-np", "3", "-hosts", "2", "--", hello)
+	require.Zero(t, status, errs)
+	for _, want := range []string{"rank 0 of 3", "rank 1 of 3", "rank 2 of 3", "the ranks add up to 3"} {
+		require.Contains(t, out, want)
+	}
+}

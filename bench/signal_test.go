@@ -1,0 +1,89 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bufio"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var ofRank = regexp.MustCompile(`^#  Rank +(\d+) Group +0 Pid +(\d+) on `)
+
+// endless starts bench on something that takes for ever, and returns the ranks'
+// process ids once it measures.
+func endless(t *testing.T, args ...string) (cmd *exec.Cmd, pids map[int]int, stderr *strings.Builder) {
+	t.Helper()
+	cmd = exec.Command(program, append([]string{"-np", "3", "-n", "2000000000"}, args...)...)
+	cmd.Env = clean()
+	stderr = new(strings.Builder)
+	cmd.Stderr = stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() }) // a hang must not outlast the tests
+	t.Cleanup(func() { timer.Stop() })
+	pids = map[int]int{}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "(elements)") {
+		if m := ofRank.FindStringSubmatch(lines.Text()); m != nil {
+			rank, _ := strconv.Atoi(m[1])
+			pids[rank], _ = strconv.Atoi(m[2])
+		}
+	}
+	require.Len(t, pids, 3)
+	go func() {
+		for lines.Scan() {
+		}
+	}()
+	return cmd, pids, stderr
+}
+
+// gone waits until none of the processes is there.
+func gone(t *testing.T, pids map[int]int) {
+	t.Helper()
+	for rank, pid := range pids {
+		require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, 10*time.Second, 5*time.Millisecond, "rank %d still runs", rank)
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	cmd, pids, stderr := endless(t)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	cmd.Wait()
+	require.Equal(t, 1, cmd.ProcessState.ExitCode())
+	gone(t, pids)
+	require.Equal(t, "bench: interrupted; all ranks have ended\n", stderr.String())
+}
+
+func TestRankKilled(t *testing.T) {
+	for _, rank := range []int{0, 1, 2} {
+		t.Run(strconv.Itoa(rank), func(t *testing.T) {
+			cmd, pids, stderr := endless(t)
+			require.NoError(t, syscall.Kill(pids[rank], syscall.SIGKILL))
+			cmd.Wait()
+			require.Equal(t, 1, cmd.ProcessState.ExitCode())
+			gone(t, pids)
+			require.Contains(t, stderr.String(), "rank "+strconv.Itoa(rank))
+			require.Contains(t, stderr.String(), "killed")
+			require.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
+		})
+	}
+}
+
+// One line that takes longer than -T ends the run.
+func TestTimeout(t *testing.T) {
+	cmd, pids, stderr := endless(t, "-T", "1")
+	cmd.Wait()
+	require.Equal(t, 1, cmd.ProcessState.ExitCode())
+	gone(t, pids)
+	require.Contains(t, stderr.String(), "allreduce float sum, 8 bytes: longer than -T 1s: ")
+	require.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
+}

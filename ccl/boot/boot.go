@@ -1,0 +1,303 @@
+package boot
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// DefaultLimit is how long joining and each AllGather may take where the
+	// context has no deadline.
+	DefaultLimit = 5 * time.Minute
+	// grace is how long a rank outstays its deadline, so that the verdict of all
+	// reaches it: it names who is missing, which no rank but rank 0 knows.
+	grace = 100 * time.Millisecond
+)
+
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// Boot is a connected bootstrap: this rank's place among all, and one way to swap
+// bytes with them. It is a ccl.Bootstrap. It is used by one goroutine at a time;
+// Close may be called from any.
+type Boot struct {
+	rank, size int
+	limit      time.Duration
+	secret     []byte
+	addr       netip.Addr
+	hostID     string
+
+	gather func(ctx context.Context, mine []byte) ([][]byte, error) // other than over conn: a job of goroutines, or of one
+	conn   net.Conn                                                 // to the hub or the relay of this host
+	in     <-chan frame                                             // what comes over conn
+	via    join                                                     // who is at the other end
+	server interface{ close() }                                     // the hub or relay, if this process runs one
+
+	mu     sync.Mutex
+	closed bool
+	err    error // the job has failed
+}
+
+// Rank is this process's place among all ranks, from 0.
+func (b *Boot) Rank() int { return b.rank }
+
+// Size is the number of ranks.
+func (b *Boot) Size() int { return b.size }
+
+// Secret is what all ranks of the job know and nobody else does, for connections
+// made later; nil if there is none.
+func (b *Boot) Secret() []byte { return slices.Clone(b.secret) }
+
+// Addr is the local address of the interface that routes to rank 0, on rank 0 of
+// the one that others reached it by; the zero Addr if it is not known.
+func (b *Boot) Addr() netip.Addr { return b.addr }
+
+// HostID, if not "", decides which ranks share a host: those with the same.
+func (b *Boot) HostID() string { return b.hostID }
+
+// AllGather returns every rank's mine, at most MaxValue bytes, indexed by rank.
+// All ranks call it the same number of times. It fails on all ranks if it fails on
+// one, and then the bootstrap is over. The values may be shared: do not change them.
+func (b *Boot) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
+	if len(mine) > MaxValue {
+		return nil, fault(Argument, "a value of %d bytes; AllGather takes at most %d of each rank", len(mine), MaxValue).of(b.rank, b.size)
+	}
+	if err := b.state(); err != nil {
+		return nil, err
+	}
+	if b.gather != nil {
+		values, err := b.gather(ctx, mine)
+		return values, b.fail(err)
+	}
+	ctx, cancel := limited(ctx, b.limit)
+	defer cancel()
+	payload := binary.BigEndian.AppendUint32(make([]byte, 0, valueHead+len(mine)), left(ctx))
+	f, err := b.exchange(ctx, frame{kind: frameValue, rank: b.rank, data: append(payload, mine...)})
+	if err != nil {
+		return nil, b.fail(err)
+	}
+	if f.kind != frameTable {
+		return nil, b.fail(b.heard(f))
+	}
+	values, err := parseTable(f.data, b.size)
+	if err != nil {
+		return nil, b.fail(fault(System, "AllGather: the answer is garbled: %v", err))
+	}
+	return values, nil
+}
+
+// use makes conn, to who, the connection of b.
+func (b *Boot) use(conn net.Conn, who join) {
+	b.conn, b.in, b.via = conn, listen(conn, b.size), who
+}
+
+// announce is the first phase: it says that this rank is here, and hears the verdict.
+// If the two have crossed, or who serves this host was lost, it is worth trying again.
+func (b *Boot) announce(ctx context.Context) (again bool, err error) {
+	j := selfJoin(b.rank, b.size)
+	j.Left = left(ctx)
+	f, err := b.exchange(ctx, frame{kind: frameJoin, rank: b.rank, data: j.encode()})
+	if err != nil {
+		return errors.Is(err, Lost), err
+	}
+	v, err := parseVerdict(f.data)
+	if f.kind != frameVerdict || err != nil {
+		return false, fault(System, "the verdict on joining is garbled (kind %d)", f.kind)
+	}
+	if v.Code != 0 {
+		return false, v.error()
+	}
+	if v.Taken == 0 {
+		return true, fault(System, "the job became complete while this rank was joining")
+	}
+	b.addr = v.Addr
+	if v.Secret != nil {
+		b.secret = v.Secret
+	}
+	return false, nil
+}
+
+// heard is the error in a frame that is no table.
+func (b *Boot) heard(f frame) error {
+	v, err := parseVerdict(f.data)
+	if f.kind != frameVerdict || err != nil || v.Code == 0 {
+		return fault(System, "the bootstrap's answer is garbled (kind %d)", f.kind)
+	}
+	return v.error()
+}
+
+// exchange sends a frame and returns what comes back.
+func (b *Boot) exchange(ctx context.Context, f frame) (frame, error) {
+	stop := context.AfterFunc(ctx, func() { b.conn.SetWriteDeadline(time.Now().Add(grace)) })
+	defer stop()
+	b.conn.Write(f.encode()) // where this fails, reading says why
+	select {
+	case answer, ok := <-b.in:
+		return b.answered(answer, ok)
+	case <-ctx.Done():
+	}
+	// Over, but for the verdict of all, which others may be held up for: see crowd.
+	canceled := errors.Is(ctx.Err(), context.Canceled)
+	if canceled {
+		leave := verdict{Code: Canceled, Peer: b.rank}.frame()[frameHead:]
+		b.conn.Write(frame{kind: frameLeave, rank: b.rank, data: leave}.encode())
+	}
+	select {
+	case answer, ok := <-b.in:
+		if !canceled {
+			return b.answered(answer, ok)
+		}
+	case <-time.After(grace):
+	}
+	if canceled {
+		return frame{}, ended(ctx.Err(), "canceled during the bootstrap")
+	}
+	return frame{}, ended(ctx.Err(), "the time is over, and no verdict came from rank 0")
+}
+
+func (b *Boot) answered(f frame, ok bool) (frame, error) {
+	if !ok {
+		return frame{}, b.cut()
+	}
+	return f, nil
+}
+
+// listen reads what comes until the connection ends, and confirms it at once, whether
+// or not a call waits for it: see crowd.
+func listen(conn net.Conn, size int) <-chan frame {
+	in := make(chan frame, 4) // one table, one verdict, and room for what makes no sense
+	go func() {
+		defer close(in)
+		r := bufio.NewReader(conn)
+		for {
+			f, err := readFrame(r, max(maxTable(size), maxVerdict))
+			if err != nil {
+				return
+			}
+			select {
+			case in <- f:
+			default:
+				conn.Close()
+				return
+			}
+			conn.Write(frame{kind: frameAck}.encode()) // lost only if nobody is there to need it
+		}
+	}()
+	return in
+}
+
+// cut is the error of a connection that ended under a call.
+func (b *Boot) cut() *Error {
+	e := fault(Lost, "rank %d (%v), through which this rank reaches the others, was lost", b.via.Rank, b.via)
+	e.Peer = b.via.Rank
+	return e
+}
+
+// state is why b cannot be used, if it cannot.
+func (b *Boot) state() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return fault(Closed, "used after Close").of(b.rank, b.size)
+	}
+	return b.err
+}
+
+// fail keeps the first error, signed by this rank; nil stays nil.
+func (b *Boot) fail(err error) error {
+	if err == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return fault(Closed, "closed during the call").of(b.rank, b.size)
+	case b.err == nil:
+		b.err = asError(err).of(b.rank, b.size)
+	}
+	return b.err
+}
+
+// asError is err as this package's own.
+func asError(err error) *Error {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e
+	}
+	return &Error{Code: System, Rank: -1, Size: -1, Peer: -1, Text: err.Error(), Err: err}
+}
+
+// Close ends the bootstrap for this rank and releases all it holds. Everything that
+// AllGather has promised to others has been delivered by then: close when this rank
+// needs no more, without asking how far the others are.
+func (b *Boot) Close() error {
+	b.mu.Lock()
+	was := b.closed
+	b.closed = true
+	b.mu.Unlock()
+	if was {
+		return nil
+	}
+	b.hangUp()
+	return nil
+}
+
+func (b *Boot) hangUp() {
+	if b.conn != nil {
+		b.conn.Close()
+	}
+	if b.server != nil {
+		b.server.close()
+	}
+}
+
+// limited gives ctx the deadline d if it has none.
+func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	if d == 0 {
+		d = DefaultLimit
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// left is how many milliseconds rank 0 has to find a verdict in: a little less than
+// ctx has, so that the verdict is here in time.
+func left(ctx context.Context) uint32 {
+	at, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	d := time.Until(at)
+	return milliseconds(d - min(d/10, grace))
+}
+
+// alone is a job of one rank.
+func alone(secret []byte, hostID string) *Boot {
+	b := &Boot{size: 1, secret: secret, hostID: hostID, addr: loopback}
+	b.gather = func(ctx context.Context, mine []byte) ([][]byte, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, ended(err, "canceled before the AllGather")
+		}
+		return [][]byte{slices.Clone(mine)}, nil
+	}
+	return b
+}
+
+// ended is an error for a context that is over.
+func ended(err error, text string) *Error {
+	code := Canceled
+	if errors.Is(err, context.DeadlineExceeded) {
+		code = Timeout
+	}
+	e := fault(code, "%s", text)
+	e.Err = err
+	return e
+}

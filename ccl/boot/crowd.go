@@ -1,0 +1,341 @@
+package boot
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+const (
+	// handshakeLimit is how long a connection may take to say who it is.
+	handshakeLimit = 5 * time.Second
+	// maxPending is how many connections may be at it; one more ends the oldest,
+	// which among strangers that say nothing is a stranger.
+	maxPending = 4096
+	// confirmLimit is how long others may take to confirm bad news before the
+	// rank that serves them goes without: it may be the end of its process.
+	confirmLimit = time.Second
+)
+
+// crowd serves the connections below a hub or a relay: it lets in who knows the
+// secret, turns what they send into events for one loop, and counts who has
+// confirmed what. The rank of this process is one of them, connected by a pipe;
+// it is told everything last, because then it may end and take the others' server
+// with it.
+type crowd struct {
+	self   join // who serves
+	job    string
+	secret []byte
+
+	events chan event
+	done   chan struct{} // closed by close
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	listener net.Listener
+	conns    map[net.Conn]struct{} // all there are, for close
+	pending  []net.Conn            // in the handshake, oldest first
+	rejected int                   // connections that did not know the secret
+	seen     netip.Addr            // the address of this host that another one reached first
+
+	// Only the loop touches these.
+	children map[*child]struct{}
+	local    *child
+	held     [][]byte // frames for local, until all others have confirmed
+	unacked  int      // confirmations outstanding
+}
+
+// child is one connection: a rank of this host, or the relay of another one.
+type child struct {
+	conn    net.Conn
+	who     join // who made the connection
+	within  bool // it does not leave this host
+	out     chan []byte
+	unacked int
+	ranks   map[int]struct{} // who has joined through it
+	told    bool             // it has been sent a verdict: what it sends later gets no other
+	taken   int              // how many of its joins counted
+}
+
+// event is something that a child did.
+type event struct {
+	child *child
+	kind  eventKind
+	frame frame
+}
+
+type eventKind uint8
+
+const (
+	eventCame eventKind = iota
+	eventFrame
+	eventGone
+)
+
+func newCrowd(self join, job string, secret []byte) crowd {
+	return crowd{
+		self: self, job: job, secret: secret,
+		events:   make(chan event, 64),
+		done:     make(chan struct{}),
+		conns:    map[net.Conn]struct{}{},
+		children: map[*child]struct{}{},
+	}
+}
+
+// attach connects the rank of this process. Call it before the loop starts.
+func (c *crowd) attach() net.Conn {
+	here, there := net.Pipe()
+	c.local = newChild(there, c.self, true)
+	c.admit(there)
+	c.serve(c.local, bufio.NewReader(there))
+	return here
+}
+
+// listen lets in what connects to l, until close or deafen.
+func (c *crowd) listen(l net.Listener) {
+	c.mu.Lock()
+	c.listener = l
+	c.mu.Unlock()
+	c.wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			switch {
+			case err == nil && c.admit(conn):
+				c.wg.Go(func() { c.greet(conn) })
+			case errors.Is(err, net.ErrClosed):
+				return
+			case err != nil: // out of descriptors, say: make room and go on
+				c.dropOldest()
+				select {
+				case <-time.After(5 * time.Millisecond):
+				case <-c.done:
+				}
+			}
+		}
+	})
+}
+
+// admit notes a new connection, so that close finds it.
+func (c *crowd) admit(conn net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.done:
+		conn.Close()
+		return false
+	default:
+	}
+	c.conns[conn] = struct{}{}
+	return true
+}
+
+// greet is the handshake with one connection; what fails it is dropped.
+func (c *crowd) greet(conn net.Conn) {
+	who, ok := c.vet(conn)
+	if !ok {
+		c.forget(conn)
+		return
+	}
+	conn.SetDeadline(time.Time{})
+	_, within := conn.(*net.UnixConn)
+	c.serve(newChild(conn, who, within), bufio.NewReader(conn))
+}
+
+// vet finds out whether conn is one of the job's, and whose.
+func (c *crowd) vet(conn net.Conn) (who join, ok bool) {
+	c.mu.Lock()
+	c.pending = append(c.pending, conn)
+	full := len(c.pending) > maxPending
+	c.mu.Unlock()
+	if full {
+		c.dropOldest()
+	}
+	defer c.settle(conn)
+
+	conn.SetDeadline(time.Now().Add(handshakeLimit))
+	if !ownedByUs(conn) {
+		return join{}, false
+	}
+	_, err := auth.Server(conn, c.job, c.secret, func(hello []byte) (reply []byte, err error) {
+		who, err = parseJoin(hello)
+		return c.self.encode(), err
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(err, auth.ErrUnauthorized) {
+		c.rejected++
+	}
+	if a := addrOf(conn.LocalAddr()); err == nil && a.IsValid() && !a.IsLoopback() && !c.seen.IsValid() {
+		c.seen = a
+	}
+	return who, err == nil
+}
+
+// settle takes conn off the list of those in the handshake.
+func (c *crowd) settle(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, p := range c.pending {
+		if p == conn {
+			c.pending = append(c.pending[:i], c.pending[i+1:]...)
+			return
+		}
+	}
+}
+
+func (c *crowd) dropOldest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pending) > 0 {
+		c.pending[0].Close()
+		c.pending = c.pending[1:]
+	}
+}
+
+func (c *crowd) forget(conn net.Conn) {
+	conn.Close()
+	c.mu.Lock()
+	delete(c.conns, conn)
+	c.mu.Unlock()
+}
+
+func newChild(conn net.Conn, who join, within bool) *child {
+	// Between two confirmations there is one table at most, and one verdict.
+	return &child{conn: conn, who: who, within: within, out: make(chan []byte, 4), ranks: map[int]struct{}{}}
+}
+
+// serve starts the two goroutines of a child.
+func (c *crowd) serve(ch *child, r *bufio.Reader) {
+	c.wg.Go(func() {
+		for {
+			select {
+			case b := <-ch.out:
+				if _, err := ch.conn.Write(b); err != nil {
+					return // the reader sees it too
+				}
+			case <-c.done:
+				return
+			}
+		}
+	})
+	c.wg.Go(func() {
+		defer c.forget(ch.conn)
+		c.post(event{child: ch, kind: eventCame})
+		for {
+			f, err := readFrame(r, maxUp)
+			if err != nil {
+				c.post(event{child: ch, kind: eventGone})
+				return
+			}
+			c.post(event{child: ch, kind: eventFrame, frame: f})
+		}
+	})
+}
+
+func (c *crowd) post(e event) {
+	select {
+	case c.events <- e:
+	case <-c.done:
+	}
+}
+
+// came and gone keep the set of children; the loop calls them first.
+func (c *crowd) came(ch *child) { c.children[ch] = struct{}{} }
+
+func (c *crowd) gone(ch *child) {
+	delete(c.children, ch)
+	c.unacked -= ch.unacked
+	ch.unacked = 0
+}
+
+// broadcast sends each child its frame, the local rank once the others have confirmed.
+func (c *crowd) broadcast(of func(*child) []byte) {
+	for ch := range c.children {
+		if ch != c.local {
+			c.send(ch, of(ch))
+		}
+	}
+	c.held = append(c.held, of(c.local))
+}
+
+// send queues a frame for one child that is not the local one.
+func (c *crowd) send(ch *child, b []byte) {
+	ch.told = true
+	select {
+	case ch.out <- b:
+		ch.unacked++
+		c.unacked++
+	default: // it reads nothing: it breaks the protocol, or has stopped
+		ch.conn.Close()
+	}
+}
+
+// acked notes one confirmation.
+func (c *crowd) acked(ch *child) {
+	if ch.unacked > 0 {
+		ch.unacked--
+		c.unacked--
+	}
+}
+
+// release hands what was held to the local rank.
+func (c *crowd) release() {
+	for _, b := range c.held {
+		select {
+		case c.local.out <- b:
+		default:
+		}
+	}
+	c.held = nil
+}
+
+// deafen stops listening, and ends what is still in the handshake.
+func (c *crowd) deafen() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.listener != nil {
+		c.listener.Close()
+	}
+	for _, conn := range c.pending {
+		conn.Close()
+	}
+	c.pending = nil
+}
+
+// close ends everything and waits until it has ended.
+func (c *crowd) close() {
+	c.mu.Lock()
+	select {
+	case <-c.done:
+	default:
+		close(c.done)
+	}
+	if c.listener != nil {
+		c.listener.Close()
+	}
+	for conn := range c.conns {
+		conn.Close()
+	}
+	c.mu.Unlock()
+	c.wg.Wait()
+}
+
+// encode writes j for a handshake or a frame.
+func (j join) encode() []byte {
+	b, _ := json.Marshal(j) // strings and numbers always can
+	return b
+}
+
+// addrOf is the IP address of a, if it has one.
+func addrOf(a net.Addr) netip.Addr {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}

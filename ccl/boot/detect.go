@@ -1,0 +1,196 @@
+package boot
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Launch is what a launcher's environment says about this process.
+type Launch struct {
+	// Launcher is goccl, torchrun, openmpi, pmi, pals, slurm, env (plain RANK and
+	// WORLD_SIZE) or none.
+	Launcher      string
+	Rank, Size    int
+	Local, Locals int    // which of how many ranks of this host; -1: not known
+	Node, Nodes   int    // which of how many hosts; -1: not known
+	Job           string // tells this job from others; "" where the launcher does not
+}
+
+// vars reads the environment of one process.
+type vars struct {
+	getenv   func(string) string
+	readFile func(string) ([]byte, error)
+	err      error // the first value that was no number
+}
+
+// number reads a variable that has to be a number from 0 where another is set.
+func (v *vars) number(name, with string) int {
+	if v.getenv(name) == "" {
+		v.fail("%s is not set, though %s=%s is; set both, or GOCCL_LAUNCHER to what started this process (none: nothing did)",
+			name, with, clip(v.getenv(with)))
+		return -1
+	}
+	return v.maybe(name)
+}
+
+// maybe is number for one that may be missing: -1 then.
+func (v *vars) maybe(name string) int {
+	s := v.getenv(name)
+	if s == "" {
+		return -1
+	}
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil || n < 0 {
+		v.fail("%s=%s is no number from 0", name, clip(s))
+		return -1
+	}
+	return int(n)
+}
+
+func (v *vars) fail(format string, args ...any) {
+	if v.err == nil {
+		v.err = fault(Argument, format, args...)
+	}
+}
+
+func (v *vars) has(names ...string) bool {
+	for _, n := range names {
+		if v.getenv(n) == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// clip keeps a message a message, whatever a variable holds.
+func clip(s string) string {
+	if len(s) > 64 {
+		s = s[:64] + "..."
+	}
+	if q := strconv.QuoteToGraphic(s); q != `"`+s+`"` || s == "" {
+		return q
+	}
+	return s
+}
+
+// family is one launcher's variables. Values are taken from one family only: a
+// Slurm step under mpiexec, say, is that of mpiexec's daemons.
+type family struct {
+	name       string
+	present    func(*vars) bool
+	read       func(*vars) Launch
+	rank, size string // the variables that say it, for messages
+}
+
+// families are the launchers, innermost first: where several have set their
+// variables, the first one started this process, and the others what started it.
+var families = []family{
+	{"goccl", func(v *vars) bool { return v.has("GOCCL_RANK") }, readGoccl, "GOCCL_RANK", "GOCCL_SIZE"},
+	{"torchrun", func(v *vars) bool { return v.has("TORCHELASTIC_RUN_ID") }, readTorchrun, "RANK", "WORLD_SIZE"},
+	{"openmpi", func(v *vars) bool { return v.has("OMPI_COMM_WORLD_RANK") || v.has("OMPI_COMM_WORLD_SIZE") }, readOpenMPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+	{"pmi", hasPMI, readPMI, "PMI_RANK", "PMI_SIZE"},
+	{"pals", func(v *vars) bool { return v.has("PALS_RANKID") }, readPALS, "PALS_RANKID", "the application's size"},
+	{"slurm", hasStep, readSlurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+	{"env", func(v *vars) bool { return v.has("RANK") || v.has("WORLD_SIZE") }, readPlain, "RANK", "WORLD_SIZE"},
+}
+
+// Detect says which launcher started this process, and as what. It looks at
+// getenv only, and under PALS at the files that PALS_APINFO and PBS_NODEFILE name.
+// Under no launcher it is rank 0 of 1.
+func Detect(getenv func(string) string) (Launch, error) {
+	return detect(&vars{getenv: getenv, readFile: os.ReadFile})
+}
+
+func detect(v *vars) (Launch, error) {
+	f, err := v.which()
+	if err != nil {
+		return Launch{}, err
+	}
+	if f == nil {
+		return Launch{Launcher: "none", Size: 1, Locals: 1, Nodes: 1}, nil
+	}
+	l := f.read(v)
+	l.Launcher = f.name
+	if v.err != nil {
+		return Launch{}, v.err
+	}
+	if l.Size < 1 || l.Rank >= l.Size {
+		return Launch{}, fault(Argument, "%s=%d but %s=%d; the launcher's variables are inconsistent",
+			f.rank, l.Rank, f.size, l.Size).of(l.Rank, -1)
+	}
+	if v.getenv("GOCCL_LAUNCHER") == "" {
+		if err := v.conflict(f, l); err != nil {
+			return Launch{}, err
+		}
+	}
+	return l, nil
+}
+
+// which finds the family that counts; nil for none.
+func (v *vars) which() (*family, error) {
+	forced := v.getenv("GOCCL_LAUNCHER")
+	if forced == "none" {
+		return nil, nil
+	}
+	var names []string
+	for i := range families {
+		f := &families[i]
+		names = append(names, f.name)
+		switch {
+		case forced == "" && f.present(v):
+			return f, nil
+		case forced == f.name && f.present(v):
+			return f, nil
+		case forced == f.name:
+			return nil, fault(Argument, "GOCCL_LAUNCHER=%s, but %s and %s do not say so: this process was not started by it", forced, f.rank, f.size)
+		}
+	}
+	if forced != "" {
+		return nil, fault(Argument, "GOCCL_LAUNCHER=%s is none of %s, none", clip(forced), strings.Join(names, ", "))
+	}
+	if v.has("GOCCL_SIZE") {
+		return nil, fault(Argument, "GOCCL_SIZE=%s, but GOCCL_RANK is not set, and no launcher says which rank this is", clip(v.getenv("GOCCL_SIZE")))
+	}
+	return nil, nil
+}
+
+// conflict looks for variables that contradict the family that counts. Our own are
+// the user's last word, and beside torchrun's there are only what it was started by.
+func (v *vars) conflict(f *family, l Launch) error {
+	if f.name == "goccl" || f.name == "torchrun" || f.name == "env" {
+		return nil
+	}
+	mine := fmt.Sprintf("rank %d of %d (%s)", l.Rank, l.Size, f.name)
+	if f.name == "openmpi" && hasPMI(v) {
+		rank, size := v.getenv("PMI_RANK"), v.getenv("PMI_SIZE")
+		if !agrees(rank, l.Rank) || !agrees(size, l.Size) {
+			return fault(Argument, "two launchers contradict each other: %s, and PMI_RANK=%s PMI_SIZE=%s (pmi); set GOCCL_LAUNCHER to the one that started this process: openmpi or pmi",
+				mine, rank, size).of(l.Rank, -1)
+		}
+	}
+	for _, plain := range []struct {
+		name string
+		want int
+	}{{"RANK", l.Rank}, {"WORLD_SIZE", l.Size}, {"GOCCL_SIZE", l.Size}} {
+		if s := v.getenv(plain.name); s != "" && !agrees(s, plain.want) {
+			return fault(Argument, "the environment contradicts itself: %s, and %s=%s; unset the wrong one, or set GOCCL_LAUNCHER to what started this process: %s, env or none",
+				mine, plain.name, clip(s), f.name).of(l.Rank, -1)
+		}
+	}
+	return nil
+}
+
+func agrees(s string, n int) bool {
+	m, err := strconv.Atoi(s)
+	return err == nil && m == n
+}
+
+// oneHost fills in what follows if all ranks are on this host.
+func (l Launch) oneHost() Launch {
+	if l.Locals == l.Size && l.Size > 0 {
+		l.Node, l.Nodes = 0, 1
+	}
+	return l
+}

@@ -1,0 +1,214 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"os"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+const (
+	dialLimit    = 3 * time.Second        // for one connection, at one address
+	dialStagger  = 100 * time.Millisecond // before the next address is tried beside one that is silent
+	firstBackoff = 2 * time.Millisecond
+	maxBackoff   = 500 * time.Millisecond
+)
+
+// point is where rank 0 may be found.
+type point struct {
+	network string   // tcp or unix
+	addrs   []string // the likeliest first; it listens at one of them
+	secret  []byte
+	who     join // who was found there
+}
+
+// finder finds rank 0.
+type finder struct {
+	job   string
+	self  join
+	find  func() (point, error) // asked again for each try: what is written in a file may be old
+	fixed bool                  // the one address comes from the user: who says no there, means it
+}
+
+// dial tries every place where rank 0 may be, over and over, until one proves to
+// be it or ctx ends.
+func (f *finder) dial(ctx context.Context) (net.Conn, point, error) {
+	began := time.Now()
+	var place string
+	last := errors.New("it was not tried")
+	for wait := firstBackoff; ; wait = min(wait*3/2, maxBackoff) {
+		p, err := f.find()
+		if err == nil {
+			place = p.addrs[0]
+			var conn net.Conn
+			var who join
+			if conn, who, err = f.sweep(ctx, p); err == nil {
+				p.who = who
+				return conn, p, nil
+			}
+			if code := f.verdict(err); code != 0 {
+				return nil, p, fault(code, "rank 0 at %s turned this rank away: %v", place, err)
+			}
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		// The jitter keeps a thousand hosts from knocking all at once.
+		select {
+		case <-ctx.Done():
+			return nil, p, f.unreachable(ctx, place, time.Since(began), last)
+		case <-time.After(wait/2 + rand.N(wait)):
+		}
+	}
+}
+
+// verdict is the code of an error after which it makes no sense to try again; else 0.
+func (f *finder) verdict(err error) Code {
+	var no *auth.Refused
+	switch {
+	case errors.As(err, &no):
+		return Mismatch
+	case f.fixed && errors.Is(err, auth.ErrUnauthorized):
+		return Unauthorized
+	case f.fixed && errors.Is(err, auth.ErrVersion):
+		return Version
+	}
+	return 0
+}
+
+func (f *finder) unreachable(ctx context.Context, place string, after time.Duration, last error) *Error {
+	if ctx.Err() != context.DeadlineExceeded {
+		e := fault(Canceled, "canceled while looking for rank 0")
+		e.Err = ctx.Err()
+		return e
+	}
+	if place == "" {
+		place = "its host"
+	}
+	var op *net.OpError
+	if errors.As(last, &op) { // the rest of its text is said already
+		last = op.Err
+	}
+	e := fault(Timeout, "rank 0 was not found at %s within %v: %v. Is it running, and its port open?",
+		place, after.Round(time.Millisecond), last)
+	e.Peer, e.Missing = 0, []int{0}
+	return e
+}
+
+// found is what came of one address.
+type found struct {
+	conn net.Conn
+	who  join
+	err  error
+}
+
+// sweep tries all addresses of p: each as soon as the one before has failed, or
+// has been silent for a while.
+func (f *finder) sweep(ctx context.Context, p point) (net.Conn, join, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make(chan found)
+	started, ended := 0, 0
+	start := func() {
+		addr := p.addrs[started]
+		started++
+		go func() { results <- f.try(ctx, p, addr) }()
+	}
+	start()
+	timer := time.NewTimer(dialStagger)
+	defer timer.Stop()
+	var winner found
+	for ended < started {
+		select {
+		case r := <-results:
+			ended++
+			switch {
+			case r.err == nil && winner.conn == nil:
+				winner = r
+				cancel() // and wait for the others to end
+			case r.err == nil:
+				r.conn.Close()
+			case winner.conn == nil && telling(r.err) >= telling(winner.err):
+				winner.err = r.err
+			}
+			if winner.conn == nil && ended == started && started < len(p.addrs) {
+				start()
+			}
+		case <-timer.C:
+			if winner.conn == nil && started < len(p.addrs) {
+				start()
+				timer.Reset(dialStagger)
+			}
+		}
+	}
+	if winner.conn != nil {
+		return winner.conn, winner.who, nil
+	}
+	return nil, join{}, winner.err
+}
+
+// telling ranks errors by how much they say about why rank 0 was not found.
+func telling(err error) int {
+	switch {
+	case err == nil:
+		return -1
+	case errors.Is(err, auth.ErrVersion), errors.Is(err, auth.ErrUnauthorized):
+		return 2
+	case errors.Is(err, auth.ErrJob), errors.Is(err, auth.ErrProtocol):
+		return 1
+	}
+	return 0
+}
+
+// try connects to one address and proves who is who.
+func (f *finder) try(ctx context.Context, p point, addr string) found {
+	d := net.Dialer{Timeout: dialLimit}
+	conn, err := d.DialContext(ctx, p.network, addr)
+	if err != nil {
+		return found{err: err}
+	}
+	who, err := f.shake(ctx, conn, p.secret)
+	if err != nil {
+		conn.Close()
+		return found{err: err}
+	}
+	return found{conn: conn, who: who}
+}
+
+// shake is the handshake on conn; it returns who is at the other end.
+func (f *finder) shake(ctx context.Context, conn net.Conn, secret []byte) (join, error) {
+	if !ownedByUs(conn) {
+		return join{}, auth.ErrUnauthorized
+	}
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	conn.SetDeadline(time.Now().Add(handshakeLimit))
+	if ctx.Err() != nil { // it may have ended before the line above
+		return join{}, ctx.Err()
+	}
+	reply, err := auth.Client(conn, f.job, secret, f.self.encode())
+	if err != nil {
+		return join{}, err
+	}
+	who, err := parseJoin(reply)
+	if err != nil {
+		return join{}, err
+	}
+	if !stop() {
+		return join{}, ctx.Err()
+	}
+	return who, conn.SetDeadline(time.Time{})
+}
+
+// selfJoin is how this process introduces itself.
+func selfJoin(rank, size int) join {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return join{Protocol: protocol, Rank: rank, Size: size, PID: os.Getpid(), Host: host}
+}

@@ -1,0 +1,76 @@
+// Package boot answers who a process is among the ranks of its job, and gives it
+// one allgather with them: all that is needed to set up everything else.
+//
+// [Env] reads the environment that a launcher has set and joins the job. [TCP],
+// [File] and [Local] join without one; [Spawn] is a launcher. All of them return a
+// [Boot], which serves as ccl.Bootstrap and is closed when the job is set up.
+//
+// # How ranks meet
+//
+// Rank 0 listens. On Linux the ranks of a host meet at an abstract unix socket, where
+// the first to come serves the others, so that rank 0 holds one connection per host;
+// elsewhere it holds one per rank. Every connection starts with a handshake that
+// proves the job's secret. Joining has two phases: rank 0 collects all ranks, then
+// gives all of them one verdict. A rank that is missing, started twice, or started
+// with another size or by another version is an [*Error] on all ranks that names it.
+//
+// How rank 0 is found, where GOCCL_ROOT and GOCCL_STORE do not say:
+//
+//	launcher                         rank 0 is found
+//	any, on one host (Linux)         at an abstract socket named by the job; the kernel says whose it is
+//	Hydra, Intel MPI, srun --mpi=pmi2  over PMI-1, on PMI_FD: rank 0 publishes its address and a secret
+//	srun                             on the first host of SLURM_STEP_NODELIST, port from job and step
+//	PALS                             on rank 0's host by PALS_APINFO, or the first of PBS_NODEFILE, port from PALS_APID
+//	torchrun                         at MASTER_ADDR, port from the run, not MASTER_PORT: its agent has that
+//	RANK and WORLD_SIZE              at MASTER_ADDR:MASTER_PORT
+//	Open MPI, on several hosts       not at all: set GOCCL_ROOT or GOCCL_STORE
+//
+// "Port from" means eight ports from 32768 to 36863 by a hash: rank 0 takes the first
+// that is free, and the others find out by the handshake whom they have met.
+//
+// # Which launcher counts
+//
+// The innermost, in the order of the table below from GOCCL_RANK on: a Slurm step
+// that mpiexec's daemons run in says nothing about mpiexec's ranks. All values come
+// from the one that counts. It is an error, which names GOCCL_LAUNCHER as the way
+// out, if Open MPI's and PMI's rank or size differ, or if RANK or WORLD_SIZE differ
+// from those of a launcher other than torchrun. GOCCL_RANK is never contradicted.
+//
+// # The job's secret
+//
+// In order: GOCCL_SECRET_FILE or GOCCL_SECRET; what Spawn has made for the ranks it
+// started (it passes through GOCCL_SECRET); what Cray's PMI gives an application;
+// what rank 0 has made and published over PMI or in GOCCL_STORE, or handed out on
+// its host. If there is none the job runs, and rank 0 logs one warning;
+// GOCCL_REQUIRE_SECRET=1 refuses. No secret is ever an argument of a command.
+//
+// # Every variable this package reads
+//
+//	variable              meaning
+//	GOCCL_LAUNCHER        the launcher that counts: goccl, torchrun, openmpi, pmi, pals, slurm, env (RANK and WORLD_SIZE), none (run alone)
+//	GOCCL_ROOT            host:port where rank 0 listens; ":port" for all its interfaces. Goes before GOCCL_STORE
+//	GOCCL_STORE           a directory that all ranks share, to find rank 0 by
+//	GOCCL_JOB             a name that tells jobs apart that share a GOCCL_STORE or a port, under GOCCL_RANK or RANK
+//	GOCCL_HOSTID          which ranks share a host: those with the same; default: those that can
+//	GOCCL_SECRET_FILE     a file with the job's secret, which only its owner can read
+//	GOCCL_SECRET          the job's secret
+//	GOCCL_REQUIRE_SECRET  1: fail rather than run without a secret
+//	GOCCL_BOOT_TIMEOUT    how long joining may take where the context has no deadline: 30s, 5m, or seconds; default 5m
+//	GOCCL_ROOT_FD         set by Spawn: the descriptor where rank 0 listens
+//	GOCCL_RANK GOCCL_SIZE GOCCL_LOCAL_RANK GOCCL_LOCAL_SIZE
+//	                      set by Spawn or by hand. GOCCL_SIZE alone says how many there are under PALS
+//	TORCHELASTIC_RUN_ID TORCHELASTIC_RESTART_COUNT RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE MASTER_ADDR MASTER_PORT
+//	                      torchrun
+//	OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_LOCAL_SIZE OMPI_MCA_ess_base_jobid PMIX_NAMESPACE
+//	                      Open MPI
+//	PMI_RANK PMI_SIZE PMI_FD PMI_JOBID MPI_LOCALRANKID MPI_LOCALNRANKS
+//	                      Hydra, Intel MPI, Slurm's pmi2; PMI_PORT is recognised, but not spoken: set GOCCL_ROOT
+//	PALS_RANKID PALS_LOCAL_RANKID PALS_LOCAL_SIZE PALS_NODEID PALS_APID PALS_APINFO PBS_NODEFILE
+//	                      PALS
+//	PMI_CONTROL_PORT PMI_SHARED_SECRET
+//	                      Cray's PMI, beside PALS or Slurm
+//	SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID SLURM_NODEID SLURM_STEP_NUM_NODES SLURM_STEP_TASKS_PER_NODE SLURM_STEP_NODELIST SLURM_JOB_ID SLURM_STEP_ID
+//	                      Slurm, inside a step only: the shell of salloc and the script of sbatch are one rank
+//	RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+//	                      any other launcher
+package boot

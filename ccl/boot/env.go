@@ -1,0 +1,210 @@
+package boot
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// Env is the bootstrap of the job that a launcher started this process in: Detect,
+// and then the way to rank 0 that this launcher offers. See the package's table of
+// variables. Under no launcher it is a job of one rank.
+func Env(ctx context.Context) (*Boot, error) {
+	return env(ctx, &vars{getenv: os.Getenv, readFile: os.ReadFile})
+}
+
+func env(ctx context.Context, v *vars) (*Boot, error) {
+	l, err := detect(v)
+	if err != nil {
+		return nil, err
+	}
+	m := &meeting{job: l.Job, rank: l.Rank, size: l.Size, hostID: v.getenv("GOCCL_HOSTID")}
+	if err := m.prepare(ctx, v, l); err != nil {
+		return nil, asError(err).of(l.Rank, l.Size)
+	}
+	return m.join(ctx)
+}
+
+// prepare finds out what m needs to join.
+func (m *meeting) prepare(ctx context.Context, v *vars, l Launch) (err error) {
+	if m.limit, err = bootLimit(v.getenv("GOCCL_BOOT_TIMEOUT")); err != nil {
+		return err
+	}
+	if m.secret, err = auth.FromEnv(v.getenv); err != nil {
+		return fault(Argument, "the job's secret cannot be read: %v", err)
+	}
+	if m.size == 1 {
+		return nil
+	}
+	if m.secret == nil {
+		m.secret = craySecret(v, l)
+	}
+	if err := m.locate(ctx, v, l); err != nil {
+		return err
+	}
+	if m.secret != nil || m.made {
+		return nil
+	}
+	if v.getenv("GOCCL_REQUIRE_SECRET") == "1" {
+		return fault(Unauthorized, "GOCCL_REQUIRE_SECRET=1, and the job has no secret: give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read")
+	}
+	if m.rank == 0 {
+		slog.Warn("goccl: this job has no secret: whoever reaches its ports can join it. Give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read.",
+			"launcher", l.Launcher)
+	}
+	return nil
+}
+
+// bootLimit reads GOCCL_BOOT_TIMEOUT: a Go duration, or a number of seconds.
+func bootLimit(s string) (time.Duration, error) {
+	if s == "" {
+		return DefaultLimit, nil
+	}
+	d, err := time.ParseDuration(s)
+	if n, nerr := strconv.Atoi(s); nerr == nil {
+		d, err = time.Duration(n)*time.Second, nil
+	}
+	if err != nil || d <= 0 {
+		return 0, fault(Argument, "GOCCL_BOOT_TIMEOUT=%s is no duration such as 30s or 5m", clip(s))
+	}
+	return d, nil
+}
+
+// craySecret makes the job's secret of the one that Cray's PMI gives to an application.
+func craySecret(v *vars, l Launch) []byte {
+	shared := v.getenv("PMI_SHARED_SECRET")
+	if shared == "" || l.Launcher != "pals" && !v.has("PMI_CONTROL_PORT") {
+		return nil
+	}
+	sum := sha256.Sum256([]byte("goccl secret " + l.Job + " " + shared))
+	return sum[:]
+}
+
+// locate says where the ranks meet: where the user says, else where the launcher's
+// variables lead all ranks alike.
+func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
+	if root := v.getenv("GOCCL_ROOT"); root != "" {
+		if err := m.at(root); err != nil {
+			return err
+		}
+		m.inherit(v.getenv("GOCCL_ROOT_FD"), root)
+		return nil
+	}
+	if dir := v.getenv("GOCCL_STORE"); dir != "" {
+		m.store(dir, l)
+		return nil
+	}
+	switch l.Launcher {
+	case "pmi":
+		if v.has("PMI_FD") {
+			return m.overPMI(ctx, v.getenv("PMI_FD"), l)
+		}
+		if s := readSlurm(v); hasStep(v) && s.Rank == l.Rank && s.Size == l.Size {
+			return m.inStep(v, s)
+		}
+	case "slurm":
+		return m.inStep(v, l)
+	case "pals":
+		hosts, where := palsHosts(v)
+		m.where = where
+		if l.Nodes == 1 {
+			return m.alike(l)
+		}
+		if len(hosts) > 0 && l.Job != "" {
+			m.derived(hosts, 0)
+			return nil
+		}
+	case "torchrun":
+		if l.Nodes == 1 {
+			return m.alike(l)
+		}
+		if addr := v.getenv("MASTER_ADDR"); addr != "" {
+			// The agent has a server of its own at MASTER_PORT.
+			m.derived([]string{addr}, v.maybe("MASTER_PORT"))
+			return nil
+		}
+	case "openmpi":
+		if l.Nodes == 1 && l.Job != "" {
+			return m.alike(l)
+		}
+	case "env":
+		if v.has("MASTER_ADDR", "MASTER_PORT") {
+			if err := m.at(net.JoinHostPort(v.getenv("MASTER_ADDR"), v.getenv("MASTER_PORT"))); err != nil {
+				return err
+			}
+			return nil
+		}
+	}
+	return fault(Argument, "%s; set GOCCL_ROOT=host:port, rank 0's host and a port that is free there, or GOCCL_STORE=/dir, a directory that all hosts share, for all ranks alike",
+		nothingToGoBy[l.Launcher])
+}
+
+// nothingToGoBy says why a launcher's variables do not lead to rank 0.
+var nothingToGoBy = map[string]string{
+	"goccl":    "GOCCL_RANK and GOCCL_SIZE say which rank this is, but not where rank 0 is",
+	"env":      "RANK and WORLD_SIZE say which rank this is, but not where rank 0 is (MASTER_ADDR and MASTER_PORT would)",
+	"torchrun": "torchrun gave no MASTER_ADDR to find rank 0 by",
+	"openmpi":  "Open MPI's variables do not say where rank 0 is",
+	"pmi":      "this process manager gave no PMI_FD to find rank 0 by",
+	"pals":     "neither PALS_APINFO nor PBS_NODEFILE says where rank 0 is",
+	"slurm":    "SLURM_STEP_NODELIST does not say where rank 0 is",
+}
+
+// alike is the meeting on one host of a job whose ranks know nothing but its name.
+func (m *meeting) alike(l Launch) error {
+	if meetLocally {
+		m.made = true
+		m.here(l.Launcher)
+		return nil
+	}
+	m.derived([]string{"127.0.0.1"}, 0)
+	return nil
+}
+
+// inStep is the meeting of a Slurm step: on its first host, where rank 0 is.
+func (m *meeting) inStep(v *vars, l Launch) error {
+	m.job = l.Job
+	if l.Nodes == 1 {
+		return m.alike(l)
+	}
+	hosts, err := parseHostlist(v.getenv("SLURM_STEP_NODELIST"))
+	if err != nil {
+		return fault(Argument, "SLURM_STEP_NODELIST: %v", err)
+	}
+	if len(hosts) == 0 {
+		return fault(Argument, "SLURM_STEP_NODELIST is empty; set GOCCL_ROOT=host:port or GOCCL_STORE=/dir for all ranks")
+	}
+	m.derived(hosts[:1], 0)
+	return nil
+}
+
+// inherit makes rank 0 listen at a socket that Spawn opened for it, so that nobody
+// can take the port in between. It stays open for the next Env of this process.
+func (m *meeting) inherit(fd, root string) {
+	n, err := strconv.Atoi(fd)
+	if err != nil || m.rank != 0 {
+		return
+	}
+	open := m.listen
+	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+		l, err := inheritedListener(n)
+		if err == nil && l.Addr().String() == root {
+			return l, m.secret, nil
+		}
+		if err == nil {
+			l.Close()
+		}
+		// It was for another process, whose child this is.
+		return open(ctx)
+	}
+}
+
+// errNoInherit is what inheritedListener says where a process inherits nothing.
+var errNoInherit = errors.New("no inherited socket")

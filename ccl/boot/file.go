@@ -1,0 +1,111 @@
+package boot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// File is the bootstrap of size ranks that share a directory. Rank 0 writes there,
+// in one atomic step, where it listens and a secret made for this job, for its owner's
+// eyes only; all else goes over TCP, as with the function TCP. The file is gone when
+// all have joined.
+//
+// A job that died may have left its file behind. It is not believed: it leads to
+// nobody, or to somebody who does not know the secret in it, and then is read
+// again until rank 0 has replaced it. Two jobs that run at the same time in one
+// directory need different names.
+func File(ctx context.Context, dir, job string, rank, size int) (*Boot, error) {
+	m := &meeting{job: job, rank: rank, size: size}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	m.store(dir, Launch{Job: job, Nodes: -1})
+	return m.join(ctx)
+}
+
+// store makes the place that rank 0 publishes in dir the place to meet.
+func (m *meeting) store(dir string, l Launch) {
+	sum := sha256.Sum256([]byte(m.job))
+	path := filepath.Join(dir, "goccl-"+hex.EncodeToString(sum[:8]))
+	m.made = true
+	m.host = hostSocket(m.job, path, m.hostID)
+	m.find = func() (point, error) {
+		n, err := readNotice(path)
+		if err != nil {
+			return point{}, err
+		}
+		p := point{network: "tcp", addrs: n.Addrs, secret: m.secret}
+		if p.secret == nil {
+			p.secret = n.Secret
+		}
+		return p, nil
+	}
+	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+		listener, n, err := m.announceAt(ctx, l.Nodes == 1)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := writeNotice(path, n); err != nil {
+			listener.Close()
+			return nil, nil, err
+		}
+		m.met = func() {
+			if now, err := readNotice(path); err == nil && string(now.encode()) == string(n.encode()) {
+				os.Remove(path)
+			}
+		}
+		if m.secret != nil {
+			return listener, m.secret, nil
+		}
+		return listener, n.Secret, nil
+	}
+}
+
+// writeNotice replaces the file at path, in one step.
+func writeNotice(path string, n notice) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return fault(System, "rank 0 cannot write to the directory that the ranks share: %v", err)
+	}
+	_, err = f.Write(n.encode())
+	if err == nil {
+		err = f.Sync() // other hosts look at it next
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fault(System, "rank 0 cannot write to the directory that the ranks share: %v", err)
+	}
+	return nil
+}
+
+// readNotice reads the file at path, if it is this user's alone.
+func readNotice(path string) (notice, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return notice{}, fault(System, "rank 0 has not written %s yet", path)
+	} else if err != nil {
+		return notice{}, fault(System, "what rank 0 has written cannot be read: %v", err)
+	}
+	defer f.Close()
+	if err := private(f); err != nil {
+		return notice{}, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxPMILine))
+	if err != nil {
+		return notice{}, fault(System, "what rank 0 has written cannot be read: %v", err)
+	}
+	return parseNotice(b)
+}

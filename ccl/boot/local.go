@@ -1,0 +1,131 @@
+package boot
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// Local is the bootstrap of n ranks that are goroutines of this process. hosts, if
+// given, is the HostID of each: ranks with the same share a host. A rank beyond
+// hosts has the last of them.
+func Local(n int, hosts ...string) []*Boot {
+	if n < 1 {
+		return nil
+	}
+	w := &world{values: make([][]byte, n), left: make([]bool, n), done: make(chan struct{})}
+	secret := auth.NewSecret()
+	boots := make([]*Boot, n)
+	for r := range boots {
+		b := &Boot{rank: r, size: n, secret: secret, addr: loopback}
+		if len(hosts) > 0 {
+			b.hostID = hosts[min(r, len(hosts)-1)]
+		}
+		b.gather = func(ctx context.Context, mine []byte) ([][]byte, error) {
+			ctx, cancel := limited(ctx, 0)
+			defer cancel()
+			return w.gather(ctx, r, mine)
+		}
+		b.server = seat{w, r}
+		boots[r] = b
+	}
+	return boots
+}
+
+// world is what the ranks of one process share.
+type world struct {
+	mu      sync.Mutex
+	values  [][]byte // of this round; nil where not here yet
+	left    []bool   // who has closed
+	arrived int
+	round   int
+	table   [][]byte      // of the last complete round
+	done    chan struct{} // closed when this round is complete or has failed
+	err     *Error        // it has failed, for good
+}
+
+func (w *world) gather(ctx context.Context, rank int, mine []byte) ([][]byte, error) {
+	w.mu.Lock()
+	if w.err != nil {
+		defer w.mu.Unlock()
+		return nil, w.err
+	}
+	w.values[rank] = append(make([]byte, 0, len(mine)), mine...) // not nil, even if empty
+	w.arrived++
+	if w.arrived == len(w.values) {
+		w.table, w.values = w.values, make([][]byte, len(w.values))
+		w.arrived, w.round = 0, w.round+1
+		close(w.done)
+		w.done = make(chan struct{})
+		defer w.mu.Unlock()
+		return slices.Clone(w.table), nil
+	}
+	w.blame()
+	done := w.done
+	w.mu.Unlock()
+
+	select {
+	case <-done:
+	case <-ctx.Done():
+		w.mu.Lock()
+		if done == w.done && w.err == nil { // it has not ended meanwhile
+			w.fail(w.late(ctx.Err(), rank))
+		}
+		w.mu.Unlock()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if done == w.done {
+		return nil, w.err
+	}
+	// The next round cannot complete without this rank, so the table is still this one's.
+	return slices.Clone(w.table), nil
+}
+
+// late is the verdict on a round that one rank's context ended.
+func (w *world) late(cause error, rank int) *Error {
+	e := ended(cause, "")
+	e.Peer, e.Text = rank, fault(e.Code, "AllGather %d: rank %d was canceled", w.round+1, rank).Text
+	if e.Code != Timeout {
+		return e
+	}
+	for r, v := range w.values {
+		if v == nil {
+			e.Missing = append(e.Missing, r)
+		}
+	}
+	e.Peer = e.Missing[0]
+	e.Text = fault(e.Code, "%s to AllGather %d in time: %s", absent(e.Missing, "come"), w.round+1, listRanks(e.Missing)).Text
+	return e
+}
+
+// blame fails a round that needs a rank which has closed.
+func (w *world) blame() {
+	for r, v := range w.values {
+		if v == nil && w.left[r] && w.arrived > 0 && w.err == nil {
+			e := fault(Lost, "AllGather %d: rank %d is gone", w.round+1, r)
+			e.Peer = r
+			w.fail(e)
+		}
+	}
+}
+
+func (w *world) fail(e *Error) {
+	w.err = e
+	close(w.done)
+}
+
+// seat is one rank's place in a world.
+type seat struct {
+	w    *world
+	rank int
+}
+
+func (s seat) close() {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.w.left[s.rank] = true
+	s.w.blame()
+}

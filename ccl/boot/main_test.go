@@ -1,0 +1,125 @@
+package boot
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain lets the test binary be a rank that Spawn starts; see spawn_test.go.
+func TestMain(m *testing.M) {
+	if role := os.Getenv("BOOT_TEST_ROLE"); role != "" {
+		os.Exit(play(role))
+	}
+	os.Exit(m.Run())
+}
+
+// noLeaks requires that a test leaves no goroutine behind.
+func noLeaks(t testing.TB) {
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+			if time.Now().After(end) {
+				stacks := make([]byte, 1<<20)
+				t.Fatalf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+}
+
+// freeRoot returns a host:port of this host that was free a moment ago.
+func freeRoot(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// all runs f as each of n ranks and returns what each returned.
+func all(n int, f func(rank int) (*Boot, error)) ([]*Boot, []error) {
+	boots, errs := make([]*Boot, n), make([]error, n)
+	var wg sync.WaitGroup
+	for r := range n {
+		wg.Go(func() { boots[r], errs[r] = f(r) })
+	}
+	wg.Wait()
+	return boots, errs
+}
+
+// joined is all, where all have to succeed.
+func joined(t testing.TB, n int, f func(rank int) (*Boot, error)) []*Boot {
+	t.Helper()
+	boots, errs := all(n, f)
+	t.Cleanup(func() { closeAll(boots) })
+	for r, err := range errs {
+		require.NoError(t, err)
+		require.Equal(t, r, boots[r].Rank())
+		require.Equal(t, n, boots[r].Size())
+	}
+	return boots
+}
+
+func closeAll(boots []*Boot) {
+	for _, b := range boots {
+		if b != nil {
+			b.Close()
+		}
+	}
+}
+
+// swap does an AllGather on all and requires the right answer.
+func swap(t testing.TB, boots []*Boot) {
+	t.Helper()
+	want := make([][]byte, len(boots))
+	for r := range want {
+		want[r] = fmt.Appendf(nil, "of rank %d", r)
+	}
+	got, errs := gather(context.Background(), boots, want)
+	for r := range boots {
+		require.NoError(t, errs[r])
+		require.Equal(t, want, got[r])
+	}
+}
+
+// gather does an AllGather on all that are not nil.
+func gather(ctx context.Context, boots []*Boot, values [][]byte) ([][][]byte, []error) {
+	got, errs := make([][][]byte, len(boots)), make([]error, len(boots))
+	var wg sync.WaitGroup
+	for r, b := range boots {
+		if b != nil {
+			wg.Go(func() { got[r], errs[r] = b.AllGather(ctx, values[r]) })
+		}
+	}
+	wg.Wait()
+	return got, errs
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// long is a deadline that no test is meant to reach.
+const long = 30 * time.Second
+
+// wantError requires an error of this package, and returns it.
+func wantError(t testing.TB, err error, code Code, rank, peer int) *Error {
+	t.Helper()
+	var e *Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, code, e.Code, "%v", err)
+	require.ErrorIs(t, err, code)
+	require.Equal(t, rank, e.Rank, "%v", err)
+	require.Equal(t, peer, e.Peer, "%v", err)
+	return e
+}

@@ -1,0 +1,201 @@
+package boot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// meeting is all that a rank needs to know to join the others.
+type meeting struct {
+	job        string
+	rank, size int
+	secret     []byte // known beforehand; nil: none, or found with rank 0
+	hostID     string
+	limit      time.Duration
+
+	find   func() (point, error)                               // where rank 0 is
+	fixed  bool                                                // see finder
+	listen func(context.Context) (net.Listener, []byte, error) // rank 0: what it listens at, and the secret to knock with
+	direct bool                                                // all ranks are on one host: rank 0 serves them itself
+	host   string                                              // else names the socket where the ranks of a host meet; "": each goes its own way
+	where  func(rank int) string                               // where the launcher put a rank, if it tells
+	made   bool                                                // a secret is made at the meeting
+	met    func()                                              // rank 0: the joining is over
+}
+
+// join joins: rank 0 as hub, the first of a host as its relay, the others there.
+func (m *meeting) join(ctx context.Context) (*Boot, error) {
+	if m.size == 1 {
+		return alone(m.secret, m.hostID), nil
+	}
+	ctx, cancel := limited(ctx, m.limit)
+	defer cancel()
+	b := &Boot{rank: m.rank, size: m.size, limit: m.limit, secret: m.secret, hostID: m.hostID}
+	var err error
+	switch {
+	case ctx.Err() != nil:
+		err = ended(ctx.Err(), "over before it began")
+	case m.rank == 0:
+		err = m.serve(ctx, b)
+	default:
+		err = m.enter(ctx, b)
+	}
+	if err != nil {
+		b.Close()
+		return nil, asError(err).of(m.rank, m.size)
+	}
+	return b, nil
+}
+
+// serve is join on rank 0.
+func (m *meeting) serve(ctx context.Context, b *Boot) error {
+	l, secret, err := m.listen(ctx)
+	if err != nil {
+		return err
+	}
+	b.secret = secret
+	if l.Addr().Network() == "unix" && secret == nil {
+		// The kernel says who knocks, so this can be handed out at the door.
+		b.secret = auth.NewSecret()
+	}
+	h := newHub(selfJoin(0, m.size), m.job, secret)
+	h.where, h.give = m.where, b.secret
+	b.server = h
+	b.use(h.start(l), h.self)
+	_, err = b.announce(ctx)
+	if m.met != nil {
+		m.met()
+	}
+	return err
+}
+
+// enter is join on the other ranks.
+func (m *meeting) enter(ctx context.Context, b *Boot) error {
+	f := &finder{job: m.job, self: selfJoin(m.rank, m.size), find: m.find, fixed: m.fixed}
+	if err := m.connect(ctx, b, f); err != nil {
+		return err
+	}
+	again, first := b.announce(ctx)
+	// Rank 0 knows more, if it is still there.
+	ctx, cancel := context.WithTimeout(ctx, lateLimit)
+	defer cancel()
+	for err := first; again && err != nil; {
+		b.hangUp()
+		if m.connect(ctx, b, f) != nil {
+			return first
+		}
+		if again, err = b.announce(ctx); !again {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return first
+		case <-time.After(firstBackoff):
+		}
+	}
+	return first
+}
+
+// connect connects b to who serves this rank: rank 0, this host's relay, or itself.
+func (m *meeting) connect(ctx context.Context, b *Boot, f *finder) error {
+	if m.direct {
+		conn, p, err := f.dial(ctx)
+		if err == nil {
+			b.use(conn, p.who)
+		}
+		return err
+	}
+	var l net.Listener
+	for m.host != "" {
+		var err error
+		if l, err = net.Listen("unix", m.host); !errors.Is(err, syscall.EADDRINUSE) {
+			break // serving, or unable to: then for itself alone
+		}
+		r := f.try(ctx, point{network: "unix", secret: m.secret}, m.host)
+		if r.err == nil {
+			b.use(r.conn, r.who)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ended(ctx.Err(), "over while looking for the other ranks of this host")
+		}
+		if !isEnding(r.err) {
+			break // a stranger has the name, or one whose secret differs: rank 0 will say
+		}
+	}
+	r, conn := startRelay(ctx, f.self, m.job, m.secret, l, f.dial)
+	b.server = r
+	b.use(conn, f.self)
+	return nil
+}
+
+// isEnding reports whether the other end of a socket on this host was just about
+// to go, so that the next try finds another, or none.
+func isEnding(err error) bool {
+	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// localName names an abstract socket that stands for what, for this user alone.
+func localName(what ...string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q", os.Geteuid(), what))
+	return "@goccl-" + hex.EncodeToString(sum[:16])
+}
+
+// hostSocket names the socket where the ranks of this host meet on their way to root.
+func hostSocket(job, root, hostID string) string {
+	if !meetLocally {
+		return ""
+	}
+	return localName("host", job, root, hostID)
+}
+
+// here is the meeting of a job on one host: at a socket that never leaves it.
+func (m *meeting) here(what ...string) {
+	names := make([]string, tries)
+	for i := range names {
+		names[i] = localName(append(what, m.job, fmt.Sprint(i))...)
+	}
+	m.direct = true
+	m.find = func() (point, error) { return point{network: "unix", addrs: names, secret: m.secret}, nil }
+	m.listen = func(context.Context) (net.Listener, []byte, error) {
+		l, err := listenFirst("unix", names)
+		return l, m.secret, err
+	}
+}
+
+// tries is how many ports, or names, a job has to choose from. All ranks derive
+// the same; rank 0 takes the first that is free, and the handshake tells the
+// others whom they have found.
+const tries = 8
+
+// listenFirst listens at the first address that is free.
+func listenFirst(network string, addrs []string) (net.Listener, error) {
+	var last error
+	for _, a := range addrs {
+		l, err := net.Listen(network, a)
+		if err == nil {
+			return l, nil
+		}
+		if last = err; !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	e := fault(System, "rank 0 can listen at none of %s: %v; set GOCCL_ROOT=host:port to choose", strings.Join(addrs, ", "), last)
+	return nil, e
+}

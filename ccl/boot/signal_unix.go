@@ -1,0 +1,37 @@
+//go:build unix
+
+package boot
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// forwarded are the signals that Spawn passes on to its ranks.
+var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1}
+
+var terminate os.Signal = syscall.SIGTERM
+
+// endsRanks tells signals that ask for the end from those that ask for something else.
+func endsRanks(sig os.Signal) bool { return sig != syscall.SIGUSR1 }
+
+// signalGroup signals a rank and what it has started: each has a process group of
+// its own, which also keeps a terminal's Ctrl-C from coming twice.
+func signalGroup(cmd *exec.Cmd, sig os.Signal) {
+	if s, ok := sig.(syscall.Signal); ok {
+		syscall.Kill(-cmd.Process.Pid, s)
+	}
+}
+
+// signalOf is the signal that ended a process, or nil.
+func signalOf(state *os.ProcessState) os.Signal {
+	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return w.Signal()
+	}
+	return nil
+}
+
+// listenerFile is a listener as a file that a child can inherit.
+func listenerFile(l net.Listener) (*os.File, error) { return l.(*net.TCPListener).File() }

@@ -1,0 +1,315 @@
+package boot
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// Command says what Spawn runs.
+type Command struct {
+	N              int       // ranks
+	Path           string    // a program: a path, or a name looked up in PATH
+	Args           []string  // its arguments, without its name
+	Env            []string  // its environment; nil: this process's. GOCCL_RANK and the like are set by Spawn
+	Dir            string    // its working directory; "": this process's
+	Hosts          int       // treat the ranks as being on so many hosts, in blocks; 0: as they are
+	Stdin          io.Reader // for rank 0; nil, and the other ranks: no input
+	Stdout, Stderr io.Writer // for the ranks' output, line by line; nil: nowhere
+	Prefix         bool      // "[3] " before each line of rank 3
+	KeepGoing      bool      // a rank that fails does not end the others
+	// Grace is the time between SIGTERM and SIGKILL; 0: one second.
+	Grace time.Duration
+}
+
+// ExitError says which rank failed first, and how.
+type ExitError struct {
+	Rank   int
+	Code   int       // its exit code; -1 if a signal ended it
+	Signal os.Signal // or nil
+}
+
+func (e *ExitError) Error() string {
+	if e.Signal != nil {
+		return fmt.Sprintf("rank %d was ended by a signal: %v", e.Rank, e.Signal)
+	}
+	return fmt.Sprintf("rank %d exited with code %d", e.Rank, e.Code)
+}
+
+// maxSpawn is how many processes Spawn starts at most.
+const maxSpawn = 16384
+
+// Spawn runs a command as N ranks on this host and waits until all have ended. Each
+// finds the others by Env. Interrupts and the like are passed on to the ranks, which
+// then have Grace to end. If a rank fails, the others are ended, unless KeepGoing;
+// the error is an *ExitError for the first to fail, where ranks may have failed only
+// because another was killed. Whatever ends this process ends the ranks (on Linux;
+// what they have started themselves, only where Spawn can still signal it).
+//
+// The job's secret passes through the environment, which only the user's own
+// processes can read, and rank 0's socket is opened here, so that nobody can take
+// its port in between.
+func Spawn(ctx context.Context, c Command) error {
+	if c.N < 1 || c.N > maxSpawn {
+		return fault(Argument, "%d ranks; a host can run from 1 to %d", c.N, maxSpawn)
+	}
+	if c.Hosts < 0 || c.Hosts > c.N {
+		return fault(Argument, "%d hosts for %d ranks; each host needs one rank at least", c.Hosts, c.N)
+	}
+	path, err := exec.LookPath(c.Path)
+	if err != nil {
+		return fault(Argument, "%s cannot be run: %v", c.Path, err)
+	}
+	c.Path = path
+	if c.Grace <= 0 {
+		c.Grace = time.Second
+	}
+	root, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fault(System, "no port to start at: %v", err)
+	}
+	defer root.Close()
+	s := &spawn{
+		Command: c, root: root, secret: hex.EncodeToString(auth.NewSecret()),
+		exits: make(chan exit), ended: make([]bool, c.N), sent: map[os.Signal]bool{},
+	}
+	result := make(chan error)
+	go func() {
+		// Linux ends a child with the thread that started it, where told to end it with
+		// its parent: so this thread stays until all have ended.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		result <- s.run(ctx)
+	}()
+	return <-result
+}
+
+// spawn is one run of Spawn.
+type spawn struct {
+	Command
+	root   net.Listener
+	secret string
+	ranks  []*exec.Cmd
+	alive  int
+	out    output
+	exits  chan exit
+
+	ended  []bool             // by rank
+	cause  *ExitError         // the first failure
+	ending bool               // the ranks have been told to end
+	sent   map[os.Signal]bool // what they have been sent
+}
+
+// exit is the end of one rank.
+type exit struct{ rank int }
+
+func (s *spawn) run(ctx context.Context) error {
+	signals := make(chan os.Signal, 8)
+	for _, sig := range forwarded {
+		if !signal.Ignored(sig) { // as nohup wants it
+			signal.Notify(signals, sig)
+		}
+	}
+	defer signal.Stop(signals)
+
+	err := s.start()
+	var kill <-chan time.Time
+	end := func(sig os.Signal) {
+		s.signal(sig)
+		if !s.ending {
+			s.ending = true
+			kill = time.After(s.Grace)
+		}
+	}
+	if err != nil {
+		end(terminate)
+	}
+	done := ctx.Done()
+	for s.alive > 0 {
+		select {
+		case e := <-s.exits:
+			if s.note(e) && !s.KeepGoing && !s.ending {
+				end(terminate)
+			}
+		case sig := <-signals:
+			if endsRanks(sig) {
+				end(sig)
+			} else {
+				s.signal(sig)
+			}
+		case <-done:
+			done = nil
+			if err == nil {
+				err = ended(ctx.Err(), "ended the ranks, as the context is over")
+			}
+			end(terminate)
+		case <-kill:
+			s.signal(os.Kill)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case s.cause != nil:
+		return s.cause
+	}
+	return nil
+}
+
+// start starts all ranks.
+func (s *spawn) start() error {
+	file, err := listenerFile(s.root)
+	if err != nil {
+		return fault(System, "no port to start at: %v", err)
+	}
+	if file != nil {
+		defer file.Close()
+	}
+	addr := s.root.Addr().String()
+	env := s.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	env = without(env, ownVars)
+	for r := range s.N {
+		cmd := exec.Command(s.Path, s.Args...)
+		cmd.Dir, cmd.SysProcAttr, cmd.WaitDelay = s.Dir, attributes(), s.Grace
+		cmd.Env = append(env[:len(env):len(env)],
+			fmt.Sprintf("GOCCL_RANK=%d", r), fmt.Sprintf("GOCCL_SIZE=%d", s.N),
+			"GOCCL_ROOT="+addr, "GOCCL_SECRET="+s.secret)
+		cmd.Env = append(cmd.Env, s.place(r)...)
+		cmd.Stdout, cmd.Stderr = s.writer(s.Stdout, r), s.writer(s.Stderr, r)
+		if r == 0 && file != nil {
+			cmd.ExtraFiles = []*os.File{file}
+			cmd.Env = append(cmd.Env, "GOCCL_ROOT_FD=3")
+		}
+		var feed func()
+		if r == 0 && s.Stdin != nil {
+			if feed, err = input(cmd, s.Stdin); err != nil {
+				return fault(System, "rank 0 gets no input: %v", err)
+			}
+		}
+		if r == 0 && file == nil {
+			s.root.Close() // it cannot be passed on: rank 0 opens it anew
+		}
+		if err := cmd.Start(); err != nil {
+			return fault(System, "rank %d cannot be started: %v", r, err)
+		}
+		if feed != nil {
+			feed()
+		}
+		s.ranks = append(s.ranks, cmd)
+		s.alive++
+		go func() {
+			cmd.Wait() // what it returns is in ProcessState, too
+			for _, w := range []io.Writer{cmd.Stdout, cmd.Stderr} {
+				if l, ok := w.(*lines); ok {
+					l.flush()
+				}
+			}
+			s.exits <- exit{r}
+		}()
+	}
+	s.root.Close() // rank 0 has its own
+	return nil
+}
+
+// place says where rank r is to believe it is.
+func (s *spawn) place(r int) []string {
+	if s.Hosts == 0 {
+		return []string{fmt.Sprintf("GOCCL_LOCAL_RANK=%d", r), fmt.Sprintf("GOCCL_LOCAL_SIZE=%d", s.N)}
+	}
+	// Host h has the ranks from first(h) to before first(h+1).
+	first := func(h int) int { return (h*s.N + s.Hosts - 1) / s.Hosts }
+	h := r * s.Hosts / s.N
+	return []string{
+		fmt.Sprintf("GOCCL_HOSTID=host-%d", h),
+		fmt.Sprintf("GOCCL_LOCAL_RANK=%d", r-first(h)),
+		fmt.Sprintf("GOCCL_LOCAL_SIZE=%d", first(h+1)-first(h)),
+	}
+}
+
+// ownVars are the variables that Spawn sets, or that would contradict them.
+var ownVars = []string{"GOCCL_RANK", "GOCCL_SIZE", "GOCCL_LOCAL_RANK", "GOCCL_LOCAL_SIZE", "GOCCL_ROOT", "GOCCL_ROOT_FD",
+	"GOCCL_STORE", "GOCCL_JOB", "GOCCL_SECRET", "GOCCL_SECRET_FILE", "GOCCL_HOSTID", "GOCCL_LAUNCHER"}
+
+func without(env, names []string) []string {
+	var kept []string
+next:
+	for _, kv := range env {
+		for _, n := range names {
+			if strings.HasPrefix(kv, n+"=") {
+				continue next
+			}
+		}
+		kept = append(kept, kv)
+	}
+	return kept
+}
+
+// input connects r to the command's input. What has started to read of r when the
+// command ends is lost.
+func input(cmd *exec.Cmd, r io.Reader) (feed func(), err error) {
+	w, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		go func() { // not waited for: a terminal may say nothing ever more
+			io.Copy(w, r)
+			w.Close()
+		}()
+	}, nil
+}
+
+// note takes down one rank's end; true if it failed.
+func (s *spawn) note(e exit) bool {
+	s.alive--
+	cmd := s.ranks[e.rank]
+	s.ended[e.rank] = true
+	signalGroup(cmd, os.Kill) // what it has left behind
+	state := cmd.ProcessState
+	if state == nil || state.Success() {
+		return false
+	}
+	x := &ExitError{Rank: e.rank, Code: state.ExitCode(), Signal: signalOf(state)}
+	// A rank that was killed may be slow to go, since Linux frees its memory first, and
+	// the others may have failed for its sake before: it is the cause, unless the
+	// signal was ours.
+	if s.cause == nil || s.cause.Signal == nil && x.Signal != nil && !s.sent[x.Signal] {
+		s.cause = x
+	}
+	return true
+}
+
+// signal signals all ranks that have not ended.
+func (s *spawn) signal(sig os.Signal) {
+	s.sent[sig] = true
+	for r, cmd := range s.ranks {
+		if !s.ended[r] {
+			signalGroup(cmd, sig)
+		}
+	}
+}
+
+// writer is where a rank's output goes.
+func (s *spawn) writer(to io.Writer, rank int) io.Writer {
+	if to == nil {
+		return nil
+	}
+	l := &lines{out: &s.out, to: to}
+	if s.Prefix {
+		l.prefix = fmt.Sprintf("[%d] ", rank)
+	}
+	return l
+}

@@ -1,0 +1,178 @@
+package boot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// TCPOptions tune TCP. Job and Secret are the same on all ranks.
+type TCPOptions struct {
+	Job    string // tells jobs apart that might meet at one port
+	Secret []byte // what all ranks know and nobody else does; nil: anybody may join
+	HostID string // which ranks share a host; "": those that find each other on it
+}
+
+// TCP is the bootstrap of size ranks that know where rank 0 is: root is its
+// host:port. Rank 0 listens there, on the interface that host names; if host is
+// empty or unspecified (":29500"), on all of them, and the others then look for it on
+// their own host. The other ranks try until ctx ends, or for DefaultLimit if it has
+// no deadline. All ranks get one verdict.
+//
+// The ranks of a host meet at a socket of their own (on Linux), so that rank 0
+// holds one connection per host.
+func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot, error) {
+	if o == nil {
+		o = &TCPOptions{}
+	}
+	m := &meeting{job: o.Job, rank: rank, size: size, secret: o.Secret, hostID: o.HostID}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	if err := m.at(root); err != nil {
+		return nil, err.of(rank, size)
+	}
+	return m.join(ctx)
+}
+
+// check looks at what the caller chose.
+func (m *meeting) check() error {
+	if m.size < 1 || m.rank < 0 || m.rank >= m.size {
+		return fault(Argument, "rank %d of %d: a rank is at least 0 and less than the size", m.rank, m.size)
+	}
+	return nil
+}
+
+// at makes root, host:port, the place to meet.
+func (m *meeting) at(root string) *Error {
+	host, port, err := net.SplitHostPort(root)
+	n, perr := strconv.Atoi(port)
+	if err != nil || perr != nil || n < 1 || n > 65535 {
+		return fault(Argument, "root %q: rank 0's place is host:port with a port from 1 to 65535, such as c1:29500", root)
+	}
+	to := host
+	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.IsUnspecified() {
+		to = "localhost"
+	}
+	addrs := []string{net.JoinHostPort(to, port)}
+	m.fixed = true
+	m.host = hostSocket(m.job, root, m.hostID)
+	m.find = func() (point, error) { return point{network: "tcp", addrs: addrs, secret: m.secret}, nil }
+	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+		on, err := interfaceOf(ctx, host)
+		if err != nil {
+			return nil, nil, err
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(on, port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, nil, fault(System, "port %s of %s is in use, by another job or what is left of an earlier one; choose another root", port, to)
+		} else if err != nil {
+			return nil, nil, fault(System, "rank 0 cannot listen at %s: %v", root, err)
+		}
+		return l, m.secret, nil
+	}
+	return nil
+}
+
+// derived makes a port derived from the job, on the first of hosts, the place to
+// meet. The other hosts are further names of the same one.
+func (m *meeting) derived(hosts []string, avoid int) {
+	ports := derivePorts(m.job, avoid)
+	var addrs []string
+	for _, p := range ports {
+		for _, h := range hosts {
+			addrs = append(addrs, net.JoinHostPort(h, strconv.Itoa(p)))
+		}
+	}
+	m.host = hostSocket(m.job, strings.Join(addrs, " "), m.hostID)
+	m.find = func() (point, error) { return point{network: "tcp", addrs: addrs, secret: m.secret}, nil }
+	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+		// The launcher's name for a host need not lead to its interface: then all of them.
+		on, err := interfaceOf(ctx, hosts[0])
+		if err != nil || len(hosts) > 1 {
+			on = ""
+		}
+		var at []string
+		for _, p := range ports {
+			at = append(at, net.JoinHostPort(on, strconv.Itoa(p)))
+		}
+		l, err := listenFirst("tcp", at)
+		return l, m.secret, err
+	}
+}
+
+const (
+	firstPort = 32768 // where Linux begins to take ports for connections, rarely so low
+	portRange = 4096
+)
+
+// derivePorts returns the ports at which a job may meet, the same on all its ranks.
+func derivePorts(job string, avoid int) []int {
+	sum := sha256.Sum256([]byte("goccl port " + job))
+	var ports []int
+	for i := 0; len(ports) < tries && i+1 < len(sum); i += 2 {
+		p := firstPort + int(binary.BigEndian.Uint16(sum[i:]))%portRange
+		if p != avoid && !slices.Contains(ports, p) {
+			ports = append(ports, p)
+		}
+	}
+	return ports
+}
+
+// interfaceOf returns the address to listen on so that others reach this host by
+// the name host: "" for all. Debian's hosts lead their own name to a loopback
+// address, which says nothing about where others look for it.
+func interfaceOf(ctx context.Context, host string) (string, error) {
+	if host == "" || host == "localhost" {
+		return map[string]string{"": "", "localhost": "127.0.0.1"}[host], nil
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		if a.IsLoopback() || a.IsUnspecified() || isOurs(a) {
+			return host, nil
+		}
+		return "", notOurs(host, "")
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return "", fault(Argument, "the root's host %s has no address: %v", host, err)
+	}
+	for _, a := range addrs {
+		switch a = a.Unmap(); {
+		case a.IsLoopback():
+			return "", nil
+		case isOurs(a):
+			return a.String(), nil
+		}
+	}
+	return "", notOurs(host, " ("+addrs[0].Unmap().String()+")")
+}
+
+func notOurs(host, addr string) *Error {
+	return fault(Argument, "the root's host %s%s is another than this, %s; rank 0 has to run there, or the root to name rank 0's host",
+		host, addr, selfJoin(0, 1).Host)
+}
+
+// isOurs reports whether a is an address of this host.
+func isOurs(a netip.Addr) bool { return slices.Contains(ourAddrs(), a.WithZone("")) }
+
+// ourAddrs are the addresses of this host's interfaces.
+func ourAddrs() []netip.Addr {
+	nets, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var addrs []netip.Addr
+	for _, n := range nets {
+		if p, err := netip.ParsePrefix(n.String()); err == nil {
+			addrs = append(addrs, p.Addr().Unmap())
+		}
+	}
+	return addrs
+}

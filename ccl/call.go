@@ -1,0 +1,301 @@
+package ccl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/reduce"
+)
+
+// args are the arguments of one call, whatever its kind.
+type args struct {
+	kind     Kind
+	typ      Type
+	op       Op
+	root, to int // root or peer, -1 if none; SendRecv's destination
+	dst, src []byte
+	dc, sc   []int
+}
+
+// block makes a call on the calling goroutine.
+func (c *Comm) block(ctx context.Context, a *args) error {
+	c.calls++
+	if c.closed.Load() {
+		return c.refuse(a, ErrClosed, nil)
+	}
+	count, err := c.check(a)
+	if err != nil {
+		return c.refuse(a, codeOf(err), err)
+	}
+	if c.pending.Load() {
+		if err := c.drain(ctx); err != nil {
+			return c.endedBy(ctx, a, err)
+		}
+	}
+	c.seq++
+	r := &c.ring[c.seq%ringCalls]
+	k := &c.call
+	c.fill(k, a, c.seq, count)
+	k.State = uint8(Running)
+	k.Start = c.eng.Now()
+	*r = k.Record
+	var f *cpu.Fault
+	if err := ctx.Err(); err != nil {
+		f = c.eng.Ended(err)
+	} else {
+		f = c.eng.Run(ctx, k)
+	}
+	k.Dst, k.Src, k.DC, k.SC = nil, nil, nil, nil
+	r.End = c.eng.Now()
+	if f != nil {
+		r.State = uint8(Failed)
+		return c.errorIn(r)
+	}
+	r.State = uint8(Complete)
+	return nil
+}
+
+// endedBy fails c, since ctx ended while queued calls were waited for.
+func (c *Comm) endedBy(ctx context.Context, a *args, err error) error {
+	if e := ctx.Err(); e != nil {
+		c.eng.Ended(e)
+	}
+	r := cpu.Record{Seq: c.seq + 1, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
+	if c.eng.Failure() != nil {
+		return c.errorIn(&r)
+	}
+	return err
+}
+
+// refuse is the error of a call that had no effect.
+func (c *Comm) refuse(a *args, code Code, err error) *Error {
+	return &Error{Code: code, Op: a.kind.String(), Rank: c.Rank(), Peer: -1, Err: err}
+}
+
+// unsupported marks an argument error that is about the backend.
+type unsupported struct{ error }
+
+func codeOf(err error) Code {
+	var u unsupported
+	if errors.As(err, &u) {
+		return ErrUnsupported
+	}
+	return ErrArgument
+}
+
+// supports is why the CPU engine cannot do k, or nil.
+func supports(k Kind, t Type, op Op) error {
+	switch {
+	case k == 0 || k >= kindEnd:
+		return fmt.Errorf("there is no kind %d", k)
+	case k == KindBarrier || k == KindSplit || k == KindGroup:
+		return nil
+	case t == TypeNone || t >= typeEnd:
+		return fmt.Errorf("there is no type %d", t)
+	case !k.reduces():
+		return nil
+	case op >= opEnd:
+		return fmt.Errorf("there is no operator %d", op)
+	case reduce.For(t.kernel(), reduce.Op(op)) == nil:
+		return unsupported{fmt.Errorf("the cpu engine moves %s, but does not reduce it", t)}
+	}
+	return nil
+}
+
+// fill writes a, which has been checked, into k.
+func (c *Comm) fill(k *cpu.Call, a *args, seq, count uint64) {
+	*k = cpu.Call{
+		Record: cpu.Record{Seq: seq, Count: count, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)},
+		Dst:    a.dst, Src: a.src, DC: a.dc, SC: a.sc, To: a.to, Elem: a.typ.Size(),
+	}
+	if a.kind.reduces() {
+		t := a.typ.kernel()
+		k.Fold, k.Stream = reduce.For(t, reduce.Op(a.op)), reduce.ForStream(t, reduce.Op(a.op))
+		if a.op == Avg {
+			k.Scale = reduce.Scale(t)
+		}
+	}
+	k.Seal()
+}
+
+// check says what is wrong with a, and else how many elements the call is about:
+// all of the vector, or those of one rank's block, or the sum of the counts.
+func (c *Comm) check(a *args) (count uint64, err error) {
+	if err := supports(a.kind, a.typ, a.op); err != nil {
+		return 0, err
+	}
+	n, me := c.Size(), c.Rank()
+	if a.root < -1 || a.root >= n || a.root < 0 && (a.kind.rooted() || a.kind == KindSend || a.kind == KindRecv || a.kind == KindSendRecv) {
+		what := "root"
+		if !a.kind.rooted() {
+			what = "peer"
+		}
+		return 0, fmt.Errorf("%s is %d; the ranks are 0 to %d", what, a.root, n-1)
+	}
+	e := max(a.typ.Size(), 1)
+	dst, src := len(a.dst)/e, len(a.src)/e
+	same := func(dst, src, want int) error {
+		if dst != want {
+			return fmt.Errorf("dst has %d elements, src %d: dst must have %d", dst, src, want)
+		}
+		return nil
+	}
+	switch a.kind {
+	case KindAllReduce:
+		if err := same(dst, src, src); err != nil {
+			return 0, err
+		}
+		return uint64(src), overlap(a.dst, a.src)
+	case KindReduce:
+		if me != a.root {
+			a.dst = nil
+			return uint64(src), nil
+		}
+		if err := same(dst, src, src); err != nil {
+			return 0, err
+		}
+		return uint64(src), overlap(a.dst, a.src)
+	case KindBroadcast:
+		return uint64(dst), nil
+	case KindReduceScatter:
+		if src != n*dst {
+			return 0, fmt.Errorf("src has %d elements, dst %d: src must have %d, %d for each of %d ranks", src, dst, n*dst, dst, n)
+		}
+		return uint64(dst), within(a.src, a.dst, me*dst*e)
+	case KindAllGather:
+		if err := same(dst, src, n*src); err != nil {
+			return 0, err
+		}
+		return uint64(src), within(a.dst, a.src, me*src*e)
+	case KindGather:
+		if me != a.root {
+			a.dst = nil
+			return uint64(src), nil
+		}
+		if err := same(dst, src, n*src); err != nil {
+			return 0, err
+		}
+		return uint64(src), within(a.dst, a.src, me*src*e)
+	case KindScatter:
+		if me != a.root {
+			a.src = nil
+			return uint64(dst), nil
+		}
+		if src != n*dst {
+			return 0, fmt.Errorf("src has %d elements, dst %d: src must have %d, %d for each of %d ranks", src, dst, n*dst, dst, n)
+		}
+		return uint64(dst), within(a.src, a.dst, me*dst*e)
+	case KindAllToAll:
+		if err := same(dst, src, src); err != nil {
+			return 0, err
+		}
+		if src%n != 0 {
+			return 0, fmt.Errorf("%d elements do not divide among %d ranks", src, n)
+		}
+		return uint64(src / n), overlap(a.dst, a.src)
+	case KindReduceScatterV, KindAllGatherV, KindGatherV, KindScatterV:
+		return c.checkV(a, dst, src, e)
+	case KindAllToAllV:
+		total, _, err := sum("dc", a.dc, n, 0)
+		if err == nil && total != dst {
+			err = fmt.Errorf("dst has %d elements, but dc adds up to %d", dst, total)
+		}
+		if err != nil {
+			return 0, err
+		}
+		total, _, err = sum("sc", a.sc, n, 0)
+		if err == nil && total != src {
+			err = fmt.Errorf("src has %d elements, but sc adds up to %d", src, total)
+		}
+		if err == nil && a.dc[me] != a.sc[me] {
+			err = fmt.Errorf("dc[%d] is %d and sc[%d] is %d, but they are one: what this rank keeps", me, a.dc[me], me, a.sc[me])
+		}
+		if err != nil {
+			return 0, err
+		}
+		return 0, overlap(a.dst, a.src)
+	case KindSendRecv:
+		if a.to < 0 || a.to >= n {
+			return 0, fmt.Errorf("peer is %d; the ranks are 0 to %d", a.to, n-1)
+		}
+		if overlaps(a.dst, a.src) {
+			return 0, errOverlap
+		}
+		return uint64(dst), nil
+	}
+	return uint64(max(dst, src)), nil // Send, Recv, Barrier
+}
+
+// checkV checks the kinds with one vector of counts.
+func (c *Comm) checkV(a *args, dst, src, e int) (uint64, error) {
+	n, me := c.Size(), c.Rank()
+	total, before, err := sum("counts", a.dc, n, me)
+	if err != nil {
+		return 0, err
+	}
+	whole, part := &a.src, &a.dst // ReduceScatterV, ScatterV
+	wholeName, partName := "src", "dst"
+	if a.kind == KindAllGatherV || a.kind == KindGatherV {
+		whole, part = part, whole
+		wholeName, partName = partName, wholeName
+	}
+	if len(*part)/e != a.dc[me] {
+		return 0, fmt.Errorf("%s has %d elements, but counts[%d] is %d", partName, len(*part)/e, me, a.dc[me])
+	}
+	if a.kind.rooted() && me != a.root {
+		*whole = nil
+		return uint64(total), nil
+	}
+	if len(*whole)/e != total {
+		return 0, fmt.Errorf("%s has %d elements, but counts add up to %d", wholeName, len(*whole)/e, total)
+	}
+	return uint64(total), within(*whole, *part, before*e)
+}
+
+// sum adds up counts, all n of them, and those before rank me.
+func sum(name string, counts []int, n, me int) (total, before int, err error) {
+	if len(counts) != n {
+		return 0, 0, fmt.Errorf("%s has %d entries for %d ranks", name, len(counts), n)
+	}
+	for r, x := range counts {
+		if x < 0 {
+			return 0, 0, fmt.Errorf("%s[%d] is %d", name, r, x)
+		}
+		if r == me {
+			before = total
+		}
+		if total += x; total < 0 {
+			return 0, 0, fmt.Errorf("%s add up to more than an int holds", name)
+		}
+	}
+	return total, before, nil
+}
+
+var errOverlap = errors.New("dst and src overlap, other than in place")
+
+func overlaps(a, b []byte) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	p, q := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
+	return p < q+uintptr(len(b)) && q < p+uintptr(len(a))
+}
+
+// overlap refuses slices that overlap without being one.
+func overlap(dst, src []byte) error {
+	if overlaps(dst, src) && &dst[0] != &src[0] {
+		return errOverlap
+	}
+	return nil
+}
+
+// within refuses a part that overlaps whole elsewhere than at byte at.
+func within(whole, part []byte, at int) error {
+	if overlaps(whole, part) && &whole[at] != &part[0] {
+		return errOverlap
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package ccl
+
+import (
+	"context"
+	"unsafe"
+)
+
+// The collectives on host slices. They block until done, ctx ends, or c fails. If
+// ctx ends first, c fails with ErrTimeout or ErrCanceled on all ranks, since its
+// peers are left half way.
+//
+// In place: AllGather and Gather: src is dst[r*k:(r+1)*k]; ReduceScatter and
+// Scatter: dst is that part of src; the others: dst and src are one slice. They
+// may not overlap otherwise. A nil slice is an empty one. An argument without
+// meaning on a rank (dst of Reduce off the root, ...) is ignored. A blocking call
+// first waits for the calls queued on c before it.
+
+// AllReduce combines the src of all ranks, element by element, into dst on every
+// rank. len(dst) == len(src), the same on all ranks. It is MPI_Allreduce and
+// ncclAllReduce.
+func AllReduce[T Number](ctx context.Context, c *Comm, dst, src []T, op Op) error {
+	return c.block(ctx, &args{kind: KindAllReduce, typ: TypeOf[T](), op: op, root: -1, dst: bytesOf(dst), src: bytesOf(src)})
+}
+
+// Reduce combines the src of all ranks into dst on root. It is MPI_Reduce and
+// ncclReduce.
+func Reduce[T Number](ctx context.Context, c *Comm, dst, src []T, op Op, root int) error {
+	return c.block(ctx, &args{kind: KindReduce, typ: TypeOf[T](), op: op, root: root, dst: bytesOf(dst), src: bytesOf(src)})
+}
+
+// ReduceScatter combines the src of all ranks and leaves part r of the result in
+// dst of rank r. len(src) == Size*len(dst). It is MPI_Reduce_scatter_block and
+// ncclReduceScatter.
+func ReduceScatter[T Number](ctx context.Context, c *Comm, dst, src []T, op Op) error {
+	return c.block(ctx, &args{kind: KindReduceScatter, typ: TypeOf[T](), op: op, root: -1, dst: bytesOf(dst), src: bytesOf(src)})
+}
+
+// ReduceScatterV is ReduceScatter with parts of counts[r] elements, the same counts
+// on all ranks. It is MPI_Reduce_scatter.
+func ReduceScatterV[T Number](ctx context.Context, c *Comm, dst, src []T, counts []int, op Op) error {
+	return c.block(ctx, &args{kind: KindReduceScatterV, typ: TypeOf[T](), op: op, root: -1, dst: bytesOf(dst), src: bytesOf(src), dc: counts})
+}
+
+// Broadcast copies buf of root to buf of every rank. It is MPI_Bcast and
+// ncclBroadcast in place.
+func Broadcast[T Number](ctx context.Context, c *Comm, buf []T, root int) error {
+	b := bytesOf(buf)
+	return c.block(ctx, &args{kind: KindBroadcast, typ: TypeOf[T](), root: root, dst: b, src: b})
+}
+
+// AllGather puts the src of rank r into part r of dst, on every rank.
+// len(dst) == Size*len(src). It is MPI_Allgather and ncclAllGather.
+func AllGather[T Number](ctx context.Context, c *Comm, dst, src []T) error {
+	return c.block(ctx, &args{kind: KindAllGather, typ: TypeOf[T](), root: -1, dst: bytesOf(dst), src: bytesOf(src)})
+}
+
+// AllGatherV is AllGather with counts[r] elements of rank r, the same counts on all
+// ranks. It is MPI_Allgatherv without displacements.
+func AllGatherV[T Number](ctx context.Context, c *Comm, dst []T, counts []int, src []T) error {
+	return c.block(ctx, &args{kind: KindAllGatherV, typ: TypeOf[T](), root: -1, dst: bytesOf(dst), src: bytesOf(src), dc: counts})
+}
+
+// Gather puts the src of rank r into part r of dst on root. It is MPI_Gather.
+func Gather[T Number](ctx context.Context, c *Comm, dst, src []T, root int) error {
+	return c.block(ctx, &args{kind: KindGather, typ: TypeOf[T](), root: root, dst: bytesOf(dst), src: bytesOf(src)})
+}
+
+// GatherV is Gather with counts[r] elements of rank r. All ranks pass the same
+// counts: that is how they are compared. It is MPI_Gatherv without displacements.
+func GatherV[T Number](ctx context.Context, c *Comm, dst []T, counts []int, src []T, root int) error {
+	return c.block(ctx, &args{kind: KindGatherV, typ: TypeOf[T](), root: root, dst: bytesOf(dst), src: bytesOf(src), dc: counts})
+}
+
+// Scatter puts part r of src on root into dst of rank r. It is MPI_Scatter.
+func Scatter[T Number](ctx context.Context, c *Comm, dst, src []T, root int) error {
+	return c.block(ctx, &args{kind: KindScatter, typ: TypeOf[T](), root: root, dst: bytesOf(dst), src: bytesOf(src)})
+}
+
+// ScatterV is Scatter with counts[r] elements for rank r. All ranks pass the same
+// counts. It is MPI_Scatterv without displacements.
+func ScatterV[T Number](ctx context.Context, c *Comm, dst, src []T, counts []int, root int) error {
+	return c.block(ctx, &args{kind: KindScatterV, typ: TypeOf[T](), root: root, dst: bytesOf(dst), src: bytesOf(src), dc: counts})
+}
+
+// AllToAll puts part r of src of rank s into part s of dst of rank r: a transpose.
+// len(dst) == len(src), a multiple of Size. It is MPI_Alltoall.
+func AllToAll[T Number](ctx context.Context, c *Comm, dst, src []T) error {
+	return c.block(ctx, &args{kind: KindAllToAll, typ: TypeOf[T](), root: -1, dst: bytesOf(dst), src: bytesOf(src)})
+}
+
+// AllToAllV is AllToAll with sc[r] elements for rank r and dc[r] elements from it:
+// dc[r] here must be sc of this rank on r. It is MPI_Alltoallv without displacements.
+func AllToAllV[T Number](ctx context.Context, c *Comm, dst []T, dc []int, src []T, sc []int) error {
+	return c.block(ctx, &args{kind: KindAllToAllV, typ: TypeOf[T](), root: -1, dst: bytesOf(dst), src: bytesOf(src), dc: dc, sc: sc})
+}
+
+// Send gives src to a Recv on peer. It may return before peer has received. Calls
+// to one peer are matched in the order they were made.
+func Send[T Number](ctx context.Context, c *Comm, src []T, peer int) error {
+	return c.block(ctx, &args{kind: KindSend, typ: TypeOf[T](), root: peer, src: bytesOf(src)})
+}
+
+// Recv fills dst with what peer sends; both name the same count and type.
+func Recv[T Number](ctx context.Context, c *Comm, dst []T, peer int) error {
+	return c.block(ctx, &args{kind: KindRecv, typ: TypeOf[T](), root: peer, dst: bytesOf(dst)})
+}
+
+// SendRecv sends src to rank to while receiving dst from rank from: two calls that
+// cannot block each other. It is MPI_Sendrecv.
+func SendRecv[T Number](ctx context.Context, c *Comm, dst []T, from int, src []T, to int) error {
+	return c.block(ctx, &args{kind: KindSendRecv, typ: TypeOf[T](), root: from, to: to, dst: bytesOf(dst), src: bytesOf(src)})
+}
+
+// Barrier returns when every rank has called it.
+func Barrier(ctx context.Context, c *Comm) error {
+	return c.block(ctx, &args{kind: KindBarrier, root: -1})
+}
+
+// bytesOf is the memory of s.
+func bytesOf[T Number](s []T) []byte {
+	var z T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(z)))
+}

@@ -1,0 +1,278 @@
+package ccl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/algo"
+	"github.com/goccl/goccl/ccl/internal/cpu"
+)
+
+// Version is the version of this module. All ranks of a job must run the same.
+const Version = "0.1.0"
+
+// Options tune a Comm. The zero value is the default; all but Device, OnFailure
+// and Log must agree on all ranks, and NewComm fails naming those that differ.
+type Options struct {
+	// Backend names the engine beside the CPU engine that every Comm has (control,
+	// Barrier, host slices). "" is the compiled-in one whose device every rank has,
+	// if any; "cpu" none.
+	Backend     string
+	Staged      bool          // host slices go through the device engine, too
+	Device      *int          // nil: the local rank among the visible devices
+	Timeout     time.Duration // longest any one call may wait without progress; default 10 min, <0 none
+	PeerTimeout time.Duration // silence after which a rank is lost; default 5 s, <0 never
+	Check       Check         // how far mismatched calls are looked for; default CheckAsync
+	RankOrder   bool          // reduce strictly in rank order, for the bits of adding rank by rank; CPU engine only, slower
+	OnFailure   func(*Error)  // called once, before any call returns the failure
+	Log         *slog.Logger  // nil: warnings and worse go to slog.Default()
+}
+
+const (
+	defaultTimeout     = 10 * time.Minute
+	defaultPeerTimeout = 5 * time.Second
+)
+
+// settled is o with its defaults filled in.
+func (o *Options) settled() (Options, error) {
+	var s Options
+	if o != nil {
+		s = *o
+	}
+	if s.Timeout == 0 {
+		s.Timeout = defaultTimeout
+	}
+	if s.PeerTimeout == 0 {
+		s.PeerTimeout = defaultPeerTimeout
+	}
+	if s.Log == nil {
+		s.Log = slog.Default()
+	}
+	switch {
+	case s.Backend != "" && s.Backend != "cpu":
+		return s, fmt.Errorf("no backend %q is compiled in; this build has cpu", s.Backend)
+	case s.Check > CheckOff:
+		return s, fmt.Errorf("Check is %d; the levels are CheckAsync, CheckStrict and CheckOff", s.Check)
+	}
+	return s, nil
+}
+
+// agreed lists what must agree on all ranks, as name=value pairs.
+func (o *Options) agreed(algorithms string) string {
+	return fmt.Sprintf("version %s;Backend=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;GOCCL_ALGO=%q",
+		Version, o.Backend, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, algorithms)
+}
+
+// ringCalls is how many calls the flight recorder keeps.
+const ringCalls = 64
+
+// Comm is this rank's membership in an ordered set of ranks.
+type Comm struct {
+	eng  *cpu.Comm
+	opt  Options
+	tab  algo.Table
+	host string
+
+	calls int // of any kind; a plain counter, so that -race sees two goroutines on one Comm
+	seq   uint64
+	call  cpu.Call // of the blocking call under way
+
+	mu                 sync.Mutex // guards what follows, and orders queued work
+	queued             uint64     // the last call issued to a queue; 0 if none
+	reject             *Error     // the first rejected queued call
+	ring               [ringCalls]cpu.Record
+	pending            atomic.Bool // queued != ran
+	rejectAt, failedAt uint64      // the first queued call that was rejected, that failed
+	failedCall         cpu.Record
+	turn               sync.Cond // queued calls run in the order they were issued
+	ran                uint64    // the last queued call that has ended
+	own                *HostStream
+	failure            atomic.Pointer[Error]
+	done               chan struct{}
+	closed             atomic.Bool
+	ready              atomic.Bool // eng is set
+	once               atomic.Bool // failed has been called
+}
+
+// Place says where a rank runs: on the Local-th of Locals ranks of the Node-th of Nodes hosts.
+type Place struct {
+	Host                       string
+	Node, Nodes, Local, Locals int
+}
+
+// newComm wraps the engine's Comm that join makes, nil if it makes none.
+func newComm(o Options, tab algo.Table, host string, join func(cpu.Options) (*cpu.Comm, *cpu.Fault)) (*Comm, *cpu.Fault) {
+	c := &Comm{opt: o, tab: tab, host: host, done: make(chan struct{})}
+	c.turn.L = &c.mu
+	eng, f := join(cpu.Options{
+		Timeout: max(o.Timeout, 0), PeerTimeout: max(o.PeerTimeout, 0),
+		Strict: o.Check == CheckStrict, Unchecked: o.Check == CheckOff, RankOrder: o.RankOrder, Table: tab,
+		OnFail: func(f *cpu.Fault) {
+			if c.ready.Load() {
+				c.failed(f)
+			}
+		},
+	})
+	if f != nil || eng == nil {
+		return nil, f
+	}
+	c.eng = eng
+	c.ready.Store(true)
+	if f := eng.Failure(); f != nil { // a rank failed after the verdict
+		c.failed(f)
+	}
+	return c, nil
+}
+
+// failed makes f known to everybody who waits or asks.
+func (c *Comm) failed(f *cpu.Fault) {
+	e := c.errorOf(f)
+	if !c.once.CompareAndSwap(false, true) {
+		return
+	}
+	c.failure.Store(e)
+	if c.opt.OnFailure != nil {
+		c.opt.OnFailure(e)
+	}
+	close(c.done)
+	c.mu.Lock()
+	c.turn.Broadcast()
+	c.mu.Unlock()
+}
+
+// errorOf is f as an Error of this rank, outside any call.
+func (c *Comm) errorOf(f *cpu.Fault) *Error {
+	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.eng.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err}
+	if f.Theirs != nil {
+		e.Theirs = callOf(f.Theirs)
+	}
+	return e
+}
+
+// errorIn is the Comm's failure as the call in r returns it.
+func (c *Comm) errorIn(r *cpu.Record) *Error {
+	e := c.failure.Load()
+	if e == nil { // the engine has failed, and failed is on its way
+		<-c.done
+		e = c.failure.Load()
+	}
+	in := *e
+	in.Op = Kind(r.Kind).String()
+	in.Mine = callOf(r)
+	return &in
+}
+
+func callOf(r *cpu.Record) *Call {
+	return &Call{Seq: r.Seq, Count: r.Count, Kind: Kind(r.Kind), Type: Type(r.Type), Op: Op(r.Op),
+		State: State(r.State), Root: r.Root, Start: time.Duration(r.Start), End: time.Duration(r.End)}
+}
+
+// Rank is this rank's place in c, from 0 to Size-1.
+func (c *Comm) Rank() int { return c.eng.Rank() }
+
+// Size is the number of ranks of c.
+func (c *Comm) Size() int { return c.eng.Size() }
+
+// Place says where this rank runs.
+func (c *Comm) Place() Place {
+	t, r := c.eng.Topology(), c.eng.Rank()
+	node := t.Node(r)
+	return Place{Host: c.host, Node: node, Nodes: t.Nodes(), Local: t.Local(r), Locals: t.Locals(node)}
+}
+
+// String reads like: rank 3 of 8 (2 hosts, cpu, shared memory and TCP (eth0))
+func (c *Comm) String() string {
+	return fmt.Sprintf("rank %d of %d (%d host%s, cpu, %s)", c.Rank(), c.Size(),
+		c.eng.Topology().Nodes(), plural(c.eng.Topology().Nodes()), c.eng.Transport())
+}
+
+// Transport is what the ranks of c talk over: memory, shared memory, TCP and its
+// interface.
+func (c *Comm) Transport() string { return c.eng.Transport() }
+
+// Plan says how a call of count elements would go: its algorithm, and over what.
+func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
+	call := cpu.Call{Record: cpu.Record{Kind: cpu.Kind(k), Type: uint8(t), Op: uint8(op), Count: uint64(max(count, 0))}, Elem: t.Size()}
+	return c.eng.Plan(&call)
+}
+
+// Supports is nil, or ErrUnsupported with the reason, before anything is sent.
+func (c *Comm) Supports(k Kind, t Type, op Op) error {
+	if e := supports(k, t, op); e != nil {
+		return &Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: e}
+	}
+	return nil
+}
+
+// Native is the engine's own communicator (ncclComm_t, ...), for calls this package
+// lacks; 0 if none, as on the CPU.
+func (c *Comm) Native() uintptr { return 0 }
+
+// Abort fails c on every rank with cause. It may be called from any goroutine.
+func (c *Comm) Abort(cause error) {
+	if cause == nil {
+		cause = errors.New("no cause given")
+	}
+	c.eng.Fail(&cpu.Fault{Code: cpu.Aborted, Peer: c.Rank(), Err: cause})
+}
+
+// Close leaves c: it waits for queued calls, at most PeerTimeout, and frees what c
+// holds. It is not collective; a peer that calls on gets ErrClosed naming this rank.
+// Closing twice does nothing.
+func (c *Comm) Close() error {
+	if !c.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	limit := c.opt.PeerTimeout
+	if limit < 0 {
+		limit = defaultPeerTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	err := c.drain(ctx)
+	cancel()
+	if err != nil && c.failure.Load() == nil {
+		c.eng.Fail(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank(), Err: errors.New("closed with calls still queued")})
+	}
+	c.mu.Lock()
+	own := c.own
+	c.mu.Unlock()
+	if own != nil {
+		own.Close()
+	}
+	c.eng.Close()
+	if e := c.failure.Load(); e != nil && e.Code == ErrMismatch {
+		return e
+	}
+	return nil
+}
+
+// Done is closed when c fails; Err then says why.
+func (c *Comm) Done() <-chan struct{} { return c.done }
+
+// Err is why c failed; nil before.
+func (c *Comm) Err() error {
+	if e := c.failure.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// Trace yields the last calls made on c, oldest first: the flight recorder.
+func (c *Comm) Trace() iter.Seq[Call] {
+	return func(yield func(Call) bool) {
+		c.mu.Lock()
+		ring, last := c.ring, c.seq
+		c.mu.Unlock()
+		for s := last - min(last, ringCalls) + 1; s <= last; s++ {
+			if !yield(*callOf(&ring[s%ringCalls])) {
+				return
+			}
+		}
+	}
+}

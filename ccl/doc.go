@@ -1,0 +1,20 @@
+// Package ccl moves and reduces arrays across the ranks of a parallel job.
+//
+// A [Comm] is an ordered set of ranks. Host slices go through the generic
+// functions ([AllReduce], [Broadcast], ...), which run on the calling goroutine
+// and return when this rank's part is done and its results are right. Work that
+// should overlap with the caller goes through a [Queue], whose methods return at
+// once.
+//
+// Every rank must make the same calls on a Comm in the same order ([Send] and
+// [Recv] are ordered per pair of ranks); a Comm is used by one goroutine at a
+// time, a [Work] by any. Breaking the first rule is reported as [ErrMismatch]: in
+// the call itself, or, on a rank that receives nothing in that call (the root of
+// Broadcast and Scatter, the others of Reduce and Gather, Send), by a later call,
+// Wait, Err or Close, unless Options.Check is [CheckStrict]. Breaking the second
+// is a data race, which -race reports.
+//
+// A Comm fails once and for good, and only for ranks of its own: after one is
+// lost, every pending and later call on every survivor returns the same cause in
+// an [*Error].
+package ccl

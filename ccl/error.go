@@ -1,0 +1,181 @@
+package ccl
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Code classifies an [Error]. A Code is itself an error, as syscall.Errno is:
+// errors.Is(err, ccl.ErrRankLost).
+type Code uint8
+
+// What can go wrong.
+const (
+	_               Code = iota
+	ErrArgument          // this call was wrong here; it had no effect and the Comm is fine
+	ErrUnsupported       // this backend cannot do this; it had no effect and the Comm is fine
+	ErrMismatch          // ranks disagree about the call; see Mine and Theirs
+	ErrRankLost          // Peer exited or fell silent
+	ErrTimeout           // Options.Timeout or a deadline passed; Missing lists the ranks not heard of
+	ErrCanceled          // a context was canceled
+	ErrAborted           // Abort was called, on rank Peer
+	ErrUnauthorized      // bootstrap: the other side does not know the job's secret
+	ErrVersion           // bootstrap: ranks run different versions or options
+	ErrBackend           // the vendor library or the system failed; see Err
+	ErrClosed            // use after Close, here or on rank Peer
+	codeEnd
+)
+
+var codeText = [codeEnd]string{
+	"", "bad argument", "unsupported", "ranks disagree about the call", "rank lost", "timed out", "canceled",
+	"aborted", "unauthorized", "versions or options differ", "the system or a library failed", "closed",
+}
+
+// Error says what the code means.
+func (k Code) Error() string {
+	if k == 0 || k >= codeEnd {
+		return "error " + strconv.Itoa(int(k))
+	}
+	return codeText[k]
+}
+
+// Error is the only error type this package returns.
+type Error struct {
+	Code         Code
+	Op           string // "AllReduce", "NewComm", ...
+	Rank, Peer   int    // this rank; the rank at fault, or -1
+	Missing      []int  // ranks that have not joined or not arrived, where known
+	Mine, Theirs *Call  // this rank's call; Peer's, where known
+	Err          error  // cause: a context error, an errno or a *VendorError
+}
+
+// Error reads like: ccl: rank 3: AllReduce #41 float x 1024 sum: rank 5 lost: killed
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("ccl: ")
+	if e.Rank >= 0 {
+		fmt.Fprintf(&b, "rank %d: ", e.Rank)
+	}
+	switch {
+	case e.Code == ErrMismatch && e.Mine != nil && e.Theirs != nil:
+		fmt.Fprintf(&b, "call #%d differs: here %s, rank %d has %s", e.Mine.Seq, e.Mine.describe(), e.Peer, e.Theirs.describe())
+		return b.String()
+	case e.Mine != nil:
+		b.WriteString(e.Mine.String())
+	default:
+		b.WriteString(e.Op)
+	}
+	b.WriteString(": ")
+	switch {
+	case e.Code == ErrArgument || e.Code == ErrUnsupported || e.Code == ErrBackend || e.Code == ErrVersion || e.Code == ErrUnauthorized:
+		if e.Err != nil {
+			b.WriteString(e.Err.Error())
+			return b.String()
+		}
+		b.WriteString(e.Code.Error())
+	case e.Code == ErrRankLost && e.Peer >= 0:
+		fmt.Fprintf(&b, "rank %d lost", e.Peer)
+	case e.Code == ErrClosed && e.Peer >= 0 && e.Peer != e.Rank:
+		fmt.Fprintf(&b, "rank %d has closed the Comm", e.Peer)
+	case e.Code == ErrClosed:
+		b.WriteString("the Comm is closed")
+	case e.Code == ErrAborted && e.Peer >= 0:
+		fmt.Fprintf(&b, "aborted by rank %d", e.Peer)
+	case e.Peer >= 0:
+		fmt.Fprintf(&b, "%s at rank %d", e.Code.Error(), e.Peer)
+	default:
+		b.WriteString(e.Code.Error())
+	}
+	if len(e.Missing) > 0 {
+		fmt.Fprintf(&b, "; not heard of: rank%s %s", plural(len(e.Missing)), ranks(e.Missing))
+	}
+	if e.Err != nil {
+		b.WriteString(": " + e.Err.Error())
+	}
+	return b.String()
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+// ranks writes a list of ranks, the first sixteen of them.
+func ranks(r []int) string {
+	var b strings.Builder
+	for i, x := range r {
+		if i == 16 {
+			fmt.Fprintf(&b, " and %d more", len(r)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(x))
+	}
+	return b.String()
+}
+
+// Unwrap gives the Code and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Code}
+	}
+	return []error{e.Code, e.Err}
+}
+
+// VendorError is a failure inside a vendor library: its own code and text.
+type VendorError struct {
+	Library string // "NCCL 2.28.9"
+	Result  int
+	Text    string
+}
+
+// Error reads like: NCCL 2.28.9: unhandled cuda error (1)
+func (e *VendorError) Error() string {
+	return fmt.Sprintf("%s: %s (%d)", e.Library, e.Text, e.Result)
+}
+
+// Call is a copy of one entry of the flight recorder: one call as a rank made it.
+type Call struct {
+	Seq, Count uint64
+	Kind       Kind
+	Type       Type
+	Op         Op
+	State      State
+	Root       int32         // or peer; -1 if none
+	Start, End time.Duration // since NewComm, by the monitor's coarse clock; End 0 while running
+	Caller     string        // "train.go:88", if the call waited long enough to be looked at
+}
+
+// String reads like: AllReduce #41 float x 1024 sum
+func (c *Call) String() string {
+	s := c.describe()
+	return strings.Replace(s, c.Kind.String(), fmt.Sprintf("%s #%d", c.Kind, c.Seq), 1)
+}
+
+// describe is the call without its place in the order.
+func (c *Call) describe() string {
+	s := c.Kind.String()
+	if c.Type != TypeNone {
+		s += fmt.Sprintf(" %s x %d", c.Type, c.Count)
+	}
+	if c.Kind.reduces() {
+		s += " " + c.Op.String()
+	}
+	if c.Root >= 0 {
+		if c.Kind.rooted() {
+			s += fmt.Sprintf(" root %d", c.Root)
+		} else {
+			s += fmt.Sprintf(" peer %d", c.Root)
+		}
+	}
+	if c.Caller != "" {
+		s += " at " + c.Caller
+	}
+	return s
+}

@@ -1,0 +1,194 @@
+// Package algo holds the schedules of the collectives: who sends what to whom, when.
+//
+// An algorithm is a pure function from (kind, topology, rank, root) to a list of
+// steps. It moves nothing itself: one executor runs the steps over any transport,
+// and [Check] proves them. A job may have a hundred thousand ranks, so a schedule
+// computes each step when asked for it and holds O(1) memory.
+//
+// # The vector
+//
+// Every rank has a working vector V, cut into Schedule.Parts parts. Part p belongs
+// to rank p in ReduceScatter, AllGather, Gather and Scatter, which have one part
+// for each rank; elsewhere the algorithm chooses how many parts it cuts V into,
+// evenly.
+//
+//	kind           V holds before               V holds after
+//	AllReduce      own contribution everywhere  all contributions everywhere, on every rank
+//	Reduce         own contribution everywhere  all contributions everywhere, at root
+//	ReduceScatter  own contribution everywhere  all contributions in part rank
+//	AllGather      own data in part rank        all parts, on every rank
+//	Gather         own data in part rank        all parts, at root
+//	Broadcast      all parts, at root           all parts, on every rank
+//	Scatter        all parts, at root           its own data in part rank
+//
+// What a rank's V holds besides is scratch. AllToAll has no V but blocks: sending
+// part p is sending the source block for rank p; receiving part q is receiving rank
+// q's block into the destination block of q. Copying the own block is the
+// executor's business. Barrier sends empty messages.
+//
+// # Combining
+//
+// A receive that reduces combines what the peer sent with what the part holds, the
+// operand of the lower rank first: received op V if Peer < rank, V op received
+// otherwise. This is a rule about the two ranks alone, so two ranks that swap
+// partial results compute the same bits.
+package algo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Kind is a collective operation.
+type Kind uint8
+
+// The collectives. See the package comment for what each leaves where.
+const (
+	Barrier Kind = iota
+	Broadcast
+	Reduce
+	AllReduce
+	ReduceScatter
+	AllGather
+	Gather
+	Scatter
+	AllToAll
+
+	kinds = int(AllToAll) + 1
+)
+
+var kindNames = [kinds]string{
+	"barrier", "broadcast", "reduce", "allreduce", "reducescatter",
+	"allgather", "gather", "scatter", "alltoall",
+}
+
+// String returns the kind as bench's -op and GOCCL_ALGO spell it: "allreduce".
+func (k Kind) String() string {
+	if int(k) < kinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
+// Reduces reports whether the kind combines contributions.
+func (k Kind) Reduces() bool { return k == Reduce || k == AllReduce || k == ReduceScatter }
+
+// Rooted reports whether one rank, the root, has a part of its own.
+func (k Kind) Rooted() bool { return k == Broadcast || k == Reduce || k == Gather || k == Scatter }
+
+// Blocks reports whether V is made of one part for each rank.
+func (k Kind) Blocks() bool { return k >= ReduceScatter && int(k) < kinds }
+
+// A Move is one message: the parts [Lo, Hi) to or from Peer. If Lo == Hi it is
+// empty, yet it is sent. One of parts that are empty in a call, because the vector
+// is short, may be left out, since both sides know.
+type Move struct {
+	Peer, Lo, Hi int
+	Reduce       bool // of a receive: combine with what the parts hold; otherwise replace it
+}
+
+// A Step is what a rank does at once. Its moves run concurrently, but that several
+// receives which reduce into one part combine in the order listed. What a step
+// sends is what the parts held before the step.
+type Step struct {
+	Send, Recv []Move
+}
+
+// A Schedule is one rank's part in a collective: its steps, run one after another.
+// Between an ordered pair of ranks messages match first in, first out, and in a
+// step in the order listed.
+type Schedule struct {
+	Name  string // the algorithm
+	Parts int    // how many parts V is cut into; at least 1
+	Steps int
+
+	// Swap says that some step reduces into a part which that step also sends, as
+	// recursive doubling must: the executor then has to combine only what has left,
+	// or send a copy. No step ever replaces a part that it sends.
+	Swap bool
+
+	at func(k int, st *Step)
+}
+
+// At sets *st to step k, 0 <= k < Steps, reusing its slices. Steps may be asked for
+// in any order, by any number of goroutines.
+func (s Schedule) At(k int, st *Step) {
+	st.Send, st.Recv = st.Send[:0], st.Recv[:0]
+	if 0 <= k && k < s.Steps {
+		s.at(k, st)
+	}
+}
+
+// A builder is one algorithm for one kind, on at least two ranks. It sets all of
+// the Schedule but its Name; root counts only where the kind has one.
+type builder func(t Topology, rank, root int) Schedule
+
+// An algorithm is a family of schedules that share an idea and so a name.
+type algorithm struct {
+	name     string
+	build    [kinds]builder
+	fromLeft bool // it reduces strictly in rank order, which Check then asks for
+}
+
+// algorithms is the one list of what there is, in the order Names gives.
+var algorithms = []algorithm{
+	{"ring", [kinds]builder{AllReduce: ringAllReduce, ReduceScatter: ringReduceScatter, AllGather: ringAllGather}, false},
+	{"doubling", [kinds]builder{AllReduce: doublingAllReduce}, false},
+	{"halving", [kinds]builder{AllReduce: halvingAllReduce}, false},
+	{"dissemination", [kinds]builder{Barrier: disseminationBarrier, AllReduce: disseminationAllReduce,
+		ReduceScatter: disseminationReduceScatter, AllGather: disseminationAllGather}, false},
+	{"tree", [kinds]builder{Barrier: treeBarrier, Broadcast: treeBroadcast, Reduce: treeReduce,
+		AllReduce: treeAllReduce, Gather: treeGather, Scatter: treeScatter}, false},
+	{"hier", [kinds]builder{Barrier: hierBarrier, AllReduce: hierAllReduce}, false},
+	{"scatter-ring", [kinds]builder{Broadcast: scatterRingBroadcast, Reduce: scatterRingReduce}, false},
+	{"chain", [kinds]builder{Reduce: chainReduce, AllReduce: chainAllReduce, ReduceScatter: chainReduceScatter}, true},
+	{"pairwise", [kinds]builder{AllToAll: pairwiseAllToAll}, false},
+	{"direct", [kinds]builder{Barrier: directBarrier, Broadcast: directBroadcast, Reduce: directReduce,
+		AllReduce: directAllReduce, ReduceScatter: directReduceScatter, AllGather: directAllGather,
+		Gather: directGather, Scatter: directScatter, AllToAll: directAllToAll}, false},
+}
+
+// Names lists the algorithms that can do k, each for any topology and root.
+func Names(k Kind) []string {
+	var names []string
+	for _, a := range algorithms {
+		if int(k) < kinds && a.build[k] != nil {
+			names = append(names, a.name)
+		}
+	}
+	return names
+}
+
+// indexOf is where algorithm name is in algorithms, or -1.
+func indexOf(name string) int {
+	return slices.IndexFunc(algorithms, func(a algorithm) bool { return a.name == name })
+}
+
+// Build returns the schedule of rank in algorithm name for k. A kind without a root
+// ignores root. One rank alone has no steps.
+func Build(name string, k Kind, t Topology, rank, root int) (Schedule, error) {
+	n := t.Size()
+	if n < 1 {
+		return Schedule{}, fmt.Errorf("algo: %s %s: a topology of %d ranks; there must be at least 1", name, k, n)
+	}
+	if rank < 0 || rank >= n {
+		return Schedule{}, fmt.Errorf("algo: %s %s: rank %d of %d ranks; ranks are 0 to %d", name, k, rank, n, n-1)
+	}
+	if k.Rooted() && (root < 0 || root >= n) {
+		return Schedule{}, fmt.Errorf("algo: %s %s: root %d of %d ranks; ranks are 0 to %d", name, k, root, n, n-1)
+	}
+	if int(k) >= kinds {
+		return Schedule{}, fmt.Errorf("algo: %s: no such collective; there are %s", k, strings.Join(kindNames[:], ", "))
+	}
+	i := indexOf(name)
+	if i < 0 || algorithms[i].build[k] == nil {
+		return Schedule{}, fmt.Errorf("algo: %q: no such algorithm for %s; there are %s", name, k, strings.Join(Names(k), ", "))
+	}
+	if n == 1 {
+		return Schedule{Name: name, Parts: 1}, nil
+	}
+	s := algorithms[i].build[k](t, rank, root)
+	s.Name = name
+	return s, nil
+}

@@ -1,0 +1,45 @@
+package algo
+
+import "testing"
+
+func TestDissemination(t *testing.T) {
+	for _, tc := range []struct {
+		k    Kind
+		n    int
+		want Cost
+	}{
+		{Barrier, 2, Cost{1, 2, 0, 0, 1}},
+		{Barrier, 8, Cost{3, 6, 0, 0, 5}},
+		{Barrier, 9, Cost{4, 8, 0, 0, 6}},
+		{AllGather, 2, Cost{1, 2, 1.0 / 2, 1.0 / 2, 1}},
+		{AllGather, 7, Cost{3, 8, 6.0 / 7, 6.0 / 7, 6}},
+		{AllReduce, 7, Cost{6, 16, 12.0 / 7, 12.0 / 7, 6}},
+		{ReduceScatter, 7, Cost{3, 8, 6.0 / 7, 6.0 / 7, 6}},
+	} {
+		wantCost(t, "dissemination", tc.k, Blocks(tc.n, 1), 0, tc.want)
+	}
+	// n-1 parts and log n steps, rounded up, for every n.
+	for n := 2; n <= 64; n++ {
+		share := float64(n-1) / float64(n)
+		for r := range n {
+			s, err := Build("dissemination", ReduceScatter, Flat(n), r, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c := s.Cost(); c.Steps != log2(2*n-1) || c.Sent != share || c.Received != share {
+				t.Errorf("rank %d of %d: %v", r, n, c)
+			}
+		}
+	}
+}
+
+func TestDisseminationSteps(t *testing.T) {
+	s, err := Build("dissemination", AllGather, Flat(5), 3, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSteps(t, s,
+		both(to(2, 3, 4), from(4, 4, 5)),
+		both(to(1, 3, 5), from(0, 0, 2)),
+		both(to(4, 3, 4), from(2, 2, 3)))
+}

@@ -1,0 +1,47 @@
+package algo
+
+import "testing"
+
+func TestDoubling(t *testing.T) {
+	for _, tc := range []struct {
+		n    int
+		want Cost
+	}{
+		{2, Cost{1, 2, 1, 1, 1}},
+		{4, Cost{2, 4, 2, 2, 2}},
+		{64, Cost{6, 12, 6, 6, 6}},
+		// The ranks folded into carry one more each way.
+		{3, Cost{3, 4, 2, 2, 2}},
+		{5, Cost{4, 6, 3, 3, 3}},
+		{6, Cost{4, 6, 3, 3, 3}},
+		{63, Cost{7, 12, 6, 6, 6}},
+	} {
+		wantCost(t, "doubling", AllReduce, Blocks(tc.n, 1), 0, tc.want)
+	}
+}
+
+func TestDoublingSteps(t *testing.T) {
+	swap := func(peer int) Step { return both(to(peer, 0, 1), add(peer, 0, 1)) }
+	for rank, want := range [][]Step{
+		{to(1, 0, 1), from(1, 0, 1)},
+		{add(0, 0, 1), swap(3), swap(4), to(0, 0, 1)},
+		{to(3, 0, 1), from(3, 0, 1)},
+		{add(2, 0, 1), swap(1), swap(5), to(2, 0, 1)},
+		{swap(5), swap(1)},
+		{swap(4), swap(3)},
+	} {
+		s, err := Build("doubling", AllReduce, Flat(6), rank, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSteps(t, s, want...)
+	}
+}
+
+func TestLog2(t *testing.T) {
+	for n, want := range map[int]int{1: 0, 2: 1, 3: 1, 4: 2, 7: 2, 8: 3, 1023: 9, 1024: 10} {
+		if got := log2(n); got != want {
+			t.Errorf("log2(%d) is %d, want %d", n, got, want)
+		}
+	}
+}

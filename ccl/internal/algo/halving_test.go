@@ -1,0 +1,41 @@
+package algo
+
+import "testing"
+
+func TestHalving(t *testing.T) {
+	for _, tc := range []struct {
+		n    int
+		want Cost
+	}{
+		{2, Cost{2, 4, 1, 1, 1}},
+		{4, Cost{4, 8, 1.5, 1.5, 2}},
+		{8, Cost{6, 12, 1.75, 1.75, 3}},
+		{64, Cost{12, 24, 2 * 63.0 / 64, 2 * 63.0 / 64, 6}},
+		// The ranks folded into carry the whole once more each way.
+		{5, Cost{6, 10, 2.5, 2.5, 3}},
+		{12, Cost{8, 14, 2.75, 2.75, 4}},
+	} {
+		wantCost(t, "halving", AllReduce, Blocks(tc.n, 1), 0, tc.want)
+	}
+}
+
+// TestHalvingStaysNear: the large messages are those inside a host. Of each rank's
+// 7/8 of the vector each way only the last eighth goes to the other host.
+func TestHalvingStaysNear(t *testing.T) {
+	messages, parts := crossing(t, "halving", AllReduce, Blocks(2, 4), 0)
+	if messages != 16 || parts != 16 {
+		t.Errorf("%d messages of %d parts between hosts", messages, parts)
+	}
+}
+
+func TestHalvingSteps(t *testing.T) {
+	s, err := Build("halving", AllReduce, Flat(4), 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSteps(t, s,
+		both(to(0, 0, 2), add(0, 2, 4)),
+		both(to(3, 3, 4), add(3, 2, 3)), // part 2 is complete
+		both(to(3, 2, 3), from(3, 3, 4)),
+		both(to(0, 2, 4), from(0, 0, 2)))
+}

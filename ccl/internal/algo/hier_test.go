@@ -1,0 +1,52 @@
+package algo
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestHier(t *testing.T) {
+	for _, tc := range []struct {
+		k    Kind
+		topo Topology
+		want Cost
+	}{
+		{AllReduce, Blocks(4, 4), Cost{6, 8, 4, 4, 4}},
+		{AllReduce, Blocks(3, 2), Cost{5, 6, 3, 3, 3}},
+		{Barrier, Blocks(4, 4), Cost{6, 8, 0, 0, 5}},
+	} {
+		wantCost(t, "hier", tc.k, tc.topo, 0, tc.want)
+	}
+}
+
+// TestHierCrosses: only leaders talk between hosts, log2 of the hosts times each.
+func TestHierCrosses(t *testing.T) {
+	for _, k := range []Kind{AllReduce, Barrier} {
+		for _, topo := range []Topology{Blocks(4, 4), place(16, func(r int) int { return r % 4 })} {
+			if got, _ := crossing(t, "hier", k, topo, 0); got != 4*2 {
+				t.Errorf("%s: %d messages between hosts, want 8", k, got)
+			}
+		}
+	}
+}
+
+// TestHierIsOtherwise: with one rank on each host, and with one host.
+func TestHierIsOtherwise(t *testing.T) {
+	for _, tc := range []struct {
+		k    Kind
+		topo Topology
+		name string
+	}{
+		{AllReduce, Blocks(13, 1), "doubling"},
+		{AllReduce, Flat(13), "tree"},
+		{Barrier, Blocks(13, 1), "dissemination"},
+		{Barrier, Flat(13), "tree"},
+	} {
+		want := build(t, tc.name, tc.k, tc.topo, 0)
+		for r, s := range build(t, "hier", tc.k, tc.topo, 0) {
+			if !reflect.DeepEqual(steps(s), steps(want[r])) {
+				t.Errorf("%s on %d hosts, rank %d: not as %s", tc.k, tc.topo.Nodes(), r, tc.name)
+			}
+		}
+	}
+}

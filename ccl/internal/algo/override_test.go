@@ -1,0 +1,53 @@
+package algo
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestParseOverride(t *testing.T) {
+	for _, tc := range []struct {
+		text string
+		want Table
+		err  string
+	}{
+		{"", nil, ""},
+		{"  ", nil, ""},
+		{"allreduce=ring", Table{{Kind: AllReduce, Name: "ring"}}, ""},
+		{" allreduce = ring, broadcast=scatter-ring ", Table{{Kind: AllReduce, Name: "ring"}, {Kind: Broadcast, Name: "scatter-ring"}}, ""},
+		{"ring", nil, `GOCCL_ALGO: "ring": an item is collective=algorithm, such as allreduce=ring`},
+		{"allreduce=ring,", nil, `GOCCL_ALGO: "": an item is collective=algorithm, such as allreduce=ring`},
+		{"allredcue=ring", nil, `GOCCL_ALGO: "allredcue": no such collective; there are barrier, broadcast, reduce, allreduce, reducescatter, allgather, gather, scatter, alltoall`},
+		{"gather=ring", nil, `GOCCL_ALGO: "ring": no such algorithm for gather; there are tree, direct`},
+		{"allgather=ring,allgather=direct", nil, `GOCCL_ALGO: allgather is given twice in "allgather=ring,allgather=direct"`},
+	} {
+		got, err := ParseOverride(tc.text)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != tc.err || !slices.Equal(got, tc.want) {
+			t.Errorf("%q:\ngot  %+v, %q\nwant %+v, %q", tc.text, got, text, tc.want, tc.err)
+		}
+	}
+}
+
+// FuzzParseOverride: whatever is accepted can be built.
+func FuzzParseOverride(f *testing.F) {
+	f.Add("allreduce=ring,broadcast=tree")
+	f.Add("=,=")
+	f.Fuzz(func(t *testing.T, text string) {
+		tab, err := ParseOverride(text)
+		if err != nil {
+			return
+		}
+		for _, e := range tab {
+			if got := Choose(e.Kind, 1<<20, Blocks(4, 2), false, tab); got != e.Name {
+				t.Errorf("%s: chose %q, not %q", e.Kind, got, e.Name)
+			}
+			if _, err := Build(e.Name, e.Kind, Blocks(4, 2), 3, 0); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

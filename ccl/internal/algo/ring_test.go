@@ -1,0 +1,41 @@
+package algo
+
+import "testing"
+
+func TestRing(t *testing.T) {
+	for _, n := range []int{2, 3, 8, 64} {
+		share := float64(n-1) / float64(n)
+		peers := min(n-1, 2)
+		for _, topo := range []Topology{Flat(n), placements[4].of(n)} {
+			wantCost(t, "ring", AllReduce, topo, 0, Cost{2 * (n - 1), 4 * (n - 1), 2 * share, 2 * share, peers})
+			wantCost(t, "ring", ReduceScatter, topo, 0, Cost{n - 1, 2 * (n - 1), share, share, peers})
+			wantCost(t, "ring", AllGather, topo, 0, Cost{n - 1, 2 * (n - 1), share, share, peers})
+		}
+	}
+}
+
+// TestRingEntersHostsOnce: in each step one message enters each host and one leaves.
+func TestRingEntersHostsOnce(t *testing.T) {
+	for _, p := range placements {
+		topo := p.of(12)
+		want := topo.Nodes() * 2 * 11
+		if topo.Nodes() == 1 {
+			want = 0
+		}
+		if got, _ := crossing(t, "ring", AllReduce, topo, 0); got != want {
+			t.Errorf("%s: %d messages between hosts, want %d", p.name, got, want)
+		}
+	}
+}
+
+func TestRingSteps(t *testing.T) {
+	s, err := Build("ring", AllReduce, Flat(3), 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSteps(t, s,
+		both(to(2, 0, 1), add(0, 2, 3)),
+		both(to(2, 2, 3), add(0, 1, 2)), // part 1 is complete
+		both(to(2, 1, 2), from(0, 0, 1)),
+		both(to(2, 0, 1), from(0, 2, 3)))
+}

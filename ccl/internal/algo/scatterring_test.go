@@ -1,0 +1,33 @@
+package algo
+
+import "testing"
+
+func TestScatterRing(t *testing.T) {
+	for _, tc := range []struct {
+		k    Kind
+		n    int
+		want Cost
+	}{
+		// The root of 8 sends 7/8 down the tree and 7/8 around the ring; the head of
+		// the upper half receives 4/8 and 7/8.
+		{Broadcast, 8, Cost{10, 17, 14.0 / 8, 11.0 / 8, 4}},
+		{Reduce, 8, Cost{10, 17, 11.0 / 8, 14.0 / 8, 4}},
+	} {
+		wantCost(t, "scatter-ring", tc.k, Blocks(tc.n, 1), 3, tc.want)
+	}
+}
+
+func TestScatterRingSteps(t *testing.T) {
+	// Parts count from the root: 0 for rank 2, 1 for rank 0, 2 for rank 1.
+	for rank, want := range [][]Step{
+		{from(2, 1, 2), both(to(1, 1, 2), from(2, 0, 1)), both(to(1, 0, 1), from(2, 2, 3))},
+		{from(2, 2, 3), both(to(2, 2, 3), from(0, 1, 2)), both(to(2, 1, 2), from(0, 0, 1))},
+		{to(1, 2, 3), to(0, 1, 2), both(to(0, 0, 1), from(1, 2, 3)), both(to(0, 2, 3), from(1, 1, 2))},
+	} {
+		s, err := Build("scatter-ring", Broadcast, Flat(3), rank, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSteps(t, s, want...)
+	}
+}

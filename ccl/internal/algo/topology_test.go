@@ -1,0 +1,85 @@
+package algo
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestTopologies checks every placement against the definition of each query.
+func TestTopologies(t *testing.T) {
+	for _, p := range placements {
+		for _, n := range []int{1, 2, 3, 7, 8, 12, 31, 64} {
+			t.Run(fmt.Sprintf("%s/%d", p.name, n), func(t *testing.T) {
+				topo := p.of(n)
+				if topo.Size() != n {
+					t.Fatalf("Size is %d", topo.Size())
+				}
+				pos, last := 0, -1
+				for node := range topo.Nodes() {
+					if topo.Locals(node) < 1 {
+						t.Fatalf("host %d is empty", node)
+					}
+					if first := topo.Rank(node, 0); first <= last {
+						t.Errorf("host %d begins with rank %d, the one before with %d", node, first, last)
+					} else {
+						last = first
+					}
+					if got := firstPosition(topo, node); got != pos {
+						t.Errorf("host %d begins at position %d, not %d", node, got, pos)
+					}
+					before := -1
+					for local := range topo.Locals(node) {
+						r := topo.Rank(node, local)
+						if topo.Node(r) != node || topo.Local(r) != local || topo.Position(r) != pos || r <= before {
+							t.Errorf("rank %d: host %d, local %d, position %d; want %d, %d, %d", r, topo.Node(r), topo.Local(r), topo.Position(r), node, local, pos)
+						}
+						if got, _ := topo.Run(pos); got != r {
+							t.Errorf("position %d has rank %d, not %d", pos, got, r)
+						}
+						before = r
+						pos++
+					}
+				}
+				if pos != n || firstPosition(topo, topo.Nodes()) != n {
+					t.Errorf("%d ranks on all hosts", pos)
+				}
+				for pos := range n {
+					first, run := topo.Run(pos)
+					for i := range run {
+						if got, _ := topo.Run(pos + i); got != first+i {
+							t.Errorf("position %d has rank %d, not %d", pos+i, got, first+i)
+						}
+					}
+					if end := pos + run; end < n {
+						if got, _ := topo.Run(end); got == first+run {
+							t.Errorf("the run at %d could be longer than %d", pos, run)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestPlacedKeepsNoTableOfBlocks(t *testing.T) {
+	for _, tc := range []struct {
+		nodeOf []int
+		want   string
+	}{
+		{[]int{0, 0, 0, 1, 1, 1}, "algo.blocks{nodes:2, per:3}"},
+		{[]int{7, 7, -1, -1}, "algo.blocks{nodes:2, per:2}"},
+		{[]int{3, 1, 2}, "algo.blocks{nodes:3, per:1}"},
+		{[]int{5}, "algo.blocks{nodes:1, per:1}"},
+		{[]int{0, 0, 1}, "algo.placed"},
+		{[]int{0, 1, 0, 1}, "algo.placed"},
+		{nil, "algo.placed"},
+	} {
+		topo := Placed(tc.nodeOf)
+		if got := fmt.Sprintf("%#v", topo); got != tc.want && fmt.Sprintf("%T", topo) != tc.want {
+			t.Errorf("%v: %s, want %s", tc.nodeOf, got, tc.want)
+		}
+		if topo.Size() != len(tc.nodeOf) {
+			t.Errorf("%v: %d ranks", tc.nodeOf, topo.Size())
+		}
+	}
+}

@@ -1,0 +1,8 @@
+package cpu
+
+import "unsafe"
+
+// bytesOf64 is the memory of s.
+func bytesOf64(s []int64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), 8*len(s))
+}

@@ -1,0 +1,132 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/reduce"
+)
+
+// Kind says which collective a call is. The values are those of ccl.Kind.
+type Kind uint8
+
+// The kinds of calls.
+const (
+	_ Kind = iota
+	AllReduce
+	Reduce
+	ReduceScatter
+	ReduceScatterV
+	Broadcast
+	AllGather
+	AllGatherV
+	Gather
+	GatherV
+	Scatter
+	ScatterV
+	AllToAll
+	AllToAllV
+	Send
+	Recv
+	SendRecv
+	Barrier
+	Split
+	Group
+)
+
+// Record describes one call: what ranks compare, and what the flight recorder
+// keeps.
+type Record struct {
+	Seq, Count uint64
+	Start, End int64 // coarse nanoseconds since the Comm was made
+	Root       int32 // or peer; -1 if none
+	Hash       uint32
+	Kind       Kind
+	Type, Op   uint8 // ccl.Type and ccl.Op
+	State      uint8
+}
+
+// Call is one collective as the engine sees it. Its arguments have been checked.
+type Call struct {
+	Record
+	Dst, Src []byte
+	DC, SC   []int       // counts in elements: of Dst by rank, of Src by rank (V kinds)
+	To       int         // SendRecv's destination; Root is its source
+	Elem     int         // bytes of an element; 0 for Barrier
+	Fold     reduce.Func // of Type and Op, for the kinds that reduce
+	Stream   reduce.Func // the same with streaming stores
+	offsets  []int
+	Scale    func(p unsafe.Pointer, n, ranks int)
+}
+
+// Seal sets the call's hash: equal calls have equal hashes on all ranks.
+func (c *Call) Seal() {
+	h := uint64(14695981039346656037)
+	mix := func(v uint64) {
+		h ^= v
+		h *= 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	mix(c.Count)
+	mix(uint64(c.Kind) | uint64(c.Type)<<8 | uint64(c.Op)<<16 | uint64(uint32(c.Root))<<32)
+	if c.Kind != AllToAllV { // whose counts are each rank's own
+		for _, n := range c.DC {
+			mix(uint64(n))
+		}
+	}
+	c.Hash = uint32(h>>32) | 1 // never 0, which an unwritten flag has
+}
+
+// The blocks of a call that cuts a vector by ranks. Where counts differ, offsets
+// has where each begins, in bytes, and where the last ends.
+
+// block is where block r lies, in bytes.
+func (c *Call) block(r int) (from, to int) {
+	if c.offsets == nil {
+		size := int(c.Count) * c.Elem
+		return r * size, (r + 1) * size
+	}
+	return c.offsets[r], c.offsets[r+1]
+}
+
+// blockLen is the length of block r, in bytes.
+func (c *Call) blockLen(r int) int {
+	from, to := c.block(r)
+	return to - from
+}
+
+// largest is the length of the largest block, in bytes.
+func (c *Call) largest() int {
+	if c.offsets == nil {
+		return int(c.Count) * c.Elem
+	}
+	m := 0
+	for r := range len(c.offsets) - 1 {
+		m = max(m, c.blockLen(r))
+	}
+	return m
+}
+
+// piece is length bytes of block r of v, from byte at of the block on, or as many
+// as there are.
+func (c *Call) piece(v []byte, r, at, length int) []byte {
+	from, to := c.block(r)
+	return v[min(from+at, to):min(from+at+length, to)]
+}
+
+// pieces is how many times length is needed to cover n; an empty call has one
+// piece, too, so that its ranks meet.
+func pieces(n, length int) int {
+	if n <= length {
+		return 1
+	}
+	return (n + length - 1) / length
+}
+
+// offsetsOf appends to buf where blocks of counts elements begin, and the end.
+func offsetsOf(buf []int, counts []int, elem int) []int {
+	buf = append(buf[:0], 0)
+	for _, n := range counts {
+		buf = append(buf, buf[len(buf)-1]+n*elem)
+	}
+	return buf
+}

@@ -1,0 +1,235 @@
+// Package cpu is the engine of package ccl that needs nothing but processors:
+// collectives over shared memory inside a host, TCP between hosts, and plain
+// memory between ranks of one process.
+package cpu
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/algo"
+)
+
+// Options are those of ccl.Options that the engine looks at.
+type Options struct {
+	Timeout     time.Duration // 0: none
+	PeerTimeout time.Duration // 0: none
+	Strict      bool
+	Unchecked   bool
+	RankOrder   bool
+	Table       algo.Table   // of choices
+	OnFail      func(*Fault) // called once, when the Comm fails
+}
+
+// Comm is one rank's end of a communicator. Run is for one goroutine at a time;
+// Fail and Failure are for any.
+type Comm struct {
+	id      uint64
+	rank    int
+	site    *site
+	members members       // rank -> rank of the world
+	topo    algo.Topology // of this Comm
+	opt     Options
+
+	// The ranks of this host.
+	local  *region
+	me, n  int      // this rank's place among them, and how many there are
+	round  uint32   // the last round opened
+	seen   uint32   // a round that all of them are known to have posted
+	lines  [][]byte // their staging memory, as far as mapped
+	chunk  int      // bytes of a staging slot
+	views  []uint64 // what to drop at the end
+	spins  int      // looks before giving way
+	splits uint64
+
+	// Everybody else.
+	links map[linkKey]*link
+	exec  executor
+
+	ctx    context.Context // ends when the Comm fails or closes
+	cancel context.CancelFunc
+	cause  atomic.Pointer[Fault]
+	closed atomic.Bool
+	fail   sync.Once
+}
+
+// members maps the ranks of a Comm to ranks of the world: start + i*stride, which
+// is most of what mesh-shaped jobs split into, or a list.
+type members struct {
+	start, stride int
+	list          []int32
+}
+
+func membersOf(world []int) members {
+	if len(world) == 0 {
+		return members{}
+	}
+	m := members{start: world[0], stride: 1}
+	if len(world) > 1 {
+		m.stride = world[1] - world[0]
+	}
+	for i, w := range world {
+		if w != m.start+i*m.stride {
+			m.list = make([]int32, len(world))
+			for i, w := range world {
+				m.list[i] = int32(w)
+			}
+			break
+		}
+	}
+	return m
+}
+
+func (m *members) world(rank int) int {
+	if m.list != nil {
+		return int(m.list[rank])
+	}
+	return m.start + rank*m.stride
+}
+
+// rank is the inverse of world; -1 if w is no member. size is that of the Comm.
+func (m *members) rank(w, size int) int {
+	if m.list != nil {
+		for i, x := range m.list {
+			if int(x) == w {
+				return i
+			}
+		}
+		return -1
+	}
+	if m.stride == 0 {
+		if w == m.start {
+			return 0
+		}
+		return -1
+	}
+	d := w - m.start
+	if d%m.stride != 0 || d/m.stride < 0 || d/m.stride >= size {
+		return -1
+	}
+	return d / m.stride
+}
+
+// Rank is this rank.
+func (c *Comm) Rank() int { return c.rank }
+
+// Size is the number of ranks.
+func (c *Comm) Size() int { return c.topo.Size() }
+
+// Topology says which ranks share a host.
+func (c *Comm) Topology() algo.Topology { return c.topo }
+
+// Failure is why the Comm failed, nil while it has not.
+func (c *Comm) Failure() *Fault { return c.cause.Load() }
+
+// Now is the coarse time since the job began, in nanoseconds.
+func (c *Comm) Now() int64 { return c.site.now.Load() }
+
+// Fail fails the Comm on all its ranks. The first cause stands.
+func (c *Comm) Fail(f *Fault) {
+	if c.failHere(f) {
+		c.site.post(eventOf(c, f))
+	}
+}
+
+// Ended fails the Comm because a call's context ended before the call began.
+func (c *Comm) Ended(err error) *Fault { return c.stop(ctxFault(err, nil)) }
+
+// failHere fails the Comm on this rank, and wakes the ranks of this host.
+func (c *Comm) failHere(f *Fault) bool {
+	if !c.cause.CompareAndSwap(nil, f) {
+		return false
+	}
+	c.local.abort().Store(1)
+	if c.opt.OnFail != nil {
+		c.opt.OnFail(f)
+	}
+	c.cancel()
+	return true
+}
+
+// newComm is the common end of Join and Split: world is the ranks of the world in
+// the order of the new Comm, off the region of this host's members.
+func newComm(at *site, id uint64, world members, topo algo.Topology, rank int, off uint64, opt Options) (*Comm, error) {
+	node := topo.Node(rank)
+	n := topo.Locals(node)
+	mem, err := at.host.view(off, regionBytes(n))
+	if err != nil {
+		return nil, err
+	}
+	c := &Comm{id: id, rank: rank, site: at, members: world, topo: topo, opt: opt,
+		local: &region{off: off, mem: mem, n: n}, me: topo.Local(rank), n: n,
+		views: []uint64{off}, chunk: stageChunk(n), spins: at.spins(), links: map[linkKey]*link{}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	at.add(c)
+	return c, nil
+}
+
+// stageChunk is how much a rank stages at once: 128 KiB stay in its L2, and the
+// whole host stages at most 16 MiB, or 4 KiB a chunk.
+func stageChunk(n int) int {
+	return max(4<<10, min(128<<10, (16<<20)/(n*stageDepth)&^4095))
+}
+
+// Close leaves the Comm. The last rank of the host to leave frees its memory.
+func (c *Comm) Close() {
+	if !c.closed.CompareAndSwap(false, true) {
+		return
+	}
+	c.sayBye()
+	c.cancel()
+	c.site.remove(c)
+	c.local.state(c.me).Store(stateClosed)
+	last := int(c.local.left().Add(1)) == c.n
+	var stages, rows []uint64
+	if last {
+		stages, rows = c.memory()
+	}
+	for _, l := range c.links {
+		l.close()
+	}
+	n := c.n
+	for _, off := range c.views {
+		c.site.host.drop(off)
+	}
+	if last {
+		for _, off := range stages {
+			c.site.host.free(off, c.chunk*stageDepth)
+		}
+		for _, off := range rows {
+			c.site.host.free(off, pipeBytes(n))
+		}
+		c.site.host.free(c.local.off, regionBytes(n))
+	}
+	c.site.leave()
+}
+
+// memory lists what the ranks of this host have made for the Comm: staging memory,
+// and pipes with the tables that name them.
+func (c *Comm) memory() (stages, pipes []uint64) {
+	for r := range c.n {
+		if off := c.local.stage(r).Load(); off != 0 {
+			stages = append(stages, off)
+		}
+		if off := c.local.row(r).Load(); off != 0 {
+			pipes = append(pipes, c.pipesOf(off)...)
+		}
+	}
+	return stages, pipes
+}
+
+// Where says how two ranks of the Comm talk.
+func (c *Comm) Where(peer int) string {
+	switch {
+	case c.topo.Node(peer) != c.topo.Node(c.rank):
+		return "TCP"
+	case c.site.host.shared():
+		return "shared memory"
+	}
+	return "memory"
+}
+
+// localRank is the rank in the Comm of member r of this host.
+func (c *Comm) localRank(r int) int { return c.topo.Rank(c.topo.Node(c.rank), r) }

@@ -1,0 +1,198 @@
+package cpu
+
+import (
+	"context"
+
+	"github.com/goccl/goccl/ccl/internal/algo"
+)
+
+// executor runs schedules over links. It owns what a Comm needs for that, so that
+// calls allocate nothing once everything has been used once.
+type executor struct {
+	current Record // the call under way
+	step    algo.Step
+	tx      []*sender
+	rx      []*receiver
+	wire    []byte
+	beside  []byte // memory beside the caller's
+	fuse    []byte
+	offsets []int // of the blocks of the call
+	slice   []int // of the blocks of a slice
+	sendOff []int
+	plans   map[plan]algo.Schedule
+}
+
+type plan struct {
+	name string
+	kind algo.Kind
+	root int
+}
+
+// sliceBytes is how much of a vector is worked on at once where a rank needs
+// memory beside the caller's: that much, whatever the size of the vector.
+const sliceBytes = 4 << 20
+
+// kindOf is k as the schedules name it.
+func kindOf(k Kind) algo.Kind {
+	switch k {
+	case AllReduce:
+		return algo.AllReduce
+	case Reduce:
+		return algo.Reduce
+	case ReduceScatter, ReduceScatterV:
+		return algo.ReduceScatter
+	case Broadcast:
+		return algo.Broadcast
+	case AllGather, AllGatherV:
+		return algo.AllGather
+	case Gather, GatherV:
+		return algo.Gather
+	case Scatter, ScatterV:
+		return algo.Scatter
+	case AllToAll, AllToAllV:
+		return algo.AllToAll
+	}
+	return algo.Barrier
+}
+
+// bytes is the length of k's whole vector, the same on all ranks.
+func (k *Call) bytes(n int) int64 {
+	b := int64(k.Count) * int64(k.Elem)
+	switch k.Kind {
+	case ReduceScatter, AllGather, Gather, Scatter, AllToAll:
+		return b * int64(n)
+	case AllToAllV: // whose counts only its own rank knows
+		return 0
+	}
+	return b
+}
+
+// Algorithm names the schedule for a call that spans hosts.
+func (c *Comm) algorithm(k *Call) string {
+	return algo.Choose(kindOf(k.Kind), k.bytes(c.Size()), c.topo, c.opt.RankOrder, c.opt.Table)
+}
+
+// schedule builds this rank's schedule for k, or takes it from an earlier call.
+func (c *Comm) schedule(k *Call) (algo.Schedule, *Fault) {
+	p := plan{c.algorithm(k), kindOf(k.Kind), max(int(k.Root), 0)}
+	if s, ok := c.exec.plans[p]; ok {
+		return s, nil
+	}
+	s, err := algo.Build(p.name, p.kind, c.topo, c.rank, p.root)
+	if err != nil {
+		return s, c.stop(fault(Backend, c.rank, "%w", err))
+	}
+	if c.exec.plans == nil || len(c.exec.plans) >= 64 { // many roots: start anew
+		c.exec.plans = map[plan]algo.Schedule{}
+	}
+	c.exec.plans[p] = s
+	return s, nil
+}
+
+// A vector is what the parts of a schedule are parts of.
+type vector struct {
+	mem     []byte
+	offsets []int // where parts begin, and the end; nil: each has size bytes
+	size    int
+}
+
+// even cuts mem into parts, in whole cache lines.
+func even(mem []byte, parts int) vector {
+	return vector{mem: mem, size: max(((len(mem)+parts-1)/parts+63)&^63, 1)}
+}
+
+func (v *vector) at(p int) int {
+	if v.offsets != nil {
+		return v.offsets[p]
+	}
+	return min(p*v.size, len(v.mem))
+}
+
+func (v *vector) parts(lo, hi int) []byte { return v.mem[v.at(lo):v.at(hi)] }
+
+// run runs s on this rank: out is what it sends of, in what it receives into.
+func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector, slice int) *Fault {
+	e := &c.exec
+	for i := range s.Steps {
+		s.At(i, &e.step)
+		e.tx, e.rx = e.tx[:0], e.rx[:0]
+		h := head{comm: c.id, kind: messageData, step: uint32(slice), record: k.Record}
+		for _, m := range e.step.Send {
+			l, f := c.link(ctx, m.Peer, collective)
+			if f != nil {
+				return f
+			}
+			c.newSender().start(l, &h, out.parts(m.Lo, m.Hi))
+		}
+		for _, m := range e.step.Recv {
+			l, f := c.link(ctx, m.Peer, collective)
+			if f != nil {
+				return f
+			}
+			r := c.newReceiver()
+			r.start(l, h, in.parts(m.Lo, m.Hi))
+			if m.Reduce {
+				r.fold, r.elem, r.first = k.Fold, k.Elem, m.Peer < c.rank
+				c.order(s.Swap, m, r, in)
+			}
+		}
+		if f := c.move(ctx, e.tx, e.rx); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// order keeps a reduction back where the same step sends, or another receive
+// reduces into, the same place.
+func (c *Comm) order(swap bool, m algo.Move, r *receiver, v vector) {
+	e := &c.exec
+	if swap {
+		for i, s := range e.step.Send {
+			if s.Lo == m.Lo && s.Hi == m.Hi {
+				r.after = e.tx[i]
+			}
+		}
+	}
+	for i, o := range e.step.Recv[:len(e.rx)-1] {
+		if o.Lo < m.Hi && m.Lo < o.Hi {
+			r.prev = e.rx[i]
+		}
+	}
+}
+
+// newSender adds a sender to the step.
+func (c *Comm) newSender() *sender {
+	e := &c.exec
+	if n := len(e.tx); n < cap(e.tx) {
+		if e.tx = e.tx[:n+1]; e.tx[n] != nil {
+			return e.tx[n]
+		}
+		e.tx[n] = new(sender)
+		return e.tx[n]
+	}
+	e.tx = append(e.tx, new(sender))
+	return e.tx[len(e.tx)-1]
+}
+
+// newReceiver adds a receiver to the step.
+func (c *Comm) newReceiver() *receiver {
+	e := &c.exec
+	if n := len(e.rx); n < cap(e.rx) {
+		if e.rx = e.rx[:n+1]; e.rx[n] != nil {
+			return e.rx[n]
+		}
+		e.rx[n] = new(receiver)
+		return e.rx[n]
+	}
+	e.rx = append(e.rx, new(receiver))
+	return e.rx[len(e.rx)-1]
+}
+
+// scratch is n bytes beside the caller's memory.
+func (c *Comm) scratch(n int) []byte {
+	if cap(c.exec.beside) < n {
+		c.exec.beside = aligned(n)
+	}
+	return c.exec.beside[:n]
+}

@@ -1,0 +1,48 @@
+package cpu
+
+import "fmt"
+
+// Code classifies a Fault. The values are those of ccl.Code.
+type Code uint8
+
+// What can go wrong.
+const (
+	_ Code = iota
+	Argument
+	Unsupported
+	Mismatch
+	RankLost
+	Timeout
+	Canceled
+	Aborted
+	Unauthorized
+	Version
+	Backend
+	Closed
+)
+
+// Fault is why a Comm failed, or why it could not be made.
+type Fault struct {
+	Code    Code
+	Peer    int // the rank of the Comm at fault, or -1
+	Missing []int
+	Theirs  *Record // Peer's call, for Mismatch
+	Err     error
+}
+
+func (f *Fault) Error() string {
+	if f.Err != nil {
+		return f.Err.Error()
+	}
+	return fmt.Sprintf("code %d, rank %d", f.Code, f.Peer)
+}
+
+func (f *Fault) Unwrap() error { return f.Err }
+
+func fault(c Code, peer int, format string, a ...any) *Fault {
+	f := &Fault{Code: c, Peer: peer}
+	if format != "" {
+		f.Err = fmt.Errorf(format, a...)
+	}
+	return f
+}

@@ -1,0 +1,126 @@
+package cpu
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// host is the memory that the ranks of one host share, cut into regions that are
+// never handed out twice, so that fresh memory is always zero. Ranks of one
+// process share Go memory; several processes share one memfd, which has no name
+// that could be left behind, and which every process maps region by region.
+type host struct {
+	fd   int // of the memfd; -1: Go memory
+	head *header
+	mu   sync.Mutex
+	maps map[uint64]*mapping
+}
+
+type mapping struct {
+	mem  []byte
+	refs int
+}
+
+// header is the first region of a memfd.
+type header struct {
+	next  atomic.Uint64 // the first offset not handed out
+	world atomic.Uint64 // the region of the job's first Comm
+	_     [112]byte
+	log   eventLog
+}
+
+const (
+	headerBytes = 64 << 10 // whole pages, whatever their size
+	memfdBytes  = 1 << 40  // only what regions are made of takes memory
+)
+
+var page = os.Getpagesize()
+
+// pages is n bytes in whole pages.
+func pages(n int) uint64 { return uint64(n+page-1) &^ uint64(page-1) }
+
+var _ [headerBytes - unsafe.Sizeof(header{})]byte // it fits
+
+// newPrivateHost is the memory of a host whose ranks all live in this process.
+func newPrivateHost() *host {
+	return &host{fd: -1, head: new(header), maps: map[uint64]*mapping{}}
+}
+
+// shared reports whether other processes map the host's memory.
+func (h *host) shared() bool { return h.fd >= 0 }
+
+// alloc hands out a region of n bytes, all zero, and returns its offset.
+func (h *host) alloc(n int) (uint64, error) {
+	size := pages(n)
+	off := h.head.next.Add(size) - size
+	if h.shared() {
+		return off, reserve(h.fd, off, size)
+	}
+	off += uint64(page) // 0 means none
+	h.mu.Lock()
+	h.maps[off] = &mapping{mem: aligned(n)}
+	h.mu.Unlock()
+	return off, nil
+}
+
+// aligned is n bytes of Go memory that begin at a cache line.
+func aligned(n int) []byte {
+	b := make([]byte, n+63)
+	skip := int(-uintptr(unsafe.Pointer(&b[0])) & 63)
+	return b[skip : skip+n : skip+n]
+}
+
+// view maps n bytes of the region at off. Each view is given back by drop.
+func (h *host) view(off uint64, n int) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.maps[off]
+	if m == nil {
+		mem, err := mapRegion(h.fd, off, n)
+		if err != nil {
+			return nil, err
+		}
+		m = &mapping{mem: mem}
+		h.maps[off] = m
+	}
+	m.refs++
+	return m.mem, nil
+}
+
+// drop gives back a view; the last one unmaps it.
+func (h *host) drop(off uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.maps[off]
+	if m == nil {
+		return
+	}
+	if m.refs--; m.refs > 0 {
+		return
+	}
+	delete(h.maps, off)
+	if h.shared() {
+		unmap(m.mem)
+	}
+}
+
+// free returns the memory of a region that nobody will use again.
+func (h *host) free(off uint64, n int) {
+	if h.shared() && off != 0 {
+		release(h.fd, off, pages(n))
+	}
+}
+
+func (h *host) close() {
+	if h.shared() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for off, m := range h.maps {
+			unmap(m.mem)
+			delete(h.maps, off)
+		}
+		closeFD(h.fd)
+	}
+}

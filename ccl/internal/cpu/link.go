@@ -1,0 +1,215 @@
+package cpu
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/tcp"
+)
+
+// A link joins this rank with one other, for the messages of one class. It is made
+// on first use: a pipe each way inside a host, a TCP connection between hosts.
+type link struct {
+	peer  int
+	class class
+	out   outlet
+	in    inlet
+	conn  *tcp.Conn
+	// Messages take turns: one is on its way out, and one on its way in.
+	outNext, outTurn, inNext, inTurn uint64
+	sent, received                   uint64 // messages of point-to-point calls
+}
+
+type outlet interface {
+	TrySend(b []byte) (int, error)
+}
+
+type inlet interface {
+	TryRecv(b []byte) (int, error)
+	// Peek is up to limit bytes, where they lie or in buf. All of them are taken
+	// by Discard before the next Peek.
+	Peek(buf []byte, limit int) ([]byte, error)
+	Discard(n int)
+}
+
+// stream is a TCP connection as an inlet.
+type stream struct{ *tcp.Conn }
+
+func (s stream) Peek(buf []byte, limit int) ([]byte, error) {
+	n, err := s.TryRecv(buf[:min(limit, len(buf))])
+	return buf[:n], err
+}
+
+func (s stream) Discard(int) {}
+
+// The classes of messages: point-to-point calls and collectives do not wait for
+// each other, so each has links of its own.
+type class uint8
+
+const (
+	collective class = iota
+	pointToPoint
+	classes
+)
+
+type linkKey struct {
+	peer  int32
+	class class
+}
+
+// link returns the link to peer. Its inlet may come later: see inletOf.
+func (c *Comm) link(ctx context.Context, peer int, cl class) (*link, *Fault) {
+	key := linkKey{int32(peer), cl}
+	if l := c.links[key]; l != nil {
+		return l, nil
+	}
+	l := &link{peer: peer, class: cl}
+	if c.topo.Node(peer) == c.topo.Node(c.rank) {
+		out, err := c.pipeTo(c.topo.Local(peer), cl)
+		if err != nil {
+			return nil, c.stop(fault(Backend, c.rank, "%w", err))
+		}
+		l.out = out
+	} else if f := c.dial(ctx, l, cl); f != nil {
+		return nil, f
+	}
+	c.links[key] = l
+	return l, nil
+}
+
+// dial connects with a rank of another host.
+func (c *Comm) dial(ctx context.Context, l *link, cl class) *Fault {
+	addr := c.site.addrs[c.members.world(l.peer)]
+	key := tcp.MakeKey(c.id, uint32(cl), uint32(c.rank), uint32(l.peer))
+	dctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
+	if t := c.opt.Timeout; t > 0 {
+		var cancel2 context.CancelFunc
+		dctx, cancel2 = context.WithTimeout(dctx, t)
+		defer cancel2()
+	}
+	conn, err := c.site.tcp.Open(dctx, key, uint32(c.rank), addr)
+	if err == nil {
+		l.conn, l.out, l.in = conn, conn, stream{conn}
+		return nil
+	}
+	if f := c.cause.Load(); f != nil {
+		return f
+	}
+	if e := ctx.Err(); e != nil {
+		return c.stop(ctxFault(e, []int{l.peer}))
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return c.stop(&Fault{Code: Timeout, Peer: l.peer, Missing: []int{l.peer}, Err: err})
+	}
+	return c.stop(fault(Backend, l.peer, "cannot reach rank %d at %v: %w", l.peer, addr, err))
+}
+
+// ready makes sure of l's inlet. It is false while a peer of this host has not
+// made its pipe.
+func (c *Comm) ready(l *link) (bool, *Fault) {
+	if l.in != nil {
+		return true, nil
+	}
+	p, err := c.pipeFrom(c.topo.Local(l.peer), l.class)
+	if err != nil {
+		return false, c.stop(fault(Backend, c.rank, "%w", err))
+	}
+	if p == nil {
+		return false, nil
+	}
+	l.in = p
+	return true, nil
+}
+
+func (l *link) close() {
+	if l.conn != nil {
+		l.conn.Close()
+	}
+}
+
+// broken reports that the stream with peer ended. Often that is the echo of another
+// failure, whose report is on its way: it gets a moment to arrive.
+func (c *Comm) broken(peer int, err error) *Fault {
+	for range 20 {
+		if f := c.cause.Load(); f != nil {
+			return f
+		}
+		c.site.scan()
+		time.Sleep(5 * time.Millisecond)
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("its process ended")
+	}
+	return c.stop(&Fault{Code: RankLost, Peer: peer, Err: err})
+}
+
+// headBytes is the size of what precedes each message:
+//
+//	0 magic 4 | 4 CRC32C of the rest 4 | 8 Comm 8 | 16 payload bytes 8 | 24 step 4 |
+//	28 kind of message 1 | 32 the sender's record (recordWire)
+const (
+	headBytes = 64
+	headMagic = 0x6c63_6347 // "Gccl"
+
+	messageData = 1
+	messageBye  = 2
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// head is the header of one message, as sent and as expected.
+type head struct {
+	comm   uint64
+	bytes  uint64
+	step   uint32
+	kind   byte
+	record Record
+}
+
+func (h *head) encode(b []byte) {
+	le := binary.LittleEndian
+	le.PutUint32(b, headMagic)
+	le.PutUint64(b[8:], h.comm)
+	le.PutUint64(b[16:], h.bytes)
+	le.PutUint32(b[24:], h.step)
+	b[28], b[29], b[30], b[31] = h.kind, 0, 0, 0
+	h.record.encode(b[32:])
+	clear(b[32+recordWire : headBytes])
+	le.PutUint32(b[4:], crc32.Checksum(b[8:headBytes], castagnoli))
+}
+
+func (h *head) decode(b []byte) error {
+	if len(b) != headBytes {
+		return fmt.Errorf("a message header has %d bytes, not %d", headBytes, len(b))
+	}
+	le := binary.LittleEndian
+	if le.Uint32(b) != headMagic || le.Uint32(b[4:]) != crc32.Checksum(b[8:], castagnoli) {
+		return errors.New("a message header is damaged")
+	}
+	h.comm, h.bytes, h.step, h.kind = le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint32(b[24:]), b[28]
+	h.record.decode(b[32:])
+	return nil
+}
+
+// sayBye tells the other ends of this rank's connections that it closes the Comm.
+func (c *Comm) sayBye() {
+	if c.cause.Load() != nil {
+		return
+	}
+	h := head{comm: c.id, kind: messageBye}
+	var b [headBytes]byte
+	h.encode(b[:])
+	for _, l := range c.links {
+		if l.conn != nil && l.outNext == l.outTurn { // else a message is half way out
+			l.out.TrySend(b[:])
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package cpu
+
+import (
+	"context"
+	"sync/atomic"
+	"unsafe"
+)
+
+// The collectives among the ranks of one host: a rank posts, the others read what
+// they need of it, straight into place. See region for rounds and flags.
+
+// local runs k, all of whose ranks are on this host.
+func (c *Comm) runLocal(ctx context.Context, k *Call) *Fault {
+	switch k.Kind {
+	case AllReduce:
+		return c.localAllReduce(ctx, k)
+	case Reduce:
+		return c.localReduce(ctx, k)
+	case ReduceScatter, ReduceScatterV:
+		return c.localReduceScatter(ctx, k)
+	case Broadcast:
+		return c.localBroadcast(ctx, k)
+	case AllGather, AllGatherV:
+		return c.localAllGather(ctx, k)
+	case Gather, GatherV:
+		return c.localGather(ctx, k)
+	case Scatter, ScatterV:
+		return c.localScatter(ctx, k)
+	case AllToAll:
+		return c.localAllToAll(ctx, k)
+	}
+	return c.localBarrier(ctx, k)
+}
+
+// open begins a round whose data lies beside the flag, or in staging memory: it
+// waits until the slot of that round has been read by all.
+func (c *Comm) open(ctx context.Context, k *Call, staged bool) (uint32, *Fault) {
+	c.round++
+	need := c.round - (depth - 2)
+	if staged {
+		need = c.round - (stageDepth - 2)
+	}
+	if int32(c.seen-need) >= 0 {
+		return c.round, nil
+	}
+	return c.round, c.catchUp(ctx, k, need)
+}
+
+// catchUp waits until all ranks of this host have posted round need.
+func (c *Comm) catchUp(ctx context.Context, k *Call, need uint32) *Fault {
+	for i := 1; i < c.n; i++ {
+		r := (c.me + i) % c.n
+		p := c.local.flag(r, need)
+		var w waiter
+		for looks := 0; int32(uint32(atomic.LoadUint64(p)>>32)-need) < 0; looks++ {
+			if looks < c.spins {
+				continue
+			}
+			looks = 0
+			if f := c.pause(ctx, &w, c.localRank(r)); f != nil {
+				return f
+			}
+		}
+	}
+	c.seen = need
+	return nil
+}
+
+// post says that this rank's data of round is there.
+func (c *Comm) post(k *Call, round uint32) {
+	storeRelease(c.local.flag(c.me, round), uint64(round)<<32|uint64(k.Hash))
+}
+
+// awaitAll waits for every other rank's post of round.
+func (c *Comm) awaitAll(ctx context.Context, k *Call, round uint32) *Fault {
+	for r := c.me + 1; r < c.n; r++ {
+		if f := c.await(ctx, k, r, round); f != nil {
+			return f
+		}
+	}
+	for r := range c.me {
+		if f := c.await(ctx, k, r, round); f != nil {
+			return f
+		}
+	}
+	c.seen = round
+	return nil
+}
+
+// stage is the staging memory of rank r for round. It is made on first use.
+func (c *Comm) stage(r int, round uint32) (unsafe.Pointer, *Fault) {
+	if c.lines == nil {
+		c.lines = make([][]byte, c.n)
+	}
+	if c.lines[r] == nil {
+		off := c.local.stage(r).Load()
+		if off == 0 { // only this rank's own can be missing: others posted it first
+			var err error
+			if off, err = c.site.host.alloc(c.chunk * stageDepth); err != nil {
+				return nil, c.stop(fault(Backend, c.rank, "%w", err))
+			}
+		}
+		mem, err := c.site.host.view(off, c.chunk*stageDepth)
+		if err != nil {
+			return nil, c.stop(fault(Backend, c.rank, "%w", err))
+		}
+		c.lines[r] = mem
+		c.views = append(c.views, off)
+		if r == c.me {
+			c.local.stage(r).Store(off)
+		}
+	}
+	return unsafe.Pointer(&c.lines[r][int(round%stageDepth)*c.chunk]), nil
+}
+
+// slotOf is where rank r's data of round lies.
+func (c *Comm) slotOf(r int, round uint32, staged bool) (unsafe.Pointer, *Fault) {
+	if !staged {
+		return c.local.data(r, round), nil
+	}
+	return c.stage(r, round)
+}
+
+// layout says how a call whose ranks each post some blocks is cut into rounds:
+// length bytes of every block at a time. All ranks compute the same.
+func (c *Comm) layout(block, blocks int) (length int, staged bool) {
+	if block*blocks <= inlineMax {
+		return block, false
+	}
+	return c.chunk / max(blocks, 1) &^ 63, true
+}
+
+const foldPiece = 8 << 10 // bytes summed at a time: they stay in L1
+
+// foldAll reduces n bytes at offset from of every rank's slot into dst, in rank
+// order; own, where not nil, stands for this rank's slot.
+func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, staged bool, from func(r int) int, own unsafe.Pointer, n int, stream bool) *Fault {
+	operand := func(r, i int) (unsafe.Pointer, *Fault) {
+		if r == c.me && own != nil {
+			return unsafe.Add(own, i), nil
+		}
+		p, f := c.slotOf(r, round, staged)
+		if f != nil {
+			return nil, f
+		}
+		return unsafe.Add(p, from(r)+i), nil
+	}
+	fold := k.Fold
+	if c.n == 2 && stream {
+		fold = k.Stream
+	}
+	step := foldPiece
+	if c.n == 2 {
+		step = max(n, 1)
+	}
+	for i := 0; i < n; i += step {
+		m := min(step, n-i)
+		a, f := operand(0, i)
+		if f != nil {
+			return f
+		}
+		to := unsafe.Add(dst, i)
+		for r := 1; r < c.n; r++ {
+			b, f := operand(r, i)
+			if f != nil {
+				return f
+			}
+			fold(to, a, b, m/k.Elem)
+			a = to
+		}
+		if k.Scale != nil {
+			k.Scale(to, m/k.Elem, c.n)
+		}
+	}
+	return nil
+}
+
+func zero(int) int { return 0 }

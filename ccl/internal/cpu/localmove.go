@@ -1,0 +1,184 @@
+package cpu
+
+import (
+	"context"
+	"unsafe"
+)
+
+// localBroadcast: the root posts, the others read.
+func (c *Comm) localBroadcast(ctx context.Context, k *Call) *Fault {
+	root := c.topo.Local(int(k.Root))
+	length, staged := c.layout(len(k.Dst), 1)
+	for i := range pieces(len(k.Dst), length) {
+		at, end := i*length, min((i+1)*length, len(k.Dst))
+		round, f := c.open(ctx, k, staged)
+		if f != nil {
+			return f
+		}
+		if c.me == root {
+			to, f := c.slotOf(c.me, round, staged)
+			if f != nil {
+				return f
+			}
+			put(to, k.Dst[at:end])
+			c.post(k, round)
+			continue
+		}
+		c.post(k, round)
+		if f := c.await(ctx, k, root, round); f != nil {
+			return f
+		}
+		from, f := c.slotOf(root, round, staged)
+		if f != nil {
+			return f
+		}
+		get(k.Dst[at:end], from)
+	}
+	return nil
+}
+
+// localAllGather: everybody posts its block and reads the others'.
+func (c *Comm) localAllGather(ctx context.Context, k *Call) *Fault {
+	return c.collect(ctx, k, -1)
+}
+
+// localGather: everybody posts its block; the root reads them.
+func (c *Comm) localGather(ctx context.Context, k *Call) *Fault {
+	return c.collect(ctx, k, c.topo.Local(int(k.Root)))
+}
+
+// collect gathers the blocks of all ranks at root, or everywhere where it is -1.
+func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
+	largest := k.largest()
+	length, staged := c.layout(largest, 1)
+	reader := root < 0 || root == c.me
+	for i := range pieces(largest, length) {
+		at := i * length
+		round, f := c.open(ctx, k, staged)
+		if f != nil {
+			return f
+		}
+		mine := k.Src[min(at, len(k.Src)):min(at+length, len(k.Src))]
+		if root != c.me {
+			to, f := c.slotOf(c.me, round, staged)
+			if f != nil {
+				return f
+			}
+			put(to, mine)
+		}
+		c.post(k, round)
+		if !reader {
+			continue
+		}
+		copy(k.piece(k.Dst, c.me, at, length), mine)
+		for j := 1; j < c.n; j++ {
+			r := (c.me + j) % c.n
+			if f := c.await(ctx, k, r, round); f != nil {
+				return f
+			}
+			from, f := c.slotOf(r, round, staged)
+			if f != nil {
+				return f
+			}
+			get(k.piece(k.Dst, r, at, length), from)
+		}
+		c.seen = round
+	}
+	return nil
+}
+
+// localScatter: the root posts the blocks of the others, each reads its own.
+func (c *Comm) localScatter(ctx context.Context, k *Call) *Fault {
+	root := c.topo.Local(int(k.Root))
+	largest := k.largest()
+	length, staged := c.layout(largest, c.n-1)
+	for i := range pieces(largest, length) {
+		at := i * length
+		round, f := c.open(ctx, k, staged)
+		if f != nil {
+			return f
+		}
+		if c.me == root {
+			to, f := c.slotOf(c.me, round, staged)
+			if f != nil {
+				return f
+			}
+			for r := range c.n {
+				if r == root {
+					copy(k.Dst[min(at, len(k.Dst)):], k.piece(k.Src, r, at, length))
+				} else {
+					put(unsafe.Add(to, other(root, r)*length), k.piece(k.Src, r, at, length))
+				}
+			}
+			c.post(k, round)
+			continue
+		}
+		c.post(k, round)
+		if f := c.await(ctx, k, root, round); f != nil {
+			return f
+		}
+		from, f := c.slotOf(root, round, staged)
+		if f != nil {
+			return f
+		}
+		get(k.Dst[min(at, len(k.Dst)):min(at+length, len(k.Dst))], unsafe.Add(from, other(root, c.me)*length))
+	}
+	return nil
+}
+
+// other is the place of rank r among those that are not me.
+func other(me, r int) int {
+	if r > me {
+		return r - 1
+	}
+	return r
+}
+
+// localAllToAll: everybody posts a piece of each of the others' blocks and reads
+// its own from each. A piece is posted before it is overwritten, so it works in place.
+func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
+	block := k.largest()
+	length, staged := c.layout(block, c.n-1)
+	for i := range pieces(block, length) {
+		at := i * length
+		round, f := c.open(ctx, k, staged)
+		if f != nil {
+			return f
+		}
+		to, f := c.slotOf(c.me, round, staged)
+		if f != nil {
+			return f
+		}
+		for r := range c.n {
+			if r == c.me {
+				copy(k.piece(k.Dst, r, at, length), k.piece(k.Src, r, at, length))
+			} else {
+				put(unsafe.Add(to, other(c.me, r)*length), k.piece(k.Src, r, at, length))
+			}
+		}
+		c.post(k, round)
+		for j := 1; j < c.n; j++ {
+			r := (c.me + j) % c.n
+			if f := c.await(ctx, k, r, round); f != nil {
+				return f
+			}
+			from, f := c.slotOf(r, round, staged)
+			if f != nil {
+				return f
+			}
+			get(k.piece(k.Dst, r, at, length), unsafe.Add(from, other(r, c.me)*length))
+		}
+		c.seen = round
+	}
+	return nil
+}
+
+// localBarrier: a round without data.
+func (c *Comm) localBarrier(ctx context.Context, k *Call) *Fault {
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	c.post(k, round)
+	return c.awaitAll(ctx, k, round)
+}

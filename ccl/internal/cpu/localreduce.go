@@ -1,0 +1,234 @@
+package cpu
+
+import (
+	"context"
+	"unsafe"
+)
+
+// streamFrom is the size of result from which streaming stores win: it will not
+// stay in the cache anyway, and they spare reading what they overwrite.
+const streamFrom = 4 << 20
+
+func ptr(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
+
+// put copies src beside or to where rank me's data of round lies.
+func put(to unsafe.Pointer, src []byte) {
+	copy(unsafe.Slice((*byte)(to), len(src)), src)
+}
+
+func get(dst []byte, from unsafe.Pointer) {
+	copy(dst, unsafe.Slice((*byte)(from), len(dst)))
+}
+
+// localAllReduce: small vectors lie beside the flags and everybody adds up all of
+// them; two ranks do the same chunk by chunk; more ranks each reduce one part of
+// a chunk and then collect the parts.
+func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
+	length, staged := c.layout(len(k.Src), 1)
+	if !staged {
+		round, f := c.open(ctx, k, false)
+		if f != nil {
+			return f
+		}
+		put(c.local.data(c.me, round), k.Src)
+		c.post(k, round)
+		if f := c.awaitAll(ctx, k, round); f != nil {
+			return f
+		}
+		return c.foldAll(k, ptr(k.Dst), round, false, zero, nil, len(k.Dst), false)
+	}
+	if c.n == 2 {
+		return c.allReduceTwo(ctx, k, length)
+	}
+	for at := 0; at < len(k.Src); at += length {
+		if f := c.reduceParts(ctx, k, k.Src[at:min(at+length, len(k.Src))], k.Dst[at:min(at+length, len(k.Dst))], -1); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// allReduceTwo reduces between two ranks, each of which stages one chunk ahead of
+// the one it waits for, so that the flag's way is never waited for.
+func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int) *Fault {
+	stream := len(k.Dst) >= streamFrom && ptr(k.Dst) != ptr(k.Src)
+	stageNext := func(at int) (uint32, *Fault) {
+		round, f := c.open(ctx, k, true)
+		if f != nil {
+			return 0, f
+		}
+		to, f := c.stage(c.me, round)
+		if f != nil {
+			return 0, f
+		}
+		put(to, k.Src[at:min(at+length, len(k.Src))])
+		c.post(k, round)
+		return round, nil
+	}
+	next, f := stageNext(0)
+	if f != nil {
+		return f
+	}
+	for at := 0; at < len(k.Src); at += length {
+		round := next
+		if at+length < len(k.Src) {
+			if next, f = stageNext(at + length); f != nil {
+				return f
+			}
+		}
+		if f := c.await(ctx, k, 1-c.me, round); f != nil {
+			return f
+		}
+		c.seen = round
+		end := min(at+length, len(k.Src))
+		if f := c.foldAll(k, ptr(k.Dst[at:]), round, true, zero, ptr(k.Src[at:]), end-at, stream); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// part r of n bytes among the ranks of the host, in whole cache lines.
+func (c *Comm) part(n, r int) (from, to int) {
+	q := ((n+c.n-1)/c.n + 63) &^ 63
+	return min(r*q, n), min((r+1)*q, n)
+}
+
+// reduceParts reduces one chunk among three or more ranks: all post it, each
+// reduces its part and posts that, and all (root < 0) or root collect the parts.
+func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root int) *Fault {
+	round, f := c.open(ctx, k, true)
+	if f != nil {
+		return f
+	}
+	to, f := c.stage(c.me, round)
+	if f != nil {
+		return f
+	}
+	put(to, src)
+	c.post(k, round)
+	if f := c.awaitAll(ctx, k, round); f != nil {
+		return f
+	}
+	sums, f := c.open(ctx, k, true)
+	if f != nil {
+		return f
+	}
+	from, end := c.part(len(src), c.me)
+	if to, f = c.stage(c.me, sums); f != nil {
+		return f
+	}
+	at := func(int) int { return from }
+	if f := c.foldAll(k, unsafe.Add(to, from), round, true, at, nil, end-from, false); f != nil {
+		return f
+	}
+	c.post(k, sums)
+	if root >= 0 && root != c.me {
+		return nil
+	}
+	for i := range c.n {
+		r := (c.me + i) % c.n
+		if r != c.me {
+			if f := c.await(ctx, k, r, sums); f != nil {
+				return f
+			}
+		}
+		p, f := c.stage(r, sums)
+		if f != nil {
+			return f
+		}
+		from, end := c.part(len(src), r)
+		get(dst[from:end], unsafe.Add(p, from))
+	}
+	c.seen = sums
+	return nil
+}
+
+// localReduce: the root reduces what the others post; of large vectors among many
+// ranks each reduces a part.
+func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
+	root := c.topo.Local(int(k.Root))
+	length, staged := c.layout(len(k.Src), 1)
+	for i := range pieces(len(k.Src), length) {
+		at, end := i*length, min((i+1)*length, len(k.Src))
+		var dst []byte
+		if c.me == root {
+			dst = k.Dst[at:end]
+		}
+		if staged && c.n > 2 {
+			if f := c.reduceParts(ctx, k, k.Src[at:end], dst, root); f != nil {
+				return f
+			}
+			continue
+		}
+		round, f := c.open(ctx, k, staged)
+		if f != nil {
+			return f
+		}
+		to, f := c.slotOf(c.me, round, staged)
+		if f != nil {
+			return f
+		}
+		var own unsafe.Pointer
+		if c.me == root && c.n == 2 {
+			own = ptr(k.Src[at:])
+		} else {
+			put(to, k.Src[at:end])
+		}
+		c.post(k, round)
+		if c.me != root {
+			continue
+		}
+		if f := c.awaitAll(ctx, k, round); f != nil {
+			return f
+		}
+		if f := c.foldAll(k, ptr(dst), round, staged, zero, own, len(dst), false); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// localReduceScatter: everybody posts a piece of every block, and reduces that of
+// its own. Between two ranks the own block need not be posted.
+func (c *Comm) localReduceScatter(ctx context.Context, k *Call) *Fault {
+	blocks := c.n
+	if c.n == 2 {
+		blocks = 1
+	}
+	largest := k.largest()
+	length, staged := c.layout(largest, blocks)
+	for i := range pieces(largest, length) {
+		round, f := c.open(ctx, k, staged)
+		if f != nil {
+			return f
+		}
+		to, f := c.slotOf(c.me, round, staged)
+		if f != nil {
+			return f
+		}
+		for r := range c.n {
+			if blocks > 1 {
+				put(unsafe.Add(to, r*length), k.piece(k.Src, r, i*length, length))
+			} else if r != c.me {
+				put(to, k.piece(k.Src, r, i*length, length))
+			}
+		}
+		c.post(k, round)
+		if f := c.awaitAll(ctx, k, round); f != nil {
+			return f
+		}
+		mine := k.piece(k.Src, c.me, i*length, length)
+		dst := k.Dst[min(i*length, len(k.Dst)):]
+		from, own := zero, unsafe.Pointer(nil)
+		if blocks > 1 {
+			from = func(int) int { return c.me * length }
+		} else {
+			own = ptr(mine)
+		}
+		if f := c.foldAll(k, ptr(dst), round, staged, from, own, len(mine), false); f != nil {
+			return f
+		}
+	}
+	return nil
+}

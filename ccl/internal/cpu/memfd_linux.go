@@ -1,0 +1,181 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// canShare says that processes of one host can share memory here.
+const canShare = true
+
+// newSharedHost makes the memfd of a host. It is sealed at its size: a peer that
+// shrank it would make every other rank fault.
+func newSharedHost() (*host, error) {
+	fd, err := unix.MemfdCreate("goccl", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("shared memory: memfd_create: %w", err)
+	}
+	if err = unix.Ftruncate(fd, memfdBytes); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	}
+	if err == nil {
+		err = reserve(fd, 0, headerBytes)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("shared memory: %w", err)
+	}
+	h, err := openHost(fd)
+	if err == nil {
+		h.head.next.Store(headerBytes)
+	}
+	return h, err
+}
+
+// openHost maps the header of a memfd that this process made or was given.
+func openHost(fd int) (*host, error) {
+	mem, err := mapRegion(fd, 0, headerBytes)
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	h := &host{fd: fd, head: (*header)(unsafe.Pointer(&mem[0])), maps: map[uint64]*mapping{}}
+	h.maps[0] = &mapping{mem: mem, refs: 1}
+	return h, nil
+}
+
+// reserve makes sure that memory is there: a full machine is an error now, not a
+// SIGBUS later.
+func reserve(fd int, off, n uint64) error {
+	for {
+		err := unix.Fallocate(fd, 0, int64(off), int64(n))
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("shared memory: no %d KiB left on this host (%w); free memory or use fewer ranks", n>>10, err)
+		}
+	}
+}
+
+func release(fd int, off, n uint64) {
+	// A failure leaves memory taken until the job ends; there is nobody to tell.
+	_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(off), int64(n))
+}
+
+func mapRegion(fd int, off uint64, n int) ([]byte, error) {
+	mem, err := unix.Mmap(fd, int64(off), n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("shared memory: cannot map %d KiB: %w", n>>10, err)
+	}
+	// A forked child must not scribble here.
+	_ = unix.Madvise(mem, unix.MADV_DONTFORK)
+	return mem, nil
+}
+
+// discard returns the memory of a mapping and unmaps it.
+func discard(mem []byte) {
+	_ = unix.Madvise(mem, unix.MADV_REMOVE)
+	unmap(mem)
+}
+
+func unmap(mem []byte) { _ = unix.Munmap(mem) }
+
+func closeFD(fd int) { unix.Close(fd) }
+
+// listenHost opens the abstract socket at which a host's first process gives the
+// memfd to the others.
+func listenHost(name string) (*net.UnixListener, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@" + name, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("shared memory: %w", err)
+	}
+	return l, nil
+}
+
+// sendFD gives fd to the process at the other end, if it is of our user, or root.
+func sendFD(c *net.UnixConn, fd int) error {
+	if err := sameUser(c); err != nil {
+		return err
+	}
+	_, _, err := c.WriteMsgUnix([]byte{'m'}, unix.UnixRights(fd), nil)
+	return err
+}
+
+// recvFD takes the memfd from the host's first process.
+func recvFD(name string, rank int, until time.Time) (int, *net.UnixConn, error) {
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: "@" + name, Net: "unix"})
+	if err != nil {
+		return -1, nil, err
+	}
+	if err := sameUser(c); err != nil {
+		c.Close()
+		return -1, nil, err
+	}
+	c.SetDeadline(until)
+	if _, err := c.Write(binary.LittleEndian.AppendUint32(nil, uint32(rank))); err != nil {
+		c.Close()
+		return -1, nil, fmt.Errorf("shared memory: %w", err)
+	}
+	var b [1]byte
+	oob := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := c.ReadMsgUnix(b[:], oob)
+	if err == nil {
+		var msgs []unix.SocketControlMessage
+		if msgs, err = unix.ParseSocketControlMessage(oob[:n]); err == nil && len(msgs) == 1 {
+			var fds []int
+			if fds, err = unix.ParseUnixRights(&msgs[0]); err == nil && len(fds) == 1 {
+				unix.CloseOnExec(fds[0])
+				c.SetDeadline(time.Time{})
+				return fds[0], c, nil
+			}
+		}
+	}
+	c.Close()
+	if err == nil {
+		err = errors.New("no descriptor came")
+	}
+	return -1, nil, fmt.Errorf("shared memory: %w", err)
+}
+
+// sameUser refuses a peer of another user: an abstract socket has no permissions.
+func sameUser(c *net.UnixConn) error {
+	rc, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var cred *unix.Ucred
+	var e error
+	if err := rc.Control(func(fd uintptr) {
+		cred, e = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return err
+	}
+	if e != nil {
+		return e
+	}
+	if uid := os.Getuid(); int(cred.Uid) != uid && cred.Uid != 0 && uid != 0 {
+		return fmt.Errorf("shared memory: process %d at the other end belongs to user %d, not %d", cred.Pid, cred.Uid, uid)
+	}
+	return nil
+}
+
+// hostIdentity tells hosts apart before anything is tried: the kernel's boot, and
+// the network namespace, which abstract sockets do not leave.
+func hostIdentity() string {
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	ns, _ := os.Readlink("/proc/self/ns/net")
+	return string(boot) + ns
+}
+
+// yield lets another process of this core run. It never blocks, so the scheduler
+// need not be told.
+func yield() { syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

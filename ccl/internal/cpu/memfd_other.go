@@ -1,0 +1,32 @@
+//go:build !linux
+
+package cpu
+
+import (
+	"errors"
+	"net"
+	"runtime"
+	"time"
+)
+
+// canShare says that processes of one host can share memory here. They cannot:
+// there is no memfd, so they use TCP, as between hosts.
+const canShare = false
+
+var errNoSharing = errors.New("processes cannot share memory on " + runtime.GOOS)
+
+func newSharedHost() (*host, error)                { return nil, errNoSharing }
+func openHost(int) (*host, error)                  { return nil, errNoSharing }
+func reserve(int, uint64, uint64) error            { return errNoSharing }
+func release(int, uint64, uint64)                  {}
+func mapRegion(int, uint64, int) ([]byte, error)   { return nil, errNoSharing }
+func discard([]byte)                               {}
+func unmap([]byte)                                 {}
+func closeFD(int)                                  {}
+func listenHost(string) (*net.UnixListener, error) { return nil, errNoSharing }
+func sendFD(*net.UnixConn, int) error              { return errNoSharing }
+func recvFD(string, int, time.Time) (int, *net.UnixConn, error) {
+	return -1, nil, errNoSharing
+}
+func hostIdentity() string { return "" }
+func yield()               { runtime.Gosched() }

@@ -1,0 +1,294 @@
+package cpu
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/reduce"
+)
+
+// A sender is one message on its way out, a receiver one on its way in. Both go as
+// far as they can and no further, so that all messages of a step move at once.
+type sender struct {
+	l        *link
+	turn     uint64
+	front    [headBytes + frontMax]byte // the header, and small payloads beside it
+	frontLen int
+	frontOut int
+	body     []byte
+	out      int       // of body
+	behind   *receiver // goes first
+	done     bool
+}
+
+// frontMax is how much payload is copied beside its header: one system call in
+// place of two, for less than one costs.
+const frontMax = 4 << 10
+
+type receiver struct {
+	l     *link
+	turn  uint64
+	want  head
+	got   [headBytes]byte
+	gotN  int
+	to    []byte
+	in    int // bytes of to that are complete, but for carry
+	fold  reduce.Func
+	elem  int
+	first bool    // fold(received, to) rather than fold(to, received)
+	carry [8]byte // the beginning of an element whose rest has not come
+	nc    int
+	// Where a step sends what it reduces into, only what has left may change.
+	after *sender
+	prev  *receiver // reduces into the same place, and goes first
+	done  bool
+}
+
+// moved is how many bytes of its payload have left.
+func (s *sender) moved() int {
+	inFront := s.frontLen - headBytes
+	if len(s.body) == 0 && inFront > 0 {
+		return inFront // a copy: the original may change
+	}
+	return s.out
+}
+
+func (s *sender) start(l *link, h *head, payload []byte) {
+	s.l, s.turn, s.frontLen, s.frontOut, s.body, s.out, s.behind, s.done = l, l.outNext, headBytes, 0, payload, 0, nil, false
+	l.outNext++
+	h.bytes = uint64(len(payload))
+	h.encode(s.front[:headBytes])
+	if len(payload) <= frontMax {
+		s.frontLen += copy(s.front[headBytes:], payload)
+		s.body = nil
+	}
+}
+
+// progress sends what the link takes.
+func (c *Comm) progressOut(s *sender) (moved bool, f *Fault) {
+	if s.l.outTurn != s.turn || s.behind != nil && !s.behind.done {
+		return false, nil
+	}
+	if s.frontOut < s.frontLen {
+		n, err := s.l.out.TrySend(s.front[s.frontOut:s.frontLen])
+		if err != nil {
+			return false, c.broken(s.l.peer, err)
+		}
+		if n == 0 {
+			return false, nil
+		}
+		moved = true
+		if s.frontOut += n; s.frontOut < s.frontLen {
+			return true, nil
+		}
+	}
+	if s.out < len(s.body) {
+		n, err := s.l.out.TrySend(s.body[s.out:min(len(s.body), s.out+quantum)])
+		if err != nil {
+			return false, c.broken(s.l.peer, err)
+		}
+		s.out += n
+		moved = moved || n > 0
+	}
+	if s.out == len(s.body) {
+		s.done = true
+		s.body = nil
+		s.l.outTurn++
+	}
+	return moved, nil
+}
+
+// quantum is how much one system call moves at most: it stays in L2.
+const quantum = 256 << 10
+
+func (r *receiver) start(l *link, want head, to []byte) {
+	*r = receiver{l: l, turn: l.inNext, want: want, to: to}
+	r.want.bytes = uint64(len(to))
+	l.inNext++
+}
+
+// progressIn receives what the link has.
+func (c *Comm) progressIn(r *receiver) (moved bool, f *Fault) {
+	if r.l.inTurn != r.turn {
+		return false, nil
+	}
+	if r.l.in == nil {
+		if ok, f := c.ready(r.l); !ok {
+			return false, f
+		}
+	}
+	if r.gotN < headBytes {
+		n, err := r.l.in.TryRecv(r.got[r.gotN:])
+		if err != nil {
+			return false, c.broken(r.l.peer, err)
+		}
+		if n == 0 {
+			return false, nil
+		}
+		moved = true
+		if r.gotN += n; r.gotN < headBytes {
+			return true, nil
+		}
+		if f := c.checkHead(r); f != nil {
+			return true, f
+		}
+	}
+	if r.prev != nil && !r.prev.done {
+		return moved, nil
+	}
+	for r.in < len(r.to) {
+		n, f := c.take(r)
+		if f != nil {
+			return moved, f
+		}
+		if n == 0 {
+			return moved, nil
+		}
+		moved = true
+	}
+	r.done = true
+	r.l.inTurn++
+	return true, nil
+}
+
+// take moves payload into place, combining where that is asked for.
+func (c *Comm) take(r *receiver) (int, *Fault) {
+	limit := len(r.to)
+	if r.after != nil && !r.after.done {
+		limit = min(limit, r.after.moved()/8*8)
+	}
+	if limit <= r.in+r.nc {
+		return 0, nil
+	}
+	if r.fold == nil {
+		n, err := r.l.in.TryRecv(r.to[r.in:min(limit, r.in+quantum)])
+		if err != nil {
+			return 0, c.broken(r.l.peer, err)
+		}
+		r.in += n
+		return n, nil
+	}
+	v, err := r.l.in.Peek(c.wire(), min(limit-r.in-r.nc, quantum))
+	if err != nil {
+		return 0, c.broken(r.l.peer, err)
+	}
+	n := len(v)
+	if r.nc > 0 { // complete the element that was cut
+		k := copy(r.carry[r.nc:r.elem], v)
+		r.nc += k
+		if v = v[k:]; r.nc == r.elem {
+			r.combine(unsafe.Pointer(&r.carry), r.elem)
+			r.nc = 0
+		}
+	}
+	if whole := len(v) / r.elem * r.elem; whole > 0 {
+		r.combine(unsafe.Pointer(&v[0]), whole)
+		v = v[whole:]
+	}
+	if len(v) > 0 {
+		r.nc = copy(r.carry[:], v)
+	}
+	r.l.in.Discard(n)
+	return n, nil
+}
+
+// combine folds n received bytes into place.
+func (r *receiver) combine(p unsafe.Pointer, n int) {
+	to := unsafe.Pointer(&r.to[r.in])
+	if r.first {
+		r.fold(to, p, to, n/r.elem)
+	} else {
+		r.fold(to, to, p, n/r.elem)
+	}
+	r.in += n
+}
+
+// checkHead compares the header that came with the one that should have.
+func (c *Comm) checkHead(r *receiver) *Fault {
+	var h head
+	if err := h.decode(r.got[:]); err != nil {
+		return c.stop(fault(Backend, r.l.peer, "from rank %d: %w", r.l.peer, err))
+	}
+	if h.kind == messageBye {
+		return c.stop(fault(Closed, r.l.peer, ""))
+	}
+	a, b := &h.record, &r.want.record
+	if a.Hash == b.Hash && a.Seq == b.Seq && h.step == r.want.step && h.bytes == r.want.bytes && h.comm == r.want.comm {
+		return nil
+	}
+	f := fault(Mismatch, r.l.peer, "")
+	f.Theirs = a
+	return c.stop(f)
+}
+
+// wire is where received bytes wait to be combined.
+func (c *Comm) wire() []byte {
+	if c.exec.wire == nil {
+		c.exec.wire = make([]byte, quantum)
+	}
+	return c.exec.wire
+}
+
+// move runs all messages of a step to their end.
+func (c *Comm) move(ctx context.Context, tx []*sender, rx []*receiver) *Fault {
+	var w waiter
+	for {
+		left, moved := 0, false
+		for _, s := range tx {
+			if s.done {
+				continue
+			}
+			m, f := c.progressOut(s)
+			if f != nil {
+				return f
+			}
+			moved = moved || m
+			if !s.done {
+				left++
+			}
+		}
+		for _, r := range rx {
+			if r.done {
+				continue
+			}
+			m, f := c.progressIn(r)
+			if f != nil {
+				return f
+			}
+			moved = moved || m
+			if !r.done {
+				left++
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+		if moved {
+			w = waiter{}
+			continue
+		}
+		w.looks++
+		if w.looks < c.spins/16 {
+			continue
+		}
+		w.looks = 0
+		if f := c.pause(ctx, &w, awaited(tx, rx)); f != nil {
+			return f
+		}
+	}
+}
+
+// awaited is the rank the first unfinished message waits for.
+func awaited(tx []*sender, rx []*receiver) int {
+	for _, r := range rx {
+		if !r.done {
+			return r.l.peer
+		}
+	}
+	for _, s := range tx {
+		if !s.done {
+			return s.l.peer
+		}
+	}
+	return -1
+}

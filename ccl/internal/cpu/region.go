@@ -1,0 +1,77 @@
+package cpu
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// A region holds what the ranks of one Comm on one host share:
+//
+//	4 KiB         the abort word
+//	per rank      control: state, where its staging memory and its pipes are,
+//	              its last calls; then depth slots of (flag, data)
+//
+// Calls run in rounds. In each round a rank posts: it writes data into its slot of
+// that round, then the slot's flag, round<<32 | hash of the call. Others wait for
+// the flag and read the data. A flag of the right round with another hash is a
+// mismatched call, found at no cost. Slots are used in turn; who posts a round has
+// finished reading all rounds two before it, so a slot is free again once every
+// rank has posted the round depth-2 after it.
+const (
+	depth       = 8       // slots of a rank beside its flags
+	stageDepth  = 4       // slots of its staging memory
+	inlineMax   = 2 << 10 // bytes that lie beside a flag
+	slotBytes   = inlineMax + 64
+	callsKept   = 4
+	ctlBytes    = 512
+	rankBytes   = ctlBytes + depth*slotBytes
+	regionHead  = 4 << 10
+	recordBytes = int(unsafe.Sizeof(Record{}))
+)
+
+var _ [ctlBytes - 192 - callsKept*recordBytes]byte // the last calls fit
+
+type region struct {
+	off uint64
+	mem []byte
+	n   int // ranks
+}
+
+func regionBytes(n int) int { return regionHead + n*rankBytes }
+
+func (g *region) at(off int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(&g.mem[0]), off) }
+
+func (g *region) word(off int) *atomic.Uint64 { return (*atomic.Uint64)(g.at(off)) }
+
+// abort is not 0 once the Comm has failed on some rank of the host.
+func (g *region) abort() *atomic.Uint64 { return g.word(0) }
+
+// left counts the ranks that have closed the Comm.
+func (g *region) left() *atomic.Uint64 { return g.word(128) }
+
+// state is stateOpen or stateClosed.
+func (g *region) state(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes) }
+
+// stage is the offset of r's staging memory, 0 while it has none.
+func (g *region) stage(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 64) }
+
+// row is the offset of the table of r's outgoing pipes, 0 while it has none.
+func (g *region) row(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 128) }
+
+// call is what r says of call seq, while it is one of its last.
+func (g *region) call(r int, seq uint64) *Record {
+	return (*Record)(g.at(regionHead + r*rankBytes + 192 + int(seq%callsKept)*recordBytes))
+}
+
+func (g *region) slot(r int, round uint32) int {
+	return regionHead + r*rankBytes + ctlBytes + int(round%depth)*slotBytes
+}
+
+func (g *region) flag(r int, round uint32) *uint64 { return (*uint64)(g.at(g.slot(r, round))) }
+
+func (g *region) data(r int, round uint32) unsafe.Pointer { return g.at(g.slot(r, round) + 8) }
+
+const (
+	stateOpen uint64 = iota
+	stateClosed
+)

@@ -1,0 +1,194 @@
+package cpu
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/algo"
+)
+
+// The collectives of Comms that span hosts: schedules over links.
+
+func (c *Comm) runRemote(ctx context.Context, k *Call) *Fault {
+	s, f := c.schedule(k)
+	if f != nil {
+		return f
+	}
+	switch k.Kind {
+	case AllReduce:
+		if ptr(k.Dst) != ptr(k.Src) {
+			copy(k.Dst, k.Src)
+		}
+		v := even(k.Dst, s.Parts)
+		if f := c.run(ctx, k, s, v, v, 0); f != nil {
+			return f
+		}
+		c.scale(k, k.Dst)
+		return nil
+	case Reduce:
+		return c.remoteReduce(ctx, k, s)
+	case Broadcast:
+		v := even(k.Dst, s.Parts)
+		return c.run(ctx, k, s, v, v, 0)
+	case AllGather, AllGatherV:
+		v := k.blocks(k.Dst)
+		own := v.parts(c.rank, c.rank+1)
+		if ptr(own) != ptr(k.Src) {
+			copy(own, k.Src)
+		}
+		return c.run(ctx, k, s, v, v, 0)
+	case ReduceScatter, ReduceScatterV, Gather, GatherV, Scatter, ScatterV:
+		return c.remoteBlocks(ctx, k, s)
+	case AllToAll:
+		return c.remoteAllToAll(ctx, k, s)
+	}
+	return c.run(ctx, k, s, vector{}, vector{}, 0) // Barrier
+}
+
+// scale ends an Avg: b holds sums.
+func (c *Comm) scale(k *Call, b []byte) {
+	if k.Scale == nil {
+		return
+	}
+	for len(b) > 0 { // a piece at a time, so that the collector need not wait
+		n := min(len(b), quantum)
+		k.Scale(unsafe.Pointer(&b[0]), n/k.Elem, c.Size())
+		b = b[n:]
+	}
+}
+
+// blocks is v cut by ranks.
+func (c *Call) blocks(v []byte) vector {
+	return vector{mem: v, offsets: c.offsets, size: int(c.Count) * c.Elem}
+}
+
+// remoteReduce reduces a slice at a time, since ranks other than the root need
+// memory to reduce into.
+func (c *Comm) remoteReduce(ctx context.Context, k *Call, s algo.Schedule) *Fault {
+	for i := range pieces(len(k.Src), sliceBytes) {
+		src := k.Src[i*sliceBytes : min((i+1)*sliceBytes, len(k.Src))]
+		var mem []byte
+		if c.rank == int(k.Root) {
+			mem = k.Dst[i*sliceBytes:][:len(src)]
+		} else {
+			mem = c.scratch(len(src))
+		}
+		if ptr(mem) != ptr(src) {
+			copy(mem, src)
+		}
+		v := even(mem, s.Parts)
+		if f := c.run(ctx, k, s, v, v, i); f != nil {
+			return f
+		}
+		if c.rank == int(k.Root) {
+			c.scale(k, mem)
+		}
+	}
+	return nil
+}
+
+// remoteBlocks runs what needs memory for the blocks of other ranks, a slice of all
+// blocks at a time.
+func (c *Comm) remoteBlocks(ctx context.Context, k *Call, s algo.Schedule) *Fault {
+	n, largest := c.Size(), k.largest()
+	length := max(sliceBytes/n&^63, 64)
+	for i := range pieces(largest, length) {
+		at := i * length
+		v := c.sliceOf(k, at, length)
+		fill := func(r int) { copy(v.parts(r, r+1), k.piece(k.Src, r, at, length)) }
+		switch k.Kind {
+		case ReduceScatter, ReduceScatterV:
+			for r := range n {
+				fill(r)
+			}
+		case Scatter, ScatterV:
+			if c.rank == int(k.Root) {
+				for r := range n {
+					fill(r)
+				}
+			}
+		default:
+			copy(v.parts(c.rank, c.rank+1), k.Src[min(at, len(k.Src)):])
+		}
+		if f := c.run(ctx, k, s, v, v, i); f != nil {
+			return f
+		}
+		mine := v.parts(c.rank, c.rank+1)
+		switch k.Kind {
+		case ReduceScatter, ReduceScatterV:
+			c.scale(k, mine)
+			copy(k.Dst[min(at, len(k.Dst)):], mine)
+		case Scatter, ScatterV:
+			copy(k.Dst[min(at, len(k.Dst)):], mine)
+		default:
+			if c.rank == int(k.Root) {
+				for r := range n {
+					copy(k.piece(k.Dst, r, at, length), v.parts(r, r+1))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// sliceOf is scratch memory for length bytes, from at on, of each block.
+func (c *Comm) sliceOf(k *Call, at, length int) vector {
+	n := c.Size()
+	if k.offsets == nil {
+		size := max(min(length, k.largest()-at), 0)
+		return vector{mem: c.scratch(n * size), size: size}
+	}
+	offs := append(c.exec.slice[:0], 0)
+	for r := range n {
+		offs = append(offs, offs[r]+min(at+length, k.blockLen(r))-min(at, k.blockLen(r)))
+	}
+	c.exec.slice = offs
+	return vector{mem: c.scratch(offs[n]), offsets: offs}
+}
+
+// remoteAllToAll: where dst is src, a slice of every block is set aside first.
+func (c *Comm) remoteAllToAll(ctx context.Context, k *Call, s algo.Schedule) *Fault {
+	n, block := c.Size(), k.largest()
+	if ptr(k.Dst) != ptr(k.Src) {
+		copy(k.piece(k.Dst, c.rank, 0, block), k.piece(k.Src, c.rank, 0, block))
+		return c.run(ctx, k, s, k.blocks(k.Src), k.blocks(k.Dst), 0)
+	}
+	length := max(sliceBytes/n&^63, 64)
+	for i := range pieces(block, length) {
+		size := min(length, block-i*length)
+		mem := c.scratch(2 * n * size)
+		out, in := vector{mem: mem[:n*size], size: size}, vector{mem: mem[n*size:], size: size}
+		for r := range n {
+			copy(out.parts(r, r+1), k.piece(k.Src, r, i*length, length))
+		}
+		if f := c.run(ctx, k, s, out, in, i); f != nil {
+			return f
+		}
+		for r := range n {
+			if r != c.rank {
+				copy(k.piece(k.Dst, r, i*length, length), in.parts(r, r+1))
+			}
+		}
+	}
+	return nil
+}
+
+// allToAllV: only the two ends of a message know its length, so it goes pair by
+// pair, inside a host as well.
+func (c *Comm) allToAllV(ctx context.Context, k *Call) *Fault {
+	s, f := c.schedule(k)
+	if f != nil {
+		return f
+	}
+	e := &c.exec
+	e.sendOff = offsetsOf(e.sendOff, k.SC, k.Elem)
+	e.offsets = offsetsOf(e.offsets, k.DC, k.Elem)
+	src := k.Src
+	if ptr(k.Dst) == ptr(k.Src) {
+		src = c.scratch(len(k.Src))
+		copy(src, k.Src)
+	}
+	out, in := vector{mem: src, offsets: e.sendOff}, vector{mem: k.Dst, offsets: e.offsets}
+	copy(in.parts(c.rank, c.rank+1), out.parts(c.rank, c.rank+1))
+	return c.run(ctx, k, s, out, in, 0)
+}

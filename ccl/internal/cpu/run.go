@@ -1,0 +1,212 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Run makes one call. Whatever goes wrong fails the Comm.
+func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
+	if f := c.cause.Load(); f != nil {
+		return f
+	}
+	k.offsets = nil
+	if k.DC != nil && k.Kind != AllToAllV {
+		c.exec.offsets = offsetsOf(c.exec.offsets, k.DC, k.Elem)
+		k.offsets = c.exec.offsets
+	}
+	if c.opt.Unchecked {
+		k.Hash = 1
+	}
+	*c.local.call(c.me, k.Seq) = k.Record
+	c.exec.current = k.Record
+	f := c.dispatch(ctx, k)
+	if f == nil && c.opt.Strict {
+		f = c.confirm(ctx, k)
+	}
+	return f
+}
+
+func (c *Comm) dispatch(ctx context.Context, k *Call) *Fault {
+	switch {
+	case k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv:
+		return c.pointToPoint(ctx, k)
+	case c.Size() == 1:
+		c.alone(k)
+		return nil
+	case k.Kind == AllToAllV:
+		return c.allToAllV(ctx, k)
+	case c.n == c.Size():
+		return c.runLocal(ctx, k)
+	}
+	return c.runRemote(ctx, k)
+}
+
+// alone is a collective of one rank: a copy.
+func (c *Comm) alone(k *Call) {
+	if k.Kind != Barrier && ptr(k.Dst) != ptr(k.Src) {
+		copy(k.Dst, k.Src)
+	}
+}
+
+// confirm makes a call that some rank could leave before others have come wait for
+// all of them: what CheckStrict promises.
+func (c *Comm) confirm(ctx context.Context, k *Call) *Fault {
+	switch k.Kind {
+	case Broadcast, Reduce, Gather, GatherV, Scatter, ScatterV:
+		b := Call{Record: k.Record}
+		b.Kind = Barrier
+		if c.n == c.Size() {
+			return c.localBarrier(ctx, &b)
+		}
+		return c.runRemote(ctx, &b)
+	}
+	return nil
+}
+
+// Plan says how a call would go: the algorithm, and over what.
+func (c *Comm) Plan(k *Call) string {
+	switch {
+	case c.Size() == 1:
+		return "copy"
+	case k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv:
+		return "point to point"
+	case k.Kind == AllToAllV:
+		return "pairwise over " + c.Transport()
+	case c.n < c.Size():
+		return c.algorithm(k) + " over " + c.Transport()
+	}
+	blocks := 1
+	switch k.Kind {
+	case ReduceScatter, ReduceScatterV, Scatter, ScatterV, AllToAll:
+		blocks = max(c.n-1, 1)
+	}
+	if _, staged := c.layout(int(k.Count)*k.Elem, blocks); !staged {
+		return "inline over " + c.Transport()
+	}
+	return "staged over " + c.Transport()
+}
+
+// Transport is what the ranks talk over.
+func (c *Comm) Transport() string {
+	inside := "memory"
+	if c.site.host.shared() {
+		inside = "shared memory"
+	}
+	nodes := c.topo.Nodes()
+	switch {
+	case nodes == 1:
+		return inside
+	case nodes == c.Size():
+		return "TCP (" + c.site.iface + ")"
+	}
+	return inside + " and TCP (" + c.site.iface + ")"
+}
+
+// Split makes the Comms of the ranks that give the same color, in the order of
+// their keys. A negative color takes part and gets none.
+func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) (*Comm, *Fault) {
+	gather := func(mine, all []byte) *Fault {
+		g := Call{Record: k.Record, Dst: all, Src: mine, Elem: 1}
+		g.Kind, g.Count = AllGather, uint64(len(mine))
+		g.Seal()
+		return c.Run(ctx, &g)
+	}
+	n := c.Size()
+	all := make([]int64, 2*n)
+	if f := gather(bytesOf64([]int64{int64(color), int64(key)}), bytesOf64(all)); f != nil {
+		return nil, f
+	}
+	var group []int
+	for r := range n {
+		if all[2*r] == int64(color) {
+			group = append(group, r)
+		}
+	}
+	slices.SortStableFunc(group, func(a, b int) int {
+		switch {
+		case all[2*a+1] < all[2*b+1]:
+			return -1
+		case all[2*a+1] > all[2*b+1]:
+			return 1
+		}
+		return 0
+	})
+	// The first member of each host makes the memory for the host's members.
+	world, nodeOf, me, lead := make([]int, len(group)), make([]int, len(group)), -1, -1
+	for i, r := range group {
+		world[i], nodeOf[i] = c.members.world(r), c.topo.Node(r)
+		if r == c.rank {
+			me = i
+		}
+		if lead < 0 && nodeOf[i] == c.topo.Node(c.rank) {
+			lead = r
+		}
+	}
+	var off int64
+	var err error
+	if color >= 0 && lead == c.rank {
+		locals := 0
+		for _, h := range nodeOf {
+			if h == c.topo.Node(c.rank) {
+				locals++
+			}
+		}
+		var o uint64
+		if o, err = c.site.host.alloc(regionBytes(locals)); err != nil {
+			o = 1 // no region is there
+		}
+		off = int64(o)
+	}
+	offs := make([]int64, n)
+	if f := gather(bytesOf64([]int64{off}), bytesOf64(offs)); f != nil {
+		return nil, f
+	}
+	c.splits++
+	if color < 0 {
+		return nil, nil
+	}
+	for _, r := range group {
+		if offs[r] == 1 {
+			if r != c.rank || err == nil {
+				err = fmt.Errorf("rank %d has no shared memory left for the new Comm", r)
+			}
+			return nil, &Fault{Code: Backend, Peer: r, Err: err}
+		}
+	}
+	nodes := map[int]bool{}
+	for _, h := range nodeOf {
+		nodes[h] = true
+	}
+	c.site.hold()
+	id := childID(c.id, c.splits, color)
+	child, err := newComm(c.site, id, membersOf(world), topology(dense(nodeOf), len(nodes)), me, uint64(offs[lead]), opt)
+	if err != nil {
+		c.site.leave()
+		return nil, fault(Backend, c.rank, "%w", err)
+	}
+	return child, nil
+}
+
+// dense numbers hosts from 0 in the order in which they appear.
+func dense(nodeOf []int) []int {
+	number := map[int]int{}
+	for i, h := range nodeOf {
+		if _, ok := number[h]; !ok {
+			number[h] = len(number)
+		}
+		nodeOf[i] = number[h]
+	}
+	return nodeOf
+}
+
+// childID names a Comm within the job: its parent, the split, the color.
+func childID(parent, split uint64, color int) uint64 {
+	h := parent
+	for _, v := range []uint64{split, uint64(color)} {
+		h = (h ^ v) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	return h | 1<<63 // never the world's
+}

@@ -1,0 +1,8 @@
+//go:build !amd64 || noasm || race
+
+package cpu
+
+import "sync/atomic"
+
+// storeRelease stores v after all stores before it.
+func storeRelease(p *uint64, v uint64) { atomic.StoreUint64(p, v) }

@@ -1,0 +1,182 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// A waiter is one wait: what to do when the looks have been fruitless. Every wait
+// of the engine ends here, so that every wait notices a failure, a closed peer, a
+// context that ends and the timeout.
+type waiter struct {
+	laps  int
+	looks int
+	began time.Time
+	nap   time.Duration
+}
+
+const (
+	lapsAwake = 16                     // laps before the clock is looked at
+	awake     = 500 * time.Microsecond // of giving way, before sleeping
+	napMin    = 20 * time.Microsecond
+	napMax    = 500 * time.Microsecond
+)
+
+// pause gives way to others, at first for a moment, later by sleeping. peer is the
+// rank waited for, -1 if there are several.
+func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
+	if f := c.cause.Load(); f != nil {
+		return f
+	}
+	if c.local.abort().Load() != 0 {
+		if f := c.aborted(); f != nil {
+			return f
+		}
+	}
+	w.laps++
+	if w.laps < lapsAwake {
+		c.giveWay(w.laps)
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return c.stop(ctxFault(err, c.missing(peer)))
+	}
+	now := time.Now()
+	if w.began.IsZero() {
+		w.began = now
+	}
+	waited := now.Sub(w.began)
+	if t := c.opt.Timeout; t > 0 && waited > t {
+		f := fault(Timeout, peer, "no progress for %v", t)
+		f.Missing = c.missing(peer)
+		return c.stop(f)
+	}
+	if w.laps&15 == 0 {
+		if f := c.someoneLeft(peer); f != nil {
+			return c.stop(f)
+		}
+	}
+	if waited < awake {
+		c.giveWay(w.laps)
+		return nil
+	}
+	w.nap = max(napMin, min(2*w.nap, napMax))
+	time.Sleep(w.nap)
+	return nil
+}
+
+// giveWay lets others run: goroutine ranks of this process, and, since the Go
+// scheduler never gives way to another process, other processes.
+func (c *Comm) giveWay(lap int) {
+	if c.site.ranksHere() > 1 {
+		runtime.Gosched()
+		if lap&15 != 0 || !c.site.host.shared() {
+			return
+		}
+	}
+	yield()
+}
+
+// stop fails the Comm with f and returns what it failed with.
+func (c *Comm) stop(f *Fault) *Fault {
+	c.Fail(f)
+	return c.cause.Load()
+}
+
+// aborted returns why another rank of this host says the Comm has failed; nil
+// while the reason is still on its way.
+func (c *Comm) aborted() *Fault {
+	c.site.scan()
+	return c.cause.Load()
+}
+
+// someoneLeft finds out whether the rank waited for has closed the Comm.
+func (c *Comm) someoneLeft(peer int) *Fault {
+	node := c.topo.Node(c.rank)
+	for r := range c.n {
+		if c.local.state(r).Load() == stateClosed {
+			left := c.topo.Rank(node, r)
+			if peer < 0 || left == peer {
+				return fault(Closed, left, "")
+			}
+		}
+	}
+	return nil
+}
+
+// missing lists who has not arrived: the peer, or all of this host that are behind.
+func (c *Comm) missing(peer int) []int {
+	if peer >= 0 {
+		return []int{peer}
+	}
+	var m []int
+	for r := range c.n {
+		if r != c.me && int32(c.posted(r)-c.round) < 0 {
+			m = append(m, c.localRank(r))
+		}
+	}
+	return m
+}
+
+// posted is the last round that rank r of this host has posted, as far as the last
+// depth rounds of this rank tell.
+func (c *Comm) posted(r int) uint32 {
+	last := c.round - depth
+	for i := range uint32(depth) {
+		if v := uint32(atomic.LoadUint64(c.local.flag(r, c.round-i)) >> 32); int32(v-last) > 0 {
+			last = v
+		}
+	}
+	return last
+}
+
+func ctxFault(err error, missing []int) *Fault {
+	code := Canceled
+	if errors.Is(err, context.DeadlineExceeded) {
+		code = Timeout
+	}
+	peer := -1
+	if len(missing) == 1 {
+		peer = missing[0]
+	}
+	return &Fault{Code: code, Peer: peer, Missing: missing, Err: err}
+}
+
+// await returns when rank r of this host has posted round, in the call that k is.
+func (c *Comm) await(ctx context.Context, k *Call, r int, round uint32) *Fault {
+	p, want := c.local.flag(r, round), uint64(round)<<32|uint64(k.Hash)
+	if atomic.LoadUint64(p) == want {
+		return nil
+	}
+	var w waiter
+	for {
+		for range c.spins {
+			if atomic.LoadUint64(p) == want {
+				return nil
+			}
+		}
+		v := atomic.LoadUint64(p)
+		if v == want {
+			return nil
+		}
+		if uint32(v>>32) == round || int32(uint32(v>>32)-round) > 0 {
+			return c.stop(c.differs(r, k))
+		}
+		if f := c.pause(ctx, &w, c.localRank(r)); f != nil {
+			return f
+		}
+	}
+}
+
+// differs reports that rank r of this host is in another call.
+func (c *Comm) differs(r int, k *Call) *Fault {
+	f := fault(Mismatch, c.localRank(r), "")
+	theirs := *c.local.call(r, k.Seq)
+	if theirs.Seq == k.Seq {
+		f.Theirs = &theirs
+	}
+	return f
+}

@@ -1,0 +1,31 @@
+package cpu
+
+import (
+	"errors"
+	"net"
+)
+
+// watch reports the end of the process at the other end of c, whose lowest rank is
+// first, unless it says good bye.
+func (s *site) watch(c *net.UnixConn, first int) {
+	s.mu.Lock()
+	s.unix = append(s.unix, c)
+	s.mu.Unlock()
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		var b [1]byte
+		n, _ := c.Read(b[:])
+		s.mu.Lock()
+		leaving := s.leaving
+		s.mu.Unlock()
+		if n > 0 || leaving {
+			return
+		}
+		for l, p := range s.procs {
+			if p == first {
+				s.lost(s.topo.Rank(s.node, l), errors.New("its process ended"))
+			}
+		}
+	}()
+}

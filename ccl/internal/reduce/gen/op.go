@@ -1,0 +1,155 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+)
+
+// op is an operation on the lanes of registers.
+type op struct {
+	// do writes d = a op b. d is neither a nor b. a stays on the left: of two NaNs
+	// x86 gives the first.
+	do     func(g *gen, a, b, d operand.Op)
+	consts []uint64 // that do uses
+}
+
+// ins is an op that is one instruction. Go's assembler has the operands in the
+// order opposite to Intel's.
+func ins(f func(c *build.Context, ops ...operand.Op)) op {
+	return op{do: func(g *gen, a, b, d operand.Op) { f(g.Context, b, a, d) }}
+}
+
+// which of two elements a comparison takes.
+type which int
+
+const (
+	least which = iota
+	greatest
+)
+
+// unordered is the comparison that is true if an operand is a NaN.
+const unordered = operand.U8(3)
+
+// float32s is the minimum or maximum of IEEE 754-2019.
+//
+// With AVX-512 that is VRANGEPS, which orders zeros, and where an element is a NaN
+// the sum, which is the first NaN made quiet. The bits of VRANGEPS's immediate
+// choose minimum or maximum and, 4, the sign of the result.
+//
+// AVX2's minimum returns its second operand for zeros and NaNs. So it is computed
+// both ways around: or-ing makes -0 of two different zeros, and-ing makes +0.
+func (g *gen) float32s(w which) op {
+	if g.evex {
+		return op{do: func(g *gen, a, b, d operand.Op) {
+			k := g.K()
+			g.VCMPPS(unordered, b, a, k)
+			g.VRANGEPS(operand.U8(4|w), b, a, d)
+			g.VADDPS(b, a, k, d)
+		}}
+	}
+	return op{do: func(g *gen, a, b, d operand.Op) {
+		x, y, nan := g.YMM(), g.YMM(), g.YMM()
+		if w == least {
+			g.VMINPS(b, a, x)
+			g.VMINPS(a, b, y)
+			g.VORPS(x, y, y)
+		} else {
+			g.VMAXPS(b, a, x)
+			g.VMAXPS(a, b, y)
+			g.VANDPS(x, y, y)
+		}
+		g.VADDPS(b, a, x)
+		g.VCMPPS(unordered, b, a, nan)
+		g.VBLENDVPS(nan, x, y, d)
+	}}
+}
+
+// float64s is float32s for float64.
+func (g *gen) float64s(w which) op {
+	if g.evex {
+		return op{do: func(g *gen, a, b, d operand.Op) {
+			k := g.K()
+			g.VCMPPD(unordered, b, a, k)
+			g.VRANGEPD(operand.U8(4|w), b, a, d)
+			g.VADDPD(b, a, k, d)
+		}}
+	}
+	return op{do: func(g *gen, a, b, d operand.Op) {
+		x, y, nan := g.YMM(), g.YMM(), g.YMM()
+		if w == least {
+			g.VMINPD(b, a, x)
+			g.VMINPD(a, b, y)
+			g.VORPD(x, y, y)
+		} else {
+			g.VMAXPD(b, a, x)
+			g.VMAXPD(a, b, y)
+			g.VANDPD(x, y, y)
+		}
+		g.VADDPD(b, a, x)
+		g.VCMPPD(unordered, b, a, nan)
+		g.VBLENDVPD(nan, x, y, d)
+	}}
+}
+
+// prodInt8 multiplies bytes in pairs, as 16 bits: the lower byte of a product is
+// right whatever the upper ones are, and the upper byte is moved down in one
+// factor only, so that its product comes out where it belongs.
+var prodInt8 = op{consts: []uint64{upperBytes}, do: func(g *gen, a, b, d operand.Op) {
+	upper := g.constant(upperBytes)
+	x, y := g.vec(), g.vec()
+	g.VPSRLW(operand.U8(8), a, x)
+	if g.evex {
+		g.VPANDD(b, upper, y)
+		g.VPMULLW(x, y, y)
+		g.VPMULLW(a, b, d)
+		g.VPTERNLOGD(operand.U8(0xdc), upper, y, d) // d &^ upper | y
+		return
+	}
+	g.VPAND(b, upper, y)
+	g.VPMULLW(x, y, y)
+	g.VPMULLW(a, b, x)
+	g.VPANDN(x, upper, x)
+	g.VPOR(x, y, d)
+}}
+
+const upperBytes = 0xff00ff00ff00ff00
+
+// prodInt64 is the schoolbook product of 32-bit digits, which AVX2 has.
+var prodInt64 = op{do: func(g *gen, a, b, d operand.Op) {
+	x, y := g.vec(), g.vec()
+	g.VPSRLQ(operand.U8(32), a, x)
+	g.VPMULUDQ(x, b, x)
+	g.VPSRLQ(operand.U8(32), b, y)
+	g.VPMULUDQ(y, a, y)
+	g.VPADDQ(x, y, x)
+	g.VPSLLQ(operand.U8(32), x, x)
+	g.VPMULUDQ(a, b, y)
+	g.VPADDQ(x, y, d)
+}}
+
+// int64s compares and blends: AVX2 has no minimum of 64 bits.
+func int64s(w which) op {
+	return op{do: func(g *gen, a, b, d operand.Op) {
+		greater := g.vec()
+		g.VPCMPGTQ(b, a, greater)
+		if w == greatest {
+			a, b = b, a
+		}
+		g.VBLENDVPD(greater, b, a, d)
+	}}
+}
+
+// uint64s is int64s with the order of unsigned integers: signs inverted.
+func uint64s(w which) op {
+	const sign = 1 << 63
+	return op{do: func(g *gen, a, b, d operand.Op) {
+		x, y := g.vec(), g.vec()
+		g.VPXOR(a, g.constant(sign), x)
+		g.VPXOR(b, g.constant(sign), y)
+		g.VPCMPGTQ(y, x, x)
+		if w == greatest {
+			a, b = b, a
+		}
+		g.VBLENDVPD(x, b, a, d)
+	}, consts: []uint64{sign}}
+}

@@ -1,0 +1,90 @@
+package reduce
+
+import (
+	"math"
+	"unsafe"
+)
+
+// Min and Max of floats: IEEE 754-2019's minimum and maximum, with the bits of a
+// NaN specified: the first one's, made quiet.
+
+func minFloat[T float](dst, a, b unsafe.Pointer, n int) {
+	d, x, y := vectors[T](dst, a, b, n)
+	for i := range d {
+		z := min(x[i], y[i])
+		if z != z {
+			z = firstNaN(x[i], y[i])
+		}
+		d[i] = z
+	}
+}
+
+func maxFloat[T float](dst, a, b unsafe.Pointer, n int) {
+	d, x, y := vectors[T](dst, a, b, n)
+	for i := range d {
+		z := max(x[i], y[i])
+		if z != z {
+			z = firstNaN(x[i], y[i])
+		}
+		d[i] = z
+	}
+}
+
+// firstNaN is x if that is a NaN, else y, made quiet. Bit by bit, since what an
+// addition would make of a NaN differs between architectures.
+func firstNaN[T float](x, y T) T {
+	if x == x {
+		x = y
+	}
+	switch p := any(&x).(type) {
+	case *float32:
+		*p = math.Float32frombits(math.Float32bits(*p) | 1<<22)
+	case *float64:
+		*p = math.Float64frombits(math.Float64bits(*p) | 1<<51)
+	}
+	return x
+}
+
+// The infinities of the 16-bit floats. What is above, the sign aside, is a NaN, and
+// a NaN or-ed with half of it is quiet.
+const (
+	infF16  = 0x7c00
+	infBF16 = 0x7f80
+)
+
+func minF16(dst, a, b unsafe.Pointer, n int)  { min16(dst, a, b, n, infF16) }
+func maxF16(dst, a, b unsafe.Pointer, n int)  { max16(dst, a, b, n, infF16) }
+func minBF16(dst, a, b unsafe.Pointer, n int) { min16(dst, a, b, n, infBF16) }
+func maxBF16(dst, a, b unsafe.Pointer, n int) { max16(dst, a, b, n, infBF16) }
+
+func min16(dst, a, b unsafe.Pointer, n int, inf uint16) {
+	d, x, y := vectors[uint16](dst, a, b, n)
+	for i := range d {
+		d[i] = either16(x[i], y[i], inf, order16(x[i]) < order16(y[i]))
+	}
+}
+
+func max16(dst, a, b unsafe.Pointer, n int, inf uint16) {
+	d, x, y := vectors[uint16](dst, a, b, n)
+	for i := range d {
+		d[i] = either16(x[i], y[i], inf, order16(x[i]) > order16(y[i]))
+	}
+}
+
+// order16 orders the 16-bit floats, but NaNs, from -Inf to -0, +0 and +Inf. No
+// conversion to float32 is needed for that.
+func order16(h uint16) int16 { return int16(h) ^ int16(h)>>15&0x7fff }
+
+// either16 is the first NaN of x and y or, without any, x if first, else y.
+func either16(x, y, inf uint16, first bool) uint16 {
+	switch {
+	case x&0x7fff > inf:
+		return x | inf>>1
+	case y&0x7fff > inf:
+		return y | inf>>1
+	case first:
+		return x
+	default:
+		return y
+	}
+}

@@ -1,0 +1,139 @@
+//go:build !noasm
+
+package reduce
+
+import "unsafe"
+
+// The functions below make what this package exports of assembly kernels: one call
+// for up to a piece, more for more. step is how many bytes a kernel takes at a
+// time; what is over goes to the specification. A kernel of step 0 takes all.
+
+// assemble is a level of kernels and, where there are none, of the specification.
+func assemble(name string, step int, kernels *[Types][Ops]Func) *level {
+	l := &level{name: name, scale: generic.scale, copy: Copy}
+	for t := range kernels {
+		kernels[t][Avg] = kernels[t][Sum]
+		for op, k := range kernels[t] {
+			if k != nil {
+				l.reduce[t][op] = pieces(step, Type(t), Op(op), k)
+			}
+		}
+	}
+	l.stream = l.reduce
+	return l
+}
+
+// pieces makes a Func of a kernel.
+func pieces(step int, t Type, op Op, k Func) Func {
+	size, rest := t.Size(), Generic(t, op)
+	most, whole := piece/size, -1 // whole: the bits of n that are the kernel's
+	if step > 0 {
+		whole = -(step / size)
+	}
+	return func(dst, a, b unsafe.Pointer, n int) {
+		for n > most {
+			call(k, dst, a, b, most)
+			dst, a, b, n = unsafe.Add(dst, piece), unsafe.Add(a, piece), unsafe.Add(b, piece), n-most
+		}
+		m := n & whole
+		if m > 0 {
+			k(dst, a, b, m)
+		}
+		if m < n {
+			off := m * size
+			rest(unsafe.Add(dst, off), unsafe.Add(a, off), unsafe.Add(b, off), n-m)
+		}
+	}
+}
+
+// call is not inlined so that its prologue lets a garbage collector's stop in: in
+// assembly, and so in a loop of nothing but calls to it, there is no such place.
+//
+//go:noinline
+func call(k Func, dst, a, b unsafe.Pointer, n int) { k(dst, a, b, n) }
+
+const (
+	line       = 64   // bytes of a cache line, which non-temporal stores fill
+	streamFrom = 4096 // bytes; with fewer, heads and tails are most of it
+)
+
+// streamSum sets the streaming sum of t to k, which needs dst aligned to a line.
+func (l *level) streamSum(step int, t Type, k Func) {
+	size, plain, aligned := t.Size(), l.reduce[t][Sum], pieces(step, t, Sum, k)
+	f := func(dst, a, b unsafe.Pointer, n int) {
+		head := int(-uintptr(dst) % line)
+		if head%size != 0 || n < streamFrom/size {
+			plain(dst, a, b, n)
+			return
+		}
+		if head > 0 {
+			plain(dst, a, b, head/size)
+		}
+		aligned(unsafe.Add(dst, head), unsafe.Add(a, head), unsafe.Add(b, head), n-head/size)
+	}
+	l.stream[t][Sum], l.stream[t][Avg] = f, f
+}
+
+// divide makes a Scale of a kernel.
+func divide[F float](step int, t Type, k func(dst unsafe.Pointer, n int, by F)) func(unsafe.Pointer, int, int) {
+	size, rest := t.Size(), generic.scale[t]
+	most, whole := piece/size, -1
+	if step > 0 {
+		whole = -(step / size)
+	}
+	return func(dst unsafe.Pointer, n int, ranks int) {
+		if ranks < 2 {
+			return
+		}
+		by := F(ranks)
+		for n > most {
+			callDivide(k, dst, most, by)
+			dst, n = unsafe.Add(dst, piece), n-most
+		}
+		m := n & whole
+		if m > 0 {
+			k(dst, m, by)
+		}
+		if m < n {
+			rest(unsafe.Add(dst, m*size), n-m, ranks)
+		}
+	}
+}
+
+// callDivide is call for divide.
+//
+//go:noinline
+func callDivide[F float](k func(unsafe.Pointer, int, F), dst unsafe.Pointer, n int, by F) {
+	k(dst, n, by)
+}
+
+// streamCopy makes a Stream of a kernel.
+func streamCopy(step int, k func(dst, src unsafe.Pointer, n int)) func(dst, src unsafe.Pointer, n int) {
+	whole := -max(step, 1)
+	return func(dst, src unsafe.Pointer, n int) {
+		if n < streamFrom {
+			move(dst, src, n)
+			return
+		}
+		if head := int(-uintptr(dst) % line); head > 0 {
+			move(dst, src, head)
+			dst, src, n = unsafe.Add(dst, head), unsafe.Add(src, head), n-head
+		}
+		for n > piece {
+			callCopy(k, dst, src, piece)
+			dst, src, n = unsafe.Add(dst, piece), unsafe.Add(src, piece), n-piece
+		}
+		m := n & whole
+		k(dst, src, m)
+		if m < n {
+			move(unsafe.Add(dst, m), unsafe.Add(src, m), n-m)
+		}
+	}
+}
+
+// callCopy is call for streamCopy.
+//
+//go:noinline
+func callCopy(k func(dst, src unsafe.Pointer, n int), dst, src unsafe.Pointer, n int) {
+	k(dst, src, n)
+}

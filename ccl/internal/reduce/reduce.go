@@ -1,0 +1,161 @@
+// Package reduce has the arithmetic of the CPU engine: element-wise reductions,
+// the division that ends an average, and copies.
+//
+// # Specification
+//
+// Generic is the specification, written in Go. A kernel for a CPU's vector
+// instructions computes the same bits, with the one exception named below.
+//
+//   - Integers wrap around, as Go's operators do.
+//   - Sum and Prod of float32 and float64 are IEEE 754 operations rounded to
+//     nearest even; denormals are kept. That a result is a NaN is specified; its
+//     sign and payload are not, since the instruction sets differ.
+//   - Min and Max of floats are IEEE 754-2019's minimum and maximum: -0 is less
+//     than +0, and NaN if either element is NaN. All bits are specified: the
+//     result is the NaN of a, or else of b, made quiet.
+//   - half and bfloat16 are converted to float32, which is exact, computed there,
+//     and rounded to nearest even, once for each operation; denormals are kept.
+//   - Avg is Sum, and a division by the number of ranks at the end: see Scale.
+//   - The 8-bit floats are moved, not reduced.
+//
+// # Kernels
+//
+// The kernels are made by the program in gen, for AVX2 and for AVX-512, and chosen
+// once, by what the CPU and the operating system support. The build tag noasm
+// leaves them out, and so do other architectures.
+package reduce
+
+import "unsafe"
+
+//go:generate go -C gen run .
+
+// Type is the type of an element.
+type Type uint8
+
+// The types, in the order of nccl-tests' list; Types is their number.
+const (
+	Int8 Type = iota
+	Uint8
+	Int16
+	Uint16
+	Int32
+	Uint32
+	Int64
+	Uint64
+	Float16
+	BFloat16
+	Float32
+	Float64
+	Float8E4M3
+	Float8E5M2
+	Types
+)
+
+// Size is the number of bytes of an element; 0 if t is no type.
+func (t Type) Size() int {
+	if t >= Types {
+		return 0
+	}
+	return int([Types]uint8{1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1}[t])
+}
+
+// String is the name that nccl-tests gives the type.
+func (t Type) String() string {
+	if t >= Types {
+		return "unknown"
+	}
+	return [Types]string{"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+		"half", "bfloat16", "float", "double", "f8e4m3", "f8e5m2"}[t]
+}
+
+// Op is a reduction.
+type Op uint8
+
+// The reductions; Ops is their number.
+const (
+	Sum Op = iota
+	Prod
+	Min
+	Max
+	Avg
+	Ops
+)
+
+// String is the name that nccl-tests gives the reduction.
+func (op Op) String() string {
+	if op >= Ops {
+		return "unknown"
+	}
+	return [Ops]string{"sum", "prod", "min", "max", "avg"}[op]
+}
+
+// Func computes: for i := range n { dst[i] = a[i] op b[i] }
+//
+// dst may be a or b, but must not overlap them partly. No alignment is required.
+type Func func(dst, a, b unsafe.Pointer, n int)
+
+// For is the best kernel for this CPU. It is nil for a type that is not reduced
+// (the 8-bit floats) and for what is no Type or Op. Avg has the kernel of Sum:
+// Scale does the rest, once, at the end.
+func For(t Type, op Op) Func {
+	if t >= Types || op >= Ops {
+		return nil
+	}
+	return chosen.reduce[t][op]
+}
+
+// ForStream is For, with stores that go past the caches where that is worth
+// something: for results that are larger than the caches and not soon read.
+func ForStream(t Type, op Op) Func {
+	if t >= Types || op >= Ops {
+		return nil
+	}
+	return chosen.stream[t][op]
+}
+
+// Generic is the specification of For: the same function in plain Go.
+func Generic(t Type, op Op) Func {
+	if t >= Types || op >= Ops {
+		return nil
+	}
+	return generic.reduce[t][op]
+}
+
+// Scale is the end of Avg: the function computes for i := range n { dst[i] /= ranks }.
+//
+// Floats are divided truly and rounded once; half and bfloat16 in float32, then
+// to nearest even. Integers are divided as Go does it: towards zero. ranks below 2
+// change nothing. It is nil where For is.
+func Scale(t Type) func(dst unsafe.Pointer, n int, ranks int) {
+	if t >= Types {
+		return nil
+	}
+	return chosen.scale[t]
+}
+
+// Copy copies n bytes. dst and src must not overlap.
+func Copy(dst, src unsafe.Pointer, n int) {
+	for ; n > piece; n -= piece {
+		move(dst, src, piece)
+		dst, src = unsafe.Add(dst, piece), unsafe.Add(src, piece)
+	}
+	move(dst, src, n)
+}
+
+// Stream is Copy with stores that go past the caches, where the CPU has them.
+func Stream(dst, src unsafe.Pointer, n int) { chosen.copy(dst, src, n) }
+
+// Kernel is the name of what was chosen: "avx512", "avx2" or "generic".
+func Kernel() string { return chosen.name }
+
+// piece is how many bytes one uninterrupted step takes. Assembly, memmove's too,
+// cannot be preempted, so a garbage collector's stop waits for all of it: 57 ms
+// for a 256 MiB sum in one go, some 10 us for a piece.
+const piece = 256 << 10
+
+// move is not inlined so that its prologue lets a stop in between two pieces.
+//
+//go:noinline
+func move(dst, src unsafe.Pointer, n int) {
+	copy(unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n))
+}

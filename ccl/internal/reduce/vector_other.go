@@ -1,0 +1,6 @@
+//go:build !amd64 || noasm
+
+package reduce
+
+// vector has the levels above generic: none here.
+func vector() []*level { return nil }

@@ -1,0 +1,432 @@
+package tcp
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stream is what Conn and pump have in common.
+type stream interface {
+	TrySend([]byte) (int, error)
+	TryRecv([]byte) (int, error)
+	Wait(time.Duration, bool)
+	Close() error
+	Abort()
+}
+
+// forms are the two forms of a Conn: the one of this platform, and the pump.
+var forms = []struct {
+	name string
+	make func(t testing.TB, tc *net.TCPConn) stream
+}{
+	{"conn", func(t testing.TB, tc *net.TCPConn) stream {
+		c, err := newConn(tc)
+		require.NoError(t, err)
+		return c
+	}},
+	{"pump", func(_ testing.TB, tc *net.TCPConn) stream { return newPump(tc) }},
+}
+
+// eachForm runs test with the two ends of a stream, in each form, and checks that
+// nothing is left of them.
+func eachForm(t *testing.T, test func(t *testing.T, a, b stream)) {
+	for _, f := range forms {
+		t.Run(f.name, func(t *testing.T) {
+			checkLeaks(t)
+			ta, tb := connected(t)
+			a, b := f.make(t, ta), f.make(t, tb)
+			t.Cleanup(func() {
+				// At once: an end that lingers waits for the other.
+				var wg sync.WaitGroup
+				wg.Go(func() { a.Close() })
+				wg.Go(func() { b.Close() })
+				wg.Wait()
+			})
+			test(t, a, b)
+		})
+	}
+}
+
+// connected returns both ends of a TCP connection.
+func connected(t testing.TB) (a, b *net.TCPConn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	d, err := l.Accept()
+	require.NoError(t, err)
+	return c.(*net.TCPConn), d.(*net.TCPConn)
+}
+
+// checkLeaks fails t if it leaves goroutines or open files behind.
+func checkLeaks(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // opens the poller's own files
+	require.NoError(t, err)
+	l.Close()
+	count := func() (goroutines, files int) {
+		names, _ := os.ReadDir("/proc/self/fd") // empty but on Linux
+		return runtime.NumGoroutine(), len(names)
+	}
+	g0, f0 := count()
+	t.Cleanup(func() {
+		var g, f int
+		if !eventually(func() bool { g, f = count(); return g <= g0 && f <= f0 }) {
+			stacks := make([]byte, 1<<20)
+			t.Errorf("%d goroutines and %d files, before the test %d and %d\n%s",
+				g, f, g0, f0, stacks[:runtime.Stack(stacks, true)])
+		}
+	})
+}
+
+// eventually polls a condition, for some seconds at most.
+func eventually(cond func() bool) bool {
+	for end := time.Now().Add(10 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// sendAll sends b in pieces of random size, as the stream takes them.
+func sendAll(s stream, b []byte) error {
+	rnd := rand.New(rand.NewPCG(uint64(len(b)), 1))
+	for len(b) > 0 {
+		n, err := s.TrySend(b[:min(len(b), 1+rnd.IntN(1<<20))])
+		if err != nil {
+			return err
+		}
+		if b = b[n:]; n == 0 {
+			s.Wait(10*time.Second, true)
+		}
+	}
+	return nil
+}
+
+// recvAll fills b.
+func recvAll(s stream, b []byte) error {
+	rnd := rand.New(rand.NewPCG(uint64(len(b)), 2))
+	for len(b) > 0 {
+		n, err := s.TryRecv(b[:min(len(b), 1+rnd.IntN(1<<20))])
+		if err != nil {
+			return err
+		}
+		if b = b[n:]; n == 0 {
+			s.Wait(10*time.Second, false)
+		}
+	}
+	return nil
+}
+
+// recvError receives until an error comes, and returns how many bytes that were.
+func recvError(s stream) (total int, err error) {
+	b := make([]byte, 64<<10)
+	for {
+		n, err := s.TryRecv(b)
+		if total += n; err != nil {
+			return total, err
+		}
+		if n == 0 {
+			s.Wait(10*time.Second, false)
+		}
+	}
+}
+
+// pattern is n bytes without a short period.
+func pattern(seed byte, n int) []byte {
+	b := make([]byte, n)
+	x := uint32(seed) + 1
+	for i := range b {
+		x = x*1664525 + 1013904223
+		b[i] = byte(x >> 24)
+	}
+	return b
+}
+
+func TestTransferBothWays(t *testing.T) {
+	eachForm(t, func(t *testing.T, a, b stream) {
+		const n = 24 << 20
+		x, y := pattern(1, n), pattern(2, n)
+		gotX, gotY := make([]byte, n), make([]byte, n)
+		errs := make(chan error, 4)
+		go func() { errs <- sendAll(a, x) }()
+		go func() { errs <- sendAll(b, y) }()
+		go func() { errs <- recvAll(b, gotX) }()
+		go func() { errs <- recvAll(a, gotY) }()
+		for range 4 {
+			require.NoError(t, <-errs)
+		}
+		require.True(t, string(x) == string(gotX), "the bytes from a to b differ")
+		require.True(t, string(y) == string(gotY), "the bytes from b to a differ")
+	})
+}
+
+// plenty is more than a connection holds.
+var plenty = sync.OnceValue(func() []byte { return pattern(3, 32<<20) })
+
+// fill sends until no more goes out, and returns what was sent.
+func fill(t *testing.T, s stream) []byte {
+	data := plenty()
+	sent := 0
+	for full := 0; full < 3; { // the kernel moves bytes on, and has room again
+		n, err := s.TrySend(data[sent:])
+		require.NoError(t, err)
+		if sent += n; n == 0 {
+			full++
+			s.Wait(10*time.Millisecond, true)
+		} else {
+			full = 0
+		}
+	}
+	require.Less(t, sent, len(data))
+	return data[:sent]
+}
+
+func TestSendToNobodyIsPartial(t *testing.T) {
+	eachForm(t, func(t *testing.T, a, b stream) {
+		sent := fill(t, a)
+		got := make([]byte, len(sent))
+		require.NoError(t, recvAll(b, got))
+		require.True(t, string(sent) == string(got))
+		n, err := b.TryRecv(got)
+		require.NoError(t, err)
+		require.Zero(t, n)
+	})
+}
+
+func TestEmpty(t *testing.T) {
+	eachForm(t, func(t *testing.T, a, b stream) {
+		n, err := a.TrySend(nil)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		n, err = a.TryRecv(nil)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		n, err = a.TryRecv(make([]byte, 1))
+		require.NoError(t, err)
+		require.Zero(t, n)
+	})
+}
+
+// TestCloseDelivers: all that was sent arrives, then the end, though the closing
+// side has not received what it was sent.
+func TestCloseDelivers(t *testing.T) {
+	eachForm(t, func(t *testing.T, a, b stream) {
+		require.NoError(t, sendAll(b, []byte("never read")))
+		require.NoError(t, recvAll(a, make([]byte, 1))) // it is there
+		sent := fill(t, a)
+		type result struct {
+			n   int
+			err error
+		}
+		got := make(chan result, 1)
+		go func() {
+			n, err := recvError(b)
+			got <- result{n, err}
+		}()
+		require.NoError(t, a.Close())
+		require.NoError(t, a.Close())
+		a.Abort() // too late to matter
+		require.Equal(t, result{len(sent), io.EOF}, <-got)
+
+		_, err := a.TrySend([]byte("x"))
+		require.ErrorIs(t, err, net.ErrClosed)
+		_, err = a.TryRecv(make([]byte, 1))
+		require.ErrorIs(t, err, net.ErrClosed)
+		a.Wait(time.Hour, true)
+	})
+}
+
+func TestAbort(t *testing.T) {
+	eachForm(t, func(t *testing.T, a, b stream) {
+		fill(t, a)
+		a.Abort()
+		a.Abort()
+		require.NoError(t, a.Close())
+		_, err := recvError(b)
+		require.Error(t, err)
+		require.NotErrorIs(t, err, io.EOF)
+		require.ErrorContains(t, err, "tcp: receiving from 127.0.0.1:")
+		require.True(t, eventually(func() bool { _, err = b.TrySend([]byte("x")); return err != nil }))
+		_, err = a.TrySend([]byte("x"))
+		require.ErrorIs(t, err, net.ErrClosed)
+	})
+}
+
+// TestWaitWakes: a Wait of an hour ends with each thing it waits for.
+func TestWaitWakes(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		write bool
+		fill  bool
+		wake  func(t *testing.T, a, b stream)
+	}{
+		{"data", false, false, func(t *testing.T, _, b stream) { require.NoError(t, sendAll(b, []byte("x"))) }},
+		{"data, writing", true, true, func(t *testing.T, _, b stream) { require.NoError(t, sendAll(b, []byte("x"))) }},
+		{"room", true, true, func(t *testing.T, _, b stream) { require.NoError(t, recvAll(b, make([]byte, 1<<20))) }},
+		{"room at once", true, false, func(*testing.T, stream, stream) {}},
+		{"peer closes", false, false, func(_ *testing.T, _, b stream) { b.Close() }},
+		{"peer aborts", false, false, func(_ *testing.T, _, b stream) { b.Abort() }},
+		{"close", false, false, func(_ *testing.T, a, _ stream) { a.Close() }},
+		{"abort", false, false, func(_ *testing.T, a, _ stream) { a.Abort() }},
+		{"abort, writing", true, true, func(_ *testing.T, a, _ stream) { a.Abort() }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			eachForm(t, func(t *testing.T, a, b stream) {
+				if tc.fill {
+					fill(t, a)
+				}
+				woken := make(chan struct{})
+				go func() {
+					a.Wait(time.Hour, tc.write)
+					close(woken)
+				}()
+				tc.wake(t, a, b)
+				<-woken
+				b.Abort() // what was filled in is not to be flushed
+			})
+		})
+	}
+}
+
+func TestWaitEnds(t *testing.T) {
+	eachForm(t, func(t *testing.T, a, _ stream) {
+		a.Wait(time.Millisecond, false)
+		a.Wait(time.Nanosecond, false)
+		a.Wait(0, false)
+		a.Wait(-1, false)
+	})
+}
+
+// TestCloseUnderCalls closes streams while others send, receive and wait on them,
+// and while files are opened that take the numbers of those closed: no call may
+// ever reach such a file.
+func TestCloseUnderCalls(t *testing.T) {
+	dir := t.TempDir()
+	for _, f := range forms {
+		t.Run(f.name, func(t *testing.T) {
+			checkLeaks(t)
+			for i := range 100 {
+				ta, tb := connected(t)
+				a, b := f.make(t, ta), f.make(t, tb)
+				errs := make(chan error, 3)
+				var started sync.WaitGroup
+				started.Add(3)
+				go func() {
+					started.Done()
+					for {
+						if _, err := a.TrySend([]byte("hello")); err != nil {
+							errs <- err
+							return
+						}
+					}
+				}()
+				go func() {
+					started.Done()
+					buf := make([]byte, 10)
+					for {
+						if _, err := a.TryRecv(buf); err != nil {
+							errs <- err
+							return
+						}
+					}
+				}()
+				go func() {
+					started.Done()
+					a.Wait(time.Hour, false)
+					errs <- net.ErrClosed
+				}()
+				started.Wait()
+				if i%2 == 0 {
+					a.Close()
+				} else {
+					a.Abort()
+				}
+				var files []*os.File
+				for j := range 8 {
+					file, err := os.Create(filepath.Join(dir, fmt.Sprint(j)))
+					require.NoError(t, err)
+					files = append(files, file)
+				}
+				for range 3 {
+					require.ErrorIs(t, <-errs, net.ErrClosed)
+				}
+				b.Close()
+				for _, file := range files {
+					file.Close()
+				}
+			}
+		})
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	eachForm(t, func(t *testing.T, a, b stream) {
+		x, y := make([]byte, 4096), make([]byte, 4096)
+		allocs := testing.AllocsPerRun(100, func() {
+			if _, err := a.TrySend(x); err != nil {
+				t.Error(err)
+			}
+			for got := 0; got < len(y); {
+				n, err := b.TryRecv(y[got:])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got += n; n == 0 {
+					runtime.Gosched() // the pump's goroutines need a processor
+				}
+			}
+			if n, err := b.TryRecv(y); n != 0 || err != nil {
+				t.Error(n, err)
+			}
+		})
+		require.Zero(t, allocs)
+	})
+}
+
+// BenchmarkRoundTrip is 8 bytes there and back, by spinning.
+func BenchmarkRoundTrip(b *testing.B) {
+	for _, f := range forms {
+		b.Run(f.name, func(b *testing.B) {
+			ta, tb := connected(b)
+			x, y := f.make(b, ta), f.make(b, tb)
+			go func() {
+				defer y.Close()
+				var buf [8]byte
+				for {
+					n, err := y.TryRecv(buf[:])
+					if err != nil {
+						return
+					}
+					if n > 0 {
+						y.TrySend(buf[:n])
+					}
+				}
+			}()
+			var buf [8]byte
+			for b.Loop() {
+				x.TrySend(buf[:])
+				for got := 0; got < len(buf); {
+					n, err := x.TryRecv(buf[:])
+					if err != nil {
+						b.Fatal(err)
+					}
+					got += n
+				}
+			}
+			x.Close()
+		})
+	}
+}

@@ -1,0 +1,202 @@
+//go:build unix && !aix
+
+package tcp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Conn is one end of a stream, for callers that poll: no call but Wait blocks. One
+// goroutine may send while another receives; Close and Abort are for any.
+//
+// The socket is Go's poller's no more: that would wake a thread at each arrival,
+// 7 to 20 us, even where nobody waits in it.
+type Conn struct {
+	fd   int
+	peer net.Addr
+	// users counts the calls that use fd, twice; the lowest bit says that the Conn is
+	// closed. The last user of a closed one closes fd: its number cannot become
+	// another file's under a call.
+	users atomic.Int32
+}
+
+// newConn takes tc over.
+func newConn(tc *net.TCPConn) (*Conn, error) {
+	defer tc.Close()
+	raw, err := tc.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	// Not tc.File: what that returns registers with the poller again.
+	var fd int
+	if cerr := raw.Control(func(old uintptr) {
+		fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0)
+	}); cerr != nil {
+		return nil, cerr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("duplicating the socket: %w", err)
+	}
+	c := &Conn{fd: fd, peer: tc.RemoteAddr()}
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	if sameHost(tc) {
+		tuneLocal(fd)
+	}
+	return c, nil
+}
+
+// sameHost says whether the two ends have one address, as on a host they do.
+func sameHost(tc *net.TCPConn) bool {
+	local, remote := tc.LocalAddr().(*net.TCPAddr), tc.RemoteAddr().(*net.TCPAddr)
+	return remote.IP.IsLoopback() || remote.IP.Equal(local.IP)
+}
+
+const closedBit = 1
+
+// use begins a call. It is false if the Conn is closed.
+func (c *Conn) use() bool {
+	if c.users.Add(2)&closedBit != 0 {
+		c.done()
+		return false
+	}
+	return true
+}
+
+// done ends a call.
+func (c *Conn) done() {
+	if c.users.Add(-2) == closedBit && c.users.CompareAndSwap(closedBit, gone) {
+		syscall.Close(c.fd)
+	}
+}
+
+// gone is the users of a Conn whose fd is closed: far below what calls that come
+// still, and go at once, can make positive.
+const gone = -1<<30 | closedBit
+
+// quantum bounds one call of the kernel: it is made without telling Go's scheduler,
+// which is not to wait long.
+const quantum = 256 << 10
+
+// TrySend sends what the kernel takes of b now and returns how many bytes that was:
+// 0 and no error if it would have to wait.
+func (c *Conn) TrySend(b []byte) (n int, err error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if !c.use() {
+		return 0, net.ErrClosed
+	}
+	n, errno := send(c.fd, b[:min(len(b), quantum)])
+	c.done()
+	if errno != 0 {
+		return 0, c.failure("sending to", errno)
+	}
+	return n, nil
+}
+
+// TryRecv receives what is there, up to len(b) bytes: 0 and no error if nothing is.
+// After the last byte of a peer that has closed it returns io.EOF.
+func (c *Conn) TryRecv(b []byte) (n int, err error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if !c.use() {
+		return 0, net.ErrClosed
+	}
+	n, errno := receive(c.fd, b[:min(len(b), quantum)])
+	c.done()
+	if n == 0 {
+		return 0, c.failure("receiving from", errno)
+	}
+	return n, nil
+}
+
+// failure is the error of a call that moved nothing: nil if that means only "not
+// now". No errno is the end of what the peer sent.
+func (c *Conn) failure(what string, errno syscall.Errno) error {
+	switch {
+	case errno == syscall.EAGAIN || errno == syscall.EINTR:
+		return nil
+	case c.users.Load()&closedBit != 0:
+		return net.ErrClosed // Close, under the call, looks like a failure of the peer
+	case errno == 0:
+		return io.EOF
+	}
+	return fmt.Errorf("tcp: %s %v: %w", what, c.peer, errno)
+}
+
+// Wait blocks until there is something to receive, or with write also until there is
+// room to send, or the stream ends, but no longer than d. It is for callers that
+// have tried in vain for long: waking up takes its time.
+func (c *Conn) Wait(d time.Duration, write bool) {
+	if !c.use() {
+		return
+	}
+	defer c.done()
+	events := int16(unix.POLLIN)
+	if write {
+		events |= unix.POLLOUT
+	}
+	for end := time.Now().Add(d); ; {
+		// poll counts milliseconds; a wait of 0 would be none.
+		ms := (max(d, 0) + time.Millisecond - 1) / time.Millisecond
+		fds := [1]unix.PollFd{{Fd: int32(c.fd), Events: events}}
+		_, err := unix.Poll(fds[:], int(min(ms, 1<<30)))
+		if err != unix.EINTR {
+			return
+		}
+		if d = time.Until(end); d <= 0 {
+			return
+		}
+	}
+}
+
+// Close ends the stream. What was sent is still delivered. It wakes a Wait; a second
+// Close, or one after Abort, does nothing.
+func (c *Conn) Close() error {
+	if c.shut() {
+		unix.Shutdown(c.fd, unix.SHUT_RDWR)
+		c.drain()
+		c.done()
+	}
+	return nil
+}
+
+// Abort ends the stream at once: what was sent may be lost, and the peer sees the
+// connection reset. It wakes a Wait. After Close it does nothing.
+func (c *Conn) Abort() {
+	if c.shut() {
+		unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+		// This side only: the other is to see a reset, not an orderly end.
+		unix.Shutdown(c.fd, unix.SHUT_RD)
+		c.done()
+	}
+}
+
+// shut marks c closed, and is true for the first to do so; a done must follow then.
+func (c *Conn) shut() bool {
+	c.users.Add(2)
+	if c.users.Or(closedBit)&closedBit != 0 {
+		c.done()
+		return false
+	}
+	return true
+}
+
+// drain discards what has come and nobody received. A socket closed over it resets
+// the connection, and what it sent, and is under way still, would be lost.
+func (c *Conn) drain() {
+	b := make([]byte, 64<<10)
+	for range 128 { // 8 MiB: more than sockets hold
+		if n, errno := receive(c.fd, b); n == 0 || errno != 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,266 @@
+// Package tcp is the streams of bytes between ranks over TCP: authenticated, and
+// connected on first use.
+//
+// A process has one Node per job, shared by all its ranks. Open returns a rank's
+// end of a stream as soon as the two Nodes have agreed on its connection; the peer
+// rank need not take part. Both ends may dial at once, as all do in the first step
+// of a ring. The Node of the lower rank decides which connection it shall be:
+//
+//   - a dial of the higher rank that comes before its own rank has reached the other
+//     side is taken, and its own rank uses it;
+//   - one that comes later is turned away, since the lower rank's connection is about
+//     to arrive there.
+//
+// As one lock in one process decides, both ends always settle on the same one.
+package tcp
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+const (
+	handshakeTime = 5 * time.Second        // for a stranger to prove itself
+	maxStrangers  = 256                    // handshakes at once
+	patience      = 100 * time.Millisecond // for the oldest of them, where more want in
+)
+
+// What a Node replies to an authenticated hello.
+const (
+	taken   = "taken"   // the connection is the stream from now on
+	crossed = "crossed" // the lower rank's connection is on its way: wait for that
+)
+
+// Node is a process's end of all TCP streams of a job: one listener, shared by all
+// ranks of the process.
+type Node struct {
+	job    string
+	secret []byte
+	l      *net.TCPListener
+	addr   netip.AddrPort
+
+	ctx       context.Context // ends with Close
+	stop      context.CancelFunc
+	wg        sync.WaitGroup
+	strangers *strangers
+	trouble   atomic.Pointer[error]
+	onTrouble atomic.Pointer[func(error)]
+
+	mu   sync.Mutex
+	ends map[endID]*end
+}
+
+// end is what a Node knows of a stream's end: from the first sign of it to the
+// return of its Open, and beyond where that must be remembered.
+type end struct {
+	opening   bool               // an Open is under way
+	committed bool               // its own dial has reached the peer's Node
+	coming    int                // dials of the peer that were taken and are not in yet
+	conn      *net.TCPConn       // the connection that the peer dialed
+	wake      context.CancelFunc // of an Open that waits or dials
+}
+
+// expects says whether the peer's connection is in, or about to be.
+func (e *end) expects() bool { return e.conn != nil || e.coming > 0 }
+
+// news wakes the Open of e, if there is one.
+func (e *end) news() {
+	if e.wake != nil {
+		e.wake()
+	}
+}
+
+func (e *end) close() {
+	if e.conn != nil {
+		e.conn.Close()
+		e.conn = nil
+	}
+}
+
+// Listen makes the Node of this process. It listens on addr, an address of this
+// host that the other processes of the job can reach; see Pick.
+func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
+	if !addr.IsValid() {
+		return nil, errors.New("tcp: no address to listen on")
+	}
+	// Not MPTCP, which Go's listeners speak by default: its sockets ignore
+	// TCP_CONGESTION and cost more per call.
+	var lc net.ListenConfig
+	lc.SetMultipathTCP(false)
+	l, err := lc.Listen(context.Background(), "tcp", netip.AddrPortFrom(addr.Unmap(), 0).String())
+	if err != nil {
+		return nil, fmt.Errorf("tcp: cannot listen on %v: %w", addr, explain(err))
+	}
+	n := &Node{
+		job: job, secret: secret, l: l.(*net.TCPListener),
+		addr:      netip.AddrPortFrom(addr.Unmap(), uint16(l.Addr().(*net.TCPAddr).Port)),
+		strangers: newStrangers(maxStrangers, patience),
+		ends:      map[endID]*end{},
+	}
+	n.ctx, n.stop = context.WithCancel(context.Background())
+	n.wg.Go(n.accept)
+	return n, nil
+}
+
+// Addr is where the Node listens: what its peers pass to Open.
+func (n *Node) Addr() netip.AddrPort { return n.addr }
+
+// OnTrouble sets a function to be told when connections cannot be accepted, as when
+// the process has too many files open; the Node tries again. An Open that ran out
+// of time meanwhile says it, too.
+func (n *Node) OnTrouble(f func(error)) { n.onTrouble.Store(&f) }
+
+// Forget drops the connections of a closed communicator that peers dialed and no
+// rank here has opened.
+func (n *Node) Forget(comm uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, e := range n.ends {
+		if id.Comm == comm && !e.opening {
+			n.drop(id, e)
+		}
+	}
+}
+
+// Close ends the Node and every Open under way. Streams that are open stay so.
+func (n *Node) Close() error {
+	n.stop()
+	err := n.l.Close()
+	n.strangers.closeAll()
+	n.wg.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, e := range n.ends {
+		n.drop(id, e)
+	}
+	if errors.Is(err, net.ErrClosed) {
+		return nil // closed before
+	}
+	return err
+}
+
+// drop forgets an end, and its connection if it has one.
+func (n *Node) drop(id endID, e *end) {
+	e.close()
+	if n.ends[id] == e {
+		delete(n.ends, id)
+	}
+}
+
+// accept takes connections in until the Node is closed. Each has a goroutine of its
+// own for the handshake: a silent one keeps nobody waiting.
+func (n *Node) accept() {
+	for delay := time.Duration(0); ; {
+		conn, err := n.l.AcceptTCP()
+		if n.ctx.Err() != nil {
+			if err == nil {
+				conn.Close()
+			}
+			return
+		}
+		if err != nil {
+			// Out of files or memory, or the peer was gone already: none lasts.
+			n.report(fmt.Errorf("tcp: cannot accept connections at %v: %w", n.addr, explain(err)))
+			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
+			select {
+			case <-time.After(delay):
+			case <-n.ctx.Done():
+			}
+			continue
+		}
+		delay = 0
+		n.trouble.Store(nil)
+		if e := n.strangers.admit(conn, n.ctx.Done()); e != nil {
+			n.wg.Go(func() { n.serve(conn, e) })
+		}
+	}
+}
+
+func (n *Node) report(err error) {
+	n.trouble.Store(&err)
+	if f := n.onTrouble.Load(); f != nil {
+		(*f)(err)
+	}
+}
+
+// serve runs the handshake with a connection that came in, and files it.
+func (n *Node) serve(conn *net.TCPConn, stranger *list.Element) {
+	defer n.strangers.leave(stranger)
+	conn.SetDeadline(time.Now().Add(handshakeTime))
+	if n.ctx.Err() != nil {
+		conn.Close() // admitted while Close was at work
+		return
+	}
+	var id endID
+	var claimed *end
+	_, err := auth.Server(conn, n.job, n.secret, func(hello []byte) ([]byte, error) {
+		from, err := parseHello(hello)
+		if err != nil {
+			return nil, err
+		}
+		// A stranger no more: what is taken now must not be dropped to make room.
+		if !n.strangers.leave(stranger) {
+			return nil, net.ErrClosed
+		}
+		id = from.peer()
+		if claimed = n.claim(id); claimed == nil {
+			return []byte(crossed), nil
+		}
+		return []byte(taken), nil
+	})
+	if claimed != nil {
+		n.file(id, claimed, conn, err)
+	} else {
+		conn.Close()
+	}
+}
+
+// claim decides about a dial from the other end of id: nil turns it away. What it
+// returns expects the connection, and must be told of it by file.
+func (n *Node) claim(id endID) *end {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := n.ends[id]
+	if e == nil {
+		e = &end{}
+		n.ends[id] = e
+	}
+	if e.committed && id.self == id.A {
+		return nil
+	}
+	e.coming++
+	return e
+}
+
+// file hands the connection that was claimed to its end, where an Open takes it; the
+// reply that says so is on its way, so its bytes are the stream's from here on.
+func (n *Node) file(id endID, e *end, conn *net.TCPConn, err error) {
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e.coming--
+	defer e.news()
+	switch {
+	case err != nil:
+		conn.Close()
+		if !e.opening && !e.committed && !e.expects() {
+			n.drop(id, e)
+		}
+	case n.ends[id] != e: // forgotten, or opened by another connection meanwhile
+		conn.Close()
+	default:
+		e.close() // its dialer has given that one up and dialed again
+		e.conn = conn
+	}
+}

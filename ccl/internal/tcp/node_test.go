@@ -1,0 +1,265 @@
+package tcp
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	loopback = netip.MustParseAddr("127.0.0.1")
+	secret   = []byte("secret")
+)
+
+func listen(t testing.TB) *Node {
+	n, err := Listen("job", secret, loopback)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	return n
+}
+
+// soon is a context with the time that a test may take.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// kept is how many connections n has that nobody opened.
+func kept(n *Node) (conns int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.ends {
+		if e.expects() {
+			conns++
+		}
+	}
+	return conns
+}
+
+// introduce dials n as the peer's end of a stream would, and returns the reply.
+func introduce(t testing.TB, n *Node, from endID) (*net.TCPConn, string) {
+	c, err := net.Dial("tcp", n.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, c.SetDeadline(time.Now().Add(60*time.Second)))
+	reply, err := auth.Client(c, "job", secret, from.hello())
+	require.NoError(t, err)
+	return c.(*net.TCPConn), string(reply)
+}
+
+func TestListen(t *testing.T) {
+	checkLeaks(t)
+	n, err := Listen("job", nil, netip.MustParseAddr("::ffff:127.0.0.1"))
+	require.NoError(t, err)
+	require.Equal(t, loopback, n.Addr().Addr())
+	require.NotZero(t, n.Addr().Port())
+	require.NoError(t, n.Close())
+	require.NoError(t, n.Close())
+
+	_, err = Listen("job", nil, netip.Addr{})
+	require.EqualError(t, err, "tcp: no address to listen on")
+	_, err = Listen("job", nil, netip.MustParseAddr("192.0.2.1")) // nobody's, by RFC 5737
+	require.ErrorContains(t, err, "tcp: cannot listen on 192.0.2.1: ")
+}
+
+// TestOpenAlone: a stream opens though the peer rank does nothing, and what was sent
+// before it did is there when it does.
+func TestOpenAlone(t *testing.T) {
+	checkLeaks(t)
+	a, b := listen(t), listen(t)
+	key := MakeKey(1, 0, 3, 4)
+	for _, tc := range []struct {
+		name   string
+		dialer uint32
+	}{{"lower first", 3}, {"higher first", 4}} {
+		t.Run(tc.name, func(t *testing.T) {
+			key.Stream++
+			first, err := a.Open(soon(t), key, tc.dialer, b.Addr())
+			require.NoError(t, err)
+			require.NoError(t, sendAll(first, []byte("early")))
+			require.NoError(t, first.Close())
+			second, err := b.Open(soon(t), key, key.A^key.B^tc.dialer, netip.MustParseAddrPort("192.0.2.1:9"))
+			require.NoError(t, err, "it must not need to dial")
+			n, err := recvError(second)
+			require.Equal(t, 5, n)
+			require.ErrorContains(t, err, "EOF")
+			require.NoError(t, second.Close())
+		})
+	}
+}
+
+func TestForget(t *testing.T) {
+	checkLeaks(t)
+	n := listen(t)
+	mine, others := endID{MakeKey(1, 0, 0, 1), 0}, endID{MakeKey(2, 0, 0, 1), 0}
+	gone, reply := introduce(t, n, mine)
+	defer gone.Close()
+	require.Equal(t, taken, reply)
+	stays, reply := introduce(t, n, others)
+	defer stays.Close()
+	require.Equal(t, taken, reply)
+
+	require.True(t, eventually(func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.ends[mine.peer()].conn != nil && n.ends[others.peer()].conn != nil
+	}))
+	n.Forget(1)
+	_, err := gone.Read(make([]byte, 1))
+	require.ErrorContains(t, err, "EOF")
+	require.Len(t, n.ends, 1)
+
+	c, err := n.Open(soon(t), others.Key, 1, n.Addr())
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	_, err = stays.Read(make([]byte, 1))
+	require.ErrorContains(t, err, "EOF")
+}
+
+// TestForgetWhileComing: a connection whose handshake outlives its communicator is
+// closed, and an Open under way stays.
+func TestForgetWhileComing(t *testing.T) {
+	n := listen(t)
+	id := endID{MakeKey(1, 0, 0, 1), 1}
+	e := n.claim(id)
+	n.Forget(1)
+	ta, tb := connected(t)
+	defer tb.Close()
+	n.file(id, e, ta, nil)
+	_, err := tb.Read(make([]byte, 1))
+	require.ErrorContains(t, err, "EOF")
+
+	e, err = n.begin(id)
+	require.NoError(t, err)
+	n.Forget(1)
+	require.Same(t, e, n.ends[id])
+	n.finish(id, e, failed)
+	require.Empty(t, n.ends)
+}
+
+// TestFile has the orders in which connections of the peer come and go.
+func TestFile(t *testing.T) {
+	checkLeaks(t)
+	n := listen(t)
+	id := endID{MakeKey(1, 0, 0, 1), 1}
+
+	// A handshake that fails leaves nothing behind.
+	e := n.claim(id)
+	require.True(t, e.expects())
+	c1, d1 := connected(t)
+	defer d1.Close()
+	n.file(id, e, c1, net.ErrClosed)
+	require.Empty(t, n.ends)
+
+	// Of two, the later counts.
+	e = n.claim(id)
+	require.Same(t, e, n.claim(id))
+	c2, d2 := connected(t)
+	defer d2.Close()
+	c3, d3 := connected(t)
+	defer d3.Close()
+	n.file(id, e, c2, nil)
+	n.file(id, e, c3, nil)
+	_, err := d2.Read(make([]byte, 1))
+	require.ErrorContains(t, err, "EOF")
+	got, err := n.OpenControl(soon(t), id.Key, 1, n.Addr())
+	require.NoError(t, err)
+	require.Same(t, c3, got)
+	require.Empty(t, n.ends)
+	require.NoError(t, got.Close())
+
+	// What comes to an Open that has failed meanwhile is for the next one.
+	e, err = n.begin(id)
+	require.NoError(t, err)
+	require.Same(t, e, n.claim(id))
+	n.finish(id, e, failed)
+	c4, d4 := connected(t)
+	defer d4.Close()
+	n.file(id, e, c4, nil)
+	got, err = n.OpenControl(soon(t), id.Key, 1, n.Addr())
+	require.NoError(t, err)
+	require.Same(t, c4, got)
+	require.NoError(t, got.Close())
+}
+
+// TestStrangersDoNotStall: 1,000 connections that say nothing and 100 that say
+// something else are there before the Open, which is done before the first of them
+// is out of time.
+func TestStrangersDoNotStall(t *testing.T) {
+	checkLeaks(t)
+	a, b := listen(t), listen(t)
+	for i := range 1100 {
+		c, err := net.Dial("tcp", b.Addr().String())
+		require.NoError(t, err)
+		defer c.Close()
+		switch i % 11 {
+		case 0:
+			c.Write([]byte("GET / HTTP/1.1\r\nHost: goccl\r\n\r\n"))
+		case 1:
+			c.Write(bytes.Repeat([]byte{0}, 100_000))
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), handshakeTime-time.Second)
+	defer cancel()
+	key := MakeKey(1, 0, 0, 1)
+	x, err := a.Open(ctx, key, 0, b.Addr())
+	require.NoError(t, err)
+	defer x.Close()
+	y, err := b.Open(ctx, key, 1, a.Addr())
+	require.NoError(t, err)
+	defer y.Close()
+	b.strangers.mu.Lock()
+	defer b.strangers.mu.Unlock()
+	require.LessOrEqual(t, b.strangers.list.Len(), maxStrangers)
+}
+
+// TestBadHello: who knows the secret and talks nonsense is told so.
+func TestBadHello(t *testing.T) {
+	n := listen(t)
+	c, err := net.Dial("tcp", n.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = auth.Client(c, "job", secret, []byte("nonsense"))
+	require.EqualError(t, err, "refused by the peer: tcp: a hello of 8 bytes, not 24")
+}
+
+func TestCloseEndsAll(t *testing.T) {
+	checkLeaks(t)
+	n, err := Listen("job", secret, loopback)
+	require.NoError(t, err)
+	silent, err := net.Dial("tcp", n.Addr().String())
+	require.NoError(t, err)
+	defer silent.Close()
+	filed, _ := introduce(t, n, endID{MakeKey(1, 0, 0, 1), 0})
+	defer filed.Close()
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	require.NoError(t, err)
+	defer mute.Close()
+	opened := make(chan error, 1)
+	key := MakeKey(2, 0, 0, 1)
+	go func() {
+		_, err := n.Open(context.Background(), key, 0, mute.Addr().(*net.TCPAddr).AddrPort())
+		opened <- err
+	}()
+	require.True(t, eventually(func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		e := n.ends[endID{key, 0}]
+		return e != nil && e.committed
+	}))
+
+	require.NoError(t, n.Close())
+	require.ErrorIs(t, <-opened, net.ErrClosed)
+	_, err = n.Open(context.Background(), key, 0, n.Addr())
+	require.ErrorIs(t, err, net.ErrClosed)
+	for _, c := range []net.Conn{silent, filed} {
+		_, err := c.Read(make([]byte, 1))
+		require.Error(t, err)
+	}
+}

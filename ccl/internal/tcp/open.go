@@ -1,0 +1,263 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// Open returns self's end of the stream named key, whose other end is a rank of the
+// process that listens at peer: the connection that the peer dialed, or one dialed
+// from here, whichever comes first. It tries until ctx ends.
+func (n *Node) Open(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (*Conn, error) {
+	tc, err := n.open(ctx, key, self, peer)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newConn(tc)
+	if err != nil {
+		return nil, fmt.Errorf("tcp: %v: %w", key, explain(err))
+	}
+	return c, nil
+}
+
+// OpenControl is Open for the control plane: the stream as a net.Conn, which blocks
+// and has deadlines. Both ends of a stream may choose for themselves.
+func (n *Node) OpenControl(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (net.Conn, error) {
+	c, err := n.open(ctx, key, self, peer)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (*net.TCPConn, error) {
+	id, err := key.end(self)
+	if err != nil {
+		return nil, err
+	}
+	if !peer.IsValid() || peer.Port() == 0 {
+		return nil, fmt.Errorf("tcp: %v: rank %d has no address to dial: %v", key, id.peer().self, peer)
+	}
+	e, err := n.begin(id)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(n.ctx, cancel)()
+
+	var last error // why the last attempt failed
+	noFiles := 0   // attempts in a row that found too many files open
+	for attempt := 0; ; attempt++ {
+		conn, expected, woken := n.await(ctx, e)
+		if conn != nil {
+			n.finish(id, e, opened)
+			return conn, nil
+		}
+		var pause <-chan time.Time // nil, for as long as it takes, if one is coming
+		if !expected {
+			conn, err := n.dial(woken, id, e, peer)
+			if err == nil {
+				n.finish(id, e, dialed)
+				return conn, nil
+			}
+			if woken.Err() == nil { // else it was interrupted, and says nothing
+				last = err
+			}
+			if noFiles++; !outOfFiles(err) {
+				noFiles = 0
+			}
+			if final(err) || noFiles == 8 {
+				n.finish(id, e, failed)
+				return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, explain(err))
+			}
+			// 1, 2, 4, ... 256 ms: a Node that is about to listen is found at once, and
+			// one that takes its time is not flooded.
+			pause = time.After(time.Millisecond << min(attempt, 8))
+		}
+		select {
+		case <-woken.Done():
+		case <-pause:
+		}
+		if ctx.Err() != nil {
+			err := n.gaveUp(ctx, last)
+			n.finish(id, e, failed)
+			return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, err)
+		}
+	}
+}
+
+// begin marks the end as being opened.
+func (n *Node) begin(id endID) (*end, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ctx.Err() != nil {
+		return nil, fmt.Errorf("tcp: %v: %w", id.Key, net.ErrClosed)
+	}
+	e := n.ends[id]
+	if e == nil {
+		e = &end{}
+		n.ends[id] = e
+	}
+	if e.opening {
+		return nil, fmt.Errorf("tcp: %v: rank %d is opening it already", id.Key, id.self)
+	}
+	e.opening = true
+	return e, nil
+}
+
+// How an Open ended.
+type outcome int
+
+const (
+	failed outcome = iota
+	opened         // by the connection that the peer dialed
+	dialed         // by the one dialed from here
+)
+
+// finish ends the Open of an end.
+func (n *Node) finish(id endID, e *end, how outcome) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e.news()
+	e.wake, e.opening = nil, false
+	switch {
+	case how == dialed && id.self == id.A:
+		// A dial of the peer that crossed this one may still be on its way here: the
+		// end stays on the books, committed, until Forget, to turn it away.
+		e.close()
+	case how == failed && (e.conn != nil || e.coming > 0):
+		// The peer dialed: its connection is for the next Open.
+	default:
+		n.drop(id, e)
+	}
+}
+
+// await takes the connection that the peer dialed, if it is there. Else it says
+// whether one is about to be, and returns a context that ends with ctx or when
+// there is news of one.
+func (n *Node) await(ctx context.Context, e *end) (conn *net.TCPConn, expected bool, woken context.Context) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e.wake != nil {
+		e.wake() // of the last attempt
+	}
+	if e.conn != nil {
+		conn, e.conn = e.conn, nil
+		return conn, false, nil
+	}
+	woken, e.wake = context.WithCancel(ctx)
+	return nil, e.coming > 0, woken
+}
+
+// commit says that this end's dial is to be the stream, unless the peer's is taken.
+func (n *Node) commit(e *end) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e.committed = !e.expects()
+	return e.committed
+}
+
+// settle says whether the dial that the peer's Node took is the stream. Where both
+// were taken, since the lower rank's Node had forgotten its own, the lower rank's is.
+func (n *Node) settle(id endID, e *end) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return id.self == id.A || !e.expects()
+}
+
+func (n *Node) withdraw(e *end) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e.committed = false
+}
+
+var errCrossed = errors.New("both ends dialed, and the other's connection has not come")
+
+// dial makes one attempt at the connection. It gives up when ctx ends.
+func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) (*net.TCPConn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", peer.String())
+	if err != nil {
+		return nil, err
+	}
+	conn := c.(*net.TCPConn)
+	// Until here nothing is decided, so that a rank whose dials get lost on the way
+	// (a firewall that drops them) takes the peer's.
+	if !n.commit(e) {
+		conn.Close()
+		return nil, errCrossed
+	}
+	reply, err := n.introduce(ctx, conn, id)
+	switch {
+	case err != nil:
+	case string(reply) == taken && n.settle(id, e):
+		return conn, nil
+	case string(reply) == taken, string(reply) == crossed:
+		err = errCrossed
+	default:
+		err = fmt.Errorf("%w: its Node replied %q", auth.ErrProtocol, reply)
+	}
+	conn.Close()
+	n.withdraw(e)
+	return nil, err
+}
+
+// introduce runs the dialing side's handshake, which the end of ctx interrupts.
+func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]byte, error) {
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		conn.SetDeadline(time.Unix(1, 0))
+		close(interrupted)
+	})
+	reply, err := auth.Client(conn, n.job, n.secret, id.hello())
+	if !stop() {
+		// What was taken before the interruption stays so: the peer counts on it.
+		<-interrupted
+		conn.SetDeadline(time.Time{})
+	}
+	return reply, err
+}
+
+// final tells the errors that no later attempt can mend.
+func final(err error) bool {
+	var refused *auth.Refused
+	return errors.Is(err, auth.ErrUnauthorized) || errors.Is(err, auth.ErrProtocol) ||
+		errors.Is(err, auth.ErrVersion) || errors.Is(err, auth.ErrJob) ||
+		errors.As(err, &refused)
+}
+
+// gaveUp says why an Open ended with its context: when, and what went wrong before.
+func (n *Node) gaveUp(ctx context.Context, last error) error {
+	why := context.Cause(ctx)
+	if n.ctx.Err() != nil {
+		why = net.ErrClosed
+	}
+	err := fmt.Errorf("not connected: %w", why)
+	if last != nil {
+		err = fmt.Errorf("%w; the last attempt: %w", err, explain(last))
+	}
+	if t := n.trouble.Load(); t != nil {
+		err = fmt.Errorf("%w; here: %w", err, *t)
+	}
+	return err
+}
+
+func outOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// explain adds to an error of too many open files what the limit is and how to raise it.
+func explain(err error) error {
+	if !errors.Is(err, syscall.EMFILE) {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, fileLimit())
+}

@@ -1,0 +1,187 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// IfnameVar is the environment variable that chooses network interfaces; errors of
+// Pick name it.
+const IfnameVar = "GOCCL_SOCKET_IFNAME"
+
+// Pick chooses the address of this host that the other hosts shall use.
+//
+// sel is the value of GOCCL_SOCKET_IFNAME, with the syntax of NCCL_SOCKET_IFNAME: a
+// comma-separated list of prefixes of interface names; after a leading = they are
+// whole names; after a leading ^ (before the =) the interfaces to leave out.
+//
+// Among the interfaces that sel allows (all, if it is empty) Pick prefers the one that
+// routes to toward, if that is valid; then one that is neither loopback nor, as a
+// bridge of containers is, out of other hosts' reach; then IPv4.
+func Pick(sel string, toward netip.Addr) (addr netip.Addr, ifname string, err error) {
+	ifs, err := interfaces()
+	if err != nil {
+		return netip.Addr{}, "", fmt.Errorf("tcp: cannot list the network interfaces: %w", err)
+	}
+	return pick(sel, toward, ifs, route)
+}
+
+// iface is a network interface, as far as Pick cares.
+type iface struct {
+	name     string
+	up       bool
+	loopback bool
+	addrs    []netip.Addr
+}
+
+func interfaces() ([]iface, error) {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	ifs := make([]iface, len(list))
+	for i, it := range list {
+		ifs[i] = iface{name: it.Name, up: it.Flags&net.FlagUp != 0, loopback: it.Flags&net.FlagLoopback != 0}
+		addrs, err := it.Addrs()
+		if err != nil {
+			continue // the interface has just gone, for one
+		}
+		for _, a := range addrs {
+			p, err := netip.ParsePrefix(a.String())
+			if err != nil {
+				continue
+			}
+			addr := p.Addr().Unmap()
+			if addr.Is6() && addr.IsLinkLocalUnicast() {
+				addr = addr.WithZone(it.Name)
+			}
+			ifs[i].addrs = append(ifs[i].addrs, addr)
+		}
+	}
+	return ifs, nil
+}
+
+// route asks the kernel for the address of this host that it would send from. To
+// connect a UDP socket sends nothing.
+func route(toward netip.Addr) (netip.Addr, error) {
+	const discard = 9 // RFC 863; any port would do
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(toward, discard)))
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
+}
+
+// pick is Pick on the interfaces ifs, with the kernel's routing table as a function.
+func pick(sel string, toward netip.Addr, ifs []iface, route func(netip.Addr) (netip.Addr, error)) (netip.Addr, string, error) {
+	allows, err := parseSelection(sel)
+	if err != nil {
+		return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s: %w", IfnameVar, sel, err)
+	}
+	type choice struct {
+		addr netip.Addr
+		name string
+		cost int
+	}
+	var from netip.Addr
+	if toward.IsValid() {
+		from, _ = route(toward) // no route: any interface may be the one
+	}
+	var choices []choice
+	for _, it := range ifs {
+		if !it.up || !allows(it.name) {
+			continue
+		}
+		for _, a := range it.addrs {
+			choices = append(choices, choice{a, it.name, preference(it, a, from, toward)})
+		}
+	}
+	if len(choices) == 0 {
+		if sel == "" {
+			return netip.Addr{}, "", fmt.Errorf("tcp: no network interface is up and has an address, not even loopback; there are: %s", describe(ifs))
+		}
+		return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s matches no interface that is up and has an address; there are: %s", IfnameVar, sel, describe(ifs))
+	}
+	best := slices.MinFunc(choices, func(a, b choice) int { return a.cost - b.cost }) // the first of equals
+	return best.addr, best.name, nil
+}
+
+// preference orders addresses: less is better.
+func preference(it iface, a, from, toward netip.Addr) int {
+	if a.WithZone("") == from.WithZone("") && from.IsValid() {
+		return 0
+	}
+	p := 1
+	if toward.IsValid() && a.Is4() != toward.Unmap().Is4() {
+		p += 1 // a socket of one family does not reach the other
+	} else if !toward.IsValid() && !a.Is4() {
+		p += 1
+	}
+	if a.Is6() && a.IsLinkLocalUnicast() {
+		p += 4 // its zone means nothing to another host
+	}
+	switch {
+	case it.loopback:
+		p += 16
+	case strings.HasPrefix(it.name, "docker"), strings.HasPrefix(it.name, "virbr"):
+		p += 8
+	}
+	return p
+}
+
+// parseSelection returns the predicate on interface names that sel is.
+func parseSelection(sel string) (func(name string) bool, error) {
+	if sel == "" {
+		return func(string) bool { return true }, nil
+	}
+	list, exclude := strings.CutPrefix(strings.TrimSpace(sel), "^")
+	list, exact := strings.CutPrefix(list, "=")
+	names := strings.Split(list, ",")
+	for i, name := range names {
+		name = strings.TrimSpace(name)
+		switch {
+		case name == "":
+			return nil, errors.New("a name is missing; write eth,ib or =eth0 or ^docker,lo")
+		case strings.ContainsAny(name, "^="):
+			return nil, fmt.Errorf("%q: ^ and = stand before the whole list only, as ^= or ^ or =", name)
+		}
+		names[i] = name
+	}
+	return func(name string) bool {
+		matches := slices.ContainsFunc(names, func(n string) bool {
+			return n == name || !exact && strings.HasPrefix(name, n)
+		})
+		return matches != exclude
+	}, nil
+}
+
+// describe lists interfaces with their addresses.
+func describe(ifs []iface) string {
+	if len(ifs) == 0 {
+		return "none"
+	}
+	var b strings.Builder
+	for i, it := range ifs {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(it.name)
+		var notes []string
+		if !it.up {
+			notes = append(notes, "down")
+		}
+		for _, a := range it.addrs {
+			notes = append(notes, a.WithZone("").String())
+		}
+		if len(notes) == 0 {
+			notes = append(notes, "no address")
+		}
+		fmt.Fprintf(&b, " (%s)", strings.Join(notes, " "))
+	}
+	return b.String()
+}

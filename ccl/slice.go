@@ -1,0 +1,53 @@
+package ccl
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+)
+
+// MakeSlice returns n elements, all zero, in memory that all ranks of this host can
+// map. It is collective over the ranks of the host, which may ask for different n.
+// The memory lives until FreeSlice or exit, whatever becomes of c; appending beyond
+// cap leaves it.
+func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
+	c.calls++
+	a := &args{kind: KindBarrier, root: -1}
+	refuse := func(code Code, err error) ([]T, error) {
+		e := c.refuse(a, code, err)
+		e.Op = "MakeSlice"
+		return nil, e
+	}
+	var z T
+	if c.closed.Load() {
+		return refuse(ErrClosed, nil)
+	}
+	if e := c.Err(); e != nil {
+		return nil, e
+	}
+	if err := ctx.Err(); err != nil {
+		return refuse(waitError(err).Code, err)
+	}
+	if n < 0 || n > math.MaxInt/16/int(unsafe.Sizeof(z)) {
+		return refuse(ErrArgument, fmt.Errorf("a slice of %d elements", n))
+	}
+	if n == 0 {
+		return []T{}, nil
+	}
+	mem, err := c.eng.MakeMemory(n * int(unsafe.Sizeof(z)))
+	if err != nil {
+		return refuse(ErrBackend, err)
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&mem[0])), n), nil
+}
+
+// FreeSlice gives back what MakeSlice returned. s must not be used any more. Of any
+// other slice it takes no notice.
+func FreeSlice[T Number](s []T) {
+	if cap(s) > 0 {
+		cpu.FreeMemory(unsafe.Pointer(unsafe.SliceData(s)))
+	}
+}

@@ -1,0 +1,241 @@
+package ccl
+
+import (
+	"math/bits"
+	"reflect"
+
+	"github.com/goccl/goccl/ccl/internal/reduce"
+)
+
+// Number is an element type every engine can move; [Comm.Supports] says which it
+// can reduce.
+type Number interface {
+	~int8 | uint8 | ~int16 | uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~int | ~uint |
+		~float32 | ~float64 | Float16 | BFloat16 | Float8E4M3 | Float8E5M2
+}
+
+// Float16 is an IEEE 754 binary16 number, by its bits.
+type Float16 uint16
+
+// BFloat16 is the upper half of an IEEE 754 binary32 number, by its bits.
+type BFloat16 uint16
+
+// Float8E4M3 is an 8-bit float of 4 exponent and 3 mantissa bits (OCP OFP8), by
+// its bits: moved by every engine, reduced where the library can.
+type Float8E4M3 uint8
+
+// Float8E5M2 is an 8-bit float of 5 exponent and 2 mantissa bits (OCP OFP8), by
+// its bits: moved by every engine, reduced where the library can.
+type Float8E5M2 uint8
+
+// Float32 is f's value, exactly.
+func (f Float16) Float32() float32 { return reduce.F16ToF32(uint16(f)) }
+
+// Float32 is f's value, exactly.
+func (f BFloat16) Float32() float32 { return reduce.BF16ToF32(uint16(f)) }
+
+// ToFloat16 rounds x to the nearest Float16, ties to even.
+func ToFloat16(x float32) Float16 { return Float16(reduce.F32ToF16(x)) }
+
+// ToBFloat16 rounds x to the nearest BFloat16, ties to even.
+func ToBFloat16(x float32) BFloat16 { return BFloat16(reduce.F32ToBF16(x)) }
+
+// Type is an element type at run time.
+type Type uint8
+
+// The element types. TypeNone is that of calls without data, such as [Barrier].
+const (
+	TypeNone Type = iota
+	TypeInt8
+	TypeUint8
+	TypeInt16
+	TypeUint16
+	TypeInt32
+	TypeUint32
+	TypeInt64
+	TypeUint64
+	TypeFloat16
+	TypeBFloat16
+	TypeFloat32
+	TypeFloat64
+	TypeFloat8E4M3
+	TypeFloat8E5M2
+	typeEnd
+)
+
+// kernel is t as the reduction kernels name it.
+func (t Type) kernel() reduce.Type { return reduce.Type(t - 1) }
+
+// The two lists must not drift apart.
+var _ = [1]struct{}{}[Type(reduce.Float8E5M2)+1-TypeFloat8E5M2]
+
+// Size is the size of an element in bytes.
+func (t Type) Size() int {
+	if t == TypeNone || t >= typeEnd {
+		return 0
+	}
+	return t.kernel().Size()
+}
+
+// String is the type's name in nccl-tests: float, half, bfloat16, f8e4m3, int8, ...
+func (t Type) String() string {
+	if t == TypeNone || t >= typeEnd {
+		return "none"
+	}
+	return t.kernel().String()
+}
+
+// TypeOf is the Type of T.
+func TypeOf[T Number]() Type {
+	var z T
+	switch any(z).(type) {
+	case float32:
+		return TypeFloat32
+	case float64:
+		return TypeFloat64
+	case int8:
+		return TypeInt8
+	case uint8:
+		return TypeUint8
+	case int16:
+		return TypeInt16
+	case uint16:
+		return TypeUint16
+	case int32:
+		return TypeInt32
+	case uint32:
+		return TypeUint32
+	case int64:
+		return TypeInt64
+	case uint64:
+		return TypeUint64
+	case Float16:
+		return TypeFloat16
+	case BFloat16:
+		return TypeBFloat16
+	case Float8E4M3:
+		return TypeFloat8E4M3
+	case Float8E5M2:
+		return TypeFloat8E5M2
+	case int:
+		return TypeInt64 - Type(64-bits.UintSize)/16
+	case uint:
+		return TypeUint64 - Type(64-bits.UintSize)/16
+	}
+	return typeOfKind[reflect.TypeFor[T]().Kind()]
+}
+
+// typeOfKind serves the named types whose underlying type is a basic one.
+var typeOfKind = [...]Type{
+	reflect.Int8: TypeInt8, reflect.Int16: TypeInt16, reflect.Int32: TypeInt32, reflect.Int64: TypeInt64,
+	reflect.Uint32: TypeUint32, reflect.Uint64: TypeUint64,
+	reflect.Int: TypeInt64 - Type(64-bits.UintSize)/16, reflect.Uint: TypeUint64 - Type(64-bits.UintSize)/16,
+	reflect.Float32: TypeFloat32, reflect.Float64: TypeFloat64,
+}
+
+// Op is how elements are reduced. docs/types.md has what each does on each type.
+type Op uint8
+
+// The operators.
+const (
+	Sum  Op = iota
+	Prod    // the product
+	Min     // the least; NaN if any is
+	Max     // the greatest; NaN if any is
+	Avg     // the sum, divided by the number of ranks
+	opEnd
+)
+
+// String is the operator's name in nccl-tests: sum, prod, min, max, avg.
+func (o Op) String() string {
+	if o >= opEnd {
+		return "none"
+	}
+	return reduce.Op(o).String()
+}
+
+// Kind says which collective a call is.
+type Kind uint8
+
+// The kinds of calls.
+const (
+	_ Kind = iota
+	KindAllReduce
+	KindReduce
+	KindReduceScatter
+	KindReduceScatterV
+	KindBroadcast
+	KindAllGather
+	KindAllGatherV
+	KindGather
+	KindGatherV
+	KindScatter
+	KindScatterV
+	KindAllToAll
+	KindAllToAllV
+	KindSend
+	KindRecv
+	KindSendRecv
+	KindBarrier
+	KindSplit
+	KindGroup
+	kindEnd
+)
+
+var kindNames = [kindEnd]string{
+	"", "AllReduce", "Reduce", "ReduceScatter", "ReduceScatterV", "Broadcast", "AllGather", "AllGatherV",
+	"Gather", "GatherV", "Scatter", "ScatterV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Barrier",
+	"Split", "Group",
+}
+
+// String is the name of the function that makes such calls.
+func (k Kind) String() string {
+	if k == 0 || k >= kindEnd {
+		return "unknown"
+	}
+	return kindNames[k]
+}
+
+// reduces reports whether calls of kind k combine elements.
+func (k Kind) reduces() bool { return k >= KindAllReduce && k <= KindReduceScatterV }
+
+// rooted reports whether calls of kind k have a root.
+func (k Kind) rooted() bool {
+	switch k {
+	case KindReduce, KindBroadcast, KindGather, KindGatherV, KindScatter, KindScatterV:
+		return true
+	}
+	return false
+}
+
+// State is how far a call has come.
+type State uint8
+
+// The states of a call.
+const (
+	Issued   State = iota // queued behind others
+	Running               // under way
+	Complete              // done, results right
+	Failed                // ended by the Comm's failure
+	Rejected              // refused for its arguments; it took its place in the order
+)
+
+// String names the state.
+func (s State) String() string {
+	return [...]string{"issued", "running", "complete", "failed", "rejected"}[min(int(s), 4)]
+}
+
+// Check says how far mismatched calls are looked for.
+type Check uint8
+
+// The levels of checking.
+const (
+	CheckAsync  Check = iota // what every message carries is compared: free
+	CheckStrict              // also, no call returns before all its ranks have made it
+	CheckOff                 // not at all
+)
+
+// String names the level.
+func (k Check) String() string {
+	return [...]string{"async", "strict", "off"}[min(int(k), 2)]
+}

@@ -1,0 +1,322 @@
+// Package auth is the job's secret and the handshake that proves it.
+//
+// Every connection between the processes of a job starts with it, so that a
+// stranger, another job on a colliding port or another release of goccl is
+// turned away with a reason before a byte of it is believed:
+//
+//	client  greeting   magic 8, version 2, flags 2, nonce 32, job 16
+//	server  answer     magic 8, version 2, status 1, flags 1; if all is well: nonce 32, mac 32
+//	client  proof      status 1, length 2, sha256(hello) 32, mac 32; then the hello
+//	server  reply      status 1, length 2, mac 32; then the reply, or why the hello was refused
+//
+// Numbers are big-endian; job is the start of sha256(job). A mac is HMAC-SHA256
+// with the secret over a name of its role and all that was said before, both
+// nonces included: nothing can be replayed, reflected, or moved to another job.
+// The server reads 127 bytes of a stranger, no more: the proof carries the
+// hello's hash, so the hello itself is read only once its sender is known.
+//
+// It authenticates the two ends; the stream that follows is not encrypted.
+package auth
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+)
+
+// MaxHello is the most bytes that a hello, a reply or a refusal may have.
+const MaxHello = 4 << 10
+
+// Errors of a handshake, for errors.Is. Any other error is the connection's own.
+var (
+	// ErrUnauthorized: the two ends do not hold the same secret.
+	ErrUnauthorized = errors.New("the job's secret differs")
+	// ErrProtocol: the other end does not speak goccl's protocol at all.
+	ErrProtocol = errors.New("not a goccl peer")
+	// ErrVersion: the other end is goccl with another version of the protocol.
+	ErrVersion = errors.New("another version of goccl's protocol")
+	// ErrJob: the other end belongs to another job, as where two jobs chose one port.
+	ErrJob = errors.New("a goccl peer of another job")
+)
+
+// Refused is the error of a server's accept function, as its client gets it.
+type Refused struct{ Text string }
+
+func (r *Refused) Error() string { return "refused by the peer: " + r.Text }
+
+// The greeting, and the answer up to its flags, keep their layout in every
+// version: two versions that differ can always say so.
+const (
+	magic   = "goccl\r\n\x1a" // no text protocol starts so, and a text-mode relay spoils it
+	version = 1
+
+	nonceLen    = 32
+	macLen      = sha256.Size
+	jobLen      = 16
+	greetingLen = len(magic) + 2 + 2 + nonceLen + jobLen
+	statusAt    = len(magic) + 2
+	answerLen   = statusAt + 1 + 1
+	openingLen  = nonceLen + macLen
+	proofLen    = 1 + 2 + sha256.Size + macLen
+	replyLen    = 1 + 2 + macLen
+)
+
+// What a status byte says.
+const (
+	ok byte = iota
+	badVersion
+	badJob
+	badSecret
+	refused
+)
+
+// hasSecret is the flag that tells the peer whether there is a secret here: it
+// turns the commonest mistake, a variable set on some ranks only, into a clear message.
+const hasSecret = 1
+
+// Client runs the handshake as the end that dialed conn, sends hello (at most
+// MaxHello bytes), and returns the server's reply to it. It reads no byte beyond
+// the handshake. The caller sets conn's deadline, and closes conn on an error.
+func Client(conn net.Conn, job string, secret, hello []byte) (reply []byte, err error) {
+	if len(hello) > MaxHello {
+		return nil, fmt.Errorf("auth: a hello of %d bytes; at most %d fit", len(hello), MaxHello)
+	}
+	greeting := greet(job, secret)
+	if _, err := conn.Write(greeting); err != nil {
+		return nil, fmt.Errorf("auth: sending the greeting: %w", err)
+	}
+
+	answer := make([]byte, answerLen, answerLen+openingLen)
+	if err := readAnswer(conn, answer); err != nil {
+		return nil, err
+	}
+	switch status := answer[statusAt]; status {
+	case ok:
+	case badJob:
+		return nil, fmt.Errorf("auth: %w", ErrJob)
+	default:
+		return nil, fmt.Errorf("auth: %w: it answered with status %d", ErrProtocol, status)
+	}
+	answer = answer[:cap(answer)]
+	opening := answer[answerLen:]
+	if err := read(conn, opening, "the server's proof"); err != nil {
+		return nil, err
+	}
+
+	proof := make([]byte, proofLen, proofLen+len(hello))
+	said := append(greeting, answer[:answerLen+nonceLen]...)
+	if !hmac.Equal(opening[nonceLen:], mac(secret, "server opens", said)) {
+		proof[0] = badSecret
+		conn.Write(proof) // so that the server knows too; it cannot matter if this is lost
+		return nil, unauthorized(secret, answer[answerLen-1])
+	}
+	binary.BigEndian.PutUint16(proof[1:], uint16(len(hello)))
+	digest := sha256.Sum256(hello)
+	copy(proof[3:], digest[:])
+	copy(proof[proofLen-macLen:], mac(secret, "client", said, proof[:proofLen-macLen]))
+	said = append(said, proof...)
+	if _, err := conn.Write(append(proof, hello...)); err != nil {
+		return nil, fmt.Errorf("auth: sending the hello: %w", err)
+	}
+	return readReply(conn, secret, said, answer[answerLen-1])
+}
+
+// readAnswer fills the part of the server's answer that is the same in all versions.
+func readAnswer(conn net.Conn, answer []byte) error {
+	if err := readMagic(conn, answer); err != nil {
+		return err
+	}
+	if v := binary.BigEndian.Uint16(answer[len(magic):]); v != version {
+		return versionError(v)
+	}
+	return nil
+}
+
+// readReply reads the last message of the handshake: the reply, or the refusal.
+func readReply(conn net.Conn, secret, said []byte, flags byte) ([]byte, error) {
+	head := make([]byte, replyLen)
+	if err := read(conn, head, "the server's reply"); err != nil {
+		return nil, err
+	}
+	if head[0] == badSecret {
+		return nil, unauthorized(secret, flags)
+	}
+	n := int(binary.BigEndian.Uint16(head[1:]))
+	if head[0] != ok && head[0] != refused || n > MaxHello {
+		return nil, fmt.Errorf("auth: %w: a reply with status %d and %d bytes", ErrProtocol, head[0], n)
+	}
+	reply := make([]byte, n)
+	if err := read(conn, reply, "the server's reply"); err != nil {
+		return nil, err
+	}
+	if !hmac.Equal(head[3:], mac(secret, "server replies", said, head[:3], reply)) {
+		return nil, fmt.Errorf("auth: the server's reply was changed on its way: %w", ErrUnauthorized)
+	}
+	if head[0] == refused {
+		return nil, &Refused{Text: string(reply)}
+	}
+	return reply, nil
+}
+
+// Server runs the handshake as the end that accepted conn. It hands the client's
+// hello, authenticated, to accept, whose reply (at most MaxHello bytes) goes back;
+// an error of accept goes back as text, and both Client (as *Refused) and Server
+// return it. It reads no byte beyond the handshake. The caller sets conn's
+// deadline, and closes conn on an error.
+func Server(conn net.Conn, job string, secret []byte, accept func(hello []byte) (reply []byte, err error)) (hello []byte, err error) {
+	greeting := make([]byte, greetingLen)
+	if err := readMagic(conn, greeting); err != nil {
+		return nil, err
+	}
+	answer := make([]byte, answerLen, answerLen+openingLen)
+	copy(answer, greet(job, secret)[:len(magic)+2])
+	answer[answerLen-1] = flagsOf(secret)
+	if v := binary.BigEndian.Uint16(greeting[len(magic):]); v != version {
+		answer[statusAt] = badVersion
+		conn.Write(answer) // a client that is gone by now needs no answer; so below
+		return nil, versionError(v)
+	}
+	if id := jobID(job); !bytes.Equal(greeting[greetingLen-jobLen:], id[:]) {
+		answer[statusAt] = badJob
+		conn.Write(answer)
+		return nil, fmt.Errorf("auth: %w", ErrJob)
+	}
+
+	flags := greeting[len(magic)+3]
+	answer = append(answer, nonce()...)
+	said := append(greeting, answer...)
+	answer = append(answer, mac(secret, "server opens", said)...)
+	if _, err := conn.Write(answer); err != nil {
+		return nil, fmt.Errorf("auth: answering the greeting: %w", err)
+	}
+
+	proof := make([]byte, proofLen)
+	if err := read(conn, proof, "the client's proof"); err != nil {
+		return nil, err
+	}
+	if proof[0] == badSecret {
+		return nil, unauthorized(secret, flags)
+	}
+	signed := proof[:proofLen-macLen]
+	if !hmac.Equal(proof[proofLen-macLen:], mac(secret, "client", said, signed)) {
+		conn.Write(append([]byte{badSecret}, make([]byte, replyLen-1)...))
+		return nil, unauthorized(secret, flags)
+	}
+	n := int(binary.BigEndian.Uint16(proof[1:]))
+	if proof[0] != ok || n > MaxHello {
+		return nil, fmt.Errorf("auth: %w: a proof with status %d and a hello of %d bytes", ErrProtocol, proof[0], n)
+	}
+	hello = make([]byte, n)
+	if err := read(conn, hello, "the client's hello"); err != nil {
+		return nil, err
+	}
+	if digest := sha256.Sum256(hello); !bytes.Equal(digest[:], proof[3:3+sha256.Size]) {
+		return nil, fmt.Errorf("auth: the client's hello was changed on its way: %w", ErrUnauthorized)
+	}
+	return hello, respond(conn, secret, append(said, proof...), hello, accept)
+}
+
+// respond asks accept about the hello and sends what it says.
+func respond(conn net.Conn, secret, said, hello []byte, accept func([]byte) ([]byte, error)) error {
+	reply, err := accept(hello)
+	if err == nil && len(reply) > MaxHello {
+		err = fmt.Errorf("auth: a reply of %d bytes; at most %d fit", len(reply), MaxHello)
+	}
+	status := ok
+	if err != nil {
+		status = refused
+		text := err.Error()
+		reply = []byte(strings.ToValidUTF8(text[:min(len(text), MaxHello)], ""))
+	}
+	head := make([]byte, 3, replyLen+len(reply))
+	head[0] = status
+	binary.BigEndian.PutUint16(head[1:], uint16(len(reply)))
+	head = append(head, mac(secret, "server replies", said, head[:3], reply)...)
+	if _, werr := conn.Write(append(head, reply...)); err == nil && werr != nil {
+		err = fmt.Errorf("auth: sending the reply: %w", werr)
+	}
+	return err
+}
+
+// greet makes a greeting.
+func greet(job string, secret []byte) []byte {
+	g := make([]byte, 0, greetingLen+answerLen+openingLen+proofLen)
+	g = append(g, magic...)
+	g = binary.BigEndian.AppendUint16(g, version)
+	g = append(g, 0, flagsOf(secret))
+	g = append(g, nonce()...)
+	id := jobID(job)
+	return append(g, id[:]...)
+}
+
+func flagsOf(secret []byte) byte {
+	if len(secret) > 0 {
+		return hasSecret
+	}
+	return 0
+}
+
+func nonce() []byte {
+	n := make([]byte, nonceLen)
+	rand.Read(n) // never fails: crypto/rand's promise since Go 1.24
+	return n
+}
+
+func jobID(job string) (id [jobLen]byte) {
+	sum := sha256.Sum256([]byte(job))
+	copy(id[:], sum[:])
+	return id
+}
+
+// mac authenticates what was said, in a role: no message of one kind can pass for
+// another, since no role is the start of another and each is followed by a zero.
+func mac(secret []byte, role string, said ...[]byte) []byte {
+	h := hmac.New(sha256.New, secret)
+	io.WriteString(h, role)
+	h.Write([]byte{0})
+	for _, s := range said {
+		h.Write(s)
+	}
+	return h.Sum(nil)
+}
+
+// readMagic fills message, looking at its first bytes before it waits for the
+// rest: a stranger that says something else is known at once.
+func readMagic(conn net.Conn, message []byte) error {
+	if err := read(conn, message[:len(magic)], "the greeting"); err != nil {
+		return err
+	}
+	if string(message[:len(magic)]) != magic {
+		return fmt.Errorf("auth: %w: its first bytes are %q", ErrProtocol, message[:len(magic)])
+	}
+	return read(conn, message[len(magic):], "the greeting")
+}
+
+func read(conn net.Conn, b []byte, what string) error {
+	if _, err := io.ReadFull(conn, b); err != nil {
+		return fmt.Errorf("auth: reading %s: %w", what, err)
+	}
+	return nil
+}
+
+func versionError(theirs uint16) error {
+	return fmt.Errorf("auth: %w: version %d here, %d there; run one build of the program on all ranks",
+		ErrVersion, version, theirs)
+}
+
+func unauthorized(secret []byte, theirFlags byte) error {
+	switch ours, theirs := len(secret) > 0, theirFlags&hasSecret != 0; {
+	case ours && !theirs:
+		return fmt.Errorf("auth: %w: the peer has none; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE", ErrUnauthorized)
+	case !ours && theirs:
+		return fmt.Errorf("auth: %w: the peer has one, this process has none; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE", ErrUnauthorized)
+	}
+	return fmt.Errorf("auth: %w; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE", ErrUnauthorized)
+}

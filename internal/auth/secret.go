@@ -1,0 +1,92 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+)
+
+// The environment variables that carry a job's secret.
+const (
+	SecretVar     = "GOCCL_SECRET"
+	SecretFileVar = "GOCCL_SECRET_FILE"
+)
+
+// maxSecret bounds what is read of a secret's file.
+const maxSecret = 4 << 10
+
+// NewSecret makes a secret for a job: 32 random bytes. Pass it on as hex.
+func NewSecret() []byte {
+	s := make([]byte, 32)
+	rand.Read(s) // never fails: crypto/rand's promise since Go 1.24
+	return s
+}
+
+// FromEnv returns the secret that the environment gives this job: the content of
+// the file that GOCCL_SECRET_FILE names, which only its owner may read; else the
+// value of GOCCL_SECRET; else nil. White space around it does not count. What is
+// hex stands for its bytes, any other text for itself.
+func FromEnv(getenv func(string) string) ([]byte, error) {
+	if path := getenv(SecretFileVar); path != "" {
+		secret, err := readSecret(path)
+		if err != nil {
+			return nil, fmt.Errorf("auth: %s: %w", SecretFileVar, err)
+		}
+		return secret, nil
+	}
+	return parseSecret([]byte(getenv(SecretVar))), nil
+}
+
+// readSecret reads a secret's file. The permissions checked are those of the open
+// file, so that it cannot be swapped in between.
+func readSecret(path string) ([]byte, error) {
+	// Opening a pipe would block until somebody writes to it.
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	// Windows has access lists; the mode that Go reports there says nothing.
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("%s has mode %04o: others can read the secret; run chmod 600 %[1]s", path, mode)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxSecret {
+		return nil, fmt.Errorf("%s is too long for a secret: at most %d bytes", path, maxSecret)
+	}
+	secret := parseSecret(text)
+	if secret == nil {
+		return nil, errors.New(path + " is empty")
+	}
+	return secret, nil
+}
+
+// parseSecret returns nil for nothing but white space.
+func parseSecret(text []byte) []byte {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return nil
+	}
+	secret := make([]byte, hex.DecodedLen(len(text)))
+	if _, err := hex.Decode(secret, text); err == nil {
+		return secret
+	}
+	return text
+}

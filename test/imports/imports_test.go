@@ -1,0 +1,191 @@
+// Package imports holds no code, only the test of who may import what.
+package imports
+
+import (
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/goccl/goccl"
+
+// pkg is what `go list -json` says of one package.
+type pkg struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string // its own
+	Deps       []string // and all that they draw in
+}
+
+// rules is the section "Who may import what" of ARCHITECTURE.md. A path that ends in /... stands
+// for a tree; the standard library is always allowed.
+var rules = []struct {
+	who     string
+	direct  bool // look at its own imports only, not at all that it links in
+	allowed []string
+	never   []string
+	why     string
+}{
+	{
+		who:     "ccl/internal/algo",
+		allowed: []string{},
+		why:     "a schedule is data: it knows no transport",
+	},
+	{
+		who:     "ccl/boot",
+		allowed: []string{module + "/internal/auth", "golang.org/x/..."},
+		why:     "the bootstrap is usable without the engines",
+	},
+	{
+		who:     "ccl",
+		allowed: []string{module + "/...", "golang.org/x/..."},
+		never:   []string{"testing"},
+		why:     "a program that links ccl gets nothing else",
+	},
+	{
+		who:     "bench",
+		allowed: []string{module + "/...", "golang.org/x/..."},
+		never:   []string{"testing"},
+		why:     "testify and the like are for tests",
+	},
+	{
+		who:     "examples/...",
+		direct:  true,
+		allowed: []string{module + "/ccl", module + "/ccl/boot"},
+		why:     "an example shows what a user's program can do",
+	},
+}
+
+// cgoDirs may import "C".
+var cgoDirs = []string{"ccl/internal/native", "mpi", "internal/dl", "internal/gpu", "cuda", "rocm", "xpu"}
+
+// match reports whether path is pattern or, for a pattern that ends in /..., in its tree.
+func match(pattern, path string) bool {
+	tree, isTree := strings.CutSuffix(pattern, "/...")
+	return path == tree || isTree && strings.HasPrefix(path, tree+"/")
+}
+
+func matchAny(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, path) })
+}
+
+// list returns every package of the module and all that they import, as built with env.
+func list(t *testing.T, env ...string) map[string]pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", module+"/...")
+	cmd.Env = append(os.Environ(), env...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+
+	all := map[string]pkg{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all[p.ImportPath] = p
+	}
+}
+
+func TestImports(t *testing.T) {
+	for _, env := range [][]string{
+		{"GOOS=linux", "GOARCH=amd64"},
+		{"GOOS=linux", "GOARCH=arm64"},
+		{"GOOS=darwin", "GOARCH=arm64"},
+		{"GOOS=windows", "GOARCH=amd64"},
+		{"GOOS=linux", "GOARCH=amd64", "GOFLAGS=-tags=noasm"},
+	} {
+		t.Run(strings.Join(env, " "), func(t *testing.T) {
+			all := list(t, env...)
+			for _, rule := range rules {
+				found := false
+				for path, p := range all {
+					if !match(module+"/"+rule.who, path) {
+						continue
+					}
+					found = true
+					imports := p.Deps
+					if rule.direct {
+						imports = p.Imports
+					}
+					for _, imported := range imports {
+						bad := slices.Contains(rule.never, imported) ||
+							!all[imported].Standard && !matchAny(rule.allowed, imported)
+						if bad {
+							t.Errorf("%s imports %s: %s", path, imported, rule.why)
+						}
+					}
+				}
+				if !found {
+					t.Errorf("no package %s: has it moved? Its rule is in this test", rule.who)
+				}
+			}
+		})
+	}
+}
+
+func TestCgo(t *testing.T) {
+	root := filepath.Join("..", "..")
+	files := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path != root && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(path) != ".go" {
+			return nil
+		}
+		files++
+		// Parsed, not listed: go list leaves out what this build's tags do.
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			if spec.Path.Value == `"C"` && !slices.Contains(cgoDirs, filepath.ToSlash(rel)) {
+				t.Errorf("%s imports \"C\": cgo is for %s alone", path, strings.Join(cgoDirs, ", "))
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.NotZero(t, files)
+}
+
+func TestMatch(t *testing.T) {
+	for _, tc := range []struct {
+		pattern, path string
+		want          bool
+	}{
+		{"a/b", "a/b", true},
+		{"a/b", "a/b/c", false},
+		{"a/b/...", "a/b", true},
+		{"a/b/...", "a/b/c", true},
+		{"a/b/...", "a/bc", false},
+	} {
+		require.Equal(t, tc.want, match(tc.pattern, tc.path), "%s %s", tc.pattern, tc.path)
+	}
+}

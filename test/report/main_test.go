@@ -1,0 +1,75 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestReport(t *testing.T) {
+	const (
+		pass = `{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Output":"PASS\n"}
+{"Action":"output","Package":"p","Output":"ok  \tp\t0.1s\n"}
+{"Action":"pass","Package":"p"}
+`
+		fail = `{"Action":"output","Package":"q","Test":"TestB","Output":"    b_test.go:7: wrong\n"}
+{"Action":"fail","Package":"q","Test":"TestB"}
+{"Action":"output","Package":"q","Output":"FAIL\tq\t0.1s\n"}
+{"Action":"fail","Package":"q"}
+`
+		crash = `{"Action":"output","Package":"q","Test":"TestC","Output":"panic: no\n"}
+{"Action":"fail","Package":"q"}
+`
+		skip = `{"Action":"output","Package":"p","Test":"TestS","Output":"    s_test.go:3: needs root\n"}
+{"Action":"skip","Package":"p","Test":"TestS"}
+`
+		hardware = `{"Action":"output","Package":"p","Test":"TestH","Output":"    h_test.go:3: hardware: no AVX-512\n"}
+{"Action":"skip","Package":"p","Test":"TestH"}
+`
+		noTests = `{"Action":"output","Package":"n","Output":"?   \tn\t[no test files]\n"}
+{"Action":"skip","Package":"n"}
+`
+		noBuild = `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: undefined: x\n"}
+{"ImportPath":"q","Action":"build-fail"}
+`
+	)
+	for _, tc := range []struct {
+		name, in   string
+		requireAll bool
+		ok         bool
+		out        string
+	}{
+		{"pass", pass, true, true,
+			"ok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware\n"},
+		{"fail", pass + fail, false, false,
+			"ok  \tp\t0.1s\n    b_test.go:7: wrong\nFAIL\tq\t0.1s\n1 tests passed, 2 failed, 0 skipped, 0 for want of hardware\n"},
+		{"crash", pass + crash, false, false,
+			"ok  \tp\t0.1s\npanic: no\n1 tests passed, 1 failed, 0 skipped, 0 for want of hardware\n"},
+		{"skip allowed", pass + skip, false, true,
+			"ok  \tp\t0.1s\nskipped: p TestS: needs root\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware\n"},
+		{"skip refused", pass + skip, true, false,
+			"ok  \tp\t0.1s\nskipped: p TestS: needs root\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware\n" +
+				"FAIL: GOCCL_REQUIRE=all allows no skipped test\n"},
+		{"hardware", pass + hardware, true, true,
+			"ok  \tp\t0.1s\nskipped: p TestH: hardware: no AVX-512\n1 tests passed, 0 failed, 0 skipped, 1 for want of hardware\n"},
+		{"no test files", pass + noTests, true, true,
+			"ok  \tp\t0.1s\n?   \tn\t[no test files]\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware\n"},
+		{"no build", pass + noBuild, false, false,
+			"ok  \tp\t0.1s\nq.go:1: undefined: x\n1 tests passed, 1 failed, 0 skipped, 0 for want of hardware\n"},
+		{"nothing", "", false, false,
+			"0 tests passed, 0 failed, 0 skipped, 0 for want of hardware\nFAIL: there was no test\n"},
+		{"other text", "go: no such tool\n" + pass, false, true,
+			"go: no such tool\nok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out strings.Builder
+			r := reporter{out: &out, logs: map[test]*strings.Builder{}}
+			require.NoError(t, r.read(strings.NewReader(tc.in)))
+			require.Equal(t, tc.ok, r.verdict(tc.requireAll))
+			require.Equal(t, tc.out, out.String())
+		})
+	}
+}
