@@ -42,12 +42,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	k.State = uint8(Running)
 	k.Start = c.eng.Now()
 	*r = k.Record
-	var f *cpu.Fault
-	if err := ctx.Err(); err != nil {
-		f = c.eng.Ended(err)
-	} else {
-		f = c.eng.Run(ctx, k)
-	}
+	f := c.run(ctx, k)
 	k.Dst, k.Src, k.DC, k.SC = nil, nil, nil, nil
 	r.End = c.eng.Now()
 	if f != nil {
@@ -58,10 +53,23 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	return nil
 }
 
+// run makes one call on the engine, which Close waits for.
+func (c *Comm) run(ctx context.Context, k *cpu.Call) *cpu.Fault {
+	c.busy.Store(true)
+	defer c.busy.Store(false)
+	if c.closed.Load() {
+		return c.eng.Ended(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank()})
+	}
+	if err := ctx.Err(); err != nil {
+		return c.eng.Ended(cpu.ContextFault(err))
+	}
+	return c.eng.Run(ctx, k)
+}
+
 // endedBy fails c, since ctx ended while queued calls were waited for.
 func (c *Comm) endedBy(ctx context.Context, a *args, err error) error {
 	if e := ctx.Err(); e != nil {
-		c.eng.Ended(e)
+		c.eng.Ended(cpu.ContextFault(e))
 	}
 	r := cpu.Record{Seq: c.seq + 1, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
 	if c.eng.Failure() != nil {
@@ -221,10 +229,7 @@ func (c *Comm) check(a *args) (count uint64, err error) {
 		if a.to < 0 || a.to >= n {
 			return 0, fmt.Errorf("peer is %d; the ranks are 0 to %d", a.to, n-1)
 		}
-		if overlaps(a.dst, a.src) {
-			return 0, errOverlap
-		}
-		return uint64(dst), nil
+		return uint64(dst), overlap(a.dst, a.src)
 	}
 	return uint64(max(dst, src)), nil // Send, Recv, Barrier
 }

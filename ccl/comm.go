@@ -26,7 +26,7 @@ type Options struct {
 	Backend     string
 	Staged      bool          // host slices go through the device engine, too
 	Device      *int          // nil: the local rank among the visible devices
-	Timeout     time.Duration // longest any one call may wait without progress; default 10 min, <0 none
+	Timeout     time.Duration // longest any one call may take; default 10 min, <0 none
 	PeerTimeout time.Duration // silence after which a rank is lost; default 5 s, <0 never
 	Check       Check         // how far mismatched calls are looked for; default CheckAsync
 	RankOrder   bool          // reduce strictly in rank order, for the bits of adding rank by rank; CPU engine only, slower
@@ -95,6 +95,7 @@ type Comm struct {
 	own                *HostStream
 	failure            atomic.Pointer[Error]
 	done               chan struct{}
+	busy               atomic.Bool // a call is under way
 	closed             atomic.Bool
 	ready              atomic.Bool // eng is set
 	once               atomic.Bool // failed has been called
@@ -165,6 +166,9 @@ func (c *Comm) errorIn(r *cpu.Record) *Error {
 	in := *e
 	in.Op = Kind(r.Kind).String()
 	in.Mine = callOf(r)
+	if f := c.eng.Failure(); f != nil && f.Mine != nil { // an earlier call, which this one has found to differ
+		in.Mine = callOf(f.Mine)
+	}
 	return &in
 }
 
@@ -236,8 +240,11 @@ func (c *Comm) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	err := c.drain(ctx)
 	cancel()
-	if err != nil && c.failure.Load() == nil {
-		c.eng.Fail(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank(), Err: errors.New("closed with calls still queued")})
+	if (err != nil || c.busy.Load()) && c.failure.Load() == nil {
+		c.eng.Fail(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank(), Err: errors.New("closed with calls under way")})
+	}
+	if !c.idle(limit) {
+		return c.failure.Load() // its memory stays: a call still uses it
 	}
 	c.mu.Lock()
 	own := c.own
@@ -250,6 +257,16 @@ func (c *Comm) Close() error {
 		return e
 	}
 	return nil
+}
+
+// idle waits until no call is under way any more: they end once c has failed.
+func (c *Comm) idle(limit time.Duration) bool {
+	for until := time.Now().Add(limit); c.busy.Load(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(until) {
+			return false
+		}
+	}
+	return true
 }
 
 // Done is closed when c fails; Err then says why.

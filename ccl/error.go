@@ -60,7 +60,12 @@ func (e *Error) Error() string {
 	}
 	switch {
 	case e.Code == ErrMismatch && e.Mine != nil && e.Theirs != nil:
-		fmt.Fprintf(&b, "call #%d differs: here %s, rank %d has %s", e.Mine.Seq, e.Mine.describe(), e.Peer, e.Theirs.describe())
+		mine, theirs := e.Mine.describe(), e.Theirs.describe()
+		if mine == theirs {
+			fmt.Fprintf(&b, "%s: rank %d has made other calls before it, or with other counts", e.Mine, e.Peer)
+			return b.String()
+		}
+		fmt.Fprintf(&b, "call #%d differs: here %s, rank %d has %s", e.Mine.Seq, mine, e.Peer, theirs)
 		return b.String()
 	case e.Mine != nil:
 		b.WriteString(e.Mine.String())

@@ -308,9 +308,9 @@ func (c *Comm) runQueued(g *group) {
 		f = &cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", g.reject)}
 		c.eng.Fail(f)
 	case len(g.calls) == 1:
-		f = c.eng.Run(context.Background(), g.calls[0])
+		f = c.runs(func() *cpu.Fault { return c.eng.Run(context.Background(), g.calls[0]) })
 	default:
-		f = c.eng.RunGroup(context.Background(), g.calls)
+		f = c.runs(func() *cpu.Fault { return c.eng.RunGroup(context.Background(), g.calls) })
 	}
 	state := Complete
 	if f != nil {
@@ -336,6 +336,13 @@ func (c *Comm) runQueued(g *group) {
 	c.pending.Store(c.ran != c.queued)
 	c.turn.Broadcast()
 	c.mu.Unlock()
+}
+
+// runs keeps Close from freeing what f uses.
+func (c *Comm) runs(f func() *cpu.Fault) *cpu.Fault {
+	c.busy.Store(true)
+	defer c.busy.Store(false)
+	return f()
 }
 
 // mark writes a call's state into the flight recorder. c.mu is held.

@@ -45,7 +45,7 @@ func TestSmoke(t *testing.T) {
 								return
 							}
 							for i := range dst {
-								if want := float32(n*(n+1)/2*(i%11+1)); dst[i] != want {
+								if want := float32(n * (n + 1) / 2 * (i%11 + 1)); dst[i] != want {
 									t.Errorf("len %d at %d: %v want %v", l, i, dst[i], want)
 									return
 								}

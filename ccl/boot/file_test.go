@@ -31,7 +31,6 @@ func TestFile(t *testing.T) {
 func TestFileStale(t *testing.T) {
 	dead := freeRoot(t)
 	alive := freeRoot(t)
-	var other []*Boot
 	for _, tc := range []struct {
 		name string
 		text string
@@ -44,12 +43,10 @@ func TestFileStale(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			noLeaks(t)
-			other = joined(t, 2, func(r int) (*Boot, error) {
+			other := joined(t, 2, func(r int) (*Boot, error) {
 				return TCP(within(t, long), alive, r, 2, &TCPOptions{Job: "job", Secret: []byte("other")})
 			})
 			dir := t.TempDir()
-			m := &meeting{job: "job"}
-			m.store(dir, Launch{})
 			path := filepath.Join(dir, pathOf(t, dir))
 			require.NoError(t, os.WriteFile(path, []byte(tc.text), tc.mode))
 			late := make(chan struct{})

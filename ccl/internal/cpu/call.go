@@ -55,6 +55,7 @@ type Call struct {
 	Fold     reduce.Func // of Type and Op, for the kinds that reduce
 	Stream   reduce.Func // the same with streaming stores
 	offsets  []int
+	place    uint64 // among the collectives of its Comm
 	Scale    func(p unsafe.Pointer, n, ranks int)
 }
 

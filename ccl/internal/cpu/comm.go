@@ -43,6 +43,9 @@ type Comm struct {
 	views  []uint64 // what to drop at the end
 	spins  int      // looks before giving way
 	splits uint64
+	calls  uint64 // collectives made
+	order  uint32 // their hash
+	began  int64  // the call under way
 
 	// Everybody else.
 	links map[linkKey]*link
@@ -134,8 +137,11 @@ func (c *Comm) Fail(f *Fault) {
 	}
 }
 
-// Ended fails the Comm because a call's context ended before the call began.
-func (c *Comm) Ended(err error) *Fault { return c.stop(ctxFault(err, nil)) }
+// Ended fails the Comm because of a call that could not begin.
+func (c *Comm) Ended(f *Fault) *Fault { return c.stop(f) }
+
+// ContextFault is the fault of a call whose context has ended.
+func ContextFault(err error) *Fault { return ctxFault(err, nil) }
 
 // failHere fails the Comm on this rank, and wakes the ranks of this host.
 func (c *Comm) failHere(f *Fault) bool {

@@ -116,7 +116,8 @@ func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector
 	for i := range s.Steps {
 		s.At(i, &e.step)
 		e.tx, e.rx = e.tx[:0], e.rx[:0]
-		h := head{comm: c.id, kind: messageData, step: uint32(slice), record: k.Record}
+		h := head{comm: c.id, kind: messageData, step: uint32(slice), record: c.exec.current}
+		h.record.Hash = k.Hash
 		for _, m := range e.step.Send {
 			l, f := c.link(ctx, m.Peer, collective)
 			if f != nil {
@@ -133,7 +134,7 @@ func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector
 			r.start(l, h, in.parts(m.Lo, m.Hi))
 			if m.Reduce {
 				r.fold, r.elem, r.first = k.Fold, k.Elem, m.Peer < c.rank
-				c.order(s.Swap, m, r, in)
+				c.inTurn(s.Swap, m, r, in)
 			}
 		}
 		if f := c.move(ctx, e.tx, e.rx); f != nil {
@@ -143,9 +144,9 @@ func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector
 	return nil
 }
 
-// order keeps a reduction back where the same step sends, or another receive
+// inTurn keeps a reduction back where the same step sends, or another receive
 // reduces into, the same place.
-func (c *Comm) order(swap bool, m algo.Move, r *receiver, v vector) {
+func (c *Comm) inTurn(swap bool, m algo.Move, r *receiver, v vector) {
 	e := &c.exec
 	if swap {
 		for i, s := range e.step.Send {

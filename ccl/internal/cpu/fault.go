@@ -26,7 +26,8 @@ type Fault struct {
 	Code    Code
 	Peer    int // the rank of the Comm at fault, or -1
 	Missing []int
-	Theirs  *Record // Peer's call, for Mismatch
+	Mine    *Record // for Mismatch: this rank's call, if not the one that failed
+	Theirs  *Record // and Peer's
 	Err     error
 }
 

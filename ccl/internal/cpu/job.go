@@ -22,6 +22,7 @@ type job struct {
 	tries [3]step
 	last  step
 	topo  algo.Topology
+	mine  []int            // the ranks of this process
 	addrs []netip.AddrPort // by rank; nil on a single host
 	tcp   *tcp.Node
 	iface string
@@ -34,6 +35,7 @@ type job struct {
 
 	mu      sync.Mutex
 	comms   map[uint64][]*Comm
+	open    map[uint64]int // ranks of this process that have not closed a Comm
 	history []event // the last events, for Comms that are about to be made
 	sites   map[int]*site
 	leaving bool
@@ -104,7 +106,7 @@ func enterJob(id string) *job {
 	defer jobs.Unlock()
 	j := jobs.m[id]
 	if j == nil {
-		j = &job{id: id, born: time.Now(), comms: map[uint64][]*Comm{}, sites: map[int]*site{}, stopCh: make(chan struct{})}
+		j = &job{id: id, born: time.Now(), comms: map[uint64][]*Comm{}, open: map[uint64]int{}, sites: map[int]*site{}, stopCh: make(chan struct{})}
 		jobs.m[id] = j
 	}
 	j.refs++
@@ -177,6 +179,9 @@ func (s *site) spins() int {
 func (j *job) add(c *Comm) {
 	j.mu.Lock()
 	j.comms[c.id] = append(j.comms[c.id], c)
+	if _, ok := j.open[c.id]; !ok {
+		j.open[c.id] = j.countHere(c)
+	}
 	old := append([]event(nil), j.history...)
 	j.mu.Unlock()
 	for _, e := range old {
@@ -196,10 +201,24 @@ func (j *job) remove(c *Comm) {
 	}
 	if len(j.comms[c.id]) == 0 {
 		delete(j.comms, c.id)
+	}
+	if j.open[c.id]--; j.open[c.id] == 0 { // not before: others may not have joined it yet
+		delete(j.open, c.id)
 		if j.tcp != nil {
 			j.tcp.Forget(c.id)
 		}
 	}
+}
+
+// countHere is how many ranks of c are in this process.
+func (j *job) countHere(c *Comm) int {
+	n := 0
+	for _, w := range j.mine {
+		if c.members.rank(w, c.Size()) >= 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // post sends an event of this process on its way.

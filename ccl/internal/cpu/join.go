@@ -155,7 +155,7 @@ func (j *job) join(ctx context.Context, b Bootstrap, all [][]byte, opt Options) 
 	var at *site
 	for try := 0; ; try++ {
 		nodeOf := hostsOf(all, said)
-		err := j.begin(b, nodeOf, try, opt)
+		err := j.begin(b, all, nodeOf, try, opt)
 		if err == nil {
 			at = j.site(j.topo.Node(rank))
 			err = at.steps[try].do(func() error { return at.openHost(ctx, all, rank) })
@@ -226,7 +226,7 @@ func hostsOf(all, said [][]byte) []int {
 }
 
 // begin sets up what the ranks of this process share, once per try.
-func (j *job) begin(b Bootstrap, nodeOf []int, try int, opt Options) error {
+func (j *job) begin(b Bootstrap, all [][]byte, nodeOf []int, try int, opt Options) error {
 	return j.tries[try].do(func() error {
 		nodes := 0
 		for _, h := range nodeOf {
@@ -238,6 +238,11 @@ func (j *job) begin(b Bootstrap, nodeOf []int, try int, opt Options) error {
 			s.giveUp()
 		}
 		if try == 0 {
+			for r := range all {
+				if bytes.Equal(hello(all[r]).process(), process[:]) {
+					j.mine = append(j.mine, r)
+				}
+			}
 			j.wg.Add(1)
 			go j.monitor()
 		}

@@ -106,6 +106,9 @@ func (c *Comm) dial(ctx context.Context, l *link, cl class) *Fault {
 	if e := ctx.Err(); e != nil {
 		return c.stop(ctxFault(e, []int{l.peer}))
 	}
+	if errors.Is(err, tcp.ErrGone) {
+		return c.stop(fault(Closed, l.peer, ""))
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return c.stop(&Fault{Code: Timeout, Peer: l.peer, Missing: []int{l.peer}, Err: err})
 	}

@@ -232,6 +232,7 @@ func (c *Comm) wire() []byte {
 // move runs all messages of a step to their end.
 func (c *Comm) move(ctx context.Context, tx []*sender, rx []*receiver) *Fault {
 	var w waiter
+	laps := 0
 	for {
 		left, moved := 0, false
 		for _, s := range tx {
@@ -265,6 +266,11 @@ func (c *Comm) move(ctx context.Context, tx []*sender, rx []*receiver) *Fault {
 		}
 		if moved {
 			w = waiter{}
+			if laps++; laps&4095 == 0 { // a call that always moves must notice the end, too
+				if f := c.interrupted(ctx); f != nil {
+					return f
+				}
+			}
 			continue
 		}
 		w.looks++

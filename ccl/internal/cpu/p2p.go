@@ -23,7 +23,11 @@ func (c *Comm) addPointToPoint(ctx context.Context, k *Call) *Fault {
 	case Recv:
 		return c.addRecv(ctx, k, int(k.Root))
 	}
-	if f := c.addSend(ctx, k, k.To); f != nil {
+	out := *k
+	if len(k.Src) > frontMax && ptr(k.Src) == ptr(k.Dst) { // what arrives must not replace what has not left
+		out.Src = append([]byte(nil), k.Src...)
+	}
+	if f := c.addSend(ctx, &out, k.To); f != nil {
 		return f
 	}
 	return c.addRecv(ctx, k, int(k.Root))
@@ -86,6 +90,7 @@ func (c *Comm) confirmation(k *Call, seq uint64) head {
 // send and the receive that crosses it cannot block each other; small
 // all-reductions of one type and operator are one exchange.
 func (c *Comm) RunGroup(ctx context.Context, calls []*Call) *Fault {
+	c.began = c.site.now.Load()
 	e := &c.exec
 	e.tx, e.rx = e.tx[:0], e.rx[:0]
 	for _, k := range calls {

@@ -16,16 +16,32 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 		c.exec.offsets = offsetsOf(c.exec.offsets, k.DC, k.Elem)
 		k.offsets = c.exec.offsets
 	}
-	if c.opt.Unchecked {
-		k.Hash = 1
+	c.began = c.site.now.Load()
+	if k.Kind != Send && k.Kind != Recv && k.Kind != SendRecv {
+		c.enter(k)
 	}
-	*c.local.call(c.me, k.Seq) = k.Record
-	c.exec.current = k.Record
 	f := c.dispatch(ctx, k)
 	if f == nil && c.opt.Strict {
 		f = c.confirm(ctx, k)
 	}
 	return f
+}
+
+// enter gives a collective its place in the order of collectives, which point-to-point
+// calls do not count in, and makes its hash that of all of them so far: a rank that
+// received nothing in a call that differed finds out in the next.
+func (c *Comm) enter(k *Call) {
+	c.calls++
+	c.order = c.order*0x01000193 ^ k.Hash
+	k.Hash = c.order | 1
+	if c.opt.Unchecked {
+		k.Hash = 1
+	}
+	k.place = c.calls
+	r := c.local.call(c.me, c.calls)
+	*r = k.Record
+	r.Seq = c.calls
+	c.exec.current = *r
 }
 
 func (c *Comm) dispatch(ctx context.Context, k *Call) *Fault {

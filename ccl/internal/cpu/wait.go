@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -44,16 +45,14 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 	if err := ctx.Err(); err != nil {
 		return c.stop(ctxFault(err, c.missing(peer)))
 	}
+	if t := c.opt.Timeout; t > 0 && c.site.now.Load()-c.began > int64(t) {
+		return c.stop(&Fault{Code: Timeout, Peer: peer, Missing: c.missing(peer), Err: fmt.Errorf("not done after %v", t)})
+	}
 	now := time.Now()
 	if w.began.IsZero() {
 		w.began = now
 	}
 	waited := now.Sub(w.began)
-	if t := c.opt.Timeout; t > 0 && waited > t {
-		f := fault(Timeout, peer, "no progress for %v", t)
-		f.Missing = c.missing(peer)
-		return c.stop(f)
-	}
 	if w.laps&15 == 0 {
 		if f := c.someoneLeft(peer); f != nil {
 			return c.stop(f)
@@ -65,6 +64,20 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 	}
 	w.nap = max(napMin, min(2*w.nap, napMax))
 	time.Sleep(w.nap)
+	return nil
+}
+
+// interrupted is why a call under way must end, nil if it need not.
+func (c *Comm) interrupted(ctx context.Context) *Fault {
+	if f := c.cause.Load(); f != nil {
+		return f
+	}
+	if err := ctx.Err(); err != nil {
+		return c.stop(ctxFault(err, nil))
+	}
+	if t := c.opt.Timeout; t > 0 && c.site.now.Load()-c.began > int64(t) {
+		return c.stop(fault(Timeout, -1, "not done after %v", t))
+	}
 	return nil
 }
 
@@ -171,12 +184,20 @@ func (c *Comm) await(ctx context.Context, k *Call, r int, round uint32) *Fault {
 	}
 }
 
-// differs reports that rank r of this host is in another call.
+// differs reports that rank r of this host has made another call, this one or one of
+// the last.
 func (c *Comm) differs(r int, k *Call) *Fault {
 	f := fault(Mismatch, c.localRank(r), "")
-	theirs := *c.local.call(r, k.Seq)
-	if theirs.Seq == k.Seq {
-		f.Theirs = &theirs
+	for i := range min(uint64(callsKept-1), k.place) {
+		mine, theirs := *c.local.call(c.me, k.place-i), *c.local.call(r, k.place-i)
+		if theirs.Seq == k.place-i && mine.Seq == theirs.Seq && !mine.same(&theirs) {
+			f.Mine, f.Theirs = &mine, &theirs
+		}
 	}
 	return f
+}
+
+// same reports whether two ranks' records are of one call, as far as they say.
+func (r *Record) same(o *Record) bool {
+	return r.Kind == o.Kind && r.Type == o.Type && r.Op == o.Op && r.Root == o.Root && r.Count == o.Count
 }

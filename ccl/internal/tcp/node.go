@@ -4,12 +4,13 @@
 // A process has one Node per job, shared by all its ranks. Open returns a rank's
 // end of a stream as soon as the two Nodes have agreed on its connection; the peer
 // rank need not take part. Both ends may dial at once, as all do in the first step
-// of a ring. The Node of the lower rank decides which connection it shall be:
+// of a ring. Who dials runs the handshake of package auth, with the end's name as its
+// hello, is told whether the connection is taken, and says go if it still wants it.
+// The Node of the lower rank decides which connection it shall be:
 //
-//   - a dial of the higher rank that comes before its own rank has reached the other
-//     side is taken, and its own rank uses it;
-//   - one that comes later is turned away, since the lower rank's connection is about
-//     to arrive there.
+//   - a dial of the higher rank that comes before the lower rank's own has reached
+//     the other side is taken, and the lower rank waits for it;
+//   - one that comes later is turned away, since the lower rank's is about to arrive.
 //
 // As one lock in one process decides, both ends always settle on the same one.
 package tcp
@@ -36,9 +37,13 @@ const (
 
 // What a Node replies to an authenticated hello.
 const (
-	taken   = "taken"   // the connection is the stream from now on
+	taken   = "taken"   // say go, and the connection is the stream
 	crossed = "crossed" // the lower rank's connection is on its way: wait for that
 )
+
+// goAhead is the byte by which the dialing end makes a connection that was taken the
+// stream. One it has no use for any more, it closes: so none is kept that nobody uses.
+const goAhead = 'g'
 
 // Node is a process's end of all TCP streams of a job: one listener, shared by all
 // ranks of the process.
@@ -57,10 +62,11 @@ type Node struct {
 
 	mu   sync.Mutex
 	ends map[endID]*end
+	gone map[uint64]bool // communicators that were forgotten
 }
 
-// end is what a Node knows of a stream's end: from the first sign of it to the
-// return of its Open, and beyond where that must be remembered.
+// end is what a Node knows of a stream's end, from the first sign of it to the return
+// of its Open.
 type end struct {
 	opening   bool               // an Open is under way
 	committed bool               // its own dial has reached the peer's Node
@@ -105,6 +111,7 @@ func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
 		addr:      netip.AddrPortFrom(addr.Unmap(), uint16(l.Addr().(*net.TCPAddr).Port)),
 		strangers: newStrangers(maxStrangers, patience),
 		ends:      map[endID]*end{},
+		gone:      map[uint64]bool{},
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.wg.Go(n.accept)
@@ -119,11 +126,15 @@ func (n *Node) Addr() netip.AddrPort { return n.addr }
 // of time meanwhile says it, too.
 func (n *Node) OnTrouble(f func(error)) { n.onTrouble.Store(&f) }
 
+// ErrGone says that the peer's ranks have closed the communicator.
+var ErrGone = errors.New("the peer has closed the communicator")
+
 // Forget drops the connections of a closed communicator that peers dialed and no
-// rank here has opened.
+// rank here has opened. Who dials later gets ErrGone.
 func (n *Node) Forget(comm uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.gone[comm] = true
 	for id, e := range n.ends {
 		if id.Comm == comm && !e.opening {
 			n.drop(id, e)
@@ -131,11 +142,16 @@ func (n *Node) Forget(comm uint64) {
 	}
 }
 
+func (n *Node) forgotten(comm uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.gone[comm]
+}
+
 // Close ends the Node and every Open under way. Streams that are open stay so.
 func (n *Node) Close() error {
 	n.stop()
 	err := n.l.Close()
-	n.strangers.closeAll()
 	n.wg.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -195,33 +211,51 @@ func (n *Node) report(err error) {
 // serve runs the handshake with a connection that came in, and files it.
 func (n *Node) serve(conn *net.TCPConn, stranger *list.Element) {
 	defer n.strangers.leave(stranger)
+	unguard := context.AfterFunc(n.ctx, func() { conn.Close() })
+	defer unguard()
 	conn.SetDeadline(time.Now().Add(handshakeTime))
-	if n.ctx.Err() != nil {
-		conn.Close() // admitted while Close was at work
-		return
-	}
 	var id endID
-	var claimed *end
+	var e *end
 	_, err := auth.Server(conn, n.job, n.secret, func(hello []byte) ([]byte, error) {
 		from, err := parseHello(hello)
 		if err != nil {
 			return nil, err
+		}
+		if n.forgotten(from.Comm) {
+			return nil, ErrGone
 		}
 		// A stranger no more: what is taken now must not be dropped to make room.
 		if !n.strangers.leave(stranger) {
 			return nil, net.ErrClosed
 		}
 		id = from.peer()
-		if claimed = n.claim(id); claimed == nil {
+		if e = n.claim(id); e == nil {
 			return []byte(crossed), nil
 		}
 		return []byte(taken), nil
 	})
-	if claimed != nil {
-		n.file(id, claimed, conn, err)
-	} else {
+	if e == nil {
 		conn.Close()
+		return
 	}
+	if err == nil {
+		err = awaitGo(conn)
+	}
+	if !unguard() && err == nil { // before it is an Open's, which Close leaves alone
+		err = net.ErrClosed
+	}
+	n.file(id, e, conn, err)
+}
+
+func awaitGo(conn net.Conn) error {
+	var b [1]byte
+	if _, err := conn.Read(b[:]); err != nil {
+		return err
+	}
+	if b[0] != goAhead {
+		return auth.ErrProtocol
+	}
+	return conn.SetDeadline(time.Time{})
 }
 
 // claim decides about a dial from the other end of id: nil turns it away. What it
@@ -241,12 +275,9 @@ func (n *Node) claim(id endID) *end {
 	return e
 }
 
-// file hands the connection that was claimed to its end, where an Open takes it; the
-// reply that says so is on its way, so its bytes are the stream's from here on.
+// file hands the connection that was claimed to its end, where an Open takes it; err
+// is why there is none.
 func (n *Node) file(id endID, e *end, conn *net.TCPConn, err error) {
-	if err == nil {
-		err = conn.SetDeadline(time.Time{})
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e.coming--
@@ -254,7 +285,7 @@ func (n *Node) file(id endID, e *end, conn *net.TCPConn, err error) {
 	switch {
 	case err != nil:
 		conn.Close()
-		if !e.opening && !e.committed && !e.expects() {
+		if !e.opening && !e.expects() {
 			n.drop(id, e)
 		}
 	case n.ends[id] != e: // forgotten, or opened by another connection meanwhile

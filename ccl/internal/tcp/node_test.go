@@ -43,13 +43,25 @@ func kept(n *Node) (conns int) {
 	return conns
 }
 
-// introduce dials n as the peer's end of a stream would, and returns the reply.
+// booked is how many ends n knows.
+func booked(n *Node) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.ends)
+}
+
+// introduce dials n as the peer's end of a stream would, and returns the reply. If
+// the connection is taken it is the stream.
 func introduce(t testing.TB, n *Node, from endID) (*net.TCPConn, string) {
 	c, err := net.Dial("tcp", n.Addr().String())
 	require.NoError(t, err)
 	require.NoError(t, c.SetDeadline(time.Now().Add(60*time.Second)))
 	reply, err := auth.Client(c, "job", secret, from.hello())
 	require.NoError(t, err)
+	if string(reply) == taken {
+		_, err = c.Write([]byte{goAhead})
+		require.NoError(t, err)
+	}
 	return c.(*net.TCPConn), string(reply)
 }
 
@@ -113,7 +125,7 @@ func TestForget(t *testing.T) {
 	n.Forget(1)
 	_, err := gone.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "EOF")
-	require.Len(t, n.ends, 1)
+	require.Equal(t, 1, booked(n))
 
 	c, err := n.Open(soon(t), others.Key, 1, n.Addr())
 	require.NoError(t, err)
@@ -139,8 +151,8 @@ func TestForgetWhileComing(t *testing.T) {
 	require.NoError(t, err)
 	n.Forget(1)
 	require.Same(t, e, n.ends[id])
-	n.finish(id, e, failed)
-	require.Empty(t, n.ends)
+	n.finish(id, e, false)
+	require.Zero(t, booked(n))
 }
 
 // TestFile has the orders in which connections of the peer come and go.
@@ -155,7 +167,7 @@ func TestFile(t *testing.T) {
 	c1, d1 := connected(t)
 	defer d1.Close()
 	n.file(id, e, c1, net.ErrClosed)
-	require.Empty(t, n.ends)
+	require.Zero(t, booked(n))
 
 	// Of two, the later counts.
 	e = n.claim(id)
@@ -171,14 +183,14 @@ func TestFile(t *testing.T) {
 	got, err := n.OpenControl(soon(t), id.Key, 1, n.Addr())
 	require.NoError(t, err)
 	require.Same(t, c3, got)
-	require.Empty(t, n.ends)
+	require.Zero(t, booked(n))
 	require.NoError(t, got.Close())
 
 	// What comes to an Open that has failed meanwhile is for the next one.
 	e, err = n.begin(id)
 	require.NoError(t, err)
 	require.Same(t, e, n.claim(id))
-	n.finish(id, e, failed)
+	n.finish(id, e, false)
 	c4, d4 := connected(t)
 	defer d4.Close()
 	n.file(id, e, c4, nil)
@@ -229,6 +241,25 @@ func TestBadHello(t *testing.T) {
 	require.EqualError(t, err, "refused by the peer: tcp: a hello of 8 bytes, not 24")
 }
 
+// TestNoGoAhead: a connection that was taken, but whose dialer has no use for it, is
+// not kept.
+func TestNoGoAhead(t *testing.T) {
+	checkLeaks(t)
+	n := listen(t)
+	for _, last := range []string{"", "x"} {
+		c, err := net.Dial("tcp", n.Addr().String())
+		require.NoError(t, err)
+		reply, err := auth.Client(c, "job", secret, endID{MakeKey(1, 0, 0, 1), 0}.hello())
+		require.NoError(t, err)
+		require.Equal(t, taken, string(reply))
+		require.Equal(t, 1, kept(n))
+		c.Write([]byte(last))
+		c.Close()
+		require.True(t, eventually(func() bool { return kept(n) == 0 && booked(n) == 0 }))
+	}
+}
+
+// TestCloseEndsAll: Close does not wait for who is in the middle of anything.
 func TestCloseEndsAll(t *testing.T) {
 	checkLeaks(t)
 	n, err := Listen("job", secret, loopback)
@@ -238,6 +269,11 @@ func TestCloseEndsAll(t *testing.T) {
 	defer silent.Close()
 	filed, _ := introduce(t, n, endID{MakeKey(1, 0, 0, 1), 0})
 	defer filed.Close()
+	undecided, err := net.Dial("tcp", n.Addr().String())
+	require.NoError(t, err)
+	defer undecided.Close()
+	_, err = auth.Client(undecided, "job", secret, endID{MakeKey(3, 0, 0, 1), 0}.hello())
+	require.NoError(t, err)
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
 	require.NoError(t, err)
 	defer mute.Close()
@@ -258,7 +294,7 @@ func TestCloseEndsAll(t *testing.T) {
 	require.ErrorIs(t, <-opened, net.ErrClosed)
 	_, err = n.Open(context.Background(), key, 0, n.Addr())
 	require.ErrorIs(t, err, net.ErrClosed)
-	for _, c := range []net.Conn{silent, filed} {
+	for _, c := range []net.Conn{silent, filed, undecided} {
 		_, err := c.Read(make([]byte, 1))
 		require.Error(t, err)
 	}

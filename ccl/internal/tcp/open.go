@@ -58,14 +58,14 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 	for attempt := 0; ; attempt++ {
 		conn, expected, woken := n.await(ctx, e)
 		if conn != nil {
-			n.finish(id, e, opened)
+			n.finish(id, e, true)
 			return conn, nil
 		}
 		var pause <-chan time.Time // nil, for as long as it takes, if one is coming
 		if !expected {
 			conn, err := n.dial(woken, id, e, peer)
 			if err == nil {
-				n.finish(id, e, dialed)
+				n.finish(id, e, true)
 				return conn, nil
 			}
 			if woken.Err() == nil { // else it was interrupted, and says nothing
@@ -75,7 +75,7 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 				noFiles = 0
 			}
 			if final(err) || noFiles == 8 {
-				n.finish(id, e, failed)
+				n.finish(id, e, false)
 				return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, explain(err))
 			}
 			// 1, 2, 4, ... 256 ms: a Node that is about to listen is found at once, and
@@ -88,7 +88,7 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 		}
 		if ctx.Err() != nil {
 			err := n.gaveUp(ctx, last)
-			n.finish(id, e, failed)
+			n.finish(id, e, false)
 			return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, err)
 		}
 	}
@@ -113,29 +113,14 @@ func (n *Node) begin(id endID) (*end, error) {
 	return e, nil
 }
 
-// How an Open ended.
-type outcome int
-
-const (
-	failed outcome = iota
-	opened         // by the connection that the peer dialed
-	dialed         // by the one dialed from here
-)
-
-// finish ends the Open of an end.
-func (n *Node) finish(id endID, e *end, how outcome) {
+// finish ends the Open of an end. If it failed, a connection that the peer dialed
+// meanwhile is for the next Open.
+func (n *Node) finish(id endID, e *end, opened bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e.news()
-	e.wake, e.opening = nil, false
-	switch {
-	case how == dialed && id.self == id.A:
-		// A dial of the peer that crossed this one may still be on its way here: the
-		// end stays on the books, committed, until Forget, to turn it away.
-		e.close()
-	case how == failed && (e.conn != nil || e.coming > 0):
-		// The peer dialed: its connection is for the next Open.
-	default:
+	e.wake, e.opening, e.committed = nil, false, false
+	if opened || !e.expects() {
 		n.drop(id, e)
 	}
 }
@@ -165,8 +150,9 @@ func (n *Node) commit(e *end) bool {
 	return e.committed
 }
 
-// settle says whether the dial that the peer's Node took is the stream. Where both
-// were taken, since the lower rank's Node had forgotten its own, the lower rank's is.
+// settle says whether the dial that the peer's Node took is to be the stream. It is not
+// where the peer's was taken here: a dial of the higher rank that crossed the lower
+// rank's may arrive after that one's Open is over and off the books.
 func (n *Node) settle(id endID, e *end) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -199,7 +185,9 @@ func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) 
 	switch {
 	case err != nil:
 	case string(reply) == taken && n.settle(id, e):
-		return conn, nil
+		if _, err = conn.Write([]byte{goAhead}); err == nil {
+			return conn, nil
+		}
 	case string(reply) == taken, string(reply) == crossed:
 		err = errCrossed
 	default:
@@ -212,16 +200,13 @@ func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) 
 
 // introduce runs the dialing side's handshake, which the end of ctx interrupts.
 func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]byte, error) {
-	interrupted := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		conn.SetDeadline(time.Unix(1, 0))
-		close(interrupted)
-	})
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	reply, err := auth.Client(conn, n.job, n.secret, id.hello())
-	if !stop() {
-		// What was taken before the interruption stays so: the peer counts on it.
-		<-interrupted
-		conn.SetDeadline(time.Time{})
+	if r := (*auth.Refused)(nil); errors.As(err, &r) && r.Text == ErrGone.Error() {
+		err = ErrGone
+	}
+	if !stop() && err == nil {
+		err = ctx.Err()
 	}
 	return reply, err
 }
@@ -230,7 +215,7 @@ func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]by
 func final(err error) bool {
 	var refused *auth.Refused
 	return errors.Is(err, auth.ErrUnauthorized) || errors.Is(err, auth.ErrProtocol) ||
-		errors.Is(err, auth.ErrVersion) || errors.Is(err, auth.ErrJob) ||
+		errors.Is(err, auth.ErrVersion) || errors.Is(err, auth.ErrJob) || errors.Is(err, ErrGone) ||
 		errors.As(err, &refused)
 }
 

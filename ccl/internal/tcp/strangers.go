@@ -76,12 +76,3 @@ func (s *strangers) leave(e *list.Element) bool {
 	}
 	return true
 }
-
-// closeAll ends every handshake that is under way.
-func (s *strangers) closeAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for e := s.list.Front(); e != nil; e = e.Next() {
-		e.Value.(*stranger).Close()
-	}
-}

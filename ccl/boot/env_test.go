@@ -1,0 +1,202 @@
+package boot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// warnings catches what is logged while a test runs.
+func warnings(t *testing.T) *bytes.Buffer {
+	var b bytes.Buffer
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&b, nil)))
+	t.Cleanup(func() { slog.SetDefault(was) })
+	return &b
+}
+
+// TestEnv joins by the environments of all launchers, with all hosts being this one.
+func TestEnv(t *testing.T) {
+	if !meetLocally {
+		t.Skip("what the launchers share on one host differs here")
+	}
+	const n = 4
+	unique := fmt.Sprint(os.Getpid(), ".", time.Now().UnixNano())
+	dir := t.TempDir()
+	ranks := func(vars ...string) func(int) map[string]string {
+		return func(r int) map[string]string {
+			env := map[string]string{}
+			for _, v := range vars {
+				env = with(env, fmt.Sprintf(v, r))
+			}
+			return env
+		}
+	}
+	// Each fmt string is given the rank; %[1]d where it is wanted.
+	const none = "%.0d"
+	slurm := func(nodes, list string) func(int) map[string]string {
+		return ranks("SLURM_PROCID=%d", "SLURM_STEP_NUM_TASKS=4"+none, "SLURM_STEP_ID=0"+none, "SLURM_JOB_ID="+unique+nodes+none,
+			"SLURM_STEP_NUM_NODES="+nodes+none, "SLURM_STEP_NODELIST="+list+none)
+	}
+	torchrun := func(nodes string) func(int) map[string]string {
+		return ranks("RANK=%d", "WORLD_SIZE=4"+none, "TORCHELASTIC_RUN_ID="+unique+none, "GROUP_WORLD_SIZE="+nodes+none,
+			"MASTER_ADDR=localhost"+none, "MASTER_PORT=29500"+none)
+	}
+	pals := func(v ...string) func(int) map[string]string {
+		return ranks(append(v, "PALS_RANKID=%d", "PALS_APID="+unique+none, "PALS_APINFO=/apinfo"+none)...)
+	}
+	for _, tc := range []struct {
+		name   string
+		env    func(rank int) map[string]string
+		files  map[string][]byte
+		secret bool
+	}{
+		{"GOCCL_ROOT", ranks("GOCCL_RANK=%d", "GOCCL_SIZE=4"+none, "GOCCL_SECRET=s"+none, "GOCCL_ROOT="+freeRoot(t)+none), nil, true},
+		{"GOCCL_ROOT without a secret", ranks("GOCCL_RANK=%d", "GOCCL_SIZE=4"+none, "GOCCL_ROOT="+freeRoot(t)+none), nil, false},
+		{"GOCCL_STORE", ranks("GOCCL_RANK=%d", "GOCCL_SIZE=4"+none, "GOCCL_STORE="+dir+none), nil, true},
+		{"GOCCL_STORE and a secret", ranks("GOCCL_RANK=%d", "GOCCL_SIZE=4"+none, "GOCCL_SECRET=s"+none, "GOCCL_STORE="+dir+none), nil, true},
+		{"RANK and MASTER_ADDR", ranks("RANK=%d", "WORLD_SIZE=4"+none, "MASTER_ADDR=127.0.0.1"+none, "MASTER_PORT="+port(t)+none), nil, false},
+		{"slurm on one host", slurm("1", "n1"), nil, true},
+		{"slurm", slurm("2", "localhost,n[2-4]"), nil, false},
+		{"torchrun on one host", torchrun("1"), nil, true},
+		{"torchrun", torchrun("2"), nil, false},
+		{"openmpi on one host", ranks("OMPI_COMM_WORLD_RANK=%d", "OMPI_COMM_WORLD_SIZE=4"+none, "OMPI_COMM_WORLD_LOCAL_SIZE=4"+none, "PMIX_NAMESPACE="+unique+none), nil, true},
+		{"pals", pals(), map[string][]byte{"/apinfo": makeAPInfo([]string{"localhost", "n2"}, []int{0, 0, 1, 1})}, false},
+		{"pals with Cray's PMI", pals("PMI_RANK=%d", "PMI_SIZE=4"+none, "PMI_CONTROL_PORT=1"+none, "PMI_SHARED_SECRET=123"+none),
+			map[string][]byte{"/apinfo": makeAPInfo([]string{"localhost", "n2"}, []int{0, 0, 1, 1})}, true},
+		{"pals on one host", pals(), map[string][]byte{"/apinfo": makeAPInfo([]string{"x1"}, []int{0, 0, 0, 0})}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			noLeaks(t)
+			warned := warnings(t)
+			boots := joined(t, n, func(r int) (*Boot, error) { return env(within(t, long), varsOf(tc.env(r), tc.files)) })
+			swap(t, boots)
+			for _, b := range boots {
+				require.Equal(t, tc.secret, b.Secret() != nil)
+				require.Equal(t, boots[0].Secret(), b.Secret())
+			}
+			require.Equal(t, tc.secret, warned.Len() == 0, warned)
+			require.LessOrEqual(t, bytes.Count(warned.Bytes(), []byte("\n")), 1)
+			if !tc.secret {
+				_, err := env(within(t, long), varsOf(with(tc.env(1), "GOCCL_REQUIRE_SECRET=1"), tc.files))
+				wantError(t, err, Unauthorized, 1, -1)
+				require.ErrorContains(t, err, "GOCCL_SECRET_FILE")
+			}
+		})
+	}
+}
+
+func port(t *testing.T) string {
+	_, p, err := net.SplitHostPort(freeRoot(t))
+	require.NoError(t, err)
+	return p
+}
+
+func TestEnvAlone(t *testing.T) {
+	b, err := env(t.Context(), varsOf(nil, nil))
+	require.NoError(t, err)
+	defer b.Close()
+	swap(t, []*Boot{b})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = b.AllGather(ctx, nil)
+	wantError(t, err, Canceled, 0, -1)
+}
+
+func TestEnvRejects(t *testing.T) {
+	const way = "; set GOCCL_ROOT=host:port, rank 0's host and a port that is free there, or GOCCL_STORE=/dir, a directory that all hosts share, for all ranks alike"
+	goccl := map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2"}
+	for _, tc := range []struct {
+		name string
+		env  map[string]string
+		code Code
+		text string
+	}{
+		{"nothing to go by", goccl, Argument,
+			"boot: rank 1 of 2: GOCCL_RANK and GOCCL_SIZE say which rank this is, but not where rank 0 is" + way},
+		{"plain", map[string]string{"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "h"}, Argument,
+			"boot: rank 1 of 2: RANK and WORLD_SIZE say which rank this is, but not where rank 0 is (MASTER_ADDR and MASTER_PORT would)" + way},
+		{"openmpi on two hosts", recorded(t, "openmpi.1"), Argument,
+			"boot: rank 1 of 4: Open MPI's variables do not say where rank 0 is" + way},
+		{"PMI_PORT", map[string]string{"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_PORT": "h:1"}, Argument,
+			"boot: rank 1 of 2: this process manager gave no PMI_FD to find rank 0 by" + way},
+		{"PMI_FD that is closed", map[string]string{"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_FD": "1000000"}, System,
+			"boot: rank 1 of 2: PMI_FD=1000000 is no socket of the process manager's (was it closed on the way?): fcntl: bad file descriptor; set GOCCL_ROOT=host:port for all ranks"},
+		{"PMI_FD that is none", map[string]string{"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_FD": "x"}, Argument,
+			"boot: rank 1 of 2: PMI_FD=x is no descriptor"},
+		{"a host list that is none", with(recorded(t, "srun.1"), "SLURM_STEP_NODELIST=n[1"), Argument,
+			`boot: rank 1 of 4: SLURM_STEP_NODELIST: host list n[1: its brackets do not match`},
+		{"a timeout that is none", with(goccl, "GOCCL_BOOT_TIMEOUT=soon"), Argument,
+			"boot: rank 1 of 2: GOCCL_BOOT_TIMEOUT=soon is no duration such as 30s or 5m"},
+		{"a root that is none", with(goccl, "GOCCL_ROOT=h"), Argument,
+			`boot: rank 1 of 2: root "h": rank 0's place is host:port with a port from 1 to 65535, such as c1:29500`},
+		{"a secret that is none", with(goccl, "GOCCL_SECRET_FILE=/nonexistent/secret"), Argument,
+			"boot: rank 1 of 2: the job's secret cannot be read: auth: GOCCL_SECRET_FILE: stat /nonexistent/secret: no such file or directory"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := env(within(t, long), varsOf(tc.env, nil))
+			require.EqualError(t, err, tc.text)
+			require.ErrorIs(t, err, tc.code)
+		})
+	}
+}
+
+func TestBootLimit(t *testing.T) {
+	for s, want := range map[string]time.Duration{"": DefaultLimit, "30s": 30 * time.Second, "2m": 2 * time.Minute, "7": 7 * time.Second} {
+		d, err := bootLimit(s)
+		require.NoError(t, err)
+		require.Equal(t, want, d)
+	}
+	for _, s := range []string{"0", "-1s", "x", "1 s"} {
+		_, err := bootLimit(s)
+		require.ErrorIs(t, err, Argument)
+	}
+}
+
+func TestEnvTimeout(t *testing.T) {
+	noLeaks(t)
+	v := varsOf(map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2", "GOCCL_ROOT": freeRoot(t), "GOCCL_BOOT_TIMEOUT": "200ms"}, nil)
+	_, err := env(context.Background(), v)
+	wantError(t, err, Timeout, 1, 0)
+}
+
+// TestInherit is a rank 0 that listens at the socket that Spawn opened for it.
+func TestInherit(t *testing.T) {
+	noLeaks(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	f, err := listenerFile(l)
+	require.NoError(t, err)
+	if f == nil {
+		t.Skip("a socket cannot be inherited here")
+	}
+	defer f.Close()
+	for range 2 { // it stays open for the next
+		boots := joined(t, 3, func(r int) (*Boot, error) {
+			return env(within(t, long), varsOf(map[string]string{
+				"GOCCL_RANK": strconv.Itoa(r), "GOCCL_SIZE": "3", "GOCCL_SECRET": "s",
+				"GOCCL_ROOT": l.Addr().String(), "GOCCL_ROOT_FD": strconv.Itoa(int(f.Fd())),
+			}, nil))
+		})
+		swap(t, boots)
+		closeAll(boots)
+	}
+	// A descriptor of something else is left alone.
+	root := freeRoot(t)
+	boots := joined(t, 2, func(r int) (*Boot, error) {
+		return env(within(t, long), varsOf(map[string]string{
+			"GOCCL_RANK": strconv.Itoa(r), "GOCCL_SIZE": "2", "GOCCL_SECRET": "s",
+			"GOCCL_ROOT": root, "GOCCL_ROOT_FD": strconv.Itoa(int(f.Fd())),
+		}, nil))
+	})
+	swap(t, boots)
+}

@@ -1,3 +1,0 @@
-package boot
-
-func play(string) int { return 0 }

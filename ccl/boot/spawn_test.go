@@ -1,0 +1,186 @@
+package boot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// roles are what this test binary does as a rank, by BOOT_TEST_ROLE; they return
+// the exit code.
+var roles = map[string]func(rank string) int{
+	"join": func(string) int {
+		b, err := Env(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		defer b.Close()
+		values, err := b.AllGather(context.Background(), fmt.Appendf(nil, "%s/%s/%s", b.HostID(), os.Getenv("GOCCL_LOCAL_RANK"), os.Getenv("GOCCL_LOCAL_SIZE")))
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Printf("%d of %d, secret of %d: %s\n", b.Rank(), b.Size(), len(b.Secret()), bytes.Join(values, []byte(" ")))
+		return 0
+	},
+	"rank1fails": func(rank string) int {
+		if rank == "1" {
+			return 7
+		}
+		select {} // until it is ended
+	},
+	"allfail": func(rank string) int {
+		return 3
+	},
+	"echo": func(rank string) int {
+		in := make([]byte, 100)
+		n, _ := os.Stdin.Read(in)
+		fmt.Printf("%q", in[:n])
+		fmt.Fprintln(os.Stderr, "err of", rank)
+		return 0
+	},
+	"secret": func(string) int {
+		fmt.Println(len(os.Getenv("GOCCL_SECRET")), strings.Contains(strings.Join(os.Args, " "), os.Getenv("GOCCL_SECRET")),
+			os.Getenv("GOCCL_LAUNCHER"), os.Getenv("GOCCL_STORE"), os.Getenv("KEPT"))
+		return 0
+	},
+	"wait": func(string) int {
+		fmt.Println("here")
+		select {}
+	},
+}
+
+func play(role string) int {
+	return roles[role](os.Getenv("GOCCL_RANK"))
+}
+
+// troupe is a Command that plays role in n ranks.
+func troupe(t testing.TB, n int, role string, env ...string) (Command, *bytes.Buffer) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	var out bytes.Buffer
+	return Command{N: n, Path: self, Env: append(os.Environ(), append(env, "BOOT_TEST_ROLE="+role)...), Stdout: &out, Stderr: &out}, &out
+}
+
+func sortedLines(b *bytes.Buffer) []string {
+	return slices.Sorted(strings.Lines(b.String()))
+}
+
+func TestSpawn(t *testing.T) {
+	noLeaks(t)
+	c, out := troupe(t, 3, "join")
+	c.Prefix = true
+	require.NoError(t, Spawn(within(t, long), c), out)
+	require.Equal(t, []string{
+		"[0] 0 of 3, secret of 32: /0/3 /1/3 /2/3\n",
+		"[1] 1 of 3, secret of 32: /0/3 /1/3 /2/3\n",
+		"[2] 2 of 3, secret of 32: /0/3 /1/3 /2/3\n",
+	}, sortedLines(out))
+}
+
+func TestSpawnHosts(t *testing.T) {
+	c, out := troupe(t, 5, "join")
+	c.Hosts = 2
+	require.NoError(t, Spawn(within(t, long), c), out)
+	require.Equal(t, "0 of 5, secret of 32: host-0/0/3 host-0/1/3 host-0/2/3 host-1/0/2 host-1/1/2\n", sortedLines(out)[0])
+}
+
+func TestSpawnPlace(t *testing.T) {
+	for n := 1; n <= 9; n++ {
+		for hosts := 1; hosts <= n; hosts++ {
+			s := &spawn{Command: Command{N: n, Hosts: hosts}}
+			ranks := map[string]int{}
+			for r := range n {
+				p := s.place(r)
+				require.Equal(t, fmt.Sprintf("GOCCL_LOCAL_RANK=%d", ranks[p[0]]), p[1])
+				ranks[p[0]]++
+			}
+			require.Len(t, ranks, hosts)
+			for r := range n {
+				p := s.place(r)
+				require.Equal(t, fmt.Sprintf("GOCCL_LOCAL_SIZE=%d", ranks[p[0]]), p[2])
+			}
+		}
+	}
+}
+
+func TestSpawnFails(t *testing.T) {
+	noLeaks(t)
+	c, _ := troupe(t, 4, "rank1fails")
+	err := Spawn(within(t, long), c)
+	require.Equal(t, &ExitError{Rank: 1, Code: 7}, err)
+	require.EqualError(t, err, "rank 1 exited with code 7")
+}
+
+func TestSpawnKeepGoing(t *testing.T) {
+	c, _ := troupe(t, 3, "allfail")
+	c.KeepGoing = true
+	var e *ExitError
+	require.ErrorAs(t, Spawn(within(t, long), c), &e)
+	require.Equal(t, 3, e.Code)
+}
+
+func TestSpawnStdin(t *testing.T) {
+	noLeaks(t)
+	c, out := troupe(t, 2, "echo")
+	c.Prefix = true
+	c.Stdin = strings.NewReader("input")
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	require.NoError(t, Spawn(within(t, long), c))
+	require.Equal(t, []string{"[0] \"input\"\n", "[1] \"\"\n"}, sortedLines(out))
+	require.Equal(t, []string{"[0] err of 0\n", "[1] err of 1\n"}, sortedLines(&errs))
+}
+
+func TestSpawnEnvironment(t *testing.T) {
+	c, out := troupe(t, 1, "secret", "GOCCL_LAUNCHER=slurm", "GOCCL_STORE=/x", "GOCCL_SECRET_FILE=/x", "KEPT=kept")
+	require.NoError(t, Spawn(within(t, long), c))
+	require.Equal(t, "64 false   kept\n", out.String())
+}
+
+func TestSpawnCanceled(t *testing.T) {
+	noLeaks(t)
+	c, _ := troupe(t, 3, "wait")
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Stdout = onWrite(cancel)
+	err := Spawn(ctx, c)
+	require.ErrorIs(t, err, Canceled)
+	require.ErrorIs(t, err, context.Canceled)
+	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	c.Stdout = nil
+	require.ErrorIs(t, Spawn(ctx, c), Timeout)
+}
+
+// onWrite calls itself when something is written to it.
+type onWrite func()
+
+func (f onWrite) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}
+
+func TestSpawnArguments(t *testing.T) {
+	for _, tc := range []struct {
+		c    Command
+		text string
+	}{
+		{Command{N: 0, Path: "x"}, "boot: 0 ranks; a host can run from 1 to 16384"},
+		{Command{N: 1000000, Path: "x"}, "boot: 1000000 ranks; a host can run from 1 to 16384"},
+		{Command{N: 2, Hosts: 3, Path: "x"}, "boot: 3 hosts for 2 ranks; each host needs one rank at least"},
+		{Command{N: 2, Path: "/nonexistent/program"}, `boot: /nonexistent/program cannot be run: exec: "/nonexistent/program": stat /nonexistent/program: no such file or directory`},
+	} {
+		err := Spawn(t.Context(), tc.c)
+		require.EqualError(t, err, tc.text)
+		require.ErrorIs(t, err, Argument)
+	}
+}

@@ -1,0 +1,39 @@
+//go:build !386 && !s390x
+
+package tcp
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func TestSocketOptions(t *testing.T) {
+	ta, tb := connected(t)
+	defer tb.Close()
+	c, err := newConn(ta)
+	require.NoError(t, err)
+	defer c.Close()
+
+	delay, err := unix.GetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY)
+	require.NoError(t, err)
+	require.NotZero(t, delay)
+	flags, err := unix.FcntlInt(uintptr(c.fd), unix.F_GETFD, 0)
+	require.NoError(t, err)
+	require.NotZero(t, flags&unix.FD_CLOEXEC)
+	flags, err = unix.FcntlInt(uintptr(c.fd), unix.F_GETFL, 0)
+	require.NoError(t, err)
+	require.NotZero(t, flags&unix.O_NONBLOCK)
+
+	// Where the kernel has reno, a connection within the host uses it.
+	have := unix.SetsockoptString(c.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno") == nil
+	ta, tb2 := connected(t)
+	defer tb2.Close()
+	d, err := newConn(ta)
+	require.NoError(t, err)
+	defer d.Close()
+	if name, err := unix.GetsockoptString(d.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION); have && err == nil {
+		require.Equal(t, "reno", name)
+	}
+}

@@ -1,0 +1,163 @@
+// Package cost measures what a job costs beside its collectives: how long it takes
+// to start, and how much memory it takes. Nothing is asserted: machines differ.
+//
+//	go test ./test/cost -bench . -benchtime 5x
+package cost
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+)
+
+// roleVariable tells the test binary, run again as a rank, what to do.
+const roleVariable = "GOCCL_TEST_COST"
+
+var began = time.Now()
+
+func TestMain(m *testing.M) {
+	switch role := os.Getenv(roleVariable); role {
+	case "":
+		os.Exit(m.Run())
+	default:
+		if err := rank(role); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// rank is one rank of a measured job. It prints its figures, by name.
+func rank(role string) error {
+	ctx := context.Background()
+	c, err := ccl.Join(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	fmt.Println("began", began.UnixMicro(), "joined", time.Now().UnixMicro())
+	if role == "join" {
+		return ccl.Barrier(ctx, c)
+	}
+	n, err := strconv.Atoi(role)
+	if err != nil {
+		return err
+	}
+	dst, src := make([]float32, n/4), make([]float32, n/4)
+	for i := range src {
+		src[i], dst[i] = 1, 1
+	}
+	runtime.GC()
+	before := resident()
+	for range 3 {
+		if err := ccl.AllReduce(ctx, c, dst, src, ccl.Sum); err != nil {
+			return err
+		}
+	}
+	if dst[n/8] != float32(c.Size()) {
+		return fmt.Errorf("rank %d: wrong sum %v", c.Rank(), dst[n/8])
+	}
+	fmt.Println("added", resident()-before, "proportional", proportional(), "buffers", 2*n)
+	return ccl.Barrier(ctx, c)
+}
+
+// resident is this process's resident memory in bytes.
+func resident() int64 { return kibOf("/proc/self/status", "VmRSS:") << 10 }
+
+// proportional is the same, with shared pages divided among those who map them.
+func proportional() int64 { return kibOf("/proc/self/smaps_rollup", "Pss:") << 10 }
+
+func kibOf(file, name string) int64 {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
+			n, _ := strconv.ParseInt(f[1], 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// job runs n ranks of this binary in a role and returns their figures by name.
+func job(t testing.TB, n int, role string) map[string][]int64 {
+	var out bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := boot.Spawn(ctx, boot.Command{N: n, Path: os.Args[0], Env: append(os.Environ(), roleVariable+"="+role), Stdout: &out, Stderr: os.Stderr})
+	require.NoError(t, err)
+	figures := map[string][]int64{}
+	for s := bufio.NewScanner(&out); s.Scan(); {
+		f := strings.Fields(s.Text())
+		for i := 0; i+1 < len(f); i += 2 {
+			v, err := strconv.ParseInt(f[i+1], 10, 64)
+			require.NoError(t, err, s.Text())
+			figures[f[i]] = append(figures[f[i]], v)
+		}
+	}
+	return figures
+}
+
+func greatest(v []int64) (m int64) {
+	for _, x := range v {
+		m = max(m, x)
+	}
+	return m
+}
+
+func total(v []int64) (s int64) {
+	for _, x := range v {
+		s += x
+	}
+	return s
+}
+
+// BenchmarkJoin is the time from the last process's start until the last has joined.
+func BenchmarkJoin(b *testing.B) {
+	for _, n := range []int{2, 8} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var us int64
+			for range b.N {
+				f := job(b, n, "join")
+				us += greatest(f["joined"]) - greatest(f["began"])
+			}
+			b.ReportMetric(float64(us)/1e3/float64(b.N), "ms/join")
+		})
+	}
+}
+
+// BenchmarkMemory is what an all-reduce of 64 MiB adds to a rank's resident memory,
+// and what the job takes in all beyond its own buffers.
+func BenchmarkMemory(b *testing.B) {
+	for _, n := range []int{2, 8} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var added, beyond int64
+			for range b.N {
+				f := job(b, n, strconv.Itoa(64<<20))
+				added += greatest(f["added"])
+				beyond += total(f["proportional"]) - total(f["buffers"])
+			}
+			b.ReportMetric(float64(added)/(1<<20)/float64(b.N), "MiB-added/rank")
+			b.ReportMetric(float64(beyond)/(1<<20)/float64(b.N), "MiB-beyond-buffers/job")
+		})
+	}
+}
+
+// TestFigures makes sure that the benchmarks have something to measure.
+func TestFigures(t *testing.T) {
+	f := job(t, 2, "4096")
+	require.Len(t, f["joined"], 2)
+	require.Len(t, f["added"], 2)
+	require.Equal(t, []int64{8192, 8192}, f["buffers"])
+}
