@@ -32,7 +32,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	}
 	if c.pending.Load() {
 		if err := c.drain(ctx); err != nil {
-			return c.endedBy(ctx, a, err)
+			return c.endedBy(err, a)
 		}
 	}
 	c.seq++
@@ -66,16 +66,11 @@ func (c *Comm) run(ctx context.Context, k *cpu.Call) *cpu.Fault {
 	return c.eng.Run(ctx, k)
 }
 
-// endedBy fails c, since ctx ended while queued calls were waited for.
-func (c *Comm) endedBy(ctx context.Context, a *args, err error) error {
-	if e := ctx.Err(); e != nil {
-		c.eng.Ended(cpu.ContextFault(e))
-	}
+// endedBy fails c, since a call's context ended while queued calls were waited for.
+func (c *Comm) endedBy(err error, a *args) error {
+	c.eng.Ended(cpu.ContextFault(err))
 	r := cpu.Record{Seq: c.seq + 1, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
-	if c.eng.Failure() != nil {
-		return c.errorIn(&r)
-	}
-	return err
+	return c.errorIn(&r)
 }
 
 // refuse is the error of a call that had no effect.
@@ -113,11 +108,16 @@ func supports(k Kind, t Type, op Op) error {
 	return nil
 }
 
-// fill writes a, which has been checked, into k.
+// fill writes a, which has been checked, into k. Most calls are like the one before
+// them: what follows from kind, type, operator, root and count is kept then.
 func (c *Comm) fill(k *cpu.Call, a *args, seq, count uint64) {
+	if k.Count == count && Kind(k.Kind) == a.kind && Type(k.Type) == a.typ && Op(k.Op) == a.op && k.Root == int32(a.root) && a.dc == nil && !k.Counted {
+		k.Seq, k.Hash, k.Dst, k.Src, k.To = seq, k.Own, a.dst, a.src, a.to
+		return
+	}
 	*k = cpu.Call{
 		Record: cpu.Record{Seq: seq, Count: count, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)},
-		Dst:    a.dst, Src: a.src, DC: a.dc, SC: a.sc, To: a.to, Elem: a.typ.Size(),
+		Dst:    a.dst, Src: a.src, DC: a.dc, SC: a.sc, To: a.to, Elem: a.typ.Size(), Counted: a.dc != nil,
 	}
 	if a.kind.reduces() {
 		t := a.typ.kernel()

@@ -1,7 +1,6 @@
 package ccl
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -30,7 +29,7 @@ type Options struct {
 	PeerTimeout time.Duration // silence after which a rank is lost; default 5 s, <0 never
 	Check       Check         // how far mismatched calls are looked for; default CheckAsync
 	RankOrder   bool          // reduce strictly in rank order, for the bits of adding rank by rank; CPU engine only, slower
-	OnFailure   func(*Error)  // called once, before any call returns the failure
+	OnFailure   func(*Error)  // called once, before any call returns the failure; it may Close the Comm, but not call on it
 	Log         *slog.Logger  // nil: warnings and worse go to slog.Default()
 }
 
@@ -131,20 +130,28 @@ func newComm(o Options, tab algo.Table, host string, join func(cpu.Options) (*cp
 	return c, nil
 }
 
-// failed makes f known to everybody who waits or asks.
+// failed makes f known to everybody who waits or asks. OnFailure has a goroutine of
+// its own: the one that found the failure may be needed for what the callback does.
 func (c *Comm) failed(f *cpu.Fault) {
-	e := c.errorOf(f)
 	if !c.once.CompareAndSwap(false, true) {
 		return
 	}
+	e := c.errorOf(f)
 	c.failure.Store(e)
-	if c.opt.OnFailure != nil {
-		c.opt.OnFailure(e)
+	tell := func() {
+		close(c.done)
+		c.mu.Lock()
+		c.turn.Broadcast()
+		c.mu.Unlock()
 	}
-	close(c.done)
-	c.mu.Lock()
-	c.turn.Broadcast()
-	c.mu.Unlock()
+	if c.opt.OnFailure == nil {
+		tell()
+		return
+	}
+	go func() {
+		defer tell()
+		c.opt.OnFailure(e)
+	}()
 }
 
 // errorOf is f as an Error of this rank, outside any call.
@@ -158,12 +165,8 @@ func (c *Comm) errorOf(f *cpu.Fault) *Error {
 
 // errorIn is the Comm's failure as the call in r returns it.
 func (c *Comm) errorIn(r *cpu.Record) *Error {
-	e := c.failure.Load()
-	if e == nil { // the engine has failed, and failed is on its way
-		<-c.done
-		e = c.failure.Load()
-	}
-	in := *e
+	<-c.done // OnFailure comes first
+	in := *c.failure.Load()
 	in.Op = Kind(r.Kind).String()
 	in.Mine = callOf(r)
 	if f := c.eng.Failure(); f != nil && f.Mine != nil { // an earlier call, which this one has found to differ
@@ -237,14 +240,13 @@ func (c *Comm) Close() error {
 	if limit < 0 {
 		limit = defaultPeerTimeout
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	err := c.drain(ctx)
-	cancel()
-	if (err != nil || c.busy.Load()) && c.failure.Load() == nil {
-		c.eng.Fail(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank(), Err: errors.New("closed with calls under way")})
-	}
-	if !c.idle(limit) {
-		return c.failure.Load() // its memory stays: a call still uses it
+	if !c.settle(limit) {
+		if c.failure.Load() == nil {
+			c.eng.Fail(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank(), Err: errors.New("closed with calls under way")})
+		}
+		if !c.settle(limit) {
+			return c.Err() // its memory stays: a call still uses it
+		}
 	}
 	c.mu.Lock()
 	own := c.own
@@ -259,14 +261,22 @@ func (c *Comm) Close() error {
 	return nil
 }
 
-// idle waits until no call is under way any more: they end once c has failed.
-func (c *Comm) idle(limit time.Duration) bool {
-	for until := time.Now().Add(limit); c.busy.Load(); time.Sleep(100 * time.Microsecond) {
-		if time.Now().After(until) {
+// settle waits until no call is under way or queued, at most for limit; for a
+// blocking call on another goroutine it does not wait, unless c has failed.
+func (c *Comm) settle(limit time.Duration) bool {
+	for until, nap := time.Now().Add(limit), time.Microsecond; ; nap = min(2*nap, time.Millisecond) {
+		c.mu.Lock()
+		queued := c.ran != c.queued
+		c.mu.Unlock()
+		busy := c.busy.Load()
+		if !queued && !busy {
+			return true
+		}
+		if !queued && c.failure.Load() == nil || time.Now().After(until) {
 			return false
 		}
+		time.Sleep(nap)
 	}
-	return true
 }
 
 // Done is closed when c fails; Err then says why.

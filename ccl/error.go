@@ -84,6 +84,9 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, "rank %d lost", e.Peer)
 	case e.Code == ErrClosed && e.Peer >= 0 && e.Peer != e.Rank:
 		fmt.Fprintf(&b, "rank %d has closed the Comm", e.Peer)
+	case e.Code == ErrClosed && e.Err != nil:
+		b.WriteString(e.Err.Error())
+		return b.String()
 	case e.Code == ErrClosed:
 		b.WriteString("the Comm is closed")
 	case e.Code == ErrAborted && e.Peer >= 0:

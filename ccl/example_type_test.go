@@ -70,7 +70,7 @@ func ExampleFloat8E4M3() {
 		}
 		return err
 	})
-	// Output: [0x38]
+	// Output: 0x38
 }
 
 func ExampleTypeOf() {

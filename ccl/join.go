@@ -85,7 +85,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 		return nil, c.refuse(a, ErrClosed, nil)
 	}
 	if err := c.drain(ctx); err != nil {
-		return nil, c.endedBy(ctx, a, err)
+		return nil, c.endedBy(err, a)
 	}
 	c.seq++
 	r := &c.ring[c.seq%ringCalls]

@@ -131,8 +131,8 @@ func (q Queue) Barrier() Work {
 }
 
 // Group issues the calls f makes on g as one, as ncclGroupStart and End: a send and
-// the receive that crosses it do not block each other, and small all-reductions are
-// fused into one exchange. Works of g are valid once Group returns. An error from f
+// the receive that crosses it do not block each other, and small calls of one kind
+// are fused into one exchange. Works of g are valid once Group returns. An error from f
 // issues nothing and counts as a rejected call.
 func (q Queue) Group(f func(g Queue) error) Work {
 	if q.group != nil { // a group in a group is part of it, as in NCCL
@@ -278,7 +278,7 @@ func (q Queue) push(g *group) Work {
 	c.mu.Unlock()
 	if _, ok := q.s.push(task{c: c, group: g}); !ok {
 		// The stream is closed: nobody would run it. It keeps its place as rejected.
-		e := &Error{Code: ErrClosed, Op: "On", Rank: c.Rank(), Peer: -1, Err: errors.New("the HostStream is closed")}
+		e := &Error{Code: ErrClosed, Op: "On", Rank: c.Rank(), Peer: -1, Err: errStreamClosed}
 		c.mu.Lock()
 		if c.reject == nil {
 			c.reject, c.rejectAt = e, g.ticket
@@ -359,8 +359,8 @@ func (c *Comm) mark(k *cpu.Call, s State) {
 	}
 }
 
-// waitQueued waits for the queued call with that ticket.
-func (c *Comm) waitQueued(ctx context.Context, ticket uint64) error {
+// until waits on c.turn until ok, which is called with c.mu held, or ctx ends.
+func (c *Comm) until(ctx context.Context, ok func() bool) error {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() {
 			c.mu.Lock()
@@ -371,15 +371,26 @@ func (c *Comm) waitQueued(ctx context.Context, ticket uint64) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for {
-		if done, err := c.resultOf(ticket); done {
-			return err
-		}
+	for !ok() {
 		if err := ctx.Err(); err != nil {
-			return waitError(err)
+			return err
 		}
 		c.turn.Wait()
 	}
+	return nil
+}
+
+// waitQueued waits for the queued call with that ticket.
+func (c *Comm) waitQueued(ctx context.Context, ticket uint64) error {
+	var result error
+	err := c.until(ctx, func() (done bool) {
+		done, result = c.resultOf(ticket)
+		return done
+	})
+	if err != nil {
+		return waitError(err)
+	}
+	return result
 }
 
 // resultOf is how the queued call with that ticket ended, if it has. c.mu is held.
@@ -393,13 +404,7 @@ func (c *Comm) resultOf(ticket uint64) (bool, error) {
 	return c.ran >= ticket, nil
 }
 
-// drain waits for all queued calls.
+// drain waits until all queued calls have ended, however. Its error is ctx's.
 func (c *Comm) drain(ctx context.Context) error {
-	c.mu.Lock()
-	last := c.queued
-	c.mu.Unlock()
-	if last == 0 {
-		return nil
-	}
-	return c.waitQueued(ctx, last)
+	return c.until(ctx, func() bool { return c.ran == c.queued })
 }

@@ -47,12 +47,14 @@ func (s *HostStream) Handle() (uintptr, bool) {
 	return 0, !s.closed
 }
 
+var errStreamClosed = errors.New("the HostStream is closed")
+
 // Do runs f after all that was issued before. Wait on the Work returns f's error, as
 // the cause of an Error with the Code ErrBackend.
 func (s *HostStream) Do(f func() error) Work {
 	seq, ok := s.push(task{f: f})
 	if !ok {
-		return Work{err: &Error{Code: ErrClosed, Op: "Do", Rank: -1, Peer: -1}}
+		return Work{err: &Error{Code: ErrClosed, Op: "Do", Rank: -1, Peer: -1, Err: errStreamClosed}}
 	}
 	return Work{s: s, seq: seq}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,27 +32,25 @@ func TestEnv(t *testing.T) {
 	const n = 4
 	unique := fmt.Sprint(os.Getpid(), ".", time.Now().UnixNano())
 	dir := t.TempDir()
-	ranks := func(vars ...string) func(int) map[string]string {
+	ranks := func(vars ...string) func(int) map[string]string { // $r is the rank
 		return func(r int) map[string]string {
 			env := map[string]string{}
 			for _, v := range vars {
-				env = with(env, fmt.Sprintf(v, r))
+				env = with(env, strings.ReplaceAll(v, "$r", strconv.Itoa(r)))
 			}
 			return env
 		}
 	}
-	// Each fmt string is given the rank; %[1]d where it is wanted.
-	const none = "%.0d"
 	slurm := func(nodes, list string) func(int) map[string]string {
-		return ranks("SLURM_PROCID=%d", "SLURM_STEP_NUM_TASKS=4"+none, "SLURM_STEP_ID=0"+none, "SLURM_JOB_ID="+unique+nodes+none,
-			"SLURM_STEP_NUM_NODES="+nodes+none, "SLURM_STEP_NODELIST="+list+none)
+		return ranks("SLURM_PROCID=$r", "SLURM_STEP_NUM_TASKS=4", "SLURM_STEP_ID=0", "SLURM_JOB_ID="+unique+nodes,
+			"SLURM_STEP_NUM_NODES="+nodes, "SLURM_STEP_NODELIST="+list)
 	}
 	torchrun := func(nodes string) func(int) map[string]string {
-		return ranks("RANK=%d", "WORLD_SIZE=4"+none, "TORCHELASTIC_RUN_ID="+unique+none, "GROUP_WORLD_SIZE="+nodes+none,
-			"MASTER_ADDR=localhost"+none, "MASTER_PORT=29500"+none)
+		return ranks("RANK=$r", "WORLD_SIZE=4", "TORCHELASTIC_RUN_ID="+unique, "GROUP_WORLD_SIZE="+nodes,
+			"MASTER_ADDR=localhost", "MASTER_PORT=29500")
 	}
 	pals := func(v ...string) func(int) map[string]string {
-		return ranks(append(v, "PALS_RANKID=%d", "PALS_APID="+unique+none, "PALS_APINFO=/apinfo"+none)...)
+		return ranks(append(v, "PALS_RANKID=$r", "PALS_APID="+unique, "PALS_APINFO=/apinfo")...)
 	}
 	for _, tc := range []struct {
 		name   string
@@ -59,18 +58,18 @@ func TestEnv(t *testing.T) {
 		files  map[string][]byte
 		secret bool
 	}{
-		{"GOCCL_ROOT", ranks("GOCCL_RANK=%d", "GOCCL_SIZE=4"+none, "GOCCL_SECRET=s"+none, "GOCCL_ROOT="+freeRoot(t)+none), nil, true},
-		{"GOCCL_ROOT without a secret", ranks("GOCCL_RANK=%d", "GOCCL_SIZE=4"+none, "GOCCL_ROOT="+freeRoot(t)+none), nil, false},
-		{"GOCCL_STORE", ranks("GOCCL_RANK=%d", "GOCCL_SIZE=4"+none, "GOCCL_STORE="+dir+none), nil, true},
-		{"GOCCL_STORE and a secret", ranks("GOCCL_RANK=%d", "GOCCL_SIZE=4"+none, "GOCCL_SECRET=s"+none, "GOCCL_STORE="+dir+none), nil, true},
-		{"RANK and MASTER_ADDR", ranks("RANK=%d", "WORLD_SIZE=4"+none, "MASTER_ADDR=127.0.0.1"+none, "MASTER_PORT="+port(t)+none), nil, false},
+		{"GOCCL_ROOT", ranks("GOCCL_RANK=$r", "GOCCL_SIZE=4", "GOCCL_SECRET=s", "GOCCL_ROOT="+freeRoot(t)), nil, true},
+		{"GOCCL_ROOT without a secret", ranks("GOCCL_RANK=$r", "GOCCL_SIZE=4", "GOCCL_ROOT="+freeRoot(t)), nil, false},
+		{"GOCCL_STORE", ranks("GOCCL_RANK=$r", "GOCCL_SIZE=4", "GOCCL_STORE="+dir), nil, true},
+		{"GOCCL_STORE and a secret", ranks("GOCCL_RANK=$r", "GOCCL_SIZE=4", "GOCCL_SECRET=s", "GOCCL_STORE="+dir), nil, true},
+		{"RANK and MASTER_ADDR", ranks("RANK=$r", "WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1", "MASTER_PORT="+port(t)), nil, false},
 		{"slurm on one host", slurm("1", "n1"), nil, true},
 		{"slurm", slurm("2", "localhost,n[2-4]"), nil, false},
 		{"torchrun on one host", torchrun("1"), nil, true},
 		{"torchrun", torchrun("2"), nil, false},
-		{"openmpi on one host", ranks("OMPI_COMM_WORLD_RANK=%d", "OMPI_COMM_WORLD_SIZE=4"+none, "OMPI_COMM_WORLD_LOCAL_SIZE=4"+none, "PMIX_NAMESPACE="+unique+none), nil, true},
+		{"openmpi on one host", ranks("OMPI_COMM_WORLD_RANK=$r", "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_LOCAL_SIZE=4", "PMIX_NAMESPACE="+unique), nil, true},
 		{"pals", pals(), map[string][]byte{"/apinfo": makeAPInfo([]string{"localhost", "n2"}, []int{0, 0, 1, 1})}, false},
-		{"pals with Cray's PMI", pals("PMI_RANK=%d", "PMI_SIZE=4"+none, "PMI_CONTROL_PORT=1"+none, "PMI_SHARED_SECRET=123"+none),
+		{"pals with Cray's PMI", pals("PMI_RANK=$r", "PMI_SIZE=4", "PMI_CONTROL_PORT=1", "PMI_SHARED_SECRET=123"),
 			map[string][]byte{"/apinfo": makeAPInfo([]string{"localhost", "n2"}, []int{0, 0, 1, 1})}, true},
 		{"pals on one host", pals(), map[string][]byte{"/apinfo": makeAPInfo([]string{"x1"}, []int{0, 0, 0, 0})}, true},
 	} {
@@ -180,11 +179,12 @@ func TestInherit(t *testing.T) {
 		t.Skip("a socket cannot be inherited here")
 	}
 	defer f.Close()
-	for range 2 { // it stays open for the next
+	fd := strconv.Itoa(int(f.Fd())) // once: it makes the socket blocking, for all who share it
+	for range 2 {                   // it stays open for the next
 		boots := joined(t, 3, func(r int) (*Boot, error) {
 			return env(within(t, long), varsOf(map[string]string{
 				"GOCCL_RANK": strconv.Itoa(r), "GOCCL_SIZE": "3", "GOCCL_SECRET": "s",
-				"GOCCL_ROOT": l.Addr().String(), "GOCCL_ROOT_FD": strconv.Itoa(int(f.Fd())),
+				"GOCCL_ROOT": l.Addr().String(), "GOCCL_ROOT_FD": fd,
 			}, nil))
 		})
 		swap(t, boots)
@@ -195,7 +195,7 @@ func TestInherit(t *testing.T) {
 	boots := joined(t, 2, func(r int) (*Boot, error) {
 		return env(within(t, long), varsOf(map[string]string{
 			"GOCCL_RANK": strconv.Itoa(r), "GOCCL_SIZE": "2", "GOCCL_SECRET": "s",
-			"GOCCL_ROOT": root, "GOCCL_ROOT_FD": strconv.Itoa(int(f.Fd())),
+			"GOCCL_ROOT": root, "GOCCL_ROOT_FD": fd,
 		}, nil))
 	})
 	swap(t, boots)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"runtime"
 	"sync"
 	"testing"
@@ -18,6 +19,10 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv("BOOT_TEST_ROLE"); role != "" {
 		os.Exit(play(role))
 	}
+	// The goroutine of os/signal stays once it has been started: no leak of ours.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	signal.Stop(signals)
 	os.Exit(m.Run())
 }
 

@@ -23,14 +23,14 @@ func init() {
 		if rank == "2" {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
-		select {}
+		return rest()
 	}
 	roles["stubborn"] = func(rank string) int {
 		if rank == "0" {
 			return 5
 		}
 		signal.Ignore(syscall.SIGTERM)
-		select {}
+		return rest()
 	}
 	roles["usr1"] = func(rank string) int {
 		got := make(chan os.Signal, 1)
@@ -50,7 +50,7 @@ func init() {
 	}
 	roles["pid"] = func(string) int {
 		fmt.Printf("pid %d\n", os.Getpid())
-		select {}
+		return rest()
 	}
 	roles["grandchild"] = func(rank string) int {
 		c := exec.Command("sleep", "1000") // which would hold the output, too

@@ -52,6 +52,8 @@ type Call struct {
 	DC, SC   []int       // counts in elements: of Dst by rank, of Src by rank (V kinds)
 	To       int         // SendRecv's destination; Root is its source
 	Elem     int         // bytes of an element; 0 for Barrier
+	Own      uint32      // its hash alone; Run makes Hash that of all calls so far
+	Counted  bool        // it has DC
 	Fold     reduce.Func // of Type and Op, for the kinds that reduce
 	Stream   reduce.Func // the same with streaming stores
 	offsets  []int
@@ -75,6 +77,7 @@ func (c *Call) Seal() {
 		}
 	}
 	c.Hash = uint32(h>>32) | 1 // never 0, which an unwritten flag has
+	c.Own = c.Hash
 }
 
 // The blocks of a call that cuts a vector by ranks. Where counts differ, offsets

@@ -34,18 +34,19 @@ type Comm struct {
 	opt     Options
 
 	// The ranks of this host.
-	local  *region
-	me, n  int      // this rank's place among them, and how many there are
-	round  uint32   // the last round opened
-	seen   uint32   // a round that all of them are known to have posted
-	lines  [][]byte // their staging memory, as far as mapped
-	chunk  int      // bytes of a staging slot
-	views  []uint64 // what to drop at the end
-	spins  int      // looks before giving way
-	splits uint64
-	calls  uint64 // collectives made
-	order  uint32 // their hash
-	began  int64  // the call under way
+	local    *region
+	me, n    int      // this rank's place among them, and how many there are
+	round    uint32   // the last round opened
+	seen     uint32   // a round that all of them are known to have posted
+	lines    [][]byte // their staging memory, as far as mapped
+	chunk    int      // bytes of a staging slot
+	views    []uint64 // what to drop at the end
+	spins    int      // looks before giving way
+	splits   uint64
+	calls    uint64 // collectives made
+	order    uint32 // their hash
+	began    int64  // the call under way
+	lockstep bool   // which is one of rounds among all ranks
 
 	// Everybody else.
 	links map[linkKey]*link
@@ -55,7 +56,9 @@ type Comm struct {
 	cancel context.CancelFunc
 	cause  atomic.Pointer[Fault]
 	closed atomic.Bool
-	fail   sync.Once
+
+	life sync.Mutex // keeps Close from unmapping what another goroutine looks at
+	gone bool
 }
 
 // members maps the ranks of a Comm to ranks of the world: start + i*stride, which
@@ -148,7 +151,11 @@ func (c *Comm) failHere(f *Fault) bool {
 	if !c.cause.CompareAndSwap(nil, f) {
 		return false
 	}
-	c.local.abort().Store(1)
+	c.life.Lock()
+	if !c.gone {
+		c.local.abort().Store(1)
+	}
+	c.life.Unlock()
 	if c.opt.OnFail != nil {
 		c.opt.OnFail(f)
 	}
@@ -196,6 +203,9 @@ func (c *Comm) Close() {
 	for _, l := range c.links {
 		l.close()
 	}
+	c.life.Lock()
+	c.gone = true
+	c.life.Unlock()
 	n := c.n
 	for _, off := range c.views {
 		c.site.host.drop(off)

@@ -89,7 +89,7 @@ func (h *host) view(off uint64, n int) ([]byte, error) {
 	return m.mem, nil
 }
 
-// drop gives back a view; the last one unmaps it.
+// drop gives back a view; the last one of a process unmaps it.
 func (h *host) drop(off uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,20 +97,22 @@ func (h *host) drop(off uint64) {
 	if m == nil {
 		return
 	}
-	if m.refs--; m.refs > 0 {
+	if m.refs--; m.refs > 0 || !h.shared() { // Go memory has no other map to find it by
 		return
 	}
 	delete(h.maps, off)
-	if h.shared() {
-		unmap(m.mem)
-	}
+	unmap(m.mem)
 }
 
 // free returns the memory of a region that nobody will use again.
 func (h *host) free(off uint64, n int) {
-	if h.shared() && off != 0 {
+	if h.shared() {
 		release(h.fd, off, pages(n))
+		return
 	}
+	h.mu.Lock()
+	delete(h.maps, off)
+	h.mu.Unlock()
 }
 
 func (h *host) close() {

@@ -36,7 +36,7 @@ type job struct {
 	mu      sync.Mutex
 	comms   map[uint64][]*Comm
 	open    map[uint64]int // ranks of this process that have not closed a Comm
-	history []event // the last events, for Comms that are about to be made
+	history []event        // the last events, for Comms that are about to be made
 	sites   map[int]*site
 	leaving bool
 }
@@ -301,10 +301,20 @@ func (j *job) tell(c *Comm, e *event) {
 	if r < 0 || r == c.rank {
 		return
 	}
-	if c.topo.Node(r) == c.topo.Node(c.rank) && c.local.state(c.topo.Local(r)).Load() == stateClosed {
-		return // it had left this Comm in good order
+	if c.hasLeft(r) {
+		return // in good order
 	}
 	c.failHere(&Fault{Code: Code(e.Code), Peer: r, Err: e.cause()})
+}
+
+// hasLeft reports whether rank r is on this host and has closed the Comm.
+func (c *Comm) hasLeft(r int) bool {
+	if c.topo.Node(r) != c.topo.Node(c.rank) {
+		return false
+	}
+	c.life.Lock()
+	defer c.life.Unlock()
+	return c.gone || c.local.state(c.topo.Local(r)).Load() == stateClosed
 }
 
 // lost reports that rank w of the world is gone.

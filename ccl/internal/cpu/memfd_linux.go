@@ -81,8 +81,18 @@ func mapRegion(fd int, off uint64, n int) ([]byte, error) {
 	return mem, nil
 }
 
+// mapPrivate is n bytes for the ranks of this process alone.
+func mapPrivate(n int) ([]byte, error) {
+	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, fmt.Errorf("cannot map %d KiB: %w", n>>10, err)
+	}
+	return mem, nil
+}
+
 // discard returns the memory of a mapping and unmaps it.
 func discard(mem []byte) {
+	// Only shared memory outlives its mapping; of other memory the kernel refuses this.
 	_ = unix.Madvise(mem, unix.MADV_REMOVE)
 	unmap(mem)
 }

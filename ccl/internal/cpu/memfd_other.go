@@ -4,6 +4,7 @@ package cpu
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
 	"time"

@@ -9,35 +9,30 @@ import (
 // process has one of.
 var memories = struct {
 	sync.Mutex
-	m map[unsafe.Pointer]memory
-}{m: map[unsafe.Pointer]memory{}}
-
-type memory struct {
-	mem  []byte
-	free func()
-}
+	m map[unsafe.Pointer][]byte
+}{m: map[unsafe.Pointer][]byte{}}
 
 // MakeMemory returns n bytes, all zero, that all ranks of this host can map. They
 // outlive the Comm and the job.
 func (c *Comm) MakeMemory(n int) ([]byte, error) {
 	h := c.site.host
-	mem, free := aligned(n), func() {}
+	var mem []byte
+	var err error
 	if h.shared() {
 		off, err := h.alloc(n)
 		if err != nil {
 			return nil, err
 		}
-		fd := h.fd
-		if mem, err = mapRegion(fd, off, n); err != nil {
+		if mem, err = mapRegion(h.fd, off, n); err != nil {
 			h.free(off, n)
 			return nil, err
 		}
-		whole := mem
-		free = func() { discard(whole) }
+	} else if mem, err = mapPrivate(n); err != nil {
+		return nil, err
 	}
 	memories.Lock()
 	defer memories.Unlock()
-	memories.m[unsafe.Pointer(&mem[0])] = memory{mem, free}
+	memories.m[unsafe.Pointer(&mem[0])] = mem
 	return mem, nil
 }
 
@@ -48,6 +43,6 @@ func FreeMemory(p unsafe.Pointer) {
 	delete(memories.m, p)
 	memories.Unlock()
 	if ok {
-		m.free()
+		discard(m)
 	}
 }

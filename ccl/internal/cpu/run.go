@@ -17,6 +17,7 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 		k.offsets = c.exec.offsets
 	}
 	c.began = c.site.now.Load()
+	c.lockstep = false
 	if k.Kind != Send && k.Kind != Recv && k.Kind != SendRecv {
 		c.enter(k)
 	}
@@ -54,6 +55,7 @@ func (c *Comm) dispatch(ctx context.Context, k *Call) *Fault {
 	case k.Kind == AllToAllV:
 		return c.allToAllV(ctx, k)
 	case c.n == c.Size():
+		c.lockstep = true
 		return c.runLocal(ctx, k)
 	}
 	return c.runRemote(ctx, k)

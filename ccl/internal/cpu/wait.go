@@ -17,6 +17,7 @@ type waiter struct {
 	looks int
 	began time.Time
 	nap   time.Duration
+	left  bool // the rank waited for has been seen to have closed the Comm
 }
 
 const (
@@ -53,9 +54,13 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 		w.began = now
 	}
 	waited := now.Sub(w.began)
-	if w.laps&15 == 0 {
-		if f := c.someoneLeft(peer); f != nil {
+	if w.left || w.laps&15 == 0 {
+		// Who closes may have done its part just before: one more look decides.
+		if f := c.someoneLeft(peer); f != nil && w.left {
 			return c.stop(f)
+		} else if f != nil {
+			w.left = true
+			return nil
 		}
 	}
 	if waited < awake {
@@ -120,16 +125,19 @@ func (c *Comm) someoneLeft(peer int) *Fault {
 	return nil
 }
 
-// missing lists who has not arrived: the peer, or all of this host that are behind.
+// missing lists who has not arrived: on one host all ranks that are behind, else the
+// one waited for.
 func (c *Comm) missing(peer int) []int {
-	if peer >= 0 {
-		return []int{peer}
-	}
 	var m []int
-	for r := range c.n {
-		if r != c.me && int32(c.posted(r)-c.round) < 0 {
-			m = append(m, c.localRank(r))
+	if c.n == c.Size() && c.lockstep {
+		for r := range c.n {
+			if r != c.me && int32(c.posted(r)-c.round) < 0 {
+				m = append(m, c.localRank(r))
+			}
 		}
+	}
+	if len(m) == 0 && peer >= 0 {
+		m = append(m, peer)
 	}
 	return m
 }

@@ -1,0 +1,15 @@
+// Package ccltest runs a function as the ranks of a job inside a test: goroutines,
+// processes, or either of them as if on several hosts, so that TCP runs between them.
+//
+// Each rank gets a testing.TB of its own, on which FailNow, and so package require,
+// ends that rank alone. The others are not left waiting: their Comm is aborted, and
+// the Context of their TB ends. What fails on them for that reason is not reported.
+//
+// # Processes
+//
+// With [Processes] the test binary starts itself anew, once per process, to run
+// nothing but the test that called [Run]. So the test's own lines around Run are run
+// in every process, too, up to that call of Run; other calls of Run do nothing there.
+// This needs no TestMain, and works with -race, -short, -run and flags of the test's
+// own. Coverage counts what the test's own process ran.
+package ccltest

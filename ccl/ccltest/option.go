@@ -1,0 +1,87 @@
+package ccltest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// Option says what kind of job [Run] makes. The default is goroutines on one host.
+type Option func(*world)
+
+// Hosts spreads the ranks over k hosts in blocks: the first on host 0, the last on
+// host k-1. There is TCP between hosts; with k = n there is nothing else.
+func Hosts(k int) Option {
+	return func(w *world) {
+		w.hosts = k
+		w.hostOf = func(rank int) int { return rank * k / w.n }
+	}
+}
+
+// RoundRobin deals the ranks out to k hosts in turn: rank r is on host r mod k.
+func RoundRobin(k int) Option {
+	return func(w *world) {
+		w.hosts = k
+		w.hostOf = func(rank int) int { return rank % k }
+	}
+}
+
+// Processes spreads the ranks over p processes, in blocks. Those on one host share
+// memory.
+func Processes(p int) Option { return func(w *world) { w.processes = &p } }
+
+// With joins with these options. A PeerTimeout of 0 means the deadline here, since a
+// busy machine is no lost rank.
+func With(o ccl.Options) Option { return func(w *world) { w.options = o } }
+
+// Deadline is how long the ranks may take, 60 s if not given. After that Run prints
+// the stacks of all goroutines and fails.
+func Deadline(d time.Duration) Option { return func(w *world) { w.deadline = d } }
+
+// defaultDeadline is far beyond what a collective takes on a busy machine.
+const defaultDeadline = 60 * time.Second
+
+// world is one call of Run.
+type world struct {
+	n         int
+	f         func(testing.TB, *ccl.Comm)
+	hosts     int
+	hostOf    func(rank int) int // nil: all on this one
+	processes *int               // nil: this one
+	options   ccl.Options
+	deadline  time.Duration
+}
+
+func newWorld(n int, f func(testing.TB, *ccl.Comm), opts []Option) (*world, error) {
+	w := &world{n: n, f: f, deadline: defaultDeadline}
+	for _, o := range opts {
+		o(w)
+	}
+	switch {
+	case n < 1:
+		return nil, fmt.Errorf("%d ranks; a job has at least one", n)
+	case w.hostOf != nil && (w.hosts < 1 || w.hosts > n):
+		return nil, fmt.Errorf("%d hosts for %d ranks; each host needs one rank at least", w.hosts, n)
+	case w.processes != nil && (*w.processes < 1 || *w.processes > n):
+		return nil, fmt.Errorf("%d processes for %d ranks; each process needs one rank at least", *w.processes, n)
+	case w.deadline <= 0:
+		return nil, fmt.Errorf("a deadline of %v", w.deadline)
+	}
+	if w.options.PeerTimeout == 0 {
+		w.options.PeerTimeout = w.deadline
+	}
+	return w, nil
+}
+
+// hostID is the HostID of a rank: "" where nobody asked for hosts.
+func (w *world) hostID(rank int) string {
+	if w.hostOf == nil {
+		return ""
+	}
+	return fmt.Sprintf("host-%d", w.hostOf(rank))
+}
+
+// process is the place among the processes of a rank.
+func (w *world) process(rank int) int { return rank * *w.processes / w.n }

@@ -1,0 +1,219 @@
+package ccltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// rank is one rank's testing.TB: the test's, but for what must concern this rank
+// alone.
+type rank struct {
+	testing.TB // what is common to all
+	log        *log
+	number     int
+	ctx        context.Context
+	cancel     context.CancelFunc
+
+	comm     atomic.Pointer[ccl.Comm]
+	hasFail  atomic.Bool
+	hasTold  atomic.Bool // why it failed
+	hasSkip  atomic.Bool
+	ended    atomic.Bool
+	mu       sync.Mutex
+	cleanups []func()
+}
+
+func newRank(l *log, number int) *rank {
+	r := &rank{TB: l.TB, log: l, number: number}
+	r.ctx, r.cancel = context.WithCancel(l.Context())
+	return r
+}
+
+// mark begins the cause with which a failed rank aborts the others.
+const mark = "ccltest: "
+
+// live is a rank's life.
+func (r *rank) live(w *world, b ccl.Bootstrap) {
+	r.TB.Helper()
+	defer r.ended.Store(true)
+	defer r.cancel()
+	c, err := w.join(r.ctx, b)
+	if err != nil {
+		r.report("NewComm: %v", err)
+		return
+	}
+	r.comm.Store(c)
+	go r.listen(c)
+	defer r.close(c)
+	r.guard(func() { w.f(r, c) })
+	r.clean()
+	if r.hasFail.Load() {
+		c.Abort(fmt.Errorf("%srank %d failed", mark, r.number))
+	}
+}
+
+// guard calls f and takes note of how it ended, on a goroutine of its own that Goexit
+// may end.
+func (r *rank) guard(f func()) {
+	r.TB.Helper()
+	done := make(chan struct{})
+	go func() {
+		r.TB.Helper()
+		defer close(done)
+		returned := false
+		defer func() {
+			switch p := recover(); {
+			case p != nil:
+				r.report("panic: %v\n\n%s", p, debug.Stack())
+			case !returned && !r.hasFail.Load() && !r.hasSkip.Load():
+				r.report("ended by runtime.Goexit")
+			}
+		}()
+		f()
+		returned = true
+	}()
+	<-done
+}
+
+// listen ends the rank's Context when another rank has failed its test.
+func (r *rank) listen(c *ccl.Comm) {
+	select {
+	case <-c.Done():
+		if byTest(c.Err()) {
+			r.cancel()
+		}
+	case <-r.ctx.Done():
+	}
+}
+
+// byTest reports whether err is a Comm's end because a rank has failed its test.
+func byTest(err error) bool {
+	var e *ccl.Error
+	return errors.As(err, &e) && e.Code == ccl.ErrAborted && e.Err != nil && strings.HasPrefix(e.Err.Error(), mark)
+}
+
+func (r *rank) close(c *ccl.Comm) {
+	r.TB.Helper()
+	if err := c.Close(); err != nil {
+		r.report("Close: %v", err)
+	}
+}
+
+// clean runs what Cleanup was given, last first.
+func (r *rank) clean() {
+	for {
+		r.mu.Lock()
+		n := len(r.cleanups)
+		if n == 0 {
+			r.mu.Unlock()
+			return
+		}
+		f := r.cleanups[n-1]
+		r.cleanups = r.cleanups[:n-1]
+		r.mu.Unlock()
+		r.guard(f)
+	}
+}
+
+func (r *rank) abort(cause error) {
+	if c := r.comm.Load(); c != nil {
+		c.Abort(cause)
+	}
+	r.cancel()
+}
+
+func (r *rank) outcome() outcome {
+	switch {
+	case r.hasTold.Load():
+		return failed
+	case r.hasFail.Load():
+		return felled
+	case r.hasSkip.Load():
+		return skipped
+	}
+	return passed
+}
+
+// report takes down a failure, and prints it unless it follows from another rank's.
+func (r *rank) report(format string, args ...any) {
+	r.TB.Helper()
+	r.hasFail.Store(true)
+	if c := r.comm.Load(); c != nil && byTest(c.Err()) {
+		return
+	}
+	r.hasTold.Store(true)
+	r.log.write(func() {
+		r.TB.Helper()
+		r.TB.Errorf("rank %d: %s", r.number, fmt.Sprintf(format, args...))
+	})
+}
+
+func line(args []any) string { return strings.TrimSuffix(fmt.Sprintln(args...), "\n") }
+
+// What follows is testing.TB.
+
+func (r *rank) Cleanup(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cleanups = append(r.cleanups, f)
+}
+
+func (r *rank) Context() context.Context { return r.ctx }
+
+func (r *rank) Error(args ...any) { r.TB.Helper(); r.report("%s", line(args)) }
+
+func (r *rank) Errorf(format string, args ...any) { r.TB.Helper(); r.report(format, args...) }
+
+func (r *rank) Fail() { r.TB.Helper(); r.report("failed") }
+
+func (r *rank) FailNow() {
+	r.TB.Helper()
+	if !r.hasFail.Load() {
+		r.report("failed")
+	}
+	runtime.Goexit()
+}
+
+func (r *rank) Failed() bool { return r.hasFail.Load() }
+
+func (r *rank) Fatal(args ...any) { r.TB.Helper(); r.report("%s", line(args)); runtime.Goexit() }
+
+func (r *rank) Fatalf(format string, args ...any) {
+	r.TB.Helper()
+	r.report(format, args...)
+	runtime.Goexit()
+}
+
+func (r *rank) Log(args ...any) { r.TB.Helper(); r.Logf("%s", line(args)) }
+
+func (r *rank) Logf(format string, args ...any) {
+	r.TB.Helper()
+	r.log.write(func() {
+		r.TB.Helper()
+		r.TB.Logf("rank %d: %s", r.number, fmt.Sprintf(format, args...))
+	})
+}
+
+func (r *rank) Skip(args ...any) { r.TB.Helper(); r.Log(args...); r.SkipNow() }
+
+func (r *rank) Skipf(format string, args ...any) {
+	r.TB.Helper()
+	r.Logf(format, args...)
+	r.SkipNow()
+}
+
+func (r *rank) SkipNow() {
+	r.hasSkip.Store(true)
+	runtime.Goexit()
+}
+
+func (r *rank) Skipped() bool { return r.hasSkip.Load() }
