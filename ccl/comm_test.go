@@ -103,7 +103,10 @@ func meet(ctx context.Context) {
 		close(full)
 	}
 	c.mu.Unlock()
-	<-full
+	select {
+	case <-full:
+	case <-ctx.Done():
+	}
 }
 
 // until waits for a condition; what says what is wrong if it never comes.

@@ -109,6 +109,7 @@ func TestSplitOutlivesItsParent(t *testing.T) {
 			return
 		}
 		defer half.Close()
+		meet(ctx)
 		if c.Rank() == 0 {
 			c.Abort(errors.New("enough"))
 		}

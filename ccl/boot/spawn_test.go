@@ -28,7 +28,7 @@ var roles = map[string]func(rank string) int{
 			fmt.Println(err)
 			return 1
 		}
-		fmt.Printf("%d of %d, secret of %d: %s\n", b.Rank(), b.Size(), len(b.Secret()), bytes.Join(values, []byte(" ")))
+		fmt.Printf("%d of %d at %v, secret of %d: %s\n", b.Rank(), b.Size(), b.Addr(), len(b.Secret()), bytes.Join(values, []byte(" ")))
 		return 0
 	},
 	"rank1fails": func(rank string) int {
@@ -87,9 +87,9 @@ func TestSpawn(t *testing.T) {
 	c.Prefix = true
 	require.NoError(t, Spawn(within(t, long), c), out)
 	require.Equal(t, []string{
-		"[0] 0 of 3, secret of 32: /0/3 /1/3 /2/3\n",
-		"[1] 1 of 3, secret of 32: /0/3 /1/3 /2/3\n",
-		"[2] 2 of 3, secret of 32: /0/3 /1/3 /2/3\n",
+		"[0] 0 of 3 at 127.0.0.1, secret of 32: /0/3 /1/3 /2/3\n",
+		"[1] 1 of 3 at 127.0.0.1, secret of 32: /0/3 /1/3 /2/3\n",
+		"[2] 2 of 3 at 127.0.0.1, secret of 32: /0/3 /1/3 /2/3\n",
 	}, sortedLines(out))
 }
 
@@ -97,7 +97,7 @@ func TestSpawnHosts(t *testing.T) {
 	c, out := troupe(t, 5, "join")
 	c.Hosts = 2
 	require.NoError(t, Spawn(within(t, long), c), out)
-	require.Equal(t, "0 of 5, secret of 32: host-0/0/3 host-0/1/3 host-0/2/3 host-1/0/2 host-1/1/2\n", sortedLines(out)[0])
+	require.Equal(t, "0 of 5 at 127.0.0.1, secret of 32: host-0/0/3 host-0/1/3 host-0/2/3 host-1/0/2 host-1/1/2\n", sortedLines(out)[0])
 }
 
 func TestSpawnPlace(t *testing.T) {

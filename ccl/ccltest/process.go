@@ -92,7 +92,7 @@ func (w *world) spawn(t testing.TB, call string) {
 	defer cancel()
 	var out output
 	err = boot.Spawn(ctx, boot.Command{
-		N: *w.processes, Path: self, Args: arguments(t.Name()), Env: append(os.Environ(), callVar+"="+call),
+		N: *w.processes, Path: self, Args: arguments(t.Name()), Env: environment(call),
 		Stdout: &out, Stderr: &out, Prefix: true,
 	})
 	end, text := out.outcome(*w.processes)
@@ -110,6 +110,16 @@ func (w *world) spawn(t testing.TB, call string) {
 	if end == skipped {
 		t.SkipNow()
 	}
+}
+
+// environment is that of a process.
+func environment(call string) []string {
+	env := os.Environ()
+	if _, set := os.LookupEnv("GORACE"); !set {
+		// The race detector would sleep for a second at the end of each.
+		env = append(env, "GORACE=atexit_sleep_ms=0")
+	}
+	return append(env, callVar+"="+call)
 }
 
 // arguments are those of a process that runs nothing but this test. testing's own

@@ -103,7 +103,7 @@ func byTest(err error) bool {
 
 func (r *rank) close(c *ccl.Comm) {
 	r.TB.Helper()
-	if err := c.Close(); err != nil {
+	if err := c.Close(); err != nil && !r.hasFail.Load() {
 		r.report("Close: %v", err)
 	}
 }

@@ -124,6 +124,7 @@ func (l *log) close() {
 
 // write calls f unless the test is over.
 func (l *log) write(f func()) {
+	l.TB.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {

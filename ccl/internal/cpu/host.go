@@ -25,10 +25,11 @@ type mapping struct {
 
 // header is the first region of a memfd.
 type header struct {
-	next  atomic.Uint64 // the first offset not handed out
-	world atomic.Uint64 // the region of the job's first Comm
-	_     [112]byte
-	log   eventLog
+	next   atomic.Uint64 // the first offset not handed out
+	world  atomic.Uint64 // the region of the job's first Comm
+	pulses atomic.Uint64 // the table of pulses
+	_      [104]byte
+	log    eventLog
 }
 
 const (

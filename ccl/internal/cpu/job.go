@@ -22,7 +22,6 @@ type job struct {
 	tries [3]step
 	last  step
 	topo  algo.Topology
-	mine  []int            // the ranks of this process
 	addrs []netip.AddrPort // by rank; nil on a single host
 	tcp   *tcp.Node
 	iface string
@@ -35,8 +34,7 @@ type job struct {
 
 	mu      sync.Mutex
 	comms   map[uint64][]*Comm
-	open    map[uint64]int // ranks of this process that have not closed a Comm
-	history []event        // the last events, for Comms that are about to be made
+	history []event // the last events, for Comms that are about to be made
 	sites   map[int]*site
 	leaving bool
 }
@@ -50,11 +48,15 @@ type site struct {
 
 	// Set once, by the first rank that comes by.
 	leader bool  // this process has the host's lowest rank
+	mine   int   // the lowest rank of this process on the host
 	procs  []int // by rank of this host, the lowest rank of its process
 	host   *host
 
 	// Guarded by job.mu.
 	scanned uint64 // of the host's log
+	pulses  []pulse
+	pulse   *pulse // this process's
+	others  []watched
 	control []*controlConn
 	unix    []*net.UnixConn
 	listen  *net.UnixListener
@@ -106,7 +108,7 @@ func enterJob(id string) *job {
 	defer jobs.Unlock()
 	j := jobs.m[id]
 	if j == nil {
-		j = &job{id: id, born: time.Now(), comms: map[uint64][]*Comm{}, open: map[uint64]int{}, sites: map[int]*site{}, stopCh: make(chan struct{})}
+		j = &job{id: id, born: time.Now(), comms: map[uint64][]*Comm{}, sites: map[int]*site{}, stopCh: make(chan struct{})}
 		jobs.m[id] = j
 	}
 	j.refs++
@@ -141,6 +143,7 @@ func (j *job) close() {
 	j.mu.Unlock()
 	close(j.stopCh)
 	for _, s := range j.parts() {
+		s.hideLife()
 		for _, c := range s.unix {
 			c.Write([]byte{'b'}) // good bye: this end is no accident
 			c.Close()
@@ -179,9 +182,6 @@ func (s *site) spins() int {
 func (j *job) add(c *Comm) {
 	j.mu.Lock()
 	j.comms[c.id] = append(j.comms[c.id], c)
-	if _, ok := j.open[c.id]; !ok {
-		j.open[c.id] = j.countHere(c)
-	}
 	old := append([]event(nil), j.history...)
 	j.mu.Unlock()
 	for _, e := range old {
@@ -202,23 +202,9 @@ func (j *job) remove(c *Comm) {
 	if len(j.comms[c.id]) == 0 {
 		delete(j.comms, c.id)
 	}
-	if j.open[c.id]--; j.open[c.id] == 0 { // not before: others may not have joined it yet
-		delete(j.open, c.id)
-		if j.tcp != nil {
-			j.tcp.Forget(c.id)
-		}
+	if j.tcp != nil {
+		j.tcp.Forget(c.id, uint32(c.rank))
 	}
-}
-
-// countHere is how many ranks of c are in this process.
-func (j *job) countHere(c *Comm) int {
-	n := 0
-	for _, w := range j.mine {
-		if c.members.rank(w, c.Size()) >= 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // post sends an event of this process on its way.
@@ -335,6 +321,7 @@ func (j *job) monitor() {
 		}
 		j.now.Store(int64(time.Since(j.born)))
 		for _, s := range j.parts() {
+			s.feel(n%beatTicks == 0)
 			s.scan()
 			if n%beatTicks == 0 {
 				s.beat()

@@ -155,7 +155,7 @@ func (j *job) join(ctx context.Context, b Bootstrap, all [][]byte, opt Options) 
 	var at *site
 	for try := 0; ; try++ {
 		nodeOf := hostsOf(all, said)
-		err := j.begin(b, all, nodeOf, try, opt)
+		err := j.begin(b, nodeOf, try, opt)
 		if err == nil {
 			at = j.site(j.topo.Node(rank))
 			err = at.steps[try].do(func() error { return at.openHost(ctx, all, rank) })
@@ -226,7 +226,7 @@ func hostsOf(all, said [][]byte) []int {
 }
 
 // begin sets up what the ranks of this process share, once per try.
-func (j *job) begin(b Bootstrap, all [][]byte, nodeOf []int, try int, opt Options) error {
+func (j *job) begin(b Bootstrap, nodeOf []int, try int, opt Options) error {
 	return j.tries[try].do(func() error {
 		nodes := 0
 		for _, h := range nodeOf {
@@ -238,11 +238,6 @@ func (j *job) begin(b Bootstrap, all [][]byte, nodeOf []int, try int, opt Option
 			s.giveUp()
 		}
 		if try == 0 {
-			for r := range all {
-				if bytes.Equal(hello(all[r]).process(), process[:]) {
-					j.mine = append(j.mine, r)
-				}
-			}
 			j.wg.Add(1)
 			go j.monitor()
 		}
@@ -304,8 +299,8 @@ func (s *site) openHost(ctx context.Context, all [][]byte, rank int) error {
 		procs[l] = first[p]
 	}
 	s.procs = procs
-	mine := first[string(process[:])]
-	s.leader = mine == s.topo.Rank(s.node, 0)
+	s.mine = first[string(process[:])]
+	s.leader = s.mine == s.topo.Rank(s.node, 0)
 
 	var h *host
 	var err error
@@ -317,10 +312,11 @@ func (s *site) openHost(ctx context.Context, all [][]byte, rank int) error {
 			return fmt.Errorf("%w: %w", errCannotShare, err)
 		}
 	default:
-		if h, err = s.takeHost(ctx, mine); err == nil {
-			s.open(h)
+		if h, err = s.takeHost(ctx, s.mine); err != nil {
+			return err
 		}
-		return err
+		s.open(h)
+		return s.showLife(h)
 	}
 	off, err := h.alloc(regionBytes(n))
 	if err != nil {
@@ -328,10 +324,17 @@ func (s *site) openHost(ctx context.Context, all [][]byte, rank int) error {
 	}
 	h.head.world.Store(off)
 	s.open(h)
-	if len(first) > 1 {
-		return s.giveHost(ctx, len(first)-1)
+	if len(first) == 1 {
+		return nil
 	}
-	return nil
+	if off, err = h.alloc(pulseBytes(n)); err != nil {
+		return err
+	}
+	h.head.pulses.Store(off)
+	if err := s.showLife(h); err != nil {
+		return err
+	}
+	return s.giveHost(ctx, len(first)-1)
 }
 
 // open lets the monitor see the host's memory.
@@ -343,6 +346,7 @@ func (s *site) open(h *host) {
 
 // giveUp drops what an unsuccessful try has left.
 func (s *site) giveUp() {
+	s.hideLife()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listen != nil {

@@ -148,10 +148,28 @@ func (c *Comm) broken(peer int, err error) *Fault {
 		c.site.scan()
 		time.Sleep(5 * time.Millisecond)
 	}
+	if c.hasClosed(peer) {
+		return c.stop(fault(Closed, peer, ""))
+	}
 	if errors.Is(err, io.EOF) {
 		err = errors.New("its process ended")
 	}
 	return c.stop(&Fault{Code: RankLost, Peer: peer, Err: err})
+}
+
+// hasClosed asks the process of a rank of another host whether the rank has closed
+// the Comm: then it takes no new connection for it.
+func (c *Comm) hasClosed(peer int) bool {
+	if c.topo.Node(peer) == c.topo.Node(c.rank) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, 100*time.Millisecond)
+	defer cancel()
+	conn, err := c.site.tcp.Open(ctx, tcp.MakeKey(c.id, uint32(classes), uint32(c.rank), uint32(peer)), uint32(c.rank), c.site.addrs[c.members.world(peer)])
+	if err == nil {
+		conn.Close()
+	}
+	return errors.Is(err, tcp.ErrGone)
 }
 
 // headBytes is the size of what precedes each message:

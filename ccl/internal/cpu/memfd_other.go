@@ -21,13 +21,24 @@ func openHost(int) (*host, error)                  { return nil, errNoSharing }
 func reserve(int, uint64, uint64) error            { return errNoSharing }
 func release(int, uint64, uint64)                  {}
 func mapRegion(int, uint64, int) ([]byte, error)   { return nil, errNoSharing }
-func discard([]byte)                               {}
 func unmap([]byte)                                 {}
 func closeFD(int)                                  {}
 func listenHost(string) (*net.UnixListener, error) { return nil, errNoSharing }
 func sendFD(*net.UnixConn, int) error              { return errNoSharing }
+
 func recvFD(string, int, time.Time) (int, *net.UnixConn, error) {
 	return -1, nil, errNoSharing
 }
+
+// mapPrivate is n bytes for the ranks of this process alone.
+func mapPrivate(n int) ([]byte, error) {
+	if n > 1<<40 {
+		return nil, fmt.Errorf("there is no room for %d KiB", n>>10)
+	}
+	return aligned(n), nil
+}
+
+func discard([]byte) {} // the collector's
+
 func hostIdentity() string { return "" }
 func yield()               { runtime.Gosched() }

@@ -55,8 +55,14 @@ func (g *region) state(r int) *atomic.Uint64 { return g.word(regionHead + r*rank
 // stage is the offset of r's staging memory, 0 while it has none.
 func (g *region) stage(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 64) }
 
+// waits is, once r has waited for long, its call<<32 | 1 + the rank it waits for.
+func (g *region) waits(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 72) }
+
 // row is the offset of the table of r's outgoing pipes, 0 while it has none.
 func (g *region) row(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 128) }
+
+// entered is the number of collectives that r has begun.
+func (g *region) entered(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 184) }
 
 // call is what r says of call seq, while it is one of its last.
 func (g *region) call(r int, seq uint64) *Record {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"unsafe"
 )
 
 // Run makes one call. Whatever goes wrong fails the Comm.
@@ -43,6 +44,7 @@ func (c *Comm) enter(k *Call) {
 	*r = k.Record
 	r.Seq = c.calls
 	c.exec.current = *r
+	storeRelease((*uint64)(unsafe.Pointer(c.local.entered(c.me))), c.calls)
 }
 
 func (c *Comm) dispatch(ctx context.Context, k *Call) *Fault {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -43,11 +44,14 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 		c.giveWay(w.laps)
 		return nil
 	}
+	c.local.waits(c.me).Store(c.calls<<32 | uint64(peer+1))
 	if err := ctx.Err(); err != nil {
 		return c.stop(ctxFault(err, c.missing(peer)))
 	}
 	if t := c.opt.Timeout; t > 0 && c.site.now.Load()-c.began > int64(t) {
-		return c.stop(&Fault{Code: Timeout, Peer: peer, Missing: c.missing(peer), Err: fmt.Errorf("not done after %v", t)})
+		f := ctxFault(context.DeadlineExceeded, c.missing(peer))
+		f.Err = fmt.Errorf("not done after %v", t)
+		return c.stop(f)
 	}
 	now := time.Now()
 	if w.began.IsZero() {
@@ -125,21 +129,36 @@ func (c *Comm) someoneLeft(peer int) *Fault {
 	return nil
 }
 
-// missing lists who has not arrived: on one host all ranks that are behind, else the
-// one waited for.
+// missing lists who has not arrived. On one host those are all ranks that are
+// behind. Between hosts it is the rank waited for, or, if that is of this host and
+// waits itself, the one it waits for.
 func (c *Comm) missing(peer int) []int {
 	var m []int
-	if c.n == c.Size() && c.lockstep {
+	if c.lockstep {
 		for r := range c.n {
 			if r != c.me && int32(c.posted(r)-c.round) < 0 {
 				m = append(m, c.localRank(r))
 			}
 		}
 	}
-	if len(m) == 0 && peer >= 0 {
-		m = append(m, peer)
+	if len(m) > 0 || peer < 0 {
+		return m
 	}
-	return m
+	for range c.n {
+		if c.topo.Node(peer) != c.topo.Node(c.rank) {
+			return []int{peer}
+		}
+		r := c.topo.Local(peer)
+		if c.local.entered(r).Load() < c.calls {
+			return []int{peer}
+		}
+		w := c.local.waits(r).Load()
+		if w>>32 != c.calls&math.MaxUint32 || w&math.MaxUint32 == 0 {
+			return nil // it is in this call, and at work
+		}
+		peer = int(w&math.MaxUint32) - 1
+	}
+	return nil // they wait for each other
 }
 
 // posted is the last round that rank r of this host has posted, as far as the last
@@ -160,7 +179,7 @@ func ctxFault(err error, missing []int) *Fault {
 		code = Timeout
 	}
 	peer := -1
-	if len(missing) == 1 {
+	if len(missing) > 0 {
 		peer = missing[0]
 	}
 	return &Fault{Code: code, Peer: peer, Missing: missing, Err: err}

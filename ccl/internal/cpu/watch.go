@@ -22,10 +22,6 @@ func (s *site) watch(c *net.UnixConn, first int) {
 		if n > 0 || leaving {
 			return
 		}
-		for l, p := range s.procs {
-			if p == first {
-				s.lost(s.topo.Rank(s.node, l), errors.New("its process ended"))
-			}
-		}
+		s.lostProcess(first, errors.New("its process ended"))
 	}()
 }

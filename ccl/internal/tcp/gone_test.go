@@ -17,7 +17,7 @@ func TestForgottenIsGone(t *testing.T) {
 	b, err := Listen("job", nil, here)
 	require.NoError(t, err)
 	defer b.Close()
-	b.Forget(7)
+	b.Forget(7, 1)
 	_, err = a.Open(t.Context(), MakeKey(7, 0, 0, 1), 0, b.Addr())
 	require.ErrorIs(t, err, ErrGone)
 	c, err := a.Open(t.Context(), MakeKey(8, 0, 0, 1), 0, b.Addr())

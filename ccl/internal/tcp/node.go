@@ -62,7 +62,7 @@ type Node struct {
 
 	mu   sync.Mutex
 	ends map[endID]*end
-	gone map[uint64]bool // communicators that were forgotten
+	gone map[member]bool // those that were forgotten
 }
 
 // end is what a Node knows of a stream's end, from the first sign of it to the return
@@ -111,7 +111,7 @@ func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
 		addr:      netip.AddrPortFrom(addr.Unmap(), uint16(l.Addr().(*net.TCPAddr).Port)),
 		strangers: newStrangers(maxStrangers, patience),
 		ends:      map[endID]*end{},
-		gone:      map[uint64]bool{},
+		gone:      map[member]bool{},
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.wg.Go(n.accept)
@@ -126,26 +126,32 @@ func (n *Node) Addr() netip.AddrPort { return n.addr }
 // of time meanwhile says it, too.
 func (n *Node) OnTrouble(f func(error)) { n.onTrouble.Store(&f) }
 
-// ErrGone says that the peer's ranks have closed the communicator.
+// member is a rank of a communicator.
+type member struct {
+	comm uint64
+	rank uint32
+}
+
+// ErrGone says that the peer has closed the communicator.
 var ErrGone = errors.New("the peer has closed the communicator")
 
-// Forget drops the connections of a closed communicator that peers dialed and no
-// rank here has opened. Who dials later gets ErrGone.
-func (n *Node) Forget(comm uint64) {
+// Forget says that a rank here has closed a communicator: it drops the connections
+// that peers dialed to it and it has not opened. Who dials it later gets ErrGone.
+func (n *Node) Forget(comm uint64, rank uint32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.gone[comm] = true
+	n.gone[member{comm, rank}] = true
 	for id, e := range n.ends {
-		if id.Comm == comm && !e.opening {
+		if id.Comm == comm && id.self == rank && !e.opening {
 			n.drop(id, e)
 		}
 	}
 }
 
-func (n *Node) forgotten(comm uint64) bool {
+func (n *Node) forgotten(m member) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.gone[comm]
+	return n.gone[m]
 }
 
 // Close ends the Node and every Open under way. Streams that are open stay so.
@@ -221,14 +227,14 @@ func (n *Node) serve(conn *net.TCPConn, stranger *list.Element) {
 		if err != nil {
 			return nil, err
 		}
-		if n.forgotten(from.Comm) {
-			return nil, ErrGone
-		}
 		// A stranger no more: what is taken now must not be dropped to make room.
 		if !n.strangers.leave(stranger) {
 			return nil, net.ErrClosed
 		}
 		id = from.peer()
+		if n.forgotten(member{id.Comm, id.self}) {
+			return nil, ErrGone
+		}
 		if e = n.claim(id); e == nil {
 			return []byte(crossed), nil
 		}

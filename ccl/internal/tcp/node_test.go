@@ -122,7 +122,7 @@ func TestForget(t *testing.T) {
 		defer n.mu.Unlock()
 		return n.ends[mine.peer()].conn != nil && n.ends[others.peer()].conn != nil
 	}))
-	n.Forget(1)
+	n.Forget(1, 1)
 	_, err := gone.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "EOF")
 	require.Equal(t, 1, booked(n))
@@ -140,7 +140,7 @@ func TestForgetWhileComing(t *testing.T) {
 	n := listen(t)
 	id := endID{MakeKey(1, 0, 0, 1), 1}
 	e := n.claim(id)
-	n.Forget(1)
+	n.Forget(1, 1)
 	ta, tb := connected(t)
 	defer tb.Close()
 	n.file(id, e, ta, nil)
@@ -149,7 +149,7 @@ func TestForgetWhileComing(t *testing.T) {
 
 	e, err = n.begin(id)
 	require.NoError(t, err)
-	n.Forget(1)
+	n.Forget(1, 1)
 	require.Same(t, e, n.ends[id])
 	n.finish(id, e, false)
 	require.Zero(t, booked(n))

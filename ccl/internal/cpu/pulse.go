@@ -1,0 +1,115 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// pulse is what a process shows of its life to the others of its host.
+type pulse struct {
+	death atomic.Uint32 // see bearFlag
+	beat  atomic.Uint32 // counts up
+	left  atomic.Uint32 // 1: it has left the job in good order
+	_     [52]byte
+}
+
+// ownerDied is the bit the kernel sets in pulse.death: FUTEX_OWNER_DIED.
+const ownerDied = 1 << 30
+
+// watched is another process of this host as the monitor sees it.
+type watched struct {
+	local int // the lowest of its ranks, among the ranks of the host
+	beat  uint32
+	since time.Time
+	gone  bool
+}
+
+// pulseBytes is the size of the table of pulses, one for each rank of a host; a
+// process uses that of its lowest rank.
+func pulseBytes(n int) int { return n * int(unsafe.Sizeof(pulse{})) }
+
+// showLife makes this process's pulse visible, and finds those of the others.
+func (s *site) showLife(h *host) error {
+	n := len(s.procs)
+	mem, err := h.view(h.head.pulses.Load(), pulseBytes(n))
+	if err != nil {
+		return err
+	}
+	pulses := unsafe.Slice((*pulse)(unsafe.Pointer(&mem[0])), n)
+	mine := &pulses[s.topo.Local(s.mine)]
+	bearFlag(&mine.death)
+	var others []watched
+	for l, first := range s.procs {
+		if first == s.topo.Rank(s.node, l) && first != s.mine {
+			others = append(others, watched{local: l, since: time.Now()})
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pulses, s.pulse, s.others = pulses, mine, others
+	return nil
+}
+
+// hideLife says that this process leaves in good order.
+func (s *site) hideLife() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulse != nil {
+		s.pulse.left.Store(1)
+		dropFlag(&s.pulse.death)
+		s.pulse, s.pulses, s.others = nil, nil, nil
+	}
+}
+
+// feel looks for processes of this host that have died, and, if beats, for those
+// that have been silent for PeerTimeout. It is the monitor's.
+func (s *site) feel(beats bool) {
+	type loss struct {
+		local int
+		why   error
+	}
+	var losses []loss
+	s.mu.Lock()
+	if s.pulse == nil {
+		s.mu.Unlock()
+		return
+	}
+	if beats {
+		s.pulse.beat.Add(1)
+	}
+	for i := range s.others {
+		o := &s.others[i]
+		p := &s.pulses[o.local]
+		switch {
+		case o.gone:
+		case p.left.Load() != 0:
+			o.gone = true
+		case p.death.Load()&ownerDied != 0:
+			o.gone = true
+			losses = append(losses, loss{o.local, errors.New("its process ended")})
+		case beats:
+			if b := p.beat.Load(); b != o.beat || s.peer <= 0 {
+				o.beat, o.since = b, time.Now()
+			} else if time.Since(o.since) > s.peer {
+				o.gone = true
+				losses = append(losses, loss{o.local, fmt.Errorf("its process has been silent for %v", s.peer)})
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, l := range losses {
+		s.lostProcess(s.topo.Rank(s.node, l.local), l.why)
+	}
+}
+
+// lostProcess reports the ranks of the process whose lowest rank is first.
+func (s *site) lostProcess(first int, why error) {
+	for l, p := range s.procs {
+		if p == first {
+			s.lost(s.topo.Rank(s.node, l), why)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package ccl_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// element is one type of elements: how the tests make values of it, and what they
+// think of reducing it, which owes nothing to the engine.
+type element interface {
+	Type() ccl.Type
+	// play makes the call s as this rank and checks all of this rank's memory.
+	play(ctx context.Context, c *ccl.Comm, s shape) error
+	// mutants are wrong results of s on rank, by what is wrong with them, and what the
+	// check says of each.
+	mutants(s shape, n, rank int) map[string]error
+}
+
+// elements are all types.
+var elements = []element{
+	integer[int8](), integer[uint8](), integer[int16](), integer[uint16](),
+	integer[int32](), integer[uint32](), integer[int64](), integer[uint64](),
+	float(11, -24, func(x float64) ccl.Float16 { return ccl.ToFloat16(float32(x)) }, func(x ccl.Float16) float64 { return float64(x.Float32()) }),
+	float(8, -133, func(x float64) ccl.BFloat16 { return ccl.ToBFloat16(float32(x)) }, func(x ccl.BFloat16) float64 { return float64(x.Float32()) }),
+	float(24, -149, func(x float64) float32 { return float32(x) }, func(x float32) float64 { return float64(x) }),
+	float(53, -1074, func(x float64) float64 { return x }, func(x float64) float64 { return x }),
+	moved[ccl.Float8E4M3](), moved[ccl.Float8E5M2](),
+}
+
+// named types serve as their underlying ones.
+type (
+	celsius float32
+	counter int
+)
+
+var namedElements = []element{
+	integer[int](), integer[uint](), integer[counter](),
+	float(24, -149, func(x float64) celsius { return celsius(x) }, func(x celsius) float64 { return float64(x) }),
+}
+
+// typed is an element of type T.
+type typed[T ccl.Number] struct {
+	value func(op ccl.Op, h uint64) T // one that op reduces exactly, made of random bits
+	fold  func(op ccl.Op, x []T) T    // nil: not reduced
+}
+
+func (e typed[T]) Type() ccl.Type { return ccl.TypeOf[T]() }
+
+// raw is a T with the lowest bits of h.
+func raw[T ccl.Number](h uint64) (x T) {
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&x)), unsafe.Sizeof(x)), unsafe.Slice((*byte)(unsafe.Pointer(&h)), 8))
+	return x
+}
+
+func moved[T ccl.Number]() typed[T] {
+	return typed[T]{value: func(_ ccl.Op, h uint64) T { return raw[T](h) }}
+}
+
+type goInteger interface {
+	~int8 | uint8 | ~int16 | uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~int | ~uint
+}
+
+// integer has values of all bits: sums and products wrap around.
+func integer[T goInteger]() typed[T] {
+	return typed[T]{
+		value: func(op ccl.Op, h uint64) T {
+			if op == ccl.Prod {
+				h |= 1 // a product of odd numbers forgets none of them
+			}
+			return T(h)
+		},
+		fold: func(op ccl.Op, x []T) T {
+			y := x[0]
+			for _, v := range x[1:] {
+				switch op {
+				case ccl.Sum, ccl.Avg:
+					y += v
+				case ccl.Prod:
+					y *= v
+				case ccl.Min:
+					y = min(y, v)
+				case ccl.Max:
+					y = max(y, v)
+				}
+			}
+			if op == ccl.Avg {
+				y = quotient(y, len(x))
+			}
+			return y
+		},
+	}
+}
+
+// quotient is x/n towards zero, where n need not be a T.
+func quotient[T goInteger](x T, n int) T {
+	if x < 0 {
+		return -T(uint64(-int64(x)) / uint64(n))
+	}
+	return T(uint64(x) / uint64(n))
+}
+
+// float has values whose sums and products are exact: small integers, and powers of
+// two. digits is the precision of T, tiny the exponent of its least positive number.
+func float[T ccl.Number](digits, tiny int, enc func(float64) T, dec func(T) float64) typed[T] {
+	round := func(x float64) float64 {
+		if x == 0 {
+			return x
+		}
+		_, exp := math.Frexp(x)
+		ulp := math.Ldexp(1, max(exp-digits, tiny))
+		return math.RoundToEven(x/ulp) * ulp
+	}
+	return typed[T]{
+		value: func(op ccl.Op, h uint64) T {
+			if op == ccl.Prod {
+				return enc(math.Ldexp(1-2*float64(h>>8&1), int(h%3)-1))
+			}
+			return enc(float64(h%33) - 16)
+		},
+		fold: func(op ccl.Op, x []T) T {
+			y := dec(x[0])
+			for _, v := range x[1:] {
+				switch v := dec(v); op {
+				case ccl.Sum, ccl.Avg:
+					y += v
+				case ccl.Prod:
+					y *= v
+				case ccl.Min:
+					y = math.Min(y, v)
+				case ccl.Max:
+					y = math.Max(y, v)
+				}
+			}
+			if op == ccl.Avg {
+				y = round(y / float64(len(x)))
+			}
+			return enc(y)
+		},
+	}
+}
+
+// at is element i of the input of a rank in call s.
+func (e typed[T]) at(s *shape, rank, i int) T {
+	if s.standIn != nil {
+		rank = s.standIn[rank]
+	}
+	h := mix(s.number<<40 ^ uint64(rank)<<32 ^ uint64(i))
+	if !s.reduces() {
+		return raw[T](h)
+	}
+	return e.value(s.op, h)
+}
+
+// mix makes random bits of a number (Steele, Lea and Flood, 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// want is what dst of rank holds after call s; nil if it is left alone.
+func (e typed[T]) want(s *shape, n, rank int) []T {
+	if s.reduces() && e.fold == nil {
+		return nil
+	}
+	v := make([]T, 0, 16)
+	take := func(from, at, count int) {
+		for i := range count {
+			v = append(v, e.at(s, from, at+i))
+		}
+	}
+	reduce := func(at, count int) {
+		x := make([]T, n)
+		for i := range count {
+			for r := range x {
+				x[r] = e.at(s, r, at+i)
+			}
+			v = append(v, e.fold(s.op, x))
+		}
+	}
+	switch s.kind {
+	case ccl.KindAllReduce:
+		reduce(0, s.count)
+	case ccl.KindReduce:
+		if rank != s.root {
+			return nil
+		}
+		reduce(0, s.count)
+	case ccl.KindReduceScatter, ccl.KindReduceScatterV:
+		reduce(s.offset(rank), s.block(rank))
+	case ccl.KindBroadcast:
+		take(s.root, 0, s.count)
+	case ccl.KindAllGather, ccl.KindAllGatherV, ccl.KindGather, ccl.KindGatherV:
+		if s.rooted() && rank != s.root {
+			return nil
+		}
+		for r := range n {
+			take(r, 0, s.block(r))
+		}
+	case ccl.KindScatter, ccl.KindScatterV:
+		take(s.root, s.offset(rank), s.block(rank))
+	case ccl.KindAllToAll:
+		for r := range n {
+			take(r, rank*s.count, s.count)
+		}
+	case ccl.KindAllToAllV:
+		for r := range n {
+			at := 0
+			for q := range rank {
+				at += s.matrix[r][q]
+			}
+			take(r, at, s.matrix[r][rank])
+		}
+	case ccl.KindSend, ccl.KindSendRecv:
+		take((rank+n-1)%n, 0, s.count)
+	}
+	return v
+}
+
+// memory is what one rank's call works on, and what it is to look like afterwards.
+type memory[T ccl.Number] struct {
+	all, want []T // src, dst, and guards around them
+	dst, src  []T
+}
+
+// guard is how many elements around a buffer must stay as they are.
+const guard = 16
+
+// memory makes the memory of rank for s.
+func (e typed[T]) memory(s *shape, n, rank int) memory[T] {
+	src, dst, part := s.lengths(n, rank)
+	want := e.want(s, n, rank)
+	first := guard + int(s.number%5) // alignment is that of elements
+	var m memory[T]
+	switch {
+	case !s.inPlace:
+		m.all = make([]T, first+src+guard+dst+guard)
+		m.src, m.dst = m.all[first:][:src], m.all[first+src+guard:][:dst]
+	case src > dst:
+		m.all = make([]T, first+src+guard)
+		m.src = m.all[first:][:src]
+		m.dst = m.src[part:][:dst]
+	default:
+		m.all = make([]T, first+dst+guard)
+		m.dst = m.all[first:][:dst]
+		m.src = m.dst[part:][:src]
+	}
+	for i := range m.all {
+		m.all[i] = raw[T](mix(uint64(i)))
+	}
+	for i := range want { // what is not written shows
+		b := bytesOf(m.dst[i : i+1])
+		for j, x := range bytesOf(want[i : i+1]) {
+			b[j] = x ^ 0xa5
+		}
+	}
+	if s.kind != ccl.KindBroadcast || rank == s.root {
+		for i := range m.src {
+			m.src[i] = e.at(s, rank, i)
+		}
+	}
+	m.want = append([]T(nil), m.all...)
+	if want != nil {
+		copy(m.want[offsetIn(m.all, m.dst):], want)
+	}
+	return m
+}
+
+// offsetIn is where part begins in all.
+func offsetIn[T any](all, part []T) int { return cap(all) - cap(part) }
+
+func (m *memory[T]) check() error { return differences(m.all, m.want) }
+
+// differences says where got is not want, bit by bit.
+func differences[T ccl.Number](got, want []T) error {
+	if bytes.Equal(bytesOf(got), bytesOf(want)) {
+		return nil
+	}
+	wrong, first := 0, -1
+	for i := range got {
+		if !bytes.Equal(bytesOf(got[i:i+1]), bytesOf(want[i:i+1])) {
+			if wrong++; first < 0 {
+				first = i
+			}
+		}
+	}
+	return fmt.Errorf("%d of %d elements of memory are wrong, the first at %d: %v (%x) is not %v (%x)", wrong, len(got), first,
+		got[first], bytesOf(got[first:first+1]), want[first], bytesOf(want[first:first+1]))
+}
+
+func bytesOf[T any](s []T) []byte {
+	var z T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(z)))
+}
+
+func (e typed[T]) play(ctx context.Context, c *ccl.Comm, s shape) error {
+	m := e.memory(&s, c.Size(), c.Rank())
+	if err := perform(ctx, c, &s, m.dst, m.src); err != nil {
+		return fmt.Errorf("%v: %w", s, err)
+	}
+	if err := m.check(); err != nil {
+		return fmt.Errorf("%v of %s on %v: %w", s, e.Type(), c, err)
+	}
+	return nil
+}
