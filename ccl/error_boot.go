@@ -11,6 +11,7 @@ import (
 var bootCodes = map[boot.Code]Code{
 	boot.Argument: ErrArgument, boot.Timeout: ErrTimeout, boot.Canceled: ErrCanceled,
 	boot.Unauthorized: ErrUnauthorized, boot.Version: ErrVersion,
+	boot.Mismatch: ErrMismatch, boot.Lost: ErrRankLost, boot.Closed: ErrClosed,
 }
 
 // bootError is an error of package boot as an Error.

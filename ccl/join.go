@@ -3,7 +3,6 @@ package ccl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -54,7 +53,7 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	algorithms := os.Getenv("GOCCL_ALGO")
 	tab, err := algo.ParseOverride(algorithms)
 	if err != nil {
-		return nil, refuse(ErrArgument, fmt.Errorf("GOCCL_ALGO: %w", err))
+		return nil, refuse(ErrArgument, err)
 	}
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(host, ".")

@@ -127,7 +127,7 @@ func TestProduct(t *testing.T) {
 }
 
 // shortShare: -short plays one in so many.
-const shortShare = 24
+const shortShare = 8
 
 // Named types, int and uint reduce and move as what they are.
 func TestProductNamed(t *testing.T) {

@@ -58,6 +58,7 @@ type Call struct {
 	Stream   reduce.Func // the same with streaming stores
 	offsets  []int
 	place    uint64 // among the collectives of its Comm
+	inside   Kind   // the call that this one is made in, if any
 	Scale    func(p unsafe.Pointer, n, ranks int)
 }
 

@@ -135,6 +135,10 @@ func (c *Comm) Now() int64 { return c.site.now.Load() }
 
 // Fail fails the Comm on all its ranks. The first cause stands.
 func (c *Comm) Fail(f *Fault) {
+	if !c.site.tryHold() { // the job is over
+		return
+	}
+	defer c.site.leave()
 	if c.failHere(f) {
 		c.site.post(eventOf(c, f))
 	}
@@ -148,13 +152,12 @@ func ContextFault(err error) *Fault { return ctxFault(err, nil) }
 
 // failHere fails the Comm on this rank, and wakes the ranks of this host.
 func (c *Comm) failHere(f *Fault) bool {
-	if !c.cause.CompareAndSwap(nil, f) {
+	c.life.Lock()
+	if c.gone || !c.cause.CompareAndSwap(nil, f) {
+		c.life.Unlock()
 		return false
 	}
-	c.life.Lock()
-	if !c.gone {
-		c.local.abort().Store(1)
-	}
+	c.local.abort().Store(1)
 	c.life.Unlock()
 	if c.opt.OnFail != nil {
 		c.opt.OnFail(f)
@@ -181,9 +184,10 @@ func newComm(at *site, id uint64, world members, topo algo.Topology, rank int, o
 }
 
 // stageChunk is how much a rank stages at once: 128 KiB stay in its L2, and the
-// whole host stages at most 16 MiB, or 4 KiB a chunk.
+// whole host stages at most 16 MiB, or 4 KiB a chunk, or 8 bytes for each rank.
 func stageChunk(n int) int {
-	return max(4<<10, min(128<<10, (16<<20)/(n*stageDepth)&^4095))
+	share := max(4<<10, min(128<<10, (16<<20)/(n*stageDepth)))
+	return max(share&^4095, (8*n+4095)&^4095)
 }
 
 // Close leaves the Comm. The last rank of the host to leave frees its memory.
@@ -194,7 +198,9 @@ func (c *Comm) Close() {
 	c.sayBye()
 	c.cancel()
 	c.site.remove(c)
-	c.local.state(c.me).Store(stateClosed)
+	if c.cause.Load() == nil { // else the others are to learn why, not that this one left
+		c.local.state(c.me).Store(stateClosed)
+	}
 	last := int(c.local.left().Add(1)) == c.n
 	var stages, rows []uint64
 	if last {

@@ -28,7 +28,9 @@ func newEvent(comm uint64, code Code, peer, from, node int, cause error) event {
 
 func eventOf(c *Comm, f *Fault) event {
 	e := newEvent(c.id, f.Code, f.Peer, c.rank, c.site.node, f.Err)
-	e.Call = c.exec.current
+	if f.Code == Mismatch { // found by the goroutine that makes the call
+		e.Call = c.exec.current
+	}
 	return e
 }
 

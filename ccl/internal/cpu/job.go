@@ -123,6 +123,17 @@ func (j *job) hold() {
 	jobs.Unlock()
 }
 
+// tryHold is hold, unless the job has ended in this process.
+func (j *job) tryHold() bool {
+	jobs.Lock()
+	defer jobs.Unlock()
+	if j.refs == 0 {
+		return false
+	}
+	j.refs++
+	return true
+}
+
 // leave takes one away; the last ends the job in this process.
 func (j *job) leave() {
 	jobs.Lock()
@@ -202,7 +213,7 @@ func (j *job) remove(c *Comm) {
 	if len(j.comms[c.id]) == 0 {
 		delete(j.comms, c.id)
 	}
-	if j.tcp != nil {
+	if j.tcp != nil && c.cause.Load() == nil {
 		j.tcp.Forget(c.id, uint32(c.rank))
 	}
 }

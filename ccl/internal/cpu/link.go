@@ -54,6 +54,7 @@ type class uint8
 const (
 	collective class = iota
 	pointToPoint
+	confirmations // of point-to-point calls, under CheckStrict
 	classes
 )
 
@@ -157,6 +158,42 @@ func (c *Comm) broken(peer int, err error) *Fault {
 	return c.stop(&Fault{Code: RankLost, Peer: peer, Err: err})
 }
 
+// cut is broken, for a link on which this rank could not send: what the peer said
+// last may still wait to be read.
+func (c *Comm) cut(l *link, err error) *Fault {
+	for _, r := range c.exec.rx {
+		if r.l == l && !r.done && r.gotN > 0 {
+			return c.broken(l.peer, err)
+		}
+	}
+	var b [headBytes]byte
+	var h head
+	if n, _ := l.in.TryRecv(b[:]); n == headBytes && h.decode(b[:]) == nil {
+		if f := c.farewell(&h, l.peer); f != nil {
+			return c.stop(f)
+		}
+	}
+	return c.broken(l.peer, err)
+}
+
+// farewell is why peer leaves, if that is what h says.
+func (c *Comm) farewell(h *head, peer int) *Fault {
+	switch h.kind {
+	case messageBye:
+		return fault(Closed, peer, "")
+	case messageFailed:
+		if h.step == 0 || h.step > uint32(Closed) {
+			return fault(RankLost, peer, "")
+		}
+		blamed := int(h.record.Root)
+		if blamed == c.rank { // to this rank it is the other that differs
+			blamed = peer
+		}
+		return fault(Code(h.step), blamed, "")
+	}
+	return nil
+}
+
 // hasClosed asks the process of a rank of another host whether the rank has closed
 // the Comm: then it takes no new connection for it.
 func (c *Comm) hasClosed(peer int) bool {
@@ -180,8 +217,9 @@ const (
 	headBytes = 64
 	headMagic = 0x6c63_6347 // "Gccl"
 
-	messageData = 1
-	messageBye  = 2
+	messageData   = 1
+	messageBye    = 2 // the sender closes the Comm
+	messageFailed = 3 // the same after a failure: its code is step, the rank at fault the record's root
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -220,12 +258,16 @@ func (h *head) decode(b []byte) error {
 	return nil
 }
 
-// sayBye tells the other ends of this rank's connections that it closes the Comm.
+// sayBye tells the other ends of this rank's connections that it closes the Comm, or
+// why the Comm has failed.
 func (c *Comm) sayBye() {
-	if c.cause.Load() != nil {
-		return
-	}
 	h := head{comm: c.id, kind: messageBye}
+	if f := c.cause.Load(); f != nil {
+		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(f.Peer)
+		if f.Code == Canceled || f.Peer < 0 { // who gave up is whom the others miss
+			h.record.Root = int32(c.rank)
+		}
+	}
 	var b [headBytes]byte
 	h.encode(b[:])
 	for _, l := range c.links {

@@ -127,7 +127,11 @@ func (c *Comm) layout(block, blocks int) (length int, staged bool) {
 	if block*blocks <= inlineMax {
 		return block, false
 	}
-	return c.chunk / max(blocks, 1) &^ 63, true
+	length = c.chunk / max(blocks, 1)
+	if length >= 64 {
+		return length &^ 63, true
+	}
+	return length &^ 7, true
 }
 
 const foldPiece = 8 << 10 // bytes summed at a time: they stay in L1

@@ -72,7 +72,7 @@ func (c *Comm) progressOut(s *sender) (moved bool, f *Fault) {
 	if s.frontOut < s.frontLen {
 		n, err := s.l.out.TrySend(s.front[s.frontOut:s.frontLen])
 		if err != nil {
-			return false, c.broken(s.l.peer, err)
+			return false, c.cut(s.l, err)
 		}
 		if n == 0 {
 			return false, nil
@@ -85,7 +85,7 @@ func (c *Comm) progressOut(s *sender) (moved bool, f *Fault) {
 	if s.out < len(s.body) {
 		n, err := s.l.out.TrySend(s.body[s.out:min(len(s.body), s.out+quantum)])
 		if err != nil {
-			return false, c.broken(s.l.peer, err)
+			return false, c.cut(s.l, err)
 		}
 		s.out += n
 		moved = moved || n > 0
@@ -209,8 +209,8 @@ func (c *Comm) checkHead(r *receiver) *Fault {
 	if err := h.decode(r.got[:]); err != nil {
 		return c.stop(fault(Backend, r.l.peer, "from rank %d: %w", r.l.peer, err))
 	}
-	if h.kind == messageBye {
-		return c.stop(fault(Closed, r.l.peer, ""))
+	if f := c.farewell(&h, r.l.peer); f != nil {
+		return c.stop(f)
 	}
 	a, b := &h.record, &r.want.record
 	if a.Hash == b.Hash && a.Seq == b.Seq && h.step == r.want.step && h.bytes == r.want.bytes && h.comm == r.want.comm {
@@ -218,6 +218,7 @@ func (c *Comm) checkHead(r *receiver) *Fault {
 	}
 	f := fault(Mismatch, r.l.peer, "")
 	f.Theirs = a
+	c.exec.current = *b
 	return c.stop(f)
 }
 

@@ -54,6 +54,10 @@ func (c *Comm) addSend(ctx context.Context, k *Call, to int) *Fault {
 	l.sent++
 	c.newSender().start(l, &h, k.Src)
 	if c.opt.Strict { // the receiver confirms
+		l, f := c.link(ctx, to, confirmations)
+		if f != nil {
+			return f
+		}
 		c.newReceiver().start(l, c.confirmation(k, h.record.Seq), nil)
 	}
 	return nil
@@ -71,6 +75,10 @@ func (c *Comm) addRecv(ctx context.Context, k *Call, from int) *Fault {
 	r := c.newReceiver()
 	r.start(l, h, k.Dst)
 	if c.opt.Strict {
+		l, f := c.link(ctx, from, confirmations)
+		if f != nil {
+			return f
+		}
 		h := c.confirmation(k, h.record.Seq)
 		s := c.newSender()
 		s.start(l, &h, nil)
@@ -81,7 +89,7 @@ func (c *Comm) addRecv(ctx context.Context, k *Call, from int) *Fault {
 
 // confirmation is the header of the message that says a Send was received.
 func (c *Comm) confirmation(k *Call, seq uint64) head {
-	h := head{comm: c.id, kind: messageData, step: 1, record: k.Record}
+	h := head{comm: c.id, kind: messageData, record: k.Record}
 	h.record.Seq, h.record.Hash = seq, 1
 	return h
 }

@@ -61,7 +61,8 @@ func (g *region) waits(r int) *atomic.Uint64 { return g.word(regionHead + r*rank
 // row is the offset of the table of r's outgoing pipes, 0 while it has none.
 func (g *region) row(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 128) }
 
-// entered is the number of collectives that r has begun.
+// entered is the collective that r is in or has last been in: its number<<32 | the
+// hash of all up to it.
 func (g *region) entered(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 184) }
 
 // call is what r says of call seq, while it is one of its last.

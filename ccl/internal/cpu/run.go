@@ -43,8 +43,11 @@ func (c *Comm) enter(k *Call) {
 	r := c.local.call(c.me, c.calls)
 	*r = k.Record
 	r.Seq = c.calls
+	if k.inside != 0 {
+		r.Kind = k.inside
+	}
 	c.exec.current = *r
-	storeRelease((*uint64)(unsafe.Pointer(c.local.entered(c.me))), c.calls)
+	storeRelease((*uint64)(unsafe.Pointer(c.local.entered(c.me))), c.calls<<32|uint64(k.Hash))
 }
 
 func (c *Comm) dispatch(ctx context.Context, k *Call) *Fault {
@@ -129,7 +132,7 @@ func (c *Comm) Transport() string {
 func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) (*Comm, *Fault) {
 	gather := func(mine, all []byte) *Fault {
 		g := Call{Record: k.Record, Dst: all, Src: mine, Elem: 1}
-		g.Kind, g.Count = AllGather, uint64(len(mine))
+		g.Kind, g.inside, g.Count = AllGather, Split, uint64(len(mine))
 		g.Seal()
 		return c.Run(ctx, &g)
 	}

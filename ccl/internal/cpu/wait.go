@@ -44,6 +44,11 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 		c.giveWay(w.laps)
 		return nil
 	}
+	if w.laps&15 == 0 {
+		if f := c.otherCall(); f != nil {
+			return c.stop(f)
+		}
+	}
 	c.local.waits(c.me).Store(c.calls<<32 | uint64(peer+1))
 	if err := ctx.Err(); err != nil {
 		return c.stop(ctxFault(err, c.missing(peer)))
@@ -73,6 +78,18 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 	}
 	w.nap = max(napMin, min(2*w.nap, napMax))
 	time.Sleep(w.nap)
+	return nil
+}
+
+// otherCall finds a rank of this host that is in another call of the same number:
+// ranks that wait for different peers find it by no message.
+func (c *Comm) otherCall() *Fault {
+	mine := c.local.entered(c.me).Load()
+	for r := range c.n {
+		if w := c.local.entered(r).Load(); w>>32 == mine>>32 && w != mine {
+			return c.differs(r, c.calls)
+		}
+	}
 	return nil
 }
 
@@ -149,7 +166,7 @@ func (c *Comm) missing(peer int) []int {
 			return []int{peer}
 		}
 		r := c.topo.Local(peer)
-		if c.local.entered(r).Load() < c.calls {
+		if int32(uint32(c.local.entered(r).Load()>>32)-uint32(c.calls)) < 0 {
 			return []int{peer}
 		}
 		w := c.local.waits(r).Load()
@@ -203,7 +220,7 @@ func (c *Comm) await(ctx context.Context, k *Call, r int, round uint32) *Fault {
 			return nil
 		}
 		if uint32(v>>32) == round || int32(uint32(v>>32)-round) > 0 {
-			return c.stop(c.differs(r, k))
+			return c.stop(c.differs(r, k.place))
 		}
 		if f := c.pause(ctx, &w, c.localRank(r)); f != nil {
 			return f
@@ -211,13 +228,13 @@ func (c *Comm) await(ctx context.Context, k *Call, r int, round uint32) *Fault {
 	}
 }
 
-// differs reports that rank r of this host has made another call, this one or one of
-// the last.
-func (c *Comm) differs(r int, k *Call) *Fault {
+// differs reports that rank r of this host has made another call, the one of that
+// number or one of the last before it.
+func (c *Comm) differs(r int, place uint64) *Fault {
 	f := fault(Mismatch, c.localRank(r), "")
-	for i := range min(uint64(callsKept-1), k.place) {
-		mine, theirs := *c.local.call(c.me, k.place-i), *c.local.call(r, k.place-i)
-		if theirs.Seq == k.place-i && mine.Seq == theirs.Seq && !mine.same(&theirs) {
+	for i := range min(uint64(callsKept-1), place) {
+		mine, theirs := *c.local.call(c.me, place-i), *c.local.call(r, place-i)
+		if theirs.Seq == place-i && mine.Seq == theirs.Seq && !mine.same(&theirs) {
 			f.Mine, f.Theirs = &mine, &theirs
 		}
 	}

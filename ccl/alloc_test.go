@@ -1,0 +1,113 @@
+package ccl_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// Host collectives allocate nothing once the Comm has done one like it: not the
+// calls, nor what runs beside them.
+func TestAllocs(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	for _, n := range []int{2, 3} {
+		inWorlds(t, n, allocs)
+	}
+}
+
+// The monitor, which keeps the clock and tells other hosts that this one is alive,
+// allocates nothing either, or Go's collector would run in a job that does nothing.
+func TestAllocsIdle(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	inWorlds(t, 3, func(t testing.TB, c *ccl.Comm) {
+		first := speaks(t, c)
+		ctx := context.Background()
+		require.NoError(t, ccl.Barrier(ctx, c))
+		if first {
+			const beats = 2 * 250 * time.Millisecond
+			require.Zero(t, testing.AllocsPerRun(1, func() { time.Sleep(beats) }), "%v", c)
+		}
+		require.NoError(t, ccl.Barrier(ctx, c))
+	})
+}
+
+// speaks reports whether this rank is the first of its process.
+func speaks(t testing.TB, c *ccl.Comm) bool {
+	pids := make([]int, c.Size())
+	require.NoError(t, ccl.AllGather(t.Context(), c, pids, []int{os.Getpid()}))
+	return slices.Index(pids, os.Getpid()) == c.Rank()
+}
+
+// allocs requires that no call allocates. AllocsPerRun counts for the whole process:
+// so one rank of each counts while all make the same calls.
+func allocs(t testing.TB, c *ccl.Comm) {
+	const runs = 20
+	first := speaks(t, c)
+	ctx := context.Background()
+	n, rank := c.Size(), c.Rank()
+	for _, count := range []int{1, 100, 5_000, 70_000} { // elements of a block
+		src, dst := make([]float32, count), make([]float32, count)
+		all, all2 := make([]float32, n*count), make([]float32, n*count)
+		counts := make([]int, n)
+		for r := range counts {
+			counts[r] = count
+		}
+		root, next, prev := n-1, (rank+1)%n, (rank+n-1)%n
+		for _, tc := range []struct {
+			name string
+			f    func() error
+		}{
+			{"AllReduce", func() error { return ccl.AllReduce(ctx, c, dst, src, ccl.Sum) }},
+			{"AllReduce in place", func() error { return ccl.AllReduce(ctx, c, dst, dst, ccl.Max) }},
+			{"AllReduce avg", func() error { return ccl.AllReduce(ctx, c, dst, src, ccl.Avg) }},
+			{"Reduce", func() error { return ccl.Reduce(ctx, c, dst, src, ccl.Sum, root) }},
+			{"ReduceScatter", func() error { return ccl.ReduceScatter(ctx, c, dst, all, ccl.Sum) }},
+			{"ReduceScatterV", func() error { return ccl.ReduceScatterV(ctx, c, dst, all, counts, ccl.Sum) }},
+			{"Broadcast", func() error { return ccl.Broadcast(ctx, c, dst, root) }},
+			{"AllGather", func() error { return ccl.AllGather(ctx, c, all, src) }},
+			{"AllGatherV", func() error { return ccl.AllGatherV(ctx, c, all, counts, src) }},
+			{"Gather", func() error { return ccl.Gather(ctx, c, all, src, root) }},
+			{"GatherV", func() error { return ccl.GatherV(ctx, c, all, counts, src, root) }},
+			{"Scatter", func() error { return ccl.Scatter(ctx, c, dst, all, root) }},
+			{"ScatterV", func() error { return ccl.ScatterV(ctx, c, dst, all, counts, root) }},
+			{"AllToAll", func() error { return ccl.AllToAll(ctx, c, all2, all) }},
+			{"AllToAll in place", func() error { return ccl.AllToAll(ctx, c, all, all) }},
+			{"AllToAllV", func() error { return ccl.AllToAllV(ctx, c, all2, counts, all, counts) }},
+			{"SendRecv", func() error { return ccl.SendRecv(ctx, c, dst, prev, src, next) }},
+			{"Barrier", func() error { return ccl.Barrier(ctx, c) }},
+		} {
+			var err error
+			f := func() {
+				if e := tc.f(); e != nil && err == nil {
+					err = e
+				}
+			}
+			for range 8 { // as often as there are slots of memory to be made
+				f()
+			}
+			require.NoError(t, ccl.Barrier(ctx, c))
+			var got float64
+			if first {
+				got = testing.AllocsPerRun(runs, f)
+			} else {
+				for range 1 + runs { // as AllocsPerRun does
+					f()
+				}
+			}
+			ccl.Barrier(ctx, c) // and nobody does anything else meanwhile
+			require.NoError(t, err)
+			assert.Zero(t, got, "%s of %d on %v", tc.name, count, c)
+		}
+	}
+}

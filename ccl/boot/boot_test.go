@@ -1,0 +1,58 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAlone(t *testing.T) {
+	b := alone([]byte("s"), "h")
+	require.Equal(t, 0, b.Rank())
+	require.Equal(t, 1, b.Size())
+	require.Equal(t, "h", b.HostID())
+	swap(t, []*Boot{b})
+	secret := b.Secret()
+	secret[0] = 'x' // a copy
+	require.Equal(t, []byte("s"), b.Secret())
+	require.NoError(t, b.Close())
+	require.NoError(t, b.Close())
+	_, err := b.AllGather(t.Context(), nil)
+	require.EqualError(t, err, "boot: rank 0 of 1: used after Close")
+}
+
+func TestCloseDuringAllGather(t *testing.T) {
+	noLeaks(t)
+	root := freeRoot(t)
+	boots := joined(t, 2, func(r int) (*Boot, error) { return TCP(within(t, long), root, r, 2, nil) })
+	time.AfterFunc(20*time.Millisecond, func() { boots[1].Close() })
+	_, err := boots[1].AllGather(within(t, long), nil)
+	wantError(t, err, Closed, 1, -1)
+}
+
+func TestLimited(t *testing.T) {
+	ctx, cancel := limited(context.Background(), time.Hour)
+	defer cancel()
+	at, ok := ctx.Deadline()
+	require.True(t, ok)
+	require.WithinDuration(t, time.Now().Add(time.Hour), at, time.Minute)
+	again, cancel := limited(ctx, time.Second)
+	defer cancel()
+	same, _ := again.Deadline()
+	require.Equal(t, at, same)
+
+	require.Equal(t, uint32(0), left(context.Background()))
+	require.InDelta(t, 3600_000, left(ctx), 60_000)
+	require.Equal(t, uint32(1), left(within(t, -time.Second)))
+}
+
+func TestEnded(t *testing.T) {
+	require.ErrorIs(t, ended(context.Canceled, "x"), Canceled)
+	e := ended(context.DeadlineExceeded, "100% over")
+	require.ErrorIs(t, e, Timeout)
+	require.Equal(t, "100% over", e.Text)
+	require.True(t, errors.Is(e, context.DeadlineExceeded))
+}

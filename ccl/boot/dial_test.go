@@ -1,0 +1,102 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+	"github.com/stretchr/testify/require"
+)
+
+// silent is a listener that accepts nobody.
+func silent(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+// hubAt starts a hub for two ranks and returns its address.
+func hubAt(t *testing.T, job, secret string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	h := newHub(selfJoin(0, 2), job, []byte(secret))
+	h.start(l)
+	t.Cleanup(h.close)
+	return l.Addr().String()
+}
+
+func TestDial(t *testing.T) {
+	right := hubAt(t, "job", "s")
+	for _, tc := range []struct {
+		name  string
+		addrs []string
+	}{
+		{"the first", []string{right}},
+		{"behind one that is closed", []string{freeRoot(t), right}},
+		{"behind one that is silent", []string{silent(t), right}},
+		{"behind another job", []string{hubAt(t, "other", "s"), right}},
+		{"behind another secret", []string{hubAt(t, "job", "x"), right}},
+		{"behind all of them", []string{freeRoot(t), silent(t), hubAt(t, "other", "s"), hubAt(t, "job", "x"), right}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := &finder{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
+				return point{network: "tcp", addrs: tc.addrs, secret: []byte("s")}, nil
+			}}
+			conn, p, err := f.dial(within(t, long))
+			require.NoError(t, err)
+			require.Equal(t, right, conn.RemoteAddr().String())
+			require.Equal(t, selfJoin(0, 2), p.who)
+			conn.Close()
+		})
+	}
+}
+
+func TestDialFails(t *testing.T) {
+	const refused = "connect: connection refused"
+	closed := freeRoot(t)
+	for _, tc := range []struct {
+		name  string
+		addrs []string
+		fixed bool
+		code  Code
+		text  string
+	}{
+		{"nobody", []string{closed}, true, Timeout, refused},
+		{"another secret", []string{hubAt(t, "job", "x")}, true, Unauthorized, "the job's secret differs"},
+		{"another secret at a derived port", []string{hubAt(t, "job", "x"), closed}, false, Timeout, "the job's secret differs"},
+		{"another job", []string{hubAt(t, "other", "s")}, true, Timeout, "a goccl peer of another job"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			noLeaks(t)
+			f := &finder{job: "job", self: selfJoin(1, 2), fixed: tc.fixed, find: func() (point, error) {
+				return point{network: "tcp", addrs: tc.addrs, secret: []byte("s")}, nil
+			}}
+			ctx := within(t, 300*time.Millisecond)
+			if tc.code != Timeout {
+				ctx = within(t, long)
+			}
+			_, _, err := f.dial(ctx)
+			require.ErrorIs(t, err, tc.code)
+			require.ErrorContains(t, err, tc.text)
+			require.ErrorContains(t, err, tc.addrs[0])
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := &finder{find: func() (point, error) { return point{}, errors.New("not yet") }}
+	_, _, err := f.dial(ctx)
+	require.ErrorIs(t, err, Canceled)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestTelling(t *testing.T) {
+	order := []error{nil, net.ErrClosed, fmt.Errorf("x: %w", auth.ErrJob), auth.ErrUnauthorized}
+	for i := range order[1:] {
+		require.Less(t, telling(order[i]), telling(order[i+1]))
+	}
+}

@@ -1,0 +1,48 @@
+package boot
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNotice(t *testing.T) {
+	n := notice{Addrs: []string{"10.0.0.1:1", "[::1]:1"}, Secret: []byte("s")}
+	got, err := parseNotice(n.encode())
+	require.NoError(t, err)
+	require.Equal(t, n, got)
+	for bad, text := range map[string]string{
+		"":                     "is garbled",
+		"{}":                   "has 0 addresses",
+		`{"failed":"no port"}`: "rank 0 failed: no port",
+		`{"addrs":["` + strings.Repeat(`x","`, maxAddrs) + `y"]}`: "has 9 addresses",
+	} {
+		_, err := parseNotice([]byte(bad))
+		require.ErrorIs(t, err, System)
+		require.ErrorContains(t, err, text)
+	}
+}
+
+func TestAnnounceAt(t *testing.T) {
+	for _, oneHost := range []bool{true, false} {
+		for _, secret := range [][]byte{nil, []byte("s")} {
+			m := &meeting{secret: secret}
+			l, n, err := m.announceAt(t.Context(), oneHost)
+			require.NoError(t, err)
+			require.Equal(t, secret == nil, n.Secret != nil) // one that all have is not written down
+			require.NotEmpty(t, n.Addrs)
+			for _, a := range n.Addrs {
+				c, err := net.Dial("tcp", a)
+				require.NoError(t, err)
+				c.Close()
+			}
+			if oneHost {
+				require.Equal(t, []string{l.Addr().String()}, n.Addrs)
+				require.True(t, addrOf(l.Addr()).IsLoopback())
+			}
+			l.Close()
+		}
+	}
+}

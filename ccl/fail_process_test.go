@@ -1,0 +1,157 @@
+package ccl_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+)
+
+// endings are the ways in which the rank process victim comes to its end, while the
+// others go on calling.
+var endings = map[string]func(ctx context.Context, c *ccl.Comm){
+	// killed while it waits in no call
+	"killed": func(context.Context, *ccl.Comm) { killSelf() },
+	// killed in the middle of a call
+	"killed in a call": func(ctx context.Context, c *ccl.Comm) {
+		go killSelf()
+		callOn(ctx, c)
+	},
+	// ends as if all were well, in the middle of a call
+	"exit in a call": func(ctx context.Context, c *ccl.Comm) {
+		go os.Exit(0)
+		callOn(ctx, c)
+	},
+	// says good bye in good order, and at once
+	"close": func(_ context.Context, c *ccl.Comm) {
+		c.Close()
+		os.Exit(0)
+	},
+	// a panic, with Close deferred
+	"panic": func(_ context.Context, c *ccl.Comm) {
+		defer c.Close()
+		panic("boom")
+	},
+	// an abort by a process
+	"abort": func(_ context.Context, c *ccl.Comm) { c.Abort(errors.New("disk full")) },
+	// a watchdog that comes too late must do no harm
+	"abort after close": func(_ context.Context, c *ccl.Comm) {
+		c.Close()
+		c.Abort(errors.New("disk full"))
+		os.Exit(0)
+	},
+	// leaves with work under way
+	"close with work queued": func(_ context.Context, c *ccl.Comm) {
+		x := make([]float32, 1<<20)
+		c.On(nil).Recv(ccl.Host(x), 0)  // which rank 0 never sends
+		c.On(nil).Send(ccl.Host(x), 99) // refused
+		c.Close()
+		os.Exit(0)
+	},
+}
+
+const victim = 1
+
+// killSelf ends this process as the kernel would when memory is short.
+func killSelf() {
+	p, _ := os.FindProcess(os.Getpid())
+	p.Kill()
+	select {}
+}
+
+// callOn makes calls until one fails.
+func callOn(ctx context.Context, c *ccl.Comm) error {
+	x := make([]float32, 100_000)
+	for {
+		if err := ccl.AllReduce(ctx, c, x, x, ccl.Max); err != nil {
+			return err
+		}
+	}
+}
+
+// TestRankProcess is not a test of its own: it is what the processes run that
+// spawned starts.
+func TestRankProcess(t *testing.T) {
+	how := os.Getenv("CCL_TEST_ENDING")
+	if how == "" {
+		t.Skip("run by other tests, in processes of their own")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	o := &ccl.Options{}
+	if how == "close with work queued" {
+		o.PeerTimeout = 500 * time.Millisecond // what Close waits
+	}
+	c, err := ccl.Join(ctx, o)
+	require.NoError(t, err)
+	defer c.Close()
+	works(ctx, t, c)
+	if c.Rank() == victim {
+		endings[how](ctx, c)
+	}
+	err = callOn(ctx, c)
+	var e *ccl.Error
+	errors.As(err, &e)
+	fmt.Printf("rank %d: code %d peer %d: %v\n", c.Rank(), e.Code, e.Peer, err)
+}
+
+// spawned runs n processes on that many hosts (0: this one) and returns what they
+// printed.
+func spawned(t *testing.T, n, hosts int, ending string) string {
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	var out bytes.Buffer
+	err := boot.Spawn(ctx, boot.Command{N: n, Hosts: hosts, Path: os.Args[0], KeepGoing: true,
+		Args: []string{"-test.run=^TestRankProcess$"}, Env: append(os.Environ(), "CCL_TEST_ENDING="+ending),
+		Stdout: &out, Stderr: &out})
+	require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
+	return out.String()
+}
+
+// Whatever ends a rank, every other returns from its call with an error that names
+// it: with shared memory, over TCP, and where both are used.
+func TestRankEnds(t *testing.T) {
+	for _, tc := range []struct {
+		ending string
+		codes  []ccl.Code
+	}{
+		{"killed", []ccl.Code{ccl.ErrRankLost}},
+		{"killed in a call", []ccl.Code{ccl.ErrRankLost}},
+		{"exit in a call", []ccl.Code{ccl.ErrRankLost}},
+		{"close", []ccl.Code{ccl.ErrClosed}},
+		{"panic", []ccl.Code{ccl.ErrClosed, ccl.ErrRankLost}},
+		{"abort", []ccl.Code{ccl.ErrAborted}},
+		{"abort after close", []ccl.Code{ccl.ErrClosed}},
+		{"close with work queued", []ccl.Code{ccl.ErrClosed, ccl.ErrMismatch}},
+	} {
+		t.Run(tc.ending, func(t *testing.T) {
+			for _, hosts := range []int{0, 4, 2} {
+				if hosts == 2 && testing.Short() {
+					continue
+				}
+				t.Run(fmt.Sprintf("hosts=%d", hosts), func(t *testing.T) {
+					out := spawned(t, 4, hosts, tc.ending)
+					for _, r := range []int{0, 2, 3} {
+						ok := false
+						for _, code := range tc.codes {
+							ok = ok || strings.Contains(out, fmt.Sprintf("rank %d: code %d peer %d: ", r, code, victim))
+						}
+						assert.True(t, ok, "rank %d should have told of rank %d:\n%s", r, victim, out)
+					}
+					assert.NotRegexp(t, regexp.MustCompile(`SIGSEGV|SIGBUS|fatal error`), out)
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package cpu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestMembers(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		world  []int
+		list   bool  // a list is needed
+		others []int // no members
+	}{
+		{"none", nil, false, []int{1, 2}},
+		{"one", []int{5}, false, []int{0, 4, 6}},
+		{"row", []int{4, 5, 6, 7}, false, []int{0, 3, 8}},
+		{"column", []int{1, 5, 9}, false, []int{0, 2, 4, 13, -3}},
+		{"backwards", []int{7, 5, 3}, false, []int{9, 6, 4, 1}},
+		{"irregular", []int{2, 3, 7}, true, []int{0, 1, 4, 5, 6, 8}},
+		{"shuffled", []int{2, 0, 1}, true, []int{3, -1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := membersOf(tc.world)
+			assert.Equal(t, tc.list, m.list != nil)
+			for r, w := range tc.world {
+				assert.Equal(t, w, m.world(r))
+				assert.Equal(t, r, m.rank(w, len(tc.world)))
+			}
+			for _, w := range tc.others {
+				assert.Equal(t, -1, m.rank(w, len(tc.world)), "%d", w)
+			}
+		})
+	}
+}
+
+func TestStageChunk(t *testing.T) {
+	for _, tc := range []struct{ ranks, want int }{
+		{1, 128 << 10}, {2, 128 << 10}, {32, 128 << 10}, {33, 124 << 10}, {64, 64 << 10}, {1024, 8 << 10}, {5000, 40 << 10},
+	} {
+		assert.Equal(t, tc.want, stageChunk(tc.ranks), "%d ranks", tc.ranks)
+	}
+}

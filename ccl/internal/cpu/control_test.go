@@ -1,0 +1,157 @@
+package cpu
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// anEvent has something in every field.
+func anEvent() event {
+	e := newEvent(0x1122334455667788, Mismatch, 5, 3, 2, errors.New("enough"))
+	e.Call = Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: AllReduce, Type: 11, Op: 2, State: 1}
+	return e
+}
+
+func frameOf(kind, version byte, body []byte) []byte {
+	b := binary.LittleEndian.AppendUint16(nil, uint16(frameHead+len(body)))
+	return append(append(b, kind, version), body...)
+}
+
+func TestEventWire(t *testing.T) {
+	e := anEvent()
+	var b [eventWire]byte
+	require.Len(t, e.encode(b[:]), eventWire)
+	assert.Equal(t, 128, eventWire)
+	assert.Equal(t, []byte{0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 5, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, byte(Mismatch), 6}, b[:22])
+	assert.Equal(t, "enough", string(b[22:28]))
+	assert.Equal(t, []byte{41, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xca, 0, 0, byte(AllReduce), 11, 2, 1}, b[100:])
+	var back event
+	require.NoError(t, back.decode(b[:]))
+	assert.Equal(t, e, back)
+}
+
+func TestEventThatMakesNoSense(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		do   func(b []byte) []byte
+	}{
+		{"empty", func([]byte) []byte { return nil }},
+		{"short", func(b []byte) []byte { return b[:eventWire-1] }},
+		{"long", func(b []byte) []byte { return append(b, 0) }},
+		{"no code", func(b []byte) []byte { b[20] = 0; return b }},
+		{"a code beyond", func(b []byte) []byte { b[20] = byte(Closed) + 1; return b }},
+		{"too much text", func(b []byte) []byte { b[21] = 79; return b }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			e := anEvent()
+			b := tc.do(e.encode(make([]byte, eventWire)))
+			var back event
+			assert.Error(t, back.decode(b))
+		})
+	}
+}
+
+func TestReadFrame(t *testing.T) {
+	e := anEvent()
+	body := e.encode(make([]byte, eventWire))
+	for _, tc := range []struct {
+		name string
+		in   []byte
+		kind byte
+		want string // of the error
+	}{
+		{"beat", frameOf(frameBeat, frameVersion, nil), frameBeat, ""},
+		{"bye", frameOf(frameBye, frameVersion, nil), frameBye, ""},
+		{"event", frameOf(frameEvent, frameVersion, body), frameEvent, ""},
+		{"unknown kind", frameOf(77, frameVersion, []byte{1, 2, 3}), 77, ""}, // for a later version to use
+		{"end", nil, 0, "EOF"},
+		{"end in the head", []byte{4, 0}, 0, "unexpected EOF"},
+		{"end in the body", frameOf(frameEvent, frameVersion, body)[:20], 0, "unexpected EOF"},
+		{"too short", []byte{3, 0, frameBeat, frameVersion}, 0, "a frame of kind 1, version 1 and 3 bytes makes no sense"},
+		{"too long", frameOf(frameBeat, frameVersion, make([]byte, eventWire+1)), 0, "a frame of kind 1, version 1 and 133 bytes makes no sense"},
+		{"other version", frameOf(frameBeat, 2, nil), 0, "a frame of kind 1, version 2 and 4 bytes makes no sense"},
+		{"short event", frameOf(frameEvent, frameVersion, body[:50]), frameEvent, "an event of 50 bytes; 128 are expected"},
+		{"something else", []byte("GET / HTTP/1.1\r\n"), 0, "a frame of kind 84, version 32 and 17735 bytes makes no sense"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			kind, got, err := readFrame(bytes.NewReader(tc.in), make([]byte, frameMax))
+			assert.Equal(t, tc.kind, kind)
+			if tc.want != "" {
+				assert.ErrorContains(t, err, tc.want)
+				return
+			}
+			assert.NoError(t, err)
+			if kind == frameEvent {
+				assert.Equal(t, e, got)
+			}
+		})
+	}
+}
+
+// What send writes, readFrame reads, one frame after the other.
+func TestSendFrames(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	c := &controlConn{Conn: a}
+	e := anEvent()
+	go func() {
+		c.send(frameBeat, nil)
+		c.send(frameEvent, &e)
+		c.bye()
+	}()
+	buf := make([]byte, frameMax)
+	for _, want := range []byte{frameBeat, frameEvent, frameBye} {
+		kind, got, err := readFrame(b, buf)
+		require.NoError(t, err)
+		assert.Equal(t, want, kind)
+		if kind == frameEvent {
+			assert.Equal(t, e, got)
+		}
+	}
+	_, _, err := readFrame(b, buf)
+	assert.ErrorIs(t, err, io.EOF)
+}
+
+func FuzzFrame(f *testing.F) {
+	e := anEvent()
+	body := e.encode(make([]byte, eventWire))
+	f.Add(frameOf(frameBeat, frameVersion, nil))
+	f.Add(frameOf(frameEvent, frameVersion, body))
+	f.Add(append(frameOf(frameEvent, frameVersion, body), frameOf(frameBye, frameVersion, nil)...))
+	f.Add(frameOf(frameEvent, frameVersion, body[:7]))
+	f.Add([]byte("GET / HTTP/1.1\r\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		r := bytes.NewReader(in)
+		buf := make([]byte, frameMax)
+		for {
+			before := r.Len()
+			kind, e, err := readFrame(r, buf)
+			if err != nil {
+				return
+			}
+			n := before - r.Len()
+			if n < frameHead || n > frameMax {
+				t.Fatalf("a frame of %d bytes", n)
+			}
+			if kind != frameEvent {
+				continue
+			}
+			again := e.encode(make([]byte, eventWire))
+			if !bytes.Equal(again, buf[frameHead:frameHead+eventWire]) {
+				t.Fatalf("%x was read as %+v, which is %x", buf[:n], e, again)
+			}
+			for me := range 3 { // every rank can make something of it
+				if e.fault(me).Code == 0 {
+					t.Fatal("a fault without a code")
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package cpu
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What an event is to the rank that reports it, the rank at fault, and a third.
+func TestEventFault(t *testing.T) {
+	cause := errors.New("disk full")
+	theirs := Record{Seq: 7, Count: 3, Kind: Broadcast, Root: 1}
+	for _, tc := range []struct {
+		name   string
+		e      event
+		me     int
+		peer   int
+		theirs *Record
+	}{
+		{"mismatch, to the one named", event{Code: uint8(Mismatch), Peer: 2, From: 0, Call: theirs}, 2, 0, &theirs},
+		{"mismatch, to a third", event{Code: uint8(Mismatch), Peer: 2, From: 0, Call: theirs}, 1, 2, nil},
+		{"abort", event{Code: uint8(Aborted), Peer: 3, From: 3}, 0, 3, nil},
+		{"canceled, waiting for another", event{Code: uint8(Canceled), Peer: 2, From: 3}, 0, 3, nil},
+		{"backend", event{Code: uint8(Backend), Peer: -1, From: 3}, 0, 3, nil},
+		{"timed out for a rank", event{Code: uint8(Timeout), Peer: 2, From: 3}, 0, 2, nil},
+		{"timed out for several", event{Code: uint8(Timeout), Peer: -1, From: 3}, 0, 3, nil},
+		{"lost", event{Code: uint8(RankLost), Peer: 2, From: -1}, 0, 2, nil},
+		{"closed", event{Code: uint8(Closed), Peer: 2, From: 3}, 0, 2, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := tc.e.fault(tc.me)
+			assert.Equal(t, &Fault{Code: Code(tc.e.Code), Peer: tc.peer, Theirs: tc.theirs}, f)
+		})
+	}
+	e := newEvent(1, Aborted, 3, 3, 0, cause)
+	assert.EqualError(t, e.fault(0).Err, "disk full")
+}
+
+// A long cause is cut, none is none.
+func TestEventCause(t *testing.T) {
+	long := newEvent(1, Aborted, 0, 0, 0, errors.New(strings.Repeat("x", 500)))
+	assert.EqualError(t, long.cause(), strings.Repeat("x", len(long.Text)))
+	none := newEvent(1, Aborted, 0, 0, 0, nil)
+	assert.NoError(t, none.cause())
+	none.Bytes = 200 // more than there is room for
+	assert.NoError(t, none.cause())
+}
+
+func TestEventLog(t *testing.T) {
+	var l eventLog
+	_, ok, gone := l.read(0)
+	assert.False(t, ok)
+	assert.False(t, gone)
+	for i := range logSlots + 3 {
+		l.append(newEvent(uint64(i), Aborted, i, 0, 0, nil))
+	}
+	require.Equal(t, uint64(logSlots+3), l.n.Load())
+	for i := range uint64(logSlots + 4) {
+		e, ok, gone := l.read(i)
+		switch {
+		case i < 3: // overwritten
+			assert.False(t, ok)
+			assert.True(t, gone)
+		case i == logSlots+3: // not there yet
+			assert.False(t, ok)
+			assert.False(t, gone)
+		default:
+			assert.True(t, ok)
+			assert.False(t, gone)
+			assert.Equal(t, i, e.Comm)
+		}
+	}
+}
+
+// Writers do not lose each other's events.
+func TestEventLogOfManyWriters(t *testing.T) {
+	var l eventLog
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range logSlots / 4 {
+				l.append(newEvent(uint64(w*logSlots/4+i+1), Aborted, w, w, 0, nil))
+			}
+		})
+	}
+	wg.Wait()
+	seen := map[uint64]bool{}
+	for i := range uint64(logSlots) {
+		e, ok, _ := l.read(i)
+		require.True(t, ok)
+		seen[e.Comm] = true
+	}
+	assert.Len(t, seen, logSlots)
+}

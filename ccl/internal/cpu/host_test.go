@@ -1,0 +1,77 @@
+package cpu
+
+import (
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestPages(t *testing.T) {
+	p := uint64(page)
+	for _, tc := range []struct {
+		n    int
+		want uint64
+	}{{0, 0}, {1, p}, {page, p}, {page + 1, 2 * p}} {
+		assert.Equal(t, tc.want, pages(tc.n), "%d", tc.n)
+	}
+}
+
+func TestAligned(t *testing.T) {
+	for n := range 200 {
+		b := aligned(n + 1)
+		assert.Len(t, b, n+1)
+		assert.Equal(t, n+1, cap(b))
+		assert.Zero(t, uintptr(unsafe.Pointer(&b[0]))%64)
+	}
+}
+
+// Regions are zero, apart from each other, and one memory for all who look.
+func TestPrivateHost(t *testing.T) {
+	testRegions(t, newPrivateHost())
+}
+
+func testRegions(t *testing.T, h *host) {
+	var mu sync.Mutex
+	seen := map[uint64]bool{0: true}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				off, err := h.alloc(1000)
+				if !assert.NoError(t, err) {
+					return
+				}
+				mu.Lock()
+				assert.False(t, seen[off], "region %d was handed out twice", off)
+				seen[off] = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+
+	off, err := h.alloc(5000)
+	require.NoError(t, err)
+	a, err := h.view(off, 5000)
+	require.NoError(t, err)
+	b, err := h.view(off, 5000)
+	require.NoError(t, err)
+	require.Len(t, a, 5000)
+	for _, x := range a {
+		require.Zero(t, x)
+	}
+	a[4999] = 7
+	assert.Equal(t, byte(7), b[4999])
+	h.drop(off)
+	assert.Equal(t, byte(7), b[4999]) // the other view stays
+	h.drop(off)
+	c, err := h.view(off, 5000) // who looks late still sees it
+	require.NoError(t, err)
+	assert.Equal(t, byte(7), c[4999])
+	h.drop(off)
+	h.drop(off + 1<<30) // what is not there is no matter
+	h.free(off, 5000)
+}

@@ -1,0 +1,192 @@
+package ccl_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+)
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// thresholds are the sizes in bytes at which the engine goes another way: of a block
+// or vector, of all blocks, or of what goes to one peer. Where they lie is the
+// engine's affair; the test plays all kinds at all of them.
+var thresholds = []int{
+	2 * kib,                                 // beside the flags; above, in staging memory
+	4 * kib,                                 // beside a message's header
+	8 * kib,                                 // summed at a time
+	32 * kib,                                // latency counts; above, bandwidth
+	64 * kib,                                // blocks go by rings; group is fused
+	128 * kib, 2 * 128 * kib, 4 * 128 * kib, // chunks of staging memory, and all of it
+	5 * 128 * kib, // around it
+}
+
+// largeThresholds are for few ranks.
+var largeThresholds = []int{
+	1 * mib, // a pipe between two ranks
+	4 * mib, // streaming stores; what is worked on at a time
+	8 * mib,
+}
+
+// boundaries are the counts on both sides of a threshold, for a type of that size,
+// where it is that of a block, of the blocks of all or of all others, or the share of
+// a vector.
+func boundaries(kind ccl.Kind, n, bytes, size int) []int {
+	var at []int
+	switch kind {
+	case ccl.KindAllReduce, ccl.KindReduce, ccl.KindBroadcast:
+		at = []int{bytes, bytes * n}
+		if bytes >= 128*kib {
+			at = at[:1]
+		}
+	case ccl.KindSend, ccl.KindSendRecv:
+		at = []int{bytes}
+	case ccl.KindBarrier:
+		return nil
+	default:
+		// A part of a chunk is whole cache lines.
+		at = []int{bytes, bytes / n, bytes / n &^ 63, bytes / max(n-1, 1), bytes / max(n-1, 1) &^ 63}
+		if bytes >= 256*kib {
+			at = at[1:3]
+		}
+	}
+	var counts []int
+	for _, b := range at {
+		counts = append(counts, b/size-1, b/size, b/size+1)
+	}
+	slices.Sort(counts)
+	return slices.Compact(counts)
+}
+
+// thresholdCalls are calls at both sides of the thresholds: every kind at every side,
+// with the types, operators, roots and in place or not taking turns, so that each
+// pair of them comes up.
+func thresholdCalls(n int, thresholds []int, yield func(element, shape) bool) {
+	number := 0
+	for _, kind := range kinds {
+		for _, bytes := range thresholds {
+			for turn, size := range []int{4, 1, 8, 2} {
+				if bytes >= 128*kib && turn > 1 {
+					break
+				}
+				e := ofSize(size, number/3)
+				if s := (shape{kind: kind}); s.reduces() && !reducible(e, 0) {
+					e = ofSize(size, 0)
+				}
+				for _, count := range boundaries(kind, n, bytes, e.Type().Size()) {
+					number++
+					h := mix(uint64(number))
+					s := shape{kind: kind, op: ccl.Op(number % int(ccl.Avg+1)), root: int(h % uint64(n)), count: max(count, 0),
+						queued: h>>16%8 == 0, number: uint64(number)}
+					s.inPlace = h>>8%2 == 0 && s.canBeInPlace()
+					s.uneven(n)
+					if s.counts != nil { // one block is as long as it says
+						s.counts[number%n] = s.count
+					}
+					if !yield(e, s) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// ofSize is the i-th of the types of that size, again and again.
+func ofSize(size, i int) element {
+	var all []element
+	for _, e := range elements {
+		if e.Type().Size() == size {
+			all = append(all, e)
+		}
+	}
+	return all[i%len(all)]
+}
+
+func playThresholds(t *testing.T, n int, thresholds []int) {
+	inWorlds(t, n, func(t testing.TB, c *ccl.Comm) {
+		played := 0
+		thresholdCalls(n, thresholds, func(e element, s shape) bool {
+			if testing.Short() && mix(s.number^uint64(len(t.Name())))%16 != 0 {
+				return true
+			}
+			if err := e.play(t.Context(), c, s); err != nil {
+				t.Fatal(err)
+			}
+			played++
+			return true
+		})
+		if c.Rank() == 0 {
+			t.Logf("%d calls on %v", played, c)
+		}
+	}, ccltest.Deadline(5*time.Minute))
+}
+
+func TestProductThresholds(t *testing.T) {
+	for _, n := range []int{2, 3, 4, 5} {
+		playThresholds(t, n, thresholds)
+	}
+}
+
+// The switches at which there must be eight ranks.
+func TestProductThresholdsOfMany(t *testing.T) {
+	playThresholds(t, 8, []int{2 * kib, 32 * kib, 64 * kib, 128 * kib})
+	inWorlds(t, 8, func(t testing.TB, c *ccl.Comm) {
+		for number, count := range []int{512*kib - 1, 512 * kib, 512*kib + 1} { // scatter and ring
+			for i, kind := range []ccl.Kind{ccl.KindBroadcast, ccl.KindReduce} {
+				s := shape{kind: kind, op: ccl.Max, count: count, root: number, number: uint64(2*number + i)}
+				if err := elements[number].play(t.Context(), c, s); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+func TestProductThresholdsLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short")
+	}
+	for _, n := range []int{2, 3} {
+		playThresholds(t, n, largeThresholds)
+	}
+}
+
+// Blocks whose chunks wrap around the staging memory with all remainders.
+func TestProductChunks(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		inWorlds(t, n, func(t testing.TB, c *ccl.Comm) {
+			for number := range 24 {
+				s := shape{kind: kinds[number%len(kinds)], count: 40_000 + 7_919*number, root: number % n, number: uint64(number)}
+				s.uneven(n)
+				if err := elements[8].play(t.Context(), c, s); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func TestBoundaries(t *testing.T) {
+	for _, tc := range []struct {
+		kind           ccl.Kind
+		n, bytes, size int
+		want           []int
+	}{
+		{ccl.KindAllReduce, 3, 2048, 4, []int{511, 512, 513, 1535, 1536, 1537}},
+		{ccl.KindSend, 3, 4096, 8, []int{511, 512, 513}},
+		{ccl.KindScatter, 2, 2048, 1, []int{1023, 1024, 1025, 2047, 2048, 2049}},
+		{ccl.KindBarrier, 2, 2048, 1, nil},
+	} {
+		if got := boundaries(tc.kind, tc.n, tc.bytes, tc.size); !slices.Equal(got, tc.want) {
+			t.Error(fmt.Sprint(tc), got)
+		}
+	}
+}

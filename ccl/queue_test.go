@@ -1,0 +1,409 @@
+package ccl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// ask issues a sum of x, in place.
+func ask[T ccl.Number](q ccl.Queue, x []T) ccl.Work {
+	return q.AllReduce(ccl.Host(x), ccl.Host(x), ccl.Sum)
+}
+
+// A queued call proceeds while its caller does something else: the others complete
+// theirs before rank 0 has begun to wait.
+func TestQueueOverlaps(t *testing.T) {
+	everywhere(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		for _, n := range []int{1, 100_000} {
+			x := make([]float32, n)
+			x[n-1] = 1
+			w := ask(c.On(nil), x)
+			if c.Rank() == 0 {
+				meet(ctx) // stands for computing: without rank 0's part nobody would come
+			} else {
+				assert.NoError(t, w.Wait(ctx))
+				meet(ctx)
+			}
+			assert.NoError(t, w.Wait(ctx))
+			assert.Equal(t, float32(3), x[n-1])
+		}
+	})
+}
+
+// Calls of one Comm keep their order, whatever streams they were issued to.
+func TestQueueOrderAcrossStreams(t *testing.T) {
+	together(t, 3, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		a, b := ccl.NewHostStream(), ccl.NewHostStream()
+		defer a.Close()
+		defer b.Close()
+		x := []int{1}
+		var last ccl.Work
+		for i := range 20 {
+			s := []*ccl.HostStream{a, b, b}[(i+c.Rank())%3] // not even the same one on all ranks
+			last = ask(c.On(s), x)
+		}
+		assert.NoError(t, last.Wait(ctx))
+		want := 1
+		for range 20 {
+			want *= 3
+		}
+		assert.Equal(t, []int{want}, x)
+	})
+}
+
+// Two Comms and functions on one stream run in the order they were issued.
+func TestQueueOrderOnOneStream(t *testing.T) {
+	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		sub, err := c.Split(ctx, 0, -c.Rank())
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer sub.Close()
+		s := ccl.NewHostStream()
+		defer s.Close()
+		x := []int{1}
+		for range 5 {
+			ask(c.On(s), x)
+			s.Do(func() error { x[0]++; return nil })
+			ask(sub.On(s), x)
+		}
+		assert.NoError(t, s.Do(func() error { return nil }).Wait(ctx))
+		want := 1
+		for range 5 {
+			want = 2 * (2*want + 1)
+		}
+		assert.Equal(t, []int{want}, x)
+	})
+}
+
+// A thousand small calls: waiting for the last is enough.
+func TestQueueOfAThousand(t *testing.T) {
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		q := c.On(nil)
+		x := make([][]int, 1000)
+		var w ccl.Work
+		for i := range x {
+			x[i] = []int{i, c.Rank()}
+			w = ask(q, x[i])
+		}
+		assert.NoError(t, w.Wait(ctx))
+		for i := range x {
+			if !assert.Equal(t, []int{2 * i, 1}, x[i]) {
+				return
+			}
+		}
+	})
+}
+
+// A blocking call comes after what was queued before it, and before what is later.
+func TestBlockingWaitsForTheQueue(t *testing.T) {
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		x := []int{1}
+		for range 10 {
+			ask(c.On(nil), x)
+			assert.NoError(t, ccl.AllReduce(ctx, c, x, x, ccl.Sum))
+			ask(c.On(nil), x)
+			sub, err := c.Split(ctx, 0, 0)
+			if assert.NoError(t, err) {
+				assert.NoError(t, sub.Close())
+			}
+		}
+		assert.Equal(t, []int{1 << 30}, x)
+	})
+}
+
+// A group is one call: crossing messages do not block each other, even if larger
+// than any buffer, and even if to itself.
+func TestGroupOfMessages(t *testing.T) {
+	for _, n := range []int{0, 1, 1000, 1 << 18} { // int32: up to 1 MiB
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			everywhere(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+				r := c.Rank()
+				out, in := make([][]int32, 3), make([][]int32, 3)
+				for p := range 3 {
+					out[p], in[p] = make([]int32, n), make([]int32, n)
+					for i := range out[p] {
+						out[p][i] = int32(r<<24 | p<<20 | i&0xfffff)
+					}
+				}
+				err := c.On(nil).Group(func(g ccl.Queue) error {
+					for p := range 3 {
+						g.Send(ccl.Host(out[p]), p) // all sends first: in a row they would block
+					}
+					for p := range 3 {
+						g.Recv(ccl.Host(in[p]), p)
+					}
+					return nil
+				}).Wait(ctx)
+				if !assert.NoError(t, err) {
+					return
+				}
+				for p := range 3 {
+					for i, v := range in[p] {
+						if want := int32(p<<24 | r<<20 | i&0xfffff); v != want {
+							t.Errorf("rank %d from %d at %d: %x, not %x", r, p, i, v, want)
+							return
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// Small sums of one type are fused; what is between them, larger, or of another type
+// or operator is right as well.
+func TestGroupFuses(t *testing.T) {
+	everywhere(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		r := c.Rank()
+		a, b, d := []float32{1, float32(r)}, []float32{}, []float32{10 * float32(r)}
+		m, big, i := []float32{float32(r)}, make([]float32, 1<<15), []int64{int64(r)}
+		big[1<<15-1] = 2
+		var inner ccl.Work
+		w := c.On(nil).Group(func(g ccl.Queue) error {
+			inner = ask(g, a)
+			ask(g, b)
+			ask(g, d)
+			g.AllReduce(ccl.Host(m), ccl.Host(m), ccl.Max)
+			ask(g, big)
+			ask(g, i)
+			return nil
+		})
+		assert.NoError(t, w.Wait(ctx))
+		assert.NoError(t, inner.Wait(ctx))
+		assert.Equal(t, []float32{3, 3}, a)
+		assert.Equal(t, []float32{30}, d)
+		assert.Equal(t, []float32{2}, m)
+		assert.Equal(t, float32(6), big[1<<15-1])
+		assert.Equal(t, []int64{3}, i)
+		works(ctx, t, c)
+	})
+}
+
+// So are other kinds: every call's result ends where it belongs.
+func TestGroupFusesOtherKinds(t *testing.T) {
+	everywhere(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		r := c.Rank()
+		a, b := make([]int, 3), make([]int, 6)
+		x, y, z := []int{r}, []int{10 * r, 10*r + 1}, []int{}
+		s, d := []int{1}, []int{r, r}
+		var dst [2][]int
+		if r == 2 {
+			dst = [2][]int{make([]int, 1), make([]int, 2)}
+		}
+		err := c.On(nil).Group(func(g ccl.Queue) error {
+			g.AllGather(ccl.Host(a), ccl.Host([]int{r}))
+			g.AllGather(ccl.Host(z), ccl.Host([]int{}))
+			g.AllGather(ccl.Host(b), ccl.Host([]int{r, -r}))
+			g.Broadcast(ccl.Host(x), 1)
+			g.Broadcast(ccl.Host(y), 1)
+			g.Broadcast(ccl.Host(z), 2)
+			g.Reduce(ccl.Host(dst[0]), ccl.Host(s), ccl.Sum, 2)
+			g.Reduce(ccl.Host(dst[1]), ccl.Host(d), ccl.Sum, 2)
+			return nil
+		}).Wait(ctx)
+		assert.NoError(t, err)
+		assert.Equal(t, []int{0, 1, 2}, a)
+		assert.Equal(t, []int{0, 0, 1, -1, 2, -2}, b)
+		assert.Equal(t, []int{1}, x)
+		assert.Equal(t, []int{10, 11}, y)
+		if r == 2 {
+			assert.Equal(t, [2][]int{{3}, {3, 3}}, dst)
+		}
+		assert.Equal(t, []int{1}, s)
+		assert.Equal(t, []int{r, r}, d)
+		works(ctx, t, c)
+	})
+}
+
+// A group in a group is part of it; an empty one is a call of no consequence.
+func TestGroupNests(t *testing.T) {
+	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		x, y := []int{1}, []int{c.Rank()}
+		other := 1 - c.Rank()
+		err := c.On(nil).Group(func(g ccl.Queue) error {
+			ask(g, x)
+			g.Group(func(h ccl.Queue) error {
+				h.Send(ccl.Host([]int{c.Rank()}), other)
+				return nil
+			})
+			g.Recv(ccl.Host(y), other)
+			return nil
+		}).Wait(ctx)
+		assert.NoError(t, err)
+		assert.Equal(t, []int{2}, x)
+		assert.Equal(t, []int{other}, y)
+		assert.NoError(t, c.On(nil).Group(func(ccl.Queue) error { return nil }).Wait(ctx))
+		works(ctx, t, c)
+	})
+}
+
+// An error from the function of a group issues nothing, and counts as a refusal.
+func TestGroupRefused(t *testing.T) {
+	cause := errors.New("no batch left")
+	everywhere(t, 2, &ccl.Options{Timeout: 10 * time.Second}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		x := []int{1}
+		w := c.On(nil).Group(func(g ccl.Queue) error {
+			ask(g, x)
+			if c.Rank() == 1 {
+				return cause
+			}
+			return nil
+		})
+		if c.Rank() == 1 {
+			err := w.Wait(ctx)
+			e := wants(t, err, ccl.ErrArgument)
+			assert.ErrorIs(t, err, cause)
+			assert.Equal(t, "Group", e.Op)
+			assert.Equal(t, []int{1}, x)
+			return
+		}
+		e := wants(t, w.Wait(ctx), ccl.ErrMismatch)
+		assert.Equal(t, 1, e.Peer)
+	})
+}
+
+// A call that a queue refuses keeps its place: what was before completes, every later
+// Wait here returns the refusal, and the peers learn who it was.
+func TestQueueRefuses(t *testing.T) {
+	everywhere(t, 3, &ccl.Options{Timeout: 10 * time.Second}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		q := c.On(nil)
+		x, y, z := []int{1}, []int{1}, []int{1}
+		before := ask(q, x)
+		if c.Rank() == 1 {
+			assert.NoError(t, before.Wait(ctx))
+			meet(ctx)
+			bad := q.Broadcast(ccl.Host(y), 99)
+			e := wants(t, bad.Wait(ctx), ccl.ErrArgument)
+			assert.Equal(t, "ccl: rank 1: Broadcast: root is 99; the ranks are 0 to 2", e.Error())
+			done, err := bad.Test()
+			assert.True(t, done)
+			assert.Same(t, e, err)
+			assert.NoError(t, before.Wait(ctx))
+			assert.Same(t, e, ask(q, z).Wait(ctx)) // of a later call
+			assert.ErrorIs(t, sum(ctx, c), ccl.ErrMismatch)
+			return
+		}
+		assert.NoError(t, before.Wait(ctx))
+		assert.Equal(t, []int{3}, x)
+		meet(ctx)
+		e := wants(t, q.Broadcast(ccl.Host(y), 1).Wait(ctx), ccl.ErrMismatch)
+		assert.Equal(t, 1, e.Peer)
+		assert.Contains(t, e.Error(), "root is 99")
+		assert.Equal(t, []int{1}, y)
+		wants(t, sum(ctx, c), ccl.ErrMismatch)
+	})
+}
+
+// otherStream is a stream of a device that this engine does not run.
+type otherStream struct{}
+
+func (otherStream) Handle() (uintptr, bool) { return 1, true }
+
+func TestQueueOnAnotherStream(t *testing.T) {
+	together(t, 1, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		e := wants(t, ask(c.On(otherStream{}), []int{1}).Wait(ctx), ccl.ErrUnsupported)
+		assert.Equal(t, "ccl: rank 0: On: the cpu engine runs on a HostStream, not on a ccl_test.otherStream", e.Error())
+	})
+	together(t, 1, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		var none *ccl.HostStream
+		assert.NoError(t, ask(c.On(none), []int{1}).Wait(ctx)) // as nil
+	})
+}
+
+func TestQueueOnAClosedStream(t *testing.T) {
+	together(t, 1, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		s := ccl.NewHostStream()
+		assert.NoError(t, s.Close())
+		e := wants(t, ask(c.On(s), []int{1}).Wait(ctx), ccl.ErrClosed)
+		assert.Contains(t, e.Error(), "HostStream")
+	})
+}
+
+// Close lets what was queued end.
+func TestCloseWaitsForTheQueue(t *testing.T) {
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		x := make([]int, 10_000)
+		x[9999] = 1
+		var w ccl.Work
+		for range 5 {
+			w = ask(c.On(nil), x)
+		}
+		assert.NoError(t, c.Close())
+		assert.NoError(t, w.Wait(ctx))
+		assert.Equal(t, 32, x[9999])
+	})
+}
+
+// Close waits no longer than PeerTimeout for a call whose peers do not come; they
+// learn who has left.
+func TestCloseGivesUpTheQueue(t *testing.T) {
+	o := &ccl.Options{PeerTimeout: 50 * time.Millisecond}
+	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) { works(ctx, t, c) })
+	world(t, 2, nil, func(int) *ccl.Options { return o }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		if c.Rank() == 0 {
+			w := ask(c.On(nil), []int{1})
+			c.Close()
+			wants(t, w.Wait(ctx), ccl.ErrClosed)
+			meet(ctx)
+			return
+		}
+		meet(ctx)
+		e := wants(t, sum(ctx, c), ccl.ErrClosed)
+		assert.Equal(t, 0, e.Peer)
+	})
+}
+
+// All kinds, queued one after the other, give what their blocking forms give.
+func TestQueueOfAllKinds(t *testing.T) {
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		q, r := c.On(nil), c.Rank()
+		other := 1 - r
+		counts := []int{1, 2}
+		mine := make([]int, counts[r])
+		for i := range mine {
+			mine[i] = 10*r + i
+		}
+		got := map[string][]int{}
+		buf := func(name string, x ...int) ccl.Buf { got[name] = x; return ccl.Host(x) }
+		src := ccl.Host([]int{1 + r, 2 + r})
+		q.Reduce(buf("Reduce", 0, 0), src, ccl.Sum, 1)
+		q.ReduceScatter(buf("ReduceScatter", 0), src, ccl.Sum)
+		q.ReduceScatterV(buf("ReduceScatterV", make([]int, counts[r])...), ccl.Host([]int{1, 2, 3}), counts, ccl.Prod)
+		q.Broadcast(buf("Broadcast", 5*r), 1)
+		q.AllGather(buf("AllGather", 0, 0, 0, 0), src)
+		q.AllGatherV(buf("AllGatherV", 0, 0, 0), counts, ccl.Host(mine))
+		q.Gather(buf("Gather", 0, 0, 0, 0), src, 0)
+		q.GatherV(buf("GatherV", 0, 0, 0), counts, ccl.Host(mine), 0)
+		q.Scatter(buf("Scatter", 0), src, 1)
+		q.ScatterV(buf("ScatterV", make([]int, counts[r])...), ccl.Host([]int{7, 8, 9}), counts, 0)
+		q.AllToAll(buf("AllToAll", 0, 0), src)
+		q.AllToAllV(buf("AllToAllV", 0, 0), []int{1, 1}, src, []int{1, 1})
+		q.SendRecv(buf("SendRecv", 0, 0), other, src, other)
+		if r == 0 {
+			q.Send(src, 1)
+		} else {
+			q.Recv(buf("Recv", 0, 0), 0)
+		}
+		if !assert.NoError(t, q.Barrier().Wait(ctx)) {
+			return
+		}
+		want := []map[string][]int{{
+			"Reduce": {0, 0}, "ReduceScatter": {3}, "ReduceScatterV": {1}, "Broadcast": {5}, "AllGather": {1, 2, 2, 3},
+			"AllGatherV": {0, 10, 11}, "Gather": {1, 2, 2, 3}, "GatherV": {0, 10, 11}, "Scatter": {2}, "ScatterV": {7},
+			"AllToAll": {1, 2}, "AllToAllV": {1, 2}, "SendRecv": {2, 3},
+		}, {
+			"Reduce": {3, 5}, "ReduceScatter": {5}, "ReduceScatterV": {4, 9}, "Broadcast": {5}, "AllGather": {1, 2, 2, 3},
+			"AllGatherV": {0, 10, 11}, "Gather": {0, 0, 0, 0}, "GatherV": {0, 0, 0}, "Scatter": {3}, "ScatterV": {8, 9},
+			"AllToAll": {2, 3}, "AllToAllV": {2, 3}, "SendRecv": {1, 2}, "Recv": {1, 2},
+		}}[r]
+		assert.Equal(t, want, got)
+	})
+}
