@@ -113,7 +113,7 @@ func spawned(t *testing.T, n, hosts int, ending string) string {
 	defer cancel()
 	var out bytes.Buffer
 	err := boot.Spawn(ctx, boot.Command{N: n, Hosts: hosts, Path: os.Args[0], KeepGoing: true,
-		Args: []string{"-test.run=^TestRankProcess$"}, Env: append(os.Environ(), "CCL_TEST_ENDING="+ending),
+		Args: []string{"-test.run=^TestRankProcess$"}, Env: append(os.Environ(), "CCL_TEST_ENDING="+ending, "GORACE=atexit_sleep_ms=0"),
 		Stdout: &out, Stderr: &out})
 	require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
 	return out.String()

@@ -53,12 +53,12 @@ func TestLocal(t *testing.T) {
 	inWorlds(t, n, func(t testing.TB, c *ccl.Comm) {
 		number := uint64(0)
 		for _, p := range properties {
-			for _, count := range []int{1, 7, 100, 20_000, 300_000} {
-				if testing.Short() && count > 100_000 {
-					continue
-				}
+			for _, count := range []int{1, 100, 20_000, 300_000} {
 				for _, kind := range localKinds {
 					number++
+					if testing.Short() && count > 1000 && mix(number)%16 != 0 {
+						continue
+					}
 					odd := int(number % n) // differs from the others
 					s := shape{kind: kind, op: ccl.Sum, root: int(mix(number) % n), count: count, number: number}
 					s.uneven(n)

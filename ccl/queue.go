@@ -132,7 +132,7 @@ func (q Queue) Barrier() Work {
 
 // Group issues the calls f makes on g as one, as ncclGroupStart and End: a send and
 // the receive that crosses it do not block each other, and small calls of one kind
-// are fused into one exchange. Works of g are valid once Group returns. An error from f
+// are fused into one exchange. So its calls must not depend on each other. Works of g are valid once Group returns. An error from f
 // issues nothing and counts as a rejected call.
 func (q Queue) Group(f func(g Queue) error) Work {
 	if q.group != nil { // a group in a group is part of it, as in NCCL
@@ -187,6 +187,9 @@ func (q Queue) issue(a *args, dst, src Buf) Work {
 
 // resolve turns buffers into the slices a blocking call would have been given.
 func (q Queue) resolve(a *args, dst, src Buf) error {
+	if dst.inPlace() {
+		return errors.New("InPlace is for src")
+	}
 	if dst.count < 0 || src.count < 0 {
 		return errors.New("Buf.From was out of bounds")
 	}
@@ -228,9 +231,6 @@ func (q Queue) resolve(a *args, dst, src Buf) error {
 	}
 	if dst.typ != TypeNone && src.typ != TypeNone && dst.typ != src.typ {
 		return fmt.Errorf("dst is %s and src is %s", dst.typ, src.typ)
-	}
-	if dst.inPlace() {
-		return errors.New("InPlace is for src")
 	}
 	a.dst, a.src = dst.bytes(), src.bytes()
 	if a.kind == KindBroadcast {

@@ -84,6 +84,7 @@ func TestSplitFailsAlone(t *testing.T) {
 		}
 		defer half.Close()
 		works(ctx, t, half)
+		meet(ctx)
 		if c.Rank() == 3 {
 			half.Abort(errors.New("half is enough"))
 		}

@@ -52,10 +52,11 @@ type Comm struct {
 	links map[linkKey]*link
 	exec  executor
 
-	ctx    context.Context // ends when the Comm fails or closes
-	cancel context.CancelFunc
-	cause  atomic.Pointer[Fault]
-	closed atomic.Bool
+	ctx      context.Context // ends when the Comm fails or closes
+	cancel   context.CancelFunc
+	cause    atomic.Pointer[Fault]
+	failedAt atomic.Int64 // Unix nanoseconds
+	closed   atomic.Bool
 
 	life sync.Mutex // keeps Close from unmapping what another goroutine looks at
 	gone bool
@@ -158,6 +159,7 @@ func (c *Comm) failHere(f *Fault) bool {
 		return false
 	}
 	c.local.abort().Store(1)
+	c.failedAt.Store(time.Now().UnixNano())
 	c.life.Unlock()
 	if c.opt.OnFail != nil {
 		c.opt.OnFail(f)
@@ -195,6 +197,7 @@ func (c *Comm) Close() {
 	if !c.closed.CompareAndSwap(false, true) {
 		return
 	}
+	c.linger()
 	c.sayBye()
 	c.cancel()
 	c.site.remove(c)
@@ -226,6 +229,16 @@ func (c *Comm) Close() {
 		c.site.host.free(c.local.off, regionBytes(n))
 	}
 	c.site.leave()
+}
+
+// lingerFor is how long a Comm that spans hosts and has just failed stays: its
+// process may be one through which the report of the failure travels.
+const lingerFor = 100 * time.Millisecond
+
+func (c *Comm) linger() {
+	if at := c.failedAt.Load(); at != 0 && c.topo.Nodes() > 1 {
+		time.Sleep(lingerFor - time.Since(time.Unix(0, at)))
+	}
 }
 
 // memory lists what the ranks of this host have made for the Comm: staging memory,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,12 +22,12 @@ import (
 // controlStream is the stream number of the tree's connections, of no Comm.
 const controlStream = 0xc0
 
-// A frame is a length (of the whole, little-endian, 2 bytes), a kind, a version,
-// and the event, if any.
+// A frame is a length (of the whole, little-endian, 2 bytes), a kind, a version, and
+// a body.
 const (
 	frameBeat  = 1 // I am alive
-	frameEvent = 2
-	frameBye   = 3 // I leave in good order
+	frameEvent = 2 // an event
+	frameBye   = 3 // I leave in good order; my other neighbors, 4 bytes each
 
 	frameHead    = 4
 	frameVersion = 1
@@ -38,46 +39,56 @@ type controlConn struct {
 	host  int // at the other end
 	first int // its lowest rank of the world
 	wmu   sync.Mutex
+	out   [frameMax]byte // under wmu: what is written, so that a beat allocates nothing
 }
 
-// send writes one frame. A failure to write shows at the reading end.
+// send writes one frame, with the event if there is one. A failure to write shows at the
+// reading end.
 func (c *controlConn) send(kind byte, e *event) {
-	var b [frameMax]byte
-	n := frameHead
-	if e != nil {
-		n += len(e.encode(b[frameHead:]))
-	}
-	binary.LittleEndian.PutUint16(b[:], uint16(n))
-	b[2], b[3] = kind, frameVersion
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
-	c.SetWriteDeadline(time.Now().Add(time.Second))
-	c.Write(b[:n])
+	n := frameHead
+	if e != nil {
+		n += len(e.encode(c.out[frameHead:]))
+	}
+	c.write(kind, n)
 }
 
-func (c *controlConn) bye() {
-	c.send(frameBye, nil)
+// write writes the first n bytes of c.out as a frame. c.wmu is held.
+func (c *controlConn) write(kind byte, n int) {
+	binary.LittleEndian.PutUint16(c.out[:], uint16(n))
+	c.out[2], c.out[3] = kind, frameVersion
+	c.SetWriteDeadline(time.Now().Add(time.Second))
+	c.Write(c.out[:n])
+}
+
+// bye says which hosts were this one's neighbors, so that they can join each other.
+func (c *controlConn) bye(neighbors []*controlConn) {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	b := c.out[:frameHead]
+	for _, n := range neighbors {
+		if len(b)+4 <= frameMax {
+			b = binary.LittleEndian.AppendUint32(b, uint32(n.host))
+		}
+	}
+	c.write(frameBye, len(b))
 	c.Close()
 }
 
-// readFrame reads one frame. buf holds at least frameMax bytes.
-func readFrame(r io.Reader, buf []byte) (kind byte, e event, err error) {
+// readFrame reads one frame. buf holds at least frameMax bytes, and the body after.
+func readFrame(r io.Reader, buf []byte) (kind byte, body []byte, err error) {
 	if _, err = io.ReadFull(r, buf[:frameHead]); err != nil {
-		return 0, e, err
+		return 0, nil, err
 	}
 	n := int(binary.LittleEndian.Uint16(buf))
 	kind = buf[2]
 	if n < frameHead || n > frameMax || buf[3] != frameVersion {
-		return 0, e, fmt.Errorf("control: a frame of kind %d, version %d and %d bytes makes no sense", kind, buf[3], n)
+		return 0, nil, fmt.Errorf("control: a frame of kind %d, version %d and %d bytes makes no sense", kind, buf[3], n)
 	}
-	body := buf[frameHead:n]
-	if _, err = io.ReadFull(r, body); err != nil {
-		return 0, e, err
-	}
-	if kind == frameEvent {
-		err = e.decode(body)
-	}
-	return kind, e, err
+	body = buf[frameHead:n]
+	_, err = io.ReadFull(r, body)
+	return kind, body, err
 }
 
 // joinTree connects this host with its neighbors in the tree.
@@ -95,19 +106,36 @@ func (s *site) joinTree(ctx context.Context) error {
 		}
 	}
 	for _, h := range neighbors {
-		first := s.topo.Rank(h, 0)
-		key := tcp.MakeKey(0, controlStream, uint32(s.node), uint32(h))
-		conn, err := s.tcp.OpenControl(ctx, key, uint32(s.node), s.addrs[first])
-		if err != nil {
-			return fmt.Errorf("control connection to rank %d (%v): %w", first, s.addrs[first], err)
+		if err := s.joinHost(ctx, h); err != nil {
+			return err
 		}
-		c := &controlConn{Conn: conn, host: h, first: first}
-		s.mu.Lock()
-		s.control = append(s.control, c)
-		s.mu.Unlock()
-		s.wg.Add(1)
-		go s.listenTo(c)
 	}
+	return nil
+}
+
+// joinHost makes host h a neighbor, and tells it what has happened so far.
+func (s *site) joinHost(ctx context.Context, h int) error {
+	first := s.topo.Rank(h, 0)
+	key := tcp.MakeKey(0, controlStream, uint32(s.node), uint32(h))
+	conn, err := s.tcp.OpenControl(ctx, key, uint32(s.node), s.addrs[first])
+	if err != nil {
+		return fmt.Errorf("control connection to rank %d (%v): %w", first, s.addrs[first], err)
+	}
+	c := &controlConn{Conn: conn, host: h, first: first}
+	s.mu.Lock()
+	if s.leaving {
+		s.mu.Unlock()
+		conn.Close()
+		return nil
+	}
+	s.control = append(s.control[:len(s.control):len(s.control)], c)
+	old := append([]event(nil), s.history...)
+	s.wg.Add(1)
+	s.mu.Unlock()
+	for i := range old {
+		c.send(frameEvent, &old[i])
+	}
+	go s.listenTo(c)
 	return nil
 }
 
@@ -121,34 +149,110 @@ func (s *site) listenTo(c *controlConn) {
 		} else {
 			c.SetReadDeadline(time.Time{})
 		}
-		kind, e, err := readFrame(c, buf)
+		kind, body, err := readFrame(c, buf)
+		var e event
+		if err == nil && kind == frameEvent {
+			err = e.decode(body)
+		}
 		switch {
 		case err == nil && kind == frameEvent:
-			s.forward(&e, c)
-			if s.host.shared() {
-				s.host.head.log.append(e)
-				s.scan()
-			} else {
-				s.deliver(e)
-			}
+			s.take(e, c)
 		case err == nil && kind == frameBye:
+			s.drop(c)
+			s.bridge(body)
 			return
-		case err == nil:
+		case err == nil: // a beat
 		default:
-			s.mu.Lock()
-			leaving := s.leaving
-			s.mu.Unlock()
-			if !leaving {
-				var ne net.Error
-				if errors.As(err, &ne) && ne.Timeout() {
-					err = fmt.Errorf("its host has been silent for %v", s.peer)
-				} else {
-					err = errors.New("its process ended, or its host cannot be reached")
-				}
-				s.lost(c.first, err)
+			s.drop(c)
+			if s.ending() {
+				return
 			}
+			var ne net.Error
+			if errors.As(err, &ne) && ne.Timeout() {
+				err = fmt.Errorf("its host has been silent for %v", s.peer)
+			} else {
+				err = errors.New("its process ended, or its host cannot be reached")
+			}
+			s.lost(c.first, err)
 			return
 		}
+	}
+}
+
+// take passes on an event that came from a neighbor.
+func (s *site) take(e event, from *controlConn) {
+	if s.knows(&e) { // told again to a new neighbor
+		return
+	}
+	s.forward(&e, from)
+	if s.host.shared() {
+		s.host.head.log.append(e)
+		s.scan()
+	} else {
+		s.deliver(e)
+	}
+}
+
+func (s *site) knows(e *event) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.history, *e)
+}
+
+func (s *site) ending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leaving
+}
+
+// drop takes a neighbor away.
+func (s *site) drop(c *controlConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.control, c)
+	if i >= 0 {
+		s.control = append(s.control[:i:i], s.control[i+1:]...)
+	}
+	c.Close()
+}
+
+// bridgeAfter is the time a host waits before it joins the neighbors of one that has
+// left: when a job ends, all leave at about the same time.
+const bridgeAfter = 10 * time.Millisecond
+
+// bridge joins the neighbors of a host that has left, so that the tree stays one: the
+// first of them becomes the neighbor of all others.
+func (s *site) bridge(list []byte) {
+	var hosts []int
+	for ; len(list) >= 4; list = list[4:] {
+		if h := binary.LittleEndian.Uint32(list); h < uint32(s.topo.Nodes()) {
+			hosts = append(hosts, int(h))
+		}
+	}
+	if len(hosts) < 2 {
+		return
+	}
+	join := hosts[:1]
+	if hosts[0] == s.node {
+		join = hosts[1:]
+	}
+	select {
+	case <-s.stopCh:
+		return
+	case <-time.After(bridgeAfter):
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.stopCh:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for _, h := range join {
+		// One that leaves, too, has neighbors of its own to tell.
+		_ = s.joinHost(ctx, h)
 	}
 }
 

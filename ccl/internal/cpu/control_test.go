@@ -60,42 +60,40 @@ func TestEventThatMakesNoSense(t *testing.T) {
 
 func TestReadFrame(t *testing.T) {
 	e := anEvent()
-	body := e.encode(make([]byte, eventWire))
+	event := e.encode(make([]byte, eventWire))
 	for _, tc := range []struct {
 		name string
 		in   []byte
 		kind byte
+		body []byte
 		want string // of the error
 	}{
-		{"beat", frameOf(frameBeat, frameVersion, nil), frameBeat, ""},
-		{"bye", frameOf(frameBye, frameVersion, nil), frameBye, ""},
-		{"event", frameOf(frameEvent, frameVersion, body), frameEvent, ""},
-		{"unknown kind", frameOf(77, frameVersion, []byte{1, 2, 3}), 77, ""}, // for a later version to use
-		{"end", nil, 0, "EOF"},
-		{"end in the head", []byte{4, 0}, 0, "unexpected EOF"},
-		{"end in the body", frameOf(frameEvent, frameVersion, body)[:20], 0, "unexpected EOF"},
-		{"too short", []byte{3, 0, frameBeat, frameVersion}, 0, "a frame of kind 1, version 1 and 3 bytes makes no sense"},
-		{"too long", frameOf(frameBeat, frameVersion, make([]byte, eventWire+1)), 0, "a frame of kind 1, version 1 and 133 bytes makes no sense"},
-		{"other version", frameOf(frameBeat, 2, nil), 0, "a frame of kind 1, version 2 and 4 bytes makes no sense"},
-		{"short event", frameOf(frameEvent, frameVersion, body[:50]), frameEvent, "an event of 50 bytes; 128 are expected"},
-		{"something else", []byte("GET / HTTP/1.1\r\n"), 0, "a frame of kind 84, version 32 and 17735 bytes makes no sense"},
+		{"beat", frameOf(frameBeat, frameVersion, nil), frameBeat, []byte{}, ""},
+		{"bye", frameOf(frameBye, frameVersion, []byte{2, 0, 0, 0}), frameBye, []byte{2, 0, 0, 0}, ""},
+		{"event", frameOf(frameEvent, frameVersion, event), frameEvent, event, ""},
+		{"unknown kind", frameOf(77, frameVersion, []byte{1, 2, 3}), 77, []byte{1, 2, 3}, ""}, // for a later version to use
+		{"end", nil, 0, nil, "EOF"},
+		{"end in the head", []byte{4, 0}, 0, nil, "unexpected EOF"},
+		{"end in the body", frameOf(frameEvent, frameVersion, event)[:20], 0, nil, "unexpected EOF"},
+		{"too short", []byte{3, 0, frameBeat, frameVersion}, 0, nil, "a frame of kind 1, version 1 and 3 bytes makes no sense"},
+		{"too long", frameOf(frameBeat, frameVersion, make([]byte, eventWire+1)), 0, nil, "a frame of kind 1, version 1 and 133 bytes makes no sense"},
+		{"other version", frameOf(frameBeat, 2, nil), 0, nil, "a frame of kind 1, version 2 and 4 bytes makes no sense"},
+		{"something else", []byte("GET / HTTP/1.1\r\n"), 0, nil, "a frame of kind 84, version 32 and 17735 bytes makes no sense"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			kind, got, err := readFrame(bytes.NewReader(tc.in), make([]byte, frameMax))
-			assert.Equal(t, tc.kind, kind)
+			kind, body, err := readFrame(bytes.NewReader(tc.in), make([]byte, frameMax))
 			if tc.want != "" {
 				assert.ErrorContains(t, err, tc.want)
 				return
 			}
 			assert.NoError(t, err)
-			if kind == frameEvent {
-				assert.Equal(t, e, got)
-			}
+			assert.Equal(t, tc.kind, kind)
+			assert.Equal(t, tc.body, body)
 		})
 	}
 }
 
-// What send writes, readFrame reads, one frame after the other.
+// What send and bye write, readFrame reads, one frame after the other.
 func TestSendFrames(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
@@ -104,16 +102,17 @@ func TestSendFrames(t *testing.T) {
 	go func() {
 		c.send(frameBeat, nil)
 		c.send(frameEvent, &e)
-		c.bye()
+		c.bye([]*controlConn{{host: 7}, {host: 258}})
 	}()
 	buf := make([]byte, frameMax)
-	for _, want := range []byte{frameBeat, frameEvent, frameBye} {
-		kind, got, err := readFrame(b, buf)
+	for _, want := range []struct {
+		kind byte
+		body []byte
+	}{{frameBeat, []byte{}}, {frameEvent, e.encode(make([]byte, eventWire))}, {frameBye, []byte{7, 0, 0, 0, 2, 1, 0, 0}}} {
+		kind, body, err := readFrame(b, buf)
 		require.NoError(t, err)
-		assert.Equal(t, want, kind)
-		if kind == frameEvent {
-			assert.Equal(t, e, got)
-		}
+		assert.Equal(t, want.kind, kind)
+		assert.Equal(t, want.body, body)
 	}
 	_, _, err := readFrame(b, buf)
 	assert.ErrorIs(t, err, io.EOF)
@@ -132,20 +131,19 @@ func FuzzFrame(f *testing.F) {
 		buf := make([]byte, frameMax)
 		for {
 			before := r.Len()
-			kind, e, err := readFrame(r, buf)
+			kind, body, err := readFrame(r, buf)
 			if err != nil {
 				return
 			}
-			n := before - r.Len()
-			if n < frameHead || n > frameMax {
-				t.Fatalf("a frame of %d bytes", n)
+			if n := before - r.Len(); n < frameHead || n > frameMax || n != frameHead+len(body) {
+				t.Fatalf("a frame of %d bytes, %d of them its body", n, len(body))
 			}
-			if kind != frameEvent {
+			var e event
+			if kind != frameEvent || e.decode(body) != nil {
 				continue
 			}
-			again := e.encode(make([]byte, eventWire))
-			if !bytes.Equal(again, buf[frameHead:frameHead+eventWire]) {
-				t.Fatalf("%x was read as %+v, which is %x", buf[:n], e, again)
+			if again := e.encode(make([]byte, eventWire)); !bytes.Equal(again, body) {
+				t.Fatalf("%x was read as %+v, which is %x", body, e, again)
 			}
 			for me := range 3 { // every rank can make something of it
 				if e.fault(me).Code == 0 {

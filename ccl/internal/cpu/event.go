@@ -27,7 +27,7 @@ func newEvent(comm uint64, code Code, peer, from, node int, cause error) event {
 }
 
 func eventOf(c *Comm, f *Fault) event {
-	e := newEvent(c.id, f.Code, f.Peer, c.rank, c.site.node, f.Err)
+	e := newEvent(c.id, f.Code, c.blamed(f), c.rank, c.site.node, f.Err)
 	if f.Code == Mismatch { // found by the goroutine that makes the call
 		e.Call = c.exec.current
 	}
@@ -44,16 +44,10 @@ func (e *event) cause() error {
 // fault is e as rank me of the Comm sees it.
 func (e *event) fault(me int) *Fault {
 	f := &Fault{Code: Code(e.Code), Peer: int(e.Peer), Err: e.cause()}
-	switch {
-	case f.Code == Mismatch && f.Peer == me:
+	if f.Code == Mismatch && f.Peer == me {
 		// The other side found the difference first; to this rank it is the other.
 		theirs := e.Call
 		f.Peer, f.Theirs = int(e.From), &theirs
-	case f.Code == Timeout || f.Code == Canceled || f.Code == Aborted || f.Code == Backend:
-		// Who gave up is whom the others can no longer wait for.
-		if f.Code != Timeout || f.Peer < 0 {
-			f.Peer = int(e.From)
-		}
 	}
 	return f
 }

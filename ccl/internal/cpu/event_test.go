@@ -23,11 +23,9 @@ func TestEventFault(t *testing.T) {
 	}{
 		{"mismatch, to the one named", event{Code: uint8(Mismatch), Peer: 2, From: 0, Call: theirs}, 2, 0, &theirs},
 		{"mismatch, to a third", event{Code: uint8(Mismatch), Peer: 2, From: 0, Call: theirs}, 1, 2, nil},
-		{"abort", event{Code: uint8(Aborted), Peer: 3, From: 3}, 0, 3, nil},
-		{"canceled, waiting for another", event{Code: uint8(Canceled), Peer: 2, From: 3}, 0, 3, nil},
-		{"backend", event{Code: uint8(Backend), Peer: -1, From: 3}, 0, 3, nil},
-		{"timed out for a rank", event{Code: uint8(Timeout), Peer: 2, From: 3}, 0, 2, nil},
-		{"timed out for several", event{Code: uint8(Timeout), Peer: -1, From: 3}, 0, 3, nil},
+		{"aborted", event{Code: uint8(Aborted), Peer: 3, From: 3}, 0, 3, nil},
+		{"canceled", event{Code: uint8(Canceled), Peer: 3, From: 1}, 0, 3, nil},
+		{"timed out", event{Code: uint8(Timeout), Peer: 2, From: 3}, 0, 2, nil},
 		{"lost", event{Code: uint8(RankLost), Peer: 2, From: -1}, 0, 2, nil},
 		{"closed", event{Code: uint8(Closed), Peer: 2, From: 3}, 0, 2, nil},
 	} {

@@ -9,7 +9,8 @@ import (
 // executor runs schedules over links. It owns what a Comm needs for that, so that
 // calls allocate nothing once everything has been used once.
 type executor struct {
-	current Record // the call under way
+	current Record // the collective under way
+	before  Record // the one before it
 	step    algo.Step
 	tx      []*sender
 	rx      []*receiver
@@ -94,6 +95,8 @@ type vector struct {
 	mem     []byte
 	offsets []int // where parts begin, and the end; nil: each has size bytes
 	size    int
+	// Where stride is not 0, part p is the size bytes at p*stride + from.
+	stride, from int
 }
 
 // even cuts mem into parts, in whole cache lines.
@@ -108,7 +111,12 @@ func (v *vector) at(p int) int {
 	return min(p*v.size, len(v.mem))
 }
 
-func (v *vector) parts(lo, hi int) []byte { return v.mem[v.at(lo):v.at(hi)] }
+func (v *vector) parts(lo, hi int) []byte {
+	if v.stride > 0 {
+		return v.mem[lo*v.stride+v.from:][:v.size]
+	}
+	return v.mem[v.at(lo):v.at(hi)]
+}
 
 // run runs s on this rank: out is what it sends of, in what it receives into.
 func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector, slice int) *Fault {
@@ -116,7 +124,7 @@ func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector
 	for i := range s.Steps {
 		s.At(i, &e.step)
 		e.tx, e.rx = e.tx[:0], e.rx[:0]
-		h := head{comm: c.id, kind: messageData, step: uint32(slice), record: c.exec.current}
+		h := head{comm: c.id, kind: messageData, step: uint32(slice), record: e.current, before: e.before}
 		h.record.Hash = k.Hash
 		for _, m := range e.step.Send {
 			l, f := c.link(ctx, m.Peer, collective)

@@ -26,6 +26,7 @@ type Fault struct {
 	Code    Code
 	Peer    int // the rank of the Comm at fault, or -1
 	Missing []int
+	Own     bool    // this rank gave up: to the others it is the one at fault
 	Mine    *Record // for Mismatch: this rank's call, if not the one that failed
 	Theirs  *Record // and Peer's
 	Err     error
@@ -46,4 +47,12 @@ func fault(c Code, peer int, format string, a ...any) *Fault {
 		f.Err = fmt.Errorf(format, a...)
 	}
 	return f
+}
+
+// blamed is the rank at fault as the other ranks see it.
+func (c *Comm) blamed(f *Fault) int {
+	if f.Own && (f.Code == Canceled || f.Peer < 0) {
+		return c.rank
+	}
+	return f.Peer
 }

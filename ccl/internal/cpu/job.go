@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"net"
 	"net/netip"
 	"runtime"
@@ -36,6 +37,7 @@ type job struct {
 	comms   map[uint64][]*Comm
 	history []event // the last events, for Comms that are about to be made
 	sites   map[int]*site
+	all     []*site // the same
 	leaving bool
 }
 
@@ -70,6 +72,7 @@ func (j *job) site(node int) *site {
 	if s == nil {
 		s = &site{job: j, node: node}
 		j.sites[node] = s
+		j.all = append(j.all[:len(j.all):len(j.all)], s) // a new list: others hold the old one
 	}
 	return s
 }
@@ -78,11 +81,7 @@ func (j *job) site(node int) *site {
 func (j *job) parts() []*site {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	list := make([]*site, 0, len(j.sites))
-	for _, s := range j.sites {
-		list = append(list, s)
-	}
-	return list
+	return j.all
 }
 
 type step struct {
@@ -162,8 +161,9 @@ func (j *job) close() {
 		if s.listen != nil {
 			s.listen.Close()
 		}
-		for _, c := range s.control {
-			c.bye()
+		neighbors := s.neighbors()
+		for _, c := range neighbors {
+			c.bye(neighbors)
 		}
 	}
 	j.wg.Wait()
@@ -288,7 +288,13 @@ func (j *job) deliver(e event) {
 // tell fails c with e, if it is c's concern.
 func (j *job) tell(c *Comm, e *event) {
 	if e.Comm == c.id {
-		c.failHere(e.fault(c.rank))
+		f := e.fault(c.rank)
+		if f.Code == Mismatch && f.Theirs == nil && c.contradicts(&e.Call) {
+			// Who differs from this rank is the one that reports, not whom it blames.
+			theirs := e.Call
+			f.Peer, f.Theirs = int(e.From), &theirs
+		}
+		c.failHere(f)
 		return
 	}
 	if e.Comm != 0 {
@@ -302,6 +308,17 @@ func (j *job) tell(c *Comm, e *event) {
 		return // in good order
 	}
 	c.failHere(&Fault{Code: Code(e.Code), Peer: r, Err: e.cause()})
+}
+
+// contradicts reports whether this rank has made another call of r's number.
+func (c *Comm) contradicts(r *Record) bool {
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.gone {
+		return false
+	}
+	mine := c.local.entered(c.me).Load()
+	return mine>>32 == r.Seq&math.MaxUint32 && uint32(mine) != r.Hash
 }
 
 // hasLeft reports whether rank r is on this host and has closed the Comm.

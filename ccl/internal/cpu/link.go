@@ -142,12 +142,8 @@ func (l *link) close() {
 // broken reports that the stream with peer ended. Often that is the echo of another
 // failure, whose report is on its way: it gets a moment to arrive.
 func (c *Comm) broken(peer int, err error) *Fault {
-	for range 20 {
-		if f := c.cause.Load(); f != nil {
-			return f
-		}
-		c.site.scan()
-		time.Sleep(5 * time.Millisecond)
+	if f := c.reported(); f != nil {
+		return f
 	}
 	if c.hasClosed(peer) {
 		return c.stop(fault(Closed, peer, ""))
@@ -156,6 +152,18 @@ func (c *Comm) broken(peer int, err error) *Fault {
 		err = errors.New("its process ended")
 	}
 	return c.stop(&Fault{Code: RankLost, Peer: peer, Err: err})
+}
+
+// reported waits a moment for the report of a failure.
+func (c *Comm) reported() *Fault {
+	for range 30 {
+		if f := c.cause.Load(); f != nil {
+			return f
+		}
+		c.site.scan()
+		time.Sleep(5 * time.Millisecond)
+	}
+	return nil
 }
 
 // cut is broken, for a link on which this rank could not send: what the peer said
@@ -185,6 +193,11 @@ func (c *Comm) farewell(h *head, peer int) *Fault {
 		if h.step == 0 || h.step > uint32(Closed) {
 			return fault(RankLost, peer, "")
 		}
+		if Code(h.step) == Mismatch { // the report on its way says more
+			if f := c.reported(); f != nil {
+				return f
+			}
+		}
 		blamed := int(h.record.Root)
 		if blamed == c.rank { // to this rank it is the other that differs
 			blamed = peer
@@ -212,9 +225,10 @@ func (c *Comm) hasClosed(peer int) bool {
 // headBytes is the size of what precedes each message:
 //
 //	0 magic 4 | 4 CRC32C of the rest 4 | 8 Comm 8 | 16 payload bytes 8 | 24 step 4 |
-//	28 kind of message 1 | 32 the sender's record (recordWire)
+//	28 kind of message 1 | 32 the sender's record (recordWire) | 60 that of the
+//	collective before it (recordWire)
 const (
-	headBytes = 64
+	headBytes = 96
 	headMagic = 0x6c63_6347 // "Gccl"
 
 	messageData   = 1
@@ -231,6 +245,7 @@ type head struct {
 	step   uint32
 	kind   byte
 	record Record
+	before Record
 }
 
 func (h *head) encode(b []byte) {
@@ -241,7 +256,8 @@ func (h *head) encode(b []byte) {
 	le.PutUint32(b[24:], h.step)
 	b[28], b[29], b[30], b[31] = h.kind, 0, 0, 0
 	h.record.encode(b[32:])
-	clear(b[32+recordWire : headBytes])
+	h.before.encode(b[32+recordWire:])
+	clear(b[32+2*recordWire : headBytes])
 	le.PutUint32(b[4:], crc32.Checksum(b[8:headBytes], castagnoli))
 }
 
@@ -255,6 +271,7 @@ func (h *head) decode(b []byte) error {
 	}
 	h.comm, h.bytes, h.step, h.kind = le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint32(b[24:]), b[28]
 	h.record.decode(b[32:])
+	h.before.decode(b[32+recordWire:])
 	return nil
 }
 
@@ -263,10 +280,7 @@ func (h *head) decode(b []byte) error {
 func (c *Comm) sayBye() {
 	h := head{comm: c.id, kind: messageBye}
 	if f := c.cause.Load(); f != nil {
-		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(f.Peer)
-		if f.Code == Canceled || f.Peer < 0 { // who gave up is whom the others miss
-			h.record.Root = int32(c.rank)
-		}
+		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(c.blamed(f))
 	}
 	var b [headBytes]byte
 	h.encode(b[:])

@@ -209,17 +209,23 @@ func (c *Comm) checkHead(r *receiver) *Fault {
 	if err := h.decode(r.got[:]); err != nil {
 		return c.stop(fault(Backend, r.l.peer, "from rank %d: %w", r.l.peer, err))
 	}
+	a, b := &h.record, &r.want.record
+	if h.kind == messageData && a.Hash == b.Hash && a.Seq == b.Seq && h.step == r.want.step && h.bytes == r.want.bytes && h.comm == r.want.comm {
+		return nil
+	}
+	return c.wrongHead(r, h)
+}
+
+func (c *Comm) wrongHead(r *receiver, h head) *Fault {
 	if f := c.farewell(&h, r.l.peer); f != nil {
 		return c.stop(f)
 	}
-	a, b := &h.record, &r.want.record
-	if a.Hash == b.Hash && a.Seq == b.Seq && h.step == r.want.step && h.bytes == r.want.bytes && h.comm == r.want.comm {
-		return nil
+	c.exec.current = r.want.record
+	theirs := h.record
+	if theirs.Seq == r.want.record.Seq+1 { // it got nothing in the call that differs, and went on
+		theirs = h.before
 	}
-	f := fault(Mismatch, r.l.peer, "")
-	f.Theirs = a
-	c.exec.current = *b
-	return c.stop(f)
+	return c.stop(&Fault{Code: Mismatch, Peer: r.l.peer, Theirs: &theirs})
 }
 
 // wire is where received bytes wait to be combined.

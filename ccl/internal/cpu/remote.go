@@ -146,28 +146,28 @@ func (c *Comm) sliceOf(k *Call, at, length int) vector {
 	return vector{mem: c.scratch(offs[n]), offsets: offs}
 }
 
-// remoteAllToAll: where dst is src, a slice of every block is set aside first.
+// remoteAllToAll goes in slices of every block, which are set aside first where dst
+// is src. That is a rank's own affair: the messages are the same.
 func (c *Comm) remoteAllToAll(ctx context.Context, k *Call, s algo.Schedule) *Fault {
 	n, block := c.Size(), k.largest()
-	if ptr(k.Dst) != ptr(k.Src) {
+	inPlace := ptr(k.Dst) == ptr(k.Src)
+	if !inPlace {
 		copy(k.piece(k.Dst, c.rank, 0, block), k.piece(k.Src, c.rank, 0, block))
-		return c.run(ctx, k, s, k.blocks(k.Src), k.blocks(k.Dst), 0)
 	}
 	length := max(sliceBytes/n&^63, 64)
 	for i := range pieces(block, length) {
 		size := min(length, block-i*length)
-		mem := c.scratch(2 * n * size)
-		out, in := vector{mem: mem[:n*size], size: size}, vector{mem: mem[n*size:], size: size}
-		for r := range n {
-			copy(out.parts(r, r+1), k.piece(k.Src, r, i*length, length))
+		out := vector{mem: k.Src, size: size, stride: block, from: i * length}
+		in := vector{mem: k.Dst, size: size, stride: block, from: i * length}
+		if inPlace {
+			aside := vector{mem: c.scratch(n * size), size: size}
+			for r := range n {
+				copy(aside.parts(r, r+1), out.parts(r, r+1))
+			}
+			out = aside
 		}
 		if f := c.run(ctx, k, s, out, in, i); f != nil {
 			return f
-		}
-		for r := range n {
-			if r != c.rank {
-				copy(k.piece(k.Dst, r, i*length, length), in.parts(r, r+1))
-			}
 		}
 	}
 	return nil

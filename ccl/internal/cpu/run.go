@@ -46,7 +46,7 @@ func (c *Comm) enter(k *Call) {
 	if k.inside != 0 {
 		r.Kind = k.inside
 	}
-	c.exec.current = *r
+	c.exec.before, c.exec.current = c.exec.current, *r
 	storeRelease((*uint64)(unsafe.Pointer(c.local.entered(c.me))), c.calls<<32|uint64(k.Hash))
 }
 
@@ -78,7 +78,7 @@ func (c *Comm) alone(k *Call) {
 func (c *Comm) confirm(ctx context.Context, k *Call) *Fault {
 	switch k.Kind {
 	case Broadcast, Reduce, Gather, GatherV, Scatter, ScatterV:
-		b := Call{Record: k.Record}
+		b := Call{Record: k.Record, place: k.place}
 		b.Kind = Barrier
 		if c.n == c.Size() {
 			return c.localBarrier(ctx, &b)
