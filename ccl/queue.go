@@ -19,6 +19,7 @@ type Queue struct {
 
 // On returns the queue of c on s; nil is c's own HostStream.
 func (c *Comm) On(s Stream) Queue {
+	c.calls++
 	switch s := s.(type) {
 	case *HostStream:
 		if s != nil {

@@ -110,6 +110,9 @@ func (c *Comm) dial(ctx context.Context, l *link, cl class) *Fault {
 	if errors.Is(err, tcp.ErrGone) {
 		return c.stop(fault(Closed, l.peer, ""))
 	}
+	if errors.Is(err, tcp.ErrRefused) {
+		return c.stop(&Fault{Code: RankLost, Peer: l.peer, Err: tcp.ErrRefused})
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return c.stop(&Fault{Code: Timeout, Peer: l.peer, Missing: []int{l.peer}, Err: err})
 	}

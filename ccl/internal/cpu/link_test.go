@@ -9,7 +9,8 @@ import (
 
 func aHead() head {
 	return head{comm: 0x8000000000000001, bytes: 4096, step: 3, kind: messageData,
-		record: Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: AllReduce, Type: 11, Op: 2, State: 1}}
+		record: Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: AllReduce, Type: 11, Op: 2, State: 1},
+		before: Record{Seq: 40, Count: 7, Root: 2, Hash: 0xbeef, Kind: Broadcast, Type: 5}}
 }
 
 func TestHeadWire(t *testing.T) {
@@ -18,7 +19,9 @@ func TestHeadWire(t *testing.T) {
 	h.encode(b[:])
 	assert.Equal(t, "Gccl", string(b[:4]))
 	assert.Equal(t, []byte{1, 0, 0, 0, 0, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, messageData, 0, 0, 0}, b[8:32])
-	assert.Equal(t, []byte{41, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xca, 0, 0, byte(AllReduce), 11, 2, 1, 0, 0, 0, 0}, b[32:])
+	assert.Equal(t, []byte{41, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xca, 0, 0, byte(AllReduce), 11, 2, 1}, b[32:60])
+	assert.Equal(t, []byte{40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0xef, 0xbe, 0, 0, byte(Broadcast), 5, 0, 0}, b[60:88])
+	assert.Equal(t, make([]byte, 8), b[88:])
 	var back head
 	require.NoError(t, back.decode(b[:]))
 	assert.Equal(t, h, back)

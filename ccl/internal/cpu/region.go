@@ -22,8 +22,8 @@ const (
 	stageDepth  = 4       // slots of its staging memory
 	inlineMax   = 2 << 10 // bytes that lie beside a flag
 	slotBytes   = inlineMax + 64
-	callsKept   = 4
-	ctlBytes    = 512
+	callsKept   = 16 // more than a rank can be ahead of another, in rounds
+	ctlBytes    = 1024
 	rankBytes   = ctlBytes + depth*slotBytes
 	regionHead  = 4 << 10
 	recordBytes = int(unsafe.Sizeof(Record{}))

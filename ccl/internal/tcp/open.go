@@ -27,6 +27,13 @@ func (n *Node) Open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 	return c, nil
 }
 
+// refusedFor is how long a Node may refuse connections before it counts as ended:
+// it listened before anybody knew its address.
+const refusedFor = time.Second
+
+// ErrRefused says that nobody listens any more where the peer's Node did.
+var ErrRefused = errors.New("its process does not listen any more")
+
 // OpenControl is Open for the control plane: the stream as a net.Conn, which blocks
 // and has deadlines. Both ends of a stream may choose for themselves.
 func (n *Node) OpenControl(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (net.Conn, error) {
@@ -53,8 +60,9 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()
 
-	var last error // why the last attempt failed
-	noFiles := 0   // attempts in a row that found too many files open
+	var last error        // why the last attempt failed
+	noFiles := 0          // attempts in a row that found too many files open
+	var refused time.Time // since when connections have been refused
 	for attempt := 0; ; attempt++ {
 		conn, expected, woken := n.await(ctx, e)
 		if conn != nil {
@@ -74,6 +82,17 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 			if noFiles++; !outOfFiles(err) {
 				noFiles = 0
 			}
+			if !errors.Is(err, syscall.ECONNREFUSED) {
+				refused = time.Time{}
+			} else if refused.IsZero() {
+				refused = time.Now()
+			} else if time.Since(refused) > refusedFor {
+				n.finish(id, e, false)
+				return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, ErrRefused)
+			}
+			if errors.Is(err, ErrGone) && n.offered(e) {
+				continue // it had dialed before it closed: what it sent is there
+			}
 			if final(err) || noFiles == 8 {
 				n.finish(id, e, false)
 				return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, explain(err))
@@ -92,6 +111,13 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 			return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, err)
 		}
 	}
+}
+
+// offered says whether the peer's connection is in, or about to be.
+func (n *Node) offered(e *end) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return e.expects()
 }
 
 // begin marks the end as being opened.
