@@ -2,6 +2,7 @@ package ccl_test
 
 import (
 	"context"
+	"math"
 	"os"
 	"slices"
 	"testing"
@@ -97,10 +98,13 @@ func allocs(t testing.TB, c *ccl.Comm) {
 				f()
 			}
 			require.NoError(t, ccl.Barrier(ctx, c))
-			var got float64
-			if first {
-				got = testing.AllocsPerRun(runs, f)
-			} else {
+			got := math.Inf(1)
+			for range 3 { // the least: what sets up a connection may still be at it
+				if first {
+					got = min(got, testing.AllocsPerRun(runs, f))
+					continue
+				}
+				got = 0
 				for range 1 + runs { // as AllocsPerRun does
 					f()
 				}

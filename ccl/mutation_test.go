@@ -14,7 +14,7 @@ func (e typed[T]) mutants(s shape, n, rank int) map[string]error {
 	said := map[string]error{}
 	result := e.want(&s, n, rank)
 	try := func(name string, wrong []T) {
-		if wrong == nil || len(wrong) == 0 || slices.Equal(bytesOf(wrong), bytesOf(result)) {
+		if len(wrong) == 0 || slices.Equal(bytesOf(wrong), bytesOf(result)) {
 			return // right after all: swapped zeros, say
 		}
 		m := e.memory(&s, n, rank)

@@ -72,8 +72,8 @@ func thresholdCalls(n int, thresholds []int, yield func(element, shape) bool) {
 	number := 0
 	for _, kind := range kinds {
 		for _, bytes := range thresholds {
-			for turn, size := range []int{4, 1, 8, 2} {
-				if bytes >= 128*kib && turn > 1 {
+			for turn, size := range []int{4, 8, 2, 1} {
+				if bytes >= mib && turn > 0 || bytes >= 128*kib && turn > 1 {
 					break
 				}
 				e := ofSize(size, number/3)

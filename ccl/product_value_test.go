@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
@@ -45,17 +46,14 @@ var namedElements = []element{
 
 // typed is an element of type T.
 type typed[T ccl.Number] struct {
-	value func(op ccl.Op, h uint64) T // one that op reduces exactly, made of random bits
-	fold  func(op ccl.Op, x []T) T    // nil: not reduced
+	value  func(op ccl.Op, h uint64) T   // one that op reduces exactly, made of random bits
+	reduce func(op ccl.Op, in [][]T) []T // the vectors of all ranks; nil: not reduced
 }
 
 func (e typed[T]) Type() ccl.Type { return ccl.TypeOf[T]() }
 
 // raw is a T with the lowest bits of h.
-func raw[T ccl.Number](h uint64) (x T) {
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&x)), unsafe.Sizeof(x)), unsafe.Slice((*byte)(unsafe.Pointer(&h)), 8))
-	return x
-}
+func raw[T ccl.Number](h uint64) T { return *(*T)(unsafe.Pointer(&h)) }
 
 func moved[T ccl.Number]() typed[T] {
 	return typed[T]{value: func(_ ccl.Op, h uint64) T { return raw[T](h) }}
@@ -74,22 +72,32 @@ func integer[T goInteger]() typed[T] {
 			}
 			return T(h)
 		},
-		fold: func(op ccl.Op, x []T) T {
-			y := x[0]
-			for _, v := range x[1:] {
+		reduce: func(op ccl.Op, in [][]T) []T {
+			y := slices.Clone(in[0])
+			for _, x := range in[1:] {
 				switch op {
 				case ccl.Sum, ccl.Avg:
-					y += v
+					for i := range y {
+						y[i] += x[i]
+					}
 				case ccl.Prod:
-					y *= v
+					for i := range y {
+						y[i] *= x[i]
+					}
 				case ccl.Min:
-					y = min(y, v)
+					for i := range y {
+						y[i] = min(y[i], x[i])
+					}
 				case ccl.Max:
-					y = max(y, v)
+					for i := range y {
+						y[i] = max(y[i], x[i])
+					}
 				}
 			}
 			if op == ccl.Avg {
-				y = quotient(y, len(x))
+				for i := range y {
+					y[i] = quotient(y[i], len(in))
+				}
 			}
 			return y
 		},
@@ -122,38 +130,60 @@ func float[T ccl.Number](digits, tiny int, enc func(float64) T, dec func(T) floa
 			}
 			return enc(float64(h%33) - 16)
 		},
-		fold: func(op ccl.Op, x []T) T {
-			y := dec(x[0])
-			for _, v := range x[1:] {
-				switch v := dec(v); op {
+		reduce: func(op ccl.Op, in [][]T) []T {
+			y := make([]float64, len(in[0]))
+			for i, v := range in[0] {
+				y[i] = dec(v)
+			}
+			for _, x := range in[1:] {
+				switch op {
 				case ccl.Sum, ccl.Avg:
-					y += v
+					for i, v := range x {
+						y[i] += dec(v)
+					}
 				case ccl.Prod:
-					y *= v
+					for i, v := range x {
+						y[i] *= dec(v)
+					}
 				case ccl.Min:
-					y = math.Min(y, v)
+					for i, v := range x {
+						y[i] = min(y[i], dec(v))
+					}
 				case ccl.Max:
-					y = math.Max(y, v)
+					for i, v := range x {
+						y[i] = max(y[i], dec(v))
+					}
 				}
 			}
-			if op == ccl.Avg {
-				y = round(y / float64(len(x)))
+			z := make([]T, len(y))
+			for i, v := range y {
+				if op == ccl.Avg {
+					v = round(v / float64(len(in)))
+				}
+				z[i] = enc(v)
 			}
-			return enc(y)
+			return z
 		},
 	}
 }
 
-// at is element i of the input of a rank in call s.
-func (e typed[T]) at(s *shape, rank, i int) T {
+// input is count elements, from at on, of what a rank puts into call s.
+func (e typed[T]) input(s *shape, rank, at, count int) []T {
 	if s.standIn != nil {
 		rank = s.standIn[rank]
 	}
-	h := mix(s.number<<40 ^ uint64(rank)<<32 ^ uint64(i))
-	if !s.reduces() {
-		return raw[T](h)
+	v := make([]T, count)
+	key := s.number<<40 ^ uint64(rank)<<32
+	if s.reduces() {
+		for i := range v {
+			v[i] = e.value(s.op, mix(key^uint64(at+i)))
+		}
+		return v
 	}
-	return e.value(s.op, h)
+	for i := range v {
+		v[i] = raw[T](mix(key ^ uint64(at+i)))
+	}
+	return v
 }
 
 // mix makes random bits of a number (Steele, Lea and Flood, 2014).
@@ -166,23 +196,19 @@ func mix(x uint64) uint64 {
 
 // want is what dst of rank holds after call s; nil if it is left alone.
 func (e typed[T]) want(s *shape, n, rank int) []T {
-	if s.reduces() && e.fold == nil {
+	if s.reduces() && e.reduce == nil {
 		return nil
 	}
 	v := make([]T, 0, 16)
 	take := func(from, at, count int) {
-		for i := range count {
-			v = append(v, e.at(s, from, at+i))
-		}
+		v = append(v, e.input(s, from, at, count)...)
 	}
 	reduce := func(at, count int) {
-		x := make([]T, n)
-		for i := range count {
-			for r := range x {
-				x[r] = e.at(s, r, at+i)
-			}
-			v = append(v, e.fold(s.op, x))
+		in := make([][]T, n)
+		for r := range in {
+			in[r] = e.input(s, r, at, count)
 		}
+		v = e.reduce(s.op, in)
 	}
 	switch s.kind {
 	case ccl.KindAllReduce:
@@ -251,19 +277,15 @@ func (e typed[T]) memory(s *shape, n, rank int) memory[T] {
 		m.dst = m.all[first:][:dst]
 		m.src = m.dst[part:][:src]
 	}
-	for i := range m.all {
-		m.all[i] = raw[T](mix(uint64(i)))
+	for i, b := 0, bytesOf(m.all); i < len(b); i++ {
+		b[i] = byte(i * 151 >> 3)
 	}
-	for i := range want { // what is not written shows
-		b := bytesOf(m.dst[i : i+1])
-		for j, x := range bytesOf(want[i : i+1]) {
-			b[j] = x ^ 0xa5
-		}
+	dirty := bytesOf(m.dst)
+	for i, x := range bytesOf(want) { // what is not written shows
+		dirty[i] = x ^ 0xa5
 	}
 	if s.kind != ccl.KindBroadcast || rank == s.root {
-		for i := range m.src {
-			m.src[i] = e.at(s, rank, i)
-		}
+		copy(m.src, e.input(s, rank, 0, src))
 	}
 	m.want = append([]T(nil), m.all...)
 	if want != nil {

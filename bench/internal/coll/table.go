@@ -14,7 +14,6 @@ type Collective[T ccl.Number] struct {
 	Reduces bool // -o matters
 	Rooted  bool // -r matters
 	NoData  bool // -b, -e and -d do not matter
-	Apart   bool // there is no in-place form: both halves of a line are out of place
 	Split   bool // the size is that of all ranks' parts together, as in nccl-tests
 
 	// Factor is what algbw is multiplied by to give busbw: the share of the size
@@ -133,7 +132,7 @@ func All[T ccl.Number]() []Collective[T] {
 			return q.Scatter(dst, src, s.Root)
 		},
 	}, {
-		Name: "sendrecv", Kind: ccl.KindSendRecv, Apart: true,
+		Name: "sendrecv", Kind: ccl.KindSendRecv,
 		Factor: whole,
 		Send:   Shape.one, Recv: Shape.one,
 		Want: func(s Shape) []Part { return []Part{{s.prev(), 0, s.Count}} },
@@ -185,7 +184,7 @@ func (c *Collective[T]) Elements(size, elem, ranks int) (count, bytes int) {
 func (c *Collective[T]) Buffers(s Shape, inPlace bool, a, b []T) (dst, src []T) {
 	send, recv := c.Send(s), c.Recv(s)
 	src, dst = a[:send:send], b[:recv:recv]
-	if !inPlace || c.Apart {
+	if !inPlace {
 		return dst, src
 	}
 	part := s.Rank * s.Count

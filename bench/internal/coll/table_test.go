@@ -107,7 +107,7 @@ func TestBuffers(t *testing.T) {
 		{"gather", 0, 0, 12, 0, 4, true},
 		{"scatter", 0, 0, 4, 0, 12, true},
 		{"reduce", 0, 0, 4, 0, 4, true},
-		{"sendrecv", 0, -1, 4, 0, 4, true},
+		{"sendrecv", 0, 0, 4, 0, 4, true},
 	} {
 		c := find(tc.name)
 		dst, src := c.Buffers(NewShape(3, tc.rank, 0, 4), tc.inPlace, a, b)

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -59,7 +60,8 @@ func line[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root, coun
 		}
 		switch {
 		case err == nil:
-		case ctx.Err() != nil && s.ctx.Err() == nil:
+		// The limit may have passed here or, a moment before, on another rank.
+		case s.ctx.Err() == nil && (ctx.Err() != nil || s.o.Timeout > 0 && errors.Is(err, ccl.ErrTimeout)):
 			return nil, fmt.Errorf("%s, %s bytes: longer than -T %v: %w", title(c, op), option.FormatSize(bytes), s.o.Timeout, err)
 		default:
 			return nil, fmt.Errorf("%s, %s bytes: %w", title(c, op), option.FormatSize(bytes), err)
