@@ -86,8 +86,9 @@ type Comm struct {
 	queued             uint64     // the last call issued to a queue; 0 if none
 	reject             *Error     // the first rejected queued call
 	ring               [ringCalls]cpu.Record
-	pending            atomic.Bool // queued != ran
-	rejectAt, failedAt uint64      // the first queued call that was rejected, that failed
+	callers            [ringCalls]string // of the calls in ring that have waited for long
+	pending            atomic.Bool       // queued != ran
+	rejectAt, failedAt uint64            // the first queued call that was rejected, that failed
 	failedCall         cpu.Record
 	turn               sync.Cond // queued calls run in the order they were issued
 	ran                uint64    // the last queued call that has ended
@@ -113,6 +114,7 @@ func newComm(o Options, tab algo.Table, host string, join func(cpu.Options) (*cp
 	eng, f := join(cpu.Options{
 		Timeout: max(o.Timeout, 0), PeerTimeout: max(o.PeerTimeout, 0),
 		Strict: o.Check == CheckStrict, Unchecked: o.Check == CheckOff, RankOrder: o.RankOrder, Table: tab,
+		OnSleep: c.sleeping,
 		OnFail: func(f *cpu.Fault) {
 			if c.ready.Load() {
 				c.failed(f)
@@ -169,6 +171,7 @@ func (c *Comm) errorIn(r *cpu.Record) *Error {
 	in := *c.failure.Load()
 	in.Op = Kind(r.Kind).String()
 	in.Mine = callOf(r)
+	in.Mine.Caller = c.callers[r.Seq%ringCalls]
 	if f := c.eng.Failure(); f != nil && f.Mine != nil { // an earlier call, which this one has found to differ
 		in.Mine = callOf(f.Mine)
 	}
@@ -294,10 +297,12 @@ func (c *Comm) Err() error {
 func (c *Comm) Trace() iter.Seq[Call] {
 	return func(yield func(Call) bool) {
 		c.mu.Lock()
-		ring, last := c.ring, c.seq
+		ring, callers, last := c.ring, c.callers, c.seq
 		c.mu.Unlock()
 		for s := last - min(last, ringCalls) + 1; s <= last; s++ {
-			if !yield(*callOf(&ring[s%ringCalls])) {
+			call := callOf(&ring[s%ringCalls])
+			call.Caller = callers[s%ringCalls]
+			if !yield(*call) {
 				return
 			}
 		}

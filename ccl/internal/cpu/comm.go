@@ -21,6 +21,7 @@ type Options struct {
 	RankOrder   bool
 	Table       algo.Table   // of choices
 	OnFail      func(*Fault) // called once, when the Comm fails
+	OnSleep     func(*Call)  // called by a call that has waited for long, on its goroutine, once
 }
 
 // Comm is one rank's end of a communicator. Run is for one goroutine at a time;
@@ -46,6 +47,7 @@ type Comm struct {
 	calls    uint64 // collectives made
 	order    uint32 // their hash
 	began    int64  // the call under way
+	running  *Call  // and itself; nil once it has slept
 	lockstep bool   // which is one of rounds among all ranks
 
 	// Everybody else.

@@ -18,7 +18,7 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 		k.offsets = c.exec.offsets
 	}
 	c.began = c.site.now.Load()
-	c.lockstep = false
+	c.lockstep, c.running = false, k
 	if k.Kind != Send && k.Kind != Recv && k.Kind != SendRecv {
 		c.enter(k)
 	}
@@ -26,6 +26,7 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 	if f == nil && c.opt.Strict {
 		f = c.confirm(ctx, k)
 	}
+	c.running = nil
 	return f
 }
 

@@ -76,6 +76,10 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 		c.giveWay(w.laps)
 		return nil
 	}
+	if k := c.running; k != nil && c.opt.OnSleep != nil {
+		c.running = nil
+		c.opt.OnSleep(k)
+	}
 	w.nap = max(napMin, min(2*w.nap, napMax))
 	time.Sleep(w.nap)
 	return nil
