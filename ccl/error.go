@@ -61,7 +61,9 @@ func (e *Error) Error() string {
 	switch {
 	case e.Code == ErrMismatch && e.Mine != nil && e.Theirs != nil:
 		mine, theirs := e.Mine.describe(), e.Theirs.describe()
-		if mine == theirs {
+		here := *e.Mine
+		here.Caller = ""
+		if here.describe() == theirs {
 			fmt.Fprintf(&b, "%s: rank %d has made other calls before it, or with other counts", e.Mine, e.Peer)
 			return b.String()
 		}

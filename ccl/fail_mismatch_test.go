@@ -3,6 +3,7 @@ package ccl_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -67,6 +68,8 @@ var mismatches = []struct {
 	{"split", func(ctx context.Context, c *ccl.Comm) error { return second(c.Split(ctx, 0, 0)) }, ccl.Barrier, "Split", "Barrier"},
 }
 
+var callSite = regexp.MustCompile(` at \w+\.go:\d+`)
+
 // A call that differs on rank 1 is an ErrMismatch on every rank, at the latest in the
 // call after it. The two that met have both calls, and say so.
 func TestMismatch(t *testing.T) {
@@ -100,7 +103,8 @@ func TestMismatch(t *testing.T) {
 							if here == theirs { // the counts are not part of the text
 								want = fmt.Sprintf("ccl: rank %d: AllGatherV #2 float x 6: rank %d has made other calls before it, or with other counts", c.Rank(), e.Peer)
 							}
-							assert.Equal(t, want, e.Error())
+							// Where the call was made is known if it had waited for long.
+							assert.Equal(t, want, callSite.ReplaceAllString(e.Error(), ""))
 						}
 						wants(t, ccl.Barrier(ctx, c), ccl.ErrMismatch) // for good
 					})
@@ -167,7 +171,7 @@ func TestMismatchOfSend(t *testing.T) {
 					if c.Rank() == 1 {
 						e := wants(t, tc.recv(ctx, c), ccl.ErrMismatch)
 						assert.Equal(t, 0, e.Peer)
-						assert.Contains(t, e.Error(), "here "+tc.want+", rank 0 has "+tc.sent)
+						assert.Contains(t, callSite.ReplaceAllString(e.Error(), ""), "here "+tc.want+", rank 0 has "+tc.sent)
 						return
 					}
 					err := tc.send(ctx, c)
