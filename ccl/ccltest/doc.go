@@ -8,8 +8,9 @@
 // # Processes
 //
 // With [Processes] the test binary starts itself anew, once per process, to run
-// nothing but the test that called [Run]. So the test's own lines around Run are run
-// in every process, too, up to that call of Run; other calls of Run do nothing there.
+// nothing but the test that called [Run]. So the lines before that call are run in
+// every process, too, and what the tests around a subtest do after it; other calls of
+// Run do nothing there.
 // This needs no TestMain, and works with -race, -short, -run and flags of the test's
 // own. Coverage counts what the test's own process ran.
 package ccltest

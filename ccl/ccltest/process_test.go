@@ -2,6 +2,8 @@ package ccltest
 
 import (
 	"flag"
+	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,18 +29,18 @@ func TestCalls(t *testing.T) {
 		require.NoError(t, flag.Set("ccltest.own", "a value"))
 		defer flag.Set("ccltest.own", "")
 	}
-	here := 0
+	var here atomic.Int32
 	for call := range 3 {
 		Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 			require.Equal(t, "a value", *own)
 			require.Equal(t, testing.Short(), flag.Lookup("test.short").Value.String() == "true")
 			if call == 1 {
-				here++
+				here.Add(1)
 			}
 		}, Processes(2-call%2))
 	}
 	if !isProcess {
-		require.Zero(t, here, "that was in other processes")
+		require.Zero(t, here.Load(), "that was in other processes")
 	}
 	t.Run("a/b (c)", func(t *testing.T) {
 		Run(t, 2, func(t testing.TB, c *ccl.Comm) {}, Processes(2))
@@ -60,6 +62,19 @@ func TestStrays(t *testing.T) {
 	})
 	require.Len(t, r.errors, 1)
 	require.Contains(t, r.errors[0], "ccltest: not all of 2 processes came to this call of Run\n[")
+}
+
+// A process that fails after its ranks have passed, as one does that has seen a data
+// race, has not passed.
+func TestFailsLater(t *testing.T) {
+	r := record(t, func(t testing.TB) {
+		if isProcess {
+			t.Cleanup(func() { os.Exit(66) })
+		}
+		Run(t, 2, func(t testing.TB, c *ccl.Comm) {}, Processes(2))
+	})
+	require.Len(t, r.errors, 1)
+	require.Regexp(t, `^ccltest: process [01] exited with code 66\n`, r.errors[0])
 }
 
 func TestOtherOptions(t *testing.T) {
