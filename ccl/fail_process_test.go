@@ -85,7 +85,7 @@ func callOn(ctx context.Context, c *ccl.Comm) error {
 func TestRankProcess(t *testing.T) {
 	how := os.Getenv("CCL_TEST_ENDING")
 	if how == "" {
-		t.Skip("run by other tests, in processes of their own")
+		return // run by other tests, in processes of their own
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -121,6 +121,22 @@ func (c *Comm) slotOf(r int, round uint32, staged bool) (unsafe.Pointer, *Fault)
 	return c.stage(r, round)
 }
 
+// begin opens a round and returns where this rank's data of it go.
+func (c *Comm) begin(ctx context.Context, k *Call, staged bool) (round uint32, to unsafe.Pointer, f *Fault) {
+	if round, f = c.open(ctx, k, staged); f == nil {
+		to, f = c.slotOf(c.me, round, staged)
+	}
+	return round, to, f
+}
+
+// fetch waits for rank r's post of round and returns where its data lie.
+func (c *Comm) fetch(ctx context.Context, k *Call, r int, round uint32, staged bool) (from unsafe.Pointer, f *Fault) {
+	if f = c.await(ctx, k, r, round); f == nil {
+		from, f = c.slotOf(r, round, staged)
+	}
+	return from, f
+}
+
 // layout says how a call whose ranks each post some blocks is cut into rounds:
 // length bytes of every block at a time. All ranks compute the same.
 func (c *Comm) layout(block, blocks int) (length int, staged bool) {

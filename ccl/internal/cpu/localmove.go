@@ -25,10 +25,7 @@ func (c *Comm) localBroadcast(ctx context.Context, k *Call) *Fault {
 			continue
 		}
 		c.post(k, round)
-		if f := c.await(ctx, k, root, round); f != nil {
-			return f
-		}
-		from, f := c.slotOf(root, round, staged)
+		from, f := c.fetch(ctx, k, root, round, staged)
 		if f != nil {
 			return f
 		}
@@ -73,10 +70,7 @@ func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
 		copy(k.piece(k.Dst, c.me, at, length), mine)
 		for j := 1; j < c.n; j++ {
 			r := (c.me + j) % c.n
-			if f := c.await(ctx, k, r, round); f != nil {
-				return f
-			}
-			from, f := c.slotOf(r, round, staged)
+			from, f := c.fetch(ctx, k, r, round, staged)
 			if f != nil {
 				return f
 			}
@@ -114,10 +108,7 @@ func (c *Comm) localScatter(ctx context.Context, k *Call) *Fault {
 			continue
 		}
 		c.post(k, round)
-		if f := c.await(ctx, k, root, round); f != nil {
-			return f
-		}
-		from, f := c.slotOf(root, round, staged)
+		from, f := c.fetch(ctx, k, root, round, staged)
 		if f != nil {
 			return f
 		}
@@ -141,11 +132,7 @@ func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 	length, staged := c.layout(block, c.n-1)
 	for i := range pieces(block, length) {
 		at := i * length
-		round, f := c.open(ctx, k, staged)
-		if f != nil {
-			return f
-		}
-		to, f := c.slotOf(c.me, round, staged)
+		round, to, f := c.begin(ctx, k, staged)
 		if f != nil {
 			return f
 		}
@@ -159,10 +146,7 @@ func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 		c.post(k, round)
 		for j := 1; j < c.n; j++ {
 			r := (c.me + j) % c.n
-			if f := c.await(ctx, k, r, round); f != nil {
-				return f
-			}
-			from, f := c.slotOf(r, round, staged)
+			from, f := c.fetch(ctx, k, r, round, staged)
 			if f != nil {
 				return f
 			}

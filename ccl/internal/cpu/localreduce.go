@@ -53,11 +53,7 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int) *Fault {
 	stream := len(k.Dst) >= streamFrom && ptr(k.Dst) != ptr(k.Src)
 	stageNext := func(at int) (uint32, *Fault) {
-		round, f := c.open(ctx, k, true)
-		if f != nil {
-			return 0, f
-		}
-		to, f := c.stage(c.me, round)
+		round, to, f := c.begin(ctx, k, true)
 		if f != nil {
 			return 0, f
 		}
@@ -97,29 +93,22 @@ func (c *Comm) part(n, r int) (from, to int) {
 // reduceParts reduces one chunk among three or more ranks: all post it, each
 // reduces its part and posts that, and all (root < 0) or root collect the parts.
 func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root int) *Fault {
-	round, f := c.open(ctx, k, true)
+	round, at, f := c.begin(ctx, k, true)
 	if f != nil {
 		return f
 	}
-	to, f := c.stage(c.me, round)
-	if f != nil {
-		return f
-	}
-	put(to, src)
+	put(at, src)
 	c.post(k, round)
 	if f := c.awaitAll(ctx, k, round); f != nil {
 		return f
 	}
-	sums, f := c.open(ctx, k, true)
+	from, end := c.part(len(src), c.me)
+	sums, to, f := c.begin(ctx, k, true)
 	if f != nil {
 		return f
 	}
-	from, end := c.part(len(src), c.me)
-	if to, f = c.stage(c.me, sums); f != nil {
-		return f
-	}
-	at := func(int) int { return from }
-	if f := c.foldAll(k, unsafe.Add(to, from), round, true, at, nil, end-from, false); f != nil {
+	mine := func(int) int { return from }
+	if f := c.foldAll(k, unsafe.Add(to, from), round, true, mine, nil, end-from, false); f != nil {
 		return f
 	}
 	c.post(k, sums)
@@ -161,11 +150,7 @@ func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
 			}
 			continue
 		}
-		round, f := c.open(ctx, k, staged)
-		if f != nil {
-			return f
-		}
-		to, f := c.slotOf(c.me, round, staged)
+		round, to, f := c.begin(ctx, k, staged)
 		if f != nil {
 			return f
 		}
@@ -199,11 +184,7 @@ func (c *Comm) localReduceScatter(ctx context.Context, k *Call) *Fault {
 	largest := k.largest()
 	length, staged := c.layout(largest, blocks)
 	for i := range pieces(largest, length) {
-		round, f := c.open(ctx, k, staged)
-		if f != nil {
-			return f
-		}
-		to, f := c.slotOf(c.me, round, staged)
+		round, to, f := c.begin(ctx, k, staged)
 		if f != nil {
 			return f
 		}
