@@ -37,7 +37,7 @@ func flags() []flag {
 		{"d", "TYPE", "element type, a list, or all: " + strings.Join(typeNames(), " ") + " (float)", groupWhat, setTypes},
 		{"o", "REDOP", "operator, a list, or all: " + strings.Join(opNames(), " ") + " (sum)", groupWhat, setOps},
 		{"r", "ROOT", "root rank, or all (0)", groupWhat, setRoot},
-		{"n", "N", "timed iterations (20)", groupHow, number(func(o *Options) *int { return &o.Iters }, 1)},
+		{"n", "N", "timed iterations (20; below 256K more, up to 500)", groupHow, number(func(o *Options) *int { return &o.Iters }, 1)},
 		{"w", "N", "warm-up iterations before them (1)", groupHow, number(func(o *Options) *int { return &o.Warmup }, 0)},
 		{"m", "N", "calls per iteration, issued as one group (1)", groupHow, number(func(o *Options) *int { return &o.Agg }, 1)},
 		{"c", "N", "iterations whose data are checked; 0 for none (1)", groupHow, number(func(o *Options) *int { return &o.Check }, 0)},

@@ -42,6 +42,7 @@ func TestParse(t *testing.T) {
 		{"-r all", func(o *Options) { o.Root = AllRoots }},
 		{"-n 5 -w 0 -m 3 -c 0 -a 3 -T 9", func(o *Options) {
 			o.Iters, o.Warmup, o.Agg, o.Check, o.Average, o.Timeout = 5, 0, 3, 0, Most, 9*time.Second
+			o.ItersGiven = true
 		}},
 		{"-np 3 -t 2 -hosts 3", func(o *Options) { o.NP, o.Threads, o.Hosts, o.NPGiven = 3, 2, 3, true }},
 		{"-t 4", func(o *Options) { o.NP, o.Threads = 1, 4 }},
@@ -132,4 +133,25 @@ func FuzzParse(f *testing.F) {
 			require.GreaterOrEqual(t, o.NP, 1)
 		}
 	})
+}
+
+func TestTimed(t *testing.T) {
+	o := Default()
+	for _, tc := range []struct {
+		given        bool
+		iters, bytes int
+		want         int
+	}{
+		{false, 20, 0, 500},
+		{false, 20, 8, 500},
+		{false, 20, 2 << 10, 500},
+		{false, 20, 64 << 10, 80},
+		{false, 20, 128<<10 + 8, 20},
+		{false, 20, 64 << 20, 20},
+		{true, 20, 8, 20},
+		{true, 7, 64 << 20, 7},
+	} {
+		o.ItersGiven, o.Iters = tc.given, tc.iters
+		require.Equal(t, tc.want, o.Timed(tc.bytes), "%+v", tc)
+	}
 }
