@@ -37,7 +37,6 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	}
 	c.seq++
 	r := &c.ring[c.seq%ringCalls]
-	c.callers[c.seq%ringCalls] = ""
 	k := &c.call
 	c.fill(k, a, c.seq, count)
 	k.State = uint8(Running)

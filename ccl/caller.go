@@ -9,22 +9,40 @@ import (
 	"github.com/goccl/goccl/ccl/internal/cpu"
 )
 
+// stack is where a call was made, as program counters: to read them takes memory and
+// time, which only those spend who ask.
+type stack [16]uintptr
+
 // sleeping notes where a blocking call was made. Only calls that have waited for long
 // are looked at: it takes longer than a short call does.
 func (c *Comm) sleeping(k *cpu.Call) {
-	if k == &c.call {
-		c.callers[k.Seq%ringCalls] = caller()
+	if k != &c.call {
+		return
 	}
+	c.naps.Lock()
+	defer c.naps.Unlock()
+	if c.stacks == nil {
+		c.stacks = new([ringCalls]stack)
+	}
+	s := &c.stacks[k.Seq%ringCalls]
+	*s = stack{}
+	runtime.Callers(5, s[:]) // Callers, sleeping, and three of the engine are above
+	c.slept[k.Seq%ringCalls] = k.Seq
 }
 
-// caller is the file and line of the nearest caller outside this package.
-func caller() string {
-	var pc [32]uintptr
-	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc[:])])
+// caller is the file and line of the nearest caller of call seq outside this package,
+// where it is known.
+func (c *Comm) caller(seq uint64) string {
+	c.naps.Lock()
+	defer c.naps.Unlock()
+	if c.stacks == nil || c.slept[seq%ringCalls] != seq {
+		return ""
+	}
+	frames := runtime.CallersFrames(c.stacks[seq%ringCalls][:])
 	for {
 		f, more := frames.Next()
 		name := strings.TrimPrefix(f.Function, "github.com/goccl/goccl/ccl")
-		if name == f.Function || !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "/internal/") {
+		if f.Line > 0 && (name == f.Function || !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "/internal/")) {
 			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
 		}
 		if !more {

@@ -86,9 +86,11 @@ type Comm struct {
 	queued             uint64     // the last call issued to a queue; 0 if none
 	reject             *Error     // the first rejected queued call
 	ring               [ringCalls]cpu.Record
-	callers            [ringCalls]string // of the calls in ring that have waited for long
-	pending            atomic.Bool       // queued != ran
-	rejectAt, failedAt uint64            // the first queued call that was rejected, that failed
+	naps               sync.Mutex        // guards slept and stacks
+	slept              [ringCalls]uint64 // the calls whose stacks are known
+	stacks             *[ringCalls]stack
+	pending            atomic.Bool // queued != ran
+	rejectAt, failedAt uint64      // the first queued call that was rejected, that failed
 	failedCall         cpu.Record
 	turn               sync.Cond // queued calls run in the order they were issued
 	ran                uint64    // the last queued call that has ended
@@ -171,7 +173,7 @@ func (c *Comm) errorIn(r *cpu.Record) *Error {
 	in := *c.failure.Load()
 	in.Op = Kind(r.Kind).String()
 	in.Mine = callOf(r)
-	in.Mine.Caller = c.callers[r.Seq%ringCalls]
+	in.Mine.Caller = c.caller(r.Seq)
 	if f := c.eng.Failure(); f != nil && f.Mine != nil { // an earlier call, which this one has found to differ
 		in.Mine = callOf(f.Mine)
 	}
@@ -297,11 +299,11 @@ func (c *Comm) Err() error {
 func (c *Comm) Trace() iter.Seq[Call] {
 	return func(yield func(Call) bool) {
 		c.mu.Lock()
-		ring, callers, last := c.ring, c.callers, c.seq
+		ring, last := c.ring, c.seq
 		c.mu.Unlock()
 		for s := last - min(last, ringCalls) + 1; s <= last; s++ {
 			call := callOf(&ring[s%ringCalls])
-			call.Caller = callers[s%ringCalls]
+			call.Caller = c.caller(s)
 			if !yield(*call) {
 				return
 			}

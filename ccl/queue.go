@@ -176,7 +176,6 @@ func (q Queue) issue(a *args, dst, src Buf) Work {
 	c.seq++
 	c.fill(k, a, c.seq, count)
 	c.ring[c.seq%ringCalls] = k.Record
-	c.callers[c.seq%ringCalls] = ""
 	c.mu.Unlock()
 	if q.group != nil {
 		q.group.calls = append(q.group.calls, k)

@@ -90,7 +90,7 @@ func Join(ctx context.Context, b Bootstrap, settings string, opt Options) (*Comm
 	if err != nil {
 		return nil, bootFault(err)
 	}
-	if f := compare(all, size, settings); f != nil {
+	if f := compare(all, size); f != nil {
 		return nil, f
 	}
 	j := enterJob(hex.EncodeToString(hello(all[0]).seed()))
@@ -103,7 +103,7 @@ func Join(ctx context.Context, b Bootstrap, settings string, opt Options) (*Comm
 }
 
 // compare finds the rank whose version or options are not those of rank 0.
-func compare(all [][]byte, size int, settings string) *Fault {
+func compare(all [][]byte, size int) *Fault {
 	if len(all) != size {
 		return fault(Backend, -1, "the bootstrap gathered %d values from %d ranks", len(all), size)
 	}
@@ -153,8 +153,9 @@ func (j *job) join(ctx context.Context, b Bootstrap, all [][]byte, opt Options) 
 	// All of a process must know the hosts before any of its ranks goes on.
 	var said [][]byte
 	var at *site
+	apart := make([]bool, len(all)) // ranks that could not share memory in an earlier try
 	for try := 0; ; try++ {
-		nodeOf := hostsOf(all, said)
+		nodeOf := hostsOf(all, apart)
 		err := j.begin(b, nodeOf, try, opt)
 		if err == nil {
 			at = j.site(j.topo.Node(rank))
@@ -168,7 +169,13 @@ func (j *job) join(ctx context.Context, b Bootstrap, all [][]byte, opt Options) 
 		if said, f = verdict(err, addr); f != nil {
 			return nil, f
 		}
-		if !anyCannotShare(said) {
+		again := false
+		for r, m := range said {
+			if m[0] == 2 {
+				apart[r], again = true, true
+			}
+		}
+		if !again {
 			break
 		}
 		if try == 2 {
@@ -191,28 +198,18 @@ func (j *job) join(ctx context.Context, b Bootstrap, all [][]byte, opt Options) 
 
 const worldID = 1
 
-func anyCannotShare(said [][]byte) bool {
-	for _, m := range said {
-		if m[0] == 2 {
-			return true
-		}
-	}
-	return false
-}
-
 // errCannotShare says that this process cannot map memory with the others of what
 // seemed to be its host: it counts as a host of its own then.
 var errCannotShare = errors.New("no shared memory with the other ranks of this host")
 
 // hostsOf numbers the hosts, in the order of their lowest ranks, and says which each
-// rank is on. A rank that could not share memory in an earlier try is marked in said:
-// its process counts as a host of its own.
-func hostsOf(all, said [][]byte) []int {
+// rank is on. The process of a rank that is apart counts as a host of its own.
+func hostsOf(all [][]byte, apart []bool) []int {
 	number := make(map[[16]byte]int)
 	nodeOf := make([]int, len(all))
 	for r := range all {
 		key := hello(all[r]).host()
-		if said != nil && said[r][0] == 2 {
+		if apart != nil && apart[r] {
 			key = [16]byte(hello(all[r]).process())
 		}
 		h, ok := number[key]
