@@ -33,6 +33,7 @@ type hub struct {
 	joined  []*join // by rank
 	present int
 	gone    map[int]string // ranks that left after joining
+	order   []int          // in which they left
 	values  [][]byte       // of this round; nil where not here yet
 	arrived int
 	round   int
@@ -296,6 +297,7 @@ func (h *hub) left(rank int, v verdict) {
 		h.fail(e)
 	default:
 		h.gone[rank] = who.String()
+		h.order = append(h.order, rank)
 		if h.arrived > 0 {
 			h.blame()
 		}
@@ -313,9 +315,10 @@ func reason(rank int, who join, v verdict) string {
 	return fault(v.Code, "rank %d (%v) gave up: %s", rank, who, v.Text).Text
 }
 
-// blame fails a round that needs a rank which is gone.
+// blame fails a round that needs a rank which is gone: the first of them to go, since
+// the ranks behind a relay go with it.
 func (h *hub) blame() {
-	for _, rank := range slices.Sorted(maps.Keys(h.gone)) {
+	for _, rank := range h.order {
 		if h.values[rank] == nil {
 			e := fault(Lost, "AllGather %d: rank %d (%s) is gone", h.round+1, rank, h.gone[rank])
 			e.Peer = rank
