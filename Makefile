@@ -16,7 +16,8 @@ export CGO_ENABLED := 0
 # is not, it says so and skips the rest, or fails under GOCCL_REQUIRE=all.
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
-.PHONY: help test test-all test-go test-lab race noasm cross arm64 fuzz bench lint format vet staticcheck shell generated generate
+.PHONY: help test test-all test-go test-lab test-faults race noasm cross arm64 fuzz bench lint format vet staticcheck shell \
+	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises peers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -32,8 +33,46 @@ test-go: ## the Go tests in full, and what they skipped
 test-lab: ## bench under real launchers on two hosts (root and the packages of test/lab/need)
 	@if test/lab/need; then test/lab/run.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
+test-faults: ## delay, loss and partition between three hosts (root)
+	@if test/lab/need netlab delay; then test/lab/faults.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
+
 race: ## the sample under the race detector (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -race -short -timeout 20m ./...
+
+tags: ## build with every tag, alone and together, with cgo and without; vet them together (a C compiler)
+	@$(call need,cc,gcc libc6-dev); for t in nccl rccl oneccl mpi nccl,rccl,oneccl,mpi fault nocheck; do for c in 1 0; do \
+		echo "build -tags $$t, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go build -tags $$t ./... || exit 1; done; done
+	@for c in 1 0; do echo "vet, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go vet -tags nccl,rccl,oneccl,mpi,fault ./... || exit 1; done
+	@echo "vet -tags nvml"; CGO_ENABLED=1 CGO_CFLAGS=-w go vet -tags nvml ./bench/...
+
+gpu: ## packages cuda and rocm on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
+	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./cuda ./rocm ./examples/multigpu
+	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
+
+native: ## the NCCL and RCCL engines on the fake library (a C compiler)
+	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 15m -tags nccl,rccl ./ccl/internal/native/...
+	@CGO_ENABLED=1 go test -race -short -timeout 15m -tags nccl,rccl ./ccl/internal/native
+
+test-mpi: ## one binary under seven MPIs, and on two hosts (a C compiler, mpich, openmpi-bin, pip)
+	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -timeout 30m ./mpi ./ccl/internal/mpiengine ./test/mpi
+	@if test/lab/need netlab mpich openmpi; then test/mpi/lab.sh; else echo "$@: lab NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
+
+vendor: ## the tables of include/ against the vendors' headers (cc, CPython 3.11 with pip; 2 GB of wheels)
+	@$(call need,pip3,python3-pip); CGO_ENABLED=1 go test -timeout 25m ./test/vendor/nccl ./test/vendor/cudart
+
+interop: ## the nested modules: gorgonia.org/cu; empi and leabra over goccl and Open MPI (cc, pip; headers of Open MPI, X11, GL)
+	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -C interop/cu -timeout 15m ./...
+	go test -C interop/empi/shim -timeout 5m ./...
+	go test -C interop/empi -timeout 20m ./...
+
+vendor-oneccl: ## oneCCL for real, without a GPU: its CPU plugin and SYCL's CPU device (g++; downloads 890 MB once)
+	@$(call need,g++,g++); test/vendor/oneccl/run.sh
+
+gpu-bundle: ## builds gpu-bundle/, to be run on a machine with GPUs (docs/gpu.md)
+	test/gpu/bundle.sh gpu-bundle
+
+xpu-shim: ## libgocclxpu.so, the shim over SYCL that package xpu opens (a C++ compiler and SYCL: SYCL_ROOT)
+	@xpu/shim/build.sh $(or $(OUT),.)
 
 noasm: ## the sample without assembly: the specification in the kernels' place
 	go test -short -tags noasm ./ccl/internal/reduce ./ccl
@@ -44,7 +83,7 @@ cross: arm64 ## build and vet for every platform, tests included; test arm64
 
 arm64: ## the kernels and algorithms on an emulated arm64 (qemu-user)
 	@$(call need,qemu-aarch64,qemu-user); GOOS=linux GOARCH=arm64 \
-		go test -short -exec qemu-aarch64 ./ccl/internal/reduce ./ccl/internal/algo
+		go test -short -exec qemu-aarch64 ./ccl/internal/reduce ./internal/algo
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@set -o pipefail; go test -list '^Fuzz' ./... | \
@@ -55,25 +94,43 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./ccl/...
 
+CHAOS ?= 10000
+chaos: ## CHAOS (10,000) random faults in random jobs
+	go test -tags fault ./ccl/internal/fault && go test -tags fault -timeout 0 ./test/chaos -run 'TestChaos$$' -v -args -cases $(CHAOS)
+
+soak: ## 10^8 small and 10^6 mixed collectives: nothing grows
+	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6
+
+promises: ## measure R1 to R16 and write the table of docs/reliability.md
+	go test ./test/promises -count=1 -timeout 20m -v -args -write
+
+peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; write docs/performance.md
+	go run ./test/peers -write docs/performance.md
+
 lint: format vet staticcheck shell generated ## all static checks, and that generated files are up to date
 	go test ./test/imports
 
 format: # gofmt
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "gofmt -w these: $$files"; exit 1; }
 
-vet: # go vet for every platform, with and without assembly, and in the nested modules
+vet: # go vet for every platform, with and without assembly, with the tags of tests, and in the nested modules
 	@for p in $(PLATFORMS); do for tags in '' noasm; do echo "go vet for $$p $$tags"; \
 		GOOS=$${p%/*} GOARCH=$${p#*/} go vet -tags "$$tags" ./... || exit 1; done; done
-	@for m in $(MODULES); do go vet -C $$m ./... || exit 1; done
+	@for tags in fault nocheck; do echo "go vet $$tags"; go vet -tags $$tags ./... || exit 1; done
+	@for m in $(MODULES); do go vet -C $$m ./... || exit 1; done; go vet ./test/vendor/...
+	@! command -v cc >/dev/null || CGO_ENABLED=1 go vet -tags mpi ./mpi ./test/mpi
 
 staticcheck: # pinned in internal/tools
 	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && \
 	go build -C internal/tools -o "$$bin/" honnef.co/go/tools/cmd/staticcheck && \
-	for p in $(PLATFORMS); do for tags in '' noasm; do echo "staticcheck for $$p $$tags"; \
-		GOOS=$${p%/*} GOARCH=$${p#*/} "$$bin/staticcheck" -tags "$$tags" ./... || bad=1; done; done; [ -z "$$bad" ]
+	for p in $(PLATFORMS); do echo "staticcheck for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} "$$bin/staticcheck" ./... || bad=1; done; \
+	for tags in noasm fault nocheck; do echo "staticcheck $$tags"; "$$bin/staticcheck" -tags $$tags ./... || bad=1; done; \
+	! command -v cc >/dev/null || { echo "staticcheck of all engines"; \
+		CGO_ENABLED=1 "$$bin/staticcheck" -tags nccl,rccl,oneccl,mpi ./... || bad=1; }; [ -z "$$bad" ]
 
 shell: # shellcheck of the scripts
-	@$(call need,shellcheck,shellcheck); shellcheck -S warning .ci/run test/lab/*.sh test/lab/need test/lab/netlab-rsh test/lab/fake-pals/pbs-run
+	@$(call need,shellcheck,shellcheck); shellcheck -S warning .ci/run test/lab/need test/lab/netlab-rsh test/lab/fake-pals/pbs-run \
+		$$(git ls-files '*.sh' 2>/dev/null || find . -name '*.sh')
 
 generated: # a copy of the tree, generated anew, is the same
 	@copy=$$(mktemp -d) && trap 'rm -rf "$$copy"' EXIT && tar -c --exclude ./.git . | tar -x -C "$$copy" && \

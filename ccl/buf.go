@@ -5,6 +5,8 @@ import "unsafe"
 // Buf is a view of elements of one type. The zero Buf is no buffer.
 type Buf struct {
 	host  unsafe.Pointer // a Go slice, kept alive while queued
+	mem   deviceMemory   // or device memory: its owner, kept alive and asked whether it was freed
+	first int            // the element of mem where the view begins
 	count int            // negative: a From out of bounds
 	typ   Type
 }
@@ -20,7 +22,9 @@ func (b Buf) From(i, j int) Buf {
 		return Buf{count: -1, typ: b.typ}
 	}
 	b.count = j - i
-	if b.count > 0 {
+	if b.mem != nil {
+		b.first += i
+	} else if b.count > 0 {
 		b.host = unsafe.Add(b.host, i*b.typ.Size())
 	}
 	return b

@@ -7,17 +7,20 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/reduce"
 )
 
 // args are the arguments of one call, whatever its kind.
 type args struct {
-	kind     Kind
-	typ      Type
-	op       Op
-	root, to int // root or peer, -1 if none; SendRecv's destination
-	dst, src []byte
-	dc, sc   []int
+	kind         Kind
+	typ          Type
+	op           Op
+	root, to     int // root or peer, -1 if none; SendRecv's destination
+	dst, src     []byte
+	onDevice     bool // then dst and src are these
+	onDst, onSrc extent
+	dc, sc       []int
 }
 
 // block makes a call on the calling goroutine.
@@ -30,30 +33,25 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	if err != nil {
 		return c.refuse(a, codeOf(err), err)
 	}
-	if c.pending.Load() {
+	if c.pending.Load() || c.streams != nil {
 		if err := c.drain(ctx); err != nil {
 			return c.endedBy(err, a)
 		}
 	}
-	c.seq++
-	r := &c.ring[c.seq%ringCalls]
 	k := &c.call
-	c.fill(k, a, c.seq, count)
-	k.State = uint8(Running)
-	k.Start = c.eng.Now()
-	*r = k.Record
+	c.fill(k, a, c.seq+1, count)
+	r := c.begin(k)
 	f := c.run(ctx, k)
 	k.Dst, k.Src, k.DC, k.SC = nil, nil, nil, nil
-	r.End = c.eng.Now()
 	if f != nil {
-		r.State = uint8(Failed)
+		c.end(r, Failed)
 		return c.errorIn(r)
 	}
-	r.State = uint8(Complete)
+	c.end(r, Complete)
 	return nil
 }
 
-// run makes one call on the engine, which Close waits for.
+// run makes one call, which Close waits for.
 func (c *Comm) run(ctx context.Context, k *cpu.Call) *cpu.Fault {
 	c.busy.Store(true)
 	defer c.busy.Store(false)
@@ -63,7 +61,35 @@ func (c *Comm) run(ctx context.Context, k *cpu.Call) *cpu.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.eng.Ended(cpu.ContextFault(err))
 	}
+	if c.watched() {
+		c.one[0] = k
+		return c.observe(ctx, c.one[:])
+	}
+	if c.throughLib {
+		c.one[0] = k
+		return c.foreign(ctx, c.one[:])
+	}
 	return c.eng.Run(ctx, k)
+}
+
+// carryOut makes queued calls, as a group if there are several: through the library where the Comm has one
+// for host memory, else on the CPU engine.
+func (c *Comm) carryOut(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
+	if c.watched() {
+		return c.observe(ctx, calls)
+	}
+	return c.perform(ctx, calls)
+}
+
+// perform makes calls that nobody watches.
+func (c *Comm) perform(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
+	switch {
+	case c.throughLib:
+		return c.foreign(ctx, calls)
+	case len(calls) == 1:
+		return c.eng.Run(ctx, calls[0])
+	}
+	return c.eng.RunGroup(ctx, calls)
 }
 
 // endedBy fails c, since a call's context ended while queued calls were waited for.
@@ -129,12 +155,35 @@ func (c *Comm) fill(k *cpu.Call, a *args, seq, count uint64) {
 	k.Seal()
 }
 
+// supports is why c cannot do k on host memory, or nil.
+func (c *Comm) supports(k Kind, t Type, op Op) error {
+	if !c.throughLib {
+		return supports(k, t, op)
+	}
+	if k == 0 || k >= kindEnd || t >= typeEnd || op >= opEnd {
+		return supports(k, t, op) // says which there are
+	}
+	if err := c.lib.Supports(engine.Kind(k), engine.Type(t), engine.Op(op), true); err != nil {
+		return unsupported{err}
+	}
+	return nil
+}
+
 // check says what is wrong with a, and else how many elements the call is about:
 // all of the vector, or those of one rank's block, or the sum of the counts.
 func (c *Comm) check(a *args) (count uint64, err error) {
-	if err := supports(a.kind, a.typ, a.op); err != nil {
+	if !cpu.Checked && a.kind == KindAllReduce {
+		return uint64(len(a.src) / a.typ.Size()), nil
+	}
+	if err := c.supports(a.kind, a.typ, a.op); err != nil {
 		return 0, err
 	}
+	a.onDst, a.onSrc = extentOf(a.dst), extentOf(a.src)
+	return c.checkShape(a)
+}
+
+// checkShape is check for what does not depend on where the memory lies.
+func (c *Comm) checkShape(a *args) (count uint64, err error) {
 	n, me := c.Size(), c.Rank()
 	if a.root < -1 || a.root >= n || a.root < 0 && (a.kind.rooted() || a.kind == KindSend || a.kind == KindRecv || a.kind == KindSendRecv) {
 		what := "root"
@@ -144,7 +193,7 @@ func (c *Comm) check(a *args) (count uint64, err error) {
 		return 0, fmt.Errorf("%s is %d; the ranks are 0 to %d", what, a.root, n-1)
 	}
 	e := max(a.typ.Size(), 1)
-	dst, src := len(a.dst)/e, len(a.src)/e
+	dst, src := a.onDst.n/e, a.onSrc.n/e
 	same := func(dst, src, want int) error {
 		if dst != want {
 			return fmt.Errorf("dst has %d elements, src %d: dst must have %d", dst, src, want)
@@ -156,46 +205,46 @@ func (c *Comm) check(a *args) (count uint64, err error) {
 		if err := same(dst, src, src); err != nil {
 			return 0, err
 		}
-		return uint64(src), overlap(a.dst, a.src)
+		return uint64(src), overlap(a.onDst, a.onSrc)
 	case KindReduce:
 		if me != a.root {
-			a.dst = nil
+			a.dst, a.onDst = nil, extent{}
 			return uint64(src), nil
 		}
 		if err := same(dst, src, src); err != nil {
 			return 0, err
 		}
-		return uint64(src), overlap(a.dst, a.src)
+		return uint64(src), overlap(a.onDst, a.onSrc)
 	case KindBroadcast:
 		return uint64(dst), nil
 	case KindReduceScatter:
 		if src != n*dst {
 			return 0, fmt.Errorf("src has %d elements, dst %d: src must have %d, %d for each of %d ranks", src, dst, n*dst, dst, n)
 		}
-		return uint64(dst), within(a.src, a.dst, me*dst*e)
+		return uint64(dst), within(a.onSrc, a.onDst, me*dst*e)
 	case KindAllGather:
 		if err := same(dst, src, n*src); err != nil {
 			return 0, err
 		}
-		return uint64(src), within(a.dst, a.src, me*src*e)
+		return uint64(src), within(a.onDst, a.onSrc, me*src*e)
 	case KindGather:
 		if me != a.root {
-			a.dst = nil
+			a.dst, a.onDst = nil, extent{}
 			return uint64(src), nil
 		}
 		if err := same(dst, src, n*src); err != nil {
 			return 0, err
 		}
-		return uint64(src), within(a.dst, a.src, me*src*e)
+		return uint64(src), within(a.onDst, a.onSrc, me*src*e)
 	case KindScatter:
 		if me != a.root {
-			a.src = nil
+			a.src, a.onSrc = nil, extent{}
 			return uint64(dst), nil
 		}
 		if src != n*dst {
 			return 0, fmt.Errorf("src has %d elements, dst %d: src must have %d, %d for each of %d ranks", src, dst, n*dst, dst, n)
 		}
-		return uint64(dst), within(a.src, a.dst, me*dst*e)
+		return uint64(dst), within(a.onSrc, a.onDst, me*dst*e)
 	case KindAllToAll:
 		if err := same(dst, src, src); err != nil {
 			return 0, err
@@ -203,7 +252,7 @@ func (c *Comm) check(a *args) (count uint64, err error) {
 		if src%n != 0 {
 			return 0, fmt.Errorf("%d elements do not divide among %d ranks", src, n)
 		}
-		return uint64(src / n), overlap(a.dst, a.src)
+		return uint64(src / n), overlap(a.onDst, a.onSrc)
 	case KindReduceScatterV, KindAllGatherV, KindGatherV, KindScatterV:
 		return c.checkV(a, dst, src, e)
 	case KindAllToAllV:
@@ -224,12 +273,12 @@ func (c *Comm) check(a *args) (count uint64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		return 0, overlap(a.dst, a.src)
+		return 0, overlap(a.onDst, a.onSrc)
 	case KindSendRecv:
 		if a.to < 0 || a.to >= n {
 			return 0, fmt.Errorf("peer is %d; the ranks are 0 to %d", a.to, n-1)
 		}
-		return uint64(dst), overlap(a.dst, a.src)
+		return uint64(dst), overlap(a.onDst, a.onSrc)
 	}
 	return uint64(max(dst, src)), nil // Send, Recv, Barrier
 }
@@ -241,21 +290,26 @@ func (c *Comm) checkV(a *args, dst, src, e int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	whole, part := &a.src, &a.dst // ReduceScatterV, ScatterV
+	whole, part := &a.onSrc, &a.onDst // ReduceScatterV, ScatterV
 	wholeName, partName := "src", "dst"
 	if a.kind == KindAllGatherV || a.kind == KindGatherV {
 		whole, part = part, whole
 		wholeName, partName = partName, wholeName
 	}
-	if len(*part)/e != a.dc[me] {
-		return 0, fmt.Errorf("%s has %d elements, but counts[%d] is %d", partName, len(*part)/e, me, a.dc[me])
+	if part.n/e != a.dc[me] {
+		return 0, fmt.Errorf("%s has %d elements, but counts[%d] is %d", partName, part.n/e, me, a.dc[me])
 	}
 	if a.kind.rooted() && me != a.root {
-		*whole = nil
+		*whole = extent{}
+		if whole == &a.onDst {
+			a.dst = nil
+		} else {
+			a.src = nil
+		}
 		return uint64(total), nil
 	}
-	if len(*whole)/e != total {
-		return 0, fmt.Errorf("%s has %d elements, but counts add up to %d", wholeName, len(*whole)/e, total)
+	if whole.n/e != total {
+		return 0, fmt.Errorf("%s has %d elements, but counts add up to %d", wholeName, whole.n/e, total)
 	}
 	return uint64(total), within(*whole, *part, before*e)
 }
@@ -281,25 +335,24 @@ func sum(name string, counts []int, n, me int) (total, before int, err error) {
 
 var errOverlap = errors.New("dst and src overlap, other than in place")
 
-func overlaps(a, b []byte) bool {
-	if len(a) == 0 || len(b) == 0 {
-		return false
-	}
-	p, q := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
-	return p < q+uintptr(len(b)) && q < p+uintptr(len(a))
+// extentOf is where b lies.
+func extentOf(b []byte) extent { return extent{uintptr(unsafe.Pointer(unsafe.SliceData(b))), len(b)} }
+
+func overlaps(a, b extent) bool {
+	return a.n > 0 && b.n > 0 && a.at < b.at+uintptr(b.n) && b.at < a.at+uintptr(a.n)
 }
 
-// overlap refuses slices that overlap without being one.
-func overlap(dst, src []byte) error {
-	if overlaps(dst, src) && &dst[0] != &src[0] {
+// overlap refuses memory that overlaps without being the same.
+func overlap(dst, src extent) error {
+	if overlaps(dst, src) && dst.at != src.at {
 		return errOverlap
 	}
 	return nil
 }
 
 // within refuses a part that overlaps whole elsewhere than at byte at.
-func within(whole, part []byte, at int) error {
-	if overlaps(whole, part) && &whole[at] != &part[0] {
+func within(whole, part extent, at int) error {
+	if overlaps(whole, part) && whole.at+uintptr(at) != part.at {
 		return errOverlap
 	}
 	return nil

@@ -28,6 +28,15 @@ func (c *Comm) sleeping(k *cpu.Call) {
 	*s = stack{}
 	runtime.Callers(5, s[:]) // Callers, sleeping, and three of the engine are above
 	c.slept[k.Seq%ringCalls] = k.Seq
+	c.sleptLast = k.Seq
+}
+
+// lastCaller is where the call that slept last was made.
+func (c *Comm) lastCaller() string {
+	c.naps.Lock()
+	last := c.sleptLast
+	c.naps.Unlock()
+	return c.caller(last)
 }
 
 // caller is the file and line of the nearest caller of call seq outside this package,

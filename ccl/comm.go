@@ -3,34 +3,35 @@ package ccl
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/algo"
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // Version is the version of this module. All ranks of a job must run the same.
 const Version = "0.1.0"
 
-// Options tune a Comm. The zero value is the default; all but Device, OnFailure
-// and Log must agree on all ranks, and NewComm fails naming those that differ.
+// Options tune a Comm. The zero value is the default; all but Device, OnFailure,
+// OnCall and Log must agree on all ranks, and NewComm fails naming those that differ.
 type Options struct {
 	// Backend names the engine beside the CPU engine that every Comm has (control,
 	// Barrier, host slices). "" is the compiled-in one whose device every rank has,
 	// if any; "cpu" none.
 	Backend     string
-	Staged      bool          // host slices go through the device engine, too
-	Device      *int          // nil: the local rank among the visible devices
-	Timeout     time.Duration // longest any one call may take; default 10 min, <0 none
-	PeerTimeout time.Duration // silence after which a rank is lost; default 5 s, <0 never
-	Check       Check         // how far mismatched calls are looked for; default CheckAsync
-	RankOrder   bool          // reduce strictly in rank order, for the bits of adding rank by rank; CPU engine only, slower
-	OnFailure   func(*Error)  // called once, before any call returns the failure; it may Close the Comm, but not call on it
-	Log         *slog.Logger  // nil: warnings and worse go to slog.Default()
+	Staged      bool              // host slices go through the device engine, too
+	Device      *int              // nil: the local rank among the visible devices
+	Timeout     time.Duration     // longest any one call may take; default 10 min, <0 none
+	PeerTimeout time.Duration     // silence after which a rank is lost; default 5 s, <0 never
+	Check       Check             // how far mismatched calls are looked for; default CheckAsync
+	RankOrder   bool              // reduce strictly in rank order, for the bits of adding rank by rank; CPU engine only, slower
+	OnFailure   func(*Error)      // called once, before any call returns the failure; it may Close the Comm, but not call on it
+	OnCall      func(Observation) // called after every call on host memory, on its goroutine: for metrics
+	Log         *slog.Logger      // nil: warnings and worse go to slog.Default()
 }
 
 const (
@@ -53,9 +54,10 @@ func (o *Options) settled() (Options, error) {
 	if s.Log == nil {
 		s.Log = slog.Default()
 	}
+	if err := checkBackend(s.Backend); err != nil {
+		return s, err
+	}
 	switch {
-	case s.Backend != "" && s.Backend != "cpu":
-		return s, fmt.Errorf("no backend %q is compiled in; this build has cpu", s.Backend)
 	case s.Check > CheckOff:
 		return s, fmt.Errorf("Check is %d; the levels are CheckAsync, CheckStrict and CheckOff", s.Check)
 	}
@@ -68,15 +70,18 @@ func (o *Options) agreed(algorithms string) string {
 		Version, o.Backend, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, algorithms)
 }
 
-// ringCalls is how many calls the flight recorder keeps.
-const ringCalls = 64
-
 // Comm is this rank's membership in an ordered set of ranks.
 type Comm struct {
 	eng  *cpu.Comm
 	opt  Options
 	tab  algo.Table
 	host string
+
+	lib        *library     // beside the CPU engine, nil if none
+	throughLib bool         // calls on host memory go through it
+	observed   bool         // somebody watches calls: see observe.go
+	labelled   bool         // they are labelled in profiles
+	one        [1]*cpu.Call // what the blocking call hands to it
 
 	calls int // of any kind; a plain counter, so that -race sees two goroutines on one Comm
 	seq   uint64
@@ -86,14 +91,19 @@ type Comm struct {
 	queued             uint64     // the last call issued to a queue; 0 if none
 	reject             *Error     // the first rejected queued call
 	ring               [ringCalls]cpu.Record
-	naps               sync.Mutex        // guards slept and stacks
+	recording          sync.Mutex        // see recorder.go
+	naps               sync.Mutex        // guards slept, sleptLast and stacks
 	slept              [ringCalls]uint64 // the calls whose stacks are known
+	sleptLast          uint64            // the last of them
 	stacks             *[ringCalls]stack
 	pending            atomic.Bool // queued != ran
 	rejectAt, failedAt uint64      // the first queued call that was rejected, that failed
 	failedCall         cpu.Record
-	turn               sync.Cond // queued calls run in the order they were issued
-	ran                uint64    // the last queued call that has ended
+	issuers            [ringCalls]*deviceStream // of the calls in ring, if on a device
+	streams            []*deviceStream
+	watching           atomic.Bool // watchDevice runs
+	turn               sync.Cond   // queued calls run in the order they were issued
+	ran                uint64      // the last queued call that has ended
 	own                *HostStream
 	failure            atomic.Pointer[Error]
 	done               chan struct{}
@@ -109,11 +119,12 @@ type Place struct {
 	Node, Nodes, Local, Locals int
 }
 
-// newComm wraps the engine's Comm that join makes, nil if it makes none.
-func newComm(o Options, tab algo.Table, host string, join func(cpu.Options) (*cpu.Comm, *cpu.Fault)) (*Comm, *cpu.Fault) {
+// newComm wraps the engine's Comm that join makes, nil if it makes none, and what attach puts beside it.
+func newComm(o Options, tab algo.Table, host string, join func(cpu.Options) (*cpu.Comm, *cpu.Fault),
+	attach func(*cpu.Comm) (*library, *cpu.Fault)) (*Comm, *cpu.Fault) {
 	c := &Comm{opt: o, tab: tab, host: host, done: make(chan struct{})}
 	c.turn.L = &c.mu
-	eng, f := join(cpu.Options{
+	eo := cpu.Options{
 		Timeout: max(o.Timeout, 0), PeerTimeout: max(o.PeerTimeout, 0),
 		Strict: o.Check == CheckStrict, Unchecked: o.Check == CheckOff, RankOrder: o.RankOrder, Table: tab,
 		OnSleep: c.sleeping,
@@ -122,11 +133,25 @@ func newComm(o Options, tab algo.Table, host string, join func(cpu.Options) (*cp
 				c.failed(f)
 			}
 		},
-	})
-	if f != nil || eng == nil {
+	}
+	c.watch(&eo)
+	c.labelled = labelsCalls()
+	c.observed = c.labelled || o.OnCall != nil
+	eng, f := join(eo)
+	if f != nil {
 		return nil, f
 	}
+	if c.lib, f = attach(eng); f != nil {
+		if eng != nil {
+			eng.Close()
+		}
+		return nil, f
+	}
+	if eng == nil {
+		return nil, nil
+	}
 	c.eng = eng
+	c.throughLib = c.lib != nil && (c.lib.device < 0 || o.Staged)
 	c.ready.Store(true)
 	if f := eng.Failure(); f != nil { // a rank failed after the verdict
 		c.failed(f)
@@ -142,19 +167,19 @@ func (c *Comm) failed(f *cpu.Fault) {
 	}
 	e := c.errorOf(f)
 	c.failure.Store(e)
+	c.abandon(e)
 	tell := func() {
 		close(c.done)
 		c.mu.Lock()
 		c.turn.Broadcast()
 		c.mu.Unlock()
 	}
-	if c.opt.OnFailure == nil {
-		tell()
-		return
-	}
 	go func() {
 		defer tell()
-		c.opt.OnFailure(e)
+		c.reportFailure(e)
+		if c.opt.OnFailure != nil {
+			c.opt.OnFailure(e)
+		}
 	}()
 }
 
@@ -174,14 +199,23 @@ func (c *Comm) errorIn(r *cpu.Record) *Error {
 	in.Op = Kind(r.Kind).String()
 	in.Mine = callOf(r)
 	in.Mine.Caller = c.caller(r.Seq)
-	if f := c.eng.Failure(); f != nil && f.Mine != nil { // an earlier call, which this one has found to differ
-		in.Mine = callOf(f.Mine)
+	if f := c.eng.Failure(); f != nil && f.Code == cpu.Mismatch {
+		if f.Mine != nil { // an earlier call, which this one has found to differ
+			in.Mine = callOf(f.Mine)
+		}
+		if f.Theirs != nil {
+			in.Peer, in.Theirs = f.Peer, callOf(f.Theirs)
+		}
 	}
 	return &in
 }
 
 func callOf(r *cpu.Record) *Call {
-	return &Call{Seq: r.Seq, Count: r.Count, Kind: Kind(r.Kind), Type: Type(r.Type), Op: Op(r.Op),
+	seq := r.Seq
+	if r.Number != 0 {
+		seq = uint64(r.Number)
+	}
+	return &Call{Seq: seq, Count: r.Count, Kind: Kind(r.Kind), Type: Type(r.Type), Op: Op(r.Op),
 		State: State(r.State), Root: r.Root, Start: time.Duration(r.Start), End: time.Duration(r.End)}
 }
 
@@ -200,23 +234,34 @@ func (c *Comm) Place() Place {
 
 // String reads like: rank 3 of 8 (2 hosts, cpu, shared memory and TCP (eth0))
 func (c *Comm) String() string {
-	return fmt.Sprintf("rank %d of %d (%d host%s, cpu, %s)", c.Rank(), c.Size(),
-		c.eng.Topology().Nodes(), plural(c.eng.Topology().Nodes()), c.eng.Transport())
+	return fmt.Sprintf("rank %d of %d (%d host%s, %s, %s)", c.Rank(), c.Size(),
+		c.eng.Topology().Nodes(), plural(c.eng.Topology().Nodes()), c.Backend(), c.eng.Transport())
 }
 
 // Transport is what the ranks of c talk over: memory, shared memory, TCP and its
 // interface.
 func (c *Comm) Transport() string { return c.eng.Transport() }
 
-// Plan says how a call of count elements would go: its algorithm, and over what.
+// Plan says how a call of count elements would go: its algorithm, and over what; where a library makes the
+// calls of c's backend, which one.
 func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
+	if c.lib != nil {
+		return c.lib.lib.Version()
+	}
 	call := cpu.Call{Record: cpu.Record{Kind: cpu.Kind(k), Type: uint8(t), Op: uint8(op), Count: uint64(max(count, 0))}, Elem: t.Size()}
 	return c.eng.Plan(&call)
 }
 
-// Supports is nil, or ErrUnsupported with the reason, before anything is sent.
+// Supports is nil, or ErrUnsupported with the reason, before anything is sent. For a Comm with a device it is
+// about memory of the device.
 func (c *Comm) Supports(k Kind, t Type, op Op) error {
-	if e := supports(k, t, op); e != nil {
+	e := error(nil)
+	if c.lib != nil && !c.throughLib && k != 0 && k < kindEnd && t < typeEnd && op < opEnd {
+		e = c.lib.Supports(engine.Kind(k), engine.Type(t), engine.Op(op), false)
+	} else {
+		e = c.supports(k, t, op)
+	}
+	if e != nil {
 		return &Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: e}
 	}
 	return nil
@@ -224,7 +269,28 @@ func (c *Comm) Supports(k Kind, t Type, op Op) error {
 
 // Native is the engine's own communicator (ncclComm_t, ...), for calls this package
 // lacks; 0 if none, as on the CPU.
-func (c *Comm) Native() uintptr { return 0 }
+func (c *Comm) Native() uintptr {
+	if c.lib == nil {
+		return 0
+	}
+	return c.lib.Native()
+}
+
+// Backend is the engine beside the CPU engine, as Options.Backend names it; "cpu" if there is none.
+func (c *Comm) Backend() string {
+	if c.lib == nil {
+		return "cpu"
+	}
+	return c.lib.backend.Name()
+}
+
+// Library is the version of the backend's library, as "NCCL 2.28.9"; "" if there is none.
+func (c *Comm) Library() string {
+	if c.lib == nil {
+		return ""
+	}
+	return c.lib.lib.Version()
+}
 
 // Abort fails c on every rank with cause. It may be called from any goroutine.
 func (c *Comm) Abort(cause error) {
@@ -258,6 +324,12 @@ func (c *Comm) Close() error {
 	c.mu.Unlock()
 	if own != nil {
 		own.Close()
+	}
+	if c.lib != nil {
+		c.lib.Close()
+	}
+	if c.failure.Load() == nil { // else it was written then
+		c.writeTrace("exit", nil)
 	}
 	c.eng.Close()
 	if e := c.failure.Load(); e != nil && e.Code == ErrMismatch {
@@ -293,20 +365,4 @@ func (c *Comm) Err() error {
 		return e
 	}
 	return nil
-}
-
-// Trace yields the last calls made on c, oldest first: the flight recorder.
-func (c *Comm) Trace() iter.Seq[Call] {
-	return func(yield func(Call) bool) {
-		c.mu.Lock()
-		ring, last := c.ring, c.seq
-		c.mu.Unlock()
-		for s := last - min(last, ringCalls) + 1; s <= last; s++ {
-			call := callOf(&ring[s%ringCalls])
-			call.Caller = c.caller(s)
-			if !yield(*call) {
-				return
-			}
-		}
-	}
 }

@@ -191,7 +191,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		o    ccl.Options
 		want string
 	}{
-		{ccl.Options{Backend: "nccl"}, `no backend "nccl" is compiled in; this build has cpu`},
+		{ccl.Options{Backend: "nccl"}, `no backend "nccl" is compiled in: build with -tags nccl; this build has cpu`},
 		{ccl.Options{Check: 7}, "Check is 7; the levels are CheckAsync, CheckStrict and CheckOff"},
 	} {
 		_, err := ccl.NewComm(t.Context(), alone{}, &tc.o)

@@ -91,7 +91,7 @@ func TestRankProcess(t *testing.T) {
 	defer cancel()
 	o := &ccl.Options{}
 	if how == "close with work queued" {
-		o.PeerTimeout = 500 * time.Millisecond // what Close waits
+		o.PeerTimeout = 2 * time.Second // what Close waits
 	}
 	c, err := ccl.Join(ctx, o)
 	require.NoError(t, err)
@@ -142,15 +142,9 @@ func TestRankEnds(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("hosts=%d", hosts), func(t *testing.T) {
 					out := spawned(t, 4, hosts, tc.ending)
-					codes := tc.codes
-					if hosts > 0 {
-						// A process that ends right after Close may be found gone before
-						// its good bye has been read.
-						codes = append(codes[:len(codes):len(codes)], ccl.ErrRankLost)
-					}
 					for _, r := range []int{0, 2, 3} {
 						ok := false
-						for _, code := range codes {
+						for _, code := range tc.codes {
 							ok = ok || strings.Contains(out, fmt.Sprintf("rank %d: code %d peer %d: ", r, code, victim))
 						}
 						assert.True(t, ok, "rank %d should have told of rank %d:\n%s", r, victim, out)

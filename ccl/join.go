@@ -3,12 +3,14 @@ package ccl
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"strings"
 
 	"github.com/goccl/goccl/ccl/boot"
-	"github.com/goccl/goccl/ccl/internal/algo"
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // Bootstrap is what a launcher supplies: who I am, and one way to swap bytes. It is
@@ -27,15 +29,42 @@ type Bootstrap interface {
 	AllGather(ctx context.Context, mine []byte) ([][]byte, error)
 }
 
+// launchers are what build tags add to boot.Env: each says whether it knows who started this
+// process, and then joins the job its own way. The first that knows is asked.
+var launchers []func(ctx context.Context) (b Bootstrap, known bool, err error)
+
+// Launched is the bootstrap that Join uses: that of a launcher with MPI, in a build with the tag mpi, else
+// [boot.Env]. done is for when the Comms have been made, or could not be.
+func Launched(ctx context.Context) (b Bootstrap, done func(), err error) {
+	for _, launcher := range launchers {
+		b, known, err := launcher(ctx)
+		if !known {
+			continue
+		}
+		if err != nil {
+			return nil, nil, bootError(err)
+		}
+		if c, ok := b.(io.Closer); ok {
+			return b, func() { c.Close() }, nil
+		}
+		return b, func() {}, nil
+	}
+	e, err := boot.Env(ctx)
+	if err != nil {
+		return nil, nil, bootError(err)
+	}
+	return e, func() { e.Close() }, nil
+}
+
 // Join is the one call most programs make: it finds out from the environment who
 // this process is (launcher, rank, size), bootstraps, and returns the Comm of all
 // ranks. Under no launcher it is a job of one rank.
 func Join(ctx context.Context, o *Options) (*Comm, error) {
-	b, err := boot.Env(ctx)
+	b, done, err := Launched(ctx)
 	if err != nil {
-		return nil, bootError(err)
+		return nil, err
 	}
-	defer b.Close()
+	defer done()
 	return NewComm(ctx, b, o)
 }
 
@@ -43,11 +72,17 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 // Comm on all of them or an error on all of them; if a rank fails after the verdict,
 // the Comm starts out failed.
 func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
+	if b == nil {
+		return nil, &Error{Code: ErrArgument, Op: "NewComm", Rank: -1, Peer: -1, Err: errors.New("the Bootstrap is nil; Join finds one")}
+	}
 	refuse := func(code Code, err error) error {
 		return &Error{Code: code, Op: "NewComm", Rank: b.Rank(), Peer: -1, Err: err}
 	}
 	s, err := o.settled()
 	if err != nil {
+		return nil, refuse(ErrArgument, err)
+	}
+	if _, err := stallWarn(os.Getenv("GOCCL_STALL_WARN")); err != nil {
 		return nil, refuse(ErrArgument, err)
 	}
 	algorithms := os.Getenv("GOCCL_ALGO")
@@ -59,10 +94,13 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	host, _, _ = strings.Cut(host, ".")
 	c, f := newComm(s, tab, host, func(eo cpu.Options) (*cpu.Comm, *cpu.Fault) {
 		return cpu.Join(ctx, b, s.agreed(algorithms), eo)
+	}, func(eng *cpu.Comm) (*library, *cpu.Fault) {
+		return openLibrary(ctx, eng, &s)
 	})
 	if f != nil {
 		return nil, newCommError(b.Rank(), f)
 	}
+	c.SetName("world")
 	return c, nil
 }
 
@@ -86,23 +124,27 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	if err := c.drain(ctx); err != nil {
 		return nil, c.endedBy(err, a)
 	}
-	c.seq++
-	r := &c.ring[c.seq%ringCalls]
 	k := &c.call
-	c.fill(k, a, c.seq, 0)
-	k.State, k.Start = uint8(Running), c.eng.Now()
-	*r = k.Record
+	c.fill(k, a, c.seq+1, 0)
+	r := c.begin(k)
 	child, f := newComm(c.opt, c.tab, c.host, func(eo cpu.Options) (*cpu.Comm, *cpu.Fault) {
 		return c.eng.Split(ctx, k, color, key, eo)
+	}, func(child *cpu.Comm) (*library, *cpu.Fault) {
+		if c.lib == nil {
+			return nil, nil
+		}
+		return c.splitLibrary(ctx, child, color, key)
 	})
-	r.End = c.eng.Now()
 	if f != nil {
-		r.State = uint8(Failed)
+		c.end(r, Failed)
 		if c.eng.Failure() != nil {
 			return nil, c.errorIn(r)
 		}
 		return nil, &Error{Code: Code(f.Code), Op: "Split", Rank: c.Rank(), Peer: f.Peer, Err: f.Err}
 	}
-	r.State = uint8(Complete)
+	c.end(r, Complete)
+	if child != nil {
+		child.SetName(fmt.Sprintf("%s/%d", c.Name(), color))
+	}
 	return child, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
 // Queue issues calls in order without waiting for them. Queues are values; all
@@ -13,8 +14,9 @@ import (
 type Queue struct {
 	c     *Comm
 	s     *HostStream
-	err   *Error // why this queue takes nothing
-	group *group // being collected, if any
+	dev   *deviceStream // in its place
+	err   *Error        // why this queue takes nothing
+	group *group        // being collected, if any
 }
 
 // On returns the queue of c on s; nil is c's own HostStream.
@@ -27,8 +29,7 @@ func (c *Comm) On(s Stream) Queue {
 		}
 	case nil:
 	default:
-		return Queue{c: c, err: &Error{Code: ErrUnsupported, Op: "On", Rank: c.Rank(), Peer: -1,
-			Err: fmt.Errorf("the cpu engine runs on a HostStream, not on a %T", s)}}
+		return c.deviceQueue(s)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,10 +41,11 @@ func (c *Comm) On(s Stream) Queue {
 
 // group is what is issued as one: a call, or those of a Group.
 type group struct {
-	ticket uint64 // its place among the queued calls of its Comm
-	calls  []*cpu.Call
-	one    [1]*cpu.Call
-	reject *Error
+	ticket  uint64 // its place among the queued calls of its Comm
+	calls   []*cpu.Call
+	one     [1]*cpu.Call
+	reject  *Error
+	foreign []engine.Call // on a device
 }
 
 // AllReduce issues [AllReduce].
@@ -146,6 +148,9 @@ func (q Queue) Group(f func(g Queue) error) Work {
 	if q.err != nil || q.c.closed.Load() {
 		return q.rejected(&args{kind: KindGroup}, nil)
 	}
+	if q.dev != nil {
+		return q.groupDevice(f)
+	}
 	q.c.mu.Lock()
 	g := &group{ticket: q.c.queued + 1}
 	q.c.mu.Unlock()
@@ -167,6 +172,9 @@ func (q Queue) issue(a *args, dst, src Buf) Work {
 	if err := q.resolve(a, dst, src); err != nil {
 		return q.rejected(a, err)
 	}
+	if q.dev != nil {
+		return q.issueDevice(a)
+	}
 	count, err := c.check(a)
 	if err != nil {
 		return q.rejected(a, err)
@@ -175,7 +183,8 @@ func (q Queue) issue(a *args, dst, src Buf) Work {
 	c.mu.Lock()
 	c.seq++
 	c.fill(k, a, c.seq, count)
-	c.ring[c.seq%ringCalls] = k.Record
+	k.Queued = true
+	c.ring[c.seq%ringCalls], c.issuers[c.seq%ringCalls] = k.Record, nil
 	c.mu.Unlock()
 	if q.group != nil {
 		q.group.calls = append(q.group.calls, k)
@@ -198,8 +207,9 @@ func (q Queue) resolve(a *args, dst, src Buf) error {
 	if a.typ == TypeNone {
 		a.typ = src.typ
 	}
-	me := q.c.Rank()
+	whole := false // src is dst
 	if src.inPlace() {
+		me := q.c.Rank()
 		switch a.kind {
 		case KindAllGather, KindGather:
 			if n := q.c.Size(); dst.count%n == 0 {
@@ -222,7 +232,7 @@ func (q Queue) resolve(a *args, dst, src Buf) error {
 				src, dst = dst, dst.From(at, at+a.dc[me])
 			}
 		case KindAllReduce, KindReduce, KindAllToAll, KindAllToAllV:
-			src = dst
+			src, whole = dst, true
 		default:
 			return fmt.Errorf("%s cannot take InPlace as src", a.kind)
 		}
@@ -232,6 +242,22 @@ func (q Queue) resolve(a *args, dst, src Buf) error {
 	}
 	if dst.typ != TypeNone && src.typ != TypeNone && dst.typ != src.typ {
 		return fmt.Errorf("dst is %s and src is %s", dst.typ, src.typ)
+	}
+	if q.dev != nil {
+		var err error
+		if a.onDst, err = dst.on(q.c.lib); err != nil {
+			return fmt.Errorf("dst: %w", err)
+		}
+		if whole {
+			a.onSrc = a.onDst
+		} else if a.onSrc, err = src.on(q.c.lib); err != nil {
+			return fmt.Errorf("src: %w", err)
+		}
+		a.onDevice = true
+		return nil
+	}
+	if dst.mem != nil || src.mem != nil {
+		return errors.New("device memory needs a queue on a stream of the device")
 	}
 	a.dst, a.src = dst.bytes(), src.bytes()
 	if a.kind == KindBroadcast {
@@ -257,13 +283,25 @@ func (q Queue) rejected(a *args, err error) Work {
 		}
 		return Work{c: q.c, err: e}
 	}
-	if q.s == nil { // a queue on no HostStream has no place to take: fail at once
-		q.c.eng.Fail(&cpu.Fault{Code: cpu.Mismatch, Peer: q.c.Rank(), Err: e.Err})
-		return Work{c: q.c, err: e}
+	if q.s == nil {
+		return q.rejectedBy(e)
 	}
 	w := q.push(&group{reject: e})
 	w.err = e
 	return w
+}
+
+// rejectedBy fails the Comm because of e, a rejected call: a queue on a device has no place that could be
+// kept for it, and peers will wait for a call that never comes.
+func (q Queue) rejectedBy(e *Error) Work {
+	c := q.c
+	c.mu.Lock()
+	if c.reject == nil {
+		c.reject, c.rejectAt = e, c.queued+1
+	}
+	c.mu.Unlock()
+	c.eng.Fail(&cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", e)})
+	return Work{c: c, err: e}
 }
 
 // push hands a group to the stream.
@@ -308,10 +346,10 @@ func (c *Comm) runQueued(g *group) {
 		// Peers will wait for a call that never comes.
 		f = &cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", g.reject)}
 		c.eng.Fail(f)
-	case len(g.calls) == 1:
-		f = c.runs(func() *cpu.Fault { return c.eng.Run(context.Background(), g.calls[0]) })
 	default:
-		f = c.runs(func() *cpu.Fault { return c.eng.RunGroup(context.Background(), g.calls) })
+		c.busy.Store(true)
+		f = c.carryOut(context.Background(), g.calls)
+		c.busy.Store(false)
 	}
 	state := Complete
 	if f != nil {
@@ -337,13 +375,6 @@ func (c *Comm) runQueued(g *group) {
 	c.pending.Store(c.ran != c.queued)
 	c.turn.Broadcast()
 	c.mu.Unlock()
-}
-
-// runs keeps Close from freeing what f uses.
-func (c *Comm) runs(f func() *cpu.Fault) *cpu.Fault {
-	c.busy.Store(true)
-	defer c.busy.Store(false)
-	return f()
 }
 
 // mark writes a call's state into the flight recorder. c.mu is held.
@@ -407,5 +438,8 @@ func (c *Comm) resultOf(ticket uint64) (bool, error) {
 
 // drain waits until all queued calls have ended, however. Its error is ctx's.
 func (c *Comm) drain(ctx context.Context) error {
+	if err := c.drainDevice(ctx); err != nil {
+		return err
+	}
 	return c.until(ctx, func() bool { return c.ran == c.queued })
 }

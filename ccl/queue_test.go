@@ -310,7 +310,7 @@ func (otherStream) Handle() (uintptr, bool) { return 1, true }
 func TestQueueOnAnotherStream(t *testing.T) {
 	together(t, 1, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		e := wants(t, ask(c.On(otherStream{}), []int{1}).Wait(ctx), ccl.ErrUnsupported)
-		assert.Equal(t, "ccl: rank 0: On: the cpu engine runs on a HostStream, not on a ccl_test.otherStream", e.Error())
+		assert.Equal(t, "ccl: rank 0: On: the cpu backend runs on a HostStream, not on a ccl_test.otherStream", e.Error())
 	})
 	together(t, 1, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		var none *ccl.HostStream

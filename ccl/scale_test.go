@@ -106,7 +106,7 @@ func TestScaleConnections(t *testing.T) {
 			// Both ends of a connection are in this process: a rank has one of its own.
 			const (
 				listener = 1
-				control  = 2 // a tree of n hosts has n-1 connections
+				control  = 6 // a tree of n hosts has n-1 connections, a ring of reach two 2n; each has two ends
 				ring     = 2
 				spare    = 1 // what is not closed yet
 			)

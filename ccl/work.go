@@ -12,11 +12,13 @@ import "context"
 type Work struct {
 	c   *Comm
 	s   *HostStream // of Do
-	seq uint64      // in the order of c's queued calls, or of s
+	dev *deviceStream
+	seq uint64 // in the order of c's queued calls, or of s; on a device the call's number
 	err *Error
 }
 
-// Wait returns when the call is complete. If ctx ends first the error is ErrCanceled
+// Wait returns when the call is complete; on a device, when the stream has passed it, at the latest what was
+// issued before Wait. If ctx ends first the error is ErrCanceled
 // or ErrTimeout, and the call goes on: only Options.Timeout and Abort stop it.
 func (w Work) Wait(ctx context.Context) error {
 	switch {
@@ -24,6 +26,8 @@ func (w Work) Wait(ctx context.Context) error {
 		return w.err
 	case w.s != nil:
 		return w.s.wait(ctx, w.seq)
+	case w.dev != nil:
+		return w.dev.wait(ctx, w.seq)
 	case w.c != nil:
 		return w.c.waitQueued(ctx, w.seq)
 	}
@@ -42,6 +46,8 @@ func (w Work) Test() (done bool, err error) {
 			return false, nil
 		}
 		return true, w.s.result(w.seq)
+	case w.dev != nil:
+		return w.dev.test(w.seq)
 	case w.c != nil:
 		w.c.mu.Lock()
 		defer w.c.mu.Unlock()

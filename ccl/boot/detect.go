@@ -22,7 +22,8 @@ type Launch struct {
 type vars struct {
 	getenv   func(string) string
 	readFile func(string) ([]byte, error)
-	err      error // the first value that was no number
+	shared   func(dir string) bool // do the job's hosts share it? nil: isShared
+	err      error                 // the first value that was no number
 }
 
 // number reads a variable that has to be a number from 0 where another is set.

@@ -41,7 +41,9 @@
 // In order: GOCCL_SECRET_FILE or GOCCL_SECRET; what Spawn has made for the ranks it
 // started (it passes through GOCCL_SECRET); what Cray's PMI gives an application;
 // what rank 0 has made and published over PMI or in GOCCL_STORE, or handed out on
-// its host. If there is none the job runs, and rank 0 logs one warning;
+// its host; what it has made and left in a file for its owner alone, named by the job and its step, in the user's home
+// or where the job was submitted, if that is on a file system known to be shared (NFS, Lustre, GPFS,
+// BeeGFS, Ceph, PanFS, AFS, SMB). If there is none the job runs, and rank 0 logs one warning;
 // GOCCL_REQUIRE_SECRET=1 refuses. No secret is ever an argument of a command.
 //
 // # Every variable this package reads
@@ -71,6 +73,8 @@
 //	                      Cray's PMI, beside PALS or Slurm
 //	SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID SLURM_NODEID SLURM_STEP_NUM_NODES SLURM_STEP_TASKS_PER_NODE SLURM_STEP_NODELIST SLURM_JOB_ID SLURM_STEP_ID
 //	                      Slurm, inside a step only: the shell of salloc and the script of sbatch are one rank
+//	HOME SLURM_SUBMIT_DIR PBS_O_WORKDIR
+//	                      where a secret made for the job is left, if its hosts share that directory
 //	RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 //	                      any other launcher
 package boot

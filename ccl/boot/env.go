@@ -52,6 +52,10 @@ func (m *meeting) prepare(ctx context.Context, v *vars, l Launch) (err error) {
 	if m.secret != nil || m.made {
 		return nil
 	}
+	if dir := secretDir(v); dir != "" && m.job != "" {
+		m.keepSecretIn(dir)
+		return nil
+	}
 	if v.getenv("GOCCL_REQUIRE_SECRET") == "1" {
 		return fault(Unauthorized, "GOCCL_REQUIRE_SECRET=1, and the job has no secret: give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read")
 	}

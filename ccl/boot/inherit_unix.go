@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dupFile duplicates an inherited descriptor, whose original is not ours to close.
+// dupFile duplicates an inherited descriptor, whose original is not ours to close, but is for
+// this process and not for those that it starts.
 func dupFile(fd int, name string) (*os.File, error) {
 	if fd < 3 {
 		return nil, errNoInherit
@@ -18,6 +19,7 @@ func dupFile(fd int, name string) (*os.File, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
+	unix.CloseOnExec(fd)
 	return os.NewFile(uintptr(dup), name), nil
 }
 

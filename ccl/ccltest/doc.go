@@ -13,4 +13,10 @@
 // Run do nothing there.
 // This needs no TestMain, and works with -race, -short, -run and flags of the test's
 // own. Coverage counts what the test's own process ran.
+//
+// # Faults
+//
+// [Kill], [Stall] and [Partition] make a rank fail as it is about to make a given call, so that
+// a test sees what a program makes of that. With [VirtualTime] no such test takes longer than
+// what it computes.
 package ccltest

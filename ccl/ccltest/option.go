@@ -52,6 +52,9 @@ type world struct {
 	processes *int               // nil: this one
 	options   ccl.Options
 	deadline  time.Duration
+
+	virtual      bool
+	disturbances []disturbance
 }
 
 func newWorld(n int, f func(testing.TB, *ccl.Comm), opts []Option) (*world, error) {

@@ -27,6 +27,7 @@ type rank struct {
 	hasFail  atomic.Bool
 	hasTold  atomic.Bool // why it failed
 	hasSkip  atomic.Bool
+	killed   atomic.Bool // by Kill: what it reports is of no interest
 	ended    atomic.Bool
 	mu       sync.Mutex
 	cleanups []func()
@@ -46,7 +47,7 @@ func (r *rank) live(w *world, b ccl.Bootstrap) {
 	r.TB.Helper()
 	defer r.ended.Store(true)
 	defer r.cancel()
-	c, err := w.join(r.ctx, b)
+	c, err := w.join(r.ctx, b, r)
 	if err != nil {
 		r.report("NewComm: %v", err)
 		return
@@ -56,7 +57,7 @@ func (r *rank) live(w *world, b ccl.Bootstrap) {
 	defer r.close(c)
 	r.guard(func() { w.f(r, c) })
 	r.clean()
-	if r.hasFail.Load() {
+	if r.hasFail.Load() && !r.killed.Load() {
 		c.Abort(fmt.Errorf("%srank %d failed", mark, r.number))
 	}
 }
@@ -74,7 +75,7 @@ func (r *rank) guard(f func()) {
 			switch p := recover(); {
 			case p != nil:
 				r.report("panic: %v\n\n%s", p, debug.Stack())
-			case !returned && !r.hasFail.Load() && !r.hasSkip.Load():
+			case !returned && !r.hasFail.Load() && !r.hasSkip.Load() && !r.killed.Load():
 				r.report("ended by runtime.Goexit")
 			}
 		}()
@@ -146,6 +147,9 @@ func (r *rank) outcome() outcome {
 // report takes down a failure, and prints it unless it follows from another rank's.
 func (r *rank) report(format string, args ...any) {
 	r.TB.Helper()
+	if r.killed.Load() {
+		return
+	}
 	r.hasFail.Store(true)
 	if c := r.comm.Load(); c != nil && byTest(c.Err()) {
 		return

@@ -20,6 +20,9 @@ import (
 func Run(t testing.TB, n int, f func(t testing.TB, c *ccl.Comm), opts ...Option) {
 	t.Helper()
 	w, err := newWorld(n, f, opts)
+	if err == nil {
+		err = w.checkFaults(t)
+	}
 	if err != nil {
 		t.Fatalf("ccltest: %v", err)
 	}
@@ -31,7 +34,7 @@ func Run(t testing.TB, n int, f func(t testing.TB, c *ccl.Comm), opts ...Option)
 	case w.processes != nil:
 		w.spawn(t, call)
 	default:
-		w.asGoroutines(t)
+		w.inVirtualTime(t, w.asGoroutines)
 	}
 }
 
@@ -149,9 +152,9 @@ func (l *log) late(limit time.Duration, ranks []*rank) {
 }
 
 // join makes the Comm of the rank that b is.
-func (w *world) join(ctx context.Context, b ccl.Bootstrap) (*ccl.Comm, error) {
+func (w *world) join(ctx context.Context, b ccl.Bootstrap, r *rank) (*ccl.Comm, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.deadline)
 	defer cancel()
 	o := w.options
-	return ccl.NewComm(ctx, b, &o)
+	return ccl.NewComm(ctx, w.disturbed(b, r), &o)
 }

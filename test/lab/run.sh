@@ -1,25 +1,37 @@
 #!/bin/bash
 # usage: run.sh [BENCH [CASE..]]
 #
-# Runs bench as 4 ranks on 2 hosts under every launcher there is: each of bench's operations must
-# find 4 ranks on 2 hosts and no wrong value. BENCH is the built command; without it, it is built.
-# CASE names some of the cases: hydra pmi2 srun pmix slurm-hydra pals-aurora pals-polaris torchrun
-# openmpi root store. GOCCL_LAB_LIMIT=90: seconds for a case.
+# Runs bench under every launcher there is, as 4 ranks on 2 hosts: each of bench's operations must
+# find 4 ranks on 2 hosts and no wrong value, in one table. BENCH is the built command; without it,
+# it is built. CASE names some of the cases:
+#   started by a launcher   hydra pmi2 srun pmix slurm-hydra pals-aurora pals-polaris openmpi
+#   by hand, as if by one   torchrun torchrun-static torchrun-c10d root store
+#   starting itself         self-salloc self-sbatch self-shell self-four self-one-host self-pals-aurora
+#                           self-pals-polaris self-hydra self-openmpi unshared launch-salloc
+#                           launch-pals doctor
+# Where bench starts itself, only the host it is started on sees its file, as after `go run`.
+# GOCCL_LAB_LIMIT=90: seconds for a case. GOCCL_LAB_SHARED=/var/lib: where a directory is made that
+# all hosts see; each has a /tmp of its own.
 set -u
 
 lab=$(cd "$(dirname "$0")" && pwd)
 netlab=$lab/netlab.sh
 limit=${GOCCL_LAB_LIMIT:-90}
+recorded=$lab/../../ccl/boot/testdata/env
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 "$lab/need" netlab slurm pmix mpich openmpi pals || exit 1
 
-tmp=$(mktemp -d -t goccl-lab.XXXXXX) || exit 1
-slurm=''
+tmp=$(mktemp -d -p "${GOCCL_LAB_SHARED:-/var/lib}" goccl-lab.XXXXXX) || exit 1
+own=$(mktemp -d -t goccl-lab.XXXXXX) || exit 1 # this machine's; the hosts do not see it
 clean() {
-	[ -z "$slurm" ] || "$lab/slurm-down.sh" "$slurm"
+	local slurm
+	cd /
+	for slurm in "$tmp/slurm" "$own/slurm"; do
+		[ ! -e "$slurm/up" ] || "$lab/slurm-down.sh" "$slurm"
+	done
 	"$netlab" down
-	rm -rf "$tmp"
+	rm -rf "$tmp" "$own"
 }
 trap clean EXIT
 trap 'exit 130' INT TERM
@@ -30,11 +42,19 @@ if [ -z "$bench" ]; then
 	bench=$tmp/bench
 	(cd "$lab/../.." && CGO_ENABLED=0 go build -o "$bench" ./bench) || exit 1
 fi
-bench=$(readlink -f "$bench")
+cp "$bench" "$own/bench" || exit 1
+[ "$bench" -ef "$tmp/bench" ] || cp "$bench" "$tmp/bench" || exit 1
+bench=$tmp/bench
 wanted=" $* "
-job=("$bench" -op all -e 64K -f 8 -n 2 -w 1)
+args=(-op all -e 64K -f 8 -n 2 -w 1)
+job=("$bench" "${args[@]}")
+# shellcheck disable=SC2054 # the comma belongs to the word
+some=(-op allreduce,alltoallv -e 64K -f 8 -n 2 -w 1)
+self=("$own/bench" "${some[@]}") # for this machine
+self1=(/tmp/bench "${some[@]}")  # for host 1
 
-"$netlab" up 2 || exit 1
+cd "$tmp" || exit 1
+NETLAB_TMP=1 "$netlab" up 4 || exit 1
 
 on() { timeout -k 5 "$limit" "$netlab" exec "$@"; }
 
@@ -55,10 +75,14 @@ each() {
 	return "$status"
 }
 
-# Processes that ranks left behind on the hosts; Slurm's own daemons may stay.
+on 1 cp "$bench" /tmp/bench || exit 1
+
+# Processes that ranks left behind on the hosts, and copies of the program; Slurm's daemons may stay.
 left_behind() {
 	local host pid name
-	for host in 1 2; do
+	compgen -G "$tmp/.goccl-bench-*" | sed 's/^/- /'
+	on 1 sh -c 'ls -d /tmp/goccl-bench-* /tmp/.goccl-bench-* 2>/dev/null' | sed 's/^/- /'
+	for host in 1 2 3 4; do
 		for pid in $(ip netns pids "nl$host"); do
 			name=$(cat "/proc/$pid/comm" 2>/dev/null) || continue
 			case $name in slurmd | slurmstepd) ;; *) echo "$pid $name" ;; esac
@@ -68,7 +92,8 @@ left_behind() {
 
 passed=0 failed=()
 
-# check NAME COMMAND..: one case.
+# check NAME COMMAND..: one case, of $ranks ranks on $hosts hosts, whose output has $want.
+ranks=4 hosts=2 want='^# Out of bounds values : 0 OK'
 check() {
 	local name=$1 log=$tmp/$1.log start=$EPOCHREALTIME why='' left status=0
 	shift
@@ -78,10 +103,10 @@ check() {
 		why="not done after $limit s"
 	elif [ $status -ne 0 ]; then
 		why="exit status $status"
-	elif ! grep -qE '^# ranks: 4 .* hosts: 2 ' "$log"; then
-		why="it does not say 4 ranks on 2 hosts"
-	elif ! grep -qE '^# Out of bounds values : 0 OK' "$log"; then
-		why="it does not say '# Out of bounds values : 0 OK'"
+	elif [ -n "$ranks" ] && ! grep -qE "^# ranks: $ranks .* hosts: $hosts " "$log"; then
+		why="it does not say $ranks ranks on $hosts hosts"
+	elif [ "$(grep -cE "$want" "$log")" != 1 ]; then
+		why="it does not say '$want' once"
 	fi
 	for _ in $(seq 20); do
 		left=$(left_behind)
@@ -91,7 +116,7 @@ check() {
 	if [ -n "$left" ]; then
 		why="${why:+$why; }left behind: $left"
 		# shellcheck disable=SC2046 # words: the process ids, all on our own hosts
-		kill -KILL $(awk '{ print $1 }' <<<"$left") 2>/dev/null
+		kill -KILL $(awk '$1 != "-" { print $1 }' <<<"$left") 2>/dev/null
 	fi
 	local seconds
 	seconds=$(awk "BEGIN { printf \"%.1fs\", $EPOCHREALTIME - $start }")
@@ -119,33 +144,93 @@ torchrun() {
 	return "$status"
 }
 
+# recorded CASE: with what the real launcher has set, in ccl/boot/testdata/env. The recorded agents'
+# own store is not there: its port is free.
+recorded() {
+	local rank pids=() status=0
+	for rank in 0 1 2 3; do
+		mapfile -t vars <"$recorded/$1.$rank.env"
+		on $((rank / 2 + 1)) env -i PATH="$PATH" "${vars[@]}" "${job[@]}" &
+		pids+=($!)
+	done
+	for rank in "${pids[@]}"; do wait "$rank" || status=$?; done
+	return "$status"
+}
+
 # shellcheck disable=SC2054 # the commas belong to the words
 hydra=(mpiexec.mpich -launcher rsh -launcher-exec "$lab/netlab-rsh" -hosts h1:2,h2:2 -n 4)
 # shellcheck disable=SC2054
 openmpi=(mpirun.openmpi --mca plm_rsh_agent "$lab/netlab-rsh" --host h1:2,h2:2 --bind-to none)
 
+# PALS and PBS give their files to all nodes; here they are in TMPDIR.
+mkdir spool
+pbs=(env TMPDIR="$tmp/spool" "$lab/fake-pals/pbs-run")
+
 check hydra on 1 "${hydra[@]}" "${job[@]}"
-check pals-aurora on 1 "$lab/fake-pals/pbs-run" -m aurora 2 mpiexec --np 4 --ppn 2 "${job[@]}"
-check pals-polaris on 1 "$lab/fake-pals/pbs-run" -m polaris 2 mpiexec --np 4 --ppn 2 "${job[@]}"
+check pals-aurora on 1 "${pbs[@]}" -m aurora 2 mpiexec --np 4 --ppn 2 "${job[@]}"
+check pals-polaris on 1 "${pbs[@]}" -m polaris 2 mpiexec --np 4 --ppn 2 "${job[@]}"
 check openmpi on 1 "${openmpi[@]}" -x GOCCL_ROOT=10.77.0.1:29600 "${job[@]}"
 check torchrun torchrun
+check torchrun-static recorded torchrun-static
+check torchrun-c10d recorded torchrun-c10d
 check root each env GOCCL_RANK=%r GOCCL_SIZE=4 GOCCL_ROOT=10.77.0.1:29700 "${job[@]}"
 mkdir "$tmp/store"
 check store each env GOCCL_RANK=%r GOCCL_SIZE=4 GOCCL_STORE="$tmp/store" "${job[@]}"
 
-if slurm=$("$lab/slurm-up.sh" -l); then
+# batch COMMAND..: a batch script that runs it, and what it printed. sbatch -W would ask every 10 s.
+batch() {
+	local id
+	{ echo '#!/bin/sh' && printf '%q ' "$@"; } >job.sh
+	id=$(sbatch --parsable -N2 --ntasks-per-node=2 -o job.out job.sh) || return
+	for _ in $(seq $((limit * 10))); do
+		[ -n "$(squeue -h -j "$id" 2>/dev/null)" ] || break
+		sleep 0.1
+	done
+	cat job.out
+	scontrol show job "$id" | grep -q ' ExitCode=0:0'
+}
+
+# shell COMMAND..: it runs in the shell that srun --pty gives on the first node.
+shell() { script -qec "salloc -Q -N2 --ntasks-per-node=2 srun -n1 -N1 --pty timeout $limit $*" /dev/null; }
+
+# Bench starts itself.
+printf 'h1 slots=2\nh2 slots=2\n' >hosts
+check self-pals-aurora on 1 "${pbs[@]}" -m aurora 2 "${self1[@]}" -ppn 2
+check self-pals-polaris on 1 "${pbs[@]}" -m polaris -p 2 2 "${self1[@]}"
+check self-hydra on 1 env HYDRA_LAUNCHER=rsh HYDRA_LAUNCHER_EXEC="$lab/netlab-rsh" "${self1[@]}" -hostfile hosts -launcher mpiexec.mpich
+check self-openmpi on 1 env OMPI_MCA_plm_rsh_agent="$lab/netlab-rsh" "${self1[@]}" -hostfile hosts -launcher mpirun.openmpi
+# fails COMMAND..: it must not succeed.
+fails() { ! "$@"; }
+
+ranks='' want='^bench: hint: a node does not see the program' check unshared fails on 1 \
+	env HYDRA_LAUNCHER=rsh HYDRA_LAUNCHER_EXEC="$lab/netlab-rsh" "${self1[@]}" -hostfile hosts -launcher mpiexec.mpich -share /tmp
+ranks='' want='^h2 1: .*h2$' check launch-pals on 1 "${pbs[@]}" 2 /tmp/bench launch -ppn 1 -- hostname
+ranks='' want='^# doctor: ' check doctor on 1 "${pbs[@]}" 2 /tmp/bench doctor -ppn 2
+
+if slurm=$("$lab/slurm-up.sh" -l -n 4 "$tmp/slurm"); then
 	export SLURM_CONF=$slurm/slurm.conf
 	step=(timeout -k 5 "$limit" srun --kill-on-bad-exit=1 -N2 -n4 --ntasks-per-node=2)
 	check srun "${step[@]}" "${job[@]}"
 	check pmi2 "${step[@]}" --mpi=pmi2 "${job[@]}"
 	check pmix "${step[@]}" --mpi=pmix "${job[@]}"
 	check slurm-hydra timeout -k 5 "$limit" salloc -Q -N2 --ntasks-per-node=2 mpiexec.mpich "${job[@]}"
+	alloc=(timeout -k 5 "$limit" salloc -Q)
+	check self-salloc "${alloc[@]}" -N2 --ntasks-per-node=2 "${self[@]}"
+	check self-shell shell "$bench" "${some[@]}"
+	check self-sbatch batch "${self1[@]}"
+	ranks=8 hosts=4 check self-four "${alloc[@]}" -N4 --ntasks-per-node=2 "${self[@]}"
+	ranks='' want='^3: h2$' check launch-salloc "${alloc[@]}" -N2 --ntasks-per-node=2 "$own/bench" launch -- hostname
+	if other=$(SLURM_LAB_PORT=26817 "$lab/slurm-up.sh" "$own/slurm"); then
+		# Both nodes are this machine, under names that only Slurm knows.
+		hosts=1 SLURM_CONF=$other/slurm.conf check self-one-host "${alloc[@]}" -N2 -n4 "${self[@]}"
+		"$lab/slurm-down.sh" "$other"
+	fi
 else
 	failed+=(slurm)
 fi
 
 if [ ${#failed[@]} -eq 0 ] && [ $passed -gt 0 ]; then
-	echo "ok    lab: $passed cases of 4 ranks on 2 hosts"
+	echo "ok    lab: $passed cases in $SECONDS s"
 	exit 0
 fi
 echo "FAIL  lab: $passed good, ${#failed[@]} failed: ${failed[*]-none was run}"

@@ -6,16 +6,26 @@ package coll
 type Shape struct {
 	Ranks, Rank, Root int
 	Count             int // elements, as the table's count column has it
-	counts            []int
+	matrix            *Matrix
+	sent, received    []int // of alltoallv, by rank
 }
 
-// NewShape describes a call of count elements to rank of ranks.
-func NewShape(ranks, rank, root, count int) Shape {
-	s := Shape{Ranks: ranks, Rank: rank, Root: root, Count: count, counts: make([]int, ranks)}
+// NewShape describes a call of count elements to rank of ranks. m is for alltoallv;
+// nil for what uneven says.
+func NewShape(ranks, rank, root, count int, m *Matrix) Shape {
+	s := Shape{Ranks: ranks, Rank: rank, Root: root, Count: count, matrix: m, sent: make([]int, ranks), received: make([]int, ranks)}
 	for p := range ranks {
-		s.counts[p] = s.uneven(p)
+		s.sent[p], s.received[p] = s.gives(rank, p), s.gives(p, rank)
 	}
 	return s
+}
+
+// gives is what rank from sends to rank to in alltoallv.
+func (s Shape) gives(from, to int) int {
+	if s.matrix != nil {
+		return s.matrix.count(from, to, s.Ranks, s.total())
+	}
+	return Shape{Ranks: s.Ranks, Rank: from, Count: s.Count}.uneven(to)
 }
 
 // uneven is how much this rank and rank p exchange each way in alltoallv: one half,
@@ -31,6 +41,17 @@ func (s Shape) uneven(p int) int {
 		return s.Count - s.Count/2
 	}
 	return s.Count
+}
+
+// totalSent and totalReceived are what alltoallv moves.
+func (s Shape) totalSent() int     { return sum(s.sent) }
+func (s Shape) totalReceived() int { return sum(s.received) }
+
+func sum(counts []int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
 }
 
 // total is the elements of all ranks' parts.

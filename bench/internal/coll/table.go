@@ -101,13 +101,13 @@ func All[T ccl.Number]() []Collective[T] {
 	}, {
 		Name: "alltoallv", Kind: ccl.KindAllToAllV, Split: true,
 		Factor: others,
-		Send:   Shape.total, Recv: Shape.total,
+		Send:   Shape.totalSent, Recv: Shape.totalReceived,
 		Want: Shape.unevenParts,
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
-			return ccl.AllToAllV(ctx, c, dst, s.counts, src, s.counts)
+			return ccl.AllToAllV(ctx, c, dst, s.received, src, s.sent)
 		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
-			return q.AllToAllV(dst, s.counts, src, s.counts)
+			return q.AllToAllV(dst, s.received, src, s.sent)
 		},
 	}, {
 		Name: "gather", Kind: ccl.KindGather, Rooted: true, Split: true,
@@ -184,7 +184,7 @@ func (c *Collective[T]) Elements(size, elem, ranks int) (count, bytes int) {
 func (c *Collective[T]) Buffers(s Shape, inPlace bool, a, b []T) (dst, src []T) {
 	send, recv := c.Send(s), c.Recv(s)
 	src, dst = a[:send:send], b[:recv:recv]
-	if !inPlace {
+	if !inPlace || !s.InPlace() {
 		return dst, src
 	}
 	part := s.Rank * s.Count
@@ -196,6 +196,10 @@ func (c *Collective[T]) Buffers(s Shape, inPlace bool, a, b []T) (dst, src []T) 
 	}
 	return dst, src
 }
+
+// InPlace reports whether a call can be made in place: one whose ranks send other
+// than they receive cannot.
+func (s Shape) InPlace() bool { return s.matrix == nil }
 
 // others is the share of a buffer that is not a rank's own.
 func others(n int) float64 { return float64(n-1) / float64(n) }
@@ -223,12 +227,11 @@ func (s Shape) offRoot(p ...Part) []Part { return pick(s.isRoot(), nil, p) }
 func (s Shape) unevenParts() []Part {
 	parts := make([]Part, s.Ranks)
 	for p := range parts {
-		peer := Shape{Ranks: s.Ranks, Rank: p, Count: s.Count}
 		off := 0
 		for r := range s.Rank {
-			off += peer.uneven(r)
+			off += s.gives(p, r)
 		}
-		parts[p] = Part{From: p, Off: off, Len: s.counts[p]}
+		parts[p] = Part{From: p, Off: off, Len: s.received[p]}
 	}
 	return parts
 }

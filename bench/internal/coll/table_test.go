@@ -58,7 +58,7 @@ func TestWantFits(t *testing.T) {
 		for n := 1; n <= 8; n++ {
 			for root := range n {
 				for r := range n {
-					s := NewShape(n, r, root, 5)
+					s := NewShape(n, r, root, 5, nil)
 					sum := 0
 					for _, p := range c.Want(s) {
 						sum += p.Len
@@ -66,7 +66,7 @@ func TestWantFits(t *testing.T) {
 						if from < 0 {
 							from = r
 						}
-						require.LessOrEqual(t, p.Off+p.Len, c.Send(NewShape(n, from, root, 5)), c.Name)
+						require.LessOrEqual(t, p.Off+p.Len, c.Send(NewShape(n, from, root, 5, nil)), c.Name)
 					}
 					require.Equal(t, c.Recv(s), sum, "%s n=%d rank=%d root=%d", c.Name, n, r, root)
 				}
@@ -78,16 +78,16 @@ func TestWantFits(t *testing.T) {
 func TestUneven(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		for r := range n {
-			s := NewShape(n, r, 0, 7)
+			s := NewShape(n, r, 0, 7, nil)
 			sum := 0
 			for p := range n {
-				sum += s.counts[p]
-				require.Equal(t, s.counts[p], NewShape(n, p, 0, 7).counts[r], "both sides agree")
+				sum += s.sent[p]
+				require.Equal(t, s.sent[p], NewShape(n, p, 0, 7, nil).sent[r], "both sides agree")
 			}
 			require.Equal(t, 7*n, sum)
 		}
 	}
-	require.Equal(t, []int{6, 4, 2}, NewShape(3, 0, 0, 4).counts)
+	require.Equal(t, []int{6, 4, 2}, NewShape(3, 0, 0, 4, nil).sent)
 }
 
 func TestBuffers(t *testing.T) {
@@ -110,7 +110,7 @@ func TestBuffers(t *testing.T) {
 		{"sendrecv", 0, 0, 4, 0, 4, true},
 	} {
 		c := find(tc.name)
-		dst, src := c.Buffers(NewShape(3, tc.rank, 0, 4), tc.inPlace, a, b)
+		dst, src := c.Buffers(NewShape(3, tc.rank, 0, 4, nil), tc.inPlace, a, b)
 		require.Len(t, dst, tc.dst, tc.name)
 		require.Len(t, src, tc.src, tc.name)
 		require.Same(t, &a[tc.srcAt], &src[0], tc.name)
@@ -122,7 +122,7 @@ func TestBuffers(t *testing.T) {
 	}
 	// Off the root there is nothing to get.
 	c := find("gather")
-	dst, src := c.Buffers(NewShape(3, 2, 0, 4), true, a, b)
+	dst, src := c.Buffers(NewShape(3, 2, 0, 4, nil), true, a, b)
 	require.Empty(t, dst)
 	require.Len(t, src, 4)
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 
+	"github.com/goccl/goccl/bench/internal/doctor"
 	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
@@ -16,23 +18,28 @@ const placeRoom = 1024
 
 // describe writes the header: rank 0 asks all ranks where they are.
 func (s *session) describe(p *plan) error {
-	place := s.c.Place()
-	mine := report.Place{Rank: s.c.Rank(), Pid: os.Getpid(), Host: clip(place.Host), Device: place.Local, Hex: "cpu", Info: clip(machine.CPU("/"))}
-	room, all := make([]uint8, placeRoom), make([]uint8, placeRoom*s.c.Size())
+	place := s.world.Place()
+	mine := report.Place{Rank: s.world.Rank(), Group: s.group, Pid: os.Getpid(), Host: clip(place.Host), Device: place.Local, Hex: "cpu", Info: clip(machine.CPU("/"))}
+	if s.dev != nil {
+		mine.Device, mine.Hex, mine.Info = s.dev.n, s.dev.hex, clip(s.dev.info)
+	}
+	room, all := make([]uint8, placeRoom), make([]uint8, placeRoom*s.world.Size())
 	text, _ := json.Marshal(mine)
 	copy(room, text)
-	if err := ccl.AllGather(s.ctx, s.c, all, room); err != nil {
+	if err := ccl.AllGather(s.ctx, s.world, all, room); err != nil {
 		return err
 	}
-	if s.out == nil {
-		return nil
+	ceiling, err := s.ceiling()
+	if s.out == nil || err != nil {
+		return err
 	}
 	j := &report.Job{
 		Version: ccl.Version, Go: fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH),
-		Ranks: s.c.Size(), Processes: p.processes(), Hosts: place.Nodes, Launcher: p.starter(),
-		Engine: "cpu", Transport: s.c.Transport(), CPU: machine.CPU("/"),
+		Ranks: s.world.Size(), Processes: p.processes(), Hosts: place.Nodes, Launcher: p.starter(),
+		Engine: s.engines(), Transport: s.world.Transport(), CPU: machine.CPU("/"),
+		GroupRanks: s.ranks(), Startup: s.startup, Ceiling: ceiling, Fingerprint: doctor.Fingerprint(os.Environ()),
 	}
-	for r := range s.c.Size() {
+	for r := range s.world.Size() {
 		var at report.Place
 		if err := json.Unmarshal(trim(all[r*placeRoom:(r+1)*placeRoom]), &at); err != nil {
 			return fmt.Errorf("rank %d described itself in a way that rank 0 cannot read: %w", r, err)
@@ -40,6 +47,20 @@ func (s *session) describe(p *plan) error {
 		j.Places = append(j.Places, at)
 	}
 	return s.out.header(j, s.o)
+}
+
+// engines are the backends under test, with the versions of their libraries; that of the one for tests
+// says FAKE.
+func (s *session) engines() string {
+	var names []string
+	for _, l := range s.lanes {
+		name := l.name
+		if v := l.c.Library(); v != "" {
+			name += ": " + v
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // starter says who started the ranks.

@@ -11,9 +11,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/goccl/goccl/bench/internal/compare"
+	"github.com/goccl/goccl/bench/internal/doctor"
+	"github.com/goccl/goccl/bench/internal/fit"
 	"github.com/goccl/goccl/bench/internal/launch"
 	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/trace"
+	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 )
 
@@ -22,30 +27,40 @@ const (
 	good   = 0
 	failed = 1
 	usage  = 2
+	missed = 3 // -min-busbw, -max-p99, or -threshold of ab and compare
 )
 
 const (
-	// ours, in the environment, tells a rank that bench itself started it; its value
-	// is terminal if progress is wanted.
-	ours     = "GOCCL_BENCH_PARENT"
-	terminal = "terminal"
-
 	// joining is how long the ranks may take to find each other.
 	joining = time.Minute
 	// parting is how long an interrupted rank may take to end in good order.
 	parting = 700 * time.Millisecond
 )
 
-// compiled are the tags of the vendor engines that this binary has.
-var compiled []string
-
 // Main is the program; it returns the exit status.
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	if len(args) > 0 && args[0] == "launch" {
-		return launch.Command(ctx, args[1:], os.Stdout, os.Stderr)
+	if len(args) > 0 {
+		switch args[0] {
+		case "launch":
+			return launch.Command(ctx, args[1:], os.Stdout, os.Stderr)
+		case "doctor":
+			return doctor.Command(ctx, args[1:], os.Stdout, os.Stderr)
+		case "ab":
+			return compare.AB(ctx, args[1:], os.Stdout, os.Stderr)
+		case "compare":
+			return compare.Stored(args[1:], os.Stdout, os.Stderr, doctor.Differences)
+		case "fit":
+			return fit.Command(args[1:], os.Stdout, os.Stderr)
+		case "plan":
+			return fit.Plan(args[1:], os.Stdout, os.Stderr)
+		case "trace":
+			return trace.Main(args[1:], os.Stdout, os.Stderr)
+		case "_exec":
+			return complain(failed, launch.Become(args[1:]))
+		}
 	}
 	o, err := option.Parse(args)
 	switch {
@@ -59,14 +74,24 @@ func Main(args []string) int {
 	if err != nil {
 		return complain(usage, err)
 	}
-	p := plan{Options: o, where: where, launched: where.Launcher != "none", ours: os.Getenv(ours) != ""}
+	tell(ctx, where, os.Stderr)
+	p := plan{Options: o, where: where, launched: where.Launcher != "none" && !launch.Interactive(os.Getenv), ours: spawned()}
+	p.chooseDevice()
+	if p.launched {
+		err = errors.Join(launch.Verify(os.Getenv), launch.Bind(os.Getenv, where))
+	} else {
+		err = p.choose(ctx, args)
+	}
+	if err != nil {
+		return complain(usage, err)
+	}
 	if err := p.check(); err != nil {
 		if p.where.Rank > 0 && !p.ours {
 			return usage // rank 0 says the same
 		}
 		return complain(usage, err)
 	}
-	if !p.launched && p.NP > 1 {
+	if !p.launched && (p.NP > 1 || p.DryRun || !p.start.Local) {
 		return p.spawn(ctx, args)
 	}
 	defer context.AfterFunc(ctx, func() {
@@ -85,42 +110,9 @@ func complain(status int, err error) int {
 	return status
 }
 
-// spawn runs this program as the ranks.
-func (p *plan) spawn(ctx context.Context, args []string) int {
-	hint(args)
-	self, err := os.Executable()
-	if err != nil {
-		return complain(failed, fmt.Errorf("finding this program, to start it as the ranks: %w", err))
-	}
-	mark := ours + "=yes"
-	if isTerminal(os.Stderr) {
-		mark = ours + "=" + terminal
-	}
-	sc := newScreen(os.Stderr)
-	hosts := p.Hosts
-	if hosts == 1 {
-		hosts = 0 // this one, as it is
-	}
-	err = boot.Spawn(ctx, boot.Command{
-		N: p.NP, Path: self, Args: args, Env: append(os.Environ(), mark), Hosts: hosts,
-		Stdout: sc.table(os.Stdout), Stderr: sc.messages(os.Stderr),
-	})
-	sc.clear()
-	var exit *boot.ExitError
-	switch {
-	case err == nil:
-		return good
-	case ctx.Err() != nil:
-		return complain(failed, errors.New("interrupted; all ranks have ended"))
-	case errors.As(err, &exit) && exit.Code == failed && exit.Signal == nil:
-		return failed // it has said why
-	}
-	return complain(failed, err)
-}
-
 // hint says that an accelerator lies idle.
 func hint(args []string) {
-	if h := machine.Hint("/", compiled, args); h != "" {
+	if h := machine.Hint("/", ccl.Backends(), args); h != "" {
 		fmt.Println(h)
 	}
 }

@@ -4,61 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/coll"
-	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/report"
-	"github.com/goccl/goccl/bench/internal/verify"
 	"github.com/goccl/goccl/ccl"
 )
 
-// test is one half of a line: one collective at one size, in place or not.
-type test[T ccl.Number] struct {
-	*coll.Collective[T]
-	s       *session
-	ctx     context.Context
-	shape   coll.Shape
-	op      ccl.Op
-	bytes   int
-	inPlace bool
-	slots   []slot[T]
-	queue   ccl.Queue
-	issue   func(g ccl.Queue) error // all slots; made once, so that no iteration allocates
-}
-
-// slot is the memory of one call. Calls of one group must not touch the same memory.
-type slot[T ccl.Number] struct{ dst, src []T }
-
-// line measures one line of the table.
-func line[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root, count, bytes int) (*report.Row, error) {
+// line measures one line of the table: a row of each backend.
+func line[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root, count, bytes int) ([]*report.Row, error) {
 	ctx, cancel := s.ctx, context.CancelFunc(func() {})
 	if s.o.Timeout > 0 {
 		ctx, cancel = context.WithTimeout(s.ctx, s.o.Timeout)
 	}
 	defer cancel()
 
-	row := &report.Row{Op: c.Name, Size: bytes, Count: count, Type: ccl.TypeOf[T]().String(), Redop: "none", Root: root}
-	if c.Reduces {
-		row.Redop = op.String()
+	var rows []*report.Row
+	for _, l := range s.lanes {
+		rows = append(rows, newRow(s, l, c, op, root, count, bytes))
 	}
-	if c.NoData {
-		row.Type = "none"
-	}
-	if s.o.Verbose {
-		row.Algorithm = s.c.Plan(c.Kind, ccl.TypeOf[T](), op, count)
-	}
-	for _, half := range []struct {
-		inPlace bool
-		result  *report.Result
-	}{{false, &row.OutOfPlace}, {true, &row.InPlace}} {
-		t := newTest(s, ctx, c, op, root, count, bytes, half.inPlace)
-		found, err := t.measure()
-		if err == nil {
-			*half.result, err = s.agree(ctx, found, row, half.inPlace, c.Factor(s.c.Size()))
-		}
+	for _, inPlace := range []bool{false, true} {
+		err := half(s, ctx, c, op, root, inPlace, rows)
 		switch {
 		case err == nil:
 		// The limit may have passed here or, a moment before, on another rank.
@@ -68,210 +35,189 @@ func line[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root, coun
 			return nil, fmt.Errorf("%s, %s bytes: %w", title(c, op), option.FormatSize(bytes), err)
 		}
 	}
-	return row, nil
+	return rows, nil
 }
 
-func newTest[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], op ccl.Op, root, count, bytes int, inPlace bool) *test[T] {
-	t := &test[T]{Collective: c, s: s, ctx: ctx, op: op, bytes: bytes, inPlace: inPlace,
-		shape: coll.NewShape(s.c.Size(), s.c.Rank(), root, count), queue: s.c.On(nil)}
-	room := s.o.Agg
-	if bytes > 0 {
-		room = min(room, len(s.a)/bytes)
+func newRow[T ccl.Number](s *session, l lane, c *coll.Collective[T], op ccl.Op, root, count, bytes int) *report.Row {
+	row := &report.Row{Op: c.Name, Size: bytes, Count: count, Type: ccl.TypeOf[T]().String(), Redop: "none", Root: root,
+		Backend: l.name, Cycle: s.cycle, Algorithm: l.c.Plan(c.Kind, ccl.TypeOf[T](), op, count)}
+	if c.Reduces {
+		row.Redop = op.String()
 	}
-	for i := range room {
-		a, b := as[T](s.a[i*bytes:(i+1)*bytes]), as[T](s.b[i*bytes:(i+1)*bytes])
-		dst, src := c.Buffers(t.shape, inPlace, a, b)
-		t.slots = append(t.slots, slot[T]{dst, src})
+	if c.NoData {
+		row.Type = "none"
 	}
-	t.issue = func(g ccl.Queue) error {
-		for _, sl := range t.slots {
-			t.Queue(g, t.shape, ccl.Host(sl.dst), ccl.Host(sl.src), t.op)
+	return row
+}
+
+// half measures one half of the rows, in turns where there are several backends.
+func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], op ccl.Op, root int, inPlace bool, rows []*report.Row) error {
+	passes := make([]*pass[T], len(s.lanes))
+	for i, l := range s.lanes {
+		passes[i] = &pass[T]{t: newTest(s, ctx, l, c, op, root, rows[i].Count, rows[i].Size, inPlace)}
+	}
+	if err := timed(s, passes); err != nil {
+		return err
+	}
+	for i, p := range passes {
+		each, err := p.t.iterate(s.individually(p.iters))
+		if err != nil {
+			return err
+		}
+		f := p.found()
+		f.late, f.host = each.late, p.t.c.Place().Host
+		if s.o.Flush {
+			f.us = each.mean
+		}
+		for range s.o.Check {
+			check := p.t.check
+			if c.NoData {
+				check = p.t.checkBarrier
+			}
+			if err := check(f); err != nil {
+				return err
+			}
+		}
+		result, err := s.agree(ctx, f, rows[i], inPlace, c.Factor(p.t.c.Size()))
+		if err != nil {
+			return err
+		}
+		if inPlace {
+			rows[i].InPlace, rows[i].InPlaceIter = result, each.stats
+		} else {
+			rows[i].OutOfPlace, rows[i].OutOfPlaceIter = result, each.stats
+		}
+		if s.o.Overlap && !inPlace {
+			if rows[i].Overlap, err = p.t.overlap(result.Time); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// individually is how many iterations the pass has in which each is timed by itself,
+// after n that were timed together: as many, to a limit, but few where nobody asks.
+func (s *session) individually(n int) int {
+	const few, most = 20, 2000
+	if s.o.Individually() {
+		return min(n, most)
+	}
+	return min(n, few)
+}
+
+// pass is the timing of one test, all iterations together.
+type pass[T ccl.Number] struct {
+	t     *test[T]
+	took  time.Duration
+	iters int
+	first time.Duration // of the very first call
+	batch int           // iterations of the next stretch; 0: enough
+}
+
+// timed times the tests. Several take turns, so that what changes meanwhile on the
+// machine changes for all of them.
+func timed[T ccl.Number](s *session, passes []*pass[T]) error {
+	for _, p := range passes {
+		if err := p.warm(); err != nil {
+			return err
+		}
+	}
+	if s.o.Flush {
+		for _, p := range passes {
+			p.iters = s.o.Iters // each is timed by itself
 		}
 		return nil
 	}
-	return t
-}
-
-// call makes one call for each slot: a blocking one, or with -m a group.
-func (t *test[T]) call() error {
-	if t.s.o.Agg == 1 {
-		return t.Run(t.ctx, t.s.c, t.shape, t.slots[0].dst, t.slots[0].src, t.op)
+	turns := 1
+	if len(passes) > 1 {
+		turns = 5
 	}
-	return t.queue.Group(t.issue).Wait(t.ctx)
-}
-
-// found is what one rank has found in one test.
-type found struct {
-	us      float64 // per call
-	checked bool
-	wrong   int
-	first   verify.Wrong
-
-	// Of a barrier: when this rank entered and left, by the clock of its host.
-	node        int
-	enter, exit int64
-}
-
-// fill makes every byte of b 0x3f: an ordinary number of every type, 0.75 as a float.
-func fill(b []byte) {
-	if len(b) == 0 {
-		return
-	}
-	b[0] = 0x3f
-	for n := 1; n < len(b); n *= 2 {
-		copy(b[n:], b[:n])
-	}
-}
-
-// measure times the calls, then checks some.
-func (t *test[T]) measure() (*found, error) {
-	// Not zeros: processors store those faster than other numbers.
-	fill(t.s.a)
-	fill(t.s.b)
-	for range t.s.o.Warmup {
-		if err := t.call(); err != nil {
-			return nil, err
+	for _, p := range passes {
+		groups := (s.o.Agg + p.t.calls() - 1) / p.t.calls()
+		p.batch = max(s.o.Timed(p.t.bytes)*groups/turns, 1)
+		if s.o.Target > 0 {
+			p.batch = s.o.Iters // the least
 		}
 	}
-	if err := ccl.Barrier(t.ctx, t.s.c); err != nil {
-		return nil, err
-	}
-	groups := (t.s.o.Agg + len(t.slots) - 1) / len(t.slots)
-	iters := t.s.o.Timed(t.bytes) * groups
-	start := time.Now()
-	for range iters {
-		if err := t.call(); err != nil {
-			return nil, err
-		}
-	}
-	took := time.Since(start)
-	f := &found{us: took.Seconds() * 1e6 / float64(iters*len(t.slots)), node: t.s.c.Place().Node}
-	for range t.s.o.Check {
-		check := t.check
-		if t.NoData {
-			check = t.checkBarrier
-		}
-		if err := check(f); err != nil {
-			return nil, err
-		}
-	}
-	return f, nil
-}
-
-// check makes one call per slot whose result is known.
-func (t *test[T]) check(f *found) error {
-	patterns := make([]*verify.Pattern, len(t.slots))
-	for i, sl := range t.slots {
-		t.s.seed++
-		p := &verify.Pattern{Type: ccl.TypeOf[T](), Op: t.op, Reduce: t.Reduces, Ranks: t.shape.Ranks, Seed: t.s.seed}
-		t.parts(sl.dst, func(got []byte, part coll.Part) { p.Poison(got, part.From, part.Off) })
-		p.Fill(bytesOf(sl.src), t.shape.Rank, 0) // in place this may be part of dst
-		patterns[i] = p
-	}
-	if err := t.call(); err != nil {
-		return err
-	}
-	for i, sl := range t.slots {
-		at := 0
-		t.parts(sl.dst, func(got []byte, part coll.Part) {
-			n, first := patterns[i].Check(got, part.From, part.Off)
-			if n > 0 && f.wrong == 0 {
-				f.first = first
-				f.first.Index += at
+	for turn, more := 0, true; more; turn++ {
+		more = false
+		for _, p := range passes {
+			if p.batch == 0 {
+				continue
 			}
-			f.wrong += n
-			at += part.Len
-		})
-		// Out of place the input is the caller's, and stays as it was.
-		if !t.inPlace {
-			n, first := patterns[i].Check(bytesOf(sl.src), t.shape.Rank, 0)
-			if n > 0 && f.wrong == 0 {
-				f.first = first
+			if err := p.stretch(); err != nil {
+				return err
 			}
-			f.wrong += n
+			if err := p.plan(turn+1 == turns); err != nil {
+				return err
+			}
+			more = more || p.batch > 0
 		}
 	}
-	f.checked = true
 	return nil
 }
 
-// parts calls f with each part of dst.
-func (t *test[T]) parts(dst []T, f func(got []byte, part coll.Part)) {
-	for _, part := range t.Want(t.shape) {
-		f(bytesOf(dst[:part.Len]), part)
-		dst = dst[part.Len:]
-	}
-}
-
-// checkBarrier notes when this rank was in a barrier: no rank may leave before the
-// last has entered.
-func (t *test[T]) checkBarrier(f *found) error {
-	var ok bool
-	f.enter, ok = machine.Clock()
-	if err := t.call(); err != nil {
+// warm makes the first call, and the others that are not timed.
+func (p *pass[T]) warm() error {
+	t := p.t
+	fill(t.s.a.bytes())
+	fill(t.s.b.bytes())
+	if err := t.up(); err != nil {
 		return err
 	}
-	f.exit, _ = machine.Clock()
-	f.checked = ok
+	for i := range t.s.o.Warmup {
+		start := time.Now()
+		if err := t.call(t.turn()); err != nil {
+			return err
+		}
+		if i == 0 {
+			p.first = time.Since(start)
+		}
+	}
 	return nil
 }
 
-// agree brings together what the ranks have found: every rank gets the same result.
-func (s *session) agree(ctx context.Context, f *found, row *report.Row, inPlace bool, factor float64) (report.Result, error) {
-	const words = 9
-	mine := [words]uint64{math.Float64bits(f.us), bit(f.checked), uint64(f.wrong), uint64(f.first.Index), f.first.Got, f.first.Want,
-		uint64(f.node), uint64(f.enter), uint64(f.exit)}
-	flat := make([]uint64, words*s.c.Size())
-	if err := ccl.AllGather(ctx, s.c, flat, mine[:]); err != nil {
-		return report.Result{}, err
+// stretch times the next iterations.
+func (p *pass[T]) stretch() error {
+	if err := ccl.Barrier(p.t.ctx, p.t.s.world); err != nil {
+		return err
 	}
-	all := make([]found, s.c.Size())
-	for r := range all {
-		w := flat[r*words:]
-		all[r] = found{us: math.Float64frombits(w[0]), checked: w[1] != 0, wrong: int(w[2]),
-			first: verify.Wrong{Index: int(w[3]), Got: w[4], Want: w[5]}, node: int(w[6]), enter: int64(w[7]), exit: int64(w[8])}
-	}
-	early(all)
-	s.out.complain(all, row, inPlace)
-	return combine(all, s.o.Average, row.Size, factor), nil
+	took, err := p.t.loop(p.batch)
+	p.took += took
+	p.iters += p.batch
+	return err
 }
 
-// early counts as wrong each rank that left a barrier before another rank of its
-// host, by the same clock, had entered it.
-func early(all []found) {
-	last := map[int]int64{}
-	for _, f := range all {
-		last[f.node] = max(last[f.node], f.enter)
-	}
-	for r := range all {
-		if f := &all[r]; f.exit != 0 && f.exit < last[f.node] {
-			f.wrong++
+// plan sets the next batch, alike on all ranks: with -time what the slowest rank
+// needs to fill it.
+func (p *pass[T]) plan(last bool) error {
+	target := p.t.s.o.Target
+	if target == 0 {
+		if last {
+			p.batch = 0
 		}
+		return nil
 	}
+	took := []int64{p.took.Nanoseconds()}
+	if err := ccl.AllReduce(p.t.ctx, p.t.s.world, took, took, ccl.Max); err != nil {
+		return err
+	}
+	left := target.Nanoseconds() - took[0]
+	if left <= 0 {
+		p.batch = 0
+		return nil
+	}
+	each := max(took[0]/int64(p.iters), 1)
+	p.batch = int(min(left/each+1, 8*int64(p.iters))) // the first ones may have been slow
+	return nil
 }
 
-// combine makes one result of what all ranks have found.
-func combine(all []found, average option.Average, size int, factor float64) report.Result {
-	least, most, sum := all[0].us, all[0].us, 0.0
-	wrong, checked := int64(0), true
-	for _, f := range all {
-		least, most, sum = min(least, f.us), max(most, f.us), sum+f.us
-		wrong += int64(f.wrong)
-		checked = checked && f.checked
+// found is what this rank has found.
+func (p *pass[T]) found() *found {
+	f := &found{node: p.t.s.world.Place().Node, firstCall: p.first.Seconds() * 1e6}
+	if calls := p.iters * p.t.calls(); calls > 0 {
+		f.us = p.took.Seconds() * 1e6 / float64(calls)
 	}
-	mean := sum / float64(len(all))
-	us := [...]float64{option.OfRank0: all[0].us, option.Mean: mean, option.Least: least, option.Most: most}[average]
-	r := report.NewResult(size, us, factor)
-	r.TimeMin, r.TimeAvg, r.TimeMax = least, mean, most
-	if checked {
-		r.Wrong = &wrong
-	}
-	return r
-}
-
-func bit(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
+	return f
 }

@@ -3,8 +3,11 @@ package harness
 import (
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/progress"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/bench/internal/verify"
 	"github.com/goccl/goccl/ccl"
@@ -17,8 +20,15 @@ type output struct {
 	err      io.Writer // messages
 	terminal bool      // a screen is behind it: say how far things are
 	file     *report.File
+	opts     *option.Options
 	wrong    int // messages about wrong data so far
+
+	clock *progress.Clock // nil where nobody is told how much time is left
 }
+
+// mostRows is how many rows the files have at most: of a soak that goes on for days the
+// last ones.
+const mostRows = 20000
 
 // mostComplaints is how many lines with wrong data are described.
 const mostComplaints = 10
@@ -29,6 +39,9 @@ func (o *output) header(j *report.Job, opts *option.Options) error {
 		return nil
 	}
 	o.file.Describe(j, opts)
+	if opts.Quiet {
+		return nil
+	}
 	return report.Header(o.w, j, opts)
 }
 
@@ -42,15 +55,66 @@ func (o *output) head(name string, named bool) error {
 			return err
 		}
 	}
-	return report.Head(o.w)
+	return o.layout().Head(o.w)
 }
 
 func (o *output) row(r *report.Row) error {
 	if o == nil {
 		return nil
 	}
-	o.file.Results = append(o.file.Results, *r)
-	_, err := io.WriteString(o.w, r.Line())
+	r.Time = time.Now().Format(report.StampFormat)
+	kept := *r
+	if !o.opts.Stamp {
+		kept.Time = ""
+	}
+	if len(o.file.Results) == mostRows {
+		o.file.Results = append(o.file.Results[:0], o.file.Results[mostRows/2:]...)
+	}
+	o.file.Results = append(o.file.Results, kept)
+	shown := *r
+	if !o.opts.Verbose {
+		shown.Algorithm = ""
+	}
+	if len(o.opts.Backends) > 1 {
+		shown.Algorithm = strings.TrimSpace(r.Backend + " " + shown.Algorithm)
+	}
+	if r.Calls > 0 {
+		shown.Algorithm = strings.TrimSpace(fmt.Sprintf("%d x %s %s", r.Calls, r.Op, shown.Algorithm))
+	}
+	_, err := io.WriteString(o.w, o.layout().Line(&shown)+r.Notes())
+	return err
+}
+
+// layout is what the table has beside its usual columns.
+func (o *output) layout() report.Layout {
+	return report.Layout{Iterations: o.opts.Iterations, Stamp: o.opts.Stamp}
+}
+
+// comment is a line that is no row.
+func (o *output) comment(text string) error {
+	if o == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(o.w, "# %s\n", text)
+	return err
+}
+
+// beside writes the curves of several backends side by side.
+func (o *output) beside(rows []*report.Row, backends []string) error {
+	if o == nil || len(backends) < 2 {
+		return nil
+	}
+	_, err := io.WriteString(o.w, report.Beside(rows, backends))
+	return err
+}
+
+// step notes and writes what a whole step took.
+func (o *output) step(st *report.Step) error {
+	if o == nil {
+		return nil
+	}
+	o.file.Step = st
+	_, err := io.WriteString(o.w, st.Line())
 	return err
 }
 
@@ -91,6 +155,9 @@ func (o *output) complain(all []found, row *report.Row, inPlace bool) {
 			t := typeNamed(row.Type)
 			text += fmt.Sprintf(": element %d is %s, not %s (wrong there: %d)", f.first.Index,
 				verify.Format(t, f.first.Got), verify.Format(t, f.first.Want), f.wrong)
+			if f.round > 1 {
+				text += fmt.Sprintf(", in check %d", f.round)
+			}
 		}
 		o.file.Errors = append(o.file.Errors, text)
 		if o.wrong++; o.wrong <= mostComplaints {

@@ -9,13 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/bench/internal/verify"
 )
 
 func newOutput() (o *output, out, err *bytes.Buffer) {
 	out, err = new(bytes.Buffer), new(bytes.Buffer)
-	return &output{w: out, err: err, file: &report.File{}}, out, err
+	return &output{w: out, err: err, file: &report.File{}, opts: &option.Options{}}, out, err
 }
 
 func TestComplain(t *testing.T) {

@@ -3,10 +3,15 @@ package harness
 import (
 	"errors"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 
+	"github.com/goccl/goccl/bench/internal/launch"
 	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/report"
+	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 )
 
@@ -16,6 +21,8 @@ type plan struct {
 	where    boot.Launch
 	launched bool // a launcher started this process, bench perhaps
 	ours     bool // bench did
+
+	start *launch.Plan // where nobody has started ranks yet
 }
 
 // processes is how many there are, or will be.
@@ -56,26 +63,66 @@ func (p *plan) check() error {
 	if err := p.fitsMemory(machine.Memory("/")); err != nil {
 		return err
 	}
-	if p.JSON != "" && p.where.Rank == 0 {
-		return report.Writable(p.JSON)
+	for _, name := range p.Backends {
+		if !slices.Contains(ccl.Backends(), name) {
+			return fmt.Errorf("-backend %s: this program was built without it; it has %s. Build it with -tags %s", name, strings.Join(ccl.Backends(), ", "), name)
+		}
+	}
+	if p.Matrix != nil {
+		if err := p.Matrix.Fits(p.processes() * p.Threads); err != nil {
+			return err
+		}
+	}
+	if p.where.Rank > 0 {
+		return nil
+	}
+	for _, f := range p.files() {
+		if err := report.Writable(f.flag, f.path); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// output files, and how each is written.
+type outputFile struct {
+	flag, path string
+	write      func(*report.File, io.Writer) error
+}
+
+func (p *plan) files() (files []outputFile) {
+	for _, f := range []outputFile{{"J", p.JSON, (*report.File).JSON}, {"csv", p.CSV, (*report.File).WriteCSV}, {"html", p.HTML, (*report.File).HTML}} {
+		if f.path != "" {
+			files = append(files, f)
+		}
+	}
+	return files
 }
 
 // fitsMemory refuses sizes for which the buffers of the ranks here, two each, are
 // larger than this machine's memory, 0 if that is not known.
 func (p *plan) fitsMemory(memory int) error {
 	here := p.NP
-	if p.launched {
+	switch {
+	case p.launched:
 		here = max(p.where.Locals, 1)
+	case p.start != nil && !p.start.Local:
+		here = p.start.PerNode
 	}
-	sizes := p.Sizes()
-	largest := sizes[len(sizes)-1]
-	if ranks := here * p.Threads; memory > 0 && largest > memory/2/ranks {
-		return fmt.Errorf("-e %s: %d ranks with two buffers each need more than this machine's %d MiB of memory; try -e %s",
-			option.FormatSize(p.Max), ranks, memory>>20, option.FormatSize(powerBelow(memory/4/ranks)))
+	largest := p.Largest()
+	if p.Plan != "" {
+		largest, _ = p.LargestOfStep(p.processes() * p.Threads)
 	}
-	return nil
+	ranks := here * p.Threads
+	room := memory / 2 / ranks / p.Rotate
+	switch {
+	case memory == 0 || largest <= room:
+		return nil
+	case p.Plan != "":
+		return fmt.Errorf("-plan %s: %d ranks with two buffers of %d MiB each need more than this machine's %d MiB of memory; try fewer ranks, -d bf16 or another -model", p.Plan, ranks, largest>>20, memory>>20)
+	}
+	return fmt.Errorf("-e %s: %d ranks with two buffers each need more than this machine's %d MiB of memory; try -e %s",
+		option.FormatSize(largest), ranks, memory>>20, option.FormatSize(powerBelow(memory/4/ranks/p.Rotate)))
 }
 
 func powerBelow(n int) int {

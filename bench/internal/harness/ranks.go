@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -15,20 +16,22 @@ import (
 
 // run is the benchmark on the ranks of this process.
 func (p *plan) run(ctx context.Context, args []string) int {
-	if !p.ours && p.where.Rank == 0 {
+	if !p.ours && p.where.Rank == 0 && !p.Quiet {
 		hint(args)
 	}
+	from := time.Now()
 	ranks, done, err := p.ranks(ctx)
+	joined := time.Since(from)
 	if err != nil {
 		return p.end(ctx, err)
 	}
 	defer done()
 	errs := make([]error, len(ranks))
-	wrong := make([]bool, len(ranks))
+	status := make([]int, len(ranks))
 	finished := make(chan int)
 	for i, b := range ranks {
 		go func() {
-			wrong[i], errs[i] = p.rank(ctx, b, args)
+			status[i], errs[i] = p.rank(ctx, b, joined, args)
 			finished <- i
 		}()
 	}
@@ -39,10 +42,7 @@ func (p *plan) run(ctx context.Context, args []string) int {
 	if errs[0] != nil {
 		return p.end(ctx, errs[0])
 	}
-	if wrong[0] {
-		return failed
-	}
-	return good
+	return status[0]
 }
 
 // ranks are the bootstraps of the ranks of this process.
@@ -55,33 +55,31 @@ func (p *plan) ranks(ctx context.Context) (ranks []ccl.Bootstrap, done func(), e
 	}
 	ctx, cancel := context.WithTimeout(ctx, joining)
 	defer cancel()
-	b, err := boot.Env(ctx)
+	b, leave, err := ccl.Launched(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	launch.Joined(os.Getenv, p.where)
 	if p.Threads == 1 {
-		return []ccl.Bootstrap{b}, func() { b.Close() }, nil
+		return []ccl.Bootstrap{b}, leave, nil
 	}
-	return launch.Threads(b, p.Threads), func() { b.Close() }, nil
+	return launch.Threads(b, p.Threads), leave, nil
 }
 
-// rank is the benchmark on one rank.
-func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, args []string) (wrong bool, err error) {
-	join, cancel := context.WithTimeout(ctx, joining)
-	c, err := ccl.NewComm(join, b, nil)
-	cancel()
-	if err != nil {
-		return false, err
+// rank is the benchmark on one rank; it returns the exit status if there is no error.
+func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, args []string) (status int, err error) {
+	s := &session{ctx: ctx, o: &p.Options}
+	if err := s.begin(b, joined); err != nil {
+		return failed, errors.Join(err, s.end())
 	}
-	defer c.Close()
-	s := &session{ctx: ctx, c: c, o: &p.Options}
-	if c.Rank() == 0 {
-		s.out = &output{w: os.Stdout, err: os.Stderr, terminal: os.Getenv(ours) == terminal,
+	defer s.end()
+	if s.world.Rank() == 0 {
+		s.out = &output{w: os.Stdout, err: os.Stderr, terminal: watched(), opts: &p.Options,
 			file: report.NewFile(append([]string{"bench"}, args...), os.Environ(), time.Now())}
-		if !p.ours {
+		if !p.parented() {
 			sc := newScreen(os.Stderr)
 			defer sc.clear()
-			s.out.w, s.out.err, s.out.terminal = sc.table(os.Stdout), sc.messages(os.Stderr), isTerminal(os.Stderr)
+			s.out.w, s.out.err, s.out.terminal = sc.table(os.Stdout), sc.messages(os.Stderr), isTerminal(os.Stderr) && !p.Quiet
 		}
 	}
 	err = s.describe(p)
@@ -91,13 +89,29 @@ func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, args []string) (wrong 
 	if err == nil {
 		err = s.out.foot(&s.summary)
 	}
-	if s.out != nil {
-		if p.JSON != "" {
-			if err != nil {
-				s.out.file.Errors = append(s.out.file.Errors, err.Error())
-			}
-			err = errors.Join(err, s.out.file.Save(p.JSON, &s.summary, time.Now()))
-		}
+	if s.out == nil {
+		return good, err
 	}
-	return s.summary.Wrong > 0, err
+	return s.out.finish(p, &s.summary, err)
+}
+
+// finish writes the files, and tells how it went.
+func (o *output) finish(p *plan, s *report.Summary, err error) (status int, _ error) {
+	if err != nil {
+		o.file.Errors = append(o.file.Errors, err.Error())
+	}
+	o.file.Close(s, time.Now())
+	for _, f := range p.files() {
+		err = errors.Join(err, o.file.Save(f.flag, f.path, f.write))
+	}
+	switch {
+	case s.Wrong > 0 || err != nil:
+		return failed, err
+	case len(s.Missed()) > 0:
+		for _, text := range s.Missed() {
+			fmt.Fprintln(o.err, "bench: "+text)
+		}
+		return missed, nil
+	}
+	return good, nil
 }

@@ -3,8 +3,9 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"unsafe"
+	"time"
 
 	"github.com/goccl/goccl/bench/internal/coll"
 	"github.com/goccl/goccl/bench/internal/option"
@@ -14,13 +15,22 @@ import (
 
 // session is the benchmark as one rank runs it. All ranks make the same calls.
 type session struct {
-	ctx  context.Context
-	c    *ccl.Comm
-	o    *option.Options
-	out  *output // nil but on rank 0
-	seed uint64  // changes with every checked call, alike on all ranks
+	ctx     context.Context
+	o       *option.Options
+	world   *ccl.Comm // all ranks, for what the harness itself has to say
+	lanes   []lane
+	dev     *device     // where the buffers lie; nil: in host memory
+	group   int         // this rank's, with -split
+	comms   []*ccl.Comm // all there are, in the order in which they were made
+	startup *report.Startup
+	out     *output // nil but on rank 0
+	seed    uint64  // changes with every checked call, alike on all ranks
 
-	a, b    []byte // the users' buffers, each as large as the largest size
+	a, b    buffer   // the users' buffers: Rotate times stride bytes each
+	sweep   []uint64 // of -flush
+	stride  int      // the largest size, and what -u adds
+	began   time.Time
+	cycle   int
 	summary report.Summary
 }
 
@@ -42,13 +52,69 @@ var runs = map[ccl.Type]func(s *session, name string) error{
 	ccl.TypeFloat8E5M2: collective[ccl.Float8E5M2],
 }
 
+// ranks is the size of this rank's group.
+func (s *session) ranks() int { return s.lanes[0].c.Size() }
+
+// errEnough says that the time of -for is over.
+var errEnough = errors.New("the time of -for is over")
+
 // run measures all that the options ask for.
 func (s *session) run() error {
-	largest := 0
-	for _, n := range s.o.Sizes() {
-		largest = max(largest, n)
+	s.summary.MinBusBW, s.summary.MaxP99 = s.o.MinBusBW, s.o.MaxP99
+	if err := s.prepare(); err != nil {
+		return err
 	}
-	s.a, s.b = alloc(largest), alloc(largest)
+	defer s.a.free()
+	defer s.b.free()
+	s.began = time.Now()
+	s.newClock()
+	for s.cycle = 0; s.o.Soak > 0 || s.o.Cycles == 0 || s.cycle < s.o.Cycles; s.cycle++ {
+		err := s.once()
+		if errors.Is(err, errEnough) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.memoryReport("Collective")
+}
+
+// prepare makes the buffers.
+func (s *session) prepare() error {
+	if err := s.memoryReport("Initialization"); err != nil {
+		return err
+	}
+	largest, err := s.largest()
+	if err != nil {
+		return err
+	}
+	s.stride = (largest+s.o.Misalign*8+63)/64*64 + 64
+	if s.a, err = s.allocate(s.stride * s.o.Rotate); err != nil {
+		return err
+	}
+	if s.b, err = s.allocate(s.stride * s.o.Rotate); err != nil {
+		return err
+	}
+	if s.o.Flush {
+		s.sweep = make([]uint64, sweepBytes/8)
+	}
+	return s.memoryReport("User-Allocated")
+}
+
+// largest is the largest size there will be, in bytes.
+func (s *session) largest() (int, error) {
+	if s.o.Plan == "" {
+		return s.o.Largest(), nil
+	}
+	return s.o.LargestOfStep(s.ranks())
+}
+
+// once runs through all collectives, types, operators, roots and sizes.
+func (s *session) once() error {
+	if s.o.Plan != "" {
+		return steps[s.o.Types[0]](s)
+	}
 	for _, name := range s.o.Collectives {
 		if err := s.out.head(name, len(s.o.Collectives) > 1); err != nil {
 			return err
@@ -65,27 +131,6 @@ func (s *session) run() error {
 	return nil
 }
 
-// alloc makes n bytes, aligned for every type.
-func alloc(n int) []byte {
-	words := make([]uint64, n/8+1)
-	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)
-}
-
-// as reads memory as elements.
-func as[T ccl.Number](b []byte) []T {
-	var z T
-	if len(b) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/int(unsafe.Sizeof(z)))
-}
-
-// bytesOf is as, back.
-func bytesOf[T ccl.Number](s []T) []byte {
-	var z T
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(z)))
-}
-
 // collective measures one collective on elements of type T, with every operator
 // and root that is asked for and has a meaning.
 func collective[T ccl.Number](s *session, name string) error {
@@ -100,14 +145,14 @@ func collective[T ccl.Number](s *session, name string) error {
 		switch {
 		case c.Rooted && s.o.Root == option.AllRoots:
 			roots = roots[:0]
-			for r := range s.c.Size() {
+			for r := range s.ranks() {
 				roots = append(roots, r)
 			}
 		case c.Rooted:
-			roots[0] = s.o.Root
+			roots[0] = s.o.Root % s.ranks()
 		}
 		for _, op := range ops {
-			if err := s.c.Supports(c.Kind, ccl.TypeOf[T](), op); err != nil {
+			if err := s.supports(c.Kind, ccl.TypeOf[T](), op); err != nil {
 				if err := s.out.skip(title(&c, op), err); err != nil {
 					return err
 				}
@@ -118,6 +163,16 @@ func collective[T ccl.Number](s *session, name string) error {
 					return err
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// supports is nil if every backend can do it.
+func (s *session) supports(k ccl.Kind, t ccl.Type, op ccl.Op) error {
+	for _, l := range s.lanes {
+		if err := l.c.Supports(k, t, op); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -134,25 +189,53 @@ func title[T ccl.Number](c *coll.Collective[T], op ccl.Op) string {
 	return fmt.Sprintf("%s %v", c.Name, ccl.TypeOf[T]())
 }
 
-// curve measures one line for each size. Sizes that come to the same number of
-// elements are one.
+// curve measures one line for each size, of each backend. Sizes that come to the same
+// number of elements as the one before are one.
 func curve[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root int) error {
 	last := -1
-	for _, size := range s.o.Sizes() {
-		count, bytes := c.Elements(size, ccl.TypeOf[T]().Size(), s.c.Size())
+	var beside []*report.Row
+	for i, size := range s.o.Sizes(ccl.TypeOf[T]().Size()) {
+		count, bytes := c.Elements(size, ccl.TypeOf[T]().Size(), s.ranks())
 		if count == last {
+			s.out.measured(i, 0)
 			continue
 		}
 		last = count
-		s.out.progress("%s: %s", title(c, op), option.FormatSize(bytes))
-		row, err := line(s, c, op, root, count, bytes)
+		s.out.progress("%s: %s%s", title(c, op), option.FormatSize(bytes), s.out.left(i))
+		start := time.Now()
+		rows, err := line(s, c, op, root, count, bytes)
 		if err != nil {
 			return err
 		}
-		s.summary.Add(row)
-		if err := s.out.row(row); err != nil {
+		s.out.measured(i, time.Since(start))
+		for _, row := range rows {
+			s.summary.Add(row)
+			if err := s.out.row(row); err != nil {
+				return err
+			}
+		}
+		beside = append(beside, rows...)
+		if err := s.enough(); err != nil {
 			return err
 		}
+	}
+	return s.out.beside(beside, s.o.Backends)
+}
+
+// enough is errEnough on all ranks once rank 0 finds the time of -for over.
+func (s *session) enough() error {
+	if s.o.Soak == 0 {
+		return nil
+	}
+	over := []uint8{0}
+	if s.world.Rank() == 0 && time.Since(s.began) >= s.o.Soak {
+		over[0] = 1
+	}
+	if err := ccl.Broadcast(s.ctx, s.world, over, 0); err != nil {
+		return err
+	}
+	if over[0] == 1 {
+		return errEnough
 	}
 	return nil
 }

@@ -61,14 +61,14 @@ func Hint(root string, compiled, args []string) string {
 	}
 	command := "go run -tags " + strings.Join(tags, ",") + " ./bench"
 	for _, a := range args {
-		command += " " + quote(a)
+		command += " " + Quote(a)
 	}
 	return "# There is an accelerator, " + strings.Join(names, " and ") +
 		", but no engine for it is compiled in; this is the CPU engine. Try: " + command
 }
 
-// quote writes an argument as a shell reads it.
-func quote(s string) string {
+// Quote writes an argument as a shell reads it.
+func Quote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=./,:+%@", r)
 	}

@@ -50,6 +50,6 @@ func TestHint(t *testing.T) {
 
 func TestQuote(t *testing.T) {
 	for in, want := range map[string]string{"-b": "-b", "a,b=c": "a,b=c", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'"} {
-		require.Equal(t, want, quote(in))
+		require.Equal(t, want, Quote(in))
 	}
 }

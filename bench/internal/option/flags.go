@@ -1,55 +1,84 @@
 package option
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/goccl/goccl/bench/internal/coll"
-	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/bench/internal/model"
 )
 
 // flag is one flag: the table drives the parser, the help and the suggestions.
 type flag struct {
 	name  string
 	value string // what it takes, for the help; "" if nothing
-	help  string
+	help  string // "" where the line of another flag tells of it
 	group string
 	set   func(o *Options, s string) error
 }
 
 const (
-	groupWhat = "What to measure"
-	groupHow  = "How"
-	groupJob  = "Ranks (when no launcher started any)"
-	groupOut  = "Output"
+	groupWhat  = "What to measure"
+	groupHow   = "How"
+	groupWho   = "On what"
+	groupStats = "Statistics, limits (exit 3 if missed) and reports"
+	groupJob   = "Ranks (when no launcher started any)"
 )
 
-func flags() []flag {
+func flags() []flag { return slices.Concat(benchFlags(), jobFlags()) }
+
+func benchFlags() []flag {
 	return []flag{
 		{"op", "OP", "collective, a comma list of them, or all (allreduce)", groupWhat, setCollectives},
 		{"b", "SIZE", "smallest size in bytes; K, M, G are powers of 1024 (8)", groupWhat, size(func(o *Options) *int { return &o.Min }, 0)},
 		{"e", "SIZE", "largest size (64M)", groupWhat, size(func(o *Options) *int { return &o.Max }, 0)},
 		{"f", "N", "multiply the size by N, line by line (2)", groupWhat, number(func(o *Options) *int { return &o.Factor }, 2)},
 		{"i", "SIZE", "or add SIZE, line by line", groupWhat, size(func(o *Options) *int { return &o.Step }, 1)},
+		{"sizes", "LIST", "sizes, and models whose tensors to take: 8,1M,gpt2-85m; " + strings.Join(model.Names(), " "), groupWhat, setSizes},
 		{"d", "TYPE", "element type, a list, or all: " + strings.Join(typeNames(), " ") + " (float)", groupWhat, setTypes},
 		{"o", "REDOP", "operator, a list, or all: " + strings.Join(opNames(), " ") + " (sum)", groupWhat, setOps},
 		{"r", "ROOT", "root rank, or all (0)", groupWhat, setRoot},
+		{"matrix", "FILE", "alltoallv: what rank i sends to rank j, relative to the others; spread:F draws it", groupWhat, setMatrix},
+		{"plan", "SCHEME", "a training step's collectives: " + strings.Join(model.SchemeNames(), " "), groupWhat, setPlan},
+		{"model", "NAME", "of this model (gpt2-85m)", groupWhat, setModel},
+		{"overlap", "", "how much of a call compute hides", groupWhat, set(func(o *Options) *bool { return &o.Overlap })},
+
 		{"n", "N", "timed iterations (20; below 256K more, up to 500)", groupHow, number(func(o *Options) *int { return &o.Iters }, 1)},
+		{"time", "T", "or as many as take that long, such as 2s, at least 20", groupHow, setTarget},
 		{"w", "N", "warm-up iterations before them (1)", groupHow, number(func(o *Options) *int { return &o.Warmup }, 0)},
 		{"m", "N", "calls per iteration, issued as one group (1)", groupHow, number(func(o *Options) *int { return &o.Agg }, 1)},
 		{"c", "N", "iterations whose data are checked; 0 for none (1)", groupHow, number(func(o *Options) *int { return &o.Check }, 0)},
-		{"a", "N", "time of 0: rank 0, 1: ranks' average, 2: fastest, 3: slowest (1)", groupHow, setAverage},
+		{"z", "N", "0: issue all, then wait; 1: wait and barrier after each; 2: wait after each; 3: as 0, and barrier (2)", groupHow, setBlocking},
+		{"N", "N", "all of it N times over; 0: for ever (1)", groupHow, number(func(o *Options) *int { return &o.Cycles }, 0)},
+		{"for", "T", "all of it over and over, for that long: 10m", groupHow, setSoak},
 		{"T", "SECONDS", "give up when one line takes longer (0: never)", groupHow, setTimeout},
+
+		{"backend", "NAME", "engine, or a comma list to measure in turns, side by side (that of the device here; cpu)", groupWho, setBackends},
+		{"mem", "KIND", "memory of the buffers: host device managed (the engine's)", groupWho, setMem},
+		{"device", "LIST", "devices of a host's ranks, in turn: 0 shares one on purpose (each its own)", groupWho, setDevices},
+		{"R", "N", "1: buffers that the engine has registered, for fewer copies (0)", groupWho, setRegister},
+		{"u", "N", "buffers that begin N elements off their alignment (0)", groupWho, number(func(o *Options) *int { return &o.Misalign }, 0)},
+		{"split", "HOW", "groups that call at the same time: node, mod:N, div:N, mask:N", groupWho, setSplit},
+		{"rotate", "N", "N sets of buffers in turn, against warm caches (1)", groupWho, number(func(o *Options) *int { return &o.Rotate }, 1)},
+		{"flush", "", "sweep the caches before each iteration, which is then timed alone", groupWho, set(func(o *Options) *bool { return &o.Flush })},
+
+		{"a", "N", "time of 0: rank 0, 1: ranks' average, 2: fastest, 3: slowest (1)", groupStats, setAverage},
+		{"I", "", "the iterations' spread, from a pass of its own: i_min i_max i_p99 i_cv%", groupStats, set(func(o *Options) *bool { return &o.Iterations })},
+		{"K", "N", "leave its first N iterations out (0)", groupStats, number(func(o *Options) *int { return &o.Skip }, 0)},
+		{"S", "", "end each line with the time of day", groupStats, set(func(o *Options) *bool { return &o.Stamp })},
+		{"M", "", "what memory the ranks take", groupStats, set(func(o *Options) *bool { return &o.Memory })},
+		{"v", "", "end each line with the algorithm that was chosen", groupStats, set(func(o *Options) *bool { return &o.Verbose })},
+		{"min-busbw", "X", "the least average bus bandwidth, GB/s", groupStats, bandwidth(func(o *Options) *float64 { return &o.MinBusBW })},
+		{"max-p99", "T", "the longest 99th percentile of any line: 500us", groupStats, setMaxP99},
+		{"J", "FILE", "write the results as JSON, too", groupStats, file(func(o *Options) *string { return &o.JSON })},
+		{"csv", "FILE", "write them as CSV", groupStats, file(func(o *Options) *string { return &o.CSV })},
+		{"html", "FILE", "write a report of one file, with curves", groupStats, file(func(o *Options) *string { return &o.HTML })},
+		{"ceiling", "X", "what the links could carry, GB/s, as a line in it (found out)", groupStats, bandwidth(func(o *Options) *float64 { return &o.Ceiling })},
+
 		{"np", "N", "processes to start here (the cores, at least 2, at most 8)", groupJob, setNP},
 		{"t", "N", "ranks per process, as goroutines (1); alone it means -np 1", groupJob, number(func(o *Options) *int { return &o.Threads }, 1)},
 		{"hosts", "N", "let them act as N hosts, with TCP between (1)", groupJob, number(func(o *Options) *int { return &o.Hosts }, 1)},
-		{"v", "", "end each line with the algorithm that was chosen", groupOut, func(o *Options, _ string) error { o.Verbose = true; return nil }},
-		{"J", "FILE", "write the results as JSON, too", groupOut, setJSON},
-		{"h", "", "this text", groupOut, func(o *Options, _ string) error { o.Help = true; return nil }},
-		{"help", "", "", "", func(o *Options, _ string) error { o.Help = true; return nil }},
+		{"h", "", "this text", groupJob, set(func(o *Options) *bool { return &o.Help })},
+		{"help", "", "", "", set(func(o *Options) *bool { return &o.Help })},
 	}
 }
 
@@ -67,141 +96,4 @@ func flagNames() []string {
 		names = append(names, f.name)
 	}
 	return names
-}
-
-func number(field func(*Options) *int, least int) func(*Options, string) error {
-	return func(o *Options, s string) (err error) {
-		*field(o), err = whole(s, least)
-		return err
-	}
-}
-
-func size(field func(*Options) *int, least int) func(*Options, string) error {
-	return func(o *Options, s string) error {
-		n, err := ParseSize(s)
-		if err == nil && n < least {
-			err = fmt.Errorf("it must be at least %d", least)
-		}
-		*field(o) = n
-		return err
-	}
-}
-
-func setNP(o *Options, s string) (err error) {
-	o.NP, err = whole(s, 1)
-	if err == nil && o.NP > MaxProcesses {
-		err = fmt.Errorf("at most %d processes are started on one machine; for more ranks use -t, or a launcher over several", MaxProcesses)
-	}
-	return err
-}
-
-func setAverage(o *Options, s string) error {
-	n, err := whole(s, 0)
-	if err == nil && n > int(Most) {
-		err = errors.New("it is 0 (rank 0), 1 (average), 2 (fastest) or 3 (slowest)")
-	}
-	o.Average = Average(n)
-	return err
-}
-
-func setTimeout(o *Options, s string) error {
-	n, err := whole(s, 0)
-	if err == nil && n > 1<<30 {
-		err = errors.New("that is more than 30 years")
-	}
-	o.Timeout = time.Duration(n) * time.Second
-	return err
-}
-
-func setRoot(o *Options, s string) (err error) {
-	if s == "all" {
-		o.Root = AllRoots
-		return nil
-	}
-	if o.Root, err = whole(s, 0); err != nil {
-		err = errors.New("a root is a rank, from 0 on, or all")
-	}
-	return err
-}
-
-func setJSON(o *Options, s string) error {
-	if s == "" {
-		return errors.New("give the name of a file")
-	}
-	o.JSON = s
-	return nil
-}
-
-func setCollectives(o *Options, s string) (err error) {
-	o.Collectives, err = list(s, "operation", collectiveNames(), collectiveNames(), squeeze)
-	return err
-}
-
-func setTypes(o *Options, s string) (err error) {
-	o.Types, err = list(s, "type", typeNames(), types(), func(w string) string {
-		w = strings.ToLower(w)
-		if n, ok := goTypes[w]; ok {
-			return n
-		}
-		return w
-	})
-	return err
-}
-
-func setOps(o *Options, s string) (err error) {
-	o.Ops, err = list(s, "operator", opNames(), ops(), strings.ToLower)
-	return err
-}
-
-// list reads a comma list of names, or all, as the values that belong to them.
-func list[T comparable](s, what string, names []string, values []T, plain func(string) string) ([]T, error) {
-	if s == "all" {
-		return values, nil
-	}
-	var found []T
-	for _, word := range strings.Split(s, ",") {
-		i := slices.Index(names, plain(word))
-		if i < 0 {
-			err := fmt.Errorf("no such %s", what)
-			if n := Nearest(plain(word), names); n != "" {
-				err = fmt.Errorf("%w; did you mean %s?", err, n)
-			}
-			if word != s {
-				err = fmt.Errorf("%q: %w", word, err)
-			}
-			return nil, fmt.Errorf("%w (-h lists them)", err)
-		}
-		if !slices.Contains(found, values[i]) {
-			found = append(found, values[i])
-		}
-	}
-	return found, nil
-}
-
-func collectiveNames() []string { return coll.Names() }
-
-func types() (ts []ccl.Type) {
-	for t := ccl.TypeInt8; t <= ccl.TypeFloat8E5M2; t++ {
-		ts = append(ts, t)
-	}
-	return ts
-}
-
-func typeNames() []string { return namesOf(types()) }
-
-func ops() []ccl.Op { return []ccl.Op{ccl.Sum, ccl.Prod, ccl.Min, ccl.Max, ccl.Avg} }
-
-func opNames() []string { return namesOf(ops()) }
-
-func namesOf[T fmt.Stringer](s []T) (names []string) {
-	for _, v := range s {
-		names = append(names, v.String())
-	}
-	return names
-}
-
-// goTypes are Go's names, and others in use, of types that nccl-tests names as C does.
-var goTypes = map[string]string{
-	"float32": "float", "float64": "double", "float16": "half", "fp16": "half", "bf16": "bfloat16",
-	"fp32": "float", "fp64": "double", "float8e4m3": "f8e4m3", "float8e5m2": "f8e5m2",
 }

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/goccl/goccl/bench/internal/coll"
+	"github.com/goccl/goccl/bench/internal/model"
 	"github.com/goccl/goccl/ccl"
 )
 
@@ -22,19 +25,48 @@ type Options struct {
 
 	Min, Max     int // bytes
 	Step, Factor int // one of them is 0
+	Lengths      []Length
+	Matrix       *coll.Matrix // of alltoallv; nil for ours
+	Plan, Model  string       // Plan "" for single collectives
+	Overlap      bool
 
 	Iters, Warmup, Agg int
-	Check              int // iterations that are checked
-	Average            Average
+	Check              int           // iterations that are checked
+	Target             time.Duration // of a half line; 0: Iters counts
+	Blocking           Blocking
+	Cycles             int           // 0: for ever
+	Soak               time.Duration // 0: Cycles counts
 	Timeout            time.Duration // of one line; 0 for none
 
+	Backends   []string
+	Mem        string
+	Devices    []int // of a host's ranks in turn; nil: each its own
+	Registered bool
+	Misalign   int // elements
+	Split      Split
+	Rotate     int
+	Flush      bool
+
+	Average    Average
+	Iterations bool // -I
+	Skip       int
+	Stamp      bool
+	Memory     bool
+	Ceiling    float64       // of the report's curves, GB/s; 0: found out
+	MinBusBW   float64       // 0: any
+	MaxP99     time.Duration // 0: any
+
+	Job
 	NP, Hosts, Threads int
 	NPGiven            bool
 	ItersGiven         bool
+	BackendGiven       bool
+	MemGiven           bool
+	BlockingGiven      bool
 
-	JSON    string
-	Verbose bool
-	Help    bool
+	JSON, CSV, HTML string
+	Verbose         bool
+	Help            bool
 }
 
 // Timed is how many iterations a line of that many bytes is timed over. Without -n
@@ -62,6 +94,17 @@ const (
 	Most
 )
 
+// Blocking says when a rank waits for its calls.
+type Blocking int
+
+// The values of -z.
+const (
+	WaitAtEnd Blocking = iota
+	BarrierEach
+	WaitEach
+	BarrierAtEnd
+)
+
 // The most processes and ranks that are started on one machine, against a slip of
 // the finger.
 const (
@@ -76,8 +119,10 @@ func Default() Options {
 		Types:       []ccl.Type{ccl.TypeFloat32},
 		Ops:         []ccl.Op{ccl.Sum},
 		Min:         8, Max: 64 << 20, Factor: 2,
-		Iters: 20, Warmup: 1, Agg: 1, Check: 1, Average: Mean,
-		NP: min(max(runtime.NumCPU(), 2), 8), Hosts: 1, Threads: 1,
+		Model: "gpt2-85m",
+		Iters: 20, Warmup: 1, Agg: 1, Check: 1, Blocking: WaitEach, Cycles: 1, Average: Mean,
+		Backends: []string{"cpu"}, Mem: "host", Rotate: 1,
+		Job: DefaultJob(), NP: min(max(runtime.NumCPU(), 2), 8), Hosts: 1, Threads: 1,
 	}
 }
 
@@ -125,7 +170,7 @@ func (o Options) settle(given map[string]bool) (Options, error) {
 	if o.Help {
 		return o, nil
 	}
-	o.NPGiven, o.ItersGiven = given["np"], given["n"]
+	o.NPGiven, o.ItersGiven, o.BackendGiven, o.MemGiven, o.BlockingGiven = given["np"], given["n"], given["backend"], given["mem"], given["z"]
 	if given["t"] && !given["np"] {
 		o.NP = 1 // as in nccl-tests: threads of one process
 	}
@@ -143,10 +188,61 @@ func (o Options) settle(given map[string]bool) (Options, error) {
 	case o.Min > o.Max:
 		return o, fmt.Errorf("-b %s -e %s: the smallest size is larger than the largest; swap them?", FormatSize(o.Min), FormatSize(o.Max))
 	}
+	if err := o.conflict(given); err != nil {
+		return o, err
+	}
 	if o.NP*o.Threads > maxRanks {
 		return o, fmt.Errorf("-np %d -t %d: that makes %d ranks; at most %d are started on one machine", o.NP, o.Threads, o.NP*o.Threads, maxRanks)
 	}
 	return o, nil
+}
+
+// floats are the types that -plan takes.
+var floats = []ccl.Type{ccl.TypeFloat16, ccl.TypeBFloat16, ccl.TypeFloat32, ccl.TypeFloat64}
+
+// conflict refuses flags that exclude each other.
+func (o Options) conflict(given map[string]bool) error {
+	for _, pair := range []struct{ a, b, why string }{
+		{"sizes", "b", "the list has all sizes"}, {"sizes", "e", "the list has all sizes"},
+		{"sizes", "i", "the list has all sizes"}, {"sizes", "f", "the list has all sizes"},
+		{"n", "time", "the iterations are a number, or what fits a time"},
+		{"N", "for", "it goes on for a number of cycles, or for a time"},
+		{"plan", "op", "the scheme has its own operations"}, {"plan", "sizes", "the model has its own sizes"},
+		{"plan", "overlap", "a step is replayed as it is"},
+		{"flush", "m", "each iteration is timed alone"}, {"flush", "z", "each iteration is timed alone"},
+		{"flush", "time", "each iteration is timed alone; say how many with -n"},
+	} {
+		if given[pair.a] && given[pair.b] {
+			return fmt.Errorf("-%s and -%s: %s; leave one out", pair.a, pair.b, pair.why)
+		}
+	}
+	switch {
+	case given["model"] && o.Plan == "":
+		return fmt.Errorf("-model %s: it says whose step -plan replays; add -plan ddp, or write -sizes %s", o.Model, o.Model)
+	case o.Plan != "" && !slices.Contains(floats, o.Types[0]):
+		return fmt.Errorf("-plan %s -d %v: gradients are half, bfloat16, float or double", o.Plan, o.Types[0])
+	case o.Plan != "":
+		if _, err := model.Named(o.Model).Step(o.Plan, 2, 4); err != nil {
+			return fmt.Errorf("-plan %s: %w", o.Plan, err)
+		}
+	case o.Mem != "host" && len(o.Backends) == 1 && o.Backends[0] == "cpu":
+		return fmt.Errorf("-mem %s: the cpu backend works on host memory; name the one for your device with -backend", o.Mem)
+	}
+	return nil
+}
+
+// DeviceOf is the device for the local-th rank of a host, -1 where nobody has named one.
+func (o *Options) DeviceOf(local int) int {
+	if len(o.Devices) == 0 {
+		return -1
+	}
+	return o.Devices[local%len(o.Devices)]
+}
+
+// Individually reports whether the results of single iterations are wanted, by a
+// file or a limit if not in the table.
+func (o Options) Individually() bool {
+	return o.Iterations || o.Flush || o.MaxP99 > 0 || o.JSON != "" || o.CSV != "" || o.HTML != ""
 }
 
 // Fits refuses what does not fit a job of so many ranks.
@@ -165,29 +261,12 @@ func (o Options) FitsHosts(units int, what string) error {
 	return nil
 }
 
-// Sizes are the sizes to measure, in bytes.
-func (o Options) Sizes() []int {
-	var s []int
-	for n := o.Min; n <= o.Max; {
-		s = append(s, n)
-		next := n + o.Step
-		if o.Factor > 0 {
-			next = n * o.Factor
-			if n > o.Max/o.Factor {
-				break
-			}
-		}
-		if next <= n {
-			break
-		}
-		n = next
-	}
-	return s
-}
-
 func stray(arg string) error {
 	if n := Nearest(squeeze(arg), collectiveNames()); n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean -op %s?", arg, n)
+	}
+	if n := Nearest(arg, commandNames()); n != "" {
+		return fmt.Errorf("%s: an argument without a flag; did you mean bench %s?", arg, n)
 	}
 	return fmt.Errorf("%s: an argument without a flag (-h lists the flags)", arg)
 }

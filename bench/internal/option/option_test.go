@@ -17,7 +17,7 @@ func TestDefault(t *testing.T) {
 	require.Equal(t, []string{"allreduce"}, o.Collectives)
 	require.Equal(t, 8, o.Min)
 	require.Equal(t, 64<<20, o.Max)
-	require.Len(t, o.Sizes(), 24)
+	require.Len(t, o.Sizes(4), 24)
 	require.GreaterOrEqual(t, o.NP, 2)
 	require.LessOrEqual(t, o.NP, 8)
 }
@@ -110,7 +110,7 @@ func TestSizes(t *testing.T) {
 		{Options{Min: 1 << 62, Max: 1<<63 - 1, Factor: 2}, []int{1 << 62}},
 		{Options{Min: 1<<63 - 2, Max: 1<<63 - 1, Step: 5}, []int{1<<63 - 2}},
 	} {
-		require.Equal(t, tc.want, tc.o.Sizes())
+		require.Equal(t, tc.want, tc.o.Sizes(4))
 	}
 }
 

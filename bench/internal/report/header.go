@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/goccl/goccl/bench/internal/option"
 )
@@ -19,6 +21,11 @@ type Job struct {
 	Transport string
 	CPU       string
 	Places    []Place
+
+	GroupRanks  int // of rank 0's group
+	Startup     *Startup
+	Ceiling     *Ceiling
+	Fingerprint map[string]string
 }
 
 // Place is one rank's.
@@ -48,5 +55,22 @@ func Header(w io.Writer, j *Job, o *option.Options) error {
 			_, err = fmt.Fprintf(w, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n", p.Rank, p.Group, p.Pid, p.Host, p.Device, p.Hex, p.Info)
 		}
 	}
+	if err == nil && j.Startup != nil {
+		_, err = io.WriteString(w, j.Startup.line())
+	}
 	return err
 }
+
+// line says what it took to begin.
+func (s *Startup) line() string {
+	text := "#\n# Start-up: ranks found each other in " + ms(s.Join)
+	for _, name := range slices.Sorted(maps.Keys(s.Comms)) {
+		text += fmt.Sprintf("; %s communicator: %s", name, ms(s.Comms[name]))
+	}
+	if s.Split > 0 {
+		text += "; split: " + ms(s.Split)
+	}
+	return text + fmt.Sprintf(" (slowest: rank %d)\n", s.Rank)
+}
+
+func ms(us float64) string { return fmt.Sprintf("%.4g ms", us/1e3) }

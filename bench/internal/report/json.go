@@ -1,9 +1,11 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -12,8 +14,8 @@ import (
 	"github.com/goccl/goccl/bench/internal/option"
 )
 
-// Schema names the layout of the JSON file: nccl-tests' fields, version 2 of
-// theirs, and what is ours: op in each result, the ranks' times, the header.
+// Schema names the layout of the JSON file: nccl-tests' fields, version 3 of theirs,
+// and what is ours. docs/bench.schema.json describes it.
 const Schema = "goccl-bench/1"
 
 // File is the JSON file.
@@ -26,11 +28,17 @@ type File struct {
 	Goccl     string   `json:"goccl_version"`
 	Go        string   `json:"go_version"`
 	Config    Config   `json:"config"`
+	Startup   *Startup `json:"startup,omitempty"`
 	Results   []Row    `json:"results"`
-	Skipped   []string `json:"skipped"` // what the engine does not support
+	Step      *Step    `json:"step,omitempty"` // of -plan
+	Skipped   []string `json:"skipped"`        // what the engine does not support
+
+	// Fingerprint is what rank 0's machine and build are, for compare to say what differs.
+	Fingerprint map[string]string `json:"fingerprint,omitempty"`
 
 	OutOfBounds Verdict   `json:"out_of_bounds"`
 	Average     Bandwidth `json:"average_bus_bandwidth"`
+	Limits      []string  `json:"limits_missed"` // of -min-busbw and -max-p99
 	Errors      []string  `json:"errors"`
 	EndTime     string    `json:"end_time"`
 }
@@ -55,6 +63,44 @@ type Config struct {
 	Transport string  `json:"transport"`
 	CPU       string  `json:"cpu"`
 	Devices   []Place `json:"devices"`
+
+	Backends   []string `json:"backends"`
+	Memory     string   `json:"memory"`
+	Registered bool     `json:"registered,omitempty"`
+	Misalign   int      `json:"misalign,omitempty"`
+	Blocking   int      `json:"blocking"`
+	Split      string   `json:"split,omitempty"`
+	GroupRanks int      `json:"group_ranks"` // of rank 0's group: all, without -split
+	Rotate     int      `json:"rotate,omitempty"`
+	Flush      bool     `json:"flush,omitempty"`
+	Target     float64  `json:"target_seconds,omitempty"`
+	Matrix     string   `json:"matrix,omitempty"`
+	Ceiling    *Ceiling `json:"ceiling,omitempty"`
+}
+
+// Ceiling is what the machine could carry, for the curves to be seen against.
+type Ceiling struct {
+	Bandwidth float64 `json:"bandwidth"` // GB/s of busbw
+	What      string  `json:"what"`
+}
+
+// Startup is what it took to begin, in microseconds, by the slowest rank.
+type Startup struct {
+	Join  float64            `json:"join_us"`            // finding the other ranks
+	Comms map[string]float64 `json:"comm_us"`            // making a communicator, by backend
+	Split float64            `json:"split_us,omitempty"` // splitting it
+	Rank  int                `json:"slowest_rank"`       // of the first communicator
+}
+
+// Step is a whole training step, as -plan replays it.
+type Step struct {
+	Scheme string   `json:"scheme"`
+	Model  string   `json:"model"`
+	Ranks  int      `json:"nranks"`
+	Calls  int      `json:"calls"`
+	Bytes  int      `json:"bytes"` // the sum of the calls' sizes
+	Time   float64  `json:"time"`  // microseconds, by the slowest rank
+	Iter   *PerIter `json:"per_iter"`
 }
 
 // Verdict counts wrong elements.
@@ -63,11 +109,11 @@ type Verdict struct {
 	OK    bool  `json:"okay"`
 }
 
-// Bandwidth is the footer's average; nccl-tests' okay compares it with a limit,
-// which there is none of here.
+// Bandwidth is the footer's average. OK compares it with -min-busbw: true, false, or
+// "unchecked" where there is none.
 type Bandwidth struct {
 	Bandwidth float64 `json:"bandwidth"`
-	OK        string  `json:"okay"`
+	OK        any     `json:"okay"`
 }
 
 const timeFormat = "2006-01-02 15:04:05"
@@ -75,45 +121,100 @@ const timeFormat = "2006-01-02 15:04:05"
 // NewFile starts a file.
 func NewFile(args, environ []string, now time.Time) *File {
 	return &File{
-		Schema: Schema, Version: 2, StartTime: now.Format(timeFormat),
+		Schema: Schema, Version: 3, StartTime: now.Format(timeFormat),
 		Args: slices.Clone(args), Env: Allowed(environ),
-		Results: []Row{}, Skipped: []string{}, Errors: []string{},
+		Results: []Row{}, Skipped: []string{}, Errors: []string{}, Limits: []string{},
 	}
 }
 
 // Describe notes the job and the settings.
 func (f *File) Describe(j *Job, o *option.Options) {
 	f.Goccl, f.Go = j.Version, j.Go
+	f.Startup, f.Fingerprint = j.Startup, j.Fingerprint
 	f.Config = Config{
 		Threads: o.Threads, Min: o.Min, Max: o.Max, Factor: o.Factor, Step: o.Step,
 		Warmup: o.Warmup, Iters: o.Iters, Agg: o.Agg, Check: o.Check, Average: int(o.Average),
 		Ranks: j.Ranks, Processes: j.Processes, Hosts: j.Hosts, Launcher: j.Launcher,
 		Engine: j.Engine, Transport: j.Transport, CPU: j.CPU, Devices: j.Places,
+		Backends: o.Backends, Memory: o.Mem, Registered: o.Registered, Misalign: o.Misalign, Blocking: int(o.Blocking),
+		Split: o.Split.String(), GroupRanks: j.GroupRanks, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(),
+	}
+	if o.Rotate > 1 {
+		f.Config.Rotate = o.Rotate
+	}
+	if o.Matrix != nil {
+		f.Config.Matrix = o.Matrix.Name
+	}
+	if len(o.Lengths) > 0 {
+		sizes := o.Sizes(o.Types[0].Size())
+		f.Config.Min, f.Config.Max, f.Config.Factor = slices.Min(sizes), slices.Max(sizes), 0
 	}
 }
 
-// Save completes the file and writes it to path.
-func (f *File) Save(path string, s *Summary, now time.Time) error {
+// Close completes the file.
+func (f *File) Close(s *Summary, now time.Time) {
 	f.OutOfBounds = Verdict{Count: s.Wrong, OK: s.Wrong == 0}
 	f.Average = Bandwidth{Bandwidth: s.BusBW(), OK: "unchecked"}
+	if s.MinBusBW > 0 {
+		f.Average.OK = s.BusBW() >= s.MinBusBW
+	}
+	f.Limits = append(f.Limits, s.Missed()...)
 	f.EndTime = now.Format(timeFormat)
-	b, err := json.MarshalIndent(f, "", "  ")
+}
+
+// Save writes the file to path, which -flag named, in the form that write gives it.
+func (f *File) Save(flag, path string, write func(f *File, w io.Writer) error) error {
+	var b bytes.Buffer
+	err := write(f, &b)
 	if err == nil {
-		err = os.WriteFile(path, append(b, '\n'), 0o666)
+		err = os.WriteFile(path, b.Bytes(), 0o666)
 	}
 	if err != nil {
-		return fmt.Errorf("-J %s: the results could not be written: %w", path, cause(err))
+		return fmt.Errorf("-%s %s: the results could not be written: %w", flag, path, cause(err))
 	}
 	return nil
 }
 
-// Writable finds out, before anything is measured, whether Save could write path.
+// JSON writes f as such.
+func (f *File) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	return e.Encode(f)
+}
+
+// Load reads a file that JSON has written, or nccl-tests.
+func Load(path string) (*File, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: it cannot be read: %w", path, cause(err))
+	}
+	f, err := Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// Parse reads what JSON has written.
+func Parse(b []byte) (*File, error) {
+	f := new(File)
+	if err := json.Unmarshal(b, f); err != nil {
+		return nil, fmt.Errorf("it is not what -J writes: %w", err)
+	}
+	if f.Version < 2 || f.Version > 3 {
+		return nil, fmt.Errorf("it is not what -J writes: its version is %d, not 2 or 3", f.Version)
+	}
+	return f, nil
+}
+
+// Writable finds out, before anything is measured, whether Save could write path, which
+// -flag named.
 // What is there stays as it is.
-func Writable(path string) error {
+func Writable(flag, path string) error {
 	_, before := os.Lstat(path)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
-		return fmt.Errorf("-J %s: it cannot be written: %w", path, cause(err))
+		return fmt.Errorf("-%s %s: it cannot be written: %w", flag, path, cause(err))
 	}
 	file.Close()
 	if errors.Is(before, os.ErrNotExist) {
@@ -139,7 +240,8 @@ var allowed = []string{
 	"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
 	"PMI_RANK", "PMI_SIZE", "PALS_RANKID", "PALS_NODEID", "PALS_LOCAL_RANKID", "PALS_DEPTH",
 	"OMPI_COMM_WORLD_*", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE",
-	"SLURM_JOB_NUM_NODES", "SLURM_CPUS_PER_TASK",
+	"SLURM_JOB_NUM_NODES", "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND_TYPE", "PALS_PMI", "PALS_CPU_BIND",
+	"FI_*", "UCX_*", "MPICH_*", "I_MPI_*", "MPIR_CVAR_*", "HSA_*", "ZE_FLAT_DEVICE_HIERARCHY", "LD_LIBRARY_PATH",
 }
 
 // secret are words that keep a variable out whatever its prefix.

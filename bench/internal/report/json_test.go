@@ -25,7 +25,8 @@ func TestJSON(t *testing.T) {
 		s.Add(&r)
 	}
 	path := filepath.Join(t.TempDir(), "out.json")
-	require.NoError(t, f.Save(path, &s, now.Add(time.Second)))
+	f.Close(&s, now.Add(time.Second))
+	require.NoError(t, f.Save("J", path, (*File).JSON))
 
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -73,25 +74,25 @@ func TestAllowed(t *testing.T) {
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	fresh := filepath.Join(dir, "new.json")
-	require.NoError(t, Writable(fresh))
+	require.NoError(t, Writable("J", fresh))
 	require.NoFileExists(t, fresh)
 
 	old := filepath.Join(dir, "old.json")
 	require.NoError(t, os.WriteFile(old, []byte("kept"), 0o600))
-	require.NoError(t, Writable(old))
+	require.NoError(t, Writable("J", old))
 	b, err := os.ReadFile(old)
 	require.NoError(t, err)
 	require.Equal(t, "kept", string(b))
 
 	nowhere := filepath.Join(dir, "no", "x.json")
-	require.ErrorContains(t, Writable(nowhere), "-J "+nowhere+": it cannot be written: ")
-	require.ErrorContains(t, Writable(dir), "it cannot be written: ")
+	require.ErrorContains(t, Writable("J", nowhere), "-J "+nowhere+": it cannot be written: ")
+	require.ErrorContains(t, Writable("J", dir), "it cannot be written: ")
 }
 
 func TestSaveToAFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil || runtime.GOOS != "linux" {
 		t.Skip("needs /dev/full")
 	}
-	err := NewFile(nil, nil, time.Now()).Save("/dev/full", &Summary{}, time.Now())
+	err := NewFile(nil, nil, time.Now()).Save("J", "/dev/full", (*File).JSON)
 	require.EqualError(t, err, "-J /dev/full: the results could not be written: no space left on device")
 }

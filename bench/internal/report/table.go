@@ -5,88 +5,90 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 )
 
-// Row is one line of the table.
-type Row struct {
-	Op         string `json:"op"`
-	Size       int    `json:"size"`
-	Count      int    `json:"count"`
-	Type       string `json:"type"`
-	Redop      string `json:"redop"`
-	Root       int    `json:"root"`
-	OutOfPlace Result `json:"out_of_place"`
-	InPlace    Result `json:"in_place"`
-	Algorithm  string `json:"algorithm,omitempty"`
-}
-
-// Result is one half of a line.
-type Result struct {
-	Time  float64  `json:"time"`   // microseconds per call
-	AlgBW float64  `json:"alg_bw"` // GB/s
-	BusBW *float64 `json:"bus_bw"` // nil where it has no meaning: one rank
-	Wrong *int64   `json:"nwrong"` // nil if not checked
-
-	TimeMin float64 `json:"time_min"` // over the ranks
-	TimeAvg float64 `json:"time_avg"`
-	TimeMax float64 `json:"time_max"`
-}
-
-// NewResult computes the bandwidths: of size bytes in us microseconds, with the
-// factor that gives busbw, 0 for none.
-func NewResult(size int, us, factor float64) Result {
-	r := Result{Time: us}
-	if us > 0 {
-		r.AlgBW = float64(size) / us / 1e3
-	}
-	if factor > 0 {
-		bus := r.AlgBW * factor
-		r.BusBW = &bus
-	}
-	return r
+// Layout says which columns the table has beside nccl-tests' usual ones.
+type Layout struct {
+	Iterations bool // i_min i_max i_p99 i_cv% in each half, as their -I 1
+	Stamp      bool // the time of day, as their -S 1
 }
 
 // Head writes the three lines above the columns, and the line before them. Those
 // of nccl-tests end in blanks, and so do these.
-func Head(w io.Writer) error {
-	names := []string{"time", "algbw", "busbw", "#wrong"}
-	units := []string{"(us)", "(GB/s)", "(GB/s)", ""}
-	_, err := fmt.Fprintf(w, "#\n# %50s           out-of-place                       in-place          \n%s%s", "",
-		heading([]string{"size", "count", "type", "redop", "root"}, names),
-		heading([]string{"(B)", "(elements)", "", "", ""}, units))
+func (l Layout) Head(w io.Writer) error {
+	wide := strings.Repeat(" ", 18*bit(l.Iterations))
+	_, err := fmt.Fprintf(w, "#\n# %50s%s           out-of-place          %s             in-place          \n%s%s", "", wide, wide,
+		l.heading([]string{"size", "count", "type", "redop", "root"}, []string{"time", "algbw", "busbw", "#wrong", "i_min", "i_max", "i_p99", "i_cv%"}),
+		l.heading([]string{"(B)", "(elements)", "", "", ""}, []string{"(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)", "(us)", ""}))
 	return err
 }
 
-func heading(call, half []string) string {
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+var (
+	callWidths = []int{10, 12, 8, 6, 6}
+	halfWidths = []int{7, 6, 6, 6, 7, 7, 7, 7}
+)
+
+func (l Layout) heading(call, half []string) string {
 	var b strings.Builder
 	b.WriteString("#")
-	for i, width := range []int{10, 12, 8, 6, 6, 7, 6, 6, 6, 7, 6, 6, 6} {
-		if i == 0 {
-			b.WriteString(" ")
-		} else {
-			b.WriteString("  ")
+	for i, width := range callWidths {
+		fmt.Fprintf(&b, "%s%*s", "  "[bit(i == 0):], width, call[i])
+	}
+	columns := 4 + 4*bit(l.Iterations)
+	for range 2 {
+		for i, width := range halfWidths[:columns] {
+			fmt.Fprintf(&b, "  %*s", width, half[i])
 		}
-		name := ""
-		if i < 5 {
-			name = call[i]
-		} else {
-			name = half[(i-5)%4]
-		}
-		fmt.Fprintf(&b, "%*s", width, name)
 	}
 	return b.String() + " \n"
 }
 
 // Line is r as a line of the table.
-func (r *Row) Line() string {
-	line := fmt.Sprintf("%12d  %12d  %8s  %6s  %6d%s%s", r.Size, r.Count, r.Type, r.Redop, r.Root, r.OutOfPlace.half(), r.InPlace.half())
+func (l Layout) Line(r *Row) string {
+	line := fmt.Sprintf("%12d  %12d  %8s  %6s  %6d%s%s", r.Size, r.Count, r.Type, r.Redop, r.Root,
+		l.half(&r.OutOfPlace, r.OutOfPlaceIter), l.half(&r.InPlace, r.InPlaceIter))
+	if l.Stamp {
+		line += "  " + r.Time
+	}
 	if r.Algorithm != "" {
 		line += "  " + r.Algorithm
 	}
 	return line + "\n"
+}
+
+// half is one half of a line, with its iterations where the table has them.
+func (l Layout) half(r *Result, p *PerIter) string {
+	if !l.Iterations || p == nil {
+		return r.half()
+	}
+	return fmt.Sprintf("%s  %7s  %7s  %7s  %7s", r.half(), fit(p.Min, 7), fit(p.Max, 7), fit(p.P99, 7), fit(p.CV, 7))
+}
+
+// Notes are lines below r that say what stands out; "" as a rule.
+func (r *Row) Notes() string {
+	var b strings.Builder
+	for _, half := range []struct {
+		where string
+		r     *Result
+	}{{"out of place", &r.OutOfPlace}, {"in place", &r.InPlace}} {
+		if s := half.r.Slowest; s != nil {
+			fmt.Fprintf(&b, "# ^ %s: rank %d on %s comes %s us late to the barrier, the next %s us\n", half.where, s.Rank, s.Host, fit(s.Late, 7), fit(s.Rest, 7))
+		}
+	}
+	if o := r.Overlap; o != nil {
+		fmt.Fprintf(&b, "# ^ overlap: alone %s us, compute %s us, together %s us: %s us exposed, %.0f %% hidden, comm:comp %.2f\n",
+			fit(o.Comm, 7), fit(o.Compute, 7), fit(o.Together, 7), fit(o.Exposed, 7), o.Hidden, o.Ratio)
+	}
+	return b.String()
 }
 
 func (r *Result) half() string {
@@ -108,43 +110,4 @@ func fit(x float64, width int) string {
 		}
 	}
 	return strconv.FormatFloat(x, 'e', max(width-6, 0), 64)
-}
-
-// Summary is what the footer says.
-type Summary struct {
-	Wrong int64
-	sum   float64
-	n     int
-}
-
-// Add counts a row.
-func (s *Summary) Add(r *Row) {
-	for _, h := range []*Result{&r.OutOfPlace, &r.InPlace} {
-		if h.Wrong != nil {
-			s.Wrong += *h.Wrong
-		}
-		if h.BusBW != nil && !math.IsInf(*h.BusBW, 0) {
-			s.sum += *h.BusBW
-			s.n++
-		}
-	}
-}
-
-// BusBW is the average over all rows, both halves.
-func (s *Summary) BusBW() float64 {
-	if s.n == 0 {
-		return 0
-	}
-	return s.sum / float64(s.n)
-}
-
-// Foot writes the lines below the table.
-func (s *Summary) Foot(w io.Writer) error {
-	verdict := "OK"
-	if s.Wrong != 0 {
-		verdict = "FAILED"
-	}
-	_, err := fmt.Fprintf(w, "# Out of bounds values : %d %s\n# Avg bus bandwidth    : %s \n#\n",
-		s.Wrong, verdict, strconv.FormatFloat(s.BusBW(), 'g', 6, 64))
-	return err
 }

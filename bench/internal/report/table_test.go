@@ -42,9 +42,9 @@ func goldenRows() []Row {
 func TestLayout(t *testing.T) {
 	var b bytes.Buffer
 	var s Summary
-	require.NoError(t, Head(&b))
+	require.NoError(t, Layout{}.Head(&b))
 	for _, r := range goldenRows() {
-		b.WriteString(r.Line())
+		b.WriteString(Layout{}.Line(&r))
 		s.Add(&r)
 	}
 	require.NoError(t, s.Foot(&b))
@@ -123,5 +123,5 @@ func TestEmptySummary(t *testing.T) {
 func TestAlgorithmEndsTheLine(t *testing.T) {
 	r := goldenRows()[0]
 	r.Algorithm = "ring over TCP"
-	require.True(t, strings.HasSuffix(r.Line(), "       0  ring over TCP\n"))
+	require.True(t, strings.HasSuffix(Layout{}.Line(&r), "       0  ring over TCP\n"))
 }

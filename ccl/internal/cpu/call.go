@@ -3,34 +3,34 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/reduce"
 )
 
-// Kind says which collective a call is. The values are those of ccl.Kind.
-type Kind uint8
+// Kind says which collective a call is.
+type Kind = engine.Kind
 
 // The kinds of calls.
 const (
-	_ Kind = iota
-	AllReduce
-	Reduce
-	ReduceScatter
-	ReduceScatterV
-	Broadcast
-	AllGather
-	AllGatherV
-	Gather
-	GatherV
-	Scatter
-	ScatterV
-	AllToAll
-	AllToAllV
-	Send
-	Recv
-	SendRecv
-	Barrier
-	Split
-	Group
+	AllReduce      = engine.AllReduce
+	Reduce         = engine.Reduce
+	ReduceScatter  = engine.ReduceScatter
+	ReduceScatterV = engine.ReduceScatterV
+	Broadcast      = engine.Broadcast
+	AllGather      = engine.AllGather
+	AllGatherV     = engine.AllGatherV
+	Gather         = engine.Gather
+	GatherV        = engine.GatherV
+	Scatter        = engine.Scatter
+	ScatterV       = engine.ScatterV
+	AllToAll       = engine.AllToAll
+	AllToAllV      = engine.AllToAllV
+	Send           = engine.Send
+	Recv           = engine.Recv
+	SendRecv       = engine.SendRecv
+	Barrier        = engine.Barrier
+	Split          = engine.Split
+	Group          = engine.GroupOfCalls
 )
 
 // Record describes one call: what ranks compare, and what the flight recorder
@@ -40,6 +40,7 @@ type Record struct {
 	Start, End int64 // coarse nanoseconds since the Comm was made
 	Root       int32 // or peer; -1 if none
 	Hash       uint32
+	Number     uint32 // among its rank's own calls, where Seq is its place in an order of several ranks
 	Kind       Kind
 	Type, Op   uint8 // ccl.Type and ccl.Op
 	State      uint8
@@ -54,6 +55,7 @@ type Call struct {
 	Elem     int         // bytes of an element; 0 for Barrier
 	Own      uint32      // its hash alone; Run makes Hash that of all calls so far
 	Counted  bool        // it has DC
+	Queued   bool        // it is made on the goroutine of a HostStream
 	Fold     reduce.Func // of Type and Op, for the kinds that reduce
 	Stream   reduce.Func // the same with streaming stores
 	offsets  []int

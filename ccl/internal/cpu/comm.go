@@ -9,7 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/algo"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // Options are those of ccl.Options that the engine looks at.
@@ -22,6 +23,15 @@ type Options struct {
 	Table       algo.Table   // of choices
 	OnFail      func(*Fault) // called once, when the Comm fails
 	OnSleep     func(*Call)  // called by a call that has waited for long, on its goroutine, once
+
+	// What reports need and where they go. All of them may be nil. Busy and Caller are called by the monitor.
+	Host      string         // this host's name
+	StallWarn time.Duration  // after which a call that waits is reported; 0: never
+	Busy      func() bool    // a call is under way
+	Caller    func() string  // where the last call that slept was made
+	OnLate    func(Late)     // a call has waited for StallWarn
+	OnCircle  func([]Wait)   // ranks wait for each other
+	OnPicture func([]Status) // where all ranks stood when a Comm failed
 }
 
 // Comm is one rank's end of a communicator. Run is for one goroutine at a time;
@@ -44,11 +54,17 @@ type Comm struct {
 	views    []uint64 // what to drop at the end
 	spins    int      // looks before giving way
 	splits   uint64
-	calls    uint64 // collectives made
-	order    uint32 // their hash
-	began    int64  // the call under way
-	running  *Call  // and itself; nil once it has slept
-	lockstep bool   // which is one of rounds among all ranks
+	shrinks  uint32
+	disturb  func(*Comm, *Call) *Fault // see Disturbed
+	talks    map[int]*line             // inside this host, of agreements
+	calls    uint64                    // collectives made
+	order    uint32                    // their hash
+	began    int64                     // the call under way
+	running  *Call                     // and itself; nil once it has slept
+	lockstep bool                      // which is one of rounds among all ranks
+	foreign  atomic.Uint64             // foreignCall | when the foreign call under way began; 0 if there is none
+
+	reach reach // how they get at each other's memory
 
 	// Everybody else.
 	links map[linkKey]*link
@@ -57,8 +73,14 @@ type Comm struct {
 	ctx      context.Context // ends when the Comm fails or closes
 	cancel   context.CancelFunc
 	cause    atomic.Pointer[Fault]
-	failedAt atomic.Int64 // Unix nanoseconds
+	proposal atomic.Pointer[Fault] // what this rank first believed to be the cause: not nil where cause is not
+	failedAt atomic.Int64          // Unix nanoseconds
 	closed   atomic.Bool
+
+	name  atomic.Pointer[string]
+	note  note
+	asked atomic.Bool           // another rank was heard to wait
+	sided atomic.Pointer[Fault] // see side
 
 	life sync.Mutex // keeps Close from unmapping what another goroutine looks at
 	gone bool
@@ -131,20 +153,31 @@ func (c *Comm) Size() int { return c.topo.Size() }
 func (c *Comm) Topology() algo.Topology { return c.topo }
 
 // Failure is why the Comm failed, nil while it has not.
-func (c *Comm) Failure() *Fault { return c.cause.Load() }
+func (c *Comm) Failure() *Fault {
+	if f := c.sided.Load(); f != nil {
+		return f
+	}
+	return c.cause.Load()
+}
 
 // Now is the coarse time since the job began, in nanoseconds.
 func (c *Comm) Now() int64 { return c.site.now.Load() }
 
-// Fail fails the Comm on all its ranks. The first cause stands.
+// Fail fails the Comm on all its ranks, with f or with what came before it: see settle.go. It does
+// not wait for a decision.
 func (c *Comm) Fail(f *Fault) {
-	if !c.site.tryHold() { // the job is over
+	if c.cause.Load() != nil || !c.site.tryHold() { // failed, or the job is over
 		return
 	}
 	defer c.site.leave()
-	if c.failHere(f) {
-		c.site.post(eventOf(c, f))
+	if c.closed.Load() || !c.proposal.CompareAndSwap(nil, f) {
+		return
 	}
+	e := eventOf(c, f)
+	if f.Code == Aborted { // who has called Abort need not wait for others to agree
+		c.failHere(f)
+	}
+	c.site.post(e)
 }
 
 // Ended fails the Comm because of a call that could not begin.
@@ -155,11 +188,20 @@ func ContextFault(err error) *Fault { return ctxFault(err, nil) }
 
 // failHere fails the Comm on this rank, and wakes the ranks of this host.
 func (c *Comm) failHere(f *Fault) bool {
+	if c.cause.Load() == nil {
+		c.note.Lock()
+		if s, _, ok := c.status(c.site.now.Load()); ok && c.note.atEnd == nil {
+			s.Failed = true
+			c.note.atEnd = &s
+		}
+		c.note.Unlock()
+	}
 	c.life.Lock()
 	if c.gone || !c.cause.CompareAndSwap(nil, f) {
 		c.life.Unlock()
 		return false
 	}
+	c.proposal.CompareAndSwap(nil, f)
 	c.local.abort().Store(1)
 	c.failedAt.Store(time.Now().UnixNano())
 	c.life.Unlock()
@@ -199,13 +241,18 @@ func (c *Comm) Close() {
 	if !c.closed.CompareAndSwap(false, true) {
 		return
 	}
+	inject.At("cpu.close")
 	c.linger()
 	c.sayBye()
 	c.cancel()
 	c.site.remove(c)
 	if c.cause.Load() == nil { // else the others are to learn why, not that this one left
 		c.local.state(c.me).Store(stateClosed)
+	} else {
+		c.local.state(c.me).Store(stateLeft)
 	}
+	c.forgetAgreement(c.shrinks)
+	c.forgetAgreement(c.shrinks + 1)
 	last := int(c.local.left().Add(1)) == c.n
 	var stages, rows []uint64
 	if last {
@@ -233,15 +280,26 @@ func (c *Comm) Close() {
 	c.site.leave()
 }
 
-// lingerFor is how long a Comm that spans hosts and has just failed stays: its
-// process may be one through which the report of the failure travels.
-const lingerFor = 100 * time.Millisecond
+// A Comm that has just failed stays for a while: its process may be one through which the report
+// of the failure travels, and tells where its ranks stood.
+const (
+	lingerFor  = 100 * time.Millisecond // where it spans hosts
+	lingerHere = pictureAfter + 4*tick
+)
 
 func (c *Comm) linger() {
-	if at := c.failedAt.Load(); at != 0 && c.topo.Nodes() > 1 {
+	at, f := c.failedAt.Load(), c.cause.Load()
+	switch {
+	case f == nil || c.Size() == 1:
+	case c.topo.Nodes() > 1:
 		time.Sleep(lingerFor - time.Since(time.Unix(0, at)))
+	case alarming(f.Code):
+		time.Sleep(lingerHere - time.Since(time.Unix(0, at)))
 	}
 }
+
+// alarming reports whether a failure is one that nobody has asked for.
+func alarming(code Code) bool { return code != Closed && code != Canceled && code != Aborted }
 
 // memory lists what the ranks of this host have made for the Comm: staging memory,
 // and pipes with the tables that name them.

@@ -1,37 +1,41 @@
 package cpu
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
 
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
-// The control tree joins the hosts of a job: each host's first process has a
-// connection to that of host (h-1)/2 and of hosts 2h+1 and 2h+2, at most three
-// whatever the number of hosts. Events flood it: a failure reaches all of n hosts
-// in at most 2 log2 n hops. It is independent of all data connections.
+// The control plane joins the hosts of a job, independently of all data connections. Each host's first process
+// has a connection to that of host (h-1)/2 and of hosts 2h+1 and 2h+2, a tree, and to the next two
+// and the last two hosts on a ring: at most seven, whatever the number of hosts. News flood it, each over every connection
+// once: they reach all of n hosts in at most 2 log2 n hops. When a host is gone, those beside it on the ring
+// close the gap, so that what is left stays one. Until then statuses, of which there are many, go over the tree alone.
 
-// controlStream is the stream number of the tree's connections, of no Comm.
+// controlStream is the stream number of these connections, of no Comm.
 const controlStream = 0xc0
 
-// A frame is a length (of the whole, little-endian, 2 bytes), a kind, a version, and
-// a body.
-const (
-	frameBeat  = 1 // I am alive
-	frameEvent = 2 // an event
-	frameBye   = 3 // I leave in good order; my other neighbors, 4 bytes each
+// ringReach is how many hosts each has a connection to in either direction of the ring: so
+// many, less one, may go at once without dividing the others.
+const ringReach = 2
 
-	frameHead    = 4
-	frameVersion = 1
-	frameMax     = frameHead + eventWire
+// absence says whether the first process of a host is there.
+type absence uint8
+
+const (
+	present  absence = iota
+	leftHost         // it has left in good order
+	lostHost
 )
 
 type controlConn struct {
@@ -40,6 +44,13 @@ type controlConn struct {
 	first int // its lowest rank of the world
 	wmu   sync.Mutex
 	out   [frameMax]byte // under wmu: what is written, so that a beat allocates nothing
+	later []byte         // under wmu: frames for the next flush
+}
+
+// inTree reports whether the connection, as host node has it, is one of the tree.
+func (c *controlConn) inTree(node int) bool {
+	low, high := min(node, c.host), max(node, c.host)
+	return low == (high-1)/2
 }
 
 // send writes one frame, with the event if there is one. A failure to write shows at the
@@ -54,58 +65,83 @@ func (c *controlConn) send(kind byte, e *event) {
 	c.write(kind, n)
 }
 
-// write writes the first n bytes of c.out as a frame. c.wmu is held.
-func (c *controlConn) write(kind byte, n int) {
-	binary.LittleEndian.PutUint16(c.out[:], uint16(n))
-	c.out[2], c.out[3] = kind, frameVersion
-	c.SetWriteDeadline(time.Now().Add(time.Second))
-	c.Write(c.out[:n])
-}
-
-// bye says which hosts were this one's neighbors, so that they can join each other.
-func (c *controlConn) bye(neighbors []*controlConn) {
+// sendStatus sends at once what is told of the order of calls, and with the next flush what is told of
+// a rank: many do that at the same time.
+func (c *controlConn) sendStatus(s *Status) {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
-	b := c.out[:frameHead]
-	for _, n := range neighbors {
-		if len(b)+4 <= frameMax {
-			b = binary.LittleEndian.AppendUint32(b, uint32(n.host))
-		}
+	if s.Brief {
+		s.encode(c.out[frameHead:])
+		c.write(frameStatus, frameHead+statusWire)
+		return
 	}
-	c.write(frameBye, len(b))
+	n := len(c.later)
+	c.later = append(c.later, c.out[:frameHead+statusWire]...)
+	f := c.later[n:]
+	putHead(f, frameStatus)
+	s.encode(f[frameHead:])
+	if len(c.later) > laterMax {
+		c.writeLater()
+	}
+}
+
+// laterMax is how much is kept for a flush.
+const laterMax = 4 << 10
+
+// flush sends what sendStatus has kept.
+func (c *controlConn) flush() {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	if len(c.later) > 0 {
+		c.writeLater()
+	}
+}
+
+// writeLater writes what is kept. c.wmu is held.
+func (c *controlConn) writeLater() {
+	c.SetWriteDeadline(time.Now().Add(time.Second))
+	c.Write(c.later)
+	c.later = c.later[:0]
+}
+
+// putHead writes the head of the frame f.
+func putHead(f []byte, kind byte) {
+	binary.LittleEndian.PutUint16(f, uint16(len(f)))
+	f[2], f[3] = kind, frameVersion
+}
+
+// write writes the first n bytes of c.out as a frame. c.wmu is held.
+func (c *controlConn) write(kind byte, n int) {
+	putHead(c.out[:n], kind)
+	c.SetWriteDeadline(time.Now().Add(time.Second))
+	if !inject.Cut("control.send") {
+		c.Write(c.out[:n])
+	}
+}
+
+// bye says that this process leaves in good order. It closes this end alone: what the other end has sent
+// meanwhile would make the system take the good bye back (RFC 1122, 4.2.2.13).
+func (c *controlConn) bye() {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	c.write(frameBye, frameHead)
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+		c.SetReadDeadline(time.Now().Add(byeFor))
+		return
+	}
 	c.Close()
 }
 
-// readFrame reads one frame. buf holds at least frameMax bytes, and the body after.
-func readFrame(r io.Reader, buf []byte) (kind byte, body []byte, err error) {
-	if _, err = io.ReadFull(r, buf[:frameHead]); err != nil {
-		return 0, nil, err
-	}
-	n := int(binary.LittleEndian.Uint16(buf))
-	kind = buf[2]
-	if n < frameHead || n > frameMax || buf[3] != frameVersion {
-		return 0, nil, fmt.Errorf("control: a frame of kind %d, version %d and %d bytes makes no sense", kind, buf[3], n)
-	}
-	body = buf[frameHead:n]
-	_, err = io.ReadFull(r, body)
-	return kind, body, err
-}
+// byeFor is how long the other end has to hear that this one leaves.
+const byeFor = 200 * time.Millisecond
 
-// joinTree connects this host with its neighbors in the tree.
-func (s *site) joinTree(ctx context.Context) error {
+// joinPlane connects this host with those beside it.
+func (s *site) joinPlane(ctx context.Context) error {
 	if !s.leader {
 		return nil
 	}
-	neighbors := make([]int, 0, 3)
-	if s.node > 0 {
-		neighbors = append(neighbors, (s.node-1)/2)
-	}
-	for h := 2*s.node + 1; h <= 2*s.node+2; h++ {
-		if h < s.topo.Nodes() {
-			neighbors = append(neighbors, h)
-		}
-	}
-	for _, h := range neighbors {
+	for _, h := range s.beside() {
 		if err := s.joinHost(ctx, h); err != nil {
 			return err
 		}
@@ -113,16 +149,55 @@ func (s *site) joinTree(ctx context.Context) error {
 	return nil
 }
 
-// joinHost makes host h a neighbor, and tells it what has happened so far.
+// beside lists the hosts that this one has connections with: those of the tree, and, of
+// those that are left, the nearest on the ring. It is symmetric, while all know who is gone.
+func (s *site) beside() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.topo.Nodes()
+	var hosts []int
+	add := func(h int) {
+		if h != s.node && h < n && s.gone[h] == present && !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+	}
+	if s.node > 0 {
+		add((s.node - 1) / 2)
+	}
+	add(2*s.node + 1)
+	add(2*s.node + 2)
+	for _, step := range []int{1, n - 1} {
+		for h, found := (s.node+step)%n, 0; h != s.node && found < ringReach; h = (h + step) % n {
+			if s.gone[h] == present {
+				add(h)
+				found++
+			}
+		}
+	}
+	return hosts
+}
+
+// joinHost connects with host h, and tells it what has happened so far.
 func (s *site) joinHost(ctx context.Context, h int) error {
+	s.mu.Lock()
+	known := s.joining[h] || s.leaving || slices.ContainsFunc(s.control, func(c *controlConn) bool { return c.host == h })
+	if !known {
+		s.joining[h] = true
+	}
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
 	first := s.topo.Rank(h, 0)
 	key := tcp.MakeKey(0, controlStream, uint32(s.node), uint32(h))
 	conn, err := s.tcp.OpenControl(ctx, key, uint32(s.node), s.addrs[first])
+	s.mu.Lock()
+	delete(s.joining, h)
 	if err != nil {
+		s.mu.Unlock()
 		return fmt.Errorf("control connection to rank %d (%v): %w", first, s.addrs[first], err)
 	}
 	c := &controlConn{Conn: conn, host: h, first: first}
-	s.mu.Lock()
 	if s.leaving {
 		s.mu.Unlock()
 		conn.Close()
@@ -139,64 +214,174 @@ func (s *site) joinHost(ctx context.Context, h int) error {
 	return nil
 }
 
-// listenTo passes on what comes from a neighbor, and reports its end.
+// listenTo takes what comes from a neighbor, and reports its end.
 func (s *site) listenTo(c *controlConn) {
 	defer s.wg.Done()
-	buf := make([]byte, frameMax)
+	in, buf := bufio.NewReader(c), make([]byte, frameMax)
+	var e event
+	var st Status
 	for {
-		if s.peer > 0 {
-			c.SetReadDeadline(time.Now().Add(s.peer))
-		} else {
-			c.SetReadDeadline(time.Time{})
-		}
-		kind, body, err := readFrame(c, buf)
-		var e event
-		if err == nil && kind == frameEvent {
-			err = e.decode(body)
+		err := s.hearken(c, in)
+		var kind byte
+		var body []byte
+		if err == nil {
+			kind, body, err = readFrame(in, buf)
 		}
 		switch {
 		case err == nil && kind == frameEvent:
-			s.take(e, c)
+			if err = e.decode(body); err == nil {
+				s.take(&e, c)
+			}
+		case err == nil && kind == frameStatus:
+			if err = st.decode(body); err == nil {
+				s.hear(&st, c, true)
+			}
 		case err == nil && kind == frameBye:
 			s.drop(c)
-			s.bridge(body)
-			return
-		case err == nil: // a beat
-		default:
-			s.drop(c)
-			if s.ending() {
-				return
+			if !s.ending() {
+				s.post(newEvent(0, hostLeft, -1, -1, c.host, nil))
 			}
-			var ne net.Error
-			if errors.As(err, &ne) && ne.Timeout() {
-				err = fmt.Errorf("its host has been silent for %v", s.peer)
-			} else {
-				err = errors.New("its process ended, or its host cannot be reached")
-			}
-			s.lost(c.first, err)
 			return
+		}
+		if err == nil {
+			continue
+		}
+		s.drop(c)
+		if s.ending() {
+			return
+		}
+		var ne net.Error
+		if errors.As(err, &ne) && ne.Timeout() {
+			err = fmt.Errorf("its host has been silent for %v", s.peer)
+		} else {
+			err = errors.New("its process ended, or its host cannot be reached")
+		}
+		s.lost(c.first, err)
+		return
+	}
+}
+
+// hearken waits for something to come from a neighbor. Silence is this process's own if it was stopped: then there is
+// something once it looks again.
+func (s *site) hearken(c *controlConn, in *bufio.Reader) error {
+	if s.ending() {
+		_, err := in.Peek(frameHead)
+		return err
+	}
+	var until time.Time
+	if s.peer > 0 {
+		until = time.Now().Add(s.peer)
+	}
+	c.SetReadDeadline(until)
+	_, err := in.Peek(frameHead)
+	if errors.Is(err, os.ErrDeadlineExceeded) && !s.ending() {
+		c.SetReadDeadline(time.Now().Add(lookAgain))
+		_, err = in.Peek(frameHead)
+	}
+	return err
+}
+
+// lookAgain is how long a neighbor that seems to be silent is listened to once more.
+const lookAgain = 100 * time.Millisecond
+
+// take passes on an event that came from a neighbor.
+func (s *site) take(e *event, from *controlConn) {
+	if s.pass(e, from) {
+		s.publish(*e)
+	}
+}
+
+// pass sends e on to all neighbors but the one it came from, once. It is false where e has been here
+// before.
+func (s *site) pass(e *event, from *controlConn) bool {
+	if !s.leader || s.topo.Nodes() == 1 {
+		return true
+	}
+	id := e.id()
+	s.mu.Lock()
+	if s.passed[id] {
+		s.mu.Unlock()
+		return false
+	}
+	s.passed[id] = true
+	if s.passedIn = append(s.passedIn, id); len(s.passedIn) > keptIDs {
+		delete(s.passed, s.passedIn[0])
+		s.passedIn = s.passedIn[1:]
+	}
+	s.mu.Unlock()
+	for _, c := range s.neighbors() {
+		if c != from {
+			c.send(frameEvent, e)
+		}
+	}
+	return true
+}
+
+// lostHost notes that rank w of the world is lost: with the first process of a host
+// goes the host's way to the others.
+func (s *site) lostHost(w int) {
+	if w < 0 || w >= s.topo.Size() {
+		return
+	}
+	if h := s.topo.Node(w); s.topo.Nodes() > 1 && s.topo.Rank(h, 0) == w {
+		s.without(h, lostHost)
+	}
+}
+
+// without closes the gap that host h leaves.
+func (s *site) without(h int, why absence) {
+	if h < 0 || h >= s.topo.Nodes() {
+		return
+	}
+	s.mu.Lock()
+	first := s.gone[h] == present && !s.leaving
+	if first {
+		s.gone[h] = why
+	}
+	s.mu.Unlock()
+	if !first {
+		return
+	}
+	for _, part := range s.parts() {
+		if part.leader && part.node != h {
+			s.wg.Go(part.closeRing)
 		}
 	}
 }
 
-// take passes on an event that came from a neighbor.
-func (s *site) take(e event, from *controlConn) {
-	if s.knows(&e) { // told again to a new neighbor
+// ringAfter is the time a host waits before it closes a gap: when a job ends, all leave at about the same
+// time.
+const ringAfter = 10 * time.Millisecond
+
+// closeRing joins the hosts that are beside this one now.
+func (s *site) closeRing() {
+	select {
+	case <-s.stopCh:
 		return
+	case <-time.After(ringAfter):
 	}
-	s.forward(&e, from)
-	if s.host.shared() {
-		s.host.head.log.append(e)
-		s.scan()
-	} else {
-		s.deliver(e)
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.peer, time.Second))
+	defer cancel()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go func() {
+		select {
+		case <-s.stopCh:
+			cancel()
+		case <-stopped:
+		}
+	}()
+	for _, h := range s.beside() {
+		if err := s.joinHost(ctx, h); err != nil && !s.ending() && s.peer > 0 && !s.isGone(h) {
+			s.lost(s.topo.Rank(h, 0), errors.New("its host cannot be reached"))
+		}
 	}
 }
 
-func (s *site) knows(e *event) bool {
+func (s *site) isGone(h int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Contains(s.history, *e)
+	return s.gone[h] != present
 }
 
 func (s *site) ending() bool {
@@ -216,55 +401,6 @@ func (s *site) drop(c *controlConn) {
 	c.Close()
 }
 
-// bridgeAfter is the time a host waits before it joins the neighbors of one that has
-// left: when a job ends, all leave at about the same time.
-const bridgeAfter = 10 * time.Millisecond
-
-// bridge joins the neighbors of a host that has left, so that the tree stays one: the
-// first of them becomes the neighbor of all others.
-func (s *site) bridge(list []byte) {
-	var hosts []int
-	for ; len(list) >= 4; list = list[4:] {
-		if h := binary.LittleEndian.Uint32(list); h < uint32(s.topo.Nodes()) {
-			hosts = append(hosts, int(h))
-		}
-	}
-	if len(hosts) < 2 {
-		return
-	}
-	join := hosts[:1]
-	if hosts[0] == s.node {
-		join = hosts[1:]
-	}
-	select {
-	case <-s.stopCh:
-		return
-	case <-time.After(bridgeAfter):
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	go func() {
-		select {
-		case <-s.stopCh:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	for _, h := range join {
-		// One that leaves, too, has neighbors of its own to tell.
-		_ = s.joinHost(ctx, h)
-	}
-}
-
-// forward sends e to all neighbors but the one it came from.
-func (s *site) forward(e *event, from *controlConn) {
-	for _, c := range s.neighbors() {
-		if c != from {
-			c.send(frameEvent, e)
-		}
-	}
-}
-
 // beat tells the neighbors that this host is alive.
 func (s *site) beat() {
 	for _, c := range s.neighbors() {
@@ -272,59 +408,16 @@ func (s *site) beat() {
 	}
 }
 
-// neighbors are the connections of the tree; only the host's leader has any.
+// flush sends the neighbors what is kept for them.
+func (s *site) flush() {
+	for _, c := range s.neighbors() {
+		c.flush()
+	}
+}
+
+// neighbors are this host's connections with others; only the host's leader has any.
 func (s *site) neighbors() []*controlConn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.control
-}
-
-// eventWire is the size of an encoded event.
-const eventWire = 8 + 4 + 4 + 4 + 1 + 1 + 78 + recordWire
-
-func (e *event) encode(b []byte) []byte {
-	le := binary.LittleEndian
-	le.PutUint64(b[0:], e.Comm)
-	le.PutUint32(b[8:], uint32(e.Peer))
-	le.PutUint32(b[12:], uint32(e.From))
-	le.PutUint32(b[16:], uint32(e.Node))
-	b[20], b[21] = e.Code, e.Bytes
-	copy(b[22:100], e.Text[:])
-	e.Call.encode(b[100:])
-	return b[:eventWire]
-}
-
-func (e *event) decode(b []byte) error {
-	if len(b) != eventWire {
-		return fmt.Errorf("control: an event of %d bytes; %d are expected", len(b), eventWire)
-	}
-	le := binary.LittleEndian
-	e.Comm = le.Uint64(b[0:])
-	e.Peer, e.From, e.Node = int32(le.Uint32(b[8:])), int32(le.Uint32(b[12:])), int32(le.Uint32(b[16:]))
-	e.Code, e.Bytes = b[20], b[21]
-	copy(e.Text[:], b[22:100])
-	e.Call.decode(b[100:])
-	if int(e.Bytes) > len(e.Text) || e.Code == 0 || Code(e.Code) > Closed {
-		return errors.New("control: an event that makes no sense")
-	}
-	return nil
-}
-
-// recordWire is the size of an encoded record: what is compared of it.
-const recordWire = 8 + 8 + 4 + 4 + 4
-
-func (r *Record) encode(b []byte) {
-	le := binary.LittleEndian
-	le.PutUint64(b[0:], r.Seq)
-	le.PutUint64(b[8:], r.Count)
-	le.PutUint32(b[16:], uint32(r.Root))
-	le.PutUint32(b[20:], r.Hash)
-	b[24], b[25], b[26], b[27] = byte(r.Kind), r.Type, r.Op, r.State
-}
-
-func (r *Record) decode(b []byte) {
-	le := binary.LittleEndian
-	r.Seq, r.Count = le.Uint64(b[0:]), le.Uint64(b[8:])
-	r.Root, r.Hash = int32(le.Uint32(b[16:])), le.Uint32(b[20:])
-	r.Kind, r.Type, r.Op, r.State = Kind(b[24]), b[25], b[26], b[27]
 }

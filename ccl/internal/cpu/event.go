@@ -5,18 +5,49 @@ import (
 	"sync/atomic"
 )
 
-// An event is a failure on its way to every rank it concerns: through the log of a
-// host to its processes, and over the control tree to the other hosts.
+// An event is news on its way to every rank it concerns, most often a failure: through the log
+// of a host to its processes, and from host to host.
 type event struct {
-	Comm  uint64 // 0: every Comm of which Peer is a member
-	Peer  int32  // the rank at fault: of Comm, or of the world where Comm is 0; -1: none
-	From  int32  // the rank that reports it, likewise
-	Node  int32  // and its host
-	Code  uint8
-	Bytes uint8 // of text
-	Text  [78]byte
-	Call  Record // From's call, for Mismatch
+	Comm   uint64 // 0: every Comm of which Peer is a member
+	Peer   int32  // the rank at fault: of Comm, or of the world where Comm is 0; -1: none
+	From   int32  // the rank that reports it, likewise
+	Node   int32  // and its host
+	Origin int32  // the process that reports it, by its lowest rank of the world,
+	Number uint32 // and which of its events this is
+	Code   uint8
+	Stage  stage
+	Bytes  uint8 // of text
+	Text   [97]byte
+	Call   Record // From's call, for Mismatch
+	Theirs Record // and Peer's; of no kind where that is not known
 }
+
+// stage is how far an event is. Where there are several hosts, one of them decides which of
+// several causes is the first, so that it is one on all ranks: see settle.go.
+type stage uint8
+
+const (
+	told     stage = iota // to be believed
+	proposed              // to be put in order first
+	decided               // the same event, in its order
+)
+
+// What events say beside failures.
+const (
+	hostLeft Code = Closed + 1 + iota // the first process of host Node has left in good order
+	rankLeft                          // so has that of rank Peer of the world
+	askLeft                           // has it?
+	codeEnd
+)
+
+// eventID tells events apart.
+type eventID struct {
+	origin int32
+	number uint32
+	stage  stage
+}
+
+func (e *event) id() eventID { return eventID{e.Origin, e.Number, e.Stage} }
 
 func newEvent(comm uint64, code Code, peer, from, node int, cause error) event {
 	e := event{Comm: comm, Code: uint8(code), Peer: int32(peer), From: int32(from), Node: int32(node)}
@@ -28,8 +59,16 @@ func newEvent(comm uint64, code Code, peer, from, node int, cause error) event {
 
 func eventOf(c *Comm, f *Fault) event {
 	e := newEvent(c.id, f.Code, c.blamed(f), c.rank, c.site.node, f.Err)
-	if f.Code == Mismatch { // found by the goroutine that makes the call
+	if f.Code != Mismatch {
+		return e
+	}
+	if f.Mine != nil {
+		e.Call = *f.Mine
+	} else { // found by the goroutine that makes the call
 		e.Call = c.exec.current
+	}
+	if f.Theirs != nil {
+		e.Theirs = *f.Theirs
 	}
 	return e
 }
@@ -41,45 +80,82 @@ func (e *event) cause() error {
 	return errors.New(string(e.Text[:e.Bytes]))
 }
 
-// fault is e as rank me of the Comm sees it.
-func (e *event) fault(me int) *Fault {
+// fault is e as rank me of the Comm sees it; differs says whether a call is another than
+// this rank's of that number.
+func (e *event) fault(me int, differs func(*Record) bool) *Fault {
 	f := &Fault{Code: Code(e.Code), Peer: int(e.Peer), Err: e.cause()}
-	if f.Code == Mismatch && f.Peer == me {
-		// The other side found the difference first; to this rank it is the other.
-		theirs := e.Call
-		f.Peer, f.Theirs = int(e.From), &theirs
+	if f.Code != Mismatch || f.Err != nil && e.Theirs.Kind == 0 && e.Peer == e.From {
+		return f // a call that was rejected has no other side
+	}
+	call, theirs := e.Call, e.Theirs
+	switch {
+	case int(e.Peer) == me || int(e.From) != me && differs(&call):
+		// To this rank the one that reports it is the other.
+		f.Peer, f.Theirs = int(e.From), &call
+		if int(e.Peer) == me && theirs.Kind != 0 {
+			f.Mine = &theirs
+		}
+	case theirs.Kind != 0:
+		f.Theirs = &theirs
+		f.otherPeer, f.other = int(e.From), &call
 	}
 	return f
 }
 
 // eventLog hands events to the processes of a host: an append-only ring in shared
-// memory, which every monitor reads.
-type eventLog struct {
-	n     atomic.Uint64
-	_     [120]byte
-	slots [logSlots]struct {
-		stamp atomic.Uint64 // 1 + the event's number, stored last
-		e     event
-	}
-}
+// memory, which every monitor reads. The order there is the order in which all believe them.
+type eventLog = ring[event]
 
 const logSlots = 64
 
-func (l *eventLog) append(e event) {
+// ring is the last logSlots values that the processes of a host have told each other.
+type ring[T any] struct {
+	n     atomic.Uint64
+	_     [120]byte
+	slots [logSlots]struct {
+		stamp atomic.Uint64 // 1 + the value's number, stored last
+		v     T
+	}
+}
+
+func (l *ring[T]) append(v T) {
 	i := l.n.Add(1) - 1
 	s := &l.slots[i%logSlots]
 	s.stamp.Store(0)
-	s.e = e
+	s.v = v
 	s.stamp.Store(i + 1)
 }
 
-// read returns event i; ok is false while it is being written, gone that it was
+// read returns value i; ok is false while it is being written, gone that it was
 // overwritten or its writer died.
-func (l *eventLog) read(i uint64) (e event, ok, gone bool) {
+func (l *ring[T]) read(i uint64) (v T, ok, gone bool) {
 	s := &l.slots[i%logSlots]
 	if at := s.stamp.Load(); at != i+1 {
-		return e, false, at > i+1
+		return v, false, at > i+1
 	}
-	e = s.e
-	return e, s.stamp.Load() == i+1, s.stamp.Load() > i+1
+	v = s.v
+	return v, s.stamp.Load() == i+1, s.stamp.Load() > i+1
+}
+
+// unread calls f for the values from *next on, and moves it. A value that is being
+// written ends it, or is passed over where its writer seems to have died.
+func (l *ring[T]) unread(next *uint64, f func(*T)) {
+	for tries := 0; tries < 1000; {
+		n := l.n.Load()
+		if *next == n {
+			return
+		}
+		if n-*next > logSlots {
+			*next = n - logSlots
+		}
+		v, ok, gone := l.read(*next)
+		if ok || gone {
+			*next++
+		} else {
+			tries++
+		}
+		if ok {
+			f(&v)
+		}
+	}
 }

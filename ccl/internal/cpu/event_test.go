@@ -30,12 +30,12 @@ func TestEventFault(t *testing.T) {
 		{"closed", event{Code: uint8(Closed), Peer: 2, From: 3}, 0, 2, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := tc.e.fault(tc.me)
+			f := tc.e.fault(tc.me, func(*Record) bool { return false })
 			assert.Equal(t, &Fault{Code: Code(tc.e.Code), Peer: tc.peer, Theirs: tc.theirs}, f)
 		})
 	}
 	e := newEvent(1, Aborted, 3, 3, 0, cause)
-	assert.EqualError(t, e.fault(0).Err, "disk full")
+	assert.EqualError(t, e.fault(0, nil).Err, "disk full")
 }
 
 // A long cause is cut, none is none.

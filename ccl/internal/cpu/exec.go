@@ -3,7 +3,8 @@ package cpu
 import (
 	"context"
 
-	"github.com/goccl/goccl/ccl/internal/algo"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // executor runs schedules over links. It owns what a Comm needs for that, so that
@@ -122,6 +123,7 @@ func (v *vector) parts(lo, hi int) []byte {
 func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector, slice int) *Fault {
 	e := &c.exec
 	for i := range s.Steps {
+		inject.At("cpu.step")
 		s.At(i, &e.step)
 		e.tx, e.rx = e.tx[:0], e.rx[:0]
 		h := head{comm: c.id, kind: messageData, step: uint32(slice), record: e.current, before: e.before}

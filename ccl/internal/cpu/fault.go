@@ -30,6 +30,10 @@ type Fault struct {
 	Mine    *Record // for Mismatch: this rank's call, if not the one that failed
 	Theirs  *Record // and Peer's
 	Err     error
+
+	// Of a mismatch between two others, the one that is not Peer, and its call.
+	otherPeer int
+	other     *Record
 }
 
 func (f *Fault) Error() string {

@@ -17,7 +17,13 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*Call) *Fault {
 		}
 	}
 	if len(e.tx)+len(e.rx) > 0 {
-		if f := c.move(ctx, e.tx, e.rx); f != nil {
+		c.lockstep, c.running = false, calls[0]
+		f := c.move(ctx, e.tx, e.rx)
+		if c.running == nil {
+			c.rouse()
+		}
+		c.running = nil
+		if f != nil {
 			return f
 		}
 	}

@@ -1,10 +1,15 @@
 package cpu
 
 import (
+	"errors"
+	"math/bits"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
 // host is the memory that the ranks of one host share, cut into regions that are
@@ -23,13 +28,18 @@ type mapping struct {
 	refs int
 }
 
+// errNoSpace is what a test has injected.
+var errNoSpace = errors.New("shared memory: no space left on this host")
+
 // header is the first region of a memfd.
 type header struct {
 	next   atomic.Uint64 // the first offset not handed out
 	world  atomic.Uint64 // the region of the job's first Comm
 	pulses atomic.Uint64 // the table of pulses
 	_      [104]byte
+	cores  [16]atomic.Uint64 // one bit for each processor that some rank of the host may run on
 	log    eventLog
+	board  statusLog
 }
 
 const (
@@ -52,11 +62,23 @@ func newPrivateHost() *host {
 // shared reports whether other processes map the host's memory.
 func (h *host) shared() bool { return h.fd >= 0 }
 
+// processors is how many the ranks of the host may run on, all together.
+func (h *host) processors() int {
+	n := 0
+	for i := range h.head.cores {
+		n += bits.OnesCount64(h.head.cores[i].Load())
+	}
+	return max(n, runtime.NumCPU())
+}
+
 // alloc hands out a region of n bytes, all zero, and returns its offset.
 func (h *host) alloc(n int) (uint64, error) {
 	size := pages(n)
 	off := h.head.next.Add(size) - size
 	if h.shared() {
+		if inject.Cut("cpu.reserve") {
+			return off, errNoSpace
+		}
 		return off, reserve(h.fd, off, size)
 	}
 	off += uint64(page) // 0 means none

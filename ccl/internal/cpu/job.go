@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"math"
 	"net"
 	"net/netip"
 	"runtime"
@@ -9,15 +8,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/algo"
 	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // job is what the ranks of one job that live in this process have in common.
 type job struct {
-	id   string
-	born time.Time
-	now  atomic.Int64 // coarse time since born, in nanoseconds
+	id    string
+	born  time.Time
+	order sync.Mutex   // of what is believed
+	now   atomic.Int64 // coarse time since born, in nanoseconds
 
 	// Set once, by the first rank that comes by.
 	tries [3]step
@@ -35,7 +35,14 @@ type job struct {
 
 	mu      sync.Mutex
 	comms   map[uint64][]*Comm
-	history []event // the last events, for Comms that are about to be made
+	history []event      // the last events, for Comms that are about to be made
+	dead    map[int]bool // ranks of the world that are known to be lost
+	settled map[subject]bool
+	gone    map[int]absence // hosts without a first process
+	leavers map[int]bool    // ranks of the world that are known to have left in good order
+	picture picture
+	looking []*Comm // the monitor's, so that it allocates nothing
+	suspect []int32 // a deadlock that was seen once; the monitor's
 	sites   map[int]*site
 	all     []*site // the same
 	leaving bool
@@ -55,13 +62,21 @@ type site struct {
 	host   *host
 
 	// Guarded by job.mu.
-	scanned uint64 // of the host's log
-	pulses  []pulse
-	pulse   *pulse // this process's
-	others  []watched
-	control []*controlConn
-	unix    []*net.UnixConn
-	listen  *net.UnixListener
+	scanned    atomic.Uint64 // of the host's log
+	numbers    atomic.Uint32 // of this process's events
+	proposals  []proposal
+	passed     map[eventID]bool
+	passedIn   []eventID
+	pulses     []pulse
+	pulse      *pulse // this process's
+	others     []watched
+	control    []*controlConn
+	joining    map[int]bool // hosts to which a connection is being made
+	heard      map[seat]uint32
+	heardBrief map[uint64][4]order // by Comm, the last that were heard of
+	boardRead  uint64              // of the host's statuses; the monitor's
+	unix       []*net.UnixConn
+	listen     *net.UnixListener
 }
 
 // site returns this process's part in host node.
@@ -70,7 +85,7 @@ func (j *job) site(node int) *site {
 	defer j.mu.Unlock()
 	s := j.sites[node]
 	if s == nil {
-		s = &site{job: j, node: node}
+		s = &site{job: j, node: node, passed: map[eventID]bool{}, joining: map[int]bool{}, heard: map[seat]uint32{}, heardBrief: map[uint64][4]order{}}
 		j.sites[node] = s
 		j.all = append(j.all[:len(j.all):len(j.all)], s) // a new list: others hold the old one
 	}
@@ -107,7 +122,9 @@ func enterJob(id string) *job {
 	defer jobs.Unlock()
 	j := jobs.m[id]
 	if j == nil {
-		j = &job{id: id, born: time.Now(), comms: map[uint64][]*Comm{}, sites: map[int]*site{}, stopCh: make(chan struct{})}
+		j = &job{id: id, born: time.Now(), stopCh: make(chan struct{}), comms: map[uint64][]*Comm{}, sites: map[int]*site{},
+			dead: map[int]bool{}, settled: map[subject]bool{}, gone: map[int]absence{}, leavers: map[int]bool{},
+			picture: picture{ranks: map[seat]*Status{}, briefs: map[uint64]*briefs{}}}
 		jobs.m[id] = j
 	}
 	j.refs++
@@ -161,9 +178,8 @@ func (j *job) close() {
 		if s.listen != nil {
 			s.listen.Close()
 		}
-		neighbors := s.neighbors()
-		for _, c := range neighbors {
-			c.bye(neighbors)
+		for _, c := range s.neighbors() {
+			c.bye()
 		}
 	}
 	j.wg.Wait()
@@ -183,7 +199,7 @@ func (j *job) ranksHere() int { return int(j.here.Load()) }
 // before it gives way: not at all where ranks outnumber processors, since then the
 // one waited for may need this one.
 func (s *site) spins() int {
-	if s.topo.Locals(s.node) > runtime.NumCPU() || s.ranksHere() > runtime.GOMAXPROCS(0) {
+	if s.topo.Locals(s.node) > s.host.processors() || s.ranksHere() > runtime.GOMAXPROCS(0) {
 		return 16
 	}
 	return 1024
@@ -212,153 +228,30 @@ func (j *job) remove(c *Comm) {
 	}
 	if len(j.comms[c.id]) == 0 {
 		delete(j.comms, c.id)
+		j.forget(c.id)
 	}
 	if j.tcp != nil && c.cause.Load() == nil {
 		j.tcp.Forget(c.id, uint32(c.rank))
 	}
 }
 
-// post sends an event of this process on its way.
-func (s *site) post(e event) {
-	if s.host.shared() {
-		s.host.head.log.append(e)
-		s.scan()
-		return
-	}
-	s.deliver(e)
-	s.forward(&e, nil)
-}
-
-// scan reads what other processes have added to the host's log.
-func (s *site) scan() {
-	s.mu.Lock()
-	h := s.host
-	s.mu.Unlock()
-	if h == nil || !h.shared() {
-		return
-	}
-	log := &h.head.log
-	for tries := 0; tries < 1000; {
-		s.mu.Lock()
-		i := s.scanned
-		if n := log.n.Load(); i == n {
-			s.mu.Unlock()
-			return
-		} else if n-i > logSlots {
-			i = n - logSlots
-			s.scanned = i
-		}
-		e, ok, gone := log.read(i)
-		if ok || gone {
-			s.scanned = i + 1
-		} else {
-			tries++ // it is being written
-		}
-		s.mu.Unlock()
-		if ok {
-			s.deliver(e)
-			if s.leader && int(e.Node) == s.node {
-				s.forward(&e, nil)
-			}
-		}
-	}
-}
-
-// deliver fails the Comms of this process that e concerns.
-func (j *job) deliver(e event) {
+// lookAt looks after the calls that wait.
+func (j *job) lookAt(now int64) {
 	j.mu.Lock()
-	if len(j.history) == logSlots {
-		j.history = j.history[1:]
-	}
-	j.history = append(j.history, e)
-	var told []*Comm
-	if e.Comm != 0 {
-		told = append(told, j.comms[e.Comm]...)
-	} else {
-		for _, list := range j.comms {
-			told = append(told, list...)
-		}
+	all := j.looking[:0]
+	for _, list := range j.comms {
+		all = append(all, list...)
 	}
 	j.mu.Unlock()
-	for _, c := range told {
-		j.tell(c, &e)
-	}
-}
-
-// tell fails c with e, if it is c's concern.
-func (j *job) tell(c *Comm, e *event) {
-	if e.Comm == c.id {
-		f := e.fault(c.rank)
-		if f.Code == Mismatch && f.Theirs == nil && c.contradicts(&e.Call) {
-			// Who differs from this rank is the one that reports, not whom it blames.
-			theirs := e.Call
-			f.Peer, f.Theirs = int(e.From), &theirs
+	for _, c := range all {
+		if c.asked.CompareAndSwap(true, false) {
+			c.note.Lock()
+			c.note.heardAt = now
+			c.note.Unlock()
 		}
-		c.failHere(f)
-		return
+		c.watchForeign(now)
+		c.look(now)
 	}
-	if e.Comm != 0 {
-		return
-	}
-	r := c.members.rank(int(e.Peer), c.Size())
-	if r < 0 || r == c.rank {
-		return
-	}
-	if c.hasLeft(r) {
-		return // in good order
-	}
-	c.failHere(&Fault{Code: Code(e.Code), Peer: r, Err: e.cause()})
+	clear(all)
+	j.looking = all
 }
-
-// contradicts reports whether this rank has made another call of r's number.
-func (c *Comm) contradicts(r *Record) bool {
-	c.life.Lock()
-	defer c.life.Unlock()
-	if c.gone {
-		return false
-	}
-	mine := c.local.entered(c.me).Load()
-	return mine>>32 == r.Seq&math.MaxUint32 && uint32(mine) != r.Hash
-}
-
-// hasLeft reports whether rank r is on this host and has closed the Comm.
-func (c *Comm) hasLeft(r int) bool {
-	if c.topo.Node(r) != c.topo.Node(c.rank) {
-		return false
-	}
-	c.life.Lock()
-	defer c.life.Unlock()
-	return c.gone || c.local.state(c.topo.Local(r)).Load() == stateClosed
-}
-
-// lost reports that rank w of the world is gone.
-func (s *site) lost(w int, cause error) {
-	s.post(newEvent(0, RankLost, w, -1, s.node, cause))
-}
-
-// monitor is the one goroutine that keeps the coarse clock and reads the log.
-func (j *job) monitor() {
-	defer j.wg.Done()
-	t := time.NewTicker(tick)
-	defer t.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-j.stopCh:
-			return
-		case <-t.C:
-		}
-		j.now.Store(int64(time.Since(j.born)))
-		for _, s := range j.parts() {
-			s.feel(n%beatTicks == 0)
-			s.scan()
-			if n%beatTicks == 0 {
-				s.beat()
-			}
-		}
-	}
-}
-
-const (
-	tick      = 5 * time.Millisecond
-	beatTicks = 50 // 250 ms
-)

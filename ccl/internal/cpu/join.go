@@ -14,8 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/algo"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // Bootstrap is what a launcher supplies. It is ccl.Bootstrap; the other methods of
@@ -132,6 +133,7 @@ func firstDifference(a, b string) string {
 func (j *job) join(ctx context.Context, b Bootstrap, all [][]byte, opt Options) (*Comm, *Fault) {
 	rank := b.Rank()
 	verdict := func(err error, more []byte) ([][]byte, *Fault) {
+		inject.At("join.verdict")
 		msg := append([]byte{0}, more...)
 		if err != nil {
 			msg = append([]byte{1}, err.Error()...)
@@ -184,7 +186,7 @@ func (j *job) join(ctx context.Context, b Bootstrap, all [][]byte, opt Options) 
 	}
 	err := j.last.do(func() error { return j.learn(said) })
 	if err == nil {
-		err = at.steps[4].do(func() error { return at.joinTree(ctx) })
+		err = at.steps[4].do(func() error { return at.joinPlane(ctx) })
 	}
 	if _, f := verdict(err, nil); f != nil {
 		return nil, f
@@ -192,6 +194,9 @@ func (j *job) join(ctx context.Context, b Bootstrap, all [][]byte, opt Options) 
 	c, err := newComm(at, worldID, members{stride: 1}, j.topo, rank, at.host.head.world.Load(), opt)
 	if err != nil {
 		return nil, fault(Backend, rank, "%w", err)
+	}
+	if d, ok := b.(Disturbed); ok {
+		c.disturb = d.BeforeCall
 	}
 	return c, nil
 }
@@ -283,6 +288,7 @@ func (j *job) openTCP(b Bootstrap) error {
 
 // openHost joins the memory of this host: the leader makes it and hands it out.
 func (s *site) openHost(ctx context.Context, all [][]byte, rank int) error {
+	inject.At("join.host")
 	// The processes of this host, each by its lowest rank.
 	first := map[string]int{}
 	n := s.topo.Locals(s.node)
@@ -317,6 +323,7 @@ func (s *site) openHost(ctx context.Context, all [][]byte, rank int) error {
 	}
 	off, err := h.alloc(regionBytes(n))
 	if err != nil {
+		h.close()
 		return err
 	}
 	h.head.world.Store(off)
@@ -353,7 +360,8 @@ func (s *site) giveUp() {
 		c.Write([]byte{'b'})
 		c.Close()
 	}
-	s.listen, s.unix, s.scanned = nil, nil, 0
+	s.listen, s.unix = nil, nil
+	s.scanned.Store(0)
 	if s.host != nil {
 		s.host.close()
 		s.host = nil

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/goccl/goccl/ccl/internal/algo"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 const someSettings = "version 1;Check=async;Timeout=1s"

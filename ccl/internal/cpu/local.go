@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"unsafe"
+
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
 // The collectives among the ranks of one host: a rank posts, the others read what
@@ -68,6 +70,7 @@ func (c *Comm) catchUp(ctx context.Context, k *Call, need uint32) *Fault {
 
 // post says that this rank's data of round is there.
 func (c *Comm) post(k *Call, round uint32) {
+	inject.At("cpu.post")
 	storeRelease(c.local.flag(c.me, round), uint64(round)<<32|uint64(k.Hash))
 }
 

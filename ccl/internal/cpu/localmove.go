@@ -9,6 +9,11 @@ import (
 func (c *Comm) localBroadcast(ctx context.Context, k *Call) *Fault {
 	root := c.topo.Local(int(k.Root))
 	length, staged := c.layout(len(k.Dst), 1)
+	if read, f := c.reads(ctx, k, len(k.Dst)); f != nil {
+		return f
+	} else if read {
+		return c.fetchFromRoot(ctx, k, root, k.Dst, 0)
+	}
 	for i := range pieces(len(k.Dst), length) {
 		at, end := i*length, min((i+1)*length, len(k.Dst))
 		round, f := c.open(ctx, k, staged)
@@ -48,6 +53,11 @@ func (c *Comm) localGather(ctx context.Context, k *Call) *Fault {
 func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
 	largest := k.largest()
 	length, staged := c.layout(largest, 1)
+	if read, f := c.reads(ctx, k, largest); f != nil {
+		return f
+	} else if read {
+		return c.collectByRead(ctx, k, root)
+	}
 	reader := root < 0 || root == c.me
 	for i := range pieces(largest, length) {
 		at := i * length
@@ -86,6 +96,11 @@ func (c *Comm) localScatter(ctx context.Context, k *Call) *Fault {
 	root := c.topo.Local(int(k.Root))
 	largest := k.largest()
 	length, staged := c.layout(largest, c.n-1)
+	if read, f := c.reads(ctx, k, largest); f != nil {
+		return f
+	} else if read {
+		return c.scatterByRead(ctx, k, root)
+	}
 	for i := range pieces(largest, length) {
 		at := i * length
 		round, f := c.open(ctx, k, staged)
@@ -130,6 +145,16 @@ func other(me, r int) int {
 func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 	block := k.largest()
 	length, staged := c.layout(block, c.n-1)
+	if read, f := c.reads(ctx, k, block); f != nil {
+		return f
+	} else if read {
+		if _, f := c.exchange(ctx, k, k.Src, k.Dst); f != nil {
+			return f
+		}
+		if !c.reach.someInPlace() { // else a block would be overwritten before it is read
+			return c.allToAllByRead(ctx, k)
+		}
+	}
 	for i := range pieces(block, length) {
 		at := i * length
 		round, to, f := c.begin(ctx, k, staged)
@@ -157,7 +182,7 @@ func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 	return nil
 }
 
-// localBarrier: a round without data.
+// localBarrier: a round without data. After it, all have done what they did before it.
 func (c *Comm) localBarrier(ctx context.Context, k *Call) *Fault {
 	round, f := c.open(ctx, k, false)
 	if f != nil {

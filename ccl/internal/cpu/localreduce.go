@@ -37,6 +37,21 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 		}
 		return c.foldAll(k, ptr(k.Dst), round, false, zero, nil, len(k.Dst), false)
 	}
+	if f := c.acquaint(ctx, k); f != nil {
+		return f
+	}
+	w, f := c.exchange(ctx, k, k.Src, k.Dst)
+	if f != nil {
+		return f
+	}
+	switch c.allReduceWay(w, len(k.Src)) {
+	case direct:
+		return c.directAllReduce(ctx, k)
+	case readAll:
+		return c.allReduceByRead(ctx, k)
+	case readHalves:
+		return c.allReduceByHalves(ctx, k)
+	}
 	if c.n == 2 {
 		return c.allReduceTwo(ctx, k, length)
 	}
@@ -138,6 +153,13 @@ func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root i
 func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
 	root := c.topo.Local(int(k.Root))
 	length, staged := c.layout(len(k.Src), 1)
+	if c.n == 2 {
+		if read, f := c.reads(ctx, k, len(k.Src)); f != nil {
+			return f
+		} else if read {
+			return c.reduceAtRoot(ctx, k, root)
+		}
+	}
 	for i := range pieces(len(k.Src), length) {
 		at, end := i*length, min((i+1)*length, len(k.Src))
 		var dst []byte
@@ -183,6 +205,11 @@ func (c *Comm) localReduceScatter(ctx context.Context, k *Call) *Fault {
 	}
 	largest := k.largest()
 	length, staged := c.layout(largest, blocks)
+	if read, f := c.reads(ctx, k, largest); f != nil {
+		return f
+	} else if read {
+		return c.reduceScatterByRead(ctx, k)
+	}
 	for i := range pieces(largest, length) {
 		round, to, f := c.begin(ctx, k, staged)
 		if f != nil {

@@ -49,12 +49,28 @@ func openHost(fd int) (*host, error) {
 	}
 	h := &host{fd: fd, head: (*header)(unsafe.Pointer(&mem[0])), maps: map[uint64]*mapping{}}
 	h.maps[0] = &mapping{mem: mem, refs: 1}
+	h.enterCores()
 	return h, nil
+}
+
+// enterCores adds the processors that this process may run on to those of the host's ranks: launchers bind each
+// rank to its own, so that one process's mask says nothing about all of them.
+func (h *host) enterCores() {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) != nil {
+		return
+	}
+	for i := range min(len(set), len(h.head.cores)) {
+		h.head.cores[i].Or(uint64(set[i]))
+	}
 }
 
 // reserve makes sure that memory is there: a full machine is an error now, not a
 // SIGBUS later.
 func reserve(fd int, off, n uint64) error {
+	if room := roomIn(cgroups()); room < n {
+		return fmt.Errorf("shared memory: %d KiB are needed, and the memory.max of this process's cgroup leaves %d KiB; raise it or use fewer ranks", n>>10, room>>10)
+	}
 	for {
 		err := unix.Fallocate(fd, 0, int64(off), int64(n))
 		if err == nil {

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"hash/crc32"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/reduce"
@@ -41,7 +42,10 @@ type receiver struct {
 	// Where a step sends what it reduces into, only what has left may change.
 	after *sender
 	prev  *receiver // reduces into the same place, and goes first
-	done  bool
+	// The checksum that the header promises, and that of what has come.
+	summed        bool
+	promised, sum uint32
+	done          bool
 }
 
 // moved is how many bytes of its payload have left.
@@ -57,6 +61,9 @@ func (s *sender) start(l *link, h *head, payload []byte) {
 	s.l, s.turn, s.frontLen, s.frontOut, s.body, s.out, s.behind, s.done = l, l.outNext, headBytes, 0, payload, 0, nil, false
 	l.outNext++
 	h.bytes = uint64(len(payload))
+	if h.summed = checksums && l.conn != nil; h.summed {
+		h.sum = crc32.Checksum(payload, castagnoli)
+	}
 	h.encode(s.front[:headBytes])
 	if len(payload) <= frontMax {
 		s.frontLen += copy(s.front[headBytes:], payload)
@@ -146,6 +153,9 @@ func (c *Comm) progressIn(r *receiver) (moved bool, f *Fault) {
 		}
 		moved = true
 	}
+	if r.summed && r.sum != r.promised {
+		return true, c.stop(fault(Backend, r.l.peer, "what rank %d sent was damaged on its way (GOCCL_CHECKSUM)", r.l.peer))
+	}
 	r.done = true
 	r.l.inTurn++
 	return true, nil
@@ -165,6 +175,9 @@ func (c *Comm) take(r *receiver) (int, *Fault) {
 		if err != nil {
 			return 0, c.broken(r.l.peer, err)
 		}
+		if r.summed {
+			r.sum = crc32.Update(r.sum, castagnoli, r.to[r.in:r.in+n])
+		}
 		r.in += n
 		return n, nil
 	}
@@ -173,6 +186,9 @@ func (c *Comm) take(r *receiver) (int, *Fault) {
 		return 0, c.broken(r.l.peer, err)
 	}
 	n := len(v)
+	if r.summed {
+		r.sum = crc32.Update(r.sum, castagnoli, v)
+	}
 	if r.nc > 0 { // complete the element that was cut
 		k := copy(r.carry[r.nc:r.elem], v)
 		r.nc += k
@@ -209,6 +225,7 @@ func (c *Comm) checkHead(r *receiver) *Fault {
 	if err := h.decode(r.got[:]); err != nil {
 		return c.stop(fault(Backend, r.l.peer, "from rank %d: %w", r.l.peer, err))
 	}
+	r.summed, r.promised = h.summed, h.sum
 	a, b := &h.record, &r.want.record
 	if h.kind == messageData && a.Hash == b.Hash && a.Seq == b.Seq && h.step == r.want.step && h.bytes == r.want.bytes && h.comm == r.want.comm {
 		return nil
@@ -220,12 +237,17 @@ func (c *Comm) wrongHead(r *receiver, h head) *Fault {
 	if f := c.farewell(&h, r.l.peer); f != nil {
 		return c.stop(f)
 	}
-	c.exec.current = r.want.record
-	theirs := h.record
-	if theirs.Seq == r.want.record.Seq+1 { // it got nothing in the call that differs, and went on
+	mine, theirs, before := r.want.record, h.record, c.exec.before
+	switch {
+	case isPairwise(mine.Kind):
+	case theirs.Seq == mine.Seq+1: // it got nothing in the call that differs, and went on
 		theirs = h.before
+	case theirs.Seq+1 == mine.Seq: // so did this rank
+		mine = before
+	case h.before.Seq == before.Seq && h.before.Hash != before.Hash: // so did both
+		mine, theirs = before, h.before
 	}
-	return c.stop(&Fault{Code: Mismatch, Peer: r.l.peer, Theirs: &theirs})
+	return c.stop(&Fault{Code: Mismatch, Peer: r.l.peer, Mine: &mine, Theirs: &theirs})
 }
 
 // wire is where received bytes wait to be combined.
@@ -272,6 +294,9 @@ func (c *Comm) move(ctx context.Context, tx []*sender, rx []*receiver) *Fault {
 			return nil
 		}
 		if moved {
+			if w.nap > 0 {
+				c.stir()
+			}
 			w = waiter{}
 			if laps++; laps&4095 == 0 { // a call that always moves must notice the end, too
 				if f := c.interrupted(ctx); f != nil {

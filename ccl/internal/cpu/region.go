@@ -29,7 +29,7 @@ const (
 	recordBytes = int(unsafe.Sizeof(Record{}))
 )
 
-var _ [ctlBytes - 192 - callsKept*recordBytes]byte // the last calls fit
+var _ [960 - 192 - callsKept*recordBytes]byte // the last calls fit
 
 type region struct {
 	off uint64
@@ -49,8 +49,11 @@ func (g *region) abort() *atomic.Uint64 { return g.word(0) }
 // left counts the ranks that have closed the Comm.
 func (g *region) left() *atomic.Uint64 { return g.word(128) }
 
-// state is stateOpen or stateClosed.
+// state is stateOpen, stateClosed or stateLeft.
 func (g *region) state(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes) }
+
+// agreed is the last Shrink of the Comm that r has returned from, twice, and gaveUp if in vain.
+func (g *region) agreed(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 8) }
 
 // stage is the offset of r's staging memory, 0 while it has none.
 func (g *region) stage(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 64) }
@@ -70,6 +73,9 @@ func (g *region) call(r int, seq uint64) *Record {
 	return (*Record)(g.at(regionHead + r*rankBytes + 192 + int(seq%callsKept)*recordBytes))
 }
 
+// writes is 1 while r writes into the memory of others: see Comm.mayWrite.
+func (g *region) writes(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 960) }
+
 func (g *region) slot(r int, round uint32) int {
 	return regionHead + r*rankBytes + ctlBytes + int(round%depth)*slotBytes
 }
@@ -81,4 +87,5 @@ func (g *region) data(r int, round uint32) unsafe.Pointer { return g.at(g.slot(r
 const (
 	stateOpen uint64 = iota
 	stateClosed
+	stateLeft // closed after a failure: what it was says more
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/algo"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // The collectives of Comms that span hosts: schedules over links.

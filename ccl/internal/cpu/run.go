@@ -5,12 +5,19 @@ import (
 	"fmt"
 	"slices"
 	"unsafe"
+
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
 // Run makes one call. Whatever goes wrong fails the Comm.
 func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
-	if f := c.cause.Load(); f != nil {
-		return f
+	if f := c.proposal.Load(); f != nil {
+		return c.side(k, c.settle(f))
+	}
+	if c.disturb != nil {
+		if f := c.disturb(c, k); f != nil {
+			return c.stop(f)
+		}
 	}
 	k.offsets = nil
 	if k.DC != nil && k.Kind != AllToAllV {
@@ -22,12 +29,36 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 	if k.Kind != Send && k.Kind != Recv && k.Kind != SendRecv {
 		c.enter(k)
 	}
+	inject.At("cpu.call")
 	f := c.dispatch(ctx, k)
 	if f == nil && c.opt.Strict {
 		f = c.confirm(ctx, k)
 	}
+	if c.running == nil {
+		c.rouse()
+	}
 	c.running = nil
 	return f
+}
+
+// side is f as k has it, which comes after the ranks that disagree have failed the Comm: of the two, the other
+// is the one whose call is not k.
+func (c *Comm) side(k *Call, f *Fault) *Fault {
+	if f.other == nil || f.Theirs.Seq != c.calls+1 || f.Theirs.Hash != c.mixed(k) || isPairwise(k.Kind) {
+		return f
+	}
+	g := *f
+	g.Peer, g.Theirs, g.other = f.otherPeer, f.other, nil
+	c.sided.CompareAndSwap(nil, &g)
+	return &g
+}
+
+// mixed is the hash of all collectives up to k, which is the next.
+func (c *Comm) mixed(k *Call) uint32 {
+	if c.opt.Unchecked {
+		return 1
+	}
+	return (c.order*0x01000193 ^ k.Hash) | 1
 }
 
 // enter gives a collective its place in the order of collectives, which point-to-point
@@ -35,19 +66,25 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 // received nothing in a call that differed finds out in the next.
 func (c *Comm) enter(k *Call) {
 	c.calls++
+	if !Checked {
+		k.Hash, k.place = 1, c.calls
+		c.exec.current.Seq, c.exec.current.Hash = c.calls, 1
+		return
+	}
 	c.order = c.order*0x01000193 ^ k.Hash
 	k.Hash = c.order | 1
 	if c.opt.Unchecked {
 		k.Hash = 1
 	}
 	k.place = c.calls
-	r := c.local.call(c.me, c.calls)
+	c.exec.before = c.exec.current
+	r := &c.exec.current
 	*r = k.Record
-	r.Seq = c.calls
+	r.Seq, r.Number = c.calls, uint32(k.Seq)
 	if k.inside != 0 {
 		r.Kind = k.inside
 	}
-	c.exec.before, c.exec.current = c.exec.current, *r
+	storeRecord(c.local.call(c.me, c.calls), r)
 	storeRelease((*uint64)(unsafe.Pointer(c.local.entered(c.me))), c.calls<<32|uint64(k.Hash))
 }
 
@@ -137,6 +174,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 		g.Seal()
 		return c.Run(ctx, &g)
 	}
+	inject.At("cpu.split")
 	n := c.Size()
 	all := make([]int64, 2*n)
 	if f := gather(bytesOf64([]int64{int64(color), int64(key)}), bytesOf64(all)); f != nil {
@@ -185,6 +223,9 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 	}
 	offs := make([]int64, n)
 	if f := gather(bytesOf64([]int64{off}), bytesOf64(offs)); f != nil {
+		if me >= 0 { // others may have the new Comm by now, and wait for this rank there
+			c.site.post(newEvent(childID(c.id, c.splits+1, color), f.Code, -1, -1, c.site.node, fmt.Errorf("Split failed on rank %d of the old Comm", c.rank)))
+		}
 		return nil, f
 	}
 	c.splits++
@@ -210,6 +251,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 		c.site.leave()
 		return nil, fault(Backend, c.rank, "%w", err)
 	}
+	child.disturb = c.disturb
 	return child, nil
 }
 

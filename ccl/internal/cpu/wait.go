@@ -18,11 +18,13 @@ type waiter struct {
 	looks int
 	began time.Time
 	nap   time.Duration
+	peer  int  // that was last noted to be waited for
 	left  bool // the rank waited for has been seen to have closed the Comm
 }
 
 const (
 	lapsAwake = 16                     // laps before the clock is looked at
+	lapsMax   = 4096                   // far more than awake takes, unless time stands still: testing/synctest
 	awake     = 500 * time.Microsecond // of giving way, before sleeping
 	napMin    = 20 * time.Microsecond
 	napMax    = 500 * time.Microsecond
@@ -72,15 +74,21 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 			return nil
 		}
 	}
-	if waited < awake {
+	if waited < awake && w.laps < lapsMax {
 		c.giveWay(w.laps)
 		return nil
 	}
-	if k := c.running; k != nil && c.opt.OnSleep != nil {
+	if k := c.running; k != nil {
 		c.running = nil
-		c.opt.OnSleep(k)
+		c.doze(k, peer)
+		if c.opt.OnSleep != nil {
+			c.opt.OnSleep(k)
+		}
+	} else if peer != w.peer {
+		c.turnTo(peer)
 	}
-	w.nap = max(napMin, min(2*w.nap, napMax))
+	w.peer = peer
+	w.nap = max(napMin, min(2*w.nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
 	time.Sleep(w.nap)
 	return nil
 }
@@ -126,7 +134,23 @@ func (c *Comm) giveWay(lap int) {
 // stop fails the Comm with f and returns what it failed with.
 func (c *Comm) stop(f *Fault) *Fault {
 	c.Fail(f)
-	return c.cause.Load()
+	return c.settle(f)
+}
+
+// settle waits for the cause to be decided; f is what this rank believes.
+func (c *Comm) settle(f *Fault) *Fault {
+	for until := time.Now().Add(2 * settleFor); c.cause.Load() == nil; {
+		if c.closed.Load() || time.Now().After(until) {
+			c.failHere(f) // the job is over, or its log is stuck: nobody else will say
+			break
+		}
+		time.Sleep(200 * time.Microsecond)
+		c.site.scan()
+	}
+	if cause := c.cause.Load(); cause != nil {
+		return cause
+	}
+	return f
 }
 
 // aborted returns why another rank of this host says the Comm has failed; nil
@@ -150,11 +174,19 @@ func (c *Comm) someoneLeft(peer int) *Fault {
 	return nil
 }
 
-// missing lists who has not arrived. On one host those are all ranks that are
-// behind. Between hosts it is the rank waited for, or, if that is of this host and
+// missing lists who has not arrived: the ranks that have not come to the collective that this one is in, as far as
+// they have told. Else, between hosts, it is the rank waited for, or, if that is of this host and
 // waits itself, the one it waits for.
 func (c *Comm) missing(peer int) []int {
+	c.note.Lock()
+	pairwise := c.note.asleep && isPairwise(c.note.call.Kind)
+	c.note.Unlock()
 	var m []int
+	if !pairwise {
+		if m = c.behind(); len(m) > 0 {
+			return m
+		}
+	}
 	if c.lockstep {
 		for r := range c.n {
 			if r != c.me && int32(c.posted(r)-c.round) < 0 {
@@ -237,7 +269,7 @@ func (c *Comm) await(ctx context.Context, k *Call, r int, round uint32) *Fault {
 func (c *Comm) differs(r int, place uint64) *Fault {
 	f := fault(Mismatch, c.localRank(r), "")
 	for i := range min(uint64(callsKept-1), place) {
-		mine, theirs := *c.local.call(c.me, place-i), *c.local.call(r, place-i)
+		mine, theirs := loadRecord(c.local.call(c.me, place-i)), loadRecord(c.local.call(r, place-i))
 		if theirs.Seq != place-i || mine.Seq != theirs.Seq || mine.Hash == theirs.Hash {
 			break
 		}

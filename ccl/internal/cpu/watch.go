@@ -3,6 +3,7 @@ package cpu
 import (
 	"errors"
 	"net"
+	"slices"
 )
 
 // watch reports the end of the process at the other end of c, whose lowest rank is
@@ -17,7 +18,7 @@ func (s *site) watch(c *net.UnixConn, first int) {
 		var b [1]byte
 		n, _ := c.Read(b[:])
 		s.mu.Lock()
-		leaving := s.leaving
+		leaving := s.leaving || s.host == nil || !slices.Contains(s.unix, c) // closed here: see giveUp
 		s.mu.Unlock()
 		if n > 0 || leaving {
 			return

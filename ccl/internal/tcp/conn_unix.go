@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
 // Conn is one end of a stream, for callers that poll: no call but Wait blocks. One
@@ -93,7 +95,10 @@ func (c *Conn) TrySend(b []byte) (n int, err error) {
 	if !c.use() {
 		return 0, net.ErrClosed
 	}
-	n, errno := send(c.fd, b[:min(len(b), quantum)])
+	if inject.Cut("tcp.send") {
+		unix.Shutdown(c.fd, unix.SHUT_RDWR)
+	}
+	n, errno := send(c.fd, inject.Bytes("tcp.bytes", b[:min(len(b), quantum)]))
 	c.done()
 	if errno != 0 {
 		return 0, c.failure("sending to", errno)

@@ -113,6 +113,19 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 	}
 }
 
+// Offered reports whether the peer's connection for self's end of a stream that nobody has
+// opened here is in, or about to be.
+func (n *Node) Offered(key Key, self uint32) bool {
+	id, err := key.end(self)
+	if err != nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := n.ends[id]
+	return e != nil && e.expects()
+}
+
 // offered says whether the peer's connection is in, or about to be.
 func (n *Node) offered(e *end) bool {
 	n.mu.Lock()

@@ -1,0 +1,66 @@
+package main_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Two stored runs go through compare, fit and plan.
+func TestStoredRuns(t *testing.T) {
+	dir := t.TempDir()
+	var files []string
+	for _, args := range []string{"-np 2 -e 256K", "-np 2 -e 256K -hosts 2"} {
+		file := filepath.Join(dir, strings.ReplaceAll(args, " ", "")+".json")
+		_, errs, status := bench(t, nil, append(strings.Fields(args), "-J", file)...)
+		require.Zero(t, status, errs)
+		files = append(files, file)
+	}
+	out, errs, status := bench(t, nil, "compare", files[0], files[0])
+	require.Zero(t, status, errs)
+	require.True(t, strings.HasPrefix(out, "no change"), out)
+
+	out, errs, status = bench(t, nil, "fit", files[1], "-extrapolate", "4")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "# alpha ")
+	require.Contains(t, out, "# EXTRAPOLATED from 2 to 4 ranks.")
+
+	out, errs, status = bench(t, nil, "plan", "-inside", files[0], "-between", files[1], "-nodes", "4", "-ppn", "2")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "zero3")
+}
+
+func TestAB(t *testing.T) {
+	out, errs, status := bench(t, nil, "ab", "-env", "GOCCL_TEST_NOTHING=1", "-rounds", "10", "-threshold", "100000", "--", "-np", "2", "-b", "64", "-e", "64", "-n", "20")
+	require.Zero(t, status, errs)
+	require.Equal(t, 11, strings.Count(out, "\n"), out)
+	require.Contains(t, out, "10 rounds of 2 lines")
+
+	_, errs, status = bench(t, nil, "ab", "-", "-", "--", "-np", "1", "-r", "3", "-op", "reduce")
+	require.Equal(t, 1, status)
+	require.Contains(t, errs, "-r 3: there are 1 ranks")
+}
+
+// Slips of the finger are met with what was meant.
+func TestSuggestions(t *testing.T) {
+	for args, want := range map[string]string{
+		"compar a b":               "did you mean bench compare?",
+		"allredcue":                "did you mean -op allreduce?",
+		"-hmtl x":                  "did you mean -html?",
+		"-max-p9 3us":              "did you mean -max-p99?",
+		"-plan zero4":              "did you mean zero1?",
+		"-sizes 8,gpt2-xk":         "did you mean gpt2-xl?",
+		"-backend ncll":            "did you mean nccl?",
+		"-split nod":               "groups are node (a host each)",
+		"-mem devcie":              "did you mean device?",
+		"fit -extrapolat 3 x.json": "did you mean -extrapolate?",
+		"-for ever":                "a time is a number and its unit",
+	} {
+		_, errs, status := bench(t, nil, strings.Fields(args)...)
+		require.Equal(t, 2, status, args)
+		require.Contains(t, errs, want)
+		require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+	}
+}

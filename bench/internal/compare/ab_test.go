@@ -1,0 +1,101 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// machine simulates launches on a noisy machine: each has a level of its own, which is
+// shared by its lines; the machine drifts; now and then a launch is much slower; lines
+// scatter. new is slower by factor.
+func machine(seed uint64, factor float64) *trial {
+	r := rand.New(rand.NewPCG(seed, 7))
+	clock := time.Unix(0, 0)
+	launch := 0.0
+	return &trial{
+		rounds: 80, budget: 50 * time.Second, enough: narrow,
+		now:  func() time.Time { return clock },
+		draw: r.IntN,
+		tell: func(int, float64) {},
+		start: func(_ context.Context, side int) (run, error) {
+			clock = clock.Add(300 * time.Millisecond) // 80 rounds in 48 s
+			launch++
+			level := 0.08*r.NormFloat64() + 0.2*math.Sin(launch/9)
+			if r.IntN(15) == 0 {
+				level += r.ExpFloat64()
+			}
+			if side == 1 {
+				level += math.Log(factor)
+			}
+			times := run{}
+			for size := 8; size <= 1<<20; size *= 8 {
+				for _, inPlace := range []bool{false, true} {
+					line := level + 0.1*r.NormFloat64() + math.Log(float64(size)/1e3+1)
+					times[key{op: "allreduce", size: size, inPlace: inPlace}] = line
+				}
+			}
+			return times, nil
+		},
+	}
+}
+
+// A program against itself is no change in at least 19 of 20 trials, and a slowdown of
+// a tenth is found in at least 18.
+func TestTrials(t *testing.T) {
+	same, found := 0, 0
+	for seed := range uint64(20) {
+		trial := machine(seed, 1)
+		r, err := trial.run(t.Context())
+		require.NoError(t, err)
+		require.LessOrEqual(t, trial.now().Sub(time.Unix(0, 0)), time.Minute)
+		if r.verdict() == "no change" {
+			same++
+			require.False(t, r.missed(0.05))
+		}
+		r, err = machine(100+seed, 1.1).run(t.Context())
+		require.NoError(t, err)
+		if r.verdict() == "slower" {
+			found++
+		}
+	}
+	require.GreaterOrEqual(t, same, 19)
+	require.GreaterOrEqual(t, found, 18)
+}
+
+func TestSpeedUp(t *testing.T) {
+	r, err := machine(1, 0.5).run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "faster", r.verdict())
+	require.False(t, r.missed(0.05))
+	require.Contains(t, r.String(), "faster: time -")
+}
+
+// A machine without noise needs no more than the fewest rounds.
+func TestQuietMachine(t *testing.T) {
+	trial := machine(1, 1)
+	trial.start = func(_ context.Context, side int) (run, error) {
+		return run{{op: "allreduce", size: 8}: float64(side) * math.Log(1.03)}, nil
+	}
+	r, err := trial.run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, leastRounds, r.rounds)
+	require.Equal(t, "slower: time +3.0 % (95 % interval +3.0 % to +3.0 %), 10 rounds of 1 lines", r.String())
+	require.False(t, r.missed(0.05), "below the threshold")
+	require.True(t, r.missed(0.02))
+}
+
+func TestTrialFails(t *testing.T) {
+	trial := machine(1, 1)
+	trial.start = func(context.Context, int) (run, error) { return nil, errors.New("no ranks") }
+	_, err := trial.run(t.Context())
+	require.EqualError(t, err, "no ranks")
+	trial.start = func(_ context.Context, side int) (run, error) { return run{{size: side}: 1}, nil }
+	_, err = trial.run(t.Context())
+	require.EqualError(t, err, "the two have no line in common")
+}

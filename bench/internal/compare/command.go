@@ -1,0 +1,177 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/report"
+)
+
+// The exit statuses.
+const (
+	good   = 0
+	failed = 1
+	usage  = 2
+	missed = 3
+)
+
+const storedUsage = `bench compare says what has changed between stored runs, which -J has written. A run is
+one sample, however many iterations it has: give several of each side.
+
+  bench compare [flags] OLD[,OLD...] NEW[,NEW...]
+
+`
+
+const storedEnd = `
+Exit status: 0 nothing is slower, 1 failed, 2 bad usage, 3 slower by more than -threshold.
+`
+
+// Stored is bench compare; differences says what differs between two fingerprints.
+func Stored(args []string, stdout, stderr io.Writer, differences func(old, new map[string]string) []string) int {
+	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
+	threshold := fs.Float64("threshold", 5, "slowdowns up to `PERCENT` are let pass (5)")
+	operands, _, err := option.ParseSub(fs, args)
+	complain := func(status int, err error) int {
+		fmt.Fprintln(stderr, "bench compare:", err)
+		return status
+	}
+	switch {
+	case errors.Is(err, option.ErrHelp):
+		fmt.Fprint(stdout, storedUsage+option.Flags(fs)+storedEnd)
+		return good
+	case err != nil:
+		return complain(usage, err)
+	case len(operands) != 2:
+		return complain(usage, fmt.Errorf("what with what? It takes two runs: bench compare old.json new.json"))
+	}
+	var sides [2]side
+	for i, names := range operands {
+		files, err := load(names)
+		if err != nil {
+			return complain(failed, err)
+		}
+		sides[i] = newSide(files)
+	}
+	differs := differences(sides[0].files[0].Fingerprint, sides[1].files[0].Fingerprint)
+	if a, b := sides[0].files[0].Config.Ranks, sides[1].files[0].Config.Ranks; a != b {
+		differs = append(differs, fmt.Sprintf("ranks: %d -> %d", a, b))
+	}
+	slower, err := write(stdout, sides[0], sides[1], *threshold/100, differs)
+	switch {
+	case err != nil:
+		return complain(failed, err)
+	case slower:
+		return missed
+	}
+	return good
+}
+
+// load reads the files of a side: a comma list of names or patterns.
+func load(names string) (files []*report.File, err error) {
+	for _, pattern := range strings.Split(names, ",") {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			paths = []string{pattern}
+		}
+		for _, path := range paths {
+			f, err := report.Load(path)
+			if err != nil {
+				return nil, err
+			}
+			if len(f.Results) == 0 {
+				return nil, fmt.Errorf("%s: it has no results", path)
+			}
+			files = append(files, f)
+		}
+	}
+	return files, nil
+}
+
+const abUsage = `bench ab runs two builds of bench, or this one with two sets of flags or environments, in
+turns, and says which is faster.
+
+  bench ab [flags] OLD NEW [-- FLAGS OF BOTH]
+
+OLD and NEW are each a program, or "flags" in quotes that this program gets; - is this
+program as it is. Without FLAGS: ` + abFlags + `
+
+`
+
+const abFlags = "-op allreduce -b 8 -e 1M -f 8 -c 0 -time 10ms"
+
+const abEnd = `
+Exit status: 0 not slower, 1 failed, 2 bad usage, 3 slower by more than -threshold.
+`
+
+// AB is bench ab.
+func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var env list
+	fs := flag.NewFlagSet("ab", flag.ContinueOnError)
+	rounds := fs.Int("rounds", 80, "at most `N` rounds, each of both (80)")
+	budget := fs.Duration("budget", defaultBudget, "begin no round after `TIME` (50s)")
+	threshold := fs.Float64("threshold", 5, "slowdowns up to `PERCENT` are let pass (5)")
+	fs.Var(&env, "env", "a variable for NEW, `NAME=VALUE`; may be repeated. OLD and NEW may be left out then")
+	operands, flags, err := option.ParseSub(fs, args)
+	complain := func(status int, err error) int {
+		fmt.Fprintln(stderr, "bench ab:", err)
+		return status
+	}
+	switch {
+	case errors.Is(err, option.ErrHelp):
+		fmt.Fprint(stdout, abUsage+option.Flags(fs)+abEnd)
+		return good
+	case err != nil:
+		return complain(usage, err)
+	case len(operands) == 0 && len(env) > 0:
+		operands = []string{"-", "-"}
+	case len(operands) != 2:
+		return complain(usage, errors.New(`which two? For example: bench ab ./bench-old ./bench-new, or bench ab "-m 1" "-m 4"`))
+	case *rounds < leastRounds:
+		return complain(usage, fmt.Errorf("-rounds %d: fewer than %d tell nothing", *rounds, leastRounds))
+	}
+	if len(flags) == 0 {
+		flags = strings.Fields(abFlags)
+	}
+	var programs [2]*program
+	for i, o := range operands {
+		p, err := newProgram(o, flags)
+		if err != nil {
+			return complain(usage, err)
+		}
+		if i == 1 {
+			p.env = env
+		}
+		programs[i] = p
+	}
+	t := newTrial(*rounds, *budget, programs)
+	t.tell = func(round int, log float64) { fmt.Fprintf(stdout, "# round %d: time %s\n", round, percent(log)) }
+	r, err := t.run(ctx)
+	if err != nil {
+		return complain(failed, err)
+	}
+	fmt.Fprintln(stdout, r)
+	if r.missed(*threshold / 100) {
+		return missed
+	}
+	return good
+}
+
+// list is a flag that may be given several times.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, " ") }
+
+// Set adds one.
+func (l *list) Set(s string) error {
+	if !strings.Contains(s, "=") {
+		return errors.New("it is NAME=VALUE")
+	}
+	*l = append(*l, s)
+	return nil
+}

@@ -1,0 +1,162 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/goccl/goccl/bench/internal/report"
+	"github.com/goccl/goccl/bench/internal/stat"
+)
+
+// launches is how far apart two launches of one program are taken to be at least where
+// there is but one on a side: the standard deviation of the logarithm of the times.
+// People see factors of two between runs that nothing distinguishes
+// (NVIDIA/nccl-tests#104). A machine on which the lines of two runs scatter does
+// worse: that is added.
+const launches = 0.15
+
+// side is the runs of one side.
+type side struct {
+	files []*report.File
+	runs  []run
+}
+
+func newSide(files []*report.File) side {
+	s := side{files: files}
+	for _, f := range files {
+		s.runs = append(s.runs, runOf(f))
+	}
+	return s
+}
+
+// group is lines that are compared together: of one operation, in one range of sizes.
+type group struct {
+	name string
+	keys []key
+}
+
+// groups splits lines into those that latency decides, those that bandwidth does, and
+// what lies between.
+func groups(keys []key) []group {
+	var gs []group
+	for _, k := range keys {
+		name := k.op + " up to 4 KiB"
+		switch {
+		case k.size >= 1<<20:
+			name = k.op + " from 1 MiB on"
+		case k.size > 4<<10:
+			name = k.op + " in between"
+		}
+		if k.backend != "" {
+			name += " (" + k.backend + ")"
+		}
+		i := slices.IndexFunc(gs, func(g group) bool { return g.name == name })
+		if i < 0 {
+			i = len(gs)
+			gs = append(gs, group{name: name})
+		}
+		gs[i].keys = append(gs[i].keys, k)
+	}
+	return gs
+}
+
+// change is what became of a group.
+type change struct {
+	group
+	stat.Interval         // of the logarithm of the ratio of times
+	least         float64 // the smallest change that these runs can tell
+}
+
+// told reports whether the runs tell a change.
+func (c change) told() bool { return c.Excludes(0) }
+
+// changes compares two sides, group by group. With many groups each needs more
+// confidence (Bonferroni), so that a false alarm in any of them stays as rare.
+func changes(old, new side) ([]change, error) {
+	keys := common(append(slices.Clone(old.runs), new.runs...)...)
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("the runs have no line in common: operation, type, operator, root, size and backend must be the same")
+	}
+	gs := groups(keys)
+	confidence := 1 - (1-shown)/float64(len(gs))
+	reference := old.runs[0]
+	var cs []change
+	for _, g := range gs {
+		level := func(s side) (logs []float64) {
+			for _, r := range s.runs {
+				logs = append(logs, ratio(reference, r, g.keys))
+			}
+			return logs
+		}
+		a, b := level(old), level(new)
+		d := stat.Welch(a, b, confidence)
+		if len(a) == 1 || len(b) == 1 {
+			unknown := math.Hypot(launches, scatter(reference, new.runs[0], g.keys))
+			half := stat.T(math.Inf(1), confidence) * unknown * math.Sqrt(1/float64(len(a))+1/float64(len(b)))
+			d = stat.Interval{Estimate: d.Estimate, Low: d.Estimate - half, High: d.Estimate + half}
+		}
+		cs = append(cs, change{g, d, (d.High - d.Low) / 2})
+	}
+	return cs, nil
+}
+
+// scatter is how differently the lines have changed: a change of all is one, a change
+// of each is noise.
+func scatter(old, new run, keys []key) float64 {
+	middle := ratio(old, new, keys)
+	var d []float64
+	for _, k := range keys {
+		d = append(d, math.Abs(new[k]-old[k]-middle))
+	}
+	return 1.4826 * stat.Median(d) // the standard deviation, were they normal
+}
+
+// write says what has changed, and if nothing has, what could have been told. It
+// returns whether something is slower by more than the threshold.
+func write(w io.Writer, old, new side, threshold float64, differs []string) (slower bool, err error) {
+	cs, err := changes(old, new)
+	if err != nil {
+		return false, err
+	}
+	told, least := 0, 0.0
+	for _, c := range cs {
+		least = max(least, c.least)
+		if !c.told() {
+			continue
+		}
+		if told++; told == 1 {
+			for _, d := range differs {
+				fmt.Fprintln(w, "differs:", d)
+			}
+		}
+		verdict := "faster"
+		if c.Estimate > 0 {
+			verdict = "slower"
+			slower = slower || c.Estimate > math.Log1p(threshold)
+		}
+		fmt.Fprintf(w, "%s: %s: time %s (95 %% interval %s to %s), %d lines\n", c.name, verdict, percent(c.Estimate), percent(c.Low), percent(c.High), len(c.keys))
+	}
+	why := ""
+	if len(old.runs) == 1 || len(new.runs) == 1 {
+		why = "; one run tells little, since launches differ: give several of each side, as old1.json,old2.json,old3.json"
+	}
+	if told == 0 {
+		fmt.Fprintf(w, "no change; the smallest that %s can tell is %.0f %%%s\n", count(old, new), 100*math.Expm1(least), why)
+	}
+	return slower, nil
+}
+
+func count(old, new side) string {
+	runs := func(n int) string { return strings.TrimSuffix(fmt.Sprintf("%d runs", n), "s"[:bit(n == 1)]) }
+	return runs(len(old.runs)) + " against " + runs(len(new.runs))
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,129 @@
+package compare
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/bench/internal/report"
+)
+
+// stored is a run as a file: factor times slower, with the level of its launch.
+func stored(seed uint64, factor, spread float64) *report.File {
+	r := rand.New(rand.NewPCG(seed, 3))
+	level := factor * math.Exp(spread*r.NormFloat64())
+	f := &report.File{Version: 3, Fingerprint: map[string]string{"cpu": "A"}}
+	for _, size := range []int{8, 64, 512, 4096, 1 << 15, 1 << 18, 1 << 20, 1 << 23} {
+		us := (2 + float64(size)/1e3) * level * math.Exp(0.05*r.NormFloat64())
+		f.Results = append(f.Results, report.Row{Op: "allreduce", Size: size, Type: "float", Redop: "sum", Root: -1,
+			OutOfPlace: report.NewResult(size, us, 1), InPlace: report.NewResult(size, us, 1)})
+	}
+	return f
+}
+
+func several(n int, seed uint64, factor, spread float64) (files []*report.File) {
+	for i := range n {
+		files = append(files, stored(seed+uint64(i), factor, spread))
+	}
+	return files
+}
+
+func TestStored(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		old, new       []*report.File
+		slower, silent bool
+		contains       string
+	}{
+		{"twins", several(1, 1, 1, 0.1), several(1, 2, 1, 0.1), false, true, "no change; the smallest that 1 run against 1 run can tell is "},
+		{"twice as slow", several(1, 1, 1, 0), several(1, 2, 2, 0), true, false, "slower: time +10"},
+		{"twice as fast", several(1, 1, 2, 0), several(1, 2, 1, 0), false, false, "faster: time -5"},
+		{"five twins", several(5, 1, 1, 0.05), several(5, 20, 1, 0.05), false, true, "5 runs against 5 runs"},
+		{"five, a fifth slower", several(5, 1, 1, 0.02), several(5, 20, 1.2, 0.02), true, false, "slower: time +"},
+		{"within the threshold", several(5, 1, 1, 0), several(5, 20, 1.04, 0), false, true, "no change"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var b bytes.Buffer
+			slower, err := write(&b, newSide(tc.old), newSide(tc.new), 0.05, []string{"cpu: A -> B"})
+			require.NoError(t, err)
+			require.Equal(t, tc.slower, slower, b.String())
+			require.Equal(t, tc.silent, strings.HasPrefix(b.String(), "no change"), b.String())
+			require.Equal(t, !tc.silent && b.Len() > 0 && !strings.HasPrefix(b.String(), "no"), strings.Contains(b.String(), "differs: cpu: A -> B"), b.String())
+			require.Contains(t, b.String(), tc.contains)
+		})
+	}
+}
+
+func TestCommand(t *testing.T) {
+	dir := t.TempDir()
+	save := func(name string, f *report.File) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, f.Save("J", path, (*report.File).JSON))
+		return path
+	}
+	a, b, twice := save("a1.json", stored(1, 1, 0)), save("a2.json", stored(2, 1, 0)), save("twice.json", stored(3, 2, 0))
+	other := stored(4, 1, 0)
+	for i := range other.Results {
+		other.Results[i].Op = "broadcast"
+	}
+	strange := save("strange.json", other)
+	empty := filepath.Join(dir, "empty.json")
+	require.NoError(t, os.WriteFile(empty, []byte(`{"version":3}`), 0o666))
+	for _, tc := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{a, b}, 0, "no change"},
+		{[]string{a, twice}, 3, "slower"},
+		{[]string{filepath.Join(dir, "a*.json"), twice}, 3, "slower"},
+		{[]string{"-threshold", "200", a, twice}, 0, "slower"},
+		{[]string{a, twice, "-threshold=200"}, 0, "slower"},
+		{[]string{a}, 2, "It takes two runs"},
+		{[]string{"-treshold", "2", a, b}, 2, "-treshold: no such flag; did you mean -threshold?"},
+		{[]string{a, filepath.Join(dir, "none.json")}, 1, "cannot be read"},
+		{[]string{a, strange}, 1, "no line in common"},
+		{[]string{a, empty}, 1, "no results"},
+		{[]string{"-h"}, 0, "-threshold PERCENT"},
+	} {
+		var out, errs bytes.Buffer
+		status := Stored(tc.args, &out, &errs, func(old, new map[string]string) []string { return nil })
+		require.Equal(t, tc.status, status, "%v: %s%s", tc.args, &out, &errs)
+		require.Contains(t, out.String()+errs.String(), tc.want)
+	}
+}
+
+func TestABRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "which two?"},
+		{[]string{"-rounds", "3", "-", "-"}, "fewer than 10"},
+		{[]string{"-env", "A", "-", "-"}, "NAME=VALUE"},
+		{[]string{"-", "/no/such/program"}, "no such program"},
+		{[]string{"-", "-op allredcue"}, "did you mean allreduce?"},
+		{[]string{"-round", "30", "-", "-"}, "did you mean -rounds?"},
+	} {
+		var out, errs bytes.Buffer
+		require.Equal(t, 2, AB(t.Context(), tc.args, &out, &errs), tc.args)
+		require.Contains(t, errs.String(), tc.want)
+	}
+	var out, errs bytes.Buffer
+	require.Zero(t, AB(t.Context(), []string{"-h"}, &out, &errs))
+	require.Contains(t, out.String(), "-env NAME=VALUE")
+}
+
+func TestPercent(t *testing.T) {
+	require.Equal(t, "+10.0 %", percent(math.Log(1.1)))
+	require.Equal(t, "-50.0 %", percent(math.Log(0.5)))
+	require.Equal(t, "0.0 %", percent(0.0001))
+	require.Equal(t, "any slowdown", percent(math.Inf(1)))
+	require.Equal(t, "any speed-up", percent(math.Inf(-1)))
+}

@@ -1,0 +1,120 @@
+package doctor
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// library is one that engines or launchers use, as this node has it.
+type library struct{ Name, Path, Version string }
+
+// known are the libraries to look for: the variable that names one by its path, then
+// the names of its files.
+var known = []struct {
+	name, path string
+	files      []string
+}{
+	{"nccl", "GOCCL_NCCL_LIB", []string{"libnccl.so.2", "libnccl.so"}},
+	{"rccl", "GOCCL_RCCL_LIB", []string{"librccl.so.1", "librccl.so"}},
+	{"oneccl", "GOCCL_ONECCL_LIB", []string{"libccl.so.2", "libccl.so.1", "libccl.so"}},
+	{"mpi", "GOCCL_MPI_LIB", []string{"libmpi.so.12", "libmpi.so.40", "libmpi_cray.so.12", "libmpi.so"}},
+	{"cuda", "", []string{"libcuda.so.1"}},
+	{"cudart", "", []string{"libcudart.so.13", "libcudart.so.12", "libcudart.so"}},
+	{"hip", "", []string{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}},
+	{"level zero", "", []string{"libze_loader.so.1"}},
+	{"libfabric", "", []string{"libfabric.so.1"}},
+	{"ucx", "", []string{"libucp.so.0"}},
+	{"nccl net plugin", "", []string{"libnccl-net.so", "libnccl-net-ofi.so", "librccl-net.so"}},
+}
+
+// roots are variables that name where a library is installed.
+var roots = []string{"NCCL_HOME", "CUDA_HOME", "ROCM_PATH", "CCL_ROOT", "I_MPI_ROOT", "MPICH_DIR", "CRAY_MPICH_DIR", "MPI_HOME", "CONDA_PREFIX"}
+
+// libraries finds them where the loader would, under root, which is / but in tests.
+func libraries(root string, getenv func(string) string) (found []library) {
+	dirs := searched(root, getenv)
+	for _, k := range known {
+		if file := getenv(k.path); k.path != "" && file != "" {
+			if _, err := os.Stat(filepath.Join(root, file)); err == nil {
+				found = append(found, library{k.name, file, version(root, file)})
+			} else {
+				found = append(found, library{k.name, file, "missing"})
+			}
+			continue
+		}
+		if file := first(root, dirs, k.files); file != "" {
+			found = append(found, library{k.name, file, version(root, file)})
+		}
+	}
+	return found
+}
+
+// first is the first of files, by the directories' order.
+func first(root string, dirs, files []string) string {
+	for _, name := range files {
+		for _, dir := range dirs {
+			file := filepath.Join(dir, name)
+			if _, err := os.Stat(filepath.Join(root, file)); err == nil {
+				return file
+			}
+		}
+	}
+	return ""
+}
+
+// searched are the directories where the loader looks.
+func searched(root string, getenv func(string) string) (dirs []string) {
+	for dir := range strings.SplitSeq(getenv("LD_LIBRARY_PATH"), ":") {
+		if filepath.IsAbs(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, name := range roots {
+		if dir := getenv(name); filepath.IsAbs(dir) {
+			dirs = append(dirs, dir+"/lib64", dir+"/lib", dir+"/lib/release")
+		}
+	}
+	confs, _ := filepath.Glob(filepath.Join(root, "/etc/ld.so.conf.d/*.conf"))
+	for _, conf := range confs {
+		f, err := os.Open(conf)
+		if err != nil {
+			continue
+		}
+		for s := bufio.NewScanner(f); s.Scan(); {
+			if dir := strings.TrimSpace(s.Text()); filepath.IsAbs(dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+		f.Close()
+	}
+	multi := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
+	dirs = append(dirs, "/lib/"+multi, "/usr/lib/"+multi, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib", "/usr/local/cuda/lib64", "/opt/rocm/lib")
+	seen := map[string]bool{}
+	return slices.DeleteFunc(dirs, func(d string) bool { was := seen[d]; seen[d] = true; return was })
+}
+
+var number = regexp.MustCompile(`\.so\.(\d+(\.\d+)*)$`)
+
+// version is what the name of the file behind the links says, and its size: two builds
+// of one version are seldom of one size.
+func version(root, file string) string {
+	real, err := filepath.EvalSymlinks(filepath.Join(root, file))
+	if err != nil {
+		return "unreadable"
+	}
+	v := "?"
+	if m := number.FindStringSubmatch(real); m != nil {
+		v = m[1]
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return v
+	}
+	return v + " (" + strconv.FormatInt(info.Size(), 10) + " bytes)"
+}

@@ -1,0 +1,141 @@
+package fit
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/report"
+)
+
+// The exit statuses.
+const (
+	good   = 0
+	failed = 1
+	usage  = 2
+)
+
+const fitUsage = `bench fit finds latency (alpha) and bandwidth (1/beta) of the links in a stored run (-J),
+from the messages that each algorithm sends, and says what more ranks would take.
+
+  bench fit [flags] RUN.json
+
+`
+
+const fitEnd = `
+Exit status: 0 good, 1 it could not be fitted, 2 bad usage.
+`
+
+// Command is bench fit.
+func Command(args []string, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("fit", flag.ContinueOnError)
+	to := fs.String("extrapolate", "", "predict so many ranks: a comma `LIST`, such as 38400,120960")
+	force := fs.Bool("force", false, "even if that is more than 16 times the ranks that were measured")
+	only := fs.String("op", "", "fit only this `OP`; all that the run has")
+	operands, _, err := option.ParseSub(fs, args)
+	complain := func(status int, err error) int {
+		fmt.Fprintln(stderr, "bench fit:", err)
+		return status
+	}
+	switch {
+	case errors.Is(err, option.ErrHelp):
+		fmt.Fprint(stdout, fitUsage+option.Flags(fs)+fitEnd)
+		return good
+	case err != nil:
+		return complain(usage, err)
+	case len(operands) != 1:
+		return complain(usage, errors.New("which run? It takes one file that -J has written: bench fit run.json"))
+	}
+	ranks, err := numbers(*to)
+	if err != nil {
+		return complain(usage, fmt.Errorf("-extrapolate %s: %w", *to, err))
+	}
+	f, err := report.Load(operands[0])
+	if err != nil {
+		return complain(failed, err)
+	}
+	status := good
+	for _, op := range operations(f, *only) {
+		l, err := Of(f, op)
+		if err == nil {
+			err = l.write(stdout, ranks, *force)
+		}
+		if err != nil {
+			status = complain(failed, err)
+		}
+	}
+	if len(operations(f, *only)) == 0 {
+		return complain(failed, fmt.Errorf("%s: it has no results of %s", operands[0], *only))
+	}
+	return status
+}
+
+// operations are those of a run, or the one that is wanted.
+func operations(f *report.File, only string) (ops []string) {
+	seen := map[string]bool{"barrier": true} // its curve is one point
+	for _, r := range f.Results {
+		if !seen[r.Op] && (only == "" || r.Op == only) {
+			seen[r.Op] = true
+			ops = append(ops, r.Op)
+		}
+	}
+	return ops
+}
+
+// numbers reads a comma list.
+func numbers(s string) (list []int, err error) {
+	if s == "" {
+		return nil, nil
+	}
+	for _, word := range strings.Split(s, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is not a number of ranks", word)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// write says what was found, and what it means for other jobs.
+func (l *Links) write(w io.Writer, ranks []int, force bool) error {
+	fmt.Fprintf(w, "# %s on %d ranks of %d hosts, %d measurements\n", l.Op, l.Ranks, l.Hosts, len(l.Points))
+	for _, part := range l.lines {
+		where := ""
+		switch {
+		case len(l.lines) == 2 && part.from == 0:
+			where = fmt.Sprintf("  messages up to %.4g bytes", l.Switch())
+		case len(l.lines) == 2:
+			where = "  longer ones"
+		}
+		fmt.Fprintf(w, "# alpha %.4g us (95 %% interval %.4g to %.4g)  1/beta %s%s\n", part.alpha.Estimate, max(part.alpha.Low, 0), part.alpha.High, bandwidth(part), where)
+	}
+	for _, n := range ranks {
+		e, err := l.To(n, force)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "#\n# EXTRAPOLATED from %d to %d ranks. Assumed: each size takes the algorithm it was measured with;\n"+
+			"# as many ranks on a host; alpha and beta as they are, with no more contention than was measured.\n"+
+			"# %12s  %-24s  %14s\n", l.Ranks, n, "size (B)", "algorithm", "time (us)")
+		for _, p := range e.Rows {
+			fmt.Fprintf(w, "  %12.0f  %-24s  %14.6g  EXTRAPOLATED\n", p.Size, p.Algorithm, p.Time)
+		}
+	}
+	return nil
+}
+
+// bandwidth writes beta as people know it.
+func bandwidth(l line) string {
+	gb := func(beta float64) string {
+		if beta <= 0 {
+			return "?"
+		}
+		return fmt.Sprintf("%.4g", 1/beta/1e3)
+	}
+	return fmt.Sprintf("%s GB/s (%s to %s)", gb(l.beta.Estimate), gb(l.beta.High), gb(l.beta.Low))
+}

@@ -1,0 +1,97 @@
+package fit
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/bench/internal/report"
+)
+
+func save(t *testing.T, f *report.File) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "run.json")
+	require.NoError(t, f.Save("J", path, (*report.File).JSON))
+	return path
+}
+
+func TestCommand(t *testing.T) {
+	run := save(t, measured(t, 64, 1<<20))
+	local := measured(t, 8, 1<<16)
+	for i := range local.Results {
+		local.Results[i].Algorithm = "staged over shared memory"
+	}
+	for _, tc := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{run}, 0, "# alpha 5."},
+		{[]string{run, "-extrapolate", "1024"}, 0, "# EXTRAPOLATED from 64 to 1024 ranks. Assumed: "},
+		{[]string{run, "-extrapolate", "38400"}, 1, "more than 16 times the 64 ranks"},
+		{[]string{run, "-extrapolate", "38400,120960", "-force"}, 0, "# EXTRAPOLATED from 64 to 120960 ranks"},
+		{[]string{run, "-extrapolate", "many"}, 2, `"many" is not a number of ranks`},
+		{[]string{run, "-op", "broadcast"}, 1, "no results of broadcast"},
+		{[]string{run, "-extrapolte", "1024"}, 2, "did you mean -extrapolate?"},
+		{[]string{save(t, local)}, 1, "whose messages are not known"},
+		{nil, 2, "which run?"},
+		{[]string{"/no/such"}, 1, "cannot be read"},
+		{[]string{"-h"}, 0, "-extrapolate LIST"},
+	} {
+		var out, errs bytes.Buffer
+		require.Equal(t, tc.status, Command(tc.args, &out, &errs), "%v: %s", tc.args, &errs)
+		require.Contains(t, out.String()+errs.String(), tc.want)
+		for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+			if strings.HasPrefix(line, " ") && tc.status == 0 && tc.args[0] != "-h" {
+				require.True(t, strings.HasSuffix(line, "EXTRAPOLATED"), line)
+			}
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	run := save(t, measured(t, 64, 1<<20))
+	for _, tc := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"-inside 1.5,100 -between 5,25", 0, "# inside a node 1.5 us, 100 GB/s; between nodes 5 us, 25 GB/s"},
+		{"-inside 1.5,100 -between 5,25 -model llama-7b -nodes 64 -ppn 12", 0, "768"[:0] + "ddp over nodes with pp, tp inside a node, and zero1"},
+		{"-inside 1.5,100 -between 5,90", 0, "about as fast as inside"},
+		{"-inside 1.5,200 -nodes 1", 0, "comparable"},
+		{"-inside 1.5,20 -nodes 1", 0, "try pp first"},
+		{"-inside 1.5,100 -between " + run, 0, "between nodes 5."},
+		{"-inside 1.5,100", 2, "-between: what are the links"},
+		{"", 2, "-inside: what are the links"},
+		{"-inside x,y -nodes 1", 1, "a link is its latency"},
+		{"-inside 1,1 -nodes 0", 2, "at least 1"},
+		{"-inside 1,1 -nodes 1 -model lama-7b", 2, "did you mean llama-7b?"},
+		{"-inside 1,1 -nodes 1 -bytes 3", 2, "2 or 4"},
+		{"-insde 1,1", 2, "did you mean -inside?"},
+		{"-h", 0, "-between LINK"},
+	} {
+		var out, errs bytes.Buffer
+		require.Equal(t, tc.status, Plan(strings.Fields(tc.args), &out, &errs), "%v: %s", tc.args, &errs)
+		require.Contains(t, out.String()+errs.String(), tc.want)
+	}
+}
+
+// A model without layers has no tensor parallelism.
+func TestPlanOfResNet(t *testing.T) {
+	var out bytes.Buffer
+	require.Zero(t, Plan(strings.Fields("-inside 1,10 -nodes 1 -model resnet50"), &out, &out))
+	require.NotContains(t, out.String(), "ulysses")
+	require.Contains(t, out.String(), "zero3")
+}
+
+// What a ring takes, by hand: 2(n-1) messages, and 2(n-1)/n of the bytes.
+func TestStep(t *testing.T) {
+	var out bytes.Buffer
+	require.Zero(t, Plan(strings.Fields("-inside 0,10 -nodes 1 -ppn 4 -bytes 4"), &out, &out))
+	// gpt2-85m: 343.16 MB x 1.5 / 10 GB/s = 51.47 ms.
+	require.Regexp(t, `ddp +51\.47 +51\.47`, out.String())
+}

@@ -1,0 +1,244 @@
+package fit
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccl/goccl/bench/internal/model"
+	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/report"
+)
+
+// link is what one message takes, in microseconds and microseconds per byte.
+type link struct{ alpha, beta float64 }
+
+// job is where a model is to be trained.
+type job struct {
+	model           *model.Model
+	nodes, ppn      int
+	elem            int
+	inside, between link
+}
+
+// cost is what a call takes on n ranks over one kind of link, by the best algorithm of
+// those that everybody has.
+func (k link) cost(c model.Call, n, elem int) float64 {
+	bytes := float64(c.Elements * elem)
+	best := math.Inf(1)
+	for _, algorithm := range []string{"ring", "halving", "doubling", "pairwise", "direct"} {
+		switch {
+		case algorithm == "direct" && c.Op != "sendrecv", algorithm == "pairwise" && c.Op != "alltoall",
+			c.Op == "alltoall" && algorithm != "pairwise", algorithm == "doubling" && c.Op != "allreduce":
+			continue
+		}
+		if s, known := shapeOf(c.Op, algorithm, n, n); known {
+			if c.Op == "sendrecv" {
+				s = Shape{1, 1, 1}
+			}
+			best = min(best, s.Messages*k.alpha+s.Volume*bytes*k.beta)
+		}
+	}
+	return best
+}
+
+// step is what one training step's calls take on n ranks, in microseconds.
+func (j *job) step(scheme string, n int, k link) (us float64, err error) {
+	if n < 2 {
+		return 0, nil
+	}
+	calls, err := j.model.Step(scheme, n, j.elem)
+	for _, c := range calls {
+		us += k.cost(c, n, j.elem)
+	}
+	return us, err
+}
+
+// over is the link that n neighbouring ranks are bound by.
+func (j *job) over(n int) link {
+	if n > j.ppn {
+		return j.between
+	}
+	return j.inside
+}
+
+// write is the table of bench plan.
+func (j *job) write(w io.Writer) {
+	n := j.nodes * j.ppn
+	fmt.Fprintf(w, "# %s (%s): %d parameters of %d bytes, on %d nodes of %d ranks\n", j.model.Name, j.model.Source, j.model.Parameters(), j.elem, j.nodes, j.ppn)
+	fmt.Fprintf(w, "# inside a node %.4g us, %.4g GB/s; between nodes %.4g us, %.4g GB/s\n", j.inside.alpha, 1/j.inside.beta/1e3, j.between.alpha, 1/j.between.beta/1e3)
+	fmt.Fprintf(w, "# Communication of one step if nothing of it is hidden, one sequence a rank (%d a rank for pp). PREDICTED, not measured.\n", model.MicroBatches)
+	fmt.Fprintf(w, "#%9s  %18s  %18s\n", "scheme", "in a node (ms)", "over all (ms)")
+	type row struct {
+		name        string
+		inside, all float64
+	}
+	var rows []row
+	for _, scheme := range model.SchemeNames() {
+		in, err := j.step(scheme, j.ppn, j.inside)
+		if err != nil {
+			continue
+		}
+		all, _ := j.step(scheme, n, j.over(n))
+		rows = append(rows, row{scheme, in, all})
+		fmt.Fprintf(w, "%10s  %18s  %18s\n", scheme, ms(in, j.ppn), ms(all, n))
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		if a.all < b.all {
+			return -1
+		}
+		return 1
+	})
+	var order []string
+	for _, r := range rows {
+		order = append(order, r.name)
+	}
+	fmt.Fprintf(w, "# Cheapest first over all ranks: %s. They do not save the same memory: see the scheme's line in docs/bench.md.\n# %s\n", strings.Join(order, ", "), j.advice())
+}
+
+func ms(us float64, n int) string {
+	if n < 2 {
+		return "-"
+	}
+	return fmt.Sprintf("%.4g", us/1e3)
+}
+
+// fast is the ratio of the links' bandwidths below which they count as comparable.
+const fast = 2
+
+// advice is the order in which to try, as the training courses of large machines give it.
+func (j *job) advice() string {
+	switch ratio := j.between.beta / j.inside.beta; {
+	case j.nodes == 1 && 1/j.inside.beta/1e3 >= 100:
+		return "One node with fast links: pp, zero and tp are comparable; measure with -plan."
+	case j.nodes == 1:
+		return "One node with slow links: try pp first, then zero or tp."
+	case ratio < fast:
+		return "Links between nodes are about as fast as inside: zero, or pp with zero, tp and ddp together; keep tp inside a node."
+	}
+	return "Links between nodes are slower than inside: ddp over nodes with pp, tp inside a node, and zero1."
+}
+
+const planUsage = `bench plan predicts what each way to spread a model's training over a machine spends on
+communication, from the latency and bandwidth of its links. Give those as measured runs
+(-J), or as numbers.
+
+  bench plan -inside LINK -between LINK [flags]
+  bench plan -inside node.json -between nodes.json -model llama-7b -nodes 64 -ppn 12
+
+`
+
+const planEnd = `
+Exit status: 0 good, 1 a run could not be fitted, 2 bad usage.
+`
+
+// Plan is bench plan.
+func Plan(args []string, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("plan", flag.ContinueOnError)
+	name := fs.String("model", "gpt2-85m", "`NAME` of the model: "+strings.Join(model.Names(), " ")+" (gpt2-85m)")
+	nodes := fs.Int("nodes", 2, "`N` nodes (2)")
+	ppn := fs.Int("ppn", 4, "`N` ranks on each (4)")
+	elem := fs.Int("bytes", 2, "`N` bytes of a parameter, a gradient and an activation: 2 or 4 (2)")
+	inside := fs.String("inside", "", "the `LINK` between ranks of a node: US,GB/S such as 1.5,100, or a run")
+	between := fs.String("between", "", "the `LINK` between nodes: US,GB/S such as 5,25, or a run")
+	operands, _, err := option.ParseSub(fs, args)
+	complain := func(status int, err error) int {
+		fmt.Fprintln(stderr, "bench plan:", err)
+		return status
+	}
+	m := model.Named(*name)
+	switch {
+	case errors.Is(err, option.ErrHelp):
+		fmt.Fprint(stdout, planUsage+option.Flags(fs)+planEnd)
+		return good
+	case err != nil:
+		return complain(usage, err)
+	case len(operands) > 0:
+		return complain(usage, fmt.Errorf("%s: an argument without a flag (-h lists the flags)", operands[0]))
+	case m == nil:
+		err = fmt.Errorf("-model %s: no such model", *name)
+		if n := option.Nearest(*name, model.Names()); n != "" {
+			err = fmt.Errorf("%w; did you mean %s?", err, n)
+		}
+		return complain(usage, err)
+	case *inside == "":
+		return complain(usage, errors.New("-inside: what are the links? Give microseconds and GB/s, -inside 1.5,100, or a run that -J has written"))
+	case *nodes < 1 || *ppn < 1 || *nodes > 1<<20 || *ppn > 1<<12:
+		return complain(usage, fmt.Errorf("-nodes %d -ppn %d: each is at least 1", *nodes, *ppn))
+	case *nodes > 1 && *between == "":
+		return complain(usage, errors.New("-between: what are the links between the nodes? Give microseconds and GB/s, -between 5,25, or a run of several hosts"))
+	case *elem != 2 && *elem != 4:
+		return complain(usage, fmt.Errorf("-bytes %d: it is 2 or 4", *elem))
+	}
+	j := &job{model: m, nodes: *nodes, ppn: *ppn, elem: *elem}
+	if j.inside, err = readLink(*inside); err == nil {
+		j.between = j.inside
+		if *nodes > 1 {
+			j.between, err = readLink(*between)
+		}
+	}
+	if err != nil {
+		return complain(failed, err)
+	}
+	j.write(stdout)
+	return good
+}
+
+// readLink reads 1.5,100 or the name of a run.
+func readLink(s string) (link, error) {
+	us, gb, both := strings.Cut(s, ",")
+	if both {
+		alpha, err1 := strconv.ParseFloat(us, 64)
+		bw, err2 := strconv.ParseFloat(gb, 64)
+		if err1 == nil && err2 == nil && alpha >= 0 && bw > 0 && !math.IsInf(alpha+bw, 0) {
+			return link{alpha, 1 / bw / 1e3}, nil
+		}
+		return link{}, fmt.Errorf("%s: a link is its latency in microseconds and its bandwidth in GB/s, such as 5,25", s)
+	}
+	f, err := report.Load(s)
+	if err != nil {
+		return link{}, err
+	}
+	ops := operations(f, "")
+	if len(ops) == 0 {
+		return link{}, fmt.Errorf("%s: it has no curve to fit", s)
+	}
+	l, err := Of(f, ops[0])
+	if err == nil {
+		return link{l.Alpha().Estimate, l.Beta().Estimate}, nil
+	}
+	if generic, ok := effective(f, ops[0]); ok {
+		return generic, nil
+	}
+	return link{}, fmt.Errorf("%s: %w", s, err)
+}
+
+// effective is the link that would make a ring's curve of what was measured, whatever
+// moved the data: memory, or a library that does not tell. It is enough to predict the
+// same kind of call on the same ranks.
+func effective(f *report.File, op string) (link, bool) {
+	n := f.Config.GroupRanks
+	if n == 0 {
+		n = f.Config.Ranks
+	}
+	shape, known := shapeOf(op, "ring", n, n)
+	if !known || n < 2 {
+		return link{}, false
+	}
+	var points []Point
+	for _, r := range f.Results {
+		if r.Op == op && r.OutOfPlace.Time > 0 {
+			points = append(points, Point{float64(r.Size), r.OutOfPlace.Time, "ring", shape})
+		}
+	}
+	if len(points) < fewest {
+		return link{}, false
+	}
+	l, err := regress(points)
+	return link{l.alpha.Estimate, l.beta.Estimate}, err == nil && l.beta.Estimate > 0
+}

@@ -1,0 +1,217 @@
+package fit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/goccl/goccl/bench/internal/report"
+	"github.com/goccl/goccl/bench/internal/stat"
+)
+
+// Point is one measurement.
+type Point struct {
+	Size      float64 // bytes
+	Time      float64 // microseconds
+	Algorithm string
+	Shape
+}
+
+// message is the size of the messages.
+func (p Point) message() float64 { return p.Part * p.Size }
+
+// line is alpha + beta m for messages from a size on.
+type line struct {
+	from        float64
+	alpha, beta stat.Interval
+	n           int
+	misfit      float64 // the sum of squares of the relative errors
+}
+
+// Links is what a fit finds: the time of one message, by its size. Libraries send
+// short and long messages in different ways, so there may be two lines.
+type Links struct {
+	Op    string
+	Ranks int
+	Hosts int
+	lines []line // one or two
+
+	Points []Point
+}
+
+// Alpha is the latency, in microseconds: that of the shortest messages.
+func (l *Links) Alpha() stat.Interval { return l.lines[0].alpha }
+
+// Beta is the time per byte, in microseconds: that of the longest messages.
+func (l *Links) Beta() stat.Interval { return l.lines[len(l.lines)-1].beta }
+
+// Switch is the size from which messages are sent in another way, 0 if all are alike.
+func (l *Links) Switch() float64 { return l.lines[len(l.lines)-1].from }
+
+// Time is what a shape takes on size bytes.
+func (l *Links) Time(s Shape, size float64) float64 {
+	if s.Messages == 0 {
+		return 0
+	}
+	use := l.lines[0]
+	if s.Part*size >= l.Switch() {
+		use = l.lines[len(l.lines)-1]
+	}
+	return s.Messages*use.alpha.Estimate + s.Volume*size*use.beta.Estimate
+}
+
+// fewest points make a line that says something, and twice as many two lines.
+const fewest = 4
+
+// Of fits the curve of one operation in a run.
+func Of(f *report.File, op string) (*Links, error) {
+	l := &Links{Op: op, Ranks: f.Config.GroupRanks, Hosts: f.Config.Hosts}
+	if l.Ranks == 0 {
+		l.Ranks = f.Config.Ranks
+	}
+	unknown := ""
+	for _, r := range f.Results {
+		if r.Op != op {
+			continue
+		}
+		shape, known := shapeOf(op, r.Algorithm, l.Ranks, max(l.Hosts, 1))
+		if !known {
+			unknown = r.Algorithm
+			continue
+		}
+		for _, half := range []struct {
+			r    *report.Result
+			iter *report.PerIter
+		}{{&r.OutOfPlace, r.OutOfPlaceIter}, {&r.InPlace, r.InPlaceIter}} {
+			us := half.r.Time
+			if half.iter != nil {
+				us = half.iter.P50
+			}
+			if us > 0 && shape.Messages > 0 {
+				l.Points = append(l.Points, Point{float64(r.Size), us, r.Algorithm, shape})
+			}
+		}
+	}
+	if len(l.Points) < fewest {
+		if unknown != "" {
+			return nil, fmt.Errorf("%s: it ran %q, whose messages are not known: links can be fitted only where they carry a known algorithm, between hosts (-hosts 2, or several machines)", op, unknown)
+		}
+		return nil, fmt.Errorf("%s: %d lines are too few; measure at least %d sizes", op, len(l.Points), fewest)
+	}
+	return l, l.fit()
+}
+
+// fit looks for the one line, or the two, that explain the points best.
+func (l *Links) fit() error {
+	slices.SortStableFunc(l.Points, func(a, b Point) int {
+		switch d := a.message() - b.message(); {
+		case d < 0:
+			return -1
+		case d > 0:
+			return 1
+		}
+		return 0
+	})
+	whole, err := regress(l.Points)
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.Op, err)
+	}
+	l.lines = []line{whole}
+	best := information(whole.misfit, len(l.Points), 2)
+	for i := fewest; i+fewest <= len(l.Points); i++ {
+		if l.Points[i].message() == l.Points[i-1].message() {
+			continue
+		}
+		low, err1 := regress(l.Points[:i])
+		high, err2 := regress(l.Points[i:])
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		high.from = l.Points[i].message()
+		if c := information(low.misfit+high.misfit, len(l.Points), 5); c < best {
+			best, l.lines = c, []line{low, high}
+		}
+	}
+	return nil
+}
+
+// information is Schwarz's criterion (1978): how badly a model fits, and a fine for
+// each of its parameters.
+func information(misfit float64, n, parameters int) float64 {
+	return float64(n)*math.Log(max(misfit/float64(n), 1e-12)) + float64(parameters)*math.Log(float64(n))
+}
+
+var errLine = errors.New("the times do not grow with the size as latency and bandwidth would have them; measure more sizes, or a quieter machine")
+
+// regress finds the line that the times follow, with relative errors as small as can
+// be: least squares of (messages alpha + bytes beta - t) / t.
+func regress(points []Point) (line, error) {
+	var xx, xy, yy, x, y float64
+	for _, p := range points {
+		a, b := p.Messages/p.Time, p.Volume*p.Size/p.Time
+		xx, xy, yy, x, y = xx+a*a, xy+a*b, yy+b*b, x+a, y+b
+	}
+	det := xx*yy - xy*xy
+	if !(det > 1e-9*xx*yy) {
+		return line{}, errLine
+	}
+	alpha, beta := (yy*x-xy*y)/det, (xx*y-xy*x)/det
+	l := line{n: len(points)}
+	for _, p := range points {
+		e := 1 - (p.Messages*alpha+p.Volume*p.Size*beta)/p.Time
+		l.misfit += e * e
+	}
+	half := 0.0
+	if free := float64(len(points) - 2); free > 0 {
+		half = stat.T(free, 0.95) * math.Sqrt(l.misfit/free)
+	}
+	da, db := half*math.Sqrt(yy/det), half*math.Sqrt(xx/det)
+	l.alpha = stat.Interval{Estimate: alpha, Low: alpha - da, High: alpha + da}
+	l.beta = stat.Interval{Estimate: beta, Low: beta - db, High: beta + db}
+	if alpha < 0 && alpha+da < 0 || beta < 0 && beta+db < 0 {
+		return line{}, errLine
+	}
+	l.alpha.Estimate, l.beta.Estimate = max(alpha, 0), max(beta, 0)
+	return l, nil
+}
+
+// farthest is how many times the measured ranks an extrapolation may reach unless forced.
+const farthest = 16
+
+// Extrapolation is what a fit says of another number of ranks.
+type Extrapolation struct {
+	Ranks int
+	Rows  []Predicted
+}
+
+// Predicted is one line of it.
+type Predicted struct {
+	Size      float64
+	Algorithm string
+	Time      float64 // microseconds
+}
+
+// To extrapolates to so many ranks: each size with the algorithm that it was measured with.
+func (l *Links) To(ranks int, force bool) (*Extrapolation, error) {
+	if ranks > farthest*l.Ranks && !force {
+		return nil, fmt.Errorf("-extrapolate %d: that is more than %d times the %d ranks that were measured, and so a guess; -force makes it", ranks, farthest, l.Ranks)
+	}
+	if ranks < 1 {
+		return nil, fmt.Errorf("-extrapolate %d: a job has at least 1 rank", ranks)
+	}
+	hosts := max(ranks*max(l.Hosts, 1)/l.Ranks, 1)
+	e := &Extrapolation{Ranks: ranks}
+	seen := map[float64]bool{}
+	points := slices.Clone(l.Points)
+	slices.SortStableFunc(points, func(a, b Point) int { return int(a.Size - b.Size) })
+	for _, p := range points {
+		if seen[p.Size] {
+			continue
+		}
+		seen[p.Size] = true
+		shape, _ := shapeOf(l.Op, p.Algorithm, ranks, hosts)
+		e.Rows = append(e.Rows, Predicted{p.Size, p.Algorithm, l.Time(shape, p.Size)})
+	}
+	return e, nil
+}

@@ -1,0 +1,205 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/goccl/goccl/bench/internal/coll"
+	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/ccl"
+)
+
+// test is one half of a line on one backend: one collective at one size, in place or not.
+type test[T ccl.Number] struct {
+	*coll.Collective[T]
+	s       *session
+	c       *ccl.Comm
+	ctx     context.Context
+	shape   coll.Shape
+	op      ccl.Op
+	bytes   int
+	inPlace bool
+	queue   ccl.Queue
+	sets    []set[T] // of buffers, taken in turns: -rotate
+	next    int
+}
+
+// set is the memory of one iteration. Calls of one group must not touch the same memory.
+type set[T ccl.Number] struct {
+	slots []slot[T]
+	issue func(g ccl.Queue) error // all slots; made once, so that no iteration allocates
+}
+
+type slot[T ccl.Number] struct {
+	dst, src []T     // what the host sees
+	to, from ccl.Buf // the same, as calls on a queue get it
+}
+
+func newTest[T ccl.Number](s *session, ctx context.Context, l lane, c *coll.Collective[T], op ccl.Op, root, count, bytes int, inPlace bool) *test[T] {
+	t := &test[T]{Collective: c, s: s, c: l.c, ctx: ctx, op: op, bytes: bytes, queue: l.c.On(s.stream()),
+		shape: coll.NewShape(l.c.Size(), l.c.Rank(), root, count, s.o.Matrix)}
+	t.inPlace = inPlace && t.shape.InPlace()
+	for i := range s.o.Rotate {
+		t.sets = append(t.sets, t.newSet(i))
+	}
+	return t
+}
+
+// newSet cuts the i-th set out of the session's memory.
+func (t *test[T]) newSet(i int) (st set[T]) {
+	elem := ccl.TypeOf[T]().Size()
+	from, to := i*t.s.stride+t.s.o.Misalign*elem, (i+1)*t.s.stride
+	a, b := t.s.a.bytes()[from:to], t.s.b.bytes()[from:to]
+	room := t.s.o.Agg
+	if t.bytes > 0 {
+		room = min(room, len(a)/t.bytes)
+	}
+	for k := range room {
+		dst, src := t.Buffers(t.shape, t.inPlace, as[T](a[k*t.bytes:(k+1)*t.bytes]), as[T](b[k*t.bytes:(k+1)*t.bytes]))
+		st.slots = append(st.slots, slot[T]{dst, src, bufOf(t.s, dst), bufOf(t.s, src)})
+	}
+	slots := st.slots
+	st.issue = func(g ccl.Queue) error {
+		for _, sl := range slots {
+			t.Queue(g, t.shape, sl.to, sl.from, t.op)
+		}
+		return nil
+	}
+	return st
+}
+
+// turn is the set of the next iteration.
+func (t *test[T]) turn() *set[T] {
+	if len(t.sets) == 1 {
+		return &t.sets[0]
+	}
+	t.next++
+	return &t.sets[t.next%len(t.sets)]
+}
+
+// calls is how many calls an iteration makes: fewer than -m where the buffers do not
+// hold so many; then it takes several iterations.
+func (t *test[T]) calls() int { return len(t.sets[0].slots) }
+
+// call makes the calls of one iteration: a blocking one, or with -m a group; on a device always queued.
+func (t *test[T]) call(st *set[T]) error {
+	if t.s.dev != nil {
+		return t.put(st).Wait(t.ctx)
+	}
+	if t.s.o.Agg == 1 {
+		return t.Run(t.ctx, t.c, t.shape, st.slots[0].dst, st.slots[0].src, t.op)
+	}
+	return t.queue.Group(st.issue).Wait(t.ctx)
+}
+
+// put issues the calls of one iteration and does not wait.
+func (t *test[T]) put(st *set[T]) ccl.Work {
+	if t.s.o.Agg == 1 {
+		return t.Queue(t.queue, t.shape, st.slots[0].to, st.slots[0].from, t.op)
+	}
+	return t.queue.Group(st.issue)
+}
+
+// loop makes n iterations, waiting as -z says, and tells how long that took.
+func (t *test[T]) loop(n int) (time.Duration, error) {
+	var last ccl.Work
+	start := time.Now()
+	switch t.s.o.Blocking {
+	case option.WaitEach:
+		for range n {
+			if err := t.call(t.turn()); err != nil {
+				return 0, err
+			}
+		}
+	case option.BarrierEach:
+		for range n {
+			if err := t.call(t.turn()); err != nil {
+				return 0, err
+			}
+			if err := ccl.Barrier(t.ctx, t.s.world); err != nil {
+				return 0, err
+			}
+		}
+	default:
+		if t.s.dev != nil {
+			return t.loopOnDevice(n)
+		}
+		for range n {
+			last = t.put(t.turn())
+		}
+		if err := last.Wait(t.ctx); err != nil {
+			return 0, err
+		}
+		if t.s.o.Blocking == option.BarrierAtEnd {
+			if err := ccl.Barrier(t.ctx, t.s.world); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return time.Since(start), nil
+}
+
+// loopOnDevice makes n iterations and waits for the last. The device's own clock tells how long they took; with a
+// barrier at the end, the host's.
+func (t *test[T]) loopOnDevice(n int) (time.Duration, error) {
+	clock := &t.s.dev.clock
+	from := time.Now()
+	if err := clock.start(); err != nil {
+		return 0, err
+	}
+	var last ccl.Work
+	for range n {
+		last = t.put(t.turn())
+	}
+	if err := clock.stop(); err != nil {
+		return 0, err
+	}
+	if err := last.Wait(t.ctx); err != nil {
+		return 0, err
+	}
+	if t.s.o.Blocking == option.BarrierAtEnd {
+		err := ccl.Barrier(t.ctx, t.s.world)
+		return time.Since(from), err
+	}
+	return clock.took()
+}
+
+// once makes the calls of one iteration, and tells how long that took.
+func (t *test[T]) once(st *set[T]) (time.Duration, error) {
+	if t.s.dev == nil {
+		start := time.Now()
+		err := t.call(st)
+		return time.Since(start), err
+	}
+	clock := &t.s.dev.clock
+	if err := clock.start(); err != nil {
+		return 0, err
+	}
+	last := t.put(st)
+	if err := clock.stop(); err != nil {
+		return 0, err
+	}
+	if err := last.Wait(t.ctx); err != nil {
+		return 0, err
+	}
+	return clock.took()
+}
+
+// stream is what calls are queued on: the device's, nil for that of the Comm itself.
+func (s *session) stream() ccl.Stream {
+	if s.dev == nil {
+		return nil
+	}
+	return s.dev.stream
+}
+
+// reach is how much of the buffers the test's calls use, from their beginning.
+func (t *test[T]) reach() int {
+	last := (len(t.sets) - 1) * t.s.stride
+	return last + t.s.o.Misalign*ccl.TypeOf[T]().Size() + t.calls()*t.bytes
+}
+
+func (t *test[T]) up() error { return errors.Join(t.s.a.up(t.reach()), t.s.b.up(t.reach())) }
+
+func (t *test[T]) down() error { return errors.Join(t.s.a.down(t.reach()), t.s.b.down(t.reach())) }

@@ -1,0 +1,180 @@
+package harness
+
+import (
+	"fmt"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/ccl"
+)
+
+// device is one rank's device, as the package of its backend gives it.
+type device struct {
+	n         int
+	hex, info string // its address and name
+	stream    ccl.Stream
+	alloc     func(managed bool, bytes int) (block, error)
+	clock     clock
+	close     func() error
+}
+
+// block is memory of a device: of package cuda, rocm or xpu.
+type block interface {
+	Ptr() (addr uintptr, ok bool)
+	Device() int
+	Platform() string
+	Put(src []uint8) error
+	Get(dst []uint8) error
+	Slice() ([]uint8, error) // of managed memory
+	Free() error
+}
+
+// clock times what is issued to the stream between start and stop, by the device's own events. took waits for
+// stop without an end: it is for when the calls before it are done.
+type clock struct {
+	start, stop func() error
+	took        func() (time.Duration, error)
+}
+
+// devices by the backend that has them, each added by the file of its build tag.
+var devices = map[string]kindOfDevice{}
+
+// kindOfDevice counts the visible devices, and opens that of the rank which is the local-th of locals on its host;
+// at where that is not negative.
+type kindOfDevice struct {
+	count func() (int, error)
+	open  func(at, local, locals int) (*device, error)
+}
+
+// present reports whether this process sees a device of a backend.
+func present(backend string) bool {
+	kind, ok := devices[backend]
+	if !ok {
+		return false
+	}
+	n, err := kind.count()
+	return err == nil && n > 0
+}
+
+// chooseDevice fills in what the command line leaves to the devices that are there: the backend, where the
+// buffers lie, and when calls are waited for, which is on a device at the end, as in nccl-tests.
+func (p *plan) chooseDevice() {
+	if i := slices.IndexFunc(ccl.Backends(), present); i >= 0 && !p.BackendGiven && !p.MemGiven && p.Plan == "" {
+		p.Backends = []string{ccl.Backends()[i]}
+	}
+	if !p.MemGiven && !slices.ContainsFunc(p.Backends, func(name string) bool { return !present(name) || name != p.Backends[0] }) {
+		p.Mem = "device"
+	}
+	if p.Mem != "host" && !p.BlockingGiven {
+		p.Blocking = option.WaitAtEnd
+	}
+}
+
+// openDevice opens the device of this rank's lanes, which share it with the buffers.
+func (s *session) openDevice() (err error) {
+	if s.o.Mem == "host" {
+		return nil
+	}
+	name := s.o.Backends[0]
+	for _, other := range s.o.Backends {
+		if other != name {
+			return fmt.Errorf("-mem %s -backend %s,%s: two backends share no device's memory; add -mem host, or measure one at a time", s.o.Mem, name, other)
+		}
+	}
+	kind, ok := devices[name]
+	if !ok {
+		return fmt.Errorf("-mem %s: no such memory in this build; host memory is always there", s.o.Mem)
+	}
+	if s.o.Registered {
+		return fmt.Errorf("-R 1 -mem %s: only host memory is registered; leave one out", s.o.Mem)
+	}
+	at := s.world.Place()
+	s.dev, err = kind.open(s.o.DeviceOf(at.Local), at.Local, at.Locals)
+	return err
+}
+
+// deviceMemory is memory of the session's device.
+type deviceMemory struct{ managed bool }
+
+func init() {
+	memories["device"], memories["managed"] = deviceMemory{}, deviceMemory{managed: true}
+}
+
+func (m deviceMemory) alloc(s *session, n int) (buffer, error) {
+	if s.dev == nil {
+		return nil, fmt.Errorf("-mem %s: no such memory in this build; host memory is always there", s.o.Mem)
+	}
+	b, err := s.dev.alloc(m.managed, n)
+	if err != nil {
+		return nil, err
+	}
+	d := &deviceBuffer{block: b}
+	if m.managed {
+		if d.b, err = b.Slice(); err == nil {
+			return d, nil
+		}
+		b.Free()
+		return nil, err
+	}
+	d.b, d.copied = alloc(n), true
+	return d, nil
+}
+
+// deviceBuffer is memory of a device. Where the host cannot see it, what it sees is a copy.
+type deviceBuffer struct {
+	block  block
+	b      []byte
+	copied bool
+}
+
+func (d *deviceBuffer) bytes() []byte { return d.b }
+
+func (d *deviceBuffer) up(n int) error {
+	if !d.copied {
+		return nil
+	}
+	return d.block.Put(d.b[:n])
+}
+
+func (d *deviceBuffer) down(n int) error {
+	if !d.copied {
+		return nil
+	}
+	return d.block.Get(d.b[:n])
+}
+
+func (d *deviceBuffer) free() { d.block.Free() }
+
+// bufOf is x, which lies in what the host sees of the buffers, as calls get it.
+func bufOf[T ccl.Number](s *session, x []T) ccl.Buf {
+	if len(x) == 0 {
+		return ccl.Host[T](nil)
+	}
+	at := uintptr(unsafe.Pointer(&x[0]))
+	for _, b := range []buffer{s.a, s.b} {
+		d, ok := b.(*deviceBuffer)
+		if !ok {
+			continue
+		}
+		if first := uintptr(unsafe.Pointer(&d.b[0])); first <= at && at < first+uintptr(len(d.b)) {
+			return ccl.Device[T](part[T]{d.block, at - first, len(x)})
+		}
+	}
+	return ccl.Host(x)
+}
+
+// part is elements of a block, of any type.
+type part[T ccl.Number] struct {
+	block
+	off uintptr
+	n   int
+}
+
+func (p part[T]) Ptr() (uintptr, bool) {
+	at, ok := p.block.Ptr()
+	return at + p.off, ok
+}
+func (p part[T]) Len() int       { return p.n }
+func (p part[T]) Elem() (zero T) { return zero }

@@ -1,0 +1,95 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/goccl/goccl/bench/internal/launch"
+	"github.com/goccl/goccl/bench/internal/logline"
+	"github.com/goccl/goccl/ccl/boot"
+)
+
+const (
+	// ours, in the environment, tells a rank that bench started it: itself, or (byLauncher)
+	// through srun or mpiexec. The value ends in terminal if progress is wanted.
+	ours       = "GOCCL_BENCH_PARENT"
+	terminal   = "terminal"
+	byLauncher = "launcher"
+)
+
+// parented reports whether another bench has the screen.
+func (p *plan) parented() bool { return os.Getenv(ours) != "" }
+
+// watched reports whether that bench wants to know how far things are.
+func watched() bool { return strings.HasSuffix(os.Getenv(ours), terminal) }
+
+// spawned reports whether bench started this process as a rank itself, and not through
+// a launcher.
+func spawned() bool {
+	v := os.Getenv(ours)
+	return v != "" && !strings.HasPrefix(v, byLauncher)
+}
+
+// choose settles where and how ranks are to be started.
+func (p *plan) choose(ctx context.Context, args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program, to start it as the ranks: %w", err)
+	}
+	p.start, err = launch.Order{
+		Job: p.Job, NP: p.NP, NPGiven: p.NPGiven, ActAs: p.Hosts, Program: append([]string{self}, args...), Self: true,
+	}.Plan(ctx, os.Getenv)
+	if err == nil && !p.start.Local {
+		p.NP = p.start.Ranks
+	}
+	return err
+}
+
+// spawn runs this program as the ranks.
+func (p *plan) spawn(ctx context.Context, args []string) int {
+	mark := "yes "
+	if !p.start.Local {
+		mark = byLauncher + " "
+	} else if !p.Quiet {
+		hint(args)
+	}
+	if isTerminal(os.Stderr) && !p.Quiet {
+		mark += terminal
+	}
+	p.start.Env = []string{ours + "=" + mark}
+	sc := newScreen(os.Stderr)
+	err := p.start.Run(ctx, sc.table(os.Stdout), sc.messages(os.Stderr))
+	sc.clear()
+	var rank *boot.ExitError
+	var launcher *launch.Exit
+	switch {
+	case err == nil:
+		return good
+	case ctx.Err() != nil:
+		return complain(failed, errors.New("interrupted; all ranks have ended"))
+	case errors.As(err, &rank) && rank.Signal == nil && known(rank.Code):
+		return rank.Code // it has said why
+	case errors.As(err, &launcher) && launcher.Said:
+		if known(launcher.Code) {
+			return launcher.Code
+		}
+		return failed // of ranks that others took with them: PALS returns the highest code
+	}
+	return complain(failed, err)
+}
+
+// known reports whether code is one that ranks end with, having said why.
+func known(code int) bool { return code >= failed && code <= missed }
+
+// tell makes what is logged say which rank it comes from.
+func tell(ctx context.Context, l boot.Launch, w io.Writer) {
+	host, _ := os.Hostname()
+	h := logline.New(w, l.Rank, host, os.Getenv("GOCCL_LOG"))
+	h.Muted = func() bool { return ctx.Err() != nil }
+	slog.SetDefault(slog.New(h))
+}

@@ -1,0 +1,104 @@
+package harness
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goccl/goccl/bench/internal/coll"
+	"github.com/goccl/goccl/bench/internal/model"
+	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/report"
+	"github.com/goccl/goccl/ccl"
+)
+
+// steps has the replay of -plan for each element type.
+var steps = map[ccl.Type]func(s *session) error{
+	ccl.TypeFloat16:  step[ccl.Float16],
+	ccl.TypeBFloat16: step[ccl.BFloat16],
+	ccl.TypeFloat32:  step[float32],
+	ccl.TypeFloat64:  step[float64],
+}
+
+// step replays the collectives of one training step: first each kind and size on its
+// own, as a line of the table, then the sequence as it is.
+func step[T ccl.Number](s *session) error {
+	elem := ccl.TypeOf[T]().Size()
+	calls, err := model.Named(s.o.Model).Step(s.o.Plan, s.ranks(), elem)
+	if err != nil {
+		return err
+	}
+	if err := s.out.comment(fmt.Sprintf("-plan %s of %s: %s", s.o.Plan, s.o.Model, model.Explain(s.o.Plan))); err != nil {
+		return err
+	}
+	if err := s.out.head("", false); err != nil {
+		return err
+	}
+	often := map[model.Call]int{}
+	var order []model.Call
+	for _, c := range calls {
+		if often[c]++; often[c] == 1 {
+			order = append(order, c)
+		}
+	}
+	tests := map[model.Call]*test[T]{}
+	total := 0
+	for _, call := range order {
+		c := named[T](call.Op)
+		op := s.o.Ops[0]
+		count, bytes := c.Elements(call.Elements*elem, elem, s.ranks())
+		s.out.progress("%s: %s", title(c, op), option.FormatSize(bytes))
+		rows, err := line(s, c, op, -1, count, bytes)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			row.Calls = often[call]
+			s.summary.Add(row)
+			if err := s.out.row(row); err != nil {
+				return err
+			}
+		}
+		tests[call] = newTest(s, s.ctx, s.lanes[0], c, op, -1, count, bytes, true)
+		total += bytes * often[call]
+	}
+	if len(calls) == 0 {
+		return s.out.comment("a step has no call for one rank")
+	}
+	times, err := replay(s, calls, tests)
+	if err != nil {
+		return err
+	}
+	iter := report.NewPerIter(times, nil, 0)
+	return s.out.step(&report.Step{Scheme: s.o.Plan, Model: s.o.Model, Ranks: s.ranks(), Calls: len(calls), Bytes: total, Time: iter.Avg, Iter: iter})
+}
+
+// replay makes the calls of whole steps, in their order, and gives each step's time by
+// the slowest rank. Calls block, as those of a program that does nothing else.
+func replay[T ccl.Number](s *session, calls []model.Call, tests map[model.Call]*test[T]) ([]float64, error) {
+	times := make([]float64, s.o.Iters)
+	for i := range times {
+		if err := ccl.Barrier(s.ctx, s.world); err != nil {
+			return nil, err
+		}
+		start := time.Now()
+		for _, call := range calls {
+			t := tests[call]
+			if err := t.call(t.turn()); err != nil {
+				return nil, err
+			}
+		}
+		times[i] = time.Since(start).Seconds() * 1e6
+		s.out.progress("%s of %s: step %d of %d", s.o.Plan, s.o.Model, i+1, len(times))
+	}
+	return times, ccl.AllReduce(s.ctx, s.world, times, times, ccl.Max)
+}
+
+// named is the collective of that name.
+func named[T ccl.Number](name string) *coll.Collective[T] {
+	for _, c := range coll.All[T]() {
+		if c.Name == name {
+			return &c
+		}
+	}
+	panic("harness: the model package names a collective that there is none of: " + name)
+}

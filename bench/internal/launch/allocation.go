@@ -1,0 +1,167 @@
+package launch
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Allocation is the nodes that a scheduler has given to this job.
+type Allocation struct {
+	Scheduler string   // slurm, pbs, or hostfile
+	Hosts     []string // each once, in order; nil under Slurm, which knows them itself
+	Nodes     int
+	PerNode   int // ranks of a node that the scheduler was asked for; 0: no such wish
+	Ranks     int // of all, likewise
+	Cores     int // of a rank, likewise
+}
+
+// Interactive reports whether this process is the shell of srun --pty, or was started
+// by hand in it: a step by its variables, but no rank that others wait for.
+func Interactive(getenv func(string) string) bool {
+	return getenv("SLURM_STEP_ID") != "" && getenv("SLURM_PTY_PORT") != ""
+}
+
+// Find finds the allocation that this process is in; nil if it is in none. PBS_JOBID
+// alone does not mean PBS, since a plugin of Slurm sets it, too.
+func Find(getenv func(string) string, readFile func(string) ([]byte, error)) (*Allocation, error) {
+	if getenv("SLURM_JOB_ID") != "" {
+		return slurm(getenv)
+	}
+	path := getenv("PBS_NODEFILE")
+	if path == "" {
+		return nil, nil
+	}
+	text, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("PBS_NODEFILE=%s, the list of this job's nodes, cannot be read: %w (-launcher local runs on this machine alone)", path, pathless(err))
+	}
+	a, err := ParseHosts(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("PBS_NODEFILE=%s: %w", path, err)
+	}
+	a.Scheduler = "pbs"
+	if a.PerNode == 1 {
+		a.PerNode = 0 // one line for each node is what PBS writes for no wish at all
+	}
+	return a, nil
+}
+
+// slurm reads what salloc and sbatch set. SLURM_NTASKS is there only where the user
+// asked for tasks; SLURM_TASKS_PER_NODE always is, and then means nothing.
+func slurm(getenv func(string) string) (*Allocation, error) {
+	a := &Allocation{Scheduler: "slurm"}
+	for _, v := range []struct {
+		names []string
+		to    *int
+	}{
+		{[]string{"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}, &a.Nodes},
+		{[]string{"SLURM_NTASKS_PER_NODE"}, &a.PerNode},
+		{[]string{"SLURM_NTASKS", "SLURM_NPROCS"}, &a.Ranks},
+		{[]string{"SLURM_CPUS_PER_TASK"}, &a.Cores},
+	} {
+		for _, name := range v.names {
+			s := getenv(name)
+			if s == "" {
+				continue
+			}
+			n, err := strconv.Atoi(s)
+			if err != nil || n < 1 {
+				return nil, fmt.Errorf("%s=%.64q is no number from 1: is this environment Slurm's? (-launcher local runs on this machine alone)", name, s)
+			}
+			*v.to = n
+			break
+		}
+	}
+	if a.Nodes == 0 {
+		return nil, fmt.Errorf("SLURM_JOB_ID is set, but SLURM_JOB_NUM_NODES is not: is this environment Slurm's? (-launcher local runs on this machine alone)")
+	}
+	if step := getenv("SLURM_STEP_ID"); step != "" {
+		a.Ranks = 0 // of the interactive step, not of the allocation
+		if per := getenv("SLURM_TASKS_PER_NODE"); a.PerNode == 0 && per != "" && step != "0" {
+			a.PerNode = evenTasks(per)
+		}
+	}
+	if a.PerNode == 0 && a.Ranks > 0 && a.Ranks%a.Nodes == 0 {
+		a.PerNode = a.Ranks / a.Nodes
+	}
+	return a, nil
+}
+
+// evenTasks reads "2(x4)", tasks per node and the number of such nodes: 2; 0 if nodes
+// differ or have one each, which nobody asked for.
+func evenTasks(s string) int {
+	n, _, _ := strings.Cut(s, "(x")
+	if per, err := strconv.Atoi(n); err == nil && per > 1 {
+		return per
+	}
+	return 0
+}
+
+// most hosts, and the longest name of one, that a list may have.
+const (
+	mostHosts = 1 << 17
+	longName  = 255
+)
+
+// ParseHosts reads a host file as Hydra, Open MPI, PALS and PBS have it: a host a
+// line, perhaps with slots=N or :N, or on as many lines as it has slots. Comments start with #.
+func ParseHosts(text string) (*Allocation, error) {
+	a := &Allocation{Scheduler: "hostfile"}
+	slots := map[string]int{}
+	at := 0
+	for line := range strings.Lines(text) {
+		at++
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		name, n, err := hostSlots(words)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", at, err)
+		}
+		if slots[name] == 0 {
+			a.Hosts = append(a.Hosts, name)
+		}
+		if slots[name] += n; slots[name] > mostHosts || len(a.Hosts) > mostHosts {
+			return nil, fmt.Errorf("line %d: more than %d hosts or slots", at, mostHosts)
+		}
+	}
+	a.Nodes = len(a.Hosts)
+	if a.Nodes == 0 {
+		return nil, fmt.Errorf("there is no host in it")
+	}
+	a.PerNode = slots[a.Hosts[0]]
+	for _, h := range a.Hosts {
+		a.PerNode = min(a.PerNode, slots[h])
+	}
+	return a, nil
+}
+
+// hostSlots reads one line: a name, and how many ranks it has room for.
+func hostSlots(words []string) (name string, slots int, err error) {
+	name, slots = words[0], 1
+	number := ""
+	if at := strings.LastIndexByte(name, ':'); at > 0 && strings.Count(name, ":") == 1 { // more of them: IPv6
+		name, number = name[:at], name[at+1:]
+	}
+	for _, w := range words[1:] {
+		if v, ok := strings.CutPrefix(w, "slots="); ok {
+			number = v
+		}
+	}
+	if number != "" {
+		if slots, err = strconv.Atoi(number); err != nil || slots < 1 || slots > mostHosts {
+			return "", 0, fmt.Errorf("%.64q is no number of slots", number)
+		}
+	}
+	// The name becomes an argument of a launcher, which must not take it for a flag.
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._:", r)
+	}
+	if len(name) > longName || strings.HasPrefix(name, "-") || strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) >= 0 {
+		return "", 0, fmt.Errorf("%.64q is no host", name)
+	}
+	return name, slots, nil
+}

@@ -1,0 +1,331 @@
+package launch
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccl/goccl/bench/internal/machine"
+	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/profile"
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// Order is what is to be run as ranks, and how.
+type Order struct {
+	option.Job
+	NP        int
+	NPGiven   bool
+	ActAs     int      // on this machine: act as so many hosts
+	Program   []string // a path, and arguments
+	Self      bool     // the program is this one, which calls Verify and Bind
+	Env       []string // NAME=VALUE, in addition to this process's
+	KeepGoing bool     // a rank that fails does not end the others
+	Prefix    bool     // each line begins with its rank
+}
+
+// Plan is how an Order will be carried out.
+type Plan struct {
+	Order
+	Local                 bool // on this machine alone, without a launcher
+	Nodes, PerNode, Ranks int
+
+	why      string // so many ranks
+	alloc    *Allocation
+	starter  *starter
+	machine  *profile.Profile
+	hosts    []string // for the launcher; nil: it knows them itself
+	hostfile string
+	cores    int // of each rank
+	flags    []string
+	flagsWhy string
+	settings []profile.Setting
+	program  []string
+	spread   string   // where srun is to copy the program on each node
+	shared   []string // or the directories to copy it to, the first that takes it; nil: it stays
+	root     string   // rank 0's address, where the launcher's variables do not lead to it
+}
+
+// Plan finds out where and how ranks are to be started: inside an allocation, or
+// with a host file, through its launcher; else on this machine.
+func (o Order) Plan(ctx context.Context, getenv func(string) string) (*Plan, error) {
+	p := &Plan{Order: o, Local: true, Nodes: 1, PerNode: o.NP, Ranks: o.NP, program: o.Program}
+	if o.Launcher == "local" || o.ActAs > 1 {
+		return p, o.refuseNodes("-launcher local and -hosts stay on this machine; leave it out")
+	}
+	var err error
+	if o.Hostfile != "" {
+		p.alloc, err = readHosts(o.Hostfile)
+	} else {
+		p.alloc, err = Find(getenv, os.ReadFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.alloc == nil {
+		switch o.Launcher {
+		case "auto":
+			return p, o.refuseNodes("there are no nodes to choose from: start an allocation (salloc, qsub), or give -hostfile")
+		case "srun":
+			return nil, errors.New("-launcher srun: this is no Slurm allocation; salloc or sbatch starts one")
+		}
+		p.alloc = &Allocation{Nodes: 1}
+	}
+	p.Local = false
+	if p.machine, err = o.profile(getenv, p.alloc.Hosts); err != nil {
+		return nil, err
+	}
+	if err := p.shape(getenv); err != nil {
+		return nil, err
+	}
+	if p.starter, err = findStarter(ctx, o.Launcher, p.alloc.Scheduler, p.machine); err != nil {
+		return nil, err
+	}
+	p.place(getenv)
+	return p, nil
+}
+
+// refuseNodes is the error for flags that need nodes.
+func (o Order) refuseNodes(why string) error {
+	for _, f := range []struct {
+		given bool
+		text  string
+	}{
+		{o.Nodes > 0, "-nodes " + strconv.Itoa(o.Nodes)}, {o.PPN > 0, "-ppn " + strconv.Itoa(o.PPN)}, {o.Hostfile != "", "-hostfile " + o.Hostfile},
+	} {
+		if f.given {
+			return fmt.Errorf("%s: %s", f.text, why)
+		}
+	}
+	return nil
+}
+
+func readHosts(file string) (*Allocation, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("-hostfile %s: %w", file, pathless(err))
+	}
+	a, err := ParseHosts(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("-hostfile %s: %w", file, err)
+	}
+	return a, nil
+}
+
+func (o Order) profile(getenv func(string) string, hosts []string) (*profile.Profile, error) {
+	if o.Profile == "auto" || o.Profile == "" {
+		return profile.Of(getenv, hosts), nil
+	}
+	return profile.Named(o.Profile)
+}
+
+// shape decides on how many nodes, and how many ranks on each.
+func (p *Plan) shape(getenv func(string) string) error {
+	a := p.alloc
+	p.Nodes = a.Nodes
+	if p.Order.Nodes > 0 {
+		if p.Nodes = p.Order.Nodes; p.Nodes > a.Nodes {
+			return fmt.Errorf("-nodes %d: there are %d in %s", p.Nodes, a.Nodes, p.source())
+		}
+	}
+	p.Ranks = 0
+	byMachine, machineWhy := 0, ""
+	if p.machine.Ranks != nil {
+		byMachine, machineWhy = p.machine.Ranks(getenv)
+	}
+	switch {
+	case p.PPN > 0:
+		p.PerNode, p.why = p.PPN, "-ppn"
+	case p.NPGiven:
+		if p.Order.Nodes == 0 {
+			p.Nodes = min(p.Nodes, p.NP)
+		}
+		p.PerNode, p.why = (p.NP+p.Nodes-1)/p.Nodes, "-np"
+	case a.PerNode > 0:
+		p.PerNode, p.why = a.PerNode, "as "+p.source()+" has it"
+	case a.Ranks > 0:
+		p.PerNode, p.why = (a.Ranks+a.Nodes-1)/a.Nodes, "as "+p.source()+" has it"
+		if p.Nodes == a.Nodes {
+			p.Ranks = a.Ranks
+		}
+	case byMachine > 0:
+		p.PerNode, p.why = byMachine, machineWhy
+	default:
+		p.PerNode, p.why = min(coresOfNode(getenv), 8), "cores of a node, at most 8"
+	}
+	if p.NPGiven {
+		p.Ranks = p.NP
+	} else if p.Ranks == 0 {
+		p.Ranks = p.Nodes * p.PerNode
+	}
+	switch {
+	case p.Ranks > p.Nodes*p.PerNode:
+		return fmt.Errorf("-np %d: %d nodes with -ppn %d take %d ranks; leave one of the flags out", p.Ranks, p.Nodes, p.PerNode, p.Nodes*p.PerNode)
+	case p.Ranks < p.Nodes && p.Order.Nodes > 0:
+		return fmt.Errorf("-np %d: fewer than -nodes %d", p.Ranks, p.Nodes)
+	}
+	p.Nodes = (p.Ranks + p.PerNode - 1) / p.PerNode
+	if p.Ranks == a.Ranks && p.PPN == 0 && !p.NPGiven {
+		p.Nodes = a.Nodes // an uneven wish still uses every node
+	}
+	return nil
+}
+
+// source names where the nodes come from.
+func (p *Plan) source() string {
+	switch p.alloc.Scheduler {
+	case "slurm":
+		return "the Slurm allocation"
+	case "pbs":
+		return "the PBS job"
+	case "hostfile":
+		return "the host file"
+	}
+	return "this machine"
+}
+
+// coresOfNode is how many cores Slurm gave of a node ("8(x2),4"), or this machine has.
+func coresOfNode(getenv func(string) string) int {
+	first := getenv("SLURM_JOB_CPUS_PER_NODE")
+	if end := strings.IndexAny(first, "(,"); end >= 0 {
+		first = first[:end]
+	}
+	if n, err := strconv.Atoi(first); err == nil && n > 0 {
+		return n
+	}
+	return runtime.NumCPU()
+}
+
+// place settles what the launcher is told.
+func (p *Plan) place(getenv func(string) string) {
+	p.cores = p.alloc.Cores
+	if p.alloc.Hosts != nil {
+		p.hosts = p.alloc.Hosts[:p.Nodes]
+	}
+	switch {
+	case p.Hostfile != "":
+		p.hostfile = p.Hostfile
+	case p.alloc.Scheduler == "pbs":
+		p.hostfile = getenv("PBS_NODEFILE")
+	}
+	if p.machine.Flags != nil {
+		p.flags, p.flagsWhy = p.machine.Flags(getenv, p.starter.kind, p.PerNode)
+	}
+	p.bindFlags()
+	p.carry(getenv)
+	if p.starter.kind == "srun" && p.Nodes > 1 && !resolves(firstHost(getenv("SLURM_JOB_NODELIST"))) {
+		p.flags = append(p.flags, "--mpi=pmi2")
+		p.flagsWhy = strings.TrimPrefix(p.flagsWhy+"; the nodes' names lead to no address: ranks meet over Slurm's PMI-2", "; ")
+	}
+	p.settings = p.machine.Settings(getenv, p.Nodes)
+	if p.starter.kind == "openmpi" && p.Nodes > 1 && getenv("GOCCL_ROOT") == "" && getenv("GOCCL_STORE") == "" {
+		p.root = rootAt(p.hosts)
+	}
+}
+
+// carry settles how the nodes get a program that only this one sees: srun copies it, or
+// it is copied to where all see it.
+func (p *Plan) carry(getenv func(string) string) {
+	switch {
+	case p.Share != "":
+		p.shared = []string{p.Share}
+	case !local(p.Program[0]):
+	case p.starter.kind == "srun":
+		p.spread = "/tmp/goccl-bench-" + hex.EncodeToString(auth.NewSecret()[:8])
+	default:
+		p.shared = append([]string{}, places(getenv)...)
+	}
+}
+
+// firstHost is the first of a Slurm host list: n1 of n[1-3,7].
+func firstHost(list string) string {
+	at := strings.IndexAny(list, "[,")
+	if at < 0 || list[at] == ',' {
+		first, _, _ := strings.Cut(list, ",")
+		return first
+	}
+	ranges, suffix, _ := strings.Cut(list[at+1:], "]")
+	if end := strings.IndexAny(ranges, "-,"); end >= 0 {
+		ranges = ranges[:end]
+	}
+	suffix, _, _ = strings.Cut(suffix, ",")
+	if strings.Contains(suffix, "[") {
+		return "" // more than one range: such names are a machine's own, and known to it
+	}
+	return list[:at] + ranges + suffix
+}
+
+// resolves reports whether a name leads to an address, as far as it is known here.
+func resolves(host string) bool {
+	if host == "" {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_, err := net.DefaultResolver.LookupHost(ctx, host)
+	return err == nil
+}
+
+// bindFlags makes -bind count against the machine's profile.
+func (p *Plan) bindFlags() {
+	if p.Bind == "auto" {
+		return
+	}
+	none := map[string][]string{"srun": {"--cpu-bind=none"}, "pals": {"--cpu-bind", "none"}}[p.starter.kind]
+	var kept []string
+	for i := 0; i < len(p.flags); i++ {
+		switch f := p.flags[i]; {
+		case f == "--cpu-bind":
+			i++
+		case f == "-d":
+			i++
+		case strings.HasPrefix(f, "--cpu-bind="):
+		default:
+			kept = append(kept, f)
+		}
+	}
+	p.flags, p.flagsWhy = append(kept, none...), "-bind "+p.Bind
+}
+
+// Say writes what will be done, as comments.
+func (p *Plan) Say(w io.Writer) error {
+	if p.Local {
+		if !p.DryRun {
+			return nil
+		}
+		_, err := fmt.Fprintf(w, "# %d processes on this machine, started by bench itself: there is no allocation\n", p.Ranks)
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# launch: %d ranks on %d nodes, %d each (%s), by %s (%s), profile %s\n", p.Ranks, p.Nodes, p.PerNode, p.why, p.starter.path, p.starter.kind, p.machine.Name)
+	if p.flagsWhy != "" && len(p.flags) > 0 {
+		fmt.Fprintf(&b, "# launch: %s: %s\n", strings.Join(p.flags, " "), p.flagsWhy)
+	}
+	for _, s := range p.settings {
+		fmt.Fprintf(&b, "# launch: %s=%s: %s\n", s.Name, s.Value, s.Reason)
+	}
+	switch {
+	case p.spread != "":
+		fmt.Fprintf(&b, "# launch: only this node sees the program: srun copies it to %s on each, and it is removed there\n", p.spread)
+	case p.shared != nil && p.program[0] == p.Program[0]:
+		fmt.Fprintf(&b, "# launch: only this node sees the program: it will be copied to the first of these that takes it, and removed: %s\n", strings.Join(p.shared, " "))
+	case p.shared != nil:
+		fmt.Fprintf(&b, "# launch: only this node sees the program: copied to %s until the job is over\n", filepath.Dir(p.program[0]))
+	}
+	var words []string
+	for _, w := range p.starter.command(p) {
+		words = append(words, machine.Quote(w))
+	}
+	fmt.Fprintf(&b, "# launch: %s\n", strings.Join(words, " "))
+	_, err := io.WriteString(w, b.String())
+	return err
+}

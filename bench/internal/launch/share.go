@@ -1,0 +1,159 @@
+package launch
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccl/goccl/ccl/boot"
+)
+
+// sumVar tells a rank the SHA-256 of the program it should be: a node may have another
+// file of that name, or an old one in its cache.
+const sumVar = "GOCCL_BENCH_SUM"
+
+// spreadVar tells a rank which copy of its program on its node is to go.
+const spreadVar = "GOCCL_BENCH_SPREAD"
+
+// Joined removes this node's copy of the program, if srun has made one: once all ranks
+// have met, each of them runs.
+func Joined(getenv func(string) string, l boot.Launch) {
+	if copied := getenv(spreadVar); copied != "" && l.Local == 0 {
+		os.Remove(copied)
+	}
+}
+
+// ofNode are the directories that each node has for itself.
+var ofNode = []string{"/tmp", "/var/tmp", "/dev/shm", "/run", "/local", "/scratch/local"}
+
+// local reports whether a file is where other nodes do not see it. What go run has
+// built is.
+func local(file string) bool {
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		file = real
+	}
+	for _, dir := range append([]string{filepath.Clean(os.TempDir())}, ofNode...) {
+		if file == dir || strings.HasPrefix(file, dir+string(filepath.Separator)) {
+			return true
+		}
+	}
+	return false
+}
+
+// places are the directories that all nodes see, as far as can be told.
+func places(getenv func(string) string) (dirs []string) {
+	cwd, _ := os.Getwd()
+	for _, dir := range []string{getenv("PBS_O_WORKDIR"), getenv("SLURM_SUBMIT_DIR"), cwd, getenv("HOME")} {
+		if dir != "" && !local(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// share copies a program into the first directory that takes it. The copy has a
+// directory of its own, which only its owner can write.
+func share(program string, dirs []string) (copied string, remove func(), err error) {
+	if len(dirs) == 0 {
+		return "", nil, fmt.Errorf("%s is where only this node sees it, and so are this directory and $HOME; name a directory that all nodes see with -share DIR", program)
+	}
+	for _, dir := range dirs {
+		var own string
+		if own, err = os.MkdirTemp(dir, ".goccl-bench-"); err != nil {
+			continue
+		}
+		remove = func() { os.RemoveAll(own) }
+		copied = filepath.Join(own, filepath.Base(program))
+		if err = copyFile(copied, program); err == nil {
+			return copied, remove, nil
+		}
+		remove()
+	}
+	return "", nil, fmt.Errorf("copying %s to where all nodes see it: %w; name a directory with -share DIR", program, err)
+}
+
+// copyFile copies a program, and has it on the disk before any other node looks.
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// sum is the SHA-256 of a file.
+func sum(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Verify refuses to run if this node has another program than the one that the job was
+// started with.
+func Verify(getenv func(string) string) error {
+	want := getenv(sumVar)
+	if want == "" {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program, to compare it with the one that the job was started with: %w", err)
+	}
+	return verify(self, want)
+}
+
+// verify compares a file with the sum it should have.
+func verify(file, want string) error {
+	host, _ := os.Hostname()
+	got, err := sum(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("on %s there is no %s: name a directory that all nodes see with -share DIR", host, file)
+	case err != nil:
+		return fmt.Errorf("on %s: %w", host, err)
+	case got != want:
+		return fmt.Errorf("on %s %s is another program than the one that the job was started with (SHA-256 %.12s, not %.12s): name a directory that all nodes see with -share DIR", host, file, got, want)
+	}
+	return nil
+}
+
+// pathless is err without the path, which is said already.
+func pathless(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// Sum is this program's SHA-256, shortened; "" if it cannot be read.
+func Sum() string {
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	s, err := sum(self)
+	if err != nil {
+		return ""
+	}
+	return s[:16]
+}

@@ -1,0 +1,283 @@
+package launch
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/bench/internal/hint"
+	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// Exit is how a launcher ended, if not well.
+type Exit struct {
+	Launcher string
+	Code     int // -1: by a signal
+	// Said is set where the ranks have said why.
+	Said bool
+}
+
+func (e *Exit) Error() string {
+	if e.Code < 0 {
+		return e.Launcher + ", which started the ranks, was ended by a signal"
+	}
+	return fmt.Sprintf("%s, which started the ranks, ended with exit code %d", e.Launcher, e.Code)
+}
+
+// parting is how long a launcher that has been told to end may take.
+const parting = 10 * time.Second
+
+// Run starts the ranks and waits for all of them. The error is a *boot.ExitError
+// where they ran on this machine, an *Exit where a launcher had started them.
+func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	if p.DryRun {
+		return p.Say(stdout)
+	}
+	if p.Local {
+		return p.spawn(ctx, stdout, stderr)
+	}
+	remove, sumOf, err := p.provide()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if !p.Quiet {
+		if err := p.Say(stdout); err != nil {
+			return err
+		}
+	}
+	env := p.environment(os.Environ(), sumOf)
+	command := p.starter.command(p)
+	advice, voice := &hint.Watch{W: stderr}, &voice{}
+	advice.W = io.MultiWriter(stderr, voice)
+
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// The launcher may end by itself. Hydra does not: the ranks that it could start wait
+	// for the others.
+	var lost atomic.Bool
+	advice.Fatal = func() {
+		lost.Store(true)
+		time.AfterFunc(time.Second, cancel)
+	}
+
+	cmd := exec.CommandContext(limited, command[0], command[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = env, stdout, advice, apart()
+	cmd.Cancel = func() error { return terminate(cmd.Process) }
+	cmd.WaitDelay = parting
+	err = runLocked(cmd)
+	if p.spread != "" && (err != nil || !p.Self) { // otherwise the ranks have done it
+		p.unspread(env)
+	}
+	if err == nil {
+		return nil
+	}
+	for _, a := range advice.Advice() {
+		fmt.Fprintln(stderr, "bench: hint:", a)
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return &Exit{Launcher: p.starter.path, Code: exit.ExitCode(), Said: voice.heard.Load() || lost.Load()}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case lost.Load():
+		return &Exit{Launcher: p.starter.path, Code: 1, Said: true}
+	}
+	return fmt.Errorf("starting %s: %w", p.starter.path, err)
+}
+
+// runLocked runs cmd from a thread that stays: Linux ends a child, where told to, with
+// the thread that started it.
+func runLocked(cmd *exec.Cmd) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		done <- cmd.Run()
+	}()
+	return <-done
+}
+
+// voice hears whether a rank has said why it failed.
+type voice struct{ heard atomic.Bool }
+
+func (v *voice) Write(b []byte) (int, error) {
+	if text := string(b); strings.HasPrefix(text, "bench: ") || strings.Contains(text, "\nbench: ") {
+		v.heard.Store(true)
+	}
+	return len(b), nil
+}
+
+// spawn starts the ranks on this machine.
+func (p *Plan) spawn(ctx context.Context, stdout, stderr io.Writer) error {
+	actAs := p.ActAs
+	if actAs == 1 {
+		actAs = 0 // this one, as it is
+	}
+	program, env := p.Program, append(os.Environ(), p.Env...)
+	switch {
+	case p.Bind == "core" && !p.Self:
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("finding this program, to bind the ranks by: %w", err)
+		}
+		program = append([]string{self, execCommand, ""}, program...)
+		fallthrough
+	case p.Bind == "core", p.Bind == "auto" && p.Self:
+		env = append(env, bindVar+"="+byRank)
+	}
+	return boot.Spawn(ctx, boot.Command{
+		N: p.Ranks, Path: program[0], Args: program[1:], Env: env, Hosts: actAs,
+		Stdout: stdout, Stderr: stderr, Prefix: p.Prefix, KeepGoing: p.KeepGoing,
+	})
+}
+
+// provide puts the program where all nodes see it.
+func (p *Plan) provide() (remove func(), sumOf string, err error) {
+	remove = func() {}
+	path := p.Program[0]
+	if p.Self {
+		if sumOf, err = sum(path); err != nil {
+			return nil, "", fmt.Errorf("reading this program, to compare it on each node: %w", err)
+		}
+	}
+	p.program = slices.Clone(p.Program)
+	if p.shared == nil {
+		return remove, sumOf, nil
+	}
+	dirs := p.shared
+	if p.program[0], remove, err = share(path, dirs); err != nil || p.Self {
+		return remove, sumOf, err
+	}
+	// Another program does not look whether it is the right one: bench does, there, and
+	// becomes it.
+	self, err := os.Executable()
+	if err == nil {
+		sumOf, err = sum(path)
+	}
+	if err == nil {
+		bench, removeBench, serr := share(self, dirs)
+		if err = serr; err == nil {
+			first := remove
+			remove = func() { first(); removeBench() }
+			p.program = append([]string{bench, execCommand, sumOf}, p.program...)
+		}
+	}
+	if err != nil {
+		remove()
+		return nil, "", err
+	}
+	return remove, "", nil
+}
+
+// unspread removes what srun has copied to each node.
+func (p *Plan) unspread(env []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), parting)
+	defer cancel()
+	n := strconv.Itoa(p.Nodes)
+	args := []string{"--nodes=" + n, "--ntasks=" + n, "--ntasks-per-node=1", "--overlap", "--export=ALL", "--input=none", "--quiet"}
+	if len(p.hosts) > 0 {
+		args = append(args, "--nodelist="+strings.Join(p.hosts, ","))
+	}
+	cmd := exec.CommandContext(ctx, p.starter.path, append(args, "rm", "-f", p.spread)...)
+	cmd.Env = env
+	cmd.Run() // the job is over: a node that has gone is no news
+}
+
+// stepVars are what a Slurm step sets for its tasks, and what PMIs do: the next srun
+// would take them as wishes, the next rank as its own.
+var stepVars = []string{
+	"SLURM_STEP_*", "SLURM_STEPID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID", "SLURM_GTIDS", "SLURM_NTASKS",
+	"SLURM_NPROCS", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NNODES", "SLURM_CPU_BIND*", "SLURM_MEM_BIND*", "SLURM_PTY_*", "SLURM_SRUN_*",
+	"SLURM_DISTRIBUTION", "SLURM_LAUNCH_NODE_IPADDR", "SLURM_UMASK", "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXPORT_ENV",
+	"PMI_*", "PMIX_*",
+}
+
+// rankVars tell a rank who it is: none of it is true of the ranks to come.
+var rankVars = []string{
+	"GOCCL_RANK", "GOCCL_SIZE", "GOCCL_LOCAL_RANK", "GOCCL_LOCAL_SIZE", "GOCCL_ROOT_FD", "GOCCL_HOSTID", "GOCCL_LAUNCHER",
+	"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+}
+
+// environment is the launcher's, and so the ranks'.
+func (p *Plan) environment(environ []string, sumOf string) []string {
+	drop := rankVars
+	if p.starter.kind == "srun" {
+		drop = append(slices.Clip(drop), stepVars...)
+	}
+	var env []string
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if !matches(drop, name) {
+			env = append(env, e)
+		}
+	}
+	for _, s := range p.settings {
+		env = append(env, s.Name+"="+s.Value)
+	}
+	if !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "GOCCL_SECRET") }) {
+		env = append(env, "GOCCL_SECRET="+hex.EncodeToString(auth.NewSecret()))
+	}
+	if sumOf != "" {
+		env = append(env, sumVar+"="+sumOf)
+	}
+	if p.spread != "" && p.Self {
+		env = append(env, spreadVar+"="+p.spread)
+	}
+	if p.Bind == "core" && p.Self {
+		env = append(env, bindVar+"="+byLocal)
+	}
+	if p.root != "" {
+		env = append(env, "GOCCL_ROOT="+p.root)
+	}
+	return append(env, p.Env...)
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		prefix, open := strings.CutSuffix(pattern, "*")
+		return name == pattern || open && strings.HasPrefix(name, prefix)
+	})
+}
+
+// passed are the variables that Open MPI is told to pass on: ours and the libraries'.
+func (p *Plan) passed() (names []string) {
+	for _, e := range append(p.environment(os.Environ(), ""), sumVar+"=") {
+		name, _, _ := strings.Cut(e, "=")
+		if matches([]string{"GOCCL_*", "NCCL_*", "RCCL_*", "CCL_*", "FI_*", "UCX_*", "HSA_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH",
+			"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// rootAt is an address for rank 0, which a launcher that says nothing puts on the
+// first host: a port by chance out of those that boot chooses from, too.
+func rootAt(hosts []string) string {
+	if len(hosts) == 0 {
+		return ""
+	}
+	n, err := rand.Int(rand.Reader, big.NewInt(4096))
+	if err != nil {
+		n = big.NewInt(int64(os.Getpid() % 4096))
+	}
+	return net.JoinHostPort(hosts[0], strconv.FormatInt(32768+n.Int64(), 10))
+}

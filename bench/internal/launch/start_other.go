@@ -1,0 +1,20 @@
+//go:build !unix
+
+package launch
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// apart does nothing here: consoles tell all processes themselves.
+func apart() *syscall.SysProcAttr { return nil }
+
+// terminate ends a launcher.
+func terminate(p *os.Process) error { return p.Kill() }
+
+// become is not possible here.
+func become(string, []string, []string) error {
+	return errors.New("this system cannot replace a program by another; leave -bind and -share out")
+}

@@ -1,0 +1,186 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccl/goccl/bench/internal/profile"
+)
+
+// starter is the program that starts ranks on several nodes.
+type starter struct {
+	kind string // srun, pals, hydra, openmpi
+	path string // of the command
+}
+
+// findStarter finds the launcher that is wanted (auto, or a command), for an
+// allocation of this scheduler.
+func findStarter(ctx context.Context, wanted, scheduler string, p *profile.Profile) (*starter, error) {
+	names := []string{wanted}
+	if wanted == "auto" {
+		names = []string{"mpiexec", "mpirun"}
+		if scheduler == "slurm" {
+			names = []string{"srun"}
+		}
+	}
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if filepath.Base(path) == "srun" {
+			return &starter{"srun", path}, nil
+		}
+		kind, err := kindOf(ctx, path, p)
+		return &starter{kind, path}, err
+	}
+	return nil, fmt.Errorf("no %s in PATH to start ranks on the nodes with: load its module, name one with -launcher, or stay on this machine with -launcher local",
+		strings.Join(names, " and no "))
+}
+
+// kindOf finds out whose mpiexec it is by what it calls itself: many are called so,
+// and a conda environment's may lie before the machine's own.
+func kindOf(ctx context.Context, path string, p *profile.Profile) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, path, "--version").CombinedOutput()
+	if kind := kindBy(string(out), path); kind != "" {
+		return kind, nil
+	}
+	if p.Name == "aurora" || p.Name == "polaris" {
+		return "pals", nil // there is no other in the system's paths
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return "", fmt.Errorf("%s is no mpiexec that bench knows (PALS, MPICH's and Intel's Hydra, Open MPI): its --version says %.100q; name another with -launcher", path, first)
+}
+
+// kindBy tells an mpiexec by its --version and its path.
+func kindBy(version, path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	switch {
+	case strings.Contains(version, "PALS") || strings.Contains(path, "/pals/"):
+		return "pals"
+	case strings.Contains(version, "HYDRA") || strings.Contains(version, "Intel(R) MPI"):
+		return "hydra"
+	case strings.Contains(version, "OpenRTE") || strings.Contains(version, "Open MPI") || strings.Contains(version, "PRRTE"):
+		return "openmpi"
+	}
+	return ""
+}
+
+// command is the starter's command line for a job.
+func (s *starter) command(j *Plan) []string {
+	var args []string
+	switch s.kind {
+	case "srun":
+		args = j.srun()
+	case "pals":
+		args = j.pals()
+	case "hydra":
+		args = j.hydra()
+	case "openmpi":
+		args = j.openmpi()
+	}
+	args = append([]string{s.path}, args...)
+	args = append(args, j.flags...)
+	return append(args, j.program...)
+}
+
+// srun: a step takes the defaults of the step around it, so everything is said; and
+// the shell of srun --pty or of an interactive step holds cores, hence overlap.
+func (j *Plan) srun() []string {
+	args := []string{"--nodes=" + strconv.Itoa(j.Nodes), "--ntasks=" + strconv.Itoa(j.Ranks)}
+	if j.Ranks == j.Nodes*j.PerNode {
+		args = append(args, "--ntasks-per-node="+strconv.Itoa(j.PerNode)) // srun refuses it otherwise
+	}
+	args = append(args, "--overlap", "--export=ALL", "--input=none")
+	if j.KeepGoing {
+		args = append(args, "--kill-on-bad-exit=0")
+	} else {
+		args = append(args, "--kill-on-bad-exit=1")
+	}
+	if j.cores > 0 && !hasFlag(j.flags, "--cpus-per-task") {
+		args = append(args, "--cpus-per-task="+strconv.Itoa(j.cores)) // no longer inherited since Slurm 22.05
+	}
+	if len(j.hosts) > 0 {
+		args = append(args, "--nodelist="+strings.Join(j.hosts, ","))
+	}
+	if j.Prefix {
+		args = append(args, "--label")
+	}
+	if j.spread != "" {
+		args = append(args, "--bcast="+j.spread)
+	}
+	return args
+}
+
+// pals: the node file has every node of the job; --np and --ppn fill them in order.
+func (j *Plan) pals() []string {
+	args := []string{"--envall", "--np", strconv.Itoa(j.Ranks), "--ppn", strconv.Itoa(j.PerNode)}
+	if j.hostfile != "" {
+		args = append(args, "--hostfile", j.hostfile)
+	}
+	if j.Prefix {
+		args = append(args, "--label")
+	}
+	if j.KeepGoing {
+		args = append(args, "--no-abort-on-failure")
+	}
+	return args
+}
+
+// hydra: -hosts with room on each.
+func (j *Plan) hydra() []string {
+	args := []string{"-n", strconv.Itoa(j.Ranks), "-ppn", strconv.Itoa(j.PerNode)}
+	if len(j.hosts) > 0 {
+		args = append(args, "-hosts", j.hostList())
+	}
+	if j.Prefix {
+		args = append(args, "-l")
+	}
+	return args
+}
+
+// openmpi: its binding would leave Go one core (GOMAXPROCS) for all threads of a
+// rank, and it passes on no variables but its own unless told to.
+func (j *Plan) openmpi() []string {
+	args := []string{"-n", strconv.Itoa(j.Ranks), "--bind-to", "none", "--oversubscribe"}
+	if len(j.hosts) > 0 {
+		args = append(args, "--host", j.hostList())
+	} else {
+		args = append(args, "-npernode", strconv.Itoa(j.PerNode))
+	}
+	for _, name := range j.passed() {
+		args = append(args, "-x", name)
+	}
+	if j.Prefix {
+		args = append(args, "--tag-output")
+	}
+	return args
+}
+
+// hostList is the hosts with their room: h1:2,h2:2.
+func (j *Plan) hostList() string {
+	var list []string
+	for _, h := range j.hosts {
+		list = append(list, h+":"+strconv.Itoa(j.PerNode))
+	}
+	return strings.Join(list, ",")
+}
+
+// hasFlag reports whether flags have one of that name.
+func hasFlag(flags []string, name string) bool {
+	for _, f := range flags {
+		if f == name || strings.HasPrefix(f, name+"=") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,99 @@
+// Package logline writes what the library logs as single lines that say which rank, on
+// which host, said it. Rank 0 tells; the others only warn, unless GOCCL_LOG=all.
+package logline
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+)
+
+// Handler is the slog.Handler of one process.
+type Handler struct {
+	// Muted, if not nil, reports whether what is logged concerns nobody any more: of a
+	// run that the user has interrupted.
+	Muted func() bool
+
+	w     io.Writer
+	mu    *sync.Mutex
+	from  string // rank 3 on h2
+	least slog.Level
+	attrs string // of With, written already
+	group string
+}
+
+// New makes the handler of a rank. The value of GOCCL_LOG opens it: all (every rank
+// tells everything), or quiet (errors alone).
+func New(w io.Writer, rank int, host, level string) *Handler {
+	h := &Handler{w: w, mu: new(sync.Mutex), from: fmt.Sprintf("rank %d on %s", rank, host), least: slog.LevelWarn}
+	switch {
+	case level == "all":
+		h.least = slog.LevelDebug
+	case level == "quiet":
+		h.least = slog.LevelError
+	case rank == 0:
+		h.least = slog.LevelInfo
+	}
+	return h
+}
+
+// Enabled reports whether lines of that level are written.
+func (h *Handler) Enabled(_ context.Context, l slog.Level) bool {
+	return l >= h.least && (h.Muted == nil || !h.Muted())
+}
+
+// Handle writes one line.
+func (h *Handler) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "bench: %s: %s: %s%s", h.from, strings.ToLower(r.Level.String()), line(r.Message), h.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		h.write(&b, a)
+		return true
+	})
+	b.WriteByte('\n')
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := io.WriteString(h.w, b.String())
+	return err
+}
+
+func (h *Handler) write(b *strings.Builder, a slog.Attr) {
+	if a.Equal(slog.Attr{}) {
+		return
+	}
+	fmt.Fprintf(b, " %s%s=%s", h.group, a.Key, value(a.Value.Resolve().String()))
+}
+
+// WithAttrs is a handler that adds attrs to each line.
+func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	var b strings.Builder
+	for _, a := range attrs {
+		h.write(&b, a)
+	}
+	with := *h
+	with.attrs += b.String()
+	return &with
+}
+
+// WithGroup is a handler that puts name before the attributes to come.
+func (h *Handler) WithGroup(name string) slog.Handler {
+	with := *h
+	if name != "" {
+		with.group += name + "."
+	}
+	return &with
+}
+
+// line keeps a message one line.
+func line(s string) string { return strings.NewReplacer("\n", "; ", "\r", "").Replace(s) }
+
+// value quotes what would not read as one word.
+func value(s string) string {
+	if s == "" || strings.ContainsAny(s, " \t\r\n\"=") {
+		return fmt.Sprintf("%q", s)
+	}
+	return s
+}

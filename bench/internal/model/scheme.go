@@ -1,0 +1,147 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Call is one collective of a training step. Elements are those of the size column:
+// of the vector, or of all ranks' parts together.
+type Call struct {
+	Op       string // as -op has it
+	Elements int
+}
+
+// Scheme is a way to spread training over ranks.
+type Scheme struct {
+	Name, Help string
+	Layered    bool // it needs a transformer
+	calls      func(m *Model, ranks int) []Call
+}
+
+// The assumptions of a step, which bench prints: one sequence a rank, or per micro-batch.
+const (
+	firstBucket  = 1 << 20  // bytes, of the first gradients that are ready
+	bucket       = 25 << 20 // and of all others: torch.nn.parallel.DistributedDataParallel
+	MicroBatches = 8        // of a pipeline's step
+)
+
+// schemes in the order of -h.
+func schemes(elem int) []Scheme {
+	return []Scheme{
+		{"ddp", "gradients are averaged, in buckets", false, func(m *Model, _ int) []Call {
+			return each("allreduce", m.Buckets(elem))
+		}},
+		{"zero1", "optimizer states are sharded: gradients are averaged, parameters gathered", false, func(m *Model, _ int) []Call {
+			return append(each("allreduce", m.Buckets(elem)), each("allgather", m.Buckets(elem))...)
+		}},
+		{"zero2", "gradients, too: each rank gets its shard of them, and parameters are gathered", false, func(m *Model, _ int) []Call {
+			return append(each("reducescatter", m.Buckets(elem)), each("allgather", m.Buckets(elem))...)
+		}},
+		{"zero3", "parameters, too (FSDP): they are gathered layer by layer, forward and backward", false, func(m *Model, _ int) []Call {
+			units := m.Units()
+			calls := each("allgather", units)
+			slices.Reverse(units)
+			for _, n := range units {
+				calls = append(calls, Call{"allgather", n}, Call{"reducescatter", n})
+			}
+			return calls
+		}},
+		{"tp", "each layer is cut (Megatron): its activations are summed twice forward, twice backward", true, func(m *Model, _ int) []Call {
+			return repeat(4*m.Layers, Call{"allreduce", m.activations()})
+		}},
+		{"pp", "layers are spread: activations and their gradients go from stage to stage", true, func(m *Model, _ int) []Call {
+			return repeat(2*MicroBatches, Call{"sendrecv", m.activations()})
+		}},
+		{"ulysses", "the sequence is cut: attention swaps it for heads, 4 times a layer and direction", true, func(m *Model, _ int) []Call {
+			return repeat(8*m.Layers, Call{"alltoall", m.activations()})
+		}},
+		{"ring", "the sequence is cut: keys and values go round, and backward their gradients with them", true, func(m *Model, ranks int) []Call {
+			part := 2 * m.activations() / ranks
+			forward := repeat(m.Layers*(ranks-1), Call{"sendrecv", part})
+			return append(forward, repeat(m.Layers*(ranks-1), Call{"sendrecv", 2 * part})...)
+		}},
+	}
+}
+
+// SchemeNames are the names that -plan takes.
+func SchemeNames() []string {
+	var names []string
+	for _, s := range schemes(4) {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Step lists the collectives of one training step on so many ranks, for parameters
+// and activations of elem bytes each.
+func (m *Model) Step(scheme string, ranks, elem int) ([]Call, error) {
+	for _, s := range schemes(elem) {
+		if s.Name != scheme {
+			continue
+		}
+		if s.Layered && m.Layers == 0 {
+			return nil, fmt.Errorf("%s has no transformer layers; the schemes for it are ddp, zero1, zero2 and zero3", m.Name)
+		}
+		return s.calls(m, ranks), nil
+	}
+	return nil, fmt.Errorf("no such scheme as %s", scheme)
+}
+
+// Explain says what a scheme does.
+func Explain(scheme string) string {
+	for _, s := range schemes(4) {
+		if s.Name == scheme {
+			return s.Help
+		}
+	}
+	return ""
+}
+
+// activations are those of one sequence.
+func (m *Model) activations() int { return m.Sequence * m.Hidden }
+
+// Buckets are the gradients of elem bytes each in the order in which they are ready,
+// the last first, in buckets that are full when they reach their size, as PyTorch's are.
+func (m *Model) Buckets(elem int) (elements []int) {
+	limit, n := firstBucket, 0
+	for _, t := range slices.Backward(m.Tensors) {
+		n += t.Elements()
+		if n*elem >= limit {
+			elements, n, limit = append(elements, n), 0, bucket
+		}
+	}
+	if n > 0 {
+		elements = append(elements, n)
+	}
+	return elements
+}
+
+// Units are what is gathered at a time with sharded parameters: a block each, and
+// what comes before and after them; without blocks, buckets in forward order.
+func (m *Model) Units() (elements []int) {
+	if m.Layers == 0 {
+		elements = m.Buckets(4)
+		slices.Reverse(elements)
+		return elements
+	}
+	layer, n := -1, 0
+	for _, t := range m.Tensors {
+		if t.Layer != layer && n > 0 {
+			elements, n = append(elements, n), 0
+		}
+		layer = t.Layer
+		n += t.Elements()
+	}
+	return append(elements, n)
+}
+
+func each(op string, elements []int) []Call {
+	var calls []Call
+	for _, n := range elements {
+		calls = append(calls, Call{op, n})
+	}
+	return calls
+}
+
+func repeat(n int, c Call) []Call { return slices.Repeat([]Call{c}, n) }

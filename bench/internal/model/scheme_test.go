@@ -1,0 +1,76 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The buckets of gpt2-85m are those that PyTorch makes of it.
+func TestBuckets(t *testing.T) {
+	m := Named("gpt2-85m")
+	mib := func(elem int) (sizes []float64) {
+		for _, n := range m.Buckets(elem) {
+			sizes = append(sizes, float64(n*elem)/(1<<20))
+		}
+		return sizes
+	}
+	fp32 := mib(4)
+	require.Len(t, fp32, 13)
+	require.InDelta(t, 9.0, fp32[0], 0.05)
+	for _, b := range fp32[1:12] {
+		require.InDelta(t, 27.0, b, 0.05)
+	}
+	require.InDelta(t, 21.2, fp32[12], 0.05)
+	bf16 := mib(2)
+	require.Len(t, bf16, 7)
+	require.InDelta(t, 4.5, bf16[0], 0.05)
+	require.InDelta(t, 24.1, bf16[6], 0.05)
+}
+
+func TestUnits(t *testing.T) {
+	m := Named("gpt2-85m")
+	units := m.Units()
+	require.Len(t, units, 14)
+	require.Equal(t, 49920+786432, units[0])
+	require.Equal(t, 7_079_424, units[1])
+	require.Equal(t, 768, units[13])
+	sum := 0
+	for _, n := range Named("resnet50").Units() {
+		sum += n
+	}
+	require.Equal(t, 25_557_032, sum)
+}
+
+func TestStep(t *testing.T) {
+	const params, act = 85_790_208, 1024 * 768
+	for _, tc := range []struct {
+		scheme string
+		calls  int
+		volume map[string]int // elements by operation
+	}{
+		{"ddp", 13, map[string]int{"allreduce": params}},
+		{"zero1", 26, map[string]int{"allreduce": params, "allgather": params}},
+		{"zero2", 26, map[string]int{"reducescatter": params, "allgather": params}},
+		{"zero3", 42, map[string]int{"reducescatter": params, "allgather": 2 * params}},
+		{"tp", 48, map[string]int{"allreduce": 48 * act}},
+		{"pp", 16, map[string]int{"sendrecv": 16 * act}},
+		{"ulysses", 96, map[string]int{"alltoall": 96 * act}},
+		{"ring", 72, map[string]int{"sendrecv": 3 * 36 * 2 * act / 4}},
+	} {
+		calls, err := Named("gpt2-85m").Step(tc.scheme, 4, 4)
+		require.NoError(t, err)
+		require.Len(t, calls, tc.calls, tc.scheme)
+		volume := map[string]int{}
+		for _, c := range calls {
+			volume[c.Op] += c.Elements
+		}
+		require.Equal(t, tc.volume, volume, tc.scheme)
+		require.NotEmpty(t, Explain(tc.scheme))
+	}
+	require.Len(t, SchemeNames(), 8)
+	_, err := Named("resnet50").Step("tp", 4, 4)
+	require.EqualError(t, err, "resnet50 has no transformer layers; the schemes for it are ddp, zero1, zero2 and zero3")
+	_, err = Named("resnet50").Step("tpp", 4, 4)
+	require.Error(t, err)
+}

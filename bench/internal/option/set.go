@@ -1,0 +1,277 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccl/goccl/bench/internal/coll"
+	"github.com/goccl/goccl/bench/internal/model"
+	"github.com/goccl/goccl/ccl"
+)
+
+func set(field func(*Options) *bool) func(*Options, string) error {
+	return func(o *Options, _ string) error {
+		*field(o) = true
+		return nil
+	}
+}
+
+func number(field func(*Options) *int, least int) func(*Options, string) error {
+	return func(o *Options, s string) (err error) {
+		*field(o), err = whole(s, least)
+		return err
+	}
+}
+
+func size(field func(*Options) *int, least int) func(*Options, string) error {
+	return func(o *Options, s string) error {
+		n, err := ParseSize(s)
+		if err == nil && n < least {
+			err = fmt.Errorf("it must be at least %d", least)
+		}
+		*field(o) = n
+		return err
+	}
+}
+
+func file(field func(*Options) *string) func(*Options, string) error {
+	return func(o *Options, s string) error {
+		if s == "" {
+			return errors.New("give the name of a file")
+		}
+		*field(o) = s
+		return nil
+	}
+}
+
+// span reads a time: 2s, 500us; a number alone is seconds.
+func span(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if seconds, number := strconv.ParseFloat(s, 64); number == nil {
+		d, err = time.Duration(seconds*float64(time.Second)), nil
+		if math.Abs(seconds) > 1<<30 || math.IsNaN(seconds) {
+			return 0, errors.New("that is more than 30 years")
+		}
+	}
+	switch {
+	case err != nil:
+		return 0, errors.New("a time is a number and its unit, such as 500us, 2s or 10m")
+	case d <= 0:
+		return 0, errors.New("it must be more than 0")
+	}
+	return d, nil
+}
+
+func setTarget(o *Options, s string) (err error) { o.Target, err = span(s); return err }
+func setSoak(o *Options, s string) (err error)   { o.Soak, err = span(s); return err }
+func setMaxP99(o *Options, s string) (err error) { o.MaxP99, err = span(s); return err }
+
+func bandwidth(field func(*Options) *float64) func(*Options, string) error {
+	return func(o *Options, s string) error {
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(x > 0) || math.IsInf(x, 0) {
+			return errors.New("it is a number of GB/s, such as 12.5")
+		}
+		*field(o) = x
+		return nil
+	}
+}
+
+func setNP(o *Options, s string) (err error) {
+	o.NP, err = whole(s, 1)
+	if err == nil && o.NP > MaxProcesses {
+		err = fmt.Errorf("at most %d processes are started on one machine; for more ranks use -t, or a launcher over several", MaxProcesses)
+	}
+	return err
+}
+
+func setAverage(o *Options, s string) error {
+	n, err := whole(s, 0)
+	if err == nil && n > int(Most) {
+		err = errors.New("it is 0 (rank 0), 1 (average), 2 (fastest) or 3 (slowest)")
+	}
+	o.Average = Average(n)
+	return err
+}
+
+func setBlocking(o *Options, s string) error {
+	n, err := whole(s, 0)
+	if err == nil && n > int(BarrierAtEnd) {
+		err = errors.New("it is 0 (issue all, then wait), 1 (wait and barrier after each), 2 (wait after each) or 3 (as 0, and a barrier)")
+	}
+	o.Blocking = Blocking(n)
+	return err
+}
+
+func setRegister(o *Options, s string) error {
+	n, err := whole(s, 0)
+	if err == nil && n > 1 {
+		err = errors.New("it is 0 (ordinary memory) or 1 (registered with the engine); symmetric windows, 2, need device memory")
+	}
+	o.Registered = n == 1
+	return err
+}
+
+func setTimeout(o *Options, s string) error {
+	n, err := whole(s, 0)
+	if err == nil && n > 1<<30 {
+		err = errors.New("that is more than 30 years")
+	}
+	o.Timeout = time.Duration(n) * time.Second
+	return err
+}
+
+func setRoot(o *Options, s string) (err error) {
+	if s == "all" {
+		o.Root = AllRoots
+		return nil
+	}
+	if o.Root, err = whole(s, 0); err != nil {
+		err = errors.New("a root is a rank, from 0 on, or all")
+	}
+	return err
+}
+
+func setPlan(o *Options, s string) error {
+	found, err := list(s, "scheme", model.SchemeNames(), model.SchemeNames(), strings.ToLower)
+	if err == nil && len(found) != 1 {
+		err = errors.New("one at a time")
+	}
+	if err == nil {
+		o.Plan = found[0]
+	}
+	return err
+}
+
+func setModel(o *Options, s string) error {
+	found, err := list(s, "model", model.Names(), model.Names(), strings.ToLower)
+	if err == nil && len(found) != 1 {
+		err = errors.New("one at a time")
+	}
+	if err == nil {
+		o.Model = found[0]
+	}
+	return err
+}
+
+// memKinds are the kinds of memory; what is not the host's needs a backend for devices.
+var memKinds = []string{"host", "device", "managed"}
+
+func setMem(o *Options, s string) error {
+	found, err := list(s, "memory", memKinds, memKinds, strings.ToLower)
+	if err == nil && len(found) != 1 {
+		err = errors.New("one at a time")
+	}
+	if err == nil {
+		o.Mem = found[0]
+	}
+	return err
+}
+
+// setDevices takes the numbers of devices.
+func setDevices(o *Options, s string) error {
+	o.Devices = nil
+	for _, word := range strings.Split(s, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is no number of a device; the first is 0", word)
+		}
+		o.Devices = append(o.Devices, n)
+	}
+	return nil
+}
+
+// backendNames are those that ccl may have; which of them this build has, ccl knows.
+var backendNames = []string{"cpu", "mpi", "nccl", "rccl", "oneccl"}
+
+// setBackends takes a backend more than once: what differs then is noise.
+func setBackends(o *Options, s string) error {
+	o.Backends = nil
+	for _, word := range strings.Split(s, ",") {
+		found, err := list(word, "backend", backendNames, backendNames, strings.ToLower)
+		if err != nil {
+			return err
+		}
+		o.Backends = append(o.Backends, found...)
+	}
+	return nil
+}
+
+func setCollectives(o *Options, s string) (err error) {
+	o.Collectives, err = list(s, "operation", collectiveNames(), collectiveNames(), squeeze)
+	return err
+}
+
+func setTypes(o *Options, s string) (err error) {
+	o.Types, err = list(s, "type", typeNames(), types(), func(w string) string {
+		w = strings.ToLower(w)
+		if n, ok := goTypes[w]; ok {
+			return n
+		}
+		return w
+	})
+	return err
+}
+
+func setOps(o *Options, s string) (err error) {
+	o.Ops, err = list(s, "operator", opNames(), ops(), strings.ToLower)
+	return err
+}
+
+// list reads a comma list of names, or all, as the values that belong to them.
+func list[T comparable](s, what string, names []string, values []T, plain func(string) string) ([]T, error) {
+	if s == "all" {
+		return values, nil
+	}
+	var found []T
+	for _, word := range strings.Split(s, ",") {
+		i := slices.Index(names, plain(word))
+		if i < 0 {
+			err := fmt.Errorf("no such %s", what)
+			if n := Nearest(plain(word), names); n != "" {
+				err = fmt.Errorf("%w; did you mean %s?", err, n)
+			}
+			if word != s {
+				err = fmt.Errorf("%q: %w", word, err)
+			}
+			return nil, fmt.Errorf("%w (-h lists them)", err)
+		}
+		if !slices.Contains(found, values[i]) {
+			found = append(found, values[i])
+		}
+	}
+	return found, nil
+}
+
+func collectiveNames() []string { return coll.Names() }
+
+func types() (ts []ccl.Type) {
+	for t := ccl.TypeInt8; t <= ccl.TypeFloat8E5M2; t++ {
+		ts = append(ts, t)
+	}
+	return ts
+}
+
+func typeNames() []string { return namesOf(types()) }
+
+func ops() []ccl.Op { return []ccl.Op{ccl.Sum, ccl.Prod, ccl.Min, ccl.Max, ccl.Avg} }
+
+func opNames() []string { return namesOf(ops()) }
+
+func namesOf[T fmt.Stringer](s []T) (names []string) {
+	for _, v := range s {
+		names = append(names, v.String())
+	}
+	return names
+}
+
+// goTypes are Go's names, and others in use, of types that nccl-tests names as C does.
+var goTypes = map[string]string{
+	"float32": "float", "float64": "double", "float16": "half", "fp16": "half", "bf16": "bfloat16",
+	"fp32": "float", "fp64": "double", "float8e4m3": "f8e4m3", "float8e5m2": "f8e5m2",
+}

@@ -1,0 +1,79 @@
+package option
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccl/goccl/bench/internal/model"
+)
+
+// Length is one entry of -sizes: so many bytes, or so many elements.
+type Length struct{ Bytes, Elements int }
+
+func setSizes(o *Options, s string) error {
+	o.Lengths = nil
+	for _, word := range strings.Split(s, ",") {
+		if m := model.Named(strings.ToLower(word)); m != nil {
+			for _, n := range m.Sizes() {
+				o.Lengths = append(o.Lengths, Length{Elements: n})
+			}
+			continue
+		}
+		n, err := ParseSize(word)
+		if err != nil {
+			if m := Nearest(strings.ToLower(word), model.Names()); m != "" {
+				err = fmt.Errorf("no such model; did you mean %s?", m)
+			}
+			return fmt.Errorf("%q: %w (models: %s)", word, err, strings.Join(model.Names(), " "))
+		}
+		o.Lengths = append(o.Lengths, Length{Bytes: n})
+	}
+	return nil
+}
+
+// Sizes are the sizes to measure, in bytes, of elements of elem bytes each.
+func (o Options) Sizes(elem int) []int {
+	var s []int
+	for _, l := range o.Lengths {
+		s = append(s, l.Bytes+l.Elements*elem)
+	}
+	if s != nil {
+		return s
+	}
+	for n := o.Min; n <= o.Max; {
+		s = append(s, n)
+		next := n + o.Step
+		if o.Factor > 0 {
+			next = n * o.Factor
+			if n > o.Max/o.Factor {
+				break
+			}
+		}
+		if next <= n {
+			break
+		}
+		n = next
+	}
+	return s
+}
+
+// Largest is the largest size of any type that is asked for, in bytes.
+func (o Options) Largest() int {
+	largest := 0
+	for _, t := range o.Types {
+		largest = max(largest, slices.Max(append(o.Sizes(t.Size()), 0)))
+	}
+	return largest
+}
+
+// LargestOfStep is the largest size of -plan on so many ranks, in bytes.
+func (o Options) LargestOfStep(ranks int) (int, error) {
+	elem := o.Types[0].Size()
+	calls, err := model.Named(o.Model).Step(o.Plan, ranks, elem)
+	largest := 0
+	for _, c := range calls {
+		largest = max(largest, c.Elements*elem)
+	}
+	return largest, err
+}

@@ -1,0 +1,65 @@
+package option
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/goccl/goccl/bench/internal/coll"
+)
+
+// Split says which ranks make a group: those with the same color.
+type Split struct {
+	How string // "", node, mod, div or mask
+	N   int
+}
+
+// Color is the group of a rank on a node.
+func (s Split) Color(rank, node int) int {
+	switch s.How {
+	case "node":
+		return node
+	case "mod":
+		return rank % s.N
+	case "div":
+		return rank / s.N
+	case "mask":
+		return rank & s.N
+	}
+	return 0
+}
+
+func (s Split) String() string {
+	if s.N == 0 {
+		return s.How
+	}
+	return s.How + ":" + strconv.Itoa(s.N)
+}
+
+var errSplit = errors.New("groups are node (a host each), mod:N (rank % N), div:N (N neighbours) or mask:N (rank & N)")
+
+func setSplit(o *Options, s string) error {
+	how, n, numbered := strings.Cut(strings.ToLower(s), ":")
+	switch how {
+	case "node":
+		if numbered {
+			return errSplit
+		}
+		o.Split = Split{How: how}
+		return nil
+	case "mod", "div", "mask":
+		v, err := strconv.ParseInt(n, 0, 32)
+		if err != nil || v < 1 {
+			return errSplit
+		}
+		o.Split = Split{How: how, N: int(v)}
+		return nil
+	}
+	return errSplit
+}
+
+// setMatrix takes what coll reads: the file is read before any rank is started.
+func setMatrix(o *Options, s string) (err error) {
+	o.Matrix, err = coll.ReadMatrix(s)
+	return err
+}

@@ -1,0 +1,134 @@
+// Package profile knows machines: how many ranks a node takes, which cores they are
+// bound to, and what their libraries have to be told. Sources: the centres' public
+// guides (ALCF's Aurora and Polaris, OLCF's Frontier, NERSC's Perlmutter) and HPE's
+// settings for NCCL and RCCL on Slingshot (HewlettPackard/shs-ccl-docs).
+package profile
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/goccl/goccl/bench/internal/option"
+)
+
+// Setting is one variable for the ranks, and why.
+type Setting struct {
+	Name, Value, Reason string
+	// Prepend puts Value, a directory, before what the variable holds, if it exists.
+	Prepend bool
+	// Above is how many nodes a job must exceed for the setting to be made.
+	Above int
+}
+
+// Profile is a machine.
+type Profile struct {
+	Name string
+	// Ranks is how many ranks a node takes; nil or 0: as the scheduler was asked.
+	Ranks func(getenv func(string) string) (n int, reason string)
+	Env   []Setting
+	// Flags are the launcher's for so many ranks a node.
+	Flags func(getenv func(string) string, launcher string, perNode int) (flags []string, reason string)
+}
+
+var profiles = []*Profile{&aurora, &polaris, &frontier, &perlmutter, &generic, &none}
+
+var generic = Profile{Name: "generic"}
+var none = Profile{Name: "none"}
+
+// Names are the profiles there are.
+func Names() (names []string) {
+	for _, p := range profiles {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Named is the profile of that name, whatever the machine.
+func Named(name string) (*Profile, error) {
+	for _, p := range profiles {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	if n := option.Nearest(name, Names()); n != "" {
+		return nil, fmt.Errorf("-profile %s: no such machine; did you mean %s?", name, n)
+	}
+	return nil, fmt.Errorf("-profile %s: no such machine; there are %s", name, strings.Join(Names(), " "))
+}
+
+// Of is the profile of the machine that a job with this environment and these hosts
+// runs on; generic if it is none of those known.
+func Of(getenv func(string) string, hosts []string) *Profile {
+	for _, p := range []struct {
+		profile  *Profile
+		clusters []string // of Slurm, NERSC_HOST, LMOD_SYSTEM_NAME
+		domains  []string // parts of full host names
+		prefixes []string // of short ones
+	}{
+		{&aurora, []string{"aurora"}, []string{".aurora."}, []string{"aurora-"}},
+		{&polaris, []string{"polaris"}, []string{".polaris."}, []string{"polaris-"}},
+		{&frontier, []string{"frontier"}, []string{".frontier."}, []string{"frontier"}},
+		{&perlmutter, []string{"perlmutter"}, []string{".perlmutter."}, []string{"perlmutter"}},
+	} {
+		for _, name := range []string{"SLURM_CLUSTER_NAME", "NERSC_HOST", "LMOD_SYSTEM_NAME"} {
+			if slices.Contains(p.clusters, getenv(name)) {
+				return p.profile
+			}
+		}
+		for _, host := range append(slices.Clip(hosts), getenv("PBS_O_HOST")) {
+			for _, d := range p.domains {
+				if strings.Contains(host+".", d) {
+					return p.profile
+				}
+			}
+			for _, prefix := range p.prefixes {
+				if strings.HasPrefix(host, prefix) {
+					return p.profile
+				}
+			}
+		}
+	}
+	// HPE's cabinets: x4xxx are Aurora's, x3xxx Polaris's. Only under PBS, since other
+	// machines number theirs alike.
+	if getenv("PBS_JOBID") != "" && len(hosts) > 0 {
+		switch {
+		case strings.HasPrefix(hosts[0], "x4"):
+			return &aurora
+		case strings.HasPrefix(hosts[0], "x3"):
+			return &polaris
+		}
+	}
+	return &generic
+}
+
+// Settings are what the ranks get in addition to environ, on so many nodes. What the
+// user has set stays.
+func (p *Profile) Settings(getenv func(string) string, nodes int) (made []Setting) {
+	for _, s := range p.Env {
+		had := getenv(s.Name)
+		before := slices.IndexFunc(made, func(m Setting) bool { return m.Name == s.Name })
+		if before >= 0 {
+			had = made[before].Value
+		}
+		switch {
+		case nodes <= s.Above:
+			continue
+		case s.Prepend:
+			if _, err := os.Stat(s.Value); err != nil || slices.Contains(strings.Split(had, ":"), s.Value) {
+				continue
+			}
+			if had != "" {
+				s.Value += ":" + had
+			}
+		case had != "":
+			continue
+		}
+		if before >= 0 {
+			made = slices.Delete(made, before, before+1)
+		}
+		made = append(made, s)
+	}
+	return made
+}

@@ -1,0 +1,211 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed report.html
+var page string
+
+var pageTemplate = template.Must(template.New("report").Parse(page))
+
+// sheet is what the page shows.
+type sheet struct {
+	File    *File
+	Title   string
+	Command string
+	Words   []Word
+	Charts  []chart
+	Rows    [][]string
+	Facts   []fact
+	Places  []Place
+}
+
+type fact struct{ Name, Value string }
+
+// chart is one curve's pictures.
+type chart struct {
+	Title   string
+	BusBW   template.HTML
+	Time    template.HTML
+	Ceiling string
+	Spread  bool
+	Heat    *heat
+}
+
+type heat struct {
+	SVG             template.HTML
+	Size, Low, High string
+}
+
+// mostShown are the ranks that the page lists.
+const mostShown = 256
+
+// HTML writes f as a page that needs nothing else: no network, no scripts.
+func (f *File) HTML(w io.Writer) error {
+	s := sheet{File: f, Command: strings.Join(f.Args, " "), Words: f.Words(), Facts: f.facts(), Places: f.Config.Devices[:min(len(f.Config.Devices), mostShown)]}
+	var ops []string
+	for _, c := range f.curves() {
+		if !slices.Contains(ops, c.op) {
+			ops = append(ops, c.op)
+		}
+		s.Charts = append(s.Charts, f.chart(c))
+	}
+	hosts := "one host"
+	if f.Config.Hosts > 1 {
+		hosts = fmt.Sprintf("%d hosts", f.Config.Hosts)
+	}
+	s.Title = fmt.Sprintf("%s on %d ranks of %s", strings.Join(ops, ", "), f.Config.Ranks, hosts)
+	for _, r := range f.Results {
+		s.Rows = append(s.Rows, cells(&r))
+	}
+	return pageTemplate.Execute(w, s)
+}
+
+// curve is the lines of one operation, type, operator and root.
+type curve struct {
+	op, typ, redop string
+	root           int
+	rows           []Row
+}
+
+func (c *curve) title() string {
+	words := []string{c.op}
+	for _, word := range []string{c.typ, c.redop} {
+		if word != "none" {
+			words = append(words, word)
+		}
+	}
+	if c.root >= 0 {
+		words = append(words, "root "+strconv.Itoa(c.root))
+	}
+	return strings.Join(words, " ")
+}
+
+// mostCurves are shown: more are a table's business.
+const mostCurves = 24
+
+// curves are f's results, line by line of the first cycle, by what they measure.
+func (f *File) curves() (cs []*curve) {
+	for _, r := range f.Results {
+		if r.Cycle != f.Results[0].Cycle {
+			continue
+		}
+		i := slices.IndexFunc(cs, func(c *curve) bool {
+			return c.op == r.Op && c.typ == r.Type && c.redop == r.Redop && c.root == r.Root
+		})
+		if i < 0 {
+			if len(cs) == mostCurves {
+				continue
+			}
+			i = len(cs)
+			cs = append(cs, &curve{op: r.Op, typ: r.Type, redop: r.Redop, root: r.Root})
+		}
+		cs[i].rows = append(cs[i].rows, r)
+	}
+	return cs
+}
+
+func (f *File) chart(c *curve) chart {
+	ch := chart{Title: c.title()}
+	var bus, time []series
+	backends := []string{}
+	for _, r := range c.rows {
+		if !slices.Contains(backends, r.Backend) {
+			backends = append(backends, r.Backend)
+		}
+	}
+	for b, backend := range backends {
+		name := strings.TrimSpace(backend + " ")
+		color := 2 * b % 6
+		out, in := series{name: name + " out of place", color: color}, series{name: name + " in place", color: color + 1}
+		outTime, inTime, tail := out, in, series{name: name + " p99", color: color, dotted: true}
+		for _, r := range c.rows {
+			if r.Backend != backend || r.Size == 0 {
+				continue
+			}
+			add := func(s *series, y *float64) {
+				if y != nil {
+					s.x, s.y = append(s.x, float64(r.Size)), append(s.y, *y)
+				}
+			}
+			add(&out, r.OutOfPlace.BusBW)
+			add(&in, r.InPlace.BusBW)
+			add(&outTime, &r.OutOfPlace.Time)
+			add(&inTime, &r.InPlace.Time)
+			if r.OutOfPlaceIter != nil {
+				add(&tail, &r.OutOfPlaceIter.P99)
+				ch.Spread = true
+			}
+		}
+		bus, time = append(bus, out, in), append(time, outTime, inTime, tail)
+	}
+	p := plot{title: "bus bandwidth of " + ch.Title, unit: "GB/s", series: bus}
+	if f.Config.Ceiling != nil && c.op != "barrier" {
+		p.ceiling = f.Config.Ceiling.Bandwidth
+		ch.Ceiling = f.Config.Ceiling.What
+	}
+	ch.BusBW = p.svg()
+	ch.Time = (&plot{title: "time of " + ch.Title, unit: "us", log: true, series: time}).svg()
+	for _, r := range slices.Backward(c.rows) {
+		if r.OutOfPlaceIter != nil && len(r.OutOfPlaceIter.Ranks) > 1 {
+			ch.Heat = heatOf(&r)
+			break
+		}
+	}
+	return ch
+}
+
+// cells are a line of the page's table.
+func cells(r *Row) []string {
+	cells := []string{r.Op, strconv.Itoa(r.Size), r.Type, r.Redop, strconv.Itoa(r.Root)}
+	for _, half := range []struct {
+		r    *Result
+		iter *PerIter
+	}{{&r.OutOfPlace, r.OutOfPlaceIter}, {&r.InPlace, r.InPlaceIter}} {
+		bus, p99, wrong := "n/a", "", "N/A"
+		if half.r.BusBW != nil {
+			bus = fit(*half.r.BusBW, 7)
+		}
+		if half.iter != nil {
+			p99 = fit(half.iter.P99, 8)
+		}
+		if half.r.Wrong != nil {
+			wrong = strconv.FormatInt(*half.r.Wrong, 10)
+		}
+		cells = append(cells, fit(half.r.Time, 8), bus, p99, wrong)
+	}
+	return append(cells, strings.TrimSpace(r.Backend+" "+r.Algorithm))
+}
+
+// facts are the lines of the page's environment.
+func (f *File) facts() []fact {
+	c := &f.Config
+	facts := []fact{
+		{"ranks", fmt.Sprintf("%d, processes: %d, hosts: %d, %s", c.Ranks, c.Processes, c.Hosts, c.Launcher)},
+		{"engine", c.Engine + ", " + c.Transport},
+		{"processor", c.CPU},
+		{"iterations", fmt.Sprintf("%d (below 256 KiB more), %d warm-up, %d calls each, %d checked", c.Iters, c.Warmup, c.Agg, c.Check)},
+	}
+	if s := f.Startup; s != nil {
+		facts = append(facts, fact{"start-up", strings.TrimPrefix(strings.TrimSpace(s.line()), "#\n# Start-up: ")})
+	}
+	if c.Split != "" {
+		facts = append(facts, fact{"groups", fmt.Sprintf("%s, %d ranks in the first", c.Split, c.GroupRanks)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Fingerprint)) {
+		facts = append(facts, fact{name, f.Fingerprint[name]})
+	}
+	for _, e := range f.Env {
+		name, value, _ := strings.Cut(e, "=")
+		facts = append(facts, fact{"$" + name, value})
+	}
+	return facts
+}

@@ -1,0 +1,116 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/bench/internal/option"
+)
+
+// sampleFile is a run of n ranks with everything that a file can have.
+func sampleFile(n int) *File {
+	f := NewFile([]string{"bench", "-op", `"<script>alert(1)</script>`}, []string{"GOCCL_ALGO=ring", "MY_TOKEN=hidden"}, time.Unix(0, 0).UTC())
+	o := option.Default()
+	j := &Job{Version: "0.1.0", Go: "go", Ranks: n, GroupRanks: n, Processes: n, Hosts: 1, Engine: "cpu", Transport: "shared memory", CPU: "Acme <9000>", Launcher: "started here",
+		Startup: &Startup{Join: 1, Comms: map[string]float64{"cpu": 2}}, Fingerprint: map[string]string{"kernel": "6.1"}, Ceiling: &Ceiling{12, "12 GB/s, found out"}}
+	for r := range n {
+		j.Places = append(j.Places, Place{Rank: r, Pid: 100 + r, Host: "h"})
+	}
+	f.Describe(j, &o)
+	var s Summary
+	for size := 8; size <= 1<<20; size *= 4 {
+		us := 2 + float64(size)/5e3
+		row := Row{Op: "allreduce", Size: size, Count: size / 4, Type: "float", Redop: "sum", Root: -1, Backend: "cpu", Algorithm: "ring",
+			OutOfPlace: NewResult(size, us, 1), InPlace: NewResult(size, us*1.1, 1)}
+		row.OutOfPlace.Wrong, row.InPlace.Wrong = ptr(int64(0)), ptr(int64(0))
+		var ranks [][]float64
+		for r := range n {
+			var times []float64
+			for i := range 30 {
+				times = append(times, us*(1+float64((r*7+i*3)%10)/20))
+			}
+			ranks = append(ranks, times)
+		}
+		row.OutOfPlaceIter = NewPerIter(append([]float64{}, ranks[0]...), ranks, 0.5)
+		row.OutOfPlace.Slowest = &Straggler{Rank: n - 1, Host: "h", Late: 41.2, Rest: 2}
+		f.Results = append(f.Results, row)
+		s.Add(&row)
+	}
+	f.Close(&s, time.Unix(9, 0).UTC())
+	return f
+}
+
+// The page needs nothing from anywhere, runs nothing, and is well-formed where it is drawn.
+func TestHTML(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, sampleFile(3).HTML(&b))
+	html := b.String()
+	require.Contains(t, html, "<title>allreduce on 3 ranks of one host</title>")
+	require.NotContains(t, html, "<script")
+	require.NotContains(t, html, "hidden")
+	require.NotRegexp(t, `(?i)(https?:|src=|href=|url\(|@import)`, html)
+	require.Contains(t, html, "Content-Security-Policy")
+	require.Equal(t, 5, strings.Count(html, "<polyline"), "two curves, and three with the tail")
+	require.Contains(t, html, `class="ceiling"`)
+	require.Contains(t, html, "Rank 2 on h came late to the barrier in 9 of 18 halves of lines, by 41.2 us at most.")
+	require.Contains(t, html, "kernel")
+	require.Contains(t, html, "$GOCCL_ALGO")
+	for _, svg := range regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(html, -1) {
+		for d := xml.NewDecoder(strings.NewReader(svg)); ; {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err, svg)
+		}
+		require.NotContains(t, svg, "NaN")
+		require.NotContains(t, svg, "Inf")
+	}
+}
+
+// Runs with little to show make a page, too.
+func TestHTMLOfLittle(t *testing.T) {
+	for _, change := range []func(f *File){
+		func(f *File) { f.Results = nil },
+		func(f *File) { f.Results = f.Results[:1] },
+		func(f *File) { f.Config.Ceiling, f.Startup, f.Fingerprint = nil, nil, nil },
+		func(f *File) {
+			for i := range f.Results {
+				r := &f.Results[i]
+				r.Op, r.Size, r.OutOfPlaceIter, r.OutOfPlace.BusBW, r.InPlace.BusBW = "barrier", 0, nil, nil, nil
+			}
+		},
+		func(f *File) { f.Errors = []string{"wrong data: rank 1"}; f.Limits = []string{"-min-busbw 9"} },
+	} {
+		f := sampleFile(1)
+		change(f)
+		var b bytes.Buffer
+		require.NoError(t, f.HTML(&b))
+		require.NotContains(t, b.String(), "NaN")
+		require.Contains(t, b.String(), "</html>")
+	}
+}
+
+func TestTicks(t *testing.T) {
+	require.Equal(t, []float64{0, 2, 4, 6, 8, 10}, (&plot{}).ticks(0, 11))
+	require.Equal(t, []float64{1, 10, 100}, (&plot{log: true}).ticks(1, 100))
+	require.Equal(t, "1 MiB", sizeOf(1<<20))
+	require.Equal(t, "8 B", sizeOf(8))
+	require.Equal(t, []string{"1000", "10k", "1M"}, []string{label(1e3), label(1e4), label(1e6)})
+	require.Equal(t, []string{"1.5 us", "20 ms", "3 s"}, []string{micros(1.5), micros(2e4), micros(3e6)})
+}
+
+func TestShrink(t *testing.T) {
+	field := shrink([][]float64{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 1, 1, 1}}, 2, 2)
+	require.Len(t, field, 2)
+	require.Equal(t, []float64{6, 8}, field[0])
+	require.Equal(t, []float64{9, 1}, field[1])
+}

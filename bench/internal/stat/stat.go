@@ -1,0 +1,121 @@
+// Package stat has the statistics of repeated timings.
+package stat
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Spread describes repeated timings.
+type Spread struct {
+	Min, Max, Avg, P50, P95, P99, Stdev float64
+	CV                                  float64 // Stdev as percent of Avg
+}
+
+// Of describes x, which it leaves as it is. Percentiles are the smallest value that so
+// many percent do not exceed, a value that was measured; with fewer than 100 the 99th
+// is the largest.
+func Of(x []float64) Spread {
+	if len(x) == 0 {
+		return Spread{}
+	}
+	sorted := slices.Sorted(slices.Values(x))
+	at := func(p float64) float64 { return stat.Quantile(p, stat.Empirical, sorted, nil) }
+	s := Spread{Min: sorted[0], Max: sorted[len(x)-1], P50: at(0.5), P95: at(0.95), P99: at(0.99)}
+	if s.Avg = stat.Mean(x, nil); len(x) > 1 {
+		s.Stdev = stat.StdDev(x, nil)
+	}
+	if s.Avg > 0 {
+		s.CV = 100 * s.Stdev / s.Avg
+	}
+	return s
+}
+
+// Median is the middle of x, or the mean of the two there; 0 of nothing.
+func Median(x []float64) float64 {
+	s := slices.Sorted(slices.Values(x))
+	if len(s) == 0 {
+		return 0
+	}
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// Interval is an estimate, and where the truth lies with the confidence that was asked
+// for. Without a finite interval the samples do not tell.
+type Interval struct{ Estimate, Low, High float64 }
+
+// Excludes reports whether x lies outside.
+func (i Interval) Excludes(x float64) bool { return x < i.Low || x > i.High }
+
+// Welch estimates mean(b) - mean(a) of independent samples whose variances may differ
+// (Welch, 1947).
+func Welch(a, b []float64, confidence float64) Interval {
+	d := Interval{stat.Mean(b, nil) - stat.Mean(a, nil), math.Inf(-1), math.Inf(1)}
+	na, nb := float64(len(a)), float64(len(b))
+	if na < 2 || nb < 2 {
+		return d
+	}
+	va, vb := stat.Variance(a, nil)/na, stat.Variance(b, nil)/nb
+	if va+vb == 0 {
+		return Interval{d.Estimate, d.Estimate, d.Estimate}
+	}
+	freedom := (va + vb) * (va + vb) / (va*va/(na-1) + vb*vb/(nb-1))
+	half := T(freedom, confidence) * math.Sqrt(va+vb)
+	return Interval{d.Estimate, d.Estimate - half, d.Estimate + half}
+}
+
+// T is how many standard errors an interval of that confidence reaches to each side.
+func T(freedom, confidence float64) float64 {
+	if math.IsInf(freedom, 1) {
+		return distuv.UnitNormal.Quantile(0.5 + confidence/2)
+	}
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(0.5 + confidence/2)
+}
+
+// Shift estimates the middle of x as Hodges and Lehmann (1963) do, by the median of
+// the means of all pairs, and its interval by the signed ranks of Wilcoxon (1945): x
+// need be symmetric, not normal, and a few outliers hardly move it.
+func Shift(x []float64, confidence float64) Interval {
+	n := len(x)
+	if n == 0 {
+		return Interval{0, math.Inf(-1), math.Inf(1)}
+	}
+	var means []float64
+	for i := range x {
+		for j := i; j < n; j++ {
+			means = append(means, (x[i]+x[j])/2)
+		}
+	}
+	slices.Sort(means)
+	d := Interval{Median(means), math.Inf(-1), math.Inf(1)}
+	if k := signedRank(n, (1-confidence)/2); k > 0 {
+		d.Low, d.High = means[k-1], means[len(means)-k]
+	}
+	return d
+}
+
+// signedRank is the largest k for which the sum of n signed ranks is less than k with
+// probability of at most tail; 0 if there is none.
+func signedRank(n int, tail float64) int {
+	most := n * (n + 1) / 2
+	p := make([]float64, most+1) // that the positive ranks add up to i
+	p[0] = 1
+	for rank := 1; rank <= n; rank++ {
+		for i := most; i >= 0; i-- {
+			p[i] /= 2
+			if i >= rank {
+				p[i] += p[i-rank] / 2
+			}
+		}
+	}
+	below := 0.0
+	for k := range p {
+		if below += p[k]; below > tail {
+			return k
+		}
+	}
+	return 0
+}

@@ -1,0 +1,190 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+)
+
+// What reads nccl-tests' tables reads ours.
+func TestTableParses(t *testing.T) {
+	for _, tc := range []struct {
+		args               string
+		iterations, stamps bool
+		lines, devices     int
+	}{
+		{"-np 2 -e 64K", false, false, 14, 2},
+		{"-np 3 -b 1K -e 4K -I", true, false, 3, 3},
+		{"-np 2 -b 1K -e 4K -I -K 3 -S", true, true, 3, 2},
+		{"-np 2 -b 1K -e 1K -c 0", false, false, 1, 2},
+		{"-np 1 -b 1K -e 1K", false, false, 1, 1},
+		{"-np 2 -op barrier", false, false, 1, 2},
+		{"-np 2 -op all -b 64 -e 64", false, false, 11, 2},
+		{"-np 1 -t 4 -split mod:2 -b 64 -e 64 -op reduce -r 1 -o max -d half", false, false, 1, 4},
+	} {
+		t.Run(tc.args, func(t *testing.T) {
+			out, errs, status := bench(t, nil, strings.Fields(tc.args)...)
+			require.Zero(t, status, errs)
+			table, err := parse(out, tc.iterations, tc.stamps)
+			require.NoError(t, err, out)
+			require.Len(t, table.lines, tc.lines)
+			require.Equal(t, tc.devices, table.devices)
+			require.True(t, table.okay)
+			require.Equal(t, "0", table.wrong)
+			for _, l := range table.lines {
+				for _, m := range []measured{l.outPlace, l.inPlace} {
+					require.Positive(t, m.time)
+					require.Contains(t, []string{"0", "N/A"}, m.wrong)
+					require.Equal(t, tc.iterations, m.iterations != nil)
+					if tc.iterations {
+						require.LessOrEqual(t, m.iterations[0], m.iterations[2], "the least, the 99th percentile")
+						require.LessOrEqual(t, m.iterations[2], m.iterations[1])
+					}
+				}
+				require.Equal(t, tc.stamps, l.stamp != "")
+			}
+		})
+	}
+}
+
+// nccl-tests' own names, version 3, and the schema that docs has.
+func TestJSONSchema(t *testing.T) {
+	schema, err := jsonschema.NewCompiler().Compile("../docs/bench.schema.json")
+	require.NoError(t, err)
+	for _, args := range []string{
+		"-np 2 -e 1K",
+		"-np 1 -b 64 -e 64 -c 0",
+		"-np 2 -hosts 2 -b 64 -e 64 -n 5 -op all -d float,f8e4m3 -o all -S",
+		"-np 4 -split div:2 -b 1K -e 1K -rotate 2 -R 1 -u 2 -N 2 -overlap -ceiling 10",
+		"-np 2 -op alltoallv -matrix spread:0.3 -b 1K -e 1K -time 1ms -backend cpu,cpu",
+		"-np 2 -plan zero1 -model resnet50 -d bf16 -n 1",
+		"-np 2 -sizes 64,1K -flush -n 2 -max-p99 10m",
+	} {
+		t.Run(args, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "out.json")
+			_, errs, status := bench(t, nil, append(strings.Fields(args), "-J", path)...)
+			require.Zero(t, status, errs)
+			b, err := os.ReadFile(path)
+			require.NoError(t, err)
+			v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+			require.NoError(t, err)
+			require.NoError(t, schema.Validate(v))
+
+			var f map[string]any
+			require.NoError(t, json.Unmarshal(b, &f))
+			require.Equal(t, 3.0, f["version"])
+			row := f["results"].([]any)[0].(map[string]any)
+			for _, name := range []string{"size", "count", "type", "redop", "root", "out_of_place", "in_place", "out_of_place_per_iter", "in_place_per_iter"} {
+				require.Contains(t, row, name)
+			}
+			for _, name := range []string{"min_us", "max_us", "avg_us", "p50_us", "p95_us", "p99_us", "stdev_us", "cv_pct"} {
+				require.Contains(t, row["in_place_per_iter"], name)
+			}
+			for _, name := range []string{"time", "alg_bw", "bus_bw", "nwrong"} {
+				require.Contains(t, row["in_place"], name)
+			}
+			device := f["config"].(map[string]any)["devices"].([]any)[0]
+			for _, name := range []string{"rank", "group", "pid", "hostname", "device", "device_hex", "device_info"} {
+				require.Contains(t, device, name)
+			}
+		})
+	}
+}
+
+// Nothing of the environment but what is on the list reaches any output.
+func TestSecrets(t *testing.T) {
+	dir := t.TempDir()
+	env := []string{"GOCCL_TEST_TOKEN=s3cret1", "NCCL_PASSWORD=s3cret2", "AWS_SECRET_ACCESS_KEY=s3cret3", "WANDB_API_KEY=s3cret4", "HOME_SWEET=s3cret5", "SLURM_JWT=s3cret6", "GOCCL_ALGO=allreduce=ring"}
+	files := []string{filepath.Join(dir, "x.json"), filepath.Join(dir, "x.csv"), filepath.Join(dir, "x.html")}
+	out, errs, status := bench(t, env, "-np", "2", "-e", "64", "-v", "-J", files[0], "-csv", files[1], "-html", files[2])
+	require.Zero(t, status, errs)
+	all := out + errs
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		all += string(b)
+	}
+	require.NotContains(t, all, "s3cret")
+	require.Contains(t, all, "GOCCL_ALGO=allreduce=ring", "what is on the list is there")
+}
+
+// A full disk costs the file, whichever, and not the table.
+func TestFullDisks(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("hardware: no /dev/full on this system")
+	}
+	for _, flag := range []string{"J", "csv", "html"} {
+		out, errs, status := bench(t, nil, "-np", "2", "-b", "64", "-e", "64", "-"+flag, "/dev/full")
+		require.Equal(t, 1, status)
+		require.Contains(t, out, "# Out of bounds values : 0 OK")
+		require.Equal(t, "bench: -"+flag+" /dev/full: the results could not be written: no space left on device\n", errs)
+	}
+}
+
+// A limit that is missed gives 3, and says so, after the table.
+func TestLimits(t *testing.T) {
+	for _, tc := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"-min-busbw 0.0000001 -max-p99 1h", 0, ""},
+		{"-min-busbw 1000000", 3, "bench: -min-busbw 1e+06: the average bus bandwidth is "},
+		{"-max-p99 1ns", 3, "bench: -max-p99 1ns: the 99th percentile of allreduce float, "},
+	} {
+		out, errs, status := bench(t, nil, strings.Fields("-np 2 -b 64 -e 64 "+tc.args)...)
+		require.Equal(t, tc.status, status, errs)
+		require.Contains(t, out, "# Avg bus bandwidth")
+		require.True(t, strings.HasPrefix(errs, tc.want), errs)
+		require.LessOrEqual(t, strings.Count(errs, "\n"), 1)
+	}
+}
+
+// The page of a real run, in a real browser: no message on its console, hence nothing
+// that its policy (no request to anywhere) had to stop, and the curves are there.
+func TestHTMLInABrowser(t *testing.T) {
+	browser := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			browser = path
+			break
+		}
+	}
+	if browser == "" {
+		t.Skip("no chromium here (Debian: apt-get install chromium)")
+	}
+	dir := t.TempDir()
+	page := filepath.Join(dir, "report.html")
+	_, errs, status := bench(t, nil, "-np", "2", "-op", "allreduce,broadcast", "-e", "1M", "-html", page)
+	require.Zero(t, status, errs)
+	var dom, log bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+		"--user-data-dir="+filepath.Join(dir, "profile"), "--enable-logging=stderr", "--v=0", "--window-size=400,800", "--dump-dom", "file://"+page)
+	cmd.Stdout, cmd.Stderr = &dom, &log
+	require.NoError(t, cmd.Run(), log.String())
+	require.NotContains(t, log.String(), "CONSOLE")
+	require.Equal(t, 10, strings.Count(dom.String(), "<polyline "), "two curves and three, twice")
+	require.Equal(t, 2, strings.Count(dom.String(), `class="ceiling"`))
+	require.Equal(t, 2, strings.Count(dom.String(), `class="heat"`))
+	require.NotRegexp(t, `(?i)(https?:|src=|href=|@import)`, dom.String())
+
+	// The policy does work: a page that asks for something is stopped, and told.
+	b, err := os.ReadFile(page)
+	require.NoError(t, err)
+	bad := filepath.Join(dir, "bad.html")
+	require.NoError(t, os.WriteFile(bad, regexp.MustCompile(`</body>`).ReplaceAll(b, []byte(`<img src="http://127.0.0.1:9/x.png"></body>`)), 0o666))
+	cmd.Args[len(cmd.Args)-1] = "file://" + bad
+	again := exec.CommandContext(t.Context(), browser, cmd.Args[1:]...)
+	log.Reset()
+	again.Stderr = &log
+	require.NoError(t, again.Run())
+	require.Contains(t, log.String(), "CONSOLE")
+}

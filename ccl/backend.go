@@ -1,0 +1,365 @@
+package ccl
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// backends are the libraries that this build can open, by name: each is added by the file of
+// its build tag.
+var backends = map[string]engine.Backend{}
+
+// backendNames are all there are: those for devices, in the order in which one is chosen, and MPI.
+var backendNames = []string{"nccl", "rccl", "oneccl", "mpi"}
+
+const deviceBackends = 3
+
+// platforms are the packages of the backends' devices.
+var platforms = map[string]string{"nccl": "cuda", "rccl": "rocm", "oneccl": "xpu"}
+
+// Backends lists the values of Options.Backend that this build can open: cpu, and one for
+// each of the build tags nccl, rccl, oneccl and mpi that it was built with.
+func Backends() []string {
+	names := []string{"cpu"}
+	for _, name := range backendNames {
+		if backends[name] != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// checkBackend says what is wrong with Options.Backend.
+func checkBackend(name string) error {
+	switch {
+	case name == "" || slices.Contains(Backends(), name):
+		return nil
+	case slices.Contains(backendNames, name):
+		return fmt.Errorf("no backend %q is compiled in: build with -tags %s; this build has %s", name, name, strings.Join(Backends(), ", "))
+	}
+	return fmt.Errorf("there is no backend %q; there are cpu, %s", name, strings.Join(backendNames, ", "))
+}
+
+// library is what a Comm has beside the CPU engine: a rank's end of a library's communicator.
+type library struct {
+	engine.Engine
+	backend   engine.Backend
+	lib       engine.Library
+	device    int            // -1: it takes host memory
+	platform  string         // the package whose memory it takes, "" if none in particular
+	known     deviceMemory   // of the last call, which is the device's
+	one       [1]engine.Call // the call being made on a device
+	calls     []engine.Call  // and those on host memory
+	call      cpu.Call       // its record, for the control plane
+	supported [3]uint8       // kind, type and operator of the last call, which the library supports
+}
+
+// talk is the ranks of a new Comm agreeing on its library, over the CPU engine: a handful
+// of small collectives, O(log n) each.
+type talk struct {
+	ctx context.Context
+	eng *cpu.Comm
+}
+
+func (t talk) run(kind engine.Kind, typ Type, op Op, dst, src []byte) error {
+	c := Comm{}
+	a := &args{kind: Kind(kind), typ: typ, op: op, root: -1, dst: dst, src: src}
+	if a.kind == KindBroadcast {
+		a.root = 0
+	}
+	var k cpu.Call
+	count := len(dst) / max(typ.Size(), 1)
+	if a.kind == KindAllGather {
+		count = len(src) / typ.Size()
+	}
+	c.fill(&k, a, 0, uint64(count))
+	if f := t.eng.Run(t.ctx, &k); f != nil {
+		return f
+	}
+	return nil
+}
+
+// min is the least of what all ranks say, number by number.
+func (t talk) min(x []int64) error {
+	b := bytesOf(x)
+	return t.run(engine.AllReduce, TypeInt64, Min, b, b)
+}
+
+// broadcast gives all ranks what rank 0 has in b.
+func (t talk) broadcast(b []byte) error {
+	return t.run(engine.Broadcast, TypeUint8, Sum, b, b)
+}
+
+// textBytes is how much of an error is passed on to the other ranks.
+const textBytes = 2 << 10
+
+// verdict is nil on all ranks where err is nil on all, and otherwise the error of the lowest
+// rank that has one, as a Fault that names it.
+func (t talk) verdict(err error) *cpu.Fault {
+	n := int64(t.eng.Size())
+	who := []int64{n}
+	if err != nil {
+		who[0] = int64(t.eng.Rank())
+	}
+	if e := t.min(who); e != nil {
+		return faultOf(e)
+	}
+	if who[0] == n {
+		return nil
+	}
+	// Rank who tells rank 0, which tells all: a broadcast from any root would do, but the
+	// reduction needs no second kind of schedule. Zero is the least but one a byte can be.
+	text := make([]byte, textBytes)
+	if int64(t.eng.Rank()) == who[0] {
+		s := err.Error()
+		binary.LittleEndian.PutUint16(text, uint16(copy(text[3:], s)))
+		text[2] = byte(codeOfLibrary(err))
+	}
+	if e := t.run(engine.AllReduce, TypeUint8, Max, text, text); e != nil {
+		return faultOf(e)
+	}
+	if int64(t.eng.Rank()) == who[0] {
+		return &cpu.Fault{Code: cpu.Code(codeOfLibrary(err)), Peer: t.eng.Rank(), Err: vendorError(err)}
+	}
+	size := min(int(binary.LittleEndian.Uint16(text)), textBytes-3)
+	return &cpu.Fault{Code: cpu.Code(text[2]), Peer: int(who[0]), Err: fmt.Errorf("rank %d: %s", who[0], text[3:3+size])}
+}
+
+// giveUp tells the others that this rank does not come, since err.
+func (t talk) giveUp(err error) {
+	var f *cpu.Fault
+	switch {
+	case errors.As(err, &f):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		f = cpu.ContextFault(err)
+	default:
+		f = &cpu.Fault{Code: cpu.Code(codeOfLibrary(err)), Peer: t.eng.Rank(), Own: true, Err: vendorError(err)}
+	}
+	t.eng.Fail(f)
+}
+
+func codeOfLibrary(err error) Code {
+	var u unsupported
+	if errors.As(err, &u) {
+		return ErrUnsupported
+	}
+	return ErrBackend
+}
+
+func faultOf(err error) *cpu.Fault {
+	var f *cpu.Fault
+	if errors.As(err, &f) {
+		return f
+	}
+	return &cpu.Fault{Code: cpu.Backend, Peer: -1, Err: err}
+}
+
+// vendorError is err with what a library said as a *VendorError.
+func vendorError(err error) error {
+	var l *engine.LibraryError
+	if err == nil || !errors.As(err, &l) {
+		return err
+	}
+	return &VendorError{Library: l.Library, Result: l.Result, Text: l.Call + ": " + l.Text}
+}
+
+// choose is the backend for a new Comm: the one asked for, or the first whose device every rank has.
+func (t talk) choose(o *Options, local, locals int) (engine.Backend, *cpu.Fault) {
+	if o.Backend != "" {
+		return backends[o.Backend], nil
+	}
+	if len(backends) == 0 { // the same on all ranks of one binary, as the options, which are compared, say
+		return nil, nil
+	}
+	have := make([]int64, deviceBackends)
+	for i := range have {
+		b := backends[backendNames[i]]
+		if b == nil {
+			continue
+		}
+		if d, err := b.Device(deviceOf(o), local, locals); err != nil || d < 0 {
+			continue
+		}
+		if _, err := b.Open(); err != nil {
+			o.Log.Warn("a device is here, but not its library: host memory only", "backend", b.Name(), "error", err)
+			continue
+		}
+		have[i] = 1
+	}
+	if err := t.min(have); err != nil {
+		return nil, faultOf(err)
+	}
+	for i, x := range have {
+		if x == 1 {
+			return backends[backendNames[i]], nil
+		}
+	}
+	return nil, nil
+}
+
+func deviceOf(o *Options) int {
+	if o.Device != nil {
+		return *o.Device
+	}
+	return -1
+}
+
+// openLibrary gives a new Comm of the whole job its library, nil if it has none: all ranks get it, or all
+// the same error.
+func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cpu.Fault) {
+	topo, rank := eng.Topology(), eng.Rank()
+	local, locals := topo.Local(rank), topo.Locals(topo.Node(rank))
+	t := talk{ctx, eng}
+	backend, f := t.choose(o, local, locals)
+	if f != nil || backend == nil {
+		return nil, f
+	}
+	l := &library{backend: backend, platform: platforms[backend.Name()]}
+	var err error
+	if sole, ok := backend.(engine.Sole); ok && sole.Sole() && eng.RanksHere() > 1 {
+		err = fmt.Errorf("%s takes one rank per process, and this process has %d: start one process per rank", backend.Name(), eng.RanksHere())
+	} else if l.lib, err = backend.Open(); err == nil {
+		l.device, err = backend.Device(deviceOf(o), local, locals)
+	}
+	if f := t.verdict(err); f != nil {
+		return nil, f
+	}
+	if f := t.sameVersion(l.lib.Version()); f != nil {
+		return nil, f
+	}
+	return l.connect(t, engine.Group{Local: local, Locals: locals, Strict: o.Check == CheckStrict}, true)
+}
+
+// connect makes the communicator of l, whose id the ranks get over t.
+func (l *library) connect(t talk, g engine.Group, fresh bool) (*library, *cpu.Fault) {
+	g.Rank, g.Size, g.Device = t.eng.Rank(), t.eng.Size(), l.device
+	g.Check = func() error {
+		if f := t.eng.Failure(); f != nil {
+			return f
+		}
+		return t.ctx.Err()
+	}
+	var id []byte
+	var err error
+	if fresh {
+		if id, err = t.id(l.lib); err != nil {
+			return nil, faultOf(err)
+		}
+	}
+	split, native := g.Parent.(engine.Splitter)
+	switch {
+	case fresh || !native:
+		l.Engine, err = l.lib.New(t.ctx, g, id)
+	default:
+		l.Engine, err = split.Split(t.ctx, g)
+	}
+	if err != nil {
+		t.giveUp(err) // the others may wait in the library for this rank
+	}
+	if f := t.verdict(err); f != nil {
+		if err == nil && l.Engine != nil {
+			l.Abort()
+			l.Engine.Close()
+		}
+		return nil, f
+	}
+	return l, nil
+}
+
+// id is the id that rank 0 makes. Nobody goes on before all have it: a library's start may block,
+// and a rank still in the broadcast would wait for one in there.
+func (t talk) id(lib engine.Library) ([]byte, error) {
+	buf := make([]byte, 8+4096)
+	var err error
+	if t.eng.Rank() == 0 {
+		var id []byte
+		if id, err = lib.ID(); err == nil && len(id) > len(buf)-8 {
+			err = fmt.Errorf("%s makes ids of %d bytes; at most %d are expected", lib.Version(), len(id), len(buf)-8)
+		}
+		binary.LittleEndian.PutUint64(buf, uint64(copy(buf[8:], id)))
+	}
+	if f := t.verdict(err); f != nil {
+		return nil, f
+	}
+	if err := t.broadcast(buf); err != nil {
+		return nil, err
+	}
+	if err := t.run(engine.Barrier, TypeNone, Sum, nil, nil); err != nil {
+		return nil, err
+	}
+	size := binary.LittleEndian.Uint64(buf)
+	if size == 0 {
+		return nil, nil
+	}
+	return buf[8 : 8+size], nil
+}
+
+// sameVersion compares the library's version on all ranks, and lists who has what.
+func (t talk) sameVersion(mine string) *cpu.Fault {
+	const width = 64
+	first := make([]byte, width)
+	if t.eng.Rank() == 0 {
+		copy(first, mine)
+	}
+	if err := t.broadcast(first); err != nil {
+		return faultOf(err)
+	}
+	own := make([]byte, width)
+	copy(own, mine)
+	same := []int64{1}
+	if string(own) != string(first) {
+		same[0] = 0
+	}
+	if err := t.min(same); err != nil {
+		return faultOf(err)
+	}
+	if same[0] == 1 {
+		return nil
+	}
+	all := make([]byte, width*t.eng.Size())
+	if err := t.run(engine.AllGather, TypeUint8, Sum, all, own); err != nil {
+		return faultOf(err)
+	}
+	who := map[string][]int{}
+	odd := -1
+	for r := range t.eng.Size() {
+		v := strings.TrimRight(string(all[r*width:(r+1)*width]), "\x00")
+		who[v] = append(who[v], r)
+		if odd < 0 && v != strings.TrimRight(string(first), "\x00") {
+			odd = r
+		}
+	}
+	var list []string
+	for v, rs := range who {
+		list = append(list, fmt.Sprintf("rank%s %s: %s", plural(len(rs)), ranks(rs), v))
+	}
+	slices.Sort(list)
+	return &cpu.Fault{Code: cpu.Version, Peer: odd, Err: fmt.Errorf("ranks have different libraries: %s", strings.Join(list, "; "))}
+}
+
+// splitLibrary gives child, whose control plane stands, its part of c's library. Ranks without a child
+// take part, since some libraries split collectively.
+func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, color, key int) (*library, *cpu.Fault) {
+	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
+	_, native := c.lib.Engine.(engine.Splitter)
+	if child == nil {
+		if native {
+			g := engine.Group{Parent: c.lib.Engine, Color: -1, Key: key, Rank: -1, Device: l.device}
+			if _, err := c.lib.Engine.(engine.Splitter).Split(ctx, g); err != nil {
+				return nil, faultOf(err)
+			}
+		}
+		return nil, nil
+	}
+	topo, rank := child.Topology(), child.Rank()
+	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Parent: c.lib.Engine, Color: color, Key: key,
+		Strict: c.opt.Check == CheckStrict}
+	return l.connect(talk{ctx, child}, g, !native)
+}

@@ -1,0 +1,117 @@
+package boot
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// Where a launcher says how to find rank 0, but gives the job no secret, rank 0 makes one, and leaves it in a
+// directory that the job's hosts share: in a file that nobody else can read, named by job and
+// step, and gone when all have joined.
+
+// secretDir is a directory that the hosts of the job share: the user's home, or where the job was submitted; "" if no file system
+// of theirs is known to be shared. All ranks must find the same.
+func secretDir(v *vars) string {
+	shared := v.shared
+	if shared == nil {
+		shared = isShared
+	}
+	for _, name := range []string{"HOME", "SLURM_SUBMIT_DIR", "PBS_O_WORKDIR"} {
+		if dir := v.getenv(name); filepath.IsAbs(dir) && shared(dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// keepSecretIn makes the job's secret one that rank 0 writes in dir.
+func (m *meeting) keepSecretIn(dir string) {
+	sum := sha256.Sum256([]byte("goccl secret file " + m.job))
+	path := filepath.Join(dir, ".goccl-"+hex.EncodeToString(sum[:8]))
+	m.made = true
+	find, listen, met := m.find, m.listen, m.met
+	m.find = func() (point, error) {
+		p, err := find()
+		if err == nil {
+			p.secret, err = readSecretFile(path)
+		}
+		return p, err
+	}
+	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+		// Before rank 0 can be found, so that who finds it finds this.
+		secret := auth.NewSecret()
+		if err := writeSecretFile(path, secret); err != nil {
+			return nil, nil, err
+		}
+		l, _, err := listen(ctx)
+		if err != nil {
+			os.Remove(path)
+		}
+		return l, secret, err
+	}
+	m.met = func() {
+		if met != nil {
+			met()
+		}
+		os.Remove(path)
+	}
+}
+
+// writeSecretFile replaces the file at path, in one step: an earlier job may have left it.
+func writeSecretFile(path string, secret []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return fault(System, "rank 0 cannot leave the job's secret for the others: %v; set GOCCL_SECRET_FILE for all ranks", err)
+	}
+	_, err = f.WriteString(hex.EncodeToString(secret))
+	if err == nil {
+		err = f.Sync() // other hosts look at it next
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fault(System, "rank 0 cannot leave the job's secret for the others: %v; set GOCCL_SECRET_FILE for all ranks", err)
+	}
+	return nil
+}
+
+// readSecretFile reads the secret at path, if it is this user's alone.
+func readSecretFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		// NFS remembers for half a minute that a file is not there, unless its directory is looked at.
+		if d, err := os.Open(filepath.Dir(path)); err == nil {
+			d.Readdirnames(1)
+			d.Close()
+		}
+		return nil, fault(System, "rank 0 has not left the job's secret at %s yet", path)
+	} else if err != nil {
+		return nil, fault(System, "the job's secret cannot be read: %v", err)
+	}
+	defer f.Close()
+	if err := private(f); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 1<<10))
+	if err != nil {
+		return nil, fault(System, "the job's secret cannot be read: %v", err)
+	}
+	secret, err := hex.DecodeString(string(bytes.TrimSpace(text)))
+	if err != nil || len(secret) < 16 {
+		return nil, fault(System, "%s holds no secret: %d bytes", path, len(text))
+	}
+	return secret, nil
+}

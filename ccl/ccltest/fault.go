@@ -1,0 +1,172 @@
+package ccltest
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/internal/cpu"
+)
+
+// VirtualTime runs the ranks in a bubble of testing/synctest: time passes only while
+// all of them wait, and then at once. A test of what happens after Options.Timeout of
+// ten minutes takes milliseconds. It needs a *testing.T, and ranks that are goroutines on
+// one host.
+func VirtualTime() Option { return func(w *world) { w.virtual = true } }
+
+// Kill ends a rank as it is about to make its call-th call, counted from 1, over all
+// its Comms: the other ranks get ErrRankLost, as if its process had been killed. The
+// function of that rank ends there, in runtime.Goexit; unlike in a killed process what it
+// has deferred is run. What that rank reports then is of no interest. A call on a Queue, and
+// all later calls, fail instead.
+func Kill(rank, call int) Option {
+	return disturb(rank, call, func(r *rankFault, c *cpu.Comm, k *cpu.Call) *cpu.Fault {
+		r.over.killed.Store(true)
+		why := errors.New("its process ended")
+		c.Die(why)
+		if !k.Queued {
+			runtime.Goexit()
+		}
+		return &cpu.Fault{Code: cpu.RankLost, Peer: c.Rank(), Err: why}
+	})
+}
+
+// Stall makes a rank late: it sleeps for d as it is about to make that call; if d is
+// negative, until the Comm has failed. It is alive, and so not lost: the others wait, at
+// most for Options.Timeout.
+func Stall(rank, call int, d time.Duration) Option {
+	return disturb(rank, call, func(r *rankFault, c *cpu.Comm, _ *cpu.Call) *cpu.Fault {
+		if d >= 0 {
+			r.sleep(d)
+			return nil
+		}
+		for c.Failure() == nil && r.sleep(time.Second) {
+		}
+		return nil
+	})
+}
+
+// Partition cuts a rank off from all others as it is about to make that call. After
+// Options.PeerTimeout of silence each side takes the other for lost: the others name
+// this rank, and this rank one of them.
+func Partition(rank, call int) Option {
+	return disturb(rank, call, func(r *rankFault, c *cpu.Comm, _ *cpu.Call) *cpu.Fault {
+		silence := c.Silence()
+		if !r.sleep(silence) {
+			return nil
+		}
+		why := fmt.Errorf("its host has been silent for %v", silence)
+		f := c.Isolate(why)
+		c.Die(why)
+		return f
+	})
+}
+
+// disturbance is what befalls a rank before one of its calls.
+type disturbance struct {
+	rank, call int
+	happen     func(*rankFault, *cpu.Comm, *cpu.Call) *cpu.Fault
+}
+
+func disturb(rank, call int, happen func(*rankFault, *cpu.Comm, *cpu.Call) *cpu.Fault) Option {
+	return func(w *world) { w.disturbances = append(w.disturbances, disturbance{rank, call, happen}) }
+}
+
+// checkFaults says what is wrong with what the options ask for.
+func (w *world) checkFaults(t testing.TB) error {
+	for _, d := range w.disturbances {
+		switch {
+		case d.rank < 0 || d.rank >= w.n:
+			return fmt.Errorf("a fault of rank %d; the ranks are 0 to %d", d.rank, w.n-1)
+		case d.call < 1:
+			return fmt.Errorf("a fault at call %d; calls are counted from 1", d.call)
+		}
+	}
+	if !w.virtual {
+		return nil
+	}
+	if _, ok := t.(*testing.T); !ok {
+		return fmt.Errorf("VirtualTime needs a *testing.T, not a %T", t)
+	}
+	if w.processes != nil || w.hosts > 1 {
+		return errors.New("VirtualTime needs ranks that are goroutines on one host: the network has real time")
+	}
+	return nil
+}
+
+// inVirtualTime runs f in a bubble, if that was asked for.
+func (w *world) inVirtualTime(t testing.TB, f func(testing.TB)) {
+	t.Helper()
+	if !w.virtual {
+		f(t)
+		return
+	}
+	synctest.Test(t.(*testing.T), func(t *testing.T) { f(t) })
+}
+
+// disturbed is b, if its rank is to go wrong such that it does.
+func (w *world) disturbed(b ccl.Bootstrap, r *rank) ccl.Bootstrap {
+	for _, d := range w.disturbances {
+		if d.rank == b.Rank() {
+			return &rankFault{Bootstrap: b, world: w, over: r}
+		}
+	}
+	return b
+}
+
+// rankFault is the Bootstrap of a rank, and counts its calls.
+type rankFault struct {
+	ccl.Bootstrap
+	world *world
+	over  *rank
+	calls int
+}
+
+// sleep is false if the test has ended meanwhile.
+func (r *rankFault) sleep(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-r.over.ctx.Done():
+		return false
+	}
+}
+
+// What the bootstrap of the rank has beside the three methods.
+
+func (r *rankFault) Secret() []byte {
+	if b, ok := r.Bootstrap.(interface{ Secret() []byte }); ok {
+		return b.Secret()
+	}
+	return nil
+}
+
+func (r *rankFault) Addr() netip.Addr {
+	if b, ok := r.Bootstrap.(interface{ Addr() netip.Addr }); ok {
+		return b.Addr()
+	}
+	return netip.Addr{}
+}
+
+func (r *rankFault) HostID() string {
+	if b, ok := r.Bootstrap.(interface{ HostID() string }); ok {
+		return b.HostID()
+	}
+	return ""
+}
+
+// BeforeCall is called by the engine before each call of the rank.
+func (r *rankFault) BeforeCall(c *cpu.Comm, k *cpu.Call) *cpu.Fault {
+	r.calls++
+	for _, d := range r.world.disturbances {
+		if d.rank == r.Rank() && d.call == r.calls {
+			return d.happen(r, c, k)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package ccl
+
+import (
+	"testing"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// SetBackend compiles b in, for one test.
+func SetBackend(t testing.TB, b engine.Backend) {
+	old := backends[b.Name()]
+	backends[b.Name()] = b
+	t.Cleanup(func() {
+		if backends[b.Name()] = old; old == nil {
+			delete(backends, b.Name())
+		}
+	})
+}
+
+// EngineOf is what c has beside the CPU engine.
+func EngineOf(c *Comm) engine.Engine { return c.lib.Engine }
+
+// SetEngine replaces it.
+func SetEngine(c *Comm, e engine.Engine) { c.lib.Engine = e }

@@ -1,0 +1,79 @@
+package ccl
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// ExitStuck is the exit status of a process that ends itself because a call has failed that its library cannot
+// interrupt: MPI has no way to leave a collective whose peers do not come.
+const ExitStuck = 70
+
+// stuckAfter is how long such a call may still take, after the failure, to come back by itself.
+const stuckAfter = time.Second
+
+// foreign makes calls on host memory through the library, under the eyes of the CPU engine's control
+// plane.
+func (c *Comm) foreign(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
+	for _, k := range calls {
+		if f := c.eng.Begin(ctx, k); f != nil {
+			return f
+		}
+	}
+	l := c.lib
+	l.calls = l.calls[:0]
+	for _, k := range calls {
+		l.calls = append(l.calls, foreignCall(k))
+	}
+	if ctx.Done() != nil { // the call cannot look at it
+		stop := context.AfterFunc(ctx, func() { c.eng.Ended(cpu.ContextFault(ctx.Err())) })
+		defer stop()
+	}
+	err := vendorError(l.Run(ctx, l.calls))
+	var f *cpu.Fault
+	for _, k := range calls {
+		if e := c.eng.End(k, err); f == nil {
+			f = e
+		}
+	}
+	return f
+}
+
+// foreignCall is k as an engine beside the CPU engine sees it.
+func foreignCall(k *cpu.Call) engine.Call {
+	e := engine.Call{Kind: k.Kind, Type: engine.Type(k.Type), Op: engine.Op(k.Op), Root: int(k.Root), To: k.To,
+		Count: int(k.Count), Dst: address(k.Dst), Src: address(k.Src), DC: k.DC, SC: k.SC}
+	if k.Kind == engine.SendRecv {
+		e.Sent = len(k.Src) / max(k.Elem, 1)
+	}
+	return e
+}
+
+// address is where b begins. Slices that a call holds are on the heap, which does not move.
+func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
+
+// abandon ends what the library is doing, since the Comm has failed with e. Where it cannot be ended the
+// process is, with the report: to wait for ever would be worse.
+func (c *Comm) abandon(e *Error) {
+	if c.lib == nil {
+		return
+	}
+	c.lib.Abort()
+	if c.lib.Interruptible() {
+		return
+	}
+	time.AfterFunc(stuckAfter, func() {
+		if !c.busy.Load() {
+			return
+		}
+		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", c.lib.lib.Version(), "exit", ExitStuck)
+		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers do not come: this process ends with status %d\n", e, c.lib.lib.Version(), ExitStuck)
+		os.Exit(ExitStuck)
+	})
+}

@@ -1,0 +1,175 @@
+package cpu
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/reduce"
+)
+
+// directAllReduce: the memory of all ranks can be touched in place. Each rank reduces its part of the vector, and
+// writes the result into everybody's memory: every operand is read once, every result written once.
+func (c *Comm) directAllReduce(ctx context.Context, k *Call) *Fault {
+	var src, dst [maxDirect]unsafe.Pointer
+	for r := range c.n {
+		if r == c.me {
+			src[r], dst[r] = ptr(k.Src), ptr(k.Dst)
+			continue
+		}
+		var f *Fault
+		if src[r], f = c.touch(r, &c.reach.offers[r].src); f != nil {
+			return f
+		}
+		if dst[r], f = c.touch(r, &c.reach.offers[r].dst); f != nil {
+			return f
+		}
+	}
+	if f := c.mayWrite(); f != nil {
+		c.wrote()
+		return c.reclaim(k.Dst, f)
+	}
+	f := c.directPart(k, &src, &dst)
+	c.wrote()
+	if f == nil {
+		f = c.localBarrier(ctx, k)
+	}
+	return c.reclaim(k.Dst, f)
+}
+
+// maxDirect is how many ranks of a host work directly on each other's memory. More than that share
+// so few bytes of memory bandwidth that staging is no worse.
+const maxDirect = 64
+
+// directPart reduces this rank's part, piece by piece.
+func (c *Comm) directPart(k *Call, src, dst *[maxDirect]unsafe.Pointer) *Fault {
+	from, end := c.part(len(k.Src), c.me)
+	move := reduce.Copy
+	stream := len(k.Src) >= streamFrom && !c.reach.someInPlace()
+	if stream {
+		move = reduce.Stream
+	}
+	scratch := unsafe.Pointer(&c.reach.scratch[0])
+	for at := from; at < end; {
+		// One piece of work between two points of preemption.
+		stop := min(at+directPiece*foldPiece, end)
+		c.directPieces(k, src, dst, at, stop, scratch, move, stream)
+		at = stop
+		if f := c.interruptedNow(); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+const directPiece = 16 // pieces between two looks at the abort word: some 20 microseconds
+
+//go:noinline
+func (c *Comm) directPieces(k *Call, src, dst *[maxDirect]unsafe.Pointer, at, end int, scratch unsafe.Pointer, move func(dst, src unsafe.Pointer, n int), stream bool) {
+	for ; at < end; at += foldPiece {
+		m := min(foldPiece, end-at)
+		// The sum goes to scratch memory, which stays in L1, and from there to all: in place the
+		// operands must stay until the last has been added.
+		a, to := unsafe.Add(src[0], at), scratch
+		if !stream {
+			to = unsafe.Add(dst[c.me], at)
+			if c.n > 2 {
+				to = scratch
+			}
+		}
+		for r := 1; r < c.n; r++ {
+			k.Fold(to, a, unsafe.Add(src[r], at), m/k.Elem)
+			a = to
+		}
+		if k.Scale != nil {
+			k.Scale(to, m/k.Elem, c.n)
+		}
+		for i := range c.n {
+			if r := (c.me + i) % c.n; unsafe.Add(dst[r], at) != to {
+				move(unsafe.Add(dst[r], at), to, m)
+			}
+		}
+	}
+}
+
+// allReduceByRead: two ranks, each reads all of the other's operand, a piece at a time, and adds it.
+func (c *Comm) allReduceByRead(ctx context.Context, k *Call) *Fault {
+	peer := 1 - c.me
+	o := &c.reach.offers[peer]
+	for at := 0; at < len(k.Src); at += scratchBytes {
+		m := min(scratchBytes, len(k.Src)-at)
+		theirs, f := c.source(ctx, peer, &o.src, at, m, c.reach.scratch[:scratchBytes])
+		if f != nil {
+			return f
+		}
+		a, b := unsafe.Pointer(&k.Src[at]), theirs
+		if c.me == 1 {
+			a, b = b, a
+		}
+		foldPieceOf(k, unsafe.Pointer(&k.Dst[at]), a, b, m)
+		if k.Scale != nil {
+			k.Scale(unsafe.Pointer(&k.Dst[at]), m/k.Elem, 2)
+		}
+	}
+	return c.localBarrier(ctx, k)
+}
+
+//go:noinline
+func foldPieceOf(k *Call, to, a, b unsafe.Pointer, n int) { k.Fold(to, a, b, n/k.Elem) }
+
+// allReduceByHalves: each rank reduces its part of the vector from what it reads of the others' operands, and then
+// reads the parts that the others have reduced. Works in place: a rank overwrites only its own part, which
+// the others do not read before it is done.
+func (c *Comm) allReduceByHalves(ctx context.Context, k *Call) *Fault {
+	from, end := c.part(len(k.Src), c.me)
+	if f := c.reduceByRead(ctx, k, k.Dst[from:end], from); f != nil {
+		return f
+	}
+	if f := c.localBarrier(ctx, k); f != nil {
+		return f
+	}
+	for i := 1; i < c.n; i++ {
+		r := (c.me + i) % c.n
+		from, end := c.part(len(k.Src), r)
+		if f := c.fill(ctx, r, &c.reach.offers[r].dst, from, k.Dst[from:end]); f != nil {
+			return f
+		}
+	}
+	return c.localBarrier(ctx, k)
+}
+
+// reduceByRead reduces the bytes of all ranks' operands from offset off on into dst.
+func (c *Comm) reduceByRead(ctx context.Context, k *Call, dst []byte, off int) *Fault {
+	one, two := c.reach.scratch[:scratchBytes], c.reach.scratch[scratchBytes:]
+	operand := func(r, at, m int, buf []byte) (unsafe.Pointer, *Fault) {
+		if r == c.me {
+			return unsafe.Pointer(&k.Src[at]), nil
+		}
+		return c.source(ctx, r, &c.reach.offers[r].src, at, m, buf)
+	}
+	for i := 0; i < len(dst); i += scratchBytes {
+		m := min(scratchBytes, len(dst)-i)
+		a, f := operand(0, off+i, m, one)
+		if f != nil {
+			return f
+		}
+		for r := 1; r < c.n; r++ {
+			b, f := operand(r, off+i, m, two)
+			if f != nil {
+				return f
+			}
+			to := unsafe.Pointer(&one[0]) // not dst, where this rank's own operand may still be needed
+			if r == c.n-1 {
+				to = unsafe.Pointer(&dst[i])
+			}
+			foldPieceOf(k, to, a, b, m)
+			a = to
+		}
+		if k.Scale != nil {
+			k.Scale(a, m/k.Elem, c.n)
+		}
+		if f := c.interruptedNow(); f != nil {
+			return f
+		}
+	}
+	return nil
+}

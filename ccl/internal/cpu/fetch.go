@@ -1,0 +1,138 @@
+package cpu
+
+import "context"
+
+// The collectives that fetch data where they lie: a rank that others read from stays in the call until they
+// have done so.
+
+// fetchFromRoot fills dst from offset off of what the root offers: its whole vector in Broadcast, one block of it in
+// Scatter.
+func (c *Comm) fetchFromRoot(ctx context.Context, k *Call, root int, dst []byte, off int) *Fault {
+	var mine []byte
+	if c.me == root {
+		if mine = k.Src; k.Kind == Broadcast {
+			mine = k.Dst
+		}
+	}
+	round, f := c.postOffer(ctx, k, mine, nil)
+	if f != nil {
+		return f
+	}
+	if c.me != root {
+		o, f := c.offerOf(ctx, k, root, round)
+		if f != nil {
+			return f
+		}
+		src := o.src
+		if f := c.fill(ctx, root, &src, off, dst); f != nil {
+			return f
+		}
+	}
+	return c.release(ctx, k, c.me == root)
+}
+
+// keep copies what a rank has for itself, unless it is in its place already, where others may be reading it.
+func keep(dst, src []byte) {
+	if ptr(dst) != ptr(src) {
+		copy(dst, src)
+	}
+}
+
+// release ends a call in which others read from this rank's memory, if they do: it waits until they have.
+func (c *Comm) release(ctx context.Context, k *Call, wasRead bool) *Fault {
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	c.post(k, round)
+	if wasRead {
+		return c.awaitAll(ctx, k, round)
+	}
+	return nil
+}
+
+// scatterByRead: the root offers its vector, the others read their blocks of it.
+func (c *Comm) scatterByRead(ctx context.Context, k *Call, root int) *Fault {
+	if c.me == root {
+		keep(k.Dst, k.piece(k.Src, c.me, 0, len(k.Dst)))
+	}
+	from, _ := k.block(c.me)
+	return c.fetchFromRoot(ctx, k, root, k.Dst, from)
+}
+
+// collectByRead: everybody offers its block; root, or everybody where it is -1, reads those of the others.
+func (c *Comm) collectByRead(ctx context.Context, k *Call, root int) *Fault {
+	round, f := c.postOffer(ctx, k, k.Src, nil)
+	if f != nil {
+		return f
+	}
+	if root < 0 || root == c.me {
+		keep(k.piece(k.Dst, c.me, 0, len(k.Src)), k.Src)
+		for i := 1; i < c.n; i++ {
+			r := (c.me + i) % c.n
+			o, f := c.offerOf(ctx, k, r, round)
+			if f != nil {
+				return f
+			}
+			src := o.src
+			if f := c.fill(ctx, r, &src, 0, k.piece(k.Dst, r, 0, k.blockLen(r))); f != nil {
+				return f
+			}
+		}
+	}
+	if root < 0 {
+		return c.localBarrier(ctx, k)
+	}
+	return c.releaseBy(ctx, k, root)
+}
+
+// releaseBy ends a call in which only root reads: the others wait for it.
+func (c *Comm) releaseBy(ctx context.Context, k *Call, root int) *Fault {
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	c.post(k, round)
+	if c.me != root {
+		return c.await(ctx, k, root, round)
+	}
+	return nil
+}
+
+// allToAllByRead reads this rank's block of each of the others' vectors, which have been offered.
+func (c *Comm) allToAllByRead(ctx context.Context, k *Call) *Fault {
+	n := k.largest()
+	keep(k.piece(k.Dst, c.me, 0, n), k.piece(k.Src, c.me, 0, n))
+	for i := 1; i < c.n; i++ {
+		r := (c.me + i) % c.n
+		if f := c.fill(ctx, r, &c.reach.offers[r].src, c.me*n, k.piece(k.Dst, r, 0, n)); f != nil {
+			return f
+		}
+	}
+	return c.localBarrier(ctx, k)
+}
+
+// reduceAtRoot: the root of two ranks reduces what it reads from the other.
+func (c *Comm) reduceAtRoot(ctx context.Context, k *Call, root int) *Fault {
+	if _, f := c.exchange(ctx, k, k.Src, nil); f != nil {
+		return f
+	}
+	if c.me == root {
+		if f := c.reduceByRead(ctx, k, k.Dst, 0); f != nil {
+			return f
+		}
+	}
+	return c.releaseBy(ctx, k, root)
+}
+
+// reduceScatterByRead: each rank reduces its block from what it reads of the others' vectors.
+func (c *Comm) reduceScatterByRead(ctx context.Context, k *Call) *Fault {
+	if _, f := c.exchange(ctx, k, k.Src, nil); f != nil {
+		return f
+	}
+	from, _ := k.block(c.me)
+	if f := c.reduceByRead(ctx, k, k.Dst, from); f != nil {
+		return f
+	}
+	return c.localBarrier(ctx, k)
+}

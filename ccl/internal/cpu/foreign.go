@@ -1,0 +1,192 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A foreign call is one whose data another engine moves: NCCL, MPI. The Comm gives it its place
+// in the order, shows its record to the others, and watches over it, so that what the library does not notice
+// (another call on another rank, a rank that has gone, a wait without end) is noticed all the same.
+
+// Begin gives k its place among the calls of c. After a fault it must not be made.
+func (c *Comm) Begin(ctx context.Context, k *Call) *Fault {
+	if f := c.cause.Load(); f != nil {
+		return f
+	}
+	if err := ctx.Err(); err != nil {
+		return c.stop(ctxFault(err, nil))
+	}
+	c.began = c.site.now.Load()
+	if k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv {
+		k.place = 0
+		c.foreign.Store(foreignCall | uint64(c.began))
+		return nil
+	}
+	c.enter(k)
+	if c.opt.Strict && c.Size() > 1 { // no rank moves data before all have the same call
+		if f := c.meet(ctx, k); f != nil {
+			return f
+		}
+	}
+	c.foreign.Store(foreignCall | uint64(c.began))
+	return nil
+}
+
+// End ends the call that Begin began; err is what the library said.
+func (c *Comm) End(k *Call, err error) *Fault {
+	c.foreign.Store(0)
+	if f := c.cause.Load(); f != nil && (err != nil || f.Code == Mismatch) {
+		return f // err is a consequence; a call that was done before is done
+	}
+	if k.place != 0 {
+		if f := c.otherCallAt(k.place); f != nil {
+			return c.stop(f)
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return c.stop(ctxFault(err, c.behind()))
+	}
+	return c.stop(&Fault{Code: Backend, Peer: c.rank, Own: true, Err: err})
+}
+
+// Issued gives k, a call for a device, its place among the calls of c: its data move when the device gets there.
+// In a strict Comm all ranks have the same call before any of them hands it over.
+func (c *Comm) Issued(k *Call) *Fault {
+	if f := c.cause.Load(); f != nil {
+		return f
+	}
+	c.began = c.site.now.Load()
+	if k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv {
+		return nil
+	}
+	c.enter(k)
+	if c.opt.Strict && c.Size() > 1 {
+		return c.meet(context.Background(), k)
+	}
+	return nil
+}
+
+// Late is a timeout whose cause is err, with the ranks of this host that have not come to this rank's last collective.
+func (c *Comm) Late(err error) *Fault {
+	f := ctxFault(context.DeadlineExceeded, c.behind())
+	f.Err = err
+	return f
+}
+
+// RanksHere is how many ranks of the job live in this process.
+func (c *Comm) RanksHere() int { return c.site.ranksHere() }
+
+// foreignCall marks the start of a foreign call: the monitor looks at those alone.
+const foreignCall = 1 << 63
+
+// meet waits until all ranks are in the same call.
+func (c *Comm) meet(ctx context.Context, k *Call) *Fault {
+	b := Call{Record: k.Record, place: k.place}
+	b.Kind = Barrier
+	if c.n == c.Size() {
+		c.lockstep = true
+		defer func() { c.lockstep = false }()
+		return c.localBarrier(ctx, &b)
+	}
+	return c.runRemote(ctx, &b)
+}
+
+// otherCallAt finds a rank of this host whose collective of that number was another. Who has
+// not come yet is not looked at: it will look itself.
+func (c *Comm) otherCallAt(place uint64) *Fault {
+	mine := loadRecord(c.local.call(c.me, place))
+	for r := range c.n {
+		w := c.local.entered(r).Load()
+		if ahead := int32(uint32(w>>32) - uint32(place)); r == c.me || ahead < 0 || ahead >= callsKept-1 {
+			continue
+		}
+		theirs := loadRecord(c.local.call(r, place))
+		if seq, hash := theirs.Seq, theirs.Hash; seq == place && hash != mine.Hash {
+			return c.differs(r, place)
+		}
+	}
+	return nil
+}
+
+// Odd finds a rank of this host that has made another call than this one, while calls are under way that cannot look
+// for themselves. It may be called from any goroutine.
+func (c *Comm) Odd() *Fault {
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.gone {
+		return nil
+	}
+	mine := c.local.entered(c.me).Load()
+	for r := range c.n {
+		if w := c.local.entered(r).Load(); w>>32 == mine>>32 && w != mine {
+			return c.differs(r, mine>>32)
+		}
+	}
+	return c.otherCallAt(mine >> 32)
+}
+
+// behind lists the ranks that have not come to this rank's last collective: of this host, and of others as far as they
+// have told.
+func (c *Comm) behind() []int {
+	late := append(c.behindHere(), c.late(c.local.entered(c.me).Load()>>32)...)
+	slices.Sort(late)
+	return late
+}
+
+// behindHere lists those of this host.
+func (c *Comm) behindHere() []int {
+	var late []int
+	mine := uint32(c.local.entered(c.me).Load() >> 32)
+	for r := range c.n {
+		if int32(uint32(c.local.entered(r).Load()>>32)-mine) < 0 {
+			late = append(late, c.localRank(r))
+		}
+	}
+	return late
+}
+
+// watchForeign is the monitor's look at a foreign call, which cannot look for itself.
+func (c *Comm) watchForeign(now int64) {
+	began := c.foreign.Load()
+	if began == 0 || c.cause.Load() != nil {
+		return
+	}
+	c.life.Lock()
+	if c.gone {
+		c.life.Unlock()
+		return
+	}
+	var f *Fault
+	place := c.local.entered(c.me).Load() >> 32
+	switch t := int64(c.opt.Timeout); {
+	case t > 0 && now-int64(began&math.MaxInt64) > t:
+		f = ctxFault(context.DeadlineExceeded, c.behind())
+		f.Err = fmt.Errorf("not done after %v", c.opt.Timeout)
+	default:
+		if f = c.otherCallAt(place); f == nil {
+			f = c.someoneLeftBehind()
+		}
+	}
+	c.life.Unlock()
+	if f != nil {
+		c.Fail(f)
+	}
+}
+
+// someoneLeftBehind finds a rank of this host that has closed the Comm before the collective
+// that this rank is in.
+func (c *Comm) someoneLeftBehind() *Fault {
+	for _, r := range c.behindHere() {
+		if c.local.state(c.topo.Local(r)).Load() == stateClosed {
+			return fault(Closed, r, "")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package cpu
+
+import (
+	"sync"
+	"time"
+)
+
+// The monitor looks after calls that wait, at no cost to those that do not: a call that has slept
+// leaves a note of itself, and a foreign call the time at which it began. After lookAfter its place in the
+// order of calls is compared with that of the other ranks, whatever they wait for; after
+// tellAfter every rank of its Comm says where it stands, which the flight recorder, the search for deadlocks
+// and the naming of late ranks go by.
+
+const (
+	lookAfter = 5 * time.Millisecond
+	tellAfter = 500 * time.Millisecond
+	tellAgain = 2 * time.Second // while it waits, and perRank more for each rank of the Comm
+	perRank   = 10 * time.Millisecond
+	follow    = 2 * tellAgain         // for which changes are told after another rank was heard to wait
+	newsEvery = 50 * time.Millisecond // at most
+)
+
+// note is what a Comm tells the monitor of the call under way, and what the monitor keeps of it.
+type note struct {
+	sync.Mutex
+	asleep bool
+	call   Record
+	calls  uint64
+	peer   int32
+	since  int64 // coarse, as all times here
+
+	looked  uint64 // the calls whose order has been compared: 1 + their number
+	brief   uint64 // and told
+	posted  Status
+	toldAt  int64
+	heardAt int64 // when another rank was last heard to wait; 0: never
+	warned  int64 // 1 + the beginning of the call that was warned of
+	atEnd   *Status
+}
+
+// doze notes that the call under way sleeps, waiting for peer.
+func (c *Comm) doze(k *Call, peer int) {
+	n := &c.note
+	n.Lock()
+	n.asleep, n.call, n.calls, n.peer, n.since = true, k.Record, c.calls, int32(peer), c.began
+	n.Unlock()
+}
+
+// rouse notes that it has ended.
+func (c *Comm) rouse() {
+	n := &c.note
+	n.Lock()
+	n.asleep = false
+	n.Unlock()
+}
+
+// stir notes that the sleeping call goes on: it has waited only since now.
+func (c *Comm) stir() {
+	n := &c.note
+	n.Lock()
+	n.since = c.site.now.Load()
+	n.Unlock()
+}
+
+// turnTo notes that the sleeping call waits for another rank.
+func (c *Comm) turnTo(peer int) {
+	n := &c.note
+	n.Lock()
+	n.peer = int32(peer)
+	n.Unlock()
+}
+
+// status is where this rank stands now. c.note is locked; it is false once the Comm's memory is gone.
+func (c *Comm) status(now int64) (s Status, since int64, ok bool) {
+	n := &c.note
+	s = Status{Comm: c.id, Rank: int32(c.rank), Size: int32(c.Size()), World: int32(c.members.world(c.rank)),
+		Node: int32(c.site.node), Peer: -1, Failed: c.cause.Load() != nil}
+	c.life.Lock()
+	if c.gone {
+		c.life.Unlock()
+		return s, 0, false
+	}
+	at := c.local.entered(c.me).Load()
+	last, have := c.made(c.me, at>>32)
+	c.life.Unlock()
+	s.Calls, s.Hash = at>>32, uint32(at)
+	if have {
+		s.Call = last
+	}
+	began := c.foreign.Load()
+	switch {
+	case began != 0:
+		s.Doing, since = Waits, int64(began&^foreignCall)
+	case n.asleep && n.calls == s.Calls:
+		s.Doing, s.Peer, since = Waits, n.peer, n.since
+		if isPairwise(n.call.Kind) {
+			s.Call = n.call
+		}
+	case c.opt.Busy != nil && c.opt.Busy():
+		s.Doing = AtWork
+	}
+	if s.Doing == Waits {
+		s.Waited = uint32(max(now-since, 0) / int64(time.Millisecond))
+	}
+	return s, since, true
+}
+
+// look is the monitor's look at c.
+func (c *Comm) look(now int64) {
+	n := &c.note
+	n.Lock()
+	defer n.Unlock()
+	if c.cause.Load() != nil {
+		c.lookBack(now)
+		return
+	}
+	if !n.asleep && c.foreign.Load() == 0 && n.heardAt == 0 {
+		return
+	}
+	s, since, ok := c.status(now)
+	if !ok {
+		return
+	}
+	waits := s.Doing == Waits && now-since >= int64(lookAfter)
+	if waits && !isPairwise(s.Call.Kind) && !c.opt.Unchecked {
+		if f := c.compare(&s); f != nil {
+			go c.Fail(f) // which takes locks of its own
+			return
+		}
+		if c.topo.Nodes() > 1 && n.brief != s.Calls+1 {
+			n.brief = s.Calls + 1
+			c.site.tellBriefly(s)
+		}
+	}
+	after := tellAfter
+	if t := c.opt.Timeout; t > 0 {
+		after = min(after, t/4)
+	}
+	switch {
+	case waits && now-since >= int64(after):
+		if !sameState(&s, &n.posted) || now-n.toldAt >= int64(tellAgain+time.Duration(c.Size())*perRank) {
+			c.tellWhole(s, now)
+		}
+		if w := int64(c.opt.StallWarn); w > 0 && now-since >= w && n.warned != since+1 {
+			n.warned = since + 1
+			c.site.stalled(c, s)
+		}
+	case n.heardAt != 0 && now-n.heardAt >= int64(follow) && n.posted.Doing != Waits:
+		n.heardAt = 0
+	case n.heardAt != 0 || n.posted.Doing == Waits:
+		if s.Doing == Waits && now-since < int64(after) {
+			s.Doing = AtWork
+		}
+		if !sameState(&s, &n.posted) && (n.toldAt < n.heardAt || now-n.toldAt >= int64(newsEvery)) {
+			c.tellWhole(s, now)
+		}
+	}
+}
+
+// lookBack tells, once, where this rank stood when the Comm failed.
+func (c *Comm) lookBack(now int64) {
+	if end := c.note.atEnd; end != nil {
+		c.note.atEnd = nil
+		c.tellWhole(*end, now)
+	}
+}
+
+func sameState(a, b *Status) bool {
+	return a.Calls == b.Calls && a.Doing == b.Doing && a.Call.Seq == b.Call.Seq && a.Call.Kind == b.Call.Kind && a.Peer == b.Peer && a.Failed == b.Failed
+}
+
+func isPairwise(k Kind) bool { return k == Send || k == Recv || k == SendRecv }
+
+// tellWhole tells all ranks of the job where this one stands. c.note is locked.
+func (c *Comm) tellWhole(s Status, now int64) {
+	n := &c.note
+	s.Number = n.posted.Number + 1
+	n.posted, n.toldAt = s, now
+	s.name.set(c.Name())
+	s.host.set(c.opt.Host)
+	if c.opt.Caller != nil && s.Doing != Outside {
+		s.caller.set(c.opt.Caller())
+	}
+	c.site.hear(&s, nil, true)
+}
+
+// compare finds a rank, of this host or one heard of, whose collective of that number was another.
+func (c *Comm) compare(s *Status) *Fault {
+	if c.note.looked != s.Calls+1 {
+		c.note.looked = s.Calls + 1
+		if f := c.compareHeard(s); f != nil {
+			return f
+		}
+	}
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.gone {
+		return nil
+	}
+	return c.otherCallAt(s.Calls)
+}
+
+// compareHeard compares with what ranks of other hosts have told.
+func (c *Comm) compareHeard(s *Status) *Fault {
+	if other, ok := c.site.brief(s); ok {
+		return disagree(s.Call, other.Call, int(other.Rank))
+	}
+	return nil
+}
+
+// disagree is the mismatch of this rank's call with that of peer.
+func disagree(mine, theirs Record, peer int) *Fault {
+	return &Fault{Code: Mismatch, Peer: peer, Mine: &mine, Theirs: &theirs}
+}
+
+// checkAgainst compares this rank's calls with what another has told.
+func (c *Comm) checkAgainst(other *Status) {
+	if int(other.Rank) == c.rank || c.opt.Unchecked || c.cause.Load() != nil || other.Calls == 0 || isPairwise(other.Call.Kind) {
+		return
+	}
+	c.life.Lock()
+	var mine Record
+	ok := false
+	if !c.gone {
+		mine, ok = c.made(c.me, other.Calls)
+	}
+	c.life.Unlock()
+	if ok && mine.Hash != other.Hash {
+		go c.Fail(disagree(mine, other.Call, int(other.Rank)))
+	}
+}

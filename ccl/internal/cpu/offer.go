@@ -1,0 +1,311 @@
+package cpu
+
+import (
+	"context"
+	"os"
+	"time"
+	"unsafe"
+)
+
+// Staging copies every byte twice. Where the ranks of a host can reach each other's memory, data
+// need not be staged: ranks of one process, and memory from MakeSlice, which all can map, are
+// read and written in place; the memory of other processes is read with process_vm_readv, where the kernel
+// lets us. So a call begins with an offer: each rank says where its memory lies.
+
+// span is where memory lies, as the other ranks of the host can find it.
+type span struct {
+	base, size uint64 // the region it is in; size is 0 if it is in none
+	at         uint64 // its offset there, or its address in its process
+}
+
+// offer is what a rank posts at the beginning of a call.
+type offer struct {
+	src, dst span
+	inPlace  uint64 // 1: the two are the same memory
+}
+
+// reach is how the ranks of a Comm's host reach each other's memory.
+type reach struct {
+	asked   bool
+	pids    []int32 // by rank of the host; 0: this process
+	reads   bool    // every rank may read every other's memory
+	all     bool    // they are all in this process
+	scratch []byte
+	offers  []offer
+	maps    map[uint64][]byte // regions of other ranks' MakeSlice memory
+}
+
+// scratchBytes is how much is read at a time: a system call is not preempted, and this stays in L2.
+const scratchBytes = 128 << 10
+
+// readsOff: other processes' memory is read only where that was asked for. It depends on the machine whether
+// process_vm_readv beats staging: docs/performance.md.
+var readsOff = os.Getenv("GOCCL_SHM_READ") != "1"
+
+// acquaint finds out, once per Comm, who can read whose memory: each rank tries to read a number
+// from each of the others, and all must have succeeded, since what differs between ranks must
+// not steer the message pattern.
+func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
+	if c.reach.asked {
+		return nil
+	}
+	type card struct{ pid, at, number uint64 }
+	rc := &c.reach
+	rc.offers = make([]offer, c.n)
+	rc.scratch = make([]byte, 2*scratchBytes)
+	if rc.all = !c.site.host.shared(); rc.all {
+		rc.asked = true
+		return nil
+	}
+	rc.pids = make([]int32, c.n)
+	secret := new(uint64)
+	*secret = uint64(time.Now().UnixNano())<<16 | uint64(c.me)
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	*(*card)(c.local.data(c.me, round)) = card{uint64(os.Getpid()), uint64(uintptr(unsafe.Pointer(secret))), *secret}
+	c.post(k, round)
+	if f := c.awaitAll(ctx, k, round); f != nil {
+		return f
+	}
+	ok := uint64(1)
+	if readsOff {
+		ok = 0
+	}
+	for r := range c.n {
+		if r == c.me || ok == 0 {
+			continue
+		}
+		his := *(*card)(c.local.data(r, round))
+		if his.pid == uint64(os.Getpid()) {
+			continue
+		}
+		rc.pids[r] = int32(his.pid)
+		var got [8]byte
+		if readMemory(rc.pids[r], got[:], his.at) != nil || *(*uint64)(unsafe.Pointer(&got)) != his.number {
+			ok = 0
+		}
+	}
+	if round, f = c.open(ctx, k, false); f != nil {
+		return f
+	}
+	*(*uint64)(c.local.data(c.me, round)) = ok
+	c.post(k, round)
+	if f := c.awaitAll(ctx, k, round); f != nil {
+		return f
+	}
+	rc.reads = true
+	for r := range c.n {
+		rc.reads = rc.reads && *(*uint64)(c.local.data(r, round)) == 1
+	}
+	rc.asked = true
+	return nil
+}
+
+// placeOf says where b lies.
+func (c *Comm) placeOf(b []byte) span {
+	p := span{at: uint64(uintptr(ptr(b)))}
+	if c.site.host.shared() {
+		if m, ok := memoryAt(b); ok && m.host == c.site.host {
+			return span{m.off, uint64(len(m.mem)), uint64(uintptr(ptr(b)) - m.begin())}
+		}
+	}
+	return p
+}
+
+// How a call gets at the data of the other ranks.
+type way uint8
+
+const (
+	byStage  way = iota // through staging memory
+	byRead              // their memory is read, whatever it takes
+	byDirect            // all of it, sources and results, can be touched in place
+)
+
+// shared reports whether all ranks can touch what lies at p: nothing, or memory from MakeSlice.
+func (p *span) shared() bool { return p.size != 0 || p.at == 0 }
+
+// postOffer posts this rank's offer, and returns the round.
+func (c *Comm) postOffer(ctx context.Context, k *Call, src, dst []byte) (uint32, *Fault) {
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return 0, f
+	}
+	mine := offer{src: c.placeOf(src), dst: c.placeOf(dst)}
+	if len(src) > 0 && ptr(src) == ptr(dst) {
+		mine.inPlace = 1
+	}
+	*(*offer)(c.local.data(c.me, round)) = mine
+	c.post(k, round)
+	return round, nil
+}
+
+// offerOf waits for rank r's offer.
+func (c *Comm) offerOf(ctx context.Context, k *Call, r int, round uint32) (*offer, *Fault) {
+	if f := c.await(ctx, k, r, round); f != nil {
+		return nil, f
+	}
+	return (*offer)(c.local.data(r, round)), nil
+}
+
+// exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
+func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte) (way, *Fault) {
+	rc := &c.reach
+	round, f := c.postOffer(ctx, k, src, dst)
+	if f != nil {
+		return 0, f
+	}
+	if f := c.awaitAll(ctx, k, round); f != nil {
+		return 0, f
+	}
+	shared := true
+	for r := range c.n {
+		rc.offers[r] = *(*offer)(c.local.data(r, round))
+		shared = shared && rc.offers[r].src.shared() && rc.offers[r].dst.shared()
+	}
+	switch {
+	case shared || rc.all:
+		return byDirect, nil
+	case rc.reads:
+		return byRead, nil
+	}
+	return byStage, nil
+}
+
+// someInPlace reports whether some rank's results are where its operands are.
+func (rc *reach) someInPlace() bool {
+	for i := range rc.offers {
+		if rc.offers[i].inPlace != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// touch returns the address at which this process finds memory at p of rank r, nil if it can
+// only be read.
+func (c *Comm) touch(r int, p *span) (unsafe.Pointer, *Fault) {
+	rc := &c.reach
+	switch {
+	case rc.all || p.size == 0 && rc.pids[r] == 0:
+		return *(*unsafe.Pointer)(unsafe.Pointer(&p.at)), nil
+	case p.size == 0:
+		return nil, nil
+	}
+	mem := rc.maps[p.base]
+	if mem == nil {
+		var err error
+		if mem, err = c.site.host.view(p.base, int(p.size)); err != nil {
+			return nil, c.stop(fault(Backend, c.rank, "%w", err))
+		}
+		if rc.maps == nil {
+			rc.maps = map[uint64][]byte{}
+		}
+		rc.maps[p.base] = mem
+		c.views = append(c.views, p.base)
+	}
+	if p.at >= uint64(len(mem)) {
+		return nil, c.stop(fault(Backend, c.localRank(r), "rank %d offers memory that is not there", c.localRank(r)))
+	}
+	return unsafe.Pointer(&mem[p.at]), nil
+}
+
+// source is n bytes at offset off of rank r's memory at p: where they are, or a copy of them in buf.
+func (c *Comm) source(ctx context.Context, r int, p *span, off, n int, buf []byte) (unsafe.Pointer, *Fault) {
+	at, f := c.touch(r, p)
+	if f != nil {
+		return nil, f
+	}
+	if at != nil {
+		return unsafe.Add(at, off), nil
+	}
+	if f := c.read(ctx, r, buf[:n], p.at+uint64(off)); f != nil {
+		return nil, f
+	}
+	return unsafe.Pointer(&buf[0]), nil
+}
+
+// fill copies len(dst) bytes at offset off of rank r's memory at p, stopping now and then for the scheduler.
+func (c *Comm) fill(ctx context.Context, r int, p *span, off int, dst []byte) *Fault {
+	at, f := c.touch(r, p)
+	if f != nil {
+		return f
+	}
+	for i := 0; i < len(dst); i += readAtOnce {
+		piece := dst[i:min(i+readAtOnce, len(dst))]
+		if at != nil {
+			copyPiece(piece, unsafe.Add(at, off+i))
+		} else if f := c.read(ctx, r, piece, p.at+uint64(off+i)); f != nil {
+			return f
+		}
+		if f := c.interruptedNow(); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// readAtOnce is how much is copied between two points of preemption: some 20 microseconds' worth.
+const readAtOnce = 256 << 10
+
+//go:noinline
+func copyPiece(dst []byte, from unsafe.Pointer) { get(dst, from) }
+
+// interruptedNow is why the call must end, nil if it need not: two loads.
+func (c *Comm) interruptedNow() *Fault {
+	if f := c.cause.Load(); f != nil {
+		return f
+	}
+	if c.local.abort().Load() != 0 {
+		return c.aborted()
+	}
+	return nil
+}
+
+// read copies memory of another process.
+func (c *Comm) read(ctx context.Context, r int, dst []byte, at uint64) *Fault {
+	err := readMemory(c.reach.pids[r], dst, at)
+	if err == nil {
+		return nil
+	}
+	// Most likely the process has just died, or left a call that has failed: the reason is on its way.
+	var w waiter
+	for began := time.Now(); time.Since(began) < readGrace; {
+		if f := c.pause(ctx, &w, c.localRank(r)); f != nil {
+			return f
+		}
+	}
+	return c.stop(fault(Backend, c.localRank(r), "the memory of rank %d cannot be read: %w", c.localRank(r), err))
+}
+
+const readGrace = 200 * time.Millisecond
+
+// A rank that writes into the memory of others says so first, and looks at the abort word between pieces. So a rank
+// whose call has failed can wait, before it returns, until nobody writes into its memory any more; of ranks in
+// other processes, which may have been stopped, it takes its memory back instead. By Dekker's argument one of the
+// two sees what the other has stored.
+
+func (c *Comm) mayWrite() *Fault {
+	c.local.writes(c.me).Store(1)
+	return c.interruptedNow()
+}
+
+func (c *Comm) wrote() { c.local.writes(c.me).Store(0) }
+
+// reclaim returns when nobody writes into dst any more, after a call has failed with f.
+func (c *Comm) reclaim(dst []byte, f *Fault) *Fault {
+	if f == nil {
+		return nil
+	}
+	if c.site.host.shared() {
+		takeBack(dst)
+		return f
+	}
+	for r := range c.n {
+		for lap := 0; r != c.me && c.local.writes(r).Load() != 0; lap++ {
+			c.giveWay(lap)
+		}
+	}
+	return f
+}

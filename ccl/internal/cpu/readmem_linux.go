@@ -1,0 +1,45 @@
+package cpu
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// readMemory copies memory of another process, process_vm_readv(2). Not a call that may block: it is
+// made without telling the scheduler, which would cost more than the copy.
+func readMemory(pid int32, dst []byte, at uint64) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	local := unix.Iovec{Base: unsafe.SliceData(dst)}
+	local.SetLen(len(dst))
+	remote := unix.RemoteIovec{Base: uintptr(at), Len: len(dst)}
+	n, _, e := syscall.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+	switch {
+	case e != 0:
+		return e
+	case int(n) != len(dst):
+		return fmt.Errorf("process %d: %d of %d bytes are there: %w", pid, n, len(dst), unix.EFAULT)
+	}
+	return nil
+}
+
+// moveAway puts a private copy of mem in its place: who has mapped the memory elsewhere reads and writes the old one.
+func moveAway(mem []byte) error {
+	size := uintptr(pages(len(mem)))
+	fresh, err := unix.MmapPtr(-1, 0, nil, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return err
+	}
+	copy(unsafe.Slice((*byte)(fresh), len(mem)), mem)
+	_, _, e := syscall.Syscall6(unix.SYS_MREMAP, uintptr(fresh), size, size,
+		unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, uintptr(unsafe.Pointer(&mem[0])), 0)
+	if e != 0 {
+		_ = unix.MunmapPtr(fresh, size)
+		return e
+	}
+	return nil
+}

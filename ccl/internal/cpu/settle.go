@@ -1,0 +1,316 @@
+package cpu
+
+import (
+	"slices"
+	"time"
+)
+
+// One cause for all. On a host, events are believed in the order in which they stand in its log.
+// Between hosts a rank proposes; the first process of the lowest host that is left puts all
+// proposals in order, and what it has decided is believed everywhere in that order. While the
+// hosts can reach each other, every rank of a Comm so gets the same cause. A proposal that is not
+// decided in time, as in a partition, is believed by those who hear of it.
+
+const (
+	settleFor = 150 * time.Millisecond // for a decision to come
+	keptIDs   = 1 << 10                // events that a process remembers to have passed on
+)
+
+// proposal is an event of this process that waits for a decision.
+type proposal struct {
+	event
+	until time.Time
+}
+
+// post sends news of this process on its way.
+func (s *site) post(e event) {
+	e.Origin, e.Number = int32(s.mine), s.numbers.Add(1)
+	if s.topo.Nodes() > 1 && Code(e.Code) <= Closed {
+		e.Stage = proposed
+		s.mu.Lock()
+		s.proposals = append(s.proposals, proposal{e, time.Now().Add(settleFor)})
+		s.mu.Unlock()
+	}
+	s.publish(e)
+}
+
+// publish puts an event in the order of this host.
+func (s *site) publish(e event) {
+	if s.host.shared() {
+		s.host.head.log.append(e)
+		s.scan()
+		return
+	}
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.handle(&e)
+}
+
+// scan reads what other processes have added to the host's log.
+func (s *site) scan() {
+	s.mu.Lock()
+	h := s.host
+	s.mu.Unlock()
+	if h == nil || !h.shared() || h.head.log.n.Load() == s.scanned.Load() {
+		return
+	}
+	s.order.Lock()
+	defer s.order.Unlock()
+	next := s.scanned.Load()
+	h.head.log.unread(&next, func(e *event) {
+		s.scanned.Store(next + 1)
+		s.handle(e)
+	})
+	s.scanned.Store(next)
+}
+
+// handle does what this process has to do about an event, in the order of its host. s.order is held.
+func (s *site) handle(e *event) {
+	s.pass(e, nil)
+	switch {
+	case Code(e.Code) == askLeft:
+		s.answer(int(e.Peer))
+	case e.Stage == proposed:
+		s.decide(e)
+	default:
+		s.deliver(e)
+	}
+}
+
+// decide gives a proposal its place, if this process is the one to do that.
+func (s *site) decide(e *event) {
+	if !s.leader || !s.lowest() {
+		return
+	}
+	subject := subject{e.Comm, -1}
+	if e.Comm == 0 {
+		subject.lost = e.Peer
+	}
+	s.mu.Lock()
+	old := s.settled[subject]
+	s.settled[subject] = true
+	s.mu.Unlock()
+	if old {
+		return
+	}
+	d := *e
+	d.Stage = decided
+	if s.host.shared() {
+		s.host.head.log.append(d) // the scan that is under way comes to it
+	} else {
+		s.handle(&d)
+	}
+}
+
+// subject is what can be decided once: the failure of a Comm, the loss of a rank of the world.
+type subject struct {
+	comm uint64
+	lost int32
+}
+
+// lowest reports whether no host before this one is left.
+func (s *site) lowest() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h := range s.node {
+		if s.gone[h] == present {
+			return false
+		}
+	}
+	return true
+}
+
+// insist believes the proposals of this process that nobody has decided in time.
+func (s *site) insist(now time.Time) {
+	s.mu.Lock()
+	var due []event
+	s.proposals = slices.DeleteFunc(s.proposals, func(p proposal) bool {
+		if s.isMoot(&p.event) {
+			return true
+		}
+		if now.Before(p.until) {
+			return false
+		}
+		p.Stage = told
+		due = append(due, p.event)
+		return true
+	})
+	s.mu.Unlock()
+	for _, e := range due {
+		s.publish(e)
+	}
+}
+
+// isMoot reports whether what e proposes, or another cause, is believed here. s.mu is held.
+func (s *site) isMoot(e *event) bool {
+	if e.Comm == 0 {
+		return s.dead[int(e.Peer)]
+	}
+	for _, c := range s.comms[e.Comm] {
+		if c.cause.Load() == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// deliver tells the Comms of this process what e says. s.order is held.
+func (s *site) deliver(e *event) {
+	switch Code(e.Code) {
+	case hostLeft:
+		s.without(int(e.Node), leftHost)
+		return
+	case rankLeft:
+		s.mu.Lock()
+		s.leavers[int(e.Peer)] = true
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Lock()
+	if len(s.history) == logSlots {
+		s.history = s.history[1:]
+	}
+	s.history = append(s.history, *e)
+	if e.Comm == 0 && Code(e.Code) == RankLost {
+		s.dead[int(e.Peer)] = true
+	}
+	if s.picture.brokenAt == 0 && alarming(Code(e.Code)) {
+		s.picture.brokenAt = max(s.now.Load(), 1)
+		for _, list := range s.comms { // all are to say where they stand
+			for _, c := range list {
+				c.asked.Store(true)
+			}
+		}
+	}
+	var told []*Comm
+	if e.Comm != 0 {
+		told = append(told, s.comms[e.Comm]...)
+	} else {
+		for _, list := range s.comms {
+			told = append(told, list...)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range told {
+		s.tell(c, e)
+	}
+	if e.Comm == 0 && Code(e.Code) == RankLost {
+		s.lostHost(int(e.Peer))
+	}
+}
+
+// tell fails c with e, if it is c's concern.
+func (j *job) tell(c *Comm, e *event) {
+	if e.Comm == c.id {
+		f := e.fault(c.rank, c.contradicts)
+		if own := c.proposal.Load(); own != nil && int(e.From) == c.rank && uint8(own.Code) == e.Code {
+			f = own
+		}
+		c.failHere(f)
+		return
+	}
+	if e.Comm != 0 {
+		return
+	}
+	r := c.members.rank(int(e.Peer), c.Size())
+	if r < 0 {
+		return
+	}
+	if r == c.rank { // of a process that was stopped, and goes on too late
+		c.failHere(fault(RankLost, r, "the others have given this rank up: %w", e.cause()))
+		return
+	}
+	if c.hasLeft(r) {
+		return // in good order
+	}
+	c.failHere(&Fault{Code: Code(e.Code), Peer: r, Err: e.cause()})
+}
+
+// contradicts reports whether this rank has made another collective than r of its number.
+func (c *Comm) contradicts(r *Record) bool {
+	if r.Kind == Send || r.Kind == Recv || r.Kind == SendRecv { // which are in no order of all ranks
+		return false
+	}
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.gone {
+		return false
+	}
+	mine, ok := c.made(c.me, r.Seq)
+	return ok && mine.Hash != r.Hash
+}
+
+// made is the record of collective seq that rank r of this host has made, if it is one of its last.
+func (c *Comm) made(r int, seq uint64) (Record, bool) {
+	last := c.local.entered(r).Load() >> 32
+	if ahead := int32(uint32(last) - uint32(seq)); ahead < 0 || ahead >= callsKept-1 {
+		return Record{}, false
+	}
+	rec := loadRecord(c.local.call(r, seq))
+	return rec, rec.Seq == seq
+}
+
+// hasLeft reports whether rank r is on this host and has closed the Comm.
+func (c *Comm) hasLeft(r int) bool {
+	if c.topo.Node(r) != c.topo.Node(c.rank) {
+		return false
+	}
+	c.life.Lock()
+	defer c.life.Unlock()
+	return c.gone || c.local.state(c.topo.Local(r)).Load() == stateClosed
+}
+
+// lost reports that rank w of the world is gone.
+func (s *site) lost(w int, cause error) {
+	s.post(newEvent(0, RankLost, w, -1, s.node, cause))
+}
+
+// isLost reports whether rank w of the world is known to be lost.
+func (j *job) isLost(w int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.dead[w]
+}
+
+// answer says whether a rank of this host has left in good order, if it has.
+func (s *site) answer(w int) {
+	if w < 0 || w >= s.topo.Size() || !s.leader || s.topo.Node(w) != s.node {
+		return
+	}
+	s.mu.Lock()
+	p := s.procs[s.topo.Local(w)]
+	left := s.leavers[w] || s.pulses != nil && s.pulses[s.topo.Local(p)].left.Load() != 0
+	s.mu.Unlock()
+	if left {
+		e := newEvent(0, rankLeft, w, -1, s.node, nil)
+		if s.tryHold() {
+			go func() { // not within the order of what is being handled
+				defer s.leave()
+				s.post(e)
+			}()
+		}
+	}
+}
+
+// leftInOrder asks the host of rank w of the world whether w's process has left in good
+// order. It may take a moment.
+func (s *site) leftInOrder(w int) bool {
+	for i := range 20 {
+		if s.knownLeft(w) {
+			return true
+		}
+		if i == 0 {
+			s.post(newEvent(0, askLeft, w, -1, s.node, nil))
+		}
+		time.Sleep(5 * time.Millisecond)
+		s.scan()
+	}
+	return false
+}
+
+// knownLeft reports whether this process knows that rank w's has left in good order.
+func (s *site) knownLeft(w int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leavers[w] || s.gone[s.topo.Node(w)] == leftHost
+}

@@ -1,0 +1,69 @@
+package cpu
+
+// What the ranks that have agreed make of it: memory on each host, and the Comm.
+
+// make makes the memory for this host's part of the proposal, if this rank is the first
+// of its host in it.
+func (a *agreement) make() *Fault {
+	node, first, locals := a.c.topo.Node(a.rank), -1, 0
+	for _, r := range a.ranks {
+		if a.c.topo.Node(int(r)) == node {
+			if first < 0 {
+				first = int(r)
+			}
+			locals++
+		}
+	}
+	if first != a.rank {
+		return nil
+	}
+	off, err := a.c.site.host.alloc(regionBytes(locals))
+	if err != nil {
+		return fault(Backend, a.rank, "%w", err)
+	}
+	a.made = off
+	return nil
+}
+
+// drop frees the memory of a proposal that came to nothing.
+func (a *agreement) drop() {
+	if a.made != 0 {
+		locals := 0
+		for _, r := range a.ranks {
+			if a.c.topo.Node(int(r)) == a.c.topo.Node(a.rank) {
+				locals++
+			}
+		}
+		a.c.site.host.free(a.made, regionBytes(locals))
+		a.made = 0
+	}
+}
+
+// comm makes the Comm that was decided.
+func (a *agreement) comm(opt Options) (*Comm, *Fault) {
+	c := a.c
+	world, nodeOf, me := make([]int, len(a.ranks)), make([]int, len(a.ranks)), -1
+	node, hosts := -1, map[int]int{}
+	for i, r := range a.ranks {
+		world[i], nodeOf[i] = c.members.world(int(r)), c.topo.Node(int(r))
+		if _, ok := hosts[nodeOf[i]]; !ok {
+			hosts[nodeOf[i]] = len(hosts)
+		}
+		if int(r) == a.rank {
+			me, node = i, hosts[nodeOf[i]]
+		}
+	}
+	if me < 0 || len(a.offs) != len(hosts) {
+		return nil, fault(Backend, c.rank, "the ranks agreed on what makes no sense: %d hosts, memory for %d", len(hosts), len(a.offs))
+	}
+	id := childID(c.id, uint64(a.attempt)|1<<40, int(a.ballot))
+	c.site.hold()
+	child, err := newComm(c.site, id, membersOf(world), topology(dense(nodeOf), len(hosts)), me, a.offs[node], opt)
+	if err != nil {
+		c.site.post(newEvent(id, Backend, me, me, c.site.node, err))
+		c.site.leave()
+		return nil, fault(Backend, c.rank, "%w", err)
+	}
+	child.disturb = c.disturb
+	return child, nil
+}

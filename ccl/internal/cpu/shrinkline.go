@@ -1,0 +1,304 @@
+package cpu
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/tcp"
+)
+
+// notice is a message of an agreement.
+type notice struct {
+	kind    byte
+	code    Code
+	attempt uint32 // which Shrink of the Comm
+	ballot  uint64
+	ranks   []int32
+	offs    []uint64
+}
+
+func (n *notice) missing() (list []int) {
+	for _, r := range n.ranks {
+		list = append(list, int(r))
+	}
+	return list
+}
+
+func ranks32(list []int) (r []int32) {
+	for _, x := range list {
+		r = append(r, int32(x))
+	}
+	return r
+}
+
+// noticeHead precedes the ranks (4 bytes each) and the offs (8 bytes each) of a notice:
+//
+//	0 bytes, with this head 4 | 4 CRC32C of the rest 4 | 8 kind 1 | 9 code 1 | 10 zero 2 |
+//	12 attempt 4 | 16 ballot 8 | 24 number of ranks 4 | 28 number of offs 4
+const noticeHead = 32
+
+func (n *notice) append(b []byte) []byte {
+	le, from := binary.LittleEndian, len(b)
+	b = le.AppendUint32(b, uint32(noticeHead+4*len(n.ranks)+8*len(n.offs)))
+	b = append(b, 0, 0, 0, 0, n.kind, byte(n.code), 0, 0)
+	b = le.AppendUint32(b, n.attempt)
+	b = le.AppendUint64(b, n.ballot)
+	b = le.AppendUint32(b, uint32(len(n.ranks)))
+	b = le.AppendUint32(b, uint32(len(n.offs)))
+	for _, r := range n.ranks {
+		b = le.AppendUint32(b, uint32(r))
+	}
+	for _, o := range n.offs {
+		b = le.AppendUint64(b, o)
+	}
+	le.PutUint32(b[from+4:], crc32.Checksum(b[from+8:], castagnoli))
+	return b
+}
+
+var errNotice = errors.New("a notice of an agreement is damaged")
+
+// parseNotice takes a notice of a Comm of size ranks off b. It takes 0 bytes if not all of
+// it has come.
+func parseNotice(b []byte, size int) (n notice, taken int, err error) {
+	if len(b) < noticeHead {
+		return n, 0, nil
+	}
+	le := binary.LittleEndian
+	whole, ranks, offs := le.Uint32(b), le.Uint32(b[24:]), le.Uint32(b[28:])
+	if ranks > uint32(size) || offs > uint32(size) || whole != noticeHead+4*ranks+8*offs {
+		return n, 0, errNotice
+	}
+	if len(b) < int(whole) {
+		return n, 0, nil
+	}
+	b = b[:whole]
+	n = notice{kind: b[8], code: Code(b[9]), attempt: le.Uint32(b[12:]), ballot: le.Uint64(b[16:])}
+	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], castagnoli) || n.kind == 0 || n.kind >= sayEnd || n.code > Closed {
+		return notice{}, 0, errNotice
+	}
+	for b = b[noticeHead:]; ranks > 0; ranks-- {
+		r := int32(le.Uint32(b))
+		if r < 0 || int(r) >= size {
+			return notice{}, 0, errNotice
+		}
+		n.ranks, b = append(n.ranks, r), b[4:]
+	}
+	for ; offs > 0; offs-- {
+		n.offs, b = append(n.offs, le.Uint64(b)), b[8:]
+	}
+	return n, int(whole), nil
+}
+
+// line carries the notices between this rank and one other: pipes inside a host, a TCP
+// connection of its own between hosts, which is made anew where it breaks. A rank of
+// another host is gone when nobody listens where its process did, when that says that
+// the rank has left, or when it has not answered for PeerTimeout.
+type line struct {
+	c       *Comm
+	peer    int
+	attempt uint32
+	out     outlet
+	in      inlet
+	queue   []byte // not sent yet
+	got     []byte // not read yet
+	gone    bool
+	renewed bool // the connection is a new one: what was said may be lost
+
+	conn    *tcp.Conn
+	dialed  chan dialed // of the dial under way
+	stop    context.CancelFunc
+	heard   time.Time
+	probing bool // the dial under way is to find out whether the peer is there
+}
+
+type dialed struct {
+	conn *tcp.Conn
+	err  error
+}
+
+// newLine returns the line to a rank. Those inside a host stay with the Comm, since a pipe
+// is made once.
+func (c *Comm) newLine(peer int, attempt uint32) *line {
+	if l := c.talks[peer]; l != nil {
+		l.attempt = attempt
+		return l
+	}
+	l := &line{c: c, peer: peer, attempt: attempt, heard: time.Now()}
+	if l.inside() {
+		if c.talks == nil {
+			c.talks = map[int]*line{}
+		}
+		c.talks[peer] = l
+	} else {
+		l.dial(false)
+	}
+	return l
+}
+
+func (l *line) inside() bool { return l.c.topo.Node(l.peer) == l.c.topo.Node(l.c.rank) }
+
+// agreementID is the Comm's id for the connections of an agreement, which are not those
+// of its calls.
+func (c *Comm) agreementID(attempt uint32) uint64 { return childID(c.id, uint64(attempt)|1<<41, 0) }
+
+// forgetAgreement turns away who wants to take part in an agreement with this rank still.
+func (c *Comm) forgetAgreement(attempt uint32) {
+	if c.site.tcp != nil && c.topo.Nodes() > 1 {
+		c.site.tcp.Forget(c.agreementID(attempt), uint32(c.rank))
+	}
+}
+
+// The streams between two ranks.
+const (
+	linesOf uint32 = iota
+	probesOf
+)
+
+// dial connects in the background; as a probe only to see that the peer's process answers.
+func (l *line) dial(probe bool) {
+	stream := linesOf
+	if probe {
+		stream = probesOf
+	}
+	key := tcp.MakeKey(l.c.agreementID(l.attempt), stream, uint32(l.c.rank), uint32(l.peer))
+	addr := l.c.site.addrs[l.c.members.world(l.peer)]
+	ctx, cancel := context.WithCancel(context.Background())
+	if t := l.c.opt.PeerTimeout; t > 0 {
+		ctx, cancel = context.WithTimeout(context.Background(), t)
+	}
+	done := make(chan dialed, 1)
+	l.dialed, l.stop, l.probing = done, cancel, probe
+	node, me := l.c.site.tcp, uint32(l.c.rank)
+	go func() {
+		conn, err := node.Open(ctx, key, me, addr)
+		done <- dialed{conn, err}
+	}()
+}
+
+// settle takes note of a dial that has ended.
+func (l *line) settle() {
+	if l.dialed == nil {
+		return
+	}
+	select {
+	case d := <-l.dialed:
+		l.stop()
+		l.dialed = nil
+		l.heard = time.Now()
+		switch {
+		case d.err != nil:
+			l.gone = true
+		case l.probing:
+			d.conn.Close()
+		default:
+			l.conn, l.out, l.in = d.conn, d.conn, stream{d.conn}
+			l.got, l.queue, l.renewed = nil, nil, true
+		}
+	default:
+	}
+}
+
+// say queues a notice and sends what it can.
+func (l *line) say(n notice) {
+	n.attempt = l.attempt
+	if l.out != nil || l.inside() { // else it is said again when the connection is there
+		l.queue = n.append(l.queue)
+		l.push()
+	}
+}
+
+// push sends what it can of what was said.
+func (l *line) push() {
+	if l.out == nil && l.inside() {
+		p, err := l.c.pipeTo(l.c.topo.Local(l.peer), agreements)
+		if err != nil {
+			return // tried again
+		}
+		l.out = p
+	}
+	for len(l.queue) > 0 && l.out != nil {
+		n, err := l.out.TrySend(l.queue)
+		if err != nil {
+			l.broken()
+			return
+		}
+		if n == 0 {
+			return
+		}
+		l.queue = l.queue[n:]
+	}
+}
+
+// broken dials anew: that says whether the peer is still there.
+func (l *line) broken() {
+	if l.conn != nil {
+		l.conn.Close()
+	}
+	l.conn, l.out, l.in, l.got, l.queue = nil, nil, nil, nil, nil
+	if l.dialed == nil {
+		l.dial(false)
+	}
+}
+
+// hear returns the next notice, if one has come.
+func (l *line) hear() (notice, bool) {
+	l.settle()
+	if l.in == nil && l.inside() {
+		if p, err := l.c.pipeFrom(l.c.topo.Local(l.peer), agreements); err == nil && p != nil {
+			l.in = p
+		}
+	}
+	if l.in != nil {
+		var b [4 << 10]byte
+		n, err := l.in.TryRecv(b[:])
+		l.got = append(l.got, b[:n]...)
+		if n > 0 {
+			l.heard = time.Now()
+		}
+		note, taken, bad := parseNotice(l.got, l.c.Size())
+		switch {
+		case bad != nil && l.inside():
+			l.gone = true // memory that a dying rank has left half written
+		case bad != nil:
+			l.broken()
+		case taken > 0:
+			l.got = l.got[taken:]
+			return note, true
+		case err != nil && (errors.Is(err, io.EOF) || n == 0):
+			l.broken()
+		}
+	}
+	if t := l.c.opt.PeerTimeout; !l.inside() && t > 0 && l.dialed == nil && time.Since(l.heard) > t {
+		l.dial(true)
+	}
+	return notice{}, false
+}
+
+// flush waits until all that was said has left, for a moment at most.
+func (l *line) flush() {
+	for range 100 {
+		if l.push(); len(l.queue) == 0 || l.out == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// close ends the line, but for pipes, which the Comm keeps.
+func (l *line) close() {
+	if l.dialed != nil {
+		l.stop()
+		if d := <-l.dialed; d.conn != nil {
+			d.conn.Close()
+		}
+		l.dialed = nil
+	}
+	if l.conn != nil {
+		l.conn.Close()
+		l.conn, l.out, l.in = nil, nil, nil
+	}
+}

@@ -1,0 +1,54 @@
+package cpu
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNotice(t *testing.T) {
+	for _, n := range []notice{
+		{kind: sayHere, attempt: 1},
+		{kind: sayPropose, attempt: 3, ballot: 7<<32 | 2, ranks: []int32{0, 2, 3}},
+		{kind: sayDecide, ballot: 1 << 63, ranks: []int32{3}, offs: []uint64{1 << 40}},
+		{kind: sayQuit, code: Closed, ranks: []int32{1}},
+	} {
+		b := n.append([]byte("before"))[len("before"):]
+		got, taken, err := parseNotice(append(b, 1, 2, 3), 4)
+		require.NoError(t, err)
+		require.Equal(t, len(b), taken)
+		require.Equal(t, n, got)
+		for cut := range len(b) {
+			_, taken, err := parseNotice(b[:cut], 4)
+			require.NoError(t, err)
+			require.Zero(t, taken)
+		}
+		for i := range b {
+			bad := bytes.Clone(b)
+			bad[i] ^= 0x10
+			got, taken, err := parseNotice(bad, 4)
+			require.True(t, err != nil || taken == 0, "byte %d of %v: %v", i, n, got)
+		}
+	}
+	b := (&notice{kind: sayHere, ranks: []int32{4}}).append(nil)
+	_, _, err := parseNotice(b, 4)
+	require.Error(t, err, "there is no rank 4")
+}
+
+func FuzzNotice(f *testing.F) {
+	f.Add((&notice{kind: sayHere, attempt: 1}).append(nil))
+	f.Add((&notice{kind: sayDecide, ballot: 1 << 33, ranks: []int32{0, 1}, offs: []uint64{4096}}).append(nil))
+	f.Add((&notice{kind: sayQuit, code: Timeout, ranks: []int32{3}}).append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		const size = 8
+		n, taken, err := parseNotice(b, size)
+		if err != nil || taken == 0 {
+			return
+		}
+		require.LessOrEqual(t, taken, len(b))
+		require.LessOrEqual(t, len(n.ranks), size)
+		require.LessOrEqual(t, len(n.offs), size)
+		require.Len(t, n.append(nil), taken)
+	})
+}

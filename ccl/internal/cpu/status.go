@@ -1,0 +1,124 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// Status says where one rank stands in one Comm. Ranks tell each other only once a call has waited for
+// long: see look.go.
+type Status struct {
+	Comm   uint64
+	Calls  uint64 // collectives it has begun
+	Rank   int32  // of Size
+	Size   int32
+	World  int32  // its rank in the world
+	Node   int32  // its host
+	Peer   int32  // the rank that it waits for; -1: several, or none
+	Number uint32 // of this rank's statuses
+	Waited uint32 // milliseconds
+	Hash   uint32 // of all collectives it has begun
+	Doing  Doing
+	Brief  bool   // sent for its order of calls alone, one for all ranks of a host
+	Failed bool   // the Comm has failed
+	Call   Record // the call it is in, or was in last
+	name   short
+	caller long
+	host   short
+}
+
+// Doing is what a rank does.
+type Doing uint8
+
+// What a rank may be found doing.
+const (
+	Outside Doing = iota // it is in no call: Call is its last
+	AtWork               // it is in Call, and not found to wait
+	Waits                // it waits in Call
+)
+
+// short and long are texts of a bounded length, so that a Status can lie in shared memory.
+type (
+	short struct {
+		n uint8
+		b [23]byte
+	}
+	long struct {
+		n uint8
+		b [47]byte
+	}
+)
+
+func (t *short) set(s string) { t.n = uint8(copy(t.b[:], s)) }
+func (t *long) set(s string)  { t.n = uint8(copy(t.b[:], s)) }
+
+func (t short) String() string { return string(t.b[:min(int(t.n), len(t.b))]) }
+func (t long) String() string  { return string(t.b[:min(int(t.n), len(t.b))]) }
+
+// Name is the Comm's name there.
+func (s *Status) Name() string { return s.name.String() }
+
+// Caller is where the call was made, "" if that is not known.
+func (s *Status) Caller() string { return s.caller.String() }
+
+// Host is the name of the rank's host.
+func (s *Status) Host() string { return s.host.String() }
+
+// statusWire is the size of an encoded Status.
+const statusWire = 2*8 + 8*4 + 4 + numberedWire + 2*24 + 48
+
+func (s *Status) encode(b []byte) []byte {
+	le := binary.LittleEndian
+	le.PutUint64(b, s.Comm)
+	le.PutUint64(b[8:], s.Calls)
+	for i, v := range []uint32{uint32(s.Rank), uint32(s.Size), uint32(s.World), uint32(s.Node), uint32(s.Peer), s.Number, s.Waited, s.Hash} {
+		le.PutUint32(b[16+4*i:], v)
+	}
+	b[48], b[49], b[50], b[51] = byte(s.Doing), flag(s.Brief), flag(s.Failed), 0
+	s.Call.encodeNumbered(b[52:])
+	at := 52 + numberedWire
+	b[at], b[at+24], b[at+48] = s.name.n, s.host.n, s.caller.n
+	copy(b[at+1:], s.name.b[:])
+	copy(b[at+25:], s.host.b[:])
+	copy(b[at+49:], s.caller.b[:])
+	return b[:statusWire]
+}
+
+func flag(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+func (s *Status) decode(b []byte) error {
+	if len(b) != statusWire {
+		return fmt.Errorf("control: a status of %d bytes; %d are expected", len(b), statusWire)
+	}
+	le := binary.LittleEndian
+	s.Comm, s.Calls = le.Uint64(b), le.Uint64(b[8:])
+	for i, p := range []*int32{&s.Rank, &s.Size, &s.World, &s.Node, &s.Peer} {
+		*p = int32(le.Uint32(b[16+4*i:]))
+	}
+	s.Number, s.Waited, s.Hash = le.Uint32(b[36:]), le.Uint32(b[40:]), le.Uint32(b[44:])
+	s.Doing, s.Brief, s.Failed = Doing(b[48]), b[49] == 1, b[50] == 1
+	s.Call.decodeNumbered(b[52:])
+	at := 52 + numberedWire
+	s.name.n, s.host.n, s.caller.n = b[at], b[at+24], b[at+48]
+	copy(s.name.b[:], b[at+1:])
+	copy(s.host.b[:], b[at+25:])
+	copy(s.caller.b[:], b[at+49:])
+	if s.Doing > Waits || b[49] > 1 || b[50] > 1 || b[51] != 0 || s.Rank < 0 || s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size ||
+		int(s.name.n) > len(s.name.b) || int(s.host.n) > len(s.host.b) || int(s.caller.n) > len(s.caller.b) {
+		return errors.New("control: a status that makes no sense")
+	}
+	return nil
+}
+
+// statusLog hands statuses to the processes of a host, as eventLog does events. One that is overwritten before all
+// have read it is lost; it is said again while it matters.
+type statusLog = ring[Status]
+
+var _ [headerBytes - unsafe.Sizeof(header{})]byte // both fit

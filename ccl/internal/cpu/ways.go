@@ -1,0 +1,44 @@
+package cpu
+
+import "context"
+
+// How a call of one host gets at the data of the other ranks, by its size. These are measurements of one
+// machine; `make tune` measures another.
+const (
+	readFrom     = 16 << 10 // bytes a rank reads from another: from here on reading memory beats staging
+	readAllTo    = 512 << 10
+	readHalvesTo = 16 << 20
+)
+
+type allReduceWay uint8
+
+const (
+	stageAll   allReduceWay = iota
+	direct                  // all memory can be touched: each rank reduces a part for all
+	readAll                 // two ranks read each other's operand
+	readHalves              // each reduces a part, and reads the others' parts
+)
+
+// allReduceWay is how an AllReduce of n bytes goes, once the offers are known.
+func (c *Comm) allReduceWay(w way, n int) allReduceWay {
+	switch {
+	case w == byDirect && c.n <= maxDirect:
+		return direct
+	case w == byStage || n > readHalvesTo:
+		return stageAll
+	case c.n == 2 && n <= readAllTo && !c.reach.someInPlace():
+		return readAll
+	}
+	return readHalves
+}
+
+// reads reports whether a call in which a rank fetches n bytes from another reads them where they are.
+func (c *Comm) reads(ctx context.Context, k *Call, n int) (bool, *Fault) {
+	if n <= inlineMax {
+		return false, nil
+	}
+	if f := c.acquaint(ctx, k); f != nil {
+		return false, f
+	}
+	return c.reach.all || c.reach.reads && n >= readFrom, nil
+}

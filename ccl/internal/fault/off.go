@@ -1,0 +1,15 @@
+//go:build !fault
+
+package fault
+
+// On says whether this build can inject faults.
+const On = false
+
+// At passes a named point.
+func At(string) {}
+
+// Cut reports whether the connection at a named point is to be closed.
+func Cut(string) bool { return false }
+
+// Bytes is b as it leaves a named point.
+func Bytes(_ string, b []byte) []byte { return b }

@@ -1,0 +1,166 @@
+//go:build fault
+
+package fault
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// On says whether this build can inject faults.
+const On = true
+
+// plan is one fault that is to happen.
+type plan struct {
+	point, action, arg string
+	hit                int
+}
+
+var faults = struct {
+	sync.Mutex
+	plans []plan
+	hits  map[string]int
+	calls map[string]func()
+}{hits: map[string]int{}, calls: map[string]func(){}}
+
+func init() {
+	if err := Plan(os.Getenv("GOCCL_FAULT")); err != nil {
+		fmt.Fprintln(os.Stderr, "GOCCL_FAULT:", err)
+		os.Exit(2)
+	}
+}
+
+// Plan replaces what is to happen in this process, and counts all points from 0 again.
+func Plan(text string) error {
+	var plans []plan
+	for one := range strings.SplitSeq(text, ",") {
+		if rank, rest, ok := strings.Cut(one, "@"); ok {
+			if rank != os.Getenv("GOCCL_RANK") {
+				continue
+			}
+			one = rest
+		}
+		if one == "" {
+			continue
+		}
+		f := strings.SplitN(one, ":", 4)
+		if len(f) < 3 {
+			return fmt.Errorf("%q is not point:hit:action", one)
+		}
+		hit, err := strconv.Atoi(f[1])
+		if err != nil || hit < 1 {
+			return fmt.Errorf("%q: hits are counted from 1", one)
+		}
+		p := plan{point: f[0], hit: hit, action: f[2]}
+		if len(f) == 4 {
+			p.arg = f[3]
+		}
+		plans = append(plans, p)
+	}
+	faults.Lock()
+	defer faults.Unlock()
+	faults.plans, faults.hits = plans, map[string]int{}
+	return nil
+}
+
+// Set says what the action of that name does: the test's own.
+func Set(action string, f func()) {
+	faults.Lock()
+	defer faults.Unlock()
+	faults.calls[action] = f
+}
+
+// take is the fault that is due as point is passed once more.
+func take(point string) (plan, func(), bool) {
+	faults.Lock()
+	defer faults.Unlock()
+	if len(faults.plans) == 0 {
+		return plan{}, nil, false
+	}
+	faults.hits[point]++
+	for _, p := range faults.plans {
+		if p.point == point && p.hit == faults.hits[point] {
+			return p, faults.calls[p.action], true
+		}
+	}
+	return plan{}, nil, false
+}
+
+// At passes a named point.
+func At(point string) {
+	if p, f, ok := take(point); ok {
+		p.happen(f)
+	}
+}
+
+// Cut reports whether the connection at a named point is to be closed.
+func Cut(point string) bool {
+	p, f, ok := take(point)
+	switch {
+	case !ok:
+		return false
+	case p.action == "cut" || p.action == "drop":
+		p.tell()
+		return true
+	}
+	p.happen(f)
+	return false
+}
+
+// Bytes is b as it leaves a named point.
+func Bytes(point string, b []byte) []byte {
+	p, f, ok := take(point)
+	switch {
+	case !ok || len(b) == 0:
+	case p.action == "flip":
+		p.tell()
+		b = append([]byte(nil), b...)
+		b[(p.hit*31)%len(b)] ^= 1 << (p.hit % 8)
+	default:
+		p.happen(f)
+	}
+	return b
+}
+
+// tell writes down that the fault happens, and when.
+func (p plan) tell() {
+	fmt.Fprintf(os.Stderr, "fault: %s at %s, pass %d, time %d\n", p.action, p.point, p.hit, time.Now().UnixNano())
+}
+
+func (p plan) happen(f func()) {
+	limit, _ := time.ParseDuration(p.arg)
+	p.tell()
+	switch p.action {
+	case "kill":
+		signal("KILL")
+		select {}
+	case "stop":
+		if limit > 0 {
+			// A stopped process cannot wake itself.
+			wake := exec.Command("sh", "-c", fmt.Sprintf("sleep %g; kill -CONT %d", limit.Seconds(), os.Getpid()))
+			wake.Start()
+			defer wake.Wait()
+		}
+		signal("STOP")
+	case "exit":
+		os.Exit(0)
+	case "panic":
+		panic("fault: " + p.point)
+	case "delay":
+		time.Sleep(limit)
+	case "gc":
+		for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
+			runtime.GC()
+		}
+	default:
+		if f != nil {
+			f()
+		}
+	}
+}

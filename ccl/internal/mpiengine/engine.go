@@ -1,0 +1,149 @@
+// Package mpiengine is the engine "mpi" of package ccl: host memory through the job's MPI library.
+//
+// Each Engine has a communicator of its own. Single calls are MPI's blocking functions, which are
+// faster than the non-blocking ones; MPI cannot be interrupted inside them. Average, and what
+// ccl allows in place beyond MPI, are composed here.
+package mpiengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/mpi"
+)
+
+// Backend is MPI.
+type Backend struct{}
+
+// Name is "mpi".
+func (Backend) Name() string { return "mpi" }
+
+// Device is -1: MPI takes host memory.
+func (Backend) Device(int, int, int) (int, error) { return -1, nil }
+
+// Open loads the library. MPI_Init, which waits for all ranks, is left to New.
+func (Backend) Open() (engine.Library, error) {
+	if err := mpi.Load(); err != nil {
+		return nil, err
+	}
+	return library{}, nil
+}
+
+type library struct{}
+
+// Version reads like "MPICH 4.0.2".
+func (library) Version() string { return mpi.Version() }
+
+// ID is nil: the ranks know each other by MPI's world.
+func (library) ID() ([]byte, error) { return nil, nil }
+
+// New makes a communicator of all ranks of MPI's world, in the order of the group. It cannot be
+// interrupted while a rank has not come.
+func (library) New(_ context.Context, g engine.Group, _ []byte) (engine.Engine, error) {
+	done, err := mpi.Use()
+	if err != nil {
+		return nil, err
+	}
+	e, err := join(g)
+	if err != nil {
+		return nil, errors.Join(err, done(false))
+	}
+	e.done = done
+	return e, nil
+}
+
+func join(g engine.Group) (*Engine, error) {
+	world := mpi.World()
+	if world.Size() != g.Size {
+		return nil, fmt.Errorf("MPI's world has %d ranks, but this Comm has %d: the backend mpi is for the ranks that one mpiexec or srun started, all of them", world.Size(), g.Size)
+	}
+	comm, err := world.Split(0, g.Rank)
+	if err != nil {
+		return nil, libraryError(err)
+	}
+	if comm.Rank() != g.Rank {
+		return nil, errors.Join(fmt.Errorf("rank %d of this Comm is rank %d of MPI's: two ranks take themselves for the same", g.Rank, comm.Rank()), comm.Free())
+	}
+	return &Engine{comm: comm}, nil
+}
+
+// Engine is one rank's end of a communicator.
+type Engine struct {
+	comm    *mpi.Comm
+	done    func(left bool) error // MPI is used no longer
+	aborted atomic.Bool
+	call    mpi.Call
+	scratch []int64 // of what goes in place beyond MPI
+}
+
+// Split is MPI_Comm_split.
+func (e *Engine) Split(_ context.Context, g engine.Group) (engine.Engine, error) {
+	comm, err := e.comm.Split(g.Color, g.Key)
+	if err != nil {
+		return nil, libraryError(err)
+	}
+	if comm == nil {
+		return nil, nil
+	}
+	done, err := mpi.Use()
+	if err != nil {
+		return nil, errors.Join(err, comm.Free())
+	}
+	return &Engine{comm: comm, done: done}, nil
+}
+
+// Supports refuses device memory, and to reduce what MPI has no arithmetic for.
+func (e *Engine) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) error {
+	switch {
+	case !host:
+		return errors.New("MPI takes host memory here, and this memory is of a device")
+	case k > engine.Barrier:
+		return fmt.Errorf("MPI has no call of kind %d", k)
+	case k <= engine.ReduceScatterV && t > engine.Float64:
+		return errors.New("MPI does not reduce 8-bit floats")
+	case op > engine.Avg:
+		return fmt.Errorf("MPI has no operator %d", op)
+	}
+	return nil
+}
+
+// Issue refuses: MPI knows no streams.
+func (e *Engine) Issue(uintptr, []engine.Call) error { return errNoStreams }
+
+// Mark refuses as well.
+func (e *Engine) Mark(uintptr) (engine.Mark, error) { return nil, errNoStreams }
+
+var errNoStreams = errors.New("MPI knows no device streams")
+
+// Err is nil: MPI tells of errors in calls alone.
+func (e *Engine) Err() error { return nil }
+
+// Abort makes Close leave what MPI has under way. It cannot end it.
+func (e *Engine) Abort() { e.aborted.Store(true) }
+
+// Interruptible is false: MPI has no way to leave a call whose peers do not come.
+func (e *Engine) Interruptible() bool { return false }
+
+// Close frees the communicator, and finalises MPI where this was the last use and ccl had
+// initialised it. After Abort it does neither: both wait for peers.
+func (e *Engine) Close() error {
+	if e.aborted.Load() {
+		return e.done(true)
+	}
+	return errors.Join(libraryError(e.comm.Free()), e.done(false))
+}
+
+// Native is the MPI_Comm.
+func (e *Engine) Native() uintptr { return e.comm.Native() }
+
+// libraryError is err as package ccl knows the errors of libraries.
+func libraryError(err error) error {
+	var m *mpi.Error
+	if !errors.As(err, &m) {
+		return err
+	}
+	return &engine.LibraryError{Library: mpi.Version(), Call: "MPI_" + m.Op, Result: m.Code, Text: m.Text}
+}

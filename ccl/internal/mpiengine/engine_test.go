@@ -1,0 +1,103 @@
+package mpiengine_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/ccl/internal/mpiengine"
+	"github.com/goccl/goccl/mpi"
+)
+
+// open is an Engine of one rank, of MPI's world where the tag mpi has one. What several ranks do is
+// tested by test/mpi, through bench.
+func open(t *testing.T) *mpiengine.Engine {
+	t.Helper()
+	lib, err := mpiengine.Backend{}.Open()
+	if err != nil && os.Getenv("GOCCL_REQUIRE") != "all" {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	require.NotEmpty(t, lib.Version())
+	id, err := lib.ID()
+	require.NoError(t, err)
+	require.Nil(t, id)
+	_, err = lib.New(t.Context(), engine.Group{Rank: 0, Size: 2}, nil)
+	require.EqualError(t, err, "MPI's world has 1 ranks, but this Comm has 2: the backend mpi is for the ranks that one mpiexec or srun started, all of them")
+	e, err := lib.New(t.Context(), engine.Group{Rank: 0, Size: 1}, nil)
+	require.NoError(t, err)
+	return e.(*mpiengine.Engine)
+}
+
+func address[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
+
+// TestEngine is one test, since MPI cannot be initialised again after the last Close.
+func TestEngine(t *testing.T) {
+	done, err := mpi.Use() // keeps MPI until the end
+	if err != nil && os.Getenv("GOCCL_REQUIRE") != "all" {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	e := open(t)
+	require.False(t, e.Interruptible())
+	require.NotZero(t, e.Native())
+	require.NoError(t, e.Err())
+
+	require.NoError(t, e.Supports(engine.AllReduce, engine.BFloat16, engine.Avg, true))
+	require.NoError(t, e.Supports(engine.AllGather, engine.Float8E4M3, engine.Sum, true))
+	require.EqualError(t, e.Supports(engine.AllReduce, engine.Float8E4M3, engine.Sum, true), "MPI does not reduce 8-bit floats")
+	require.Error(t, e.Supports(engine.AllReduce, engine.Float32, engine.Sum, false))
+	require.Error(t, e.Supports(engine.Shrink, engine.Float32, engine.Sum, true))
+	require.Error(t, e.Issue(0, nil))
+	_, err = e.Mark(0)
+	require.Error(t, err)
+
+	ctx := context.Background()
+	heap := func(x ...float32) []float32 { return append(make([]float32, 0, len(x)), x...) }
+	for kind := engine.AllReduce; kind <= engine.AllToAllV; kind++ {
+		for _, inPlace := range []bool{false, true} {
+			dst, src := heap(0, 0, 0), heap(1, 2, 3)
+			if inPlace {
+				dst = src
+			}
+			c := engine.Call{Kind: kind, Type: engine.Float32, Op: engine.Avg, Count: 3, Dst: address(dst), Src: address(src)}
+			switch kind {
+			case engine.Broadcast:
+				copy(dst, src)
+			case engine.ReduceScatterV, engine.AllGatherV, engine.GatherV, engine.ScatterV:
+				c.DC = []int{3}
+			case engine.AllToAllV:
+				c.DC, c.SC = []int{3}, []int{3}
+			}
+			require.NoError(t, e.Run(ctx, []engine.Call{c}), "kind %d", kind)
+			require.Equal(t, heap(1, 2, 3), dst, "kind %d", kind)
+		}
+	}
+	require.NoError(t, e.Run(ctx, []engine.Call{{Kind: engine.Barrier}}))
+
+	dst, src := heap(0, 0), heap(4, 5)
+	require.NoError(t, e.Run(ctx, []engine.Call{
+		{Kind: engine.AllReduce, Type: engine.Float32, Op: engine.Sum, Count: 1, Dst: address(dst), Src: address(src)},
+		{Kind: engine.SendRecv, Type: engine.Float32, Count: 1, Sent: 1, Dst: address(dst[1:]), Src: address(src[1:])},
+	}))
+	require.Equal(t, heap(4, 5), dst)
+
+	half, err := e.Split(ctx, engine.Group{Color: 0})
+	require.NoError(t, err)
+	require.NoError(t, half.Close())
+	none, err := e.Split(ctx, engine.Group{Color: -1})
+	require.NoError(t, err)
+	require.Nil(t, none)
+
+	var failed *engine.LibraryError
+	require.ErrorAs(t, e.Run(ctx, []engine.Call{{Kind: engine.Broadcast, Type: engine.Float32, Root: 9}}), &failed)
+	require.Equal(t, "MPI_Bcast", failed.Call)
+
+	require.NoError(t, e.Close())
+	require.NoError(t, done(false))
+	require.True(t, mpi.Finalized())
+}

@@ -1,0 +1,195 @@
+//go:build cgo && linux && (nccl || rccl)
+
+// One call of a Comm, or a group of them, as calls of the library: what it has no call for is composed
+// of sends, receives and rooted calls in one group, as nccl.h itself advises for all-to-all.
+#include "native.h"
+
+// The values of engine.Kind; issue.go does not compile where they differ.
+enum {
+	ALL_REDUCE = 1, REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_V, BROADCAST, ALL_GATHER, ALL_GATHER_V, GATHER, GATHER_V,
+	SCATTER, SCATTER_V, ALL_TO_ALL, ALL_TO_ALL_V, SEND, RECV, SEND_RECV, BARRIER
+};
+
+#define FAIL(call, result) gcclFail(e->ccl, e->comm, &e->fault, call, result)
+// DO makes a call of the library and returns its error. A communicator that does not block may answer
+// that the call is under way, as it does while connections are made.
+#define DO(name, ...) \
+	do { \
+		int r_ = e->ccl->name(__VA_ARGS__); \
+		if (r_ == GCCL_IN_PROGRESS) \
+			e->busy = 1; \
+		else if (r_) \
+			return FAIL(#name, r_); \
+	} while (0)
+
+// parts are the ranks' parts of a vector: of these counts, or equal ones.
+typedef struct { const size_t *counts; size_t count; } parts;
+static size_t part(parts p, int r) { return p.counts ? p.counts[r] : p.count; }
+
+static int send(gccl_end *e, const gccl_call *c, U at, size_t n, int peer, g_stream s) {
+	if (n)
+		DO(Send, (void *)at, n, c->type, peer, e->comm, s);
+	return 0;
+}
+
+static int recv(gccl_end *e, const gccl_call *c, U at, size_t n, int peer, g_stream s) {
+	if (n)
+		DO(Recv, (void *)at, n, c->type, peer, e->comm, s);
+	return 0;
+}
+
+// collect: dst's part r comes from rank r's src. In place, the root's part is where it belongs.
+static int collect(gccl_end *e, const gccl_call *c, parts p, g_stream s) {
+	U at = c->dst, own = 0;
+	if (e->rank == c->root)
+		for (int r = 0; r < e->size; at += part(p, r++) * c->width) {
+			if (r == e->rank && (own = at) == c->src)
+				continue;
+			if (recv(e, c, at, part(p, r), r, s))
+				return e->fault.result;
+		}
+	return own == c->src && own ? 0 : send(e, c, c->src, part(p, e->rank), c->root, s);
+}
+
+// deal: src's part r goes to rank r's dst.
+static int deal(gccl_end *e, const gccl_call *c, parts p, g_stream s) {
+	U at = c->src, own = 0;
+	if (e->rank == c->root)
+		for (int r = 0; r < e->size; at += part(p, r++) * c->width) {
+			if (r == e->rank && (own = at) == c->dst)
+				continue;
+			if (send(e, c, at, part(p, r), r, s))
+				return e->fault.result;
+		}
+	return own == c->dst && own ? 0 : recv(e, c, c->dst, part(p, e->rank), c->root, s);
+}
+
+static int exchange(gccl_end *e, const gccl_call *c, parts in, parts out, g_stream s) {
+	U to = c->dst, from = c->src;
+	for (int r = 0; r < e->size; r++) {
+		if (send(e, c, from, part(out, r), r, s) || recv(e, c, to, part(in, r), r, s))
+			return e->fault.result;
+		from += part(out, r) * c->width;
+		to += part(in, r) * c->width;
+	}
+	return 0;
+}
+
+// one makes a call. Of what composes it makes several, which are in a group.
+static int one(gccl_end *e, const gccl_call *c, const size_t *counts, g_stream s) {
+	const gccl_table *t = e->ccl;
+	void *dst = (void *)c->dst;
+	const void *src = (void *)c->src;
+	parts equal = { NULL, c->count }, in = { counts + c->dc, 0 }, out = { counts + c->sc, 0 };
+	switch (c->kind) {
+	case ALL_REDUCE:
+		DO(AllReduce, src, dst, c->count, c->type, c->op, e->comm, s);
+		break;
+	case REDUCE:
+		DO(Reduce, src, dst, c->count, c->type, c->op, c->root, e->comm, s);
+		break;
+	case REDUCE_SCATTER:
+		DO(ReduceScatter, src, dst, c->count, c->type, c->op, e->comm, s);
+		break;
+	case REDUCE_SCATTER_V:
+		for (int r = 0; r < e->size; src = (const char *)src + in.counts[r++] * c->width)
+			if (in.counts[r])
+				DO(Reduce, src, r == e->rank ? dst : NULL, in.counts[r], c->type, c->op, r, e->comm, s);
+		break;
+	case BROADCAST:
+		DO(Broadcast, e->rank == c->root && src ? src : dst, dst, c->count, c->type, c->root, e->comm, s);
+		break;
+	case ALL_GATHER:
+		DO(AllGather, src, dst, c->count, c->type, e->comm, s);
+		break;
+	case ALL_GATHER_V:
+		for (int r = 0; r < e->size; dst = (char *)dst + in.counts[r++] * c->width)
+			if (in.counts[r])
+				DO(Broadcast, r == e->rank ? src : dst, dst, in.counts[r], c->type, r, e->comm, s);
+		break;
+	case GATHER:
+		if (!t->Gather || !c->count)
+			return collect(e, c, equal, s);
+		DO(Gather, src, dst, c->count, c->type, c->root, e->comm, s);
+		break;
+	case GATHER_V:
+		return collect(e, c, in, s);
+	case SCATTER:
+		if (!t->Scatter || !c->count)
+			return deal(e, c, equal, s);
+		DO(Scatter, src, dst, c->count, c->type, c->root, e->comm, s);
+		break;
+	case SCATTER_V:
+		return deal(e, c, in, s);
+	case ALL_TO_ALL:
+		if (t->AlltoAll && c->count)
+			DO(AlltoAll, src, dst, c->count, c->type, e->comm, s);
+		else if (t->AllToAll && c->count)
+			DO(AllToAll, src, dst, c->count, c->type, e->comm, s);
+		else
+			return exchange(e, c, equal, equal, s);
+		break;
+	case ALL_TO_ALL_V:
+		return exchange(e, c, in, out, s);
+	case SEND:
+		return send(e, c, c->src, c->count, c->root, s);
+	case RECV:
+		return recv(e, c, c->dst, c->count, c->root, s);
+	case SEND_RECV: {
+		int r = send(e, c, c->src, c->sent, c->to, s);
+		return r ? r : recv(e, c, c->dst, c->count, c->root, s);
+	}
+	case BARRIER:
+		DO(AllReduce, e->scratch, e->scratch, 1, GCCL_INT32, GCCL_SUM, e->comm, s);
+		break;
+	default:
+		return FAIL("Group", GCCL_INVALID_ARGUMENT);
+	}
+	return 0;
+}
+
+// single reports whether a call is one of the library's, which needs no group.
+static int single(const gccl_call *c) {
+	switch (c->kind) {
+	case ALL_REDUCE: case REDUCE: case REDUCE_SCATTER: case BROADCAST: case ALL_GATHER: case BARRIER: case SEND: case RECV:
+		return 1;
+	}
+	return 0;
+}
+
+int gcclIssue(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, U stream) {
+	g_stream s = (g_stream)stream;
+	int r;
+	if (n == 1 && calls->kind == ALL_REDUCE) { // the call that is worth a path of its own
+		r = e->ccl->AllReduce((void *)calls->src, (void *)calls->dst, calls->count, calls->type, calls->op, e->comm, s);
+		return r == GCCL_SUCCESS ? r : FAIL("AllReduce", r);
+	}
+	if (n == 1 && single(calls)) {
+		e->busy = 0;
+		r = one(e, calls, counts, s);
+		return r ? r : e->busy ? GCCL_IN_PROGRESS : GCCL_SUCCESS;
+	}
+	if ((r = gcclCopySources(e, calls, n, counts, s)))
+		return r;
+	if ((r = FAIL("GroupStart", e->ccl->GroupStart()))) {
+		gcclFreeSources(e, s);
+		return r;
+	}
+	gccl_fault first;
+	for (int i = 0; i < n && !r; i++)
+		r = one(e, &calls[i], counts, s);
+	if (r)
+		first = e->fault;
+	// Also after an error: the group belongs to the thread, and Go lends it to others.
+	int end = FAIL("GroupEnd", e->ccl->GroupEnd());
+	if (r)
+		e->fault = first;
+	else
+		r = end;
+	if (r == GCCL_IN_PROGRESS)
+		return r;
+	int freed = gcclFreeSources(e, s);
+	return r ? r : freed;
+}
+
+int gcclIssued(gccl_end *e, U stream) { return gcclFreeSources(e, (g_stream)stream); }

@@ -1,0 +1,68 @@
+//go:build cgo && linux
+
+// Package cside is what the tests of package native need in C, which a test file cannot have: the loop that a C program
+// would make, and what the fake library counts.
+package cside
+
+/*
+#cgo LDFLAGS: -ldl
+#include "../../../../include/gccl.h"
+#include <dlfcn.h>
+#include <time.h>
+
+typedef g_res all_reduce(const void *, void *, size_t, g_dtype, g_op, g_comm, g_stream);
+
+static double now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static double loop(void *library, uintptr_t comm, uintptr_t stream, uintptr_t at, size_t count, int n) {
+	all_reduce *f = (all_reduce *)dlsym(library, "ncclAllReduce");
+	double start = now();
+	for (int i = 0; i < n; i++)
+		if (f((void *)at, (void *)at, count, GCCL_FLOAT32, GCCL_SUM, (g_comm)comm, (g_stream)stream))
+			return -1;
+	return now() - start;
+}
+
+static int live(void *library, int kind) {
+	int (*f)(int) = (int (*)(int))dlsym(library, "goccl_fake_live");
+	return f ? f(kind) : -1;
+}
+
+static void *open_it(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
+*/
+import "C"
+
+import (
+	"fmt"
+	"time"
+	"unsafe"
+)
+
+// Library is a loaded library, the one that package native has loaded from the same file.
+type Library struct{ handle unsafe.Pointer }
+
+// Open opens the file again.
+func Open(path string) (Library, error) {
+	h := C.open_it(C.CString(path))
+	if h == nil {
+		return Library{}, fmt.Errorf("%s cannot be loaded", path)
+	}
+	return Library{h}, nil
+}
+
+// Loop is how long n all-reduces take in C to issue. It is negative if one fails.
+func (l Library) Loop(comm, stream, at uintptr, count, n int) time.Duration {
+	return time.Duration(C.loop(l.handle, C.uintptr_t(comm), C.uintptr_t(stream), C.uintptr_t(at), C.size_t(count), C.int(n)))
+}
+
+// Live is how many blocks of memory, streams, events, graphs, communicators and operations the fake library has.
+func (l Library) Live() (n [6]int) {
+	for kind := range n {
+		n[kind] = int(C.live(l.handle, C.int(kind)))
+	}
+	return n
+}

@@ -1,0 +1,371 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/ccl/internal/native/cside"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// soon is ten times what the end of a call that was aborted may take.
+const soon = 5 * time.Second
+
+// leaks fails the test if the fake library has more afterwards than before.
+func leaks(t *testing.T, v *vendor) {
+	open(t, v)
+	c, err := cside.Open(os.Getenv(v.search.Env))
+	require.NoError(t, err)
+	before := c.Live() // an earlier test's communicator may still be on its way out
+	more := func() bool {
+		for kind, n := range c.Live() {
+			if n > before[kind] {
+				return true
+			}
+		}
+		return false
+	}
+	t.Cleanup(func() {
+		for end := time.Now().Add(soon); more() && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		require.False(t, more(), "blocks, streams, events, graphs, communicators, operations: %v before, %v now", before, c.Live())
+	})
+}
+
+// issueOne is an all-reduce of one int32.
+func (r *rank) issueOne(m *gpu.Mem[int32]) error {
+	at, _ := m.Ptr()
+	return r.Issue(r.handle(), []engine.Call{{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1, Dst: at, Src: at}})
+}
+
+func (r *rank) memory(t testing.TB) *gpu.Mem[int32] {
+	m, err := gpu.Alloc[int32](r.device, 1)
+	require.NoError(t, err)
+	require.NoError(t, m.Put([]int32{1}))
+	return m
+}
+
+func TestStartFails(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		for _, tc := range []struct{ name, knob, value, want string }{
+			{"fails", "FAKE_FAIL", "ncclCommInitRank:0:2", "ncclCommInitRank: unhandled system error: injected failure"},
+			{"ctx ends", "FAKE_NCCL_IN_PROGRESS", "1", "context deadline exceeded"},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				leaks(t, v)
+				t.Setenv(tc.knob, tc.value)
+				lib := open(t, v)
+				id, err := lib.ID()
+				require.NoError(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				start := time.Now()
+				_, err = lib.New(ctx, engine.Group{Size: 2, Locals: 2}, id)
+				require.ErrorContains(t, err, tc.want)
+				require.Less(t, time.Since(start), soon)
+			})
+		}
+	})
+}
+
+// TestStartEnds: what Check reports ends a start whose peers do not come.
+func TestStartEnds(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		leaks(t, v)
+		lib := open(t, v)
+		id, err := lib.ID()
+		require.NoError(t, err)
+		lost, calls := errors.New("rank 1 is lost"), 0
+		check := func() error {
+			if calls++; calls > 300 {
+				return lost
+			}
+			return nil
+		}
+		_, err = lib.New(within(t), engine.Group{Size: 2, Locals: 2, Check: check}, id)
+		require.ErrorIs(t, err, lost)
+	})
+}
+
+func TestStartRefuses(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		lib := open(t, v)
+		id, err := lib.ID()
+		require.NoError(t, err)
+		_, err = lib.New(t.Context(), engine.Group{Size: 1, Locals: 1}, id[:64])
+		require.ErrorContains(t, err, "a unique id has 128 bytes, this one 64")
+		_, err = lib.New(t.Context(), engine.Group{Size: 1, Locals: 1, Device: 99}, id)
+		require.ErrorContains(t, err, "99")
+		errs := all(2, func(i int) error {
+			_, err := lib.New(within(t), engine.Group{Rank: i, Size: 2, Locals: 2}, id)
+			return err
+		})
+		for _, err := range errs {
+			require.ErrorContains(t, err, "both on device 0")
+		}
+	})
+}
+
+// TestFailures: what goes wrong inside the library arrives, a hanging stream is let go by Abort, nothing is left.
+func TestFailures(t *testing.T) {
+	for _, tc := range []struct {
+		name, knob, value string
+		wait              time.Duration
+		err               string // of Err; "" if the library notices nothing
+	}{
+		{"asynchronous error", "FAKE_NCCL_ASYNC", "3:1", 3 * time.Second, "unhandled cuda error: injected asynchronous error 1"},
+		{"hang", "FAKE_NCCL_HANG", "3", 100 * time.Millisecond, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			vendors(t, func(t *testing.T, v *vendor) {
+				leaks(t, v)
+				t.Setenv(tc.knob, tc.value)
+				const n = 2
+				ranks := world(t, v, n)
+				var waited sync.WaitGroup // nobody aborts before all have seen what they see
+				waited.Add(n)
+				errs := all(n, func(i int) error {
+					r := ranks[i]
+					m := r.memory(t)
+					defer m.Free()
+					var err error
+					for range 5 { // a call may already hear of what the third has met
+						err = errors.Join(err, r.issueOne(m))
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), tc.wait)
+					defer cancel()
+					err = errors.Join(err, r.wait(ctx))
+					waited.Done()
+					waited.Wait()
+					r.Abort()
+					r.Abort()
+					if e := r.stream.Wait(within(t)); e != nil {
+						return fmt.Errorf("the stream does not end: %w", e)
+					}
+					if e := r.issueOne(m); !errors.Is(e, errAborted) {
+						return fmt.Errorf("a call after Abort: %w", e)
+					}
+					return err
+				})
+				for _, err := range errs {
+					if tc.err == "" {
+						require.ErrorIs(t, err, context.DeadlineExceeded)
+						continue
+					}
+					require.ErrorContains(t, err, tc.err)
+					var l *engine.LibraryError
+					require.ErrorAs(t, err, &l)
+					require.Equal(t, 1, l.Result)
+				}
+			})
+		})
+	}
+}
+
+// TestRefusedCall: the error of a call says which, and the communicator is fine.
+func TestRefusedCall(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		ranks := world(t, v, 2)
+		each(t, 2, func(i int) error {
+			r := ranks[i]
+			m := r.memory(t)
+			defer m.Free()
+			at, _ := m.Ptr()
+			for _, calls := range [][]engine.Call{
+				{{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1 << 20, Dst: at, Src: at}},
+				{{Kind: engine.Broadcast, Type: engine.Int32, Root: 7, Count: 1, Dst: at, Src: at}, {Kind: engine.Barrier, Root: -1}},
+			} {
+				var l *engine.LibraryError
+				if err := r.Issue(r.handle(), calls); !errors.As(err, &l) || l.Result != 4 {
+					return fmt.Errorf("%d calls: %w", len(calls), err)
+				}
+			}
+			if err := r.issueOne(m); err != nil {
+				return err
+			}
+			return r.wait(within(t))
+		})
+	})
+}
+
+// TestStrict: an address that is no memory of the device is seen before the library is called.
+func TestStrict(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		ranks := world(t, v, 2)
+		for _, r := range ranks {
+			r.Engine.(shrinker).group.Strict = true
+		}
+		host, other := new([16]int32), ranks[1].memory(t)
+		defer other.Free()
+		at, _ := other.Ptr()
+		for _, addr := range []uintptr{addressOf(host), at, 12345} {
+			err := ranks[0].Issue(ranks[0].handle(), []engine.Call{{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1, Dst: addr, Src: addr}})
+			require.ErrorContains(t, err, fmt.Sprintf("%#x", addr))
+		}
+	})
+}
+
+func TestSplitAndShrink(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		leaks(t, v)
+		const n = 4
+		ranks := world(t, v, n)
+		each(t, n, func(i int) error {
+			r := ranks[i]
+			color := i % 2
+			if i == 3 {
+				color = -1
+			}
+			g := engine.Group{Rank: i / 2, Size: 2 - color, Device: i, Parent: r.Engine, Color: color, Key: 0}
+			e, err := r.Engine.(engine.Splitter).Split(within(t), g)
+			if i == 3 {
+				if e != nil || err != nil {
+					return fmt.Errorf("of no color: %v, %w", e, err)
+				}
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			s, err := seat(r.lib, g, e)
+			if err != nil {
+				return err
+			}
+			defer s.stream.Close()
+			if err := s.performAll(within(t), true); err != nil {
+				return err
+			}
+			return s.Close()
+		})
+		// Rank 1 is lost; a call waits for it.
+		each(t, n, func(i int) error {
+			r := ranks[i]
+			if i == 1 {
+				return nil
+			}
+			m := r.memory(t)
+			if err := r.issueOne(m); err != nil {
+				return err
+			}
+			g := engine.Group{Rank: map[int]int{0: 0, 2: 1, 3: 2}[i], Size: n - 1, Device: i}
+			e, err := r.Engine.(engine.Shrinker).Shrink(within(t), g, []int{1})
+			if err != nil {
+				return err
+			}
+			if err := m.Free(); err != nil {
+				return err
+			}
+			s, err := seat(r.lib, g, e)
+			if err != nil {
+				return err
+			}
+			defer s.stream.Close()
+			if err := s.performAll(within(t), true); err != nil {
+				return err
+			}
+			return s.Close()
+		})
+	})
+}
+
+func TestRegister(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		leaks(t, v)
+		r := world(t, v, 1)[0]
+		e := r.Engine.(engine.Registrar)
+		p, err := e.Alloc(1 << 16)
+		require.NoError(t, err)
+		h, err := e.Register(p, 1<<16)
+		require.NoError(t, err)
+		require.NoError(t, e.Deregister(h))
+		require.NoError(t, e.Free(p))
+		require.Error(t, e.Free(p))
+	})
+}
+
+// TestClose: calls after it say so, and what came before it is done.
+func TestClose(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		leaks(t, v)
+		ranks := world(t, v, 2)
+		each(t, 2, func(i int) error {
+			r := ranks[i]
+			m := r.memory(t)
+			defer m.Free()
+			for range 100 {
+				if err := r.issueOne(m); err != nil {
+					return err
+				}
+			}
+			if r.Native() == 0 {
+				return errors.New("no handle")
+			}
+			if err := r.Close(); err != nil {
+				return err
+			}
+			if err := r.Close(); err != nil {
+				return err
+			}
+			r.Abort()
+			if err := r.issueOne(m); !errors.Is(err, errClosed) {
+				return fmt.Errorf("a call after Close: %w", err)
+			}
+			if _, err := r.Mark(r.handle()); !errors.Is(err, errClosed) {
+				return fmt.Errorf("a Mark after Close: %w", err)
+			}
+			if r.Native() != 0 || r.Err() != nil {
+				return errors.New("still there")
+			}
+			return nil
+		})
+	})
+}
+
+// TestSeveralCommunicators of one device, each used by a goroutine of its own.
+func TestSeveralCommunicators(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		ranks := append(world(t, v, 2), world(t, v, 2)...)
+		var memory []*gpu.Mem[int32]
+		for _, r := range ranks {
+			memory = append(memory, r.memory(t))
+		}
+		each(t, len(ranks), func(i int) error {
+			for range 20 {
+				if err := ranks[i].issueOne(memory[i]); err != nil {
+					return err
+				}
+			}
+			return ranks[i].wait(within(t))
+		})
+		for _, m := range memory { // which waits for all of the device: not while peers still need it
+			got := make([]int32, 1)
+			require.NoError(t, m.Get(got))
+			require.EqualValues(t, 1<<20, got[0])
+			require.NoError(t, m.Free())
+		}
+	})
+}
+
+// TestSignals: the library takes the signals; a nil dereference is a panic all the same.
+func TestSignals(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		t.Setenv("FAKE_NCCL_SIGNALS", "1")
+		r := world(t, v, 1)[0]
+		require.NoError(t, r.performAll(within(t), true))
+		require.Panics(t, func() {
+			var p *int
+			*p = 1
+		})
+	})
+}

@@ -1,0 +1,96 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+// #cgo noescape gcclIssue
+// #cgo nocallback gcclIssue
+// #include "native.h"
+import "C"
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// What compose.c takes the kinds to be.
+const (
+	_ = uint(engine.AllReduce-1) + uint(1-engine.AllReduce)
+	_ = uint(engine.AllToAll-12) + uint(12-engine.AllToAll)
+	_ = uint(engine.Barrier-17) + uint(17-engine.Barrier)
+)
+
+// Issue hands over calls in one call into C. Where the library makes connections first, Issue waits for
+// it, but for Abort.
+func (e *end) Issue(stream uintptr, calls []engine.Call) error {
+	if e.group.Strict {
+		if err := e.checkAddresses(calls); err != nil {
+			return err
+		}
+	}
+	return e.issue(C.U(stream), calls)
+}
+
+func (e *end) issue(stream C.U, calls []engine.Call) error {
+	if len(calls) == 0 {
+		return nil
+	}
+	e.device.Lock()
+	defer e.device.Unlock()
+	if err := e.usable(); err != nil {
+		return err
+	}
+	if len(calls) > len(e.calls) {
+		e.calls = make([]C.gccl_call, len(calls))
+	}
+	e.counts = e.counts[:0]
+	for i := range calls {
+		e.encode(&e.calls[i], &calls[i])
+	}
+	r := C.gcclIssue(e.c, &e.calls[0], C.int(len(calls)), unsafe.SliceData(e.counts), stream)
+	switch r {
+	case C.GCCL_SUCCESS:
+		return nil
+	case C.GCCL_IN_PROGRESS:
+		if err := e.settle(context.Background(), e.notClosed); err != nil {
+			return err
+		}
+		r = C.gcclIssued(e.c, stream)
+	}
+	return e.result(r)
+}
+
+// notClosed lets a call that waits for connections end.
+func (e *end) notClosed() error {
+	if e.state.Load()&closed != 0 {
+		return errClosed
+	}
+	return nil
+}
+
+// encode is c in the library's terms. A type that the library does not have is moved as bytes.
+func (e *end) encode(k *C.gccl_call, c *engine.Call) {
+	typ, width := e.lib.wire(c.Type)
+	scale := 1
+	if typ < 0 {
+		typ, scale, width = C.GCCL_UINT8, width, 1
+	}
+	k.kind, k._type, k.op, k.root, k.to, k.width = C.int(c.Kind), C.int(typ), ops[c.Op], C.int(c.Root), C.int(c.To), C.int(width)
+	k.count, k.sent = C.size_t(c.Count*scale), C.size_t(c.Sent*scale)
+	k.dst, k.src = C.U(c.Dst), C.U(c.Src)
+	k.dc = e.encodeCounts(c.DC, scale)
+	k.sc = e.encodeCounts(c.SC, scale)
+}
+
+// encodeCounts appends counts to those of the Issue and returns their place there.
+func (e *end) encodeCounts(counts []int, scale int) C.size_t {
+	at := C.size_t(len(e.counts))
+	for _, n := range counts {
+		e.counts = append(e.counts, C.size_t(n*scale))
+	}
+	return at
+}
+
+// ops are the library's, by engine.Op.
+var ops = [...]C.int{engine.Sum: C.GCCL_SUM, engine.Prod: C.GCCL_PROD, engine.Min: C.GCCL_MIN, engine.Max: C.GCCL_MAX, engine.Avg: C.GCCL_AVG}

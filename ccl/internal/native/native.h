@@ -1,0 +1,84 @@
+// What the Go files of this package call in C. A device address, a stream and a communicator cross
+// as uintptr_t: they are no Go pointers, and cgo does not look at them (34 instead of 69 ns).
+#ifndef NATIVE_H
+#define NATIVE_H
+
+#include "../../../include/gccl.h"
+#include "../../../include/gdev.h"
+
+typedef uintptr_t U;
+
+// gccl_fault is a call that failed. It is filled in the C call in which it happened, since error
+// texts belong to the thread, or to nobody (ncclGetLastError is one buffer for all).
+typedef struct {
+	int result, device; // device: the call was the device runtime's
+	char call[48], text[400];
+} gccl_fault;
+
+// gccl_end is one rank's end of a communicator. Go has two of each, so that the monitor's goroutine
+// need not wait for a call of the rank's own: see end.
+typedef struct {
+	const gccl_table *ccl;
+	const gdev *dev;    // internal/gpu's
+	const char *prefix; // of its functions
+	int (*mallocAsync)(void **, size_t, g_stream), (*freeAsync)(void *, g_stream); // or NULL
+	g_comm comm;
+	int device, rank, size, busy;
+	void *scratch;      // device memory, for what Barrier reduces
+	void **copies;      // of the sources of calls in place under way, see inplace.c
+	int ncopies, capcopies;
+	gccl_fault fault;   // of the last call that failed
+} gccl_end;
+
+// gccl_call is engine.Call. counts are sizes before it in the array that all calls of an Issue share.
+typedef struct {
+	int kind, type, op, root, to, width; // width: bytes of an element of type
+	size_t count, sent, dc, sc;
+	U dst, src;
+} gccl_call;
+
+// load.c. gcclFill returns 0 where the library lacks a required function, whose name it writes.
+int gcclFill(gccl_table *t, U handle, char *missing, size_t cap);
+int gcclVersion(const gccl_table *t, int *version, gccl_fault *f);
+int gcclUniqueId(const gccl_table *t, g_uid *id, gccl_fault *f);
+
+// fault.c
+int gcclFail(const gccl_table *t, g_comm comm, gccl_fault *f, const char *call, int result);
+int gcclDeviceFail(gccl_end *e, const char *call, int result);
+
+// device.c. A call that depends on the thread's current device sets it in the same C call: a goroutine
+// changes threads between two.
+int gcclAlloc(gccl_end *e, U *addr, size_t bytes);
+int gcclFree(gccl_end *e, U addr);
+int gcclStream(gccl_end *e, U *stream);
+int gcclStreamFree(gccl_end *e, U stream);
+int gcclCopy(gccl_end *e, U dst, U src, size_t bytes, int kind, U stream);
+int gcclEvent(gccl_end *e, U *event);
+int gcclEventFree(gccl_end *e, U event);
+int gcclRecord(gccl_end *e, U event, U stream, int *capturing);
+int gcclPassed(gccl_end *e, U event);
+int gcclOn(gccl_end *e);
+
+// comm.c. The handle is in e->comm; blocking is 1, 0, or -1 for a library without configurations.
+int gcclInit(gccl_end *e, const g_uid *id, int blocking);
+int gcclSplit(gccl_end *parent, gccl_end *e, int color, int key);
+int gcclShrink(gccl_end *parent, gccl_end *e, int *lost, int n);
+int gcclAsync(gccl_end *e);
+int gcclFinalize(gccl_end *e);
+int gcclDestroy(gccl_end *e);
+int gcclAbort(gccl_end *e);
+int gcclMemAlloc(gccl_end *e, U *addr, size_t bytes);
+int gcclMemFree(gccl_end *e, U addr);
+int gcclRegister(gccl_end *e, U addr, size_t bytes, U *handle);
+int gcclDeregister(gccl_end *e, U handle);
+
+// compose.c. Returns what the library answered, GCCL_IN_PROGRESS included, or -1 for the device's.
+// After GCCL_IN_PROGRESS gcclIssued ends the call when the library has.
+int gcclIssue(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, U stream);
+int gcclIssued(gccl_end *e, U stream);
+
+// inplace.c
+int gcclCopySources(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, g_stream stream);
+int gcclFreeSources(gccl_end *e, g_stream stream);
+
+#endif

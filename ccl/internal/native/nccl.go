@@ -1,0 +1,32 @@
+//go:build nccl
+
+package native
+
+import (
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// nccl is NVIDIA's library: 2.16 to 2.32 as they were run, 2.10 to 2.15 by their headers.
+var nccl = &vendor{
+	name:  "nccl",
+	title: "NCCL",
+	search: dl.Search{
+		What:   "NCCL",
+		Env:    "GOCCL_NCCL_LIB",
+		Names:  []string{"libnccl.so.2", "libnccl.so"},
+		Advice: "install NCCL 2.10 or newer",
+	},
+	runtime: gpu.CUDA,
+	prefix:  "cuda",
+	oldest:  21003, // bfloat16 and ncclAvg
+	fp8:     22403,
+	others: []other{
+		{"ncclAllToAllv", false, "RCCL", "GOCCL_RCCL_LIB"}, // since ROCm 5.2
+		{"onecclGetVersion", false, "oneCCL", "GOCCL_ONECCL_LIB"},
+	},
+}
+
+// NCCL is the backend "nccl".
+func NCCL() engine.Backend { return nccl }

@@ -1,0 +1,5 @@
+//go:build nccl && cgo && linux
+
+package native
+
+func init() { compiledIn = append(compiledIn, nccl) }

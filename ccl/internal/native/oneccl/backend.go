@@ -1,0 +1,57 @@
+//go:build oneccl
+
+package oneccl
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/sycl"
+)
+
+// Backend is oneCCL.
+func Backend() engine.Backend { return backend{} }
+
+type backend struct{}
+
+func (backend) Name() string { return "oneccl" }
+
+// Sole reports that oneCCL takes one rank of a job per process: two of them would hang.
+func (backend) Sole() bool { return true }
+
+// Device is -1 where oneCCL runs on its CPU plugin.
+func (backend) Device(want, local, locals int) (int, error) {
+	setLocal(local, locals)
+	why, err := noDevice()
+	switch {
+	case err != nil:
+		return 0, err
+	case why != nil && want >= 0:
+		return 0, fmt.Errorf("oneccl: device %d was asked for, but there is none: %w", want, why)
+	case why != nil:
+		return -1, nil
+	}
+	return sycl.Choose(want, local, locals)
+}
+
+func (backend) Open() (engine.Library, error) { return open() }
+
+// noDevice is why oneCCL runs on its CPU plugin, nil where it runs on SYCL devices. What was asked for by name
+// and cannot be had is an error instead.
+func noDevice() (why, err error) {
+	if plugin := os.Getenv("CCL_PLUGIN"); strings.Contains(strings.ToLower(plugin), "cpu") {
+		return fmt.Errorf("CCL_PLUGIN is %s", plugin), nil
+	}
+	devices, err := sycl.Devices()
+	switch {
+	case err != nil && os.Getenv("GOCCL_XPU_LIB") != "":
+		return nil, fmt.Errorf("oneccl: %w", err)
+	case err != nil:
+		return err, nil
+	case len(devices) == 0:
+		return fmt.Errorf("%s", sycl.Visible()), nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,284 @@
+//go:build oneccl && cgo && linux
+
+package oneccl
+
+/*
+#include "call.h"
+*/
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+	kernel "github.com/goccl/goccl/ccl/internal/reduce"
+	"github.com/goccl/goccl/internal/sycl"
+)
+
+// comm is one rank's end of a communicator.
+type comm struct {
+	lib    *library
+	name   uint64 // the same on all ranks
+	handle uintptr
+	device int // -1: the CPU plugin
+	strict bool
+	xpu    unsafe.Pointer // the SYCL shim's functions, a *gxpu in C memory
+
+	// What carryOut works on, and what has become of it.
+	plan  plan
+	queue uintptr // 0: host memory
+	job   *job
+	rc    C.int
+	at    C.int
+	text  []byte
+
+	host    []byte // scratch memory
+	scratch []uintptr
+	room    uintptr // of the last of scratch, which lies on the device
+
+	once sync.Once
+	gone chan struct{} // closed by Abort
+	shut sync.Once
+
+	mu    sync.Mutex
+	marks []*mark // those that are free
+	all   []*mark
+}
+
+var _ = [1]struct{}{}[unsafe.Sizeof(step{})-unsafe.Sizeof(C.goneccl_step{})]
+
+// functions are what steps call, by name.
+var functions = [...]string{
+	allReduce: "onecclAllReduce", reduce: "onecclReduce", broadcast: "onecclBroadcast", reduceScatter: "onecclReduceScatter",
+	allGather: "onecclAllGather", allToAll: "onecclAllToAll", allToAllV: "onecclAllToAllV", scatter: "onecclScatter",
+	send: "onecclSend", recv: "onecclRecv", move: "queue::memcpy",
+}
+
+func (e *comm) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) error {
+	return supports(k, t, op, host, e.device)
+}
+
+// carryOut makes the calls of the plan. It runs on the worker.
+func (e *comm) carryOut() {
+	var counts *C.U
+	if len(e.plan.counts) > 0 {
+		counts = (*C.U)(unsafe.Pointer(&e.plan.counts[0]))
+	}
+	e.rc = C.goneccl_run(C.U(e.handle), C.U(e.queue), (*C.gxpu)(e.xpu), (*C.goneccl_step)(unsafe.Pointer(&e.plan.steps[0])),
+		C.int(len(e.plan.steps)), counts, &e.at, (*C.char)(unsafe.Pointer(&e.text[0])), textRoom)
+}
+
+// Run makes calls on host memory.
+func (e *comm) Run(ctx context.Context, calls []engine.Call) error {
+	if err := e.prepare(calls, true); err != nil {
+		return err
+	}
+	if need := int(e.plan.need); need > 0 {
+		if len(e.host) < need {
+			e.host = make([]byte, need)
+		}
+		e.plan.place(uintptr(unsafe.Pointer(&e.host[0])))
+	}
+	e.queue = 0
+	if err := e.make(ctx); err != nil {
+		return err
+	}
+	for i := range calls {
+		e.average(&calls[i])
+	}
+	return nil
+}
+
+// Issue makes calls on device memory.
+func (e *comm) Issue(stream uintptr, calls []engine.Call) error {
+	if stream == 0 {
+		return errors.New("calls on device memory need a queue (xpu.Queue)")
+	}
+	if err := e.prepare(calls, false); err != nil {
+		return err
+	}
+	if e.strict {
+		for i := range calls {
+			if err := e.known(&calls[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if e.plan.need > 0 {
+		at, err := e.deviceScratch(e.plan.need)
+		if err != nil {
+			return err
+		}
+		e.plan.place(at)
+	}
+	e.queue = stream
+	return e.make(context.Background())
+}
+
+// prepare plans calls.
+func (e *comm) prepare(calls []engine.Call, host bool) error {
+	for i := range calls {
+		c := &calls[i]
+		if err := e.Supports(c.Kind, c.Type, c.Op, host); err != nil {
+			return err
+		}
+	}
+	if err := e.plan.make(calls); err != nil {
+		return err
+	}
+	for i := range e.plan.steps {
+		s := &e.plan.steps[i]
+		// oneCCL crashes on null, and takes a root of -1 for one of its own.
+		if s.peer < 0 && (s.what == reduce || s.what == broadcast || s.what == scatter || s.what >= send && s.what <= recv) || int(s.peer) >= e.plan.size {
+			return fmt.Errorf("%s: rank %d; the ranks are 0 to %d", functions[s.what], s.peer, e.plan.size-1)
+		}
+	}
+	return nil
+}
+
+// make has the plan carried out.
+func (e *comm) make(ctx context.Context) error {
+	select {
+	case <-e.gone:
+		return errAborted
+	default:
+	}
+	if len(e.plan.steps) == 0 {
+		return nil
+	}
+	for i := range e.plan.steps {
+		if s := &e.plan.steps[i]; s.count > 0 && (s.dst == 0 && s.what != send || s.src == 0 && s.what != recv) {
+			return fmt.Errorf("%s: a null address", functions[s.what])
+		}
+	}
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, e.Abort)()
+	}
+	if err := e.lib.run(e.job, e.gone); err != nil {
+		if cause := ctx.Err(); cause != nil {
+			return fmt.Errorf("%w (%w)", cause, err)
+		}
+		return err
+	}
+	if e.rc != 0 {
+		return e.lib.failure(functions[e.plan.steps[e.at].what], int(e.rc), e.text)
+	}
+	return nil
+}
+
+var errAborted = errors.New("the communicator was aborted")
+
+// addresses are those that a call which was given up may still use, as pointers: they keep Go memory.
+func (e *comm) addresses() []unsafe.Pointer {
+	if e.queue != 0 {
+		return nil // the memory is the device's
+	}
+	list := make([]unsafe.Pointer, 0, 2*len(e.plan.steps))
+	for i := range e.plan.steps {
+		s := &e.plan.steps[i]
+		list = append(list, *(*unsafe.Pointer)(unsafe.Pointer(&s.dst)), *(*unsafe.Pointer)(unsafe.Pointer(&s.src)))
+	}
+	return list
+}
+
+// average ends Avg: the sum is there, and is divided where a rank has it.
+func (e *comm) average(c *engine.Call) {
+	if c.Op != engine.Avg || !reduces(c.Kind) {
+		return
+	}
+	n := c.Count
+	switch {
+	case c.Kind == engine.Reduce && e.plan.rank != c.Root:
+		return
+	case c.Kind == engine.ReduceScatterV:
+		n = c.DC[e.plan.rank]
+	}
+	if n > 0 {
+		kernel.Scale(kernel.Type(c.Type-1))(*(*unsafe.Pointer)(unsafe.Pointer(&c.Dst)), n, e.plan.size)
+	}
+}
+
+// known refuses addresses of memory that is not SYCL's.
+func (e *comm) known(c *engine.Call) error {
+	for name, p := range map[string]uintptr{"dst": c.Dst, "src": c.Src} {
+		if p == 0 {
+			continue
+		}
+		kind, err := sycl.KindOf(e.device, p)
+		if err != nil {
+			return err
+		}
+		if kind == sycl.Unknown {
+			return fmt.Errorf("%s is no memory of the device: %#x is not of xpu.Alloc, or was freed", name, p)
+		}
+	}
+	return nil
+}
+
+// deviceScratch is scratch memory on the device. What calls on queues may still use stays until Close.
+func (e *comm) deviceScratch(need uintptr) (uintptr, error) {
+	if e.room < need {
+		room := max(need, 2*e.room, 4096)
+		p, err := sycl.New(e.device, sycl.OnDevice, int(room))
+		if err != nil {
+			return 0, err
+		}
+		e.scratch, e.room = append(e.scratch, p), room
+	}
+	return e.scratch[len(e.scratch)-1], nil
+}
+
+// Err is nil: oneCCL reports nothing but what its calls return.
+func (e *comm) Err() error { return nil }
+
+// Abort gives up the call under way, if there is one, and refuses all that follow.
+func (e *comm) Abort() { e.once.Do(func() { close(e.gone) }) }
+
+// Interruptible is false: the thread of a call that is given up stays inside the library.
+func (e *comm) Interruptible() bool { return false }
+
+// Close leaves the communicator. onecclCommDestroy waits for all ranks, which Close must not do, and no other call
+// could be made meanwhile; so unless this rank is alone, what the library holds (45 KiB, 7 descriptors and
+// a thread on rank 0) stays until a later New finds that all ranks have closed, or until the process ends.
+func (e *comm) Close() (err error) {
+	e.shut.Do(func() {
+		select {
+		case <-e.gone:
+			return // a call may still be inside
+		default:
+		}
+		e.Abort()
+		if e.plan.size == 1 {
+			err = e.destroy()
+		} else {
+			e.lib.leave(e)
+		}
+		for _, p := range e.scratch {
+			err = errors.Join(err, sycl.Free(e.device, p))
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, m := range e.all {
+			err = errors.Join(err, m.event.Close())
+		}
+	})
+	return err
+}
+
+// destroy frees the communicator, once all its ranks do.
+func (e *comm) destroy() error {
+	text, rc := make([]byte, textRoom), C.int(0)
+	err := e.lib.run(newJob(func() {
+		rc = C.goneccl_destroy(C.U(e.handle), (*C.char)(unsafe.Pointer(&text[0])), textRoom)
+	}), nil)
+	if err == nil {
+		err = e.lib.failure("onecclCommDestroy", int(rc), text)
+	}
+	return err
+}
+
+func (e *comm) Native() uintptr { return e.handle }

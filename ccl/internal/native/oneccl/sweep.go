@@ -1,0 +1,83 @@
+//go:build oneccl && cgo && linux
+
+package oneccl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"hash/fnv"
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// A closed communicator can be destroyed once all its ranks have closed it, and then only by all of them at the
+// same time. A rank cannot know that by itself. So the ranks of each new communicator tell each other what
+// they have left; those whose ranks have all left, and are all here, are destroyed.
+
+// sweepRoom is how many communicators a rank tells of at a time, the oldest first.
+const sweepRoom = 16
+
+// nameOf is what all ranks call the communicator with an id; never 0.
+func nameOf(id []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(id)
+	return h.Sum64() | 1
+}
+
+func (l *library) leave(e *comm) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = append(l.left, e)
+}
+
+// sweep destroys what all ranks of the new communicator e have left.
+func (l *library) sweep(ctx context.Context, e *comm) error {
+	if e.plan.size == 1 {
+		return nil
+	}
+	// One allocation, whose size is not constant, is on the heap: stacks move.
+	both := make([]uint64, sweepRoom*(e.plan.size+1))
+	mine, all := both[:sweepRoom], both[sweepRoom:]
+	l.mu.Lock()
+	for i, c := range l.left[:min(len(l.left), sweepRoom)] {
+		mine[i] = c.name
+	}
+	l.mu.Unlock()
+	err := e.Run(ctx, []engine.Call{{
+		Kind: engine.AllGather, Type: engine.Uint64, Root: -1, Count: sweepRoom,
+		Dst: uintptr(unsafe.Pointer(&all[0])), Src: uintptr(unsafe.Pointer(&mine[0])),
+	}})
+	runtime.KeepAlive(both) // the addresses keep nothing
+	if err != nil {
+		return err
+	}
+	for _, c := range l.allLeft(all) {
+		err = errors.Join(err, c.destroy())
+	}
+	return err
+}
+
+// allLeft takes those communicators out of left that all their ranks name in all. They are in an order that
+// is the same on all ranks.
+func (l *library) allLeft(all []uint64) []*comm {
+	ranks := map[uint64]int{}
+	for _, name := range all {
+		ranks[name]++
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var dead []*comm
+	l.left = slices.DeleteFunc(l.left, func(c *comm) bool {
+		if ranks[c.name] != c.plan.size {
+			return false
+		}
+		dead = append(dead, c)
+		return true
+	})
+	slices.SortFunc(dead, func(a, b *comm) int { return cmp.Compare(a.name, b.name) })
+	return dead
+}

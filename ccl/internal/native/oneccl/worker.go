@@ -1,0 +1,93 @@
+//go:build oneccl && cgo && linux
+
+package oneccl
+
+import (
+	"errors"
+	"sync/atomic"
+	"unsafe"
+)
+
+// worker makes all of a process's calls of oneCCL, one after another. It is a goroutine, not a thread: handing over
+// a call costs a switch of goroutines on the same thread, which is some 200 ns, not a wake-up.
+type worker struct {
+	jobs  chan *job
+	stuck atomic.Int32 // jobs that were given up and have not come back
+}
+
+// job is something to do inside the library.
+type job struct {
+	do    func()
+	done  chan struct{} // has room for one
+	state atomic.Int32
+	hold  func() []unsafe.Pointer // what do may still write to when it is given up; may be nil
+	keep  []unsafe.Pointer        // keeps that from the garbage collector
+}
+
+// States of a job.
+const (
+	idle int32 = iota
+	running
+	ended
+	givenUp
+)
+
+func newJob(do func()) *job { return &job{do: do, done: make(chan struct{}, 1)} }
+
+func newWorker() *worker {
+	w := &worker{jobs: make(chan *job)}
+	go func() {
+		for j := range w.jobs {
+			j.do()
+			if !j.state.CompareAndSwap(running, ended) { // nobody waits any more
+				j.keep = nil
+				w.stuck.Add(-1)
+				continue
+			}
+			j.done <- struct{}{}
+		}
+	}()
+	return w
+}
+
+var (
+	errStuck   = errors.New("a call that was given up is still inside oneCCL, which cannot be interrupted: no other can be made in this process")
+	errGivenUp = errors.New("the call was given up: it cannot be interrupted, and its thread stays inside oneCCL")
+	errNotMade = errors.New("the call was not made")
+)
+
+// run does j, and returns when it is done or stop is closed, whichever is first. A job that has
+// been given up may not be run again.
+func (w *worker) run(j *job, stop <-chan struct{}) error {
+	if w.stuck.Load() != 0 {
+		return errStuck
+	}
+	j.state.Store(running)
+	select {
+	case w.jobs <- j:
+	case <-stop:
+		j.state.Store(idle)
+		return errNotMade
+	}
+	select {
+	case <-j.done:
+		return nil
+	case <-stop:
+		return w.giveUp(j)
+	}
+}
+
+// giveUp leaves j to itself, unless it is done.
+func (w *worker) giveUp(j *job) error {
+	if j.hold != nil {
+		j.keep = j.hold()
+	}
+	w.stuck.Add(1)
+	if j.state.CompareAndSwap(running, givenUp) {
+		return errGivenUp
+	}
+	w.stuck.Add(-1)
+	j.keep = nil
+	<-j.done
+	return nil
+}

@@ -1,0 +1,84 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/ccl/internal/native/cside"
+)
+
+// promised is what an Issue of one call may cost more than the call in C; the test asserts ten times that, since
+// machines are shared.
+const promised = 60 * time.Nanosecond
+
+// TestOverhead issues calls that the fake library does not run, in turns with the loop in C.
+func TestOverhead(t *testing.T) {
+	rounds, calls := 15, 1_000_000/15
+	if testing.Short() {
+		calls /= 20
+	}
+	t.Setenv("FAKE_NCCL_IDLE", "1")
+	vendors(t, func(t *testing.T, v *vendor) {
+		r := world(t, v, 1)[0]
+		c, err := cside.Open(os.Getenv(v.search.Env))
+		require.NoError(t, err)
+		at := uintptr(4096)
+		var more []time.Duration
+		var ours, theirs time.Duration
+		for range rounds {
+			start := time.Now()
+			require.NoError(t, r.issueMany(at, calls))
+			mine := time.Since(start)
+			bare := c.Loop(r.Native(), r.handle(), at, 1, calls)
+			require.Positive(t, bare)
+			more = append(more, (mine-bare)/time.Duration(calls))
+			ours, theirs = ours+mine, theirs+bare
+		}
+		slices.Sort(more)
+		n := time.Duration(rounds * calls)
+		t.Logf("an all-reduce: %v in Go, %v in C; the differences of %d rounds are %v at least, %v in the median", ours/n, theirs/n, rounds, more[0], more[rounds/2])
+		if !raceEnabled {
+			require.Less(t, more[rounds/2], 10*promised)
+		}
+	})
+}
+
+func (r *rank) issueMany(at uintptr, n int) error {
+	calls := []engine.Call{{Kind: engine.AllReduce, Type: engine.Float32, Root: -1, Count: 1, Dst: at, Src: at}}
+	h := r.handle()
+	for range n {
+		if err := r.Issue(h, calls); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BenchmarkIssue is one call, and a group of 8.
+func BenchmarkIssue(b *testing.B) {
+	b.Setenv("FAKE_NCCL_IDLE", "1")
+	for _, v := range compiledIn {
+		r := world(b, v, 1)[0]
+		calls := make([]engine.Call, 8)
+		for i := range calls {
+			calls[i] = engine.Call{Kind: engine.AllReduce, Type: engine.Float32, Root: -1, Count: 1, Dst: 4096, Src: 4096}
+		}
+		for name, n := range map[string]int{"1": 1, "8": 8} {
+			b.Run(v.name+"/calls="+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := r.Issue(r.handle(), calls[:n]); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

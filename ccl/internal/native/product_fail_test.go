@@ -1,0 +1,208 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native_test
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/internal/native/cside"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// soon is ten times what a failure may take to be known everywhere.
+const soon = 20 * time.Second
+
+// libraryOf names the library of a backend.
+var libraryOf = map[string]string{"nccl": "GOCCL_NCCL_LIB", "rccl": "GOCCL_RCCL_LIB"}
+
+// leaves fails the test if the fake library has more when it ends than now.
+func leaves(t *testing.T, backend string) {
+	lib, err := cside.Open(os.Getenv(libraryOf[backend]))
+	require.NoError(t, err)
+	before := lib.Live()
+	t.Cleanup(func() {
+		var now = lib.Live()
+		for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			now = lib.Live()
+			over := false
+			for kind, n := range now {
+				over = over || n > before[kind]
+			}
+			if !over {
+				return
+			}
+		}
+		t.Errorf("blocks, streams, events, graphs, communicators, operations: %v before, %v now", before, now)
+	})
+}
+
+// job makes n ranks in this process, for what is to fail: f is every rank's, and its error is that rank's.
+func job(t *testing.T, n int, o ccl.Options, rt *gpu.Runtime, f func(ctx context.Context, r *on) error) []error {
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i, b := range boot.Local(n) {
+		wg.Go(func() {
+			c, err := ccl.NewComm(ctx, b, &o)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			d, err := rt.Local(i, n)
+			if !assert.NoError(t, err) {
+				return
+			}
+			s, err := d.NewStream()
+			if !assert.NoError(t, err) {
+				return
+			}
+			errs[i] = f(ctx, &on{t: t, c: c, d: d, s: s, q: c.On(s), me: i, n: n})
+			c.Close()
+			synced := make(chan error, 1)
+			go func() { synced <- s.Synchronize() }()
+			select { // a failed call does not hold the stream
+			case <-synced:
+				assert.NoError(t, s.Close())
+			case <-time.After(soon):
+				t.Errorf("rank %d: its stream stands still", i)
+			}
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+// sums makes k all-reduces of one element, one after the other, up to the first that fails.
+func (r *on) sums(ctx context.Context, k int) error {
+	x, err := gpu.Alloc[int32](r.d, 1)
+	if err != nil {
+		return err
+	}
+	defer x.Free()
+	if err := x.Put([]int32{1}); err != nil {
+		return err
+	}
+	for range k {
+		if err := r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max).Wait(ctx); err != nil {
+			r.c.Close() // memory of a call that is stuck is not given back before
+			return err
+		}
+	}
+	return nil
+}
+
+// failure is err's Error of that code.
+func failure(t *testing.T, rank int, err error, code ccl.Code) *ccl.Error {
+	var e *ccl.Error
+	if !assert.ErrorAs(t, err, &e, "rank %d", rank) {
+		return &ccl.Error{}
+	}
+	assert.Equal(t, code, e.Code, "rank %d: %v", rank, err)
+	return e
+}
+
+// TestProductKnobs: each way in which the library fails is one Code, on every rank, and nothing is left.
+func TestProductKnobs(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		for _, tc := range []struct {
+			name string
+			env  map[string]string
+			opt  ccl.Options
+			code ccl.Code
+			text string
+		}{
+			{"start", map[string]string{"FAKE_FAIL": "ncclCommInitRank:2:2"}, ccl.Options{}, ccl.ErrBackend, "ncclCommInitRank"},
+			{"unique id", map[string]string{"FAKE_FAIL": "ncclGetUniqueId:0:3"}, ccl.Options{}, ccl.ErrBackend, "ncclGetUniqueId"},
+			{"call", map[string]string{"FAKE_FAIL": "ncclAllReduce:5:5"}, ccl.Options{}, ccl.ErrBackend, "ncclAllReduce"},
+			{"asynchronous", map[string]string{"FAKE_NCCL_ASYNC": "3:6", "FAKE_NCCL_RANK": "1"}, ccl.Options{}, ccl.ErrBackend, ""},
+			{"hang", map[string]string{"FAKE_NCCL_HANG": "3", "FAKE_NCCL_RANK": "1"}, ccl.Options{Timeout: 300 * time.Millisecond}, ccl.ErrTimeout, ""},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				leaves(t, name)
+				for k, v := range tc.env {
+					if k == "FAKE_FAIL" {
+						v += "," + name + ":1:1" // counts begin anew when the knob changes
+					}
+					t.Setenv(k, v)
+				}
+				o := tc.opt
+				o.Backend = name
+				start := time.Now()
+				for rank, err := range job(t, 3, o, rt, func(ctx context.Context, r *on) error { return r.sums(ctx, 20) }) {
+					e := failure(t, rank, err, tc.code)
+					assert.Contains(t, e.Error(), tc.text)
+				}
+				assert.Less(t, time.Since(start), soon)
+			})
+		}
+	})
+}
+
+// A start that never ends is ended by ctx, on every rank.
+func TestProductStartWithoutEnd(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		t.Setenv("FAKE_NCCL_IN_PROGRESS", "1")
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		var wg sync.WaitGroup
+		start := time.Now()
+		for i, b := range boot.Local(2) {
+			wg.Go(func() {
+				_, err := ccl.NewComm(ctx, b, &ccl.Options{Backend: name})
+				failure(t, i, err, ccl.ErrTimeout)
+			})
+		}
+		wg.Wait()
+		assert.Less(t, time.Since(start), soon)
+	})
+}
+
+// TestProductMismatch: ranks that make different calls know it, and which, before they would hang.
+func TestProductMismatch(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		for _, check := range []ccl.Check{ccl.CheckAsync, ccl.CheckStrict} {
+			for what, odd := range map[string]func(q ccl.Queue, x ccl.Buf) ccl.Work{
+				"operator": func(q ccl.Queue, x ccl.Buf) ccl.Work { return q.AllReduce(x, ccl.InPlace(), ccl.Max) },
+				"count":    func(q ccl.Queue, x ccl.Buf) ccl.Work { return q.AllReduce(x.From(0, 3), ccl.InPlace(), ccl.Sum) },
+				"kind":     func(q ccl.Queue, x ccl.Buf) ccl.Work { return q.Broadcast(x, 0) },
+			} {
+				t.Run(check.String()+"/"+what, func(t *testing.T) {
+					leaves(t, name)
+					start := time.Now()
+					errs := job(t, 2, ccl.Options{Backend: name, Check: check}, rt, func(ctx context.Context, r *on) error {
+						x, err := gpu.Alloc[int32](r.d, 4)
+						if err != nil {
+							return err
+						}
+						defer x.Free()
+						defer r.c.Close()
+						if err := x.Put([]int32{1, 2, 3, 4}); err != nil {
+							return err
+						}
+						call := func(q ccl.Queue, x ccl.Buf) ccl.Work { return q.AllReduce(x, ccl.InPlace(), ccl.Sum) }
+						if r.me == 1 {
+							call = odd
+						}
+						return call(r.q, ccl.Device(x)).Wait(ctx)
+					})
+					for rank, err := range errs {
+						e := failure(t, rank, err, ccl.ErrMismatch)
+						assert.Equal(t, 1-rank, e.Peer, "rank %d: %v", rank, err)
+					}
+					assert.Less(t, time.Since(start), soon)
+				})
+			}
+		}
+	})
+}

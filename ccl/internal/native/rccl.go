@@ -1,0 +1,33 @@
+//go:build rccl
+
+package native
+
+import (
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// rccl is AMD's library, which exports NCCL's names and follows its versions. ncclAllToAll, Gather and
+// Scatter are its own; the first is spelled ncclAlltoAll as well since 2.28.
+var rccl = &vendor{
+	name:  "rccl",
+	title: "RCCL",
+	search: dl.Search{
+		What:   "RCCL",
+		Env:    "GOCCL_RCCL_LIB",
+		Names:  []string{"librccl.so.1", "librccl.so"},
+		Advice: "install RCCL of ROCm 5.2 or newer",
+	},
+	runtime: gpu.HIP,
+	prefix:  "hip",
+	oldest:  21003,
+	fp8:     22005, // ROCm 6.2
+	others: []other{
+		{"onecclGetVersion", false, "oneCCL", "GOCCL_ONECCL_LIB"},
+		{"ncclAllToAllv", true, "NCCL", "GOCCL_NCCL_LIB"}, // NCCL has none, up to 2.32
+	},
+}
+
+// RCCL is the backend "rccl".
+func RCCL() engine.Backend { return rccl }

@@ -1,0 +1,5 @@
+//go:build rccl && cgo && linux
+
+package native
+
+func init() { compiledIn = append(compiledIn, rccl) }

@@ -1,0 +1,88 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+// #include "native.h"
+import "C"
+
+import (
+	"fmt"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// lacks is the error of a call that this version does not have.
+func (l *library) lacks(call string) error {
+	return fmt.Errorf("%s has no %s", l.Version(), call)
+}
+
+// Alloc is ncclMemAlloc.
+func (e *end) Alloc(bytes int) (addr uintptr, err error) {
+	if e.lib.t.MemAlloc == nil {
+		return 0, e.lib.lacks("ncclMemAlloc")
+	}
+	var p C.U
+	err = e.own(func() C.int { return C.gcclMemAlloc(e.c, &p, C.size_t(bytes)) })
+	return uintptr(p), err
+}
+
+// Free is ncclMemFree.
+func (e *end) Free(addr uintptr) error {
+	if e.lib.t.MemFree == nil {
+		return e.lib.lacks("ncclMemFree")
+	}
+	return e.own(func() C.int { return C.gcclMemFree(e.c, C.U(addr)) })
+}
+
+// Register is ncclCommRegister.
+func (e *end) Register(addr uintptr, bytes int) (handle uintptr, err error) {
+	if e.lib.t.CommRegister == nil {
+		return 0, e.lib.lacks("ncclCommRegister")
+	}
+	var h C.U
+	err = e.own(func() C.int { return C.gcclRegister(e.c, C.U(addr), C.size_t(bytes), &h) })
+	return uintptr(h), err
+}
+
+// Deregister is ncclCommDeregister.
+func (e *end) Deregister(handle uintptr) error {
+	if e.lib.t.CommDeregister == nil {
+		return e.lib.lacks("ncclCommDeregister")
+	}
+	return e.own(func() C.int { return C.gcclDeregister(e.c, C.U(handle)) })
+}
+
+// own makes a call of the rank's own.
+func (e *end) own(call func() C.int) error {
+	e.device.Lock()
+	defer e.device.Unlock()
+	if err := e.usable(); err != nil {
+		return err
+	}
+	return e.result(call())
+}
+
+// checkAddresses asks the device runtime whether the addresses of calls are memory of this device, which
+// costs some microseconds each.
+func (e *end) checkAddresses(calls []engine.Call) error {
+	gpu, err := e.lib.v.runtime.Device(e.group.Device)
+	if err != nil {
+		return err
+	}
+	for i := range calls {
+		src, dst := e.extent(&calls[i])
+		for _, a := range []struct {
+			name  string
+			addr  uintptr
+			bytes int
+		}{{"src", source(&calls[i]), src}, {"dst", calls[i].Dst, dst}} {
+			if a.bytes == 0 {
+				continue
+			}
+			if err := gpu.Owns(a.addr); err != nil {
+				return fmt.Errorf("%s: %s: %w", e.lib.v.name, a.name, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+// #include "native.h"
+import "C"
+
+import (
+	"fmt"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// types are the element types: the library's number, or -1; the bytes of one; and the name in errors.
+var types = [...]struct {
+	wire, width int
+	name        string
+}{
+	engine.None:       {C.GCCL_UINT8, 1, "bytes"},
+	engine.Int8:       {C.GCCL_INT8, 1, "int8"},
+	engine.Uint8:      {C.GCCL_UINT8, 1, "uint8"},
+	engine.Int16:      {-1, 2, "int16"},
+	engine.Uint16:     {-1, 2, "uint16"},
+	engine.Int32:      {C.GCCL_INT32, 4, "int32"},
+	engine.Uint32:     {C.GCCL_UINT32, 4, "uint32"},
+	engine.Int64:      {C.GCCL_INT64, 8, "int64"},
+	engine.Uint64:     {C.GCCL_UINT64, 8, "uint64"},
+	engine.Float16:    {C.GCCL_FLOAT16, 2, "half"},
+	engine.BFloat16:   {C.GCCL_BFLOAT16, 2, "bfloat16"},
+	engine.Float32:    {C.GCCL_FLOAT32, 4, "float"},
+	engine.Float64:    {C.GCCL_FLOAT64, 8, "double"},
+	engine.Float8E4M3: {C.GCCL_FLOAT8E4M3, 1, "f8e4m3"},
+	engine.Float8E5M2: {C.GCCL_FLOAT8E5M2, 1, "f8e5m2"},
+}
+
+// wire is the library's number for a type, -1 if it has none, and the bytes of an element.
+func (l *library) wire(t engine.Type) (typ, width int) {
+	e := &types[t]
+	if e.wire >= C.GCCL_FLOAT8E4M3 && l.version < l.v.fp8 {
+		return -1, e.width
+	}
+	return e.wire, e.width
+}
+
+// Supports depends on the library's version alone, which is the same on all ranks.
+func (e *end) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) error {
+	switch k {
+	case engine.AllReduce, engine.Reduce, engine.ReduceScatter, engine.ReduceScatterV:
+	default:
+		return nil // what only moves moves bytes
+	}
+	l := e.lib
+	if int(t) >= len(types) || int(op) >= len(ops) {
+		return fmt.Errorf("%s has no such type or operator", l.Version())
+	}
+	switch typ, _ := l.wire(t); {
+	case typ >= 0:
+		return nil
+	case t == engine.Float8E4M3 || t == engine.Float8E5M2:
+		return fmt.Errorf("%s moves %s, but does not reduce it: that takes %s %s", l.Version(), types[t].name, l.v.title, version(l.v.fp8))
+	}
+	return fmt.Errorf("%s has no %s: it moves it as bytes, but does not reduce it", l.Version(), types[t].name)
+}

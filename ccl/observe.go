@@ -1,0 +1,59 @@
+package ccl
+
+import (
+	"context"
+	"os"
+	"runtime/pprof"
+	"runtime/trace"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+)
+
+// What other tools see of calls: regions of runtime/trace while a trace is taken, labels of pprof with GOCCL_PPROF=1, and
+// Options.OnCall. Where none of them is wanted a call pays for two looks at memory.
+
+// Observation is a call that has ended, as [Options.OnCall] gets it.
+type Observation struct {
+	Call  Call          // as the flight recorder has it
+	Comm  string        // the Comm's name
+	Took  time.Duration // from its beginning, by the exact clock
+	Bytes int           // of this rank's slices, sent or received, whichever is more
+	Err   error         // nil, or an *Error
+}
+
+// watched reports whether somebody wants to see calls.
+func (c *Comm) watched() bool { return c.observed || trace.IsEnabled() }
+
+// labelsCalls reports whether calls are labelled in profiles.
+func labelsCalls() bool { return os.Getenv("GOCCL_PPROF") == "1" }
+
+// observe makes calls where somebody watches: one, or those of a group.
+func (c *Comm) observe(ctx context.Context, calls []*cpu.Call) (f *cpu.Fault) {
+	name := "Group"
+	if len(calls) == 1 {
+		name = Kind(calls[0].Kind).String()
+	}
+	if trace.IsEnabled() {
+		defer trace.StartRegion(ctx, "ccl."+name).End()
+	}
+	began := time.Now()
+	if c.labelled {
+		pprof.Do(ctx, pprof.Labels("ccl", name, "ccl comm", c.Name()), func(ctx context.Context) { f = c.perform(ctx, calls) })
+	} else {
+		f = c.perform(ctx, calls)
+	}
+	if c.opt.OnCall == nil {
+		return f
+	}
+	took := time.Since(began)
+	for _, k := range calls {
+		o := Observation{Comm: c.Name(), Took: took, Bytes: max(len(k.Dst), len(k.Src)), Call: *callOf(&k.Record)}
+		o.Call.Seq, o.Call.State, o.Call.End = k.Seq, Complete, time.Duration(c.eng.Now())
+		if f != nil {
+			o.Call.State, o.Err = Failed, c.errorOf(f)
+		}
+		c.opt.OnCall(o)
+	}
+	return f
+}

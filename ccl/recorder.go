@@ -1,0 +1,97 @@
+package ccl
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+)
+
+// ringCalls is how many calls the flight recorder keeps.
+const ringCalls = 64
+
+// The flight recorder keeps the last calls of a Comm. The goroutine that makes a blocking call writes it without a
+// lock, which would cost as much as a small call. Who reads it meanwhile, which happens only once the Comm
+// has failed or a call hangs, may see an entry that is half written. The race detector cannot
+// know that this does no harm: with it there is a lock.
+
+func (c *Comm) writing() {
+	if raceEnabled {
+		c.recording.Lock()
+	}
+}
+
+func (c *Comm) written() {
+	if raceEnabled {
+		c.recording.Unlock()
+	}
+}
+
+// begin notes the next call, which blocks.
+func (c *Comm) begin(k *cpu.Call) *cpu.Record {
+	c.writing()
+	c.seq++
+	r := &c.ring[c.seq%ringCalls]
+	k.State, k.Start = uint8(Running), c.eng.Now()
+	*r = k.Record
+	c.written()
+	return r
+}
+
+// end notes how it ended.
+func (c *Comm) end(r *cpu.Record, s State) {
+	c.writing()
+	r.State, r.End = uint8(s), c.eng.Now()
+	c.written()
+}
+
+// Trace yields the last calls made on c, oldest first: the flight recorder. It may be called from any goroutine.
+func (c *Comm) Trace() iter.Seq[Call] {
+	return func(yield func(Call) bool) {
+		for _, call := range c.kept(ringCalls) {
+			if !yield(call) {
+				return
+			}
+		}
+	}
+}
+
+// kept lists the last calls, at most n.
+func (c *Comm) kept(n uint64) []Call {
+	c.mu.Lock()
+	c.writing()
+	ring, last, issuers := c.ring, c.seq, c.issuers
+	c.written()
+	c.mu.Unlock()
+	var calls []Call
+	for s := last - min(last, n) + 1; s <= last; s++ {
+		r := &ring[s%ringCalls]
+		issuers[s%ringCalls].settleRecord(r)
+		if r.Seq != s {
+			continue
+		}
+		call := callOf(r)
+		call.Caller = c.caller(s)
+		calls = append(calls, *call)
+	}
+	return calls
+}
+
+// lastCalls is a line of this rank's last calls.
+func (c *Comm) lastCalls(n uint64) string {
+	var b strings.Builder
+	for _, call := range c.kept(n) {
+		if b.Len() > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%v %v", &call, call.State)
+	}
+	if b.Len() == 0 {
+		return "none"
+	}
+	return b.String()
+}
+
+// shownCalls is how many calls of each rank a report shows.
+const shownCalls = 4

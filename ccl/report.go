@@ -1,0 +1,212 @@
+package ccl
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+)
+
+// What a Comm reports by itself: a rank that is late, ranks that wait for each other, and, when a Comm fails, the last
+// calls of each rank and where all of them stood.
+
+const defaultStallWarn = 10 * time.Second
+
+// stallWarn is GOCCL_STALL_WARN: a Go duration or a number of seconds; 0: never.
+func stallWarn(s string) (time.Duration, error) {
+	if s == "" {
+		return defaultStallWarn, nil
+	}
+	if n, err := strconv.ParseFloat(s, 64); err == nil && n >= 0 && n < 1e9 {
+		return time.Duration(n * float64(time.Second)), nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("GOCCL_STALL_WARN=%q is no duration such as 30s, nor a number of seconds; 0 is never", s)
+	}
+	return d, nil
+}
+
+// watch tells the engine what reports need, and where they go.
+func (c *Comm) watch(o *cpu.Options) {
+	o.Host = c.host
+	o.StallWarn, _ = stallWarn(os.Getenv("GOCCL_STALL_WARN")) // NewComm has refused what it cannot read
+	o.Busy = c.busy.Load
+	o.Caller = c.lastCaller
+	o.OnLate = func(l cpu.Late) { c.opt.Log.Warn(lateText(&l), c.attrs()...) }
+	o.OnCircle = func(w []cpu.Wait) {
+		c.opt.Log.Warn(circleText(w), c.attrs()...)
+	}
+	o.OnPicture = func(s []cpu.Status) {
+		for _, line := range pictureText(s) {
+			c.opt.Log.Warn(line, c.attrs()[:2]...)
+		}
+		c.writePicture(s)
+	}
+}
+
+// attrs say which Comm a report is about; one that is still being made has no more to tell.
+func (c *Comm) attrs() []any {
+	if !c.ready.Load() {
+		return []any{"job", "being made", "host", c.host}
+	}
+	return []any{"job", c.eng.Job(), "rank", c.eng.World(c.Rank())}
+}
+
+// callIn is the call of a status, as its Comm's order numbers it.
+func callIn(s *cpu.Status) string {
+	call := callOf(&s.Call)
+	if s.Call.Kind == 0 {
+		return "no call"
+	}
+	call.Caller = s.Caller()
+	return call.String()
+}
+
+// lateText reads like: ccl: tp: AllReduce #41 float x 1024 sum at train.go:88 has waited for 10s: rank 5 on host b has not come; its last call is Broadcast #40 float x 8 root 0
+func lateText(l *cpu.Late) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ccl: %s: %s has waited for %v on rank %d:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), l.Waits.Rank)
+	switch {
+	case len(l.Late) == 0 && len(l.Unheard) == 0:
+		b.WriteString(" all ranks are in it")
+		return b.String()
+	case len(l.Late) == 0:
+		fmt.Fprintf(&b, " rank%s %s: no answer", plural(len(l.Unheard)), ranks(l.Unheard))
+		return b.String()
+	}
+	for i, s := range l.Late {
+		if i == 8 {
+			fmt.Fprintf(&b, " and %d more", len(l.Late)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte(';')
+		}
+		fmt.Fprintf(&b, " rank %d on host %s has not come", s.Rank, s.Host())
+		switch s.Doing {
+		case cpu.Waits:
+			fmt.Fprintf(&b, "; it waits in %s", callIn(&s))
+		case cpu.AtWork:
+			fmt.Fprintf(&b, "; it is in %s", callIn(&s))
+		default:
+			fmt.Fprintf(&b, "; its last call is %s", callIn(&s))
+		}
+	}
+	if len(l.Unheard) > 0 {
+		fmt.Fprintf(&b, "; no answer from rank%s %s", plural(len(l.Unheard)), ranks(l.Unheard))
+	}
+	return b.String()
+}
+
+func roundedMillis(ms uint32) time.Duration {
+	d := time.Duration(ms) * time.Millisecond
+	if d > time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d
+}
+
+// circleText reads like: ccl: deadlock: rank 0 in tp #5 waits for 1; rank 1 in dp #7 waits for 0
+func circleText(circle []cpu.Wait) string {
+	var b strings.Builder
+	b.WriteString("ccl: deadlock:")
+	for i, w := range circle {
+		if i > 0 {
+			b.WriteByte(';')
+		}
+		fmt.Fprintf(&b, " rank %d in %s #%d waits for %d", w.World, w.Name(), callOf(&w.Call).Seq, w.For)
+	}
+	b.WriteString(".")
+	for _, w := range circle {
+		fmt.Fprintf(&b, " Rank %d on host %s: %s.", w.World, w.Host(), callIn(&w.Status))
+	}
+	return b.String()
+}
+
+// pictureText says, Comm by Comm, at which call its ranks stood: a line for those that did the same.
+func pictureText(all []cpu.Status) []string {
+	type group struct {
+		comm  uint64
+		text  string
+		ranks []int
+	}
+	var groups []*group
+	for i := range all {
+		s := &all[i]
+		text := map[cpu.Doing]string{cpu.Waits: "waited in ", cpu.AtWork: "in ", cpu.Outside: "in no call; the last was "}[s.Doing] + callIn(s)
+		if s.Call.Kind == 0 {
+			text = "in no call yet"
+		}
+		if s.Host() != "" {
+			text += " on host " + s.Host()
+		}
+		var to *group
+		for _, g := range groups {
+			if g.comm == s.Comm && g.text == text {
+				to = g
+			}
+		}
+		if to == nil {
+			to = &group{comm: s.Comm, text: text}
+			groups = append(groups, to)
+		}
+		to.ranks = append(to.ranks, int(s.Rank))
+	}
+	names := map[uint64]*cpu.Status{}
+	heard := map[uint64]map[int]bool{}
+	for i := range all {
+		s := &all[i]
+		names[s.Comm] = s
+		if heard[s.Comm] == nil {
+			heard[s.Comm] = map[int]bool{}
+		}
+		heard[s.Comm][int(s.Rank)] = true
+	}
+	var lines []string
+	for i, g := range groups {
+		s := names[g.comm]
+		lines = append(lines, fmt.Sprintf("ccl: where all stood: %s: rank%s %s: %s", s.Name(), plural(len(g.ranks)), ranks(g.ranks), g.text))
+		if i+1 < len(groups) && groups[i+1].comm == g.comm {
+			continue
+		}
+		var unheard []int
+		for r := range int(s.Size) {
+			if !heard[g.comm][r] {
+				unheard = append(unheard, r)
+			}
+		}
+		if len(unheard) > 0 {
+			lines = append(lines, fmt.Sprintf("ccl: where all stood: %s: rank%s %s: not heard of", s.Name(), plural(len(unheard)), ranks(unheard)))
+		}
+	}
+	return lines
+}
+
+// reportFailure logs this rank's last calls, and writes them where GOCCL_TRACE says.
+func (c *Comm) reportFailure(e *Error) {
+	level := slog.LevelWarn
+	if !alarming(e.Code) { // a program did it on purpose
+		level = slog.LevelDebug
+	}
+	if c.opt.Log.Enabled(context.Background(), level) {
+		c.opt.Log.Log(context.Background(), level, fmt.Sprintf("%v; last calls of %s rank %d on host %s: %s", e, c.Name(), c.Rank(), c.host, c.lastCalls(shownCalls)))
+	}
+	c.writeTrace("failure", e)
+}
+
+// alarming reports whether a failure is one that nobody asked for.
+func alarming(code Code) bool { return code != ErrClosed && code != ErrCanceled && code != ErrAborted }
+
+// Name is what reports call c: the name that SetName gave it, else "world" for the Comm of NewComm, and "world/1" for the
+// part of it with color 1.
+func (c *Comm) Name() string { return c.eng.Name() }
+
+// SetName names c in reports, as MPI_Comm_set_name does. Ranks need not agree, but reports read better
+// where they do.
+func (c *Comm) SetName(name string) { c.eng.SetName(name) }

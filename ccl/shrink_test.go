@@ -1,0 +1,223 @@
+package ccl_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
+)
+
+// shrinkWorlds are the ways in which 4 ranks are run.
+var shrinkWorlds = []struct {
+	name string
+	opts []ccltest.Option
+}{
+	{"goroutines", nil},
+	{"TCP", []ccltest.Option{ccltest.Hosts(4)}},
+	{"mixed", []ccltest.Option{ccltest.RoundRobin(2)}},
+	{"processes", []ccltest.Option{ccltest.Processes(4)}},
+	{"processes, mixed", []ccltest.Option{ccltest.Processes(4), ccltest.Hosts(2)}},
+}
+
+// members is the ranks of c as each was in the job, gathered over c.
+func members(t testing.TB, c *ccl.Comm, old int) []int {
+	t.Helper()
+	all := make([]int, c.Size())
+	require.NoError(t, ccl.AllGather(t.Context(), c, all, []int{old}))
+	return all
+}
+
+// untilFailed makes calls until one fails: between hosts an Abort takes its time.
+func untilFailed(ctx context.Context, c *ccl.Comm) error {
+	for {
+		if err := ccl.Barrier(ctx, c); err != nil {
+			return err
+		}
+	}
+}
+
+// Where no rank was lost the new Comm has all of them.
+func TestShrinkWithoutLoss(t *testing.T) {
+	for _, w := range shrinkWorlds {
+		t.Run(w.name, func(t *testing.T) {
+			ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
+				c := world
+				for round, fail := range []func(*ccl.Comm){
+					func(*ccl.Comm) {}, // nothing at all
+					func(c *ccl.Comm) {
+						if c.Rank() == 2 {
+							c.Abort(errors.New("on purpose"))
+						}
+						require.ErrorIs(t, untilFailed(t.Context(), c), ccl.ErrAborted)
+					},
+					func(c *ccl.Comm) {
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						if c.Rank() == 1 {
+							cancel()
+						}
+						require.ErrorIs(t, untilFailed(ctx, c), ccl.ErrCanceled)
+					},
+				} {
+					fail(c)
+					next, err := c.Shrink(t.Context())
+					require.NoError(t, err, "round %d", round)
+					require.Equal(t, []int{0, 1, 2, 3}, members(t, next, c.Rank()))
+					require.NoError(t, ccl.Barrier(t.Context(), world)) // all are past the last call on next
+					if c = next; round > 0 {
+						defer c.Close()
+					}
+				}
+			}, w.opts...)
+		})
+	}
+}
+
+// Ranks that have closed the Comm are left out, whether it has failed or not.
+func TestShrinkWithoutThoseThatLeft(t *testing.T) {
+	for _, w := range shrinkWorlds {
+		for _, failed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, failed=%t", w.name, failed), func(t *testing.T) {
+				ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
+					c, err := world.Split(t.Context(), 0, -world.Rank()) // the other way round
+					require.NoError(t, err)
+					if failed {
+						if world.Rank() == 1 {
+							c.Abort(errors.New("on purpose"))
+						}
+						require.ErrorIs(t, untilFailed(t.Context(), c), ccl.ErrAborted)
+					}
+					defer c.Close()
+					if world.Rank() == 3 { // rank 0 of c
+						require.NoError(t, c.Close())
+					} else {
+						next, err := c.Shrink(t.Context())
+						require.NoError(t, err)
+						require.Equal(t, []int{2, 1, 0}, members(t, next, world.Rank()))
+						require.NoError(t, ccl.Barrier(t.Context(), next))
+						require.NoError(t, next.Close())
+					}
+					require.NoError(t, ccl.Barrier(t.Context(), world))
+				}, w.opts...)
+			})
+		}
+	}
+}
+
+// A rank that does not come is named, by all.
+func TestShrinkNamesWhoIsMissing(t *testing.T) {
+	for _, w := range shrinkWorlds[:3] {
+		opts := w.opts
+		if w.name == "TCP" {
+			opts = []ccltest.Option{ccltest.Hosts(3)}
+		}
+		for _, late := range []int{0, 2} {
+			t.Run(fmt.Sprintf("%s, rank %d", w.name, late), func(t *testing.T) {
+				ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
+					c, err := world.Split(t.Context(), 0, 0)
+					require.NoError(t, err)
+					defer c.Close()
+					if world.Rank() != late {
+						ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+						defer cancel()
+						_, err := c.Shrink(ctx)
+						var e *ccl.Error
+						require.ErrorAs(t, err, &e)
+						require.Equal(t, ccl.ErrTimeout, e.Code, "%v", err)
+						require.Equal(t, "Shrink", e.Op)
+						require.Equal(t, []int{late}, e.Missing, "%v", err)
+					}
+					require.NoError(t, ccl.Barrier(t.Context(), world))
+				}, opts...)
+			})
+		}
+	}
+}
+
+func TestShrinkClosed(t *testing.T) {
+	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+		one, err := c.Shrink(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, one.Size())
+		require.NoError(t, one.Close())
+		_, err = one.Shrink(t.Context())
+		require.EqualError(t, err, "ccl: rank 0: Shrink: the Comm is closed")
+	})
+}
+
+// TestShrinkProcess is not a test of its own: it is what the processes run that
+// TestShrinkAfterKills starts. The ranks of the list are killed one after the other,
+// some in Shrink itself.
+func TestShrinkProcess(t *testing.T) {
+	list := os.Getenv("CCL_TEST_SHRINK")
+	if list == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	world, err := ccl.Join(ctx, nil)
+	require.NoError(t, err)
+	defer world.Close()
+	c, left := world, world.Size()
+	for one := range strings.SplitSeq(list, ",") {
+		how, number := one[0], one[1:]
+		victim, err := strconv.Atoi(number)
+		require.NoError(t, err)
+		if world.Rank() == victim {
+			if how == 'k' {
+				killSelf()
+			}
+			time.AfterFunc(time.Duration(victim)*300*time.Microsecond, killSelf) // in Shrink
+		}
+		for left--; c.Size() > left; {
+			require.ErrorIs(t, callOn(ctx, c), ccl.ErrRankLost)
+			next, err := c.Shrink(ctx)
+			require.NoError(t, err)
+			if c != world {
+				c.Close()
+			}
+			c = next
+		}
+	}
+	all := make([]int, c.Size())
+	require.NoError(t, ccl.AllGather(ctx, c, all, []int{world.Rank()}))
+	fmt.Printf("rank %d: in the end: %v\n", world.Rank(), all)
+}
+
+func TestShrinkAfterKills(t *testing.T) {
+	for _, list := range []string{"k2", "k0", "k0,k1", "k1,k3", "d0", "d2,d0"} {
+		for _, hosts := range []int{0, 2, 5} {
+			t.Run(fmt.Sprintf("%s on %d hosts", list, hosts), func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), long)
+				defer cancel()
+				var out bytes.Buffer
+				err := boot.Spawn(ctx, boot.Command{N: 5, Hosts: hosts, Path: os.Args[0], KeepGoing: true,
+					Args: []string{"-test.run=^TestShrinkProcess$"}, Env: append(os.Environ(), "CCL_TEST_SHRINK="+list, "GORACE=atexit_sleep_ms=0"),
+					Stdout: &out, Stderr: &out})
+				require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
+				left := []int{0, 1, 2, 3, 4}
+				for one := range strings.SplitSeq(list, ",") {
+					victim, _ := strconv.Atoi(one[1:])
+					left = slices.DeleteFunc(left, func(r int) bool { return r == victim })
+				}
+				for _, r := range left {
+					require.Contains(t, out.String(), fmt.Sprintf("rank %d: in the end: %v\n", r, left))
+				}
+				require.NotRegexp(t, regexp.MustCompile(`SIGSEGV|SIGBUS|fatal error|FAIL`), out.String())
+			})
+		}
+	}
+}

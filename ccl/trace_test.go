@@ -1,0 +1,68 @@
+package ccl_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// GOCCL_TRACE gets the recorder of every rank when a Comm fails and when one is closed, and where all stood.
+func TestTraceIsWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "trace")
+	t.Setenv("GOCCL_TRACE", dir)
+	world(t, 2, nil, func(int) *ccl.Options { return &ccl.Options{Timeout: 700 * time.Millisecond} }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		part, err := c.Split(ctx, 0, 0)
+		require.NoError(t, err)
+		part.SetName("part")
+		works(ctx, t, part)
+		require.NoError(t, part.Close())
+		if c.Rank() == 1 {
+			<-c.Done()
+			return
+		}
+		wants(t, ccl.Broadcast(ctx, c, make([]int32, 3), 1), ccl.ErrTimeout)
+	})
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	info, err := os.Stat(files[0])
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	text, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	count := map[string]int{}
+	for l := range strings.Lines(string(text)) {
+		var line struct {
+			Version int `json:"goccl_trace"`
+			Comm    string
+			Rank    int
+			Why     string
+			Code    string
+			Peer    *int
+			Doing   string
+			Calls   []struct {
+				Seq  uint64
+				Kind string
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(l), &line), l)
+		assert.Equal(t, 1, line.Version)
+		count[line.Why+" "+line.Comm+" "+line.Doing]++
+		if line.Why == "failure" {
+			assert.Equal(t, "timed out", line.Code)
+			assert.Equal(t, 1, *line.Peer)
+			assert.Equal(t, "Split", line.Calls[0].Kind)
+			assert.Len(t, line.Calls, 2-line.Rank)
+		}
+	}
+	assert.Equal(t, map[string]int{"exit part ": 2, "failure world ": 2, "standing world waits": 1, "standing world outside": 1}, count)
+}

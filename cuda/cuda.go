@@ -1,0 +1,102 @@
+// Package cuda is NVIDIA's devices: memory, streams, events and graphs, through the CUDA runtime, which is
+// opened at run time. No SDK is needed to build, and a program starts where there is no CUDA.
+//
+// It is compiled in by -tags nccl, with cgo, on Linux; in other builds every call returns an [*Unavailable].
+// [Available] asks. What it opens is libcudart.so.13, .12 or .11.0, else the driver's libcuda.so.1, or what
+// GOCCL_CUDART_LIB names.
+//
+//	d, err := cuda.Local(place.Local, place.Locals) // or cuda.At(0)
+//	s, err := d.NewStream()
+//	x, err := cuda.Alloc[float32](d, 1<<20)
+//	err = x.Put(data)
+//	c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+//	err = s.Synchronize()
+//	err = x.Get(data)
+//
+// *[Stream] is a ccl.Stream and *[Mem] a ccl.Memory; the package works without ccl as well.
+//
+// Devices are numbered as the runtime numbers those that CUDA_VISIBLE_DEVICES leaves, from 0 on. Memory and
+// streams know their device, so there is no current one: a call may come from any goroutine. It changes the
+// current device of the thread it runs on, which code that calls CUDA by itself, on a locked thread, must set
+// again.
+//
+// What was made has to be given back, by Free or Close. Use afterwards, and giving back twice, is an error that says
+// where it was made and given back; what was forgotten [OnLeak] tells.
+//
+// The methods, whose documentation is that of the types these names stand for:
+//
+//	Device  Index Platform Name Memory PCI NUMA Synchronize CanAccess EnableAccess DisableAccess Owns
+//	        NewStream StreamOf NewEvent NewMark
+//	Stream  Handle Device Synchronize Query Wait WaitEvent BeginCapture EndCapture Capturing Close
+//	Event   Record Query Synchronize Wait Since Close
+//	Graph   Launch Close
+//	Mem     Ptr Device Len Elem Platform Part Put Get Set PutOn GetOn CopyOn SetOn Slice Free
+//	Host    Slice Len Part Free
+package cuda
+
+import "github.com/goccl/goccl/internal/gpu"
+
+// A Device is one of the visible devices.
+type Device = gpu.Device
+
+// A Stream is a first-in first-out queue of work on a device.
+type Stream = gpu.Stream
+
+// An Event is a mark in a stream, and tells times.
+type Event = gpu.Event
+
+// A Graph is work captured from a stream, to be launched as one.
+type Graph = gpu.Graph
+
+// Mem is elements in a device's memory.
+type Mem[T Element] = gpu.Mem[T]
+
+// Host is elements in pinned host memory.
+type Host[T Element] = gpu.Host[T]
+
+// Element is a type of elements: all that ccl.Number allows.
+type Element = gpu.Element
+
+// Error is a failure inside CUDA: its own code and texts.
+type Error = gpu.Error
+
+// Unavailable says why there is no CUDA in this process.
+type Unavailable = gpu.Unavailable
+
+// ErrClosed is in the errors of calls on freed memory and on closed streams, events and graphs.
+var ErrClosed = gpu.ErrClosed
+
+// Available is nil, or why there is no CUDA in this process: an [*Unavailable]. It does not ask for a device.
+func Available() error { return gpu.CUDA.Open() }
+
+// Versions are the newest CUDA that the driver can run, and the runtime's: 13000 is 13.0.
+func Versions() (driver, runtime int, err error) { return gpu.CUDA.Versions() }
+
+// Library is the file that was opened, "" if none.
+func Library() string { return gpu.CUDA.Path() }
+
+// Count is the number of visible devices. That there is none is no error.
+func Count() (int, error) { return gpu.CUDA.Count() }
+
+// Devices are all visible devices.
+func Devices() ([]Device, error) { return gpu.CUDA.Devices() }
+
+// At is visible device n. The error says which there are.
+func At(n int) (Device, error) { return gpu.CUDA.Device(n) }
+
+// Local is the device of the rank that is the local-th of locals on its host, the same that a Comm takes by default: device
+// local, or the only one that the launcher has left visible. More ranks than devices is an error.
+func Local(local, locals int) (Device, error) { return gpu.CUDA.Local(local, locals) }
+
+// Alloc returns n elements of memory on d, which hold anything.
+func Alloc[T Element](d Device, n int) (*Mem[T], error) { return gpu.Alloc[T](d, n) }
+
+// AllocManaged returns n elements of memory with one address for d and the host, between which the driver moves it.
+func AllocManaged[T Element](d Device, n int) (*Mem[T], error) { return gpu.AllocManaged[T](d, n) }
+
+// AllocHost returns n elements of pinned host memory, for copies in the background.
+func AllocHost[T Element](d Device, n int) (*Host[T], error) { return gpu.AllocHost[T](d, n) }
+
+// OnLeak has f told, from then on, of what the garbage collector finds although it was not given back: what it was, and
+// the line that made it. nil ends that. GOCCL_LEAKS=1 in the environment logs it.
+func OnLeak(f func(text string)) { gpu.OnLeak(f) }

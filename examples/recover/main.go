@@ -1,0 +1,135 @@
+// Command recover trains a small network on generated data, the samples spread over
+// the ranks, and goes on when ranks are lost: those that are left agree on who they
+// are, on the state to go on from, and share the samples anew.
+//
+//	go build -o /tmp/recover ./examples/recover
+//	go run ./bench launch -np 4 -keep-going -- /tmp/recover -kill 2 -at 50
+//
+// Here rank 2 ends itself as the kernel would, in step 50.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+const (
+	steps = 200
+	rate  = 0.5
+)
+
+func main() {
+	victim := flag.Int("kill", -1, "the rank that is to be lost")
+	at := flag.Int("at", 50, "the step in which it is lost")
+	flag.Parse()
+	ctx := context.Background()
+	c, err := ccl.Join(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	me := c.Rank()
+	t := newTraining(c)
+	t.before = func(step int) {
+		if me == *victim && step == *at {
+			p, _ := os.FindProcess(os.Getpid())
+			p.Kill()
+			select {}
+		}
+	}
+	t.say = func(format string, args ...any) {
+		if t.comm.Rank() == 0 {
+			fmt.Printf(format+"\n", args...)
+		}
+	}
+	if err := t.run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	t.say("%d ranks: loss %.4f after %d steps", t.comm.Size(), t.loss, steps)
+	t.comm.Close()
+}
+
+// training is the state of one rank. What the ranks must agree on to go on is the
+// network's weights and the number of the step, which change together and only after
+// a step has succeeded.
+type training struct {
+	comm   *ccl.Comm
+	net    *network
+	batch  []sample
+	step   int
+	loss   float32
+	before func(step int)
+	say    func(format string, args ...any)
+}
+
+func newTraining(c *ccl.Comm) *training {
+	return &training{comm: c, net: newNetwork(), batch: samples(240), before: func(int) {}, say: func(string, ...any) {}}
+}
+
+// run trains to the end, whatever ranks are lost.
+func (t *training) run(ctx context.Context) error {
+	for t.step < steps {
+		t.before(t.step)
+		err := t.advance(ctx)
+		for errors.Is(err, ccl.ErrRankLost) {
+			err = t.recover(ctx, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advance makes one step: this rank's share of the samples, the sum of all gradients,
+// and only then new weights. Any number of ranks comes to nearly the same sum.
+func (t *training) advance(ctx context.Context) error {
+	n, r := t.comm.Size(), t.comm.Rank()
+	grad := make([]float32, len(t.net.weights)+1)
+	t.net.backward(grad, t.batch[r*len(t.batch)/n:(r+1)*len(t.batch)/n])
+	if err := ccl.AllReduce(ctx, t.comm, grad, grad, ccl.Sum); err != nil {
+		return err
+	}
+	for i := range grad {
+		grad[i] /= float32(len(t.batch))
+	}
+	t.loss = grad[len(grad)-1] // the loss travels with the gradient
+	t.net.descend(grad, rate)
+	t.step++
+	return nil
+}
+
+// recover makes a Comm of the ranks that are left, and brings all of them to the state
+// of the one that is furthest: a rank may have had the last gradient when another was
+// lost, and the others not.
+func (t *training) recover(ctx context.Context, lost error) error {
+	c, err := t.comm.Shrink(ctx)
+	if err != nil {
+		return err
+	}
+	t.comm.Close()
+	t.comm = c
+	at := make([]int, c.Size())
+	if err := ccl.AllGather(ctx, c, at, []int{t.step}); err != nil {
+		return err
+	}
+	root := 0
+	for r, step := range at {
+		if step > at[root] {
+			root = r
+		}
+	}
+	// Into memory beside the weights: a rank that is lost now must not leave half of them.
+	weights := append([]float32(nil), t.net.weights...)
+	if err := ccl.Broadcast(ctx, c, weights, root); err != nil {
+		return err
+	}
+	t.net.weights, t.step = weights, at[root]
+	t.say("step %d: %v\ngoing on with %d ranks", t.step, lost, c.Size())
+	return nil
+}

@@ -1,0 +1,50 @@
+//go:build cgo && linux
+
+package dl_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/dl"
+)
+
+const env = "GOCCL_DL_TEST_LIB"
+
+func TestOpen(t *testing.T) {
+	for _, global := range []bool{false, true} {
+		l, err := dl.Search{What: "C", Env: env, Names: []string{"libnone.so.1", "libc.so.6"}, Global: global}.Open()
+		require.NoError(t, err)
+		require.Equal(t, "libc.so.6", l.Name())
+		require.True(t, filepath.IsAbs(l.Path()), l.Path())
+		require.NotZero(t, l.Handle())
+		require.NotZero(t, l.Symbol("getpid"))
+		require.Zero(t, l.Symbol("no_such_symbol"))
+	}
+}
+
+func TestOpenSaysWhatWasTried(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text.so")
+	require.NoError(t, os.WriteFile(text, []byte("no library"), 0o600))
+	_, err := dl.Search{What: "X", Env: env, Names: []string{"libnone.so.1", text}}.Open()
+	var failed *dl.Error
+	require.ErrorAs(t, err, &failed)
+	require.Len(t, failed.Attempts, 2)
+	require.Equal(t, "libnone.so.1", failed.Attempts[0].Name)
+	require.Contains(t, failed.Attempts[0].Text, "No such file")
+	require.Contains(t, failed.Attempts[1].Text, "file too short")
+}
+
+func TestOpenVariableAlone(t *testing.T) {
+	t.Setenv(env, "/no/such/lib.so")
+	_, err := dl.Search{What: "C", Env: env, Names: []string{"libc.so.6"}}.Open()
+	require.EqualError(t, err, "C cannot be loaded: "+env+"=/no/such/lib.so: cannot open shared object file: No such file or directory")
+
+	t.Setenv(env, "libc.so.6")
+	l, err := dl.Search{What: "C", Env: env, Names: []string{"libnone.so.1"}}.Open()
+	require.NoError(t, err)
+	require.Equal(t, "libc.so.6", l.Name())
+}

@@ -1,0 +1,131 @@
+package gpu
+
+import "unsafe"
+
+// Put copies src to the start of m and returns when it is there. It does not wait for work on streams.
+func (m *Mem[T]) Put(src []T) error {
+	b, err := m.use()
+	if err != nil {
+		return err
+	}
+	if err := b.fits(len(src), "Put"); err != nil || len(src) == 0 {
+		return err
+	}
+	p, _ := b.ptr()
+	c := b.rt.drv.put(b.dev, p, unsafe.Pointer(unsafe.SliceData(src)), len(src)*b.size)
+	return b.rt.check(c, "Memcpy", b.dev)
+}
+
+// Get copies the start of m to dst. It does not wait for work on streams.
+func (m *Mem[T]) Get(dst []T) error {
+	b, err := m.use()
+	if err != nil {
+		return err
+	}
+	if err := b.fits(len(dst), "Get"); err != nil || len(dst) == 0 {
+		return err
+	}
+	p, _ := b.ptr()
+	c := b.rt.drv.get(b.dev, unsafe.Pointer(unsafe.SliceData(dst)), p, len(dst)*b.size)
+	return b.rt.check(c, "Memcpy", b.dev)
+}
+
+// Set writes v to every byte of m and returns when it is there. It does not wait for work on streams.
+func (m *Mem[T]) Set(v byte) error {
+	b, err := m.use()
+	if err != nil || b.count == 0 {
+		return err
+	}
+	p, _ := b.ptr()
+	return b.rt.check(b.rt.drv.set(b.dev, p, v, b.count*b.size), "Memset", b.dev)
+}
+
+// PutOn copies src to the start of m when s gets there. src must not be written or freed before.
+func (m *Mem[T]) PutOn(s *Stream, src *Host[T]) error {
+	to, err := m.use()
+	if err != nil {
+		return err
+	}
+	from, err := src.use()
+	if err != nil {
+		return err
+	}
+	if err := to.fits(from.count, "PutOn"); err != nil {
+		return err
+	}
+	return copyOn(s, to, from, from.count)
+}
+
+// GetOn copies the start of m to dst when s gets there. dst must not be read or freed before.
+func (m *Mem[T]) GetOn(s *Stream, dst *Host[T]) error {
+	from, err := m.use()
+	if err != nil {
+		return err
+	}
+	to, err := dst.use()
+	if err != nil {
+		return err
+	}
+	if err := from.fits(to.count, "GetOn"); err != nil {
+		return err
+	}
+	return copyOn(s, to, from, to.count)
+}
+
+// CopyOn copies src, of this or another device, to the start of m when s gets there.
+func (m *Mem[T]) CopyOn(s *Stream, src *Mem[T]) error {
+	to, err := m.use()
+	if err != nil {
+		return err
+	}
+	from, err := src.use()
+	if err != nil {
+		return err
+	}
+	if err := to.fits(from.count, "CopyOn"); err != nil {
+		return err
+	}
+	return copyOn(s, to, from, from.count)
+}
+
+// SetOn writes v to every byte of m when s gets there.
+func (m *Mem[T]) SetOn(s *Stream, v byte) error {
+	b, err := m.use()
+	if err != nil {
+		return err
+	}
+	stream, err := s.use()
+	if err != nil {
+		return err
+	}
+	if err := s.same(b.resource); err != nil || b.count == 0 {
+		return err
+	}
+	p, _ := b.ptr()
+	return b.rt.check(b.rt.drv.setAsync(s.dev, stream, p, v, b.count*b.size), "MemsetAsync", s.dev)
+}
+
+// copyOn copies n elements. The runtime tells from the addresses where they are.
+func copyOn(s *Stream, to, from *block, n int) error {
+	stream, err := s.use()
+	if err != nil {
+		return err
+	}
+	if err := s.same(to.resource); err != nil {
+		return err
+	}
+	if err := s.same(from.resource); err != nil || n == 0 {
+		return err
+	}
+	dst, _ := to.ptr()
+	src, _ := from.ptr()
+	return s.rt.check(s.rt.drv.copyAsync(s.dev, stream, dst, src, n*to.size), "MemcpyAsync", s.dev)
+}
+
+// fits is an error if n elements are more than b has.
+func (b *block) fits(n int, call string) error {
+	if n > b.count {
+		return b.rt.errorf("%s of %d elements, but the memory has %d", call, n, b.count)
+	}
+	return nil
+}

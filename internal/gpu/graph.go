@@ -1,0 +1,65 @@
+package gpu
+
+// Graph is work that was captured from a stream, to be launched as one, again and again.
+type Graph struct{ *resource }
+
+// BeginCapture has s collect what is issued to it rather than run it, until EndCapture. Another stream that waits
+// for an event recorded on s takes part, and s must wait for it in turn before the end.
+func (s *Stream) BeginCapture() error {
+	h, err := s.use()
+	if err != nil {
+		return err
+	}
+	return s.rt.check(s.rt.drv.beginCapture(s.dev, h), "StreamBeginCapture", s.dev)
+}
+
+// EndCapture returns what s has collected. After an error in between there is nothing, and s is an ordinary stream
+// again.
+func (s *Stream) EndCapture() (*Graph, error) {
+	h, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	g, c := s.rt.drv.endCapture(s.dev, h)
+	if c != success {
+		return nil, s.rt.check(c, "StreamEndCapture", s.dev)
+	}
+	return &Graph{newResource(s.rt, s.dev, "graph", "GraphExecDestroy", g)}, nil
+}
+
+// Capturing reports whether s is between BeginCapture and EndCapture.
+func (s *Stream) Capturing() (bool, error) {
+	h, err := s.use()
+	if err != nil {
+		return false, err
+	}
+	yes, c := s.rt.drv.capturing(s.dev, h)
+	return yes, s.rt.check(c, "StreamIsCapturing", s.dev)
+}
+
+// Launch issues all of g to s.
+func (g *Graph) Launch(s *Stream) error {
+	if g == nil {
+		return errNil
+	}
+	h, err := g.use()
+	if err != nil {
+		return err
+	}
+	stream, err := s.use()
+	if err != nil {
+		return err
+	}
+	if err := g.same(s.resource); err != nil {
+		return err
+	}
+	return g.rt.check(g.rt.drv.launch(g.dev, h, stream), "GraphLaunch", g.dev)
+}
+
+// Close gives the graph back. A launch that is under way ends first.
+func (g *Graph) Close() error {
+	if g == nil {
+		return errNil
+	}
+	return g.close(func(h uintptr) code { return g.rt.drv.closeGraph(g.dev, h) })
+}

@@ -1,0 +1,45 @@
+package gpu
+
+// Host is n elements of pinned host memory: an ordinary slice that devices read and write directly, and the only host
+// memory that copies in the background work on.
+type Host[T Element] struct{ *block }
+
+// AllocHost returns n elements of pinned host memory, which hold anything. d is the device that it is made through;
+// all devices can use it.
+func AllocHost[T Element](d Device, n int) (*Host[T], error) {
+	b, err := allocate[T](d, n, pinned)
+	if err != nil {
+		return nil, err
+	}
+	return &Host[T]{b}, nil
+}
+
+// Slice is the memory, until it is freed; nil after that.
+func (h *Host[T]) Slice() []T { return elements[T](h.all()) }
+
+// Len is the number of elements.
+func (h *Host[T]) Len() int { return h.all().len() }
+
+// Part is h[i:j]: the same memory, which is freed as a whole.
+func (h *Host[T]) Part(i, j int) (*Host[T], error) {
+	b, err := h.all().slice(i, j)
+	if err != nil {
+		return nil, err
+	}
+	return &Host[T]{b}, nil
+}
+
+// Free gives the memory back: wait for copies that use it first, and use no Slice of it again. To free it twice is an
+// error.
+func (h *Host[T]) Free() error { return h.all().free() }
+
+// use is h's block, for a call.
+func (h *Host[T]) use() (*block, error) { return h.all(), h.all().live() }
+
+// all is h's block, nil if there is none.
+func (h *Host[T]) all() *block {
+	if h == nil {
+		return nil
+	}
+	return h.block
+}

@@ -1,0 +1,120 @@
+//go:build linux && cgo && nccl && rccl
+
+package gpu_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/internal/gpu/gputest"
+)
+
+func TestMain(m *testing.M) {
+	switch os.Getenv("GPU_TEST_PROBE") {
+	case "":
+	case "failure":
+		probeFailure()
+		return
+	default:
+		probe()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// both runs f on each of the two runtimes.
+func both(t *testing.T, f func(t *testing.T, rt *gpu.Runtime, d gpu.Device)) {
+	t.Helper()
+	gputest.Use(t)
+	if driver := os.Getenv("GPU_TEST_DRIVER"); driver != "" {
+		t.Setenv("GOCCL_CUDART_LIB", driver)
+	}
+	for _, rt := range []*gpu.Runtime{gpu.CUDA, gpu.HIP} {
+		t.Run(rt.Name(), func(t *testing.T) {
+			if gputest.Real() && rt.Open() != nil {
+				t.Skip("hardware: " + rt.Open().Error())
+			}
+			d, err := rt.Device(0)
+			require.NoError(t, err)
+			if driver := os.Getenv("GPU_TEST_DRIVER"); driver != "" && rt == gpu.CUDA {
+				require.Equal(t, driver, rt.Path())
+			}
+			f(t, rt, d)
+		})
+	}
+}
+
+// prefix of names and errors: "cuda" or "hip", "cuda" or "rocm".
+func prefix(rt *gpu.Runtime) (symbols, pkg string) {
+	if rt == gpu.HIP {
+		return "hip", "rocm"
+	}
+	return "cuda", "cuda"
+}
+
+// probe prints what a process with this environment says, a line for each question.
+func probe() {
+	for _, rt := range []*gpu.Runtime{gpu.CUDA, gpu.HIP} {
+		fmt.Printf("%s open: %v\n", rt.Name(), rt.Open())
+		n, err := rt.Count()
+		fmt.Printf("%s count: %d %v\n", rt.Name(), n, err)
+		_, err = rt.Device(5)
+		fmt.Printf("%s device 5: %v\n", rt.Name(), err)
+		if n > 0 {
+			d, _ := rt.Device(0)
+			address, err := d.PCI()
+			fmt.Printf("%s address: %s %v\n", rt.Name(), address, err)
+		}
+	}
+	n, err := gpu.CUDA.Choose(-1, 5, 6)
+	fmt.Printf("choose: %d %v\n", n, err)
+}
+
+// probeIn is what probe prints in a process with env, line by line.
+func probeIn(t *testing.T, env ...string) []string {
+	t.Helper()
+	gputest.Fake(t, "the answers are the fake's")
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), "GPU_TEST_PROBE=1"), env...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+}
+
+func stream(t *testing.T, d gpu.Device) *gpu.Stream {
+	t.Helper()
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func alloc[T gpu.Element](t *testing.T, d gpu.Device, n int) *gpu.Mem[T] {
+	t.Helper()
+	m, err := gpu.Alloc[T](d, n)
+	require.NoError(t, err)
+	t.Cleanup(func() { m.Free() })
+	return m
+}
+
+func host[T gpu.Element](t *testing.T, d gpu.Device, n int) *gpu.Host[T] {
+	t.Helper()
+	h, err := gpu.AllocHost[T](d, n)
+	require.NoError(t, err)
+	t.Cleanup(func() { h.Free() })
+	return h
+}
+
+func ramp(n, from int) []int32 {
+	s := make([]int32, n)
+	for i := range s {
+		s[i] = int32(from + i)
+	}
+	return s
+}

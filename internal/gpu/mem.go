@@ -1,0 +1,210 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// Element is a type of elements: all that ccl.Number allows.
+type Element interface {
+	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~int | ~uint | ~float32 | ~float64
+}
+
+// Mem is n elements in a device's memory. A *Mem[T] is a ccl.Memory[T].
+type Mem[T Element] struct{ *block }
+
+// block is memory of any type, or a part of it.
+type block struct {
+	*resource
+	kind  kind
+	first int // offset from the resource's address, in bytes
+	count int // elements
+	size  int // bytes of an element
+	part  bool
+}
+
+// Alloc returns n elements of memory on d, which hold anything.
+func Alloc[T Element](d Device, n int) (*Mem[T], error) {
+	b, err := allocate[T](d, n, onDevice)
+	if err != nil {
+		return nil, err
+	}
+	return &Mem[T]{b}, nil
+}
+
+// AllocManaged returns n elements of memory with one address for d and the host, between which the driver moves it.
+func AllocManaged[T Element](d Device, n int) (*Mem[T], error) {
+	b, err := allocate[T](d, n, managed)
+	if err != nil {
+		return nil, err
+	}
+	return &Mem[T]{b}, nil
+}
+
+// kinds say what a kind is called, what makes it and what gives it back.
+var kinds = [...]struct{ what, alloc, free string }{
+	onDevice: {"device memory", "Malloc", "Free"},
+	managed:  {"managed memory", "MallocManaged", "Free"},
+	pinned:   {"pinned host memory", "HostAlloc", "FreeHost"},
+}
+
+// allocate makes the memory. None is asked of the library for no elements.
+func allocate[T Element](d Device, n int, k kind) (*block, error) {
+	drv, err := d.ready()
+	if err != nil {
+		return nil, err
+	}
+	var elem T
+	size := int(unsafe.Sizeof(elem))
+	if n < 0 || n > math.MaxInt/size {
+		return nil, d.rt.errorf("%v: %d elements of %d bytes: no such amount of memory", d, n, size)
+	}
+	what := fmt.Sprintf("%d bytes of %s", n*size, kinds[k].what)
+	var p uintptr
+	if n > 0 {
+		var c code
+		if p, c = drv.alloc(d.n, k, n*size); c != success {
+			return nil, d.outOfMemory(d.rt.failure(c, kinds[k].alloc, d.n, what))
+		}
+	}
+	return &block{resource: newResource(d.rt, d.n, what, kinds[k].free, p), kind: k, count: n, size: size}, nil
+}
+
+// outOfMemory adds how much there is.
+func (d Device) outOfMemory(e *Error) error {
+	if code(e.Code) == noMemory {
+		if free, total, err := d.Memory(); err == nil {
+			e.What += fmt.Sprintf(", of %d that are free of %d", free, total)
+		}
+	}
+	return e
+}
+
+// Ptr is the address; ok is false once the memory is freed. No elements have no address: 0, true.
+func (m *Mem[T]) Ptr() (addr uintptr, ok bool) { return m.all().ptr() }
+
+// Device is the number of the device.
+func (m *Mem[T]) Device() int { return m.all().device() }
+
+// Len is the number of elements.
+func (m *Mem[T]) Len() int { return m.all().len() }
+
+// Elem is zero: it carries the type.
+func (m *Mem[T]) Elem() (zero T) { return zero }
+
+// Platform is "cuda" or "rocm".
+func (m *Mem[T]) Platform() string { return m.all().platform() }
+
+// Part is m[i:j]: the same memory, which is freed as a whole.
+func (m *Mem[T]) Part(i, j int) (*Mem[T], error) {
+	b, err := m.all().slice(i, j)
+	if err != nil {
+		return nil, err
+	}
+	return &Mem[T]{b}, nil
+}
+
+// Slice is managed memory as the host sees it, until it is freed.
+func (m *Mem[T]) Slice() ([]T, error) {
+	b, err := m.use()
+	if err != nil {
+		return nil, err
+	}
+	if b.kind != managed {
+		return nil, b.rt.errorf("%s cannot be read by the host: Get copies it, and AllocManaged makes memory for both", b.what)
+	}
+	return elements[T](b), nil
+}
+
+// Free gives the memory back. It waits for all work on the device, as cudaFree does, so what was issued may still use the
+// memory; to free it twice is an error.
+func (m *Mem[T]) Free() error { return m.all().free() }
+
+// all is m's block, nil if there is none.
+func (m *Mem[T]) all() *block {
+	if m == nil {
+		return nil
+	}
+	return m.block
+}
+
+// use is m's block, for a call.
+func (m *Mem[T]) use() (*block, error) { return m.all(), m.all().live() }
+
+func (b *block) ptr() (uintptr, bool) {
+	if b == nil {
+		return 0, false
+	}
+	p, ok := b.handle()
+	if !ok {
+		return 0, false
+	}
+	return p + uintptr(b.first), true
+}
+
+func (b *block) device() int {
+	if b == nil {
+		return -1
+	}
+	return b.resource.device()
+}
+
+func (b *block) len() int {
+	if b == nil {
+		return 0
+	}
+	return b.count
+}
+
+func (b *block) platform() string {
+	if b == nil {
+		return ""
+	}
+	return b.rt.pkg
+}
+
+// live is an error of memory that was freed, or never made.
+func (b *block) live() error {
+	if b == nil {
+		return errNil
+	}
+	_, err := b.resource.use()
+	return err
+}
+
+func (b *block) slice(i, j int) (*block, error) {
+	if err := b.live(); err != nil {
+		return nil, err
+	}
+	if i < 0 || j < i || j > b.count {
+		return nil, b.rt.errorf("[%d:%d] of memory of %d elements", i, j, b.count)
+	}
+	part := *b
+	part.first, part.count, part.part = b.first+i*b.size, j-i, true
+	return &part, nil
+}
+
+func (b *block) free() error {
+	if b == nil {
+		return errNil
+	}
+	if b.part {
+		return b.rt.errorf("a part of memory cannot be freed, only the whole, made at %s", b.made)
+	}
+	return b.close(func(p uintptr) code {
+		if p == 0 {
+			return success
+		}
+		return b.rt.drv.free(b.dev, b.kind, p)
+	})
+}
+
+// elements is b as a slice. The address is not of Go's memory, and may be kept as a pointer.
+func elements[T Element](b *block) []T {
+	p, ok := b.ptr()
+	if !ok || b.count == 0 {
+		return nil
+	}
+	return unsafe.Slice(*(**T)(unsafe.Pointer(&p)), b.count)
+}

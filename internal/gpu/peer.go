@@ -1,0 +1,49 @@
+package gpu
+
+// CanAccess reports whether d can read and write peer's memory directly, without a detour through the host.
+func (d Device) CanAccess(peer Device) (bool, error) {
+	drv, err := d.with(peer)
+	if err != nil {
+		return false, err
+	}
+	can, c := drv.canAccess(d.n, peer.n)
+	return can, d.rt.check(c, "DeviceCanAccessPeer", d.n)
+}
+
+// EnableAccess lets d read and write peer's memory. That it can already is no error.
+func (d Device) EnableAccess(peer Device) error {
+	drv, err := d.with(peer)
+	if err != nil {
+		return err
+	}
+	c := drv.enablePeer(d.n, peer.n)
+	if c == peerEnabled {
+		return nil
+	}
+	return d.rt.check(c, "DeviceEnablePeerAccess", d.n)
+}
+
+// DisableAccess takes back EnableAccess. That there was none is no error.
+func (d Device) DisableAccess(peer Device) error {
+	drv, err := d.with(peer)
+	if err != nil {
+		return err
+	}
+	c := drv.disablePeer(d.n, peer.n)
+	if c == peerNotEnabled {
+		return nil
+	}
+	return d.rt.check(c, "DeviceDisablePeerAccess", d.n)
+}
+
+// with is the library, for a call about two devices.
+func (d Device) with(peer Device) (driver, error) {
+	drv, err := d.ready()
+	if err != nil {
+		return nil, err
+	}
+	if peer.rt != d.rt {
+		return nil, d.rt.errorf("%v and %v are of two runtimes", d, peer)
+	}
+	return drv, nil
+}

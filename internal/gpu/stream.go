@@ -1,0 +1,126 @@
+package gpu
+
+import (
+	"context"
+	"time"
+)
+
+// Stream is a first-in first-out queue of work on a device. It is a ccl.Stream.
+type Stream struct {
+	*resource
+	borrowed bool // someone else's, or the default stream
+}
+
+// NewStream makes a stream that does not wait for the default stream, nor that for it.
+func (d Device) NewStream() (*Stream, error) {
+	drv, err := d.ready()
+	if err != nil {
+		return nil, err
+	}
+	h, c := drv.newStream(d.n)
+	if c != success {
+		return nil, d.rt.check(c, "StreamCreateWithFlags", d.n)
+	}
+	return &Stream{resource: newResource(d.rt, d.n, "stream", "StreamDestroy", h)}, nil
+}
+
+// StreamOf is a stream that other code has made on d, by its handle (cudaStream_t, hipStream_t); 0 is the device's default
+// stream. Closing it leaves the stream itself alone.
+func (d Device) StreamOf(handle uintptr) (*Stream, error) {
+	if _, err := d.ready(); err != nil {
+		return nil, err
+	}
+	return &Stream{resource: &resource{rt: d.rt, dev: d.n, what: "stream", h: handle, made: here()}, borrowed: true}, nil
+}
+
+// use is the handle, for a call.
+func (s *Stream) use() (uintptr, error) {
+	if s == nil {
+		return 0, errNil
+	}
+	return s.resource.use()
+}
+
+// Handle is the cudaStream_t or hipStream_t; ok is false once s is closed. 0 is a valid handle.
+func (s *Stream) Handle() (h uintptr, ok bool) {
+	if s == nil {
+		return 0, false
+	}
+	return s.handle()
+}
+
+// Device is the number of the device.
+func (s *Stream) Device() int {
+	if s == nil {
+		return -1
+	}
+	return s.device()
+}
+
+// Synchronize waits for all that was issued to s. It holds a thread of the system and cannot be ended; see Wait.
+func (s *Stream) Synchronize() error {
+	h, err := s.use()
+	if err != nil {
+		return err
+	}
+	return s.rt.check(s.rt.drv.syncStream(s.dev, h), "StreamSynchronize", s.dev)
+}
+
+// Query reports whether all that was issued to s is done.
+func (s *Stream) Query() (done bool, err error) {
+	h, err := s.use()
+	if err != nil {
+		return false, err
+	}
+	c := s.rt.drv.queryStream(s.dev, h)
+	if c == notReady {
+		return false, nil
+	}
+	return c == success, s.rt.check(c, "StreamQuery", s.dev)
+}
+
+// Wait is Synchronize that ends with ctx as well; the work goes on then. It asks again and again, at longer and longer
+// intervals of at most 200 microseconds.
+func (s *Stream) Wait(ctx context.Context) error { return poll(ctx, s.Query) }
+
+// poll calls query until it is done.
+func poll(ctx context.Context, query func() (bool, error)) error {
+	for nap := time.Microsecond; ; nap = min(2*nap, 200*time.Microsecond) {
+		if done, err := query(); done || err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		time.Sleep(nap)
+	}
+}
+
+// WaitEvent has what is issued to s from now on wait for what e has recorded.
+func (s *Stream) WaitEvent(e *Event) error {
+	h, err := s.use()
+	if err != nil {
+		return err
+	}
+	event, err := e.use()
+	if err != nil {
+		return err
+	}
+	if err := s.same(e.resource); err != nil {
+		return err
+	}
+	return s.rt.check(s.rt.drv.waitEvent(s.dev, h, event), "StreamWaitEvent", s.dev)
+}
+
+// Close gives the stream back; what was issued to it still runs.
+func (s *Stream) Close() error {
+	if s == nil {
+		return errNil
+	}
+	return s.close(func(h uintptr) code {
+		if s.borrowed {
+			return success
+		}
+		return s.rt.drv.closeStream(s.dev, h)
+	})
+}

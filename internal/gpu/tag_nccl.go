@@ -1,0 +1,5 @@
+//go:build nccl
+
+package gpu
+
+func init() { CUDA.tagged = true }

@@ -1,0 +1,5 @@
+//go:build rccl
+
+package gpu
+
+func init() { HIP.tagged = true }

@@ -1,0 +1,5 @@
+//go:build oneccl && !(cgo && linux)
+
+package sycl
+
+const tagged = true

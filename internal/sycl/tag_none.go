@@ -1,0 +1,5 @@
+//go:build !oneccl
+
+package sycl
+
+const tagged = false

@@ -1,0 +1,273 @@
+package mpi
+
+import (
+	"context"
+	"runtime"
+	"unsafe"
+)
+
+// typed is a Call on slices.
+func typed[T Number](kind Kind, dst, src []T) (k Call) {
+	set(&k, kind, dst, src)
+	return k
+}
+
+// set is typed where it matters that a Call is not copied.
+func set[T Number](k *Call, kind Kind, dst, src []T) {
+	k.Kind, k.Type = kind, TypeOf[T]()
+	k.keep[0], k.keep[1] = unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src))
+	k.Dst, k.Src = uintptr(k.keep[0]), uintptr(k.keep[1])
+}
+
+// sameStart reports whether dst and src begin at the same element: how in place is written.
+func sameStart[T Number](dst, src []T) bool {
+	return len(dst) > 0 && len(src) > 0 && unsafe.SliceData(dst) == unsafe.SliceData(src)
+}
+
+// isBlock reports whether part is whole[from:].
+func isBlock[T Number](part, whole []T, from int) bool {
+	return from < len(whole) && sameStart(part, whole[from:])
+}
+
+// lengths refuses a slice of another length than the call's.
+func lengths(k Kind, name string, got, want int) error {
+	if got != want {
+		return refused(k, ErrCount, "%s has %d elements, and should have %d", name, got, want)
+	}
+	return nil
+}
+
+// run makes k, or refuses it.
+func run(ctx context.Context, c *Comm, k *Call, err error) error {
+	if err == nil {
+		err = k.check(c.size)
+	}
+	if err == nil {
+		_, err = c.do(ctx, k)
+	}
+	runtime.KeepAlive(k)
+	return err
+}
+
+// Barrier returns when all ranks have called it.
+func Barrier(ctx context.Context, c *Comm) error {
+	return run(ctx, c, &Call{Kind: KindBarrier}, nil)
+}
+
+// Bcast copies root's buf to all ranks.
+func Bcast[T Number](ctx context.Context, c *Comm, buf []T, root int) error {
+	k := bcast(buf, root)
+	return run(ctx, c, &k, nil)
+}
+
+func bcast[T Number](buf []T, root int) Call {
+	k := typed(KindBcast, buf, nil)
+	k.N, k.Root = len(buf), root
+	return k
+}
+
+// Reduce reduces the src of all ranks into root's dst; elsewhere dst is not used. In place at the
+// root: dst and src are one slice.
+func Reduce[T Number](ctx context.Context, c *Comm, dst, src []T, op Op, root int) error {
+	k, err := reduce(c, dst, src, op, root)
+	return run(ctx, c, &k, err)
+}
+
+func reduce[T Number](c *Comm, dst, src []T, op Op, root int) (Call, error) {
+	if c.rank != root {
+		dst = nil
+	}
+	k := typed(KindReduce, dst, src)
+	k.N, k.Op, k.Root, k.InPlace = len(src), op, root, sameStart(dst, src)
+	if c.rank != root {
+		return k, nil
+	}
+	return k, lengths(KindReduce, "dst", len(dst), len(src))
+}
+
+// AllReduce reduces the src of all ranks into everyone's dst. In place: dst and src are one slice.
+func AllReduce[T Number](ctx context.Context, c *Comm, dst, src []T, op Op) error {
+	var k Call
+	err := vector(&k, KindAllReduce, dst, src, op)
+	return run(ctx, c, &k, err)
+}
+
+// Scan reduces into dst of rank r the src of ranks 0 to r. In place: dst and src are one slice.
+func Scan[T Number](ctx context.Context, c *Comm, dst, src []T, op Op) error {
+	var k Call
+	err := vector(&k, KindScan, dst, src, op)
+	return run(ctx, c, &k, err)
+}
+
+func vector[T Number](k *Call, kind Kind, dst, src []T, op Op) error {
+	set(k, kind, dst, src)
+	k.N, k.Op, k.InPlace = len(src), op, sameStart(dst, src)
+	return lengths(kind, "dst", len(dst), len(src))
+}
+
+// ReduceScatter reduces the src of all ranks; rank r gets block r of the result, len(dst) elements.
+// In place: dst is the beginning of src, on all ranks; the rest of src is undefined then.
+func ReduceScatter[T Number](ctx context.Context, c *Comm, dst, src []T, op Op) error {
+	k, err := reduceScatter(c, dst, src, op)
+	return run(ctx, c, &k, err)
+}
+
+func reduceScatter[T Number](c *Comm, dst, src []T, op Op) (Call, error) {
+	k := typed(KindReduceScatter, dst, src)
+	k.N, k.Op, k.InPlace = len(dst), op, sameStart(dst, src)
+	return k, lengths(KindReduceScatter, "src", len(src), len(dst)*c.size)
+}
+
+// ReduceScatterV is ReduceScatter with blocks of counts[r] elements.
+func ReduceScatterV[T Number](ctx context.Context, c *Comm, dst, src []T, counts []int, op Op) error {
+	k := typed(KindReduceScatterV, dst, src)
+	k.N, k.DC, k.Op, k.InPlace = len(dst), counts, op, sameStart(dst, src)
+	return run(ctx, c, &k, blocks(c, &k, "dst", len(dst), "src", len(src)))
+}
+
+// blocks checks the lengths of this rank's block and of the whole against k.DC; "" names what this
+// rank has not.
+func blocks(c *Comm, k *Call, part string, n int, whole string, all int) error {
+	if len(k.DC) != c.size {
+		return nil // refused later
+	}
+	if part != "" {
+		if err := lengths(k.Kind, part, n, k.DC[c.rank]); err != nil {
+			return err
+		}
+	}
+	if whole != "" {
+		return lengths(k.Kind, whole, all, sum(k.DC))
+	}
+	return nil
+}
+
+// Gather collects the src of all ranks in root's dst, block after block; elsewhere dst is not used.
+// In place at the root: src is its block of dst.
+func Gather[T Number](ctx context.Context, c *Comm, dst, src []T, root int) error {
+	k, err := gather(c, dst, src, root)
+	return run(ctx, c, &k, err)
+}
+
+func gather[T Number](c *Comm, dst, src []T, root int) (Call, error) {
+	if c.rank != root {
+		dst = nil
+	}
+	k := typed(KindGather, dst, src)
+	k.N, k.Root = len(src), root
+	if c.rank != root {
+		return k, nil
+	}
+	k.InPlace = isBlock(src, dst, root*len(src))
+	return k, lengths(KindGather, "dst", len(dst), len(src)*c.size)
+}
+
+// GatherV is Gather with blocks of counts[r] elements.
+func GatherV[T Number](ctx context.Context, c *Comm, dst []T, counts []int, src []T, root int) error {
+	whole := ""
+	if c.rank == root {
+		whole = "dst"
+	} else {
+		dst = nil
+	}
+	k := typed(KindGatherV, dst, src)
+	k.N, k.DC, k.Root = len(src), counts, root
+	err := blocks(c, &k, "src", len(src), whole, len(dst))
+	if err == nil && whole != "" && len(counts) == c.size {
+		k.InPlace = isBlock(src, dst, sum(counts[:root]))
+	}
+	return run(ctx, c, &k, err)
+}
+
+// Scatter gives block r of root's src to rank r; elsewhere src is not used. In place at the root:
+// dst is its block of src.
+func Scatter[T Number](ctx context.Context, c *Comm, dst, src []T, root int) error {
+	k, err := scatter(c, dst, src, root)
+	return run(ctx, c, &k, err)
+}
+
+func scatter[T Number](c *Comm, dst, src []T, root int) (Call, error) {
+	if c.rank != root {
+		src = nil
+	}
+	k := typed(KindScatter, dst, src)
+	k.N, k.Root = len(dst), root
+	if c.rank != root {
+		return k, nil
+	}
+	k.InPlace = isBlock(dst, src, root*len(dst))
+	return k, lengths(KindScatter, "src", len(src), len(dst)*c.size)
+}
+
+// ScatterV is Scatter with blocks of counts[r] elements.
+func ScatterV[T Number](ctx context.Context, c *Comm, dst, src []T, counts []int, root int) error {
+	whole := ""
+	if c.rank == root {
+		whole = "src"
+	} else {
+		src = nil
+	}
+	k := typed(KindScatterV, dst, src)
+	k.N, k.DC, k.Root = len(dst), counts, root
+	err := blocks(c, &k, "dst", len(dst), whole, len(src))
+	if err == nil && whole != "" && len(counts) == c.size {
+		k.InPlace = isBlock(dst, src, sum(counts[:root]))
+	}
+	return run(ctx, c, &k, err)
+}
+
+// AllGather collects the src of all ranks in everyone's dst, block after block. In place, on all
+// ranks: src is this rank's block of dst.
+func AllGather[T Number](ctx context.Context, c *Comm, dst, src []T) error {
+	k, err := allGather(c, dst, src)
+	return run(ctx, c, &k, err)
+}
+
+func allGather[T Number](c *Comm, dst, src []T) (Call, error) {
+	k := typed(KindAllGather, dst, src)
+	k.N, k.InPlace = len(src), isBlock(src, dst, c.rank*len(src))
+	return k, lengths(KindAllGather, "dst", len(dst), len(src)*c.size)
+}
+
+// AllGatherV is AllGather with blocks of counts[r] elements.
+func AllGatherV[T Number](ctx context.Context, c *Comm, dst []T, counts []int, src []T) error {
+	k := typed(KindAllGatherV, dst, src)
+	k.N, k.DC = len(src), counts
+	err := blocks(c, &k, "src", len(src), "dst", len(dst))
+	if err == nil && len(counts) == c.size {
+		k.InPlace = isBlock(src, dst, sum(counts[:c.rank]))
+	}
+	return run(ctx, c, &k, err)
+}
+
+// AllToAll gives block r of src to rank r and collects what the others give, block after block in
+// dst. In place, on all ranks: dst and src are one slice.
+func AllToAll[T Number](ctx context.Context, c *Comm, dst, src []T) error {
+	k, err := allToAll(c, dst, src)
+	return run(ctx, c, &k, err)
+}
+
+func allToAll[T Number](c *Comm, dst, src []T) (Call, error) {
+	k := typed(KindAllToAll, dst, src)
+	k.InPlace = sameStart(dst, src)
+	if c.size < 1 {
+		return k, nil
+	}
+	k.N = len(src) / c.size
+	if err := lengths(KindAllToAll, "src", len(src), k.N*c.size); err != nil {
+		return k, err
+	}
+	return k, lengths(KindAllToAll, "dst", len(dst), len(src))
+}
+
+// AllToAllV is AllToAll with blocks of sc[r] elements to rank r and dc[r] from it. In place, on all
+// ranks: dst and src are one slice, and sc is dc.
+func AllToAllV[T Number](ctx context.Context, c *Comm, dst []T, dc []int, src []T, sc []int) error {
+	k := typed(KindAllToAllV, dst, src)
+	k.DC, k.SC, k.InPlace = dc, sc, sameStart(dst, src)
+	err := lengths(KindAllToAllV, "dst", len(dst), sum(dc))
+	if err == nil {
+		err = lengths(KindAllToAllV, "src", len(src), sum(sc))
+	}
+	return run(ctx, c, &k, err)
+}

@@ -1,0 +1,150 @@
+package mpi
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Comm is a communicator: an ordered set of ranks.
+type Comm struct {
+	handle     uintptr // 0: freed, or MPI is not initialised
+	rank, size int
+	broken     atomic.Pointer[Error] // a call was abandoned
+	vote       [2]int32              // of AllToAllV
+}
+
+var world, self = Comm{rank: -1}, Comm{rank: -1}
+
+// World is the communicator of all ranks of the job. Before Init it is of no use: of rank -1 and size 0.
+func World() *Comm { return &world }
+
+// Self is the communicator of this rank alone.
+func Self() *Comm { return &self }
+
+// Rank is this rank's place in c, from 0 to Size-1.
+func (c *Comm) Rank() int { return c.rank }
+
+// Size is the number of ranks of c.
+func (c *Comm) Size() int { return c.size }
+
+// Native is the library's own handle, an MPI_Comm as a number; 0 of a freed communicator.
+func (c *Comm) Native() uintptr { return c.handle }
+
+// ready is nil, or why op cannot be called on c.
+func (c *Comm) ready(op string) error {
+	if process.phase.Load() != running {
+		return notRunning(op)
+	}
+	if c.handle == 0 {
+		return failed(op, ErrComm, "the communicator was freed")
+	}
+	if e := c.broken.Load(); e != nil {
+		return &Error{Op: op, Class: e.Class, Text: e.Text, Err: e.Err}
+	}
+	return nil
+}
+
+// Split partitions c by color, ordered by key and then by old rank. A negative color gets a nil
+// Comm. It is collective over c.
+func (c *Comm) Split(color, key int) (*Comm, error) { return c.derive("Split", commSplit, color, key) }
+
+// SplitNode partitions c into the ranks that can share memory, those of one host, ordered by key
+// and then by old rank. It is collective over c.
+func (c *Comm) SplitNode(key int) (*Comm, error) { return c.derive("SplitNode", commSplitNode, 0, key) }
+
+// Dup is a communicator of the same ranks whose messages do not meet those of c. It is collective over c.
+func (c *Comm) Dup() (*Comm, error) { return c.derive("Dup", commDup, 0, 0) }
+
+// What derive does. The values are those of gmpi.h.
+const (
+	commDup = iota
+	commSplit
+	commSplitNode
+	commFree
+)
+
+func (c *Comm) derive(op string, what, color, key int) (*Comm, error) {
+	if err := c.ready(op); err != nil {
+		return nil, err
+	}
+	handle, err := c.make(op, what, color, key)
+	if err != nil || handle == 0 {
+		return nil, err
+	}
+	made := &Comm{handle: handle}
+	if err := made.identify(); err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// Free frees a communicator that Split, SplitNode or Dup made. It is collective over c.
+func (c *Comm) Free() error {
+	if err := c.ready("Free"); err != nil {
+		return err
+	}
+	if c == &world || c == &self {
+		return failed("Free", ErrComm, "World and Self cannot be freed")
+	}
+	_, err := c.make("Free", commFree, 0, 0)
+	if err == nil {
+		c.handle = 0
+	}
+	return err
+}
+
+// Abort ends the job: all processes of c at least, and in practice all. The launcher exits with
+// code where the MPI passes it on. It does not return unless MPI is not initialised.
+func (c *Comm) Abort(code int) error {
+	if process.phase.Load() != running {
+		return notRunning("Abort")
+	}
+	abort(c.handle, code)
+	return failed("Abort", ErrOther, "MPI_Abort returned")
+}
+
+// Do makes the call k and waits for it. See Call.
+func (c *Comm) Do(ctx context.Context, k *Call) (Status, error) {
+	if err := k.check(c.size); err != nil {
+		return Status{}, err
+	}
+	return c.do(ctx, k)
+}
+
+// Start is Do without the wait.
+func (c *Comm) Start(k *Call) (*Request, error) {
+	if err := k.check(c.size); err != nil {
+		return nil, err
+	}
+	r, large, err := c.start(k)
+	if large {
+		return nil, refused(k.Kind, ErrCount, "this library takes no more than %d elements in a non-blocking call; use the blocking one", limit)
+	}
+	return r, err
+}
+
+func (c *Comm) do(ctx context.Context, k *Call) (Status, error) {
+	if process.phase.Load() != running || c.handle == 0 || c.broken.Load() != nil {
+		return Status{}, c.ready(k.Kind.String())
+	}
+	if err := ctx.Err(); err != nil {
+		return Status{}, &Error{Op: k.Kind.String(), Class: ErrAbandoned, Text: "not begun", Err: err}
+	}
+	if k.Kind == KindAllToAllV && !process.large {
+		large, err := c.anyLarge(ctx, k)
+		if err != nil {
+			return Status{}, err
+		}
+		if large {
+			return c.inPieces(ctx, k)
+		}
+	}
+	if ctx.Done() == nil && process.level == Multiple {
+		st, large, err := c.run(k)
+		if large {
+			return c.inPieces(ctx, k)
+		}
+		return st, err
+	}
+	return c.poll(ctx, k)
+}

@@ -1,0 +1,43 @@
+package mpi
+
+import (
+	"context"
+	"testing"
+)
+
+// SetLimit makes calls of more than n elements large ones, for the rest of the test.
+func SetLimit(t testing.TB, n int) {
+	old := limit
+	limit = n
+	t.Cleanup(func() { limit = old })
+}
+
+// ShortVersion is the name and the number in a library's text.
+var ShortVersion = shortVersion
+
+// Launcher is what the environment says, and the libraries that are tried.
+func Launcher(getenv func(string) string) (name string, rank, size int, libraries []string, err error) {
+	l, err := launcherOf(getenv)
+	return l.name, l.rank, l.size, l.libraries(getenv), err
+}
+
+// Fits is whether a library of a family that sees such a world fits the environment.
+func Fits(getenv func(string) string, f, rank, size int) error {
+	l, err := launcherOf(getenv)
+	if err == nil {
+		err = l.fits(family(f), "X 1.0", "/x.so")
+	}
+	if err == nil {
+		err = l.agrees(rank, size, "X 1.0", "/x.so")
+	}
+	return err
+}
+
+// Unchecked is Do without this package's checks, so that MPI makes its own.
+func (c *Comm) Unchecked(ctx context.Context, k *Call) error {
+	_, err := c.do(ctx, k)
+	return err
+}
+
+// SetWants makes Init ask for a level.
+func SetWants(l Level) { wants = l }

@@ -1,0 +1,192 @@
+package mpi
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+)
+
+// Level says from which threads MPI may be called.
+type Level int
+
+// The thread levels.
+const (
+	Single     Level = iota // the process has one thread
+	Funneled                // only one thread calls MPI
+	Serialized              // any thread, one at a time
+	Multiple                // any thread at any time
+)
+
+// String is MPI's name of the level.
+func (l Level) String() string {
+	return [...]string{"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"}[min(max(l, Single), Multiple)]
+}
+
+// phases of the process: MPI is initialised and finalised once.
+const (
+	before int32 = iota
+	running
+	after
+)
+
+// process is what there is one of: the library, and how far MPI is.
+var process struct {
+	phase atomic.Int32
+	mu    sync.Mutex // guards what follows
+	users int        // of Use
+	ours  bool       // Use initialised MPI
+	left  bool       // a user of Use had to leave calls behind
+
+	loaded     bool
+	level      Level
+	large      bool   // counts beyond 2^31-1 in one call
+	version    string // short
+	versionAll string
+	path       string
+}
+
+// wants is the level that Init asks for; a test asks for less.
+var wants = Multiple
+
+// Init opens the MPI library of the launcher that started this process and initialises it, with
+// MPI_THREAD_MULTIPLE where the library has it. It is called once, before any other call. Its error
+// says which libraries were tried, or why library and launcher do not belong together.
+func Init() error {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	return initialise()
+}
+
+func initialise() error {
+	switch process.phase.Load() {
+	case running:
+		return failed("Init", ErrState, "MPI is initialised already")
+	case after:
+		return failed("Init", ErrState, "MPI was finalised, and cannot be initialised again")
+	}
+	l, err := loadOnce()
+	if err != nil {
+		return err
+	}
+	if err := begin(wants); err != nil {
+		return err
+	}
+	if err := world.attach(l); err != nil {
+		process.phase.Store(after)
+		return errors.Join(err, end())
+	}
+	process.phase.Store(running)
+	return nil
+}
+
+// Load opens the library that Init would initialise, and no more; Version and LibraryPath then say
+// which. Init does it by itself.
+func Load() error {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if process.phase.Load() == after {
+		return failed("Load", ErrState, "MPI was finalised")
+	}
+	_, err := loadOnce()
+	return err
+}
+
+func loadOnce() (launch, error) {
+	l, err := launcherOf(os.Getenv)
+	if err != nil || process.loaded {
+		return l, err
+	}
+	err = load(l)
+	process.loaded = err == nil
+	return l, err
+}
+
+// attach learns who this process is, and checks it.
+func (c *Comm) attach(l launch) error {
+	if process.level < Serialized {
+		return failed("Init", ErrThread, "%s (%s) offers no more than %v, and goroutines need MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE",
+			process.version, process.path, process.level)
+	}
+	for _, p := range []*Comm{c, &self} {
+		p.handle = predefined(p == &self)
+		if err := p.identify(); err != nil {
+			return err
+		}
+	}
+	return l.agrees(c.rank, c.size, process.version, process.path)
+}
+
+// Finalize ends MPI. It is collective over World, and no call may follow.
+func Finalize() error {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	return finalise()
+}
+
+func finalise() error {
+	switch process.phase.Load() {
+	case before:
+		return failed("Finalize", ErrState, "MPI is not initialised: call mpi.Init first")
+	case after:
+		return failed("Finalize", ErrState, "MPI was finalised already")
+	}
+	if n := Abandoned(); n > 0 {
+		return failed("Finalize", ErrAbandoned, "%d calls were given up, and MPI would wait for them; use Abort", n)
+	}
+	process.phase.Store(after)
+	return end()
+}
+
+// Use initialises MPI unless that has been done, for parts of a program that share it. The last
+// to call its done finalises MPI, if it was Use that initialised it. A part that had to leave
+// calls behind, since a peer is gone, says so to done: MPI_Finalize would wait for the peer.
+func Use() (done func(left bool) error, err error) {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if process.phase.Load() != running {
+		if err := initialise(); err != nil {
+			return nil, err
+		}
+		process.ours = true
+	}
+	process.users++
+	var once sync.Once
+	return func(left bool) (err error) {
+		once.Do(func() {
+			process.mu.Lock()
+			defer process.mu.Unlock()
+			process.users--
+			process.left = process.left || left
+			if process.users == 0 && process.ours && !process.left && process.phase.Load() == running {
+				err = finalise()
+			}
+		})
+		return err
+	}, nil
+}
+
+// Initialized reports whether MPI can be called: Init has succeeded, and Finalize was not called.
+func Initialized() bool { return process.phase.Load() == running }
+
+// Finalized reports whether Finalize was called.
+func Finalized() bool { return process.phase.Load() == after }
+
+// ThreadLevel is what the library grants.
+func ThreadLevel() Level { return process.level }
+
+// LibraryVersion is what the library says about itself; "" before Load.
+func LibraryVersion() string { return process.versionAll }
+
+// Version is the library and its version in short, such as "Open MPI 4.1.4"; "" before Load.
+func Version() string { return process.version }
+
+// LibraryPath is the file that the library came from; "" before Load.
+func LibraryPath() string { return process.path }
+
+func notRunning(op string) error {
+	if process.phase.Load() == after {
+		return failed(op, ErrState, "MPI was finalised")
+	}
+	return failed(op, ErrState, "MPI is not initialised: call mpi.Init first")
+}

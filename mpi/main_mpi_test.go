@@ -1,0 +1,35 @@
+//go:build mpi && cgo
+
+package mpi_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/goccl/goccl/mpi"
+)
+
+// The tests of this tag are run by all ranks of a job at once (test/mpi starts them under each MPI);
+// without a launcher they are a job of one rank. A rank that fails ends the job.
+func TestMain(m *testing.M) {
+	if scene := os.Getenv("GOCCL_MPI_SCENE"); scene != "" {
+		os.Exit(scenes[scene]())
+	}
+	if os.Getenv("GOCCL_MPI_TEST_LEVEL") == "serialized" {
+		mpi.SetWants(mpi.Serialized)
+	}
+	if err := mpi.Init(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if code != 0 && mpi.World().Size() > 1 {
+		mpi.World().Abort(code)
+	}
+	if err := mpi.Finalize(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,254 @@
+package mpi
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Status is what came of a Recv: who sent how many elements with which tag.
+type Status struct{ Source, Tag, Count int }
+
+// Request is a call under way.
+type Request struct {
+	comm  *Comm
+	mu    sync.Mutex // guards what follows
+	call  Call
+	parts []part // what MPI has under way for it, in order
+	pin   runtime.Pinner
+	done  bool
+	st    Status
+	err   error
+}
+
+// live are the requests that are not complete. It keeps them, and so the memory they pin, whatever
+// becomes of the caller's reference; of those that are lost the context ended.
+var live struct {
+	sync.Mutex
+	all map[*Request]lost
+}
+
+type lost bool
+
+func (r *Request) keep() {
+	live.Lock()
+	defer live.Unlock()
+	if live.all == nil {
+		live.all = map[*Request]lost{}
+	}
+	live.all[r] = false
+}
+
+// Abandoned counts the calls whose contexts ended, that MPI could not take back, and that are still
+// under way. While there are any Finalize refuses, since MPI would wait for them.
+func Abandoned() int {
+	live.Lock()
+	var given []*Request
+	for r, lost := range live.all {
+		if lost {
+			given = append(given, r)
+		}
+	}
+	live.Unlock()
+	n := 0
+	for _, r := range given {
+		if done, _, _ := r.Test(); !done {
+			n++
+		}
+	}
+	return n
+}
+
+// start begins k, whose memory stays pinned until it is complete.
+func (c *Comm) start(k *Call) (r *Request, large bool, err error) {
+	if err := c.ready(k.Kind.String()); err != nil {
+		return nil, false, err
+	}
+	r = &Request{comm: c, call: *k}
+	halves := []Call{*k}
+	if k.Kind == KindSendRecv && !startsSendRecv {
+		recv, send := k.halves()
+		halves = []Call{recv, send}
+	}
+	for _, p := range k.keep {
+		if p != nil {
+			r.pin.Pin(p)
+		}
+	}
+	r.keep()
+	for i := range halves {
+		if large, err := r.add(&halves[i]); err != nil || large {
+			if len(r.parts) > 0 {
+				r.abandon(err)
+			} else {
+				r.forget()
+			}
+			return nil, large, err
+		}
+	}
+	return r, false, nil
+}
+
+// add starts k, a message beyond the library's counts in pieces.
+func (r *Request) add(k *Call) (large bool, err error) {
+	size := k.N
+	if k.Kind >= KindSend && !process.large {
+		size = limit
+	}
+	for i := 0; i == 0 || i < k.N; i += size {
+		piece := *k
+		if k.Kind >= KindSend {
+			piece = k.piece(i, min(size, k.N-i))
+		}
+		p, large, err := r.comm.begin(&piece)
+		if large || err != nil {
+			return large, err
+		}
+		r.parts = append(r.parts, p)
+		if k.Kind < KindSend || size == 0 {
+			break
+		}
+	}
+	return false, nil
+}
+
+// forget lets go of r's memory.
+func (r *Request) forget() {
+	r.done = true
+	r.pin.Unpin()
+	live.Lock()
+	delete(live.all, r)
+	live.Unlock()
+}
+
+// Test reports whether the call is complete, and what came of it. It does not block.
+func (r *Request) Test() (done bool, st Status, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.test(false)
+}
+
+// test looks after the parts in order; the status is the sum of those that received. It waits
+// inside MPI if told to.
+func (r *Request) test(wait bool) (bool, Status, error) {
+	for !r.done && len(r.parts) > 0 {
+		if process.phase.Load() != running {
+			return false, Status{}, notRunning(r.call.Kind.String())
+		}
+		done, st, err := r.comm.test(&r.parts[0], wait)
+		if !done && err == nil {
+			return false, Status{}, nil
+		}
+		if r.parts[0].receives() {
+			r.st = Status{st.Source, st.Tag, r.st.Count + st.Count}
+		}
+		if err != nil && r.err == nil {
+			r.err = err
+		}
+		r.parts = r.parts[1:]
+	}
+	if !r.done {
+		r.forget()
+	}
+	return true, r.st, r.err
+}
+
+// Wait returns when the call is complete. If ctx ends first, a receive is cancelled; any other
+// call goes on, its memory stays pinned, and Wait may be called again.
+func (r *Request) Wait(ctx context.Context) (Status, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ctx.Done() == nil && process.level == Multiple {
+		_, st, err := r.test(true)
+		return st, err
+	}
+	st, err, ended := r.poll(ctx)
+	if !ended {
+		return st, err
+	}
+	if r.call.Kind == KindRecv && r.cancel() {
+		return Status{}, r.cancelledBy(ctx)
+	}
+	if r.done {
+		return r.st, r.err
+	}
+	return Status{}, &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "not waited for any longer; it goes on", Err: ctx.Err()}
+}
+
+// poll tests until r is done or ctx has ended. It yields at first, and then sleeps for up to
+// a millisecond, so that goroutines that wait leave the processors to what they wait for.
+func (r *Request) poll(ctx context.Context) (st Status, err error, ended bool) {
+	nap := time.Microsecond
+	for i := 0; ; i++ {
+		done, st, err := r.test(false)
+		if done || err != nil {
+			return st, err, false
+		}
+		if ctx.Err() != nil {
+			return Status{}, nil, true
+		}
+		if i < 100 {
+			runtime.Gosched()
+			continue
+		}
+		time.Sleep(nap)
+		nap = min(2*nap, time.Millisecond)
+	}
+}
+
+// cancel takes a receive back. It reports false where the message was faster, which r then has.
+func (r *Request) cancel() bool {
+	for i := range r.parts {
+		r.comm.cancel(&r.parts[i])
+	}
+	for range 1000 { // MPI says that a cancelled receive ends without the sender
+		last := len(r.parts) == 1
+		done, _, _ := r.test(false)
+		if done {
+			return last && r.st.Source == cancelled
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+	return false
+}
+
+func (r *Request) cancelledBy(ctx context.Context) error {
+	return &Error{Op: "Recv", Class: ErrAbandoned, Text: "cancelled, nothing received", Err: ctx.Err()}
+}
+
+// cancelled is the source of a message that was not received.
+const cancelled = -3
+
+// abandon gives r up because of err: it goes on inside MPI, and its communicator is done for.
+func (r *Request) abandon(err error) error {
+	live.Lock()
+	live.all[r] = true
+	live.Unlock()
+	e := &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "given up, but MPI cannot take it back: this communicator cannot be used any longer", Err: err}
+	r.comm.broken.CompareAndSwap(nil, e)
+	return e
+}
+
+// poll makes the call k as a non-blocking one.
+func (c *Comm) poll(ctx context.Context, k *Call) (Status, error) {
+	r, large, err := c.start(k)
+	if large {
+		return c.inPieces(ctx, k)
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st, err, ended := r.poll(ctx)
+	switch {
+	case !ended:
+		return st, err
+	case k.Kind == KindRecv && r.cancel():
+		return Status{}, r.cancelledBy(ctx)
+	case r.done:
+		return r.st, r.err
+	}
+	return Status{}, r.abandon(ctx.Err())
+}

@@ -1,0 +1,95 @@
+//go:build mpi && cgo
+
+package mpi_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/goccl/goccl/mpi"
+)
+
+// scenes are programs of their own, for what a process can do once: each is its exit status. Those
+// that end by an error print it.
+var scenes = map[string]func() int{
+	"init": func() int {
+		if err := mpi.Init(); err != nil {
+			return say(err)
+		}
+		return say(mpi.Finalize())
+	},
+	"before": func() int {
+		fmt.Println(mpi.Barrier(context.Background(), mpi.World()))
+		_, err := mpi.World().Dup()
+		fmt.Println(err)
+		fmt.Println(mpi.Finalize())
+		fmt.Println(mpi.World().Rank(), mpi.World().Size(), mpi.Wtime())
+		return 0
+	},
+	"after": func() int {
+		if err := mpi.Init(); err != nil {
+			return say(err)
+		}
+		if err := mpi.Finalize(); err != nil {
+			return say(err)
+		}
+		fmt.Println(mpi.Barrier(context.Background(), mpi.World()))
+		fmt.Println(mpi.Init())
+		fmt.Println(mpi.Finalize())
+		_, err := mpi.Use()
+		fmt.Println(err)
+		return 0
+	},
+	// abort: rank 0 ends the job while the others wait in MPI.
+	"abort": func() int {
+		if err := mpi.Init(); err != nil {
+			return say(err)
+		}
+		if mpi.World().Rank() == 0 {
+			return say(mpi.World().Abort(7))
+		}
+		return say(mpi.Barrier(context.Background(), mpi.World()))
+	},
+	// killed: the last rank dies while the others wait in MPI.
+	"killed": func() int {
+		if err := mpi.Init(); err != nil {
+			return say(err)
+		}
+		if mpi.World().Rank() == mpi.World().Size()-1 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		return say(mpi.Barrier(context.Background(), mpi.World()))
+	},
+	"overhead": overhead,
+}
+
+func say(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Println(err)
+	return 3
+}
+
+// overhead prints the nanoseconds of an AllReduce of 8 bytes on Self, run after run.
+func overhead() int {
+	if err := mpi.Init(); err != nil {
+		return say(err)
+	}
+	ctx, c := context.Background(), mpi.Self()
+	dst, src := make([]float64, 1), make([]float64, 1)
+	const calls = 200_000
+	for range 5 {
+		start := time.Now()
+		for range calls {
+			if err := mpi.AllReduce(ctx, c, dst, src, mpi.Sum); err != nil {
+				return say(err)
+			}
+		}
+		fmt.Printf("%.1f\n", float64(time.Since(start).Nanoseconds())/calls)
+	}
+	return say(mpi.Finalize())
+}

@@ -1,0 +1,160 @@
+// Package fake builds libgocclfake.so, which is NCCL, RCCL and the CUDA and HIP runtimes on host memory, in
+// one file, across the processes of a machine: README.md says what it does and how it is made to fail. All
+// four variables name it, and nothing else finds it.
+package fake
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+//go:embed build.sh lib
+var sources embed.FS
+
+// headers are those of the library, from the module's root.
+var headers = []string{"include/gccl.h", "include/gdev.h"}
+
+// Build compiles the library into dir, with all functions but those in without, and returns its path.
+func Build(dir string, without ...string) (string, error) {
+	root, err := module()
+	if err != nil {
+		return "", err
+	}
+	out := filepath.Join(dir, "libgocclfake.so")
+	args := []string{out}
+	if len(without) > 0 {
+		script := filepath.Join(dir, "without.map")
+		if err := os.WriteFile(script, []byte("{ local: "+strings.Join(without, "; ")+"; };\n"), 0o600); err != nil {
+			return "", err
+		}
+		args = append(args, "-Wl,--version-script="+script)
+	}
+	cmd := exec.Command(filepath.Join(root, "test/fake/build.sh"), args...)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, text)
+	}
+	return out, nil
+}
+
+// Library is Path for a test. One that has no C compiler is skipped.
+func Library(tb testing.TB) string {
+	tb.Helper()
+	if _, err := exec.LookPath("cc"); err != nil && os.Getenv("CC") == "" {
+		tb.Skip("no C compiler (Debian: apt-get install gcc libc6-dev)")
+	}
+	path, err := Path()
+	if err != nil {
+		tb.Fatal("the fake library: ", err)
+	}
+	return path
+}
+
+// Path is the library, compiled once for what its sources are now.
+func Path() (string, error) {
+	key, err := hash()
+	if err != nil {
+		return "", err
+	}
+	base, err := os.UserCacheDir()
+	if c := os.Getenv("GOCCL_CACHE"); c != "" {
+		base, err = c, nil
+	} else {
+		base = filepath.Join(base, "goccl")
+	}
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(base, "fake")
+	path := filepath.Join(dir, key, "libgocclfake.so")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	tmp, err := os.MkdirTemp(dir, "build-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	if _, err := Build(tmp); err != nil {
+		return "", err
+	}
+	// Another process may have been faster: its library is the same.
+	if err := os.Rename(tmp, filepath.Dir(path)); err != nil && !errors.Is(err, os.ErrExist) {
+		if _, e := os.Stat(path); e != nil {
+			return "", err
+		}
+	}
+	return path, nil
+}
+
+// Env is what a program finds the library by.
+func Env(path string) []string {
+	return []string{"GOCCL_ALLOW_FAKE=1", "GOCCL_NCCL_LIB=" + path, "GOCCL_RCCL_LIB=" + path, "GOCCL_CUDART_LIB=" + path, "GOCCL_HIP_LIB=" + path}
+}
+
+// Use lets this process, and those it starts, find the library. What it has loaded before stays loaded.
+func Use(tb testing.TB) {
+	tb.Helper()
+	for _, v := range Env(Library(tb)) {
+		name, value, _ := strings.Cut(v, "=")
+		tb.Setenv(name, value)
+	}
+}
+
+func hash() (string, error) {
+	h := sha256.New()
+	h.Write([]byte(os.Getenv("CC")))
+	root, err := module()
+	if err != nil {
+		return "", err
+	}
+	for _, name := range headers {
+		b, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return "", err
+		}
+		h.Write(b)
+	}
+	files, err := sources.ReadDir("lib")
+	if err != nil {
+		return "", err
+	}
+	for _, f := range files {
+		b, err := sources.ReadFile("lib/" + f.Name())
+		if err != nil {
+			return "", err
+		}
+		h.Write(b)
+	}
+	b, err := sources.ReadFile("build.sh")
+	h.Write(b)
+	return hex.EncodeToString(h.Sum(nil)[:8]), err
+}
+
+// module is the directory of go.mod, in or above the working directory, which is a package's in tests.
+func module() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "test/fake/build.sh")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("test/fake is not in a directory above this one")
+		}
+		dir = up
+	}
+}

@@ -1,0 +1,281 @@
+// An operation is a set of transfers between pairs of ranks and a step of arithmetic. It runs on the worker of
+// the caller's stream, so it is as asynchronous as on a GPU, and after an error it goes on until it is aborted,
+// as a kernel does.
+#include "ccl.h"
+#include "reduce.h"
+
+enum { ALL_REDUCE, BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER, SEND, RECV };
+
+// header goes before each transfer: both sides must mean the same.
+typedef struct { unsigned what, type, op; unsigned long bytes; } header;
+
+typedef struct {
+	transfer *t;
+	int n;
+	char *recv, *parts; // of all ranks, to reduce
+	size_t count;
+	int what, type, op;
+} step;
+
+// job is what one communicator does in one group.
+typedef struct {
+	work w;
+	g_comm c;
+	void *stream;
+	step *steps;
+	int n;
+} job;
+
+static int injected(g_comm c, int n, const char *name, int *value) {
+	const char *v = knob_text(name);
+	int nth = 0, code = 0;
+	int hit = v && sscanf(v, "%d:%d", &nth, &code) >= 1 && nth == n && c->rank == knob("NCCL_RANK", c->rank);
+	*value = hit ? code : 0;
+	return hit;
+}
+
+static int disagree(g_comm c, const transfer *t, const header *want, const header *got) {
+	warn("rank %d and %d disagree: operation %u type %u op %u of %lu bytes here, %u %u %u %lu there", c->rank, t->peer,
+	     want->what, want->type, want->op, want->bytes, got->what, got->type, got->op, got->bytes);
+	return GCCL_INVALID_USAGE;
+}
+
+// perform is one exchange for the whole group, and the arithmetic.
+static int perform(job *j) {
+	g_comm c = j->c;
+	int total = 0, n = 0, error;
+	for (int s = 0; s < j->n; s++)
+		total += j->steps[s].n;
+	transfer *all = calloc(2 * total + 1, sizeof *all);
+	header *sent = calloc(total + 1, sizeof *sent), *got = calloc(total + 1, sizeof *got);
+	for (int s = 0, h = 0; s < j->n; s++)
+		for (int i = 0; i < j->steps[s].n; i++, h++) {
+			step *p = &j->steps[s];
+			transfer *t = &p->t[i];
+			sent[h] = (header){ p->what, p->type, p->op, t->n };
+			all[n++] = (transfer){ t->peer, t->kind, t->out ? (char *)&sent[h] : NULL, t->out ? NULL : (char *)&got[h], sizeof *sent, 0 };
+			all[n++] = *t;
+		}
+	error = exchange(c, all, n);
+	for (int h = 0; h < total && !error; h++)
+		if (all[2 * h].in && memcmp(&sent[h], &got[h], sizeof *sent))
+			error = disagree(c, &all[2 * h], &sent[h], &got[h]);
+	for (int s = 0; s < j->n && !error; s++) {
+		step *p = &j->steps[s];
+		if (p->parts)
+			reduce(p->recv, p->parts, p->count * type_size[p->type], c->size, p->count, p->type, p->op);
+	}
+	free(all);
+	free(sent);
+	free(got);
+	return error;
+}
+
+static unsigned long begin(work *w) {
+	job *j = (job *)w;
+	j->c->pending++;
+	return j->c->issued++;
+}
+
+static void run(work *w, unsigned long turn) {
+	job *j = (job *)w;
+	g_comm c = j->c;
+	int n = ++c->operations, error = 0, none;
+	while (c->turn != turn && !c->abort) // operations of a communicator are in order, whatever their streams
+		usleep(50);
+	if (injected(c, n, "NCCL_ASYNC", &error))
+		warn("injected asynchronous error %d", error);
+	int hangs = injected(c, n, "NCCL_HANG", &none);
+	if (!error && !hangs && !c->abort)
+		error = perform(j);
+	if (injected(c, n, "NCCL_WRONG", &none) && !error && j->steps[0].recv && j->steps[0].count)
+		j->steps[0].recv[0] ^= 1;
+	if (error && !c->abort && !(error == GCCL_REMOTE && knob("NCCL_SILENT_DEATH", 0)))
+		c->async = error;
+	while ((error || hangs) && !c->abort)
+		usleep(1000);
+	c->turn++;
+	c->pending--;
+}
+
+static void drop(work *w) {
+	job *j = (job *)w;
+	for (int s = 0; s < j->n; s++) {
+		free(j->steps[s].t);
+		free(j->steps[s].parts);
+	}
+	free(j->steps);
+	free(j);
+	died(JOB);
+}
+
+// Groups belong to the thread.
+typedef struct { g_comm c; pthread_t thread; void *(*start)(void *); } starting;
+static __thread int depth, failed, njobs, nstarts;
+static __thread job *jobs[64];
+static __thread starting starts[64];
+
+int group_depth(void) { return depth; }
+
+int group_init(g_comm c, void *(*start)(void *)) {
+	if (nstarts == 64)
+		return GCCL_INTERNAL;
+	starts[nstarts++] = (starting){ .c = c, .start = start };
+	return 0;
+}
+
+// connect is what the first operation of a communicator that does not block is under way with.
+typedef struct { job *jobs[64]; int n; } connection;
+
+static void *connect_later(void *v) {
+	connection *k = v;
+	usleep(knob("NCCL_SETTLE_US", 2000));
+	for (int i = 0; i < k->n; i++) {
+		g_comm c = k->jobs[i]->c;
+		int error = enqueue(k->jobs[i]->stream, &k->jobs[i]->w, 0) ? GCCL_UNHANDLED_CUDA : 0, still = GCCL_IN_PROGRESS;
+		c->settled = 1;
+		atomic_compare_exchange_strong(&c->async, &still, error); // unless it has failed already
+		c->pending--;
+	}
+	free(k);
+	return NULL;
+}
+
+static void launch(connection *k) {
+	pthread_t thread;
+	connection *copy = malloc(sizeof *copy);
+	*copy = *k;
+	for (int i = 0; i < k->n; i++) {
+		k->jobs[i]->c->async = GCCL_IN_PROGRESS;
+		k->jobs[i]->c->pending++;
+	}
+	pthread_create(&thread, NULL, connect_later, copy);
+	pthread_detach(thread);
+}
+
+g_res ncclGroupStart(void) {
+	if (!depth++)
+		failed = 0;
+	return 0;
+}
+
+g_res ncclGroupEnd(void) {
+	if (!depth)
+		return warn("ncclGroupEnd without ncclGroupStart"), GCCL_INVALID_USAGE;
+	if (--depth)
+		return 0;
+	int error = failed;
+	for (int i = 0; i < nstarts; i++)
+		pthread_create(&starts[i].thread, NULL, starts[i].start, starts[i].c);
+	for (int i = 0; i < nstarts; i++) {
+		pthread_join(starts[i].thread, NULL);
+		error = error ? error : (int)starts[i].c->async;
+	}
+	connection later = { .n = 0 };
+	for (int i = 0; i < njobs; i++) {
+		job *j = jobs[i];
+		if (error)
+			drop(&j->w);
+		else if (j->c->asynchronous && !j->c->settled)
+			later.jobs[later.n++] = j;
+		else if (enqueue(j->stream, &j->w, 0))
+			error = GCCL_UNHANDLED_CUDA;
+	}
+	nstarts = njobs = 0;
+	if (later.n)
+		launch(&later);
+	return error ? error : later.n ? GCCL_IN_PROGRESS : 0;
+}
+
+// plan says who sends what to whom.
+static void plan(step *s, g_comm c, int what, const char *send, char *recv, size_t b, int root) {
+	s->t = calloc(2 * c->size, sizeof *s->t);
+	int kind = what >= SEND ? MESSAGE : COLLECTIVE, me = c->rank;
+	for (int p = 0; p < c->size; p++) {
+		const char *out = NULL;
+		char *in = NULL;
+		switch (what) {
+		case ALL_REDUCE: out = send, in = s->parts + p * b; break;
+		case REDUCE_SCATTER: out = send + p * b, in = s->parts + p * b; break;
+		case REDUCE: out = p == root ? send : NULL, in = me == root ? s->parts + p * b : NULL; break;
+		case BROADCAST: out = me == root ? send : NULL, in = p == root ? recv : NULL; break;
+		case ALL_GATHER: out = send, in = recv + p * b; break;
+		case ALL_TO_ALL: out = send + p * b, in = recv + p * b; break;
+		case GATHER: out = p == root ? send : NULL, in = me == root ? recv + p * b : NULL; break;
+		case SCATTER: out = me == root ? send + p * b : NULL, in = p == root ? recv : NULL; break;
+		case SEND: out = p == root ? send : NULL; break;
+		case RECV: in = p == root ? recv : NULL; break;
+		}
+		if (out)
+			s->t[s->n++] = (transfer){ p, kind, out, NULL, b, 0 };
+		if (in)
+			s->t[s->n++] = (transfer){ p, kind, NULL, in, b, 0 };
+	}
+}
+
+static int add(const char *function, int what, const void *src, void *dst, size_t count, int type, int op, int root, g_comm c, void *stream) {
+	int me = c->rank;
+	if (type < 0 || type > GCCL_FLOAT8E5M2 || op < 0 || op > GCCL_AVG)
+		return warn("%s : invalid type %d or op %d", function, type, op), GCCL_INVALID_ARGUMENT;
+	if (root < 0 || root >= c->size)
+		return warn("%s : invalid root or peer %d", function, root), GCCL_INVALID_ARGUMENT;
+	if (stream_device(stream) != c->device && (uintptr_t)stream > 2)
+		return warn("%s : the stream is not one of device %d", function, c->device), GCCL_UNHANDLED_CUDA;
+	if (!count && what < SEND)
+		return 0;
+	size_t b = count * type_size[type];
+	int n = c->size, reads = what == BROADCAST || what == SCATTER ? me == root : what != RECV,
+	    writes = what == REDUCE || what == GATHER ? me == root : what != SEND;
+	const char *from = reads ? reach(src, b * (what == REDUCE_SCATTER || what == ALL_TO_ALL || what == SCATTER ? n : 1)) : NULL;
+	char *to = writes ? reach(dst, b * (what == ALL_GATHER || what == ALL_TO_ALL || what == GATHER ? n : 1)) : NULL;
+	if (b && ((reads && !from) || (writes && !to)))
+		return warn("%s : a buffer is not in memory that was allocated", function), GCCL_INVALID_ARGUMENT;
+	job *j = NULL;
+	for (int i = 0; i < njobs; i++)
+		if (jobs[i]->c == c && jobs[i]->stream == stream)
+			j = jobs[i];
+	if (!j) {
+		if (njobs == 64)
+			return GCCL_INTERNAL;
+		j = jobs[njobs++] = calloc(1, sizeof *j);
+		*j = (job){ .w = { begin, run, drop, 1 }, .c = c, .stream = stream };
+		born(JOB);
+	}
+	j->steps = realloc(j->steps, (j->n + 1) * sizeof *j->steps);
+	step *s = &j->steps[j->n++];
+	*s = (step){ .recv = to, .count = count, .type = type, .op = op, .what = what == RECV ? SEND : what };
+	if (writes && (what == ALL_REDUCE || what == REDUCE || what == REDUCE_SCATTER))
+		s->parts = malloc(b * n);
+	plan(s, c, what, from, to, b, root);
+	return 0;
+}
+
+static int issue(const char *function, int what, const void *src, void *dst, size_t count, int type, int op, int root, g_comm c, void *stream) {
+	if (c && c->idle) // FAKE_NCCL_IDLE: to measure what a call costs its caller
+		return 0;
+	int error = usable(c, function);
+	if (error) {
+		if (depth && !failed)
+			failed = error;
+		return error;
+	}
+	ncclGroupStart();
+	error = add(function, what, src, dst, count, type, op, root, c, stream);
+	if (error && !failed)
+		failed = error;
+	int end = ncclGroupEnd();
+	return error ? error : end;
+}
+
+#define ISSUE(what, src, dst, op, root) return issue(__func__, what, src, dst, n, type, op, root, c, s)
+g_res ncclAllReduce(const void *src, void *dst, size_t n, g_dtype type, g_op op, g_comm c, g_stream s) { ISSUE(ALL_REDUCE, src, dst, op, 0); }
+g_res ncclBroadcast(const void *src, void *dst, size_t n, g_dtype type, int root, g_comm c, g_stream s) { ISSUE(BROADCAST, src, dst, 0, root); }
+g_res ncclReduce(const void *src, void *dst, size_t n, g_dtype type, g_op op, int root, g_comm c, g_stream s) { ISSUE(REDUCE, src, dst, op, root); }
+g_res ncclAllGather(const void *src, void *dst, size_t n, g_dtype type, g_comm c, g_stream s) { ISSUE(ALL_GATHER, src, dst, 0, 0); }
+g_res ncclReduceScatter(const void *src, void *dst, size_t n, g_dtype type, g_op op, g_comm c, g_stream s) { ISSUE(REDUCE_SCATTER, src, dst, op, 0); }
+g_res ncclAlltoAll(const void *src, void *dst, size_t n, g_dtype type, g_comm c, g_stream s) { ISSUE(ALL_TO_ALL, src, dst, 0, 0); }
+g_res ncclAllToAll(const void *src, void *dst, size_t n, g_dtype type, g_comm c, g_stream s) { ISSUE(ALL_TO_ALL, src, dst, 0, 0); }
+g_res ncclGather(const void *src, void *dst, size_t n, g_dtype type, int root, g_comm c, g_stream s) { ISSUE(GATHER, src, dst, 0, root); }
+g_res ncclScatter(const void *src, void *dst, size_t n, g_dtype type, int root, g_comm c, g_stream s) { ISSUE(SCATTER, src, dst, 0, root); }
+g_res ncclSend(const void *src, size_t n, g_dtype type, int peer, g_comm c, g_stream s) { ISSUE(SEND, src, NULL, 0, peer); }
+g_res ncclRecv(void *dst, size_t n, g_dtype type, int peer, g_comm c, g_stream s) { ISSUE(RECV, NULL, dst, 0, peer); }

@@ -1,0 +1,415 @@
+// Communicators. The ranks of one are a full mesh of abstract unix sockets, named by the unique id, so nothing is
+// left behind when a process dies, and its peers see that it did.
+#define _GNU_SOURCE
+#include "ccl.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static char last_error[256]; // one for all, as in NCCL
+
+int warn(const char *format, ...) {
+	va_list args;
+	va_start(args, format);
+	vsnprintf(last_error, sizeof last_error, format, args);
+	va_end(args);
+	if (getenv("NCCL_DEBUG"))
+		fprintf(stderr, "fake NCCL WARN %s\n", last_error);
+	return 0;
+}
+
+int usable(g_comm c, const char *function) {
+	int injected = knob_fail(function);
+	if (injected)
+		return warn("injected failure of %s", function), injected;
+	if (!c)
+		return warn("%s : comm argument is NULL", function), GCCL_INVALID_ARGUMENT;
+	if (c->magic != ALIVE)
+		return warn("%s : comm is destroyed, or not one", function), GCCL_INVALID_ARGUMENT;
+	if (c->async == GCCL_IN_PROGRESS)
+		return warn("%s : the previous operation has not ended", function), GCCL_INVALID_ARGUMENT;
+	return c->async;
+}
+
+// ---- the mesh
+
+static socklen_t address(struct sockaddr_un *a, const g_uid *id, int rank) {
+	memset(a, 0, sizeof *a);
+	a->sun_family = AF_UNIX;
+	return sizeof(sa_family_t) + 1 + snprintf(a->sun_path + 1, sizeof a->sun_path - 1, "goccl-fake-%.80s-%d", id->internal, rank);
+}
+
+// greet moves a small fixed message.
+static int greet(g_comm c, int fd, void *p, size_t n, int out) {
+	for (size_t k = 0; k < n;) {
+		struct pollfd f = { fd, out ? POLLOUT : POLLIN, 0 };
+		if (c->abort)
+			return GCCL_INTERNAL;
+		if (poll(&f, 1, 10) < 1)
+			continue;
+		ssize_t r = out ? send(fd, (char *)p + k, n - k, MSG_NOSIGNAL) : recv(fd, (char *)p + k, n - k, 0);
+		if (r <= 0 && !(r < 0 && errno == EINTR))
+			return GCCL_REMOTE;
+		k += r > 0 ? r : 0;
+	}
+	return 0;
+}
+
+typedef struct { int rank, kind, size; } hello;
+
+static int overdue(g_comm c, double end, const char *what) {
+	if (c->abort)
+		return GCCL_INTERNAL;
+	if (now() < end)
+		return 0;
+	return warn("rank %d: %s", c->rank, what), GCCL_SYSTEM;
+}
+
+static int call(g_comm c, int peer, int kind, double end) {
+	struct sockaddr_un a;
+	socklen_t n = address(&a, &c->id, peer);
+	hello mine = { c->rank, kind, c->size };
+	for (int error;;) {
+		int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (!connect(s, (void *)&a, n)) {
+			c->fd[peer][kind] = s;
+			return greet(c, s, &mine, sizeof mine, 1);
+		}
+		close(s);
+		if ((error = overdue(c, end, "a rank does not answer")))
+			return error;
+		usleep(2000);
+	}
+}
+
+static int answer(g_comm c, int listener, double end) {
+	for (int left = (c->size - 1 - c->rank) * KINDS, error; left > 0;) {
+		struct pollfd f = { listener, POLLIN, 0 };
+		hello h;
+		if ((error = overdue(c, end, "not all ranks have come")))
+			return error;
+		if (poll(&f, 1, 10) < 1)
+			continue;
+		int s = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		if ((error = greet(c, s, &h, sizeof h, 0))) {
+			close(s);
+			return error;
+		}
+		if (h.size != c->size || h.rank <= c->rank || h.rank >= c->size || c->fd[h.rank][h.kind] >= 0) {
+			close(s);
+			return warn("rank %d of %d has come to rank %d of %d", h.rank, h.size, c->rank, c->size), GCCL_INVALID_USAGE;
+		}
+		c->fd[h.rank][h.kind] = s;
+		left--;
+	}
+	return 0;
+}
+
+// gather gives all ranks what each has, on the control sockets.
+static int gather(g_comm c, void *mine, void *all, size_t n) {
+	transfer t[2 * MAX_RANKS];
+	int k = 0;
+	for (int p = 0; p < c->size; p++) {
+		t[k++] = (transfer){ p, CONTROL, mine, NULL, n, 0 };
+		t[k++] = (transfer){ p, CONTROL, NULL, (char *)all + p * n, n, 0 };
+	}
+	return exchange(c, t, k);
+}
+
+typedef struct { int device; char host[60]; } seat;
+
+static int meet(g_comm c) {
+	struct sockaddr_un a;
+	double end = now() + knob("NCCL_INIT_TIMEOUT", 60);
+	int error = 0, listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t n = address(&a, &c->id, c->rank);
+	c->fd = malloc(c->size * sizeof *c->fd);
+	memset(c->fd, -1, c->size * sizeof *c->fd);
+	memset(c->self, -1, sizeof c->self);
+	if (bind(listener, (void *)&a, n) || listen(listener, 4 * MAX_RANKS)) {
+		close(listener);
+		return warn("there is a rank %d of this unique id already", c->rank), GCCL_INVALID_USAGE;
+	}
+	for (int k = 0; k < KINDS; k++) {
+		int pair[2];
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
+		c->fd[c->rank][k] = pair[0];
+		c->self[k] = pair[1];
+	}
+	for (int p = 0; p < c->rank && !error; p++)
+		for (int k = 0; k < KINDS && !error; k++)
+			error = call(c, p, k, end);
+	if (!error)
+		error = answer(c, listener, end);
+	close(listener);
+	seat mine = { .device = physical(c->device) }, all[MAX_RANKS];
+	snprintf(mine.host, sizeof mine.host, "%s", getenv("NCCL_HOSTID") ? getenv("NCCL_HOSTID") : "here");
+	if (!error)
+		error = gather(c, &mine, all, sizeof mine);
+	for (int p = 0; p < c->size && !error && !knob("NCCL_SHARED_DEVICES", 0); p++)
+		if (p != c->rank && all[p].device == mine.device && !strcmp(all[p].host, mine.host))
+			error = (warn("Duplicate GPU detected : rank %d and rank %d both on device %d", c->rank, p, mine.device), GCCL_INVALID_USAGE);
+	return error;
+}
+
+static void part(g_comm c) {
+	for (int k = 0; k < KINDS && c->fd; k++) {
+		if (c->self[k] >= 0)
+			close(c->self[k]);
+		for (int p = 0; p < c->size; p++)
+			if (c->fd[p][k] >= 0)
+				close(c->fd[p][k]);
+	}
+	free(c->fd);
+	c->fd = NULL;
+}
+
+// ---- life
+
+static g_comm make(int size, const g_uid *id, int rank, int device, int asynchronous) {
+	g_comm c = calloc(1, sizeof *c);
+	c->magic = ALIVE;
+	c->rank = rank;
+	c->size = size;
+	c->device = device;
+	c->asynchronous = asynchronous;
+	c->id = *id;
+	c->async = GCCL_IN_PROGRESS;
+	c->pending = 1;
+	c->idle = knob("NCCL_IDLE", 0);
+	born(COMM);
+	return c;
+}
+
+g_res ncclCommAbort(g_comm c);
+
+static void *start(void *v) {
+	g_comm c = v;
+	while (c->asynchronous && knob("NCCL_IN_PROGRESS", 0) && !c->abort)
+		usleep(1000);
+	c->async = meet(c);
+	c->pending--;
+	return NULL;
+}
+
+static int launch(g_comm c, g_comm *out) {
+	pthread_t thread;
+	*out = c;
+	if (group_depth())
+		return group_init(c, start);
+	pthread_create(&thread, NULL, start, c);
+	if (c->asynchronous) {
+		pthread_detach(thread);
+		return GCCL_IN_PROGRESS;
+	}
+	pthread_join(thread, NULL);
+	int error = c->async;
+	if (error) {
+		ncclCommAbort(c);
+		*out = NULL;
+	}
+	return error;
+}
+
+g_res ncclGetVersion(int *v) {
+	if (!v)
+		return GCCL_INVALID_ARGUMENT;
+	*v = (int)knob("NCCL_VERSION", 22809);
+	return 0;
+}
+
+// take_signals is what a library does that brings its own handlers: without the signal stack, as some do.
+static void taken(int s) {
+	signal(s, SIG_DFL);
+	raise(s);
+}
+static void take_signals(void) {
+	const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGURG };
+	for (size_t i = 0; knob("NCCL_SIGNALS", 0) && i < sizeof fatal / sizeof *fatal; i++)
+		signal(fatal[i], taken);
+}
+
+g_res ncclGetUniqueId(g_uid *id) {
+	unsigned char r[16];
+	int injected = knob_fail(__func__);
+	if (injected)
+		return warn("injected failure of %s", __func__), injected;
+	if (getrandom(r, sizeof r, 0) != sizeof r)
+		return GCCL_SYSTEM;
+	memset(id, 0, sizeof *id);
+	for (int i = 0; i < 16; i++)
+		sprintf(id->internal + 2 * i, "%02x", r[i]);
+	return 0;
+}
+
+static int blocking(const g_cfg *config) { return !config || config->blocking != 0; }
+
+g_res ncclCommInitRankConfig(g_comm *out, int n, g_uid id, int rank, g_cfg *config) {
+	int injected = knob_fail("ncclCommInitRank");
+	if (injected)
+		return warn("injected failure of ncclCommInitRank"), injected;
+	if (n < 1 || n > MAX_RANKS || rank < 0 || rank >= n || !out)
+		return warn("invalid rank requested : %d/%d", rank, n), GCCL_INVALID_ARGUMENT;
+	if (config && (config->magic != GCCL_CONFIG_MAGIC || config->size < 24))
+		return warn("ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER"), GCCL_INVALID_ARGUMENT;
+	take_signals();
+	if (devices() < 1)
+		return warn("Cuda failure 'no CUDA-capable device is detected'"), GCCL_UNHANDLED_CUDA;
+	return launch(make(n, &id, rank, current_device(), !blocking(config)), out);
+}
+
+g_res ncclCommInitRank(g_comm *out, int n, g_uid id, int rank) { return ncclCommInitRankConfig(out, n, id, rank, NULL); }
+
+// child is the id of the next communicator that is made of c.
+static g_uid child(g_comm c, int number, int color) {
+	g_uid id = c->id;
+	size_t n = strlen(id.internal);
+	snprintf(id.internal + n, sizeof id.internal - n, ".%d.%x", number, color);
+	return id;
+}
+
+typedef struct { g_comm parent, *out; int color, key, number, asynchronous; } splitting;
+
+static int split(splitting *s) {
+	g_comm c = s->parent;
+	int mine[2] = { s->color, s->key }, all[MAX_RANKS][2], n = 0, rank = 0, error = gather(c, mine, all, sizeof mine);
+	if (error || s->color == GCCL_SPLIT_NOCOLOR)
+		return error;
+	for (int p = 0; p < c->size; p++)
+		if (all[p][0] == s->color) {
+			n++;
+			rank += all[p][1] < s->key || (all[p][1] == s->key && p < c->rank);
+		}
+	g_uid id = child(c, s->number, s->color);
+	error = launch(make(n, &id, rank, c->device, s->asynchronous), s->out);
+	return error == GCCL_IN_PROGRESS ? 0 : error;
+}
+
+static void *split_later(void *v) {
+	splitting *s = v;
+	int error = split(s);
+	s->parent->async = error;
+	s->parent->pending--;
+	free(s);
+	return NULL;
+}
+
+g_res ncclCommSplit(g_comm c, int color, int key, g_comm *out, g_cfg *config) {
+	int error = usable(c, __func__);
+	if (error)
+		return error;
+	*out = NULL;
+	splitting s = { c, out, color, key, c->children++, config ? !blocking(config) : c->asynchronous };
+	if (!c->asynchronous)
+		return split(&s);
+	pthread_t thread;
+	splitting *later = malloc(sizeof *later);
+	*later = s;
+	c->async = GCCL_IN_PROGRESS;
+	c->pending++;
+	pthread_create(&thread, NULL, split_later, later);
+	pthread_detach(thread);
+	return GCCL_IN_PROGRESS;
+}
+
+g_res ncclCommShrink(g_comm c, int *lost, int n, g_comm *out, g_cfg *config, int flags) {
+	if (!c || c->magic != ALIVE || n < 1 || n >= c->size)
+		return warn("%s : invalid communicator or list of ranks", __func__), GCCL_INVALID_ARGUMENT;
+	if (flags & GCCL_SHRINK_ABORT)
+		c->abort = 1;
+	else if (usable(c, __func__))
+		return usable(c, __func__);
+	int rank = c->rank, number = c->children++;
+	for (int i = 0; i < n; i++) {
+		if (lost[i] == c->rank)
+			return warn("%s : rank %d excludes itself", __func__, c->rank), GCCL_INVALID_ARGUMENT;
+		rank -= lost[i] < c->rank;
+	}
+	c->async = 0;
+	g_uid id = child(c, number, 0x5351);
+	int error = launch(make(c->size - n, &id, rank, c->device, config ? !blocking(config) : c->asynchronous), out);
+	return c->asynchronous && error == GCCL_IN_PROGRESS ? 0 : error;
+}
+
+void wait_idle(g_comm c) {
+	while (c->pending && !c->abort && (!c->async || c->async == GCCL_IN_PROGRESS))
+		usleep(100);
+}
+
+static int finish(g_comm c, const char *function, int abort) {
+	if (!c)
+		return 0;
+	if (c->magic != ALIVE)
+		return warn("%s : comm is destroyed, or not one", function), GCCL_INVALID_ARGUMENT;
+	if (abort || (c->async && c->async != GCCL_IN_PROGRESS))
+		c->abort = 1;
+	wait_idle(c);
+	while (c->abort && c->pending)
+		usleep(100);
+	c->magic = 0; // the rest stays, so that a later use is seen and not undefined
+	part(c);
+	died(COMM);
+	return 0;
+}
+
+g_res ncclCommFinalize(g_comm c) {
+	int error = usable(c, __func__);
+	if (!error)
+		wait_idle(c);
+	return error;
+}
+
+g_res ncclCommDestroy(g_comm c) { return finish(c, __func__, 0); }
+g_res ncclCommAbort(g_comm c) { return finish(c, __func__, 1); }
+
+g_res ncclCommGetAsyncError(g_comm c, g_res *state) {
+	if (!c || c->magic != ALIVE)
+		return warn("%s : comm is destroyed, or not one", __func__), GCCL_INVALID_ARGUMENT;
+	int injected = knob_fail(__func__);
+	*state = c->async;
+	return injected;
+}
+
+// ---- memory
+
+g_res cudaMalloc(void **p, size_t n);
+g_res cudaFree(void *p);
+g_res ncclMemAlloc(void **p, size_t n) { return cudaMalloc(p, n) ? GCCL_UNHANDLED_CUDA : 0; }
+g_res ncclMemFree(void *p) { return cudaFree(p) ? GCCL_UNHANDLED_CUDA : 0; }
+
+g_res ncclCommRegister(g_comm c, void *p, size_t n, void **handle) {
+	int error = usable(c, __func__);
+	if (!error && !reach(p, n))
+		error = (warn("%s : not memory that was allocated", __func__), GCCL_INVALID_ARGUMENT);
+	*handle = p;
+	return error;
+}
+
+g_res ncclCommDeregister(g_comm c, void *handle) {
+	(void)handle;
+	return usable(c, __func__);
+}
+
+// ---- texts
+
+const char *ncclGetLastError(g_comm c) {
+	(void)c;
+	return last_error;
+}
+
+const char *ncclGetErrorString(g_res r) {
+	static const char *text[] = {
+		"no error", "unhandled cuda error", "unhandled system error", "internal error", "invalid argument", "invalid usage",
+		"remote process exited or there was a network error", "NCCL operation in progress", "timeout",
+	};
+	return r >= 0 && r <= GCCL_TIMEOUT ? text[r] : "unknown result code";
+}
+
+// What is defined here must be what gccl.h declares, and so, by test/vendor, what the vendors do.
+#define SAME(required, ret, name, params) extern ret nccl##name params;
+GCCL_FUNCS(SAME)

@@ -1,0 +1,22 @@
+#!/bin/sh
+# bundle.sh DIR: builds DIR, which is all that a machine with NVIDIA GPUs needs beside its driver and libnccl.so.2 to run
+# bench, the tests and a loop in C over the same NCCL: DIR/run.sh runs them. No SDK is needed, here or there.
+set -eu
+[ $# = 1 ] || { echo "usage: $0 DIR" >&2; exit 2; }
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+cd "$(dirname "$0")/../.."
+export CGO_ENABLED=1
+go build -tags nccl,rccl,oneccl,mpi -o "$out/bench" ./bench
+go test -c -tags nccl,rccl -o "$out/native.test" ./ccl/internal/native
+go test -c -tags nccl,rccl -o "$out/gpu.test" ./internal/gpu
+"${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -Werror -o "$out/loop" test/gpu/loop.c -ldl
+cp test/gpu/run.sh "$out/run.sh"
+chmod 755 "$out/run.sh"
+for f in bench native.test gpu.test loop; do
+	if ldd "$out/$f" | grep -vE 'linux-vdso|libc\.so|libm\.so|libdl\.so|libpthread\.so|ld-linux'; then
+		echo "$out/$f needs more than the C library" >&2
+		exit 1
+	fi
+done
+echo "$out: copy it to the machine with the GPUs, and start run.sh there"

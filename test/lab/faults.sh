@@ -1,0 +1,111 @@
+#!/bin/bash
+# faults.sh: what becomes of a job when the network between its hosts fails. Linux, root.
+#
+# usage: faults.sh [CASE]...      by default all
+#
+# It makes three hosts with netlab.sh, runs a job of three ranks of test/faults on them, one a host, and
+# spoils the network while they call on. Each case says what every rank must report, within which
+# time.
+#
+#   delay      30 ms each way, and jitter: nothing is reported
+#   loss       2 % of all frames: nothing is reported
+#   partition  host 3 is cut off: 1 and 2 name its rank, and it names one of them, within PeerTimeout + 1 s
+#   oneway     only what host 3 sends is lost: the same
+#   unplug     host 3's link goes down: the same
+#   late       host 3 is cut off, and comes back after it was given up: the same
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+net=$here/netlab.sh
+PATH=$PATH:/usr/sbin:/sbin
+peer=2 # PeerTimeout of the job, in seconds
+
+tmp=$(mktemp -d) || exit 1
+pids=()
+cleanup() {
+	[ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null
+	[ ${#pids[@]} -eq 0 ] || wait "${pids[@]}" 2>/dev/null
+	"$net" down >/dev/null 2>&1
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+CGO_ENABLED=0 go test -C "$here/../.." -c -o "$tmp/faults.test" ./test/faults || exit 1
+"$net" up 3 >/dev/null || exit 1
+
+# start: three ranks, rank r on host r+1; each writes to $tmp/out.r.
+start() {
+	local r
+	pids=()
+	for r in 0 1 2; do
+		RANK=$r WORLD_SIZE=3 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 GOCCL_SECRET=lab \
+			GOCCL_FAULTS_NET=$peer timeout -k 1 60 "$net" exec $((r + 1)) "$tmp/faults.test" -test.run '^TestNetRank$' >"$tmp/out.$r" 2>&1 &
+		pids+=($!)
+	done
+	for _ in $(seq 100); do
+		[ "$(cat "$tmp"/out.? | grep -c '^calling')" = 3 ] && return
+		sleep 0.1
+	done
+	echo "the job did not start:"
+	cat "$tmp"/out.?
+	return 1
+}
+
+# finish: end the job, or wait for it.
+finish() {
+	wait "${pids[@]}"
+	pids=()
+	"$net" heal
+}
+
+# quiet CASE: nothing may have been reported.
+quiet() {
+	if [ "$(cat "$tmp"/out.? | grep -c '^done')" = 3 ]; then
+		echo "ok   $1"
+	else
+		echo "FAIL $1"
+		cat "$tmp"/out.?
+		failed=1
+	fi
+}
+
+# named CASE: ranks 0 and 1 name rank 2, in time; rank 2 names another.
+named() {
+	local r ms limit=$(((peer + 1) * 1000 * 2)) # twice the promise: the lab's hosts share their cores
+	for r in 0 1 2; do
+		ms=$(sed -n "s/^lost rank $([ "$r" = 2 ] && echo '[01]' || echo 2) after \([0-9]*\) ms.*/\1/p" "$tmp/out.$r")
+		if [ -z "$ms" ] || [ "$ms" -gt "$limit" ]; then
+			echo "FAIL $1: rank $r"
+			cat "$tmp"/out.?
+			failed=1
+			return
+		fi
+		took="${took:-} $ms"
+	done
+	echo "ok   $1: reported after$took ms since the last call that worked"
+}
+
+failed=0
+[ $# -gt 0 ] || set -- delay loss partition oneway unplug late
+for c in "$@"; do
+	took=''
+	start || exit 1
+	case $c in
+	delay) "$net" delay 3 30 0 10 ;;
+	loss) "$net" loss 3 2 ;;
+	partition) "$net" partition 3 1 && "$net" partition 3 2 ;;
+	oneway) "$net" cut 3 1 && "$net" cut 3 2 ;;
+	unplug) "$net" link 3 down ;;
+	late) "$net" partition 3 1 && "$net" partition 3 2 && sleep $((peer + 2)) && "$net" heal ;;
+	*)
+		echo "faults.sh: no case $c"
+		exit 2
+		;;
+	esac
+	finish
+	case $c in
+	delay | loss) quiet "$c" ;;
+	*) named "$c" ;;
+	esac
+done
+exit $failed

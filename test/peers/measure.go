@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// measure is goccl's own program among the peers': the same command line, the same definitions of time
+// and size, the same CSV as mpi_bench.c.
+func measure(args []string) error {
+	fs := flag.NewFlagSet("measure", flag.ContinueOnError)
+	var m measurement
+	fs.StringVar(&m.peer, "peer", "goccl", "label")
+	op := fs.String("op", "allreduce", "the operation, or all")
+	fs.IntVar(&m.min, "min", 8, "smallest size")
+	fs.IntVar(&m.max, "max", 64<<20, "largest size")
+	fs.IntVar(&m.factor, "factor", 4, "between sizes")
+	fs.IntVar(&m.repeats, "repeats", 5, "loops, of which the median counts")
+	fs.Float64Var(&m.target, "target_ms", 30, "time of a loop")
+	fs.IntVar(&m.inPlace, "inplace", 0, "1: in place")
+	fs.StringVar(&m.mem, "mem", "slice", "slice, or make: MakeSlice")
+	fs.BoolVar(&m.queue, "queue", false, "through a Queue")
+	typ := fs.String("type", "float32", "float32, bfloat16 or float16")
+	threads := fs.Int("t", 0, "ranks as goroutines of one process, in place of a job")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	ops := []string{*op}
+	if *op == "all" {
+		ops = opNames
+	}
+	run := measureType[float32]
+	switch *typ {
+	case "bfloat16":
+		run = measureType[ccl.BFloat16]
+	case "float16":
+		run = measureType[ccl.Float16]
+	}
+	if *threads > 0 {
+		return inOneProcess(*threads, func(c *ccl.Comm) error { return run(&m, c, ops) })
+	}
+	c, err := ccl.Join(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	bind(c.Place().Local, c.Place().Locals)
+	return run(&m, c, ops)
+}
+
+var opNames = []string{"allreduce", "broadcast", "allgather", "reduce", "reduce_scatter", "scatter", "gather", "alltoall", "sendrecv", "barrier", "alltoallv"}
+
+type measurement struct {
+	peer                               string
+	min, max, factor, repeats, inPlace int
+	target                             float64
+	mem                                string
+	queue                              bool
+}
+
+// element is what rank r has at i: small whole numbers, never all zero, whose sums are exact.
+func element(r, i int) float32 { return float32((i*3 + r*17 + 1) % 97) }
+
+func measureType[T ccl.Number](m *measurement, c *ccl.Comm, ops []string) error {
+	ctx := context.Background()
+	size := 4
+	switch any(*new(T)).(type) {
+	case ccl.BFloat16, ccl.Float16:
+		size = 2
+	}
+	of := func(x float32) T {
+		switch any(*new(T)).(type) {
+		case ccl.BFloat16:
+			return T(ccl.ToBFloat16(x))
+		case ccl.Float16:
+			return T(ccl.ToFloat16(x))
+		}
+		return T(x)
+	}
+	// Vectors that begin at the same place of their pages would be slowed down by their addresses.
+	const skew = 3*4096 + 512
+	room := m.max/size + 64*c.Size() + skew/size
+	memory := func() ([]T, error) {
+		if m.mem == "make" {
+			return ccl.MakeSlice[T](ctx, c, room)
+		}
+		return make([]T, room), nil
+	}
+	in, err := memory()
+	if err != nil {
+		return err
+	}
+	out, err := memory()
+	if err != nil {
+		return err
+	}
+	out = out[skew/size:]
+	for i := range out {
+		in[i] = of(element(c.Rank(), i))
+		out[i] = in[i]
+	}
+	for _, op := range ops {
+		for s, last := m.min, -1; ; s = min(s*m.factor, m.max) {
+			n := s / size // elements of the whole vector, or of one piece
+			if split := op != "allreduce" && op != "broadcast" && op != "reduce" && op != "sendrecv"; split {
+				n = max(n/c.Size(), 1) * c.Size()
+			}
+			n = max(n, 1)
+			if n != last {
+				last = n
+				call, bytes := callOf(ctx, m, c, op, in, out, n, size)
+				if call == nil {
+					return fmt.Errorf("there is no operation %q", op)
+				}
+				if err := m.loops(ctx, c, op, bytes, call); err != nil {
+					return err
+				}
+			}
+			if s >= m.max || op == "barrier" {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// callOf is one call of op on vectors of n elements in all, and their bytes.
+func callOf[T ccl.Number](ctx context.Context, m *measurement, c *ccl.Comm, op string, in, out []T, n, size int) (func() error, int) {
+	k, r := n/c.Size(), c.Rank()
+	src, dst := in[:n], out[:n]
+	if m.inPlace == 1 {
+		src = dst
+	}
+	bytes := n * size
+	switch op {
+	case "allreduce":
+		if m.queue {
+			q := c.On(nil)
+			return func() error { return q.AllReduce(ccl.Host(dst), ccl.Host(src), ccl.Sum).Wait(ctx) }, bytes
+		}
+		return func() error { return ccl.AllReduce(ctx, c, dst, src, ccl.Sum) }, bytes
+	case "broadcast":
+		return func() error { return ccl.Broadcast(ctx, c, dst, 0) }, bytes
+	case "reduce":
+		return func() error { return ccl.Reduce(ctx, c, dst, in[:n], ccl.Sum, 0) }, bytes
+	case "allgather":
+		return func() error { return ccl.AllGather(ctx, c, dst, in[:k]) }, bytes
+	case "reduce_scatter":
+		return func() error { return ccl.ReduceScatter(ctx, c, out[:k], in[:n], ccl.Sum) }, bytes
+	case "scatter":
+		return func() error { return ccl.Scatter(ctx, c, out[:k], in[:n], 0) }, bytes
+	case "gather":
+		return func() error { return ccl.Gather(ctx, c, dst, in[:k], 0) }, bytes
+	case "alltoall":
+		return func() error { return ccl.AllToAll(ctx, c, dst, in[:n]) }, bytes
+	case "alltoallv":
+		counts := slices.Repeat([]int{k}, c.Size())
+		return func() error { return ccl.AllToAllV(ctx, c, dst, counts, in[:n], counts) }, bytes
+	case "sendrecv":
+		to, from := (r+1)%c.Size(), (r+c.Size()-1)%c.Size()
+		return func() error { return ccl.SendRecv(ctx, c, dst, from, in[:n], to) }, bytes
+	case "barrier":
+		return func() error { return ccl.Barrier(ctx, c) }, 0
+	}
+	return nil, 0
+}
+
+// loops times call and prints a row: of several loops the median, of the ranks the slowest.
+func (m *measurement) loops(ctx context.Context, c *ccl.Comm, op string, bytes int, call func() error) error {
+	loop := func(n int) (float64, error) {
+		if err := ccl.Barrier(ctx, c); err != nil {
+			return 0, err
+		}
+		began := time.Now()
+		for range n {
+			if err := call(); err != nil {
+				return 0, err
+			}
+		}
+		t := []float64{float64(time.Since(began).Nanoseconds()) / 1e3 / float64(n)}
+		err := ccl.AllReduce(ctx, c, t, t, ccl.Max)
+		return t[0], err
+	}
+	estimate := 0.0
+	for i, n := 0, 1; i < 4; i++ { // the first calls pay for what is made on first use
+		var err error
+		if estimate, err = loop(n); err != nil {
+			return err
+		}
+		n = min(500, max(1, int(2000/max(estimate, 0.01))))
+	}
+	n := min(200_000, max(4, int(m.target*1e3/max(estimate, 0.01))))
+	if _, err := loop(min(n, 5)); err != nil {
+		return err
+	}
+	var t []float64
+	for range m.repeats {
+		x, err := loop(n)
+		if err != nil {
+			return err
+		}
+		t = append(t, x)
+	}
+	slices.Sort(t)
+	us := (t[(len(t)-1)/2] + t[len(t)/2]) / 2
+	if c.Rank() == 0 {
+		fmt.Fprintf(os.Stdout, "%s,%s,%d,%d,%.3f,%.4f,%.4f,0,%.3f,%.3f,%d,\n", m.peer, op, c.Size(), bytes, us,
+			float64(bytes)/us*1e-3, 0.0, t[0], t[len(t)-1], n)
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// peer is a program that measures: a library, or goccl in one of its ways.
+type peer struct {
+	name    string
+	command func(b *builder, ranks int) []string
+	env     []string
+}
+
+// builder has built what can be built here.
+type builder struct {
+	dir  string
+	self string
+	have map[string]bool // openmpi, mpich, gloo, limits
+}
+
+// build compiles the peers that are installed.
+func build(dir string) (*builder, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	src, err := sources()
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{dir: dir, self: self, have: map[string]bool{}}
+	for _, p := range []struct {
+		name, needs string
+		command     []string
+	}{
+		{"openmpi", "openmpi-bin libopenmpi-dev", []string{"mpicc.openmpi", "-O2", filepath.Join(src, "mpi_bench.c")}},
+		{"mpich", "mpich libmpich-dev", []string{"mpicc.mpich", "-O2", filepath.Join(src, "mpi_bench.c")}},
+		{"gloo", "g++ libgloo-dev", []string{"g++", "-std=c++17", "-O3", "-march=native", "-w", filepath.Join(src, "gloo_bench.cc"), "-lgloo", "-lpthread"}},
+		{"limits", "gcc", []string{"gcc", "-O3", "-march=native", filepath.Join(src, "limits.c"), "-lpthread"}},
+	} {
+		if _, err := exec.LookPath(p.command[0]); err != nil {
+			fmt.Fprintf(os.Stderr, "peers: no %s here (Debian: apt-get install %s)\n", p.name, p.needs)
+			continue
+		}
+		cmd := exec.Command(p.command[0], append(p.command[1:], "-o", filepath.Join(dir, p.name))...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "peers: %s does not build (Debian: apt-get install %s): %s\n", p.name, p.needs, firstLine(out))
+			continue
+		}
+		b.have[p.name] = true
+	}
+	return b, nil
+}
+
+func firstLine(b []byte) string {
+	line, _, _ := strings.Cut(string(b), "\n")
+	return line
+}
+
+// sources is where this package's C programs lie.
+func sources() (string, error) {
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/goccl/goccl/test/peers").Output()
+	if err != nil {
+		return "", errors.New("run this inside the repository: its C programs are compiled from there")
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "c"), nil
+}
+
+// The peers, each as its users would run it, with its ranks bound to cores where there are enough.
+
+func openmpi(extra ...string) func(*builder, int) []string {
+	return func(b *builder, ranks int) []string {
+		if !b.have["openmpi"] {
+			return nil
+		}
+		c := []string{"mpirun.openmpi", "--bind-to", "core", "-np", strconv.Itoa(ranks)}
+		if ranks > runtime.NumCPU() {
+			c = []string{"mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-np", strconv.Itoa(ranks)}
+		}
+		return append(append(c, extra...), filepath.Join(b.dir, "openmpi"))
+	}
+}
+
+func mpich(b *builder, ranks int) []string {
+	if !b.have["mpich"] {
+		return nil
+	}
+	bind := "core"
+	if ranks > runtime.NumCPU() {
+		bind = "none"
+	}
+	return []string{"mpirun.mpich", "-bind-to", bind, "-np", strconv.Itoa(ranks), filepath.Join(b.dir, "mpich")}
+}
+
+func gloo(b *builder, ranks int) []string {
+	if !b.have["gloo"] {
+		return nil
+	}
+	return []string{filepath.Join(b.dir, "gloo"), "-n", strconv.Itoa(ranks), "-algo", "all"}
+}
+
+var (
+	ompiUCX = []string{"--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", "-x", "UCX_TLS=sm,self"}
+	ompiTCP = []string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"}
+
+	shared = []peer{
+		{name: "Open MPI", command: openmpi()},
+		{name: "Open MPI/UCX", command: openmpi(ompiUCX...)},
+		{name: "MPICH", command: mpich},
+		{name: "Gloo", command: gloo},
+	}
+	loopback = []peer{
+		{name: "Open MPI", command: openmpi(ompiTCP...)},
+		{name: "MPICH", command: mpich, env: []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"}},
+		{name: "Gloo", command: gloo},
+	}
+)
+
+// goccl runs this program as a job of its own ranks.
+func goccl(hosts bool, args ...string) func(*builder, int) []string {
+	return func(b *builder, ranks int) []string {
+		c := []string{b.self, "job", strconv.Itoa(ranks), strconv.FormatBool(hosts)}
+		return append(c, args...)
+	}
+}
+
+var quietEnv = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_base_warn_component_unused=0",
+	"OMPI_MCA_rmaps_base_oversubscribe=1", "LC_ALL=C"}
+
+// key is what is compared: an operation at a size.
+type key struct {
+	op    string
+	bytes int
+}
+
+// time runs a peer once and returns its microseconds. A peer that cannot do a case has none of its keys; one that
+// hangs or fails is named, and has none either.
+func (b *builder) time(p peer, c *testCase, op string, target float64, extra []string) map[key]float64 {
+	cmd := p.command(b, c.ranks)
+	if cmd == nil {
+		return nil
+	}
+	cmd = append(cmd, "-op", op, "-min", strconv.Itoa(c.min), "-max", strconv.Itoa(c.max), "-factor", strconv.Itoa(c.factor),
+		"-repeats", "1", "-target_ms", strconv.FormatFloat(target, 'g', -1, 64), "-inplace", c.inPlace())
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	x := exec.CommandContext(ctx, cmd[0], append(cmd[1:], extra...)...)
+	x.Env = append(append(os.Environ(), quietEnv...), p.env...)
+	x.WaitDelay = time.Second
+	var stdout, stderr bytes.Buffer
+	x.Stdout, x.Stderr = &stdout, &stderr
+	if err := x.Run(); err != nil {
+		fmt.Fprintf(os.Stderr, "peers: %s, %s: %v: %s\n", c.name, p.name, err, firstLine(stderr.Bytes()))
+	}
+	times := map[key]float64{}
+	for line := range strings.Lines(stdout.String()) {
+		f := strings.Split(strings.TrimSpace(line), ",")
+		if len(f) < 8 {
+			continue
+		}
+		size, err1 := strconv.Atoi(f[3])
+		us, err2 := strconv.ParseFloat(f[4], 64)
+		if err1 != nil || err2 != nil || f[7] != "0" {
+			continue
+		}
+		k := key{f[1], size}
+		if old, ok := times[k]; !ok || us < old { // Gloo has several algorithms: its best counts
+			times[k] = us
+		}
+	}
+	return times
+}

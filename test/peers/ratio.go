@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// result is what the rounds of a case have given.
+type result struct {
+	c      *testCase
+	ours   map[key][]float64
+	best   map[key][]float64 // of all peers, round by round
+	who    map[key]map[string]int
+	rounds int
+}
+
+// measure runs a case: each round runs every program once, in turn.
+func (b *builder) measure(c *testCase, rounds int, target float64) (*result, error) {
+	r := &result{c: c, ours: map[key][]float64{}, best: map[key][]float64{}, who: map[key]map[string]int{}, rounds: rounds}
+	for range rounds {
+		for _, op := range c.operations() {
+			mine := b.time(c.ours, c, op, target, nil)
+			if len(mine) == 0 {
+				return nil, fmt.Errorf("goccl's own %s did not run", op)
+			}
+			best, who := map[key]float64{}, map[key]string{}
+			for _, p := range c.against {
+				if p.name == "Gloo" && !glooHas(op) {
+					continue
+				}
+				for k, us := range b.time(p, c, op, target, nil) {
+					if old, ok := best[k]; !ok || us < old {
+						best[k], who[k] = us, p.name
+					}
+				}
+			}
+			for k, us := range mine {
+				if other, ok := best[k]; ok {
+					r.ours[k], r.best[k] = append(r.ours[k], us), append(r.best[k], other)
+					if r.who[k] == nil {
+						r.who[k] = map[string]int{}
+					}
+					r.who[k][who[k]]++
+				}
+			}
+		}
+	}
+	return r, nil
+}
+
+func glooHas(op string) bool {
+	return op != "alltoallv" && op != "sendrecv" && op != "barrier"
+}
+
+// median, and the 95 % interval of the median by order statistics: the ranks n/2 -+ 0.98 sqrt(n) of the sorted values,
+// which no assumption about their distribution enters.
+func median(x []float64) (mid, low, high float64) {
+	s := slices.Clone(x)
+	slices.Sort(s)
+	n := len(s)
+	if n == 0 {
+		return math.NaN(), math.NaN(), math.NaN()
+	}
+	half := 0.98 * math.Sqrt(float64(n))
+	lo := max(0, int(math.Floor(float64(n)/2-half)))
+	hi := min(n-1, int(math.Ceil(float64(n)/2+half))-1)
+	return (s[(n-1)/2] + s[n/2]) / 2, s[lo], s[max(hi, lo)]
+}
+
+func (r *result) table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", r.c.name, r.c.what)
+	fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6s %-13s %5s\n", "operation", "bytes", "ours us", "best us", "of", "ratio", "95 %", "bar")
+	keys := slices.SortedFunc(maps.Keys(r.ours), func(x, y key) int {
+		return cmp.Or(slices.Index(opNames, x.op)-slices.Index(opNames, y.op), cmp.Compare(x.bytes, y.bytes))
+	})
+	logs := map[string][][]float64{}
+	for _, k := range keys {
+		ratios := make([]float64, len(r.ours[k]))
+		for i := range ratios {
+			ratios[i] = r.ours[k][i] / r.best[k][i]
+		}
+		logs[k.op] = append(logs[k.op], ratios)
+		mid, low, high := median(ratios)
+		ours, _, _ := median(r.ours[k])
+		best, _, _ := median(r.best[k])
+		fmt.Fprintf(&b, "  %-15s %10d %12.2f %12.2f  %-12s %6.2f %-13s %s\n", k.op, k.bytes, ours, best, most(r.who[k]), mid,
+			fmt.Sprintf("%.2f..%.2f", low, high), r.c.verdict(k.bytes, low))
+	}
+	if r.c.geomean > 0 {
+		for _, op := range r.c.operations() {
+			mid, low, high := median(geomeans(logs[op]))
+			fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6.2f %-13s %s\n", op, "all", "", "", "", mid, fmt.Sprintf("%.2f..%.2f", low, high), against(r.c.geomean, low))
+		}
+	}
+	return b.String()
+}
+
+// geomeans is the geometric mean over sizes, round by round.
+func geomeans(bySize [][]float64) []float64 {
+	var means []float64
+	for round := 0; ; round++ {
+		sum, n := 0.0, 0
+		for _, ratios := range bySize {
+			if round < len(ratios) {
+				sum += math.Log(ratios[round])
+				n++
+			}
+		}
+		if n < len(bySize) || n == 0 {
+			return means
+		}
+		means = append(means, math.Exp(sum/float64(n)))
+	}
+}
+
+func (c *testCase) verdict(bytes int, low float64) string {
+	for _, bar := range c.bars {
+		if bytes >= bar.from && bytes < 2*bar.to {
+			return against(bar.ratio, low)
+		}
+	}
+	return ""
+}
+
+// against says whether a bar is missed: if the lower end of the interval exceeds it.
+func against(bar, low float64) string {
+	if low > bar {
+		return fmt.Sprintf("%.2f MISSED", bar)
+	}
+	return fmt.Sprintf("%.2f", bar)
+}
+
+// most is whoever was the best most often.
+func most(n map[string]int) string {
+	name := ""
+	for who, times := range n {
+		if times > n[name] || times == n[name] && (name == "" || who < name) {
+			name = who
+		}
+	}
+	return name
+}
+
+// machine describes where this runs.
+func machine() string {
+	model := runtime.GOARCH
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(text)) {
+			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return fmt.Sprintf("%s, %d processors, Linux %s, %s\n", model, runtime.NumCPU(), strings.TrimSpace(string(kernel)), runtime.Version())
+}

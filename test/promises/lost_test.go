@@ -1,0 +1,125 @@
+//go:build linux
+
+package promises
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+func init() {
+	parts["killed"] = func(ctx context.Context, c *ccl.Comm) { lose(ctx, c, syscall.SIGKILL) }
+	parts["stopped"] = func(ctx context.Context, c *ccl.Comm) { lose(ctx, c, syscall.SIGSTOP) }
+}
+
+// lose has the victim end by a signal; the argument is how many MiB it has touched. Of the
+// others the last is in no call, and the rest are.
+func lose(ctx context.Context, c *ccl.Comm, s syscall.Signal) {
+	if c.Rank() == victim {
+		mib, _ := strconv.Atoi(argument())
+		memory := make([]byte, mib<<20)
+		for i := 0; i < len(memory); i += 4096 {
+			memory[i] = 1
+		}
+		if err := ccl.Barrier(ctx, c); err != nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond) // the others are in their call
+		say("victim", c, nil)
+		if s == syscall.SIGSTOP {
+			watchdog()
+		}
+		syscall.Kill(os.Getpid(), s)
+		time.Sleep(time.Minute)
+		_ = memory[0]
+		return
+	}
+	if err := ccl.Barrier(ctx, c); err != nil {
+		return
+	}
+	if c.Rank() == c.Size()-1 {
+		<-c.Done()
+		say("heard", c, c.Err())
+		return
+	}
+	say("heard", c, callOn(ctx, c))
+}
+
+// lossesOf runs n processes several times, and returns how long each survivor took to hear of
+// the victim's end.
+func lossesOf(t *testing.T, trials, n, hosts, mib int, how string) (took []time.Duration) {
+	t.Helper()
+	for range trials {
+		lines, text := processes(t, n, hosts, how, fmt.Sprint(mib))
+		ended := first(t, lines, "victim", victim, text).at
+		for r := range n {
+			if r == victim {
+				continue
+			}
+			l := first(t, lines, "heard", r, text)
+			require.Equal(t, ccl.ErrRankLost, l.code, text)
+			require.Equal(t, victim, l.peer, text)
+			took = append(took, l.at.Sub(ended))
+		}
+	}
+	return took
+}
+
+func TestR1KilledRankIsNamed(t *testing.T) {
+	trials, mib := 2, 64
+	if *write {
+		trials, mib = 10, 4096
+	}
+	for _, tc := range []struct {
+		what    string
+		n       int
+		hosts   int
+		mib     int
+		promise time.Duration
+	}{
+		{"a rank is killed: every other of the host names it", 4, 0, 0, 50 * time.Millisecond},
+		{fmt.Sprintf("the same, with %d MiB touched", mib), 4, 0, mib, 50 * time.Millisecond},
+		{"the same, on 2 hosts of 2 ranks", 4, 2, 0, 100 * time.Millisecond},
+		{"the same, on 4 hosts of 1 rank", 4, 4, 0, 100 * time.Millisecond},
+	} {
+		n := trials
+		if tc.mib > 0 {
+			n = max(trials/2, 1)
+		}
+		middle, largest := spread(lossesOf(t, n, tc.n, tc.hosts, tc.mib, "killed"))
+		record(t, 1, "R1", tc.what, "≤ "+tc.promise.String(), "median %v, max %v (%d trials)", round(middle), round(largest), n)
+		asserted(t, tc.what, largest, tc.promise)
+	}
+}
+
+func TestR2StoppedRankIsNamed(t *testing.T) {
+	trials := 1
+	if *write {
+		trials = 5
+	}
+	for _, tc := range []struct {
+		what    string
+		hosts   int
+		promise time.Duration
+	}{
+		{"a rank is stopped: every other of the host names it", 0, 500 * time.Millisecond},
+		{"the same, the ranks on a host each", 3, time.Second},
+	} {
+		took := lossesOf(t, trials, 3, tc.hosts, 0, "stopped")
+		for i := range took {
+			took[i] -= peerTimeout
+		}
+		middle, largest := spread(took)
+		record(t, 2, "R2", tc.what, "≤ PeerTimeout + "+tc.promise.String(), "PeerTimeout %+dms, at most %+dms (%d trials)", middle.Milliseconds(), largest.Milliseconds(), trials)
+		asserted(t, tc.what, largest, tc.promise)
+	}
+}

@@ -1,0 +1,139 @@
+package nccl
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const table = "../../../include/gccl.h"
+
+// versions are those that gccl.h is held against: what ncclGetVersion says, and how many functions of the table they have.
+var versions = []struct {
+	name, code string
+	functions  int
+}{
+	{"nccl-2.18.3", "21803", 20},
+	{"nccl-2.22.3", "22203", 24},
+	{"nccl-2.27.3", "22703", 25},
+	{"nccl-2.28.9", "22809", 28},
+	{"nccl-2.32.3", "23203", 28},
+	{"rocm-7.2.2", "", 28},
+	{"rocm-10.0.0", "", 29},
+}
+
+// fetch is the directory that a package's fetch.sh prints.
+func fetch(t *testing.T, script, name string) string {
+	t.Helper()
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("hardware: the vendors' wheels that are pinned are for linux/amd64")
+	}
+	for _, need := range []struct{ command, packages string }{{"python3", "python3-pip"}, {"cc", "gcc libc6-dev"}} {
+		if _, err := exec.LookPath(need.command); err != nil {
+			t.Skipf("no %s (Debian: apt-get install %s)", need.command, need.packages)
+		}
+	}
+	var stderr strings.Builder
+	cmd := exec.Command(script, name)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s %s: %s", script, name, &stderr)
+	return strings.TrimSpace(string(out))
+}
+
+// vendor is a vendor's declarations, ready to be compiled.
+type vendor struct {
+	flags []string
+	text  string // all that they declare, preprocessed
+}
+
+func declarations(t *testing.T, version string) vendor {
+	t.Helper()
+	dir := fetch(t, "./fetch.sh", version)
+	if strings.HasPrefix(version, "rocm") {
+		header := filepath.Join(t.TempDir(), "rccl.h")
+		cmd := exec.Command("python3", "pxd.py", header)
+		cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		text, err := os.ReadFile(header)
+		require.NoError(t, err)
+		return vendor{[]string{"-D__HIP_PLATFORM_AMD__", `-DHEADER="` + header + `"`}, string(text)}
+	}
+	v := vendor{flags: []string{"-DHEADER=<nccl.h>", "-I" + dir + "/include", "-I" + fetch(t, "../cudart/fetch.sh", "cuda-13.5.37") + "/include"}}
+	cmd := exec.Command("cc", append([]string{"-std=gnu11", "-E", "-P", "-x", "c", "-include", "nccl.h", os.DevNull}, v.flags...)...)
+	text, err := cmd.Output()
+	require.NoError(t, err)
+	v.text = string(text)
+	return v
+}
+
+var row = regexp.MustCompile(`X\([01], [^,]+, (\w+),`)
+
+// compile compiles conform.c with the table in file and runs it. It returns what either says and how many functions were compared.
+func (v vendor) compile(t *testing.T, file string) (said string, functions int, ok bool) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	abs, err := filepath.Abs(file)
+	require.NoError(t, err)
+	binary := filepath.Join(t.TempDir(), "conform")
+	args := append([]string{"-std=gnu11", "-Wno-cpp", "-Wno-deprecated-declarations", "-o", binary, `-DGCCL="` + abs + `"`}, v.flags...)
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		if regexp.MustCompile(`\bnccl` + m[1] + `\s*\(`).MatchString(v.text) {
+			args = append(args, "-DHAVE_"+m[1]+"=1")
+			functions++
+		}
+	}
+	out, err := exec.Command("cc", append(args, "conform.c")...).CombinedOutput()
+	if err != nil {
+		return string(out), functions, false
+	}
+	out, err = exec.Command(binary).CombinedOutput()
+	return strings.TrimSpace(string(out)), functions, err == nil
+}
+
+func TestConformance(t *testing.T) {
+	for _, version := range versions {
+		t.Run(version.name, func(t *testing.T) {
+			said, functions, ok := declarations(t, version.name).compile(t, table)
+			require.True(t, ok, said)
+			require.Equal(t, version.functions, functions, "functions compared")
+			if version.code != "" {
+				require.Equal(t, version.code, said)
+			}
+		})
+	}
+}
+
+// TestPlantedErrors: what conform.c promises to see, it sees.
+func TestPlantedErrors(t *testing.T) {
+	text, err := os.ReadFile(table)
+	require.NoError(t, err)
+	v := declarations(t, "nccl-2.28.9")
+	for _, tc := range []struct{ right, wrong, want string }{
+		{"X(1, g_res, Reduce, (const void *, void *, size_t, g_dtype, g_op, int,", "X(1, g_res, Reduce, (const void *, void *, size_t, g_dtype, int, int,", "signature of ncclReduce"},
+		{"X(1, g_res, Send, (const void *, size_t,", "X(1, g_res, Send, (const void *, int,", "signature of ncclSend"},
+		{"X(1, g_res, GetVersion,", "X(1, g_res, GetWersion,", "no ncclGetWersion"},
+		{"GCCL_MAX, GCCL_MIN,", "GCCL_MIN, GCCL_MAX,", "GCCL_MAX is not ncclMax"},
+		{"GCCL_INT8, GCCL_UINT8, GCCL_INT32,", "GCCL_INT8, GCCL_UINT8, GCCL_INT16, GCCL_INT32,", "is not"},
+		{"const char *netName;\n\tint splitShare,", "int splitShare;\n\tconst char *netName;\n\tint traffic,", "the place of netName"},
+		{"0xcafebeefu", "0xcafebeeeu", "magic"},
+		{"unsigned magic, version;", "unsigned long magic; unsigned version;", "the size of magic"},
+	} {
+		t.Run(tc.wrong, func(t *testing.T) {
+			require.Equal(t, 1, strings.Count(string(text), tc.right), tc.right)
+			file := filepath.Join(t.TempDir(), "gccl.h")
+			require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), tc.right, tc.wrong, 1)), 0o600))
+			said, _, ok := v.compile(t, file)
+			require.False(t, ok)
+			require.Contains(t, said, tc.want)
+		})
+	}
+}

@@ -1,0 +1,150 @@
+package xpu
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/goccl/goccl/internal/sycl"
+)
+
+// Queue is a first-in first-out queue of work on a device: an in-order sycl::queue. It is a ccl.Stream.
+type Queue struct {
+	*resource
+	borrowed bool // someone else's
+}
+
+// NewQueue makes a queue, whose events tell times.
+func (d Device) NewQueue() (*Queue, error) {
+	if _, err := At(d.n); err != nil {
+		return nil, err
+	}
+	q, err := sycl.NewQueue(d.n, true)
+	if err != nil {
+		return nil, fmt.Errorf("xpu: device %d: %w", d.n, err)
+	}
+	return &Queue{resource: newResource(d.n, "queue", uintptr(q))}, nil
+}
+
+// QueueOf is a queue that other code has made on d, by its sycl::queue *. It must be in order, and of the platform's
+// default context, as those that SYCL makes of a device alone. Closing it leaves the queue itself alone.
+func (d Device) QueueOf(handle uintptr) (*Queue, error) {
+	if _, err := At(d.n); err != nil {
+		return nil, err
+	}
+	if handle == 0 {
+		return nil, fmt.Errorf("xpu: device %d: a null sycl::queue", d.n)
+	}
+	return &Queue{newResource(d.n, "queue", handle), true}, nil
+}
+
+// use is the queue, for a call.
+func (q *Queue) use() (sycl.Queue, error) {
+	if q == nil {
+		return 0, errNil
+	}
+	h, err := q.resource.use()
+	return sycl.Queue(h), err
+}
+
+// Handle is the sycl::queue *; ok is false once q is closed.
+func (q *Queue) Handle() (h uintptr, ok bool) {
+	if q == nil {
+		return 0, false
+	}
+	return q.handle()
+}
+
+// Device is the number of the device.
+func (q *Queue) Device() int {
+	if q == nil {
+		return -1
+	}
+	return q.device()
+}
+
+// Synchronize waits for all that was issued to q. It holds a thread of the system and cannot be ended; see Wait.
+func (q *Queue) Synchronize() error {
+	h, err := q.use()
+	if err != nil {
+		return err
+	}
+	return q.check(h.Wait())
+}
+
+// Query reports whether all that was issued to q is done.
+func (q *Queue) Query() (done bool, err error) {
+	h, err := q.use()
+	if err != nil {
+		return false, err
+	}
+	done, err = h.Empty()
+	return done, q.check(err)
+}
+
+// Wait is Synchronize that ends with ctx as well; the work goes on then. It asks again and again, at longer and longer
+// intervals of at most 200 microseconds.
+func (q *Queue) Wait(ctx context.Context) error { return poll(ctx, q.Query) }
+
+// poll calls query until it is done.
+func poll(ctx context.Context, query func() (bool, error)) error {
+	for nap := time.Microsecond; ; nap = min(2*nap, 200*time.Microsecond) {
+		if done, err := query(); done || err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		time.Sleep(nap)
+	}
+}
+
+// WaitEvent has what is issued to q from now on wait for what e has recorded.
+func (q *Queue) WaitEvent(e *Event) error {
+	h, err := q.use()
+	if err != nil {
+		return err
+	}
+	event, err := e.use()
+	if err != nil {
+		return err
+	}
+	return q.check(h.After(event))
+}
+
+// Close gives the queue back; what was issued to it still runs.
+func (q *Queue) Close() error {
+	if q == nil {
+		return errNil
+	}
+	return q.close(func(h uintptr) error {
+		if q.borrowed {
+			return nil
+		}
+		return sycl.Queue(h).Close()
+	})
+}
+
+// own are the queues for copies that wait, one a device, made on first use.
+var own struct {
+	sync.Mutex
+	queues map[int]sycl.Queue
+}
+
+func ownQueue(dev int) (sycl.Queue, error) {
+	own.Lock()
+	defer own.Unlock()
+	if q, ok := own.queues[dev]; ok {
+		return q, nil
+	}
+	q, err := sycl.NewQueue(dev, false)
+	if err != nil {
+		return 0, err
+	}
+	if own.queues == nil {
+		own.queues = map[int]sycl.Queue{}
+	}
+	own.queues[dev] = q
+	return q, nil
+}

@@ -1,0 +1,145 @@
+// Package xpu is Intel's devices, and whatever else SYCL runs on: memory, queues and events, through a small shim over
+// SYCL that is opened at run time. No SDK is needed to build, and a program starts where there is no SYCL.
+//
+// It is compiled in by -tags oneccl, with cgo, on Linux; in other builds every call returns an [*Unavailable].
+// [Available] asks. SYCL is C++ and has no C interface, so make xpu-shim builds one, libgocclxpu.so, with any C++
+// compiler where SYCL is installed. It is looked for beside the program and on the loader's path, or GOCCL_XPU_LIB
+// names it.
+//
+//	d, err := xpu.Local(place.Local, place.Locals) // or xpu.At(0)
+//	q, err := d.NewQueue()
+//	x, err := xpu.Alloc[float32](d, 1<<20)
+//	err = x.Put(data)
+//	c.On(q).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+//	err = q.Synchronize()
+//	err = x.Get(data)
+//
+// *[Queue] is a ccl.Stream and *[Mem] a ccl.Memory; the package works without ccl as well.
+//
+// The devices are the GPUs of Level Zero, numbered from 0 as ZE_AFFINITY_MASK and ZE_FLAT_DEVICE_HIERARCHY leave them:
+// so on Aurora a device is a tile, or with COMPOSITE a card of two. Where ONEAPI_DEVICE_SELECTOR is set they are all
+// that it selects, which is how to use a CPU: opencl:cpu.
+//
+// What was made has to be given back, by Free or Close. Use afterwards, and giving back twice, is an error that says where
+// it was made and given back.
+package xpu
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/goccl/goccl/internal/sycl"
+)
+
+// Error is a failure inside SYCL: what its exception says.
+type Error = sycl.Error
+
+// Unavailable says why there is no SYCL in this process.
+type Unavailable = sycl.Unavailable
+
+// Available is nil, or why there is no SYCL in this process: an [*Unavailable]. It does not ask for a device.
+func Available() error {
+	if err := sycl.Open(); err != nil {
+		return fmt.Errorf("xpu: %w", err)
+	}
+	return nil
+}
+
+// Device is one of the visible devices.
+type Device struct{ n int }
+
+// devices are all visible ones, as SYCL describes them.
+func devices() ([]sycl.Device, error) {
+	if err := Available(); err != nil {
+		return nil, err
+	}
+	return sycl.Devices()
+}
+
+// Count is the number of visible devices. That there is none is no error.
+func Count() (int, error) {
+	all, err := devices()
+	return len(all), err
+}
+
+// Devices are all visible devices.
+func Devices() ([]Device, error) {
+	all, err := devices()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Device, len(all))
+	for i := range list {
+		list[i] = Device{i}
+	}
+	return list, nil
+}
+
+// At is visible device n. The error says which there are.
+func At(n int) (Device, error) {
+	all, err := devices()
+	switch {
+	case err != nil:
+		return Device{}, err
+	case n < 0 || n >= len(all):
+		return Device{}, fmt.Errorf("xpu: no device %d: %s", n, sycl.Visible())
+	}
+	return Device{n}, nil
+}
+
+// Local is the device of the rank that is the local-th of locals on its host, the same that a Comm takes by default:
+// device local, or the only one that the launcher has left visible. More ranks than devices is an error.
+func Local(local, locals int) (Device, error) {
+	if err := Available(); err != nil {
+		return Device{}, err
+	}
+	n, err := sycl.Choose(-1, local, locals)
+	return Device{n}, err
+}
+
+// describe is what SYCL says of d, which At has made, or is device 0 by its zero value.
+func (d Device) describe() (sycl.Device, error) {
+	if _, err := At(d.n); err != nil {
+		return sycl.Device{}, err
+	}
+	all, err := devices()
+	if err != nil {
+		return sycl.Device{}, err
+	}
+	return all[d.n], nil
+}
+
+// Index is the number of d, from 0 on.
+func (d Device) Index() int { return d.n }
+
+// Platform is "xpu".
+func (d Device) Platform() string { return "xpu" }
+
+// String reads like "xpu:0".
+func (d Device) String() string { return "xpu:" + strconv.Itoa(d.n) }
+
+// Name is what the vendor calls it: "Intel(R) Data Center GPU Max 1550".
+func (d Device) Name() (string, error) {
+	s, err := d.describe()
+	return s.Name, err
+}
+
+// Memory is what was free on the device when the program first asked for devices, and all that it has, in bytes. Where
+// the driver does not tell what is free (ZES_ENABLE_SYSMAN=1 has it tell), free is 0.
+func (d Device) Memory() (free, total uint64, err error) {
+	s, err := d.describe()
+	return s.Free, s.Memory, err
+}
+
+// PCI is the device's address on the PCI bus, as Linux writes it: "0000:1b:00.0"; "" for what has none. The two tiles
+// of a card have the same.
+func (d Device) PCI() (string, error) {
+	s, err := d.describe()
+	return s.PCI, err
+}
+
+// GPU reports whether d is a GPU.
+func (d Device) GPU() (bool, error) {
+	s, err := d.describe()
+	return s.GPU, err
+}
