@@ -1,4 +1,5 @@
-//go:build linux
+// Not under the race detector: that would be the cost.
+//go:build linux && !race
 
 package promises
 
