@@ -1,10 +1,14 @@
 package ccl_test
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,15 +38,37 @@ func TestAllocsIdle(t *testing.T) {
 	inWorlds(t, 3, func(t testing.TB, c *ccl.Comm) {
 		first := speaks(t, c)
 		ctx := context.Background()
-		require.NoError(t, ccl.Barrier(ctx, c))
+		// A rank that waits in a call tells the others so. So nobody is in one until all have measured; who has
+		// leaves a file, since any call would be one.
+		dir, measuring := make([]uint8, 1024), []int{0}
+		if c.Rank() == 0 {
+			require.Less(t, copy(dir, t.TempDir()), len(dir))
+		}
 		if first {
-			time.Sleep(700 * time.Millisecond)  // the others, who wait, have told so by then
+			measuring[0] = 1
+		}
+		require.NoError(t, ccl.AllReduce(ctx, c, measuring, measuring, ccl.Sum))
+		require.NoError(t, ccl.Broadcast(ctx, c, dir, 0))
+		at := string(bytes.TrimRight(dir, "\x00"))
+		v, _ := haveMeasured.LoadOrStore(at, make(chan struct{}))
+		all := v.(chan struct{})
+		require.NoError(t, ccl.Barrier(ctx, c))
+		if !first {
+			<-all
+		} else {
+			time.Sleep(700 * time.Millisecond)  // what the ranks have told each other has arrived by then
 			const beat = 300 * time.Millisecond // and 60 ticks of the clock
-			require.Zero(t, testing.AllocsPerRun(1, func() { time.Sleep(beat) }), "%v", c)
+			assert.Zero(t, testing.AllocsPerRun(1, func() { time.Sleep(beat) }), "%v", c)
+			assert.NoError(t, os.WriteFile(filepath.Join(at, strconv.Itoa(c.Rank())), nil, 0o600))
+			assert.Eventually(t, func() bool { files, _ := os.ReadDir(at); return len(files) == measuring[0] }, 20*time.Second, 5*time.Millisecond)
+			close(all)
 		}
 		require.NoError(t, ccl.Barrier(ctx, c))
 	})
 }
+
+// haveMeasured has, for each world of TestAllocsIdle, a channel that is closed when all its processes have measured.
+var haveMeasured sync.Map
 
 // speaks reports whether this rank is the first of its process.
 func speaks(t testing.TB, c *ccl.Comm) bool {

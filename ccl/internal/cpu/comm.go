@@ -197,12 +197,18 @@ func (c *Comm) failHere(f *Fault) bool {
 		c.note.Unlock()
 	}
 	c.life.Lock()
-	if c.gone || !c.cause.CompareAndSwap(nil, f) {
+	if c.gone {
+		c.life.Unlock()
+		return false
+	}
+	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
+	// (see mayWrite).
+	c.local.abort().Store(1)
+	if !c.cause.CompareAndSwap(nil, f) {
 		c.life.Unlock()
 		return false
 	}
 	c.proposal.CompareAndSwap(nil, f)
-	c.local.abort().Store(1)
 	c.failedAt.Store(time.Now().UnixNano())
 	c.life.Unlock()
 	if c.opt.OnFail != nil {

@@ -1,9 +1,11 @@
 package cpu
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestMembers(t *testing.T) {
@@ -41,4 +43,30 @@ func TestStageChunk(t *testing.T) {
 	} {
 		assert.Equal(t, tc.want, stageChunk(tc.ranks), "%d ranks", tc.ranks)
 	}
+}
+
+// Who sees why a Comm has failed leaves its call, and waits for those who write into its memory. So the word that
+// keeps others from beginning to write must be there before.
+func TestAbortWordComesBeforeTheCause(t *testing.T) {
+	j := enterJob("the order of failing")
+	s := j.site(0)
+	s.topo = topology([]int{0}, 1)
+	for range 5000 {
+		s.host = newPrivateHost()
+		off, err := s.host.alloc(regionBytes(1))
+		require.NoError(t, err)
+		c, err := newComm(s, worldID, membersOf([]int{0}), s.topo, 0, off, Options{})
+		require.NoError(t, err)
+		word := make(chan uint64)
+		go func() {
+			for c.Failure() == nil {
+				runtime.Gosched()
+			}
+			word <- c.local.abort().Load()
+		}()
+		require.True(t, c.failHere(fault(Aborted, 0, "on purpose")))
+		require.NotZero(t, <-word, "a rank may still begin to write into this one's memory")
+		j.remove(c)
+	}
+	j.leave()
 }
