@@ -15,15 +15,18 @@
 set -u
 
 lab=$(cd "$(dirname "$0")" && pwd)
-netlab=$lab/netlab.sh
+root=$(cd "$lab/../.." && pwd)
 limit=${GOCCL_LAB_LIMIT:-90}
-recorded=$lab/../../ccl/boot/testdata/env
+recorded=$root/ccl/boot/testdata/env
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 "$lab/need" netlab slurm pmix mpich openmpi pals || exit 1
 
 tmp=$(mktemp -d -p "${GOCCL_LAB_SHARED:-/var/lib}" goccl-lab.XXXXXX) || exit 1
 own=$(mktemp -d -t goccl-lab.XXXXXX) || exit 1 # this machine's; the hosts do not see it
+# The hosts run some of the lab's programs, and do not see a repository in /tmp.
+cp -R "$lab" "$tmp/lab" || exit 1
+lab=$tmp/lab netlab=$tmp/lab/netlab.sh
 clean() {
 	local slurm
 	cd /
@@ -40,7 +43,7 @@ bench=${1:-}
 [ $# -eq 0 ] || shift
 if [ -z "$bench" ]; then
 	bench=$tmp/bench
-	(cd "$lab/../.." && CGO_ENABLED=0 go build -o "$bench" ./bench) || exit 1
+	(cd "$root" && CGO_ENABLED=0 go build -o "$bench" ./bench) || exit 1
 fi
 cp "$bench" "$own/bench" || exit 1
 [ "$bench" -ef "$tmp/bench" ] || cp "$bench" "$tmp/bench" || exit 1
