@@ -23,22 +23,53 @@ type args struct {
 	dc, sc       []int
 }
 
+// checked are the arguments of a call without counts as far as check looks at them, and what it made of them.
+type checked struct {
+	count          uint64
+	dst, src       uintptr
+	dstLen, srcLen int
+	root, to       int
+	kind           Kind
+	typ            Type
+	op             Op
+}
+
+func (a *args) shape() checked {
+	return checked{0, uintptr(unsafe.Pointer(unsafe.SliceData(a.dst))), uintptr(unsafe.Pointer(unsafe.SliceData(a.src))),
+		len(a.dst), len(a.src), a.root, a.to, a.kind, a.typ, a.op}
+}
+
+// again reports whether a is as the call that k has.
+func (a *args) again(k *checked) bool {
+	return k.kind == a.kind && k.typ == a.typ && k.op == a.op && a.dc == nil && k.root == a.root && k.to == a.to &&
+		k.dstLen == len(a.dst) && k.srcLen == len(a.src) &&
+		k.dst == uintptr(unsafe.Pointer(unsafe.SliceData(a.dst))) && k.src == uintptr(unsafe.Pointer(unsafe.SliceData(a.src)))
+}
+
 // block makes a call on the calling goroutine.
 func (c *Comm) block(ctx context.Context, a *args) error {
 	c.calls++
 	if c.closed.Load() {
 		return c.refuse(a, ErrClosed, nil)
 	}
-	count, err := c.check(a)
-	if err != nil {
-		return c.refuse(a, codeOf(err), err)
+	k := &c.call
+	count := c.checked.count
+	if !a.again(&c.checked) {
+		given := a.shape()
+		var err error
+		if count, err = c.check(a); err != nil {
+			return c.refuse(a, codeOf(err), err)
+		}
+		if c.checked = given; a.dc != nil || a.shape() != given { // counts are not kept, nor is what has no meaning on this rank
+			c.checked = checked{}
+		}
+		c.checked.count = count
 	}
 	if c.pending.Load() || c.streams != nil {
 		if err := c.drain(ctx); err != nil {
 			return c.endedBy(err, a)
 		}
 	}
-	k := &c.call
 	c.fill(k, a, c.seq+1, count)
 	r := c.begin(k)
 	f := c.run(ctx, k)
@@ -53,8 +84,8 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 
 // run makes one call, which Close waits for.
 func (c *Comm) run(ctx context.Context, k *cpu.Call) *cpu.Fault {
-	c.busy.Store(true)
-	defer c.busy.Store(false)
+	c.busy.Set()
+	defer c.busy.Clear()
 	if c.closed.Load() {
 		return c.eng.Ended(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank()})
 	}

@@ -87,6 +87,8 @@ type Comm struct {
 	seq   uint64
 	call  cpu.Call // of the blocking call under way
 
+	checked checked // the last blocking call that passed check: most calls are like the one before
+
 	mu                 sync.Mutex // guards what follows, and orders queued work
 	queued             uint64     // the last call issued to a queue; 0 if none
 	reject             *Error     // the first rejected queued call
@@ -107,7 +109,7 @@ type Comm struct {
 	own                *HostStream
 	failure            atomic.Pointer[Error]
 	done               chan struct{}
-	busy               atomic.Bool // a call is under way
+	busy               cpu.Flag // a call is under way
 	closed             atomic.Bool
 	ready              atomic.Bool // eng is set
 	once               atomic.Bool // failed has been called

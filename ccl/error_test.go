@@ -135,6 +135,87 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// A call that differs from a good one just before it in no more than one argument is looked at as well.
+func TestArgumentsOfTheNextCall(t *testing.T) {
+	type call func(ctx context.Context, c *ccl.Comm, x, y []int) error
+	for _, tc := range []struct {
+		name      string
+		good, bad call
+		want      string
+	}{
+		{
+			"operator",
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error { return ccl.AllReduce(ctx, c, x, y, ccl.Sum) },
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error { return ccl.AllReduce(ctx, c, x, y, 99) }, "there is no operator 99",
+		},
+		{
+			"dst",
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
+				return ccl.AllReduce(ctx, c, x[:6], y[:6], ccl.Sum)
+			},
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
+				return ccl.AllReduce(ctx, c, y[2:8], y[:6], ccl.Sum)
+			}, "overlap",
+		},
+		{
+			"src",
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
+				return ccl.AllReduce(ctx, c, x[:6], y[:6], ccl.Sum)
+			},
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
+				return ccl.AllReduce(ctx, c, x[:6], x[2:8], ccl.Sum)
+			}, "overlap",
+		},
+		{
+			"length of dst",
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
+				return ccl.AllReduce(ctx, c, x[:6], y[:6], ccl.Sum)
+			},
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
+				return ccl.AllReduce(ctx, c, x[:5], y[:6], ccl.Sum)
+			}, "dst must have 6",
+		},
+		{
+			"root",
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error { return ccl.Broadcast(ctx, c, x, 1) },
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error { return ccl.Broadcast(ctx, c, x, 1+1<<32) }, "root is 4294967297",
+		},
+		{
+			"counts",
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
+				return ccl.AllGatherV(ctx, c, x[:6], []int{2, 2, 2}, y[:2])
+			},
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
+				return ccl.AllGatherV(ctx, c, x[:6], nil, y[:2])
+			}, "counts has 0 entries",
+		},
+		{
+			"destination",
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
+				return ccl.SendRecv(ctx, c, x[:6], c.Rank(), y[:6], c.Rank())
+			},
+			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
+				return ccl.SendRecv(ctx, c, x[:6], c.Rank(), y[:6], -2)
+			}, "peer is -2",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			together(t, 3, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+				x, y := make([]int, 12), make([]int, 12)
+				for range 2 {
+					assert.NoError(t, tc.good(ctx, c, x, y))
+				}
+				if c.Rank() == 1 {
+					e := wants(t, tc.bad(ctx, c, x, y), ccl.ErrArgument)
+					assert.Contains(t, e.Error(), tc.want)
+				}
+				assert.NoError(t, tc.good(ctx, c, x, y))
+				works(ctx, t, c)
+			})
+		})
+	}
+}
+
 // What a kernel cannot reduce is refused everywhere alike; it is still moved.
 func TestUnsupported(t *testing.T) {
 	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {

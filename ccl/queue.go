@@ -347,9 +347,9 @@ func (c *Comm) runQueued(g *group) {
 		f = &cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", g.reject)}
 		c.eng.Fail(f)
 	default:
-		c.busy.Store(true)
+		c.busy.Set()
 		f = c.carryOut(context.Background(), g.calls)
-		c.busy.Store(false)
+		c.busy.Clear()
 	}
 	state := Complete
 	if f != nil {

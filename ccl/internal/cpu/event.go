@@ -65,7 +65,7 @@ func eventOf(c *Comm, f *Fault) event {
 	if f.Mine != nil {
 		e.Call = *f.Mine
 	} else { // found by the goroutine that makes the call
-		e.Call = c.exec.current
+		e.Call = c.entered(0)
 	}
 	if f.Theirs != nil {
 		e.Theirs = *f.Theirs

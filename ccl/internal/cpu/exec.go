@@ -10,8 +10,6 @@ import (
 // executor runs schedules over links. It owns what a Comm needs for that, so that
 // calls allocate nothing once everything has been used once.
 type executor struct {
-	current Record // the collective under way
-	before  Record // the one before it
 	step    algo.Step
 	tx      []*sender
 	rx      []*receiver
@@ -126,7 +124,7 @@ func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector
 		inject.At("cpu.step")
 		s.At(i, &e.step)
 		e.tx, e.rx = e.tx[:0], e.rx[:0]
-		h := head{comm: c.id, kind: messageData, step: uint32(slice), record: e.current, before: e.before}
+		h := head{comm: c.id, kind: messageData, step: uint32(slice), record: c.entered(0), before: c.entered(1)}
 		h.record.Hash = k.Hash
 		for _, m := range e.step.Send {
 			l, f := c.link(ctx, m.Peer, collective)

@@ -71,7 +71,7 @@ func (c *Comm) catchUp(ctx context.Context, k *Call, need uint32) *Fault {
 // post says that this rank's data of round is there.
 func (c *Comm) post(k *Call, round uint32) {
 	inject.At("cpu.post")
-	storeRelease(c.local.flag(c.me, round), uint64(round)<<32|uint64(k.Hash))
+	postRelease(c.local.flag(c.me, round), uint64(round)<<32|uint64(k.Hash), c.local.flag(c.me, round+1))
 }
 
 // awaitAll waits for every other rank's post of round.

@@ -35,6 +35,10 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 		if f := c.awaitAll(ctx, k, round); f != nil {
 			return f
 		}
+		if c.n == 2 {
+			c.foldTwo(k, round)
+			return nil
+		}
 		return c.foldAll(k, ptr(k.Dst), round, false, zero, nil, len(k.Dst), false)
 	}
 	if f := c.acquaint(ctx, k); f != nil {
@@ -61,6 +65,18 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 		}
 	}
 	return nil
+}
+
+// foldTwo is foldAll of two ranks for a vector that lies beside the flag: what the smallest calls do.
+func (c *Comm) foldTwo(k *Call, round uint32) {
+	a, b := ptr(k.Src), c.local.data(1-c.me, round)
+	if c.me == 1 {
+		a, b = b, a
+	}
+	k.Fold(ptr(k.Dst), a, b, int(k.Count))
+	if k.Scale != nil {
+		k.Scale(ptr(k.Dst), int(k.Count), 2)
+	}
 }
 
 // allReduceTwo reduces between two ranks, each of which stages one chunk ahead of

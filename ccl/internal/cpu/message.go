@@ -237,7 +237,7 @@ func (c *Comm) wrongHead(r *receiver, h head) *Fault {
 	if f := c.farewell(&h, r.l.peer); f != nil {
 		return c.stop(f)
 	}
-	mine, theirs, before := r.want.record, h.record, c.exec.before
+	mine, theirs, before := r.want.record, h.record, c.entered(1)
 	switch {
 	case isPairwise(mine.Kind):
 	case theirs.Seq == mine.Seq+1: // it got nothing in the call that differs, and went on

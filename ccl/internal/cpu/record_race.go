@@ -11,8 +11,10 @@ import (
 
 type recordWords [unsafe.Sizeof(Record{}) / 8]uint64
 
-func storeRecord(p, r *Record) {
-	to, from := (*recordWords)(unsafe.Pointer(p)), (*recordWords)(unsafe.Pointer(r))
+func storeRecord(p, r *Record, seq uint64, number uint32, kind Kind) {
+	said := *r
+	said.Seq, said.Number, said.Kind = seq, number, kind
+	to, from := (*recordWords)(unsafe.Pointer(p)), (*recordWords)(unsafe.Pointer(&said))
 	for i := range to {
 		atomic.StoreUint64(&to[i], from[i])
 	}

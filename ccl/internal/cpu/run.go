@@ -66,9 +66,10 @@ func (c *Comm) mixed(k *Call) uint32 {
 // received nothing in a call that differed finds out in the next.
 func (c *Comm) enter(k *Call) {
 	c.calls++
+	r := c.local.call(c.me, c.calls)
 	if !Checked {
 		k.Hash, k.place = 1, c.calls
-		c.exec.current.Seq, c.exec.current.Hash = c.calls, 1
+		r.Seq, r.Hash = c.calls, 1
 		return
 	}
 	c.order = c.order*0x01000193 ^ k.Hash
@@ -77,15 +78,20 @@ func (c *Comm) enter(k *Call) {
 		k.Hash = 1
 	}
 	k.place = c.calls
-	c.exec.before = c.exec.current
-	r := &c.exec.current
-	*r = k.Record
-	r.Seq, r.Number = c.calls, uint32(k.Seq)
+	kind := k.Kind
 	if k.inside != 0 {
-		r.Kind = k.inside
+		kind = k.inside
 	}
-	storeRecord(c.local.call(c.me, c.calls), r)
+	storeRecord(r, &k.Record, c.calls, uint32(k.Seq), kind)
 	storeRelease((*uint64)(unsafe.Pointer(c.local.entered(c.me))), c.calls<<32|uint64(k.Hash))
+}
+
+// entered is what this rank has said of the collective it entered last, or of the back-th before it.
+func (c *Comm) entered(back uint64) Record {
+	if back > c.calls {
+		return Record{}
+	}
+	return loadRecord(c.local.call(c.me, c.calls-back))
 }
 
 func (c *Comm) dispatch(ctx context.Context, k *Call) *Fault {

@@ -7,3 +7,9 @@ package cpu
 //
 //go:noescape
 func storeRelease(p *uint64, v uint64)
+
+// postRelease is storeRelease, and asks for the cache line of next, which will be written soon: its
+// reader has a copy, and to take that away takes as long as to send a flag.
+//
+//go:noescape
+func postRelease(p *uint64, v uint64, next *uint64)

@@ -8,3 +8,12 @@ TEXT ·storeRelease(SB), NOSPLIT, $0-16
 	MOVQ v+8(FP), BX
 	MOVQ BX, (AX)
 	RET
+
+// func postRelease(p *uint64, v uint64, next *uint64)
+TEXT ·postRelease(SB), NOSPLIT, $0-24
+	MOVQ p+0(FP), AX
+	MOVQ v+8(FP), BX
+	MOVQ next+16(FP), CX
+	MOVQ BX, (AX)
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x09 // PREFETCHW (CX)
+	RET
