@@ -198,7 +198,7 @@ func TestShrinkProcess(t *testing.T) {
 }
 
 func TestShrinkAfterKills(t *testing.T) {
-	for _, list := range []string{"k2", "k0", "k0,k1", "k1,k3", "d0", "d2,d0"} {
+	for _, list := range []string{"k2", "k0", "k0,k1", "k1,k3", "k3,k0,k2", "d0", "d2,d0"} {
 		for _, hosts := range []int{0, 2, 5} {
 			t.Run(fmt.Sprintf("%s on %d hosts", list, hosts), func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), long)

@@ -182,25 +182,13 @@ func (s *scenario) judgeFailed(w *said, survivors, failed []int, gone int, codes
 
 // isMisnamed reports whether a verdict is that all have failed as they should, but one blames
 // the wrong rank where that is hard to know: who has waited for the late rank, or who has
-// made another call than a rank that has not made that call yet, or who has been cut off.
+// made another call than a rank that has not made that call yet.
 func (s *scenario) isMisnamed(verdict string) bool {
 	switch s.wrong {
 	case pauseLong, skip, repeat, swap, change:
 		return strings.Contains(verdict, "should name")
 	}
-	return s.cutsOff() && strings.Contains(verdict, "timed out")
-}
-
-// cutsOff reports whether the victim is the first process of a host with others on it, in a job of several hosts: it
-// alone has the host's connections of the control plane, so that what other hosts report afterwards does not
-// reach the others, which then know only that they have waited too long.
-func (s *scenario) cutsOff() bool {
-	if !s.processes || s.hosts < 2 || s.victim < 0 {
-		return false
-	}
-	host := func(r int) int { return r * s.hosts / s.n }
-	first := s.victim == 0 || host(s.victim-1) != host(s.victim)
-	return first && s.victim+1 < s.n && host(s.victim+1) == host(s.victim)
+	return false
 }
 
 // limit is ten times what is promised, from the fault to the error on every other rank.

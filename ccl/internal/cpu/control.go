@@ -19,8 +19,9 @@ import (
 // The control plane joins the hosts of a job, independently of all data connections. Each host's first process
 // has a connection to that of host (h-1)/2 and of hosts 2h+1 and 2h+2, a tree, and to the next two
 // and the last two hosts on a ring: at most seven, whatever the number of hosts. News flood it, each over every connection
-// once: they reach all of n hosts in at most 2 log2 n hops. When a host is gone, those beside it on the ring
-// close the gap, so that what is left stays one. Until then statuses, of which there are many, go over the tree alone.
+// once: they reach all of n hosts in at most 2 log2 n hops. When the first process of a host is gone, the next
+// takes its place (succeed.go); when the host is, those beside it on the ring close the gap, so that what is left
+// stays one. Until then statuses, of which there are many, go over the tree alone.
 
 // controlStream is the stream number of these connections, of no Comm.
 const controlStream = 0xc0
@@ -29,19 +30,10 @@ const controlStream = 0xc0
 // many, less one, may go at once without dividing the others.
 const ringReach = 2
 
-// absence says whether the first process of a host is there.
-type absence uint8
-
-const (
-	present  absence = iota
-	leftHost         // it has left in good order
-	lostHost
-)
-
 type controlConn struct {
 	net.Conn
 	host  int // at the other end
-	first int // its lowest rank of the world
+	first int // and the lowest rank of the process there
 	wmu   sync.Mutex
 	out   [frameMax]byte // under wmu: what is written, so that a beat allocates nothing
 	later []byte         // under wmu: frames for the next flush
@@ -136,16 +128,23 @@ func (c *controlConn) bye() {
 // byeFor is how long the other end has to hear that this one leaves.
 const byeFor = 200 * time.Millisecond
 
-// joinPlane connects this host with those beside it.
+// joinPlane connects this host with those beside it. From now on this process takes what others dial to it, too: it
+// may come to speak for its host before it knows so.
 func (s *site) joinPlane(ctx context.Context) error {
-	if !s.leader {
+	if s.topo.Nodes() == 1 {
 		return nil
 	}
-	for _, h := range s.beside() {
-		if err := s.joinHost(ctx, h); err != nil {
-			return err
+	s.mu.Lock()
+	s.inPlane = true
+	s.mu.Unlock()
+	if s.leads() {
+		for _, h := range s.beside() {
+			if err := s.joinRank(ctx, s.leadOf(h)); err != nil {
+				return err
+			}
 		}
 	}
+	s.tcp.OnOffer(controlStream, s.offered)
 	return nil
 }
 
@@ -157,7 +156,7 @@ func (s *site) beside() []int {
 	n := s.topo.Nodes()
 	var hosts []int
 	add := func(h int) {
-		if h != s.node && h < n && s.gone[h] == present && !slices.Contains(hosts, h) {
+		if h != s.node && h < n && s.lead(h) >= 0 && !slices.Contains(hosts, h) {
 			hosts = append(hosts, h)
 		}
 	}
@@ -168,7 +167,7 @@ func (s *site) beside() []int {
 	add(2*s.node + 2)
 	for _, step := range []int{1, n - 1} {
 		for h, found := (s.node+step)%n, 0; h != s.node && found < ringReach; h = (h + step) % n {
-			if s.gone[h] == present {
+			if s.lead(h) >= 0 {
 				add(h)
 				found++
 			}
@@ -177,34 +176,37 @@ func (s *site) beside() []int {
 	return hosts
 }
 
-// joinHost connects with host h, and tells it what has happened so far.
-func (s *site) joinHost(ctx context.Context, h int) error {
+// joinRank connects with the process of rank w of the world, and tells it what has happened so far.
+func (s *site) joinRank(ctx context.Context, w int) error {
+	if w < 0 || s.topo.Node(w) == s.node {
+		return nil
+	}
+	w = s.alongWith(w)[0] // both ends name a process alike
 	s.mu.Lock()
-	known := s.joining[h] || s.leaving || slices.ContainsFunc(s.control, func(c *controlConn) bool { return c.host == h })
+	known := s.joining[w] || s.leaving || slices.ContainsFunc(s.control, func(c *controlConn) bool { return c.first == w })
 	if !known {
-		s.joining[h] = true
+		s.joining[w] = true
 	}
 	s.mu.Unlock()
 	if known {
 		return nil
 	}
-	first := s.topo.Rank(h, 0)
-	key := tcp.MakeKey(0, controlStream, uint32(s.node), uint32(h))
-	conn, err := s.tcp.OpenControl(ctx, key, uint32(s.node), s.addrs[first])
+	key := tcp.MakeKey(0, controlStream, uint32(s.mine), uint32(w))
+	conn, err := s.tcp.OpenControl(ctx, key, uint32(s.mine), s.addrs[w])
 	s.mu.Lock()
-	delete(s.joining, h)
+	delete(s.joining, w)
 	if err != nil {
 		s.mu.Unlock()
-		return fmt.Errorf("control connection to rank %d (%v): %w", first, s.addrs[first], err)
+		return fmt.Errorf("control connection to rank %d (%v): %w", w, s.addrs[w], err)
 	}
-	c := &controlConn{Conn: conn, host: h, first: first}
+	c := &controlConn{Conn: conn, host: s.topo.Node(w), first: w}
 	if s.leaving {
 		s.mu.Unlock()
 		conn.Close()
 		return nil
 	}
 	s.control = append(s.control[:len(s.control):len(s.control)], c)
-	old := append([]event(nil), s.history...)
+	old := slices.Concat(s.history, s.pending)
 	s.wg.Add(1)
 	s.mu.Unlock()
 	for i := range old {
@@ -212,6 +214,19 @@ func (s *site) joinHost(ctx context.Context, h int) error {
 	}
 	go s.listenTo(c)
 	return nil
+}
+
+// offered takes the control connection that another process has dialed to rank self of this one: it has come to
+// speak for its host, and this process has not heard so, or it has heard before this process has that this one does.
+func (j *job) offered(key tcp.Key, self uint32) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	w := int(key.A ^ key.B ^ self)
+	for _, s := range j.parts() {
+		if s.mine == int(self) && w < j.topo.Size() {
+			_ = s.joinRank(ctx, w) // who has dialed will dial again, or be found to be gone
+		}
+	}
 }
 
 // listenTo takes what comes from a neighbor, and reports its end.
@@ -239,7 +254,7 @@ func (s *site) listenTo(c *controlConn) {
 		case err == nil && kind == frameBye:
 			s.drop(c)
 			if !s.ending() {
-				s.post(newEvent(0, hostLeft, -1, -1, c.host, nil))
+				s.post(newEvent(0, processLeft, c.first, -1, c.host, nil))
 			}
 			return
 		}
@@ -247,7 +262,7 @@ func (s *site) listenTo(c *controlConn) {
 			continue
 		}
 		s.drop(c)
-		if s.ending() {
+		if s.ending() || s.isKnownAway(c.first) {
 			return
 		}
 		var ne net.Error
@@ -256,7 +271,9 @@ func (s *site) listenTo(c *controlConn) {
 		} else {
 			err = errors.New("its process ended, or its host cannot be reached")
 		}
-		s.lost(c.first, err)
+		for _, w := range s.alongWith(c.first) {
+			s.lost(w, err)
+		}
 		return
 	}
 }
@@ -294,7 +311,7 @@ func (s *site) take(e *event, from *controlConn) {
 // pass sends e on to all neighbors but the one it came from, once. It is false where e has been here
 // before.
 func (s *site) pass(e *event, from *controlConn) bool {
-	if !s.leader || s.topo.Nodes() == 1 {
+	if s.topo.Nodes() == 1 {
 		return true
 	}
 	id := e.id()
@@ -315,73 +332,6 @@ func (s *site) pass(e *event, from *controlConn) bool {
 		}
 	}
 	return true
-}
-
-// lostHost notes that rank w of the world is lost: with the first process of a host
-// goes the host's way to the others.
-func (s *site) lostHost(w int) {
-	if w < 0 || w >= s.topo.Size() {
-		return
-	}
-	if h := s.topo.Node(w); s.topo.Nodes() > 1 && s.topo.Rank(h, 0) == w {
-		s.without(h, lostHost)
-	}
-}
-
-// without closes the gap that host h leaves.
-func (s *site) without(h int, why absence) {
-	if h < 0 || h >= s.topo.Nodes() {
-		return
-	}
-	s.mu.Lock()
-	first := s.gone[h] == present && !s.leaving
-	if first {
-		s.gone[h] = why
-	}
-	s.mu.Unlock()
-	if !first {
-		return
-	}
-	for _, part := range s.parts() {
-		if part.leader && part.node != h {
-			s.wg.Go(part.closeRing)
-		}
-	}
-}
-
-// ringAfter is the time a host waits before it closes a gap: when a job ends, all leave at about the same
-// time.
-const ringAfter = 10 * time.Millisecond
-
-// closeRing joins the hosts that are beside this one now.
-func (s *site) closeRing() {
-	select {
-	case <-s.stopCh:
-		return
-	case <-time.After(ringAfter):
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(s.peer, time.Second))
-	defer cancel()
-	stopped := make(chan struct{})
-	defer close(stopped)
-	go func() {
-		select {
-		case <-s.stopCh:
-			cancel()
-		case <-stopped:
-		}
-	}()
-	for _, h := range s.beside() {
-		if err := s.joinHost(ctx, h); err != nil && !s.ending() && s.peer > 0 && !s.isGone(h) {
-			s.lost(s.topo.Rank(h, 0), errors.New("its host cannot be reached"))
-		}
-	}
-}
-
-func (s *site) isGone(h int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.gone[h] != present
 }
 
 func (s *site) ending() bool {
@@ -415,7 +365,7 @@ func (s *site) flush() {
 	}
 }
 
-// neighbors are this host's connections with others; only the host's leader has any.
+// neighbors are this host's connections with others; only the process that leads the host has any.
 func (s *site) neighbors() []*controlConn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,9 +34,10 @@ const (
 
 // What events say beside failures.
 const (
-	hostLeft Code = Closed + 1 + iota // the first process of host Node has left in good order
-	rankLeft                          // so has that of rank Peer of the world
-	askLeft                           // has it?
+	processLeft Code = Closed + 1 + iota // the process of rank Peer of the world, the lead of its host, has left in good order
+	rankLeft                             // so has that of rank Peer of the world
+	askLeft                              // has it?
+	newLead                              // that of rank Peer of the world leads its host now
 	codeEnd
 )
 

@@ -35,11 +35,14 @@ type job struct {
 
 	mu      sync.Mutex
 	comms   map[uint64][]*Comm
-	history []event      // the last events, for Comms that are about to be made
+	history []event      // the last of them, for Comms and connections that are about to be made
 	dead    map[int]bool // ranks of the world that are known to be lost
 	settled map[subject]bool
-	gone    map[int]absence // hosts without a first process
 	leavers map[int]bool    // ranks of the world that are known to have left in good order
+	fallen  map[int]bool    // those that are said to be lost, whether that is believed yet or not
+	first   map[int]int     // by host, which of its ranks leads it, where that is not the first: see succeed.go
+	vacant  map[int]absence // hosts whose lead has gone, and the next has not come
+	pending []event         // proposals that nobody has decided yet
 	picture picture
 	looking []*Comm // the monitor's, so that it allocates nothing
 	suspect []int32 // a deadlock that was seen once; the monitor's
@@ -56,10 +59,10 @@ type site struct {
 	steps [8]step
 
 	// Set once, by the first rank that comes by.
-	leader bool  // this process has the host's lowest rank
-	mine   int   // the lowest rank of this process on the host
-	procs  []int // by rank of this host, the lowest rank of its process
-	host   *host
+	maker bool  // this process has the host's lowest rank, and makes its memory
+	mine  int   // the lowest rank of this process on the host
+	procs []int // by rank of this host, the lowest rank of its process
+	host  *host
 
 	// Guarded by job.mu.
 	scanned    atomic.Uint64 // of the host's log
@@ -71,7 +74,8 @@ type site struct {
 	pulse      *pulse // this process's
 	others     []watched
 	control    []*controlConn
-	joining    map[int]bool // hosts to which a connection is being made
+	joining    map[int]bool // ranks of the world to which a connection is being made
+	inPlane    bool         // it has been connected first
 	heard      map[seat]uint32
 	heardBrief map[uint64][4]order // by Comm, the last that were heard of
 	boardRead  uint64              // of the host's statuses; the monitor's
@@ -123,7 +127,7 @@ func enterJob(id string) *job {
 	j := jobs.m[id]
 	if j == nil {
 		j = &job{id: id, born: time.Now(), stopCh: make(chan struct{}), comms: map[uint64][]*Comm{}, sites: map[int]*site{},
-			dead: map[int]bool{}, settled: map[subject]bool{}, gone: map[int]absence{}, leavers: map[int]bool{},
+			dead: map[int]bool{}, settled: map[subject]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
 			picture: picture{ranks: map[seat]*Status{}, briefs: map[uint64]*briefs{}}}
 		jobs.m[id] = j
 	}
@@ -212,7 +216,9 @@ func (j *job) add(c *Comm) {
 	old := append([]event(nil), j.history...)
 	j.mu.Unlock()
 	for _, e := range old {
-		j.tell(c, &e)
+		if Code(e.Code) <= Closed {
+			j.tell(c, &e)
+		}
 	}
 }
 

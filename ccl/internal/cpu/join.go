@@ -239,6 +239,11 @@ func (j *job) begin(b Bootstrap, nodeOf []int, try int, opt Options) error {
 		for _, s := range j.parts() { // from an earlier try
 			s.giveUp()
 		}
+		j.mu.Lock()
+		clear(j.leavers) // of the memory that was given up
+		clear(j.first)
+		clear(j.vacant)
+		j.mu.Unlock()
 		if try == 0 {
 			j.wg.Add(1)
 			go j.monitor()
@@ -286,7 +291,7 @@ func (j *job) openTCP(b Bootstrap) error {
 	return err
 }
 
-// openHost joins the memory of this host: the leader makes it and hands it out.
+// openHost joins the memory of this host: the process of its lowest rank makes it and hands it out.
 func (s *site) openHost(ctx context.Context, all [][]byte, rank int) error {
 	inject.At("join.host")
 	// The processes of this host, each by its lowest rank.
@@ -303,14 +308,14 @@ func (s *site) openHost(ctx context.Context, all [][]byte, rank int) error {
 	}
 	s.procs = procs
 	s.mine = first[string(process[:])]
-	s.leader = s.mine == s.topo.Rank(s.node, 0)
+	s.maker = s.mine == s.topo.Rank(s.node, 0)
 
 	var h *host
 	var err error
 	switch {
 	case len(first) == 1:
 		h = newPrivateHost()
-	case s.leader:
+	case s.maker:
 		if h, err = newSharedHost(); err != nil {
 			return fmt.Errorf("%w: %w", errCannotShare, err)
 		}

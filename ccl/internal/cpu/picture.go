@@ -65,7 +65,7 @@ func (s *site) hear(st *Status, from *controlConn, aloud bool) {
 	if aloud && s.host.shared() {
 		s.host.head.board.append(*st)
 	}
-	if s.leader {
+	if s.leads() {
 		all := s.isBroken()
 		for _, c := range s.neighbors() {
 			if c != from && (all || c.inTree(s.node)) {
@@ -99,11 +99,11 @@ func (s *site) hear(st *Status, from *controlConn, aloud bool) {
 	}
 }
 
-// isBroken reports whether a host is gone: then the tree does not reach all.
+// isBroken reports whether a lead has gone: then the tree does not reach all.
 func (s *site) isBroken() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.gone) > 0
+	return len(s.first) > 0
 }
 
 // isNews reports whether this site hears st for the first time.
@@ -266,16 +266,11 @@ func (j *job) speaker() *Comm {
 		return nil
 	}
 	for w := range lowest {
-		if !j.isAway(w) {
+		if !j.isAway(w) && !j.hasLeft(w) {
 			return nil
 		}
 	}
 	return who
-}
-
-// isAway reports whether rank w of the world is known to be gone. j.mu is held.
-func (j *job) isAway(w int) bool {
-	return j.leavers[w] || j.dead[w] || j.gone[j.topo.Node(w)] == leftHost
 }
 
 // pictureAfter is how long the ranks have to say where they stood when the first failure came.

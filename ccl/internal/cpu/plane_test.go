@@ -9,11 +9,11 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// planeOf is the sites of n hosts, of which some are gone, as all know.
+// planeOf is the sites of n hosts of one rank, of which some are gone, as all know.
 func planeOf(n int, gone ...int) []*site {
-	j := &job{topo: algo.Blocks(n, 1), gone: map[int]absence{}}
+	j := &job{topo: algo.Blocks(n, 1), first: map[int]int{}}
 	for _, h := range gone {
-		j.gone[h] = lostHost
+		j.first[h] = 1
 	}
 	var sites []*site
 	for h := range n {

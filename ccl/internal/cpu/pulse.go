@@ -72,6 +72,7 @@ func (s *site) feel(beats bool) {
 		why   error
 	}
 	var losses []loss
+	var left []int
 	s.mu.Lock()
 	if s.pulse == nil {
 		s.mu.Unlock()
@@ -87,6 +88,7 @@ func (s *site) feel(beats bool) {
 		case o.gone:
 		case p.left.Load() != 0:
 			o.gone = true
+			left = append(left, s.ranksOf(s.topo.Rank(s.node, o.local))...)
 		case p.death.Load()&ownerDied != 0:
 			o.gone = true
 			losses = append(losses, loss{o.local, errors.New("its process ended")})
@@ -100,6 +102,9 @@ func (s *site) feel(beats bool) {
 		}
 	}
 	s.mu.Unlock()
+	if len(left) > 0 {
+		s.left(s.node, left)
+	}
 	for _, l := range losses {
 		s.lostProcess(s.topo.Rank(s.node, l.local), l.why)
 	}
@@ -107,9 +112,18 @@ func (s *site) feel(beats bool) {
 
 // lostProcess reports the ranks of the process whose lowest rank is first.
 func (s *site) lostProcess(first int, why error) {
+	for _, w := range s.ranksOf(first) {
+		s.lost(w, why)
+	}
+}
+
+// ranksOf lists the ranks of the world in the process of this host whose lowest rank is first.
+func (s *site) ranksOf(first int) []int {
+	var ranks []int
 	for l, p := range s.procs {
 		if p == first {
-			s.lost(s.topo.Rank(s.node, l), why)
+			ranks = append(ranks, s.topo.Rank(s.node, l))
 		}
 	}
+	return ranks
 }

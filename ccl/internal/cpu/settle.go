@@ -6,7 +6,7 @@ import (
 )
 
 // One cause for all. On a host, events are believed in the order in which they stand in its log.
-// Between hosts a rank proposes; the first process of the lowest host that is left puts all
+// Between hosts a rank proposes; the lead (see succeed.go) of the lowest host that has one puts all
 // proposals in order, and what it has decided is believed everywhere in that order. While the
 // hosts can reach each other, every rank of a Comm so gets the same cause. A proposal that is not
 // decided in time, as in a partition, is believed by those who hear of it.
@@ -66,39 +66,62 @@ func (s *site) scan() {
 
 // handle does what this process has to do about an event, in the order of its host. s.order is held.
 func (s *site) handle(e *event) {
+	s.note(e) // before it is passed on, so that who is connected meanwhile hears of it
 	s.pass(e, nil)
 	switch {
 	case Code(e.Code) == askLeft:
 		s.answer(int(e.Peer))
-	case e.Stage == proposed:
-		s.decide(e)
-	default:
+	case e.Stage != proposed:
 		s.deliver(e)
+	case e.Comm == 0 && Code(e.Code) == RankLost:
+		s.fell(int(e.Peer))
 	}
+	s.decide()
 }
 
-// decide gives a proposal its place, if this process is the one to do that.
-func (s *site) decide(e *event) {
-	if !s.leader || !s.lowest() {
+// note keeps what those who come later are to hear: a proposal until it is decided, here or elsewhere.
+func (s *site) note(e *event) {
+	if Code(e.Code) > processLeft {
 		return
-	}
-	subject := subject{e.Comm, -1}
-	if e.Comm == 0 {
-		subject.lost = e.Peer
 	}
 	s.mu.Lock()
-	old := s.settled[subject]
-	s.settled[subject] = true
-	s.mu.Unlock()
-	if old {
+	defer s.mu.Unlock()
+	list := &s.history
+	switch {
+	case e.Stage == proposed && s.settled[e.subject()]:
 		return
+	case e.Stage == proposed:
+		list = &s.pending
+	case Code(e.Code) <= Closed:
+		s.settled[e.subject()] = true
 	}
-	d := *e
-	d.Stage = decided
-	if s.host.shared() {
-		s.host.head.log.append(d) // the scan that is under way comes to it
-	} else {
-		s.handle(&d)
+	if len(*list) == logSlots {
+		*list = (*list)[1:]
+	}
+	*list = append(*list, *e)
+}
+
+// decide gives the proposals their places, if this process is the one to do that.
+func (s *site) decide() {
+	for {
+		s.mu.Lock()
+		s.pending = slices.DeleteFunc(s.pending, func(e event) bool { return s.settled[e.subject()] })
+		none := len(s.pending) == 0
+		s.mu.Unlock()
+		if none || !s.leads() || !s.lowest() {
+			return
+		}
+		s.mu.Lock()
+		d := s.pending[0]
+		s.pending = slices.Delete(s.pending, 0, 1)
+		s.settled[d.subject()] = true
+		s.mu.Unlock()
+		d.Stage = decided
+		if s.host.shared() {
+			s.host.head.log.append(d) // the scan that is under way comes to it
+		} else {
+			s.handle(&d)
+		}
 	}
 }
 
@@ -108,12 +131,19 @@ type subject struct {
 	lost int32
 }
 
-// lowest reports whether no host before this one is left.
+func (e *event) subject() subject {
+	if e.Comm == 0 {
+		return subject{0, e.Peer}
+	}
+	return subject{e.Comm, -1}
+}
+
+// lowest reports whether no host before this one has a lead.
 func (s *site) lowest() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.node {
-		if s.gone[h] == present {
+		if s.lead(h) >= 0 {
 			return false
 		}
 	}
@@ -143,8 +173,11 @@ func (s *site) insist(now time.Time) {
 
 // isMoot reports whether what e proposes, or another cause, is believed here. s.mu is held.
 func (s *site) isMoot(e *event) bool {
-	if e.Comm == 0 {
+	switch {
+	case e.Comm == 0:
 		return s.dead[int(e.Peer)]
+	case Code(e.Code) == Aborted: // which this process has believed at once
+		return s.settled[e.subject()]
 	}
 	for _, c := range s.comms[e.Comm] {
 		if c.cause.Load() == nil {
@@ -156,21 +189,21 @@ func (s *site) isMoot(e *event) bool {
 
 // deliver tells the Comms of this process what e says. s.order is held.
 func (s *site) deliver(e *event) {
-	switch Code(e.Code) {
-	case hostLeft:
-		s.without(int(e.Node), leftHost)
-		return
-	case rankLeft:
-		s.mu.Lock()
-		s.leavers[int(e.Peer)] = true
-		s.mu.Unlock()
+	if w := int(e.Peer); Code(e.Code) > Closed {
+		switch {
+		case w < 0 || w >= s.topo.Size():
+		case Code(e.Code) == processLeft && s.topo.Node(w) != s.node: // whose own host says more
+			s.left(s.topo.Node(w), s.alongWith(w))
+		case Code(e.Code) == rankLeft:
+			s.left(s.topo.Node(w), []int{w})
+		case Code(e.Code) == newLead:
+			s.mu.Lock()
+			delete(s.vacant, s.topo.Node(w))
+			s.mu.Unlock()
+		}
 		return
 	}
 	s.mu.Lock()
-	if len(s.history) == logSlots {
-		s.history = s.history[1:]
-	}
-	s.history = append(s.history, *e)
 	if e.Comm == 0 && Code(e.Code) == RankLost {
 		s.dead[int(e.Peer)] = true
 	}
@@ -195,7 +228,7 @@ func (s *site) deliver(e *event) {
 		s.tell(c, e)
 	}
 	if e.Comm == 0 && Code(e.Code) == RankLost {
-		s.lostHost(int(e.Peer))
+		s.fell(int(e.Peer))
 	}
 }
 
@@ -274,7 +307,7 @@ func (j *job) isLost(w int) bool {
 
 // answer says whether a rank of this host has left in good order, if it has.
 func (s *site) answer(w int) {
-	if w < 0 || w >= s.topo.Size() || !s.leader || s.topo.Node(w) != s.node {
+	if w < 0 || w >= s.topo.Size() || !s.leads() || s.topo.Node(w) != s.node {
 		return
 	}
 	s.mu.Lock()
@@ -312,5 +345,5 @@ func (s *site) leftInOrder(w int) bool {
 func (s *site) knownLeft(w int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.leavers[w] || s.gone[s.topo.Node(w)] == leftHost
+	return s.hasLeft(w)
 }

@@ -59,6 +59,7 @@ type Node struct {
 	strangers *strangers
 	trouble   atomic.Pointer[error]
 	onTrouble atomic.Pointer[func(error)]
+	onOffer   atomic.Pointer[offerTaker]
 
 	mu   sync.Mutex
 	ends map[endID]*end
@@ -125,6 +126,18 @@ func (n *Node) Addr() netip.AddrPort { return n.addr }
 // the process has too many files open; the Node tries again. An Open that ran out
 // of time meanwhile says it, too.
 func (n *Node) OnTrouble(f func(error)) { n.onTrouble.Store(&f) }
+
+// offerTaker is who takes the connections of one stream.
+type offerTaker struct {
+	stream uint32
+	take   func(key Key, self uint32)
+}
+
+// OnOffer sets a function that is called, on a goroutine of its own, when a peer has dialed a stream of
+// that number to an end of this Node, self, that nobody is opening; an Open returns the connection at once. Close waits for it.
+func (n *Node) OnOffer(stream uint32, take func(key Key, self uint32)) {
+	n.onOffer.Store(&offerTaker{stream, take})
+}
 
 // member is a rank of a communicator.
 type member struct {
@@ -299,5 +312,8 @@ func (n *Node) file(id endID, e *end, conn *net.TCPConn, err error) {
 	default:
 		e.close() // its dialer has given that one up and dialed again
 		e.conn = conn
+		if o := n.onOffer.Load(); o != nil && o.stream == id.Stream && !e.opening {
+			n.wg.Go(func() { o.take(id.Key, id.self) }) // within serve, so that Close waits still
+		}
 	}
 }

@@ -354,6 +354,42 @@ func TestOpenTwice(t *testing.T) {
 
 // TestManyRanksInOneProcess is a ring of goroutine ranks on one Node, each opening
 // both its streams at once.
+// A stream that nobody here opens is offered to who has asked for it, once for each connection; others are not.
+func TestOnOffer(t *testing.T) {
+	checkLeaks(t)
+	a, b := listen(t), listen(t)
+	type offer struct {
+		key  Key
+		self uint32
+	}
+	offers := make(chan offer, 10)
+	b.OnOffer(7, func(key Key, self uint32) { offers <- offer{key, self} })
+	dial := func(key Key) *Conn {
+		c, err := a.Open(soon(t), key, 1, b.Addr())
+		require.NoError(t, err)
+		return c
+	}
+	other, key := MakeKey(0, 6, 1, 2), MakeKey(0, 7, 1, 2)
+	c, d := dial(other), dial(key)
+	require.Equal(t, offer{key, 2}, <-offers)
+	e, err := b.Open(soon(t), key, 2, a.Addr())
+	require.NoError(t, err)
+	require.NoError(t, talk(d, e, "hello"))
+
+	// One that is being opened is not offered.
+	again := MakeKey(0, 7, 1, 3)
+	id := endID{again, 3}
+	opening, err := b.begin(id)
+	require.NoError(t, err)
+	f := dial(again)
+	require.True(t, eventually(func() bool { b.mu.Lock(); defer b.mu.Unlock(); return opening.conn != nil }))
+	b.finish(id, opening, true)
+	require.Empty(t, offers)
+	for _, c := range []*Conn{c, d, e, f} {
+		c.Abort()
+	}
+}
+
 func TestManyRanksInOneProcess(t *testing.T) {
 	checkLeaks(t)
 	n := listen(t)

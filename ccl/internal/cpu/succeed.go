@@ -1,0 +1,190 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/tcp"
+)
+
+// Who speaks for a host on the control plane: the process of its lowest rank that is not gone, its lead. That follows
+// from what is known of ranks, so all agree on it as soon as they have heard the same. The next in line
+// hears from the memory of its host that the lead has died or left, and connects with the leads of the hosts
+// beside it; those expect it, since they have seen the end of their connection, or take it unasked. It tells what has
+// happened on its host, hears what has happened elsewhere, and then says that it has come.
+
+// absence says why a host has nobody on the control plane.
+type absence uint8
+
+const (
+	leftHost absence = 1 + iota // its lead has left in good order
+	lostHost
+)
+
+// lead is the rank of the world that leads host h, -1 if no rank of it is left. j.mu is held.
+func (j *job) lead(h int) int {
+	l := j.first[h]
+	if l >= j.topo.Locals(h) {
+		return -1
+	}
+	return j.topo.Rank(h, l)
+}
+
+// leadOf is lead.
+func (j *job) leadOf(h int) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lead(h)
+}
+
+// leads reports whether this process leads its host.
+func (s *site) leads() bool {
+	w := s.leadOf(s.node)
+	return w >= 0 && s.procs[s.topo.Local(w)] == s.mine
+}
+
+// isAway reports whether rank w of the world is known to be gone. j.mu is held.
+func (j *job) isAway(w int) bool { return j.leavers[w] || j.dead[w] }
+
+// isKnownAway is isAway.
+func (j *job) isKnownAway(w int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.isAway(w)
+}
+
+// hasLeft reports whether rank w of the world has left in good order, as far as is known: where a lead has, and
+// nobody has taken its place, all of its host have. j.mu is held.
+func (j *job) hasLeft(w int) bool {
+	return j.leavers[w] || !j.dead[w] && j.vacant[j.topo.Node(w)] == leftHost
+}
+
+// alongWith lists the ranks of the process of rank w of another host.
+func (s *site) alongWith(w int) []int {
+	var ranks []int
+	h := s.topo.Node(w)
+	for l := range s.topo.Locals(h) {
+		if o := s.topo.Rank(h, l); s.addrs[o] == s.addrs[w] {
+			ranks = append(ranks, o)
+		}
+	}
+	return ranks
+}
+
+// left notes that ranks of host h have left in good order.
+func (j *job) left(h int, ranks []int) {
+	j.mu.Lock()
+	for _, w := range ranks {
+		j.leavers[w] = true
+	}
+	j.mu.Unlock()
+	j.succeed(h, leftHost)
+}
+
+// fell notes that a rank is said to be lost: it leads no more, whatever the order in which that is believed.
+func (j *job) fell(w int) {
+	if w < 0 || w >= j.topo.Size() {
+		return
+	}
+	j.mu.Lock()
+	j.fallen[w] = true
+	j.mu.Unlock()
+	j.succeed(j.topo.Node(w), lostHost)
+}
+
+// succeed finds the lead of host h, of which ranks have gone. If it is another now, those beside it, and it itself,
+// see to the connections that they need.
+func (j *job) succeed(h int, why absence) {
+	if j.topo.Nodes() == 1 {
+		return
+	}
+	j.mu.Lock()
+	l := j.first[h]
+	for l < j.topo.Locals(h) && (j.isAway(j.topo.Rank(h, l)) || j.fallen[j.topo.Rank(h, l)]) {
+		l++
+	}
+	if l == j.first[h] || j.leaving {
+		j.mu.Unlock()
+		return
+	}
+	j.first[h], j.vacant[h] = l, why
+	var busy []*site
+	for _, s := range j.all {
+		if s.inPlane {
+			busy = append(busy, s)
+		}
+	}
+	j.mu.Unlock()
+	for _, s := range busy {
+		if s.leads() {
+			s.wg.Go(s.closeRing)
+		}
+	}
+}
+
+// ringAfter is the time a host waits before it closes a gap: when a job ends, all leave at about the same
+// time.
+const ringAfter = 10 * time.Millisecond
+
+// closeRing joins the hosts that are beside this one now.
+func (s *site) closeRing() {
+	select {
+	case <-s.stopCh:
+		return
+	case <-time.After(ringAfter):
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.peer, time.Second))
+	defer cancel()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go func() {
+		select {
+		case <-s.stopCh:
+			cancel()
+		case <-stopped:
+		}
+	}()
+	var all sync.WaitGroup // one that does not answer must not keep the others waiting
+	for _, h := range s.beside() {
+		w := s.leadOf(h)
+		all.Go(func() {
+			if err := s.joinRank(ctx, w); err != nil && !s.ending() && s.peer > 0 && s.leadOf(h) == w {
+				s.unreached(w, err)
+			}
+			s.present()
+		})
+	}
+	all.Wait()
+	s.order.Lock()
+	s.decide() // what the lead before this one has left
+	s.order.Unlock()
+	s.scan()
+}
+
+// present says that this process leads its host, if another did.
+func (s *site) present() {
+	s.mu.Lock()
+	news := s.vacant[s.node] != 0 && len(s.control) > 0
+	if news {
+		delete(s.vacant, s.node)
+	}
+	s.mu.Unlock()
+	if news {
+		s.post(newEvent(0, newLead, s.mine, -1, s.node, nil))
+	}
+}
+
+// unreached reports that the lead of a host, rank w of the world, cannot be reached. Where others have just left in
+// good order and nobody listens any more, it has, too.
+func (s *site) unreached(w int, err error) {
+	s.mu.Lock()
+	leaving := s.vacant[s.topo.Node(w)] == leftHost || s.vacant[s.node] == leftHost
+	s.mu.Unlock()
+	if leaving && errors.Is(err, tcp.ErrRefused) {
+		s.post(newEvent(0, processLeft, w, -1, s.topo.Node(w), nil))
+		return
+	}
+	s.lost(w, errors.New("its host cannot be reached"))
+}
