@@ -6,6 +6,9 @@
 #include "own.h"
 #include <dlfcn.h>
 #include <limits.h>
+#ifdef __linux__
+#include <link.h>
+#endif
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -114,6 +117,27 @@ int gmpi_wait(gmpi_call *c) { return EITHER(wait, c); }
 int gmpi_cancel(gmpi_call *c) { return EITHER(cancel, c); }
 
 int gmpi_init(gmpi_call *c, int level, int *provided) { return EITHER(init, c, level, provided); }
+
+// A C program's end runs the functions that libraries have registered with atexit; a Go program's does not
+// on Linux. MPICH 5 tells its launcher only there, and not in MPI_Finalize, that this rank is done, and Hydra
+// kills all ranks of a job of which one ends without. What runs such functions, of this library alone, is
+// the library's own end function, which the loader calls at the end or when the library is unloaded; to
+// unload it would take code away from under threads that have used it.
+void gmpi_exit(void *so) {
+#ifdef __linux__
+	struct link_map *map;
+	void (**end)(void) = NULL;
+	size_t n = 0;
+	if (dlinfo(so, RTLD_DI_LINKMAP, &map)) return;
+	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_FINI_ARRAY) end = (void (**)(void))(map->l_addr + d->d_un.d_ptr);
+		if (d->d_tag == DT_FINI_ARRAYSZ) n = d->d_un.d_val / sizeof *end;
+	}
+	while (end && n > 0) end[--n](); // in this order, says the ELF specification
+#else
+	(void)so;
+#endif
+}
 
 static struct sigaction handlers[65];
 

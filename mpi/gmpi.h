@@ -45,6 +45,8 @@ void gmpi_version(char *text, int room, int *major, int *minor);
 int gmpi_state(void); // 0, 1 initialised, 2 finalised
 int gmpi_init(gmpi_call *c, int level, int *provided);
 int gmpi_finalize(gmpi_call *c);
+// gmpi_exit runs what the library has registered for the end of the program (atexit): see gmpi.c.
+void gmpi_exit(void *so);
 int gmpi_abort(uintptr_t comm, int code);
 int gmpi_processor(gmpi_call *c, char *name);
 double gmpi_wtime(void);

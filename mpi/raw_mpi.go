@@ -40,6 +40,9 @@ func leave() {
 	}
 }
 
+// opened is the library's handle.
+var opened uintptr
+
 // load opens the library for l.
 func load(l launch) error {
 	s := dl.Search{What: "MPI", Env: "GOCCL_MPI_LIB", Names: l.libraries(os.Getenv), Global: true, Advice: l.advice()}
@@ -49,8 +52,9 @@ func load(l launch) error {
 	if err != nil {
 		return &Error{Op: "Init", Class: ErrLibrary, Text: err.Error()}
 	}
+	opened = lib.Handle()
 	var f, large C.int
-	if missing := C.gmpi_load(at(lib.Handle()), &f, &large); missing != nil {
+	if missing := C.gmpi_load(at(opened), &f, &large); missing != nil {
 		return failed("Init", ErrLibrary, "%s is not an MPI library that can be used: it has no %s", lib.Path(), C.GoString(missing))
 	}
 	var text [8192]C.char
@@ -93,6 +97,7 @@ func end() error {
 	if C.gmpi_finalize(&k) != 0 {
 		return failure("Finalize", &k)
 	}
+	C.gmpi_exit(at(opened))
 	return nil
 }
 

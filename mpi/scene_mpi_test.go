@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -63,7 +64,37 @@ var scenes = map[string]func() int{
 		}
 		return say(mpi.Barrier(context.Background(), mpi.World()))
 	},
+	// lasts: the ranks end one by one, and rank 0 has something left to do after MPI, when the others have gone.
+	"lasts": func() int {
+		if err := mpi.Init(); err != nil {
+			return say(err)
+		}
+		c := mpi.World()
+		pids := make([]int, c.Size())
+		if err := mpi.AllGather(context.Background(), c, pids, []int{os.Getpid()}); err != nil {
+			return say(err)
+		}
+		if err := mpi.Finalize(); err != nil {
+			return say(err)
+		}
+		for _, pid := range pids[c.Rank()+1:] {
+			for alive(pid) {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		if c.Rank() == 0 {
+			fmt.Println("the last one turns off the light")
+		}
+		return 0
+	},
 	"overhead": overhead,
+}
+
+// alive reports whether the process pid has not ended yet.
+func alive(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(b), ") ") // after the name in parentheses
+	return err == nil && !strings.HasPrefix(state, "Z")
 }
 
 func say(err error) int {

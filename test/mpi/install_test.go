@@ -74,17 +74,6 @@ func (m install) job(t *testing.T, n int, env []string, program ...string) (outp
 	return output2(t, append(m.env[:len(m.env):len(m.env)], env...), m.mpiexec[0], append(args, program...)...)
 }
 
-// well requires that a job has ended well. MPICH 5's Hydra, with more ranks than processors, now and then reports that it
-// has killed ranks (status 9) which have written all that they had to and finalised: what they wrote is then judged alone.
-func (m install) well(t *testing.T, status int, output string) {
-	t.Helper()
-	if status == 9 && strings.HasPrefix(m.name, "MPICH 5") && strings.Contains(output, "BAD TERMINATION") {
-		t.Logf("%s: Hydra ended with 9", m.name)
-		return
-	}
-	require.Zero(t, status, output)
-}
-
 // output2 is what a command wrote, to both of its outputs, and its exit status. It has two minutes.
 func output2(t *testing.T, env []string, name string, args ...string) (string, int) {
 	t.Helper()
