@@ -57,7 +57,7 @@ func (e *exam) ofHost(host string) (r []*facts) {
 
 // checks are all of them, in the order in which they are told.
 var checks = []func(*exam){
-	(*exam).launch, (*exam).nodes, (*exam).program, (*exam).kernels, (*exam).mpi, (*exam).vendors, (*exam).deviceCount,
+	(*exam).launch, (*exam).nodes, (*exam).program, (*exam).kernels, (*exam).mpi, (*exam).worlds, (*exam).vendors, (*exam).deviceCount,
 	(*exam).names, (*exam).named, (*exam).network, (*exam).shm, (*exam).memlock, (*exam).files,
 	(*exam).affinity, (*exam).hugePages, (*exam).frequency, (*exam).quota, (*exam).load, (*exam).differing, (*exam).harmful,
 }

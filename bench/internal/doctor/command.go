@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/launch"
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 )
 
@@ -155,14 +156,16 @@ const joining = time.Minute
 func examine(ctx context.Context, where boot.Launch, asJSON bool, stdout io.Writer) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joining)
 	defer cancel()
-	b, err := boot.Env(ctx)
+	b, mpi, done, err := meet(ctx)
 	if err != nil {
 		return 1, err
 	}
-	defer b.Close()
+	defer done()
 	launch.Joined(os.Getenv, where)
 	e := &exam{launcher: where.Launcher}
-	if err := e.gather(ctx, b, look(where, launch.Sum(), os.Environ())); err != nil {
+	mine := look(where, launch.Sum(), os.Environ())
+	mine.MPI = mpi
+	if err := e.gather(ctx, b, mine); err != nil {
 		return 1, err
 	}
 	if where.Rank > 0 {
@@ -181,7 +184,7 @@ func examine(ctx context.Context, where boot.Launch, asJSON bool, stdout io.Writ
 }
 
 // gather brings together what the ranks see; then the hosts try to reach each other.
-func (e *exam) gather(ctx context.Context, b *boot.Boot, mine *facts) error {
+func (e *exam) gather(ctx context.Context, b ccl.Bootstrap, mine *facts) error {
 	all, err := exchange(ctx, b, mine)
 	if err != nil {
 		return err
@@ -221,7 +224,7 @@ func (e *exam) gather(ctx context.Context, b *boot.Boot, mine *facts) error {
 }
 
 // exchange gives each rank what every rank has.
-func exchange[T any](ctx context.Context, b *boot.Boot, mine *T) ([]*T, error) {
+func exchange[T any](ctx context.Context, b ccl.Bootstrap, mine *T) ([]*T, error) {
 	text, err := json.Marshal(mine)
 	if err != nil {
 		return nil, err

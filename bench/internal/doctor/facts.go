@@ -23,6 +23,7 @@ type facts struct {
 	Procs   int      `json:"gomaxprocs"`
 	Memlock uint64   `json:"memlock"` // bytes that may be locked; unlimited
 	Files   uint64   `json:"nofile"`
+	MPI     *world   `json:"mpi,omitempty"`
 
 	Print      map[string]string   `json:"fingerprint,omitempty"`
 	Libraries  []library           `json:"libraries,omitempty"`

@@ -40,16 +40,24 @@ var roots = []string{"NCCL_HOME", "CUDA_HOME", "ROCM_PATH", "CCL_ROOT", "I_MPI_R
 func libraries(root string, getenv func(string) string) (found []library) {
 	dirs := searched(root, getenv)
 	for _, k := range known {
-		if file := getenv(k.path); k.path != "" && file != "" {
-			if _, err := os.Stat(filepath.Join(root, file)); err == nil {
-				found = append(found, library{k.name, file, version(root, file)})
-			} else {
-				found = append(found, library{k.name, file, "missing"})
-			}
-			continue
+		named := ""
+		if k.path != "" {
+			named = getenv(k.path)
 		}
-		if file := first(root, dirs, k.files); file != "" {
+		file := named
+		switch {
+		case named == "none": // GOCCL_MPI_LIB: without MPI
+			continue
+		case named == "":
+			file = first(root, dirs, k.files)
+		case !strings.Contains(named, "/"): // the loader looks for it
+			file = first(root, dirs, []string{named})
+		}
+		switch _, err := os.Stat(filepath.Join(root, file)); {
+		case file != "" && err == nil:
 			found = append(found, library{k.name, file, version(root, file)})
+		case named != "":
+			found = append(found, library{k.name, named, "missing"})
 		}
 	}
 	return found

@@ -22,4 +22,8 @@ func TestLibraries(t *testing.T) {
 		{"oneccl", "/mine/libccl.so", "? (1 bytes)"},
 		{"mpi", "/opt/vendor/lib/libmpi.so.12", "12.1.8 (1 bytes)"},
 	}, found)
+
+	// A name without a directory is looked for; none is no library.
+	found = libraries(root, getenvOf([]string{"GOCCL_NCCL_LIB=libmpi.so.40", "GOCCL_RCCL_LIB=libgone.so", "GOCCL_MPI_LIB=none"}))
+	require.Equal(t, []library{{"nccl", "/usr/lib64/libmpi.so.40", "40 (1 bytes)"}, {"rccl", "libgone.so", "missing"}}, found)
 }
