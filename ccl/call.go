@@ -49,8 +49,8 @@ func (a *args) again(k *checked) bool {
 // block makes a call on the calling goroutine.
 func (c *Comm) block(ctx context.Context, a *args) error {
 	c.calls++
-	if c.closed.Load() {
-		return c.refuse(a, ErrClosed, nil)
+	if c.shut() {
+		return c.refuse(a, ErrClosed, whyShut())
 	}
 	k := &c.call
 	count := c.checked.count
@@ -128,6 +128,19 @@ func (c *Comm) endedBy(err error, a *args) error {
 	c.eng.Ended(cpu.ContextFault(err))
 	r := cpu.Record{Seq: c.seq + 1, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
 	return c.errorIn(&r)
+}
+
+// shut reports whether c takes no calls: it is closed, or this process is a forked child. See whyShut.
+func (c *Comm) shut() bool { return c.closed.Load() || cpu.Forked() }
+
+var errForked = errors.New("this process was forked, without exec, from the one that has joined the job, and is no rank of it: start a program in it (exec), or leave the Comm to the parent")
+
+// whyShut is the cause of an ErrClosed, where it is not Close.
+func whyShut() error {
+	if cpu.Forked() {
+		return errForked
+	}
+	return nil
 }
 
 // refuse is the error of a call that had no effect.

@@ -296,6 +296,9 @@ func (c *Comm) Library() string {
 
 // Abort fails c on every rank with cause. It may be called from any goroutine.
 func (c *Comm) Abort(cause error) {
+	if cpu.Forked() {
+		return
+	}
 	if cause == nil {
 		cause = errors.New("no cause given")
 	}
@@ -304,9 +307,9 @@ func (c *Comm) Abort(cause error) {
 
 // Close leaves c: it waits for queued calls, at most PeerTimeout, and frees what c
 // holds. It is not collective; a peer that calls on gets ErrClosed naming this rank.
-// Closing twice does nothing.
+// Closing twice does nothing, nor does closing in a forked child.
 func (c *Comm) Close() error {
-	if !c.closed.CompareAndSwap(false, true) {
+	if cpu.Forked() || !c.closed.CompareAndSwap(false, true) {
 		return nil
 	}
 	limit := c.opt.PeerTimeout
@@ -363,6 +366,9 @@ func (c *Comm) Done() <-chan struct{} { return c.done }
 
 // Err is why c failed; nil before.
 func (c *Comm) Err() error {
+	if cpu.Forked() {
+		return &Error{Code: ErrClosed, Op: "Comm", Rank: c.Rank(), Peer: -1, Err: errForked}
+	}
 	if e := c.failure.Load(); e != nil {
 		return e
 	}

@@ -16,5 +16,6 @@
 //
 // A Comm fails once and for good, and only for ranks of its own: after one is
 // lost, every pending and later call on every survivor returns the same cause in
-// an [*Error].
+// an [*Error]. A child that was forked without exec, as C code may do, is no rank: its
+// calls return [ErrClosed], and the parent's Comm goes on.
 package ccl

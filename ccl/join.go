@@ -118,8 +118,8 @@ func newCommError(rank int, f *cpu.Fault) *Error {
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	c.calls++
 	a := &args{kind: KindSplit, root: -1}
-	if c.closed.Load() {
-		return nil, c.refuse(a, ErrClosed, nil)
+	if c.shut() {
+		return nil, c.refuse(a, ErrClosed, whyShut())
 	}
 	if err := c.drain(ctx); err != nil {
 		return nil, c.endedBy(err, a)

@@ -145,7 +145,7 @@ func (q Queue) Group(f func(g Queue) error) Work {
 		return Work{c: q.c, seq: q.group.ticket}
 	}
 	q.c.calls++
-	if q.err != nil || q.c.closed.Load() {
+	if q.err != nil || q.c.shut() {
 		return q.rejected(&args{kind: KindGroup}, nil)
 	}
 	if q.dev != nil {
@@ -166,7 +166,7 @@ func (q Queue) Group(f func(g Queue) error) Work {
 func (q Queue) issue(a *args, dst, src Buf) Work {
 	c := q.c
 	c.calls++
-	if q.err != nil || c.closed.Load() {
+	if q.err != nil || c.shut() {
 		return q.rejected(a, nil)
 	}
 	if err := q.resolve(a, dst, src); err != nil {
@@ -272,7 +272,7 @@ func (q Queue) rejected(a *args, err error) Work {
 	switch {
 	case e != nil:
 	case err == nil:
-		e = q.c.refuse(a, ErrClosed, nil)
+		e = q.c.refuse(a, ErrClosed, whyShut())
 		return Work{c: q.c, err: e}
 	default:
 		e = q.c.refuse(a, codeOf(err), err)

@@ -24,8 +24,8 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	refuse := func(f *cpu.Fault) error {
 		return &Error{Code: Code(f.Code), Op: "Shrink", Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err}
 	}
-	if c.closed.Load() {
-		return nil, refuse(&cpu.Fault{Code: cpu.Closed, Peer: -1})
+	if c.shut() {
+		return nil, refuse(&cpu.Fault{Code: cpu.Closed, Peer: -1, Err: whyShut()})
 	}
 	if err := c.drain(ctx); err != nil {
 		return nil, refuse(cpu.ContextFault(err))

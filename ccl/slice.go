@@ -22,8 +22,8 @@ func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 		return nil, e
 	}
 	var z T
-	if c.closed.Load() {
-		return refuse(ErrClosed, nil)
+	if c.shut() {
+		return refuse(ErrClosed, whyShut())
 	}
 	if e := c.Err(); e != nil {
 		return nil, e

@@ -1,6 +1,10 @@
 package ccl
 
-import "context"
+import (
+	"context"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+)
 
 // Work is the handle of one issued call, a value without an allocation. The zero
 // Work is complete.
@@ -24,6 +28,8 @@ func (w Work) Wait(ctx context.Context) error {
 	switch {
 	case w.err != nil:
 		return w.err
+	case w.c != nil && cpu.Forked():
+		return w.c.Err()
 	case w.s != nil:
 		return w.s.wait(ctx, w.seq)
 	case w.dev != nil:
@@ -39,6 +45,8 @@ func (w Work) Test() (done bool, err error) {
 	switch {
 	case w.err != nil:
 		return true, w.err
+	case w.c != nil && cpu.Forked():
+		return true, w.c.Err()
 	case w.s != nil:
 		w.s.mu.Lock()
 		defer w.s.mu.Unlock()

@@ -168,7 +168,7 @@ func (v *vars) conflict(f *family, l Launch) error {
 		rank, size := v.getenv("PMI_RANK"), v.getenv("PMI_SIZE")
 		if !agrees(rank, l.Rank) || !agrees(size, l.Size) {
 			return fault(Argument, "two launchers contradict each other: %s, and PMI_RANK=%s PMI_SIZE=%s (pmi); set GOCCL_LAUNCHER to the one that started this process: openmpi or pmi",
-				mine, rank, size).of(l.Rank, -1)
+				mine, clip(rank), clip(size)).of(l.Rank, -1)
 		}
 	}
 	for _, plain := range []struct {

@@ -243,3 +243,30 @@ func TestDetectRejects(t *testing.T) {
 		})
 	}
 }
+
+// The variables of a launcher, one NAME=VALUE a line, and the two files that PALS and PBS name in them.
+func FuzzDetect(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "env", "*.env"))
+	require.NoError(f, err)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		require.NoError(f, err)
+		f.Add(string(text), makeAPInfo([]string{"x1", "x2"}, []int{0, 0, 1, 1}), "x1\nx2\nx1\nx2\n")
+	}
+	f.Add("OMPI_COMM_WORLD_RANK=0\nOMPI_COMM_WORLD_SIZE=2\nPMI_FD=3\nPMI_RANK="+strings.Repeat("9", 5000), []byte{}, "")
+	f.Fuzz(func(t *testing.T, text string, apinfo []byte, nodefile string) {
+		env := map[string]string{}
+		for line := range strings.Lines(text) {
+			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+			env[name] = value
+		}
+		l, err := detect(varsOf(env, map[string][]byte{env["PALS_APINFO"]: apinfo, env["PBS_NODEFILE"]: []byte(nodefile)}))
+		if err != nil {
+			require.Less(t, len(err.Error()), 2000, "a message stays one, whatever a variable holds")
+			return
+		}
+		require.GreaterOrEqual(t, l.Rank, 0)
+		require.Less(t, l.Rank, l.Size)
+		require.NotEmpty(t, l.Launcher)
+	})
+}

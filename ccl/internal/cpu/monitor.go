@@ -19,6 +19,7 @@ func (j *job) monitor() {
 			return
 		case <-t.C:
 		}
+		rest()
 		now := time.Now()
 		j.now.Store(int64(now.Sub(j.born)))
 		for _, s := range j.parts() {

@@ -90,6 +90,7 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 	w.peer = peer
 	w.nap = max(napMin, min(2*w.nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
 	time.Sleep(w.nap)
+	rest()
 	return nil
 }
 
@@ -124,6 +125,7 @@ func (c *Comm) interrupted(ctx context.Context) *Fault {
 func (c *Comm) giveWay(lap int) {
 	if c.site.ranksHere() > 1 {
 		runtime.Gosched()
+		rest()
 		if lap&3 != 0 || !c.site.host.shared() {
 			return
 		}
