@@ -35,7 +35,9 @@
 //
 // Goroutines move between threads, so Init asks for MPI_THREAD_MULTIPLE. Where the library offers
 // MPI_THREAD_SERIALIZED only, calls take turns and none blocks inside MPI; where it offers less, Init
-// fails. As in MPI, the collectives of one communicator are called by one goroutine at a time.
+// fails. As in MPI, the collectives of one communicator are called by one goroutine at a time. Where Go has
+// one processor, since the launcher has bound the process to a core, Init sets GOMAXPROCS to 2, unless the
+// environment sets it: otherwise Go's scheduler disturbs each call that waits inside MPI.
 //
 // # Errors
 //

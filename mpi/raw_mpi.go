@@ -17,6 +17,7 @@ import "C"
 
 import (
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"unsafe"
@@ -89,7 +90,18 @@ func begin(want Level) error {
 		return failure("Init", &k)
 	}
 	process.level = Level(got)
+	spare()
 	return nil
+}
+
+// spare sees to it that Go has more than one processor, as it counts them. One that is inside MPI is taken away
+// from its goroutine if others need it; while there is no other that is free, a thread of the runtime wakes
+// every 20 microseconds for that, and does so on the core that MPI spins on, where the launcher has bound the
+// process to one. What the user has set stays.
+func spare() {
+	if runtime.GOMAXPROCS(0) == 1 && os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(2)
+	}
 }
 
 func end() error {
