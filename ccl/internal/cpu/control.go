@@ -235,7 +235,7 @@ func (s *site) listenTo(c *controlConn) {
 	in, buf := bufio.NewReader(c), make([]byte, frameMax)
 	var e event
 	var st Status
-	for {
+	for spoken := false; ; spoken = true {
 		err := s.hearken(c, in)
 		var kind byte
 		var body []byte
@@ -266,7 +266,11 @@ func (s *site) listenTo(c *controlConn) {
 			return
 		}
 		var ne net.Error
-		if errors.As(err, &ne) && ne.Timeout() {
+		timeout := errors.As(err, &ne) && ne.Timeout()
+		if !spoken && !timeout && s.leftInOrder(c.first) {
+			return // it was leaving already when this connection reached it
+		}
+		if timeout {
 			err = fmt.Errorf("its host has been silent for %v", s.peer)
 		} else {
 			err = errors.New("its process ended, or its host cannot be reached")

@@ -90,6 +90,7 @@ const foreignCall = 1 << 63
 func (c *Comm) meet(ctx context.Context, k *Call) *Fault {
 	b := Call{Record: k.Record, place: k.place}
 	b.Kind = Barrier
+	defer c.local.waits(c.me).Store(0)
 	if c.n == c.Size() {
 		c.lockstep = true
 		defer func() { c.lockstep = false }()
@@ -132,10 +133,36 @@ func (c *Comm) Odd() *Fault {
 	return c.otherCallAt(mine >> 32)
 }
 
-// behind lists the ranks that have not come to this rank's last collective: of this host, and of others as far as they
-// have told.
+// behind lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
+// are behind, as far as is known, the ones that are furthest, and of those again the ones that do not wait themselves.
 func (c *Comm) behind() []int {
-	late := append(c.behindHere(), c.late(c.local.entered(c.me).Load()>>32)...)
+	type place struct {
+		ahead int32 // of this rank
+		waits bool
+	}
+	mine := uint32(c.local.entered(c.me).Load() >> 32)
+	var late []int
+	var last place
+	add := func(rank int, calls uint32, waits bool) {
+		p := place{int32(calls - mine), waits}
+		switch {
+		case p.ahead >= 0:
+			return
+		case late == nil || p.ahead < last.ahead || p.ahead == last.ahead && last.waits && !p.waits:
+			late, last = nil, p
+		case p != last:
+			return
+		}
+		late = append(late, rank)
+	}
+	for r := range c.n {
+		add(c.localRank(r), uint32(c.local.entered(r).Load()>>32), c.local.waits(r).Load() != 0)
+	}
+	for _, s := range c.site.standing(c.id) {
+		if c.topo.Node(int(s.Rank)) != c.topo.Node(c.rank) {
+			add(int(s.Rank), uint32(s.Calls), s.Doing == Waits)
+		}
+	}
 	slices.Sort(late)
 	return late
 }

@@ -189,17 +189,6 @@ func compareUint(a, b uint64) int {
 	return 1
 }
 
-// late lists the ranks of other hosts that are known not to have come to collective seq.
-func (c *Comm) late(seq uint64) []int {
-	var late []int
-	for _, s := range c.site.standing(c.id) {
-		if s.Calls < seq && c.topo.Node(int(s.Rank)) != c.topo.Node(c.rank) {
-			late = append(late, int(s.Rank))
-		}
-	}
-	return late
-}
-
 // Late is a call that has waited for long, as the rank that reports it knows it.
 type Late struct {
 	Waits   Status

@@ -58,7 +58,7 @@ func (g *region) agreed(r int) *atomic.Uint64 { return g.word(regionHead + r*ran
 // stage is the offset of r's staging memory, 0 while it has none.
 func (g *region) stage(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 64) }
 
-// waits is, once r has waited for long, its call<<32 | 1 + the rank it waits for.
+// waits is, while r sleeps in a call, that call<<32 | 1 + the rank it waits for; else 0.
 func (g *region) waits(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 72) }
 
 // row is the offset of the table of r's outgoing pipes, 0 while it has none.

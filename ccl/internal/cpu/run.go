@@ -12,7 +12,11 @@ import (
 // Run makes one call. Whatever goes wrong fails the Comm.
 func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 	if f := c.proposal.Load(); f != nil {
-		return c.side(k, c.settle(f))
+		f = c.settle(f)
+		if isPairwise(k.Kind) {
+			return f
+		}
+		return c.side(f, c.calls+1, c.mixed(k))
 	}
 	if c.disturb != nil {
 		if f := c.disturb(c, k); f != nil {
@@ -38,13 +42,16 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 		c.rouse()
 	}
 	c.running = nil
+	if f != nil && !isPairwise(k.Kind) { // what the others say may have come just before this call
+		f = c.side(f, k.place, k.Hash)
+	}
 	return f
 }
 
-// side is f as k has it, which comes after the ranks that disagree have failed the Comm: of the two, the other
-// is the one whose call is not k.
-func (c *Comm) side(k *Call, f *Fault) *Fault {
-	if f.other == nil || f.Theirs.Seq != c.calls+1 || f.Theirs.Hash != c.mixed(k) || isPairwise(k.Kind) {
+// side is f as it is in collective seq of this rank, with that hash, of which this rank knew nothing yet when the ranks
+// that disagree failed the Comm: of the two, the other is the one whose call is not this one.
+func (c *Comm) side(f *Fault, seq uint64, hash uint32) *Fault {
+	if f.other == nil || f.Theirs.Seq != seq || f.Theirs.Hash != hash {
 		return f
 	}
 	g := *f

@@ -51,7 +51,6 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 			return c.stop(f)
 		}
 	}
-	c.local.waits(c.me).Store(c.calls<<32 | uint64(peer+1))
 	if err := ctx.Err(); err != nil {
 		return c.stop(ctxFault(err, c.missing(peer)))
 	}
@@ -88,6 +87,7 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 		c.turnTo(peer)
 	}
 	w.peer = peer
+	c.local.waits(c.me).Store(c.calls<<32 | uint64(peer+1))
 	w.nap = max(napMin, min(2*w.nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
 	time.Sleep(w.nap)
 	rest()
@@ -204,11 +204,11 @@ func (c *Comm) missing(peer int) []int {
 			return []int{peer}
 		}
 		r := c.topo.Local(peer)
-		if int32(uint32(c.local.entered(r).Load()>>32)-uint32(c.calls)) < 0 {
+		w := c.local.waits(r).Load()
+		if pairwise && w == 0 || int32(uint32(c.local.entered(r).Load()>>32)-uint32(c.calls)) < 0 {
 			return []int{peer}
 		}
-		w := c.local.waits(r).Load()
-		if w>>32 != c.calls&math.MaxUint32 || w&math.MaxUint32 == 0 {
+		if !pairwise && w>>32 != c.calls&math.MaxUint32 || w&math.MaxUint32 == 0 {
 			return nil // it is in this call, and at work
 		}
 		peer = int(w&math.MaxUint32) - 1
