@@ -3,7 +3,6 @@ package compare
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -11,14 +10,6 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/report"
-)
-
-// The exit statuses.
-const (
-	good   = 0
-	failed = 1
-	usage  = 2
-	missed = 3
 )
 
 const storedUsage = `bench compare says what has changed between stored runs, which -J has written. A run is
@@ -34,27 +25,20 @@ Exit status: 0 nothing is slower, 1 failed, 2 bad usage, 3 slower by more than -
 
 // Stored is bench compare; differences says what differs between two fingerprints.
 func Stored(args []string, stdout, stderr io.Writer, differences func(old, new map[string]string) []string) int {
-	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
-	threshold := fs.Float64("threshold", 5, "slowdowns up to `PERCENT` are let pass (5)")
-	operands, _, err := option.ParseSub(fs, args)
-	complain := func(status int, err error) int {
-		fmt.Fprintln(stderr, "bench compare:", err)
+	sub := option.NewSub("compare", storedUsage, storedEnd, stdout, stderr)
+	threshold := 5.0
+	sub.Percent(&threshold, "threshold", "slowdowns up to so many are let pass (5)")
+	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}
-	switch {
-	case errors.Is(err, option.ErrHelp):
-		fmt.Fprint(stdout, storedUsage+option.Flags(fs)+storedEnd)
-		return good
-	case err != nil:
-		return complain(usage, err)
-	case len(operands) != 2:
-		return complain(usage, fmt.Errorf("what with what? It takes two runs: bench compare old.json new.json"))
+	if len(sub.Operands) != 2 {
+		return sub.Complain(option.BadUsage, fmt.Errorf("what with what? It takes two runs: bench compare old.json new.json"))
 	}
 	var sides [2]side
-	for i, names := range operands {
+	for i, names := range sub.Operands {
 		files, err := load(names)
 		if err != nil {
-			return complain(failed, err)
+			return sub.Complain(option.Failed, err)
 		}
 		sides[i] = newSide(files)
 	}
@@ -62,14 +46,14 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 	if a, b := sides[0].files[0].Config.Ranks, sides[1].files[0].Config.Ranks; a != b {
 		differs = append(differs, fmt.Sprintf("ranks: %d -> %d", a, b))
 	}
-	slower, err := write(stdout, sides[0], sides[1], *threshold/100, differs)
+	slower, err := write(stdout, sides[0], sides[1], threshold/100, differs)
 	switch {
 	case err != nil:
-		return complain(failed, err)
+		return sub.Complain(option.Failed, err)
 	case slower:
-		return missed
+		return option.Missed
 	}
-	return good
+	return option.Good
 }
 
 // load reads the files of a side: a comma list of names or patterns.
@@ -112,28 +96,24 @@ Exit status: 0 not slower, 1 failed, 2 bad usage, 3 slower by more than -thresho
 // AB is bench ab.
 func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var env list
-	fs := flag.NewFlagSet("ab", flag.ContinueOnError)
-	rounds := fs.Int("rounds", 80, "at most `N` rounds, each of both (80)")
-	budget := fs.Duration("budget", defaultBudget, "begin no round after `TIME` (50s)")
-	threshold := fs.Float64("threshold", 5, "slowdowns up to `PERCENT` are let pass (5)")
-	fs.Var(&env, "env", "a variable for NEW, `NAME=VALUE`; may be repeated. OLD and NEW may be left out then")
-	operands, flags, err := option.ParseSub(fs, args)
-	complain := func(status int, err error) int {
-		fmt.Fprintln(stderr, "bench ab:", err)
+	sub := option.NewSub("ab", abUsage, abEnd, stdout, stderr)
+	rounds, budget := 80, defaultBudget
+	sub.Count(&rounds, "rounds", "at most so many rounds, each of both (80)", 10000)
+	sub.Time(&budget, "budget", "begin no round after that (50s)")
+	threshold := 5.0
+	sub.Percent(&threshold, "threshold", "slowdowns up to so many are let pass (5)")
+	sub.Var(&env, "env", "a variable for NEW, `NAME=VALUE`; may be repeated. OLD and NEW may be left out then")
+	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}
+	operands, flags := sub.Operands, sub.After
 	switch {
-	case errors.Is(err, option.ErrHelp):
-		fmt.Fprint(stdout, abUsage+option.Flags(fs)+abEnd)
-		return good
-	case err != nil:
-		return complain(usage, err)
 	case len(operands) == 0 && len(env) > 0:
 		operands = []string{"-", "-"}
 	case len(operands) != 2:
-		return complain(usage, errors.New(`which two? For example: bench ab ./bench-old ./bench-new, or bench ab "-m 1" "-m 4"`))
-	case *rounds < leastRounds:
-		return complain(usage, fmt.Errorf("-rounds %d: fewer than %d tell nothing", *rounds, leastRounds))
+		return sub.Complain(option.BadUsage, errors.New(`which two? For example: bench ab ./bench-old ./bench-new, or bench ab "-m 1" "-m 4"`))
+	case rounds < leastRounds:
+		return sub.Complain(option.BadUsage, fmt.Errorf("-rounds %d: fewer than %d tell nothing", rounds, leastRounds))
 	}
 	if len(flags) == 0 {
 		flags = strings.Fields(abFlags)
@@ -142,24 +122,24 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	for i, o := range operands {
 		p, err := newProgram(o, flags)
 		if err != nil {
-			return complain(usage, err)
+			return sub.Complain(option.BadUsage, err)
 		}
 		if i == 1 {
 			p.env = env
 		}
 		programs[i] = p
 	}
-	t := newTrial(*rounds, *budget, programs)
+	t := newTrial(rounds, budget, programs)
 	t.tell = func(round int, log float64) { fmt.Fprintf(stdout, "# round %d: time %s\n", round, percent(log)) }
 	r, err := t.run(ctx)
 	if err != nil {
-		return complain(failed, err)
+		return sub.Complain(option.Failed, err)
 	}
 	fmt.Fprintln(stdout, r)
-	if r.missed(*threshold / 100) {
-		return missed
+	if r.missed(threshold / 100) {
+		return option.Missed
 	}
-	return good
+	return option.Good
 }
 
 // list is a flag that may be given several times.

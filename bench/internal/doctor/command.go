@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/launch"
@@ -24,129 +21,65 @@ ranks as bench does: inside an allocation through srun or mpiexec, else on this 
 Each finding is ok, a warning or an error, with the remedy.
 
   bench doctor [flags]
-
-  -np N           ranks (on this machine: the cores, at least 2, at most 8)
-  -json           all of it as JSON
 `
 
-// Help is what bench doctor -h prints.
-func Help() string {
-	var b strings.Builder
-	b.WriteString(about)
-	for _, f := range option.JobFlags() {
-		fmt.Fprintf(&b, "  %-15s %s\n", strings.TrimRight("-"+f.Name+" "+f.Value, " "), f.Help)
-	}
-	b.WriteString("\nExit status: 0, 1 if there is an error, 2 for bad usage.\n")
-	return b.String()
-}
-
-var errHelp = errors.New("help")
-
-// parse reads what follows "doctor".
-func parse(args []string) (o launch.Order, asJSON bool, err error) {
-	d := option.Default()
-	o = launch.Order{Job: option.DefaultJob(), NP: d.NP, ActAs: 1, Self: true}
-	o.Bind = "none" // as the launcher has bound them
-	known := []string{"np", "json"}
-	for _, f := range option.JobFlags() {
-		known = append(known, f.Name)
-	}
-	for i := 0; i < len(args); i++ {
-		name, value, glued := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(args[i], "-"), "-"), "=")
-		at := slices.IndexFunc(option.JobFlags(), func(f option.JobFlag) bool { return f.Name == name })
-		takes := name == "np" || at >= 0 && option.JobFlags()[at].Value != ""
-		switch {
-		case !strings.HasPrefix(args[i], "-"):
-			return o, false, fmt.Errorf("%s: an argument without a flag (-h lists the flags)", args[i])
-		case name == "h" || name == "help":
-			return o, false, errHelp
-		case !slices.Contains(known, name):
-			if n := option.Nearest(name, known); n != "" {
-				return o, false, fmt.Errorf("-%s: no such flag; did you mean -%s? (-h lists them)", name, n)
-			}
-			return o, false, fmt.Errorf("-%s: no such flag (-h lists them)", name)
-		case takes && !glued:
-			if i++; i == len(args) {
-				return o, false, fmt.Errorf("-%s: what? It takes a value", name)
-			}
-			value = args[i]
-		case !takes && glued:
-			return o, false, fmt.Errorf("%s: -%s takes no value", args[i], name)
-		}
-		switch {
-		case name == "json":
-			asJSON, o.Quiet = true, true
-		case name == "np":
-			n, aerr := strconv.Atoi(value)
-			if aerr != nil || n < 1 || n > option.MaxProcesses {
-				return o, false, fmt.Errorf("-np %s: it must be a whole number from 1 to %d", value, option.MaxProcesses)
-			}
-			o.NP, o.NPGiven = n, true
-		default:
-			if err := option.JobFlags()[at].Set(&o.Job, value); err != nil {
-				return o, false, fmt.Errorf("-%s %s: %w", name, value, err)
-			}
-		}
-	}
-	return o, asJSON, nil
-}
+const end = `Exit status: 0, 1 if there is an error, 2 for bad usage.`
 
 // Command is bench doctor: it returns the exit status.
 func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	complain := func(status int, err error) int {
-		fmt.Fprintln(stderr, "bench: doctor:", err)
+	o := launch.Order{Job: option.DefaultJob(), NP: option.Default().NP, ActAs: 1, Self: true}
+	o.Bind = "none" // as the launcher has bound them
+	sub := option.NewSub("doctor", about, end, stdout, stderr)
+	sub.Ranks(&o.NP, &o.NPGiven)
+	asJSON := sub.Bool("json", false, "all of it as JSON")
+	sub.Job(&o.Job)
+	sub.Stray = option.NoOperands
+	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}
-	o, asJSON, err := parse(args)
-	switch {
-	case errors.Is(err, errHelp):
-		io.WriteString(stdout, Help())
-		return 0
-	case err != nil:
-		return complain(2, err)
-	}
+	o.Quiet = o.Quiet || *asJSON
 	where, err := boot.Detect(os.Getenv)
 	if err != nil {
-		return complain(2, err)
+		return sub.Complain(option.BadUsage, err)
 	}
 	if where.Launcher == "none" || launch.Interactive(os.Getenv) {
-		return start(ctx, o, args, stdout, stderr, complain)
+		return start(ctx, sub, o, args, stdout, stderr)
 	}
 	if err := launch.Verify(os.Getenv); err != nil {
-		return complain(2, err)
+		return sub.Complain(option.BadUsage, err)
 	}
-	status, err := examine(ctx, where, asJSON, stdout)
+	status, err := examine(ctx, where, *asJSON, stdout)
 	if err != nil {
-		return complain(1, err)
+		return sub.Complain(option.Failed, err)
 	}
 	return status
 }
 
 // start starts the ranks that look.
-func start(ctx context.Context, o launch.Order, args []string, stdout, stderr io.Writer, complain func(int, error) int) int {
+func start(ctx context.Context, sub *option.Sub, o launch.Order, args []string, stdout, stderr io.Writer) int {
 	self, err := os.Executable()
 	if err != nil {
-		return complain(1, fmt.Errorf("finding this program, to start it as the ranks: %w", err))
+		return sub.Complain(option.Failed, fmt.Errorf("finding this program, to start it as the ranks: %w", err))
 	}
 	o.Program = append([]string{self, "doctor"}, args...)
 	p, err := o.Plan(ctx, os.Getenv)
 	if err != nil {
-		return complain(2, err)
+		return sub.Complain(option.BadUsage, err)
 	}
 	err = p.Run(ctx, stdout, stderr)
 	var rank *boot.ExitError
 	var launcher *launch.Exit
 	switch {
 	case err == nil:
-		return 0
-	case errors.As(err, &rank) && rank.Code > 0 && rank.Code <= 2:
+		return option.Good
+	case errors.As(err, &rank) && rank.Code > option.Good && rank.Code <= option.BadUsage:
 		return rank.Code // it has said why
 	case errors.As(err, &launcher) && launcher.Said:
-		return 1
-	case errors.As(err, &launcher) && launcher.Code == 1:
-		return 1 // rank 0 has told of errors
+		return option.Failed
+	case errors.As(err, &launcher) && launcher.Code == option.Failed:
+		return option.Failed // rank 0 has told of errors
 	}
-	return complain(1, fmt.Errorf("the ranks could not be started, so nothing was looked at: %w", err))
+	return sub.Complain(option.Failed, fmt.Errorf("the ranks could not be started, so nothing was looked at: %w", err))
 }
 
 // joining is how long ranks may take to meet, and to try all routes.
@@ -158,7 +91,7 @@ func examine(ctx context.Context, where boot.Launch, asJSON bool, stdout io.Writ
 	defer cancel()
 	b, mpi, done, err := meet(ctx)
 	if err != nil {
-		return 1, err
+		return option.Failed, err
 	}
 	defer done()
 	launch.Joined(os.Getenv, where)
@@ -166,10 +99,10 @@ func examine(ctx context.Context, where boot.Launch, asJSON bool, stdout io.Writ
 	mine := look(where, launch.Sum(), os.Environ())
 	mine.MPI = mpi
 	if err := e.gather(ctx, b, mine); err != nil {
-		return 1, err
+		return option.Failed, err
 	}
 	if where.Rank > 0 {
-		return 0, nil
+		return option.Good, nil
 	}
 	e.diagnose()
 	if asJSON {
@@ -178,7 +111,7 @@ func examine(ctx context.Context, where boot.Launch, asJSON bool, stdout io.Writ
 		err = e.write(stdout)
 	}
 	if e.count(failure) > 0 {
-		status = 1
+		status = option.Failed
 	}
 	return status, err
 }

@@ -13,7 +13,7 @@ func TestCommandRefuses(t *testing.T) {
 		"-jsn":                     "-jsn: no such flag; did you mean -json? (-h lists them)",
 		"-zzzzz":                   "-zzzzz: no such flag (-h lists them)",
 		"-np 0":                    "-np 0: it must be a whole number from 1 to 1024",
-		"-np":                      "-np: what? It takes a value",
+		"-np":                      "-np: what? It takes a value: ranks (on this machine: the cores, at least 2, at most 8)",
 		"-json=yes":                "-json=yes: -json takes no value",
 		"-ppn x":                   "-ppn x: not a whole number",
 		"-bind cores":              "-bind cores: it is core or none",
@@ -24,7 +24,7 @@ func TestCommandRefuses(t *testing.T) {
 		}
 		var out, errs strings.Builder
 		require.Equal(t, 2, Command(t.Context(), strings.Fields(args), &out, &errs), args)
-		require.Equal(t, "bench: doctor: "+want+"\n", errs.String())
+		require.Equal(t, "bench doctor: "+want+"\n", errs.String())
 		require.Empty(t, out.String())
 	}
 }

@@ -2,7 +2,6 @@ package fit
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,13 +9,6 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/report"
-)
-
-// The exit statuses.
-const (
-	good   = 0
-	failed = 1
-	usage  = 2
 )
 
 const fitUsage = `bench fit finds latency (alpha) and bandwidth (1/beta) of the links in a stored run (-J),
@@ -32,44 +24,36 @@ Exit status: 0 good, 1 it could not be fitted, 2 bad usage.
 
 // Command is bench fit.
 func Command(args []string, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("fit", flag.ContinueOnError)
-	to := fs.String("extrapolate", "", "predict so many ranks: a comma `LIST`, such as 38400,120960")
-	force := fs.Bool("force", false, "even if that is more than 16 times the ranks that were measured")
-	only := fs.String("op", "", "fit only this `OP`; all that the run has")
-	operands, _, err := option.ParseSub(fs, args)
-	complain := func(status int, err error) int {
-		fmt.Fprintln(stderr, "bench fit:", err)
+	sub := option.NewSub("fit", fitUsage, fitEnd, stdout, stderr)
+	to := sub.String("extrapolate", "", "predict so many ranks: a comma `LIST`, such as 38400,120960")
+	force := sub.Bool("force", false, "even if that is more than 16 times the ranks that were measured")
+	only := sub.String("op", "", "fit only this `OP`; all that the run has")
+	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}
-	switch {
-	case errors.Is(err, option.ErrHelp):
-		fmt.Fprint(stdout, fitUsage+option.Flags(fs)+fitEnd)
-		return good
-	case err != nil:
-		return complain(usage, err)
-	case len(operands) != 1:
-		return complain(usage, errors.New("which run? It takes one file that -J has written: bench fit run.json"))
+	if len(sub.Operands) != 1 {
+		return sub.Complain(option.BadUsage, errors.New("which run? It takes one file that -J has written: bench fit run.json"))
 	}
 	ranks, err := numbers(*to)
 	if err != nil {
-		return complain(usage, fmt.Errorf("-extrapolate %s: %w", *to, err))
+		return sub.Complain(option.BadUsage, fmt.Errorf("-extrapolate %s: %w", *to, err))
 	}
-	f, err := report.Load(operands[0])
+	f, err := report.Load(sub.Operands[0])
 	if err != nil {
-		return complain(failed, err)
+		return sub.Complain(option.Failed, err)
 	}
-	status := good
+	status := option.Good
 	for _, op := range operations(f, *only) {
 		l, err := Of(f, op)
 		if err == nil {
 			err = l.write(stdout, ranks, *force)
 		}
 		if err != nil {
-			status = complain(failed, err)
+			status = sub.Complain(option.Failed, err)
 		}
 	}
 	if len(operations(f, *only)) == 0 {
-		return complain(failed, fmt.Errorf("%s: it has no results of %s", operands[0], *only))
+		return sub.Complain(option.Failed, fmt.Errorf("%s: it has no results of %s", sub.Operands[0], *only))
 	}
 	return status
 }

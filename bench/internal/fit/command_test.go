@@ -60,7 +60,7 @@ func TestPlan(t *testing.T) {
 		want   string
 	}{
 		{"-inside 1.5,100 -between 5,25", 0, "# inside a node 1.5 us, 100 GB/s; between nodes 5 us, 25 GB/s"},
-		{"-inside 1.5,100 -between 5,25 -model llama-7b -nodes 64 -ppn 12", 0, "768"[:0] + "ddp over nodes with pp, tp inside a node, and zero1"},
+		{"-inside 1.5,100 -between 5,25 -model llama-7b -nodes 64 -ppn 12", 0, "ddp over nodes with pp, tp inside a node, and zero1"},
 		{"-inside 1.5,100 -between 5,90", 0, "about as fast as inside"},
 		{"-inside 1.5,200 -nodes 1", 0, "comparable"},
 		{"-inside 1.5,20 -nodes 1", 0, "try pp first"},
@@ -68,7 +68,9 @@ func TestPlan(t *testing.T) {
 		{"-inside 1.5,100", 2, "-between: what are the links"},
 		{"", 2, "-inside: what are the links"},
 		{"-inside x,y -nodes 1", 1, "a link is its latency"},
-		{"-inside 1,1 -nodes 0", 2, "at least 1"},
+		{"-inside 1,1 -nodes 0", 2, "-nodes 0: it must be a whole number from 1 to 1048576"},
+		{"-inside 1,1 -ppn x", 2, "-ppn x: it must be a whole number from 1 to 4096"},
+		{"run.json", 2, "run.json: an argument without a flag"},
 		{"-inside 1,1 -nodes 1 -model lama-7b", 2, "did you mean llama-7b?"},
 		{"-inside 1,1 -nodes 1 -bytes 3", 2, "2 or 4"},
 		{"-insde 1,1", 2, "did you mean -inside?"},

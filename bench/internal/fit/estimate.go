@@ -2,7 +2,6 @@ package fit
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -139,54 +138,47 @@ Exit status: 0 good, 1 a run could not be fitted, 2 bad usage.
 
 // Plan is bench plan.
 func Plan(args []string, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("plan", flag.ContinueOnError)
-	name := fs.String("model", "gpt2-85m", "`NAME` of the model: "+strings.Join(model.Names(), " ")+" (gpt2-85m)")
-	nodes := fs.Int("nodes", 2, "`N` nodes (2)")
-	ppn := fs.Int("ppn", 4, "`N` ranks on each (4)")
-	elem := fs.Int("bytes", 2, "`N` bytes of a parameter, a gradient and an activation: 2 or 4 (2)")
-	inside := fs.String("inside", "", "the `LINK` between ranks of a node: US,GB/S such as 1.5,100, or a run")
-	between := fs.String("between", "", "the `LINK` between nodes: US,GB/S such as 5,25, or a run")
-	operands, _, err := option.ParseSub(fs, args)
-	complain := func(status int, err error) int {
-		fmt.Fprintln(stderr, "bench plan:", err)
+	sub := option.NewSub("plan", planUsage, planEnd, stdout, stderr)
+	name := sub.String("model", "gpt2-85m", "`NAME` of the model: "+strings.Join(model.Names(), " ")+" (gpt2-85m)")
+	nodes, ppn := 2, 4
+	sub.Count(&nodes, "nodes", "nodes (2)", 1<<20)
+	sub.Count(&ppn, "ppn", "ranks on each (4)", 1<<12)
+	elem := 2
+	sub.Count(&elem, "bytes", "of a parameter, a gradient and an activation: 2 or 4 (2)", 4)
+	inside := sub.String("inside", "", "the `LINK` between ranks of a node: US,GB/S such as 1.5,100, or a run")
+	between := sub.String("between", "", "the `LINK` between nodes: US,GB/S such as 5,25, or a run")
+	sub.Stray = option.NoOperands
+	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}
 	m := model.Named(*name)
+	var err error
 	switch {
-	case errors.Is(err, option.ErrHelp):
-		fmt.Fprint(stdout, planUsage+option.Flags(fs)+planEnd)
-		return good
-	case err != nil:
-		return complain(usage, err)
-	case len(operands) > 0:
-		return complain(usage, fmt.Errorf("%s: an argument without a flag (-h lists the flags)", operands[0]))
 	case m == nil:
 		err = fmt.Errorf("-model %s: no such model", *name)
 		if n := option.Nearest(*name, model.Names()); n != "" {
 			err = fmt.Errorf("%w; did you mean %s?", err, n)
 		}
-		return complain(usage, err)
+		return sub.Complain(option.BadUsage, err)
 	case *inside == "":
-		return complain(usage, errors.New("-inside: what are the links? Give microseconds and GB/s, -inside 1.5,100, or a run that -J has written"))
-	case *nodes < 1 || *ppn < 1 || *nodes > 1<<20 || *ppn > 1<<12:
-		return complain(usage, fmt.Errorf("-nodes %d -ppn %d: each is at least 1", *nodes, *ppn))
-	case *nodes > 1 && *between == "":
-		return complain(usage, errors.New("-between: what are the links between the nodes? Give microseconds and GB/s, -between 5,25, or a run of several hosts"))
-	case *elem != 2 && *elem != 4:
-		return complain(usage, fmt.Errorf("-bytes %d: it is 2 or 4", *elem))
+		return sub.Complain(option.BadUsage, errors.New("-inside: what are the links? Give microseconds and GB/s, -inside 1.5,100, or a run that -J has written"))
+	case nodes > 1 && *between == "":
+		return sub.Complain(option.BadUsage, errors.New("-between: what are the links between the nodes? Give microseconds and GB/s, -between 5,25, or a run of several hosts"))
+	case elem != 2 && elem != 4:
+		return sub.Complain(option.BadUsage, fmt.Errorf("-bytes %d: it is 2 or 4", elem))
 	}
-	j := &job{model: m, nodes: *nodes, ppn: *ppn, elem: *elem}
+	j := &job{model: m, nodes: nodes, ppn: ppn, elem: elem}
 	if j.inside, err = readLink(*inside); err == nil {
 		j.between = j.inside
-		if *nodes > 1 {
+		if nodes > 1 {
 			j.between, err = readLink(*between)
 		}
 	}
 	if err != nil {
-		return complain(failed, err)
+		return sub.Complain(option.Failed, err)
 	}
 	j.write(stdout)
-	return good
+	return option.Good
 }
 
 // readLink reads 1.5,100 or the name of a run.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 )
@@ -37,28 +38,28 @@ func (p *plan) end(ctx context.Context, err error) int {
 	interrupted := ctx.Err() != nil
 	switch {
 	case interrupted && p.ours:
-		return failed // the parent says so
+		return option.Failed // the parent says so
 	case interrupted && p.where.Rank == 0:
-		return complain(failed, errors.New("interrupted"))
+		return complain(option.Failed, errors.New("interrupted"))
 	case interrupted:
-		return failed
+		return option.Failed
 	}
 	if p.ours {
 		// The first process to end ends the others, through the parent: let the one that
 		// knows most be the first. Of a lost rank that is the parent itself.
 		select {
 		case <-ctx.Done():
-			return failed
+			return option.Failed
 		case <-time.After(p.patience(err)):
 		}
 	}
 	switch {
 	case !p.speaks(err):
-		return failed
+		return option.Failed
 	case errors.Is(err, boot.Argument):
-		return complain(usage, err) // the environment is wrong
+		return complain(option.BadUsage, err) // the environment is wrong
 	}
-	return complain(failed, err)
+	return complain(option.Failed, err)
 }
 
 // patience is how long a rank waits to be ended before it reports err itself.

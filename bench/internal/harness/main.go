@@ -22,14 +22,6 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 )
 
-// The exit statuses.
-const (
-	good   = 0
-	failed = 1
-	usage  = 2
-	missed = 3 // -min-busbw, -max-p99, or -threshold of ab and compare
-)
-
 const (
 	// joining is how long the ranks may take to find each other.
 	joining = time.Minute
@@ -57,22 +49,22 @@ func Main(args []string) int {
 		case "plan":
 			return fit.Plan(args[1:], os.Stdout, os.Stderr)
 		case "trace":
-			return trace.Main(args[1:], os.Stdout, os.Stderr)
+			return trace.Command(args[1:], os.Stdout, os.Stderr)
 		case "_exec":
-			return complain(failed, launch.Become(args[1:]))
+			return complain(option.Failed, launch.Become(args[1:]))
 		}
 	}
 	o, err := option.Parse(args)
 	switch {
 	case err != nil:
-		return complain(usage, err)
+		return complain(option.BadUsage, err)
 	case o.Help:
 		io.WriteString(os.Stdout, option.Help())
-		return good
+		return option.Good
 	}
 	where, err := boot.Detect(os.Getenv)
 	if err != nil {
-		return complain(usage, err)
+		return complain(option.BadUsage, err)
 	}
 	tell(ctx, where, os.Stderr)
 	p := plan{Options: o, where: where, launched: where.Launcher != "none" && !launch.Interactive(os.Getenv), ours: spawned()}
@@ -83,20 +75,20 @@ func Main(args []string) int {
 		err = p.choose(ctx, args)
 	}
 	if err != nil {
-		return complain(usage, err)
+		return complain(option.BadUsage, err)
 	}
 	if err := p.check(); err != nil {
 		if p.where.Rank > 0 && !p.ours {
-			return usage // rank 0 says the same
+			return option.BadUsage // rank 0 says the same
 		}
-		return complain(usage, err)
+		return complain(option.BadUsage, err)
 	}
 	if !p.launched && (p.NP > 1 || p.DryRun || !p.start.Local) {
 		return p.spawn(ctx, args)
 	}
 	defer context.AfterFunc(ctx, func() {
 		time.Sleep(parting)
-		os.Exit(failed)
+		os.Exit(option.Failed)
 	})()
 	return p.run(ctx, args)
 }

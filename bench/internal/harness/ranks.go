@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/launch"
+	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
@@ -70,7 +71,7 @@ func (p *plan) ranks(ctx context.Context) (ranks []ccl.Bootstrap, done func(), e
 func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, args []string) (status int, err error) {
 	s := &session{ctx: ctx, o: &p.Options}
 	if err := s.begin(b, joined); err != nil {
-		return failed, errors.Join(err, s.end())
+		return option.Failed, errors.Join(err, s.end())
 	}
 	defer s.end()
 	if s.world.Rank() == 0 {
@@ -90,7 +91,7 @@ func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, 
 		err = s.out.foot(&s.summary)
 	}
 	if s.out == nil {
-		return good, err
+		return option.Good, err
 	}
 	return s.out.finish(p, &s.summary, err)
 }
@@ -106,12 +107,12 @@ func (o *output) finish(p *plan, s *report.Summary, err error) (status int, _ er
 	}
 	switch {
 	case s.Wrong > 0 || err != nil:
-		return failed, err
+		return option.Failed, err
 	case len(s.Missed()) > 0:
 		for _, text := range s.Missed() {
 			fmt.Fprintln(o.err, "bench: "+text)
 		}
-		return missed, nil
+		return option.Missed, nil
 	}
-	return good, nil
+	return option.Good, nil
 }

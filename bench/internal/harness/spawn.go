@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/launch"
 	"github.com/goccl/goccl/bench/internal/logline"
+	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/ccl/boot"
 )
 
@@ -69,22 +70,22 @@ func (p *plan) spawn(ctx context.Context, args []string) int {
 	var launcher *launch.Exit
 	switch {
 	case err == nil:
-		return good
+		return option.Good
 	case ctx.Err() != nil:
-		return complain(failed, errors.New("interrupted; all ranks have ended"))
+		return complain(option.Failed, errors.New("interrupted; all ranks have ended"))
 	case errors.As(err, &rank) && rank.Signal == nil && known(rank.Code):
 		return rank.Code // it has said why
 	case errors.As(err, &launcher) && launcher.Said:
 		if known(launcher.Code) {
 			return launcher.Code
 		}
-		return failed // of ranks that others took with them: PALS returns the highest code
+		return option.Failed // of ranks that others took with them: PALS returns the highest code
 	}
-	return complain(failed, err)
+	return complain(option.Failed, err)
 }
 
 // known reports whether code is one that ranks end with, having said why.
-func known(code int) bool { return code >= failed && code <= missed }
+func known(code int) bool { return code >= option.Failed && code <= option.Missed }
 
 // tell makes what is logged say which rank it comes from.
 func tell(ctx context.Context, l boot.Launch, w io.Writer) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/bench/internal/option"
 )
 
 // A rank tells by one variable who started it, and who has the screen.
@@ -21,7 +23,7 @@ func TestParent(t *testing.T) {
 }
 
 func TestKnown(t *testing.T) {
-	for code, want := range map[int]bool{failed: true, usage: true, missed: true, good: false, 143: false, -1: false} {
+	for code, want := range map[int]bool{option.Failed: true, option.BadUsage: true, option.Missed: true, option.Good: false, 143: false, -1: false} {
 		require.Equal(t, want, known(code), code)
 	}
 }

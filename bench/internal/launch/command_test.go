@@ -11,16 +11,25 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	j, err := parse(strings.Fields("-np 4 --hosts=2 -keep-going -- go -np 7"))
-	require.NoError(t, err)
+	j := ordered(t, strings.Fields("-np 4 --hosts=2 -keep-going -- go -np 7"))
 	require.Equal(t, 4, j.NP)
 	require.Equal(t, 2, j.ActAs)
 	require.True(t, j.KeepGoing)
 	require.Equal(t, "-np 7", strings.Join(j.Program[1:], " "))
 
-	j, err = parse([]string{"--", "go"})
-	require.NoError(t, err)
+	require.True(t, j.NPGiven)
+
+	j = ordered(t, []string{"--", "go"})
 	require.Equal(t, option.Default().NP, j.NP)
+	require.False(t, j.NPGiven)
+}
+
+func ordered(t *testing.T, args []string) *Order {
+	t.Helper()
+	var out, errs bytes.Buffer
+	o, status := parse(args, &out, &errs)
+	require.NotNil(t, o, "%d: %s", status, &errs)
+	return o
 }
 
 func TestCommandRefuses(t *testing.T) {
@@ -29,7 +38,7 @@ func TestCommandRefuses(t *testing.T) {
 		"-np 0 -- go":             "-np 0: it must be a whole number from 1 to 1024",
 		"-np x -- go":             "-np x: it must be a whole number from 1 to 1024",
 		"-np 1000000 -- go":       "-np 1000000: it must be a whole number from 1 to 1024",
-		"-np":                     "-np: what? It takes a value: a number of ranks",
+		"-np":                     "-np: what? It takes a value: ranks (on this machine: the cores, at least 2, at most 8)",
 		"-np 2":                   "which program? For example: bench launch -np 2 -- ./train -epochs 3",
 		"-np 2 -hosts 3 -- go":    "-hosts 3: there are only 2 processes to spread over them; give -np 3 or more",
 		"-keepgoing -- go":        "-keepgoing: no such flag; did you mean -keep-going? (-h lists them)",
@@ -46,7 +55,7 @@ func TestCommandRefuses(t *testing.T) {
 func TestCommandHelp(t *testing.T) {
 	var out, err bytes.Buffer
 	require.Equal(t, 0, Command(t.Context(), []string{"-h"}, &out, &err))
-	require.True(t, strings.HasPrefix(out.String(), Usage))
+	require.True(t, strings.HasPrefix(out.String(), about))
 	require.Contains(t, out.String(), "-hostfile FILE")
 	require.Empty(t, err.String())
 }

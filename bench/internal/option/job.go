@@ -17,15 +17,14 @@ type Job struct {
 // DefaultJob is what an empty command line means.
 func DefaultJob() Job { return Job{Launcher: "auto", Profile: "auto", Bind: "auto"} }
 
-// JobFlag is a flag of Job, of bench, bench launch and bench doctor alike.
-type JobFlag struct {
-	Name, Value, Help string
-	Set               func(j *Job, s string) error
+// jobFlag is a flag of Job, of bench, bench launch and bench doctor alike.
+type jobFlag struct {
+	name, value, help string
+	set               func(j *Job, s string) error
 }
 
-// JobFlags are Job's.
-func JobFlags() []JobFlag {
-	return []JobFlag{
+func jobTable() []jobFlag {
+	return []jobFlag{
 		{"nodes", "N", "nodes of the allocation to use (all)", func(j *Job, s string) (err error) { j.Nodes, err = whole(s, 1); return err }},
 		{"ppn", "N", "ranks per node (as the scheduler was asked, else one per device, else as -np)", func(j *Job, s string) (err error) { j.PPN, err = whole(s, 1); return err }},
 		{"hostfile", "FILE", "the hosts to use, one per line", named(func(j *Job) *string { return &j.Hostfile }, "the name of a file")},
@@ -56,10 +55,10 @@ func setBind(j *Job, s string) error {
 	return nil
 }
 
-// jobFlags are JobFlags as flags of bench.
+// jobFlags are those of Job as flags of bench.
 func jobFlags() (flags []flag) {
-	for _, f := range JobFlags() {
-		flags = append(flags, flag{f.Name, f.Value, f.Help, groupJob, func(o *Options, s string) error { return f.Set(&o.Job, s) }})
+	for _, f := range jobTable() {
+		flags = append(flags, flag{f.name, f.value, f.help, groupJob, func(o *Options, s string) error { return f.set(&o.Job, s) }})
 	}
 	return flags
 }

@@ -49,6 +49,8 @@ func file(field func(*Options) *string) func(*Options, string) error {
 	}
 }
 
+var errTime = errors.New("a time is a number and its unit, such as 500us, 2s or 10m")
+
 // span reads a time: 2s, 500us; a number alone is seconds.
 func span(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
@@ -60,7 +62,7 @@ func span(s string) (time.Duration, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, errors.New("a time is a number and its unit, such as 500us, 2s or 10m")
+		return 0, errTime
 	case d <= 0:
 		return 0, errors.New("it must be more than 0")
 	}

@@ -5,56 +5,193 @@ import (
 	goflag "flag"
 	"fmt"
 	"io"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
-// ErrHelp asks for a sub-command's usage.
-var ErrHelp = goflag.ErrHelp
+// The exit statuses of bench and its sub-commands.
+const (
+	Good     = 0
+	Failed   = 1
+	BadUsage = 2
+	Missed   = 3 // a limit: -min-busbw, -max-p99, or -threshold of ab and compare
+)
 
-// ParseSub reads the arguments of a sub-command, with its flags and operands in any
-// order, up to "--"; after is what follows that.
-func ParseSub(fs *goflag.FlagSet, args []string) (operands, after []string, err error) {
-	fs.SetOutput(io.Discard)
-	fs.Usage = func() {}
-	for i, a := range args {
-		if a == "--" {
-			args, after = args[:i], args[i+1:]
-			break
+// Sub is the command line of a sub-command. Its flags are those of the FlagSet.
+type Sub struct {
+	*goflag.FlagSet
+	Operands []string // arguments without a flag, in their order among the flags
+	After    []string // what follows "--"
+
+	// Stray, if there is one, says what is wrong with arguments that begin with an operand.
+	Stray func(rest []string) error
+
+	about, end     string
+	stdout, stderr io.Writer
+	values         map[string]string // what flags take, where their help does not have it in backquotes
+}
+
+// NewSub makes the command line of "bench name". Its help is about, the flags, and end.
+func NewSub(name, about, end string, stdout, stderr io.Writer) *Sub {
+	return &Sub{FlagSet: goflag.NewFlagSet(name, goflag.ContinueOnError), about: about, end: end, stdout: stdout, stderr: stderr,
+		values: map[string]string{}}
+}
+
+// Parse reads args: flags and operands in any order, up to "--". It is false if the command is over with that: help was
+// asked for, or something makes no sense, and Parse has said what; then status is the exit status.
+func (s *Sub) Parse(args []string) (goOn bool, status int) {
+	err := s.parse(args)
+	switch {
+	case errors.Is(err, goflag.ErrHelp):
+		fmt.Fprintf(s.stdout, "%s\n\n%s\n", strings.TrimSpace(s.about), strings.TrimLeft(s.flags()+"\n"+s.end, "\n"))
+		return false, Good
+	case err != nil:
+		return false, s.Complain(BadUsage, err)
+	}
+	return true, Good
+}
+
+// Complain says what is wrong, in one line, and returns the status.
+func (s *Sub) Complain(status int, err error) int {
+	fmt.Fprintf(s.stderr, "bench %s: %v\n", s.Name(), err)
+	return status
+}
+
+// Job adds the flags that say how ranks are to be started.
+func (s *Sub) Job(j *Job) {
+	for _, f := range jobTable() {
+		put := func(value string) error { return f.set(j, value) }
+		if f.value == "" {
+			s.BoolFunc(f.name, f.help, func(value string) error {
+				if value == "false" {
+					return nil
+				}
+				return put(value)
+			})
+		} else {
+			s.Func(f.name, f.help, put)
+			s.values[f.name] = f.value
 		}
+	}
+}
+
+// Ranks adds -np, as the ways to start ranks have it; given says whether it was there.
+func (s *Sub) Ranks(to *int, given *bool) {
+	s.count("np", "ranks (on this machine: the cores, at least 2, at most 8)", MaxProcesses, func(n int) { *to, *given = n, true })
+}
+
+// NoOperands is a [Sub.Stray] for a command that takes flags alone.
+func NoOperands(rest []string) error {
+	return fmt.Errorf("%s: an argument without a flag (-h lists the flags)", rest[0])
+}
+
+// Count adds a flag that is a whole number from 1 to most.
+func (s *Sub) Count(to *int, name, help string, most int) {
+	s.count(name, help, most, func(n int) { *to = n })
+}
+
+func (s *Sub) count(name, help string, most int, put func(int)) {
+	s.values[name] = "N"
+	s.Func(name, help, func(value string) error {
+		n, err := whole(value, 1)
+		if err != nil || n > most {
+			return fmt.Errorf("it must be a whole number from 1 to %d", most)
+		}
+		put(n)
+		return nil
+	})
+}
+
+// Time adds a flag that is a time: 2s, 500us; a number alone is seconds.
+func (s *Sub) Time(to *time.Duration, name, help string) {
+	s.values[name] = "TIME"
+	s.Func(name, help, func(value string) error {
+		d, err := span(value)
+		*to = d
+		return err
+	})
+}
+
+// Percent adds a flag that is so many percent, from 0 on.
+func (s *Sub) Percent(to *float64, name, help string) {
+	s.values[name] = "PERCENT"
+	s.Func(name, help, func(value string) error {
+		x, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
+			return errors.New("it is a number of percent, such as 5")
+		}
+		*to = x
+		return nil
+	})
+}
+
+func (s *Sub) parse(args []string) error {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, s.After = args[:i], args[i+1:]
 	}
 	for len(args) > 0 {
 		arg := args[0]
-		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		name, value, glued := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		f := s.Lookup(name)
 		switch {
-		case !strings.HasPrefix(arg, "-") || arg == "-" || strings.Contains(name, " "):
-			operands, args = append(operands, arg), args[1:]
+		case !strings.HasPrefix(arg, "-") || arg == "-" || strings.Contains(name, " "): // "-m 4" in quotes
+			if s.Stray != nil {
+				return s.Stray(args)
+			}
+			s.Operands, args = append(s.Operands, arg), args[1:]
 			continue
 		case name == "h" || name == "help":
-			return nil, nil, ErrHelp
-		case fs.Lookup(name) == nil:
+			return goflag.ErrHelp
+		case f == nil:
 			var known []string
-			fs.VisitAll(func(f *goflag.Flag) { known = append(known, f.Name) })
-			return nil, nil, unknown("-"+name, "flag", near("-", name, known), "-h lists them")
+			s.VisitAll(func(f *goflag.Flag) { known = append(known, f.Name) })
+			return unknown("-"+name, "flag", near("-", name, known), "-h lists them")
 		}
-		if err := fs.Parse(args); err != nil {
-			return nil, nil, errors.New(strings.Replace(err.Error(), "flag needs an argument: ", "which value? It needs one: ", 1))
+		args = args[1:]
+		switch {
+		case isBool(f) && glued && value != "true" && value != "false":
+			return fmt.Errorf("%s: -%s takes no value", arg, name)
+		case isBool(f) && !glued:
+			value = "true"
+		case !glued && len(args) == 0:
+			_, help := s.usage(f)
+			return fmt.Errorf("-%s: what? It takes a value: %s", name, help)
+		case !glued:
+			value, args = args[0], args[1:]
 		}
-		rest := fs.Args()
-		if len(rest) == len(args) {
-			return nil, nil, fmt.Errorf("%s: no such flag (-h lists them)", arg)
+		if err := s.Set(name, value); err != nil {
+			return fmt.Errorf("-%s %s: %w", name, value, err)
 		}
-		args = rest
 	}
-	return operands, after, nil
+	return nil
 }
 
-// Flags prints a sub-command's flags, for its usage.
-func Flags(fs *goflag.FlagSet) string {
+func isBool(f *goflag.Flag) bool {
+	b, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
+}
+
+// flags are the flags as the help has them.
+func (s *Sub) flags() string {
 	var b strings.Builder
-	fs.VisitAll(func(f *goflag.Flag) {
-		value, help := goflag.UnquoteUsage(f)
+	s.VisitAll(func(f *goflag.Flag) {
+		value, help := s.usage(f)
 		lines := wrap(help, 74)
 		fmt.Fprintf(&b, "  %-18s %s\n", strings.TrimSpace("-"+f.Name+" "+value), strings.Join(lines, "\n"+strings.Repeat(" ", 21)))
 	})
 	return b.String()
+}
+
+// usage is what a flag takes, "" if nothing, and what it is for.
+func (s *Sub) usage(f *goflag.Flag) (value, help string) {
+	if value, help = goflag.UnquoteUsage(f); isBool(f) {
+		return "", help
+	}
+	if own, has := s.values[f.Name]; has {
+		value = own
+	}
+	return value, help
 }

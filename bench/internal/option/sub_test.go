@@ -1,44 +1,124 @@
 package option
 
 import (
-	goflag "flag"
+	"bytes"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestParseSub(t *testing.T) {
+// example is a sub-command with a flag of each kind.
+type example struct {
+	*Sub
+	name         string
+	count, ranks int
+	given, force bool
+	x            float64
+	limit        time.Duration
+	job          Job
+	out, errs    bytes.Buffer
+}
+
+func newExample() *example {
+	e := &example{ranks: 2, count: 1}
+	e.Sub = NewSub("example", "bench example shows.\n\n  bench example [flags] FILE\n", "Exit status: 0.", &e.out, &e.errs)
+	e.StringVar(&e.name, "name", "", "a `WORD`")
+	e.Percent(&e.x, "x", "more or less")
+	e.Time(&e.limit, "limit", "not after")
+	e.BoolVar(&e.force, "force", false, "anyway")
+	e.Count(&e.count, "count", "so many", 10)
+	e.Ranks(&e.ranks, &e.given)
+	e.Job(&e.job)
+	return e
+}
+
+func TestSub(t *testing.T) {
 	for _, tc := range []struct {
 		args            string
-		n               int
-		operands, after []string
-		err             string
+		operands, after string
+		want            func(e *example)
 	}{
-		{"a -n 3 b", 3, []string{"a", "b"}, nil, ""},
-		{"-n=3 a -- -b c", 3, []string{"a"}, []string{"-b", "c"}, ""},
-		{"- -", 1, []string{"-", "-"}, nil, ""},
-		{"-m 3", 1, nil, nil, "-m: no such flag; did you mean -n? (-h lists them)"},
-		{"-zzz", 1, nil, nil, "-zzz: no such flag (-h lists them)"},
-		{"-n", 1, nil, nil, "which value? It needs one: -n"},
-		{"a -h", 1, nil, nil, "flag: help requested"},
+		{"a -name x b", "a b", "", func(e *example) { e.name = "x" }},
+		{"-name=x=y a -- -b c", "a", "-b c", func(e *example) { e.name = "x=y" }},
+		{"- - --name -3", "- -", "", func(e *example) { e.name = "-3" }},
+		{"-force -x 0.5 -limit=2", "", "", func(e *example) { e.force, e.x, e.limit = true, 0.5, 2*time.Second }},
+		{"-force=false -q=false a", "a", "", func(*example) {}},
+		{"-np 7 -count 10", "", "", func(e *example) { e.ranks, e.given, e.count = 7, true, 10 }},
+		{"-nodes 3 -q -bind none", "", "", func(e *example) { e.job = Job{Nodes: 3, Quiet: true, Bind: "none"} }},
 	} {
-		fs := goflag.NewFlagSet("x", goflag.ContinueOnError)
-		n := fs.Int("n", 1, "a `NUMBER`")
-		operands, after, err := ParseSub(fs, strings.Fields(tc.args))
-		if tc.err != "" {
-			require.EqualError(t, err, tc.err, tc.args)
-			continue
+		e, want := newExample(), newExample()
+		tc.want(want)
+		goOn, status := e.Parse(strings.Fields(tc.args))
+		require.True(t, goOn, "%s: %s", tc.args, &e.errs)
+		require.Zero(t, status)
+		require.Equal(t, strings.Fields(tc.operands), append([]string{}, e.Operands...), tc.args)
+		require.Equal(t, strings.Fields(tc.after), append([]string{}, e.After...), tc.args)
+		for _, e := range []*example{e, want} {
+			e.Sub, e.out, e.errs = nil, bytes.Buffer{}, bytes.Buffer{}
 		}
-		require.NoError(t, err, tc.args)
-		require.Equal(t, tc.n, *n)
-		require.Equal(t, tc.operands, operands, tc.args)
-		require.Equal(t, tc.after, after, tc.args)
-		require.Equal(t, "  -n NUMBER          a NUMBER\n", Flags(fs))
+		require.Equal(t, want, e, tc.args)
 	}
 	// What looks like flags in quotes is an operand: bench ab "-m 1" "-m 4".
-	fs := goflag.NewFlagSet("x", goflag.ContinueOnError)
-	operands, _, err := ParseSub(fs, []string{"-m 1", "-m 4"})
-	require.NoError(t, err)
-	require.Equal(t, []string{"-m 1", "-m 4"}, operands)
+	e := newExample()
+	goOn, _ := e.Parse([]string{"-m 1", "-m 4"})
+	require.True(t, goOn)
+	require.Equal(t, []string{"-m 1", "-m 4"}, e.Operands)
+}
+
+func TestSubRefuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"-nam e":         "-nam: no such flag; did you mean -name? (-h lists them)",
+		"-zzz":           "-zzz: no such flag (-h lists them)",
+		"-name":          "-name: what? It takes a value: a WORD",
+		"-x much":        "-x much: it is a number of percent, such as 5",
+		"-x -1":          "-x -1: it is a number of percent, such as 5",
+		"-x NaN":         "-x NaN: it is a number of percent, such as 5",
+		"-limit soon":    "-limit soon: a time is a number and its unit, such as 500us, 2s or 10m",
+		"-force=perhaps": "-force=perhaps: -force takes no value",
+		"-q=yes":         "-q=yes: -q takes no value",
+		"-count 11":      "-count 11: it must be a whole number from 1 to 10",
+		"-np 0":          "-np 0: it must be a whole number from 1 to 1024",
+		"-bind cores":    "-bind cores: it is core or none",
+	} {
+		e := newExample()
+		goOn, status := e.Parse(strings.Fields(args))
+		require.False(t, goOn, args)
+		require.Equal(t, BadUsage, status)
+		require.Equal(t, "bench example: "+want+"\n", e.errs.String())
+		require.Empty(t, e.out.String())
+	}
+	e := newExample()
+	e.Stray = NoOperands
+	goOn, status := e.Parse([]string{"-name", "x", "a", "-zzz"})
+	require.False(t, goOn)
+	require.Equal(t, BadUsage, status)
+	require.Equal(t, "bench example: a: an argument without a flag (-h lists the flags)\n", e.errs.String())
+}
+
+func TestSubHelp(t *testing.T) {
+	for _, arg := range []string{"-h", "-help", "--help"} {
+		e := newExample()
+		goOn, status := e.Parse([]string{"a", arg})
+		require.False(t, goOn)
+		require.Equal(t, Good, status)
+		require.Empty(t, e.errs.String())
+		require.True(t, strings.HasPrefix(e.out.String(), "bench example shows.\n\n  bench example [flags] FILE\n\n  -bind HOW "), &e.out)
+		require.True(t, strings.HasSuffix(e.out.String(), "  -x PERCENT         more or less\n\nExit status: 0.\n"), &e.out)
+		require.Contains(t, e.out.String(), "\n  -force             anyway\n")
+		for _, line := range []string{"-q                 no comments", "-hostfile FILE     the hosts", "-np N              ranks (on", "-count N           so many\n"} {
+			require.Contains(t, e.out.String(), "\n  "+line)
+		}
+		for _, line := range strings.Split(e.out.String(), "\n") {
+			require.LessOrEqual(t, len(line), 100)
+		}
+	}
+}
+
+func TestSubComplain(t *testing.T) {
+	e := newExample()
+	require.Equal(t, Failed, e.Complain(Failed, errors.New("no such file")))
+	require.Equal(t, "bench example: no such file\n", e.errs.String())
 }

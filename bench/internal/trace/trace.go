@@ -3,37 +3,41 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
 	"io"
+
+	"github.com/goccl/goccl/bench/internal/option"
 )
 
-const usage = `usage: bench trace dir
+const about = `bench trace reads what the processes of a job have written into DIR, which GOCCL_TRACE named,
+and says in words what went wrong: which ranks had not come to which call, in which call ranks
+differ, who waited for whom.
 
-Reads what the processes of a job have written into dir, which GOCCL_TRACE named, and says in words what went
-wrong: which ranks had not come to which call, in which call ranks differ, who waited for whom.
+  bench trace DIR
 `
 
-// Main is "bench trace": args are what follows it. It returns the exit status: 0 if the files were read, whatever they
-// say.
-func Main(args []string, stdout, stderr io.Writer) int {
-	if len(args) != 1 || args[0] == "-h" || args[0] == "-help" || args[0] == "--help" {
-		fmt.Fprint(stderr, usage)
-		if len(args) == 1 {
-			return 0
-		}
-		return 2
+const end = `Exit status: 0 the files were read, whatever they say, 1 failed, 2 bad usage.`
+
+// Command is bench trace.
+func Command(args []string, stdout, stderr io.Writer) int {
+	sub := option.NewSub("trace", about, end, stdout, stderr)
+	if goOn, status := sub.Parse(args); !goOn {
+		return status
 	}
-	lines, err := readDir(args[0], func(s string) { fmt.Fprintln(stderr, "bench trace:", s) })
+	if len(sub.Operands) != 1 {
+		return sub.Complain(option.BadUsage, errors.New("which directory? It takes the one that GOCCL_TRACE named: bench trace dir"))
+	}
+	dir := sub.Operands[0]
+	lines, err := readDir(dir, func(s string) { fmt.Fprintln(stderr, "bench trace:", s) })
+	if err == nil && len(lines) == 0 {
+		err = fmt.Errorf("the files in %s hold no line of a trace", dir)
+	}
 	if err != nil {
-		fmt.Fprintln(stderr, "bench trace:", err)
-		return 1
-	}
-	if len(lines) == 0 {
-		fmt.Fprintf(stderr, "bench trace: the files in %s hold no line of a trace\n", args[0])
-		return 1
+		return sub.Complain(option.Failed, err)
 	}
 	for _, j := range group(lines) {
 		j.explain(func(format string, a ...any) { fmt.Fprintf(stdout, format+"\n", a...) })
 	}
-	return 0
+	return option.Good
 }

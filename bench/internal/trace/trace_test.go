@@ -12,7 +12,7 @@ import (
 )
 
 // What is written of jobs in which this and that went wrong, and what is said of it.
-func TestMainSaysWhatWentWrong(t *testing.T) {
+func TestCommandSaysWhatWentWrong(t *testing.T) {
 	const head = `{"goccl_trace":1,"job":"0123456789abcdef","comm":"world","id":"1","size":3,"pid":7,`
 	allreduce := func(seq, state string) string {
 		return `{"seq":` + seq + `,"kind":"AllReduce","type":"float","op":"sum","count":8,"root":-1,"state":"` + state + `","start_ns":1,"caller":"train.go:88"}`
@@ -68,7 +68,7 @@ func TestMainSaysWhatWentWrong(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 			}
 			var out, errs bytes.Buffer
-			assert.Zero(t, Main([]string{dir}, &out, &errs))
+			assert.Zero(t, Command([]string{dir}, &out, &errs))
 			assert.Equal(t, tc.want, out.String())
 			assert.Empty(t, errs.String())
 		})
@@ -76,16 +76,16 @@ func TestMainSaysWhatWentWrong(t *testing.T) {
 }
 
 // What cannot be read is told, and the rest is read.
-func TestMainComplains(t *testing.T) {
+func TestCommandComplains(t *testing.T) {
 	dir := t.TempDir()
 	var out, errs bytes.Buffer
-	assert.Equal(t, 1, Main([]string{dir}, &out, &errs))
+	assert.Equal(t, 1, Command([]string{dir}, &out, &errs))
 	assert.Contains(t, errs.String(), "has no trace files")
-	assert.Equal(t, 1, Main([]string{filepath.Join(dir, "none")}, &out, &errs))
-	assert.Equal(t, 2, Main(nil, &out, &errs))
+	assert.Equal(t, 1, Command([]string{filepath.Join(dir, "none")}, &out, &errs))
+	assert.Equal(t, 2, Command(nil, &out, &errs))
 	errs.Reset()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.jsonl"), []byte("{\"goccl_trace\":1,\"job\":\"j\",\"size\":1,\"why\":\"exit\"}\n{\"goccl_tr"), 0o600))
-	assert.Zero(t, Main([]string{dir}, &out, &errs))
+	assert.Zero(t, Command([]string{dir}, &out, &errs))
 	assert.Contains(t, errs.String(), "a.jsonl:2: no line of JSON")
 	assert.Contains(t, out.String(), "nothing went wrong")
 }
