@@ -37,6 +37,9 @@ func run() error {
 	only := flag.String("only", "", "only this `KIND`: same or slower")
 	percent := flag.Float64("slowdown", 10, "make the calls of one side longer by `PERCENT`")
 	flag.Parse()
+	if *percent < 0 || *percent >= 100 {
+		return fmt.Errorf("-slowdown %g: it is from 0 to less than 100", *percent)
+	}
 	args := flag.Args() // of bench ab: its flags, and after -- bench's
 	dir, err := os.MkdirTemp("", "goccl-ab-")
 	if err != nil {

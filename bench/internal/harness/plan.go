@@ -121,8 +121,11 @@ func (p *plan) fitsMemory(memory int) error {
 	case p.Plan != "":
 		return fmt.Errorf("-plan %s: %d ranks with two buffers of %d MiB each need more than this machine's %d MiB of memory; try fewer ranks, -d bf16 or another -model", p.Plan, ranks, largest>>20, memory>>20)
 	}
+	if len(p.Lengths) > 0 {
+		return fmt.Errorf("-sizes: %d ranks with two buffers of %d MiB each need more than this machine's %d MiB of memory; leave the largest out", ranks, largest>>20, memory>>20)
+	}
 	return fmt.Errorf("-e %s: %d ranks with two buffers each need more than this machine's %d MiB of memory; try -e %s",
-		option.FormatSize(largest), ranks, memory>>20, option.FormatSize(powerBelow(memory/4/ranks/p.Rotate)))
+		option.FormatSize(p.Max), ranks, memory>>20, option.FormatSize(powerBelow(memory/4/ranks/p.Rotate)))
 }
 
 func powerBelow(n int) int {

@@ -51,4 +51,8 @@ func TestFitsMemory(t *testing.T) {
 	require.NoError(t, p.fitsMemory(0))
 	require.NoError(t, p.fitsMemory(1<<30))
 	require.EqualError(t, p.fitsMemory(1<<29), "-e 64M: 8 ranks with two buffers each need more than this machine's 512 MiB of memory; try -e 16M")
+	p.Max = 900 << 20 // as it was given, whatever the last line would be
+	require.ErrorContains(t, p.fitsMemory(1<<29), "-e 900M: ")
+	p.Lengths = []option.Length{{Bytes: 8}, {Bytes: 1 << 30}}
+	require.EqualError(t, p.fitsMemory(1<<29), "-sizes: 8 ranks with two buffers of 1024 MiB each need more than this machine's 512 MiB of memory; leave the largest out")
 }

@@ -58,6 +58,9 @@ type Plan struct {
 // Plan finds out where and how ranks are to be started: inside an allocation, or
 // with a host file, through its launcher; else on this machine.
 func (o Order) Plan(ctx context.Context, getenv func(string) string) (*Plan, error) {
+	if _, err := o.profile(getenv, nil); err != nil {
+		return nil, err // wherever it runs: the next run may be in an allocation
+	}
 	p := &Plan{Order: o, Local: true, Nodes: 1, PerNode: o.NP, Ranks: o.NP, program: o.Program}
 	if o.Launcher == "local" || o.ActAs > 1 {
 		return p, o.refuseNodes("-launcher local and -hosts stay on this machine; leave it out")

@@ -102,6 +102,7 @@ func TestCommandLine(t *testing.T) {
 		{name: "a stranger", env: slurm2, order: func(o *Order) { o.Launcher = "mpiexec.x" },
 			err: dir + `/mpiexec.x is no mpiexec that bench knows (PALS, MPICH's and Intel's Hydra, Open MPI): its --version says "hello"; name another with -launcher`},
 		{name: "no such machine", env: slurm2, order: func(o *Order) { o.Profile = "auroa" }, err: "-profile auroa: no such machine; did you mean aurora?"},
+		{name: "no such machine, on this one", order: func(o *Order) { o.Profile = "froniter" }, err: "-profile froniter: no such machine; did you mean frontier?"},
 		{name: "no such host file", order: func(o *Order) { o.Hostfile = "/no/such" }, err: "-hostfile /no/such: no such file or directory"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

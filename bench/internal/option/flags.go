@@ -20,7 +20,7 @@ const (
 	groupWhat  = "What to measure"
 	groupHow   = "How"
 	groupWho   = "On what"
-	groupStats = "Statistics, limits (exit 3 if missed) and reports"
+	groupStats = "Statistics, limits (exit 3 if missed), reports"
 	groupJob   = "Ranks (when no launcher started any)"
 )
 
@@ -50,7 +50,7 @@ func benchFlags() []flag {
 		{"z", "N", "0: issue all, then wait; 1: wait and barrier after each; 2: wait after each; 3: as 0, and barrier (2)", groupHow, setBlocking},
 		{"N", "N", "all of it N times over; 0: for ever (1)", groupHow, number(func(o *Options) *int { return &o.Cycles }, 0)},
 		{"for", "T", "all of it over and over, for that long: 10m", groupHow, setSoak},
-		{"T", "SECONDS", "give up when one line takes longer (0: never)", groupHow, setTimeout},
+		{"T", "T", "give up when one line takes longer: 90s; 0: never (0)", groupHow, setTimeout},
 
 		{"backend", "NAME", "engine, or a comma list to measure in turns, side by side (that of the device here; cpu)", groupWho, setBackends},
 		{"mem", "KIND", "memory of the buffers: host device managed (the engine's)", groupWho, setMem},
@@ -73,12 +73,12 @@ func benchFlags() []flag {
 		{"csv", "FILE", "write them as CSV", groupStats, file(func(o *Options) *string { return &o.CSV })},
 		{"html", "FILE", "write a report of one file, with curves", groupStats, file(func(o *Options) *string { return &o.HTML })},
 		{"ceiling", "X", "what the links could carry, GB/s, as a line in it (found out)", groupStats, bandwidth(func(o *Options) *float64 { return &o.Ceiling })},
+		{"h", "", "this text", groupStats, set(func(o *Options) *bool { return &o.Help })},
+		{"help", "", "", "", set(func(o *Options) *bool { return &o.Help })},
 
 		{"np", "N", "processes to start here (the cores, at least 2, at most 8)", groupJob, setNP},
 		{"t", "N", "ranks per process, as goroutines (1); alone it means -np 1", groupJob, number(func(o *Options) *int { return &o.Threads }, 1)},
 		{"hosts", "N", "let them act as N hosts, with TCP between (1)", groupJob, number(func(o *Options) *int { return &o.Hosts }, 1)},
-		{"h", "", "this text", groupJob, set(func(o *Options) *bool { return &o.Help })},
-		{"help", "", "", "", set(func(o *Options) *bool { return &o.Help })},
 	}
 }
 

@@ -5,6 +5,8 @@ package option
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -216,6 +218,13 @@ func (o Options) conflict(given map[string]bool) error {
 			return fmt.Errorf("-%s and -%s: %s; leave one out", pair.a, pair.b, pair.why)
 		}
 	}
+	files := map[string]string{}
+	for _, f := range []struct{ flag, path string }{{"J", o.JSON}, {"csv", o.CSV}, {"html", o.HTML}} {
+		if first, has := files[filepath.Clean(f.path)]; has && f.path != "" && f.path != os.DevNull {
+			return fmt.Errorf("-%s %s: -%s writes that file; give another name", f.flag, f.path, first)
+		}
+		files[filepath.Clean(f.path)] = f.flag
+	}
 	switch {
 	case given["model"] && o.Plan == "":
 		return fmt.Errorf("-model %s: it says whose step -plan replays; add -plan ddp, or write -sizes %s", o.Model, o.Model)
@@ -225,11 +234,20 @@ func (o Options) conflict(given map[string]bool) error {
 		if _, err := model.Named(o.Model).Step(o.Plan, 2, 4); err != nil {
 			return fmt.Errorf("-plan %s: %w", o.Plan, err)
 		}
-	case o.Mem != "host" && len(o.Backends) == 1 && o.Backends[0] == "cpu":
+	case given["matrix"] && !slices.Contains(o.Collectives, "alltoallv"):
+		return errors.New("-matrix: only alltoallv sends by a matrix; add -op alltoallv, or leave it out")
+	case o.Skip >= o.Iters:
+		return fmt.Errorf("-K %d: of %d iterations that leaves none; give -n %d or more", o.Skip, o.Iters, o.Skip+1)
+	case o.onCPU() && given["device"]:
+		return errors.New("-device: the cpu backend has no devices; name the one for yours with -backend, or leave it out")
+	case o.Mem != "host" && o.onCPU():
 		return fmt.Errorf("-mem %s: the cpu backend works on host memory; name the one for your device with -backend", o.Mem)
 	}
 	return nil
 }
+
+// onCPU reports whether the cpu backend alone was asked for, or none.
+func (o Options) onCPU() bool { return len(o.Backends) == 1 && o.Backends[0] == "cpu" }
 
 // DeviceOf is the device for the local-th rank of a host, -1 where nobody has named one.
 func (o *Options) DeviceOf(local int) int {
@@ -265,7 +283,9 @@ func stray(arg string) error {
 	if n := Nearest(squeeze(arg), collectiveNames()); n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean -op %s?", arg, n)
 	}
-	if n := Nearest(arg, commandNames()); n != "" {
+	if n := Nearest(arg, append(commandNames(), "help")); n == "help" {
+		return fmt.Errorf("%s: an argument without a flag; did you mean -h?", arg)
+	} else if n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean bench %s?", arg, n)
 	}
 	return fmt.Errorf("%s: an argument without a flag (-h lists the flags)", arg)

@@ -44,6 +44,8 @@ func TestParse(t *testing.T) {
 			o.Iters, o.Warmup, o.Agg, o.Check, o.Average, o.Timeout = 5, 0, 3, 0, Most, 9*time.Second
 			o.ItersGiven = true
 		}},
+		{"-T 1m30s", func(o *Options) { o.Timeout = 90 * time.Second }},
+		{"-T 5 -T 0", func(*Options) {}},
 		{"-np 3 -t 2 -hosts 3", func(o *Options) { o.NP, o.Threads, o.Hosts, o.NPGiven = 3, 2, 3, true }},
 		{"-t 4", func(o *Options) { o.NP, o.Threads = 1, 4 }},
 		{"-v -J x.json", func(o *Options) { o.Verbose, o.JSON = true, "x.json" }},
@@ -82,7 +84,10 @@ func TestParseRefuses(t *testing.T) {
 		"-r -1":                    "-r -1: a root is a rank, from 0 on, or all",
 		"-a 4":                     "-a 4: it is 0 (rank 0), 1 (average), 2 (fastest) or 3 (slowest)",
 		"-n 0":                     "-n 0: it must be at least 1",
-		"-T -1":                    "-T -1: it must be at least 0",
+		"-T -1":                    "-T -1: it must be more than 0",
+		"-T soon":                  "-T soon: a time is a number and its unit, such as 500us, 2s or 10m",
+		"-d float,all":             `-d float,all: "all": it stands alone (-h lists them)`,
+		"hlep":                     "hlep: an argument without a flag; did you mean -h?",
 		"-host 2":                  "-host: no such flag; did you mean -hosts? (-h lists them)",
 		"-zzz":                     "-zzz: no such flag (-h lists them)",
 		"-b":                       "-b: what? It takes a value: smallest size in bytes; K, M, G are powers of 1024 (8)",

@@ -119,12 +119,10 @@ func setRegister(o *Options, s string) error {
 	return err
 }
 
-func setTimeout(o *Options, s string) error {
-	n, err := whole(s, 0)
-	if err == nil && n > 1<<30 {
-		err = errors.New("that is more than 30 years")
+func setTimeout(o *Options, s string) (err error) {
+	if o.Timeout = 0; s != "0" {
+		o.Timeout, err = span(s)
 	}
-	o.Timeout = time.Duration(n) * time.Second
 	return err
 }
 
@@ -235,7 +233,9 @@ func list[T comparable](s, what string, names []string, values []T, plain func(s
 		i := slices.Index(names, plain(word))
 		if i < 0 {
 			err := fmt.Errorf("no such %s", what)
-			if n := Nearest(plain(word), names); n != "" {
+			if word == "all" {
+				err = errors.New("it stands alone")
+			} else if n := Nearest(plain(word), names); n != "" {
 				err = fmt.Errorf("%w; did you mean %s?", err, n)
 			}
 			if word != s {

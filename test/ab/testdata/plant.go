@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// slowdown is by how many percent each call is made longer.
+// slowdown is by how many percent each call is made longer. It must be less than 100, since what a rank waits for
+// another counts as well: each would wait for the other ever longer.
 var slowdown, _ = strconv.ParseFloat(os.Getenv("GOCCL_TEST_SLOWDOWN"), 64)
 
 // nanos is what a round of spin takes: the least of several attempts, since other
