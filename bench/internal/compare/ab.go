@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/stat"
@@ -32,9 +33,17 @@ const leastRounds = 10
 
 // result is what a trial finds; ratios of times are logarithms.
 type result struct {
-	rounds        int
+	rounds int
+	lines  int
+	all    stat.Interval // of all lines together, as it is shown
+	parts  []*part
+}
+
+// part is what a trial finds of one group of lines. A change need not concern all sizes.
+type part struct {
+	group
+	logs          []float64 // by round
 	shown, decide stat.Interval
-	lines         int
 }
 
 // run makes the rounds. In each both sides run, in an order drawn anew, so that what
@@ -43,7 +52,7 @@ func (t *trial) run(ctx context.Context) (*result, error) {
 	begin := t.now()
 	var logs []float64
 	r := &result{}
-	for len(logs) < t.rounds {
+	for r.rounds < t.rounds {
 		var sides [2]run
 		first := t.draw(2)
 		for _, side := range []int{first, 1 - first} {
@@ -56,45 +65,105 @@ func (t *trial) run(ctx context.Context) (*result, error) {
 		if len(keys) == 0 {
 			return nil, fmt.Errorf("the two have no line in common")
 		}
+		r.rounds++
 		r.lines = len(keys)
 		logs = append(logs, ratio(sides[0], sides[1], keys))
-		r.rounds = len(logs)
-		t.tell(len(logs), logs[len(logs)-1])
-		if len(logs) < leastRounds {
-			continue
-		}
-		r.decide = stat.Shift(logs, decides)
-		// How narrow the interval is says nothing about where it is, so stopping for that
-		// is no second chance.
-		if (r.decide.High-r.decide.Low)/2 < t.enough || t.now().Sub(begin) > t.budget {
+		r.add(sides, keys)
+		t.tell(r.rounds, logs[len(logs)-1])
+		// How narrow the intervals are says nothing about where they are, so stopping for
+		// that is no second chance.
+		if r.rounds >= leastRounds && (r.decided() < t.enough || t.now().Sub(begin) > t.budget) {
 			break
 		}
 	}
-	r.shown = stat.Shift(logs, shown)
+	r.all = stat.Shift(logs, shown)
+	for _, p := range r.parts {
+		p.shown = stat.Shift(p.logs, shown)
+	}
 	return r, nil
 }
 
-// verdict is slower, faster or no change.
-func (r *result) verdict() string {
-	switch {
-	case !r.decide.Excludes(0):
-		return "no change"
-	case r.decide.Estimate > 0:
-		return "slower"
+// add notes one round.
+func (r *result) add(sides [2]run, keys []key) {
+	for _, g := range groups(keys) {
+		i := slices.IndexFunc(r.parts, func(p *part) bool { return p.name == g.name })
+		if i < 0 {
+			i = len(r.parts)
+			r.parts = append(r.parts, &part{group: g})
+		}
+		r.parts[i].logs = append(r.parts[i].logs, ratio(sides[0], sides[1], g.keys))
 	}
-	return "faster"
 }
 
-// missed reports whether the new one is slower by more than the threshold.
+// decided sets the intervals that decide, and returns half of the widest. With many
+// groups each needs more confidence (Bonferroni), so that a false alarm in any of
+// them stays as rare.
+func (r *result) decided() (half float64) {
+	for _, p := range r.parts {
+		p.decide = stat.Shift(p.logs, 1-(1-decides)/float64(len(r.parts)))
+		half = max(half, (p.decide.High-p.decide.Low)/2)
+	}
+	return half
+}
+
+// The verdicts.
+const (
+	noChange = "no change"
+	slower   = "slower"
+	faster   = "faster"
+	mixed    = "slower and faster"
+)
+
+func (p *part) verdict() string {
+	switch {
+	case !p.decide.Excludes(0):
+		return noChange
+	case p.decide.Estimate > 0:
+		return slower
+	}
+	return faster
+}
+
+// verdict is that of the groups which have changed.
+func (r *result) verdict() string {
+	all := noChange
+	for _, p := range r.parts {
+		switch v := p.verdict(); {
+		case v == noChange || v == all:
+		case all == noChange:
+			all = v
+		default:
+			return mixed
+		}
+	}
+	return all
+}
+
+// missed reports whether any of the new one's groups is slower by more than the
+// threshold.
 func (r *result) missed(threshold float64) bool {
-	return r.verdict() == "slower" && r.shown.Estimate > math.Log1p(threshold)
+	return slices.ContainsFunc(r.parts, func(p *part) bool {
+		return p.verdict() == slower && p.shown.Estimate > math.Log1p(threshold)
+	})
 }
 
+// String is a line for each group, where there are several, and one for all.
 func (r *result) String() string {
-	text := fmt.Sprintf("%s: time %s (95 %% interval %s to %s), %d rounds of %d lines", r.verdict(), percent(r.shown.Estimate),
-		percent(r.shown.Low), percent(r.shown.High), r.rounds, r.lines)
-	if r.verdict() == "no change" {
-		text += fmt.Sprintf("; less than %.1f %% could not be told", 100*math.Expm1((r.decide.High-r.decide.Low)/2))
+	text, widest := "", 0.0
+	for _, p := range r.parts {
+		widest = max(widest, (p.decide.High-p.decide.Low)/2)
+		if len(r.parts) > 1 {
+			text += fmt.Sprintf("%s: %s: %s, %d lines\n", p.name, p.verdict(), span(p.shown), len(p.keys))
+		}
+	}
+	text += fmt.Sprintf("%s: %s, %d rounds of %d lines", r.verdict(), span(r.all), r.rounds, r.lines)
+	if r.verdict() == noChange {
+		text += fmt.Sprintf("; less than %.1f %% could not be told", 100*math.Expm1(widest))
 	}
 	return text
+}
+
+// span writes an estimate with its interval.
+func span(i stat.Interval) string {
+	return fmt.Sprintf("time %s (95 %% interval %s to %s)", percent(i.Estimate), percent(i.Low), percent(i.High))
 }

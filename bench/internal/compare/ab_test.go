@@ -54,13 +54,13 @@ func TestTrials(t *testing.T) {
 		r, err := trial.run(t.Context())
 		require.NoError(t, err)
 		require.LessOrEqual(t, trial.now().Sub(time.Unix(0, 0)), time.Minute)
-		if r.verdict() == "no change" {
+		if r.verdict() == noChange {
 			same++
 			require.False(t, r.missed(0.05))
 		}
 		r, err = machine(100+seed, 1.1).run(t.Context())
 		require.NoError(t, err)
-		if r.verdict() == "slower" {
+		if r.verdict() == slower {
 			found++
 		}
 	}
@@ -71,9 +71,46 @@ func TestTrials(t *testing.T) {
 func TestSpeedUp(t *testing.T) {
 	r, err := machine(1, 0.5).run(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "faster", r.verdict())
+	require.Equal(t, faster, r.verdict())
 	require.False(t, r.missed(0.05))
-	require.Contains(t, r.String(), "faster: time -")
+	require.Contains(t, r.String(), "\nfaster: time -")
+}
+
+// A change of large messages alone is found, and told apart from the rest; so is one
+// for the better beside one for the worse.
+func TestParts(t *testing.T) {
+	for _, tc := range []struct {
+		small, large float64
+		verdict      string
+		missed       bool
+		want         []string
+	}{
+		{1, 1.3, slower, true, []string{"allreduce up to 4 KiB: no change: time ", "\nallreduce in between: slower: time +", "\nslower: time "}},
+		{1.3, 1, slower, true, []string{"allreduce up to 4 KiB: slower: time +"}},
+		{0.7, 1.3, mixed, true, []string{"\nslower and faster: time "}},
+		{1, 0.7, faster, false, []string{"\nallreduce in between: faster: time -"}},
+	} {
+		trial := machine(3, 1)
+		start := trial.start
+		trial.start = func(ctx context.Context, side int) (run, error) {
+			times, err := start(ctx, side)
+			for k := range times {
+				factor := tc.small
+				if k.size > 4<<10 {
+					factor = tc.large
+				}
+				times[k] += float64(side) * math.Log(factor)
+			}
+			return times, err
+		}
+		r, err := trial.run(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, tc.verdict, r.verdict(), r)
+		require.Equal(t, tc.missed, r.missed(0.05), r)
+		for _, want := range tc.want {
+			require.Contains(t, r.String(), want)
+		}
+	}
 }
 
 // A machine without noise needs no more than the fewest rounds.

@@ -46,11 +46,11 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 	if a, b := sides[0].files[0].Config.Ranks, sides[1].files[0].Config.Ranks; a != b {
 		differs = append(differs, fmt.Sprintf("ranks: %d -> %d", a, b))
 	}
-	slower, err := write(stdout, sides[0], sides[1], threshold/100, differs)
+	worse, err := write(stdout, sides[0], sides[1], threshold/100, differs)
 	switch {
 	case err != nil:
 		return sub.Complain(option.Failed, err)
-	case slower:
+	case worse:
 		return option.Missed
 	}
 	return option.Good

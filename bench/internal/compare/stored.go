@@ -116,7 +116,7 @@ func scatter(old, new run, keys []key) float64 {
 
 // write says what has changed, and if nothing has, what could have been told. It
 // returns whether something is slower by more than the threshold.
-func write(w io.Writer, old, new side, threshold float64, differs []string) (slower bool, err error) {
+func write(w io.Writer, old, new side, threshold float64, differs []string) (worse bool, err error) {
 	cs, err := changes(old, new)
 	if err != nil {
 		return false, err
@@ -132,12 +132,12 @@ func write(w io.Writer, old, new side, threshold float64, differs []string) (slo
 				fmt.Fprintln(w, "differs:", d)
 			}
 		}
-		verdict := "faster"
+		verdict := faster
 		if c.Estimate > 0 {
-			verdict = "slower"
-			slower = slower || c.Estimate > math.Log1p(threshold)
+			verdict = slower
+			worse = worse || c.Estimate > math.Log1p(threshold)
 		}
-		fmt.Fprintf(w, "%s: %s: time %s (95 %% interval %s to %s), %d lines\n", c.name, verdict, percent(c.Estimate), percent(c.Low), percent(c.High), len(c.keys))
+		fmt.Fprintf(w, "%s: %s: %s, %d lines\n", c.name, verdict, span(c.Interval), len(c.keys))
 	}
 	why := ""
 	if len(old.runs) == 1 || len(new.runs) == 1 {
@@ -146,7 +146,7 @@ func write(w io.Writer, old, new side, threshold float64, differs []string) (slo
 	if told == 0 {
 		fmt.Fprintf(w, "no change; the smallest that %s can tell is %.0f %%%s\n", count(old, new), 100*math.Expm1(least), why)
 	}
-	return slower, nil
+	return worse, nil
 }
 
 func count(old, new side) string {
