@@ -34,5 +34,7 @@ func TestPrograms(t *testing.T) {
 		require.Len(t, f.Results, 1)
 		return f.Results[0].Iter.Least
 	}
-	require.InEpsilon(t, 1.5, least(sides[1], "50")/least(sides[0], "0"), 0.15)
+	plain := least(sides[0], "0")
+	require.InEpsilon(t, 1.5, least(sides[1], "50")/plain, 0.15)
+	require.InEpsilon(t, 3, least(sides[1], "200")/plain, 0.2)
 }

@@ -1,7 +1,8 @@
-// Command ab puts bench ab to the proof: trials in which a program is compared with itself, which must find no change,
-// and trials in which one side has its calls made 10 % longer, which must find it slower.
+// Command ab puts bench ab and bench compare to the proof. In trials of bench ab a program is compared with itself, which
+// must find no change, and with one whose calls are made 10 % longer, which must find it slower. In those of bench compare
+// runs that were stored are: twins, of which it must say nothing, and runs with calls of twice the length.
 //
-//	go run ./test/ab                       20 trials of each: 19 and 18 must be right
+//	go run ./test/ab                       20 trials of each: 19, 18, 19 and 20 must be right
 //	go run ./test/ab -trials 3 -only same  a slice of them
 package main
 
@@ -10,17 +11,27 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 // kind is one kind of trial.
 type kind struct {
-	name, verdict string
-	wrong         int // of 20 trials so many may be
+	name     string
+	slowdown string // percent
+	trial    func(sides [2]string, slowdown string, args []string) (string, error)
+	right    string // what the answer must begin with
+	wrong    int    // of 20 trials so many may be
 }
 
-var kinds = []kind{{"same", "no change", 1}, {"slower", "slower", 2}}
+var kinds = []kind{
+	{"same", "0", ab, "no change: ", 1},
+	{"slower", "10", ab, "slower: ", 2},
+	{"twins", "0", stored, "no change; ", 1},
+	{"double", "100", stored, "allreduce up to 4 KiB: slower: ", 0},
+}
 
 // longest is what one trial may take.
 const longest = time.Minute
@@ -34,13 +45,11 @@ func main() {
 
 func run() error {
 	trials := flag.Int("trials", 20, "so many `TRIALS` of each kind")
-	only := flag.String("only", "", "only this `KIND`: same or slower")
-	percent := flag.Float64("slowdown", 10, "make the calls of one side longer by `PERCENT`")
+	only := flag.String("only", "", "only this `KIND`: same, slower, twins or double")
 	flag.Parse()
-	if *percent < 0 || *percent >= 100 {
-		return fmt.Errorf("-slowdown %g: it is from 0 to less than 100", *percent)
+	if *only != "" && !slices.ContainsFunc(kinds, func(k kind) bool { return k.name == *only }) {
+		return fmt.Errorf("-only %s: it is same, slower, twins or double", *only)
 	}
-	args := flag.Args() // of bench ab: its flags, and after -- bench's
 	dir, err := os.MkdirTemp("", "goccl-ab-")
 	if err != nil {
 		return err
@@ -57,50 +66,74 @@ func run() error {
 		}
 		right := 0
 		for i := range *trials {
-			with := []string{"ab"}
-			if k.name == "slower" {
-				with = append(with, fmt.Sprintf("-env=%s=%g", variable, *percent))
-			}
 			start := time.Now()
-			said, err := trial(sides, append(with, args...))
-			took := time.Since(start)
+			said, err := k.trial(sides, k.slowdown, flag.Args())
 			if err != nil {
 				return err
 			}
-			ok := strings.HasPrefix(said, k.verdict+":") && took <= longest
+			took := time.Since(start)
+			ok := strings.HasPrefix(said, k.right) && took <= longest
 			if ok {
 				right++
 			}
 			fmt.Printf("%-6s %2d  %-5t %4.1f s  %s\n", k.name, i+1, ok, took.Seconds(), said)
 		}
-		allowed := *trials * k.wrong / 20
-		fmt.Printf("%s: %d of %d right, at least %d wanted\n", k.name, right, *trials, *trials-allowed)
-		if right < *trials-allowed {
+		least := *trials - *trials*k.wrong/20
+		fmt.Printf("%s: %d of %d right, at least %d wanted\n", k.name, right, *trials, least)
+		if right < least {
 			bad++
 		}
 	}
 	if bad > 0 {
-		return fmt.Errorf("ab was wrong too often")
+		return fmt.Errorf("wrong too often")
 	}
 	return nil
 }
 
-// trial runs bench ab once and returns its last line.
-func trial(sides [2]string, args []string) (string, error) {
-	at := len(args)
-	for i, a := range args {
-		if a == "--" {
-			at = i
-			break
+// ab runs bench ab once, with more args (its flags, and after "--" bench's), and returns its last line.
+func ab(sides [2]string, slowdown string, args []string) (string, error) {
+	own, bench := args, []string(nil)
+	if i := slices.Index(args, "--"); i >= 0 {
+		own, bench = args[:i], args[i:]
+	}
+	out, err := output(exec.Command(sides[0], slices.Concat([]string{"ab", "-env=" + variable + "=" + slowdown}, own, sides[:], bench)...))
+	lines := strings.Split(out, "\n")
+	return lines[len(lines)-1], err
+}
+
+// runs is how many are stored of each side.
+const runs = 5
+
+// stored stores runs of both sides in turns, compares them with bench compare, and returns its first line.
+func stored(sides [2]string, slowdown string, args []string) (string, error) {
+	dir, err := os.MkdirTemp("", "goccl-ab-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	for i := range runs {
+		for side, program := range sides {
+			file := filepath.Join(dir, fmt.Sprintf("%d-%d.json", side, i))
+			cmd := exec.Command(program, append([]string{"-e", "1M", "-J", file}, args...)...)
+			if side == 1 {
+				cmd.Env = append(os.Environ(), variable+"="+slowdown)
+			}
+			if _, err := output(cmd); err != nil {
+				return "", err
+			}
 		}
 	}
-	args = append(append(append([]string{}, args[:at]...), sides[0], sides[1]), args[at:]...)
-	cmd := exec.Command(sides[0], args...)
+	out, err := output(exec.Command(sides[0], "compare", filepath.Join(dir, "0-*.json"), filepath.Join(dir, "1-*.json")))
+	first, _, _ := strings.Cut(out, "\n")
+	return first, err
+}
+
+// output runs cmd. That something is slower is no error.
+func output(cmd *exec.Cmd) (string, error) {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	if err != nil && cmd.ProcessState.ExitCode() != 3 { // 3: slower, as may be
+	if err != nil && cmd.ProcessState.ExitCode() != 3 {
 		return "", fmt.Errorf("%v: %w", cmd, err)
 	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return lines[len(lines)-1], nil
+	return strings.TrimSpace(string(out)), nil
 }

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -126,4 +127,19 @@ func TestPercent(t *testing.T) {
 	require.Equal(t, "0.0 %", percent(0.0001))
 	require.Equal(t, "any slowdown", percent(math.Inf(1)))
 	require.Equal(t, "any speed-up", percent(math.Inf(-1)))
+}
+
+// Files of anybody's may say anything.
+func FuzzFiles(f *testing.F) {
+	f.Add([]byte(`{"version":3,"results":[{"op":"allreduce","size":8,"out_of_place":{"time":9}}]}`), []byte(`{"version":2,"results":[{"op":"allreduce","size":8,"out_of_place":{"time":1e-300}}]}`))
+	f.Add([]byte(`{"version":3,"results":[{},{"size":-1,"out_of_place":{"time":-9}}]}`), []byte(`{"version":3,"results":[{"in_place_per_iter":{"p50_us":7}}]}`))
+	f.Fuzz(func(t *testing.T, old, new []byte) {
+		a, err1 := report.Parse(old)
+		b, err2 := report.Parse(new)
+		if err1 != nil || err2 != nil {
+			return
+		}
+		_, _ = write(io.Discard, newSide([]*report.File{a}), newSide([]*report.File{b}), 0.05, nil)
+		_, _ = write(io.Discard, newSide([]*report.File{a, a}), newSide([]*report.File{b, a}), 0.05, nil)
+	})
 }

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"io"
 	"math"
 	"testing"
 
@@ -144,4 +145,24 @@ func TestInterval(t *testing.T) {
 	require.Less(t, a.Low, a.Estimate)
 	require.Greater(t, a.High, a.Estimate)
 	require.False(t, math.IsInf(a.High, 0))
+}
+
+// A file of anybody's may say anything.
+func FuzzFile(f *testing.F) {
+	f.Add([]byte(`{"version":3,"config":{"nranks":4,"nhosts":4},"results":[{"op":"allreduce","size":8,"algorithm":"ring over TCP","out_of_place":{"time":9}},` +
+		`{"op":"allreduce","size":64,"algorithm":"ring over TCP","out_of_place":{"time":9}},{"op":"allreduce","size":4096,"algorithm":"doubling over TCP","out_of_place":{"time":12}},` +
+		`{"op":"allreduce","size":65536,"algorithm":"ring over TCP","out_of_place":{"time":90},"in_place":{"time":1e300}}]}`))
+	f.Add([]byte(`{"version":3,"config":{"nranks":-4,"group_ranks":1},"results":[{"op":"gather","size":-8,"algorithm":"tree"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file, err := report.Parse(text)
+		if err != nil {
+			return
+		}
+		for _, op := range operations(file, "") {
+			if l, err := Of(file, op); err == nil {
+				_ = l.write(io.Discard, []int{1, 2, 1000}, true)
+			}
+			effective(file, op)
+		}
+	})
 }

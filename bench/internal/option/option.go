@@ -107,11 +107,12 @@ const (
 	BarrierAtEnd
 )
 
-// The most processes and ranks that are started on one machine, against a slip of
-// the finger.
+// The most processes and ranks that are started on one machine, and the most lines,
+// against a slip of the finger.
 const (
 	MaxProcesses = 1024
 	maxRanks     = 4096
+	maxLines     = 100000 // of a curve
 )
 
 // Default is what an empty command line means on this machine.
@@ -189,6 +190,9 @@ func (o Options) settle(given map[string]bool) (Options, error) {
 		o.Min = o.Max
 	case o.Min > o.Max:
 		return o, fmt.Errorf("-b %s -e %s: the smallest size is larger than the largest; swap them?", FormatSize(o.Min), FormatSize(o.Max))
+	}
+	if lines := (o.Max-o.Min)/max(o.Step, 1) + 1; o.Factor == 0 && lines > maxLines {
+		return o, fmt.Errorf("-i %s: from %s to %s that makes %d lines; at most %d are measured", FormatSize(o.Step), FormatSize(o.Min), FormatSize(o.Max), lines, maxLines)
 	}
 	if err := o.conflict(given); err != nil {
 		return o, err

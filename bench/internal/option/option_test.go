@@ -75,6 +75,7 @@ func TestParseRefuses(t *testing.T) {
 		"-f two":                   "-f two: not a whole number",
 		"-i 0":                     "-i 0: it must be at least 1",
 		"-i 1K -f 2":               "-i and -f: sizes grow by steps or by a factor, not both; leave one out",
+		"-i 1":                     "-i 1: from 8 to 64M that makes 67108857 lines; at most 100000 are measured",
 		"-np 0":                    "-np 0: it must be at least 1",
 		"-np -1":                   "-np -1: it must be at least 1",
 		"-np 1000000":              "-np 1000000: at most 1024 processes are started on one machine; for more ranks use -t, or a launcher over several",
@@ -131,11 +132,13 @@ func TestFits(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("-op allreduce -b 8 -e 64M")
 	f.Add("-n20 --hosts=2 -J x")
+	f.Add("-sizes 8,1M,gpt2-85m -split mod:3 -device 0,1 -time 5ms -T 0 -K 3 -r all")
 	f.Fuzz(func(t *testing.T, s string) {
 		o, err := Parse(strings.Split(s, " "))
 		if err == nil && !o.Help {
 			require.LessOrEqual(t, o.Min, o.Max)
 			require.GreaterOrEqual(t, o.NP, 1)
+			require.GreaterOrEqual(t, o.Largest(), 0)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"io"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -56,8 +57,11 @@ func FuzzParse(f *testing.F) {
 	f.Add(b.Bytes())
 	f.Add([]byte(`{"version":3,"results":[{}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if f, err := Parse(b); err == nil {
-			f.curves()
+		f, err := Parse(b)
+		if err != nil {
+			return
 		}
+		require.NoError(t, f.HTML(io.Discard))
+		require.NoError(t, f.WriteCSV(io.Discard))
 	})
 }
