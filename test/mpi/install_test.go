@@ -24,7 +24,7 @@ type install struct {
 	headers string // the folder of its mpi.h, "" without one
 	abi     bool   // mpi_abi.h is there as well
 	family  int    // as conformance.c counts
-	lib     string // the folder of its library, "" for the system's
+	lib     string // the library, to link a C program with
 }
 
 // wheel is the folder of a wheel that fetch.sh unpacked.
@@ -47,15 +47,16 @@ func installs() []install {
 	}
 	bin := func(dir string) []string { return []string{dir + "/bin/mpiexec"} }
 	return []install{
-		{name: "MPICH of Debian", mpiexec: []string{"mpiexec.hydra"}, headers: "/usr/include/x86_64-linux-gnu/mpich", family: 0},
+		{name: "MPICH of Debian", mpiexec: []string{"mpiexec.hydra"}, headers: "/usr/include/x86_64-linux-gnu/mpich", family: 0,
+			lib: "/usr/lib/x86_64-linux-gnu/libmpich.so.12"},
 		{name: "Open MPI of Debian", mpiexec: append([]string{"mpiexec.openmpi"}, openFlags...), env: asRoot,
-			headers: "/usr/lib/x86_64-linux-gnu/openmpi/include", family: 1},
-		{name: "MPICH 5", mpiexec: bin(mpich), env: at(mpich), headers: mpich + "/include", family: 0, lib: mpich + "/lib", abi: true},
-		{name: "MPICH 5, standard ABI", mpiexec: bin(mpich), env: at(mpich, "GOCCL_MPI_LIB=libmpi_abi.so.1"), family: 2},
-		{name: "Intel MPI", mpiexec: bin(intel), env: at(intel, "I_MPI_FABRICS=shm"), family: 0},
-		{name: "Intel MPI, standard ABI", mpiexec: bin(intel), env: at(intel, "I_MPI_FABRICS=shm", "GOCCL_MPI_LIB=libmpi_abi.so.1"), family: 2},
+			headers: "/usr/lib/x86_64-linux-gnu/openmpi/include", family: 1, lib: "/usr/lib/x86_64-linux-gnu/libmpi.so.40"},
+		{name: "MPICH 5", mpiexec: bin(mpich), env: at(mpich), headers: mpich + "/include", family: 0, lib: mpich + "/lib/libmpi.so.12", abi: true},
+		{name: "MPICH 5, standard ABI", mpiexec: bin(mpich), env: at(mpich, "GOCCL_MPI_LIB=libmpi_abi.so.1"), family: 2, lib: mpich + "/lib/libmpi_abi.so.1"},
+		{name: "Intel MPI", mpiexec: bin(intel), env: at(intel, "I_MPI_FABRICS=shm"), family: 0, lib: intel + "/lib/libmpi.so.12"},
+		{name: "Intel MPI, standard ABI", mpiexec: bin(intel), env: at(intel, "I_MPI_FABRICS=shm", "GOCCL_MPI_LIB=libmpi_abi.so.1"), family: 2, lib: intel + "/lib/libmpi_abi.so.1"},
 		{name: "Open MPI 5", mpiexec: append(bin(open), openFlags...), env: at(open, append(asRoot, "OPAL_PREFIX="+open)...),
-			headers: open + "/include", family: 1, lib: open + "/lib"},
+			headers: open + "/include", family: 1, lib: open + "/lib/libmpi.so.40"},
 	}
 }
 

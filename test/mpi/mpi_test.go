@@ -43,6 +43,19 @@ func TestLeaks(t *testing.T) {
 	})
 }
 
+// TestLarge has calls of more elements than an int of C counts.
+func TestLarge(t *testing.T) {
+	if os.Getenv("GOCCL_TEST_LARGE") != "1" {
+		t.Skip("hardware: 9 GB of memory and some minutes are used if GOCCL_TEST_LARGE=1")
+	}
+	program := built(t, "test", pkg)
+	underEach(t, func(t *testing.T, m install) {
+		out, status := m.job(t, 2, nil, program, "-test.run", "TestLargeCounts", "-test.v")
+		require.Zero(t, status, out)
+		require.Equal(t, 2, strings.Count(out, "--- PASS: TestLargeCounts"), out)
+	})
+}
+
 // TestSerialized has the library grant MPI_THREAD_SERIALIZED: all calls take turns.
 func TestSerialized(t *testing.T) {
 	program := built(t, "test", pkg)
@@ -90,6 +103,24 @@ func TestJoin(t *testing.T) {
 		out, status = m.job(t, 2, []string{"GOCCL_MPI_LIB=none"}, program)
 		require.Zero(t, status, out)
 		require.Contains(t, out, "the ranks add up to 1")
+	})
+}
+
+// TestDoctor has bench doctor compare MPI's world with the launcher's job.
+func TestDoctor(t *testing.T) {
+	program := built(t, "build", "github.com/goccl/goccl/bench")
+	underEach(t, func(t *testing.T, m install) {
+		out, status := m.job(t, 2, nil, program, "doctor")
+		require.Zero(t, status, out)
+		require.Regexp(t, `ok +mpi +(MPICH|Open MPI|Intel MPI) [0-9.]+ \(.*\): a world of 2 ranks, as many as were started`, out)
+
+		other := "libmpi.so.40"
+		if m.family == 1 {
+			other = "libmpich.so.12"
+		}
+		out, status = m.job(t, 2, []string{"GOCCL_MPI_LIB=" + other, "LD_LIBRARY_PATH="}, program, "doctor")
+		require.NotZero(t, status, out)
+		require.Regexp(t, `error +mpi +rank 0 on .*: mpi: Init: this program loaded .*: each rank would be alone`, out)
 	})
 }
 
@@ -152,33 +183,42 @@ func TestWrongLibrary(t *testing.T) {
 	})
 }
 
-// TestOverhead compares a call from Go with one from C. The promise is 80 ns; a machine in use by
-// others is given ten times that, and the figures are logged.
+// TestOverhead compares a call from Go with one from C, round by round. The promise of 80 ns is broken if the
+// lower end of the 95 % interval of the median is above it: a machine in use by others widens the interval.
 func TestOverhead(t *testing.T) {
+	const promise = 80.0 // ns
 	program := built(t, "test", pkg)
 	underEach(t, func(t *testing.T, m install) {
-		if m.lib == "" || m.headers == "" {
-			return // nothing to link the C program with
+		headers := m.headers
+		if headers == "" { // those of the same binary interface
+			headers = wheel("mpich-5.0.2") + "/include"
+		}
+		if _, err := os.Stat(headers); err != nil {
+			t.Skipf("no headers of %s here: %v (test/mpi/fetch.sh)", m.name, err)
 		}
 		inC := filepath.Join(t.TempDir(), "overhead")
-		lib := filepath.Join(m.lib, []string{"libmpi.so.12", "libmpi.so.40"}[m.family])
-		out, status := output2(t, nil, "gcc", "-O2", "-I", m.headers, "-o", inC, "testdata/overhead.c", lib, "-Wl,--allow-shlib-undefined")
+		out, status := output2(t, nil, "gcc", "-O2", fmt.Sprintf("-DSTANDARD=%d", m.family/2), "-I", headers,
+			"-o", inC, "testdata/overhead.c", m.lib, "-Wl,--allow-shlib-undefined")
 		require.Zero(t, status, out)
-		var c, g []float64
-		for range 5 {
-			out, status := m.job(t, 1, nil, inC)
+		least := func(env []string, program string) float64 {
+			out, status := m.job(t, 1, env, program)
 			require.Zero(t, status, out)
-			c = append(c, numbers(out)...)
-			out, status = m.job(t, 1, []string{"GOCCL_MPI_SCENE=overhead"}, program)
-			require.Zero(t, status, out)
-			g = append(g, numbers(out)...)
+			ns := numbers(out)
+			require.Len(t, ns, 5)
+			return slices.Min(ns)
 		}
-		require.Len(t, c, 25)
-		require.Len(t, g, 25)
+		const rounds = 15
+		var c, beyond []float64
+		for range rounds {
+			c = append(c, least(nil, inC))
+			beyond = append(beyond, least([]string{"GOCCL_MPI_SCENE=overhead"}, program)-c[len(c)-1])
+		}
 		slices.Sort(c)
-		slices.Sort(g)
-		t.Logf("C %.0f ns, Go %.0f ns, Go beyond C: %.0f ns (medians; least %.0f, %.0f)", c[12], g[12], g[12]-c[12], c[0], g[0])
-		require.Less(t, g[12]-c[12], 800.0)
+		slices.Sort(beyond)
+		// The ranks of the interval are those of test/peers: n/2 -+ 0.98 sqrt(n).
+		const low, mid, high = 3, 7, 11
+		t.Logf("C takes %.0f ns, Go %.0f ns more (%.0f to %.0f)", c[mid], beyond[mid], beyond[low], beyond[high])
+		require.LessOrEqual(t, beyond[low], promise)
 	})
 }
 

@@ -78,4 +78,12 @@ var cases = []testCase{
 		against: []peer{shm(nil)}, bars: []bar{{8, 64 * mib, 1.1}}},
 	{name: "queue", what: "Queue against the blocking call", ops: "allreduce", ranks: 2, min: 64 * mib, max: 64 * mib, factor: 4,
 		ours: shm(nil, "-queue"), against: []peer{shm(nil)}, bars: []bar{{64 * mib, 64 * mib, 1.05}}},
+	{name: "engine-mpich", what: "the engine mpi under MPICH against C", ops: "allreduce", ranks: 2, min: 32 * kib, max: 64 * mib, factor: 4,
+		ours: engine("mpich", underMPICH), against: []peer{{name: "MPICH", command: mpich}}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
+	{name: "engine-openmpi", what: "the engine mpi under Open MPI against C", ops: "allreduce", ranks: 2, min: 32 * kib, max: 64 * mib, factor: 4,
+		ours: engine("openmpi", underOpenMPI), against: []peer{{name: "Open MPI", command: openmpi()}}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
+	{name: "engine-mpich-others", what: "the other collectives under MPICH against C", ops: otherOps, ranks: 2, min: 32 * kib, max: 64 * mib, factor: 8,
+		ours: engine("mpich", underMPICH), against: []peer{{name: "MPICH", command: mpich}}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
+	{name: "engine-openmpi-others", what: "and under Open MPI", ops: otherOps, ranks: 2, min: 32 * kib, max: 64 * mib, factor: 8,
+		ours: engine("openmpi", underOpenMPI), against: []peer{{name: "Open MPI", command: openmpi()}}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
 }

@@ -1,6 +1,6 @@
-// Command peers measures goccl's CPU engine beside Open MPI, MPICH and Gloo, where they are installed: in interleaved
-// rounds of one run, by the same definitions of time and size, with the same data. What counts are the ratios of the
-// times, ours over the best peer's, their median and its 95 % interval.
+// Command peers measures goccl's CPU engine beside Open MPI, MPICH and Gloo, where they are installed, and its engine
+// mpi beside C: in interleaved rounds of one run, by the same definitions of time and size, with the same data. What
+// counts are the ratios of the times, ours over the best peer's, their median and its 95 % interval.
 //
 //	go run ./test/peers -list
 //	go run ./test/peers -case allreduce-2 -rounds 15
@@ -74,6 +74,10 @@ func run() error {
 	began := time.Now()
 	var out strings.Builder
 	for i := range chosen {
+		if chosen[i].ours.command(b, chosen[i].ranks) == nil {
+			fmt.Fprintf(os.Stderr, "peers: %s left out: what it needs is missing\n", chosen[i].name)
+			continue
+		}
 		r, err := b.measure(&chosen[i], *rounds, *target)
 		if err != nil {
 			return fmt.Errorf("%s: %w", chosen[i].name, err)

@@ -27,6 +27,7 @@ func measure(args []string) error {
 	fs.StringVar(&m.mem, "mem", "slice", "slice, or make: MakeSlice")
 	fs.BoolVar(&m.queue, "queue", false, "through a Queue")
 	typ := fs.String("type", "float32", "float32, bfloat16 or float16")
+	backend := fs.String("backend", "", "the engine, in place of the CPU's: its launcher has bound the ranks")
 	threads := fs.Int("t", 0, "ranks as goroutines of one process, in place of a job")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -45,12 +46,14 @@ func measure(args []string) error {
 	if *threads > 0 {
 		return inOneProcess(*threads, func(c *ccl.Comm) error { return run(&m, c, ops) })
 	}
-	c, err := ccl.Join(context.Background(), nil)
+	c, err := ccl.Join(context.Background(), &ccl.Options{Backend: *backend})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	bind(c.Place().Local, c.Place().Locals)
+	if *backend == "" {
+		bind(c.Place().Local, c.Place().Locals)
+	}
 	return run(&m, c, ops)
 }
 

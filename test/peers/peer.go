@@ -25,7 +25,7 @@ type peer struct {
 type builder struct {
 	dir  string
 	self string
-	have map[string]bool // openmpi, mpich, gloo, limits
+	have map[string]bool // openmpi, mpich, gloo, limits, engine
 }
 
 // build compiles the peers that are installed.
@@ -47,12 +47,14 @@ func build(dir string) (*builder, error) {
 		{"mpich", "mpich libmpich-dev", []string{"mpicc.mpich", "-O2", filepath.Join(src, "mpi_bench.c")}},
 		{"gloo", "g++ libgloo-dev", []string{"g++", "-std=c++17", "-O3", "-march=native", "-w", filepath.Join(src, "gloo_bench.cc"), "-lgloo", "-lpthread"}},
 		{"limits", "gcc", []string{"gcc", "-O3", "-march=native", filepath.Join(src, "limits.c"), "-lpthread"}},
+		{"engine", "gcc libc6-dev", []string{"env", "CGO_ENABLED=1", "go", "build", "-tags", "mpi"}}, // this program, with the engine mpi
 	} {
 		if _, err := exec.LookPath(p.command[0]); err != nil {
 			fmt.Fprintf(os.Stderr, "peers: no %s here (Debian: apt-get install %s)\n", p.name, p.needs)
 			continue
 		}
 		cmd := exec.Command(p.command[0], append(p.command[1:], "-o", filepath.Join(dir, p.name))...)
+		cmd.Dir = filepath.Dir(src)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "peers: %s does not build (Debian: apt-get install %s): %s\n", p.name, p.needs, firstLine(out))
 			continue
@@ -83,23 +85,41 @@ func openmpi(extra ...string) func(*builder, int) []string {
 		if !b.have["openmpi"] {
 			return nil
 		}
-		c := []string{"mpirun.openmpi", "--bind-to", "core", "-np", strconv.Itoa(ranks)}
-		if ranks > runtime.NumCPU() {
-			c = []string{"mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-np", strconv.Itoa(ranks)}
-		}
-		return append(append(c, extra...), filepath.Join(b.dir, "openmpi"))
+		return append(append(underOpenMPI(ranks), extra...), filepath.Join(b.dir, "openmpi"))
 	}
+}
+
+func underOpenMPI(ranks int) []string {
+	c := []string{"mpirun.openmpi", "--bind-to", "core", "-np", strconv.Itoa(ranks)}
+	if ranks > runtime.NumCPU() {
+		c = []string{"mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-np", strconv.Itoa(ranks)}
+	}
+	return c
 }
 
 func mpich(b *builder, ranks int) []string {
 	if !b.have["mpich"] {
 		return nil
 	}
+	return append(underMPICH(ranks), filepath.Join(b.dir, "mpich"))
+}
+
+func underMPICH(ranks int) []string {
 	bind := "core"
 	if ranks > runtime.NumCPU() {
 		bind = "none"
 	}
-	return []string{"mpirun.mpich", "-bind-to", bind, "-np", strconv.Itoa(ranks), filepath.Join(b.dir, "mpich")}
+	return []string{"mpirun.mpich", "-bind-to", bind, "-np", strconv.Itoa(ranks)}
+}
+
+// engine is goccl's engine mpi, launched and bound as the C program that it is compared with.
+func engine(mpi string, under func(ranks int) []string) peer {
+	return peer{name: "goccl", command: func(b *builder, ranks int) []string {
+		if !b.have["engine"] || !b.have[mpi] {
+			return nil
+		}
+		return append(under(ranks), filepath.Join(b.dir, "engine"), "measure", "-backend", "mpi")
+	}}
 }
 
 func gloo(b *builder, ranks int) []string {
