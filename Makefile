@@ -53,7 +53,7 @@ native: ## the NCCL and RCCL engines on the fake library (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 15m -tags nccl,rccl ./ccl/internal/native/...
 	@CGO_ENABLED=1 go test -race -short -timeout 15m -tags nccl,rccl ./ccl/internal/native
 
-test-mpi: ## one binary under seven MPIs, and on two hosts (a C compiler, mpich, openmpi-bin, pip)
+test-mpi: ## one binary under seven MPIs, and on two hosts (a C compiler, mpich, openmpi-bin, pip; GOCCL_TEST_LARGE=1: 9 GB, counts above 2^31)
 	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -timeout 30m ./mpi ./ccl/internal/mpiengine ./test/mpi
 	@if test/lab/need netlab mpich openmpi; then test/mpi/lab.sh; else echo "$@: lab NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
