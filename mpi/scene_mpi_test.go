@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/mpi"
 )
 
@@ -84,6 +85,25 @@ var scenes = map[string]func() int{
 		}
 		if c.Rank() == 0 {
 			fmt.Println("the last one turns off the light")
+		}
+		return 0
+	},
+	// stuck: rank 0 makes a call of ccl's engine mpi to which the last rank does not come.
+	"stuck": func() int {
+		ctx := context.Background()
+		c, err := ccl.Join(ctx, &ccl.Options{Backend: "mpi", Timeout: 500 * time.Millisecond})
+		if err != nil {
+			return say(err)
+		}
+		pids := make([]int, c.Size())
+		if err := ccl.AllGather(ctx, c, pids, []int{os.Getpid()}); err != nil {
+			return say(err)
+		}
+		if c.Rank() == 0 {
+			return say(ccl.Barrier(ctx, c)) // never returns
+		}
+		for alive(pids[0]) {
+			time.Sleep(time.Millisecond)
 		}
 		return 0
 	},

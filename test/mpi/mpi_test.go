@@ -160,6 +160,20 @@ func TestScenes(t *testing.T) {
 	})
 }
 
+// TestStuck has a rank wait inside MPI, through ccl's engine, for one that does not come: it cannot be
+// interrupted, and its process ends with the report and ccl.ExitStuck.
+func TestStuck(t *testing.T) {
+	program := built(t, "test", pkg)
+	underEach(t, func(t *testing.T, m install) {
+		out, status := m.job(t, 2, []string{"GOCCL_MPI_SCENE=stuck"}, program)
+		if !strings.HasPrefix(m.name, "MPICH 5") { // whose Hydra has been seen to end with 0 all the same
+			require.NotZero(t, status, out)
+		}
+		require.Contains(t, out, "Barrier")
+		require.Contains(t, out, "cannot leave a call whose peers do not come: this process ends with status 70")
+	})
+}
+
 // TestWrongLibrary has libraries that Init must refuse, with what to do.
 func TestWrongLibrary(t *testing.T) {
 	program := built(t, "test", pkg)
