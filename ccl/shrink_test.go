@@ -172,6 +172,7 @@ func TestShrinkProcess(t *testing.T) {
 	require.NoError(t, err)
 	defer world.Close()
 	c, left := world, world.Size()
+	defer func() { c.Close() }() // who only ends is lost to those that are still in the last call
 	for one := range strings.SplitSeq(list, ",") {
 		how, number := one[0], one[1:]
 		victim, err := strconv.Atoi(number)

@@ -32,6 +32,7 @@ func TestSuccessorProcess(t *testing.T) {
 	require.NoError(t, err)
 	defer world.Close()
 	c := world
+	defer func() { c.Close() }() // who only ends is lost to others
 	for one := range strings.SplitSeq(list, ",") {
 		victim, err := strconv.Atoi(one[1:])
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -125,6 +126,13 @@ func (c *controlConn) bye() {
 	c.Close()
 }
 
+// takeLeave is bye on a connection that nobody else uses.
+func (c *controlConn) takeLeave() {
+	c.bye()
+	_, _ = io.Copy(io.Discard, c)
+	c.Close()
+}
+
 // byeFor is how long the other end has to hear that this one leaves.
 const byeFor = 200 * time.Millisecond
 
@@ -191,18 +199,16 @@ func (s *site) joinRank(ctx context.Context, w int) error {
 	if known {
 		return nil
 	}
-	key := tcp.MakeKey(0, controlStream, uint32(s.mine), uint32(w))
-	conn, err := s.tcp.OpenControl(ctx, key, uint32(s.mine), s.addrs[w])
+	c, err := s.openControl(ctx, w)
 	s.mu.Lock()
 	delete(s.joining, w)
 	if err != nil {
 		s.mu.Unlock()
-		return fmt.Errorf("control connection to rank %d (%v): %w", w, s.addrs[w], err)
+		return err
 	}
-	c := &controlConn{Conn: conn, host: s.topo.Node(w), first: w}
 	if s.leaving {
 		s.mu.Unlock()
-		conn.Close()
+		c.takeLeave()
 		return nil
 	}
 	s.control = append(s.control[:len(s.control):len(s.control)], c)
@@ -216,6 +222,16 @@ func (s *site) joinRank(ctx context.Context, w int) error {
 	return nil
 }
 
+// openControl opens a control connection with the process whose lowest rank is w.
+func (s *site) openControl(ctx context.Context, w int) (*controlConn, error) {
+	key := tcp.MakeKey(0, controlStream, uint32(s.mine), uint32(w))
+	conn, err := s.tcp.OpenControl(ctx, key, uint32(s.mine), s.addrs[w])
+	if err != nil {
+		return nil, fmt.Errorf("control connection to rank %d (%v): %w", w, s.addrs[w], err)
+	}
+	return &controlConn{Conn: conn, host: s.topo.Node(w), first: w}, nil
+}
+
 // offered takes the control connection that another process has dialed to rank self of this one: it has come to
 // speak for its host, and this process has not heard so, or it has heard before this process has that this one does.
 func (j *job) offered(key tcp.Key, self uint32) {
@@ -223,8 +239,13 @@ func (j *job) offered(key tcp.Key, self uint32) {
 	defer cancel()
 	w := int(key.A ^ key.B ^ self)
 	for _, s := range j.parts() {
-		if s.mine == int(self) && w < j.topo.Size() {
+		if s.mine != int(self) || w >= j.topo.Size() {
+			continue
+		}
+		if !s.ending() {
 			_ = s.joinRank(ctx, w) // who has dialed will dial again, or be found to be gone
+		} else if c, err := s.openControl(ctx, w); err == nil {
+			c.takeLeave()
 		}
 	}
 }
@@ -267,8 +288,9 @@ func (s *site) listenTo(c *controlConn) {
 		}
 		var ne net.Error
 		timeout := errors.As(err, &ne) && ne.Timeout()
-		if !spoken && !timeout && s.leftInOrder(c.first) {
-			return // it was leaving already when this connection reached it
+		if !spoken && !timeout {
+			s.cutShort(c.first)
+			return
 		}
 		if timeout {
 			err = fmt.Errorf("its host has been silent for %v", s.peer)

@@ -176,15 +176,37 @@ func (s *site) present() {
 	}
 }
 
+// cutShort deals with a connection to rank w that ended before it carried anything: the other end was leaving when
+// it was reached, or it was lost just then. Where nobody can say which, it is asked once more.
+func (s *site) cutShort(w int) {
+	if s.leftInOrder(w) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.peer, time.Second))
+	defer cancel()
+	if err := s.joinRank(ctx, w); err != nil && !s.ending() {
+		s.unreached(w, err)
+	}
+}
+
 // unreached reports that the lead of a host, rank w of the world, cannot be reached. Where others have just left in
 // good order and nobody listens any more, it has, too.
 func (s *site) unreached(w int, err error) {
+	refused := errors.Is(err, tcp.ErrRefused)
+	if refused && s.leftInOrder(w) {
+		return
+	}
 	s.mu.Lock()
-	leaving := s.vacant[s.topo.Node(w)] == leftHost || s.vacant[s.node] == leftHost
+	// The last on the control plane has nobody left to ask.
+	leaving := s.vacant[s.topo.Node(w)] == leftHost || s.vacant[s.node] == leftHost || len(s.leavers) > 0 && len(s.control) == 0
 	s.mu.Unlock()
-	if leaving && errors.Is(err, tcp.ErrRefused) {
+	if leaving && refused {
 		s.post(newEvent(0, processLeft, w, -1, s.topo.Node(w), nil))
 		return
 	}
-	s.lost(w, errors.New("its host cannot be reached"))
+	why := errors.New("its host cannot be reached")
+	if refused {
+		why = errors.New("its process ended")
+	}
+	s.lost(w, why)
 }
