@@ -17,7 +17,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-go test-lab test-faults race noasm cross arm64 fuzz bench lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises peers ab
+	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers ab
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -103,6 +103,9 @@ soak: ## 10^8 small and 10^6 mixed collectives: nothing grows
 
 promises: ## measure R1 to R16 and write the table of docs/reliability.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write
+
+overhead: ## what Queue.AllReduce costs more than the same call in C, on the fake library (a C compiler, a quiet machine)
+	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -count=1 -v -tags nccl,rccl -run '^TestProductOverhead$$' ./ccl/internal/native -args -promise
 
 peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; write docs/performance.md
 	go run ./test/peers -write docs/performance.md

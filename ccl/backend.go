@@ -50,15 +50,14 @@ func checkBackend(name string) error {
 // library is what a Comm has beside the CPU engine: a rank's end of a library's communicator.
 type library struct {
 	engine.Engine
-	backend   engine.Backend
-	lib       engine.Library
-	device    int            // -1: it takes host memory
-	platform  string         // the package whose memory it takes, "" if none in particular
-	known     deviceMemory   // of the last call, which is the device's
-	one       [1]engine.Call // the call being made on a device
-	calls     []engine.Call  // and those on host memory
-	call      cpu.Call       // its record, for the control plane
-	supported [3]uint8       // kind, type and operator of the last call, which the library supports
+	backend  engine.Backend
+	lib      engine.Library
+	device   int            // -1: it takes host memory
+	platform string         // the package whose memory it takes, "" if none in particular
+	known    deviceMemory   // of the last call, which is the device's
+	one      [1]engine.Call // the call being made on a device
+	calls    []engine.Call  // and those on host memory
+	call     cpu.Call       // its record, for the control plane
 }
 
 // talk is the ranks of a new Comm agreeing on its library, over the CPU engine: a handful

@@ -36,7 +36,7 @@ func (b Buf) Len() int { return max(b.count, 0) }
 // Type is the type of the elements.
 func (b Buf) Type() Type { return b.typ }
 
-func (b Buf) bytes() []byte {
+func (b *Buf) bytes() []byte {
 	if b.count <= 0 {
 		return nil
 	}
@@ -51,4 +51,4 @@ var inPlace byte
 // part r gets the result.
 func InPlace() Buf { return Buf{host: unsafe.Pointer(&inPlace)} }
 
-func (b Buf) inPlace() bool { return b.host == unsafe.Pointer(&inPlace) }
+func (b *Buf) inPlace() bool { return b.host == unsafe.Pointer(&inPlace) }

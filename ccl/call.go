@@ -18,8 +18,7 @@ type args struct {
 	op           Op
 	root, to     int // root or peer, -1 if none; SendRecv's destination
 	dst, src     []byte
-	onDevice     bool // then dst and src are these
-	onDst, onSrc extent
+	onDst, onSrc extent // where they lie; on a device they are these alone
 	dc, sc       []int
 }
 
@@ -178,10 +177,15 @@ func supports(k Kind, t Type, op Op) error {
 	return nil
 }
 
+// alike reports whether what follows from kind, type, operator, root and count is in k.
+func alike(k *cpu.Call, a *args, count uint64) bool {
+	return k.Count == count && Kind(k.Kind) == a.kind && Type(k.Type) == a.typ && Op(k.Op) == a.op && k.Root == int32(a.root) && a.dc == nil && !k.Counted
+}
+
 // fill writes a, which has been checked, into k. Most calls are like the one before
 // them: what follows from kind, type, operator, root and count is kept then.
 func (c *Comm) fill(k *cpu.Call, a *args, seq, count uint64) {
-	if k.Count == count && Kind(k.Kind) == a.kind && Type(k.Type) == a.typ && Op(k.Op) == a.op && k.Root == int32(a.root) && a.dc == nil && !k.Counted {
+	if alike(k, a, count) {
 		k.Seq, k.Hash, k.Dst, k.Src, k.To = seq, k.Own, a.dst, a.src, a.to
 		return
 	}
@@ -222,12 +226,16 @@ func (c *Comm) check(a *args) (count uint64, err error) {
 	if err := c.supports(a.kind, a.typ, a.op); err != nil {
 		return 0, err
 	}
-	a.onDst, a.onSrc = extentOf(a.dst), extentOf(a.src)
+	e := max(a.typ.Size(), 1)
+	a.onDst, a.onSrc = extentOf(a.dst, e), extentOf(a.src, e)
 	return c.checkShape(a)
 }
 
 // checkShape is check for what does not depend on where the memory lies.
 func (c *Comm) checkShape(a *args) (count uint64, err error) {
+	if a.kind == KindAllReduce && a.onDst == a.onSrc {
+		return uint64(a.onSrc.count), nil // in place: the call that is made most, of which nothing can be wrong
+	}
 	n, me := c.Size(), c.Rank()
 	if a.root < -1 || a.root >= n || a.root < 0 && (a.kind.rooted() || a.kind == KindSend || a.kind == KindRecv || a.kind == KindSendRecv) {
 		what := "root"
@@ -236,8 +244,7 @@ func (c *Comm) checkShape(a *args) (count uint64, err error) {
 		}
 		return 0, fmt.Errorf("%s is %d; the ranks are 0 to %d", what, a.root, n-1)
 	}
-	e := max(a.typ.Size(), 1)
-	dst, src := a.onDst.n/e, a.onSrc.n/e
+	e, dst, src := max(a.typ.Size(), 1), a.onDst.count, a.onSrc.count
 	same := func(dst, src, want int) error {
 		if dst != want {
 			return fmt.Errorf("dst has %d elements, src %d: dst must have %d", dst, src, want)
@@ -340,8 +347,8 @@ func (c *Comm) checkV(a *args, dst, src, e int) (uint64, error) {
 		whole, part = part, whole
 		wholeName, partName = partName, wholeName
 	}
-	if part.n/e != a.dc[me] {
-		return 0, fmt.Errorf("%s has %d elements, but counts[%d] is %d", partName, part.n/e, me, a.dc[me])
+	if part.count != a.dc[me] {
+		return 0, fmt.Errorf("%s has %d elements, but counts[%d] is %d", partName, part.count, me, a.dc[me])
 	}
 	if a.kind.rooted() && me != a.root {
 		*whole = extent{}
@@ -352,8 +359,8 @@ func (c *Comm) checkV(a *args, dst, src, e int) (uint64, error) {
 		}
 		return uint64(total), nil
 	}
-	if whole.n/e != total {
-		return 0, fmt.Errorf("%s has %d elements, but counts add up to %d", wholeName, whole.n/e, total)
+	if whole.count != total {
+		return 0, fmt.Errorf("%s has %d elements, but counts add up to %d", wholeName, whole.count, total)
 	}
 	return uint64(total), within(*whole, *part, before*e)
 }
@@ -379,8 +386,10 @@ func sum(name string, counts []int, n, me int) (total, before int, err error) {
 
 var errOverlap = errors.New("dst and src overlap, other than in place")
 
-// extentOf is where b lies.
-func extentOf(b []byte) extent { return extent{uintptr(unsafe.Pointer(unsafe.SliceData(b))), len(b)} }
+// extentOf is where b lies, elements of that many bytes.
+func extentOf(b []byte, elem int) extent {
+	return extent{uintptr(unsafe.Pointer(unsafe.SliceData(b))), len(b), len(b) / elem}
+}
 
 func overlaps(a, b extent) bool {
 	return a.n > 0 && b.n > 0 && a.at < b.at+uintptr(b.n) && b.at < a.at+uintptr(a.n)

@@ -50,87 +50,87 @@ type group struct {
 
 // AllReduce issues [AllReduce].
 func (q Queue) AllReduce(dst, src Buf, op Op) Work {
-	return q.issue(&args{kind: KindAllReduce, op: op, root: -1}, dst, src)
+	return q.issue(&args{kind: KindAllReduce, op: op, root: -1}, &dst, &src)
 }
 
 // Reduce issues [Reduce].
 func (q Queue) Reduce(dst, src Buf, op Op, root int) Work {
-	return q.issue(&args{kind: KindReduce, op: op, root: root}, dst, src)
+	return q.issue(&args{kind: KindReduce, op: op, root: root}, &dst, &src)
 }
 
 // ReduceScatter issues [ReduceScatter].
 func (q Queue) ReduceScatter(dst, src Buf, op Op) Work {
-	return q.issue(&args{kind: KindReduceScatter, op: op, root: -1}, dst, src)
+	return q.issue(&args{kind: KindReduceScatter, op: op, root: -1}, &dst, &src)
 }
 
 // ReduceScatterV issues [ReduceScatterV].
 func (q Queue) ReduceScatterV(dst, src Buf, counts []int, op Op) Work {
-	return q.issue(&args{kind: KindReduceScatterV, op: op, root: -1, dc: counts}, dst, src)
+	return q.issue(&args{kind: KindReduceScatterV, op: op, root: -1, dc: counts}, &dst, &src)
 }
 
 // Broadcast issues [Broadcast].
 func (q Queue) Broadcast(buf Buf, root int) Work {
-	return q.issue(&args{kind: KindBroadcast, root: root}, buf, buf)
+	return q.issue(&args{kind: KindBroadcast, root: root}, &buf, &buf)
 }
 
 // AllGather issues [AllGather].
 func (q Queue) AllGather(dst, src Buf) Work {
-	return q.issue(&args{kind: KindAllGather, root: -1}, dst, src)
+	return q.issue(&args{kind: KindAllGather, root: -1}, &dst, &src)
 }
 
 // AllGatherV issues [AllGatherV].
 func (q Queue) AllGatherV(dst Buf, counts []int, src Buf) Work {
-	return q.issue(&args{kind: KindAllGatherV, root: -1, dc: counts}, dst, src)
+	return q.issue(&args{kind: KindAllGatherV, root: -1, dc: counts}, &dst, &src)
 }
 
 // Gather issues [Gather].
 func (q Queue) Gather(dst, src Buf, root int) Work {
-	return q.issue(&args{kind: KindGather, root: root}, dst, src)
+	return q.issue(&args{kind: KindGather, root: root}, &dst, &src)
 }
 
 // GatherV issues [GatherV].
 func (q Queue) GatherV(dst Buf, counts []int, src Buf, root int) Work {
-	return q.issue(&args{kind: KindGatherV, root: root, dc: counts}, dst, src)
+	return q.issue(&args{kind: KindGatherV, root: root, dc: counts}, &dst, &src)
 }
 
 // Scatter issues [Scatter].
 func (q Queue) Scatter(dst, src Buf, root int) Work {
-	return q.issue(&args{kind: KindScatter, root: root}, dst, src)
+	return q.issue(&args{kind: KindScatter, root: root}, &dst, &src)
 }
 
 // ScatterV issues [ScatterV].
 func (q Queue) ScatterV(dst, src Buf, counts []int, root int) Work {
-	return q.issue(&args{kind: KindScatterV, root: root, dc: counts}, dst, src)
+	return q.issue(&args{kind: KindScatterV, root: root, dc: counts}, &dst, &src)
 }
 
 // AllToAll issues [AllToAll].
 func (q Queue) AllToAll(dst, src Buf) Work {
-	return q.issue(&args{kind: KindAllToAll, root: -1}, dst, src)
+	return q.issue(&args{kind: KindAllToAll, root: -1}, &dst, &src)
 }
 
 // AllToAllV issues [AllToAllV].
 func (q Queue) AllToAllV(dst Buf, dc []int, src Buf, sc []int) Work {
-	return q.issue(&args{kind: KindAllToAllV, root: -1, dc: dc, sc: sc}, dst, src)
+	return q.issue(&args{kind: KindAllToAllV, root: -1, dc: dc, sc: sc}, &dst, &src)
 }
 
 // Send issues [Send].
 func (q Queue) Send(src Buf, peer int) Work {
-	return q.issue(&args{kind: KindSend, root: peer}, Buf{typ: src.typ}, src)
+	return q.issue(&args{kind: KindSend, root: peer}, &Buf{typ: src.typ}, &src)
 }
 
 // Recv issues [Recv].
 func (q Queue) Recv(dst Buf, peer int) Work {
-	return q.issue(&args{kind: KindRecv, root: peer}, dst, Buf{typ: dst.typ})
+	return q.issue(&args{kind: KindRecv, root: peer}, &dst, &Buf{typ: dst.typ})
 }
 
 // SendRecv issues [SendRecv].
 func (q Queue) SendRecv(dst Buf, from int, src Buf, to int) Work {
-	return q.issue(&args{kind: KindSendRecv, root: from, to: to}, dst, src)
+	return q.issue(&args{kind: KindSendRecv, root: from, to: to}, &dst, &src)
 }
 
 // Barrier issues [Barrier].
 func (q Queue) Barrier() Work {
-	return q.issue(&args{kind: KindBarrier, root: -1}, Buf{}, Buf{})
+	return q.issue(&args{kind: KindBarrier, root: -1}, &Buf{}, &Buf{})
 }
 
 // Group issues the calls f makes on g as one, as ncclGroupStart and End: a send and
@@ -142,7 +142,7 @@ func (q Queue) Group(f func(g Queue) error) Work {
 		if err := f(q); err != nil {
 			return q.rejected(&args{kind: KindGroup}, err)
 		}
-		return Work{c: q.c, seq: q.group.ticket}
+		return Work{at: q.c, seq: q.group.ticket}
 	}
 	q.c.calls++
 	if q.err != nil || q.c.shut() {
@@ -163,7 +163,7 @@ func (q Queue) Group(f func(g Queue) error) Work {
 }
 
 // issue checks a call and puts it in its place.
-func (q Queue) issue(a *args, dst, src Buf) Work {
+func (q Queue) issue(a *args, dst, src *Buf) Work {
 	c := q.c
 	c.calls++
 	if q.err != nil || c.shut() {
@@ -188,7 +188,7 @@ func (q Queue) issue(a *args, dst, src Buf) Work {
 	c.mu.Unlock()
 	if q.group != nil {
 		q.group.calls = append(q.group.calls, k)
-		return Work{c: c, seq: q.group.ticket}
+		return Work{at: c, seq: q.group.ticket}
 	}
 	g := &group{one: [1]*cpu.Call{k}}
 	g.calls = g.one[:]
@@ -196,7 +196,7 @@ func (q Queue) issue(a *args, dst, src Buf) Work {
 }
 
 // resolve turns buffers into the slices a blocking call would have been given.
-func (q Queue) resolve(a *args, dst, src Buf) error {
+func (q Queue) resolve(a *args, dst, src *Buf) error {
 	if dst.inPlace() {
 		return errors.New("InPlace is for src")
 	}
@@ -207,32 +207,35 @@ func (q Queue) resolve(a *args, dst, src Buf) error {
 	if a.typ == TypeNone {
 		a.typ = src.typ
 	}
-	whole := false // src is dst
 	if src.inPlace() {
 		me := q.c.Rank()
 		switch a.kind {
 		case KindAllGather, KindGather:
 			if n := q.c.Size(); dst.count%n == 0 {
-				src = dst.From(me*(dst.count/n), (me+1)*(dst.count/n))
+				part := dst.From(me*(dst.count/n), (me+1)*(dst.count/n))
+				src = &part
 			}
 		case KindAllGatherV, KindGatherV:
 			if _, at, err := sum("counts", a.dc, q.c.Size(), me); err != nil {
 				return err
 			} else {
-				src = dst.From(at, at+a.dc[me])
+				part := dst.From(at, at+a.dc[me])
+				src = &part
 			}
 		case KindReduceScatter:
 			if n := q.c.Size(); dst.count%n == 0 {
-				src, dst = dst, dst.From(me*(dst.count/n), (me+1)*(dst.count/n))
+				part := dst.From(me*(dst.count/n), (me+1)*(dst.count/n))
+				src, dst = dst, &part
 			}
 		case KindReduceScatterV:
 			if _, at, err := sum("counts", a.dc, q.c.Size(), me); err != nil {
 				return err
 			} else {
-				src, dst = dst, dst.From(at, at+a.dc[me])
+				part := dst.From(at, at+a.dc[me])
+				src, dst = dst, &part
 			}
 		case KindAllReduce, KindReduce, KindAllToAll, KindAllToAllV:
-			src, whole = dst, true
+			src = dst
 		default:
 			return fmt.Errorf("%s cannot take InPlace as src", a.kind)
 		}
@@ -248,12 +251,12 @@ func (q Queue) resolve(a *args, dst, src Buf) error {
 		if a.onDst, err = dst.on(q.c.lib); err != nil {
 			return fmt.Errorf("dst: %w", err)
 		}
-		if whole {
-			a.onSrc = a.onDst
-		} else if a.onSrc, err = src.on(q.c.lib); err != nil {
+		if a.onSrc = a.onDst; src == dst {
+			return nil
+		}
+		if a.onSrc, err = src.on(q.c.lib); err != nil {
 			return fmt.Errorf("src: %w", err)
 		}
-		a.onDevice = true
 		return nil
 	}
 	if dst.mem != nil || src.mem != nil {
@@ -273,7 +276,7 @@ func (q Queue) rejected(a *args, err error) Work {
 	case e != nil:
 	case err == nil:
 		e = q.c.refuse(a, ErrClosed, whyShut())
-		return Work{c: q.c, err: e}
+		return Work{err: e}
 	default:
 		e = q.c.refuse(a, codeOf(err), err)
 	}
@@ -281,7 +284,7 @@ func (q Queue) rejected(a *args, err error) Work {
 		if q.group.reject == nil {
 			q.group.reject = e
 		}
-		return Work{c: q.c, err: e}
+		return Work{err: e}
 	}
 	if q.s == nil {
 		return q.rejectedBy(e)
@@ -301,7 +304,7 @@ func (q Queue) rejectedBy(e *Error) Work {
 	}
 	c.mu.Unlock()
 	c.eng.Fail(&cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", e)})
-	return Work{c: c, err: e}
+	return Work{err: e}
 }
 
 // push hands a group to the stream.
@@ -325,9 +328,9 @@ func (q Queue) push(g *group) Work {
 		c.mu.Unlock()
 		g.reject, g.calls = e, nil
 		go c.runQueued(g)
-		return Work{c: c, seq: g.ticket, err: e}
+		return Work{err: e}
 	}
-	return Work{c: c, seq: g.ticket}
+	return Work{at: c, seq: g.ticket}
 }
 
 // runQueued makes the calls of g when their turn has come, on a stream's goroutine.
@@ -412,8 +415,11 @@ func (c *Comm) until(ctx context.Context, ok func() bool) error {
 	return nil
 }
 
-// waitQueued waits for the queued call with that ticket.
-func (c *Comm) waitQueued(ctx context.Context, ticket uint64) error {
+// wait waits for the queued call with that ticket.
+func (c *Comm) wait(ctx context.Context, ticket uint64) error {
+	if cpu.Forked() {
+		return c.Err()
+	}
 	var result error
 	err := c.until(ctx, func() (done bool) {
 		done, result = c.resultOf(ticket)
@@ -423,6 +429,16 @@ func (c *Comm) waitQueued(ctx context.Context, ticket uint64) error {
 		return waitError(err)
 	}
 	return result
+}
+
+// test reports whether the queued call with that ticket has ended.
+func (c *Comm) test(ticket uint64) (bool, error) {
+	if cpu.Forked() {
+		return true, c.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.resultOf(ticket)
 }
 
 // resultOf is how the queued call with that ticket ended, if it has. c.mu is held.

@@ -7,16 +7,17 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
-// extent is memory by address and length in bytes, wherever it lies.
+// extent is memory by address and length, in bytes and in elements, wherever it lies.
 type extent struct {
-	at uintptr
-	n  int
+	at       uintptr
+	n, count int
 }
 
 // on is the extent of b, device memory that must belong to the Comm's device.
-func (b Buf) on(l *library) (extent, error) {
+func (b *Buf) on(l *library) (extent, error) {
 	if b.mem == nil {
 		if b.typ == TypeNone || b.host == nil && b.count == 0 {
 			return extent{}, nil
@@ -34,7 +35,7 @@ func (b Buf) on(l *library) (extent, error) {
 		l.known = b.mem
 	}
 	e := b.typ.Size()
-	return extent{at + uintptr(b.first*e), b.count * e}, nil
+	return extent{at + uintptr(b.first*e), b.count * e, b.count}, nil
 }
 
 // owns is an error of memory that is not of the Comm's device.
@@ -75,11 +76,11 @@ func (q Queue) issueDevice(a *args) Work {
 	if c.failure.Load() != nil {
 		return q.failed(a)
 	}
-	if what := [3]uint8{uint8(a.kind), uint8(a.typ), uint8(a.op)}; what != l.supported {
+	k := &l.call
+	if Kind(k.Kind) != a.kind || Type(k.Type) != a.typ || Op(k.Op) != a.op { // the last call was supported
 		if err := l.Supports(engine.Kind(a.kind), engine.Type(a.typ), engine.Op(a.op), false); err != nil {
 			return q.rejected(a, unsupported{err})
 		}
-		l.supported = what
 	}
 	count, err := c.checkShape(a)
 	if err != nil {
@@ -96,7 +97,7 @@ func (q Queue) issueDevice(a *args) Work {
 		e.DC, e.SC = a.dc, a.sc
 	}
 	if a.kind == KindSendRecv {
-		e.Sent = a.onSrc.n / max(a.typ.Size(), 1)
+		e.Sent = a.onSrc.count
 	}
 	shared := c.pending.Load() // a HostStream's goroutine writes into the ring as well
 	if shared {
@@ -104,10 +105,17 @@ func (q Queue) issueDevice(a *args) Work {
 	}
 	c.writing()
 	c.seq++
-	seq, k := c.seq, &l.call
-	c.fill(k, a, seq, count)
-	k.State, k.Start = uint8(Running), c.eng.Now()
-	c.ring[seq%ringCalls], c.issuers[seq%ringCalls] = k.Record, q.dev
+	seq := c.seq
+	if alike(k, a, count) {
+		k.Seq, k.Hash, k.Start = seq, k.Own, c.eng.Now()
+	} else {
+		c.fill(k, a, seq, count)
+		k.Start, k.State = c.eng.Now(), uint8(Running)
+	}
+	r := &c.ring[seq%ringCalls] // field by field: see storeRecord of cpu
+	r.Seq, r.Count, r.Start, r.End = seq, count, k.Start, 0
+	r.Root, r.Kind, r.Type, r.Op, r.State, r.Number = k.Root, k.Kind, k.Type, k.Op, uint8(Running), 0
+	c.issuers[seq%ringCalls] = q.dev
 	c.written()
 	if shared {
 		c.mu.Unlock()
@@ -116,27 +124,38 @@ func (q Queue) issueDevice(a *args) Work {
 		return q.failed(a)
 	}
 	if q.group != nil {
-		return Work{c: c, dev: q.dev, seq: seq}
+		return Work{at: q.dev, seq: seq}
 	}
-	return q.hand(a, l.one[:], seq)
+	if err := q.dev.hand(l.one[:], seq); err != nil {
+		return q.notHanded(a, err)
+	}
+	return Work{at: q.dev, seq: seq}
 }
 
 // hand gives the library calls, of which seq is the last.
-func (q Queue) hand(a *args, calls []engine.Call, seq uint64) Work {
-	c := q.c
-	h, ok := q.dev.s.Handle()
+func (d *deviceStream) hand(calls []engine.Call, seq uint64) error {
+	h, ok := d.s.Handle()
 	if !ok {
-		return q.rejected(a, fmt.Errorf("the %T is closed", q.dev.s))
+		return errStreamGone
 	}
+	c := d.c
 	if err := c.lib.Issue(h, calls); err != nil {
-		c.vendorFails(err)
-		return q.failed(a)
+		return err
 	}
-	q.dev.issued.Store(seq)
+	ordered.Store(&d.issued, seq)
 	if !c.watching.Load() && c.watching.CompareAndSwap(false, true) {
 		go c.watchDevice()
 	}
-	return Work{c: c, dev: q.dev, seq: seq}
+	return nil
+}
+
+// notHanded is the Work of calls that hand has failed with.
+func (q Queue) notHanded(a *args, err error) Work {
+	if errors.Is(err, errStreamGone) {
+		return q.rejected(a, fmt.Errorf("the %T is closed", q.dev.s))
+	}
+	q.c.vendorFails(err)
+	return q.failed(a)
 }
 
 // groupDevice collects what f issues and hands it over in one.
@@ -153,11 +172,14 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 	case len(inner.group.foreign) == 0:
 		return Work{}
 	}
-	return q.hand(a, inner.group.foreign, q.c.seq)
+	if err := q.dev.hand(inner.group.foreign, q.c.seq); err != nil {
+		return q.notHanded(a, err)
+	}
+	return Work{at: q.dev, seq: q.c.seq}
 }
 
 // failed is the Work of a call on a Comm that has failed.
 func (q Queue) failed(a *args) Work {
 	r := cpu.Record{Seq: q.c.seq, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
-	return Work{c: q.c, err: q.c.errorIn(&r)}
+	return Work{err: q.c.errorIn(&r)}
 }

@@ -56,7 +56,7 @@ func (s *HostStream) Do(f func() error) Work {
 	if !ok {
 		return Work{err: &Error{Code: ErrClosed, Op: "Do", Rank: -1, Peer: -1, Err: errStreamClosed}}
 	}
-	return Work{s: s, seq: seq}
+	return Work{at: s, seq: seq}
 }
 
 // push adds a task, and starts a goroutine for the tasks if there is none.
@@ -121,6 +121,16 @@ func (s *HostStream) wait(ctx context.Context, seq uint64) error {
 		s.ended.Wait()
 	}
 	return s.result(seq)
+}
+
+// test reports whether task seq has ended.
+func (s *HostStream) test(seq uint64) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ran < seq {
+		return false, nil
+	}
+	return true, s.result(seq)
 }
 
 // result is task seq's error. s.mu is held.

@@ -1,6 +1,10 @@
 package cpu
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/goccl/goccl/ccl/internal/ordered"
+)
 
 // Flag is set and cleared by one goroutine and read by others.
 type Flag struct{ v uint64 }
@@ -9,7 +13,7 @@ type Flag struct{ v uint64 }
 func (f *Flag) Set() { atomic.StoreUint64(&f.v, 1) }
 
 // Clear clears it after all that was written before.
-func (f *Flag) Clear() { storeRelease(&f.v, 0) }
+func (f *Flag) Clear() { ordered.Store(&f.v, 0) }
 
 // Load reports whether it is set.
 func (f *Flag) Load() bool { return atomic.LoadUint64(&f.v) != 0 }

@@ -62,12 +62,12 @@ func (c *Comm) Issued(k *Call) *Fault {
 	if f := c.cause.Load(); f != nil {
 		return f
 	}
-	c.began = c.site.now.Load()
-	if k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv {
+	if isPairwise(k.Kind) {
 		return nil
 	}
 	c.enter(k)
 	if c.opt.Strict && c.Size() > 1 {
+		c.began = c.site.now.Load()
 		return c.meet(context.Background(), k)
 	}
 	return nil

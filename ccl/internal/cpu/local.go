@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
 // The collectives among the ranks of one host: a rank posts, the others read what
@@ -71,7 +72,7 @@ func (c *Comm) catchUp(ctx context.Context, k *Call, need uint32) *Fault {
 // post says that this rank's data of round is there.
 func (c *Comm) post(k *Call, round uint32) {
 	inject.At("cpu.post")
-	postRelease(c.local.flag(c.me, round), uint64(round)<<32|uint64(k.Hash), c.local.flag(c.me, round+1))
+	ordered.Post(c.local.flag(c.me, round), uint64(round)<<32|uint64(k.Hash), c.local.flag(c.me, round+1))
 }
 
 // awaitAll waits for every other rank's post of round.

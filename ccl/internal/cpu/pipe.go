@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
 // A pipe is a stream of bytes from one rank to another of the same host: a ring in
@@ -44,7 +46,7 @@ func (p *pipe) TrySend(b []byte) (int, error) {
 	at := int(tail) & (len(p.buf) - 1)
 	k := copy(p.buf[at:], b[:n])
 	copy(p.buf, b[k:n])
-	storeRelease((*uint64)(unsafe.Pointer(p.tail)), tail+uint64(n))
+	ordered.Store((*uint64)(unsafe.Pointer(p.tail)), tail+uint64(n))
 	return n, nil
 }
 
@@ -62,7 +64,7 @@ func (p *pipe) Peek(_ []byte, limit int) ([]byte, error) {
 // Discard takes n bytes that Peek has shown.
 func (p *pipe) Discard(n int) {
 	if n > 0 {
-		storeRelease((*uint64)(unsafe.Pointer(p.head)), p.head.Load()+uint64(n))
+		ordered.Store((*uint64)(unsafe.Pointer(p.head)), p.head.Load()+uint64(n))
 	}
 }
 

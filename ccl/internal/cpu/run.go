@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
 // Run makes one call. Whatever goes wrong fails the Comm.
@@ -90,7 +91,7 @@ func (c *Comm) enter(k *Call) {
 		kind = k.inside
 	}
 	storeRecord(r, &k.Record, c.calls, uint32(k.Seq), kind)
-	storeRelease((*uint64)(unsafe.Pointer(c.local.entered(c.me))), c.calls<<32|uint64(k.Hash))
+	ordered.Store((*uint64)(unsafe.Pointer(c.local.entered(c.me))), c.calls<<32|uint64(k.Hash))
 }
 
 // entered is what this rank has said of the collective it entered last, or of the back-th before it.

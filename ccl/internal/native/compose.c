@@ -157,13 +157,15 @@ static int single(const gccl_call *c) {
 	return 0;
 }
 
+int gcclAllReduce(U end, U src, U dst, size_t count, int type, int op, U stream) {
+	gccl_end *e = (gccl_end *)end;
+	int r = e->ccl->AllReduce((void *)src, (void *)dst, count, type, op, e->comm, (g_stream)stream);
+	return r == GCCL_SUCCESS ? r : FAIL("AllReduce", r);
+}
+
 int gcclIssue(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, U stream) {
 	g_stream s = (g_stream)stream;
 	int r;
-	if (n == 1 && calls->kind == ALL_REDUCE) { // the call that is worth a path of its own
-		r = e->ccl->AllReduce((void *)calls->src, (void *)calls->dst, calls->count, calls->type, calls->op, e->comm, s);
-		return r == GCCL_SUCCESS ? r : FAIL("AllReduce", r);
-	}
 	if (n == 1 && single(calls)) {
 		e->busy = 0;
 		r = one(e, calls, counts, s);

@@ -26,7 +26,7 @@ type end struct {
 
 	// c is for the calls of the rank itself, which hold the lock of the device. Where the library can start
 	// a communicator that does not block, these calls return at once, and it is that kind.
-	device *sync.Mutex
+	device *deviceLock
 	c      *C.gccl_end
 	blocks bool
 	calls  []C.gccl_call
@@ -302,7 +302,7 @@ func (e *end) abort() {
 		return
 	}
 	until := time.Now().Add(lockWait)
-	for _, m := range []*sync.Mutex{&e.mu, e.device} {
+	for _, m := range []tryLocker{&e.mu, e.device} {
 		if e.tryLock(m, until) {
 			defer m.Unlock()
 		}
@@ -313,7 +313,7 @@ func (e *end) abort() {
 }
 
 // tryLock waits for m, but not longer than until, and not at all for calls that block.
-func (e *end) tryLock(m *sync.Mutex, until time.Time) bool {
+func (e *end) tryLock(m tryLocker, until time.Time) bool {
 	for !m.TryLock() {
 		if e.blocks || time.Now().After(until) {
 			return false

@@ -34,7 +34,7 @@ type library struct {
 	mallocAsync, freeAsync uintptr // two of them, 0 where it lacks them
 
 	mu    sync.Mutex
-	locks map[int]*sync.Mutex // by device: communicators of one device issue in one order
+	locks map[int]*deviceLock // by device: communicators of one device issue in one order
 }
 
 // open loads the library and says what is wrong with it before a rank depends on it.
@@ -48,7 +48,7 @@ func (v *vendor) open() (engine.Library, error) {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %s %s", v.name, so.Path(), fmt.Sprintf(format, args...))
 	}
-	l := &library{v: v, t: (*C.gccl_table)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_table{})))), locks: map[int]*sync.Mutex{}}
+	l := &library{v: v, t: (*C.gccl_table)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_table{})))), locks: map[int]*deviceLock{}}
 	l.prefix = C.CString(v.prefix)
 	l.fake = so.Symbol(fakeSymbol) != 0
 	switch {
@@ -114,11 +114,11 @@ func (l *library) ID() ([]byte, error) {
 }
 
 // lock is the lock of a device.
-func (l *library) lock(device int) *sync.Mutex {
+func (l *library) lock(device int) *deviceLock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.locks[device] == nil {
-		l.locks[device] = new(sync.Mutex)
+		l.locks[device] = new(deviceLock)
 	}
 	return l.locks[device]
 }

@@ -75,6 +75,8 @@ int gcclDeregister(gccl_end *e, U handle);
 // compose.c. Returns what the library answered, GCCL_IN_PROGRESS included, or -1 for the device's.
 // After GCCL_IN_PROGRESS gcclIssued ends the call when the library has.
 int gcclIssue(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, U stream);
+// gcclAllReduce is one all-reduce; its end crosses as U.
+int gcclAllReduce(U end, U src, U dst, size_t count, int type, int op, U stream);
 int gcclIssued(gccl_end *e, U stream);
 
 // inplace.c

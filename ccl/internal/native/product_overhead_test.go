@@ -3,6 +3,7 @@
 package native_test
 
 import (
+	"flag"
 	"os"
 	"slices"
 	"testing"
@@ -16,13 +17,16 @@ import (
 	"github.com/goccl/goccl/internal/gpu"
 )
 
-// promised is what a Queue.AllReduce may cost more than the call in C; the test asserts ten times that, since machines
-// are shared.
+// promised is what a Queue.AllReduce may cost more than the call in C, in the median. The test asserts ten times that,
+// since machines are shared; with -promise, on a quiet one, that itself.
 const promised = 60 * time.Nanosecond
+
+var promise = flag.Bool("promise", false, "hold Queue.AllReduce to what is promised of it: for a quiet machine")
 
 // TestProductOverhead issues calls that the fake library does not run, in turns with the loop in C.
 func TestProductOverhead(t *testing.T) {
-	rounds, calls := 15, 1_000_000/15
+	const rounds = 15 // the median is between the 4th and the 12th with 96 %
+	calls := 1_000_000 / rounds
 	if testing.Short() {
 		calls /= 20
 	}
@@ -60,9 +64,13 @@ func TestProductOverhead(t *testing.T) {
 		require.NoError(t, last.Wait(t.Context()))
 		slices.Sort(more)
 		n := time.Duration(rounds * calls)
-		t.Logf("Queue.AllReduce: %v in Go, %v in C; the differences of %d rounds are %v at least, %v in the median", ours/n, theirs/n, rounds, more[0], more[rounds/2])
-		if !testing.Short() {
-			require.Less(t, more[0], 10*promised) // the least: others may be at work here
+		t.Logf("Queue.AllReduce: %v in Go, %v in C; %v more in the median of %d rounds (95 %% interval %v to %v)",
+			ours/n, theirs/n, more[rounds/2], rounds, more[rounds/2-4], more[rounds/2+4])
+		switch {
+		case *promise:
+			require.LessOrEqual(t, more[rounds/2], promised)
+		case !testing.Short():
+			require.Less(t, more[rounds/2], 10*promised)
 		}
 	})
 }

@@ -2,15 +2,15 @@
 
 #include "textflag.h"
 
-// func storeRelease(p *uint64, v uint64)
-TEXT ·storeRelease(SB), NOSPLIT, $0-16
+// func Store(p *uint64, v uint64)
+TEXT ·Store(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
 	MOVQ v+8(FP), BX
 	MOVQ BX, (AX)
 	RET
 
-// func postRelease(p *uint64, v uint64, next *uint64)
-TEXT ·postRelease(SB), NOSPLIT, $0-24
+// func Post(p *uint64, v uint64, next *uint64)
+TEXT ·Post(SB), NOSPLIT, $0-24
 	MOVQ p+0(FP), AX
 	MOVQ v+8(FP), BX
 	MOVQ next+16(FP), CX

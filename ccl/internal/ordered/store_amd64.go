@@ -1,0 +1,16 @@
+//go:build amd64 && !noasm && !race
+
+// Package ordered has the stores that publish: who sees what they store sees all that was written before.
+package ordered
+
+// Store stores v after all stores before it. x86 keeps the order of stores,
+// so a plain one will do, where atomic.StoreUint64 is an XCHG, 5 to 10 ns dearer.
+//
+//go:noescape
+func Store(p *uint64, v uint64)
+
+// Post is Store, and asks for the cache line of next, which will be written soon: its
+// reader has a copy, and to take that away takes as long as to send a flag.
+//
+//go:noescape
+func Post(p *uint64, v uint64, next *uint64)

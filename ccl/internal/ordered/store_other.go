@@ -1,0 +1,12 @@
+//go:build !amd64 || noasm || race
+
+// Package ordered has the stores that publish: who sees what they store sees all that was written before.
+package ordered
+
+import "sync/atomic"
+
+// Store stores v after all stores before it.
+func Store(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
+
+// Post is Store; next will be written soon.
+func Post(p *uint64, v uint64, next *uint64) { Store(p, v) }
