@@ -17,6 +17,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/test/fake"
 )
 
 // What TestProductProcess, as one rank, is to do, and with which backend.
@@ -24,6 +25,7 @@ const (
 	endingVariable  = "NATIVE_TEST_ENDING"
 	wrongVariable   = "NATIVE_TEST_WRONG" // a library
 	backendVariable = "NATIVE_TEST_BACKEND"
+	libraryVariable = "NATIVE_TEST_LIBRARY" // of world_test.go: all four libraries
 )
 
 // TestProductProcess is no test of its own: it is what the processes run that ranksOf starts.
@@ -43,10 +45,27 @@ func TestProductProcess(t *testing.T) {
 	if wrong := os.Getenv(wrongVariable); wrong != "" {
 		t.Setenv(libraryOf[name], wrong)
 	}
-	err = product(ctx, name, map[string]*gpu.Runtime{"nccl": gpu.CUDA, "rccl": gpu.HIP}[name], how)
+	rt := map[string]*gpu.Runtime{"nccl": gpu.CUDA, "rccl": gpu.HIP}[name]
+	if how == "whole" {
+		whole(ctx, t, name, rt)
+		fmt.Printf("rank %d: all is right\n", where.Rank)
+		return
+	}
+	err = product(ctx, name, rt, how)
 	var e *ccl.Error
 	errors.As(err, &e)
 	fmt.Printf("rank %d: code %d peer %d: %v\n", where.Rank, e.Code, e.Peer, err)
+}
+
+// whole makes every collective, a group and a Split.
+func whole(ctx context.Context, t *testing.T, name string, rt *gpu.Runtime) {
+	c, err := ccl.Join(ctx, &ccl.Options{Backend: name})
+	require.NoError(t, err)
+	r := begin(t, c, rt)
+	r.collectives()
+	r.group()
+	r.split(rt)
+	require.NoError(t, c.Close())
 }
 
 // product makes calls until one fails. Rank 1 is killed, with how "killed".
@@ -152,5 +171,42 @@ func TestProductWrongLibrary(t *testing.T) {
 				require.Contains(t, out, tc.want)
 			})
 		}
+	})
+}
+
+// TestProductWithout: a library without a function that is needed, or one too old, is refused on every rank, which says
+// what is wrong with which file. Without those that others can stand in for, all works.
+func TestProductWithout(t *testing.T) {
+	build := func(t *testing.T, without ...string) string {
+		path, err := fake.Build(t.TempDir(), without...)
+		require.NoError(t, err)
+		return path
+	}
+	backends(t, func(t *testing.T, name string, _ *gpu.Runtime) {
+		t.Run("required", func(t *testing.T) {
+			path := build(t, "ncclReduceScatter")
+			t.Setenv(wrongVariable, path)
+			out := ranksOf(t, 2, name, "library")
+			for rank := range 2 {
+				require.Contains(t, out, fmt.Sprintf("rank %d: code %d peer 0: ", rank, ccl.ErrBackend))
+			}
+			require.Contains(t, out, path)
+			require.Contains(t, out, "it has no function ncclReduceScatter")
+		})
+		t.Run("old", func(t *testing.T) {
+			t.Setenv("FAKE_NCCL_VERSION", "20804")
+			out := ranksOf(t, 2, name, "library")
+			for rank := range 2 {
+				require.Contains(t, out, fmt.Sprintf("rank %d: code %d peer 0: ", rank, ccl.ErrBackend))
+			}
+			require.Contains(t, out, " 2.8.4, which is too old: ")
+		})
+		t.Run("optional", func(t *testing.T) {
+			t.Setenv(libraryVariable, build(t, "ncclCommInitRankConfig", "ncclCommFinalize", "ncclCommSplit", "ncclCommShrink", "ncclAlltoAll", "ncclAllToAll", "ncclGather", "ncclScatter"))
+			out := ranksOf(t, 3, name, "whole")
+			for rank := range 3 {
+				require.Contains(t, out, fmt.Sprintf("rank %d: all is right\n", rank), "%s", out)
+			}
+		})
 	})
 }
