@@ -114,7 +114,8 @@ func (q Queue) issueDevice(a *args) Work {
 	}
 	r := &c.ring[seq%ringCalls] // field by field: see storeRecord of cpu
 	r.Seq, r.Count, r.Start, r.End = seq, count, k.Start, 0
-	r.Root, r.Kind, r.Type, r.Op, r.State, r.Number = k.Root, k.Kind, k.Type, k.Op, uint8(Running), 0
+	r.Root, r.Hash, r.Number = k.Root, k.Hash, 0
+	r.Kind, r.Type, r.Op, r.State = k.Kind, k.Type, k.Op, uint8(Running)
 	c.issuers[seq%ringCalls] = q.dev
 	c.written()
 	if shared {
