@@ -104,8 +104,9 @@ soak: ## 10^8 small and 10^6 mixed collectives: nothing grows
 promises: ## measure R1 to R16 and write the table of docs/reliability.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write
 
-overhead: ## what Queue.AllReduce costs more than the same call in C, on the fake library (a C compiler, a quiet machine)
+overhead: ## what Queue.AllReduce on the fake library, and package mpi, cost more than C (as test-mpi; a quiet machine)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -count=1 -v -tags nccl,rccl -run '^TestProductOverhead$$' ./ccl/internal/native -args -promise
+	@test/mpi/fetch.sh && CGO_ENABLED=1 go test -count=1 -v -tags mpi -run '^TestOverhead$$' ./test/mpi -args -promise
 
 peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; write docs/performance.md
 	go run ./test/peers -write docs/performance.md
