@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 )
 
 // The programs are slower by what they are told, and as fast as ever where they are told nothing: the shortest of
-// many calls, since other programs only make calls longer.
+// many calls, in as many runs as it takes, since what else runs on the machine only makes calls longer.
 func TestPrograms(t *testing.T) {
 	sides, err := programs(t.TempDir())
 	require.NoError(t, err)
@@ -34,7 +35,15 @@ func TestPrograms(t *testing.T) {
 		require.Len(t, f.Results, 1)
 		return f.Results[0].Iter.Least
 	}
-	plain := least(sides[0], "0")
-	require.InEpsilon(t, 1.5, least(sides[1], "50")/plain, 0.15)
-	require.InEpsilon(t, 3, least(sides[1], "200")/plain, 0.2)
+	near := func(want, ratio, epsilon float64) bool { return math.Abs(ratio-want) <= epsilon*want }
+	plain, by50, by200 := math.Inf(1), math.Inf(1), math.Inf(1)
+	for range 10 {
+		plain = min(plain, least(sides[0], "0"))
+		by50 = min(by50, least(sides[1], "50"))
+		by200 = min(by200, least(sides[1], "200"))
+		if near(1.5, by50/plain, 0.15) && near(3, by200/plain, 0.2) {
+			return
+		}
+	}
+	t.Errorf("50 %% and 200 %% slower are %.2f and %.2f times %.2f us", by50/plain, by200/plain, plain)
 }
