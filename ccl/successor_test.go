@@ -104,3 +104,41 @@ func TestSuccessorOfAHostsFirstProcess(t *testing.T) {
 		})
 	}
 }
+
+// TestKilledAtOnceProcess is what the processes run that TestR1KilledAtOnceIsNamed starts.
+func TestKilledAtOnceProcess(t *testing.T) {
+	if os.Getenv("CCL_TEST_AT_ONCE") == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), long)
+	defer cancel()
+	c, err := ccl.Join(ctx, nil)
+	require.NoError(t, err)
+	defer c.Close()
+	if c.Rank() == 1 {
+		killSelf()
+	}
+	began := time.Now()
+	x := make([]int64, 1)
+	err = ccl.AllReduce(ctx, c, x, x, ccl.Sum)
+	var e *ccl.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, ccl.ErrRankLost, e.Code)
+	require.Equal(t, 1, e.Peer)
+	require.Less(t, time.Since(began), time.Second) // ten times what R1 promises between hosts
+	fmt.Printf("rank %d: has heard\n", c.Rank())
+}
+
+// A process that is killed before it has said anything is named as soon as any other.
+func TestR1KilledAtOnceIsNamed(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	var out bytes.Buffer
+	err := boot.Spawn(ctx, boot.Command{N: 4, Hosts: 4, Path: os.Args[0], KeepGoing: true,
+		Args: []string{"-test.run=^TestKilledAtOnceProcess$"}, Env: append(os.Environ(), "CCL_TEST_AT_ONCE=1", "GORACE=atexit_sleep_ms=0"),
+		Stdout: &out, Stderr: &out})
+	require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
+	for _, r := range []int{0, 2, 3} {
+		require.Contains(t, out.String(), fmt.Sprintf("rank %d: has heard\n", r))
+	}
+}

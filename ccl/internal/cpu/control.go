@@ -215,6 +215,7 @@ func (s *site) joinRank(ctx context.Context, w int) error {
 	old := slices.Concat(s.history, s.pending)
 	s.wg.Add(1)
 	s.mu.Unlock()
+	c.send(frameBeat, nil) // who has said something was there: see listenTo
 	for i := range old {
 		c.send(frameEvent, &old[i])
 	}
