@@ -328,6 +328,7 @@ func TestLibraryFails(t *testing.T) {
 		return nil
 	}})
 	everywhere(t, 3, onToy(ccl.Options{}), func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		meet(ctx) // who is still in NewComm hears of it there
 		x := make([]int64, 5)
 		e := wants(t, ccl.AllReduce(ctx, c, x, x, ccl.Sum), ccl.ErrBackend)
 		assert.Equal(t, 1, e.Peer)
