@@ -204,15 +204,19 @@ func readLink(s string) (link, error) {
 	if err == nil {
 		return link{l.Alpha().Estimate, l.Beta().Estimate}, nil
 	}
-	if generic, ok := effective(f, ops[0]); ok {
+	generic, ok := effective(f, ops[0])
+	switch {
+	case ok && generic.beta > 0:
 		return generic, nil
+	case ok:
+		err = fmt.Errorf("%s: %w", ops[0], errLine)
 	}
 	return link{}, fmt.Errorf("%s: %w", s, err)
 }
 
 // effective is the link that would make a ring's curve of what was measured, whatever
 // moved the data: memory, or a library that does not tell. It is enough to predict the
-// same kind of call on the same ranks.
+// same kind of call on the same ranks. Its beta is 0 where the times follow no line.
 func effective(f *report.File, op string) (link, bool) {
 	n := f.Config.GroupRanks
 	if n == 0 {
@@ -231,6 +235,6 @@ func effective(f *report.File, op string) (link, bool) {
 	if len(points) < fewest {
 		return link{}, false
 	}
-	l, err := regress(points)
-	return link{l.alpha.Estimate, l.beta.Estimate}, err == nil && l.beta.Estimate > 0
+	l, _ := regress(points)
+	return link{l.alpha.Estimate, l.beta.Estimate}, true
 }
