@@ -208,5 +208,7 @@ func (s *site) unreached(w int, err error) {
 	if refused {
 		why = errors.New("its process ended")
 	}
-	s.lost(w, why)
+	for _, o := range s.alongWith(w) {
+		s.lost(o, why)
+	}
 }
