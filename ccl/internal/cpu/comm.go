@@ -228,7 +228,7 @@ func newComm(at *site, id uint64, world members, topo algo.Topology, rank int, o
 		return nil, err
 	}
 	c := &Comm{id: id, rank: rank, site: at, members: world, topo: topo, opt: opt,
-		local: &region{off: off, mem: mem, n: n}, me: topo.Local(rank), n: n,
+		local: newRegion(off, mem, n), me: topo.Local(rank), n: n,
 		views: []uint64{off}, chunk: stageChunk(n), spins: at.spins(), links: map[linkKey]*link{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	at.add(c)

@@ -114,7 +114,7 @@ func (c *Comm) allToAllByRead(ctx context.Context, k *Call) *Fault {
 
 // reduceAtRoot: the root of two ranks reduces what it reads from the other.
 func (c *Comm) reduceAtRoot(ctx context.Context, k *Call, root int) *Fault {
-	if _, f := c.exchange(ctx, k, k.Src, nil); f != nil {
+	if _, _, f := c.exchange(ctx, k, k.Src, nil, 0); f != nil {
 		return f
 	}
 	if c.me == root {
@@ -127,7 +127,7 @@ func (c *Comm) reduceAtRoot(ctx context.Context, k *Call, root int) *Fault {
 
 // reduceScatterByRead: each rank reduces its block from what it reads of the others' vectors.
 func (c *Comm) reduceScatterByRead(ctx context.Context, k *Call) *Fault {
-	if _, f := c.exchange(ctx, k, k.Src, nil); f != nil {
+	if _, _, f := c.exchange(ctx, k, k.Src, nil, 0); f != nil {
 		return f
 	}
 	from, _ := k.block(c.me)

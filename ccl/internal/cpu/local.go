@@ -35,8 +35,7 @@ func (c *Comm) runLocal(ctx context.Context, k *Call) *Fault {
 	return c.localBarrier(ctx, k)
 }
 
-// open begins a round whose data lies beside the flag, or in staging memory: it
-// waits until the slot of that round has been read by all.
+// open begins a round: it waits until the slot of that round has been read by all.
 func (c *Comm) open(ctx context.Context, k *Call, staged bool) (uint32, *Fault) {
 	c.round++
 	need := c.round - (depth - 2)
@@ -91,17 +90,22 @@ func (c *Comm) awaitAll(ctx context.Context, k *Call, round uint32) *Fault {
 	return nil
 }
 
-// stage is the staging memory of rank r for round. It is made on first use.
+// stage is where rank r's data of round lie in staging memory. It is made on first use, by whoever comes first.
 func (c *Comm) stage(r int, round uint32) (unsafe.Pointer, *Fault) {
+	r = c.local.turn(r, round/stageDepth)
 	if c.lines == nil {
 		c.lines = make([][]byte, c.n)
 	}
 	if c.lines[r] == nil {
 		off := c.local.stage(r).Load()
-		if off == 0 { // only this rank's own can be missing: others posted it first
+		if off == 0 {
 			var err error
 			if off, err = c.site.host.alloc(c.chunk * stageDepth); err != nil {
 				return nil, c.stop(fault(Backend, c.rank, "%w", err))
+			}
+			if !c.local.stage(r).CompareAndSwap(0, off) {
+				c.site.host.free(off, c.chunk*stageDepth)
+				off = c.local.stage(r).Load()
 			}
 		}
 		mem, err := c.site.host.view(off, c.chunk*stageDepth)
@@ -110,9 +114,6 @@ func (c *Comm) stage(r int, round uint32) (unsafe.Pointer, *Fault) {
 		}
 		c.lines[r] = mem
 		c.views = append(c.views, off)
-		if r == c.me {
-			c.local.stage(r).Store(off)
-		}
 	}
 	return unsafe.Pointer(&c.lines[r][int(round%stageDepth)*c.chunk]), nil
 }
@@ -144,7 +145,7 @@ func (c *Comm) fetch(ctx context.Context, k *Call, r int, round uint32, staged b
 // layout says how a call whose ranks each post some blocks is cut into rounds:
 // length bytes of every block at a time. All ranks compute the same.
 func (c *Comm) layout(block, blocks int) (length int, staged bool) {
-	if block*blocks <= inlineMax {
+	if block*blocks <= c.local.inline {
 		return block, false
 	}
 	length = c.chunk / max(blocks, 1)
@@ -174,10 +175,22 @@ func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, staged bool, f
 		fold = k.Stream
 	}
 	step := foldPiece
+	var theirs unsafe.Pointer // the other's of two ranks, of which the next step's lines are claimed: see receive
 	if c.n == 2 {
 		step = max(n, 1)
+		if staged && k.Kind != Reduce {
+			var f *Fault
+			if theirs, f = operand(1-c.me, 0); f != nil {
+				return f
+			}
+			step = claimPiece
+			ordered.Claim(theirs, min(step, n))
+		}
 	}
 	for i := 0; i < n; i += step {
+		if next := i + step; theirs != nil && next < n {
+			ordered.Claim(unsafe.Add(theirs, next), min(step, n-next))
+		}
 		m := min(step, n-i)
 		a, f := operand(0, i)
 		if f != nil {

@@ -84,7 +84,7 @@ func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
 			if f != nil {
 				return f
 			}
-			get(k.piece(k.Dst, r, at, length), from)
+			c.receive(k.piece(k.Dst, r, at, length), from, staged && root < 0)
 		}
 		c.seen = round
 	}
@@ -148,7 +148,7 @@ func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 	if read, f := c.reads(ctx, k, block); f != nil {
 		return f
 	} else if read {
-		if _, f := c.exchange(ctx, k, k.Src, k.Dst); f != nil {
+		if _, _, f := c.exchange(ctx, k, k.Src, k.Dst, 0); f != nil {
 			return f
 		}
 		if !c.reach.someInPlace() { // else a block would be overwritten before it is read
@@ -175,7 +175,7 @@ func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 			if f != nil {
 				return f
 			}
-			get(k.piece(k.Dst, r, at, length), unsafe.Add(from, other(r, c.me)*length))
+			c.receive(k.piece(k.Dst, r, at, length), unsafe.Add(from, other(r, c.me)*length), staged)
 		}
 		c.seen = round
 	}

@@ -3,6 +3,8 @@ package cpu
 import (
 	"context"
 	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
 // streamFrom is the size of result from which streaming stores win: it will not
@@ -18,6 +20,26 @@ func put(to unsafe.Pointer, src []byte) {
 
 func get(dst []byte, from unsafe.Pointer) {
 	copy(dst, unsafe.Slice((*byte)(from), len(dst)))
+}
+
+// claimPiece is how much is claimed ahead of what is worked on: half of L1's lines may be on their way.
+const claimPiece = 4 << 10
+
+// receive is get of what another rank has staged, in a call in which all post and all read where bothWays is set: of
+// two ranks the reader writes there next, so it takes the lines as its own.
+func (c *Comm) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
+	if c.n != 2 || !bothWays {
+		get(dst, from)
+		return
+	}
+	n := len(dst)
+	ordered.Claim(from, min(claimPiece, n))
+	for at := 0; at < n; at += claimPiece {
+		if next := at + claimPiece; next < n {
+			ordered.Claim(unsafe.Add(from, next), min(claimPiece, n-next))
+		}
+		get(dst[at:min(at+claimPiece, n)], unsafe.Add(from, at))
+	}
 }
 
 // localAllReduce: small vectors lie beside the flags and everybody adds up all of
@@ -44,7 +66,7 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 	if f := c.acquaint(ctx, k); f != nil {
 		return f
 	}
-	w, f := c.exchange(ctx, k, k.Src, k.Dst)
+	w, ahead, f := c.exchange(ctx, k, k.Src, k.Dst, min(length, len(k.Src)))
 	if f != nil {
 		return f
 	}
@@ -57,17 +79,18 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 		return c.allReduceByHalves(ctx, k)
 	}
 	if c.n == 2 {
-		return c.allReduceTwo(ctx, k, length)
+		return c.allReduceTwo(ctx, k, length, ahead)
 	}
 	for at := 0; at < len(k.Src); at += length {
-		if f := c.reduceParts(ctx, k, k.Src[at:min(at+length, len(k.Src))], k.Dst[at:min(at+length, len(k.Dst))], -1); f != nil {
+		end := min(at+length, len(k.Src))
+		if f := c.reduceParts(ctx, k, k.Src[at:end], k.Dst[at:end], -1, at == 0 && ahead); f != nil {
 			return f
 		}
 	}
 	return nil
 }
 
-// foldTwo is foldAll of two ranks for a vector that lies beside the flag: what the smallest calls do.
+// foldTwo is foldAll of two ranks for a vector that is not staged: what the smallest calls do.
 func (c *Comm) foldTwo(k *Call, round uint32) {
 	a, b := ptr(k.Src), c.local.data(1-c.me, round)
 	if c.me == 1 {
@@ -80,8 +103,9 @@ func (c *Comm) foldTwo(k *Call, round uint32) {
 }
 
 // allReduceTwo reduces between two ranks, each of which stages one chunk ahead of
-// the one it waits for, so that the flag's way is never waited for.
-func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int) *Fault {
+// the one it waits for, so that the flag's way is never waited for; of the first it has been waited for if that
+// was staged ahead.
+func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int, ahead bool) *Fault {
 	stream := len(k.Dst) >= streamFrom && ptr(k.Dst) != ptr(k.Src)
 	stageNext := func(at int) (uint32, *Fault) {
 		round, to, f := c.begin(ctx, k, true)
@@ -92,13 +116,17 @@ func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int) *Fault {
 		c.post(k, round)
 		return round, nil
 	}
-	next, f := stageNext(0)
-	if f != nil {
-		return f
+	next := c.round
+	if !ahead {
+		var f *Fault
+		if next, f = stageNext(0); f != nil {
+			return f
+		}
 	}
 	for at := 0; at < len(k.Src); at += length {
 		round := next
 		if at+length < len(k.Src) {
+			var f *Fault
 			if next, f = stageNext(at + length); f != nil {
 				return f
 			}
@@ -123,15 +151,19 @@ func (c *Comm) part(n, r int) (from, to int) {
 
 // reduceParts reduces one chunk among three or more ranks: all post it, each
 // reduces its part and posts that, and all (root < 0) or root collect the parts.
-func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root int) *Fault {
-	round, at, f := c.begin(ctx, k, true)
-	if f != nil {
-		return f
-	}
-	put(at, src)
-	c.post(k, round)
-	if f := c.awaitAll(ctx, k, round); f != nil {
-		return f
+func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root int, ahead bool) *Fault {
+	round := c.round
+	if !ahead { // else all have posted it
+		var at unsafe.Pointer
+		var f *Fault
+		if round, at, f = c.begin(ctx, k, true); f != nil {
+			return f
+		}
+		put(at, src)
+		c.post(k, round)
+		if f := c.awaitAll(ctx, k, round); f != nil {
+			return f
+		}
 	}
 	from, end := c.part(len(src), c.me)
 	sums, to, f := c.begin(ctx, k, true)
@@ -183,7 +215,7 @@ func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
 			dst = k.Dst[at:end]
 		}
 		if staged && c.n > 2 {
-			if f := c.reduceParts(ctx, k, k.Src[at:end], dst, root); f != nil {
+			if f := c.reduceParts(ctx, k, k.Src[at:end], dst, root, false); f != nil {
 				return f
 			}
 			continue

@@ -21,8 +21,15 @@ type span struct {
 // offer is what a rank posts at the beginning of a call.
 type offer struct {
 	src, dst span
-	inPlace  uint64 // 1: the two are the same memory
+	flags    uint64 // offersInPlace and offersStaged
 }
+
+const (
+	offersInPlace = 1 << iota // src and dst are the same memory
+	offersStaged              // the first piece of src has been staged in the same round
+)
+
+var _ [64 - 8 - unsafe.Sizeof(offer{})]byte // it lies in the cache line of the flag
 
 // reach is how the ranks of a Comm's host reach each other's memory.
 type reach struct {
@@ -129,16 +136,20 @@ func (p *span) shared() bool { return p.size != 0 || p.at == 0 }
 // postOffer posts this rank's offer, and returns the round.
 func (c *Comm) postOffer(ctx context.Context, k *Call, src, dst []byte) (uint32, *Fault) {
 	round, f := c.open(ctx, k, false)
-	if f != nil {
-		return 0, f
+	if f == nil {
+		mine := c.newOffer(src, dst)
+		*(*offer)(c.local.data(c.me, round)) = mine
+		c.post(k, round)
 	}
+	return round, f
+}
+
+func (c *Comm) newOffer(src, dst []byte) offer {
 	mine := offer{src: c.placeOf(src), dst: c.placeOf(dst)}
 	if len(src) > 0 && ptr(src) == ptr(dst) {
-		mine.inPlace = 1
+		mine.flags = offersInPlace
 	}
-	*(*offer)(c.local.data(c.me, round)) = mine
-	c.post(k, round)
-	return round, nil
+	return mine
 }
 
 // offerOf waits for rank r's offer.
@@ -150,33 +161,48 @@ func (c *Comm) offerOf(ctx context.Context, k *Call, r int, round uint32) (*offe
 }
 
 // exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
-func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte) (way, *Fault) {
+// A rank whose memory others cannot reach stages the first `first` bytes of src with its offer; ahead says that all
+// have, in the round that has just been.
+func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int) (w way, ahead bool, f *Fault) {
 	rc := &c.reach
-	round, f := c.postOffer(ctx, k, src, dst)
+	round, f := c.open(ctx, k, first > 0)
 	if f != nil {
-		return 0, f
+		return 0, false, f
 	}
+	mine := c.newOffer(src, dst)
+	if first > 0 && !rc.all && !rc.reads && !(mine.src.shared() && mine.dst.shared()) {
+		to, f := c.stage(c.me, round)
+		if f != nil {
+			return 0, false, f
+		}
+		put(to, src[:first])
+		mine.flags |= offersStaged
+	}
+	*(*offer)(c.local.data(c.me, round)) = mine
+	c.post(k, round)
 	if f := c.awaitAll(ctx, k, round); f != nil {
-		return 0, f
+		return 0, false, f
 	}
-	shared := true
+	shared, ahead := true, true
 	for r := range c.n {
-		rc.offers[r] = *(*offer)(c.local.data(r, round))
-		shared = shared && rc.offers[r].src.shared() && rc.offers[r].dst.shared()
+		o := &rc.offers[r]
+		*o = *(*offer)(c.local.data(r, round))
+		shared = shared && o.src.shared() && o.dst.shared()
+		ahead = ahead && o.flags&offersStaged != 0
 	}
 	switch {
 	case shared || rc.all:
-		return byDirect, nil
+		return byDirect, false, nil
 	case rc.reads:
-		return byRead, nil
+		return byRead, false, nil
 	}
-	return byStage, nil
+	return byStage, ahead, nil
 }
 
 // someInPlace reports whether some rank's results are where its operands are.
 func (rc *reach) someInPlace() bool {
 	for i := range rc.offers {
-		if rc.offers[i].inPlace != 0 {
+		if rc.offers[i].flags&offersInPlace != 0 {
 			return true
 		}
 	}

@@ -18,13 +18,10 @@ import (
 // finished reading all rounds two before it, so a slot is free again once every
 // rank has posted the round depth-2 after it.
 const (
-	depth       = 8       // slots of a rank beside its flags
-	stageDepth  = 4       // slots of its staging memory
-	inlineMax   = 2 << 10 // bytes that lie beside a flag
-	slotBytes   = inlineMax + 64
+	depth       = 8  // slots of a rank beside its flags
+	stageDepth  = 4  // slots of its staging memory
 	callsKept   = 16 // more than a rank can be ahead of another, in rounds
 	ctlBytes    = 1024
-	rankBytes   = ctlBytes + depth*slotBytes
 	regionHead  = 4 << 10
 	recordBytes = int(unsafe.Sizeof(Record{}))
 )
@@ -32,12 +29,33 @@ const (
 var _ [960 - 192 - callsKept*recordBytes]byte // the last calls fit
 
 type region struct {
-	off uint64
-	mem []byte
-	n   int // ranks
+	off    uint64
+	mem    []byte
+	n      int // ranks
+	inline int // inlineMax(n)
+	slot   int // bytes of a slot
+	rank   int // bytes of a rank
 }
 
-func regionBytes(n int) int { return regionHead + n*rankBytes }
+func newRegion(off uint64, mem []byte, n int) *region {
+	return &region{off: off, mem: mem, n: n, inline: inlineMax(n), slot: 64 + inlineMax(n), rank: rankBytes(n)}
+}
+
+// inlineMax is how many bytes of n ranks lie in the slots, all of which each rank reads: more of few ranks, for
+// which that is less than the rounds that it spares; two have memory to touch from there on (see offer).
+func inlineMax(n int) int {
+	switch {
+	case n == 3 || n == 4:
+		return 8 << 10
+	case n > 4 && n <= 8:
+		return 4 << 10
+	}
+	return 2 << 10
+}
+
+func rankBytes(n int) int { return ctlBytes + depth*(64+inlineMax(n)) }
+
+func regionBytes(n int) int { return regionHead + n*rankBytes(n) }
 
 func (g *region) at(off int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(&g.mem[0]), off) }
 
@@ -50,39 +68,49 @@ func (g *region) abort() *atomic.Uint64 { return g.word(0) }
 func (g *region) left() *atomic.Uint64 { return g.word(128) }
 
 // state is stateOpen, stateClosed or stateLeft.
-func (g *region) state(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes) }
+func (g *region) state(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank) }
 
 // agreed is the last Shrink of the Comm that r has returned from, twice, and gaveUp if in vain.
-func (g *region) agreed(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 8) }
+func (g *region) agreed(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 8) }
 
 // stage is the offset of r's staging memory, 0 while it has none.
-func (g *region) stage(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 64) }
+func (g *region) stage(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 64) }
 
 // waits is, while r sleeps in a call, that call<<32 | 1 + the rank it waits for; else 0.
-func (g *region) waits(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 72) }
+func (g *region) waits(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 72) }
 
 // row is the offset of the table of r's outgoing pipes, 0 while it has none.
-func (g *region) row(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 128) }
+func (g *region) row(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 128) }
 
 // entered is the collective that r is in or has last been in: its number<<32 | the
 // hash of all up to it.
-func (g *region) entered(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 184) }
+func (g *region) entered(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 184) }
 
 // call is what r says of call seq, while it is one of its last.
 func (g *region) call(r int, seq uint64) *Record {
-	return (*Record)(g.at(regionHead + r*rankBytes + 192 + int(seq%callsKept)*recordBytes))
+	return (*Record)(g.at(regionHead + r*g.rank + 192 + int(seq%callsKept)*recordBytes))
 }
 
 // writes is 1 while r writes into the memory of others: see Comm.mayWrite.
-func (g *region) writes(r int) *atomic.Uint64 { return g.word(regionHead + r*rankBytes + 960) }
+func (g *region) writes(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 960) }
 
-func (g *region) slot(r int, round uint32) int {
-	return regionHead + r*rankBytes + ctlBytes + int(round%depth)*slotBytes
+func (g *region) slotOf(r int, round uint32) int {
+	return regionHead + r*g.rank + ctlBytes + int(round%depth)*g.slot
 }
 
-func (g *region) flag(r int, round uint32) *uint64 { return (*uint64)(g.at(g.slot(r, round))) }
+func (g *region) flag(r int, round uint32) *uint64 { return (*uint64)(g.at(g.slotOf(r, round))) }
 
-func (g *region) data(r int, round uint32) unsafe.Pointer { return g.at(g.slot(r, round) + 8) }
+func (g *region) data(r int, round uint32) unsafe.Pointer { return g.at(g.slotOf(r, round) + 8) }
+
+// turn is the rank whose memory takes r's data the u-th time that it is used: of two ranks, one and the other
+// in turn. So a rank writes where it has read the last time, having claimed those lines (see receive): they
+// go between the caches once, not twice.
+func (g *region) turn(r int, u uint32) int {
+	if g.n == 2 {
+		return r ^ int(u&1)
+	}
+	return r
+}
 
 const (
 	stateOpen uint64 = iota

@@ -12,7 +12,7 @@ import (
 // no cache line with what another writes.
 func TestRegionLayout(t *testing.T) {
 	const n = 3
-	g := &region{mem: aligned(regionBytes(n)), n: n}
+	g := newRegion(0, aligned(regionBytes(n)), n)
 	base := uintptr(unsafe.Pointer(&g.mem[0]))
 	type span struct {
 		what     string
@@ -35,7 +35,7 @@ func TestRegionLayout(t *testing.T) {
 		}
 		for round := range uint32(depth) {
 			add("flag", r, unsafe.Pointer(g.flag(r, round)), 8)
-			add("data", r, g.data(r, round), inlineMax)
+			add("data", r, g.data(r, round), inlineMax(n))
 		}
 	}
 	sort.Slice(spans, func(i, j int) bool { return spans[i].from < spans[j].from })
@@ -54,7 +54,7 @@ func TestRegionLayout(t *testing.T) {
 
 // Slots and records are used in turn, also where the round's number goes around.
 func TestRegionTurns(t *testing.T) {
-	g := &region{mem: aligned(regionBytes(2)), n: 2}
+	g := newRegion(0, aligned(regionBytes(2)), 2)
 	assert.Same(t, g.flag(1, 3), g.flag(1, 3+depth))
 	assert.NotSame(t, g.flag(1, 3), g.flag(1, 4))
 	assert.NotSame(t, g.flag(0, 3), g.flag(1, 3))

@@ -34,7 +34,7 @@ func (c *Comm) allReduceWay(w way, n int) allReduceWay {
 
 // reads reports whether a call in which a rank fetches n bytes from another reads them where they are.
 func (c *Comm) reads(ctx context.Context, k *Call, n int) (bool, *Fault) {
-	if n <= inlineMax {
+	if n <= c.local.inline {
 		return false, nil
 	}
 	if f := c.acquaint(ctx, k); f != nil {

@@ -3,6 +3,8 @@
 // Package ordered has the stores that publish: who sees what they store sees all that was written before.
 package ordered
 
+import "unsafe"
+
 // Store stores v after all stores before it. x86 keeps the order of stores,
 // so a plain one will do, where atomic.StoreUint64 is an XCHG, 5 to 10 ns dearer.
 //
@@ -14,3 +16,8 @@ func Store(p *uint64, v uint64)
 //
 //go:noescape
 func Post(p *uint64, v uint64, next *uint64)
+
+// Claim asks for the cache lines of the n bytes at p as lines that this core will write.
+//
+//go:noescape
+func Claim(p unsafe.Pointer, n int)

@@ -17,3 +17,20 @@ TEXT ·Post(SB), NOSPLIT, $0-24
 	MOVQ BX, (AX)
 	BYTE $0x0f; BYTE $0x0d; BYTE $0x09 // PREFETCHW (CX)
 	RET
+
+// func Claim(p unsafe.Pointer, n int)
+TEXT ·Claim(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), CX
+	MOVQ n+8(FP), DX
+	ADDQ CX, DX
+	ANDQ $~63, CX
+	JMP  check
+
+next:
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x09 // PREFETCHW (CX)
+	ADDQ $64, CX
+
+check:
+	CMPQ CX, DX
+	JCS  next
+	RET

@@ -3,10 +3,16 @@
 // Package ordered has the stores that publish: who sees what they store sees all that was written before.
 package ordered
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // Store stores v after all stores before it.
 func Store(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
 
 // Post is Store; next will be written soon.
 func Post(p *uint64, v uint64, next *uint64) { Store(p, v) }
+
+// Claim does nothing.
+func Claim(p unsafe.Pointer, n int) {}
