@@ -19,6 +19,7 @@ type executor struct {
 	offsets []int // of the blocks of the call
 	slice   []int // of the blocks of a slice
 	sendOff []int
+	staged  []bool // of AllToAllV, by rank
 	plans   map[plan]algo.Schedule
 }
 

@@ -31,6 +31,8 @@ func (c *Comm) runLocal(ctx context.Context, k *Call) *Fault {
 		return c.localScatter(ctx, k)
 	case AllToAll:
 		return c.localAllToAll(ctx, k)
+	case AllToAllV:
+		return c.localAllToAllV(ctx, k)
 	}
 	return c.localBarrier(ctx, k)
 }

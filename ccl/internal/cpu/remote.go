@@ -173,13 +173,21 @@ func (c *Comm) remoteAllToAll(ctx context.Context, k *Call, s algo.Schedule) *Fa
 	return nil
 }
 
-// allToAllV: only the two ends of a message know its length, so it goes pair by
+// remoteAllToAllV: only the two ends of a message know its length, so it goes pair by
 // pair, inside a host as well.
-func (c *Comm) allToAllV(ctx context.Context, k *Call) *Fault {
+func (c *Comm) remoteAllToAllV(ctx context.Context, k *Call) *Fault {
 	s, f := c.schedule(k)
 	if f != nil {
 		return f
 	}
+	out, in := c.blocksV(k)
+	copy(in.parts(c.rank, c.rank+1), out.parts(c.rank, c.rank+1))
+	return c.run(ctx, k, s, out, in, 0)
+}
+
+// blocksV are the blocks of an AllToAllV, by rank. In place, those that go are copied: they do not lie where
+// those that come do.
+func (c *Comm) blocksV(k *Call) (out, in vector) {
 	e := &c.exec
 	e.sendOff = offsetsOf(e.sendOff, k.SC, k.Elem)
 	e.offsets = offsetsOf(e.offsets, k.DC, k.Elem)
@@ -188,7 +196,5 @@ func (c *Comm) allToAllV(ctx context.Context, k *Call) *Fault {
 		src = c.scratch(len(k.Src))
 		copy(src, k.Src)
 	}
-	out, in := vector{mem: src, offsets: e.sendOff}, vector{mem: k.Dst, offsets: e.offsets}
-	copy(in.parts(c.rank, c.rank+1), out.parts(c.rank, c.rank+1))
-	return c.run(ctx, k, s, out, in, 0)
+	return vector{mem: src, offsets: e.sendOff}, vector{mem: k.Dst, offsets: e.offsets}
 }

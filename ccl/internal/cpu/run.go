@@ -109,14 +109,17 @@ func (c *Comm) dispatch(ctx context.Context, k *Call) *Fault {
 	case c.Size() == 1:
 		c.alone(k)
 		return nil
-	case k.Kind == AllToAllV:
-		return c.allToAllV(ctx, k)
-	case c.n == c.Size():
+	case c.isLocal(k.Kind):
 		c.lockstep = true
 		return c.runLocal(ctx, k)
+	case k.Kind == AllToAllV:
+		return c.remoteAllToAllV(ctx, k)
 	}
 	return c.runRemote(ctx, k)
 }
+
+// isLocal reports whether a collective of that kind goes in rounds among the ranks of this host.
+func (c *Comm) isLocal(k Kind) bool { return c.n == c.Size() && (k != AllToAllV || c.slotsV()) }
 
 // alone is a collective of one rank: a copy.
 func (c *Comm) alone(k *Call) {
@@ -147,7 +150,7 @@ func (c *Comm) Plan(k *Call) string {
 		return "copy"
 	case k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv:
 		return "point to point"
-	case k.Kind == AllToAllV:
+	case k.Kind == AllToAllV && !c.isLocal(k.Kind):
 		return "pairwise over " + c.Transport()
 	case c.n < c.Size():
 		return c.algorithm(k) + " over " + c.Transport()
