@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // Comm is a communicator: an ordered set of ranks.
@@ -140,6 +141,9 @@ func (c *Comm) do(ctx context.Context, k *Call) (Status, error) {
 		}
 	}
 	if ctx.Done() == nil && process.level == Multiple {
+		if k.N >= yieldFrom {
+			yieldNow(time.Now())
+		}
 		st, large, err := c.run(k)
 		if large {
 			return c.inPieces(ctx, k)

@@ -3,8 +3,10 @@ package mpi
 import (
 	"errors"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Level says from which threads MPI may be called.
@@ -44,6 +46,27 @@ var process struct {
 	version    string // short
 	versionAll string
 	path       string
+
+	yielded atomic.Int64 // when a goroutine that makes blocking calls last gave way, Unix time in nanoseconds
+}
+
+// A goroutine that has run for 10 ms without giving way is to be preempted. One that is inside C cannot be: Go's monitor
+// takes its processor instead, and has then been busy, so it wakes every 20 microseconds for some time. It does that on
+// the core that MPI spins on, if the launcher has bound the process to one: the calls of a loop took up to a quarter
+// longer. So one that makes calls of some length gives way in time by itself.
+const (
+	yieldAfter = 7 * time.Millisecond
+	yieldFrom  = 1 << 10 // elements: what takes less than a microsecond is not burdened with reading the clock
+)
+
+func yieldNow(now time.Time) bool {
+	t := now.UnixNano()
+	if t-process.yielded.Load() < int64(yieldAfter) {
+		return false
+	}
+	process.yielded.Store(t)
+	runtime.Gosched()
+	return true
 }
 
 // wants is the level that Init asks for; a test asks for less.
