@@ -81,6 +81,7 @@ type Comm struct {
 	note  note
 	asked atomic.Bool           // another rank was heard to wait
 	sided atomic.Pointer[Fault] // see side
+	voted []uint64              // collectives that this host has told about, under job.mu: see vote.go
 
 	life sync.Mutex // keeps Close from unmapping what another goroutine looks at
 	gone bool
@@ -176,6 +177,10 @@ func (c *Comm) Fail(f *Fault) {
 	e := eventOf(c, f)
 	if f.Code == Aborted { // who has called Abort need not wait for others to agree
 		c.failHere(f)
+	}
+	if c.isDisputed(&e) {
+		c.dispute(e)
+		return
 	}
 	c.site.post(e)
 }

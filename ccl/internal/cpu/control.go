@@ -330,6 +330,11 @@ const lookAgain = 100 * time.Millisecond
 
 // take passes on an event that came from a neighbor.
 func (s *site) take(e *event, from *controlConn) {
+	if Code(e.Code) == voted {
+		s.takeVote(e, from)
+		s.reconsider()
+		return
+	}
 	if s.pass(e, from) {
 		s.publish(*e)
 	}
@@ -341,22 +346,30 @@ func (s *site) pass(e *event, from *controlConn) bool {
 	if s.topo.Nodes() == 1 {
 		return true
 	}
-	id := e.id()
 	s.mu.Lock()
+	first := s.isFirst(e)
+	s.mu.Unlock()
+	if !first {
+		return false
+	}
+	for _, c := range s.neighbors() {
+		if c != from {
+			c.send(frameEvent, e)
+		}
+	}
+	return true
+}
+
+// isFirst reports whether e has not been here before. s.mu is held.
+func (s *site) isFirst(e *event) bool {
+	id := e.id()
 	if s.passed[id] {
-		s.mu.Unlock()
 		return false
 	}
 	s.passed[id] = true
 	if s.passedIn = append(s.passedIn, id); len(s.passedIn) > keptIDs {
 		delete(s.passed, s.passedIn[0])
 		s.passedIn = s.passedIn[1:]
-	}
-	s.mu.Unlock()
-	for _, c := range s.neighbors() {
-		if c != from {
-			c.send(frameEvent, e)
-		}
 	}
 	return true
 }

@@ -15,7 +15,7 @@ import (
 // anEvent has something in every field.
 func anEvent() event {
 	e := newEvent(0x1122334455667788, Mismatch, 5, 3, 2, errors.New("enough"))
-	e.Origin, e.Number, e.Stage = 1, 9, decided
+	e.Origin, e.Number, e.Size, e.Stage = 1, 9, 7, decided
 	e.Theirs = Record{Seq: 41, Count: 1025, Root: -1, Hash: 0xbeef, Kind: AllReduce, Type: 11, Op: 2, State: 1}
 	e.Call = Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: AllReduce, Type: 11, Op: 2, State: 1}
 	return e
@@ -30,10 +30,10 @@ func TestEventWire(t *testing.T) {
 	e := anEvent()
 	var b [eventWire]byte
 	require.Len(t, e.encode(b[:]), eventWire)
-	assert.Equal(t, 192, eventWire)
-	assert.Equal(t, []byte{0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 5, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, byte(Mismatch), byte(decided), 6}, b[:31])
-	assert.Equal(t, "enough", string(b[31:37]))
-	assert.Equal(t, []byte{41, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xca, 0, 0, byte(AllReduce), 11, 2, 1}, b[128:156])
+	assert.Equal(t, 196, eventWire)
+	assert.Equal(t, []byte{0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 5, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0, byte(Mismatch), byte(decided), 6}, b[:35])
+	assert.Equal(t, "enough", string(b[35:41]))
+	assert.Equal(t, []byte{41, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xca, 0, 0, byte(AllReduce), 11, 2, 1}, b[132:160])
 	var back event
 	require.NoError(t, back.decode(b[:]))
 	assert.Equal(t, e, back)
@@ -47,10 +47,11 @@ func TestEventThatMakesNoSense(t *testing.T) {
 		{"empty", func([]byte) []byte { return nil }},
 		{"short", func(b []byte) []byte { return b[:eventWire-1] }},
 		{"long", func(b []byte) []byte { return append(b, 0) }},
-		{"no code", func(b []byte) []byte { b[28] = 0; return b }},
-		{"a code beyond", func(b []byte) []byte { b[28] = byte(codeEnd); return b }},
-		{"too much text", func(b []byte) []byte { b[30] = 98; return b }},
-		{"a stage beyond", func(b []byte) []byte { b[29] = byte(decided) + 1; return b }},
+		{"no code", func(b []byte) []byte { b[32] = 0; return b }},
+		{"a code beyond", func(b []byte) []byte { b[32] = byte(codeEnd); return b }},
+		{"too much text", func(b []byte) []byte { b[34] = 98; return b }},
+		{"a negative size", func(b []byte) []byte { b[31] = 0x80; return b }},
+		{"a stage beyond", func(b []byte) []byte { b[33] = byte(decided) + 1; return b }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			e := anEvent()
@@ -78,8 +79,8 @@ func TestReadFrame(t *testing.T) {
 		{"end", nil, 0, nil, "EOF"},
 		{"end in the head", []byte{4, 0}, 0, nil, "unexpected EOF"},
 		{"end in the body", frameOf(frameEvent, frameVersion, event)[:20], 0, nil, "unexpected EOF"},
-		{"too short", []byte{3, 0, frameBeat, frameVersion}, 0, nil, "a frame of kind 1, version 2 and 3 bytes makes no sense"},
-		{"too long", frameOf(frameBeat, frameVersion, make([]byte, frameMax-frameHead+1)), 0, nil, "a frame of kind 1, version 2 and 197 bytes makes no sense"},
+		{"too short", []byte{3, 0, frameBeat, frameVersion}, 0, nil, "a frame of kind 1, version 3 and 3 bytes makes no sense"},
+		{"too long", frameOf(frameBeat, frameVersion, make([]byte, frameMax-frameHead+1)), 0, nil, "a frame of kind 1, version 3 and 201 bytes makes no sense"},
 		{"other version", frameOf(frameBeat, 1, nil), 0, nil, "a frame of kind 1, version 1 and 4 bytes makes no sense"},
 		{"something else", []byte("GET / HTTP/1.1\r\n"), 0, nil, "a frame of kind 84, version 32 and 17735 bytes makes no sense"},
 	} {

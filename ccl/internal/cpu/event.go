@@ -14,6 +14,7 @@ type event struct {
 	Node   int32  // and its host
 	Origin int32  // the process that reports it, by its lowest rank of the world,
 	Number uint32 // and which of its events this is
+	Size   int32  // ranks of a Comm that spans hosts, which are counted before a mismatch is decided; else 0: see vote.go
 	Code   uint8
 	Stage  stage
 	Bytes  uint8 // of text
@@ -38,6 +39,7 @@ const (
 	rankLeft                             // so has that of rank Peer of the world
 	askLeft                              // has it?
 	newLead                              // that of rank Peer of the world leads its host now
+	voted                                // Peer ranks of host Node, of which From is the lowest, have made collective Call
 	codeEnd
 )
 
@@ -99,6 +101,9 @@ func (e *event) fault(me int, differs func(*Record) bool) *Fault {
 	case theirs.Kind != 0:
 		f.Theirs = &theirs
 		f.otherPeer, f.other = int(e.From), &call
+		if int(e.From) == me {
+			f.Mine = &call
+		}
 	}
 	return f
 }

@@ -16,7 +16,7 @@ const (
 	frameStatus = 4 // where a rank stands
 
 	frameHead    = 4
-	frameVersion = 2
+	frameVersion = 3
 	frameMax     = frameHead + max(eventWire, statusWire)
 )
 
@@ -36,18 +36,18 @@ func readFrame(r io.Reader, buf []byte) (kind byte, body []byte, err error) {
 }
 
 // eventWire is the size of an encoded event.
-const eventWire = 8 + 5*4 + 3 + 97 + 2*numberedWire
+const eventWire = 8 + 6*4 + 3 + 97 + 2*numberedWire
 
 func (e *event) encode(b []byte) []byte {
 	le := binary.LittleEndian
 	le.PutUint64(b, e.Comm)
-	for i, v := range []int32{e.Peer, e.From, e.Node, e.Origin, int32(e.Number)} {
+	for i, v := range []int32{e.Peer, e.From, e.Node, e.Origin, int32(e.Number), e.Size} {
 		le.PutUint32(b[8+4*i:], uint32(v))
 	}
-	b[28], b[29], b[30] = e.Code, byte(e.Stage), e.Bytes
-	copy(b[31:128], e.Text[:])
-	e.Call.encodeNumbered(b[128:])
-	e.Theirs.encodeNumbered(b[128+numberedWire:])
+	b[32], b[33], b[34] = e.Code, byte(e.Stage), e.Bytes
+	copy(b[35:132], e.Text[:])
+	e.Call.encodeNumbered(b[132:])
+	e.Theirs.encodeNumbered(b[132+numberedWire:])
 	return b[:eventWire]
 }
 
@@ -60,12 +60,12 @@ func (e *event) decode(b []byte) error {
 	for i, p := range []*int32{&e.Peer, &e.From, &e.Node, &e.Origin} {
 		*p = int32(le.Uint32(b[8+4*i:]))
 	}
-	e.Number = le.Uint32(b[24:])
-	e.Code, e.Stage, e.Bytes = b[28], stage(b[29]), b[30]
-	copy(e.Text[:], b[31:128])
-	e.Call.decodeNumbered(b[128:])
-	e.Theirs.decodeNumbered(b[128+numberedWire:])
-	if int(e.Bytes) > len(e.Text) || e.Code == 0 || Code(e.Code) >= codeEnd || e.Stage > decided {
+	e.Number, e.Size = le.Uint32(b[24:]), int32(le.Uint32(b[28:]))
+	e.Code, e.Stage, e.Bytes = b[32], stage(b[33]), b[34]
+	copy(e.Text[:], b[35:132])
+	e.Call.decodeNumbered(b[132:])
+	e.Theirs.decodeNumbered(b[132+numberedWire:])
+	if int(e.Bytes) > len(e.Text) || e.Code == 0 || Code(e.Code) >= codeEnd || e.Stage > decided || e.Size < 0 {
 		return errors.New("control: an event that makes no sense")
 	}
 	return nil

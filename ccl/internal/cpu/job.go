@@ -43,6 +43,7 @@ type job struct {
 	first   map[int]int     // by host, which of its ranks leads it, where that is not the first: see succeed.go
 	vacant  map[int]absence // hosts whose lead has gone, and the next has not come
 	pending []event         // proposals that nobody has decided yet
+	polls   []*poll         // about those that are counted first
 	picture picture
 	looking []*Comm // the monitor's, so that it allocates nothing
 	suspect []int32 // a deadlock that was seen once; the monitor's

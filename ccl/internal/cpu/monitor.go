@@ -27,6 +27,7 @@ func (j *job) monitor() {
 			s.scan()
 			s.readBoard()
 			s.insist(now)
+			s.reconsider()
 			if n%beatTicks == 0 {
 				s.beat()
 			}

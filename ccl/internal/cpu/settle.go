@@ -66,6 +66,11 @@ func (s *site) scan() {
 
 // handle does what this process has to do about an event, in the order of its host. s.order is held.
 func (s *site) handle(e *event) {
+	if Code(e.Code) == voted {
+		s.takeVote(e, nil)
+		s.decide()
+		return
+	}
 	s.note(e) // before it is passed on, so that who is connected meanwhile hears of it
 	s.pass(e, nil)
 	switch {
@@ -73,6 +78,8 @@ func (s *site) handle(e *event) {
 		s.answer(int(e.Peer))
 	case e.Stage != proposed:
 		s.deliver(e)
+	case e.Size > 0:
+		s.vote(e)
 	case e.Comm == 0 && Code(e.Code) == RankLost:
 		s.fell(int(e.Peer))
 	}
@@ -106,14 +113,23 @@ func (s *site) decide() {
 	for {
 		s.mu.Lock()
 		s.pending = slices.DeleteFunc(s.pending, func(e event) bool { return s.settled[e.subject()] })
+		s.polls = slices.DeleteFunc(s.polls, func(p *poll) bool { return s.settled[p.subject] })
 		none := len(s.pending) == 0
 		s.mu.Unlock()
 		if none || !s.leads() || !s.lowest() {
 			return
 		}
 		s.mu.Lock()
-		d := s.pending[0]
-		s.pending = slices.Delete(s.pending, 0, 1)
+		next := slices.IndexFunc(s.pending, func(e event) bool { return s.isRipe(&e) })
+		if next < 0 {
+			s.mu.Unlock()
+			return
+		}
+		d := s.pending[next]
+		if d.Size > 0 {
+			d.turn(s.poll(&d).parties(), int(d.Size))
+		}
+		s.pending = slices.Delete(s.pending, next, next+1)
 		s.settled[d.subject()] = true
 		s.mu.Unlock()
 		d.Stage = decided
@@ -236,7 +252,7 @@ func (s *site) deliver(e *event) {
 func (j *job) tell(c *Comm, e *event) {
 	if e.Comm == c.id {
 		f := e.fault(c.rank, c.contradicts)
-		if own := c.proposal.Load(); own != nil && int(e.From) == c.rank && uint8(own.Code) == e.Code {
+		if own := c.proposal.Load(); own != nil && int(e.From) == c.rank && uint8(own.Code) == e.Code && (own.Code != Mismatch || own.Peer == f.Peer) {
 			f = own
 		}
 		c.failHere(f)
