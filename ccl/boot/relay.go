@@ -186,8 +186,14 @@ func (r *relay) answer(e rootEvent) {
 		if r.busy || r.up == nil {
 			r.fail(e.err)
 		} else {
-			// The job is over for rank 0, and so it may be for all.
+			// The job is over for rank 0, and so it may be for all. Who is not done is to hear of it before
+			// this process, which may end then.
 			r.final = verdictOf(e.err).frame()
+			for ch := range r.children {
+				if ch != r.local {
+					r.crowd.send(ch, r.final)
+				}
+			}
 		}
 	default:
 		r.busy = false

@@ -94,3 +94,33 @@ func TestRelayFindsNobody(t *testing.T) {
 	require.Equal(t, System, v.Code)
 	require.Equal(t, "no way", v.Text)
 }
+
+// TestRelayEndsAfterRoot is rank 0 that is lost between two rounds, and then the relay, whose rank has noticed it first:
+// who comes to the next round later is to hear of rank 0.
+func TestRelayEndsAfterRoot(t *testing.T) {
+	if !meetLocally {
+		t.Skip("no relays here")
+	}
+	noLeaks(t)
+	root := freeRoot(t)
+	boots := joined(t, 4, func(r int) (*Boot, error) {
+		return TCP(within(t, long), root, r, 4, &TCPOptions{Secret: []byte("s")})
+	})
+	swap(t, boots)
+	boots[0].Close()
+	var others []*Boot
+	for _, b := range boots[1:] {
+		if b.server == nil {
+			others = append(others, b)
+			continue
+		}
+		_, err := b.AllGather(t.Context(), nil)
+		wantError(t, err, Lost, b.Rank(), 0)
+		b.Close()
+	}
+	require.NotEmpty(t, others)
+	for _, b := range others {
+		_, err := b.AllGather(t.Context(), nil)
+		wantError(t, err, Lost, b.Rank(), 0)
+	}
+}
