@@ -189,18 +189,29 @@ func TestSmallFileSize(t *testing.T) {
 	allOrClear(t, text, 3, `shared memory|file too large|lost|no Comm`)
 }
 
-// A cgroup's memory.max kills: what a rank is about to take and will not get is said before.
+// A cgroup's limit kills: what a rank is about to take and will not get is said before. Which version has the memory
+// is the system's choice.
 func TestLittleCgroupMemory(t *testing.T) {
-	group := filepath.Join("/sys/fs/cgroup", fmt.Sprintf("goccl-faults-%d", os.Getpid()))
-	if err := os.Mkdir(group, 0o755); err != nil {
-		t.Skipf("hardware: no cgroup v2 that this user may write: %v", err)
+	for _, v := range []struct{ name, root, limit string }{
+		{"version 2", "/sys/fs/cgroup", "memory.max"},
+		{"version 1", "/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			if _, err := os.Stat(filepath.Join(v.root, "cgroup.procs")); err != nil {
+				t.Skipf("hardware: no cgroup of %s with the memory controller: %v", v.name, err)
+			}
+			group := filepath.Join(v.root, fmt.Sprintf("goccl-faults-%d", os.Getpid()))
+			if err := os.Mkdir(group, 0o755); err != nil {
+				t.Skipf("hardware: no cgroup of %s that this user may write: %v", v.name, err)
+			}
+			defer os.Remove(group)
+			if _, err := os.Stat(filepath.Join(group, v.limit)); err != nil {
+				t.Skip("hardware: the cgroup has no memory controller: it must be in cgroup.subtree_control")
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(group, v.limit), []byte("48M"), 0))
+			text := processes(t, 4, 0, "work", "echo $$ > "+group+"/cgroup.procs;")
+			allOrClear(t, text, 4, `memory|lost`)
+		})
 	}
-	defer os.Remove(group)
-	if _, err := os.Stat(filepath.Join(group, "memory.max")); err != nil {
-		t.Skip("hardware: the cgroup has no memory controller: it must be in cgroup.subtree_control")
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(group, "memory.max"), []byte("48M"), 0))
-	text := processes(t, 4, 0, "work", "echo $$ > "+group+"/cgroup.procs;")
-	allOrClear(t, text, 4, `memory|lost`)
 	syscall.Sync()
 }

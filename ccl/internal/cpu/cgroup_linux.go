@@ -6,16 +6,34 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 )
 
 // A cgroup that is out of memory does not refuse: it kills. So before memory is taken it is
-// asked how much it has left (cgroup v2: Documentation/admin-guide/cgroup-v2.rst).
+// asked how much it has left (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst).
 
-// cgroups are the directories of this process's cgroup and those above it that set a limit.
-var cgroups = sync.OnceValue(func() []string {
+// cgroup is one that sets a limit to memory.
+type cgroup struct {
+	dir string
+	*memoryFiles
+}
+
+// memoryFiles are the files of a cgroup, and the lines of its memory.stat that are cached files of it and those below.
+type memoryFiles struct{ limit, used, inactive, active string }
+
+var (
+	version2 = &memoryFiles{"memory.max", "memory.current", "inactive_file", "active_file"}
+	version1 = &memoryFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file"}
+)
+
+// noLimit is what version 1 writes for none, less what rounding takes from it.
+const noLimit = 1 << 62
+
+// cgroups are this process's cgroup and those above it that set a limit.
+var cgroups = sync.OnceValue(func() []cgroup {
 	self, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil
@@ -23,35 +41,46 @@ var cgroups = sync.OnceValue(func() []string {
 	return limitedGroups("/sys/fs/cgroup", string(self))
 })
 
-// limitedGroups finds them below root; self is /proc/self/cgroup.
-func limitedGroups(root, self string) (dirs []string) {
-	for line := range strings.Lines(self) {
-		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		if !ok {
-			continue
-		}
-		for dir := filepath.Join(root, path); strings.HasPrefix(dir, root) && dir != root; dir = filepath.Dir(dir) {
-			if _, ok := number(filepath.Join(dir, "memory.max")); ok {
-				dirs = append(dirs, dir)
+// limitedGroups finds them below root, where systemd and containers have them; self is /proc/self/cgroup.
+func limitedGroups(root, self string) (found []cgroup) {
+	walk := func(top, path string, files *memoryFiles) {
+		// In a container the path may be that of its host, and its own cgroup the top one.
+		for dir := filepath.Join(top, path); strings.HasPrefix(dir, top); dir = filepath.Dir(dir) {
+			if limit, ok := number(filepath.Join(dir, files.limit)); ok && limit < noLimit {
+				found = append(found, cgroup{dir, files})
 			}
 		}
 	}
-	return dirs
+	for line := range strings.Lines(self) {
+		controllers, path, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if ok {
+			controllers, path, ok = strings.Cut(path, ":")
+		}
+		switch {
+		case !ok:
+		case controllers == "":
+			walk(root, path, version2)
+			walk(filepath.Join(root, "unified"), path, version2)
+		case slices.Contains(strings.Split(controllers, ","), "memory"):
+			walk(filepath.Join(root, "memory"), path, version1)
+		}
+	}
+	return found
 }
 
 // roomIn is how many bytes the tightest of the groups has left. Cached files can go, and count as
 // room; shared memory is not among them.
-func roomIn(dirs []string) uint64 {
+func roomIn(groups []cgroup) uint64 {
 	room := uint64(math.MaxUint64)
-	for _, dir := range dirs {
-		limit, ok := number(filepath.Join(dir, "memory.max"))
-		used, ok2 := number(filepath.Join(dir, "memory.current"))
+	for _, g := range groups {
+		limit, ok := number(filepath.Join(g.dir, g.limit))
+		used, ok2 := number(filepath.Join(g.dir, g.used))
 		if !ok || !ok2 {
 			continue
 		}
-		stat, _ := os.ReadFile(filepath.Join(dir, "memory.stat"))
+		stat, _ := os.ReadFile(filepath.Join(g.dir, "memory.stat"))
 		for lines := bufio.NewScanner(bytes.NewReader(stat)); lines.Scan(); {
-			if name, value, _ := strings.Cut(lines.Text(), " "); name == "inactive_file" || name == "active_file" {
+			if name, value, _ := strings.Cut(lines.Text(), " "); name == g.inactive || name == g.active {
 				n, _ := strconv.ParseUint(value, 10, 64)
 				limit += n
 			}

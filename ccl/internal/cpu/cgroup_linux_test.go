@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -21,6 +22,12 @@ func TestRoomInCgroups(t *testing.T) {
 	write("a/b", map[string]string{"memory.max": "max\n", "memory.current": "100\n"})
 	write("a/b/c", map[string]string{"memory.max": "300\n", "memory.current": "200\n", "memory.stat": "anon 9\ninactive_file 30\nactive_file 20\nshmem 7\n"})
 	write("full", map[string]string{"memory.max": "300\n", "memory.current": "310\n"})
+	write("unified/u", map[string]string{"memory.max": "70\n", "memory.current": "40\n"})
+	none := "9223372036854771712\n"
+	write("memory", map[string]string{"memory.limit_in_bytes": none, "memory.usage_in_bytes": "5000\n"})
+	write("memory/a", map[string]string{"memory.limit_in_bytes": "800\n", "memory.usage_in_bytes": "300\n", "memory.stat": "inactive_file 7\ntotal_inactive_file 11\ntotal_active_file 100\ntotal_shmem 9\n"})
+	write("memory/a/b", map[string]string{"memory.limit_in_bytes": none, "memory.usage_in_bytes": "100\n"})
+	write("memory/a/b/c", map[string]string{"memory.limit_in_bytes": "250\n", "memory.usage_in_bytes": "200\n"})
 	for _, tc := range []struct {
 		self string
 		room uint64
@@ -28,10 +35,47 @@ func TestRoomInCgroups(t *testing.T) {
 		{"0::/a/b/c\n", 150},
 		{"0::/a/b\n", 600},
 		{"0::/full\n", 0},
+		{"0::/u\n", 30},
 		{"0::/\n", math.MaxUint64},
-		{"4:memory:/a\n", math.MaxUint64}, // of version 1
 		{"0::/../..\n", math.MaxUint64},
+		{"5:cpu:/x\n4:memory:/a\n0::/\n", 611},
+		{"4:memory:/a/b\n", 611},
+		{"4:memory:/a/b/c\n0::/u\n", 30},
+		{"4:hugetlb,memory:/a/b/c\n", 50},
+		{"4:memory:/\n", math.MaxUint64},
+		{"4:memory:/elsewhere\n", math.MaxUint64},
+		{"4:cpu,memory_too:/a\n", math.MaxUint64},
+		{"memory\n\n:\n", math.MaxUint64},
 	} {
 		require.Equal(t, tc.room, roomIn(limitedGroups(root, tc.self)), tc.self)
+	}
+
+	// Inside a container, whose own group is the top one.
+	write("", map[string]string{"memory.max": "90\n", "memory.current": "40\n"})
+	write("memory", map[string]string{"memory.limit_in_bytes": "60\n", "memory.usage_in_bytes": "40\n"})
+	require.Equal(t, uint64(50), roomIn(limitedGroups(root, "0::/\n")))
+	require.Equal(t, uint64(20), roomIn(limitedGroups(root, "4:memory:/docker/of/its/host\n")))
+}
+
+// A group of this system, of the version that has the memory here, with nothing in it.
+func TestRoomInACgroupOfThisSystem(t *testing.T) {
+	for _, v := range []struct{ name, root, self, limit string }{
+		{"version 2", "/sys/fs/cgroup", "0::/", "memory.max"},
+		{"version 1", "/sys/fs/cgroup/memory", "4:memory:/", "memory.limit_in_bytes"},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			group := fmt.Sprintf("goccl-room-%d", os.Getpid())
+			if _, err := os.Stat(filepath.Join(v.root, "cgroup.procs")); err != nil {
+				t.Skipf("hardware: %v", err)
+			}
+			if err := os.Mkdir(filepath.Join(v.root, group), 0o755); err != nil {
+				t.Skipf("hardware: no cgroup that this user may write: %v", err)
+			}
+			defer os.Remove(filepath.Join(v.root, group))
+			if err := os.WriteFile(filepath.Join(v.root, group, v.limit), []byte("64M"), 0); err != nil {
+				t.Skipf("hardware: the cgroup has no memory controller: %v", err)
+			}
+			require.Equal(t, uint64(64<<20), roomIn(limitedGroups("/sys/fs/cgroup", v.self+group+"\n")))
+		})
 	}
 }

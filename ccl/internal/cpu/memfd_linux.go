@@ -69,7 +69,7 @@ func (h *host) enterCores() {
 // SIGBUS later.
 func reserve(fd int, off, n uint64) error {
 	if room := roomIn(cgroups()); room < n {
-		return fmt.Errorf("shared memory: %d KiB are needed, and the memory.max of this process's cgroup leaves %d KiB; raise it or use fewer ranks", n>>10, room>>10)
+		return fmt.Errorf("shared memory: %d KiB are needed, and the limit of this process's cgroup leaves %d KiB; raise it or use fewer ranks", n>>10, room>>10)
 	}
 	for {
 		err := unix.Fallocate(fd, 0, int64(off), int64(n))
