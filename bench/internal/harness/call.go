@@ -29,6 +29,7 @@ type test[T ccl.Number] struct {
 type set[T ccl.Number] struct {
 	slots []slot[T]
 	issue func(g ccl.Queue) error // all slots; made once, so that no iteration allocates
+	graph *graph                  // of one iteration, with -G; made on first use
 }
 
 type slot[T ccl.Number] struct {
@@ -103,6 +104,9 @@ func (t *test[T]) put(st *set[T]) ccl.Work {
 
 // loop makes n iterations, waiting as -z says, and tells how long that took.
 func (t *test[T]) loop(n int) (time.Duration, error) {
+	if t.s.o.Graph > 0 {
+		return t.loopOfGraph(n)
+	}
 	var last ccl.Work
 	start := time.Now()
 	switch t.s.o.Blocking {
@@ -171,6 +175,9 @@ func (t *test[T]) once(st *set[T]) (time.Duration, error) {
 		start := time.Now()
 		err := t.call(st)
 		return time.Since(start), err
+	}
+	if t.s.o.Graph > 0 {
+		return t.launch(st.graph, 1)
 	}
 	clock := &t.s.dev.clock
 	if err := clock.start(); err != nil {

@@ -23,7 +23,7 @@ func (t *test[T]) check(f *found) error {
 	if err := t.up(); err != nil {
 		return err
 	}
-	if err := t.call(st); err != nil {
+	if err := t.callAsTimed(st); err != nil {
 		return err
 	}
 	if err := t.down(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/doctor"
@@ -36,7 +37,7 @@ func (s *session) describe(p *plan) error {
 	j := &report.Job{
 		Version: ccl.Version, Go: fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH),
 		Ranks: s.world.Size(), Processes: p.processes(), Hosts: place.Nodes, Launcher: p.starter(),
-		Engine: s.engines(), Transport: s.world.Transport(), CPU: machine.CPU("/"),
+		Engine: s.engines(), Transport: s.transport(), CPU: machine.CPU("/"),
 		GroupRanks: s.ranks(), Startup: s.startup, Ceiling: ceiling, Fingerprint: doctor.Fingerprint(os.Environ()),
 	}
 	for r := range s.world.Size() {
@@ -61,6 +62,14 @@ func (s *session) engines() string {
 		names = append(names, name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// transport is what carries the data of the CPU engine; a library of its own chooses for itself.
+func (s *session) transport() string {
+	if slices.ContainsFunc(s.lanes, func(l lane) bool { return l.name == "cpu" }) {
+		return s.world.Transport()
+	}
+	return s.lanes[0].name + "'s own"
 }
 
 // starter says who started the ranks.

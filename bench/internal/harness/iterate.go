@@ -27,6 +27,9 @@ func (t *test[T]) iterate(n int) (*iterations, error) {
 	times, waits := make([]float64, n), make([]float64, n)
 	for i := range n {
 		st := t.turn()
+		if err := t.captureOne(st); err != nil {
+			return nil, err
+		}
 		flush(s.sweep)
 		arrive := time.Now()
 		if err := ccl.Barrier(t.ctx, s.world); err != nil {

@@ -79,6 +79,13 @@ func (s *session) local() int {
 	return s.world.Place().Local
 }
 
+// abort gives up the calls under way: one that hangs on a device keeps its memory, and whoever frees that waits.
+func (s *session) abort(why error) {
+	for _, c := range s.comms {
+		c.Abort(why)
+	}
+}
+
 // end leaves all communicators.
 func (s *session) end() error {
 	var errs []error

@@ -92,6 +92,9 @@ func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], 
 				return err
 			}
 		}
+		if err := p.t.closeGraphs(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

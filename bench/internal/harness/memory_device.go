@@ -17,6 +17,7 @@ type device struct {
 	stream    ccl.Stream
 	alloc     func(managed bool, bytes int) (block, error)
 	clock     clock
+	capture   func(issue func() error) (*graph, error) // nil where there are no graphs
 	close     func() error
 }
 
@@ -92,6 +93,9 @@ func (s *session) openDevice() (err error) {
 	}
 	at := s.world.Place()
 	s.dev, err = kind.open(s.o.DeviceOf(at.Local), at.Local, at.Locals)
+	if err == nil && s.o.Graph > 0 && s.dev.capture == nil {
+		return fmt.Errorf("-G %d: the %s backend has no graphs; leave it out", s.o.Graph, name)
+	}
 	return err
 }
 

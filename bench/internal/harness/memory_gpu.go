@@ -50,6 +50,23 @@ func openGPU(g gpu.Device) (*device, error) {
 		}
 		return b, nil
 	}
+	d.capture = func(issue func() error) (*graph, error) { return captureGPU(s, issue) }
 	d.close = func() error { return errors.Join(to.Close(), from.Close(), s.Close()) }
 	return d, nil
+}
+
+// captureGPU makes a graph of what issue puts on s.
+func captureGPU(s *gpu.Stream, issue func() error) (*graph, error) {
+	if err := s.BeginCapture(); err != nil {
+		return nil, err
+	}
+	issued := issue()
+	g, err := s.EndCapture()
+	if err != nil || issued != nil {
+		if err == nil {
+			g.Close()
+		}
+		return nil, errors.Join(issued, err)
+	}
+	return &graph{launch: func() error { return g.Launch(s) }, close: g.Close}, nil
 }

@@ -68,6 +68,9 @@ func (p *plan) check() error {
 			return fmt.Errorf("-backend %s: this program was built without it; it has %s. Build it with -tags %s", name, strings.Join(ccl.Backends(), ", "), name)
 		}
 	}
+	if p.Graph > 0 && p.Mem == "host" {
+		return fmt.Errorf("-G %d: a graph is captured from a device's stream, and these buffers are in host memory; name the backend of your device with -backend and -mem device, or leave -G out", p.Graph)
+	}
 	if p.Matrix != nil {
 		if err := p.Matrix.Fits(p.processes() * p.Threads); err != nil {
 			return err

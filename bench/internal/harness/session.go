@@ -59,13 +59,18 @@ func (s *session) ranks() int { return s.lanes[0].c.Size() }
 var errEnough = errors.New("the time of -for is over")
 
 // run measures all that the options ask for.
-func (s *session) run() error {
+func (s *session) run() (err error) {
 	s.summary.MinBusBW, s.summary.MaxP99 = s.o.MinBusBW, s.o.MaxP99
 	if err := s.prepare(); err != nil {
 		return err
 	}
-	defer s.a.free()
-	defer s.b.free()
+	defer func() {
+		if err != nil {
+			s.abort(err)
+		}
+		s.a.free()
+		s.b.free()
+	}()
 	s.began = time.Now()
 	s.newClock()
 	for s.cycle = 0; s.o.Soak > 0 || s.o.Cycles == 0 || s.cycle < s.o.Cycles; s.cycle++ {

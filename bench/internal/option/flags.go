@@ -45,9 +45,10 @@ func benchFlags() []flag {
 		{"n", "N", "timed iterations (20; below 256K more, up to 500)", groupHow, number(func(o *Options) *int { return &o.Iters }, 1)},
 		{"time", "T", "or as many as take that long, such as 2s, at least 20", groupHow, setTarget},
 		{"w", "N", "warm-up iterations before them (1)", groupHow, number(func(o *Options) *int { return &o.Warmup }, 0)},
-		{"m", "N", "calls per iteration, issued as one group (1)", groupHow, number(func(o *Options) *int { return &o.Agg }, 1)},
+		{"m", "N", "calls per iteration, issued as one group (1)", groupHow, setAgg},
 		{"c", "N", "iterations whose data are checked; 0 for none (1)", groupHow, number(func(o *Options) *int { return &o.Check }, 0)},
 		{"z", "N", "0: issue all, then wait; 1: wait and barrier after each; 2: wait after each; 3: as 0, and barrier (2)", groupHow, setBlocking},
+		{"G", "N", "on a device: capture the iterations as a graph, and launch it N times (0)", groupHow, number(func(o *Options) *int { return &o.Graph }, 0)},
 		{"N", "N", "all of it N times over; 0: for ever (1)", groupHow, number(func(o *Options) *int { return &o.Cycles }, 0)},
 		{"for", "T", "all of it over and over, for that long: 10m", groupHow, setSoak},
 		{"T", "T", "give up when one line takes longer: 90s; 0: never (0)", groupHow, setTimeout},
@@ -80,6 +81,20 @@ func benchFlags() []flag {
 		{"t", "N", "ranks per process, as goroutines (1); alone it means -np 1", groupJob, number(func(o *Options) *int { return &o.Threads }, 1)},
 		{"hosts", "N", "let them act as N hosts, with TCP between (1)", groupJob, number(func(o *Options) *int { return &o.Hosts }, 1)},
 	}
+}
+
+// numbered are the flags that nccl-tests writes with a 0 or a 1, which may stand here as well.
+var numbered = []string{"I", "M", "S"}
+
+// leftOut are the flags of nccl-tests that have no meaning here, and why.
+var leftOut = map[string]string{
+	"g": "one rank has one device; say how many ranks with -np, or -t",
+	"p": "ranks always start at the same time; leave it out",
+	"y": "calls have a stream of their own, never the null stream; leave it out",
+	"x": "the CTA policy is NCCL's own; set NCCL_CTA_POLICY in the environment",
+	"C": "times are of whole calls, not of issuing them; leave it out",
+	"D": "no engine calls from inside a kernel; leave it out",
+	"V": "no engine calls from inside a kernel; leave it out",
 }
 
 func lookup(name string) *flag {

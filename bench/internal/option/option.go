@@ -36,6 +36,7 @@ type Options struct {
 	Check              int           // iterations that are checked
 	Target             time.Duration // of a half line; 0: Iters counts
 	Blocking           Blocking
+	Graph              int           // launches of the captured iterations; 0: calls are made one by one
 	Cycles             int           // 0: for ever
 	Soak               time.Duration // 0: Cycles counts
 	Timeout            time.Duration // of one line; 0 for none
@@ -144,8 +145,22 @@ func Parse(args []string) (Options, error) {
 		if f == nil && !glued && len(name) > 1 && name[1] >= '0' && name[1] <= '9' {
 			f, value, glued = lookup(name[:1]), name[1:], true // getopt's -n20
 		}
+		if why, theirs := leftOut[name]; f == nil && theirs {
+			return o, fmt.Errorf("-%s: of nccl-tests' flags, this has no meaning here: %s", name, why)
+		}
 		if f == nil {
 			return o, unknown("-"+name, "flag", near("-", name, flagNames()), "-h lists them")
+		}
+		if slices.Contains(numbered, f.name) {
+			if !glued && len(args) > 0 && (args[0] == "0" || args[0] == "1") {
+				value, glued, args = args[0], true, args[1:]
+			}
+			switch value {
+			case "0":
+				value = "false"
+			case "1":
+				value = "true"
+			}
 		}
 		if f.value == "" {
 			if glued && value != "true" && value != "false" {
@@ -217,6 +232,9 @@ func (o Options) conflict(given map[string]bool) error {
 		{"plan", "overlap", "a step is replayed as it is"},
 		{"flush", "m", "each iteration is timed alone"}, {"flush", "z", "each iteration is timed alone"},
 		{"flush", "time", "each iteration is timed alone; say how many with -n"},
+		{"G", "z", "a graph is launched, and waited for at the end"}, {"G", "time", "what is captured is a number of iterations; say how many with -n"},
+		{"G", "flush", "a graph's iterations are timed together"}, {"G", "overlap", "a graph has no compute beside its calls"},
+		{"G", "plan", "a step is replayed call by call"},
 	} {
 		if given[pair.a] && given[pair.b] {
 			return fmt.Errorf("-%s and -%s: %s; leave one out", pair.a, pair.b, pair.why)
@@ -234,6 +252,10 @@ func (o Options) conflict(given map[string]bool) error {
 		return fmt.Errorf("-model %s: it says whose step -plan replays; add -plan ddp, or write -sizes %s", o.Model, o.Model)
 	case o.Plan != "" && !slices.Contains(floats, o.Types[0]):
 		return fmt.Errorf("-plan %s -d %v: gradients are half, bfloat16, float or double", o.Plan, o.Types[0])
+	case o.Plan != "" && len(o.Types) > 1:
+		return fmt.Errorf("-plan %s: a step has elements of one type; give -d one", o.Plan)
+	case o.Plan != "" && len(o.Backends) > 1:
+		return fmt.Errorf("-plan %s: a step is replayed on one backend; give -backend one", o.Plan)
 	case o.Plan != "":
 		if _, err := model.Named(o.Model).Step(o.Plan, 2, 4); err != nil {
 			return fmt.Errorf("-plan %s: %w", o.Plan, err)

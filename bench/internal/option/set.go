@@ -101,6 +101,18 @@ func setAverage(o *Options, s string) error {
 	return err
 }
 
+// maxAgg is how many calls a group may have: more is a slip of the finger, and a group keeps
+// something of each.
+const maxAgg = 1 << 16
+
+func setAgg(o *Options, s string) (err error) {
+	o.Agg, err = whole(s, 1)
+	if err == nil && o.Agg > maxAgg {
+		err = fmt.Errorf("a group has at most %d calls; for more iterations there is -n", maxAgg)
+	}
+	return err
+}
+
 func setBlocking(o *Options, s string) error {
 	n, err := whole(s, 0)
 	if err == nil && n > int(BarrierAtEnd) {

@@ -67,6 +67,30 @@ func (o Options) Largest() int {
 	return largest
 }
 
+// Span is the smallest and the largest size that is measured on so many ranks, in bytes, and how one leads to
+// the next: 2(factor).
+func (o Options) Span(ranks int) (least, most int, step string) {
+	var sizes []int
+	switch elem := o.Types[0].Size(); {
+	case o.Plan != "":
+		calls, _ := model.Named(o.Model).Step(o.Plan, ranks, elem)
+		for _, c := range calls {
+			sizes = append(sizes, c.Elements*elem)
+		}
+		step = "0(" + o.Plan + ")"
+	case len(o.Lengths) > 0:
+		sizes, step = o.Sizes(elem), "0(list)"
+	case o.Factor == 0:
+		return o.Min, o.Max, fmt.Sprintf("%d(bytes)", o.Step)
+	default:
+		return o.Min, o.Max, fmt.Sprintf("%d(factor)", o.Factor)
+	}
+	if len(sizes) == 0 {
+		return 0, 0, step // a step of one rank has no calls
+	}
+	return slices.Min(sizes), slices.Max(sizes), step
+}
+
 // LargestOfStep is the largest size of -plan on so many ranks, in bytes.
 func (o Options) LargestOfStep(ranks int) (int, error) {
 	elem := o.Types[0].Size()

@@ -43,6 +43,10 @@ func Beside(rows []*Row, backends []string) string {
 
 // Line says what a whole step took.
 func (s *Step) Line() string {
-	return fmt.Sprintf("#\n# step: %s of %s on %d ranks: %d calls, %.4g MB: %s (from %s to %s)\n",
-		s.Scheme, s.Model, s.Ranks, s.Calls, float64(s.Bytes)/1e6, ms(s.Time), ms(s.Iter.Min), ms(s.Iter.Max))
+	spread := ""
+	if s.Iter.Min < s.Iter.Max {
+		spread = fmt.Sprintf(" (from %s to %s)", ms(s.Iter.Min), ms(s.Iter.Max))
+	}
+	return fmt.Sprintf("#\n# step: %s of %s on %d ranks: %d calls, %.4g MB: %s%s\n",
+		s.Scheme, s.Model, s.Ranks, s.Calls, float64(s.Bytes)/1e6, ms(s.Time), spread)
 }

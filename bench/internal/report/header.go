@@ -42,14 +42,11 @@ type Place struct {
 // Header writes what comes above the table: what ran, nccl-tests' line of settings
 // as far as they have a meaning here, and a line per rank.
 func Header(w io.Writer, j *Job, o *option.Options) error {
-	step, how := o.Factor, "factor"
-	if o.Factor == 0 {
-		step, how = o.Step, "bytes"
-	}
+	least, most, step := o.Span(j.GroupRanks)
 	_, err := fmt.Fprintf(w, "# goccl %s, %s\n# ranks: %d  processes: %d (%s)  hosts: %d  engine: %s  transport: %s\n# CPU: %s\n"+
-		"# nThread %d minBytes %d maxBytes %d step: %d(%s) warmup iters: %d iters: %d agg iters: %d validation: %d\n#\n# Using devices\n",
+		"# nThread %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n#\n# Using devices\n",
 		j.Version, j.Go, j.Ranks, j.Processes, j.Launcher, j.Hosts, j.Engine, j.Transport, j.CPU,
-		o.Threads, o.Min, o.Max, step, how, o.Warmup, o.Iters, o.Agg, o.Check)
+		o.Threads, least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph)
 	for _, p := range j.Places {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n", p.Rank, p.Group, p.Pid, p.Host, p.Device, p.Hex, p.Info)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ func TestHeader(t *testing.T) {
 	require.Equal(t, `# goccl 0.1.0, go1.25 linux/amd64
 # ranks: 2  processes: 2 (started here)  hosts: 1  engine: cpu  transport: shared memory
 # CPU: Acme 9000
-# nThread 1 minBytes 8 maxBytes 67108864 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1
+# nThread 1 minBytes 8 maxBytes 67108864 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0
 #
 # Using devices
 #  Rank  0 Group  0 Pid   6899 on       host device  0 [cpu] Acme 9000
@@ -30,4 +31,17 @@ func TestHeader(t *testing.T) {
 	b.Reset()
 	require.NoError(t, Header(&b, j, &o))
 	require.Contains(t, b.String(), " step: 1024(bytes) ")
+
+	// What -sizes and -plan measure, and not what -b and -e would have been.
+	j.GroupRanks = 2
+	for args, want := range map[string]string{
+		"-sizes 1M,8,64":           " minBytes 8 maxBytes 1048576 step: 0(list) ",
+		"-plan tp -model llama-7b": " minBytes 33554432 maxBytes 33554432 step: 0(tp) ",
+	} {
+		o, err := option.Parse(strings.Fields(args))
+		require.NoError(t, err)
+		b.Reset()
+		require.NoError(t, Header(&b, j, &o))
+		require.Contains(t, b.String(), want)
+	}
 }

@@ -72,6 +72,7 @@ type Config struct {
 	Split      string   `json:"split,omitempty"`
 	GroupRanks int      `json:"group_ranks"` // of rank 0's group: all, without -split
 	Rotate     int      `json:"rotate,omitempty"`
+	Graph      int      `json:"graph_launches,omitempty"`
 	Flush      bool     `json:"flush,omitempty"`
 	Target     float64  `json:"target_seconds,omitempty"`
 	Matrix     string   `json:"matrix,omitempty"`
@@ -137,7 +138,7 @@ func (f *File) Describe(j *Job, o *option.Options) {
 		Ranks: j.Ranks, Processes: j.Processes, Hosts: j.Hosts, Launcher: j.Launcher,
 		Engine: j.Engine, Transport: j.Transport, CPU: j.CPU, Devices: j.Places,
 		Backends: o.Backends, Memory: o.Mem, Registered: o.Registered, Misalign: o.Misalign, Blocking: int(o.Blocking),
-		Split: o.Split.String(), GroupRanks: j.GroupRanks, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(),
+		Split: o.Split.String(), GroupRanks: j.GroupRanks, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(), Graph: o.Graph,
 	}
 	if o.Rotate > 1 {
 		f.Config.Rotate = o.Rotate
@@ -145,9 +146,9 @@ func (f *File) Describe(j *Job, o *option.Options) {
 	if o.Matrix != nil {
 		f.Config.Matrix = o.Matrix.Name
 	}
-	if len(o.Lengths) > 0 {
-		sizes := o.Sizes(o.Types[0].Size())
-		f.Config.Min, f.Config.Max, f.Config.Factor = slices.Min(sizes), slices.Max(sizes), 0
+	if len(o.Lengths) > 0 || o.Plan != "" {
+		f.Config.Min, f.Config.Max, _ = o.Span(j.GroupRanks)
+		f.Config.Factor, f.Config.Step = 0, 0
 	}
 }
 

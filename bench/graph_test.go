@@ -1,0 +1,80 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/test/fake"
+)
+
+// onFake builds bench with NCCL, and gives a function that runs it on the fake library.
+func onFake(t *testing.T) func(env []string, args ...string) (out, errs string, status int) {
+	t.Helper()
+	lib := fake.Library(t)
+	built := filepath.Join(t.TempDir(), "bench")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "nccl", "-o", built, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=1")
+	text, err := build.CombinedOutput()
+	require.NoError(t, err, string(text))
+	return func(env []string, args ...string) (string, string, int) {
+		plain := program
+		program = built
+		defer func() { program = plain }()
+		return bench(t, append(env, "GOCCL_ALLOW_FAKE=1", "GOCCL_NCCL_LIB="+lib, "GOCCL_CUDART_LIB="+lib, "FAKE_DEVICES=2"), args...)
+	}
+}
+
+// Iterations captured as a graph are measured, and their results checked.
+func TestGraph(t *testing.T) {
+	run := onFake(t)
+	path := filepath.Join(t.TempDir(), "out.json")
+	for _, args := range []string{"-op all", "-m 3 -rotate 2 -I", "-op reduce -r all -split mod:2 -t 2 -np 1", "-backend nccl -mem managed"} {
+		out, errs, status := run(nil, strings.Fields("-np 2 -b 1K -e 2K -n 3 -G 2 -J "+path+" "+args)...)
+		require.Zero(t, status, "%s: %s%s", args, out, errs)
+		require.Contains(t, out, " graph: 2\n")
+		require.Contains(t, out, "transport: nccl's own")
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		var f struct {
+			Config struct {
+				Graph int `json:"graph_launches"`
+			}
+		}
+		require.NoError(t, json.Unmarshal(b, &f))
+		require.Equal(t, 2, f.Config.Graph)
+	}
+
+	// One of the calls is the one that is checked.
+	found := false
+	for n := 1; n < 100 && !found; n++ {
+		out, errs, status := run([]string{"FAKE_NCCL_RANK=1", "FAKE_NCCL_WRONG=" + strconv.Itoa(n)}, strings.Fields("-np 2 -b 1K -e 1K -n 1 -w 1 -G 1 -q")...)
+		if status == 0 {
+			continue
+		}
+		require.Equal(t, 1, status)
+		require.Contains(t, out, "FAILED")
+		require.Contains(t, errs, "rank 1: element 0 is ")
+		found = true
+	}
+	require.True(t, found)
+}
+
+// A call that hangs on the device ends at -T: its memory, and its graph, are not waited for.
+func TestDeviceHangs(t *testing.T) {
+	run := onFake(t)
+	for _, args := range []string{"-G 3", "-n 30"} {
+		start := time.Now()
+		_, errs, status := run([]string{"FAKE_NCCL_RANK=1", "FAKE_NCCL_HANG=8"}, strings.Fields("-np 2 -b 1K -e 1K -T 2 "+args)...)
+		require.Equal(t, 1, status, errs)
+		require.Contains(t, errs, "longer than -T 2s")
+		require.Less(t, time.Since(start), 40*time.Second)
+	}
+}
