@@ -22,6 +22,10 @@ func TestStoredRuns(t *testing.T) {
 	require.Zero(t, status, errs)
 	require.True(t, strings.HasPrefix(out, "no change"), out)
 
+	// Runs of different settings are said to be, whatever the times.
+	out, _, _ = bench(t, nil, "compare", files[0], files[1])
+	require.Contains(t, out, "differs: hosts: 1 -> 2\ndiffers: transport: shared memory -> ")
+
 	out, errs, status = bench(t, nil, "fit", files[1], "-extrapolate", "4")
 	require.Zero(t, status, errs)
 	require.Contains(t, out, "# alpha ")

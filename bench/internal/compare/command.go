@@ -43,8 +43,8 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 		sides[i] = newSide(files)
 	}
 	differs := differences(sides[0].files[0].Fingerprint, sides[1].files[0].Fingerprint)
-	if a, b := sides[0].files[0].Config.Ranks, sides[1].files[0].Config.Ranks; a != b {
-		differs = append(differs, fmt.Sprintf("ranks: %d -> %d", a, b))
+	for _, d := range differences(settings(&sides[0].files[0].Config), settings(&sides[1].files[0].Config)) {
+		fmt.Fprintln(stdout, "differs:", d)
 	}
 	worse, err := write(stdout, sides[0], sides[1], threshold/100, differs)
 	switch {

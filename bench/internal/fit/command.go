@@ -107,7 +107,7 @@ func (l *Links) write(w io.Writer, ranks []int, force bool) error {
 			"# as many ranks on a host; alpha and beta as they are, with no more contention than was measured.\n"+
 			"# %12s  %-24s  %14s\n", l.Ranks, n, "size (B)", "algorithm", "time (us)")
 		for _, p := range e.Rows {
-			fmt.Fprintf(w, "  %12.0f  %-24s  %14.6g  EXTRAPOLATED\n", p.Size, p.Algorithm, p.Time)
+			fmt.Fprintf(w, "  %12.0f  %-24s  %14.2f  EXTRAPOLATED\n", p.Size, p.Algorithm, p.Time)
 		}
 	}
 	return nil

@@ -155,9 +155,9 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 	var err error
 	switch {
 	case m == nil:
-		err = fmt.Errorf("-model %s: no such model", *name)
+		err = fmt.Errorf("-model %s: no such model; there are %s", *name, strings.Join(model.Names(), ", "))
 		if n := option.Nearest(*name, model.Names()); n != "" {
-			err = fmt.Errorf("%w; did you mean %s?", err, n)
+			err = fmt.Errorf("-model %s: no such model; did you mean %s?", *name, n)
 		}
 		return sub.Complain(option.BadUsage, err)
 	case *inside == "":

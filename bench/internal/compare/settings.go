@@ -1,0 +1,34 @@
+package compare
+
+import (
+	"strconv"
+
+	"github.com/goccl/goccl/bench/internal/report"
+)
+
+// settings are those of c without which two runs measure different things, by what they are called in the text; what
+// is as usual is left out.
+func settings(c *report.Config) map[string]string {
+	s := map[string]string{}
+	for name, n := range map[string]int{
+		"ranks": c.Ranks, "processes": c.Processes, "hosts": c.Hosts, "calls per iteration (-m)": c.Agg,
+		"misaligned by (-u)": c.Misalign, "sets of buffers (-rotate)": c.Rotate, "graph launches (-G)": c.Graph,
+	} {
+		if n != 0 {
+			s[name] = strconv.Itoa(n)
+		}
+	}
+	for name, on := range map[string]bool{"registered (-R)": c.Registered, "caches swept (-flush)": c.Flush} {
+		if on {
+			s[name] = "yes"
+		}
+	}
+	for name, text := range map[string]string{
+		"engine": c.Engine, "transport": c.Transport, "memory": c.Memory, "groups (-split)": c.Split, "matrix": c.Matrix,
+	} {
+		if text != "" {
+			s[name] = text
+		}
+	}
+	return s
+}

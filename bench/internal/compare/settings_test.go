@@ -1,0 +1,15 @@
+package compare
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/bench/internal/report"
+)
+
+func TestSettings(t *testing.T) {
+	require.Empty(t, settings(&report.Config{}))
+	require.Equal(t, map[string]string{"ranks": "4", "calls per iteration (-m)": "2", "registered (-R)": "yes", "groups (-split)": "mod:2"},
+		settings(&report.Config{Ranks: 4, Agg: 2, Registered: true, Split: "mod:2"}))
+}
