@@ -30,7 +30,7 @@ type plot struct {
 // The picture's size, and its margins.
 const (
 	width, height            = 720.0, 340.0
-	left, right, top, bottom = 70.0, 12.0, 30.0, 34.0
+	left, right, top, bottom = 76.0, 12.0, 30.0, 34.0
 )
 
 // svg draws p.
@@ -64,10 +64,14 @@ func (p *plot) svg() template.HTML {
 		if x < xlow {
 			continue
 		}
-		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text x="%.1f" y="%g" text-anchor="middle">%s</text>`,
-			X(x), X(x), top, height-bottom, X(x), height-bottom+18, sizeOf(x))
+		at, anchor := X(x), "middle"
+		if at > width-right-30 {
+			at, anchor = width, "end" // it would be cut off
+		}
+		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text x="%.1f" y="%g" text-anchor="%s">%s</text>`,
+			X(x), X(x), top, height-bottom, at, height-bottom+20, anchor, sizeOf(x))
 	}
-	fmt.Fprintf(&b, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><text x="%g" y="18">%s</text>`, left, width-right, height-bottom, height-bottom, left-50, p.unit)
+	fmt.Fprintf(&b, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><text x="%g" y="18">%s</text>`, left, width-right, height-bottom, height-bottom, left, p.unit)
 	if p.ceiling > 0 {
 		fmt.Fprintf(&b, `<line class="ceiling" x1="%g" x2="%g" y1="%.1f" y2="%.1f"><title>%s GB/s</title></line>`, left, width-right, Y(p.ceiling), Y(p.ceiling), label(p.ceiling))
 	}
@@ -87,7 +91,7 @@ func (p *plot) svg() template.HTML {
 			}
 		}
 		fmt.Fprintf(&b, `<polyline class="%s" points="%s"/>`, class, strings.Join(points, " "))
-		if !s.dotted {
+		if !s.dotted || len(s.x) == 1 {
 			for i := range s.x {
 				if s.y[i] > 0 || !p.log {
 					fmt.Fprintf(&b, `<circle class="d%d" cx="%.1f" cy="%.1f" r="3"><title>%s, %s: %s %s</title></circle>`,

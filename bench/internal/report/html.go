@@ -62,12 +62,27 @@ func (f *File) HTML(w io.Writer) error {
 	if f.Config.Hosts > 1 {
 		hosts = fmt.Sprintf("%d hosts", f.Config.Hosts)
 	}
-	s.Title = fmt.Sprintf("%s on %d ranks of %s", strings.Join(ops, ", "), f.Config.Ranks, hosts)
+	what := strings.Join(ops, ", ")
+	if len(ops) > 3 {
+		what = fmt.Sprintf("%d operations", len(ops))
+	}
+	s.Title = fmt.Sprintf("%s on %s of %s", what, count(f.Config.Ranks, "rank"), hosts)
 	for _, r := range f.Results {
 		s.Rows = append(s.Rows, cells(&r))
 	}
 	return pageTemplate.Execute(w, s)
 }
+
+// count is n of something.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Count is the same for the page.
+func (s sheet) Count(n int, what string) string { return count(n, what) }
 
 // curve is the lines of one operation, type, operator and root.
 type curve struct {
@@ -113,22 +128,41 @@ func (f *File) curves() (cs []*curve) {
 	return cs
 }
 
+// lane is a curve's rows on one backend.
+type lane struct {
+	name string // with a number where there are several of one name; "" where there is one lane
+	rows []Row
+}
+
+// lanes are c's rows by backend, one of which may have been measured twice, to see what is noise.
+func (f *File) lanes(c *curve) (lanes []lane) {
+	n := max(len(f.Config.Backends), 1)
+	for i, r := range c.rows[:min(n, len(c.rows))] {
+		l := lane{name: r.Backend}
+		if slices.Index(f.Config.Backends, r.Backend) != i || slices.Contains(f.Config.Backends[i+1:], r.Backend) {
+			l.name = fmt.Sprintf("%s %d", r.Backend, i+1)
+		}
+		for k := i; k < len(c.rows); k += n {
+			l.rows = append(l.rows, c.rows[k])
+		}
+		lanes = append(lanes, l)
+	}
+	if len(lanes) == 1 {
+		lanes[0].name = ""
+	}
+	return lanes
+}
+
 func (f *File) chart(c *curve) chart {
 	ch := chart{Title: c.title()}
 	var bus, time []series
-	backends := []string{}
-	for _, r := range c.rows {
-		if !slices.Contains(backends, r.Backend) {
-			backends = append(backends, r.Backend)
-		}
-	}
-	for b, backend := range backends {
-		name := strings.TrimSpace(backend + " ")
+	for b, l := range f.lanes(c) {
+		name := func(what string) string { return strings.TrimSpace(l.name + " " + what) }
 		color := 2 * b % 6
-		out, in := series{name: name + " out of place", color: color}, series{name: name + " in place", color: color + 1}
-		outTime, inTime, tail := out, in, series{name: name + " p99", color: color, dotted: true}
-		for _, r := range c.rows {
-			if r.Backend != backend || r.Size == 0 {
+		out, in := series{name: name("out of place"), color: color}, series{name: name("in place"), color: color + 1}
+		outTime, inTime, tail := out, in, series{name: name("99th percentile"), color: color, dotted: true}
+		for _, r := range l.rows {
+			if r.Size == 0 {
 				continue
 			}
 			add := func(s *series, y *float64) {
@@ -151,6 +185,9 @@ func (f *File) chart(c *curve) chart {
 	if f.Config.Ceiling != nil && c.op != "barrier" {
 		p.ceiling = f.Config.Ceiling.Bandwidth
 		ch.Ceiling = f.Config.Ceiling.What
+		if slices.ContainsFunc(bus, func(s series) bool { return slices.ContainsFunc(s.y, func(y float64) bool { return y > p.ceiling }) }) {
+			ch.Ceiling += "; what lies in caches goes beyond"
+		}
 	}
 	ch.BusBW = p.svg()
 	ch.Time = (&plot{title: "time of " + ch.Title, unit: "us", log: true, series: time}).svg()
@@ -192,7 +229,7 @@ func (f *File) facts() []fact {
 		{"ranks", fmt.Sprintf("%d, processes: %d, hosts: %d, %s", c.Ranks, c.Processes, c.Hosts, c.Launcher)},
 		{"engine", c.Engine + ", " + c.Transport},
 		{"processor", c.CPU},
-		{"iterations", fmt.Sprintf("%d (below 256 KiB more), %d warm-up, %d calls each, %d checked", c.Iters, c.Warmup, c.Agg, c.Check)},
+		{"iterations", fmt.Sprintf("%s, %d warm-up, %s each, %d checked", f.iters, c.Warmup, count(c.Agg, "call"), c.Check)},
 	}
 	if s := f.Startup; s != nil {
 		facts = append(facts, fact{"start-up", strings.TrimPrefix(strings.TrimSpace(s.line()), "#\n# Start-up: ")})

@@ -99,6 +99,48 @@ func TestHTMLOfLittle(t *testing.T) {
 	}
 }
 
+// A backend that was measured twice has two curves, and remarks of its own; single things are not many.
+func TestHTMLLanes(t *testing.T) {
+	f := sampleFile(1)
+	f.Config.Backends, f.Config.Ceiling = []string{"cpu", "cpu"}, &Ceiling{3, "3 GB/s, found out"}
+	var twice []Row
+	for _, r := range f.Results {
+		again := r
+		again.OutOfPlace.Time *= 3
+		twice = append(twice, r, again)
+	}
+	f.Results = twice
+	lanes := f.lanes(f.curves()[0])
+	require.Len(t, lanes, 2)
+	require.Equal(t, []string{"cpu 1", "cpu 2"}, []string{lanes[0].name, lanes[1].name})
+	require.Len(t, lanes[1].rows, 9)
+	var b bytes.Buffer
+	require.NoError(t, f.HTML(&b))
+	require.Equal(t, 10, strings.Count(b.String(), "<polyline"))
+	require.Contains(t, b.String(), "allreduce float sum (cpu 2): the most is ")
+	require.NotContains(t, b.String(), "longer than", "each lane by itself only grows")
+	require.Contains(t, b.String(), "<summary>1 rank</summary>")
+	require.Contains(t, b.String(), "allreduce on 1 rank of one host")
+	require.Contains(t, b.String(), "what lies in caches goes beyond")
+}
+
+// The worst is told first, and not without an end.
+func TestWordsAreFew(t *testing.T) {
+	f := sampleFile(1)
+	f.Results = f.Results[:0]
+	for i := range 60 {
+		us := 10.0
+		if i%2 == 0 {
+			us = 100 + float64(i)
+		}
+		f.Results = append(f.Results, Row{Op: "allreduce", Type: "float", Redop: "sum", Root: -1, Size: 8 * (i + 1), OutOfPlace: NewResult(8*(i+1), us, 1), InPlace: NewResult(8*(i+1), us, 1)})
+	}
+	words := f.Words()
+	require.Len(t, words, 2+mostOdd+1)
+	require.Equal(t, "allreduce float sum: 472 B takes 158 us, longer than 480 B (10 us).", words[2].Text)
+	require.Equal(t, "And 22 more remarks of that kind: see the curves.", words[len(words)-1].Text)
+}
+
 func TestTicks(t *testing.T) {
 	require.Equal(t, []float64{0, 2, 4, 6, 8, 10}, (&plot{}).ticks(0, 11))
 	require.Equal(t, []float64{1, 10, 100}, (&plot{log: true}).ticks(1, 100))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +42,8 @@ type File struct {
 	Limits      []string  `json:"limits_missed"` // of -min-busbw and -max-p99
 	Errors      []string  `json:"errors"`
 	EndTime     string    `json:"end_time"`
+
+	iters string // how many iterations, in words
 }
 
 // Config is how it was run.
@@ -139,6 +142,14 @@ func (f *File) Describe(j *Job, o *option.Options) {
 		Engine: j.Engine, Transport: j.Transport, CPU: j.CPU, Devices: j.Places,
 		Backends: o.Backends, Memory: o.Mem, Registered: o.Registered, Misalign: o.Misalign, Blocking: int(o.Blocking),
 		Split: o.Split.String(), GroupRanks: j.GroupRanks, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(), Graph: o.Graph,
+	}
+	switch {
+	case o.Target > 0:
+		f.iters = fmt.Sprintf("as many as take %v, at least %d", o.Target, o.Iters)
+	case o.ItersGiven || o.Flush:
+		f.iters = strconv.Itoa(o.Iters)
+	default:
+		f.iters = fmt.Sprintf("%d (below 256 KiB up to %d)", o.Iters, o.Timed(1))
 	}
 	if o.Rotate > 1 {
 		f.Config.Rotate = o.Rotate

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -24,8 +25,25 @@ func (f *File) Words() (words []Word) {
 	if len(f.Errors) == 0 && f.OutOfBounds.OK {
 		good("All results that were checked are right.")
 	}
+	var odd []oddity
 	for _, c := range f.curves() {
-		f.describe(c, bad, good)
+		for _, l := range f.lanes(c) {
+			title := c.title()
+			if l.name != "" {
+				title += " (" + l.name + ")"
+			}
+			if text := f.most(title, l.rows); text != "" {
+				good("%s", text)
+			}
+			odd = append(odd, oddities(title, l.rows)...)
+		}
+	}
+	slices.SortStableFunc(odd, func(a, b oddity) int { return cmp.Compare(b.ratio, a.ratio) })
+	for _, o := range odd[:min(len(odd), mostOdd)] {
+		bad("%s", o.text)
+	}
+	if more := len(odd) - mostOdd; more > 0 {
+		bad("And %s of that kind: see the curves.", count(more, "more remark"))
 	}
 	for _, s := range f.stragglers() {
 		bad("%s", s)
@@ -39,46 +57,58 @@ func (f *File) Words() (words []Word) {
 	return words
 }
 
-// describe says what a curve reaches, and where it is not what one would expect.
-func (f *File) describe(c *curve, bad, good func(string, ...any)) {
-	var best *Row
-	least := c.rows[0]
-	for i := range c.rows {
-		r := &c.rows[i]
+// most is what a lane reaches.
+func (f *File) most(title string, rows []Row) string {
+	best, least := (*Row)(nil), rows[0].OutOfPlace.Time
+	for i := range rows {
+		r := &rows[i]
 		if r.OutOfPlace.BusBW != nil && (best == nil || *r.OutOfPlace.BusBW > *best.OutOfPlace.BusBW) {
 			best = r
 		}
-		if r.OutOfPlace.Time < least.OutOfPlace.Time {
-			least = *r
-		}
+		least = min(least, r.OutOfPlace.Time)
 	}
-	if best != nil && best.Size > 0 {
-		share := ""
-		if c := f.Config.Ceiling; c != nil && *best.OutOfPlace.BusBW <= c.Bandwidth {
-			share = fmt.Sprintf(", %.0f %% of the ceiling", 100**best.OutOfPlace.BusBW/c.Bandwidth)
-		}
-		good("%s: the most is %.4g GB/s at %s%s; the shortest call takes %s.", c.title(), *best.OutOfPlace.BusBW, sizeOf(float64(best.Size)), share, micros(least.OutOfPlace.Time))
+	if best == nil || best.Size == 0 {
+		return ""
 	}
+	share := ""
+	if c := f.Config.Ceiling; c != nil && *best.OutOfPlace.BusBW <= c.Bandwidth {
+		share = fmt.Sprintf(", %.0f %% of the ceiling", 100**best.OutOfPlace.BusBW/c.Bandwidth)
+	}
+	return fmt.Sprintf("%s: the most is %.4g GB/s at %s%s; the shortest call takes %s.", title, *best.OutOfPlace.BusBW, sizeOf(float64(best.Size)), share, micros(least))
+}
+
+// oddity is where a lane is not what one would expect, and by how much.
+type oddity struct {
+	ratio float64
+	text  string
+}
+
+// mostOdd are told.
+const mostOdd = 8
+
+func oddities(title string, rows []Row) (odd []oddity) {
 	// A size that is slower than a larger one: an algorithm is chosen too late or too early.
-	for i, told := 0, 0; i+1 < len(c.rows) && told < 3; i++ {
-		a, b := &c.rows[i], &c.rows[i+1]
-		if a.Backend == b.Backend && b.Size > a.Size && a.OutOfPlace.Time > 1.3*b.OutOfPlace.Time+2 {
-			told++
-			bad("%s: %s takes %s, longer than %s (%s).", c.title(), sizeOf(float64(a.Size)), micros(a.OutOfPlace.Time), sizeOf(float64(b.Size)), micros(b.OutOfPlace.Time))
+	for i := range rows[1:] {
+		a, b := &rows[i], &rows[i+1]
+		if b.Size > a.Size && a.OutOfPlace.Time > 1.3*b.OutOfPlace.Time+2 {
+			odd = append(odd, oddity{a.OutOfPlace.Time / b.OutOfPlace.Time, fmt.Sprintf("%s: %s takes %s, longer than %s (%s).",
+				title, sizeOf(float64(a.Size)), micros(a.OutOfPlace.Time), sizeOf(float64(b.Size)), micros(b.OutOfPlace.Time))})
 		}
 	}
-	uneven, worst := 0, &Row{}
-	for i := range c.rows {
-		if it := c.rows[i].OutOfPlaceIter; it != nil && it.P50 > 0 && it.P99 > 5*it.P50 {
-			if uneven++; uneven == 1 || it.P99/it.P50 > worst.OutOfPlaceIter.P99/worst.OutOfPlaceIter.P50 {
-				worst = &c.rows[i]
+	uneven, ratio, worst := 0, 0.0, 0
+	for i := range rows {
+		if it := rows[i].OutOfPlaceIter; it != nil && it.P50 > 0 && it.P99 > 5*it.P50 {
+			if uneven++; it.P99/it.P50 > ratio {
+				ratio, worst = it.P99/it.P50, i
 			}
 		}
 	}
 	if uneven > 0 {
-		it := worst.OutOfPlaceIter
-		bad("%s: %d of %d sizes are uneven; at %s one call in a hundred takes %s, the middle one %s.", c.title(), uneven, len(c.rows), sizeOf(float64(worst.Size)), micros(it.P99), micros(it.P50))
+		it := rows[worst].OutOfPlaceIter
+		odd = append(odd, oddity{ratio, fmt.Sprintf("%s: uneven at %d of %s; at %s the 99th percentile is %s, the median %s.",
+			title, uneven, count(len(rows), "size"), sizeOf(float64(rows[worst].Size)), micros(it.P99), micros(it.P50))})
 	}
+	return odd
 }
 
 // stragglers are the ranks that came late to the barriers, those that did so most often first.
