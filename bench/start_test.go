@@ -42,6 +42,7 @@ func TestDryRun(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "started"))
 	for line := range strings.Lines(out) {
 		require.True(t, strings.HasPrefix(line, "# launch: "), line)
+		require.NotContains(t, line, "-dry-run", "what is printed can be run")
 	}
 }
 

@@ -32,9 +32,19 @@ func (e *exam) differing() {
 			break
 		}
 	}
-	if told == 0 {
-		e.say("environment", ok, "", "%d variables that count are alike on all ranks", len(names))
+	switch {
+	case told == 0 && len(names) == 0:
+		e.say("environment", ok, "", "no variable that counts is set")
+	case told == 0:
+		e.say("environment", ok, "", "%s on all ranks", alike(len(names)))
 	}
+}
+
+func alike(n int) string {
+	if n == 1 {
+		return "the one variable that counts is alike"
+	}
+	return fmt.Sprintf("the %d variables that count are alike", n)
 }
 
 // harmful tells of settings known to hurt.

@@ -62,7 +62,15 @@ func (e *exam) write(w io.Writer) error {
 			fmt.Fprintf(&b, "%-8s %-18s -> %s\n", "", "", f.Remedy)
 		}
 	}
-	fmt.Fprintf(&b, "# doctor: %d ranks on %d hosts: %d errors, %d warnings\n", len(e.ranks), len(e.leaders()), e.count(failure), e.count(warning))
+	fmt.Fprintf(&b, "# doctor: %s on %s: %s, %s\n", many(len(e.ranks), "rank"), many(len(e.leaders()), "host"), many(e.count(failure), "error"), many(e.count(warning), "warning"))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// many is n of something.
+func many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -299,6 +299,14 @@ func (p *Plan) bindFlags() {
 	p.flags, p.flagsWhy = append(kept, none...), "-bind "+p.Bind
 }
 
+// many is n of something.
+func many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // Say writes what will be done, as comments.
 func (p *Plan) Say(w io.Writer) error {
 	if p.Local {
@@ -309,7 +317,7 @@ func (p *Plan) Say(w io.Writer) error {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# launch: %d ranks on %d nodes, %d each (%s), by %s (%s), profile %s\n", p.Ranks, p.Nodes, p.PerNode, p.why, p.starter.path, p.starter.kind, p.machine.Name)
+	fmt.Fprintf(&b, "# launch: %d ranks on %s, %d each (%s), by %s (%s), profile %s\n", p.Ranks, many(p.Nodes, "node"), p.PerNode, p.why, p.starter.path, p.starter.kind, p.machine.Name)
 	if p.flagsWhy != "" && len(p.flags) > 0 {
 		fmt.Fprintf(&b, "# launch: %s: %s\n", strings.Join(p.flags, " "), p.flagsWhy)
 	}
@@ -326,6 +334,9 @@ func (p *Plan) Say(w io.Writer) error {
 	}
 	var words []string
 	for _, w := range p.starter.command(p) {
+		if p.DryRun && p.Self && strings.TrimLeft(w, "-") == "dry-run" {
+			continue // what is printed is to be run
+		}
 		words = append(words, machine.Quote(w))
 	}
 	fmt.Fprintf(&b, "# launch: %s\n", strings.Join(words, " "))

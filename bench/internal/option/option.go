@@ -178,6 +178,9 @@ func Parse(args []string) (Options, error) {
 		if err := f.set(&o, value); err != nil {
 			return o, fmt.Errorf("-%s %s: %w", f.name, value, err)
 		}
+		if o.Help {
+			return o, nil
+		}
 		given[f.name] = true
 	}
 	return o.settle(given)

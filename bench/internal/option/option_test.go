@@ -53,6 +53,7 @@ func TestParse(t *testing.T) {
 		{"-v -J x.json", func(o *Options) { o.Verbose, o.JSON = true, "x.json" }},
 		{"-v=false", func(o *Options) {}},
 		{"-h", func(o *Options) { o.Help = true }},
+		{"-h -zzz x", func(o *Options) { o.Help = true }},
 		{"--help", func(o *Options) { o.Help = true }},
 	} {
 		got, err := Parse(strings.Fields(tc.args))
