@@ -339,3 +339,12 @@ func TestLibraryFails(t *testing.T) {
 func TestBackends(t *testing.T) {
 	assert.Equal(t, "cpu", ccl.Backends()[0])
 }
+
+// Programs built with other tags may be one job only where all are told what to use.
+func TestBuildsDiffer(t *testing.T) {
+	open, named := ccl.Agreed(ccl.Options{}), ccl.Agreed(ccl.Options{Backend: "cpu"})
+	ccl.SetBackend(t, &toyDevice{})
+	assert.Contains(t, ccl.Agreed(ccl.Options{}), `;build tags="cpu,nccl`)
+	assert.NotEqual(t, open, ccl.Agreed(ccl.Options{}))
+	assert.Equal(t, named, ccl.Agreed(ccl.Options{Backend: "cpu"}))
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,8 +67,12 @@ func (o *Options) settled() (Options, error) {
 
 // agreed lists what must agree on all ranks, as name=value pairs.
 func (o *Options) agreed(algorithms string) string {
-	return fmt.Sprintf("version %s;Backend=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;GOCCL_ALGO=%q",
-		Version, o.Backend, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, algorithms)
+	built := "" // what is chosen from where nothing is named: programs built with other tags would choose otherwise
+	if o.Backend == "" {
+		built = strings.Join(Backends(), ",")
+	}
+	return fmt.Sprintf("version %s;Backend=%q;build tags=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;GOCCL_ALGO=%q",
+		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, algorithms)
 }
 
 // Comm is this rank's membership in an ordered set of ranks.
@@ -190,6 +195,9 @@ func (c *Comm) errorOf(f *cpu.Fault) *Error {
 	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.eng.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err}
 	if f.Theirs != nil {
 		e.Theirs = callOf(f.Theirs)
+		if f.Mine != nil {
+			e.Mine = callOf(f.Mine)
+		}
 	}
 	return e
 }
@@ -329,6 +337,11 @@ func (c *Comm) Close() error {
 	c.mu.Unlock()
 	if own != nil {
 		own.Close()
+	}
+	if c.failure.Load() == nil { // what a rank that waited for nobody has not heard of yet
+		if f := c.eng.Odd(); f != nil {
+			c.eng.Ended(f)
+		}
 	}
 	if c.lib != nil {
 		c.lib.Close()

@@ -102,6 +102,10 @@ func (d *deviceStream) look() error {
 		if d.c.eng.Failure() != nil {
 			return nil // an aborted call lets the stream pass as well, with anything in its memory
 		}
+		if f := d.c.eng.Odd(); f != nil { // not every call waits for all ranks: a root's may not
+			d.c.eng.Fail(f)
+			return nil
+		}
 		d.passedAt.Store(d.c.eng.Now())
 		d.passed.Store(d.covers)
 	}
@@ -244,6 +248,7 @@ func (c *Comm) watchDevice() {
 		streams := c.streams
 		c.mu.Unlock()
 		idle++
+		var still time.Duration
 		for _, d := range streams {
 			if d.last() == d.passed.Load() {
 				continue
@@ -256,11 +261,12 @@ func (c *Comm) watchDevice() {
 			if limit := c.opt.Timeout; limit > 0 && standing > limit {
 				c.eng.Fail(c.eng.Late(fmt.Errorf("the stream has not moved for %v", limit)))
 			}
-			if standing > watchTick {
-				if f := c.eng.Odd(); f != nil {
-					c.eng.Fail(f)
-				}
-			}
+			still = max(still, standing)
+		}
+		if still > watchTick { // the monitor compares its calls with the others' now, and tells them
+			c.eng.Stands(c.eng.Now() - int64(still))
+		} else {
+			c.eng.Stands(0)
 		}
 		if idle > watchIdle {
 			c.watching.Store(false)

@@ -22,3 +22,6 @@ func EngineOf(c *Comm) engine.Engine { return c.lib.Engine }
 
 // SetEngine replaces it.
 func SetEngine(c *Comm, e engine.Engine) { c.lib.Engine = e }
+
+// Agreed is what must be the same on all ranks.
+func Agreed(o Options) string { return o.agreed("") }

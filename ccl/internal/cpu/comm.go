@@ -63,6 +63,7 @@ type Comm struct {
 	running  *Call                     // and itself; nil once it has slept
 	lockstep bool                      // which is one of rounds among all ranks
 	foreign  atomic.Uint64             // foreignCall | when the foreign call under way began; 0 if there is none
+	stands   atomic.Uint64             // the same of a device that does not move
 
 	reach reach // how they get at each other's memory
 

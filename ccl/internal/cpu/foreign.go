@@ -73,6 +73,24 @@ func (c *Comm) Issued(k *Call) *Fault {
 	return nil
 }
 
+// Stands notes since when (see Now) a device has not moved in what was handed to it; 0: it moves. To the others this
+// rank waits in its last collective then.
+func (c *Comm) Stands(since int64) {
+	if since == 0 {
+		c.stands.Store(0)
+		return
+	}
+	c.stands.Store(foreignCall | uint64(max(since, 0)))
+}
+
+// foreignSince is foreignCall and when the call under way elsewhere began, or the device came to a stand; 0 if neither.
+func (c *Comm) foreignSince() uint64 {
+	if began := c.foreign.Load(); began != 0 {
+		return began
+	}
+	return c.stands.Load()
+}
+
 // Late is a timeout whose cause is err, with the ranks of this host that have not come to this rank's last collective.
 func (c *Comm) Late(err error) *Fault {
 	f := ctxFault(context.DeadlineExceeded, c.behind())
@@ -116,9 +134,19 @@ func (c *Comm) otherCallAt(place uint64) *Fault {
 	return nil
 }
 
-// Odd finds a rank of this host that has made another call than this one, while calls are under way that cannot look
-// for themselves. It may be called from any goroutine.
+// Odd finds a rank that has made another call than this one, in calls that cannot look for themselves: of this host,
+// or of another that has told of its calls. It may be called from any goroutine.
 func (c *Comm) Odd() *Fault {
+	if c.topo.Nodes() > 1 && !c.opt.Unchecked {
+		c.note.Lock()
+		s, _, ok := c.status(c.site.now.Load())
+		c.note.Unlock()
+		if ok && s.Calls > 0 {
+			if f := c.compareHeard(&s); f != nil {
+				return f
+			}
+		}
+	}
 	c.life.Lock()
 	defer c.life.Unlock()
 	if c.gone {
@@ -181,7 +209,7 @@ func (c *Comm) behindHere() []int {
 
 // watchForeign is the monitor's look at a foreign call, which cannot look for itself.
 func (c *Comm) watchForeign(now int64) {
-	began := c.foreign.Load()
+	began := c.foreignSince()
 	if began == 0 || c.cause.Load() != nil {
 		return
 	}

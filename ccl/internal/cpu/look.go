@@ -88,7 +88,7 @@ func (c *Comm) status(now int64) (s Status, since int64, ok bool) {
 	if have {
 		s.Call = last
 	}
-	began := c.foreign.Load()
+	began := c.foreignSince()
 	switch {
 	case began != 0:
 		s.Doing, since = Waits, int64(began&^foreignCall)
@@ -115,7 +115,7 @@ func (c *Comm) look(now int64) {
 		c.lookBack(now)
 		return
 	}
-	if !n.asleep && c.foreign.Load() == 0 && n.heardAt == 0 {
+	if !n.asleep && c.foreignSince() == 0 && n.heardAt == 0 {
 		return
 	}
 	s, since, ok := c.status(now)
