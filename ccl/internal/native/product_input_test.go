@@ -3,6 +3,7 @@
 package native_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,6 +19,11 @@ type foreign struct{ *gpu.Mem[int32] }
 
 func (foreign) Platform() string { return "acme" }
 
+// stray is memory whose owner is mistaken about its address.
+type stray struct{ *gpu.Mem[int32] }
+
+func (stray) Ptr() (uintptr, bool) { return 0x3039, true }
+
 // TestProductInput: what is wrong with a call is said before the library could see it.
 func TestProductInput(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
@@ -26,6 +32,9 @@ func TestProductInput(t *testing.T) {
 			code ccl.Code
 			text string
 		}{
+			"wrong address, CheckStrict": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
+				return r.q.AllReduce(ccl.Device(x), ccl.Device(stray{x}), ccl.Sum)
+			}, ccl.ErrBackend, "0x3039"},
 			"host memory": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
 				return r.q.AllReduce(ccl.Host([]int32{1}), ccl.InPlace(), ccl.Sum)
 			}, ccl.ErrArgument, "host memory where device memory is needed"},
@@ -62,7 +71,11 @@ func TestProductInput(t *testing.T) {
 				ccl.ErrArgument, "root is 1; the ranks are 0 to 0"},
 		} {
 			t.Run(what, func(t *testing.T) {
-				c, err := ccl.NewComm(t.Context(), boot.Local(1)[0], &ccl.Options{Backend: name})
+				o := ccl.Options{Backend: name}
+				if strings.HasSuffix(what, "CheckStrict") {
+					o.Check = ccl.CheckStrict
+				}
+				c, err := ccl.NewComm(t.Context(), boot.Local(1)[0], &o)
 				require.NoError(t, err)
 				defer c.Close()
 				r := begin(t, c, rt)
