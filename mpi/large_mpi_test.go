@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,13 +43,18 @@ func TestLargeCounts(t *testing.T) {
 	last := c.Size() - 1
 	buf := make([]int8, math.MaxInt32+12_346)
 
+	began := time.Now()
+	passed := func(what string) { t.Logf("%s after %v", what, time.Since(began).Round(time.Second)) }
+
 	fill(buf, c.Rank())
 	require.NoError(t, mpi.Bcast(ctx, c, buf, last))
 	require.Equal(t, -1, where(buf, func(i int) int8 { return far(last, i) }), "Bcast")
+	passed("Bcast")
 
 	fill(buf, c.Rank())
 	require.NoError(t, mpi.AllReduce(ctx, c, buf, buf, mpi.Max)) // an operator of MPI's
 	require.Equal(t, -1, where(buf, func(i int) int8 { return far(last, i) }), "Max")
+	passed("Max")
 
 	fill(buf, c.Rank())
 	require.NoError(t, mpi.AllReduce(ctx, c, buf, buf, mpi.Sum)) // and one of this package
@@ -59,6 +65,7 @@ func TestLargeCounts(t *testing.T) {
 		}
 		return sum
 	}), "Sum")
+	passed("Sum")
 
 	fill(buf, c.Rank())
 	switch {
@@ -71,4 +78,5 @@ func TestLargeCounts(t *testing.T) {
 		require.Equal(t, mpi.Status{Source: last, Tag: 4, Count: len(buf)}, st)
 		require.Equal(t, -1, where(buf, func(i int) int8 { return far(last, i) }), "Recv")
 	}
+	passed("Send and Recv")
 }

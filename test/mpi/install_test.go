@@ -21,10 +21,11 @@ type install struct {
 	name    string
 	mpiexec []string
 	env     []string
-	headers string // the folder of its mpi.h, "" without one
-	abi     bool   // mpi_abi.h is there as well
-	family  int    // as conformance.c counts
-	lib     string // the library, to link a C program with
+	headers string        // the folder of its mpi.h, "" without one
+	abi     bool          // mpi_abi.h is there as well
+	family  int           // as conformance.c counts
+	lib     string        // the library, to link a C program with
+	limit   time.Duration // of a job; 0: two minutes
 }
 
 // wheel is the folder of a wheel that fetch.sh unpacked.
@@ -72,13 +73,19 @@ func (m install) here(t *testing.T) {
 func (m install) job(t *testing.T, n int, env []string, program ...string) (output string, status int) {
 	t.Helper()
 	args := append(m.mpiexec[1:len(m.mpiexec):len(m.mpiexec)], "-n", strconv.Itoa(n))
-	return output2(t, append(m.env[:len(m.env):len(m.env)], env...), m.mpiexec[0], append(args, program...)...)
+	return within(t, max(m.limit, 2*time.Minute), append(m.env[:len(m.env):len(m.env)], env...), m.mpiexec[0], append(args, program...)...)
 }
 
 // output2 is what a command wrote, to both of its outputs, and its exit status. It has two minutes.
 func output2(t *testing.T, env []string, name string, args ...string) (string, int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	return within(t, 2*time.Minute, env, name, args...)
+}
+
+// within is the same with another limit.
+func within(t *testing.T, limit time.Duration, env []string, name string, args ...string) (string, int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -86,7 +93,7 @@ func output2(t *testing.T, env []string, name string, args ...string) (string, i
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		t.Errorf("%s %s: not done after two minutes\n%s", name, strings.Join(args, " "), out)
+		t.Errorf("%s %s: not done after %v\n%s", name, strings.Join(args, " "), limit, out)
 		return string(out), -1
 	}
 	var exit *exec.ExitError

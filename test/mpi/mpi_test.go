@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,7 +52,9 @@ func TestLarge(t *testing.T) {
 	}
 	program := built(t, "test", pkg)
 	underEach(t, func(t *testing.T, m install) {
+		m.limit = 10 * time.Minute
 		out, status := m.job(t, 2, nil, program, "-test.run", "TestLargeCounts", "-test.v")
+		t.Log(out)
 		require.Zero(t, status, out)
 		require.Equal(t, 2, strings.Count(out, "--- PASS: TestLargeCounts"), out)
 	})
