@@ -73,6 +73,8 @@ sycl() {
 	tests ./xpu ./internal/sycl
 	GOCCL_TEST_RANKS=2 tests -run 'Product|Nil' ./ccl/internal/native/oneccl # host memory beside a device
 	GOCCL_TEST_RANKS=2 GOCCL_TEST_DEVICE=1 tests -run 'Product' ./ccl/internal/native/oneccl
+	go build -tags oneccl -o "$bin/bench" ./bench
+	bench -- -np 2 -device 0 -mem device -op all -b 8 -e 8K -f 64 -n 2 # both on the one device
 }
 
 case ${1:-} in
