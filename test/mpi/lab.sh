@@ -30,18 +30,24 @@ cd "$tmp" || exit 1
 "$netlab" up 2 && up=1 || exit 1
 
 failed=0
-# check NAME WANTED COMMAND..: all values right, and WANTED in the output.
+# check NAME WANTED COMMAND..: all values right, and WANTED in the output. MPI_Finalize of Debian's MPICH 4.0.2 does not always
+# return on two hosts: one rank waits in UCX for the others, which wait in the launcher's barrier. A program of 20 lines in C,
+# without goccl, met it in 13 of 180 jobs on a loaded machine. So a job that has done all but end is run again, twice.
 check() {
-	local name=$1 wanted=$2
+	local name=$1 wanted=$2 attempt status
 	shift 2
-	if timeout -k 5 "${GOCCL_LAB_LIMIT:-90}" "$netlab" exec 1 "$@" >"$tmp/out" 2>&1 </dev/null &&
-		grep -q '^# Out of bounds values : 0 OK' "$tmp/out" && grep -q 'hosts: 2 ' "$tmp/out" && grep -q "$wanted" "$tmp/out"; then
-		echo "ok    $name"
-	else
-		echo "FAIL  $name: $*"
-		cat "$tmp/out"
-		failed=1
-	fi
+	for attempt in 1 2 3; do
+		timeout -k 5 "${GOCCL_LAB_LIMIT:-60}" "$netlab" exec 1 "$@" >"$tmp/out" 2>&1 </dev/null
+		status=$?
+		if grep -q '^# Out of bounds values : 0 OK' "$tmp/out" && grep -q 'hosts: 2 ' "$tmp/out" && grep -q "$wanted" "$tmp/out"; then
+			[ $status -eq 0 ] && echo "ok    $name" && return
+			[ $status -eq 124 ] && echo "again $name: all is right, but MPI_Finalize has not returned (attempt $attempt)" && continue
+		fi
+		break
+	done
+	echo "FAIL  $name: $*"
+	cat "$tmp/out"
+	failed=1
 }
 
 for backend in mpi cpu; do
