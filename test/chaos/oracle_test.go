@@ -18,6 +18,7 @@ type said struct {
 	ends     map[int]end // the last of each rank
 	left     map[int][]int
 	closed   map[int]bool
+	closing  map[int]bool
 	fired    bool
 	firedAt  time.Time
 	wrong    []string // results
@@ -42,7 +43,7 @@ var (
 )
 
 func parse(text string) *said {
-	w := &said{ends: map[int]end{}, left: map[int][]int{}, closed: map[int]bool{}, fullText: text, crashed: crashes.MatchString(text)}
+	w := &said{ends: map[int]end{}, left: map[int][]int{}, closed: map[int]bool{}, closing: map[int]bool{}, fullText: text, crashed: crashes.MatchString(text)}
 	number := func(s string) int { n, _ := strconv.Atoi(s); return n }
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -56,6 +57,8 @@ func parse(text string) *said {
 			w.left[number(m[1])] = ranks
 		} else if m := closeLine.FindStringSubmatch(line); m != nil || strings.HasPrefix(line, "closed ") {
 			w.closed[number(strings.Fields(line)[1])] = true
+		} else if strings.HasPrefix(line, "closing ") {
+			w.closing[number(strings.Fields(line)[1])] = true
 		} else if m := faultLine.FindStringSubmatch(line); m != nil {
 			w.fired, w.firedAt = true, time.Unix(0, int64(number(m[1])))
 		} else if strings.HasPrefix(line, "wrong ") {
@@ -141,7 +144,8 @@ func (s *scenario) judge(w *said) string {
 // judgeFailed looks at the ranks that have reported a failure.
 func (s *scenario) judgeFailed(w *said, survivors, failed []int, gone int, codes []ccl.Code) string {
 	must := map[wrong]bool{kill: true, exit: true, panics: true, stopLong: true, skip: true, repeat: true, swap: true, change: true, leave: true, killInSplit: true, pauseLong: true}
-	if len(failed) == 0 && must[s.wrong] && len(survivors) > 0 {
+	// Who ends after the last Barrier, in Close, may harm nobody.
+	if len(failed) == 0 && must[s.wrong] && len(survivors) > 0 && !w.closing[s.victim] {
 		return fmt.Sprintf("rank %d did wrong, and nobody says so", s.victim)
 	}
 	noComm := strings.Contains(w.fullText, "without a Comm")

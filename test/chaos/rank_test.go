@@ -29,6 +29,7 @@ const bound = 30 * time.Second
 //	wrong R ...                              a result was wrong
 //	left R [..]                              the ranks of the last Comm, after Shrink
 //	broken R ...                             something else that must not be
+//	closing R                                all have come to the end, and it has only to close
 //	closed R                                 the rank has come to its end
 type says struct {
 	io.Writer
@@ -87,7 +88,9 @@ func (s *scenario) live(b ccl.Bootstrap, out io.Writer) {
 		if err := ccl.Barrier(ctx, c); err != nil {
 			say.end(err)
 			s.goOn(ctx, c, say)
+			return
 		}
+		say.printf("closing", "")
 		return
 	}
 	s.goOn(ctx, c, say)

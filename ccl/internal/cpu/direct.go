@@ -10,6 +10,10 @@ import (
 // directAllReduce: the memory of all ranks can be touched in place. Each rank reduces its part of the vector, and
 // writes the result into everybody's memory: every operand is read once, every result written once.
 func (c *Comm) directAllReduce(ctx context.Context, k *Call) *Fault {
+	return c.reclaim(k.Dst, c.reduceDirectly(ctx, k))
+}
+
+func (c *Comm) reduceDirectly(ctx context.Context, k *Call) *Fault {
 	var src, dst [maxDirect]unsafe.Pointer
 	for r := range c.n {
 		if r == c.me {
@@ -24,16 +28,15 @@ func (c *Comm) directAllReduce(ctx context.Context, k *Call) *Fault {
 			return f
 		}
 	}
-	if f := c.mayWrite(); f != nil {
-		c.wrote()
-		return c.reclaim(k.Dst, f)
-	}
-	f := c.directPart(k, &src, &dst)
-	c.wrote()
+	f := c.mayWrite()
 	if f == nil {
-		f = c.localBarrier(ctx, k)
+		f = c.directPart(k, &src, &dst)
 	}
-	return c.reclaim(k.Dst, f)
+	c.wrote()
+	if f != nil {
+		return f
+	}
+	return c.localBarrier(ctx, k)
 }
 
 // maxDirect is how many ranks of a host work directly on each other's memory. More than that share

@@ -68,7 +68,7 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 	}
 	w, ahead, f := c.exchange(ctx, k, k.Src, k.Dst, min(length, len(k.Src)))
 	if f != nil {
-		return f
+		return c.reclaim(k.Dst, f) // others may have all offers
 	}
 	switch c.allReduceWay(w, len(k.Src)) {
 	case direct:

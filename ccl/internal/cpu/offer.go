@@ -278,15 +278,20 @@ const readAtOnce = 256 << 10
 //go:noinline
 func copyPiece(dst []byte, from unsafe.Pointer) { get(dst, from) }
 
-// interruptedNow is why the call must end, nil if it need not: two loads.
+// interruptedNow is why the call must end, nil if it need not: two loads. Once a rank has said that the Comm has
+// failed, this one may not write any more, whether it knows the reason or waits for it.
 func (c *Comm) interruptedNow() *Fault {
 	if f := c.cause.Load(); f != nil {
 		return f
 	}
-	if c.local.abort().Load() != 0 {
-		return c.aborted()
+	if c.local.abort().Load() == 0 {
+		return nil
 	}
-	return nil
+	c.wrote()
+	if f := c.aborted(); f != nil {
+		return f
+	}
+	return c.settle(fault(Backend, c.rank, "another rank of this host has failed, and has not said why"))
 }
 
 // read copies memory of another process.
