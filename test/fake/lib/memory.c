@@ -174,6 +174,9 @@ g_drc cudaHostAlloc(void **out, size_t n, unsigned flags) {
 g_drc cudaFreeHost(void *p) {
 	ENTER();
 	pthread_mutex_lock(&mu);
+	block *b = p ? owner(p, 0) : NULL;
+	if (b) // as the real one, which does not free what a copy under way still writes to
+		drain(b->device);
 	int error = p ? forget(p, 1) : 0;
 	pthread_mutex_unlock(&mu);
 	return keep_error(error);
