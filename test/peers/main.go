@@ -56,7 +56,9 @@ func run() error {
 			if *largest > 0 {
 				c.max = min(c.max, *largest)
 			}
-			chosen = append(chosen, c)
+			if c.min <= c.max {
+				chosen = append(chosen, c)
+			}
 		}
 	}
 	if len(chosen) == 0 {

@@ -52,7 +52,7 @@ func measure(args []string) error {
 	}
 	defer c.Close()
 	if *backend == "" {
-		bind(c.Place().Local, c.Place().Locals)
+		bind(c.Rank(), c.Size()) // all are on this machine, also where it stands for several hosts
 	}
 	return run(&m, c, ops)
 }
