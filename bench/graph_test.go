@@ -3,8 +3,8 @@ package main_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,20 +15,15 @@ import (
 	"github.com/goccl/goccl/test/fake"
 )
 
-// onFake builds bench with NCCL, and gives a function that runs it on the fake library.
+// onFake gives a function that runs bench, with every engine, on the fake library.
 func onFake(t *testing.T) func(env []string, args ...string) (out, errs string, status int) {
 	t.Helper()
-	lib := fake.Library(t)
-	built := filepath.Join(t.TempDir(), "bench")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "nccl", "-o", built, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=1")
-	text, err := build.CombinedOutput()
-	require.NoError(t, err, string(text))
+	built, fakes := whole(t), append(fake.Env(fake.Library(t)), "FAKE_DEVICES=2")
 	return func(env []string, args ...string) (string, string, int) {
 		plain := program
 		program = built
 		defer func() { program = plain }()
-		return bench(t, append(env, "GOCCL_ALLOW_FAKE=1", "GOCCL_NCCL_LIB="+lib, "GOCCL_CUDART_LIB="+lib, "FAKE_DEVICES=2"), args...)
+		return bench(t, slices.Concat(env, fakes), args...)
 	}
 }
 
