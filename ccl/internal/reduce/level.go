@@ -11,6 +11,7 @@ type level struct {
 	name   string
 	reduce [Types][Ops]Func
 	stream [Types][Ops]Func
+	both   [Types]Both // sums; nil where there is none
 	scale  [Types]func(dst unsafe.Pointer, n int, ranks int)
 	copy   func(dst, src unsafe.Pointer, n int)
 }

@@ -57,8 +57,8 @@ const (
 	streamFrom = 4096 // bytes; with fewer, heads and tails are most of it
 )
 
-// streamSum sets the streaming sum of t to k, which needs dst aligned to a line.
-func (l *level) streamSum(step int, t Type, k Func) {
+// streamSum sets the streaming sums of t to k and to two, for one place and for two, which need these aligned to a line.
+func (l *level) streamSum(step int, t Type, k Func, two Both) {
 	size, plain, aligned := t.Size(), l.reduce[t][Sum], pieces(step, t, Sum, k)
 	f := func(dst, a, b unsafe.Pointer, n int) {
 		head := int(-uintptr(dst) % line)
@@ -72,6 +72,30 @@ func (l *level) streamSum(step int, t Type, k Func) {
 		aligned(unsafe.Add(dst, head), unsafe.Add(a, head), unsafe.Add(b, head), n-head/size)
 	}
 	l.stream[t][Sum], l.stream[t][Avg] = f, f
+
+	whole := -1
+	if step > 0 {
+		whole = -(step / size)
+	}
+	apart := func(dst, other, a, b unsafe.Pointer, n int) {
+		plain(dst, a, b, n)
+		Copy(other, dst, n*size)
+	}
+	l.both[t] = func(dst, other, a, b unsafe.Pointer, n int) {
+		head := int(-uintptr(dst) % line)
+		if head%size != 0 || uintptr(dst)%line != uintptr(other)%line || n < streamFrom/size || n > piece/size {
+			apart(dst, other, a, b, n)
+			return
+		}
+		if head > 0 {
+			apart(dst, other, a, b, head/size)
+		}
+		m := (n - head/size) & whole
+		two(unsafe.Add(dst, head), unsafe.Add(other, head), unsafe.Add(a, head), unsafe.Add(b, head), m)
+		if off := head + m*size; off < n*size {
+			apart(unsafe.Add(dst, off), unsafe.Add(other, off), unsafe.Add(a, off), unsafe.Add(b, off), n-off/size)
+		}
+	}
 }
 
 // divide makes a Scale of a kernel.

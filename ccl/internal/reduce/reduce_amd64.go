@@ -253,12 +253,26 @@ func maxUint64AVX2(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int
 //go:noescape
 func streamSumInt32AVX2(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 
+// streamBothInt32AVX2 computes: for i := range n { dst[i] = a[i] + b[i] }
+// and other[i] likewise, with non-temporal stores: dst and other are aligned to 64 bytes.
+// It leaves out the last n%8 elements.
+//
+//go:noescape
+func streamBothInt32AVX2(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+
 // streamSumFloat32AVX2 computes: for i := range n { dst[i] = a[i] + b[i] }
 // with non-temporal stores: dst is aligned to 64 bytes.
 // It leaves out the last n%8 elements.
 //
 //go:noescape
 func streamSumFloat32AVX2(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+
+// streamBothFloat32AVX2 computes: for i := range n { dst[i] = a[i] + b[i] }
+// and other[i] likewise, with non-temporal stores: dst and other are aligned to 64 bytes.
+// It leaves out the last n%8 elements.
+//
+//go:noescape
+func streamBothFloat32AVX2(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 
 // streamSumFloat64AVX2 computes: for i := range n { dst[i] = a[i] + b[i] }
 // with non-temporal stores: dst is aligned to 64 bytes.
@@ -267,12 +281,26 @@ func streamSumFloat32AVX2(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer
 //go:noescape
 func streamSumFloat64AVX2(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 
+// streamBothFloat64AVX2 computes: for i := range n { dst[i] = a[i] + b[i] }
+// and other[i] likewise, with non-temporal stores: dst and other are aligned to 64 bytes.
+// It leaves out the last n%4 elements.
+//
+//go:noescape
+func streamBothFloat64AVX2(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+
 // streamSumInt64AVX2 computes: for i := range n { dst[i] = a[i] + b[i] }
 // with non-temporal stores: dst is aligned to 64 bytes.
 // It leaves out the last n%4 elements.
 //
 //go:noescape
 func streamSumInt64AVX2(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+
+// streamBothInt64AVX2 computes: for i := range n { dst[i] = a[i] + b[i] }
+// and other[i] likewise, with non-temporal stores: dst and other are aligned to 64 bytes.
+// It leaves out the last n%4 elements.
+//
+//go:noescape
+func streamBothInt64AVX2(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 
 // scaleFloat16AVX2 computes: for i := range n { dst[i] = dst[i] / by }
 // It leaves out the last n%8 elements.
@@ -511,11 +539,23 @@ func maxUint64AVX512(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n i
 //go:noescape
 func streamSumInt32AVX512(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 
+// streamBothInt32AVX512 computes: for i := range n { dst[i] = a[i] + b[i] }
+// and other[i] likewise, with non-temporal stores: dst and other are aligned to 64 bytes.
+//
+//go:noescape
+func streamBothInt32AVX512(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+
 // streamSumFloat32AVX512 computes: for i := range n { dst[i] = a[i] + b[i] }
 // with non-temporal stores: dst is aligned to 64 bytes.
 //
 //go:noescape
 func streamSumFloat32AVX512(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+
+// streamBothFloat32AVX512 computes: for i := range n { dst[i] = a[i] + b[i] }
+// and other[i] likewise, with non-temporal stores: dst and other are aligned to 64 bytes.
+//
+//go:noescape
+func streamBothFloat32AVX512(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 
 // streamSumFloat64AVX512 computes: for i := range n { dst[i] = a[i] + b[i] }
 // with non-temporal stores: dst is aligned to 64 bytes.
@@ -523,11 +563,23 @@ func streamSumFloat32AVX512(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Point
 //go:noescape
 func streamSumFloat64AVX512(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 
+// streamBothFloat64AVX512 computes: for i := range n { dst[i] = a[i] + b[i] }
+// and other[i] likewise, with non-temporal stores: dst and other are aligned to 64 bytes.
+//
+//go:noescape
+func streamBothFloat64AVX512(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+
 // streamSumInt64AVX512 computes: for i := range n { dst[i] = a[i] + b[i] }
 // with non-temporal stores: dst is aligned to 64 bytes.
 //
 //go:noescape
 func streamSumInt64AVX512(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+
+// streamBothInt64AVX512 computes: for i := range n { dst[i] = a[i] + b[i] }
+// and other[i] likewise, with non-temporal stores: dst and other are aligned to 64 bytes.
+//
+//go:noescape
+func streamBothInt64AVX512(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 
 // scaleFloat16AVX512 computes: for i := range n { dst[i] = dst[i] / by }
 //

@@ -2840,6 +2840,67 @@ rest:
 	VZEROUPPER
 	RET
 
+// func streamBothInt32AVX2(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·streamBothInt32AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ other+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ n+32(FP), SI
+	SUBQ $+32, SI
+	JLT  ones
+
+loop:
+	VMOVDQU  (DX), Y0
+	VMOVDQU  (BX), Y1
+	VPADDD   Y1, Y0, Y0
+	VMOVNTDQ Y0, (AX)
+	VMOVNTDQ Y0, (CX)
+	VMOVDQU  32(DX), Y0
+	VMOVDQU  32(BX), Y1
+	VPADDD   Y1, Y0, Y0
+	VMOVNTDQ Y0, 32(AX)
+	VMOVNTDQ Y0, 32(CX)
+	VMOVDQU  64(DX), Y0
+	VMOVDQU  64(BX), Y1
+	VPADDD   Y1, Y0, Y0
+	VMOVNTDQ Y0, 64(AX)
+	VMOVNTDQ Y0, 64(CX)
+	VMOVDQU  96(DX), Y0
+	VMOVDQU  96(BX), Y1
+	VPADDD   Y1, Y0, Y0
+	VMOVNTDQ Y0, 96(AX)
+	VMOVNTDQ Y0, 96(CX)
+	ADDQ     $+128, AX
+	ADDQ     $+128, CX
+	ADDQ     $+128, DX
+	ADDQ     $+128, BX
+	SUBQ     $+32, SI
+	JGE      loop
+
+ones:
+	ADDQ $+24, SI
+	JLT  rest
+
+one:
+	VMOVDQU  (DX), Y0
+	VMOVDQU  (BX), Y1
+	VPADDD   Y1, Y0, Y0
+	VMOVNTDQ Y0, (AX)
+	VMOVNTDQ Y0, (CX)
+	ADDQ     $+32, AX
+	ADDQ     $+32, CX
+	ADDQ     $+32, DX
+	ADDQ     $+32, BX
+	SUBQ     $+8, SI
+	JGE      one
+
+rest:
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func streamSumFloat32AVX2(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 // Requires: AVX, MMX+
 TEXT ·streamSumFloat32AVX2(SB), NOSPLIT, $0-32
@@ -2886,6 +2947,67 @@ one:
 	ADDQ     $+32, CX
 	ADDQ     $+32, DX
 	SUBQ     $+8, BX
+	JGE      one
+
+rest:
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func streamBothFloat32AVX2(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+// Requires: AVX, MMX+
+TEXT ·streamBothFloat32AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ other+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ n+32(FP), SI
+	SUBQ $+32, SI
+	JLT  ones
+
+loop:
+	VMOVDQU  (DX), Y0
+	VMOVDQU  (BX), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTDQ Y0, (AX)
+	VMOVNTDQ Y0, (CX)
+	VMOVDQU  32(DX), Y0
+	VMOVDQU  32(BX), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTDQ Y0, 32(AX)
+	VMOVNTDQ Y0, 32(CX)
+	VMOVDQU  64(DX), Y0
+	VMOVDQU  64(BX), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTDQ Y0, 64(AX)
+	VMOVNTDQ Y0, 64(CX)
+	VMOVDQU  96(DX), Y0
+	VMOVDQU  96(BX), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTDQ Y0, 96(AX)
+	VMOVNTDQ Y0, 96(CX)
+	ADDQ     $+128, AX
+	ADDQ     $+128, CX
+	ADDQ     $+128, DX
+	ADDQ     $+128, BX
+	SUBQ     $+32, SI
+	JGE      loop
+
+ones:
+	ADDQ $+24, SI
+	JLT  rest
+
+one:
+	VMOVDQU  (DX), Y0
+	VMOVDQU  (BX), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTDQ Y0, (AX)
+	VMOVNTDQ Y0, (CX)
+	ADDQ     $+32, AX
+	ADDQ     $+32, CX
+	ADDQ     $+32, DX
+	ADDQ     $+32, BX
+	SUBQ     $+8, SI
 	JGE      one
 
 rest:
@@ -2946,6 +3068,67 @@ rest:
 	VZEROUPPER
 	RET
 
+// func streamBothFloat64AVX2(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+// Requires: AVX, MMX+
+TEXT ·streamBothFloat64AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ other+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ n+32(FP), SI
+	SUBQ $+16, SI
+	JLT  ones
+
+loop:
+	VMOVDQU  (DX), Y0
+	VMOVDQU  (BX), Y1
+	VADDPD   Y1, Y0, Y0
+	VMOVNTDQ Y0, (AX)
+	VMOVNTDQ Y0, (CX)
+	VMOVDQU  32(DX), Y0
+	VMOVDQU  32(BX), Y1
+	VADDPD   Y1, Y0, Y0
+	VMOVNTDQ Y0, 32(AX)
+	VMOVNTDQ Y0, 32(CX)
+	VMOVDQU  64(DX), Y0
+	VMOVDQU  64(BX), Y1
+	VADDPD   Y1, Y0, Y0
+	VMOVNTDQ Y0, 64(AX)
+	VMOVNTDQ Y0, 64(CX)
+	VMOVDQU  96(DX), Y0
+	VMOVDQU  96(BX), Y1
+	VADDPD   Y1, Y0, Y0
+	VMOVNTDQ Y0, 96(AX)
+	VMOVNTDQ Y0, 96(CX)
+	ADDQ     $+128, AX
+	ADDQ     $+128, CX
+	ADDQ     $+128, DX
+	ADDQ     $+128, BX
+	SUBQ     $+16, SI
+	JGE      loop
+
+ones:
+	ADDQ $+12, SI
+	JLT  rest
+
+one:
+	VMOVDQU  (DX), Y0
+	VMOVDQU  (BX), Y1
+	VADDPD   Y1, Y0, Y0
+	VMOVNTDQ Y0, (AX)
+	VMOVNTDQ Y0, (CX)
+	ADDQ     $+32, AX
+	ADDQ     $+32, CX
+	ADDQ     $+32, DX
+	ADDQ     $+32, BX
+	SUBQ     $+4, SI
+	JGE      one
+
+rest:
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func streamSumInt64AVX2(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 // Requires: AVX, AVX2, MMX+
 TEXT ·streamSumInt64AVX2(SB), NOSPLIT, $0-32
@@ -2992,6 +3175,67 @@ one:
 	ADDQ     $+32, CX
 	ADDQ     $+32, DX
 	SUBQ     $+4, BX
+	JGE      one
+
+rest:
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func streamBothInt64AVX2(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·streamBothInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ other+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ n+32(FP), SI
+	SUBQ $+16, SI
+	JLT  ones
+
+loop:
+	VMOVDQU  (DX), Y0
+	VMOVDQU  (BX), Y1
+	VPADDQ   Y1, Y0, Y0
+	VMOVNTDQ Y0, (AX)
+	VMOVNTDQ Y0, (CX)
+	VMOVDQU  32(DX), Y0
+	VMOVDQU  32(BX), Y1
+	VPADDQ   Y1, Y0, Y0
+	VMOVNTDQ Y0, 32(AX)
+	VMOVNTDQ Y0, 32(CX)
+	VMOVDQU  64(DX), Y0
+	VMOVDQU  64(BX), Y1
+	VPADDQ   Y1, Y0, Y0
+	VMOVNTDQ Y0, 64(AX)
+	VMOVNTDQ Y0, 64(CX)
+	VMOVDQU  96(DX), Y0
+	VMOVDQU  96(BX), Y1
+	VPADDQ   Y1, Y0, Y0
+	VMOVNTDQ Y0, 96(AX)
+	VMOVNTDQ Y0, 96(CX)
+	ADDQ     $+128, AX
+	ADDQ     $+128, CX
+	ADDQ     $+128, DX
+	ADDQ     $+128, BX
+	SUBQ     $+16, SI
+	JGE      loop
+
+ones:
+	ADDQ $+12, SI
+	JLT  rest
+
+one:
+	VMOVDQU  (DX), Y0
+	VMOVDQU  (BX), Y1
+	VPADDQ   Y1, Y0, Y0
+	VMOVNTDQ Y0, (AX)
+	VMOVNTDQ Y0, (CX)
+	ADDQ     $+32, AX
+	ADDQ     $+32, CX
+	ADDQ     $+32, DX
+	ADDQ     $+32, BX
+	SUBQ     $+4, SI
 	JGE      one
 
 rest:
@@ -6376,6 +6620,79 @@ done:
 	VZEROUPPER
 	RET
 
+// func streamBothInt32AVX512(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
+TEXT ·streamBothInt32AVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ other+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ n+32(FP), SI
+	SUBQ $+64, SI
+	JLT  ones
+
+loop:
+	VMOVDQU64 (DX), Z0
+	VMOVDQU64 (BX), Z1
+	VPADDD    Z1, Z0, Z0
+	VMOVNTDQ  Z0, (AX)
+	VMOVNTDQ  Z0, (CX)
+	VMOVDQU64 64(DX), Z0
+	VMOVDQU64 64(BX), Z1
+	VPADDD    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 64(AX)
+	VMOVNTDQ  Z0, 64(CX)
+	VMOVDQU64 128(DX), Z0
+	VMOVDQU64 128(BX), Z1
+	VPADDD    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 128(AX)
+	VMOVNTDQ  Z0, 128(CX)
+	VMOVDQU64 192(DX), Z0
+	VMOVDQU64 192(BX), Z1
+	VPADDD    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 192(AX)
+	VMOVNTDQ  Z0, 192(CX)
+	ADDQ      $+256, AX
+	ADDQ      $+256, CX
+	ADDQ      $+256, DX
+	ADDQ      $+256, BX
+	SUBQ      $+64, SI
+	JGE       loop
+
+ones:
+	ADDQ $+48, SI
+	JLT  rest
+
+one:
+	VMOVDQU64 (DX), Z0
+	VMOVDQU64 (BX), Z1
+	VPADDD    Z1, Z0, Z0
+	VMOVNTDQ  Z0, (AX)
+	VMOVNTDQ  Z0, (CX)
+	ADDQ      $+64, AX
+	ADDQ      $+64, CX
+	ADDQ      $+64, DX
+	ADDQ      $+64, BX
+	SUBQ      $+16, SI
+	JGE       one
+
+rest:
+	ADDQ        $+16, SI
+	JEQ         done
+	MOVQ        $-1, DI
+	BZHIQ       SI, DI, DI
+	KMOVQ       DI, K1
+	VMOVDQU32.Z (DX), K1, Z0
+	VMOVDQU32.Z (BX), K1, Z1
+	VPADDD      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)
+	VMOVDQU32   Z0, K1, (CX)
+
+done:
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func streamSumFloat32AVX512(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
 TEXT ·streamSumFloat32AVX512(SB), NOSPLIT, $0-32
@@ -6434,6 +6751,79 @@ rest:
 	VMOVDQU32.Z (DX), K1, Z1
 	VADDPS      Z1, Z0, Z0
 	VMOVDQU32   Z0, K1, (AX)
+
+done:
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func streamBothFloat32AVX512(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
+TEXT ·streamBothFloat32AVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ other+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ n+32(FP), SI
+	SUBQ $+64, SI
+	JLT  ones
+
+loop:
+	VMOVDQU64 (DX), Z0
+	VMOVDQU64 (BX), Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVNTDQ  Z0, (AX)
+	VMOVNTDQ  Z0, (CX)
+	VMOVDQU64 64(DX), Z0
+	VMOVDQU64 64(BX), Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 64(AX)
+	VMOVNTDQ  Z0, 64(CX)
+	VMOVDQU64 128(DX), Z0
+	VMOVDQU64 128(BX), Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 128(AX)
+	VMOVNTDQ  Z0, 128(CX)
+	VMOVDQU64 192(DX), Z0
+	VMOVDQU64 192(BX), Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 192(AX)
+	VMOVNTDQ  Z0, 192(CX)
+	ADDQ      $+256, AX
+	ADDQ      $+256, CX
+	ADDQ      $+256, DX
+	ADDQ      $+256, BX
+	SUBQ      $+64, SI
+	JGE       loop
+
+ones:
+	ADDQ $+48, SI
+	JLT  rest
+
+one:
+	VMOVDQU64 (DX), Z0
+	VMOVDQU64 (BX), Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVNTDQ  Z0, (AX)
+	VMOVNTDQ  Z0, (CX)
+	ADDQ      $+64, AX
+	ADDQ      $+64, CX
+	ADDQ      $+64, DX
+	ADDQ      $+64, BX
+	SUBQ      $+16, SI
+	JGE       one
+
+rest:
+	ADDQ        $+16, SI
+	JEQ         done
+	MOVQ        $-1, DI
+	BZHIQ       SI, DI, DI
+	KMOVQ       DI, K1
+	VMOVDQU32.Z (DX), K1, Z0
+	VMOVDQU32.Z (BX), K1, Z1
+	VADDPS      Z1, Z0, Z0
+	VMOVDQU32   Z0, K1, (AX)
+	VMOVDQU32   Z0, K1, (CX)
 
 done:
 	SFENCE
@@ -6504,6 +6894,79 @@ done:
 	VZEROUPPER
 	RET
 
+// func streamBothFloat64AVX512(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
+TEXT ·streamBothFloat64AVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ other+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ n+32(FP), SI
+	SUBQ $+32, SI
+	JLT  ones
+
+loop:
+	VMOVDQU64 (DX), Z0
+	VMOVDQU64 (BX), Z1
+	VADDPD    Z1, Z0, Z0
+	VMOVNTDQ  Z0, (AX)
+	VMOVNTDQ  Z0, (CX)
+	VMOVDQU64 64(DX), Z0
+	VMOVDQU64 64(BX), Z1
+	VADDPD    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 64(AX)
+	VMOVNTDQ  Z0, 64(CX)
+	VMOVDQU64 128(DX), Z0
+	VMOVDQU64 128(BX), Z1
+	VADDPD    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 128(AX)
+	VMOVNTDQ  Z0, 128(CX)
+	VMOVDQU64 192(DX), Z0
+	VMOVDQU64 192(BX), Z1
+	VADDPD    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 192(AX)
+	VMOVNTDQ  Z0, 192(CX)
+	ADDQ      $+256, AX
+	ADDQ      $+256, CX
+	ADDQ      $+256, DX
+	ADDQ      $+256, BX
+	SUBQ      $+32, SI
+	JGE       loop
+
+ones:
+	ADDQ $+24, SI
+	JLT  rest
+
+one:
+	VMOVDQU64 (DX), Z0
+	VMOVDQU64 (BX), Z1
+	VADDPD    Z1, Z0, Z0
+	VMOVNTDQ  Z0, (AX)
+	VMOVNTDQ  Z0, (CX)
+	ADDQ      $+64, AX
+	ADDQ      $+64, CX
+	ADDQ      $+64, DX
+	ADDQ      $+64, BX
+	SUBQ      $+8, SI
+	JGE       one
+
+rest:
+	ADDQ        $+8, SI
+	JEQ         done
+	MOVQ        $-1, DI
+	BZHIQ       SI, DI, DI
+	KMOVQ       DI, K1
+	VMOVDQU64.Z (DX), K1, Z0
+	VMOVDQU64.Z (BX), K1, Z1
+	VADDPD      Z1, Z0, Z0
+	VMOVDQU64   Z0, K1, (AX)
+	VMOVDQU64   Z0, K1, (CX)
+
+done:
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func streamSumInt64AVX512(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
 TEXT ·streamSumInt64AVX512(SB), NOSPLIT, $0-32
@@ -6562,6 +7025,79 @@ rest:
 	VMOVDQU64.Z (DX), K1, Z1
 	VPADDQ      Z1, Z0, Z0
 	VMOVDQU64   Z0, K1, (AX)
+
+done:
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func streamBothInt64AVX512(dst unsafe.Pointer, other unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
+TEXT ·streamBothInt64AVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ other+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ n+32(FP), SI
+	SUBQ $+32, SI
+	JLT  ones
+
+loop:
+	VMOVDQU64 (DX), Z0
+	VMOVDQU64 (BX), Z1
+	VPADDQ    Z1, Z0, Z0
+	VMOVNTDQ  Z0, (AX)
+	VMOVNTDQ  Z0, (CX)
+	VMOVDQU64 64(DX), Z0
+	VMOVDQU64 64(BX), Z1
+	VPADDQ    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 64(AX)
+	VMOVNTDQ  Z0, 64(CX)
+	VMOVDQU64 128(DX), Z0
+	VMOVDQU64 128(BX), Z1
+	VPADDQ    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 128(AX)
+	VMOVNTDQ  Z0, 128(CX)
+	VMOVDQU64 192(DX), Z0
+	VMOVDQU64 192(BX), Z1
+	VPADDQ    Z1, Z0, Z0
+	VMOVNTDQ  Z0, 192(AX)
+	VMOVNTDQ  Z0, 192(CX)
+	ADDQ      $+256, AX
+	ADDQ      $+256, CX
+	ADDQ      $+256, DX
+	ADDQ      $+256, BX
+	SUBQ      $+32, SI
+	JGE       loop
+
+ones:
+	ADDQ $+24, SI
+	JLT  rest
+
+one:
+	VMOVDQU64 (DX), Z0
+	VMOVDQU64 (BX), Z1
+	VPADDQ    Z1, Z0, Z0
+	VMOVNTDQ  Z0, (AX)
+	VMOVNTDQ  Z0, (CX)
+	ADDQ      $+64, AX
+	ADDQ      $+64, CX
+	ADDQ      $+64, DX
+	ADDQ      $+64, BX
+	SUBQ      $+8, SI
+	JGE       one
+
+rest:
+	ADDQ        $+8, SI
+	JEQ         done
+	MOVQ        $-1, DI
+	BZHIQ       SI, DI, DI
+	KMOVQ       DI, K1
+	VMOVDQU64.Z (DX), K1, Z0
+	VMOVDQU64.Z (BX), K1, Z1
+	VPADDQ      Z1, Z0, Z0
+	VMOVDQU64   Z0, K1, (AX)
+	VMOVDQU64   Z0, K1, (CX)
 
 done:
 	SFENCE

@@ -293,3 +293,27 @@ func fillOnes(t Type, b []byte) {
 		put(b[i:], t.Size(), one)
 	}
 }
+
+// A sum into two places is the sum, in both, and nothing beside them is touched, however they lie.
+func TestBoth(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, l := range levels {
+		eachKind(func(typ Type) {
+			both, size := l.both[typ], typ.Size()
+			if both == nil {
+				return
+			}
+			for _, n := range []int{0, 1, 63, 64, 65, 4096/size - 1, 4096 / size, 4096/size + 1, 3333, (256<<10)/size - 1, (256 << 10) / size, (256<<10)/size + 1, 100_003} {
+				for _, at := range [][4]int{{0, 0, 0, 0}, {size, size, 0, 0}, {size, 2 * size, 3 * size, size}, {64 - size, 64 - size, size, 0}, {1, 1, 0, 0}, {1, 2, 3, 4}} {
+					other := newSpan(at[1], n*size)
+					f := func(dst, a, b unsafe.Pointer, n int) {
+						both(dst, other.at(), a, b, n)
+						require.True(t, bytes.Equal(unsafe.Slice((*byte)(dst), n*size), other.data), "%s %v n %d at %v", l.name, typ, n, at)
+					}
+					require.NoError(t, checkFunc(r, f, typ, Sum, n, [3]int{at[0], at[2], at[3]}, distinct), "%s %v at %v", l.name, typ, at)
+					require.NoError(t, other.untouched(), "%s %v n %d at %v", l.name, typ, n, at)
+				}
+			}
+		})
+	}
+}

@@ -56,7 +56,9 @@ func kernels(g *gen) []kernel {
 	for _, r := range rows {
 		switch r.name {
 		case "Int32", "Int64", "Float32", "Float64":
-			ks = append(ks, kernel{name: "streamSum" + r.name, does: "a[i] + b[i]", elem: r.elem, op: r.sum, stream: true})
+			ks = append(ks,
+				kernel{name: "streamSum" + r.name, does: "a[i] + b[i]", elem: r.elem, op: r.sum, stream: true},
+				kernel{name: "streamBoth" + r.name, form: both, does: "a[i] + b[i]", elem: r.elem, op: r.sum, stream: true})
 		}
 	}
 	for _, s := range []kernel{

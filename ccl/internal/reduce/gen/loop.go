@@ -33,6 +33,7 @@ const (
 	binary form = iota // dst[i] = a[i] op b[i]
 	scale              // dst[i] = dst[i] op by
 	move               // dst[i] = src[i]
+	both               // dst[i] = other[i] = a[i] op b[i]
 )
 
 // kernel is one assembly function.
@@ -64,8 +65,11 @@ func (k kernel) params() (ps []*types.Var, pointers []string) {
 		}
 	}
 	param("dst", pointer)
+	if k.form == both {
+		param("other", pointer)
+	}
 	switch k.form {
-	case binary:
+	case binary, both:
 		param("a", pointer)
 		param("b", pointer)
 	case move:
@@ -160,7 +164,10 @@ func (g *gen) emit(k kernel) {
 // doc is the comment of k's declaration.
 func (k kernel) doc(isa string, lanes int, masked bool) []string {
 	doc := []string{fmt.Sprintf("%s%s computes: for i := range n { dst[i] = %s }", k.name, isa, k.does)}
-	if k.stream {
+	switch {
+	case k.form == both:
+		doc = append(doc, "and other[i] likewise, with non-temporal stores: dst and other are aligned to 64 bytes.")
+	case k.stream:
 		doc = append(doc, "with non-temporal stores: dst is aligned to 64 bytes.")
 	}
 	if !masked {
@@ -180,8 +187,9 @@ func (g *gen) step(k kernel, at []operand.Mem, off int, by, mask operand.Op) {
 	if k.form == scale {
 		x = k.elem.load(g, dst, mask)
 	} else {
-		x = k.elem.load(g, at[1].Offset(off), mask)
-		y = k.elem.load(g, at[2].Offset(off), mask)
+		operands := at[len(at)-2:]
+		x = k.elem.load(g, operands[0].Offset(off), mask)
+		y = k.elem.load(g, operands[1].Offset(off), mask)
 	}
 	z := make([]operand.Op, len(x))
 	for i := range x {
@@ -193,6 +201,9 @@ func (g *gen) step(k kernel, at []operand.Mem, off int, by, mask operand.Op) {
 		}
 	}
 	k.store(g, z, dst, mask)
+	if k.form == both {
+		k.store(g, z, at[1].Offset(off), mask)
+	}
 }
 
 func (k kernel) store(g *gen, v []operand.Op, m operand.Mem, mask operand.Op) {
