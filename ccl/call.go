@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
@@ -25,6 +26,7 @@ type args struct {
 // checked are the arguments of a call without counts as far as check looks at them, and what it made of them.
 type checked struct {
 	count          uint64
+	noDst, noSrc   bool // dst, src have no meaning on this rank
 	dst, src       uintptr
 	dstLen, srcLen int
 	root, to       int
@@ -34,16 +36,25 @@ type checked struct {
 }
 
 func (a *args) shape() checked {
-	return checked{0, uintptr(unsafe.Pointer(unsafe.SliceData(a.dst))), uintptr(unsafe.Pointer(unsafe.SliceData(a.src))),
+	return checked{0, false, false, uintptr(unsafe.Pointer(unsafe.SliceData(a.dst))), uintptr(unsafe.Pointer(unsafe.SliceData(a.src))),
 		len(a.dst), len(a.src), a.root, a.to, a.kind, a.typ, a.op}
 }
 
-// again reports whether a is as the call that k has.
+// again reports whether a is as the call that k has, but for counts.
 func (a *args) again(k *checked) bool {
-	return k.kind == a.kind && k.typ == a.typ && k.op == a.op && a.dc == nil && k.root == a.root && k.to == a.to &&
+	return k.kind == a.kind && k.typ == a.typ && k.op == a.op && k.root == a.root && k.to == a.to &&
 		k.dstLen == len(a.dst) && k.srcLen == len(a.src) &&
 		k.dst == uintptr(unsafe.Pointer(unsafe.SliceData(a.dst))) && k.src == uintptr(unsafe.Pointer(unsafe.SliceData(a.src)))
 }
+
+// counts are those of the call that was checked last.
+type counts struct{ dc, sc []int }
+
+func (k *counts) are(a *args) bool {
+	return len(k.dc)+len(a.dc) == 0 || slices.Equal(k.dc, a.dc) && slices.Equal(k.sc, a.sc)
+}
+
+func (k *counts) set(a *args) { k.dc, k.sc = append(k.dc[:0], a.dc...), append(k.sc[:0], a.sc...) }
 
 // block makes a call on the calling goroutine.
 func (c *Comm) block(ctx context.Context, a *args) error {
@@ -53,16 +64,22 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	}
 	k := &c.call
 	count := c.checked.count
-	if !a.again(&c.checked) {
+	if a.again(&c.checked) && c.counts.are(a) {
+		if c.checked.noDst {
+			a.dst = nil
+		}
+		if c.checked.noSrc {
+			a.src = nil
+		}
+	} else {
 		given := a.shape()
 		var err error
 		if count, err = c.check(a); err != nil {
 			return c.refuse(a, codeOf(err), err)
 		}
-		if c.checked = given; a.dc != nil || a.shape() != given { // counts are not kept, nor is what has no meaning on this rank
-			c.checked = checked{}
-		}
-		c.checked.count = count
+		c.checked = given
+		c.checked.count, c.checked.noDst, c.checked.noSrc = count, a.dst == nil, a.src == nil
+		c.counts.set(a)
 	}
 	if c.pending.Load() || c.streams != nil {
 		if err := c.drain(ctx); err != nil {
@@ -179,14 +196,15 @@ func supports(k Kind, t Type, op Op) error {
 
 // alike reports whether what follows from kind, type, operator, root and count is in k.
 func alike(k *cpu.Call, a *args, count uint64) bool {
-	return k.Count == count && Kind(k.Kind) == a.kind && Type(k.Type) == a.typ && Op(k.Op) == a.op && k.Root == int32(a.root) && a.dc == nil && !k.Counted
+	return k.Count == count && Kind(k.Kind) == a.kind && Type(k.Type) == a.typ && Op(k.Op) == a.op && k.Root == int32(a.root) &&
+		(a.dc == nil && !k.Counted || a.kind == KindAllToAllV) // whose hash is not of its counts
 }
 
 // fill writes a, which has been checked, into k. Most calls are like the one before
 // them: what follows from kind, type, operator, root and count is kept then.
 func (c *Comm) fill(k *cpu.Call, a *args, seq, count uint64) {
 	if alike(k, a, count) {
-		k.Seq, k.Hash, k.Dst, k.Src, k.To = seq, k.Own, a.dst, a.src, a.to
+		k.Seq, k.Hash, k.Dst, k.Src, k.To, k.DC, k.SC = seq, k.Own, a.dst, a.src, a.to, a.dc, a.sc
 		return
 	}
 	*k = cpu.Call{
@@ -195,7 +213,8 @@ func (c *Comm) fill(k *cpu.Call, a *args, seq, count uint64) {
 	}
 	if a.kind.reduces() {
 		t := a.typ.kernel()
-		k.Fold, k.Stream = reduce.For(t, reduce.Op(a.op)), reduce.ForStream(t, reduce.Op(a.op))
+		op := reduce.Op(a.op)
+		k.Fold, k.Stream, k.Both = reduce.For(t, op), reduce.ForStream(t, op), reduce.ForBoth(t, op)
 		if a.op == Avg {
 			k.Scale = reduce.Scale(t)
 		}

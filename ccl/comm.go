@@ -93,6 +93,7 @@ type Comm struct {
 	call  cpu.Call // of the blocking call under way
 
 	checked checked // the last blocking call that passed check: most calls are like the one before
+	counts  counts  // its counts
 
 	mu                 sync.Mutex // guards what follows, and orders queued work
 	queued             uint64     // the last call issued to a queue; 0 if none
@@ -359,6 +360,7 @@ func (c *Comm) Close() error {
 // settle waits until no call is under way or queued, at most for limit; for a
 // blocking call on another goroutine it does not wait, unless c has failed.
 func (c *Comm) settle(limit time.Duration) bool {
+	cpu.Fence() // a call that has not seen that c is closed is seen
 	for until, nap := time.Now().Add(limit), time.Microsecond; ; nap = min(2*nap, time.Millisecond) {
 		c.mu.Lock()
 		queued := c.ran != c.queued

@@ -77,7 +77,7 @@ func TestR4CallLeftOut(t *testing.T) {
 // A rank is late. One waits for it in a call that comes before the one in which the rest wait for both: it is
 // not the one to blame.
 func TestR3WaiterIsNotNamed(t *testing.T) {
-	const late, waiter = 3, 2
+	const late, waiter, ahead = 3, 2, 1
 	for _, tc := range []struct {
 		name string
 		call func(ctx context.Context, c *ccl.Comm) error
@@ -89,6 +89,18 @@ func TestR3WaiterIsNotNamed(t *testing.T) {
 			return ccl.Recv(ctx, c, make([]int32, 1), late)
 		}},
 		{"a reduction", reduceTo(8, waiter)},
+		{"a receive from who receives, a reduction ahead of it", func(ctx context.Context, c *ccl.Comm) error {
+			if c.Rank() == waiter {
+				return ccl.Recv(ctx, c, make([]int32, 1), late)
+			}
+			err := reduceTo(8, waiter)(ctx, c)
+			if err != nil || c.Rank() != ahead {
+				return err
+			}
+			first, stop := context.WithTimeout(ctx, 150*time.Millisecond)
+			defer stop()
+			return ccl.Recv(first, c, make([]int32, 1), waiter)
+		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			together(t, 5, func(ctx context.Context, t *testing.T, world *ccl.Comm) {
@@ -108,6 +120,30 @@ func TestR3WaiterIsNotNamed(t *testing.T) {
 				}
 				assert.Equal(t, late, wants(t, err, ccl.ErrTimeout).Peer, "rank %d: %v", c.Rank(), err)
 			})
+		})
+	}
+}
+
+// The same between hosts: the waiter has said so, well before the timeout.
+func TestR3WaiterOfAnotherHostIsNotNamed(t *testing.T) {
+	const late, waiter, asks = 3, 2, 0
+	for _, hosts := range [][]string{{"a", "a", "b", "b"}, {"a", "b", "c", "d"}} {
+		world(t, 4, hosts, func(int) *ccl.Options { return &ccl.Options{Timeout: 2 * time.Second} }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+			works(ctx, t, c)
+			meet(ctx)
+			var err error
+			switch c.Rank() {
+			case waiter:
+				err = ccl.Recv(ctx, c, make([]int32, 1), late)
+			case asks:
+				first, stop := context.WithTimeout(ctx, 1500*time.Millisecond)
+				defer stop()
+				err = ccl.Recv(first, c, make([]int32, 1), waiter)
+			default:
+				<-c.Done()
+				return
+			}
+			assert.Equal(t, late, wants(t, err, ccl.ErrTimeout).Peer, "rank %d: %v", c.Rank(), err)
 		})
 	}
 }

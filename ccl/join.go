@@ -17,9 +17,10 @@ import (
 // needed only inside NewComm. [boot.TCP], [boot.File], [boot.Local] and [boot.Env]
 // provide it; so does anything with these three methods. Where it also has
 //
-//	Secret() []byte   // known to the ranks of the job alone: guards data connections
-//	Addr() netip.Addr // of the interface that reaches the other hosts
-//	HostID() string   // ranks with different ones count as on different hosts
+//	Secret() []byte         // known to the ranks of the job alone: guards data connections
+//	Addr() netip.Addr       // of the interface that reaches the other hosts
+//	HostID() string         // ranks with different ones count as on different hosts
+//	Watch() <-chan struct{} // closed if a rank is lost before the next AllGather
 //
 // they are used.
 type Bootstrap interface {

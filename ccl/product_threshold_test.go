@@ -164,6 +164,24 @@ func TestProductThresholdsOfMany(t *testing.T) {
 	})
 }
 
+// Two ranks that write into each other's memory pass by the caches from 16 MiB on.
+func TestProductStreams(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		for i, e := range []element{ofSize(4, 0), ofSize(4, 2), ofSize(8, 2)} {
+			for j, op := range []ccl.Op{ccl.Sum, ccl.Avg, ccl.Max} {
+				count := 16*mib/e.Type().Size() + j - 1
+				s := shape{kind: ccl.KindAllReduce, op: op, count: count, inPlace: i+j == 3, number: uint64(3*i + j)}
+				if err := e.play(t.Context(), c, s); err != nil {
+					t.Fatal(err)
+				}
+				if testing.Short() {
+					break
+				}
+			}
+		}
+	})
+}
+
 // The same calls, where ranks read each other's memory.
 func TestProductReads(t *testing.T) {
 	t.Setenv("GOCCL_SHM_READ", "1") // for the processes that are started

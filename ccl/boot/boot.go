@@ -36,6 +36,7 @@ type Boot struct {
 	gather func(ctx context.Context, mine []byte) ([][]byte, error) // other than over conn: a job of goroutines, or of one
 	conn   net.Conn                                                 // to the hub or the relay of this host
 	in     <-chan frame                                             // what comes over conn
+	over   <-chan struct{}                                          // closed when only a failure can come
 	via    join                                                     // who is at the other end
 	server interface{ close() }                                     // the hub or relay, if this process runs one
 
@@ -92,9 +93,20 @@ func (b *Boot) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
 	return values, nil
 }
 
+// Watch is for a rank that needs all others before it comes to the next AllGather, as for sharing memory with them: the
+// channel is closed as soon as one of them is gone, which the next AllGather then names. It is nil where that cannot be known.
+func (b *Boot) Watch() <-chan struct{} {
+	if b.conn == nil || b.state() != nil {
+		return nil
+	}
+	b.conn.Write(frame{kind: frameWatch, rank: b.rank}.encode()) // where this fails, the connection has ended
+	return b.over
+}
+
 // use makes conn, to who, the connection of b.
 func (b *Boot) use(conn net.Conn, who join) {
-	b.conn, b.in, b.via = conn, listen(conn, b.size), who
+	over := make(chan struct{})
+	b.conn, b.in, b.over, b.via = conn, listen(conn, b.size, over), over, who
 }
 
 // announce is the first phase: it says that this rank is here, and hears the verdict.
@@ -169,11 +181,13 @@ func (b *Boot) answered(f frame, ok bool) (frame, error) {
 }
 
 // listen reads what comes until the connection ends, and confirms it at once, whether
-// or not a call waits for it: see crowd.
-func listen(conn net.Conn, size int) <-chan frame {
+// or not a call waits for it: see crowd. It closes over when nothing more can come but a failure.
+func listen(conn net.Conn, size int, over chan<- struct{}) <-chan frame {
 	in := make(chan frame, 4) // one table, one verdict, and room for what makes no sense
 	go func() {
 		defer close(in)
+		end := sync.OnceFunc(func() { close(over) })
+		defer end()
 		r := bufio.NewReader(conn)
 		for {
 			f, err := readFrame(r, max(maxTable(size), maxVerdict))
@@ -185,6 +199,9 @@ func listen(conn net.Conn, size int) <-chan frame {
 			default:
 				conn.Close()
 				return
+			}
+			if v, err := parseVerdict(f.data); f.kind == frameVerdict && (err != nil || v.Code != 0) {
+				end()
 			}
 			conn.Write(frame{kind: frameAck}.encode()) // lost only if nobody is there to need it
 		}

@@ -15,7 +15,7 @@ import (
 //
 //	kind 1, rank 4, length 4, payload
 //
-// Numbers are big-endian. Up, towards rank 0, go join, value, leave and ack; down
+// Numbers are big-endian. Up, towards rank 0, go join, value, leave, ack and watch; down
 // go verdict and table. Every frame that goes down is confirmed by an ack from each
 // connection it went to, so that who serves others can tell when they need it no more.
 const (
@@ -25,6 +25,7 @@ const (
 	frameAck                     // up: I have read what you sent
 	frameVerdict                 // down: how the joining ended, or that the job has failed; a verdict
 	frameTable                   // down: all values of this round; (length 4, value) by rank
+	frameWatch                   // up: I need all ranks before the next round; if one is gone, tell me now
 )
 
 const (
@@ -39,7 +40,7 @@ const (
 )
 
 // protocol is the version of the frames; it changes with any of them.
-const protocol = 1
+const protocol = 2
 
 type frame struct {
 	kind byte
@@ -68,7 +69,7 @@ func readFrame(r io.Reader, limit int) (frame, error) {
 	f := frame{kind: head[0], rank: int(int32(binary.BigEndian.Uint32(head[1:])))}
 	n := int64(binary.BigEndian.Uint32(head[5:]))
 	switch {
-	case f.kind < frameJoin || f.kind > frameTable || f.rank < 0:
+	case f.kind < frameJoin || f.kind > frameWatch || f.rank < 0:
 		return frame{}, errFrame
 	case n > int64(limit):
 		return frame{}, fmt.Errorf("%w: %d bytes, where at most %d make sense", errFrame, n, limit)

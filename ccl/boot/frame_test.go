@@ -25,7 +25,7 @@ func TestFrame(t *testing.T) {
 	}
 	for name, b := range map[string][]byte{
 		"kind 0":        frame{}.encode(),
-		"kind 7":        frame{kind: 7}.encode(),
+		"kind 8":        frame{kind: 8}.encode(),
 		"negative rank": frame{kind: frameJoin, rank: -1}.encode(),
 		"too long":      frame{kind: frameJoin, data: make([]byte, 101)}.encode(),
 	} {

@@ -36,6 +36,7 @@ type hub struct {
 	order   []int          // in which they left
 	values  [][]byte       // of this round; nil where not here yet
 	arrived int
+	watched bool // somebody needs all ranks now, between two rounds
 	round   int
 	final   []byte // failed: the verdict
 }
@@ -131,6 +132,8 @@ func (h *hub) take(ch *child, f frame) bool {
 			delete(ch.ranks, f.rank)
 			h.left(f.rank, v)
 		}
+	case frameWatch:
+		return h.watch(ch, f.rank)
 	case frameAck:
 		h.acked(ch)
 	default:
@@ -248,6 +251,18 @@ func (h *hub) value(ch *child, f frame) bool {
 	return true
 }
 
+// watch notes that a rank needs all others before it comes to the next round.
+func (h *hub) watch(ch *child, rank int) bool {
+	if _, ok := ch.ranks[rank]; !ok || h.phase == joining {
+		return false
+	}
+	if h.phase == open {
+		h.watched = true
+		h.blame()
+	}
+	return true
+}
+
 func (h *hub) broadcastTable() {
 	n := 0
 	for _, v := range h.values {
@@ -260,7 +275,7 @@ func (h *hub) broadcastTable() {
 	b := tableFrame(h.values)
 	h.broadcast(func(*child) []byte { return b })
 	clear(h.values)
-	h.arrived, h.deadline = 0, time.Time{}
+	h.arrived, h.watched, h.deadline = 0, false, time.Time{}
 }
 
 // lost notes that a connection has ended, and with it all ranks behind it. Whoever
@@ -298,7 +313,7 @@ func (h *hub) left(rank int, v verdict) {
 	default:
 		h.gone[rank] = who.String()
 		h.order = append(h.order, rank)
-		if h.arrived > 0 {
+		if h.arrived > 0 || h.watched {
 			h.blame()
 		}
 	}

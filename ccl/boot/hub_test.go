@@ -151,7 +151,7 @@ func TestWrongVersion(t *testing.T) {
 	})
 	for r, err := range errs {
 		e := wantError(t, err, Version, r, 2)
-		require.Equal(t, fmt.Sprintf("rank 2 (%s) speaks version 2 of the bootstrap, rank 0 (%s) version 1; run one build of the program on all ranks", who(2), who(0)), e.Text)
+		require.Equal(t, fmt.Sprintf("rank 2 (%s) speaks version 3 of the bootstrap, rank 0 (%s) version 2; run one build of the program on all ranks", who(2), who(0)), e.Text)
 	}
 }
 
@@ -271,6 +271,51 @@ func TestAllGatherLost(t *testing.T) {
 	})
 }
 
+// Who watches hears between two rounds that a rank is gone, whoever it is, before or after.
+func TestWatch(t *testing.T) {
+	inShapes(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
+		for _, tc := range []struct {
+			gone    int
+			watches []int
+			before  bool
+		}{{2, []int{0, 1, 3}, false}, {2, []int{3}, true}, {2, []int{0}, false}, {0, []int{3}, false}} {
+			t.Run(fmt.Sprint(tc), func(t *testing.T) {
+				boots := joined(t, 4, func(r int) (*Boot, error) { return start(within(t, long), r, 4) })
+				over := map[int]<-chan struct{}{}
+				watch := func() {
+					for _, r := range tc.watches {
+						over[r] = boots[r].Watch()
+					}
+				}
+				watch()
+				_, errs := gather(within(t, long), boots, make([][]byte, 4))
+				require.Equal(t, make([]error, 4), errs)
+				if tc.before {
+					boots[tc.gone].Close()
+				}
+				watch()
+				for r, c := range over {
+					select {
+					case <-c:
+						require.True(t, tc.before, "rank %d hears of a loss before there is one", r)
+					case <-time.After(20 * time.Millisecond):
+					}
+				}
+				boots[tc.gone].Close()
+				for _, c := range over {
+					<-c
+				}
+				_, errs = gather(within(t, long), boots, make([][]byte, 4))
+				for r, err := range errs {
+					if r != tc.gone {
+						wantError(t, err, Lost, r, tc.gone)
+					}
+				}
+			})
+		}
+	})
+}
+
 func TestAllGatherCanceled(t *testing.T) {
 	inShapes(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
 		boots := joined(t, 3, func(r int) (*Boot, error) { return start(within(t, long), r, 3) })
@@ -362,6 +407,7 @@ func TestNonsense(t *testing.T) {
 		{kind: frameJoin, rank: 1, data: []byte("{}")},
 		{kind: frameJoin, rank: 0, data: selfJoin(1, 2).encode()},
 		{kind: frameLeave, rank: 1, data: []byte("[")},
+		{kind: frameWatch, rank: 1},
 	} {
 		noLeaks(t)
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -26,6 +26,7 @@ type relay struct {
 	addr    netip.Addr
 	settled bool     // the verdict is here: nobody more is let in
 	busy    bool     // something went up whose answer is due
+	watched bool     // a watch went up for this round
 	joins   []*child // in the order in which they went up
 	final   []byte   // how it ended, if it failed
 	owed    int      // confirmations due to rank 0 once all here have confirmed
@@ -128,6 +129,11 @@ func (r *relay) handle(e event) {
 			r.acked(e.child)
 		case frameJoin, frameValue, frameLeave:
 			r.pass(e.child, f)
+		case frameWatch:
+			if !r.watched && r.final == nil { // else the answer is here, or comes without asking
+				r.watched = true
+				r.pass(e.child, f)
+			}
 		default:
 			e.child.conn.Close()
 		}
@@ -196,7 +202,7 @@ func (r *relay) answer(e rootEvent) {
 			}
 		}
 	default:
-		r.busy = false
+		r.busy, r.watched = false, false
 		r.owed++
 		if e.frame[0] == frameVerdict {
 			r.conclude(e.frame)

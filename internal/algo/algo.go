@@ -141,6 +141,7 @@ var algorithms = []algorithm{
 	{"tree", [kinds]builder{Barrier: treeBarrier, Broadcast: treeBroadcast, Reduce: treeReduce,
 		AllReduce: treeAllReduce, Gather: treeGather, Scatter: treeScatter}, false},
 	{"hier", [kinds]builder{Barrier: hierBarrier, AllReduce: hierAllReduce}, false},
+	{"hier-ring", [kinds]builder{AllReduce: hierRingAllReduce}, false},
 	{"scatter-ring", [kinds]builder{Broadcast: scatterRingBroadcast, Reduce: scatterRingReduce}, false},
 	{"chain", [kinds]builder{Reduce: chainReduce, AllReduce: chainAllReduce, ReduceScatter: chainReduceScatter}, true},
 	{"pairwise", [kinds]builder{AllToAll: pairwiseAllToAll}, false},

@@ -44,7 +44,7 @@ func TestNames(t *testing.T) {
 		Barrier:       {"dissemination", "tree", "hier", "direct"},
 		Broadcast:     {"tree", "scatter-ring", "direct"},
 		Reduce:        {"tree", "scatter-ring", "chain", "direct"},
-		AllReduce:     {"ring", "doubling", "halving", "dissemination", "tree", "hier", "chain", "direct"},
+		AllReduce:     {"ring", "doubling", "halving", "dissemination", "tree", "hier", "hier-ring", "chain", "direct"},
 		ReduceScatter: {"ring", "dissemination", "chain", "direct"},
 		AllGather:     {"ring", "dissemination", "direct"},
 		Gather:        {"tree", "direct"},
@@ -66,7 +66,7 @@ func TestBuildErrors(t *testing.T) {
 		rank, root int
 		want       string
 	}{
-		{"rnig", AllReduce, 4, 0, 0, `algo: "rnig": no such algorithm for allreduce; there are ring, doubling, halving, dissemination, tree, hier, chain, direct`},
+		{"rnig", AllReduce, 4, 0, 0, `algo: "rnig": no such algorithm for allreduce; there are ring, doubling, halving, dissemination, tree, hier, hier-ring, chain, direct`},
 		{"pairwise", Gather, 4, 0, 0, `algo: "pairwise": no such algorithm for gather; there are tree, direct`},
 		{"pairwise", Gather, 1, 0, 0, `algo: "pairwise": no such algorithm for gather; there are tree, direct`},
 		{"ring", AllToAll + 1, 4, 0, 0, "algo: Kind(9): no such collective; there are barrier, broadcast, reduce, allreduce, reducescatter, allgather, gather, scatter, alltoall"},

@@ -43,11 +43,12 @@ var defaults = Table{
 	{Kind: Barrier, Spread: OneEach, Name: "dissemination"},
 	{Kind: Barrier, Name: "hier"},
 
-	{Kind: AllReduce, Spread: OneEach, Bytes: 32*kib + 1, Share: 32*kib + 1, Name: "ring"},
+	{Kind: AllReduce, Spread: OneEach, Bytes: 512*kib + 1, Share: 32*kib + 1, Ranks: 3, Name: "ring"},
+	{Kind: AllReduce, Spread: OneEach, Share: 256*kib + 1, Name: "ring"}, // two ranks: a step more, half the arithmetic
 	{Kind: AllReduce, Spread: OneEach, Bytes: 32*kib + 1, Ranks: 3, Pow2: true, Name: "halving"},
-	{Kind: AllReduce, Spread: OneEach, Bytes: 32*kib + 1, Ranks: 3, Name: "dissemination"},
+	{Kind: AllReduce, Spread: OneEach, Bytes: 128*kib + 1, Ranks: 3, Name: "dissemination"},
 	{Kind: AllReduce, Spread: OneEach, Name: "doubling"},
-	{Kind: AllReduce, Bytes: 32*kib + 1, Share: 1 * kib, Name: "ring"},
+	{Kind: AllReduce, Bytes: 512*kib + 1, Share: 1 * kib, Name: "hier-ring"},
 	{Kind: AllReduce, Name: "hier"},
 
 	{Kind: Broadcast, Bytes: 512 * kib, Share: 4 * kib, Ranks: 8, Name: "scatter-ring"},

@@ -73,6 +73,7 @@ func TestConnections(t *testing.T) {
 			{"dissemination", []Kind{Barrier, AllReduce, ReduceScatter, AllGather}, 2 * log},
 			{"tree", []Kind{Barrier, Broadcast, Reduce, AllReduce, Gather, Scatter}, log + 1},
 			{"hier", []Kind{Barrier, AllReduce}, 2 * log},
+			{"hier-ring", []Kind{AllReduce}, 4},
 			{"scatter-ring", []Kind{Broadcast, Reduce}, log + 2},
 			{"chain", []Kind{AllReduce}, 2},
 			{"chain", []Kind{Reduce}, 3},

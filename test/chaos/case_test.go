@@ -129,7 +129,7 @@ func newScenario(seed uint64) *scenario {
 	s.strict, s.rankOrder = rnd.IntN(6) == 0, rnd.IntN(6) == 0
 	if s.hosts > 1 && rnd.IntN(3) == 0 {
 		s.algo = [...]string{"allreduce=ring", "allreduce=doubling", "allreduce=dissemination", "allreduce=hier",
-			"broadcast=scatter-ring", "reduce=scatter-ring", "allgather=ring", "gather=direct", "scatter=direct"}[rnd.IntN(9)]
+			"broadcast=scatter-ring", "reduce=scatter-ring", "allgather=ring", "gather=direct", "scatter=direct", "allreduce=hier-ring"}[rnd.IntN(10)]
 	}
 	for range 8 + rnd.IntN(24) {
 		s.calls = append(s.calls, newCall(rnd, s.n))

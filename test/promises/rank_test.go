@@ -44,7 +44,7 @@ const peerTimeout = time.Second
 // TestRankProcess is not a test of its own: it is what the processes run.
 func TestRankProcess(t *testing.T) {
 	name := os.Getenv(partVar)
-	if name == "" {
+	if name == "" || name == newCommPart {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -57,14 +57,16 @@ func TestRankProcess(t *testing.T) {
 }
 
 // say prints a line that the test will parse: what, who, when, and the error if any.
-func say(what string, c *ccl.Comm, err error) {
+func say(what string, c *ccl.Comm, err error) { sayAt(what, c.Rank(), err) }
+
+func sayAt(what string, rank int, err error) {
 	now := time.Now().UnixNano()
 	var e *ccl.Error
 	code, peer := ccl.Code(0), -1
 	if errors.As(err, &e) {
 		code, peer = e.Code, e.Peer
 	}
-	fmt.Printf("said %s rank %d at %d code %d peer %d: %v\n", what, c.Rank(), now, code, peer, err)
+	fmt.Printf("said %s rank %d at %d code %d peer %d: %v\n", what, rank, now, code, peer, err)
 }
 
 // line is what a rank has said.
@@ -81,11 +83,16 @@ var saidLine = regexp.MustCompile(`said (\S+) rank (\d+) at (\d+) code (\d+) pee
 // processes runs a part on n processes and returns what they have said.
 func processes(t *testing.T, n, hosts int, name, arg string) (lines []line, text string) {
 	t.Helper()
+	return processesOf(t, "TestRankProcess", n, hosts, name, arg)
+}
+
+func processesOf(t *testing.T, test string, n, hosts int, name, arg string) (lines []line, text string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var out lockedBuffer
 	// That a rank is lost is no failure here.
-	_ = boot.Spawn(ctx, boot.Command{N: n, Hosts: hosts, Path: os.Args[0], Args: []string{"-test.run=^TestRankProcess$"}, KeepGoing: true,
+	_ = boot.Spawn(ctx, boot.Command{N: n, Hosts: hosts, Path: os.Args[0], Args: []string{"-test.run=^" + test + "$"}, KeepGoing: true,
 		Env: append(os.Environ(), partVar+"="+name, partVar+"_ARG="+arg, "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
 	text = out.String()
 	require.NoError(t, ctx.Err(), "a rank hangs:\n%s", text)

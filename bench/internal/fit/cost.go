@@ -40,6 +40,8 @@ func shapeOf(op, algorithm string, n, hosts int) (Shape, bool) {
 		return twice(Shape{ring, others, part}), true
 	case "doubling", "hier":
 		return Shape{rounds, rounds, 1}, true
+	case "hier-ring": // of whose two levels only that between hosts counts
+		return twice(Shape{float64(far - 1), float64(far-1) / float64(far), part}), true
 	case "halving", "dissemination":
 		if op == "barrier" {
 			return Shape{rounds, 0, 0}, true

@@ -121,6 +121,7 @@ func TestShapes(t *testing.T) {
 		{"allreduce", "halving", 8, 8, Shape{6, 1.75, 0.875 / 3}},
 		{"barrier", "dissemination", 8, 8, Shape{3, 0, 0}},
 		{"allreduce", "hier", 1024, 128, Shape{7, 7, 1}},
+		{"allreduce", "hier-ring", 1024, 128, Shape{254, 254.0 / 128, 1.0 / 1024}},
 		{"broadcast", "tree", 8, 8, Shape{3, 3, 1}},
 		{"broadcast", "scatter-ring", 8, 8, Shape{10, 1.75, 0.125}},
 		{"gather", "tree", 8, 8, Shape{3, 0.875, 0.875 / 3}},

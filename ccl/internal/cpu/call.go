@@ -58,6 +58,7 @@ type Call struct {
 	Queued   bool        // it is made on the goroutine of a HostStream
 	Fold     reduce.Func // of Type and Op, for the kinds that reduce
 	Stream   reduce.Func // the same with streaming stores
+	Both     reduce.Both // into two places; nil where there is none
 	offsets  []int
 	place    uint64 // among the collectives of its Comm
 	inside   Kind   // the call that this one is made in, if any
@@ -66,22 +67,31 @@ type Call struct {
 
 // Seal sets the call's hash: equal calls have equal hashes on all ranks.
 func (c *Call) Seal() {
-	h := uint64(14695981039346656037)
-	mix := func(v uint64) {
-		h ^= v
-		h *= 0x9e3779b97f4a7c15
-		h ^= h >> 29
-	}
-	mix(c.Count)
-	mix(uint64(c.Kind) | uint64(c.Type)<<8 | uint64(c.Op)<<16 | uint64(uint32(c.Root))<<32)
+	h := newMix(c.Count, c.Kind, c.Type, c.Op, c.Root)
 	if c.Kind != AllToAllV { // whose counts are each rank's own
 		for _, n := range c.DC {
-			mix(uint64(n))
+			h = h.with(uint64(n))
 		}
 	}
-	c.Hash = uint32(h>>32) | 1 // never 0, which an unwritten flag has
+	c.Hash = h.hash()
 	c.Own = c.Hash
 }
+
+// mix is a hash of what has been mixed into it.
+type mix uint64
+
+func newMix(count uint64, k Kind, typ, op uint8, root int32) mix {
+	return mix(14695981039346656037).with(count).with(uint64(k) | uint64(typ)<<8 | uint64(op)<<16 | uint64(uint32(root))<<32)
+}
+
+func (h mix) with(v uint64) mix {
+	h ^= mix(v)
+	h *= 0x9e3779b97f4a7c15
+	return h ^ h>>29
+}
+
+// hash is never 0, which an unwritten flag has.
+func (h mix) hash() uint32 { return uint32(h>>32) | 1 }
 
 // The blocks of a call that cuts a vector by ranks. Where counts differ, offsets
 // has where each begins, in bytes, and where the last ends.
@@ -111,6 +121,12 @@ func (c *Call) largest() int {
 		m = max(m, c.blockLen(r))
 	}
 	return m
+}
+
+// part is block r of v.
+func (c *Call) part(v []byte, r int) []byte {
+	from, to := c.block(r)
+	return v[from:to]
 }
 
 // piece is length bytes of block r of v, from byte at of the block on, or as many

@@ -68,6 +68,9 @@ func limitedGroups(root, self string) (found []cgroup) {
 	return found
 }
 
+// room is how many bytes of memory this process's limits leave.
+func room() uint64 { return roomIn(cgroups()) }
+
 // roomIn is how many bytes the tightest of the groups has left. Cached files can go, and count as
 // room; shared memory is not among them.
 func roomIn(groups []cgroup) uint64 {

@@ -39,6 +39,7 @@ type Options struct {
 type Comm struct {
 	id      uint64
 	rank    int
+	size    int // of topo
 	site    *site
 	members members       // rank -> rank of the world
 	topo    algo.Topology // of this Comm
@@ -149,7 +150,7 @@ func (m *members) rank(w, size int) int {
 func (c *Comm) Rank() int { return c.rank }
 
 // Size is the number of ranks.
-func (c *Comm) Size() int { return c.topo.Size() }
+func (c *Comm) Size() int { return c.size }
 
 // Topology says which ranks share a host.
 func (c *Comm) Topology() algo.Topology { return c.topo }
@@ -233,10 +234,11 @@ func newComm(at *site, id uint64, world members, topo algo.Topology, rank int, o
 	if err != nil {
 		return nil, err
 	}
-	c := &Comm{id: id, rank: rank, site: at, members: world, topo: topo, opt: opt,
+	c := &Comm{id: id, rank: rank, size: topo.Size(), site: at, members: world, topo: topo, opt: opt,
 		local: newRegion(off, mem, n), me: topo.Local(rank), n: n,
 		views: []uint64{off}, chunk: stageChunk(n), spins: at.spins(), links: map[linkKey]*link{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	prepareFence()
 	at.add(c)
 	return c, nil
 }
@@ -282,7 +284,7 @@ func (c *Comm) Close() {
 	}
 	if last {
 		for _, off := range stages {
-			c.site.host.free(off, c.chunk*stageDepth)
+			c.site.host.free(off, c.stageBytes())
 		}
 		for _, off := range rows {
 			c.site.host.free(off, pipeBytes(n))

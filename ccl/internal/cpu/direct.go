@@ -47,7 +47,7 @@ const maxDirect = 64
 func (c *Comm) directPart(k *Call, src, dst *[maxDirect]unsafe.Pointer) *Fault {
 	from, end := c.part(len(k.Src), c.me)
 	move := reduce.Copy
-	stream := len(k.Src) >= streamFrom && !c.reach.someInPlace()
+	stream := 2*c.n*len(k.Src) >= streamInPlaceFrom && !c.reach.someInPlace()
 	if stream {
 		move = reduce.Stream
 	}
@@ -68,6 +68,11 @@ const directPiece = 16 // pieces between two looks at the abort word: some 20 mi
 
 //go:noinline
 func (c *Comm) directPieces(k *Call, src, dst *[maxDirect]unsafe.Pointer, at, end int, scratch unsafe.Pointer, move func(dst, src unsafe.Pointer, n int), stream bool) {
+	if stream && c.n == 2 && k.Both != nil && k.Scale == nil {
+		// Reads and stores of one loop run side by side; those of two, by way of scratch memory, in turn.
+		k.Both(unsafe.Add(dst[c.me], at), unsafe.Add(dst[1-c.me], at), unsafe.Add(src[0], at), unsafe.Add(src[1], at), (end-at)/k.Elem)
+		return
+	}
 	for ; at < end; at += foldPiece {
 		m := min(foldPiece, end-at)
 		// The sum goes to scratch memory, which stays in L1, and from there to all: in place the

@@ -13,6 +13,8 @@ type executor struct {
 	step    algo.Step
 	tx      []*sender
 	rx      []*receiver
+	out     outgoing // of the point-to-point call under way, or the last
+	in      incoming
 	wire    []byte
 	beside  []byte // memory beside the caller's
 	fuse    []byte
@@ -21,6 +23,11 @@ type executor struct {
 	sendOff []int
 	staged  []bool // of AllToAllV, by rank
 	plans   map[plan]algo.Schedule
+
+	// The parts of an operand stay where the caller has them until something is written in their place: what is
+	// sent of them, and the first reduction, reads them there, which saves a copy of the vector.
+	source  vector // no mem: the operand lies in place
+	written []bool // by part
 }
 
 type plan struct {
@@ -118,6 +125,53 @@ func (v *vector) parts(lo, hi int) []byte {
 	return v.mem[v.at(lo):v.at(hi)]
 }
 
+// runFrom runs s on v, in which the operand, src, does not lie yet. A part that nothing was written to stays
+// as it was.
+func (c *Comm) runFrom(ctx context.Context, k *Call, s algo.Schedule, src []byte, v vector, slice int) *Fault {
+	e := &c.exec
+	if ptr(src) != ptr(v.mem) {
+		e.source = v
+		e.source.mem = src
+		e.written = append(e.written[:0], make([]bool, s.Parts)...)
+	}
+	f := c.run(ctx, k, s, v, v, slice)
+	e.source.mem = nil
+	return f
+}
+
+// operand is where parts lo to hi-1 of v are to be read.
+func (e *executor) operand(v *vector, lo, hi int) []byte {
+	if e.source.mem == nil {
+		return v.parts(lo, hi)
+	}
+	n := 0
+	for _, w := range e.written[lo:hi] {
+		if w {
+			n++
+		}
+	}
+	if n == 0 {
+		return e.source.parts(lo, hi)
+	}
+	for p := lo; n < hi-lo && p < hi; p++ { // some here and some there
+		if !e.written[p] {
+			copy(v.parts(p, p+1), e.source.parts(p, p+1))
+			e.written[p] = true
+		}
+	}
+	return v.parts(lo, hi)
+}
+
+// writes notes that parts lo to hi-1 will be where they belong.
+func (e *executor) writes(lo, hi int) {
+	if e.source.mem == nil {
+		return
+	}
+	for p := range e.written[lo:hi] {
+		e.written[lo+p] = true
+	}
+}
+
 // run runs s on this rank: out is what it sends of, in what it receives into.
 func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector, slice int) *Fault {
 	e := &c.exec
@@ -132,7 +186,7 @@ func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector
 			if f != nil {
 				return f
 			}
-			c.newSender().start(l, &h, out.parts(m.Lo, m.Hi))
+			c.newSender().start(l, &h, e.operand(&out, m.Lo, m.Hi))
 		}
 		for _, m := range e.step.Recv {
 			l, f := c.link(ctx, m.Peer, collective)
@@ -142,9 +196,10 @@ func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector
 			r := c.newReceiver()
 			r.start(l, h, in.parts(m.Lo, m.Hi))
 			if m.Reduce {
-				r.fold, r.elem, r.first = k.Fold, k.Elem, m.Peer < c.rank
-				c.inTurn(s.Swap, m, r, in)
+				r.fold, r.elem, r.first, r.own = k.Fold, k.Elem, m.Peer < c.rank, e.operand(&in, m.Lo, m.Hi)
+				c.inTurn(s.Swap && ptr(r.own) == ptr(r.to), m, r, in)
 			}
+			e.writes(m.Lo, m.Hi)
 		}
 		if f := c.move(ctx, e.tx, e.rx); f != nil {
 			return f

@@ -123,7 +123,7 @@ func (c *Comm) otherCallAt(place uint64) *Fault {
 	mine := loadRecord(c.local.call(c.me, place))
 	for r := range c.n {
 		w := c.local.entered(r).Load()
-		if ahead := int32(uint32(w>>32) - uint32(place)); r == c.me || ahead < 0 || ahead >= callsKept-1 {
+		if ahead := int32(uint32(w>>32) - uint32(place)); r == c.me || ahead < 0 || ahead >= int32(c.local.kept)-1 {
 			continue
 		}
 		theirs := loadRecord(c.local.call(r, place))

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"errors"
+	"fmt"
 	"math/bits"
 	"os"
 	"runtime"
@@ -86,6 +87,20 @@ func (h *host) alloc(n int) (uint64, error) {
 	h.maps[off] = &mapping{mem: aligned(n)}
 	h.mu.Unlock()
 	return off, nil
+}
+
+// roomForCalls makes sure that there is memory for what the calls of the n ranks of this host stage, which is taken on
+// first use: too little is an error of NewComm, and not of some call.
+func roomForCalls(n int) error {
+	need := uint64(n * stageBytes(n))
+	if left := room(); left < need {
+		return noRoom(need, left)
+	}
+	return nil
+}
+
+func noRoom(need, left uint64) error {
+	return fmt.Errorf("shared memory: %d KiB are needed, and the limit of this process's cgroup leaves %d KiB; raise it or use fewer ranks", need>>10, left>>10)
 }
 
 // aligned is n bytes of Go memory that begin at a cache line.

@@ -20,7 +20,7 @@ import (
 )
 
 // Bootstrap is what a launcher supplies. It is ccl.Bootstrap; the other methods of
-// boot.Boot (Secret, Addr, HostID) are used where there.
+// boot.Boot (Secret, Addr, HostID, Watch) are used where there.
 type Bootstrap interface {
 	Rank() int
 	Size() int
@@ -161,7 +161,11 @@ func (j *job) join(ctx context.Context, b Bootstrap, all [][]byte, opt Options) 
 		err := j.begin(b, nodeOf, try, opt)
 		if err == nil {
 			at = j.site(j.topo.Node(rank))
-			err = at.steps[try].do(func() error { return at.openHost(ctx, all, rank) })
+			err = at.steps[try].do(func() error {
+				together, stop := whileAll(ctx, b)
+				defer stop()
+				return at.openHost(together, all, rank)
+			})
 		}
 		var addr []byte
 		if err == nil && j.tcp != nil {
@@ -186,7 +190,14 @@ func (j *job) join(ctx context.Context, b Bootstrap, all [][]byte, opt Options) 
 	}
 	err := j.last.do(func() error { return j.learn(said) })
 	if err == nil {
-		err = at.steps[4].do(func() error { return at.joinPlane(ctx) })
+		err = at.steps[4].do(func() error {
+			together, stop := whileAll(ctx, b)
+			defer stop()
+			if err := at.joinPlane(together); err != nil {
+				return err
+			}
+			return roomForCalls(at.topo.Locals(at.node))
+		})
 	}
 	if _, f := verdict(err, nil); f != nil {
 		return nil, f
@@ -199,6 +210,22 @@ func (j *job) join(ctx context.Context, b Bootstrap, all [][]byte, opt Options) 
 		c.disturb = d.BeforeCall
 	}
 	return c, nil
+}
+
+// whileAll is ctx for what takes all ranks: it also ends when one of them is lost, which the next AllGather then says.
+func whileAll(ctx context.Context, b Bootstrap) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if w, ok := b.(interface{ Watch() <-chan struct{} }); ok {
+		lost := w.Watch()
+		go func() {
+			defer cancel()
+			select {
+			case <-lost:
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, cancel
 }
 
 const worldID = 1
@@ -388,6 +415,7 @@ func (s *site) giveHost(ctx context.Context, others int) error {
 	s.mu.Unlock()
 	until := deadline(ctx)
 	l.SetDeadline(until)
+	defer context.AfterFunc(ctx, func() { l.SetDeadline(time.Now()) })()
 	for got := 0; got < others; {
 		c, err := l.AcceptUnix()
 		if err != nil {

@@ -21,6 +21,8 @@ type link struct {
 	out   outlet
 	in    inlet
 	conn  *tcp.Conn
+	to    *pipeWriter // out and in, to a rank of this host
+	from  *pipeReader
 	// Messages take turns: one is on its way out, and one on its way in.
 	outNext, outTurn, inNext, inTurn uint64
 	sent, received                   uint64 // messages of point-to-point calls
@@ -77,7 +79,7 @@ func (c *Comm) link(ctx context.Context, peer int, cl class) (*link, *Fault) {
 		if err != nil {
 			return nil, c.stop(fault(Backend, c.rank, "%w", err))
 		}
-		l.out = out
+		l.out, l.to = out, out
 	} else if f := c.dial(ctx, l, cl); f != nil {
 		return nil, f
 	}
@@ -137,7 +139,8 @@ func (c *Comm) ready(l *link) (bool, *Fault) {
 	if p == nil {
 		return false, nil
 	}
-	l.in = p
+	p.join(l.to)
+	l.in, l.from = p, p
 	return true, nil
 }
 

@@ -12,7 +12,7 @@ import (
 // The collectives among the ranks of one host: a rank posts, the others read what
 // they need of it, straight into place. See region for rounds and flags.
 
-// local runs k, all of whose ranks are on this host.
+// runLocal runs k, all of whose ranks are on this host: a rank of the Comm has the same number there.
 func (c *Comm) runLocal(ctx context.Context, k *Call) *Fault {
 	switch k.Kind {
 	case AllReduce:
@@ -40,9 +40,17 @@ func (c *Comm) runLocal(ctx context.Context, k *Call) *Fault {
 // open begins a round: it waits until the slot of that round has been read by all.
 func (c *Comm) open(ctx context.Context, k *Call, staged bool) (uint32, *Fault) {
 	c.round++
-	need := c.round - (depth - 2)
-	if staged {
-		need = c.round - (stageDepth - 2)
+	if !staged && c.seen-c.round+c.local.depth-2 < 1<<31 {
+		return c.round, nil
+	}
+	return c.openLate(ctx, k, staged)
+}
+
+// openLate is open where the slot is in staging memory, or it is not known that it has been read.
+func (c *Comm) openLate(ctx context.Context, k *Call, staged bool) (uint32, *Fault) {
+	need := c.round - (stageDepth - 2)
+	if !staged { // some more, so that the next rounds need not look: each look is a line that others write
+		need = c.round - (c.local.depth - 2) + c.local.depth/4
 	}
 	if int32(c.seen-need) >= 0 {
 		return c.round, nil
@@ -92,32 +100,41 @@ func (c *Comm) awaitAll(ctx context.Context, k *Call, round uint32) *Fault {
 	return nil
 }
 
-// stage is where rank r's data of round lie in staging memory. It is made on first use, by whoever comes first.
+// stage is where rank r's data of round lie in staging memory.
 func (c *Comm) stage(r int, round uint32) (unsafe.Pointer, *Fault) {
-	r = c.local.turn(r, round/stageDepth)
+	mem, f := c.stageOf(c.local.turn(r, round/stageDepth))
+	if f != nil {
+		return nil, f
+	}
+	return unsafe.Pointer(&mem[int(round%stageDepth)*c.chunk]), nil
+}
+
+// stageOf is the staging memory of rank r. It is made on first use, by whoever comes first.
+func (c *Comm) stageOf(r int) ([]byte, *Fault) {
+	if c.lines != nil && c.lines[r] != nil {
+		return c.lines[r], nil
+	}
 	if c.lines == nil {
 		c.lines = make([][]byte, c.n)
 	}
-	if c.lines[r] == nil {
-		off := c.local.stage(r).Load()
-		if off == 0 {
-			var err error
-			if off, err = c.site.host.alloc(c.chunk * stageDepth); err != nil {
-				return nil, c.stop(fault(Backend, c.rank, "%w", err))
-			}
-			if !c.local.stage(r).CompareAndSwap(0, off) {
-				c.site.host.free(off, c.chunk*stageDepth)
-				off = c.local.stage(r).Load()
-			}
-		}
-		mem, err := c.site.host.view(off, c.chunk*stageDepth)
-		if err != nil {
+	off := c.local.stage(r).Load()
+	if off == 0 {
+		var err error
+		if off, err = c.site.host.alloc(c.stageBytes()); err != nil {
 			return nil, c.stop(fault(Backend, c.rank, "%w", err))
 		}
-		c.lines[r] = mem
-		c.views = append(c.views, off)
+		if !c.local.stage(r).CompareAndSwap(0, off) {
+			c.site.host.free(off, c.stageBytes())
+			off = c.local.stage(r).Load()
+		}
 	}
-	return unsafe.Pointer(&c.lines[r][int(round%stageDepth)*c.chunk]), nil
+	mem, err := c.site.host.view(off, c.stageBytes())
+	if err != nil {
+		return nil, c.stop(fault(Backend, c.rank, "%w", err))
+	}
+	c.lines[r] = mem
+	c.views = append(c.views, off)
+	return mem, nil
 }
 
 // slotOf is where rank r's data of round lies.
@@ -180,7 +197,7 @@ func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, staged bool, f
 	var theirs unsafe.Pointer // the other's of two ranks, of which the next step's lines are claimed: see receive
 	if c.n == 2 {
 		step = max(n, 1)
-		if staged && k.Kind != Reduce {
+		if staged {
 			var f *Fault
 			if theirs, f = operand(1-c.me, 0); f != nil {
 				return f

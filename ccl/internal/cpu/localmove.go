@@ -7,13 +7,19 @@ import (
 
 // localBroadcast: the root posts, the others read.
 func (c *Comm) localBroadcast(ctx context.Context, k *Call) *Fault {
-	root := c.topo.Local(int(k.Root))
-	length, staged := c.layout(len(k.Dst), 1)
+	root := int(k.Root)
 	if read, f := c.reads(ctx, k, len(k.Dst)); f != nil {
 		return f
 	} else if read {
 		return c.fetchFromRoot(ctx, k, root, k.Dst, 0)
 	}
+	if c.n == 2 {
+		if c.me == root {
+			return c.sendStream(ctx, k, k.Dst)
+		}
+		return c.receiveStream(ctx, k, k.Dst, nil)
+	}
+	length, staged := c.layout(len(k.Dst), 1)
 	for i := range pieces(len(k.Dst), length) {
 		at, end := i*length, min((i+1)*length, len(k.Dst))
 		round, f := c.open(ctx, k, staged)
@@ -46,7 +52,27 @@ func (c *Comm) localAllGather(ctx context.Context, k *Call) *Fault {
 
 // localGather: everybody posts its block; the root reads them.
 func (c *Comm) localGather(ctx context.Context, k *Call) *Fault {
-	return c.collect(ctx, k, c.topo.Local(int(k.Root)))
+	root := int(k.Root)
+	if c.n > 2 {
+		return c.collect(ctx, k, root)
+	}
+	if read, f := c.reads(ctx, k, k.largest()); f != nil {
+		return f
+	} else if read {
+		return c.collectByRead(ctx, k, root)
+	}
+	if c.me != root {
+		return c.sendStream(ctx, k, k.Src)
+	}
+	takeOwn(k.part(k.Dst, c.me), k.Src)
+	return c.receiveStream(ctx, k, k.part(k.Dst, 1-c.me), nil)
+}
+
+// takeOwn copies what a rank sends to itself, unless it is there.
+func takeOwn(dst, src []byte) {
+	if ptr(dst) != ptr(src) {
+		put(ptr(dst), src)
+	}
 }
 
 // collect gathers the blocks of all ranks at root, or everywhere where it is -1.
@@ -93,14 +119,24 @@ func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
 
 // localScatter: the root posts the blocks of the others, each reads its own.
 func (c *Comm) localScatter(ctx context.Context, k *Call) *Fault {
-	root := c.topo.Local(int(k.Root))
+	root := int(k.Root)
 	largest := k.largest()
-	length, staged := c.layout(largest, c.n-1)
 	if read, f := c.reads(ctx, k, largest); f != nil {
 		return f
 	} else if read {
 		return c.scatterByRead(ctx, k, root)
 	}
+	if c.n == 2 {
+		if c.me != root {
+			return c.receiveStream(ctx, k, k.Dst, nil)
+		}
+		if f := c.sendStream(ctx, k, k.part(k.Src, 1-c.me)); f != nil {
+			return f
+		}
+		takeOwn(k.Dst, k.part(k.Src, c.me))
+		return nil
+	}
+	length, staged := c.layout(largest, c.n-1)
 	for i := range pieces(largest, length) {
 		at := i * length
 		round, f := c.open(ctx, k, staged)

@@ -7,19 +7,15 @@ import (
 	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
-// streamFrom is the size of result from which streaming stores win: it will not
-// stay in the cache anyway, and they spare reading what they overwrite.
-const streamFrom = 4 << 20
-
 func ptr(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
 // put copies src beside or to where rank me's data of round lies.
 func put(to unsafe.Pointer, src []byte) {
-	copy(unsafe.Slice((*byte)(to), len(src)), src)
+	ordered.Copy(to, ptr(src), len(src))
 }
 
 func get(dst []byte, from unsafe.Pointer) {
-	copy(dst, unsafe.Slice((*byte)(from), len(dst)))
+	ordered.Copy(ptr(dst), from, len(dst))
 }
 
 // claimPiece is how much is claimed ahead of what is worked on: half of L1's lines may be on their way.
@@ -46,19 +42,22 @@ func (c *Comm) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
 // them; two ranks do the same chunk by chunk; more ranks each reduce one part of
 // a chunk and then collect the parts.
 func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
-	length, staged := c.layout(len(k.Src), 1)
-	if !staged {
+	if len(k.Src) <= c.local.room {
 		round, f := c.open(ctx, k, false)
 		if f != nil {
 			return f
 		}
-		put(c.local.data(c.me, round), k.Src)
+		if c.n == 2 {
+			put(c.local.payload(c.me, round, len(k.Src)), k.Src)
+		} else {
+			put(c.local.data(c.me, round), k.Src)
+		}
 		c.post(k, round)
 		if f := c.awaitAll(ctx, k, round); f != nil {
 			return f
 		}
 		if c.n == 2 {
-			c.foldTwo(k, round)
+			c.foldTwo(k, ptr(k.Dst), ptr(k.Src), c.local.payload(1-c.me, round, len(k.Src)), len(k.Dst))
 			return nil
 		}
 		return c.foldAll(k, ptr(k.Dst), round, false, zero, nil, len(k.Dst), false)
@@ -66,6 +65,7 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 	if f := c.acquaint(ctx, k); f != nil {
 		return f
 	}
+	length, _ := c.layout(len(k.Src), 1)
 	w, ahead, f := c.exchange(ctx, k, k.Src, k.Dst, min(length, len(k.Src)))
 	if f != nil {
 		return c.reclaim(k.Dst, f) // others may have all offers
@@ -90,15 +90,15 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 	return nil
 }
 
-// foldTwo is foldAll of two ranks for a vector that is not staged: what the smallest calls do.
-func (c *Comm) foldTwo(k *Call, round uint32) {
-	a, b := ptr(k.Src), c.local.data(1-c.me, round)
+// foldTwo is foldAll of two ranks for n bytes that are not staged in turn: what the smallest calls do.
+func (c *Comm) foldTwo(k *Call, dst, own, theirs unsafe.Pointer, n int) {
+	a, b := own, theirs
 	if c.me == 1 {
 		a, b = b, a
 	}
-	k.Fold(ptr(k.Dst), a, b, int(k.Count))
+	k.Fold(dst, a, b, n/k.Elem)
 	if k.Scale != nil {
-		k.Scale(ptr(k.Dst), int(k.Count), 2)
+		k.Scale(dst, n/k.Elem, 2)
 	}
 }
 
@@ -199,37 +199,36 @@ func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root i
 // localReduce: the root reduces what the others post; of large vectors among many
 // ranks each reduces a part.
 func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
-	root := c.topo.Local(int(k.Root))
-	length, staged := c.layout(len(k.Src), 1)
+	root := int(k.Root)
 	if c.n == 2 {
 		if read, f := c.reads(ctx, k, len(k.Src)); f != nil {
 			return f
 		} else if read {
 			return c.reduceAtRoot(ctx, k, root)
 		}
+		if c.me != root {
+			return c.sendStream(ctx, k, k.Src)
+		}
+		return c.receiveStream(ctx, k, k.Dst, ptr(k.Src))
 	}
+	length, staged := c.layout(len(k.Src), 1)
 	for i := range pieces(len(k.Src), length) {
 		at, end := i*length, min((i+1)*length, len(k.Src))
 		var dst []byte
 		if c.me == root {
 			dst = k.Dst[at:end]
 		}
-		if staged && c.n > 2 {
+		if staged {
 			if f := c.reduceParts(ctx, k, k.Src[at:end], dst, root, false); f != nil {
 				return f
 			}
 			continue
 		}
-		round, to, f := c.begin(ctx, k, staged)
+		round, f := c.open(ctx, k, false)
 		if f != nil {
 			return f
 		}
-		var own unsafe.Pointer
-		if c.me == root && c.n == 2 {
-			own = ptr(k.Src[at:])
-		} else {
-			put(to, k.Src[at:end])
-		}
+		put(c.local.data(c.me, round), k.Src[at:end])
 		c.post(k, round)
 		if c.me != root {
 			continue
@@ -237,7 +236,7 @@ func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
 		if f := c.awaitAll(ctx, k, round); f != nil {
 			return f
 		}
-		if f := c.foldAll(k, ptr(dst), round, staged, zero, own, len(dst), false); f != nil {
+		if f := c.foldAll(k, ptr(dst), round, false, zero, nil, len(dst), false); f != nil {
 			return f
 		}
 	}

@@ -68,8 +68,8 @@ func (h *host) enterCores() {
 // reserve makes sure that memory is there: a full machine is an error now, not a
 // SIGBUS later.
 func reserve(fd int, off, n uint64) error {
-	if room := roomIn(cgroups()); room < n {
-		return fmt.Errorf("shared memory: %d KiB are needed, and the limit of this process's cgroup leaves %d KiB; raise it or use fewer ranks", n>>10, room>>10)
+	if left := room(); left < n {
+		return noRoom(n, left)
 	}
 	for {
 		err := unix.Fallocate(fd, 0, int64(off), int64(n))

@@ -36,7 +36,8 @@ type receiver struct {
 	in    int // bytes of to that are complete, but for carry
 	fold  reduce.Func
 	elem  int
-	first bool    // fold(received, to) rather than fold(to, received)
+	first bool    // fold(received, own) rather than fold(own, received)
+	own   []byte  // what to begins as: to itself, or as much memory elsewhere
 	carry [8]byte // the beginning of an element whose rest has not come
 	nc    int
 	// Where a step sends what it reduces into, only what has left may change.
@@ -76,8 +77,13 @@ func (c *Comm) progressOut(s *sender) (moved bool, f *Fault) {
 	if s.l.outTurn != s.turn || s.behind != nil && !s.behind.done {
 		return false, nil
 	}
-	if s.frontOut < s.frontLen {
-		n, err := s.l.out.TrySend(s.front[s.frontOut:s.frontLen])
+	if front := s.front[s.frontOut:s.frontLen]; len(front) > 0 {
+		n, err := 0, error(nil)
+		if s.l.conn != nil && len(s.body) > 0 {
+			n, err = s.l.conn.TrySendBoth(front, s.body[:min(len(s.body), quantum)])
+		} else {
+			n, err = s.l.out.TrySend(front)
+		}
 		if err != nil {
 			return false, c.cut(s.l, err)
 		}
@@ -85,9 +91,11 @@ func (c *Comm) progressOut(s *sender) (moved bool, f *Fault) {
 			return false, nil
 		}
 		moved = true
-		if s.frontOut += n; s.frontOut < s.frontLen {
+		if n < len(front) {
+			s.frontOut += n
 			return true, nil
 		}
+		s.frontOut, s.out = s.frontLen, n-len(front)
 	}
 	if s.out < len(s.body) {
 		n, err := s.l.out.TrySend(s.body[s.out:min(len(s.body), s.out+quantum)])
@@ -124,8 +132,17 @@ func (c *Comm) progressIn(r *receiver) (moved bool, f *Fault) {
 			return false, f
 		}
 	}
-	if r.gotN < headBytes {
-		n, err := r.l.in.TryRecv(r.got[r.gotN:])
+	if head := r.got[r.gotN:]; len(head) > 0 {
+		n, err := 0, error(nil)
+		var room []byte // of a connection, the beginning of the payload comes with the header
+		if r.l.conn != nil {
+			room = c.room(r)
+		}
+		if len(room) > 0 {
+			n, err = r.l.conn.TryRecvBoth(head, room)
+		} else {
+			n, err = r.l.in.TryRecv(head)
+		}
 		if err != nil {
 			return false, c.broken(r.l.peer, err)
 		}
@@ -133,12 +150,15 @@ func (c *Comm) progressIn(r *receiver) (moved bool, f *Fault) {
 			return false, nil
 		}
 		moved = true
-		if r.gotN += n; r.gotN < headBytes {
+		if n < len(head) {
+			r.gotN += n
 			return true, nil
 		}
+		r.gotN = headBytes
 		if f := c.checkHead(r); f != nil {
 			return true, f
 		}
+		r.absorb(room[:n-len(head)])
 	}
 	if r.prev != nil && !r.prev.done {
 		return moved, nil
@@ -161,33 +181,63 @@ func (c *Comm) progressIn(r *receiver) (moved bool, f *Fault) {
 	return true, nil
 }
 
+// limit is how much of r.to may be complete now.
+func (r *receiver) limit() int {
+	if r.after != nil && !r.after.done {
+		return min(len(r.to), r.after.moved()/8*8)
+	}
+	return len(r.to)
+}
+
+// room is where the next payload of r is to be received, which absorb then takes: in its place, or on the wire
+// if it is to be combined. It is empty where nothing may come yet.
+func (c *Comm) room(r *receiver) []byte {
+	if r.prev != nil && !r.prev.done {
+		return nil
+	}
+	n := min(r.limit()-r.in-r.nc, quantum)
+	switch {
+	case n <= 0:
+		return nil
+	case r.fold == nil:
+		return r.to[r.in : r.in+n]
+	}
+	return c.wire()[:n]
+}
+
 // take moves payload into place, combining where that is asked for.
 func (c *Comm) take(r *receiver) (int, *Fault) {
-	limit := len(r.to)
-	if r.after != nil && !r.after.done {
-		limit = min(limit, r.after.moved()/8*8)
-	}
-	if limit <= r.in+r.nc {
+	n := min(r.limit()-r.in-r.nc, quantum)
+	if n <= 0 {
 		return 0, nil
 	}
+	var v []byte
+	var err error
 	if r.fold == nil {
-		n, err := r.l.in.TryRecv(r.to[r.in:min(limit, r.in+quantum)])
-		if err != nil {
-			return 0, c.broken(r.l.peer, err)
-		}
-		if r.summed {
-			r.sum = crc32.Update(r.sum, castagnoli, r.to[r.in:r.in+n])
-		}
-		r.in += n
-		return n, nil
+		v = r.to[r.in : r.in+n]
+		n, err = r.l.in.TryRecv(v)
+		v = v[:n]
+	} else {
+		v, err = r.l.in.Peek(c.wire(), n)
 	}
-	v, err := r.l.in.Peek(c.wire(), min(limit-r.in-r.nc, quantum))
 	if err != nil {
 		return 0, c.broken(r.l.peer, err)
 	}
-	n := len(v)
+	r.absorb(v)
+	if r.fold != nil {
+		r.l.in.Discard(len(v))
+	}
+	return len(v), nil
+}
+
+// absorb takes v, the payload that comes next: it lies in place already, or is combined.
+func (r *receiver) absorb(v []byte) {
 	if r.summed {
 		r.sum = crc32.Update(r.sum, castagnoli, v)
+	}
+	if r.fold == nil {
+		r.in += len(v)
+		return
 	}
 	if r.nc > 0 { // complete the element that was cut
 		k := copy(r.carry[r.nc:r.elem], v)
@@ -204,17 +254,15 @@ func (c *Comm) take(r *receiver) (int, *Fault) {
 	if len(v) > 0 {
 		r.nc = copy(r.carry[:], v)
 	}
-	r.l.in.Discard(n)
-	return n, nil
 }
 
 // combine folds n received bytes into place.
 func (r *receiver) combine(p unsafe.Pointer, n int) {
-	to := unsafe.Pointer(&r.to[r.in])
+	to, own := unsafe.Pointer(&r.to[r.in]), unsafe.Pointer(&r.own[r.in])
 	if r.first {
-		r.fold(to, p, to, n/r.elem)
+		r.fold(to, p, own, n/r.elem)
 	} else {
-		r.fold(to, to, p, n/r.elem)
+		r.fold(to, own, p, n/r.elem)
 	}
 	r.in += n
 }
@@ -306,7 +354,7 @@ func (c *Comm) move(ctx context.Context, tx []*sender, rx []*receiver) *Fault {
 			continue
 		}
 		w.looks++
-		if w.looks < c.spins/16 {
+		if w.looks < c.looks(tx, rx) {
 			continue
 		}
 		w.looks = 0
@@ -314,6 +362,25 @@ func (c *Comm) move(ctx context.Context, tx []*sender, rx []*receiver) *Fault {
 			return f
 		}
 	}
+}
+
+// connLooks is how often a rank looks at its connections before it gives way: each look is a call of the
+// kernel that takes the socket's lock from who delivers to it, and costs as much as giving way.
+const connLooks = 4
+
+// looks is how often a rank looks at the messages of a step before it gives way.
+func (c *Comm) looks(tx []*sender, rx []*receiver) int {
+	for _, r := range rx {
+		if !r.done && r.l.conn != nil {
+			return connLooks
+		}
+	}
+	for _, s := range tx {
+		if !s.done && s.l.conn != nil {
+			return connLooks
+		}
+	}
+	return c.spins / 16
 }
 
 // awaited is the rank the first unfinished message waits for.

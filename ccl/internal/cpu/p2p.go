@@ -9,6 +9,13 @@ import "context"
 func (c *Comm) pointToPoint(ctx context.Context, k *Call) *Fault {
 	e := &c.exec
 	e.tx, e.rx = e.tx[:0], e.rx[:0]
+	to, from := int(k.Root), int(k.Root)
+	if k.Kind == SendRecv {
+		to = k.To
+	}
+	if !c.opt.Strict && (k.Kind == Recv || c.near(e.out.l, to)) && (k.Kind == Send || c.near(e.in.l, from)) {
+		return c.pointToPointHere(ctx, k, to, from)
+	}
 	if f := c.addPointToPoint(ctx, k); f != nil {
 		return f
 	}
@@ -38,9 +45,7 @@ func (c *Comm) pairHash(k *Call, count int) uint32 {
 	if c.opt.Unchecked {
 		return 1
 	}
-	p := Call{Record: Record{Count: uint64(count), Kind: Send, Type: k.Type, Root: -1}}
-	p.Seal()
-	return p.Hash
+	return newMix(uint64(count), Send, k.Type, 0, -1).hash()
 }
 
 func (c *Comm) addSend(ctx context.Context, k *Call, to int) *Fault {

@@ -9,7 +9,7 @@ import (
 //
 //	4 KiB         the abort word
 //	per rank      control: state, where its staging memory and its pipes are,
-//	              its last calls; then depth slots of (flag, data)
+//	              its last calls; then slots of (flag, data)
 //
 // Calls run in rounds. In each round a rank posts: it writes data into its slot of
 // that round, then the slot's flag, round<<32 | hash of the call. Others wait for
@@ -18,28 +18,43 @@ import (
 // finished reading all rounds two before it, so a slot is free again once every
 // rank has posted the round depth-2 after it.
 const (
-	depth       = 8  // slots of a rank beside its flags
-	stageDepth  = 4  // slots of its staging memory
-	callsKept   = 16 // more than a rank can be ahead of another, in rounds
-	ctlBytes    = 1024
+	stageDepth  = 4 // slots of a rank's staging memory
 	regionHead  = 4 << 10
+	rankHead    = 192 // what a rank has before its last calls
 	recordBytes = int(unsafe.Sizeof(Record{}))
 )
-
-var _ [960 - 192 - callsKept*recordBytes]byte // the last calls fit
 
 type region struct {
 	off    uint64
 	mem    []byte
-	n      int // ranks
-	inline int // inlineMax(n)
-	slot   int // bytes of a slot
-	rank   int // bytes of a rank
+	base   unsafe.Pointer // &mem[0]
+	n      int            // ranks
+	depth  uint32         // depthOf(n)
+	kept   uint32         // callsKept(n)
+	inline int            // inlineMax(n)
+	room   int            // roomOf(n)
+	slot   int            // bytes of a slot
+	rank   int            // bytes of a rank
+	slots  int            // where its slots begin
 }
 
 func newRegion(off uint64, mem []byte, n int) *region {
-	return &region{off: off, mem: mem, n: n, inline: inlineMax(n), slot: 64 + inlineMax(n), rank: rankBytes(n)}
+	return &region{off: off, mem: mem, base: unsafe.Pointer(&mem[0]), n: n, depth: depthOf(n), kept: callsKept(n), inline: inlineMax(n), room: roomOf(n), slot: 64 + roomOf(n), rank: rankBytes(n), slots: slotsAt(n)}
 }
+
+// depthOf is how many slots a rank has, a power of two. Who only sends is ahead of who only receives by that many rounds at
+// most: two ranks, whose calls take less than a cache line takes to and fro, would wait in each call with a quarter
+// as many, and with twice as many even 1 KiB of each would not stay in L1.
+func depthOf(n int) uint32 {
+	if n == 2 {
+		return 32
+	}
+	return 8
+}
+
+// callsKept is how many of a rank's last calls the others can see, a power of two: more than it can be ahead of
+// them, in rounds.
+func callsKept(n int) uint32 { return 2 * depthOf(n) }
 
 // inlineMax is how many bytes of n ranks lie in the slots, all of which each rank reads: more of few ranks, for
 // which that is less than the rounds that it spares; two have memory to touch from there on (see offer).
@@ -53,11 +68,23 @@ func inlineMax(n int) int {
 	return 2 << 10
 }
 
-func rankBytes(n int) int { return ctlBytes + depth*(64+inlineMax(n)) }
+// roomOf is how many bytes a slot has beside its flag's cache line: of two ranks what AllReduce uses, which else would
+// have to meet twice for memory to touch, or read once more what it has staged; one way, 4 KiB take less
+// time through slots that stay in L1.
+func roomOf(n int) int {
+	if n == 2 {
+		return 4 << 10
+	}
+	return inlineMax(n)
+}
+
+func slotsAt(n int) int { return (rankHead + int(callsKept(n))*recordBytes + 63) &^ 63 }
+
+func rankBytes(n int) int { return slotsAt(n) + int(depthOf(n))*(64+roomOf(n)) }
 
 func regionBytes(n int) int { return regionHead + n*rankBytes(n) }
 
-func (g *region) at(off int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(&g.mem[0]), off) }
+func (g *region) at(off int) unsafe.Pointer { return unsafe.Add(g.base, off) }
 
 func (g *region) word(off int) *atomic.Uint64 { return (*atomic.Uint64)(g.at(off)) }
 
@@ -88,19 +115,30 @@ func (g *region) entered(r int) *atomic.Uint64 { return g.word(regionHead + r*g.
 
 // call is what r says of call seq, while it is one of its last.
 func (g *region) call(r int, seq uint64) *Record {
-	return (*Record)(g.at(regionHead + r*g.rank + 192 + int(seq%callsKept)*recordBytes))
+	return (*Record)(g.at(regionHead + r*g.rank + rankHead + int(uint32(seq)&(g.kept-1))*recordBytes))
 }
 
 // writes is 1 while r writes into the memory of others: see Comm.mayWrite.
-func (g *region) writes(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 960) }
+func (g *region) writes(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 136) }
 
 func (g *region) slotOf(r int, round uint32) int {
-	return regionHead + r*g.rank + ctlBytes + int(round%depth)*g.slot
+	return regionHead + r*g.rank + g.slots + int(round&(g.depth-1))*g.slot
 }
 
 func (g *region) flag(r int, round uint32) *uint64 { return (*uint64)(g.at(g.slotOf(r, round))) }
 
 func (g *region) data(r int, round uint32) unsafe.Pointer { return g.at(g.slotOf(r, round) + 8) }
+
+// besideFlag is how many bytes lie in the cache line of the flag.
+const besideFlag = 56
+
+// payload is where n bytes of r's data lie that lie together: beside the flag, or in the lines behind it.
+func (g *region) payload(r int, round uint32, n int) unsafe.Pointer {
+	if n <= besideFlag {
+		return g.data(r, round)
+	}
+	return g.at(g.slotOf(r, round) + 64)
+}
 
 // turn is the rank whose memory takes r's data the u-th time that it is used: of two ranks, one and the other
 // in turn. So a rank writes where it has read the last time, having claimed those lines (see receive): they

@@ -11,7 +11,12 @@ import (
 // Nothing in a region lies on anything else, and what is written by one rank shares
 // no cache line with what another writes.
 func TestRegionLayout(t *testing.T) {
-	const n = 3
+	for n := range 10 {
+		testRegionLayout(t, n)
+	}
+}
+
+func testRegionLayout(t *testing.T, n int) {
 	g := newRegion(0, aligned(regionBytes(n)), n)
 	base := uintptr(unsafe.Pointer(&g.mem[0]))
 	type span struct {
@@ -30,12 +35,13 @@ func TestRegionLayout(t *testing.T) {
 		add("state", r, unsafe.Pointer(g.state(r)), 8)
 		add("stage", r, unsafe.Pointer(g.stage(r)), 8)
 		add("row", r, unsafe.Pointer(g.row(r)), 8)
-		for seq := range uint64(callsKept) {
+		for seq := range uint64(callsKept(n)) {
 			add("call", r, unsafe.Pointer(g.call(r, seq)), recordBytes)
 		}
-		for round := range uint32(depth) {
+		for round := range depthOf(n) {
 			add("flag", r, unsafe.Pointer(g.flag(r, round)), 8)
 			add("data", r, g.data(r, round), inlineMax(n))
+			assert.LessOrEqual(t, uintptr(g.payload(r, round, roomOf(n)))+uintptr(roomOf(n)), uintptr(g.at(g.slotOf(r, round)+g.slot)))
 		}
 	}
 	sort.Slice(spans, func(i, j int) bool { return spans[i].from < spans[j].from })
@@ -55,11 +61,12 @@ func TestRegionLayout(t *testing.T) {
 // Slots and records are used in turn, also where the round's number goes around.
 func TestRegionTurns(t *testing.T) {
 	g := newRegion(0, aligned(regionBytes(2)), 2)
+	depth, kept := depthOf(2), uint64(callsKept(2))
 	assert.Same(t, g.flag(1, 3), g.flag(1, 3+depth))
 	assert.NotSame(t, g.flag(1, 3), g.flag(1, 4))
 	assert.NotSame(t, g.flag(0, 3), g.flag(1, 3))
 	last := ^uint32(0)
 	assert.Same(t, g.flag(0, last+1), g.flag(0, last-depth+1))
-	assert.Same(t, g.call(1, 2), g.call(1, 2+callsKept))
+	assert.Same(t, g.call(1, 2), g.call(1, 2+kept))
 	assert.NotSame(t, g.call(1, 2), g.call(1, 3))
 }

@@ -16,11 +16,7 @@ func (c *Comm) runRemote(ctx context.Context, k *Call) *Fault {
 	}
 	switch k.Kind {
 	case AllReduce:
-		if ptr(k.Dst) != ptr(k.Src) {
-			copy(k.Dst, k.Src)
-		}
-		v := even(k.Dst, s.Parts)
-		if f := c.run(ctx, k, s, v, v, 0); f != nil {
+		if f := c.runFrom(ctx, k, s, k.Src, even(k.Dst, s.Parts), 0); f != nil {
 			return f
 		}
 		c.scale(k, k.Dst)
@@ -73,11 +69,7 @@ func (c *Comm) remoteReduce(ctx context.Context, k *Call, s algo.Schedule) *Faul
 		} else {
 			mem = c.scratch(len(src))
 		}
-		if ptr(mem) != ptr(src) {
-			copy(mem, src)
-		}
-		v := even(mem, s.Parts)
-		if f := c.run(ctx, k, s, v, v, i); f != nil {
+		if f := c.runFrom(ctx, k, s, src, even(mem, s.Parts), i); f != nil {
 			return f
 		}
 		if c.rank == int(k.Root) {

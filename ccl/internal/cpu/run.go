@@ -160,7 +160,8 @@ func (c *Comm) Plan(k *Call) string {
 	case ReduceScatter, ReduceScatterV, Scatter, ScatterV, AllToAll:
 		blocks = max(c.n-1, 1)
 	}
-	if _, staged := c.layout(int(k.Count)*k.Elem, blocks); !staged {
+	n := int(k.Count) * k.Elem
+	if _, staged := c.layout(n, blocks); !staged || k.Kind == AllReduce && n <= c.local.room {
 		return "inline over " + c.Transport()
 	}
 	return "staged over " + c.Transport()

@@ -36,8 +36,11 @@ func (s *site) post(e event) {
 
 // publish puts an event in the order of this host.
 func (s *site) publish(e event) {
-	if s.host.shared() {
-		s.host.head.log.append(e)
+	s.mu.Lock()
+	h := s.host // none yet, or no more, while this process joins the job
+	s.mu.Unlock()
+	if h != nil && h.shared() {
+		h.head.log.append(e)
 		s.scan()
 		return
 	}
@@ -292,7 +295,7 @@ func (c *Comm) contradicts(r *Record) bool {
 // made is the record of collective seq that rank r of this host has made, if it is one of its last.
 func (c *Comm) made(r int, seq uint64) (Record, bool) {
 	last := c.local.entered(r).Load() >> 32
-	if ahead := int32(uint32(last) - uint32(seq)); ahead < 0 || ahead >= callsKept-1 {
+	if ahead := int32(uint32(last) - uint32(seq)); ahead < 0 || ahead >= int32(c.local.kept)-1 {
 		return Record{}, false
 	}
 	rec := loadRecord(c.local.call(r, seq))

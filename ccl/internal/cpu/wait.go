@@ -177,8 +177,8 @@ func (c *Comm) someoneLeft(peer int) *Fault {
 }
 
 // missing lists who has not arrived: the ranks that have not come to the collective that this one is in, as far as
-// they have told. Else, between hosts, it is the rank waited for, or, if that is of this host and
-// waits itself, the one it waits for.
+// they have told. Else it is the rank waited for, or, if that waits itself, the one it waits for: on this host, and where this call is
+// point-to-point in whatever call, on any host.
 func (c *Comm) missing(peer int) []int {
 	c.note.Lock()
 	pairwise := c.note.asleep && isPairwise(c.note.call.Kind)
@@ -199,28 +199,48 @@ func (c *Comm) missing(peer int) []int {
 	if len(m) > 0 || peer < 0 {
 		return m
 	}
-	for range c.n {
+	first := peer
+	for range c.Size() {
 		if c.topo.Node(peer) != c.topo.Node(c.rank) {
-			return []int{peer}
+			next := c.told(peer)
+			if !pairwise || next < 0 {
+				return []int{peer}
+			}
+			peer = next
+			continue
 		}
 		r := c.topo.Local(peer)
 		w := c.local.waits(r).Load()
-		if pairwise && w == 0 || int32(uint32(c.local.entered(r).Load()>>32)-uint32(c.calls)) < 0 {
+		next := int(w&math.MaxUint32) - 1 // -1: it does not wait, or for several
+		if pairwise && next < 0 || !pairwise && int32(uint32(c.local.entered(r).Load()>>32)-uint32(c.calls)) < 0 {
 			return []int{peer}
 		}
-		if !pairwise && w>>32 != c.calls&math.MaxUint32 || w&math.MaxUint32 == 0 {
+		if next < 0 || !pairwise && w>>32 != c.calls&math.MaxUint32 {
 			return nil // it is in this call, and at work
 		}
-		peer = int(w&math.MaxUint32) - 1
+		peer = next
+	}
+	if c.topo.Node(first) != c.topo.Node(c.rank) {
+		return []int{first}
 	}
 	return nil // they wait for each other
 }
 
+// told is the rank that rank r of another host has said that it waits for, -1 if none.
+func (c *Comm) told(r int) int {
+	for _, s := range c.site.standing(c.id) {
+		if int(s.Rank) == r && s.Doing == Waits {
+			return int(s.Peer)
+		}
+	}
+	return -1
+}
+
 // posted is the last round that rank r of this host has posted, as far as the last
-// depth rounds of this rank tell.
+// rounds of this rank tell.
 func (c *Comm) posted(r int) uint32 {
-	last := c.round - depth
-	for i := range uint32(depth) {
+	last := c.round - c.local.depth
+	for i := range c.local.depth {
 		if v := uint32(atomic.LoadUint64(c.local.flag(r, c.round-i)) >> 32); int32(v-last) > 0 {
 			last = v
 		}
@@ -270,7 +290,7 @@ func (c *Comm) await(ctx context.Context, k *Call, r int, round uint32) *Fault {
 // number or one of the last before it.
 func (c *Comm) differs(r int, place uint64) *Fault {
 	f := fault(Mismatch, c.localRank(r), "")
-	for i := range min(uint64(callsKept-1), place) {
+	for i := range min(uint64(c.local.kept-1), place) {
 		mine, theirs := loadRecord(c.local.call(c.me, place-i)), loadRecord(c.local.call(r, place-i))
 		if theirs.Seq != place-i || mine.Seq != theirs.Seq || mine.Hash == theirs.Hash {
 			break

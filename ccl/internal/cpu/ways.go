@@ -3,11 +3,15 @@ package cpu
 import "context"
 
 // How a call of one host gets at the data of the other ranks, by its size. These are measurements of one
-// machine; `make tune` measures another.
+// machine; `make tune` measures another. The algorithms of Comms that span hosts are chosen in internal/algo.
 const (
 	readFrom     = 16 << 10 // bytes a rank reads from another: from here on reading memory beats staging
 	readAllTo    = 512 << 10
 	readHalvesTo = 16 << 20
+
+	// Of results that the caches do not keep: stores that pass by them.
+	streamFrom        = 4 << 20  // bytes of a result
+	streamInPlaceFrom = 64 << 20 // bytes of all operands and results, where each rank writes into those of all
 )
 
 type allReduceWay uint8

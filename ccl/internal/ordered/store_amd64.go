@@ -1,6 +1,7 @@
 //go:build amd64 && !noasm && !race
 
-// Package ordered has the stores that publish: who sees what they store sees all that was written before.
+// Package ordered has the stores that publish, so that who sees what they store sees all that was written before, and
+// the copies of what they publish.
 package ordered
 
 import "unsafe"

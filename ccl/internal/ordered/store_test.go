@@ -3,6 +3,7 @@ package ordered
 import (
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -32,4 +33,17 @@ func TestStore(t *testing.T) {
 	}
 	<-done
 	require.Zero(t, next)
+}
+
+func TestCopy(t *testing.T) {
+	for _, n := range []int{0, 1, 8, 1023, 1024, 1025, 4096, 100_001} {
+		src, dst := make([]byte, n+3), make([]byte, n+5)
+		for i := range src {
+			src[i] = byte(i*7 + 1)
+		}
+		Copy(unsafe.Pointer(&dst[4]), unsafe.Pointer(&src[2]), n)
+		require.Equal(t, src[2:n+2], dst[4:n+4])
+		require.Equal(t, []byte{0, 0, 0, 0}, dst[:4])
+		require.Zero(t, dst[n+4])
+	}
 }

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -19,6 +20,8 @@ import (
 type stream interface {
 	TrySend([]byte) (int, error)
 	TryRecv([]byte) (int, error)
+	TrySendBoth(a, b []byte) (int, error)
+	TryRecvBoth(a, b []byte) (int, error)
 	Wait(time.Duration, bool)
 	Close() error
 	Abort()
@@ -216,6 +219,67 @@ func TestEmpty(t *testing.T) {
 		n, err = a.TryRecv(make([]byte, 1))
 		require.NoError(t, err)
 		require.Zero(t, n)
+	})
+}
+
+// TestBoth: pairs of buffers, cut elsewhere on either side, carry the same bytes; the end is told as by the other calls.
+func TestBoth(t *testing.T) {
+	eachForm(t, func(t *testing.T, a, b stream) {
+		data := pattern(7, 3<<20)
+		halves := func(rnd *rand.Rand, b []byte) (x, y []byte) {
+			b = b[:min(len(b), 2+rnd.IntN(1<<20))]
+			at := 1 + rnd.IntN(len(b)-1)
+			return b[:at], b[at:]
+		}
+		got := make([]byte, len(data))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(1, 3))
+			for rest := data; len(rest) > 0; {
+				var n int
+				var err error
+				if len(rest) == 1 {
+					n, err = a.TrySend(rest)
+				} else {
+					n, err = a.TrySendBoth(halves(rnd, rest))
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if rest = rest[n:]; n == 0 {
+					a.Wait(10*time.Second, true)
+				}
+			}
+		})
+		rnd := rand.New(rand.NewPCG(2, 3))
+		for rest := got; len(rest) > 0; {
+			var n int
+			var err error
+			if len(rest) == 1 {
+				n, err = b.TryRecv(rest)
+			} else {
+				n, err = b.TryRecvBoth(halves(rnd, rest))
+			}
+			require.NoError(t, err)
+			if rest = rest[n:]; n == 0 {
+				b.Wait(10*time.Second, false)
+			}
+		}
+		wg.Wait()
+		require.True(t, bytes.Equal(data, got))
+
+		x, y := make([]byte, 3), make([]byte, 5)
+		n, err := b.TryRecvBoth(x, y)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		a.Close()
+		require.True(t, eventually(func() bool { _, err = b.TryRecvBoth(x, y); return err != nil }))
+		require.ErrorIs(t, err, io.EOF)
+		_, err = a.TrySendBoth(x, y)
+		require.ErrorIs(t, err, net.ErrClosed)
+		_, err = a.TryRecvBoth(x, y)
+		require.ErrorIs(t, err, net.ErrClosed)
 	})
 }
 

@@ -123,6 +123,36 @@ func (c *Conn) TryRecv(b []byte) (n int, err error) {
 	return n, nil
 }
 
+// TrySendBoth is TrySend of a and then b, neither empty, in one call of the kernel, so that a
+// message and its header need not leave in packets of their own.
+func (c *Conn) TrySendBoth(a, b []byte) (n int, err error) {
+	if !c.use() {
+		return 0, net.ErrClosed
+	}
+	if inject.Cut("tcp.send") {
+		unix.Shutdown(c.fd, unix.SHUT_RDWR)
+	}
+	n, errno := sendBoth(c.fd, inject.Bytes("tcp.bytes", a), inject.Bytes("tcp.bytes", b[:min(len(b), quantum)]))
+	c.done()
+	if errno != 0 {
+		return 0, c.failure("sending to", errno)
+	}
+	return n, nil
+}
+
+// TryRecvBoth is TryRecv into a and then b, neither empty, in one call of the kernel.
+func (c *Conn) TryRecvBoth(a, b []byte) (n int, err error) {
+	if !c.use() {
+		return 0, net.ErrClosed
+	}
+	n, errno := receiveBoth(c.fd, a, b[:min(len(b), quantum)])
+	c.done()
+	if n == 0 {
+		return 0, c.failure("receiving from", errno)
+	}
+	return n, nil
+}
+
 // failure is the error of a call that moved nothing: nil if that means only "not
 // now". No errno is the end of what the peer sent.
 func (c *Conn) failure(what string, errno syscall.Errno) error {

@@ -104,6 +104,22 @@ func (p *pump) tryRecv(b []byte) (n int, err error) {
 	return 0, p.inErr
 }
 
+// TrySendBoth is TrySend of a and then b, neither empty.
+func (p *pump) TrySendBoth(a, b []byte) (n int, err error) { return eachOfBoth(a, b, p.TrySend) }
+
+// TryRecvBoth is TryRecv into a and then b, neither empty.
+func (p *pump) TryRecvBoth(a, b []byte) (n int, err error) { return eachOfBoth(a, b, p.TryRecv) }
+
+// eachOfBoth moves a and, once that is done, b. What fails after a has moved will fail again.
+func eachOfBoth(a, b []byte, move func([]byte) (int, error)) (int, error) {
+	n, err := move(a)
+	if n < len(a) || err != nil {
+		return n, err
+	}
+	m, _ := move(b)
+	return n + m, nil
+}
+
 // Wait blocks until there is something to receive, or with write also until there is
 // room to send, or the stream ends, but no longer than d.
 func (p *pump) Wait(d time.Duration, write bool) {

@@ -25,6 +25,28 @@ func receive(fd int, b []byte) (int, syscall.Errno) {
 	return count(n, errno)
 }
 
+func sendBoth(fd int, a, b []byte) (int, syscall.Errno) {
+	v := both(a, b)
+	m := unix.Msghdr{Iov: &v[0]}
+	m.SetIovlen(len(v))
+	n, _, errno := syscall.RawSyscall(syscall.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&m)), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)
+	return count(n, errno)
+}
+
+// receiveBoth needs no flag: the socket is non-blocking, and readv is cheaper than recvmsg.
+func receiveBoth(fd int, a, b []byte) (int, syscall.Errno) {
+	v := both(a, b)
+	n, _, errno := syscall.RawSyscall(syscall.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&v[0])), uintptr(len(v)))
+	return count(n, errno)
+}
+
+func both(a, b []byte) (v [2]unix.Iovec) {
+	v[0].Base, v[1].Base = unsafe.SliceData(a), unsafe.SliceData(b)
+	v[0].SetLen(len(a))
+	v[1].SetLen(len(b))
+	return v
+}
+
 func count(n uintptr, errno syscall.Errno) (int, syscall.Errno) {
 	if errno != 0 {
 		return 0, errno

@@ -13,6 +13,20 @@ func send(fd int, b []byte) (int, syscall.Errno) { return count(syscall.Write(fd
 
 func receive(fd int, b []byte) (int, syscall.Errno) { return count(syscall.Read(fd, b)) }
 
+func sendBoth(fd int, a, b []byte) (int, syscall.Errno) { return eachOf(fd, a, b, send) }
+
+func receiveBoth(fd int, a, b []byte) (int, syscall.Errno) { return eachOf(fd, a, b, receive) }
+
+// eachOf moves a and, once that is done, b. What fails after a has moved will fail again.
+func eachOf(fd int, a, b []byte, move func(int, []byte) (int, syscall.Errno)) (int, syscall.Errno) {
+	n, errno := move(fd, a)
+	if n < len(a) || errno != 0 {
+		return n, errno
+	}
+	m, _ := move(fd, b)
+	return n + m, 0
+}
+
 func count(n int, err error) (int, syscall.Errno) {
 	if err == nil {
 		return n, 0

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package cpu
+
+func registerFence() bool { return false }
+
+func fence() {}

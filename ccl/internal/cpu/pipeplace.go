@@ -1,0 +1,88 @@
+package cpu
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// Where the pipes of a Comm are: each rank has a row of places, in which it writes where it has made a pipe.
+
+// pipeTo makes the pipe from this rank to rank r of this host: its place is written
+// into this rank's row of places.
+func (c *Comm) pipeTo(r int, cl class) (*pipeWriter, error) {
+	row, err := c.row(c.me, true)
+	if err != nil {
+		return nil, err
+	}
+	off, err := c.site.host.alloc(pipeBytes(c.n))
+	if err != nil {
+		return nil, err
+	}
+	mem, err := c.site.host.view(off, pipeBytes(c.n))
+	if err != nil {
+		return nil, err
+	}
+	c.views = append(c.views, off)
+	row[int(cl)*c.n+r].Store(off)
+	return newPipeWriter(mem), nil
+}
+
+// pipeFrom is the pipe from rank r of this host, nil while r has not made it.
+func (c *Comm) pipeFrom(r int, cl class) (*pipeReader, error) {
+	row, err := c.row(r, false)
+	if row == nil || err != nil {
+		return nil, err
+	}
+	off := row[int(cl)*c.n+c.me].Load()
+	if off == 0 {
+		return nil, nil
+	}
+	mem, err := c.site.host.view(off, pipeBytes(c.n))
+	if err != nil {
+		return nil, err
+	}
+	c.views = append(c.views, off)
+	return newPipeReader(mem, c.id), nil
+}
+
+// row is where rank r's pipes to the ranks of this host are, nil if it has none.
+func (c *Comm) row(r int, make bool) ([]atomic.Uint64, error) {
+	off := c.local.row(r).Load()
+	if off == 0 {
+		if !make {
+			return nil, nil
+		}
+		var err error
+		if off, err = c.site.host.alloc(c.rowBytes()); err != nil {
+			return nil, err
+		}
+	}
+	mem, err := c.site.host.view(off, c.rowBytes())
+	if err != nil {
+		return nil, err
+	}
+	c.views = append(c.views, off)
+	if make {
+		c.local.row(r).Store(off)
+	}
+	return unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[0])), c.rowBytes()/8), nil
+}
+
+// rowBytes is the size of a row: a place for each rank and class.
+func (c *Comm) rowBytes() int { return 8 * c.n * int(classes) }
+
+// pipesOf lists the pipes of the row at off, and the row.
+func (c *Comm) pipesOf(off uint64) []uint64 {
+	list := []uint64{off}
+	mem, err := c.site.host.view(off, c.rowBytes())
+	if err != nil {
+		return list
+	}
+	defer c.site.host.drop(off)
+	for _, p := range unsafe.Slice((*uint64)(unsafe.Pointer(&mem[0])), c.rowBytes()/8) {
+		if p != 0 {
+			list = append(list, p)
+		}
+	}
+	return list
+}

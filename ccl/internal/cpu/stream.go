@@ -1,0 +1,132 @@
+package cpu
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/ordered"
+)
+
+// Between two ranks, data of a call with a root go one way: a stream, in rounds of which one rank's slots carry data
+// and the other's flags say how far that has come. The sender runs ahead, across calls: by all slots of the kind that
+// a round takes. Up to inline bytes lie in the slots beside the flags, and more in pieces in staging memory of its own, behind that of the other calls; vectors of more than streamTo go in chunks through that.
+const (
+	streamPiece = 16 << 10
+	streamDepth = 8
+	streamTo    = 64 << 10
+)
+
+// stageBytes is the staging memory of each of the ranks of a host.
+func (c *Comm) stageBytes() int { return stageBytes(c.n) }
+
+func stageBytes(n int) int {
+	if n == 2 {
+		return stageChunk(n)*stageDepth + streamPiece*streamDepth
+	}
+	return stageChunk(n) * stageDepth
+}
+
+// streamed opens a round that carries n bytes from rank r, one of two, and returns where they lie.
+func (c *Comm) streamed(ctx context.Context, k *Call, r, n int) (round uint32, at unsafe.Pointer, f *Fault) {
+	switch {
+	case n <= c.local.inline:
+		if round, f = c.open(ctx, k, false); f != nil {
+			return round, nil, f
+		}
+		return round, c.local.payload(r, round, n), nil
+	case n > streamPiece:
+		if round, f = c.open(ctx, k, true); f == nil {
+			at, f = c.stage(r, round)
+		}
+		return round, at, f
+	}
+	c.round++
+	round = c.round
+	if need := round - (streamDepth - 2); r == c.me && int32(c.seen-need) < 0 {
+		if f = c.catchUp(ctx, k, need); f != nil {
+			return round, nil, f
+		}
+	}
+	lines, f := c.stageOf(r)
+	if f != nil {
+		return round, nil, f
+	}
+	return round, unsafe.Pointer(&lines[c.chunk*stageDepth+int(round%streamDepth)*streamPiece]), nil
+}
+
+// pieceOf is how many bytes of a stream of n go in a round.
+func (c *Comm) pieceOf(n int) int {
+	if n > streamTo {
+		return c.chunk
+	}
+	return streamPiece
+}
+
+// sendStream posts src, piece by piece.
+func (c *Comm) sendStream(ctx context.Context, k *Call, src []byte) *Fault {
+	if n := len(src); n <= c.local.inline { // straight: the smallest calls
+		round, f := c.open(ctx, k, false)
+		if f != nil {
+			return f
+		}
+		put(c.local.payload(c.me, round, n), src)
+		c.post(k, round)
+		if n > besideFlag { // the next call's data begin in a line that the other has, too
+			ordered.Claim(c.local.payload(c.me, round+1, n), 1)
+		}
+		return nil
+	}
+	for piece := c.pieceOf(len(src)); len(src) > 0; {
+		n := min(len(src), piece)
+		round, to, f := c.streamed(ctx, k, c.me, n)
+		if f != nil {
+			return f
+		}
+		put(to, src[:n])
+		c.post(k, round)
+		src = src[n:]
+	}
+	return nil
+}
+
+// receiveStream fills dst with what the other rank sends, or, where own is not nil, with that and own, reduced.
+func (c *Comm) receiveStream(ctx context.Context, k *Call, dst []byte, own unsafe.Pointer) *Fault {
+	if n := len(dst); n <= c.local.inline {
+		round, f := c.open(ctx, k, false)
+		if f != nil {
+			return f
+		}
+		return c.receivePiece(ctx, k, round, dst, own, c.local.payload(1-c.me, round, n))
+	}
+	piece := c.pieceOf(len(dst))
+	for at := 0; at < len(dst); at += piece {
+		part := dst[at:min(at+piece, len(dst))]
+		round, from, f := c.streamed(ctx, k, 1-c.me, len(part))
+		if f != nil {
+			return f
+		}
+		mine := own
+		if own != nil {
+			mine = unsafe.Add(own, at)
+		}
+		if f = c.receivePiece(ctx, k, round, part, mine, from); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// receivePiece fills dst with the piece of round, which lies at from.
+func (c *Comm) receivePiece(ctx context.Context, k *Call, round uint32, dst []byte, own, from unsafe.Pointer) *Fault {
+	c.post(k, round)
+	if f := c.await(ctx, k, 1-c.me, round); f != nil {
+		return f
+	}
+	c.seen = round
+	if own == nil {
+		get(dst, from)
+	} else {
+		c.foldTwo(k, ptr(dst), own, from, len(dst))
+	}
+	return nil
+}

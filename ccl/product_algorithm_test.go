@@ -1,0 +1,49 @@
+package ccl_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/internal/algo"
+)
+
+// TestOperandStays: with every algorithm a reduction between hosts leaves the operand as it was, and gives the same
+// bits as in place, where the operand is not read from elsewhere.
+func TestOperandStays(t *testing.T) {
+	for _, k := range []algo.Kind{algo.AllReduce, algo.Reduce} {
+		for _, name := range algo.Names(k) {
+			for _, l := range []struct{ ranks, hosts int }{{2, 2}, {3, 3}, {4, 2}, {5, 5}, {6, 2}, {8, 8}} {
+				t.Run(fmt.Sprintf("%v/%s/%d on %d", k, name, l.ranks, l.hosts), func(t *testing.T) {
+					t.Setenv("GOCCL_ALGO", fmt.Sprintf("%v=%s", k, name))
+					ccltest.Run(t, l.ranks, func(t testing.TB, c *ccl.Comm) {
+						for _, n := range []int{1, 3, 100, 1025, 20_011, 150_003} {
+							src, inPlace := make([]float32, n), make([]float32, n)
+							for i := range src {
+								src[i] = 1 / float32(3+i%89+7*c.Rank())
+							}
+							copy(inPlace, src)
+							before, dst := slices.Clone(src), make([]float32, n)
+							root := n % c.Size()
+							if k == algo.AllReduce {
+								require.NoError(t, ccl.AllReduce(t.Context(), c, dst, src, ccl.Avg))
+								require.NoError(t, ccl.AllReduce(t.Context(), c, inPlace, inPlace, ccl.Avg))
+							} else {
+								require.NoError(t, ccl.Reduce(t.Context(), c, dst, src, ccl.Sum, root))
+								require.NoError(t, ccl.Reduce(t.Context(), c, inPlace, inPlace, ccl.Sum, root))
+							}
+							require.True(t, slices.Equal(before, src), "%d elements: the operand has changed", n)
+							if k == algo.AllReduce || c.Rank() == root {
+								require.True(t, slices.Equal(inPlace, dst), "%d elements: not the bits of the call in place", n)
+							}
+						}
+					}, ccltest.Hosts(l.hosts))
+				})
+			}
+		}
+	}
+}

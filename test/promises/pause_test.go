@@ -1,0 +1,112 @@
+// Not under the race detector: its kernels are slower than those that are promised.
+//go:build linux && !race
+
+package promises
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+func init() {
+	// A few large calls while the collector stops the world as often as it can.
+	parts["pauses"] = func(ctx context.Context, c *ccl.Comm) {
+		n, _ := strconv.Atoi(argument())
+		x := make([]float32, n/4)
+		for i := range x {
+			x[i] = 1
+		}
+		before := stops()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for began := time.Now(); time.Since(began) < time.Second; time.Sleep(time.Millisecond) {
+				runtime.GC()
+			}
+		}()
+		for end, over := []float64{0}, false; !over; {
+			if err := ccl.AllReduce(ctx, c, x, x, ccl.Max); err != nil {
+				fmt.Println(err)
+				return
+			}
+			select {
+			case <-done:
+				end[0] = 1
+			default:
+			}
+			if err := ccl.AllReduce(ctx, c, end, end, ccl.Min); err != nil {
+				fmt.Println(err)
+				return
+			}
+			over = end[0] == 1
+		}
+		after := stops()
+		longest, count := 0.0, uint64(0)
+		for i, k := range after.Counts {
+			if k -= before.Counts[i]; k > 0 {
+				count += k
+				if longest = after.Buckets[i+1]; math.IsInf(longest, 1) {
+					longest = after.Buckets[i]
+				}
+			}
+		}
+		fmt.Printf("stops %d longest %.0f\n", count, longest*1e9)
+	}
+}
+
+// stops is how long the collector has waited for all goroutines of this process to stop.
+func stops() *metrics.Float64Histogram {
+	s := []metrics.Sample{{Name: "/sched/pauses/stopping/gc:seconds"}}
+	metrics.Read(s)
+	return s[0].Value.Float64Histogram()
+}
+
+var stopsLine = regexp.MustCompile(`stops (\d+) longest (\d+)`)
+
+// No kernel and no wait keeps the collector waiting, however large the call: a stop takes under a millisecond where
+// a core is free for it. On two cores none is, and what the kernel's scheduler does counts as well.
+func TestCollectorStops(t *testing.T) {
+	const promise = time.Millisecond
+	bytes := 256 << 20
+	if testing.Short() {
+		bytes = 32 << 20
+	}
+	ranks := max(2, min(runtime.NumCPU()-1, 4))
+	for _, way := range []struct {
+		name  string
+		hosts int
+	}{{"on one host", 0}, {"on a host each", ranks}} {
+		t.Run(way.name, func(t *testing.T) {
+			// Where other programs run, the stop may wait for them: a real obstacle is there every time.
+			for attempt := 1; ; attempt++ {
+				_, text := processes(t, ranks, way.hosts, "pauses", strconv.Itoa(bytes))
+				found := stopsLine.FindAllStringSubmatch(text, -1)
+				require.Len(t, found, ranks, text)
+				var longest time.Duration
+				count := 0
+				for _, m := range found {
+					n, _ := strconv.Atoi(m[1])
+					ns, _ := strconv.Atoi(m[2])
+					count, longest = count+n, max(longest, time.Duration(ns))
+				}
+				require.NotZero(t, count)
+				t.Logf("attempt %d: AllReduce of %d MiB, %d ranks %s, %d processors: the longest of %d stops took up to %v", attempt, bytes>>20, ranks, way.name, runtime.NumCPU(), count, round(longest))
+				if longest <= 10*promise || attempt == 4 {
+					asserted(t, "the longest stop of the collector", longest, promise)
+					return
+				}
+			}
+		})
+	}
+}
