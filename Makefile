@@ -17,7 +17,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-go test-lab test-faults race noasm cross arm64 fuzz bench lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers ab
+	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -110,6 +110,9 @@ overhead: ## what Queue.AllReduce on the fake library, and package mpi, cost mor
 
 peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; write docs/performance.md
 	go run ./test/peers -write docs/performance.md
+
+tune: ## measure each algorithm and way of the CPU engine, and print a table of thresholds for this machine (quiet; 15 minutes; ARGS)
+	go run ./test/tune $(ARGS)
 
 ab: ## bench ab put to the proof: 20 trials without a change, 20 with one of 10 % (a quiet machine; 10 minutes)
 	go run ./test/ab

@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"path/filepath"
+	"strings"
+)
 
 // testCase is a comparison: goccl in some way, with the best of some others.
 type testCase struct {
@@ -69,6 +72,10 @@ var cases = []testCase{
 		bars: []bar{{8, 64 * mib, 1.0}}, geomean: 0.7},
 	{name: "tcp-4", what: "TCP on loopback, 4 ranks", ops: "allreduce", ranks: 4, min: 8, max: 64 * mib, factor: 8, ours: tcp(), against: loopback,
 		bars: []bar{{8, 64 * mib, 1.0}}, geomean: 0.7},
+	{name: "netlab-2x2", what: "2 hosts of test/lab, 2 ranks each (test/lab/peers.sh)", ops: "allreduce", ranks: 4, min: 8, max: 64 * mib, factor: 8,
+		ours:    peer{name: "goccl", command: onLab(func(b *builder) []string { return []string{b.self, "measure"} })},
+		against: []peer{{name: "Open MPI", command: onLab(func(b *builder) []string { return []string{filepath.Join(b.dir, "openmpi")} })}},
+		bars:    []bar{{8, 64 * mib, 0.8}}},
 	{name: "bfloat16", what: "bfloat16 against our own float32 of as many bytes", ops: "allreduce", ranks: 2, min: 64 * kib, max: 64 * mib, factor: 4,
 		ours: shm(nil, "-type", "bfloat16"), against: []peer{shm(nil)}, bars: []bar{{64 * kib, 64 * mib, 1.3}}},
 	{name: "float16", what: "float16 likewise", ops: "allreduce", ranks: 2, min: 64 * kib, max: 64 * mib, factor: 4,
@@ -78,6 +85,16 @@ var cases = []testCase{
 		against: []peer{shm(nil)}, bars: []bar{{8, 64 * mib, 1.1}}},
 	{name: "queue", what: "Queue against the blocking call", ops: "allreduce", ranks: 2, min: 64 * mib, max: 64 * mib, factor: 4,
 		ours: shm(nil, "-queue"), against: []peer{shm(nil)}, bars: []bar{{64 * mib, 64 * mib, 1.05}}},
+	{name: "direct", what: "MakeSlice memory against the best that limits.c does on common memory", ops: "allreduce", ranks: 2, min: 64 * mib, max: 64 * mib, factor: 4,
+		ours: shm(nil, "-mem", "make"), against: []peer{limits}, bars: []bar{{64 * mib, 64 * mib, 1.15}}},
+	{name: "kernel-float32", what: "our kernel for float32 against limits.c's, in L2", ops: "kernel", ranks: 1, min: kernelBytes, max: kernelBytes, factor: 4,
+		ours: kernelOf("float"), against: []peer{limits}, bars: []bar{{kernelBytes, kernelBytes, 1 / 0.95}}},
+	{name: "kernel-float16", what: "our kernel for float16 against that for float32", ops: "kernel", ranks: 1, min: kernelBytes, max: kernelBytes, factor: 4,
+		ours: kernelOf("half"), against: []peer{kernelOf("float")}, bars: []bar{{kernelBytes, kernelBytes, 1 / 0.68}}},
+	{name: "kernel-bfloat16", what: "our kernel for bfloat16 likewise", ops: "kernel", ranks: 1, min: kernelBytes, max: kernelBytes, factor: 4,
+		ours: kernelOf("bfloat16"), against: []peer{kernelOf("float")}, bars: []bar{{kernelBytes, kernelBytes, 1 / 0.5}}},
+	{name: "two-jobs", what: "beside another job on the same two cores, against alone", ops: "allreduce", ranks: 2, min: 8, max: 1 * mib, factor: 8,
+		ours: besideAnother, against: []peer{shm(nil)}, bars: []bar{{8, 1 * mib, 2}}},
 	{name: "engine-mpich", what: "the engine mpi under MPICH against C", ops: "allreduce", ranks: 2, min: 32 * kib, max: 64 * mib, factor: 4,
 		ours: engine("mpich", underMPICH), against: []peer{{name: "MPICH", command: mpich}}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
 	{name: "engine-openmpi", what: "the engine mpi under Open MPI against C", ops: "allreduce", ranks: 2, min: 32 * kib, max: 64 * mib, factor: 4,

@@ -14,15 +14,18 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/goccl/goccl/test/internal/measure"
 )
 
 func main() {
-	err := error(nil)
+	done, err := measure.Main()
 	switch {
-	case len(os.Args) > 1 && os.Args[1] == "measure": // one rank of goccl's own program
-		err = measure(os.Args[2:])
-	case len(os.Args) > 3 && os.Args[1] == "job": // all of its ranks
-		err = job(os.Args[2:])
+	case done:
+	case len(os.Args) > 1 && os.Args[1] == "beside":
+		err = beside(os.Args[2:])
+	case len(os.Args) > 1 && os.Args[1] == "kernel":
+		err = kernel(os.Args[2:])
 	default:
 		err = run()
 	}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goccl/goccl/test/internal/measure"
 )
 
 // peer is a program that measures: a library, or goccl in one of its ways.
@@ -25,7 +27,7 @@ type peer struct {
 type builder struct {
 	dir  string
 	self string
-	have map[string]bool // openmpi, mpich, gloo, limits, engine
+	have map[string]bool // openmpi, mpich, gloo, limits, kernels, engine
 }
 
 // build compiles the peers that are installed.
@@ -47,6 +49,7 @@ func build(dir string) (*builder, error) {
 		{"mpich", "mpich libmpich-dev", []string{"mpicc.mpich", "-O2", filepath.Join(src, "mpi_bench.c")}},
 		{"gloo", "g++ libgloo-dev", []string{"g++", "-std=c++17", "-O3", "-march=native", "-w", filepath.Join(src, "gloo_bench.cc"), "-lgloo", "-lpthread"}},
 		{"limits", "gcc", []string{"gcc", "-O3", "-march=native", filepath.Join(src, "limits.c"), "-lpthread"}},
+		{"kernels", "go", []string{"go", "test", "-c", "github.com/goccl/goccl/ccl/internal/reduce"}},
 		{"engine", "gcc libc6-dev", []string{"env", "CGO_ENABLED=1", "go", "build", "-tags", "mpi"}}, // this program, with the engine mpi
 	} {
 		if _, err := exec.LookPath(p.command[0]); err != nil {
@@ -147,25 +150,22 @@ var (
 )
 
 // goccl runs this program as a job of its own ranks.
-func goccl(hosts bool, args ...string) func(*builder, int) []string {
+func goccl(apart bool, args ...string) func(*builder, int) []string {
 	return func(b *builder, ranks int) []string {
-		c := []string{b.self, "job", strconv.Itoa(ranks), strconv.FormatBool(hosts)}
-		return append(c, args...)
+		hosts := 0
+		if apart {
+			hosts = ranks
+		}
+		return measure.Job(b.self, ranks, hosts, args...)
 	}
 }
 
 var quietEnv = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_base_warn_component_unused=0",
 	"OMPI_MCA_rmaps_base_oversubscribe=1", "LC_ALL=C"}
 
-// key is what is compared: an operation at a size.
-type key struct {
-	op    string
-	bytes int
-}
-
 // time runs a peer once and returns its microseconds. A peer that cannot do a case has none of its keys; one that
 // hangs or fails is named, and has none either.
-func (b *builder) time(p peer, c *testCase, op string, target float64, extra []string) map[key]float64 {
+func (b *builder) time(p peer, c *testCase, op string, target float64, extra []string) map[measure.Key]float64 {
 	cmd := p.command(b, c.ranks)
 	if cmd == nil {
 		return nil
@@ -182,21 +182,5 @@ func (b *builder) time(p peer, c *testCase, op string, target float64, extra []s
 	if err := x.Run(); err != nil {
 		fmt.Fprintf(os.Stderr, "peers: %s, %s: %v: %s\n", c.name, p.name, err, firstLine(stderr.Bytes()))
 	}
-	times := map[key]float64{}
-	for line := range strings.Lines(stdout.String()) {
-		f := strings.Split(strings.TrimSpace(line), ",")
-		if len(f) < 8 {
-			continue
-		}
-		size, err1 := strconv.Atoi(f[3])
-		us, err2 := strconv.ParseFloat(f[4], 64)
-		if err1 != nil || err2 != nil || f[7] != "0" {
-			continue
-		}
-		k := key{f[1], size}
-		if old, ok := times[k]; !ok || us < old { // Gloo has several algorithms: its best counts
-			times[k] = us
-		}
-	}
-	return times
+	return measure.Times(stdout.String())
 }

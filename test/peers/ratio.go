@@ -9,27 +9,29 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/goccl/goccl/test/internal/measure"
 )
 
 // result is what the rounds of a case have given.
 type result struct {
 	c      *testCase
-	ours   map[key][]float64
-	best   map[key][]float64 // of all peers, round by round
-	who    map[key]map[string]int
+	ours   map[measure.Key][]float64
+	best   map[measure.Key][]float64 // of all peers, round by round
+	who    map[measure.Key]map[string]int
 	rounds int
 }
 
 // measure runs a case: each round runs every program once, in turn.
 func (b *builder) measure(c *testCase, rounds int, target float64) (*result, error) {
-	r := &result{c: c, ours: map[key][]float64{}, best: map[key][]float64{}, who: map[key]map[string]int{}, rounds: rounds}
+	r := &result{c: c, ours: map[measure.Key][]float64{}, best: map[measure.Key][]float64{}, who: map[measure.Key]map[string]int{}, rounds: rounds}
 	for range rounds {
 		for _, op := range c.operations() {
 			mine := b.time(c.ours, c, op, target, nil)
 			if len(mine) == 0 {
 				return nil, fmt.Errorf("goccl's own %s did not run", op)
 			}
-			best, who := map[key]float64{}, map[key]string{}
+			best, who := map[measure.Key]float64{}, map[measure.Key]string{}
 			for _, p := range c.against {
 				if p.name == "Gloo" && !glooHas(op) {
 					continue
@@ -58,27 +60,12 @@ func glooHas(op string) bool {
 	return op != "alltoallv" && op != "sendrecv" && op != "barrier"
 }
 
-// median, and the 95 % interval of the median by order statistics: the ranks n/2 -+ 0.98 sqrt(n) of the sorted values,
-// which no assumption about their distribution enters.
-func median(x []float64) (mid, low, high float64) {
-	s := slices.Clone(x)
-	slices.Sort(s)
-	n := len(s)
-	if n == 0 {
-		return math.NaN(), math.NaN(), math.NaN()
-	}
-	half := 0.98 * math.Sqrt(float64(n))
-	lo := max(0, int(math.Floor(float64(n)/2-half)))
-	hi := min(n-1, int(math.Ceil(float64(n)/2+half))-1)
-	return (s[(n-1)/2] + s[n/2]) / 2, s[lo], s[max(hi, lo)]
-}
-
 func (r *result) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.c.name, r.c.what)
 	fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6s %-13s %5s\n", "operation", "bytes", "ours us", "best us", "of", "ratio", "95 %", "bar")
-	keys := slices.SortedFunc(maps.Keys(r.ours), func(x, y key) int {
-		return cmp.Or(slices.Index(opNames, x.op)-slices.Index(opNames, y.op), cmp.Compare(x.bytes, y.bytes))
+	keys := slices.SortedFunc(maps.Keys(r.ours), func(x, y measure.Key) int {
+		return cmp.Or(slices.Index(measure.Operations, x.Op)-slices.Index(measure.Operations, y.Op), cmp.Compare(x.Bytes, y.Bytes))
 	})
 	logs := map[string][][]float64{}
 	for _, k := range keys {
@@ -86,16 +73,16 @@ func (r *result) table() string {
 		for i := range ratios {
 			ratios[i] = r.ours[k][i] / r.best[k][i]
 		}
-		logs[k.op] = append(logs[k.op], ratios)
-		mid, low, high := median(ratios)
-		ours, _, _ := median(r.ours[k])
-		best, _, _ := median(r.best[k])
-		fmt.Fprintf(&b, "  %-15s %10d %12.2f %12.2f  %-12s %6.2f %-13s %s\n", k.op, k.bytes, ours, best, most(r.who[k]), mid,
-			fmt.Sprintf("%.2f..%.2f", low, high), r.c.verdict(k.bytes, low))
+		logs[k.Op] = append(logs[k.Op], ratios)
+		mid, low, high := measure.Median(ratios)
+		ours, _, _ := measure.Median(r.ours[k])
+		best, _, _ := measure.Median(r.best[k])
+		fmt.Fprintf(&b, "  %-15s %10d %12.2f %12.2f  %-12s %6.2f %-13s %s\n", k.Op, k.Bytes, ours, best, most(r.who[k]), mid,
+			fmt.Sprintf("%.2f..%.2f", low, high), r.c.verdict(k.Bytes, low))
 	}
 	if r.c.geomean > 0 {
 		for _, op := range r.c.operations() {
-			mid, low, high := median(geomeans(logs[op]))
+			mid, low, high := measure.Median(geomeans(logs[op]))
 			fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6.2f %-13s %s\n", op, "all", "", "", "", mid, fmt.Sprintf("%.2f..%.2f", low, high), against(r.c.geomean, low))
 		}
 	}

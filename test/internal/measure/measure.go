@@ -1,4 +1,6 @@
-package main
+// Package measure is goccl's own program among those that are measured, and how it is run: as the ranks of a job,
+// on one host or as on several, timed loop by loop. Commands that use it call [Main] first.
+package measure
 
 import (
 	"context"
@@ -34,7 +36,7 @@ func measure(args []string) error {
 	}
 	ops := []string{*op}
 	if *op == "all" {
-		ops = opNames
+		ops = Operations
 	}
 	run := measureType[float32]
 	switch *typ {
@@ -52,12 +54,13 @@ func measure(args []string) error {
 	}
 	defer c.Close()
 	if *backend == "" {
-		bind(c.Rank(), c.Size()) // all are on this machine, also where it stands for several hosts
+		Bind(c.Rank(), c.Size()) // all are on this machine, also where it stands for several hosts
 	}
 	return run(&m, c, ops)
 }
 
-var opNames = []string{"allreduce", "broadcast", "allgather", "reduce", "reduce_scatter", "scatter", "gather", "alltoall", "sendrecv", "barrier", "alltoallv"}
+// Operations are what can be measured, as -op spells it.
+var Operations = []string{"allreduce", "broadcast", "allgather", "reduce", "reduce_scatter", "scatter", "gather", "alltoall", "sendrecv", "barrier", "alltoallv"}
 
 type measurement struct {
 	peer                               string

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package measure
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 
 func job([]string) error { return errors.ErrUnsupported }
 
-func bind(int, int) {}
+// Bind does nothing here.
+func Bind(int, int) {}
 
 func inOneProcess(int, func(*ccl.Comm) error) error { return errors.ErrUnsupported }

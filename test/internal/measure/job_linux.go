@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 )
 
-// job runs this program as so many ranks on this host; apart: as on so many hosts, over TCP.
+// job runs this program as so many ranks on this host, or as on so many hosts, over TCP.
 func job(args []string) error {
 	ranks, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -23,16 +23,16 @@ func job(args []string) error {
 	if err != nil {
 		return err
 	}
-	hosts := 0
-	if args[1] == "true" {
-		hosts = ranks
+	hosts, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
 	}
 	return boot.Spawn(context.Background(), boot.Command{N: ranks, Path: self, Args: append([]string{"measure"}, args[2:]...), Hosts: hosts,
 		Stdout: os.Stdout, Stderr: os.Stderr})
 }
 
-// bind keeps this process on the core of its place on the host, as the MPIs do, where there is one for each.
-func bind(local, locals int) {
+// Bind keeps this process on the core of its place on the host, as the MPIs do, where there is one for each.
+func Bind(local, locals int) {
 	n := runtime.NumCPU()
 	if locals > n {
 		return
