@@ -74,3 +74,52 @@ func TestR1KilledInNewCommIsNamed(t *testing.T) {
 	record(t, 1, "R1", "a rank is killed in NewComm", "≤ "+promise.String(), "median %v, max %v (%d trials)", round(middle), round(largest), 7*trials)
 	asserted(t, "killed in NewComm", largest, promise)
 }
+
+const unmetPart = "closes unmet"
+
+// TestUnmetProcess is not a test of its own: it is what the processes of the next run.
+func TestUnmetProcess(t *testing.T) {
+	if os.Getenv(partVar) != unmetPart {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := ccl.Join(ctx, &ccl.Options{PeerTimeout: peerTimeout, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	if argument() == strconv.Itoa(c.Rank()) {
+		require.NoError(t, c.Close())
+		sayAt("victim", c.Rank(), nil)
+		return
+	}
+	sayAt("called", c.Rank(), nil)
+	err = ccl.AllReduce(ctx, c, []int{0}, []int{1}, ccl.Sum)
+	sayAt("heard", c.Rank(), err)
+	c.Close()
+}
+
+// A rank leaves in good order before any other has connected with it: no connection is there to say so.
+func TestR12ClosedUnmet(t *testing.T) {
+	trials := 1
+	if *write {
+		trials = 5
+	}
+	var took []time.Duration
+	for _, tc := range []struct{ hosts, victim int }{{4, 3}, {4, 1}, {2, 2}, {2, 3}} {
+		for range trials {
+			lines, text := processesOf(t, "TestUnmetProcess", 4, tc.hosts, unmetPart, fmt.Sprint(tc.victim))
+			for r := range 4 {
+				if r == tc.victim {
+					continue
+				}
+				l := first(t, lines, "heard", r, text)
+				require.Equal(t, ccl.ErrClosed, l.code, text)
+				require.Equal(t, tc.victim, l.peer, text)
+				took = append(took, l.at.Sub(first(t, lines, "called", r, text).at))
+			}
+		}
+	}
+	middle, largest := spread(took)
+	const promise = 50 * time.Millisecond
+	record(t, 12, "R12", "a rank closes before others have connected with it", "≤ "+promise.String(), "median %v, max %v (%d trials)", round(middle), round(largest), 4*trials)
+	asserted(t, "closed unmet", largest, promise)
+}

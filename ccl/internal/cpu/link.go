@@ -89,7 +89,8 @@ func (c *Comm) link(ctx context.Context, peer int, cl class) (*link, *Fault) {
 
 // dial connects with a rank of another host.
 func (c *Comm) dial(ctx context.Context, l *link, cl class) *Fault {
-	addr := c.site.addrs[c.members.world(l.peer)]
+	w := c.members.world(l.peer)
+	addr := c.site.addrs[w]
 	key := tcp.MakeKey(c.id, uint32(cl), uint32(c.rank), uint32(l.peer))
 	dctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -100,7 +101,7 @@ func (c *Comm) dial(ctx context.Context, l *link, cl class) *Fault {
 		dctx, cancel2 = context.WithTimeout(dctx, t)
 		defer cancel2()
 	}
-	conn, err := c.site.tcp.Open(dctx, key, uint32(c.rank), addr)
+	conn, err := c.site.tcp.OpenUnless(dctx, key, uint32(c.rank), addr, c.site.leftYet(w))
 	if err == nil {
 		l.conn, l.out, l.in = conn, conn, stream{conn}
 		return nil
@@ -115,7 +116,7 @@ func (c *Comm) dial(ctx context.Context, l *link, cl class) *Fault {
 		return c.stop(fault(Closed, l.peer, ""))
 	}
 	if errors.Is(err, tcp.ErrRefused) {
-		if c.site.leftInOrder(c.members.world(l.peer)) {
+		if c.site.leftInOrder(w) {
 			return c.stop(fault(Closed, l.peer, ""))
 		}
 		return c.stop(&Fault{Code: RankLost, Peer: l.peer, Err: tcp.ErrRefused})

@@ -347,17 +347,31 @@ func (s *site) answer(w int) {
 // leftInOrder asks the host of rank w of the world whether w's process has left in good
 // order. It may take a moment.
 func (s *site) leftInOrder(w int) bool {
-	for i := range 20 {
+	left := s.leftYet(w)
+	for range 20 {
+		if left() {
+			return true
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return left()
+}
+
+// leftYet is the question whether the process of rank w of the world is known to have left in good order. Who asks it for
+// the first time asks w's host, too; the answer takes a moment.
+func (s *site) leftYet(w int) func() bool {
+	asked := false
+	return func() bool {
+		s.scan()
 		if s.knownLeft(w) {
 			return true
 		}
-		if i == 0 {
+		if !asked {
+			asked = true
 			s.post(newEvent(0, askLeft, w, -1, s.node, nil))
 		}
-		time.Sleep(5 * time.Millisecond)
-		s.scan()
+		return false
 	}
-	return false
 }
 
 // knownLeft reports whether this process knows that rank w's has left in good order.

@@ -16,7 +16,13 @@ import (
 // process that listens at peer: the connection that the peer dialed, or one dialed
 // from here, whichever comes first. It tries until ctx ends.
 func (n *Node) Open(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (*Conn, error) {
-	tc, err := n.open(ctx, key, self, peer)
+	return n.OpenUnless(ctx, key, self, peer, func() bool { return false })
+}
+
+// OpenUnless is Open for who may hear otherwise that the peer's Node has ended: once left says so, the first
+// refusal is the last. It is asked after each.
+func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.AddrPort, left func() bool) (*Conn, error) {
+	tc, err := n.open(ctx, key, self, peer, left)
 	if err != nil {
 		return nil, err
 	}
@@ -27,8 +33,8 @@ func (n *Node) Open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 	return c, nil
 }
 
-// refusedFor is how long a Node may refuse connections before it counts as ended:
-// it listened before anybody knew its address.
+// refusedFor is how long a Node may refuse connections before it counts as ended, where
+// nobody says so: it listened before anybody knew its address.
 const refusedFor = time.Second
 
 // ErrRefused says that nobody listens any more where the peer's Node did.
@@ -37,14 +43,14 @@ var ErrRefused = errors.New("its process does not listen any more")
 // OpenControl is Open for the control plane: the stream as a net.Conn, which blocks
 // and has deadlines. Both ends of a stream may choose for themselves.
 func (n *Node) OpenControl(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (net.Conn, error) {
-	c, err := n.open(ctx, key, self, peer)
+	c, err := n.open(ctx, key, self, peer, func() bool { return false })
 	if err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (*net.TCPConn, error) {
+func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPort, left func() bool) (*net.TCPConn, error) {
 	id, err := key.end(self)
 	if err != nil {
 		return nil, err
@@ -82,16 +88,21 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 			if noFiles++; !outOfFiles(err) {
 				noFiles = 0
 			}
+			ended := false
 			if !errors.Is(err, syscall.ECONNREFUSED) {
 				refused = time.Time{}
-			} else if refused.IsZero() {
-				refused = time.Now()
-			} else if time.Since(refused) > refusedFor {
+			} else {
+				if refused.IsZero() {
+					refused = time.Now()
+				}
+				ended = left() || time.Since(refused) > refusedFor
+			}
+			if (ended || errors.Is(err, ErrGone)) && n.offered(e) {
+				continue // it had dialed before it closed: what it sent is there
+			}
+			if ended {
 				n.finish(id, e, false)
 				return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, ErrRefused)
-			}
-			if errors.Is(err, ErrGone) && n.offered(e) {
-				continue // it had dialed before it closed: what it sent is there
 			}
 			if final(err) || noFiles == 8 {
 				n.finish(id, e, false)
