@@ -144,7 +144,8 @@ func (s *scenario) judge(w *said) string {
 // judgeFailed looks at the ranks that have reported a failure.
 func (s *scenario) judgeFailed(w *said, survivors, failed []int, gone int, codes []ccl.Code) string {
 	must := map[wrong]bool{kill: true, exit: true, panics: true, stopLong: true, skip: true, repeat: true, swap: true, change: true, leave: true, killInSplit: true, pauseLong: true}
-	// Who ends after the last Barrier, in Close, may harm nobody; nor need who ends within it, with all sent that the others wait for.
+	// Who ends after the last Barrier, in Close, may harm nobody; nor need who ends within it, with all sent that the
+	// others wait for.
 	e, done := w.ends[s.victim]
 	within := done && e.code == 0 && w.fired && s.point != "cpu.call"
 	if len(failed) == 0 && must[s.wrong] && len(survivors) > 0 && !w.closing[s.victim] && !within {

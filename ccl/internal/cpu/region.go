@@ -39,7 +39,8 @@ type region struct {
 }
 
 func newRegion(off uint64, mem []byte, n int) *region {
-	return &region{off: off, mem: mem, base: unsafe.Pointer(&mem[0]), n: n, depth: depthOf(n), kept: callsKept(n), inline: inlineMax(n), room: roomOf(n), slot: 64 + roomOf(n), rank: rankBytes(n), slots: slotsAt(n)}
+	return &region{off: off, mem: mem, base: unsafe.Pointer(&mem[0]), n: n, depth: depthOf(n), kept: callsKept(n),
+		inline: inlineMax(n), room: roomOf(n), slot: 64 + roomOf(n), rank: rankBytes(n), slots: slotsAt(n)}
 }
 
 // depthOf is how many slots a rank has, a power of two. Who only sends is ahead of who only receives by that many rounds at

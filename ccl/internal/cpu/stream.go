@@ -9,7 +9,8 @@ import (
 
 // Between two ranks, data of a call with a root go one way: a stream, in rounds of which one rank's slots carry data
 // and the other's flags say how far that has come. The sender runs ahead, across calls: by all slots of the kind that
-// a round takes. Up to inline bytes lie in the slots beside the flags, and more in pieces in staging memory of its own, behind that of the other calls; vectors of more than streamTo go in chunks through that.
+// a round takes. Up to inline bytes lie in the slots beside the flags, and more in pieces in staging memory of its own,
+// behind that of the other calls; vectors of more than streamTo go in chunks through that.
 const (
 	streamPiece = 16 << 10
 	streamDepth = 8

@@ -177,8 +177,8 @@ func (c *Comm) someoneLeft(peer int) *Fault {
 }
 
 // missing lists who has not arrived: the ranks that have not come to the collective that this one is in, as far as
-// they have told. Else it is the rank waited for, or, if that waits itself, the one it waits for: on this host, and where this call is
-// point-to-point in whatever call, on any host.
+// they have told. Else it is the rank waited for, or, if that waits itself, the one it waits for: on this host, and
+// where this call is point-to-point in whatever call, on any host.
 func (c *Comm) missing(peer int) []int {
 	c.note.Lock()
 	pairwise := c.note.asleep && isPairwise(c.note.call.Kind)
