@@ -182,20 +182,22 @@ func TestProductStreams(t *testing.T) {
 	})
 }
 
-// The same calls, where ranks read each other's memory.
+// The same calls, where ranks read each other's memory, and where they do not: which is the default depends on the CPU.
 func TestProductReads(t *testing.T) {
-	t.Setenv("GOCCL_SHM_READ", "1") // for the processes that are started
-	for _, n := range []int{2, 3} {
-		ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
-			thresholdCalls(n, []int{16 * kib, 32 * kib, 512 * kib, 1 << 20}, func(e element, s shape) bool {
-				if mix(s.number)%(2*thresholdShare()) == 0 {
-					if err := e.play(t.Context(), c, s); err != nil {
-						t.Fatal(err)
+	for _, reads := range []string{"0", "1"} {
+		t.Setenv("GOCCL_SHM_READ", reads) // for the processes that are started
+		for _, n := range []int{2, 3} {
+			ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+				thresholdCalls(n, []int{16 * kib, 32 * kib, 512 * kib, 1 << 20}, func(e element, s shape) bool {
+					if mix(s.number)%(2*thresholdShare()) == 0 {
+						if err := e.play(t.Context(), c, s); err != nil {
+							t.Fatal(err)
+						}
 					}
-				}
-				return true
-			})
-		}, ccltest.Processes(n), ccltest.Deadline(5*time.Minute))
+					return true
+				})
+			}, ccltest.Processes(n), ccltest.Deadline(5*time.Minute))
+		}
 	}
 }
 

@@ -26,6 +26,11 @@ type reading struct {
 	staged, read   []float64
 }
 
+// isStaged reports whether it is staged either way.
+func (r *reading) isStaged(present map[string]int) bool {
+	return r.fetched < present["readFrom"] || r.op == "broadcast" && r.fetched > present["readRootTo"]
+}
+
 func (r *reading) ratio() (mid, low, high float64) {
 	ratios := make([]float64, min(len(r.staged), len(r.read)))
 	for i := range ratios {
@@ -70,8 +75,8 @@ func (o *options) waysOfOneHost(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "\n%-12s %10s %12s %12s  %s\n", "one host", "bytes", "staged us", "read us", "ratio and its 95 % interval")
 	for _, r := range all {
-		if r.fetched < present["readFrom"] {
-			continue // staged either way
+		if r.isStaged(present) {
+			continue
 		}
 		s, _, _ := measure.Median(r.staged)
 		us, _, _ := measure.Median(r.read)
@@ -96,7 +101,7 @@ func fitWays(all []*reading, present map[string]int) map[string]int {
 	var from, to []*reading
 	for _, r := range all {
 		switch {
-		case r.fetched < present["readFrom"]:
+		case r.isStaged(present):
 		case r.op != "allreduce":
 			from = append(from, r)
 		case r.bytes <= present["readHalvesTo"]:
@@ -147,7 +152,7 @@ func presentWays() (map[string]int, error) {
 		shift, _ := strconv.Atoi(m[3])
 		ways[m[1]] = n << shift
 	}
-	for _, name := range []string{"readFrom", "readHalvesTo"} {
+	for _, name := range []string{"readFrom", "readRootTo", "readHalvesTo"} {
 		if ways[name] == 0 {
 			return nil, fmt.Errorf("ways.go says nothing of %s", name)
 		}

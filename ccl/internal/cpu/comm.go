@@ -237,6 +237,9 @@ func newComm(at *site, id uint64, world members, topo algo.Topology, rank int, o
 	c := &Comm{id: id, rank: rank, size: topo.Size(), site: at, members: world, topo: topo, opt: opt,
 		local: newRegion(off, mem, n), me: topo.Local(rank), n: n,
 		views: []uint64{off}, chunk: stageChunk(n), spins: at.spins(), links: map[linkKey]*link{}}
+	if n == 2 {
+		c.local.whole = int(at.host.head.whole.Load())
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	prepareFence()
 	at.add(c)

@@ -37,7 +37,8 @@ type header struct {
 	next   atomic.Uint64 // the first offset not handed out
 	world  atomic.Uint64 // the region of the job's first Comm
 	pulses atomic.Uint64 // the table of pulses
-	_      [104]byte
+	whole  atomic.Uint64 // the most bytes of an AllReduce of two ranks that lie in the slots
+	_      [96]byte
 	cores  [16]atomic.Uint64 // one bit for each processor that some rank of the host may run on
 	log    eventLog
 	board  statusLog
@@ -57,7 +58,14 @@ var _ [headerBytes - unsafe.Sizeof(header{})]byte // it fits
 
 // newPrivateHost is the memory of a host whose ranks all live in this process.
 func newPrivateHost() *host {
-	return &host{fd: -1, head: new(header), maps: map[uint64]*mapping{}}
+	h := &host{fd: -1, head: new(header), maps: map[uint64]*mapping{}}
+	h.settle()
+	return h
+}
+
+// settle is what the first process of a host decides for all.
+func (h *host) settle() {
+	h.head.whole.Store(uint64(wholeMax()))
 }
 
 // shared reports whether other processes map the host's memory.

@@ -84,6 +84,20 @@ func (c *Comm) post(k *Call, round uint32) {
 	ordered.Post(c.local.flag(c.me, round), uint64(round)<<32|uint64(k.Hash), c.local.flag(c.me, round+1))
 }
 
+// postInline is post of a round of which n bytes lie in this rank's slot.
+func (c *Comm) postInline(k *Call, round uint32, n int) {
+	c.post(k, round)
+	c.claimAhead(round, n)
+}
+
+// claimAhead asks for the lines that n bytes of the round after this will take: of two ranks the other has copies. On
+// an Intel CPU that took a quarter off an AllReduce of 512 bytes to 2 KiB; AMD's have not been measured.
+func (c *Comm) claimAhead(round uint32, n int) {
+	if ordered.Intel && c.n == 2 && n > besideFlag && n <= c.local.inline {
+		ordered.Claim(c.local.payload(c.me, round+1, n), n)
+	}
+}
+
 // awaitAll waits for every other rank's post of round.
 func (c *Comm) awaitAll(ctx context.Context, k *Call, round uint32) *Fault {
 	for r := c.me + 1; r < c.n; r++ {

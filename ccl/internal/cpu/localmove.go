@@ -99,7 +99,7 @@ func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
 			}
 			put(to, mine)
 		}
-		c.post(k, round)
+		c.postInline(k, round, length)
 		if !reader {
 			continue
 		}
@@ -204,7 +204,7 @@ func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 				put(unsafe.Add(to, other(c.me, r)*length), k.piece(k.Src, r, at, length))
 			}
 		}
-		c.post(k, round)
+		c.postInline(k, round, length)
 		for j := 1; j < c.n; j++ {
 			r := (c.me + j) % c.n
 			from, f := c.fetch(ctx, k, r, round, staged)

@@ -42,7 +42,7 @@ func (c *Comm) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
 // them; two ranks do the same chunk by chunk; more ranks each reduce one part of
 // a chunk and then collect the parts.
 func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
-	if len(k.Src) <= c.local.room {
+	if len(k.Src) <= c.local.whole {
 		round, f := c.open(ctx, k, false)
 		if f != nil {
 			return f
@@ -52,7 +52,7 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 		} else {
 			put(c.local.data(c.me, round), k.Src)
 		}
-		c.post(k, round)
+		c.postInline(k, round, len(k.Src))
 		if f := c.awaitAll(ctx, k, round); f != nil {
 			return f
 		}
@@ -269,7 +269,7 @@ func (c *Comm) localReduceScatter(ctx context.Context, k *Call) *Fault {
 				put(to, k.piece(k.Src, r, i*length, length))
 			}
 		}
-		c.post(k, round)
+		c.postInline(k, round, length)
 		if f := c.awaitAll(ctx, k, round); f != nil {
 			return f
 		}

@@ -36,6 +36,7 @@ func newSharedHost() (*host, error) {
 	h, err := openHost(fd)
 	if err == nil {
 		h.head.next.Store(headerBytes)
+		h.settle()
 	}
 	return h, err
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"time"
 	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
 // Staging copies every byte twice. Where the ranks of a host can reach each other's memory, data
@@ -45,9 +47,14 @@ type reach struct {
 // scratchBytes is how much is read at a time: a system call is not preempted, and this stays in L2.
 const scratchBytes = 128 << 10
 
-// readsOff: other processes' memory is read only where that was asked for. It depends on the machine whether
-// process_vm_readv beats staging: docs/performance.md.
-var readsOff = os.Getenv("GOCCL_SHM_READ") != "1"
+var askedToRead = os.Getenv("GOCCL_SHM_READ")
+
+// wouldRead reports whether this rank is for reading other processes' memory. It depends on the machine whether
+// process_vm_readv beats staging: on Intel's CPUs it does among ranks with a core each, on AMD's it does not
+// (docs/performance.md).
+func (c *Comm) wouldRead() bool {
+	return askedToRead == "1" || askedToRead != "0" && ordered.Intel && c.n <= c.site.host.processors()
+}
 
 // acquaint finds out, once per Comm, who can read whose memory: each rank tries to read a number
 // from each of the others, and all must have succeeded, since what differs between ranks must
@@ -77,7 +84,7 @@ func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
 		return f
 	}
 	ok := uint64(1)
-	if readsOff {
+	if !c.wouldRead() {
 		ok = 0
 	}
 	for r := range c.n {

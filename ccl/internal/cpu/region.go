@@ -3,6 +3,8 @@ package cpu
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
 // A region holds what the ranks of one Comm on one host share:
@@ -32,7 +34,7 @@ type region struct {
 	depth  uint32         // depthOf(n)
 	kept   uint32         // callsKept(n)
 	inline int            // inlineMax(n)
-	room   int            // roomOf(n)
+	whole  int            // how many bytes of AllReduce lie in the slots
 	slot   int            // bytes of a slot
 	rank   int            // bytes of a rank
 	slots  int            // where its slots begin
@@ -40,7 +42,7 @@ type region struct {
 
 func newRegion(off uint64, mem []byte, n int) *region {
 	return &region{off: off, mem: mem, base: unsafe.Pointer(&mem[0]), n: n, depth: depthOf(n), kept: callsKept(n),
-		inline: inlineMax(n), room: roomOf(n), slot: 64 + roomOf(n), rank: rankBytes(n), slots: slotsAt(n)}
+		inline: inlineMax(n), whole: inlineMax(n), slot: 64 + roomOf(n), rank: rankBytes(n), slots: slotsAt(n)}
 }
 
 // depthOf is how many slots a rank has, a power of two. Who only sends is ahead of who only receives by that many rounds at
@@ -69,14 +71,24 @@ func inlineMax(n int) int {
 	return 2 << 10
 }
 
-// roomOf is how many bytes a slot has beside its flag's cache line: of two ranks what AllReduce uses, which else would
-// have to meet twice for memory to touch, or read once more what it has staged; one way, 4 KiB take less
-// time through slots that stay in L1.
+// roomOf is how many bytes a slot has beside its flag's cache line: of two ranks what AllReduce uses.
 func roomOf(n int) int {
 	if n == 2 {
-		return 4 << 10
+		return wholeTwo
 	}
 	return inlineMax(n)
+}
+
+const wholeTwo = 4 << 10
+
+// wholeMax is how many bytes of AllReduce of two ranks lie in the slots: on AMD's CPUs as many as there is room for, since
+// else they would have to meet twice for memory to touch, or read once more what they have staged. On Intel's a slot's
+// lines take longer than that.
+func wholeMax() int {
+	if ordered.Intel {
+		return inlineMax(2)
+	}
+	return wholeTwo
 }
 
 func slotsAt(n int) int { return (rankHead + int(callsKept(n))*recordBytes + 63) &^ 63 }

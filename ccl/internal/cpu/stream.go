@@ -52,7 +52,12 @@ func (c *Comm) streamed(ctx context.Context, k *Call, r, n int) (round uint32, a
 	if f != nil {
 		return round, nil, f
 	}
-	return round, unsafe.Pointer(&lines[c.chunk*stageDepth+int(round%streamDepth)*streamPiece]), nil
+	return round, c.piece(lines, round), nil
+}
+
+// piece is where in a rank's staging memory the piece of round lies.
+func (c *Comm) piece(lines []byte, round uint32) unsafe.Pointer {
+	return unsafe.Pointer(&lines[c.chunk*stageDepth+int(round%streamDepth)*streamPiece])
 }
 
 // pieceOf is how many bytes of a stream of n go in a round.
@@ -73,7 +78,11 @@ func (c *Comm) sendStream(ctx context.Context, k *Call, src []byte) *Fault {
 		put(c.local.payload(c.me, round, n), src)
 		c.post(k, round)
 		if n > besideFlag { // the next call's data begin in a line that the other has, too
-			ordered.Claim(c.local.payload(c.me, round+1, n), 1)
+			ahead := 1
+			if ordered.Intel {
+				ahead = n
+			}
+			ordered.Claim(c.local.payload(c.me, round+1, n), ahead)
 		}
 		return nil
 	}
@@ -85,6 +94,13 @@ func (c *Comm) sendStream(ctx context.Context, k *Call, src []byte) *Fault {
 		}
 		put(to, src[:n])
 		c.post(k, round)
+		if ordered.Intel && n > c.local.inline && n <= streamPiece {
+			lines, f := c.stageOf(c.me)
+			if f != nil {
+				return f
+			}
+			ordered.Claim(c.piece(lines, round+1), min(claimPiece, n))
+		}
 		src = src[n:]
 	}
 	return nil

@@ -6,6 +6,7 @@ import "context"
 // machine; `make tune` measures another. The algorithms of Comms that span hosts are chosen in internal/algo.
 const (
 	readFrom     = 16 << 10 // bytes a rank reads from another: from here on reading memory beats staging
+	readRootTo   = 1 << 20  // in a call with a root, where one reads and the other waits: up to here
 	readAllTo    = 512 << 10
 	readHalvesTo = 16 << 20
 
@@ -44,5 +45,16 @@ func (c *Comm) reads(ctx context.Context, k *Call, n int) (bool, *Fault) {
 	if f := c.acquaint(ctx, k); f != nil {
 		return false, f
 	}
-	return c.reach.all || c.reach.reads && n >= readFrom, nil
+	return c.reach.all || c.reach.reads && readPays(k.Kind, n), nil
+}
+
+// readPays reports whether to read n bytes from another rank beats staging them.
+func readPays(k Kind, n int) bool {
+	switch k {
+	case Reduce: // the root would do all the work
+		return false
+	case Broadcast, Gather, GatherV, Scatter, ScatterV:
+		return n >= readFrom && n <= readRootTo
+	}
+	return n >= readFrom
 }
