@@ -18,6 +18,7 @@ type waiter struct {
 	looks int
 	began time.Time
 	nap   time.Duration
+	naps  int
 	peer  int  // that was last noted to be waited for
 	left  bool // the rank waited for has been seen to have closed the Comm
 }
@@ -28,6 +29,9 @@ const (
 	awake     = 500 * time.Microsecond // of giving way, before sleeping
 	napMin    = 20 * time.Microsecond
 	napMax    = 500 * time.Microsecond
+
+	napsExact  = 64 // naps of a wait that are no longer than meant: some 30 ms
+	ranksExact = 8  // of a process
 )
 
 // pause gives way to others, at first for a moment, later by sleeping. peer is the
@@ -89,9 +93,17 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 	w.peer = peer
 	c.local.waits(c.me).Store(c.calls<<32 | uint64(peer+1))
 	w.nap = max(napMin, min(2*w.nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
-	time.Sleep(w.nap)
+	c.sleep(w)
 	rest()
 	return nil
+}
+
+// sleep takes a nap. The first are as short as they should be, unless there are many ranks in this process, of which
+// each would have a timer of its own, or time stands still until all sleep: testing/synctest.
+func (c *Comm) sleep(w *waiter) {
+	if w.naps++; w.naps > napsExact || c.site.ranksHere() > ranksExact || !c.naps.nap(w.nap) {
+		time.Sleep(w.nap)
+	}
 }
 
 // otherCall finds a rank of this host that is in another call of the same number:
