@@ -31,13 +31,6 @@ func (c *Comm) fetchFromRoot(ctx context.Context, k *Call, root int, dst []byte,
 	return c.release(ctx, k, c.me == root)
 }
 
-// keep copies what a rank has for itself, unless it is in its place already, where others may be reading it.
-func keep(dst, src []byte) {
-	if ptr(dst) != ptr(src) {
-		copy(dst, src)
-	}
-}
-
 // release ends a call in which others read from this rank's memory, if they do: it waits until they have.
 func (c *Comm) release(ctx context.Context, k *Call, wasRead bool) *Fault {
 	round, f := c.open(ctx, k, false)
@@ -54,7 +47,7 @@ func (c *Comm) release(ctx context.Context, k *Call, wasRead bool) *Fault {
 // scatterByRead: the root offers its vector, the others read their blocks of it.
 func (c *Comm) scatterByRead(ctx context.Context, k *Call, root int) *Fault {
 	if c.me == root {
-		keep(k.Dst, k.piece(k.Src, c.me, 0, len(k.Dst)))
+		takeOwn(k.Dst, k.piece(k.Src, c.me, 0, len(k.Dst)), len(k.Dst))
 	}
 	from, _ := k.block(c.me)
 	return c.fetchFromRoot(ctx, k, root, k.Dst, from)
@@ -67,7 +60,7 @@ func (c *Comm) collectByRead(ctx context.Context, k *Call, root int) *Fault {
 		return f
 	}
 	if root < 0 || root == c.me {
-		keep(k.piece(k.Dst, c.me, 0, len(k.Src)), k.Src)
+		takeOwn(k.piece(k.Dst, c.me, 0, len(k.Src)), k.Src, len(k.Dst))
 		for i := 1; i < c.n; i++ {
 			r := (c.me + i) % c.n
 			o, f := c.offerOf(ctx, k, r, round)
@@ -102,7 +95,7 @@ func (c *Comm) releaseBy(ctx context.Context, k *Call, root int) *Fault {
 // allToAllByRead reads this rank's block of each of the others' vectors, which have been offered.
 func (c *Comm) allToAllByRead(ctx context.Context, k *Call) *Fault {
 	n := k.largest()
-	keep(k.piece(k.Dst, c.me, 0, n), k.piece(k.Src, c.me, 0, n))
+	takeOwn(k.piece(k.Dst, c.me, 0, n), k.piece(k.Src, c.me, 0, n), len(k.Dst))
 	for i := 1; i < c.n; i++ {
 		r := (c.me + i) % c.n
 		if f := c.fill(ctx, r, &c.reach.offers[r].src, c.me*n, k.piece(k.Dst, r, 0, n)); f != nil {

@@ -3,6 +3,8 @@ package cpu
 import (
 	"context"
 	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/reduce"
 )
 
 // localBroadcast: the root posts, the others read.
@@ -64,14 +66,21 @@ func (c *Comm) localGather(ctx context.Context, k *Call) *Fault {
 	if c.me != root {
 		return c.sendStream(ctx, k, k.Src)
 	}
-	takeOwn(k.part(k.Dst, c.me), k.Src)
+	takeOwn(k.part(k.Dst, c.me), k.Src, len(k.Dst))
 	return c.receiveStream(ctx, k, k.part(k.Dst, 1-c.me), nil)
 }
 
-// takeOwn copies what a rank sends to itself, unless it is there.
-func takeOwn(dst, src []byte) {
-	if ptr(dst) != ptr(src) {
+// takeOwn copies what a rank sends to itself, among results of so many bytes, unless it is there, where others may be
+// reading it.
+func takeOwn(dst, src []byte, results int) {
+	switch {
+	case ptr(dst) == ptr(src):
+	case len(src) <= readAtOnce:
 		put(ptr(dst), src)
+	case streamsOwn(len(src), results):
+		reduce.Stream(ptr(dst), ptr(src), len(src))
+	default:
+		reduce.Copy(ptr(dst), ptr(src), len(src))
 	}
 }
 
@@ -133,7 +142,7 @@ func (c *Comm) localScatter(ctx context.Context, k *Call) *Fault {
 		if f := c.sendStream(ctx, k, k.part(k.Src, 1-c.me)); f != nil {
 			return f
 		}
-		takeOwn(k.Dst, k.part(k.Src, c.me))
+		takeOwn(k.Dst, k.part(k.Src, c.me), len(k.Dst))
 		return nil
 	}
 	length, staged := c.layout(largest, c.n-1)

@@ -8,10 +8,21 @@ import (
 // AllToAllV on one host. Only the two ends of a message know its length, so each rank begins with a header
 // in its slot: where its blocks begin and the last ends, as if they lay one behind another, and then the
 // length of its largest block, or 0 if all of them lie right behind the header. Else the first piece of each lies
-// in staging memory already, and the largest of all ranks' says how many rounds of pieces follow, as in AllToAll.
+// in staging memory already, and the largest of all ranks' says how many rounds of pieces follow, as in AllToAll; or
+// what lies behind the header says where the others find the blocks, and all wait until all have fetched them.
 
 // Two ranks have one block each for the other, so one word says it all, and leaves more of the flag's cache line to
-// the block: twice its length, and 1 if it is in staging memory.
+// the block: four times its length, and where it is.
+
+// Where a rank's blocks are.
+const (
+	vBehind  = iota // the header
+	vStaged         // the first pieces
+	vOffered        // where they were: a span is behind the header
+)
+
+// Of more than two ranks' header, the word for the largest block: it is where the blocks are offered.
+const offeredV = 1 << 63
 
 // headerWords is how many words a header has among n ranks.
 func headerWords(n int) int {
@@ -21,14 +32,22 @@ func headerWords(n int) int {
 	return n + 2
 }
 
-// lengthOf reads a header: where the block for this rank begins, its length, and the length of the largest.
-func (c *Comm) lengthOf(theirs []uint64) (at, length uint64, largest int) {
+// readHeader reads a header: where the block for this rank begins, its length, where the sender's blocks are, and the
+// length of the largest.
+func (c *Comm) readHeader(theirs []uint64) (at, length uint64, where, largest int) {
 	if c.n == 2 {
-		length = theirs[0] >> 1
-		return 0, length, int(length * (theirs[0] & 1))
+		length = theirs[0] >> 2
+		return 0, length, int(theirs[0] & 3), int(length)
 	}
 	at = theirs[c.me]
-	return at, theirs[c.me+1] - at, int(theirs[c.n+1])
+	length = theirs[c.me+1] - at
+	switch most := theirs[c.n+1]; {
+	case most == offeredV:
+		return at, length, vOffered, 0
+	case most > 0:
+		return at, length, vStaged, int(most)
+	}
+	return at, length, vBehind, 0
 }
 
 // slotsV reports whether headers fit: half of a slot is enough.
@@ -39,99 +58,123 @@ func (c *Comm) headerOf(r int, round uint32) []uint64 {
 }
 
 func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
+	if f := c.acquaint(ctx, k); f != nil {
+		return f
+	}
 	n, room := c.n, c.local.inline-8*headerWords(c.n)
 	out, in := c.blocksV(k)
-	at, largest := 0, 0
+	total, largest := 0, 0
 	for r := range n {
 		if r != c.me {
 			size := len(out.parts(r, r+1))
-			at, largest = at+size, max(largest, size)
+			total, largest = total+size, max(largest, size)
 		}
 	}
-	if at <= room {
+	where, from := vBehind, span{}
+	if total > room {
+		where = vStaged
+		if from = c.placeOf(out.mem); ptr(k.Src) != ptr(k.Dst) && // else they are a copy, and staging it is as fast
+			(c.reach.all || (c.reach.reads || from.shared()) && largest >= readFrom) {
+			where, largest = vOffered, 0
+		}
+	} else {
 		largest = 0
 	}
 	length, _ := c.layout(c.chunk, n-1) // of a piece
 
-	round, f := c.open(ctx, k, largest > 0)
+	round, f := c.open(ctx, k, where == vStaged)
 	if f != nil {
 		return f
 	}
-	mine, behind := c.headerOf(c.me, round), c.behindHeader(c.me, round)
-	if largest > 0 {
+	if where == vStaged {
 		if f := c.stageV(round, out, 0, length); f != nil {
 			return f
 		}
 	}
-	if n == 2 {
-		b := out.parts(1-c.me, 2-c.me)
-		mine[0] = uint64(len(b)) << 1
-		if largest > 0 {
-			mine[0]++
-		} else {
-			put(behind, b)
-		}
-	} else {
-		c.putHeader(mine, behind, out, largest)
-	}
+	c.putHeader(round, out, where, largest, from)
 	c.post(k, round)
 
 	keep, kept := out.parts(c.me, c.me+1), in.parts(c.me, c.me+1)
-	copy(kept, cut(keep, 0, length))
+	takeOwn(cut(kept, 0, length), cut(keep, 0, length), len(k.Dst))
 	staged := c.exec.staged[:0] // by rank, whether its blocks come in pieces
 	for r := range n {
-		staged = append(staged, r == c.me && largest > 0)
+		staged = append(staged, r == c.me && where == vStaged)
 	}
 	c.exec.staged = staged
+	wait := where == vOffered
 	for i := 1; i < n; i++ {
 		r := (c.me + i) % n
 		if f := c.await(ctx, k, r, round); f != nil {
 			return f
 		}
 		to := in.parts(r, r+1)
-		at, size, most := c.lengthOf(c.headerOf(r, round))
+		at, size, where, most := c.readHeader(c.headerOf(r, round))
 		if size != uint64(len(to)) {
 			own, other := loadRecord(c.local.call(c.me, k.place)), loadRecord(c.local.call(r, k.place))
 			return c.stop(disagree(own, other, c.localRank(r)))
 		}
-		if most == 0 {
+		switch where {
+		case vBehind:
 			get(to, unsafe.Add(c.behindHeader(r, round), at))
-			continue
+		case vOffered:
+			wait = true
+			from := *(*span)(c.behindHeader(r, round))
+			f = c.fill(ctx, r, &from, int(at), to)
+		default:
+			staged[r], largest = true, max(largest, most)
+			f = c.unstageV(r, round, cut(to, 0, length), length)
 		}
-		staged[r], largest = true, max(largest, most)
-		if f := c.unstageV(r, round, cut(to, 0, length), length); f != nil {
+		if f != nil {
 			return f
 		}
 	}
 	c.seen = round
-	for at = length; at < largest; at += length {
+	at := length
+	for ; at < largest; at += length {
 		if f := c.pieceV(ctx, k, out, in, at, length); f != nil {
 			return f
 		}
 		copy(cut(kept, at, length), cut(keep, at, length))
 	}
-	for ; at < len(keep); at += length {
-		copy(cut(kept, at, length), cut(keep, at, length))
+	takeOwn(cut(kept, at, len(kept)), cut(keep, at, len(keep)), len(k.Dst))
+	if wait {
+		return c.localBarrier(ctx, k)
 	}
 	return nil
 }
 
-// putHeader writes the header of more than two ranks, and the blocks behind it unless the largest is given: they are in
-// staging memory.
-func (c *Comm) putHeader(mine []uint64, behind unsafe.Pointer, out vector, largest int) {
+// putHeader writes this rank's header, and behind it the blocks, or from where they are offered.
+func (c *Comm) putHeader(round uint32, out vector, where, largest int, from span) {
+	mine, behind := c.headerOf(c.me, round), c.behindHeader(c.me, round)
+	if c.n == 2 {
+		b := out.parts(1-c.me, 2-c.me)
+		mine[0] = uint64(len(b))<<2 | uint64(where)
+		switch where {
+		case vBehind:
+			put(behind, b)
+		case vOffered:
+			from.at += uint64(out.at(1 - c.me))
+			*(*span)(behind) = from
+		}
+		return
+	}
 	at := 0
 	for r := range c.n {
 		mine[r] = uint64(at)
-		if r == c.me {
+		if r == c.me && where != vOffered { // this rank's own lies only there
 			continue
 		}
 		b := out.parts(r, r+1)
-		if largest == 0 {
+		if where == vBehind {
 			put(unsafe.Add(behind, at), b)
 		}
 		at += len(b)
 	}
 	mine[c.n], mine[c.n+1] = uint64(at), uint64(largest)
+	if where == vOffered {
+		mine[c.n+1] = offeredV
+		*(*span)(behind) = from
+	}
 }
 
 func (c *Comm) behindHeader(r int, round uint32) unsafe.Pointer {

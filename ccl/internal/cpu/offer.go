@@ -41,6 +41,7 @@ type reach struct {
 	all     bool    // they are all in this process
 	scratch []byte
 	offers  []offer
+	secret  *uint64           // see rendezvous
 	maps    map[uint64][]byte // regions of other ranks' MakeSlice memory
 }
 
@@ -67,18 +68,17 @@ func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
 	rc := &c.reach
 	rc.offers = make([]offer, c.n)
 	rc.scratch = make([]byte, 2*scratchBytes)
+	rc.pids = make([]int32, c.n)
 	if rc.all = !c.site.host.shared(); rc.all {
 		rc.asked = true
 		return nil
 	}
-	rc.pids = make([]int32, c.n)
-	secret := new(uint64)
-	*secret = uint64(time.Now().UnixNano())<<16 | uint64(c.me)
+	secret := c.secret()
 	round, f := c.open(ctx, k, false)
 	if f != nil {
 		return f
 	}
-	*(*card)(c.local.data(c.me, round)) = card{uint64(os.Getpid()), uint64(uintptr(unsafe.Pointer(secret))), *secret}
+	*(*card)(c.local.data(c.me, round)) = card{ownPID, uint64(uintptr(unsafe.Pointer(secret))), *secret}
 	c.post(k, round)
 	if f := c.awaitAll(ctx, k, round); f != nil {
 		return f
@@ -92,12 +92,11 @@ func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
 			continue
 		}
 		his := *(*card)(c.local.data(r, round))
-		if his.pid == uint64(os.Getpid()) {
+		if his.pid == ownPID {
 			continue
 		}
 		rc.pids[r] = int32(his.pid)
-		var got [8]byte
-		if readMemory(rc.pids[r], got[:], his.at) != nil || *(*uint64)(unsafe.Pointer(&got)) != his.number {
+		if !readable(rc.pids[r], his.at, his.number) {
 			ok = 0
 		}
 	}
@@ -115,6 +114,23 @@ func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
 	}
 	rc.asked = true
 	return nil
+}
+
+var ownPID = uint64(os.Getpid())
+
+// secret is a number that no other process has where this one has it.
+func (c *Comm) secret() *uint64 {
+	if c.reach.secret == nil {
+		n := uint64(time.Now().UnixNano())<<16 | uint64(c.me)
+		c.reach.secret = &n
+	}
+	return c.reach.secret
+}
+
+// readable reports whether a process has that number there, so that it is the right one and its memory can be read.
+func readable(pid int32, at, number uint64) bool {
+	var got [8]byte
+	return readMemory(pid, got[:], at) == nil && *(*uint64)(unsafe.Pointer(&got)) == number
 }
 
 // placeOf says where b lies.
@@ -219,13 +235,21 @@ func (rc *reach) someInPlace() bool {
 // touch returns the address at which this process finds memory at p of rank r, nil if it can
 // only be read.
 func (c *Comm) touch(r int, p *span) (unsafe.Pointer, *Fault) {
-	rc := &c.reach
 	switch {
-	case rc.all || p.size == 0 && rc.pids[r] == 0:
-		return *(*unsafe.Pointer)(unsafe.Pointer(&p.at)), nil
-	case p.size == 0:
-		return nil, nil
+	case p.size != 0 && !c.reach.all:
+		return c.mapped(r, p)
+	case c.reach.pids[r] == 0:
+		return p.here(), nil
 	}
+	return nil, nil
+}
+
+// here is what lies at p in this process.
+func (p *span) here() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p.at)) }
+
+// mapped is where this process has mapped the MakeSlice memory at p of rank r.
+func (c *Comm) mapped(r int, p *span) (unsafe.Pointer, *Fault) {
+	rc := &c.reach
 	mem := rc.maps[p.base]
 	if mem == nil {
 		var err error
@@ -253,23 +277,32 @@ func (c *Comm) source(ctx context.Context, r int, p *span, off, n int, buf []byt
 	if at != nil {
 		return unsafe.Add(at, off), nil
 	}
-	if f := c.read(ctx, r, buf[:n], p.at+uint64(off)); f != nil {
+	if f := c.read(ctx, r, c.reach.pids[r], buf[:n], p.at+uint64(off)); f != nil {
 		return nil, f
 	}
 	return unsafe.Pointer(&buf[0]), nil
 }
 
-// fill copies len(dst) bytes at offset off of rank r's memory at p, stopping now and then for the scheduler.
+// fill copies len(dst) bytes at offset off of rank r's memory at p.
 func (c *Comm) fill(ctx context.Context, r int, p *span, off int, dst []byte) *Fault {
 	at, f := c.touch(r, p)
 	if f != nil {
 		return f
 	}
+	if at != nil {
+		at = unsafe.Add(at, off)
+	}
+	return c.fillFrom(ctx, r, at, c.reach.pids[r], p.at+uint64(off), dst)
+}
+
+// fillFrom copies len(dst) bytes of rank r's memory from here or, where here is nil, from that address of the process
+// pid, stopping now and then for the scheduler.
+func (c *Comm) fillFrom(ctx context.Context, r int, here unsafe.Pointer, pid int32, at uint64, dst []byte) *Fault {
 	for i := 0; i < len(dst); i += readAtOnce {
 		piece := dst[i:min(i+readAtOnce, len(dst))]
-		if at != nil {
-			copyPiece(piece, unsafe.Add(at, off+i))
-		} else if f := c.read(ctx, r, piece, p.at+uint64(off+i)); f != nil {
+		if here != nil {
+			copyPiece(piece, unsafe.Add(here, i))
+		} else if f := c.read(ctx, r, pid, piece, at+uint64(i)); f != nil {
 			return f
 		}
 		if f := c.interruptedNow(); f != nil {
@@ -279,8 +312,8 @@ func (c *Comm) fill(ctx context.Context, r int, p *span, off int, dst []byte) *F
 	return nil
 }
 
-// readAtOnce is how much is copied between two points of preemption: some 20 microseconds' worth.
-const readAtOnce = 256 << 10
+// readAtOnce is how much is copied between two points of preemption: some 40 microseconds' worth.
+const readAtOnce = 512 << 10
 
 //go:noinline
 func copyPiece(dst []byte, from unsafe.Pointer) { get(dst, from) }
@@ -301,13 +334,17 @@ func (c *Comm) interruptedNow() *Fault {
 	return c.settle(fault(Backend, c.rank, "another rank of this host has failed, and has not said why"))
 }
 
-// read copies memory of another process.
-func (c *Comm) read(ctx context.Context, r int, dst []byte, at uint64) *Fault {
-	err := readMemory(c.reach.pids[r], dst, at)
-	if err == nil {
-		return nil
+// read copies memory of the process pid, which is rank r.
+func (c *Comm) read(ctx context.Context, r int, pid int32, dst []byte, at uint64) *Fault {
+	if err := readMemory(pid, dst, at); err != nil {
+		return c.unread(ctx, r, err)
 	}
-	// Most likely the process has just died, or left a call that has failed: the reason is on its way.
+	return nil
+}
+
+// unread is why the memory of rank r could not be read. Most likely its process has just died, or left a call that has
+// failed: the reason is on its way.
+func (c *Comm) unread(ctx context.Context, r int, err error) *Fault {
 	var w waiter
 	for began := time.Now(); time.Since(began) < readGrace; {
 		if f := c.pause(ctx, &w, c.localRank(r)); f != nil {

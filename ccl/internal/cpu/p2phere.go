@@ -19,6 +19,8 @@ type outgoing struct {
 	begun bool
 	done  bool
 	left  []byte
+	offer uint64 // of the rendezvous under way
+	piped bool   // there is to be none
 }
 
 type incoming struct {
@@ -32,7 +34,15 @@ type incoming struct {
 }
 
 // pointToPointHere runs a Send to rank to of this host, a Recv from rank from, or both.
-func (c *Comm) pointToPointHere(ctx context.Context, k *Call, to, from int) (f *Fault) {
+func (c *Comm) pointToPointHere(ctx context.Context, k *Call, to, from int) *Fault {
+	f := c.pairHere(ctx, k, to, from)
+	if f != nil {
+		c.exec.out.withdraw()
+	}
+	return f
+}
+
+func (c *Comm) pairHere(ctx context.Context, k *Call, to, from int) (f *Fault) {
 	out, in := &c.exec.out, &c.exec.in
 	hash := c.pairHash(k, int(k.Count))
 	if out.done = k.Kind == Recv; !out.done {
@@ -43,7 +53,7 @@ func (c *Comm) pointToPointHere(ctx context.Context, k *Call, to, from int) (f *
 			}
 			out.l = l
 		}
-		out.seq, out.hash, out.begun, out.left = l.sent, hash, false, k.Src
+		out.seq, out.hash, out.begun, out.left, out.piped = l.sent, hash, false, k.Src, false
 		if k.Kind == SendRecv && len(k.Src) != len(k.Dst) { // its count is that of Dst
 			out.hash = c.pairHash(k, len(k.Src)/max(k.Elem, 1))
 		}
@@ -79,7 +89,7 @@ func (c *Comm) pointToPointHere(ctx context.Context, k *Call, to, from int) (f *
 	for laps := 0; ; {
 		moved := false
 		if !in.done {
-			if moved, f = c.receiveHere(in, k); f != nil {
+			if moved, f = c.receiveHere(ctx, in, k); f != nil {
 				return f
 			}
 		}
@@ -132,6 +142,9 @@ func (r *pipeReader) await(looks int) bool {
 
 // sendHere writes the next record of a message, if there is room.
 func (c *Comm) sendHere(o *outgoing, k *Call) bool {
+	if o.offer != 0 {
+		return o.answered()
+	}
 	w := o.l.to
 	e := w.cell()
 	if e == nil {
@@ -139,9 +152,11 @@ func (c *Comm) sendHere(o *outgoing, k *Call) bool {
 	}
 	what := uint32(recordMore)
 	if !o.begun {
+		if c.offers(o, k) && c.offer(o, k, e) {
+			return true
+		}
 		what = recordMessage
-		e.bytes, e.seq, e.count, e.root = uint64(len(o.left)), o.seq, k.Count, k.Root
-		e.kind, e.typ, e.op, e.state = k.Kind, k.Type, k.Op, k.State
+		o.begin(e, k)
 	}
 	n := w.put(e, what, o.hash, o.left)
 	if n < 0 {
@@ -153,8 +168,14 @@ func (c *Comm) sendHere(o *outgoing, k *Call) bool {
 	return true
 }
 
+// begin says in e that the message begins.
+func (o *outgoing) begin(e *cell, k *Call) {
+	e.bytes, e.seq, e.count, e.root = uint64(len(o.left)), o.seq, k.Count, k.Root
+	e.kind, e.typ, e.op, e.state = k.Kind, k.Type, k.Op, k.State
+}
+
 // receiveHere takes the next record of a message, if that has come.
-func (c *Comm) receiveHere(i *incoming, k *Call) (moved bool, f *Fault) {
+func (c *Comm) receiveHere(ctx context.Context, i *incoming, k *Call) (moved bool, f *Fault) {
 	if i.slow != nil {
 		moved, f = c.progressIn(i.slow)
 		i.done = i.slow.done
@@ -178,6 +199,9 @@ func (c *Comm) receiveHere(i *incoming, k *Call) (moved bool, f *Fault) {
 			mine, theirs := c.expected(i, k), e.said()
 			return false, c.stop(disagree(mine, theirs, i.l.peer))
 		}
+		if e.record() == recordOffer {
+			return true, c.fetchOffered(ctx, i, e)
+		}
 		i.begun = true
 	}
 	n := copy(i.left, r.data(e))
@@ -189,7 +213,8 @@ func (c *Comm) receiveHere(i *incoming, k *Call) (moved bool, f *Fault) {
 
 // fits reports whether e begins the message that is waited for.
 func (i *incoming) fits(e *cell) bool {
-	return e.record() == recordMessage && uint32(e.flag) == i.hash && e.seq == i.seq && e.bytes == uint64(len(i.left))
+	r := e.record()
+	return (r == recordMessage || r == recordOffer) && uint32(e.flag) == i.hash && e.seq == i.seq && e.bytes == uint64(len(i.left))
 }
 
 // expected is what this rank says of a message that it receives.

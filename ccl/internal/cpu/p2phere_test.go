@@ -41,14 +41,14 @@ func TestSendAndReceiveHere(t *testing.T) {
 			w, r := pipeEnds(room, 0)
 			want := bytesFrom(n, n)
 			k := &Call{Record: Record{Count: uint64(n), Kind: Send}}
-			o := outgoing{l: &link{to: w}, seq: 3, hash: 5, left: want}
+			o := outgoing{l: &link{to: w}, seq: 3, hash: 5, left: want, piped: true}
 			got := make([]byte, n)
 			in := incoming{l: &link{from: r}, seq: 3, hash: 5, left: got}
 			var c Comm
 			for !in.done {
 				for !o.done && c.sendHere(&o, k) {
 				}
-				moved, f := c.receiveHere(&in, k)
+				moved, f := c.receiveHere(t.Context(), &in, k)
 				require.Nil(t, f)
 				require.True(t, moved)
 			}

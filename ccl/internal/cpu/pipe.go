@@ -10,7 +10,7 @@ import (
 
 // A pipe carries records from one rank to another of the same host, through memory that both have mapped:
 //
-//	256 bytes    what the reader says: how many records it has taken, which chunks it has given back
+//	256 bytes    what the reader says: how many records it has taken, which chunks it has given back; a rendezvous
 //	cells        one of 64 bytes for each record under way, used in turn
 //	ring         data that do not fit into a cell, in the order of the records
 //	chunks       for much data, where there is room for chunks
@@ -49,8 +49,9 @@ const (
 	cellData  = 16 // bytes of data beside the flag
 
 	pipeHead   = 256
-	headAt     = 0  // records taken
-	givenAt    = 64 // by chunk, how often it was given back
+	headAt     = 0   // records taken
+	givenAt    = 64  // by chunk, how often it was given back
+	meetAt     = 128 // the rendezvous
 	chunkBytes = 8 << 10
 	chunkFrom  = 1 << 10 // bytes of data that go into a chunk
 	swapFrom   = 256     // where chunks go back and forth
@@ -61,7 +62,7 @@ const (
 
 var (
 	_ [0]byte = [unsafe.Sizeof(cell{}) - cellBytes]byte{}
-	_         = [pipeHead - givenAt - 8*chunksOf]byte{}
+	_         = [meetAt - givenAt - 8*chunksOf]byte{}
 )
 
 // What a record is.
@@ -69,6 +70,7 @@ const (
 	recordStream  = iota << 4 // bytes of a stream
 	recordMessage             // a message begins
 	recordMore                // more of it
+	recordOffer               // a message begins, whose data are to be fetched: see rendezvous
 	recordMask    = 3 << 4
 )
 
@@ -144,6 +146,8 @@ type pipeWriter struct {
 	away  [chunksOf]bool   // by chunk of this pipe
 	seen  [chunksOf]uint64 // given, as last looked at
 	more  bool             // a stream waits for room
+
+	unread bool // the reader cannot read this process's memory
 }
 
 // kept marks a chunk of the other direction's pipe.
@@ -195,11 +199,16 @@ func (w *pipeWriter) put(e *cell, what, hash uint32, b []byte) int {
 		}
 		n, where = copy(to, b[:n]), at
 	}
-	e.size, e.where = uint32(n), where|what
+	w.post(e, n, took, where|what, hash)
+	return n
+}
+
+// post says that the next record, of n bytes, is there; it took so many of the ring.
+func (w *pipeWriter) post(e *cell, n, took int, where, hash uint32) {
 	w.took[w.wrote&uint32(len(w.cells)-1)] = uint32(took)
+	e.size, e.where = uint32(n), where
 	w.wrote++
 	ordered.Post(&e.flag, uint64(w.wrote)<<32|uint64(hash), &w.at(w.wrote).flag)
-	return n
 }
 
 // room is a chunk for n bytes or some of them, nil if the ring is to take them.
@@ -288,6 +297,7 @@ type pipeReader struct {
 	back       *pipeWriter
 	keep       bool // what comes in chunks of the writer stays: this rank has data for the other in turn
 	gave       [chunksOf]uint64
+	pid        int32 // of the process at the other end, whose memory this one can read; -1 if it cannot
 
 	// Records read as a stream: a message becomes its header and its data.
 	comm  uint64
@@ -375,6 +385,10 @@ func (r *pipeReader) release() {
 func (r *pipeReader) Peek(_ []byte, limit int) ([]byte, error) {
 	e := r.cell()
 	if e == nil {
+		return nil, nil
+	}
+	if e.record() == recordOffer { // what comes as a stream goes through the pipe
+		r.answer(e, refused)
 		return nil, nil
 	}
 	if !r.begun {

@@ -144,7 +144,7 @@ func (c *Comm) remoteAllToAll(ctx context.Context, k *Call, s algo.Schedule) *Fa
 	n, block := c.Size(), k.largest()
 	inPlace := ptr(k.Dst) == ptr(k.Src)
 	if !inPlace {
-		copy(k.piece(k.Dst, c.rank, 0, block), k.piece(k.Src, c.rank, 0, block))
+		takeOwn(k.piece(k.Dst, c.rank, 0, block), k.piece(k.Src, c.rank, 0, block), len(k.Dst))
 	}
 	length := max(sliceBytes/n&^63, 64)
 	for i := range pieces(block, length) {

@@ -123,8 +123,8 @@ func (c *Comm) isLocal(k Kind) bool { return c.n == c.Size() && (k != AllToAllV 
 
 // alone is a collective of one rank: a copy.
 func (c *Comm) alone(k *Call) {
-	if k.Kind != Barrier && ptr(k.Dst) != ptr(k.Src) {
-		copy(k.Dst, k.Src)
+	if k.Kind != Barrier {
+		takeOwn(k.Dst, k.Src, len(k.Dst))
 	}
 }
 

@@ -1,6 +1,10 @@
 package cpu
 
-import "context"
+import (
+	"context"
+
+	"github.com/goccl/goccl/ccl/internal/ordered"
+)
 
 // How a call of one host gets at the data of the other ranks, by its size. These are measurements of one
 // machine; `make tune` measures another. The algorithms of Comms that span hosts are chosen in internal/algo.
@@ -13,7 +17,13 @@ const (
 	// Of results that the caches do not keep: stores that pass by them.
 	streamFrom        = 4 << 20  // bytes of a result
 	streamInPlaceFrom = 64 << 20 // bytes of all operands and results, where each rank writes into those of all
+	streamOwnFrom     = 2 << 20  // bytes of results, and of what a rank sends itself, on Intel's CPUs: more than L2
 )
+
+// streamsOwn reports whether what a rank sends itself, so many bytes among so many of results, goes past the caches.
+func streamsOwn(own, results int) bool {
+	return results >= streamFrom || ordered.Intel && own+results > streamOwnFrom
+}
 
 type allReduceWay uint8
 

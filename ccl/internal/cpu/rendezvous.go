@@ -1,0 +1,131 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A large message need not go through the pipe, where it is copied twice, if the receiver can reach the sender's
+// memory: the record says where the data lie, the receiver copies them from there, and the sender waits until it has
+// (rendezvous by reading: Sur, Jin, Chai, Panda, PPoPP 2006). Send does so only with what does not fit into the pipe, so
+// that no call waits for the other end that otherwise would not.
+
+// rendezvous is what is said of the message under way so, in a cache line of the pipe that both ends write to.
+type rendezvous struct {
+	state uint64 // number of the record<<3 | one of the following
+	from  span
+	// Who can read the number there, reads the memory of the right process.
+	pid, at, number uint64
+}
+
+const (
+	offered   = iota
+	fetched   // the receiver has got the data
+	refused   // this message is to go through the pipe
+	unread    // as all will
+	withdrawn // the sender's call has failed: its memory is its own again
+)
+
+var _ [64 - unsafe.Sizeof(rendezvous{})]byte
+
+// rendezvous is that of the pipe.
+func (p *pipe) rendezvous() *rendezvous { return (*rendezvous)(unsafe.Pointer(&p.mem[meetAt])) }
+
+// offers reports whether the message goes by rendezvous, as far as the sender knows.
+func (c *Comm) offers(o *outgoing, k *Call) bool {
+	n := len(o.left)
+	if k.Kind == SendRecv && (n < readFrom || ptr(k.Src) == ptr(k.Dst)) || k.Kind == Send && (n <= pipeMax || n > readRootTo) {
+		return false
+	}
+	return !o.piped && !o.l.to.unread
+}
+
+// offer writes a record that says where the data lie, unless the receiver could not reach them there.
+func (c *Comm) offer(o *outgoing, k *Call, e *cell) bool {
+	p := c.placeOf(o.left)
+	if p.size == 0 && c.site.host.shared() && !c.wouldRead() {
+		return false
+	}
+	w, secret := o.l.to, c.secret()
+	r := w.rendezvous()
+	r.from, r.pid, r.at, r.number = p, ownPID, uint64(uintptr(unsafe.Pointer(secret))), *secret
+	o.offer = uint64(w.wrote+1) << 3
+	atomic.StoreUint64(&r.state, o.offer|offered)
+	o.begin(e, k)
+	w.post(e, 0, 0, inCell|recordOffer, o.hash)
+	return true
+}
+
+// answered finds out what has become of the message, and reports whether anything has.
+func (o *outgoing) answered() bool {
+	switch atomic.LoadUint64(&o.l.to.rendezvous().state) - o.offer {
+	case offered:
+		return false
+	case fetched:
+		o.done = true
+	case unread:
+		o.l.to.unread = true
+	}
+	o.piped, o.offer = true, 0
+	return true
+}
+
+// withdraw ends a rendezvous of a call that has failed. If the receiver has come first, it has got the data.
+func (o *outgoing) withdraw() {
+	if o.offer != 0 {
+		atomic.CompareAndSwapUint64(&o.l.to.rendezvous().state, o.offer|offered, o.offer|withdrawn)
+		o.offer = 0
+	}
+}
+
+// answer says what has become of the message that the next record, e, offers, and takes the record. It is false if the
+// sender has left its call.
+func (r *pipeReader) answer(e *cell, what uint64) bool {
+	offer := uint64(r.read+1) << 3
+	if !atomic.CompareAndSwapUint64(&r.rendezvous().state, offer|offered, offer|what) {
+		return false
+	}
+	r.done(e)
+	return true
+}
+
+// fetchOffered copies a message from where e, the next record, says that it lies, or has it sent through the pipe.
+func (c *Comm) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
+	r, peer := i.l.from, c.topo.Local(i.l.peer)
+	v := r.rendezvous()
+	from, what := v.from, uint64(fetched)
+	var here unsafe.Pointer
+	var f *Fault
+	switch {
+	case from.size != 0:
+		here, f = c.mapped(peer, &from)
+	case v.pid == ownPID:
+		here = from.here()
+	case !c.canRead(r, v):
+		what = unread
+	}
+	if f == nil && what == fetched {
+		f = c.fillFrom(ctx, peer, here, r.pid, from.at, i.left)
+	}
+	if f != nil {
+		return f
+	}
+	if !r.answer(e, what) {
+		return c.unread(ctx, peer, errors.New("its call has failed"))
+	}
+	i.done = what == fetched
+	return nil
+}
+
+// canRead reports whether this process reads the memory of the one at the other end, as it has tried once.
+func (c *Comm) canRead(r *pipeReader, v *rendezvous) bool {
+	if r.pid == 0 {
+		r.pid = -1
+		if pid := int32(v.pid); c.wouldRead() && readable(pid, v.at, v.number) {
+			r.pid = pid
+		}
+	}
+	return r.pid > 0
+}
