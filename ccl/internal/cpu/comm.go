@@ -63,9 +63,8 @@ type Comm struct {
 	began    int64                     // the call under way
 	running  *Call                     // and itself; nil once it has slept
 	lockstep bool                      // which is one of rounds among all ranks
-	naps     napper
-	foreign  atomic.Uint64 // foreignCall | when the foreign call under way began; 0 if there is none
-	stands   atomic.Uint64 // the same of a device that does not move
+	foreign  atomic.Uint64             // foreignCall | when the foreign call under way began; 0 if there is none
+	stands   atomic.Uint64             // the same of a device that does not move
 
 	reach reach // how they get at each other's memory
 
@@ -279,7 +278,6 @@ func (c *Comm) Close() {
 	for _, l := range c.links {
 		l.close()
 	}
-	c.naps.close()
 	c.life.Lock()
 	c.gone = true
 	c.life.Unlock()

@@ -18,6 +18,7 @@ type job struct {
 	born  time.Time
 	order sync.Mutex   // of what is believed
 	now   atomic.Int64 // coarse time since born, in nanoseconds
+	naps  napper
 
 	// Set once, by the first rank that comes by.
 	tries [3]step
@@ -130,6 +131,7 @@ func enterJob(id string) *job {
 		j = &job{id: id, born: time.Now(), stopCh: make(chan struct{}), comms: map[uint64][]*Comm{}, sites: map[int]*site{},
 			dead: map[int]bool{}, settled: map[subject]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
 			picture: picture{ranks: map[seat]*Status{}, briefs: map[uint64]*briefs{}}}
+		j.naps.open()
 		jobs.m[id] = j
 	}
 	j.refs++
@@ -188,6 +190,7 @@ func (j *job) close() {
 		}
 	}
 	j.wg.Wait()
+	j.naps.close()
 	if j.tcp != nil {
 		j.tcp.Close()
 	}

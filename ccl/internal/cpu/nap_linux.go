@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,23 +12,24 @@ import (
 // its timers in epoll_wait(2), which counts in milliseconds. It waits there for a timer of the kernel's as well
 // (timerfd_create(2)), which keeps time: 20 microseconds take 1.09 ms by the one and 0.05 by the other.
 type napper struct {
-	timer *os.File // made at the first nap
+	timer *os.File // nil if there is none
 	fd    int
-	none  bool // there is no such timer
+	busy  atomic.Bool
 	fired [8]byte
 }
 
-// nap sleeps for d, or reports that it cannot.
-func (n *napper) nap(d time.Duration) bool {
-	if n.timer == nil && !n.none {
-		fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
-		if n.none = err != nil; !n.none {
-			n.timer, n.fd = os.NewFile(uintptr(fd), "timerfd"), fd
-		}
+func (n *napper) open() {
+	if fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err == nil {
+		n.timer, n.fd = os.NewFile(uintptr(fd), "timerfd"), fd
 	}
-	if n.none {
+}
+
+// nap sleeps for d, or reports that it cannot, as while another does.
+func (n *napper) nap(d time.Duration) bool {
+	if n.timer == nil || !n.busy.CompareAndSwap(false, true) {
 		return false
 	}
+	defer n.busy.Store(false)
 	once := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
 	if unix.TimerfdSettime(n.fd, 0, &once, nil) != nil {
 		return false
@@ -40,5 +42,4 @@ func (n *napper) close() {
 	if n.timer != nil {
 		_ = n.timer.Close()
 	}
-	n.timer, n.none = nil, true
 }

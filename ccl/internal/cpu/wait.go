@@ -30,8 +30,7 @@ const (
 	napMin    = 20 * time.Microsecond
 	napMax    = 500 * time.Microsecond
 
-	napsExact  = 64 // naps of a wait that are no longer than meant: some 30 ms
-	ranksExact = 8  // of a process
+	napsExact = 64 // naps of a wait that are no longer than meant: some 30 ms
 )
 
 // pause gives way to others, at first for a moment, later by sleeping. peer is the
@@ -98,10 +97,10 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 	return nil
 }
 
-// sleep takes a nap. The first are as short as they should be, unless there are many ranks in this process, of which
-// each would have a timer of its own, or time stands still until all sleep: testing/synctest.
+// sleep takes a nap. The first are as short as they should be; not all, since time may stand still until all sleep
+// (testing/synctest).
 func (c *Comm) sleep(w *waiter) {
-	if w.naps++; w.naps > napsExact || c.site.ranksHere() > ranksExact || !c.naps.nap(w.nap) {
+	if w.naps++; w.naps > napsExact || !c.site.naps.nap(w.nap) {
 		time.Sleep(w.nap)
 	}
 }
