@@ -54,7 +54,8 @@ func (f *finder) dial(ctx context.Context) (net.Conn, point, error) {
 				return nil, p, fault(code, "rank 0 at %s turned this rank away: %v", place, err)
 			}
 		}
-		if ctx.Err() == nil {
+		// What the deadline cut off says nothing of why; connections have it to the nanosecond, ctx a little later.
+		if until, ok := ctx.Deadline(); ctx.Err() == nil && !(ok && time.Now().After(until)) {
 			last = err
 		}
 		// The jitter keeps a thousand hosts from knocking all at once.
