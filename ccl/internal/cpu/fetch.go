@@ -6,7 +6,7 @@ import "context"
 // have done so.
 
 // fetchFromRoot fills dst from offset off of what the root offers: its whole vector in Broadcast, one block of it in
-// Scatter.
+// Scatter, in which the root copies its own.
 func (c *Comm) fetchFromRoot(ctx context.Context, k *Call, root int, dst []byte, off int) *Fault {
 	var mine []byte
 	if c.me == root {
@@ -27,6 +27,8 @@ func (c *Comm) fetchFromRoot(ctx context.Context, k *Call, root int, dst []byte,
 		if f := c.fill(ctx, root, &src, off, dst); f != nil {
 			return f
 		}
+	} else {
+		takeOwn(dst, mine[off:off+len(dst)], len(dst))
 	}
 	return c.release(ctx, k, c.me == root)
 }
@@ -46,9 +48,6 @@ func (c *Comm) release(ctx context.Context, k *Call, wasRead bool) *Fault {
 
 // scatterByRead: the root offers its vector, the others read their blocks of it.
 func (c *Comm) scatterByRead(ctx context.Context, k *Call, root int) *Fault {
-	if c.me == root {
-		takeOwn(k.Dst, k.piece(k.Src, c.me, 0, len(k.Dst)), len(k.Dst))
-	}
 	from, _ := k.block(c.me)
 	return c.fetchFromRoot(ctx, k, root, k.Dst, from)
 }

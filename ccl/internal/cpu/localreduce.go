@@ -96,7 +96,11 @@ func (c *Comm) foldTwo(k *Call, dst, own, theirs unsafe.Pointer, n int) {
 	if c.me == 1 {
 		a, b = b, a
 	}
-	k.Fold(dst, a, b, n/k.Elem)
+	fold := k.Fold
+	if n > c.local.inline && streams(k.Kind, len(k.Dst)) && ptr(k.Dst) != ptr(k.Src) {
+		fold = k.Stream
+	}
+	fold(dst, a, b, n/k.Elem)
 	if k.Scale != nil {
 		k.Scale(dst, n/k.Elem, 2)
 	}
@@ -106,7 +110,7 @@ func (c *Comm) foldTwo(k *Call, dst, own, theirs unsafe.Pointer, n int) {
 // the one it waits for, so that the flag's way is never waited for; of the first it has been waited for if that
 // was staged ahead.
 func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int, ahead bool) *Fault {
-	stream := len(k.Dst) >= streamFrom && ptr(k.Dst) != ptr(k.Src)
+	stream := streams(AllReduce, len(k.Dst)) && ptr(k.Dst) != ptr(k.Src)
 	stageNext := func(at int) (uint32, *Fault) {
 		round, to, f := c.begin(ctx, k, true)
 		if f != nil {

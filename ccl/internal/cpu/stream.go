@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/reduce"
 )
 
 // Between two ranks, data of a call with a root go one way: a stream, in rounds of which one rank's slots carry data
@@ -140,9 +141,12 @@ func (c *Comm) receivePiece(ctx context.Context, k *Call, round uint32, dst []by
 		return f
 	}
 	c.seen = round
-	if own == nil {
+	switch {
+	case own == nil && len(dst) > c.local.inline && streams(k.Kind, len(k.Dst)):
+		reduce.Stream(ptr(dst), from, len(dst))
+	case own == nil:
 		get(dst, from)
-	} else {
+	default:
 		c.foldTwo(k, ptr(dst), own, from, len(dst))
 	}
 	return nil

@@ -9,18 +9,32 @@ import (
 // How a call of one host gets at the data of the other ranks, by its size. These are measurements of one
 // machine; `make tune` measures another. The algorithms of Comms that span hosts are chosen in internal/algo.
 const (
-	readFrom     = 16 << 10 // bytes a rank reads from another: from here on reading memory beats staging
-	readRootTo   = 1 << 20  // in a call with a root, where one reads and the other waits: up to here
+	readFrom     = 16 << 10  // bytes a rank reads from another: from here on reading memory beats staging
+	readRootTo   = 1 << 20   // in Broadcast, in which one reads and the other waits: up to here
+	readBlockTo  = 512 << 10 // in Gather, in which the root copies its own block, too
 	readAllTo    = 512 << 10
 	readHalvesTo = 16 << 20
 
 	// Of results that the caches do not keep: stores that pass by them.
-	streamFrom        = 4 << 20  // bytes of a result
-	streamInPlaceFrom = 64 << 20 // bytes of all operands and results, where each rank writes into those of all
-	streamOwnFrom     = 2 << 20  // bytes of results, and of what a rank sends itself, on Intel's CPUs: more than L2
+	streamFrom          = 4 << 20  // bytes of a result
+	streamReduceFrom    = 1 << 20  // of Reduce, on Intel's CPUs
+	streamAllReduceFrom = 32 << 20 // of AllReduce, there
+	streamInPlaceFrom   = 64 << 20 // bytes of all operands and results, where each rank writes into those of all
+	streamOwnFrom       = 2 << 20  // bytes of results, and of what a rank sends itself, on Intel's CPUs: more than L2
 )
 
-// streamsOwn reports whether what a rank sends itself, so many bytes among so many of results, goes past the caches.
+// streams reports whether staged results of n bytes, of a call of that kind between two ranks, go past the caches.
+func streams(k Kind, n int) bool {
+	switch {
+	case ordered.Intel && k == Reduce:
+		return n >= streamReduceFrom
+	case ordered.Intel && k == AllReduce:
+		return n >= streamAllReduceFrom
+	}
+	return n >= streamFrom
+}
+
+// streamsOwn reports whether what a rank sends itself, so many bytes among so many of results, does.
 func streamsOwn(own, results int) bool {
 	return results >= streamFrom || ordered.Intel && own+results > streamOwnFrom
 }
@@ -63,8 +77,10 @@ func readPays(k Kind, n int) bool {
 	switch k {
 	case Reduce: // the root would do all the work
 		return false
-	case Broadcast, Gather, GatherV, Scatter, ScatterV:
+	case Broadcast:
 		return n >= readFrom && n <= readRootTo
+	case Gather, GatherV:
+		return n >= readFrom && n <= readBlockTo
 	}
 	return n >= readFrom
 }
