@@ -14,7 +14,7 @@ import (
 // behind that of the other calls; vectors of more than streamTo go in chunks through that.
 const (
 	streamPiece = 16 << 10
-	streamDepth = 8
+	streamDepth = 32
 	streamTo    = 64 << 10
 )
 
@@ -45,7 +45,7 @@ func (c *Comm) streamed(ctx context.Context, k *Call, r, n int) (round uint32, a
 	c.round++
 	round = c.round
 	if need := round - (streamDepth - 2); r == c.me && int32(c.seen-need) < 0 {
-		if f = c.catchUp(ctx, k, need); f != nil {
+		if f = c.catchUp(ctx, k, need+streamDepth/4); f != nil { // some more, as in openLate
 			return round, nil, f
 		}
 	}

@@ -9,11 +9,16 @@ import (
 // How a call of one host gets at the data of the other ranks, by its size. These are measurements of one
 // machine; `make tune` measures another. The algorithms of Comms that span hosts are chosen in internal/algo.
 const (
-	readFrom     = 16 << 10  // bytes a rank reads from another: from here on reading memory beats staging
-	readRootTo   = 1 << 20   // in Broadcast, in which one reads and the other waits: up to here
-	readBlockTo  = 512 << 10 // in Gather, in which the root copies its own block, too
-	readAllTo    = 512 << 10
-	readHalvesTo = 16 << 20
+	// Bytes that a rank reads from another: from here on reading memory beats staging,
+	readFrom        = 16 << 10
+	readRootFrom    = 128 << 10 // where one reads and the other waits, in Broadcast and Gather,
+	readRootTo      = 1 << 20   // up to here in Broadcast,
+	readBlockTo     = 512 << 10 // and here in Gather, in which the root copies its own block, too;
+	readScatterFrom = 64 << 10  // in Scatter the root does so while the others read
+
+	// Bytes of an AllReduce: up to here
+	readAllTo       = 512 << 10
+	readHalvesTo    = 16 << 20
 
 	// Of results that the caches do not keep: stores that pass by them.
 	streamFrom          = 4 << 20  // bytes of a result
@@ -78,9 +83,11 @@ func readPays(k Kind, n int) bool {
 	case Reduce: // the root would do all the work
 		return false
 	case Broadcast:
-		return n >= readFrom && n <= readRootTo
+		return n >= readRootFrom && n <= readRootTo
 	case Gather, GatherV:
-		return n >= readFrom && n <= readBlockTo
+		return n >= readRootFrom && n <= readBlockTo
+	case Scatter, ScatterV:
+		return n >= readScatterFrom
 	}
 	return n >= readFrom
 }
