@@ -17,8 +17,8 @@ const (
 	readScatterFrom = 64 << 10  // in Scatter the root does so while the others read
 
 	// Bytes of an AllReduce: up to here
-	readAllTo       = 512 << 10
-	readHalvesTo    = 16 << 20
+	readAllTo    = 512 << 10
+	readHalvesTo = 16 << 20
 
 	// Of results that the caches do not keep: stores that pass by them.
 	streamFrom          = 4 << 20  // bytes of a result
