@@ -21,7 +21,7 @@ type rendezvous struct {
 }
 
 const (
-	offered   = iota
+	offered   = 1 + iota
 	fetched   // the receiver has got the data
 	refused   // this message is to go through the pipe
 	unread    // as all will
