@@ -107,6 +107,19 @@ func (c *Comm) sendStream(ctx context.Context, k *Call, src []byte) *Fault {
 	return nil
 }
 
+// fetchAhead asks for what the sender has posted, or will soon, two rounds after this one: on an Intel CPU a loop of 8 to
+// 512 bytes took a third less by it. On AMD's nothing was gained.
+func (c *Comm) fetchAhead(round uint32, n int) {
+	if !ordered.Intel {
+		return
+	}
+	lines := 1
+	if n > besideFlag { // they lie behind the flag's line
+		lines = 64 + n
+	}
+	ordered.Fetch(unsafe.Pointer(c.local.flag(1-c.me, round+2)), lines)
+}
+
 // receiveStream fills dst with what the other rank sends, or, where own is not nil, with that and own, reduced.
 func (c *Comm) receiveStream(ctx context.Context, k *Call, dst []byte, own unsafe.Pointer) *Fault {
 	if n := len(dst); n <= c.local.inline {
@@ -114,6 +127,7 @@ func (c *Comm) receiveStream(ctx context.Context, k *Call, dst []byte, own unsaf
 		if f != nil {
 			return f
 		}
+		c.fetchAhead(round, n)
 		return c.receivePiece(ctx, k, round, dst, own, c.local.payload(1-c.me, round, n))
 	}
 	piece := c.pieceOf(len(dst))

@@ -22,3 +22,8 @@ func Post(p *uint64, v uint64, next *uint64)
 //
 //go:noescape
 func Claim(p unsafe.Pointer, n int)
+
+// Fetch asks for the cache lines of the n bytes at p as lines that this core will read.
+//
+//go:noescape
+func Fetch(p unsafe.Pointer, n int)

@@ -34,3 +34,20 @@ check:
 	CMPQ CX, DX
 	JCS  next
 	RET
+
+// func Fetch(p unsafe.Pointer, n int)
+TEXT ·Fetch(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), CX
+	MOVQ n+8(FP), DX
+	ADDQ CX, DX
+	ANDQ $~63, CX
+	JMP  check
+
+next:
+	PREFETCHT0 (CX)
+	ADDQ $64, CX
+
+check:
+	CMPQ CX, DX
+	JCS  next
+	RET

@@ -17,3 +17,6 @@ func Post(p *uint64, v uint64, next *uint64) { Store(p, v) }
 
 // Claim does nothing.
 func Claim(p unsafe.Pointer, n int) {}
+
+// Fetch does nothing.
+func Fetch(p unsafe.Pointer, n int) {}
