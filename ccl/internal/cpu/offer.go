@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"math/rand/v2"
 	"os"
 	"time"
 	"unsafe"
@@ -41,7 +42,6 @@ type reach struct {
 	all     bool    // they are all in this process
 	scratch []byte
 	offers  []offer
-	secret  *uint64           // see rendezvous
 	maps    map[uint64][]byte // regions of other ranks' MakeSlice memory
 }
 
@@ -73,12 +73,11 @@ func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
 		rc.asked = true
 		return nil
 	}
-	secret := c.secret()
 	round, f := c.open(ctx, k, false)
 	if f != nil {
 		return f
 	}
-	*(*card)(c.local.data(c.me, round)) = card{ownPID, uint64(uintptr(unsafe.Pointer(secret))), *secret}
+	*(*card)(c.local.data(c.me, round)) = card{ownPID, uint64(uintptr(unsafe.Pointer(&secret))), secret}
 	c.post(k, round)
 	if f := c.awaitAll(ctx, k, round); f != nil {
 		return f
@@ -92,7 +91,7 @@ func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
 			continue
 		}
 		his := *(*card)(c.local.data(r, round))
-		if his.pid == ownPID {
+		if his.number == secret {
 			continue
 		}
 		rc.pids[r] = int32(his.pid)
@@ -116,16 +115,12 @@ func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
 	return nil
 }
 
-var ownPID = uint64(os.Getpid())
-
-// secret is a number that no other process has where this one has it.
-func (c *Comm) secret() *uint64 {
-	if c.reach.secret == nil {
-		n := uint64(time.Now().UnixNano())<<16 | uint64(c.me)
-		c.reach.secret = &n
-	}
-	return c.reach.secret
-}
+// secret is this process's number, which no other has there. Numbers of processes are not enough: ranks in containers
+// of one pod may have the same.
+var (
+	secret = rand.Uint64()
+	ownPID = uint64(os.Getpid())
+)
 
 // readable reports whether a process has that number there, so that it is the right one and its memory can be read.
 func readable(pid int32, at, number uint64) bool {

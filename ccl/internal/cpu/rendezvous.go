@@ -48,9 +48,9 @@ func (c *Comm) offer(o *outgoing, k *Call, e *cell) bool {
 	if p.size == 0 && c.site.host.shared() && !c.wouldRead() {
 		return false
 	}
-	w, secret := o.l.to, c.secret()
+	w := o.l.to
 	r := w.rendezvous()
-	r.from, r.pid, r.at, r.number = p, ownPID, uint64(uintptr(unsafe.Pointer(secret))), *secret
+	r.from, r.pid, r.at, r.number = p, ownPID, uint64(uintptr(unsafe.Pointer(&secret))), secret
 	o.offer = uint64(w.wrote+1) << 3
 	atomic.StoreUint64(&r.state, o.offer|offered)
 	o.begin(e, k)
@@ -101,7 +101,7 @@ func (c *Comm) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
 	switch {
 	case from.size != 0:
 		here, f = c.mapped(peer, &from)
-	case v.pid == ownPID:
+	case v.number == secret:
 		here = from.here()
 	case !c.canRead(r, v):
 		what = unread

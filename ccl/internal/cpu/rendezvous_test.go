@@ -63,8 +63,7 @@ func TestRendezvousRefused(t *testing.T) {
 			require.Zero(t, n)
 		}, true},
 		{"memory of another process that cannot be read", func(t *testing.T, c *Comm, i *incoming, k *Call) {
-			i.l.from.rendezvous().pid = 1
-			i.l.from.rendezvous().number++
+			i.l.from.rendezvous().number++ // the same number of the process, as in another container
 			moved, f := c.receiveHere(t.Context(), i, k)
 			require.Nil(t, f)
 			require.True(t, moved)
