@@ -23,3 +23,21 @@ func TestNap(t *testing.T) {
 	n.close()
 	assert.False(t, n.nap(time.Microsecond), "closed")
 }
+
+// What 20 microseconds of sleep take.
+func BenchmarkNap(b *testing.B) {
+	const d = 20 * time.Microsecond
+	b.Run("timerfd", func(b *testing.B) {
+		var n napper
+		n.open()
+		defer n.close()
+		for b.Loop() {
+			n.nap(d)
+		}
+	})
+	b.Run("time.Sleep", func(b *testing.B) {
+		for b.Loop() {
+			time.Sleep(d)
+		}
+	})
+}

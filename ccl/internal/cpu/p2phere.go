@@ -1,6 +1,10 @@
 package cpu
 
-import "context"
+import (
+	"context"
+
+	"github.com/goccl/goccl/ccl/internal/reduce"
+)
 
 // Messages whose both ends are on this host need no header and no state that outlives the call: they are records of
 // the pipe between the two. Groups of calls, CheckStrict and a SendRecv of which one end is on another host send them
@@ -81,7 +85,7 @@ func (c *Comm) pairHere(ctx context.Context, k *Call, to, from int) (f *Fault) {
 		c.sendHere(out, k)
 		if !out.done && !in.done && ptr(k.Src) == ptr(k.Dst) { // what arrives must not replace what has not left
 			left := c.scratch(len(out.left))
-			copy(left, out.left)
+			reduce.Copy(ptr(left), ptr(out.left), len(left)) // which can be preempted
 			out.left = left
 		}
 	}

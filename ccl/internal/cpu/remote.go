@@ -4,6 +4,7 @@ import (
 	"context"
 	"unsafe"
 
+	"github.com/goccl/goccl/ccl/internal/reduce"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -186,7 +187,7 @@ func (c *Comm) blocksV(k *Call) (out, in vector) {
 	src := k.Src
 	if ptr(k.Dst) == ptr(k.Src) {
 		src = c.scratch(len(k.Src))
-		copy(src, k.Src)
+		reduce.Copy(ptr(src), ptr(k.Src), len(src)) // which can be preempted
 	}
 	return vector{mem: src, offsets: e.sendOff}, vector{mem: k.Dst, offsets: e.offsets}
 }
