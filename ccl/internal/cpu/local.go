@@ -151,53 +151,56 @@ func (c *Comm) stageOf(r int) ([]byte, *Fault) {
 	return mem, nil
 }
 
-// slotOf is where rank r's data of round lies.
-func (c *Comm) slotOf(r int, round uint32, staged bool) (unsafe.Pointer, *Fault) {
-	if !staged {
-		return c.local.data(r, round), nil
+// staged, in place of a number of bytes, says that data lie in staging memory.
+const staged = -1
+
+// slotOf is where rank r's n bytes of round lie.
+func (c *Comm) slotOf(r int, round uint32, n int) (unsafe.Pointer, *Fault) {
+	if n != staged {
+		return c.local.payload(r, round, n), nil
 	}
 	return c.stage(r, round)
 }
 
-// begin opens a round and returns where this rank's data of it go.
-func (c *Comm) begin(ctx context.Context, k *Call, staged bool) (round uint32, to unsafe.Pointer, f *Fault) {
-	if round, f = c.open(ctx, k, staged); f == nil {
-		to, f = c.slotOf(c.me, round, staged)
+// begin opens a round and returns where this rank's n bytes of it go.
+func (c *Comm) begin(ctx context.Context, k *Call, n int) (round uint32, to unsafe.Pointer, f *Fault) {
+	if round, f = c.open(ctx, k, n == staged); f == nil {
+		to, f = c.slotOf(c.me, round, n)
 	}
 	return round, to, f
 }
 
-// fetch waits for rank r's post of round and returns where its data lie.
-func (c *Comm) fetch(ctx context.Context, k *Call, r int, round uint32, staged bool) (from unsafe.Pointer, f *Fault) {
+// fetch waits for rank r's post of round and returns where its n bytes lie.
+func (c *Comm) fetch(ctx context.Context, k *Call, r int, round uint32, n int) (from unsafe.Pointer, f *Fault) {
 	if f = c.await(ctx, k, r, round); f == nil {
-		from, f = c.slotOf(r, round, staged)
+		from, f = c.slotOf(r, round, n)
 	}
 	return from, f
 }
 
 // layout says how a call whose ranks each post some blocks is cut into rounds:
-// length bytes of every block at a time. All ranks compute the same.
-func (c *Comm) layout(block, blocks int) (length int, staged bool) {
+// length bytes of every block at a time, and how many bytes each rank has in its slot. All ranks compute the same.
+func (c *Comm) layout(block, blocks int) (length, inSlot int) {
 	if block*blocks <= c.local.inline {
-		return block, false
+		return block, block * blocks
 	}
 	length = c.chunk / max(blocks, 1)
 	if length >= 64 {
-		return length &^ 63, true
+		return length &^ 63, staged
 	}
-	return length &^ 7, true
+	return length &^ 7, staged
 }
 
 const foldPiece = 8 << 10 // bytes summed at a time: they stay in L1
 
-// foldAll reduces n bytes at offset from of every rank's slot into dst, in rank
+// foldAll reduces n bytes at offset from of every rank's slot, in which inSlot bytes lie, into dst, in rank
 // order; own, where not nil, stands for this rank's slot.
-func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, staged bool, from func(r int) int, own unsafe.Pointer, n int, stream bool) *Fault {
+func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, inSlot int, from func(r int) int, own unsafe.Pointer, n int, stream bool) *Fault {
 	operand := func(r, i int) (unsafe.Pointer, *Fault) {
 		if r == c.me && own != nil {
 			return unsafe.Add(own, i), nil
 		}
-		p, f := c.slotOf(r, round, staged)
+		p, f := c.slotOf(r, round, inSlot)
 		if f != nil {
 			return nil, f
 		}
@@ -211,7 +214,7 @@ func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, staged bool, f
 	var theirs unsafe.Pointer // the other's of two ranks, of which the next step's lines are claimed: see receive
 	if c.n == 2 {
 		step = max(n, 1)
-		if staged {
+		if inSlot == staged {
 			var f *Fault
 			if theirs, f = operand(1-c.me, 0); f != nil {
 				return f

@@ -21,15 +21,15 @@ func (c *Comm) localBroadcast(ctx context.Context, k *Call) *Fault {
 		}
 		return c.receiveStream(ctx, k, k.Dst, nil)
 	}
-	length, staged := c.layout(len(k.Dst), 1)
+	length, inSlot := c.layout(len(k.Dst), 1)
 	for i := range pieces(len(k.Dst), length) {
 		at, end := i*length, min((i+1)*length, len(k.Dst))
-		round, f := c.open(ctx, k, staged)
+		round, f := c.open(ctx, k, inSlot == staged)
 		if f != nil {
 			return f
 		}
 		if c.me == root {
-			to, f := c.slotOf(c.me, round, staged)
+			to, f := c.slotOf(c.me, round, inSlot)
 			if f != nil {
 				return f
 			}
@@ -38,7 +38,7 @@ func (c *Comm) localBroadcast(ctx context.Context, k *Call) *Fault {
 			continue
 		}
 		c.post(k, round)
-		from, f := c.fetch(ctx, k, root, round, staged)
+		from, f := c.fetch(ctx, k, root, round, inSlot)
 		if f != nil {
 			return f
 		}
@@ -87,7 +87,7 @@ func takeOwn(dst, src []byte, results int) {
 // collect gathers the blocks of all ranks at root, or everywhere where it is -1.
 func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
 	largest := k.largest()
-	length, staged := c.layout(largest, 1)
+	length, inSlot := c.layout(largest, 1)
 	if read, f := c.reads(ctx, k, largest); f != nil {
 		return f
 	} else if read {
@@ -96,13 +96,13 @@ func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
 	reader := root < 0 || root == c.me
 	for i := range pieces(largest, length) {
 		at := i * length
-		round, f := c.open(ctx, k, staged)
+		round, f := c.open(ctx, k, inSlot == staged)
 		if f != nil {
 			return f
 		}
 		mine := k.Src[min(at, len(k.Src)):min(at+length, len(k.Src))]
 		if root != c.me {
-			to, f := c.slotOf(c.me, round, staged)
+			to, f := c.slotOf(c.me, round, inSlot)
 			if f != nil {
 				return f
 			}
@@ -112,14 +112,14 @@ func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
 		if !reader {
 			continue
 		}
-		copy(k.piece(k.Dst, c.me, at, length), mine)
+		takeOwn(k.piece(k.Dst, c.me, at, length), mine, 0)
 		for j := 1; j < c.n; j++ {
 			r := (c.me + j) % c.n
-			from, f := c.fetch(ctx, k, r, round, staged)
+			from, f := c.fetch(ctx, k, r, round, inSlot)
 			if f != nil {
 				return f
 			}
-			c.receive(k.piece(k.Dst, r, at, length), from, staged && root < 0)
+			c.receive(k.piece(k.Dst, r, at, length), from, inSlot == staged && root < 0)
 		}
 		c.seen = round
 	}
@@ -145,15 +145,15 @@ func (c *Comm) localScatter(ctx context.Context, k *Call) *Fault {
 		takeOwn(k.Dst, k.part(k.Src, c.me), len(k.Dst))
 		return nil
 	}
-	length, staged := c.layout(largest, c.n-1)
+	length, inSlot := c.layout(largest, c.n-1)
 	for i := range pieces(largest, length) {
 		at := i * length
-		round, f := c.open(ctx, k, staged)
+		round, f := c.open(ctx, k, inSlot == staged)
 		if f != nil {
 			return f
 		}
 		if c.me == root {
-			to, f := c.slotOf(c.me, round, staged)
+			to, f := c.slotOf(c.me, round, inSlot)
 			if f != nil {
 				return f
 			}
@@ -168,7 +168,7 @@ func (c *Comm) localScatter(ctx context.Context, k *Call) *Fault {
 			continue
 		}
 		c.post(k, round)
-		from, f := c.fetch(ctx, k, root, round, staged)
+		from, f := c.fetch(ctx, k, root, round, inSlot)
 		if f != nil {
 			return f
 		}
@@ -189,7 +189,7 @@ func other(me, r int) int {
 // its own from each. A piece is posted before it is overwritten, so it works in place.
 func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 	block := k.largest()
-	length, staged := c.layout(block, c.n-1)
+	length, inSlot := c.layout(block, c.n-1)
 	if read, f := c.reads(ctx, k, block); f != nil {
 		return f
 	} else if read {
@@ -202,25 +202,24 @@ func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 	}
 	for i := range pieces(block, length) {
 		at := i * length
-		round, to, f := c.begin(ctx, k, staged)
+		round, to, f := c.begin(ctx, k, inSlot)
 		if f != nil {
 			return f
 		}
 		for r := range c.n {
-			if r == c.me {
-				copy(k.piece(k.Dst, r, at, length), k.piece(k.Src, r, at, length))
-			} else {
+			if r != c.me {
 				put(unsafe.Add(to, other(c.me, r)*length), k.piece(k.Src, r, at, length))
 			}
 		}
 		c.postInline(k, round, length)
+		takeOwn(k.piece(k.Dst, c.me, at, length), k.piece(k.Src, c.me, at, length), 0)
 		for j := 1; j < c.n; j++ {
 			r := (c.me + j) % c.n
-			from, f := c.fetch(ctx, k, r, round, staged)
+			from, f := c.fetch(ctx, k, r, round, inSlot)
 			if f != nil {
 				return f
 			}
-			c.receive(k.piece(k.Dst, r, at, length), unsafe.Add(from, other(r, c.me)*length), staged)
+			c.receive(k.piece(k.Dst, r, at, length), unsafe.Add(from, other(r, c.me)*length), inSlot == staged)
 		}
 		c.seen = round
 	}

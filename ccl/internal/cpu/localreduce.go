@@ -47,11 +47,7 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 		if f != nil {
 			return f
 		}
-		if c.n == 2 {
-			put(c.local.payload(c.me, round, len(k.Src)), k.Src)
-		} else {
-			put(c.local.data(c.me, round), k.Src)
-		}
+		put(c.local.payload(c.me, round, len(k.Src)), k.Src)
 		c.postInline(k, round, len(k.Src))
 		if f := c.awaitAll(ctx, k, round); f != nil {
 			return f
@@ -60,7 +56,7 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 			c.foldTwo(k, ptr(k.Dst), ptr(k.Src), c.local.payload(1-c.me, round, len(k.Src)), len(k.Dst))
 			return nil
 		}
-		return c.foldAll(k, ptr(k.Dst), round, false, zero, nil, len(k.Dst), false)
+		return c.foldAll(k, ptr(k.Dst), round, len(k.Dst), zero, nil, len(k.Dst), false)
 	}
 	if f := c.acquaint(ctx, k); f != nil {
 		return f
@@ -112,7 +108,7 @@ func (c *Comm) foldTwo(k *Call, dst, own, theirs unsafe.Pointer, n int) {
 func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int, ahead bool) *Fault {
 	stream := streams(AllReduce, len(k.Dst)) && ptr(k.Dst) != ptr(k.Src)
 	stageNext := func(at int) (uint32, *Fault) {
-		round, to, f := c.begin(ctx, k, true)
+		round, to, f := c.begin(ctx, k, staged)
 		if f != nil {
 			return 0, f
 		}
@@ -140,7 +136,7 @@ func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int, ahead bool
 		}
 		c.seen = round
 		end := min(at+length, len(k.Src))
-		if f := c.foldAll(k, ptr(k.Dst[at:]), round, true, zero, ptr(k.Src[at:]), end-at, stream); f != nil {
+		if f := c.foldAll(k, ptr(k.Dst[at:]), round, staged, zero, ptr(k.Src[at:]), end-at, stream); f != nil {
 			return f
 		}
 	}
@@ -160,7 +156,7 @@ func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root i
 	if !ahead { // else all have posted it
 		var at unsafe.Pointer
 		var f *Fault
-		if round, at, f = c.begin(ctx, k, true); f != nil {
+		if round, at, f = c.begin(ctx, k, staged); f != nil {
 			return f
 		}
 		put(at, src)
@@ -170,12 +166,12 @@ func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root i
 		}
 	}
 	from, end := c.part(len(src), c.me)
-	sums, to, f := c.begin(ctx, k, true)
+	sums, to, f := c.begin(ctx, k, staged)
 	if f != nil {
 		return f
 	}
 	mine := func(int) int { return from }
-	if f := c.foldAll(k, unsafe.Add(to, from), round, true, mine, nil, end-from, false); f != nil {
+	if f := c.foldAll(k, unsafe.Add(to, from), round, staged, mine, nil, end-from, false); f != nil {
 		return f
 	}
 	c.post(k, sums)
@@ -215,14 +211,14 @@ func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
 		}
 		return c.receiveStream(ctx, k, k.Dst, ptr(k.Src))
 	}
-	length, staged := c.layout(len(k.Src), 1)
+	length, inSlot := c.layout(len(k.Src), 1)
 	for i := range pieces(len(k.Src), length) {
 		at, end := i*length, min((i+1)*length, len(k.Src))
 		var dst []byte
 		if c.me == root {
 			dst = k.Dst[at:end]
 		}
-		if staged {
+		if inSlot == staged {
 			if f := c.reduceParts(ctx, k, k.Src[at:end], dst, root, false); f != nil {
 				return f
 			}
@@ -232,7 +228,7 @@ func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
 		if f != nil {
 			return f
 		}
-		put(c.local.data(c.me, round), k.Src[at:end])
+		put(c.local.payload(c.me, round, end-at), k.Src[at:end])
 		c.post(k, round)
 		if c.me != root {
 			continue
@@ -240,7 +236,7 @@ func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
 		if f := c.awaitAll(ctx, k, round); f != nil {
 			return f
 		}
-		if f := c.foldAll(k, ptr(dst), round, false, zero, nil, len(dst), false); f != nil {
+		if f := c.foldAll(k, ptr(dst), round, len(dst), zero, nil, len(dst), false); f != nil {
 			return f
 		}
 	}
@@ -255,14 +251,14 @@ func (c *Comm) localReduceScatter(ctx context.Context, k *Call) *Fault {
 		blocks = 1
 	}
 	largest := k.largest()
-	length, staged := c.layout(largest, blocks)
+	length, inSlot := c.layout(largest, blocks)
 	if read, f := c.reads(ctx, k, largest); f != nil {
 		return f
 	} else if read {
 		return c.reduceScatterByRead(ctx, k)
 	}
 	for i := range pieces(largest, length) {
-		round, to, f := c.begin(ctx, k, staged)
+		round, to, f := c.begin(ctx, k, inSlot)
 		if f != nil {
 			return f
 		}
@@ -285,7 +281,7 @@ func (c *Comm) localReduceScatter(ctx context.Context, k *Call) *Fault {
 		} else {
 			own = ptr(mine)
 		}
-		if f := c.foldAll(k, ptr(dst), round, staged, from, own, len(mine), false); f != nil {
+		if f := c.foldAll(k, ptr(dst), round, inSlot, from, own, len(mine), false); f != nil {
 			return f
 		}
 	}

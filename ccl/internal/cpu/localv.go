@@ -62,7 +62,8 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 		return f
 	}
 	n, room := c.n, c.local.inline-8*headerWords(c.n)
-	out, in := c.blocksV(k)
+	var out, in vector
+	c.blocksV(k, &out, &in)
 	total, largest := 0, 0
 	for r := range n {
 		if r != c.me {
@@ -87,12 +88,12 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 		return f
 	}
 	if where == vStaged {
-		if f := c.stageV(round, out, 0, length); f != nil {
+		if f := c.stageV(round, &out, 0, length); f != nil {
 			return f
 		}
 	}
-	c.putHeader(round, out, where, largest, from)
-	c.post(k, round)
+	c.putHeader(round, &out, where, largest, from)
+	c.postInline(k, round, 8*headerWords(n)+total)
 
 	keep, kept := out.parts(c.me, c.me+1), in.parts(c.me, c.me+1)
 	takeOwn(cut(kept, 0, length), cut(keep, 0, length), len(k.Dst))
@@ -131,7 +132,7 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 	c.seen = round
 	at := length
 	for ; at < largest; at += length {
-		if f := c.pieceV(ctx, k, out, in, at, length); f != nil {
+		if f := c.pieceV(ctx, k, &out, &in, at, length); f != nil {
 			return f
 		}
 		copy(cut(kept, at, length), cut(keep, at, length))
@@ -144,7 +145,7 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 }
 
 // putHeader writes this rank's header, and behind it the blocks, or from where they are offered.
-func (c *Comm) putHeader(round uint32, out vector, where, largest int, from span) {
+func (c *Comm) putHeader(round uint32, out *vector, where, largest int, from span) {
 	mine, behind := c.headerOf(c.me, round), c.behindHeader(c.me, round)
 	if c.n == 2 {
 		b := out.parts(1-c.me, 2-c.me)
@@ -182,7 +183,7 @@ func (c *Comm) behindHeader(r int, round uint32) unsafe.Pointer {
 }
 
 // stageV stages length bytes, from at on, of the blocks of the others.
-func (c *Comm) stageV(round uint32, out vector, at, length int) *Fault {
+func (c *Comm) stageV(round uint32, out *vector, at, length int) *Fault {
 	to, f := c.stage(c.me, round)
 	if f != nil {
 		return f
@@ -205,7 +206,7 @@ func (c *Comm) unstageV(r int, round uint32, piece []byte, length int) *Fault {
 }
 
 // pieceV is a round in which the staged ranks move what lies from at on in their blocks.
-func (c *Comm) pieceV(ctx context.Context, k *Call, out, in vector, at, length int) *Fault {
+func (c *Comm) pieceV(ctx context.Context, k *Call, out, in *vector, at, length int) *Fault {
 	staged := c.exec.staged
 	round, f := c.open(ctx, k, true)
 	if f != nil {

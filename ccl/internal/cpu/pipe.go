@@ -53,8 +53,7 @@ const (
 	givenAt    = 64  // by chunk, how often it was given back
 	meetAt     = 128 // the rendezvous
 	chunkBytes = 8 << 10
-	chunkFrom  = 1 << 10 // bytes of data that go into a chunk
-	swapFrom   = 256     // where chunks go back and forth
+	chunkFrom  = 1 << 10 // bytes of data that go into a chunk, where chunks do not go back and forth
 	chunkFirst = 4 << 10 // of up to 4 chunks', so that the reader begins before all are written
 	chunksOf   = 6       // of a pipe of pipeMax
 	pipeMax    = 64 << 10
@@ -183,6 +182,7 @@ func (w *pipeWriter) look() bool {
 // there is no room for any.
 func (w *pipeWriter) put(e *cell, what, hash uint32, b []byte) int {
 	n, where := len(b), uint32(inCell)
+	e.where = where // a store: a look, which the compiler else takes whether e is nil, waits for the line
 	took := 0
 	if n <= cellData {
 		copy(e.data[:], b)
@@ -213,7 +213,7 @@ func (w *pipeWriter) post(e *cell, n, took int, where, hash uint32) {
 
 // room is a chunk for n bytes or some of them, nil if the ring is to take them.
 func (w *pipeWriter) room(n int) (to []byte, where uint32) {
-	if n < swapFrom || n < chunkFrom && (w.back == nil || !w.back.keep) || w.chunks == 0 || w.nHave == 0 && !w.reclaim() {
+	if n < chunkFrom && (w.back == nil || !w.back.keep) || w.chunks == 0 || w.nHave == 0 && !w.reclaim() {
 		return nil, 0
 	}
 	w.nHave--

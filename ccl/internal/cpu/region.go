@@ -145,12 +145,25 @@ func (g *region) data(r int, round uint32) unsafe.Pointer { return g.at(g.slotOf
 // besideFlag is how many bytes lie in the cache line of the flag.
 const besideFlag = 56
 
-// payload is where n bytes of r's data lie that lie together: beside the flag, or in the lines behind it.
+// lineFrom is how many bytes of two ranks begin with a line of their own: fewer are faster that begin in the flag's.
+// On an Emerald Rapids VM an AllToAll of 4 KiB took 0.81 us with blocks behind the flag, and 0.70 in lines of their own;
+// one of 512 bytes 0.44 and 0.47, and 0.41 at 32 bytes behind the flag.
+const lineFrom = 512
+
+// payload is where n bytes of r's data lie that lie together: beside the flag, or behind it.
 func (g *region) payload(r int, round uint32, n int) unsafe.Pointer {
-	if n <= besideFlag {
-		return g.data(r, round)
+	return g.at(g.slotOf(r, round) + g.behindFlag(n))
+}
+
+// behindFlag is where in a slot n bytes begin.
+func (g *region) behindFlag(n int) int {
+	switch {
+	case n <= besideFlag || g.n > 2:
+		return 8
+	case n < lineFrom:
+		return 32
 	}
-	return g.at(g.slotOf(r, round) + 64)
+	return 64
 }
 
 // turn is the rank whose memory takes r's data the u-th time that it is used: of two ranks, one and the other

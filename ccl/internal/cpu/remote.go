@@ -173,14 +173,15 @@ func (c *Comm) remoteAllToAllV(ctx context.Context, k *Call) *Fault {
 	if f != nil {
 		return f
 	}
-	out, in := c.blocksV(k)
+	var out, in vector
+	c.blocksV(k, &out, &in)
 	copy(in.parts(c.rank, c.rank+1), out.parts(c.rank, c.rank+1))
 	return c.run(ctx, k, s, out, in, 0)
 }
 
 // blocksV are the blocks of an AllToAllV, by rank. In place, those that go are copied: they do not lie where
 // those that come do.
-func (c *Comm) blocksV(k *Call) (out, in vector) {
+func (c *Comm) blocksV(k *Call, out, in *vector) {
 	e := &c.exec
 	e.sendOff = offsetsOf(e.sendOff, k.SC, k.Elem)
 	e.offsets = offsetsOf(e.offsets, k.DC, k.Elem)
@@ -189,5 +190,6 @@ func (c *Comm) blocksV(k *Call) (out, in vector) {
 		src = c.scratch(len(k.Src))
 		reduce.Copy(ptr(src), ptr(k.Src), len(src)) // which can be preempted
 	}
-	return vector{mem: src, offsets: e.sendOff}, vector{mem: k.Dst, offsets: e.offsets}
+	out.mem, out.offsets = src, e.sendOff
+	in.mem, in.offsets = k.Dst, e.offsets
 }
