@@ -188,7 +188,7 @@ func TestProductReads(t *testing.T) {
 		t.Setenv("GOCCL_SHM_READ", reads) // for the processes that are started
 		for _, n := range []int{2, 3} {
 			ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
-				thresholdCalls(n, []int{16 * kib, 32 * kib, 512 * kib, 1 << 20}, func(e element, s shape) bool {
+				thresholdCalls(n, []int{8 * kib, 10 * kib, 16 * kib, 32 * kib, 64 * kib, 512 * kib, 4 * mib}, func(e element, s shape) bool {
 					if mix(s.number)%(2*thresholdShare()) == 0 {
 						if err := e.play(t.Context(), c, s); err != nil {
 							t.Fatal(err)
@@ -196,6 +196,15 @@ func TestProductReads(t *testing.T) {
 					}
 					return true
 				})
+				for number, count := range []int{16 * mib, 16*mib + 1} { // up to here halves are read
+					if testing.Short() || n > 2 || reads == "0" {
+						break
+					}
+					s := shape{kind: ccl.KindAllReduce, op: ccl.Sum, count: count, inPlace: number == 1, number: uint64(number)}
+					if err := ofSize(4, 0).play(t.Context(), c, s); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}, ccltest.Processes(n), ccltest.Deadline(5*time.Minute))
 		}
 	}

@@ -28,7 +28,13 @@ type reading struct {
 
 // isStaged reports whether it is staged either way.
 func (r *reading) isStaged(present map[string]int) bool {
-	return r.fetched < present["readFrom"] || r.op == "broadcast" && (r.fetched < present["readRootFrom"] || r.fetched > present["readRootTo"])
+	switch r.op {
+	case "allreduce":
+		return r.bytes < present["readTwoFrom"]
+	case "broadcast":
+		return r.fetched < present["readRootFrom"] || r.fetched > present["readRootTo"]
+	}
+	return r.fetched < present["readFrom"]
 }
 
 func (r *reading) ratio() (mid, low, high float64) {
@@ -152,7 +158,7 @@ func presentWays() (map[string]int, error) {
 		shift, _ := strconv.Atoi(m[3])
 		ways[m[1]] = n << shift
 	}
-	for _, name := range []string{"readFrom", "readRootFrom", "readRootTo", "readHalvesTo"} {
+	for _, name := range []string{"readFrom", "readRootFrom", "readRootTo", "readTwoFrom", "readHalvesTo"} {
 		if ways[name] == 0 {
 			return nil, fmt.Errorf("ways.go says nothing of %s", name)
 		}

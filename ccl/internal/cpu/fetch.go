@@ -54,7 +54,11 @@ func (c *Comm) scatterByRead(ctx context.Context, k *Call, root int) *Fault {
 
 // collectByRead: everybody offers its block; root, or everybody where it is -1, reads those of the others.
 func (c *Comm) collectByRead(ctx context.Context, k *Call, root int) *Fault {
-	round, f := c.postOffer(ctx, k, k.Src, nil)
+	mine := k.Src
+	if root == c.me {
+		mine = nil // nobody else wants it
+	}
+	round, f := c.postOffer(ctx, k, mine, nil)
 	if f != nil {
 		return f
 	}

@@ -77,6 +77,7 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 		if from = c.placeOf(out.mem); ptr(k.Src) != ptr(k.Dst) && // else they are a copy, and staging it is as fast
 			(c.reach.all || (c.reach.reads || from.shared()) && largest >= readFrom) {
 			where, largest = vOffered, 0
+			c.toBeRead(&from, out.mem)
 		}
 	} else {
 		largest = 0

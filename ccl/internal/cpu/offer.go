@@ -43,6 +43,7 @@ type reach struct {
 	scratch []byte
 	offers  []offer
 	maps    map[uint64][]byte // regions of other ranks' MakeSlice memory
+	huge    hugePages         // of this rank's memory that others read
 }
 
 // scratchBytes is how much is read at a time: a system call is not preempted, and this stays in L2.
@@ -151,11 +152,19 @@ const (
 // shared reports whether all ranks can touch what lies at p: nothing, or memory from MakeSlice.
 func (p *span) shared() bool { return p.size != 0 || p.at == 0 }
 
+// toBeRead says that other processes are going to read b, which lies at p.
+func (c *Comm) toBeRead(p *span, b []byte) {
+	if p.size == 0 && c.site.host.shared() {
+		c.reach.huge.add(b)
+	}
+}
+
 // postOffer posts this rank's offer, and returns the round.
 func (c *Comm) postOffer(ctx context.Context, k *Call, src, dst []byte) (uint32, *Fault) {
 	round, f := c.open(ctx, k, false)
 	if f == nil {
 		mine := c.newOffer(src, dst)
+		c.toBeRead(&mine.src, src)
 		*(*offer)(c.local.data(c.me, round)) = mine
 		c.post(k, round)
 	}
@@ -188,7 +197,15 @@ func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int
 		return 0, false, f
 	}
 	mine := c.newOffer(src, dst)
-	if first > 0 && !rc.all && !rc.reads && !(mine.src.shared() && mine.dst.shared()) {
+	read := rc.reads && (first == 0 || c.readsAll(len(src), mine.flags&offersInPlace != 0))
+	switch {
+	case rc.all || mine.src.shared() && mine.dst.shared():
+	case read:
+		c.toBeRead(&mine.src, src)
+		if first > 0 { // the part that this rank reduces
+			c.toBeRead(&mine.dst, dst)
+		}
+	case first > 0:
 		to, f := c.stage(c.me, round)
 		if f != nil {
 			return 0, false, f
@@ -212,7 +229,7 @@ func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int
 	case shared || rc.all:
 		return byDirect, false, nil
 	case rc.reads:
-		return byRead, false, nil
+		return byRead, ahead, nil
 	}
 	return byStage, ahead, nil
 }

@@ -82,11 +82,14 @@ func (c *Comm) pairHere(ctx context.Context, k *Call, to, from int) (f *Fault) {
 		}
 	}
 	if !out.done {
+		inPlace := k.Kind == SendRecv && ptr(k.Src) == ptr(k.Dst)
+		if inPlace && c.offers(out, k) {
+			c.setAside(out)
+			inPlace = false
+		}
 		c.sendHere(out, k)
-		if !out.done && !in.done && ptr(k.Src) == ptr(k.Dst) { // what arrives must not replace what has not left
-			left := c.scratch(len(out.left))
-			reduce.Copy(ptr(left), ptr(out.left), len(left)) // which can be preempted
-			out.left = left
+		if !out.done && inPlace { // what arrives must not replace what has not left
+			c.setAside(out)
 		}
 	}
 	var w waiter
@@ -132,6 +135,13 @@ func (c *Comm) pairHere(ctx context.Context, k *Call, to, from int) (f *Fault) {
 			return f
 		}
 	}
+}
+
+// setAside copies what is left of a message, which what arrives would replace.
+func (c *Comm) setAside(o *outgoing) {
+	left := c.scratch(len(o.left))
+	reduce.Copy(ptr(left), ptr(o.left), len(left)) // which can be preempted
+	o.left = left
 }
 
 // await looks for the next record, so many times.

@@ -35,8 +35,11 @@ func (p *pipe) rendezvous() *rendezvous { return (*rendezvous)(unsafe.Pointer(&p
 
 // offers reports whether the message goes by rendezvous, as far as the sender knows.
 func (c *Comm) offers(o *outgoing, k *Call) bool {
-	n := len(o.left)
-	if k.Kind == SendRecv && (n < readFrom || ptr(k.Src) == ptr(k.Dst)) || k.Kind == Send && (n <= pipeMax || n > readRootTo) {
+	n, from := len(o.left), readMessageFrom
+	if ptr(k.Src) == ptr(k.Dst) {
+		from = readAsideFrom
+	}
+	if k.Kind == SendRecv && n < from || k.Kind == Send && (n <= pipeMax || n > readRootTo) {
 		return false
 	}
 	return !o.piped && !o.l.to.unread
@@ -48,6 +51,7 @@ func (c *Comm) offer(o *outgoing, k *Call, e *cell) bool {
 	if p.size == 0 && c.site.host.shared() && !c.wouldRead() {
 		return false
 	}
+	c.toBeRead(&p, o.left)
 	w := o.l.to
 	r := w.rendezvous()
 	r.from, r.pid, r.at, r.number = p, ownPID, uint64(uintptr(unsafe.Pointer(&secret))), secret

@@ -96,8 +96,9 @@ func TestOffers(t *testing.T) {
 		n    int
 		want bool
 	}{
-		{"small", SendRecv, readFrom - 1, false},
-		{"both ways", SendRecv, readFrom, true},
+		{"small", SendRecv, readMessageFrom - 1, false},
+		{"both ways", SendRecv, readMessageFrom, true},
+		{"both ways, large", SendRecv, readAsideFrom, true},
 		{"what a pipe holds", Send, pipeMax, false},
 		{"more", Send, pipeMax + 1, true},
 		{"so much that two who copy are faster", Send, readRootTo + 1, false},
@@ -108,7 +109,7 @@ func TestOffers(t *testing.T) {
 			k := &Call{Record: Record{Kind: tc.kind}, Src: o.left}
 			assert.Equal(t, tc.want, c.offers(o, k))
 			k.Dst = k.Src
-			assert.Equal(t, tc.want && tc.kind == Send, c.offers(o, k), "in place")
+			assert.Equal(t, tc.want && (tc.kind == Send || tc.n >= readAsideFrom), c.offers(o, k), "in place")
 		})
 	}
 }

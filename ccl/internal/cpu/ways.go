@@ -11,14 +11,18 @@ import (
 const (
 	// Bytes that a rank reads from another: from here on reading memory beats staging,
 	readFrom        = 16 << 10
-	readRootFrom    = 128 << 10 // where one reads and the other waits, in Broadcast and Gather,
-	readRootTo      = 1 << 20   // up to here in Broadcast,
-	readBlockTo     = 512 << 10 // and here in Gather, in which the root copies its own block, too;
-	readScatterFrom = 64 << 10  // in Scatter the root does so while the others read
+	readMessageFrom = 8 << 10   // in SendRecv, where it beats the pipe,
+	readAsideFrom   = 256 << 10 // of what has been set aside, since it is in place,
+	readRootFrom    = 64 << 10  // where one reads and the other waits, in Broadcast and Gather,
+	readRootTo      = 4 << 20   // up to here in Broadcast, in which the root has nothing else to do;
+	readScatterFrom = 64 << 10  // in Scatter it copies its own block while the others read
 
-	// Bytes of an AllReduce: up to here
+	// Bytes of an AllReduce: up to here,
 	readAllTo    = 512 << 10
-	readHalvesTo = 16 << 20
+	readHalvesTo = 64 << 20
+	// and between two ranks, which stage all of a small vector with the offer, from here on.
+	readTwoFrom     = 10 << 10
+	readInPlaceFrom = 4 << 20 // where each half goes twice
 
 	// Of results that the caches do not keep: stores that pass by them.
 	streamFrom          = 4 << 20  // bytes of a result
@@ -58,12 +62,17 @@ func (c *Comm) allReduceWay(w way, n int) allReduceWay {
 	switch {
 	case w == byDirect && c.n <= maxDirect:
 		return direct
-	case w == byStage || n > readHalvesTo:
+	case w == byStage || !c.readsAll(n, c.reach.someInPlace()):
 		return stageAll
 	case c.n == 2 && n <= readAllTo && !c.reach.someInPlace():
 		return readAll
 	}
 	return readHalves
+}
+
+// readsAll reports whether ranks that read each other's memory do so in an AllReduce of n bytes.
+func (c *Comm) readsAll(n int, inPlace bool) bool {
+	return n <= readHalvesTo && (c.n > 2 || n >= readTwoFrom && !inPlace || n >= readInPlaceFrom)
 }
 
 // reads reports whether a call in which a rank fetches n bytes from another reads them where they are.
@@ -85,7 +94,7 @@ func readPays(k Kind, n int) bool {
 	case Broadcast:
 		return n >= readRootFrom && n <= readRootTo
 	case Gather, GatherV:
-		return n >= readRootFrom && n <= readBlockTo
+		return n >= readRootFrom
 	case Scatter, ScatterV:
 		return n >= readScatterFrom
 	}

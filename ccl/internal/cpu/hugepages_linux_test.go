@@ -1,0 +1,186 @@
+package cpu
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func TestHugeSizeOf(t *testing.T) {
+	for _, tc := range []struct {
+		name, enabled, size, wanted string
+		want                        uintptr
+	}{
+		{"on request", "always [madvise] never\n", "2097152\n", "", 2 << 20},
+		{"everywhere", "[always] madvise never\n", "2097152\n", "1", 2 << 20},
+		{"not by the administrator", "always madvise [never]\n", "2097152\n", "1", 0},
+		{"not by the user", "[always] madvise never\n", "2097152\n", "0", 0},
+		{"too large", "[always] madvise never\n", "536870912\n", "", 0},
+		{"no such files", "", "", "", 0},
+		{"no number", "[always]", "2 MiB", "", 0},
+		{"negative", "[always]", "-1", "", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			assert.Equal(t, tc.want, hugeSizeOf(tc.enabled, tc.size, tc.wanted))
+		})
+	}
+}
+
+// anonymous is n huge pages' worth of memory, and one more with nothing on either side, of which no page is huge yet,
+// and the first pages of each are there.
+func anonymous(t *testing.T, n, pages int) []byte {
+	t.Helper()
+	size := int(hugeSize())
+	if size == 0 {
+		t.Skip("hardware: no transparent huge pages")
+	}
+	all, err := unix.MmapPtr(-1, 0, nil, uintptr((n+3)*size), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = unix.MunmapPtr(all, uintptr((n+3)*size)) })
+	skip := size - int(uintptr(all)%uintptr(size))
+	b := unsafe.Slice((*byte)(unsafe.Add(all, skip)), n*size)
+	require.NoError(t, unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE))
+	enabled, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	require.NoError(t, err)
+	everywhere := strings.Contains(string(enabled), "[always]")
+	if everywhere {
+		require.NoError(t, unix.Madvise(b, unix.MADV_NOHUGEPAGE))
+	}
+	for at := range b {
+		if at%size < pages*os.Getpagesize() {
+			b[at] = byte(at * 7)
+		}
+	}
+	if everywhere {
+		require.NoError(t, unix.Madvise(b, unix.MADV_HUGEPAGE))
+	}
+	if e := unix.Madvise(anyPage(t, size), unix.MADV_COLLAPSE); e != nil {
+		t.Skipf("hardware: this kernel makes no huge page at once: %v", e)
+	}
+	return b
+}
+
+// anyPage is a huge page's worth of memory that is there.
+func anyPage(t *testing.T, size int) []byte {
+	t.Helper()
+	all, err := unix.Mmap(-1, 0, 2*size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = unix.Munmap(all) })
+	b := all[size-int(uintptr(unsafe.Pointer(&all[0]))%uintptr(size)):][:size]
+	for at := range b {
+		b[at] = 1
+	}
+	return b
+}
+
+// hugeBytes is how much of the mapping that b begins is in huge pages, and how much is there, as the kernel says.
+func hugeBytes(t *testing.T, b []byte) (huge, there int) {
+	t.Helper()
+	f, err := os.Open("/proc/self/smaps")
+	require.NoError(t, err)
+	defer f.Close()
+	inside := false
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var from, to uintptr
+		if n, _ := fmt.Sscanf(s.Text(), "%x-%x ", &from, &to); n == 2 {
+			inside = from <= uintptr(unsafe.Pointer(&b[0])) && uintptr(unsafe.Pointer(&b[0])) < to
+		}
+		if inside {
+			_, _ = fmt.Sscanf(s.Text(), "AnonHugePages: %d kB", &huge)
+			_, _ = fmt.Sscanf(s.Text(), "Rss: %d kB", &there)
+		}
+	}
+	return huge << 10, there << 10
+}
+
+func TestHugePages(t *testing.T) {
+	spare := hugeSpare.Load()
+	t.Cleanup(func() { hugeSpare.Store(spare) })
+	const kib = 1 << 10
+	page := os.Getpagesize()
+	for _, tc := range []struct {
+		name    string
+		n       int // huge pages' worth of memory
+		pages   int // that are there, of each
+		spare   int64
+		read    func(b []byte) [][]byte
+		huge    int
+		spareBy int // what is used of it
+	}{
+		{"once", 2, 512, 0, func(b []byte) [][]byte { return [][]byte{b} }, 0, 0},
+		{"twice", 2, 512, 0, func(b []byte) [][]byte { return [][]byte{b, b} }, 2, 0},
+		{"one of two", 2, 512, 0, func(b []byte) [][]byte { return [][]byte{b, b[:len(b)/2]} }, 1, 0},
+		{"by pieces", 2, 512, 0, func(b []byte) (all [][]byte) {
+			for range 63 {
+				all = append(all, b[10*kib:][:64*kib])
+			}
+			return append(all, b[:64*kib], b[:1])
+		}, 1, 0},
+		{"not quite", 2, 512, 0, func(b []byte) (all [][]byte) {
+			for range 63 {
+				all = append(all, b[10*kib:][:64*kib])
+			}
+			return all
+		}, 0, 0},
+		{"what is not there is not spared", 2, 500, 11 * int64(page), func(b []byte) [][]byte { return [][]byte{b, b, b} }, 0, 0},
+		{"it is for one", 2, 500, 23 * int64(page), func(b []byte) [][]byte { return [][]byte{b, b, b} }, 1, 12},
+		{"it is for both", 2, 500, 25 * int64(page), func(b []byte) [][]byte { return [][]byte{b, b, b} }, 2, 24},
+		{"nothing", 1, 512, 0, func([]byte) [][]byte { return [][]byte{nil, {}} }, 0, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := anonymous(t, tc.n, tc.pages)
+			if 512*page != int(hugeSize()) {
+				t.Skip("hardware: huge pages of other sizes")
+			}
+			hugeSpare.Store(tc.spare)
+			_, before := hugeBytes(t, b)
+			var h hugePages
+			for _, r := range tc.read(b) {
+				h.add(r)
+			}
+			huge, after := hugeBytes(t, b)
+			assert.Equal(t, tc.huge*int(hugeSize()), huge)
+			assert.Equal(t, tc.spareBy*page, after-before, "memory")
+			assert.Equal(t, tc.spare-int64(tc.spareBy*page), hugeSpare.Load())
+			for at := range b {
+				if want := byte(at * 7); at%int(hugeSize()) < tc.pages*page && b[at] != want {
+					require.Equal(t, want, b[at], "byte %d", at)
+				}
+			}
+		})
+	}
+}
+
+// Memory whose huge page would take in what is not mapped stays as it is.
+func TestHugePagesBesideNothing(t *testing.T) {
+	b := anonymous(t, 1, 512)
+	page := os.Getpagesize()
+	require.NoError(t, unix.MunmapPtr(unsafe.Pointer(&b[len(b)-page]), uintptr(page)))
+	var h hugePages
+	for range 5 {
+		h.add(b[:len(b)-page])
+	}
+	huge, _ := hugeBytes(t, b)
+	assert.Zero(t, huge)
+}
+
+// Two huge pages of the same place in the table take turns.
+func TestHugePagesTakeTurns(t *testing.T) {
+	b := anonymous(t, 1, 512)
+	page := os.Getpagesize()
+	var h hugePages
+	h.add(b[:page])
+	e := &h.read[uintptr(unsafe.Pointer(&b[0]))/hugeSize()%hugeEntries]
+	own := *e
+	assert.Equal(t, uint64(page>>10), own&hugeDone)
+	*e = hugeDone // of page 0
+	h.add(b[:page])
+	assert.Equal(t, own, *e)
+}
