@@ -19,6 +19,7 @@ const (
 // or vector, of all blocks, or of what goes to one peer. Where they lie is the
 // engine's affair; the test plays all kinds at all of them.
 var thresholds = []int{
+	56, 512, // in the flag's cache line; from here on in lines of their own
 	2 * kib,                                 // beside the flags; above, in staging memory
 	4 * kib,                                 // beside a message's header
 	8 * kib,                                 // summed at a time

@@ -15,23 +15,27 @@ import (
 // Who reads another process's memory has the kernel look up every page of it, which takes as long as half of the copy
 // (on a 2-core Emerald Rapids VM 256 KiB took 12.3 us, and 8.1 in huge pages; 16 MiB 1.55 ms, and 1.23). So memory that
 // others read again and again is gathered in huge pages, by MADV_COLLAPSE of Linux 6.1. That takes half a millisecond
-// for 2 MiB, once. To the program it makes no difference but in how much memory it has: see hugeSpare.
+// for 2 MiB, once. To the program it makes no difference but in how much memory it has: see hugeGrown. What the kernel
+// would not gather is not tried again.
 
 // hugePages is what a Comm knows of this rank's memory that others read: by number of the huge page, in turn, that
 // number<<hugeCount | KiB read, or hugeDone.
 type hugePages struct{ read []uint64 }
 
 const (
-	hugeAfter   = 2       // times that all of it is read first: who reads memory twice reads it again
+	hugeAfter   = 2       // it is made when all of it is about to be read that often: who reads it twice reads it again
+	hugeAtOnce  = 8       // that are made in a call, which is deaf meanwhile: 4 milliseconds
 	hugeEntries = 4 << 10 // huge pages that are known at a time: 8 GiB's worth
 	hugeMax     = 2 << 20 // the largest that are made: arm64's may have 512 MiB
 	hugeCount   = 28
 	hugeDone    = 1<<hugeCount - 1 // it has been made, or cannot be
 )
 
-// hugeSpare is how many bytes the memory of this process may yet grow by, where huge pages take in what was not
-// there.
-var hugeSpare = func() *atomic.Int64 { n := new(atomic.Int64); n.Store(8 << 20); return n }()
+// hugeGrown is how many bytes the memory of this process has grown by, where huge pages took in what was not there.
+// Pages that were read and never written count as there: all share one of the kernel's.
+var hugeGrown atomic.Int64
+
+const hugeSpare = 8 << 20 // that it may grow by
 
 // hugeSize is the size of huge pages, 0 if there are to be none.
 var hugeSize = sync.OnceValue(func() uintptr {
@@ -59,7 +63,7 @@ func (h *hugePages) add(b []byte) {
 	if h.read == nil {
 		h.read = make([]uint64, hugeEntries)
 	}
-	at := uintptr(unsafe.Pointer(&b[0]))
+	at, made := uintptr(unsafe.Pointer(&b[0])), 0
 	for end := at + uintptr(len(b)); at < end; {
 		page := at / size
 		next := min((page+1)*size, end)
@@ -68,8 +72,10 @@ func (h *hugePages) add(b []byte) {
 			*e = uint64(page) << hugeCount
 		}
 		if seen := *e & hugeDone; seen != hugeDone {
-			seen += uint64(next-at+1023) >> 10
-			if seen >= uint64(hugeAfter*size>>10) {
+			due := uint64(hugeAfter * size >> 10)
+			seen = min(seen+uint64(next-at+1023)>>10, due)
+			if seen == due && made < hugeAtOnce {
+				made++
 				seen = hugeDone
 				collapse(page*size, size)
 			}
@@ -90,11 +96,11 @@ func collapse(at, size uintptr) {
 	for _, p := range there[:int(size)/page] {
 		grows -= int64(p&1) * int64(page)
 	}
-	if hugeSpare.Add(-grows) < 0 {
-		hugeSpare.Add(grows)
+	if grows > 0 && hugeGrown.Add(grows) > hugeSpare {
+		hugeGrown.Add(-grows)
 		return
 	}
 	if _, _, e := syscall.Syscall(unix.SYS_MADVISE, at, size, unix.MADV_COLLAPSE); e != 0 {
-		hugeSpare.Add(grows)
+		hugeGrown.Add(-grows)
 	}
 }

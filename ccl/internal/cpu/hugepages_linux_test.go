@@ -33,9 +33,9 @@ func TestHugeSizeOf(t *testing.T) {
 	}
 }
 
-// anonymous is n huge pages' worth of memory, and one more with nothing on either side, of which no page is huge yet,
+// anonymous is n huge pages' worth of memory, with nothing on either side, of which no page is huge yet,
 // and the first pages of each are there.
-func anonymous(t *testing.T, n, pages int) []byte {
+func anonymous(t testing.TB, n, pages int) []byte {
 	t.Helper()
 	size := int(hugeSize())
 	if size == 0 {
@@ -68,7 +68,7 @@ func anonymous(t *testing.T, n, pages int) []byte {
 }
 
 // anyPage is a huge page's worth of memory that is there.
-func anyPage(t *testing.T, size int) []byte {
+func anyPage(t testing.TB, size int) []byte {
 	t.Helper()
 	all, err := unix.Mmap(-1, 0, 2*size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	require.NoError(t, err)
@@ -101,8 +101,8 @@ func hugeBytes(t *testing.T, b []byte) (huge, there int) {
 }
 
 func TestHugePages(t *testing.T) {
-	spare := hugeSpare.Load()
-	t.Cleanup(func() { hugeSpare.Store(spare) })
+	grown := hugeGrown.Load()
+	t.Cleanup(func() { hugeGrown.Store(grown) })
 	const kib = 1 << 10
 	page := os.Getpagesize()
 	for _, tc := range []struct {
@@ -116,6 +116,8 @@ func TestHugePages(t *testing.T) {
 	}{
 		{"once", 2, 512, 0, func(b []byte) [][]byte { return [][]byte{b} }, 0, 0},
 		{"twice", 2, 512, 0, func(b []byte) [][]byte { return [][]byte{b, b} }, 2, 0},
+		{"many at once", hugeAtOnce + 1, 512, 0, func(b []byte) [][]byte { return [][]byte{b, b} }, hugeAtOnce, 0},
+		{"many", hugeAtOnce + 1, 512, 0, func(b []byte) [][]byte { return [][]byte{b, b, b} }, hugeAtOnce + 1, 0},
 		{"one of two", 2, 512, 0, func(b []byte) [][]byte { return [][]byte{b, b[:len(b)/2]} }, 1, 0},
 		{"by pieces", 2, 512, 0, func(b []byte) (all [][]byte) {
 			for range 63 {
@@ -139,7 +141,7 @@ func TestHugePages(t *testing.T) {
 			if 512*page != int(hugeSize()) {
 				t.Skip("hardware: huge pages of other sizes")
 			}
-			hugeSpare.Store(tc.spare)
+			hugeGrown.Store(hugeSpare - tc.spare)
 			_, before := hugeBytes(t, b)
 			var h hugePages
 			for _, r := range tc.read(b) {
@@ -148,7 +150,7 @@ func TestHugePages(t *testing.T) {
 			huge, after := hugeBytes(t, b)
 			assert.Equal(t, tc.huge*int(hugeSize()), huge)
 			assert.Equal(t, tc.spareBy*page, after-before, "memory")
-			assert.Equal(t, tc.spare-int64(tc.spareBy*page), hugeSpare.Load())
+			assert.Equal(t, int64(tc.spareBy*page), hugeGrown.Load()-hugeSpare+tc.spare)
 			for at := range b {
 				if want := byte(at * 7); at%int(hugeSize()) < tc.pages*page && b[at] != want {
 					require.Equal(t, want, b[at], "byte %d", at)
@@ -183,4 +185,28 @@ func TestHugePagesTakeTurns(t *testing.T) {
 	*e = hugeDone // of page 0
 	h.add(b[:page])
 	assert.Equal(t, own, *e)
+}
+
+// What it takes to read memory with process_vm_readv, in pages and in huge pages.
+func BenchmarkReadMemory(b *testing.B) {
+	for _, size := range []int{64 << 10, 256 << 10, 2 << 20, 16 << 20} {
+		for _, huge := range []bool{false, true} {
+			b.Run(fmt.Sprintf("bytes=%d/huge=%v", size, huge), func(b *testing.B) {
+				from := anonymous(b, 16<<20/int(hugeSize()), 512)[:size]
+				if huge {
+					require.NoError(b, unix.Madvise(from[:cap(from)], unix.MADV_COLLAPSE))
+				}
+				to := make([]byte, size)
+				b.SetBytes(int64(size))
+				for b.Loop() {
+					for at := 0; at < size; at += readAtOnce {
+						n := min(readAtOnce, size-at)
+						if err := readMemory(int32(os.Getpid()), to[at:at+n], uint64(uintptr(unsafe.Pointer(&from[at])))); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+			})
+		}
+	}
 }

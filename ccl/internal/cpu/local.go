@@ -151,12 +151,12 @@ func (c *Comm) stageOf(r int) ([]byte, *Fault) {
 	return mem, nil
 }
 
-// staged, in place of a number of bytes, says that data lie in staging memory.
-const staged = -1
+// noSlot, in place of a number of bytes in a slot, says that data lie in staging memory.
+const noSlot = -1
 
 // slotOf is where rank r's n bytes of round lie.
 func (c *Comm) slotOf(r int, round uint32, n int) (unsafe.Pointer, *Fault) {
-	if n != staged {
+	if n != noSlot {
 		return c.local.payload(r, round, n), nil
 	}
 	return c.stage(r, round)
@@ -164,7 +164,7 @@ func (c *Comm) slotOf(r int, round uint32, n int) (unsafe.Pointer, *Fault) {
 
 // begin opens a round and returns where this rank's n bytes of it go.
 func (c *Comm) begin(ctx context.Context, k *Call, n int) (round uint32, to unsafe.Pointer, f *Fault) {
-	if round, f = c.open(ctx, k, n == staged); f == nil {
+	if round, f = c.open(ctx, k, n == noSlot); f == nil {
 		to, f = c.slotOf(c.me, round, n)
 	}
 	return round, to, f
@@ -186,9 +186,9 @@ func (c *Comm) layout(block, blocks int) (length, inSlot int) {
 	}
 	length = c.chunk / max(blocks, 1)
 	if length >= 64 {
-		return length &^ 63, staged
+		return length &^ 63, noSlot
 	}
-	return length &^ 7, staged
+	return length &^ 7, noSlot
 }
 
 const foldPiece = 8 << 10 // bytes summed at a time: they stay in L1
@@ -214,7 +214,7 @@ func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, inSlot int, fr
 	var theirs unsafe.Pointer // the other's of two ranks, of which the next step's lines are claimed: see receive
 	if c.n == 2 {
 		step = max(n, 1)
-		if inSlot == staged {
+		if inSlot == noSlot {
 			var f *Fault
 			if theirs, f = operand(1-c.me, 0); f != nil {
 				return f

@@ -24,7 +24,7 @@ func (c *Comm) localBroadcast(ctx context.Context, k *Call) *Fault {
 	length, inSlot := c.layout(len(k.Dst), 1)
 	for i := range pieces(len(k.Dst), length) {
 		at, end := i*length, min((i+1)*length, len(k.Dst))
-		round, f := c.open(ctx, k, inSlot == staged)
+		round, f := c.open(ctx, k, inSlot == noSlot)
 		if f != nil {
 			return f
 		}
@@ -96,7 +96,7 @@ func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
 	reader := root < 0 || root == c.me
 	for i := range pieces(largest, length) {
 		at := i * length
-		round, f := c.open(ctx, k, inSlot == staged)
+		round, f := c.open(ctx, k, inSlot == noSlot)
 		if f != nil {
 			return f
 		}
@@ -119,7 +119,7 @@ func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
 			if f != nil {
 				return f
 			}
-			c.receive(k.piece(k.Dst, r, at, length), from, inSlot == staged && root < 0)
+			c.receive(k.piece(k.Dst, r, at, length), from, inSlot == noSlot && root < 0)
 		}
 		c.seen = round
 	}
@@ -148,7 +148,7 @@ func (c *Comm) localScatter(ctx context.Context, k *Call) *Fault {
 	length, inSlot := c.layout(largest, c.n-1)
 	for i := range pieces(largest, length) {
 		at := i * length
-		round, f := c.open(ctx, k, inSlot == staged)
+		round, f := c.open(ctx, k, inSlot == noSlot)
 		if f != nil {
 			return f
 		}
@@ -219,7 +219,7 @@ func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 			if f != nil {
 				return f
 			}
-			c.receive(k.piece(k.Dst, r, at, length), unsafe.Add(from, other(r, c.me)*length), inSlot == staged)
+			c.receive(k.piece(k.Dst, r, at, length), unsafe.Add(from, other(r, c.me)*length), inSlot == noSlot)
 		}
 		c.seen = round
 	}

@@ -108,7 +108,7 @@ func (c *Comm) foldTwo(k *Call, dst, own, theirs unsafe.Pointer, n int) {
 func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int, ahead bool) *Fault {
 	stream := streams(AllReduce, len(k.Dst)) && ptr(k.Dst) != ptr(k.Src)
 	stageNext := func(at int) (uint32, *Fault) {
-		round, to, f := c.begin(ctx, k, staged)
+		round, to, f := c.begin(ctx, k, noSlot)
 		if f != nil {
 			return 0, f
 		}
@@ -136,7 +136,7 @@ func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int, ahead bool
 		}
 		c.seen = round
 		end := min(at+length, len(k.Src))
-		if f := c.foldAll(k, ptr(k.Dst[at:]), round, staged, zero, ptr(k.Src[at:]), end-at, stream); f != nil {
+		if f := c.foldAll(k, ptr(k.Dst[at:]), round, noSlot, zero, ptr(k.Src[at:]), end-at, stream); f != nil {
 			return f
 		}
 	}
@@ -156,7 +156,7 @@ func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root i
 	if !ahead { // else all have posted it
 		var at unsafe.Pointer
 		var f *Fault
-		if round, at, f = c.begin(ctx, k, staged); f != nil {
+		if round, at, f = c.begin(ctx, k, noSlot); f != nil {
 			return f
 		}
 		put(at, src)
@@ -166,12 +166,12 @@ func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root i
 		}
 	}
 	from, end := c.part(len(src), c.me)
-	sums, to, f := c.begin(ctx, k, staged)
+	sums, to, f := c.begin(ctx, k, noSlot)
 	if f != nil {
 		return f
 	}
 	mine := func(int) int { return from }
-	if f := c.foldAll(k, unsafe.Add(to, from), round, staged, mine, nil, end-from, false); f != nil {
+	if f := c.foldAll(k, unsafe.Add(to, from), round, noSlot, mine, nil, end-from, false); f != nil {
 		return f
 	}
 	c.post(k, sums)
@@ -218,7 +218,7 @@ func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
 		if c.me == root {
 			dst = k.Dst[at:end]
 		}
-		if inSlot == staged {
+		if inSlot == noSlot {
 			if f := c.reduceParts(ctx, k, k.Src[at:end], dst, root, false); f != nil {
 				return f
 			}

@@ -188,7 +188,7 @@ func (c *Comm) offerOf(ctx context.Context, k *Call, r int, round uint32) (*offe
 }
 
 // exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
-// A rank whose memory others cannot reach stages the first `first` bytes of src with its offer; ahead says that all
+// A rank whose memory others cannot reach, or will not read, stages the first `first` bytes of src with its offer; ahead says that all
 // have, in the round that has just been.
 func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int) (w way, ahead bool, f *Fault) {
 	rc := &c.reach
@@ -197,13 +197,17 @@ func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int
 		return 0, false, f
 	}
 	mine := c.newOffer(src, dst)
-	read := rc.reads && (first == 0 || c.readsAll(len(src), mine.flags&offersInPlace != 0))
+	inPlace := mine.flags&offersInPlace != 0
+	read := rc.reads && (first == 0 || c.readsAll(len(src), inPlace))
 	switch {
 	case rc.all || mine.src.shared() && mine.dst.shared():
 	case read:
-		c.toBeRead(&mine.src, src)
-		if first > 0 { // the part that this rank reduces
-			c.toBeRead(&mine.dst, dst)
+		if first > 0 || !inPlace { // AllToAll in place is staged
+			c.toBeRead(&mine.src, src)
+		}
+		if first > 0 && !inPlace && (c.n > 2 || len(src) > readAllTo) {
+			from, end := c.part(len(dst), c.me)
+			c.toBeRead(&mine.dst, dst[from:end])
 		}
 	case first > 0:
 		to, f := c.stage(c.me, round)

@@ -182,7 +182,7 @@ func (w *pipeWriter) look() bool {
 // there is no room for any.
 func (w *pipeWriter) put(e *cell, what, hash uint32, b []byte) int {
 	n, where := len(b), uint32(inCell)
-	e.where = where // a store: a look, which the compiler else takes whether e is nil, waits for the line
+	e.where = where // stored first: a check whether e is nil would be a load, which waits for the line
 	took := 0
 	if n <= cellData {
 		copy(e.data[:], b)

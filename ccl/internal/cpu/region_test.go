@@ -41,7 +41,12 @@ func testRegionLayout(t *testing.T, n int) {
 		for round := range depthOf(n) {
 			add("flag", r, unsafe.Pointer(g.flag(r, round)), 8)
 			add("data", r, g.data(r, round), inlineMax(n))
-			assert.LessOrEqual(t, uintptr(g.payload(r, round, roomOf(n)))+uintptr(roomOf(n)), uintptr(g.at(g.slotOf(r, round)+g.slot)))
+			for _, size := range []int{0, 1, besideFlag, besideFlag + 1, lineFrom - 1, lineFrom, roomOf(n)} {
+				if from := uintptr(g.payload(r, round, size)); size <= roomOf(n) {
+					assert.GreaterOrEqual(t, from, uintptr(g.data(r, round)))
+					assert.LessOrEqual(t, from+uintptr(size), uintptr(g.at(g.slotOf(r, round)+g.slot)))
+				}
+			}
 		}
 	}
 	sort.Slice(spans, func(i, j int) bool { return spans[i].from < spans[j].from })

@@ -161,7 +161,7 @@ func (c *Comm) Plan(k *Call) string {
 		blocks = max(c.n-1, 1)
 	}
 	n := int(k.Count) * k.Elem
-	if _, inSlot := c.layout(n, blocks); inSlot != staged || k.Kind == AllReduce && n <= c.local.whole {
+	if _, inSlot := c.layout(n, blocks); inSlot != noSlot || k.Kind == AllReduce && n <= c.local.whole {
 		return "inline over " + c.Transport()
 	}
 	return "staged over " + c.Transport()

@@ -82,9 +82,9 @@ func (c *Comm) sendStream(ctx context.Context, k *Call, src []byte) *Fault {
 		if n > besideFlag { // the next call's data begin in a line that the other has, too
 			ahead := 1
 			if ordered.Intel {
-				ahead = n
+				ahead = c.local.behindFlag(n) + n - 64
 			}
-			ordered.Claim(c.local.payload(c.me, round+1, n), ahead)
+			ordered.Claim(unsafe.Add(unsafe.Pointer(c.local.flag(c.me, round+1)), 64), ahead)
 		}
 		return nil
 	}
@@ -116,8 +116,8 @@ func (c *Comm) fetchAhead(round uint32, n int) {
 		return
 	}
 	lines := 1
-	if n > besideFlag { // they lie behind the flag's line
-		lines = 64 + n
+	if n > besideFlag {
+		lines = c.local.behindFlag(n) + n
 	}
 	ordered.Fetch(unsafe.Pointer(c.local.flag(1-c.me, round+2)), lines)
 }

@@ -14,7 +14,7 @@ const (
 	readMessageFrom = 8 << 10   // in SendRecv, where it beats the pipe,
 	readAsideFrom   = 256 << 10 // of what has been set aside, since it is in place,
 	readRootFrom    = 64 << 10  // where one reads and the other waits, in Broadcast and Gather,
-	readRootTo      = 4 << 20   // up to here in Broadcast, in which the root has nothing else to do;
+	readRootTo      = 4 << 20   // up to here in Broadcast, in which the root has nothing else to do, and Send;
 	readScatterFrom = 64 << 10  // in Scatter it copies its own block while the others read
 
 	// Bytes of an AllReduce: up to here,
