@@ -13,7 +13,7 @@ import (
 )
 
 // Who reads another process's memory has the kernel look up every page of it, which takes as long as half of the copy
-// (on a 2-core Emerald Rapids VM 256 KiB took 12.3 us, and 8.1 in huge pages; 16 MiB 1.55 ms, and 1.23). So memory that
+// (on a 2-core Emerald Rapids VM 256 KiB took 11.6 us, and 8.0 in huge pages; 16 MiB 1.95 ms, and 1.29). So memory that
 // others read again and again is gathered in huge pages, by MADV_COLLAPSE of Linux 6.1. That takes half a millisecond
 // for 2 MiB, once. To the program it makes no difference but in how much memory it has: see hugeGrown. What the kernel
 // would not gather is not tried again.
