@@ -188,8 +188,8 @@ func (c *Comm) offerOf(ctx context.Context, k *Call, r int, round uint32) (*offe
 }
 
 // exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
-// A rank whose memory others cannot reach, or will not read, stages the first `first` bytes of src with its offer; ahead says that all
-// have, in the round that has just been.
+// A rank whose memory others cannot reach, or will not read, stages the first `first` bytes of src with its offer;
+// ahead says that all have, in the round that has just been.
 func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int) (w way, ahead bool, f *Fault) {
 	rc := &c.reach
 	round, f := c.open(ctx, k, first > 0)
