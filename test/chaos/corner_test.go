@@ -128,6 +128,8 @@ func newCorner(seed uint64) *corner {
 	case givenUp:
 		k.peer, k.pause = 600*time.Millisecond, 2*time.Second
 		k.point, k.hit, k.action = "cpu.call", 1+rnd.IntN(10*len(k.comms)), fmt.Sprintf("stop:%v", k.pause)
+	case strangers: // have time while ranks wait for each other at their sockets
+		k.point, k.hit, k.action = "join.host", 1, fmt.Sprintf("delay:%v", 10*k.delay)
 	case pauses:
 		k.peer, k.pause = 600*time.Millisecond, 1500*time.Millisecond
 	}

@@ -74,9 +74,6 @@ func (a *resident) live(b ccl.Bootstrap) {
 	if a.sort == closings && a.comms[0].way == closeOnFailure && a.rank == a.comms[0].culprit {
 		o.OnFailure = func(*ccl.Error) { a.first.Load().Close() }
 	}
-	if a.sort == strangers && a.rank == a.victim {
-		time.Sleep(10 * a.delay) // while the others wait at their sockets
-	}
 	world, err := ccl.NewComm(ctx, b, o)
 	if err != nil {
 		a.fate("end", -1, err)
