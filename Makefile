@@ -100,12 +100,14 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./ccl/...
 
-CHAOS ?= 10000
-chaos: ## CHAOS (10,000) random faults in random jobs
-	go test -tags fault ./ccl/internal/fault && go test -tags fault -timeout 0 ./test/chaos -run 'TestChaos$$' -v -args -cases $(CHAOS)
+CHAOS   ?= 10000
+CORNERS ?= $(CHAOS)
+chaos: ## CHAOS (10,000) random faults in random jobs, and CORNERS (as many) jobs of many Comms in trouble
+	go test -tags fault ./ccl/internal/fault && go test -tags fault -timeout 0 ./test/chaos -run 'TestR6RandomFaults$$' -v -args -cases $(CHAOS) && \
+	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6Corners$$|TestCornerPoints$$' -v -args -cases $(CORNERS)
 
-soak: ## 10^8 small and 10^6 mixed collectives: nothing grows
-	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6
+soak: ## 10^8 small and 10^6 mixed collectives, 10^8 messages, 10^6 slices made and freed: nothing grows
+	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6 -pairs 1e8 -churn 1e6
 
 promises: ## measure R1 to R16 and write the table of docs/reliability.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write

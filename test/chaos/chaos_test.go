@@ -33,10 +33,10 @@ type trial interface {
 	verdict(text string) string // what is wrong with it; "" if nothing is
 }
 
-// TestChaos runs one fault in one Comm, again and again.
-func TestChaos(t *testing.T) {
+// TestR6RandomFaults runs jobs of one Comm with one fault.
+func TestR6RandomFaults(t *testing.T) {
 	misnamed, done := 0, map[wrong]int{}
-	n := campaign(t, "TestChaos", func(seed uint64) trial { return newScenario(seed) }, func(c trial, verdict string) bool {
+	n := campaign(t, "TestR6RandomFaults", func(seed uint64) trial { return newScenario(seed) }, func(c trial, verdict string) bool {
 		s := c.(*scenario)
 		done[s.wrong]++
 		if s.isMisnamed(verdict) && !*names {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A corner is a case of TestCorners: a world of ranks with many Comms, each used by a goroutine of its own, most of
+// A corner is a case of TestR6Corners: a world of ranks with many Comms, each used by a goroutine of its own, most of
 // them on parts of one slice that the ranks share; and one sort of trouble.
 type corner struct {
 	seed      uint64

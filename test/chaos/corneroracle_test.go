@@ -14,10 +14,10 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// TestCorners runs jobs of many Comms in trouble, again and again.
-func TestCorners(t *testing.T) {
+// TestR6Corners runs jobs of many Comms in trouble.
+func TestR6Corners(t *testing.T) {
 	done := map[sort]int{}
-	campaign(t, "TestCorners", func(seed uint64) trial { return newCorner(seed) }, func(c trial, verdict string) bool {
+	campaign(t, "TestR6Corners", func(seed uint64) trial { return newCorner(seed) }, func(c trial, verdict string) bool {
 		done[c.(*corner).sort]++
 		return verdict == ""
 	})

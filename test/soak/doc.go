@@ -5,5 +5,5 @@
 //	go test ./test/soak -timeout 0 -args -for 30m                      by the clock
 //
 // Every result is checked. Resident memory must stay within 1 MiB of what it was after the
-// first tenth, and the number of open files and goroutines what it was.
+// first tenth, and the numbers of open files, mappings and goroutines what they were.
 package soak

@@ -24,6 +24,8 @@ import (
 var (
 	small = flag.Float64("small", 50_000, "calls of 8 bytes")
 	mixed = flag.Float64("mixed", 3_000, "calls of all kinds and sizes")
+	pairs = flag.Float64("pairs", 50_000, "SendRecv of 8 bytes")
+	churn = flag.Float64("churn", 1_500, "slices from MakeSlice, and Comms from Split, used and given back")
 	limit = flag.Duration("for", 0, "go on for so long at most, whatever the numbers; 0: no limit")
 )
 
@@ -39,7 +41,8 @@ var worlds = []struct {
 	{"mixed", 4, []ccltest.Option{ccltest.Processes(4), ccltest.Hosts(2)}},
 }
 
-func TestSoak(t *testing.T) {
+// TestR13NothingGrows is the promise of that number.
+func TestR13NothingGrows(t *testing.T) {
 	for _, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
 			opts := append(w.opts, ccltest.Deadline(7*24*time.Hour))
@@ -47,6 +50,8 @@ func TestSoak(t *testing.T) {
 				share := 1 / float64(len(worlds))
 				soak(t, c, "small", int(*small*share), smallCall)
 				soak(t, c, "mixed", int(*mixed*share), mixedCall)
+				soak(t, c, "pairs", int(*pairs*share), pairCall)
+				soak(t, c, "churn", int(*churn*share), churnCall)
 			}, opts...)
 		})
 	}
@@ -69,9 +74,9 @@ func soak(t testing.TB, c *ccl.Comm, what string, n int, call func(context.Conte
 			t.Fatalf("%s call %d: %v", what, done, err)
 		}
 		// All ranks must stop at the same call: rank 0 tells, now and then, how late it is.
-		if done%4096 == 4095 && *limit > 0 {
+		if done%512 == 511 && *limit > 0 {
 			over := []uint8{0}
-			if c.Rank() == 0 && time.Since(began) > *limit/time.Duration(2*len(worlds)) {
+			if c.Rank() == 0 && time.Since(began) > *limit/time.Duration(4*len(worlds)) {
 				over[0] = 1
 			}
 			require.NoError(t, ccl.Broadcast(t.Context(), c, over, 0))
@@ -82,16 +87,17 @@ func soak(t testing.TB, c *ccl.Comm, what string, n int, call func(context.Conte
 	}
 	after := used(t, c)
 	if c.Rank() == 0 {
-		t.Logf("%s: %d calls in %v; resident %d KiB, then %d KiB; files %d, %d", what, done, time.Since(began).Round(time.Millisecond),
-			before.resident>>10, after.resident>>10, before.files, after.files)
+		t.Logf("%s: %d calls in %v; resident %d KiB, then %d KiB; files %d, %d; mappings %d, %d", what, done, time.Since(began).Round(time.Millisecond),
+			before.resident>>10, after.resident>>10, before.files, after.files, before.mappings, after.mappings)
 	}
 	require.LessOrEqual(t, after.resident, before.resident+1<<20, "resident memory grows: %d KiB, then %d KiB", before.resident>>10, after.resident>>10)
 	require.LessOrEqual(t, after.files, before.files)
 	require.LessOrEqual(t, after.goroutines, before.goroutines)
+	require.LessOrEqual(t, after.mappings, before.mappings+8, "mappings grow") // Go's heap has a few more now and then
 }
 
 // usage is what this process takes.
-type usage struct{ resident, files, goroutines int }
+type usage struct{ resident, files, goroutines, mappings int }
 
 func used(t testing.TB, c *ccl.Comm) usage {
 	t.Helper()
@@ -117,7 +123,9 @@ func count(t testing.TB) usage {
 	require.NoError(t, err)
 	files, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
-	return usage{pages * os.Getpagesize(), len(files), runtime.NumGoroutine()}
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	return usage{pages * os.Getpagesize(), len(files), runtime.NumGoroutine(), strings.Count(string(maps), "\n")}
 }
 
 // buffers are what the calls work on, made once.
@@ -151,6 +159,53 @@ func smallCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
 		}
 	}
 	return nil
+}
+
+// pairCall passes 8 bytes around the ranks.
+func pairCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
+	src, dst := b.src[:2], b.dst[:2]
+	src[0], src[1] = value(b.me, call, 0), value(b.me, call, 1)
+	from := (b.me + b.n - 1) % b.n
+	if err := ccl.SendRecv(ctx, c, dst, from, src, (b.me+1)%b.n); err != nil {
+		return err
+	}
+	if dst[0] != value(from, call, 0) || dst[1] != value(from, call, 1) {
+		return fmt.Errorf("%v came from rank %d", dst, from)
+	}
+	return nil
+}
+
+// churnCall makes memory that the ranks of a host share, and a Comm, uses both, and gives them back.
+func churnCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
+	sub, err := c.Split(ctx, 0, call%2*b.me)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	s, err := ccl.MakeSlice[float32](ctx, sub, 1+call*7919%100_000)
+	if err != nil {
+		return err
+	}
+	defer ccl.FreeSlice(s)
+	for i := range s {
+		s[i] = value(b.me, call, i)
+	}
+	if err := ccl.AllReduce(ctx, sub, s, s, ccl.Sum); err != nil {
+		return err
+	}
+	if err := sampled(len(s), func(i int) error {
+		var want float32
+		for r := range b.n {
+			want += value(r, call, i)
+		}
+		if s[i] != want {
+			return fmt.Errorf("element %d of %d is %v, not %v", i, len(s), s[i], want)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return ccl.Barrier(ctx, sub) // nobody closes before all have read
 }
 
 // sizes are the numbers of elements that mixed calls go through.
