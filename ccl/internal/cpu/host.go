@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
@@ -108,8 +109,15 @@ func roomForCalls(n int) error {
 }
 
 func noRoom(need, left uint64) error {
-	return fmt.Errorf("shared memory: %d KiB are needed, and the limit of this process's cgroup leaves %d KiB; raise it or use fewer ranks", need>>10, left>>10)
+	return shortage(fmt.Sprintf("shared memory: %d KiB are needed, and the limit of this process's cgroup leaves %d KiB; raise it or use fewer ranks", need>>10, left>>10))
 }
+
+// shortage says that what this process may have of the machine's memory is used up.
+type shortage string
+
+func (s shortage) Error() string { return string(s) }
+
+func (shortage) Unwrap() error { return syscall.ENOMEM }
 
 // aligned is n bytes of Go memory that begin at a cache line.
 func aligned(n int) []byte {
