@@ -252,8 +252,12 @@ func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) 
 func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	reply, err := auth.Client(conn, n.job, n.secret, id.hello())
-	if r := (*auth.Refused)(nil); errors.As(err, &r) && r.Text == ErrGone.Error() {
-		err = ErrGone
+	if r := (*auth.Refused)(nil); errors.As(err, &r) {
+		for _, e := range []error{ErrGone, errFailed} {
+			if r.Text == e.Error() {
+				err = e
+			}
+		}
 	}
 	if !stop() && err == nil {
 		err = ctx.Err()
