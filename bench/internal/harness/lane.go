@@ -64,6 +64,9 @@ func (s *session) begin(b ccl.Bootstrap, joined time.Duration) error {
 		}
 		start.split = time.Since(from)
 	}
+	if err := s.meet(ctx); err != nil {
+		return err
+	}
 	if err := s.openDevice(); err != nil {
 		return err
 	}
