@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"errors"
+	"runtime"
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
@@ -53,9 +54,17 @@ func (c *Comm) unpin() {
 }
 
 // pinnedBy is what rank r of this process has offered in the call under way, nil if it has left the call.
-func (c *Comm) pinnedBy(r int, what pinned) unsafe.Pointer {
+func (c *Comm) pinnedBy(r int, what pinned) unsafe.Pointer { return found(c.pinOf(r, what)) }
+
+// found is what is pinned, nil if it has been taken back.
+func found(pin *unsafe.Pointer) unsafe.Pointer {
 	inject.At("cpu.touch")
-	return loadPin(c.pinOf(r, what))
+	p := loadPin(pin)
+	if inject.On && p != nil {
+		inject.At("cpu.touched")
+		runtime.KeepAlive(p) // on the stack, where the collector looks at it
+	}
+	return p
 }
 
 var errLeftCall = errors.New("its call has failed")

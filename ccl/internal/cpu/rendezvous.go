@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"unsafe"
-
-	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
 // A large message need not go through the pipe, where it is copied twice, if the receiver can reach the sender's
@@ -112,8 +110,7 @@ func (c *Comm) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
 	case from.size != 0:
 		here, f = c.mapped(peer, &from)
 	case v.number == secret:
-		inject.At("cpu.touch")
-		if here = loadPin(r.pin); here == nil {
+		if here = found(r.pin); here == nil {
 			return c.unread(ctx, peer, errLeftCall)
 		}
 	case !c.canRead(r, v):
