@@ -63,7 +63,7 @@ type Comm struct {
 	began    int64                     // the call under way
 	running  *Call                     // and itself; nil once it has slept
 	lockstep bool                      // which is one of rounds among all ranks
-	pinning  bool                      // which has given pointers to others
+	untidy   bool                      // which has left something to tidy
 	foreign  atomic.Uint64             // foreignCall | when the foreign call under way began; 0 if there is none
 	stands   atomic.Uint64             // the same of a device that does not move
 

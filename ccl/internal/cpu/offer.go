@@ -48,6 +48,7 @@ type reach struct {
 	mapped  uint64           // how many there have been
 	gone    uint64           // how many regions of the host had been given back when maps was last swept
 	stale   bool             // it is to be swept
+	pinned  bool             // this rank has given pointers to others
 	huge    hugePages        // of this rank's memory that others read
 }
 

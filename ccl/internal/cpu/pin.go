@@ -42,13 +42,13 @@ func (c *Comm) pinOf(r int, what pinned) *unsafe.Pointer {
 func (c *Comm) pin(what pinned, p *span, b []byte) {
 	if p.size == 0 && p.at != 0 {
 		storePin(c.pinOf(c.me, what), ptr(b))
-		c.pinning = true
+		c.untidy, c.reach.pinned = true, true
 	}
 }
 
 // unpin takes back what this rank has given the others in the call that ends.
 func (c *Comm) unpin() {
-	c.pinning = false
+	c.reach.pinned = false
 	storePin(c.pinOf(c.me, pinSrc), nil)
 	storePin(c.pinOf(c.me, pinDst), nil)
 }

@@ -31,16 +31,13 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 	}
 	c.began = c.site.now.Load()
 	c.lockstep, c.running = false, k
-	if c.reach.stale {
-		c.sweep()
-	}
 	if k.Kind != Send && k.Kind != Recv && k.Kind != SendRecv {
 		c.enter(k)
 	}
 	inject.At("cpu.call")
 	f := c.dispatch(ctx, k)
-	if c.pinning {
-		c.unpin()
+	if c.untidy {
+		c.tidy()
 	}
 	if f == nil && c.opt.Strict {
 		f = c.confirm(ctx, k)

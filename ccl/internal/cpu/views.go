@@ -33,11 +33,23 @@ func (c *Comm) mapped(r int, p *span) (unsafe.Pointer, *Fault) {
 		rc.maps[at] = v
 		rc.mapped++
 		rc.stale = h.head.space.gone.Load() != rc.gone
+		c.untidy = c.untidy || rc.stale
 	}
 	if p.at >= p.size {
 		return nil, c.stop(fault(Backend, c.localRank(r), "rank %d offers memory that is not there", c.localRank(r)))
 	}
 	return unsafe.Pointer(&v.mem[p.at]), nil
+}
+
+// tidy ends what a call has begun beside its result.
+func (c *Comm) tidy() {
+	c.untidy = false
+	if c.reach.pinned {
+		c.unpin()
+	}
+	if c.reach.stale {
+		c.sweep()
+	}
 }
 
 // sweep unmaps what has been freed. Memory in use does not overlap: of two mappings that do, the older is of memory
