@@ -52,7 +52,7 @@ type Comm struct {
 	seen     uint32   // a round that all of them are known to have posted
 	lines    [][]byte // their staging memory, as far as mapped
 	chunk    int      // bytes of a staging slot
-	views    []uint64 // what to drop at the end
+	views    []place  // what to drop at the end
 	spins    int      // looks before giving way
 	apart    string   // see Apart
 	splits   uint64
@@ -64,6 +64,7 @@ type Comm struct {
 	began    int64                     // the call under way
 	running  *Call                     // and itself; nil once it has slept
 	lockstep bool                      // which is one of rounds among all ranks
+	untidy   bool                      // which has left something to tidy
 	foreign  atomic.Uint64             // foreignCall | when the foreign call under way began; 0 if there is none
 	stands   atomic.Uint64             // the same of a device that does not move
 
@@ -247,7 +248,7 @@ func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, 
 	}
 	c := &Comm{id: id, rank: rank, size: topo.Size(), site: at, members: world, topo: topo, opt: opt,
 		local: newRegion(off, mem, n), me: topo.Local(rank), n: n,
-		views: []uint64{off}, chunk: stageChunk(n), links: map[linkKey]*link{}}
+		views: []place{placeAt(off, regionBytes(n))}, chunk: stageChunk(n), links: map[linkKey]*link{}}
 	if n == 2 {
 		c.local.whole = int(at.host.head.whole.Load())
 	}
@@ -303,29 +304,27 @@ func (c *Comm) Close() {
 	}
 	c.forgetAgreement(c.shrinks)
 	c.forgetAgreement(c.shrinks + 1)
+	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and
+	// its memory may be another's at once.
+	c.life.Lock()
+	c.gone = true
+	c.life.Unlock()
 	last := int(c.local.left().Add(1)) == c.n
-	var stages, rows []uint64
+	var made []place
 	if last {
-		stages, rows = c.memory()
+		made = c.memory()
 	}
 	for _, l := range c.links {
 		l.close()
 	}
-	c.life.Lock()
-	c.gone = true
-	c.life.Unlock()
-	n := c.n
-	for _, off := range c.views {
-		c.site.host.drop(off)
+	for _, at := range c.views {
+		c.site.host.drop(at)
 	}
-	if last {
-		for _, off := range stages {
-			c.site.host.free(off, c.stageBytes())
-		}
-		for _, off := range rows {
-			c.site.host.free(off, pipeBytes(n))
-		}
-		c.site.host.free(c.local.off, regionBytes(n))
+	for at := range c.reach.maps {
+		c.site.host.drop(at)
+	}
+	for _, at := range made {
+		c.site.host.free(at.off, int(at.size))
 	}
 	c.site.leave()
 }
@@ -351,18 +350,19 @@ func (c *Comm) linger() {
 // alarming reports whether a failure is one that nobody has asked for.
 func alarming(code Code) bool { return code != Closed && code != Canceled && code != Aborted }
 
-// memory lists what the ranks of this host have made for the Comm: staging memory,
-// and pipes with the tables that name them.
-func (c *Comm) memory() (stages, pipes []uint64) {
+// memory lists what the ranks of this host have made for the Comm: its region, staging memory, and pipes with the
+// tables that name them.
+func (c *Comm) memory() []place {
+	made := []place{placeAt(c.local.off, regionBytes(c.n))}
 	for r := range c.n {
 		if off := c.local.stage(r).Load(); off != 0 {
-			stages = append(stages, off)
+			made = append(made, placeAt(off, c.stageBytes()))
 		}
 		if off := c.local.row(r).Load(); off != 0 {
-			pipes = append(pipes, c.pipesOf(off)...)
+			made = append(made, c.pipesOf(off)...)
 		}
 	}
-	return stages, pipes
+	return made
 }
 
 // Where says how two ranks of the Comm talk.

@@ -34,7 +34,7 @@ func newSharedHost() (*host, error) {
 	}
 	h, err := openHost(fd)
 	if err == nil {
-		h.head.next.Store(headerBytes)
+		h.head.space.next.Store(headerBytes)
 		h.settle()
 	}
 	return h, err
@@ -47,8 +47,8 @@ func openHost(fd int) (*host, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	h := &host{fd: fd, head: (*header)(unsafe.Pointer(&mem[0])), maps: map[uint64]*mapping{}}
-	h.maps[0] = &mapping{mem: mem, refs: 1}
+	h := &host{fd: fd, head: (*header)(unsafe.Pointer(&mem[0])), maps: map[place]*mapping{}}
+	h.maps[placeAt(0, headerBytes)] = &mapping{mem: mem, refs: 1}
 	h.enterCores()
 	return h, nil
 }
@@ -66,25 +66,42 @@ func (h *host) enterCores() {
 }
 
 // reserve makes sure that memory is there: a full machine is an error now, not a
-// SIGBUS later.
+// SIGBUS later. It takes the memory step by step, and looks before each of them
+// whether there is room: so ranks that take memory at the same moment see what the
+// others have taken, and stop before the kernel kills.
 func reserve(fd int, off, n uint64) error {
-	if left := room(); left < n {
-		return noRoom(n, left)
+	if err := hasRoom(n); err != nil {
+		return err
 	}
-	for {
-		err := unix.Fallocate(fd, 0, int64(off), int64(n))
-		if err == nil {
-			return nil
+	for done := uint64(0); done < n; {
+		step := min(n-done, reserveStep)
+		if done > 0 {
+			if err := hasRoom(step); err != nil {
+				release(fd, off, done)
+				return err
+			}
 		}
-		if !errors.Is(err, unix.EINTR) {
+		err := unix.Fallocate(fd, 0, int64(off+done), int64(step))
+		if err == nil {
+			done += step
+		} else if !errors.Is(err, unix.EINTR) {
+			release(fd, off, done)
 			return fmt.Errorf("shared memory: no %d KiB left on this host (%w); free memory or use fewer ranks", n>>10, err)
 		}
 	}
+	return nil
 }
 
-func release(fd int, off, n uint64) {
-	// A failure leaves memory taken until the job ends; there is nobody to tell.
-	_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(off), int64(n))
+const reserveStep = 16 << 20
+
+// release empties memory. If it fails, the memory stays taken until the job ends; there is nobody to tell.
+func release(fd int, off, n uint64) bool {
+	for {
+		err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(off), int64(n))
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil
+		}
+	}
 }
 
 func mapRegion(fd int, off uint64, n int) ([]byte, error) {
@@ -97,21 +114,67 @@ func mapRegion(fd int, off uint64, n int) ([]byte, error) {
 	return mem, nil
 }
 
-// mapPrivate is n bytes for the ranks of this process alone.
-func mapPrivate(n int) ([]byte, error) {
-	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+// mapSlice maps n bytes of a file for a slice, or private ones: not by the package that remembers what it has mapped, of
+// which a part may be replaced.
+func mapSlice(fd int, off uint64, n int) ([]byte, error) {
+	flags := unix.MAP_SHARED
+	if fd < 0 {
+		flags = unix.MAP_PRIVATE | unix.MAP_ANON
+	}
+	p, err := unix.MmapPtr(fd, int64(off), nil, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, flags)
 	if err != nil {
 		return nil, fmt.Errorf("cannot map %d KiB: %w", n>>10, err)
+	}
+	mem := unsafe.Slice((*byte)(p), n)
+	if fd >= 0 {
+		_ = unix.Madvise(mem, unix.MADV_DONTFORK) // as in mapRegion
 	}
 	return mem, nil
 }
 
-// discard returns the memory of a mapping and unmaps it.
-func discard(mem []byte) {
-	// Only shared memory outlives its mapping; of other memory the kernel refuses this.
-	_ = unix.Madvise(mem, unix.MADV_REMOVE)
-	unmap(mem)
+// empty returns the memory of a piece, and its place: nobody will use it again. This works by its mapping, since the
+// descriptor may be closed by now.
+func (h *host) empty(m *memory) {
+	size := pages(len(m.mem))
+	if unix.Madvise(unsafe.Slice(&m.mem[0], size), unix.MADV_REMOVE) == nil {
+		h.give(m.base.off+m.at, len(m.mem))
+	}
 }
+
+// replace maps size bytes of new memory over the piece: of the host or, if that cannot be, of this process alone. What
+// other processes have mapped is no longer what is here.
+func (m *memory) replace(size int) bool {
+	m.base = place{size: uint64(len(m.mem))}
+	if h := m.host; hasRoom(uint64(size)) == nil {
+		if off, ok := h.head.space.take(uint64(size)); ok {
+			if mapOver(m.mem, size, h.fd, off) {
+				m.base.off = off
+				return true
+			}
+			h.give(off, size)
+		}
+	}
+	m.host = nil
+	return mapOver(m.mem, size, -1, 0)
+}
+
+// mapOver maps size bytes of a file, or private ones, where mem lies.
+func mapOver(mem []byte, size, fd int, off uint64) bool {
+	flags := unix.MAP_FIXED | unix.MAP_SHARED
+	if fd < 0 {
+		flags = unix.MAP_FIXED | unix.MAP_PRIVATE | unix.MAP_ANON
+	}
+	if _, err := unix.MmapPtr(fd, int64(off), unsafe.Pointer(&mem[0]), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags); err != nil {
+		return false
+	}
+	if fd >= 0 {
+		_ = unix.Madvise(unsafe.Slice(&mem[0], size), unix.MADV_DONTFORK)
+	}
+	return true
+}
+
+// unmapAll unmaps the n bytes of a slice that begins with mem, whatever lies there by now.
+func unmapAll(mem []byte, n int) { _ = unix.MunmapPtr(unsafe.Pointer(&mem[0]), uintptr(pages(n))) }
 
 func unmap(mem []byte) { _ = unix.Munmap(mem) }
 

@@ -39,6 +39,9 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 	}
 	inject.At("cpu.call")
 	f := c.dispatch(ctx, k)
+	if c.untidy {
+		c.tidy()
+	}
 	if f == nil && c.opt.Strict {
 		f = c.confirm(ctx, k)
 	}
