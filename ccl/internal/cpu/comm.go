@@ -268,8 +268,8 @@ func (c *Comm) Close() {
 	} else {
 		c.local.state(c.me).Store(stateLeft)
 	}
-	c.forgetAgreement(c.shrinks)
-	c.forgetAgreement(c.shrinks + 1)
+	c.forgetAgreement(c.shrinks, false)
+	c.forgetAgreement(c.shrinks+1, false)
 	last := int(c.local.left().Add(1)) == c.n
 	var stages, rows []uint64
 	if last {

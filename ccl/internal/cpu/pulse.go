@@ -23,7 +23,7 @@ const ownerDied = 1 << 30
 type watched struct {
 	local int // the lowest of its ranks, among the ranks of the host
 	beat  uint32
-	since time.Time
+	since time.Duration // in lived time
 	gone  bool
 }
 
@@ -44,7 +44,7 @@ func (s *site) showLife(h *host) error {
 	var others []watched
 	for l, first := range s.procs {
 		if first == s.topo.Rank(s.node, l) && first != s.mine {
-			others = append(others, watched{local: l, since: time.Now()})
+			others = append(others, watched{local: l, since: s.lived.now()})
 		}
 	}
 	s.mu.Lock()
@@ -78,6 +78,7 @@ func (s *site) feel(beats bool) {
 		s.mu.Unlock()
 		return
 	}
+	now := s.lived.now()
 	if beats {
 		s.pulse.beat.Add(1)
 	}
@@ -94,8 +95,8 @@ func (s *site) feel(beats bool) {
 			losses = append(losses, loss{o.local, errors.New("its process ended")})
 		case beats:
 			if b := p.beat.Load(); b != o.beat || s.peer <= 0 {
-				o.beat, o.since = b, time.Now()
-			} else if time.Since(o.since) > s.peer {
+				o.beat, o.since = b, now
+			} else if now-o.since > s.peer {
 				o.gone = true
 				losses = append(losses, loss{o.local, fmt.Errorf("its process has been silent for %v", s.peer)})
 			}
