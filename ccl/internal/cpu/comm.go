@@ -302,8 +302,8 @@ func (c *Comm) Close() {
 	} else {
 		c.local.state(c.me).Store(stateLeft)
 	}
-	c.forgetAgreement(c.shrinks)
-	c.forgetAgreement(c.shrinks + 1)
+	c.forgetAgreement(c.shrinks, false)
+	c.forgetAgreement(c.shrinks+1, false)
 	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and
 	// its memory may be another's at once.
 	c.life.Lock()

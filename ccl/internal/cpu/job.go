@@ -18,6 +18,7 @@ type job struct {
 	born  time.Time
 	order sync.Mutex   // of what is believed
 	now   atomic.Int64 // coarse time since born, in nanoseconds
+	lived lived        // of this process: see there
 	naps  napper
 
 	// Set once, by the first rank that comes by.

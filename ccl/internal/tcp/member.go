@@ -18,6 +18,8 @@ type member struct {
 var (
 	// ErrGone says that the peer has closed the communicator.
 	ErrGone = errors.New("the peer has closed the communicator")
+	// ErrDone says that the peer has come to the end of what the communicator was for.
+	ErrDone = errors.New("the peer has done with the communicator")
 	// errFailed says that the communicator has failed on the peer: the reason is on its way. So that is tried again.
 	errFailed = errors.New("the communicator has failed on the peer")
 )
@@ -50,6 +52,16 @@ func (n *Node) Fail(comm uint64, rank uint32) {
 	defer n.mu.Unlock()
 	m := member{comm, rank}
 	n.over.keep(m, errFailed)
+	n.leave(m)
+}
+
+// Finish is Forget of a rank that has come to the end of what the communicator was
+// for. Who dials it later gets ErrDone.
+func (n *Node) Finish(comm uint64, rank uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := member{comm, rank}
+	n.over.keep(m, ErrDone)
 	n.leave(m)
 }
 
@@ -88,14 +100,15 @@ func (o *memory) keep(m member, why error) {
 	if o.why == nil {
 		o.why = map[member]error{}
 	}
-	if _, ok := o.why[m]; !ok {
-		if len(o.list) < keptEnded {
-			o.list = append(o.list, m)
-		} else {
-			delete(o.why, o.list[o.next])
-			o.list[o.next] = m
-			o.next = (o.next + 1) % keptEnded
-		}
+	if o.why[m] != nil {
+		return // who has done with it says so to the end
+	}
+	if len(o.list) < keptEnded {
+		o.list = append(o.list, m)
+	} else {
+		delete(o.why, o.list[o.next])
+		o.list[o.next] = m
+		o.next = (o.next + 1) % keptEnded
 	}
 	o.why[m] = why
 }

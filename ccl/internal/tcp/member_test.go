@@ -65,12 +65,12 @@ func TestFailed(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	var o memory
 	for i := range 3 * keptEnded {
+		o.keep(member{uint64(i), 1}, ErrDone)
 		o.keep(member{uint64(i), 1}, ErrGone)
-		o.keep(member{uint64(i), 1}, errFailed)
 	}
 	require.Len(t, o.why, keptEnded)
 	require.Len(t, o.list, keptEnded)
 	for i := 2 * keptEnded; i < 3*keptEnded; i++ {
-		require.Equal(t, errFailed, o.why[member{uint64(i), 1}])
+		require.Equal(t, ErrDone, o.why[member{uint64(i), 1}])
 	}
 }
