@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -197,15 +198,20 @@ func (f *File) JSON(w io.Writer) error {
 
 // Load reads a file that JSON has written, or nccl-tests.
 func Load(path string) (*File, error) {
+	f, _, err := LoadSum(path)
+	return f, err
+}
+
+// LoadSum is Load, and a sum of the file's contents.
+func LoadSum(path string) (f *File, sum [sha256.Size]byte, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: it cannot be read: %w", path, cause(err))
+		return nil, sum, fmt.Errorf("%s: it cannot be read: %w", path, cause(err))
 	}
-	f, err := Parse(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if f, err = Parse(b); err != nil {
+		return nil, sum, fmt.Errorf("%s: %w", path, err)
 	}
-	return f, nil
+	return f, sha256.Sum256(b), nil
 }
 
 // Parse reads what JSON has written.
