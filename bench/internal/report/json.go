@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -263,14 +264,20 @@ var allowed = []string{
 	"FI_*", "UCX_*", "MPICH_*", "I_MPI_*", "MPIR_CVAR_*", "HSA_*", "ZE_FLAT_DEVICE_HIERARCHY", "LD_LIBRARY_PATH",
 }
 
-// secret are words that keep a variable out whatever its prefix.
-var secret = []string{"SECRET", "TOKEN", "PASSWORD", "CREDENTIAL", "KEY"}
+// secret are parts of names that keep a variable out whatever its prefix, and secretWord are whole words of names.
+var (
+	secret     = []string{"SECRET", "TOKEN", "PASSW", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "KEY", "AUTH", "PRIVATE", "COOKIE", "BEARER", "SIGNATURE"}
+	secretWord = []string{"PASS", "PWD", "PW", "PIN", "CRED", "CREDS", "JWT", "OTP", "SALT", "LOGIN", "CERT", "PSK", "SIG", "USER", "USERNAME"}
+)
+
+// withSecret is a value that has one: an address with a user's password.
+var withSecret = regexp.MustCompile(`://[^/\s]*:[^/\s]*@`)
 
 // Allowed is the part of an environment that may be shown, sorted.
 func Allowed(environ []string) []string {
 	kept := []string{}
 	for _, e := range environ {
-		if name, _, ok := strings.Cut(e, "="); ok && shown(name) {
+		if name, value, ok := strings.Cut(e, "="); ok && shown(name) && !withSecret.MatchString(value) {
 			kept = append(kept, e)
 		}
 	}
@@ -279,7 +286,10 @@ func Allowed(environ []string) []string {
 }
 
 func shown(name string) bool {
-	if slices.ContainsFunc(secret, func(s string) bool { return strings.Contains(strings.ToUpper(name), s) }) {
+	upper := strings.ToUpper(name)
+	words := strings.FieldsFunc(upper, func(r rune) bool { return (r < 'A' || r > 'Z') })
+	if slices.ContainsFunc(secret, func(s string) bool { return strings.Contains(upper, s) }) ||
+		slices.ContainsFunc(secretWord, func(s string) bool { return slices.Contains(words, s) }) {
 		return false
 	}
 	return slices.ContainsFunc(allowed, func(a string) bool {
