@@ -14,8 +14,10 @@ import (
 //
 // All survivors get a Comm of the same ranks, or all an error. A rank that is lost
 // while Shrink runs is left out; one that is lost at its very end makes the new Comm
-// fail at once, on all others, and Shrink can be called on that. The two sides of a
-// partition each get a Comm of their own.
+// fail at once, on all others, and Shrink can be called on that. A rank that the others
+// have given up gets ErrRankLost with its own rank as Peer, always: it is to end. A rank
+// that cannot connect with the others gets ErrBackend, and they a Comm without it. The
+// two sides of a partition each get a Comm of their own.
 //
 // c stays as it is: close it. Data of the failed call are undefined, so a program goes
 // on from the last state that it knows to be the same on all survivors.

@@ -283,46 +283,63 @@ func (s *site) listenTo(c *controlConn) {
 		if err == nil {
 			continue
 		}
-		s.drop(c)
-		if s.ending() || s.isKnownAway(c.first) {
-			return
-		}
 		var ne net.Error
-		timeout := errors.As(err, &ne) && ne.Timeout()
-		if !spoken && !timeout {
+		switch timeout := errors.As(err, &ne) && ne.Timeout(); {
+		case s.ending():
+			s.drop(c)
+		case timeout:
+			s.giveNeighborUp(c)
+		case s.isKnownAway(c.first) || s.isGivenUp(): // given up, the others end their connections with this process
+			s.drop(c)
+		case !spoken:
+			s.drop(c)
 			s.cutShort(c.first)
-			return
-		}
-		if timeout {
-			err = fmt.Errorf("its host has been silent for %v", s.peer)
-		} else {
-			err = errors.New("its process ended, or its host cannot be reached")
-		}
-		for _, w := range s.alongWith(c.first) {
-			s.lost(w, err)
+		default:
+			s.drop(c)
+			s.lostNeighbor(c, errors.New("its process ended, or its host cannot be reached"))
 		}
 		return
 	}
 }
 
-// hearken waits for something to come from a neighbor. Silence is this process's own if it was stopped: then there is
-// something once it looks again.
+// lostNeighbor reports the ranks of the process at the other end of c.
+func (s *site) lostNeighbor(c *controlConn, why error) {
+	for _, w := range s.alongWith(c.first) {
+		s.lost(w, why)
+	}
+}
+
+// giveNeighborUp reports a neighbor that has been silent. The connection stays until that is believed: the process at its
+// other end may only be stopped, and is to find there what it is itself before it finds the end of the connection,
+// for which it would have to blame this process.
+func (s *site) giveNeighborUp(c *controlConn) {
+	defer s.drop(c)
+	s.lostNeighbor(c, fmt.Errorf("its host has been silent for %v", s.peer))
+	for until := s.lived.now() + 2*settleFor; !s.isLost(c.first) && !s.ending() && s.lived.now() < until; {
+		time.Sleep(tick)
+	}
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+	}
+}
+
+// hearken waits for something to come from a neighbor, for PeerTimeout at most, in lived time.
 func (s *site) hearken(c *controlConn, in *bufio.Reader) error {
-	if s.ending() {
+	if s.peer <= 0 || s.ending() {
+		if !s.ending() {
+			c.SetReadDeadline(time.Time{})
+		}
 		_, err := in.Peek(frameHead)
 		return err
 	}
-	var until time.Time
-	if s.peer > 0 {
-		until = time.Now().Add(s.peer)
+	for until := s.lived.now() + s.peer; ; {
+		left := until - s.lived.now()
+		c.SetReadDeadline(time.Now().Add(max(left, lookAgain)))
+		// A deadline that has passed hides what has come: there is one more look, so that it counts.
+		if _, err := in.Peek(frameHead); left <= 0 || s.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
 	}
-	c.SetReadDeadline(until)
-	_, err := in.Peek(frameHead)
-	if errors.Is(err, os.ErrDeadlineExceeded) && !s.ending() {
-		c.SetReadDeadline(time.Now().Add(lookAgain))
-		_, err = in.Peek(frameHead)
-	}
-	return err
 }
 
 // lookAgain is how long a neighbor that seems to be silent is listened to once more.
@@ -333,6 +350,9 @@ func (s *site) take(e *event, from *controlConn) {
 	if Code(e.Code) == voted {
 		s.takeVote(e, from)
 		s.reconsider()
+		return
+	}
+	if s.isStale(e) {
 		return
 	}
 	if s.pass(e, from) {

@@ -88,6 +88,7 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 	if f != nil {
 		return f
 	}
+	c.reach.round = round
 	if where == vStaged {
 		if f := c.stageV(round, &out, 0, length); f != nil {
 			return f
@@ -121,7 +122,7 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 		case vOffered:
 			wait = true
 			from := *(*span)(c.behindHeader(r, round))
-			f = c.fill(ctx, r, &from, int(at), to)
+			f = c.fill(ctx, r, pinSrc, &from, int(at), to)
 		default:
 			staged[r], largest = true, max(largest, most)
 			f = c.unstageV(r, round, cut(to, 0, length), length)
@@ -155,8 +156,10 @@ func (c *Comm) putHeader(round uint32, out *vector, where, largest int, from spa
 		case vBehind:
 			put(behind, b)
 		case vOffered:
-			from.at += uint64(out.at(1 - c.me))
+			at := out.at(1 - c.me)
+			from.at += uint64(at)
 			*(*span)(behind) = from
+			c.pin(pinSrc, &from, out.mem[at:])
 		}
 		return
 	}
@@ -176,6 +179,7 @@ func (c *Comm) putHeader(round uint32, out *vector, where, largest int, from spa
 	if where == vOffered {
 		mine[c.n+1] = offeredV
 		*(*span)(behind) = from
+		c.pin(pinSrc, &from, out.mem)
 	}
 }
 

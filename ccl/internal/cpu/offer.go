@@ -42,8 +42,14 @@ type reach struct {
 	all     bool    // they are all in this process
 	scratch []byte
 	offers  []offer
-	maps    map[uint64][]byte // regions of other ranks' MakeSlice memory
-	huge    hugePages         // of this rank's memory that others read
+	round   uint32           // in which the call under way has offered
+	pins    []unsafe.Pointer // what the ranks of this process have offered: see pin.go
+	maps    map[place]view   // regions of other ranks' MakeSlice memory
+	mapped  uint64           // how many there have been
+	gone    uint64           // how many regions of the host had been given back when maps was last swept
+	stale   bool             // it is to be swept
+	pinned  bool             // this rank has given pointers to others
+	huge    hugePages        // of this rank's memory that others read
 }
 
 // scratchBytes is how much is read at a time: a system call is not preempted, and this stays in L2.
@@ -70,6 +76,7 @@ func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
 	rc.offers = make([]offer, c.n)
 	rc.scratch = make([]byte, 2*scratchBytes)
 	rc.pids = make([]int32, c.n)
+	rc.pins = c.site.host.pins(placeAt(c.local.off, regionBytes(c.n)), 2*c.n*int(c.local.depth))
 	if rc.all = !c.site.host.shared(); rc.all {
 		rc.asked = true
 		return nil
@@ -133,8 +140,8 @@ func readable(pid int32, at, number uint64) bool {
 func (c *Comm) placeOf(b []byte) span {
 	p := span{at: uint64(uintptr(ptr(b)))}
 	if c.site.host.shared() {
-		if m, ok := memoryAt(b); ok && m.host == c.site.host {
-			return span{m.off, uint64(len(m.mem)), uint64(uintptr(ptr(b)) - m.begin())}
+		if m := memoryAt(b); m != nil && m.host == c.site.host {
+			return m.span(b)
 		}
 	}
 	return p
@@ -163,7 +170,7 @@ func (c *Comm) toBeRead(p *span, b []byte) {
 func (c *Comm) postOffer(ctx context.Context, k *Call, src, dst []byte) (uint32, *Fault) {
 	round, f := c.open(ctx, k, false)
 	if f == nil {
-		mine := c.newOffer(src, dst)
+		mine := c.newOffer(round, src, dst)
 		c.toBeRead(&mine.src, src)
 		*(*offer)(c.local.data(c.me, round)) = mine
 		c.post(k, round)
@@ -171,8 +178,11 @@ func (c *Comm) postOffer(ctx context.Context, k *Call, src, dst []byte) (uint32,
 	return round, f
 }
 
-func (c *Comm) newOffer(src, dst []byte) offer {
+func (c *Comm) newOffer(round uint32, src, dst []byte) offer {
 	mine := offer{src: c.placeOf(src), dst: c.placeOf(dst)}
+	c.reach.round = round
+	c.pin(pinSrc, &mine.src, src)
+	c.pin(pinDst, &mine.dst, dst)
 	if len(src) > 0 && ptr(src) == ptr(dst) {
 		mine.flags = offersInPlace
 	}
@@ -196,7 +206,7 @@ func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int
 	if f != nil {
 		return 0, false, f
 	}
-	mine := c.newOffer(src, dst)
+	mine := c.newOffer(round, src, dst)
 	inPlace := mine.flags&offersInPlace != 0
 	read := rc.reads && (first == 0 || c.readsAll(len(src), inPlace))
 	switch {
@@ -248,45 +258,24 @@ func (rc *reach) someInPlace() bool {
 	return false
 }
 
-// touch returns the address at which this process finds memory at p of rank r, nil if it can
-// only be read.
-func (c *Comm) touch(r int, p *span) (unsafe.Pointer, *Fault) {
+// touch returns the address at which this process finds the memory at p that rank r has offered as its source or result,
+// nil if it can only be read.
+func (c *Comm) touch(ctx context.Context, r int, what pinned, p *span) (unsafe.Pointer, *Fault) {
 	switch {
 	case p.size != 0 && !c.reach.all:
 		return c.mapped(r, p)
-	case c.reach.pids[r] == 0:
-		return p.here(), nil
+	case c.reach.pids[r] != 0 || p.at == 0:
+		return nil, nil
 	}
-	return nil, nil
+	if at := c.pinnedBy(r, what); at != nil {
+		return at, nil
+	}
+	return nil, c.unread(ctx, r, errLeftCall)
 }
 
-// here is what lies at p in this process.
-func (p *span) here() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p.at)) }
-
-// mapped is where this process has mapped the MakeSlice memory at p of rank r.
-func (c *Comm) mapped(r int, p *span) (unsafe.Pointer, *Fault) {
-	rc := &c.reach
-	mem := rc.maps[p.base]
-	if mem == nil {
-		var err error
-		if mem, err = c.site.host.view(p.base, int(p.size)); err != nil {
-			return nil, c.stop(fault(Backend, c.rank, "%w", err))
-		}
-		if rc.maps == nil {
-			rc.maps = map[uint64][]byte{}
-		}
-		rc.maps[p.base] = mem
-		c.views = append(c.views, p.base)
-	}
-	if p.at >= uint64(len(mem)) {
-		return nil, c.stop(fault(Backend, c.localRank(r), "rank %d offers memory that is not there", c.localRank(r)))
-	}
-	return unsafe.Pointer(&mem[p.at]), nil
-}
-
-// source is n bytes at offset off of rank r's memory at p: where they are, or a copy of them in buf.
+// source is n bytes at offset off of rank r's source, which lies at p: where they are, or a copy of them in buf.
 func (c *Comm) source(ctx context.Context, r int, p *span, off, n int, buf []byte) (unsafe.Pointer, *Fault) {
-	at, f := c.touch(r, p)
+	at, f := c.touch(ctx, r, pinSrc, p)
 	if f != nil {
 		return nil, f
 	}
@@ -299,9 +288,9 @@ func (c *Comm) source(ctx context.Context, r int, p *span, off, n int, buf []byt
 	return unsafe.Pointer(&buf[0]), nil
 }
 
-// fill copies len(dst) bytes at offset off of rank r's memory at p.
-func (c *Comm) fill(ctx context.Context, r int, p *span, off int, dst []byte) *Fault {
-	at, f := c.touch(r, p)
+// fill copies len(dst) bytes at offset off of rank r's source or result, which lies at p.
+func (c *Comm) fill(ctx context.Context, r int, what pinned, p *span, off int, dst []byte) *Fault {
+	at, f := c.touch(ctx, r, what, p)
 	if f != nil {
 		return f
 	}
@@ -371,32 +360,3 @@ func (c *Comm) unread(ctx context.Context, r int, err error) *Fault {
 }
 
 const readGrace = 200 * time.Millisecond
-
-// A rank that writes into the memory of others says so first, and looks at the abort word between pieces. So a rank
-// whose call has failed can wait, before it returns, until nobody writes into its memory any more; of ranks in
-// other processes, which may have been stopped, it takes its memory back instead. By Dekker's argument one of the
-// two sees what the other has stored.
-
-func (c *Comm) mayWrite() *Fault {
-	c.local.writes(c.me).Store(1)
-	return c.interruptedNow()
-}
-
-func (c *Comm) wrote() { c.local.writes(c.me).Store(0) }
-
-// reclaim returns when nobody writes into dst any more, after a call has failed with f.
-func (c *Comm) reclaim(dst []byte, f *Fault) *Fault {
-	if f == nil {
-		return nil
-	}
-	if c.site.host.shared() {
-		takeBack(dst)
-		return f
-	}
-	for r := range c.n {
-		for lap := 0; r != c.me && c.local.writes(r).Load() != 0; lap++ {
-			c.giveWay(lap)
-		}
-	}
-	return f
-}

@@ -20,11 +20,15 @@ func (c *Comm) pipeTo(r int, cl class) (*pipeWriter, error) {
 	}
 	mem, err := c.site.host.view(off, pipeBytes(c.n))
 	if err != nil {
+		c.site.host.free(off, pipeBytes(c.n))
 		return nil, err
 	}
-	c.views = append(c.views, off)
+	at := placeAt(off, pipeBytes(c.n))
+	c.views = append(c.views, at)
+	w := newPipeWriter(mem)
+	w.pin = &c.site.host.pins(at, 1)[0]
 	row[int(cl)*c.n+r].Store(off)
-	return newPipeWriter(mem), nil
+	return w, nil
 }
 
 // pipeFrom is the pipe from rank r of this host, nil while r has not made it.
@@ -41,8 +45,11 @@ func (c *Comm) pipeFrom(r int, cl class) (*pipeReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.views = append(c.views, off)
-	return newPipeReader(mem, c.id), nil
+	at := placeAt(off, pipeBytes(c.n))
+	c.views = append(c.views, at)
+	p := newPipeReader(mem, c.id)
+	p.pin = &c.site.host.pins(at, 1)[0]
+	return p, nil
 }
 
 // row is where rank r's pipes to the ranks of this host are, nil if it has none.
@@ -59,9 +66,12 @@ func (c *Comm) row(r int, make bool) ([]atomic.Uint64, error) {
 	}
 	mem, err := c.site.host.view(off, c.rowBytes())
 	if err != nil {
+		if make && c.local.row(r).Load() == 0 {
+			c.site.host.free(off, c.rowBytes())
+		}
 		return nil, err
 	}
-	c.views = append(c.views, off)
+	c.views = append(c.views, placeAt(off, c.rowBytes()))
 	if make {
 		c.local.row(r).Store(off)
 	}
@@ -71,17 +81,18 @@ func (c *Comm) row(r int, make bool) ([]atomic.Uint64, error) {
 // rowBytes is the size of a row: a place for each rank and class.
 func (c *Comm) rowBytes() int { return 8 * c.n * int(classes) }
 
-// pipesOf lists the pipes of the row at off, and the row.
-func (c *Comm) pipesOf(off uint64) []uint64 {
-	list := []uint64{off}
+// pipesOf lists the row at off, and its pipes.
+func (c *Comm) pipesOf(off uint64) []place {
+	row := placeAt(off, c.rowBytes())
+	list := []place{row}
 	mem, err := c.site.host.view(off, c.rowBytes())
 	if err != nil {
 		return list
 	}
-	defer c.site.host.drop(off)
+	defer c.site.host.drop(row)
 	for _, p := range unsafe.Slice((*uint64)(unsafe.Pointer(&mem[0])), c.rowBytes()/8) {
 		if p != 0 {
-			list = append(list, p)
+			list = append(list, placeAt(p, pipeBytes(c.n)))
 		}
 	}
 	return list

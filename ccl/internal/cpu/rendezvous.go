@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"unsafe"
 )
@@ -53,6 +52,9 @@ func (c *Comm) offer(o *outgoing, k *Call, e *cell) bool {
 	}
 	c.toBeRead(&p, o.left)
 	w := o.l.to
+	if p.size == 0 {
+		storePin(w.pin, ptr(o.left))
+	}
 	r := w.rendezvous()
 	r.from, r.pid, r.at, r.number = p, ownPID, uint64(uintptr(unsafe.Pointer(&secret))), secret
 	o.offer = uint64(w.wrote+1) << 3
@@ -73,6 +75,7 @@ func (o *outgoing) answered() bool {
 		o.l.to.unread = true
 	}
 	o.piped, o.offer = true, 0
+	storePin(o.l.to.pin, nil)
 	return true
 }
 
@@ -81,6 +84,7 @@ func (o *outgoing) withdraw() {
 	if o.offer != 0 {
 		atomic.CompareAndSwapUint64(&o.l.to.rendezvous().state, o.offer|offered, o.offer|withdrawn)
 		o.offer = 0
+		storePin(o.l.to.pin, nil)
 	}
 }
 
@@ -106,7 +110,9 @@ func (c *Comm) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
 	case from.size != 0:
 		here, f = c.mapped(peer, &from)
 	case v.number == secret:
-		here = from.here()
+		if here = found(r.pin); here == nil {
+			return c.unread(ctx, peer, errLeftCall)
+		}
 	case !c.canRead(r, v):
 		what = unread
 	}
@@ -117,7 +123,7 @@ func (c *Comm) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
 		return f
 	}
 	if !r.answer(e, what) {
-		return c.unread(ctx, peer, errors.New("its call has failed"))
+		return c.unread(ctx, peer, errLeftCall)
 	}
 	i.done = what == fetched
 	return nil

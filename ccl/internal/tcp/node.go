@@ -63,7 +63,7 @@ type Node struct {
 
 	mu   sync.Mutex
 	ends map[endID]*end
-	gone map[member]bool // those that were forgotten
+	gone map[member]error // those that were forgotten, and what who dials them is told
 }
 
 // end is what a Node knows of a stream's end, from the first sign of it to the return
@@ -112,7 +112,7 @@ func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
 		addr:      netip.AddrPortFrom(addr.Unmap(), uint16(l.Addr().(*net.TCPAddr).Port)),
 		strangers: newStrangers(maxStrangers, patience),
 		ends:      map[endID]*end{},
-		gone:      map[member]bool{},
+		gone:      map[member]error{},
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.wg.Go(n.accept)
@@ -148,12 +148,23 @@ type member struct {
 // ErrGone says that the peer has closed the communicator.
 var ErrGone = errors.New("the peer has closed the communicator")
 
+// ErrDone says that the peer has come to the end of what the communicator was for.
+var ErrDone = errors.New("the peer has done with the communicator")
+
 // Forget says that a rank here has closed a communicator: it drops the connections
 // that peers dialed to it and it has not opened. Who dials it later gets ErrGone.
-func (n *Node) Forget(comm uint64, rank uint32) {
+func (n *Node) Forget(comm uint64, rank uint32) { n.forget(comm, rank, ErrGone) }
+
+// Finish is Forget of a rank that has come to the end of what the communicator was
+// for. Who dials it later gets ErrDone.
+func (n *Node) Finish(comm uint64, rank uint32) { n.forget(comm, rank, ErrDone) }
+
+func (n *Node) forget(comm uint64, rank uint32, why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.gone[member{comm, rank}] = true
+	if n.gone[member{comm, rank}] == nil { // who has done with it says so to the end
+		n.gone[member{comm, rank}] = why
+	}
 	for id, e := range n.ends {
 		if id.Comm == comm && id.self == rank && !e.opening {
 			n.drop(id, e)
@@ -161,7 +172,8 @@ func (n *Node) Forget(comm uint64, rank uint32) {
 	}
 }
 
-func (n *Node) forgotten(m member) bool {
+// forgotten is what who dials m is told, nil if m is there.
+func (n *Node) forgotten(m member) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.gone[m]
@@ -245,8 +257,8 @@ func (n *Node) serve(conn *net.TCPConn, stranger *list.Element) {
 			return nil, net.ErrClosed
 		}
 		id = from.peer()
-		if n.forgotten(member{id.Comm, id.self}) {
-			return nil, ErrGone
+		if err := n.forgotten(member{id.Comm, id.self}); err != nil {
+			return nil, err
 		}
 		if e = n.claim(id); e == nil {
 			return []byte(crossed), nil
