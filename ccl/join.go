@@ -102,6 +102,9 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 		return nil, newCommError(b.Rank(), f)
 	}
 	c.SetName("world")
+	if why := c.eng.Apart(); why != "" {
+		s.Log.Warn(fmt.Sprintf("ccl: rank %d: ranks that seem to be on this host share no memory, and use TCP: %s", c.Rank(), why))
+	}
 	return c, nil
 }
 

@@ -74,6 +74,7 @@ type Config struct {
 	Blocking   int      `json:"blocking"`
 	Split      string   `json:"split,omitempty"`
 	GroupRanks int      `json:"group_ranks"` // of rank 0's group: all, without -split
+	GroupHosts int      `json:"group_hosts,omitempty"`
 	Rotate     int      `json:"rotate,omitempty"`
 	Graph      int      `json:"graph_launches,omitempty"`
 	Flush      bool     `json:"flush,omitempty"`
@@ -141,7 +142,7 @@ func (f *File) Describe(j *Job, o *option.Options) {
 		Ranks: j.Ranks, Processes: j.Processes, Hosts: j.Hosts, Launcher: j.Launcher,
 		Engine: j.Engine, Transport: j.Transport, CPU: j.CPU, Devices: j.Places,
 		Backends: o.Backends, Memory: o.Mem, Registered: o.Registered, Misalign: o.Misalign, Blocking: int(o.Blocking),
-		Split: o.Split.String(), GroupRanks: j.GroupRanks, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(), Graph: o.Graph,
+		Split: o.Split.String(), GroupRanks: j.GroupRanks, GroupHosts: j.GroupHosts, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(), Graph: o.Graph,
 	}
 	switch {
 	case o.Target > 0:

@@ -54,6 +54,7 @@ type Comm struct {
 	chunk    int      // bytes of a staging slot
 	views    []place  // what to drop at the end
 	spins    int      // looks before giving way
+	apart    string   // see Apart
 	splits   uint64
 	shrinks  uint32
 	disturb  func(*Comm, *Call) *Fault // see Disturbed
@@ -227,9 +228,19 @@ func (c *Comm) failHere(f *Fault) bool {
 	return true
 }
 
-// newComm is the common end of Join and Split: world is the ranks of the world in
-// the order of the new Comm, off the region of this host's members.
+// newComm makes a Comm that begins at once: see makeComm.
 func newComm(at *site, id uint64, world members, topo algo.Topology, rank int, off uint64, opt Options) (*Comm, error) {
+	c, err := makeComm(at, id, world, topo, rank, off, opt)
+	if err == nil {
+		c.enlist()
+	}
+	return c, err
+}
+
+// makeComm is the common end of Join, Split and Shrink, and all of them that can fail: world is the ranks of the world in
+// the order of the new Comm, off the region of this host's members. The Comm begins once all its ranks have one, or is
+// abandoned.
+func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, off uint64, opt Options) (*Comm, error) {
 	node := topo.Node(rank)
 	n := topo.Locals(node)
 	mem, err := at.host.view(off, regionBytes(n))
@@ -238,15 +249,31 @@ func newComm(at *site, id uint64, world members, topo algo.Topology, rank int, o
 	}
 	c := &Comm{id: id, rank: rank, size: topo.Size(), site: at, members: world, topo: topo, opt: opt,
 		local: newRegion(off, mem, n), me: topo.Local(rank), n: n,
-		views: []place{placeAt(off, regionBytes(n))}, chunk: stageChunk(n), spins: at.spins(), links: map[linkKey]*link{}}
+		views: []place{placeAt(off, regionBytes(n))}, chunk: stageChunk(n), links: map[linkKey]*link{}}
 	if n == 2 {
 		c.local.whole = int(at.host.head.whole.Load())
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	prepareFence()
-	at.add(c)
 	return c, nil
 }
+
+// enlist makes c known to the monitor: from now on it can fail.
+func (c *Comm) enlist() {
+	c.spins = c.site.spins() // all processes of this host have said by now where they may run
+	c.site.add(c)
+}
+
+// abandon drops a Comm that has not begun.
+func (c *Comm) abandon() {
+	c.cancel()
+	for _, off := range c.views {
+		c.site.host.drop(off)
+	}
+}
+
+// Apart is why ranks that seemed to be on this rank's host share no memory with it, where this rank is to tell.
+func (c *Comm) Apart() string { return c.apart }
 
 // stageChunk is how much a rank stages at once: 128 KiB stay in its L2, and the
 // whole host stages at most 16 MiB, or 4 KiB a chunk, or 8 bytes for each rank.

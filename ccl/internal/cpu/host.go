@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
@@ -120,6 +121,13 @@ func roomForCalls(n int) error {
 	need := uint64(n * stageBytes(n))
 	return hasRoom(need)
 }
+
+// shortage says that what this process may have of the machine's memory is used up.
+type shortage string
+
+func (s shortage) Error() string { return string(s) }
+
+func (shortage) Unwrap() error { return syscall.ENOMEM }
 
 // aligned is n bytes of Go memory that begin at a cache line.
 func aligned(n int) []byte {

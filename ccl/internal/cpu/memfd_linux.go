@@ -1,13 +1,12 @@
 package cpu
 
 import (
-	"encoding/binary"
+	"crypto/hmac"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +20,7 @@ const canShare = true
 func newSharedHost() (*host, error) {
 	fd, err := unix.MemfdCreate("goccl", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return nil, fmt.Errorf("shared memory: memfd_create: %w", err)
+		return nil, sharing(fmt.Errorf("shared memory: memfd_create: %w", err))
 	}
 	if err = unix.Ftruncate(fd, memfdBytes); err == nil {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
@@ -31,7 +30,7 @@ func newSharedHost() (*host, error) {
 	}
 	if err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("shared memory: %w", err)
+		return nil, sharing(fmt.Errorf("shared memory: %w", err))
 	}
 	h, err := openHost(fd)
 	if err == nil {
@@ -186,54 +185,41 @@ func closeFD(fd int) { unix.Close(fd) }
 func listenHost(name string) (*net.UnixListener, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@" + name, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("shared memory: %w", err)
+		return nil, sharing(fmt.Errorf("shared memory: %w", err))
 	}
 	return l, nil
 }
 
-// sendFD gives fd to the process at the other end, if it is of our user, or root.
-func sendFD(c *net.UnixConn, fd int) error {
-	if err := sameUser(c); err != nil {
-		return err
-	}
-	_, _, err := c.WriteMsgUnix([]byte{'m'}, unix.UnixRights(fd), nil)
+// sendFD sends fd, and b beside it.
+func sendFD(c *net.UnixConn, fd int, b []byte) error {
+	_, _, err := c.WriteMsgUnix(b, unix.UnixRights(fd), nil)
 	return err
 }
 
-// recvFD takes the memfd from the host's first process.
-func recvFD(name string, rank int, until time.Time) (int, *net.UnixConn, error) {
-	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: "@" + name, Net: "unix"})
+// recvFD receives a descriptor, beside which want must come.
+func recvFD(c *net.UnixConn, want []byte) (int, error) {
+	got, oob := make([]byte, len(want)), make([]byte, unix.CmsgSpace(4))
+	n, on, flags, _, err := c.ReadMsgUnix(got, oob)
 	if err != nil {
-		return -1, nil, err
+		return -1, fmt.Errorf("shared memory: %w", err)
 	}
-	if err := sameUser(c); err != nil {
-		c.Close()
-		return -1, nil, err
-	}
-	c.SetDeadline(until)
-	if _, err := c.Write(binary.LittleEndian.AppendUint32(nil, uint32(rank))); err != nil {
-		c.Close()
-		return -1, nil, fmt.Errorf("shared memory: %w", err)
-	}
-	var b [1]byte
-	oob := make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := c.ReadMsgUnix(b[:], oob)
-	if err == nil {
-		var msgs []unix.SocketControlMessage
-		if msgs, err = unix.ParseSocketControlMessage(oob[:n]); err == nil && len(msgs) == 1 {
-			var fds []int
-			if fds, err = unix.ParseUnixRights(&msgs[0]); err == nil && len(fds) == 1 {
-				unix.CloseOnExec(fds[0])
-				c.SetDeadline(time.Time{})
-				return fds[0], c, nil
-			}
+	fd := -1
+	if msgs, err := unix.ParseSocketControlMessage(oob[:on]); err == nil && len(msgs) == 1 {
+		if fds, err := unix.ParseUnixRights(&msgs[0]); err == nil && len(fds) == 1 {
+			fd = fds[0]
+			unix.CloseOnExec(fd)
 		}
 	}
-	c.Close()
-	if err == nil {
-		err = errors.New("no descriptor came")
+	switch {
+	case fd < 0 && flags&unix.MSG_CTRUNC != 0: // the kernel drops what there is no number for
+		return -1, fmt.Errorf("shared memory: %w", unix.EMFILE)
+	case fd < 0:
+		return -1, errors.New("shared memory: no descriptor came")
+	case !hmac.Equal(got[:n], want):
+		unix.Close(fd)
+		return -1, errors.New("shared memory: the process that gives it does not belong to this job")
 	}
-	return -1, nil, fmt.Errorf("shared memory: %w", err)
+	return fd, nil
 }
 
 // sameUser refuses a peer of another user: an abstract socket has no permissions.
@@ -252,7 +238,7 @@ func sameUser(c *net.UnixConn) error {
 	if e != nil {
 		return e
 	}
-	if uid := os.Getuid(); int(cred.Uid) != uid && cred.Uid != 0 && uid != 0 {
+	if uid := os.Geteuid(); int(cred.Uid) != uid {
 		return fmt.Errorf("shared memory: process %d at the other end belongs to user %d, not %d", cred.Pid, cred.Uid, uid)
 	}
 	return nil
@@ -263,6 +249,10 @@ func sameUser(c *net.UnixConn) error {
 func hostIdentity() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	ns, _ := os.Readlink("/proc/self/ns/net")
+	if len(boot) == 0 { // no /proc
+		name, _ := os.Hostname()
+		return name + ns
+	}
 	return string(boot) + ns
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"runtime"
-	"time"
 )
 
 // canShare says that processes of one host can share memory here. They cannot:
@@ -24,11 +23,9 @@ func mapRegion(int, uint64, int) ([]byte, error)   { return nil, errNoSharing }
 func unmap([]byte)                                 {}
 func closeFD(int)                                  {}
 func listenHost(string) (*net.UnixListener, error) { return nil, errNoSharing }
-func sendFD(*net.UnixConn, int) error              { return errNoSharing }
-
-func recvFD(string, int, time.Time) (int, *net.UnixConn, error) {
-	return -1, nil, errNoSharing
-}
+func sendFD(*net.UnixConn, int, []byte) error      { return errNoSharing }
+func recvFD(*net.UnixConn, []byte) (int, error)    { return -1, errNoSharing }
+func sameUser(*net.UnixConn) error                 { return errNoSharing }
 
 // mapSlice is n bytes for the ranks of this process alone.
 func mapSlice(_ int, _ uint64, n int) ([]byte, error) {

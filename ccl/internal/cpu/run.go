@@ -2,8 +2,10 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
@@ -227,15 +229,15 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 			lead = r
 		}
 	}
+	locals := 0
+	for _, h := range nodeOf {
+		if h == c.topo.Node(c.rank) {
+			locals++
+		}
+	}
 	var off int64
 	var err error
 	if color >= 0 && lead == c.rank {
-		locals := 0
-		for _, h := range nodeOf {
-			if h == c.topo.Node(c.rank) {
-				locals++
-			}
-		}
 		var o uint64
 		if o, err = c.site.host.alloc(regionBytes(locals)); err != nil {
 			o = 1 // no region is there
@@ -244,35 +246,60 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 	}
 	offs := make([]int64, n)
 	if f := gather(bytesOf64([]int64{off}), bytesOf64(offs)); f != nil {
-		if me >= 0 { // others may have the new Comm by now, and wait for this rank there
-			c.site.post(newEvent(childID(c.id, c.splits+1, color), f.Code, -1, -1, c.site.node, fmt.Errorf("Split failed on rank %d of the old Comm", c.rank)))
-		}
 		return nil, f
 	}
 	c.splits++
-	if color < 0 {
-		return nil, nil
+	id := childID(c.id, c.splits, color)
+	var child *Comm
+	if color >= 0 && err == nil && offs[lead] != 1 {
+		nodes := map[int]bool{}
+		for _, h := range nodeOf {
+			nodes[h] = true
+		}
+		child, err = makeComm(c.site, id, membersOf(world), topology(dense(nodeOf), len(nodes)), me, uint64(offs[lead]), opt)
 	}
-	for _, r := range group {
-		if offs[r] == 1 {
-			if r != c.rank || err == nil {
-				err = fmt.Errorf("rank %d has no shared memory left for the new Comm", r)
-			}
-			return nil, &Fault{Code: Backend, Peer: r, Err: err}
+	// All members have the Comm, or none.
+	made := []int64{0}
+	if err != nil {
+		made[0] = -1
+		if errno := syscall.Errno(0); errors.As(err, &errno) {
+			made[0] = -1 - int64(errno)
 		}
 	}
-	nodes := map[int]bool{}
-	for _, h := range nodeOf {
-		nodes[h] = true
+	all = all[:n]
+	if f := gather(bytesOf64(made), bytesOf64(all)); f != nil {
+		if me >= 0 { // others may have the new Comm by now, and wait for this rank there
+			c.site.post(newEvent(id, f.Code, -1, -1, c.site.node, fmt.Errorf("Split failed on rank %d of the old Comm", c.rank)))
+		}
+		if child != nil {
+			child.abandon()
+		}
+		return nil, f
+	}
+	for _, r := range group {
+		if all[r] == 0 {
+			continue
+		}
+		if child != nil {
+			child.abandon()
+		}
+		if off > 1 {
+			c.site.host.free(uint64(off), regionBytes(locals))
+		}
+		if r != c.rank || err == nil {
+			err = fmt.Errorf("rank %d has no shared memory left for the new Comm", r)
+			if all[r] < -1 {
+				err = fmt.Errorf("%w: %w", err, syscall.Errno(-1-all[r]))
+			}
+		}
+		return nil, &Fault{Code: Backend, Peer: r, Err: err}
+	}
+	if child == nil {
+		return nil, nil
 	}
 	c.site.hold()
-	id := childID(c.id, c.splits, color)
-	child, err := newComm(c.site, id, membersOf(world), topology(dense(nodeOf), len(nodes)), me, uint64(offs[lead]), opt)
-	if err != nil {
-		c.site.leave()
-		return nil, fault(Backend, c.rank, "%w", err)
-	}
 	child.disturb = c.disturb
+	child.enlist()
 	return child, nil
 }
 
