@@ -27,7 +27,7 @@ type Options struct {
 	Staged      bool              // host slices go through the device engine, too
 	Device      *int              // nil: the local rank among the visible devices
 	Timeout     time.Duration     // longest any one call may take; default 10 min, <0 none
-	PeerTimeout time.Duration     // silence after which a rank is lost; default 5 s, <0 never
+	PeerTimeout time.Duration     // silence after which a rank is lost, at least 1 s; default 5 s, <0 never
 	Check       Check             // how far mismatched calls are looked for; default CheckAsync
 	RankOrder   bool              // reduce strictly in rank order, for the bits of adding rank by rank; CPU engine only, slower
 	OnFailure   func(*Error)      // called once, before any call returns the failure; it may Close the Comm, but not call on it

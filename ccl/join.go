@@ -21,6 +21,7 @@ import (
 //	Addr() netip.Addr       // of the interface that reaches the other hosts
 //	HostID() string         // ranks with different ones count as on different hosts
 //	Watch() <-chan struct{} // closed if a rank is lost before the next AllGather
+//	Refuse(why error)       // tells the other ranks why this one cannot take part
 //
 // they are used.
 type Bootstrap interface {
@@ -77,6 +78,9 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 		return nil, &Error{Code: ErrArgument, Op: "NewComm", Rank: -1, Peer: -1, Err: errors.New("the Bootstrap is nil; Join finds one")}
 	}
 	refuse := func(code Code, err error) error {
+		if r, ok := b.(interface{ Refuse(why error) }); ok {
+			r.Refuse(err)
+		}
 		return &Error{Code: code, Op: "NewComm", Rank: b.Rank(), Peer: -1, Err: err}
 	}
 	s, err := o.settled()

@@ -50,6 +50,9 @@ func TestSharingProcess(t *testing.T) {
 	if role == "late" && b.Rank() == 1 {
 		bs = &eventful{b, 1, func() { time.Sleep(time.Second) }}
 	}
+	if role == "refuses" && b.Rank() == 2 {
+		os.Setenv("GOCCL_STALL_WARN", "banana")
+	}
 	var log bytes.Buffer
 	c, err := ccl.NewComm(ctx, bs, &ccl.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
@@ -200,6 +203,18 @@ func TestNoSharing(t *testing.T) {
 			assert.Regexp(t, "share no memory.*"+tc.why, lines[0])
 			assert.Less(t, time.Since(began), 15*time.Second)
 		})
+	}
+}
+
+// What is wrong with one rank's environment all ranks are told.
+func TestRefusalIsTold(t *testing.T) {
+	lines := sharing(t, 4, "refuses")
+	require.Len(t, lines, 4)
+	for r, l := range lines {
+		assert.Contains(t, l, "GOCCL_STALL_WARN=banana", "rank %d", r)
+		if r != 2 {
+			assert.Regexp(t, `rank 2 \(host .*, pid \d+\) gave up`, l)
+		}
 	}
 }
 

@@ -255,6 +255,9 @@ func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, 
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	prepareFence()
+	if at.tcp != nil {
+		at.tcp.Expect(id, uint32(rank))
+	}
 	return c, nil
 }
 
@@ -267,6 +270,9 @@ func (c *Comm) enlist() {
 // abandon drops a Comm that has not begun.
 func (c *Comm) abandon() {
 	c.cancel()
+	if c.site.tcp != nil {
+		c.site.tcp.Forget(c.id, uint32(c.rank))
+	}
 	for _, off := range c.views {
 		c.site.host.drop(off)
 	}

@@ -244,8 +244,12 @@ func (j *job) remove(c *Comm) {
 		delete(j.comms, c.id)
 		j.forget(c.id)
 	}
-	if j.tcp != nil && c.cause.Load() == nil {
+	switch {
+	case j.tcp == nil:
+	case c.cause.Load() == nil:
 		j.tcp.Forget(c.id, uint32(c.rank))
+	default: // the others are to learn why, not that this one left
+		j.tcp.Fail(c.id, uint32(c.rank))
 	}
 }
 

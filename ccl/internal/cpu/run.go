@@ -10,6 +10,7 @@ import (
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
 // Run makes one call. Whatever goes wrong fails the Comm.
@@ -249,7 +250,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 		return nil, f
 	}
 	c.splits++
-	id := childID(c.id, c.splits, color)
+	id := childID(c.id, c.splits, color) | tcp.Announced
 	var child *Comm
 	if color >= 0 && err == nil && offs[lead] != 1 {
 		nodes := map[int]bool{}
@@ -322,5 +323,5 @@ func childID(parent, split uint64, color int) uint64 {
 		h = (h ^ v) * 0x9e3779b97f4a7c15
 		h ^= h >> 29
 	}
-	return h | 1<<63 // never the world's
+	return (h | 1<<63) &^ tcp.Announced // never the world's
 }

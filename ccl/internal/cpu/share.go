@@ -30,6 +30,10 @@ const shareTries = 4
 // seemed to be its host: it counts as being on another one then.
 var errCannotShare = errors.New("no shared memory with the other ranks of this host")
 
+// leastSilence is the shortest silence that makes a process or a host lost, whatever Options.PeerTimeout: four beats, since
+// one may be late on a busy machine.
+const leastSilence = 4 * beatTicks * tick
+
 // alone is what apart says of a rank whose process tries no more.
 const alone = 2
 
@@ -167,7 +171,9 @@ func (j *job) begin(b Bootstrap, nodeOf []int, opt Options) error {
 	for _, h := range nodeOf {
 		nodes = max(nodes, h+1)
 	}
-	j.peer = opt.PeerTimeout
+	if j.peer = opt.PeerTimeout; j.peer > 0 {
+		j.peer = max(j.peer, leastSilence)
+	}
 	j.topo = topology(nodeOf, nodes)
 	for _, s := range j.parts() { // from an earlier try
 		s.giveUp()

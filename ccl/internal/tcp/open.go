@@ -253,11 +253,10 @@ func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]by
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	reply, err := auth.Client(conn, n.job, n.secret, id.hello())
 	if r := (*auth.Refused)(nil); errors.As(err, &r) {
-		switch r.Text {
-		case ErrGone.Error():
-			err = ErrGone
-		case ErrDone.Error():
-			err = ErrDone
+		for _, e := range []error{ErrGone, ErrDone, errFailed} {
+			if r.Text == e.Error() {
+				err = e
+			}
 		}
 	}
 	if !stop() && err == nil {
