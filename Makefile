@@ -102,10 +102,10 @@ bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
 
 CHAOS ?= 10000
 chaos: ## CHAOS (10,000) random faults in random jobs
-	go test -tags fault ./ccl/internal/fault && go test -tags fault -timeout 0 ./test/chaos -run 'TestChaos$$' -v -args -cases $(CHAOS)
+	go test -tags fault ./ccl/internal/fault && go test -tags fault ./ccl -run 'TestStoppedWriter|TestLateTouch' && go test -tags fault -timeout 0 ./test/chaos -run 'TestChaos$$' -v -args -cases $(CHAOS)
 
 soak: ## 10^8 small and 10^6 mixed collectives: nothing grows
-	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6
+	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6 -churn 1e5
 
 promises: ## measure R1 to R16 and write the table of docs/reliability.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write

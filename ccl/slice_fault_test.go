@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -99,8 +98,8 @@ func TestStoppedWriterOfPartOfASlice(t *testing.T) {
 	}, ccltest.Processes(2))
 }
 
-// Ranks of one process: one has looked for another's memory, and is late to touch it. The other's call has failed by
-// then, its memory has been given to something else, and no pointer is made of what was its address.
+// Ranks of one process: one is late to touch the other's memory, before or after it has made a pointer of what was
+// offered. The other's call has failed by then, and if that has returned, its memory is something else, or nothing.
 func TestLateTouchOfMemoryThatIsGone(t *testing.T) {
 	calls := map[string]func(ctx context.Context, c *ccl.Comm, dst, src []float32) error{
 		"ReduceScatter": func(ctx context.Context, c *ccl.Comm, dst, src []float32) error {
@@ -126,34 +125,49 @@ func TestLateTouchOfMemoryThatIsGone(t *testing.T) {
 	defer inject.Plan("")
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			for hit := range 2 {
-				n := strconv.Itoa(hit + 1)
-				require.NoError(t, inject.Plan("cpu.touch:"+n+":delay:200ms,cpu.touched:"+n+":gc"))
-				var all sync.WaitGroup
-				for _, b := range boot.Local(2) {
-					all.Go(func() {
-						c, err := ccl.NewComm(t.Context(), b, nil)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						defer c.Close()
-						time.AfterFunc(100*time.Millisecond, func() { c.Abort(errors.New("on purpose")) })
-						dst, src := make([]float32, 1<<20), make([]float32, 1<<20)
-						for err == nil {
-							err = call(t.Context(), c, dst, src)
-						}
-						dst, src = nil, nil
-						if !errors.Is(err, ccl.ErrAborted) {
-							t.Error(err)
-						}
-						for range 3 {
-							runtime.GC()
-						}
-					})
+			for _, plan := range []string{
+				"cpu.touch:1:delay:150ms,cpu.touched:1:gc", "cpu.touch:2:delay:150ms,cpu.touched:2:gc",
+				"cpu.touched:1:delay:150ms", "cpu.touched:2:delay:150ms",
+			} {
+				for _, made := range []bool{false, true} {
+					require.NoError(t, inject.Plan(plan))
+					var all sync.WaitGroup
+					for _, b := range boot.Local(2) {
+						all.Go(func() { lateTouch(t, b, call, made) })
+					}
+					all.Wait()
 				}
-				all.Wait()
 			}
 		})
+	}
+}
+
+// lateTouch is a rank that gives up, and its memory with that.
+func lateTouch(t *testing.T, b ccl.Bootstrap, call func(ctx context.Context, c *ccl.Comm, dst, src []float32) error, made bool) {
+	c, err := ccl.NewComm(t.Context(), b, nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.Close()
+	dst, src := make([]float32, 1<<20), make([]float32, 1<<20)
+	if made {
+		dst, err = ccl.MakeSlice[float32](t.Context(), c, 1<<20)
+		if err == nil {
+			src, err = ccl.MakeSlice[float32](t.Context(), c, 1<<20)
+		}
+	}
+	time.AfterFunc(80*time.Millisecond, func() { c.Abort(errors.New("on purpose")) })
+	for err == nil {
+		err = call(t.Context(), c, dst, src)
+	}
+	ccl.FreeSlice(dst)
+	ccl.FreeSlice(src)
+	dst, src = nil, nil
+	if !errors.Is(err, ccl.ErrAborted) {
+		t.Error(err)
+	}
+	for range 3 {
+		runtime.GC()
 	}
 }

@@ -64,6 +64,7 @@ type Comm struct {
 	began    int64                     // the call under way
 	running  *Call                     // and itself; nil once it has slept
 	lockstep bool                      // which is one of rounds among all ranks
+	touching bool                      // this rank has said that it touches the memory of others
 	untidy   bool                      // which has left something to tidy
 	foreign  atomic.Uint64             // foreignCall | when the foreign call under way began; 0 if there is none
 	stands   atomic.Uint64             // the same of a device that does not move
@@ -211,7 +212,7 @@ func (c *Comm) failHere(f *Fault) bool {
 		return false
 	}
 	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
-	// (see mayWrite).
+	// (see mayTouch).
 	c.local.abort().Store(1)
 	if !c.cause.CompareAndSwap(nil, f) {
 		c.life.Unlock()

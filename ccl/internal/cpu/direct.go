@@ -24,10 +24,10 @@ func (c *Comm) reduceDirectly(ctx context.Context, k *Call) *Fault {
 			continue
 		}
 		var f *Fault
-		if d.src[r], f = c.touch(ctx, r, pinSrc, &c.reach.offers[r].src); f != nil {
+		if d.src[r], f = c.touch(r, &c.reach.offers[r].src); f != nil {
 			return f
 		}
-		if d.dst[r], f = c.touch(ctx, r, pinDst, &c.reach.offers[r].dst); f != nil {
+		if d.dst[r], f = c.touch(r, &c.reach.offers[r].dst); f != nil {
 			return f
 		}
 	}
@@ -43,10 +43,10 @@ func (c *Comm) reduceDirectly(ctx context.Context, k *Call) *Fault {
 		}
 		from, end = max(from, lead), min(end, len(k.Src)-tail)
 	}
-	if f = c.mayWrite(); f == nil {
+	if f = c.mayTouch(); f == nil {
 		f = c.directPart(k, &d, from, end)
 	}
-	c.wrote()
+	c.touched()
 	if f != nil {
 		return f
 	}
@@ -208,6 +208,7 @@ func (c *Comm) allReduceByRead(ctx context.Context, k *Call) *Fault {
 			k.Scale(unsafe.Pointer(&k.Dst[at]), m/k.Elem, 2)
 		}
 	}
+	c.touched()
 	return c.localBarrier(ctx, k)
 }
 
@@ -228,7 +229,7 @@ func (c *Comm) allReduceByHalves(ctx context.Context, k *Call) *Fault {
 	for i := 1; i < c.n; i++ {
 		r := (c.me + i) % c.n
 		from, end := c.part(len(k.Src), r)
-		if f := c.fill(ctx, r, pinDst, &c.reach.offers[r].dst, from, k.Dst[from:end]); f != nil {
+		if f := c.fill(ctx, r, &c.reach.offers[r].dst, from, k.Dst[from:end]); f != nil {
 			return f
 		}
 	}
@@ -269,5 +270,6 @@ func (c *Comm) reduceByRead(ctx context.Context, k *Call, dst []byte, off int) *
 			return f
 		}
 	}
+	c.touched()
 	return nil
 }

@@ -24,7 +24,7 @@ func (c *Comm) fetchFromRoot(ctx context.Context, k *Call, root int, dst []byte,
 			return f
 		}
 		src := o.src
-		if f := c.fill(ctx, root, pinSrc, &src, off, dst); f != nil {
+		if f := c.fill(ctx, root, &src, off, dst); f != nil {
 			return f
 		}
 	} else {
@@ -71,7 +71,7 @@ func (c *Comm) collectByRead(ctx context.Context, k *Call, root int) *Fault {
 				return f
 			}
 			src := o.src
-			if f := c.fill(ctx, r, pinSrc, &src, 0, k.piece(k.Dst, r, 0, k.blockLen(r))); f != nil {
+			if f := c.fill(ctx, r, &src, 0, k.piece(k.Dst, r, 0, k.blockLen(r))); f != nil {
 				return f
 			}
 		}
@@ -101,7 +101,7 @@ func (c *Comm) allToAllByRead(ctx context.Context, k *Call) *Fault {
 	takeOwn(k.piece(k.Dst, c.me, 0, n), k.piece(k.Src, c.me, 0, n), len(k.Dst))
 	for i := 1; i < c.n; i++ {
 		r := (c.me + i) % c.n
-		if f := c.fill(ctx, r, pinSrc, &c.reach.offers[r].src, c.me*n, k.piece(k.Dst, r, 0, n)); f != nil {
+		if f := c.fill(ctx, r, &c.reach.offers[r].src, c.me*n, k.piece(k.Dst, r, 0, n)); f != nil {
 			return f
 		}
 	}

@@ -37,7 +37,6 @@ func placeAt(off uint64, n int) place { return place{off, pages(n)} }
 type mapping struct {
 	mem  []byte
 	refs int
-	pins []unsafe.Pointer // see pin.go
 }
 
 // errNoSpace is what a test has injected.

@@ -88,7 +88,6 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 	if f != nil {
 		return f
 	}
-	c.reach.round = round
 	if where == vStaged {
 		if f := c.stageV(round, &out, 0, length); f != nil {
 			return f
@@ -122,7 +121,7 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 		case vOffered:
 			wait = true
 			from := *(*span)(c.behindHeader(r, round))
-			f = c.fill(ctx, r, pinSrc, &from, int(at), to)
+			f = c.fill(ctx, r, &from, int(at), to)
 		default:
 			staged[r], largest = true, max(largest, most)
 			f = c.unstageV(r, round, cut(to, 0, length), length)
@@ -156,10 +155,8 @@ func (c *Comm) putHeader(round uint32, out *vector, where, largest int, from spa
 		case vBehind:
 			put(behind, b)
 		case vOffered:
-			at := out.at(1 - c.me)
-			from.at += uint64(at)
+			from.at += uint64(out.at(1 - c.me))
 			*(*span)(behind) = from
-			c.pin(pinSrc, &from, out.mem[at:])
 		}
 		return
 	}
@@ -179,7 +176,6 @@ func (c *Comm) putHeader(round uint32, out *vector, where, largest int, from spa
 	if where == vOffered {
 		mine[c.n+1] = offeredV
 		*(*span)(behind) = from
-		c.pin(pinSrc, &from, out.mem)
 	}
 }
 

@@ -142,18 +142,18 @@ func TestReclaim(t *testing.T) {
 	require.Equal(t, f, c[0].reclaim(dst, f))
 	require.Equal(t, place, c[0].placeOf(dst), "nobody writes: nothing is replaced")
 
-	require.Nil(t, c[1].mayWrite())
-	time.AfterFunc(time.Millisecond, c[1].wrote)
+	require.Nil(t, c[1].mayTouch())
+	time.AfterFunc(time.Millisecond, c[1].touched)
 	require.Equal(t, f, c[0].reclaim(dst, f))
-	require.Zero(t, c[0].local.writes(1).Load(), "it is waited for")
+	require.Zero(t, c[0].local.touches(1).Load(), "it is waited for")
 
-	require.Nil(t, c[1].mayWrite())
+	require.Nil(t, c[1].mayTouch())
 	began := time.Now()
 	require.Equal(t, f, c[0].reclaim(dst, f))
 	require.Less(t, time.Since(began), time.Second)
 	require.NotEqual(t, place, c[0].placeOf(dst))
 	require.Equal(t, place.base, c[0].placeOf(mem[:page]).base)
-	c[1].wrote()
+	c[1].touched()
 }
 
 // While a part of a slice is taken back, a program works in the pages of that part's edges.

@@ -42,14 +42,11 @@ type reach struct {
 	all     bool    // they are all in this process
 	scratch []byte
 	offers  []offer
-	round   uint32           // in which the call under way has offered
-	pins    []unsafe.Pointer // what the ranks of this process have offered: see pin.go
-	maps    map[place]view   // regions of other ranks' MakeSlice memory
-	mapped  uint64           // how many there have been
-	gone    uint64           // how many regions of the host had been given back when maps was last swept
-	stale   bool             // it is to be swept
-	pinned  bool             // this rank has given pointers to others
-	huge    hugePages        // of this rank's memory that others read
+	maps    map[place]view // regions of other ranks' MakeSlice memory
+	mapped  uint64         // how many there have been
+	gone    uint64         // how many regions of the host had been given back when maps was last swept
+	stale   bool           // it is to be swept
+	huge    hugePages      // of this rank's memory that others read
 }
 
 // scratchBytes is how much is read at a time: a system call is not preempted, and this stays in L2.
@@ -76,7 +73,6 @@ func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
 	rc.offers = make([]offer, c.n)
 	rc.scratch = make([]byte, 2*scratchBytes)
 	rc.pids = make([]int32, c.n)
-	rc.pins = c.site.host.pins(placeAt(c.local.off, regionBytes(c.n)), 2*c.n*int(c.local.depth))
 	if rc.all = !c.site.host.shared(); rc.all {
 		rc.asked = true
 		return nil
@@ -170,7 +166,7 @@ func (c *Comm) toBeRead(p *span, b []byte) {
 func (c *Comm) postOffer(ctx context.Context, k *Call, src, dst []byte) (uint32, *Fault) {
 	round, f := c.open(ctx, k, false)
 	if f == nil {
-		mine := c.newOffer(round, src, dst)
+		mine := c.newOffer(src, dst)
 		c.toBeRead(&mine.src, src)
 		*(*offer)(c.local.data(c.me, round)) = mine
 		c.post(k, round)
@@ -178,11 +174,8 @@ func (c *Comm) postOffer(ctx context.Context, k *Call, src, dst []byte) (uint32,
 	return round, f
 }
 
-func (c *Comm) newOffer(round uint32, src, dst []byte) offer {
+func (c *Comm) newOffer(src, dst []byte) offer {
 	mine := offer{src: c.placeOf(src), dst: c.placeOf(dst)}
-	c.reach.round = round
-	c.pin(pinSrc, &mine.src, src)
-	c.pin(pinDst, &mine.dst, dst)
 	if len(src) > 0 && ptr(src) == ptr(dst) {
 		mine.flags = offersInPlace
 	}
@@ -206,7 +199,7 @@ func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int
 	if f != nil {
 		return 0, false, f
 	}
-	mine := c.newOffer(round, src, dst)
+	mine := c.newOffer(src, dst)
 	inPlace := mine.flags&offersInPlace != 0
 	read := rc.reads && (first == 0 || c.readsAll(len(src), inPlace))
 	switch {
@@ -258,24 +251,21 @@ func (rc *reach) someInPlace() bool {
 	return false
 }
 
-// touch returns the address at which this process finds the memory at p that rank r has offered as its source or result,
-// nil if it can only be read.
-func (c *Comm) touch(ctx context.Context, r int, what pinned, p *span) (unsafe.Pointer, *Fault) {
+// touch returns the address at which this process finds memory at p of rank r, nil if it can
+// only be read.
+func (c *Comm) touch(r int, p *span) (unsafe.Pointer, *Fault) {
 	switch {
 	case p.size != 0 && !c.reach.all:
 		return c.mapped(r, p)
 	case c.reach.pids[r] != 0 || p.at == 0:
 		return nil, nil
 	}
-	if at := c.pinnedBy(r, what); at != nil {
-		return at, nil
-	}
-	return nil, c.unread(ctx, r, errLeftCall)
+	return c.here(p)
 }
 
-// source is n bytes at offset off of rank r's source, which lies at p: where they are, or a copy of them in buf.
+// source is n bytes at offset off of rank r's memory at p: where they are, or a copy of them in buf.
 func (c *Comm) source(ctx context.Context, r int, p *span, off, n int, buf []byte) (unsafe.Pointer, *Fault) {
-	at, f := c.touch(ctx, r, pinSrc, p)
+	at, f := c.touch(r, p)
 	if f != nil {
 		return nil, f
 	}
@@ -288,16 +278,18 @@ func (c *Comm) source(ctx context.Context, r int, p *span, off, n int, buf []byt
 	return unsafe.Pointer(&buf[0]), nil
 }
 
-// fill copies len(dst) bytes at offset off of rank r's source or result, which lies at p.
-func (c *Comm) fill(ctx context.Context, r int, what pinned, p *span, off int, dst []byte) *Fault {
-	at, f := c.touch(ctx, r, what, p)
+// fill copies len(dst) bytes at offset off of rank r's memory at p.
+func (c *Comm) fill(ctx context.Context, r int, p *span, off int, dst []byte) *Fault {
+	at, f := c.touch(r, p)
 	if f != nil {
 		return f
 	}
 	if at != nil {
 		at = unsafe.Add(at, off)
 	}
-	return c.fillFrom(ctx, r, at, c.reach.pids[r], p.at+uint64(off), dst)
+	f = c.fillFrom(ctx, r, at, c.reach.pids[r], p.at+uint64(off), dst)
+	c.touched()
+	return f
 }
 
 // fillFrom copies len(dst) bytes of rank r's memory from here or, where here is nil, from that address of the process
@@ -332,7 +324,7 @@ func (c *Comm) interruptedNow() *Fault {
 	if c.local.abort().Load() == 0 {
 		return nil
 	}
-	c.wrote()
+	c.touched()
 	if f := c.aborted(); f != nil {
 		return f
 	}

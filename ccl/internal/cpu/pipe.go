@@ -146,8 +146,7 @@ type pipeWriter struct {
 	seen  [chunksOf]uint64 // given, as last looked at
 	more  bool             // a stream waits for room
 
-	unread bool            // the reader cannot read this process's memory
-	pin    *unsafe.Pointer // what a rendezvous offers to a reader of this process: see pin.go
+	unread bool // the reader cannot read this process's memory
 }
 
 // kept marks a chunk of the other direction's pipe.
@@ -298,8 +297,7 @@ type pipeReader struct {
 	back       *pipeWriter
 	keep       bool // what comes in chunks of the writer stays: this rank has data for the other in turn
 	gave       [chunksOf]uint64
-	pid        int32           // of the process at the other end, whose memory this one can read; -1 if it cannot
-	pin        *unsafe.Pointer // what a rendezvous offers, if the writer is of this process
+	pid        int32 // of the process at the other end, whose memory this one can read; -1 if it cannot
 
 	// Records read as a stream: a message becomes its header and its data.
 	comm  uint64

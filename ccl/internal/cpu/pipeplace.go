@@ -23,12 +23,9 @@ func (c *Comm) pipeTo(r int, cl class) (*pipeWriter, error) {
 		c.site.host.free(off, pipeBytes(c.n))
 		return nil, err
 	}
-	at := placeAt(off, pipeBytes(c.n))
-	c.views = append(c.views, at)
-	w := newPipeWriter(mem)
-	w.pin = &c.site.host.pins(at, 1)[0]
+	c.views = append(c.views, placeAt(off, pipeBytes(c.n)))
 	row[int(cl)*c.n+r].Store(off)
-	return w, nil
+	return newPipeWriter(mem), nil
 }
 
 // pipeFrom is the pipe from rank r of this host, nil while r has not made it.
@@ -45,11 +42,8 @@ func (c *Comm) pipeFrom(r int, cl class) (*pipeReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := placeAt(off, pipeBytes(c.n))
-	c.views = append(c.views, at)
-	p := newPipeReader(mem, c.id)
-	p.pin = &c.site.host.pins(at, 1)[0]
-	return p, nil
+	c.views = append(c.views, placeAt(off, pipeBytes(c.n)))
+	return newPipeReader(mem, c.id), nil
 }
 
 // row is where rank r's pipes to the ranks of this host are, nil if it has none.

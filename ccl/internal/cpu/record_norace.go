@@ -2,8 +2,6 @@
 
 package cpu
 
-import "unsafe"
-
 // The last calls of a rank are written by it and read by whoever looks into its region, who compares the
 // number before and after: a torn record is of no number that is looked for.
 
@@ -16,10 +14,3 @@ func storeRecord(p, r *Record, seq uint64, number uint32, kind Kind) {
 }
 
 func loadRecord(p *Record) Record { return *p }
-
-// A pin is written before the flag of its round, and read after that. Who finds the one that its owner takes back, or nil,
-// finds something that holds; so a word that is stored and loaded whole is enough.
-
-func storePin(pin *unsafe.Pointer, p unsafe.Pointer) { *pin = p }
-
-func loadPin(pin *unsafe.Pointer) unsafe.Pointer { return *pin }

@@ -29,7 +29,3 @@ func loadRecord(p *Record) (r Record) {
 }
 
 var _ [0]byte = [unsafe.Sizeof(Record{}) % 8]byte{} // whole words
-
-func storePin(pin *unsafe.Pointer, p unsafe.Pointer) { atomic.StorePointer(pin, p) }
-
-func loadPin(pin *unsafe.Pointer) unsafe.Pointer { return atomic.LoadPointer(pin) }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"unsafe"
 )
@@ -52,9 +53,6 @@ func (c *Comm) offer(o *outgoing, k *Call, e *cell) bool {
 	}
 	c.toBeRead(&p, o.left)
 	w := o.l.to
-	if p.size == 0 {
-		storePin(w.pin, ptr(o.left))
-	}
 	r := w.rendezvous()
 	r.from, r.pid, r.at, r.number = p, ownPID, uint64(uintptr(unsafe.Pointer(&secret))), secret
 	o.offer = uint64(w.wrote+1) << 3
@@ -75,7 +73,6 @@ func (o *outgoing) answered() bool {
 		o.l.to.unread = true
 	}
 	o.piped, o.offer = true, 0
-	storePin(o.l.to.pin, nil)
 	return true
 }
 
@@ -84,7 +81,6 @@ func (o *outgoing) withdraw() {
 	if o.offer != 0 {
 		atomic.CompareAndSwapUint64(&o.l.to.rendezvous().state, o.offer|offered, o.offer|withdrawn)
 		o.offer = 0
-		storePin(o.l.to.pin, nil)
 	}
 }
 
@@ -110,20 +106,19 @@ func (c *Comm) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
 	case from.size != 0:
 		here, f = c.mapped(peer, &from)
 	case v.number == secret:
-		if here = found(r.pin); here == nil {
-			return c.unread(ctx, peer, errLeftCall)
-		}
+		here, f = c.here(&from)
 	case !c.canRead(r, v):
 		what = unread
 	}
 	if f == nil && what == fetched {
 		f = c.fillFrom(ctx, peer, here, r.pid, from.at, i.left)
+		c.touched()
 	}
 	if f != nil {
 		return f
 	}
 	if !r.answer(e, what) {
-		return c.unread(ctx, peer, errLeftCall)
+		return c.unread(ctx, peer, errors.New("its call has failed"))
 	}
 	i.done = what == fetched
 	return nil

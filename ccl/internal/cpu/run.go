@@ -39,8 +39,8 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 	}
 	inject.At("cpu.call")
 	f := c.dispatch(ctx, k)
-	if c.untidy {
-		c.tidy()
+	if c.untidy || f != nil {
+		c.tidy(f)
 	}
 	if f == nil && c.opt.Strict {
 		f = c.confirm(ctx, k)

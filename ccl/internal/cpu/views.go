@@ -41,17 +41,6 @@ func (c *Comm) mapped(r int, p *span) (unsafe.Pointer, *Fault) {
 	return unsafe.Pointer(&v.mem[p.at]), nil
 }
 
-// tidy ends what a call has begun beside its result.
-func (c *Comm) tidy() {
-	c.untidy = false
-	if c.reach.pinned {
-		c.unpin()
-	}
-	if c.reach.stale {
-		c.sweep()
-	}
-}
-
 // sweep unmaps what has been freed. Memory in use does not overlap: of two mappings that do, the older is of memory
 // that has been freed, and handed out again.
 func (c *Comm) sweep() {
