@@ -38,7 +38,11 @@ func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 	if n == 0 {
 		return []T{}, nil
 	}
+	if !c.enter() {
+		return refuse(ErrClosed, nil)
+	}
 	mem, err := c.eng.MakeMemory(n * int(unsafe.Sizeof(z)))
+	c.leave()
 	if err != nil {
 		return refuse(ErrBackend, err)
 	}

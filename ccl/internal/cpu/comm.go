@@ -81,6 +81,7 @@ type Comm struct {
 	proposal atomic.Pointer[Fault] // what this rank first believed to be the cause: not nil where cause is not
 	failedAt atomic.Int64          // Unix nanoseconds
 	closed   atomic.Bool
+	closing  atomic.Bool // see Interrupt
 
 	name  atomic.Pointer[string]
 	note  note
@@ -190,8 +191,19 @@ func (c *Comm) Fail(f *Fault) {
 	c.site.post(e)
 }
 
-// Ended fails the Comm because of a call that could not begin.
-func (c *Comm) Ended(f *Fault) *Fault { return c.stop(f) }
+// Ended fails the Comm because of a call that could not begin, and waits for the cause. On a Comm whose job is over in
+// this process it does nothing.
+func (c *Comm) Ended(f *Fault) *Fault {
+	if !c.site.tryHold() { // or the memory of the host, which settle looks at, could go meanwhile
+		return f
+	}
+	defer c.site.leave()
+	return c.stop(f)
+}
+
+// Interrupt makes a Shrink under way come to nothing, with a fault of code Closed, unless this rank is bound to wait for
+// its outcome. Calls are interrupted by Fail.
+func (c *Comm) Interrupt() { c.closing.Store(true) }
 
 // ContextFault is the fault of a call whose context has ended.
 func ContextFault(err error) *Fault { return ctxFault(err, nil) }

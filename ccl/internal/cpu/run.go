@@ -108,6 +108,17 @@ func (c *Comm) entered(back uint64) Record {
 	return loadRecord(c.local.call(c.me, c.calls-back))
 }
 
+// collective is the number of the collective that rank r of this host is in or has last been in, and the word that says
+// so. The word has the lower 32 bits of the number only, the record of the call all of them.
+func (c *Comm) collective(r int) (place, word uint64) {
+	word = c.local.entered(r).Load()
+	place = word >> 32
+	if seq := loadRecord(c.local.call(r, place)).Seq; uint32(seq) == uint32(place) {
+		place = seq
+	}
+	return place, word
+}
+
 func (c *Comm) dispatch(ctx context.Context, k *Call) *Fault {
 	switch {
 	case k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv:

@@ -380,6 +380,8 @@ func (a *agreement) wait(ctx context.Context, missing []int) *Fault {
 	if !a.bound && !a.decided {
 		t := a.c.opt.Timeout
 		switch err := ctx.Err(); {
+		case a.c.closing.Load():
+			return a.quit(fault(Closed, a.rank, ""))
 		case err != nil:
 			return a.quit(ctxFault(err, missing))
 		case t > 0 && time.Since(a.began) > t:
