@@ -26,7 +26,7 @@ func TestStoppedWriterOfPartOfASlice(t *testing.T) {
 		ctx := t.Context()
 		const n, from, to = 1 << 20, 100_001, 900_003
 		before := 0
-		for try, stop := range []string{"", "cpu.write:1:stop:700ms", "cpu.write:4:stop:700ms"} {
+		for try, stop := range []string{"", "cpu.write:1:stop:2500ms", "cpu.write:4:stop:2500ms"} {
 			c, err := world.Split(ctx, 0, world.Rank())
 			require.NoError(t, err)
 			arena, err := ccl.MakeSlice[int64](ctx, world, n)
@@ -56,7 +56,7 @@ func TestStoppedWriterOfPartOfASlice(t *testing.T) {
 				limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 				began := time.Now()
 				err := ccl.AllReduce(limited, c, part, part, ccl.Sum)
-				require.Less(t, time.Since(began), 600*time.Millisecond, "the other has gone on: it was waited for")
+				require.Less(t, time.Since(began), 2*time.Second, "the other has gone on: it was waited for")
 				cancel()
 				require.ErrorIs(t, err, ccl.ErrTimeout)
 				for i := range part {
