@@ -144,7 +144,7 @@ func TestRuns(t *testing.T) {
 	} {
 		t.Run(tc.args, func(t *testing.T) {
 			if testing.Short() && tc.rows == 24 {
-				t.Skip("64 MiB")
+				t.Skip("-short: 64 MiB")
 			}
 			out, errs, status := bench(t, nil, strings.Fields(tc.args)...)
 			require.Zero(t, status, "%s%s", out, errs)
