@@ -282,7 +282,7 @@ func (c *Comm) enlist() {
 // abandon drops a Comm that has not begun.
 func (c *Comm) abandon() {
 	c.cancel()
-	if c.site.tcp != nil {
+	if c.site.tcp != nil && c.id != worldID { // that may be made again, in another try at sharing memory
 		c.site.tcp.Forget(c.id, uint32(c.rank))
 	}
 	for _, off := range c.views {
