@@ -213,7 +213,7 @@ func TestProductReads(t *testing.T) {
 
 func TestProductThresholdsLarge(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short")
+		t.Skip("-short: large calls")
 	}
 	for _, n := range []int{2, 3} {
 		playThresholds(t, n, largeThresholds)

@@ -14,15 +14,17 @@ import (
 //
 // All survivors get a Comm of the same ranks, or all an error. A rank that is lost
 // while Shrink runs is left out; one that is lost at its very end makes the new Comm
-// fail at once, on all others, and Shrink can be called on that. The two sides of a
-// partition each get a Comm of their own.
+// fail at once, on all others, and Shrink can be called on that. A rank that the others
+// have given up gets ErrRankLost with its own rank as Peer, always: it is to end. A rank
+// that cannot connect with the others gets ErrBackend, and they a Comm without it. The
+// two sides of a partition each get a Comm of their own.
 //
 // c stays as it is: close it. Data of the failed call are undefined, so a program goes
 // on from the last state that it knows to be the same on all survivors.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	c.calls++
 	refuse := func(f *cpu.Fault) error {
-		return &Error{Code: Code(f.Code), Op: "Shrink", Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err}
+		return c.named(&Error{Code: Code(f.Code), Op: "Shrink", Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
 	}
 	if c.shut() {
 		return nil, refuse(&cpu.Fault{Code: cpu.Closed, Peer: -1, Err: whyShut()})
@@ -30,17 +32,21 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if err := c.drain(ctx); err != nil {
 		return nil, refuse(cpu.ContextFault(err))
 	}
+	if !c.enter() {
+		return nil, refuse(&cpu.Fault{Code: cpu.Closed, Peer: -1})
+	}
 	child, f := newComm(c.opt, c.tab, c.host, func(o cpu.Options) (*cpu.Comm, *cpu.Fault) {
-		return c.eng.Shrink(ctx, o)
+		eng, f := c.eng.Shrink(ctx, o)
+		return calledFirst(eng, c.Name()), f
 	}, func(child *cpu.Comm) (*library, *cpu.Fault) {
 		if c.lib == nil || child == nil {
 			return nil, nil
 		}
 		return openLibrary(ctx, child, &c.opt)
 	})
+	c.leave()
 	if f != nil {
 		return nil, refuse(f)
 	}
-	child.SetName(c.Name())
 	return child, nil
 }

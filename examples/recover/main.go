@@ -77,7 +77,13 @@ func (t *training) run(ctx context.Context) error {
 		t.before(t.step)
 		err := t.advance(ctx)
 		for errors.Is(err, ccl.ErrRankLost) {
-			err = t.recover(ctx, err)
+			c, failed := t.comm.Shrink(ctx)
+			if failed != nil { // as on a rank that the others have given up: it is not to try again
+				return failed
+			}
+			t.comm.Close()
+			t.comm = c
+			err = t.catchUp(ctx, err)
 		}
 		if err != nil {
 			return err
@@ -104,16 +110,10 @@ func (t *training) advance(ctx context.Context) error {
 	return nil
 }
 
-// recover makes a Comm of the ranks that are left, and brings all of them to the state
-// of the one that is furthest: a rank may have had the last gradient when another was
-// lost, and the others not.
-func (t *training) recover(ctx context.Context, lost error) error {
-	c, err := t.comm.Shrink(ctx)
-	if err != nil {
-		return err
-	}
-	t.comm.Close()
-	t.comm = c
+// catchUp brings the ranks that are left to the state of the one that is furthest: a rank
+// may have had the last gradient when another was lost, and the others not.
+func (t *training) catchUp(ctx context.Context, lost error) error {
+	c := t.comm
 	at := make([]int, c.Size())
 	if err := ccl.AllGather(ctx, c, at, []int{t.step}); err != nil {
 		return err

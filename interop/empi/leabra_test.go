@@ -28,7 +28,7 @@ const (
 // the real empi and Open MPI. It must learn the same, to the last digit of its logs.
 func TestLeabra(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds leabra: minutes")
+		t.Skip("-short: builds leabra, which takes minutes")
 	}
 	cc := exec.Command("cc", "-E", "-x", "c", "-")
 	cc.Stdin = strings.NewReader(glHeaders)

@@ -10,7 +10,7 @@ import (
 // TestOpenMPI starts goccl over the real empi, and both add the same numbers.
 func TestOpenMPI(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds itself anew")
+		t.Skip("-short: builds itself anew")
 	}
 	needOpenMPI(t)
 	binary := filepath.Join(t.TempDir(), "empi.test")

@@ -6,12 +6,14 @@
 //
 // The exit status is 1 if a test failed, if there was no test at all, or if GOCCL_REQUIRE is "all"
 // and a test was skipped for another reason than the hardware. Such a skip says so at its start:
-// t.Skip("hardware: no AVX-512").
+// t.Skip("hardware: no AVX-512"). With -short, what go test -short skips for no other reason is allowed too:
+// t.Skip("-short: thousands of ranks"); test-long runs it.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -19,7 +21,9 @@ import (
 )
 
 func main() {
-	r := reporter{out: os.Stdout, logs: map[test]*strings.Builder{}}
+	short := flag.Bool("short", false, "the tests ran with -short")
+	flag.Parse()
+	r := reporter{out: os.Stdout, logs: map[test]*strings.Builder{}, short: *short}
 	if err := r.read(os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
@@ -43,9 +47,11 @@ type reporter struct {
 	out     io.Writer
 	logs    map[test]*strings.Builder // of the tests that run now
 	passed  int
+	later   int // skipped for -short
 	failed  int
 	skipped []string
 	waived  []string // skipped for want of hardware
+	short   bool     // a skip for -short is none
 }
 
 func (r *reporter) read(in io.Reader) error {
@@ -125,7 +131,9 @@ func (r *reporter) skip(id test) {
 		delete(r.logs, id)
 	}
 	line := fmt.Sprintf("%s %s: %s", id.pkg, id.name, reason)
-	if strings.HasPrefix(reason, "hardware:") {
+	if r.short && strings.HasPrefix(reason, "-short") {
+		r.later++
+	} else if strings.HasPrefix(reason, "hardware:") {
 		r.waived = append(r.waived, line)
 	} else {
 		r.skipped = append(r.skipped, line)
@@ -137,8 +145,12 @@ func (r *reporter) verdict(requireAll bool) bool {
 	for _, line := range append(r.skipped, r.waived...) {
 		fmt.Fprintln(r.out, "skipped:", line)
 	}
-	fmt.Fprintf(r.out, "%d tests passed, %d failed, %d skipped, %d for want of hardware\n",
-		r.passed, r.failed, len(r.skipped), len(r.waived))
+	later := ""
+	if r.short {
+		later = fmt.Sprintf(", %d for -short", r.later)
+	}
+	fmt.Fprintf(r.out, "%d tests passed, %d failed, %d skipped, %d for want of hardware%s\n",
+		r.passed, r.failed, len(r.skipped), len(r.waived), later)
 	switch {
 	case r.failed > 0:
 		return false

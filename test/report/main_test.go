@@ -29,6 +29,9 @@ func TestReport(t *testing.T) {
 		hardware = `{"Action":"output","Package":"p","Test":"TestH","Output":"    h_test.go:3: hardware: no AVX-512\n"}
 {"Action":"skip","Package":"p","Test":"TestH"}
 `
+		long = `{"Action":"output","Package":"p","Test":"TestL","Output":"    l_test.go:3: -short: a thousand ranks\n"}
+{"Action":"skip","Package":"p","Test":"TestL"}
+`
 		noTests = `{"Action":"output","Package":"n","Output":"?   \tn\t[no test files]\n"}
 {"Action":"skip","Package":"n"}
 `
@@ -53,6 +56,9 @@ func TestReport(t *testing.T) {
 		{"skip refused", pass + skip, true, false,
 			"ok  \tp\t0.1s\nskipped: p TestS: needs root\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware\n" +
 				"FAIL: GOCCL_REQUIRE=all allows no skipped test\n"},
+		{"skip for -short without it", pass + long, true, false,
+			"ok  \tp\t0.1s\nskipped: p TestL: -short: a thousand ranks\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware\n" +
+				"FAIL: GOCCL_REQUIRE=all allows no skipped test\n"},
 		{"hardware", pass + hardware, true, true,
 			"ok  \tp\t0.1s\nskipped: p TestH: hardware: no AVX-512\n1 tests passed, 0 failed, 0 skipped, 1 for want of hardware\n"},
 		{"no test files", pass + noTests, true, true,
@@ -71,5 +77,20 @@ func TestReport(t *testing.T) {
 			require.Equal(t, tc.ok, r.verdict(tc.requireAll))
 			require.Equal(t, tc.out, out.String())
 		})
+	}
+	for _, tc := range []struct {
+		in  string
+		ok  bool
+		out string
+	}{
+		{pass + long, true, "ok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware, 1 for -short\n"},
+		{pass + skip, false, "ok  \tp\t0.1s\nskipped: p TestS: needs root\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware, 0 for -short\n" +
+			"FAIL: GOCCL_REQUIRE=all allows no skipped test\n"},
+	} {
+		var out strings.Builder
+		r := reporter{out: &out, logs: map[test]*strings.Builder{}, short: true}
+		require.NoError(t, r.read(strings.NewReader(tc.in)))
+		require.Equal(t, tc.ok, r.verdict(true), tc.in)
+		require.Equal(t, tc.out, out.String())
 	}
 }

@@ -3,6 +3,7 @@
 package soak
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,7 +27,7 @@ var (
 	small = flag.Float64("small", 50_000, "calls of 8 bytes")
 	mixed = flag.Float64("mixed", 3_000, "calls of all kinds and sizes")
 	pairs = flag.Float64("pairs", 50_000, "SendRecv of 8 bytes")
-	churn = flag.Float64("churn", 1_500, "slices from MakeSlice, and Comms from Split, used and given back")
+	churn = flag.Float64("churn", 2_000, "slices that are made, used and freed")
 	limit = flag.Duration("for", 0, "go on for so long at most, whatever the numbers; 0: no limit")
 )
 
@@ -87,17 +89,22 @@ func soak(t testing.TB, c *ccl.Comm, what string, n int, call func(context.Conte
 	}
 	after := used(t, c)
 	if c.Rank() == 0 {
-		t.Logf("%s: %d calls in %v; resident %d KiB, then %d KiB; files %d, %d; mappings %d, %d", what, done, time.Since(began).Round(time.Millisecond),
-			before.resident>>10, after.resident>>10, before.files, after.files, before.mappings, after.mappings)
+		t.Logf("%s: %d calls in %v; resident %d KiB, then %d KiB; files %d, %d; mappings %d, %d; shared %d KiB, %d KiB", what, done,
+			time.Since(began).Round(time.Millisecond), before.resident>>10, after.resident>>10, before.files, after.files,
+			before.maps, after.maps, before.shared>>10, after.shared>>10)
 	}
 	require.LessOrEqual(t, after.resident, before.resident+1<<20, "resident memory grows: %d KiB, then %d KiB", before.resident>>10, after.resident>>10)
 	require.LessOrEqual(t, after.files, before.files)
+	require.LessOrEqual(t, after.maps, before.maps+spareMaps)
+	require.LessOrEqual(t, after.shared, before.shared+1<<20, "the memory that ranks share grows")
 	require.LessOrEqual(t, after.goroutines, before.goroutines)
-	require.LessOrEqual(t, after.mappings, before.mappings+8, "mappings grow") // Go's heap has a few more now and then
 }
 
 // usage is what this process takes.
-type usage struct{ resident, files, goroutines, mappings int }
+type usage struct{ resident, files, goroutines, maps, shared int }
+
+// spareMaps is how many more mappings a process may have after all calls: those of the runtime come and go.
+const spareMaps = 32
 
 func used(t testing.TB, c *ccl.Comm) usage {
 	t.Helper()
@@ -125,7 +132,22 @@ func count(t testing.TB) usage {
 	require.NoError(t, err)
 	maps, err := os.ReadFile("/proc/self/maps")
 	require.NoError(t, err)
-	return usage{pages * os.Getpagesize(), len(files), runtime.NumGoroutine(), strings.Count(string(maps), "\n")}
+	return usage{pages * os.Getpagesize(), len(files), runtime.NumGoroutine(), bytes.Count(maps, []byte("\n")), shared(t)}
+}
+
+// shared is how much memory the ranks of this host share, of all the jobs of this process.
+func shared(t testing.TB) (n int) {
+	files, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, f := range files {
+		name := "/proc/self/fd/" + f.Name()
+		if where, _ := os.Readlink(name); strings.Contains(where, "memfd:goccl") {
+			var st syscall.Stat_t
+			require.NoError(t, syscall.Stat(name, &st))
+			n += int(st.Blocks) * 512
+		}
+	}
+	return n
 }
 
 // buffers are what the calls work on, made once.
@@ -159,53 +181,6 @@ func smallCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
 		}
 	}
 	return nil
-}
-
-// pairCall passes 8 bytes around the ranks.
-func pairCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
-	src, dst := b.src[:2], b.dst[:2]
-	src[0], src[1] = value(b.me, call, 0), value(b.me, call, 1)
-	from := (b.me + b.n - 1) % b.n
-	if err := ccl.SendRecv(ctx, c, dst, from, src, (b.me+1)%b.n); err != nil {
-		return err
-	}
-	if dst[0] != value(from, call, 0) || dst[1] != value(from, call, 1) {
-		return fmt.Errorf("%v came from rank %d", dst, from)
-	}
-	return nil
-}
-
-// churnCall makes memory that the ranks of a host share, and a Comm, uses both, and gives them back.
-func churnCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
-	sub, err := c.Split(ctx, 0, call%2*b.me)
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	s, err := ccl.MakeSlice[float32](ctx, sub, 1+call*7919%100_000)
-	if err != nil {
-		return err
-	}
-	defer ccl.FreeSlice(s)
-	for i := range s {
-		s[i] = value(b.me, call, i)
-	}
-	if err := ccl.AllReduce(ctx, sub, s, s, ccl.Sum); err != nil {
-		return err
-	}
-	if err := sampled(len(s), func(i int) error {
-		var want float32
-		for r := range b.n {
-			want += value(r, call, i)
-		}
-		if s[i] != want {
-			return fmt.Errorf("element %d of %d is %v, not %v", i, len(s), s[i], want)
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	return ccl.Barrier(ctx, sub) // nobody closes before all have read
 }
 
 // sizes are the numbers of elements that mixed calls go through.
@@ -284,4 +259,64 @@ func mixedCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
 		}
 	}
 	return err
+}
+
+// pairCall passes 8 bytes around the ranks.
+func pairCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
+	src, dst := b.src[:2], b.dst[:2]
+	src[0], src[1] = value(b.me, call, 0), value(b.me, call, 1)
+	from := (b.me + b.n - 1) % b.n
+	if err := ccl.SendRecv(ctx, c, dst, from, src, (b.me+1)%b.n); err != nil {
+		return err
+	}
+	if dst[0] != value(from, call, 0) || dst[1] != value(from, call, 1) {
+		return fmt.Errorf("%v came from rank %d", dst, from)
+	}
+	return nil
+}
+
+// churnCall makes slices of sizes that come again only after a while, reduces into a part of one, and frees them; and it
+// splits a Comm off, and closes it.
+func churnCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
+	n := 1 + call*7919%largest
+	src, err := ccl.MakeSlice[float32](ctx, c, n)
+	if err != nil {
+		return err
+	}
+	dst, err := ccl.MakeSlice[float32](ctx, c, n+5)
+	if err != nil {
+		return err
+	}
+	sum := float32(0)
+	for r := range b.n {
+		sum += value(r, call, 0)
+	}
+	for i := range src {
+		if src[i] != 0 || dst[i] != 0 {
+			return fmt.Errorf("element %d of a new slice is %v, %v", i, src[i], dst[i])
+		}
+		src[i] = value(b.me, call, 0)
+	}
+	on := c
+	if call%16 == 0 {
+		if on, err = c.Split(ctx, 0, b.me); err != nil {
+			return err
+		}
+	}
+	if err := ccl.AllReduce(ctx, on, dst[3:3+n], src, ccl.Sum); err != nil {
+		return err
+	}
+	for i, v := range dst[3 : 3+n] {
+		if v != sum {
+			return fmt.Errorf("element %d of %d is %v, not %v", i, n, v, sum)
+		}
+	}
+	if on != c {
+		if err := on.Close(); err != nil {
+			return err
+		}
+	}
+	ccl.FreeSlice(src)
+	ccl.FreeSlice(dst)
+	return nil
 }

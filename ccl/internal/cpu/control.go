@@ -38,6 +38,8 @@ type controlConn struct {
 	wmu   sync.Mutex
 	out   [frameMax]byte // under wmu: what is written, so that a beat allocates nothing
 	later []byte         // under wmu: frames for the next flush
+
+	unsent []byte // under wmu: what the connection has not taken, from within a frame on
 }
 
 // inTree reports whether the connection, as host node has it, is one of the tree.
@@ -85,16 +87,46 @@ const laterMax = 4 << 10
 func (c *controlConn) flush() {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
-	if len(c.later) > 0 {
+	switch {
+	case len(c.later) > 0:
 		c.writeLater()
+	case len(c.unsent) > 0:
+		c.put(nil)
 	}
 }
 
 // writeLater writes what is kept. c.wmu is held.
 func (c *controlConn) writeLater() {
-	c.SetWriteDeadline(time.Now().Add(time.Second))
-	c.Write(c.later)
+	if len(c.unsent) <= unsentMax { // else a neighbor that does not read need not know where ranks stand
+		c.put(c.later)
+	}
 	c.later = c.later[:0]
+}
+
+const (
+	unsentMax = 64 << 10
+	sendFor   = 20 * time.Millisecond // for a neighbor to take what is sent
+	resendFor = time.Millisecond      // the same, for one that has not before
+)
+
+// put sends frames after all that has been put before. What a neighbor does not take in time waits for the next put or
+// flush, so that no frame is cut: a slow neighbor is slow, and not lost. c.wmu is held.
+func (c *controlConn) put(frames []byte) {
+	limit := sendFor
+	if len(c.unsent) > 0 {
+		limit = resendFor
+		c.unsent = append(c.unsent, frames...)
+		frames = c.unsent
+	}
+	if len(frames) == 0 {
+		return
+	}
+	c.SetWriteDeadline(time.Now().Add(limit))
+	n, err := c.Write(frames)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		n = len(frames) // the reading end finds out
+	}
+	c.unsent = append(c.unsent[:0], frames[n:]...)
 }
 
 // putHead writes the head of the frame f.
@@ -106,10 +138,13 @@ func putHead(f []byte, kind byte) {
 // write writes the first n bytes of c.out as a frame. c.wmu is held.
 func (c *controlConn) write(kind byte, n int) {
 	putHead(c.out[:n], kind)
-	c.SetWriteDeadline(time.Now().Add(time.Second))
-	if !inject.Cut("control.send") {
-		c.Write(c.out[:n])
+	if inject.Cut("control.send") {
+		return
 	}
+	if kind == frameBeat && len(c.unsent) > 0 { // which is as good a sign of life
+		n = 0
+	}
+	c.put(c.out[:n])
 }
 
 // bye says that this process leaves in good order. It closes this end alone: what the other end has sent
@@ -283,46 +318,63 @@ func (s *site) listenTo(c *controlConn) {
 		if err == nil {
 			continue
 		}
-		s.drop(c)
-		if s.ending() || s.isKnownAway(c.first) {
-			return
-		}
 		var ne net.Error
-		timeout := errors.As(err, &ne) && ne.Timeout()
-		if !spoken && !timeout {
+		switch timeout := errors.As(err, &ne) && ne.Timeout(); {
+		case s.ending():
+			s.drop(c)
+		case timeout:
+			s.giveNeighborUp(c)
+		case s.isKnownAway(c.first) || s.isGivenUp(): // given up, the others end their connections with this process
+			s.drop(c)
+		case !spoken:
+			s.drop(c)
 			s.cutShort(c.first)
-			return
-		}
-		if timeout {
-			err = fmt.Errorf("its host has been silent for %v", s.peer)
-		} else {
-			err = errors.New("its process ended, or its host cannot be reached")
-		}
-		for _, w := range s.alongWith(c.first) {
-			s.lost(w, err)
+		default:
+			s.drop(c)
+			s.lostNeighbor(c, errors.New("its process ended, or its host cannot be reached"))
 		}
 		return
 	}
 }
 
-// hearken waits for something to come from a neighbor. Silence is this process's own if it was stopped: then there is
-// something once it looks again.
+// lostNeighbor reports the ranks of the process at the other end of c.
+func (s *site) lostNeighbor(c *controlConn, why error) {
+	for _, w := range s.alongWith(c.first) {
+		s.lost(w, why)
+	}
+}
+
+// giveNeighborUp reports a neighbor that has been silent. The connection stays until that is believed: the process at its
+// other end may only be stopped, and is to find there what it is itself before it finds the end of the connection,
+// for which it would have to blame this process.
+func (s *site) giveNeighborUp(c *controlConn) {
+	defer s.drop(c)
+	s.lostNeighbor(c, fmt.Errorf("its host has been silent for %v", s.peer))
+	for until := s.lived.now() + 2*settleFor; !s.isLost(c.first) && !s.ending() && s.lived.now() < until; {
+		time.Sleep(tick)
+	}
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+	}
+}
+
+// hearken waits for something to come from a neighbor, for PeerTimeout at most, in lived time.
 func (s *site) hearken(c *controlConn, in *bufio.Reader) error {
-	if s.ending() {
+	if s.peer <= 0 || s.ending() {
+		if !s.ending() {
+			c.SetReadDeadline(time.Time{})
+		}
 		_, err := in.Peek(frameHead)
 		return err
 	}
-	var until time.Time
-	if s.peer > 0 {
-		until = time.Now().Add(s.peer)
+	for until := s.lived.now() + s.peer; ; {
+		left := until - s.lived.now()
+		c.SetReadDeadline(time.Now().Add(max(left, lookAgain)))
+		// A deadline that has passed hides what has come: there is one more look, so that it counts.
+		if _, err := in.Peek(frameHead); left <= 0 || s.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
 	}
-	c.SetReadDeadline(until)
-	_, err := in.Peek(frameHead)
-	if errors.Is(err, os.ErrDeadlineExceeded) && !s.ending() {
-		c.SetReadDeadline(time.Now().Add(lookAgain))
-		_, err = in.Peek(frameHead)
-	}
-	return err
 }
 
 // lookAgain is how long a neighbor that seems to be silent is listened to once more.
@@ -333,6 +385,9 @@ func (s *site) take(e *event, from *controlConn) {
 	if Code(e.Code) == voted {
 		s.takeVote(e, from)
 		s.reconsider()
+		return
+	}
+	if s.isStale(e) {
 		return
 	}
 	if s.pass(e, from) {

@@ -22,11 +22,12 @@ func (j *job) monitor() {
 		rest()
 		now := time.Now()
 		j.now.Store(int64(now.Sub(j.born)))
+		j.lived.lap(now)
 		for _, s := range j.parts() {
 			s.feel(n%beatTicks == 0)
 			s.scan()
 			s.readBoard()
-			s.insist(now)
+			s.insist()
 			s.reconsider()
 			if n%beatTicks == 0 {
 				s.beat()

@@ -23,7 +23,7 @@ const ownerDied = 1 << 30
 type watched struct {
 	local int // the lowest of its ranks, among the ranks of the host
 	beat  uint32
-	since time.Time
+	since time.Duration // in lived time
 	gone  bool
 }
 
@@ -44,7 +44,7 @@ func (s *site) showLife(h *host) error {
 	var others []watched
 	for l, first := range s.procs {
 		if first == s.topo.Rank(s.node, l) && first != s.mine {
-			others = append(others, watched{local: l, since: time.Now()})
+			others = append(others, watched{local: l, since: s.lived.now()})
 		}
 	}
 	s.mu.Lock()
@@ -52,6 +52,23 @@ func (s *site) showLife(h *host) error {
 	s.pulses, s.pulse, s.others = pulses, mine, others
 	return nil
 }
+
+// awake begins to count the silence of the others.
+func (s *site) awake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulse == nil {
+		return
+	}
+	s.pulse.beat.Add(1)
+	for i := range s.others {
+		s.others[i].since = s.lived.now()
+	}
+}
+
+// joiningFor is the least silence that makes a process lost which has never shown a pulse: they do not all get away from
+// joining at the same time where they share few processors.
+const joiningFor = 30 * time.Second
 
 // hideLife says that this process leaves in good order.
 func (s *site) hideLife() {
@@ -78,6 +95,7 @@ func (s *site) feel(beats bool) {
 		s.mu.Unlock()
 		return
 	}
+	now := s.lived.now()
 	if beats {
 		s.pulse.beat.Add(1)
 	}
@@ -94,8 +112,8 @@ func (s *site) feel(beats bool) {
 			losses = append(losses, loss{o.local, errors.New("its process ended")})
 		case beats:
 			if b := p.beat.Load(); b != o.beat || s.peer <= 0 {
-				o.beat, o.since = b, time.Now()
-			} else if time.Since(o.since) > s.peer {
+				o.beat, o.since = b, now
+			} else if silence := now - o.since; silence > s.peer && (b != 0 || silence > joiningFor) {
 				o.gone = true
 				losses = append(losses, loss{o.local, fmt.Errorf("its process has been silent for %v", s.peer)})
 			}

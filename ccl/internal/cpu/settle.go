@@ -19,16 +19,22 @@ const (
 // proposal is an event of this process that waits for a decision.
 type proposal struct {
 	event
-	until time.Time
+	until time.Duration // in lived time
 }
 
-// post sends news of this process on its way.
+// post sends news of this process on its way, unless the others have given it up: then they know better who is lost.
 func (s *site) post(e event) {
+	if e.Comm == 0 && Code(e.Code) == RankLost {
+		s.scan()
+		if s.isStale(&event{Origin: int32(s.mine), Peer: e.Peer, Code: e.Code}) {
+			return
+		}
+	}
 	e.Origin, e.Number = int32(s.mine), s.numbers.Add(1)
 	if s.topo.Nodes() > 1 && Code(e.Code) <= Closed {
 		e.Stage = proposed
 		s.mu.Lock()
-		s.proposals = append(s.proposals, proposal{e, time.Now().Add(settleFor)})
+		s.proposals = append(s.proposals, proposal{e, s.lived.now() + settleFor})
 		s.mu.Unlock()
 	}
 	s.publish(e)
@@ -71,6 +77,10 @@ func (s *site) scan() {
 func (s *site) handle(e *event) {
 	if Code(e.Code) == voted {
 		s.takeVote(e, nil)
+		s.decide()
+		return
+	}
+	if s.isStale(e) {
 		s.decide()
 		return
 	}
@@ -170,14 +180,15 @@ func (s *site) lowest() bool {
 }
 
 // insist believes the proposals of this process that nobody has decided in time.
-func (s *site) insist(now time.Time) {
+func (s *site) insist() {
+	now := s.lived.now()
 	s.mu.Lock()
 	var due []event
 	s.proposals = slices.DeleteFunc(s.proposals, func(p proposal) bool {
 		if s.isMoot(&p.event) {
 			return true
 		}
-		if now.Before(p.until) {
+		if now < p.until {
 			return false
 		}
 		p.Stage = told
@@ -310,6 +321,25 @@ func (c *Comm) hasLeft(r int) bool {
 	c.life.Lock()
 	defer c.life.Unlock()
 	return c.gone || c.local.state(c.topo.Local(r)).Load() == stateClosed
+}
+
+// isStale reports whether e is what a process has to say that is lost itself by now. One that was stopped, and goes on
+// when the others have given it up, blames those for the end of its connections: nobody may believe that. That it is lost
+// it may say; what was decided stays so.
+func (s *site) isStale(e *event) bool {
+	w := int(e.Origin)
+	if e.Stage == decided || Code(e.Code) > Closed && Code(e.Code) != newLead || w == int(e.Peer) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dead[w]
+}
+
+// isGivenUp reports whether the others have given this process up.
+func (s *site) isGivenUp() bool {
+	s.scan()
+	return s.isLost(s.mine)
 }
 
 // lost reports that rank w of the world is gone.

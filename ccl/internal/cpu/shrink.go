@@ -59,6 +59,8 @@ type agreement struct {
 	nap     time.Duration
 	quitter int       // a rank that has given up
 	quitAt  time.Time // and when that was seen
+	out     bool      // the others have come to their end without this rank
+	trouble error     // this rank cannot connect
 
 	bound   bool // by a proposal: a rank that is ready must wait for the decision
 	decided bool
@@ -85,6 +87,9 @@ func (c *Comm) Shrink(ctx context.Context, opt Options) (*Comm, *Fault) {
 func (a *agreement) run(ctx context.Context) *Fault {
 	for {
 		a.look()
+		if f := a.isOut(); f != nil {
+			return f
+		}
 		lead := slices.Index(a.gone, false)
 		var ended bool
 		var f *Fault
@@ -138,7 +143,7 @@ func (a *agreement) gather(ctx context.Context) *Fault {
 			}
 		}
 		if len(missing) == 0 {
-			return nil
+			return a.isOut() // nobody may go on alone who has been given up
 		}
 		if f := a.turn(ctx, missing); f != nil {
 			return f
@@ -190,7 +195,7 @@ func (a *agreement) tell(ctx context.Context, n notice, answer byte) *Fault {
 	for {
 		missing := a.missing(func(m *notice) bool { return m.kind == answer && m.ballot == a.ballot })
 		if len(missing) == 0 {
-			return nil
+			return a.isOut() // nobody may go on alone who has been given up
 		}
 		for _, r := range missing {
 			if l := a.lines[r]; l != nil && l.renewed { // what was on its way is lost
@@ -369,9 +374,14 @@ const (
 
 // wait waits a moment, in which this rank says that it is alive.
 func (a *agreement) wait(ctx context.Context, missing []int) *Fault {
+	if f := a.isOut(); f != nil {
+		return f
+	}
 	if !a.bound && !a.decided {
 		t := a.c.opt.Timeout
 		switch err := ctx.Err(); {
+		case a.c.closing.Load():
+			return a.quit(fault(Closed, a.rank, ""))
 		case err != nil:
 			return a.quit(ctxFault(err, missing))
 		case t > 0 && time.Since(a.began) > t:
@@ -414,15 +424,50 @@ func (a *agreement) look() {
 			a.gone[r] = true
 		case c.topo.Node(r) == c.topo.Node(c.rank):
 			l := c.topo.Local(r)
-			word := c.local.agreed(l).Load()
-			a.gone[r] = c.local.state(l).Load() != stateOpen || word == uint64(a.attempt)<<1
-			if !a.gone[r] && word > uint64(a.attempt)<<1 {
+			closed := c.local.state(l).Load() != stateOpen // looked at before what it has done
+			switch word := c.local.agreed(l).Load(); {
+			case word == uint64(a.attempt)<<1:
+				a.finished(r)
+			case closed:
+				a.gone[r] = true
+			case word > uint64(a.attempt)<<1:
 				a.quitted(r)
 			}
+		case a.lines[r] == nil:
+		case a.lines[r].done:
+			a.finished(r)
 		default:
-			a.gone[r] = a.lines[r] != nil && a.lines[r].gone
+			a.gone[r] = a.lines[r].gone
+			if a.trouble == nil {
+				a.trouble = a.lines[r].trouble
+			}
 		}
 	}
+}
+
+// finished notes that rank r has come to the end of this agreement. Nobody does before all members know the decision. So
+// where this rank does not know it, it is no member: the others have given it up.
+func (a *agreement) finished(r int) {
+	a.gone[r] = true
+	if !a.decided {
+		a.out = true
+	}
+}
+
+// isOut says that this rank cannot be a member: the others have given it up, or it cannot connect with them, and says so.
+func (a *agreement) isOut() *Fault {
+	w := a.c.members.world(a.rank)
+	switch {
+	case a.out || a.c.site.isLost(w):
+		return fault(RankLost, a.rank, "the others have given this rank up")
+	case a.trouble != nil:
+		a.c.site.lost(w, fmt.Errorf("it cannot connect: %w", a.trouble))
+		for until := time.Now().Add(2 * settleFor); !a.c.site.isLost(w) && time.Now().Before(until); a.c.site.scan() {
+			time.Sleep(agreeNapMax)
+		}
+		return fault(Backend, a.rank, "cannot connect: %w", a.trouble)
+	}
+	return nil
 }
 
 // gaveUp marks the word of a rank whose last Shrink came to nothing.
@@ -466,7 +511,7 @@ func (a *agreement) end(agreed bool) {
 	if !agreed {
 		word |= gaveUp
 	} else {
-		a.c.forgetAgreement(a.attempt) // else who comes late must not take this rank for gone, and go on alone
+		a.c.forgetAgreement(a.attempt, true) // else who comes late must not take this rank for gone, and go on alone
 	}
 	a.c.local.agreed(a.c.me).Store(word)
 	for _, l := range a.lines {

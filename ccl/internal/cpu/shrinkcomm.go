@@ -34,7 +34,7 @@ func (a *agreement) drop() {
 				locals++
 			}
 		}
-		a.c.site.host.free(a.made, regionBytes(locals))
+		a.c.site.host.forget(a.made, regionBytes(locals)) // others may have heard of it
 		a.made = 0
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"time"
@@ -94,9 +95,13 @@ func parseNotice(b []byte, size int) (n notice, taken int, err error) {
 }
 
 // line carries the notices between this rank and one other: pipes inside a host, a TCP
-// connection of its own between hosts, which is made anew where it breaks. A rank of
-// another host is gone when nobody listens where its process did, when that says that
-// the rank has left, or when it has not answered for PeerTimeout.
+// connection of its own between hosts, which is made anew where it breaks.
+//
+// A line finds out by itself only what is true for all: nobody listens any more where the
+// peer's process did, or that says that the rank has closed the Comm, or has done with the
+// agreement. Of a peer that does not answer for PeerTimeout it tells the failure detector,
+// so that all ranks, the peer among them, hear the same; and that this rank cannot connect is
+// this rank's trouble. Otherwise each side could take the other for gone, and both go on.
 type line struct {
 	c       *Comm
 	peer    int
@@ -105,14 +110,16 @@ type line struct {
 	in      inlet
 	queue   []byte // not sent yet
 	got     []byte // not read yet
-	gone    bool
-	renewed bool // the connection is a new one: what was said may be lost
+	gone    bool   // the peer has ended, or has closed the Comm
+	done    bool   // the peer's part in the agreement is over, with success
+	trouble error  // why this rank cannot connect with anybody
+	renewed bool   // the connection is a new one: what was said may be lost
 
 	conn    *tcp.Conn
 	dialed  chan dialed // of the dial under way
 	stop    context.CancelFunc
-	heard   time.Time
-	probing bool // the dial under way is to find out whether the peer is there
+	heard   time.Duration // when something came last, or was begun anew, in lived time
+	probing bool          // the dial under way is to find out whether the peer is there
 }
 
 type dialed struct {
@@ -127,7 +134,7 @@ func (c *Comm) newLine(peer int, attempt uint32) *line {
 		l.attempt = attempt
 		return l
 	}
-	l := &line{c: c, peer: peer, attempt: attempt, heard: time.Now()}
+	l := &line{c: c, peer: peer, attempt: attempt, heard: c.site.lived.now()}
 	if l.inside() {
 		if c.talks == nil {
 			c.talks = map[int]*line{}
@@ -145,9 +152,14 @@ func (l *line) inside() bool { return l.c.topo.Node(l.peer) == l.c.topo.Node(l.c
 // of its calls.
 func (c *Comm) agreementID(attempt uint32) uint64 { return childID(c.id, uint64(attempt)|1<<41, 0) }
 
-// forgetAgreement turns away who wants to take part in an agreement with this rank still.
-func (c *Comm) forgetAgreement(attempt uint32) {
-	if c.site.tcp != nil && c.topo.Nodes() > 1 {
+// forgetAgreement turns away who wants to take part in an agreement with this rank still;
+// done says that it is over, with success.
+func (c *Comm) forgetAgreement(attempt uint32, done bool) {
+	switch {
+	case c.site.tcp == nil || c.topo.Nodes() == 1:
+	case done:
+		c.site.tcp.Finish(c.agreementID(attempt), uint32(c.rank))
+	default:
 		c.site.tcp.Forget(c.agreementID(attempt), uint32(c.rank))
 	}
 }
@@ -188,19 +200,35 @@ func (l *line) settle() {
 	case d := <-l.dialed:
 		l.stop()
 		l.dialed = nil
-		l.heard = time.Now()
+		now := l.c.site.lived.now()
+		silent := now - l.heard
+		l.heard = now
 		switch {
-		case d.err != nil:
-			l.gone = true
-		case l.probing:
+		case d.err == nil && l.probing:
 			d.conn.Close()
-		default:
+		case d.err == nil:
 			l.conn, l.out, l.in = d.conn, d.conn, stream{d.conn}
 			l.got, l.queue, l.renewed = nil, nil, true
+		case errors.Is(d.err, tcp.ErrDone):
+			l.done = true
+		case errors.Is(d.err, tcp.ErrGone) || errors.Is(d.err, tcp.ErrRefused):
+			l.gone = true
+		case tcp.IsOwnTrouble(d.err):
+			l.trouble = d.err
+		case !errors.Is(d.err, context.DeadlineExceeded) || silent > l.c.opt.PeerTimeout*3/4: // the dial took all of it
+			l.accuse(fmt.Errorf("it cannot be reached: %w", d.err))
+		default: // this process was stopped meanwhile
+			l.heard -= silent
 		}
 	default:
 	}
 }
+
+// accuse tells all that the peer is lost.
+func (l *line) accuse(why error) { l.c.site.lost(l.c.members.world(l.peer), why) }
+
+// dialAgain is when a line without a connection is dialed anew, after the last attempt.
+const dialAgain = 250 * time.Millisecond
 
 // say queues a notice and sends what it can.
 func (l *line) say(n notice) {
@@ -257,12 +285,13 @@ func (l *line) hear() (notice, bool) {
 		n, err := l.in.TryRecv(b[:])
 		l.got = append(l.got, b[:n]...)
 		if n > 0 {
-			l.heard = time.Now()
+			l.heard = l.c.site.lived.now()
 		}
 		note, taken, bad := parseNotice(l.got, l.c.Size())
 		switch {
 		case bad != nil && l.inside():
-			l.gone = true // memory that a dying rank has left half written
+			l.got = nil
+			l.accuse(bad)
 		case bad != nil:
 			l.broken()
 		case taken > 0:
@@ -272,8 +301,14 @@ func (l *line) hear() (notice, bool) {
 			l.broken()
 		}
 	}
-	if t := l.c.opt.PeerTimeout; !l.inside() && t > 0 && l.dialed == nil && time.Since(l.heard) > t {
-		l.dial(true)
+	if !l.inside() && l.dialed == nil && !l.gone && !l.done && l.trouble == nil {
+		silent := l.c.site.lived.now() - l.heard
+		if t := l.c.opt.PeerTimeout; l.conn != nil && t > 0 && silent > t {
+			l.heard += silent
+			l.dial(true)
+		} else if l.conn == nil && silent > dialAgain {
+			l.dial(false)
+		}
 	}
 	return notice{}, false
 }

@@ -97,7 +97,7 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 				}
 				ended = left() || time.Since(refused) > refusedFor
 			}
-			if (ended || errors.Is(err, ErrGone)) && n.offered(e) {
+			if (ended || errors.Is(err, ErrGone) || errors.Is(err, ErrDone)) && n.offered(e) {
 				continue // it had dialed before it closed: what it sent is there
 			}
 			if ended {
@@ -252,8 +252,12 @@ func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) 
 func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	reply, err := auth.Client(conn, n.job, n.secret, id.hello())
-	if r := (*auth.Refused)(nil); errors.As(err, &r) && r.Text == ErrGone.Error() {
-		err = ErrGone
+	if r := (*auth.Refused)(nil); errors.As(err, &r) {
+		for _, e := range []error{ErrGone, ErrDone, errFailed} {
+			if r.Text == e.Error() {
+				err = e
+			}
+		}
 	}
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -265,7 +269,7 @@ func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]by
 func final(err error) bool {
 	var refused *auth.Refused
 	return errors.Is(err, auth.ErrUnauthorized) || errors.Is(err, auth.ErrProtocol) ||
-		errors.Is(err, auth.ErrVersion) || errors.Is(err, auth.ErrJob) || errors.Is(err, ErrGone) ||
+		errors.Is(err, auth.ErrVersion) || errors.Is(err, auth.ErrJob) || errors.Is(err, ErrGone) || errors.Is(err, ErrDone) ||
 		errors.As(err, &refused)
 }
 

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// write makes a tree of files below a new directory.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	return root
+}
+
+func TestLong(t *testing.T) {
+	root := write(t, map[string]string{
+		"go.mod": "module m\n",
+		"a/a.go": "package a\nfunc F() {}\n",
+		"a/a_test.go": "package a\nimport \"testing\"\n" +
+			"func TestPlain(t *testing.T) { F() }\n" +
+			"func TestItself(t *testing.T) { if testing.Short() { return } }\n" +
+			"func TestThrough(t *testing.T) { middle() }\n",
+		"a/b_test.go": "package a\nimport \"testing\"\nfunc middle() { _ = brief }\nvar brief = testing.Short()\n",
+		"b/b_test.go": "package b\nimport \"testing\"\n" +
+			"type s struct{}\nfunc (s) reduced() bool { return testing.Short() }\n" +
+			"func TestMethod(t *testing.T) { s{}.reduced() }\nfunc FuzzNone(f *testing.F) {}\n",
+		"c/c_test.go":          "package c\nimport \"testing\"\nfunc TestShort(t *testing.T) {}\n", // a name alone is no use of it
+		"d/testdata/x_test.go": "package x\nimport \"testing\"\nfunc TestNot(t *testing.T) { testing.Short() }\n",
+		"e/go.mod":             "module e\n",
+		"e/e_test.go":          "package e\nimport \"testing\"\nfunc TestOther(t *testing.T) { testing.Short() }\n",
+	})
+	args, err := long(root)
+	require.NoError(t, err)
+	require.Equal(t, []string{"-run", "^(TestItself|TestMethod|TestThrough)$", "./a", "./b"}, args)
+
+	_, err = long(write(t, map[string]string{"a_test.go": "package a\n"}))
+	require.ErrorContains(t, err, "no test")
+	_, err = long(write(t, map[string]string{"a_test.go": "package"}))
+	require.Error(t, err)
+}
+
+// A package whose TestMain asks runs all its tests again.
+func TestLongMain(t *testing.T) {
+	args, err := long(write(t, map[string]string{"a_test.go": "package a\nimport \"testing\"\nfunc TestMain(m *testing.M) { testing.Short() }\n"}))
+	require.NoError(t, err)
+	require.Equal(t, []string{"-run", "^(Example.*|Fuzz.*|Test.*)$", "./."}, args)
+}
+
+func TestPlatforms(t *testing.T) {
+	plain := variant{"linux", "amd64", "0", ""}
+	same := variant{"linux", "arm64", "0", ""}
+	other := variant{"windows", "amd64", "0", "noasm"}
+	of := map[variant][]pkg{
+		plain: {{ImportPath: "p", GoFiles: []string{"a.go"}}, {ImportPath: "q", GoFiles: []string{"a.go"}, TestGoFiles: []string{"a_test.go"}}, {ImportPath: "none"}},
+		same:  {{ImportPath: "p", GoFiles: []string{"a.go"}}, {ImportPath: "q", GoFiles: []string{"a.go"}, TestGoFiles: []string{"a_test.go"}}},
+		other: {{ImportPath: "p", GoFiles: []string{"a.go"}}, {ImportPath: "q", GoFiles: []string{"a.go"}}, {ImportPath: "none", TestGoFiles: []string{"a.go"}}},
+	}
+	lines, err := platforms([]variant{plain, same, other, plain}, func(v variant) ([]pkg, error) { return of[v], nil })
+	require.NoError(t, err)
+	require.Equal(t, []string{"linux amd64 0 - p q", "windows amd64 0 noasm q none"}, lines)
+
+	_, err = platforms([]variant{plain}, func(variant) ([]pkg, error) { return nil, errors.New("no go") })
+	require.ErrorContains(t, err, "no go")
+}
+
+// Each file of this module that can be compiled for a platform the checks know is in one of their lines; so a file
+// with a vet error that only one platform compiles is found there.
+func TestEveryFile(t *testing.T) {
+	t.Chdir("../..")
+	lines, err := platforms(variants(true), list)
+	require.NoError(t, err)
+	looked := map[string]bool{}
+	for _, line := range lines {
+		words := strings.Fields(line)
+		for _, p := range words[4:] {
+			looked[strings.Join(words[:4], " ")+" "+p] = true
+		}
+	}
+	const module = "github.com/goccl/goccl/"
+	for _, want := range []string{
+		"linux amd64 0 - " + module + "ccl", "darwin arm64 0 - " + module + "ccl/boot", "windows amd64 0 - " + module + "ccl/boot",
+		"linux arm64 0 - " + module + "ccl/internal/reduce", "linux amd64 0 fault " + module + "ccl/internal/fault",
+		"linux amd64 1 " + engines + " " + module + "ccl/internal/native",
+	} {
+		require.True(t, looked[want], "%s\n%s", want, strings.Join(lines, "\n"))
+	}
+	require.False(t, looked["darwin arm64 0 - "+module+"internal/algo"], "it has the same files everywhere")
+	require.Less(t, len(looked), 3*strings.Count(lines[0], " "))
+}
+
+func TestProgram(t *testing.T) {
+	cmd := exec.Command("go", "run", ".", "short")
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), `"short" is nothing that it prints`)
+}
