@@ -81,8 +81,8 @@ var closerNames = [closers]string{"Close", "Close in Split", "Close in Shrink", 
 func (c closer) String() string { return closerNames[c] }
 
 // points are all points of package fault at which a process may be killed; TestCornerPoints compares them with the sources.
-var points = []string{"cpu.call", "cpu.close", "cpu.post", "cpu.split", "cpu.step", "join.host", "join.verdict",
-	"shrink.decide", "shrink.decided", "shrink.done", "shrink.propose", "shrink.ready"}
+var points = []string{"cpu.call", "cpu.close", "cpu.post", "cpu.split", "cpu.step", "cpu.touch", "cpu.touched", "cpu.write",
+	"join.host", "join.verdict", "shrink.decide", "shrink.decided", "shrink.done", "shrink.propose", "shrink.ready"}
 
 // newCorner is the case of that seed.
 func newCorner(seed uint64) *corner {
@@ -116,7 +116,7 @@ func newCorner(seed uint64) *corner {
 	case kills:
 		k.point, k.hit, k.action = points[rnd.IntN(len(points))], 1+rnd.IntN(12), "kill"
 		switch prefix, _, _ := strings.Cut(k.point, "."); {
-		case k.point == "cpu.call" || k.point == "cpu.post" || k.point == "cpu.step":
+		case k.point == "cpu.call" || k.point == "cpu.post" || k.point == "cpu.step" || k.point == "cpu.touch" || k.point == "cpu.touched" || k.point == "cpu.write":
 			k.hit = 1 + rnd.IntN(100)
 		case prefix == "join":
 			k.hit = 1 + rnd.IntN(2)

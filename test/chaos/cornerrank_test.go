@@ -56,8 +56,8 @@ func (a *resident) fate(what string, i int, err error) {
 		a.say("wrong %d Comm %d: %v", a.rank, i, err)
 	case errors.As(err, &e):
 		peer := e.Peer
-		if i >= 0 && peer >= 0 && peer < len(a.comms[i].members) {
-			peer = a.comms[i].members[peer]
+		if peer >= 0 && peer < len(e.World) {
+			peer = e.World[peer]
 		}
 		a.say("%s %d %d code %d peer %d time %d: %v", what, a.rank, i, e.Code, peer, time.Now().UnixNano(), err)
 	default:
@@ -303,7 +303,7 @@ func (a *resident) shrink(ctx context.Context, i int, failed *ccl.Comm) {
 		defer c.Close()
 		left := make([]int, c.Size())
 		if err = ccl.AllGather(ctx, c, left, []int{a.rank}); err == nil {
-			err = runners[0](ctx, c, call{count: 1000, op: 0}, i)
+			err = runners[0](ctx, c, call{kind: ccl.KindAllReduce, count: 1000}, i)
 		}
 		if err == nil {
 			err = ccl.Barrier(ctx, c)
@@ -332,7 +332,7 @@ func (a *resident) close(ctx context.Context, c *ccl.Comm, p *party) error {
 		time.AfterFunc(a.delay, func() { defer close(closed); end() })
 		defer func() { <-closed }()
 	}
-	one := func() error { return runners[0](ctx, c, call{count: 2000, op: 0}, 0) }
+	one := func() error { return runners[0](ctx, c, call{kind: ccl.KindAllReduce, count: 2000}, 0) }
 	for step := 0; ; step++ {
 		var err error
 		switch p.way {
