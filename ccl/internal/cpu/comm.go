@@ -10,6 +10,7 @@ import (
 	"time"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -268,8 +269,8 @@ func (c *Comm) Close() {
 	} else {
 		c.local.state(c.me).Store(stateLeft)
 	}
-	c.forgetAgreement(c.shrinks, false)
-	c.forgetAgreement(c.shrinks+1, false)
+	c.leaveAgreement(c.shrinks, tcp.ErrGone)
+	c.leaveAgreement(c.shrinks+1, tcp.ErrGone)
 	last := int(c.local.left().Add(1)) == c.n
 	var stages, rows []uint64
 	if last {

@@ -151,18 +151,19 @@ var ErrGone = errors.New("the peer has closed the communicator")
 // ErrDone says that the peer has come to the end of what the communicator was for.
 var ErrDone = errors.New("the peer has done with the communicator")
 
+// ErrQuit says that the peer has given up what the communicator was for.
+var ErrQuit = errors.New("the peer has given the communicator up")
+
 // Forget says that a rank here has closed a communicator: it drops the connections
 // that peers dialed to it and it has not opened. Who dials it later gets ErrGone.
-func (n *Node) Forget(comm uint64, rank uint32) { n.forget(comm, rank, ErrGone) }
+func (n *Node) Forget(comm uint64, rank uint32) { n.Leave(comm, rank, ErrGone) }
 
-// Finish is Forget of a rank that has come to the end of what the communicator was
-// for. Who dials it later gets ErrDone.
-func (n *Node) Finish(comm uint64, rank uint32) { n.forget(comm, rank, ErrDone) }
-
-func (n *Node) forget(comm uint64, rank uint32, why error) {
+// Leave is Forget where who dials later gets another error: ErrDone, which stays, or
+// ErrQuit, until the rank has closed the communicator.
+func (n *Node) Leave(comm uint64, rank uint32, why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.gone[member{comm, rank}] == nil { // who has done with it says so to the end
+	if n.gone[member{comm, rank}] != ErrDone {
 		n.gone[member{comm, rank}] = why
 	}
 	for id, e := range n.ends {
