@@ -17,7 +17,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-go test-lab test-faults race noasm cross arm64 fuzz bench lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab
+	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ test-faults: ## delay, loss and partition between three hosts (root)
 
 race: ## the sample under the race detector (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -race -short -timeout 20m ./...
+
+model: ## the protocols of failure, explored for 4 ranks (8 GB of memory, minutes)
+	go test -timeout 60m -run '^TestShrink$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 0
 
 tags: ## build with every tag, alone and together, with cgo and without; vet them together (a C compiler)
 	@$(call need,cc,gcc libc6-dev); for t in nccl rccl oneccl mpi nccl,rccl,oneccl,mpi fault nocheck; do for c in 1 0; do \

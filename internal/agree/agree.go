@@ -296,7 +296,9 @@ func (p *Party) hearLead(n Notice) {
 		p.Decided, p.ballot, p.Ranks, p.Offs = true, n.Ballot, n.Ranks, n.Offs
 		p.post(p.lead, Notice{Kind: Decided, Ballot: n.Ballot})
 	case Done:
-		p.End = Agreed
+		if p.End = Agreed; !p.Decided { // without this rank
+			p.End = Out
+		}
 	case Quit:
 		if !p.Decided {
 			p.End, p.Quitter = GaveUp, p.lead
@@ -353,11 +355,14 @@ func (p *Party) next() {
 				p.Decided, p.ballot, p.Ranks, p.Offs = true, n.Ballot, n.Ranks, n.Offs
 			}
 		}
-		if p.Decided {
+		switch {
+		case p.Decided && !slices.Contains(p.Ranks, int32(p.Me)): // they decided without this rank
+			p.End = Out
+		case p.Decided:
 			p.begin(telling)
-			return
+		default:
+			p.propose()
 		}
-		p.propose()
 	case proposing:
 		p.Offs = nil
 		for _, r := range p.Ranks {
