@@ -207,6 +207,7 @@ func TestPausedJobProcess(t *testing.T) {
 		require.NoError(t, keepCalling(ctx, c, over))
 	case "Shrink":
 		if me == 0 {
+			waitFor(t, "all are there", func() bool { return isMarked("pid.1") && isMarked("pid.2") && isMarked("pid.3") })
 			c.Abort(errors.New("on purpose"))
 		}
 		<-c.Done()

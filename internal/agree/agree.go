@@ -293,6 +293,9 @@ func (p *Party) hearLead(n Notice) {
 		}
 		p.post(p.lead, Notice{Kind: Ready, Ballot: n.Ballot, Offs: []uint64{p.made}})
 	case Decide:
+		if p.Decided && p.ballot != n.Ballot { // by a lead that does not know that it was given up
+			return
+		}
 		p.Decided, p.ballot, p.Ranks, p.Offs = true, n.Ballot, n.Ranks, n.Offs
 		p.post(p.lead, Notice{Kind: Decided, Ballot: n.Ballot})
 	case Done:
@@ -351,16 +354,18 @@ func (p *Party) next() {
 	switch p.phase {
 	case gathering:
 		for r := range p.said {
-			if n := &p.said[r]; n.Kind == Decided && !p.Decided { // under an earlier lead
+			switch n := &p.said[r]; {
+			case n.Kind != Decided:
+			case !slices.Contains(n.Ranks, int32(p.Me)): // without this rank, which may know another decision
+				p.End = Out
+				return
+			case !p.Decided: // under an earlier lead
 				p.Decided, p.ballot, p.Ranks, p.Offs = true, n.Ballot, n.Ranks, n.Offs
 			}
 		}
-		switch {
-		case p.Decided && !slices.Contains(p.Ranks, int32(p.Me)): // they decided without this rank
-			p.End = Out
-		case p.Decided:
+		if p.Decided {
 			p.begin(telling)
-		default:
+		} else {
 			p.propose()
 		}
 	case proposing:

@@ -110,6 +110,22 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
+// What is decided stays, whatever a lead says that does not know that it was given up.
+func TestDecisionStays(t *testing.T) {
+	p := New(3, 4, none)
+	p.Look(lost(0))
+	p.Hear(1, Notice{Kind: Propose, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
+	p.Hear(1, Notice{Kind: Decide, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
+	p.Over(1)
+	require.Equal(t, 2, p.Lead())
+	p.Post = nil
+	p.Hear(2, Notice{Kind: Decide, Ballot: 1 << 32, Ranks: []int32{0, 1, 2, 3}})
+	assert.Equal(t, []int32{1, 3}, p.Ranks)
+	assert.Empty(t, p.Post)
+	p.Look(lost(2))
+	assert.Equal(t, Agreed, p.End)
+}
+
 func TestNoMemory(t *testing.T) {
 	full := errors.New("full")
 	p := New(0, 2, func([]int32) (uint64, error) { return 0, full })
