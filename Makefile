@@ -16,7 +16,7 @@ export CGO_ENABLED := 0
 # is not, it says so and skips the rest, or fails under GOCCL_REQUIRE=all.
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
-.PHONY: help test test-all test-go test-lab test-faults race noasm cross arm64 fuzz bench lint format vet staticcheck shell \
+.PHONY: help test test-all test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
 	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model
 
 help: ## list the targets
@@ -84,9 +84,15 @@ cross: arm64 ## build and vet for every platform, tests included; test arm64
 	@for p in $(PLATFORMS); do echo "build and vet for $$p"; \
 		export GOOS=$${p%/*} GOARCH=$${p#*/}; go build ./... && go vet ./... || exit 1; done
 
-arm64: ## the kernels and algorithms on an emulated arm64 (qemu-user)
-	@$(call need,qemu-aarch64,qemu-user); GOOS=linux GOARCH=arm64 \
-		go test -short -exec qemu-aarch64 ./ccl/internal/reduce ./internal/algo
+arm64: ## the kernels, algorithms and lock-free parts on an emulated arm64 (qemu-user)
+	@$(call need,qemu-aarch64,qemu-user); export GOOS=linux GOARCH=arm64; \
+		go test -short -exec qemu-aarch64 ./ccl/internal/reduce ./internal/algo && \
+		go test -short -exec qemu-aarch64 ./ccl/internal/ordered && \
+		go test -short -exec qemu-aarch64 -skip TestHugePages ./ccl/internal/cpu # /proc/PID/smaps is the host's there
+
+litmus: ## on a machine whose memory order is in question: the shapes of stores and loads, 10^8 times, and the parts built on them
+	go test -count=1 -v -run Litmus -timeout 0 ./ccl/internal/ordered -litmus 100000000
+	go test -count=20 -timeout 0 -run 'Pipe|Ring|Log|Record|Rendezvous|Region|Round|Flag' ./ccl/internal/cpu
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@set -o pipefail; go test -list '^Fuzz' ./... | \
@@ -99,10 +105,10 @@ bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
 
 CHAOS ?= 10000
 chaos: ## CHAOS (10,000) random faults in random jobs
-	go test -tags fault ./ccl/internal/fault && go test -tags fault -timeout 0 ./test/chaos -run 'TestChaos$$' -v -args -cases $(CHAOS)
+	go test -tags fault ./ccl/internal/fault && go test -tags fault ./ccl -run 'TestStoppedWriter|TestLateTouch' && go test -tags fault -timeout 0 ./test/chaos -run 'TestChaos$$' -v -args -cases $(CHAOS)
 
 soak: ## 10^8 small and 10^6 mixed collectives: nothing grows
-	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6
+	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6 -churn 1e5
 
 promises: ## measure R1 to R16 and write the table of docs/reliability.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write

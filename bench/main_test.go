@@ -137,6 +137,9 @@ func TestRuns(t *testing.T) {
 		{"-np 2 -e 1K -b 1K -c 0", 1, []string{"     N/A"}},
 		{"-np 2 -e 1K -b 1K -d all -o all -a 3", 12 * 5, []string{"# allreduce f8e4m3 sum: not supported: "}},
 		{"-np 2 -b 64 -e 64 -op broadcast -r all", 2, nil},
+		{"-np 9 -split mod:2 -op allgather -e 1K", 7, []string{"# Groups of 4 to 5 ranks: sizes, times and busbw are those of the groups with 5, as rank 0's\n", "        1020            51 "}},
+		{"-np 3 -split mod:2 -op broadcast -r all -b 1K -e 1K", 2, nil},
+		{"-np 3 -hosts 2 -split node -op allgather -b 64 -e 1K", 5, []string{"# Groups of 1 to 2 ranks"}},
 		{"-np 2 -op barrier -d all", 1, []string{"           0             0      none    none      -1 "}},
 	} {
 		t.Run(tc.args, func(t *testing.T) {

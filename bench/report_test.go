@@ -102,7 +102,9 @@ func TestJSONSchema(t *testing.T) {
 // Nothing of the environment but what is on the list reaches any output.
 func TestSecrets(t *testing.T) {
 	dir := t.TempDir()
-	env := []string{"GOCCL_TEST_TOKEN=s3cret1", "NCCL_PASSWORD=s3cret2", "AWS_SECRET_ACCESS_KEY=s3cret3", "WANDB_API_KEY=s3cret4", "HOME_SWEET=s3cret5", "SLURM_JWT=s3cret6", "GOCCL_ALGO=allreduce=ring"}
+	env := []string{"GOCCL_TEST_TOKEN=s3cret1", "NCCL_PASSWORD=s3cret2", "AWS_SECRET_ACCESS_KEY=s3cret3", "WANDB_API_KEY=s3cret4", "HOME_SWEET=s3cret5", "SLURM_JWT=s3cret6",
+		"GOCCL_PASSWD=s3cret7", "NCCL_AUTH=s3cret8", "CCL_AUTH=s3cret9", "UCX_PW=s3cret10", "FI_OPX_CREDS=s3cret11", "GOCCL_PROXY=http://me:s3cret12@host:80/", "I_MPI_LOGIN=s3cret13",
+		"GOCCL_ALGO=allreduce=ring"}
 	files := []string{filepath.Join(dir, "x.json"), filepath.Join(dir, "x.csv"), filepath.Join(dir, "x.html")}
 	out, errs, status := bench(t, env, "-np", "2", "-e", "64", "-v", "-J", files[0], "-csv", files[1], "-html", files[2])
 	require.Zero(t, status, errs)

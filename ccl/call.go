@@ -83,7 +83,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	}
 	if c.pending.Load() || c.streams != nil {
 		if err := c.drain(ctx); err != nil {
-			return c.endedBy(err, a)
+			return c.endedBy(ctx, err, a)
 		}
 	}
 	c.fill(k, a, c.seq+1, count)
@@ -92,7 +92,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	k.Dst, k.Src, k.DC, k.SC = nil, nil, nil, nil
 	if f != nil {
 		c.end(r, Failed)
-		return c.errorIn(r)
+		return c.errorIn(ctx, f, r)
 	}
 	c.end(r, Complete)
 	return nil
@@ -103,7 +103,7 @@ func (c *Comm) run(ctx context.Context, k *cpu.Call) *cpu.Fault {
 	c.busy.Set()
 	defer c.busy.Clear()
 	if c.closed.Load() {
-		return c.eng.Ended(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank()})
+		return closedHere
 	}
 	if err := ctx.Err(); err != nil {
 		return c.eng.Ended(cpu.ContextFault(err))
@@ -140,10 +140,14 @@ func (c *Comm) perform(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
 }
 
 // endedBy fails c, since a call's context ended while queued calls were waited for.
-func (c *Comm) endedBy(err error, a *args) error {
-	c.eng.Ended(cpu.ContextFault(err))
+func (c *Comm) endedBy(ctx context.Context, err error, a *args) error {
+	f := closedHere
+	if c.enter() {
+		f = c.eng.Ended(cpu.ContextFault(err))
+		c.leave()
+	}
 	r := cpu.Record{Seq: c.seq + 1, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
-	return c.errorIn(&r)
+	return c.errorIn(ctx, f, &r)
 }
 
 // shut reports whether c takes no calls: it is closed, or this process is a forked child. See whyShut.
@@ -161,7 +165,7 @@ func whyShut() error {
 
 // refuse is the error of a call that had no effect.
 func (c *Comm) refuse(a *args, code Code, err error) *Error {
-	return &Error{Code: code, Op: a.kind.String(), Rank: c.Rank(), Peer: -1, Err: err}
+	return c.named(&Error{Code: code, Op: a.kind.String(), Rank: c.Rank(), Peer: -1, Err: err})
 }
 
 // unsupported marks an argument error that is about the backend.

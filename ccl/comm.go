@@ -27,10 +27,10 @@ type Options struct {
 	Staged      bool              // host slices go through the device engine, too
 	Device      *int              // nil: the local rank among the visible devices
 	Timeout     time.Duration     // longest any one call may take; default 10 min, <0 none
-	PeerTimeout time.Duration     // silence after which a rank is lost; default 5 s, <0 never
+	PeerTimeout time.Duration     // silence after which a rank is lost, at least 1 s; default 5 s, <0 never
 	Check       Check             // how far mismatched calls are looked for; default CheckAsync
 	RankOrder   bool              // reduce strictly in rank order, for the bits of adding rank by rank; CPU engine only, slower
-	OnFailure   func(*Error)      // called once, before any call returns the failure; it may Close the Comm, but not call on it
+	OnFailure   func(*Error)      // called once, before any call returns the failure; it may Close the Comm, but not call on it. A call waits for its return, but no longer than until the call's context ends or Timeout has passed
 	OnCall      func(Observation) // called after every call on host memory, on its goroutine: for metrics
 	Log         *slog.Logger      // nil: warnings and worse go to slog.Default()
 }
@@ -97,6 +97,9 @@ type Comm struct {
 
 	mu                 sync.Mutex // guards what follows, and orders queued work
 	queued             uint64     // the last call issued to a queue; 0 if none
+	head, tail         *group     // those that have not ended, in order
+	executing          bool       // head is under way
+	overdue            overdue    // see queue_run.go
 	reject             *Error     // the first rejected queued call
 	ring               [ringCalls]cpu.Record
 	recording          sync.Mutex        // see recorder.go
@@ -119,6 +122,7 @@ type Comm struct {
 	closed             atomic.Bool
 	ready              atomic.Bool // eng is set
 	once               atomic.Bool // failed has been called
+	telling            atomic.Bool // OnFailure has been called, or there is none
 }
 
 // Place says where a rank runs: on the Local-th of Locals ranks of the Node-th of Nodes hosts.
@@ -167,30 +171,6 @@ func newComm(o Options, tab algo.Table, host string, join func(cpu.Options) (*cp
 	return c, nil
 }
 
-// failed makes f known to everybody who waits or asks. OnFailure has a goroutine of
-// its own: the one that found the failure may be needed for what the callback does.
-func (c *Comm) failed(f *cpu.Fault) {
-	if !c.once.CompareAndSwap(false, true) {
-		return
-	}
-	e := c.errorOf(f)
-	c.failure.Store(e)
-	c.abandon(e)
-	tell := func() {
-		close(c.done)
-		c.mu.Lock()
-		c.turn.Broadcast()
-		c.mu.Unlock()
-	}
-	go func() {
-		defer tell()
-		c.reportFailure(e)
-		if c.opt.OnFailure != nil {
-			c.opt.OnFailure(e)
-		}
-	}()
-}
-
 // errorOf is f as an Error of this rank, outside any call.
 func (c *Comm) errorOf(f *cpu.Fault) *Error {
 	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.eng.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err}
@@ -200,25 +180,7 @@ func (c *Comm) errorOf(f *cpu.Fault) *Error {
 			e.Mine = callOf(f.Mine)
 		}
 	}
-	return e
-}
-
-// errorIn is the Comm's failure as the call in r returns it.
-func (c *Comm) errorIn(r *cpu.Record) *Error {
-	<-c.done // OnFailure comes first
-	in := *c.failure.Load()
-	in.Op = Kind(r.Kind).String()
-	in.Mine = callOf(r)
-	in.Mine.Caller = c.caller(r.Seq)
-	if f := c.eng.Failure(); f != nil && f.Code == cpu.Mismatch {
-		if f.Mine != nil { // an earlier call, which this one has found to differ
-			in.Mine = callOf(f.Mine)
-		}
-		if f.Theirs != nil {
-			in.Peer, in.Theirs = f.Peer, callOf(f.Theirs)
-		}
-	}
-	return &in
+	return c.named(e)
 }
 
 func callOf(r *cpu.Record) *Call {
@@ -273,7 +235,7 @@ func (c *Comm) Supports(k Kind, t Type, op Op) error {
 		e = c.supports(k, t, op)
 	}
 	if e != nil {
-		return &Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: e}
+		return c.named(&Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: e})
 	}
 	return nil
 }
@@ -311,69 +273,8 @@ func (c *Comm) Abort(cause error) {
 	if cause == nil {
 		cause = errors.New("no cause given")
 	}
+	cause = firstCause(cause)
 	c.eng.Fail(&cpu.Fault{Code: cpu.Aborted, Peer: c.Rank(), Err: cause})
-}
-
-// Close leaves c: it waits for queued calls, at most PeerTimeout, and frees what c
-// holds. It is not collective; a peer that calls on gets ErrClosed naming this rank.
-// Closing twice does nothing, nor does closing in a forked child.
-func (c *Comm) Close() error {
-	if cpu.Forked() || !c.closed.CompareAndSwap(false, true) {
-		return nil
-	}
-	limit := c.opt.PeerTimeout
-	if limit < 0 {
-		limit = defaultPeerTimeout
-	}
-	if !c.settle(limit) {
-		if c.failure.Load() == nil {
-			c.eng.Fail(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank(), Err: errors.New("closed with calls under way")})
-		}
-		if !c.settle(limit) {
-			return c.Err() // its memory stays: a call still uses it
-		}
-	}
-	c.mu.Lock()
-	own := c.own
-	c.mu.Unlock()
-	if own != nil {
-		own.Close()
-	}
-	if c.failure.Load() == nil { // what a rank that waited for nobody has not heard of yet
-		if f := c.eng.Odd(); f != nil {
-			c.eng.Ended(f)
-		}
-	}
-	if c.lib != nil {
-		c.lib.Close()
-	}
-	if c.failure.Load() == nil { // else it was written then
-		c.writeTrace("exit", nil)
-	}
-	c.eng.Close()
-	if e := c.failure.Load(); e != nil && e.Code == ErrMismatch {
-		return e
-	}
-	return nil
-}
-
-// settle waits until no call is under way or queued, at most for limit; for a
-// blocking call on another goroutine it does not wait, unless c has failed.
-func (c *Comm) settle(limit time.Duration) bool {
-	cpu.Fence() // a call that has not seen that c is closed is seen
-	for until, nap := time.Now().Add(limit), time.Microsecond; ; nap = min(2*nap, time.Millisecond) {
-		c.mu.Lock()
-		queued := c.ran != c.queued
-		c.mu.Unlock()
-		busy := c.busy.Load()
-		if !queued && !busy {
-			return true
-		}
-		if !queued && c.failure.Load() == nil || time.Now().After(until) {
-			return false
-		}
-		time.Sleep(nap)
-	}
 }
 
 // Done is closed when c fails; Err then says why.

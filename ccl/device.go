@@ -154,6 +154,9 @@ func (d *deviceStream) wait(ctx context.Context, ticket uint64) error {
 	nap, began := deviceNapMin, time.Time{}
 	for {
 		done, err := d.test(ticket)
+		if err != nil && d.c.failure.Load() != nil {
+			d.c.awaitTold(ctx)
+		}
 		if done || err != nil {
 			return err
 		}
@@ -189,21 +192,24 @@ func (d *deviceStream) test(ticket uint64) (bool, error) {
 		return true, nil
 	}
 	if d.c.failure.Load() != nil {
-		return true, d.c.errorOfTicket(ticket)
+		return d.failed(ticket)
 	}
 	if err := d.look(); errors.Is(err, engine.ErrCapturing) {
 		return true, d.c.refuse(&args{kind: KindGroup}, ErrArgument, err)
 	} else if err != nil && d.c.failure.Load() != nil {
-		return true, d.c.errorOfTicket(ticket)
+		return d.failed(ticket)
 	} else if err != nil {
 		return true, err
 	}
 	return d.passed.Load() >= ticket, nil
 }
 
-// errorOfTicket is c's failure as the queued call with that number returns it.
-func (c *Comm) errorOfTicket(ticket uint64) error {
-	return c.errorIn(&cpu.Record{Seq: ticket, Kind: cpu.Group, Root: -1})
+// failed is c's failure as the queued call with that number returns it, once OnFailure has been called.
+func (d *deviceStream) failed(ticket uint64) (bool, error) {
+	if !d.c.telling.Load() {
+		return false, nil
+	}
+	return true, d.c.failureIn(nil, &cpu.Record{Seq: ticket, Kind: cpu.Group, Root: -1})
 }
 
 // settleRecord writes into r, a copy of a call's record, how far its stream has got.
@@ -219,6 +225,9 @@ func (c *Comm) drainDevice(ctx context.Context) error {
 	streams := c.streams
 	c.mu.Unlock()
 	for _, d := range streams {
+		if c.closed.Load() {
+			return nil
+		}
 		if err := d.wait(ctx, d.last()); err != nil && ctx.Err() != nil {
 			return ctx.Err()
 		}

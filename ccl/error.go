@@ -1,7 +1,9 @@
 package ccl
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,14 +51,72 @@ type Error struct {
 	Missing      []int  // ranks that have not joined or not arrived, where known
 	Mine, Theirs *Call  // this rank's call; Peer's, where known
 	Err          error  // cause: a context error, an errno or a *VendorError
+	Comm         string // the name of the Comm, if it is another than the world
+	World        []int  // the ranks of Comm as ranks of the job; nil where they are the same
+}
+
+// rank is a rank of the Comm as text, with its rank in the job where that is another.
+func (e *Error) rank(r int) string {
+	world := r
+	if r >= 0 && r < len(e.World) {
+		world = e.World[r]
+	}
+	return fmt.Sprintf("rank %d%s", r, inWorld([]int{world}, []int{r}))
+}
+
+// named says in e which Comm it is about.
+func (c *Comm) named(e *Error) *Error {
+	if !c.ready.Load() {
+		return e
+	}
+	if name := c.Name(); name != worldName {
+		e.Comm = name
+	}
+	for r := range c.Size() {
+		if c.eng.World(r) == r {
+			continue
+		}
+		e.World = make([]int, c.Size())
+		for r := range e.World {
+			e.World[r] = c.eng.World(r)
+		}
+		break
+	}
+	return e
+}
+
+// worldName is the name of the Comm of all ranks of a job, unless a program gives it another.
+const worldName = "world"
+
+// firstCause is what began a chain of failures of which cause is the last: one Comm is often aborted with the failure of
+// another. What each of them adds says nothing new.
+func firstCause(cause error) error {
+	for {
+		var e *Error
+		if !errors.As(cause, &e) {
+			return cause
+		}
+		var inner *Error
+		switch {
+		case e.Code == ErrAborted && e.Err != nil:
+			cause = e.Err
+		case errors.As(e.Err, &inner):
+			cause = inner
+		default:
+			return e
+		}
+	}
 }
 
 // Error reads like: ccl: rank 3: AllReduce #41 float x 1024 sum: rank 5 lost: killed
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("ccl: ")
+	if e.Comm != "" {
+		b.WriteString(e.Comm + ": ")
+	}
 	if e.Rank >= 0 {
-		fmt.Fprintf(&b, "rank %d: ", e.Rank)
+		b.WriteString(e.rank(e.Rank) + ": ")
 	}
 	switch {
 	case e.Code == ErrMismatch && e.Mine != nil && e.Theirs != nil:
@@ -64,10 +124,10 @@ func (e *Error) Error() string {
 		here := *e.Mine
 		here.Caller = ""
 		if here.describe() == theirs {
-			fmt.Fprintf(&b, "%s: rank %d has made other calls before it, or with other counts", e.Mine, e.Peer)
+			fmt.Fprintf(&b, "%s: %s has made other calls before it, or with other counts", e.Mine, e.rank(e.Peer))
 			return b.String()
 		}
-		fmt.Fprintf(&b, "call #%d differs: here %s, rank %d has %s", e.Mine.Seq, mine, e.Peer, theirs)
+		fmt.Fprintf(&b, "call #%d differs: here %s, %s has %s", e.Mine.Seq, mine, e.rank(e.Peer), theirs)
 		return b.String()
 	case e.Mine != nil:
 		b.WriteString(e.Mine.String())
@@ -83,23 +143,26 @@ func (e *Error) Error() string {
 		}
 		b.WriteString(e.Code.Error())
 	case e.Code == ErrRankLost && e.Peer >= 0:
-		fmt.Fprintf(&b, "rank %d lost", e.Peer)
+		fmt.Fprintf(&b, "%s lost", e.rank(e.Peer))
 	case e.Code == ErrClosed && e.Peer >= 0 && e.Peer != e.Rank:
-		fmt.Fprintf(&b, "rank %d has closed the Comm", e.Peer)
+		fmt.Fprintf(&b, "%s has closed the Comm", e.rank(e.Peer))
 	case e.Code == ErrClosed && e.Err != nil:
 		b.WriteString(e.Err.Error())
 		return b.String()
 	case e.Code == ErrClosed:
 		b.WriteString("the Comm is closed")
 	case e.Code == ErrAborted && e.Peer >= 0:
-		fmt.Fprintf(&b, "aborted by rank %d", e.Peer)
+		fmt.Fprintf(&b, "aborted by %s", e.rank(e.Peer))
 	case e.Peer >= 0:
-		fmt.Fprintf(&b, "%s at rank %d", e.Code.Error(), e.Peer)
+		fmt.Fprintf(&b, "%s at %s", e.Code.Error(), e.rank(e.Peer))
 	default:
 		b.WriteString(e.Code.Error())
 	}
 	if len(e.Missing) > 0 {
 		fmt.Fprintf(&b, "; not heard of: rank%s %s", plural(len(e.Missing)), ranks(e.Missing))
+		if e.World != nil {
+			b.WriteString(worldRanks(e.World, e.Missing))
+		}
 	}
 	if e.Err != nil {
 		b.WriteString(": " + e.Err.Error())
@@ -112,6 +175,25 @@ func plural(n int) string {
 		return ""
 	}
 	return "s"
+}
+
+// worldRanks are ranks of a Comm as ranks of the job, as inWorld writes them.
+func worldRanks(world, of []int) string {
+	var list []int
+	for _, r := range of {
+		if r >= 0 && r < len(world) {
+			list = append(list, world[r])
+		}
+	}
+	return inWorld(list, of)
+}
+
+// inWorld adds to ranks of a Comm the same ones of the job, where they are others.
+func inWorld(world, ranksOf []int) string {
+	if slices.Equal(world, ranksOf) {
+		return ""
+	}
+	return fmt.Sprintf(" (world rank%s %s)", plural(len(world)), ranks(world))
 }
 
 // ranks writes a list of ranks, the first sixteen of them.

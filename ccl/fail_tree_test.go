@@ -63,8 +63,8 @@ func TestR1KilledLeadersDoNotCutTheRest(t *testing.T) {
 	boot.Spawn(ctx, boot.Command{N: 8, Hosts: 8, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestTreeProcess$"},
 		Env: append(os.Environ(), "CCL_TEST_TREE=1", "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
 	require.NoError(t, ctx.Err(), "%s", &out)
-	for r, in := range map[int]int{0: 0, 3: 1, 4: 2, 5: 3, 6: 4, 7: 5} {
-		assert.Contains(t, out.String(), fmt.Sprintf("rank %d: ccl: rank %d: Comm: aborted by rank 1: that will do", r, in))
+	for r, in := range map[int]string{0: "0", 3: "1 (world rank 3)", 4: "2 (world rank 4)", 5: "3 (world rank 5)", 6: "4 (world rank 6)", 7: "5 (world rank 7)"} {
+		assert.Contains(t, out.String(), fmt.Sprintf("rank %d: ccl: world/0: rank %s: Comm: aborted by rank 1 (world rank 3): that will do", r, in))
 	}
 	assert.Less(t, time.Since(began), 20*time.Second)
 	assert.False(t, strings.Contains(out.String(), "panic"), "%s", &out)

@@ -21,6 +21,7 @@ import (
 //	Addr() netip.Addr       // of the interface that reaches the other hosts
 //	HostID() string         // ranks with different ones count as on different hosts
 //	Watch() <-chan struct{} // closed if a rank is lost before the next AllGather
+//	Refuse(why error)       // tells the other ranks why this one cannot take part
 //
 // they are used.
 type Bootstrap interface {
@@ -77,6 +78,9 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 		return nil, &Error{Code: ErrArgument, Op: "NewComm", Rank: -1, Peer: -1, Err: errors.New("the Bootstrap is nil; Join finds one")}
 	}
 	refuse := func(code Code, err error) error {
+		if r, ok := b.(interface{ Refuse(why error) }); ok {
+			r.Refuse(err)
+		}
 		return &Error{Code: code, Op: "NewComm", Rank: b.Rank(), Peer: -1, Err: err}
 	}
 	s, err := o.settled()
@@ -94,15 +98,26 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(host, ".")
 	c, f := newComm(s, tab, host, func(eo cpu.Options) (*cpu.Comm, *cpu.Fault) {
-		return cpu.Join(ctx, b, s.agreed(algorithms), eo)
+		eng, f := cpu.Join(ctx, b, s.agreed(algorithms), eo)
+		return calledFirst(eng, worldName), f
 	}, func(eng *cpu.Comm) (*library, *cpu.Fault) {
 		return openLibrary(ctx, eng, &s)
 	})
 	if f != nil {
 		return nil, newCommError(b.Rank(), f)
 	}
-	c.SetName("world")
+	if why := c.eng.Apart(); why != "" {
+		s.Log.Warn(fmt.Sprintf("ccl: rank %d: ranks that seem to be on this host share no memory, and use TCP: %s", c.Rank(), why))
+	}
 	return c, nil
+}
+
+// calledFirst gives a new Comm, nil if there is none, its name, which the first error already has.
+func calledFirst(eng *cpu.Comm, name string) *cpu.Comm {
+	if eng != nil {
+		eng.SetName(name)
+	}
+	return eng
 }
 
 // newCommError is f, which kept a Comm from being made.
@@ -123,29 +138,31 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 		return nil, c.refuse(a, ErrClosed, whyShut())
 	}
 	if err := c.drain(ctx); err != nil {
-		return nil, c.endedBy(err, a)
+		return nil, c.endedBy(ctx, err, a)
+	}
+	if !c.enter() {
+		return nil, c.refuse(a, ErrClosed, nil)
 	}
 	k := &c.call
 	c.fill(k, a, c.seq+1, 0)
 	r := c.begin(k)
 	child, f := newComm(c.opt, c.tab, c.host, func(eo cpu.Options) (*cpu.Comm, *cpu.Fault) {
-		return c.eng.Split(ctx, k, color, key, eo)
+		eng, f := c.eng.Split(ctx, k, color, key, eo)
+		return calledFirst(eng, fmt.Sprintf("%s/%d", c.Name(), color)), f
 	}, func(child *cpu.Comm) (*library, *cpu.Fault) {
 		if c.lib == nil {
 			return nil, nil
 		}
 		return c.splitLibrary(ctx, child, color, key)
 	})
+	c.leave()
 	if f != nil {
 		c.end(r, Failed)
 		if c.eng.Failure() != nil {
-			return nil, c.errorIn(r)
+			return nil, c.errorIn(ctx, f, r)
 		}
-		return nil, &Error{Code: Code(f.Code), Op: "Split", Rank: c.Rank(), Peer: f.Peer, Err: f.Err}
+		return nil, c.named(&Error{Code: Code(f.Code), Op: "Split", Rank: c.Rank(), Peer: f.Peer, Err: f.Err})
 	}
 	c.end(r, Complete)
-	if child != nil {
-		child.SetName(fmt.Sprintf("%s/%d", c.Name(), color))
-	}
 	return child, nil
 }

@@ -1,16 +1,20 @@
 package ccl
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
 // Queue issues calls in order without waiting for them. Queues are values; all
-// queues of a Comm share its one order of calls.
+// queues of a Comm share its one order of calls. The zero Queue rejects every call.
+//
+// A queued call fails with its Comm, at once, though its HostStream may be busy: what has
+// not begun never begins. Options.Timeout counts for it from when it is the next of its
+// Comm, whatever then keeps its HostStream from it.
 type Queue struct {
 	c     *Comm
 	s     *HostStream
@@ -41,10 +45,14 @@ func (c *Comm) On(s Stream) Queue {
 
 // group is what is issued as one: a call, or those of a Group.
 type group struct {
-	ticket  uint64 // its place among the queued calls of its Comm
+	c       *Comm
+	ticket  uint64 // its place among the queued calls of its Comm; 0 while it is collected
+	next    *group // in that order
+	ended   bool   // it has run, or never will
 	calls   []*cpu.Call
 	one     [1]*cpu.Call
 	reject  *Error
+	failure *Error        // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
 	foreign []engine.Call // on a device
 }
 
@@ -142,7 +150,10 @@ func (q Queue) Group(f func(g Queue) error) Work {
 		if err := f(q); err != nil {
 			return q.rejected(&args{kind: KindGroup}, err)
 		}
-		return Work{at: q.c, seq: q.group.ticket}
+		return Work{at: q.group}
+	}
+	if q.c == nil {
+		return zeroQueue(KindGroup)
 	}
 	q.c.calls++
 	if q.err != nil || q.c.shut() {
@@ -151,9 +162,7 @@ func (q Queue) Group(f func(g Queue) error) Work {
 	if q.dev != nil {
 		return q.groupDevice(f)
 	}
-	q.c.mu.Lock()
-	g := &group{ticket: q.c.queued + 1}
-	q.c.mu.Unlock()
+	g := &group{c: q.c}
 	inner := q
 	inner.group = g
 	if err := f(inner); err != nil && g.reject == nil {
@@ -165,6 +174,9 @@ func (q Queue) Group(f func(g Queue) error) Work {
 // issue checks a call and puts it in its place.
 func (q Queue) issue(a *args, dst, src *Buf) Work {
 	c := q.c
+	if c == nil {
+		return zeroQueue(a.kind)
+	}
 	c.calls++
 	if q.err != nil || c.shut() {
 		return q.rejected(a, nil)
@@ -180,6 +192,7 @@ func (q Queue) issue(a *args, dst, src *Buf) Work {
 		return q.rejected(a, err)
 	}
 	k := new(cpu.Call)
+	a.dc, a.sc = slices.Clone(a.dc), slices.Clone(a.sc) // the caller may use its own again
 	c.mu.Lock()
 	c.seq++
 	c.fill(k, a, c.seq, count)
@@ -188,9 +201,9 @@ func (q Queue) issue(a *args, dst, src *Buf) Work {
 	c.mu.Unlock()
 	if q.group != nil {
 		q.group.calls = append(q.group.calls, k)
-		return Work{at: c, seq: q.group.ticket}
+		return Work{at: q.group}
 	}
-	g := &group{one: [1]*cpu.Call{k}}
+	g := &group{c: c, one: [1]*cpu.Call{k}}
 	g.calls = g.one[:]
 	return q.push(g)
 }
@@ -275,8 +288,7 @@ func (q Queue) rejected(a *args, err error) Work {
 	switch {
 	case e != nil:
 	case err == nil:
-		e = q.c.refuse(a, ErrClosed, whyShut())
-		return Work{err: e}
+		return q.shut(a)
 	default:
 		e = q.c.refuse(a, codeOf(err), err)
 	}
@@ -289,10 +301,27 @@ func (q Queue) rejected(a *args, err error) Work {
 	if q.s == nil {
 		return q.rejectedBy(e)
 	}
-	w := q.push(&group{reject: e})
+	w := q.push(&group{c: q.c, reject: e})
 	w.err = e
 	return w
 }
+
+// shut refuses a call on a Comm that is closed. It takes no place in the order, but what Do runs later on its stream
+// would rely on it.
+func (q Queue) shut(a *args) Work {
+	e := q.c.refuse(a, ErrClosed, whyShut())
+	if q.s != nil {
+		q.s.push(task{err: e})
+	}
+	return Work{err: e}
+}
+
+// zeroQueue is the Work of a call on the zero Queue.
+func zeroQueue(k Kind) Work {
+	return Work{err: &Error{Code: ErrArgument, Op: k.String(), Rank: -1, Peer: -1, Err: errZeroQueue}}
+}
+
+var errZeroQueue = errors.New("the Queue is the zero Queue; Comm.On makes one")
 
 // rejectedBy fails the Comm because of e, a rejected call: a queue on a device has no place that could be
 // kept for it, and peers will wait for a call that never comes.
@@ -305,157 +334,4 @@ func (q Queue) rejectedBy(e *Error) Work {
 	c.mu.Unlock()
 	c.eng.Fail(&cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", e)})
 	return Work{err: e}
-}
-
-// push hands a group to the stream.
-func (q Queue) push(g *group) Work {
-	c := q.c
-	c.mu.Lock()
-	c.queued++
-	g.ticket = c.queued
-	c.pending.Store(true)
-	if g.reject != nil && c.reject == nil {
-		c.reject, c.rejectAt = g.reject, g.ticket
-	}
-	c.mu.Unlock()
-	if _, ok := q.s.push(task{c: c, group: g}); !ok {
-		// The stream is closed: nobody would run it. It keeps its place as rejected.
-		e := &Error{Code: ErrClosed, Op: "On", Rank: c.Rank(), Peer: -1, Err: errStreamClosed}
-		c.mu.Lock()
-		if c.reject == nil {
-			c.reject, c.rejectAt = e, g.ticket
-		}
-		c.mu.Unlock()
-		g.reject, g.calls = e, nil
-		go c.runQueued(g)
-		return Work{err: e}
-	}
-	return Work{at: c, seq: g.ticket}
-}
-
-// runQueued makes the calls of g when their turn has come, on a stream's goroutine.
-func (c *Comm) runQueued(g *group) {
-	c.mu.Lock()
-	for c.ran != g.ticket-1 {
-		c.turn.Wait()
-	}
-	for _, k := range g.calls {
-		c.mark(k, Running)
-	}
-	c.mu.Unlock()
-	var f *cpu.Fault
-	switch {
-	case g.reject != nil:
-		// Peers will wait for a call that never comes.
-		f = &cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", g.reject)}
-		c.eng.Fail(f)
-	default:
-		c.busy.Set()
-		f = c.carryOut(context.Background(), g.calls)
-		c.busy.Clear()
-	}
-	state := Complete
-	if f != nil {
-		state = Failed
-	}
-	if g.reject != nil {
-		state = Rejected
-	}
-	if f != nil {
-		<-c.done
-	}
-	c.mu.Lock()
-	for _, k := range g.calls {
-		c.mark(k, state)
-	}
-	if f != nil && c.failedAt == 0 {
-		c.failedAt, c.failedCall = g.ticket, cpu.Record{Kind: cpu.Kind(KindGroup), Root: -1}
-		if len(g.calls) > 0 {
-			c.failedCall = g.calls[0].Record
-		}
-	}
-	c.ran = g.ticket
-	c.pending.Store(c.ran != c.queued)
-	c.turn.Broadcast()
-	c.mu.Unlock()
-}
-
-// mark writes a call's state into the flight recorder. c.mu is held.
-func (c *Comm) mark(k *cpu.Call, s State) {
-	r := &c.ring[k.Seq%ringCalls]
-	if r.Seq != k.Seq {
-		return
-	}
-	r.State = uint8(s)
-	if s == Running {
-		r.Start = c.eng.Now()
-	} else {
-		r.End = c.eng.Now()
-	}
-}
-
-// until waits on c.turn until ok, which is called with c.mu held, or ctx ends.
-func (c *Comm) until(ctx context.Context, ok func() bool) error {
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.turn.Broadcast()
-		})
-		defer stop()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !ok() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		c.turn.Wait()
-	}
-	return nil
-}
-
-// wait waits for the queued call with that ticket.
-func (c *Comm) wait(ctx context.Context, ticket uint64) error {
-	if cpu.Forked() {
-		return c.Err()
-	}
-	var result error
-	err := c.until(ctx, func() (done bool) {
-		done, result = c.resultOf(ticket)
-		return done
-	})
-	if err != nil {
-		return waitError(err)
-	}
-	return result
-}
-
-// test reports whether the queued call with that ticket has ended.
-func (c *Comm) test(ticket uint64) (bool, error) {
-	if cpu.Forked() {
-		return true, c.Err()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.resultOf(ticket)
-}
-
-// resultOf is how the queued call with that ticket ended, if it has. c.mu is held.
-func (c *Comm) resultOf(ticket uint64) (bool, error) {
-	if c.reject != nil && ticket >= c.rejectAt {
-		return true, c.reject
-	}
-	if c.failedAt != 0 && ticket >= c.failedAt {
-		return true, c.errorIn(&c.failedCall)
-	}
-	return c.ran >= ticket, nil
-}
-
-// drain waits until all queued calls have ended, however. Its error is ctx's.
-func (c *Comm) drain(ctx context.Context) error {
-	if err := c.drainDevice(ctx); err != nil {
-		return err
-	}
-	return c.until(ctx, func() bool { return c.ran == c.queued })
 }

@@ -1,8 +1,10 @@
 package ccl
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
@@ -72,6 +74,16 @@ func (c *Comm) deviceQueue(s Stream) Queue {
 
 // issueDevice hands a call, whose arguments are resolved, to the library. It allocates nothing.
 func (q Queue) issueDevice(a *args) Work {
+	if !q.c.enter() {
+		return q.shut(a)
+	}
+	w := q.issueEntered(a)
+	q.c.leave()
+	return w
+}
+
+// issueEntered is issueDevice of one who uses the Comm.
+func (q Queue) issueEntered(a *args) Work {
 	c, l := q.c, q.c.lib
 	if c.failure.Load() != nil {
 		return q.failed(a)
@@ -94,6 +106,9 @@ func (q Queue) issueDevice(a *args) Work {
 	e.Kind, e.Type, e.Op, e.Root, e.To = engine.Kind(a.kind), engine.Type(a.typ), engine.Op(a.op), a.root, a.to
 	e.Count, e.Sent, e.Dst, e.Src = int(count), 0, a.onDst.at, a.onSrc.at
 	if a.dc != nil || e.DC != nil {
+		if q.group != nil { // they are handed over later
+			a.dc, a.sc = slices.Clone(a.dc), slices.Clone(a.sc)
+		}
 		e.DC, e.SC = a.dc, a.sc
 	}
 	if a.kind == KindSendRecv {
@@ -173,14 +188,19 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 	case len(inner.group.foreign) == 0:
 		return Work{}
 	}
+	if !q.c.enter() {
+		return q.shut(a)
+	}
+	defer q.c.leave()
 	if err := q.dev.hand(inner.group.foreign, q.c.seq); err != nil {
 		return q.notHanded(a, err)
 	}
 	return Work{at: q.dev, seq: q.c.seq}
 }
 
-// failed is the Work of a call on a Comm that has failed.
+// failed is the Work of a call on a Comm that has failed. It ends the use of the Comm, which OnFailure may close.
 func (q Queue) failed(a *args) Work {
+	q.c.leave()
 	r := cpu.Record{Seq: q.c.seq, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
-	return Work{err: q.c.errorIn(&r)}
+	return Work{err: q.c.errorIn(context.Background(), nil, &r)}
 }

@@ -71,7 +71,7 @@ func callIn(s *cpu.Status) string {
 // lateText reads like: ccl: tp: AllReduce #41 float x 1024 sum at train.go:88 has waited for 10s: rank 5 on host b has not come; its last call is Broadcast #40 float x 8 root 0
 func lateText(l *cpu.Late) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "ccl: %s: %s has waited for %v on rank %d:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), l.Waits.Rank)
+	fmt.Fprintf(&b, "ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
 	switch {
 	case len(l.Late) == 0 && len(l.Unheard) == 0:
 		b.WriteString(" all ranks are in it")
@@ -88,7 +88,7 @@ func lateText(l *cpu.Late) string {
 		if i > 0 {
 			b.WriteByte(';')
 		}
-		fmt.Fprintf(&b, " rank %d on host %s has not come", s.Rank, s.Host())
+		fmt.Fprintf(&b, " %s on host %s has not come", rankOf(&s), s.Host())
 		switch s.Doing {
 		case cpu.Waits:
 			fmt.Fprintf(&b, "; it waits in %s", callIn(&s))
@@ -102,6 +102,11 @@ func lateText(l *cpu.Late) string {
 		fmt.Fprintf(&b, "; no answer from rank%s %s", plural(len(l.Unheard)), ranks(l.Unheard))
 	}
 	return b.String()
+}
+
+// rankOf reads like: rank 1 (world rank 5)
+func rankOf(s *cpu.Status) string {
+	return fmt.Sprintf("rank %d%s", s.Rank, inWorld([]int{int(s.World)}, []int{int(s.Rank)}))
 }
 
 func roundedMillis(ms uint32) time.Duration {
@@ -135,6 +140,7 @@ func pictureText(all []cpu.Status) []string {
 		comm  uint64
 		text  string
 		ranks []int
+		world []int // the same in the job
 	}
 	var groups []*group
 	for i := range all {
@@ -156,7 +162,7 @@ func pictureText(all []cpu.Status) []string {
 			to = &group{comm: s.Comm, text: text}
 			groups = append(groups, to)
 		}
-		to.ranks = append(to.ranks, int(s.Rank))
+		to.ranks, to.world = append(to.ranks, int(s.Rank)), append(to.world, int(s.World))
 	}
 	names := map[uint64]*cpu.Status{}
 	heard := map[uint64]map[int]bool{}
@@ -171,7 +177,7 @@ func pictureText(all []cpu.Status) []string {
 	var lines []string
 	for i, g := range groups {
 		s := names[g.comm]
-		lines = append(lines, fmt.Sprintf("ccl: where all stood: %s: rank%s %s: %s", s.Name(), plural(len(g.ranks)), ranks(g.ranks), g.text))
+		lines = append(lines, fmt.Sprintf("ccl: where all stood: %s: rank%s %s%s: %s", s.Name(), plural(len(g.ranks)), ranks(g.ranks), inWorld(g.world, g.ranks), g.text))
 		if i+1 < len(groups) && groups[i+1].comm == g.comm {
 			continue
 		}

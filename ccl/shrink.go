@@ -24,7 +24,7 @@ import (
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	c.calls++
 	refuse := func(f *cpu.Fault) error {
-		return &Error{Code: Code(f.Code), Op: "Shrink", Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err}
+		return c.named(&Error{Code: Code(f.Code), Op: "Shrink", Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
 	}
 	if c.shut() {
 		return nil, refuse(&cpu.Fault{Code: cpu.Closed, Peer: -1, Err: whyShut()})
@@ -32,17 +32,21 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if err := c.drain(ctx); err != nil {
 		return nil, refuse(cpu.ContextFault(err))
 	}
+	if !c.enter() {
+		return nil, refuse(&cpu.Fault{Code: cpu.Closed, Peer: -1})
+	}
 	child, f := newComm(c.opt, c.tab, c.host, func(o cpu.Options) (*cpu.Comm, *cpu.Fault) {
-		return c.eng.Shrink(ctx, o)
+		eng, f := c.eng.Shrink(ctx, o)
+		return calledFirst(eng, c.Name()), f
 	}, func(child *cpu.Comm) (*library, *cpu.Fault) {
 		if c.lib == nil || child == nil {
 			return nil, nil
 		}
 		return openLibrary(ctx, child, &c.opt)
 	})
+	c.leave()
 	if f != nil {
 		return nil, refuse(f)
 	}
-	child.SetName(c.Name())
 	return child, nil
 }

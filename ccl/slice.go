@@ -12,7 +12,8 @@ import (
 // MakeSlice returns n elements, all zero, in memory that all ranks of this host can
 // map. It is collective over the ranks of the host, which may ask for different n.
 // The memory lives until FreeSlice or exit, whatever becomes of c; appending beyond
-// cap leaves it.
+// cap leaves it. More than the host has left is refused with ErrBackend. A call that
+// fails concerns only the elements that were its result.
 func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 	c.calls++
 	a := &args{kind: KindBarrier, root: -1}
@@ -37,7 +38,11 @@ func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 	if n == 0 {
 		return []T{}, nil
 	}
+	if !c.enter() {
+		return refuse(ErrClosed, nil)
+	}
 	mem, err := c.eng.MakeMemory(n * int(unsafe.Sizeof(z)))
+	c.leave()
 	if err != nil {
 		return refuse(ErrBackend, err)
 	}

@@ -3,6 +3,7 @@ package ccl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 )
 
@@ -15,6 +16,10 @@ type Stream interface {
 // HostStream is a first-in first-out queue on the host with the meaning of a device
 // stream: calls of several Comms and functions run in the order they were issued.
 // A program written for device streams runs on it unchanged, on any machine.
+//
+// Functions rely on the calls before them. So after a call on the stream has failed, Do
+// runs nothing any more, for good: go on with another HostStream. Calls of other Comms
+// run, since other ranks wait for them.
 type HostStream struct {
 	mu     sync.Mutex
 	ended  sync.Cond
@@ -24,13 +29,16 @@ type HostStream struct {
 	errs   map[uint64]error // of Do
 	busy   bool             // a goroutine works on tasks
 	closed bool
+
+	failed   *Error // the first call that failed
+	failedAt uint64 // which task it was
 }
 
-// task is a function of Do, or calls of a Comm.
+// task is a function of Do, calls of a Comm, or a call that was refused.
 type task struct {
 	f     func() error
-	c     *Comm
 	group *group
+	err   *Error
 }
 
 // NewHostStream returns an empty queue.
@@ -47,24 +55,34 @@ func (s *HostStream) Handle() (uintptr, bool) {
 	return 0, !s.closed
 }
 
-var errStreamClosed = errors.New("the HostStream is closed")
+var (
+	errStreamClosed = errors.New("the HostStream is closed")
+	errGoexit       = errors.New("the function has ended its goroutine (runtime.Goexit, as t.FailNow does)")
+)
 
 // Do runs f after all that was issued before. Wait on the Work returns f's error, as
-// the cause of an Error with the Code ErrBackend.
+// the cause of an Error with the Code ErrBackend. If a call before it on s has failed, f
+// does not run, and Wait returns that failure.
 func (s *HostStream) Do(f func() error) Work {
-	seq, ok := s.push(task{f: f})
-	if !ok {
-		return Work{err: &Error{Code: ErrClosed, Op: "Do", Rank: -1, Peer: -1, Err: errStreamClosed}}
-	}
-	return Work{at: s, seq: seq}
-}
-
-// push adds a task, and starts a goroutine for the tasks if there is none.
-func (s *HostStream) push(t task) (seq uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.add(task{f: f}) {
+		return Work{err: &Error{Code: ErrClosed, Op: "Do", Rank: -1, Peer: -1, Err: errStreamClosed}}
+	}
+	return Work{at: s, seq: s.issued}
+}
+
+// push adds a task. It is false if s is closed.
+func (s *HostStream) push(t task) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.add(t)
+}
+
+// add is push, with s.mu held. It starts a goroutine for the tasks if there is none.
+func (s *HostStream) add(t task) bool {
 	if s.closed {
-		return 0, false
+		return false
 	}
 	s.issued++
 	s.tasks = append(s.tasks, t)
@@ -72,36 +90,64 @@ func (s *HostStream) push(t task) (seq uint64, ok bool) {
 		s.busy = true
 		go s.work()
 	}
-	return s.issued, true
+	return true
 }
 
-// work runs tasks until there are none: an idle stream has no goroutine.
+// work runs tasks until there are none.
 func (s *HostStream) work() {
+	done := false
+	defer func() {
+		if !done { // the task has ended this goroutine; the others need one
+			go s.work()
+		}
+	}()
 	s.mu.Lock()
 	for len(s.tasks) > 0 {
 		t := s.tasks[0]
 		s.tasks[0] = task{}
 		s.tasks = s.tasks[1:]
+		skip := s.failed != nil
 		s.mu.Unlock()
-		var err error
-		if t.f != nil {
-			err = t.f()
-		} else {
-			t.c.runQueued(t.group)
-		}
+		s.run(t, skip)
 		s.mu.Lock()
+	}
+	s.tasks = nil
+	s.busy = false
+	done = true
+	s.mu.Unlock()
+}
+
+// run runs one task; skip says that a function is not to run.
+func (s *HostStream) run(t task, skip bool) {
+	err := errGoexit
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.ran++
-		if err != nil {
+		failed := t.err
+		if t.group != nil {
+			failed = t.group.failure
+		}
+		if failed != nil && s.failed == nil {
+			s.failed, s.failedAt = failed, s.ran
+		}
+		if t.f != nil && err != nil {
 			if s.errs == nil {
 				s.errs = map[uint64]error{}
 			}
 			s.errs[s.ran] = err
 		}
 		s.ended.Broadcast()
+	}()
+	switch {
+	case t.err != nil:
+	case t.group != nil:
+		t.group.c.runQueued(t.group)
+	case skip:
+		err = nil
+	default:
+		err = t.f()
 	}
-	s.tasks = nil
-	s.busy = false
-	s.mu.Unlock()
 }
 
 // wait waits for task seq.
@@ -133,8 +179,12 @@ func (s *HostStream) test(seq uint64) (bool, error) {
 	return true, s.result(seq)
 }
 
-// result is task seq's error. s.mu is held.
+// result is the error of task seq, a function. s.mu is held.
 func (s *HostStream) result(seq uint64) error {
+	if e := s.failed; e != nil && seq > s.failedAt {
+		return &Error{Code: e.Code, Op: "Do", Rank: e.Rank, Peer: e.Peer, Missing: e.Missing, Comm: e.Comm, World: e.World,
+			Err: fmt.Errorf("the function did not run, since a call before it on its HostStream failed: %w", e)}
+	}
 	if err := s.errs[seq]; err != nil {
 		return &Error{Code: ErrBackend, Op: "Do", Rank: -1, Peer: -1, Err: err}
 	}

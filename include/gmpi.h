@@ -28,7 +28,13 @@
 	F(1, int, Comm_dup, (GMPI_COMM, GMPI_COMM *)) \
 	F(1, int, Comm_split, (GMPI_COMM, int, int, GMPI_COMM *)) \
 	F(1, int, Comm_split_type, (GMPI_COMM, int, int, GMPI_INFO, GMPI_COMM *)) \
+	F(1, int, Comm_idup, (GMPI_COMM, GMPI_COMM *, GMPI_REQUEST *)) \
 	F(1, int, Comm_free, (GMPI_COMM *)) \
+	F(1, int, Comm_get_attr, (GMPI_COMM, int, void *, int *)) \
+	F(1, int, Type_contiguous, (int, GMPI_TYPE, GMPI_TYPE *)) \
+	F(1, int, Type_create_struct, (int, const int *, const GMPI_AINT *, const GMPI_TYPE *, GMPI_TYPE *)) \
+	F(1, int, Type_commit, (GMPI_TYPE *)) \
+	F(1, int, Type_free, (GMPI_TYPE *)) \
 	F(1, int, Comm_create_errhandler, (GMPI_HANDLER *, GMPI_ERRHANDLER *)) \
 	F(1, int, Comm_set_errhandler, (GMPI_COMM, GMPI_ERRHANDLER)) \
 	F(1, int, Op_create, (GMPI_USER *, int, GMPI_OP *)) \
@@ -110,6 +116,7 @@
 	N(proc_null, PROC_NULL, -1, -2, -3) \
 	N(undefined, UNDEFINED, -32766, -32766, -32766) \
 	N(shared, COMM_TYPE_SHARED, 1, 0, 221) \
+	N(tag_ub, TAG_UB, 0x64400001, 0, 501) \
 	N(single, THREAD_SINGLE, 0, 0, 0) \
 	N(funneled, THREAD_FUNNELED, 1, 1, 1024) \
 	N(serialized, THREAD_SERIALIZED, 2, 2, 2048) \

@@ -29,12 +29,13 @@ const (
 	KindSend
 	KindRecv
 	KindSendRecv
+	kindDup // a duplicate of the communicator, which is the Status's Count
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	"", "Barrier", "Bcast", "Reduce", "AllReduce", "Scan", "ReduceScatter", "ReduceScatterV", "Gather", "GatherV",
-	"Scatter", "ScatterV", "AllGather", "AllGatherV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv",
+	"Scatter", "ScatterV", "AllGather", "AllGatherV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Dup",
 }
 
 // String is the name of the function that makes such calls.
@@ -91,6 +92,9 @@ type Call struct {
 	keep [2]unsafe.Pointer // Dst and Src of slices: to the heap with them, and pinned while MPI has them
 }
 
+// memory is k's, as what keeps it from the garbage collector.
+func (k *Call) memory() [2]unsafe.Pointer { return [2]unsafe.Pointer{at(k.Dst), at(k.Src)} }
+
 // piece is k on n elements of its memory from element i on.
 func (k *Call) piece(i, n int) Call {
 	p := *k
@@ -116,14 +120,16 @@ func (k *Call) halves() (recv, send Call) {
 // numbers, or beyond the communicator, which a library built without error checking takes.
 func (k *Call) check(size int) error {
 	switch {
-	case k.Kind == 0 || k.Kind >= kindEnd:
+	case k.Kind == 0 || k.Kind >= kindDup:
 		return refused(k.Kind, ErrArg, "no such kind of call")
-	case k.Kind != KindBarrier && (k.Type == 0 || k.Type >= typeEnd):
+	case k.Type >= typeEnd || k.Type == 0 && k.Kind != KindBarrier: // C has tables of both
 		return refused(k.Kind, ErrType, "%v is no type", k.Type)
-	case k.Kind.reduces() && k.Op >= opEnd:
+	case k.Op >= opEnd:
 		return refused(k.Kind, ErrOp, "%v is no operator", k.Op)
 	case k.N < 0 || k.M < 0:
 		return refused(k.Kind, ErrCount, "a count of %d", min(k.N, k.M))
+	case k.Kind >= KindSend && len(k.DC)+len(k.SC) > 0, k.Kind < KindAllToAllV && len(k.SC) > 0:
+		return refused(k.Kind, ErrCount, "counts by rank, which it has not") // C reads as many as there are ranks
 	case k.Kind >= KindSend:
 		return k.checkPeers(size)
 	}
@@ -160,6 +166,9 @@ func (k *Call) checkPeers(size int) error {
 	}
 	if k.Tag < 0 && (k.Kind != KindRecv || k.Tag != AnyTag) {
 		return refused(k.Kind, ErrTag, "a tag of %d", k.Tag)
+	}
+	if process.maxTag > 0 && k.Tag > process.maxTag { // 0 before Init
+		return refused(k.Kind, ErrTag, "a tag of %d; the greatest of this library is %d", k.Tag, process.maxTag)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"runtime"
+	"slices"
 	"unsafe"
 )
 
@@ -121,7 +122,8 @@ func reduceScatter[T Number](c *Comm, dst, src []T, op Op) (Call, error) {
 // ReduceScatterV is ReduceScatter with blocks of counts[r] elements.
 func ReduceScatterV[T Number](ctx context.Context, c *Comm, dst, src []T, counts []int, op Op) error {
 	k := typed(KindReduceScatterV, dst, src)
-	k.N, k.DC, k.Op, k.InPlace = len(dst), counts, op, sameStart(dst, src)
+	// All ranks must say the same, those with an empty block as well: that is in place by its address.
+	k.N, k.DC, k.Op, k.InPlace = len(dst), counts, op, len(src) > 0 && unsafe.SliceData(dst) == unsafe.SliceData(src)
 	return run(ctx, c, &k, blocks(c, &k, "dst", len(dst), "src", len(src)))
 }
 
@@ -260,11 +262,17 @@ func allToAll[T Number](c *Comm, dst, src []T) (Call, error) {
 	return k, lengths(KindAllToAll, "dst", len(dst), len(src))
 }
 
-// AllToAllV is AllToAll with blocks of sc[r] elements to rank r and dc[r] from it. In place, on all
-// ranks: dst and src are one slice, and sc is dc.
+// AllToAllV is AllToAll with blocks of sc[r] elements to rank r and dc[r] from it. In place dst and src are
+// one slice: what is sent is copied first.
 func AllToAllV[T Number](ctx context.Context, c *Comm, dst []T, dc []int, src []T, sc []int) error {
+	// MPI's in place is of all ranks or none, and a rank without elements cannot tell which: it is of none.
+	if sameStart(dst, src) {
+		src = slices.Clone(src)
+	} else if len(src) == 0 {
+		src = nil
+	}
 	k := typed(KindAllToAllV, dst, src)
-	k.DC, k.SC, k.InPlace = dc, sc, sameStart(dst, src)
+	k.DC, k.SC = dc, sc
 	err := lengths(KindAllToAllV, "dst", len(dst), sum(dc))
 	if err == nil {
 		err = lengths(KindAllToAllV, "src", len(src), sum(sc))

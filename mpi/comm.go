@@ -12,6 +12,7 @@ type Comm struct {
 	rank, size int
 	broken     atomic.Pointer[Error] // a call was abandoned
 	vote       [2]int32              // of AllToAllV
+	hidden     *Comm                 // see private; nil until it is needed
 }
 
 var world, self = Comm{rank: -1}, Comm{rank: -1}
@@ -45,62 +46,17 @@ func (c *Comm) ready(op string) error {
 	return nil
 }
 
-// Split partitions c by color, ordered by key and then by old rank. A negative color gets a nil
-// Comm. It is collective over c.
-func (c *Comm) Split(color, key int) (*Comm, error) { return c.derive("Split", commSplit, color, key) }
-
-// SplitNode partitions c into the ranks that can share memory, those of one host, ordered by key
-// and then by old rank. It is collective over c.
-func (c *Comm) SplitNode(key int) (*Comm, error) { return c.derive("SplitNode", commSplitNode, 0, key) }
-
-// Dup is a communicator of the same ranks whose messages do not meet those of c. It is collective over c.
-func (c *Comm) Dup() (*Comm, error) { return c.derive("Dup", commDup, 0, 0) }
-
-// What derive does. The values are those of gmpi.h.
-const (
-	commDup = iota
-	commSplit
-	commSplitNode
-	commFree
-)
-
-func (c *Comm) derive(op string, what, color, key int) (*Comm, error) {
-	if err := c.ready(op); err != nil {
-		return nil, err
-	}
-	handle, err := c.make(op, what, color, key)
-	if err != nil || handle == 0 {
-		return nil, err
-	}
-	made := &Comm{handle: handle}
-	if err := made.identify(); err != nil {
-		return nil, err
-	}
-	return made, nil
-}
-
-// Free frees a communicator that Split, SplitNode or Dup made. It is collective over c.
-func (c *Comm) Free() error {
-	if err := c.ready("Free"); err != nil {
-		return err
-	}
-	if c == &world || c == &self {
-		return failed("Free", ErrComm, "World and Self cannot be freed")
-	}
-	_, err := c.make("Free", commFree, 0, 0)
-	if err == nil {
-		c.handle = 0
-	}
-	return err
-}
-
-// Abort ends the job: all processes of c at least, and in practice all. The launcher exits with
-// code where the MPI passes it on. It does not return unless MPI is not initialised.
+// Abort ends the job: all processes of c at least, and in practice all; where c was freed, those of World.
+// The launcher exits with code where the MPI passes it on. It does not return unless MPI is not initialised.
 func (c *Comm) Abort(code int) error {
 	if process.phase.Load() != running {
 		return notRunning("Abort")
 	}
-	abort(c.handle, code)
+	handle := c.handle
+	if handle == 0 {
+		handle = world.handle
+	}
+	abort(handle, code)
 	return failed("Abort", ErrOther, "MPI_Abort returned")
 }
 

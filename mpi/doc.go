@@ -19,8 +19,8 @@
 // Lengths come from the slices: len(src) of each rank's block in Gather, AllGather, and the like.
 // Counts by rank, where a function has them, are the same on all ranks, and the blocks lie one after
 // the other. In place, where MPI has it, is written as the same memory: dst and src are one slice, or
-// one is this rank's block of the other. Vectors of more than 2^31-1 elements work; a message of that
-// size must be received with exactly its length.
+// one is this rank's block of the other. Vectors of more than 2^31-1 elements work. Colors and
+// keys are any ints; tags go up to the library's limit, at least [MaxTag].
 //
 // # Contexts
 //
@@ -34,7 +34,8 @@
 // # Threads
 //
 // Goroutines move between threads, so Init asks for MPI_THREAD_MULTIPLE. Where the library offers
-// MPI_THREAD_SERIALIZED only, calls take turns and none blocks inside MPI; where it offers less, Init
+// MPI_THREAD_SERIALIZED only, calls take turns and none waits for another rank inside MPI: Split, SplitNode and Free,
+// which MPI has in a blocking form only, go in when all ranks have come. Where it offers less, Init
 // fails. As in MPI, the collectives of one communicator are called by one goroutine at a time. Where Go has
 // one processor, since the launcher has bound the process to a core, Init sets GOMAXPROCS to 2, unless the
 // environment sets it: otherwise Go's scheduler disturbs each call that waits inside MPI. For the same reason a

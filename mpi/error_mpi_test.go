@@ -95,6 +95,18 @@ func TestRefused(t *testing.T) {
 			"mpi: Kind(0): no such kind of call (MPI_ERR_ARG)"},
 		{"type", func() error { _, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindBcast, Type: 99}); return err },
 			"mpi: Bcast: Type(99) is no type (MPI_ERR_TYPE)"},
+		{"type of a barrier", func() error { _, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindBarrier, Type: 200}); return err },
+			"mpi: Barrier: Type(200) is no type (MPI_ERR_TYPE)"},
+		{"operator of a barrier", func() error { _, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindBarrier, Op: 200}); return err },
+			"mpi: Barrier: Op(200) is no operator (MPI_ERR_OP)"},
+		{"counts of a message", func() error {
+			_, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindSend, Type: mpi.TypeInt8, To: mpi.ProcNull, DC: []int{}, SC: []int{1}})
+			return err
+		}, "mpi: Send: counts by rank, which it has not (MPI_ERR_COUNT)"},
+		{"second counts", func() error {
+			_, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindAllReduce, Type: mpi.TypeInt8, SC: []int{1}})
+			return err
+		}, "mpi: AllReduce: counts by rank, which it has not (MPI_ERR_COUNT)"},
 		{"negative", func() error {
 			_, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindBcast, Type: mpi.TypeInt8, N: -1})
 			return err

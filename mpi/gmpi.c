@@ -28,6 +28,7 @@ static struct {
 
 static uintptr_t types[GMPI_TYPES]; // by Type; the 16-bit floats travel as uint16
 static uintptr_t ops[GMPI_OPS];
+static const int sizes[GMPI_TYPES] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
 
 typedef void *pointer; // so that a list of variables can be declared
 typedef union { long long align; char bytes[GMPI_MAX_STATUS]; } status;
@@ -105,6 +106,7 @@ const char *gmpi_load(void *so, int *family, int *large) {
 void gmpi_version(char *text, int room, int *major, int *minor) { EITHER(version, text, room, major, minor); }
 int gmpi_state(void) { return EITHER(state); }
 int gmpi_finalize(gmpi_call *c) { return EITHER(finalize, c); }
+int gmpi_release(gmpi_call *c) { return EITHER(release, c); }
 int gmpi_abort(uintptr_t comm, int code) { return EITHER(abort, comm, code); }
 int gmpi_processor(gmpi_call *c, char *name) { return EITHER(processor, c, name); }
 double gmpi_wtime(void) { return EITHER(wtime); }
@@ -116,7 +118,7 @@ int gmpi_test(gmpi_call *c) { return EITHER(test, c); }
 int gmpi_wait(gmpi_call *c) { return EITHER(wait, c); }
 int gmpi_cancel(gmpi_call *c) { return EITHER(cancel, c); }
 
-int gmpi_init(gmpi_call *c, int level, int *provided) { return EITHER(init, c, level, provided); }
+int gmpi_init(gmpi_call *c, int level, gmpi_start *start) { return EITHER(init, c, level, start); }
 
 // A C program's end runs the functions that libraries have registered with atexit; a Go program's does not
 // on Linux. MPICH 5 tells its launcher only there, and not in MPI_Finalize, that this rank is done, and Hydra

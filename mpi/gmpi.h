@@ -8,7 +8,7 @@ enum {
 	GMPI_KIND_BARRIER = 1, GMPI_KIND_BCAST, GMPI_KIND_REDUCE, GMPI_KIND_ALLREDUCE, GMPI_KIND_SCAN,
 	GMPI_KIND_REDUCE_SCATTER, GMPI_KIND_REDUCE_SCATTERV, GMPI_KIND_GATHER, GMPI_KIND_GATHERV,
 	GMPI_KIND_SCATTER, GMPI_KIND_SCATTERV, GMPI_KIND_ALLGATHER, GMPI_KIND_ALLGATHERV,
-	GMPI_KIND_ALLTOALL, GMPI_KIND_ALLTOALLV, GMPI_KIND_SEND, GMPI_KIND_RECV, GMPI_KIND_SENDRECV
+	GMPI_KIND_ALLTOALL, GMPI_KIND_ALLTOALLV, GMPI_KIND_SEND, GMPI_KIND_RECV, GMPI_KIND_SENDRECV, GMPI_KIND_DUP
 };
 enum { GMPI_TYPES = 13, GMPI_FLOAT16 = 9, GMPI_BFLOAT16 = 10, GMPI_OPS = 4 };
 enum { GMPI_MPICH, GMPI_OPENMPI, GMPI_STANDARD };
@@ -25,12 +25,18 @@ typedef struct {
 	int32_t kind, type, op, root, to, tag, size, in_place, start;
 	int32_t cancelled; // in: it was asked for; out: it was
 	int32_t done, source, got_tag; // what came of it
-	int64_t got;
+	int64_t got;         // elements; of GMPI_KIND_DUP the communicator
 	int32_t code, class; // class as in error.go
 	uintptr_t text;      // of an error, a char *: to be freed
 } gmpi_call;
 
-enum { GMPI_DUP, GMPI_SPLIT, GMPI_SPLIT_NODE, GMPI_FREE };
+enum { GMPI_SPLIT, GMPI_SPLIT_NODE, GMPI_FREE };
+
+typedef struct {
+	int level;   // that the library grants
+	int foreign; // other code of this process initialised MPI: World and Self are duplicates
+	int max_tag; // the greatest tag
+} gmpi_start;
 
 // gmpi_load fills the table from a library that dlopen opened: NULL, or the required symbol it lacks.
 const char *gmpi_load(void *so, int *family, int *large);
@@ -43,8 +49,9 @@ void gmpi_restore_signals(void);
 
 void gmpi_version(char *text, int room, int *major, int *minor);
 int gmpi_state(void); // 0, 1 initialised, 2 finalised
-int gmpi_init(gmpi_call *c, int level, int *provided);
+int gmpi_init(gmpi_call *c, int level, gmpi_start *start);
 int gmpi_finalize(gmpi_call *c);
+int gmpi_release(gmpi_call *c); // in place of gmpi_finalize, where MPI is foreign
 // gmpi_exit runs what the library has registered for the end of the program (atexit): see gmpi.c.
 void gmpi_exit(void *so);
 int gmpi_abort(uintptr_t comm, int code);

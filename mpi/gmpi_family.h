@@ -92,14 +92,23 @@ OWN(u8_sum) OWN(u8_min) OWN(u8_max) OWN(u16_sum) OWN(u16_min) OWN(u16_max)
 OWN(u32_min) OWN(u32_max) OWN(u64_min) OWN(u64_max)
 #undef OWN
 
-static int NAME(init)(gmpi_call *c, int level, int *provided) {
+static int NAME(init)(gmpi_call *c, int level, gmpi_start *start) {
 	const intptr_t levels[] = {K.single, K.funneled, K.serialized, K.multiple};
-	int got = 0, code, ready = 0;
-	M.Initialized(&ready);
-	code = ready ? M.Query_thread(&got) : M.Init_thread(NULL, NULL, levels[level], &got);
+	int got = 0, code;
+	M.Initialized(&start->foreign);
+	code = start->foreign ? M.Query_thread(&got) : M.Init_thread(NULL, NULL, levels[level], &got);
 	if (code) return NAME(check)(c, code);
 	for (int i = 0; i < 4; i++)
-		if (got >= levels[i]) *provided = i;
+		if (got >= levels[i]) start->level = i;
+	if (got < levels[2]) return 0; // the Go side refuses
+	int *max, has = 0;
+	if ((code = M.Comm_get_attr((HANDLE)K.world, K.tag_ub, &max, &has))) return NAME(check)(c, code);
+	start->max_tag = has ? *max : 32767; // the least that MPI allows
+	if (start->foreign) { // World and Self keep the error handlers of the code whose they are
+		HANDLE world = (HANDLE)K.comm_null, self = world;
+		if ((code = M.Comm_dup((HANDLE)K.world, &world)) || (code = M.Comm_dup((HANDLE)K.self, &self))) return NAME(check)(c, code);
+		K.world = OF(world), K.self = OF(self);
+	}
 	// Errors outside any communicator go to that of Self since MPI 4, to that of World before.
 	if (!(code = M.Comm_create_errhandler(NAME(errors_return), &NAME(returns))) &&
 		!(code = M.Comm_set_errhandler((HANDLE)K.world, NAME(returns))))
@@ -121,6 +130,14 @@ static int NAME(init)(gmpi_call *c, int level, int *provided) {
 }
 
 static int NAME(finalize)(gmpi_call *c) { return NAME(check)(c, M.Finalize()); }
+
+// release frees what init has duplicated.
+static int NAME(release)(gmpi_call *c) {
+	HANDLE world = (HANDLE)K.world, self = (HANDLE)K.self;
+	int code = M.Comm_free(&self);
+	return NAME(check)(c, code ? code : M.Comm_free(&world));
+}
+
 static int NAME(abort)(uintptr_t comm, int code) { return M.Abort((HANDLE)comm, code); }
 static double NAME(wtime)(void) { return M.Wtime(); }
 
@@ -139,7 +156,6 @@ static int NAME(comm)(gmpi_call *c, int what, int color, int key, uintptr_t *mad
 	int code = 0;
 	if (color < 0) color = K.undefined;
 	switch (what) {
-	case GMPI_DUP: code = M.Comm_dup(of, &new); break;
 	case GMPI_SPLIT: code = M.Comm_split(of, color, key, &new); break;
 	case GMPI_SPLIT_NODE: code = M.Comm_split_type(of, K.shared, key, (HANDLE)K.info_null, &new); break;
 	case GMPI_FREE: code = M.Comm_free(&of); break;
@@ -152,7 +168,7 @@ static int NAME(comm)(gmpi_call *c, int what, int color, int key, uintptr_t *mad
 
 // ended notes what a status says.
 static void NAME(ended)(gmpi_call *c, const status *s) {
-	if (c->kind != GMPI_KIND_RECV && c->kind != GMPI_KIND_SENDRECV) return;
+	if (c->kind < GMPI_KIND_RECV || c->kind > GMPI_KIND_SENDRECV) return;
 	if (c->root == GMPI_NONE) { // MPICH 4.0 leaves a non-blocking one's status alone
 		c->source = GMPI_NONE, c->got_tag = GMPI_ANY, c->got = 0;
 		return;
@@ -168,6 +184,12 @@ static void NAME(ended)(gmpi_call *c, const status *s) {
 	c->got = large;
 }
 
+// made notes a duplicate. MPI says that it inherits the error handler; it costs nothing to make sure.
+static int NAME(made)(gmpi_call *c, HANDLE new) {
+	c->got = (int64_t)OF(new);
+	return M.Comm_set_errhandler(new, NAME(returns));
+}
+
 #include "gmpi_run.h"
 
 static int NAME(finish)(gmpi_call *c, int code, HANDLE request, int done, const status *s) {
@@ -178,6 +200,7 @@ static int NAME(finish)(gmpi_call *c, int code, HANDLE request, int done, const 
 		if (c->cancelled) M.Test_cancelled(s, &cancelled);
 		c->cancelled = cancelled;
 		NAME(ended)(c, s);
+		if (c->kind == GMPI_KIND_DUP) code = NAME(made)(c, *(HANDLE *)c->vectors);
 	}
 	return NAME(check)(c, code);
 }

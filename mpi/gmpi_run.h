@@ -29,22 +29,49 @@ static int NAME(peer)(int rank) {
 	return rank == GMPI_ANY ? (int)K.any_source : rank == GMPI_NONE ? (int)K.proc_null : rank;
 }
 
+// whole makes one type of n elements, for a message with more than a count can say. Pieces would not do: a
+// message is received as one, whatever else is waiting for one.
+static int NAME(whole)(gmpi_call *c, HANDLE element, int64_t n, HANDLE *made) {
+	HANDLE chunk, chunks;
+	const int64_t full = n / c->limit, rest = n % c->limit;
+	int code = M.Type_contiguous((int)c->limit, element, &chunk);
+	if (code) return code;
+	code = M.Type_contiguous((int)full, chunk, &chunks);
+	M.Type_free(&chunk);
+	if (code) return code;
+	const int counts[] = {1, (int)rest};
+	const GMPI_AINT at[] = {0, full * c->limit * sizes[c->type]};
+	const HANDLE of[] = {chunks, element};
+	code = M.Type_create_struct(rest ? 2 : 1, counts, at, of, made);
+	M.Type_free(&chunks);
+	return code ? code : M.Type_commit(made);
+}
+
 static int NAME(run)(gmpi_call *c) {
-	const int own = NAME(owned)[c->type][c->op];
+	const int reduces = c->kind >= GMPI_KIND_REDUCE && c->kind <= GMPI_KIND_REDUCE_SCATTERV;
+	const int own = reduces && NAME(owned)[c->type][c->op];
 	HANDLE type = (HANDLE)types[c->type], comm = (HANDLE)c->comm, request = (HANDLE)K.request_null;
 	HANDLE op = own ? NAME(own)[c->type][c->op] : (HANDLE)ops[c->op];
 	const void *src = (const void *)c->src;
 	void *dst = (void *)c->dst;
-	const int64_t n = c->n, m = c->m;
+	int64_t n = c->n, m = c->m;
 	const int root = c->root, tag = c->tag == GMPI_ANY ? (int)K.any_tag : c->tag;
 	const int scatters = c->kind == GMPI_KIND_SCATTER || c->kind == GMPI_KIND_SCATTERV;
 	if (c->in_place && scatters) dst = (void *)K.in_place;
 	else if (c->in_place) src = (const void *)K.in_place;
 
-	const int large = n > c->limit || m > c->limit || NAME(total)(c->dc, c->size) > c->limit || NAME(total)(c->sc, c->size) > c->limit;
+	int large = n > c->limit || m > c->limit || NAME(total)(c->dc, c->size) > c->limit || NAME(total)(c->sc, c->size) > c->limit;
+	HANDLE sent = type, received = type;
+	if (large && !NAME(all_large) && c->kind >= GMPI_KIND_SEND) {
+		int code = 0;
+		const int64_t out = c->kind == GMPI_KIND_SEND ? n : m, in = c->kind == GMPI_KIND_SEND ? 0 : n;
+		if (out > c->limit && !(code = NAME(whole)(c, type, out, &sent))) *(c->kind == GMPI_KIND_SEND ? &n : &m) = 1;
+		if (!code && in > c->limit && !(code = NAME(whole)(c, type, in, &received))) n = 1;
+		if (code) return NAME(check)(c, code);
+		large = 0;
+	}
 	// An operator of our own counts in ints.
-	const int reduces = c->kind >= GMPI_KIND_REDUCE && c->kind <= GMPI_KIND_REDUCE_SCATTERV;
-	if (large && (!NAME(all_large) || (reduces && own))) return c->code = GMPI_TOO_LARGE;
+	if (large && (!NAME(all_large) || own)) return c->code = GMPI_TOO_LARGE;
 
 	// A started call reads its vectors until it is complete.
 	int64_t few[4 * 32], *dv = few;
@@ -111,22 +138,35 @@ static int NAME(run)(gmpi_call *c) {
 			(src, WIDE(sv), type, dst, WIDE(dv), type, comm));
 		break;
 	case GMPI_KIND_SEND:
-		code = FORM(Send, send, (src, n, type, NAME(peer)(c->to), tag, comm));
+		code = FORM(Send, send, (src, n, sent, NAME(peer)(c->to), tag, comm));
 		break;
 	case GMPI_KIND_RECV:
 		if (c->start) {
-			code = large ? M.Irecv_c(dst, n, type, NAME(peer)(root), tag, comm, &request)
-			             : M.Irecv(dst, n, type, NAME(peer)(root), tag, comm, &request);
+			code = large ? M.Irecv_c(dst, n, received, NAME(peer)(root), tag, comm, &request)
+			             : M.Irecv(dst, n, received, NAME(peer)(root), tag, comm, &request);
 		} else {
-			code = large ? M.Recv_c(dst, n, type, NAME(peer)(root), tag, comm, &s)
-			             : M.Recv(dst, n, type, NAME(peer)(root), tag, comm, &s);
+			code = large ? M.Recv_c(dst, n, received, NAME(peer)(root), tag, comm, &s)
+			             : M.Recv(dst, n, received, NAME(peer)(root), tag, comm, &s);
 		}
 		break;
 	case GMPI_KIND_SENDRECV: // always made at once: the Go side starts a Send and a Recv
-		code = large ? M.Sendrecv_c(src, m, type, NAME(peer)(c->to), tag, dst, n, type, NAME(peer)(root), tag, comm, &s)
-		             : M.Sendrecv(src, m, type, NAME(peer)(c->to), tag, dst, n, type, NAME(peer)(root), tag, comm, &s);
+		code = large ? M.Sendrecv_c(src, m, sent, NAME(peer)(c->to), tag, dst, n, received, NAME(peer)(root), tag, comm, &s)
+		             : M.Sendrecv(src, m, sent, NAME(peer)(c->to), tag, dst, n, received, NAME(peer)(root), tag, comm, &s);
+		break;
+	case GMPI_KIND_DUP: {
+		HANDLE new = (HANDLE)K.comm_null, *made = &new;
+		if (c->start) { // written to when it is complete
+			if (!(made = malloc(sizeof *made))) return c->code = GMPI_NO_MEMORY;
+			c->vectors = (uintptr_t)made;
+			code = M.Comm_idup(comm, made, &request);
+		} else if (!(code = M.Comm_dup(comm, made))) {
+			code = NAME(made)(c, new);
+		}
 		break;
 	}
+	}
+	if (sent != type) M.Type_free(&sent); // MPI has it as long as it needs it
+	if (received != type) M.Type_free(&received);
 	if (dv != few && !c->start) free(dv);
 	if (c->start) {
 		c->request = OF(request);

@@ -34,15 +34,17 @@ const (
 
 // process is what there is one of: the library, and how far MPI is.
 var process struct {
-	phase atomic.Int32
-	mu    sync.Mutex // guards what follows
-	users int        // of Use
-	ours  bool       // Use initialised MPI
-	left  bool       // a user of Use had to leave calls behind
+	phase   atomic.Int32
+	mu      sync.Mutex // guards what follows
+	users   int        // of Use
+	ours    bool       // Use initialised MPI
+	foreign bool       // other code did, before Init: it finalises MPI as well
+	left    bool       // a user of Use had to leave calls behind
 
 	loaded     bool
 	level      Level
 	large      bool   // counts beyond 2^31-1 in one call
+	maxTag     int    // the library's greatest tag
 	version    string // short
 	versionAll string
 	path       string
@@ -73,8 +75,10 @@ func yieldNow(now time.Time) bool {
 var wants = Multiple
 
 // Init opens the MPI library of the launcher that started this process and initialises it, with
-// MPI_THREAD_MULTIPLE where the library has it. It is called once, before any other call. Its error
-// says which libraries were tried, or why library and launcher do not belong together.
+// MPI_THREAD_MULTIPLE where the library has it. It is called once, before any other call, on all ranks.
+// Where other code of the process has initialised MPI already, that code finalises it as well, and World
+// and Self are duplicates, so that those of MPI keep their error handlers. Its error says which libraries
+// were tried, or why library and launcher do not belong together.
 func Init() error {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -96,7 +100,9 @@ func initialise() error {
 		return err
 	}
 	if err := world.attach(l); err != nil {
-		process.phase.Store(after)
+		if !process.foreign {
+			process.phase.Store(after)
+		}
 		return errors.Join(err, end())
 	}
 	process.phase.Store(running)
@@ -140,7 +146,8 @@ func (c *Comm) attach(l launch) error {
 	return l.agrees(c.rank, c.size, process.version, process.path)
 }
 
-// Finalize ends MPI. It is collective over World, and no call may follow.
+// Finalize ends MPI, unless other code of the process initialised it. It is collective over World, and no
+// call of this package may follow.
 func Finalize() error {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -171,7 +178,7 @@ func Use() (done func(left bool) error, err error) {
 		if err := initialise(); err != nil {
 			return nil, err
 		}
-		process.ours = true
+		process.ours = !process.foreign
 	}
 	process.users++
 	var once sync.Once

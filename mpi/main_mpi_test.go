@@ -13,11 +13,12 @@ import (
 // The tests of this tag are run by all ranks of a job at once (test/mpi starts them under each MPI);
 // without a launcher they are a job of one rank. A rank that fails ends the job.
 func TestMain(m *testing.M) {
+	levels := map[string]mpi.Level{"single": mpi.Single, "serialized": mpi.Serialized}
+	if level, ok := levels[os.Getenv("GOCCL_MPI_TEST_LEVEL")]; ok {
+		mpi.SetWants(level)
+	}
 	if scene := os.Getenv("GOCCL_MPI_SCENE"); scene != "" {
 		os.Exit(scenes[scene]())
-	}
-	if os.Getenv("GOCCL_MPI_TEST_LEVEL") == "serialized" {
-		mpi.SetWants(mpi.Serialized)
 	}
 	if err := mpi.Init(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

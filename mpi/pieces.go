@@ -9,7 +9,8 @@ import (
 
 // limit is the greatest count that MPI's functions of old take. Beyond it they are called in their
 // forms with MPI_Count, where the library has those, and where it has not (Open MPI up to 5, and
-// the operators of 16-bit floats anywhere) in pieces. Tests set it lower.
+// the operators of 16-bit floats anywhere) collectives are made in pieces, and messages of a type that has all
+// elements. Tests set it lower.
 var limit = math.MaxInt32
 
 // at is the memory at an address that is known to be good, of the heap or not Go's at all.
@@ -44,10 +45,8 @@ func sum(counts []int) int {
 // inPieces makes a call that is beyond the library's counts.
 func (c *Comm) inPieces(ctx context.Context, k *Call) (Status, error) {
 	switch k.Kind {
-	case KindBcast, KindReduce, KindAllReduce, KindScan, KindSend, KindRecv:
-		return c.vectorInPieces(ctx, k)
-	case KindSendRecv:
-		return c.exchange(ctx, k)
+	case KindBcast, KindReduce, KindAllReduce, KindScan:
+		return Status{}, c.vectorInPieces(ctx, k)
 	}
 	p := pieces{ctx: ctx, c: c, k: *k, size: uintptr(k.Type.Size())}
 	p.dc, p.sc = k.DC, k.SC
@@ -58,6 +57,9 @@ func (c *Comm) inPieces(ctx context.Context, k *Call) (Status, error) {
 		p.sc = p.dc
 	}
 	var err error
+	if p.messages, err = c.private(ctx); err != nil {
+		return Status{}, err
+	}
 	switch k.Kind {
 	case KindReduceScatter, KindReduceScatterV:
 		err = p.reduceScatter()
@@ -70,41 +72,30 @@ func (c *Comm) inPieces(ctx context.Context, k *Call) (Status, error) {
 	case KindAllToAll, KindAllToAllV:
 		err = p.allToAll()
 	}
+	if e := p.messages.broken.Load(); e != nil {
+		c.broken.CompareAndSwap(nil, e)
+	}
 	return Status{}, err
 }
 
-func (c *Comm) vectorInPieces(ctx context.Context, k *Call) (st Status, err error) {
+func (c *Comm) vectorInPieces(ctx context.Context, k *Call) error {
 	for i := 0; i < k.N; i += limit {
 		piece := k.piece(i, min(limit, k.N-i))
-		got, err := c.do(ctx, &piece)
-		if err != nil {
-			return Status{}, err
+		if _, err := c.do(ctx, &piece); err != nil {
+			return err
 		}
-		st = Status{got.Source, got.Tag, st.Count + got.Count}
 	}
-	return st, nil
-}
-
-// exchange is SendRecv by a started Recv and a Send.
-func (c *Comm) exchange(ctx context.Context, k *Call) (Status, error) {
-	recv, send := k.halves()
-	r, _, err := c.start(&recv)
-	if err != nil {
-		return Status{}, err
-	}
-	if _, err := c.do(ctx, &send); err != nil {
-		return Status{}, err
-	}
-	return r.Wait(ctx)
+	return nil
 }
 
 // pieces is a call that is made of calls with fewer elements each.
 type pieces struct {
-	ctx    context.Context
-	c      *Comm
-	k      Call
-	size   uintptr // of an element
-	dc, sc []int
+	ctx      context.Context
+	c        *Comm
+	messages *Comm // for those between two ranks
+	k        Call
+	size     uintptr // of an element
+	dc, sc   []int
 }
 
 // block is the address of rank r's block in a buffer of blocks.
@@ -117,7 +108,11 @@ func (p *pieces) do(k Call) error {
 		return nil
 	}
 	k.Type, k.Op = p.k.Type, p.k.Op
-	_, err := p.c.do(p.ctx, &k)
+	c := p.c
+	if k.Kind >= KindSend {
+		c = p.messages
+	}
+	_, err := c.do(p.ctx, &k)
 	return err
 }
 

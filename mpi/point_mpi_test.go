@@ -129,8 +129,17 @@ func TestContextEndsDuringIrecv(t *testing.T) {
 	r, err := mpi.Irecv(mpi.World(), []int32{0}, mpi.AnySource, 98)
 	require.NoError(t, err)
 	cancel()
-	_, err = r.Wait(ctx)
-	require.ErrorIs(t, err, context.Canceled)
+	for range 2 { // the same again
+		_, err = r.Wait(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, mpi.ErrAbandoned)
+		_, err = r.Wait(context.Background())
+		require.ErrorIs(t, err, mpi.ErrAbandoned)
+		done, st, err := r.Test()
+		require.True(t, done)
+		require.Zero(t, st)
+		require.EqualError(t, err, "mpi: Recv: cancelled, nothing received: context canceled")
+	}
 }
 
 // TestContextEndsDuringBarrier leaves the barrier to MPI, and the communicator with it.

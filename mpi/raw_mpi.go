@@ -19,27 +19,11 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"unsafe"
 
 	_ "github.com/goccl/goccl/include" // so that `go mod vendor` keeps gmpi.h
 	"github.com/goccl/goccl/internal/dl"
 )
-
-// turn makes calls take turns where the library cannot be called from two threads at a time.
-var turn sync.Mutex
-
-func enter() {
-	if process.level != Multiple {
-		turn.Lock()
-	}
-}
-
-func leave() {
-	if process.level != Multiple {
-		turn.Unlock()
-	}
-}
 
 // opened is the library's handle.
 var opened uintptr
@@ -83,13 +67,15 @@ func (l launch) advice() string {
 // begin initialises MPI, or attaches to what other code of this process initialised.
 func begin(want Level) error {
 	var k C.gmpi_call
-	var got C.int
+	var start C.gmpi_start
 	C.gmpi_save_signals()
 	defer C.gmpi_restore_signals()
-	if C.gmpi_init(&k, C.int(want), &got) != 0 {
+	code := C.gmpi_init(&k, C.int(want), &start)
+	process.foreign = start.foreign != 0
+	if code != 0 {
 		return failure("Init", &k)
 	}
-	process.level = Level(got)
+	process.level, process.maxTag = Level(start.level), int(start.max_tag)
 	spare()
 	return nil
 }
@@ -106,6 +92,12 @@ func spare() {
 
 func end() error {
 	var k C.gmpi_call
+	if process.foreign {
+		if process.level >= Serialized && C.gmpi_release(&k) != 0 {
+			return failure("Finalize", &k)
+		}
+		return nil
+	}
 	if C.gmpi_finalize(&k) != 0 {
 		return failure("Finalize", &k)
 	}
@@ -150,9 +142,8 @@ func (c *Comm) identify() error {
 	return nil
 }
 
+// make has MPI make or free a communicator, without the turn: see collectively.
 func (c *Comm) make(op string, what, color, key int) (uintptr, error) {
-	enter()
-	defer leave()
 	k := C.gmpi_call{comm: C.uintptr_t(c.handle)}
 	var made C.uintptr_t
 	if C.gmpi_comm(&k, C.int(what), C.int(color), C.int(key), &made) != 0 {
@@ -184,6 +175,7 @@ func (c *Comm) run(k *Call) (st Status, large bool, err error) {
 	if f.code == C.GMPI_TOO_LARGE {
 		return Status{}, true, nil
 	}
+	retain(k)
 	return Status{}, false, failure(k.Kind.String(), &f)
 }
 
@@ -193,7 +185,10 @@ const startsSendRecv = false
 // part is one request of MPI.
 type part struct{ call C.gmpi_call }
 
-func (p *part) receives() bool { return p.call.kind == C.GMPI_KIND_RECV }
+// receives reports whether p's status says something.
+func (p *part) receives() bool {
+	return p.call.kind == C.GMPI_KIND_RECV || p.call.kind == C.GMPI_KIND_DUP
+}
 
 // begin starts k.
 func (c *Comm) begin(k *Call) (p part, large bool, err error) {

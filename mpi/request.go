@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"time"
+	"unsafe"
 )
 
 // Status is what came of a Recv: who sent how many elements with which tag.
@@ -17,6 +18,8 @@ type Request struct {
 	call  Call
 	parts []part // what MPI has under way for it, in order
 	pin   runtime.Pinner
+	hold  [2]unsafe.Pointer // the call's memory, also where only its address was given
+	cause error             // why it was cancelled
 	done  bool
 	st    Status
 	err   error
@@ -65,7 +68,7 @@ func (c *Comm) start(k *Call) (r *Request, large bool, err error) {
 	if err := c.ready(k.Kind.String()); err != nil {
 		return nil, false, err
 	}
-	r = &Request{comm: c, call: *k}
+	r = &Request{comm: c, call: *k, hold: k.memory()}
 	halves := []Call{*k}
 	if k.Kind == KindSendRecv && !startsSendRecv {
 		recv, send := k.halves()
@@ -90,27 +93,13 @@ func (c *Comm) start(k *Call) (r *Request, large bool, err error) {
 	return r, false, nil
 }
 
-// add starts k, a message beyond the library's counts in pieces.
+// add starts k.
 func (r *Request) add(k *Call) (large bool, err error) {
-	size := k.N
-	if k.Kind >= KindSend && !process.large {
-		size = limit
-	}
-	for i := 0; i == 0 || i < k.N; i += size {
-		piece := *k
-		if k.Kind >= KindSend {
-			piece = k.piece(i, min(size, k.N-i))
-		}
-		p, large, err := r.comm.begin(&piece)
-		if large || err != nil {
-			return large, err
-		}
+	p, large, err := r.comm.begin(k)
+	if !large && err == nil {
 		r.parts = append(r.parts, p)
-		if k.Kind < KindSend || size == 0 {
-			break
-		}
 	}
-	return false, nil
+	return large, err
 }
 
 // forget lets go of r's memory.
@@ -140,11 +129,16 @@ func (r *Request) test(wait bool) (bool, Status, error) {
 		if !done && err == nil {
 			return false, Status{}, nil
 		}
-		if r.parts[0].receives() {
-			r.st = Status{st.Source, st.Tag, r.st.Count + st.Count}
-		}
-		if err != nil && r.err == nil {
-			r.err = err
+		switch {
+		case err != nil:
+			retain(&r.call)
+			if r.err == nil {
+				r.err = err
+			}
+		case st.Source == cancelled:
+			r.err = &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "cancelled, nothing received", Err: r.cause}
+		case r.parts[0].receives():
+			r.st = st
 		}
 		r.parts = r.parts[1:]
 	}
@@ -167,10 +161,7 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	if !ended {
 		return st, err
 	}
-	if r.call.Kind == KindRecv && r.cancel() {
-		return Status{}, r.cancelledBy(ctx)
-	}
-	if r.done {
+	if r.cancel(ctx.Err()); r.done {
 		return r.st, r.err
 	}
 	return Status{}, &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "not waited for any longer; it goes on", Err: ctx.Err()}
@@ -197,24 +188,24 @@ func (r *Request) poll(ctx context.Context) (st Status, err error, ended bool) {
 	}
 }
 
-// cancel takes a receive back. It reports false where the message was faster, which r then has.
-func (r *Request) cancel() bool {
-	for i := range r.parts {
-		r.comm.cancel(&r.parts[i])
+// cancel takes a receive back because of cause. r is done then, with the message where that was faster, or
+// with an error; or the library does not take it back at once, and r goes on.
+func (r *Request) cancel(cause error) {
+	if r.call.Kind != KindRecv {
+		return
+	}
+	if r.cause == nil {
+		r.cause = cause
+		for i := range r.parts {
+			r.comm.cancel(&r.parts[i])
+		}
 	}
 	for range 1000 { // MPI says that a cancelled receive ends without the sender
-		last := len(r.parts) == 1
-		done, _, _ := r.test(false)
-		if done {
-			return last && r.st.Source == cancelled
+		if done, _, _ := r.test(false); done {
+			return
 		}
 		time.Sleep(100 * time.Microsecond)
 	}
-	return false
-}
-
-func (r *Request) cancelledBy(ctx context.Context) error {
-	return &Error{Op: "Recv", Class: ErrAbandoned, Text: "cancelled, nothing received", Err: ctx.Err()}
 }
 
 // cancelled is the source of a message that was not received.
@@ -230,6 +221,38 @@ func (r *Request) abandon(err error) error {
 	return e
 }
 
+// Abandon gives up a call that is under way, since another that belongs to it has failed. It goes on inside MPI,
+// which keeps its memory; the communicator cannot be used any longer.
+func (r *Request) Abandon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if done, _, _ := r.test(false); !done {
+		_ = r.abandon(nil)
+	}
+}
+
+// retained is the memory of collectives that failed inside MPI: a library may leave receives into it posted, and
+// tells nobody when they are done. So it is kept for good.
+var retained struct {
+	sync.Mutex
+	all map[unsafe.Pointer]struct{}
+}
+
+// retain keeps the memory of k, which has failed. Of a message nothing is left under way.
+func retain(k *Call) {
+	if k.Kind == KindBarrier || k.Kind >= KindSend {
+		return
+	}
+	retained.Lock()
+	defer retained.Unlock()
+	if retained.all == nil {
+		retained.all = map[unsafe.Pointer]struct{}{}
+	}
+	for _, p := range k.memory() {
+		retained.all[p] = struct{}{}
+	}
+}
+
 // poll makes the call k as a non-blocking one.
 func (c *Comm) poll(ctx context.Context, k *Call) (Status, error) {
 	r, large, err := c.start(k)
@@ -242,12 +265,10 @@ func (c *Comm) poll(ctx context.Context, k *Call) (Status, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st, err, ended := r.poll(ctx)
-	switch {
-	case !ended:
+	if !ended {
 		return st, err
-	case k.Kind == KindRecv && r.cancel():
-		return Status{}, r.cancelledBy(ctx)
-	case r.done:
+	}
+	if r.cancel(ctx.Err()); r.done {
 		return r.st, r.err
 	}
 	return Status{}, r.abandon(ctx.Err())

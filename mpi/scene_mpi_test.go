@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -52,6 +53,23 @@ var scenes = map[string]func() int{
 		}
 		if mpi.World().Rank() == 0 {
 			return say(mpi.World().Abort(7))
+		}
+		return say(mpi.Barrier(context.Background(), mpi.World()))
+	},
+	// freed: the same by a communicator that was freed.
+	"freed": func() int {
+		if err := mpi.Init(); err != nil {
+			return say(err)
+		}
+		c, err := mpi.World().Dup()
+		if err == nil {
+			err = c.Free()
+		}
+		if err != nil {
+			return say(err)
+		}
+		if mpi.World().Rank() == 0 {
+			return say(c.Abort(7))
 		}
 		return say(mpi.Barrier(context.Background(), mpi.World()))
 	},
@@ -102,12 +120,81 @@ var scenes = map[string]func() int{
 		if c.Rank() == 0 {
 			return say(ccl.Barrier(ctx, c)) // never returns
 		}
-		for alive(pids[0]) {
+		// The launcher ends the ranks that are left. One that ended by itself, with 0, would hide the other's status:
+		// Hydra reports that of the rank whose end it sees first.
+		time.Sleep(30 * time.Second)
+		fmt.Printf("process %d has ended, and the launcher left its peer alone\n", pids[0])
+		return 4
+	},
+	"group":    failedGroup,
+	"overhead": overhead,
+}
+
+// failedGroup has rank 0 receive two messages as a group, of which the first is longer than its buffer. The second,
+// which waits for its receiver to look after it, comes when the group has failed, its memory was dropped, and other
+// memory was taken, which must stay as it is.
+func failedGroup() int {
+	ctx := context.Background()
+	if _, err := mpi.Use(); err != nil { // keeps MPI beyond the Comm
+		return say(err)
+	}
+	c, err := ccl.Join(ctx, &ccl.Options{Backend: "mpi"})
+	if err != nil {
+		return say(err)
+	}
+	pids := make([]int, c.Size())
+	if err := mpi.AllGather(ctx, mpi.World(), pids, []int{os.Getpid()}); err != nil {
+		return say(err)
+	}
+	const long = 4 << 20
+	if c.Rank() != 0 {
+		x, y := make([]int32, 8), make([]int32, long)
+		for i := range y {
+			y[i] = 0x5a5a5a5a
+		}
+		_ = c.On(nil).Group(func(g ccl.Queue) error {
+			g.Send(ccl.Host(x), 0)
+			g.Send(ccl.Host(y), 0)
+			return nil
+		}).Wait(ctx)
+		_ = mpi.Barrier(ctx, mpi.World())
+		for alive(pids[0]) { // the launcher ends it where this one ends without MPI_Finalize
 			time.Sleep(time.Millisecond)
 		}
-		return 0
-	},
-	"overhead": overhead,
+		os.Exit(0)
+	}
+	group := func() error {
+		a, b := make([]int32, 4), make([]int32, long)
+		return c.On(nil).Group(func(g ccl.Queue) error {
+			g.Recv(ccl.Host(a), 1)
+			g.Recv(ccl.Host(b), 1)
+			return nil
+		}).Wait(ctx)
+	}
+	if err := group(); err == nil {
+		fmt.Println("the group has not failed")
+		os.Exit(0)
+	}
+	c.Close()
+	c = nil
+	runtime.GC()
+	runtime.GC()
+	var others [][]int32
+	for range 4 {
+		others = append(others, make([]int32, long))
+	}
+	_ = mpi.Barrier(ctx, mpi.World())
+	for _, x := range others {
+		for i := range x {
+			if x[i] != 0 {
+				fmt.Println("another slice was overwritten")
+				os.Exit(1)
+			}
+		}
+	}
+	fmt.Println("no other slice was overwritten")
+	os.Exit(0)
+	return 0
 }
 
 // alive reports whether the process pid has not ended yet.

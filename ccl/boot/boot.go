@@ -103,6 +103,27 @@ func (b *Boot) Watch() <-chan struct{} {
 	return b.over
 }
 
+// Refuse tells the other ranks why this one cannot take part, where it has joined already: their next AllGather, or the one
+// they are in, fails with that. The bootstrap is over then.
+func (b *Boot) Refuse(why error) {
+	if b.state() != nil {
+		return
+	}
+	e := &Error{Code: Argument, Peer: b.rank, Text: why.Error(), Err: why}
+	if b.fail(e); b.conn == nil {
+		if s, ok := b.server.(seat); ok {
+			s.refuse(e)
+		}
+		return
+	}
+	v := verdict{Code: Argument, Peer: b.rank, Text: e.Text}.frame()[frameHead:]
+	b.conn.Write(frame{kind: frameLeave, rank: b.rank, data: v}.encode())
+	select {
+	case <-b.over: // the verdict has come back, so all that this process serves have it
+	case <-time.After(confirmLimit + grace):
+	}
+}
+
 // use makes conn, to who, the connection of b.
 func (b *Boot) use(conn net.Conn, who join) {
 	over := make(chan struct{})

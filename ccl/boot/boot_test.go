@@ -3,6 +3,8 @@ package boot
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,4 +57,40 @@ func TestEnded(t *testing.T) {
 	require.ErrorIs(t, e, Timeout)
 	require.Equal(t, "100% over", e.Text)
 	require.True(t, errors.Is(e, context.DeadlineExceeded))
+}
+
+// Whoever refuses, all hear it, and why; and nobody waits for it to end.
+func TestRefuse(t *testing.T) {
+	for name, meet := range map[string]func(t *testing.T) []*Boot{
+		"processes": func(t *testing.T) []*Boot {
+			root := freeRoot(t)
+			return joined(t, 3, func(r int) (*Boot, error) {
+				return TCP(within(t, long), root, r, 3, &TCPOptions{HostID: []string{"a", "b", "b"}[r]})
+			})
+		},
+		"goroutines": func(*testing.T) []*Boot { return Local(3) },
+	} {
+		for refuser := range 3 {
+			t.Run(fmt.Sprint(name, refuser), func(t *testing.T) {
+				noLeaks(t)
+				boots := meet(t)
+				var wg sync.WaitGroup
+				for r, b := range boots {
+					wg.Go(func() {
+						if r == refuser {
+							b.Refuse(errors.New("no taste for it"))
+							return
+						}
+						_, err := b.AllGather(within(t, long), nil)
+						e := wantError(t, err, Argument, r, refuser)
+						require.Contains(t, e.Text, "gave up: no taste for it")
+					})
+				}
+				wg.Wait()
+				_, err := boots[refuser].AllGather(t.Context(), nil)
+				wantError(t, err, Argument, refuser, refuser)
+				closeAll(boots)
+			})
+		}
+	}
 }

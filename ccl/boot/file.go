@@ -93,7 +93,7 @@ func writeNotice(path string, n notice) error {
 
 // readNotice reads the file at path, if it is this user's alone.
 func readNotice(path string) (notice, error) {
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return notice{}, fault(System, "rank 0 has not written %s yet", path)
 	} else if err != nil {

@@ -221,6 +221,8 @@ func (h *hub) address() netip.Addr {
 		return h.addr
 	case h.seen.IsValid():
 		return h.seen
+	case h.addr.IsValid():
+		return h.addr
 	}
 	return loopback
 }

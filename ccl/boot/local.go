@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -121,6 +122,14 @@ func (w *world) fail(e *Error) {
 type seat struct {
 	w    *world
 	rank int
+}
+
+func (s seat) refuse(e *Error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if s.w.err == nil {
+		s.w.fail(&Error{Code: e.Code, Peer: s.rank, Text: fmt.Sprintf("rank %d gave up: %s", s.rank, e.Text)})
+	}
 }
 
 func (s seat) close() {

@@ -74,7 +74,7 @@ func Spawn(ctx context.Context, c Command) error {
 	if c.Grace <= 0 {
 		c.Grace = time.Second
 	}
-	root, err := net.Listen("tcp", "127.0.0.1:0")
+	root, err := listenHere("127.0.0.1:0", "[::1]:0")
 	if err != nil {
 		return fault(System, "no port to start at: %v", err)
 	}
@@ -92,6 +92,21 @@ func Spawn(ctx context.Context, c Command) error {
 		result <- s.run(ctx)
 	}()
 	return <-result
+}
+
+// listenHere listens at the first of addrs, this host's own, that it has: there may be no IPv4.
+func listenHere(addrs ...string) (net.Listener, error) {
+	var first error
+	for _, a := range addrs {
+		l, err := net.Listen("tcp", a)
+		if err == nil {
+			return l, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
 }
 
 // spawn is one run of Spawn.

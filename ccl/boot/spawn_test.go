@@ -190,3 +190,14 @@ func TestSpawnArguments(t *testing.T) {
 		require.ErrorIs(t, err, Argument)
 	}
 }
+
+// A host without IPv4 has another loopback address.
+func TestListenHere(t *testing.T) {
+	const notOurs = "192.0.2.1:0" // TEST-NET-1, RFC 5737
+	l, err := listenHere(notOurs, "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	require.True(t, addrOf(l.Addr()).IsLoopback())
+	_, err = listenHere(notOurs, "localhost:nonsense")
+	require.ErrorContains(t, err, "192.0.2.1")
+}

@@ -69,18 +69,18 @@ func TestShortStall(t *testing.T) {
 // The calls of all Comms of a rank count, and those made by a Queue.
 func TestFaultsOfOtherComms(t *testing.T) {
 	Run(t, 4, func(t testing.TB, world *ccl.Comm) {
-		c, err := world.Split(t.Context(), world.Rank()%2, 0) // two exchanges: calls 1 and 2
+		c, err := world.Split(t.Context(), world.Rank()%2, 0) // three exchanges: calls 1 to 3
 		require.NoError(t, err)
 		defer c.Close()
 		x := []int{1}
-		w := c.On(nil).AllReduce(ccl.Host(x), ccl.InPlace(), ccl.Sum) // call 3
+		w := c.On(nil).AllReduce(ccl.Host(x), ccl.InPlace(), ccl.Sum) // call 4
 		if world.Rank()%2 == 0 {
 			require.NoError(t, w.Wait(t.Context()))
 			require.ErrorIs(t, ccl.Barrier(t.Context(), world), ccl.ErrRankLost)
 			return
 		}
 		require.ErrorIs(t, w.Wait(t.Context()), ccl.ErrRankLost)
-	}, Kill(3, 3))
+	}, Kill(3, 4))
 }
 
 // Kill works over TCP as well, in real time; and the others go on without the rank.

@@ -5,15 +5,20 @@
 // turned away with a reason before a byte of it is believed:
 //
 //	client  greeting   magic 8, version 2, flags 2, nonce 32, job 16
-//	server  answer     magic 8, version 2, status 1, flags 1; if all is well: nonce 32, mac 32
-//	client  proof      status 1, length 2, sha256(hello) 32, mac 32; then the hello
+//	server  answer     magic 8, version 2, status 1, flags 1; if all is well: nonce 32
+//	client  proof      status 1, length 2, sha256(hello) 32, mac 32
+//	server  opening    status 1, mac 32
+//	client  hello
 //	server  reply      status 1, length 2, mac 32; then the reply, or why the hello was refused
 //
 // Numbers are big-endian; job is the start of sha256(job). A mac is HMAC-SHA256
 // with the secret over a name of its role and all that was said before, both
 // nonces included: nothing can be replayed, reflected, or moved to another job.
 // The server reads 127 bytes of a stranger, no more: the proof carries the
-// hello's hash, so the hello itself is read only once its sender is known.
+// hello's hash, so the hello itself is read only once its sender is known, and sent only once the server is.
+//
+// The client proves the secret first. Whoever dials a job's port so learns nothing by which to try secrets at home: a short
+// one can be guessed only in as many handshakes, or by who stands where the server should.
 //
 // It authenticates the two ends; the stream that follows is not encrypted.
 package auth
@@ -55,7 +60,7 @@ func (r *Refused) Error() string { return "refused by the peer: " + r.Text }
 // version: two versions that differ can always say so.
 const (
 	magic   = "goccl\r\n\x1a" // no text protocol starts so, and a text-mode relay spoils it
-	version = 1
+	version = 2
 
 	nonceLen    = 32
 	macLen      = sha256.Size
@@ -63,7 +68,7 @@ const (
 	greetingLen = len(magic) + 2 + 2 + nonceLen + jobLen
 	statusAt    = len(magic) + 2
 	answerLen   = statusAt + 1 + 1
-	openingLen  = nonceLen + macLen
+	openingLen  = 1 + macLen
 	proofLen    = 1 + 2 + sha256.Size + macLen
 	replyLen    = 1 + 2 + macLen
 )
@@ -93,7 +98,7 @@ func Client(conn net.Conn, job string, secret, hello []byte) (reply []byte, err 
 		return nil, fmt.Errorf("auth: sending the greeting: %w", err)
 	}
 
-	answer := make([]byte, answerLen, answerLen+openingLen)
+	answer := make([]byte, answerLen, answerLen+nonceLen)
 	if err := readAnswer(conn, answer); err != nil {
 		return nil, err
 	}
@@ -105,27 +110,36 @@ func Client(conn net.Conn, job string, secret, hello []byte) (reply []byte, err 
 		return nil, fmt.Errorf("auth: %w: it answered with status %d", ErrProtocol, status)
 	}
 	answer = answer[:cap(answer)]
-	opening := answer[answerLen:]
-	if err := read(conn, opening, "the server's proof"); err != nil {
+	if err := read(conn, answer[answerLen:], "the server's nonce"); err != nil {
 		return nil, err
 	}
 
-	proof := make([]byte, proofLen, proofLen+len(hello))
-	said := append(greeting, answer[:answerLen+nonceLen]...)
-	if !hmac.Equal(opening[nonceLen:], mac(secret, "server opens", said)) {
-		proof[0] = badSecret
-		conn.Write(proof) // so that the server knows too; it cannot matter if this is lost
-		return nil, unauthorized(secret, answer[answerLen-1])
-	}
+	proof := make([]byte, proofLen)
+	said := append(greeting, answer...)
 	binary.BigEndian.PutUint16(proof[1:], uint16(len(hello)))
 	digest := sha256.Sum256(hello)
 	copy(proof[3:], digest[:])
 	copy(proof[proofLen-macLen:], mac(secret, "client", said, proof[:proofLen-macLen]))
 	said = append(said, proof...)
-	if _, err := conn.Write(append(proof, hello...)); err != nil {
-		return nil, fmt.Errorf("auth: sending the hello: %w", err)
+	if _, err := conn.Write(proof); err != nil {
+		return nil, fmt.Errorf("auth: sending the proof: %w", err)
 	}
-	return readReply(conn, secret, said, answer[answerLen-1])
+	opening := make([]byte, openingLen)
+	if err := read(conn, opening, "the server's proof"); err != nil {
+		return nil, err
+	}
+	if opening[0] != ok && opening[0] != badSecret {
+		return nil, fmt.Errorf("auth: %w: it answered a proof with status %d", ErrProtocol, opening[0])
+	}
+	if opening[0] == badSecret || !hmac.Equal(opening[1:], mac(secret, "server opens", said)) {
+		return nil, unauthorized(secret, answer[answerLen-1])
+	}
+	if len(hello) > 0 {
+		if _, err := conn.Write(hello); err != nil {
+			return nil, fmt.Errorf("auth: sending the hello: %w", err)
+		}
+	}
+	return readReply(conn, secret, said)
 }
 
 // readAnswer fills the part of the server's answer that is the same in all versions.
@@ -140,13 +154,10 @@ func readAnswer(conn net.Conn, answer []byte) error {
 }
 
 // readReply reads the last message of the handshake: the reply, or the refusal.
-func readReply(conn net.Conn, secret, said []byte, flags byte) ([]byte, error) {
+func readReply(conn net.Conn, secret, said []byte) ([]byte, error) {
 	head := make([]byte, replyLen)
 	if err := read(conn, head, "the server's reply"); err != nil {
 		return nil, err
-	}
-	if head[0] == badSecret {
-		return nil, unauthorized(secret, flags)
 	}
 	n := int(binary.BigEndian.Uint16(head[1:]))
 	if head[0] != ok && head[0] != refused || n > MaxHello {
@@ -175,7 +186,7 @@ func Server(conn net.Conn, job string, secret []byte, accept func(hello []byte) 
 	if err := readMagic(conn, greeting); err != nil {
 		return nil, err
 	}
-	answer := make([]byte, answerLen, answerLen+openingLen)
+	answer := make([]byte, answerLen, answerLen+nonceLen)
 	copy(answer, greet(job, secret)[:len(magic)+2])
 	answer[answerLen-1] = flagsOf(secret)
 	if v := binary.BigEndian.Uint16(greeting[len(magic):]); v != version {
@@ -192,7 +203,6 @@ func Server(conn net.Conn, job string, secret []byte, accept func(hello []byte) 
 	flags := greeting[len(magic)+3]
 	answer = append(answer, nonce()...)
 	said := append(greeting, answer...)
-	answer = append(answer, mac(secret, "server opens", said)...)
 	if _, err := conn.Write(answer); err != nil {
 		return nil, fmt.Errorf("auth: answering the greeting: %w", err)
 	}
@@ -201,17 +211,18 @@ func Server(conn net.Conn, job string, secret []byte, accept func(hello []byte) 
 	if err := read(conn, proof, "the client's proof"); err != nil {
 		return nil, err
 	}
-	if proof[0] == badSecret {
-		return nil, unauthorized(secret, flags)
-	}
 	signed := proof[:proofLen-macLen]
 	if !hmac.Equal(proof[proofLen-macLen:], mac(secret, "client", said, signed)) {
-		conn.Write(append([]byte{badSecret}, make([]byte, replyLen-1)...))
+		conn.Write(append([]byte{badSecret}, make([]byte, openingLen-1)...))
 		return nil, unauthorized(secret, flags)
 	}
 	n := int(binary.BigEndian.Uint16(proof[1:]))
 	if proof[0] != ok || n > MaxHello {
 		return nil, fmt.Errorf("auth: %w: a proof with status %d and a hello of %d bytes", ErrProtocol, proof[0], n)
+	}
+	said = append(said, proof...)
+	if _, err := conn.Write(append([]byte{ok}, mac(secret, "server opens", said)...)); err != nil {
+		return nil, fmt.Errorf("auth: answering the client's proof: %w", err)
 	}
 	hello = make([]byte, n)
 	if err := read(conn, hello, "the client's hello"); err != nil {
@@ -220,7 +231,7 @@ func Server(conn net.Conn, job string, secret []byte, accept func(hello []byte) 
 	if digest := sha256.Sum256(hello); !bytes.Equal(digest[:], proof[3:3+sha256.Size]) {
 		return nil, fmt.Errorf("auth: the client's hello was changed on its way: %w", ErrUnauthorized)
 	}
-	return hello, respond(conn, secret, append(said, proof...), hello, accept)
+	return hello, respond(conn, secret, said, hello, accept)
 }
 
 // respond asks accept about the hello and sends what it says.
@@ -247,7 +258,7 @@ func respond(conn net.Conn, secret, said, hello []byte, accept func([]byte) ([]b
 
 // greet makes a greeting.
 func greet(job string, secret []byte) []byte {
-	g := make([]byte, 0, greetingLen+answerLen+openingLen+proofLen)
+	g := make([]byte, 0, greetingLen+answerLen+nonceLen+proofLen)
 	g = append(g, magic...)
 	g = binary.BigEndian.AppendUint16(g, version)
 	g = append(g, 0, flagsOf(secret))

@@ -166,7 +166,7 @@ func TestEveryByteIsProtected(t *testing.T) {
 		bytes int
 	}{
 		{"client", greetingLen + proofLen + len(hello)},
-		{"server", answerLen + openingLen + replyLen + len("re: hello")},
+		{"server", answerLen + nonceLen + openingLen + replyLen + len("re: hello")},
 	} {
 		for at := range tc.bytes {
 			cc, sc := loopback(t, l)
@@ -242,12 +242,12 @@ func TestStrangers(t *testing.T) {
 
 func TestVersionReachesBothEnds(t *testing.T) {
 	greeting := greet("j", nil)
-	greeting[len(magic)+1] = 2
+	greeting[len(magic)+1] = version + 1
 	s := says(string(greeting))
 	_, err := Server(s, "j", nil, echo)
-	require.EqualError(t, err, "auth: another version of goccl's protocol: version 1 here, 2 there; run one build of the program on all ranks")
+	require.EqualError(t, err, "auth: another version of goccl's protocol: version 2 here, 3 there; run one build of the program on all ranks")
 
-	s.sent.Bytes()[len(magic)+1] = 2 // as a server of version 2 would answer
+	s.sent.Bytes()[len(magic)+1] = version + 1 // as a server of the next version would answer
 	_, err = Client(says(s.sent.String()), "j", nil, nil)
 	require.ErrorIs(t, err, ErrVersion)
 }
@@ -278,7 +278,7 @@ func TestAuthenticatedLengthIsBounded(t *testing.T) {
 	greeting := greet("j", nil)
 	_, err := cc.Write(greeting)
 	require.NoError(t, err)
-	answer := make([]byte, answerLen+openingLen)
+	answer := make([]byte, answerLen+nonceLen)
 	_, err = io.ReadFull(cc, answer)
 	require.NoError(t, err)
 	proof := make([]byte, proofLen)
@@ -288,6 +288,33 @@ func TestAuthenticatedLengthIsBounded(t *testing.T) {
 	_, err = cc.Write(proof)
 	require.NoError(t, err)
 	require.ErrorIs(t, <-served, ErrProtocol)
+}
+
+// TestServerGivesNothingAway: who does not know the secret gets nothing that depends on it, by which secrets could be
+// tried without asking.
+func TestServerGivesNothingAway(t *testing.T) {
+	proof := make([]byte, proofLen)
+	proof[2] = 5
+	answers := map[string]bool{}
+	for _, secret := range []string{"weak", "strong"} {
+		s := says(string(greet("j", []byte("guess"))), string(proof))
+		_, err := Server(s, "j", []byte(secret), echo)
+		require.ErrorIs(t, err, ErrUnauthorized)
+		said := s.sent.Bytes()
+		require.Len(t, said, answerLen+nonceLen+openingLen)
+		clear(said[answerLen : answerLen+nonceLen]) // which is random
+		answers[string(said)] = true
+	}
+	require.Len(t, answers, 1)
+}
+
+// TestClientAsksForProof: a server that does not know the secret is not believed, whatever it says.
+func TestClientAsksForProof(t *testing.T) {
+	answer := greet("j", []byte("s"))[:len(magic)+2]
+	answer = append(answer, ok, hasSecret)
+	answer = append(answer, make([]byte, nonceLen)...)
+	_, err := Client(says(string(answer), string(make([]byte, openingLen+replyLen))), "j", []byte("s"), []byte("hello"))
+	require.ErrorIs(t, err, ErrUnauthorized)
 }
 
 func TestNoncesDiffer(t *testing.T) {

@@ -69,6 +69,19 @@ func (m install) here(t *testing.T) {
 	}
 }
 
+// includes is the folder of the header that a program is compiled with for m.
+func (m install) includes(t *testing.T) string {
+	t.Helper()
+	headers := m.headers
+	if headers == "" { // those of the same binary interface
+		headers = wheel("mpich-5.0.2") + "/include"
+	}
+	if _, err := os.Stat(headers); err != nil {
+		t.Skipf("no headers of %s here: %v (test/mpi/fetch.sh)", m.name, err)
+	}
+	return headers
+}
+
 // job runs a program as n ranks and returns its output and exit status.
 func (m install) job(t *testing.T, n int, env []string, program ...string) (output string, status int) {
 	t.Helper()
@@ -104,14 +117,17 @@ func within(t *testing.T, limit time.Duration, env []string, name string, args .
 }
 
 // built is a program or test binary of the module, with the tag mpi.
-func built(t *testing.T, args ...string) string {
+func built(t *testing.T, args ...string) string { return builtWith(t, nil, args...) }
+
+// builtWith is the same with variables for cgo.
+func builtWith(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "program")
 	cmd := exec.Command("go", append([]string{args[0], "-tags", "mpi", "-o", file}, args[1:]...)...)
 	if args[0] == "test" {
 		cmd.Args = append([]string{"go", "test", "-c", "-tags", "mpi", "-o", file}, args[1:]...)
 	}
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=1"), env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	return file

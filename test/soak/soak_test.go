@@ -3,6 +3,7 @@
 package soak
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 var (
 	small = flag.Float64("small", 50_000, "calls of 8 bytes")
 	mixed = flag.Float64("mixed", 3_000, "calls of all kinds and sizes")
+	churn = flag.Float64("churn", 2_000, "slices that are made, used and freed")
 	limit = flag.Duration("for", 0, "go on for so long at most, whatever the numbers; 0: no limit")
 )
 
@@ -47,6 +50,7 @@ func TestSoak(t *testing.T) {
 				share := 1 / float64(len(worlds))
 				soak(t, c, "small", int(*small*share), smallCall)
 				soak(t, c, "mixed", int(*mixed*share), mixedCall)
+				soak(t, c, "churn", int(*churn*share), churnCall)
 			}, opts...)
 		})
 	}
@@ -71,7 +75,7 @@ func soak(t testing.TB, c *ccl.Comm, what string, n int, call func(context.Conte
 		// All ranks must stop at the same call: rank 0 tells, now and then, how late it is.
 		if done%4096 == 4095 && *limit > 0 {
 			over := []uint8{0}
-			if c.Rank() == 0 && time.Since(began) > *limit/time.Duration(2*len(worlds)) {
+			if c.Rank() == 0 && time.Since(began) > *limit/time.Duration(3*len(worlds)) {
 				over[0] = 1
 			}
 			require.NoError(t, ccl.Broadcast(t.Context(), c, over, 0))
@@ -82,16 +86,22 @@ func soak(t testing.TB, c *ccl.Comm, what string, n int, call func(context.Conte
 	}
 	after := used(t, c)
 	if c.Rank() == 0 {
-		t.Logf("%s: %d calls in %v; resident %d KiB, then %d KiB; files %d, %d", what, done, time.Since(began).Round(time.Millisecond),
-			before.resident>>10, after.resident>>10, before.files, after.files)
+		t.Logf("%s: %d calls in %v; resident %d KiB, then %d KiB; files %d, %d; mappings %d, %d; shared %d KiB, %d KiB", what, done,
+			time.Since(began).Round(time.Millisecond), before.resident>>10, after.resident>>10, before.files, after.files,
+			before.maps, after.maps, before.shared>>10, after.shared>>10)
 	}
 	require.LessOrEqual(t, after.resident, before.resident+1<<20, "resident memory grows: %d KiB, then %d KiB", before.resident>>10, after.resident>>10)
 	require.LessOrEqual(t, after.files, before.files)
+	require.LessOrEqual(t, after.maps, before.maps+spareMaps)
+	require.LessOrEqual(t, after.shared, before.shared+1<<20, "the memory that ranks share grows")
 	require.LessOrEqual(t, after.goroutines, before.goroutines)
 }
 
 // usage is what this process takes.
-type usage struct{ resident, files, goroutines int }
+type usage struct{ resident, files, goroutines, maps, shared int }
+
+// spareMaps is how many more mappings a process may have after all calls: those of the runtime come and go.
+const spareMaps = 32
 
 func used(t testing.TB, c *ccl.Comm) usage {
 	t.Helper()
@@ -117,7 +127,24 @@ func count(t testing.TB) usage {
 	require.NoError(t, err)
 	files, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
-	return usage{pages * os.Getpagesize(), len(files), runtime.NumGoroutine()}
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	return usage{pages * os.Getpagesize(), len(files), runtime.NumGoroutine(), bytes.Count(maps, []byte("\n")), shared(t)}
+}
+
+// shared is how much memory the ranks of this host share, of all the jobs of this process.
+func shared(t testing.TB) (n int) {
+	files, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, f := range files {
+		name := "/proc/self/fd/" + f.Name()
+		if where, _ := os.Readlink(name); strings.Contains(where, "memfd:goccl") {
+			var st syscall.Stat_t
+			require.NoError(t, syscall.Stat(name, &st))
+			n += int(st.Blocks) * 512
+		}
+	}
+	return n
 }
 
 // buffers are what the calls work on, made once.
@@ -229,4 +256,50 @@ func mixedCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
 		}
 	}
 	return err
+}
+
+// churnCall makes slices of sizes that come again only after a while, reduces into a part of one, and frees them; and it
+// splits a Comm off, and closes it.
+func churnCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
+	n := 1 + call*7919%largest
+	src, err := ccl.MakeSlice[float32](ctx, c, n)
+	if err != nil {
+		return err
+	}
+	dst, err := ccl.MakeSlice[float32](ctx, c, n+5)
+	if err != nil {
+		return err
+	}
+	sum := float32(0)
+	for r := range b.n {
+		sum += value(r, call, 0)
+	}
+	for i := range src {
+		if src[i] != 0 || dst[i] != 0 {
+			return fmt.Errorf("element %d of a new slice is %v, %v", i, src[i], dst[i])
+		}
+		src[i] = value(b.me, call, 0)
+	}
+	on := c
+	if call%16 == 0 {
+		if on, err = c.Split(ctx, 0, b.me); err != nil {
+			return err
+		}
+	}
+	if err := ccl.AllReduce(ctx, on, dst[3:3+n], src, ccl.Sum); err != nil {
+		return err
+	}
+	for i, v := range dst[3 : 3+n] {
+		if v != sum {
+			return fmt.Errorf("element %d of %d is %v, not %v", i, n, v, sum)
+		}
+	}
+	if on != c {
+		if err := on.Close(); err != nil {
+			return err
+		}
+	}
+	ccl.FreeSlice(src)
+	ccl.FreeSlice(dst)
+	return nil
 }

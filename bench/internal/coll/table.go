@@ -16,10 +16,9 @@ type Collective[T ccl.Number] struct {
 	NoData  bool // -b, -e and -d do not matter
 	Split   bool // the size is that of all ranks' parts together, as in nccl-tests
 
-	// Factor is what algbw is multiplied by to give busbw: the share of the size
-	// that must pass the busiest rank's link, whatever the algorithm
-	// (nccl-tests, doc/PERFORMANCE.md).
-	Factor func(ranks int) float64
+	// Factor is the share of the size that must pass this rank's link, whatever the
+	// algorithm (nccl-tests, doc/PERFORMANCE.md). Algbw times the largest of all ranks is busbw.
+	Factor func(Shape) float64
 
 	// Send and Recv are how many elements this rank gives and gets, and Want what
 	// it gets, in order. In place, the smaller buffer is part Rank of the larger.
@@ -34,7 +33,7 @@ type Collective[T ccl.Number] struct {
 func All[T ccl.Number]() []Collective[T] {
 	return []Collective[T]{{
 		Name: "allreduce", Kind: ccl.KindAllReduce, Reduces: true,
-		Factor: func(n int) float64 { return 2 * others(n) },
+		Factor: func(s Shape) float64 { return 2 * s.others() },
 		Send:   Shape.one, Recv: Shape.one,
 		Want: func(s Shape) []Part { return []Part{{verify.Reduced, 0, s.Count}} },
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
@@ -45,7 +44,7 @@ func All[T ccl.Number]() []Collective[T] {
 		},
 	}, {
 		Name: "allgather", Kind: ccl.KindAllGather, Split: true,
-		Factor: others,
+		Factor: Shape.others,
 		Send:   Shape.one, Recv: Shape.total,
 		Want: func(s Shape) []Part { return s.every(0) },
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
@@ -56,7 +55,7 @@ func All[T ccl.Number]() []Collective[T] {
 		},
 	}, {
 		Name: "reducescatter", Kind: ccl.KindReduceScatter, Reduces: true, Split: true,
-		Factor: others,
+		Factor: Shape.others,
 		Send:   Shape.total, Recv: Shape.one,
 		Want: func(s Shape) []Part { return []Part{{verify.Reduced, s.Rank * s.Count, s.Count}} },
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
@@ -67,7 +66,7 @@ func All[T ccl.Number]() []Collective[T] {
 		},
 	}, {
 		Name: "broadcast", Kind: ccl.KindBroadcast, Rooted: true,
-		Factor: whole,
+		Factor: Shape.whole,
 		Send:   Shape.oneAtRoot, Recv: Shape.oneOffRoot,
 		Want: func(s Shape) []Part { return s.offRoot(Part{s.Root, 0, s.Count}) },
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
@@ -78,7 +77,7 @@ func All[T ccl.Number]() []Collective[T] {
 		},
 	}, {
 		Name: "reduce", Kind: ccl.KindReduce, Reduces: true, Rooted: true,
-		Factor: whole,
+		Factor: Shape.whole,
 		Send:   Shape.one, Recv: Shape.oneAtRoot,
 		Want: func(s Shape) []Part { return s.atRoot(Part{verify.Reduced, 0, s.Count}) },
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
@@ -89,7 +88,7 @@ func All[T ccl.Number]() []Collective[T] {
 		},
 	}, {
 		Name: "alltoall", Kind: ccl.KindAllToAll, Split: true,
-		Factor: others,
+		Factor: Shape.others,
 		Send:   Shape.total, Recv: Shape.total,
 		Want: func(s Shape) []Part { return s.every(s.Rank * s.Count) },
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
@@ -100,7 +99,7 @@ func All[T ccl.Number]() []Collective[T] {
 		},
 	}, {
 		Name: "alltoallv", Kind: ccl.KindAllToAllV, Split: true,
-		Factor: others,
+		Factor: Shape.sentAway,
 		Send:   Shape.totalSent, Recv: Shape.totalReceived,
 		Want: Shape.unevenParts,
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
@@ -111,7 +110,7 @@ func All[T ccl.Number]() []Collective[T] {
 		},
 	}, {
 		Name: "gather", Kind: ccl.KindGather, Rooted: true, Split: true,
-		Factor: others,
+		Factor: Shape.others,
 		Send:   Shape.one, Recv: Shape.totalAtRoot,
 		Want: func(s Shape) []Part { return s.atRoot(s.every(0)...) },
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
@@ -122,7 +121,7 @@ func All[T ccl.Number]() []Collective[T] {
 		},
 	}, {
 		Name: "scatter", Kind: ccl.KindScatter, Rooted: true, Split: true,
-		Factor: others,
+		Factor: Shape.others,
 		Send:   Shape.totalAtRoot, Recv: Shape.one,
 		Want: func(s Shape) []Part { return []Part{{s.Root, s.Rank * s.Count, s.Count}} },
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
@@ -133,7 +132,7 @@ func All[T ccl.Number]() []Collective[T] {
 		},
 	}, {
 		Name: "sendrecv", Kind: ccl.KindSendRecv,
-		Factor: whole,
+		Factor: Shape.whole,
 		Send:   Shape.one, Recv: Shape.one,
 		Want: func(s Shape) []Part { return []Part{{s.prev(), 0, s.Count}} },
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
@@ -144,7 +143,7 @@ func All[T ccl.Number]() []Collective[T] {
 		},
 	}, {
 		Name: "barrier", Kind: ccl.KindBarrier, NoData: true,
-		Factor: whole,
+		Factor: Shape.whole,
 		Send:   Shape.none, Recv: Shape.none,
 		Want: func(Shape) []Part { return nil },
 		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
@@ -202,9 +201,17 @@ func (c *Collective[T]) Buffers(s Shape, inPlace bool, a, b []T) (dst, src []T) 
 func (s Shape) InPlace() bool { return s.matrix == nil }
 
 // others is the share of a buffer that is not a rank's own.
-func others(n int) float64 { return float64(n-1) / float64(n) }
+func (s Shape) others() float64 { return float64(s.Ranks-1) / float64(s.Ranks) }
 
-func whole(int) float64 { return 1 }
+func (s Shape) whole() float64 { return 1 }
+
+// sentAway is the share of alltoallv's size that this rank sends to others.
+func (s Shape) sentAway() float64 {
+	if s.Count == 0 {
+		return s.others() // nothing is moved: the bandwidth is 0, and not unknown
+	}
+	return float64(s.totalSent()-s.sent[s.Rank]) / float64(s.total())
+}
 
 func pick[T any](first bool, a, b T) T {
 	if first {

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -35,9 +36,13 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 		return sub.Complain(option.BadUsage, fmt.Errorf("what with what? It takes two runs: bench compare old.json new.json"))
 	}
 	var sides [2]side
+	seen := runs{}
 	for i, names := range sub.Operands {
-		files, err := load(names)
-		if err != nil {
+		files, err := seen.load(names, i, stderr)
+		switch {
+		case errors.Is(err, errBothSides):
+			return sub.Complain(option.BadUsage, err)
+		case err != nil:
 			return sub.Complain(option.Failed, err)
 		}
 		sides[i] = newSide(files)
@@ -56,18 +61,37 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 	return option.Good
 }
 
+// runs are those that have been read, by their contents: a run is one sample, under however many names.
+type runs map[[sha256.Size]byte]given
+
+// given is where a run was.
+type given struct {
+	path string
+	side int
+}
+
+var errBothSides = errors.New("a run is old or new; leave one of them out")
+
 // load reads the files of a side: a comma list of names or patterns.
-func load(names string) (files []*report.File, err error) {
+func (seen runs) load(names string, side int, stderr io.Writer) (files []*report.File, err error) {
 	for _, pattern := range strings.Split(names, ",") {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			paths = []string{pattern}
 		}
 		for _, path := range paths {
-			f, err := report.Load(path)
+			f, sum, err := report.LoadSum(path)
 			if err != nil {
 				return nil, err
 			}
+			switch first, again := seen[sum]; {
+			case again && first.side != side:
+				return nil, fmt.Errorf("%s and %s are the same run, on both sides: %w", first.path, path, errBothSides)
+			case again:
+				fmt.Fprintf(stderr, "bench compare: %s and %s are the same run: it counts once\n", first.path, path)
+				continue
+			}
+			seen[sum] = given{path, side}
 			if len(f.Results) == 0 {
 				return nil, fmt.Errorf("%s: it has no results", path)
 			}

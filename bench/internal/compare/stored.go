@@ -63,44 +63,78 @@ func groups(keys []key) []group {
 	return gs
 }
 
-// change is what became of a group.
+// change is what became of a group: intervals of the logarithm of the ratio of times.
 type change struct {
 	group
-	stat.Interval         // of the logarithm of the ratio of times
+	shown, decide stat.Interval
+	apart         bool    // by the ranks of the runs, too
 	least         float64 // the smallest change that these runs can tell
 }
 
 // told reports whether the runs tell a change.
-func (c change) told() bool { return c.Excludes(0) }
+func (c change) told() bool { return c.decide.Excludes(0) && c.apart }
 
-// changes compares two sides, group by group. With many groups each needs more
-// confidence (Bonferroni), so that a false alarm in any of them stays as rare.
+// together is the confidence that each of n groups needs, so that a false alarm in any of them stays as rare
+// as shown has it for one (Bonferroni).
+func together(n int) float64 { return 1 - (1-shown)/float64(n) }
+
+// changes compares two sides, group by group. Swapping the sides swaps the verdicts: each run is taken by
+// its distance from the mean of all.
 func changes(old, new side) ([]change, error) {
 	keys := common(append(slices.Clone(old.runs), new.runs...)...)
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("the runs have no line in common: operation, type, operator, root, size and backend must be the same")
 	}
 	gs := groups(keys)
-	confidence := 1 - (1-shown)/float64(len(gs))
-	reference := old.runs[0]
+	middle := run{}
+	for _, k := range keys {
+		middle[k] = (sum(old.runs, k) + sum(new.runs, k)) / float64(len(old.runs)+len(new.runs))
+	}
 	var cs []change
 	for _, g := range gs {
 		level := func(s side) (logs []float64) {
 			for _, r := range s.runs {
-				logs = append(logs, ratio(reference, r, g.keys))
+				logs = append(logs, ratio(middle, r, g.keys))
 			}
 			return logs
 		}
-		a, b := level(old), level(new)
-		d := stat.Welch(a, b, confidence)
-		if len(a) == 1 || len(b) == 1 {
-			unknown := math.Hypot(launches, scatter(reference, new.runs[0], g.keys))
-			half := stat.T(math.Inf(1), confidence) * unknown * math.Sqrt(1/float64(len(a))+1/float64(len(b)))
-			d = stat.Interval{Estimate: d.Estimate, Low: d.Estimate - half, High: d.Estimate + half}
-		}
-		cs = append(cs, change{g, d, (d.High - d.Low) / 2})
+		c := between(level(old), level(new), together(len(gs)), scatter(old.runs[0], new.runs[0], g.keys))
+		c.group = g
+		cs = append(cs, c)
 	}
 	return cs, nil
+}
+
+// between compares the levels of two sides' runs. scatter is that of the lines, which counts where a side has one run.
+func between(a, b []float64, decides, scatter float64) change {
+	interval := func(confidence float64) stat.Interval {
+		d := stat.Student(a, b, confidence)
+		if len(a) == 1 || len(b) == 1 {
+			half := stat.T(math.Inf(1), confidence) * math.Hypot(launches, scatter) * math.Sqrt(1/float64(len(a))+1/float64(len(b)))
+			d.Low, d.High = d.Estimate-half, d.Estimate+half
+		}
+		return d
+	}
+	c := change{shown: interval(shown), decide: interval(decides), apart: true}
+	c.least = (c.decide.High - c.decide.Low) / 2
+	if n := min(len(a), len(b)); n > 1 && n < few {
+		c.apart = stat.Separate(a, b) <= max(rare, stat.LeastSeparate(len(a), len(b)))
+	}
+	return c
+}
+
+// Student's interval of few runs may hang on one of them, which is much slower than all others. So where a side
+// has fewer than few the two must be apart by their ranks, too, as rarely as chance has it or more so.
+const (
+	few  = 5
+	rare = 0.1
+)
+
+func sum(runs []run, k key) (x float64) {
+	for _, r := range runs {
+		x += r[k]
+	}
+	return x
 }
 
 // scatter is how differently the lines have changed: a change of all is one, a change
@@ -133,11 +167,14 @@ func write(w io.Writer, old, new side, threshold float64, differs []string) (wor
 			}
 		}
 		verdict := faster
-		if c.Estimate > 0 {
+		if c.shown.Estimate > 0 {
 			verdict = slower
-			worse = worse || c.Estimate > math.Log1p(threshold)
+			worse = worse || c.shown.Estimate > math.Log1p(threshold)
 		}
-		fmt.Fprintf(w, "%s: %s: %s, %d lines\n", c.name, verdict, span(c.Interval), len(c.keys))
+		fmt.Fprintf(w, "%s: %s: %s, %d lines\n", c.name, verdict, span(c.shown), len(c.keys))
+	}
+	if told > 0 && len(cs) > 1 {
+		fmt.Fprintf(w, "a group counts as changed by its interval of %.4g %%, which makes 95 %% for all %d groups together (Bonferroni)\n", 100*together(len(cs)), len(cs))
 	}
 	why := ""
 	if len(old.runs) == 1 || len(new.runs) == 1 {

@@ -74,6 +74,8 @@ func TestCommand(t *testing.T) {
 		other.Results[i].Op = "broadcast"
 	}
 	strange := save("strange.json", other)
+	copied, linked := save("copied.json", stored(1, 1, 0)), filepath.Join(dir, "linked.json")
+	require.NoError(t, os.Symlink(a, linked))
 	empty := filepath.Join(dir, "empty.json")
 	require.NoError(t, os.WriteFile(empty, []byte(`{"version":3}`), 0o666))
 	for _, tc := range []struct {
@@ -85,6 +87,11 @@ func TestCommand(t *testing.T) {
 		{[]string{a, twice}, 3, "slower"},
 		{[]string{filepath.Join(dir, "a*.json"), twice}, 3, "slower"},
 		{[]string{"-threshold", "200", a, twice}, 0, "slower"},
+		{[]string{a + "," + a, twice}, 3, a + " and " + a + " are the same run: it counts once"},
+		{[]string{a + "," + linked, b}, 0, "that 1 run against 1 run can tell"},
+		{[]string{copied + "," + filepath.Join(dir, "a*.json"), twice}, 3, copied + " and " + a + " are the same run: it counts once"},
+		{[]string{a, a}, 2, a + " and " + a + " are the same run, on both sides: a run is old or new; leave one of them out"},
+		{[]string{a + "," + b, copied}, 2, "are the same run, on both sides"},
 		{[]string{a, twice, "-threshold=200"}, 0, "slower"},
 		{[]string{a}, 2, "It takes two runs"},
 		{[]string{"-treshold", "2", a, b}, 2, "-treshold: no such flag; did you mean -threshold?"},

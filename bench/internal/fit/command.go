@@ -87,7 +87,11 @@ func numbers(s string) (list []int, err error) {
 
 // write says what was found, and what it means for other jobs.
 func (l *Links) write(w io.Writer, ranks []int, force bool) error {
-	fmt.Fprintf(w, "# %s on %d ranks of %d hosts, %d measurements\n", l.Op, l.Ranks, l.Hosts, len(l.Points))
+	groups := ""
+	if l.Split != "" {
+		groups = fmt.Sprintf(" (a group of -split %s; the others called at the same time)", l.Split)
+	}
+	fmt.Fprintf(w, "# %s on %d ranks of %d hosts%s, %d measurements\n", l.Op, l.Ranks, l.Hosts, groups, len(l.Points))
 	for _, part := range l.lines {
 		where := ""
 		switch {

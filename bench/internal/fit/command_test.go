@@ -69,6 +69,10 @@ func TestPlan(t *testing.T) {
 		{"-inside 1.5,100 -between 5,25 -model llama-7b -nodes 64 -ppn 12", 0, "ddp over nodes with pp, tp inside a node, and zero1"},
 		{"-inside 1.5,100 -between 5,90", 0, "about as fast as inside"},
 		{"-inside 1.5,200 -nodes 1", 0, "comparable"},
+		{"-inside 1,100 -nodes 1", 0, "One node with fast links"}, // 1/(1/100/1e3)/1e3 is less than 100
+		{"-inside 1,101 -nodes 1", 0, "One node with fast links"},
+		{"-inside 1,99 -nodes 1", 0, "One node with slow links"},
+		{"-inside 5,25 -nodes 1 -ppn 8", 0, "pp, ulysses, ring, tp"}, // by the bytes of the papers: see the package model
 		{"-inside 1.5,20 -nodes 1", 0, "try pp first"},
 		{"-inside 1.5,100 -between " + run, 0, "between nodes 5."},
 		{"-nodes 1 -inside " + disturbed, 1, "allreduce: the times do not grow with the size"},

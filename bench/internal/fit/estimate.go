@@ -71,7 +71,7 @@ func (j *job) write(w io.Writer) {
 	n := j.nodes * j.ppn
 	fmt.Fprintf(w, "# %s (%s): %d parameters of %d bytes, on %d nodes of %d ranks\n", j.model.Name, j.model.Source, j.model.Parameters(), j.elem, j.nodes, j.ppn)
 	fmt.Fprintf(w, "# inside a node %.4g us, %.4g GB/s; between nodes %.4g us, %.4g GB/s\n", j.inside.alpha, 1/j.inside.beta/1e3, j.between.alpha, 1/j.between.beta/1e3)
-	fmt.Fprintf(w, "# Communication of one step if nothing of it is hidden, one sequence a rank (%d a rank for pp). PREDICTED, not measured.\n", model.MicroBatches)
+	fmt.Fprintf(w, "# Communication of one step if nothing of it is hidden, one sequence a rank (%d a rank for pp; one in all where layers or the sequence are cut). PREDICTED, not measured.\n", model.MicroBatches)
 	fmt.Fprintf(w, "#%9s  %18s  %18s\n", "scheme", "in a node (ms)", "over all (ms)")
 	type row struct {
 		name        string
@@ -107,13 +107,19 @@ func ms(us float64, n int) string {
 	return fmt.Sprintf("%.4g", us/1e3)
 }
 
+// fastInside is the bandwidth of the links in a node, in GB/s, from which they count as fast.
+const fastInside = 100
+
+// perByte is what a byte takes, in microseconds, at so many GB/s.
+func perByte(gb float64) float64 { return 1 / gb / 1e3 }
+
 // fast is the ratio of the links' bandwidths below which they count as comparable.
 const fast = 2
 
 // advice is the order in which to try, as the training courses of large machines give it.
 func (j *job) advice() string {
 	switch ratio := j.between.beta / j.inside.beta; {
-	case j.nodes == 1 && 1/j.inside.beta/1e3 >= 100:
+	case j.nodes == 1 && j.inside.beta <= perByte(fastInside):
 		return "One node with fast links: pp, zero and tp are comparable; measure with -plan."
 	case j.nodes == 1:
 		return "One node with slow links: try pp first, then zero or tp."
@@ -188,7 +194,7 @@ func readLink(s string) (link, error) {
 		alpha, err1 := strconv.ParseFloat(us, 64)
 		bw, err2 := strconv.ParseFloat(gb, 64)
 		if err1 == nil && err2 == nil && alpha >= 0 && bw > 0 && !math.IsInf(alpha+bw, 0) {
-			return link{alpha, 1 / bw / 1e3}, nil
+			return link{alpha, perByte(bw)}, nil
 		}
 		return link{}, fmt.Errorf("%s: a link is its latency in microseconds and its bandwidth in GB/s, such as 5,25", s)
 	}

@@ -35,6 +35,7 @@ type Links struct {
 	Op    string
 	Ranks int
 	Hosts int
+	Split string // what made groups of the ranks; Ranks and Hosts are those of one
 	lines []line // one or two
 
 	Points []Point
@@ -64,11 +65,38 @@ func (l *Links) Time(s Shape, size float64) float64 {
 // fewest points make a line that says something, and twice as many two lines.
 const fewest = 4
 
+// hostsOf is on how many hosts the group is whose calls were measured: all ranks without -split, else rank 0's
+// group. Files that do not say so have the hosts' names.
+func hostsOf(c *report.Config) (int, error) {
+	switch {
+	case c.GroupHosts > 0:
+		return c.GroupHosts, nil
+	case c.Split == "" || c.Hosts <= 1:
+		return c.Hosts, nil
+	case c.Split == "node":
+		return 1, nil
+	}
+	all, group := map[string]bool{}, map[string]bool{}
+	for _, d := range c.Devices {
+		if all[d.Host] = true; d.Group == c.Devices[0].Group {
+			group[d.Host] = true
+		}
+	}
+	if len(all) != c.Hosts { // hosts that ranks only act as have no names of their own
+		return 0, fmt.Errorf("the run has -split %s, and does not say on how many hosts a group is; measure it anew", c.Split)
+	}
+	return len(group), nil
+}
+
 // Of fits the curve of one operation in a run.
 func Of(f *report.File, op string) (*Links, error) {
-	l := &Links{Op: op, Ranks: f.Config.GroupRanks, Hosts: f.Config.Hosts}
+	l := &Links{Op: op, Ranks: f.Config.GroupRanks, Split: f.Config.Split}
 	if l.Ranks == 0 {
 		l.Ranks = f.Config.Ranks
+	}
+	var err error
+	if l.Hosts, err = hostsOf(&f.Config); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	unknown := ""
 	for _, r := range f.Results {

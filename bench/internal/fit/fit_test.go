@@ -3,6 +3,7 @@ package fit
 import (
 	"io"
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,6 +84,52 @@ func TestExact(t *testing.T) {
 	e, err := l.To(16, false)
 	require.NoError(t, err)
 	require.InDelta(t, 30*3+1.875*8*2e-4, e.Rows[0].Time, 1e-9)
+}
+
+// Of a run with -split the group counts, and not the job: here every other of 16 ranks, one on each of 16 hosts. The
+// file says so, or the hosts' names do.
+func TestSplit(t *testing.T) {
+	devices := func(of func(rank int) string) (places []report.Place) {
+		for r := range 16 {
+			places = append(places, report.Place{Rank: r, Group: r % 2, Host: of(r)})
+		}
+		return places
+	}
+	for _, tc := range []struct {
+		name string
+		set  func(c *report.Config)
+		err  string
+	}{
+		{"said", func(c *report.Config) { c.GroupHosts = 8 }, ""},
+		{"named", func(c *report.Config) { c.Devices = devices(func(r int) string { return "h" + strconv.Itoa(r) }) }, ""},
+		{"unknown", func(c *report.Config) { c.Devices = devices(func(int) string { return "vm" }) }, "allreduce: the run has -split mod:2, and does not say on how many hosts a group is; measure it anew"},
+	} {
+		f := measured(t, 8, 1<<20)
+		for i := range f.Results { // the group alone, without jitter: one line, exactly
+			r := &f.Results[i]
+			shape, known := shapeOf("allreduce", r.Algorithm, 8, 8)
+			require.True(t, known)
+			r.OutOfPlace.Time = 5*shape.Messages + shape.Volume*float64(r.Size)/12.5e3
+			r.InPlace.Time = r.OutOfPlace.Time
+		}
+		f.Config.Ranks, f.Config.GroupRanks, f.Config.Hosts, f.Config.Split = 16, 8, 16, "mod:2"
+		tc.set(&f.Config)
+		l, err := Of(f, "allreduce")
+		if tc.err != "" {
+			require.EqualError(t, err, tc.err)
+			continue
+		}
+		require.NoError(t, err, tc.name)
+		require.InDelta(t, 5, l.Alpha().Estimate, 1e-6, tc.name)
+		require.InDelta(t, 1/12.5e3, l.Beta().Estimate, 1e-9, tc.name)
+		require.Zero(t, l.Switch(), "no switch of protocol is invented")
+		require.Equal(t, []int{8, 8}, []int{l.Ranks, l.Hosts})
+	}
+	f := measured(t, 8, 1<<20)
+	f.Config.Split, f.Config.Hosts = "node", 4
+	n, err := hostsOf(&f.Config)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
 }
 
 func TestRefuses(t *testing.T) {

@@ -23,38 +23,39 @@ type found struct {
 	first         verify.Wrong
 	round, rounds int // the check that found the first wrong element, from 1; how many there were
 
-	// Of a barrier: when this rank entered and left, by the clock of its host; and its group.
-	node, group int
-	enter, exit int64
+	busy  float64 // of the size, what this rank's link carries
+	other bool    // its group is not of rank 0's size: its times are those of other calls
 }
 
 // words are found as numbers.
-const words = 13
+const words = 10
 
 func (f *found) pack() []uint64 {
 	return []uint64{math.Float64bits(f.us), math.Float64bits(f.firstCall), math.Float64bits(f.late),
-		bit(f.checked), uint64(f.wrong), uint64(f.first.Index), f.first.Got, f.first.Want, uint64(f.round),
-		uint64(f.node), uint64(f.group), uint64(f.enter), uint64(f.exit)}
+		bit(f.checked), uint64(f.wrong), uint64(f.first.Index)<<1 | bit(f.first.Input), f.first.Got, f.first.Want, uint64(f.round),
+		math.Float64bits(f.busy)}
 }
 
 func unpack(w []uint64) found {
 	return found{us: math.Float64frombits(w[0]), firstCall: math.Float64frombits(w[1]), late: math.Float64frombits(w[2]),
-		checked: w[3] != 0, wrong: int(w[4]), first: verify.Wrong{Index: int(w[5]), Got: w[6], Want: w[7]}, round: int(w[8]),
-		node: int(w[9]), group: int(w[10]), enter: int64(w[11]), exit: int64(w[12])}
+		checked: w[3] != 0, wrong: int(w[4]), first: verify.Wrong{Index: int(w[5] >> 1), Input: w[5]&1 != 0, Got: w[6], Want: w[7]}, round: int(w[8]),
+		busy: math.Float64frombits(w[9])}
 }
 
 // agree brings together what the ranks have found: every rank gets the same result.
-func (s *session) agree(ctx context.Context, f *found, row *report.Row, inPlace bool, factor float64) (report.Result, error) {
-	f.group = s.group
+func (s *session) agree(ctx context.Context, f *found, row *report.Row, inPlace bool) (report.Result, error) {
 	flat := make([]uint64, words*s.world.Size())
 	if err := ccl.AllGather(ctx, s.world, flat, f.pack()); err != nil {
 		return report.Result{}, err
 	}
-	all := make([]found, s.world.Size())
+	all, factor := make([]found, s.world.Size()), 0.0
 	for r := range all {
 		all[r] = unpack(flat[r*words:])
+		all[r].other = !s.groups.alike(r)
+		if s.groups.together(r) {
+			factor = max(factor, all[r].busy)
+		}
 	}
-	early(all)
 	s.out.complain(all, row, inPlace)
 	result := combine(all, s.o.Average, row.Size, factor)
 	if slow := standsOut(all, result.Time); slow != nil && !s.o.Flush { // sweeping takes its own time
@@ -89,58 +90,47 @@ func (s *session) hostOf(ctx context.Context, rank int, mine string) (string, er
 // more than ranks that share cores do to each other. Of two ranks one is always later,
 // so there it takes the whole of the call's time, and 50.
 func standsOut(all []found, us float64) *report.Straggler {
-	if len(all) < 2 {
-		return nil
-	}
-	last := 0
+	last, next, n := 0, 0.0, 0
 	for r, f := range all {
-		if f.late > all[last].late {
+		if !f.other && f.late > all[last].late {
 			last = r
 		}
 	}
-	next := 0.0
 	for r, f := range all {
+		if f.other {
+			continue
+		}
+		n++
 		if r != last {
 			next = max(next, f.late)
 		}
 	}
 	by := all[last].late - next
-	if len(all) == 2 && by > max(us, 50) || len(all) > 2 && by > max(us/2, 20) && all[last].late > 3*next {
+	if n == 2 && by > max(us, 50) || n > 2 && by > max(us/2, 20) && all[last].late > 3*next {
 		return &report.Straggler{Rank: last, Late: report.Nanos(all[last].late), Rest: report.Nanos(next)}
 	}
 	return nil
 }
 
-// early counts as wrong each rank that left a barrier before another rank of its
-// group and host, by the same clock, had entered it.
-func early(all []found) {
-	type place struct{ group, node int }
-	last := map[place]int64{}
-	for _, f := range all {
-		at := place{f.group, f.node}
-		last[at] = max(last[at], f.enter)
-	}
-	for r := range all {
-		if f := &all[r]; f.exit != 0 && f.exit < last[place{f.group, f.node}] {
-			f.wrong++
-		}
-	}
-}
-
-// combine makes one result of what all ranks have found.
+// combine makes one result of what all ranks have found; times are those of the ranks whose calls
+// are rank 0's.
 func combine(all []found, average option.Average, size int, factor float64) report.Result {
 	least, most, sum, first := all[0].us, all[0].us, 0.0, 0.0
-	wrong, checked := int64(0), true
+	wrong, checked, n := int64(0), true, 0
 	for _, f := range all {
-		least, most, sum, first = min(least, f.us), max(most, f.us), sum+f.us, max(first, f.firstCall)
 		wrong += int64(f.wrong)
 		checked = checked && f.checked
+		if f.other {
+			continue
+		}
+		n++
+		least, most, sum, first = min(least, f.us), max(most, f.us), sum+f.us, max(first, f.firstCall)
 	}
-	mean := sum / float64(len(all))
+	mean := sum / float64(n)
 	us := [...]float64{option.OfRank0: all[0].us, option.Mean: mean, option.Least: least, option.Most: most}[average]
 	r := report.NewResult(size, us, factor)
 	r.TimeMin, r.TimeAvg, r.TimeMax, r.First = least, mean, most, report.Nanos(first)
-	if checked {
+	if checked || wrong > 0 {
 		r.Wrong = &wrong
 	}
 	return r

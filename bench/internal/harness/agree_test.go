@@ -23,26 +23,12 @@ func TestCombine(t *testing.T) {
 		require.Equal(t, []float64{1, 4, 7}, []float64{r.TimeMin, r.TimeAvg, r.TimeMax})
 	}
 	all[1].checked = false
+	require.Equal(t, int64(3), *combine(all, option.Mean, 8, 1).Wrong, "what one rank has seen counts, though another sees nothing")
+	all[0].wrong, all[2].wrong = 0, 0
 	require.Nil(t, combine(all, option.Mean, 8, 1).Wrong)
 	require.Nil(t, combine(all, option.Mean, 8, 0).BusBW)
-}
-
-// A rank that leaves a barrier before another of its host has come is wrong.
-func TestEarly(t *testing.T) {
-	all := []found{
-		{node: 0, enter: 10, exit: 21},
-		{node: 0, enter: 20, exit: 22},
-		{node: 0, enter: 5, exit: 19}, // too early
-		{node: 1, enter: 90, exit: 91},
-		{node: 0, group: 1, enter: 30, exit: 31}, // another barrier
-		{node: 1},                                // not checked
-	}
-	early(all)
-	var wrong []int
-	for _, f := range all {
-		wrong = append(wrong, f.wrong)
-	}
-	require.Equal(t, []int{0, 0, 1, 0, 0, 0}, wrong)
+	all[2].other = true // in a group of another size, whose calls take other times
+	require.Equal(t, []float64{1, 2.5, 4}, []float64{combine(all, option.Mean, 8, 1).TimeMin, combine(all, option.Mean, 8, 1).Time, combine(all, option.Mean, 8, 1).TimeMax})
 }
 
 // Only a rank that is far behind all others is named.
@@ -77,7 +63,7 @@ func TestStandsOut(t *testing.T) {
 }
 
 func TestPack(t *testing.T) {
-	f := found{us: 1.5, firstCall: 2.5, late: 3.5, checked: true, wrong: 4, first: verify.Wrong{Index: 5, Got: 6, Want: 7}, round: 8, node: 9, group: 10, enter: 11, exit: 12}
+	f := found{us: 1.5, firstCall: 2.5, late: 3.5, checked: true, wrong: 4, first: verify.Wrong{Index: 5, Got: 6, Want: 7}, round: 8, busy: 9}
 	require.Len(t, f.pack(), words)
 	require.Equal(t, f, unpack(f.pack()))
 }

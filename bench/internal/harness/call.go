@@ -18,7 +18,7 @@ type test[T ccl.Number] struct {
 	ctx     context.Context
 	shape   coll.Shape
 	op      ccl.Op
-	bytes   int
+	bytes   int // that a call takes of a buffer at most, alike on all ranks
 	inPlace bool
 	queue   ccl.Queue
 	sets    []set[T] // of buffers, taken in turns: -rotate
@@ -39,7 +39,7 @@ type slot[T ccl.Number] struct {
 
 func newTest[T ccl.Number](s *session, ctx context.Context, l lane, c *coll.Collective[T], op ccl.Op, root, count, bytes int, inPlace bool) *test[T] {
 	t := &test[T]{Collective: c, s: s, c: l.c, ctx: ctx, op: op, bytes: bytes, queue: l.c.On(s.stream()),
-		shape: coll.NewShape(l.c.Size(), l.c.Rank(), root, count, s.o.Matrix)}
+		shape: coll.NewShape(l.c.Size(), l.c.Rank(), root%l.c.Size(), count, s.o.Matrix)}
 	t.inPlace = inPlace && t.shape.InPlace()
 	for i := range s.o.Rotate {
 		t.sets = append(t.sets, t.newSet(i))

@@ -1,8 +1,9 @@
 package harness
 
 import (
+	"unsafe"
+
 	"github.com/goccl/goccl/bench/internal/coll"
-	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/verify"
 	"github.com/goccl/goccl/ccl"
 )
@@ -38,9 +39,13 @@ func (t *test[T]) check(f *found) error {
 			f.add(n, first)
 			at += part.Len
 		})
-		// Out of place the input is the caller's, and stays as it was.
-		if !t.inPlace {
-			f.add(patterns[i].Check(bytesOf(sl.src), t.shape.Rank, 0))
+		// What is not overwritten by the result is the caller's, and stays as it was: out of place all of
+		// the input, in place what lies outside dst.
+		for _, rest := range outside(sl.src, sl.dst) {
+			n, first := patterns[i].Check(bytesOf(sl.src[rest.from:rest.to]), t.shape.Rank, rest.from)
+			first.Index += rest.from
+			first.Input = true
+			f.add(n, first)
 		}
 	}
 	f.checked = true
@@ -63,15 +68,19 @@ func (t *test[T]) parts(dst []T, f func(got []byte, part coll.Part)) {
 	}
 }
 
-// checkBarrier notes when this rank was in a barrier: no rank may leave before the
-// last has entered.
-func (t *test[T]) checkBarrier(f *found) error {
-	var ok bool
-	f.enter, ok = machine.Clock()
-	if err := t.call(t.turn()); err != nil {
-		return err
+// stretch is elements from to to of a slice.
+type stretch struct{ from, to int }
+
+// outside is what of src is not also dst.
+func outside[T ccl.Number](src, dst []T) []stretch {
+	if len(src) == 0 || len(dst) == 0 {
+		return []stretch{{0, len(src)}}
 	}
-	f.exit, _ = machine.Clock()
-	f.checked = ok
-	return nil
+	elem := int(unsafe.Sizeof(src[0]))
+	at := func(s []T) int { return int(uintptr(unsafe.Pointer(&s[0]))) }
+	from, to := (at(dst)-at(src))/elem, (at(dst)-at(src))/elem+len(dst)
+	if from >= len(src) || to <= 0 {
+		return []stretch{{0, len(src)}}
+	}
+	return []stretch{{0, max(from, 0)}, {min(to, len(src)), len(src)}}
 }

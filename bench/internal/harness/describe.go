@@ -38,7 +38,7 @@ func (s *session) describe(p *plan) error {
 		Version: ccl.Version, Go: fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH),
 		Ranks: s.world.Size(), Processes: p.processes(), Hosts: place.Nodes, Launcher: p.starter(),
 		Engine: s.engines(), Transport: s.transport(), CPU: machine.CPU("/"),
-		GroupRanks: s.ranks(), Startup: s.startup, Ceiling: ceiling, Fingerprint: doctor.Fingerprint(os.Environ()),
+		GroupRanks: s.ranks(), GroupHosts: s.groups.hosts(), Groups: s.groups.sizes(), Startup: s.startup, Ceiling: ceiling, Fingerprint: doctor.Fingerprint(os.Environ()),
 	}
 	for r := range s.world.Size() {
 		var at report.Place

@@ -51,24 +51,38 @@ func (s *session) begin(b ccl.Bootstrap, joined time.Duration) error {
 		}
 		s.lanes = append(s.lanes, lane{name, c})
 	}
+	from := time.Now()
+	if err := s.divide(ctx); err != nil {
+		return err
+	}
 	if s.o.Split.How != "" {
-		from := time.Now()
-		s.group = s.o.Split.Color(s.world.Rank(), s.world.Place().Node)
-		for i := range s.lanes {
-			c, err := s.lanes[i].c.Split(ctx, s.group, s.world.Rank())
-			if err != nil {
-				return fmt.Errorf("-split %v: %w", s.o.Split, err)
-			}
-			s.lanes[i].c = c
-			s.comms = append(s.comms, c)
-		}
 		start.split = time.Since(from)
+	}
+	if err := s.meet(ctx); err != nil {
+		return err
 	}
 	if err := s.openDevice(); err != nil {
 		return err
 	}
 	s.startup, err = s.slowest(start)
 	return err
+}
+
+// divide makes the groups of -split.
+func (s *session) divide(ctx context.Context) error {
+	if s.o.Split.How == "" {
+		return nil
+	}
+	s.group = s.o.Split.Color(s.world.Rank(), s.world.Place().Node)
+	for i := range s.lanes {
+		c, err := s.lanes[i].c.Split(ctx, s.group, s.world.Rank())
+		if err != nil {
+			return fmt.Errorf("-split %v: %w", s.o.Split, err)
+		}
+		s.lanes[i].c = c
+		s.comms = append(s.comms, c)
+	}
+	return nil
 }
 
 // local is this rank's place on its host, 0 before that is known.

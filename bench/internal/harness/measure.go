@@ -13,7 +13,7 @@ import (
 )
 
 // line measures one line of the table: a row of each backend.
-func line[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root, count, bytes int) ([]*report.Row, error) {
+func line[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root int, e extent) ([]*report.Row, error) {
 	ctx, cancel := s.ctx, context.CancelFunc(func() {})
 	if s.o.Timeout > 0 {
 		ctx, cancel = context.WithTimeout(s.ctx, s.o.Timeout)
@@ -22,25 +22,25 @@ func line[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root, coun
 
 	var rows []*report.Row
 	for _, l := range s.lanes {
-		rows = append(rows, newRow(s, l, c, op, root, count, bytes))
+		rows = append(rows, newRow(s, l, c, op, root, e))
 	}
 	for _, inPlace := range []bool{false, true} {
-		err := half(s, ctx, c, op, root, inPlace, rows)
+		err := half(s, ctx, c, op, root, e, inPlace, rows)
 		switch {
 		case err == nil:
 		// The limit may have passed here or, a moment before, on another rank.
 		case s.ctx.Err() == nil && (ctx.Err() != nil || s.o.Timeout > 0 && errors.Is(err, ccl.ErrTimeout)):
-			return nil, fmt.Errorf("%s, %s bytes: longer than -T %v: %w", title(c, op), option.FormatSize(bytes), s.o.Timeout, err)
+			return nil, fmt.Errorf("%s, %s bytes: longer than -T %v: %w", title(c, op), option.FormatSize(e.bytes), s.o.Timeout, err)
 		default:
-			return nil, fmt.Errorf("%s, %s bytes: %w", title(c, op), option.FormatSize(bytes), err)
+			return nil, fmt.Errorf("%s, %s bytes: %w", title(c, op), option.FormatSize(e.bytes), err)
 		}
 	}
 	return rows, nil
 }
 
-func newRow[T ccl.Number](s *session, l lane, c *coll.Collective[T], op ccl.Op, root, count, bytes int) *report.Row {
-	row := &report.Row{Op: c.Name, Size: bytes, Count: count, Type: ccl.TypeOf[T]().String(), Redop: "none", Root: root,
-		Backend: l.name, Cycle: s.cycle, Algorithm: l.c.Plan(c.Kind, ccl.TypeOf[T](), op, count)}
+func newRow[T ccl.Number](s *session, l lane, c *coll.Collective[T], op ccl.Op, root int, e extent) *report.Row {
+	row := &report.Row{Op: c.Name, Size: e.bytes, Count: e.count, Type: ccl.TypeOf[T]().String(), Redop: "none", Root: root,
+		Backend: l.name, Cycle: s.cycle, Algorithm: l.c.Plan(c.Kind, ccl.TypeOf[T](), op, e.count)}
 	if c.Reduces {
 		row.Redop = op.String()
 	}
@@ -51,10 +51,10 @@ func newRow[T ccl.Number](s *session, l lane, c *coll.Collective[T], op ccl.Op, 
 }
 
 // half measures one half of the rows, in turns where there are several backends.
-func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], op ccl.Op, root int, inPlace bool, rows []*report.Row) error {
+func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], op ccl.Op, root int, e extent, inPlace bool, rows []*report.Row) error {
 	passes := make([]*pass[T], len(s.lanes))
 	for i, l := range s.lanes {
-		passes[i] = &pass[T]{t: newTest(s, ctx, l, c, op, root, rows[i].Count, rows[i].Size, inPlace)}
+		passes[i] = &pass[T]{t: newTest(s, ctx, l, c, op, root, e.count, e.room, inPlace)}
 	}
 	if err := timed(s, passes); err != nil {
 		return err
@@ -65,7 +65,7 @@ func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], 
 			return err
 		}
 		f := p.found()
-		f.late, f.host = each.late, p.t.c.Place().Host
+		f.late, f.host, f.busy = each.late, p.t.c.Place().Host, c.Factor(p.t.shape)
 		if s.o.Flush {
 			f.us = each.mean
 		}
@@ -78,7 +78,7 @@ func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], 
 				return err
 			}
 		}
-		result, err := s.agree(ctx, f, rows[i], inPlace, c.Factor(p.t.c.Size()))
+		result, err := s.agree(ctx, f, rows[i], inPlace)
 		if err != nil {
 			return err
 		}
@@ -218,7 +218,7 @@ func (p *pass[T]) plan(last bool) error {
 
 // found is what this rank has found.
 func (p *pass[T]) found() *found {
-	f := &found{node: p.t.s.world.Place().Node, firstCall: p.first.Seconds() * 1e6}
+	f := &found{firstCall: p.first.Seconds() * 1e6}
 	if calls := p.iters * p.t.calls(); calls > 0 {
 		f.us = p.took.Seconds() * 1e6 / float64(calls)
 	}

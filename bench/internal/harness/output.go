@@ -152,12 +152,15 @@ func (o *output) complain(all []found, row *report.Row, inPlace bool) {
 		if row.Type == "none" {
 			text += " left before every rank had come"
 		} else {
-			t := typeNamed(row.Type)
-			text += fmt.Sprintf(": element %d is %s, not %s (wrong there: %d)", f.first.Index,
-				verify.Format(t, f.first.Got), verify.Format(t, f.first.Want), f.wrong)
-			if f.round > 1 {
-				text += fmt.Sprintf(", in check %d", f.round)
+			t, what := typeNamed(row.Type), "element"
+			if f.first.Input {
+				what = "the call has changed its input: element"
 			}
+			text += fmt.Sprintf(": %s %d is %s, not %s (wrong there: %d)", what, f.first.Index,
+				verify.Format(t, f.first.Got), verify.Format(t, f.first.Want), f.wrong)
+		}
+		if f.round > 1 {
+			text += fmt.Sprintf(", in check %d", f.round)
 		}
 		o.file.Errors = append(o.file.Errors, text)
 		if o.wrong++; o.wrong <= mostComplaints {

@@ -72,8 +72,10 @@ func (p *plan) check() error {
 		return fmt.Errorf("-G %d: a graph is captured from a device's stream, and these buffers are in host memory; name the backend of your device with -backend and -mem device, or leave -G out", p.Graph)
 	}
 	if p.Matrix != nil {
-		if err := p.Matrix.Fits(p.processes() * p.Threads); err != nil {
-			return err
+		for _, n := range p.Split.Sizes(p.processes() * p.Threads) {
+			if err := p.Matrix.Fits(n); err != nil {
+				return err
+			}
 		}
 	}
 	if p.where.Rank > 0 {

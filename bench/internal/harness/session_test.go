@@ -55,7 +55,7 @@ func (j *job) ok(t *testing.T) {
 }
 
 // options are quick ones, of the flags that are given.
-func options(t *testing.T, args ...string) option.Options {
+func options(t testing.TB, args ...string) option.Options {
 	t.Helper()
 	o, err := option.Parse(append([]string{"-b", "64", "-e", "256", "-n", "5"}, args...))
 	require.NoError(t, err)

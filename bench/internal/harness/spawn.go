@@ -64,8 +64,14 @@ func (p *plan) spawn(ctx context.Context, args []string) int {
 	}
 	p.start.Env = []string{ours + "=" + mark}
 	sc := newScreen(os.Stderr)
-	err := p.start.Run(ctx, sc.table(os.Stdout), sc.messages(os.Stderr))
+	voice := new(launch.Voice)
+	err := p.start.Run(ctx, sc.table(os.Stdout), io.MultiWriter(sc.messages(os.Stderr), voice))
 	sc.clear()
+	return ended(ctx, err, voice.Heard())
+}
+
+// ended is the exit status of a run that ranks have made. What no rank has said, as far as heard tells, it says.
+func ended(ctx context.Context, err error, heard bool) int {
 	var rank *boot.ExitError
 	var launcher *launch.Exit
 	switch {
@@ -74,7 +80,10 @@ func (p *plan) spawn(ctx context.Context, args []string) int {
 	case ctx.Err() != nil:
 		return complain(option.Failed, errors.New("interrupted; all ranks have ended"))
 	case errors.As(err, &rank) && rank.Signal == nil && known(rank.Code):
-		return rank.Code // it has said why
+		if !heard {
+			return complain(rank.Code, fmt.Errorf("%w, and no rank has said why: this is a fault of bench", err))
+		}
+		return rank.Code
 	case errors.As(err, &launcher) && launcher.Said:
 		if known(launcher.Code) {
 			return launcher.Code

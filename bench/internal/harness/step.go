@@ -23,7 +23,7 @@ var steps = map[ccl.Type]func(s *session) error{
 // own, as a line of the table, then the sequence as it is.
 func step[T ccl.Number](s *session) error {
 	elem := ccl.TypeOf[T]().Size()
-	calls, err := model.Named(s.o.Model).Step(s.o.Plan, s.ranks(), elem)
+	calls, err := model.Named(s.o.Model).Step(s.o.Plan, s.groups.shown(), elem)
 	if err != nil {
 		return err
 	}
@@ -45,9 +45,9 @@ func step[T ccl.Number](s *session) error {
 	for _, call := range order {
 		c := named[T](call.Op)
 		op := s.o.Ops[0]
-		count, bytes := c.Elements(call.Elements*elem, elem, s.ranks())
-		s.out.progress("%s: %s", title(c, op), option.FormatSize(bytes))
-		rows, err := line(s, c, op, -1, count, bytes)
+		e := extentOf(s, c, call.Elements*elem)
+		s.out.progress("%s: %s", title(c, op), option.FormatSize(e.bytes))
+		rows, err := line(s, c, op, -1, e)
 		if err != nil {
 			return err
 		}
@@ -58,8 +58,8 @@ func step[T ccl.Number](s *session) error {
 				return err
 			}
 		}
-		tests[call] = newTest(s, s.ctx, s.lanes[0], c, op, -1, count, bytes, true)
-		total += bytes * often[call]
+		tests[call] = newTest(s, s.ctx, s.lanes[0], c, op, -1, e.count, e.room, true)
+		total += e.bytes * often[call]
 	}
 	if len(calls) == 0 {
 		return s.out.comment("a step has no call for one rank")
@@ -89,6 +89,9 @@ func replay[T ccl.Number](s *session, calls []model.Call, tests map[model.Call]*
 		}
 		times[i] = time.Since(start).Seconds() * 1e6
 		s.out.progress("%s of %s: step %d of %d", s.o.Plan, s.o.Model, i+1, len(times))
+	}
+	if !s.groups.alike(s.world.Rank()) {
+		clear(times)
 	}
 	return times, ccl.AllReduce(s.ctx, s.world, times, times, ccl.Max)
 }

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 )
@@ -143,7 +144,14 @@ func ParseHosts(text string) (*Allocation, error) {
 func hostSlots(words []string) (name string, slots int, err error) {
 	name, slots = words[0], 1
 	number := ""
-	if at := strings.LastIndexByte(name, ':'); at > 0 && strings.Count(name, ":") == 1 { // more of them: IPv6
+	if rest, bracketed := strings.CutPrefix(name, "["); bracketed { // an address of IPv6 with room: [fd00::1]:4
+		address, room, closed := strings.Cut(rest, "]")
+		slots, numbered := strings.CutPrefix(room, ":")
+		if !closed || net.ParseIP(address) == nil || room != "" && (!numbered || slots == "") {
+			return "", 0, fmt.Errorf("%.64q is no host; an IPv6 address is written as fd00::1, or [fd00::1]:4 with slots", name)
+		}
+		name, number = address, slots
+	} else if at := strings.LastIndexByte(name, ':'); at > 0 && strings.Count(name, ":") == 1 { // more of them: IPv6
 		name, number = name[:at], name[at+1:]
 	}
 	for _, w := range words[1:] {
@@ -159,6 +167,9 @@ func hostSlots(words []string) (name string, slots int, err error) {
 	// The name becomes an argument of a launcher, which must not take it for a flag.
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._:", r)
+	}
+	if strings.Count(name, ":") > 1 && net.ParseIP(name) == nil {
+		return "", 0, fmt.Errorf("%.64q is no host; an IPv6 address is written as fd00::1, or [fd00::1]:4 with slots", name)
 	}
 	if len(name) > longName || strings.HasPrefix(name, "-") || strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) >= 0 {
 		return "", 0, fmt.Errorf("%.64q is no host", name)

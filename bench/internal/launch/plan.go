@@ -94,7 +94,24 @@ func (o Order) Plan(ctx context.Context, getenv func(string) string) (*Plan, err
 		return nil, err
 	}
 	p.place(getenv)
+	if err := p.refuseAddresses(); err != nil {
+		return nil, err
+	}
 	return p, nil
+}
+
+// refuseAddresses is the error for IPv6 addresses as hosts of a launcher that cuts each host at its first colon, as
+// MPICH's Hydra 4.0 and Open MPI 4.1 do, in brackets too.
+func (p *Plan) refuseAddresses() error {
+	if p.starter.kind != "hydra" && p.starter.kind != "openmpi" {
+		return nil
+	}
+	for _, h := range p.hosts {
+		if strings.Contains(h, ":") {
+			return fmt.Errorf("%s: %s takes no IPv6 addresses; give the host a name that leads to the address, in /etc/hosts or DNS", h, p.starter.path)
+		}
+	}
+	return nil
 }
 
 // refuseNodes is the error for flags that need nodes.

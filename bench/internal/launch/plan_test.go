@@ -103,6 +103,10 @@ func TestCommandLine(t *testing.T) {
 			err: dir + `/mpiexec.x is no mpiexec that bench knows (PALS, MPICH's and Intel's Hydra, Open MPI): its --version says "hello"; name another with -launcher`},
 		{name: "no such machine", env: slurm2, order: func(o *Order) { o.Profile = "auroa" }, err: "-profile auroa: no such machine; did you mean aurora?"},
 		{name: "no such machine, on this one", order: func(o *Order) { o.Profile = "froniter" }, err: "-profile froniter: no such machine; did you mean frontier?"},
+		{name: "IPv6 for Hydra", order: func(o *Order) { o.Hostfile, o.Launcher = nodefile(t, "[fd00::1]:2", "fd00::2"), "mpiexec.hydra" },
+			err: "fd00::1: " + dir + "/mpiexec.hydra takes no IPv6 addresses; give the host a name that leads to the address, in /etc/hosts or DNS"},
+		{name: "IPv6 for Open MPI", order: func(o *Order) { o.Hostfile, o.Launcher = nodefile(t, "h1", "[fd00::2]:2"), "mpirun.openmpi" },
+			err: "fd00::2: " + dir + "/mpirun.openmpi takes no IPv6 addresses; give the host a name that leads to the address, in /etc/hosts or DNS"},
 		{name: "no such host file", order: func(o *Order) { o.Hostfile = "/no/such" }, err: "-hostfile /no/such: no such file or directory"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

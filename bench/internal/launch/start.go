@@ -62,7 +62,7 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	env := p.environment(os.Environ(), sumOf)
 	command := p.starter.command(p)
-	advice, voice := &hint.Watch{W: stderr}, &voice{}
+	advice, voice := &hint.Watch{W: stderr}, &Voice{}
 	advice.W = io.MultiWriter(stderr, voice)
 
 	limited, cancel := context.WithCancel(ctx)
@@ -91,7 +91,7 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return &Exit{Launcher: p.starter.path, Code: exit.ExitCode(), Said: voice.heard.Load() || lost.Load()}
+		return &Exit{Launcher: p.starter.path, Code: exit.ExitCode(), Said: voice.Heard() || lost.Load()}
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -112,16 +112,6 @@ func runLocked(cmd *exec.Cmd) error {
 		done <- cmd.Run()
 	}()
 	return <-done
-}
-
-// voice hears whether a rank has said why it failed.
-type voice struct{ heard atomic.Bool }
-
-func (v *voice) Write(b []byte) (int, error) {
-	if text := string(b); strings.HasPrefix(text, "bench: ") || strings.Contains(text, "\nbench: ") {
-		v.heard.Store(true)
-	}
-	return len(b), nil
 }
 
 // spawn starts the ranks on this machine.

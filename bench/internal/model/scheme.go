@@ -19,7 +19,13 @@ type Scheme struct {
 	calls      func(m *Model, ranks int) []Call
 }
 
-// The assumptions of a step, which bench prints: one sequence a rank, or per micro-batch.
+// The assumptions of a step, which bench prints: one sequence a rank, or per micro-batch; with tp, ulysses and ring
+// one that all ranks share. With N tokens of h elements on P ranks a rank sends, forward in a layer,
+//
+//   - with ulysses 4Nh/P by all-to-all, of which the part for itself stays: queries, keys, values and the output,
+//     Nh/P each (Jacobs et al., DeepSpeed Ulysses, 2023, arXiv:2309.14509, "Communication Analysis");
+//   - with ring 2Nh/P, a block of keys and one of values, to the next rank P-1 times (Liu, Zaharia and Abbeel, Ring
+//     Attention, 2023, arXiv:2310.01889, section 3: blocks of c tokens, here N/P).
 const (
 	firstBucket  = 1 << 20  // bytes, of the first gradients that are ready
 	bucket       = 25 << 20 // and of all others: torch.nn.parallel.DistributedDataParallel
@@ -53,8 +59,8 @@ func schemes(elem int) []Scheme {
 		{"pp", "layers are spread: activations and their gradients go from stage to stage", true, func(m *Model, _ int) []Call {
 			return repeat(2*MicroBatches, Call{"sendrecv", m.activations()})
 		}},
-		{"ulysses", "the sequence is cut: attention swaps it for heads, 4 times a layer and direction", true, func(m *Model, _ int) []Call {
-			return repeat(8*m.Layers, Call{"alltoall", m.activations()})
+		{"ulysses", "the sequence is cut: attention swaps it for heads, 4 times a layer and direction", true, func(m *Model, ranks int) []Call {
+			return repeat(8*m.Layers, Call{"alltoall", m.activations() / ranks})
 		}},
 		{"ring", "the sequence is cut: keys and values go round, and backward their gradients with them", true, func(m *Model, ranks int) []Call {
 			part := 2 * m.activations() / ranks

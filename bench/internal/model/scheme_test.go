@@ -55,7 +55,7 @@ func TestStep(t *testing.T) {
 		{"zero3", 42, map[string]int{"reducescatter": params, "allgather": 2 * params}},
 		{"tp", 48, map[string]int{"allreduce": 48 * act}},
 		{"pp", 16, map[string]int{"sendrecv": 16 * act}},
-		{"ulysses", 96, map[string]int{"alltoall": 96 * act}},
+		{"ulysses", 96, map[string]int{"alltoall": 96 * act / 4}},
 		{"ring", 72, map[string]int{"sendrecv": 3 * 36 * 2 * act / 4}},
 	} {
 		calls, err := Named("gpt2-85m").Step(tc.scheme, 4, 4)
@@ -73,4 +73,40 @@ func TestStep(t *testing.T) {
 	require.EqualError(t, err, "resnet50 has no transformer layers; the schemes for it are ddp, zero1, zero2 and zero3")
 	_, err = Named("resnet50").Step("tpp", 4, 4)
 	require.Error(t, err)
+}
+
+// Bytes of a step beside what the papers say of a layer, forward, that a rank moves of N tokens with h elements on P ranks:
+//
+//   - ulysses: 3Nh/P for queries, keys and values, and Nh/P for the output (Jacobs et al. 2023, arXiv:2309.14509);
+//   - ring: a block of N/P tokens, of its keys and its values, to the next rank for each other rank (Liu et al. 2023,
+//     arXiv:2310.01889), so 2Nh/P and P-1 times;
+//   - tp: 4Nh, two all-gathers and two reduce-scatters, which are two all-reduces (Korthikanti et al. 2022,
+//     arXiv:2205.05198; Jacobs et al.).
+func TestPapers(t *testing.T) {
+	for _, name := range []string{"gpt2-85m", "gpt2-xl", "llama-7b"} {
+		m := Named(name)
+		nh := float64(m.Sequence) * float64(m.Hidden)
+		for _, p := range []int{2, 4, 8, 16, 64} {
+			moved := func(scheme string) (elements float64) { // per layer
+				calls, err := m.Step(scheme, p, 2)
+				require.NoError(t, err)
+				for _, c := range calls {
+					switch c.Op {
+					case "allreduce": // a reduce-scatter and an all-gather, of the whole vector each
+						elements += 2 * float64(c.Elements)
+					default:
+						elements += float64(c.Elements)
+					}
+				}
+				return elements / float64(m.Layers)
+			}
+			require.Equal(t, 2*4*nh/float64(p), moved("ulysses"), "forward, and as much backward")
+			require.Equal(t, 2*4*nh, moved("tp"), "forward, and as much backward")
+			forward := 2 * nh / float64(p) * float64(p-1)
+			require.Equal(t, 3*forward, moved("ring"), "forward, and backward with the gradients")
+			if p > 2 {
+				require.Less(t, moved("ulysses"), moved("ring"))
+			}
+		}
+	}
 }

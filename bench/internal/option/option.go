@@ -5,8 +5,6 @@ package option
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -114,6 +112,8 @@ const (
 	MaxProcesses = 1024
 	maxRanks     = 4096
 	maxLines     = 100000 // of a curve
+	maxCalls     = 1 << 59
+	maxSteps     = 1 << 20 // of -plan
 )
 
 // Default is what an empty command line means on this machine.
@@ -215,6 +215,12 @@ func (o Options) settle(given map[string]bool) (Options, error) {
 	if err := o.conflict(given); err != nil {
 		return o, err
 	}
+	if calls := o.Agg * max(o.Graph, 1); o.Iters > maxCalls/calls {
+		return o, fmt.Errorf("-n %d: with %d calls in each (-m, -G) that makes more calls than can be counted; give -n %d or less", o.Iters, calls, maxCalls/calls)
+	}
+	if o.Plan != "" && o.Iters > maxSteps {
+		return o, fmt.Errorf("-n %d: the time of each step of -plan is kept; give -n %d or less", o.Iters, maxSteps)
+	}
 	if o.NP*o.Threads > maxRanks {
 		return o, fmt.Errorf("-np %d -t %d: that makes %d ranks; at most %d are started on one machine", o.NP, o.Threads, o.NP*o.Threads, maxRanks)
 	}
@@ -243,12 +249,8 @@ func (o Options) conflict(given map[string]bool) error {
 			return fmt.Errorf("-%s and -%s: %s; leave one out", pair.a, pair.b, pair.why)
 		}
 	}
-	files := map[string]string{}
-	for _, f := range []struct{ flag, path string }{{"J", o.JSON}, {"csv", o.CSV}, {"html", o.HTML}} {
-		if first, has := files[filepath.Clean(f.path)]; has && f.path != "" && f.path != os.DevNull {
-			return fmt.Errorf("-%s %s: -%s writes that file; give another name", f.flag, f.path, first)
-		}
-		files[filepath.Clean(f.path)] = f.flag
+	if err := o.apart(); err != nil {
+		return err
 	}
 	switch {
 	case given["model"] && o.Plan == "":

@@ -29,6 +29,24 @@ func (s Split) Color(rank, node int) int {
 	return 0
 }
 
+// Sizes are those of the groups of so many ranks. Groups by node are known only once the ranks have met.
+func (s Split) Sizes(ranks int) (sizes []int) {
+	if s.How == "node" {
+		return nil
+	}
+	size := map[int]int{}
+	for r := range ranks {
+		size[s.Color(r, 0)]++
+	}
+	for r := range ranks {
+		if n := size[s.Color(r, 0)]; n > 0 {
+			sizes = append(sizes, n)
+			size[s.Color(r, 0)] = 0
+		}
+	}
+	return sizes
+}
+
 func (s Split) String() string {
 	if s.N == 0 {
 		return s.How

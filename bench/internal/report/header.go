@@ -22,7 +22,9 @@ type Job struct {
 	CPU       string
 	Places    []Place
 
-	GroupRanks  int // of rank 0's group
+	GroupRanks  int   // of rank 0's group
+	GroupHosts  int   // that it is on
+	Groups      []int // how many ranks each group has
 	Startup     *Startup
 	Ceiling     *Ceiling
 	Fingerprint map[string]string
@@ -44,9 +46,9 @@ type Place struct {
 func Header(w io.Writer, j *Job, o *option.Options) error {
 	least, most, step := o.Span(j.GroupRanks)
 	_, err := fmt.Fprintf(w, "# goccl %s, %s\n# ranks: %d  processes: %d (%s)  hosts: %d  engine: %s  transport: %s\n# CPU: %s\n"+
-		"# nThread %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n#\n# Using devices\n",
+		"# nThread %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n%s#\n# Using devices\n",
 		j.Version, j.Go, j.Ranks, j.Processes, j.Launcher, j.Hosts, j.Engine, j.Transport, j.CPU,
-		o.Threads, least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph)
+		o.Threads, least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph, unequal(j.Groups))
 	for _, p := range j.Places {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n", p.Rank, p.Group, p.Pid, p.Host, p.Device, p.Hex, p.Info)
@@ -56,6 +58,15 @@ func Header(w io.Writer, j *Job, o *option.Options) error {
 		_, err = io.WriteString(w, j.Startup.line())
 	}
 	return err
+}
+
+// unequal says what the table shows of groups that differ in size.
+func unequal(groups []int) string {
+	if len(groups) == 0 || slices.Min(groups) == slices.Max(groups) {
+		return ""
+	}
+	return fmt.Sprintf("# Groups of %d to %d ranks: sizes, times and busbw are those of the groups with %d, as rank 0's\n",
+		slices.Min(groups), slices.Max(groups), groups[0])
 }
 
 // line says what it took to begin.

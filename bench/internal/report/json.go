@@ -2,11 +2,13 @@ package report
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +76,7 @@ type Config struct {
 	Blocking   int      `json:"blocking"`
 	Split      string   `json:"split,omitempty"`
 	GroupRanks int      `json:"group_ranks"` // of rank 0's group: all, without -split
+	GroupHosts int      `json:"group_hosts,omitempty"`
 	Rotate     int      `json:"rotate,omitempty"`
 	Graph      int      `json:"graph_launches,omitempty"`
 	Flush      bool     `json:"flush,omitempty"`
@@ -141,7 +144,7 @@ func (f *File) Describe(j *Job, o *option.Options) {
 		Ranks: j.Ranks, Processes: j.Processes, Hosts: j.Hosts, Launcher: j.Launcher,
 		Engine: j.Engine, Transport: j.Transport, CPU: j.CPU, Devices: j.Places,
 		Backends: o.Backends, Memory: o.Mem, Registered: o.Registered, Misalign: o.Misalign, Blocking: int(o.Blocking),
-		Split: o.Split.String(), GroupRanks: j.GroupRanks, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(), Graph: o.Graph,
+		Split: o.Split.String(), GroupRanks: j.GroupRanks, GroupHosts: j.GroupHosts, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(), Graph: o.Graph,
 	}
 	switch {
 	case o.Target > 0:
@@ -196,15 +199,20 @@ func (f *File) JSON(w io.Writer) error {
 
 // Load reads a file that JSON has written, or nccl-tests.
 func Load(path string) (*File, error) {
+	f, _, err := LoadSum(path)
+	return f, err
+}
+
+// LoadSum is Load, and a sum of the file's contents.
+func LoadSum(path string) (f *File, sum [sha256.Size]byte, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: it cannot be read: %w", path, cause(err))
+		return nil, sum, fmt.Errorf("%s: it cannot be read: %w", path, cause(err))
 	}
-	f, err := Parse(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if f, err = Parse(b); err != nil {
+		return nil, sum, fmt.Errorf("%s: %w", path, err)
 	}
-	return f, nil
+	return f, sha256.Sum256(b), nil
 }
 
 // Parse reads what JSON has written.
@@ -256,14 +264,20 @@ var allowed = []string{
 	"FI_*", "UCX_*", "MPICH_*", "I_MPI_*", "MPIR_CVAR_*", "HSA_*", "ZE_FLAT_DEVICE_HIERARCHY", "LD_LIBRARY_PATH",
 }
 
-// secret are words that keep a variable out whatever its prefix.
-var secret = []string{"SECRET", "TOKEN", "PASSWORD", "CREDENTIAL", "KEY"}
+// secret are parts of names that keep a variable out whatever its prefix, and secretWord are whole words of names.
+var (
+	secret     = []string{"SECRET", "TOKEN", "PASSW", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "KEY", "AUTH", "PRIVATE", "COOKIE", "BEARER", "SIGNATURE"}
+	secretWord = []string{"PASS", "PWD", "PW", "PIN", "CRED", "CREDS", "JWT", "OTP", "SALT", "LOGIN", "CERT", "PSK", "SIG", "USER", "USERNAME"}
+)
+
+// withSecret is a value that has one: an address with a user's password.
+var withSecret = regexp.MustCompile(`://[^/\s]*:[^/\s]*@`)
 
 // Allowed is the part of an environment that may be shown, sorted.
 func Allowed(environ []string) []string {
 	kept := []string{}
 	for _, e := range environ {
-		if name, _, ok := strings.Cut(e, "="); ok && shown(name) {
+		if name, value, ok := strings.Cut(e, "="); ok && shown(name) && !withSecret.MatchString(value) {
 			kept = append(kept, e)
 		}
 	}
@@ -272,7 +286,10 @@ func Allowed(environ []string) []string {
 }
 
 func shown(name string) bool {
-	if slices.ContainsFunc(secret, func(s string) bool { return strings.Contains(strings.ToUpper(name), s) }) {
+	upper := strings.ToUpper(name)
+	words := strings.FieldsFunc(upper, func(r rune) bool { return (r < 'A' || r > 'Z') })
+	if slices.ContainsFunc(secret, func(s string) bool { return strings.Contains(upper, s) }) ||
+		slices.ContainsFunc(secretWord, func(s string) bool { return slices.Contains(words, s) }) {
 		return false
 	}
 	return slices.ContainsFunc(allowed, func(a string) bool {

@@ -28,15 +28,39 @@ func TestMedian(t *testing.T) {
 	require.Zero(t, Median(nil))
 }
 
-// By hand: 1.2152 standard errors, 6.44 degrees of freedom, 2.407 of t.
-func TestWelch(t *testing.T) {
-	d := Welch([]float64{10, 12, 11, 16, 13}, []float64{14, 15, 16, 17}, 0.95)
+// By hand: means 12.4 and 15.5, variance (4*5.3+3*5/3)/7 = 3.743, 1.2978 standard errors, 2.3646 of t.
+func TestStudent(t *testing.T) {
+	d := Student([]float64{10, 12, 11, 16, 13}, []float64{14, 15, 16, 17}, 0.95)
 	require.InDelta(t, 3.1, d.Estimate, 1e-12)
-	require.InDelta(t, 0.175, d.Low, 0.01)
-	require.InDelta(t, 6.025, d.High, 0.01)
+	require.InDelta(t, 0.031, d.Low, 0.002)
+	require.InDelta(t, 6.169, d.High, 0.002)
 	require.True(t, d.Excludes(0))
-	require.True(t, math.IsInf(Welch([]float64{1}, []float64{2, 3}, 0.95).High, 1))
-	require.Equal(t, Interval{1, 1, 1}, Welch([]float64{1, 1}, []float64{2, 2}, 0.95))
+	require.True(t, math.IsInf(Student([]float64{1}, []float64{2, 3}, 0.95).High, 1))
+	require.Equal(t, Interval{1, 1, 1}, Student([]float64{1, 1}, []float64{2, 2}, 0.95))
+}
+
+// By hand, of the 10 orders of 2 and 3 values; and the critical values of every table of the test: 2 of 5 against 5
+// at 5 % (two sides), 0 of 3 against 5.
+func TestSeparate(t *testing.T) {
+	require.Equal(t, []float64{1, 1, 2, 2, 2, 1, 1}, rankSums(2, 3))
+	require.InDelta(t, 0.2, Separate([]float64{1, 2}, []float64{3, 4, 5}), 1e-12)
+	require.InDelta(t, 0.2, Separate([]float64{6, 7}, []float64{3, 4, 5}), 1e-12)
+	require.InDelta(t, 0.4, Separate([]float64{1, 3.5}, []float64{3, 4, 5}), 1e-12)
+	require.Equal(t, 1.0, Separate([]float64{1, 2}, []float64{1, 2}))
+	require.InDelta(t, 2.0/66, LeastSeparate(2, 10), 1e-9)
+	for _, tc := range []struct {
+		n, m, u int
+		less    bool
+	}{{5, 5, 2, true}, {5, 5, 3, false}, {3, 5, 0, true}, {3, 5, 1, false}} {
+		below, all := 0.0, 0.0
+		for u, n := range rankSums(tc.n, tc.m) {
+			all += n
+			if u <= tc.u {
+				below += n
+			}
+		}
+		require.Equal(t, tc.less, 2*below/all < 0.05, "%+v", tc)
+	}
 }
 
 func TestT(t *testing.T) {

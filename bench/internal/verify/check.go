@@ -12,6 +12,7 @@ const block = 1021
 type Wrong struct {
 	Index     int // within what was checked
 	Got, Want uint64
+	Input     bool // of a rank's input, which was to stay as it is; else of a result
 }
 
 // Fill writes rank's input, from element off on, to dst.

@@ -3,6 +3,7 @@ package cpu
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -68,8 +69,39 @@ func limitedGroups(root, self string) (found []cgroup) {
 	return found
 }
 
-// room is how many bytes of memory this process's limits leave.
-func room() uint64 { return roomIn(cgroups()) }
+// hasRoom refuses n bytes of shared memory where taking them would have the kernel kill: this process's cgroups must
+// have room for them, and so must the system.
+func hasRoom(n uint64) error {
+	if left := roomIn(cgroups()); left < n {
+		return shortage(fmt.Sprintf("shared memory: %d KiB are needed, and the limit of this process's cgroup leaves %d KiB; raise it or use fewer ranks", n>>10, left>>10))
+	}
+	if left, ok := available(); ok && left < n+min(n, spareRoom) {
+		return shortage(fmt.Sprintf("shared memory: %d KiB are needed, and this host has %d KiB of memory left; free memory or use fewer ranks", n>>10, left>>10))
+	}
+	return nil
+}
+
+// spareRoom is how much of a system's memory stays free beside what is taken, at most: as much again as is taken.
+const spareRoom = 64 << 20
+
+// meminfo reads what the system says of its memory. Tests replace it.
+var meminfo = func() ([]byte, error) { return os.ReadFile("/proc/meminfo") }
+
+// available is how many bytes the system can give without swapping, as it reckons itself: MemAvailable of
+// /proc/meminfo, proc_meminfo(5). A system that is out of memory does not refuse either.
+func available() (uint64, bool) {
+	text, err := meminfo()
+	if err != nil {
+		return 0, false
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		if name, value, _ := strings.Cut(lines.Text(), ":"); name == "MemAvailable" {
+			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 54)
+			return kib << 10, err == nil
+		}
+	}
+	return 0, false
+}
 
 // roomIn is how many bytes the tightest of the groups has left. Cached files can go, and count as
 // room; shared memory is not among them.

@@ -53,8 +53,9 @@ type Comm struct {
 	seen     uint32   // a round that all of them are known to have posted
 	lines    [][]byte // their staging memory, as far as mapped
 	chunk    int      // bytes of a staging slot
-	views    []uint64 // what to drop at the end
+	views    []place  // what to drop at the end
 	spins    int      // looks before giving way
+	apart    string   // see Apart
 	splits   uint64
 	shrinks  uint32
 	disturb  func(*Comm, *Call) *Fault // see Disturbed
@@ -64,6 +65,8 @@ type Comm struct {
 	began    int64                     // the call under way
 	running  *Call                     // and itself; nil once it has slept
 	lockstep bool                      // which is one of rounds among all ranks
+	touching bool                      // this rank has said that it touches the memory of others
+	untidy   bool                      // which has left something to tidy
 	foreign  atomic.Uint64             // foreignCall | when the foreign call under way began; 0 if there is none
 	stands   atomic.Uint64             // the same of a device that does not move
 
@@ -79,6 +82,7 @@ type Comm struct {
 	proposal atomic.Pointer[Fault] // what this rank first believed to be the cause: not nil where cause is not
 	failedAt atomic.Int64          // Unix nanoseconds
 	closed   atomic.Bool
+	closing  atomic.Bool // see Interrupt
 
 	name  atomic.Pointer[string]
 	note  note
@@ -188,8 +192,19 @@ func (c *Comm) Fail(f *Fault) {
 	c.site.post(e)
 }
 
-// Ended fails the Comm because of a call that could not begin.
-func (c *Comm) Ended(f *Fault) *Fault { return c.stop(f) }
+// Ended fails the Comm because of a call that could not begin, and waits for the cause. On a Comm whose job is over in
+// this process it does nothing.
+func (c *Comm) Ended(f *Fault) *Fault {
+	if !c.site.tryHold() { // or the memory of the host, which settle looks at, could go meanwhile
+		return f
+	}
+	defer c.site.leave()
+	return c.stop(f)
+}
+
+// Interrupt makes a Shrink under way come to nothing, with a fault of code Closed, unless this rank is bound to wait for
+// its outcome. Calls are interrupted by Fail.
+func (c *Comm) Interrupt() { c.closing.Store(true) }
 
 // ContextFault is the fault of a call whose context has ended.
 func ContextFault(err error) *Fault { return ctxFault(err, nil) }
@@ -210,7 +225,7 @@ func (c *Comm) failHere(f *Fault) bool {
 		return false
 	}
 	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
-	// (see mayWrite).
+	// (see mayTouch).
 	c.local.abort().Store(1)
 	if !c.cause.CompareAndSwap(nil, f) {
 		c.life.Unlock()
@@ -226,9 +241,19 @@ func (c *Comm) failHere(f *Fault) bool {
 	return true
 }
 
-// newComm is the common end of Join and Split: world is the ranks of the world in
-// the order of the new Comm, off the region of this host's members.
+// newComm makes a Comm that begins at once: see makeComm.
 func newComm(at *site, id uint64, world members, topo algo.Topology, rank int, off uint64, opt Options) (*Comm, error) {
+	c, err := makeComm(at, id, world, topo, rank, off, opt)
+	if err == nil {
+		c.enlist()
+	}
+	return c, err
+}
+
+// makeComm is the common end of Join, Split and Shrink, and all of them that can fail: world is the ranks of the world in
+// the order of the new Comm, off the region of this host's members. The Comm begins once all its ranks have one, or is
+// abandoned.
+func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, off uint64, opt Options) (*Comm, error) {
 	node := topo.Node(rank)
 	n := topo.Locals(node)
 	mem, err := at.host.view(off, regionBytes(n))
@@ -237,15 +262,37 @@ func newComm(at *site, id uint64, world members, topo algo.Topology, rank int, o
 	}
 	c := &Comm{id: id, rank: rank, size: topo.Size(), site: at, members: world, topo: topo, opt: opt,
 		local: newRegion(off, mem, n), me: topo.Local(rank), n: n,
-		views: []uint64{off}, chunk: stageChunk(n), spins: at.spins(), links: map[linkKey]*link{}}
+		views: []place{placeAt(off, regionBytes(n))}, chunk: stageChunk(n), links: map[linkKey]*link{}}
 	if n == 2 {
 		c.local.whole = int(at.host.head.whole.Load())
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	prepareFence()
-	at.add(c)
+	if at.tcp != nil {
+		at.tcp.Expect(id, uint32(rank))
+	}
 	return c, nil
 }
+
+// enlist makes c known to the monitor: from now on it can fail.
+func (c *Comm) enlist() {
+	c.spins = c.site.spins() // all processes of this host have said by now where they may run
+	c.site.add(c)
+}
+
+// abandon drops a Comm that has not begun.
+func (c *Comm) abandon() {
+	c.cancel()
+	if c.site.tcp != nil {
+		c.site.tcp.Forget(c.id, uint32(c.rank))
+	}
+	for _, off := range c.views {
+		c.site.host.drop(off)
+	}
+}
+
+// Apart is why ranks that seemed to be on this rank's host share no memory with it, where this rank is to tell.
+func (c *Comm) Apart() string { return c.apart }
 
 // stageChunk is how much a rank stages at once: 128 KiB stay in its L2, and the
 // whole host stages at most 16 MiB, or 4 KiB a chunk, or 8 bytes for each rank.
@@ -269,31 +316,29 @@ func (c *Comm) Close() {
 	} else {
 		c.local.state(c.me).Store(stateLeft)
 	}
-	c.leaveAgreement(c.shrinks, tcp.ErrGone)
-	c.leaveAgreement(c.shrinks+1, tcp.ErrGone)
+	c.leaveAgreement(c.shrinks, (*tcp.Node).Forget)
+	c.leaveAgreement(c.shrinks+1, (*tcp.Node).Forget)
+	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and
+	// its memory may be another's at once.
+	c.life.Lock()
+	c.gone = true
+	c.life.Unlock()
 	last := int(c.local.left().Add(1)) == c.n
-	var stages, rows []uint64
+	var made []place
 	if last {
-		stages, rows = c.memory()
+		made = c.memory()
 	}
 	for _, l := range c.links {
 		l.close()
 	}
-	c.life.Lock()
-	c.gone = true
-	c.life.Unlock()
-	n := c.n
-	for _, off := range c.views {
-		c.site.host.drop(off)
+	for _, at := range c.views {
+		c.site.host.drop(at)
 	}
-	if last {
-		for _, off := range stages {
-			c.site.host.free(off, c.stageBytes())
-		}
-		for _, off := range rows {
-			c.site.host.free(off, pipeBytes(n))
-		}
-		c.site.host.free(c.local.off, regionBytes(n))
+	for at := range c.reach.maps {
+		c.site.host.drop(at)
+	}
+	for _, at := range made {
+		c.site.host.free(at.off, int(at.size))
 	}
 	c.site.leave()
 }
@@ -319,18 +364,19 @@ func (c *Comm) linger() {
 // alarming reports whether a failure is one that nobody has asked for.
 func alarming(code Code) bool { return code != Closed && code != Canceled && code != Aborted }
 
-// memory lists what the ranks of this host have made for the Comm: staging memory,
-// and pipes with the tables that name them.
-func (c *Comm) memory() (stages, pipes []uint64) {
+// memory lists what the ranks of this host have made for the Comm: its region, staging memory, and pipes with the
+// tables that name them.
+func (c *Comm) memory() []place {
+	made := []place{placeAt(c.local.off, regionBytes(c.n))}
 	for r := range c.n {
 		if off := c.local.stage(r).Load(); off != 0 {
-			stages = append(stages, off)
+			made = append(made, placeAt(off, c.stageBytes()))
 		}
 		if off := c.local.row(r).Load(); off != 0 {
-			pipes = append(pipes, c.pipesOf(off)...)
+			made = append(made, c.pipesOf(off)...)
 		}
 	}
-	return stages, pipes
+	return made
 }
 
 // Where says how two ranks of the Comm talk.

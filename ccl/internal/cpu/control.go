@@ -38,6 +38,8 @@ type controlConn struct {
 	wmu   sync.Mutex
 	out   [frameMax]byte // under wmu: what is written, so that a beat allocates nothing
 	later []byte         // under wmu: frames for the next flush
+
+	unsent []byte // under wmu: what the connection has not taken, from within a frame on
 }
 
 // inTree reports whether the connection, as host node has it, is one of the tree.
@@ -85,16 +87,46 @@ const laterMax = 4 << 10
 func (c *controlConn) flush() {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
-	if len(c.later) > 0 {
+	switch {
+	case len(c.later) > 0:
 		c.writeLater()
+	case len(c.unsent) > 0:
+		c.put(nil)
 	}
 }
 
 // writeLater writes what is kept. c.wmu is held.
 func (c *controlConn) writeLater() {
-	c.SetWriteDeadline(time.Now().Add(time.Second))
-	c.Write(c.later)
+	if len(c.unsent) <= unsentMax { // else a neighbor that does not read need not know where ranks stand
+		c.put(c.later)
+	}
 	c.later = c.later[:0]
+}
+
+const (
+	unsentMax = 64 << 10
+	sendFor   = 20 * time.Millisecond // for a neighbor to take what is sent
+	resendFor = time.Millisecond      // the same, for one that has not before
+)
+
+// put sends frames after all that has been put before. What a neighbor does not take in time waits for the next put or
+// flush, so that no frame is cut: a slow neighbor is slow, and not lost. c.wmu is held.
+func (c *controlConn) put(frames []byte) {
+	limit := sendFor
+	if len(c.unsent) > 0 {
+		limit = resendFor
+		c.unsent = append(c.unsent, frames...)
+		frames = c.unsent
+	}
+	if len(frames) == 0 {
+		return
+	}
+	c.SetWriteDeadline(time.Now().Add(limit))
+	n, err := c.Write(frames)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		n = len(frames) // the reading end finds out
+	}
+	c.unsent = append(c.unsent[:0], frames[n:]...)
 }
 
 // putHead writes the head of the frame f.
@@ -106,10 +138,13 @@ func putHead(f []byte, kind byte) {
 // write writes the first n bytes of c.out as a frame. c.wmu is held.
 func (c *controlConn) write(kind byte, n int) {
 	putHead(c.out[:n], kind)
-	c.SetWriteDeadline(time.Now().Add(time.Second))
-	if !inject.Cut("control.send") {
-		c.Write(c.out[:n])
+	if inject.Cut("control.send") {
+		return
 	}
+	if kind == frameBeat && len(c.unsent) > 0 { // which is as good a sign of life
+		n = 0
+	}
+	c.put(c.out[:n])
 }
 
 // bye says that this process leaves in good order. It closes this end alone: what the other end has sent

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -158,4 +161,50 @@ func FuzzFrame(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A neighbor that reads nothing for a while gets every frame after that, whole and in order: what a deadline cuts off a
+// frame must come before the next.
+func TestSlowNeighborGetsWholeFrames(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s")) // TCP opens a window of this size slowly
+	require.NoError(t, err)
+	defer l.Close()
+	there, err := net.Dial("unix", l.Addr().String())
+	require.NoError(t, err)
+	defer there.Close()
+	here, err := l.Accept()
+	require.NoError(t, err)
+	defer here.Close()
+	require.NoError(t, here.(*net.UnixConn).SetWriteBuffer(4096))
+
+	c := &controlConn{Conn: here}
+	e := anEvent()
+	sent := uint32(0)
+	for len(c.unsent) < 10*frameMax {
+		e.Number = sent
+		sent++
+		c.send(frameEvent, &e)
+		c.send(frameBeat, nil)
+	}
+	done, stop := make(chan struct{}), atomic.Bool{}
+	defer func() { stop.Store(true); <-done }()
+	go func() {
+		defer close(done)
+		for ; !stop.Load(); time.Sleep(time.Millisecond) {
+			c.flush()
+		}
+	}()
+	there.SetReadDeadline(time.Now().Add(30 * time.Second))
+	buf := make([]byte, frameMax)
+	for next := uint32(0); next < sent; {
+		kind, body, err := readFrame(there, buf)
+		require.NoError(t, err, "after %d of %d events", next, sent)
+		if kind != frameEvent {
+			continue
+		}
+		var got event
+		require.NoError(t, got.decode(body))
+		require.Equal(t, next, got.Number)
+		next++
+	}
 }

@@ -4,58 +4,144 @@ import (
 	"context"
 	"unsafe"
 
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/reduce"
 )
 
 // directAllReduce: the memory of all ranks can be touched in place. Each rank reduces its part of the vector, and
-// writes the result into everybody's memory: every operand is read once, every result written once.
+// writes the result into everybody's memory: every operand is read once, every result written once. Where results share
+// their first or last page with something else, their owners write: a rank stages what it has reduced of that, and the
+// others take it from there. So a rank that was stopped here writes into nothing that cannot be replaced: see reclaim.
 func (c *Comm) directAllReduce(ctx context.Context, k *Call) *Fault {
 	return c.reclaim(k.Dst, c.reduceDirectly(ctx, k))
 }
 
 func (c *Comm) reduceDirectly(ctx context.Context, k *Call) *Fault {
-	var src, dst [maxDirect]unsafe.Pointer
+	var d directly
 	for r := range c.n {
 		if r == c.me {
-			src[r], dst[r] = ptr(k.Src), ptr(k.Dst)
+			d.src[r], d.dst[r] = ptr(k.Src), ptr(k.Dst)
 			continue
 		}
 		var f *Fault
-		if src[r], f = c.touch(r, &c.reach.offers[r].src); f != nil {
+		if d.src[r], f = c.touch(r, &c.reach.offers[r].src); f != nil {
 			return f
 		}
-		if dst[r], f = c.touch(r, &c.reach.offers[r].dst); f != nil {
+		if d.dst[r], f = c.touch(r, &c.reach.offers[r].dst); f != nil {
 			return f
 		}
 	}
-	f := c.mayWrite()
-	if f == nil {
-		f = c.directPart(k, &src, &dst)
-	}
-	c.wrote()
+	lead, tail := c.edges(len(k.Src), k.Elem)
+	round, f := c.open(ctx, k, lead+tail > 0)
 	if f != nil {
 		return f
 	}
-	return c.localBarrier(ctx, k)
+	from, end := c.part(len(k.Src), c.me)
+	if lead+tail > 0 {
+		if f = c.stageEdges(k, &d, round, from, end, lead, tail); f != nil {
+			return f
+		}
+		from, end = max(from, lead), min(end, len(k.Src)-tail)
+	}
+	if f = c.mayTouch(); f == nil {
+		f = c.directPart(k, &d, from, end)
+	}
+	c.touched()
+	if f != nil {
+		return f
+	}
+	c.post(k, round)
+	if f = c.awaitAll(ctx, k, round); f != nil || lead+tail == 0 {
+		return f
+	}
+	return c.takeEdges(k, round, lead, tail)
 }
+
+// directly is where a call finds all operands and results.
+type directly struct{ src, dst [maxDirect]unsafe.Pointer }
 
 // maxDirect is how many ranks of a host work directly on each other's memory. More than that share
 // so few bytes of memory bandwidth that staging is no worse.
 const maxDirect = 64
 
-// directPart reduces this rank's part, piece by piece.
-func (c *Comm) directPart(k *Call, src, dst *[maxDirect]unsafe.Pointer) *Fault {
-	from, end := c.part(len(k.Src), c.me)
+// edges is how many bytes at the beginning and at the end of an AllReduce of n bytes some rank's result has in a page
+// that is not its own alone, in whole elements.
+func (c *Comm) edges(n, elem int) (lead, tail int) {
+	if c.reach.all {
+		return 0, 0
+	}
+	for r := range c.n {
+		l, t := c.reach.offers[r].dst.edges(n)
+		lead, tail = max(lead, l), max(tail, t)
+	}
+	lead, tail = (lead+elem-1)/elem*elem, (tail+elem-1)/elem*elem
+	if lead+tail > n {
+		return n, 0
+	}
+	return lead, tail
+}
+
+// stageEdges reduces what of this rank's part, which goes from from to end, lies in the edges, and stages it for the
+// others.
+func (c *Comm) stageEdges(k *Call, d *directly, round uint32, from, end, lead, tail int) *Fault {
+	to, f := c.stage(c.me, round)
+	if f != nil {
+		return f
+	}
+	inner := len(k.Src) - tail
+	c.reduceEdge(k, d, from, min(end, lead), unsafe.Add(to, from))
+	if at := max(from, inner); at < end {
+		c.reduceEdge(k, d, at, end, unsafe.Add(to, lead+at-inner))
+	}
+	return nil
+}
+
+// reduceEdge reduces from at to end into this rank's result, and copies that to staged.
+func (c *Comm) reduceEdge(k *Call, d *directly, at, end int, staged unsafe.Pointer) {
+	if at >= end {
+		return
+	}
+	mine := directly{src: d.src}
+	mine.dst[c.me] = d.dst[c.me]
+	c.directPieces(k, &mine, at, end, reduce.Copy, false)
+	put(staged, k.Dst[at:end])
+}
+
+// takeEdges copies what the others have reduced of the edges.
+func (c *Comm) takeEdges(k *Call, round uint32, lead, tail int) *Fault {
+	inner := len(k.Src) - tail
+	for i := 1; i < c.n; i++ {
+		r := (c.me + i) % c.n
+		from, end := c.part(len(k.Src), r)
+		if from >= lead && end <= inner {
+			continue
+		}
+		staged, f := c.stage(r, round)
+		if f != nil {
+			return f
+		}
+		if last := min(end, lead); from < last {
+			get(k.Dst[from:last], unsafe.Add(staged, from))
+		}
+		if at := max(from, inner); at < end {
+			get(k.Dst[at:end], unsafe.Add(staged, lead+at-inner))
+		}
+	}
+	return nil
+}
+
+// directPart reduces this rank's part for all, from from to end, piece by piece.
+func (c *Comm) directPart(k *Call, d *directly, from, end int) *Fault {
 	move := reduce.Copy
 	stream := 2*c.n*len(k.Src) >= streamInPlaceFrom && !c.reach.someInPlace()
 	if stream {
 		move = reduce.Stream
 	}
-	scratch := unsafe.Pointer(&c.reach.scratch[0])
 	for at := from; at < end; {
+		inject.At("cpu.write")
 		// One piece of work between two points of preemption.
 		stop := min(at+directPiece*foldPiece, end)
-		c.directPieces(k, src, dst, at, stop, scratch, move, stream)
+		c.directPieces(k, d, at, stop, move, stream)
 		at = stop
 		if f := c.interruptedNow(); f != nil {
 			return f
@@ -66,13 +152,17 @@ func (c *Comm) directPart(k *Call, src, dst *[maxDirect]unsafe.Pointer) *Fault {
 
 const directPiece = 16 // pieces between two looks at the abort word: some 20 microseconds
 
+// directPieces reduces from at to end into the results of all whose place is given.
+//
 //go:noinline
-func (c *Comm) directPieces(k *Call, src, dst *[maxDirect]unsafe.Pointer, at, end int, scratch unsafe.Pointer, move func(dst, src unsafe.Pointer, n int), stream bool) {
+func (c *Comm) directPieces(k *Call, d *directly, at, end int, move func(dst, src unsafe.Pointer, n int), stream bool) {
+	src, dst := &d.src, &d.dst
 	if stream && c.n == 2 && k.Both != nil && k.Scale == nil {
 		// Reads and stores of one loop run side by side; those of two, by way of scratch memory, in turn.
 		k.Both(unsafe.Add(dst[c.me], at), unsafe.Add(dst[1-c.me], at), unsafe.Add(src[0], at), unsafe.Add(src[1], at), (end-at)/k.Elem)
 		return
 	}
+	scratch := unsafe.Pointer(&c.reach.scratch[0])
 	for ; at < end; at += foldPiece {
 		m := min(foldPiece, end-at)
 		// The sum goes to scratch memory, which stays in L1, and from there to all: in place the
@@ -92,7 +182,7 @@ func (c *Comm) directPieces(k *Call, src, dst *[maxDirect]unsafe.Pointer, at, en
 			k.Scale(to, m/k.Elem, c.n)
 		}
 		for i := range c.n {
-			if r := (c.me + i) % c.n; unsafe.Add(dst[r], at) != to {
+			if r := (c.me + i) % c.n; dst[r] != nil && unsafe.Add(dst[r], at) != to {
 				move(unsafe.Add(dst[r], at), to, m)
 			}
 		}
@@ -118,6 +208,7 @@ func (c *Comm) allReduceByRead(ctx context.Context, k *Call) *Fault {
 			k.Scale(unsafe.Pointer(&k.Dst[at]), m/k.Elem, 2)
 		}
 	}
+	c.touched()
 	return c.localBarrier(ctx, k)
 }
 
@@ -179,5 +270,6 @@ func (c *Comm) reduceByRead(ctx context.Context, k *Call, dst []byte, off int) *
 			return f
 		}
 	}
+	c.touched()
 	return nil
 }

@@ -152,13 +152,13 @@ func (c *Comm) Odd() *Fault {
 	if c.gone {
 		return nil
 	}
-	mine := c.local.entered(c.me).Load()
+	place, mine := c.collective(c.me)
 	for r := range c.n {
 		if w := c.local.entered(r).Load(); w>>32 == mine>>32 && w != mine {
-			return c.differs(r, mine>>32)
+			return c.differs(r, place)
 		}
 	}
-	return c.otherCallAt(mine >> 32)
+	return c.otherCallAt(place)
 }
 
 // behind lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
@@ -219,7 +219,7 @@ func (c *Comm) watchForeign(now int64) {
 		return
 	}
 	var f *Fault
-	place := c.local.entered(c.me).Load() >> 32
+	place, _ := c.collective(c.me)
 	switch t := int64(c.opt.Timeout); {
 	case t > 0 && now-int64(began&math.MaxInt64) > t:
 		f = ctxFault(context.DeadlineExceeded, c.behind())

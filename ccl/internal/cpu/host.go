@@ -8,21 +8,31 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
-// host is the memory that the ranks of one host share, cut into regions that are
-// never handed out twice, so that fresh memory is always zero. Ranks of one
-// process share Go memory; several processes share one memfd, which has no name
-// that could be left behind, and which every process maps region by region.
+// host is the memory that the ranks of one host share, cut into regions. Fresh
+// memory is always zero: what is given back is emptied before it is handed out
+// again. Ranks of one process share Go memory; several processes share one memfd,
+// which has no name that could be left behind, and which every process maps region
+// by region.
 type host struct {
-	fd   int // of the memfd; -1: Go memory
-	head *header
-	mu   sync.Mutex
-	maps map[uint64]*mapping
+	fd    int // of the memfd; -1: Go memory
+	head  *header
+	mu    sync.Mutex
+	maps  map[place]*mapping
+	spare []memoryRange // given back, and not noted in head.space yet
+	over  bool          // closed
 }
+
+// place is where a region lies. Offsets are handed out again, so that only offset and size together name a region that
+// a process has mapped.
+type place struct{ off, size uint64 }
+
+func placeAt(off uint64, n int) place { return place{off, pages(n)} }
 
 type mapping struct {
 	mem  []byte
@@ -34,7 +44,6 @@ var errNoSpace = errors.New("shared memory: no space left on this host")
 
 // header is the first region of a memfd.
 type header struct {
-	next   atomic.Uint64 // the first offset not handed out
 	world  atomic.Uint64 // the region of the job's first Comm
 	pulses atomic.Uint64 // the table of pulses
 	whole  atomic.Uint64 // the most bytes of an AllReduce of two ranks that lie in the slots
@@ -42,6 +51,7 @@ type header struct {
 	cores  [16]atomic.Uint64 // one bit for each processor that some rank of the host may run on
 	log    eventLog
 	board  statusLog
+	space  space
 }
 
 const (
@@ -58,7 +68,7 @@ var _ [headerBytes - unsafe.Sizeof(header{})]byte // it fits
 
 // newPrivateHost is the memory of a host whose ranks all live in this process.
 func newPrivateHost() *host {
-	h := &host{fd: -1, head: new(header), maps: map[uint64]*mapping{}}
+	h := &host{fd: -1, head: new(header), maps: map[place]*mapping{}}
 	h.settle()
 	return h
 }
@@ -83,17 +93,25 @@ func (h *host) processors() int {
 // alloc hands out a region of n bytes, all zero, and returns its offset.
 func (h *host) alloc(n int) (uint64, error) {
 	size := pages(n)
-	off := h.head.next.Add(size) - size
-	if h.shared() {
-		if inject.Cut("cpu.reserve") {
-			return off, errNoSpace
-		}
-		return off, reserve(h.fd, off, size)
+	if !h.shared() {
+		off := h.head.space.next.Add(size) - size + uint64(page) // 0 means none
+		h.mu.Lock()
+		h.maps[placeAt(off, n)] = &mapping{mem: aligned(n)}
+		h.mu.Unlock()
+		return off, nil
 	}
-	off += uint64(page) // 0 means none
-	h.mu.Lock()
-	h.maps[off] = &mapping{mem: aligned(n)}
-	h.mu.Unlock()
+	off, ok := h.head.space.take(size)
+	if !ok {
+		return 0, fmt.Errorf("shared memory: %d KiB are asked for, more than is left of the %d GiB that the ranks of a host can share; free memory or ask for less", size>>10, uint64(memfdBytes)>>30)
+	}
+	err := errNoSpace
+	if !inject.Cut("cpu.reserve") {
+		err = reserve(h.fd, off, size)
+	}
+	if err != nil {
+		h.free(off, n)
+		return 0, err
+	}
 	return off, nil
 }
 
@@ -101,15 +119,15 @@ func (h *host) alloc(n int) (uint64, error) {
 // first use: too little is an error of NewComm, and not of some call.
 func roomForCalls(n int) error {
 	need := uint64(n * stageBytes(n))
-	if left := room(); left < need {
-		return noRoom(need, left)
-	}
-	return nil
+	return hasRoom(need)
 }
 
-func noRoom(need, left uint64) error {
-	return fmt.Errorf("shared memory: %d KiB are needed, and the limit of this process's cgroup leaves %d KiB; raise it or use fewer ranks", need>>10, left>>10)
-}
+// shortage says that what this process may have of the machine's memory is used up.
+type shortage string
+
+func (s shortage) Error() string { return string(s) }
+
+func (shortage) Unwrap() error { return syscall.ENOMEM }
 
 // aligned is n bytes of Go memory that begin at a cache line.
 func aligned(n int) []byte {
@@ -122,52 +140,80 @@ func aligned(n int) []byte {
 func (h *host) view(off uint64, n int) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m := h.maps[off]
+	at := placeAt(off, n)
+	m := h.maps[at]
 	if m == nil {
-		mem, err := mapRegion(h.fd, off, n)
+		mem, err := mapRegion(h.fd, off, int(at.size))
 		if err != nil {
 			return nil, err
 		}
 		m = &mapping{mem: mem}
-		h.maps[off] = m
+		h.maps[at] = m
 	}
 	m.refs++
-	return m.mem, nil
+	return m.mem[:n:n], nil
 }
 
 // drop gives back a view; the last one of a process unmaps it.
-func (h *host) drop(off uint64) {
+func (h *host) drop(at place) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m := h.maps[off]
+	m := h.maps[at]
 	if m == nil {
 		return
 	}
 	if m.refs--; m.refs > 0 || !h.shared() { // Go memory has no other map to find it by
 		return
 	}
-	delete(h.maps, off)
+	delete(h.maps, at)
 	unmap(m.mem)
 }
 
-// free returns the memory of a region that nobody will use again.
+// free returns the memory of a region that nobody will use again, and its place.
 func (h *host) free(off uint64, n int) {
-	if h.shared() {
-		release(h.fd, off, pages(n))
+	if !h.shared() {
+		h.mu.Lock()
+		delete(h.maps, placeAt(off, n))
+		h.mu.Unlock()
 		return
 	}
+	if release(h.fd, off, pages(n)) {
+		h.give(off, n)
+	}
+}
+
+// forget returns the memory of a region, but not its place, since another process may still write there.
+func (h *host) forget(off uint64, n int) {
+	if h.shared() {
+		release(h.fd, off, pages(n))
+	} else {
+		h.free(off, n)
+	}
+}
+
+// give has the place of a region handed out again, whose memory is empty.
+func (h *host) give(off uint64, n int) {
 	h.mu.Lock()
-	delete(h.maps, off)
-	h.mu.Unlock()
+	defer h.mu.Unlock()
+	if h.over {
+		return
+	}
+	s := &h.head.space
+	h.spare = append(h.spare, rangeOf(off, pages(n)))
+	for last := len(h.spare) - 1; last >= 0 && s.give(h.spare[last]); last-- {
+		h.spare = h.spare[:last]
+	}
+	s.gone.Add(1)
 }
 
 func (h *host) close() {
 	if h.shared() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		for off, m := range h.maps {
+		h.over = true
+		for at, m := range h.maps {
 			unmap(m.mem)
-			delete(h.maps, off)
+			delete(h.maps, at)
 		}
 		closeFD(h.fd)
 	}

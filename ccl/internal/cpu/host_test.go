@@ -65,13 +65,13 @@ func testRegions(t *testing.T, h *host) {
 	}
 	a[4999] = 7
 	assert.Equal(t, byte(7), b[4999])
-	h.drop(off)
+	h.drop(placeAt(off, 5000))
 	assert.Equal(t, byte(7), b[4999]) // the other view stays
-	h.drop(off)
+	h.drop(placeAt(off, 5000))
 	c, err := h.view(off, 5000) // who looks late still sees it
 	require.NoError(t, err)
 	assert.Equal(t, byte(7), c[4999])
-	h.drop(off)
-	h.drop(off + 1<<30) // what is not there is no matter
+	h.drop(placeAt(off, 5000))
+	h.drop(placeAt(off+1<<30, 5000)) // what is not there is no matter
 	h.free(off, 5000)
 }

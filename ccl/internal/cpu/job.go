@@ -22,13 +22,14 @@ type job struct {
 	naps  napper
 
 	// Set once, by the first rank that comes by.
-	tries [3]step
-	last  step
-	topo  algo.Topology
-	addrs []netip.AddrPort // by rank; nil on a single host
-	tcp   *tcp.Node
-	iface string
-	peer  time.Duration // Options.PeerTimeout of the first Comm
+	tries   [shareTries]step
+	last    step // of sharing
+	learned step
+	topo    algo.Topology
+	addrs   []netip.AddrPort // by rank; nil on a single host
+	tcp     *tcp.Node
+	iface   string
+	peer    time.Duration // Options.PeerTimeout of the first Comm
 
 	here   atomic.Int32 // ranks in this process
 	refs   int          // Comms and joining ranks, under jobs.mu
@@ -58,8 +59,10 @@ type job struct {
 // ranks were told to count as on several hosts.
 type site struct {
 	*job
-	node  int
-	steps [8]step
+	node   int
+	offers [shareTries]step
+	takes  [shareTries]step
+	plane  step
 
 	// Set once, by the first rank that comes by.
 	maker bool  // this process has the host's lowest rank, and makes its memory
@@ -83,7 +86,7 @@ type site struct {
 	heardBrief map[uint64][4]order // by Comm, the last that were heard of
 	boardRead  uint64              // of the host's statuses; the monitor's
 	unix       []*net.UnixConn
-	listen     *net.UnixListener
+	door       *door
 }
 
 // site returns this process's part in host node.
@@ -183,8 +186,8 @@ func (j *job) close() {
 			c.Write([]byte{'b'}) // good bye: this end is no accident
 			c.Close()
 		}
-		if s.listen != nil {
-			s.listen.Close()
+		if s.door != nil {
+			s.door.shut()
 		}
 		for _, c := range s.neighbors() {
 			c.bye()
@@ -241,8 +244,12 @@ func (j *job) remove(c *Comm) {
 		delete(j.comms, c.id)
 		j.forget(c.id)
 	}
-	if j.tcp != nil && c.cause.Load() == nil {
+	switch {
+	case j.tcp == nil:
+	case c.cause.Load() == nil:
 		j.tcp.Forget(c.id, uint32(c.rank))
+	default: // the others are to learn why, not that this one left
+		j.tcp.Fail(c.id, uint32(c.rank))
 	}
 }
 

@@ -78,9 +78,12 @@ func TestHostsOf(t *testing.T) {
 	}
 	all := [][]byte{h(9, 1), h(7, 2), h(9, 3), h(9, 3), h(7, 4)}
 	assert.Equal(t, []int{0, 1, 0, 0, 1}, hostsOf(all, nil))
-	assert.Equal(t, []int{0, 1, 0, 0, 1}, hostsOf(all, make([]bool, 5)))
+	assert.Equal(t, []int{0, 1, 0, 0, 1}, hostsOf(all, make([]uint8, 5)))
 	// The process of ranks 2 and 3 could not share memory: a host of its own.
-	assert.Equal(t, []int{0, 1, 2, 2, 1}, hostsOf(all, []bool{false, false, true, true, false}))
+	assert.Equal(t, []int{0, 1, 2, 2, 1}, hostsOf(all, []uint8{0, 0, 1, 1, 0}))
+	// Those that could not try among themselves, and then no more.
+	assert.Equal(t, []int{0, 1, 0, 0, 1}, hostsOf(all, []uint8{1, 1, 1, 1, 1}))
+	assert.Equal(t, []int{0, 1, 2, 2, 3}, hostsOf(all, []uint8{alone, alone, alone, alone, alone}))
 }
 
 // Regular layouts need no table.

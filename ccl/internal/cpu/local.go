@@ -147,7 +147,7 @@ func (c *Comm) stageOf(r int) ([]byte, *Fault) {
 		return nil, c.stop(fault(Backend, c.rank, "%w", err))
 	}
 	c.lines[r] = mem
-	c.views = append(c.views, off)
+	c.views = append(c.views, placeAt(off, c.stageBytes()))
 	return mem, nil
 }
 

@@ -81,10 +81,10 @@ func (c *Comm) status(now int64) (s Status, since int64, ok bool) {
 		c.life.Unlock()
 		return s, 0, false
 	}
-	at := c.local.entered(c.me).Load()
-	last, have := c.made(c.me, at>>32)
+	calls, word := c.collective(c.me)
+	last, have := c.made(c.me, calls)
 	c.life.Unlock()
-	s.Calls, s.Hash = at>>32, uint32(at)
+	s.Calls, s.Hash = calls, uint32(word)
 	if have {
 		s.Call = last
 	}

@@ -1,13 +1,12 @@
 package cpu
 
 import (
-	"encoding/binary"
+	"crypto/hmac"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +20,7 @@ const canShare = true
 func newSharedHost() (*host, error) {
 	fd, err := unix.MemfdCreate("goccl", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return nil, fmt.Errorf("shared memory: memfd_create: %w", err)
+		return nil, sharing(fmt.Errorf("shared memory: memfd_create: %w", err))
 	}
 	if err = unix.Ftruncate(fd, memfdBytes); err == nil {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
@@ -31,11 +30,11 @@ func newSharedHost() (*host, error) {
 	}
 	if err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("shared memory: %w", err)
+		return nil, sharing(fmt.Errorf("shared memory: %w", err))
 	}
 	h, err := openHost(fd)
 	if err == nil {
-		h.head.next.Store(headerBytes)
+		h.head.space.next.Store(headerBytes)
 		h.settle()
 	}
 	return h, err
@@ -48,8 +47,8 @@ func openHost(fd int) (*host, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	h := &host{fd: fd, head: (*header)(unsafe.Pointer(&mem[0])), maps: map[uint64]*mapping{}}
-	h.maps[0] = &mapping{mem: mem, refs: 1}
+	h := &host{fd: fd, head: (*header)(unsafe.Pointer(&mem[0])), maps: map[place]*mapping{}}
+	h.maps[placeAt(0, headerBytes)] = &mapping{mem: mem, refs: 1}
 	h.enterCores()
 	return h, nil
 }
@@ -67,25 +66,42 @@ func (h *host) enterCores() {
 }
 
 // reserve makes sure that memory is there: a full machine is an error now, not a
-// SIGBUS later.
+// SIGBUS later. It takes the memory step by step, and looks before each of them
+// whether there is room: so ranks that take memory at the same moment see what the
+// others have taken, and stop before the kernel kills.
 func reserve(fd int, off, n uint64) error {
-	if left := room(); left < n {
-		return noRoom(n, left)
+	if err := hasRoom(n); err != nil {
+		return err
 	}
-	for {
-		err := unix.Fallocate(fd, 0, int64(off), int64(n))
-		if err == nil {
-			return nil
+	for done := uint64(0); done < n; {
+		step := min(n-done, reserveStep)
+		if done > 0 {
+			if err := hasRoom(step); err != nil {
+				release(fd, off, done)
+				return err
+			}
 		}
-		if !errors.Is(err, unix.EINTR) {
+		err := unix.Fallocate(fd, 0, int64(off+done), int64(step))
+		if err == nil {
+			done += step
+		} else if !errors.Is(err, unix.EINTR) {
+			release(fd, off, done)
 			return fmt.Errorf("shared memory: no %d KiB left on this host (%w); free memory or use fewer ranks", n>>10, err)
 		}
 	}
+	return nil
 }
 
-func release(fd int, off, n uint64) {
-	// A failure leaves memory taken until the job ends; there is nobody to tell.
-	_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(off), int64(n))
+const reserveStep = 16 << 20
+
+// release empties memory. If it fails, the memory stays taken until the job ends; there is nobody to tell.
+func release(fd int, off, n uint64) bool {
+	for {
+		err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(off), int64(n))
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil
+		}
+	}
 }
 
 func mapRegion(fd int, off uint64, n int) ([]byte, error) {
@@ -98,21 +114,67 @@ func mapRegion(fd int, off uint64, n int) ([]byte, error) {
 	return mem, nil
 }
 
-// mapPrivate is n bytes for the ranks of this process alone.
-func mapPrivate(n int) ([]byte, error) {
-	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+// mapSlice maps n bytes of a file for a slice, or private ones: not by the package that remembers what it has mapped, of
+// which a part may be replaced.
+func mapSlice(fd int, off uint64, n int) ([]byte, error) {
+	flags := unix.MAP_SHARED
+	if fd < 0 {
+		flags = unix.MAP_PRIVATE | unix.MAP_ANON
+	}
+	p, err := unix.MmapPtr(fd, int64(off), nil, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, flags)
 	if err != nil {
 		return nil, fmt.Errorf("cannot map %d KiB: %w", n>>10, err)
+	}
+	mem := unsafe.Slice((*byte)(p), n)
+	if fd >= 0 {
+		_ = unix.Madvise(mem, unix.MADV_DONTFORK) // as in mapRegion
 	}
 	return mem, nil
 }
 
-// discard returns the memory of a mapping and unmaps it.
-func discard(mem []byte) {
-	// Only shared memory outlives its mapping; of other memory the kernel refuses this.
-	_ = unix.Madvise(mem, unix.MADV_REMOVE)
-	unmap(mem)
+// empty returns the memory of a piece, and its place: nobody will use it again. This works by its mapping, since the
+// descriptor may be closed by now.
+func (h *host) empty(m *memory) {
+	size := pages(len(m.mem))
+	if unix.Madvise(unsafe.Slice(&m.mem[0], size), unix.MADV_REMOVE) == nil {
+		h.give(m.base.off+m.at, len(m.mem))
+	}
 }
+
+// replace maps size bytes of new memory over the piece: of the host or, if that cannot be, of this process alone. What
+// other processes have mapped is no longer what is here.
+func (m *memory) replace(size int) bool {
+	m.base = place{size: uint64(len(m.mem))}
+	if h := m.host; hasRoom(uint64(size)) == nil {
+		if off, ok := h.head.space.take(uint64(size)); ok {
+			if mapOver(m.mem, size, h.fd, off) {
+				m.base.off = off
+				return true
+			}
+			h.give(off, size)
+		}
+	}
+	m.host = nil
+	return mapOver(m.mem, size, -1, 0)
+}
+
+// mapOver maps size bytes of a file, or private ones, where mem lies.
+func mapOver(mem []byte, size, fd int, off uint64) bool {
+	flags := unix.MAP_FIXED | unix.MAP_SHARED
+	if fd < 0 {
+		flags = unix.MAP_FIXED | unix.MAP_PRIVATE | unix.MAP_ANON
+	}
+	if _, err := unix.MmapPtr(fd, int64(off), unsafe.Pointer(&mem[0]), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags); err != nil {
+		return false
+	}
+	if fd >= 0 {
+		_ = unix.Madvise(unsafe.Slice(&mem[0], size), unix.MADV_DONTFORK)
+	}
+	return true
+}
+
+// unmapAll unmaps the n bytes of a slice that begins with mem, whatever lies there by now.
+func unmapAll(mem []byte, n int) { _ = unix.MunmapPtr(unsafe.Pointer(&mem[0]), uintptr(pages(n))) }
 
 func unmap(mem []byte) { _ = unix.Munmap(mem) }
 
@@ -123,54 +185,41 @@ func closeFD(fd int) { unix.Close(fd) }
 func listenHost(name string) (*net.UnixListener, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@" + name, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("shared memory: %w", err)
+		return nil, sharing(fmt.Errorf("shared memory: %w", err))
 	}
 	return l, nil
 }
 
-// sendFD gives fd to the process at the other end, if it is of our user, or root.
-func sendFD(c *net.UnixConn, fd int) error {
-	if err := sameUser(c); err != nil {
-		return err
-	}
-	_, _, err := c.WriteMsgUnix([]byte{'m'}, unix.UnixRights(fd), nil)
+// sendFD sends fd, and b beside it.
+func sendFD(c *net.UnixConn, fd int, b []byte) error {
+	_, _, err := c.WriteMsgUnix(b, unix.UnixRights(fd), nil)
 	return err
 }
 
-// recvFD takes the memfd from the host's first process.
-func recvFD(name string, rank int, until time.Time) (int, *net.UnixConn, error) {
-	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: "@" + name, Net: "unix"})
+// recvFD receives a descriptor, beside which want must come.
+func recvFD(c *net.UnixConn, want []byte) (int, error) {
+	got, oob := make([]byte, len(want)), make([]byte, unix.CmsgSpace(4))
+	n, on, flags, _, err := c.ReadMsgUnix(got, oob)
 	if err != nil {
-		return -1, nil, err
+		return -1, fmt.Errorf("shared memory: %w", err)
 	}
-	if err := sameUser(c); err != nil {
-		c.Close()
-		return -1, nil, err
-	}
-	c.SetDeadline(until)
-	if _, err := c.Write(binary.LittleEndian.AppendUint32(nil, uint32(rank))); err != nil {
-		c.Close()
-		return -1, nil, fmt.Errorf("shared memory: %w", err)
-	}
-	var b [1]byte
-	oob := make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := c.ReadMsgUnix(b[:], oob)
-	if err == nil {
-		var msgs []unix.SocketControlMessage
-		if msgs, err = unix.ParseSocketControlMessage(oob[:n]); err == nil && len(msgs) == 1 {
-			var fds []int
-			if fds, err = unix.ParseUnixRights(&msgs[0]); err == nil && len(fds) == 1 {
-				unix.CloseOnExec(fds[0])
-				c.SetDeadline(time.Time{})
-				return fds[0], c, nil
-			}
+	fd := -1
+	if msgs, err := unix.ParseSocketControlMessage(oob[:on]); err == nil && len(msgs) == 1 {
+		if fds, err := unix.ParseUnixRights(&msgs[0]); err == nil && len(fds) == 1 {
+			fd = fds[0]
+			unix.CloseOnExec(fd)
 		}
 	}
-	c.Close()
-	if err == nil {
-		err = errors.New("no descriptor came")
+	switch {
+	case fd < 0 && flags&unix.MSG_CTRUNC != 0: // the kernel drops what there is no number for
+		return -1, fmt.Errorf("shared memory: %w", unix.EMFILE)
+	case fd < 0:
+		return -1, errors.New("shared memory: no descriptor came")
+	case !hmac.Equal(got[:n], want):
+		unix.Close(fd)
+		return -1, errors.New("shared memory: the process that gives it does not belong to this job")
 	}
-	return -1, nil, fmt.Errorf("shared memory: %w", err)
+	return fd, nil
 }
 
 // sameUser refuses a peer of another user: an abstract socket has no permissions.
@@ -189,7 +238,7 @@ func sameUser(c *net.UnixConn) error {
 	if e != nil {
 		return e
 	}
-	if uid := os.Getuid(); int(cred.Uid) != uid && cred.Uid != 0 && uid != 0 {
+	if uid := os.Geteuid(); int(cred.Uid) != uid {
 		return fmt.Errorf("shared memory: process %d at the other end belongs to user %d, not %d", cred.Pid, cred.Uid, uid)
 	}
 	return nil
@@ -200,6 +249,10 @@ func sameUser(c *net.UnixConn) error {
 func hostIdentity() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	ns, _ := os.Readlink("/proc/self/ns/net")
+	if len(boot) == 0 { // no /proc
+		name, _ := os.Hostname()
+		return name + ns
+	}
 	return string(boot) + ns
 }
 

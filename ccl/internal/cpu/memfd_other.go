@@ -5,10 +5,8 @@ package cpu
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"runtime"
-	"time"
 )
 
 // canShare says that processes of one host can share memory here. They cannot:
@@ -20,27 +18,28 @@ var errNoSharing = errors.New("processes cannot share memory on " + runtime.GOOS
 func newSharedHost() (*host, error)                { return nil, errNoSharing }
 func openHost(int) (*host, error)                  { return nil, errNoSharing }
 func reserve(int, uint64, uint64) error            { return errNoSharing }
-func release(int, uint64, uint64)                  {}
+func release(int, uint64, uint64) bool             { return false }
 func mapRegion(int, uint64, int) ([]byte, error)   { return nil, errNoSharing }
 func unmap([]byte)                                 {}
 func closeFD(int)                                  {}
 func listenHost(string) (*net.UnixListener, error) { return nil, errNoSharing }
-func sendFD(*net.UnixConn, int) error              { return errNoSharing }
+func sendFD(*net.UnixConn, int, []byte) error      { return errNoSharing }
+func recvFD(*net.UnixConn, []byte) (int, error)    { return -1, errNoSharing }
+func sameUser(*net.UnixConn) error                 { return errNoSharing }
 
-func recvFD(string, int, time.Time) (int, *net.UnixConn, error) {
-	return -1, nil, errNoSharing
-}
-
-// mapPrivate is n bytes for the ranks of this process alone.
-func mapPrivate(n int) ([]byte, error) {
+// mapSlice is n bytes for the ranks of this process alone.
+func mapSlice(_ int, _ uint64, n int) ([]byte, error) {
 	if n > 1<<40 {
 		return nil, fmt.Errorf("there is no room for %d KiB", n>>10)
 	}
 	return aligned(n), nil
 }
 
-func discard([]byte) {} // the collector's
+func unmapAll([]byte, int) {} // the collector's
 
-func room() uint64         { return math.MaxUint64 }
+func (h *host) empty(*memory)      {}
+func (m *memory) replace(int) bool { return false }
+
+func hasRoom(uint64) error { return nil }
 func hostIdentity() string { return "" }
 func yield()               { runtime.Gosched() }

@@ -8,38 +8,53 @@ import (
 	"unsafe"
 )
 
-// memories are the slices made by MakeMemory and not freed yet, in the order of their addresses: what
+// memories are the pieces of the slices made by MakeMemory and not freed yet, in the order of their addresses: what
 // a process has one of. Calls look into the list without a lock.
 var memories struct {
 	sync.Mutex
 	list atomic.Pointer[[]memory]
 }
 
-// memory is one of them.
+// memory is a piece of a slice. A slice is one piece, until a part of it is taken back from the other ranks.
 type memory struct {
-	mem  []byte
-	host *host  // whose memory it is
-	off  uint64 // where, if the host is shared
+	mem   []byte
+	slice *byte  // the first byte of the slice: what its pieces have in common
+	host  *host  // where other processes find it; nil if they do not
+	base  place  // of the region there, its size in bytes
+	at    uint64 // where in it the piece begins
 }
 
-func (m memory) begin() uintptr { return uintptr(unsafe.Pointer(&m.mem[0])) }
+func (m *memory) begin() uintptr { return uintptr(unsafe.Pointer(&m.mem[0])) }
+func (m *memory) end() uintptr   { return m.begin() + uintptr(len(m.mem)) }
+
+// span is where b lies, which lies in m.
+func (m *memory) span(b []byte) span {
+	return span{m.base.off, m.base.size, m.at + uint64(uintptr(ptr(b))-m.begin())}
+}
 
 // MakeMemory returns n bytes, all zero, that all ranks of this host can map. They
 // outlive the Comm and the job.
 func (c *Comm) MakeMemory(n int) ([]byte, error) {
-	m := memory{host: c.site.host}
+	m := memory{}
 	var err error
-	if m.host.shared() {
-		if m.off, err = m.host.alloc(n); err != nil {
+	if h := c.site.host; h.shared() {
+		m.host, m.base.size = h, uint64(n)
+		if m.base.off, err = h.alloc(n); err != nil {
 			return nil, err
 		}
-		if m.mem, err = mapRegion(m.host.fd, m.off, n); err != nil {
-			m.host.free(m.off, n)
+		if m.mem, err = mapSlice(h.fd, m.base.off, n); err != nil {
+			h.free(m.base.off, n)
 			return nil, err
 		}
-	} else if m.mem, err = mapPrivate(n); err != nil {
-		return nil, err
+	} else {
+		if err = hasRoom(uint64(n)); err != nil {
+			return nil, err
+		}
+		if m.mem, err = mapSlice(-1, 0, n); err != nil {
+			return nil, err
+		}
 	}
+	m.slice = &m.mem[0]
 	changeMemories(func(list []memory) []memory {
 		i, _ := slices.BinarySearchFunc(list, m.begin(), func(x memory, at uintptr) int { return cmp.Compare(x.begin(), at) })
 		return slices.Insert(list, i, m)
@@ -59,57 +74,126 @@ func changeMemories(f func([]memory) []memory) {
 	memories.list.Store(&list)
 }
 
-// memoryAt is the memory that b lies in, all of it; ok is false if there is none.
-func memoryAt(b []byte) (m memory, ok bool) {
+// memoryAt is the piece that all of b lies in, nil if there is none.
+func memoryAt(b []byte) *memory {
 	p := memories.list.Load()
 	if p == nil || len(b) == 0 {
-		return m, false
+		return nil
 	}
-	list, at := *p, uintptr(unsafe.Pointer(&b[0]))
+	if i := pieceOf(*p, b); i >= 0 {
+		return &(*p)[i]
+	}
+	return nil
+}
+
+// pieceOf is the number of the piece that all of b lies in, -1 if there is none.
+func pieceOf(list []memory, b []byte) int {
+	at := uintptr(unsafe.Pointer(&b[0]))
 	i, exact := slices.BinarySearchFunc(list, at, func(x memory, at uintptr) int { return cmp.Compare(x.begin(), at) })
 	if !exact {
 		i--
 	}
-	if i < 0 {
-		return m, false
+	if i < 0 || at+uintptr(len(b)) > list[i].end() {
+		return -1
 	}
-	m = list[i]
-	return m, at+uintptr(len(b)) <= m.begin()+uintptr(len(m.mem))
+	return i
 }
 
 // FreeMemory frees what MakeMemory returned; other addresses it does not know.
 func FreeMemory(p unsafe.Pointer) {
-	var found *memory
+	var pieces []memory
 	changeMemories(func(list []memory) []memory {
-		i := slices.IndexFunc(list, func(m memory) bool { return m.begin() == uintptr(p) })
-		if i < 0 {
-			return list
-		}
-		m := list[i]
-		found = &m
-		return slices.Delete(list, i, i+1)
+		return slices.DeleteFunc(list, func(m memory) bool {
+			if unsafe.Pointer(m.slice) != p {
+				return false
+			}
+			pieces = append(pieces, m)
+			return true
+		})
 	})
-	if found != nil {
-		discard(found.mem)
-	}
-}
-
-// takeBack makes the memory that b lies in this process's own: what other processes have mapped is no longer
-// what is here. It stays usable, but is no longer shared.
-func takeBack(b []byte) {
-	m, ok := memoryAt(b)
-	if !ok || m.host == nil || !m.host.shared() {
+	if len(pieces) == 0 {
 		return
 	}
-	if moveAway(m.mem) != nil {
-		return // no memory for the copy: the peers will have to stop by themselves
-	}
-	changeMemories(func(list []memory) []memory {
-		for i := range list {
-			if list[i].begin() == m.begin() {
-				list[i].host = nil
-			}
+	n := 0
+	for _, m := range pieces {
+		n += len(m.mem)
+		if m.host != nil {
+			m.host.empty(&m)
 		}
-		return list
-	})
+	}
+	unmapAll(pieces[0].mem, n)
+}
+
+// takeBack has b lie where no other process writes, and reports whether it does. Only whole pages that belong to b
+// alone are replaced: what lies beside b stays as it is, and where it is. What is in b is lost. The pages are new ones,
+// which the other ranks can map as well; where the old ones lay, nothing will lie any more, since a rank that was
+// stopped while it wrote there may yet go on.
+func takeBack(b []byte) bool {
+	memories.Lock()
+	defer memories.Unlock()
+	p := memories.list.Load()
+	if p == nil || len(b) == 0 {
+		return true
+	}
+	i := pieceOf(*p, b)
+	if i < 0 || (*p)[i].host == nil {
+		return true // nobody else can write there
+	}
+	old := (*p)[i]
+	from, to := old.alone(b)
+	if from >= to {
+		return true
+	}
+	fresh := old
+	fresh.mem, fresh.at = old.mem[from:min(to, len(old.mem))], 0
+	if !fresh.replace(to - from) {
+		return false
+	}
+	old.host.forget(old.base.off+old.at+uint64(from), to-from)
+
+	var list []memory
+	list = append(list, (*p)[:i]...)
+	if from > 0 {
+		left := old
+		left.mem = old.mem[:from:from]
+		list = append(list, left)
+	}
+	list = append(list, fresh)
+	if to < len(old.mem) {
+		right := old
+		right.mem, right.at = old.mem[to:], old.at+uint64(to)
+		list = append(list, right)
+	}
+	list = append(list, (*p)[i+1:]...)
+	memories.list.Store(&list)
+	return true
+}
+
+// alone is the range of whole pages of m in which nothing but b lies, which is part of m. The range may end beyond m,
+// since nothing lies in the last page behind the end of a slice.
+func (m *memory) alone(b []byte) (from, to int) {
+	at := int(uintptr(ptr(b)) - m.begin())
+	s := m.span(b)
+	lead, tail := s.edges(len(b))
+	if lead+tail >= len(b) {
+		return 0, 0
+	}
+	return at + lead, int(pages(at + len(b) - tail))
+}
+
+// edges is how much of the n bytes at p lies in pages of which another part of the slice may have the rest: at the
+// beginning and at the end. Others do not write there: see directAllReduce.
+func (p *span) edges(n int) (lead, tail int) {
+	if p.size == 0 || n == 0 {
+		return 0, 0
+	}
+	first, end := p.at, p.at+uint64(n)
+	lead = int(-first & uint64(page-1))
+	if end != p.size {
+		tail = int(end & uint64(page-1))
+	}
+	if lead+tail > n || first/uint64(page) == (end-1)/uint64(page) && lead+tail > 0 {
+		return n, 0 // no page is its own
+	}
+	return lead, tail
 }

@@ -42,8 +42,11 @@ type reach struct {
 	all     bool    // they are all in this process
 	scratch []byte
 	offers  []offer
-	maps    map[uint64][]byte // regions of other ranks' MakeSlice memory
-	huge    hugePages         // of this rank's memory that others read
+	maps    map[place]view // regions of other ranks' MakeSlice memory
+	mapped  uint64         // how many there have been
+	gone    uint64         // how many regions of the host had been given back when maps was last swept
+	stale   bool           // it is to be swept
+	huge    hugePages      // of this rank's memory that others read
 }
 
 // scratchBytes is how much is read at a time: a system call is not preempted, and this stays in L2.
@@ -133,8 +136,8 @@ func readable(pid int32, at, number uint64) bool {
 func (c *Comm) placeOf(b []byte) span {
 	p := span{at: uint64(uintptr(ptr(b)))}
 	if c.site.host.shared() {
-		if m, ok := memoryAt(b); ok && m.host == c.site.host {
-			return span{m.off, uint64(len(m.mem)), uint64(uintptr(ptr(b)) - m.begin())}
+		if m := memoryAt(b); m != nil && m.host == c.site.host {
+			return m.span(b)
 		}
 	}
 	return p
@@ -254,34 +257,10 @@ func (c *Comm) touch(r int, p *span) (unsafe.Pointer, *Fault) {
 	switch {
 	case p.size != 0 && !c.reach.all:
 		return c.mapped(r, p)
-	case c.reach.pids[r] == 0:
-		return p.here(), nil
+	case c.reach.pids[r] != 0 || p.at == 0:
+		return nil, nil
 	}
-	return nil, nil
-}
-
-// here is what lies at p in this process.
-func (p *span) here() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p.at)) }
-
-// mapped is where this process has mapped the MakeSlice memory at p of rank r.
-func (c *Comm) mapped(r int, p *span) (unsafe.Pointer, *Fault) {
-	rc := &c.reach
-	mem := rc.maps[p.base]
-	if mem == nil {
-		var err error
-		if mem, err = c.site.host.view(p.base, int(p.size)); err != nil {
-			return nil, c.stop(fault(Backend, c.rank, "%w", err))
-		}
-		if rc.maps == nil {
-			rc.maps = map[uint64][]byte{}
-		}
-		rc.maps[p.base] = mem
-		c.views = append(c.views, p.base)
-	}
-	if p.at >= uint64(len(mem)) {
-		return nil, c.stop(fault(Backend, c.localRank(r), "rank %d offers memory that is not there", c.localRank(r)))
-	}
-	return unsafe.Pointer(&mem[p.at]), nil
+	return c.here(p)
 }
 
 // source is n bytes at offset off of rank r's memory at p: where they are, or a copy of them in buf.
@@ -308,7 +287,9 @@ func (c *Comm) fill(ctx context.Context, r int, p *span, off int, dst []byte) *F
 	if at != nil {
 		at = unsafe.Add(at, off)
 	}
-	return c.fillFrom(ctx, r, at, c.reach.pids[r], p.at+uint64(off), dst)
+	f = c.fillFrom(ctx, r, at, c.reach.pids[r], p.at+uint64(off), dst)
+	c.touched()
+	return f
 }
 
 // fillFrom copies len(dst) bytes of rank r's memory from here or, where here is nil, from that address of the process
@@ -343,7 +324,7 @@ func (c *Comm) interruptedNow() *Fault {
 	if c.local.abort().Load() == 0 {
 		return nil
 	}
-	c.wrote()
+	c.touched()
 	if f := c.aborted(); f != nil {
 		return f
 	}
@@ -371,32 +352,3 @@ func (c *Comm) unread(ctx context.Context, r int, err error) *Fault {
 }
 
 const readGrace = 200 * time.Millisecond
-
-// A rank that writes into the memory of others says so first, and looks at the abort word between pieces. So a rank
-// whose call has failed can wait, before it returns, until nobody writes into its memory any more; of ranks in
-// other processes, which may have been stopped, it takes its memory back instead. By Dekker's argument one of the
-// two sees what the other has stored.
-
-func (c *Comm) mayWrite() *Fault {
-	c.local.writes(c.me).Store(1)
-	return c.interruptedNow()
-}
-
-func (c *Comm) wrote() { c.local.writes(c.me).Store(0) }
-
-// reclaim returns when nobody writes into dst any more, after a call has failed with f.
-func (c *Comm) reclaim(dst []byte, f *Fault) *Fault {
-	if f == nil {
-		return nil
-	}
-	if c.site.host.shared() {
-		takeBack(dst)
-		return f
-	}
-	for r := range c.n {
-		for lap := 0; r != c.me && c.local.writes(r).Load() != 0; lap++ {
-			c.giveWay(lap)
-		}
-	}
-	return f
-}

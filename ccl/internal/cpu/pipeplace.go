@@ -20,9 +20,10 @@ func (c *Comm) pipeTo(r int, cl class) (*pipeWriter, error) {
 	}
 	mem, err := c.site.host.view(off, pipeBytes(c.n))
 	if err != nil {
+		c.site.host.free(off, pipeBytes(c.n))
 		return nil, err
 	}
-	c.views = append(c.views, off)
+	c.views = append(c.views, placeAt(off, pipeBytes(c.n)))
 	row[int(cl)*c.n+r].Store(off)
 	return newPipeWriter(mem), nil
 }
@@ -41,7 +42,7 @@ func (c *Comm) pipeFrom(r int, cl class) (*pipeReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.views = append(c.views, off)
+	c.views = append(c.views, placeAt(off, pipeBytes(c.n)))
 	return newPipeReader(mem, c.id), nil
 }
 
@@ -59,9 +60,12 @@ func (c *Comm) row(r int, make bool) ([]atomic.Uint64, error) {
 	}
 	mem, err := c.site.host.view(off, c.rowBytes())
 	if err != nil {
+		if make && c.local.row(r).Load() == 0 {
+			c.site.host.free(off, c.rowBytes())
+		}
 		return nil, err
 	}
-	c.views = append(c.views, off)
+	c.views = append(c.views, placeAt(off, c.rowBytes()))
 	if make {
 		c.local.row(r).Store(off)
 	}
@@ -71,17 +75,18 @@ func (c *Comm) row(r int, make bool) ([]atomic.Uint64, error) {
 // rowBytes is the size of a row: a place for each rank and class.
 func (c *Comm) rowBytes() int { return 8 * c.n * int(classes) }
 
-// pipesOf lists the pipes of the row at off, and the row.
-func (c *Comm) pipesOf(off uint64) []uint64 {
-	list := []uint64{off}
+// pipesOf lists the row at off, and its pipes.
+func (c *Comm) pipesOf(off uint64) []place {
+	row := placeAt(off, c.rowBytes())
+	list := []place{row}
 	mem, err := c.site.host.view(off, c.rowBytes())
 	if err != nil {
 		return list
 	}
-	defer c.site.host.drop(off)
+	defer c.site.host.drop(row)
 	for _, p := range unsafe.Slice((*uint64)(unsafe.Pointer(&mem[0])), c.rowBytes()/8) {
 		if p != 0 {
-			list = append(list, p)
+			list = append(list, placeAt(p, pipeBytes(c.n)))
 		}
 	}
 	return list

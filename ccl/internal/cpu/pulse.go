@@ -53,6 +53,23 @@ func (s *site) showLife(h *host) error {
 	return nil
 }
 
+// awake begins to count the silence of the others.
+func (s *site) awake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulse == nil {
+		return
+	}
+	s.pulse.beat.Add(1)
+	for i := range s.others {
+		s.others[i].since = s.lived.now()
+	}
+}
+
+// joiningFor is the least silence that makes a process lost which has never shown a pulse: they do not all get away from
+// joining at the same time where they share few processors.
+const joiningFor = 30 * time.Second
+
 // hideLife says that this process leaves in good order.
 func (s *site) hideLife() {
 	s.mu.Lock()
@@ -96,7 +113,7 @@ func (s *site) feel(beats bool) {
 		case beats:
 			if b := p.beat.Load(); b != o.beat || s.peer <= 0 {
 				o.beat, o.since = b, now
-			} else if now-o.since > s.peer {
+			} else if silence := now - o.since; silence > s.peer && (b != 0 || silence > joiningFor) {
 				o.gone = true
 				losses = append(losses, loss{o.local, fmt.Errorf("its process has been silent for %v", s.peer)})
 			}

@@ -26,20 +26,3 @@ func readMemory(pid int32, dst []byte, at uint64) error {
 	}
 	return nil
 }
-
-// moveAway puts a private copy of mem in its place: who has mapped the memory elsewhere reads and writes the old one.
-func moveAway(mem []byte) error {
-	size := uintptr(pages(len(mem)))
-	fresh, err := unix.MmapPtr(-1, 0, nil, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		return err
-	}
-	copy(unsafe.Slice((*byte)(fresh), len(mem)), mem)
-	_, _, e := syscall.Syscall6(unix.SYS_MREMAP, uintptr(fresh), size, size,
-		unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, uintptr(unsafe.Pointer(&mem[0])), 0)
-	if e != 0 {
-		_ = unix.MunmapPtr(fresh, size)
-		return e
-	}
-	return nil
-}

@@ -131,8 +131,8 @@ func (g *region) call(r int, seq uint64) *Record {
 	return (*Record)(g.at(regionHead + r*g.rank + rankHead + int(uint32(seq)&(g.kept-1))*recordBytes))
 }
 
-// writes is 1 while r writes into the memory of others: see Comm.mayWrite.
-func (g *region) writes(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 136) }
+// touches is 1 while r touches the memory of others: see Comm.mayTouch.
+func (g *region) touches(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 136) }
 
 func (g *region) slotOf(r int, round uint32) int {
 	return regionHead + r*g.rank + g.slots + int(round&(g.depth-1))*g.slot

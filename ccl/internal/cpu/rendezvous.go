@@ -14,7 +14,7 @@ import (
 
 // rendezvous is what is said of the message under way so, in a cache line of the pipe that both ends write to.
 type rendezvous struct {
-	state uint64 // number of the record<<3 | one of the following
+	state uint64 // offerNumber of the record | one of the following
 	from  span
 	// Who can read the number there, reads the memory of the right process.
 	pid, at, number uint64
@@ -27,6 +27,10 @@ const (
 	unread    // as all will
 	withdrawn // the sender's call has failed: its memory is its own again
 )
+
+// offerNumber is what the state has of the offer that record n makes. It is never 0, which means that there is no offer,
+// though numbers of records begin again at 0.
+func offerNumber(n uint32) uint64 { return (1<<32 | uint64(n)) << 3 }
 
 var _ [64 - unsafe.Sizeof(rendezvous{})]byte
 
@@ -55,7 +59,7 @@ func (c *Comm) offer(o *outgoing, k *Call, e *cell) bool {
 	w := o.l.to
 	r := w.rendezvous()
 	r.from, r.pid, r.at, r.number = p, ownPID, uint64(uintptr(unsafe.Pointer(&secret))), secret
-	o.offer = uint64(w.wrote+1) << 3
+	o.offer = offerNumber(w.wrote + 1)
 	atomic.StoreUint64(&r.state, o.offer|offered)
 	o.begin(e, k)
 	w.post(e, 0, 0, inCell|recordOffer, o.hash)
@@ -87,7 +91,7 @@ func (o *outgoing) withdraw() {
 // answer says what has become of the message that the next record, e, offers, and takes the record. It is false if the
 // sender has left its call.
 func (r *pipeReader) answer(e *cell, what uint64) bool {
-	offer := uint64(r.read+1) << 3
+	offer := offerNumber(r.read + 1)
 	if !atomic.CompareAndSwapUint64(&r.rendezvous().state, offer|offered, offer|what) {
 		return false
 	}
@@ -106,12 +110,13 @@ func (c *Comm) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
 	case from.size != 0:
 		here, f = c.mapped(peer, &from)
 	case v.number == secret:
-		here = from.here()
+		here, f = c.here(&from)
 	case !c.canRead(r, v):
 		what = unread
 	}
 	if f == nil && what == fetched {
 		f = c.fillFrom(ctx, peer, here, r.pid, from.at, i.left)
+		c.touched()
 	}
 	if f != nil {
 		return f

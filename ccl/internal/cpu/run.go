@@ -2,12 +2,15 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
 // Run makes one call. Whatever goes wrong fails the Comm.
@@ -36,6 +39,9 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 	}
 	inject.At("cpu.call")
 	f := c.dispatch(ctx, k)
+	if c.untidy || f != nil {
+		c.tidy(f)
+	}
 	if f == nil && c.opt.Strict {
 		f = c.confirm(ctx, k)
 	}
@@ -100,6 +106,17 @@ func (c *Comm) entered(back uint64) Record {
 		return Record{}
 	}
 	return loadRecord(c.local.call(c.me, c.calls-back))
+}
+
+// collective is the number of the collective that rank r of this host is in or has last been in, and the word that says
+// so. The word has the lower 32 bits of the number only, the record of the call all of them.
+func (c *Comm) collective(r int) (place, word uint64) {
+	word = c.local.entered(r).Load()
+	place = word >> 32
+	if seq := loadRecord(c.local.call(r, place)).Seq; uint32(seq) == uint32(place) {
+		place = seq
+	}
+	return place, word
 }
 
 func (c *Comm) dispatch(ctx context.Context, k *Call) *Fault {
@@ -224,15 +241,15 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 			lead = r
 		}
 	}
+	locals := 0
+	for _, h := range nodeOf {
+		if h == c.topo.Node(c.rank) {
+			locals++
+		}
+	}
 	var off int64
 	var err error
 	if color >= 0 && lead == c.rank {
-		locals := 0
-		for _, h := range nodeOf {
-			if h == c.topo.Node(c.rank) {
-				locals++
-			}
-		}
 		var o uint64
 		if o, err = c.site.host.alloc(regionBytes(locals)); err != nil {
 			o = 1 // no region is there
@@ -241,35 +258,60 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 	}
 	offs := make([]int64, n)
 	if f := gather(bytesOf64([]int64{off}), bytesOf64(offs)); f != nil {
-		if me >= 0 { // others may have the new Comm by now, and wait for this rank there
-			c.site.post(newEvent(childID(c.id, c.splits+1, color), f.Code, -1, -1, c.site.node, fmt.Errorf("Split failed on rank %d of the old Comm", c.rank)))
-		}
 		return nil, f
 	}
 	c.splits++
-	if color < 0 {
-		return nil, nil
+	id := childID(c.id, c.splits, color) | tcp.Announced
+	var child *Comm
+	if color >= 0 && err == nil && offs[lead] != 1 {
+		nodes := map[int]bool{}
+		for _, h := range nodeOf {
+			nodes[h] = true
+		}
+		child, err = makeComm(c.site, id, membersOf(world), topology(dense(nodeOf), len(nodes)), me, uint64(offs[lead]), opt)
 	}
-	for _, r := range group {
-		if offs[r] == 1 {
-			if r != c.rank || err == nil {
-				err = fmt.Errorf("rank %d has no shared memory left for the new Comm", r)
-			}
-			return nil, &Fault{Code: Backend, Peer: r, Err: err}
+	// All members have the Comm, or none.
+	made := []int64{0}
+	if err != nil {
+		made[0] = -1
+		if errno := syscall.Errno(0); errors.As(err, &errno) {
+			made[0] = -1 - int64(errno)
 		}
 	}
-	nodes := map[int]bool{}
-	for _, h := range nodeOf {
-		nodes[h] = true
+	all = all[:n]
+	if f := gather(bytesOf64(made), bytesOf64(all)); f != nil {
+		if me >= 0 { // others may have the new Comm by now, and wait for this rank there
+			c.site.post(newEvent(id, f.Code, -1, -1, c.site.node, fmt.Errorf("Split failed on rank %d of the old Comm", c.rank)))
+		}
+		if child != nil {
+			child.abandon()
+		}
+		return nil, f
+	}
+	for _, r := range group {
+		if all[r] == 0 {
+			continue
+		}
+		if child != nil {
+			child.abandon()
+		}
+		if off > 1 {
+			c.site.host.free(uint64(off), regionBytes(locals))
+		}
+		if r != c.rank || err == nil {
+			err = fmt.Errorf("rank %d has no shared memory left for the new Comm", r)
+			if all[r] < -1 {
+				err = fmt.Errorf("%w: %w", err, syscall.Errno(-1-all[r]))
+			}
+		}
+		return nil, &Fault{Code: Backend, Peer: r, Err: err}
+	}
+	if child == nil {
+		return nil, nil
 	}
 	c.site.hold()
-	id := childID(c.id, c.splits, color)
-	child, err := newComm(c.site, id, membersOf(world), topology(dense(nodeOf), len(nodes)), me, uint64(offs[lead]), opt)
-	if err != nil {
-		c.site.leave()
-		return nil, fault(Backend, c.rank, "%w", err)
-	}
 	child.disturb = c.disturb
+	child.enlist()
 	return child, nil
 }
 
@@ -292,5 +334,5 @@ func childID(parent, split uint64, color int) uint64 {
 		h = (h ^ v) * 0x9e3779b97f4a7c15
 		h ^= h >> 29
 	}
-	return h | 1<<63 // never the world's
+	return (h | 1<<63) &^ tcp.Announced // never the world's
 }

@@ -286,6 +286,9 @@ func (a *agreement) wait(ctx context.Context) *Fault {
 
 // expired says that the time of this Shrink is over.
 func (a *agreement) expired(ctx context.Context) *Fault {
+	if a.c.closing.Load() {
+		return fault(Closed, a.rank, "")
+	}
 	if err := ctx.Err(); err != nil {
 		return ctxFault(err, a.Missing())
 	}
@@ -335,10 +338,10 @@ func (a *agreement) end(agreed bool) {
 	}
 	switch {
 	case agreed:
-		a.c.leaveAgreement(a.attempt, tcp.ErrDone)
+		a.c.leaveAgreement(a.attempt, (*tcp.Node).Finish)
 		a.c.local.agreed(a.c.me).Store(uint64(a.attempt) << 1)
 	case a.End == agree.GaveUp: // not of a rank that is lost: the others go on without it
-		a.c.leaveAgreement(a.attempt, tcp.ErrQuit)
+		a.c.leaveAgreement(a.attempt, (*tcp.Node).Quit)
 		a.c.local.agreed(a.c.me).Store(uint64(a.attempt)<<1 | gaveUp)
 		a.drop() // nobody has decided on it
 	}

@@ -29,7 +29,7 @@ func (a *agreement) make(ranks []int32) (uint64, error) {
 // drop frees the memory of a proposal that came to nothing.
 func (a *agreement) drop() {
 	if a.made != 0 {
-		a.c.site.host.free(a.made, regionBytes(a.madeFor))
+		a.c.site.host.forget(a.made, regionBytes(a.madeFor)) // others may have heard of it
 		a.made = 0
 	}
 }

@@ -156,9 +156,9 @@ func (l *line) inside() bool { return l.c.topo.Node(l.peer) == l.c.topo.Node(l.c
 func (c *Comm) agreementID(attempt uint32) uint64 { return childID(c.id, uint64(attempt)|1<<41, 0) }
 
 // leaveAgreement tells who wants to take part in an agreement with this rank still why it does not.
-func (c *Comm) leaveAgreement(attempt uint32, why error) {
+func (c *Comm) leaveAgreement(attempt uint32, leave func(n *tcp.Node, comm uint64, rank uint32)) {
 	if c.site.tcp != nil && c.topo.Nodes() > 1 {
-		c.site.tcp.Leave(c.agreementID(attempt), uint32(c.rank), why)
+		leave(c.site.tcp, c.agreementID(attempt), uint32(c.rank))
 	}
 }
 

@@ -60,7 +60,7 @@ const (
 // allReduceWay is how an AllReduce of n bytes goes, once the offers are known.
 func (c *Comm) allReduceWay(w way, n int) allReduceWay {
 	switch {
-	case w == byDirect && c.n <= maxDirect:
+	case w == byDirect && c.n <= maxDirect && (c.reach.all || 2*page <= c.chunk): // which edges fit into
 		return direct
 	case w == byStage || !c.readsAll(n, c.reach.someInPlace()):
 		return stageAll

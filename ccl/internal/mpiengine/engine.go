@@ -75,6 +75,7 @@ type Engine struct {
 	comm    *mpi.Comm
 	done    func(left bool) error // MPI is used no longer
 	aborted atomic.Bool
+	failed  atomic.Bool // a call failed inside MPI, which may have left others under way
 	call    mpi.Call
 	scratch []int64 // of what goes in place beyond MPI
 }
@@ -87,6 +88,9 @@ func (e *Engine) Split(_ context.Context, g engine.Group) (engine.Engine, error)
 	}
 	if comm == nil {
 		return nil, nil
+	}
+	if comm.Rank() != g.Rank || comm.Size() != g.Size {
+		return nil, errors.Join(fmt.Errorf("rank %d of the %d of this Comm is rank %d of %d of MPI's", g.Rank, g.Size, comm.Rank(), comm.Size()), comm.Free())
 	}
 	done, err := mpi.Use()
 	if err != nil {
@@ -128,9 +132,9 @@ func (e *Engine) Abort() { e.aborted.Store(true) }
 func (e *Engine) Interruptible() bool { return false }
 
 // Close frees the communicator, and finalises MPI where this was the last use and ccl had
-// initialised it. After Abort it does neither: both wait for peers.
+// initialised it. After Abort, or a failure inside MPI, it does neither: both wait for peers.
 func (e *Engine) Close() error {
-	if e.aborted.Load() {
+	if e.aborted.Load() || e.failed.Load() {
 		return e.done(true)
 	}
 	return errors.Join(libraryError(e.comm.Free()), e.done(false))

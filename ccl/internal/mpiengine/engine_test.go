@@ -86,9 +86,11 @@ func TestEngine(t *testing.T) {
 	}))
 	require.Equal(t, heap(4, 5), dst)
 
-	half, err := e.Split(ctx, engine.Group{Color: 0})
+	half, err := e.Split(ctx, engine.Group{Size: 1})
 	require.NoError(t, err)
 	require.NoError(t, half.Close())
+	_, err = e.Split(ctx, engine.Group{Size: 2})
+	require.EqualError(t, err, "rank 0 of the 2 of this Comm is rank 0 of 1 of MPI's")
 	none, err := e.Split(ctx, engine.Group{Color: -1})
 	require.NoError(t, err)
 	require.Nil(t, none)

@@ -2,6 +2,7 @@ package mpiengine
 
 import (
 	"context"
+	"errors"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
@@ -54,7 +55,7 @@ func (e *Engine) Run(_ context.Context, calls []engine.Call) error {
 	p := plan{e: e, c: &calls[0], k: &e.call}
 	p.prepare(e.room)
 	if _, err := e.comm.Do(context.Background(), p.k); err != nil {
-		return libraryError(err)
+		return e.leave(nil, err)
 	}
 	p.finish()
 	return nil
@@ -72,16 +73,28 @@ func (e *Engine) group(calls []engine.Call) error {
 		})
 		var err error
 		if requests[i], err = e.comm.Start(plans[i].k); err != nil {
-			return libraryError(err) // the Comm fails by this, and what was begun is left behind
+			return e.leave(requests[:i], err)
 		}
 	}
 	for i, r := range requests {
 		if _, err := r.Wait(context.Background()); err != nil {
-			return libraryError(err)
+			return e.leave(requests[i+1:], err)
 		}
 		plans[i].finish()
 	}
 	return nil
+}
+
+// leave is how calls end of which one has failed: with it the Comm, and MPI keeps the memory of the others.
+func (e *Engine) leave(others []*mpi.Request, err error) error {
+	var m *mpi.Error
+	if len(others) > 0 || errors.As(err, &m) && m.Code != 0 { // else it was refused before it began
+		e.failed.Store(true)
+	}
+	for _, r := range others {
+		r.Abandon()
+	}
+	return libraryError(err)
 }
 
 // room is scratch memory for n bytes, used again by the next call.
@@ -134,8 +147,8 @@ func (p *plan) prepare(room func(bytes int) uintptr) {
 			k.InPlace = c.Dst == c.Src
 		}
 	case engine.ReduceScatter, engine.ReduceScatterV:
-		if p.n > 0 && c.Dst == block(c.Src) {
-			p.to, k.Dst = c.Dst, room(p.n*elem)
+		if c.Dst == block(c.Src) { // also without elements: MPI refuses equal addresses
+			p.to, k.Dst = c.Dst, room(max(p.n*elem, 1))
 		}
 	case engine.AllGather, engine.AllGatherV:
 		k.InPlace = p.n > 0 && c.Src == block(c.Dst)
@@ -151,8 +164,8 @@ func (p *plan) prepare(room func(bytes int) uintptr) {
 		case engine.SendRecv:
 			bytes = c.Sent * elem
 		}
-		if bytes > 0 && c.Dst == c.Src {
-			k.Src = room(bytes)
+		if c.Dst == c.Src { // also without elements, as above
+			k.Src = room(max(bytes, 1))
 			copyBytes(k.Src, c.Src, bytes)
 		}
 	case engine.Send:

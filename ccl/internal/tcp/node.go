@@ -63,7 +63,8 @@ type Node struct {
 
 	mu   sync.Mutex
 	ends map[endID]*end
-	gone map[member]error // those that were forgotten, and what who dials them is told
+	live map[member]bool // those of Announced communicators that are expected and not forgotten
+	over memory          // what was forgotten of others, or has failed
 }
 
 // end is what a Node knows of a stream's end, from the first sign of it to the return
@@ -112,7 +113,7 @@ func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
 		addr:      netip.AddrPortFrom(addr.Unmap(), uint16(l.Addr().(*net.TCPAddr).Port)),
 		strangers: newStrangers(maxStrangers, patience),
 		ends:      map[endID]*end{},
-		gone:      map[member]error{},
+		live:      map[member]bool{},
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.wg.Go(n.accept)
@@ -137,47 +138,6 @@ type offerTaker struct {
 // that number to an end of this Node, self, that nobody is opening; an Open returns the connection at once. Close waits for it.
 func (n *Node) OnOffer(stream uint32, take func(key Key, self uint32)) {
 	n.onOffer.Store(&offerTaker{stream, take})
-}
-
-// member is a rank of a communicator.
-type member struct {
-	comm uint64
-	rank uint32
-}
-
-// ErrGone says that the peer has closed the communicator.
-var ErrGone = errors.New("the peer has closed the communicator")
-
-// ErrDone says that the peer has come to the end of what the communicator was for.
-var ErrDone = errors.New("the peer has done with the communicator")
-
-// ErrQuit says that the peer has given up what the communicator was for.
-var ErrQuit = errors.New("the peer has given the communicator up")
-
-// Forget says that a rank here has closed a communicator: it drops the connections
-// that peers dialed to it and it has not opened. Who dials it later gets ErrGone.
-func (n *Node) Forget(comm uint64, rank uint32) { n.Leave(comm, rank, ErrGone) }
-
-// Leave is Forget where who dials later gets another error: ErrDone, which stays, or
-// ErrQuit, until the rank has closed the communicator.
-func (n *Node) Leave(comm uint64, rank uint32, why error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.gone[member{comm, rank}] != ErrDone {
-		n.gone[member{comm, rank}] = why
-	}
-	for id, e := range n.ends {
-		if id.Comm == comm && id.self == rank && !e.opening {
-			n.drop(id, e)
-		}
-	}
-}
-
-// forgotten is what who dials m is told, nil if m is there.
-func (n *Node) forgotten(m member) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.gone[m]
 }
 
 // Close ends the Node and every Open under way. Streams that are open stay so.
@@ -258,10 +218,10 @@ func (n *Node) serve(conn *net.TCPConn, stranger *list.Element) {
 			return nil, net.ErrClosed
 		}
 		id = from.peer()
-		if err := n.forgotten(member{id.Comm, id.self}); err != nil {
+		if e, err = n.claim(id); err != nil {
 			return nil, err
 		}
-		if e = n.claim(id); e == nil {
+		if e == nil {
 			return []byte(crossed), nil
 		}
 		return []byte(taken), nil
@@ -292,19 +252,22 @@ func awaitGo(conn net.Conn) error {
 
 // claim decides about a dial from the other end of id: nil turns it away. What it
 // returns expects the connection, and must be told of it by file.
-func (n *Node) claim(id endID) *end {
+func (n *Node) claim(id endID) (*end, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := n.ended(member{id.Comm, id.self}); err != nil {
+		return nil, err
+	}
 	e := n.ends[id]
 	if e == nil {
 		e = &end{}
 		n.ends[id] = e
 	}
 	if e.committed && id.self == id.A {
-		return nil
+		return nil, nil
 	}
 	e.coming++
-	return e
+	return e, nil
 }
 
 // file hands the connection that was claimed to its end, where an Open takes it; err

@@ -106,6 +106,12 @@ func TestOpenAlone(t *testing.T) {
 	}
 }
 
+func claim(t testing.TB, n *Node, id endID) *end {
+	e, err := n.claim(id)
+	require.NoError(t, err)
+	return e
+}
+
 func TestForget(t *testing.T) {
 	checkLeaks(t)
 	n := listen(t)
@@ -139,7 +145,7 @@ func TestForget(t *testing.T) {
 func TestForgetWhileComing(t *testing.T) {
 	n := listen(t)
 	id := endID{MakeKey(1, 0, 0, 1), 1}
-	e := n.claim(id)
+	e := claim(t, n, id)
 	n.Forget(1, 1)
 	ta, tb := connected(t)
 	defer tb.Close()
@@ -162,7 +168,7 @@ func TestFile(t *testing.T) {
 	id := endID{MakeKey(1, 0, 0, 1), 1}
 
 	// A handshake that fails leaves nothing behind.
-	e := n.claim(id)
+	e := claim(t, n, id)
 	require.True(t, e.expects())
 	c1, d1 := connected(t)
 	defer d1.Close()
@@ -170,8 +176,8 @@ func TestFile(t *testing.T) {
 	require.Zero(t, booked(n))
 
 	// Of two, the later counts.
-	e = n.claim(id)
-	require.Same(t, e, n.claim(id))
+	e = claim(t, n, id)
+	require.Same(t, e, claim(t, n, id))
 	c2, d2 := connected(t)
 	defer d2.Close()
 	c3, d3 := connected(t)
@@ -189,7 +195,7 @@ func TestFile(t *testing.T) {
 	// What comes to an Open that has failed meanwhile is for the next one.
 	e, err = n.begin(id)
 	require.NoError(t, err)
-	require.Same(t, e, n.claim(id))
+	require.Same(t, e, claim(t, n, id))
 	n.finish(id, e, false)
 	c4, d4 := connected(t)
 	defer d4.Close()

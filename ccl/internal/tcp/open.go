@@ -253,9 +253,9 @@ func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]by
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	reply, err := auth.Client(conn, n.job, n.secret, id.hello())
 	if r := (*auth.Refused)(nil); errors.As(err, &r) {
-		for _, left := range []error{ErrGone, ErrDone, ErrQuit} {
-			if r.Text == left.Error() {
-				err = left
+		for _, e := range []error{ErrGone, ErrDone, ErrQuit, errFailed} {
+			if r.Text == e.Error() {
+				err = e
 			}
 		}
 	}

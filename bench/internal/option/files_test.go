@@ -1,0 +1,63 @@
+package option
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Reports do not overwrite each other, through links either, whether or not the file is there yet.
+func TestFilesApart(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(at("there.json"), nil, 0o666))
+	require.NoError(t, os.Symlink("there.json", at("link")))
+	require.NoError(t, os.Symlink(at("link"), at("link2")))
+	require.NoError(t, os.Link(at("there.json"), at("hard")))
+	require.NoError(t, os.Symlink("new.json", at("dangling")))
+	require.NoError(t, os.Symlink(".", at("dir")))
+	require.NoError(t, os.Symlink("loop", at("loop")))
+	require.NoError(t, os.Symlink(os.DevNull, at("null")))
+	for _, tc := range []struct {
+		a, b string
+		same bool
+	}{
+		{at("there.json"), at("there.json"), true},
+		{at("there.json"), at("link"), true},
+		{at("link2"), at("link"), true},
+		{at("there.json"), at("hard"), true},
+		{at("new.json"), at("dangling"), true},
+		{at("dir") + "/new.json", at("new.json"), true},
+		{dir + "/./new.json", at("new.json"), true},
+		{at("there.json"), at("new.json"), false},
+		{at("loop"), at("new.json"), false},
+		{os.DevNull, at("null"), false},
+		{os.DevNull, os.DevNull, false},
+		{"/no/such/a", "/no/such/b", false},
+	} {
+		for _, flags := range [][]string{{"-J", "-csv"}, {"-csv", "-html"}} {
+			_, err := Parse([]string{flags[0], tc.a, flags[1], tc.b})
+			if tc.same {
+				require.EqualError(t, err, flags[1]+" "+tc.b+": "+flags[0]+" writes that file; give another name")
+			} else {
+				require.NoError(t, err, "%+v", tc)
+			}
+		}
+	}
+}
+
+// What cannot be counted is refused, and not begun with a number that has gone round.
+func TestTooManyCalls(t *testing.T) {
+	_, err := Parse([]string{"-n", "4611686018427387905", "-m", "65536"})
+	require.EqualError(t, err, "-n 4611686018427387905: with 65536 calls in each (-m, -G) that makes more calls than can be counted; give -n 8796093022208 or less")
+	_, err = Parse([]string{"-n", "8796093022208", "-m", "65536"})
+	require.NoError(t, err)
+	_, err = Parse([]string{"-plan", "ddp", "-n", "4611686018427387905"})
+	require.Error(t, err)
+	_, err = Parse([]string{"-plan", "ddp", "-n", "1048577"})
+	require.EqualError(t, err, "-n 1048577: the time of each step of -plan is kept; give -n 1048576 or less")
+	_, err = Parse([]string{"-n", "2000000000"})
+	require.NoError(t, err)
+}

@@ -1,0 +1,47 @@
+//go:build unix
+
+package boot
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What somebody has left where rank 0 would write its place holds up no rank beyond its context, whatever it is; and rank
+// 0 puts its own there.
+func TestFileInTheWay(t *testing.T) {
+	for name, leave := range map[string]func(path string) error{
+		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o666) },
+		"own pipe":  func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"link":      func(path string) error { return os.Symlink(os.DevNull, path) },
+		"nonsense":  func(path string) error { return os.WriteFile(path, []byte("nonsense"), 0o600) },
+		"of others": func(path string) error { return os.WriteFile(path, nil, 0o644) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			dir := t.TempDir()
+			sum := sha256.Sum256([]byte("job"))
+			require.NoError(t, leave(filepath.Join(dir, "goccl-"+hex.EncodeToString(sum[:8]))))
+			done := make(chan error, 1)
+			go func() {
+				_, err := File(within(t, 300*time.Millisecond), dir, "job", 1, 2)
+				done <- err
+			}()
+			select {
+			case err := <-done:
+				wantError(t, err, Timeout, 1, 0)
+			case <-time.After(long):
+				t.Fatal("File has not returned, long after its context's end")
+			}
+			boots := joined(t, 2, func(r int) (*Boot, error) { return File(within(t, long), dir, "job", r, 2) })
+			swap(t, boots)
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/reduce"
+)
+
+// nearWrap is a value of counters of 32 bits a few hundred steps before they begin again at 0. It divides by the depth
+// of every ring that they count through.
+const nearWrap = math.MaxUint32 - 255
+
+// preset makes the counters of the ranks of one host what they are after start rounds, start collectives and start
+// records of each pipe between them. No call may have been made.
+func preset(t *testing.T, all []*Comm, start uint32) {
+	t.Helper()
+	for _, c := range all {
+		c.round, c.seen, c.calls = start, start, uint64(start)
+		for i := range c.local.depth {
+			*c.local.flag(c.me, start-i) = uint64(start-i)<<32 | 1
+		}
+		c.local.entered(c.me).Store(uint64(start) << 32)
+	}
+	if len(all) == 1 {
+		return
+	}
+	for r, c := range all {
+		for peer := range all {
+			if peer != r {
+				_, f := c.link(t.Context(), peer, pointToPoint)
+				require.Nil(t, f)
+			}
+		}
+	}
+	for r, c := range all {
+		for peer := range all {
+			if peer == r {
+				continue
+			}
+			l, f := c.link(t.Context(), peer, pointToPoint)
+			require.Nil(t, f)
+			ok, f := c.ready(l)
+			require.Nil(t, f)
+			require.True(t, ok)
+			l.sent, l.received = uint64(start), uint64(start)
+			l.to.wrote, l.to.freed = start, start
+			for i := range uint32(len(l.to.cells)) {
+				l.to.at(start - 1 - i).flag = uint64(start-i)<<32 | 1
+			}
+			l.from.read, l.from.told = start, start
+			l.from.taken().Store(uint64(start))
+		}
+	}
+}
+
+// each runs f as each rank, and waits for all of them.
+func each(t *testing.T, all []*Comm, f func(c *Comm) error) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, c := range all {
+		wg.Go(func() { assert.NoError(t, f(c)) })
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("not done after a minute")
+	}
+}
+
+// run makes k, as an error.
+func run(t *testing.T, c *Comm, k *Call) error {
+	k.Seal()
+	if f := c.Run(t.Context(), k); f != nil {
+		return f
+	}
+	return nil
+}
+
+// Messages that go by rendezvous, in cells, in the ring and in chunks keep their order and data where the numbers of a
+// pipe's records begin again at 0.
+func TestRecordsWrap(t *testing.T) {
+	for _, start := range []uint32{1000, nearWrap, math.MaxUint32} {
+		for _, n := range []int{8, 900, 5000, 100_000} {
+			t.Run(fmt.Sprintf("%d bytes from record %d on", n, start), func(t *testing.T) {
+				all := comms(t, []string{"a", "a"})
+				preset(t, all, start)
+				each(t, all, func(c *Comm) error {
+					for i := range 400 {
+						peer := 1 - c.rank
+						k := &Call{Record: Record{Count: uint64(n), Kind: SendRecv, Root: int32(peer)}, To: peer, Elem: 1,
+							Src: bytesFrom(c.rank+i, n), Dst: make([]byte, n)}
+						if err := run(t, c, k); err != nil {
+							return fmt.Errorf("message %d: %w", i, err)
+						}
+						if string(k.Dst) != string(bytesFrom(peer+i, n)) {
+							return fmt.Errorf("message %d has other data", i)
+						}
+					}
+					return nil
+				})
+			})
+		}
+	}
+}
+
+// Collectives of all sorts of ways agree and have the right data where numbers of rounds and of collectives begin again
+// at 0; a call that differs is found there, too.
+func TestRoundsWrap(t *testing.T) {
+	for _, ranks := range []int{1, 2, 3} {
+		for _, start := range []uint32{1000, nearWrap, math.MaxUint32} {
+			t.Run(fmt.Sprintf("%d ranks from round %d on", ranks, start), func(t *testing.T) {
+				hosts := make([]string, ranks)
+				for i := range hosts {
+					hosts[i] = "a"
+				}
+				all := comms(t, hosts)
+				preset(t, all, start)
+				each(t, all, func(c *Comm) error {
+					for i := range 400 {
+						n := []int{1, 100, 3000, 40_000}[i%4]
+						x := make([]byte, n)
+						for j := range x {
+							x[j] = byte(i + c.rank)
+						}
+						kind := []Kind{AllReduce, Broadcast, AllGather}[i%3]
+						k := &Call{Record: Record{Seq: uint64(i + 1), Count: uint64(n), Kind: kind, Root: -1}, Elem: 1, Src: x, Dst: make([]byte, n)}
+						want := byte(i)
+						switch kind {
+						case AllReduce:
+							k.Fold, k.Stream, k.Both = reduce.For(reduce.Uint8, reduce.Max), reduce.ForStream(reduce.Uint8, reduce.Max), reduce.ForBoth(reduce.Uint8, reduce.Max)
+							want = byte(i + ranks - 1)
+							if want < byte(i) { // the largest of bytes that have begun again
+								want = math.MaxUint8
+							}
+						case Broadcast:
+							k.Root, k.Dst = 0, x
+						case AllGather:
+							k.Dst = make([]byte, n*ranks)
+						}
+						if err := run(t, c, k); err != nil {
+							return fmt.Errorf("call %d, %v of %d bytes: %w", i, kind, n, err)
+						}
+						if k.Dst[0] != want || kind != AllGather && k.Dst[n-1] != want || kind == AllGather && k.Dst[n*ranks-1] != byte(i+ranks-1) {
+							return fmt.Errorf("call %d, %v of %d bytes has %d, not %d", i, kind, n, k.Dst[0], want)
+						}
+					}
+					if place, _ := c.collective(c.me); place != c.calls || c.calls != uint64(start)+400 {
+						return fmt.Errorf("collective %d is told as %d", c.calls, place)
+					}
+					return nil
+				})
+				if ranks == 1 {
+					return
+				}
+				each(t, all, func(c *Comm) error {
+					k := &Call{Record: Record{Seq: 401, Kind: Barrier, Root: -1, Count: uint64(c.rank)}}
+					k.Seal()
+					if f := c.Run(t.Context(), k); f == nil || f.Code != Mismatch {
+						return fmt.Errorf("calls that differ: %v", f)
+					}
+					return nil
+				})
+			})
+		}
+	}
+}

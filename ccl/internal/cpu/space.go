@@ -1,0 +1,140 @@
+package cpu
+
+import "sync/atomic"
+
+// space hands out the offsets of a memfd. It lies in the memory that all processes of a host share, and a process may be
+// killed between any two of its steps: so each free range is one word, which is taken, cut and put back by
+// compare-and-swap. A process that dies with a range in hand loses that range, and nothing else.
+//
+// A word says all there is to say of its range. If a compare-and-swap finds it, the range is free at that moment,
+// whatever has happened since the word was read.
+type space struct {
+	next atomic.Uint64             // from here on nothing has been handed out
+	free [freeRanges]atomic.Uint64 // ranges before it; 0: no range
+	gone atomic.Uint64             // how many ranges have been given back
+}
+
+// freeRanges is how many ranges are known as free at a time. What does not fit waits in the process that gave it back.
+const freeRanges = 512
+
+// memoryRange is a range of whole pages: the number of its first page<<rangeBits | how many there are.
+type memoryRange uint64
+
+const rangeBits = 28 // 1 TiB in pages of 4 KiB
+
+func rangeOf(off, size uint64) memoryRange {
+	return memoryRange(off/uint64(page)<<rangeBits | size/uint64(page))
+}
+
+func (r memoryRange) first() uint64 { return uint64(r >> rangeBits) }
+func (r memoryRange) pages() uint64 { return uint64(r & (1<<rangeBits - 1)) }
+func (r memoryRange) end() uint64   { return r.first() + r.pages() }
+
+// touches reports whether r and q lie side by side.
+func (r memoryRange) touches(q memoryRange) bool { return r.end() == q.first() || q.end() == r.first() }
+
+// overlaps reports whether r and q have a page in common.
+func (r memoryRange) overlaps(q memoryRange) bool { return r.first() < q.end() && q.first() < r.end() }
+
+// and is r and q, which lie side by side.
+func (r memoryRange) and(q memoryRange) memoryRange {
+	return memoryRange(min(r.first(), q.first())<<rangeBits | (r.pages() + q.pages()))
+}
+
+// take hands out size bytes, whole pages: of the smallest free range that is large enough, or else what has never been
+// handed out.
+func (s *space) take(size uint64) (off uint64, ok bool) {
+	n := size / uint64(page)
+	for {
+		var best memoryRange
+		at := -1
+		for i := range s.free {
+			r := memoryRange(s.free[i].Load())
+			if r.pages() >= n && (at < 0 || r.pages() < best.pages()) {
+				best, at = r, i
+			}
+		}
+		if at < 0 {
+			break
+		}
+		var rest memoryRange
+		if best.pages() > n {
+			rest = memoryRange((best.first()+n)<<rangeBits | (best.pages() - n))
+		}
+		if s.free[at].CompareAndSwap(uint64(best), uint64(rest)) {
+			return best.first() * uint64(page), true
+		}
+	}
+	for {
+		next := s.next.Load()
+		if size > memfdBytes-next {
+			return 0, false
+		}
+		if s.next.CompareAndSwap(next, next+size) {
+			return next, true
+		}
+	}
+}
+
+// give takes a range back. It is false if there is no room to note it.
+func (s *space) give(r memoryRange) bool {
+	for range 8 { // more would only be needed if others always gave back its neighbors at the same moment
+		r = s.join(r)
+		if end := r.end() * uint64(page); s.next.Load() == end && s.next.CompareAndSwap(end, r.first()*uint64(page)) {
+			return true
+		}
+		at := s.note(r)
+		if at < 0 {
+			return false
+		}
+		if !s.hasNeighbor(r) || !s.free[at].CompareAndSwap(uint64(r), 0) {
+			return true
+		}
+	}
+	return s.note(r) >= 0
+}
+
+// note writes r down, and returns where; -1 if there is no room.
+func (s *space) note(r memoryRange) int {
+	for i := range s.free {
+		if s.free[i].Load() == 0 && s.free[i].CompareAndSwap(0, uint64(r)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// join is r with the free ranges beside it, which are taken out.
+func (s *space) join(r memoryRange) memoryRange {
+	for i := range s.free {
+		q := memoryRange(s.free[i].Load())
+		if q != 0 && q.touches(r) && s.free[i].CompareAndSwap(uint64(q), 0) {
+			r = r.and(q)
+		}
+	}
+	return r
+}
+
+// hasNeighbor reports whether what lies beside r is free.
+func (s *space) hasNeighbor(r memoryRange) bool {
+	if s.next.Load() == r.end()*uint64(page) {
+		return true
+	}
+	for i := range s.free {
+		if q := memoryRange(s.free[i].Load()); q != 0 && q.touches(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// ranges are those that are free now, in no order.
+func (s *space) ranges() (list []memoryRange) {
+	for i := range s.free {
+		if r := memoryRange(s.free[i].Load()); r != 0 {
+			list = append(list, r)
+		}
+	}
+	next := s.next.Load()
+	return append(list, rangeOf(next, memfdBytes-next))
+}

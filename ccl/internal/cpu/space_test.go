@@ -1,0 +1,143 @@
+package cpu
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func newSpace(from int) *space {
+	s := new(space)
+	s.next.Store(uint64(from * page))
+	return s
+}
+
+func giveBack(t *testing.T, s *space, off, size uint64) {
+	t.Helper()
+	require.True(t, s.give(rangeOf(off, size)))
+}
+
+// What is given back is handed out again, and ranges side by side become one.
+func TestSpaceHandsOutAgain(t *testing.T) {
+	p := uint64(page)
+	s := newSpace(3)
+	take := func(pages uint64) uint64 {
+		off, ok := s.take(pages * p)
+		require.True(t, ok)
+		return off / p
+	}
+	require.Equal(t, []uint64{3, 4, 6, 7, 11}, []uint64{take(1), take(2), take(1), take(4), take(1)})
+	giveBack(t, s, 4*p, 2*p)
+	giveBack(t, s, 7*p, 4*p)
+	require.Equal(t, uint64(4), take(1), "the smallest that is large enough")
+	require.Equal(t, uint64(7), take(3))
+	giveBack(t, s, 4*p, p)
+	giveBack(t, s, 6*p, p) // between the two
+	giveBack(t, s, 7*p, 3*p)
+	require.Equal(t, uint64(4), take(7), "all of it is one")
+	giveBack(t, s, 4*p, 7*p)
+	giveBack(t, s, 11*p, p) // the last
+	require.Equal(t, 4*p, s.next.Load())
+	giveBack(t, s, 3*p, p)
+	require.Equal(t, 3*p, s.next.Load())
+	require.Len(t, s.ranges(), 1, "nothing is left behind")
+}
+
+// What is too much is refused, and takes nothing.
+func TestSpaceRefuses(t *testing.T) {
+	s := newSpace(1)
+	for _, size := range []uint64{memfdBytes, memfdBytes * 2, 1 << 62} {
+		_, ok := s.take(size)
+		require.False(t, ok, "%d", size)
+	}
+	off, ok := s.take(memfdBytes - uint64(page))
+	require.True(t, ok)
+	require.Equal(t, uint64(page), off)
+	_, ok = s.take(uint64(page))
+	require.False(t, ok)
+	giveBack(t, s, off, memfdBytes-uint64(page))
+	require.Equal(t, uint64(page), s.next.Load())
+}
+
+// However many take and give at once, no page is handed out twice, and all come back.
+func TestSpaceOfMany(t *testing.T) {
+	s := newSpace(1)
+	var mu sync.Mutex
+	owned := map[uint64]bool{}
+	var all sync.WaitGroup
+	for g := range uint64(4) {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(g, 1))
+			var mine []memoryRange
+			for i := range 5000 {
+				if len(mine) > 0 && (len(mine) > 20 || r.IntN(2) == 0 || i > 4900) {
+					at := r.IntN(len(mine))
+					q := mine[at]
+					mine = append(mine[:at], mine[at+1:]...)
+					mu.Lock()
+					for p := q.first(); p < q.end(); p++ {
+						delete(owned, p)
+					}
+					mu.Unlock()
+					assert.True(t, s.give(q))
+					continue
+				}
+				size := uint64(1+r.IntN(30)) * uint64(page)
+				off, ok := s.take(size)
+				if !assert.True(t, ok) {
+					return
+				}
+				q := rangeOf(off, size)
+				mine = append(mine, q)
+				mu.Lock()
+				for p := q.first(); p < q.end(); p++ {
+					if owned[p] {
+						t.Errorf("page %d was handed out twice", p)
+					}
+					owned[p] = true
+				}
+				mu.Unlock()
+			}
+			for _, q := range mine {
+				assert.True(t, s.give(q))
+			}
+		})
+	}
+	all.Wait()
+	free := uint64(0)
+	for _, q := range s.ranges() {
+		free += q.pages()
+	}
+	require.Equal(t, memfdBytes/uint64(page)-1, free)
+	require.Less(t, s.next.Load(), uint64(4*30*30*page), "what came back was used")
+}
+
+// More free ranges than can be noted wait in their process, and are not lost.
+func TestSpareRanges(t *testing.T) {
+	h := newPrivateHost()
+	h.fd = 1 << 20 // as if it were shared: nothing here touches memory
+	s := &h.head.space
+	var odd, even []uint64
+	for i := range 2*freeRanges + 200 {
+		off, ok := s.take(uint64(page))
+		require.True(t, ok)
+		if i%2 == 0 {
+			even = append(even, off)
+		} else {
+			odd = append(odd, off)
+		}
+	}
+	for _, off := range even {
+		h.give(off, page)
+	}
+	require.Len(t, h.spare, 100)
+	for _, off := range odd {
+		h.give(off, page)
+	}
+	require.Empty(t, h.spare)
+	require.Len(t, s.ranges(), 1)
+	require.Zero(t, s.next.Load())
+}

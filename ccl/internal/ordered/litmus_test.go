@@ -1,0 +1,270 @@
+//go:build !race
+
+package ordered_test
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/ordered"
+)
+
+// The lock-free parts of the engine rest on a few shapes of stores and loads. Each is run here on two threads, on the
+// functions that the engine uses, and the outcome that must not be is counted. A processor that reorders more than the
+// code allows for shows it here first; one that reorders less, as x86 does, proves nothing about the others, nor does an
+// emulator on it.
+var litmus = flag.Int("litmus", 20_000, "how often each shape is run")
+
+// place is a word on a cache line of its own.
+type place struct {
+	v uint64
+	_ [120]byte
+}
+
+// threads runs both functions at once, each on its own thread.
+func threads(f, g func()) {
+	var both sync.WaitGroup
+	for _, h := range []func(){f, g} {
+		both.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			h()
+		})
+	}
+	both.Wait()
+}
+
+// until waits for a word to be v.
+func until(p *uint64, v uint64) {
+	for i := 0; atomic.LoadUint64(p) != v; i++ {
+		if i&1023 == 1023 {
+			runtime.Gosched()
+		}
+	}
+}
+
+const words = 40 // 320 bytes: several cache lines
+
+// message passes messages from one thread to another and returns how many were read wrongly: without what lies before the
+// flag in program order, or with the next data before the reader's answer (the shapes MP and LB). send writes data and
+// then sets the flag.
+func message(n int, send func(data *[words]uint64, from *[words]uint64, flag *uint64, i uint64), answer func(p *uint64, v uint64)) (wrong int) {
+	var flag, back place
+	var data [words]uint64
+	threads(func() {
+		var from [words]uint64
+		for i := uint64(1); i <= uint64(n); i++ {
+			for j := range from {
+				from[j] = i
+			}
+			send(&data, &from, &flag.v, i)
+			until(&back.v, i)
+		}
+	}, func() {
+		for i := uint64(1); i <= uint64(n); i++ {
+			until(&flag.v, i)
+			// The last word first: stores that were reordered are most likely to be missing there.
+			for j := words - 1; j >= 0; j-- {
+				if data[j] != i {
+					wrong++
+					break
+				}
+			}
+			answer(&back.v, i)
+		}
+	})
+	return wrong
+}
+
+// A round's slot and a pipe's cell: whoever sees the flag sees the data, and whoever answers has read them.
+func TestLitmusMessage(t *testing.T) {
+	posts := map[string]func(p *uint64, v uint64){
+		"Store": ordered.Store,
+		"Post":  func(p *uint64, v uint64) { ordered.Post(p, v, p) },
+	}
+	writes := map[string]func(to, from *[words]uint64){
+		"words": func(to, from *[words]uint64) {
+			for i := range to {
+				to[i] = from[i]
+			}
+		},
+		"copy": func(to, from *[words]uint64) {
+			ordered.Copy(unsafe.Pointer(to), unsafe.Pointer(from), int(unsafe.Sizeof(*to)))
+		},
+	}
+	for postName, post := range posts {
+		for writeName, write := range writes {
+			t.Run(postName+" after "+writeName, func(t *testing.T) {
+				n := message(*litmus, func(data, from *[words]uint64, flag *uint64, i uint64) {
+					write(data, from)
+					post(flag, i)
+				}, post)
+				if n != 0 {
+					t.Errorf("%d of %d messages were read wrongly", n, *litmus)
+				}
+			})
+		}
+	}
+	t.Run("a flag before its data is found", func(t *testing.T) {
+		if runtime.NumCPU() < 2 {
+			t.Skip("hardware: one processor, which sees its own stores in order")
+		}
+		// Where others use the processors, the two sides may have run by turns: so until one is found.
+		for began := time.Now(); ; {
+			n := message(*litmus, func(data, from *[words]uint64, flag *uint64, i uint64) {
+				ordered.Store(flag, i)
+				*data = *from
+			}, ordered.Store)
+			if n > 0 {
+				return
+			}
+			if time.Since(began) > time.Minute {
+				t.Fatal("no message was read wrongly: this test would find no error")
+			}
+		}
+	})
+}
+
+// TestLitmusRounds: of two ranks that post rounds into slots used in turn, each reads the other's data of its round,
+// though the other may be one round ahead.
+func TestLitmusRounds(t *testing.T) {
+	const depth = 4
+	type slot struct {
+		flag place
+		data [24]uint64
+	}
+	var slots [2][depth]slot
+	var wrong atomic.Uint64
+	rank := func(me int) func() {
+		return func() {
+			for i := uint64(1); i <= uint64(*litmus); i++ {
+				mine, theirs := &slots[me][i%depth], &slots[1-me][i%depth]
+				for j := range mine.data {
+					mine.data[j] = i<<1 | uint64(me)
+				}
+				ordered.Post(&mine.flag.v, i, &slots[me][(i+1)%depth].flag.v)
+				until(&theirs.flag.v, i)
+				for j := len(theirs.data) - 1; j >= 0; j-- {
+					if theirs.data[j] != i<<1|uint64(1-me) {
+						wrong.Add(1)
+						break
+					}
+				}
+			}
+		}
+	}
+	threads(rank(0), rank(1))
+	if n := wrong.Load(); n != 0 {
+		t.Errorf("%d of %d rounds read data of another round", n, *litmus)
+	}
+}
+
+// TestLitmusClaim: of a message that its reader takes and its writer withdraws by compare-and-swap of one word, exactly
+// one has its way, and memory that was withdrawn is not taken for the message.
+func TestLitmusClaim(t *testing.T) {
+	const offered, fetched, withdrawn = 1, 2, 3
+	var state, turn, done place
+	var data [8]uint64
+	var wrong atomic.Uint64
+	var how [4]int
+	threads(func() {
+		for i := uint64(1); i <= uint64(*litmus); i++ {
+			for j := range data {
+				atomic.StoreUint64(&data[j], i)
+			}
+			atomic.StoreUint64(&state.v, i<<3|offered)
+			ordered.Store(&turn.v, i)
+			for range i % 64 {
+				_ = atomic.LoadUint64(&state.v)
+			}
+			if atomic.CompareAndSwapUint64(&state.v, i<<3|offered, i<<3|withdrawn) {
+				how[withdrawn]++
+			} else {
+				how[fetched]++
+			}
+			for j := range data {
+				atomic.StoreUint64(&data[j], 0) // the memory is the writer's again
+			}
+			until(&done.v, i)
+		}
+	}, func() {
+		for i := uint64(1); i <= uint64(*litmus); i++ {
+			until(&turn.v, i)
+			var got [len(data)]uint64
+			for j := range got {
+				got[j] = atomic.LoadUint64(&data[j])
+			}
+			if atomic.CompareAndSwapUint64(&state.v, i<<3|offered, i<<3|fetched) {
+				for _, v := range got {
+					if v != i {
+						wrong.Add(1)
+						break
+					}
+				}
+			}
+			ordered.Store(&done.v, i)
+		}
+	})
+	if n := wrong.Load(); n != 0 {
+		t.Errorf("%d of %d messages were taken from memory that its owner had back", n, *litmus)
+	}
+	if how[withdrawn] == 0 || how[fetched] == 0 {
+		t.Logf("only one of the two came first in %d trials: %v", *litmus, how)
+	}
+}
+
+// TestLitmusRecord: a reader that finds the same number before and after what it copies has copied one record whole.
+func TestLitmusRecord(t *testing.T) {
+	var stamp place
+	var body [6]uint64
+	var wrong, seen atomic.Uint64
+	var end atomic.Bool
+	threads(func() {
+		defer end.Store(true)
+		for i := uint64(1); i <= uint64(*litmus); i++ {
+			atomic.StoreUint64(&stamp.v, 0)
+			for j := range body {
+				atomic.StoreUint64(&body[j], i)
+			}
+			atomic.StoreUint64(&stamp.v, i)
+			if i%16 == 0 {
+				runtime.Gosched()
+			}
+		}
+	}, func() {
+		for !end.Load() {
+			before := atomic.LoadUint64(&stamp.v)
+			var got [len(body)]uint64
+			for j := range got {
+				got[j] = atomic.LoadUint64(&body[j])
+			}
+			if before == 0 || atomic.LoadUint64(&stamp.v) != before {
+				continue
+			}
+			seen.Add(1)
+			for _, v := range got {
+				if v != before {
+					wrong.Add(1)
+					break
+				}
+			}
+		}
+	})
+	if n := wrong.Load(); n != 0 {
+		t.Errorf("%d of %d records were torn", n, seen.Load())
+	}
+}
+
+func ExampleStore() {
+	var data, flag uint64
+	data = 7
+	ordered.Store(&flag, 1) // whoever sees 1 here sees 7 there
+	fmt.Println(data, atomic.LoadUint64(&flag))
+	// Output: 7 1
+}

@@ -1,0 +1,80 @@
+package ccl_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// A Comm that fails before a rank has opened what its peers dialed to that leaves no socket behind.
+func TestFailedCommsLeaveNoSockets(t *testing.T) {
+	if sockets() < 0 {
+		return // only Linux tells
+	}
+	steps := 30
+	var before, after int
+	world(t, 2, []string{"a", "b"}, quiet, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		require.NoError(t, ccl.Barrier(ctx, c))
+		for step := range steps {
+			d, err := c.Split(ctx, 0, c.Rank())
+			require.NoError(t, err)
+			if c.Rank() == 0 {
+				require.NoError(t, ccl.Broadcast(ctx, d, []int{1}, 0))
+				d.Abort(errors.New("for this test"))
+			}
+			<-d.Done()
+			d.Close()
+			require.NoError(t, ccl.Barrier(ctx, c))
+			if c.Rank() == 0 && step == steps/3 {
+				before = sockets()
+			}
+		}
+		if c.Rank() == 0 {
+			until(t, "sockets are left", func() bool { after = sockets(); return after <= before+4 })
+		}
+	})
+}
+
+func quiet(int) *ccl.Options { return &ccl.Options{Log: slog.New(slog.DiscardHandler)} }
+
+// A Comm that is split off and closed leaves nothing in memory, between hosts and inside one.
+func TestClosedCommsLeaveNothing(t *testing.T) {
+	steps := 6000
+	if testing.Short() || raceDetector {
+		steps = 2000
+	}
+	for name, hosts := range map[string][]string{"one host": nil, "two hosts": {"a", "b"}} {
+		t.Run(name, func(t *testing.T) {
+			heap := func() int {
+				runtime.GC()
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				return int(m.HeapAlloc)
+			}
+			var before int
+			world(t, 2, hosts, quiet, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+				for step := range steps + 1 {
+					d, err := c.Split(ctx, 0, c.Rank())
+					require.NoError(t, err)
+					d.Close()
+					if step == steps/4 || step == steps {
+						meet(ctx)
+						if c.Rank() == 0 && step == steps {
+							const slack = 64 << 10 // of a runtime's own, and of tables that have a bound
+							require.Less(t, heap()-before, slack+(steps-steps/4)*16)
+						} else if c.Rank() == 0 {
+							before = heap()
+						}
+						meet(ctx)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,210 @@
+package ccl
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+)
+
+// The lifetime of a Comm. One rule holds for Close against everything else:
+//
+//  1. A blocking call, Split, Shrink, MakeSlice and a queued call that runs use the Comm's memory between enter and leave
+//     (beginGroup and endGroup for queued calls), and only there. Close frees the memory when nobody uses it. Whatever
+//     comes later finds the Comm closed, returns ErrClosed and touches nothing.
+//  2. Close makes the users leave. Queued calls have PeerTimeout to end. A blocking call or a Split on another goroutine
+//     fails at once, with ErrClosed, as the Comm does; a Shrink comes to nothing. A user that still does not leave, such
+//     as an OnCall that blocks, keeps the memory: Close returns, and the memory is freed when that user has left.
+//  3. A failure ends what is queued: a queued call that has not begun never begins, and its Work has the failure, though
+//     its HostStream may be busy with something else.
+//  4. Nobody uses the Comm while it waits for OnFailure. So OnFailure may Close the Comm, and Close does not wait for
+//     OnFailure.
+//  5. No wait for OnFailure outlives the context of the call, nor Options.Timeout.
+
+// enter begins a use of c by the goroutine that calls on it. It is false if c is closed.
+func (c *Comm) enter() bool {
+	c.busy.Set()
+	if c.closed.Load() {
+		c.busy.Clear()
+		return false
+	}
+	return true
+}
+
+// leave ends the use that enter began.
+func (c *Comm) leave() { c.busy.Clear() }
+
+// closeGrace is how long Close waits at least for calls to leave that it has failed.
+const closeGrace = 500 * time.Millisecond
+
+// Close leaves c: it waits for queued calls, at most PeerTimeout, and frees what c
+// holds. It is not collective; a peer that calls on gets ErrClosed naming this rank.
+// It may be called from any goroutine, and from OnFailure: a call, Split or Shrink under
+// way on another goroutine ends with ErrClosed, unless it has just succeeded. Closing
+// twice does nothing, nor does closing in a forked child.
+func (c *Comm) Close() error {
+	if cpu.Forked() || !c.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	limit := c.opt.PeerTimeout
+	if limit < 0 {
+		limit = defaultPeerTimeout
+	}
+	until := time.Now().Add(limit)
+	cpu.Fence() // a use that has not seen that c is closed is seen
+	c.eng.Interrupt()
+	c.mu.Lock()
+	c.turn.Broadcast() // a call that waits for queued ones gives up
+	c.mu.Unlock()
+	if c.quiet(until) {
+		return c.release()
+	}
+	if c.failure.Load() == nil {
+		c.eng.Ended(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank(), Err: errors.New("closed with calls under way")})
+	}
+	if grace := time.Now().Add(closeGrace); grace.After(until) {
+		until = grace
+	}
+	if c.quiet(until) {
+		return c.release()
+	}
+	go func() {
+		c.quiet(time.Time{})
+		c.release()
+	}()
+	return c.Err()
+}
+
+// quiet waits until nobody uses c and nothing is queued, at most until then, if that is not zero. For a blocking call on
+// another goroutine it does not wait, unless c has failed.
+func (c *Comm) quiet(until time.Time) bool {
+	for nap := time.Microsecond; ; nap = min(2*nap, 10*time.Millisecond) {
+		c.mu.Lock()
+		queued := c.ran != c.queued || c.executing
+		c.mu.Unlock()
+		if !queued && !c.busy.Load() {
+			return true
+		}
+		if !until.IsZero() && (!queued && c.failure.Load() == nil || time.Now().After(until)) {
+			return false
+		}
+		time.Sleep(nap)
+	}
+}
+
+// release frees what c holds. Nobody uses it.
+func (c *Comm) release() error {
+	c.mu.Lock()
+	own := c.own
+	c.mu.Unlock()
+	if own != nil {
+		own.Close()
+	}
+	if c.failure.Load() == nil { // what a rank that waited for nobody has not heard of yet
+		if f := c.eng.Odd(); f != nil {
+			c.eng.Ended(f)
+		}
+	}
+	if c.lib != nil {
+		c.lib.Close()
+	}
+	if c.failure.Load() == nil { // else it was written then
+		c.writeTrace("exit", nil)
+	}
+	c.eng.Close()
+	if e := c.failure.Load(); e != nil && e.Code == ErrMismatch {
+		return e
+	}
+	return nil
+}
+
+// failed makes f known to everybody who waits or asks. OnFailure has a goroutine of
+// its own: the one that found the failure may be needed for what the callback does.
+func (c *Comm) failed(f *cpu.Fault) {
+	if !c.once.CompareAndSwap(false, true) {
+		return
+	}
+	e := c.errorOf(f)
+	c.failure.Store(e)
+	c.abandon(e)
+	go func() {
+		defer close(c.done)
+		defer c.telling.Store(true) // where there is no OnFailure, or the report ends this goroutine
+		c.mu.Lock()
+		c.endQueue()
+		c.mu.Unlock()
+		c.reportFailure(e)
+		c.telling.Store(true)
+		if c.opt.OnFailure != nil {
+			c.opt.OnFailure(e)
+		}
+	}()
+}
+
+// toldGrace is how long a call whose context has ended still waits for OnFailure, which it should not precede.
+const toldGrace = time.Second
+
+// awaitTold waits until OnFailure has returned, within the bounds of rule 5. c has failed, or is about to.
+func (c *Comm) awaitTold(ctx context.Context) {
+	select {
+	case <-c.done:
+		return
+	default:
+	}
+	grace := time.NewTimer(toldGrace)
+	defer grace.Stop()
+	var timeout <-chan time.Time
+	if t := c.opt.Timeout; t > 0 {
+		timer := time.NewTimer(max(t, toldGrace))
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-c.done:
+	case <-timeout:
+	case <-ctx.Done():
+		select {
+		case <-c.done:
+		case <-grace.C:
+		}
+	}
+}
+
+// closedHere is what a call gets that comes after Close.
+var closedHere = &cpu.Fault{Code: cpu.Closed, Peer: -1}
+
+// errorIn is why the call in r failed: c's failure, once OnFailure has returned, or that c is closed. f is what the
+// engine said, nil if nothing. Whoever calls it does not use c.
+func (c *Comm) errorIn(ctx context.Context, f *cpu.Fault, r *cpu.Record) *Error {
+	if f == closedHere && c.failure.Load() == nil {
+		return c.named(&Error{Code: ErrClosed, Op: Kind(r.Kind).String(), Rank: c.Rank(), Peer: -1})
+	}
+	c.awaitTold(ctx)
+	return c.failureIn(f, r)
+}
+
+// failureIn is c's failure as the call in r returns it.
+func (c *Comm) failureIn(f *cpu.Fault, r *cpu.Record) *Error {
+	failure := c.failure.Load()
+	if failure == nil { // the goroutine that found it has not come to telling
+		if f == nil {
+			f = c.eng.Failure()
+		}
+		failure = c.errorOf(f)
+	}
+	in := *failure
+	c.named(&in) // SetName may have come since
+	in.Op = Kind(r.Kind).String()
+	in.Mine = callOf(r)
+	in.Mine.Caller = c.caller(r.Seq)
+	if f := c.eng.Failure(); f != nil && f.Code == cpu.Mismatch {
+		if f.Mine != nil { // an earlier call, which this one has found to differ
+			in.Mine = callOf(f.Mine)
+		}
+		if f.Theirs != nil {
+			in.Peer, in.Theirs = f.Peer, callOf(f.Theirs)
+		}
+	}
+	return &in
+}

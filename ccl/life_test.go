@@ -1,0 +1,395 @@
+package ccl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+)
+
+// soon is what "at once" may take on a loaded machine.
+const soon = 20 * time.Second
+
+// ends fails the test if f does not return soon.
+func ends(t testing.TB, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(soon):
+		stacks := make([]byte, 1<<20)
+		t.Errorf("%s has not returned after %v\n%s", what, soon, stacks[:runtime.Stack(stacks, true)])
+	}
+}
+
+// pair is two goroutine ranks of one host. o makes their options, nil for the default.
+func pair(t testing.TB, o func(rank int) *ccl.Options) [2]*ccl.Comm {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), long)
+	defer cancel()
+	var all [2]*ccl.Comm
+	var wg sync.WaitGroup
+	for r, b := range boot.Local(2) {
+		wg.Go(func() {
+			var opt *ccl.Options
+			if o != nil {
+				opt = o(r)
+			}
+			c, err := ccl.NewComm(ctx, b, opt)
+			if assert.NoError(t, err) {
+				all[r] = c
+			}
+		})
+	}
+	wg.Wait()
+	require.False(t, t.Failed())
+	t.Cleanup(func() {
+		for _, c := range all {
+			c.Close()
+		}
+	})
+	return all
+}
+
+// users are what a Comm may be in when something ends it.
+var users = []struct {
+	name string
+	use  func(ctx context.Context, c *ccl.Comm) error
+	idle bool // none of its calls needs the other rank
+}{
+	{"call", func(ctx context.Context, c *ccl.Comm) error { return ccl.Barrier(ctx, c) }, false},
+	{"receive", func(ctx context.Context, c *ccl.Comm) error { return ccl.Recv(ctx, c, make([]int, 1), 1) }, false},
+	{"Split", func(ctx context.Context, c *ccl.Comm) error {
+		n, err := c.Split(ctx, 0, 0)
+		if n != nil {
+			n.Close()
+		}
+		return err
+	}, false},
+	{"Shrink", func(ctx context.Context, c *ccl.Comm) error {
+		n, err := c.Shrink(ctx)
+		if n != nil {
+			n.Close()
+		}
+		return err
+	}, false},
+	{"MakeSlice", func(ctx context.Context, c *ccl.Comm) error {
+		for {
+			s, err := ccl.MakeSlice[int](ctx, c, 10)
+			if err != nil {
+				return err
+			}
+			ccl.FreeSlice(s)
+		}
+	}, true},
+	{"Queue", func(ctx context.Context, c *ccl.Comm) error { return c.On(nil).Barrier().Wait(ctx) }, false},
+	{"Queue, one after the other", func(ctx context.Context, c *ccl.Comm) error {
+		for {
+			if err := c.On(nil).Send(ccl.Host([]int{1}), 1).Wait(ctx); err != nil {
+				return err
+			}
+		}
+	}, true},
+	{"Queue, Test", func(ctx context.Context, c *ccl.Comm) error {
+		w := c.On(nil).Barrier()
+		for {
+			if done, err := w.Test(); done {
+				return err
+			}
+			runtime.Gosched()
+		}
+	}, false},
+	{"call behind a Queue", func(ctx context.Context, c *ccl.Comm) error {
+		c.On(nil).Barrier()
+		return ccl.Barrier(ctx, c)
+	}, false},
+	{"Split behind a Queue", func(ctx context.Context, c *ccl.Comm) error {
+		c.On(nil).Barrier()
+		_, err := c.Split(ctx, 0, 0)
+		return err
+	}, false},
+	{"Queue behind a busy stream", func(ctx context.Context, c *ccl.Comm) error {
+		gate := make(chan struct{})
+		defer close(gate)
+		s := ccl.NewHostStream()
+		s.Do(func() error { <-gate; return nil })
+		return c.On(s).Barrier().Wait(ctx)
+	}, true},
+	{"call behind a busy stream", func(ctx context.Context, c *ccl.Comm) error {
+		gate := make(chan struct{})
+		defer close(gate)
+		s := ccl.NewHostStream()
+		s.Do(func() error { <-gate; return nil })
+		c.On(s).Barrier()
+		return ccl.Barrier(ctx, c)
+	}, true},
+	{"Group", func(ctx context.Context, c *ccl.Comm) error {
+		return c.On(nil).Group(func(g ccl.Queue) error {
+			g.Send(ccl.Host([]int{1}), 1)
+			g.Recv(ccl.Host(make([]int, 1)), 1)
+			return nil
+		}).Wait(ctx)
+	}, false},
+}
+
+// enders are what ends a Comm of rank 0, on another goroutine.
+var enders = []struct {
+	name    string
+	end     func(all [2]*ccl.Comm)
+	closes  bool // OnFailure closes the Comm
+	codes   []ccl.Code
+	fails   bool // the Comm does, so that a Shrink still waits for the other rank
+	started bool // before the use
+}{
+	{"Close", func(all [2]*ccl.Comm) { all[0].Close() }, false, []ccl.Code{ccl.ErrClosed}, false, false},
+	{"Close before", func(all [2]*ccl.Comm) { all[0].Close() }, false, []ccl.Code{ccl.ErrClosed}, false, true},
+	{"Close on both", func(all [2]*ccl.Comm) { all[0].Close(); all[1].Close() }, false, []ccl.Code{ccl.ErrClosed}, false, false},
+	{"Close of the other", func(all [2]*ccl.Comm) { all[1].Close() }, false, []ccl.Code{ccl.ErrClosed}, true, false},
+	{"Abort", func(all [2]*ccl.Comm) { all[0].Abort(errors.New("enough")) }, false, []ccl.Code{ccl.ErrAborted}, true, false},
+	{"Abort before", func(all [2]*ccl.Comm) { all[0].Abort(errors.New("enough")) }, false, []ccl.Code{ccl.ErrAborted}, true, true},
+	{"Abort of the other", func(all [2]*ccl.Comm) { all[1].Abort(errors.New("enough")) }, false, []ccl.Code{ccl.ErrAborted}, true, false},
+	{"Abort and Close", func(all [2]*ccl.Comm) { all[0].Abort(errors.New("enough")); all[0].Close() }, false, []ccl.Code{ccl.ErrAborted, ccl.ErrClosed}, false, false},
+	{"OnFailure that closes", func(all [2]*ccl.Comm) { all[1].Abort(errors.New("enough")) }, true, []ccl.Code{ccl.ErrAborted, ccl.ErrClosed}, false, false},
+}
+
+// Whatever a Comm is in when it is closed or aborted, or when its OnFailure closes it, that returns soon, with an error
+// that says so; and so does Close. See the rule in life.go.
+func TestEveryUseEnds(t *testing.T) {
+	for _, u := range users {
+		for _, e := range enders {
+			switch {
+			case u.name == "Shrink" && e.fails: // waits for a rank that lives
+				continue
+			case u.idle && e.name == "Close of the other": // fails no Comm until a call needs that rank
+				continue
+			}
+			t.Run(u.name+" and "+e.name, func(t *testing.T) {
+				t.Parallel()
+				var first atomic.Pointer[ccl.Comm]
+				made := make(chan struct{})
+				all := pair(t, func(rank int) *ccl.Options {
+					o := &ccl.Options{PeerTimeout: 300 * time.Millisecond}
+					if rank == 0 && e.closes {
+						o.OnFailure = func(*ccl.Error) { <-made; first.Load().Close() }
+					}
+					return o
+				})
+				first.Store(all[0])
+				close(made)
+				ended := make(chan struct{})
+				begin := func() {
+					go func() {
+						defer close(ended)
+						if !e.started { // anywhere in the use
+							for range time.Now().UnixNano() % 20 {
+								runtime.Gosched()
+							}
+							time.Sleep(time.Duration(time.Now().UnixNano() % 2_000_000))
+						}
+						e.end(all)
+					}()
+				}
+				begin()
+				if e.started {
+					<-ended
+				}
+				ends(t, u.name, func() {
+					err := u.use(t.Context(), all[0])
+					var got *ccl.Error
+					if assert.ErrorAs(t, err, &got) {
+						assert.Contains(t, e.codes, got.Code, "%v", err)
+					}
+				})
+				ends(t, e.name, func() { <-ended })
+				ends(t, "Close", func() { all[0].Close() })
+			})
+		}
+	}
+}
+
+// A Comm that is closed by OnCall, which runs inside a call, is freed once the call has left it.
+func TestCloseInOnCall(t *testing.T) {
+	for _, queued := range []bool{false, true} {
+		t.Run(fmt.Sprint("queued ", queued), func(t *testing.T) {
+			var first atomic.Pointer[ccl.Comm]
+			all := pair(t, func(rank int) *ccl.Options {
+				o := &ccl.Options{PeerTimeout: 300 * time.Millisecond}
+				if rank == 0 {
+					o.OnCall = func(ccl.Observation) { first.Load().Close() }
+				}
+				return o
+			})
+			first.Store(all[0])
+			go ccl.Barrier(t.Context(), all[1])
+			ends(t, "the call", func() {
+				if queued {
+					all[0].On(nil).Barrier().Wait(t.Context())
+				} else {
+					ccl.Barrier(t.Context(), all[0])
+				}
+			})
+			wants(t, ccl.Barrier(t.Context(), all[0]), ccl.ErrClosed)
+		})
+	}
+}
+
+// OnCall that ends its goroutine fails the Comm, and the stream goes on.
+func TestOnCallEndsItsGoroutine(t *testing.T) {
+	all := pair(t, func(rank int) *ccl.Options {
+		o := &ccl.Options{}
+		if rank == 0 {
+			o.OnCall = func(ccl.Observation) { runtime.Goexit() }
+		}
+		return o
+	})
+	go all[1].On(nil).Barrier()
+	s := ccl.NewHostStream()
+	w, later := all[0].On(s).Barrier(), s.Do(func() error { return nil })
+	ends(t, "Wait", func() {
+		wants(t, w.Wait(t.Context()), ccl.ErrBackend)
+		wants(t, later.Wait(t.Context()), ccl.ErrBackend)
+	})
+}
+
+// Close waits for queued calls no longer than PeerTimeout in all, and half a second.
+func TestCloseTakesPeerTimeoutOnce(t *testing.T) {
+	const limit = time.Second
+	all := pair(t, func(int) *ccl.Options { return &ccl.Options{PeerTimeout: limit} })
+	gate := make(chan struct{})
+	defer close(gate)
+	s := ccl.NewHostStream()
+	s.Do(func() error { <-gate; return nil })
+	w := all[0].On(s).Barrier()
+	began := time.Now()
+	ends(t, "Close", func() { all[0].Close() })
+	took := time.Since(began)
+	assert.GreaterOrEqual(t, took, limit, "queued calls have that time")
+	assert.Less(t, took, 10*limit)
+	ends(t, "Wait", func() { wants(t, w.Wait(t.Context()), ccl.ErrClosed) })
+}
+
+// A call waits for OnFailure, but not beyond its context or Options.Timeout; Close, Wait and Test do not hang either.
+func TestOnFailureThatBlocks(t *testing.T) {
+	gate := make(chan struct{})
+	defer close(gate)
+	var called atomic.Bool
+	all := pair(t, func(rank int) *ccl.Options {
+		return &ccl.Options{Timeout: time.Second, OnFailure: func(*ccl.Error) {
+			if rank == 0 {
+				called.Store(true)
+				<-gate
+			}
+		}}
+	})
+	w := all[0].On(nil).Barrier()
+	all[1].Abort(errors.New("enough"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	for _, ctx := range []context.Context{ctx, context.Background()} {
+		ends(t, "Barrier", func() {
+			wants(t, ccl.Barrier(ctx, all[0]), ccl.ErrAborted)
+			assert.True(t, called.Load(), "OnFailure comes first")
+		})
+		ends(t, "Wait", func() { wants(t, w.Wait(ctx), ccl.ErrAborted) })
+	}
+	done, err := w.Test()
+	assert.True(t, done)
+	wants(t, err, ccl.ErrAborted)
+	ends(t, "Split", func() { _, err := all[0].Split(ctx, 0, 0); wants(t, err, ccl.ErrAborted) })
+	ends(t, "Close", func() { all[0].Close() })
+}
+
+// OnFailure that takes its time is waited for.
+func TestOnFailureIsWaitedFor(t *testing.T) {
+	var over atomic.Bool
+	all := pair(t, func(rank int) *ccl.Options {
+		return &ccl.Options{OnFailure: func(*ccl.Error) {
+			if rank == 0 {
+				time.Sleep(200 * time.Millisecond)
+				over.Store(true)
+			}
+		}}
+	})
+	all[1].Abort(errors.New("enough"))
+	wants(t, ccl.Barrier(t.Context(), all[0]), ccl.ErrAborted)
+	assert.True(t, over.Load())
+}
+
+// OnFailure may close a Comm whose queued call is under way, at once: Close does not wait for the call to hear of the
+// failure from OnFailure.
+func TestOnFailureClosesWhatIsQueued(t *testing.T) {
+	var first atomic.Pointer[ccl.Comm]
+	took := make(chan time.Duration, 1)
+	all := pair(t, func(rank int) *ccl.Options {
+		o := &ccl.Options{PeerTimeout: time.Minute}
+		if rank == 0 {
+			o.OnFailure = func(*ccl.Error) {
+				began := time.Now()
+				first.Load().Close()
+				took <- time.Since(began)
+			}
+		}
+		return o
+	})
+	first.Store(all[0])
+	before := runtime.NumGoroutine()
+	w := all[0].On(nil).Barrier()
+	until(t, "the call does not begin", func() bool {
+		for call := range all[0].Trace() {
+			return call.State == ccl.Running
+		}
+		return false
+	})
+	all[0].Abort(errors.New("enough"))
+	ends(t, "Wait", func() { wants(t, w.Wait(t.Context()), ccl.ErrAborted) })
+	ends(t, "Close", func() { assert.Less(t, <-took, 10*time.Second) })
+	until(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// Comms that abort each other with their failures pass the first cause on, and do not wrap it again and again.
+func TestAbortPassesTheFirstCauseOn(t *testing.T) {
+	err := errors.New("disk full")
+	for range 10 {
+		all := pair(t, nil)
+		all[0].Abort(err)
+		e := wants(t, ccl.Barrier(t.Context(), all[1]), ccl.ErrAborted)
+		assert.Contains(t, e.Error(), "disk full")
+		assert.Equal(t, 1, strings.Count(e.Error(), "aborted"), e.Error())
+		err = e
+	}
+}
+
+// Errors of a part of the world name it, and give the ranks of the world.
+func TestErrorsOfAPart(t *testing.T) {
+	everywhere(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		part, err := c.Split(ctx, c.Rank()%2, 0)
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer part.Close()
+		part.SetName("odd")
+		if c.Rank()%2 == 0 {
+			return
+		}
+		if part.Rank() == 0 {
+			part.Abort(errors.New("enough"))
+		}
+		e := wants(t, ccl.Barrier(ctx, part), ccl.ErrAborted)
+		assert.Equal(t, "odd", e.Comm)
+		assert.Equal(t, []int{1, 3}, e.World)
+		assert.Equal(t, fmt.Sprintf("ccl: odd: rank %d (world rank %d): Barrier #1: aborted by rank 0 (world rank 1): enough", part.Rank(), c.Rank()),
+			callSite.ReplaceAllString(e.Error(), ""))
+	})
+}
