@@ -303,9 +303,7 @@ func (p *Party) hearLead(n Notice) {
 			p.End = Out
 		}
 	case Quit:
-		if !p.Decided {
-			p.End, p.Quitter = GaveUp, p.lead
-		}
+		p.Dropped(p.lead)
 	}
 }
 

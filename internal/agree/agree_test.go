@@ -85,6 +85,16 @@ func TestOneThatIsNoMemberGivesUp(t *testing.T) {
 	p.Hear(0, Notice{Kind: Propose, Ballot: 1 << 32, Ranks: []int32{0, 1}})
 	p.Dropped(2)
 	assert.Equal(t, Open, p.End)
+	p.Look(lost(0))
+	p.Hear(2, Notice{Kind: Quit})
+	assert.Equal(t, Open, p.End)
+
+	q := New(3, 4, none) // the same where it has become the lead
+	q.Look(lost())
+	q.Hear(0, Notice{Kind: Propose, Ballot: 1 << 32, Ranks: []int32{0, 2, 3}})
+	q.Look(lost(0))
+	q.Hear(1, Notice{Kind: Quit})
+	assert.Equal(t, Open, q.End)
 }
 
 // A rank that was given up is told so, in whatever way it finds that the others have decided without it.
