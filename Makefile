@@ -26,7 +26,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab
+	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,9 @@ test-faults: ## delay, loss and partition between three hosts (root)
 
 race: ## the sample under the race detector (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -race -short -timeout 20m ./...
+
+model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that gives up, no connection that breaks
+	go test -timeout 60m -run '^TestShrink$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 1
 
 tags: ## build with every tag, alone and together, with cgo and without (a C compiler)
 	@$(call need,cc,gcc libc6-dev); for t in nccl rccl oneccl mpi nccl,rccl,oneccl,mpi fault nocheck; do for c in 1 0; do \

@@ -23,8 +23,8 @@ import (
 
 // A process that is stopped, and goes on when the others have given it up; and a job that is stopped as a whole.
 const (
-	stoppedPeer = time.Second             // Options.PeerTimeout
-	stoppedFor  = 2500 * time.Millisecond // longer than that, and than it takes to be noticed
+	stoppedPeer = 2 * time.Second         // far longer than a loaded machine keeps a process waiting
+	stoppedFor  = 4500 * time.Millisecond // longer than that, and than it takes to be noticed
 )
 
 // mark tells the other processes of a test something.
@@ -67,6 +67,7 @@ func keepCalling(ctx context.Context, c *ccl.Comm, enough func() bool) error {
 		if err := ccl.AllReduce(ctx, c, over, over, ccl.Min); err != nil || over[0] == 1 {
 			return err
 		}
+		time.Sleep(time.Millisecond) // or the processes of the test starve each other
 	}
 }
 
@@ -164,9 +165,9 @@ func TestStoppedRankProcess(t *testing.T) {
 func TestStoppedRankIsOut(t *testing.T) {
 	const n = 4
 	for _, hosts := range []int{0, 2, 4} {
-		for _, victim := range []int{0, 1, 3} {
+		for _, victim := range []int{0, 3} {
 			for _, in := range []string{"a call", "Shrink"} {
-				if testing.Short() && (victim == 1 || hosts == 4 || in == "Shrink" && hosts == 0) {
+				if hosts == 0 && victim == 3 || testing.Short() && (victim == 3 || hosts != 2 || in == "Shrink") {
 					continue
 				}
 				t.Run(fmt.Sprintf("rank %d of %d on %d hosts, stopped in %s", victim, n, hosts, in), func(t *testing.T) {
@@ -207,6 +208,7 @@ func TestPausedJobProcess(t *testing.T) {
 		require.NoError(t, keepCalling(ctx, c, over))
 	case "Shrink":
 		if me == 0 {
+			waitFor(t, "all are there", func() bool { return isMarked("pid.1") && isMarked("pid.2") && isMarked("pid.3") })
 			c.Abort(errors.New("on purpose"))
 		}
 		<-c.Done()
@@ -229,7 +231,7 @@ func TestPausedJobGoesOn(t *testing.T) {
 	const n = 4
 	for _, hosts := range []int{0, 2, 4} {
 		for _, in := range []string{"no call", "a call", "Shrink"} {
-			if testing.Short() && (hosts == 0) != (in == "no call") {
+			if testing.Short() && (hosts != 2 || in != "a call") {
 				continue
 			}
 			t.Run(fmt.Sprintf("in %s on %d hosts", in, hosts), func(t *testing.T) {

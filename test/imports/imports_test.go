@@ -43,6 +43,11 @@ var rules = []struct {
 		why:     "a schedule is data: it knows no transport",
 	},
 	{
+		who:     "internal/agree",
+		allowed: []string{},
+		why:     "what is explored has no transport and no clock",
+	},
+	{
 		who:     "ccl/boot",
 		allowed: []string{module + "/internal/auth", "golang.org/x/..."},
 		why:     "the bootstrap is usable without the engines",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -315,8 +316,8 @@ func (c *Comm) Close() {
 	} else {
 		c.local.state(c.me).Store(stateLeft)
 	}
-	c.forgetAgreement(c.shrinks, false)
-	c.forgetAgreement(c.shrinks+1, false)
+	c.leaveAgreement(c.shrinks, (*tcp.Node).Forget)
+	c.leaveAgreement(c.shrinks+1, (*tcp.Node).Forget)
 	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and
 	// its memory may be another's at once.
 	c.life.Lock()

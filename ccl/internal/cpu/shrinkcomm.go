@@ -4,9 +4,10 @@ package cpu
 
 // make makes the memory for this host's part of the proposal, if this rank is the first
 // of its host in it.
-func (a *agreement) make() *Fault {
+func (a *agreement) make(ranks []int32) (uint64, error) {
+	a.drop()
 	node, first, locals := a.c.topo.Node(a.rank), -1, 0
-	for _, r := range a.ranks {
+	for _, r := range ranks {
 		if a.c.topo.Node(int(r)) == node {
 			if first < 0 {
 				first = int(r)
@@ -15,26 +16,20 @@ func (a *agreement) make() *Fault {
 		}
 	}
 	if first != a.rank {
-		return nil
+		return 0, nil
 	}
 	off, err := a.c.site.host.alloc(regionBytes(locals))
 	if err != nil {
-		return fault(Backend, a.rank, "%w", err)
+		return 0, err
 	}
-	a.made = off
-	return nil
+	a.made, a.madeFor = off, locals
+	return off, nil
 }
 
 // drop frees the memory of a proposal that came to nothing.
 func (a *agreement) drop() {
 	if a.made != 0 {
-		locals := 0
-		for _, r := range a.ranks {
-			if a.c.topo.Node(int(r)) == a.c.topo.Node(a.rank) {
-				locals++
-			}
-		}
-		a.c.site.host.forget(a.made, regionBytes(locals)) // others may have heard of it
+		a.c.site.host.forget(a.made, regionBytes(a.madeFor)) // others may have heard of it
 		a.made = 0
 	}
 }
@@ -42,9 +37,9 @@ func (a *agreement) drop() {
 // comm makes the Comm that was decided.
 func (a *agreement) comm(opt Options) (*Comm, *Fault) {
 	c := a.c
-	world, nodeOf, me := make([]int, len(a.ranks)), make([]int, len(a.ranks)), -1
+	world, nodeOf, me := make([]int, len(a.Ranks)), make([]int, len(a.Ranks)), -1
 	node, hosts := -1, map[int]int{}
-	for i, r := range a.ranks {
+	for i, r := range a.Ranks {
 		world[i], nodeOf[i] = c.members.world(int(r)), c.topo.Node(int(r))
 		if _, ok := hosts[nodeOf[i]]; !ok {
 			hosts[nodeOf[i]] = len(hosts)
@@ -53,12 +48,12 @@ func (a *agreement) comm(opt Options) (*Comm, *Fault) {
 			me, node = i, hosts[nodeOf[i]]
 		}
 	}
-	if me < 0 || len(a.offs) != len(hosts) {
-		return nil, fault(Backend, c.rank, "the ranks agreed on what makes no sense: %d hosts, memory for %d", len(hosts), len(a.offs))
+	if me < 0 || len(a.Offs) != len(hosts) {
+		return nil, fault(Backend, c.rank, "the ranks agreed on what makes no sense: %d hosts, memory for %d", len(hosts), len(a.Offs))
 	}
-	id := childID(c.id, uint64(a.attempt)|1<<40, int(a.ballot))
+	id := childID(c.id, uint64(a.attempt)|1<<40, int(a.Ballot()))
 	c.site.hold()
-	child, err := newComm(c.site, id, membersOf(world), topology(dense(nodeOf), len(hosts)), me, a.offs[node], opt)
+	child, err := newComm(c.site, id, membersOf(world), topology(dense(nodeOf), len(hosts)), me, a.Offs[node], opt)
 	if err != nil {
 		c.site.post(newEvent(id, Backend, me, me, c.site.node, err))
 		c.site.leave()

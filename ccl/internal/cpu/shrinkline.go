@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/agree"
 )
 
 // notice is a message of an agreement.
 type notice struct {
-	kind    byte
+	kind    agree.Kind
 	code    Code
 	attempt uint32 // which Shrink of the Comm
 	ballot  uint64
@@ -45,7 +46,7 @@ const noticeHead = 32
 func (n *notice) append(b []byte) []byte {
 	le, from := binary.LittleEndian, len(b)
 	b = le.AppendUint32(b, uint32(noticeHead+4*len(n.ranks)+8*len(n.offs)))
-	b = append(b, 0, 0, 0, 0, n.kind, byte(n.code), 0, 0)
+	b = append(b, 0, 0, 0, 0, byte(n.kind), byte(n.code), 0, 0)
 	b = le.AppendUint32(b, n.attempt)
 	b = le.AppendUint64(b, n.ballot)
 	b = le.AppendUint32(b, uint32(len(n.ranks)))
@@ -77,8 +78,8 @@ func parseNotice(b []byte, size int) (n notice, taken int, err error) {
 		return n, 0, nil
 	}
 	b = b[:whole]
-	n = notice{kind: b[8], code: Code(b[9]), attempt: le.Uint32(b[12:]), ballot: le.Uint64(b[16:])}
-	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], castagnoli) || n.kind == 0 || n.kind >= sayEnd || n.code > Closed {
+	n = notice{kind: agree.Kind(b[8]), code: Code(b[9]), attempt: le.Uint32(b[12:]), ballot: le.Uint64(b[16:])}
+	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], castagnoli) || !n.kind.Valid() || n.code > Closed {
 		return notice{}, 0, errNotice
 	}
 	for b = b[noticeHead:]; ranks > 0; ranks-- {
@@ -108,12 +109,14 @@ type line struct {
 	attempt uint32
 	out     outlet
 	in      inlet
-	queue   []byte // not sent yet
-	got     []byte // not read yet
-	gone    bool   // the peer has ended, or has closed the Comm
-	done    bool   // the peer's part in the agreement is over, with success
-	trouble error  // why this rank cannot connect with anybody
-	renewed bool   // the connection is a new one: what was said may be lost
+	queue   []byte   // not sent yet
+	got     []byte   // not read yet
+	later   []notice // of the next agreement, which the peer is in already
+	gone    bool     // the peer has ended, or has closed the Comm
+	done    bool     // the peer's part in the agreement is over, with success
+	quit    bool     // or given up
+	trouble error    // why this rank cannot connect with anybody
+	renewed bool     // the connection is a new one: what was said may be lost
 
 	conn    *tcp.Conn
 	dialed  chan dialed // of the dial under way
@@ -152,15 +155,10 @@ func (l *line) inside() bool { return l.c.topo.Node(l.peer) == l.c.topo.Node(l.c
 // of its calls.
 func (c *Comm) agreementID(attempt uint32) uint64 { return childID(c.id, uint64(attempt)|1<<41, 0) }
 
-// forgetAgreement turns away who wants to take part in an agreement with this rank still;
-// done says that it is over, with success.
-func (c *Comm) forgetAgreement(attempt uint32, done bool) {
-	switch {
-	case c.site.tcp == nil || c.topo.Nodes() == 1:
-	case done:
-		c.site.tcp.Finish(c.agreementID(attempt), uint32(c.rank))
-	default:
-		c.site.tcp.Forget(c.agreementID(attempt), uint32(c.rank))
+// leaveAgreement tells who wants to take part in an agreement with this rank still why it does not.
+func (c *Comm) leaveAgreement(attempt uint32, leave func(n *tcp.Node, comm uint64, rank uint32)) {
+	if c.site.tcp != nil && c.topo.Nodes() > 1 {
+		leave(c.site.tcp, c.agreementID(attempt), uint32(c.rank))
 	}
 }
 
@@ -211,6 +209,8 @@ func (l *line) settle() {
 			l.got, l.queue, l.renewed = nil, nil, true
 		case errors.Is(d.err, tcp.ErrDone):
 			l.done = true
+		case errors.Is(d.err, tcp.ErrQuit):
+			l.quit = true
 		case errors.Is(d.err, tcp.ErrGone) || errors.Is(d.err, tcp.ErrRefused):
 			l.gone = true
 		case tcp.IsOwnTrouble(d.err):
@@ -275,6 +275,11 @@ func (l *line) broken() {
 // hear returns the next notice, if one has come.
 func (l *line) hear() (notice, bool) {
 	l.settle()
+	if len(l.later) > 0 && l.later[0].attempt <= l.attempt {
+		n := l.later[0]
+		l.later = l.later[1:]
+		return n, true
+	}
 	if l.in == nil && l.inside() {
 		if p, err := l.c.pipeFrom(l.c.topo.Local(l.peer), agreements); err == nil && p != nil {
 			l.in = p
@@ -296,12 +301,16 @@ func (l *line) hear() (notice, bool) {
 			l.broken()
 		case taken > 0:
 			l.got = l.got[taken:]
+			if note.attempt > l.attempt {
+				l.later = append(l.later, note)
+				return notice{}, false
+			}
 			return note, true
 		case err != nil && (errors.Is(err, io.EOF) || n == 0):
 			l.broken()
 		}
 	}
-	if !l.inside() && l.dialed == nil && !l.gone && !l.done && l.trouble == nil {
+	if !l.inside() && l.dialed == nil && !l.gone && !l.done && !l.quit && l.trouble == nil {
 		silent := l.c.site.lived.now() - l.heard
 		if t := l.c.opt.PeerTimeout; l.conn != nil && t > 0 && silent > t {
 			l.heard += silent

@@ -5,14 +5,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/agree"
 )
 
 func TestNotice(t *testing.T) {
 	for _, n := range []notice{
-		{kind: sayHere, attempt: 1},
-		{kind: sayPropose, attempt: 3, ballot: 7<<32 | 2, ranks: []int32{0, 2, 3}},
-		{kind: sayDecide, ballot: 1 << 63, ranks: []int32{3}, offs: []uint64{1 << 40}},
-		{kind: sayQuit, code: Closed, ranks: []int32{1}},
+		{kind: agree.Here, attempt: 1},
+		{kind: agree.Propose, attempt: 3, ballot: 7<<32 | 2, ranks: []int32{0, 2, 3}},
+		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}, offs: []uint64{1 << 40}},
+		{kind: agree.Quit, code: Closed, ranks: []int32{1}},
 	} {
 		b := n.append([]byte("before"))[len("before"):]
 		got, taken, err := parseNotice(append(b, 1, 2, 3), 4)
@@ -31,15 +33,15 @@ func TestNotice(t *testing.T) {
 			require.True(t, err != nil || taken == 0, "byte %d of %v: %v", i, n, got)
 		}
 	}
-	b := (&notice{kind: sayHere, ranks: []int32{4}}).append(nil)
+	b := (&notice{kind: agree.Here, ranks: []int32{4}}).append(nil)
 	_, _, err := parseNotice(b, 4)
 	require.Error(t, err, "there is no rank 4")
 }
 
 func FuzzNotice(f *testing.F) {
-	f.Add((&notice{kind: sayHere, attempt: 1}).append(nil))
-	f.Add((&notice{kind: sayDecide, ballot: 1 << 33, ranks: []int32{0, 1}, offs: []uint64{4096}}).append(nil))
-	f.Add((&notice{kind: sayQuit, code: Timeout, ranks: []int32{3}}).append(nil))
+	f.Add((&notice{kind: agree.Here, attempt: 1}).append(nil))
+	f.Add((&notice{kind: agree.Decide, ballot: 1 << 33, ranks: []int32{0, 1}, offs: []uint64{4096}}).append(nil))
+	f.Add((&notice{kind: agree.Quit, code: Timeout, ranks: []int32{3}}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const size = 8
 		n, taken, err := parseNotice(b, size)

@@ -20,6 +20,8 @@ var (
 	ErrGone = errors.New("the peer has closed the communicator")
 	// ErrDone says that the peer has come to the end of what the communicator was for.
 	ErrDone = errors.New("the peer has done with the communicator")
+	// ErrQuit says that the peer has given up what the communicator was for.
+	ErrQuit = errors.New("the peer has given the communicator up")
 	// errFailed says that the communicator has failed on the peer: the reason is on its way. So that is tried again.
 	errFailed = errors.New("the communicator has failed on the peer")
 )
@@ -65,6 +67,16 @@ func (n *Node) Finish(comm uint64, rank uint32) {
 	n.leave(m)
 }
 
+// Quit is Forget of a rank that has given up what the communicator was for. Who dials it
+// gets ErrQuit, until it is forgotten or finished.
+func (n *Node) Quit(comm uint64, rank uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := member{comm, rank}
+	n.over.keep(m, ErrQuit)
+	n.leave(m)
+}
+
 // leave drops what peers have dialed to m and m has not opened. n.mu is held.
 func (n *Node) leave(m member) {
 	delete(n.live, m)
@@ -100,7 +112,12 @@ func (o *memory) keep(m member, why error) {
 	if o.why == nil {
 		o.why = map[member]error{}
 	}
-	if o.why[m] != nil {
+	switch o.why[m] {
+	case nil:
+	case ErrQuit:
+		o.why[m] = why
+		return
+	default:
 		return // who has done with it says so to the end
 	}
 	if len(o.list) < keptEnded {

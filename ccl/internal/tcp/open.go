@@ -97,7 +97,7 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 				}
 				ended = left() || time.Since(refused) > refusedFor
 			}
-			if (ended || errors.Is(err, ErrGone) || errors.Is(err, ErrDone)) && n.offered(e) {
+			if (ended || isLeft(err)) && n.offered(e) {
 				continue // it had dialed before it closed: what it sent is there
 			}
 			if ended {
@@ -253,7 +253,7 @@ func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]by
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	reply, err := auth.Client(conn, n.job, n.secret, id.hello())
 	if r := (*auth.Refused)(nil); errors.As(err, &r) {
-		for _, e := range []error{ErrGone, ErrDone, errFailed} {
+		for _, e := range []error{ErrGone, ErrDone, ErrQuit, errFailed} {
 			if r.Text == e.Error() {
 				err = e
 			}
@@ -265,11 +265,16 @@ func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]by
 	return reply, err
 }
 
+// isLeft reports whether the peer has left the communicator, in whatever way.
+func isLeft(err error) bool {
+	return errors.Is(err, ErrGone) || errors.Is(err, ErrDone) || errors.Is(err, ErrQuit)
+}
+
 // final tells the errors that no later attempt can mend.
 func final(err error) bool {
 	var refused *auth.Refused
 	return errors.Is(err, auth.ErrUnauthorized) || errors.Is(err, auth.ErrProtocol) ||
-		errors.Is(err, auth.ErrVersion) || errors.Is(err, auth.ErrJob) || errors.Is(err, ErrGone) || errors.Is(err, ErrDone) ||
+		errors.Is(err, auth.ErrVersion) || errors.Is(err, auth.ErrJob) || isLeft(err) ||
 		errors.As(err, &refused)
 }
 

@@ -1,0 +1,147 @@
+package agree
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func none([]int32) (uint64, error) { return 0, nil }
+
+// rank1 is rank 1 of 3, which is ready for what rank 0 has proposed.
+func rank1(t *testing.T, gone func(int) bool) *Party {
+	p := New(1, 3, none)
+	p.Look(gone)
+	require.Equal(t, 0, p.Lead())
+	assert.True(t, p.MayQuit())
+	p.Hear(0, Notice{Kind: Propose, Ballot: 1 << 32, Ranks: []int32{0, 1, 2}})
+	assert.False(t, p.MayQuit(), "the others may have decided")
+	return p
+}
+
+func lost(ranks ...int) func(int) bool {
+	return func(r int) bool {
+		for _, x := range ranks {
+			if x == r {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// Three ranks agree, with letters in the order in which they are posted.
+func TestAgreement(t *testing.T) {
+	var all []*Party
+	for r := range 3 {
+		all = append(all, New(r, 3, func([]int32) (uint64, error) { return uint64(10 + r), nil }))
+		all[r].Look(lost())
+	}
+	for moved := true; moved; {
+		moved = false
+		for r, p := range all {
+			post := p.Post
+			p.Post = nil
+			for _, l := range post {
+				moved = true
+				if all[l.To].Waits(r) {
+					all[l.To].Hear(r, l.Notice)
+				}
+			}
+		}
+	}
+	for _, p := range all {
+		assert.Equal(t, Agreed, p.End)
+		assert.Equal(t, []int32{0, 1, 2}, p.Ranks)
+		assert.Equal(t, []uint64{10, 11, 12}, p.Offs)
+		assert.Equal(t, all[0].Ballot(), p.Ballot())
+	}
+}
+
+// A rank that is ready and becomes the lead waits for no rank that has given up, and once it has heard all it may give up
+// itself.
+func TestReadyRankBecomesLead(t *testing.T) {
+	p := rank1(t, lost())
+	p.Look(lost(0))
+	require.True(t, p.Leads())
+	assert.False(t, p.MayQuit(), "rank 2 may have decided")
+	q := p.Clone()
+	q.Dropped(2)
+	assert.Equal(t, GaveUp, q.End)
+	assert.Equal(t, 2, q.Quitter)
+	p.Hear(2, Notice{Kind: Here})
+	assert.Equal(t, []int32{1, 2}, p.Ranks)
+	assert.True(t, p.MayQuit())
+	p.Give()
+	assert.Equal(t, Letter{2, Notice{Kind: Quit}}, p.Post[len(p.Post)-1])
+}
+
+// Who gives up and is no member of the proposal ends nothing: the others may have decided without it.
+func TestOneThatIsNoMemberGivesUp(t *testing.T) {
+	p := New(1, 3, none)
+	p.Look(lost())
+	p.Hear(0, Notice{Kind: Propose, Ballot: 1 << 32, Ranks: []int32{0, 1}})
+	p.Dropped(2)
+	assert.Equal(t, Open, p.End)
+	p.Look(lost(0))
+	p.Hear(2, Notice{Kind: Quit})
+	assert.Equal(t, Open, p.End)
+
+	q := New(3, 4, none) // the same where it has become the lead
+	q.Look(lost())
+	q.Hear(0, Notice{Kind: Propose, Ballot: 1 << 32, Ranks: []int32{0, 2, 3}})
+	q.Look(lost(0))
+	q.Hear(1, Notice{Kind: Quit})
+	assert.Equal(t, Open, q.End)
+}
+
+// A rank that was given up is told so, in whatever way it finds that the others have decided without it.
+func TestGivenUp(t *testing.T) {
+	for name, do := range map[string]func(p *Party){
+		"the proposal is without it":    func(p *Party) { p.Hear(0, Notice{Kind: Propose, Ballot: 1 << 32, Ranks: []int32{0, 1}}) },
+		"another is done":               func(p *Party) { p.Over(1) },
+		"the lead is done":              func(p *Party) { p.Hear(0, Notice{Kind: Done, Ballot: 1 << 32}) },
+		"the failure detector tells it": (*Party).Lost,
+		"it leads, and another knows a decision": func(p *Party) {
+			p.Look(lost(0))
+			p.Look(lost(1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := New(2, 4, none)
+			p.Look(lost())
+			if do(p); p.Leads() {
+				p.Hear(3, Notice{Kind: Decided, Ballot: 1 << 32, Ranks: []int32{0, 3}})
+			}
+			assert.Equal(t, Out, p.End)
+		})
+	}
+}
+
+// What is decided stays, whatever a lead says that does not know that it was given up.
+func TestDecisionStays(t *testing.T) {
+	p := New(3, 4, none)
+	p.Look(lost(0))
+	p.Hear(1, Notice{Kind: Propose, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
+	p.Hear(1, Notice{Kind: Decide, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
+	p.Over(1)
+	require.Equal(t, 2, p.Lead())
+	p.Post = nil
+	p.Hear(2, Notice{Kind: Decide, Ballot: 1 << 32, Ranks: []int32{0, 1, 2, 3}})
+	assert.Equal(t, []int32{1, 3}, p.Ranks)
+	assert.Empty(t, p.Post)
+	p.Look(lost(2))
+	assert.Equal(t, Agreed, p.End)
+}
+
+func TestNoMemory(t *testing.T) {
+	full := errors.New("full")
+	p := New(0, 2, func([]int32) (uint64, error) { return 0, full })
+	p.Look(lost())
+	p.Hear(1, Notice{Kind: Here})
+	assert.Equal(t, GaveUp, p.End)
+	assert.Equal(t, full, p.Failed)
+	assert.Equal(t, Letter{1, Notice{Kind: Quit}}, p.Post[len(p.Post)-1])
+}

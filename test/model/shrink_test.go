@@ -1,0 +1,54 @@
+package model
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// explored explores all that can happen to a system, and says how much that was.
+func explored[S any](t *testing.T, sys system[S]) {
+	t.Helper()
+	r := explore(sys)
+	require.NoError(t, r.wrong, "%v", r)
+	t.Logf("%d states", r.states)
+}
+
+// found explores a system with a planted error, which must be found after few steps.
+func found[S any](t *testing.T, sys system[S], want string, most int) {
+	t.Helper()
+	r := explore(sys)
+	require.ErrorContains(t, r.wrong, want)
+	require.LessOrEqual(t, len(r.trace), most, "%v", r)
+	t.Log(r)
+}
+
+// How much `make model` explores.
+var (
+	ranks   = flag.Int("ranks", 3, "ranks")
+	crashes = flag.Int("crashes", 2, "ranks that end, are given up or cannot connect")
+	breaks  = flag.Int("breaks", 2, "connections that break")
+	quits   = flag.Int("quits", 1, "ranks that give up")
+)
+
+func TestShrink(t *testing.T) {
+	explored(t, &shrinking{n: 2, crashes: 2, breaks: 2, quits: 2})
+	if testing.Short() {
+		explored(t, &shrinking{n: 3, crashes: 2, breaks: 1, quits: 1})
+		return
+	}
+	explored(t, &shrinking{n: *ranks, crashes: *crashes, breaks: *breaks, quits: *quits})
+}
+
+func TestShrinkFindsWhatIsPlanted(t *testing.T) {
+	t.Run("a rank that cannot connect goes on alone", func(t *testing.T) {
+		found(t, &shrinking{n: 3, crashes: 1, alone: true}, "has a Comm without rank", 20)
+	})
+	t.Run("a rank gives up though it is ready", func(t *testing.T) {
+		found(t, &shrinking{n: 3, crashes: 1, quits: 1, hasty: true}, "waits for ever", 30)
+	})
+	t.Run("a rank that was given up is told nothing", func(t *testing.T) {
+		found(t, &shrinking{n: 3, crashes: 1, forgets: true}, "has a Comm without rank", 30)
+	})
+}
