@@ -130,9 +130,9 @@ func (k *corner) allowed(e end, p *party, r int, hit bool) bool {
 	case closings:
 		return p.fails && (e.code == ccl.ErrClosed || e.code == ccl.ErrAborted) && (e.peer == p.culprit || r == p.culprit)
 	case descriptors, mappings, memory:
-		// What the rank at fault could not get is its own; the others hear of it from the rank itself.
-		// Or they meet it having closed what it could not use.
-		return hit && (e.code == ccl.ErrBackend || e.code == ccl.ErrAborted || e.code == ccl.ErrClosed) && (r == k.victim || e.peer == k.victim)
+		// The others hear of it from the rank itself, or meet it having closed what it could not use; or one that has
+		// heard of it in a part of the Comm aborts the rest: see branch.
+		return hit && (e.code == ccl.ErrAborted || (e.code == ccl.ErrBackend || e.code == ccl.ErrClosed) && (r == k.victim || e.peer == k.victim))
 	case kills:
 		return hit && e.code == ccl.ErrRankLost && e.peer == k.victim || p.fails && e.code == ccl.ErrAborted && e.peer == p.culprit
 	case givenUp:
