@@ -57,14 +57,15 @@ func TestRelativePath(t *testing.T) {
 	lib, err := filepath.Abs(os.Getenv("GOCCL_ONECCL_LIB"))
 	require.NoError(t, err)
 	dir, name := filepath.Split(lib)
+	parent, folder := filepath.Split(filepath.Clean(dir))
 	exe, err := filepath.Abs(os.Args[0])
 	require.NoError(t, err)
 	args := os.Args[0]
 	os.Args[0] = exe
 	t.Cleanup(func() { os.Args[0] = args })
-	t.Chdir(dir)
-	out, err := run(t, "allocs", 1, "GOCCL_ONECCL_LIB=./"+name, "CCL_PLUGIN=")
+	t.Chdir(parent)
+	out, err := run(t, "allocs", 1, "GOCCL_ONECCL_LIB="+folder+"/"+name, "CCL_PLUGIN=")
 	require.NoError(t, err, out)
-	out, err = run(t, "allocs", 1, "GOCCL_ONECCL_LIB="+name, "LD_LIBRARY_PATH=.", "CCL_PLUGIN=")
+	out, err = run(t, "allocs", 1, "GOCCL_ONECCL_LIB="+name, "LD_LIBRARY_PATH="+folder, "CCL_PLUGIN=")
 	require.NoError(t, err, out)
 }
