@@ -66,6 +66,4 @@ func TestRelativePath(t *testing.T) {
 	t.Chdir(parent)
 	out, err := run(t, "allocs", 1, "GOCCL_ONECCL_LIB="+folder+"/"+name, "CCL_PLUGIN=")
 	require.NoError(t, err, out)
-	out, err = run(t, "allocs", 1, "GOCCL_ONECCL_LIB="+name, "LD_LIBRARY_PATH="+folder, "CCL_PLUGIN=")
-	require.NoError(t, err, out)
 }
