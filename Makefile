@@ -26,7 +26,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model
+	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +76,9 @@ native: ## the NCCL and RCCL engines on the fake library (a C compiler)
 test-mpi: ## one binary under seven MPIs, and on two hosts (a C compiler, mpich, openmpi-bin, pip; GOCCL_TEST_LARGE=1: 9 GB, counts above 2^31)
 	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -timeout 30m ./mpi ./ccl/internal/mpiengine ./test/mpi
 	@if test/lab/need netlab mpich openmpi; then test/mpi/lab.sh; else echo "$@: lab NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
+
+cases-mpi: ## 10,000 random calls over cpu, mpi under each MPI, and oneccl (GOCCL_ONECCL_LIB), compared (as test-mpi)
+	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -v -timeout 0 -run '^TestCases$$' ./test/mpi -args -cases 10000
 
 vendor: ## the tables of include/ against the vendors' headers (cc, CPython 3.11 with pip; 2 GB of wheels)
 	@$(call need,pip3,python3-pip); CGO_ENABLED=1 go test -timeout 25m ./test/vendor/nccl ./test/vendor/cudart
