@@ -128,7 +128,8 @@ func (k *corner) allowed(e end, p *party, r int, hit bool) bool {
 		}
 		return p.fails && (e.code == ccl.ErrAborted || e.code == ccl.ErrCanceled) && e.peer == p.culprit || p.fails && r == p.culprit && e.code == ccl.ErrCanceled
 	case closings:
-		return p.fails && (e.code == ccl.ErrClosed || e.code == ccl.ErrAborted) && (e.peer == p.culprit || r == p.culprit)
+		gaveUp := p.way == closeShrink && e.code == ccl.ErrCanceled // which is what Close does to the closing rank's Shrink
+		return p.fails && (e.code == ccl.ErrClosed || e.code == ccl.ErrAborted || gaveUp) && (e.peer == p.culprit || r == p.culprit)
 	case descriptors, mappings, memory:
 		// The others hear of it from the rank itself, or meet it having closed what it could not use; or one that has
 		// heard of it in a part of the Comm aborts the rest: see branch.
