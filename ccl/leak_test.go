@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
@@ -45,9 +46,10 @@ func quiet(int) *ccl.Options { return &ccl.Options{Log: slog.New(slog.DiscardHan
 
 // A Comm that is split off and closed leaves nothing in memory, between hosts and inside one.
 func TestClosedCommsLeaveNothing(t *testing.T) {
-	steps := 6000
+	const full = 2500 // Comms: package tcp remembers the last 4096 ends, of which each leaves two
+	steps := 10_000
 	if testing.Short() || raceDetector {
-		steps = 2000
+		steps = 6000
 	}
 	for name, hosts := range map[string][]string{"one host": nil, "two hosts": {"a", "b"}} {
 		t.Run(name, func(t *testing.T) {
@@ -63,11 +65,11 @@ func TestClosedCommsLeaveNothing(t *testing.T) {
 					d, err := c.Split(ctx, 0, c.Rank())
 					require.NoError(t, err)
 					d.Close()
-					if step == steps/4 || step == steps {
+					if step == full || step == steps {
 						meet(ctx)
 						if c.Rank() == 0 && step == steps {
-							const slack = 64 << 10 // of a runtime's own, and of tables that have a bound
-							require.Less(t, heap()-before, slack+(steps-steps/4)*16)
+							const slack = 400 << 10 // of the runtime, and of a table of 4096 places, of which many are used again
+							assert.Less(t, heap()-before, slack, "over %d Comms", steps-full)
 						} else if c.Rank() == 0 {
 							before = heap()
 						}
