@@ -19,6 +19,8 @@ type logging struct {
 	trusting  bool // a reader waits for whoever has claimed a slot, dead or not
 }
 
+var _ system[*logState] = (*logging)(nil)
+
 const (
 	procsMax = 4
 	slotsMax = 4

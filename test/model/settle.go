@@ -27,6 +27,8 @@ type settling struct {
 	eager bool // a host believes its own proposal at once
 }
 
+var _ system[*settleState] = (*settling)(nil)
+
 // news is what goes from host to host. cause 1 to n is that of a host, for the Comm; n+1+h that host h is lost.
 type news struct {
 	cause   uint8

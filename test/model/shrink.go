@@ -23,6 +23,8 @@ type shrinking struct {
 	forgets bool // a rank that finds the others at their end without it takes them for gone
 }
 
+var _ system[*shrinkState] = (*shrinking)(nil)
+
 // ranksMax is the most ranks that are explored.
 const ranksMax = 4
 
