@@ -26,7 +26,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model
+	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,9 @@ test-mpi: ## one binary under seven MPIs, and on two hosts (a C compiler, mpich,
 	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -timeout 30m ./mpi ./ccl/internal/mpiengine ./test/mpi
 	@if test/lab/need netlab mpich openmpi; then test/mpi/lab.sh; else echo "$@: lab NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
+cases-mpi: ## 10,000 random calls over cpu, mpi under each MPI, and oneccl (GOCCL_ONECCL_LIB), compared (as test-mpi)
+	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -v -timeout 0 -run '^TestCases$$' ./test/mpi -args -cases 10000
+
 vendor: ## the tables of include/ against the vendors' headers (cc, CPython 3.11 with pip; 2 GB of wheels)
 	@$(call need,pip3,python3-pip); CGO_ENABLED=1 go test -timeout 25m ./test/vendor/nccl ./test/vendor/cudart
 
@@ -120,12 +123,15 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./ccl/...
 
-CHAOS ?= 10000
-chaos: ## CHAOS (10,000) random faults in random jobs
-	go test -tags fault ./ccl/internal/fault && go test -tags fault ./ccl -run 'TestStoppedWriter|TestLateTouch' && go test -tags fault -timeout 0 ./test/chaos -run 'TestChaos$$' -v -args -cases $(CHAOS)
+CHAOS   ?= 10000
+CORNERS ?= $(CHAOS)
+chaos: ## CHAOS (10,000) random faults in random jobs, and CORNERS (as many) jobs of many Comms in trouble
+	go test -tags fault ./ccl/internal/fault && go test -tags fault ./ccl -run 'TestStoppedWriter|TestLateTouch'
+	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6RandomFaults$$' -v -args -cases $(CHAOS)
+	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6Corners$$|TestCornerPoints$$' -v -args -cases $(CORNERS)
 
-soak: ## 10^8 small and 10^6 mixed collectives: nothing grows
-	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6 -churn 1e5
+soak: ## 10^8 small and 10^6 mixed collectives, 10^8 messages, 10^5 slices made and freed: nothing grows
+	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6 -pairs 1e8 -churn 1e5
 
 promises: ## measure R1 to R16 and write the table of docs/reliability.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write

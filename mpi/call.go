@@ -46,8 +46,6 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-func (k Kind) reduces() bool { return k >= KindReduce && k <= KindReduceScatterV }
-
 func (k *Call) rooted() bool {
 	switch k.Kind {
 	case KindBcast, KindReduce, KindGather, KindGatherV, KindScatter, KindScatterV:

@@ -78,6 +78,9 @@ func reduce[T Number](c *Comm, dst, src []T, op Op, root int) (Call, error) {
 	if c.rank != root {
 		dst = nil
 	}
+	if root != 0 && sameStart(dst, src) { // MPICH 4.0.2 reads from the address MPI_IN_PLACE, unless the root is 0
+		src = slices.Clone(src)
+	}
 	k := typed(KindReduce, dst, src)
 	k.N, k.Op, k.Root, k.InPlace = len(src), op, root, sameStart(dst, src)
 	if c.rank != root {

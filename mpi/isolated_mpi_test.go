@@ -170,3 +170,22 @@ func emptyBlocks(t *testing.T, ctx context.Context, c *mpi.Comm, counts []int, i
 		require.Equal(t, want, got)
 	}
 }
+
+// TestReduceInPlace has each rank as the root of a vector that libraries treat as a long one.
+func TestReduceInPlace(t *testing.T) {
+	c := mpi.World()
+	const k = 40_000
+	for _, way := range ways(t) {
+		for root := range c.Size() {
+			x := vector[int32](c.Rank(), k)
+			dst := x
+			if c.Rank() != root {
+				dst = nil
+			}
+			require.NoError(t, mpi.Reduce(way.ctx, c, dst, x, mpi.Sum, root))
+			if c.Rank() == root {
+				require.Equal(t, reduced[int32](mpi.Sum, c.Size()-1, k), x)
+			}
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -89,7 +90,13 @@ func (s Search) Open() (*Library, error) {
 		}
 	}
 	for _, name := range names {
-		handle, path, err := open(name, s.Global)
+		file := name
+		if strings.ContainsRune(name, filepath.Separator) { // libraries look for their parts beside themselves, wherever that is then
+			if abs, err := filepath.Abs(name); err == nil {
+				file = abs
+			}
+		}
+		handle, path, err := open(file, s.Global)
 		if err == nil {
 			return &Library{name: name, path: path, handle: handle}, nil
 		}

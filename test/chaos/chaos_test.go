@@ -26,17 +26,43 @@ var (
 	workers   = flag.Int("workers", max(runtime.NumCPU(), 2), "cases at once")
 )
 
-// TestChaos runs the cases. Each failure says the seed that runs it again.
-func TestChaos(t *testing.T) {
+// A trial is one case: a job, and the judge of what its ranks say.
+type trial interface {
+	fmt.Stringer
+	job() job
+	verdict(text string) string // what is wrong with it; "" if nothing is
+}
+
+// TestR6RandomFaults runs jobs of one Comm with one fault.
+func TestR6RandomFaults(t *testing.T) {
+	misnamed, done := 0, map[wrong]int{}
+	n := campaign(t, "TestR6RandomFaults", func(seed uint64) trial { return newScenario(seed) }, func(c trial, verdict string) bool {
+		s := c.(*scenario)
+		done[s.wrong]++
+		if s.isMisnamed(verdict) && !*names {
+			misnamed++
+			return true
+		}
+		return verdict == ""
+	})
+	t.Logf("%d of %d cases named another rank than the one that was late or made another call: %v", misnamed, n, done)
+	if misnamed > n/20 {
+		t.Errorf("%d of %d cases name the wrong rank", misnamed, n)
+	}
+}
+
+// campaign runs the cases that the flags ask for and returns how many. Each failure says the seed that runs it again.
+// accept, which is called by one goroutine at a time, says whether a case has passed.
+func campaign(t *testing.T, name string, newTrial func(seed uint64) trial, accept func(trial, string) bool) int {
 	if *seedFlag != 0 {
-		s := newScenario(*seedFlag)
-		t.Log(s)
-		text, verdict := s.run(t.Context())
+		c := newTrial(*seedFlag)
+		t.Log(c)
+		text, verdict := c.job().run(t.Context(), c.verdict)
 		t.Log("\n" + text)
-		if verdict != "" {
+		if !accept(c, verdict) {
 			t.Fatal(verdict)
 		}
-		return
+		return 1
 	}
 	n, first := *casesFlag, *firstFlag
 	if testing.Short() {
@@ -48,8 +74,7 @@ func TestChaos(t *testing.T) {
 	var next atomic.Uint64
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	bad, misnamed, done := 0, 0, map[wrong]int{}
-	began := time.Now()
+	bad, began := 0, time.Now()
 	for range *workers {
 		all.Go(func() {
 			for {
@@ -60,50 +85,67 @@ func TestChaos(t *testing.T) {
 				if enough {
 					return
 				}
-				s := newScenario(first + i)
-				text, verdict := s.run(t.Context())
+				c := newTrial(first + i)
+				text, verdict := c.job().run(t.Context(), c.verdict)
 				mu.Lock()
-				done[s.wrong]++
-				switch {
-				case s.isMisnamed(verdict) && !*names:
-					misnamed++
-				case verdict != "":
+				if !accept(c, verdict) {
 					bad++
-					t.Errorf("%v\n%s\nagain: go test -tags fault ./test/chaos -v -run TestChaos$ -args -seed %d\n%s", s, verdict, s.seed, text)
+					t.Errorf("%v\n%s\nagain: go test -tags fault ./test/chaos -v -run %s$ -args -seed %d\n%s", c, verdict, name, first+i, text)
 				}
 				mu.Unlock()
 			}
 		})
 	}
 	all.Wait()
-	t.Logf("%d cases from seed %d on in %v, %d of them with another rank named than the one that was late or made another call: %v",
-		n, first, time.Since(began).Round(time.Second), misnamed, done)
-	if misnamed > n/20 {
-		t.Errorf("%d of %d cases name the wrong rank", misnamed, n)
-	}
+	t.Logf("%d cases from seed %d on in %v, %d of them bad", n, first, time.Since(began).Round(time.Second), bad)
+	return n
 }
 
-// run runs the case and returns what its ranks have said, and what is wrong with that.
-func (s *scenario) run(ctx context.Context) (text, verdict string) {
+// A job is what a case starts: a test of this binary as n ranks.
+type job struct {
+	n, hosts  int    // hosts 0: one
+	processes bool   // one for each rank; else goroutines of one process
+	test      string // the test that each process runs
+	env       []string
+	beside    func(ctx context.Context) // runs while the job does; nil: nothing
+}
+
+// run runs the job and returns what its ranks have said, and what judge says of that.
+func (j job) run(ctx context.Context, judge func(string) string) (text, verdict string) {
 	ctx, stop := context.WithTimeout(ctx, bound+10*time.Second)
 	defer stop()
 	var out lockedBuffer
-	env := append(os.Environ(), fmt.Sprintf("CHAOS_SEED=%d", s.seed), "GOCCL_ALGO="+s.algo, "GOCCL_CHECKSUM=1", "GOCCL_FAULT="+s.plan(), "GORACE=atexit_sleep_ms=0")
-	args := []string{"-test.run=^TestChaosRank$"}
-	if s.processes {
+	env := append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), j.env...)
+	args := []string{"-test.run=^" + j.test + "$"}
+	var beside sync.WaitGroup
+	inner, end := context.WithCancel(ctx)
+	if j.beside != nil {
+		beside.Go(func() { j.beside(inner) })
+	}
+	if j.processes {
 		// A rank that is lost is no failure of Spawn's here.
-		_ = boot.Spawn(ctx, boot.Command{N: s.n, Hosts: s.hosts, Path: os.Args[0], Args: args, Env: env, KeepGoing: true, Stdout: &out, Stderr: &out})
+		_ = boot.Spawn(ctx, boot.Command{N: j.n, Hosts: j.hosts, Path: os.Args[0], Args: args, Env: env, KeepGoing: true, Stdout: &out, Stderr: &out})
 	} else {
 		cmd := exec.CommandContext(ctx, os.Args[0], args...)
 		cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &out
 		_ = cmd.Run()
 	}
+	hangs := ctx.Err() != nil
+	end()
+	beside.Wait()
 	text = out.String()
-	if ctx.Err() != nil {
+	if hangs {
 		return text, "a rank hangs"
 	}
-	return text, s.judge(parse(text))
+	return text, judge(text)
 }
+
+func (s *scenario) job() job {
+	return job{n: s.n, hosts: s.hosts, processes: s.processes, test: "TestChaosRank",
+		env: []string{fmt.Sprintf("CHAOS_SEED=%d", s.seed), "GOCCL_ALGO=" + s.algo, "GOCCL_CHECKSUM=1", "GOCCL_FAULT=" + s.plan()}}
+}
+
+func (s *scenario) verdict(text string) string { return s.judge(parse(text)) }
 
 // lockedBuffer is what two streams are written to.
 type lockedBuffer struct {

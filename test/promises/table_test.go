@@ -15,10 +15,10 @@ import (
 
 var write = flag.Bool("write", false, "measure with care, and write the table of docs/reliability.md")
 
-// row is a line of the table: a promise, and what was measured.
+// row is a line of the table: a promise, what was measured, and the tests that show it.
 type row struct {
-	number                      int
-	name, what, promise, result string
+	number                             int
+	name, what, promise, result, tests string
 }
 
 var rows = struct {
@@ -29,7 +29,8 @@ var rows = struct {
 // record notes a result. Rows of one promise stand in the order in which they were recorded.
 func record(t *testing.T, number int, name, what, promise, format string, args ...any) {
 	t.Helper()
-	r := row{number, name, what, promise, fmt.Sprintf(format, args...)}
+	test, _, _ := strings.Cut(t.Name(), "/")
+	r := row{number, name, what, promise, fmt.Sprintf(format, args...), test}
 	t.Logf("%s: %s: promised %s, measured %s", r.name, r.what, r.promise, r.result)
 	rows.Lock()
 	defer rows.Unlock()
@@ -64,12 +65,15 @@ func TestMain(m *testing.M) {
 
 // elsewhere are the promises that other tests hold the project to.
 var elsewhere = []row{
-	{3, "R3", "a rank is late: it is named", "in the log at GOCCL_STALL_WARN, in the error at Timeout", "`TestR3...` in ccl"},
-	{4, "R4", "calls that differ in kind, type, operator, count, root, order", "ErrMismatch with both calls on all ranks", "`TestR4...` in ccl"},
-	{6, "R6", "random faults", "0 hangs, 0 wrong results, 0 leaks", "`make chaos`"},
-	{8, "R8", "a connection without the job's secret", "ErrUnauthorized", "`TestR8...`"},
-	{9, "R9", "1,000 silent strangers", "delay of less than 1s", "`TestR9...`"},
-	{13, "R13", "a long run", "memory within 1 MiB, every result right", "`make soak`"},
+	{3, "R3", "a rank is late: it is named", "in the log at GOCCL_STALL_WARN, in the error at Timeout", "",
+		"TestR3LateRankIsNamed TestR3TimeoutNamesTheMissingRank TestR3WaiterIsNotNamed TestR3WaiterOfAnotherHostIsNotNamed"},
+	{4, "R4", "calls that differ in kind, type, operator, count, root, order", "ErrMismatch with both calls on all ranks", "",
+		"TestR4MismatchIsToldToAll TestR4CallLeftOut TestR4RanksWaitForDifferentPeers"},
+	{6, "R6", "random faults; many Comms in trouble", "0 hangs, 0 wrong results, 0 leaks", "`make chaos`", "TestR6RandomFaults TestR6Corners"},
+	{8, "R8", "a connection without the job's secret", "ErrUnauthorized", "",
+		"TestR8OrderOfSecrets TestR8SecretFileOfOthersIsRefused TestR8SecretIsLeftInAFile"},
+	{9, "R9", "1,000 silent strangers", "delay of less than 1s", "", "TestR9StrangersDoNotDelayBootstrap"},
+	{13, "R13", "a long run", "memory within 1 MiB, every result right", "`make soak`", "TestR13NothingGrows"},
 }
 
 func writeTable() error {
@@ -85,9 +89,9 @@ func writeTable() error {
 	rows.list = append(rows.list, elsewhere...)
 	slices.SortStableFunc(rows.list, func(a, b row) int { return a.number - b.number })
 	var table strings.Builder
-	table.WriteString("\n\n| | what | promised | measured |\n|---|---|---|---|\n")
+	table.WriteString("\n\n| | what | promised | measured | shown by |\n|---|---|---|---|---|\n")
 	for _, r := range rows.list {
-		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", r.name, r.what, r.promise, r.result)
+		fmt.Fprintf(&table, "| %s | %s | %s | %s | `%s` |\n", r.name, r.what, r.promise, r.result, strings.ReplaceAll(r.tests, " ", "` `"))
 	}
 	table.WriteString("\n")
 	// By way of another file: what goes wrong must not leave half a document.

@@ -124,6 +124,9 @@ func (c *Comm) dial(ctx context.Context, l *link, cl class) *Fault {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return c.stop(&Fault{Code: Timeout, Peer: l.peer, Missing: []int{l.peer}, Err: err})
 	}
+	if tcp.IsOwnTrouble(err) { // which the peer is not to blame for
+		return c.stop(fault(Backend, c.rank, "cannot connect with rank %d: %w", l.peer, err))
+	}
 	return c.stop(fault(Backend, l.peer, "cannot reach rank %d at %v: %w", l.peer, addr, err))
 }
 

@@ -143,11 +143,12 @@ func (p *plan) prepare(room func(bytes int) uintptr) {
 	case engine.Reduce:
 		if me != c.Root {
 			p.n = 0
-		} else {
-			k.InPlace = c.Dst == c.Src
+		} else if c.Dst == c.Src { // MPICH 4.0.2 reads from the address MPI_IN_PLACE where the root is not 0
+			k.Src = room(max(p.n*elem, 1))
+			copyBytes(k.Src, c.Src, p.n*elem)
 		}
 	case engine.ReduceScatter, engine.ReduceScatterV:
-		if c.Dst == block(c.Src) { // also without elements: MPI refuses equal addresses
+		if p.n == 0 || c.Dst == block(c.Src) { // MPI refuses equal addresses, and an empty slice may have any
 			p.to, k.Dst = c.Dst, room(max(p.n*elem, 1))
 		}
 	case engine.AllGather, engine.AllGatherV:

@@ -5,6 +5,7 @@ package oneccl
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
@@ -41,7 +42,7 @@ func (backend) Open() (engine.Library, error) { return open() }
 // noDevice is why oneCCL runs on its CPU plugin, nil where it runs on SYCL devices. What was asked for by name
 // and cannot be had is an error instead.
 func noDevice() (why, err error) {
-	if plugin := os.Getenv("CCL_PLUGIN"); strings.Contains(strings.ToLower(plugin), "cpu") {
+	if plugin := os.Getenv("CCL_PLUGIN"); strings.Contains(strings.ToLower(filepath.Base(plugin)), "cpu") {
 		return fmt.Errorf("CCL_PLUGIN is %s", plugin), nil
 	}
 	devices, err := sycl.Devices()

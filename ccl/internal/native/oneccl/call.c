@@ -26,7 +26,7 @@ const char *goneccl_bind(U so) {
 int goneccl_version(int *v) { return T.GetVersion(v); }
 int goneccl_has_scatter(void) { return T.Scatter != NULL; }
 int goneccl_has_all_to_all_v(void) { return T.AllToAllV != NULL; }
-void goneccl_env(const char *name, const char *value) { setenv(name, value, 0); }
+void goneccl_env(const char *name, const char *value) { setenv(name, value, 1); } // which is unset, or empty
 
 // goneccl_text is the library's words for a result.
 static void goneccl_text(int rc, o_comm c, char *text, size_t room) {

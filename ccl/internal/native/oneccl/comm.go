@@ -121,6 +121,11 @@ func (e *comm) Issue(stream uintptr, calls []engine.Call) error {
 
 // prepare plans calls.
 func (e *comm) prepare(calls []engine.Call, host bool) error {
+	select {
+	case <-e.gone: // a call that was given up may still read the plan
+		return errAborted
+	default:
+	}
 	for i := range calls {
 		c := &calls[i]
 		if err := e.Supports(c.Kind, c.Type, c.Op, host); err != nil {
@@ -142,11 +147,6 @@ func (e *comm) prepare(calls []engine.Call, host bool) error {
 
 // make has the plan carried out.
 func (e *comm) make(ctx context.Context) error {
-	select {
-	case <-e.gone:
-		return errAborted
-	default:
-	}
 	if len(e.plan.steps) == 0 {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (e *comm) Close() (err error) {
 		}
 		e.Abort()
 		if e.plan.size == 1 {
-			err = e.destroy()
+			err = e.destroy(nil)
 		} else {
 			e.lib.leave(e)
 		}
@@ -269,12 +269,12 @@ func (e *comm) Close() (err error) {
 	return err
 }
 
-// destroy frees the communicator, once all its ranks do.
-func (e *comm) destroy() error {
+// destroy frees the communicator, once all its ranks do, or stop is closed.
+func (e *comm) destroy(stop <-chan struct{}) error {
 	text, rc := make([]byte, textRoom), C.int(0)
 	err := e.lib.run(newJob(func() {
 		rc = C.goneccl_destroy(C.U(e.handle), (*C.char)(unsafe.Pointer(&text[0])), textRoom)
-	}), nil)
+	}), stop)
 	if err == nil {
 		err = e.lib.failure("onecclCommDestroy", int(rc), text)
 	}

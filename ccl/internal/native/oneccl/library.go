@@ -140,7 +140,11 @@ func (l *library) plug(so *dl.Library) error {
 		setEnv("CCL_PLUGIN", "ONECCL_LEGACY")
 	}
 	if l.cpu != nil && os.Getenv("CCL_PLUGIN") == "" {
-		path := filepath.Join(filepath.Dir(so.Path()), plugin)
+		dir, err := filepath.Abs(filepath.Dir(so.Path())) // what has no slash is looked for elsewhere
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(dir, plugin)
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("there is no device for oneCCL here (%w), and its plugin for CPUs, %s, is not beside %s; CCL_PLUGIN may name it", l.cpu, plugin, so.Path())
 		}
@@ -241,17 +245,22 @@ func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.En
 		}
 		close(stop)
 	})
-	err = l.run(j, stop)
+	var e *comm
+	if err = l.run(j, stop); err == nil {
+		if e, err = result(); err == nil {
+			err = l.sweep(stop, e)
+		}
+	}
 	close(over)
 	watch.Wait()
-	switch {
-	case err == nil:
-		e, err := result()
-		if err != nil {
-			return nil, err
-		}
-		return e, l.sweep(ctx, e)
-	case why != nil:
+	if err == nil {
+		return e, nil
+	}
+	if e != nil { // nobody else closes it
+		e.Abort()
+		err = errors.Join(err, e.Close())
+	}
+	if why != nil {
 		return nil, fmt.Errorf("%w (onecclCommInitRank: %w)", why, err)
 	}
 	return nil, err

@@ -18,7 +18,8 @@ import (
 // same time. A rank cannot know that by itself. So the ranks of each new communicator tell each other what
 // they have left; those whose ranks have all left, and are all here, are destroyed.
 
-// sweepRoom is how many communicators a rank tells of at a time, the oldest first.
+// sweepRoom is how many communicators the ranks tell of at first. One that has more says how many, and then all tell of
+// that many: what a rank has never closed would otherwise keep those after it.
 const sweepRoom = 16
 
 // nameOf is what all ranks call the communicator with an id; never 0.
@@ -35,30 +36,57 @@ func (l *library) leave(e *comm) {
 }
 
 // sweep destroys what all ranks of the new communicator e have left.
-func (l *library) sweep(ctx context.Context, e *comm) error {
+func (l *library) sweep(stop <-chan struct{}, e *comm) error {
 	if e.plan.size == 1 {
 		return nil
 	}
-	// One allocation, whose size is not constant, is on the heap: stacks move.
-	both := make([]uint64, sweepRoom*(e.plan.size+1))
-	mine, all := both[:sweepRoom], both[sweepRoom:]
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	l.mu.Lock()
-	for i, c := range l.left[:min(len(l.left), sweepRoom)] {
-		mine[i] = c.name
+	names := make([]uint64, len(l.left))
+	for i, c := range l.left {
+		names[i] = c.name
 	}
 	l.mu.Unlock()
-	err := e.Run(ctx, []engine.Call{{
-		Kind: engine.AllGather, Type: engine.Uint64, Root: -1, Count: sweepRoom,
-		Dst: uintptr(unsafe.Pointer(&all[0])), Src: uintptr(unsafe.Pointer(&mine[0])),
-	}})
-	runtime.KeepAlive(both) // the addresses keep nothing
+	all, err := e.tell(ctx, names, sweepRoom)
 	if err != nil {
 		return err
 	}
+	most := uint64(0)
+	for r := range e.plan.size {
+		most = max(most, all[r*sweepRoom])
+	}
+	if most >= sweepRoom { // the same on all ranks
+		if all, err = e.tell(ctx, names, int(most)+1); err != nil {
+			return err
+		}
+	}
 	for _, c := range l.allLeft(all) {
-		err = errors.Join(err, c.destroy())
+		err = errors.Join(err, c.destroy(stop))
 	}
 	return err
+}
+
+// tell gives all ranks how many names this one has, and those of them for which there is room.
+func (e *comm) tell(ctx context.Context, names []uint64, room int) ([]uint64, error) {
+	// One allocation, whose size is not constant, is on the heap: stacks move.
+	both := make([]uint64, room*(e.plan.size+1))
+	mine, all := both[:room], both[room:]
+	mine[0] = uint64(len(names))
+	copy(mine[1:], names)
+	err := e.Run(ctx, []engine.Call{{
+		Kind: engine.AllGather, Type: engine.Uint64, Root: -1, Count: room,
+		Dst: uintptr(unsafe.Pointer(&all[0])), Src: uintptr(unsafe.Pointer(&mine[0])),
+	}})
+	runtime.KeepAlive(both) // the addresses keep nothing
+	return all, err
 }
 
 // allLeft takes those communicators out of left that all their ranks name in all. They are in an order that

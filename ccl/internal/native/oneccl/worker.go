@@ -4,6 +4,7 @@ package oneccl
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -12,7 +13,9 @@ import (
 // a call costs a switch of goroutines on the same thread, which is some 200 ns, not a wake-up.
 type worker struct {
 	jobs  chan *job
-	stuck atomic.Int32 // jobs that were given up and have not come back
+	mu    sync.Mutex
+	stuck int           // jobs that were given up and have not come back
+	lost  chan struct{} // closed while there are such
 }
 
 // job is something to do inside the library.
@@ -35,13 +38,13 @@ const (
 func newJob(do func()) *job { return &job{do: do, done: make(chan struct{}, 1)} }
 
 func newWorker() *worker {
-	w := &worker{jobs: make(chan *job)}
+	w := &worker{jobs: make(chan *job), lost: make(chan struct{})}
 	go func() {
 		for j := range w.jobs {
 			j.do()
 			if !j.state.CompareAndSwap(running, ended) { // nobody waits any more
 				j.keep = nil
-				w.stuck.Add(-1)
+				w.note(-1)
 				continue
 			}
 			j.done <- struct{}{}
@@ -56,15 +59,42 @@ var (
 	errNotMade = errors.New("the call was not made")
 )
 
+// note counts n more jobs that were given up. What waits for its turn behind the first is let go.
+func (w *worker) note(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := w.stuck
+	w.stuck += n
+	switch {
+	case was == 0 && w.stuck > 0:
+		close(w.lost)
+	case was > 0 && w.stuck == 0:
+		w.lost = make(chan struct{})
+	}
+}
+
+// given is closed while a job that was given up is inside the library.
+func (w *worker) given() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
+}
+
 // run does j, and returns when it is done or stop is closed, whichever is first. A job that has
 // been given up may not be run again.
 func (w *worker) run(j *job, stop <-chan struct{}) error {
-	if w.stuck.Load() != 0 {
+	lost := w.given()
+	select {
+	case <-lost:
 		return errStuck
+	default:
 	}
 	j.state.Store(running)
 	select {
 	case w.jobs <- j:
+	case <-lost:
+		j.state.Store(idle)
+		return errStuck
 	case <-stop:
 		j.state.Store(idle)
 		return errNotMade
@@ -82,11 +112,11 @@ func (w *worker) giveUp(j *job) error {
 	if j.hold != nil {
 		j.keep = j.hold()
 	}
-	w.stuck.Add(1)
+	w.note(1)
 	if j.state.CompareAndSwap(running, givenUp) {
 		return errGivenUp
 	}
-	w.stuck.Add(-1)
+	w.note(-1)
 	j.keep = nil
 	<-j.done
 	return nil

@@ -1,0 +1,57 @@
+//go:build oneccl && cgo && linux
+
+package oneccl
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/stretchr/testify/require"
+)
+
+// TestWaitingBehindLost has a job that nothing stops wait for its turn behind one that never ends, and is given up.
+func TestWaitingBehindLost(t *testing.T) {
+	w := newWorker()
+	inside, leave, stop := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- w.run(newJob(func() { close(inside); <-leave }), stop) }()
+	<-inside
+	go func() { second <- w.run(newJob(func() {}), nil) }()
+	require.Never(t, func() bool { return len(second) > 0 }, 20*time.Millisecond, time.Millisecond)
+	close(stop)
+	require.ErrorIs(t, <-first, errGivenUp)
+	select {
+	case err := <-second:
+		require.ErrorIs(t, err, errStuck)
+	case <-time.After(time.Minute):
+		t.Fatal("it still waits")
+	}
+	require.ErrorIs(t, w.run(newJob(func() {}), nil), errStuck)
+	close(leave) // and when it has come back, others are made again
+	require.Eventually(t, func() bool { return w.run(newJob(func() {}), nil) == nil }, time.Minute, time.Millisecond)
+}
+
+// TestAbortedLeavesThePlan has Run and Issue refuse before they write what a call that was given up may read.
+func TestAbortedLeavesThePlan(t *testing.T) {
+	e := &comm{device: -1, gone: make(chan struct{}), plan: plan{size: 2, steps: []step{{what: send, count: 7}}}}
+	e.Abort()
+	calls := []engine.Call{{Kind: engine.Barrier}}
+	require.ErrorIs(t, e.Run(t.Context(), calls), errAborted)
+	require.ErrorIs(t, e.Issue(1, nil), errAborted)
+	require.Equal(t, []step{{what: send, count: 7}}, e.plan.steps)
+}
+
+// TestPluginByName has the plugin's file name, and not its folder's, say that it is for CPUs.
+func TestPluginByName(t *testing.T) {
+	t.Setenv("GOCCL_XPU_LIB", "")
+	for name, want := range map[string]bool{
+		"/opt/x/libccl_legacy_cpu.so": true, "ONECCL_LEGACY_CPU": true,
+		"/home/cpunodes/libccl_legacy.so": false, "ONECCL_LEGACY": false,
+	} {
+		t.Setenv("CCL_PLUGIN", name)
+		why, err := noDevice()
+		require.NoError(t, err)
+		require.Equal(t, want, why != nil && why.Error() == "CCL_PLUGIN is "+name, name)
+	}
+}

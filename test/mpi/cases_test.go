@@ -1,0 +1,54 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var randomCases = flag.Int("cases", 300, "how many random calls TestCases compares; make cases-mpi has 10,000")
+
+// TestCases makes the same random calls, groups and splits over the engine cpu, over mpi under each MPI, and over
+// oneccl where GOCCL_ONECCL_LIB names it: the results are equal bit for bit, and where one rank is wrong no rank has one.
+func TestCases(t *testing.T) {
+	const ranks = 3
+	n := *randomCases
+	if testing.Short() {
+		n = 100
+	}
+	program := built(t, "build", "-tags", "mpi,oneccl", "./testdata/cases")
+	dir := t.TempDir()
+	// results are those of all ranks; the launcher may dislike how ranks end of which a Comm has failed.
+	results := func(t *testing.T, m install, backend string) (all []string) {
+		m.limit = 2*time.Minute + time.Duration(n)*100*time.Millisecond
+		file := filepath.Join(dir, m.name+backend)
+		out, _ := m.job(t, ranks, nil, program, backend, strconv.Itoa(n), file)
+		for r := range ranks {
+			b, err := os.ReadFile(fmt.Sprintf("%s.%d", file, r))
+			require.NoError(t, err, out)
+			require.Equal(t, n, strings.Count(string(b), "\n"), "rank %d of %s stopped: %s", r, backend, out)
+			all = append(all, strings.Split(string(b), "\n")...)
+		}
+		return all
+	}
+	var want []string
+	underEach(t, func(t *testing.T, m install) {
+		if want == nil {
+			want = results(t, m, "cpu")
+			require.Contains(t, strings.Join(want, "\n"), "mismatch")
+			if os.Getenv("GOCCL_ONECCL_LIB") != "" {
+				require.Equal(t, want, results(t, m, "oneccl"))
+			}
+		}
+		require.Equal(t, want, results(t, m, "mpi"))
+	})
+}

@@ -1,0 +1,48 @@
+//go:build linux
+
+package promises
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each promise from R1 to R16 is in the table, and each test that the table names is there.
+func TestPromisesAreShown(t *testing.T) {
+	declared := regexp.MustCompile(`(?m)^func (TestR[0-9]\w*)\(`)
+	tests := map[string]bool{}
+	require.NoError(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			tests[string(m[1])] = true
+		}
+		return err
+	}))
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	_, table, ok := strings.Cut(string(text), tableBegin)
+	require.True(t, ok)
+	promised := map[string]bool{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 7 || !strings.HasPrefix(cells[1], " R") {
+			continue
+		}
+		promised[strings.TrimRight(strings.TrimSpace(cells[1]), "b")] = true
+		named := strings.Fields(strings.ReplaceAll(cells[5], "`", ""))
+		require.NotEmpty(t, named, "no test for: %s", line)
+		for _, name := range named {
+			require.True(t, tests[name], "%s is no test", name)
+		}
+	}
+	require.Len(t, promised, 16)
+}
