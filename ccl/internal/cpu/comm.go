@@ -84,11 +84,12 @@ type Comm struct {
 	closed   atomic.Bool
 	closing  atomic.Bool // see Interrupt
 
-	name  atomic.Pointer[string]
-	note  note
-	asked atomic.Bool           // another rank was heard to wait
-	sided atomic.Pointer[Fault] // see side
-	voted []uint64              // collectives that this host has told about, under job.mu: see vote.go
+	name      atomic.Pointer[string]
+	note      note
+	wordSince time.Duration         // that the abort word was seen set, in lived time; the monitor's
+	asked     atomic.Bool           // another rank was heard to wait
+	sided     atomic.Pointer[Fault] // see side
+	voted     []uint64              // collectives that this host has told about, under job.mu: see vote.go
 
 	life sync.Mutex // keeps Close from unmapping what another goroutine looks at
 	gone bool

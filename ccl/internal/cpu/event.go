@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"errors"
-	"sync/atomic"
 )
 
 // An event is news on its way to every rank it concerns, most often a failure: through the log
@@ -108,60 +107,6 @@ func (e *event) fault(me int, differs func(*Record) bool) *Fault {
 	return f
 }
 
-// eventLog hands events to the processes of a host: an append-only ring in shared
-// memory, which every monitor reads. The order there is the order in which all believe them.
+// eventLog hands events to the processes of a host: a ring in shared memory, which every monitor reads. The order there
+// is the order in which all believe them. What the slowest of them has not read is not overwritten: see news.go.
 type eventLog = ring[event]
-
-const logSlots = 64
-
-// ring is the last logSlots values that the processes of a host have told each other.
-type ring[T any] struct {
-	n     atomic.Uint64
-	_     [120]byte
-	slots [logSlots]struct {
-		stamp atomic.Uint64 // 1 + the value's number, stored last
-		v     T
-	}
-}
-
-func (l *ring[T]) append(v T) {
-	i := l.n.Add(1) - 1
-	s := &l.slots[i%logSlots]
-	s.stamp.Store(0)
-	s.v = v
-	s.stamp.Store(i + 1)
-}
-
-// read returns value i; ok is false while it is being written, gone that it was
-// overwritten or its writer died.
-func (l *ring[T]) read(i uint64) (v T, ok, gone bool) {
-	s := &l.slots[i%logSlots]
-	if at := s.stamp.Load(); at != i+1 {
-		return v, false, at > i+1
-	}
-	v = s.v
-	return v, s.stamp.Load() == i+1, s.stamp.Load() > i+1
-}
-
-// unread calls f for the values from *next on, and moves it. A value that is being
-// written ends it, or is passed over where its writer seems to have died.
-func (l *ring[T]) unread(next *uint64, f func(*T)) {
-	for tries := 0; tries < 1000; {
-		n := l.n.Load()
-		if *next == n {
-			return
-		}
-		if n-*next > logSlots {
-			*next = n - logSlots
-		}
-		v, ok, gone := l.read(*next)
-		if ok || gone {
-			*next++
-		} else {
-			tries++
-		}
-		if ok {
-			f(&v)
-		}
-	}
-}

@@ -50,15 +50,16 @@ func TestEventCause(t *testing.T) {
 
 func TestEventLog(t *testing.T) {
 	var l eventLog
-	_, ok, gone := l.read(0)
+	_, ok, gone := l.read(0, nil)
 	assert.False(t, ok)
 	assert.False(t, gone)
 	for i := range logSlots + 3 {
-		l.append(newEvent(uint64(i), Aborted, i, 0, 0, nil))
+		e := newEvent(uint64(i), Aborted, i, 0, 0, nil)
+		l.append(&e, 0, nil)
 	}
 	require.Equal(t, uint64(logSlots+3), l.n.Load())
 	for i := range uint64(logSlots + 4) {
-		e, ok, gone := l.read(i)
+		e, ok, gone := l.read(i, nil)
 		switch {
 		case i < 3: // overwritten
 			assert.False(t, ok)
@@ -81,14 +82,15 @@ func TestEventLogOfManyWriters(t *testing.T) {
 	for w := range 4 {
 		wg.Go(func() {
 			for i := range logSlots / 4 {
-				l.append(newEvent(uint64(w*logSlots/4+i+1), Aborted, w, w, 0, nil))
+				e := newEvent(uint64(w*logSlots/4+i+1), Aborted, w, w, 0, nil)
+				l.append(&e, 0, nil)
 			}
 		})
 	}
 	wg.Wait()
 	seen := map[uint64]bool{}
 	for i := range uint64(logSlots) {
-		e, ok, _ := l.read(i)
+		e, ok, _ := l.read(i, nil)
 		require.True(t, ok)
 		seen[e.Comm] = true
 	}

@@ -71,7 +71,11 @@ type site struct {
 	host  *host
 
 	// Guarded by job.mu.
-	scanned    atomic.Uint64 // of the host's log
+	scanned atomic.Uint64 // of the host's log
+	unsaid  struct {      // what it had no room for yet; locked before job.mu
+		sync.Mutex
+		events []event
+	}
 	numbers    atomic.Uint32 // of this process's events
 	proposals  []proposal
 	passed     map[eventID]bool
@@ -179,6 +183,9 @@ func (j *job) close() {
 	j.mu.Lock()
 	j.leaving = true
 	j.mu.Unlock()
+	for _, s := range j.parts() {
+		s.sayAll()
+	}
 	close(j.stopCh)
 	for _, s := range j.parts() {
 		s.hideLife()
@@ -267,6 +274,7 @@ func (j *job) lookAt(now int64) {
 			c.note.heardAt = now
 			c.note.Unlock()
 		}
+		c.heedAbort(j.lived.now())
 		c.watchForeign(now)
 		c.look(now)
 	}

@@ -26,6 +26,7 @@ func (j *job) monitor() {
 		for _, s := range j.parts() {
 			s.feel(n%beatTicks == 0)
 			s.scan()
+			s.catchUp()
 			s.readBoard()
 			s.insist()
 			s.reconsider()

@@ -63,7 +63,7 @@ func (s *site) hear(st *Status, from *controlConn, aloud bool) {
 		return
 	}
 	if aloud && s.host.shared() {
-		s.host.head.board.append(*st)
+		s.host.head.board.append(st, s.topo.Local(s.mine), nil)
 	}
 	if s.leads() {
 		all := s.isBroken()
@@ -143,7 +143,7 @@ func (s *site) readBoard() {
 	if h == nil || !h.shared() || h.head.board.n.Load() == s.boardRead {
 		return
 	}
-	h.head.board.unread(&s.boardRead, func(st *Status) { s.hear(st, nil, false) })
+	h.head.board.unread(&s.boardRead, s.writesNoMore, func(st *Status) { s.hear(st, nil, false) })
 }
 
 // brief finds what was told of the order of a Comm's calls that contradicts s.

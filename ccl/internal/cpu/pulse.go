@@ -13,7 +13,9 @@ type pulse struct {
 	death atomic.Uint32 // see bearFlag
 	beat  atomic.Uint32 // counts up
 	left  atomic.Uint32 // 1: it has left the job in good order
-	_     [52]byte
+	_     [4]byte
+	read  atomic.Uint64 // how far it has read the host's log
+	_     [40]byte
 }
 
 // ownerDied is the bit the kernel sets in pulse.death: FUTEX_OWNER_DIED.
@@ -130,6 +132,13 @@ func (s *site) feel(beats bool) {
 
 // lostProcess reports the ranks of the process whose lowest rank is first.
 func (s *site) lostProcess(first int, why error) {
+	s.mu.Lock()
+	for i := range s.others { // also where only its socket tells
+		if o := &s.others[i]; s.topo.Rank(s.node, o.local) == first {
+			o.gone = true
+		}
+	}
+	s.mu.Unlock()
 	for _, w := range s.ranksOf(first) {
 		s.lost(w, why)
 	}

@@ -46,7 +46,7 @@ func (s *site) publish(e event) {
 	h := s.host // none yet, or no more, while this process joins the job
 	s.mu.Unlock()
 	if h != nil && h.shared() {
-		h.head.log.append(e)
+		s.log(h, e)
 		s.scan()
 		return
 	}
@@ -66,11 +66,11 @@ func (s *site) scan() {
 	s.order.Lock()
 	defer s.order.Unlock()
 	next := s.scanned.Load()
-	h.head.log.unread(&next, func(e *event) {
-		s.scanned.Store(next + 1)
+	h.head.log.unread(&next, s.writesNoMore, func(e *event) {
+		s.showRead(next)
 		s.handle(e)
 	})
-	s.scanned.Store(next)
+	s.showRead(next)
 }
 
 // handle does what this process has to do about an event, in the order of its host. s.order is held.
@@ -147,7 +147,7 @@ func (s *site) decide() {
 		s.mu.Unlock()
 		d.Stage = decided
 		if s.host.shared() {
-			s.host.head.log.append(d) // the scan that is under way comes to it
+			s.log(s.host, d) // the scan that is under way comes to it
 		} else {
 			s.handle(&d)
 		}

@@ -294,6 +294,9 @@ func (s *site) open(h *host) {
 // giveUp drops what an unsuccessful try has left.
 func (s *site) giveUp() {
 	s.hideLife()
+	s.unsaid.Lock()
+	s.unsaid.events = nil
+	s.unsaid.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.door != nil {

@@ -1,0 +1,119 @@
+package cpu
+
+import "time"
+
+// What the log of a host has no room for. A writer keeps it until the slowest process of the host has read far enough, and
+// waits for nobody: that a Comm has failed shows meanwhile in its abort word. Processes that have left, are dead or were
+// given up do not count.
+
+// newsFor is how long a Comm whose abort word is set waits for the event that says why.
+const newsFor = time.Second
+
+// log puts e into the log of this host, or keeps it until there is room.
+func (s *site) log(h *host, e event) {
+	s.unsaid.Lock()
+	defer s.unsaid.Unlock()
+	s.unsaid.events = append(s.unsaid.events, e)
+	s.sayMore(h)
+}
+
+// catchUp says what there is room for by now, and reports whether that is all.
+func (s *site) catchUp() bool {
+	s.mu.Lock()
+	h := s.host
+	s.mu.Unlock()
+	s.unsaid.Lock()
+	defer s.unsaid.Unlock()
+	if h != nil && h.shared() {
+		s.sayMore(h)
+	}
+	return len(s.unsaid.events) == 0
+}
+
+// sayMore says the first of what was kept, in its order. s.unsaid is held.
+func (s *site) sayMore(h *host) {
+	u := &s.unsaid
+	done := 0
+	for done < len(u.events) && h.head.log.append(&u.events[done], s.topo.Local(s.mine), s.hasRead) {
+		done++
+	}
+	if u.events = u.events[done:]; len(u.events) == 0 {
+		u.events = nil
+	}
+}
+
+// sayAll says what was kept before this process leaves, as far as the others read on.
+func (s *site) sayAll() {
+	for until := time.Now().Add(2 * settleFor); !s.catchUp() && time.Now().Before(until); {
+		s.scan()
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// hasRead reports whether all processes of this host that count have read what was in the slot of event i before.
+func (s *site) hasRead(i uint64) bool {
+	if i < logSlots {
+		return true
+	}
+	oldest := i - logSlots // which is overwritten
+	if s.scanned.Load() <= oldest {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for j := range s.others {
+		// An acquire: what is stored into the slot after it comes after the reader's loads, before which it did
+		// not store this.
+		if o := &s.others[j]; s.pulses[o.local].read.Load() <= oldest && !s.isOut(o) {
+			return false
+		}
+	}
+	return true
+}
+
+// isOut reports whether a process of this host reads and writes no more. s.mu is held.
+func (s *site) isOut(o *watched) bool {
+	p := &s.pulses[o.local]
+	return o.gone || p.left.Load() != 0 || p.death.Load()&ownerDied != 0 || s.dead[s.topo.Rank(s.node, o.local)]
+}
+
+// writesNoMore is isOut of the process whose lowest rank is the l-th of this host.
+func (s *site) writesNoMore(l int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.others {
+		if o := &s.others[i]; o.local == l {
+			return s.isOut(o)
+		}
+	}
+	return false
+}
+
+// showRead says how far this process has read the log.
+func (s *site) showRead(next uint64) {
+	s.scanned.Store(next)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulse != nil {
+		s.pulse.read.Store(next) // a release: the loads of what was read come before it
+	}
+}
+
+// heedAbort fails the Comm whose abort word says that it has failed, where nothing says why: whoever set the word may
+// have been stopped since. It is the monitor's.
+func (c *Comm) heedAbort(now time.Duration) {
+	if c.cause.Load() != nil {
+		return
+	}
+	c.life.Lock()
+	set := !c.gone && c.local.abort().Load() != 0
+	c.life.Unlock()
+	switch {
+	case !set:
+		c.wordSince = 0
+	case c.wordSince == 0:
+		c.wordSince = max(now, 1)
+	case now-c.wordSince > newsFor:
+		c.failHere(fault(Aborted, -1, "another rank of this host has failed it, and has not said why for %v", newsFor))
+	}
+}

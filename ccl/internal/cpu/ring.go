@@ -1,0 +1,101 @@
+package cpu
+
+import (
+	"sync/atomic"
+
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+)
+
+const logSlots = 64
+
+// ring is the last logSlots values that the processes of a host have told each other. A value's writer claims a slot, fills
+// it and stamps it. It may be killed between any two of these: the claim says who it is, in the same store, so that
+// readers pass over what the dead have not stamped.
+type ring[T any] struct {
+	n     atomic.Uint64 // values claimed; it may be one behind, and whoever sees that moves it
+	_     [120]byte
+	slots [logSlots]struct {
+		stamp atomic.Uint64 // stampOf the value that it holds, or is to hold
+		v     T
+	}
+}
+
+// stampOf is the stamp of the slot of value i: 1 + i, its writer, and whether it has been written.
+func stampOf(i uint64, writer int, written uint64) uint64 {
+	return (i+1)<<16 | uint64(writer)<<1&0xfffe | written
+}
+
+func stampNumber(stamp uint64) uint64 { return stamp >> 16 }
+
+func stampWriter(stamp uint64) int { return int(stamp >> 1 & 0x7fff) }
+
+// append adds v, which the process whose lowest rank is the writer-th of the host writes. It is false where room says that
+// the slot is not free yet, which it may be later; a nil room overwrites what is oldest.
+func (l *ring[T]) append(v *T, writer int, room func(i uint64) bool) bool {
+	for {
+		i := l.n.Load()
+		s := &l.slots[i%logSlots]
+		old := s.stamp.Load()
+		if stampNumber(old) > i {
+			l.n.CompareAndSwap(i, i+1) // value i is another's, which may have died just then
+			continue
+		}
+		if room != nil && !room(i) {
+			return false
+		}
+		// The claim: a swap of what was seen, so that one writer alone gets the slot for value i. It acquires what
+		// readers have released in their last look (see read), so the plain stores of v come after their loads.
+		if !s.stamp.CompareAndSwap(old, stampOf(i, writer, 0)) {
+			continue
+		}
+		l.n.CompareAndSwap(i, i+1) // only says that there is something to look at
+		inject.At("cpu.log")
+		s.v = *v
+		// Publishes v: a release, before which the stores of v are seen by who loads this stamp.
+		s.stamp.CompareAndSwap(stampOf(i, writer, 0), stampOf(i, writer, 1))
+		return true
+	}
+}
+
+// read returns value i; ok is false while it is being written, gone that it was overwritten or that its writer, of which
+// dead tells, has not stamped it and never will.
+func (l *ring[T]) read(i uint64, dead func(writer int) bool) (v T, ok, gone bool) {
+	s := &l.slots[i%logSlots]
+	at := s.stamp.Load() // an acquire: the loads of v come after it
+	switch {
+	case stampNumber(at) != i+1:
+		return v, false, stampNumber(at) > i+1
+	case at&1 == 0:
+		// The second look comes after the one at the writer's death: what it had stamped by then is seen.
+		return v, false, dead != nil && dead(stampWriter(at)) && s.stamp.Load() == at
+	}
+	v = s.v
+	// The second look stores, too: as a release it comes after the loads of v, also on arm64, where a load alone could
+	// come before them. If it finds the stamp as it was, then a claim that comes later reads what it has stored, and
+	// the stores behind that claim come after the loads here.
+	now := s.stamp.Add(0)
+	return v, now == at, now != at
+}
+
+// unread calls f for the values from *next on, and moves it. A value that is being written ends it, or is passed over
+// where its writer is dead.
+func (l *ring[T]) unread(next *uint64, dead func(writer int) bool, f func(*T)) {
+	for tries := 0; tries < 1000; {
+		n := l.n.Load()
+		if *next == n {
+			return
+		}
+		if n-*next > logSlots {
+			*next = n - logSlots
+		}
+		v, ok, gone := l.read(*next, dead)
+		if ok || gone {
+			*next++
+		} else {
+			tries++
+		}
+		if ok {
+			f(&v)
+		}
+	}
+}

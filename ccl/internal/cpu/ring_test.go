@@ -1,0 +1,51 @@
+package cpu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A writer that has claimed a slot and is dead by now is passed over, one that lives is waited for.
+func TestRingOfAWriterThatDied(t *testing.T) {
+	var l ring[int]
+	add := func(v, writer int) { require.True(t, l.append(&v, writer, nil)) }
+	add(10, 1)
+	require.True(t, l.slots[1].stamp.CompareAndSwap(0, stampOf(1, 2, 0))) // 2 is killed after the claim, before it has said so
+	add(12, 3)
+	require.True(t, l.slots[3].stamp.CompareAndSwap(0, stampOf(3, 2, 0)))
+	require.True(t, l.n.CompareAndSwap(3, 4)) // and after that
+	add(14, 1)
+
+	var next uint64
+	var seen []int
+	note := func(v *int) { seen = append(seen, *v) }
+	l.unread(&next, func(int) bool { return false }, note)
+	assert.Equal(t, []int{10}, seen)
+	assert.Equal(t, uint64(1), next)
+	l.unread(&next, func(w int) bool { return w == 2 }, note)
+	assert.Equal(t, []int{10, 12, 14}, seen)
+	assert.Equal(t, uint64(5), next)
+}
+
+// Nothing is claimed where there is no room, and it is once there is.
+func TestRingWithoutRoom(t *testing.T) {
+	var l ring[int]
+	var read uint64
+	room := func(i uint64) bool { return i < read+logSlots }
+	for v := range logSlots {
+		require.True(t, l.append(&v, 0, room))
+	}
+	v := logSlots
+	require.False(t, l.append(&v, 0, room))
+	require.Equal(t, uint64(logSlots), l.n.Load())
+	first, ok, _ := l.read(0, nil)
+	require.True(t, ok)
+	require.Equal(t, 0, first)
+	read = 1
+	require.True(t, l.append(&v, 0, room))
+	_, ok, gone := l.read(0, nil)
+	require.False(t, ok)
+	require.True(t, gone)
+}
