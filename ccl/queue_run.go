@@ -67,8 +67,11 @@ func (c *Comm) runQueued(g *group) {
 	}
 	var f *cpu.Fault
 	done := false
-	defer func() { // OnCall may end this goroutine, with runtime.Goexit
-		if !done {
+	defer func() {
+		if p := recover(); p != nil {
+			panic(p) // which ends the process: nothing is said of that in its name
+		}
+		if !done { // OnCall has ended this goroutine, with runtime.Goexit
 			f = &cpu.Fault{Code: cpu.Backend, Peer: c.Rank(), Err: errors.New("a function that the call ran, such as OnCall, ended its goroutine")}
 			c.eng.Fail(f)
 		}

@@ -23,6 +23,7 @@ import (
 //	parts    partClose or partKeep 1
 type door struct {
 	s    *site
+	fd   int // of the memory
 	key  []byte
 	l    *net.UnixListener
 	ctx  context.Context // ends when the door is shut
@@ -54,7 +55,7 @@ func (s *site) openDoor(key []byte) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &door{s: s, key: key, l: l}
+	d := &door{s: s, fd: s.host.fd, key: key, l: l}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	s.wg.Go(d.watch)
 	return d, nil
@@ -95,7 +96,7 @@ func (d *door) answer(c *net.UnixConn) {
 	}
 	rank := binary.LittleEndian.Uint32(b[:])
 	if !hmac.Equal(b[4:], proof(d.key, "knocks", rank)) || !unguard() ||
-		sendFD(c, d.s.host.fd, proof(d.key, "answers", rank)) != nil {
+		sendFD(c, d.fd, proof(d.key, "answers", rank)) != nil {
 		c.Close()
 		return
 	}

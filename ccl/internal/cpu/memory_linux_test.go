@@ -143,8 +143,10 @@ func TestReclaim(t *testing.T) {
 	require.Equal(t, place, c[0].placeOf(dst), "nobody writes: nothing is replaced")
 
 	require.Nil(t, c[1].mayTouch())
-	time.AfterFunc(time.Millisecond, c[1].touched)
+	done := make(chan struct{})
+	time.AfterFunc(time.Millisecond, func() { c[1].touched(); close(done) })
 	require.Equal(t, f, c[0].reclaim(dst, f))
+	<-done
 	require.Zero(t, c[0].local.touches(1).Load(), "it is waited for")
 
 	require.Nil(t, c[1].mayTouch())
