@@ -105,7 +105,7 @@ func (k *corner) judgeWorld(w *told, e end) string {
 	switch {
 	case w.fired && k.sort != givenUp && k.allowed(e, &k.comms[0], k.victim, true):
 		return ""
-	case w.fired && k.sort == givenUp && e.code == ccl.ErrRankLost && e.peer == k.victim:
+	case w.fired && k.sort == givenUp && e.code == ccl.ErrRankLost:
 		return ""
 	case k.sort == descriptors && e.code == ccl.ErrBackend:
 		return ""
@@ -137,7 +137,8 @@ func (k *corner) allowed(e end, p *party, r int, hit bool) bool {
 	case kills:
 		return hit && e.code == ccl.ErrRankLost && e.peer == k.victim || p.fails && e.code == ccl.ErrAborted && e.peer == p.culprit
 	case givenUp:
-		return hit && e.code == ccl.ErrRankLost && e.peer == k.victim
+		// The rank that comes back may meet the end of a connection before it hears what it is itself.
+		return hit && e.code == ccl.ErrRankLost && (e.peer == k.victim || r == k.victim)
 	}
 	return false
 }
