@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // A cgroup that is out of memory does not refuse: it kills. So before memory is taken it is
@@ -80,6 +81,13 @@ func hasRoom(n uint64) error {
 	}
 	return nil
 }
+
+// shortage says that what this process may have of the machine's memory is used up.
+type shortage string
+
+func (s shortage) Error() string { return string(s) }
+
+func (shortage) Unwrap() error { return syscall.ENOMEM }
 
 // spareRoom is how much of a system's memory stays free beside what is taken, at most: as much again as is taken.
 const spareRoom = 64 << 20

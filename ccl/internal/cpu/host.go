@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
@@ -122,13 +121,6 @@ func roomForCalls(n int) error {
 	return hasRoom(need)
 }
 
-// shortage says that what this process may have of the machine's memory is used up.
-type shortage string
-
-func (s shortage) Error() string { return string(s) }
-
-func (shortage) Unwrap() error { return syscall.ENOMEM }
-
 // aligned is n bytes of Go memory that begin at a cache line.
 func aligned(n int) []byte {
 	b := make([]byte, n+63)
@@ -185,7 +177,7 @@ func (h *host) free(off uint64, n int) {
 // forget returns the memory of a region, but not its place, since another process may still write there.
 func (h *host) forget(off uint64, n int) {
 	if h.shared() {
-		release(h.fd, off, pages(n))
+		_ = release(h.fd, off, pages(n))
 	} else {
 		h.free(off, n)
 	}
