@@ -118,7 +118,9 @@ type Comm struct {
 	own                *HostStream
 	failure            atomic.Pointer[Error]
 	done               chan struct{}
-	busy               cpu.Flag // a call is under way
+	busy               cpu.Flag    // a call is under way, on the goroutine that uses c
+	runs               cpu.Flag    // queued calls are, on a stream's goroutine
+	inLibrary          atomic.Bool // the library carries out calls on host memory
 	closed             atomic.Bool
 	ready              atomic.Bool // eng is set
 	once               atomic.Bool // failed has been called

@@ -35,7 +35,9 @@ func (c *Comm) foreign(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
 		stop := context.AfterFunc(ctx, func() { c.eng.Ended(cpu.ContextFault(ctx.Err())) })
 		defer stop()
 	}
+	c.inLibrary.Store(true)
 	err := vendorError(l.Run(ctx, l.calls))
+	c.inLibrary.Store(false)
 	var f *cpu.Fault
 	for _, k := range calls {
 		if e := c.eng.End(k, err); f == nil {
@@ -69,7 +71,7 @@ func (c *Comm) abandon(e *Error) {
 		return
 	}
 	time.AfterFunc(stuckAfter, func() {
-		if !c.busy.Load() {
+		if !c.inLibrary.Load() {
 			return
 		}
 		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", c.lib.lib.Version(), "exit", ExitStuck)

@@ -75,10 +75,10 @@ func (c *Comm) runQueued(g *group) {
 			f = &cpu.Fault{Code: cpu.Backend, Peer: c.Rank(), Err: errors.New("a function that the call ran, such as OnCall, ended its goroutine")}
 			c.eng.Fail(f)
 		}
-		c.busy.Clear()
+		c.runs.Clear()
 		c.endGroup(g, f)
 	}()
-	c.busy.Set()
+	c.runs.Set()
 	if g.reject != nil {
 		// Peers will wait for a call that never comes.
 		f = &cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", g.reject)}

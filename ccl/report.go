@@ -36,7 +36,7 @@ func stallWarn(s string) (time.Duration, error) {
 func (c *Comm) watch(o *cpu.Options) {
 	o.Host = c.host
 	o.StallWarn, _ = stallWarn(os.Getenv("GOCCL_STALL_WARN")) // NewComm has refused what it cannot read
-	o.Busy = c.busy.Load
+	o.Busy = func() bool { return c.busy.Load() || c.runs.Load() }
 	o.Caller = c.lastCaller
 	o.OnLate = func(l cpu.Late) { c.opt.Log.Warn(lateText(&l), c.attrs()...) }
 	o.OnCircle = func(w []cpu.Wait) {

@@ -54,6 +54,7 @@ type Comm struct {
 	lines    [][]byte // their staging memory, as far as mapped
 	chunk    int      // bytes of a staging slot
 	views    []place  // what to drop at the end
+	host     *host    // whose memory that is; the site may have another by then, if this Comm is abandoned
 	spins    int      // looks before giving way
 	apart    string   // see Apart
 	splits   uint64
@@ -261,7 +262,7 @@ func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, 
 	if err != nil {
 		return nil, err
 	}
-	c := &Comm{id: id, rank: rank, size: topo.Size(), site: at, members: world, topo: topo, opt: opt,
+	c := &Comm{id: id, rank: rank, size: topo.Size(), site: at, host: at.host, members: world, topo: topo, opt: opt,
 		local: newRegion(off, mem, n), me: topo.Local(rank), n: n,
 		views: []place{placeAt(off, regionBytes(n))}, chunk: stageChunk(n), links: map[linkKey]*link{}}
 	if n == 2 {
@@ -284,11 +285,11 @@ func (c *Comm) enlist() {
 // abandon drops a Comm that has not begun.
 func (c *Comm) abandon() {
 	c.cancel()
-	if c.site.tcp != nil && c.id != worldID { // that may be made again, in another try at sharing memory
+	if c.id != worldID && c.site.tcp != nil { // the world may be made again, in another try at sharing memory
 		c.site.tcp.Forget(c.id, uint32(c.rank))
 	}
 	for _, off := range c.views {
-		c.site.host.drop(off)
+		c.host.drop(off)
 	}
 }
 
