@@ -269,9 +269,10 @@ func TestOnFailureMayLookAndClose(t *testing.T) {
 	var c *ccl.Comm
 	told := make(chan error, 1)
 	o := &ccl.Options{OnFailure: func(e *ccl.Error) {
-		told <- c.Err()
+		before := c.Err()
 		c.Abort(errors.New("again")) // the first cause stands
 		c.Close()
+		told <- before
 	}}
 	c, err := ccl.NewComm(t.Context(), alone{}, o)
 	assert.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var randomCases = flag.Int("cases", 300, "how many random calls TestCases compares; make cases-mpi has 10,000")
+var randomCases = flag.Int("cases", 150, "how many random calls TestCases compares; make cases-mpi has 10,000")
 
 // TestCases makes the same random calls, groups and splits over the engine cpu, over mpi under each MPI, and over
 // oneccl where GOCCL_ONECCL_LIB names it: the results are equal bit for bit, and where one rank is wrong no rank has one.

@@ -32,6 +32,7 @@ func main() {
 		runtime.GC()
 	}
 	check(out.Close())
+	check(ccl.Barrier(ctx, c)) // an early end may have the launcher end the others before they have written all
 	check(c.Close())
 }
 
