@@ -49,31 +49,21 @@ func (n *Node) Forget(comm uint64, rank uint32) {
 
 // Fail is Forget of a communicator that has failed: peers are to learn why, and not that this rank has left. Who dials it
 // tries until then.
-func (n *Node) Fail(comm uint64, rank uint32) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	m := member{comm, rank}
-	n.over.keep(m, errFailed)
-	n.leave(m)
-}
+func (n *Node) Fail(comm uint64, rank uint32) { n.end(member{comm, rank}, errFailed) }
 
 // Finish is Forget of a rank that has come to the end of what the communicator was
 // for. Who dials it later gets ErrDone.
-func (n *Node) Finish(comm uint64, rank uint32) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	m := member{comm, rank}
-	n.over.keep(m, ErrDone)
-	n.leave(m)
-}
+func (n *Node) Finish(comm uint64, rank uint32) { n.end(member{comm, rank}, ErrDone) }
 
 // Quit is Forget of a rank that has given up what the communicator was for. Who dials it
 // gets ErrQuit, until it is forgotten or finished.
-func (n *Node) Quit(comm uint64, rank uint32) {
+func (n *Node) Quit(comm uint64, rank uint32) { n.end(member{comm, rank}, ErrQuit) }
+
+// end remembers why m has ended, and leaves it.
+func (n *Node) end(m member, why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m := member{comm, rank}
-	n.over.keep(m, ErrQuit)
+	n.over.keep(m, why)
 	n.leave(m)
 }
 
