@@ -1,0 +1,168 @@
+package mesh_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/mesh"
+)
+
+// cube is a mesh of 2 x 2 x 2.
+func cube(t testing.TB, c *ccl.Comm) *mesh.Mesh {
+	m, err := mesh.New(t.Context(), c, mesh.Dim{"dp", 2}, mesh.Dim{"pp", 2}, mesh.Dim{"tp", 2})
+	require.NoError(t, err)
+	return m
+}
+
+// promised is within how much time all ranks have the error; the tests allow ten times as much.
+const promised = 200 * time.Millisecond
+
+// A rank calls on one dimension alone, so seven of eight wait on Comms that the one that aborts does not have.
+func TestTogether(t *testing.T) {
+	for _, opts := range [][]ccltest.Option{nil, {ccltest.Processes(4)}, {ccltest.Hosts(2)}, {ccltest.Processes(4), ccltest.Hosts(2)}} {
+		ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
+			m := cube(t, c)
+			defer m.Close()
+			err := ccl.Barrier(t.Context(), c) // all have a mesh when rank 5 comes out of it; the others may be in it yet
+			if c.Rank() == 5 {
+				m.Comm("tp").Abort(errors.New("the loss is NaN on world rank 5"))
+				<-c.Done()
+				return
+			}
+			began := time.Now()
+			if err == nil {
+				err = ccl.Barrier(t.Context(), m.Comm([]string{"dp", "pp", "tp"}[c.Rank()%3]))
+			}
+			for err == nil { // a Comm all of whose ranks have called
+				err = ccl.Barrier(t.Context(), m.Comm("tp"))
+			}
+			require.Less(t, time.Since(began), 10*promised)
+			require.ErrorIs(t, err, ccl.ErrAborted)
+			require.ErrorContains(t, err, "the loss is NaN on world rank 5")
+			for _, d := range []string{"dp", "pp", "tp"} {
+				<-m.Comm(d).Done()
+				require.ErrorContains(t, m.Comm(d).Err(), "the loss is NaN on world rank 5")
+			}
+			<-c.Done()
+			require.ErrorContains(t, c.Err(), "the loss is NaN on world rank 5")
+		}, opts...)
+	}
+}
+
+// A lost rank is named as a rank of the job on Comms that do not have it.
+func TestLostRankOfAnotherComm(t *testing.T) {
+	const calls = 60 // about: those of New, then a few steps
+	for _, opts := range [][]ccltest.Option{nil, {ccltest.Hosts(2)}, {ccltest.Hosts(4)}} {
+		ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
+			m := cube(t, c)
+			defer m.Close()
+			var err error
+			for step := 0; err == nil; step++ {
+				err = ccl.Barrier(t.Context(), m.Comm([]string{"dp", "pp", "tp"}[step%3]))
+			}
+			if c.Rank() == 5 {
+				return
+			}
+			var e *ccl.Error
+			require.ErrorAs(t, err, &e)
+			named := e.Code == ccl.ErrRankLost && (e.World == nil && e.Peer == 5 || e.World != nil && e.World[e.Peer] == 5)
+			if !named {
+				require.Contains(t, err.Error(), "world rank 5 lost")
+			}
+			<-c.Done()
+			require.ErrorAs(t, c.Err(), &e)
+			require.Equal(t, ccl.ErrRankLost, e.Code, "%v", e)
+			require.Equal(t, 5, e.Peer)
+		}, append(opts, ccltest.Kill(5, calls))...)
+	}
+}
+
+// A rank that leaves at once does not leave its peers with "closed": they hear the cause.
+func TestCloseAfterFailure(t *testing.T) {
+	ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
+		m, err := mesh.New(t.Context(), c, mesh.Dim{"dp", 2}, mesh.Dim{"tp", 2})
+		require.NoError(t, err)
+		switch c.Rank() {
+		case 0:
+			m.Comm("tp").Abort(errors.New("a test"))
+			require.Error(t, ccl.Barrier(t.Context(), m.Comm("tp")))
+			require.NoError(t, m.Close())
+		default:
+			err := ccl.Barrier(t.Context(), m.Comm("dp"))
+			for err == nil {
+				err = ccl.Barrier(t.Context(), m.Comm("dp"))
+			}
+			require.ErrorIs(t, err, ccl.ErrAborted)
+			require.ErrorContains(t, err, "a test")
+			require.NoError(t, m.Close())
+		}
+	})
+}
+
+func TestUntie(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		a, err := c.Split(t.Context(), 0, 0)
+		require.NoError(t, err)
+		defer a.Close()
+		b, err := c.Split(t.Context(), 0, 0)
+		require.NoError(t, err)
+		defer b.Close()
+		mesh.Tie(a, b)()
+		require.NoError(t, ccl.Barrier(t.Context(), c))
+		a.Abort(errors.New("a test"))
+		<-a.Done()
+		require.NoError(t, ccl.Barrier(t.Context(), b), "not tied any more")
+	})
+}
+
+// Two failures that have one cause do not make it longer.
+func TestCauseIsNotWrapped(t *testing.T) {
+	ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
+		m := cube(t, c)
+		defer m.Close()
+		if c.Rank() == 0 {
+			m.Comm("tp").Abort(errors.New("a test"))
+		}
+		for _, d := range []string{"dp", "pp", "tp"} {
+			<-m.Comm(d).Done()
+			var e *ccl.Error
+			require.ErrorAs(t, m.Comm(d).Err(), &e)
+			require.EqualError(t, e.Err, "a test")
+		}
+	})
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for _, fail := range []bool{false, true} {
+		ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
+			m, err := mesh.New(t.Context(), c, mesh.Dim{"dp", 2}, mesh.Dim{"tp", 2})
+			require.NoError(t, err)
+			_, err = m.Join(t.Context(), "dp", "tp")
+			require.NoError(t, err)
+			if fail && c.Rank() == 2 {
+				m.Comm("dp").Abort(errors.New("a test"))
+			}
+			if fail {
+				<-c.Done()
+			}
+			require.NoError(t, m.Close())
+			require.NoError(t, m.Close())
+		})
+	}
+	var after int
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if after = runtime.NumGoroutine(); after <= before {
+			return
+		}
+	}
+	buf := make([]byte, 1<<16)
+	t.Fatal(fmt.Sprintf("%d goroutines, %d before\n%s", after, before, buf[:runtime.Stack(buf, true)]))
+}
