@@ -1,0 +1,63 @@
+package tp_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/train/tp"
+)
+
+// ranks runs f as n ranks of this process. A program starts with ccl.Join in its place.
+func ranks(n int, f func(c *ccl.Comm) error) {
+	var all sync.WaitGroup
+	for _, b := range boot.Local(n) {
+		all.Go(func() {
+			c, err := ccl.NewComm(context.Background(), b, nil)
+			if err == nil {
+				defer c.Close()
+				err = f(c)
+			}
+			if err != nil {
+				fmt.Println(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The second layer of a pair, y = h*B for one token, is split by rows: each rank has two of the four elements of h.
+func ExampleLeave() {
+	ctx := context.Background()
+	h, b := []float32{1, 2, 3, 4}, []float32{1, 10, 100, 1000}
+	ranks(2, func(c *ccl.Comm) error {
+		mine, err := tp.Shard(tp.Layout{Rows: 4, Cols: 1, ByRows: true}, b, c.Rank(), c.Size())
+		if err != nil {
+			return err
+		}
+		partial := []float32{0}
+		for i, w := range mine {
+			partial[0] += h[2*c.Rank()+i] * w
+		}
+		y, err := tp.Leave(ctx, &tp.Group{Comm: c}, nil, partial)
+		if c.Rank() == 1 {
+			fmt.Println(mine, y)
+		}
+		return err
+	})
+	// Output: [100 1000] [4321]
+}
+
+// Of query, key and value, which lie side by side, each rank gets the columns of its heads.
+func ExampleShard() {
+	qkv := []int{10, 11, 20, 21, 30, 31} // one row: a query, a key and a value of two heads
+	l := tp.Layout{Rows: 1, Cols: 6, Blocks: 3}
+	for rank := range 2 {
+		fmt.Println(tp.Shard(l, qkv, rank, 2))
+	}
+	// Output:
+	// [10 20 30] <nil>
+	// [11 21 31] <nil>
+}
