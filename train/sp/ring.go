@@ -1,0 +1,160 @@
+package sp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/reduce"
+)
+
+// Float is what blocks are made of.
+type Float interface {
+	~float32 | ~float64 | ccl.BFloat16
+}
+
+// Ring passes blocks around a Comm, as ring attention passes keys and values: the next one travels while the caller
+// computes on this one. All ranks pass blocks of one length, and go around together.
+//
+//	r := sp.NewRing(c, kv)
+//	for r.Next(ctx) {
+//		attend(q, r.Block(), r.From())
+//	}
+//	if err := r.Err(); err != nil { ... }
+//
+// In the backward pass each block has its gradient with it, to which every rank adds its part, and which ends at home:
+//
+//	r := sp.NewGradRing(c, kv, dkv)
+//	for r.Next(ctx) {
+//		r.Add(ctx, attendGrad(q, dout, r.Block(), r.From()))
+//	}
+//	err := r.Home(ctx) // dkv is complete
+//
+// A Ring uses two blocks of memory, a GradRing four. A gradient is summed in T: in bfloat16 it is rounded on each rank,
+// so programs should have these blocks in float32.
+type Ring[T Float] struct {
+	c    *ccl.Comm
+	q    ccl.Queue
+	k    int // how many blocks have come before this one; -1 before Next
+	cur  []T
+	bufs [2][]T
+	next ccl.Work // the arrival of the block after this one
+	err  error
+
+	home  []T      // what the gradient of this rank's own block becomes; nil in the forward pass
+	out   []T      // a gradient on its way to the next rank
+	in    []T      // that of Block, as it arrives from the rank before
+	added bool     // to the gradient of this block
+	moved ccl.Work // the exchange of gradients
+}
+
+// NewRing returns a Ring that begins with this rank's own block, which it only reads.
+func NewRing[T Float](c *ccl.Comm, own []T) *Ring[T] {
+	return &Ring[T]{c: c, q: c.On(nil), k: -1, cur: own, bufs: [2][]T{make([]T, len(own)), make([]T, len(own))}}
+}
+
+// NewGradRing is NewRing for the backward pass. Home leaves the gradient of own in grad, which is as long.
+func NewGradRing[T Float](c *ccl.Comm, own, grad []T) *Ring[T] {
+	r := NewRing(c, own)
+	r.home, r.out, r.in = grad, make([]T, len(own)), make([]T, len(own))
+	if len(grad) != len(own) {
+		r.err = fmt.Errorf("sp: a gradient of %d elements for a block of %d", len(grad), len(own))
+	}
+	return r
+}
+
+// Next moves on to the next block. It is true as many times as there are ranks, first for the own block.
+func (r *Ring[T]) Next(ctx context.Context) bool {
+	n := r.c.Size()
+	if r.err != nil || r.k == n {
+		return false
+	}
+	if r.k >= 0 && r.home != nil && !r.added {
+		r.Add(ctx, nil)
+		if r.err != nil {
+			return false
+		}
+	}
+	if r.k == n-1 {
+		r.k = n
+		return false
+	}
+	if r.k >= 0 {
+		if err := r.next.Wait(ctx); err != nil {
+			r.err = fmt.Errorf("sp: the block of rank %d: %w", (r.From()+n-1)%n, err)
+			return false
+		}
+		r.cur = r.bufs[r.k%2]
+	}
+	r.k++
+	r.added = false
+	if r.k < n-1 {
+		r.next = r.q.SendRecv(ccl.Host(r.bufs[r.k%2]), r.before(), ccl.Host(r.cur), r.after())
+	}
+	return true
+}
+
+func (r *Ring[T]) after() int  { return (r.c.Rank() + 1) % r.c.Size() }
+func (r *Ring[T]) before() int { return (r.c.Rank() + r.c.Size() - 1) % r.c.Size() }
+
+// Block is the block at hand, valid until Next.
+func (r *Ring[T]) Block() []T { return r.cur }
+
+// From is the rank whose block it is.
+func (r *Ring[T]) From() int { return (r.c.Rank() - max(r.k, 0) + r.c.Size()) % r.c.Size() }
+
+// Err is why Next was false before its time.
+func (r *Ring[T]) Err() error { return r.err }
+
+// Add adds g to the gradient of Block, once for each block; where there is nothing to add, as behind a causal mask, it
+// need not be called. It waits for the gradient as the rank before leaves it, and sends it on. Errors come from Home.
+func (r *Ring[T]) Add(ctx context.Context, g []T) {
+	switch {
+	case r.err != nil:
+		return
+	case r.home == nil:
+		r.err = fmt.Errorf("sp: Add to a Ring without gradients; NewGradRing makes one with")
+	case r.k < 0 || r.k >= r.c.Size() || r.added:
+		r.err = fmt.Errorf("sp: Add is for once after each Next")
+	case g != nil && len(g) != len(r.cur):
+		r.err = fmt.Errorf("sp: Add: a gradient of %d elements for a block of %d", len(g), len(r.cur))
+	}
+	if r.err != nil {
+		r.c.Abort(r.err) // others wait for this gradient
+		return
+	}
+	r.added = true
+	if r.k == 0 {
+		clear(r.out)
+	} else {
+		if err := r.moved.Wait(ctx); err != nil {
+			r.err = fmt.Errorf("sp: the gradient of rank %d's block: %w", r.From(), err)
+			return
+		}
+		r.in, r.out = r.out, r.in
+	}
+	if g != nil {
+		reduce.Add(reduce.Type(ccl.TypeOf[T]()-ccl.TypeInt8), r.out, g)
+	}
+	// The block before this one's in the ring is at hand next; after the last, it is the own one's gradient that comes.
+	r.moved = r.q.SendRecv(ccl.Host(r.in), r.before(), ccl.Host(r.out), r.after())
+}
+
+// Home waits until the gradient of the own block has come home, after the last Next, and leaves it where NewGradRing was
+// told.
+func (r *Ring[T]) Home(ctx context.Context) error {
+	switch {
+	case r.err != nil:
+		return r.err
+	case r.home == nil:
+		return fmt.Errorf("sp: Home of a Ring without gradients; NewGradRing makes one with")
+	case r.k < r.c.Size():
+		return fmt.Errorf("sp: Home before Next was false")
+	}
+	if err := r.moved.Wait(ctx); err != nil {
+		r.err = fmt.Errorf("sp: the gradient of the own block: %w", err)
+		return r.err
+	}
+	copy(r.home, r.in)
+	return nil
+}
