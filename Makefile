@@ -26,7 +26,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model
+	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model release-check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -171,6 +171,10 @@ shell: # shellcheck of the scripts
 generated: # a copy of the tree, generated anew, is the same
 	@copy=$$(mktemp -d) && trap 'rm -rf "$$copy"' EXIT && tar -c --exclude ./.git . | tar -x -C "$$copy" && \
 	go generate -C "$$copy" ./... && diff -r --exclude .git . "$$copy" || { echo "run make generate"; exit 1; }
+
+release-check: ## whether the tree is fit to be released as the version that ccl.Version says (a C compiler; git's whole history)
+	go test -C internal/tools ./...
+	@$(call need,cc,gcc libc6-dev); go run -C internal/tools ./release $(RELEASE)
 
 generate: ## regenerate the kernels (ccl/internal/reduce/gen)
 	go generate ./...
