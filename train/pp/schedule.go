@@ -1,0 +1,120 @@
+// Package pp has the schedules of pipeline parallelism: in which order a stage of a model runs the forward and backward
+// passes of micro batches. Check proves a schedule.
+//
+// A pipeline has p stages, one a rank, and v model chunks on each: chunk c of stage s is part c*p+s of the model. A step
+// of m micro batches is idle for (p-1)/(v*m+p-1) of its time, which is called the bubble.
+package pp
+
+import (
+	"fmt"
+	"iter"
+)
+
+// Step is one piece of a stage's work: the forward or backward pass of one micro batch through one chunk.
+type Step struct {
+	Backward bool
+	// Micro is the micro batch.
+	Micro int
+	// Chunk is the model chunk, for interleaved schedules; else 0.
+	Chunk int
+}
+
+// A Schedule yields the work of one stage, in order.
+type Schedule func(stages, stage, micros int) iter.Seq[Step]
+
+// GPipe (Huang et al. 2019) runs all forward passes, then all backward ones: a stage holds the activations of all m
+// micro batches.
+func GPipe(stages, stage, micros int) iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		for i := range 2 * max(micros, 0) {
+			if !yield(Step{Backward: i >= micros, Micro: i % micros}) {
+				return
+			}
+		}
+	}
+}
+
+// OneFOneB (PipeDream-Flush, Narayanan et al. 2019) alternates after a warm-up: the bubble of GPipe, and stage s holds
+// at most p-s micro batches.
+func OneFOneB(stages, stage, micros int) iter.Seq[Step] {
+	return alternate(min(stages-stage-1, micros), micros, func(k int, backward bool) Step {
+		return Step{Backward: backward, Micro: k}
+	})
+}
+
+// Interleaved (Narayanan et al. 2021) is OneFOneB with v model chunks a rank: a bubble about v times smaller, for v times
+// the messages. The micro batches must divide by the stages; else it yields nothing, and Check says so.
+func Interleaved(v int) Schedule {
+	return func(stages, stage, micros int) iter.Seq[Step] {
+		if v < 1 || stages < 1 || micros%stages != 0 {
+			return func(func(Step) bool) {}
+		}
+		total := micros * v
+		return alternate(min((stages-stage-1)*2+(v-1)*stages, total), total, func(k int, backward bool) Step {
+			round, in := k/(stages*v), k%(stages*v)
+			chunk := in / stages
+			if backward {
+				chunk = v - 1 - chunk
+			}
+			return Step{Backward: backward, Micro: round*stages + in%stages, Chunk: chunk}
+		})
+	}
+}
+
+// alternate yields total forward and backward steps in turn, after warm forward ones.
+func alternate(warm, total int, at func(k int, backward bool) Step) iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		for f, b := 0, 0; b < total; {
+			forward := f < total && f-b <= warm
+			if forward && !yield(at(f, false)) || !forward && !yield(at(b, true)) {
+				return
+			}
+			if forward {
+				f++
+			} else {
+				b++
+			}
+		}
+	}
+}
+
+// Bubble is the share of a step in which a stage is idle: (p-1)/(v*m+p-1).
+func Bubble(stages, micros, chunks int) float64 {
+	return float64(stages-1) / float64(chunks*micros+stages-1)
+}
+
+// Check proves a schedule for p stages, m micro batches and v chunks: every stage runs each forward and each backward
+// pass once, none before what it needs, messages come in the order in which they are awaited, and nothing deadlocks
+// where each link has two buffers at either end. It returns the most micro batches, of all chunks, that each stage holds.
+// It takes a time of order p*m*v.
+func Check(s Schedule, stages, micros, chunks int) (held []int, err error) {
+	if stages < 1 || micros < 1 || chunks < 1 {
+		return nil, fmt.Errorf("pp: %d stages, %d micro batches and %d chunks: there must be one of each at least", stages, micros, chunks)
+	}
+	m := &model{p: stages, v: chunks, todo: make([][]Step, stages)}
+	for r := range stages {
+		seen := map[Step]bool{}
+		for x := range s(stages, r, micros) {
+			if x.Micro < 0 || x.Micro >= micros || x.Chunk < 0 || x.Chunk >= chunks || seen[x] {
+				return nil, fmt.Errorf("pp: stage %d runs %v twice, or has no such step", r, x)
+			}
+			seen[x] = true
+			m.todo[r] = append(m.todo[r], x)
+		}
+		if want := 2 * micros * chunks; len(m.todo[r]) != want {
+			return nil, fmt.Errorf("pp: stage %d has %d steps, not the %d of %d micro batches in %d chunks (interleaved schedules need micro batches that divide by the %d stages)",
+				r, len(m.todo[r]), want, micros, chunks, stages)
+		}
+	}
+	held, _, err = m.run(1, 2)
+	return held, err
+}
+
+// String reads like: forward of micro batch 3, chunk 0
+func (s Step) String() string {
+	what := "forward"
+	if s.Backward {
+		what = "backward"
+	}
+	return fmt.Sprintf("%s of micro batch %d, chunk %d", what, s.Micro, s.Chunk)
+}

@@ -1,0 +1,87 @@
+package pp
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every schedule for up to 16 stages and micro batches and 3 chunks is correct, with the bubble of the formula; 1F1B
+// holds as many micro batches as there are stages behind, this one included.
+func TestSchedules(t *testing.T) {
+	for p := 1; p <= 16; p++ {
+		for m := 1; m <= 16; m++ {
+			for _, s := range []struct {
+				name string
+				f    Schedule
+				v    int
+			}{{"GPipe", GPipe, 1}, {"1F1B", OneFOneB, 1}, {"interleaved 1", Interleaved(1), 1}, {"interleaved 2", Interleaved(2), 2}, {"interleaved 3", Interleaved(3), 3}} {
+				name := fmt.Sprintf("%s, %d stages, %d micro batches", s.name, p, m)
+				held, err := Check(s.f, p, m, s.v)
+				if s.name[0] == 'i' && m%p != 0 {
+					require.ErrorContains(t, err, "interleaved schedules need micro batches that divide by the", name)
+					continue
+				}
+				require.NoError(t, err, name)
+				mod := &model{p: p, v: s.v}
+				for r := range p {
+					mod.todo = append(mod.todo, slices.Collect(s.f(p, r, m)))
+				}
+				_, idle, err := mod.run(1, 2)
+				require.NoError(t, err, name)
+				require.InDelta(t, Bubble(p, m, s.v), idle, 1e-9, name)
+				for r, n := range held {
+					switch s.name {
+					case "1F1B":
+						require.Equal(t, min(p-r, m), n, name)
+					case "GPipe":
+						require.Equal(t, m, n, name)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestCheckFinds(t *testing.T) {
+	of := func(stages ...[]Step) Schedule {
+		return func(_, stage, _ int) iter.Seq[Step] { return slices.Values(stages[stage]) }
+	}
+	f, b := Step{}, Step{Backward: true}
+	f1, b1 := Step{Micro: 1}, Step{Backward: true, Micro: 1}
+	for _, tc := range []struct {
+		name string
+		s    Schedule
+		p, m int
+		want string
+	}{
+		{"no micro batch", GPipe, 2, 0, "pp: 2 stages, 0 micro batches and 1 chunks: there must be one of each at least"},
+		{"twice", of([]Step{f, f}), 1, 1, "pp: stage 0 runs forward of micro batch 0, chunk 0 twice, or has no such step"},
+		{"no such micro batch", of([]Step{f1, b1}), 1, 1, "pp: stage 0 runs forward of micro batch 1, chunk 0 twice, or has no such step"},
+		{"too few", of([]Step{f}), 1, 1, "pp: stage 0 has 1 steps, not the 2 of 1 micro batches in 1 chunks (interleaved schedules need micro batches that divide by the 1 stages)"},
+		{"backward first", of([]Step{b, f}), 1, 1, "pp: stage 0 has the backward of micro batch 0, chunk 0 before its forward"},
+		{"deadlock", of([]Step{f, b, f1, b1}, []Step{f, f1, b, b1}), 2, 2, "pp: deadlock: stage 0 cannot begin the backward of micro batch 0, chunk 0"},
+		{"another order", of([]Step{f, f1, b, b1}, []Step{f1, f, b, b1}), 2, 2, "pp: stage 1 awaits the forward of micro batch 1, chunk 0, and is sent the forward of micro batch 0, chunk 0"},
+		{"chunks", Interleaved(2), 2, 2, "pp: stage 0 runs forward of micro batch 0, chunk 1 twice, or has no such step"},
+	} {
+		_, err := Check(tc.s, tc.p, tc.m, 1)
+		require.EqualError(t, err, tc.want, tc.name)
+	}
+	// Leaving a loop over a schedule leaves it.
+	for range OneFOneB(4, 0, 8) {
+		break
+	}
+}
+
+func ExampleCheck() {
+	gpipe, _ := Check(GPipe, 4, 16, 1)
+	alternating, _ := Check(OneFOneB, 4, 16, 1)
+	fmt.Println("held:", gpipe, alternating)
+	fmt.Printf("bubble: %.3f, with two chunks %.3f\n", Bubble(4, 16, 1), Bubble(4, 16, 2))
+	// Output:
+	// held: [16 16 16 16] [4 3 2 1]
+	// bubble: 0.158, with two chunks 0.086
+}
