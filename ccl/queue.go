@@ -353,6 +353,6 @@ func (q Queue) rejectedBy(e *Error) Work {
 		c.reject, c.rejectAt = e, c.queued+1
 	}
 	c.mu.Unlock()
-	c.eng.Fail(&cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", e)})
+	c.eng.Fail(&cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{e})})
 	return Work{err: e}
 }

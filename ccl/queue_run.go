@@ -81,7 +81,7 @@ func (c *Comm) runQueued(g *group) {
 	c.runs.Set()
 	if g.reject != nil {
 		// Peers will wait for a call that never comes.
-		f = &cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", g.reject)}
+		f = &cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{g.reject})}
 		c.eng.Fail(f)
 	} else {
 		f = c.carryOut(context.Background(), g.calls)

@@ -199,7 +199,7 @@ func (s *HostStream) test(seq uint64) (bool, error) {
 func (s *HostStream) result(seq uint64) error {
 	if e := s.failed; e != nil && seq > s.failedAt {
 		return &Error{Code: e.Code, Op: "Do", Rank: e.Rank, Peer: e.Peer, Missing: e.Missing, Comm: e.Comm, World: e.World,
-			Err: fmt.Errorf("the function did not run, since a call before it on its HostStream failed: %w", e)}
+			Err: fmt.Errorf("the function did not run, since a call before it on its HostStream failed: %w", brief{e})}
 	}
 	if err := s.errs[seq]; err != nil {
 		return &Error{Code: ErrBackend, Op: "Do", Rank: -1, Peer: -1, Err: err}
