@@ -15,7 +15,7 @@ import (
 )
 
 // Version is the version of this module. All ranks of a job must run the same.
-const Version = "0.1.0"
+const Version = "0.2.0"
 
 // Options tune a Comm. The zero value is the default; all but Device, OnFailure,
 // OnCall, Log and Name must agree on all ranks, and NewComm fails naming those that differ.
