@@ -37,6 +37,10 @@ func (q Queue) push(g *group) Work {
 		c.watchHead()
 	}
 	c.mu.Unlock()
+	if q.now {
+		c.runQueued(g)
+		return Work{at: c, seq: g.ticket}
+	}
 	if !q.s.push(task{group: g}) {
 		// The stream is closed: nobody would run it. It keeps its place as rejected.
 		e := c.named(&Error{Code: ErrClosed, Op: "On", Rank: c.Rank(), Peer: -1, Err: errStreamClosed})
