@@ -98,7 +98,7 @@ xpu-shim: ## libgocclxpu.so, the shim over SYCL that package xpu opens (a C++ co
 	@xpu/shim/build.sh $(or $(OUT),.)
 
 noasm: ## the sample without assembly: the specification in the kernels' place
-	go test -short -tags noasm ./ccl/internal/reduce ./ccl
+	go test -short -tags noasm ./internal/reduce ./ccl
 
 cross: arm64 ## build for every platform, tests included; test arm64
 	@for p in $(PLATFORMS); do echo "build for $$p"; export GOOS=$${p%/*} GOARCH=$${p#*/}; \
@@ -106,7 +106,7 @@ cross: arm64 ## build for every platform, tests included; test arm64
 
 arm64: ## the kernels, algorithms and lock-free parts on an emulated arm64 (qemu-user)
 	@$(call need,qemu-aarch64,qemu-user); export GOOS=linux GOARCH=arm64; \
-		go test -short -exec qemu-aarch64 ./ccl/internal/reduce ./internal/algo && \
+		go test -short -exec qemu-aarch64 ./internal/reduce ./internal/algo && \
 		go test -short -exec qemu-aarch64 ./ccl/internal/ordered && \
 		go test -short -exec qemu-aarch64 -skip 'TestHugePages|TestTakeBack' ./ccl/internal/cpu # which ask the kernel what is mapped: the emulator's mappings there
 
@@ -172,5 +172,5 @@ generated: # a copy of the tree, generated anew, is the same
 	@copy=$$(mktemp -d) && trap 'rm -rf "$$copy"' EXIT && tar -c --exclude ./.git . | tar -x -C "$$copy" && \
 	go generate -C "$$copy" ./... && diff -r --exclude .git . "$$copy" || { echo "run make generate"; exit 1; }
 
-generate: ## regenerate the kernels (ccl/internal/reduce/gen)
+generate: ## regenerate the kernels (internal/reduce/gen)
 	go generate ./...

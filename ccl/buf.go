@@ -1,19 +1,32 @@
 package ccl
 
-import "unsafe"
+import (
+	"reflect"
+	"unsafe"
+)
 
 // Buf is a view of elements of one type. The zero Buf is no buffer.
 type Buf struct {
 	host  unsafe.Pointer // a Go slice, kept alive while queued
 	mem   deviceMemory   // or device memory: its owner, kept alive and asked whether it was freed
 	first int            // the element of mem where the view begins
+	room  int            // the elements from host on that are one piece of memory: those of the slice's capacity
 	count int            // negative: a From out of bounds
 	typ   Type
 }
 
 // Host is a view of s. It keeps s alive.
 func Host[T Number](s []T) Buf {
-	return Buf{host: unsafe.Pointer(unsafe.SliceData(s)), count: len(s), typ: TypeOf[T]()}
+	return Buf{host: unsafe.Pointer(unsafe.SliceData(s)), room: cap(s), count: len(s), typ: TypeOf[T]()}
+}
+
+// Slice is b's elements as a slice, which shares b's memory. It is false if b is not a view of host memory, or its
+// elements are not of T's [Type]. The slice is like the one that [Host] was given, cut as [Buf.From] has cut b.
+func Slice[T Number](b Buf) ([]T, bool) {
+	if b.mem != nil || b.count < 0 || b.typ == TypeNone || b.typ != TypeOf[T]() {
+		return nil, false
+	}
+	return unsafe.Slice((*T)(b.host), b.count), true
 }
 
 // From is b[i:j]. Bounds that are out of range make a Buf that every call rejects.
@@ -26,8 +39,33 @@ func (b Buf) From(i, j int) Buf {
 		b.first += i
 	} else if b.count > 0 {
 		b.host = unsafe.Add(b.host, i*b.typ.Size())
+		b.room -= i
 	}
 	return b
+}
+
+// Join is one Buf for b and next, where next begins right behind b: what lies side by side can go in one call. It is
+// false if they do not lie so, differ in type, or are not known to be parts of one piece of memory. On the host b's
+// slice must have a capacity that reaches over next: flat[0:4] and flat[4:6] join, flat[0:4:4] and flat[4:6] do
+// not. On a device both must be views of one Memory. An empty Buf joins any other of its type.
+func (b Buf) Join(next Buf) (Buf, bool) {
+	switch {
+	case b.count < 0 || next.count < 0 || b.typ == TypeNone || b.typ != next.typ || (b.mem == nil) != (next.mem == nil):
+		return Buf{}, false
+	case next.count == 0:
+		return b, true
+	case b.count == 0:
+		return next, true
+	case b.mem != nil:
+		// Memory is any type of the user's; comparing values of some would panic.
+		if !reflect.TypeOf(b.mem).Comparable() || b.mem != next.mem || b.first+b.count != next.first {
+			return Buf{}, false
+		}
+	case uintptr(b.host)+uintptr(b.count*b.typ.Size()) != uintptr(next.host) || b.room-b.count < next.count:
+		return Buf{}, false
+	}
+	b.count += next.count
+	return b, true
 }
 
 // Len is the number of elements.

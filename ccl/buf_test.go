@@ -38,6 +38,116 @@ func TestBuf(t *testing.T) {
 	}
 }
 
+// Slice gives back the memory that Host was given, and nothing else.
+func TestSlice(t *testing.T) {
+	type myFloat float64
+	x := []float64{1, 2, 3, 4}
+	got, ok := ccl.Slice[float64](ccl.Host(x[:3]).From(1, 3))
+	assert.True(t, ok)
+	assert.Equal(t, []float64{2, 3}, got)
+	assert.Equal(t, 2, cap(got), "what lies behind the view is not in it")
+	got[0] = 7
+	assert.Equal(t, 7.0, x[1])
+
+	mine, ok := ccl.Slice[myFloat](ccl.Host(x))
+	assert.True(t, ok, "they are of one Type")
+	assert.Equal(t, myFloat(7), mine[1])
+	ints, ok := ccl.Slice[int64](ccl.Host([]int{5}))
+	assert.True(t, ok, "int has 64 bits")
+	assert.Equal(t, []int64{5}, ints)
+	none, ok := ccl.Slice[int8](ccl.Host([]int8(nil)))
+	assert.True(t, ok)
+	assert.Empty(t, none)
+
+	for name, b := range map[string]ccl.Buf{
+		"none": {}, "in place": ccl.InPlace(), "other type": ccl.Host([]uint64{1}), "bounds": ccl.Host(x).From(2, 9),
+		"device": ccl.Device(fakeMemory{n: 4}),
+	} {
+		s, ok := ccl.Slice[float64](b)
+		assert.False(t, ok, name)
+		assert.Nil(t, s, name)
+	}
+}
+
+// fakeMemory is device memory that no call may touch.
+type fakeMemory struct {
+	n    int
+	tags []string // which makes it a type that == panics on
+}
+
+func (fakeMemory) Ptr() (uintptr, bool) { return 4096, true }
+func (fakeMemory) Device() int          { return 0 }
+func (m fakeMemory) Len() int           { return m.n }
+func (fakeMemory) Elem() float64        { return 0 }
+
+// Join makes one Buf of two if, and only if, it is right for a call on both.
+func TestBufJoin(t *testing.T) {
+	flat := []float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	b, dev := ccl.Host(flat), ccl.Device[float64](&fakeMemory{n: 10})
+	empty := ccl.Host([]float64{})
+	for _, tc := range []struct {
+		name    string
+		a, next ccl.Buf
+		want    []float64 // nil: no
+	}{
+		{"parts of a Buf", b.From(1, 3), b.From(3, 7), flat[1:7]},
+		{"parts of a slice", ccl.Host(flat[:4]), ccl.Host(flat[4:6:6]), flat[:6]},
+		{"part and slice", b.From(2, 4), ccl.Host(flat[4:5]), flat[2:5]},
+		{"limited capacity", ccl.Host(flat[:4:4]), ccl.Host(flat[4:6]), nil},
+		{"capacity for some", ccl.Host(flat[:4:5]), ccl.Host(flat[4:6]), nil},
+		{"capacity for some, cut", ccl.Host(flat[:4:5]).From(1, 4), ccl.Host(flat[4:6]), nil},
+		{"capacity for all, cut", ccl.Host(flat[:4:6]).From(3, 4), ccl.Host(flat[4:6]), flat[3:6]},
+		{"a gap", b.From(0, 2), b.From(3, 4), nil},
+		{"the other way around", b.From(3, 4), b.From(0, 3), nil},
+		{"overlap", b.From(0, 3), b.From(2, 4), nil},
+		{"the same", b, b, nil},
+		{"empty next", b.From(1, 3), empty, flat[1:3]},
+		{"empty next elsewhere", b.From(1, 3), b.From(9, 9), flat[1:3]},
+		{"empty first", empty, b.From(1, 3), flat[1:3]},
+		{"out of bounds", b.From(0, 11), b, nil},
+		{"next out of bounds", b.From(0, 2), b.From(2, 11), nil},
+		{"another type", b.From(0, 2), ccl.Host([]int64{}), nil},
+		{"none", ccl.Buf{}, b, nil},
+		{"next is none", b, ccl.Buf{}, nil},
+		{"in place", ccl.InPlace(), ccl.InPlace(), nil},
+		{"host and device", empty, dev, nil},
+	} {
+		j, ok := tc.a.Join(tc.next)
+		assert.Equal(t, tc.want != nil, ok, tc.name)
+		s, isHost := ccl.Slice[float64](j)
+		assert.Equal(t, tc.want != nil, isHost, tc.name)
+		assert.Equal(t, tc.want, s, tc.name)
+	}
+	j, _ := b.From(1, 3).Join(b.From(3, 5))
+	j, ok := j.Join(b.From(5, 6))
+	assert.True(t, ok, "what is joined joins")
+	assert.Equal(t, 5, j.Len())
+
+	j, ok = dev.From(2, 4).Join(dev.From(4, 10))
+	assert.True(t, ok)
+	assert.Equal(t, 8, j.Len())
+	for name, next := range map[string]ccl.Buf{
+		"gap": dev.From(5, 6), "other memory": ccl.Device[float64](&fakeMemory{n: 10}).From(4, 5), "cannot be compared": ccl.Device(fakeMemory{n: 10}).From(4, 5),
+	} {
+		_, ok := dev.From(2, 4).Join(next)
+		assert.False(t, ok, name)
+	}
+	odd := ccl.Device(fakeMemory{n: 10})
+	_, ok = odd.From(0, 1).Join(odd.From(1, 2))
+	assert.False(t, ok, "memory whose values cannot be compared may be any")
+}
+
+// A joined Buf is one operand.
+func TestJoinedCall(t *testing.T) {
+	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		flat := []int{1, 2, 3, 4, 5}
+		j, ok := ccl.Host(flat[1:2]).Join(ccl.Host(flat[2:4]))
+		assert.True(t, ok)
+		assert.NoError(t, c.On(nil).AllReduce(j, ccl.InPlace(), ccl.Sum).Wait(ctx))
+		assert.Equal(t, []int{1, 4, 6, 8, 5}, flat)
+	})
+}
+
 // Buffers that are wrong make a call that is refused, for a reason.
 func TestBufRefused(t *testing.T) {
 	x := []int{1, 2, 3, 4}

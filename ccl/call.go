@@ -9,7 +9,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
-	"github.com/goccl/goccl/ccl/internal/reduce"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // args are the arguments of one call, whatever its kind.
@@ -58,6 +58,9 @@ func (k *counts) set(a *args) { k.dc, k.sc = append(k.dc[:0], a.dc...), append(k
 
 // block makes a call on the calling goroutine.
 func (c *Comm) block(ctx context.Context, a *args) error {
+	if c.none() {
+		return refuseNone(a.kind.String())
+	}
 	c.calls++
 	if c.shut() {
 		return c.refuse(a, ErrClosed, whyShut())

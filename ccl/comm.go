@@ -195,10 +195,20 @@ func callOf(r *cpu.Record) *Call {
 }
 
 // Rank is this rank's place in c, from 0 to Size-1.
-func (c *Comm) Rank() int { return c.eng.Rank() }
+func (c *Comm) Rank() int {
+	if c.none() {
+		return -1
+	}
+	return c.eng.Rank()
+}
 
 // Size is the number of ranks of c.
-func (c *Comm) Size() int { return c.eng.Size() }
+func (c *Comm) Size() int {
+	if c.none() {
+		return 0
+	}
+	return c.eng.Size()
+}
 
 // Place says where this rank runs.
 func (c *Comm) Place() Place {
@@ -209,6 +219,9 @@ func (c *Comm) Place() Place {
 
 // String reads like: rank 3 of 8 (2 hosts, cpu, shared memory and TCP (eth0))
 func (c *Comm) String() string {
+	if c.none() {
+		return "no Comm"
+	}
 	return fmt.Sprintf("rank %d of %d (%d host%s, %s, %s)", c.Rank(), c.Size(),
 		c.eng.Topology().Nodes(), plural(c.eng.Topology().Nodes()), c.Backend(), c.eng.Transport())
 }
@@ -269,7 +282,7 @@ func (c *Comm) Library() string {
 
 // Abort fails c on every rank with cause. It may be called from any goroutine.
 func (c *Comm) Abort(cause error) {
-	if cpu.Forked() {
+	if c.none() || cpu.Forked() {
 		return
 	}
 	if cause == nil {
@@ -280,10 +293,18 @@ func (c *Comm) Abort(cause error) {
 }
 
 // Done is closed when c fails; Err then says why.
-func (c *Comm) Done() <-chan struct{} { return c.done }
+func (c *Comm) Done() <-chan struct{} {
+	if c.none() {
+		return nil
+	}
+	return c.done
+}
 
 // Err is why c failed; nil before.
 func (c *Comm) Err() error {
+	if c.none() {
+		return refuseNone("Comm")
+	}
 	if cpu.Forked() {
 		return &Error{Code: ErrClosed, Op: "Comm", Rank: c.Rank(), Peer: -1, Err: errForked}
 	}

@@ -22,8 +22,11 @@ type Memory[T Number] interface {
 	Elem() T
 }
 
-// Device is a view of m. It keeps m alive, and a call on it after m was freed is refused.
+// Device is a view of m. It keeps m alive, and a call on it after m was freed is refused. Of nil it is empty.
 func Device[T Number](m Memory[T]) Buf {
+	if m == nil {
+		return Buf{typ: TypeOf[T]()}
+	}
 	return Buf{mem: m, count: m.Len(), typ: TypeOf[T]()}
 }
 

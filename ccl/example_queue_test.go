@@ -400,6 +400,31 @@ func ExampleBuf_Type() {
 	// Output: bfloat16
 }
 
+// A function on a stream works on what the Bufs before it hold.
+func ExampleSlice() {
+	b := ccl.Host([]float32{1, 2, 3}).From(1, 3)
+	x, ok := ccl.Slice[float32](b)
+	fmt.Println(x, ok)
+	_, ok = ccl.Slice[int32](b)
+	fmt.Println(ok)
+	// Output:
+	// [2 3] true
+	// false
+}
+
+// Two gradients that lie side by side are one call.
+func ExampleBuf_Join() {
+	flat := make([]float32, 6)
+	weights, biases := ccl.Host(flat[:4]), ccl.Host(flat[4:])
+	both, ok := weights.Join(biases)
+	fmt.Println(both.Len(), ok)
+	_, ok = biases.Join(weights)
+	fmt.Println(ok)
+	// Output:
+	// 6 true
+	// false
+}
+
 // InPlace finds this rank's part of dst.
 func ExampleInPlace() {
 	ctx := context.Background()

@@ -130,8 +130,12 @@ func newCommError(rank int, f *cpu.Fault) *Error {
 }
 
 // Split partitions c by color, ordered by key then by old rank, as MPI_Comm_split.
-// It is collective over c. A negative color gets a nil Comm.
+// It is collective over c. A negative color gets a nil Comm, whose Rank is -1 and Size 0, and
+// which refuses every call.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
+	if c.none() {
+		return nil, refuseNone("Split")
+	}
 	c.calls++
 	a := &args{kind: KindSplit, root: -1}
 	if c.shut() {

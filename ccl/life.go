@@ -44,7 +44,7 @@ const closeGrace = 500 * time.Millisecond
 // way on another goroutine ends with ErrClosed, unless it has just succeeded. Closing
 // twice does nothing, nor does closing in a forked child.
 func (c *Comm) Close() error {
-	if cpu.Forked() || !c.closed.CompareAndSwap(false, true) {
+	if c.none() || cpu.Forked() || !c.closed.CompareAndSwap(false, true) {
 		return nil
 	}
 	limit := c.opt.PeerTimeout

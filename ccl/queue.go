@@ -23,8 +23,11 @@ type Queue struct {
 	group *group        // being collected, if any
 }
 
-// On returns the queue of c on s; nil is c's own HostStream.
+// On returns the queue of c on s; nil is c's own HostStream. That of a nil Comm rejects every call.
 func (c *Comm) On(s Stream) Queue {
+	if c.none() {
+		return Queue{}
+	}
 	c.calls++
 	switch s := s.(type) {
 	case *HostStream:
@@ -49,6 +52,7 @@ type group struct {
 	ticket  uint64 // its place among the queued calls of its Comm; 0 while it is collected
 	next    *group // in that order
 	ended   bool   // it has run, or never will
+	over    bool   // Group has returned: it takes no more calls
 	calls   []*cpu.Call
 	one     [1]*cpu.Call
 	reject  *Error
@@ -146,14 +150,18 @@ func (q Queue) Barrier() Work {
 // are fused into one exchange. So its calls must not depend on each other. Works of g are valid once Group returns. An error from f
 // issues nothing and counts as a rejected call.
 func (q Queue) Group(f func(g Queue) error) Work {
-	if q.group != nil { // a group in a group is part of it, as in NCCL
+	switch {
+	case q.c == nil:
+		return zeroQueue(KindGroup)
+	case q.group != nil && q.group.over:
+		return q.late(&args{kind: KindGroup})
+	case f == nil:
+		return q.rejected(&args{kind: KindGroup}, errNilFunction)
+	case q.group != nil: // a group in a group is part of it, as in NCCL
 		if err := f(q); err != nil {
 			return q.rejected(&args{kind: KindGroup}, err)
 		}
 		return Work{at: q.group}
-	}
-	if q.c == nil {
-		return zeroQueue(KindGroup)
 	}
 	q.c.calls++
 	if q.err != nil || q.c.shut() {
@@ -168,6 +176,7 @@ func (q Queue) Group(f func(g Queue) error) Work {
 	if err := f(inner); err != nil && g.reject == nil {
 		g.reject = q.c.refuse(&args{kind: KindGroup}, ErrArgument, err)
 	}
+	g.over = true
 	return q.push(g)
 }
 
@@ -180,6 +189,9 @@ func (q Queue) issue(a *args, dst, src *Buf) Work {
 	c.calls++
 	if q.err != nil || c.shut() {
 		return q.rejected(a, nil)
+	}
+	if q.group != nil && q.group.over {
+		return q.late(a)
 	}
 	if err := q.resolve(a, dst, src); err != nil {
 		return q.rejected(a, err)
@@ -316,12 +328,21 @@ func (q Queue) shut(a *args) Work {
 	return Work{err: e}
 }
 
+// late refuses a call through the Queue of a Group that has returned: the group is on its way without it.
+func (q Queue) late(a *args) Work {
+	q.group = nil
+	return q.rejected(a, errGroupOver)
+}
+
 // zeroQueue is the Work of a call on the zero Queue.
 func zeroQueue(k Kind) Work {
 	return Work{err: &Error{Code: ErrArgument, Op: k.String(), Rank: -1, Peer: -1, Err: errZeroQueue}}
 }
 
-var errZeroQueue = errors.New("the Queue is the zero Queue; Comm.On makes one")
+var errZeroQueue = errors.New("the Queue belongs to no Comm; Comm.On makes one of a Comm that is not nil")
+
+// groupOver is why a call is refused that comes through the Queue of a Group which has returned.
+var errGroupOver = errors.New("the Group has returned; its Queue is for its function alone")
 
 // rejectedBy fails the Comm because of e, a rejected call: a queue on a device has no place that could be
 // kept for it, and peers will wait for a call that never comes.

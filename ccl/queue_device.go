@@ -180,6 +180,7 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 	inner.group = &group{}
 	a := &args{kind: KindGroup, root: -1}
 	err := f(inner)
+	inner.group.over = true
 	switch {
 	case inner.group.reject != nil:
 		return q.rejectedBy(inner.group.reject)

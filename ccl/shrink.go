@@ -22,6 +22,9 @@ import (
 // c stays as it is: close it. Data of the failed call are undefined, so a program goes
 // on from the last state that it knows to be the same on all survivors.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
+	if c.none() {
+		return nil, refuseNone("Shrink")
+	}
 	c.calls++
 	refuse := func(f *cpu.Fault) error {
 		return c.named(&Error{Code: Code(f.Code), Op: "Shrink", Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})

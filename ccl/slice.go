@@ -15,6 +15,9 @@ import (
 // cap leaves it. More than the host has left is refused with ErrBackend. A call that
 // fails concerns only the elements that were its result.
 func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
+	if c.none() {
+		return nil, refuseNone("MakeSlice")
+	}
 	c.calls++
 	a := &args{kind: KindBarrier, root: -1}
 	refuse := func(code Code, err error) ([]T, error) {

@@ -15,7 +15,8 @@ type Stream interface {
 
 // HostStream is a first-in first-out queue on the host with the meaning of a device
 // stream: calls of several Comms and functions run in the order they were issued.
-// A program written for device streams runs on it unchanged, on any machine.
+// A program written for device streams runs on it unchanged, on any machine. The zero
+// HostStream is an empty queue, ready to use.
 //
 // Functions rely on the calls before them. So after a call on the stream has failed, Do
 // runs nothing any more, for good: go on with another HostStream. Calls of other Comms
@@ -43,13 +44,14 @@ type task struct {
 
 // NewHostStream returns an empty queue.
 func NewHostStream() *HostStream {
-	s := &HostStream{}
-	s.ended.L = &s.mu
-	return s
+	return &HostStream{}
 }
 
 // Handle is 0; ok is false once s is closed.
 func (s *HostStream) Handle() (uintptr, bool) {
+	if s == nil {
+		return 0, false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return 0, !s.closed
@@ -57,6 +59,8 @@ func (s *HostStream) Handle() (uintptr, bool) {
 
 var (
 	errStreamClosed = errors.New("the HostStream is closed")
+	errNilStream    = errors.New("the HostStream is nil; NewHostStream makes one")
+	errNilFunction  = errors.New("the function is nil")
 	errGoexit       = errors.New("the function has ended its goroutine (runtime.Goexit, as t.FailNow does)")
 )
 
@@ -64,12 +68,23 @@ var (
 // the cause of an Error with the Code ErrBackend. If a call before it on s has failed, f
 // does not run, and Wait returns that failure.
 func (s *HostStream) Do(f func() error) Work {
+	switch {
+	case s == nil:
+		return refuseDo(ErrArgument, errNilStream)
+	case f == nil:
+		return refuseDo(ErrArgument, errNilFunction)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.add(task{f: f}) {
-		return Work{err: &Error{Code: ErrClosed, Op: "Do", Rank: -1, Peer: -1, Err: errStreamClosed}}
+		return refuseDo(ErrClosed, errStreamClosed)
 	}
 	return Work{at: s, seq: s.issued}
+}
+
+// refuseDo is the Work of a function that never runs.
+func refuseDo(code Code, err error) Work {
+	return Work{err: &Error{Code: code, Op: "Do", Rank: -1, Peer: -1, Err: err}}
 }
 
 // push adds a task. It is false if s is closed.
@@ -84,6 +99,7 @@ func (s *HostStream) add(t task) bool {
 	if s.closed {
 		return false
 	}
+	s.ended.L = &s.mu // of a zero HostStream, too
 	s.issued++
 	s.tasks = append(s.tasks, t)
 	if !s.busy {
@@ -201,6 +217,9 @@ func waitError(err error) *Error {
 
 // Close lets what was issued end, and takes no more.
 func (s *HostStream) Close() error {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

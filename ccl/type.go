@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"reflect"
 
-	"github.com/goccl/goccl/ccl/internal/reduce"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // Number is an element type every engine can move; [Comm.Supports] says which it

@@ -1,5 +1,5 @@
 // Reductions of our own. 16-bit floats, which MPI has not: in float32, then to nearest even; the bits
-// are those of ccl's CPU engine (ccl/internal/reduce), NaNs and signed zeros included. And the least
+// are those of ccl's CPU engine (internal/reduce), NaNs and signed zeros included. And the least
 // and greatest unsigned integers, which MPICH 4.0.2 compares as if they were signed, and the sums of
 // 8- and 16-bit integers, which Open MPI 4.1.4 saturates where it uses AVX.
 #include <stdint.h>

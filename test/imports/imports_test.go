@@ -48,6 +48,11 @@ var rules = []struct {
 		why:     "what is explored has no transport and no clock",
 	},
 	{
+		who:     "internal/reduce",
+		allowed: []string{"golang.org/x/..."},
+		why:     "arithmetic knows no Comm: the engines and the training packages share it",
+	},
+	{
 		who:     "ccl/boot",
 		allowed: []string{module + "/internal/auth", "golang.org/x/..."},
 		why:     "the bootstrap is usable without the engines",

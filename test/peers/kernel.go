@@ -13,11 +13,11 @@ import (
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
-// kernel measures the best kernel of a type, alone on one core, as a peer: by the benchmark of ccl/internal/reduce, which no
+// kernel measures the best kernel of a type, alone on one core, as a peer: by the benchmark of internal/reduce, which no
 // other package can call.
 func kernel(args []string) error {
 	fs := flag.NewFlagSet("kernel", flag.ContinueOnError)
-	binary := fs.String("binary", "", "the compiled tests of ccl/internal/reduce")
+	binary := fs.String("binary", "", "the compiled tests of internal/reduce")
 	typ := fs.String("type", "float", "as ccl spells it")
 	fs.String("op", "kernel", "")
 	size := fs.Int("max", 0, "bytes of a vector: those of the benchmark")
@@ -43,7 +43,7 @@ func kernel(args []string) error {
 		}
 	}
 	if best == 0 {
-		return errors.New("the benchmark of ccl/internal/reduce has printed no time")
+		return errors.New("the benchmark of internal/reduce has printed no time")
 	}
 	fmt.Printf("goccl,kernel,1,%d,%.4f,%.4f,0,0,0,0,0,\n", *size, best/1e3, float64(*size)/best)
 	return nil

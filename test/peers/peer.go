@@ -49,7 +49,7 @@ func build(dir string) (*builder, error) {
 		{"mpich", "mpich libmpich-dev", []string{"mpicc.mpich", "-O2", filepath.Join(src, "mpi_bench.c")}},
 		{"gloo", "g++ libgloo-dev", []string{"g++", "-std=c++17", "-O3", "-march=native", "-w", filepath.Join(src, "gloo_bench.cc"), "-lgloo", "-lpthread"}},
 		{"limits", "gcc", []string{"gcc", "-O3", "-march=native", filepath.Join(src, "limits.c"), "-lpthread"}},
-		{"kernels", "go", []string{"go", "test", "-c", "github.com/goccl/goccl/ccl/internal/reduce"}},
+		{"kernels", "go", []string{"go", "test", "-c", "github.com/goccl/goccl/internal/reduce"}},
 		{"engine", "gcc libc6-dev", []string{"env", "CGO_ENABLED=1", "go", "build", "-tags", "mpi"}}, // this program, with the engine mpi
 	} {
 		if _, err := exec.LookPath(p.command[0]); err != nil {

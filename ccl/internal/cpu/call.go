@@ -4,7 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
-	"github.com/goccl/goccl/ccl/internal/reduce"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // Kind says which collective a call is.

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
-	"github.com/goccl/goccl/ccl/internal/reduce"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // directAllReduce: the memory of all ranks can be touched in place. Each rank reduces its part of the vector, and

@@ -4,7 +4,7 @@ import (
 	"context"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/reduce"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // localBroadcast: the root posts, the others read.

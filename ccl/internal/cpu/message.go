@@ -5,7 +5,7 @@ import (
 	"hash/crc32"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/reduce"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // A sender is one message on its way out, a receiver one on its way in. Both go as

@@ -3,7 +3,7 @@ package cpu
 import (
 	"context"
 
-	"github.com/goccl/goccl/ccl/internal/reduce"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // Messages whose both ends are on this host need no header and no state that outlives the call: they are records of

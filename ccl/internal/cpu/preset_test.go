@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/reduce"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // nearWrap is a value of counters of 32 bits a few hundred steps before they begin again at 0. It divides by the depth

@@ -4,8 +4,8 @@ import (
 	"context"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/reduce"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // The collectives of Comms that span hosts: schedules over links.

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/ordered"
-	"github.com/goccl/goccl/ccl/internal/reduce"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // Between two ranks, data of a call with a root go one way: a stream, in rounds of which one rank's slots carry data

@@ -15,7 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
-	kernel "github.com/goccl/goccl/ccl/internal/reduce"
+	kernel "github.com/goccl/goccl/internal/reduce"
 	"github.com/goccl/goccl/internal/sycl"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
-	kernel "github.com/goccl/goccl/ccl/internal/reduce"
+	kernel "github.com/goccl/goccl/internal/reduce"
 )
 
 // types are oneCCL's element types, by ours; -1 where it has none.

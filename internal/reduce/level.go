@@ -14,6 +14,9 @@ type level struct {
 	both   [Types]Both // sums; nil where there is none
 	scale  [Types]func(dst unsafe.Pointer, n int, ranks int)
 	copy   func(dst, src unsafe.Pointer, n int)
+
+	widen, narrow [Types]Convert // of the 16-bit floats
+	accumulate    [Types]Func
 }
 
 // levels are those that this CPU runs, best first. The last is generic.

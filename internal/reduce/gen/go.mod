@@ -1,4 +1,4 @@
-module github.com/goccl/goccl/ccl/internal/reduce/gen
+module github.com/goccl/goccl/internal/reduce/gen
 
 go 1.25.0
 

@@ -1,0 +1,17 @@
+package ccl
+
+import "errors"
+
+// What a Comm answers that is none: nil, which Split gives a rank with a negative color, or Comm{}. Calls are refused,
+// and Close is done; so a program needs no if around what only members of a Comm take part in but calls that count on
+// their results.
+
+// none reports whether c is no Comm.
+func (c *Comm) none() bool { return c == nil || c.eng == nil }
+
+var errNone = errors.New("the Comm is nil: Split gives none to a rank with a negative color, NewComm and Join none with an error")
+
+// refuseNone is the error of a call on no Comm.
+func refuseNone(op string) *Error {
+	return &Error{Code: ErrArgument, Op: op, Rank: -1, Peer: -1, Err: errNone}
+}
