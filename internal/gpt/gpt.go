@@ -1,0 +1,240 @@
+// Package gpt is nanoGPT's GPT-2 without biases, forward and backward on slices, in units that package zero shards and
+// package pp puts on stages: the embedding, the blocks, the head. It is a model for the tests of train and for
+// examples/gpt, which is why it is not in either. Its arithmetic can be replaced; see Kernels.
+package gpt
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// Float is what it computes in.
+type Float interface{ ~float32 | ~float64 }
+
+// Config is the shape of a model.
+type Config struct{ Vocab, Context, Width, Heads, Layers int }
+
+// Units are the lengths of the parameters of each unit, on one of n ranks that split the blocks.
+func (c Config) Units(n int) [][]int {
+	w := c.Width
+	units := [][]int{{c.Vocab * w, c.Context * w}}
+	for range c.Layers {
+		units = append(units, []int{w, w * 3 * w / n, w * w / n, w, w * 4 * w / n, 4 * w * w / n})
+	}
+	return append(units, []int{w, w * c.Vocab})
+}
+
+// Names are those of the parameters of a unit, as nanoGPT has them.
+func (c Config) Names(unit int) []string {
+	switch unit {
+	case 0:
+		return []string{"wte", "wpe"}
+	case c.Layers + 1:
+		return []string{"ln_f", "lm_head"}
+	}
+	return []string{"ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj"}
+}
+
+// Decays reports whether a parameter is subject to weight decay: matrices are, but not the embeddings.
+func (c Config) Decays(unit, param int) bool {
+	switch unit {
+	case 0:
+		return false
+	case c.Layers + 1:
+		return param == 1
+	}
+	return param != 0 && param != 3
+}
+
+// Params is the number of parameters.
+func (c Config) Params() (n int) {
+	for _, u := range c.Units(1) {
+		for _, l := range u {
+			n += l
+		}
+	}
+	return n
+}
+
+// Init returns the whole parameters of a unit, the same for a seed on every rank.
+func Init[T Float](c Config, unit int, seed uint64) [][]T {
+	r := rand.New(rand.NewPCG(seed, uint64(unit)))
+	deep := .02 / math.Sqrt(2*float64(c.Layers))
+	std := []float64{0, .02, deep, 0, .02, deep} // 0: all ones
+	switch unit {
+	case 0:
+		std = []float64{.02, .02}
+	case c.Layers + 1:
+		std = []float64{0, .02}
+	}
+	var out [][]T
+	for j, n := range c.Units(1)[unit] {
+		p := make([]T, n)
+		for i := range p {
+			if p[i] = 1; std[j] != 0 {
+				p[i] = T(r.NormFloat64() * std[j])
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// Split is how the blocks are split over ranks: package tp's four functions, on this rank's part of the tokens where it
+// has Sequence.
+type Split[T Float] interface {
+	Rank() int
+	Size() int
+	Sequence() bool
+	Enter(full, x []T) ([]T, error)
+	EnterGrad(dx, dfull []T) ([]T, error)
+	Leave(y, partial []T) ([]T, error)
+	LeaveGrad(full, dy []T) ([]T, error)
+}
+
+// whole is the Split of one rank.
+type whole[T Float] struct{}
+
+func (whole[T]) Rank() int                           { return 0 }
+func (whole[T]) Size() int                           { return 1 }
+func (whole[T]) Sequence() bool                      { return false }
+func (whole[T]) Enter(_, x []T) ([]T, error)         { return x, nil }
+func (whole[T]) EnterGrad(_, dfull []T) ([]T, error) { return dfull, nil }
+func (whole[T]) Leave(_, partial []T) ([]T, error)   { return partial, nil }
+func (whole[T]) LeaveGrad(_, dy []T) ([]T, error)    { return dy, nil }
+
+// Net computes on one rank. It keeps the activations of each micro batch from forward to backward.
+type Net[T Float] struct {
+	Config
+	K     Kernels[T]
+	split Split[T]
+	n     int // tokens of a micro batch, whole sequences
+	s     int // those of them that this rank has between blocks
+	acts  map[int][]*act[T]
+	free  []*act[T]
+	head  map[int]*headAct[T]
+	mem   map[string][]T
+}
+
+type act[T Float] struct{ ln1, xh1, rs1, qkv, att, y, ln2, xh2, rs2, h, th, g []T }
+
+type headAct[T Float] struct{ ln, xh, rs, p []T }
+
+// NewNet makes a net for micro batches of rows sequences. split may be nil.
+func NewNet[T Float](c Config, rows int, split Split[T]) *Net[T] {
+	if split == nil {
+		split = whole[T]{}
+	}
+	n := &Net[T]{Config: c, K: Reference[T](), split: split, n: rows * c.Context, acts: map[int][]*act[T]{},
+		head: map[int]*headAct[T]{}, mem: map[string][]T{}}
+	if n.s = n.n; split.Sequence() {
+		n.s /= split.Size()
+	}
+	return n
+}
+
+// Len is the number of activations that go from unit to unit.
+func (n *Net[T]) Len() int { return n.s * n.Width }
+
+// first is the first of this rank's tokens.
+func (n *Net[T]) first() int {
+	if n.split.Sequence() {
+		return n.s * n.split.Rank()
+	}
+	return 0
+}
+
+// scratch is memory by name, all zero if asked for.
+func (n *Net[T]) scratch(name string, size int, zero bool) []T {
+	s := n.mem[name]
+	if len(s) < size {
+		s = make([]T, size)
+		n.mem[name] = s
+	}
+	if s = s[:size]; zero {
+		clear(s)
+	}
+	return s
+}
+
+// Forward computes unit u of the model from x to x, in place; Embedding ignores what x was. With the head it returns the
+// mean loss over this rank's tokens; targets are needed there alone, tokens in the embedding.
+func (n *Net[T]) Forward(u int, p [][]T, micro int, x []T, tokens, targets []int32) (loss float64, err error) {
+	switch u {
+	case 0:
+		n.embed(p, tokens, x)
+	case n.Layers + 1:
+		return n.loss(p, micro, x, targets), nil
+	default:
+		err = n.block(p, micro, x)
+	}
+	return 0, err
+}
+
+// Backward computes dx in place, and adds to the gradients g; the head ignores what dx was.
+func (n *Net[T]) Backward(u int, p, g [][]T, micro int, dx []T, tokens, targets []int32) error {
+	switch u {
+	case 0:
+		n.embedBack(g, tokens, dx)
+	case n.Layers + 1:
+		n.lossBack(p, g, micro, dx, targets)
+	default:
+		return n.blockBack(p, g, micro, dx)
+	}
+	return nil
+}
+
+func (n *Net[T]) embed(p [][]T, tokens []int32, x []T) {
+	w, at := n.Width, n.first()
+	for i := range n.s {
+		k, t := int(tokens[at+i]), (at+i)%n.Context
+		for j := range w {
+			x[i*w+j] = p[0][k*w+j] + p[1][t*w+j]
+		}
+	}
+}
+
+func (n *Net[T]) embedBack(g [][]T, tokens []int32, dx []T) {
+	w, at := n.Width, n.first()
+	for i := range n.s {
+		k, t := int(tokens[at+i]), (at+i)%n.Context
+		for j, d := range dx[i*w : i*w+w] {
+			g[0][k*w+j] += d
+			g[1][t*w+j] += d
+		}
+	}
+}
+
+func (n *Net[T]) loss(p [][]T, micro int, x []T, targets []int32) float64 {
+	h := n.head[micro]
+	if h == nil {
+		h = &headAct[T]{make([]T, n.s*n.Width), make([]T, n.s*n.Width), make([]T, n.s), make([]T, n.s*n.Vocab)}
+		n.head[micro] = h
+	}
+	norm(h.ln, h.xh, h.rs, x, p[0])
+	clear(h.p)
+	n.K.Mul(false, false, n.s, n.Vocab, n.Width, h.ln, p[1], h.p)
+	var loss float64
+	at := n.first()
+	for i := range n.s {
+		r := h.p[i*n.Vocab : (i+1)*n.Vocab]
+		n.softmax(r, 1)
+		loss -= math.Log(float64(r[targets[at+i]]))
+	}
+	return loss / float64(n.s)
+}
+
+func (n *Net[T]) lossBack(p, g [][]T, micro int, dx []T, targets []int32) {
+	h, at := n.head[micro], n.first()
+	for i := range n.s {
+		h.p[i*n.Vocab+int(targets[at+i])]--
+	}
+	for i := range h.p {
+		h.p[i] /= T(n.n)
+	}
+	df := n.scratch("dhead", n.s*n.Width, true)
+	n.K.Mul(false, true, n.s, n.Width, n.Vocab, h.p, p[1], df)
+	n.K.Mul(true, false, n.Width, n.Vocab, n.s, h.ln, h.p, g[1])
+	clear(dx)
+	normBack(h.xh, h.rs, dx, g[0], df, p[0])
+}

@@ -1,0 +1,86 @@
+package gpt_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/gpt"
+)
+
+// run is the loss of a batch, and, if g is not nil, the gradients added to it.
+func run[T gpt.Float](t *testing.T, n *gpt.Net[T], p, g [][][]T, tokens, targets []int32) (loss float64) {
+	x := make([]T, n.Len())
+	for u := range p {
+		l, err := n.Forward(u, p[u], 0, x, tokens, targets)
+		require.NoError(t, err)
+		loss += l
+	}
+	if g != nil {
+		for u := len(p) - 1; u >= 0; u-- {
+			require.NoError(t, n.Backward(u, p[u], g[u], 0, x, tokens, targets))
+		}
+	}
+	return loss
+}
+
+func batch(c gpt.Config, rows int) (tokens, targets []int32) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range rows * c.Context {
+		tokens, targets = append(tokens, int32(r.IntN(c.Vocab))), append(targets, int32(r.IntN(c.Vocab)))
+	}
+	return tokens, targets
+}
+
+// The gradients of all parameters against finite differences in float64.
+func TestGradients(t *testing.T) {
+	c := gpt.Config{Vocab: 7, Context: 5, Width: 6, Heads: 2, Layers: 2}
+	tokens, targets := batch(c, 2)
+	n := gpt.NewNet[float64](c, 2, nil)
+	var p, g [][][]float64
+	r := rand.New(rand.NewPCG(1, 2))
+	for u, lens := range c.Units(1) {
+		p = append(p, gpt.Init[float64](c, u, 1))
+		g = append(g, nil)
+		for j, l := range lens {
+			g[u] = append(g[u], make([]float64, l))
+			for i := range p[u][j] {
+				p[u][j][i] += .3 * r.NormFloat64() // so that every part matters
+			}
+		}
+	}
+	run(t, n, p, g, tokens, targets)
+	const h = 1e-5
+	checked := 0
+	for u := range p {
+		for j := range p[u] {
+			for i := range p[u][j] {
+				x := p[u][j][i]
+				p[u][j][i] = x + h
+				up := gpt.NewNet[float64](c, 2, nil)
+				more := run(t, up, p, nil, tokens, targets)
+				p[u][j][i] = x - h
+				less := run(t, gpt.NewNet[float64](c, 2, nil), p, nil, tokens, targets)
+				p[u][j][i] = x
+				require.InDelta(t, (more-less)/(2*h), g[u][j][i], 1e-8, "unit %d, parameter %s, element %d", u, c.Names(u)[j], i)
+				checked++
+			}
+		}
+	}
+	require.Equal(t, c.Params(), checked)
+}
+
+// The talks' GPT-2.
+func TestParams(t *testing.T) {
+	c := gpt.Config{Vocab: 65, Context: 1024, Width: 768, Heads: 12, Layers: 12}
+	require.Equal(t, 85_790_208+65*768, c.Params(), "whose head is tied to the embedding")
+	first := gpt.NewNet[float32](gpt.Config{Vocab: 65, Context: 8, Width: 16, Heads: 2, Layers: 2}, 3, nil)
+	tokens, targets := batch(first.Config, 3)
+	var p [][][]float32
+	for u := range first.Units(1) {
+		p = append(p, gpt.Init[float32](first.Config, u, 1))
+	}
+	require.InDelta(t, math.Log(65), run(t, first, p, nil, tokens, targets), .1, "it knows nothing yet")
+}

@@ -1,0 +1,105 @@
+// Package vec is the arithmetic of training on Bufs of host memory, of float32, float64 and bfloat16. The Bufs of a call
+// have one length, which the caller sees to. Nothing is allocated.
+package vec
+
+import (
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/reduce"
+)
+
+func f32(b ccl.Buf) []float32       { s, _ := ccl.Slice[float32](b); return s }
+func f64(b ccl.Buf) []float64       { s, _ := ccl.Slice[float64](b); return s }
+func bf16(b ccl.Buf) []ccl.BFloat16 { s, _ := ccl.Slice[ccl.BFloat16](b); return s }
+
+// Zero sets b to zeros.
+func Zero(b ccl.Buf) {
+	clear(f32(b))
+	clear(f64(b))
+	clear(bf16(b))
+}
+
+// Add adds src, of dst's type, to dst.
+func Add(dst, src ccl.Buf) {
+	switch dst.Type() {
+	case ccl.TypeFloat32:
+		reduce.Add(reduce.Float32, f32(dst), f32(src))
+	case ccl.TypeFloat64:
+		reduce.Add(reduce.Float64, f64(dst), f64(src))
+	case ccl.TypeBFloat16:
+		reduce.Add(reduce.BFloat16, bf16(dst), bf16(src))
+	}
+}
+
+// Scale multiplies b by a number, rounded to b's type, or to float32 for bfloat16.
+func Scale(b ccl.Buf, by float64) {
+	x := float32(by)
+	for i, s := 0, f32(b); i < len(s); i++ {
+		s[i] *= x
+	}
+	for i, s := 0, f64(b); i < len(s); i++ {
+		s[i] *= by
+	}
+	for i, s := 0, bf16(b); i < len(s); i++ {
+		s[i] = ccl.ToBFloat16(s[i].Float32() * x)
+	}
+}
+
+// Divide divides b by n, as an average over n ranks does.
+func Divide(b ccl.Buf, n int) {
+	for i, s := 0, f32(b); i < len(s); i++ {
+		s[i] /= float32(n)
+	}
+	for i, s := 0, f64(b); i < len(s); i++ {
+		s[i] /= float64(n)
+	}
+	for i, s := 0, bf16(b); i < len(s); i++ {
+		s[i] = ccl.ToBFloat16(s[i].Float32() / float32(n))
+	}
+}
+
+// Convert sets dst to src, each of any of the types. What does not fit is rounded to nearest even; float64 goes to
+// bfloat16 by way of float32.
+func Convert(dst, src ccl.Buf) {
+	switch {
+	case dst.Type() == src.Type():
+		copy(f32(dst), f32(src))
+		copy(f64(dst), f64(src))
+		copy(bf16(dst), bf16(src))
+	case dst.Type() == ccl.TypeFloat32 && src.Type() == ccl.TypeBFloat16:
+		reduce.ToFloat32(reduce.BFloat16, f32(dst), bf16(src))
+	case dst.Type() == ccl.TypeBFloat16 && src.Type() == ccl.TypeFloat32:
+		reduce.FromFloat32(reduce.BFloat16, bf16(dst), f32(src))
+	case dst.Type() == ccl.TypeFloat32 && src.Type() == ccl.TypeFloat64:
+		for i, x := range f64(src) {
+			f32(dst)[i] = float32(x)
+		}
+	case dst.Type() == ccl.TypeFloat64 && src.Type() == ccl.TypeFloat32:
+		for i, x := range f32(src) {
+			f64(dst)[i] = float64(x)
+		}
+	case dst.Type() == ccl.TypeFloat64 && src.Type() == ccl.TypeBFloat16:
+		for i, x := range bf16(src) {
+			f64(dst)[i] = float64(x.Float32())
+		}
+	case dst.Type() == ccl.TypeBFloat16 && src.Type() == ccl.TypeFloat64:
+		for i, x := range f64(src) {
+			bf16(dst)[i] = ccl.ToBFloat16(float32(x))
+		}
+	}
+}
+
+// SumSquares is the sum of the squares of b in float64, the same bits on every machine.
+func SumSquares(b ccl.Buf) float64 {
+	switch b.Type() {
+	case ccl.TypeFloat32:
+		return reduce.SumSquares(f32(b))
+	case ccl.TypeFloat64:
+		return reduce.SumSquares(f64(b))
+	}
+	var sum float64
+	for _, x := range bf16(b) {
+		v := float64(x.Float32())
+		sum += float64(v * v) // converted, so that no compiler fuses it with the addition
+	}
+	return sum
+}

@@ -1,0 +1,137 @@
+// Package optim has optimizers on slices. They are elementwise, so they can be applied to any part of a parameter: to the
+// pieces of which package zero makes shards, or to whole parameters.
+//
+//	err := m.Step(ctx, func(p zero.Piece, w, g []float32) error {
+//		n := p.At + len(w)
+//		return optim.Apply(h, step, w, g, avg[p.Unit][p.At:n], sq[p.Unit][p.At:n])
+//	})
+//
+// The arithmetic is that of the element type, in one order and without fused multiply-add, so the bits are the same on
+// every machine. Nothing is allocated. Parameters that are not to decay (norms, biases) get a copy of the options with
+// Decay 0.
+//
+// Optimizers that are not elementwise, such as LAMB and Muon, are not here.
+package optim
+
+import (
+	"fmt"
+	"math"
+)
+
+// Float is what parameters and state are kept in.
+type Float interface{ ~float32 | ~float64 }
+
+// AdamW is Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2), as torch.optim.AdamW.
+type AdamW struct {
+	// LR is the learning rate of this step.
+	LR float64
+	// Beta1 and Beta2 are how much of the averages of gradients and of their squares is kept.
+	Beta1, Beta2 float64
+	// Eps is added to the square root.
+	Eps float64
+	// Decay is the weight decay, times LR.
+	Decay float64
+}
+
+// Apply makes step number step, counted from 1, on the parameters p with the gradients g. m and v are the state, zero at
+// first. All have one length; else Apply changes nothing and returns an error.
+func Apply[T Float](h AdamW, step int, p, g, m, v []T) error {
+	n := len(p)
+	switch {
+	case step < 1:
+		return fmt.Errorf("optim: step %d; steps are counted from 1", step)
+	case len(g) != n || len(m) != n || len(v) != n:
+		return fmt.Errorf("optim: %d parameters, but %d gradients, and state of %d and %d", n, len(g), len(m), len(v))
+	}
+	b1, b2, eps := T(h.Beta1), T(h.Beta2), T(h.Eps)
+	a1, a2 := 1-b1, 1-b2
+	rate := T(h.LR / (1 - power(h.Beta1, step)))
+	root := T(1 / math.Sqrt(1-power(h.Beta2, step)))
+	keep := T(1 - float64(h.LR*h.Decay))
+	g, m, v = g[:n], m[:n], v[:n]
+	for i := range p {
+		// Each product is converted, so that no compiler fuses it with an addition.
+		mi := T(b1*m[i]) + T(a1*g[i])
+		vi := T(b2*v[i]) + T(T(a2*g[i])*g[i])
+		m[i], v[i] = mi, vi
+		d := T(T(math.Sqrt(float64(vi)))*root) + eps
+		p[i] = T(p[i]*keep) - T(rate*mi)/d
+	}
+	return nil
+}
+
+// SGD is stochastic gradient descent with momentum (Sutskever et al. 2013), as torch.optim.SGD with dampening 0.
+type SGD struct {
+	// LR is the learning rate of this step.
+	LR float64
+	// Momentum is how much of the last step's direction is kept.
+	Momentum float64
+	// Decay is added to the gradient, times the parameter.
+	Decay float64
+	// Nesterov looks ahead by the momentum.
+	Nesterov bool
+}
+
+// ApplySGD makes a step on the parameters p with the gradients g. m is the state, zero at first; it may be nil where
+// Momentum is 0. All have one length; else ApplySGD changes nothing and returns an error.
+func ApplySGD[T Float](h SGD, p, g, m []T) error {
+	n := len(p)
+	if len(g) != n || len(m) != n && (h.Momentum != 0 || m != nil) {
+		return fmt.Errorf("optim: %d parameters, but %d gradients, and state of %d", n, len(g), len(m))
+	}
+	rate, mu, decay := T(h.LR), T(h.Momentum), T(h.Decay)
+	for i := range p {
+		d := g[i]
+		if decay != 0 {
+			d += T(decay * p[i])
+		}
+		if mu != 0 {
+			m[i] = T(mu*m[i]) + d
+			if h.Nesterov {
+				d += T(mu * m[i])
+			} else {
+				d = m[i]
+			}
+		}
+		p[i] -= T(rate * d)
+	}
+	return nil
+}
+
+// power is b to the n. math.Pow may be fused on some machines.
+func power(b float64, n int) float64 {
+	x := 1.0
+	for ; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			x *= b
+		}
+		b *= b
+	}
+	return x
+}
+
+// Cosine is the learning rate of a step, counted from 1: it rises linearly to peak at step warm, then falls along half a
+// cosine to floor at step total (Loshchilov and Hutter 2017), and stays there.
+func Cosine(step, warm, total int, peak, floor float64) float64 {
+	switch {
+	case warm > 0 && step <= warm:
+		return peak * float64(max(step, 0)) / float64(warm)
+	case step >= total:
+		return floor
+	}
+	warm = max(warm, 0)
+	x := float64(max(step-warm, 0)) / float64(total-warm)
+	return floor + float64((peak-floor)*(0.5+float64(0.5*cosPi(x))))
+}
+
+// cosPi is the cosine of pi times x, which is from 0 to 1: sin(z) by its series, with z = pi (1/2 - x). math.Cos may be
+// fused on some machines.
+func cosPi(x float64) float64 {
+	z := math.Pi * (0.5 - x)
+	sum, term, zz := z, z, z*z
+	for k := 2; k < 24; k += 2 {
+		term = -term * zz / float64(k*(k+1))
+		sum += float64(term)
+	}
+	return sum
+}

@@ -1,0 +1,156 @@
+package zero
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/same"
+)
+
+// Load sets the parameters of unit i as they are on root, which alone needs full, a slice for each parameter. With
+// Replicas that of the first replica alone needs it. It is collective.
+func (m *Model[P, M]) Load(ctx context.Context, i int, full [][]M, root int) error {
+	bad := m.usable("Load", i)
+	first := m.o.Replicas == nil || m.o.Replicas.Rank() == 0
+	switch {
+	case bad != nil:
+	case root < 0 || root >= m.c.Size():
+		bad = fmt.Errorf("Load from rank %d of %d", root, m.c.Size())
+	case first && m.c.Rank() == root:
+		bad = m.fits(i, full)
+	}
+	what := fmt.Sprintf("unit %d from rank %d", i, root)
+	err := same.Args(ctx, m.c, "zero: Load", bad, what)
+	if m.o.Replicas != nil {
+		err = errors.Join(err, same.Args(ctx, m.o.Replicas, "zero: Load", err, what))
+	}
+	if err != nil {
+		return err
+	}
+	if err := m.load(ctx, &m.units[i], full, root, first); err != nil {
+		return m.failed(i, "Load", err)
+	}
+	return nil
+}
+
+func (m *Model[P, M]) fits(i int, full [][]M) error {
+	lens := m.units[i].lens
+	if len(full) != len(lens) {
+		return fmt.Errorf("unit %d has %d parameters, not %d", i, len(lens), len(full))
+	}
+	for j, p := range full {
+		if len(p) != lens[j] {
+			return fmt.Errorf("parameter %d of unit %d has %d elements, not %d", j, i, lens[j], len(p))
+		}
+	}
+	return nil
+}
+
+func (m *Model[P, M]) load(ctx context.Context, u *unit[P], full [][]M, root int, first bool) error {
+	var all ccl.Buf // on root
+	if first && m.c.Rank() == root {
+		n := u.k * m.c.Size()
+		if m.host != nil {
+			all = ccl.Host(make([]M, n))
+		} else {
+			var err error
+			if all, err = m.mem.Alloc(ccl.TypeOf[M](), n); err != nil {
+				m.c.Abort(err)
+				return err
+			}
+			defer m.mem.Free(all)
+		}
+		at := 0
+		for _, p := range full {
+			if err := m.near.Convert(all.From(at, at+len(p)), ccl.Host(p)); err != nil {
+				m.c.Abort(err)
+				return err
+			}
+			at += len(p)
+		}
+	}
+	var w ccl.Work
+	switch q := m.queue(m.c); {
+	case !first:
+	case m.o.Stage > 0 && m.c.Rank() == root:
+		w = q.Scatter(u.master, all, root)
+	case m.o.Stage > 0:
+		w = q.Scatter(u.master, m.noBuf(), root)
+	case m.c.Rank() == root:
+		if err := m.near.Convert(u.master, all); err != nil {
+			m.c.Abort(err)
+			return err
+		}
+		fallthrough
+	default:
+		w = q.Broadcast(u.master, root)
+	}
+	if m.o.Replicas != nil {
+		w = m.queue(m.o.Replicas).Broadcast(u.master, 0)
+	}
+	if err := w.Wait(ctx); err != nil {
+		return err
+	}
+	return m.spread(ctx, u)
+}
+
+// noBuf is a Buf of no elements.
+func (m *Model[P, M]) noBuf() ccl.Buf { return m.units[0].master.From(0, 0) }
+
+// Loaded says that Shard was filled for all units, as from a checkpoint, and makes the parameters what the shards say.
+// It is collective.
+func (m *Model[P, M]) Loaded(ctx context.Context) error {
+	if m.closed {
+		return errClosed
+	}
+	for i := range m.units {
+		if err := m.spread(ctx, &m.units[i]); err != nil {
+			return m.failed(i, "Loaded", err)
+		}
+	}
+	return nil
+}
+
+// spread makes u's parameters what the master copies say.
+func (m *Model[P, M]) spread(ctx context.Context, u *unit[P]) error {
+	if m.o.Stage == 3 {
+		if err := u.gathered.Wait(ctx); err != nil { // gathered ahead; it is old
+			return err
+		}
+		m.drop(u)
+	}
+	if err := m.narrow(u); err != nil {
+		m.c.Abort(err)
+		return err
+	}
+	u.gathered = ccl.Work{}
+	if m.o.Stage == 1 || m.o.Stage == 2 {
+		return m.queue(m.c).AllGather(u.whole, ccl.InPlace()).Wait(ctx)
+	}
+	return nil
+}
+
+// Close waits for what is on its way, and gives back the memory. It is not collective. What Params, Grads and Shard have
+// returned must not be used any more.
+func (m *Model[P, M]) Close() error {
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	ctx := context.Background()
+	for i := range m.units { // whatever became of it
+		u := &m.units[i]
+		_, _ = u.gathered.Wait(ctx), u.reduced.Wait(ctx)
+	}
+	if m.host != nil {
+		m.host.stream.Do(nothing).Wait(ctx)
+		m.host.stream.Close()
+	}
+	var errs []error
+	for _, b := range m.all {
+		errs = append(errs, m.mem.Free(b))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,223 @@
+package zero
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// ErrNotFinite is the cause of Step's error where the norm of the gradients is infinite or no number. The shards are as
+// they were, on all ranks, and the next step may follow: a program may skip a few such steps.
+var ErrNotFinite = errors.New("the norm of the gradients is not finite")
+
+// Step waits for the gradients, averages them over the micro batches, clips them, and updates every shard. At stages 1
+// and 2 it then starts gathering the parameters, in forward order, and does not wait. An error leaves the shards as they
+// were, or the Comm has failed: it is aborted if u fails, or if a unit was not reduced.
+func (m *Model[P, M]) Step(ctx context.Context, u Update[M]) error {
+	return m.StepBufs(ctx, func(p Piece, w, g ccl.Buf) error {
+		ws, ok := ccl.Slice[M](w)
+		gs, _ := ccl.Slice[M](g)
+		if !ok {
+			return errors.New("the memory is a device's; StepBufs updates it")
+		}
+		return u(p, ws, gs)
+	})
+}
+
+// StepBufs is Step in the Memory of Options: u works in the order of its Stream, and need not wait.
+func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf) error) error {
+	if err := m.ready(); err != nil {
+		if !m.closed {
+			m.c.Abort(err)
+		}
+		return err
+	}
+	if m.o.Micro > 1 || m.o.Clip > 0 {
+		if err := m.settle(ctx); err != nil {
+			if errors.Is(err, ErrNotFinite) {
+				err = errors.Join(err, m.next())
+			}
+			return err
+		}
+	}
+	for i := len(m.units) - 1; i >= 0; i-- { // as they were reduced
+		if err := m.wait(ctx, m.units[i].reduced, i, "averaging gradients"); err != nil {
+			return err
+		}
+		if err := m.update(i, u); err != nil {
+			m.c.Abort(err)
+			return err
+		}
+	}
+	if err := m.next(); err != nil {
+		return err
+	}
+	if m.o.Stage == 1 || m.o.Stage == 2 {
+		m.gatherAll()
+	}
+	if m.o.Stage == 3 {
+		m.prefetch()
+	}
+	return nil
+}
+
+// ready says what keeps the step from ending.
+func (m *Model[P, M]) ready() error {
+	if m.closed || m.misuse != nil {
+		return m.usable("Step", 0)
+	}
+	var never, used []int
+	for i := range m.units {
+		if m.units[i].micro != m.o.Micro {
+			never = append(never, i)
+		}
+		if m.units[i].uses > 0 {
+			used = append(used, i)
+		}
+	}
+	if never != nil {
+		return fmt.Errorf("zero: Step: units %d were not reduced %d times; unit %d %d times", never, m.o.Micro, never[0], m.units[never[0]].micro)
+	}
+	if used != nil {
+		return fmt.Errorf("zero: Step: units %d are in use; Release them first", used)
+	}
+	return nil
+}
+
+// update applies u to the shard of unit i.
+func (m *Model[P, M]) update(i int, u func(p Piece, w, g ccl.Buf) error) error {
+	x := &m.units[i]
+	g := x.gshard
+	if g.Type() != x.master.Type() {
+		g = m.grad.From(0, g.Len())
+		if err := m.near.Convert(g, x.gshard); err != nil {
+			return fmt.Errorf("zero: unit %d: %w", i, err)
+		}
+	}
+	for _, p := range x.pieces {
+		n := p.At + p.Hi - p.Lo
+		if err := u(p, x.master.From(p.At, n), g.From(p.At, n)); err != nil {
+			return fmt.Errorf("zero: the update of parameter %d of unit %d: %w", p.Param, i, err)
+		}
+	}
+	return m.narrow(x)
+}
+
+// narrow brings the master copy into the parameters.
+func (m *Model[P, M]) narrow(u *unit[P]) error {
+	if u.master.Type() == u.shard.Type() {
+		return nil
+	}
+	return m.near.Convert(u.shard, u.master)
+}
+
+// gatherAll begins to make all units whole, in forward order, at stages 1 and 2.
+func (m *Model[P, M]) gatherAll() {
+	q := m.queue(m.c)
+	for i := range m.units {
+		u := &m.units[i]
+		m.begin()
+		u.gathered = m.end(q.AllGather(u.whole, ccl.InPlace()))
+		m.stats.Gathered += int64(u.whole.Len() * u.whole.Type().Size())
+	}
+}
+
+// next begins the next step.
+func (m *Model[P, M]) next() error {
+	for i := range m.units {
+		u := &m.units[i]
+		u.micro, u.reduced = 0, ccl.Work{}
+		m.drop(u) // what is whole at stage 3 is old
+		if m.o.Stage < 2 {
+			if err := m.near.Zero(u.grads); err != nil {
+				return fmt.Errorf("zero: unit %d: %w", i, err)
+			}
+		}
+	}
+	m.before, m.order, m.at = m.order, m.before[:0], 0
+	m.stats.Comm = time.Duration(m.comm.Swap(0))
+	m.last, m.stats = m.stats, Stats{}
+	return nil
+}
+
+// settle waits for all gradients, averages them over the micro batches, and clips them.
+func (m *Model[P, M]) settle(ctx context.Context) error {
+	for i := len(m.units) - 1; i >= 0; i-- {
+		u := &m.units[i]
+		if err := m.wait(ctx, u.reduced, i, "averaging gradients"); err != nil {
+			return err
+		}
+		if m.o.Micro > 1 {
+			if err := m.near.Divide(u.gshard, m.o.Micro); err != nil {
+				return fmt.Errorf("zero: unit %d: %w", i, err)
+			}
+		}
+	}
+	if m.o.Clip <= 0 {
+		return nil
+	}
+	sum, where, err := m.squares(ctx)
+	if err != nil {
+		return err
+	}
+	if m.norm = math.Sqrt(sum); math.IsNaN(m.norm) || math.IsInf(m.norm, 0) {
+		return fmt.Errorf("zero: Step: %s: %w", where, ErrNotFinite)
+	}
+	if m.norm <= m.o.Clip {
+		return nil
+	}
+	for i := range m.units {
+		if err := m.near.Scale(m.units[i].gshard, m.o.Clip/m.norm); err != nil {
+			return fmt.Errorf("zero: unit %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// squares is the sum of the squares of all gradients, and, if it is not finite, where that comes from. The parts are
+// added in the order of ranks, at stage 0 as well, so all stages get the same bits.
+func (m *Model[P, M]) squares(ctx context.Context) (sum float64, where string, err error) {
+	for p := range m.owned {
+		m.sums[0], m.sums[1] = 0, 0 // and the first unit that is not finite, from 1 on
+		for i := range m.units {
+			u := &m.units[i]
+			for _, x := range u.counts[p] {
+				s, err := m.near.SumSquares(u.gshard.From(x.At, x.At+x.Hi-x.Lo))
+				if err != nil {
+					return 0, "", fmt.Errorf("zero: unit %d: %w", i, err)
+				}
+				if m.sums[0] += s; m.sums[1] == 0 && (math.IsNaN(s) || math.IsInf(s, 0)) {
+					m.sums[1] = float64(i + 1)
+				}
+			}
+		}
+		copy(m.parts[2*p:], m.sums)
+	}
+	began := time.Now()
+	if m.o.Stage > 0 {
+		if err := ccl.AllGather(ctx, m.c, m.parts, m.sums); err != nil {
+			return 0, "", fmt.Errorf("zero: the norm of gradients: %w", err)
+		}
+	}
+	m.sums[0], m.sums[1] = 0, 0
+	for p := range m.c.Size() {
+		m.sums[0] += m.parts[2*p]
+		if bad := m.parts[2*p+1]; bad != 0 && where == "" {
+			where = fmt.Sprintf("unit %d, part %d of %d", int(bad)-1, p, m.c.Size())
+		}
+	}
+	if m.o.NormOver != nil {
+		if err := ccl.AllReduce(ctx, m.o.NormOver, m.sums, m.sums, ccl.Sum); err != nil {
+			return 0, "", fmt.Errorf("zero: the norm of gradients over NormOver: %w", err)
+		}
+		if where == "" {
+			where = "units of other ranks of NormOver"
+		}
+	}
+	m.stats.Exposed += time.Since(began)
+	return m.sums[0], where, nil
+}

@@ -1,0 +1,296 @@
+// Package zero shards parameters, gradients and optimizer state over data-parallel ranks: ZeRO stages 1, 2 and 3
+// (Rajbhandari et al. 2020), the last also known as FSDP. One training loop serves all stages; stage 0 is plain data
+// parallelism, with the gradients of a unit all-reduced while those of the unit before it are computed.
+//
+//	for i := range layers {                    // forward
+//		w, err := m.Params(ctx, i)             // stage 3: gathered; 1, 2: waits for the gather that Step began
+//		x = forward(i, w, x)
+//		m.Release(i)                           // stage 3: dropped
+//	}
+//	for i := len(layers) - 1; i >= 0; i-- {    // backward
+//		w, err := m.Params(ctx, i)
+//		g, err := m.Grads(ctx, i)              // add to it; stages 2, 3: one of two buffers
+//		dx = backward(i, w, g, dx)
+//		m.Release(i)
+//		err = m.Reduce(i)                      // starts averaging into the shard
+//	}
+//	err = m.Step(ctx, update)
+//
+// Rank r owns part r of each unit, padded to equal parts. Every stage does the same arithmetic in the same order, so all
+// stages give the bits of the unsharded optimizer, if reduce-scatter and all-reduce sum in one order: on one host always,
+// else with ccl.Options.RankOrder. With several micro batches stages 0 and 1 add them up in the gradients themselves,
+// stages 2 and 3 after the reduction, so the bits are equal within each pair.
+//
+// The calls go through a queue of the Comm. A call of the program on the same Comm waits for them, so metrics are better
+// reduced on another Comm. There are no connections, and no Comm, of its own. An error of a Comm ends the model: Close it.
+package zero
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/same"
+)
+
+// Float is what can be trained.
+type Float interface {
+	~float32 | ~float64 | ccl.BFloat16
+}
+
+// Options must agree on all ranks, but for Memory, NormOf and Poison; New compares them.
+type Options struct {
+	// Stage is 0 to 3: what is sharded. 1: optimizer state, 2: gradients as well, 3: parameters as well.
+	Stage int
+	// Ahead is how many units stage 3 gathers beyond the one in use; default 1, as FSDP has two in flight.
+	Ahead int
+	// Micro is the number of micro batches: calls of Reduce for each unit before a Step; default 1.
+	Micro int
+	// Clip scales gradients down to this global norm; 0 does not.
+	Clip float64
+	// NormOver has the ranks over whose gradients the norm goes, too: those with other tp and pp coordinates.
+	NormOver *ccl.Comm
+	// NormOf says which parameters this rank counts in the norm; nil: all. What several ranks of NormOver hold
+	// whole, such as a norm's weights under tp, counts on one of them only.
+	NormOf func(unit, param int) bool
+	// Replicas makes hybrid sharding (HSDP): shards are also averaged over this Comm, whose ranks have the same shards.
+	Replicas *ccl.Comm
+	// ReduceMaster reduces gradients as M, not as P: more bytes, fewer roundings.
+	ReduceMaster bool
+	// Memory is where the model lives; nil: memory of the host, from ccl.MakeSlice, on which the ranks of a host work
+	// in place. With a Memory of a device Params, Grads and Shard return nil slices: use ParamBufs, GradBufs,
+	// ShardBuf and StepBufs.
+	Memory Memory
+	// Poison fills with NaN what Release drops at stage 3, so that a use after Release shows. For tests; host memory.
+	Poison bool
+}
+
+// Memory allocates, and does the little arithmetic of this package, in the order of its Stream. Its arguments are what
+// Alloc has returned, or parts of it. Nothing of it blocks but SumSquares.
+type Memory interface {
+	// Stream is what collectives are issued on. It is asked for each.
+	Stream() ccl.Stream
+	// Fence makes Stream wait for the kernels that the program has started so far, if they run on other streams.
+	Fence() error
+	// Alloc returns n zeros.
+	Alloc(t ccl.Type, n int) (ccl.Buf, error)
+	Free(ccl.Buf) error
+	Zero(dst ccl.Buf) error
+	// Add computes dst += src, of one type.
+	Add(dst, src ccl.Buf) error
+	// Scale computes dst *= by, and Divide dst /= n.
+	Scale(dst ccl.Buf, by float64) error
+	Divide(dst ccl.Buf, n int) error
+	// Convert computes dst = src, of any of the types of Float. src may be host memory, which is the caller's again
+	// when Convert returns.
+	Convert(dst, src ccl.Buf) error
+	// SumSquares waits for what was issued before.
+	SumSquares(src ccl.Buf) (float64, error)
+}
+
+// Piece is a part of one parameter: what shards are made of. State of an optimizer that is laid out as the shard is
+// saved and resharded by it.
+type Piece struct {
+	Unit, Param int
+	Lo, Hi      int // elements of the parameter
+	At          int // where they begin in the unit's shard
+}
+
+// Update makes one optimizer step on w, given the averaged gradients g. It must be elementwise. Package optim has some.
+type Update[M Float] func(p Piece, w, g []M) error
+
+// Model is the parameters of a model in units, usually a layer each, in forward order: what is communicated as one.
+// P is the type of parameters and gradients as the layers see them, M that of the master copy that is updated; if they
+// are the same there is no copy. It is used by one goroutine at a time.
+type Model[P, M Float] struct {
+	c      *ccl.Comm
+	o      Options
+	mem    Memory // in the order of its Stream
+	near   Memory // for what no call on the Stream uses: on the host it computes at once
+	host   *hostMemory
+	reduce ccl.Type // what gradients are reduced as
+	units  []unit[P]
+	part   int // this rank's; 0 where it owns all
+	owned  int // parts that it owns
+
+	slabs  []slab // stage 3: parameters
+	gslabs []slab // stages 2 and 3: gradients
+	tmp    ccl.Buf
+	wide   ccl.Buf
+	grad   ccl.Buf // as M, for Update
+	all    []ccl.Buf
+	bytes  Bytes
+
+	order, before []int // of Params in this step, and in the last one
+	at            int   // place in before
+	misuse        error // to be told
+	norm          float64
+	sums, parts   []float64
+	stats, last   Stats
+	comm          atomic.Int64 // nanoseconds
+	began         time.Time    // of the collective under way; the stream's own
+	started       func() error
+	stopped       func() error
+	closed        bool
+}
+
+// unit is what is gathered and reduced in one go.
+type unit[P Float] struct {
+	lens   []int
+	k      int     // elements of a part
+	shard  ccl.Buf // this rank's parameters, as P
+	master ccl.Buf // and as M, which may be the same memory
+	gshard ccl.Buf // its averaged gradients
+	whole  ccl.Buf // all parameters; none if they are not here
+	grads  ccl.Buf // all gradients of this micro batch; likewise
+	pieces []Piece
+	counts [][]Piece // those that count in the norm, by part
+
+	views, gviews     [][][]P     // of whole and grads, by slab
+	bufs, gbufs       [][]ccl.Buf // likewise
+	slot, gslot       int         // the slab; -1: none
+	gathered, reduced ccl.Work
+	micro, uses       int
+}
+
+// slab is memory that units take turns in.
+type slab struct {
+	buf  ccl.Buf
+	unit int      // -1: free
+	busy ccl.Work // until then it is read
+}
+
+// align is what parts are padded to, in elements: a cache line of float32.
+const align = 16
+
+// New makes a model of zeros; units[i][j] is the length of parameter j of unit i. It is collective.
+func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options) (*Model[P, M], error) {
+	if c == nil {
+		return nil, errors.New("zero: the Comm is nil")
+	}
+	m := &Model[P, M]{c: c, owned: 1, part: c.Rank()}
+	if o != nil {
+		m.o = *o
+	}
+	if m.o.Ahead == 0 {
+		m.o.Ahead = 1
+	}
+	if m.o.Micro == 0 {
+		m.o.Micro = 1
+	}
+	if err := m.agree(ctx, units); err != nil {
+		return nil, err
+	}
+	if m.mem, m.near = m.o.Memory, m.o.Memory; m.mem == nil {
+		m.host = newHostMemory(ctx, c)
+		m.mem, m.near = m.host, now{m.host}
+	}
+	m.started = func() error { m.began = time.Now(); return nil }
+	m.stopped = func() error { m.comm.Add(int64(time.Since(m.began))); return nil }
+	if m.reduce = ccl.TypeOf[P](); m.o.ReduceMaster {
+		m.reduce = ccl.TypeOf[M]()
+	}
+	if m.o.Stage == 0 {
+		m.part, m.owned = 0, c.Size()
+	}
+	m.sums, m.parts = make([]float64, 2), make([]float64, 2*c.Size())
+	if err := same.Args(ctx, c, "zero", m.allocate(units)); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// agree checks the arguments, and compares them with those of the other ranks.
+func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
+	o := &m.o
+	var bad error
+	switch {
+	case o.Stage < 0 || o.Stage > 3:
+		bad = fmt.Errorf("stage %d; the stages are 0 to 3", o.Stage)
+	case o.Micro < 1 || o.Ahead < 1:
+		bad = fmt.Errorf("%d micro batches, %d units ahead; both are 1 or more", o.Micro, o.Ahead)
+	case o.Clip < 0 || math.IsNaN(o.Clip) || math.IsInf(o.Clip, 0):
+		bad = fmt.Errorf("gradients are to be clipped to a norm of %v", o.Clip)
+	case ccl.TypeOf[M]().Size() < ccl.TypeOf[P]().Size():
+		bad = fmt.Errorf("master copies of %v are narrower than parameters of %v", ccl.TypeOf[M](), ccl.TypeOf[P]())
+	case len(units) == 0:
+		bad = errors.New("a model without units")
+	}
+	items := []string{fmt.Sprintf("stage %d", o.Stage), fmt.Sprintf("Micro %d", o.Micro), fmt.Sprintf("Ahead %d", o.Ahead),
+		fmt.Sprintf("Clip %v", o.Clip), fmt.Sprintf("ReduceMaster %v", o.ReduceMaster), fmt.Sprintf("NormOver %v", o.NormOver != nil),
+		fmt.Sprintf("Replicas %v", o.Replicas != nil), fmt.Sprintf("parameters of %v", ccl.TypeOf[P]()), fmt.Sprintf("masters of %v", ccl.TypeOf[M]())}
+	for i, lens := range units {
+		items = append(items, fmt.Sprintf("unit %d with parameters of %d", i, lens))
+		for j, n := range lens {
+			if n < 0 || n > math.MaxInt32*64 {
+				bad = fmt.Errorf("parameter %d of unit %d has %d elements", j, i, n)
+			}
+		}
+	}
+	err := same.Args(ctx, m.c, "zero", bad, items...)
+	if o.Replicas != nil {
+		err = errors.Join(err, same.Args(ctx, o.Replicas, "zero: Replicas", err, items...))
+	}
+	if o.NormOver != nil { // whose ranks have other units
+		err = errors.Join(err, same.Args(ctx, o.NormOver, "zero: NormOver", err, items[1], items[3]))
+	}
+	return err
+}
+
+// Pieces are what this rank's shard of unit i is made of.
+func (m *Model[P, M]) Pieces(i int) []Piece {
+	if i < 0 || i >= len(m.units) {
+		return nil
+	}
+	return m.units[i].pieces
+}
+
+// Shard is this rank's shard of unit i, of the master type, with padding at its end: to save, and to fill from a
+// checkpoint. Optimizer state is laid out alike. After filling call Loaded.
+func (m *Model[P, M]) Shard(i int) []M {
+	s, _ := ccl.Slice[M](m.ShardBuf(i))
+	return s
+}
+
+// ShardBuf is Shard in the Memory of Options.
+func (m *Model[P, M]) ShardBuf(i int) ccl.Buf {
+	if i < 0 || i >= len(m.units) || m.closed {
+		return ccl.Buf{}
+	}
+	return m.units[i].master
+}
+
+// Norm is the global gradient norm of the last Step with Clip, before clipping.
+func (m *Model[P, M]) Norm() float64 { return m.norm }
+
+// Bytes is what this rank holds.
+func (m *Model[P, M]) Bytes() Bytes { return m.bytes }
+
+// Bytes of memory. Params, Grads and Master are what the paper's formula counts, without an optimizer's state.
+type Bytes struct{ Params, Grads, Master, Buffers int64 }
+
+// Stats are of the last step.
+func (m *Model[P, M]) Stats() Stats { return m.last }
+
+// Stats are times and bytes. Comm is 0 on a device.
+type Stats struct {
+	Reduced, Gathered int64         // bytes handed to collectives
+	Comm, Exposed     time.Duration // in collectives; of that, spent waiting for them
+}
+
+// Need is what one rank holds, in bytes, by the paper's formula: p bytes of parameter, g of gradient and s of optimizer
+// state, master copies included, for each of n parameters; 2, 2 and 12 for bfloat16 with AdamW. Stage 0 is plain data
+// parallelism.
+func Need(n int64, stage, ranks int, p, g, s float64) int64 {
+	part := func(from int, x float64) float64 {
+		if stage >= from {
+			return x / float64(max(ranks, 1))
+		}
+		return x
+	}
+	return int64(math.Ceil(float64(n) * (part(3, p) + part(2, g) + part(1, s))))
+}

@@ -1,0 +1,145 @@
+package zero_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/zero"
+)
+
+// The table of the paper: 7.5 B parameters on 64 ranks, in GB.
+func TestNeed(t *testing.T) {
+	for stage, gb := range []float64{120, 31.4, 16.6, 1.88} {
+		require.InDelta(t, gb, float64(zero.Need(7_500_000_000, stage, 64, 2, 2, 12))/1e9, .05, "stage %d", stage)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for _, tc := range []struct {
+		mine, other zero.Options // other: of rank 1
+		text        string
+	}{
+		{zero.Options{Stage: 4}, zero.Options{Stage: 4}, "zero: stage 4; the stages are 0 to 3"},
+		{zero.Options{Micro: -1}, zero.Options{Micro: -1}, "zero: -1 micro batches, 1 units ahead; both are 1 or more"},
+		{zero.Options{Clip: -1}, zero.Options{Clip: -1}, "zero: gradients are to be clipped to a norm of -1"},
+		{zero.Options{Stage: 1}, zero.Options{Stage: 2}, "zero: ranks differ: rank 0 has stage 1, rank 1 has stage 2"},
+		{zero.Options{Stage: 1}, zero.Options{Stage: 9}, "zero: rank 1: stage 9; the stages are 0 to 3"},
+		{zero.Options{Micro: 2}, zero.Options{Micro: 3}, "zero: ranks differ: rank 0 has Micro 2, rank 1 has Micro 3"},
+	} {
+		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+			o := tc.mine
+			if c.Rank() == 1 {
+				o = tc.other
+			}
+			_, err := zero.New[float32, float32](t.Context(), c, [][]int{{3}}, &o)
+			require.EqualError(t, err, tc.text)
+		})
+	}
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		_, err := zero.New[float32, float32](t.Context(), c, [][]int{{3}, {4 + c.Rank()}}, nil)
+		require.EqualError(t, err, "zero: ranks differ: rank 0 has unit 1 with parameters of [4], rank 1 has unit 1 with parameters of [5]")
+		_, err = zero.New[float32, ccl.BFloat16](t.Context(), c, [][]int{{3}}, nil)
+		require.EqualError(t, err, "zero: master copies of bfloat16 are narrower than parameters of float")
+	})
+}
+
+func TestMisuse(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		m, err := zero.New[float32, float32](ctx, c, [][]int{{3}, {4}, {5}}, &zero.Options{Stage: 3})
+		require.NoError(t, err)
+		_, err = m.Params(ctx, 3)
+		require.EqualError(t, err, "zero: Params of unit 3; the units are 0 to 2")
+		for i := range 2 {
+			_, err = m.Params(ctx, i)
+			require.NoError(t, err)
+			_, err = m.Grads(ctx, i)
+			require.NoError(t, err)
+		}
+		_, err = m.Params(ctx, 2)
+		require.EqualError(t, err, "zero: Params of unit 2: units [0 1] are in use; Release one of them, or raise Options.Ahead")
+		_, err = m.Grads(ctx, 2)
+		require.EqualError(t, err, "zero: Grads of unit 2: those of units [0 1] are not reduced yet, and stages 2 and 3 hold two")
+		require.EqualError(t, m.Reduce(2), "zero: Reduce of unit 2 before its Grads")
+		require.NoError(t, m.Reduce(1))
+		require.EqualError(t, m.Reduce(1), "zero: unit 1 is reduced 2 times in a step of 1 micro batches")
+		m.Release(2)
+		_, err = m.Params(ctx, 0)
+		require.EqualError(t, err, "zero: Release of unit 2, which is not in use")
+		require.NoError(t, m.Close())
+		require.NoError(t, m.Close())
+		_, err = m.Params(ctx, 0)
+		require.EqualError(t, err, "zero: the model is closed")
+	})
+}
+
+// Gradients that are no numbers change nothing, on any rank, and the next step is made.
+func TestNotFinite(t *testing.T) {
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		for stage := range 4 {
+			m, err := zero.New[float32, float32](ctx, c, [][]int{{30}, {40}}, &zero.Options{Stage: stage, Clip: 1})
+			require.NoError(t, err)
+			for _, x := range []float64{math.NaN(), math.Inf(1), 0} {
+				for i := 1; i >= 0; i-- {
+					g, err := m.Grads(ctx, i)
+					require.NoError(t, err)
+					if g[0][1] = .1; c.Rank() == 2 && i == 1 {
+						g[0][39] += float32(x)
+					}
+					require.NoError(t, m.Reduce(i))
+				}
+				updated := 0
+				err := m.Step(ctx, func(zero.Piece, []float32, []float32) error { updated++; return nil })
+				if x == 0 {
+					require.NoError(t, err)
+					require.InDelta(t, math.Sqrt(.02), m.Norm(), 1e-6)
+					break
+				}
+				require.ErrorIs(t, err, zero.ErrNotFinite)
+				require.ErrorContains(t, err, "unit 1, part 2 of 3")
+				require.Zero(t, updated)
+			}
+			require.NoError(t, m.Close())
+		}
+	})
+}
+
+// A unit that one rank has not reduced, and an update that fails there, end the step on all.
+func TestStepFailsOnAll(t *testing.T) {
+	for _, update := range []bool{false, true} {
+		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+			ctx := t.Context()
+			d, err := c.Split(ctx, 0, 0)
+			require.NoError(t, err)
+			defer d.Close()
+			m, err := zero.New[float32, float32](ctx, d, [][]int{{30}, {40}}, &zero.Options{Stage: 1})
+			require.NoError(t, err)
+			for i := 1; i >= 0; i-- {
+				if update || i == 1 || c.Rank() == 0 {
+					require.NoError(t, m.Reduce(i))
+				}
+			}
+			err = m.Step(ctx, func(p zero.Piece, _, _ []float32) error {
+				if c.Rank() == 1 && p.Unit == 0 {
+					return errors.New("a test")
+				}
+				return nil
+			})
+			for i := 0; err == nil && i < 2; i++ {
+				_, err = m.Params(ctx, i)
+			}
+			if update {
+				require.ErrorContains(t, err, "a test")
+			} else {
+				require.ErrorContains(t, err, "units [0] were not reduced 1 times; unit 0 0 times")
+			}
+			require.NoError(t, m.Close())
+		})
+	}
+}
