@@ -26,7 +26,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model
+	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model release-check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -54,8 +54,11 @@ test-lab: ## bench under real launchers on two hosts (root and the packages of t
 test-faults: ## delay, loss and partition between three hosts (root)
 	@if test/lab/need netlab delay; then test/lab/faults.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
+# Tests of what bench writes and of its statistics, which run nothing side by side but what others run, too.
+unraced = TestHTMLInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials
+
 race: ## the sample under the race detector (a C compiler)
-	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -race -short -timeout 20m ./...
+	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -race -short -skip '^($(unraced))$$' -timeout 20m ./...
 
 model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that gives up, no connection that breaks
 	go test -timeout 60m -run '^TestShrink$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 1
@@ -97,8 +100,8 @@ gpu-bundle: ## builds gpu-bundle/, to be run on a machine with GPUs (docs/gpu.md
 xpu-shim: ## libgocclxpu.so, the shim over SYCL that package xpu opens (a C++ compiler and SYCL: SYCL_ROOT)
 	@xpu/shim/build.sh $(or $(OUT),.)
 
-noasm: ## the sample without assembly: the specification in the kernels' place
-	go test -short -tags noasm ./internal/reduce ./ccl
+noasm: ## without assembly: the specification in the kernels' place, in the kernels' tests and in what collectives compute
+	go test -short -tags noasm ./internal/reduce && go test -short -tags noasm -run 'Product|RankOrder|Operand|Number|Avg' ./ccl
 
 cross: arm64 ## build for every platform, tests included; test arm64
 	@for p in $(PLATFORMS); do echo "build for $$p"; export GOOS=$${p%/*} GOARCH=$${p#*/}; \
@@ -171,6 +174,10 @@ shell: # shellcheck of the scripts
 generated: # a copy of the tree, generated anew, is the same
 	@copy=$$(mktemp -d) && trap 'rm -rf "$$copy"' EXIT && tar -c --exclude ./.git . | tar -x -C "$$copy" && \
 	go generate -C "$$copy" ./... && diff -r --exclude .git . "$$copy" || { echo "run make generate"; exit 1; }
+
+release-check: ## whether the tree is fit to be released as the version that ccl.Version says (a C compiler; git's whole history)
+	go test -C internal/tools ./...
+	@$(call need,cc,gcc libc6-dev); go run -C internal/tools ./release $(RELEASE)
 
 generate: ## regenerate the kernels (internal/reduce/gen)
 	go generate ./...

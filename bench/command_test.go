@@ -12,7 +12,7 @@ import (
 func TestStoredRuns(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
-	for _, args := range []string{"-np 2 -e 16M -f 4", "-np 2 -e 256K -hosts 2"} {
+	for _, args := range []string{"-np 2 -e 4M -f 4", "-np 2 -e 256K -hosts 2"} {
 		file := filepath.Join(dir, strings.ReplaceAll(args, " ", "")+".json")
 		_, errs, status := bench(t, nil, append(strings.Fields(args), "-J", file)...)
 		require.Zero(t, status, errs)

@@ -345,7 +345,7 @@ func (t talk) sameVersion(mine string) *cpu.Fault {
 
 // splitLibrary gives child, whose control plane stands, its part of c's library. Ranks without a child
 // take part, since some libraries split collectively.
-func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, color, key int) (*library, *cpu.Fault) {
+func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, color, key int, check Check) (*library, *cpu.Fault) {
 	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
 	_, native := c.lib.Engine.(engine.Splitter)
 	if child == nil {
@@ -359,6 +359,6 @@ func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, color, key int
 	}
 	topo, rank := child.Topology(), child.Rank()
 	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Parent: c.lib.Engine, Color: color, Key: key,
-		Strict: c.opt.Check == CheckStrict}
+		Strict: check == CheckStrict}
 	return l.connect(talk{ctx, child}, g, !native)
 }

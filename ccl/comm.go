@@ -15,10 +15,10 @@ import (
 )
 
 // Version is the version of this module. All ranks of a job must run the same.
-const Version = "0.1.0"
+const Version = "0.2.0"
 
 // Options tune a Comm. The zero value is the default; all but Device, OnFailure,
-// OnCall and Log must agree on all ranks, and NewComm fails naming those that differ.
+// OnCall, Log and Name must agree on all ranks, and NewComm fails naming those that differ.
 type Options struct {
 	// Backend names the engine beside the CPU engine that every Comm has (control,
 	// Barrier, host slices). "" is the compiled-in one whose device every rank has,
@@ -33,6 +33,7 @@ type Options struct {
 	OnFailure   func(*Error)      // called once, before any call returns the failure; it may Close the Comm, but not call on it. A call waits for its return, but no longer than until the call's context ends or Timeout has passed
 	OnCall      func(Observation) // called after every call on host memory, on its goroutine: for metrics
 	Log         *slog.Logger      // nil: warnings and worse go to slog.Default()
+	Name        string            // what errors and reports call the Comm, as SetName; "": world, or the parent's name and the color
 }
 
 const (
@@ -60,9 +61,13 @@ func (o *Options) settled() (Options, error) {
 	}
 	switch {
 	case s.Check > CheckOff:
-		return s, fmt.Errorf("Check is %d; the levels are CheckAsync, CheckStrict and CheckOff", s.Check)
+		return s, errCheck(s.Check)
 	}
 	return s, nil
+}
+
+func errCheck(k Check) error {
+	return fmt.Errorf("Check is %d; the levels are CheckAsync, CheckStrict and CheckOff", k)
 }
 
 // agreed lists what must agree on all ranks, as name=value pairs.

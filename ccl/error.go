@@ -103,7 +103,7 @@ func firstCause(cause error) error {
 		case errors.As(e.Err, &inner):
 			cause = inner
 		default:
-			return e
+			return brief{e}
 		}
 	}
 }
@@ -119,36 +119,42 @@ func (e *Error) Error() string {
 		b.WriteString(e.rank(e.Rank) + ": ")
 	}
 	switch {
-	case e.Code == ErrMismatch && e.Mine != nil && e.Theirs != nil:
+	case e.differs():
+	case e.Mine != nil:
+		b.WriteString(e.Mine.String() + ": ")
+	default:
+		b.WriteString(e.Op + ": ")
+	}
+	b.WriteString(e.what())
+	return b.String()
+}
+
+// differs reports whether e is about two calls, which its text names in its own way.
+func (e *Error) differs() bool { return e.Code == ErrMismatch && e.Mine != nil && e.Theirs != nil }
+
+// what says what happened, without where.
+func (e *Error) what() string {
+	var b strings.Builder
+	switch {
+	case e.differs():
 		mine, theirs := e.Mine.describe(), e.Theirs.describe()
 		here := *e.Mine
 		here.Caller = ""
 		if here.describe() == theirs {
-			fmt.Fprintf(&b, "%s: %s has made other calls before it, or with other counts", e.Mine, e.rank(e.Peer))
-			return b.String()
+			return fmt.Sprintf("%s: %s has made other calls before it, or with other counts", e.Mine, e.rank(e.Peer))
 		}
-		fmt.Fprintf(&b, "call #%d differs: here %s, %s has %s", e.Mine.Seq, mine, e.rank(e.Peer), theirs)
-		return b.String()
-	case e.Mine != nil:
-		b.WriteString(e.Mine.String())
-	default:
-		b.WriteString(e.Op)
-	}
-	b.WriteString(": ")
-	switch {
-	case e.Code == ErrArgument || e.Code == ErrUnsupported || e.Code == ErrBackend || e.Code == ErrVersion || e.Code == ErrUnauthorized:
+		return fmt.Sprintf("call #%d differs: here %s, %s has %s", e.Mine.Seq, mine, e.rank(e.Peer), theirs)
+	case e.refused():
 		if e.Err != nil {
-			b.WriteString(e.Err.Error())
-			return b.String()
+			return e.Err.Error()
 		}
-		b.WriteString(e.Code.Error())
+		return e.Code.Error()
 	case e.Code == ErrRankLost && e.Peer >= 0:
 		fmt.Fprintf(&b, "%s lost", e.rank(e.Peer))
 	case e.Code == ErrClosed && e.Peer >= 0 && e.Peer != e.Rank:
 		fmt.Fprintf(&b, "%s has closed the Comm", e.rank(e.Peer))
 	case e.Code == ErrClosed && e.Err != nil:
-		b.WriteString(e.Err.Error())
-		return b.String()
+		return e.Err.Error()
 	case e.Code == ErrClosed:
 		b.WriteString("the Comm is closed")
 	case e.Code == ErrAborted && e.Peer >= 0:
@@ -169,6 +175,37 @@ func (e *Error) Error() string {
 	}
 	return b.String()
 }
+
+// refused reports whether e's cause says all that there is to say.
+func (e *Error) refused() bool {
+	switch e.Code {
+	case ErrArgument, ErrUnsupported, ErrBackend, ErrVersion, ErrUnauthorized:
+		return true
+	}
+	return false
+}
+
+// brief is an Error as the cause of another: without what the other says as well, such as "ccl" and the rank that
+// reports it. News between ranks have room for some hundred bytes, and what happened must be among them.
+type brief struct{ of *Error }
+
+// Error reads like: dp: rank 1 (world rank 5) lost: killed
+func (b brief) Error() string {
+	e, at := b.of, ""
+	if e.Comm != "" {
+		at = e.Comm + ": "
+	}
+	switch {
+	case e.differs() && e.Rank >= 0:
+		at += e.rank(e.Rank) + ": "
+	case e.refused():
+		at += e.Op + ": "
+	}
+	return at + e.what()
+}
+
+// Unwrap gives the Error itself.
+func (b brief) Unwrap() error { return b.of }
 
 func plural(n int) string {
 	if n == 1 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
@@ -195,6 +196,27 @@ func ExampleComm_Split() {
 	})
 	fmt.Println(got)
 	// Output: [0/3: 3 1/3: 3 2/3: 3 0/3: 12 1/3: 12 2/3: 12]
+}
+
+// Gradients are added in the order of ranks, for the same bits on any machine; nothing else pays for it.
+func ExampleComm_SplitWith() {
+	ctx := context.Background()
+	ranks(4, func(c *ccl.Comm) error {
+		dp, err := c.SplitWith(ctx, c.Rank()%2, c.Rank(), func(o *ccl.Options) {
+			o.Name = "dp"
+			o.RankOrder = true
+			o.Timeout = time.Minute
+		})
+		if err != nil {
+			return err
+		}
+		defer dp.Close()
+		if c.Rank() == 0 {
+			fmt.Println(dp.Name(), dp.Size())
+		}
+		return nil
+	})
+	// Output: dp 2
 }
 
 // Abort ends the calls of all ranks.

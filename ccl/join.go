@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,7 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	host, _, _ = strings.Cut(host, ".")
 	c, f := newComm(s, tab, host, func(eo cpu.Options) (*cpu.Comm, *cpu.Fault) {
 		eng, f := cpu.Join(ctx, b, s.agreed(algorithms), eo)
-		return calledFirst(eng, worldName), f
+		return calledFirst(eng, cmp.Or(s.Name, worldName)), f
 	}, func(eng *cpu.Comm) (*library, *cpu.Fault) {
 		return openLibrary(ctx, eng, &s)
 	})
@@ -127,46 +128,4 @@ func newCommError(rank int, f *cpu.Fault) *Error {
 		return bootError(be)
 	}
 	return &Error{Code: Code(f.Code), Op: "NewComm", Rank: rank, Peer: f.Peer, Missing: f.Missing, Err: f.Err}
-}
-
-// Split partitions c by color, ordered by key then by old rank, as MPI_Comm_split.
-// It is collective over c. A negative color gets a nil Comm, whose Rank is -1 and Size 0, and
-// which refuses every call.
-func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
-	if c.none() {
-		return nil, refuseNone("Split")
-	}
-	c.calls++
-	a := &args{kind: KindSplit, root: -1}
-	if c.shut() {
-		return nil, c.refuse(a, ErrClosed, whyShut())
-	}
-	if err := c.drain(ctx); err != nil {
-		return nil, c.endedBy(ctx, err, a)
-	}
-	if !c.enter() {
-		return nil, c.refuse(a, ErrClosed, nil)
-	}
-	k := &c.call
-	c.fill(k, a, c.seq+1, 0)
-	r := c.begin(k)
-	child, f := newComm(c.opt, c.tab, c.host, func(eo cpu.Options) (*cpu.Comm, *cpu.Fault) {
-		eng, f := c.eng.Split(ctx, k, color, key, eo)
-		return calledFirst(eng, fmt.Sprintf("%s/%d", c.Name(), color)), f
-	}, func(child *cpu.Comm) (*library, *cpu.Fault) {
-		if c.lib == nil {
-			return nil, nil
-		}
-		return c.splitLibrary(ctx, child, color, key)
-	})
-	c.leave()
-	if f != nil {
-		c.end(r, Failed)
-		if c.eng.Failure() != nil {
-			return nil, c.errorIn(ctx, f, r)
-		}
-		return nil, c.named(&Error{Code: Code(f.Code), Op: "Split", Rank: c.Rank(), Peer: f.Peer, Err: f.Err})
-	}
-	c.end(r, Complete)
-	return child, nil
 }

@@ -371,6 +371,44 @@ func TestAbortPassesTheFirstCauseOn(t *testing.T) {
 	}
 }
 
+// A Comm that is aborted with the failure of another says what happened there, in few words: a rank of the first is
+// named to ranks that are not in it, however long the way.
+func TestAbortNamesWhatHappenedElsewhere(t *testing.T) {
+	world(t, 4, nil, func(int) *ccl.Options { return &ccl.Options{Timeout: 300 * time.Millisecond} }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		dp, err := c.Split(ctx, c.Rank()%2, 0)
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer dp.Close()
+		dp.SetName("dp of pp=0 tp=1")
+		tp, err := c.Split(ctx, c.Rank()/2, 0)
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer tp.Close()
+		tp.SetName("tp")
+		x := make([]float32, 4096)
+		switch c.Rank() {
+		case 1: // waits for rank 3, which is late
+			e := wants(t, ccl.AllReduce(ctx, dp, x, x, ccl.Sum), ccl.ErrTimeout)
+			tp.Abort(e)
+			meet(ctx)
+			first := &ccl.Error{}
+			assert.ErrorAs(t, wants(t, ccl.Barrier(ctx, tp), ccl.ErrAborted).Err, &first, "here the cause is the Error itself")
+			assert.Equal(t, dp.Name(), first.Comm)
+		case 0: // in no call, or that would be late as well
+			<-tp.Done()
+			e := wants(t, ccl.Barrier(ctx, tp), ccl.ErrAborted)
+			const want = "ccl: tp: Barrier #1: aborted by rank 1: dp of pp=0 tp=1: timed out at rank 1 (world rank 3)"
+			got := strings.Replace(callSite.ReplaceAllString(e.Error(), ""), "rank 0: ", "", 1)
+			assert.True(t, strings.HasPrefix(got, want), got)
+			meet(ctx)
+		default:
+			meet(ctx)
+		}
+	})
+}
+
 // Errors of a part of the world name it, and give the ranks of the world.
 func TestErrorsOfAPart(t *testing.T) {
 	everywhere(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {

@@ -56,7 +56,7 @@ func TestLocal(t *testing.T) {
 			for _, count := range []int{1, 100, 20_000, 300_000} {
 				for _, kind := range localKinds {
 					number++
-					if testing.Short() && count > 1000 && mix(number)%16 != 0 {
+					if testing.Short() && count > 1000 && (raceDetector || mix(number)%16 != 0) {
 						continue
 					}
 					odd := int(number % n) // differs from the others

@@ -51,7 +51,7 @@ func (c *Comm) observe(ctx context.Context, calls []*cpu.Call) (f *cpu.Fault) {
 		o := Observation{Comm: c.Name(), Took: took, Bytes: max(len(k.Dst), len(k.Src)), Call: *callOf(&k.Record)}
 		o.Call.Seq, o.Call.State, o.Call.End = k.Seq, Complete, time.Duration(c.eng.Now())
 		if f != nil {
-			o.Call.State, o.Err = Failed, c.errorOf(f)
+			o.Call.State, o.Err = Failed, c.failureIn(f, &k.Record)
 		}
 		c.opt.OnCall(o)
 	}

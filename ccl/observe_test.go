@@ -48,7 +48,9 @@ func TestOnCall(t *testing.T) {
 			assert.NoError(t, o.Err)
 			assert.Equal(t, ccl.Complete, o.Call.State)
 		} else {
-			assert.ErrorIs(t, o.Err, ccl.ErrTimeout)
+			e := wants(t, o.Err, ccl.ErrTimeout)
+			assert.Equal(t, "Barrier", e.Op)
+			assert.Equal(t, "Barrier #3", e.Mine.String())
 			assert.Equal(t, ccl.Failed, o.Call.State)
 		}
 	}

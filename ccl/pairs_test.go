@@ -27,11 +27,15 @@ func letter(step, from, n int) []uint32 {
 // makes of them.
 func TestPairsInAnyOrder(t *testing.T) {
 	lengths := []int{0, 1, 3, 4, 5, 15, 100, 250, 256, 700, 1024, 2000, 2049, 4096, 9000, 50_000}
+	steps := 150
+	if raceDetector {
+		steps = 25
+	}
 	for _, check := range []ccl.Check{ccl.CheckAsync, ccl.CheckStrict, ccl.CheckOff} {
 		t.Run(fmt.Sprint(check), func(t *testing.T) {
 			for _, n := range []int{1, 2, 3} {
 				inWorlds(t, n, func(t testing.TB, c *ccl.Comm) {
-					for step := range 150 {
+					for step := range steps {
 						pairsStep(t, c, rand.New(rand.NewPCG(uint64(step), uint64(n))), step, lengths)
 					}
 				}, ccltest.With(ccl.Options{Check: check}), ccltest.Deadline(3*time.Minute))

@@ -104,6 +104,10 @@ var lengths = []int{0, 1, 2, 3, 7, 64}
 // Every collective, type and operator, in and out of place, from every root, on 1 to
 // 8 ranks that talk in every way. -short takes a sample, another one in every world.
 func TestProduct(t *testing.T) {
+	share := uint64(shortShare)
+	if raceDetector {
+		share *= 4
+	}
 	for _, n := range []int{1, 2, 3, 4, 5, 7, 8} {
 		inWorlds(t, n, func(t testing.TB, c *ccl.Comm) {
 			h := fnv.New64()
@@ -111,7 +115,7 @@ func TestProduct(t *testing.T) {
 			sample := h.Sum64()
 			played := 0
 			for e, s := range cases(n, lengths) {
-				if testing.Short() && mix(s.number^sample)%shortShare != 0 {
+				if testing.Short() && mix(s.number^sample)%share != 0 {
 					continue
 				}
 				if err := e.play(t.Context(), c, s); err != nil {

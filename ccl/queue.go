@@ -19,6 +19,7 @@ type Queue struct {
 	c     *Comm
 	s     *HostStream
 	dev   *deviceStream // in its place
+	now   bool          // in place of both: the stream is Now
 	err   *Error        // why this queue takes nothing
 	group *group        // being collected, if any
 }
@@ -35,6 +36,8 @@ func (c *Comm) On(s Stream) Queue {
 			return Queue{c: c, s: s}
 		}
 	case nil:
+	case nowStream:
+		return Queue{c: c, now: true}
 	default:
 		return c.deviceQueue(s)
 	}
@@ -199,6 +202,9 @@ func (q Queue) issue(a *args, dst, src *Buf) Work {
 	if q.dev != nil {
 		return q.issueDevice(a)
 	}
+	if q.now && q.group == nil {
+		return q.callNow(a)
+	}
 	count, err := c.check(a)
 	if err != nil {
 		return q.rejected(a, err)
@@ -353,6 +359,6 @@ func (q Queue) rejectedBy(e *Error) Work {
 		c.reject, c.rejectAt = e, c.queued+1
 	}
 	c.mu.Unlock()
-	c.eng.Fail(&cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", e)})
+	c.eng.Fail(&cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{e})})
 	return Work{err: e}
 }

@@ -37,6 +37,10 @@ func (q Queue) push(g *group) Work {
 		c.watchHead()
 	}
 	c.mu.Unlock()
+	if q.now {
+		c.runQueued(g)
+		return Work{at: c, seq: g.ticket}
+	}
 	if !q.s.push(task{group: g}) {
 		// The stream is closed: nobody would run it. It keeps its place as rejected.
 		e := c.named(&Error{Code: ErrClosed, Op: "On", Rank: c.Rank(), Peer: -1, Err: errStreamClosed})
@@ -81,7 +85,7 @@ func (c *Comm) runQueued(g *group) {
 	c.runs.Set()
 	if g.reject != nil {
 		// Peers will wait for a call that never comes.
-		f = &cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", g.reject)}
+		f = &cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{g.reject})}
 		c.eng.Fail(f)
 	} else {
 		f = c.carryOut(context.Background(), g.calls)

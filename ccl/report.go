@@ -38,12 +38,12 @@ func (c *Comm) watch(o *cpu.Options) {
 	o.StallWarn, _ = stallWarn(os.Getenv("GOCCL_STALL_WARN")) // NewComm has refused what it cannot read
 	o.Busy = func() bool { return c.busy.Load() || c.runs.Load() }
 	o.Caller = c.lastCaller
-	o.OnLate = func(l cpu.Late) { c.opt.Log.Warn(lateText(&l), c.attrs()...) }
+	o.OnLate = func(l cpu.Late) { c.opt.Log.Warn(c.lateText(&l), c.attrs()...) }
 	o.OnCircle = func(w []cpu.Wait) {
 		c.opt.Log.Warn(circleText(w), c.attrs()...)
 	}
 	o.OnPicture = func(s []cpu.Status) {
-		for _, line := range pictureText(s) {
+		for _, line := range c.pictureText(s) {
 			c.opt.Log.Warn(line, c.attrs()[:2]...)
 		}
 		c.writePicture(s)
@@ -69,7 +69,7 @@ func callIn(s *cpu.Status) string {
 }
 
 // lateText reads like: ccl: tp: AllReduce #41 float x 1024 sum at train.go:88 has waited for 10s: rank 5 on host b has not come; its last call is Broadcast #40 float x 8 root 0
-func lateText(l *cpu.Late) string {
+func (c *Comm) lateText(l *cpu.Late) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
 	switch {
@@ -77,7 +77,7 @@ func lateText(l *cpu.Late) string {
 		b.WriteString(" all ranks are in it")
 		return b.String()
 	case len(l.Late) == 0:
-		fmt.Fprintf(&b, " rank%s %s: no answer", plural(len(l.Unheard)), ranks(l.Unheard))
+		fmt.Fprintf(&b, " %s: no answer", c.inJob(l.Waits.Comm, l.Unheard))
 		return b.String()
 	}
 	for i, s := range l.Late {
@@ -99,7 +99,7 @@ func lateText(l *cpu.Late) string {
 		}
 	}
 	if len(l.Unheard) > 0 {
-		fmt.Fprintf(&b, "; no answer from rank%s %s", plural(len(l.Unheard)), ranks(l.Unheard))
+		fmt.Fprintf(&b, "; no answer from %s", c.inJob(l.Waits.Comm, l.Unheard))
 	}
 	return b.String()
 }
@@ -107,6 +107,19 @@ func lateText(l *cpu.Late) string {
 // rankOf reads like: rank 1 (world rank 5)
 func rankOf(s *cpu.Status) string {
 	return fmt.Sprintf("rank %d%s", s.Rank, inWorld([]int{int(s.World)}, []int{int(s.Rank)}))
+}
+
+// inJob reads like: ranks 1, 2 (world ranks 5, 6). Of a Comm that is not c it only knows its own ranks.
+func (c *Comm) inJob(comm uint64, of []int) string {
+	text := fmt.Sprintf("rank%s %s", plural(len(of)), ranks(of))
+	if comm != c.eng.ID() {
+		return text
+	}
+	world := make([]int, len(of))
+	for i, r := range of {
+		world[i] = c.eng.World(r)
+	}
+	return text + inWorld(world, of)
 }
 
 func roundedMillis(ms uint32) time.Duration {
@@ -135,7 +148,7 @@ func circleText(circle []cpu.Wait) string {
 }
 
 // pictureText says, Comm by Comm, at which call its ranks stood: a line for those that did the same.
-func pictureText(all []cpu.Status) []string {
+func (c *Comm) pictureText(all []cpu.Status) []string {
 	type group struct {
 		comm  uint64
 		text  string
@@ -188,7 +201,7 @@ func pictureText(all []cpu.Status) []string {
 			}
 		}
 		if len(unheard) > 0 {
-			lines = append(lines, fmt.Sprintf("ccl: where all stood: %s: rank%s %s: not heard of", s.Name(), plural(len(unheard)), ranks(unheard)))
+			lines = append(lines, fmt.Sprintf("ccl: where all stood: %s: %s: not heard of", s.Name(), c.inJob(g.comm, unheard)))
 		}
 	}
 	return lines
@@ -201,7 +214,7 @@ func (c *Comm) reportFailure(e *Error) {
 		level = slog.LevelDebug
 	}
 	if c.opt.Log.Enabled(context.Background(), level) {
-		c.opt.Log.Log(context.Background(), level, fmt.Sprintf("%v; last calls of %s rank %d on host %s: %s", e, c.Name(), c.Rank(), c.host, c.lastCalls(shownCalls)))
+		c.opt.Log.Log(context.Background(), level, fmt.Sprintf("%v; last calls of %s %s on host %s: %s", e, c.Name(), c.inJob(c.eng.ID(), []int{c.Rank()}), c.host, c.lastCalls(shownCalls)))
 	}
 	c.writeTrace("failure", e)
 }

@@ -38,6 +38,24 @@ func (l *logs) options(timeout time.Duration) *ccl.Options {
 	return &ccl.Options{Timeout: timeout, Log: slog.New(slog.NewTextHandler(l, nil))}
 }
 
+// Reports of a part of the world name it, and give ranks of the world.
+func TestReportsOfAPart(t *testing.T) {
+	var l logs
+	world(t, 4, nil, func(int) *ccl.Options { return l.options(200 * time.Millisecond) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		part, err := c.Split(ctx, c.Rank()%2, 0)
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer part.Close()
+		part.SetName("odd")
+		if c.Rank() == 3 {
+			wants(t, ccl.Barrier(ctx, part), ccl.ErrTimeout)
+		}
+		meet(ctx)
+	})
+	l.eventually(t, "ccl: odd: rank 1 (world rank 3): Comm: timed out at rank 0 (world rank 1)", "last calls of odd rank 1 (world rank 3) on host")
+}
+
 // eventually waits for a line with all of parts.
 func (l *logs) eventually(t testing.TB, parts ...string) {
 	t.Helper()

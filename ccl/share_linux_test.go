@@ -166,6 +166,9 @@ func sharing(t *testing.T, n int, role string) []string {
 
 // A rank that cannot map the memory of a new Comm is an error of all, and not of it alone.
 func TestCrammedRank(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector needs the address space that this test takes away")
+	}
 	lines := sharing(t, 3, "crammed")
 	require.Len(t, lines, 3)
 	for _, l := range lines {

@@ -198,13 +198,18 @@ func (s *HostStream) test(seq uint64) (bool, error) {
 // result is the error of task seq, a function. s.mu is held.
 func (s *HostStream) result(seq uint64) error {
 	if e := s.failed; e != nil && seq > s.failedAt {
-		return &Error{Code: e.Code, Op: "Do", Rank: e.Rank, Peer: e.Peer, Missing: e.Missing, Comm: e.Comm, World: e.World,
-			Err: fmt.Errorf("the function did not run, since a call before it on its HostStream failed: %w", e)}
+		return notRun(e)
 	}
 	if err := s.errs[seq]; err != nil {
 		return &Error{Code: ErrBackend, Op: "Do", Rank: -1, Peer: -1, Err: err}
 	}
 	return nil
+}
+
+// notRun is the error of a function that did not run since a call before it on its stream failed with e.
+func notRun(e *Error) *Error {
+	return &Error{Code: e.Code, Op: "Do", Rank: e.Rank, Peer: e.Peer, Missing: e.Missing, Comm: e.Comm, World: e.World,
+		Err: fmt.Errorf("the function did not run, since a call before it on its stream failed: %w", brief{e})}
 }
 
 func waitError(err error) *Error {

@@ -28,14 +28,24 @@ func line[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root int, 
 		err := half(s, ctx, c, op, root, e, inPlace, rows)
 		switch {
 		case err == nil:
-		// The limit may have passed here or, a moment before, on another rank.
-		case s.ctx.Err() == nil && (ctx.Err() != nil || s.o.Timeout > 0 && errors.Is(err, ccl.ErrTimeout)):
+		// The limit may have passed here or, a moment before, on another rank, which has then aborted the call.
+		case s.ctx.Err() == nil && (ctx.Err() != nil || errors.Is(err, ccl.ErrAborted) && endsWithin(ctx, s.o.Timeout/10) || s.o.Timeout > 0 && errors.Is(err, ccl.ErrTimeout)):
 			return nil, fmt.Errorf("%s, %s bytes: longer than -T %v: %w", title(c, op), option.FormatSize(e.bytes), s.o.Timeout, err)
 		default:
 			return nil, fmt.Errorf("%s, %s bytes: %w", title(c, op), option.FormatSize(e.bytes), err)
 		}
 	}
 	return rows, nil
+}
+
+// endsWithin waits for the end of ctx, and reports whether it came in that time.
+func endsWithin(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	case <-time.After(d):
+		return false
+	}
 }
 
 func newRow[T ccl.Number](s *session, l lane, c *coll.Collective[T], op ccl.Op, root int, e extent) *report.Row {

@@ -200,15 +200,18 @@ func (c *Comm) Transport() string {
 	return inside + " and TCP (" + c.site.iface + ")"
 }
 
+// Exchange gathers a few bytes of each rank, within the call k, a Split, under whose name others see it.
+func (c *Comm) Exchange(ctx context.Context, k *Call, mine, all []byte) *Fault {
+	g := Call{Record: k.Record, Dst: all, Src: mine, Elem: 1}
+	g.Kind, g.inside, g.Count = AllGather, Split, uint64(len(mine))
+	g.Seal()
+	return c.Run(ctx, &g)
+}
+
 // Split makes the Comms of the ranks that give the same color, in the order of
 // their keys. A negative color takes part and gets none.
 func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) (*Comm, *Fault) {
-	gather := func(mine, all []byte) *Fault {
-		g := Call{Record: k.Record, Dst: all, Src: mine, Elem: 1}
-		g.Kind, g.inside, g.Count = AllGather, Split, uint64(len(mine))
-		g.Seal()
-		return c.Run(ctx, &g)
-	}
+	gather := func(mine, all []byte) *Fault { return c.Exchange(ctx, k, mine, all) }
 	inject.At("cpu.split")
 	n := c.Size()
 	all := make([]int64, 2*n)

@@ -1,0 +1,191 @@
+package ccl
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+)
+
+// Split partitions c by color, ordered by key then by old rank, as MPI_Comm_split.
+// It is collective over c. A negative color gets a nil Comm, whose Rank is -1 and Size 0, and
+// which refuses every call. The new Comm has c's Options.
+func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
+	return c.split(ctx, color, key, nil)
+}
+
+// SplitWith is [Comm.Split] with other Options: set changes those of c into those of the new Comm,
+// such as its Name, a shorter Timeout, or RankOrder for one dimension of a mesh. Backend,
+// Device and PeerTimeout belong to the job and stay. The ranks of one color must set the same
+// Timeout, Check, RankOrder and Staged; OnCall, OnFailure, Log and Name may differ. If any rank sets
+// what cannot be, all ranks of c get the same error, which names that rank, and c goes on.
+// Ranks of c that call Split instead have made another call.
+func (c *Comm) SplitWith(ctx context.Context, color, key int, set func(*Options)) (*Comm, error) {
+	if set == nil {
+		set = func(*Options) {}
+	}
+	return c.split(ctx, color, key, set)
+}
+
+// split is Split, or SplitWith if there is a set.
+func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*Comm, error) {
+	if c.none() {
+		return nil, refuseNone("Split")
+	}
+	c.calls++
+	opt := c.opt
+	opt.Name = ""
+	var wrong error
+	if set != nil {
+		opt, wrong = c.childOptions(set)
+	}
+	a, op := &args{kind: KindSplit, root: -1}, "Split"
+	if set != nil {
+		op = "SplitWith"
+	}
+	if c.shut() {
+		return nil, c.refuse(a, ErrClosed, whyShut())
+	}
+	if err := c.drain(ctx); err != nil {
+		return nil, c.endedBy(ctx, err, a)
+	}
+	if !c.enter() {
+		return nil, c.refuse(a, ErrClosed, nil)
+	}
+	k := &c.call
+	c.fill(k, a, c.seq+1, 0)
+	r := c.begin(k)
+	var f *cpu.Fault
+	if set != nil {
+		f = c.agreeOn(ctx, k, color, &opt, wrong)
+	}
+	var child *Comm
+	if f == nil {
+		child, f = c.splitAs(ctx, k, color, key, opt)
+	}
+	c.leave()
+	if f != nil {
+		c.end(r, Failed)
+		if c.eng.Failure() != nil {
+			return nil, c.errorIn(ctx, f, r)
+		}
+		return nil, c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Err: f.Err})
+	}
+	c.end(r, Complete)
+	return child, nil
+}
+
+// splitAs makes the new Comm, with those options.
+func (c *Comm) splitAs(ctx context.Context, k *cpu.Call, color, key int, opt Options) (*Comm, *cpu.Fault) {
+	name := opt.Name
+	if name == "" {
+		name = fmt.Sprintf("%s/%d", c.Name(), color)
+	}
+	return newComm(opt, c.tab, c.host, func(eo cpu.Options) (*cpu.Comm, *cpu.Fault) {
+		eng, f := c.eng.Split(ctx, k, color, key, eo)
+		return calledFirst(eng, name), f
+	}, func(child *cpu.Comm) (*library, *cpu.Fault) {
+		if c.lib == nil {
+			return nil, nil
+		}
+		return c.splitLibrary(ctx, child, color, key, opt.Check)
+	})
+}
+
+// childOptions are c's as set changes them, or what is wrong with them.
+func (c *Comm) childOptions(set func(*Options)) (Options, error) {
+	o := c.opt
+	o.Name = ""
+	if o.Device != nil { // set may write through it
+		device := *o.Device
+		o.Device = &device
+	}
+	set(&o)
+	fixed := func(name string) (Options, error) {
+		return o, fmt.Errorf("Options.%s belongs to the job, and cannot be another in a part of it", name)
+	}
+	if o.PeerTimeout == 0 { // as NewComm reads it
+		o.PeerTimeout = defaultPeerTimeout
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	switch {
+	case o.Backend != c.opt.Backend:
+		return fixed("Backend")
+	case (o.Device == nil) != (c.opt.Device == nil) || o.Device != nil && *o.Device != *c.opt.Device:
+		return fixed("Device")
+	case o.PeerTimeout != c.opt.PeerTimeout:
+		return fixed("PeerTimeout")
+	case o.Check > CheckOff:
+		return o, errCheck(o.Check)
+	case o.RankOrder && c.lib != nil && (c.lib.device < 0 || o.Staged):
+		return o, fmt.Errorf("RankOrder is for the CPU engine alone, but calls on host memory go through %s here", c.lib.backend.Name())
+	}
+	return o, nil
+}
+
+const (
+	splitWords = 6   // of 8 bytes, that each rank tells all others
+	splitText  = 256 // bytes of what is wrong on a rank
+)
+
+// agreeOn compares the options of a new Comm among the ranks of each color. wrong is what is wrong with this rank's. All
+// ranks of c get the same verdict.
+func (c *Comm) agreeOn(ctx context.Context, k *cpu.Call, color int, o *Options, wrong error) *cpu.Fault {
+	flag := func(x bool) uint64 {
+		if x {
+			return 1
+		}
+		return 0
+	}
+	n, mine := c.Size(), make([]byte, 8*splitWords)
+	for i, x := range [splitWords]uint64{flag(wrong != nil), uint64(color), uint64(o.Timeout), uint64(o.Check), flag(o.RankOrder), flag(o.Staged)} {
+		binary.LittleEndian.PutUint64(mine[8*i:], x)
+	}
+	all := make([]byte, n*len(mine))
+	if f := c.eng.Exchange(ctx, k, mine, all); f != nil {
+		return f
+	}
+	word := func(r, i int) uint64 { return binary.LittleEndian.Uint64(all[(r*splitWords+i)*8:]) }
+	first := map[uint64]int{} // the first rank of each color
+	for r := range n {
+		if word(r, 0) != 0 {
+			return c.splitRefused(ctx, k, r, wrong)
+		}
+		color := word(r, 1)
+		if int64(color) < 0 {
+			continue
+		}
+		to, known := first[color]
+		if !known {
+			first[color] = r
+			continue
+		}
+		for i, name := range []string{2: "Timeout", 3: "Check", 4: "RankOrder", 5: "Staged"} {
+			if name != "" && word(r, i) != word(to, i) {
+				return &cpu.Fault{Code: cpu.Version, Peer: r, Err: fmt.Errorf("ranks %d and %d, both of color %d, have set different Options.%s", to, r, color, name)}
+			}
+		}
+	}
+	return nil
+}
+
+// splitRefused tells all ranks what is wrong on rank r, the first on which something is.
+func (c *Comm) splitRefused(ctx context.Context, k *cpu.Call, r int, wrong error) *cpu.Fault {
+	mine, all := make([]byte, splitText), make([]byte, splitText*c.Size())
+	if wrong != nil {
+		copy(mine, wrong.Error())
+	}
+	if f := c.eng.Exchange(ctx, k, mine, all); f != nil {
+		return f
+	}
+	text := strings.TrimRight(string(all[r*splitText:(r+1)*splitText]), "\x00")
+	return &cpu.Fault{Code: cpu.Argument, Peer: r, Err: fmt.Errorf("on rank %d: %s", r, text)}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// version is what CHANGELOG.md says of the release.
+type version struct {
+	number  string // without a v
+	changes string // the section's text
+}
+
+var (
+	constant = regexp.MustCompile(`(?m)^const Version = "(.+)"$`)
+	section  = regexp.MustCompile(`(?m)^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d{2}-\d{2}$`)
+	heading  = regexp.MustCompile(`(?m)^## `)
+)
+
+// readVersion reads the newest release of CHANGELOG.md. It is an error if ccl.Version, or what a nested module requires,
+// is another one.
+func readVersion(root string) (version, error) {
+	log, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	if err != nil {
+		return version{}, err
+	}
+	v, err := newest(string(log))
+	if err != nil {
+		return version{}, err
+	}
+	source, err := os.ReadFile(filepath.Join(root, "ccl/comm.go"))
+	if err != nil {
+		return version{}, err
+	}
+	m := constant.FindSubmatch(source)
+	if m == nil || string(m[1]) != v.number {
+		return version{}, fmt.Errorf("CHANGELOG.md's newest release is %s, ccl/comm.go has %q", v.number, m)
+	}
+	for _, dir := range nested {
+		mod, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
+		if err != nil {
+			return version{}, err
+		}
+		if err := requires(string(mod), v.number); err != nil {
+			return version{}, fmt.Errorf("%s/go.mod: %w", dir, err)
+		}
+	}
+	return v, nil
+}
+
+// newest returns the first section of a changelog that has a version and a date.
+func newest(log string) (version, error) {
+	m := section.FindStringSubmatchIndex(log)
+	if m == nil {
+		return version{}, fmt.Errorf(`CHANGELOG.md has no line "## [X.Y.Z] - YYYY-MM-DD": cut the release first`)
+	}
+	text := log[m[1]:]
+	if end := heading.FindStringIndex(text); end != nil {
+		text = text[:end[0]]
+	}
+	return version{number: log[m[2]:m[3]], changes: text}, nil
+}
+
+// requires reports it if a go.mod does not require goccl in that version: a replace directive holds only in the tree.
+func requires(mod, number string) error {
+	m := regexp.MustCompile(`(?m)^\s*(?:require )?` + regexp.QuoteMeta(goccl) + ` v(\S+)$`).FindStringSubmatch(mod)
+	if m == nil || m[1] != number {
+		return fmt.Errorf("requires %s in version %q, want v%s", goccl, m, number)
+	}
+	return nil
+}
