@@ -1,0 +1,286 @@
+// Package ddp keeps the replicas of a data-parallel job equal: it averages gradients in buckets while the backward pass
+// still runs (Li et al. 2020, PyTorch Distributed), and checks that parameters stay the same bits.
+//
+// It knows no tensor library: gradients are [ccl.Buf] views of whatever memory the program has, host or device, and the
+// program says when each is final. Where the memory belongs to goccl, package zero does all of this at its stage 0.
+//
+// Gradient accumulation (PyTorch's no_sync) needs no mode: add up micro batches, and call Ready in the last one only.
+package ddp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/same"
+)
+
+// Options must agree on all ranks, but for Stream; New compares them. The zero value is the default.
+type Options struct {
+	// FirstBytes is when the first bucket is full; default 1 MiB. Bytes is that of every other bucket; default
+	// 25 MiB. As in PyTorch the gradient that fills a bucket is part of it.
+	FirstBytes, Bytes int
+	// Sum adds up in place of averaging: for losses that are divided by the global batch already.
+	Sum bool
+	// Order is the order in which gradients become ready. Nil: last to first, then, after the first step, as they did
+	// on rank 0.
+	Order []int
+	// Stream is the stream to reduce a bucket on, made to wait for the kernels that write the bucket. Nil, for host
+	// memory, uses a HostStream of the Reducer's own.
+	Stream func(bucket int) ccl.Stream
+}
+
+// Reducer averages one set of gradients over the ranks of a Comm, once per step. It is used by one goroutine at a time.
+type Reducer struct {
+	c        *ccl.Comm
+	o        Options
+	op       ccl.Op
+	host     *ccl.HostStream
+	grads    []ccl.Buf
+	bucketOf []int
+	ready    []bool
+	buckets  []bucket
+	next     int   // the next bucket to issue
+	seen     []int // the order of Ready in the first step; nil once it is known
+	stats    Stats
+	began    time.Time
+	comm     time.Duration
+	timeOn   func() error
+	timeOff  func() error
+}
+
+// bucket is what is reduced in one go.
+type bucket struct {
+	ids   []int
+	bufs  []ccl.Buf // what lies side by side is one
+	left  int
+	bytes int
+	work  ccl.Work
+	group func(g ccl.Queue) error
+}
+
+// Stats are the times and bytes of the last step. Comm is 0 on a device.
+type Stats struct {
+	Bytes   int64         // handed to the reduction
+	Comm    time.Duration // spent in reductions
+	Exposed time.Duration // spent blocked in Wait: what overlap did not hide
+}
+
+// New returns a Reducer of grads. It is collective, and fails on every rank, naming the first gradient that differs,
+// unless all ranks pass the same lengths, types and options. Nothing is copied: a bucket is one group of calls, or one
+// call where its gradients lie side by side.
+func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reducer, error) {
+	r := &Reducer{c: c, grads: slices.Clone(grads), host: ccl.NewHostStream(), op: ccl.Avg}
+	if o != nil {
+		r.o = *o
+	}
+	if r.o.FirstBytes == 0 {
+		r.o.FirstBytes = 1 << 20
+	}
+	if r.o.Bytes == 0 {
+		r.o.Bytes = 25 << 20
+	}
+	if r.o.Sum {
+		r.op = ccl.Sum
+	}
+	var bad error
+	items := []string{fmt.Sprintf("FirstBytes %d", r.o.FirstBytes), fmt.Sprintf("Bytes %d", r.o.Bytes), fmt.Sprintf("Sum %v", r.o.Sum),
+		fmt.Sprintf("Order %d", r.o.Order)}
+	for i, g := range grads {
+		items = append(items, fmt.Sprintf("gradient %d: %d x %v", i, g.Len(), g.Type()))
+		if g.Type() == ccl.TypeNone && bad == nil {
+			bad = fmt.Errorf("gradient %d is no buffer", i)
+		}
+	}
+	if r.o.FirstBytes < 0 || r.o.Bytes < 0 {
+		bad = fmt.Errorf("buckets of %d and %d bytes", r.o.FirstBytes, r.o.Bytes)
+	}
+	if r.o.Order != nil && !permutation(r.o.Order, len(grads)) {
+		bad = fmt.Errorf("Order %d is no permutation of %d gradients", r.o.Order, len(grads))
+	}
+	if err := same.Args(ctx, c, "ddp", bad, items...); err != nil {
+		return nil, err
+	}
+	r.timeOn = func() error { r.began = time.Now(); return nil }
+	r.timeOff = func() error { r.comm += time.Since(r.began); return nil }
+	r.bucketOf, r.ready = make([]int, len(grads)), make([]bool, len(grads))
+	order := slices.Clone(r.o.Order)
+	if order == nil {
+		for i := len(grads) - 1; i >= 0; i-- {
+			order = append(order, i)
+		}
+		r.seen = make([]int, 0, len(grads))
+	}
+	r.fill(order)
+	return r, nil
+}
+
+func permutation(order []int, n int) bool {
+	sorted := slices.Sorted(slices.Values(order))
+	for i, x := range sorted {
+		if i != x {
+			return false
+		}
+	}
+	return len(order) == n
+}
+
+// fill makes buckets of the gradients in that order.
+func (r *Reducer) fill(order []int) {
+	r.buckets = nil
+	var b bucket
+	limit := r.o.FirstBytes
+	flush := func() {
+		if len(b.ids) == 0 {
+			return
+		}
+		b.bufs, b.left = r.join(b.ids), len(b.ids)
+		bufs := b.bufs
+		b.group = func(g ccl.Queue) error {
+			for _, x := range bufs {
+				g.AllReduce(x, ccl.InPlace(), r.op)
+			}
+			return nil
+		}
+		r.buckets = append(r.buckets, b)
+		b, limit = bucket{}, r.o.Bytes
+	}
+	for _, i := range order {
+		if len(b.ids) > 0 && r.grads[i].Type() != r.grads[b.ids[0]].Type() {
+			flush()
+		}
+		r.bucketOf[i] = len(r.buckets)
+		b.ids = append(b.ids, i)
+		if b.bytes += r.grads[i].Len() * r.grads[i].Type().Size(); b.bytes >= limit {
+			flush()
+		}
+	}
+	flush()
+}
+
+// join makes one Buf of gradients that lie side by side, in either direction.
+func (r *Reducer) join(ids []int) (out []ccl.Buf) {
+	for _, i := range ids {
+		if n := len(out); n > 0 {
+			if x, ok := out[n-1].Join(r.grads[i]); ok {
+				out[n-1] = x
+				continue
+			}
+			if x, ok := r.grads[i].Join(out[n-1]); ok {
+				out[n-1] = x
+				continue
+			}
+		}
+		out = append(out, r.grads[i])
+	}
+	return out
+}
+
+// Ready says that gradient i is final for this step. When that completes a bucket, and all buckets before it are on their
+// way, the bucket is issued; so ranks may become ready in different orders. Ready never blocks. A second Ready of one
+// gradient in one step is an error, and changes nothing.
+func (r *Reducer) Ready(i int) error {
+	switch {
+	case i < 0 || i >= len(r.grads):
+		return fmt.Errorf("ddp: Ready of gradient %d; the gradients are 0 to %d", i, len(r.grads)-1)
+	case r.ready[i]:
+		return fmt.Errorf("ddp: gradient %d is Ready twice in one step", i)
+	}
+	if r.ready[i] = true; r.seen != nil {
+		r.seen = append(r.seen, i)
+	}
+	r.buckets[r.bucketOf[i]].left--
+	for ; r.next < len(r.buckets) && r.buckets[r.next].left == 0; r.next++ {
+		r.issue(r.next)
+	}
+	return nil
+}
+
+func (r *Reducer) issue(i int) {
+	b := &r.buckets[i]
+	s := ccl.Stream(r.host)
+	if r.o.Stream != nil {
+		s = r.o.Stream(i)
+	} else {
+		r.host.Do(r.timeOn)
+	}
+	if q := r.c.On(s); len(b.bufs) == 1 {
+		b.work = q.AllReduce(b.bufs[0], ccl.InPlace(), r.op)
+	} else {
+		b.work = q.Group(b.group)
+	}
+	if r.o.Stream == nil {
+		b.work = r.host.Do(r.timeOff)
+	}
+}
+
+// Wait returns when all gradients are averaged, and starts the next step. If some gradient never became ready it fails,
+// naming them, and aborts the Comm with that, so that the others hear it at once: unused parameters must be zeroed and
+// made Ready.
+func (r *Reducer) Wait(ctx context.Context) error {
+	if r.next != len(r.buckets) {
+		var never []int
+		for i, ok := range r.ready {
+			if !ok {
+				never = append(never, i)
+			}
+		}
+		err := fmt.Errorf("ddp: gradients %d never became Ready in this step", never)
+		r.c.Abort(err)
+		return err
+	}
+	began := time.Now()
+	r.stats.Bytes = 0
+	for i := range r.buckets {
+		b := &r.buckets[i]
+		if err := b.work.Wait(ctx); err != nil {
+			if e := r.c.Err(); e != nil {
+				err = e
+			}
+			return fmt.Errorf("ddp: bucket %d: %w", i, err)
+		}
+		b.left = len(b.ids)
+		r.stats.Bytes += int64(b.bytes)
+	}
+	r.stats.Exposed = time.Since(began)
+	r.stats.Comm, r.comm = r.comm, 0
+	clear(r.ready)
+	r.next = 0
+	if r.seen == nil {
+		return nil
+	}
+	order := r.seen
+	r.seen = nil
+	if err := ccl.Broadcast(ctx, r.c, order, 0); err != nil {
+		return fmt.Errorf("ddp: the order of rank 0: %w", err)
+	}
+	r.fill(order)
+	return nil
+}
+
+// All is Ready for every gradient, then Wait: for frameworks whose backward pass is one opaque call.
+func (r *Reducer) All(ctx context.Context) error {
+	for i := len(r.grads) - 1; i >= 0; i-- {
+		if err := r.Ready(i); err != nil {
+			return err
+		}
+	}
+	return r.Wait(ctx)
+}
+
+// Buckets returns the gradients of each bucket, in the order in which they are issued.
+func (r *Reducer) Buckets() (list [][]int) {
+	for _, b := range r.buckets {
+		list = append(list, slices.Clone(b.ids))
+	}
+	return list
+}
+
+// Stats are the times and bytes of the last step.
+func (r *Reducer) Stats() Stats { return r.stats }
+
+// Close ends the Reducer's stream. The Comm stays open.
+func (r *Reducer) Close() error { return errors.Join(r.host.Close()) }

@@ -1,0 +1,116 @@
+package ddp_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/ddp"
+)
+
+// The talks' GPT-2: 75 tensors, 13 buckets of 9.0, 27.0 x 11 and 21.2 MiB.
+func TestBuckets(t *testing.T) {
+	lens := []int{65 * 768, 1024 * 768}
+	for range 12 {
+		lens = append(lens, 768, 768*2304, 768*768, 768, 768*3072, 3072*768)
+	}
+	lens = append(lens, 768)
+	most := make([]float32, 3072*768)
+	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+		var bufs []ccl.Buf
+		for _, n := range lens {
+			bufs = append(bufs, ccl.Host(most[:n]))
+		}
+		r, err := ddp.New(t.Context(), c, bufs, nil)
+		require.NoError(t, err)
+		defer r.Close()
+		var sizes []string
+		for _, b := range r.Buckets() {
+			n := 0
+			for _, i := range b {
+				n += 4 * lens[i]
+			}
+			sizes = append(sizes, fmt.Sprintf("%.1f", float64(n)/(1<<20)))
+		}
+		want := []string{"9.0"}
+		for range 11 {
+			want = append(want, "27.0")
+		}
+		require.Equal(t, append(want, "21.2"), sizes)
+	})
+}
+
+// Gradients in one piece and in pieces, ready in other orders on each rank: the average, exactly.
+func TestReducer(t *testing.T) {
+	for name, opts := range map[string][]ccltest.Option{"goroutines": nil, "processes": {ccltest.Processes(4)}, "hosts": {ccltest.Hosts(2)}} {
+		t.Run(name, func(t *testing.T) {
+			ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
+				for _, flat := range []bool{true, false} {
+					var bufs []ccl.Buf
+					var gs [][]float32
+					all := make([]float32, 0, 1<<19)
+					for i := range 40 {
+						n := 1 + i*i*13
+						g := make([]float32, n)
+						if flat {
+							g, all = all[len(all):len(all)+n], all[:len(all)+n]
+						}
+						gs, bufs = append(gs, g), append(bufs, ccl.Host(g))
+					}
+					r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1 << 12, Bytes: 1 << 16})
+					require.NoError(t, err)
+					for step := range 4 {
+						for i, g := range gs {
+							for j := range g {
+								g[j] = float32((i+j+step)%97) * float32(c.Rank()+1)
+							}
+						}
+						for _, i := range rand.New(rand.NewPCG(uint64(c.Rank()), uint64(step))).Perm(len(gs)) {
+							require.NoError(t, r.Ready(i))
+						}
+						require.EqualError(t, r.Ready(3), "ddp: gradient 3 is Ready twice in one step")
+						require.NoError(t, r.Wait(t.Context()))
+						for i, g := range gs {
+							for j := range g {
+								if g[j] != float32((i+j+step)%97)*2.5 {
+									t.Fatal(flat, step, i, j, g[j])
+								}
+							}
+						}
+					}
+					require.NoError(t, r.Close())
+				}
+			}, opts...)
+		})
+	}
+}
+
+func TestDiffering(t *testing.T) {
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		bufs := []ccl.Buf{ccl.Host(make([]float32, 3)), ccl.Host(make([]float32, 4+c.Rank()/2))}
+		_, err := ddp.New(t.Context(), c, bufs, nil)
+		require.EqualError(t, err, "ddp: ranks differ: rank 0 has gradient 1: 4 x float, rank 2 has gradient 1: 5 x float")
+		_, err = ddp.New(t.Context(), c, bufs[:1], &ddp.Options{Order: []int{1}})
+		require.EqualError(t, err, "ddp: Order [1] is no permutation of 1 gradients")
+	})
+}
+
+func TestNeverReady(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c, err := world.Split(t.Context(), 0, 0)
+		require.NoError(t, err)
+		defer c.Close()
+		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(make([]float32, 3)), ccl.Host(make([]float32, 4))}, nil)
+		require.NoError(t, err)
+		defer r.Close()
+		require.NoError(t, r.Ready(1))
+		if c.Rank() == 0 {
+			require.NoError(t, r.Ready(0))
+		}
+		require.ErrorContains(t, r.Wait(t.Context()), "ddp: gradients [0] never became Ready in this step")
+	})
+}

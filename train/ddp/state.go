@@ -1,0 +1,75 @@
+package ddp
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// groupBytes is how much Broadcast hands over at once.
+const groupBytes = 250 << 20
+
+// Broadcast copies root's bufs of host memory to every rank: the initial state, as groups of at most 250 MiB, or one buf.
+func Broadcast(ctx context.Context, c *ccl.Comm, bufs []ccl.Buf, root int) error {
+	q := c.On(nil)
+	for len(bufs) > 0 {
+		n, bytes := 0, 0
+		for n < len(bufs) && (n == 0 || bytes+bufs[n].Len()*bufs[n].Type().Size() <= groupBytes) {
+			bytes += bufs[n].Len() * bufs[n].Type().Size()
+			n++
+		}
+		err := q.Group(func(g ccl.Queue) error {
+			for _, b := range bufs[:n] {
+				g.Broadcast(b, root)
+			}
+			return nil
+		}).Wait(ctx)
+		if err != nil {
+			return fmt.Errorf("ddp: Broadcast: %w", err)
+		}
+		bufs = bufs[n:]
+	}
+	return nil
+}
+
+// Hash hashes the bits of s: FNV-1a of its bytes. Equal parameters hash equal on every little-endian machine, however
+// they are cut into slices.
+func Hash[T ccl.Number](s ...[]T) uint64 {
+	h := uint64(14695981039346656037)
+	for _, x := range s {
+		var z T
+		for _, b := range unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(z))) {
+			h = (h ^ uint64(b)) * 1099511628211
+		}
+	}
+	return h
+}
+
+// Same returns an error, on all ranks, that lists the ranks whose h is not the most common one. It is collective.
+func Same(ctx context.Context, c *ccl.Comm, h uint64) error {
+	all := make([]uint64, c.Size())
+	if err := ccl.AllGather(ctx, c, all, []uint64{h}); err != nil {
+		return fmt.Errorf("ddp: Same: %w", err)
+	}
+	count, best := map[uint64]int{}, all[0]
+	for _, x := range all {
+		count[x]++
+	}
+	for _, x := range all {
+		if count[x] > count[best] {
+			best = x
+		}
+	}
+	var odd []int
+	for r, x := range all {
+		if x != best {
+			odd = append(odd, r)
+		}
+	}
+	if odd != nil {
+		return fmt.Errorf("ddp: the replicas differ: ranks %d of %d hold other bits than the rest", odd, c.Size())
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package zero_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/zero"
+)
+
+// Parameters in bfloat16 with masters in float32: every stage comes to the same masters, which hold what bfloat16
+// cannot, and to the same parameters, which are the masters rounded.
+func TestMasters(t *testing.T) {
+	units := [][]int{{5, 40}, {33}}
+	for _, wide := range []bool{false, true} {
+		ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+			var want [][]float32 // of stage 0
+			for stage := range 4 {
+				m, err := zero.New[ccl.BFloat16, float32](t.Context(), c, units, &zero.Options{Stage: stage, ReduceMaster: wide})
+				require.NoError(t, err)
+				for i, lens := range units {
+					var full [][]float32
+					for _, n := range lens {
+						full = append(full, make([]float32, n))
+						for k := range n {
+							full[len(full)-1][k] = 1 + float32(k)/7
+						}
+					}
+					require.NoError(t, m.Load(t.Context(), i, full, 1))
+				}
+				for step := range 3 {
+					for i := 1; i >= 0; i-- {
+						g, err := m.Grads(t.Context(), i)
+						require.NoError(t, err)
+						for j := range g {
+							for k := range g[j] {
+								g[j][k] = ccl.ToBFloat16(float32(c.Rank()+1) * float32(step+k%8))
+							}
+						}
+						require.NoError(t, m.Reduce(i))
+					}
+					require.NoError(t, m.Step(t.Context(), func(_ zero.Piece, w, g []float32) error {
+						for k := range w {
+							w[k] -= 1e-4 * g[k]
+						}
+						return nil
+					}))
+				}
+				for i, lens := range units {
+					whole := make([]float32, len(m.Shard(i)))
+					copy(whole, m.Shard(i))
+					if stage > 0 {
+						whole = make([]float32, len(whole)*c.Size())
+						require.NoError(t, ccl.AllGather(t.Context(), c, whole, m.Shard(i)))
+					}
+					if stage == 0 {
+						want = append(want, whole)
+					}
+					require.Zero(t, differ(want[i], whole), "stage %d, unit %d", stage, i)
+					require.InDelta(t, 1-1e-4*2*(0+1+2), whole[0], 1e-6)
+					p, err := m.Params(t.Context(), i)
+					require.NoError(t, err)
+					at := 0
+					for j, n := range lens {
+						for k := range n {
+							require.Equal(t, ccl.ToBFloat16(whole[at+k]), p[j][k])
+						}
+						at += n
+					}
+					m.Release(i)
+				}
+				require.NoError(t, m.Close())
+			}
+		})
+	}
+}
