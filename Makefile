@@ -14,9 +14,10 @@ MODULES     = $(shell find . -name go.mod -not -path './.*' -not -path './intern
 compiled = go list -export ./... >/dev/null && go build -o /dev/null ./bench
 
 # $(call platforms,COMMAND): the command for each platform and set of tags, on the packages that have other files there.
-platforms = set -o pipefail; go run ./test/once platforms | while read -r os arch cgo tags packages; do \
+platforms = set -o pipefail; go run ./test/once platforms | { bad=; while read -r os arch cgo tags packages; do \
 	tags=$${tags\#-}; echo "$(1) for $$os/$$arch, CGO_ENABLED=$$cgo, tags $${tags:-none}"; \
-	GOOS=$$os GOARCH=$$arch CGO_ENABLED=$$cgo $(1) -tags "$$tags" $$packages </dev/null || exit 1; done
+	GOOS=$$os GOARCH=$$arch CGO_ENABLED=$$cgo $(1) -tags "$$tags" $$packages </dev/null || bad="$$bad $$os/$$arch"; done; \
+	test -z "$$bad" || { echo "$(1) failed for:$$bad" >&2; exit 1; }; }
 
 # The module needs no C compiler, so its tests have none; `make race` is the exception.
 export CGO_ENABLED := 0
@@ -66,6 +67,7 @@ model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that
 tags: ## build with every tag, alone and together, with cgo and without (a C compiler)
 	@$(call need,cc,gcc libc6-dev); for t in nccl rccl oneccl mpi nccl,rccl,oneccl,mpi fault nocheck; do for c in 1 0; do \
 		echo "build -tags $$t, CGO_ENABLED=$$c"; ( export CGO_ENABLED=$$c GOFLAGS="$$GOFLAGS -tags=$$t"; $(compiled) ) || exit 1; done; done
+	@for c in 1 0; do echo "vet -directive with all tags, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go vet -directive -tags nccl,rccl,oneccl,mpi,fault ./... || exit 1; done
 	@echo "vet -tags nvml"; CGO_ENABLED=1 CGO_CFLAGS=-w go vet -tags nvml ./bench/...
 
 gpu: ## packages cuda and rocm on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
