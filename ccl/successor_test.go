@@ -77,6 +77,8 @@ func TestSuccessorProcess(t *testing.T) {
 		require.Equal(t, ccl.ErrAborted, e.Code)
 		require.Equal(t, teller, e.Peer)
 		require.Less(t, time.Since(began), time.Second)
+		// A teller that ends before all have heard it is lost, while a host's first process is being succeeded.
+		require.NoError(t, ccl.Barrier(ctx, next))
 		defer rest.Close()
 		c = next
 	}

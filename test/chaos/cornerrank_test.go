@@ -266,19 +266,24 @@ func (a *resident) shared(ctx context.Context, i int, c *ccl.Comm, step int) err
 	return nil
 }
 
-// branch makes a Comm of the Comm, and shared memory, and gives both back.
+// branch makes a Comm of the Comm, and shared memory, and gives both back. What ends the new Comm alone is told to the
+// ranks of c that are not in it, which would meet a Comm that others have closed.
 func (a *resident) branch(ctx context.Context, c *ccl.Comm, step int) error {
 	sub, err := c.Split(ctx, c.Rank()%2, 0)
 	if err != nil {
 		return err
 	}
 	defer sub.Close()
+	if err = a.twig(ctx, sub, step); errors.Is(err, ccl.ErrBackend) && c.Size() > sub.Size() {
+		c.Abort(err)
+	}
+	return err
+}
+
+// twig does the work of a Comm that branch has made.
+func (a *resident) twig(ctx context.Context, sub *ccl.Comm, step int) error {
 	s, err := ccl.MakeSlice[int64](ctx, sub, 1000)
 	if err != nil {
-		// The Comm made of c ends with it, and the ranks on its other side do not know.
-		if c.Size() > sub.Size() {
-			c.Abort(err)
-		}
 		return err
 	}
 	defer ccl.FreeSlice(s)
