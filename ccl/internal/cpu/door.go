@@ -100,19 +100,13 @@ func (d *door) answer(c *net.UnixConn) {
 		c.Close()
 		return
 	}
+	c.SetDeadline(time.Now().Add(max(knockTime, d.s.peer))) // it is of the job, and may be slow
 	if _, err := io.ReadFull(c, b[:1]); err != nil || b[0] != partKeep {
 		c.Close() // if it has died just now, it has not joined, as the bootstrap says
 		return
 	}
 	c.SetDeadline(time.Time{})
-	d.s.mu.Lock()
-	late := d.s.leaving || d.s.door != d
-	d.s.mu.Unlock()
-	if late {
-		c.Close()
-		return
-	}
-	d.s.watch(c, int(rank))
+	d.s.watch(c, int(rank), d)
 }
 
 // knock takes the memory from the host's maker, which has opened its door before: if it is not there, it is on another host.
@@ -179,7 +173,7 @@ func (s *site) partAtDoor(c *net.UnixConn) {
 	}
 	c.SetDeadline(time.Time{})
 	c.Write([]byte{partKeep}) // if this fails, the end of c follows
-	s.watch(c, s.topo.Rank(s.node, 0))
+	s.watch(c, s.topo.Rank(s.node, 0), nil)
 }
 
 // patience is when to give up sharing: before ctx ends, so that there is time left to go on without.

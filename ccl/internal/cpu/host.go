@@ -192,7 +192,10 @@ func (h *host) give(off uint64, n int) {
 	}
 	s := &h.head.space
 	h.spare = append(h.spare, rangeOf(off, pages(n)))
-	for last := len(h.spare) - 1; last >= 0 && s.give(h.spare[last]); last-- {
+	for last := len(h.spare) - 1; last >= 0; last-- {
+		if h.spare[last] = s.give(h.spare[last]); h.spare[last] != 0 {
+			break
+		}
 		h.spare = h.spare[:last]
 	}
 	s.gone.Add(1)

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -189,12 +190,14 @@ func (j *job) close() {
 	close(j.stopCh)
 	for _, s := range j.parts() {
 		s.hideLife()
-		for _, c := range s.unix {
-			c.Write([]byte{'b'}) // good bye: this end is no accident
-			c.Close()
+		s.mu.Lock()
+		watched, d := slices.Clone(s.unix), s.door // and no more of them: this process leaves
+		s.mu.Unlock()
+		for _, c := range watched {
+			farewell(c)
 		}
-		if s.door != nil {
-			s.door.shut()
+		if d != nil {
+			d.shut()
 		}
 		for _, c := range s.neighbors() {
 			c.bye()

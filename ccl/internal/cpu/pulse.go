@@ -122,6 +122,9 @@ func (s *site) feel(beats bool) {
 		}
 	}
 	s.mu.Unlock()
+	if len(left)+len(losses) > 0 {
+		s.scan() // what they have said before they ended comes first
+	}
 	if len(left) > 0 {
 		s.left(s.node, left)
 	}

@@ -303,8 +303,7 @@ func (s *site) giveUp() {
 		s.door.shut()
 	}
 	for _, c := range s.unix {
-		c.Write([]byte{'b'})
-		c.Close()
+		farewell(c)
 	}
 	s.door, s.unix = nil, nil
 	s.scanned.Store(0)

@@ -76,22 +76,26 @@ func (s *space) take(size uint64) (off uint64, ok bool) {
 	}
 }
 
-// give takes a range back. It is false if there is no room to note it.
-func (s *space) give(r memoryRange) bool {
+// give takes a range back. It returns what there is no room to note: 0, or the range with the free ones beside it, which
+// the caller has then in hand.
+func (s *space) give(r memoryRange) (rest memoryRange) {
 	for range 8 { // more would only be needed if others always gave back its neighbors at the same moment
 		r = s.join(r)
 		if end := r.end() * uint64(page); s.next.Load() == end && s.next.CompareAndSwap(end, r.first()*uint64(page)) {
-			return true
+			return 0
 		}
 		at := s.note(r)
 		if at < 0 {
-			return false
+			return r
 		}
 		if !s.hasNeighbor(r) || !s.free[at].CompareAndSwap(uint64(r), 0) {
-			return true
+			return 0
 		}
 	}
-	return s.note(r) >= 0
+	if s.note(r) < 0 {
+		return r
+	}
+	return 0
 }
 
 // note writes r down, and returns where; -1 if there is no room.

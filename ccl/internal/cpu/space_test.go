@@ -17,7 +17,7 @@ func newSpace(from int) *space {
 
 func giveBack(t *testing.T, s *space, off, size uint64) {
 	t.Helper()
-	require.True(t, s.give(rangeOf(off, size)))
+	require.Zero(t, s.give(rangeOf(off, size)))
 }
 
 // What is given back is handed out again, and ranges side by side become one.
@@ -62,6 +62,23 @@ func TestSpaceRefuses(t *testing.T) {
 	require.Equal(t, uint64(page), s.next.Load())
 }
 
+// What there is no room to note stays in the hand of who gives it back, with what was joined to it.
+func TestSpaceReturnsTheRest(t *testing.T) {
+	var s space
+	size := uint64(page)
+	for range 2*freeRanges + 3 {
+		_, ok := s.take(size)
+		require.True(t, ok)
+	}
+	for i := range freeRanges { // no two of them side by side
+		require.Zero(t, s.give(rangeOf(uint64(2*i)*size, size)))
+	}
+	alone := rangeOf(uint64(2*freeRanges)*size, size)
+	require.Equal(t, alone, s.give(alone))
+	require.Zero(t, s.give(rangeOf(size, size)), "it joins two that are noted")
+	require.Zero(t, s.give(alone))
+}
+
 // However many take and give at once, no page is handed out twice, and all come back.
 func TestSpaceOfMany(t *testing.T) {
 	s := newSpace(1)
@@ -82,7 +99,7 @@ func TestSpaceOfMany(t *testing.T) {
 						delete(owned, p)
 					}
 					mu.Unlock()
-					assert.True(t, s.give(q))
+					assert.Zero(t, s.give(q))
 					continue
 				}
 				size := uint64(1+r.IntN(30)) * uint64(page)
@@ -102,7 +119,7 @@ func TestSpaceOfMany(t *testing.T) {
 				mu.Unlock()
 			}
 			for _, q := range mine {
-				assert.True(t, s.give(q))
+				assert.Zero(t, s.give(q))
 			}
 		})
 	}

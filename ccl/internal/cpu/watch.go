@@ -7,11 +7,19 @@ import (
 )
 
 // watch reports the end of the process at the other end of c, whose lowest rank is
-// first, unless it says good bye.
-func (s *site) watch(c *net.UnixConn, first int) {
+// first, unless it says good bye. If this process leaves already, it says good bye itself; so it does where d is
+// the door that the other one came through, and no longer the site's.
+func (s *site) watch(c *net.UnixConn, first int, d *door) {
 	s.mu.Lock()
-	s.unix = append(s.unix, c)
+	late := s.leaving || d != nil && s.door != d
+	if !late {
+		s.unix = append(s.unix, c)
+	}
 	s.mu.Unlock()
+	if late {
+		farewell(c)
+		return
+	}
 	s.wg.Add(1)
 	go func() {
 		defer s.wg.Done()
@@ -25,4 +33,10 @@ func (s *site) watch(c *net.UnixConn, first int) {
 		}
 		s.lostProcess(first, errors.New("its process ended"))
 	}()
+}
+
+// farewell closes c, and says that this end is no accident.
+func farewell(c *net.UnixConn) {
+	c.Write([]byte{'b'})
+	c.Close()
 }
