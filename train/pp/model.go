@@ -73,7 +73,7 @@ func (m *model) run(f, b float64) (held []int, idle float64, err error) {
 					in.got = append(in.got, clock[r])
 				}
 				if out != nil {
-					out.sent = append(out.sent, message{Step{x.Backward, x.Micro, next / m.p}, clock[r]})
+					out.sent = append(out.sent, message{Step{Backward: x.Backward, Micro: x.Micro, Chunk: next / m.p}, clock[r]})
 				}
 				if x.Backward {
 					now[r]--

@@ -1,8 +1,11 @@
-// Package pp has the schedules of pipeline parallelism: in which order a stage of a model runs the forward and backward
-// passes of micro batches. Check proves a schedule.
+// Package pp is pipeline parallelism: the ranks of a Comm are the stages of a model, and pass micro batches on. A schedule
+// says in which order a stage runs the forward and backward passes; Check proves it, and a Pipeline runs it.
 //
 // A pipeline has p stages, one a rank, and v model chunks on each: chunk c of stage s is part c*p+s of the model. A step
 // of m micro batches is idle for (p-1)/(v*m+p-1) of its time, which is called the bubble.
+//
+// A Pipeline has a Comm of two ranks for each of its neighbors and directions: 2 of them at the ends, 4 between, with
+// interleaving 4 everywhere. Run sends 2*v*m messages a stage.
 package pp
 
 import (
@@ -17,6 +20,9 @@ type Step struct {
 	Micro int
 	// Chunk is the model chunk, for interleaved schedules; else 0.
 	Chunk int
+	// In and Out, 0 or 1, say which of two buffers has what comes in, and which is for what goes out. Schedules leave
+	// them 0; a Pipeline sets them.
+	In, Out int
 }
 
 // A Schedule yields the work of one stage, in order.

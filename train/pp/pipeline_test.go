@@ -1,0 +1,294 @@
+package pp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/pp"
+)
+
+// counter is a stage that adds 1 on the way forward and doubles on the way back, in every part of the model.
+type counter struct {
+	stages, stage, chunks int
+	in, out               [2][2][]float32 // by direction and buffer
+	ran                   []pp.Step
+	fail                  func(s pp.Step) error
+}
+
+func newCounter(c *ccl.Comm, chunks int) *counter {
+	s := &counter{stages: c.Size(), stage: c.Rank(), chunks: chunks}
+	for d := range 2 {
+		for k := range 2 {
+			s.in[d][k], s.out[d][k] = make([]float32, 3), make([]float32, 3)
+		}
+	}
+	return s
+}
+
+func way(s pp.Step) int {
+	if s.Backward {
+		return 1
+	}
+	return 0
+}
+
+func (s *counter) In(x pp.Step) ccl.Buf  { return ccl.Host(s.in[way(x)][x.In]) }
+func (s *counter) Out(x pp.Step) ccl.Buf { return ccl.Host(s.out[way(x)][x.Out]) }
+
+func (s *counter) Run(_ context.Context, x pp.Step) error {
+	s.ran = append(s.ran, pp.Step{Backward: x.Backward, Micro: x.Micro, Chunk: x.Chunk})
+	if s.fail != nil {
+		if err := s.fail(x); err != nil {
+			return err
+		}
+	}
+	part, parts := x.Chunk*s.stages+s.stage, s.stages*s.chunks
+	in, out := s.in[way(x)][x.In], s.out[way(x)][x.Out]
+	if !x.Backward && part == parts-1 || x.Backward && part == 0 {
+		out = make([]float32, len(out)) // goes nowhere; the buffer may be on its way
+	}
+	for i := range out {
+		switch {
+		case !x.Backward && part == 0:
+			out[i] = float32(1000*x.Micro + i + 1)
+		case !x.Backward:
+			out[i] = in[i] + 1
+		case part == parts-1:
+			out[i] = 2 * float32(x.Micro+i+1)
+		default:
+			out[i] = 2 * in[i]
+		}
+		want := float32(1000*x.Micro + i + part + 1)
+		if x.Backward {
+			want = float32(x.Micro+i+1) * float32(int(1)<<(parts-part))
+		}
+		if out[i] != want {
+			return fmt.Errorf("part %d, %v, element %d: %v, want %v", part, x, i, out[i], want)
+		}
+	}
+	return nil
+}
+
+// Every schedule moves every value, whatever the stages are.
+func TestRun(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		s      pp.Schedule
+		chunks int
+	}{{"GPipe", pp.GPipe, 1}, {"1F1B", pp.OneFOneB, 1}, {"the default", nil, 0}, {"two chunks", pp.Interleaved(2), 2}, {"three chunks", pp.Interleaved(3), 3}} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, n := range []int{1, 2, 3, 4, 5} {
+				if n == 1 && tc.chunks > 1 {
+					continue
+				}
+				for _, o := range [][]ccltest.Option{nil, {ccltest.Hosts(min(n, 2))}, {ccltest.Processes(n)}} {
+					if o != nil && (n != 3 || testing.Short() && tc.chunks != 2) {
+						continue
+					}
+					ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) { runs(t, c, tc.s, tc.chunks) }, o...)
+				}
+			}
+		})
+	}
+}
+
+func runs(t testing.TB, c *ccl.Comm, s pp.Schedule, chunks int) {
+	ctx, n := t.Context(), c.Size()
+	p, err := pp.New(ctx, c, &pp.Options{Chunks: chunks})
+	require.NoError(t, err)
+	st := newCounter(c, max(chunks, 1))
+	plan := s
+	if plan == nil {
+		plan = pp.OneFOneB
+	}
+	for _, micros := range []int{n, 1, 4 * n, n} {
+		if chunks > 1 && micros%n != 0 {
+			continue
+		}
+		st.ran = nil
+		stats, err := p.Run(ctx, s, micros, st)
+		require.NoError(t, err)
+		require.Equal(t, slices.Collect(plan(n, c.Rank(), micros)), st.ran)
+		held, err := pp.Check(plan, n, micros, max(chunks, 1))
+		require.NoError(t, err)
+		require.Equal(t, held[c.Rank()], stats.Held)
+		sends := 2 * micros * max(chunks, 1)
+		if c.Rank() == 0 { // keeps the gradients of the input
+			sends -= micros
+		}
+		if c.Rank() == n-1 { // keeps the output
+			sends -= micros
+		}
+		require.Equal(t, int64(12*sends), stats.Bytes)
+		require.True(t, stats.Bubble() >= 0 && stats.Bubble() < 1, "%v", stats)
+	}
+	require.NoError(t, ccl.Barrier(ctx, c))
+	require.NoError(t, p.Close())
+	require.NoError(t, ccl.Barrier(ctx, c), "the Comm of the stages stays open")
+}
+
+// A stage that fails, in any step, ends all others with its rank.
+func TestStageFails(t *testing.T) {
+	boom := errors.New("boom")
+	for _, culprit := range []int{0, 2, 3} {
+		for _, backward := range []bool{false, true} {
+			ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
+				p, err := pp.New(t.Context(), c, nil)
+				require.NoError(t, err)
+				defer p.Close()
+				st := newCounter(c, 1)
+				if c.Rank() == culprit {
+					st.fail = func(s pp.Step) error {
+						if s.Backward == backward && s.Micro == 2 {
+							return boom
+						}
+						return nil
+					}
+				}
+				_, err = p.Run(t.Context(), pp.OneFOneB, 6, st)
+				if c.Rank() == culprit {
+					require.ErrorIs(t, err, boom)
+					return
+				}
+				var e *ccl.Error
+				if err != nil { // a stage that had done all its steps has none
+					require.ErrorAs(t, err, &e)
+					require.Equal(t, ccl.ErrAborted, e.Code, "%v", err)
+					require.ErrorContains(t, err, "boom")
+				}
+				<-c.Done()
+				require.ErrorAs(t, c.Err(), &e)
+				require.Equal(t, culprit, e.Peer)
+			}, ccltest.With(ccl.Options{Log: slog.New(slog.DiscardHandler)}))
+		}
+	}
+}
+
+// A stage that gives up waiting takes the others with it, and has its buffers back.
+func TestStageGivesUp(t *testing.T) {
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		p, err := pp.New(t.Context(), c, nil)
+		require.NoError(t, err)
+		defer p.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		st := newCounter(c, 1)
+		switch c.Rank() {
+		case 0:
+			st.fail = func(pp.Step) error { <-c.Done(); return c.Err() }
+		case 2:
+			time.AfterFunc(10*time.Millisecond, cancel)
+		}
+		_, err = p.Run(ctx, pp.OneFOneB, 2, st)
+		require.Error(t, err)
+		for d := range 2 {
+			for k := range 2 {
+				clear(st.in[d][k]) // the race detector knows whether anybody else still writes there
+			}
+		}
+		<-c.Done()
+		var e *ccl.Error
+		require.ErrorAs(t, c.Err(), &e)
+		require.Equal(t, 2, e.Peer, "%v", e)
+	}, ccltest.With(ccl.Options{Log: slog.New(slog.DiscardHandler)}))
+}
+
+// Arguments that are wrong, or differ, are one error on all ranks, and the pipeline goes on.
+func TestBadArguments(t *testing.T) {
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		odd := func(a, b int) int {
+			if c.Rank() == 1 {
+				return b
+			}
+			return a
+		}
+		_, err := pp.New(ctx, c, &pp.Options{Chunks: odd(1, 2)})
+		require.ErrorContains(t, err, "chunks")
+		_, err = pp.New(ctx, c, &pp.Options{Chunks: -1})
+		require.ErrorContains(t, err, "-1 chunks: there must be one at least")
+		p, err := pp.New(ctx, c, nil)
+		require.NoError(t, err)
+		st := newCounter(c, 1)
+		for _, tc := range []struct {
+			s      pp.Schedule
+			micros int
+			want   string
+		}{
+			{nil, 0, "3 stages, 0 micro batches"},
+			{nil, odd(3, 6), "micro batches"},
+			{[]pp.Schedule{pp.OneFOneB, pp.GPipe}[odd(0, 1)], 6, "a schedule of hash"},
+			{pp.Interleaved(2), 3, "no such step"},
+			{pp.Interleaved(1), 4, "divide by the 3 stages"},
+		} {
+			_, err := p.Run(ctx, tc.s, tc.micros, st)
+			require.ErrorContains(t, err, tc.want)
+			require.Empty(t, st.ran)
+		}
+		_, err = p.Run(ctx, nil, 3, st)
+		require.NoError(t, err)
+		require.NoError(t, ccl.Barrier(ctx, c))
+		require.NoError(t, p.Close())
+	})
+	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+		_, err := pp.New(t.Context(), c, &pp.Options{Chunks: 2})
+		require.ErrorContains(t, err, "2 chunks of one stage: interleaving takes two stages and more")
+	})
+}
+
+// Buffers of neighbors that do not fit are a mismatch, which names the two.
+func TestBuffersDiffer(t *testing.T) {
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		p, err := pp.New(t.Context(), c, nil)
+		require.NoError(t, err)
+		defer p.Close()
+		st := newCounter(c, 1)
+		if c.Rank() == 1 {
+			st.in[0] = [2][]float32{make([]float32, 4), make([]float32, 4)}
+		}
+		_, err = p.Run(t.Context(), nil, 3, st)
+		require.Error(t, err)
+		if c.Rank() < 2 {
+			require.Regexp(t, "differs|disagree", err.Error())
+		}
+	}, ccltest.With(ccl.Options{Log: slog.New(slog.DiscardHandler)}))
+}
+
+// The measured bubble of 4 stages that take a millisecond, of 16 micro batches, beside the formula's.
+func BenchmarkBubble(b *testing.B) {
+	for _, tc := range []struct {
+		name   string
+		s      pp.Schedule
+		chunks int
+	}{{"1F1B", pp.OneFOneB, 1}, {"chunks=2", pp.Interleaved(2), 2}, {"chunks=3", pp.Interleaved(3), 3}} {
+		b.Run(tc.name, func(b *testing.B) {
+			ccltest.Run(b, 4, func(t testing.TB, c *ccl.Comm) {
+				p, err := pp.New(t.Context(), c, &pp.Options{Chunks: tc.chunks})
+				require.NoError(t, err)
+				st := newCounter(c, tc.chunks)
+				st.fail = func(pp.Step) error { time.Sleep(time.Millisecond); return nil }
+				idle := 0.
+				for range b.N {
+					stats, err := p.Run(t.Context(), tc.s, 16, st)
+					require.NoError(t, err)
+					idle += stats.Bubble()
+				}
+				if c.Rank() == 0 {
+					b.ReportMetric(idle/float64(b.N), "bubble")
+					b.ReportMetric(pp.Bubble(4, 16, tc.chunks), "formula")
+				}
+				require.NoError(t, ccl.Barrier(t.Context(), c))
+				require.NoError(t, p.Close())
+			})
+		})
+	}
+}
