@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,10 +120,34 @@ func within(t *testing.T, limit time.Duration, env []string, name string, args .
 // built is a program or test binary of the module, with the tag mpi.
 func built(t *testing.T, args ...string) string { return builtWith(t, nil, args...) }
 
+// binaries are where what builtWith has built lies, each built once.
+var binaries = struct {
+	sync.Mutex
+	dir   string
+	files map[string]string
+}{files: map[string]string{}}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	os.RemoveAll(binaries.dir)
+	os.Exit(status)
+}
+
 // builtWith is the same with variables for cgo.
 func builtWith(t *testing.T, env []string, args ...string) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "program")
+	binaries.Lock()
+	defer binaries.Unlock()
+	key := strings.Join(append(env[:len(env):len(env)], args...), " ")
+	if file := binaries.files[key]; file != "" {
+		return file
+	}
+	if binaries.dir == "" {
+		dir, err := os.MkdirTemp("", "goccl-test-mpi-")
+		require.NoError(t, err)
+		binaries.dir = dir
+	}
+	file := filepath.Join(binaries.dir, strconv.Itoa(len(binaries.files)))
 	cmd := exec.Command("go", append([]string{args[0], "-tags", "mpi", "-o", file}, args[1:]...)...)
 	if args[0] == "test" {
 		cmd.Args = append([]string{"go", "test", "-c", "-tags", "mpi", "-o", file}, args[1:]...)
@@ -130,6 +155,7 @@ func builtWith(t *testing.T, env []string, args ...string) string {
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=1"), env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
+	binaries.files[key] = file
 	return file
 }
 
