@@ -112,9 +112,16 @@ const (
 // put sends frames after all that has been put before. What a neighbor does not take in time waits for the next put or
 // flush, so that no frame is cut: a slow neighbor is slow, and not lost. c.wmu is held.
 func (c *controlConn) put(frames []byte) {
-	limit := sendFor
 	if len(c.unsent) > 0 {
-		limit = resendFor
+		c.putWithin(frames, resendFor)
+	} else {
+		c.putWithin(frames, sendFor)
+	}
+}
+
+// putWithin is put with another time for the neighbor to take what is sent. c.wmu is held.
+func (c *controlConn) putWithin(frames []byte, limit time.Duration) {
+	if len(c.unsent) > 0 {
 		c.unsent = append(c.unsent, frames...)
 		frames = c.unsent
 	}
@@ -147,12 +154,15 @@ func (c *controlConn) write(kind byte, n int) {
 	c.put(c.out[:n])
 }
 
-// bye says that this process leaves in good order. It closes this end alone: what the other end has sent
+// bye says that this process leaves in good order, after all that it has not been able to say: the other end has byeFor
+// to take that. It closes this end alone: what the other end has sent
 // meanwhile would make the system take the good bye back (RFC 1122, 4.2.2.13).
 func (c *controlConn) bye() {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
-	c.write(frameBye, frameHead)
+	if putHead(c.out[:frameHead], frameBye); !inject.Cut("control.send") {
+		c.putWithin(c.out[:frameHead], byeFor)
+	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
 		c.SetReadDeadline(time.Now().Add(byeFor))
@@ -293,11 +303,15 @@ func (s *site) listenTo(c *controlConn) {
 	var e event
 	var st Status
 	for spoken := false; ; spoken = true {
-		err := s.hearken(c, in)
+		err := s.hearken(c, in, frameHead)
+		if err == nil {
+			head, _ := in.Peek(frameHead)
+			err = s.hearken(c, in, min(int(binary.LittleEndian.Uint16(head)), frameMax))
+		}
 		var kind byte
 		var body []byte
 		if err == nil {
-			kind, body, err = readFrame(in, buf)
+			kind, body, err = readFrame(in, buf) // which is there
 		}
 		switch {
 		case err == nil && kind == frameEvent:
@@ -358,20 +372,20 @@ func (s *site) giveNeighborUp(c *controlConn) {
 	}
 }
 
-// hearken waits for something to come from a neighbor, for PeerTimeout at most, in lived time.
-func (s *site) hearken(c *controlConn, in *bufio.Reader) error {
+// hearken waits for n bytes to come from a neighbor, for PeerTimeout at most, in lived time.
+func (s *site) hearken(c *controlConn, in *bufio.Reader, n int) error {
 	if s.peer <= 0 || s.ending() {
 		if !s.ending() {
 			c.SetReadDeadline(time.Time{})
 		}
-		_, err := in.Peek(frameHead)
+		_, err := in.Peek(n)
 		return err
 	}
 	for until := s.lived.now() + s.peer; ; {
 		left := until - s.lived.now()
 		c.SetReadDeadline(time.Now().Add(max(left, lookAgain)))
 		// A deadline that has passed hides what has come: there is one more look, so that it counts.
-		if _, err := in.Peek(frameHead); left <= 0 || s.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err := in.Peek(n); left <= 0 || s.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -206,5 +207,51 @@ func TestSlowNeighborGetsWholeFrames(t *testing.T) {
 		require.NoError(t, got.decode(body))
 		require.Equal(t, next, got.Number)
 		next++
+	}
+}
+
+// Of a frame of which the rest is late, no byte is lost to a deadline on the clock of the wall, which runs on while the
+// process is stopped.
+func TestLateRestOfAFrame(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	e := anEvent()
+	frame := frameOf(frameEvent, frameVersion, e.encode(make([]byte, eventWire)))
+	s := &site{job: &job{}} // nobody moves its clock on: it is as if the process were stopped
+	s.peer = 10 * time.Millisecond
+	c := &controlConn{Conn: a}
+	go func() {
+		b.Write(frame[:frameHead+3])
+		time.Sleep(lookAgain + 10*s.peer)
+		b.Write(frame[frameHead+3:])
+	}()
+	in := bufio.NewReader(a)
+	require.NoError(t, s.hearken(c, in, frameHead))
+	require.NoError(t, s.hearken(c, in, len(frame)))
+	kind, body, err := readFrame(in, make([]byte, frameMax))
+	require.NoError(t, err)
+	require.Equal(t, byte(frameEvent), kind)
+	require.Equal(t, frame[frameHead:], body)
+}
+
+// A good bye comes after what a slow neighbor has not taken yet.
+func TestByeAfterWhatIsUnsent(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	c := &controlConn{Conn: a}
+	e := anEvent()
+	c.send(frameEvent, &e) // nobody reads: a pipe holds nothing
+	require.NotEmpty(t, c.unsent)
+	go func() {
+		time.Sleep(2 * sendFor)
+		c.bye()
+	}()
+	time.Sleep(3 * sendFor) // longer than any other frame is waited for
+	buf := make([]byte, frameMax)
+	for _, want := range []byte{frameEvent, frameBye} {
+		kind, _, err := readFrame(b, buf)
+		require.NoError(t, err)
+		require.Equal(t, want, kind)
 	}
 }
