@@ -71,8 +71,8 @@ func TestSlice(t *testing.T) {
 
 // fakeMemory is device memory that no call may touch.
 type fakeMemory struct {
-	n    int
-	tags []string // which makes it a type that == panics on
+	n int
+	_ []string // which makes it a type that == panics on
 }
 
 func (fakeMemory) Ptr() (uintptr, bool) { return 4096, true }

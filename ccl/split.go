@@ -105,7 +105,7 @@ func (c *Comm) childOptions(set func(*Options)) (Options, error) {
 	}
 	set(&o)
 	fixed := func(name string) (Options, error) {
-		return o, fmt.Errorf("Options.%s belongs to the job, and cannot be another in a part of it", name)
+		return o, fmt.Errorf("%s belongs to the job, and cannot be another in a part of it", "Options."+name)
 	}
 	if o.PeerTimeout == 0 { // as NewComm reads it
 		o.PeerTimeout = defaultPeerTimeout

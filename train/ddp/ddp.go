@@ -99,7 +99,7 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 		bad = fmt.Errorf("buckets of %d and %d bytes", r.o.FirstBytes, r.o.Bytes)
 	}
 	if r.o.Order != nil && !permutation(r.o.Order, len(grads)) {
-		bad = fmt.Errorf("Order %d is no permutation of %d gradients", r.o.Order, len(grads))
+		bad = fmt.Errorf("the Order %d is no permutation of %d gradients", r.o.Order, len(grads))
 	}
 	if err := same.Args(ctx, c, "ddp", bad, items...); err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func TestDiffering(t *testing.T) {
 		_, err := ddp.New(t.Context(), c, bufs, nil)
 		require.EqualError(t, err, "ddp: ranks differ: rank 0 has gradient 1: 4 x float, rank 2 has gradient 1: 5 x float")
 		_, err = ddp.New(t.Context(), c, bufs[:1], &ddp.Options{Order: []int{1}})
-		require.EqualError(t, err, "ddp: Order [1] is no permutation of 1 gradients")
+		require.EqualError(t, err, "ddp: the Order [1] is no permutation of 1 gradients")
 	})
 }
 

@@ -2,7 +2,6 @@ package mesh_test
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -164,5 +163,5 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	}
 	buf := make([]byte, 1<<16)
-	t.Fatal(fmt.Sprintf("%d goroutines, %d before\n%s", after, before, buf[:runtime.Stack(buf, true)]))
+	t.Fatalf("%d goroutines, %d before\n%s", after, before, buf[:runtime.Stack(buf, true)])
 }
