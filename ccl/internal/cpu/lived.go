@@ -28,3 +28,18 @@ func (l *lived) lap(now time.Time) {
 
 // now is the time lived so far.
 func (l *lived) now() time.Duration { return time.Duration(l.total.Load()) }
+
+// outlives returns a function that reports whether this process has lived for d since, or is about to leave its job, after
+// which its time stands still. A wait for what other processes are to say ends so: what they said during a pause is read
+// before it is over.
+func (j *job) outlives(d time.Duration) (over func() bool) {
+	until := j.lived.now() + d
+	return func() bool {
+		select {
+		case <-j.stopCh:
+			return true
+		default:
+			return j.lived.now() >= until
+		}
+	}
+}

@@ -22,3 +22,22 @@ func TestLived(t *testing.T) {
 	assert.Equal(t, tick+2*lapMax, lap(-time.Minute), "a clock that is set back")
 	assert.Equal(t, 2*tick+2*lapMax, lap(tick))
 }
+
+// A wait for others counts the time that was lived through, not a pause, and ends with the job.
+func TestOutlives(t *testing.T) {
+	j := &job{stopCh: make(chan struct{})}
+	at := time.Now()
+	j.lived.lap(at)
+	over := j.outlives(3 * lapMax)
+	assert.False(t, over())
+	j.lived.lap(at.Add(time.Hour)) // a pause
+	assert.False(t, over())
+	for i := range 2 {
+		j.lived.lap(at.Add(time.Hour + time.Duration(i+1)*lapMax))
+	}
+	assert.True(t, over())
+	over = j.outlives(time.Hour)
+	assert.False(t, over())
+	close(j.stopCh)
+	assert.True(t, over())
+}

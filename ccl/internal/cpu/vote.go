@@ -112,7 +112,7 @@ func (c *Comm) dispute(e event) {
 	c.site.hold()
 	go func() {
 		defer c.site.leave()
-		for until := time.Now().Add(holdHere); time.Now().Before(until); {
+		for over := c.site.outlives(holdHere); !over(); {
 			time.Sleep(napMax)
 			if c.cause.Load() != nil || settled() {
 				return
@@ -142,7 +142,7 @@ func (c *Comm) parties(seq uint64) (p parties) {
 type poll struct {
 	subject
 	seq   uint64
-	until time.Time
+	until time.Duration // in lived time
 	votes []vote
 }
 
@@ -180,7 +180,7 @@ func (j *job) poll(e *event) *poll {
 	if len(j.polls) == pollsMax {
 		j.polls = j.polls[1:]
 	}
-	p := &poll{subject: e.subject(), seq: e.Call.Seq, until: time.Now().Add(holdFar)}
+	p := &poll{subject: e.subject(), seq: e.Call.Seq, until: j.lived.now() + holdFar}
 	j.polls = append(j.polls, p)
 	return p
 }
@@ -192,7 +192,7 @@ func (j *job) isRipe(e *event) bool {
 	}
 	p := j.poll(e)
 	_, sure := p.parties().largest(int(e.Size))
-	return sure || !time.Now().Before(p.until)
+	return sure || j.lived.now() >= p.until
 }
 
 // vote has this host tell which of its ranks are on which side of e, once.
@@ -219,7 +219,7 @@ func (s *site) vote(e *event) {
 // tellParties tells who has made collective seq, until all ranks of this host have.
 func (c *Comm) tellParties(seq uint64) {
 	told := map[uint32]int{}
-	for until := time.Now().Add(holdFar); c.cause.Load() == nil && !c.closed.Load(); time.Sleep(napMax) {
+	for over := c.site.outlives(holdFar); c.cause.Load() == nil && !c.closed.Load(); time.Sleep(napMax) {
 		all := 0
 		for _, p := range c.parties(seq) {
 			if all += p.n; told[p.call.Hash] == p.n {
@@ -230,7 +230,7 @@ func (c *Comm) tellParties(seq uint64) {
 			e.Call = p.call
 			c.site.post(e)
 		}
-		if all == c.n || time.Now().After(until) {
+		if all == c.n || over() {
 			return
 		}
 	}

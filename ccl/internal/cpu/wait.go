@@ -152,8 +152,8 @@ func (c *Comm) stop(f *Fault) *Fault {
 
 // settle waits for the cause to be decided; f is what this rank believes.
 func (c *Comm) settle(f *Fault) *Fault {
-	for until := time.Now().Add(2 * settleFor); c.cause.Load() == nil; {
-		if c.closed.Load() || time.Now().After(until) {
+	for over := c.site.outlives(2 * settleFor); c.cause.Load() == nil; {
+		if c.closed.Load() || over() {
 			c.failHere(f) // the job is over, or its log is stuck: nobody else will say
 			break
 		}
