@@ -198,7 +198,9 @@ func (a *resident) drive(ctx context.Context, i int, c *ccl.Comm) {
 	}
 	a.fate("end", i, err)
 	var e *ccl.Error
-	if p.shrink && errors.As(err, &e) && e.Code != ccl.ErrClosed && e.Code != ccl.ErrBackend && a.sort != closings {
+	// Where one rank lacks something, the others hear of it in different ways, and only some of those are reasons to go on.
+	lacks := a.sort == descriptors || a.sort == mappings || a.sort == memory
+	if p.shrink && errors.As(err, &e) && e.Code != ccl.ErrClosed && e.Code != ccl.ErrBackend && a.sort != closings && !lacks {
 		a.shrink(ctx, i, c)
 	}
 }
@@ -266,27 +268,34 @@ func (a *resident) shared(ctx context.Context, i int, c *ccl.Comm, step int) err
 	return nil
 }
 
-// branch makes a Comm of the Comm, and shared memory, and gives both back. What ends the new Comm alone is told to the
-// ranks of c that are not in it, which would meet a Comm that others have closed.
+// branch makes a Comm of the Comm, and shared memory, and gives both back. What ends the new Comm ends c: the rank at fault
+// tells those that are not in it, and the others wait for that, or those would meet a Comm that somebody has closed.
 func (a *resident) branch(ctx context.Context, c *ccl.Comm, step int) error {
 	sub, err := c.Split(ctx, c.Rank()%2, 0)
 	if err != nil {
 		return err
 	}
 	defer sub.Close()
-	if err = a.twig(ctx, sub, step); errors.Is(err, ccl.ErrBackend) && c.Size() > sub.Size() {
-		c.Abort(err)
+	slice, err := ccl.MakeSlice[int64](ctx, sub, 1000)
+	if err == nil {
+		err = a.twig(ctx, sub, slice, step)
+		ccl.FreeSlice(slice)
+	}
+	var e *ccl.Error
+	if errors.As(err, &e) && c.Size() > sub.Size() {
+		if e.Peer < 0 || e.Peer == sub.Rank() {
+			c.Abort(err)
+		}
+		select {
+		case <-c.Done():
+		case <-time.After(heard):
+		}
 	}
 	return err
 }
 
 // twig does the work of a Comm that branch has made.
-func (a *resident) twig(ctx context.Context, sub *ccl.Comm, step int) error {
-	s, err := ccl.MakeSlice[int64](ctx, sub, 1000)
-	if err != nil {
-		return err
-	}
-	defer ccl.FreeSlice(s)
+func (a *resident) twig(ctx context.Context, sub *ccl.Comm, s []int64, step int) error {
 	s[0] = int64(step)
 	if err := ccl.AllReduce(ctx, sub, s, s, ccl.Sum); err != nil {
 		return err

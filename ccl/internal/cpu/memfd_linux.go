@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
 // canShare says that processes of one host can share memory here.
@@ -105,7 +107,11 @@ func release(fd int, off, n uint64) bool {
 }
 
 func mapRegion(fd int, off uint64, n int) ([]byte, error) {
-	mem, err := unix.Mmap(fd, int64(off), n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	var mem []byte
+	err := error(unix.ENOMEM)
+	if !inject.Cut("cpu.map") {
+		mem, err = unix.Mmap(fd, int64(off), n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("shared memory: cannot map %d KiB: %w", n>>10, err)
 	}
@@ -121,7 +127,11 @@ func mapSlice(fd int, off uint64, n int) ([]byte, error) {
 	if fd < 0 {
 		flags = unix.MAP_PRIVATE | unix.MAP_ANON
 	}
-	p, err := unix.MmapPtr(fd, int64(off), nil, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, flags)
+	var p unsafe.Pointer
+	err := error(unix.ENOMEM)
+	if !inject.Cut("cpu.map") {
+		p, err = unix.MmapPtr(fd, int64(off), nil, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, flags)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot map %d KiB: %w", n>>10, err)
 	}
