@@ -283,7 +283,7 @@ func (a *resident) branch(ctx context.Context, c *ccl.Comm, step int) error {
 	}
 	var e *ccl.Error
 	if errors.As(err, &e) && c.Size() > sub.Size() {
-		if e.Peer < 0 || e.Peer == sub.Rank() {
+		if ctx.Err() != nil || e.Peer < 0 || e.Peer == sub.Rank() { // a rank that gives up names the one that it waited for
 			c.Abort(err)
 		}
 		select {
