@@ -126,7 +126,7 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; done
 
 bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
-	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./ccl/...
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./ccl/... ./internal/reduce ./train/...
 
 CHAOS   ?= 10000
 CORNERS ?= $(CHAOS)
