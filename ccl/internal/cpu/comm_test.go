@@ -48,7 +48,7 @@ func TestStageChunk(t *testing.T) {
 // Who sees why a Comm has failed leaves its call, and waits for those who write into its memory. So the word that
 // keeps others from beginning to write must be there before.
 func TestAbortWordComesBeforeTheCause(t *testing.T) {
-	j := enterJob("the order of failing")
+	j := enterJob("the order of failing", 0)
 	s := j.site(0)
 	s.topo = topology([]int{0}, 1)
 	for range 5000 {

@@ -131,13 +131,17 @@ var jobs = struct {
 	m map[string]*job
 }{m: map[string]*job{}}
 
-// enterJob returns the job of that id, with one more rank in it.
-func enterJob(id string) *job {
+// enterJob returns the job of that id, with one more rank in it. Silence of peer, at least leastSilence if there is a limit
+// at all, makes a process or a host lost.
+func enterJob(id string, peer time.Duration) *job {
 	jobs.Lock()
 	defer jobs.Unlock()
 	j := jobs.m[id]
 	if j == nil {
-		j = &job{id: id, born: time.Now(), stopCh: make(chan struct{}), comms: map[uint64][]*Comm{}, sites: map[int]*site{},
+		if peer > 0 {
+			peer = max(peer, leastSilence)
+		}
+		j = &job{id: id, peer: peer, born: time.Now(), stopCh: make(chan struct{}), comms: map[uint64][]*Comm{}, sites: map[int]*site{},
 			dead: map[int]bool{}, settled: map[subject]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
 			picture: picture{ranks: map[seat]*Status{}, briefs: map[uint64]*briefs{}}}
 		j.naps.open()

@@ -92,7 +92,7 @@ func Join(ctx context.Context, b Bootstrap, settings string, opt Options) (*Comm
 	if f := compare(all, size); f != nil {
 		return nil, f
 	}
-	j := enterJob(hex.EncodeToString(hello(all[0]).seed()))
+	j := enterJob(hex.EncodeToString(hello(all[0]).seed()), opt.PeerTimeout)
 	c, f := j.join(ctx, b, all, opt)
 	if f != nil {
 		j.leave()

@@ -18,7 +18,7 @@ func twoOfAHost(t *testing.T) [2]*Comm {
 	t.Helper()
 	h, err := newSharedHost()
 	require.NoError(t, err)
-	j := enterJob(t.Name())
+	j := enterJob(t.Name(), 0)
 	s := j.site(0)
 	s.topo, s.host = topology([]int{0, 0}, 1), h
 	off, err := h.alloc(regionBytes(2))

@@ -45,7 +45,7 @@ func (j *job) share(ctx context.Context, r *rounds, opt Options) (*Comm, [][]byt
 	for try := range shareTries {
 		nodeOf := hostsOf(r.all, apart)
 		var at *site
-		err := j.tries[try].do(func() error { return j.begin(r.boot, nodeOf, opt) })
+		err := j.tries[try].do(func() error { return j.begin(r.boot, nodeOf) })
 		if err == nil {
 			at = j.site(j.topo.Node(r.rank))
 			err = at.offers[try].do(func() error { return at.offerHost(r, try) })
@@ -166,13 +166,10 @@ func (r *rounds) whyApart(said [][]byte, before string) string {
 }
 
 // begin sets up what the ranks of this process share, once per try: all of them must know the hosts before any goes on.
-func (j *job) begin(b Bootstrap, nodeOf []int, opt Options) error {
+func (j *job) begin(b Bootstrap, nodeOf []int) error {
 	nodes := 0
 	for _, h := range nodeOf {
 		nodes = max(nodes, h+1)
-	}
-	if j.peer = opt.PeerTimeout; j.peer > 0 {
-		j.peer = max(j.peer, leastSilence)
 	}
 	j.topo = topology(nodeOf, nodes)
 	for _, s := range j.parts() { // from an earlier try
