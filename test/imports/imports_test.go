@@ -65,7 +65,7 @@ var rules = []struct {
 	},
 	{
 		who:     "bench",
-		allowed: []string{module + "/...", "golang.org/x/...", "gonum.org/v1/gonum/..."},
+		allowed: []string{module + "/...", "golang.org/x/...", "github.com/aclements/go-moremath/..."},
 		never:   []string{"testing"},
 		why:     "testify and the like are for tests",
 	},
