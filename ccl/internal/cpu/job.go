@@ -92,6 +92,7 @@ type site struct {
 	boardRead  uint64              // of the host's statuses; the monitor's
 	unix       []*net.UnixConn
 	door       *door
+	attending  sync.WaitGroup // goroutines at the door and at the ends of unix: they use host
 }
 
 // site returns this process's part in host node.
@@ -208,6 +209,9 @@ func (j *job) close() {
 		}
 	}
 	j.wg.Wait()
+	for _, s := range j.parts() {
+		s.attending.Wait()
+	}
 	j.naps.close()
 	if j.tcp != nil {
 		j.tcp.Close()

@@ -284,7 +284,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 	all = all[:n]
 	if f := gather(bytesOf64(made), bytesOf64(all)); f != nil {
 		if me >= 0 { // others may have the new Comm by now, and wait for this rank there
-			c.site.post(newEvent(id, f.Code, -1, -1, c.site.node, fmt.Errorf("Split failed on rank %d of the old Comm", c.rank)))
+			c.site.post(c.neverSplit(id, f, group, me))
 		}
 		if child != nil {
 			child.abandon()
@@ -316,6 +316,22 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 	child.disturb = c.disturb
 	child.enlist()
 	return child, nil
+}
+
+// neverSplit says to those that have the new Comm by now that rank me of it, this one, never will, since c has failed with
+// f. It names the rank at fault as c does, if that is one of group, the members. Else it is this rank that leaves them, and
+// the cause says which rank of the world made it.
+func (c *Comm) neverSplit(id uint64, f *Fault, group []int, me int) event {
+	culprit := c.blamed(f)
+	code, peer, cause := f.Code, slices.Index(group, culprit), f.Err
+	if peer < 0 || code == Mismatch { // of the calls of another Comm
+		code, peer = Aborted, me
+		cause = fmt.Errorf("Split failed: %s", f.said())
+		if culprit >= 0 {
+			cause = fmt.Errorf("Split failed: world rank %d: %s", c.members.world(culprit), f.said())
+		}
+	}
+	return newEvent(id, code, peer, me, c.site.node, cause)
 }
 
 // dense numbers hosts from 0 in the order in which they appear.

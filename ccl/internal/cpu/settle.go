@@ -206,7 +206,8 @@ func (s *site) isMoot(e *event) bool {
 	switch {
 	case e.Comm == 0:
 		return s.dead[int(e.Peer)]
-	case Code(e.Code) == Aborted: // which this process has believed at once
+	case Code(e.Code) == Aborted, // which this process has believed at once
+		len(s.comms[e.Comm]) == 0: // of ranks elsewhere: see neverSplit
 		return s.settled[e.subject()]
 	}
 	for _, c := range s.comms[e.Comm] {

@@ -288,21 +288,26 @@ func (s *site) open(h *host) {
 	s.host = h
 }
 
-// giveUp drops what an unsuccessful try has left.
+// giveUp drops what an unsuccessful try has left, once nobody uses it.
 func (s *site) giveUp() {
 	s.hideLife()
+	s.mu.Lock()
+	d, ends := s.door, s.unix
+	s.door, s.unix = nil, nil
+	s.mu.Unlock()
+	if d != nil {
+		d.shut()
+		d.drop()
+	}
+	for _, c := range ends {
+		farewell(c)
+	}
+	s.attending.Wait()
 	s.unsaid.Lock()
 	s.unsaid.events = nil
 	s.unsaid.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.door != nil {
-		s.door.shut()
-	}
-	for _, c := range s.unix {
-		farewell(c)
-	}
-	s.door, s.unix = nil, nil
 	s.scanned.Store(0)
 	if s.host != nil {
 		s.host.close()
