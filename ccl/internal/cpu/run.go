@@ -256,6 +256,10 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 		var o uint64
 		if o, err = c.site.host.alloc(regionBytes(locals)); err != nil {
 			o = 1 // no region is there
+		} else { // all have returned from the last Split
+			c.local.joined(c.me).Store(0)
+			c.local.splitSize(c.me).Store(uint64(locals))
+			c.local.split(c.me).Store(o)
 		}
 		off = int64(o)
 	}
@@ -299,6 +303,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 			child.abandon()
 		}
 		if off > 1 {
+			c.local.split(c.me).Store(0)
 			c.site.host.free(uint64(off), regionBytes(locals))
 		}
 		if r != c.rank || err == nil {
@@ -312,6 +317,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 	if child == nil {
 		return nil, nil
 	}
+	c.local.joined(c.topo.Local(lead)).Add(1)
 	c.site.hold()
 	child.disturb = c.disturb
 	child.enlist()
