@@ -145,8 +145,8 @@ overhead: ## what Queue.AllReduce on the fake library, and package mpi, cost mor
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -count=1 -v -tags nccl,rccl -run '^TestProductOverhead$$' ./ccl/internal/native -args -promise
 	@test/mpi/fetch.sh && CGO_ENABLED=1 go test -count=1 -v -tags mpi -run '^TestOverhead$$' ./test/mpi -args -promise
 
-peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; write docs/performance.md
-	go run ./test/peers -write docs/performance.md
+peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; keep each case in docs/measured (ARGS=-continue goes on)
+	go run ./test/peers -write docs/measured $(ARGS)
 
 tune: ## measure each algorithm and way of the CPU engine, and print a table of thresholds for this machine (quiet; 15 minutes; ARGS)
 	go run ./test/tune $(ARGS)

@@ -65,7 +65,7 @@ var rules = []struct {
 	},
 	{
 		who:     "bench",
-		allowed: []string{module + "/...", "golang.org/x/...", "gonum.org/v1/gonum/..."},
+		allowed: []string{module + "/...", "golang.org/x/...", "github.com/aclements/go-moremath/..."},
 		never:   []string{"testing"},
 		why:     "testify and the like are for tests",
 	},
@@ -84,17 +84,17 @@ var rules = []struct {
 	},
 	{
 		who:     "cuda",
-		allowed: []string{module + "/internal/gpu", module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/dl", module + "/include"},
 		why:     "devices are usable without the engines",
 	},
 	{
 		who:     "rocm",
-		allowed: []string{module + "/internal/gpu", module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/dl", module + "/include"},
 		why:     "devices are usable without the engines",
 	},
 	{
 		who:     "internal/gpu",
-		allowed: []string{module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/lent", module + "/internal/dl", module + "/include"},
 		why:     "the runtime of a device knows no engine",
 	},
 	{

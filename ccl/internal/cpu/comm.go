@@ -184,14 +184,16 @@ func (c *Comm) Fail(f *Fault) {
 		return
 	}
 	e := eventOf(c, f)
-	if f.Code == Aborted { // who has called Abort need not wait for others to agree
-		c.failHere(f)
-	}
 	if c.isDisputed(&e) {
 		c.dispute(e)
 		return
 	}
 	c.site.post(e)
+	// The caller of Abort need not wait for the others to agree. But they are told first: the call that this ends may be
+	// the last thing that the process has waited for.
+	if f.Code == Aborted {
+		c.failHere(f)
+	}
 }
 
 // Ended fails the Comm because of a call that could not begin, and waits for the cause. On a Comm whose job is over in
