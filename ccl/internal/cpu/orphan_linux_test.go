@@ -43,7 +43,11 @@ func TestFailedSplitLeavesNothing(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var space, memory int
-			for i := range 100 {
+			times := 100
+			if testing.Short() {
+				times = 30
+			}
+			for i := range times {
 				if i == 10 { // what is taken once is there
 					space, memory = freeBytes(h), taken(t, h)
 				}

@@ -113,7 +113,8 @@ func (c *Comm) entered(back uint64) Record {
 func (c *Comm) collective(r int) (place, word uint64) {
 	word = c.local.entered(r).Load()
 	place = word >> 32
-	if seq := loadRecord(c.local.call(r, place)).Seq; uint32(seq) == uint32(place) {
+	// A word for itself: the record may be of another call by now, but no half of a number is read.
+	if seq := recordWords(c.local.call(r, place))[0].Load(); uint32(seq) == uint32(place) {
 		place = seq
 	}
 	return place, word
