@@ -379,8 +379,33 @@ func (c *Comm) memory() []place {
 		if off := c.local.row(r).Load(); off != 0 {
 			made = append(made, c.pipesOf(off)...)
 		}
+		made = append(made, c.orphaned(r)...)
 	}
 	return made
+}
+
+// orphaned lists what is left of a Comm that rank r of this host has made memory for, when all ranks of the host have closed
+// this one, and Split failed on some of them. Those that have the new Comm count themselves out as they close it; here the
+// others are counted out.
+func (c *Comm) orphaned(r int) []place {
+	off, n, joined := c.local.split(r).Load(), int(c.local.splitSize(r).Load()), int(c.local.joined(r).Load())
+	switch {
+	case off == 0 || joined >= n:
+		return nil
+	case joined == 0:
+		return []place{placeAt(off, regionBytes(n))}
+	}
+	at := placeAt(off, regionBytes(n))
+	mem, err := c.host.view(off, regionBytes(n))
+	if err != nil { // it stays until the job ends
+		return nil
+	}
+	defer c.host.drop(at)
+	child := Comm{site: c.site, host: c.host, n: n, local: newRegion(off, mem, n)}
+	if int(child.local.left().Add(uint64(n-joined))) < n {
+		return nil
+	}
+	return child.memory()
 }
 
 // Where says how two ranks of the Comm talk.

@@ -119,6 +119,12 @@ func (g *region) stage(r int) *atomic.Uint64 { return g.word(regionHead + r*g.ra
 // waits is, while r sleeps in a call, that call<<32 | 1 + the rank it waits for; else 0.
 func (g *region) waits(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 72) }
 
+// split is the region that r has made for the last Comm that was split from this one with r as the first of its ranks on
+// this host; 0 if that was refused. splitSize is how many ranks of the host that Comm is of, joined how many of them have it.
+func (g *region) split(r int) *atomic.Uint64     { return g.word(regionHead + r*g.rank + 80) }
+func (g *region) splitSize(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 88) }
+func (g *region) joined(r int) *atomic.Uint64    { return g.word(regionHead + r*g.rank + 96) }
+
 // row is the offset of the table of r's outgoing pipes, 0 while it has none.
 func (g *region) row(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 128) }
 

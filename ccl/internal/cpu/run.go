@@ -113,7 +113,8 @@ func (c *Comm) entered(back uint64) Record {
 func (c *Comm) collective(r int) (place, word uint64) {
 	word = c.local.entered(r).Load()
 	place = word >> 32
-	if seq := loadRecord(c.local.call(r, place)).Seq; uint32(seq) == uint32(place) {
+	// A word for itself: the record may be of another call by now, but no half of a number is read.
+	if seq := recordWords(c.local.call(r, place))[0].Load(); uint32(seq) == uint32(place) {
 		place = seq
 	}
 	return place, word
@@ -256,6 +257,10 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 		var o uint64
 		if o, err = c.site.host.alloc(regionBytes(locals)); err != nil {
 			o = 1 // no region is there
+		} else { // all have returned from the last Split
+			c.local.joined(c.me).Store(0)
+			c.local.splitSize(c.me).Store(uint64(locals))
+			c.local.split(c.me).Store(o)
 		}
 		off = int64(o)
 	}
@@ -299,6 +304,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 			child.abandon()
 		}
 		if off > 1 {
+			c.local.split(c.me).Store(0)
 			c.site.host.free(uint64(off), regionBytes(locals))
 		}
 		if r != c.rank || err == nil {
@@ -312,6 +318,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 	if child == nil {
 		return nil, nil
 	}
+	c.local.joined(c.topo.Local(lead)).Add(1)
 	c.site.hold()
 	child.disturb = c.disturb
 	child.enlist()

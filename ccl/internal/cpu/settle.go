@@ -304,16 +304,6 @@ func (c *Comm) contradicts(r *Record) bool {
 	return ok && mine.Hash != r.Hash
 }
 
-// made is the record of collective seq that rank r of this host has made, if it is one of its last.
-func (c *Comm) made(r int, seq uint64) (Record, bool) {
-	last := c.local.entered(r).Load() >> 32
-	if ahead := int32(uint32(last) - uint32(seq)); ahead < 0 || ahead >= int32(c.local.kept)-1 {
-		return Record{}, false
-	}
-	rec := loadRecord(c.local.call(r, seq))
-	return rec, rec.Seq == seq
-}
-
 // hasLeft reports whether rank r is on this host and has closed the Comm.
 func (c *Comm) hasLeft(r int) bool {
 	if c.topo.Node(r) != c.topo.Node(c.rank) {

@@ -302,8 +302,9 @@ func (c *Comm) await(ctx context.Context, k *Call, r int, round uint32) *Fault {
 func (c *Comm) differs(r int, place uint64) *Fault {
 	f := fault(Mismatch, c.localRank(r), "")
 	for i := range min(uint64(c.local.kept-1), place) {
-		mine, theirs := loadRecord(c.local.call(c.me, place-i)), loadRecord(c.local.call(r, place-i))
-		if theirs.Seq != place-i || mine.Seq != theirs.Seq || mine.Hash == theirs.Hash {
+		mine, ok := c.made(c.me, place-i)
+		theirs, known := c.made(r, place-i)
+		if !ok || !known || mine.Hash == theirs.Hash {
 			break
 		}
 		f.Mine, f.Theirs = &mine, &theirs // hashes are of all calls so far: the first counts

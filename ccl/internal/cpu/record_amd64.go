@@ -2,15 +2,10 @@
 
 package cpu
 
-// The last calls of a rank are written by it and read by whoever looks into its region, who compares the
-// number before and after: a torn record is of no number that is looked for.
-
 // storeRecord writes to p what its rank says of the call in r, field by field: wide loads of what has just been
-// written in narrow stores would wait for these to leave the store buffer.
+// written in narrow stores would wait for these to leave the store buffer. x86 keeps the order of stores.
 func storeRecord(p, r *Record, seq uint64, number uint32, kind Kind) {
 	p.Seq, p.Count, p.Start, p.End = seq, r.Count, r.Start, 0
 	p.Root, p.Hash, p.Number = r.Root, r.Hash, number
 	p.Kind, p.Type, p.Op, p.State = kind, r.Type, r.Op, r.State
 }
-
-func loadRecord(p *Record) Record { return *p }
