@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers picture tune ab model release-check
+	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead late peers picture tune ab model release-check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -144,6 +144,9 @@ promises: ## measure R1 to R16 and write the table of docs/reliability.md
 overhead: ## what Queue.AllReduce on the fake library, and package mpi, cost more than C (as test-mpi; a quiet machine)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -count=1 -v -tags nccl,rccl -run '^TestProductOverhead$$' ./ccl/internal/native -args -promise
 	@test/mpi/fetch.sh && CGO_ENABLED=1 go test -count=1 -v -tags mpi -run '^TestOverhead$$' ./test/mpi -args -promise
+
+late: ## how late a rank goes on that has waited for a peer late by 3 ms (a quiet machine)
+	go test -count=1 -v -run '^TestLatePeer$$' ./ccl -args -late 300
 
 peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; keep each case in docs/measured (ARGS=-continue goes on)
 	go run ./test/peers -write docs/measured $(ARGS)
