@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model release-check
+	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers picture tune ab model release-check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -147,6 +147,9 @@ overhead: ## what Queue.AllReduce on the fake library, and package mpi, cost mor
 
 peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; keep each case in docs/measured (ARGS=-continue goes on)
 	go run ./test/peers -write docs/measured $(ARGS)
+
+picture: ## README's picture, from docs/measured
+	go run -C internal/tools ./picture ../../docs/measured/intel.md ../../docs/busbw.svg
 
 tune: ## measure each algorithm and way of the CPU engine, and print a table of thresholds for this machine (quiet; 15 minutes; ARGS)
 	go run ./test/tune $(ARGS)
