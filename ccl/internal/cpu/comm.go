@@ -230,7 +230,7 @@ func (c *Comm) failHere(f *Fault) bool {
 	}
 	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
 	// (see mayTouch).
-	c.local.abort().Store(1)
+	c.local.abort().CompareAndSwap(0, 1+uint64(c.me))
 	if !c.cause.CompareAndSwap(nil, f) {
 		c.life.Unlock()
 		return false
