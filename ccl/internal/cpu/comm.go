@@ -62,6 +62,7 @@ type Comm struct {
 	disturb  func(*Comm, *Call) *Fault // see Disturbed
 	talks    map[int]*line             // inside this host, of agreements
 	calls    uint64                    // collectives made
+	start    uint32                    // where the counters have begun: see beginAt
 	order    uint32                    // their hash
 	began    int64                     // the call under way
 	running  *Call                     // and itself; nil once it has slept
@@ -270,6 +271,7 @@ func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, 
 	if n == 2 {
 		c.local.whole = int(at.host.head.whole.Load())
 	}
+	c.beginAt(firstNumber())
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	prepareFence()
 	if at.tcp != nil {
