@@ -233,6 +233,9 @@ func (a *resident) stream(ctx context.Context, i int, c *ccl.Comm) error {
 		k := p.calls[j%len(p.calls)]
 		k.queue = k.queue && !p.fails // the end of a Wait's context ends the Wait alone
 		err := a.shared(inner, i, c, j)
+		if err == nil && a.sort == wraps {
+			err = around(inner, c, j)
+		}
 		if err == nil {
 			err = runners[k.typ](inner, c, k, j)
 		}
@@ -268,6 +271,25 @@ func (a *resident) shared(ctx context.Context, i int, c *ccl.Comm, step int) err
 	for _, v := range own[1 : len(own)-1] {
 		if v != int64(step) {
 			return errWrong{fmt.Errorf("what the program wrote beside the memory of the call is %d, not %d", v, step)}
+		}
+	}
+	return nil
+}
+
+// around sends to the next rank and receives from the one before, as messages of all the sizes that go in different ways.
+func around(ctx context.Context, c *ccl.Comm, step int) error {
+	n := []int{1, 20, 700, 20_000}[step%4]
+	next, last := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
+	src, dst := make([]int64, n), make([]int64, n)
+	for i := range src {
+		src[i] = int64(c.Rank()*1000 + step + i)
+	}
+	if err := ccl.SendRecv(ctx, c, dst, last, src, next); err != nil {
+		return err
+	}
+	for i, v := range dst {
+		if want := int64(last*1000 + step + i); v != want {
+			return errWrong{fmt.Errorf("SendRecv returned no error, but element %d is %d, not %d", i, v, want)}
 		}
 	}
 	return nil

@@ -62,6 +62,7 @@ type Comm struct {
 	disturb  func(*Comm, *Call) *Fault // see Disturbed
 	talks    map[int]*line             // inside this host, of agreements
 	calls    uint64                    // collectives made
+	start    uint32                    // where the counters have begun: see beginAt
 	order    uint32                    // their hash
 	began    int64                     // the call under way
 	bell     bell                      // of that
@@ -231,7 +232,7 @@ func (c *Comm) failHere(f *Fault) bool {
 	}
 	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
 	// (see mayTouch).
-	c.local.abort().Store(1)
+	c.local.abort().CompareAndSwap(0, 1+uint64(c.me))
 	sleeping := c.sleeping()
 	if !c.cause.CompareAndSwap(nil, f) {
 		c.life.Unlock()
@@ -275,6 +276,7 @@ func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, 
 	if n == 2 {
 		c.local.whole = int(at.host.head.whole.Load())
 	}
+	c.beginAt(firstNumber())
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	prepareFence()
 	if at.tcp != nil {

@@ -233,7 +233,7 @@ func (c *Comm) watchForeign(now int64) {
 	}
 	c.life.Unlock()
 	if f != nil {
-		c.Fail(f)
+		go c.Fail(f) // whose part in the job may be the last: the job ends when the monitor has
 	}
 }
 

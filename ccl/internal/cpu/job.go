@@ -41,7 +41,7 @@ type job struct {
 	comms   map[uint64][]*Comm
 	history []event      // the last of them, for Comms and connections that are about to be made
 	dead    map[int]bool // ranks of the world that are known to be lost
-	settled map[subject]bool
+	settled subjects
 	leavers map[int]bool    // ranks of the world that are known to have left in good order
 	fallen  map[int]bool    // those that are said to be lost, whether that is believed yet or not
 	first   map[int]int     // by host, which of its ranks leads it, where that is not the first: see succeed.go
@@ -144,7 +144,7 @@ func enterJob(id string, peer time.Duration) *job {
 			peer = max(peer, leastSilence)
 		}
 		j = &job{id: id, peer: peer, born: time.Now(), stopCh: make(chan struct{}), comms: map[uint64][]*Comm{}, sites: map[int]*site{},
-			dead: map[int]bool{}, settled: map[subject]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
+			dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
 			picture: picture{ranks: map[seat]*Status{}, briefs: map[uint64]*briefs{}}}
 		j.naps.open()
 		jobs.m[id] = j

@@ -20,7 +20,7 @@ func TestRecordsAreWhole(t *testing.T) {
 		defer close(done)
 		for seq := uint64(1); !over.Load(); seq++ {
 			r := Record{Count: seq, Start: int64(seq), Root: int32(seq), Hash: uint32(seq), Kind: Kind(seq % 7)}
-			storeRecord(c.local.call(1, seq), &r, seq, uint32(seq), r.Kind)
+			storeRecord(c.local.call(1, seq), &r, seq, seq, r.Kind)
 			ordered.Store((*uint64)(unsafe.Pointer(c.local.entered(1))), seq<<32|seq&0xffffffff)
 		}
 	}()
@@ -35,7 +35,7 @@ func TestRecordsAreWhole(t *testing.T) {
 			continue
 		}
 		read++
-		want := Record{Seq: seq, Count: seq, Start: int64(seq), Root: int32(seq), Hash: uint32(seq), Number: uint32(seq), Kind: Kind(seq % 7)}
+		want := Record{Seq: seq, Count: seq, Start: int64(seq), Root: int32(seq), Hash: uint32(seq), Number: seq, Kind: Kind(seq % 7)}
 		if r != want {
 			over.Store(true)
 			<-done
@@ -45,4 +45,25 @@ func TestRecordsAreWhole(t *testing.T) {
 	over.Store(true)
 	<-done
 	t.Logf("%d of %d looks had a record", read, looks)
+}
+
+// The number of a call in reports has 64 bits, as it is kept, as it is told and as it travels.
+func TestNumbersBeyond32Bits(t *testing.T) {
+	const number = 1<<32 + 7
+	c := &Comm{n: 1, local: newRegion(0, aligned(regionBytes(1)), 1)}
+	c.enter(&Call{Record: Record{Seq: number, Kind: Barrier}})
+	r := c.entered(0)
+	require.EqualValues(t, number, r.Number)
+
+	e := anEvent()
+	e.Call.Number, e.Theirs.Number = r.Number, r.Number
+	var e2 event
+	require.NoError(t, e2.decode(e.encode(make([]byte, eventWire))))
+	require.Equal(t, e, e2)
+
+	s := aStatus()
+	s.Call.Number = r.Number
+	var s2 Status
+	require.NoError(t, s2.decode(s.encode(make([]byte, statusWire))))
+	require.Equal(t, s, s2)
 }

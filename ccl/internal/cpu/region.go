@@ -101,7 +101,7 @@ func (g *region) at(off int) unsafe.Pointer { return unsafe.Add(g.base, off) }
 
 func (g *region) word(off int) *atomic.Uint64 { return (*atomic.Uint64)(g.at(off)) }
 
-// abort is not 0 once the Comm has failed on some rank of the host.
+// abort is 0 until the Comm has failed on some rank of the host, and then 1 + the first of them.
 func (g *region) abort() *atomic.Uint64 { return g.word(0) }
 
 // left counts the ranks that have closed the Comm.

@@ -97,7 +97,7 @@ func (c *Comm) enter(k *Call) {
 	if k.inside != 0 {
 		kind = k.inside
 	}
-	storeRecord(r, &k.Record, c.calls, uint32(k.Seq), kind)
+	storeRecord(r, &k.Record, c.calls, k.Seq, kind)
 	ordered.Store((*uint64)(unsafe.Pointer(c.local.entered(c.me))), c.calls<<32|uint64(k.Hash))
 }
 
