@@ -101,6 +101,11 @@ func allocs(t testing.TB, c *ccl.Comm) {
 			g.AllReduce(ccl.Host(all), ccl.InPlace(), ccl.Max)
 			return nil
 		}
+		sums := func(g ccl.Queue) error { // which are fused, if they are small
+			g.AllReduce(ccl.Host(src), ccl.InPlace(), ccl.Max)
+			g.AllReduce(ccl.Host(dst), ccl.InPlace(), ccl.Max)
+			return nil
+		}
 		for _, tc := range []struct {
 			name string
 			f    func() error
@@ -127,6 +132,7 @@ func allocs(t testing.TB, c *ccl.Comm) {
 			{"queued AllGatherV", func() error { return q.AllGatherV(ccl.Host(all), counts, ccl.Host(src)).Wait(ended) }},
 			{"Do", func() error { return q.Do(nothing).Wait(ended) }},
 			{"Group", func() error { return q.Group(both).Wait(ended) }},
+			{"Group of two sums", func() error { return q.Group(sums).Wait(ended) }},
 			{"Group on Now", func() error { return c.On(ccl.Now).Group(both).Wait(ended) }},
 		} {
 			var err error
