@@ -103,7 +103,7 @@ xpu-shim: ## libgocclxpu.so, the shim over SYCL that package xpu opens (a C++ co
 	@xpu/shim/build.sh $(or $(OUT),.)
 
 noasm: ## without assembly: the specification in the kernels' place, in the kernels' tests and in what collectives compute
-	go test -short -tags noasm ./internal/reduce && go test -short -tags noasm -run 'Product|RankOrder|Operand|Number|Avg' ./ccl
+	go test -short -tags noasm ./internal/reduce ./examples/internal/mat && go test -short -tags noasm -run 'Product|RankOrder|Operand|Number|Avg' ./ccl
 
 cross: arm64 ## build for every platform, tests included; test arm64
 	@for p in $(PLATFORMS); do echo "build for $$p"; export GOOS=$${p%/*} GOARCH=$${p#*/}; \
@@ -111,7 +111,7 @@ cross: arm64 ## build for every platform, tests included; test arm64
 
 arm64: ## the kernels, algorithms and lock-free parts on an emulated arm64 (qemu-user)
 	@$(call need,qemu-aarch64,qemu-user); export GOOS=linux GOARCH=arm64; \
-		go test -short -exec qemu-aarch64 ./internal/reduce ./internal/algo ./train/optim && \
+		go test -short -exec qemu-aarch64 ./internal/reduce ./internal/algo ./train/optim ./examples/internal/mat && \
 		go test -short -exec qemu-aarch64 ./ccl/internal/ordered && \
 		go test -short -exec qemu-aarch64 -skip 'TestHugePages|TestTakeBack' ./ccl/internal/cpu # which ask the kernel what is mapped: the emulator's mappings there
 
@@ -126,7 +126,7 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; done
 
 bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
-	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./ccl/... ./internal/reduce ./train/...
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./ccl/... ./internal/reduce ./examples/internal/mat ./train/...
 
 CHAOS   ?= 10000
 CORNERS ?= $(CHAOS)
@@ -187,5 +187,5 @@ release-check: ## whether the tree is fit to be released as the version that ccl
 	go test -C internal/tools ./...
 	@$(call need,cc,gcc libc6-dev); go run -C internal/tools ./release $(RELEASE)
 
-generate: ## regenerate the kernels (internal/reduce/gen)
+generate: ## regenerate the kernels (internal/reduce/gen, examples/internal/mat/gen)
 	go generate ./...
