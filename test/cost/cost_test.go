@@ -1,5 +1,5 @@
 // Package cost measures what a job costs beside its collectives: how long it takes
-// to start, and how much memory it takes. Nothing is asserted: machines differ.
+// to start, how much memory it takes, and what it takes while no call is made. Hardly anything is asserted: machines differ.
 //
 //	go test ./test/cost -bench . -benchtime 5x
 package cost
@@ -24,6 +24,9 @@ import (
 
 // roleVariable tells the test binary, run again as a rank, what to do.
 const roleVariable = "GOCCL_TEST_COST"
+
+// idleFor is what a rank in the role "idle" does, where the system tells what a process takes.
+var idleFor func(ctx context.Context, c *ccl.Comm, d string) error
 
 var began = time.Now()
 
@@ -50,6 +53,9 @@ func rank(role string) error {
 	fmt.Println("began", began.UnixMicro(), "joined", time.Now().UnixMicro())
 	if role == "join" {
 		return ccl.Barrier(ctx, c)
+	}
+	if d, ok := strings.CutPrefix(role, "idle "); ok {
+		return idleFor(ctx, c, d)
 	}
 	n, err := strconv.Atoi(role)
 	if err != nil {
@@ -92,11 +98,20 @@ func kibOf(file, name string) int64 {
 
 // job runs n ranks of this binary in a role and returns their figures by name.
 func job(t testing.TB, n int, role string) map[string][]int64 {
+	return figures(t, n, role, true)
+}
+
+// figures is job; well says that all ranks must end well.
+func figures(t testing.TB, n int, role string, well bool) map[string][]int64 {
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err := boot.Spawn(ctx, boot.Command{N: n, Path: os.Args[0], Env: append(os.Environ(), roleVariable+"="+role), Stdout: &out, Stderr: os.Stderr})
-	require.NoError(t, err)
+	err := boot.Spawn(ctx, boot.Command{N: n, Path: os.Args[0], Env: append(os.Environ(), roleVariable+"="+role), KeepGoing: !well, Stdout: &out, Stderr: os.Stderr})
+	if well {
+		require.NoError(t, err)
+	} else {
+		require.Error(t, err)
+	}
 	figures := map[string][]int64{}
 	for s := bufio.NewScanner(&out); s.Scan(); {
 		f := strings.Fields(s.Text())

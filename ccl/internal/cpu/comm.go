@@ -173,7 +173,7 @@ func (c *Comm) Failure() *Fault {
 }
 
 // Now is the coarse time since the job began, in nanoseconds.
-func (c *Comm) Now() int64 { return c.site.now.Load() }
+func (c *Comm) Now() int64 { return c.site.clock() }
 
 // Fail fails the Comm on all its ranks, with f or with what came before it: see settle.go. It does
 // not wait for a decision.
@@ -219,7 +219,7 @@ func ContextFault(err error) *Fault { return ctxFault(err, nil) }
 func (c *Comm) failHere(f *Fault) bool {
 	if c.cause.Load() == nil {
 		c.note.Lock()
-		if s, _, ok := c.status(c.site.now.Load()); ok && c.note.atEnd == nil {
+		if s, _, ok := c.status(c.site.clock()); ok && c.note.atEnd == nil {
 			s.Failed = true
 			c.note.atEnd = &s
 		}

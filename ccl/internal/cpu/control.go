@@ -83,8 +83,8 @@ func (c *controlConn) sendStatus(s *Status) {
 // laterMax is how much is kept for a flush.
 const laterMax = 4 << 10
 
-// flush sends what sendStatus has kept.
-func (c *controlConn) flush() {
+// flush sends what sendStatus has kept, and reports whether some of it could not go yet.
+func (c *controlConn) flush() bool {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
 	switch {
@@ -93,6 +93,7 @@ func (c *controlConn) flush() {
 	case len(c.unsent) > 0:
 		c.put(nil)
 	}
+	return len(c.unsent) > 0
 }
 
 // writeLater writes what is kept. c.wmu is held.
@@ -467,11 +468,12 @@ func (s *site) beat() {
 	}
 }
 
-// flush sends the neighbors what is kept for them.
-func (s *site) flush() {
+// flush sends the neighbors what is kept for them, and reports whether some of it could not go yet.
+func (s *site) flush() (more bool) {
 	for _, c := range s.neighbors() {
-		c.flush()
+		more = c.flush() || more
 	}
+	return more
 }
 
 // neighbors are this host's connections with others; only the process that leads the host has any.

@@ -1,10 +1,12 @@
 package cpu
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,8 +16,9 @@ import (
 // memory, which for gigabytes takes long and delays the end of its sockets: a thread
 // may name words that hold its number (its robust list, get_robust_list(2)), and in
 // those the kernel sets a bit when the thread ends. One thread of this process does
-// nothing else than name the word of this process in its host's memory; the other
-// processes look at it.
+// nothing else than name the word of this process in its host's memory, and wait for
+// the word of one other process: the kernel wakes it as it sets the bit. All processes look at
+// all words now and then.
 
 // robustHead is struct robust_list_head of linux/futex.h, followed by the one entry.
 type robustHead struct {
@@ -26,11 +29,17 @@ type robustHead struct {
 }
 
 // flagBearer is the thread that names the word: what a process has one of.
-var flagBearer struct {
+var flagBearer bearer
+
+type bearer struct {
 	sync.Mutex
 	head *robustHead
 	tid  uint32
 	word *atomic.Uint32 // nil: free
+
+	of     *atomic.Uint32 // the word of another process that the thread waits for; nil: none
+	tell   *job           // is roused when that process has ended, or taken its flag down
+	change chan struct{}  // of of, from nil
 }
 
 // bearFlag has word raised when this process dies. It is false where that cannot be:
@@ -60,6 +69,8 @@ func dropFlag(word *atomic.Uint32) {
 		f.head.next = uintptr(unsafe.Pointer(f.head))
 		f.word = nil
 		word.Store(0)
+		wakeFutex(word)
+		f.turn(nil, nil)
 	}
 }
 
@@ -73,6 +84,7 @@ func startBearer() bool {
 	head := (*robustHead)(unsafe.Pointer(&page[0]))
 	head.next = uintptr(unsafe.Pointer(head))
 	head.entry = uintptr(unsafe.Pointer(head))
+	f.change = make(chan struct{}, 1)
 	tid := make(chan uint32)
 	go func() {
 		runtime.LockOSThread() // for good: the thread's life is the process's
@@ -81,7 +93,7 @@ func startBearer() bool {
 			return
 		}
 		tid <- uint32(unix.Gettid())
-		select {}
+		f.keepWatch()
 	}()
 	if f.tid = <-tid; f.tid == 0 {
 		unix.Munmap(page)
@@ -89,4 +101,71 @@ func startBearer() bool {
 	}
 	f.head = head
 	return true
+}
+
+const (
+	futexWait    = 0
+	futexWake    = 1
+	futexWaiters = 1 << 31          // in a word: somebody waits for it
+	watchAgain   = 10 * time.Second // after which the thread looks what it is to wait for, should it have missed that
+)
+
+// watchFlag has tell roused when the process whose word is of takes its flag down or dies; a nil of ends that. It is false
+// where this process, whose word is own, does not bear its flag: there is no thread to wait then.
+func watchFlag(own, of *atomic.Uint32, tell *job) bool {
+	f := &flagBearer
+	f.Lock()
+	defer f.Unlock()
+	if f.word == nil || f.word != own {
+		return false
+	}
+	if f.of != of {
+		f.turn(of, tell)
+	}
+	return true
+}
+
+// turn has the thread wait for another word. f is locked.
+func (f *bearer) turn(of *atomic.Uint32, tell *job) {
+	old := f.of
+	f.of, f.tell = of, tell
+	if old != nil {
+		wakeFutex(old)
+	}
+	select {
+	case f.change <- struct{}{}:
+	default:
+	}
+}
+
+// keepWatch is the thread's life.
+func (f *bearer) keepWatch() {
+	again := unix.NsecToTimespec(int64(watchAgain))
+	for {
+		f.Lock()
+		of, tell := f.of, f.tell
+		if of == nil {
+			f.Unlock()
+			<-f.change
+			continue
+		}
+		v := of.Load()
+		if v == 0 || v&ownerDied != 0 {
+			f.of, f.tell = nil, nil
+			f.Unlock()
+			tell.rouse()
+			continue
+		}
+		if v&futexWaiters == 0 && !of.CompareAndSwap(v, v|futexWaiters) {
+			f.Unlock()
+			continue
+		}
+		f.Unlock() // from here on the memory may be unmapped, which the kernel reports
+		syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(of)), futexWait, uintptr(v|futexWaiters), uintptr(unsafe.Pointer(&again)), 0, 0)
+	}
+}
+
+// wakeFutex wakes all threads that wait for word.
+func wakeFutex(word *atomic.Uint32) {
+	syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, math.MaxInt32, 0, 0, 0)
 }

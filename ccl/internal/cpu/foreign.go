@@ -20,7 +20,7 @@ func (c *Comm) Begin(ctx context.Context, k *Call) *Fault {
 	if err := ctx.Err(); err != nil {
 		return c.stop(ctxFault(err, nil))
 	}
-	c.began = c.site.now.Load()
+	c.began = c.site.clock()
 	if k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv {
 		k.place = 0
 		c.foreign.Store(foreignCall | uint64(c.began))
@@ -67,7 +67,7 @@ func (c *Comm) Issued(k *Call) *Fault {
 	}
 	c.enter(k)
 	if c.opt.Strict && c.Size() > 1 {
-		c.began = c.site.now.Load()
+		c.began = c.site.clock()
 		return c.meet(context.Background(), k)
 	}
 	return nil
@@ -141,7 +141,7 @@ func (c *Comm) otherCallAt(place uint64) *Fault {
 func (c *Comm) Odd() *Fault {
 	if c.topo.Nodes() > 1 && !c.opt.Unchecked {
 		c.note.Lock()
-		s, _, ok := c.status(c.site.now.Load())
+		s, _, ok := c.status(c.site.clock())
 		c.note.Unlock()
 		if ok && s.Calls > 0 {
 			if f := c.compareHeard(&s); f != nil {

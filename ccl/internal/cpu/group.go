@@ -9,7 +9,7 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*Call) *Fault {
 	if f := c.proposal.Load(); f != nil { // messages that fit into a pipe would seem sent
 		return c.settle(f)
 	}
-	c.began = c.site.now.Load()
+	c.began = c.site.clock()
 	e := &c.exec
 	e.tx, e.rx = e.tx[:0], e.rx[:0]
 	for _, k := range calls {

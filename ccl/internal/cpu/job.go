@@ -18,8 +18,9 @@ type job struct {
 	id    string
 	born  time.Time
 	order sync.Mutex   // of what is believed
-	now   atomic.Int64 // coarse time since born, in nanoseconds
-	lived lived        // of this process: see there
+	now   atomic.Int64 // coarse time since born, in nanoseconds; odd: see clock
+	pace  pace
+	lived lived // of this process: see there
 	naps  napper
 
 	// Set once, by the first rank that comes by.
@@ -84,6 +85,7 @@ type site struct {
 	pulses     []pulse
 	pulse      *pulse // this process's
 	others     []watched
+	guarded    bool // this process is told when the next of the others ends; the monitor's
 	control    []*controlConn
 	joining    map[int]bool // ranks of the world to which a connection is being made
 	inPlane    bool         // it has been connected first
@@ -146,6 +148,7 @@ func enterJob(id string, peer time.Duration) *job {
 		j = &job{id: id, peer: peer, born: time.Now(), stopCh: make(chan struct{}), comms: map[uint64][]*Comm{}, sites: map[int]*site{},
 			dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
 			picture: picture{ranks: map[seat]*Status{}, briefs: map[uint64]*briefs{}}}
+		j.pace.wake = make(chan struct{}, 1)
 		j.naps.open()
 		jobs.m[id] = j
 	}
@@ -273,8 +276,8 @@ func (j *job) remove(c *Comm) {
 	}
 }
 
-// lookAt looks after the calls that wait.
-func (j *job) lookAt(now int64) {
+// lookAt looks after the calls that wait, and reports whether there are any.
+func (j *job) lookAt(now int64) (waits bool) {
 	j.mu.Lock()
 	all := j.looking[:0]
 	for _, list := range j.comms {
@@ -291,7 +294,9 @@ func (j *job) lookAt(now int64) {
 		c.heedAbort(j.lived.now())
 		c.watchForeign(now)
 		c.look(now)
+		waits = waits || c.needsMonitor()
 	}
 	clear(all)
 	j.looking = all
+	return waits
 }

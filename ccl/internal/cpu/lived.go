@@ -1,7 +1,7 @@
 package cpu
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -9,10 +9,12 @@ import (
 // counted in it. Otherwise a process that goes on after a pause would take the pause for the silence of the others,
 // although they were paused with it: by a signal to all, with their container, or with the virtual machine.
 //
-// The monitor moves it on, by at most lapMax at a time: a gap of its own is no time in which it could have heard.
+// The monitor moves it on, by at most lapMax more than it meant to sleep at a time: a gap of its own is no time in which it could have heard.
 type lived struct {
-	total atomic.Int64 // in nanoseconds
-	at    time.Time    // when it was moved on last; the monitor's
+	mu    sync.Mutex
+	total time.Duration
+	at    time.Time     // when it was moved on last
+	slow  time.Duration // after which the monitor moves it on next, where that is long; else 0
 }
 
 // lapMax is far longer than the monitor sleeps, and short beside every limit that is counted in lived time.
@@ -20,14 +22,36 @@ const lapMax = 100 * time.Millisecond
 
 // lap moves the clock on.
 func (l *lived) lap(now time.Time) {
-	if !l.at.IsZero() {
-		l.total.Add(int64(min(max(now.Sub(l.at), 0), lapMax)))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total += l.gap(now)
+	l.at, l.slow = now, 0
+}
+
+// linger says that the next lap comes after d. Until then now goes on by itself.
+func (l *lived) linger(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slow = d
+}
+
+// gap is what has been lived through since the last lap. l.mu is held.
+func (l *lived) gap(now time.Time) time.Duration {
+	if l.at.IsZero() {
+		return 0
 	}
-	l.at = now
+	return min(max(now.Sub(l.at), 0), l.slow+lapMax)
 }
 
 // now is the time lived so far.
-func (l *lived) now() time.Duration { return time.Duration(l.total.Load()) }
+func (l *lived) now() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.slow > 0 {
+		return l.total + l.gap(time.Now())
+	}
+	return l.total
+}
 
 // outlives returns a function that reports whether this process has lived for d since, or is about to leave its job, after
 // which its time stands still. A wait for what other processes are to say ends so: what they said during a pause is read

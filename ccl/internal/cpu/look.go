@@ -60,7 +60,7 @@ func (c *Comm) rouse() {
 func (c *Comm) stir() {
 	n := &c.note
 	n.Lock()
-	n.since = c.site.now.Load()
+	n.since = c.site.clock()
 	n.Unlock()
 }
 

@@ -4,43 +4,65 @@ import "time"
 
 const (
 	tick      = 5 * time.Millisecond
-	beatTicks = 50 // 250 ms
+	beatEvery = 250 * time.Millisecond
 )
 
 // monitor is the one goroutine that keeps the coarse clock, reads what other processes have to say, and looks
-// after calls that wait.
+// after calls that wait. While there is nothing to look after it is idle: see pace.
 func (j *job) monitor() {
 	defer j.wg.Done()
-	t := time.NewTicker(tick)
+	quick := j.quickTick()
+	t := time.NewTimer(quick)
 	defer t.Stop()
-	for n := 0; ; n++ {
+	stirred := time.Now()
+	var beaten time.Time
+	for {
 		select {
 		case <-j.stopCh:
 			return
+		case <-j.pace.wake:
 		case <-t.C:
 		}
 		rest()
 		now := time.Now()
-		j.now.Store(int64(now.Sub(j.born)))
+		j.pace.idle.Store(false)
+		if j.pace.stirred.Swap(false) {
+			stirred = now
+		}
+		at := j.stamp(now, now.Sub(stirred) >= probeAfter)
 		j.lived.lap(now)
+		// A tick that comes a little before its time is not to put off the beat by a whole one.
+		beats := now.Sub(beaten) >= beatEvery-tick
+		if beats {
+			beaten = now
+		}
 		for _, s := range j.parts() {
-			s.feel(n%beatTicks == 0)
+			s.wakeful()
+			s.feel(beats)
 			s.scan()
 			s.catchUp()
 			s.readBoard()
 			s.insist()
 			s.reconsider()
-			if n%beatTicks == 0 {
+			if beats {
 				s.beat()
 			}
 		}
-		j.lookAt(j.now.Load())
+		waits := j.lookAt(at)
 		for _, s := range j.parts() {
-			s.flush()
+			waits = s.flush() || waits
 		}
-		j.develop(j.now.Load())
-		if n%beatTicks == 0 {
+		j.develop(at)
+		if beats {
 			j.findCircle()
 		}
+		if waits {
+			stirred = now
+		}
+		next := quick
+		if now.Sub(stirred) >= idleAfter && j.settleDown(at) {
+			next = j.idleTick()
+		}
+		t.Reset(next)
 	}
 }

@@ -40,6 +40,9 @@ func (s *site) sayMore(h *host) {
 	if u.events = u.events[done:]; len(u.events) == 0 {
 		u.events = nil
 	}
+	if done > 0 {
+		s.ringIdle()
+	}
 }
 
 // sayAll says what was kept before this process leaves, as far as the others read on.

@@ -62,8 +62,10 @@ func (s *site) hear(st *Status, from *controlConn, aloud bool) {
 	if !s.isNews(st) {
 		return
 	}
+	s.rouse()
 	if aloud && s.host.shared() {
 		s.host.head.board.append(st, s.topo.Local(s.mine), nil)
+		s.ringIdle()
 	}
 	if s.leads() {
 		all := s.isBroken()

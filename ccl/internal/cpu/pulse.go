@@ -13,7 +13,7 @@ type pulse struct {
 	death atomic.Uint32 // see bearFlag
 	beat  atomic.Uint32 // counts up
 	left  atomic.Uint32 // 1: it has left the job in good order
-	_     [4]byte
+	idle  atomic.Uint32 // 1: its monitor is to be rung when there is something to read
 	read  atomic.Uint64 // how far it has read the host's log
 	_     [40]byte
 }
@@ -121,6 +121,7 @@ func (s *site) feel(beats bool) {
 			}
 		}
 	}
+	s.guarded = s.guard()
 	s.mu.Unlock()
 	if len(left)+len(losses) > 0 {
 		s.scan() // what they have said before they ended comes first

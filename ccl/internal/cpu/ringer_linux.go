@@ -59,6 +59,7 @@ func (t *ringer) hear() {
 			return
 		}
 		t.s.rouseCalls()
+		t.s.rouse()
 	}
 }
 

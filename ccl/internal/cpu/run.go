@@ -32,7 +32,7 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 		c.exec.offsets = offsetsOf(c.exec.offsets, k.DC, k.Elem)
 		k.offsets = c.exec.offsets
 	}
-	c.began = c.site.now.Load()
+	c.began = c.site.clock()
 	c.lockstep, c.running = false, k
 	if k.Kind != Send && k.Kind != Recv && k.Kind != SendRecv {
 		c.enter(k)

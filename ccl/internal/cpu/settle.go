@@ -84,6 +84,7 @@ func (s *site) handle(e *event) {
 		s.decide()
 		return
 	}
+	s.rouse()
 	s.note(e) // before it is passed on, so that who is connected meanwhile hears of it
 	s.pass(e, nil)
 	switch {
@@ -271,7 +272,7 @@ func (s *site) deliver(e *event) {
 		s.dead[int(e.Peer)] = true
 	}
 	if s.picture.brokenAt == 0 && alarming(Code(e.Code)) {
-		s.picture.brokenAt = max(s.now.Load(), 1)
+		s.picture.brokenAt = max(s.clock(), 1)
 		for _, list := range s.comms { // all are to say where they stand
 			for _, c := range list {
 				c.asked.Store(true)

@@ -32,7 +32,7 @@ var errCannotShare = errors.New("no shared memory with the other ranks of this h
 
 // leastSilence is the shortest silence that makes a process or a host lost, whatever Options.PeerTimeout: four beats, since
 // one may be late on a busy machine.
-const leastSilence = 4 * beatTicks * tick
+const leastSilence = 4 * beatEvery
 
 // alone is what apart says of a rank whose process tries no more.
 const alone = 2

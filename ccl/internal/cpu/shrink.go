@@ -268,7 +268,7 @@ func (a *agreement) wait(ctx context.Context) *Fault {
 		}
 		return f
 	}
-	if now := time.Now(); now.Sub(a.beaten) > beatTicks*tick {
+	if now := time.Now(); now.Sub(a.beaten) > beatEvery {
 		a.beaten = now
 		if a.c.topo.Nodes() > 1 {
 			a.offered()
@@ -284,6 +284,7 @@ func (a *agreement) wait(ctx context.Context) *Fault {
 			l.push()
 		}
 	}
+	a.c.site.rouse() // its lines and the log are to be read soon
 	a.nap = max(agreeNapMin, min(2*a.nap, agreeNapMax))
 	time.Sleep(a.nap)
 	return nil

@@ -63,7 +63,7 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 	if err := ctx.Err(); err != nil {
 		return c.stop(ctxFault(err, c.missing(peer)))
 	}
-	if t := c.opt.Timeout; t > 0 && c.site.now.Load()-c.began > int64(t) {
+	if t := c.opt.Timeout; t > 0 && c.site.clock()-c.began > int64(t) {
 		f := ctxFault(context.DeadlineExceeded, c.missing(peer))
 		f.Err = fmt.Errorf("not done after %v", t)
 		return c.stop(f)
@@ -136,7 +136,7 @@ func (c *Comm) interrupted(ctx context.Context) *Fault {
 	if err := ctx.Err(); err != nil {
 		return c.stop(ctxFault(err, nil))
 	}
-	if t := c.opt.Timeout; t > 0 && c.site.now.Load()-c.began > int64(t) {
+	if t := c.opt.Timeout; t > 0 && c.site.clock()-c.began > int64(t) {
 		return c.stop(fault(Timeout, -1, "not done after %v", t))
 	}
 	return nil
