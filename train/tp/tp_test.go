@@ -328,8 +328,12 @@ func TestCrossEntropy(t *testing.T) {
 				_, err = tp.CrossEntropy(t.Context(), g, part, part, bad, lo)
 				require.EqualError(t, err, fmt.Sprintf("tp: CrossEntropy: of %d targets %d are in the parts of the vocabulary that the ranks have; each must be in one", rows, rows-1))
 				for _, bad := range [][]int32{nil, targets[:7]} {
-					_, err = tp.CrossEntropy(t.Context(), g, part, part, bad, lo)
+					own, err := c.Split(t.Context(), 0, 0)
+					require.NoError(t, err)
+					_, err = tp.CrossEntropy(t.Context(), &tp.Group{Comm: own}, part, part, bad, lo)
 					require.ErrorContains(t, err, "there must be as many of each row")
+					require.NoError(t, ccl.Barrier(t.Context(), c))
+					require.NoError(t, own.Close())
 				}
 			}, opts...)
 		}
