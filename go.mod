@@ -4,10 +4,10 @@ go 1.25.0
 
 require (
 	github.com/NVIDIA/go-nvml v0.13.1-0
+	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/stretchr/testify v1.11.1
 	golang.org/x/sys v0.40.0
-	gonum.org/v1/gonum v0.17.0
 )
 
 require (

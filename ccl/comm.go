@@ -193,7 +193,7 @@ func (c *Comm) errorOf(f *cpu.Fault) *Error {
 func callOf(r *cpu.Record) *Call {
 	seq := r.Seq
 	if r.Number != 0 {
-		seq = uint64(r.Number)
+		seq = r.Number
 	}
 	return &Call{Seq: seq, Count: r.Count, Kind: Kind(r.Kind), Type: Type(r.Type), Op: Op(r.Op),
 		State: State(r.State), Root: r.Root, Start: time.Duration(r.Start), End: time.Duration(r.End)}

@@ -4,6 +4,8 @@ package mpi_test
 
 import (
 	"context"
+	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,9 +13,17 @@ import (
 	"github.com/goccl/goccl/mpi"
 )
 
-// TestStub is a job of one rank without MPI, from its beginning to its end. Other launchers' variables
-// are taken away: the test may itself run under one.
+// TestStub is a job of one rank without MPI, from its beginning to its end, in a process of its own: a process has one
+// such life. Other launchers' variables are taken away: the test may itself run under one.
 func TestStub(t *testing.T) {
+	if os.Getenv("GOCCL_TEST_STUB") == "" {
+		t.Parallel()
+		p := exec.Command(os.Args[0], "-test.run", "^TestStub$")
+		p.Env = append(os.Environ(), "GOCCL_TEST_STUB=1")
+		out, err := p.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return
+	}
 	for _, name := range []string{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "PALS_RANKID", "SLURM_STEP_ID"} {
 		t.Setenv(name, "")
 	}

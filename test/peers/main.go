@@ -4,14 +4,14 @@
 //
 //	go run ./test/peers -list
 //	go run ./test/peers -case allreduce-2 -rounds 15
-//	go run ./test/peers -write docs/performance.md
+//	go run ./test/peers -write docs/measured
+//	go run ./test/peers -write docs/measured -continue
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -39,7 +39,8 @@ func run() error {
 	only := flag.String("case", "", "comma-separated names of cases; empty: all")
 	rounds := flag.Int("rounds", 15, "how often everything is measured in turn")
 	target := flag.Float64("target_ms", 10, "milliseconds of a loop")
-	write := flag.String("write", "", "write the table into this file, in place of the last one")
+	write := flag.String("write", "", "keep each case's table, as it ends, on the page of this CPU's maker in this directory")
+	further := flag.Bool("continue", false, "with -write: leave out cases that the page has, of this commit and as many rounds")
 	list := flag.Bool("list", false, "list the cases")
 	largest := flag.Int("max", 0, "leave out sizes above this")
 	flag.Parse()
@@ -77,8 +78,20 @@ func run() error {
 		return err
 	}
 	began := time.Now()
-	var out strings.Builder
+	var kept *page
+	var at string
+	if *write != "" {
+		if kept, err = openPage(*write); err == nil {
+			at, err = commit()
+		}
+		if err != nil {
+			return err
+		}
+	}
 	for i := range chosen {
+		if *further && kept != nil && kept.has(chosen[i].name, *rounds, at) {
+			continue
+		}
 		if chosen[i].ours.command(b, chosen[i].ranks) == nil {
 			fmt.Fprintf(os.Stderr, "peers: %s left out: what it needs is missing\n", chosen[i].name)
 			continue
@@ -89,12 +102,14 @@ func run() error {
 		}
 		text := r.table()
 		fmt.Print(text)
-		out.WriteString(text)
+		if kept == nil {
+			continue
+		}
+		if err := kept.keep(chosen[i].name, text, *rounds, at); err != nil {
+			return err
+		}
 	}
 	fmt.Printf("%d rounds, %v\n", *rounds, time.Since(began).Round(time.Second))
-	if *write != "" {
-		return writeTable(*write, machine()+out.String(), *rounds)
-	}
 	return nil
 }
 
@@ -105,24 +120,4 @@ func containsWord(list, word string) bool {
 		}
 	}
 	return false
-}
-
-// The table lies between these two lines of its file.
-const (
-	tableBegins = "<!-- measured: begin -->"
-	tableEnds   = "<!-- measured: end -->"
-)
-
-func writeTable(path, table string, rounds int) error {
-	old, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(old), tableBegins)
-	_, after, ok2 := strings.Cut(rest, tableEnds)
-	if !ok || !ok2 {
-		return fmt.Errorf("%s has no lines %q and %q", filepath.Base(path), tableBegins, tableEnds)
-	}
-	text := fmt.Sprintf("%s%s\n\n%d interleaved rounds, %s.\n\n```\n%s```\n\n%s%s", before, tableBegins, rounds, time.Now().Format("2 January 2006"), table, tableEnds, after)
-	return os.WriteFile(path, []byte(text), 0o644)
 }

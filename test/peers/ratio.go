@@ -135,17 +135,30 @@ func most(n map[string]int) string {
 	return name
 }
 
-// machine describes where this runs.
-func machine() string {
-	model := runtime.GOARCH
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
+// processor is a line of /proc/cpuinfo by its name; "" where there is none.
+func processor(name string) string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if n, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(n) == name {
+			return strings.TrimSpace(value)
 		}
 	}
+	return ""
+}
+
+// maker is who made this machine's CPU, as far as it says: "Intel", "AMD", else the architecture.
+func maker() string {
+	switch processor("vendor_id") {
+	case "GenuineIntel":
+		return "Intel"
+	case "AuthenticAMD":
+		return "AMD"
+	}
+	return runtime.GOARCH
+}
+
+// machine describes where this runs.
+func machine() string {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	return fmt.Sprintf("%s, %d processors, Linux %s, %s\n", model, runtime.NumCPU(), strings.TrimSpace(string(kernel)), runtime.Version())
+	return fmt.Sprintf("%s, %d processors, Linux %s, %s", cmp.Or(processor("model name"), runtime.GOARCH), runtime.NumCPU(), strings.TrimSpace(string(kernel)), runtime.Version())
 }

@@ -5,8 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/aclements/go-moremath/stats"
 )
 
 // Spread describes repeated timings.
@@ -23,10 +22,10 @@ func Of(x []float64) Spread {
 		return Spread{}
 	}
 	sorted := slices.Sorted(slices.Values(x))
-	at := func(p float64) float64 { return stat.Quantile(p, stat.Empirical, sorted, nil) }
-	s := Spread{Min: sorted[0], Max: sorted[len(x)-1], P50: at(0.5), P95: at(0.95), P99: at(0.99)}
-	if s.Avg = stat.Mean(x, nil); len(x) > 1 {
-		s.Stdev = stat.StdDev(x, nil)
+	at := func(percent int) float64 { return sorted[(percent*len(x)+99)/100-1] }
+	s := Spread{Min: sorted[0], Max: sorted[len(x)-1], P50: at(50), P95: at(95), P99: at(99)}
+	if s.Avg = stats.Mean(x); len(x) > 1 {
+		s.Stdev = stats.StdDev(x)
 	}
 	if s.Avg > 0 {
 		s.CV = 100 * s.Stdev / s.Avg
@@ -54,13 +53,13 @@ func (i Interval) Excludes(x float64) bool { return x < i.Low || x > i.High }
 // come from one distribution it is as sure as it says however many each has. Welch's, which allows for two
 // variances, is not: of two against ten it excludes the truth three times as often.
 func Student(a, b []float64, confidence float64) Interval {
-	d := Interval{stat.Mean(b, nil) - stat.Mean(a, nil), math.Inf(-1), math.Inf(1)}
+	d := Interval{stats.Mean(b) - stats.Mean(a), math.Inf(-1), math.Inf(1)}
 	na, nb := float64(len(a)), float64(len(b))
 	if na < 2 || nb < 2 {
 		return d
 	}
 	freedom := na + nb - 2
-	variance := ((na-1)*stat.Variance(a, nil) + (nb-1)*stat.Variance(b, nil)) / freedom
+	variance := ((na-1)*stats.Variance(a) + (nb-1)*stats.Variance(b)) / freedom
 	half := 0.0
 	if variance > 0 {
 		half = T(freedom, confidence) * math.Sqrt(variance*(1/na+1/nb))
@@ -129,9 +128,9 @@ func rankSums(n, m int) []float64 {
 // T is how many standard errors an interval of that confidence reaches to each side.
 func T(freedom, confidence float64) float64 {
 	if math.IsInf(freedom, 1) {
-		return distuv.UnitNormal.Quantile(0.5 + confidence/2)
+		return stats.StdNormal.InvCDF(0.5 + confidence/2)
 	}
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(0.5 + confidence/2)
+	return stats.InvCDF(stats.TDist{V: freedom})(0.5 + confidence/2)
 }
 
 // Shift estimates the middle of x as Hodges and Lehmann (1963) do, by the median of

@@ -65,7 +65,9 @@ func TestSeparate(t *testing.T) {
 
 func TestT(t *testing.T) {
 	require.InDelta(t, 2.086, T(20, 0.95), 1e-3)
-	require.InDelta(t, 1.960, T(math.Inf(1), 0.95), 1e-3)
+	require.InDelta(t, 636.619, T(1, 0.999), 1e-3)
+	require.InDelta(t, 1.9600, T(1e6, 0.95), 1e-4)
+	require.InDelta(t, 1.9600, T(math.Inf(1), 0.95), 1e-4)
 }
 
 // The critical values are those of every table of the signed rank test: at 5 % (two

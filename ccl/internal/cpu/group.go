@@ -26,6 +26,7 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*Call) *Fault {
 			c.rouse()
 		}
 		c.running = nil
+		c.wake()
 		if f != nil {
 			return f
 		}

@@ -56,7 +56,7 @@ var askedToRead = os.Getenv("GOCCL_SHM_READ")
 
 // wouldRead reports whether this rank is for reading other processes' memory. It depends on the machine whether
 // process_vm_readv beats staging: on Intel's CPUs it does among ranks with a core each, on AMD's it does not
-// (docs/performance.md).
+// (docs/measured).
 func (c *Comm) wouldRead() bool {
 	return askedToRead == "1" || askedToRead != "0" && ordered.Intel && c.n <= c.site.host.processors()
 }
@@ -328,7 +328,7 @@ func (c *Comm) interruptedNow() *Fault {
 	if f := c.aborted(); f != nil {
 		return f
 	}
-	return c.settle(fault(Backend, c.rank, "another rank of this host has failed, and has not said why"))
+	return c.settle(c.unexplained(2 * settleFor))
 }
 
 // read copies memory of the process pid, which is rank r.
