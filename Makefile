@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers picture tune ab model release-check
+	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead late peers picture tune ab model release-check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -103,7 +103,7 @@ xpu-shim: ## libgocclxpu.so, the shim over SYCL that package xpu opens (a C++ co
 	@xpu/shim/build.sh $(or $(OUT),.)
 
 noasm: ## without assembly: the specification in the kernels' place, in the kernels' tests and in what collectives compute
-	go test -short -tags noasm ./internal/reduce && go test -short -tags noasm -run 'Product|RankOrder|Operand|Number|Avg' ./ccl
+	go test -short -tags noasm ./internal/reduce ./examples/internal/mat && go test -short -tags noasm -run 'Product|RankOrder|Operand|Number|Avg' ./ccl
 
 cross: arm64 ## build for every platform, tests included; test arm64
 	@for p in $(PLATFORMS); do echo "build for $$p"; export GOOS=$${p%/*} GOARCH=$${p#*/}; \
@@ -111,7 +111,7 @@ cross: arm64 ## build for every platform, tests included; test arm64
 
 arm64: ## the kernels, algorithms and lock-free parts on an emulated arm64 (qemu-user)
 	@$(call need,qemu-aarch64,qemu-user); export GOOS=linux GOARCH=arm64; \
-		go test -short -exec qemu-aarch64 ./internal/reduce ./internal/algo ./train/optim && \
+		go test -short -exec qemu-aarch64 ./internal/reduce ./internal/algo ./train/optim ./examples/internal/mat && \
 		go test -short -exec qemu-aarch64 ./ccl/internal/ordered && \
 		go test -short -exec qemu-aarch64 -skip 'TestHugePages|TestTakeBack' ./ccl/internal/cpu # which ask the kernel what is mapped: the emulator's mappings there
 
@@ -126,7 +126,7 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; done
 
 bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
-	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./ccl/... ./internal/reduce ./train/...
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./ccl/... ./internal/reduce ./examples/internal/mat ./train/...
 
 CHAOS   ?= 10000
 CORNERS ?= $(CHAOS)
@@ -144,6 +144,9 @@ promises: ## measure R1 to R16 and write the table of docs/reliability.md
 overhead: ## what Queue.AllReduce on the fake library, and package mpi, cost more than C (as test-mpi; a quiet machine)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -count=1 -v -tags nccl,rccl -run '^TestProductOverhead$$' ./ccl/internal/native -args -promise
 	@test/mpi/fetch.sh && CGO_ENABLED=1 go test -count=1 -v -tags mpi -run '^TestOverhead$$' ./test/mpi -args -promise
+
+late: ## how late a rank goes on that has waited for a peer late by 3 ms (a quiet machine)
+	go test -count=1 -v -run '^TestLatePeer$$' ./ccl -args -late 300
 
 peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; keep each case in docs/measured (ARGS=-continue goes on)
 	go run ./test/peers -write docs/measured $(ARGS)
@@ -184,5 +187,5 @@ release-check: ## whether the tree is fit to be released as the version that ccl
 	go test -C internal/tools ./...
 	@$(call need,cc,gcc libc6-dev); go run -C internal/tools ./release $(RELEASE)
 
-generate: ## regenerate the kernels (internal/reduce/gen)
+generate: ## regenerate the kernels (internal/reduce/gen, examples/internal/mat/gen)
 	go generate ./...

@@ -65,6 +65,7 @@ type Comm struct {
 	start    uint32                    // where the counters have begun: see beginAt
 	order    uint32                    // their hash
 	began    int64                     // the call under way
+	bell     bell                      // of that
 	running  *Call                     // and itself; nil once it has slept
 	lockstep bool                      // which is one of rounds among all ranks
 	touching bool                      // this rank has said that it touches the memory of others
@@ -232,13 +233,17 @@ func (c *Comm) failHere(f *Fault) bool {
 	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
 	// (see mayTouch).
 	c.local.abort().CompareAndSwap(0, 1+uint64(c.me))
+	sleeping := c.sleeping()
 	if !c.cause.CompareAndSwap(nil, f) {
 		c.life.Unlock()
+		c.ringAll(sleeping)
 		return false
 	}
 	c.proposal.CompareAndSwap(nil, f)
 	c.failedAt.Store(time.Now().UnixNano())
 	c.life.Unlock()
+	c.ringAll(sleeping)
+	c.rouseCall()
 	if c.opt.OnFail != nil {
 		c.opt.OnFail(f)
 	}
@@ -266,7 +271,7 @@ func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, 
 		return nil, err
 	}
 	c := &Comm{id: id, rank: rank, size: topo.Size(), site: at, host: at.host, members: world, topo: topo, opt: opt,
-		local: newRegion(off, mem, n), me: topo.Local(rank), n: n,
+		local: newRegion(off, mem, n), me: topo.Local(rank), n: n, bell: bell{rung: make(chan struct{}, 1)},
 		views: []place{placeAt(off, regionBytes(n))}, chunk: stageChunk(n), links: map[linkKey]*link{}}
 	if n == 2 {
 		c.local.whole = int(at.host.head.whole.Load())
@@ -322,6 +327,7 @@ func (c *Comm) Close() {
 	} else {
 		c.local.state(c.me).Store(stateLeft)
 	}
+	c.ringAll(c.sleeping())
 	c.leaveAgreement(c.shrinks, (*tcp.Node).Forget)
 	c.leaveAgreement(c.shrinks+1, (*tcp.Node).Forget)
 	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and

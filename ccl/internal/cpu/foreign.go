@@ -108,7 +108,11 @@ const foreignCall = 1 << 63
 func (c *Comm) meet(ctx context.Context, k *Call) *Fault {
 	b := Call{Record: k.Record, place: k.place}
 	b.Kind = Barrier
-	defer c.local.waits(c.me).Store(0)
+	defer func() {
+		c.local.waits(c.me).Store(0)
+		c.rise()
+		c.wake()
+	}()
 	if c.n == c.Size() {
 		c.lockstep = true
 		defer func() { c.lockstep = false }()

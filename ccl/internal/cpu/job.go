@@ -92,7 +92,8 @@ type site struct {
 	boardRead  uint64              // of the host's statuses; the monitor's
 	unix       []*net.UnixConn
 	door       *door
-	attending  sync.WaitGroup // goroutines at the door and at the ends of unix: they use host
+	ringer     atomic.Pointer[ringer] // nil: calls take naps
+	attending  sync.WaitGroup         // goroutines at the door and at the ends of unix: they use host
 }
 
 // site returns this process's part in host node.
@@ -210,6 +211,7 @@ func (j *job) close() {
 	}
 	j.wg.Wait()
 	for _, s := range j.parts() {
+		s.closeRinger()
 		s.attending.Wait()
 	}
 	j.naps.close()
@@ -285,6 +287,7 @@ func (j *job) lookAt(now int64) {
 			c.note.heardAt = now
 			c.note.Unlock()
 		}
+		c.rouseCall()
 		c.heedAbort(j.lived.now())
 		c.watchForeign(now)
 		c.look(now)

@@ -9,7 +9,7 @@ import (
 
 // A region holds what the ranks of one Comm on one host share:
 //
-//	4 KiB         the abort word
+//	4 KiB         the abort word, how many have left, how many sleep
 //	per rank      control: state, where its staging memory and its pipes are,
 //	              its last calls; then slots of (flag, data)
 //
@@ -107,6 +107,9 @@ func (g *region) abort() *atomic.Uint64 { return g.word(0) }
 // left counts the ranks that have closed the Comm.
 func (g *region) left() *atomic.Uint64 { return g.word(128) }
 
+// sleepers is how many ranks of the host sleep until they are rung: see bell.
+func (g *region) sleepers() *atomic.Uint64 { return g.word(256) }
+
 // state is stateOpen, stateClosed or stateLeft.
 func (g *region) state(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank) }
 
@@ -124,6 +127,9 @@ func (g *region) waits(r int) *atomic.Uint64 { return g.word(regionHead + r*g.ra
 func (g *region) split(r int) *atomic.Uint64     { return g.word(regionHead + r*g.rank + 80) }
 func (g *region) splitSize(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 88) }
 func (g *region) joined(r int) *atomic.Uint64    { return g.word(regionHead + r*g.rank + 96) }
+
+// bell says, while r sleeps, whose post is to wake it: see bell.
+func (g *region) bell(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 104) }
 
 // row is the offset of the table of r's outgoing pipes, 0 while it has none.
 func (g *region) row(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 128) }

@@ -49,6 +49,7 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 		c.rouse()
 	}
 	c.running = nil
+	c.wake()
 	if f != nil && !isPairwise(k.Kind) { // what the others say may have come just before this call
 		f = c.side(f, k.place, k.Hash)
 	}

@@ -238,6 +238,7 @@ func (s *site) offerHost(r *rounds, try int) error {
 	if err := s.showLife(h); err != nil {
 		return err
 	}
+	s.openRinger(s.hostKey(r, try))
 	d, err := s.openDoor(s.hostKey(r, try))
 	if err != nil {
 		return err
@@ -260,6 +261,7 @@ func (s *site) takeHost(ctx context.Context, r *rounds, try int) error {
 			c.Close()
 			return err
 		}
+		s.openRinger(s.hostKey(r, try))
 		s.partAtDoor(c)
 	}
 	return roomForCalls(s.topo.Locals(s.node))
@@ -291,6 +293,7 @@ func (s *site) open(h *host) {
 // giveUp drops what an unsuccessful try has left, once nobody uses it.
 func (s *site) giveUp() {
 	s.hideLife()
+	s.closeRinger()
 	s.mu.Lock()
 	d, ends := s.door, s.unix
 	s.door, s.unix = nil, nil

@@ -1,0 +1,163 @@
+// Command gen makes the vector kernels of package mat: mat_amd64.s and the declarations in mat_amd64.go. Run it by
+// go generate in that package; its output depends on nothing but this source.
+package main
+
+import (
+	"fmt"
+	"go/types"
+	"os"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/gotypes"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+func main() {
+	asm, stubs, err := generate()
+	if err == nil {
+		err = os.WriteFile("../mat_amd64.s", asm, 0o666)
+	}
+	if err == nil {
+		err = os.WriteFile("../mat_amd64.go", stubs, 0o666)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+// generate makes the assembly and its declarations.
+func generate() (asm, stubs []byte, err error) {
+	c := build.NewContext()
+	c.ConstraintExpr("!noasm")
+	tables := map[uint32]operand.Mem{}
+	for _, g := range []*gen{
+		{Context: c, name: "AVX2", vector: 32, tables: tables},
+		{Context: c, name: "AVX512", vector: 64, evex: true, tables: tables},
+	} {
+		if g.evex {
+			g.mul(12)
+		} else {
+			g.mul(6)
+		}
+		g.peak()
+		g.maps()
+		g.folds()
+	}
+	f, err := c.Result()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := pass.Compile.Execute(f); err != nil {
+		return nil, nil, err
+	}
+	cfg := printer.Config{Name: "examples/internal/mat/gen", Pkg: "mat"}
+	if asm, err = printer.NewGoAsm(cfg).Print(f); err != nil {
+		return nil, nil, err
+	}
+	stubs, err = printer.NewStubs(cfg).Print(f)
+	return asm, stubs, err
+}
+
+// gen writes kernels for one instruction set.
+type gen struct {
+	*build.Context
+	name   string
+	vector int // bytes of a register
+	evex   bool
+	tables map[uint32]operand.Mem // constants, each 16 times
+}
+
+// lanes is how many elements a register holds.
+func (g *gen) lanes() int { return g.vector / 4 }
+
+// vec is a new register.
+func (g *gen) vec() reg.VecVirtual {
+	if g.evex {
+		return g.ZMM()
+	}
+	return g.YMM()
+}
+
+// function begins one. Pointers are to float32; result adds a float32.
+func (g *gen) function(name string, ints, pointers, floats []string, result bool, doc ...string) {
+	var ps []*types.Var
+	add := func(names []string, t types.Type) {
+		for _, n := range names {
+			ps = append(ps, types.NewParam(0, nil, n, t))
+		}
+	}
+	add(ints, types.Typ[types.Int])
+	add(pointers, types.NewPointer(types.Typ[types.Float32]))
+	add(floats, types.Typ[types.Float32])
+	var rs *types.Tuple
+	if result {
+		rs = types.NewTuple(types.NewParam(0, nil, "", types.Typ[types.Float32]))
+	}
+	g.Function(name + g.name)
+	g.Attributes(attr.NOSPLIT)
+	g.Signature(gotypes.NewSignature(nil, types.NewSignatureType(nil, nil, nil, types.NewTuple(ps...), rs, false)))
+	g.Pragma("noescape")
+	doc[0] = name + g.name + " computes " + doc[0]
+	g.Doc(doc...)
+}
+
+// arg is a register with an argument.
+func (g *gen) arg(name string) reg.GPVirtual {
+	r := g.GP64()
+	g.MOVQ(g.addr(name), r)
+	return r
+}
+
+// scalar is a vector of an argument.
+func (g *gen) scalar(name string) reg.VecVirtual {
+	v := g.vec()
+	g.VBROADCASTSS(g.addr(name), v)
+	return v
+}
+
+func (g *gen) addr(name string) operand.Mem {
+	p, err := g.Param(name).Resolve()
+	if err != nil {
+		panic(err) // the parameters and the names here are this program's
+	}
+	return p.Addr
+}
+
+// bits is a constant of 32 bits in all lanes, in memory.
+func (g *gen) bits(x uint32) operand.Mem {
+	if m, ok := g.tables[x]; ok {
+		return m
+	}
+	m := g.StaticGlobal(fmt.Sprintf("x%08x", x))
+	g.DataAttributes(attr.RODATA | attr.NOPTR)
+	for range 16 {
+		g.AppendDatum(operand.U32(x))
+	}
+	g.tables[x] = m
+	return m
+}
+
+// and, xor are bitwise.
+func (g *gen) and(a, b, dst operand.Op) {
+	if g.evex {
+		g.VPANDD(a, b, dst)
+	} else {
+		g.VPAND(a, b, dst)
+	}
+}
+
+func (g *gen) xor(a, b, dst operand.Op) {
+	if g.evex {
+		g.VPXORD(a, b, dst)
+	} else {
+		g.VPXOR(a, b, dst)
+	}
+}
+
+// imm is an immediate operand of the size that instructions on pointers take.
+func imm(x int) operand.Op { return operand.I32(x) }
