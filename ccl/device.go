@@ -57,14 +57,44 @@ type deviceStream struct {
 func (c *Comm) stream(s Stream) *deviceStream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	live := make([]*deviceStream, 0, len(c.streams)+1) // others range over the slice that was
 	for _, d := range c.streams {
 		if d.s == s {
 			return d
 		}
+		if !d.over() {
+			live = append(live, d)
+		}
 	}
 	d := &deviceStream{c: c, s: s}
-	c.streams = append(c.streams, d)
+	c.streams = append(live, d)
+	if s, ok := s.(interface{ OnSync(func() func()) }); ok {
+		s.OnSync(d.synced)
+	}
 	return d
+}
+
+// over reports whether the stream was closed and has passed all its calls.
+func (d *deviceStream) over() bool {
+	_, open := d.s.Handle()
+	return !open && d.last() == d.passed.Load()
+}
+
+// synced is told that someone waits for the stream by itself: what it returns is to be called once the stream has
+// passed all that it held, and is nil when the Comm needs to hear nothing more. Who has synchronized a stream
+// may close it, and no mark could be set on it then.
+func (d *deviceStream) synced() func() {
+	if d.c.closed.Load() || d.over() {
+		return nil
+	}
+	ticket := d.last()
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.err == nil && ticket > d.passed.Load() && !d.c.closed.Load() {
+			d.pass(ticket)
+		}
+	}
 }
 
 // last is the last ticket issued.
@@ -102,17 +132,24 @@ func (d *deviceStream) look() error {
 	}
 	if done {
 		d.mark = nil
-		if d.c.eng.Failure() != nil {
-			return nil // an aborted call lets the stream pass as well, with anything in its memory
-		}
-		if f := d.c.eng.Odd(); f != nil { // not every call waits for all ranks: a root's may not
-			d.c.eng.Fail(f)
-			return nil
-		}
-		d.passedAt.Store(d.c.eng.Now())
-		d.passed.Store(d.covers)
+		d.pass(d.covers)
 	}
 	return nil
+}
+
+// pass notes that the stream is past the call with that ticket, if that means that the call was done. d.mu is held.
+func (d *deviceStream) pass(ticket uint64) {
+	if d.c.eng.Failure() != nil {
+		return // an aborted call lets the stream pass as well, with anything in its memory
+	}
+	if f := d.c.eng.Odd(); f != nil { // not every call waits for all ranks: a root's may not
+		d.c.eng.Fail(f)
+		return
+	}
+	if ticket > d.passed.Load() { // a mark may stand before what someone has synchronized with
+		d.passedAt.Store(d.c.eng.Now())
+		d.passed.Store(ticket)
+	}
 }
 
 var errStreamGone = errors.New("the stream was closed with calls under way")

@@ -12,7 +12,7 @@ func (n *Net[T]) act() *act[T] {
 	f := func(k int) []T { return make([]T, k) }
 	return &act[T]{ln1: f(n.n * w), xh1: f(n.s * w), rs1: f(n.s), qkv: f(n.n * 3 * w / parts), y: f(n.n * w / parts),
 		att: f(n.n * n.Heads / parts * n.Context), ln2: f(n.n * w), xh2: f(n.s * w), rs2: f(n.s),
-		h: f(n.n * 4 * w / parts), th: f(n.n * 4 * w / parts), g: f(n.n * 4 * w / parts)}
+		h: f(n.n * 4 * w / parts), s: f(n.n * 4 * w / parts), g: f(n.n * 4 * w / parts)}
 }
 
 // enter normalizes this rank's tokens, and makes full the result for all of them.
@@ -21,7 +21,7 @@ func (n *Net[T]) enter(full, xh, rs, x, w []T) error {
 	if n.split.Sequence() {
 		part = n.scratch("part", n.Len(), false)
 	}
-	norm(part, xh, rs, x, w)
+	n.K.Norm(part, xh, rs, x, w)
 	got, err := n.split.Enter(full, part)
 	if err == nil && &got[0] != &full[0] {
 		copy(full, got)
@@ -32,8 +32,8 @@ func (n *Net[T]) enter(full, xh, rs, x, w []T) error {
 // leave adds the sum of the ranks' partial results to x.
 func (n *Net[T]) leave(x, partial []T) error {
 	y, err := n.split.Leave(n.scratch("leave", n.Len(), false), partial)
-	for i, v := range y {
-		x[i] += v
+	if err == nil {
+		n.K.Add(x, y)
 	}
 	return err
 }
@@ -42,7 +42,7 @@ func (n *Net[T]) leave(x, partial []T) error {
 func (n *Net[T]) enterBack(xh, rs, dx, dw, dfull, w []T) error {
 	part, err := n.split.EnterGrad(n.scratch("part", n.Len(), false), dfull)
 	if err == nil {
-		normBack(xh, rs, dx, dw, part, w)
+		n.K.NormBack(xh, rs, dx, dw, part, w)
 	}
 	return err
 }
@@ -57,6 +57,10 @@ func (n *Net[T]) heads(name string, k int) [][]T {
 	}
 	return b
 }
+
+// seen is how many keys the weights of token t are computed for: those that it sees, and masked ones up to a multiple of
+// what vector registers hold.
+func (n *Net[T]) seen(t int) int { return min((t+16)&^15, n.Context) }
 
 // take copies n columns of rows with that stride from column off.
 func take[T Float](dst, src []T, rows, stride, off, n int) {
@@ -96,8 +100,13 @@ func (n *Net[T]) block(p [][]T, micro int, x []T) error {
 			s := a.att[(r*heads+h)*ctx*ctx:][:ctx*ctx]
 			n.K.Mul(false, true, ctx, ctx, hs, q, k, s)
 			for t := range ctx { // a token sees itself and those before
-				n.softmax(s[t*ctx:t*ctx+t+1], scale)
-				clear(s[t*ctx+t+1 : t*ctx+ctx])
+				row := s[t*ctx : t*ctx+ctx]
+				seen := n.seen(t)
+				for u := t + 1; u < seen; u++ {
+					row[u] = T(math.Inf(-1))
+				}
+				n.K.Softmax(row[:seen], scale)
+				clear(row[seen:])
 			}
 			clear(o)
 			n.K.Mul(false, false, ctx, hs, ctx, s, v, o)
@@ -114,7 +123,7 @@ func (n *Net[T]) block(p [][]T, micro int, x []T) error {
 	}
 	clear(a.h)
 	n.K.Mul(false, false, n.n, 4*d, w, a.ln2, p[4], a.h)
-	n.K.Gelu(a.g, a.th, a.h)
+	n.K.Gelu(a.g, a.s, a.h)
 	clear(partial)
 	n.K.Mul(false, false, n.n, w, 4*d, a.g, p[5], partial)
 	return n.leave(x, partial)
@@ -134,7 +143,7 @@ func (n *Net[T]) blockBack(p, g [][]T, micro int, dx []T) error {
 	n.K.Mul(true, false, 4*d, w, n.n, a.g, full, g[5])
 	dh := n.scratch("dh", n.n*4*d, true)
 	n.K.Mul(false, true, n.n, 4*d, w, full, p[5], dh)
-	n.K.GeluBack(dh, a.h, a.th)
+	n.K.GeluBack(dh, a.h, a.s)
 	n.K.Mul(true, false, w, 4*d, n.n, a.ln2, dh, g[4])
 	df := n.scratch("df", n.n*w, true)
 	n.K.Mul(false, true, n.n, w, 4*d, dh, p[4], df)
@@ -167,15 +176,9 @@ func (n *Net[T]) blockBack(p, g [][]T, micro int, dx []T) error {
 			n.K.Mul(false, true, ctx, ctx, hs, do, v, ds)
 			n.K.Mul(true, false, ctx, hs, ctx, s, do, dv)
 			for t := range ctx {
-				row, e := s[t*ctx:t*ctx+t+1], ds[t*ctx:t*ctx+t+1]
-				var dot T
-				for u := range e {
-					dot += e[u] * row[u]
-				}
-				for u := range e {
-					e[u] = (e[u] - dot) * row[u] * scale
-				}
-				clear(ds[t*ctx+t+1 : t*ctx+ctx])
+				seen := n.seen(t)
+				n.K.SoftmaxBack(ds[t*ctx:t*ctx+seen], s[t*ctx:t*ctx+seen], scale)
+				clear(ds[t*ctx+seen : t*ctx+ctx])
 			}
 			n.K.Mul(false, false, ctx, hs, ctx, ds, k, dq)
 			n.K.Mul(true, false, ctx, hs, ctx, ds, q, dk)

@@ -116,9 +116,9 @@ type Net[T Float] struct {
 	mem   map[string][]T
 }
 
-type act[T Float] struct{ ln1, xh1, rs1, qkv, att, y, ln2, xh2, rs2, h, th, g []T }
+type act[T Float] struct{ ln1, xh1, rs1, qkv, att, y, ln2, xh2, rs2, h, s, g []T }
 
-type headAct[T Float] struct{ ln, xh, rs, p []T }
+type headAct[T Float] struct{ ln, xh, rs, d []T } // d: the gradient of the logits, times the tokens
 
 // NewNet makes a net for micro batches of rows sequences. split may be nil.
 func NewNet[T Float](c Config, rows int, split Split[T]) *Net[T] {
@@ -172,12 +172,12 @@ func (n *Net[T]) Forward(u int, p [][]T, micro int, x []T, tokens, targets []int
 }
 
 // Backward computes dx in place, and adds to the gradients g; the head ignores what dx was.
-func (n *Net[T]) Backward(u int, p, g [][]T, micro int, dx []T, tokens, targets []int32) error {
+func (n *Net[T]) Backward(u int, p, g [][]T, micro int, dx []T, tokens, _ []int32) error {
 	switch u {
 	case 0:
 		n.embedBack(g, tokens, dx)
 	case n.Layers + 1:
-		n.lossBack(p, g, micro, dx, targets)
+		n.lossBack(p, g, micro, dx)
 	default:
 		return n.blockBack(p, g, micro, dx)
 	}
@@ -188,9 +188,9 @@ func (n *Net[T]) embed(p [][]T, tokens []int32, x []T) {
 	w, at := n.Width, n.first()
 	for i := range n.s {
 		k, t := int(tokens[at+i]), (at+i)%n.Context
-		for j := range w {
-			x[i*w+j] = p[0][k*w+j] + p[1][t*w+j]
-		}
+		row := x[i*w : i*w+w]
+		copy(row, p[0][k*w:])
+		n.K.Add(row, p[1][t*w:t*w+w])
 	}
 }
 
@@ -198,43 +198,49 @@ func (n *Net[T]) embedBack(g [][]T, tokens []int32, dx []T) {
 	w, at := n.Width, n.first()
 	for i := range n.s {
 		k, t := int(tokens[at+i]), (at+i)%n.Context
-		for j, d := range dx[i*w : i*w+w] {
-			g[0][k*w+j] += d
-			g[1][t*w+j] += d
-		}
+		row := dx[i*w : i*w+w]
+		n.K.Add(g[0][k*w:k*w+w], row)
+		n.K.Add(g[1][t*w:t*w+w], row)
 	}
 }
 
-func (n *Net[T]) loss(p [][]T, micro int, x []T, targets []int32) float64 {
+// logits computes those of all this rank's tokens.
+func (n *Net[T]) logits(p [][]T, micro int, x []T) *headAct[T] {
 	h := n.head[micro]
 	if h == nil {
 		h = &headAct[T]{make([]T, n.s*n.Width), make([]T, n.s*n.Width), make([]T, n.s), make([]T, n.s*n.Vocab)}
 		n.head[micro] = h
 	}
-	norm(h.ln, h.xh, h.rs, x, p[0])
-	clear(h.p)
-	n.K.Mul(false, false, n.s, n.Vocab, n.Width, h.ln, p[1], h.p)
-	var loss float64
-	at := n.first()
+	n.K.Norm(h.ln, h.xh, h.rs, x, p[0])
+	clear(h.d)
+	n.K.Mul(false, false, n.s, n.Vocab, n.Width, h.ln, p[1], h.d)
+	return h
+}
+
+func (n *Net[T]) loss(p [][]T, micro int, x []T, targets []int32) (loss float64) {
+	h, at := n.logits(p, micro, x), n.first()
 	for i := range n.s {
-		r := h.p[i*n.Vocab : (i+1)*n.Vocab]
-		n.softmax(r, 1)
-		loss -= math.Log(float64(r[targets[at+i]]))
+		loss += n.K.CrossEntropy(h.d[i*n.Vocab:(i+1)*n.Vocab], int(targets[at+i]))
 	}
 	return loss / float64(n.s)
 }
 
-func (n *Net[T]) lossBack(p, g [][]T, micro int, dx []T, targets []int32) {
-	h, at := n.head[micro], n.first()
-	for i := range n.s {
-		h.p[i*n.Vocab+int(targets[at+i])]--
-	}
-	for i := range h.p {
-		h.p[i] /= T(n.n)
-	}
+func (n *Net[T]) lossBack(p, g [][]T, micro int, dx []T) {
+	h := n.head[micro]
+	n.K.Scale(h.d, 1/T(n.n))
 	df := n.scratch("dhead", n.s*n.Width, true)
-	n.K.Mul(false, true, n.s, n.Width, n.Vocab, h.p, p[1], df)
-	n.K.Mul(true, false, n.Width, n.Vocab, n.s, h.ln, h.p, g[1])
+	n.K.Mul(false, true, n.s, n.Width, n.Vocab, h.d, p[1], df)
+	n.K.Mul(true, false, n.Width, n.Vocab, n.s, h.ln, h.d, g[1])
 	clear(dx)
-	normBack(h.xh, h.rs, dx, g[0], df, p[0])
+	n.K.NormBack(h.xh, h.rs, dx, g[0], df, p[0])
+}
+
+// Logits are those of this rank's tokens, a row each, of the activations x before the head. They are valid until the
+// next call.
+func (n *Net[T]) Logits(p [][]T, micro int, x []T) []T { return n.logits(p, micro, x).d }
+
+// Forget drops the activations of a micro batch that has no backward pass.
+func (n *Net[T]) Forget(micro int) {
+	n.free = append(n.free, n.acts[micro]...)
+	n.acts[micro] = n.acts[micro][:0]
 }

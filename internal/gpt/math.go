@@ -4,15 +4,22 @@ import "math"
 
 // Kernels is the arithmetic of a model. The functions of Reference say what each computes.
 type Kernels[T Float] struct {
-	Mul      func(ta, tb bool, m, n, k int, a, b, c []T)
-	Exp      func(x []T, shift, scale T)
-	Gelu     func(g, th, h []T)
-	GeluBack func(dh, h, th []T)
+	Mul          func(ta, tb bool, m, n, k int, a, b, c []T)
+	Add          func(dst, src []T)
+	Scale        func(x []T, by T)
+	Gelu         func(y, s, h []T)
+	GeluBack     func(dh, h, s []T)
+	Norm         func(y, xh, rs, x, w []T)
+	NormBack     func(xh, rs, dx, dw, dy, w []T)
+	Softmax      func(x []T, scale T)
+	SoftmaxBack  func(ds, p []T, scale T)
+	CrossEntropy func(x []T, target int) float64
 }
 
 // Reference is plain Go.
 func Reference[T Float]() Kernels[T] {
-	return Kernels[T]{mul[T], exp[T], gelu[T], geluBack[T]}
+	return Kernels[T]{mul[T], add[T], scale[T], gelu[T], geluBack[T], norm[T], normBack[T], softmax[T], softmaxBack[T],
+		crossEntropy[T]}
 }
 
 // mul adds op(a) op(b) to c, which has m rows and n columns. op(a) has k columns; with ta, a is stored as k rows of m;
@@ -39,10 +46,17 @@ func mul[T Float](ta, tb bool, m, n, k int, a, b, c []T) {
 	}
 }
 
-// exp sets x to e^((x - shift) scale).
-func exp[T Float](x []T, shift, scale T) {
-	for i, v := range x {
-		x[i] = T(math.Exp(float64((v - shift) * scale)))
+// add adds src to dst.
+func add[T Float](dst, src []T) {
+	for i, v := range src {
+		dst[i] += v
+	}
+}
+
+// scale multiplies x.
+func scale[T Float](x []T, by T) {
+	for i := range x {
+		x[i] *= by
 	}
 }
 
@@ -52,23 +66,22 @@ const (
 	cubic = 0.044715
 )
 
-// gelu sets g to the GELU of h, and th to what geluBack needs.
-func gelu[T Float](g, th, h []T) {
+// gelu sets y to the GELU of h, and s to what geluBack needs: (1 + tanh u)/2 = 1/(1 + e^-2u).
+func gelu[T Float](y, s, h []T) {
 	for i, e := range h {
-		th[i] = T(math.Tanh(root * float64(e+cubic*e*e*e)))
-		g[i] = .5 * e * (1 + th[i])
+		s[i] = T(1 / (1 + math.Exp(-2*root*float64(e+cubic*e*e*e))))
+		y[i] = e * s[i]
 	}
 }
 
 // geluBack multiplies dh by the derivative.
-func geluBack[T Float](dh, h, th []T) {
+func geluBack[T Float](dh, h, s []T) {
 	for i, e := range h {
-		t := th[i]
-		dh[i] *= .5*(1+t) + .5*e*(1-t*t)*root*(1+3*cubic*e*e)
+		dh[i] *= s[i] + e*s[i]*(1-s[i])*2*root*(1+3*cubic*e*e)
 	}
 }
 
-// norm sets out to x normalized, times w; xh and rs are kept for normBack.
+// norm sets the rows of out to those of x normalized, times w; xh and rs are kept for normBack.
 func norm[T Float](out, xh, rs, x, w []T) {
 	n := len(w)
 	for i := range rs {
@@ -108,18 +121,41 @@ func normBack[T Float](xh, rs, dx, dw, dout, w []T) {
 	}
 }
 
-// softmax sets r to the weights of scores times scale.
-func (n *Net[T]) softmax(r []T, scale T) {
-	most := r[0]
-	for _, e := range r {
+// softmax sets x to the weights of scores times scale. A score of -Inf is masked.
+func softmax[T Float](x []T, scale T) { weights(x, scale) }
+
+// weights is softmax; it returns the logarithm of the sum of e^(score scale).
+func weights[T Float](x []T, scale T) float64 {
+	most := x[0]
+	for _, e := range x {
 		most = max(most, e)
 	}
-	n.K.Exp(r, most, scale)
 	var sum T
-	for _, e := range r {
-		sum += e
+	for i, e := range x {
+		x[i] = T(math.Exp(float64((e - most) * scale)))
+		sum += x[i]
 	}
-	for i := range r {
-		r[i] *= 1 / sum
+	for i := range x {
+		x[i] *= 1 / sum
 	}
+	return float64(most*scale) + math.Log(float64(sum))
+}
+
+// softmaxBack sets ds, the gradient of the weights p, to that of the scores.
+func softmaxBack[T Float](ds, p []T, scale T) {
+	var dot T
+	for i, e := range ds {
+		dot += e * p[i]
+	}
+	for i := range ds {
+		ds[i] = (ds[i] - dot) * p[i] * scale
+	}
+}
+
+// crossEntropy returns the loss of one row of logits, and sets the row to its gradient.
+func crossEntropy[T Float](x []T, target int) float64 {
+	at := float64(x[target])
+	loss := weights(x, 1) - at
+	x[target]--
+	return loss
 }

@@ -11,6 +11,7 @@ import (
 type Stream struct {
 	*resource
 	borrowed bool // someone else's, or the default stream
+	waits    waits
 }
 
 // NewStream makes a stream that does not wait for the default stream, nor that for it.
@@ -65,7 +66,12 @@ func (s *Stream) Synchronize() error {
 	if err != nil {
 		return err
 	}
-	return s.rt.check(s.rt.drv.syncStream(s.dev, h), "StreamSynchronize", s.dev)
+	passed := s.waits.begin()
+	c := s.rt.drv.syncStream(s.dev, h)
+	if c == success {
+		call(passed)
+	}
+	return s.rt.check(c, "StreamSynchronize", s.dev)
 }
 
 // Query reports whether all that was issued to s is done.
@@ -74,9 +80,13 @@ func (s *Stream) Query() (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	passed := s.waits.begin()
 	c := s.rt.drv.queryStream(s.dev, h)
-	if c == notReady {
+	switch c {
+	case notReady:
 		return false, nil
+	case success:
+		call(passed)
 	}
 	return c == success, s.rt.check(c, "StreamQuery", s.dev)
 }

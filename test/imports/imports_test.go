@@ -70,8 +70,8 @@ var rules = []struct {
 		why:     "testify and the like are for tests",
 	},
 	{
-		who:     "examples/...",
-		direct:  true,
+		who:    "examples/...",
+		direct: true,
 		allowed: []string{module + "/ccl", module + "/ccl/boot", module + "/cuda", module + "/rocm", module + "/train/...",
 			module + "/examples/internal/mat", "golang.org/x/sys/cpu",
 			module + "/internal/gpt"}, // the model, which the tests of train have, too

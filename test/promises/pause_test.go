@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"regexp"
 	"runtime"
 	"runtime/metrics"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,8 +90,10 @@ func TestCollectorStops(t *testing.T) {
 		hosts int
 	}{{"on one host", 0}, {"on a host each", ranks}} {
 		t.Run(way.name, func(t *testing.T) {
-			// Where other programs run, the stop may wait for them: a real obstacle is there every time.
-			for attempt := 1; ; attempt++ {
+			// Where other programs run, the stop may wait for them, and an attempt counts only if it succeeds. A real
+			// obstacle is there every time.
+			for attempt, counted := 1, 0; ; attempt++ {
+				calm := others()
 				_, text := processes(t, ranks, way.hosts, "pauses", strconv.Itoa(bytes))
 				found := stopsLine.FindAllStringSubmatch(text, -1)
 				require.Len(t, found, ranks, text)
@@ -101,12 +105,43 @@ func TestCollectorStops(t *testing.T) {
 					count, longest = count+n, max(longest, time.Duration(ns))
 				}
 				require.NotZero(t, count)
+				quiet := calm()
+				if quiet {
+					counted++
+				}
 				t.Logf("attempt %d: AllReduce of %d MiB, %d ranks %s, %d processors: the longest of %d stops took up to %v", attempt, bytes>>20, ranks, way.name, runtime.NumCPU(), count, round(longest))
-				if longest <= 10*promise || attempt == 4 {
+				switch {
+				case longest <= 10*promise || counted == 4:
 					asserted(t, "the longest stop of the collector", longest, promise)
+					return
+				case attempt == 12:
+					t.Log("other programs took the processors in each attempt: nothing can be said")
 					return
 				}
 			}
 		})
 	}
+}
+
+// others returns a function that reports whether other programs have since taken less than a tenth of a processor.
+func others() (calm func() bool) {
+	busy := func() time.Duration { // all of this machine
+		text, err := os.ReadFile("/proc/stat")
+		var user, nice, system, idle, iowait, irq, softirq, steal int64
+		if _, e := fmt.Sscanf(string(text), "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal); err != nil || e != nil {
+			return 0
+		}
+		return time.Duration(user+nice+system+irq+softirq+steal) * 10 * time.Millisecond
+	}
+	own := func() (sum time.Duration) {
+		for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+			var u syscall.Rusage
+			if syscall.Getrusage(who, &u) == nil {
+				sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+			}
+		}
+		return sum
+	}
+	began, b, o := time.Now(), busy(), own()
+	return func() bool { return busy()-b-(own()-o) < time.Since(began)/10+50*time.Millisecond }
 }
