@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak promises overhead peers tune ab model release-check
+	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers picture tune ab model release-check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -72,6 +72,7 @@ tags: ## build with every tag, alone and together, with cgo and without (a C com
 
 gpu: ## packages cuda and rocm on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./cuda ./rocm ./examples/multigpu
+	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDeviceMemory$$' ./train/zero
 	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
 
 native: ## the NCCL and RCCL engines on the fake library (a C compiler)
@@ -138,6 +139,9 @@ chaos: ## CHAOS (10,000) random faults in random jobs, and CORNERS (as many) job
 soak: ## 10^8 small and 10^6 mixed collectives, 10^8 messages, 10^5 slices made and freed: nothing grows
 	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6 -pairs 1e8 -churn 1e5
 
+resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameters, against the formula (6 GB)
+	go test ./train/zero -run '^TestResident$$' -count=1 -v -args -resident
+
 promises: ## measure R1 to R16 and write the table of docs/reliability.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write
 
@@ -145,8 +149,14 @@ overhead: ## what Queue.AllReduce on the fake library, and package mpi, cost mor
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -count=1 -v -tags nccl,rccl -run '^TestProductOverhead$$' ./ccl/internal/native -args -promise
 	@test/mpi/fetch.sh && CGO_ENABLED=1 go test -count=1 -v -tags mpi -run '^TestOverhead$$' ./test/mpi -args -promise
 
+late: ## how late a rank goes on that has waited for a peer late by 3 ms (a quiet machine)
+	go test -count=1 -v -run '^TestLatePeer$$' ./ccl -args -late 300
+
 peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; keep each case in docs/measured (ARGS=-continue goes on)
 	go run ./test/peers -write docs/measured $(ARGS)
+
+picture: ## README's picture, from docs/measured
+	go run -C internal/tools ./picture ../../docs/measured/intel.md ../../docs/busbw.svg
 
 tune: ## measure each algorithm and way of the CPU engine, and print a table of thresholds for this machine (quiet; 15 minutes; ARGS)
 	go run ./test/tune $(ARGS)

@@ -83,6 +83,8 @@ func allocs(t testing.TB, c *ccl.Comm) {
 	const runs = 20
 	first := speaks(t, c)
 	ctx := context.Background()
+	ended, end := context.WithCancel(ctx) // a queued call waits for this one with a select
+	defer end()
 	n, rank := c.Size(), c.Rank()
 	for _, count := range []int{1, 100, 5_000, 70_000} { // elements of a block
 		src, dst := make([]float32, count), make([]float32, count)
@@ -92,6 +94,18 @@ func allocs(t testing.TB, c *ccl.Comm) {
 			counts[r] = count
 		}
 		root, next, prev := n-1, (rank+1)%n, (rank+n-1)%n
+		q, nothing := c.On(nil), func() error { return nil }
+		both := func(g ccl.Queue) error {
+			g.Send(ccl.Host(src), next)
+			g.Recv(ccl.Host(dst), prev)
+			g.AllReduce(ccl.Host(all), ccl.InPlace(), ccl.Max)
+			return nil
+		}
+		sums := func(g ccl.Queue) error { // which are fused, if they are small
+			g.AllReduce(ccl.Host(src), ccl.InPlace(), ccl.Max)
+			g.AllReduce(ccl.Host(dst), ccl.InPlace(), ccl.Max)
+			return nil
+		}
 		for _, tc := range []struct {
 			name string
 			f    func() error
@@ -114,6 +128,12 @@ func allocs(t testing.TB, c *ccl.Comm) {
 			{"AllToAllV", func() error { return ccl.AllToAllV(ctx, c, all2, counts, all, counts) }},
 			{"SendRecv", func() error { return ccl.SendRecv(ctx, c, dst, prev, src, next) }},
 			{"Barrier", func() error { return ccl.Barrier(ctx, c) }},
+			{"queued AllReduce", func() error { return q.AllReduce(ccl.Host(dst), ccl.InPlace(), ccl.Max).Wait(ended) }},
+			{"queued AllGatherV", func() error { return q.AllGatherV(ccl.Host(all), counts, ccl.Host(src)).Wait(ended) }},
+			{"Do", func() error { return q.Do(nothing).Wait(ended) }},
+			{"Group", func() error { return q.Group(both).Wait(ended) }},
+			{"Group of two sums", func() error { return q.Group(sums).Wait(ended) }},
+			{"Group on Now", func() error { return c.On(ccl.Now).Group(both).Wait(ended) }},
 		} {
 			var err error
 			f := func() {

@@ -68,6 +68,18 @@ func (b Buf) Join(next Buf) (Buf, bool) {
 	return b, true
 }
 
+// Addr is where in the memory of a device b begins: what a kernel takes that works on b, as one of a program's own
+// arithmetic does between calls. It is false for host memory, which [Slice] gives, and for memory that was freed.
+func (b Buf) Addr() (addr uintptr, ok bool) {
+	if b.mem == nil || b.count < 0 {
+		return 0, false
+	}
+	if addr, ok = b.mem.Ptr(); !ok {
+		return 0, false
+	}
+	return addr + uintptr(b.first*b.typ.Size()), true
+}
+
 // Len is the number of elements.
 func (b Buf) Len() int { return max(b.count, 0) }
 

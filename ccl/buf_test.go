@@ -69,6 +69,24 @@ func TestSlice(t *testing.T) {
 	}
 }
 
+// Addr is the address of what From has cut out of device memory, and nothing else's.
+func TestBufAddr(t *testing.T) {
+	b := ccl.Device(fakeMemory{n: 4})
+	at, ok := b.From(1, 4).From(1, 2).Addr()
+	assert.True(t, ok)
+	assert.EqualValues(t, 4096+2*8, at)
+	for name, b := range map[string]ccl.Buf{
+		"none": {}, "in place": ccl.InPlace(), "host": ccl.Host([]float64{1}), "bounds": b.From(2, 9), "freed": ccl.Device(freedMemory{}),
+	} {
+		_, ok := b.Addr()
+		assert.False(t, ok, name)
+	}
+}
+
+type freedMemory struct{ fakeMemory }
+
+func (freedMemory) Ptr() (uintptr, bool) { return 4096, false }
+
 // fakeMemory is device memory that no call may touch.
 type fakeMemory struct {
 	n int

@@ -118,7 +118,8 @@ type Comm struct {
 	issuers            [ringCalls]*deviceStream // of the calls in ring, if on a device
 	streams            []*deviceStream
 	watching           atomic.Bool // watchDevice runs
-	turn               sync.Cond   // queued calls run in the order they were issued
+	turn               bell        // queued calls run in the order they were issued
+	idle               *group      // that new ones may use
 	ran                uint64      // the last queued call that has ended
 	own                *HostStream
 	failure            atomic.Pointer[Error]
@@ -142,7 +143,6 @@ type Place struct {
 func newComm(o Options, tab algo.Table, host string, join func(cpu.Options) (*cpu.Comm, *cpu.Fault),
 	attach func(*cpu.Comm) (*library, *cpu.Fault)) (*Comm, *cpu.Fault) {
 	c := &Comm{opt: o, tab: tab, host: host, done: make(chan struct{})}
-	c.turn.L = &c.mu
 	eo := cpu.Options{
 		Timeout: max(o.Timeout, 0), PeerTimeout: max(o.PeerTimeout, 0),
 		Strict: o.Check == CheckStrict, Unchecked: o.Check == CheckOff, RankOrder: o.RankOrder, Table: tab,
@@ -193,7 +193,7 @@ func (c *Comm) errorOf(f *cpu.Fault) *Error {
 func callOf(r *cpu.Record) *Call {
 	seq := r.Seq
 	if r.Number != 0 {
-		seq = uint64(r.Number)
+		seq = r.Number
 	}
 	return &Call{Seq: seq, Count: r.Count, Kind: Kind(r.Kind), Type: Type(r.Type), Op: Op(r.Op),
 		State: State(r.State), Root: r.Root, Start: time.Duration(r.Start), End: time.Duration(r.End)}
@@ -217,6 +217,9 @@ func (c *Comm) Size() int {
 
 // Place says where this rank runs.
 func (c *Comm) Place() Place {
+	if c.none() {
+		return Place{Node: -1, Local: -1}
+	}
 	t, r := c.eng.Topology(), c.eng.Rank()
 	node := t.Node(r)
 	return Place{Host: c.host, Node: node, Nodes: t.Nodes(), Local: t.Local(r), Locals: t.Locals(node)}
@@ -225,7 +228,7 @@ func (c *Comm) Place() Place {
 // String reads like: rank 3 of 8 (2 hosts, cpu, shared memory and TCP (eth0))
 func (c *Comm) String() string {
 	if c.none() {
-		return "no Comm"
+		return noComm
 	}
 	return fmt.Sprintf("rank %d of %d (%d host%s, %s, %s)", c.Rank(), c.Size(),
 		c.eng.Topology().Nodes(), plural(c.eng.Topology().Nodes()), c.Backend(), c.eng.Transport())
@@ -233,12 +236,20 @@ func (c *Comm) String() string {
 
 // Transport is what the ranks of c talk over: memory, shared memory, TCP and its
 // interface.
-func (c *Comm) Transport() string { return c.eng.Transport() }
+func (c *Comm) Transport() string {
+	if c.none() {
+		return noComm
+	}
+	return c.eng.Transport()
+}
 
 // Plan says how a call of count elements would go: its algorithm, and over what; where a library makes the
 // calls of c's backend, which one.
 func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
-	if c.lib != nil {
+	switch {
+	case c.none():
+		return noComm
+	case c.lib != nil:
 		return c.lib.lib.Version()
 	}
 	call := cpu.Call{Record: cpu.Record{Kind: cpu.Kind(k), Type: uint8(t), Op: uint8(op), Count: uint64(max(count, 0))}, Elem: t.Size()}
@@ -248,6 +259,9 @@ func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
 // Supports is nil, or ErrUnsupported with the reason, before anything is sent. For a Comm with a device it is
 // about memory of the device.
 func (c *Comm) Supports(k Kind, t Type, op Op) error {
+	if c.none() {
+		return refuseNone(k.String())
+	}
 	e := error(nil)
 	if c.lib != nil && !c.throughLib && k != 0 && k < kindEnd && t < typeEnd && op < opEnd {
 		e = c.lib.Supports(engine.Kind(k), engine.Type(t), engine.Op(op), false)
@@ -263,7 +277,7 @@ func (c *Comm) Supports(k Kind, t Type, op Op) error {
 // Native is the engine's own communicator (ncclComm_t, ...), for calls this package
 // lacks; 0 if none, as on the CPU.
 func (c *Comm) Native() uintptr {
-	if c.lib == nil {
+	if c.none() || c.lib == nil {
 		return 0
 	}
 	return c.lib.Native()
@@ -271,7 +285,10 @@ func (c *Comm) Native() uintptr {
 
 // Backend is the engine beside the CPU engine, as Options.Backend names it; "cpu" if there is none.
 func (c *Comm) Backend() string {
-	if c.lib == nil {
+	switch {
+	case c.none():
+		return noComm
+	case c.lib == nil:
 		return "cpu"
 	}
 	return c.lib.backend.Name()
@@ -279,7 +296,7 @@ func (c *Comm) Backend() string {
 
 // Library is the version of the backend's library, as "NCCL 2.28.9"; "" if there is none.
 func (c *Comm) Library() string {
-	if c.lib == nil {
+	if c.none() || c.lib == nil {
 		return ""
 	}
 	return c.lib.lib.Version()

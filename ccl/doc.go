@@ -14,6 +14,12 @@
 // Wait, Err or Close, unless Options.Check is [CheckStrict]. Breaking the second
 // is a data race, which -race reports.
 //
+// A context ends a blocking call and a queued one differently. One that ends during a
+// blocking call or Split fails the Comm, on all ranks: the call was under way, and
+// others count on it. One that ends during [Work.Wait] ends the waiting alone: the call goes
+// on, and its slices stay in use. So a program that wants to end everything early calls
+// [Comm.Abort], and cancels its contexts for its own goroutines.
+//
 // A Comm fails once and for good, and only for ranks of its own: after one is
 // lost, every pending and later call on every survivor returns the same cause in
 // an [*Error]. A child that was forked without exec, as C code may do, is no rank: its

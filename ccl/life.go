@@ -55,7 +55,7 @@ func (c *Comm) Close() error {
 	cpu.Fence() // a use that has not seen that c is closed is seen
 	c.eng.Interrupt()
 	c.mu.Lock()
-	c.turn.Broadcast() // a call that waits for queued ones gives up
+	c.turn.ring() // a call that waits for queued ones gives up
 	c.mu.Unlock()
 	if c.quiet(until) {
 		return c.release()

@@ -144,15 +144,46 @@ var users = []struct {
 	}, false},
 }
 
-// enders are what ends a Comm of rank 0, on another goroutine.
-var enders = []struct {
+// ender is what ends a Comm of rank 0.
+type ender struct {
 	name    string
 	end     func(all [2]*ccl.Comm)
 	closes  bool // OnFailure closes the Comm
 	codes   []ccl.Code
 	fails   bool // the Comm does, so that a Shrink still waits for the other rank
 	started bool // before the use
-}{
+}
+
+// begin ends the Comm: at once, or on another goroutine, anywhere in the use that begins now.
+func (e *ender) begin(all [2]*ccl.Comm) (ended chan struct{}) {
+	ended = make(chan struct{})
+	if e.started {
+		e.end(all)
+		close(ended)
+		return ended
+	}
+	go func() {
+		defer close(ended)
+		for range time.Now().UnixNano() % 20 {
+			runtime.Gosched()
+		}
+		time.Sleep(time.Duration(time.Now().UnixNano() % 2_000_000))
+		e.end(all)
+	}()
+	return ended
+}
+
+// wants has err say that the Comm has ended so.
+func (e *ender) wants(t testing.TB, err error) {
+	t.Helper()
+	var got *ccl.Error
+	if assert.ErrorAs(t, err, &got) {
+		assert.Contains(t, e.codes, got.Code, "%v", err)
+	}
+}
+
+// enders are all there are.
+var enders = []ender{
 	{"Close", func(all [2]*ccl.Comm) { all[0].Close() }, false, []ccl.Code{ccl.ErrClosed}, false, false},
 	{"Close before", func(all [2]*ccl.Comm) { all[0].Close() }, false, []ccl.Code{ccl.ErrClosed}, false, true},
 	{"Close on both", func(all [2]*ccl.Comm) { all[0].Close(); all[1].Close() }, false, []ccl.Code{ccl.ErrClosed}, false, false},
@@ -167,6 +198,7 @@ var enders = []struct {
 // Whatever a Comm is in when it is closed or aborted, or when its OnFailure closes it, that returns soon, with an error
 // that says so; and so does Close. See the rule in life.go.
 func TestEveryUseEnds(t *testing.T) {
+	c := newSideBySide(t)
 	for _, u := range users {
 		for _, e := range enders {
 			switch {
@@ -175,48 +207,16 @@ func TestEveryUseEnds(t *testing.T) {
 			case u.idle && e.name == "Close of the other": // fails no Comm until a call needs that rank
 				continue
 			}
-			t.Run(u.name+" and "+e.name, func(t *testing.T) {
-				t.Parallel()
-				var first atomic.Pointer[ccl.Comm]
-				made := make(chan struct{})
-				all := pair(t, func(rank int) *ccl.Options {
-					o := &ccl.Options{PeerTimeout: 300 * time.Millisecond}
-					if rank == 0 && e.closes {
-						o.OnFailure = func(*ccl.Error) { <-made; first.Load().Close() }
-					}
-					return o
-				})
-				first.Store(all[0])
-				close(made)
-				ended := make(chan struct{})
-				begin := func() {
-					go func() {
-						defer close(ended)
-						if !e.started { // anywhere in the use
-							for range time.Now().UnixNano() % 20 {
-								runtime.Gosched()
-							}
-							time.Sleep(time.Duration(time.Now().UnixNano() % 2_000_000))
-						}
-						e.end(all)
-					}()
-				}
-				begin()
-				if e.started {
-					<-ended
-				}
-				ends(t, u.name, func() {
-					err := u.use(t.Context(), all[0])
-					var got *ccl.Error
-					if assert.ErrorAs(t, err, &got) {
-						assert.Contains(t, e.codes, got.Code, "%v", err)
-					}
-				})
+			c.run(u.name+" and "+e.name, func(t *testing.T) {
+				all := closing(t, e.closes)
+				ended := e.begin(all)
+				ends(t, u.name, func() { e.wants(t, u.use(t.Context(), all[0])) })
 				ends(t, e.name, func() { <-ended })
 				ends(t, "Close", func() { all[0].Close() })
 			})
 		}
 	}
+	c.Wait()
 }
 
 // A Comm that is closed by OnCall, which runs inside a call, is freed once the call has left it.

@@ -73,7 +73,10 @@ func TestManyFailuresWhileOneIsStopped(t *testing.T) {
 				case <-time.After(time.Until(until)):
 					t.Errorf("rank %d has not heard of the failure of Comm %d", world.Rank(), i)
 				}
-				require.ErrorIs(t, c.Err(), ccl.ErrAborted)
+				var e *ccl.Error
+				require.ErrorAs(t, c.Err(), &e)
+				require.Equal(t, ccl.ErrAborted, e.Code)
+				require.Zero(t, e.Peer, "%v", e) // also where the reason has not come
 			}
 			pair := []int64{1}
 			if world.Rank() == 1 {

@@ -11,6 +11,9 @@ func (c *Comm) none() bool { return c == nil || c.eng == nil }
 
 var errNone = errors.New("the Comm is nil: Split gives none to a rank with a negative color, NewComm and Join none with an error")
 
+// noComm is what is said of one.
+const noComm = "no Comm"
+
 // refuseNone is the error of a call on no Comm.
 func refuseNone(op string) *Error {
 	return &Error{Code: ErrArgument, Op: op, Rank: -1, Peer: -1, Err: errNone}

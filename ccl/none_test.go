@@ -20,7 +20,7 @@ func TestNoComm(t *testing.T) {
 		_, slice := ccl.MakeSlice[int](ctx, c, 1)
 		for op, err := range map[string]error{
 			"Barrier": ccl.Barrier(ctx, c), "AllReduce": ccl.AllReduce(ctx, c, x, x, ccl.Sum), "Send": ccl.Send(ctx, c, x, 0),
-			"Split": split, "Shrink": shrink, "MakeSlice": slice, "Comm": c.Err(),
+			"Reduce": c.Supports(ccl.KindReduce, ccl.TypeInt8, ccl.Sum), "Split": split, "Shrink": shrink, "MakeSlice": slice, "Comm": c.Err(),
 		} {
 			e := wants(t, err, ccl.ErrArgument)
 			assert.Equal(t, op, e.Op, name)
@@ -32,6 +32,16 @@ func TestNoComm(t *testing.T) {
 		assert.Zero(t, c.Size(), name)
 		assert.Equal(t, "no Comm", c.String(), name)
 		assert.Nil(t, c.Done(), name)
+		assert.Equal(t, ccl.Place{Node: -1, Local: -1}, c.Place(), name)
+		c.SetName("some")
+		for _, said := range []string{c.Name(), c.Transport(), c.Backend(), c.Plan(ccl.KindReduce, ccl.TypeInt8, ccl.Sum, 1)} {
+			assert.Equal(t, "no Comm", said, name)
+		}
+		assert.Empty(t, c.Library(), name)
+		assert.Zero(t, c.Native(), name)
+		for range c.Trace() {
+			assert.Fail(t, "a call of no Comm", name)
+		}
 		c.Abort(nil)
 		assert.NoError(t, c.Close(), name)
 	}

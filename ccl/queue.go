@@ -3,10 +3,8 @@ package ccl
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
-	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
 // Queue issues calls in order without waiting for them. Queues are values; all
@@ -22,6 +20,7 @@ type Queue struct {
 	now   bool          // in place of both: the stream is Now
 	err   *Error        // why this queue takes nothing
 	group *group        // being collected, if any
+	use   uint64        // of group
 }
 
 // On returns the queue of c on s; nil is c's own HostStream. That of a nil Comm rejects every call.
@@ -47,20 +46,6 @@ func (c *Comm) On(s Stream) Queue {
 		c.own = NewHostStream()
 	}
 	return Queue{c: c, s: c.own}
-}
-
-// group is what is issued as one: a call, or those of a Group.
-type group struct {
-	c       *Comm
-	ticket  uint64 // its place among the queued calls of its Comm; 0 while it is collected
-	next    *group // in that order
-	ended   bool   // it has run, or never will
-	over    bool   // Group has returned: it takes no more calls
-	calls   []*cpu.Call
-	one     [1]*cpu.Call
-	reject  *Error
-	failure *Error        // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
-	foreign []engine.Call // on a device
 }
 
 // AllReduce issues [AllReduce].
@@ -156,15 +141,15 @@ func (q Queue) Group(f func(g Queue) error) Work {
 	switch {
 	case q.c == nil:
 		return zeroQueue(KindGroup)
-	case q.group != nil && q.group.over:
-		return q.late(&args{kind: KindGroup})
+	case q.late():
+		return q.tooLate(&args{kind: KindGroup})
 	case f == nil:
 		return q.rejected(&args{kind: KindGroup}, errNilFunction)
 	case q.group != nil: // a group in a group is part of it, as in NCCL
 		if err := f(q); err != nil {
 			return q.rejected(&args{kind: KindGroup}, err)
 		}
-		return Work{at: q.group}
+		return Work{at: q.group, seq: q.use}
 	}
 	q.c.calls++
 	if q.err != nil || q.c.shut() {
@@ -173,9 +158,9 @@ func (q Queue) Group(f func(g Queue) error) Work {
 	if q.dev != nil {
 		return q.groupDevice(f)
 	}
-	g := &group{c: q.c}
+	g := q.c.newGroup()
 	inner := q
-	inner.group = g
+	inner.group, inner.use = g, g.use
 	if err := f(inner); err != nil && g.reject == nil {
 		g.reject = q.c.refuse(&args{kind: KindGroup}, ErrArgument, err)
 	}
@@ -193,8 +178,8 @@ func (q Queue) issue(a *args, dst, src *Buf) Work {
 	if q.err != nil || c.shut() {
 		return q.rejected(a, nil)
 	}
-	if q.group != nil && q.group.over {
-		return q.late(a)
+	if q.late() {
+		return q.tooLate(a)
 	}
 	if err := q.resolve(a, dst, src); err != nil {
 		return q.rejected(a, err)
@@ -209,8 +194,12 @@ func (q Queue) issue(a *args, dst, src *Buf) Work {
 	if err != nil {
 		return q.rejected(a, err)
 	}
-	k := new(cpu.Call)
-	a.dc, a.sc = slices.Clone(a.dc), slices.Clone(a.sc) // the caller may use its own again
+	g := q.group
+	if g == nil {
+		g = c.newGroup()
+	}
+	k := g.add()
+	a.dc, a.sc = g.keep(a.dc), g.keep(a.sc)
 	c.mu.Lock()
 	c.seq++
 	c.fill(k, a, c.seq, count)
@@ -218,11 +207,8 @@ func (q Queue) issue(a *args, dst, src *Buf) Work {
 	c.ring[c.seq%ringCalls], c.issuers[c.seq%ringCalls] = k.Record, nil
 	c.mu.Unlock()
 	if q.group != nil {
-		q.group.calls = append(q.group.calls, k)
-		return Work{at: q.group}
+		return Work{at: g, seq: q.use}
 	}
-	g := &group{c: c, one: [1]*cpu.Call{k}}
-	g.calls = g.one[:]
 	return q.push(g)
 }
 
@@ -334,8 +320,11 @@ func (q Queue) shut(a *args) Work {
 	return Work{err: e}
 }
 
-// late refuses a call through the Queue of a Group that has returned: the group is on its way without it.
-func (q Queue) late(a *args) Work {
+// late reports whether q is the Queue of a Group that has returned.
+func (q Queue) late() bool { return q.group != nil && (q.group.over || q.group.use != q.use) }
+
+// tooLate refuses a call through the Queue of a Group that has returned: the group is on its way without it.
+func (q Queue) tooLate(a *args) Work {
 	q.group = nil
 	return q.rejected(a, errGroupOver)
 }

@@ -37,11 +37,13 @@ func (q Queue) push(g *group) Work {
 		c.watchHead()
 	}
 	c.mu.Unlock()
+	w := Work{at: c, seq: g.ticket}
 	if q.now {
 		c.runQueued(g)
-		return Work{at: c, seq: g.ticket}
+		g.free()
+		return w
 	}
-	if !q.s.push(task{group: g}) {
+	if q.s.push(task{group: g}) == 0 {
 		// The stream is closed: nobody would run it. It keeps its place as rejected.
 		e := c.named(&Error{Code: ErrClosed, Op: "On", Rank: c.Rank(), Peer: -1, Err: errStreamClosed})
 		c.mu.Lock()
@@ -53,15 +55,7 @@ func (q Queue) push(g *group) Work {
 		go c.runQueued(g)
 		return Work{err: e}
 	}
-	return Work{at: c, seq: g.ticket}
-}
-
-// kind is that of the one call of g, or Group.
-func (g *group) kind() Kind {
-	if len(g.calls) == 1 {
-		return Kind(g.calls[0].Kind)
-	}
-	return KindGroup
+	return w // g may have run, and serve another
 }
 
 // runQueued makes the calls of g when their turn has come, on a stream's goroutine.
@@ -97,9 +91,7 @@ func (c *Comm) runQueued(g *group) {
 func (c *Comm) beginGroup(g *group) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.ran != g.ticket-1 && !g.ended {
-		c.turn.Wait()
-	}
+	c.turn.wait(&c.mu, nil, func() bool { return c.ran == g.ticket-1 || g.ended })
 	if c.failure.Load() != nil {
 		c.endQueue()
 	}
@@ -133,7 +125,7 @@ func (c *Comm) endGroup(g *group, f *cpu.Fault) {
 	if c.failure.Load() != nil {
 		c.endQueue()
 	}
-	c.turn.Broadcast()
+	c.turn.ring()
 	if g.failure = g.reject; g.reject == nil && f != nil {
 		g.failure = c.errorOf(f)
 	}
@@ -177,7 +169,7 @@ func (c *Comm) endQueue() {
 	for c.head != nil {
 		c.pop(Failed)
 	}
-	c.turn.Broadcast()
+	c.turn.ring()
 }
 
 // overdue looks whether the next queued call comes to run within Options.Timeout: once it runs, the engine looks.
@@ -241,23 +233,12 @@ func (c *Comm) mark(k *cpu.Call, s State) {
 	}
 }
 
-// until waits on c.turn until ok, which is called with c.mu held, or ctx ends.
+// until waits until ok, which is called with c.mu held, or ctx ends.
 func (c *Comm) until(ctx context.Context, ok func() bool) error {
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.turn.Broadcast()
-		})
-		defer stop()
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !ok() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		c.turn.Wait()
+	if !c.turn.wait(&c.mu, ctx.Done(), ok) {
+		return ctx.Err()
 	}
 	return nil
 }
@@ -318,37 +299,6 @@ func (c *Comm) resultOf(ticket uint64) how {
 		return how{done: true, failed: true, call: c.failedCall}
 	}
 	return how{done: c.ran >= ticket}
-}
-
-// wait waits for the calls of g, as one of its Works does.
-func (g *group) wait(ctx context.Context, _ uint64) error {
-	ticket, err := g.issued()
-	if err != nil {
-		return err
-	}
-	return g.c.wait(ctx, ticket)
-}
-
-// test reports whether the calls of g have ended.
-func (g *group) test(uint64) (bool, error) {
-	ticket, err := g.issued()
-	if err != nil {
-		return true, err
-	}
-	return g.c.test(ticket)
-}
-
-// issued is g's place in the order, which it gets when Group returns.
-func (g *group) issued() (uint64, error) {
-	g.c.mu.Lock()
-	defer g.c.mu.Unlock()
-	switch {
-	case g.ticket != 0:
-		return g.ticket, nil
-	case g.reject != nil:
-		return 0, g.reject
-	}
-	return 0, g.c.refuse(&args{kind: KindGroup}, ErrArgument, errors.New("a Work of a Group is valid once Group has returned"))
 }
 
 // drain waits until all queued calls have ended, however, or c is closed. Its error is ctx's.

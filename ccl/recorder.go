@@ -52,6 +52,9 @@ func (c *Comm) end(r *cpu.Record, s State) {
 // Trace yields the last calls made on c, oldest first: the flight recorder. It may be called from any goroutine.
 func (c *Comm) Trace() iter.Seq[Call] {
 	return func(yield func(Call) bool) {
+		if c.none() {
+			return
+		}
 		for _, call := range c.kept(ringCalls) {
 			if !yield(call) {
 				return

@@ -224,8 +224,17 @@ func alarming(code Code) bool { return code != ErrClosed && code != ErrCanceled 
 
 // Name is what reports call c: the name that SetName gave it, else "world" for the Comm of NewComm, and "world/1" for the
 // part of it with color 1.
-func (c *Comm) Name() string { return c.eng.Name() }
+func (c *Comm) Name() string {
+	if c.none() {
+		return noComm
+	}
+	return c.eng.Name()
+}
 
 // SetName names c in reports, as MPI_Comm_set_name does. Ranks need not agree, but reports read better
 // where they do.
-func (c *Comm) SetName(name string) { c.eng.SetName(name) }
+func (c *Comm) SetName(name string) {
+	if !c.none() {
+		c.eng.SetName(name)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 )
 
@@ -23,12 +24,15 @@ type Stream interface {
 // run, since other ranks wait for them.
 type HostStream struct {
 	mu     sync.Mutex
-	ended  sync.Cond
-	tasks  []task
+	ended  bell
+	tasks  []task // from first on
+	first  int
+	start  func() // work
 	issued uint64
 	ran    uint64
 	errs   map[uint64]error // of Do
 	busy   bool             // a goroutine works on tasks
+	rests  bool             // but has none
 	closed bool
 
 	failed   *Error // the first call that failed
@@ -74,12 +78,11 @@ func (s *HostStream) Do(f func() error) Work {
 	case f == nil:
 		return refuseDo(ErrArgument, errNilFunction)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.add(task{f: f}) {
+	seq := s.push(task{f: f})
+	if seq == 0 {
 		return refuseDo(ErrClosed, errStreamClosed)
 	}
-	return Work{at: s, seq: s.issued}
+	return Work{at: s, seq: seq}
 }
 
 // refuseDo is the Work of a function that never runs.
@@ -87,29 +90,38 @@ func refuseDo(code Code, err error) Work {
 	return Work{err: &Error{Code: code, Op: "Do", Rank: -1, Peer: -1, Err: err}}
 }
 
-// push adds a task. It is false if s is closed.
-func (s *HostStream) push(t task) bool {
+// push adds a task, and returns its number; 0 if s is closed. It starts a goroutine for the tasks if there is none. With
+// one processor it gives way to that, which else would not begin before the caller blocks.
+func (s *HostStream) push(t task) uint64 {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.add(t)
-}
-
-// add is push, with s.mu held. It starts a goroutine for the tasks if there is none.
-func (s *HostStream) add(t task) bool {
 	if s.closed {
-		return false
+		s.mu.Unlock()
+		return 0
 	}
-	s.ended.L = &s.mu // of a zero HostStream, too
 	s.issued++
-	s.tasks = append(s.tasks, t)
-	if !s.busy {
-		s.busy = true
-		go s.work()
+	seq := s.issued
+	if s.first > cap(s.tasks)/2 && len(s.tasks) == cap(s.tasks) {
+		n := copy(s.tasks, s.tasks[s.first:])
+		clear(s.tasks[n:])
+		s.tasks, s.first = s.tasks[:n], 0
 	}
-	return true
+	s.tasks = append(s.tasks, t)
+	begins := !s.busy || s.rests
+	if s.rests = false; !s.busy {
+		if s.busy = true; s.start == nil {
+			s.start = s.work
+		}
+		go s.start()
+	}
+	s.mu.Unlock()
+	if begins && runtime.GOMAXPROCS(0) == 1 {
+		runtime.Gosched()
+	}
+	return seq
 }
 
-// work runs tasks until there are none.
+// work runs tasks until there are none. It looks a few times before it ends, since the next is often close behind, and
+// waking a thread for it costs more.
 func (s *HostStream) work() {
 	done := false
 	defer func() {
@@ -118,17 +130,28 @@ func (s *HostStream) work() {
 		}
 	}()
 	s.mu.Lock()
-	for len(s.tasks) > 0 {
-		t := s.tasks[0]
-		s.tasks[0] = task{}
-		s.tasks = s.tasks[1:]
-		skip := s.failed != nil
+	for i := 0; ; i++ {
+		for s.first < len(s.tasks) {
+			t := s.tasks[s.first]
+			s.tasks[s.first] = task{}
+			if s.first++; s.first == len(s.tasks) {
+				s.tasks, s.first = s.tasks[:0], 0
+			}
+			skip := s.failed != nil
+			s.mu.Unlock()
+			s.run(t, skip)
+			s.mu.Lock()
+			i = 0
+		}
+		if i == glances {
+			break
+		}
+		s.rests = true
 		s.mu.Unlock()
-		s.run(t, skip)
+		runtime.Gosched()
 		s.mu.Lock()
 	}
-	s.tasks = nil
-	s.busy = false
+	s.busy, s.rests = false, false
 	done = true
 	s.mu.Unlock()
 }
@@ -138,7 +161,6 @@ func (s *HostStream) run(t task, skip bool) {
 	err := errGoexit
 	defer func() {
 		s.mu.Lock()
-		defer s.mu.Unlock()
 		s.ran++
 		failed := t.err
 		if t.group != nil {
@@ -153,7 +175,11 @@ func (s *HostStream) run(t task, skip bool) {
 			}
 			s.errs[s.ran] = err
 		}
-		s.ended.Broadcast()
+		s.ended.ring()
+		s.mu.Unlock()
+		if t.group != nil {
+			t.group.free()
+		}
 	}()
 	switch {
 	case t.err != nil:
@@ -168,19 +194,10 @@ func (s *HostStream) run(t task, skip bool) {
 
 // wait waits for task seq.
 func (s *HostStream) wait(ctx context.Context, seq uint64) error {
-	stop := context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.ended.Broadcast()
-	})
-	defer stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.ran < seq {
-		if err := ctx.Err(); err != nil {
-			return waitError(err)
-		}
-		s.ended.Wait()
+	if !s.ended.wait(&s.mu, ctx.Done(), func() bool { return s.ran >= seq }) {
+		return waitError(ctx.Err())
 	}
 	return s.result(seq)
 }

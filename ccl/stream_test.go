@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -98,4 +99,21 @@ func TestDoInDo(t *testing.T) {
 		return nil
 	}).Wait(t.Context()))
 	assert.NoError(t, (<-inner).Wait(t.Context()))
+}
+
+// With one processor, too, what is issued begins at once, and not when the caller blocks or is preempted.
+func TestBeginsAtOnce(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	s := ccl.NewHostStream()
+	defer s.Close()
+	begun := 0
+	for range 100 {
+		var ran atomic.Bool
+		w := s.Do(func() error { ran.Store(true); return nil })
+		if ran.Load() {
+			begun++
+		}
+		assert.NoError(t, w.Wait(t.Context()))
+	}
+	assert.Greater(t, begun, 50) // others' goroutines may come first
 }

@@ -22,9 +22,10 @@ type place interface {
 	test(seq uint64) (done bool, err error)
 }
 
-// Wait returns when the call is complete; on a device, when the stream has passed it, at the latest what was
-// issued before Wait. If ctx ends first the error is ErrCanceled
-// or ErrTimeout, and the call goes on: only Options.Timeout and Abort stop it.
+// Wait returns when the call is complete. On a device that is when the stream has passed it; there Wait may also wait for
+// calls that were issued after it, before Wait. If ctx ends first the error is ErrCanceled or ErrTimeout and the call
+// goes on, with its slices: only Options.Timeout and Abort end it. In that Wait differs from a blocking call, which
+// fails the Comm when its context ends.
 func (w Work) Wait(ctx context.Context) error {
 	switch {
 	case w.err != nil:

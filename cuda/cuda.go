@@ -34,7 +34,10 @@
 //	Host    Slice Len Part Free
 package cuda
 
-import "github.com/goccl/goccl/internal/gpu"
+import (
+	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/internal/lent"
+)
 
 // A Device is one of the visible devices.
 type Device = gpu.Device
@@ -99,4 +102,4 @@ func AllocHost[T Element](d Device, n int) (*Host[T], error) { return gpu.AllocH
 
 // OnLeak has f told, from then on, of what the garbage collector finds although it was not given back: what it was, and
 // the line that made it. nil ends that. GOCCL_LEAKS=1 in the environment logs it.
-func OnLeak(f func(text string)) { gpu.OnLeak(f) }
+func OnLeak(f func(text string)) { lent.OnLeak(f) }

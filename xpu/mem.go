@@ -122,7 +122,7 @@ func (b *block) free() error {
 		return errNil
 	}
 	if b.part {
-		return fmt.Errorf("xpu: a part of memory cannot be freed, only the whole, made at %s", b.made)
+		return fmt.Errorf("xpu: a part of memory cannot be freed, only the whole, made at %s", b.lent.Made)
 	}
 	return b.close(func(p uintptr) error {
 		if p == 0 {
@@ -184,7 +184,7 @@ func (m *Mem[T]) Slice() ([]T, error) {
 		return nil, err
 	}
 	if m.kind != sycl.Shared {
-		return nil, fmt.Errorf("xpu: %s cannot be read by the host: Get copies it, and AllocManaged makes memory for both", m.what)
+		return nil, fmt.Errorf("xpu: %s cannot be read by the host: Get copies it, and AllocManaged makes memory for both", m.lent.What)
 	}
 	return elements[T](m.block), nil
 }

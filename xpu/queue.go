@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goccl/goccl/internal/lent"
 	"github.com/goccl/goccl/internal/sycl"
 )
 
@@ -36,7 +37,7 @@ func (d Device) QueueOf(handle uintptr) (*Queue, error) {
 	if handle == 0 {
 		return nil, fmt.Errorf("xpu: device %d: a null sycl::queue", d.n)
 	}
-	return &Queue{newResource(d.n, "queue", handle), true}, nil
+	return &Queue{&resource{d.n, lent.Borrowed("xpu", d.n, "queue", handle)}, true}, nil
 }
 
 // use is the queue, for a call.

@@ -21,7 +21,7 @@
 // that it selects, which is how to use a CPU: opencl:cpu.
 //
 // What was made has to be given back, by Free or Close. Use afterwards, and giving back twice, is an error that says where
-// it was made and given back.
+// it was made and given back; what was forgotten [OnLeak] tells.
 package xpu
 
 import (

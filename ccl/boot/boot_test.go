@@ -29,10 +29,16 @@ func TestAlone(t *testing.T) {
 func TestCloseDuringAllGather(t *testing.T) {
 	noLeaks(t)
 	root := freeRoot(t)
-	boots := joined(t, 2, func(r int) (*Boot, error) { return TCP(within(t, long), root, r, 2, nil) })
-	time.AfterFunc(20*time.Millisecond, func() { boots[1].Close() })
-	_, err := boots[1].AllGather(within(t, long), nil)
-	wantError(t, err, Closed, 1, -1)
+	for _, boots := range [][]*Boot{
+		joined(t, 2, func(r int) (*Boot, error) { return TCP(within(t, long), root, r, 2, nil) }),
+		Local(2),
+	} {
+		time.AfterFunc(20*time.Millisecond, func() { boots[1].Close() })
+		ctx := within(t, long)
+		_, err := boots[1].AllGather(ctx, nil)
+		wantError(t, err, Closed, 1, -1)
+		require.NoError(t, ctx.Err(), "it has waited for its context")
+	}
 }
 
 func TestLimited(t *testing.T) {

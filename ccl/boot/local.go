@@ -16,10 +16,11 @@ func Local(n int, hosts ...string) []*Boot {
 	if n < 1 {
 		return nil
 	}
-	w := &world{values: make([][]byte, n), left: make([]bool, n), done: make(chan struct{})}
+	w := &world{values: make([][]byte, n), left: make([]chan struct{}, n), done: make(chan struct{})}
 	secret := auth.NewSecret()
 	boots := make([]*Boot, n)
 	for r := range boots {
+		w.left[r] = make(chan struct{})
 		b := &Boot{rank: r, size: n, secret: secret, addr: loopback}
 		if len(hosts) > 0 {
 			b.hostID = hosts[min(r, len(hosts)-1)]
@@ -38,8 +39,8 @@ func Local(n int, hosts ...string) []*Boot {
 // world is what the ranks of one process share.
 type world struct {
 	mu      sync.Mutex
-	values  [][]byte // of this round; nil where not here yet
-	left    []bool   // who has closed
+	values  [][]byte        // of this round; nil where not here yet
+	left    []chan struct{} // closed when that rank has closed its end
 	arrived int
 	round   int
 	table   [][]byte      // of the last complete round
@@ -69,6 +70,8 @@ func (w *world) gather(ctx context.Context, rank int, mine []byte) ([][]byte, er
 
 	select {
 	case <-done:
+	case <-w.left[rank]:
+		return nil, fault(Closed, "closed during the call")
 	case <-ctx.Done():
 		w.mu.Lock()
 		if done == w.done && w.err == nil { // it has not ended meanwhile
@@ -102,10 +105,19 @@ func (w *world) late(cause error, rank int) *Error {
 	return e
 }
 
+func (w *world) hasLeft(r int) bool {
+	select {
+	case <-w.left[r]:
+		return true
+	default:
+		return false
+	}
+}
+
 // blame fails a round that needs a rank which has closed.
 func (w *world) blame() {
 	for r, v := range w.values {
-		if v == nil && w.left[r] && w.arrived > 0 && w.err == nil {
+		if v == nil && w.hasLeft(r) && w.arrived > 0 && w.err == nil {
 			e := fault(Lost, "AllGather %d: rank %d is gone", w.round+1, r)
 			e.Peer = r
 			w.fail(e)
@@ -135,6 +147,8 @@ func (s seat) refuse(e *Error) {
 func (s seat) close() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	s.w.left[s.rank] = true
+	if !s.w.hasLeft(s.rank) {
+		close(s.w.left[s.rank])
+	}
 	s.w.blame()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,7 +125,7 @@ type rankFault struct {
 	ccl.Bootstrap
 	world *world
 	over  *rank
-	calls int
+	calls atomic.Int64 // some are made on the goroutine of a HostStream
 }
 
 // sleep is false if the test has ended meanwhile.
@@ -162,9 +163,9 @@ func (r *rankFault) HostID() string {
 
 // BeforeCall is called by the engine before each call of the rank.
 func (r *rankFault) BeforeCall(c *cpu.Comm, k *cpu.Call) *cpu.Fault {
-	r.calls++
+	n := r.calls.Add(1)
 	for _, d := range r.world.disturbances {
-		if d.rank == r.Rank() && d.call == r.calls {
+		if d.rank == r.Rank() && int64(d.call) == n {
 			return d.happen(r, c, k)
 		}
 	}

@@ -57,9 +57,21 @@ func (r *rank) live(w *world, b ccl.Bootstrap) {
 	defer r.close(c)
 	r.guard(func() { w.f(r, c) })
 	r.clean()
-	if r.hasFail.Load() && !r.killed.Load() {
+	r.tell()
+}
+
+// tell aborts the others' calls if this rank has failed.
+func (r *rank) tell() {
+	if c := r.comm.Load(); c != nil && r.hasFail.Load() && !r.killed.Load() {
 		c.Abort(fmt.Errorf("%srank %d failed", mark, r.number))
 	}
+}
+
+// leave ends the rank's function. The others are told before what it has deferred closes Comms, whose end would surprise
+// them.
+func (r *rank) leave() {
+	r.tell()
+	runtime.Goexit()
 }
 
 // guard calls f and takes note of how it ended, on a goroutine of its own that Goexit
@@ -184,17 +196,17 @@ func (r *rank) FailNow() {
 	if !r.hasFail.Load() {
 		r.report("failed")
 	}
-	runtime.Goexit()
+	r.leave()
 }
 
 func (r *rank) Failed() bool { return r.hasFail.Load() }
 
-func (r *rank) Fatal(args ...any) { r.TB.Helper(); r.report("%s", line(args)); runtime.Goexit() }
+func (r *rank) Fatal(args ...any) { r.TB.Helper(); r.report("%s", line(args)); r.leave() }
 
 func (r *rank) Fatalf(format string, args ...any) {
 	r.TB.Helper()
 	r.report(format, args...)
-	runtime.Goexit()
+	r.leave()
 }
 
 func (r *rank) Log(args ...any) { r.TB.Helper(); r.Logf("%s", line(args)) }

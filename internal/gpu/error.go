@@ -1,12 +1,13 @@
 package gpu
 
 import (
-	"errors"
 	"fmt"
+
+	"github.com/goccl/goccl/internal/lent"
 )
 
 // ErrClosed is in the errors of calls on freed memory and on closed streams, events and graphs.
-var ErrClosed = errors.New("closed")
+var ErrClosed = lent.ErrClosed
 
 // Error is a failure inside the runtime: its own code and texts.
 type Error struct {

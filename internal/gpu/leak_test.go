@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/internal/lent"
 )
 
 func TestLeak(t *testing.T) {
@@ -20,20 +21,20 @@ func TestLeak(t *testing.T) {
 		_, pkg := prefix(rt)
 		var mu sync.Mutex
 		var told []string
-		gpu.OnLeak(func(text string) {
+		lent.OnLeak(func(text string) {
 			mu.Lock()
 			defer mu.Unlock()
 			if strings.Contains(text, "leak_test.go") { // other tests may forget something as well
 				told = append(told, text)
 			}
 		})
-		defer gpu.OnLeak(nil)
+		defer lent.OnLeak(nil)
 		forget(t, d)
 		want := []string{
-			pkg + ": device 0: 8 bytes of device memory, made at leak_test.go:55, was never given back",
-			pkg + ": device 0: 8 bytes of pinned host memory, made at leak_test.go:59, was never given back",
-			pkg + ": device 0: event, made at leak_test.go:63, was never given back",
-			pkg + ": device 0: stream, made at leak_test.go:61, was never given back",
+			pkg + ": device 0: 8 bytes of device memory, made at leak_test.go:56, was never given back",
+			pkg + ": device 0: 8 bytes of pinned host memory, made at leak_test.go:60, was never given back",
+			pkg + ": device 0: event, made at leak_test.go:64, was never given back",
+			pkg + ": device 0: stream, made at leak_test.go:62, was never given back",
 		}
 		require.Eventually(t, func() bool {
 			runtime.GC()

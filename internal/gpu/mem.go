@@ -112,7 +112,7 @@ func (m *Mem[T]) Slice() ([]T, error) {
 		return nil, err
 	}
 	if b.kind != managed {
-		return nil, b.rt.errorf("%s cannot be read by the host: Get copies it, and AllocManaged makes memory for both", b.what)
+		return nil, b.rt.errorf("%s cannot be read by the host: Get copies it, and AllocManaged makes memory for both", b.lent.What)
 	}
 	return elements[T](b), nil
 }
@@ -190,7 +190,7 @@ func (b *block) free() error {
 		return errNil
 	}
 	if b.part {
-		return b.rt.errorf("a part of memory cannot be freed, only the whole, made at %s", b.made)
+		return b.rt.errorf("a part of memory cannot be freed, only the whole, made at %s", b.lent.Made)
 	}
 	return b.close(func(p uintptr) code {
 		if p == 0 {

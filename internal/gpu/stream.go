@@ -3,6 +3,8 @@ package gpu
 import (
 	"context"
 	"time"
+
+	"github.com/goccl/goccl/internal/lent"
 )
 
 // Stream is a first-in first-out queue of work on a device. It is a ccl.Stream.
@@ -30,7 +32,7 @@ func (d Device) StreamOf(handle uintptr) (*Stream, error) {
 	if _, err := d.ready(); err != nil {
 		return nil, err
 	}
-	return &Stream{resource: &resource{rt: d.rt, dev: d.n, what: "stream", h: handle, made: here()}, borrowed: true}, nil
+	return &Stream{resource: &resource{rt: d.rt, dev: d.n, lent: lent.Borrowed(d.rt.pkg, d.n, "stream", handle)}, borrowed: true}, nil
 }
 
 // use is the handle, for a call.

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -132,13 +133,18 @@ func newCorner(seed uint64) *corner {
 		k.point, k.hit, k.action = "join.host", 1, fmt.Sprintf("delay:%v", 10*k.delay)
 	case pauses:
 		k.peer, k.pause = 600*time.Millisecond, 1500*time.Millisecond
+	case wraps: // every Comm makes more calls than are left up to 0
+		k.point, k.hit, k.action = "cpu.counters", 1, fmt.Sprintf("from:%d", math.MaxUint32-rnd.IntN(fewestCalls))
 	}
 	return k
 }
 
+// fewestCalls is how many calls a Comm makes at least, where it is not one of very many.
+const fewestCalls = 10
+
 // addParties chooses the Comms. The first has all ranks.
 func (k *corner) addParties(rnd *rand.Rand) {
-	n, calls := 2+rnd.IntN(6), 10+rnd.IntN(20)
+	n, calls := 2+rnd.IntN(6), fewestCalls+rnd.IntN(20)
 	switch {
 	case k.sort == storm && rnd.IntN(4) == 0: // more at once than a host's log has places
 		n, calls = 70+rnd.IntN(40), 3
@@ -178,6 +184,9 @@ func (k *corner) String() string {
 	if k.sort == closings {
 		text += fmt.Sprintf(", %v by rank %d", k.comms[0].way, k.comms[0].culprit)
 	}
+	if k.sort == wraps {
+		return text + ", " + k.action
+	}
 	if k.point != "" {
 		return text + fmt.Sprintf(", %s of rank %d at %s, pass %d", k.action, k.victim, k.point, k.hit)
 	}
@@ -189,6 +198,9 @@ func (k *corner) job() job {
 	plan := ""
 	if k.point != "" {
 		plan = fmt.Sprintf("%d@%s:%d:%s", k.victim, k.point, k.hit, k.action)
+	}
+	if k.sort == wraps { // on all ranks
+		plan = fmt.Sprintf("%s:%d:%s", k.point, k.hit, k.action)
 	}
 	j.env = append(j.env, "GOCCL_FAULT="+plan)
 	if k.sort == strangers {

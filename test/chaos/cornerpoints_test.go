@@ -4,10 +4,12 @@ package chaos
 
 import (
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,4 +32,22 @@ func TestCornerPoints(t *testing.T) {
 	}))
 	slices.Sort(found)
 	require.Equal(t, slices.Compact(found), points)
+}
+
+// Where counters begin near 2^32, all Comms count beyond.
+func TestCornersWrap(t *testing.T) {
+	some := 0
+	for seed := range uint64(5000) {
+		k := newCorner(seed)
+		if k.sort != wraps {
+			continue
+		}
+		some++
+		start, err := strconv.ParseUint(strings.TrimPrefix(k.action, "from:"), 10, 32)
+		require.NoError(t, err)
+		for _, p := range k.comms {
+			require.Greater(t, start+uint64(len(p.calls)), uint64(math.MaxUint32), "seed %d", seed)
+		}
+	}
+	require.NotZero(t, some)
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -55,14 +56,18 @@ func (a *resident) fate(what string, i int, err error) {
 	case errors.As(err, &w):
 		a.say("wrong %d Comm %d: %v", a.rank, i, err)
 	case errors.As(err, &e):
-		peer := e.Peer
-		if peer >= 0 && peer < len(e.World) {
-			peer = e.World[peer]
-		}
-		a.say("%s %d %d code %d peer %d time %d: %v", what, a.rank, i, e.Code, peer, time.Now().UnixNano(), err)
+		a.say("%s %d %d code %d peer %d time %d: %v", what, a.rank, i, e.Code, worldPeer(e), time.Now().UnixNano(), err)
 	default:
 		a.say("broken %d Comm %d: %v", a.rank, i, err)
 	}
+}
+
+// worldPeer is the rank of the world that e names.
+func worldPeer(e *ccl.Error) int {
+	if e.Peer >= 0 && e.Peer < len(e.World) {
+		return e.World[e.Peer]
+	}
+	return e.Peer
 }
 
 // live is the life of one rank.
@@ -228,6 +233,9 @@ func (a *resident) stream(ctx context.Context, i int, c *ccl.Comm) error {
 		k := p.calls[j%len(p.calls)]
 		k.queue = k.queue && !p.fails // the end of a Wait's context ends the Wait alone
 		err := a.shared(inner, i, c, j)
+		if err == nil && a.sort == wraps {
+			err = around(inner, c, j)
+		}
 		if err == nil {
 			err = runners[k.typ](inner, c, k, j)
 		}
@@ -268,6 +276,25 @@ func (a *resident) shared(ctx context.Context, i int, c *ccl.Comm, step int) err
 	return nil
 }
 
+// around sends to the next rank and receives from the one before, as messages of all the sizes that go in different ways.
+func around(ctx context.Context, c *ccl.Comm, step int) error {
+	n := []int{1, 20, 700, 20_000}[step%4]
+	next, last := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
+	src, dst := make([]int64, n), make([]int64, n)
+	for i := range src {
+		src[i] = int64(c.Rank()*1000 + step + i)
+	}
+	if err := ccl.SendRecv(ctx, c, dst, last, src, next); err != nil {
+		return err
+	}
+	for i, v := range dst {
+		if want := int64(last*1000 + step + i); v != want {
+			return errWrong{fmt.Errorf("SendRecv returned no error, but element %d is %d, not %d", i, v, want)}
+		}
+	}
+	return nil
+}
+
 // branch makes a Comm of the Comm, and shared memory, and gives both back. What ends the new Comm ends c: the rank at fault
 // tells those that are not in it, and the others wait for that, or those would meet a Comm that somebody has closed.
 func (a *resident) branch(ctx context.Context, c *ccl.Comm, step int) error {
@@ -283,6 +310,9 @@ func (a *resident) branch(ctx context.Context, c *ccl.Comm, step int) error {
 	}
 	var e *ccl.Error
 	if errors.As(err, &e) && c.Size() > sub.Size() {
+		if m := splitFailed.FindStringSubmatch(err.Error()); m != nil && e.Code == ccl.ErrAborted {
+			return a.behind(c, err, m[1])
+		}
 		if ctx.Err() != nil || e.Peer < 0 || e.Peer == sub.Rank() { // a rank that gives up names the one that it waited for
 			c.Abort(err)
 		}
@@ -292,6 +322,24 @@ func (a *resident) branch(ctx context.Context, c *ccl.Comm, step int) error {
 		}
 	}
 	return err
+}
+
+// splitFailed is what the ranks of a new Comm hear of one that has not got it, since c failed by the doing of a rank that is
+// not among them.
+var splitFailed = regexp.MustCompile(`: Split failed: (?:world rank (\d+))?`)
+
+// behind is why c failed, which a Comm that was split from it is aborted for, with err: rank culprit of the world did it.
+func (a *resident) behind(c *ccl.Comm, err error, culprit string) error {
+	select {
+	case <-c.Done():
+	case <-time.After(heard):
+		return errWrong{fmt.Errorf("a part of a Comm that goes on ends with %w", err)}
+	}
+	var e *ccl.Error
+	if errors.As(c.Err(), &e) && strconv.Itoa(worldPeer(e)) != culprit && a.sort != givenUp {
+		return errWrong{fmt.Errorf("a part of a Comm ends with %w, the Comm with %v", err, e)}
+	}
+	return c.Err()
 }
 
 // twig does the work of a Comm that branch has made.

@@ -96,17 +96,17 @@ var rules = []struct {
 	},
 	{
 		who:     "cuda",
-		allowed: []string{module + "/internal/gpu", module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/dl", module + "/include"},
 		why:     "devices are usable without the engines",
 	},
 	{
 		who:     "rocm",
-		allowed: []string{module + "/internal/gpu", module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/dl", module + "/include"},
 		why:     "devices are usable without the engines",
 	},
 	{
 		who:     "internal/gpu",
-		allowed: []string{module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/lent", module + "/internal/dl", module + "/include"},
 		why:     "the runtime of a device knows no engine",
 	},
 	{

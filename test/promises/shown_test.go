@@ -13,9 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each promise from R1 to R16 is in the table, and each test that the table names is there.
+// Each promise from R1 to R16 is in the table, and each test that the document names is there, as is one for each way in
+// which a failure is found.
 func TestPromisesAreShown(t *testing.T) {
-	declared := regexp.MustCompile(`(?m)^func (TestR[0-9]\w*)\(`)
+	declared := regexp.MustCompile(`(?m)^func (Test\w*)\(`)
 	tests := map[string]bool{}
 	require.NoError(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
@@ -45,4 +46,15 @@ func TestPromisesAreShown(t *testing.T) {
 		}
 	}
 	require.Len(t, promised, 16)
+	for _, m := range regexp.MustCompile("`(Test[A-Z0-9]\\w*)`").FindAllSubmatch(text, -1) {
+		require.True(t, tests[string(m[1])], "%s is no test", m[1])
+	}
+	_, ways, ok := strings.Cut(string(text), "| shown by |\n")
+	require.True(t, ok)
+	ways, _, _ = strings.Cut(ways, "\n\n")
+	for line := range strings.Lines(ways) {
+		if cells := strings.Split(line, "|"); len(cells) > 5 && !strings.HasPrefix(cells[1], "---") {
+			require.Contains(t, cells[5], "`Test", "no test for: %s", line)
+		}
+	}
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// Options must agree on all ranks, but for Stream; New compares them. The zero value is the default.
+// Options must agree on all ranks. New compares them, but for Stream and the Hook, of which it compares whether there is
+// one. The zero value is the default.
 type Options struct {
 	// FirstBytes is when the first bucket is full; default 1 MiB. Bytes is that of every other bucket; default
 	// 25 MiB. As in PyTorch the gradient that fills a bucket is part of it.
@@ -31,6 +32,8 @@ type Options struct {
 	// Stream is the stream to reduce a bucket on, made to wait for the kernels that write the bucket. Nil, for host
 	// memory, uses a HostStream of the Reducer's own.
 	Stream func(bucket int) ccl.Stream
+	// Hook reduces a bucket in the place of an all-reduce.
+	Hook Hook
 }
 
 // Reducer averages one set of gradients over the ranks of a Comm, once per step. It is used by one goroutine at a time.
@@ -54,11 +57,12 @@ type Reducer struct {
 
 // bucket is what is reduced in one go.
 type bucket struct {
+	Bucket
 	ids   []int
-	bufs  []ccl.Buf // what lies side by side is one
 	left  int
 	bytes int
 	work  ccl.Work
+	timed ccl.Work // when that has ended
 	group func(g ccl.Queue) error
 }
 
@@ -88,7 +92,7 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 	}
 	var bad error
 	items := []string{fmt.Sprintf("FirstBytes %d", r.o.FirstBytes), fmt.Sprintf("Bytes %d", r.o.Bytes), fmt.Sprintf("Sum %v", r.o.Sum),
-		fmt.Sprintf("Order %d", r.o.Order)}
+		fmt.Sprintf("Order %d", r.o.Order), fmt.Sprintf("Hook %v", r.o.Hook != nil)}
 	for i, g := range grads {
 		items = append(items, fmt.Sprintf("gradient %d: %d x %v", i, g.Len(), g.Type()))
 		if g.Type() == ccl.TypeNone && bad == nil {
@@ -137,8 +141,8 @@ func (r *Reducer) fill(order []int) {
 		if len(b.ids) == 0 {
 			return
 		}
-		b.bufs, b.left = r.join(b.ids), len(b.ids)
-		bufs := b.bufs
+		bufs := r.join(b.ids)
+		b.Bucket, b.left = Bucket{Index: len(r.buckets), Bufs: bufs, Op: r.op, Ranks: r.c.Size()}, len(b.ids)
 		b.group = func(g ccl.Queue) error {
 			for _, x := range bufs {
 				g.AllReduce(x, ccl.InPlace(), r.op)
@@ -207,13 +211,17 @@ func (r *Reducer) issue(i int) {
 	} else {
 		r.host.Do(r.timeOn)
 	}
-	if q := r.c.On(s); len(b.bufs) == 1 {
-		b.work = q.AllReduce(b.bufs[0], ccl.InPlace(), r.op)
-	} else {
-		b.work = q.Group(b.group)
+	b.Stream, b.Queue = s, r.c.On(s)
+	switch {
+	case r.o.Hook != nil:
+		b.work = r.o.Hook(&b.Bucket)
+	case len(b.Bufs) == 1:
+		b.work = b.Queue.AllReduce(b.Bufs[0], ccl.InPlace(), r.op)
+	default:
+		b.work = b.Queue.Group(b.group)
 	}
 	if r.o.Stream == nil {
-		b.work = r.host.Do(r.timeOff)
+		b.timed = r.host.Do(r.timeOff)
 	}
 }
 
@@ -236,7 +244,11 @@ func (r *Reducer) Wait(ctx context.Context) error {
 	r.stats.Bytes = 0
 	for i := range r.buckets {
 		b := &r.buckets[i]
-		if err := b.work.Wait(ctx); err != nil {
+		err := b.work.Wait(ctx)
+		if err == nil {
+			err = b.timed.Wait(ctx)
+		}
+		if err != nil {
 			if e := r.c.Err(); e != nil {
 				err = e
 			}

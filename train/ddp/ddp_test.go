@@ -94,6 +94,14 @@ func TestDiffering(t *testing.T) {
 		bufs := []ccl.Buf{ccl.Host(make([]float32, 3)), ccl.Host(make([]float32, 4+c.Rank()/2))}
 		_, err := ddp.New(t.Context(), c, bufs, nil)
 		require.EqualError(t, err, "ddp: ranks differ: rank 0 has gradient 1: 4 x float, rank 2 has gradient 1: 5 x float")
+		other := append(bufs[:1:1], ccl.Host(make([]float64, 4)))
+		if c.Rank() == 0 {
+			other[1] = ccl.Host(make([]float32, 4))
+		}
+		_, err = ddp.New(t.Context(), c, other, nil)
+		require.EqualError(t, err, "ddp: ranks differ: rank 0 has gradient 1: 4 x float, rank 1 has gradient 1: 4 x double")
+		_, err = ddp.New(t.Context(), c, bufs[:1+c.Rank()/2], nil)
+		require.EqualError(t, err, "ddp: ranks differ: rank 0 has no more, rank 2 has gradient 1: 5 x float")
 		_, err = ddp.New(t.Context(), c, bufs[:1], &ddp.Options{Order: []int{1}})
 		require.EqualError(t, err, "ddp: the Order [1] is no permutation of 1 gradients")
 	})

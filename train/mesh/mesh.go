@@ -42,6 +42,7 @@ type Mesh struct {
 	alone   *ccl.Comm            // of this rank
 	joined  map[uint64]*ccl.Comm // by the set of dimensions
 	crosses []bool
+	set     func(o *ccl.Options, dims ...string)
 	untie   func()
 	closed  bool
 }
@@ -49,13 +50,24 @@ type Mesh struct {
 // New arranges the ranks of c. It is collective over c, and does not take c over: Close leaves it open. A wrong
 // dimension, and dimensions that differ between ranks, are an error on every rank.
 func New(ctx context.Context, c *ccl.Comm, dims ...Dim) (*Mesh, error) {
+	return NewWith(ctx, c, nil, dims...)
+}
+
+// NewWith is New with other Options for some dimensions: set changes those of c into those of the Comm of a dimension, or
+// of several for Join, as [ccl.Comm.SplitWith] does, which says what may differ. RankOrder for dp alone gives the bits of
+// one host on several, and tp does not pay for it; a pipeline may have a shorter Timeout. All ranks must pass a set, or
+// none, and it must do the same on all.
+func NewWith(ctx context.Context, c *ccl.Comm, set func(o *ccl.Options, dims ...string), dims ...Dim) (*Mesh, error) {
 	if c == nil {
 		return nil, errors.New("mesh: the Comm is nil")
 	}
-	m := &Mesh{world: c, dims: slices.Clone(dims), joined: map[uint64]*ccl.Comm{}, untie: func() {}}
+	m := &Mesh{set: set, world: c, dims: slices.Clone(dims), joined: map[uint64]*ccl.Comm{}, untie: func() {}}
 	items := make([]string, 0, len(dims))
 	for _, d := range dims {
 		items = append(items, fmt.Sprintf("%s=%d", d.Name, d.Size))
+	}
+	if set != nil {
+		items = append(items, "options by dimension")
 	}
 	if err := same.Args(ctx, c, "mesh", m.fit(), items...); err != nil {
 		return nil, err
@@ -157,11 +169,17 @@ func (m *Mesh) split(ctx context.Context, set uint64) (*ccl.Comm, error) {
 			rest = append(rest, fmt.Sprintf("%s=%d", d.Name, m.at[i]))
 		}
 	}
-	c, err := m.world.Split(ctx, color, key)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(in, " x "), err)
-	}
 	name := strings.Join(in, " x ")
+	split := m.world.Split
+	if m.set != nil {
+		split = func(ctx context.Context, color, key int) (*ccl.Comm, error) {
+			return m.world.SplitWith(ctx, color, key, func(o *ccl.Options) { m.set(o, in...) })
+		}
+	}
+	c, err := split(ctx, color, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	if rest != nil {
 		name += " of " + strings.Join(rest, " ")
 	}

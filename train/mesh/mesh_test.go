@@ -2,7 +2,11 @@ package mesh_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -172,4 +176,49 @@ func TestCrosses(t *testing.T) {
 			require.False(t, m.Crosses("sp"))
 		}, ccltest.Hosts(k))
 	}
+}
+
+// Each dimension has its own Options, and so has what Join makes.
+func TestNewWith(t *testing.T) {
+	var mu sync.Mutex
+	calls := map[string]int{}
+	set := func(o *ccl.Options, dims ...string) {
+		if slices.Contains(dims, "tp") {
+			return
+		}
+		name := strings.Join(dims, " and ")
+		o.OnCall = func(ccl.Observation) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls[name]++
+		}
+	}
+	ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		m, err := mesh.NewWith(ctx, c, set, mesh.Dim{"dp", 2}, mesh.Dim{"sp", 2}, mesh.Dim{"tp", 2})
+		require.NoError(t, err)
+		defer m.Close()
+		both, err := m.Join(ctx, "dp", "sp")
+		require.NoError(t, err)
+		for _, x := range []*ccl.Comm{both, m.Comm("dp"), m.Comm("tp"), m.Comm("dp")} {
+			require.NoError(t, ccl.Barrier(ctx, x))
+		}
+	})
+	require.Equal(t, map[string]int{"dp and sp": 8, "dp": 16}, calls)
+
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		_, err := mesh.NewWith(ctx, c, func(o *ccl.Options, _ ...string) { o.PeerTimeout = time.Hour }, mesh.Dim{"dp", 2})
+		require.ErrorContains(t, err, "mesh: dp: ")
+		require.ErrorContains(t, err, "on rank 0: Options.PeerTimeout belongs to the job")
+		_, err = mesh.NewWith(ctx, c, func(o *ccl.Options, _ ...string) { o.RankOrder = c.Rank() == 0 }, mesh.Dim{"dp", 2})
+		require.ErrorContains(t, err, "have set different Options.RankOrder")
+		set := func(*ccl.Options, ...string) {}
+		if c.Rank() == 1 {
+			set = nil
+		}
+		_, err = mesh.NewWith(ctx, c, set, mesh.Dim{"dp", 2})
+		require.EqualError(t, err, "mesh: ranks differ: rank 0 has options by dimension, rank 1 has no more")
+		require.NoError(t, ccl.Barrier(ctx, c))
+	})
 }

@@ -59,6 +59,7 @@ func NewGradRing[T Float](c *ccl.Comm, own, grad []T) *Ring[T] {
 	r.home, r.out, r.in = grad, make([]T, len(own)), make([]T, len(own))
 	if len(grad) != len(own) {
 		r.err = fmt.Errorf("sp: a gradient of %d elements for a block of %d", len(grad), len(own))
+		c.Abort(r.err) // others wait for this rank's blocks
 	}
 	return r
 }

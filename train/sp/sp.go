@@ -11,6 +11,7 @@ package sp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/goccl/goccl/ccl"
@@ -20,9 +21,19 @@ import (
 // by the number of ranks.
 type Shape struct{ Seq, Heads, Dim int }
 
+// check fails c if a call cannot be made: the other ranks may have begun theirs.
 func (s Shape) check(c *ccl.Comm, dst, src, scratch int) error {
-	p := c.Size()
+	err := s.fit(c.Size(), dst, src, scratch)
+	if err != nil {
+		c.Abort(err)
+	}
+	return err
+}
+
+func (s Shape) fit(p, dst, src, scratch int) error {
 	switch {
+	case p == 0:
+		return errors.New("sp: the Comm is nil")
 	case s.Seq < 0 || s.Heads < 0 || s.Dim < 0:
 		return fmt.Errorf("sp: a shape of %d tokens, %d heads and %d elements", s.Seq, s.Heads, s.Dim)
 	case s.Seq%p != 0:
@@ -37,7 +48,8 @@ func (s Shape) check(c *ccl.Comm, dst, src, scratch int) error {
 }
 
 // ToHeads turns a rank's part of the sequence, src [Seq/P][Heads][Dim], into the whole sequence of its part of the
-// heads, dst [Seq][Heads/P][Dim], as Ulysses does before attention. scratch is as long as src and overlaps neither.
+// heads, dst [Seq][Heads/P][Dim], as Ulysses does before attention. scratch is as long as src and overlaps neither. What
+// does not fit on any rank fails c on all of them.
 func ToHeads[T ccl.Number](ctx context.Context, c *ccl.Comm, s Shape, dst, src, scratch []T) error {
 	if err := s.check(c, len(dst), len(src), len(scratch)); err != nil {
 		return err

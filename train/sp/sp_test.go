@@ -217,6 +217,48 @@ func TestUlysses(t *testing.T) {
 	}
 }
 
+// split is a Comm that a test may fail.
+func split(t testing.TB, c *ccl.Comm) *ccl.Comm {
+	part, err := c.Split(t.Context(), 0, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { part.Close() })
+	return part
+}
+
+// Lengths that are wrong on one rank end the call on all, with that rank's reason.
+func TestWrongOnOneRank(t *testing.T) {
+	ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
+		ctx := t.Context()
+		for name, call := range map[string]func(c *ccl.Comm, x []float32) error{
+			"ToHeads": func(c *ccl.Comm, x []float32) error {
+				return sp.ToHeads(ctx, c, sp.Shape{3, 3, 4}, make([]float32, 12), x, make([]float32, 12))
+			},
+			"ToSequence": func(c *ccl.Comm, x []float32) error {
+				return sp.ToSequence(ctx, c, sp.Shape{3, 3, 4}, x, make([]float32, 12), make([]float32, 12))
+			},
+			"NewGradRing": func(c *ccl.Comm, x []float32) error {
+				r := sp.NewGradRing(c, make([]float32, 12), x)
+				for r.Next(ctx) {
+					r.Add(ctx, r.Block())
+				}
+				return r.Home(ctx)
+			},
+		} {
+			x := make([]float32, 12)
+			if world.Rank() == 1 {
+				x = x[:11]
+			}
+			err := call(split(t, world), x)
+			require.ErrorContains(t, err, "11", name)
+			require.ErrorContains(t, err, "12", name)
+			if world.Rank() != 1 {
+				require.ErrorIs(t, err, ccl.ErrAborted, name)
+			}
+			require.NoError(t, ccl.Barrier(ctx, world))
+		}
+	})
+}
+
 func TestErrors(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		x := make([]float32, 12)
@@ -229,10 +271,12 @@ func TestErrors(t *testing.T) {
 			{sp.Shape{Seq: 2, Heads: 2, Dim: 5}, "sp: dst has 12 elements, src 12 and scratch 12; the part of a rank of 2 has 10"},
 			{sp.Shape{Seq: -2, Heads: 2, Dim: 5}, "sp: a shape of -2 tokens, 2 heads and 5 elements"},
 		} {
-			require.EqualError(t, sp.ToHeads(t.Context(), c, tc.s, x, x, x), tc.want)
-			require.EqualError(t, sp.ToSequence(t.Context(), c, tc.s, x, x, x), tc.want)
+			part := split(t, c)
+			require.EqualError(t, sp.ToHeads(t.Context(), part, tc.s, x, x, x), tc.want)
+			require.EqualError(t, sp.ToSequence(t.Context(), part, tc.s, x, x, x), tc.want)
 		}
-		r := sp.NewGradRing(c, x, x[:3])
+		require.EqualError(t, sp.ToHeads(t.Context(), nil, sp.Shape{Seq: 2, Heads: 2}, x, x, x), "sp: the Comm is nil")
+		r := sp.NewGradRing(split(t, c), x, x[:3])
 		require.False(t, r.Next(t.Context()))
 		require.EqualError(t, r.Home(t.Context()), "sp: a gradient of 3 elements for a block of 12")
 		require.EqualError(t, sp.NewGradRing(c, x, x).Home(t.Context()), "sp: Home before Next was false")

@@ -19,8 +19,8 @@ import (
 func CrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits, logits []T, targets []int32, first int) (float64, error) {
 	rows := len(targets)
 	if rows == 0 || len(logits)%rows != 0 || len(dlogits) != len(logits) || first < 0 {
-		return 0, fmt.Errorf("tp: CrossEntropy: %d logits, %d gradients and %d targets, from entry %d: there must be as many of each row",
-			len(logits), len(dlogits), rows, first)
+		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: %d logits, %d gradients and %d targets, from entry %d: there must be as many of each row",
+			len(logits), len(dlogits), rows, first))
 	}
 	words := len(logits) / rows
 	g.scratch = slices.Grow(g.scratch[:0], 2*rows+2)[:2*rows+2]

@@ -31,7 +31,8 @@ type Float interface {
 	~float32 | ~float64 | ccl.BFloat16
 }
 
-// Group is the ranks that share the layers of one model. It is used by one goroutine at a time.
+// Group is the ranks that share the layers of one model. It is used by one goroutine at a time. A call whose lengths do
+// not fit on some rank fails the Comm, so that all ranks have an error, with that rank's reason.
 type Group struct {
 	// Comm is these ranks.
 	Comm *ccl.Comm
@@ -74,10 +75,16 @@ func size[T any](n int) int {
 // fit checks that full is the parts of all ranks.
 func (g *Group) fit(what string, full, part int) error {
 	if n := g.Comm.Size(); full != n*part {
-		return fmt.Errorf("tp: %s: %d elements of all tokens and %d of this rank's; the tokens must divide among the %d ranks",
-			what, full, part, n)
+		return g.refuse(fmt.Errorf("tp: %s: %d elements of all tokens and %d of this rank's; the tokens must divide among the %d ranks",
+			what, full, part, n))
 	}
 	return nil
+}
+
+// refuse fails the Comm with err, what is wrong with a call here: the other ranks may have begun theirs.
+func (g *Group) refuse(err error) error {
+	g.Comm.Abort(err)
+	return err
 }
 
 // gather makes full of the ranks' parts.

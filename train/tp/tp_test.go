@@ -236,7 +236,40 @@ func TestTokensThatDoNotDivide(t *testing.T) {
 		require.EqualError(t, err, "tp: Enter: 7 elements of all tokens and 3 of this rank's; the tokens must divide among the 2 ranks")
 		_, err = tp.Leave(t.Context(), g, x[:3], x)
 		require.ErrorContains(t, err, "tp: Leave: 7 elements of all tokens")
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+	})
+}
+
+// Lengths that are wrong on one rank end the call on all, with that rank's reason.
+func TestWrongOnOneRank(t *testing.T) {
+	ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
+		ctx := t.Context()
+		all := make([]float32, 12)
+		for name, call := range map[string]func(g *tp.Group, x []float32) error{
+			"Enter":     func(g *tp.Group, x []float32) error { _, err := tp.Enter(ctx, g, all, x); return err },
+			"EnterGrad": func(g *tp.Group, x []float32) error { _, err := tp.EnterGrad(ctx, g, x, all); return err },
+			"Leave":     func(g *tp.Group, x []float32) error { _, err := tp.Leave(ctx, g, x, all); return err },
+			"LeaveGrad": func(g *tp.Group, x []float32) error { _, err := tp.LeaveGrad(ctx, g, all, x); return err },
+			"CrossEntropy": func(g *tp.Group, x []float32) error {
+				_, err := tp.CrossEntropy(ctx, g, x, x, []int32{0, 1}, 2*world.Rank())
+				return err
+			},
+		} {
+			c, err := world.Split(ctx, 0, 0)
+			require.NoError(t, err)
+			g := &tp.Group{Comm: c, Sequence: true}
+			x := make([]float32, 4)
+			if world.Rank() == 1 {
+				x = x[:3]
+			}
+			err = call(g, x)
+			require.ErrorContains(t, err, "tp: "+name+": ")
+			require.ErrorContains(t, err, "3 ", name)
+			if world.Rank() != 1 {
+				require.ErrorIs(t, err, ccl.ErrAborted, name)
+			}
+			require.NoError(t, ccl.Barrier(ctx, world))
+			require.NoError(t, c.Close())
+		}
 	})
 }
 
@@ -295,10 +328,13 @@ func TestCrossEntropy(t *testing.T) {
 				_, err = tp.CrossEntropy(t.Context(), g, part, part, bad, lo)
 				require.EqualError(t, err, fmt.Sprintf("tp: CrossEntropy: of %d targets %d are in the parts of the vocabulary that the ranks have; each must be in one", rows, rows-1))
 				for _, bad := range [][]int32{nil, targets[:7]} {
-					_, err = tp.CrossEntropy(t.Context(), g, part, part, bad, lo)
+					own, err := c.Split(t.Context(), 0, 0)
+					require.NoError(t, err)
+					_, err = tp.CrossEntropy(t.Context(), &tp.Group{Comm: own}, part, part, bad, lo)
 					require.ErrorContains(t, err, "there must be as many of each row")
+					require.NoError(t, ccl.Barrier(t.Context(), c))
+					require.NoError(t, own.Close())
 				}
-				require.NoError(t, ccl.Barrier(t.Context(), c))
 			}, opts...)
 		}
 	}

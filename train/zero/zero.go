@@ -70,7 +70,7 @@ type Options struct {
 }
 
 // Memory allocates, and does the little arithmetic of this package, in the order of its Stream. Its arguments are what
-// Alloc has returned, or parts of it. Nothing of it blocks but SumSquares.
+// Alloc has returned, or parts of it, whose address [ccl.Buf.Addr] tells kernels. Nothing of it need block but SumSquares.
 type Memory interface {
 	// Stream is what collectives are issued on. It is asked for each.
 	Stream() ccl.Stream

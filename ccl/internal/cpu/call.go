@@ -37,10 +37,10 @@ const (
 // keeps.
 type Record struct {
 	Seq, Count uint64
-	Start, End int64 // coarse nanoseconds since the Comm was made
-	Root       int32 // or peer; -1 if none
+	Start, End int64  // coarse nanoseconds since the Comm was made
+	Number     uint64 // among its rank's own calls, where Seq is its place in an order of several ranks
+	Root       int32  // or peer; -1 if none
 	Hash       uint32
-	Number     uint32 // among its rank's own calls, where Seq is its place in an order of several ranks
 	Kind       Kind
 	Type, Op   uint8 // ccl.Type and ccl.Op
 	State      uint8

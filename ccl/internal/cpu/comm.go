@@ -62,8 +62,10 @@ type Comm struct {
 	disturb  func(*Comm, *Call) *Fault // see Disturbed
 	talks    map[int]*line             // inside this host, of agreements
 	calls    uint64                    // collectives made
+	start    uint32                    // where the counters have begun: see beginAt
 	order    uint32                    // their hash
 	began    int64                     // the call under way
+	bell     bell                      // of that
 	running  *Call                     // and itself; nil once it has slept
 	lockstep bool                      // which is one of rounds among all ranks
 	touching bool                      // this rank has said that it touches the memory of others
@@ -184,14 +186,16 @@ func (c *Comm) Fail(f *Fault) {
 		return
 	}
 	e := eventOf(c, f)
-	if f.Code == Aborted { // who has called Abort need not wait for others to agree
-		c.failHere(f)
-	}
 	if c.isDisputed(&e) {
 		c.dispute(e)
 		return
 	}
 	c.site.post(e)
+	// The caller of Abort need not wait for the others to agree. But they are told first: the call that this ends may be
+	// the last thing that the process has waited for.
+	if f.Code == Aborted {
+		c.failHere(f)
+	}
 }
 
 // Ended fails the Comm because of a call that could not begin, and waits for the cause. On a Comm whose job is over in
@@ -228,14 +232,18 @@ func (c *Comm) failHere(f *Fault) bool {
 	}
 	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
 	// (see mayTouch).
-	c.local.abort().Store(1)
+	c.local.abort().CompareAndSwap(0, 1+uint64(c.me))
+	sleeping := c.sleeping()
 	if !c.cause.CompareAndSwap(nil, f) {
 		c.life.Unlock()
+		c.ringAll(sleeping)
 		return false
 	}
 	c.proposal.CompareAndSwap(nil, f)
 	c.failedAt.Store(time.Now().UnixNano())
 	c.life.Unlock()
+	c.ringAll(sleeping)
+	c.rouseCall()
 	if c.opt.OnFail != nil {
 		c.opt.OnFail(f)
 	}
@@ -263,11 +271,12 @@ func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, 
 		return nil, err
 	}
 	c := &Comm{id: id, rank: rank, size: topo.Size(), site: at, host: at.host, members: world, topo: topo, opt: opt,
-		local: newRegion(off, mem, n), me: topo.Local(rank), n: n,
+		local: newRegion(off, mem, n), me: topo.Local(rank), n: n, bell: bell{rung: make(chan struct{}, 1)},
 		views: []place{placeAt(off, regionBytes(n))}, chunk: stageChunk(n), links: map[linkKey]*link{}}
 	if n == 2 {
 		c.local.whole = int(at.host.head.whole.Load())
 	}
+	c.beginAt(firstNumber())
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	prepareFence()
 	if at.tcp != nil {
@@ -318,6 +327,7 @@ func (c *Comm) Close() {
 	} else {
 		c.local.state(c.me).Store(stateLeft)
 	}
+	c.ringAll(c.sleeping())
 	c.leaveAgreement(c.shrinks, (*tcp.Node).Forget)
 	c.leaveAgreement(c.shrinks+1, (*tcp.Node).Forget)
 	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and
@@ -377,8 +387,33 @@ func (c *Comm) memory() []place {
 		if off := c.local.row(r).Load(); off != 0 {
 			made = append(made, c.pipesOf(off)...)
 		}
+		made = append(made, c.orphaned(r)...)
 	}
 	return made
+}
+
+// orphaned lists what is left of a Comm that rank r of this host has made memory for, when all ranks of the host have closed
+// this one, and Split failed on some of them. Those that have the new Comm count themselves out as they close it; here the
+// others are counted out.
+func (c *Comm) orphaned(r int) []place {
+	off, n, joined := c.local.split(r).Load(), int(c.local.splitSize(r).Load()), int(c.local.joined(r).Load())
+	switch {
+	case off == 0 || joined >= n:
+		return nil
+	case joined == 0:
+		return []place{placeAt(off, regionBytes(n))}
+	}
+	at := placeAt(off, regionBytes(n))
+	mem, err := c.host.view(off, regionBytes(n))
+	if err != nil { // it stays until the job ends
+		return nil
+	}
+	defer c.host.drop(at)
+	child := Comm{site: c.site, host: c.host, n: n, local: newRegion(off, mem, n)}
+	if int(child.local.left().Add(uint64(n-joined))) < n {
+		return nil
+	}
+	return child.memory()
 }
 
 // Where says how two ranks of the Comm talk.

@@ -28,6 +28,8 @@ type door struct {
 	l    *net.UnixListener
 	ctx  context.Context // ends when the door is shut
 	stop context.CancelFunc
+	over context.Context // ends when the memory is given up: who has it does not part any more
+	drop context.CancelFunc
 }
 
 const (
@@ -57,7 +59,8 @@ func (s *site) openDoor(key []byte) (*door, error) {
 	}
 	d := &door{s: s, fd: s.host.fd, key: key, l: l}
 	d.ctx, d.stop = context.WithCancel(context.Background())
-	s.wg.Go(d.watch)
+	d.over, d.drop = context.WithCancel(context.Background())
+	s.attending.Go(d.watch)
 	return d, nil
 }
 
@@ -73,7 +76,7 @@ func (d *door) watch() {
 		c, err := d.l.AcceptUnix()
 		switch {
 		case err == nil && sameUser(c) == nil:
-			d.s.wg.Go(func() { d.answer(c) })
+			d.s.attending.Go(func() { d.answer(c) })
 		case err == nil:
 			c.Close()
 		case d.ctx.Err() != nil:
@@ -100,6 +103,7 @@ func (d *door) answer(c *net.UnixConn) {
 		c.Close()
 		return
 	}
+	defer context.AfterFunc(d.over, func() { c.Close() })()
 	c.SetDeadline(time.Now().Add(max(knockTime, d.s.peer))) // it is of the job, and may be slow
 	if _, err := io.ReadFull(c, b[:1]); err != nil || b[0] != partKeep {
 		c.Close() // if it has died just now, it has not joined, as the bootstrap says

@@ -18,6 +18,7 @@ type executor struct {
 	wire    []byte
 	beside  []byte // memory beside the caller's
 	fuse    []byte
+	one     Call  // made of those of a group
 	offsets []int // of the blocks of the call
 	slice   []int // of the blocks of a slice
 	sendOff []int

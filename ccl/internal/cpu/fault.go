@@ -43,6 +43,19 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("code %d, rank %d", f.Code, f.Peer)
 }
 
+// said is what happened, for a report of it in another Comm.
+func (f *Fault) said() string {
+	switch {
+	case f.Err != nil:
+		return f.Err.Error()
+	case f.Code == Closed:
+		return "it has closed the old Comm"
+	case f.Code == Mismatch:
+		return "it has made another call"
+	}
+	return f.Error()
+}
+
 func (f *Fault) Unwrap() error { return f.Err }
 
 func fault(c Code, peer int, format string, a ...any) *Fault {

@@ -108,7 +108,11 @@ const foreignCall = 1 << 63
 func (c *Comm) meet(ctx context.Context, k *Call) *Fault {
 	b := Call{Record: k.Record, place: k.place}
 	b.Kind = Barrier
-	defer c.local.waits(c.me).Store(0)
+	defer func() {
+		c.local.waits(c.me).Store(0)
+		c.rise()
+		c.wake()
+	}()
 	if c.n == c.Size() {
 		c.lockstep = true
 		defer func() { c.lockstep = false }()
@@ -120,14 +124,12 @@ func (c *Comm) meet(ctx context.Context, k *Call) *Fault {
 // otherCallAt finds a rank of this host whose collective of that number was another. Who has
 // not come yet is not looked at: it will look itself.
 func (c *Comm) otherCallAt(place uint64) *Fault {
-	mine := loadRecord(c.local.call(c.me, place))
+	mine, ok := c.made(c.me, place)
 	for r := range c.n {
-		w := c.local.entered(r).Load()
-		if ahead := int32(uint32(w>>32) - uint32(place)); r == c.me || ahead < 0 || ahead >= int32(c.local.kept)-1 {
+		if r == c.me || !ok {
 			continue
 		}
-		theirs := loadRecord(c.local.call(r, place))
-		if seq, hash := theirs.Seq, theirs.Hash; seq == place && hash != mine.Hash {
+		if theirs, ok := c.made(r, place); ok && theirs.Hash != mine.Hash {
 			return c.differs(r, place)
 		}
 	}
@@ -231,7 +233,7 @@ func (c *Comm) watchForeign(now int64) {
 	}
 	c.life.Unlock()
 	if f != nil {
-		c.Fail(f)
+		go c.Fail(f) // whose part in the job may be the last: the job ends when the monitor has
 	}
 }
 

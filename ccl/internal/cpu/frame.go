@@ -16,7 +16,7 @@ const (
 	frameStatus = 4 // where a rank stands
 
 	frameHead    = 4
-	frameVersion = 3
+	frameVersion = 4
 	frameMax     = frameHead + max(eventWire, statusWire)
 )
 
@@ -91,14 +91,14 @@ func (r *Record) decode(b []byte) {
 }
 
 // numberedWire is the size of a record with its number.
-const numberedWire = recordWire + 4
+const numberedWire = recordWire + 8
 
 func (r *Record) encodeNumbered(b []byte) {
 	r.encode(b)
-	binary.LittleEndian.PutUint32(b[recordWire:], r.Number)
+	binary.LittleEndian.PutUint64(b[recordWire:], r.Number)
 }
 
 func (r *Record) decodeNumbered(b []byte) {
 	r.decode(b)
-	r.Number = binary.LittleEndian.Uint32(b[recordWire:])
+	r.Number = binary.LittleEndian.Uint64(b[recordWire:])
 }

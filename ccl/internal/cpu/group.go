@@ -26,6 +26,7 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*Call) *Fault {
 			c.rouse()
 		}
 		c.running = nil
+		c.wake()
 		if f != nil {
 			return f
 		}
@@ -80,7 +81,8 @@ func (c *Comm) fusible(calls []*Call) int {
 // fused runs small calls of one kind as one. Its hash is that of all of them, so it
 // also compares how they were grouped.
 func (c *Comm) fused(ctx context.Context, calls []*Call) *Fault {
-	one := *calls[0]
+	one := &c.exec.one
+	*one = *calls[0]
 	n := 0 // bytes of a rank's part
 	hash := uint32(0)
 	for _, k := range calls {
@@ -103,7 +105,7 @@ func (c *Comm) fused(ctx context.Context, calls []*Call) *Fault {
 	if one.Kind == Broadcast {
 		one.Dst = src
 	}
-	if f := c.Run(ctx, &one); f != nil {
+	if f := c.Run(ctx, one); f != nil {
 		return f
 	}
 	if one.Kind == Reduce && c.rank != int(one.Root) {

@@ -41,7 +41,7 @@ type job struct {
 	comms   map[uint64][]*Comm
 	history []event      // the last of them, for Comms and connections that are about to be made
 	dead    map[int]bool // ranks of the world that are known to be lost
-	settled map[subject]bool
+	settled subjects
 	leavers map[int]bool    // ranks of the world that are known to have left in good order
 	fallen  map[int]bool    // those that are said to be lost, whether that is believed yet or not
 	first   map[int]int     // by host, which of its ranks leads it, where that is not the first: see succeed.go
@@ -92,6 +92,8 @@ type site struct {
 	boardRead  uint64              // of the host's statuses; the monitor's
 	unix       []*net.UnixConn
 	door       *door
+	ringer     atomic.Pointer[ringer] // nil: calls take naps
+	attending  sync.WaitGroup         // goroutines at the door and at the ends of unix: they use host
 }
 
 // site returns this process's part in host node.
@@ -142,7 +144,7 @@ func enterJob(id string, peer time.Duration) *job {
 			peer = max(peer, leastSilence)
 		}
 		j = &job{id: id, peer: peer, born: time.Now(), stopCh: make(chan struct{}), comms: map[uint64][]*Comm{}, sites: map[int]*site{},
-			dead: map[int]bool{}, settled: map[subject]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
+			dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
 			picture: picture{ranks: map[seat]*Status{}, briefs: map[uint64]*briefs{}}}
 		j.naps.open()
 		jobs.m[id] = j
@@ -208,6 +210,10 @@ func (j *job) close() {
 		}
 	}
 	j.wg.Wait()
+	for _, s := range j.parts() {
+		s.closeRinger()
+		s.attending.Wait()
+	}
 	j.naps.close()
 	if j.tcp != nil {
 		j.tcp.Close()
@@ -281,6 +287,7 @@ func (j *job) lookAt(now int64) {
 			c.note.heardAt = now
 			c.note.Unlock()
 		}
+		c.rouseCall()
 		c.heedAbort(j.lived.now())
 		c.watchForeign(now)
 		c.look(now)

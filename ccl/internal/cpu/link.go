@@ -73,7 +73,7 @@ func (c *Comm) link(ctx context.Context, peer int, cl class) (*link, *Fault) {
 	if l := c.links[key]; l != nil {
 		return l, nil
 	}
-	l := &link{peer: peer, class: cl}
+	l := &link{peer: peer, class: cl, sent: uint64(c.start), received: uint64(c.start)}
 	if c.topo.Node(peer) == c.topo.Node(c.rank) {
 		out, err := c.pipeTo(c.topo.Local(peer), cl)
 		if err != nil {

@@ -112,7 +112,8 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 		to := in.parts(r, r+1)
 		at, size, where, most := c.readHeader(c.headerOf(r, round))
 		if size != uint64(len(to)) {
-			own, other := loadRecord(c.local.call(c.me, k.place)), loadRecord(c.local.call(r, k.place))
+			own := c.entered(0)
+			other, _ := c.made(r, k.place)
 			return c.stop(disagree(own, other, c.localRank(r)))
 		}
 		switch where {

@@ -48,6 +48,7 @@ func (c *Comm) doze(k *Call, peer int) {
 
 // rouse notes that it has ended.
 func (c *Comm) rouse() {
+	c.rise()
 	c.local.waits(c.me).Store(0)
 	n := &c.note
 	n.Lock()

@@ -354,10 +354,11 @@ func (c *Comm) move(ctx context.Context, tx []*sender, rx []*receiver) *Fault {
 			continue
 		}
 		w.looks++
-		if w.looks < c.looks(tx, rx) {
+		looks := c.looks(tx, rx)
+		if w.looks < looks {
 			continue
 		}
-		w.looks = 0
+		w.looks, w.several, w.remote = 0, left > 1, looks == connLooks
 		if f := c.pause(ctx, &w, awaited(tx, rx)); f != nil {
 			return f
 		}

@@ -107,13 +107,28 @@ func (c *Comm) heedAbort(now time.Duration) {
 	}
 	c.life.Lock()
 	set := !c.gone && c.local.abort().Load() != 0
+	var f *Fault
+	if set && c.wordSince != 0 && now-c.wordSince > newsFor {
+		f = c.unexplained(newsFor)
+	}
 	c.life.Unlock()
 	switch {
 	case !set:
 		c.wordSince = 0
 	case c.wordSince == 0:
 		c.wordSince = max(now, 1)
-	case now-c.wordSince > newsFor:
-		c.failHere(fault(Aborted, -1, "another rank of this host has failed it, and has not said why for %v", newsFor))
+	case f != nil:
+		c.failHere(f)
 	}
+}
+
+// unexplained is the failure of a Comm whose abort word is set, where nothing has said why for that long. It names the rank
+// that set the word: what that has to say is held up, since another process of this host does not read its log, or since
+// it was stopped itself.
+func (c *Comm) unexplained(since time.Duration) *Fault {
+	first := -1
+	if l := c.local.abort().Load(); l > 0 && l <= uint64(c.n) {
+		first = c.localRank(int(l) - 1)
+	}
+	return fault(Aborted, first, "the Comm has failed there, and why has not been said for %v", since)
 }

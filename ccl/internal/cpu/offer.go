@@ -328,7 +328,7 @@ func (c *Comm) interruptedNow() *Fault {
 	if f := c.aborted(); f != nil {
 		return f
 	}
-	return c.settle(fault(Backend, c.rank, "another rank of this host has failed, and has not said why"))
+	return c.settle(c.unexplained(2 * settleFor))
 }
 
 // read copies memory of the process pid, which is rank r.

@@ -126,7 +126,7 @@ func (c *Comm) pairHere(ctx context.Context, k *Call, to, from int) (f *Fault) {
 		} else if w.looks++; w.looks < c.spins/16 {
 			continue
 		}
-		w.looks = 0
+		w.looks, w.several = 0, !in.done && !out.done
 		l := in.l
 		if in.done {
 			l = out.l

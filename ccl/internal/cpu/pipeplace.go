@@ -24,8 +24,10 @@ func (c *Comm) pipeTo(r int, cl class) (*pipeWriter, error) {
 		return nil, err
 	}
 	c.views = append(c.views, placeAt(off, pipeBytes(c.n)))
+	w := newPipeWriter(mem)
+	w.beginAt(c.start)
 	row[int(cl)*c.n+r].Store(off)
-	return newPipeWriter(mem), nil
+	return w, nil
 }
 
 // pipeFrom is the pipe from rank r of this host, nil while r has not made it.
@@ -43,7 +45,9 @@ func (c *Comm) pipeFrom(r int, cl class) (*pipeReader, error) {
 		return nil, err
 	}
 	c.views = append(c.views, placeAt(off, pipeBytes(c.n)))
-	return newPipeReader(mem, c.id), nil
+	p := newPipeReader(mem, c.id)
+	p.beginAt(c.start)
+	return p, nil
 }
 
 // row is where rank r's pipes to the ranks of this host are, nil if it has none.

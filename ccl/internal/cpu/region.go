@@ -9,7 +9,7 @@ import (
 
 // A region holds what the ranks of one Comm on one host share:
 //
-//	4 KiB         the abort word
+//	4 KiB         the abort word, how many have left, how many sleep
 //	per rank      control: state, where its staging memory and its pipes are,
 //	              its last calls; then slots of (flag, data)
 //
@@ -101,11 +101,14 @@ func (g *region) at(off int) unsafe.Pointer { return unsafe.Add(g.base, off) }
 
 func (g *region) word(off int) *atomic.Uint64 { return (*atomic.Uint64)(g.at(off)) }
 
-// abort is not 0 once the Comm has failed on some rank of the host.
+// abort is 0 until the Comm has failed on some rank of the host, and then 1 + the first of them.
 func (g *region) abort() *atomic.Uint64 { return g.word(0) }
 
 // left counts the ranks that have closed the Comm.
 func (g *region) left() *atomic.Uint64 { return g.word(128) }
+
+// sleepers is how many ranks of the host sleep until they are rung: see bell.
+func (g *region) sleepers() *atomic.Uint64 { return g.word(256) }
 
 // state is stateOpen, stateClosed or stateLeft.
 func (g *region) state(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank) }
@@ -118,6 +121,15 @@ func (g *region) stage(r int) *atomic.Uint64 { return g.word(regionHead + r*g.ra
 
 // waits is, while r sleeps in a call, that call<<32 | 1 + the rank it waits for; else 0.
 func (g *region) waits(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 72) }
+
+// split is the region that r has made for the last Comm that was split from this one with r as the first of its ranks on
+// this host; 0 if that was refused. splitSize is how many ranks of the host that Comm is of, joined how many of them have it.
+func (g *region) split(r int) *atomic.Uint64     { return g.word(regionHead + r*g.rank + 80) }
+func (g *region) splitSize(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 88) }
+func (g *region) joined(r int) *atomic.Uint64    { return g.word(regionHead + r*g.rank + 96) }
+
+// bell says, while r sleeps, whose post is to wake it: see bell.
+func (g *region) bell(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 104) }
 
 // row is the offset of the table of r's outgoing pipes, 0 while it has none.
 func (g *region) row(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 128) }

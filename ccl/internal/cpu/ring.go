@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"sync/atomic"
+	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
@@ -10,14 +11,30 @@ const logSlots = 64
 
 // ring is the last logSlots values that the processes of a host have told each other. A value's writer claims a slot, fills
 // it and stamps it. It may be killed between any two of these: the claim says who it is, in the same store, so that
-// readers pass over what the dead have not stamped.
+// readers pass over what the dead have not stamped. It may also be stopped there, given up, and go on when the slot is
+// another's: the sum of the value and its number, which readers check, shows what it has spoilt.
 type ring[T any] struct {
 	n     atomic.Uint64 // values claimed; it may be one behind, and whoever sees that moves it
 	_     [120]byte
 	slots [logSlots]struct {
 		stamp atomic.Uint64 // stampOf the value that it holds, or is to hold
+		sum   uint64
 		v     T
 	}
+}
+
+// words are those of a value, which has no pointers.
+func words[T any](v *T) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(v)), unsafe.Sizeof(*v)/8)
+}
+
+// sumOf is the sum of value i.
+func sumOf[T any](v *T, i uint64) uint64 {
+	h := mix(i + 1)
+	for _, w := range words(v) {
+		h = h.with(w)
+	}
+	return uint64(h)
 }
 
 // stampOf is the stamp of the slot of value i: 1 + i, its writer, and whether it has been written.
@@ -50,15 +67,22 @@ func (l *ring[T]) append(v *T, writer int, room func(i uint64) bool) bool {
 		}
 		l.n.CompareAndSwap(i, i+1) // only says that there is something to look at
 		inject.At("cpu.log")
-		s.v = *v
-		// Publishes v: a release, before which the stores of v are seen by who loads this stamp.
-		s.stamp.CompareAndSwap(stampOf(i, writer, 0), stampOf(i, writer, 1))
+		l.fill(v, i, writer)
 		return true
 	}
 }
 
-// read returns value i; ok is false while it is being written, gone that it was overwritten or that its writer, of which
-// dead tells, has not stamped it and never will.
+// fill writes value i, which writer has claimed the slot for.
+func (l *ring[T]) fill(v *T, i uint64, writer int) {
+	s := &l.slots[i%logSlots]
+	copy(words(&s.v), words(v)) // with what lies between fields, which counts in the sum
+	s.sum = sumOf(v, i)
+	// Publishes v: a release, before which the stores of v are seen by who loads this stamp.
+	s.stamp.CompareAndSwap(stampOf(i, writer, 0), stampOf(i, writer, 1))
+}
+
+// read returns value i; ok is false while it is being written, gone that it was overwritten or spoilt, or that its
+// writer, of which dead tells, has not stamped it and never will.
 func (l *ring[T]) read(i uint64, dead func(writer int) bool) (v T, ok, gone bool) {
 	s := &l.slots[i%logSlots]
 	at := s.stamp.Load() // an acquire: the loads of v come after it
@@ -69,12 +93,13 @@ func (l *ring[T]) read(i uint64, dead func(writer int) bool) (v T, ok, gone bool
 		// The second look comes after the one at the writer's death: what it had stamped by then is seen.
 		return v, false, dead != nil && dead(stampWriter(at)) && s.stamp.Load() == at
 	}
-	v = s.v
+	copy(words(&v), words(&s.v))
+	sum := s.sum
 	// The second look stores, too: as a release it comes after the loads of v, also on arm64, where a load alone could
 	// come before them. If it finds the stamp as it was, then a claim that comes later reads what it has stored, and
 	// the stores behind that claim come after the loads here.
-	now := s.stamp.Add(0)
-	return v, now == at, now != at
+	whole := s.stamp.Add(0) == at && sum == sumOf(&v, i)
+	return v, whole, !whole
 }
 
 // unread calls f for the values from *next on, and moves it. A value that is being written ends it, or is passed over

@@ -49,3 +49,31 @@ func TestRingWithoutRoom(t *testing.T) {
 	require.False(t, ok)
 	require.True(t, gone)
 }
+
+// A writer is stopped after its claim, given up, and goes on when its slot has another value, at any point of what it still
+// writes. That value counts as lost, and none is read that nobody wrote.
+func TestRingOfAWriterThatGoesOn(t *testing.T) {
+	for _, all := range []bool{true, false} {
+		var l ring[event]
+		old, late := event{Comm: 7, Code: uint8(Aborted), Peer: 1}, event{Comm: 9, Code: uint8(RankLost), Peer: 2}
+		require.True(t, l.slots[0].stamp.CompareAndSwap(0, stampOf(0, 2, 0)))
+		require.True(t, l.n.CompareAndSwap(0, 1))
+		for range logSlots {
+			require.True(t, l.append(&old, 1, nil))
+		}
+		got, ok, _ := l.read(logSlots, nil)
+		require.True(t, ok)
+		require.Equal(t, old, got)
+		if all {
+			l.fill(&late, 0, 2)
+		} else {
+			l.slots[0].v.Comm = late.Comm
+		}
+		_, ok, gone := l.read(logSlots, nil)
+		require.False(t, ok)
+		require.True(t, gone)
+		next, seen := uint64(0), 0
+		l.unread(&next, nil, func(e *event) { seen++; require.Equal(t, old, *e) })
+		require.Equal(t, logSlots-1, seen)
+	}
+}

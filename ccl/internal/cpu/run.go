@@ -49,6 +49,7 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 		c.rouse()
 	}
 	c.running = nil
+	c.wake()
 	if f != nil && !isPairwise(k.Kind) { // what the others say may have come just before this call
 		f = c.side(f, k.place, k.Hash)
 	}
@@ -96,7 +97,7 @@ func (c *Comm) enter(k *Call) {
 	if k.inside != 0 {
 		kind = k.inside
 	}
-	storeRecord(r, &k.Record, c.calls, uint32(k.Seq), kind)
+	storeRecord(r, &k.Record, c.calls, k.Seq, kind)
 	ordered.Store((*uint64)(unsafe.Pointer(c.local.entered(c.me))), c.calls<<32|uint64(k.Hash))
 }
 
@@ -113,7 +114,8 @@ func (c *Comm) entered(back uint64) Record {
 func (c *Comm) collective(r int) (place, word uint64) {
 	word = c.local.entered(r).Load()
 	place = word >> 32
-	if seq := loadRecord(c.local.call(r, place)).Seq; uint32(seq) == uint32(place) {
+	// A word for itself: the record may be of another call by now, but no half of a number is read.
+	if seq := recordWords(c.local.call(r, place))[0].Load(); uint32(seq) == uint32(place) {
 		place = seq
 	}
 	return place, word
@@ -256,6 +258,10 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 		var o uint64
 		if o, err = c.site.host.alloc(regionBytes(locals)); err != nil {
 			o = 1 // no region is there
+		} else { // all have returned from the last Split
+			c.local.joined(c.me).Store(0)
+			c.local.splitSize(c.me).Store(uint64(locals))
+			c.local.split(c.me).Store(o)
 		}
 		off = int64(o)
 	}
@@ -284,7 +290,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 	all = all[:n]
 	if f := gather(bytesOf64(made), bytesOf64(all)); f != nil {
 		if me >= 0 { // others may have the new Comm by now, and wait for this rank there
-			c.site.post(newEvent(id, f.Code, -1, -1, c.site.node, fmt.Errorf("Split failed on rank %d of the old Comm", c.rank)))
+			c.site.post(c.neverSplit(id, f, group, me))
 		}
 		if child != nil {
 			child.abandon()
@@ -299,6 +305,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 			child.abandon()
 		}
 		if off > 1 {
+			c.local.split(c.me).Store(0)
 			c.site.host.free(uint64(off), regionBytes(locals))
 		}
 		if r != c.rank || err == nil {
@@ -312,10 +319,27 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 	if child == nil {
 		return nil, nil
 	}
+	c.local.joined(c.topo.Local(lead)).Add(1)
 	c.site.hold()
 	child.disturb = c.disturb
 	child.enlist()
 	return child, nil
+}
+
+// neverSplit says to those that have the new Comm by now that rank me of it, this one, never will, since c has failed with
+// f. It names the rank at fault as c does, if that is one of group, the members. Else it is this rank that leaves them, and
+// the cause says which rank of the world made it.
+func (c *Comm) neverSplit(id uint64, f *Fault, group []int, me int) event {
+	culprit := c.blamed(f)
+	code, peer, cause := f.Code, slices.Index(group, culprit), f.Err
+	if peer < 0 || code == Mismatch { // of the calls of another Comm
+		code, peer = Aborted, me
+		cause = fmt.Errorf("Split failed: %s", f.said())
+		if culprit >= 0 {
+			cause = fmt.Errorf("Split failed: world rank %d: %s", c.members.world(culprit), f.said())
+		}
+	}
+	return newEvent(id, code, peer, me, c.site.node, cause)
 }
 
 // dense numbers hosts from 0 in the order in which they appear.

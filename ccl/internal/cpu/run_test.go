@@ -1,9 +1,13 @@
 package cpu
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestDense(t *testing.T) {
@@ -57,6 +61,87 @@ func TestSide(t *testing.T) {
 				assert.Equal(t, &most, g.Theirs)
 				assert.Same(t, g, c.sided.Load())
 			}
+		})
+	}
+}
+
+// Rank 2 has its part of a Split when rank 0's fails. It hears in the new Comm whose doing that is, or who has left it
+// there, and why.
+func TestSplitFailedOnOne(t *testing.T) {
+	ended := errors.New("its process ended")
+	for _, tc := range []struct {
+		name   string
+		colors []int
+		fail   func(all []*Comm, stop []context.CancelFunc)
+		code   Code
+		peer   int // of the new Comm
+		text   string
+	}{
+		{"a rank of another color is lost", []int{0, 1, 0}, func(all []*Comm, _ []context.CancelFunc) { all[0].site.lost(1, ended) },
+			Aborted, 0, "Split failed: world rank 1: its process ended"},
+		{"a rank of this color is lost, as far as rank 0 knows", []int{0, 0, 0}, func(all []*Comm, _ []context.CancelFunc) {
+			all[0].failHere(&Fault{Code: RankLost, Peer: 1, Err: ended})
+		}, RankLost, 1, "its process ended"},
+		{"rank 0 gives up", []int{0, 1, 0}, func(_ []*Comm, stop []context.CancelFunc) { stop[0]() }, Canceled, 0, "context canceled"},
+		{"a rank of another color gives up", []int{0, 1, 0}, func(_ []*Comm, stop []context.CancelFunc) { stop[1]() },
+			Aborted, 0, "Split failed: world rank 1: context canceled"},
+		{"a rank of another color closes", []int{0, 1, 0}, func(all []*Comm, _ []context.CancelFunc) { all[0].Fail(fault(Closed, 1, "")) },
+			Aborted, 0, "Split failed: world rank 1: it has closed the old Comm"},
+		{"a rank of this color has made another call", []int{0, 0, 0}, func(all []*Comm, _ []context.CancelFunc) {
+			all[0].failHere(fault(Mismatch, 1, ""))
+		}, Aborted, 0, "Split failed: world rank 1: it has made another call"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			all := comms(t, []string{"a", "a", "a"})
+			ctxs, stop := make([]context.Context, 3), make([]context.CancelFunc, 3)
+			for r := range all {
+				ctxs[r], stop[r] = context.WithCancel(t.Context())
+				defer stop[r]()
+			}
+			gathers, left := 0, make(chan struct{})
+			all[2].disturb = func(c *Comm, k *Call) *Fault {
+				if gathers++; c != all[2] || gathers != 3 {
+					return nil
+				}
+				for r := range 2 { // which wait for this rank alone, once they have posted
+					for c.posted(r) != c.round+1 {
+						time.Sleep(time.Millisecond)
+					}
+				}
+				tc.fail(all, stop)
+				<-left
+				return nil
+			}
+			var child *Comm
+			each(t, all, func(c *Comm) error {
+				k := &Call{Record: Record{Kind: Split, Root: -1}}
+				sub, f := c.Split(ctxs[c.rank], k, tc.colors[c.rank], 0, Options{})
+				if sub != nil {
+					t.Cleanup(sub.Close)
+				}
+				switch {
+				case c.rank == 0:
+					close(left)
+					if f == nil {
+						return errors.New("Split has succeeded")
+					}
+				case c.rank == 2 && f != nil:
+					return f
+				case c.rank == 2:
+					child = sub
+				}
+				return nil
+			})
+			require.NotNil(t, child)
+			select {
+			case <-child.ctx.Done():
+			case <-time.After(10 * time.Second):
+				require.Fail(t, "the new Comm hears nothing")
+			}
+			f := child.Failure()
+			assert.Equal(t, tc.code, f.Code)
+			assert.Equal(t, tc.peer, f.Peer)
+			assert.EqualError(t, f.Err, tc.text)
 		})
 	}
 }

@@ -108,12 +108,12 @@ func (s *site) note(e *event) {
 	defer s.mu.Unlock()
 	list := &s.history
 	switch {
-	case e.Stage == proposed && s.settled[e.subject()]:
+	case e.Stage == proposed && s.settled.has(e.subject()):
 		return
 	case e.Stage == proposed:
 		list = &s.pending
 	case Code(e.Code) <= Closed:
-		s.settled[e.subject()] = true
+		s.settled.keep(e.subject())
 	}
 	if len(*list) == logSlots {
 		*list = (*list)[1:]
@@ -125,8 +125,8 @@ func (s *site) note(e *event) {
 func (s *site) decide() {
 	for {
 		s.mu.Lock()
-		s.pending = slices.DeleteFunc(s.pending, func(e event) bool { return s.settled[e.subject()] })
-		s.polls = slices.DeleteFunc(s.polls, func(p *poll) bool { return s.settled[p.subject] })
+		s.pending = slices.DeleteFunc(s.pending, func(e event) bool { return s.settled.has(e.subject()) })
+		s.polls = slices.DeleteFunc(s.polls, func(p *poll) bool { return s.settled.has(p.subject) })
 		none := len(s.pending) == 0
 		s.mu.Unlock()
 		if none || !s.leads() || !s.lowest() {
@@ -143,7 +143,7 @@ func (s *site) decide() {
 			d.turn(s.poll(&d).parties(), int(d.Size))
 		}
 		s.pending = slices.Delete(s.pending, next, next+1)
-		s.settled[d.subject()] = true
+		s.settled.keep(d.subject())
 		s.mu.Unlock()
 		d.Stage = decided
 		if s.host.shared() {
@@ -165,6 +165,38 @@ func (e *event) subject() subject {
 		return subject{0, e.Peer}
 	}
 	return subject{e.Comm, -1}
+}
+
+// subjects are those that have been decided: all losses, and the failures of the last Comms. That of one before them would
+// be decided again, if anybody still proposed it, and tell nobody anything new.
+type subjects struct {
+	all  map[subject]bool
+	list []subject // of the failures, the oldest first from next on
+	next int
+}
+
+// keptFailures is how many there are.
+const keptFailures = 4096
+
+func (k *subjects) has(x subject) bool { return k.all[x] }
+
+func (k *subjects) keep(x subject) {
+	switch {
+	case k.all[x]:
+		return
+	case k.all == nil:
+		k.all = map[subject]bool{}
+	}
+	k.all[x] = true
+	switch {
+	case x.comm == 0:
+	case len(k.list) < keptFailures:
+		k.list = append(k.list, x)
+	default:
+		delete(k.all, k.list[k.next])
+		k.list[k.next] = x
+		k.next = (k.next + 1) % keptFailures
+	}
 }
 
 // lowest reports whether no host before this one has a lead.
@@ -206,8 +238,9 @@ func (s *site) isMoot(e *event) bool {
 	switch {
 	case e.Comm == 0:
 		return s.dead[int(e.Peer)]
-	case Code(e.Code) == Aborted: // which this process has believed at once
-		return s.settled[e.subject()]
+	case Code(e.Code) == Aborted, // which this process has believed at once
+		len(s.comms[e.Comm]) == 0: // of ranks elsewhere: see neverSplit
+		return s.settled.has(e.subject())
 	}
 	for _, c := range s.comms[e.Comm] {
 		if c.cause.Load() == nil {
@@ -301,16 +334,6 @@ func (c *Comm) contradicts(r *Record) bool {
 	}
 	mine, ok := c.made(c.me, r.Seq)
 	return ok && mine.Hash != r.Hash
-}
-
-// made is the record of collective seq that rank r of this host has made, if it is one of its last.
-func (c *Comm) made(r int, seq uint64) (Record, bool) {
-	last := c.local.entered(r).Load() >> 32
-	if ahead := int32(uint32(last) - uint32(seq)); ahead < 0 || ahead >= int32(c.local.kept)-1 {
-		return Record{}, false
-	}
-	rec := loadRecord(c.local.call(r, seq))
-	return rec, rec.Seq == seq
 }
 
 // hasLeft reports whether rank r is on this host and has closed the Comm.

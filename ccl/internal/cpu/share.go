@@ -238,6 +238,7 @@ func (s *site) offerHost(r *rounds, try int) error {
 	if err := s.showLife(h); err != nil {
 		return err
 	}
+	s.openRinger(s.hostKey(r, try))
 	d, err := s.openDoor(s.hostKey(r, try))
 	if err != nil {
 		return err
@@ -260,6 +261,7 @@ func (s *site) takeHost(ctx context.Context, r *rounds, try int) error {
 			c.Close()
 			return err
 		}
+		s.openRinger(s.hostKey(r, try))
 		s.partAtDoor(c)
 	}
 	return roomForCalls(s.topo.Locals(s.node))
@@ -288,21 +290,27 @@ func (s *site) open(h *host) {
 	s.host = h
 }
 
-// giveUp drops what an unsuccessful try has left.
+// giveUp drops what an unsuccessful try has left, once nobody uses it.
 func (s *site) giveUp() {
 	s.hideLife()
+	s.closeRinger()
+	s.mu.Lock()
+	d, ends := s.door, s.unix
+	s.door, s.unix = nil, nil
+	s.mu.Unlock()
+	if d != nil {
+		d.shut()
+		d.drop()
+	}
+	for _, c := range ends {
+		farewell(c)
+	}
+	s.attending.Wait()
 	s.unsaid.Lock()
 	s.unsaid.events = nil
 	s.unsaid.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.door != nil {
-		s.door.shut()
-	}
-	for _, c := range s.unix {
-		farewell(c)
-	}
-	s.door, s.unix = nil, nil
 	s.scanned.Store(0)
 	if s.host != nil {
 		s.host.close()

@@ -134,14 +134,19 @@ func (a *agreement) trouble() *Fault {
 		if l == nil || l.trouble == nil {
 			continue
 		}
-		w := a.c.members.world(a.rank)
-		a.c.site.lost(w, fmt.Errorf("it cannot connect: %w", l.trouble))
-		for until := time.Now().Add(2 * settleFor); !a.c.site.isLost(w) && time.Now().Before(until); a.c.site.scan() {
-			time.Sleep(agreeNapMax)
-		}
+		a.isLost(fmt.Errorf("it cannot connect: %w", l.trouble))
 		return fault(Backend, a.rank, "cannot connect: %w", l.trouble)
 	}
 	return nil
+}
+
+// isLost tells all ranks of the job that this one counts as lost, and why.
+func (a *agreement) isLost(why error) {
+	w := a.c.members.world(a.rank)
+	a.c.site.lost(w, why)
+	for until := time.Now().Add(2 * settleFor); !a.c.site.isLost(w) && time.Now().Before(until); a.c.site.scan() {
+		time.Sleep(agreeNapMax)
+	}
 }
 
 // hear reads what has come from those that this rank waits for.

@@ -1,5 +1,7 @@
 package cpu
 
+import "fmt"
+
 // What the ranks that have agreed make of it: memory on each host, and the Comm.
 
 // make makes the memory for this host's part of the proposal, if this rank is the first
@@ -54,8 +56,8 @@ func (a *agreement) comm(opt Options) (*Comm, *Fault) {
 	id := childID(c.id, uint64(a.attempt)|1<<40, int(a.Ballot()))
 	c.site.hold()
 	child, err := newComm(c.site, id, membersOf(world), topology(dense(nodeOf), len(hosts)), me, a.Offs[node], opt)
-	if err != nil {
-		c.site.post(newEvent(id, Backend, me, me, c.site.node, err))
+	if err != nil { // the others have decided on this rank as well, and are to shrink once more, without it
+		a.isLost(fmt.Errorf("it cannot make its part of the new Comm: %w", err))
 		c.site.leave()
 		return nil, fault(Backend, c.rank, "%w", err)
 	}

@@ -22,7 +22,7 @@ func aStatus() Status {
 func TestStatusWire(t *testing.T) {
 	s := aStatus()
 	var b [statusWire]byte
-	require.Len(t, s.encode(b[:]), 180)
+	require.Len(t, s.encode(b[:]), 184)
 	var back Status
 	require.NoError(t, back.decode(b[:]))
 	assert.Equal(t, s, back)

@@ -239,7 +239,7 @@ func (c *Comm) tellParties(seq uint64) {
 // takeVote counts a vote, and sends it on to those nearer to the host that decides.
 func (s *site) takeVote(e *event, from *controlConn) {
 	s.mu.Lock()
-	if s.settled[e.subject()] || e.Peer <= 0 || !s.isFirst(e) {
+	if s.settled.has(e.subject()) || e.Peer <= 0 || !s.isFirst(e) {
 		s.mu.Unlock()
 		return
 	}

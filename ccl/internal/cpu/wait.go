@@ -17,10 +17,13 @@ type waiter struct {
 	laps  int
 	looks int
 	began time.Time
-	nap   time.Duration
+	nap   time.Duration // the last; not 0 once the wait has slept
 	naps  int
 	peer  int  // that was last noted to be waited for
 	left  bool // the rank waited for has been seen to have closed the Comm
+
+	several bool // ranks may end the wait
+	remote  bool // a rank of another host may
 }
 
 const (
@@ -44,12 +47,15 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 			return f
 		}
 	}
+	if w.laps == 0 {
+		c.wake() // what this rank has posted may be what others sleep for
+	}
 	w.laps++
 	if w.laps < lapsAwake {
 		c.giveWay(w.laps)
 		return nil
 	}
-	if w.laps&15 == 0 {
+	if w.laps&15 == 0 || w.nap > 0 {
 		if f := c.otherCall(); f != nil {
 			return c.stop(f)
 		}
@@ -67,7 +73,7 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 		w.began = now
 	}
 	waited := now.Sub(w.began)
-	if w.left || w.laps&15 == 0 {
+	if w.left || w.laps&15 == 0 || w.nap > 0 {
 		// Who closes may have done its part just before: one more look decides.
 		if f := c.someoneLeft(peer); f != nil && w.left {
 			return c.stop(f)
@@ -91,6 +97,11 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 	}
 	w.peer = peer
 	c.local.waits(c.me).Store(c.calls<<32 | uint64(peer+1))
+	if c.canRest(w, peer) {
+		c.rest(ctx, w, peer)
+		rest()
+		return nil
+	}
 	w.nap = max(napMin, min(2*w.nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
 	c.sleep(w)
 	rest()
@@ -302,8 +313,9 @@ func (c *Comm) await(ctx context.Context, k *Call, r int, round uint32) *Fault {
 func (c *Comm) differs(r int, place uint64) *Fault {
 	f := fault(Mismatch, c.localRank(r), "")
 	for i := range min(uint64(c.local.kept-1), place) {
-		mine, theirs := loadRecord(c.local.call(c.me, place-i)), loadRecord(c.local.call(r, place-i))
-		if theirs.Seq != place-i || mine.Seq != theirs.Seq || mine.Hash == theirs.Hash {
+		mine, ok := c.made(c.me, place-i)
+		theirs, known := c.made(r, place-i)
+		if !ok || !known || mine.Hash == theirs.Hash {
 			break
 		}
 		f.Mine, f.Theirs = &mine, &theirs // hashes are of all calls so far: the first counts

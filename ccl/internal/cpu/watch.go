@@ -20,9 +20,7 @@ func (s *site) watch(c *net.UnixConn, first int, d *door) {
 		farewell(c)
 		return
 	}
-	s.wg.Add(1)
-	go func() {
-		defer s.wg.Done()
+	s.attending.Go(func() {
 		var b [1]byte
 		n, _ := c.Read(b[:])
 		s.mu.Lock()
@@ -32,7 +30,7 @@ func (s *site) watch(c *net.UnixConn, first int, d *door) {
 			return
 		}
 		s.lostProcess(first, errors.New("its process ended"))
-	}()
+	})
 }
 
 // farewell closes c, and says that this end is no accident.

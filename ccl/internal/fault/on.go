@@ -128,6 +128,19 @@ func Bytes(point string, b []byte) []byte {
 	return b
 }
 
+// From is where the counters of a named point begin: at 0, unless a fault says otherwise.
+func From(point string) uint32 {
+	faults.Lock()
+	defer faults.Unlock()
+	for _, p := range faults.plans {
+		if p.point == point && p.action == "from" {
+			start, _ := strconv.ParseUint(p.arg, 10, 32)
+			return uint32(start)
+		}
+	}
+	return 0
+}
+
 // tell writes down that the fault happens, and when.
 func (p plan) tell() {
 	fmt.Fprintf(os.Stderr, "fault: %s at %s, pass %d, time %d\n", p.action, p.point, p.hit, time.Now().UnixNano())

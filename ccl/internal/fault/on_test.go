@@ -24,4 +24,8 @@ func TestPlan(t *testing.T) {
 	At("c")
 	At("c")
 	require.Equal(t, 1, called)
+	require.NoError(t, Plan("d:1:from:4294967280"))
+	require.EqualValues(t, 4294967280, From("d"))
+	require.EqualValues(t, 4294967280, From("d"))
+	require.Zero(t, From("a"))
 }

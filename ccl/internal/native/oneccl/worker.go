@@ -44,7 +44,9 @@ func newWorker() *worker {
 			j.do()
 			if !j.state.CompareAndSwap(running, ended) { // nobody waits any more
 				j.keep = nil
+				w.mu.Lock()
 				w.note(-1)
+				w.mu.Unlock()
 				continue
 			}
 			j.done <- struct{}{}
@@ -59,10 +61,8 @@ var (
 	errNotMade = errors.New("the call was not made")
 )
 
-// note counts n more jobs that were given up. What waits for its turn behind the first is let go.
+// note counts n more jobs that were given up. What waits for its turn behind the first is let go. w.mu is held.
 func (w *worker) note(n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	was := w.stuck
 	w.stuck += n
 	switch {
@@ -112,11 +112,15 @@ func (w *worker) giveUp(j *job) error {
 	if j.hold != nil {
 		j.keep = j.hold()
 	}
-	w.note(1)
-	if j.state.CompareAndSwap(running, givenUp) {
+	w.mu.Lock()
+	given := j.state.CompareAndSwap(running, givenUp)
+	if given { // only then: what waits behind a job that is done gets its turn
+		w.note(1)
+	}
+	w.mu.Unlock()
+	if given {
 		return errGivenUp
 	}
-	w.note(-1)
 	j.keep = nil
 	<-j.done
 	return nil

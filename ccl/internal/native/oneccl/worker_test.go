@@ -32,6 +32,22 @@ func TestWaitingBehindLost(t *testing.T) {
 	require.Eventually(t, func() bool { return w.run(newJob(func() {}), nil) == nil }, time.Minute, time.Millisecond)
 }
 
+// TestGivenUpWhenDone has a job be given up in the moment in which it is done: what waits behind it does not hear of a call
+// that is stuck, since none is.
+func TestGivenUpWhenDone(t *testing.T) {
+	w := &worker{jobs: make(chan *job), lost: make(chan struct{})}
+	j := newJob(func() {})
+	j.state.Store(ended)
+	j.done <- struct{}{}
+	lost := w.given() // as run sees it that waits for its turn
+	require.NoError(t, w.giveUp(j))
+	select {
+	case <-lost:
+		t.Fatal("what waits hears of a call that is stuck")
+	default:
+	}
+}
+
 // TestAbortedLeavesThePlan has Run and Issue refuse before they write what a call that was given up may read.
 func TestAbortedLeavesThePlan(t *testing.T) {
 	e := &comm{device: -1, gone: make(chan struct{}), plan: plan{size: 2, steps: []step{{what: send, count: 7}}}}

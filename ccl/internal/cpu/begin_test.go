@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/reduce"
 )
@@ -16,49 +15,6 @@ import (
 // nearWrap is a value of counters of 32 bits a few hundred steps before they begin again at 0. It divides by the depth
 // of every ring that they count through.
 const nearWrap = math.MaxUint32 - 255
-
-// preset makes the counters of the ranks of one host what they are after start rounds, start collectives and start
-// records of each pipe between them. No call may have been made.
-func preset(t *testing.T, all []*Comm, start uint32) {
-	t.Helper()
-	for _, c := range all {
-		c.round, c.seen, c.calls = start, start, uint64(start)
-		for i := range c.local.depth {
-			*c.local.flag(c.me, start-i) = uint64(start-i)<<32 | 1
-		}
-		c.local.entered(c.me).Store(uint64(start) << 32)
-	}
-	if len(all) == 1 {
-		return
-	}
-	for r, c := range all {
-		for peer := range all {
-			if peer != r {
-				_, f := c.link(t.Context(), peer, pointToPoint)
-				require.Nil(t, f)
-			}
-		}
-	}
-	for r, c := range all {
-		for peer := range all {
-			if peer == r {
-				continue
-			}
-			l, f := c.link(t.Context(), peer, pointToPoint)
-			require.Nil(t, f)
-			ok, f := c.ready(l)
-			require.Nil(t, f)
-			require.True(t, ok)
-			l.sent, l.received = uint64(start), uint64(start)
-			l.to.wrote, l.to.freed = start, start
-			for i := range uint32(len(l.to.cells)) {
-				l.to.at(start - 1 - i).flag = uint64(start-i)<<32 | 1
-			}
-			l.from.read, l.from.told = start, start
-			l.from.taken().Store(uint64(start))
-		}
-	}
-}
 
 // each runs f as each rank, and waits for all of them.
 func each(t *testing.T, all []*Comm, f func(c *Comm) error) {
@@ -92,7 +48,9 @@ func TestRecordsWrap(t *testing.T) {
 		for _, n := range []int{8, 900, 5000, 100_000} {
 			t.Run(fmt.Sprintf("%d bytes from record %d on", n, start), func(t *testing.T) {
 				all := comms(t, []string{"a", "a"})
-				preset(t, all, start)
+				for _, c := range all {
+					c.beginAt(start)
+				}
 				each(t, all, func(c *Comm) error {
 					for i := range 400 {
 						peer := 1 - c.rank
@@ -123,7 +81,9 @@ func TestRoundsWrap(t *testing.T) {
 					hosts[i] = "a"
 				}
 				all := comms(t, hosts)
-				preset(t, all, start)
+				for _, c := range all {
+					c.beginAt(start)
+				}
 				each(t, all, func(c *Comm) error {
 					for i := range 400 {
 						n := []int{1, 100, 3000, 40_000}[i%4]

@@ -1,4 +1,4 @@
-package gpu
+package lent
 
 import (
 	"fmt"
@@ -10,22 +10,22 @@ import (
 	"sync/atomic"
 )
 
-// origin is a place in the program.
-type origin struct {
+// Origin is a place in the program.
+type Origin struct {
 	file string
 	line int
 }
 
-func (o *origin) String() string { return fmt.Sprintf("%s:%d", filepath.Base(o.file), o.line) }
+func (o *Origin) String() string { return fmt.Sprintf("%s:%d", filepath.Base(o.file), o.line) }
 
-// here is the line outside of this package, cuda and rocm that called.
-func here() *origin {
+// here is the line that called a package of devices.
+func here() *Origin {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
 		if !ours(f.Function) || !more {
-			return &origin{f.File, f.Line}
+			return &Origin{f.File, f.Line}
 		}
 	}
 }
@@ -38,19 +38,23 @@ func ours(function string) bool {
 		return false
 	}
 	pkg, _, _ := strings.Cut(rest, ".")
-	return pkg == "internal/gpu" || pkg == "cuda" || pkg == "rocm"
+	switch pkg {
+	case "internal/lent", "internal/gpu", "cuda", "rocm", "xpu":
+		return true
+	}
+	return false
 }
 
 // leak is what a resource leaves behind that nobody has given back.
 type leak struct {
-	rt   *Runtime
+	pkg  string
 	dev  int
 	what string
-	made *origin
+	made *Origin
 }
 
 func (l leak) String() string {
-	return fmt.Sprintf("%s: device %d: %s, made at %s, was never given back", l.rt.pkg, l.dev, l.what, l.made)
+	return fmt.Sprintf("%s: device %d: %s, made at %s, was never given back", l.pkg, l.dev, l.what, l.made)
 }
 
 // onLeak is nil where nobody has asked.

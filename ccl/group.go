@@ -1,0 +1,116 @@
+package ccl
+
+import (
+	"context"
+	"errors"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// group is what is issued as one: a call, or those of a Group. A Comm uses the memory of those that have succeeded
+// again, so that issuing allocates nothing.
+type group struct {
+	c       *Comm
+	ticket  uint64 // its place among the queued calls of its Comm; 0 while it is collected
+	next    *group // in that order; among the idle ones, the next of them
+	use     uint64 // how many groups have had this memory: what a Queue or Work of an earlier one says is over
+	ended   bool   // it has run, or never will
+	over    bool   // Group has returned: it takes no more calls
+	calls   []*cpu.Call
+	made    []*cpu.Call // there were for a group in this memory: calls is the first of them
+	counts  []int       // those of calls; the caller may use its own again
+	reject  *Error
+	failure *Error        // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
+	foreign []engine.Call // on a device
+}
+
+// newGroup is a group without calls.
+func (c *Comm) newGroup() *group {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.idle
+	if g == nil {
+		return &group{c: c, use: 1}
+	}
+	c.idle, g.next = g.next, nil
+	g.use++
+	g.ticket, g.ended, g.over = 0, false, false
+	return g
+}
+
+// free gives back the memory of a group that nothing runs any more. What has failed is kept, since Works may ask for it.
+func (g *group) free() {
+	if g.failure != nil || g.reject != nil {
+		return
+	}
+	for _, k := range g.calls {
+		k.Dst, k.Src, k.DC, k.SC = nil, nil, nil, nil
+	}
+	g.calls, g.counts = g.calls[:0], g.counts[:0]
+	c := g.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g.next, c.idle = c.idle, g
+}
+
+// add adds a call, which is to be filled.
+func (g *group) add() *cpu.Call {
+	n := len(g.calls)
+	if n == len(g.made) {
+		g.made = append(g.made, new(cpu.Call))
+	}
+	g.calls = g.made[:n+1]
+	return g.made[n]
+}
+
+// keep copies counts into g's memory.
+func (g *group) keep(counts []int) []int {
+	if counts == nil {
+		return nil
+	}
+	n := len(g.counts)
+	g.counts = append(g.counts, counts...)
+	return g.counts[n:len(g.counts):len(g.counts)]
+}
+
+// kind is that of the one call of g, or Group.
+func (g *group) kind() Kind {
+	if len(g.calls) == 1 {
+		return Kind(g.calls[0].Kind)
+	}
+	return KindGroup
+}
+
+// wait waits for the calls of g, as one of its Works does.
+func (g *group) wait(ctx context.Context, use uint64) error {
+	ticket, err := g.issued(use)
+	if err != nil || ticket == 0 {
+		return err
+	}
+	return g.c.wait(ctx, ticket)
+}
+
+// test reports whether the calls of g have ended.
+func (g *group) test(use uint64) (bool, error) {
+	ticket, err := g.issued(use)
+	if err != nil || ticket == 0 {
+		return true, err
+	}
+	return g.c.test(ticket)
+}
+
+// issued is g's place in the order, which it gets when Group returns; 0 if it has succeeded long ago.
+func (g *group) issued(use uint64) (uint64, error) {
+	g.c.mu.Lock()
+	defer g.c.mu.Unlock()
+	switch {
+	case g.use != use:
+		return 0, nil
+	case g.ticket != 0:
+		return g.ticket, nil
+	case g.reject != nil:
+		return 0, g.reject
+	}
+	return 0, g.c.refuse(&args{kind: KindGroup}, ErrArgument, errors.New("a Work of a Group is valid once Group has returned"))
+}

@@ -1,0 +1,158 @@
+package cpu
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// A rank that has waited for long inside its host sleeps until it is rung. Before it does it says so in its bell, a word of
+// the region, and in the region's number of sleepers, and looks once more. A rank that has posted something looks at that
+// number, when its call ends or has to wait itself, and rings those that sleep until it posts: a rank of its own process by a
+// channel, one of another process by a datagram (see ringer).
+//
+// Nothing orders the poster's store before its look at the number on amd64: the store may still wait in its core's buffer
+// while the number is read. A sleeper gives way once between saying that it sleeps and its last look, which takes longer
+// than a store waits. Should that fail all the same, as where a poster has died before it rang, the tick of the monitor
+// wakes each sleeper of its process: no wait depends on a bell, only how soon it ends.
+//
+// A ring costs the poster a system call, and none at all while nobody sleeps: a load of a line that only sleepers write.
+type bell struct {
+	rung  chan struct{} // capacity 1
+	set   bool          // this rank is one of the sleepers; its goroutine's
+	sleep atomic.Bool   // the same, for the monitor and the ringer
+}
+
+// What a bell says.
+const (
+	bellAwake  = iota
+	bellAnyone // any rank's post may be what this one waits for
+	bellFrom   // + the rank of this host whose post it is
+)
+
+// canRest reports whether a wait for peer ends by a post inside this host, and this rank can be rung.
+func (c *Comm) canRest(w *waiter, peer int) bool {
+	if w.remote || c.topo.Nodes() > 1 && (peer < 0 || c.topo.Node(peer) != c.topo.Node(c.rank)) {
+		return false
+	}
+	return !c.host.shared() || c.site.ringer.Load() != nil
+}
+
+// rest is a part of a wait for peer: the first time it sets the bell, for the caller to look once more; then it sleeps
+// until this rank is rung.
+func (c *Comm) rest(ctx context.Context, w *waiter, peer int) {
+	want := uint64(bellAnyone)
+	if peer >= 0 && !w.several {
+		want = bellFrom + uint64(c.topo.Local(peer))
+	}
+	b := &c.bell
+	if w.nap == 0 || c.local.bell(c.me).Load() != want {
+		w.nap = napMin
+		if !b.set {
+			b.set = true
+			b.sleep.Store(true)
+			c.local.sleepers().Add(1)
+		}
+		select {
+		case <-b.rung: // of an earlier sleep
+		default:
+		}
+		c.local.bell(c.me).Store(want)
+		yield()
+		return
+	}
+	select {
+	case <-b.rung:
+	case <-ctx.Done():
+	}
+}
+
+// rise ends what rest began.
+func (c *Comm) rise() {
+	if b := &c.bell; b.set {
+		b.set = false
+		b.sleep.Store(false)
+		c.local.bell(c.me).Store(bellAwake)
+		c.local.sleepers().Add(^uint64(0))
+	}
+}
+
+// wake rings the ranks that sleep until this one has posted.
+func (c *Comm) wake() {
+	if c.local.sleepers().Load() != 0 {
+		for r := range c.n {
+			if c.claimRing(r, false) {
+				c.site.ringRank(c, r)
+			}
+		}
+	}
+}
+
+// claimRing reports whether it is this rank that has to ring rank r of this host: that sleeps until this one has posted or,
+// if all is set, sleeps at all, and nobody else has claimed it.
+func (c *Comm) claimRing(r int, all bool) bool {
+	p := c.local.bell(r)
+	v := p.Load()
+	if v == bellAwake || r == c.me || !all && v != bellAnyone && v != bellFrom+uint64(c.me) {
+		return false
+	}
+	return p.CompareAndSwap(v, bellAwake)
+}
+
+// sleeping claims to ring all ranks of this host that sleep, and lists them.
+func (c *Comm) sleeping() (list []int) {
+	if c.local.sleepers().Load() == 0 {
+		return nil
+	}
+	for r := range c.n {
+		if c.claimRing(r, true) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// ringAll rings the ranks of this host that list names, for which this one has claimed to.
+func (c *Comm) ringAll(list []int) {
+	for _, r := range list {
+		c.site.ringRank(c, r)
+	}
+}
+
+// ringRank rings rank r of this host in the Comm that c is an end of.
+func (s *site) ringRank(c *Comm, r int) {
+	world := c.members.world(c.localRank(r))
+	if first := s.procs[s.topo.Local(world)]; first != s.mine {
+		if t := s.ringer.Load(); t != nil {
+			t.ring(s.topo.Local(first))
+		}
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.comms[c.id] {
+		if x.me == r && x.site == s {
+			x.rouseCall()
+		}
+	}
+}
+
+// rouseCall wakes the call of c, if it sleeps or is about to.
+func (c *Comm) rouseCall() {
+	if c.bell.sleep.Load() {
+		select {
+		case c.bell.rung <- struct{}{}:
+		default: // it is being woken already
+		}
+	}
+}
+
+// rouseCalls wakes all calls of this process that sleep.
+func (j *job) rouseCalls() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, list := range j.comms {
+		for _, c := range list {
+			c.rouseCall()
+		}
+	}
+}

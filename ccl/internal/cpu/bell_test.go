@@ -1,0 +1,55 @@
+//go:build linux
+
+package cpu
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A rank says that it sleeps, is rung by the rank that it waits for, and by no other; who fails the Comm rings all.
+func TestBell(t *testing.T) {
+	c := twoOfAHost(t)
+	c[0].site.procs = []int{0, 0}
+	w := &waiter{}
+	require.False(t, c[0].canRest(w, 1), "without a ringer ranks of processes take naps")
+	c[0].rest(t.Context(), w, 1) // says that it sleeps, and returns for a last look
+	require.EqualValues(t, 1, c[0].local.sleepers().Load())
+	require.EqualValues(t, bellFrom+1, c[0].local.bell(0).Load())
+
+	c[0].wake()
+	require.EqualValues(t, bellFrom+1, c[1].local.bell(0).Load(), "a rank does not ring itself")
+	c[1].wake()
+	require.Zero(t, c[1].local.bell(0).Load(), "one ring is claimed once")
+	c[0].rest(t.Context(), w, 1) // the word was taken: it sets the bell anew, and drops the old ring
+	require.EqualValues(t, bellFrom+1, c[1].local.bell(0).Load())
+
+	done := make(chan bool)
+	go func() {
+		c[0].rest(context.Background(), w, 1)
+		close(done)
+	}()
+	c[1].wake()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it was not rung")
+	}
+	c[0].rise()
+	require.Zero(t, c[0].local.sleepers().Load())
+	require.Zero(t, c[0].local.bell(0).Load())
+
+	w = &waiter{several: true}
+	c[0].rest(t.Context(), w, 1)
+	require.EqualValues(t, bellAnyone, c[0].local.bell(0).Load())
+	require.Equal(t, []int{0}, c[1].sleeping())
+	require.Empty(t, c[1].sleeping(), "claimed")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c[0].rest(ctx, w, 1)
+	c[0].rest(ctx, w, 1) // ends with its context
+	c[0].rise()
+}

@@ -1,0 +1,36 @@
+package cpu
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/boot"
+)
+
+// The monitor finds that a device stands still. While it reports that, the last Comm of the process is closed: the job ends
+// in this process all the same, and the monitor with it.
+func TestJobEndsWhileTheMonitorFails(t *testing.T) {
+	b := boot.Local(1)[0]
+	defer b.Close()
+	c, f := Join(t.Context(), b, "test", Options{Timeout: time.Millisecond})
+	require.Nil(t, f)
+	s := c.site
+	s.order.Lock() // what is reported waits for this test
+	c.Stands(1)
+	require.Eventually(t, func() bool { return c.proposal.Load() != nil }, 10*time.Second, time.Millisecond)
+	c.Close()
+	s.order.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		<-s.stopCh
+		s.wg.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "the job does not end")
+	}
+}

@@ -1,0 +1,39 @@
+//go:build fault && linux
+
+package cpu
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+)
+
+// A Split that is refused, since a rank cannot map the memory, leaves nothing behind, and the Comm goes on.
+func TestRefusedSplitsLeaveNothing(t *testing.T) {
+	n := 10_000
+	if testing.Short() {
+		n = 1000
+	}
+	world := twoOfAHost(t)
+	h := world[0].site.host
+	var space, memory, maps int
+	for i := range n {
+		if i == 10 {
+			space, memory, maps = freeBytes(h), taken(t, h), len(h.maps)
+		}
+		require.NoError(t, inject.Plan("cpu.map:1:cut"))
+		each(t, world[:], func(c *Comm) error {
+			_, f := c.Split(t.Context(), &Call{Record: Record{Kind: Split, Root: -1}}, 0, 0, Options{})
+			if f == nil || f.Code != Backend {
+				return fmt.Errorf("not refused: %v", f)
+			}
+			return nil
+		})
+	}
+	require.Equal(t, space, freeBytes(h))
+	require.Equal(t, memory, taken(t, h))
+	require.Len(t, h.maps, maps)
+}

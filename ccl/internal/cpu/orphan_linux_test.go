@@ -1,0 +1,99 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// again is another Comm of the two ranks of twoOfAHost.
+func again(t *testing.T, of [2]*Comm) (c [2]*Comm) {
+	t.Helper()
+	s := of[0].site
+	of[0].splits++ // no two Comms of a job have the same number
+	off, err := s.host.alloc(regionBytes(2))
+	require.NoError(t, err)
+	for r := range c {
+		s.hold()
+		c[r], err = newComm(s, childID(worldID, of[0].splits, 0), membersOf([]int{0, 1}), s.topo, r, off, Options{})
+		require.NoError(t, err)
+	}
+	return c
+}
+
+// What a Split that failed has made is given back, on whichever rank it failed and in whatever order the Comms are closed.
+func TestFailedSplitLeavesNothing(t *testing.T) {
+	world := twoOfAHost(t)
+	h := world[0].site.host
+	for _, tc := range []struct {
+		name   string
+		gather int // of Split, in which rank 1 comes only when rank 0 has given up
+		late   bool
+		colors [2]int
+		first  bool // the new Comm is closed first
+	}{
+		{"nobody has it, nor knows of it", 2, false, [2]int{0, 0}, false},
+		{"nobody has it", 3, false, [2]int{0, 0}, false},
+		{"two Comms, nobody has them", 3, false, [2]int{0, 1}, false},
+		{"rank 1 has it, and closes it last", 3, true, [2]int{0, 0}, false},
+		{"rank 1 has it, and closes it first", 3, true, [2]int{0, 0}, true},
+		{"two Comms, rank 1 has its own", 3, true, [2]int{0, 1}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var space, memory int
+			times := 100
+			if testing.Short() {
+				times = 30
+			}
+			for i := range times {
+				if i == 10 { // what is taken once is there
+					space, memory = freeBytes(h), taken(t, h)
+				}
+				c := again(t, world)
+				ctx, stop := context.WithCancel(t.Context())
+				gathers, left := 0, make(chan struct{})
+				c[1].disturb = func(of *Comm, _ *Call) *Fault {
+					if gathers++; of != c[1] || gathers != tc.gather {
+						return nil
+					}
+					for tc.late && of.posted(0) != of.round+1 {
+						of.site.scan()
+					}
+					stop()
+					<-left
+					if !tc.late {
+						return fault(Aborted, 1, "on purpose")
+					}
+					return nil
+				}
+				var child [2]*Comm
+				each(t, c[:], func(c *Comm) error {
+					var f *Fault
+					in := ctx
+					if c.rank == 1 {
+						in = t.Context()
+					}
+					child[c.rank], f = c.Split(in, &Call{Record: Record{Kind: Split, Root: -1}}, tc.colors[c.rank], 0, Options{})
+					if c.rank == 0 {
+						close(left)
+					}
+					if (f == nil) != (tc.late && c.rank == 1) {
+						return errors.New("Split has ended otherwise")
+					}
+					return nil
+				})
+				if child[1] != nil && tc.first {
+					child[1].Close()
+				}
+				each(t, c[:], func(c *Comm) error { c.Close(); return nil })
+				if child[1] != nil && !tc.first {
+					child[1].Close()
+				}
+			}
+			require.Equal(t, space, freeBytes(h))
+			require.Equal(t, memory, taken(t, h))
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package cpu
+
+import (
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/ordered"
+)
+
+// A rank that makes calls as fast as it can is looked at by another: what that reads of a call is all of that call.
+func TestRecordsAreWhole(t *testing.T) {
+	const n = 3
+	c := &Comm{n: n, local: newRegion(0, aligned(regionBytes(n)), n)}
+	var over atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for seq := uint64(1); !over.Load(); seq++ {
+			r := Record{Count: seq, Start: int64(seq), Root: int32(seq), Hash: uint32(seq), Kind: Kind(seq % 7)}
+			storeRecord(c.local.call(1, seq), &r, seq, seq, r.Kind)
+			ordered.Store((*uint64)(unsafe.Pointer(c.local.entered(1))), seq<<32|seq&0xffffffff)
+		}
+	}()
+	read, looks := 0, 2_000_000
+	if testing.Short() {
+		looks /= 10
+	}
+	for i := 0; i < looks || read == 0; i++ {
+		seq := c.local.entered(1).Load()>>32 - uint64(i)%uint64(c.local.kept)
+		r, ok := c.made(1, seq)
+		if !ok {
+			continue
+		}
+		read++
+		want := Record{Seq: seq, Count: seq, Start: int64(seq), Root: int32(seq), Hash: uint32(seq), Number: seq, Kind: Kind(seq % 7)}
+		if r != want {
+			over.Store(true)
+			<-done
+			require.Equal(t, want, r, "look %d", i)
+		}
+	}
+	over.Store(true)
+	<-done
+	t.Logf("%d of %d looks had a record", read, looks)
+}
+
+// The number of a call in reports has 64 bits, as it is kept, as it is told and as it travels.
+func TestNumbersBeyond32Bits(t *testing.T) {
+	const number = 1<<32 + 7
+	c := &Comm{n: 1, local: newRegion(0, aligned(regionBytes(1)), 1)}
+	c.enter(&Call{Record: Record{Seq: number, Kind: Barrier}})
+	r := c.entered(0)
+	require.EqualValues(t, number, r.Number)
+
+	e := anEvent()
+	e.Call.Number, e.Theirs.Number = r.Number, r.Number
+	var e2 event
+	require.NoError(t, e2.decode(e.encode(make([]byte, eventWire))))
+	require.Equal(t, e, e2)
+
+	s := aStatus()
+	s.Call.Number = r.Number
+	var s2 Status
+	require.NoError(t, s2.decode(s.encode(make([]byte, statusWire))))
+	require.Equal(t, s, s2)
+}

@@ -1,0 +1,74 @@
+//go:build fault && linux
+
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+)
+
+// A mapping is refused anywhere in a Shrink. Where a rank cannot map the memory of the Comm that was agreed on, that rank
+// counts as lost: the Comm of the others fails by it, and they go on without it.
+func TestShrinkThatCannotMap(t *testing.T) {
+	alone := 0
+	for hit := range 8 {
+		t.Run(fmt.Sprintf("mapping %d", hit+1), func(t *testing.T) {
+			world := twoOfAHost(t)
+			for _, c := range world {
+				c.failHere(fault(Aborted, 0, "on purpose"))
+			}
+			require.NoError(t, inject.Plan(fmt.Sprintf("cpu.map:%d:cut", hit+1)))
+			defer inject.Plan("")
+			var next [2]*Comm
+			var faults [2]*Fault
+			each(t, world[:], func(c *Comm) error {
+				next[c.rank], faults[c.rank] = c.Shrink(t.Context(), Options{})
+				return nil
+			})
+			for r, c := range next {
+				if c == nil {
+					assert.Equal(t, Backend, faults[r].Code)
+					assert.Equal(t, r, faults[r].Peer)
+					continue
+				}
+				defer c.Close()
+			}
+			if next[0] == nil || next[1] == nil {
+				alone++
+			}
+			each(t, world[:], func(of *Comm) error {
+				c := next[of.rank]
+				if c == nil {
+					return nil
+				}
+				ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+				defer stop()
+				k := &Call{Record: Record{Kind: Barrier, Root: -1}}
+				k.Seal()
+				f := c.Run(ctx, k)
+				if next[1-of.rank] != nil {
+					assert.Nil(t, f)
+					return nil
+				}
+				if f == nil || f.Code != RankLost || f.Peer != 1-of.rank {
+					return fmt.Errorf("the Comm of a rank that has not got it: %v", f)
+				}
+				last, f := c.Shrink(ctx, Options{})
+				if f != nil {
+					return f
+				}
+				defer last.Close()
+				assert.Equal(t, 1, last.Size())
+				return nil
+			})
+		})
+	}
+	require.NotZero(t, alone, "no mapping was that of the new Comm")
+}

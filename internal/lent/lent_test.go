@@ -1,0 +1,87 @@
+package lent_test
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/lent"
+)
+
+func TestResource(t *testing.T) {
+	r := lent.New("xpu", 1, "queue", 7)
+	h, ok := r.Handle()
+	require.True(t, ok)
+	require.Equal(t, uintptr(7), h)
+	h, err := r.Use()
+	require.NoError(t, err)
+	require.Equal(t, uintptr(7), h)
+
+	failed := errors.New("the driver is gone")
+	require.Equal(t, failed, r.Close(func(h uintptr) error {
+		require.Equal(t, uintptr(7), h)
+		return failed
+	}), "what could not be given back is given up")
+	_, ok = r.Handle()
+	require.False(t, ok)
+	for _, use := range []func() error{
+		func() error { _, err := r.Use(); return err },
+		func() error { return r.Close(func(uintptr) error { panic("given back twice") }) },
+	} {
+		err := use()
+		require.ErrorIs(t, err, lent.ErrClosed)
+		require.Regexp(t, `^xpu: device 1: queue, made at \S+:\d+, was given back at \S+:\d+: closed$`, err.Error())
+	}
+}
+
+// Of two that give back at once one does it, the other hears of it.
+func TestCloseAtOnce(t *testing.T) {
+	for range 100 {
+		r := lent.New("cuda", 0, "event", 1)
+		freed := make(chan bool, 8)
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() { r.Close(func(uintptr) error { freed <- true; return nil }) })
+		}
+		wg.Wait()
+		require.Len(t, freed, 1)
+	}
+}
+
+func TestOnLeak(t *testing.T) {
+	var mu sync.Mutex
+	var told []string
+	lent.OnLeak(func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, text)
+	})
+	defer lent.OnLeak(nil)
+	forget()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		mu.Lock()
+		defer mu.Unlock()
+		return len(told) > 0
+	}, 20*time.Second, time.Millisecond)
+	for range 10 {
+		runtime.GC()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	require.Len(t, told, 1, "%q", told)
+	require.Regexp(t, `^rocm: device 2: 8 bytes of device memory, made at \S+:\d+, was never given back$`, told[0])
+}
+
+// forget makes three things: one that leaks, one that was given back, one that is another's.
+//
+//go:noinline
+func forget() {
+	lent.New("rocm", 2, "8 bytes of device memory", 1)
+	lent.New("rocm", 2, "stream", 2).Close(func(uintptr) error { return nil })
+	lent.Borrowed("rocm", 2, "stream", 3)
+}

@@ -1,0 +1,94 @@
+// Package docs checks what the documents say of the tree.
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// pages are all documents, by their path below the root.
+func pages(t *testing.T) map[string]string {
+	all := map[string]string{}
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		all[path] = string(text)
+		return err
+	}))
+	require.Contains(t, all, filepath.Join(root, "README.md"))
+	return all
+}
+
+var (
+	link  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	fence = regexp.MustCompile("(?s)```.*?```")
+	title = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// broken lists the links of a page that lead nowhere: to a file that is not there, or a heading.
+func broken(path, text string, all map[string]string) []string {
+	var bad []string
+	for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+			continue
+		}
+		file, heading, _ := strings.Cut(m[1], "#")
+		to := path
+		if file != "" {
+			to = filepath.Join(filepath.Dir(path), file)
+		}
+		if _, err := os.Stat(to); err != nil {
+			bad = append(bad, m[1])
+		} else if heading != "" && !hasHeading(all[to], heading) {
+			bad = append(bad, m[1])
+		}
+	}
+	return bad
+}
+
+// hasHeading reports whether a page has a heading with that anchor: lower case, words joined by hyphens.
+func hasHeading(text, anchor string) bool {
+	for _, m := range title.FindAllStringSubmatch(text, -1) {
+		name := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ' || r == '-':
+				return '-'
+			case r == '_' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9':
+				return r
+			}
+			return -1
+		}, strings.ToLower(m[1]))
+		if name == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+func TestLinks(t *testing.T) {
+	all := pages(t)
+	for path, text := range all {
+		require.Empty(t, broken(path, text, all), path)
+	}
+	readme := filepath.Join(root, "README.md")
+	for _, planted := range []string{"[x](docs/none.md)", "[x](README.md#no-such-heading)"} {
+		require.Len(t, broken(readme, planted, all), 1, planted)
+	}
+	require.Empty(t, broken(readme, "[x](README.md#two-commands) [y](https://go.dev) ```\n[z](none)\n```", all))
+}

@@ -1,0 +1,114 @@
+package ddp_test
+
+import (
+	"math"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/ddp"
+	"github.com/goccl/goccl/train/mesh"
+)
+
+// After the third step Ready and Wait allocate nothing, nor do the Hooks.
+func TestStepAllocatesNothing(t *testing.T) {
+	const runs = 5
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		m, err := mesh.New(t.Context(), c, mesh.Dim{Name: "outer", Size: 1}, mesh.Dim{Name: "inner", Size: 2})
+		require.NoError(t, err)
+		defer m.Close()
+		for i, hook := range []ddp.Hook{nil, ddp.BFloat16, ddp.Hierarchical(m.Comm("inner"), m.Comm("outer"))} {
+			var bufs []ccl.Buf
+			for i := range 10 {
+				bufs = append(bufs, ccl.Host(make([]float32, 1+i*300)))
+			}
+			r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 12, Hook: hook})
+			require.NoError(t, err)
+			step := func() { require.NoError(t, r.All(t.Context())) }
+			for range 3 {
+				step()
+			}
+			got := math.Inf(1)
+			for range 3 { // the least: others of the process may have had something to do
+				require.NoError(t, ccl.Barrier(t.Context(), c))
+				if c.Rank() == 0 {
+					got = min(got, testing.AllocsPerRun(runs, step))
+					continue
+				}
+				for range runs + 1 {
+					step()
+				}
+				got = 0
+			}
+			require.Zero(t, got, "hook %d", i)
+			require.NoError(t, r.Close())
+		}
+	})
+}
+
+// A rank hands over the bytes of its gradients once: an all-reduce of them, which takes 2(N-1)/N times as many.
+func TestVolume(t *testing.T) {
+	const n, steps = 4, 5
+	var sent atomic.Int64
+	ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+		var bufs []ccl.Buf
+		all := make([]float32, 10_000)
+		for i := range 10 {
+			bufs = append(bufs, ccl.Host(all[i*1000:(i+1)*1000]))
+		}
+		r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 14})
+		require.NoError(t, err)
+		defer r.Close()
+		for range steps {
+			require.NoError(t, r.All(t.Context()))
+			require.EqualValues(t, 40_000, r.Stats().Bytes)
+		}
+	}, ccltest.With(ccl.Options{OnCall: func(o ccl.Observation) {
+		if o.Call.Type == ccl.TypeFloat32 {
+			if o.Call.Kind != ccl.KindAllReduce {
+				panic(o.Call.Kind)
+			}
+			sent.Add(int64(o.Call.Count) * 4)
+		}
+	}}))
+	require.EqualValues(t, n*steps*40_000, sent.Load())
+}
+
+// Gradients that become ready while something else computes, which is stood for by waiting as for a GPU, are averaged
+// meanwhile: what Wait waits for is the last bucket.
+func TestOverlap(t *testing.T) {
+	const parts = 48
+	size, pause := 100<<20, 3*time.Millisecond
+	if testing.Short() {
+		size = 10 << 20
+	}
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		all, err := ccl.MakeSlice[float32](t.Context(), c, size/4)
+		require.NoError(t, err)
+		defer ccl.FreeSlice(all)
+		var bufs []ccl.Buf
+		k := len(all) / parts
+		for i := range parts {
+			bufs = append(bufs, ccl.Host(all[i*k:(i+1)*k]))
+		}
+		r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{Bytes: size / 12})
+		require.NoError(t, err)
+		defer r.Close()
+		best := math.Inf(1)
+		for range 6 {
+			for i := parts - 1; i >= 0; i-- {
+				time.Sleep(pause)
+				require.NoError(t, r.Ready(i))
+			}
+			require.NoError(t, r.Wait(t.Context()))
+			s := r.Stats()
+			best = min(best, float64(s.Exposed)/float64(s.Comm))
+		}
+		t.Logf("rank %d: at best %.1f %% of the communication is exposed", c.Rank(), 100*best)
+		require.Less(t, best, .5, "promised: .1 on a machine of its own")
+	}, ccltest.Processes(2))
+}

@@ -1,0 +1,90 @@
+package zero_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/mesh"
+	"github.com/goccl/goccl/train/zero"
+)
+
+// Hybrid sharding: shards over one dimension of a mesh, replicas over the other. All stages come to the same bits, on
+// all ranks, and near those of one rank with the same micro batches, which adds in another order.
+func TestReplicas(t *testing.T) {
+	want, losses := reference(t, 4, .05)
+	worlds := map[string][]ccltest.Option{"goroutines": nil}
+	if !testing.Short() {
+		worlds["hosts"] = []ccltest.Option{ccltest.Hosts(2)} // replicas over TCP, shards inside a host
+	}
+	for name, opts := range worlds {
+		t.Run(name, func(t *testing.T) {
+			ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
+				m, err := mesh.New(t.Context(), c, mesh.Dim{Name: "replica", Size: 2}, mesh.Dim{Name: "shard", Size: 2})
+				require.NoError(t, err)
+				defer m.Close()
+				var first []float32 // stage 0's
+				for stage := range 4 {
+					o := zero.Options{Stage: stage, Clip: .05, Replicas: m.Comm("replica"), Poison: true}
+					tr := newTrainer(t, m.Comm("shard"), o)
+					for step := range steps {
+						loss, err := tr.one(t.Context(), c.Rank())
+						require.NoError(t, err)
+						l := []float64{loss / float64(c.Size())}
+						require.NoError(t, ccl.AllReduce(t.Context(), c, l, l, ccl.Sum))
+						require.InDelta(t, losses[step], l[0], 1e-5, "step %d", step)
+						requireSame(t, c, flat(tr.params(t)))
+					}
+					w := flat(tr.params(t))
+					if stage == 0 {
+						first = w
+					}
+					require.Zero(t, differ(first, w), "stage %d", stage)
+					for i, x := range flat(want) {
+						require.InDelta(t, x, w[i], 1e-4, "element %d", i)
+					}
+					require.NoError(t, tr.m.Close())
+				}
+			}, opts...)
+		})
+	}
+}
+
+// The norm goes over the ranks of NormOver, too; what NormOf leaves out counts nowhere. All ranks clip alike.
+func TestNormOver(t *testing.T) {
+	ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		m, err := mesh.New(ctx, c, mesh.Dim{Name: "dp", Size: 2}, mesh.Dim{Name: "tp", Size: 2})
+		require.NoError(t, err)
+		defer m.Close()
+		tp := m.Coord("tp")
+		for stage := range 4 {
+			// Of unit 1 all of tp hold parameter 0 whole: it counts at coordinate 0 alone.
+			z, err := zero.New[float32, float32](ctx, m.Comm("dp"), [][]int{{20 + tp}, {3, 5}}, &zero.Options{Stage: stage, Clip: 1,
+				NormOver: m.Comm("tp"), NormOf: func(unit, param int) bool { return unit == 0 || param == 1 || tp == 0 }})
+			require.NoError(t, err)
+			for i := 1; i >= 0; i-- {
+				g, err := z.Grads(ctx, i)
+				require.NoError(t, err)
+				for j := range g {
+					for k := range g[j] {
+						g[j][k] = float32(2 * m.Coord("dp")) // 1 on average
+					}
+				}
+				require.NoError(t, z.Reduce(i))
+			}
+			norm := math.Sqrt(20 + 21 + 3 + 5 + 5)
+			require.NoError(t, z.Step(ctx, func(_ zero.Piece, _, g []float32) error {
+				for _, x := range g {
+					require.InDelta(t, 1/norm, x, 1e-6)
+				}
+				return nil
+			}))
+			require.InDelta(t, norm, z.Norm(), 1e-12)
+			require.NoError(t, z.Close())
+		}
+	})
+}

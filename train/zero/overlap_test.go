@@ -1,0 +1,58 @@
+package zero_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/zero"
+)
+
+// While something else computes, which is stood for by waiting as for a GPU, parameters are gathered and gradients
+// reduced. What a step waits for is the last unit's, at every stage.
+func TestOverlap(t *testing.T) {
+	const pause = 3 * time.Millisecond
+	layers, size, rounds := 24, 100<<20, 4
+	if testing.Short() {
+		layers, size, rounds = 8, 8<<20, 2
+	}
+	var units [][]int
+	for range layers {
+		units = append(units, []int{size / 4 / layers})
+	}
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		for stage := range 4 {
+			m, err := zero.New[float32, float32](ctx, c, units, &zero.Options{Stage: stage})
+			require.NoError(t, err)
+			best := math.Inf(1)
+			for range rounds {
+				for i := range units {
+					_, err := m.Params(ctx, i)
+					require.NoError(t, err)
+					time.Sleep(pause)
+					m.Release(i)
+				}
+				for i := layers - 1; i >= 0; i-- {
+					_, err := m.Params(ctx, i)
+					require.NoError(t, err)
+					_, err = m.Grads(ctx, i)
+					require.NoError(t, err)
+					time.Sleep(2 * pause)
+					m.Release(i)
+					require.NoError(t, m.Reduce(i))
+				}
+				require.NoError(t, m.Step(ctx, func(zero.Piece, []float32, []float32) error { return nil }))
+				s := m.Stats()
+				best = min(best, float64(s.Exposed)/float64(s.Comm))
+			}
+			t.Logf("stage %d, rank %d: at best %.1f %% of the communication is exposed", stage, c.Rank(), 100*best)
+			require.Less(t, best, .6, "stage %d; promised: .1 on a machine of its own", stage)
+			require.NoError(t, m.Close())
+		}
+	}, ccltest.Processes(2))
+}
