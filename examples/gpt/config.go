@@ -1,0 +1,179 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/goccl/goccl/internal/gpt"
+)
+
+// config is what the flags say.
+type config struct {
+	gpt.Config
+	np, dp, pp, tp, stage, micro       int
+	sp, schedule, preset, data, sample string
+	rows, steps, warmup, every, eval   int
+	lr, clip                           float64
+	seed                               uint64
+	json, svg                          string
+}
+
+// presets are the shapes of the talks.
+var presets = map[string]gpt.Config{
+	"char":     {Context: 128, Width: 128, Heads: 4, Layers: 4},
+	"babygpt":  {Context: 256, Width: 384, Heads: 6, Layers: 6},
+	"gpt2-85m": {Context: 1024, Width: 768, Heads: 12, Layers: 12},
+}
+
+// groups are the flags as -h prints them.
+var groups = []struct {
+	title string
+	names []string
+}{
+	{"layout", []string{"np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule"}},
+	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab"}},
+	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed", "eval", "sample"}},
+	{"output", []string{"log", "json", "svg"}},
+}
+
+// parse reads the flags. The error says what to change; flag.ErrHelp is printed already.
+func parse(args []string, out io.Writer) (*config, error) {
+	c := &config{}
+	f := flag.NewFlagSet("gpt", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.IntVar(&c.np, "np", 0, "start this many `ranks` here; without it: those that a launcher has started, or one")
+	f.IntVar(&c.dp, "dp", 0, "data-parallel `ranks`; 0: what is left over")
+	f.IntVar(&c.pp, "pp", 1, "pipeline `stages`")
+	f.IntVar(&c.tp, "tp", 1, "`ranks` that share each layer")
+	f.StringVar(&c.sp, "sp", "", "sequence parallelism: megatron, over the ranks of -tp")
+	f.IntVar(&c.stage, "zero", 0, "ZeRO `stage`: 1 shards optimizer state, 2 gradients too, 3 parameters too")
+	f.IntVar(&c.micro, "micro", 1, "micro `batches` of a rank and step")
+	f.StringVar(&c.schedule, "schedule", "1f1b", "of the pipeline: 1f1b or gpipe")
+	f.StringVar(&c.preset, "preset", "char", "`shape`: char (0.83 M parameters), babygpt (10.7 M), gpt2-85m; the flags below change it")
+	f.IntVar(&c.Layers, "layers", 0, "")
+	f.IntVar(&c.Heads, "heads", 0, "")
+	f.IntVar(&c.Width, "width", 0, "")
+	f.IntVar(&c.Context, "context", 0, "`tokens` of a row")
+	f.IntVar(&c.Vocab, "vocab", 0, "`tokens` there are; 0: as the data has")
+	f.StringVar(&c.data, "data", "", "`file`: text, or nanoGPT's uint16 tokens if its name ends in .bin; none: Newton's Opticks, of the Go distribution")
+	f.IntVar(&c.rows, "rows", 16, "`rows` of a step, on all ranks together")
+	f.IntVar(&c.steps, "steps", 1000, "")
+	f.Float64Var(&c.lr, "lr", 1e-3, "peak learning `rate`; it falls along half a cosine to a tenth")
+	f.IntVar(&c.warmup, "warmup", 0, "`steps` in which the learning rate rises")
+	f.Float64Var(&c.clip, "clip", 1, "`norm` that gradients are clipped to; 0: not")
+	f.Uint64Var(&c.seed, "seed", 1, "of weights and data")
+	f.IntVar(&c.eval, "eval", 0, "validate on the last tenth of the data each so many `steps`")
+	f.StringVar(&c.sample, "sample", "", "at the end, go on from this `text`; without -pp and -sp")
+	f.IntVar(&c.every, "log", 10, "a line each so many `steps`")
+	f.StringVar(&c.json, "json", "", "`file` for metrics, a line a step")
+	f.StringVar(&c.svg, "svg", "", "`file` for a picture of the loss")
+	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+		usage(f, out)
+		return nil, err
+	} else if err != nil {
+		return nil, fmt.Errorf("%w (-h lists the flags)", err)
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q is no flag (-h lists them)", f.Arg(0))
+	}
+	p, ok := presets[c.preset]
+	if !ok {
+		return nil, fmt.Errorf("-preset %s: there are char, babygpt and gpt2-85m", c.preset)
+	}
+	set := map[string]bool{}
+	f.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	for name, v := range map[string][2]*int{"layers": {&c.Layers, &p.Layers}, "heads": {&c.Heads, &p.Heads},
+		"width": {&c.Width, &p.Width}, "context": {&c.Context, &p.Context}} {
+		if !set[name] {
+			*v[0] = *v[1]
+		}
+	}
+	return c, c.check(set)
+}
+
+func usage(f *flag.FlagSet, out io.Writer) {
+	fmt.Fprint(out, "gpt trains a GPT-2 on characters or tokens, on any number of ranks.\n")
+	for _, g := range groups {
+		fmt.Fprintf(out, "\n%s:\n", g.title)
+		for _, name := range g.names {
+			x := f.Lookup(name)
+			arg, text := flag.UnquoteUsage(x)
+			if x.DefValue != "" && x.DefValue != "0" {
+				text += " (default " + x.DefValue + ")"
+			}
+			fmt.Fprintf(out, "  %-16s %s\n", "-"+name+" "+arg, text)
+		}
+	}
+}
+
+// check says what is wrong with flags that do not depend on the number of ranks.
+func (c *config) check(set map[string]bool) error {
+	for _, v := range []struct {
+		name string
+		is   int
+		min  int
+	}{{"np", c.np, 1}, {"dp", c.dp, 0}, {"pp", c.pp, 1}, {"tp", c.tp, 1}, {"micro", c.micro, 1}, {"layers", c.Layers, 1},
+		{"heads", c.Heads, 1}, {"width", c.Width, 1}, {"context", c.Context, 1}, {"vocab", c.Vocab, 0}, {"rows", c.rows, 1},
+		{"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"eval", c.eval, 0}, {"log", c.every, 1}} {
+		if v.is < v.min && (v.name != "np" || set["np"]) {
+			return fmt.Errorf("-%s %d: it is %d at least", v.name, v.is, v.min)
+		}
+	}
+	switch {
+	case c.stage < 0 || c.stage > 3:
+		return fmt.Errorf("-zero %d: the stages are 0 to 3", c.stage)
+	case c.sp != "" && c.sp != "megatron":
+		return fmt.Errorf("-sp %s: there is megatron", c.sp)
+	case c.sp != "" && c.tp == 1:
+		return errors.New("-sp megatron splits the sequence over the ranks of -tp: give that, too")
+	case c.schedule != "1f1b" && c.schedule != "gpipe":
+		return fmt.Errorf("-schedule %s: there are 1f1b and gpipe", c.schedule)
+	case c.lr <= 0 || c.clip < 0:
+		return fmt.Errorf("-lr %v -clip %v: the first is greater than 0, the second 0 or more", c.lr, c.clip)
+	case c.Width%c.Heads != 0:
+		return fmt.Errorf("-heads %d of -width %d: %d heads divide it", c.Heads, c.Width, nearest(c.Width, c.Heads))
+	case c.Heads%c.tp != 0:
+		return fmt.Errorf("-tp %d of %d heads: -tp %d divides them", c.tp, c.Heads, nearest(c.Heads, c.tp))
+	case c.Layers%c.pp != 0:
+		return fmt.Errorf("-pp %d of %d layers: -pp %d divides them", c.pp, c.Layers, nearest(c.Layers, c.pp))
+	case c.sample != "" && (c.pp > 1 || c.sp != ""):
+		return errors.New("-sample runs on one pipeline stage and whole sequences: without -pp and -sp")
+	}
+	if c.np > 0 {
+		return c.place(c.np)
+	}
+	return nil
+}
+
+// place fills in dp on n ranks, and says what does not divide.
+func (c *config) place(n int) error {
+	inner := c.pp * c.tp
+	switch {
+	case n%inner != 0:
+		return fmt.Errorf("-pp %d -tp %d on %d ranks: start %d, or %d", c.pp, c.tp, n, max(1, n/inner)*inner, (n/inner+1)*inner)
+	case c.dp == 0:
+		c.dp = n / inner
+	case c.dp*inner != n:
+		return fmt.Errorf("-dp %d -pp %d -tp %d is %d ranks, not %d: -dp %d fits, or leave it out", c.dp, c.pp, c.tp, c.dp*inner, n, n/inner)
+	}
+	if parts := c.dp * c.micro; c.rows%parts != 0 {
+		return fmt.Errorf("-rows %d over -dp %d x -micro %d: -rows %d divides", c.rows, c.dp, c.micro, max(1, (c.rows+parts/2)/parts)*parts)
+	}
+	if tokens := c.rows / c.dp / c.micro * c.Context; c.sp != "" && tokens%c.tp != 0 {
+		return fmt.Errorf("-sp megatron: %d tokens of a micro batch do not divide among -tp %d", tokens, c.tp)
+	}
+	return nil
+}
+
+// nearest is the divisor of n that is nearest to k.
+func nearest(n, k int) int {
+	best := 1
+	for d := 1; d <= n; d++ {
+		if n%d == 0 && max(d-k, k-d) < max(best-k, k-best) {
+			best = d
+		}
+	}
+	return best
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+)
+
+func words(t testing.TB, args string) *config {
+	c, err := parse(strings.Fields(args), io.Discard)
+	require.NoError(t, err)
+	return c
+}
+
+const small = "-layers 4 -width 32 -heads 4 -context 24 -rows 8 -lr 3e-3 -steps "
+
+// losses trains on n ranks and returns the losses.
+func losses(t *testing.T, n, steps int, layout string) (all []float64) {
+	ccltest.Run(t, n, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, small+fmt.Sprint(steps)+" "+layout)
+		require.NoError(t, c.place(n))
+		raw, err := read("")
+		require.NoError(t, err)
+		text, err := newText("", raw, c.Context, 0)
+		require.NoError(t, err)
+		c.Vocab = text.vocab
+		tr, err := newTrainer(t.Context(), world, c, text)
+		require.NoError(t, err)
+		for step := range steps {
+			loss, _, err := tr.step(t.Context(), step+1)
+			require.NoError(t, err)
+			if world.Rank() == 0 {
+				all = append(all, loss)
+			}
+		}
+		require.NoError(t, tr.close())
+	})
+	return all
+}
+
+// Every layout has the losses of one rank.
+func TestLayouts(t *testing.T) {
+	steps := 50
+	if testing.Short() {
+		steps = 8
+	}
+	want := losses(t, 1, steps, "")
+	require.Less(t, want[steps-1], want[0])
+	for _, tc := range []struct {
+		n      int
+		layout string
+		within float64
+	}{
+		{2, "-zero 0", 1e-5}, {2, "-zero 1", 1e-5}, {4, "-zero 2", 1e-5}, {4, "-zero 3", 1e-5}, {2, "-zero 3 -micro 2", 1e-5},
+		{2, "-tp 2", 1e-5}, {4, "-tp 4 -sp megatron", 1e-5}, {2, "-tp 2 -sp megatron -zero 2 -micro 2", 1e-5},
+		{2, "-pp 2 -micro 4", 1e-5}, {4, "-pp 4 -micro 4 -schedule gpipe", 1e-5}, {8, "-pp 2 -tp 2 -micro 2 -zero 1", 1e-5},
+		{8, "-pp 2 -tp 2 -micro 2 -zero 3 -sp megatron", 1e-5},
+	} {
+		t.Run(fmt.Sprintf("%d ranks %s", tc.n, tc.layout), func(t *testing.T) {
+			require.InDeltaSlice(t, want, losses(t, tc.n, steps, tc.layout), tc.within)
+		})
+	}
+	micros := losses(t, 1, steps, "-micro 4")
+	require.Equal(t, micros, losses(t, 2, steps, "-pp 2 -micro 4"), "a pipeline makes the same sums")
+}
+
+func TestFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"-tp 3":           "-tp 3 of 4 heads: -tp 2 divides",
+		"-zero 4":         "the stages are 0 to 3",
+		"-np 3 -dp 2":     "-dp 3 fits",
+		"-np 3 -tp 2":     "start 2, or 4",
+		"-np 2 -micro 3":  "-rows 18 divides",
+		"-pp 3":           "-pp 2 divides",
+		"-np 0":           "1 at least",
+		"-preset x":       "babygpt",
+		"-schedule x":     "gpipe",
+		"-sp ring":        "megatron",
+		"-sp megatron":    "-tp",
+		"-heads 5":        "4 heads divide",
+		"-lr 0":           "greater than 0",
+		"-steps x":        "invalid value",
+		"extra":           "no flag",
+		"-sample a -pp 2": "without -pp",
+		"-np 2 -tp 2 -sp megatron -context 3 -rows 1": "do not divide",
+	} {
+		_, err := parse(strings.Fields(args), io.Discard)
+		require.ErrorContains(t, err, want, args)
+	}
+	var help bytes.Buffer
+	_, err := parse([]string{"-h"}, &help)
+	require.True(t, errors.Is(err, flag.ErrHelp))
+	for _, g := range groups {
+		require.Contains(t, help.String(), g.title+":")
+	}
+}
+
+func TestText(t *testing.T) {
+	dir := t.TempDir()
+	for name, raw := range map[string]string{"empty.txt": "", "one.txt": "a", "short.txt": "abcdefgh", "odd.bin": "abc", "empty.bin": ""} {
+		_, err := newText(filepath.Join(dir, name), []byte(raw), 16, 0)
+		require.ErrorContains(t, err, name)
+	}
+	x, err := newText("a.bin", []byte(strings.Repeat("\x01\x00\x05\x01", 40)), 16, 0)
+	require.NoError(t, err)
+	require.Equal(t, 0x106, x.vocab)
+	_, err = newText("a.bin", []byte(strings.Repeat("\x01\x00\x05\x01", 40)), 16, 5)
+	require.ErrorContains(t, err, "-vocab 5")
+	_, err = x.encode("a")
+	require.Error(t, err)
+	x, err = newText("a.txt", []byte(strings.Repeat("hello ", 40)), 16, 0)
+	require.NoError(t, err)
+	require.Equal(t, 5, x.vocab)
+	in, out := x.batch(1, 2, 4, 1, 3, 16)
+	require.Equal(t, in[1:16], out[:15])
+	all, _ := x.batch(1, 2, 4, 0, 4, 16)
+	require.Equal(t, all[16:48], in, "rows are the same however they are cut")
+	_, err = x.encode("z")
+	require.ErrorContains(t, err, "not in the data")
+}
+
+// The whole of a rank: log, metrics, picture, validation and sample.
+func TestTrain(t *testing.T) {
+	dir := t.TempDir()
+	svg, lines := filepath.Join(dir, "loss.svg"), filepath.Join(dir, "log.json")
+	var out bytes.Buffer
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, small+"4 -eval 2 -log 1 -sample 1")
+		c.svg, c.json = svg, lines
+		require.NoError(t, c.place(2))
+		to := io.Writer(io.Discard)
+		if world.Rank() == 0 {
+			to = &out
+		}
+		require.NoError(t, train(t.Context(), world, c, nil, to))
+	})
+	for _, want := range []string{"dp=2", "parameters", "step=1 loss=", "mfu=", "step=4 validation=", "4 steps, 768 tokens"} {
+		require.Contains(t, out.String(), want)
+	}
+	b, err := os.ReadFile(svg)
+	require.NoError(t, err)
+	require.Contains(t, string(b), "<svg")
+	b, err = os.ReadFile(lines)
+	require.NoError(t, err)
+	require.Equal(t, 4, bytes.Count(b, []byte("\n")))
+}
+
+// An interrupt ends all ranks after the step under way.
+func TestInterrupt(t *testing.T) {
+	var out bytes.Buffer
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, small+"1000")
+		require.NoError(t, c.place(2))
+		stop := make(chan os.Signal, 1)
+		to := io.Writer(io.Discard)
+		if world.Rank() == 0 {
+			to = &out
+		} else {
+			stop <- os.Interrupt
+		}
+		require.NoError(t, train(t.Context(), world, c, stop, to))
+	})
+	require.Contains(t, out.String(), "interrupted after step 1\n")
+}

@@ -1,0 +1,370 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/examples/internal/mat"
+	"github.com/goccl/goccl/internal/gpt"
+	"github.com/goccl/goccl/train/mesh"
+	"github.com/goccl/goccl/train/optim"
+	"github.com/goccl/goccl/train/pp"
+	"github.com/goccl/goccl/train/tp"
+	"github.com/goccl/goccl/train/zero"
+)
+
+// split is package tp's exchanges as the model calls them.
+type split struct {
+	ctx context.Context
+	g   *tp.Group
+}
+
+func (s *split) Rank() int      { return s.g.Comm.Rank() }
+func (s *split) Size() int      { return s.g.Comm.Size() }
+func (s *split) Sequence() bool { return s.g.Sequence }
+func (s *split) Enter(full, x []float32) ([]float32, error) {
+	return tp.Enter(s.ctx, s.g, full, x)
+}
+func (s *split) EnterGrad(dx, dfull []float32) ([]float32, error) {
+	return tp.EnterGrad(s.ctx, s.g, dx, dfull)
+}
+func (s *split) Leave(y, partial []float32) ([]float32, error) {
+	return tp.Leave(s.ctx, s.g, y, partial)
+}
+func (s *split) LeaveGrad(full, dy []float32) ([]float32, error) {
+	return tp.LeaveGrad(s.ctx, s.g, full, dy)
+}
+
+// trainer is the state of one rank.
+type trainer struct {
+	cfg   *config
+	text  *text
+	world *ccl.Comm
+	mesh  *mesh.Mesh
+	split *split
+	net   *gpt.Net[float32]
+	units []int // of the model, on this pipeline stage
+	model *zero.Model[float32, float32]
+	m, v  [][]float32 // of AdamW, laid out as the shards
+	pipe  *pp.Pipeline
+
+	in, out  [2][2][]float32 // of the pipeline: by direction and buffer
+	tokens   [][]int32       // of this step, by micro batch
+	targets  [][]int32
+	validate bool // no backward passes
+	loss     float64
+	dtf, dtb time.Duration
+	bubble   float64
+}
+
+// kernels is the arithmetic of package mat.
+func kernels() gpt.Kernels[float32] {
+	return gpt.Kernels[float32]{Mul: mat.Mul, Add: mat.Add, Scale: mat.Scale, Gelu: mat.Gelu, GeluBack: mat.GeluBack,
+		Norm: mat.Norm, NormBack: mat.NormBack, Softmax: mat.Softmax, SoftmaxBack: mat.SoftmaxBack, CrossEntropy: mat.CrossEntropy}
+}
+
+// newTrainer places the ranks and gives each its part of the model. It is collective.
+func newTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr *trainer, err error) {
+	tr = &trainer{cfg: c, text: t, world: world}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, tr.close())
+		}
+	}()
+	if tr.mesh, err = mesh.New(ctx, world, mesh.Dim{Name: "dp", Size: c.dp}, mesh.Dim{Name: "pp", Size: c.pp}, mesh.Dim{Name: "tp", Size: c.tp}); err != nil {
+		return tr, err
+	}
+	tr.split = &split{ctx, &tp.Group{Comm: tr.mesh.Comm("tp"), Sequence: c.sp == "megatron"}}
+	tr.net = gpt.NewNet[float32](c.Config, c.rows/c.dp/c.micro, tr.split)
+	tr.net.K = kernels()
+	stage, per := tr.mesh.Coord("pp"), c.Layers/c.pp
+	if stage == 0 {
+		tr.units = append(tr.units, 0)
+	}
+	for l := range per {
+		tr.units = append(tr.units, 1+stage*per+l)
+	}
+	if stage == c.pp-1 {
+		tr.units = append(tr.units, c.Layers+1)
+	}
+	all := c.Units(c.tp)
+	var lens [][]int
+	for _, u := range tr.units {
+		lens = append(lens, all[u])
+	}
+	o := &zero.Options{Stage: c.stage, Micro: c.micro, Clip: c.clip}
+	if o.NormOver, err = tr.mesh.Join(ctx, "pp", "tp"); err != nil {
+		return tr, err
+	}
+	o.NormOf = func(unit, param int) bool { return tr.mesh.Coord("tp") == 0 || tr.divided(tr.units[unit], param) }
+	if tr.model, err = zero.New[float32, float32](ctx, tr.mesh.Comm("dp"), lens, o); err != nil {
+		return tr, err
+	}
+	for i, u := range tr.units {
+		var full [][]float32
+		if tr.mesh.Coord("dp") == 0 {
+			if full, err = shard(c.Config, u, gpt.Init[float32](c.Config, u, c.seed), tr.split.Rank(), c.tp); err != nil {
+				return tr, err
+			}
+		}
+		if err = tr.model.Load(ctx, i, full, 0); err != nil {
+			return tr, err
+		}
+		n := len(tr.model.Shard(i))
+		tr.m, tr.v = append(tr.m, make([]float32, n)), append(tr.v, make([]float32, n))
+	}
+	for d := range 2 {
+		for s := range 2 {
+			tr.in[d][s], tr.out[d][s] = make([]float32, tr.net.Len()), make([]float32, tr.net.Len())
+		}
+	}
+	tr.pipe, err = pp.New(ctx, tr.mesh.Comm("pp"), nil)
+	return tr, err
+}
+
+// divided reports whether tensor parallelism splits a parameter.
+func (tr *trainer) divided(unit, param int) bool {
+	return unit > 0 && unit <= tr.cfg.Layers && param != 0 && param != 3
+}
+
+// shard is a rank's part of a unit's whole parameters.
+func shard(c gpt.Config, unit int, p [][]float32, rank, n int) ([][]float32, error) {
+	if n == 1 || unit == 0 || unit == c.Layers+1 {
+		return p, nil
+	}
+	w := c.Width
+	for j, l := range map[int]tp.Layout{1: {Rows: w, Cols: 3 * w, Blocks: 3}, 2: {Rows: w, Cols: w, ByRows: true},
+		4: {Rows: w, Cols: 4 * w}, 5: {Rows: 4 * w, Cols: w, ByRows: true}} {
+		var err error
+		if p[j], err = tp.Shard(l, p[j], rank, n); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (tr *trainer) close() error {
+	var err error
+	if tr.pipe != nil {
+		err = tr.pipe.Close()
+	}
+	if tr.model != nil {
+		err = errors.Join(err, tr.model.Close())
+	}
+	if tr.mesh != nil {
+		err = errors.Join(err, tr.mesh.Close())
+	}
+	return err
+}
+
+// In and Out are the buffers of the pipeline.
+func (tr *trainer) In(s pp.Step) ccl.Buf  { return ccl.Host(tr.in[way(s)][s.In]) }
+func (tr *trainer) Out(s pp.Step) ccl.Buf { return ccl.Host(tr.out[way(s)][s.Out]) }
+
+func way(s pp.Step) int {
+	if s.Backward {
+		return 1
+	}
+	return 0
+}
+
+// Run computes one step of the pipeline.
+func (tr *trainer) Run(ctx context.Context, s pp.Step) error {
+	tr.split.ctx = ctx
+	start := time.Now()
+	if s.Backward {
+		defer func() { tr.dtb += time.Since(start) }()
+		if tr.validate {
+			tr.net.Forget(s.Micro)
+			return nil
+		}
+		return tr.backward(ctx, s)
+	}
+	defer func() { tr.dtf += time.Since(start) }()
+	x := tr.out[0][s.Out]
+	if tr.units[0] != 0 {
+		copy(x, tr.in[0][s.In])
+	}
+	for i, u := range tr.units {
+		p, err := tr.model.Params(ctx, i)
+		if err != nil {
+			return err
+		}
+		l, err := tr.net.Forward(u, p, s.Micro, x, tr.tokens[s.Micro], tr.targets[s.Micro])
+		if err != nil {
+			return err
+		}
+		tr.loss += l
+		tr.model.Release(i)
+	}
+	return nil
+}
+
+func (tr *trainer) backward(ctx context.Context, s pp.Step) error {
+	dx := tr.out[1][s.Out]
+	if tr.units[len(tr.units)-1] != tr.cfg.Layers+1 {
+		copy(dx, tr.in[1][s.In])
+	}
+	last := s.Micro == tr.cfg.micro-1
+	for i := len(tr.units) - 1; i >= 0; i-- {
+		p, err := tr.model.Params(ctx, i)
+		if err != nil {
+			return err
+		}
+		g, err := tr.model.Grads(ctx, i)
+		if err != nil {
+			return err
+		}
+		u := tr.units[i]
+		if err := tr.net.Backward(u, p, g, s.Micro, dx, tr.tokens[s.Micro], tr.targets[s.Micro]); err != nil {
+			return err
+		}
+		tr.model.Release(i)
+		if last || tr.cfg.stage >= 2 { // whose gradients are reduced at each micro batch
+			var whole [][]float32
+			for j := range g {
+				if !tr.divided(u, j) {
+					whole = append(whole, g[j])
+				}
+			}
+			if err := tp.SumGrads(ctx, tr.split.g, whole...); err != nil {
+				return err
+			}
+		}
+		if err := tr.model.Reduce(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// times are what a step took.
+type times struct{ dt, dtf, dtb, dto, dtc, dtx time.Duration }
+
+// step trains on one batch, and returns its mean loss, the same on all ranks.
+func (tr *trainer) step(ctx context.Context, step int) (loss float64, t times, err error) {
+	c := tr.cfg
+	start := time.Now()
+	per := c.rows / c.dp / c.micro
+	tr.tokens, tr.targets = tr.tokens[:0], tr.targets[:0]
+	for k := range c.micro {
+		at := (tr.mesh.Coord("dp")*c.micro + k) * per
+		x, y := tr.text.batch(c.seed, step, c.rows, at, at+per, c.Context)
+		tr.tokens, tr.targets = append(tr.tokens, x), append(tr.targets, y)
+	}
+	if loss, err = tr.pass(ctx); err != nil {
+		return 0, t, err
+	}
+	t.dtf, t.dtb = tr.dtf, tr.dtb
+	began := time.Now()
+	lr := optim.Cosine(step, c.warmup, c.steps, c.lr, c.lr/10)
+	var h [2]mat.AdamW
+	for i, decay := range []float64{0, .1} {
+		h[i] = mat.NewAdamW(lr, .9, .95, 1e-8, decay, step)
+	}
+	err = tr.model.Step(ctx, func(p zero.Piece, w, g []float32) error {
+		k := 0
+		if c.Decays(tr.units[p.Unit], p.Param) {
+			k = 1
+		}
+		n := p.At + len(w)
+		h[k].Apply(w, g, tr.m[p.Unit][p.At:n], tr.v[p.Unit][p.At:n])
+		return nil
+	})
+	s, x := tr.model.Stats(), tr.split.g.Stats()
+	t.dto, t.dt = time.Since(began), time.Since(start)
+	t.dtc, t.dtx = s.Comm+x.Time, s.Exposed+x.Time
+	return loss, t, err
+}
+
+// pass runs the micro batches through the pipeline, and returns the mean loss of all ranks.
+func (tr *trainer) pass(ctx context.Context) (float64, error) {
+	tr.loss, tr.dtf, tr.dtb = 0, 0, 0
+	schedule := pp.Schedule(pp.OneFOneB)
+	if tr.cfg.schedule == "gpipe" {
+		schedule = pp.GPipe
+	}
+	s, err := tr.pipe.Run(ctx, schedule, len(tr.tokens), tr)
+	if err != nil {
+		return 0, err
+	}
+	tr.bubble = s.Bubble()
+	sum := []float64{tr.loss / float64(len(tr.tokens)) / float64(tr.cfg.dp*tr.cfg.tp)}
+	err = ccl.AllReduce(ctx, tr.world, sum, sum, ccl.Sum)
+	return sum[0], err
+}
+
+// eval is the mean loss on data that is not trained on.
+func (tr *trainer) eval(ctx context.Context) (float64, error) {
+	c := tr.cfg
+	per := c.rows / c.dp / c.micro
+	tr.tokens, tr.targets = tr.tokens[:0], tr.targets[:0]
+	for k := range c.micro {
+		at := (tr.mesh.Coord("dp")*c.micro + k) * per
+		x, y := tr.text.unseen(c.rows, at, at+per, c.Context)
+		tr.tokens, tr.targets = append(tr.tokens, x), append(tr.targets, y)
+	}
+	tr.validate = true
+	defer func() { tr.validate = false }()
+	return tr.pass(ctx)
+}
+
+// sample goes on from a text, on all ranks alike, n tokens at most.
+func (tr *trainer) sample(ctx context.Context, from string, n int) (string, error) {
+	tokens, err := tr.text.encode(from)
+	if err != nil {
+		return "", err
+	}
+	c := tr.cfg
+	net := gpt.NewNet[float32](c.Config, 1, tr.split)
+	net.K = kernels()
+	x := make([]float32, net.Len())
+	r := rand.New(rand.NewPCG(c.seed, 3))
+	in := make([]int32, c.Context)
+	for range n {
+		seen := tokens[max(0, len(tokens)-c.Context):]
+		clear(in)
+		copy(in, seen)
+		var logits []float32
+		for i, u := range tr.units {
+			p, err := tr.model.Params(ctx, i)
+			if err != nil {
+				return "", err
+			}
+			if u == c.Layers+1 {
+				logits = net.Logits(p, 0, x)
+			} else if _, err := net.Forward(u, p, 0, x, in, nil); err != nil {
+				return "", err
+			}
+			tr.model.Release(i)
+		}
+		net.Forget(0)
+		at := max(len(seen)-1, 0)
+		row := logits[at*c.Vocab : (at+1)*c.Vocab]
+		mat.Softmax(row, 1/.8)
+		next, left := 0, r.Float32()
+		for next < len(tr.text.chars)-1 && left > row[next] {
+			left -= row[next]
+			next++
+		}
+		tokens = append(tokens, int32(next))
+	}
+	var b []byte
+	for _, k := range tokens {
+		b = append(b, tr.text.chars[k])
+	}
+	return string(b), nil
+}
+
+// finite says that a loss is a number.
+func finite(loss float64) error {
+	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+		return fmt.Errorf("the loss is %v: a smaller -lr, a -clip or a longer -warmup keeps it finite", loss)
+	}
+	return nil
+}
