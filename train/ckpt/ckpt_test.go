@@ -1,0 +1,176 @@
+package ckpt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+)
+
+var shape = []int{7, 10}
+
+// held is what rank r of n has: a column block of m, a range of v, a whole replica of s.
+func held(r, n int, fill bool) (ts []Tensor) {
+	lo, hi := 10*r/n, 10*(r+1)/n
+	m, v, s := make([]float32, 7*(hi-lo)), make([]float64, 70*(r+1)/n-70*r/n), []int64{0}
+	if fill {
+		for i := range m {
+			m[i] = float32(i/(hi-lo)*10 + lo + i%(hi-lo))
+		}
+		for i := range v {
+			v[i] = float64(70*r/n + i)
+		}
+		s[0] = 42
+	}
+	return []Tensor{
+		{Name: "m", Shape: shape, Offset: []int{0, lo}, Size: []int{7, hi - lo}, Data: m},
+		{Name: "v", Shape: shape, Lo: 70 * r / n, Hi: 70 * (r + 1) / n, Data: v},
+		{Name: "s", Data: s},
+	}
+}
+
+// What n ranks save, any number of ranks load.
+func TestLayouts(t *testing.T) {
+	for name, opts := range map[string][]ccltest.Option{"goroutines": nil, "hosts": {ccltest.Hosts(2)}} {
+		for n := 1; n <= 4; n++ {
+			t.Run(fmt.Sprintf("%s, %d ranks", name, n), func(t *testing.T) {
+				if n == 1 && opts != nil {
+					opts = nil
+				}
+				dir := t.TempDir()
+				ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+					require.NoError(t, Save(t.Context(), c, Step(dir, n), n, held(c.Rank(), n, true)))
+				}, opts...)
+				for k := 1; k <= 4; k++ {
+					ccltest.Run(t, k, func(t testing.TB, c *ccl.Comm) {
+						from, err := Latest(t.Context(), c, dir)
+						require.NoError(t, err)
+						ts, step := held(c.Rank(), k, false), 0
+						require.NoError(t, Load(t.Context(), c, from, &step, ts))
+						require.Equal(t, n, step)
+						require.Equal(t, held(c.Rank(), k, true), ts)
+					})
+				}
+			})
+		}
+	}
+}
+
+// A fault at any write, sync or rename, on any rank, is an error on all, and Latest is the old checkpoint or the new
+// one, whole.
+func TestFaults(t *testing.T) {
+	const n = 2
+	for bad := range n {
+		for at := 0; ; at++ {
+			dir, reached := t.TempDir(), false
+			ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+				require.NoError(t, Save(t.Context(), c, Step(dir, 1), 1, held(c.Rank(), n, true)))
+				seen, d := 0, &disk{}
+				d.fault = func(op, path string) error {
+					if seen++; c.Rank() == bad && seen == at+1 {
+						reached = true
+						return errors.New("the disk is full")
+					}
+					return nil
+				}
+				err := save(t.Context(), c, d, Step(dir, 2), 2, held(c.Rank(), n, true))
+				hit := []int{0}
+				if c.Rank() == bad && reached {
+					hit[0] = 1
+				}
+				require.NoError(t, ccl.Broadcast(t.Context(), c, hit, bad))
+				if hit[0] == 1 {
+					require.ErrorContains(t, err, fmt.Sprintf("rank %d: ", bad))
+					require.ErrorContains(t, err, "the disk is full")
+				} else {
+					require.NoError(t, err)
+				}
+				from, err := Latest(t.Context(), c, dir)
+				require.NoError(t, err)
+				ts := held(c.Rank(), n, false)
+				require.NoError(t, Load(t.Context(), c, from, nil, ts))
+				require.Equal(t, held(c.Rank(), n, true), ts)
+			})
+			if !reached {
+				require.Greater(t, at, 3)
+				break
+			}
+		}
+	}
+}
+
+// What is wrong with a checkpoint is an error on all ranks that names the tensor and the file.
+func TestBad(t *testing.T) {
+	part := partName(1, 2)
+	cases := map[string]struct {
+		spoil func(dir string) error
+		ts    func(r int) []Tensor
+		says  []string
+	}{
+		"missing":   {func(d string) error { return os.RemoveAll(d) }, nil, []string{indexName}},
+		"no part":   {func(d string) error { return os.Remove(filepath.Join(d, part)) }, nil, []string{"tensor", part}},
+		"truncated": {func(d string) error { return os.Truncate(filepath.Join(d, part), 100) }, nil, []string{"tensor", part, "truncated"}},
+		"damaged": {func(d string) error {
+			b, err := os.ReadFile(filepath.Join(d, part))
+			b[len(b)-1] ^= 1
+			return errors.Join(err, os.WriteFile(filepath.Join(d, part), b, 0o666))
+		}, nil, []string{"tensor", part, "damaged"}},
+		"damaged index": {func(d string) error {
+			b, err := os.ReadFile(filepath.Join(d, indexName))
+			b[len(b)/2] ^= 1
+			return errors.Join(err, os.WriteFile(filepath.Join(d, indexName), b, 0o666))
+		}, nil, []string{indexName, "damaged"}},
+		"shape": {nil, func(int) []Tensor { return []Tensor{{Name: "s", Shape: []int{2}, Data: make([]int64, 2)}} }, []string{`"s"`, indexName, "[2]"}},
+		"type":  {nil, func(int) []Tensor { return []Tensor{{Name: "s", Data: make([]float32, 1)}} }, []string{`"s"`, indexName, "F32"}},
+		"lacks": {nil, func(int) []Tensor { return []Tensor{{Name: "x", Data: make([]float32, 1)}} }, []string{`"x"`, indexName}},
+	}
+	for name, k := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := Step(t.TempDir(), 1)
+			ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+				require.NoError(t, Save(t.Context(), c, dir, nil, held(c.Rank(), 2, true)))
+				if k.spoil != nil && c.Rank() == 0 {
+					require.NoError(t, k.spoil(dir))
+				}
+				require.NoError(t, ccl.Barrier(t.Context(), c))
+				ts := held(c.Rank(), 2, false)
+				if k.ts != nil {
+					ts = k.ts(c.Rank())
+				}
+				err := Load(t.Context(), c, dir, nil, ts)
+				for _, s := range k.says {
+					require.ErrorContains(t, err, s)
+				}
+				require.ErrorContains(t, Save(t.Context(), c, filepath.Join(os.DevNull, "x"), nil, ts), "rank 0")
+			})
+		})
+	}
+}
+
+// The parser of the index takes any bytes.
+func FuzzIndex(f *testing.F) {
+	f.Add([]byte(`{"state":1,"tensors":{"a":{"type":"F32","shape":[2]}},"files":[{"name":"p","size":8,"crc32c":[1]}],"pieces":[{"name":"a","type":"F32","shape":[2],"offset":[0],"size":[2],"hi":2}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		ix := &index{}
+		_, _ = parseIndex(body)
+		if err := json.Unmarshal(body, ix); err != nil {
+			return
+		}
+		text, err := ix.text()
+		if err != nil {
+			return
+		}
+		if got, err := parseIndex(text); err == nil {
+			for _, p := range got.Pieces {
+				_ = overlap(&p, &p)
+			}
+		}
+	})
+}
