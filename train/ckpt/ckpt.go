@@ -1,6 +1,6 @@
 // Package ckpt saves the state of a job in parts, a file per rank, and loads it into any other layout: other numbers of
 // ranks, other ZeRO stages, other tensor and pipeline splits. A file is in safetensors format. What several ranks hold
-// alike is written once.
+// alike is written once. A Saver does it while training goes on; Latest finds the last whole one, and Keep removes old ones.
 //
 // All ranks see one directory: on several hosts it is on a file system that they share. Save and Load are collective and
 // open no connections. Rank 0 plans in memory of O(pieces). Load holds the index, one block of 4
@@ -51,7 +51,7 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	tmp := dir + ".tmp"
+	tmp := dir + tmpSuffix
 	ix := index{}
 	if c.Rank() == 0 {
 		if ix, err = plan(all, state); err == nil {
