@@ -30,3 +30,28 @@ func TestRefusedTypes(t *testing.T) {
 	require.Zero(t, status, out)
 	require.Equal(t, 1, strings.Count(out, "tool: some made, 0 types left, some refused"), out)
 }
+
+// TestEndsOnce has a Go program, and a C program with a library in Go, end: the end functions of MPI's library run once.
+// A Go program's end does not run them by itself; a C program's does.
+func TestEndsOnce(t *testing.T) {
+	for _, buildmode := range []string{"exe", "c-shared", "c-archive"} {
+		t.Run(buildmode, func(t *testing.T) {
+			var program string
+			if strings.HasPrefix(buildmode, "c-") {
+				part := built(t, "build", "-buildmode", buildmode, "./testdata/hosted/lib")
+				program = filepath.Join(t.TempDir(), "host")
+				out, err := exec.Command("cc", "-o", program, "testdata/hosted/host.c", part, "-lpthread", "-ldl").CombinedOutput()
+				require.NoError(t, err, string(out))
+			} else {
+				program = built(t, "build", "-buildmode", buildmode, "./testdata/hosted/exe")
+			}
+			for _, m := range installs()[:2] {
+				t.Run(m.name, func(t *testing.T) {
+					out, status := m.withTool(t).job(t, 1, nil, program)
+					require.Zero(t, status, out)
+					require.Equal(t, 1, strings.Count(out, "tool: ended"), out)
+				})
+			}
+		})
+	}
+}
