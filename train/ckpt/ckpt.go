@@ -1,9 +1,10 @@
 // Package ckpt saves the state of a job in parts, a file per rank, and loads it into any other layout: other numbers of
 // ranks, other ZeRO stages, other tensor and pipeline splits. A file is in safetensors format. What several ranks hold
-// alike is written once.
+// alike is written once. A Saver does it while training goes on; Latest finds the last whole one, and Keep removes old ones.
 //
 // All ranks see one directory: on several hosts it is on a file system that they share. Save and Load are collective and
-// open no connections. Rank 0 plans in memory of O(pieces); Load holds the index and one block of 4 MiB.
+// open no connections. Rank 0 plans in memory of O(pieces). Load holds the index, one block of 4
+// MiB, and a list of the runs of elements that it copies: one for each row of a piece that is split by columns.
 package ckpt
 
 import (
@@ -29,7 +30,8 @@ type Tensor struct {
 
 // Save writes what all ranks of c hold into dir, which must not be there yet. It returns when everything is on disk
 // under that name, or with an error on every rank. state, of rank 0, is kept as JSON. It writes to dir.tmp, syncs, and
-// renames, so under the name dir there is a whole checkpoint or none. ts must not change meanwhile.
+// renames, so under the name dir there is a whole checkpoint or none. An error after the renaming, in the sync of the
+// directory above, is an error of Save's although the checkpoint is there. ts must not change meanwhile.
 func Save(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
 	return save(ctx, c, &disk{}, dir, state, ts)
 }
@@ -49,7 +51,7 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	tmp := dir + ".tmp"
+	tmp := dir + tmpSuffix
 	ix := index{}
 	if c.Rank() == 0 {
 		if ix, err = plan(all, state); err == nil {

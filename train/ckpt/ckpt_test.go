@@ -94,9 +94,13 @@ func TestFaults(t *testing.T) {
 				}
 				from, err := Latest(t.Context(), c, dir)
 				require.NoError(t, err)
-				ts := held(c.Rank(), n, false)
-				require.NoError(t, Load(t.Context(), c, from, nil, ts))
+				ts, state := held(c.Rank(), n, false), 0
+				require.NoError(t, Load(t.Context(), c, from, &state, ts))
 				require.Equal(t, held(c.Rank(), n, true), ts)
+				require.Equal(t, Step(dir, state), from, "the state is of that step")
+				if hit[0] == 0 {
+					require.Equal(t, 2, state)
+				}
 			})
 			if !reached {
 				require.Greater(t, at, 3)

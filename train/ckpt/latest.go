@@ -35,15 +35,44 @@ func Latest(ctx context.Context, c *ccl.Comm, dir string) (string, error) {
 }
 
 func latest(dir string) (string, error) {
-	es, err := os.ReadDir(dir)
+	steps, err := wholeSteps(dir)
 	if err != nil {
 		return "", err
 	}
-	best, found := -1, ""
+	best := step{number: -1}
+	for _, s := range steps {
+		if s.number > best.number {
+			best = s
+		}
+	}
+	if best.number < 0 {
+		return "", fmt.Errorf("no whole checkpoint there: %w", os.ErrNotExist)
+	}
+	return filepath.Join(dir, best.name), nil
+}
+
+// step is a checkpoint in its directory.
+type step struct {
+	number int
+	name   string
+}
+
+// stepOf is the number in a name that Step has made.
+func stepOf(name string) (number int, ok bool) {
+	digits, ok := strings.CutPrefix(name, "step-")
+	number, err := strconv.Atoi(digits)
+	return number, ok && err == nil && number >= 0
+}
+
+// wholeSteps lists the checkpoints in dir that have an index.
+func wholeSteps(dir string) (list []step, err error) {
+	es, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range es {
-		digits, ok := strings.CutPrefix(e.Name(), "step-")
-		n, err := strconv.Atoi(digits)
-		if !ok || err != nil || n <= best {
+		number, ok := stepOf(e.Name())
+		if !ok {
 			continue
 		}
 		if text, err := readIndex(filepath.Join(dir, e.Name())); err != nil {
@@ -51,10 +80,7 @@ func latest(dir string) (string, error) {
 		} else if _, err := parseIndex(text); err != nil {
 			continue
 		}
-		best, found = n, filepath.Join(dir, e.Name())
+		list = append(list, step{number, e.Name()})
 	}
-	if found == "" {
-		return "", fmt.Errorf("no whole checkpoint there: %w", os.ErrNotExist)
-	}
-	return found, nil
+	return list, nil
 }

@@ -1,0 +1,52 @@
+package ckpt
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+)
+
+func names(t testing.TB, dir string) (list []string) {
+	es, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range es {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+func TestKeep(t *testing.T) {
+	dir := t.TempDir()
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		require.NoError(t, Keep(t.Context(), c, dir, 1), "there is none yet")
+		for i := range 4 {
+			require.NoError(t, Save(t.Context(), c, Step(dir, i), i, held(c.Rank(), 2, true)))
+		}
+		if c.Rank() == 0 {
+			for _, name := range []string{"step-00000001.tmp", "step-00000009.tmp", "mine", "step-00000002.gone"} {
+				require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o777))
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(Step(dir, 0), indexName), []byte("spoilt"), 0o666))
+		}
+		require.NoError(t, ccl.Barrier(t.Context(), c))
+		require.NoError(t, Keep(t.Context(), c, dir, 2))
+		if c.Rank() == 0 {
+			// What was spoilt stays, as does what a Save of a later step may be writing, and what Step has not named.
+			require.Equal(t, []string{"mine", "step-00000000", "step-00000002", "step-00000003", "step-00000009.tmp"}, names(t, dir))
+		}
+		require.ErrorContains(t, Keep(t.Context(), c, dir, 0), "at least one checkpoint is to be kept")
+		require.ErrorContains(t, Keep(t.Context(), c, dir, 1+c.Rank()), "rank 1")
+		require.Error(t, Keep(t.Context(), c, filepath.Join(dir, "none"), 1))
+	})
+	d := &disk{fault: func(string, string) error { return errors.New("read-only") }}
+	require.ErrorContains(t, d.keep(dir, 1), "read-only")
+	from, err := latest(dir)
+	require.NoError(t, err)
+	require.Equal(t, Step(dir, 3), from)
+}

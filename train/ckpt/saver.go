@@ -1,0 +1,111 @@
+package ckpt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// A Saver saves in the background, on a Comm of its own: its Save returns once the data have been copied, and training goes
+// on while they are written. It holds one copy of what it saves.
+type Saver struct {
+	c      *ccl.Comm
+	cancel context.CancelFunc // of the Save under way
+	ctx    context.Context
+	done   chan struct{} // closed when it has ended; nil before the first
+	err    error         // its error
+	copies []Tensor
+}
+
+// NewSaver makes a Saver of the ranks of c, which all call it. When c fails, a Save under way ends.
+func NewSaver(ctx context.Context, c *ccl.Comm) (*Saver, error) {
+	if c == nil {
+		return nil, errors.New("ckpt: NewSaver: the Comm is nil")
+	}
+	own, err := c.SplitWith(ctx, 0, c.Rank(), func(o *ccl.Options) { o.Name = "ckpt" })
+	if err != nil {
+		return nil, fmt.Errorf("ckpt: NewSaver: %w", err)
+	}
+	s := &Saver{c: own}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-c.Done():
+			own.Abort(c.Err())
+		case <-s.ctx.Done():
+		}
+	}()
+	return s, nil
+}
+
+// Save begins what the function Save does, once the Save before has ended; if that failed it returns its error, on all
+// ranks, and begins nothing. ts and state may change when it has returned.
+func (s *Saver) Save(ctx context.Context, dir string, state any, ts []Tensor) error {
+	if err := s.Wait(ctx); err != nil {
+		return err
+	}
+	if text, err := json.Marshal(state); err == nil { // else the function Save tells all ranks
+		state = json.RawMessage(text)
+	}
+	s.copy(ts)
+	done := make(chan struct{})
+	s.done = done
+	go func() {
+		defer close(done)
+		s.err = Save(s.ctx, s.c, dir, state, s.copies)
+	}()
+	return nil
+}
+
+// copy takes the data of ts, into the memory of the last copy where that fits.
+func (s *Saver) copy(ts []Tensor) {
+	old := s.copies
+	s.copies = slices.Clone(ts)
+	for i := range s.copies {
+		from := reflect.ValueOf(ts[i].Data)
+		if from.Kind() != reflect.Slice {
+			continue // which Save refuses
+		}
+		to := reflect.Value{}
+		if i < len(old) {
+			to = reflect.ValueOf(old[i].Data)
+		}
+		if !to.IsValid() || to.Type() != from.Type() || to.Len() != from.Len() {
+			to = reflect.MakeSlice(from.Type(), from.Len(), from.Len())
+		}
+		reflect.Copy(to, from)
+		s.copies[i].Data = to.Interface()
+	}
+}
+
+// Wait waits for the Save under way, and returns the error of the last one, once: the next Save begins anew. If ctx ends
+// first the Save goes on.
+func (s *Saver) Wait(ctx context.Context) error {
+	if s.done == nil {
+		return nil
+	}
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		return fmt.Errorf("ckpt: Saver: %w", ctx.Err())
+	}
+	err := s.err
+	s.done, s.err = nil, nil
+	return err
+}
+
+// Close waits for the Save under way and ends the Saver; its error is that of the last Save. If ctx ends first, so does the
+// Save, on all ranks.
+func (s *Saver) Close(ctx context.Context) error {
+	err := s.Wait(ctx)
+	s.cancel()
+	if s.done != nil {
+		<-s.done
+	}
+	return errors.Join(err, s.c.Close())
+}

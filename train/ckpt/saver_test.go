@@ -1,0 +1,68 @@
+package ckpt
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+)
+
+func TestSaver(t *testing.T) {
+	dir := t.TempDir()
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		s, err := NewSaver(ctx, c)
+		require.NoError(t, err)
+		require.NoError(t, s.Wait(ctx), "there was no Save")
+		x := []float32{1, 2, 3, 4}
+		lo := 2 * c.Rank()
+		ts := []Tensor{{Name: "x", Shape: []int{4}, Lo: lo, Hi: lo + 2, Data: x[lo : lo+2]}}
+		state := map[string]int{"step": 1}
+		require.NoError(t, s.Save(ctx, Step(dir, 1), state, ts))
+		x[0], x[1], x[2], x[3], state["step"] = 9, 9, 9, 9, 9 // training goes on, and so do calls on its Comm
+		require.NoError(t, ccl.Barrier(ctx, c))
+		require.NoError(t, s.Wait(ctx))
+
+		got, step := make([]float32, 4), map[string]int{}
+		require.NoError(t, Load(ctx, c, Step(dir, 1), &step, []Tensor{{Name: "x", Shape: []int{4}, Data: got}}))
+		require.Equal(t, []float32{1, 2, 3, 4}, got)
+		require.Equal(t, map[string]int{"step": 1}, step)
+
+		require.NoError(t, s.Save(ctx, Step(dir, 1), state, ts), "it begins")
+		require.ErrorContains(t, s.Save(ctx, Step(dir, 2), state, ts), "is there already", "the error of the one before")
+		require.NoError(t, s.Save(ctx, Step(dir, 2), state, ts))
+		require.NoError(t, s.Close(ctx))
+		require.NoError(t, Load(ctx, c, Step(dir, 2), nil, []Tensor{{Name: "x", Shape: []int{4}, Data: got}}))
+		require.Equal(t, []float32{9, 9, 9, 9}, got)
+
+		s, err = NewSaver(ctx, c)
+		require.NoError(t, err)
+		require.NoError(t, s.Save(ctx, Step(dir, 3), func() {}, ts))
+		require.ErrorContains(t, s.Wait(ctx), "unsupported type", "on all ranks")
+		require.NoError(t, s.Save(ctx, filepath.Join(Step(dir, 1), indexName, "x"), 1, ts), "in a file")
+		require.Error(t, s.Close(ctx))
+	})
+}
+
+// A Save ends when the Comm of the training does, and a Saver of nobody is refused.
+func TestSaverEnds(t *testing.T) {
+	_, err := NewSaver(t.Context(), nil)
+	require.ErrorContains(t, err, "the Comm is nil")
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx := context.Background()
+		s, err := NewSaver(ctx, c)
+		require.NoError(t, err)
+		if c.Rank() == 1 {
+			c.Abort(errors.New("on purpose"))
+		} else { // which waits for rank 1
+			require.NoError(t, s.Save(ctx, Step(t.TempDir(), 1), 1, []Tensor{{Name: "x", Shape: []int{1}, Data: []int32{1}}}))
+			require.ErrorIs(t, s.Wait(ctx), ccl.ErrAborted)
+		}
+		require.NoError(t, s.Close(ctx))
+	})
+}
