@@ -72,6 +72,20 @@ func (s *site) awake() {
 // joining at the same time where they share few processors.
 const joiningFor = 30 * time.Second
 
+// turns is how long the processes of a host may take per process that shares a processor until each has shown its pulse,
+// should all of them want to run: some ten turns of 4 ms, since a pulse takes a thread that wakes and one that it hands over
+// to, and others of the process want turns too.
+const turns = 40 * time.Millisecond
+
+// silence is how long another process of this host is silent when it is lost: PeerTimeout, or, where a hundred processes
+// and more share a processor, what a live one may need. s.mu is held.
+func (s *site) silence() time.Duration {
+	if s.host == nil {
+		return s.peer
+	}
+	return max(s.peer, time.Duration(1+len(s.others))*turns/time.Duration(max(s.host.processors(), 1))).Truncate(time.Millisecond)
+}
+
 // hideLife says that this process leaves in good order.
 func (s *site) hideLife() {
 	s.mu.Lock()
@@ -98,8 +112,10 @@ func (s *site) feel(beats bool) {
 		return
 	}
 	now := s.lived.now()
+	var bar time.Duration
 	if beats {
 		s.pulse.beat.Add(1)
+		bar = s.silence()
 	}
 	for i := range s.others {
 		o := &s.others[i]
@@ -115,9 +131,9 @@ func (s *site) feel(beats bool) {
 		case beats:
 			if b := p.beat.Load(); b != o.beat || s.peer <= 0 {
 				o.beat, o.since = b, now
-			} else if silence := now - o.since; silence > s.peer && (b != 0 || silence > joiningFor) {
+			} else if silence := now - o.since; silence > bar && (b != 0 || silence > joiningFor) {
 				o.gone = true
-				losses = append(losses, loss{o.local, fmt.Errorf("its process has been silent for %v", s.peer)})
+				losses = append(losses, loss{o.local, fmt.Errorf("its process has been silent for %v", bar)})
 			}
 		}
 	}
