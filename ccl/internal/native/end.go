@@ -109,13 +109,13 @@ func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.En
 	if e.blocks {
 		return e.startBlocking(ctx, uid)
 	}
-	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &uid, 0) }, nil)
+	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &uid, 0) }, nil, false)
 }
 
 // Split makes ends of the parts of the parent's group.
 func (p splitter) Split(ctx context.Context, g engine.Group) (engine.Engine, error) {
 	e := p.lib.newEnd(g)
-	return e.start(ctx, func() C.int { return C.gcclSplit(p.c, e.c, C.int(g.Color), C.int(g.Key)) }, p.end)
+	return e.start(ctx, func() C.int { return C.gcclSplit(p.c, e.c, C.int(g.Color), C.int(g.Key)) }, p.end, false)
 }
 
 // Shrink makes a communicator without the ranks in lost, which need not call it, and ends the calls
@@ -126,23 +126,35 @@ func (p shrinker) Shrink(ctx context.Context, g engine.Group, lost []int) (engin
 		ranks[i] = C.int(r)
 	}
 	e := p.lib.newEnd(g)
-	return e.start(ctx, func() C.int { return C.gcclShrink(p.c, e.c, &ranks[0], C.int(len(lost))) }, p.end)
+	return e.start(ctx, func() C.int { return C.gcclShrink(p.c, e.c, &ranks[0], C.int(len(lost))) }, p.end, true)
 }
 
 // start makes the communicator with init and waits until it is there. A communicator of a parent is
-// made when both have come to an end.
-func (e *end) start(ctx context.Context, init func() C.int, parent *end) (engine.Engine, error) {
+// made when both have come to an end. It waits for a call of the parent that is under way, unless it shrinks, which ends such calls.
+func (e *end) start(ctx context.Context, init func() C.int, parent *end, shrinks bool) (engine.Engine, error) {
 	on := e
 	if parent != nil {
 		parent.mu.Lock()
 		defer parent.mu.Unlock()
-		if err := parent.usable(); err != nil {
+		on = parent
+	}
+	for i := 0; ; i++ {
+		e.device.Lock()
+		if shrinks || on.state.Load()&busy == 0 {
+			break
+		}
+		e.device.Unlock()
+		if err := stop(ctx, e.group.Check); err != nil {
 			e.free()
 			return nil, err
 		}
-		on = parent
+		pause(i)
 	}
-	e.device.Lock()
+	if err := on.usable(); err != nil { // looked at under the lock, for which Abort waits
+		e.device.Unlock()
+		e.free()
+		return nil, err
+	}
 	r := init()
 	e.device.Unlock()
 	err := e.result(r)

@@ -160,3 +160,36 @@ func TestAbortLasts(t *testing.T) {
 		require.NoError(t, m.Free())
 	})
 }
+
+// TestSplitWaits: a Split waits for a call of the parent whose connections are made, but not beyond its ctx, and has not
+// begun then.
+func TestSplitWaits(t *testing.T) {
+	once(t, func(t *testing.T, v *vendor) {
+		leaks(t, v)
+		keeps(t, v)
+		ranks := world(t, v, 2)
+		t.Setenv("FAKE_NCCL_CONNECT", "1")
+		memory := []*gpu.Mem[int32]{ranks[0].memory(t), ranks[1].memory(t)}
+		split := func(ctx context.Context, i int) error {
+			g := engine.Group{Rank: i, Size: 2, Device: i, Parent: ranks[i].Engine, Key: i}
+			e, err := ranks[i].Engine.(engine.Splitter).Split(ctx, g)
+			if err != nil {
+				return err
+			}
+			return e.Close()
+		}
+		issued := make(chan error, 1)
+		go func() { issued <- ranks[0].issueOne(memory[0]) }()
+		require.Eventually(t, func() bool { return ranks[0].Engine.(shrinker).state.Load() != 0 }, limit, time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, split(ctx, 0), context.DeadlineExceeded)
+		require.NoError(t, ranks[1].issueOne(memory[1]))
+		require.NoError(t, <-issued)
+		each(t, 2, func(i int) error { return split(within(t), i) })
+		each(t, 2, func(i int) error { return ranks[i].wait(within(t)) })
+		for _, m := range memory {
+			require.NoError(t, m.Free())
+		}
+	})
+}
