@@ -36,7 +36,9 @@ type end struct {
 	staged staging
 
 	// aside is for what may be asked at any time: the state, marks. These calls hold asideMu, and
-	// come to no end of their own (gone) once the communicator is being freed.
+	// come to no end of their own (gone) once the communicator is being freed. NCCL frees it at once, whoever
+	// is inside (ncclCommAbort, src/init.cc), and from 2.26.2 on ncclCommGetAsyncError ends the thread of a call
+	// that was under way, without a lock, so it must be one caller's at a time.
 	asideMu sync.Mutex
 	aside   *C.gccl_end
 	marks   []*mark
@@ -49,10 +51,12 @@ type end struct {
 	left  error // of Close
 }
 
-// What an end may be, besides usable.
+// What an end may be, besides usable. It is busy while the library makes the connections of a call, which takes until the
+// peers call as well; the lock of the device is not held meanwhile, so that other communicators can go on.
 const (
 	aborted = 1 << iota
 	closed
+	busy
 )
 
 // splitter and shrinker are ends whose library has the call.
@@ -105,13 +109,13 @@ func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.En
 	if e.blocks {
 		return e.startBlocking(ctx, uid)
 	}
-	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &uid, 0) }, nil)
+	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &uid, 0) }, nil, false)
 }
 
 // Split makes ends of the parts of the parent's group.
 func (p splitter) Split(ctx context.Context, g engine.Group) (engine.Engine, error) {
 	e := p.lib.newEnd(g)
-	return e.start(ctx, func() C.int { return C.gcclSplit(p.c, e.c, C.int(g.Color), C.int(g.Key)) }, p.end)
+	return e.start(ctx, func() C.int { return C.gcclSplit(p.c, e.c, C.int(g.Color), C.int(g.Key)) }, p.end, false)
 }
 
 // Shrink makes a communicator without the ranks in lost, which need not call it, and ends the calls
@@ -122,33 +126,52 @@ func (p shrinker) Shrink(ctx context.Context, g engine.Group, lost []int) (engin
 		ranks[i] = C.int(r)
 	}
 	e := p.lib.newEnd(g)
-	return e.start(ctx, func() C.int { return C.gcclShrink(p.c, e.c, &ranks[0], C.int(len(lost))) }, p.end)
+	return e.start(ctx, func() C.int { return C.gcclShrink(p.c, e.c, &ranks[0], C.int(len(lost))) }, p.end, true)
 }
 
 // start makes the communicator with init and waits until it is there. A communicator of a parent is
-// made when both have come to an end.
-func (e *end) start(ctx context.Context, init func() C.int, parent *end) (engine.Engine, error) {
+// made when both have come to an end. It waits for a call of the parent that is under way, unless it shrinks, which ends such calls.
+func (e *end) start(ctx context.Context, init func() C.int, parent *end, shrinks bool) (engine.Engine, error) {
 	on := e
 	if parent != nil {
 		parent.mu.Lock()
 		defer parent.mu.Unlock()
-		if err := parent.usable(); err != nil {
+		on = parent
+	}
+	for i := 0; ; i++ {
+		e.device.Lock()
+		if shrinks || on.state.Load()&busy == 0 {
+			break
+		}
+		e.device.Unlock()
+		if err := stop(ctx, e.group.Check); err != nil {
 			e.free()
 			return nil, err
 		}
-		on = parent
+		pause(i)
 	}
-	e.device.Lock()
+	if err := on.usable(); err != nil { // looked at under the lock, for which Abort waits
+		e.device.Unlock()
+		e.free()
+		return nil, err
+	}
 	r := init()
 	e.device.Unlock()
 	err := e.result(r)
-	if r == C.GCCL_IN_PROGRESS {
-		err = on.settle(ctx, e.group.Check)
+	if parent == nil {
+		e.aside.comm = e.c.comm
 	}
-	if err == nil && e.c.comm != nil && parent != nil {
-		err = e.settle(ctx, e.group.Check)
+	if r == C.GCCL_IN_PROGRESS {
+		var answered bool
+		if answered, err = on.settle(ctx, e.group.Check); !answered && parent != nil {
+			go e.outlive(parent)
+			return nil, err
+		}
 	}
 	e.aside.comm = e.c.comm
+	if err == nil && e.c.comm != nil && parent != nil {
+		_, err = e.settle(ctx, e.group.Check)
+	}
 	if err == nil && e.c.comm == nil { // a negative color
 		e.free()
 		return nil, nil
@@ -164,6 +187,30 @@ func (e *end) start(ctx context.Context, init func() C.int, parent *end) (engine
 		return nil, err
 	}
 	return e.engine(), nil
+}
+
+// outlive frees what becomes of a Split or Shrink for which nobody waits any more. The library stores the child when
+// it is done with it, after a failure too (ncclCommInitRankFunc, src/init.cc of NCCL 2.18 and later), so e stays until
+// the parent has its answer, or has been freed.
+func (e *end) outlive(parent *end) {
+	for i := 0; ; i++ {
+		r, there, _ := parent.ask()
+		if !there {
+			if parent.state.Load()&aborted != 0 {
+				<-parent.ended
+			}
+			break
+		}
+		if r != C.GCCL_IN_PROGRESS {
+			break
+		}
+		pause(i)
+	}
+	e.aside.comm = e.c.comm
+	if e.c.comm != nil {
+		e.Abort()
+	}
+	e.Close()
 }
 
 // startBlocking does not wait longer than ctx for a call that has no end of its own.
@@ -207,12 +254,27 @@ func (e *end) ready() error {
 // usable is nil while calls may be made.
 func (e *end) usable() error {
 	switch s := e.state.Load(); {
-	case s == 0:
-		return nil
 	case s&closed != 0:
 		return errClosed
+	case s&aborted != 0:
+		return errAborted
 	}
-	return errAborted
+	return nil
+}
+
+// enter takes the lock of the device for a call of the rank's own, once the one that may be under way has its answer.
+func (e *end) enter() error {
+	for i := 0; ; i++ {
+		e.device.Lock()
+		if e.state.Load() == 0 {
+			return nil
+		}
+		e.device.Unlock()
+		if err := e.usable(); err != nil {
+			return err
+		}
+		pause(i)
+	}
 }
 
 // result is the error of a call on c.
@@ -223,20 +285,34 @@ func (e *end) result(r C.int) error {
 	return e.lib.failure(&e.c.fault)
 }
 
-// settle waits until a communicator that does not block has done what it was asked.
-func (e *end) settle(ctx context.Context, check func() error) error {
+// settle waits until a communicator that does not block has done what it was asked: then it has answered.
+func (e *end) settle(ctx context.Context, check func() error) (answered bool, err error) {
 	for i := 0; ; i++ {
-		if r := C.gcclAsync(e.c); r != C.GCCL_IN_PROGRESS {
-			return e.result(r)
+		r, there, err := e.ask()
+		if e.state.Load()&aborted != 0 || !there {
+			return false, errAborted
 		}
-		if e.state.Load()&aborted != 0 {
-			return errAborted
+		if r != C.GCCL_IN_PROGRESS {
+			return true, err
 		}
 		if err := stop(ctx, check); err != nil {
-			return err
+			return false, err
 		}
 		pause(i)
 	}
+}
+
+// ask is the library's state of the communicator, unless that is being freed.
+func (e *end) ask() (r C.int, there bool, err error) {
+	e.asideMu.Lock()
+	defer e.asideMu.Unlock()
+	if e.gone {
+		return C.GCCL_SUCCESS, false, nil
+	}
+	if r = C.gcclAsync(e.aside); r != C.GCCL_SUCCESS && r != C.GCCL_IN_PROGRESS {
+		err = e.lib.failure(&e.aside.fault)
+	}
+	return r, true, err
 }
 
 // stop is why a wait should end.
@@ -261,15 +337,8 @@ func pause(i int) {
 
 // Err is the library's asynchronous error.
 func (e *end) Err() error {
-	e.asideMu.Lock()
-	defer e.asideMu.Unlock()
-	if e.gone {
-		return nil
-	}
-	if r := C.gcclAsync(e.aside); r != C.GCCL_SUCCESS && r != C.GCCL_IN_PROGRESS {
-		return e.lib.failure(&e.aside.fault)
-	}
-	return nil
+	_, _, err := e.ask()
+	return err
 }
 
 // Native is the ncclComm_t, 0 once it has been freed.
@@ -302,10 +371,11 @@ func (e *end) abort() {
 		return
 	}
 	until := time.Now().Add(lockWait)
-	for _, m := range []tryLocker{&e.mu, e.device} {
-		if e.tryLock(m, until) {
-			defer m.Unlock()
-		}
+	if e.tryLock(&e.mu, until) {
+		defer e.mu.Unlock()
+	}
+	if e.tryLock(e.device, until) {
+		e.device.Unlock() // later calls see that this has been aborted, and Abort may last: others of the device go on
 	}
 	if e.c.comm != nil {
 		C.gcclAbort(e.c)
@@ -347,9 +417,10 @@ func (e *end) close() (err error) {
 	e.state.Or(closed)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.device.Lock() // once the call that may be under way has come back
+	for i := 0; e.under(); i++ {
+		pause(i)
+	}
 	made := e.c.comm != nil
-	e.device.Unlock()
 	if made && e.state.Load()&aborted == 0 {
 		err = e.destroy()
 	}
@@ -368,14 +439,24 @@ func (e *end) close() (err error) {
 	return err
 }
 
+// under reports whether a call is under way. No other begins after Close has.
+func (e *end) under() bool {
+	e.device.Lock()
+	defer e.device.Unlock()
+	return e.state.Load()&busy != 0
+}
+
 // destroy ends a communicator that is well: it waits for what is under way. mu is held.
 func (e *end) destroy() error {
 	if !e.blocks {
 		ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 		defer cancel()
-		err := e.result(C.gcclFinalize(e.c))
+		_, err := e.settle(ctx, nil) // a Split may be under way whose caller has gone
 		if err == nil {
-			err = e.settle(ctx, nil)
+			err = e.result(C.gcclFinalize(e.c))
+		}
+		if err == nil {
+			_, err = e.settle(ctx, nil)
 		}
 		if e.state.Load()&aborted != 0 {
 			return nil

@@ -43,13 +43,13 @@ func (e *end) allReduce(stream C.U, k *engine.Call) error {
 	e.device.Lock()
 	if e.state.Load() != 0 {
 		e.device.Unlock()
-		return e.usable()
+		if err := e.enter(); err != nil {
+			return err
+		}
 	}
 	r := C.gcclAllReduce(C.U(uintptr(unsafe.Pointer(e.c))), C.U(k.Src), C.U(k.Dst), C.size_t(k.Count), C.int(typ), ops[k.Op], stream)
 	if r != C.GCCL_SUCCESS {
-		err := e.answered(r, stream)
-		e.device.Unlock()
-		return err
+		return e.answered(r, stream)
 	}
 	e.device.Unlock() // a defer takes 3 ns
 	return nil
@@ -59,9 +59,7 @@ func (e *end) issue(stream C.U, calls []engine.Call) error {
 	if len(calls) == 0 {
 		return nil
 	}
-	e.device.Lock()
-	defer e.device.Unlock()
-	if err := e.usable(); err != nil {
+	if err := e.enter(); err != nil {
 		return err
 	}
 	if len(calls) > len(e.calls) {
@@ -74,13 +72,18 @@ func (e *end) issue(stream C.U, calls []engine.Call) error {
 	return e.answered(C.gcclIssue(e.c, &e.calls[0], C.int(len(calls)), unsafe.SliceData(e.counts), stream), stream)
 }
 
-// answered is the error of calls to which the library's answer was r; the lock of the device is held.
+// answered is the error of calls to which the library's answer was r. The lock of the device is held, and is not any more
+// when it returns. While the library waits for peers nobody holds it: they may be in a call of another communicator of
+// theirs, for which this device is a peer.
 func (e *end) answered(r C.int, stream C.U) error {
-	switch r {
-	case C.GCCL_SUCCESS:
-		return nil
-	case C.GCCL_IN_PROGRESS:
-		if err := e.settle(context.Background(), e.notClosed); err != nil {
+	defer e.device.Unlock()
+	if r == C.GCCL_IN_PROGRESS {
+		e.state.Or(busy)
+		e.device.Unlock()
+		_, err := e.settle(context.Background(), e.notClosed)
+		e.device.Lock()
+		e.state.And(^busy)
+		if err != nil {
 			return err
 		}
 		r = C.gcclIssued(e.c, stream)

@@ -54,11 +54,10 @@ func (e *end) Deregister(handle uintptr) error {
 
 // own makes a call of the rank's own.
 func (e *end) own(call func() C.int) error {
-	e.device.Lock()
-	defer e.device.Unlock()
-	if err := e.usable(); err != nil {
+	if err := e.enter(); err != nil {
 		return err
 	}
+	defer e.device.Unlock()
 	return e.result(call())
 }
 

@@ -12,7 +12,7 @@ struct gccl_opaque {
 	int rank, size, device, asynchronous, children, idle;
 	g_uid id;
 	int (*fd)[KINDS], self[KINDS]; // to ourselves: fd writes, self reads
-	atomic_int abort, async, pending, settled, operations;
+	atomic_int abort, async, pending, settled, operations, inside;
 	atomic_ulong issued, turn;
 };
 
@@ -29,6 +29,7 @@ int usable(g_comm c, const char *function); // GCCL_SUCCESS, or why not
 int group_depth(void);
 int group_init(g_comm c, void *(*start)(void *)); // starts c when the group ends
 void wait_idle(g_comm c);                         // for the operations under way
+int gather(g_comm c, void *mine, void *all, size_t n); // gives all ranks what each has
 int warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

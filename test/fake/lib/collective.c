@@ -132,7 +132,12 @@ static void *connect_later(void *v) {
 	usleep(knob("NCCL_SETTLE_US", 2000));
 	for (int i = 0; i < k->n; i++) {
 		g_comm c = k->jobs[i]->c;
-		int error = enqueue(k->jobs[i]->stream, &k->jobs[i]->w, 0) ? GCCL_UNHANDLED_CUDA : 0, still = GCCL_IN_PROGRESS;
+		char here = 0, all[MAX_RANKS];
+		int error = knob("NCCL_CONNECT", 0) ? gather(c, &here, all, 1) : 0, still = GCCL_IN_PROGRESS;
+		if (error)
+			drop(&k->jobs[i]->w);
+		else if (enqueue(k->jobs[i]->stream, &k->jobs[i]->w, 0))
+			error = GCCL_UNHANDLED_CUDA;
 		c->settled = 1;
 		atomic_compare_exchange_strong(&c->async, &still, error); // unless it has failed already
 		c->pending--;

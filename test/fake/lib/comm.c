@@ -23,6 +23,12 @@ int warn(const char *format, ...) {
 	return 0;
 }
 
+// dead is a call on a communicator that has been freed: NCCL reads what was freed then.
+static int dead(const char *function) {
+	violation(function);
+	return warn("%s : comm is destroyed, or not one", function), GCCL_INVALID_ARGUMENT;
+}
+
 int usable(g_comm c, const char *function) {
 	int injected = knob_fail(function);
 	if (injected)
@@ -30,7 +36,7 @@ int usable(g_comm c, const char *function) {
 	if (!c)
 		return warn("%s : comm argument is NULL", function), GCCL_INVALID_ARGUMENT;
 	if (c->magic != ALIVE)
-		return warn("%s : comm is destroyed, or not one", function), GCCL_INVALID_ARGUMENT;
+		return dead(function);
 	if (c->async == GCCL_IN_PROGRESS)
 		return warn("%s : the previous operation has not ended", function), GCCL_INVALID_ARGUMENT;
 	return c->async;
@@ -111,7 +117,7 @@ static int answer(g_comm c, int listener, double end) {
 }
 
 // gather gives all ranks what each has, on the control sockets.
-static int gather(g_comm c, void *mine, void *all, size_t n) {
+int gather(g_comm c, void *mine, void *all, size_t n) {
 	transfer t[2 * MAX_RANKS];
 	int k = 0;
 	for (int p = 0; p < c->size; p++) {
@@ -292,7 +298,15 @@ static int split(splitting *s) {
 
 static void *split_later(void *v) {
 	splitting *s = v;
+	long late = knob("NCCL_SPLIT_LATE_US", 0);
+	g_comm made = NULL, *out = s->out;
+	if (late)
+		s->out = &made;
 	int error = split(s);
+	if (late) { // as ncclCommInitRankFunc, init.cc of NCCL 2.18 on: at its exit, after a failure too
+		usleep(late);
+		*out = made;
+	}
 	s->parent->async = error;
 	s->parent->pending--;
 	free(s);
@@ -336,6 +350,12 @@ g_res ncclCommShrink(g_comm c, int *lost, int n, g_comm *out, g_cfg *config, int
 	return c->asynchronous && error == GCCL_IN_PROGRESS ? 0 : error;
 }
 
+// goccl_fake_asking and goccl_fake_aborting are how many threads are in ncclCommGetAsyncError, and in ncclCommAbort
+// with all operations ended.
+static atomic_int asking, aborting;
+int goccl_fake_asking(void) { return asking; }
+int goccl_fake_aborting(void) { return aborting; }
+
 void wait_idle(g_comm c) {
 	while (c->pending && !c->abort && (!c->async || c->async == GCCL_IN_PROGRESS))
 		usleep(100);
@@ -345,12 +365,18 @@ static int finish(g_comm c, const char *function, int abort) {
 	if (!c)
 		return 0;
 	if (c->magic != ALIVE)
-		return warn("%s : comm is destroyed, or not one", function), GCCL_INVALID_ARGUMENT;
+		return dead(function);
 	if (abort || (c->async && c->async != GCCL_IN_PROGRESS))
 		c->abort = 1;
 	wait_idle(c);
 	while (c->abort && c->pending)
 		usleep(100);
+	aborting += abort;
+	if (abort && knob("NCCL_ABORT_US", 0))
+		usleep(knob("NCCL_ABORT_US", 0));
+	aborting -= abort;
+	if (c->inside)
+		violation("a communicator was freed with a call inside it");
 	c->magic = 0; // the rest stays, so that a later use is seen and not undefined
 	part(c);
 	died(COMM);
@@ -367,11 +393,20 @@ g_res ncclCommFinalize(g_comm c) {
 g_res ncclCommDestroy(g_comm c) { return finish(c, __func__, 0); }
 g_res ncclCommAbort(g_comm c) { return finish(c, __func__, 1); }
 
+// goccl_fake_asking is how many threads are in ncclCommGetAsyncError.
 g_res ncclCommGetAsyncError(g_comm c, g_res *state) {
-	if (!c || c->magic != ALIVE)
-		return warn("%s : comm is destroyed, or not one", __func__), GCCL_INVALID_ARGUMENT;
+	if (!c)
+		return warn("%s : comm argument is NULL", __func__), GCCL_INVALID_ARGUMENT;
+	if (c->magic != ALIVE)
+		return dead(__func__);
+	c->inside++;
+	asking++;
+	if (knob("NCCL_GAE_US", 0))
+		usleep(knob("NCCL_GAE_US", 0));
 	int injected = knob_fail(__func__);
 	*state = c->async;
+	asking--;
+	c->inside--;
 	return injected;
 }
 

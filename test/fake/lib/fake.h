@@ -34,6 +34,7 @@ const char *knob_text(const char *name);
 int knob_fail(const char *function); // FAKE_FAIL=function:nth:code,..
 double now(void);
 void born(int kind), died(int kind); // goccl_fake_live counts
+void violation(const char *what);    // goccl_fake_violations counts
 enum { BLOCK, STREAM, EVENT, GRAPH, COMM, JOB, LIVE_KINDS };
 
 // device.c

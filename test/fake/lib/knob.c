@@ -13,6 +13,16 @@ void died(int kind) { live[kind]--; }
 // there are: what a test leaks.
 int goccl_fake_live(int kind) { return kind >= 0 && kind < LIVE_KINDS ? live[kind] : -1; }
 
+static atomic_int violations;
+void violation(const char *what) {
+	violations++;
+	if (getenv("NCCL_DEBUG"))
+		fprintf(stderr, "fake NCCL: %s\n", what);
+}
+
+// goccl_fake_violations is how often memory was used that a real library would have freed.
+int goccl_fake_violations(void) { return violations; }
+
 const char *knob_text(const char *name) {
 	char variable[64];
 	snprintf(variable, sizeof variable, "FAKE_%s", name);

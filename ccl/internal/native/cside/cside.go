@@ -8,6 +8,7 @@ package cside
 #cgo LDFLAGS: -ldl
 #include "../../../../include/gccl.h"
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <time.h>
 
 typedef g_res all_reduce(const void *, void *, size_t, g_dtype, g_op, g_comm, g_stream);
@@ -30,6 +31,11 @@ static double loop(void *library, uintptr_t comm, uintptr_t stream, uintptr_t at
 static int live(void *library, int kind) {
 	int (*f)(int) = (int (*)(int))dlsym(library, "goccl_fake_live");
 	return f ? f(kind) : -1;
+}
+
+static int ask(void *library, const char *name) {
+	int (*f)(void) = (int (*)(void))dlsym(library, name);
+	return f ? f() : -1;
 }
 
 static void *open_it(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
@@ -57,6 +63,21 @@ func Open(path string) (Library, error) {
 // Loop is how long n all-reduces take in C to issue. It is negative if one fails.
 func (l Library) Loop(comm, stream, at uintptr, count, n int) time.Duration {
 	return time.Duration(C.loop(l.handle, C.uintptr_t(comm), C.uintptr_t(stream), C.uintptr_t(at), C.size_t(count), C.int(n)))
+}
+
+// Violations is how often a communicator was used that a real library would have freed.
+func (l Library) Violations() int { return l.ask("goccl_fake_violations") }
+
+// Asking is how many threads are in ncclCommGetAsyncError.
+func (l Library) Asking() int { return l.ask("goccl_fake_asking") }
+
+// Aborting is how many threads are in ncclCommAbort, with all operations ended.
+func (l Library) Aborting() int { return l.ask("goccl_fake_aborting") }
+
+func (l Library) ask(name string) int {
+	s := C.CString(name)
+	defer C.free(unsafe.Pointer(s))
+	return int(C.ask(l.handle, s))
 }
 
 // Live is how many blocks of memory, streams, events, graphs, communicators and operations the fake library has.
