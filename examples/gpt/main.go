@@ -151,7 +151,7 @@ func train(ctx context.Context, world *ccl.Comm, c *config, stop <-chan os.Signa
 		if err := h.Log(ctx, step, m...); err != nil {
 			return err
 		}
-		if step <= 3 || step%c.every == 0 || step == c.steps {
+		if step <= 3 || step%c.log == 0 || step == c.steps {
 			line(out, h, step)
 		}
 		if c.eval > 0 && step%c.eval == 0 {
