@@ -101,7 +101,6 @@ func TestFlags(t *testing.T) {
 		"-zero 4":     "the stages are 0 to 3",
 		"-np 3 -dp 2": "-dp 3 fits",
 		"-np 3 -tp 2": "start 2, or 4", "-sp ulysses=3": "ulysses=2", "-sp ring=3": "ring=2", "-sp ring=2 -tp 2": "without -tp",
-		"-resume": "need -save", "-save x -recover": "-every",
 		"-np 2 -micro 3":  "-rows 18 divides",
 		"-pp 3":           "-pp 2 divides",
 		"-np 0":           "1 at least",
