@@ -19,8 +19,9 @@ type config struct {
 	rows, steps, warmup, log, eval       int
 	lr, clip                             float64
 	seed                                 uint64
-	json, svg                            string
-	bf16                                 bool
+	json, svg, save                      string
+	every, keep                          int
+	bf16, resume, recover                bool
 }
 
 // presets are the shapes of the talks.
@@ -38,6 +39,7 @@ var groups = []struct {
 	{"layout", []string{"np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule", "bf16"}},
 	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab", "tied"}},
 	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed", "eval", "sample"}},
+	{"checkpoints", []string{"save", "every", "keep", "resume", "recover"}},
 	{"output", []string{"log", "json", "svg"}},
 }
 
@@ -56,6 +58,11 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.StringVar(&c.schedule, "schedule", "1f1b", "of the pipeline: 1f1b or gpipe")
 	f.BoolVar(&c.bf16, "bf16", false, "parameters and gradients in bfloat16, with float32 masters")
 	f.BoolVar(&c.Tied, "tied", false, "the head uses the embedding of tokens, as gpt2-85m does")
+	f.StringVar(&c.save, "save", "", "`directory` of checkpoints: one at the end, and one after an interrupt")
+	f.IntVar(&c.every, "every", 0, "with -save: a checkpoint each so many `steps`, while training goes on")
+	f.IntVar(&c.keep, "keep", 3, "with -save: so many `checkpoints` stay")
+	f.BoolVar(&c.resume, "resume", false, "go on from the last checkpoint in -save's directory, of whatever layout")
+	f.BoolVar(&c.recover, "recover", false, "with -save and -every: if a rank is lost, those that are left go on from the last checkpoint")
 	f.StringVar(&c.preset, "preset", "char", "`shape`: char (0.83 M parameters), babygpt (10.7 M), gpt2-85m; the flags below change it")
 	f.IntVar(&c.Layers, "layers", 0, "")
 	f.IntVar(&c.Heads, "heads", 0, "")
@@ -124,7 +131,7 @@ func (c *config) check(set map[string]bool) error {
 		min  int
 	}{{"np", c.np, 1}, {"dp", c.dp, 0}, {"pp", c.pp, 1}, {"tp", c.tp, 1}, {"micro", c.micro, 1}, {"layers", c.Layers, 1},
 		{"heads", c.Heads, 1}, {"width", c.Width, 1}, {"context", c.Context, 1}, {"vocab", c.Vocab, 0}, {"rows", c.rows, 1},
-		{"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"eval", c.eval, 0}, {"log", c.log, 1}} {
+		{"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"eval", c.eval, 0}, {"log", c.log, 1}, {"every", c.every, 0}, {"keep", c.keep, 1}} {
 		if v.is < v.min && (v.name != "np" || set["np"]) {
 			return fmt.Errorf("-%s %d: it is %d at least", v.name, v.is, v.min)
 		}
@@ -147,6 +154,10 @@ func (c *config) check(set map[string]bool) error {
 		return fmt.Errorf("-tp %d of %d heads: -tp %d divides them", c.tp, c.Heads, nearest(c.Heads, c.tp))
 	case c.Layers%c.pp != 0:
 		return fmt.Errorf("-pp %d of %d layers: -pp %d divides them", c.pp, c.Layers, nearest(c.Layers, c.pp))
+	case c.save == "" && (c.every > 0 || c.resume || c.recover):
+		return errors.New("-every, -resume and -recover need -save, the directory of checkpoints")
+	case c.recover && c.every == 0:
+		return errors.New("-recover goes on from the last checkpoint: -every says how often there is one")
 	case c.sample != "" && (c.pp > 1 || c.sp != ""):
 		return errors.New("-sample runs on one pipeline stage and whole sequences: without -pp and -sp")
 	}
@@ -175,6 +186,17 @@ func (c *config) sequence() error {
 		c.sp, c.across = how, k
 	}
 	return nil
+}
+
+// fit is the most ranks, n at most, that the layout can use with the same rows a step; 0 if there are none.
+func (c *config) fit(n int) int {
+	inner := c.pp * c.tp * c.across
+	for dp := n / inner; dp > 0; dp-- {
+		if c.rows%(dp*c.micro) == 0 {
+			return dp * inner
+		}
+	}
+	return 0
 }
 
 // place fills in dp on n ranks, and says what does not divide.

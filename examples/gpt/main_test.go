@@ -53,7 +53,7 @@ func losses(t *testing.T, n, steps int, layout string) (all []float64) {
 func TestLayouts(t *testing.T) {
 	steps := 50
 	if testing.Short() {
-		steps = 8
+		steps = 4
 	}
 	want := losses(t, 1, steps, "")
 	require.Less(t, want[steps-1], want[0])
@@ -101,6 +101,7 @@ func TestFlags(t *testing.T) {
 		"-zero 4":     "the stages are 0 to 3",
 		"-np 3 -dp 2": "-dp 3 fits",
 		"-np 3 -tp 2": "start 2, or 4", "-sp ulysses=3": "ulysses=2", "-sp ring=3": "ring=2", "-sp ring=2 -tp 2": "without -tp",
+		"-resume": "need -save", "-save x -recover": "-every",
 		"-np 2 -micro 3":  "-rows 18 divides",
 		"-pp 3":           "-pp 2 divides",
 		"-np 0":           "1 at least",
@@ -163,7 +164,7 @@ func TestTrain(t *testing.T) {
 		if world.Rank() == 0 {
 			to = &out
 		}
-		require.NoError(t, train(t.Context(), world, c, nil, to))
+		require.NoError(t, (&run{out: to}).train(t.Context(), world, c))
 	})
 	for _, want := range []string{"dp=2", "parameters", "step=1 loss=", "mfu=", "step=4 validation=", "4 steps, 768 tokens"} {
 		require.Contains(t, out.String(), want)
@@ -189,7 +190,7 @@ func TestInterrupt(t *testing.T) {
 		} else {
 			stop <- os.Interrupt
 		}
-		require.NoError(t, train(t.Context(), world, c, stop, to))
+		require.NoError(t, (&run{stop: stop, out: to}).train(t.Context(), world, c))
 	})
 	require.Contains(t, out.String(), "interrupted after step 1\n")
 }

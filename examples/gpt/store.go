@@ -184,6 +184,14 @@ func (r *replicas) Bytes() zero.Bytes {
 	return zero.Bytes{Params: n, Grads: n}
 }
 
+// tensors is how many gradients there are.
+func (r *replicas) tensors() (n int) {
+	for _, g := range r.grads {
+		n += len(g)
+	}
+	return n
+}
+
 func (r *replicas) Close() error {
 	var err error
 	if r.red != nil {
