@@ -131,7 +131,9 @@ func (r *replicas) Step(ctx context.Context, u zero.Update[float32]) error {
 		for i := range r.grads {
 			for j, g := range r.grads[i] {
 				if r.o.NormOf(i, j) {
-					squares[0] += float64(mat.Dot(g, g))
+					for _, x := range g {
+						squares[0] += float64(x) * float64(x)
+					}
 				}
 			}
 		}
