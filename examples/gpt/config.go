@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/goccl/goccl/internal/gpt"
 )
@@ -12,19 +14,21 @@ import (
 // config is what the flags say.
 type config struct {
 	gpt.Config
-	np, dp, pp, tp, stage, micro       int
-	sp, schedule, preset, data, sample string
-	rows, steps, warmup, every, eval   int
-	lr, clip                           float64
-	seed                               uint64
-	json, svg                          string
+	np, dp, pp, tp, across, stage, micro int // across: the ranks that share each sequence
+	sp, schedule, preset, data, sample   string
+	rows, steps, warmup, log, eval       int
+	lr, clip                             float64
+	seed                                 uint64
+	json, svg, save                      string
+	every, keep                          int
+	bf16, resume, recover                bool
 }
 
 // presets are the shapes of the talks.
 var presets = map[string]gpt.Config{
 	"char":     {Context: 128, Width: 128, Heads: 4, Layers: 4},
 	"babygpt":  {Context: 256, Width: 384, Heads: 6, Layers: 6},
-	"gpt2-85m": {Context: 1024, Width: 768, Heads: 12, Layers: 12},
+	"gpt2-85m": {Context: 1024, Width: 768, Heads: 12, Layers: 12, Tied: true},
 }
 
 // groups are the flags as -h prints them.
@@ -32,9 +36,10 @@ var groups = []struct {
 	title string
 	names []string
 }{
-	{"layout", []string{"np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule"}},
-	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab"}},
+	{"layout", []string{"np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule", "bf16"}},
+	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab", "tied"}},
 	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed", "eval", "sample"}},
+	{"checkpoints", []string{"save", "every", "keep", "resume", "recover"}},
 	{"output", []string{"log", "json", "svg"}},
 }
 
@@ -47,10 +52,17 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.IntVar(&c.dp, "dp", 0, "data-parallel `ranks`; 0: what is left over")
 	f.IntVar(&c.pp, "pp", 1, "pipeline `stages`")
 	f.IntVar(&c.tp, "tp", 1, "`ranks` that share each layer")
-	f.StringVar(&c.sp, "sp", "", "sequence parallelism: megatron, over the ranks of -tp")
+	f.StringVar(&c.sp, "sp", "", "sequence parallelism: `how`: megatron, over the ranks of -tp; ulysses=N or ring=N, over N ranks")
 	f.IntVar(&c.stage, "zero", 0, "ZeRO `stage`: 1 shards optimizer state, 2 gradients too, 3 parameters too")
 	f.IntVar(&c.micro, "micro", 1, "micro `batches` of a rank and step")
 	f.StringVar(&c.schedule, "schedule", "1f1b", "of the pipeline: 1f1b or gpipe")
+	f.BoolVar(&c.bf16, "bf16", false, "parameters and gradients in bfloat16, with float32 masters")
+	f.BoolVar(&c.Tied, "tied", false, "the head uses the embedding of tokens, as gpt2-85m does")
+	f.StringVar(&c.save, "save", "", "`directory` of checkpoints: one at the end, and one after an interrupt")
+	f.IntVar(&c.every, "every", 0, "with -save: a checkpoint each so many `steps`, while training goes on")
+	f.IntVar(&c.keep, "keep", 3, "with -save: so many `checkpoints` stay")
+	f.BoolVar(&c.resume, "resume", false, "go on from the last checkpoint in -save's directory, of whatever layout")
+	f.BoolVar(&c.recover, "recover", false, "with -save and -every: if a rank is lost, those that are left go on from the last checkpoint")
 	f.StringVar(&c.preset, "preset", "char", "`shape`: char (0.83 M parameters), babygpt (10.7 M), gpt2-85m; the flags below change it")
 	f.IntVar(&c.Layers, "layers", 0, "")
 	f.IntVar(&c.Heads, "heads", 0, "")
@@ -66,7 +78,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.Uint64Var(&c.seed, "seed", 1, "of weights and data")
 	f.IntVar(&c.eval, "eval", 0, "validate on the last tenth of the data each so many `steps`")
 	f.StringVar(&c.sample, "sample", "", "at the end, go on from this `text`; without -pp and -sp")
-	f.IntVar(&c.every, "log", 10, "a line each so many `steps`")
+	f.IntVar(&c.log, "log", 10, "a line each so many `steps`")
 	f.StringVar(&c.json, "json", "", "`file` for metrics, a line a step")
 	f.StringVar(&c.svg, "svg", "", "`file` for a picture of the loss")
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -89,6 +101,9 @@ func parse(args []string, out io.Writer) (*config, error) {
 		if !set[name] {
 			*v[0] = *v[1]
 		}
+	}
+	if !set["tied"] {
+		c.Tied = p.Tied
 	}
 	return c, c.check(set)
 }
@@ -116,17 +131,18 @@ func (c *config) check(set map[string]bool) error {
 		min  int
 	}{{"np", c.np, 1}, {"dp", c.dp, 0}, {"pp", c.pp, 1}, {"tp", c.tp, 1}, {"micro", c.micro, 1}, {"layers", c.Layers, 1},
 		{"heads", c.Heads, 1}, {"width", c.Width, 1}, {"context", c.Context, 1}, {"vocab", c.Vocab, 0}, {"rows", c.rows, 1},
-		{"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"eval", c.eval, 0}, {"log", c.every, 1}} {
+		{"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"eval", c.eval, 0}, {"log", c.log, 1}, {"every", c.every, 0}, {"keep", c.keep, 1}} {
 		if v.is < v.min && (v.name != "np" || set["np"]) {
 			return fmt.Errorf("-%s %d: it is %d at least", v.name, v.is, v.min)
 		}
 	}
+	if err := c.sequence(); err != nil {
+		return err
+	}
 	switch {
 	case c.stage < 0 || c.stage > 3:
 		return fmt.Errorf("-zero %d: the stages are 0 to 3", c.stage)
-	case c.sp != "" && c.sp != "megatron":
-		return fmt.Errorf("-sp %s: there is megatron", c.sp)
-	case c.sp != "" && c.tp == 1:
+	case c.sp == "megatron" && c.tp == 1:
 		return errors.New("-sp megatron splits the sequence over the ranks of -tp: give that, too")
 	case c.schedule != "1f1b" && c.schedule != "gpipe":
 		return fmt.Errorf("-schedule %s: there are 1f1b and gpipe", c.schedule)
@@ -138,6 +154,10 @@ func (c *config) check(set map[string]bool) error {
 		return fmt.Errorf("-tp %d of %d heads: -tp %d divides them", c.tp, c.Heads, nearest(c.Heads, c.tp))
 	case c.Layers%c.pp != 0:
 		return fmt.Errorf("-pp %d of %d layers: -pp %d divides them", c.pp, c.Layers, nearest(c.Layers, c.pp))
+	case c.save == "" && (c.every > 0 || c.resume || c.recover):
+		return errors.New("-every, -resume and -recover need -save, the directory of checkpoints")
+	case c.recover && c.every == 0:
+		return errors.New("-recover goes on from the last checkpoint: -every says how often there is one")
 	case c.sample != "" && (c.pp > 1 || c.sp != ""):
 		return errors.New("-sample runs on one pipeline stage and whole sequences: without -pp and -sp")
 	}
@@ -147,21 +167,53 @@ func (c *config) check(set map[string]bool) error {
 	return nil
 }
 
+// sequence reads -sp.
+func (c *config) sequence() error {
+	c.across = 1
+	how, n, several := strings.Cut(c.sp, "=")
+	if c.sp == "" || c.sp == "megatron" {
+		return nil
+	}
+	if k, err := strconv.Atoi(n); how != "ulysses" && how != "ring" || !several || err != nil || k < 1 {
+		return fmt.Errorf("-sp %s: there are megatron, ulysses=N and ring=N, N ranks for each sequence", c.sp)
+	} else if c.tp > 1 {
+		return fmt.Errorf("-sp %s splits no layers: without -tp", c.sp)
+	} else if c.Context%k != 0 {
+		return fmt.Errorf("-sp %s of -context %d: %s=%d divides it", c.sp, c.Context, how, nearest(c.Context, k))
+	} else if how == "ulysses" && c.Heads%k != 0 {
+		return fmt.Errorf("-sp %s of %d heads: ulysses=%d divides them; ring=%d needs no heads", c.sp, c.Heads, nearest(c.Heads, k), k)
+	} else {
+		c.sp, c.across = how, k
+	}
+	return nil
+}
+
+// fit is the most ranks, n at most, that the layout can use with the same rows a step; 0 if there are none.
+func (c *config) fit(n int) int {
+	inner := c.pp * c.tp * c.across
+	for dp := n / inner; dp > 0; dp-- {
+		if c.rows%(dp*c.micro) == 0 {
+			return dp * inner
+		}
+	}
+	return 0
+}
+
 // place fills in dp on n ranks, and says what does not divide.
 func (c *config) place(n int) error {
-	inner := c.pp * c.tp
+	inner := c.pp * c.tp * c.across
 	switch {
 	case n%inner != 0:
-		return fmt.Errorf("-pp %d -tp %d on %d ranks: start %d, or %d", c.pp, c.tp, n, max(1, n/inner)*inner, (n/inner+1)*inner)
+		return fmt.Errorf("-pp %d -tp %d, %d ranks a sequence, on %d ranks: start %d, or %d", c.pp, c.tp, c.across, n, max(1, n/inner)*inner, (n/inner+1)*inner)
 	case c.dp == 0:
 		c.dp = n / inner
 	case c.dp*inner != n:
-		return fmt.Errorf("-dp %d -pp %d -tp %d is %d ranks, not %d: -dp %d fits, or leave it out", c.dp, c.pp, c.tp, c.dp*inner, n, n/inner)
+		return fmt.Errorf("-dp %d times %d ranks of a replica is %d, not %d: -dp %d fits, or leave it out", c.dp, inner, c.dp*inner, n, n/inner)
 	}
 	if parts := c.dp * c.micro; c.rows%parts != 0 {
 		return fmt.Errorf("-rows %d over -dp %d x -micro %d: -rows %d divides", c.rows, c.dp, c.micro, max(1, (c.rows+parts/2)/parts)*parts)
 	}
-	if tokens := c.rows / c.dp / c.micro * c.Context; c.sp != "" && tokens%c.tp != 0 {
+	if tokens := c.rows / c.dp / c.micro * c.Context; c.sp == "megatron" && tokens%c.tp != 0 {
 		return fmt.Errorf("-sp megatron: %d tokens of a micro batch do not divide among -tp %d", tokens, c.tp)
 	}
 	return nil

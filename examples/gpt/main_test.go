@@ -53,7 +53,7 @@ func losses(t *testing.T, n, steps int, layout string) (all []float64) {
 func TestLayouts(t *testing.T) {
 	steps := 50
 	if testing.Short() {
-		steps = 8
+		steps = 4
 	}
 	want := losses(t, 1, steps, "")
 	require.Less(t, want[steps-1], want[0])
@@ -65,10 +65,30 @@ func TestLayouts(t *testing.T) {
 		{2, "-zero 0", 1e-5}, {2, "-zero 1", 1e-5}, {4, "-zero 2", 1e-5}, {4, "-zero 3", 1e-5}, {2, "-zero 3 -micro 2", 1e-5},
 		{2, "-tp 2", 1e-5}, {4, "-tp 4 -sp megatron", 1e-5}, {2, "-tp 2 -sp megatron -zero 2 -micro 2", 1e-5},
 		{2, "-pp 2 -micro 4", 1e-5}, {4, "-pp 4 -micro 4 -schedule gpipe", 1e-5}, {8, "-pp 2 -tp 2 -micro 2 -zero 1", 1e-5},
+		{2, "-sp ulysses=2", 1e-5}, {4, "-sp ring=2 -zero 3", 1e-5}, {4, "-sp ring=4 -micro 2", 1e-5}, {4, "-pp 2 -sp ulysses=2 -micro 2 -zero 2", 1e-5},
 		{8, "-pp 2 -tp 2 -micro 2 -zero 3 -sp megatron", 1e-5},
 	} {
 		t.Run(fmt.Sprintf("%d ranks %s", tc.n, tc.layout), func(t *testing.T) {
 			require.InDeltaSlice(t, want, losses(t, tc.n, steps, tc.layout), tc.within)
+		})
+	}
+	tied := losses(t, 1, steps, "-tied")
+	require.NotEqual(t, want, tied)
+	for _, layout := range []string{"-np 2 -zero 0", "-np 2 -zero 3 -micro 2", "-np 2 -pp 2 -micro 4", "-np 4 -pp 4 -micro 2 -zero 3",
+		"-np 4 -tp 2 -sp megatron -zero 2", "-np 8 -pp 2 -tp 2 -sp megatron -micro 2 -zero 2"} {
+		t.Run("tied "+layout, func(t *testing.T) {
+			require.InDeltaSlice(t, tied, losses(t, int(layout[4]-'0'), steps, "-tied "+layout), 1e-5)
+		})
+	}
+	for _, layout := range []string{"-np 1", "-np 2 -zero 1 -micro 2", "-np 2 -zero 3 -tied", "-np 2 -pp 2 -micro 2 -tied"} {
+		t.Run("bf16 "+layout, func(t *testing.T) {
+			near := want
+			if strings.Contains(layout, "tied") {
+				near = tied
+			}
+			got := losses(t, int(layout[4]-'0'), steps, "-bf16 "+layout)
+			require.InEpsilonSlice(t, near, got, .02)
+			require.NotEqual(t, near, got)
 		})
 	}
 	micros := losses(t, 1, steps, "-micro 4")
@@ -77,16 +97,17 @@ func TestLayouts(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"-tp 3":           "-tp 3 of 4 heads: -tp 2 divides",
-		"-zero 4":         "the stages are 0 to 3",
-		"-np 3 -dp 2":     "-dp 3 fits",
-		"-np 3 -tp 2":     "start 2, or 4",
+		"-tp 3":       "-tp 3 of 4 heads: -tp 2 divides",
+		"-zero 4":     "the stages are 0 to 3",
+		"-np 3 -dp 2": "-dp 3 fits",
+		"-np 3 -tp 2": "start 2, or 4", "-sp ulysses=3": "ulysses=2", "-sp ring=3": "ring=2", "-sp ring=2 -tp 2": "without -tp",
+		"-resume": "need -save", "-save x -recover": "-every",
 		"-np 2 -micro 3":  "-rows 18 divides",
 		"-pp 3":           "-pp 2 divides",
 		"-np 0":           "1 at least",
 		"-preset x":       "babygpt",
 		"-schedule x":     "gpipe",
-		"-sp ring":        "megatron",
+		"-sp ring":        "ring=N",
 		"-sp megatron":    "-tp",
 		"-heads 5":        "4 heads divide",
 		"-lr 0":           "greater than 0",
@@ -143,7 +164,7 @@ func TestTrain(t *testing.T) {
 		if world.Rank() == 0 {
 			to = &out
 		}
-		require.NoError(t, train(t.Context(), world, c, nil, to))
+		require.NoError(t, (&run{out: to}).train(t.Context(), world, c))
 	})
 	for _, want := range []string{"dp=2", "parameters", "step=1 loss=", "mfu=", "step=4 validation=", "4 steps, 768 tokens"} {
 		require.Contains(t, out.String(), want)
@@ -169,7 +190,7 @@ func TestInterrupt(t *testing.T) {
 		} else {
 			stop <- os.Interrupt
 		}
-		require.NoError(t, train(t.Context(), world, c, stop, to))
+		require.NoError(t, (&run{stop: stop, out: to}).train(t.Context(), world, c))
 	})
 	require.Contains(t, out.String(), "interrupted after step 1\n")
 }

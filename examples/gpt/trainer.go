@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/goccl/goccl/ccl"
@@ -49,12 +46,19 @@ type trainer struct {
 	split *split
 	net   *gpt.Net[float32]
 	units []int // of the model, on this pipeline stage
-	model *zero.Model[float32, float32]
+	model store
 	m, v  [][]float32 // of AdamW, laid out as the shards
 	pipe  *pp.Pipeline
 
 	in, out  [2][2][]float32 // of the pipeline: by direction and buffer
-	tokens   [][]int32       // of this step, by micro batch
+	tied     []float32       // one rank has both ends: the gradient of wte that the head makes
+	held     [][]float32     // else an end with a tied wte: its gradients in all micro batches of a step
+	end      int             // that unit, and
+	wte      int             // its parameter
+	ends     *ccl.Comm       // both ends of this pipeline
+	untie    func()
+	onto     func(context.Context) // gives the exchanges of attention a context
+	tokens   [][]int32             // of this step, by micro batch
 	targets  [][]int32
 	validate bool // no backward passes
 	loss     float64
@@ -76,12 +80,14 @@ func newTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr *t
 			err = errors.Join(err, tr.close())
 		}
 	}()
-	if tr.mesh, err = mesh.New(ctx, world, mesh.Dim{Name: "dp", Size: c.dp}, mesh.Dim{Name: "pp", Size: c.pp}, mesh.Dim{Name: "tp", Size: c.tp}); err != nil {
+	if tr.mesh, err = mesh.New(ctx, world, mesh.Dim{Name: "dp", Size: c.dp}, mesh.Dim{Name: "pp", Size: c.pp},
+		mesh.Dim{Name: "sp", Size: c.across}, mesh.Dim{Name: "tp", Size: c.tp}); err != nil {
 		return tr, err
 	}
 	tr.split = &split{ctx, &tp.Group{Comm: tr.mesh.Comm("tp"), Sequence: c.sp == "megatron"}}
 	tr.net = gpt.NewNet[float32](c.Config, c.rows/c.dp/c.micro, tr.split)
 	tr.net.K = kernels()
+	tr.spread(ctx)
 	stage, per := tr.mesh.Coord("pp"), c.Layers/c.pp
 	if stage == 0 {
 		tr.units = append(tr.units, 0)
@@ -92,24 +98,36 @@ func newTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr *t
 	if stage == c.pp-1 {
 		tr.units = append(tr.units, c.Layers+1)
 	}
-	all := c.Units(c.tp)
-	var lens [][]int
-	for _, u := range tr.units {
-		lens = append(lens, all[u])
-	}
+	lens := tr.lengths()
 	o := &zero.Options{Stage: c.stage, Micro: c.micro, Clip: c.clip}
 	if o.NormOver, err = tr.mesh.Join(ctx, "pp", "tp"); err != nil {
 		return tr, err
 	}
-	o.NormOf = func(unit, param int) bool { return tr.mesh.Coord("tp") == 0 || tr.divided(tr.units[unit], param) }
-	if tr.model, err = zero.New[float32, float32](ctx, tr.mesh.Comm("dp"), lens, o); err != nil {
+	o.NormOf = func(unit, param int) bool {
+		u := tr.units[unit]
+		if c.Tied && u == c.Layers+1 && param == 1 { // which counts as wte
+			return false
+		}
+		return tr.mesh.Coord("tp") == 0 || tr.divided(u, param)
+	}
+	over, err := tr.mesh.Join(ctx, "dp", "sp") // all have the same parameters
+	if err != nil {
+		return tr, err
+	}
+	if tr.model, err = newStore(ctx, over, c, lens, o); err != nil {
+		return tr, err
+	}
+	if err = tr.tie(ctx, lens); err != nil {
 		return tr, err
 	}
 	for i, u := range tr.units {
 		var full [][]float32
-		if tr.mesh.Coord("dp") == 0 {
+		if over.Rank() == 0 {
 			if full, err = shard(c.Config, u, gpt.Init[float32](c.Config, u, c.seed), tr.split.Rank(), c.tp); err != nil {
 				return tr, err
+			}
+			if len(full) < len(lens[i]) { // the tied head of a pipeline
+				full = append(full, gpt.Init[float32](c.Config, 0, c.seed)[0])
 			}
 		}
 		if err = tr.model.Load(ctx, i, full, 0); err != nil {
@@ -137,15 +155,19 @@ func shard(c gpt.Config, unit int, p [][]float32, rank, n int) ([][]float32, err
 	if n == 1 || unit == 0 || unit == c.Layers+1 {
 		return p, nil
 	}
-	w := c.Width
-	for j, l := range map[int]tp.Layout{1: {Rows: w, Cols: 3 * w, Blocks: 3}, 2: {Rows: w, Cols: w, ByRows: true},
-		4: {Rows: w, Cols: 4 * w}, 5: {Rows: 4 * w, Cols: w, ByRows: true}} {
+	for j, l := range layouts(c.Width) {
 		var err error
 		if p[j], err = tp.Shard(l, p[j], rank, n); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
+}
+
+// layouts are how tensor parallelism splits the parameters of a block of width w.
+func layouts(w int) map[int]tp.Layout {
+	return map[int]tp.Layout{1: {Rows: w, Cols: 3 * w, Blocks: 3}, 2: {Rows: w, Cols: w, ByRows: true},
+		4: {Rows: w, Cols: 4 * w}, 5: {Rows: 4 * w, Cols: w, ByRows: true}}
 }
 
 func (tr *trainer) close() error {
@@ -155,6 +177,12 @@ func (tr *trainer) close() error {
 	}
 	if tr.model != nil {
 		err = errors.Join(err, tr.model.Close())
+	}
+	if tr.untie != nil {
+		tr.untie()
+	}
+	if tr.ends != nil {
+		err = errors.Join(err, tr.ends.Close())
 	}
 	if tr.mesh != nil {
 		err = errors.Join(err, tr.mesh.Close())
@@ -176,6 +204,7 @@ func way(s pp.Step) int {
 // Run computes one step of the pipeline.
 func (tr *trainer) Run(ctx context.Context, s pp.Step) error {
 	tr.split.ctx = ctx
+	tr.onto(ctx)
 	start := time.Now()
 	if s.Backward {
 		defer func() { tr.dtb += time.Since(start) }()
@@ -195,12 +224,16 @@ func (tr *trainer) Run(ctx context.Context, s pp.Step) error {
 		if err != nil {
 			return err
 		}
+		p, done, err := tr.withTied(ctx, i, p)
+		if err != nil {
+			return err
+		}
 		l, err := tr.net.Forward(u, p, s.Micro, x, tr.tokens[s.Micro], tr.targets[s.Micro])
 		if err != nil {
 			return err
 		}
 		tr.loss += l
-		tr.model.Release(i)
+		done()
 	}
 	return nil
 }
@@ -216,31 +249,54 @@ func (tr *trainer) backward(ctx context.Context, s pp.Step) error {
 		if err != nil {
 			return err
 		}
-		g, err := tr.model.Grads(ctx, i)
+		u := tr.units[i]
+		p, done, err := tr.withTied(ctx, i, p)
 		if err != nil {
 			return err
 		}
-		u := tr.units[i]
-		if err := tr.net.Backward(u, p, g, s.Micro, dx, tr.tokens[s.Micro], tr.targets[s.Micro]); err != nil {
-			return err
-		}
-		tr.model.Release(i)
-		if last || tr.cfg.stage >= 2 { // whose gradients are reduced at each micro batch
-			var whole [][]float32
-			for j := range g {
-				if !tr.divided(u, j) {
-					whole = append(whole, g[j])
-				}
-			}
-			if err := tp.SumGrads(ctx, tr.split.g, whole...); err != nil {
+		g, held := tr.held, tr.held != nil && i == tr.end
+		if !held {
+			if g, err = tr.model.Grads(ctx, i); err != nil {
 				return err
 			}
 		}
-		if err := tr.model.Reduce(i); err != nil {
+		into := g
+		if tr.tied != nil && u == tr.cfg.Layers+1 {
+			into = append(g[:1:1], tr.tied)
+		}
+		if err := tr.net.Backward(u, p, into, s.Micro, dx, tr.tokens[s.Micro], tr.targets[s.Micro]); err != nil {
+			return err
+		}
+		done()
+		if held { // until the other end's are there
+			continue
+		}
+		if tr.tied != nil && u == 0 {
+			mat.Add(g[0], tr.tied)
+			clear(tr.tied)
+		}
+		if err := tr.reduce(ctx, i, g, last || tr.cfg.stage >= 2); err != nil { // stages 2 and 3 reduce each micro batch
 			return err
 		}
 	}
 	return nil
+}
+
+// reduce starts averaging the gradients g of a unit; those that the ranks of tp have made with their own tokens are
+// summed before, if this is the time for it.
+func (tr *trainer) reduce(ctx context.Context, i int, g [][]float32, whole bool) error {
+	if whole {
+		var own [][]float32
+		for j := range g {
+			if !tr.divided(tr.units[i], j) {
+				own = append(own, g[j])
+			}
+		}
+		if err := tp.SumGrads(ctx, tr.split.g, own...); err != nil {
+			return err
+		}
+	}
+	return tr.model.Reduce(i)
 }
 
 // times are what a step took.
@@ -255,12 +311,16 @@ func (tr *trainer) step(ctx context.Context, step int) (loss float64, t times, e
 	for k := range c.micro {
 		at := (tr.mesh.Coord("dp")*c.micro + k) * per
 		x, y := tr.text.batch(c.seed, step, c.rows, at, at+per, c.Context)
+		x, y = tr.part(x), tr.part(y)
 		tr.tokens, tr.targets = append(tr.tokens, x), append(tr.targets, y)
 	}
 	if loss, err = tr.pass(ctx); err != nil {
 		return 0, t, err
 	}
 	t.dtf, t.dtb = tr.dtf, tr.dtb
+	if err = tr.joinEnds(ctx); err != nil {
+		return 0, t, err
+	}
 	began := time.Now()
 	lr := optim.Cosine(step, c.warmup, c.steps, c.lr, c.lr/10)
 	var h [2]mat.AdamW
@@ -294,7 +354,7 @@ func (tr *trainer) pass(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	tr.bubble = s.Bubble()
-	sum := []float64{tr.loss / float64(len(tr.tokens)) / float64(tr.cfg.dp*tr.cfg.tp)}
+	sum := []float64{tr.loss / float64(len(tr.tokens)) / float64(tr.cfg.dp*tr.cfg.tp*tr.cfg.across)}
 	err = ccl.AllReduce(ctx, tr.world, sum, sum, ccl.Sum)
 	return sum[0], err
 }
@@ -307,64 +367,10 @@ func (tr *trainer) eval(ctx context.Context) (float64, error) {
 	for k := range c.micro {
 		at := (tr.mesh.Coord("dp")*c.micro + k) * per
 		x, y := tr.text.unseen(c.rows, at, at+per, c.Context)
+		x, y = tr.part(x), tr.part(y)
 		tr.tokens, tr.targets = append(tr.tokens, x), append(tr.targets, y)
 	}
 	tr.validate = true
 	defer func() { tr.validate = false }()
 	return tr.pass(ctx)
-}
-
-// sample goes on from a text, on all ranks alike, n tokens at most.
-func (tr *trainer) sample(ctx context.Context, from string, n int) (string, error) {
-	tokens, err := tr.text.encode(from)
-	if err != nil {
-		return "", err
-	}
-	c := tr.cfg
-	net := gpt.NewNet[float32](c.Config, 1, tr.split)
-	net.K = kernels()
-	x := make([]float32, net.Len())
-	r := rand.New(rand.NewPCG(c.seed, 3))
-	in := make([]int32, c.Context)
-	for range n {
-		seen := tokens[max(0, len(tokens)-c.Context):]
-		clear(in)
-		copy(in, seen)
-		var logits []float32
-		for i, u := range tr.units {
-			p, err := tr.model.Params(ctx, i)
-			if err != nil {
-				return "", err
-			}
-			if u == c.Layers+1 {
-				logits = net.Logits(p, 0, x)
-			} else if _, err := net.Forward(u, p, 0, x, in, nil); err != nil {
-				return "", err
-			}
-			tr.model.Release(i)
-		}
-		net.Forget(0)
-		at := max(len(seen)-1, 0)
-		row := logits[at*c.Vocab : (at+1)*c.Vocab]
-		mat.Softmax(row, 1/.8)
-		next, left := 0, r.Float32()
-		for next < len(tr.text.chars)-1 && left > row[next] {
-			left -= row[next]
-			next++
-		}
-		tokens = append(tokens, int32(next))
-	}
-	var b []byte
-	for _, k := range tokens {
-		b = append(b, tr.text.chars[k])
-	}
-	return string(b), nil
-}
-
-// finite says that a loss is a number.
-func finite(loss float64) error {
-	if math.IsNaN(loss) || math.IsInf(loss, 0) {
-		return fmt.Errorf("the loss is %v: a smaller -lr, a -clip or a longer -warmup keeps it finite", loss)
-	}
-	return nil
 }

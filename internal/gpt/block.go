@@ -1,7 +1,5 @@
 package gpt
 
-import "math"
-
 func (n *Net[T]) act() *act[T] {
 	if k := len(n.free); k > 0 {
 		a := n.free[k-1]
@@ -10,8 +8,12 @@ func (n *Net[T]) act() *act[T] {
 	}
 	w, parts := n.Width, n.split.Size()
 	f := func(k int) []T { return make([]T, k) }
+	att := n.n * n.Heads / parts * n.Context
+	if n.att != nil { // which keeps its own
+		att = 0
+	}
 	return &act[T]{ln1: f(n.n * w), xh1: f(n.s * w), rs1: f(n.s), qkv: f(n.n * 3 * w / parts), y: f(n.n * w / parts),
-		att: f(n.n * n.Heads / parts * n.Context), ln2: f(n.n * w), xh2: f(n.s * w), rs2: f(n.s),
+		att: f(att), ln2: f(n.n * w), xh2: f(n.s * w), rs2: f(n.s),
 		h: f(n.n * 4 * w / parts), s: f(n.n * 4 * w / parts), g: f(n.n * 4 * w / parts)}
 }
 
@@ -47,71 +49,24 @@ func (n *Net[T]) enterBack(xh, rs, dx, dw, dfull, w []T) error {
 	return err
 }
 
-// heads are the buffers of one head of one sequence: its columns of queries, keys and values, and more.
-func (n *Net[T]) heads(name string, k int) [][]T {
-	size := n.Context * n.Width / n.Heads
-	mem := n.scratch(name, k*size, false)
-	var b [][]T
-	for i := range k {
-		b = append(b, mem[i*size:(i+1)*size])
-	}
-	return b
-}
-
-// seen is how many keys the weights of token t are computed for: those that it sees, and masked ones up to a multiple of
-// what vector registers hold.
-func (n *Net[T]) seen(t int) int { return min((t+16)&^15, n.Context) }
-
-// take copies n columns of rows with that stride from column off.
-func take[T Float](dst, src []T, rows, stride, off, n int) {
-	for t := range rows {
-		copy(dst[t*n:t*n+n], src[t*stride+off:])
-	}
-}
-
-// put is the inverse of take.
-func put[T Float](dst, src []T, rows, stride, off, n int) {
-	for t := range rows {
-		copy(dst[t*stride+off:], src[t*n:t*n+n])
-	}
-}
-
 // block computes x += attention(norm(x)), x += mlp(norm(x)).
 func (n *Net[T]) block(p [][]T, micro int, x []T) error {
 	a := n.act()
 	n.acts[micro] = append(n.acts[micro], a)
-	w, parts, ctx := n.Width, n.split.Size(), n.Context
-	heads, d, hs := n.Heads/parts, w/parts, w/n.Heads
+	w, parts := n.Width, n.split.Size()
+	heads, d := n.Heads/parts, w/parts
 	if err := n.enter(a.ln1, a.xh1, a.rs1, x, p[0]); err != nil {
 		return err
 	}
 	clear(a.qkv)
 	n.K.Mul(false, false, n.n, 3*d, w, a.ln1, p[1], a.qkv)
-	clear(a.att)
-	scale := T(1 / math.Sqrt(float64(hs)))
-	b := n.heads("heads", 4)
-	q, k, v, o := b[0], b[1], b[2], b[3]
-	for r := range n.n / ctx {
-		z := a.qkv[r*ctx*3*d:]
-		for h := range heads {
-			take(q, z, ctx, 3*d, h*hs, hs)
-			take(k, z, ctx, 3*d, d+h*hs, hs)
-			take(v, z, ctx, 3*d, 2*d+h*hs, hs)
-			s := a.att[(r*heads+h)*ctx*ctx:][:ctx*ctx]
-			n.K.Mul(false, true, ctx, ctx, hs, q, k, s)
-			for t := range ctx { // a token sees itself and those before
-				row := s[t*ctx : t*ctx+ctx]
-				seen := n.seen(t)
-				for u := t + 1; u < seen; u++ {
-					row[u] = T(math.Inf(-1))
-				}
-				n.K.Softmax(row[:seen], scale)
-				clear(row[seen:])
-			}
-			clear(o)
-			n.K.Mul(false, false, ctx, hs, ctx, s, v, o)
-			put(a.y[r*ctx*d:], o, ctx, d, h*hs, hs)
+	if n.att != nil {
+		var err error
+		if a.kept, err = n.att.Forward(a.qkv, a.y); err != nil {
+			return err
 		}
+	} else {
+		n.Attend(a.qkv, a.y, a.att, heads)
 	}
 	partial := n.scratch("partial", n.n*w, true)
 	n.K.Mul(false, false, n.n, w, d, a.y, p[2], partial)
@@ -134,8 +89,8 @@ func (n *Net[T]) blockBack(p, g [][]T, micro int, dx []T) error {
 	as := n.acts[micro]
 	a := as[len(as)-1]
 	n.acts[micro] = as[:len(as)-1]
-	w, parts, ctx := n.Width, n.split.Size(), n.Context
-	heads, d, hs := n.Heads/parts, w/parts, w/n.Heads
+	w, parts := n.Width, n.split.Size()
+	heads, d := n.Heads/parts, w/parts
 	full, err := n.split.LeaveGrad(n.scratch("dfull", n.n*w, false), dx)
 	if err != nil {
 		return err
@@ -157,35 +112,12 @@ func (n *Net[T]) blockBack(p, g [][]T, micro int, dx []T) error {
 	dy := n.scratch("dy", n.n*d, true)
 	n.K.Mul(false, true, n.n, d, w, full, p[2], dy)
 	dqkv := n.scratch("dqkv", n.n*3*d, false)
-	scale := T(1 / math.Sqrt(float64(hs)))
-	b := n.heads("heads back", 7)
-	q, k, v, do, dq, dk, dv := b[0], b[1], b[2], b[3], b[4], b[5], b[6]
-	ds := n.scratch("ds", ctx*ctx, false)
-	for r := range n.n / ctx {
-		z, dz := a.qkv[r*ctx*3*d:], dqkv[r*ctx*3*d:]
-		for h := range heads {
-			take(q, z, ctx, 3*d, h*hs, hs)
-			take(k, z, ctx, 3*d, d+h*hs, hs)
-			take(v, z, ctx, 3*d, 2*d+h*hs, hs)
-			take(do, dy[r*ctx*d:], ctx, d, h*hs, hs)
-			s := a.att[(r*heads+h)*ctx*ctx:][:ctx*ctx]
-			clear(ds)
-			clear(dq)
-			clear(dk)
-			clear(dv)
-			n.K.Mul(false, true, ctx, ctx, hs, do, v, ds)
-			n.K.Mul(true, false, ctx, hs, ctx, s, do, dv)
-			for t := range ctx {
-				seen := n.seen(t)
-				n.K.SoftmaxBack(ds[t*ctx:t*ctx+seen], s[t*ctx:t*ctx+seen], scale)
-				clear(ds[t*ctx+seen : t*ctx+ctx])
-			}
-			n.K.Mul(false, false, ctx, hs, ctx, ds, k, dq)
-			n.K.Mul(true, false, ctx, hs, ctx, ds, q, dk)
-			put(dz, dq, ctx, 3*d, h*hs, hs)
-			put(dz, dk, ctx, 3*d, d+h*hs, hs)
-			put(dz, dv, ctx, 3*d, 2*d+h*hs, hs)
+	if n.att != nil {
+		if err := n.att.Backward(a.kept, a.qkv, dy, dqkv); err != nil {
+			return err
 		}
+	} else {
+		n.AttendBack(a.qkv, a.att, dy, dqkv, heads)
 	}
 	n.K.Mul(true, false, w, 3*d, n.n, a.ln1, dqkv, g[1])
 	clear(df)

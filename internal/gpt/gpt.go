@@ -12,7 +12,11 @@ import (
 type Float interface{ ~float32 | ~float64 }
 
 // Config is the shape of a model.
-type Config struct{ Vocab, Context, Width, Heads, Layers int }
+type Config struct {
+	Vocab, Context, Width, Heads, Layers int
+	// Tied has the head use the embedding of tokens, as GPT-2 does: lm_head is wte.
+	Tied bool
+}
 
 // Units are the lengths of the parameters of each unit, on one of n ranks that split the blocks.
 func (c Config) Units(n int) [][]int {
@@ -20,6 +24,9 @@ func (c Config) Units(n int) [][]int {
 	units := [][]int{{c.Vocab * w, c.Context * w}}
 	for range c.Layers {
 		units = append(units, []int{w, w * 3 * w / n, w * w / n, w, w * 4 * w / n, 4 * w * w / n})
+	}
+	if c.Tied {
+		return append(units, []int{w})
 	}
 	return append(units, []int{w, w * c.Vocab})
 }
@@ -30,6 +37,9 @@ func (c Config) Names(unit int) []string {
 	case 0:
 		return []string{"wte", "wpe"}
 	case c.Layers + 1:
+		if c.Tied {
+			return []string{"ln_f"}
+		}
 		return []string{"ln_f", "lm_head"}
 	}
 	return []string{"ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj"}
@@ -41,7 +51,7 @@ func (c Config) Decays(unit, param int) bool {
 	case 0:
 		return false
 	case c.Layers + 1:
-		return param == 1
+		return param == 1 && !c.Tied
 	}
 	return param != 0 && param != 3
 }
@@ -108,15 +118,21 @@ type Net[T Float] struct {
 	Config
 	K     Kernels[T]
 	split Split[T]
-	n     int // tokens of a micro batch, whole sequences
+	att   Attention[T]
+	n     int // tokens of a micro batch that the layers of a block see
 	s     int // those of them that this rank has between blocks
+	from  int // the first of a sequence's tokens that is here
+	run   int // how many of each sequence are here
 	acts  map[int][]*act[T]
 	free  []*act[T]
 	head  map[int]*headAct[T]
 	mem   map[string][]T
 }
 
-type act[T Float] struct{ ln1, xh1, rs1, qkv, att, y, ln2, xh2, rs2, h, s, g []T }
+type act[T Float] struct {
+	ln1, xh1, rs1, qkv, att, y, ln2, xh2, rs2, h, s, g []T
+	kept                                               any // of an Attention
+}
 
 type headAct[T Float] struct{ ln, xh, rs, d []T } // d: the gradient of the logits, times the tokens
 
@@ -130,7 +146,25 @@ func NewNet[T Float](c Config, rows int, split Split[T]) *Net[T] {
 	if n.s = n.n; split.Sequence() {
 		n.s /= split.Size()
 	}
+	n.run = c.Context
 	return n
+}
+
+// Attention is attention over sequences that are split among ranks, each of which has the same part of all. Where a Net
+// has one it takes the place of Attend and AttendBack.
+type Attention[T Float] interface {
+	// Forward sets y, [tokens][width], of qkv, [tokens][3*width]. What it returns is given to Backward.
+	Forward(qkv, y []T) (kept any, err error)
+	// Backward sets dqkv.
+	Backward(kept any, qkv, dy, dqkv []T) error
+}
+
+// Across splits each sequence over ranks: this rank has part rank of size, which must divide the context.
+func (n *Net[T]) Across(rank, size int, a Attention[T]) {
+	n.run = n.Context / size
+	n.from = n.run * rank
+	n.n /= size
+	n.s, n.att = n.n, a
 }
 
 // Len is the number of activations that go from unit to unit.
@@ -158,7 +192,8 @@ func (n *Net[T]) scratch(name string, size int, zero bool) []T {
 }
 
 // Forward computes unit u of the model from x to x, in place; Embedding ignores what x was. With the head it returns the
-// mean loss over this rank's tokens; targets are needed there alone, tokens in the embedding.
+// mean loss over this rank's tokens; targets are needed there alone, tokens in the embedding. The head's second
+// parameter is wte where it is tied, and its second gradient that of wte.
 func (n *Net[T]) Forward(u int, p [][]T, micro int, x []T, tokens, targets []int32) (loss float64, err error) {
 	switch u {
 	case 0:
@@ -187,7 +222,7 @@ func (n *Net[T]) Backward(u int, p, g [][]T, micro int, dx []T, tokens, _ []int3
 func (n *Net[T]) embed(p [][]T, tokens []int32, x []T) {
 	w, at := n.Width, n.first()
 	for i := range n.s {
-		k, t := int(tokens[at+i]), (at+i)%n.Context
+		k, t := int(tokens[at+i]), n.from+(at+i)%n.run
 		row := x[i*w : i*w+w]
 		copy(row, p[0][k*w:])
 		n.K.Add(row, p[1][t*w:t*w+w])
@@ -197,7 +232,7 @@ func (n *Net[T]) embed(p [][]T, tokens []int32, x []T) {
 func (n *Net[T]) embedBack(g [][]T, tokens []int32, dx []T) {
 	w, at := n.Width, n.first()
 	for i := range n.s {
-		k, t := int(tokens[at+i]), (at+i)%n.Context
+		k, t := int(tokens[at+i]), n.from+(at+i)%n.run
 		row := dx[i*w : i*w+w]
 		n.K.Add(g[0][k*w:k*w+w], row)
 		n.K.Add(g[1][t*w:t*w+w], row)
@@ -213,7 +248,7 @@ func (n *Net[T]) logits(p [][]T, micro int, x []T) *headAct[T] {
 	}
 	n.K.Norm(h.ln, h.xh, h.rs, x, p[0])
 	clear(h.d)
-	n.K.Mul(false, false, n.s, n.Vocab, n.Width, h.ln, p[1], h.d)
+	n.K.Mul(false, n.Tied, n.s, n.Vocab, n.Width, h.ln, p[1], h.d)
 	return h
 }
 
@@ -229,8 +264,12 @@ func (n *Net[T]) lossBack(p, g [][]T, micro int, dx []T) {
 	h := n.head[micro]
 	n.K.Scale(h.d, 1/T(n.n))
 	df := n.scratch("dhead", n.s*n.Width, true)
-	n.K.Mul(false, true, n.s, n.Width, n.Vocab, h.d, p[1], df)
-	n.K.Mul(true, false, n.Width, n.Vocab, n.s, h.ln, h.d, g[1])
+	n.K.Mul(false, !n.Tied, n.s, n.Width, n.Vocab, h.d, p[1], df)
+	if n.Tied {
+		n.K.Mul(true, false, n.Vocab, n.Width, n.s, h.d, h.ln, g[1])
+	} else {
+		n.K.Mul(true, false, n.Width, n.Vocab, n.s, h.ln, h.d, g[1])
+	}
 	clear(dx)
 	n.K.NormBack(h.xh, h.rs, dx, g[0], df, p[0])
 }

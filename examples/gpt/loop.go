@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/examples/internal/mat"
+	"github.com/goccl/goccl/train/data"
+	"github.com/goccl/goccl/train/history"
+)
+
+// run is one rank's run, over all that it recovers from.
+type run struct {
+	stop <-chan os.Signal
+	out  io.Writer // what rank 0 says
+	step int       // the last that was done
+	over bool      // it has come to its end
+	lost *loss
+	hook func(step int) // before a step; for tests
+}
+
+// train trains on the ranks of world.
+func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error) {
+	first, out := world.Rank() == 0, r.out
+	if !first {
+		out = io.Discard
+	}
+	raw, err := data.OnRoot(ctx, world, 0, func() ([]byte, error) { return read(source(c.data)) })
+	if err != nil {
+		return err
+	}
+	vocab := c.Vocab
+	defer func() { c.Vocab = vocab }()
+	text, err := newText(source(c.data), raw, c.Context, c.Vocab)
+	if err != nil {
+		return err
+	}
+	c.Vocab = text.vocab
+	if c.sample != "" {
+		if _, err := text.encode(c.sample); err != nil {
+			return err
+		}
+	}
+	tr, err := newTrainer(ctx, world, c, text)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tr.close()) }()
+	var saver *saver
+	if c.save != "" {
+		if saver, err = newSaver(ctx, tr); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, saver.Close(ctx)) }()
+	}
+	o := &history.Options{}
+	if c.json != "" && first {
+		flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+		if c.resume { // whose steps replace those that were lost
+			flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND
+		}
+		f, err := os.OpenFile(c.json, flags, 0o666)
+		if err != nil {
+			world.Abort(err)
+			return err
+		}
+		defer f.Close()
+		o.JSON = f
+	}
+	h, err := history.New(ctx, world, o)
+	if err != nil {
+		return err
+	}
+	from, err := r.start(ctx, tr, out)
+	if err != nil {
+		return err
+	}
+	if c.recover && !c.resume { // so that there is always one to go on from
+		if err := saver.begin(ctx, 0); err != nil {
+			return err
+		}
+	}
+	flops := history.FlopsPerToken(c.Params()-c.Vocab*c.Width-c.Context*c.Width, c.Layers, c.Width, c.Context)
+	if c.Tied { // whose wte is the head, too
+		flops += 6 * float64(c.Vocab*c.Width)
+	}
+	peak := mat.Peak() * float64(world.Size())
+	tr.greet(out, flops, peak)
+	begin, exposed, stopped := time.Now(), time.Duration(0), []uint8{0}
+	r.step = from
+	for step := from + 1; step <= c.steps && stopped[0] == 0; step++ {
+		if r.hook != nil {
+			r.hook(step)
+		}
+		loss, t, err := tr.step(ctx, step)
+		if err != nil {
+			return err
+		}
+		if err := finite(loss); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		exposed += t.dtx
+		if err := r.log(ctx, h, out, tr, step, loss, t, flops, peak); err != nil {
+			return err
+		}
+		select {
+		case <-r.stop:
+			stopped[0] = 1
+			go func() { <-r.stop; os.Exit(130) }()
+		default:
+		}
+		if err := ccl.AllReduce(ctx, world, stopped, stopped, ccl.Max); err != nil {
+			return err
+		}
+		r.step = step
+		if saver != nil && c.every > 0 && step%c.every == 0 {
+			if err := saver.begin(ctx, step); err != nil {
+				return err
+			}
+		}
+	}
+	if stopped[0] == 1 {
+		fmt.Fprintf(out, "interrupted after step %d\n", r.step)
+	}
+	wall, done := time.Since(begin), r.step-from
+	fmt.Fprintf(out, "%d steps, %d tokens in %.1f s: %.0f tokens/s; exposed communication %.1f %%\n", done, done*c.rows*c.Context,
+		wall.Seconds(), float64(done*c.rows*c.Context)/wall.Seconds(), 100*exposed.Seconds()/max(wall.Seconds(), 1e-9))
+	if saver != nil {
+		if r.step > from {
+			err = saver.begin(ctx, r.step)
+		}
+		if err = errors.Join(err, saver.finish(ctx)); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "saved step %d in %s\n", r.step, c.save)
+	}
+	if c.sample != "" && stopped[0] == 0 {
+		s, err := tr.sample(ctx, c.sample, 200)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, s)
+	}
+	r.over = true
+	if c.svg != "" && first {
+		return picture(h, c.svg)
+	}
+	return nil
+}
+
+// log records a step, says it, and validates if it is time to.
+func (r *run) log(ctx context.Context, h *history.History, out io.Writer, tr *trainer, step int, loss float64, t times, flops, peak float64) error {
+	c := tr.cfg
+	tps := float64(c.rows*c.Context) / t.dt.Seconds()
+	m := []history.Metric{{Name: "loss", Value: loss}, {Name: "dt", Value: t.dt.Seconds()}, {Name: "dtf", Value: t.dtf.Seconds()},
+		{Name: "dtb", Value: t.dtb.Seconds()}, {Name: "dto", Value: t.dto.Seconds()}, {Name: "dtc", Value: t.dtc.Seconds()},
+		{Name: "dtx", Value: t.dtx.Seconds()}, {Name: "tps", Value: tps}, {Name: "mfu", Value: history.MFU(tps, flops, peak)}}
+	if err := h.Log(ctx, step, m...); err != nil {
+		return err
+	}
+	if step <= 3 || step%c.log == 0 || step == c.steps {
+		line(out, h, step)
+	}
+	if c.eval > 0 && step%c.eval == 0 {
+		l, err := tr.eval(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "step=%d validation=%.4f\n", step, l)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/ckpt"
+)
+
+// loss is what a run knows of the rank that it has lost.
+type loss struct {
+	cause error
+	at    time.Time
+	step  int // the last step that was done
+}
+
+// keepOn trains, and with -recover goes on with the ranks that are left. It returns the last Comm.
+func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (*ccl.Comm, error) {
+	for {
+		err := r.train(ctx, world, c)
+		if err == nil || !c.recover || !lost(world, err) {
+			return world, err
+		}
+		r.lost = &loss{cause: err, at: time.Now(), step: r.step}
+		smaller, failed := world.Shrink(ctx)
+		if failed != nil {
+			return world, errors.Join(err, failed)
+		}
+		world.Close()
+		world = smaller
+		n := c.fit(world.Size())
+		if n == 0 {
+			return world, fmt.Errorf("%d ranks are left, too few for the layout: %w", world.Size(), err)
+		}
+		if n < world.Size() {
+			color := 0
+			if world.Rank() >= n {
+				color = -1
+			}
+			used, err := world.Split(ctx, color, 0)
+			if err != nil {
+				return world, err
+			}
+			if color < 0 { // the rows do not divide among all that are left
+				return world, nil
+			}
+			world.Close()
+			world = used
+		}
+		c.dp, c.resume = 0, true
+		if err := c.place(world.Size()); err != nil {
+			return world, err
+		}
+	}
+}
+
+// lost reports whether a step failed because a rank was lost. The Comms of a mesh fail together, one after the other.
+func lost(world *ccl.Comm, err error) bool {
+	if errors.Is(err, ccl.ErrRankLost) {
+		return true
+	}
+	if !errors.Is(err, ccl.ErrAborted) {
+		return false
+	}
+	select {
+	case <-world.Done():
+		return errors.Is(world.Err(), ccl.ErrRankLost)
+	case <-time.After(time.Second):
+		return false
+	}
+}
+
+// start loads the last checkpoint if there is one to go on from, and returns its step.
+func (r *run) start(ctx context.Context, tr *trainer, out io.Writer) (step int, err error) {
+	if !tr.cfg.resume {
+		return 0, nil
+	}
+	dir, err := ckpt.Latest(ctx, tr.world, tr.cfg.save)
+	if err != nil {
+		return 0, err
+	}
+	if step, err = tr.load(ctx, dir); err != nil {
+		return 0, err
+	}
+	if r.lost == nil {
+		fmt.Fprintf(out, "going on from %s\n", dir)
+		return step, nil
+	}
+	again := "no step is lost"
+	if r.lost.step > step {
+		again = fmt.Sprintf("steps %d to %d are lost", step+1, r.lost.step)
+	}
+	fmt.Fprintf(out, "%v\ngoing on with %d ranks from %s after %.2f s: %s\n", r.lost.cause, tr.world.Size(), dir,
+		time.Since(r.lost.at).Seconds(), again)
+	return step, nil
+}

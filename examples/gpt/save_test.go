@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+)
+
+// trained runs the whole of n ranks and returns what rank 0 said.
+func trained(t *testing.T, n int, args string) string {
+	var out bytes.Buffer
+	ccltest.Run(t, n, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, args)
+		require.NoError(t, c.place(n))
+		require.NoError(t, (&run{out: &out}).train(t.Context(), world, c))
+	})
+	return out.String()
+}
+
+var lastLoss = regexp.MustCompile(`step=6 loss=([0-9.]+)`)
+
+// A checkpoint goes on in any other layout, on the losses of a run that never stopped.
+func TestResume(t *testing.T) {
+	for _, head := range []string{"", " -tied"} {
+		whole := lastLoss.FindStringSubmatch(trained(t, 1, small+"6 -log 1"+head))
+		for _, tc := range []struct {
+			n, m     int
+			from, to string
+		}{{2, 4, "-zero 3", "-tp 2 -zero 1"}, {4, 2, "-pp 2 -micro 2 -zero 2", "-zero 0"}, {2, 2, "-tp 2 -sp megatron", "-bf16"}, {1, 2, "", "-pp 2 -micro 2"}} {
+			dir := filepath.Join(t.TempDir(), "c")
+			args := small + "6 -log 1 -save " + dir + head + " "
+			var out bytes.Buffer
+			ccltest.Run(t, tc.n, func(t testing.TB, world *ccl.Comm) {
+				stop := make(chan os.Signal, 1)
+				c := words(t, args+"-every 2 -keep 1 "+tc.from)
+				require.NoError(t, c.place(tc.n))
+				r := &run{out: &out, stop: stop}
+				r.hook = func(step int) {
+					if step == 3 {
+						stop <- os.Interrupt
+					}
+				}
+				require.NoError(t, r.train(t.Context(), world, c))
+			})
+			require.Contains(t, out.String(), "interrupted after step 3\n")
+			es, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Len(t, es, 1, "one is kept")
+			require.Equal(t, "step-00000003", es[0].Name())
+			got := trained(t, tc.m, args+"-resume "+tc.to)
+			require.Contains(t, got, "going on from "+filepath.Join(dir, "step-00000003"))
+			require.NotContains(t, got, "step=3 ")
+			if !strings.Contains(tc.to, "bf16") {
+				require.Equal(t, whole[1][:6], lastLoss.FindStringSubmatch(got)[1][:6], "%s, then %s", tc.from, tc.to)
+			}
+		}
+	}
+}
+
+// lines is a buffer that goroutines share.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) { l.mu.Lock(); defer l.mu.Unlock(); return l.b.Write(p) }
+func (l *lines) String() string              { l.mu.Lock(); defer l.mu.Unlock(); return l.b.String() }
+
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "gpt-test")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "gpt.exe")
+	if b, err := exec.Command("go", "build", "-o", file, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, b)
+	}
+	return file, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if file, err := built(); err == nil {
+		os.RemoveAll(filepath.Dir(file))
+	}
+	os.Exit(code)
+}
+
+func program(ctx context.Context, t *testing.T, args string) (*exec.Cmd, *lines) {
+	file, err := built()
+	require.NoError(t, err)
+	var out lines
+	cmd := exec.CommandContext(ctx, file, strings.Fields(args)...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	return cmd, &out
+}
+
+// Wrong use of the program says what to change, exits with 2 and starts nothing.
+func TestWrongUse(t *testing.T) {
+	dir := t.TempDir()
+	empty, one := filepath.Join(dir, "empty"), filepath.Join(dir, "one")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	require.NoError(t, os.WriteFile(one, []byte("a"), 0o600))
+	for args, want := range map[string]string{
+		"-np 2 -tp 3": "-tp 2 divides", "-zero 4": "0 to 3", "-np 3 -dp 2": "-dp 3 fits", "-np 2 -micro 3": "-rows 18 divides",
+		"-np 2 -resume -save " + filepath.Join(dir, "none"): "-resume", "-np 2 -data " + empty: "has 0 tokens",
+		"-np 2 -data " + one: "has 1 tokens", "-np 2 -context 1000000": "has ", "-np 2 -data " + filepath.Join(dir, "no"): "no such file",
+	} {
+		cmd, out := program(t.Context(), t, args)
+		err := cmd.Run()
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit, args)
+		require.Equal(t, 2, exit.ExitCode(), "%s: %s", args, out)
+		require.Contains(t, out.String(), want, args)
+		require.NotContains(t, out.String(), "step=", args)
+	}
+}
+
+// kill -9 of a rank: the others go on from the last checkpoint, and the program ends well.
+func TestKilled(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Log("reads /proc: nothing to do here")
+		return
+	}
+	dir := filepath.Join(t.TempDir(), "c")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd, out := program(ctx, t, small+"40 -np 4 -log 1 -recover -every 5 -save "+dir)
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "step=7 ") }, time.Minute, time.Millisecond)
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
+	require.NoError(t, err)
+	ranks := strings.Fields(string(list))
+	if len(ranks) == 0 { // those of another thread
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
+		for _, f := range files {
+			b, _ := os.ReadFile(f)
+			ranks = append(ranks, strings.Fields(string(b))...)
+		}
+	}
+	require.Len(t, ranks, 4)
+	var victim int
+	_, err = fmt.Sscan(ranks[3], &victim)
+	require.NoError(t, err)
+	p, err := os.FindProcess(victim)
+	require.NoError(t, err)
+	require.NoError(t, p.Kill())
+	require.NoError(t, cmd.Wait(), "%s", out)
+	require.Regexp(t, `going on with 2 ranks from .* after [0-9.]+ s`, out.String())
+	require.Regexp(t, `step=40 loss`, out.String())
+	require.Contains(t, out.String(), "saved step 40")
+}

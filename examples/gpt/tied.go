@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/mesh"
+)
+
+// lengths are those of the parameters of this rank's units. A tied head that is not on the embedding's rank has a copy of
+// wte.
+func (tr *trainer) lengths() (lens [][]int) {
+	c := tr.cfg
+	all := c.Units(c.tp)
+	for _, u := range tr.units {
+		l := all[u]
+		if c.Tied && c.pp > 1 && u == c.Layers+1 {
+			l = append(l[:1:1], c.Vocab*c.Width)
+		}
+		lens = append(lens, l)
+	}
+	return lens
+}
+
+// tie prepares for a tied embedding. It is collective.
+func (tr *trainer) tie(ctx context.Context, lens [][]int) (err error) {
+	c := tr.cfg
+	if !c.Tied {
+		return nil
+	}
+	if c.pp == 1 {
+		tr.tied = make([]float32, c.Vocab*c.Width)
+		return nil
+	}
+	stage, color := tr.mesh.Coord("pp"), -1
+	if stage == 0 || stage == c.pp-1 {
+		color = 0
+		if stage > 0 {
+			tr.end, tr.wte = len(tr.units)-1, 1
+		}
+		tr.held = views(make([]float32, sum(lens[tr.end])), lens[tr.end])
+	}
+	line := tr.mesh.Comm("pp")
+	ends, err := line.Split(ctx, color, 0)
+	if err != nil || color < 0 {
+		return err
+	}
+	tr.ends, tr.untie = ends, mesh.Tie(ends, line)
+	return nil
+}
+
+// withTied adds wte to the parameters of a tied head on the embedding's rank. done releases what is used.
+func (tr *trainer) withTied(ctx context.Context, i int, p [][]float32) (all [][]float32, done func(), err error) {
+	if tr.tied == nil || tr.units[i] != tr.cfg.Layers+1 {
+		return p, func() { tr.model.Release(i) }, nil
+	}
+	wte, err := tr.model.Params(ctx, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(p[:1:1], wte[0]), func() { tr.model.Release(0); tr.model.Release(i) }, nil
+}
+
+// joinEnds adds up the gradients of a tied wte of both ends of the pipeline, so that both make the same step.
+func (tr *trainer) joinEnds(ctx context.Context) error {
+	if tr.held == nil {
+		return nil
+	}
+	if err := ccl.AllReduce(ctx, tr.ends, tr.held[tr.wte], tr.held[tr.wte], ccl.Sum); err != nil {
+		return err
+	}
+	for k := range tr.cfg.micro { // the store expects each
+		g, err := tr.model.Grads(ctx, tr.end)
+		if err != nil {
+			return err
+		}
+		last := k == tr.cfg.micro-1
+		if last {
+			for j := range g {
+				copy(g[j], tr.held[j])
+				clear(tr.held[j])
+			}
+		}
+		if err := tr.reduce(ctx, tr.end, g, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spread gives attention its exchanges, where sequences are split over ranks.
+func (tr *trainer) spread(ctx context.Context) {
+	c, comm := tr.cfg, tr.mesh.Comm("sp")
+	tr.onto = func(context.Context) {}
+	rows := c.rows / c.dp / c.micro
+	switch {
+	case c.across == 1:
+	case c.sp == "ulysses":
+		u := &ulysses{ctx, comm, c.Config, rows, tr.net}
+		tr.onto = func(ctx context.Context) { u.ctx = ctx }
+		tr.net.Across(comm.Rank(), c.across, u)
+	default:
+		r := &ring{ctx, comm, c.Config, rows}
+		tr.onto = func(ctx context.Context) { r.ctx = ctx }
+		tr.net.Across(comm.Rank(), c.across, r)
+	}
+}
+
+// part is what this rank has of the tokens of rows.
+func (tr *trainer) part(x []int32) []int32 {
+	c := tr.cfg
+	if c.across == 1 {
+		return x
+	}
+	n := c.Context / c.across
+	out := make([]int32, 0, len(x)/c.across)
+	for at := tr.mesh.Coord("sp") * n; at < len(x); at += c.Context {
+		out = append(out, x[at:at+n]...)
+	}
+	return out
+}
