@@ -131,7 +131,7 @@ func TestRuns(t *testing.T) {
 		{"-np 2", 24, []string{"# ranks: 2 ", "    67108864      16777216     float     sum      -1 "}},
 		{"-np 3 -e 1K -op all", 8 + 8*6 + 8*3 - 6, nil},
 		{"-np 2 -hosts 2 -e 4K", 10, []string{"hosts: 2", "TCP"}},
-		{"-np 2 -t 2 -e 4K -v", 10, []string{"# ranks: 4 ", "nThread 2 "}},
+		{"-np 2 -t 2 -e 4K -v", 10, []string{"# ranks: 4 ", "nThread 2 nGpus 1 "}},
 		{"-np 1 -t 4 -e 1K -hosts 2", 8, []string{"# ranks: 4 ", "hosts: 2"}},
 		{"-np 2 -e 1K -b 1K -m 5 -n 3 -op allreduce,sendrecv", 2, []string{"agg iters: 5", "\n# sendrecv\n"}},
 		{"-np 2 -e 1K -b 1K -c 0", 1, []string{"     N/A"}},

@@ -61,7 +61,7 @@ var errEnough = errors.New("the time of -for is over")
 
 // run measures all that the options ask for.
 func (s *session) run() (err error) {
-	s.summary.MinBusBW, s.summary.MaxP99 = s.o.MinBusBW, s.o.MaxP99
+	s.summary.MinBusBW, s.summary.MaxP99, s.summary.MinAverage = s.o.MinBusBW, s.o.MaxP99, s.o.MinAverage
 	if err := s.prepare(); err != nil {
 		return err
 	}

@@ -56,9 +56,12 @@ type Options struct {
 	Ceiling    float64       // of the report's curves, GB/s; 0: found out
 	MinBusBW   float64       // 0: any
 	MaxP99     time.Duration // 0: any
+	MinAverage float64       // what nccl-tests' footer compares the average with; 0: nothing
 
 	Job
 	NP, Hosts, Threads int
+	PerThread          int    // of Threads: how many nccl-tests counts as one thread's
+	As                 string // the program of nccl-tests that this is run as; "" for bench
 	NPGiven            bool
 	ItersGiven         bool
 	BackendGiven       bool
@@ -126,7 +129,7 @@ func Default() Options {
 		Model: "gpt2-85m",
 		Iters: 20, Warmup: 1, Agg: 1, Check: 1, Blocking: WaitEach, Cycles: 1, Average: Mean,
 		Backends: []string{"cpu"}, Mem: "host", Rotate: 1,
-		Job: DefaultJob(), NP: min(max(runtime.NumCPU(), 2), 8), Hosts: 1, Threads: 1,
+		Job: DefaultJob(), NP: min(max(runtime.NumCPU(), 2), 8), Hosts: 1, Threads: 1, PerThread: 1,
 	}
 }
 
@@ -144,6 +147,9 @@ func Parse(args []string) (Options, error) {
 		f := lookup(name)
 		if f == nil && !glued && len(name) > 1 && name[1] >= '0' && name[1] <= '9' {
 			f, value, glued = lookup(name[:1]), name[1:], true // getopt's -n20
+		}
+		if f == nil {
+			f = theirsAsOurs(name)
 		}
 		if why, theirs := leftOut[name]; f == nil && theirs {
 			return o, fmt.Errorf("-%s: of nccl-tests' flags, this has no meaning here: %s", name, why)
@@ -209,6 +215,11 @@ func (o Options) settle(given map[string]bool) (Options, error) {
 	case o.Min > o.Max:
 		return o, fmt.Errorf("-b %s -e %s: the smallest size is larger than the largest; swap them?", FormatSize(o.Min), FormatSize(o.Max))
 	}
+	return o.fit(given)
+}
+
+// fit refuses what does not fit together.
+func (o Options) fit(given map[string]bool) (Options, error) {
 	if lines := (o.Max-o.Min)/max(o.Step, 1) + 1; o.Factor == 0 && lines > maxLines {
 		return o, fmt.Errorf("-i %s: from %s to %s that makes %d lines; at most %d are measured", FormatSize(o.Step), FormatSize(o.Min), FormatSize(o.Max), lines, maxLines)
 	}

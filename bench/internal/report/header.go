@@ -46,9 +46,9 @@ type Place struct {
 func Header(w io.Writer, j *Job, o *option.Options) error {
 	least, most, step := o.Span(j.GroupRanks)
 	_, err := fmt.Fprintf(w, "# goccl %s, %s\n# ranks: %d  processes: %d (%s)  hosts: %d  engine: %s  transport: %s\n# CPU: %s\n"+
-		"# nThread %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n%s#\n# Using devices\n",
+		"# nThread %d nGpus %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n%s#\n# Using devices\n",
 		j.Version, j.Go, j.Ranks, j.Processes, j.Launcher, j.Hosts, j.Engine, j.Transport, j.CPU,
-		o.Threads, least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph, unequal(j.Groups))
+		o.Threads/max(o.PerThread, 1), max(o.PerThread, 1), least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph, unequal(j.Groups))
 	for _, p := range j.Places {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n", p.Rank, p.Group, p.Pid, p.Host, p.Device, p.Hex, p.Info)
