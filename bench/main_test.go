@@ -171,18 +171,18 @@ func TestJSONFile(t *testing.T) {
 	require.NotContains(t, string(b), "hidden")
 	require.NotContains(t, string(b), "SECRET")
 	var f struct {
-		Schema  string
+		Goccl   struct{ Schema string }
 		Config  struct{ Devices []struct{ Rank int } }
 		Results []struct {
-			Op   string
-			Size int
+			Size  int
+			Goccl struct{ Op string }
 		}
 	}
 	require.NoError(t, json.Unmarshal(b, &f))
-	require.Equal(t, "goccl-bench/1", f.Schema)
+	require.Equal(t, "goccl-bench/2", f.Goccl.Schema)
 	require.Len(t, f.Config.Devices, 2)
 	require.Len(t, f.Results, 4)
-	require.Equal(t, "allreduce", f.Results[3].Op)
+	require.Equal(t, "allreduce", f.Results[3].Goccl.Op)
 	require.Equal(t, 64, f.Results[3].Size)
 }
 

@@ -95,7 +95,7 @@ func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], 
 		if inPlace {
 			rows[i].InPlace, rows[i].InPlaceIter = result, each.stats
 		} else {
-			rows[i].OutOfPlace, rows[i].OutOfPlaceIter = result, each.stats
+			rows[i].OutOfPlace, rows[i].OutOfPlaceIter, rows[i].Iterations = result, each.stats, p.iters
 		}
 		if s.o.Overlap && !inPlace {
 			if rows[i].Overlap, err = p.t.overlap(result.Time); err != nil {

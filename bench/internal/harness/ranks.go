@@ -93,6 +93,9 @@ func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, 
 	if s.out == nil {
 		return option.Good, err
 	}
+	if e := s.out.tail(); err == nil {
+		err = e
+	}
 	return s.out.finish(p, &s.summary, err)
 }
 

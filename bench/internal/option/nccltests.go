@@ -31,7 +31,7 @@ var programs = []struct{ name, collective string }{
 // _mpi, which nccl-tests' builds may add, makes no difference. The error is for a program of theirs that bench is not.
 func Program(argv0 string) (name string, theirs bool, err error) {
 	name = strings.TrimSuffix(filepath.Base(argv0), ".exe")
-	switch _, found := collectiveOf(name); {
+	switch _, found := Collective(name); {
 	case found:
 		return name, true, nil
 	case strings.HasSuffix(name, "_perf") || strings.Contains(name, "_perf_"):
@@ -44,8 +44,18 @@ func Program(argv0 string) (name string, theirs bool, err error) {
 	return name, false, nil
 }
 
-// collectiveOf is what a program of nccl-tests measures.
-func collectiveOf(name string) (collective string, found bool) {
+// ProgramOf is the program of nccl-tests that measures a collective, "" if there is none.
+func ProgramOf(collective string) string {
+	for _, p := range programs {
+		if p.collective == collective {
+			return p.name
+		}
+	}
+	return ""
+}
+
+// Collective is what a program of nccl-tests measures.
+func Collective(name string) (collective string, found bool) {
 	for _, p := range programs {
 		if suffix, ok := strings.CutPrefix(name, p.name); ok && (suffix == "" || suffix[0] == '_') {
 			return p.collective, true
@@ -131,7 +141,7 @@ func setTheirTypes(o *Options, s string) error {
 // getenv has nccl-tests' variables.
 func ParseAs(name string, args []string, getenv func(string) string) (Options, error) {
 	o := Default()
-	collective, _ := collectiveOf(name)
+	collective, _ := Collective(name)
 	o.As, o.Collectives, o.ItersGiven = name, []string{collective}, true
 	o.Min, o.Max, o.Step, o.Factor = 32<<20, 32<<20, 1<<20, 0
 	o.NP, o.Launcher = 1, "local"
