@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi cases-mpi interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers picture tune ab model release-check nccl-tests
+	generated generate tags gpu native test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers picture tune ab model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -92,6 +92,13 @@ test-mpi: ## one binary under seven MPIs, and on two hosts (a C compiler, mpich,
 
 cases-mpi: ## 10,000 random calls over cpu, mpi under each MPI, and oneccl (GOCCL_ONECCL_LIB), compared (as test-mpi)
 	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -v -timeout 0 -run '^TestCases$$' ./test/mpi -args -cases 10000
+
+asan: ## package mpi, its engine, and NCCL's and RCCL's on the fake library under AddressSanitizer (gcc, mpich, openmpi-bin); not what measures memory or time
+	@$(call need,mpiexec.hydra,mpich); dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && export CGO_ENABLED=1 ASAN_OPTIONS=detect_leaks=0:handle_segv=0 && \
+	go test -c -asan -tags mpi -o "$$dir/mpi" ./mpi && mpiexec.hydra -n 2 "$$dir/mpi" -test.short -test.skip Leak && \
+	mpiexec.openmpi --allow-run-as-root --oversubscribe -n 2 "$$dir/mpi" -test.short -test.skip Leak && \
+	go test -asan -count 1 -short -tags mpi ./ccl/internal/mpiengine && \
+	go test -asan -count 1 -short -timeout 15m -tags nccl,rccl -skip Overhead ./ccl/internal/native
 
 vendor: ## the tables of include/ against the vendors' headers (cc, CPython 3.11 with pip; 2 GB of wheels)
 	@$(call need,pip3,python3-pip); CGO_ENABLED=1 go test -timeout 25m ./test/vendor/nccl ./test/vendor/cudart

@@ -344,13 +344,14 @@ func (t talk) sameVersion(mine string) *cpu.Fault {
 }
 
 // splitLibrary gives child, whose control plane stands, its part of c's library. Ranks without a child
-// take part, since some libraries split collectively.
-func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, color, key int, check Check) (*library, *cpu.Fault) {
+// take part, since some libraries split collectively. They take colors and keys of 32 bits, so they get others than the
+// caller's, which make the same parts in the same order: the world's rank of a part's first member, and ranks.
+func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, check Check) (*library, *cpu.Fault) {
 	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
 	_, native := c.lib.Engine.(engine.Splitter)
 	if child == nil {
 		if native {
-			g := engine.Group{Parent: c.lib.Engine, Color: -1, Key: key, Rank: -1, Device: l.device}
+			g := engine.Group{Parent: c.lib.Engine, Color: -1, Rank: -1, Device: l.device}
 			if _, err := c.lib.Engine.(engine.Splitter).Split(ctx, g); err != nil {
 				return nil, faultOf(err)
 			}
@@ -358,7 +359,7 @@ func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, color, key int
 		return nil, nil
 	}
 	topo, rank := child.Topology(), child.Rank()
-	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Parent: c.lib.Engine, Color: color, Key: key,
-		Strict: check == CheckStrict}
+	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Parent: c.lib.Engine,
+		Color: child.World(0), Key: rank, Strict: check == CheckStrict}
 	return l.connect(talk{ctx, child}, g, !native)
 }

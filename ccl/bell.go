@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// bell wakes all who wait for something under a mutex, as a sync.Cond does, but a wait ends with a context, too. Waiting
+// bell wakes all goroutines that wait for something under a mutex, as a sync.Cond does, but a wait ends with a context, too. Waiting
 // allocates nothing once as many have waited at a time as ever do. The zero bell is ready.
 type bell struct {
 	waiting, idle []chan struct{} // of room for one
@@ -15,7 +15,7 @@ type bell struct {
 // sleep costs two switches of threads, a look that finds nothing else to run some 100 ns.
 const glances = 32
 
-// ring wakes all who wait. mu is held.
+// ring wakes all that wait. mu is held.
 func (b *bell) ring() {
 	for i, ch := range b.waiting {
 		ch <- struct{}{}

@@ -81,8 +81,8 @@ func (d *deviceStream) over() bool {
 }
 
 // synced is told that someone waits for the stream by itself: what it returns is to be called once the stream has
-// passed all that it held, and is nil when the Comm needs to hear nothing more. Who has synchronized a stream
-// may close it, and no mark could be set on it then.
+// passed all that it held, and is nil when the Comm needs to hear nothing more. A program that has synchronized a
+// stream may close it, and no mark could be set on it then.
 func (d *deviceStream) synced() func() {
 	if d.c.closed.Load() || d.over() {
 		return nil

@@ -91,7 +91,7 @@ func (c *Comm) splitAs(ctx context.Context, k *cpu.Call, color, key int, opt Opt
 		if c.lib == nil {
 			return nil, nil
 		}
-		return c.splitLibrary(ctx, child, color, key, opt.Check)
+		return c.splitLibrary(ctx, child, opt.Check)
 	})
 }
 

@@ -124,7 +124,8 @@ int gmpi_init(gmpi_call *c, int level, gmpi_start *start) { return EITHER(init, 
 // on Linux. MPICH 5 tells its launcher only there, and not in MPI_Finalize, that this rank is done, and Hydra
 // kills all ranks of a job of which one ends without. What runs such functions, of this library alone, is
 // the library's own end function, which the loader calls at the end or when the library is unloaded; to
-// unload it would take code away from under threads that have used it.
+// unload it would take code away from under threads that have used it. Not to be called where C's exit will
+// run: the end functions would run twice.
 void gmpi_exit(void *so) {
 #ifdef __linux__
 	struct link_map *map;

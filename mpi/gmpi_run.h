@@ -30,7 +30,7 @@ static int NAME(peer)(int rank) {
 }
 
 // whole makes one type of n elements, for a message with more than a count can say. Pieces would not do: a
-// message is received as one, whatever else is waiting for one.
+// message is received as one, whatever else is waiting for one. If MPI refuses a step, nothing is left.
 static int NAME(whole)(gmpi_call *c, HANDLE element, int64_t n, HANDLE *made) {
 	HANDLE chunk, chunks;
 	const int64_t full = n / c->limit, rest = n % c->limit;
@@ -42,9 +42,13 @@ static int NAME(whole)(gmpi_call *c, HANDLE element, int64_t n, HANDLE *made) {
 	const int counts[] = {1, (int)rest};
 	const GMPI_AINT at[] = {0, full * c->limit * sizes[c->type]};
 	const HANDLE of[] = {chunks, element};
-	code = M.Type_create_struct(rest ? 2 : 1, counts, at, of, made);
+	HANDLE all;
+	code = M.Type_create_struct(rest ? 2 : 1, counts, at, of, &all);
 	M.Type_free(&chunks);
-	return code ? code : M.Type_commit(made);
+	if (code) return code;
+	if ((code = M.Type_commit(&all))) M.Type_free(&all);
+	else *made = all;
+	return code;
 }
 
 static int NAME(run)(gmpi_call *c) {
@@ -67,13 +71,17 @@ static int NAME(run)(gmpi_call *c) {
 		const int64_t out = c->kind == GMPI_KIND_SEND ? n : m, in = c->kind == GMPI_KIND_SEND ? 0 : n;
 		if (out > c->limit && !(code = NAME(whole)(c, type, out, &sent))) *(c->kind == GMPI_KIND_SEND ? &n : &m) = 1;
 		if (!code && in > c->limit && !(code = NAME(whole)(c, type, in, &received))) n = 1;
-		if (code) return NAME(check)(c, code);
+		if (code) {
+			if (sent != type) M.Type_free(&sent);
+			return NAME(check)(c, code);
+		}
 		large = 0;
 	}
 	// An operator of our own counts in ints.
 	if (large && (!NAME(all_large) || own)) return c->code = GMPI_TOO_LARGE;
 
-	// A started call reads its vectors until it is complete.
+	// A started call reads its vectors until it is complete. Messages have none, and nothing else has types of its own:
+	// so what follows may return without them.
 	int64_t few[4 * 32], *dv = few;
 	if (c->dc && (c->start || c->size > 32)) {
 		dv = malloc(4 * (size_t)c->size * sizeof *dv);

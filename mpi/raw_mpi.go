@@ -18,6 +18,8 @@ import "C"
 import (
 	"os"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -101,8 +103,18 @@ func end() error {
 	if C.gmpi_finalize(&k) != 0 {
 		return failure("Finalize", &k)
 	}
-	C.gmpi_exit(at(opened))
+	if !hosted() {
+		C.gmpi_exit(at(opened))
+	}
 	return nil
+}
+
+// hosted reports whether this is a part of a program in C, whose end runs what libraries have for it.
+func hosted() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool {
+		return s.Key == "-buildmode" && (s.Value == "c-shared" || s.Value == "c-archive")
+	})
 }
 
 func abort(comm uintptr, code int) { C.gmpi_abort(C.uintptr_t(comm), C.int(code)) }

@@ -82,15 +82,25 @@ func (c *Comm) start(k *Call) (r *Request, large bool, err error) {
 	r.keep()
 	for i := range halves {
 		if large, err := r.add(&halves[i]); err != nil || large {
-			if len(r.parts) > 0 {
-				r.abandon(err)
-			} else {
-				r.forget()
-			}
+			r.withdraw(halves[0].Kind, err)
 			return nil, large, err
 		}
 	}
 	return r, false, nil
+}
+
+// withdraw ends r, of which not all could be started because of err: what has been is of kind, the Recv of a SendRecv.
+func (r *Request) withdraw(kind Kind, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.parts) == 0 {
+		r.forget()
+		return
+	}
+	r.call.Kind = kind
+	if r.cancel(err); !r.done {
+		_ = r.abandon(err)
+	}
 }
 
 // add starts k.

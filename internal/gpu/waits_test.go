@@ -10,7 +10,7 @@ import (
 	"github.com/goccl/goccl/internal/gpu"
 )
 
-// TestOnSync: who asks is told what had been issued when the question began, and not once it has returned nil.
+// TestOnSync: whoever asks is told what had been issued when the question began, and not once it has returned nil.
 func TestOnSync(t *testing.T) {
 	both(t, func(t *testing.T, rt *gpu.Runtime, d gpu.Device) {
 		s := stream(t, d)

@@ -307,6 +307,8 @@ func (a *resident) branch(ctx context.Context, c *ccl.Comm, step int) error {
 	if err == nil {
 		err = a.twig(ctx, sub, slice, step)
 		ccl.FreeSlice(slice)
+	} else { // which is this rank's own affair: the others would hear no more than that it has closed the Comm
+		sub.Abort(err)
 	}
 	var e *ccl.Error
 	if errors.As(err, &e) && c.Size() > sub.Size() {

@@ -115,8 +115,9 @@ func TestCollectorStops(t *testing.T) {
 					asserted(t, "the longest stop of the collector", longest, promise)
 					return
 				case attempt == 12:
-					t.Log("other programs took the processors in each attempt: nothing can be said")
-					return
+					const why = "other programs took the processors in each attempt: nothing can be said"
+					require.NotEqual(t, "all", os.Getenv("GOCCL_REQUIRE"), why)
+					t.Skip(why)
 				}
 			}
 		})

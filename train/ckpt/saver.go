@@ -14,7 +14,8 @@ import (
 // A Saver saves in the background, on a Comm of its own: its Save returns once the data have been copied, and training goes
 // on while they are written. It holds one copy of what it saves.
 type Saver struct {
-	c      *ccl.Comm
+	of     *ccl.Comm          // the training's
+	c      *ccl.Comm          // its own
 	cancel context.CancelFunc // of the Save under way
 	ctx    context.Context
 	done   chan struct{} // closed when it has ended; nil before the first
@@ -31,7 +32,7 @@ func NewSaver(ctx context.Context, c *ccl.Comm) (*Saver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ckpt: NewSaver: %w", err)
 	}
-	s := &Saver{c: own}
+	s := &Saver{of: c, c: own}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	go func() {
 		select {
@@ -102,6 +103,9 @@ func (s *Saver) Wait(ctx context.Context) error {
 // Close waits for the Save under way and ends the Saver; its error is that of the last Save. If ctx ends first, so does the
 // Save, on all ranks.
 func (s *Saver) Close(ctx context.Context) error {
+	if failed := s.of.Err(); failed != nil { // the others' Saves end for that reason, not because this rank leaves
+		s.c.Abort(failed)
+	}
 	err := s.Wait(ctx)
 	s.cancel()
 	if s.done != nil {

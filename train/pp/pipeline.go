@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"runtime"
 	"time"
 
 	"github.com/goccl/goccl/ccl"
@@ -279,7 +278,6 @@ func (p *Pipeline) run(ctx context.Context, st Stage, stats *Stats) error {
 			l.sends[s.Out] = l.send.Send(b, l.to)
 			l.sent++
 			stats.Bytes += int64(b.Len()) * int64(b.Type().Size())
-			runtime.Gosched() // with one processor the Stream has no other chance before the next step has run
 		}
 	}
 	return nil

@@ -5,8 +5,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sycl/sycl.hpp>
@@ -25,6 +29,36 @@ template <class F> int guard(F f) {
 		std::snprintf(text, sizeof text, "an exception without a text");
 	}
 	return 1;
+}
+
+// late keeps how a command failed after it was submitted. SYCL tells a queue's handler of that when somebody waits for the
+// queue or an event of its, oneCCL for example; a queue without a handler ends the process there. The handler may also run
+// where no exception can leave, so it keeps the text, and whoever next asks through the shim gets it.
+struct late {
+	std::mutex mu;
+	std::string text;
+	void note(const sycl::exception_list &all) {
+		std::lock_guard<std::mutex> lock(mu);
+		for (auto &one : all) {
+			if (!text.empty()) return;
+			try {
+				std::rethrow_exception(one);
+			} catch (const std::exception &e) {
+				text = e.what();
+			} catch (...) {
+			}
+			if (text.empty()) text = "a command failed without a text";
+		}
+	}
+	void raise() {
+		std::lock_guard<std::mutex> lock(mu);
+		if (!text.empty()) throw std::runtime_error("a command that was submitted before has failed: " + std::exchange(text, {}));
+	}
+};
+using failures = std::shared_ptr<late>;
+
+sycl::async_handler to(failures f) {
+	return [f](sycl::exception_list all) { f->note(all); };
 }
 
 // A device has one queue for memory and copies that wait, and its context is the platform's default: so memory
@@ -61,7 +95,31 @@ device &at(int i) {
 }
 
 sycl::queue &queue(void *q) { return *static_cast<sycl::queue *>(q); }
-sycl::event &event(void *e) { return *static_cast<sycl::event *>(e); }
+
+// made are the queues of queue_new. Those of other code have handlers of its own.
+std::mutex making;
+std::map<void *, failures> made;
+
+failures of(void *q) {
+	std::lock_guard<std::mutex> lock(making);
+	auto it = made.find(q);
+	return it == made.end() ? nullptr : it->second;
+}
+
+// raise throws what has failed late in q so far.
+void raise(sycl::queue &q, const failures &f) {
+	if (!f) return;
+	q.throw_asynchronous();
+	f->raise();
+}
+
+// An event keeps the queue that it was recorded on.
+struct mark {
+	sycl::event at;
+	std::unique_ptr<sycl::queue> on;
+	failures failed;
+};
+mark &event(void *e) { return *static_cast<mark *>(e); }
 
 void put(char *to, size_t room, const std::string &s) { std::snprintf(to, room, "%s", s.c_str()); }
 
@@ -100,22 +158,38 @@ API(queue_new)(int i, int flags, void **q) {
 	return guard([&] {
 		device &d = at(i);
 		namespace property = sycl::property::queue;
-		*q = flags & GXPU_TIMING
-			? new sycl::queue(d.own.get_context(), d.dev, {property::in_order{}, property::enable_profiling{}})
-			: new sycl::queue(d.own.get_context(), d.dev, property::in_order{});
+		auto f = std::make_shared<late>();
+		std::unique_ptr<sycl::queue> made_now(flags & GXPU_TIMING
+			? new sycl::queue(d.own.get_context(), d.dev, to(f), {property::in_order{}, property::enable_profiling{}})
+			: new sycl::queue(d.own.get_context(), d.dev, to(f), property::in_order{}));
+		std::lock_guard<std::mutex> lock(making);
+		made[made_now.get()] = f;
+		*q = made_now.release();
 	});
 }
 API(queue_free)(void *q) {
-	return guard([&] { delete &queue(q); });
+	return guard([&] {
+		{
+			std::lock_guard<std::mutex> lock(making);
+			made.erase(q);
+		}
+		delete &queue(q);
+	});
 }
 API(queue_wait)(void *q) {
-	return guard([&] { queue(q).wait_and_throw(); });
+	return guard([&] {
+		queue(q).wait_and_throw();
+		raise(queue(q), of(q));
+	});
 }
 API(queue_empty)(void *q, int *empty) {
-	return guard([&] { *empty = queue(q).ext_oneapi_empty(); });
+	return guard([&] {
+		*empty = queue(q).ext_oneapi_empty();
+		if (*empty) raise(queue(q), of(q));
+	});
 }
 API(queue_after)(void *q, void *e) {
-	return guard([&] { queue(q).ext_oneapi_submit_barrier({event(e)}); });
+	return guard([&] { queue(q).ext_oneapi_submit_barrier({event(e).at}); });
 }
 
 API(mem_new)(int i, int kind, size_t n, void **p) {
@@ -140,7 +214,10 @@ API(mem_kind)(int i, const void *p, int *kind) {
 }
 
 API(copy)(void *q, void *d, const void *s, size_t n) {
-	return guard([&] { queue(q).memcpy(d, s, n).wait_and_throw(); });
+	return guard([&] {
+		queue(q).memcpy(d, s, n).wait_and_throw();
+		raise(queue(q), of(q));
+	});
 }
 API(copy_async)(void *q, void *d, const void *s, size_t n) {
 	return guard([&] { queue(q).memcpy(d, s, n); });
@@ -150,26 +227,38 @@ API(set_async)(void *q, void *d, int v, size_t n) {
 }
 
 API(event_new)(void **e) {
-	return guard([&] { *e = new sycl::event; });
+	return guard([&] { *e = new mark; });
 }
 API(event_free)(void *e) {
 	return guard([&] { delete &event(e); });
 }
 API(event_record)(void *e, void *q) {
-	return guard([&] { event(e) = queue(q).ext_oneapi_submit_barrier(); });
+	return guard([&] {
+		mark &m = event(e);
+		m.at = queue(q).ext_oneapi_submit_barrier();
+		if (m.on && *m.on == queue(q)) return;
+		m.on = std::make_unique<sycl::queue>(queue(q));
+		m.failed = of(q);
+	});
 }
 API(event_done)(void *e, int *done) {
 	return guard([&] {
-		*done = event(e).get_info<sycl::info::event::command_execution_status>() == sycl::info::event_command_status::complete;
+		mark &m = event(e);
+		*done = m.at.get_info<sycl::info::event::command_execution_status>() == sycl::info::event_command_status::complete;
+		if (*done && m.on) raise(*m.on, m.failed);
 	});
 }
 API(event_wait)(void *e) {
-	return guard([&] { event(e).wait_and_throw(); });
+	return guard([&] {
+		mark &m = event(e);
+		m.at.wait_and_throw();
+		if (m.on) raise(*m.on, m.failed);
+	});
 }
 API(event_since)(void *end, void *start, double *seconds) {
 	return guard([&] {
 		using sycl::info::event_profiling::command_end;
-		auto a = event(start).get_profiling_info<command_end>(), b = event(end).get_profiling_info<command_end>();
+		auto a = event(start).at.get_profiling_info<command_end>(), b = event(end).at.get_profiling_info<command_end>();
 		*seconds = (static_cast<double>(b) - static_cast<double>(a)) * 1e-9;
 	});
 }

@@ -145,14 +145,3 @@ func (c *Comm) rouseCall() {
 		}
 	}
 }
-
-// rouseCalls wakes all calls of this process that sleep.
-func (j *job) rouseCalls() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, list := range j.comms {
-		for _, c := range list {
-			c.rouseCall()
-		}
-	}
-}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A rank says that it sleeps, is rung by the rank that it waits for, and by no other; who fails the Comm rings all.
+// A rank says that it sleeps, is rung by the rank that it waits for, and by no other; a rank that fails the Comm rings all.
 func TestBell(t *testing.T) {
 	c := twoOfAHost(t)
 	c[0].site.procs = []int{0, 0}

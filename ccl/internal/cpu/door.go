@@ -28,7 +28,7 @@ type door struct {
 	l    *net.UnixListener
 	ctx  context.Context // ends when the door is shut
 	stop context.CancelFunc
-	over context.Context // ends when the memory is given up: who has it does not part any more
+	over context.Context // ends when the memory is given up: a process that has it does not part any more
 	drop context.CancelFunc
 }
 

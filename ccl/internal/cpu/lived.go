@@ -9,12 +9,13 @@ import (
 // counted in it. Otherwise a process that goes on after a pause would take the pause for the silence of the others,
 // although they were paused with it: by a signal to all, with their container, or with the virtual machine.
 //
-// The monitor moves it on, by at most lapMax more than it meant to sleep at a time: a gap of its own is no time in which it could have heard.
+// The monitor moves it on, by at most lapMax more at a time than it meant to sleep: a gap of its own is no time in which it
+// could have heard.
 type lived struct {
 	mu    sync.Mutex
 	total time.Duration
 	at    time.Time     // when it was moved on last
-	slow  time.Duration // after which the monitor moves it on next, where that is long; else 0
+	slow  time.Duration // after which the monitor moves it on next, where that is more than a tick; else 0
 }
 
 // lapMax is far longer than the monitor sleeps, and short beside every limit that is counted in lived time.

@@ -23,6 +23,22 @@ func TestLived(t *testing.T) {
 	assert.Equal(t, 2*tick+2*lapMax, lap(tick))
 }
 
+// Where the monitor sleeps for longer than a tick, all of that is lived through, and nothing of a pause in it.
+func TestLivedInLongTicks(t *testing.T) {
+	const long = 3 * lapMax
+	var l lived
+	at := time.Now()
+	l.lap(at)
+	l.linger(long)
+	l.lap(at.Add(long))
+	assert.Equal(t, long, l.now())
+	l.linger(long)
+	l.lap(at.Add(time.Hour))
+	assert.Equal(t, 2*long+lapMax, l.now())
+	l.lap(at.Add(2 * time.Hour))
+	assert.Equal(t, 2*long+2*lapMax, l.now(), "the sleep after that was a tick")
+}
+
 // A wait for others counts the time that was lived through, not a pause, and ends with the job.
 func TestOutlives(t *testing.T) {
 	j := &job{stopCh: make(chan struct{})}

@@ -63,6 +63,9 @@ func (j *job) monitor() {
 		if now.Sub(stirred) >= idleAfter && j.settleDown(at) {
 			next = j.idleTick()
 		}
+		if next > tick {
+			j.lived.linger(next)
+		}
 		t.Reset(next)
 	}
 }

@@ -11,8 +11,8 @@ import (
 // process that says in its pulse that it is idle), the death of the next process of this host in a circle (see guard), and
 // news from another host.
 //
-// The coarse clock is late then, and says so by its lowest bit. Who reads it so reads the real one instead, and rouses the
-// monitor. From probeAfter on without a call the bit is set as well: a call that begins clears it, which tells the
+// The coarse clock is late then, and says so by its lowest bit. A call that sees the bit reads the real clock instead, and
+// rouses the monitor. From probeAfter on without a call the bit is set as well: a call that begins clears it, which tells the
 // monitor that calls are made, and costs the others a look at one bit.
 type pace struct {
 	stirred atomic.Bool // somebody has roused the monitor since its last look
@@ -39,8 +39,8 @@ func (j *job) quickTick() time.Duration {
 	return quick
 }
 
-// idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then: each time takes some ten
-// wakes of threads, and eight must fit into the silence that makes a process lost, where that is longer than 2 s.
+// idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then: each time wakes several
+// threads, and eight must fit into the silence that makes a process lost, where that is longer than 2 s.
 func (j *job) idleTick() time.Duration {
 	if j.peer <= 0 {
 		return time.Second
@@ -102,8 +102,8 @@ func (j *job) settleDown(at int64) bool {
 			return false
 		}
 	}
-	// Each of these says that it is idle before it looks once more; whoever has something to say says so before it looks
-	// who is idle.
+	// Each of these says that it is idle before it looks once more; a process that has something to say says so
+	// before it looks which are idle.
 	j.pace.idle.Store(true)
 	j.now.Store(at | 1)
 	for _, s := range j.parts() {
@@ -118,7 +118,6 @@ func (j *job) settleDown(at int64) bool {
 		j.pace.idle.Store(false)
 		return false
 	}
-	j.lived.linger(j.idleTick())
 	return true
 }
 

@@ -77,3 +77,14 @@ func (t *ringer) ring(l int) {
 	}
 	_ = unix.Sendto(t.fd, []byte{1}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, to)
 }
+
+// rouseCalls wakes all calls of this process that sleep.
+func (j *job) rouseCalls() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, list := range j.comms {
+		for _, c := range list {
+			c.rouseCall()
+		}
+	}
+}

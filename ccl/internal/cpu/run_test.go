@@ -65,7 +65,7 @@ func TestSide(t *testing.T) {
 	}
 }
 
-// Rank 2 has its part of a Split when rank 0's fails. It hears in the new Comm whose doing that is, or who has left it
+// Rank 2 has its part of a Split when rank 0's fails. It hears in the new Comm which rank is at fault, or which has left it
 // there, and why.
 func TestSplitFailedOnOne(t *testing.T) {
 	ended := errors.New("its process ended")

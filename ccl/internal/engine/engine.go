@@ -50,7 +50,8 @@ type Group struct {
 	Device     int // -1 for a library of host memory
 	Local      int // this rank's place on its host
 	Locals     int
-	// Parent and Color are set for a Split: the Engine that is being split.
+	// Parent is set for a Split: the Engine that is being split. Color is negative for a rank that gets nothing, else the
+	// world's rank of the new group's first; Key is Rank. Both are ranks, and so fit in 32 bits.
 	Parent     Engine
 	Color, Key int
 	// Check is called while New waits for long: an error ends the wait. It is the control

@@ -14,7 +14,7 @@ import (
 	"github.com/goccl/goccl/internal/gpu"
 )
 
-// TestProductStreamClosed: who has synchronized a stream may close it, though no mark has told the Comm that its
+// TestProductStreamClosed: a program that has synchronized a stream may close it, though no mark has told the Comm that its
 // calls are done: a Wait of such a call returns nil, and the Comm goes on with other streams.
 func TestProductStreamClosed(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {

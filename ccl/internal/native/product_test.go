@@ -242,3 +242,26 @@ func (r *on) split(rt *gpu.Runtime) {
 	require.Equal(r.t, []int32{2}, r.ends(w, x))
 	require.NoError(r.t, child.Close())
 }
+
+// TestProductSplitOfAnyInts: colors and keys that differ beyond 32 bits alone make the same Comms in the library as in its
+// control plane, in the same order.
+func TestProductSplitOfAnyInts(t *testing.T) {
+	const high = 1 << 32
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		ccltest.Run(t, 5, func(t testing.TB, c *ccl.Comm) {
+			r := begin(t, c, rt)
+			color := []int{1, high + 1, 1, high + 1, -high}[r.me]
+			key := []int{high, 2 * high, 1, 5, 0}[r.me] // cut to 32 bits: 0, 0, 1, 5
+			child, err := c.Split(t.Context(), color, key)
+			require.NoError(t, err)
+			if child == nil {
+				require.Equal(t, 4, r.me)
+				return
+			}
+			x, all := r.mem(int32(r.me)), r.mem(-1, -1)
+			w := child.On(r.s).AllGather(ccl.Device(all), ccl.Device(x))
+			require.Equal(t, [][]int32{{2, 0}, {3, 1}}[r.me%2], r.ends(w, all))
+			require.NoError(t, child.Close())
+		}, ccltest.With(ccl.Options{Backend: name}))
+	})
+}

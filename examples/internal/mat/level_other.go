@@ -2,8 +2,6 @@
 
 package mat
 
-const levels = 1
-
 var level int
 
 const maxRows, maxColumns = specRows, specColumns

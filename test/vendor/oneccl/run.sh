@@ -70,6 +70,8 @@ sycl() {
 	export ONEAPI_DEVICE_SELECTOR=opencl:cpu OCL_ICD_FILENAMES=$dir/lib/libintelocl.so
 	unset CCL_PLUGIN
 	GOCCL_XPU_LIB=$(xpu/shim/build.sh "$dir/shim")
+	c++ -std=c++17 -isystem "$dir/include" -o "$bin/late" "$here/late.cpp" "$(find "$dir/lib" -maxdepth 1 -name 'libsycl.so.[0-9]' | sort -V | tail -1)"
+	"$bin/late"
 	tests ./xpu ./internal/sycl
 	GOCCL_TEST_RANKS=2 tests -run 'Product|Nil' ./ccl/internal/native/oneccl # host memory beside a device
 	GOCCL_TEST_RANKS=2 GOCCL_TEST_DEVICE=1 tests -run 'Product' ./ccl/internal/native/oneccl

@@ -64,6 +64,14 @@ func TestRelativePath(t *testing.T) {
 	os.Args[0] = exe
 	t.Cleanup(func() { os.Args[0] = args })
 	t.Chdir(parent)
-	out, err := run(t, "allocs", 1, "GOCCL_ONECCL_LIB="+folder+"/"+name, "CCL_PLUGIN=")
-	require.NoError(t, err, out)
+	for _, env := range [][]string{
+		{"GOCCL_ONECCL_LIB=" + folder + "/" + name},
+		{"GOCCL_ONECCL_LIB=" + name, "LD_LIBRARY_PATH=" + folder},
+		{"GOCCL_ONECCL_LIB=", "LD_LIBRARY_PATH=/nowhere:" + folder},
+	} {
+		t.Run(env[0], func(t *testing.T) {
+			out, err := run(t, "allocs", 1, append(env, "CCL_PLUGIN=")...)
+			require.NoError(t, err, out)
+		})
+	}
 }
