@@ -39,7 +39,7 @@ func TestNames(t *testing.T) {
 		want       []string
 	}{
 		{"all_reduce_perf", "", 1, []string{"# nThread 1 nGpus 1 minBytes 33554432 maxBytes 33554432 step: 1048576(bytes) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0\n"}},
-		{"all_reduce_perf", "-b 1 -e 1M -f 2 -g 2 -c 0", 20, []string{"# ranks: 2 ", "# nThread 1 nGpus 2 ", "     N/A"}},
+		{"all_reduce_perf", "-b 1 -e 1M -f 2 -g 2 -c 0", 21, []string{"# ranks: 2 ", "# nThread 1 nGpus 2 ", "     N/A"}},
 		{"alltoall_perf", "--minbytes=1K --max 1K -t 2 -g 2", 1, []string{"# ranks: 4 ", "# nThread 2 nGpus 2 ", "        1024            64     float    none      -1"}},
 		{"reduce_scatter_perf_mpi", "-b 1K -e 1K -g 2 -o max", 1, []string{"     float     max      -1"}},
 		{"sendrecv_perf", "-b 1K -e 1K --np 2", 1, []string{"# ranks: 2  processes: 2 (started here)", "        1024           256     float    none      -1"}},

@@ -153,7 +153,7 @@ func TestCommandLines(t *testing.T) {
 		args        string
 		rows, ranks int
 	}{
-		{"all_reduce_perf -b 1 -e 1M -f 2 -g 2 -c 0", 20, 2},                           // SuperBench
+		{"all_reduce_perf -b 1 -e 1M -f 2 -g 2 -c 0", 21, 2},                           // SuperBench
 		{"all_gather_perf -b 8 -e 64K -f 2 -g 4 -c 0 -n 20 -w 5 -G 0 -d float", 14, 4}, // SuperBench, later
 		{"all_reduce_perf -t 1 -g 2 -b 2M -e 4M -d float -o sum", 3, 2},                // FlagPerf: steps of 1 MiB
 		{"sendrecv_perf -b 1m -e 1m -f 2 -g 2", 1, 2},                                  // FlagPerf

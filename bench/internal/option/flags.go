@@ -42,7 +42,7 @@ func benchFlags() []flag {
 		{"model", "NAME", "of this model (gpt2-85m)", groupWhat, setModel},
 		{"overlap", "", "how much of a call compute hides", groupWhat, set(func(o *Options) *bool { return &o.Overlap })},
 
-		{"n", "N", "timed iterations (20; below 256K more, up to 500)", groupHow, number(func(o *Options) *int { return &o.Iters }, 1)},
+		{"n", "N", "timed iterations (20, and as many as take 10ms)", groupHow, number(func(o *Options) *int { return &o.Iters }, 1)},
 		{"time", "T", "or as many as take that long, such as 2s, at least 20", groupHow, setTarget},
 		{"w", "N", "warm-up iterations before them (1)", groupHow, number(func(o *Options) *int { return &o.Warmup }, 0)},
 		{"m", "N", "calls per iteration, issued as one group (1)", groupHow, setAgg},

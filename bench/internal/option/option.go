@@ -73,15 +73,24 @@ type Options struct {
 	Help            bool
 }
 
-// Timed is how many iterations a line of that many bytes is timed over. Without -n
-// small sizes get more, up to 25 times as many: 20 calls of a microsecond are over
-// before two processes have met.
+// Timed is how many iterations a line of that many bytes is timed over where Long is 0. Graphs of small sizes get more
+// without -n, up to 25 times as many.
 func (o *Options) Timed(bytes int) int {
 	const whole, most = 256 << 10, 25
 	if o.ItersGiven {
 		return o.Iters
 	}
 	return o.Iters * min(max(whole/max(bytes, 1), 1), most)
+}
+
+// Long is how long a line is timed at least, -time or without -n as long as a machine needs to show what it does as a
+// rule: 20 calls of a microsecond are over before two processes have met. It is 0 where the iterations are a number.
+func (o *Options) Long() time.Duration {
+	const enough = 10 * time.Millisecond
+	if o.ItersGiven || o.Flush || o.Graph > 0 || o.Target > 0 {
+		return o.Target
+	}
+	return enough
 }
 
 // AllRoots, as a root, stands for each rank in turn.

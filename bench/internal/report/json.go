@@ -48,6 +48,7 @@ type File struct {
 	Errors      []string  `json:"errors"`
 	EndTime     string    `json:"end_time"`
 
+	Busy  string `json:"-"` // which machine was, "" if none
 	NCCL  int    `json:"-"` // the version's code; 0 without NCCL
 	iters string // how many iterations, in words
 }
@@ -155,8 +156,8 @@ func (f *File) Describe(j *Job, o *option.Options) {
 		Split: o.Split.String(), GroupRanks: j.GroupRanks, GroupHosts: j.GroupHosts, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(), Graph: o.Graph,
 	}
 	switch {
-	case o.Target > 0:
-		f.iters = fmt.Sprintf("as many as take %v, at least %d", o.Target, o.Iters)
+	case o.Long() > 0:
+		f.iters = fmt.Sprintf("as many as take %v, at least %d", o.Long(), o.Iters)
 	case o.ItersGiven || o.Flush:
 		f.iters = strconv.Itoa(o.Iters)
 	default:

@@ -48,6 +48,7 @@ type ourFile struct {
 	Skipped     []string          `json:"skipped"`
 	Fingerprint map[string]string `json:"fingerprint,omitempty"`
 	Limits      []string          `json:"limits_missed"`
+	Busy        string            `json:"busy,omitempty"`
 }
 
 type theirConfig struct {
@@ -182,7 +183,7 @@ func (f *File) theirs() *theirFile {
 		Config: theirConfig{Threads: c.Threads / max(c.PerThread, 1), GPUs: max(c.PerThread, 1), Min: c.Min, Max: c.Max, Warmup: c.Warmup, Iters: c.Iters,
 			Agg: c.Agg, Check: c.Check, Graph: c.Graph, Blocking: truth(c.Blocked), Each: truth(c.Each), Skip: c.Skip, Parallel: "true", Devices: c.Devices},
 		Results: []theirRow{},
-		Goccl: &ourFile{Schema: Schema, Goccl: f.Goccl, Go: f.Go, Startup: f.Startup, Step: f.Step, Skipped: f.Skipped, Fingerprint: f.Fingerprint, Limits: f.Limits,
+		Goccl: &ourFile{Schema: Schema, Goccl: f.Goccl, Go: f.Go, Startup: f.Startup, Step: f.Step, Skipped: f.Skipped, Fingerprint: f.Fingerprint, Limits: f.Limits, Busy: f.Busy,
 			Config: ourConfig{Average: c.Average, Ranks: c.Ranks, Processes: c.Processes, Hosts: c.Hosts, Launcher: c.Launcher, Engine: c.Engine, Transport: c.Transport,
 				CPU: c.CPU, Backends: c.Backends, Memory: c.Memory, Registered: c.Registered, Misalign: c.Misalign, Blocking: c.Blocking, Split: c.Split,
 				GroupRanks: c.GroupRanks, GroupHosts: c.GroupHosts, Rotate: c.Rotate, Flush: c.Flush, Target: c.Target, Matrix: c.Matrix, Ceiling: c.Ceiling}},
@@ -267,7 +268,7 @@ func parse(b []byte) (*File, error) {
 		if g.Schema != Schema {
 			return nil, fmt.Errorf("its schema is %q, and this program knows %s and %s", g.Schema, Schema, oldSchema)
 		}
-		f.Goccl, f.Go, f.Startup, f.Step, f.Skipped, f.Fingerprint, f.Limits = g.Goccl, g.Go, g.Startup, g.Step, g.Skipped, g.Fingerprint, g.Limits
+		f.Goccl, f.Go, f.Startup, f.Step, f.Skipped, f.Fingerprint, f.Limits, f.Busy = g.Goccl, g.Go, g.Startup, g.Step, g.Skipped, g.Fingerprint, g.Limits, g.Busy
 		g.Config.into(&f.Config)
 	}
 	op := ""
