@@ -299,7 +299,8 @@ func around(ctx context.Context, c *ccl.Comm, step int) error {
 // tells those that are not in it, and the others wait for that, or those would meet a Comm that somebody has closed.
 func (a *resident) branch(ctx context.Context, c *ccl.Comm, step int) error {
 	sub, err := c.Split(ctx, c.Rank()%2, 0)
-	if err != nil {
+	if err != nil { // which may have failed for this rank's color alone
+		giveUp(ctx, c, err, c.Rank())
 		return err
 	}
 	defer sub.Close()
@@ -315,15 +316,22 @@ func (a *resident) branch(ctx context.Context, c *ccl.Comm, step int) error {
 		if m := splitFailed.FindStringSubmatch(err.Error()); m != nil && e.Code == ccl.ErrAborted {
 			return a.behind(c, err, m[1])
 		}
-		if ctx.Err() != nil || e.Peer < 0 || e.Peer == sub.Rank() { // a rank that gives up names the one that it waited for
-			c.Abort(err)
-		}
-		select {
-		case <-c.Done():
-		case <-time.After(heard):
-		}
+		giveUp(ctx, c, err, sub.Rank())
 	}
 	return err
+}
+
+// giveUp ends c for err, if that is the doing of this rank, which is rank me of the Comm whose call returned err; else it waits for
+// the rank at fault to do so.
+func giveUp(ctx context.Context, c *ccl.Comm, err error, me int) {
+	var e *ccl.Error
+	if ctx.Err() != nil || !errors.As(err, &e) || e.Peer < 0 || e.Peer == me { // a rank that gives up names the one that it waited for
+		c.Abort(err)
+	}
+	select {
+	case <-c.Done():
+	case <-time.After(heard):
+	}
 }
 
 // splitFailed is what the ranks of a new Comm hear of one that has not got it, since c failed by the doing of a rank that is

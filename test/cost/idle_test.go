@@ -15,10 +15,16 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-func init() { idleFor = idle }
+func init() {
+	idleFor = idle
+	descriptors = func() int {
+		open, _ := os.ReadDir("/proc/self/fd")
+		return len(open) - 1 // which is the directory
+	}
+}
 
-// settled is when a process without a call has become idle, many times over.
-const settled = time.Second
+// settled is when a process without a call has become idle, many times over, and all n of a host have, however few its processors.
+func settled(n int) time.Duration { return time.Second + time.Duration(n)*5*time.Millisecond }
 
 // idle is a rank that makes no call for as long as d says. If it is negative, rank 0 ends without a word instead, and
 // the others say when they hear of it.
@@ -30,7 +36,7 @@ func idle(ctx context.Context, c *ccl.Comm, d string) error {
 	if err := ccl.Barrier(ctx, c); err != nil {
 		return err
 	}
-	time.Sleep(settled)
+	time.Sleep(settled(c.Size()))
 	if quiet < 0 {
 		if c.Rank() == 0 {
 			fmt.Println("ended", time.Now().UnixMicro())
@@ -38,6 +44,7 @@ func idle(ctx context.Context, c *ccl.Comm, d string) error {
 		}
 		<-c.Done()
 		fmt.Println("heard", time.Now().UnixMicro())
+		time.Sleep(settled(c.Size())) // the ends of hundreds of processes would hold up the others
 		return nil
 	}
 	var a, b syscall.Rusage
@@ -58,7 +65,7 @@ func idle(ctx context.Context, c *ccl.Comm, d string) error {
 // BenchmarkIdle is what a process takes that makes no call: how often one of its threads wakes, and how much of a core it
 // uses.
 func BenchmarkIdle(b *testing.B) {
-	for _, n := range []int{2, 8, 64} {
+	for _, n := range []int{2, 8, 64, 512} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			var wakes, ppm int64
 			for range b.N {
@@ -74,7 +81,7 @@ func BenchmarkIdle(b *testing.B) {
 
 // BenchmarkIdleDeath is how long after the end of a process the others hear of it that make no call.
 func BenchmarkIdleDeath(b *testing.B) {
-	for _, n := range []int{2, 8, 64} {
+	for _, n := range []int{2, 8, 64, 512} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			var us int64
 			for range b.N {

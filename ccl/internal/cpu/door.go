@@ -12,6 +12,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // A door is an abstract unix socket at which the maker of a host's memory hands it to the host's other processes, while
@@ -104,12 +106,10 @@ func (d *door) answer(c *net.UnixConn) {
 		return
 	}
 	defer context.AfterFunc(d.over, func() { c.Close() })()
-	c.SetDeadline(time.Now().Add(max(knockTime, d.s.peer))) // it is of the job, and may be slow
-	if _, err := io.ReadFull(c, b[:1]); err != nil || b[0] != partKeep {
+	if err := auth.Await(c, b[:1], max(knockTime, d.s.peer)); err != nil || b[0] != partKeep { // it is of the job, and may be slow
 		c.Close() // if it has died just now, it has not joined, as the bootstrap says
 		return
 	}
-	c.SetDeadline(time.Time{})
 	d.s.watch(c, int(rank), d)
 }
 

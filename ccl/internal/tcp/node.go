@@ -241,13 +241,13 @@ func (n *Node) serve(conn *net.TCPConn, stranger *list.Element) {
 
 func awaitGo(conn net.Conn) error {
 	var b [1]byte
-	if _, err := conn.Read(b[:]); err != nil {
+	if err := auth.Await(conn, b[:], handshakeTime); err != nil {
 		return err
 	}
 	if b[0] != goAhead {
 		return auth.ErrProtocol
 	}
-	return conn.SetDeadline(time.Time{})
+	return nil
 }
 
 // claim decides about a dial from the other end of id: nil turns it away. What it

@@ -1,5 +1,5 @@
 // Command cases makes random calls of package ccl over one engine and writes what came of each, so that engines can be
-// compared: cases BACKEND N FILE. Ranks draw the same cases from the same numbers.
+// compared: cases BACKEND FIRST N FILE. Ranks draw the same cases from the same numbers.
 package main
 
 import (
@@ -20,13 +20,15 @@ import (
 var ctx = context.Background()
 
 func main() {
-	n, err := strconv.Atoi(os.Args[2])
+	first, err := strconv.Atoi(os.Args[2])
+	check(err)
+	n, err := strconv.Atoi(os.Args[3])
 	check(err)
 	c, err := ccl.Join(ctx, &ccl.Options{Backend: os.Args[1], Timeout: time.Minute, Check: ccl.CheckStrict})
 	check(err)
-	out, err := os.Create(fmt.Sprintf("%s.%d", os.Args[3], c.Rank()))
+	out, err := os.Create(fmt.Sprintf("%s.%d", os.Args[4], c.Rank()))
 	check(err)
-	for i := range n {
+	for i := first; i < first+n; i++ {
 		t := &trial{rng: rand.New(rand.NewPCG(1, uint64(i))), c: c}
 		fmt.Fprintln(out, i, t.run())
 		runtime.GC()
