@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers picture tune ab model release-check
+	generated generate tags gpu native test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers picture tune ab model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,13 @@ test-go: ## the Go tests in full, and what they skipped
 
 test-lab: ## bench under real launchers on two hosts (root and the packages of test/lab/need)
 	@if test/lab/need; then test/lab/run.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
+
+NCCL_TESTS = all_reduce all_gather broadcast reduce reduce_scatter alltoall alltoallv gather scatter sendrecv
+
+nccl-tests: ## DIR=...: bench there, by the names of nccl-tests' programs, to be called in their place
+	@test -n "$(DIR)" || { echo "$@: where to? make $@ DIR=..." >&2; exit 2; }
+	mkdir -p "$(DIR)" && go build -o "$(DIR)/bench" ./bench
+	for name in $(NCCL_TESTS); do ln -sf bench "$(DIR)/$${name}_perf" || exit; done
 
 test-faults: ## delay, loss and partition between three hosts (root)
 	@if test/lab/need netlab delay; then test/lab/faults.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi

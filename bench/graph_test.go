@@ -40,7 +40,7 @@ func TestGraph(t *testing.T) {
 		require.NoError(t, err)
 		var f struct {
 			Config struct {
-				Graph int `json:"graph_launches"`
+				Graph int `json:"graph"`
 			}
 		}
 		require.NoError(t, json.Unmarshal(b, &f))

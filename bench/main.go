@@ -3,7 +3,8 @@
 //	go run github.com/goccl/goccl/bench@latest -op allreduce
 //
 // It starts its own ranks on this machine, or joins the job of the launcher that
-// started it. Flags and output are those of nccl-tests. bench -h has the flags.
+// started it. Flags and output are those of nccl-tests. bench -h has the flags. By a link
+// that is called all_reduce_perf, or as another of nccl-tests' programs, it is that program.
 package main
 
 import (
@@ -13,5 +14,5 @@ import (
 )
 
 func main() {
-	os.Exit(harness.Main(os.Args[1:]))
+	os.Exit(harness.Main(os.Args))
 }

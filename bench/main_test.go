@@ -131,7 +131,7 @@ func TestRuns(t *testing.T) {
 		{"-np 2", 24, []string{"# ranks: 2 ", "    67108864      16777216     float     sum      -1 "}},
 		{"-np 3 -e 1K -op all", 8 + 8*6 + 8*3 - 6, nil},
 		{"-np 2 -hosts 2 -e 4K", 10, []string{"hosts: 2", "TCP"}},
-		{"-np 2 -t 2 -e 4K -v", 10, []string{"# ranks: 4 ", "nThread 2 "}},
+		{"-np 2 -t 2 -e 4K -v", 10, []string{"# ranks: 4 ", "nThread 2 nGpus 1 "}},
 		{"-np 1 -t 4 -e 1K -hosts 2", 8, []string{"# ranks: 4 ", "hosts: 2"}},
 		{"-np 2 -e 1K -b 1K -m 5 -n 3 -op allreduce,sendrecv", 2, []string{"agg iters: 5", "\n# sendrecv\n"}},
 		{"-np 2 -e 1K -b 1K -c 0", 1, []string{"     N/A"}},
@@ -171,18 +171,18 @@ func TestJSONFile(t *testing.T) {
 	require.NotContains(t, string(b), "hidden")
 	require.NotContains(t, string(b), "SECRET")
 	var f struct {
-		Schema  string
+		Goccl   struct{ Schema string }
 		Config  struct{ Devices []struct{ Rank int } }
 		Results []struct {
-			Op   string
-			Size int
+			Size  int
+			Goccl struct{ Op string }
 		}
 	}
 	require.NoError(t, json.Unmarshal(b, &f))
-	require.Equal(t, "goccl-bench/1", f.Schema)
+	require.Equal(t, "goccl-bench/2", f.Goccl.Schema)
 	require.Len(t, f.Config.Devices, 2)
 	require.Len(t, f.Results, 4)
-	require.Equal(t, "allreduce", f.Results[3].Op)
+	require.Equal(t, "allreduce", f.Results[3].Goccl.Op)
 	require.Equal(t, 64, f.Results[3].Size)
 }
 

@@ -70,10 +70,7 @@ func (t *test[T]) iterate(n int) (*iterations, error) {
 		return it, err
 	}
 	skip := min(s.o.Skip, n-1)
-	for r := range all {
-		all[r] = all[r][skip:]
-	}
-	it.stats = report.NewPerIter(slowest[skip:], all, stat.Median(skew))
+	it.stats = report.NewPerIter(slowest, all, stat.Median(skew), skip)
 	if s.o.Soak > 0 || s.o.Cycles != 1 {
 		it.stats.Times = nil // for ever is too much to keep
 	}

@@ -27,14 +27,21 @@ const (
 	joining = time.Minute
 	// parting is how long an interrupted rank may take to end in good order.
 	parting = 700 * time.Millisecond
+	// calledAs, before a name of nccl-tests, tells a rank what the program was called by: a rank is started by the file's name.
+	calledAs = "_as"
 )
 
-// Main is the program; it returns the exit status.
-func Main(args []string) int {
+// Main is the program; it returns the exit status. argv begins with the name that it was called by.
+func Main(argv []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	if len(args) > 0 {
+	name, theirs, err := option.Program(argv[0])
+	args := argv[1:]
+	if len(args) > 1 && args[0] == calledAs {
+		name, args, theirs = args[1], args[2:], true
+	}
+	if len(args) > 0 && !theirs {
 		switch args[0] {
 		case "launch":
 			return launch.Command(ctx, args[1:], os.Stdout, os.Stderr)
@@ -54,10 +61,21 @@ func Main(args []string) int {
 			return complain(option.Failed, launch.Become(args[1:]))
 		}
 	}
-	o, err := option.Parse(args)
+	var o option.Options
+	switch {
+	case err != nil: // of the name
+	case theirs:
+		o, err = option.ParseAs(name, args, os.Getenv)
+		args = append([]string{calledAs, name}, args...)
+	default:
+		o, err = option.Parse(args)
+	}
 	switch {
 	case err != nil:
 		return complain(option.BadUsage, err)
+	case o.Help && theirs:
+		io.WriteString(os.Stdout, option.HelpAs(name))
+		return option.Good
 	case o.Help:
 		io.WriteString(os.Stdout, option.Help())
 		return option.Good

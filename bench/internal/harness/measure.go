@@ -2,50 +2,27 @@ package harness
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/coll"
-	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
 )
 
 // line measures one line of the table: a row of each backend.
 func line[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root int, e extent) ([]*report.Row, error) {
-	ctx, cancel := s.ctx, context.CancelFunc(func() {})
-	if s.o.Timeout > 0 {
-		ctx, cancel = context.WithTimeout(s.ctx, s.o.Timeout)
-	}
-	defer cancel()
-
 	var rows []*report.Row
 	for _, l := range s.lanes {
 		rows = append(rows, newRow(s, l, c, op, root, e))
 	}
-	for _, inPlace := range []bool{false, true} {
-		err := half(s, ctx, c, op, root, e, inPlace, rows)
-		switch {
-		case err == nil:
-		// The limit may have passed here or, a moment before, on another rank, which has then aborted the call.
-		case s.ctx.Err() == nil && (ctx.Err() != nil || errors.Is(err, ccl.ErrAborted) && endsWithin(ctx, s.o.Timeout/10) || s.o.Timeout > 0 && errors.Is(err, ccl.ErrTimeout)):
-			return nil, fmt.Errorf("%s, %s bytes: longer than -T %v: %w", title(c, op), option.FormatSize(e.bytes), s.o.Timeout, err)
-		default:
-			return nil, fmt.Errorf("%s, %s bytes: %w", title(c, op), option.FormatSize(e.bytes), err)
+	return rows, limited(s, title(c, op), e.bytes, func(ctx context.Context) error {
+		for _, inPlace := range []bool{false, true} {
+			if err := half(s, ctx, c, op, root, e, inPlace, rows); err != nil {
+				return err
+			}
 		}
-	}
-	return rows, nil
-}
-
-// endsWithin waits for the end of ctx, and reports whether it came in that time.
-func endsWithin(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return true
-	case <-time.After(d):
-		return false
-	}
+		return nil
+	})
 }
 
 func newRow[T ccl.Number](s *session, l lane, c *coll.Collective[T], op ccl.Op, root int, e extent) *report.Row {
@@ -95,7 +72,7 @@ func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], 
 		if inPlace {
 			rows[i].InPlace, rows[i].InPlaceIter = result, each.stats
 		} else {
-			rows[i].OutOfPlace, rows[i].OutOfPlaceIter = result, each.stats
+			rows[i].OutOfPlace, rows[i].OutOfPlaceIter, rows[i].Iterations = result, each.stats, p.iters
 		}
 		if s.o.Overlap && !inPlace {
 			if rows[i].Overlap, err = p.t.overlap(result.Time); err != nil {
@@ -149,7 +126,7 @@ func timed[T ccl.Number](s *session, passes []*pass[T]) error {
 	for _, p := range passes {
 		groups := (s.o.Agg + p.t.calls() - 1) / p.t.calls()
 		p.batch = max(s.o.Timed(p.t.bytes)*groups/turns, 1)
-		if s.o.Target > 0 {
+		if s.o.Long() > 0 {
 			p.batch = s.o.Iters // the least
 		}
 	}
@@ -202,10 +179,9 @@ func (p *pass[T]) stretch() error {
 	return err
 }
 
-// plan sets the next batch, alike on all ranks: with -time what the slowest rank
-// needs to fill it.
+// plan sets the next batch, alike on all ranks: what the slowest rank needs to fill the time that the pass is to take.
 func (p *pass[T]) plan(last bool) error {
-	target := p.t.s.o.Target
+	target := p.t.s.o.Long()
 	if target == 0 {
 		if last {
 			p.batch = 0

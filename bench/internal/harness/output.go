@@ -23,6 +23,10 @@ type output struct {
 	opts     *option.Options
 	wrong    int // messages about wrong data so far
 
+	headed  bool     // the table has begun: what is no row waits for its end, for those who read it
+	after   []string // whole lines for below the footer
+	dropped int      // and how many are too many
+
 	clock *progress.Clock // nil where nobody is told how much time is left
 }
 
@@ -47,9 +51,10 @@ func (o *output) header(j *report.Job, opts *option.Options) error {
 
 // head starts the table of one collective; named says which, where there are several.
 func (o *output) head(name string, named bool) error {
-	if o == nil {
-		return nil
+	if o == nil || o.headed && !named {
+		return nil // of several cycles the first has written it
 	}
+	o.headed = true
 	if named {
 		if _, err := fmt.Fprintf(o.w, "#\n# %s\n", name); err != nil {
 			return err
@@ -81,18 +86,50 @@ func (o *output) row(r *report.Row) error {
 	if r.Calls > 0 {
 		shown.Algorithm = strings.TrimSpace(fmt.Sprintf("%d x %s %s", r.Calls, r.Op, shown.Algorithm))
 	}
-	_, err := io.WriteString(o.w, o.layout().Line(&shown)+r.Notes())
+	for _, text := range r.Remarks() {
+		o.below("# " + text + "\n")
+	}
+	_, err := io.WriteString(o.w, o.layout().Line(&shown))
 	return err
 }
 
 // layout is what the table has beside its usual columns.
 func (o *output) layout() report.Layout {
-	return report.Layout{Iterations: o.opts.Iterations, Stamp: o.opts.Stamp}
+	return report.Layout{Iterations: o.opts.Iterations, Stamp: o.opts.Stamp, Zero: o.opts.As != ""}
+}
+
+// mostBelow is how many remarks are kept for below the footer: a run may go on for days.
+const mostBelow = 1000
+
+// below keeps whole lines for below the footer: what reads tables finds rows alone between the header and that.
+func (o *output) below(lines string) {
+	if len(o.after) == mostBelow {
+		o.dropped++
+		return
+	}
+	o.after = append(o.after, lines)
+}
+
+// tail writes what was kept.
+func (o *output) tail() error {
+	if o == nil {
+		return nil
+	}
+	if o.dropped > 0 {
+		o.after = append(o.after, fmt.Sprintf("# %d more remarks are left out\n", o.dropped))
+	}
+	_, err := io.WriteString(o.w, strings.Join(o.after, ""))
+	o.after, o.dropped = nil, 0
+	return err
 }
 
 // comment is a line that is no row.
 func (o *output) comment(text string) error {
 	if o == nil {
+		return nil
+	}
+	if o.headed {
+		o.below("# " + text + "\n")
 		return nil
 	}
 	_, err := fmt.Fprintf(o.w, "# %s\n", text)
@@ -104,8 +141,8 @@ func (o *output) beside(rows []*report.Row, backends []string) error {
 	if o == nil || len(backends) < 2 {
 		return nil
 	}
-	_, err := io.WriteString(o.w, report.Beside(rows, backends))
-	return err
+	o.below(report.Beside(rows, backends))
+	return nil
 }
 
 // step notes and writes what a whole step took.
@@ -114,8 +151,8 @@ func (o *output) step(st *report.Step) error {
 		return nil
 	}
 	o.file.Step = st
-	_, err := io.WriteString(o.w, st.Line())
-	return err
+	o.below(st.Line())
+	return nil
 }
 
 // skip lists what the engine does not support.
@@ -124,15 +161,15 @@ func (o *output) skip(title string, why error) error {
 		return nil
 	}
 	o.file.Skipped = append(o.file.Skipped, title)
-	_, err := fmt.Fprintf(o.w, "# %s: not supported: %v\n", title, why)
-	return err
+	o.below(fmt.Sprintf("# %s: not supported: %v\n", title, why))
+	return nil
 }
 
 func (o *output) foot(s *report.Summary) error {
 	if o == nil {
 		return nil
 	}
-	return s.Foot(o.w)
+	return s.Foot(o.w, report.Program(o.opts))
 }
 
 // complain describes the first wrong element.

@@ -49,6 +49,8 @@ func TestProgressOnlyOnATerminal(t *testing.T) {
 func TestSkip(t *testing.T) {
 	o, out, _ := newOutput()
 	require.NoError(t, o.skip("allreduce f8e4m3 sum", errors.New("it is only moved")))
+	require.Empty(t, out.String())
+	require.NoError(t, o.tail())
 	require.Equal(t, "# allreduce f8e4m3 sum: not supported: it is only moved\n", out.String())
 	require.Equal(t, []string{"allreduce f8e4m3 sum"}, o.file.Skipped)
 }

@@ -76,7 +76,7 @@ func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, 
 	defer s.end()
 	if s.world.Rank() == 0 {
 		s.out = &output{w: os.Stdout, err: os.Stderr, terminal: watched(), opts: &p.Options,
-			file: report.NewFile(append([]string{"bench"}, args...), os.Environ(), time.Now())}
+			file: report.NewFile(calledBy(args), os.Environ(), time.Now())}
 		if !p.parented() {
 			sc := newScreen(os.Stderr)
 			defer sc.clear()
@@ -93,7 +93,18 @@ func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, 
 	if s.out == nil {
 		return option.Good, err
 	}
+	if e := s.out.tail(); err == nil {
+		err = e
+	}
 	return s.out.finish(p, &s.summary, err)
+}
+
+// calledBy is the command line as it was given.
+func calledBy(args []string) []string {
+	if len(args) > 1 && args[0] == calledAs {
+		return args[1:]
+	}
+	return append([]string{"bench"}, args...)
 }
 
 // finish writes the files, and tells how it went.
@@ -108,6 +119,8 @@ func (o *output) finish(p *plan, s *report.Summary, err error) (status int, _ er
 	switch {
 	case s.Wrong > 0 || err != nil:
 		return option.Failed, err
+	case s.BelowAverage():
+		return option.Failed, nil // the footer says so
 	case len(s.Missed()) > 0:
 		for _, text := range s.Missed() {
 			fmt.Fprintln(o.err, "bench: "+text)

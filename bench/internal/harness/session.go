@@ -61,7 +61,7 @@ var errEnough = errors.New("the time of -for is over")
 
 // run measures all that the options ask for.
 func (s *session) run() (err error) {
-	s.summary.MinBusBW, s.summary.MaxP99 = s.o.MinBusBW, s.o.MaxP99
+	s.summary.MinBusBW, s.summary.MaxP99, s.summary.MinAverage = s.o.MinBusBW, s.o.MaxP99, s.o.MinAverage
 	if err := s.prepare(); err != nil {
 		return err
 	}
@@ -72,6 +72,9 @@ func (s *session) run() (err error) {
 		s.a.free()
 		s.b.free()
 	}()
+	if err := s.settle(); err != nil {
+		return err
+	}
 	s.began = time.Now()
 	s.newClock()
 	for s.cycle = 0; s.o.Soak > 0 || s.o.Cycles == 0 || s.cycle < s.o.Cycles; s.cycle++ {
@@ -201,14 +204,14 @@ func title[T ccl.Number](c *coll.Collective[T], op ccl.Op) string {
 	return fmt.Sprintf("%s %v", c.Name, ccl.TypeOf[T]())
 }
 
-// curve measures one line for each size, of each backend. Sizes that come to the same
-// number of elements as the one before are one.
+// curve measures one line for each size, of each backend. Sizes that come to the same number of elements as the one
+// before are one, unless each was named, or nccl-tests would have a line for each.
 func curve[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root int) error {
 	last := -1
 	var beside []*report.Row
 	for i, size := range s.o.Sizes(ccl.TypeOf[T]().Size()) {
 		e := extentOf(s, c, size)
-		if e.shown == last {
+		if e.shown == last && len(s.o.Lengths) == 0 && s.o.As == "" {
 			s.out.measured(i, 0)
 			continue
 		}

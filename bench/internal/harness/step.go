@@ -68,7 +68,7 @@ func step[T ccl.Number](s *session) error {
 	if err != nil {
 		return err
 	}
-	iter := report.NewPerIter(times, nil, 0)
+	iter := report.NewPerIter(times, nil, 0, 0)
 	return s.out.step(&report.Step{Scheme: s.o.Plan, Model: s.o.Model, Ranks: s.ranks(), Calls: len(calls), Bytes: total, Time: iter.Avg, Iter: iter})
 }
 

@@ -42,7 +42,7 @@ func benchFlags() []flag {
 		{"model", "NAME", "of this model (gpt2-85m)", groupWhat, setModel},
 		{"overlap", "", "how much of a call compute hides", groupWhat, set(func(o *Options) *bool { return &o.Overlap })},
 
-		{"n", "N", "timed iterations (20; below 256K more, up to 500)", groupHow, number(func(o *Options) *int { return &o.Iters }, 1)},
+		{"n", "N", "timed iterations (20, and as many as take 10ms)", groupHow, number(func(o *Options) *int { return &o.Iters }, 1)},
 		{"time", "T", "or as many as take that long, such as 2s, at least 20", groupHow, setTarget},
 		{"w", "N", "warm-up iterations before them (1)", groupHow, number(func(o *Options) *int { return &o.Warmup }, 0)},
 		{"m", "N", "calls per iteration, issued as one group (1)", groupHow, setAgg},
@@ -88,13 +88,23 @@ var numbered = []string{"I", "M", "S"}
 
 // leftOut are the flags of nccl-tests that have no meaning here, and why.
 var leftOut = map[string]string{
-	"g": "one rank has one device; say how many ranks with -np, or -t",
-	"p": "ranks always start at the same time; leave it out",
-	"y": "calls have a stream of their own, never the null stream; leave it out",
-	"x": "the CTA policy is NCCL's own; set NCCL_CTA_POLICY in the environment",
-	"C": "times are of whole calls, not of issuing them; leave it out",
-	"D": "no engine calls from inside a kernel; leave it out",
-	"V": "no engine calls from inside a kernel; leave it out",
+	"g":     "one rank has one device; say how many ranks with -np, or -t",
+	"ngpus": "one rank has one device; say how many ranks with -np, or -t",
+}
+
+// theirsAsOurs is the flag for an option of nccl-tests that bench has by another name, or takes because it changes
+// nothing: a long name, unless bench has another flag of that name, or a letter.
+func theirsAsOurs(name string) *flag {
+	for _, a := range aliases {
+		if a.letter == "g" || name != a.long && name != a.letter {
+			continue
+		}
+		if f := lookup(a.letter); f != nil {
+			return f
+		}
+		return &flag{name: a.letter, value: "N", help: "as in nccl-tests", set: a.set}
+	}
+	return nil
 }
 
 func lookup(name string) *flag {

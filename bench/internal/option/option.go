@@ -56,9 +56,12 @@ type Options struct {
 	Ceiling    float64       // of the report's curves, GB/s; 0: found out
 	MinBusBW   float64       // 0: any
 	MaxP99     time.Duration // 0: any
+	MinAverage float64       // what nccl-tests' footer compares the average with; 0: nothing
 
 	Job
 	NP, Hosts, Threads int
+	PerThread          int    // of Threads: how many nccl-tests counts as one thread's
+	As                 string // the program of nccl-tests that this is run as; "" for bench
 	NPGiven            bool
 	ItersGiven         bool
 	BackendGiven       bool
@@ -70,15 +73,24 @@ type Options struct {
 	Help            bool
 }
 
-// Timed is how many iterations a line of that many bytes is timed over. Without -n
-// small sizes get more, up to 25 times as many: 20 calls of a microsecond are over
-// before two processes have met.
+// Timed is how many iterations a line of that many bytes is timed over where Long is 0. Graphs of small sizes get more
+// without -n, up to 25 times as many.
 func (o *Options) Timed(bytes int) int {
 	const whole, most = 256 << 10, 25
 	if o.ItersGiven {
 		return o.Iters
 	}
 	return o.Iters * min(max(whole/max(bytes, 1), 1), most)
+}
+
+// Long is how long a line is timed at least, -time or without -n as long as a machine needs to show what it does as a
+// rule: 20 calls of a microsecond are over before two processes have met. It is 0 where the iterations are a number.
+func (o *Options) Long() time.Duration {
+	const enough = 10 * time.Millisecond
+	if o.ItersGiven || o.Flush || o.Graph > 0 || o.Target > 0 {
+		return o.Target
+	}
+	return enough
 }
 
 // AllRoots, as a root, stands for each rank in turn.
@@ -126,7 +138,7 @@ func Default() Options {
 		Model: "gpt2-85m",
 		Iters: 20, Warmup: 1, Agg: 1, Check: 1, Blocking: WaitEach, Cycles: 1, Average: Mean,
 		Backends: []string{"cpu"}, Mem: "host", Rotate: 1,
-		Job: DefaultJob(), NP: min(max(runtime.NumCPU(), 2), 8), Hosts: 1, Threads: 1,
+		Job: DefaultJob(), NP: min(max(runtime.NumCPU(), 2), 8), Hosts: 1, Threads: 1, PerThread: 1,
 	}
 }
 
@@ -144,6 +156,9 @@ func Parse(args []string) (Options, error) {
 		f := lookup(name)
 		if f == nil && !glued && len(name) > 1 && name[1] >= '0' && name[1] <= '9' {
 			f, value, glued = lookup(name[:1]), name[1:], true // getopt's -n20
+		}
+		if f == nil {
+			f = theirsAsOurs(name)
 		}
 		if why, theirs := leftOut[name]; f == nil && theirs {
 			return o, fmt.Errorf("-%s: of nccl-tests' flags, this has no meaning here: %s", name, why)
@@ -209,6 +224,11 @@ func (o Options) settle(given map[string]bool) (Options, error) {
 	case o.Min > o.Max:
 		return o, fmt.Errorf("-b %s -e %s: the smallest size is larger than the largest; swap them?", FormatSize(o.Min), FormatSize(o.Max))
 	}
+	return o.fit(given)
+}
+
+// fit refuses what does not fit together.
+func (o Options) fit(given map[string]bool) (Options, error) {
 	if lines := (o.Max-o.Min)/max(o.Step, 1) + 1; o.Factor == 0 && lines > maxLines {
 		return o, fmt.Errorf("-i %s: from %s to %s that makes %d lines; at most %d are measured", FormatSize(o.Step), FormatSize(o.Min), FormatSize(o.Max), lines, maxLines)
 	}

@@ -175,3 +175,13 @@ func TestTimed(t *testing.T) {
 		require.Equal(t, tc.want, o.Timed(tc.bytes), "%+v", tc)
 	}
 }
+
+func TestLong(t *testing.T) {
+	for args, want := range map[string]time.Duration{
+		"": 10 * time.Millisecond, "-n 20": 0, "-time 2s": 2 * time.Second, "-flush": 0, "-backend nccl -mem device -G 2": 0,
+	} {
+		o, err := Parse(strings.Fields(args))
+		require.NoError(t, err, args)
+		require.Equal(t, want, o.Long(), args)
+	}
+}

@@ -231,6 +231,9 @@ func setTypes(o *Options, s string) (err error) {
 }
 
 func setOps(o *Options, s string) (err error) {
+	if slices.Contains(strings.Split(strings.ToLower(s), ","), "mulsum") {
+		return errScaled
+	}
 	o.Ops, err = list(s, "operator", opNames(), ops(), strings.ToLower)
 	return err
 }

@@ -41,14 +41,27 @@ type Place struct {
 	Info   string `json:"device_info"` // the CPU's name
 }
 
+// Program is what nccl-tests would call the run: a program of theirs if there is one for it, else bench.
+func Program(o *option.Options) string {
+	if o.As != "" {
+		return o.As
+	}
+	if len(o.Collectives) == 1 && o.Plan == "" {
+		if name := option.ProgramOf(o.Collectives[0]); name != "" {
+			return name
+		}
+	}
+	return "bench"
+}
+
 // Header writes what comes above the table: what ran, nccl-tests' line of settings
 // as far as they have a meaning here, and a line per rank.
 func Header(w io.Writer, j *Job, o *option.Options) error {
 	least, most, step := o.Span(j.GroupRanks)
-	_, err := fmt.Fprintf(w, "# goccl %s, %s\n# ranks: %d  processes: %d (%s)  hosts: %d  engine: %s  transport: %s\n# CPU: %s\n"+
-		"# nThread %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n%s#\n# Using devices\n",
-		j.Version, j.Go, j.Ranks, j.Processes, j.Launcher, j.Hosts, j.Engine, j.Transport, j.CPU,
-		o.Threads, least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph, unequal(j.Groups))
+	_, err := fmt.Fprintf(w, "%s# goccl %s, %s\n# ranks: %d  processes: %d (%s)  hosts: %d  engine: %s  transport: %s\n# CPU: %s\n"+
+		"# Collective test starting: %s\n# nThread %d nGpus %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n%s#\n# Using devices\n",
+		written(o), j.Version, j.Go, j.Ranks, j.Processes, j.Launcher, j.Hosts, j.Engine, j.Transport, j.CPU, Program(o),
+		o.Threads/max(o.PerThread, 1), max(o.PerThread, 1), least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph, unequal(j.Groups))
 	for _, p := range j.Places {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n", p.Rank, p.Group, p.Pid, p.Host, p.Device, p.Hex, p.Info)
@@ -58,6 +71,14 @@ func Header(w io.Writer, j *Job, o *option.Options) error {
 		_, err = io.WriteString(w, j.Startup.line())
 	}
 	return err
+}
+
+// written says where nccl-tests would write its JSON: the file may have another name than was asked for.
+func written(o *option.Options) string {
+	if o.As == "" || o.JSON == "" {
+		return ""
+	}
+	return "# Writing JSON output to " + o.JSON + "\n"
 }
 
 // unequal says what the table shows of groups that differ in size.

@@ -20,7 +20,8 @@ func TestHeader(t *testing.T) {
 	require.Equal(t, `# goccl 0.1.0, go1.25 linux/amd64
 # ranks: 2  processes: 2 (started here)  hosts: 1  engine: cpu  transport: shared memory
 # CPU: Acme 9000
-# nThread 1 minBytes 8 maxBytes 67108864 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0
+# Collective test starting: all_reduce_perf
+# nThread 1 nGpus 1 minBytes 8 maxBytes 67108864 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0
 #
 # Using devices
 #  Rank  0 Group  0 Pid   6899 on       host device  0 [cpu] Acme 9000

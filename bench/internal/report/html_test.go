@@ -39,7 +39,7 @@ func sampleFile(n int) *File {
 			}
 			ranks = append(ranks, times)
 		}
-		row.OutOfPlaceIter = NewPerIter(append([]float64{}, ranks[0]...), ranks, 0.5)
+		row.OutOfPlaceIter = NewPerIter(append([]float64{}, ranks[0]...), ranks, 0.5, 0)
 		row.OutOfPlace.Slowest = &Straggler{Rank: n - 1, Host: "h", Late: 41.2, Rest: 2}
 		f.Results = append(f.Results, row)
 		s.Add(&row)

@@ -18,10 +18,13 @@ import (
 )
 
 // Schema names the layout of the JSON file: nccl-tests' fields, version 3 of theirs,
-// and what is ours. docs/bench.schema.json describes it.
-const Schema = "goccl-bench/1"
+// and what is ours. docs/bench.schema.json describes it. The layout before is read as well.
+const (
+	Schema    = "goccl-bench/2"
+	oldSchema = "goccl-bench/1"
+)
 
-// File is the JSON file.
+// File is what the files have. The tags of this and what it consists of are those of the layout before.
 type File struct {
 	Schema    string   `json:"schema"`
 	Version   int      `json:"version"` // of nccl-tests' layout
@@ -45,12 +48,15 @@ type File struct {
 	Errors      []string  `json:"errors"`
 	EndTime     string    `json:"end_time"`
 
+	Busy  string `json:"-"` // which machine was, "" if none
+	NCCL  int    `json:"-"` // the version's code; 0 without NCCL
 	iters string // how many iterations, in words
 }
 
 // Config is how it was run.
 type Config struct {
-	Threads   int     `json:"nthreads"`
+	Threads   int     `json:"nthreads"` // ranks of a process
+	PerThread int     `json:"-"`        // of them, what nccl-tests calls the GPUs of a thread
 	Min       int     `json:"minimum_bytes"`
 	Max       int     `json:"maximum_bytes"`
 	Factor    int     `json:"step_factor,omitempty"`
@@ -79,6 +85,9 @@ type Config struct {
 	GroupHosts int      `json:"group_hosts,omitempty"`
 	Rotate     int      `json:"rotate,omitempty"`
 	Graph      int      `json:"graph_launches,omitempty"`
+	Blocked    bool     `json:"-"` // -z asked for it
+	Each       bool     `json:"-"` // single iterations are timed as well, and
+	Skip       int      `json:"-"` // so many of the first ones left out
 	Flush      bool     `json:"flush,omitempty"`
 	Target     float64  `json:"target_seconds,omitempty"`
 	Matrix     string   `json:"matrix,omitempty"`
@@ -137,9 +146,9 @@ func NewFile(args, environ []string, now time.Time) *File {
 // Describe notes the job and the settings.
 func (f *File) Describe(j *Job, o *option.Options) {
 	f.Goccl, f.Go = j.Version, j.Go
-	f.Startup, f.Fingerprint = j.Startup, j.Fingerprint
+	f.Startup, f.Fingerprint, f.NCCL = j.Startup, j.Fingerprint, ncclVersion(j.Engine)
 	f.Config = Config{
-		Threads: o.Threads, Min: o.Min, Max: o.Max, Factor: o.Factor, Step: o.Step,
+		Threads: o.Threads, PerThread: o.PerThread, Blocked: o.BlockingGiven && o.Blocking != option.WaitAtEnd, Each: o.Individually(), Skip: o.Skip, Min: o.Min, Max: o.Max, Factor: o.Factor, Step: o.Step,
 		Warmup: o.Warmup, Iters: o.Iters, Agg: o.Agg, Check: o.Check, Average: int(o.Average),
 		Ranks: j.Ranks, Processes: j.Processes, Hosts: j.Hosts, Launcher: j.Launcher,
 		Engine: j.Engine, Transport: j.Transport, CPU: j.CPU, Devices: j.Places,
@@ -147,8 +156,8 @@ func (f *File) Describe(j *Job, o *option.Options) {
 		Split: o.Split.String(), GroupRanks: j.GroupRanks, GroupHosts: j.GroupHosts, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(), Graph: o.Graph,
 	}
 	switch {
-	case o.Target > 0:
-		f.iters = fmt.Sprintf("as many as take %v, at least %d", o.Target, o.Iters)
+	case o.Long() > 0:
+		f.iters = fmt.Sprintf("as many as take %v, at least %d", o.Long(), o.Iters)
 	case o.ItersGiven || o.Flush:
 		f.iters = strconv.Itoa(o.Iters)
 	default:
@@ -194,7 +203,7 @@ func (f *File) Save(flag, path string, write func(f *File, w io.Writer) error) e
 func (f *File) JSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", " ")
-	return e.Encode(f)
+	return e.Encode(f.theirs())
 }
 
 // Load reads a file that JSON has written, or nccl-tests.
@@ -215,10 +224,16 @@ func LoadSum(path string) (f *File, sum [sha256.Size]byte, err error) {
 	return f, sha256.Sum256(b), nil
 }
 
-// Parse reads what JSON has written.
+// Parse reads what JSON has written, in this layout and the one before, and what nccl-tests has.
 func Parse(b []byte) (*File, error) {
 	f := new(File)
-	if err := json.Unmarshal(b, f); err != nil {
+	var err error
+	if old(b) {
+		err = json.Unmarshal(b, f)
+	} else {
+		f, err = parse(b)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("it is not what -J writes: %w", err)
 	}
 	if f.Version < 2 || f.Version > 3 {

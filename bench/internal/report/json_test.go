@@ -32,18 +32,19 @@ func TestJSON(t *testing.T) {
 	require.NoError(t, err)
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(b, &got))
-	require.Equal(t, "goccl-bench/1", got["schema"])
+	require.Equal(t, "goccl-bench/2", got["goccl"].(map[string]any)["schema"])
 	require.Equal(t, "2026-01-02 03:04:05", got["start_time"])
 	require.Equal(t, "2026-01-02 03:04:06", got["end_time"])
 	require.Equal(t, []any{"GOCCL_ALGO=ring"}, got["env"])
 	require.Equal(t, []any{"bench", "-op", "allreduce"}, got["args"])
-	require.Equal(t, map[string]any{"count": 1e6, "okay": false}, got["out_of_bounds"])
+	require.Equal(t, map[string]any{"count": 1e6, "okay": "false"}, got["out_of_bounds"])
 	require.Contains(t, got["average_bus_bandwidth"], "bandwidth")
 	require.Equal(t, []any{}, got["errors"])
 
 	config := got["config"].(map[string]any)
 	for name, want := range map[string]any{"nthreads": 1.0, "minimum_bytes": 8.0, "maximum_bytes": 67108864.0, "step_factor": 2.0,
-		"warmup_iters": 1.0, "iterations": 20.0, "aggregated_iterations": 1.0, "validation": 1.0} {
+		"warmup_iters": 1.0, "iterations": 20.0, "aggregated_iterations": 1.0, "validation": 1.0, "ngpus": 1.0,
+		"graph": 0.0, "blocking_collectives": "false", "per_iter_timing": "false", "per_iter_skip": 0.0, "parallel_init": "true"} {
 		require.Equal(t, want, config[name], name)
 	}
 	require.Equal(t, map[string]any{"rank": 0.0, "group": 0.0, "pid": 7.0, "hostname": "h", "device": 0.0, "device_hex": "cpu", "device_info": "c"},
@@ -52,7 +53,7 @@ func TestJSON(t *testing.T) {
 	rows := got["results"].([]any)
 	require.Len(t, rows, 3)
 	first := rows[0].(map[string]any)
-	for name, want := range map[string]any{"op": "allreduce", "size": 1048576.0, "count": 262144.0, "type": "float", "redop": "sum", "root": -1.0} {
+	for name, want := range map[string]any{"size": 1048576.0, "count": 262144.0, "type": "float", "redop": "sum", "root": "-1", "actual_iterations": 0.0, "experiment_name": ""} {
 		require.Equal(t, want, first[name], name)
 	}
 	half := first["out_of_place"].(map[string]any)
@@ -63,7 +64,8 @@ func TestJSON(t *testing.T) {
 	unchecked := rows[1].(map[string]any)["out_of_place"].(map[string]any)
 	require.Contains(t, unchecked, "nwrong")
 	require.Nil(t, unchecked["nwrong"])
-	require.Nil(t, unchecked["bus_bw"])
+	require.Equal(t, 0.0, unchecked["bus_bw"])
+	require.Equal(t, "allreduce", first["goccl"].(map[string]any)["op"])
 }
 
 func TestAllowed(t *testing.T) {

@@ -20,12 +20,13 @@ type Row struct {
 	OutOfPlaceIter *PerIter `json:"out_of_place_per_iter,omitempty"`
 	InPlaceIter    *PerIter `json:"in_place_per_iter,omitempty"`
 
-	Backend   string   `json:"backend,omitempty"`
-	Algorithm string   `json:"algorithm,omitempty"`
-	Cycle     int      `json:"cycle,omitempty"` // of -N and -for, from 0
-	Time      string   `json:"timestamp,omitempty"`
-	Calls     int      `json:"calls,omitempty"` // of -plan: how many of these a step has
-	Overlap   *Overlap `json:"overlap,omitempty"`
+	Backend    string   `json:"backend,omitempty"`
+	Algorithm  string   `json:"algorithm,omitempty"`
+	Iterations int      `json:"-"`               // that were timed, out of place
+	Cycle      int      `json:"cycle,omitempty"` // of -N and -for, from 0
+	Time       string   `json:"timestamp,omitempty"`
+	Calls      int      `json:"calls,omitempty"` // of -plan: how many of these a step has
+	Overlap    *Overlap `json:"overlap,omitempty"`
 }
 
 // Result is one half of a line.
@@ -54,24 +55,25 @@ type Straggler struct {
 // PerIter is what the pass has found in which each iteration is timed by itself: of
 // each iteration the slowest rank's time.
 type PerIter struct {
-	Min   float64 `json:"min_us"`
-	Max   float64 `json:"max_us"`
-	Avg   float64 `json:"avg_us"`
-	P50   float64 `json:"p50_us"`
-	P95   float64 `json:"p95_us"`
-	P99   float64 `json:"p99_us"`
-	Stdev float64 `json:"stdev_us"`
-	CV    float64 `json:"cv_pct"`
-	Skew  float64 `json:"skew_us"` // from the first rank's arrival at the barrier before a call to the last's, in the middle iteration
+	Min     float64 `json:"min_us"`
+	Max     float64 `json:"max_us"`
+	Avg     float64 `json:"avg_us"`
+	P50     float64 `json:"p50_us"`
+	P95     float64 `json:"p95_us"`
+	P99     float64 `json:"p99_us"`
+	Stdev   float64 `json:"stdev_us"`
+	CV      float64 `json:"cv_pct"`
+	Skipped int     `json:"skipped_iterations,omitempty"` // the first ones, in Times and Ranks alone
+	Skew    float64 `json:"skew_us"`                      // from the first rank's arrival at the barrier before a call to the last's, in the middle iteration
 
 	Times []float64   `json:"times_us,omitempty"`
 	Ranks [][]float64 `json:"per_process_max_times_us,omitempty"` // by rank
 }
 
-// NewPerIter describes the iterations' times.
-func NewPerIter(times []float64, ranks [][]float64, skew float64) *PerIter {
-	s := stat.Of(times)
-	p := &PerIter{Skew: Nanos(skew), Min: Nanos(s.Min), Max: Nanos(s.Max), Avg: Nanos(s.Avg), P50: Nanos(s.P50), P95: Nanos(s.P95), P99: Nanos(s.P99),
+// NewPerIter describes the iterations' times, but for the first ones that are skipped.
+func NewPerIter(times []float64, ranks [][]float64, skew float64, skipped int) *PerIter {
+	s := stat.Of(times[skipped:])
+	p := &PerIter{Skipped: skipped, Skew: Nanos(skew), Min: Nanos(s.Min), Max: Nanos(s.Max), Avg: Nanos(s.Avg), P50: Nanos(s.P50), P95: Nanos(s.P95), P99: Nanos(s.P99),
 		Stdev: Nanos(s.Stdev), CV: Nanos(s.CV), Times: times, Ranks: ranks}
 	for _, list := range append(ranks, times) {
 		for i := range list {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestNewPerIter(t *testing.T) {
-	p := NewPerIter([]float64{1, 2, 3.00049}, [][]float64{{1, 2, 3}}, 0.12345)
+	p := NewPerIter([]float64{1, 2, 3.00049}, [][]float64{{1, 2, 3}}, 0.12345, 0)
 	require.Equal(t, 1.0, p.Min)
 	require.Equal(t, 3.0, p.Max)
 	require.Equal(t, 2.0, p.P50)

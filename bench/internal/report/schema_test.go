@@ -23,7 +23,7 @@ func validate(t *testing.T, f *File) error {
 
 func TestSchema(t *testing.T) {
 	f := sampleFile(2)
-	f.Step = &Step{Scheme: "ddp", Model: "gpt2-85m", Iter: NewPerIter([]float64{1}, nil, 0)}
+	f.Step = &Step{Scheme: "ddp", Model: "gpt2-85m", Iter: NewPerIter([]float64{1}, nil, 0, 0)}
 	f.Results[0].Overlap = NewOverlap(1, 2, 2.5)
 	f.Results[0].Time = "2026-01-02 03:04:05"
 	f.Results[1].Cycle, f.Results[1].OutOfPlace.BusBW, f.Results[1].OutOfPlace.Wrong = 3, nil, nil

@@ -10,8 +10,9 @@ import (
 
 // Summary is what the footer says.
 type Summary struct {
-	MinBusBW float64 // the limits; 0: none
-	MaxP99   time.Duration
+	MinBusBW   float64 // the limits; 0: none
+	MaxP99     time.Duration
+	MinAverage float64 // the footer says whether the average is as much; 0: it does not
 
 	Wrong   int64
 	sum     float64
@@ -59,13 +60,23 @@ func (s *Summary) Missed() (missed []string) {
 	return missed
 }
 
-// Foot writes the lines below the table.
-func (s *Summary) Foot(w io.Writer) error {
+// BelowAverage reports whether the average is less than what the footer compares it with.
+func (s *Summary) BelowAverage() bool { return s.BusBW() < s.MinAverage }
+
+// Foot writes the lines below the table of what nccl-tests calls program.
+func (s *Summary) Foot(w io.Writer, program string) error {
 	verdict := "OK"
 	if s.Wrong != 0 {
 		verdict = "FAILED"
 	}
-	_, err := fmt.Fprintf(w, "# Out of bounds values : %d %s\n# Avg bus bandwidth    : %s \n#\n",
-		s.Wrong, verdict, strconv.FormatFloat(s.BusBW(), 'g', 6, 64))
+	average := ""
+	switch {
+	case s.BelowAverage():
+		average = "FAILED"
+	case s.MinAverage > 0:
+		average = "OK"
+	}
+	_, err := fmt.Fprintf(w, "# Out of bounds values : %d %s\n# Avg bus bandwidth    : %s %s\n#\n# Collective test concluded: %s\n#\n",
+		s.Wrong, verdict, strconv.FormatFloat(s.BusBW(), 'g', 6, 64), average, program)
 	return err
 }

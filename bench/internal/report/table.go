@@ -13,23 +13,25 @@ import (
 type Layout struct {
 	Iterations bool // i_min i_max i_p99 i_cv% in each half, as their -I 1
 	Stamp      bool // the time of day, as their -S 1
+	Zero       bool // 0.00 where busbw has no meaning, as there
 }
 
 // Head writes the three lines above the columns, and the line before them. Those
 // of nccl-tests end in blanks, and so do these.
 func (l Layout) Head(w io.Writer) error {
-	wide := strings.Repeat(" ", 18*bit(l.Iterations))
-	_, err := fmt.Fprintf(w, "#\n# %50s%s           out-of-place          %s             in-place          \n%s%s", "", wide, wide,
-		l.heading([]string{"size", "count", "type", "redop", "root"}, []string{"time", "algbw", "busbw", "#wrong", "i_min", "i_max", "i_p99", "i_cv%"}),
-		l.heading([]string{"(B)", "(elements)", "", "", ""}, []string{"(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)", "(us)", ""}))
-	return err
-}
-
-func bit(b bool) int {
-	if b {
-		return 1
+	over := strings.Repeat(" ", 11) + "out-of-place" + strings.Repeat(" ", 23) + "in-place          "
+	half, units := []string{"time", "algbw", "busbw", "#wrong"}, []string{"(us)", "(GB/s)", "(GB/s)", ""}
+	if l.Iterations {
+		over = strings.Repeat(" ", 14) + "out-of-place (+ per-iteration)" + strings.Repeat(" ", 32) + "in-place (+ per-iteration)"
+		half, units = append(half, "i_min", "i_max", "i_p99", "i_cv%"), append(units, "(us)", "(us)", "(us)", "(%)")
 	}
-	return 0
+	stamp, form := "", ""
+	if l.Stamp {
+		stamp, form = fmt.Sprintf("%19s", "timestamp"), fmt.Sprintf("%19s", "%Y-%m-%d %H:%M:%S")
+	}
+	_, err := fmt.Fprintf(w, "#\n# %50s%s\n%s %s\n%s %s\n", "", over,
+		heading([]string{"size", "count", "type", "redop", "root"}, half), stamp, heading([]string{"(B)", "(elements)", "", "", ""}, units), form)
+	return err
 }
 
 var (
@@ -37,19 +39,21 @@ var (
 	halfWidths = []int{7, 6, 6, 6, 7, 7, 7, 7}
 )
 
-func (l Layout) heading(call, half []string) string {
+func heading(call, half []string) string {
 	var b strings.Builder
-	b.WriteString("#")
+	b.WriteString("# ")
 	for i, width := range callWidths {
-		fmt.Fprintf(&b, "%s%*s", "  "[bit(i == 0):], width, call[i])
+		if i > 0 {
+			b.WriteString("  ")
+		}
+		fmt.Fprintf(&b, "%*s", width, call[i])
 	}
-	columns := 4 + 4*bit(l.Iterations)
 	for range 2 {
-		for i, width := range halfWidths[:columns] {
-			fmt.Fprintf(&b, "  %*s", width, half[i])
+		for i, name := range half {
+			fmt.Fprintf(&b, "  %*s", halfWidths[i], name)
 		}
 	}
-	return b.String() + " \n"
+	return b.String()
 }
 
 // Line is r as a line of the table.
@@ -68,31 +72,45 @@ func (l Layout) Line(r *Row) string {
 // half is one half of a line, with its iterations where the table has them.
 func (l Layout) half(r *Result, p *PerIter) string {
 	if !l.Iterations || p == nil {
-		return r.half()
+		return r.half(l.Zero)
 	}
-	return fmt.Sprintf("%s  %7s  %7s  %7s  %7s", r.half(), fit(p.Min, 7), fit(p.Max, 7), fit(p.P99, 7), fit(p.CV, 7))
+	return fmt.Sprintf("%s  %7s  %7s  %7s  %7s", r.half(l.Zero), fit(p.Min, 7), fit(p.Max, 7), fit(p.P99, 7), fit(p.CV, 7))
 }
 
-// Notes are lines below r that say what stands out; "" as a rule.
-func (r *Row) Notes() string {
-	var b strings.Builder
+// Remarks say what stands out in r; there are none as a rule.
+func (r *Row) Remarks() (all []string) {
+	row := fmt.Sprintf("%s %s", r.Op, r.Type)
+	if r.Redop != "none" {
+		row += " " + r.Redop
+	}
+	if r.Root >= 0 {
+		row += fmt.Sprintf(" root %d", r.Root)
+	}
+	row += fmt.Sprintf(", %d bytes", r.Size)
+	if r.Cycle > 0 {
+		row += fmt.Sprintf(", cycle %d", r.Cycle)
+	}
 	for _, half := range []struct {
 		where string
 		r     *Result
 	}{{"out of place", &r.OutOfPlace}, {"in place", &r.InPlace}} {
 		if s := half.r.Slowest; s != nil {
-			fmt.Fprintf(&b, "# ^ %s: rank %d on %s comes %s us late to the barrier, the next %s us\n", half.where, s.Rank, s.Host, fit(s.Late, 7), fit(s.Rest, 7))
+			all = append(all, fmt.Sprintf("%s, %s: rank %d on %s comes %s us late to the barrier, the next %s us",
+				row, half.where, s.Rank, s.Host, fit(s.Late, 7), fit(s.Rest, 7)))
 		}
 	}
 	if o := r.Overlap; o != nil {
-		fmt.Fprintf(&b, "# ^ overlap: alone %s us, compute %s us, together %s us: %s us exposed, %.0f %% hidden, comm:comp %.2f\n",
-			fit(o.Comm, 7), fit(o.Compute, 7), fit(o.Together, 7), fit(o.Exposed, 7), o.Hidden, o.Ratio)
+		all = append(all, fmt.Sprintf("%s, overlap: alone %s us, compute %s us, together %s us: %s us exposed, %.0f %% hidden, comm:comp %.2f",
+			row, fit(o.Comm, 7), fit(o.Compute, 7), fit(o.Together, 7), fit(o.Exposed, 7), o.Hidden, o.Ratio))
 	}
-	return b.String()
+	return all
 }
 
-func (r *Result) half() string {
+func (r *Result) half(zero bool) string {
 	bus, wrong := "n/a", "N/A"
+	if zero {
+		bus = fit(0, 6)
+	}
 	if r.BusBW != nil {
 		bus = fit(*r.BusBW, 6)
 	}

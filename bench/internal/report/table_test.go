@@ -23,7 +23,7 @@ const golden = "#\n" +
 	"           0             0      none    none      -1     0.25    0.00    0.00       0     0.25    0.00    0.00       0\n" +
 	"# Out of bounds values : 1000000 FAILED\n" +
 	"# Avg bus bandwidth    : 2001.14 \n" +
-	"#\n"
+	"#\n# Collective test concluded: all_reduce_perf\n#\n"
 
 func goldenRows() []Row {
 	return []Row{
@@ -47,7 +47,7 @@ func TestLayout(t *testing.T) {
 		b.WriteString(Layout{}.Line(&r))
 		s.Add(&r)
 	}
-	require.NoError(t, s.Foot(&b))
+	require.NoError(t, s.Foot(&b, "all_reduce_perf"))
 	require.Equal(t, golden, b.String())
 }
 
@@ -116,8 +116,8 @@ func TestNewResult(t *testing.T) {
 
 func TestEmptySummary(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, new(Summary).Foot(&b))
-	require.Equal(t, "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0 \n#\n", b.String())
+	require.NoError(t, new(Summary).Foot(&b, "bench"))
+	require.Equal(t, "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0 \n#\n# Collective test concluded: bench\n#\n", b.String())
 }
 
 func TestAlgorithmEndsTheLine(t *testing.T) {

@@ -1,0 +1,403 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// programs are the names of nccl-tests' programs that bench goes by, and the collective of each.
+var programs = []struct{ name, collective string }{
+	{"all_reduce_perf", "allreduce"},
+	{"all_gather_perf", "allgather"},
+	{"broadcast_perf", "broadcast"},
+	{"reduce_perf", "reduce"},
+	{"reduce_scatter_perf", "reducescatter"},
+	{"alltoall_perf", "alltoall"},
+	{"alltoallv_perf", "alltoallv"},
+	{"gather_perf", "gather"},
+	{"scatter_perf", "scatter"},
+	{"sendrecv_perf", "sendrecv"},
+}
+
+// Program reports whether argv0 is one of nccl-tests' programs, and what it is called: its file's name. A suffix such as
+// _mpi, which nccl-tests' builds may add, makes no difference. The error is for a program of theirs that bench is not.
+func Program(argv0 string) (name string, theirs bool, err error) {
+	name = strings.TrimSuffix(filepath.Base(argv0), ".exe")
+	switch _, found := Collective(name); {
+	case found:
+		return name, true, nil
+	case strings.HasSuffix(name, "_perf") || strings.Contains(name, "_perf_"):
+		var names []string
+		for _, p := range programs {
+			names = append(names, p.name)
+		}
+		return name, true, fmt.Errorf("%s: bench is no program of that name; by a link it is %s", name, strings.Join(names, " "))
+	}
+	return name, false, nil
+}
+
+// ProgramOf is the program of nccl-tests that measures a collective, "" if there is none.
+func ProgramOf(collective string) string {
+	for _, p := range programs {
+		if p.collective == collective {
+			return p.name
+		}
+	}
+	return ""
+}
+
+// Collective is what a program of nccl-tests measures.
+func Collective(name string) (collective string, found bool) {
+	for _, p := range programs {
+		if suffix, ok := strings.CutPrefix(name, p.name); ok && (suffix == "" || suffix[0] == '_') {
+			return p.collective, true
+		}
+	}
+	return "", false
+}
+
+// alias is an option of nccl-tests 2.19. It sets the flag of bench with the same letter, unless set is there.
+type alias struct {
+	letter, long string
+	set          func(o *Options, s string) error
+}
+
+// aliases are all options of nccl-tests that take a value, which each but help does.
+var aliases = []alias{
+	{"t", "nthreads", nil},
+	{"g", "ngpus", func(o *Options, s string) (err error) { o.PerThread, err = whole(s, 1); return err }},
+	{"b", "minbytes", nil},
+	{"e", "maxbytes", nil},
+	{"i", "stepbytes", size(func(o *Options) *int { return &o.Step }, 0)},
+	{"f", "stepfactor", number(func(o *Options) *int { return &o.Factor }, 0)},
+	{"n", "iters", nil},
+	{"m", "agg_iters", nil},
+	{"w", "warmup_iters", nil},
+	{"N", "run_cycles", nil},
+	{"p", "parallel_init", only("ranks always start at the same time", "0", "1")},
+	{"c", "check", nil},
+	{"o", "op", nil},
+	{"d", "datatype", setTheirTypes},
+	{"r", "root", nil},
+	{"z", "blocking", nil},
+	{"y", "stream_null", only("calls have a stream of their own, never the null stream", "0")},
+	{"T", "timeout", nil},
+	{"G", "cudagraph", nil},
+	{"C", "report_cputime", only("times are of whole calls, not of issuing them", "0")},
+	{"S", "report_timestamps", flip(func(o *Options) *bool { return &o.Stamp })},
+	{"J", "output_file", nil},
+	{"a", "average", nil},
+	{"R", "local_register", nil},
+	{"x", "cta_policy", only("the CTA policy is NCCL's own: set NCCL_CTA_POLICY in the environment", "0")},
+	{"D", "device_implementation", only("no engine calls from inside a kernel", "0")},
+	{"V", "device_cta_count", func(_ *Options, s string) error { _, err := whole(s, 1); return err }}, // for -D alone
+	{"M", "memory", flip(func(o *Options) *bool { return &o.Memory })},
+	{"M", "memory_report", flip(func(o *Options) *bool { return &o.Memory })},
+	{"u", "unalign", nil},
+	{"I", "per_iter_timing", flip(func(o *Options) *bool { return &o.Iterations })},
+	{"K", "per_iter_skip", nil},
+}
+
+// only takes the values that ask for what bench does anyway. why says what it does.
+func only(why string, values ...string) func(*Options, string) error {
+	return func(_ *Options, s string) error {
+		if !slices.Contains(values, s) {
+			return fmt.Errorf("%s; give %s, or leave it out", why, strings.Join(values, " or "))
+		}
+		return nil
+	}
+}
+
+// flip takes 0 and 1.
+func flip(field func(*Options) *bool) func(*Options, string) error {
+	return func(o *Options, s string) error {
+		if s != "0" && s != "1" {
+			return errors.New("it is 0 or 1")
+		}
+		*field(o) = s == "1"
+		return nil
+	}
+}
+
+// setTheirTypes is -d; all are the types that NCCL has.
+func setTheirTypes(o *Options, s string) error {
+	err := setTypes(o, s)
+	if s == "all" {
+		o.Types = slices.DeleteFunc(o.Types, func(t ccl.Type) bool { return t == ccl.TypeInt16 || t == ccl.TypeUint16 })
+	}
+	return err
+}
+
+// ParseAs reads the arguments of bench as the program of nccl-tests that name is: with its defaults, its options, and
+// getopt_long's forms of them. Of bench's flags those with longer names that nccl-tests does not have are taken, too.
+// getenv has nccl-tests' variables.
+func ParseAs(name string, args []string, getenv func(string) string) (Options, error) {
+	o := Default()
+	collective, _ := Collective(name)
+	o.As, o.Collectives, o.ItersGiven = name, []string{collective}, true
+	o.Min, o.Max, o.Step, o.Factor = 32<<20, 32<<20, 1<<20, 0
+	o.NP, o.Launcher = 1, "local"
+	given := map[string]bool{}
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		var opt theirOption
+		var err error
+		switch {
+		case arg == "--" && len(args) == 0:
+			continue
+		case strings.HasPrefix(arg, "--") && arg != "--":
+			opt, err = long(arg)
+		case strings.HasPrefix(arg, "-") && len(arg) > 1 && arg != "--":
+			opt, err = short(arg)
+		default:
+			err = fmt.Errorf("%s: an argument without an option (-h lists them)", arg)
+		}
+		switch {
+		case err != nil:
+			return o, err
+		case opt.set == nil:
+			o.Help = true
+			return o, nil
+		case opt.takes && !opt.glued:
+			if len(args) == 0 {
+				return o, fmt.Errorf("%s: what? It takes a value", opt.said)
+			}
+			opt.value, args = args[0], args[1:]
+		}
+		value, err := theirValue(opt.name, opt.value)
+		if err == nil {
+			err = opt.set(&o, value)
+		}
+		if err != nil {
+			return o, fmt.Errorf("%s %s: %w", opt.said, opt.value, err)
+		}
+		given[opt.name] = true
+	}
+	return o.settleAs(given, getenv)
+}
+
+// theirOption is an option as it stands on a command line of theirs.
+type theirOption struct {
+	said, name   string // as it was written; the name of bench's flag
+	value        string
+	takes, glued bool
+	set          func(o *Options, s string) error // nil asks for help
+}
+
+// of is the option that a is, as said has it.
+func (a alias) of(said, value string, glued bool) theirOption {
+	set := a.set
+	if set == nil {
+		set = lookup(a.letter).set
+	}
+	return theirOption{said, a.letter, value, true, glued, set}
+}
+
+// long reads --name, --name=value and each beginning of a name that is no other's, too.
+func long(arg string) (opt theirOption, err error) {
+	name, value, glued := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+	var names []string
+	var found []alias
+	for _, a := range aliases {
+		if a.long == name {
+			return a.of("--"+a.long, value, glued), nil
+		}
+		if name != "" && strings.HasPrefix(a.long, name) {
+			found, names = append(found, a), append(names, "--"+a.long)
+		}
+	}
+	if f := lookup(name); f != nil && len(name) > 1 && f.name != "help" {
+		return theirOption{"--" + f.name, f.name, value, f.value != "", glued && f.value != "", f.set}, nil
+	}
+	if name != "" && strings.HasPrefix("help", name) {
+		return opt, nil
+	}
+	same := func(a alias) bool { return a.letter == found[0].letter }
+	switch {
+	case len(found) > 0 && !slices.ContainsFunc(found, func(a alias) bool { return !same(a) }):
+		return found[0].of("--"+found[0].long, value, glued), nil
+	case len(found) > 0:
+		return opt, fmt.Errorf("--%s: that may be %s; write more of it", name, strings.Join(names, " or "))
+	}
+	for _, a := range aliases {
+		names = append(names, a.long)
+	}
+	return opt, unknown("--"+name, "option", near("--", name, names), "-h lists them")
+}
+
+// short reads -x, with its value behind it or apart.
+func short(arg string) (opt theirOption, err error) {
+	letter, value := arg[1:2], arg[2:]
+	if letter == "h" {
+		return opt, nil
+	}
+	for _, a := range aliases {
+		if a.letter == letter {
+			return a.of("-"+letter, value, value != ""), nil
+		}
+	}
+	return opt, fmt.Errorf("-%s: no such option (-h lists them)", letter)
+}
+
+// theirNumbers are the options whose values are whole numbers as C writes them: 0x10, 010.
+const theirNumbers = "tgfnmwNpczyTGCSaRxDVMuIK"
+
+// theirValue writes a value of theirs as bench's flag of that name takes it.
+func theirValue(name, s string) (string, error) {
+	switch {
+	case name == "b" || name == "e" || name == "i":
+		n, err := theirSize(s)
+		return strconv.Itoa(n), err
+	case len(name) == 1 && strings.Contains(theirNumbers, name):
+		n, err := strconv.ParseInt(s, 0, 64)
+		if err != nil {
+			return s, errors.New("not a whole number")
+		}
+		return strconv.FormatInt(n, 10), nil
+	}
+	return s, nil
+}
+
+// errScaled refuses nccl-tests' mulsum.
+var errScaled = errors.New("the scaled sum, which no engine has here; measure sum, and scale before it")
+
+// theirSize reads a size as nccl-tests does: 1.5G, 8 K, 64MB. A part of a byte is dropped.
+func theirSize(s string) (int, error) {
+	end := strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune("0123456789.eE+-", r) })
+	if end < 0 {
+		end = len(s)
+	}
+	n, err := strconv.ParseFloat(s[:end], 64)
+	unit := strings.ToUpper(strings.TrimSpace(s[end:]))
+	scale, known := map[string]float64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}[unit]
+	switch {
+	case errors.Is(err, strconv.ErrRange), n*scale >= math.MaxInt:
+		return 0, errOverflow
+	case err != nil, !known, !(n >= 0):
+		return 0, errors.New("a size is a number with an optional K, M or G, such as 64K or 1.5G")
+	}
+	return int(n * scale), nil
+}
+
+// settleAs fills in what was not given, and refuses what does not fit together or nccl-tests would refuse.
+func (o Options) settleAs(given map[string]bool, getenv func(string) string) (Options, error) {
+	if o.Factor > 1 {
+		o.Step = 0
+	} else if o.Factor = 0; o.Step == 0 {
+		if o.Min != o.Max {
+			return o, errors.New("-i 0: the sizes would never grow; give -f 2, or a step")
+		}
+		o.Step = 1
+	}
+	if o.Min > o.Max {
+		return o, fmt.Errorf("-b %s -e %s: the smallest size is larger than the largest; both are 32M unless given", FormatSize(o.Min), FormatSize(o.Max))
+	}
+	if err := o.variables(getenv); err != nil {
+		return o, err
+	}
+	if o.Threads > maxRanks || o.PerThread > maxRanks {
+		return o, fmt.Errorf("-t %d -g %d: at most %d ranks are started on one machine", o.Threads, o.PerThread, maxRanks)
+	}
+	o.Threads *= o.PerThread
+	o.JSON = free(o.JSON)
+	given["G"] = given["G"] && o.Graph > 0 // as -z 0 and -G 0 are on many command lines
+	given["z"] = given["z"] && o.Blocking != WaitAtEnd
+	o.NPGiven, o.BackendGiven, o.MemGiven, o.BlockingGiven = given["np"], given["backend"], given["mem"], given["z"]
+	return o.fit(given)
+}
+
+// free is the first of path, path.0, path.1 and so on that is not there yet: nccl-tests overwrites no results.
+func free(path string) string {
+	name := path
+	for i := 0; path != ""; i++ {
+		if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+			break
+		}
+		name = path + "." + strconv.Itoa(i)
+	}
+	return name
+}
+
+// variables reads those of nccl-tests.
+func (o *Options) variables(getenv func(string) string) error {
+	refuse := func(name, why string) error { return fmt.Errorf("%s=%s: %s", name, getenv(name), why) }
+	if v := getenv("NCCL_TESTS_MIN_BW"); v != "" {
+		x, err := strconv.ParseFloat(v, 64)
+		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
+			return refuse("NCCL_TESTS_MIN_BW", "it is a number of GB/s, such as 12.5")
+		}
+		o.MinAverage = x * 0.9
+	}
+	if v := getenv("NCCL_TESTS_DEVICE"); v != "" {
+		n, err := whole(v, 0)
+		if err != nil {
+			return refuse("NCCL_TESTS_DEVICE", "it is the number of a device")
+		}
+		for i := range max(o.Threads*o.PerThread, 1) {
+			o.Devices = append(o.Devices, n+i)
+		}
+	}
+	for _, name := range []string{"NCCL_TESTS_SPLIT_MASK", "NCCL_TESTS_SPLIT"} {
+		v := getenv(name)
+		if v == "" {
+			continue
+		}
+		if o.Threads*o.PerThread > 1 {
+			return refuse(name, "processes are split there, and ranks here; give each process one rank, or use --split")
+		}
+		how, err := theirSplit(name, v)
+		if err != nil {
+			return refuse(name, err.Error())
+		}
+		o.Split = how
+		return nil
+	}
+	return nil
+}
+
+// theirSplit reads the two variables that make groups: a mask in hexadecimal, or MOD, DIV or AND and a number.
+func theirSplit(name, v string) (s Split, err error) {
+	how, number, base := "mask", v, 16
+	if name == "NCCL_TESTS_SPLIT" {
+		base = 0
+		how = ""
+		for _, p := range []struct{ text, how string }{{"MOD", "mod"}, {"%", "mod"}, {"DIV", "div"}, {"/", "div"}, {"AND", "mask"}, {"&", "mask"}} {
+			if rest, ok := strings.CutPrefix(strings.ToUpper(v), p.text); ok {
+				how, number = p.how, rest
+				break
+			}
+		}
+	}
+	n, err := strconv.ParseInt(strings.ToLower(strings.TrimSpace(strings.TrimPrefix(number, "0x"))), base, 32)
+	switch {
+	case how == "":
+		return s, errors.New("groups are MOD, DIV or AND and a number, such as MOD 8")
+	case err != nil || n < 0 || n == 0 && how != "mask":
+		return s, errors.New("it has no number of a group")
+	case n == 0:
+		return s, nil
+	}
+	return Split{How: how, N: int(n)}, nil
+}
+
+// HelpAs is what -h prints under a name of nccl-tests.
+func HelpAs(name string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "USAGE: %s [options]\n\nbench of goccl, with the options of nccl-tests, their defaults, and getopt_long's forms of them:\n\n", name)
+	for i, a := range aliases {
+		if i == 0 || aliases[i-1].letter != a.letter {
+			fmt.Fprintf(&b, "  -%s,--%s\n", a.letter, a.long)
+		}
+	}
+	b.WriteString("  -h,--help\n\nbench's own flags with longer names, such as --backend, --html and --split, are taken, too.\nSee docs/bench.md, and bench -h.\n")
+	return b.String()
+}
