@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"syscall"
+	"unsafe"
 )
 
 // block is what has one checksum.
@@ -18,7 +20,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // disk is what Save does to files. fault, of tests, is asked before each write, sync and rename.
 type disk struct {
-	fault func(op, path string) error
+	fault  func(op, path string) error
+	direct bool // past the page cache, where that can be: it takes less of the processors, and leaves the cache to others
 }
 
 func (d *disk) ask(op, path string) error {
@@ -53,43 +56,103 @@ type summer struct {
 	f    *os.File
 	n    int64
 	sums []uint32
+	buf  []byte // a block, aligned, of a file that is opened for direct writes
 }
 
 func (s *summer) Write(b []byte) (int, error) {
 	for done := 0; done < len(b); {
-		if s.n%block == 0 {
+		at := int(s.n % block)
+		if at == 0 {
 			s.sums = append(s.sums, 0)
 		}
-		k := min(len(b)-done, int(block-s.n%block))
-		if err := s.d.ask("write", s.f.Name()); err != nil {
+		out := b[done:min(len(b), done+block-at)]
+		last := &s.sums[len(s.sums)-1]
+		*last = crc32.Update(*last, castagnoli, out)
+		done, s.n = done+len(out), s.n+int64(len(out))
+		if s.buf != nil {
+			copy(s.buf[at:], out)
+			if s.n%block != 0 {
+				continue
+			}
+			out = s.buf
+		}
+		if err := s.put(out); err != nil {
 			return done, err
 		}
-		n, err := s.f.Write(b[done : done+k])
-		if err != nil {
-			return done + n, err
-		}
-		last := &s.sums[len(s.sums)-1]
-		*last = crc32.Update(*last, castagnoli, b[done:done+k])
-		done, s.n = done+k, s.n+int64(k)
 	}
 	return len(b), nil
 }
 
-// create writes a file by f, and syncs it.
-func (d *disk) create(name string, f func(io.Writer) error) (s *summer, err error) {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+// put writes a block, or the rest that there is of one.
+func (s *summer) put(b []byte) error {
+	if err := s.d.ask("write", s.f.Name()); err != nil {
+		return err
+	}
+	n, err := s.f.Write(b)
+	if s.buf != nil && n == 0 && errors.Is(err, syscall.EINVAL) { // a file system that opens the file, and cannot
+		if err = s.plain(); err == nil {
+			_, err = s.f.Write(b)
+		}
+	}
+	return err
+}
+
+// plain ends direct writes, which the end of a file does not fit.
+func (s *summer) plain() error {
+	f, err := os.OpenFile(s.f.Name(), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
+		return err
+	}
+	err = s.f.Close()
+	s.f = f
+	return err
+}
+
+// rest writes what is in the buffer.
+func (s *summer) rest() error {
+	k := s.n % block
+	if s.buf == nil || k == 0 {
+		return nil
+	}
+	if err := s.plain(); err != nil {
+		return err
+	}
+	return s.put(s.buf[:k])
+}
+
+// create writes a file by f, and syncs it.
+func (d *disk) create(name string, f func(io.Writer) error) (_ *summer, err error) {
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	s := &summer{d: d}
+	if d.direct && direct != 0 {
+		s.f, err = os.OpenFile(name, flags|direct, 0o666)
+		switch {
+		case err == nil:
+			const page = 4096
+			b := make([]byte, block+page)
+			s.buf = b[page-int(uintptr(unsafe.Pointer(&b[0]))%page):][:block]
+		case errors.Is(err, syscall.EINVAL): // a file system that cannot; some make the file before they say so
+			_ = os.Remove(name)
+		default:
+			return nil, err
+		}
+	}
+	if s.buf == nil {
+		if s.f, err = os.OpenFile(name, flags, 0o666); err != nil {
+			return nil, err
+		}
+	}
+	defer func() { err = errors.Join(err, s.f.Close()) }()
+	if err := f(s); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	s = &summer{d: d, f: file}
-	if err := f(s); err != nil {
+	if err := s.rest(); err != nil {
 		return nil, err
 	}
 	if err := d.ask("sync", name); err != nil {
 		return nil, err
 	}
-	return s, file.Sync()
+	return s, s.f.Sync()
 }
 
 // write writes a rank's part: the planned pieces, out of mine, whose memory is data.

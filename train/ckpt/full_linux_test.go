@@ -34,8 +34,8 @@ func TestFullDisk(t *testing.T) {
 			return []Tensor{{Name: "x", Shape: []int{2 * half}, Lo: c.Rank() * half, Hi: (c.Rank() + 1) * half, Data: x}}
 		}
 		require.NoError(t, Save(ctx, c, Step(dir, 1), 1, ts(1)))
-		for range 2 { // the second time there is what the first has left
-			err := Save(ctx, c, Step(dir, 2), 2, ts(2))
+		for _, d := range []*disk{{}, {direct: true}} { // the second time there is what the first has left
+			err := save(ctx, c, d, Step(dir, 2), 2, ts(2))
 			require.ErrorContains(t, err, syscall.ENOSPC.Error())
 			require.ErrorContains(t, err, "-of-00002.safetensors")
 			from, err := Latest(ctx, c, dir)
