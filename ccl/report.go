@@ -138,7 +138,7 @@ func circleText(circle []cpu.Wait) string {
 		if i > 0 {
 			b.WriteByte(';')
 		}
-		fmt.Fprintf(&b, " rank %d in %s #%d waits for %d", w.World, w.Name(), callOf(&w.Call).Seq, w.For)
+		fmt.Fprintf(&b, " rank %d in %s #%d waits for %d", w.World, w.Name(), callOf(&w.Call).Seq, w.On)
 	}
 	b.WriteString(".")
 	for _, w := range circle {

@@ -1,9 +1,6 @@
 package ckpt
 
 import (
-	"cmp"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -12,7 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
+	"syscall"
+	"unsafe"
 )
 
 // block is what has one checksum.
@@ -22,7 +20,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // disk is what Save does to files. fault, of tests, is asked before each write, sync and rename.
 type disk struct {
-	fault func(op, path string) error
+	fault  func(op, path string) error
+	direct bool // past the page cache, where that can be: it takes less of the processors, and leaves the cache to others
 }
 
 func (d *disk) ask(op, path string) error {
@@ -57,48 +56,108 @@ type summer struct {
 	f    *os.File
 	n    int64
 	sums []uint32
+	buf  []byte // a block, aligned, of a file that is opened for direct writes
 }
 
 func (s *summer) Write(b []byte) (int, error) {
 	for done := 0; done < len(b); {
-		if s.n%block == 0 {
+		at := int(s.n % block)
+		if at == 0 {
 			s.sums = append(s.sums, 0)
 		}
-		k := min(len(b)-done, int(block-s.n%block))
-		if err := s.d.ask("write", s.f.Name()); err != nil {
+		out := b[done:min(len(b), done+block-at)]
+		last := &s.sums[len(s.sums)-1]
+		*last = crc32.Update(*last, castagnoli, out)
+		done, s.n = done+len(out), s.n+int64(len(out))
+		if s.buf != nil {
+			copy(s.buf[at:], out)
+			if s.n%block != 0 {
+				continue
+			}
+			out = s.buf
+		}
+		if err := s.put(out); err != nil {
 			return done, err
 		}
-		n, err := s.f.Write(b[done : done+k])
-		if err != nil {
-			return done + n, err
-		}
-		last := &s.sums[len(s.sums)-1]
-		*last = crc32.Update(*last, castagnoli, b[done:done+k])
-		done, s.n = done+k, s.n+int64(k)
 	}
 	return len(b), nil
 }
 
-// create writes a file by f, and syncs it.
-func (d *disk) create(name string, f func(*summer) error) (s *summer, err error) {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+// put writes a block, or the rest that there is of one.
+func (s *summer) put(b []byte) error {
+	if err := s.d.ask("write", s.f.Name()); err != nil {
+		return err
+	}
+	n, err := s.f.Write(b)
+	if s.buf != nil && n == 0 && errors.Is(err, syscall.EINVAL) { // a file system that opens the file, and cannot
+		if err = s.plain(); err == nil {
+			_, err = s.f.Write(b)
+		}
+	}
+	return err
+}
+
+// plain ends direct writes, which the end of a file does not fit.
+func (s *summer) plain() error {
+	f, err := os.OpenFile(s.f.Name(), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
+		return err
+	}
+	err = s.f.Close()
+	s.f = f
+	return err
+}
+
+// rest writes what is in the buffer.
+func (s *summer) rest() error {
+	k := s.n % block
+	if s.buf == nil || k == 0 {
+		return nil
+	}
+	if err := s.plain(); err != nil {
+		return err
+	}
+	return s.put(s.buf[:k])
+}
+
+// create writes a file by f, and syncs it.
+func (d *disk) create(name string, f func(io.Writer) error) (_ *summer, err error) {
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	s := &summer{d: d}
+	if d.direct && direct != 0 {
+		s.f, err = os.OpenFile(name, flags|direct, 0o666)
+		switch {
+		case err == nil:
+			const page = 4096
+			b := make([]byte, block+page)
+			s.buf = b[page-int(uintptr(unsafe.Pointer(&b[0]))%page):][:block]
+		case errors.Is(err, syscall.EINVAL): // a file system that cannot; some make the file before they say so
+			_ = os.Remove(name)
+		default:
+			return nil, err
+		}
+	}
+	if s.buf == nil {
+		if s.f, err = os.OpenFile(name, flags, 0o666); err != nil {
+			return nil, err
+		}
+	}
+	defer func() { err = errors.Join(err, s.f.Close()) }()
+	if err := f(s); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	s = &summer{d: d, f: file}
-	if err := f(s); err != nil {
+	if err := s.rest(); err != nil {
 		return nil, err
 	}
 	if err := d.ask("sync", name); err != nil {
 		return nil, err
 	}
-	return s, file.Sync()
+	return s, s.f.Sync()
 }
 
-// write writes a rank's part: the planned pieces, out of ts.
-func (d *disk) write(tmp, name string, planned, mine []piece, ts []Tensor) (part, error) {
-	head, data, at := map[string]any{}, [][]byte(nil), int64(0)
+// write writes a rank's part: the planned pieces, out of mine, whose memory is data.
+func (d *disk) write(tmp, name string, planned, mine []piece, data [][]byte) (part, error) {
+	entries, out, at := make([]entry, len(planned)), [][]byte{nil}, int64(0)
 	for i := range planned {
 		p := &planned[i]
 		k := slices.IndexFunc(mine, func(m piece) bool {
@@ -108,28 +167,22 @@ func (d *disk) write(tmp, name string, planned, mine []piece, ts []Tensor) (part
 			return part{}, fmt.Errorf("tensor %q: nothing here for elements %d to %d", p.Name, p.Lo, p.Hi)
 		}
 		size := dtypes[p.Type]
-		b := bytesOf(ts[k].Data)[(p.Lo-mine[k].Lo)*size : (p.Hi-mine[k].Lo)*size]
+		b := data[k][(p.Lo-mine[k].Lo)*size : (p.Hi-mine[k].Lo)*size]
 		shape := []int{p.Hi - p.Lo}
 		if p.Lo == 0 && p.Hi == prod(p.Size) {
 			shape = p.Size
 		}
-		head[fmt.Sprintf("%s#%v+%v[%d:%d]", p.Name, p.Offset, p.Size, p.Lo, p.Hi)] = map[string]any{
-			"dtype": p.Type, "shape": shape, "data_offsets": []int64{at, at + int64(len(b))}}
-		p.At, data = at, append(data, b)
+		entries[i] = entry{fmt.Sprintf("%s#%v+%v[%d:%d]", p.Name, p.Offset, p.Size, p.Lo, p.Hi), p.Type, shape}
+		p.At, out = at, append(out, b)
 		at += int64(len(b))
 	}
-	text, err := json.Marshal(head)
-	if err != nil {
-		return part{}, err
-	}
-	text = append(text, strings.Repeat(" ", (8-len(text)%8)%8)...)
-	text = append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
+	out[0] = header(entries)
 	for i := range planned {
-		planned[i].At += int64(len(text))
+		planned[i].At += int64(len(out[0]))
 	}
-	s, err := d.create(filepath.Join(tmp, name), func(s *summer) error {
-		for _, b := range append([][]byte{text}, data...) {
-			if _, err := s.Write(b); err != nil {
+	s, err := d.create(filepath.Join(tmp, name), func(w io.Writer) error {
+		for _, b := range out {
+			if _, err := w.Write(b); err != nil {
 				return err
 			}
 		}
@@ -147,10 +200,20 @@ func (d *disk) finish(dir, tmp string, ix *index) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.create(filepath.Join(tmp, indexName), func(s *summer) error { _, err := s.Write(text); return err })
-	if err != nil {
+	if err := d.file(filepath.Join(tmp, indexName), text); err != nil {
 		return err
 	}
+	return d.publish(dir, tmp)
+}
+
+// file writes a small file.
+func (d *disk) file(name string, text []byte) error {
+	_, err := d.create(name, func(w io.Writer) error { _, err := w.Write(text); return err })
+	return err
+}
+
+// publish gives tmp, whose files are on disk, its name.
+func (d *disk) publish(dir, tmp string) error {
 	if err := d.syncDir(tmp); err != nil {
 		return err
 	}
@@ -173,46 +236,4 @@ func (d *disk) syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
-}
-
-// read wants dst from byte at of a part on.
-type read struct {
-	at   int64
-	dst  []byte
-	name string
-}
-
-// readPart does the reads of one part, and verifies each block that they touch.
-func readPart(dir string, f *file, rs []read) (err error) {
-	if len(rs) == 0 {
-		return nil
-	}
-	name := filepath.Join(dir, f.Name)
-	slices.SortFunc(rs, func(a, b read) int { return cmp.Compare(a.at, b.at) })
-	o, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("tensor %q: %w", rs[0].name, err)
-	}
-	defer o.Close()
-	buf, have := make([]byte, min(block, f.Size)), int64(-1)
-	for _, r := range rs {
-		for len(r.dst) > 0 {
-			k := r.at / block
-			b := buf[:min(block, f.Size-k*block)]
-			if k != have {
-				if _, err := o.ReadAt(b, k*block); errors.Is(err, io.EOF) {
-					return fmt.Errorf("%s: tensor %q: the file is truncated: it should have %d bytes", name, r.name, f.Size)
-				} else if err != nil {
-					return fmt.Errorf("%s: tensor %q: %w", name, r.name, err)
-				}
-				if crc32.Checksum(b, castagnoli) != f.Sums[k] {
-					return fmt.Errorf("%s: tensor %q: the file is damaged between bytes %d and %d", name, r.name, k*block, k*block+int64(len(b)))
-				}
-				have = k
-			}
-			n := copy(r.dst, b[r.at-k*block:])
-			r.dst, r.at = r.dst[n:], r.at+int64(n)
-		}
-	}
-	return nil
 }

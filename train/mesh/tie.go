@@ -86,6 +86,8 @@ func causeOf(c *ccl.Comm) error {
 		at = e.World[at]
 	}
 	switch {
+	case at < 0 && e.Code == ccl.ErrTimeout && e.Err != nil:
+		return errors.New(e.Err.Error()) // which names a rank that this Comm does not have, where it is known
 	case at < 0:
 		return fmt.Errorf("%s: %s", c.Name(), e.Code.Error())
 	case e.Code == ccl.ErrRankLost:

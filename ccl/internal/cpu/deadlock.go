@@ -5,7 +5,7 @@ import "slices"
 // Wait is one edge of a circle of ranks that wait for each other.
 type Wait struct {
 	Status       // of the rank that waits
-	For    int32 // the rank of the world it waits for
+	On     int32 // the rank of the world it waits for
 }
 
 // circle finds ranks of the world that wait for each other, each in a call that the next has not
@@ -48,7 +48,7 @@ func circle(all []Status) []Wait {
 		}
 		for _, e := range edges[w] {
 			path = append(path, e)
-			if found := visit(e.For); found != nil {
+			if found := visit(e.On); found != nil {
 				return found
 			}
 			path = path[:len(path)-1]

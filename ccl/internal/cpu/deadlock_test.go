@@ -48,7 +48,7 @@ func TestCircle(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
 			for _, w := range circle(tc.all) {
-				got = append(got, fmt.Sprintf("%d>%d", w.World, w.For))
+				got = append(got, fmt.Sprintf("%d>%d", w.World, w.On))
 			}
 			assert.Equal(t, tc.want, strings.Join(got, " "))
 		})

@@ -3,7 +3,6 @@ package cpu
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -93,9 +92,7 @@ func (c *Comm) foreignSince() uint64 {
 
 // Late is a timeout whose cause is err, with the ranks of this host that have not come to this rank's last collective.
 func (c *Comm) Late(err error) *Fault {
-	f := ctxFault(context.DeadlineExceeded, c.behind())
-	f.Err = err
-	return f
+	return c.late(context.DeadlineExceeded, err, c.behind())
 }
 
 // RanksHere is how many ranks of the job live in this process.
@@ -224,8 +221,7 @@ func (c *Comm) watchForeign(now int64) {
 	place, _ := c.collective(c.me)
 	switch t := int64(c.opt.Timeout); {
 	case t > 0 && now-int64(began&math.MaxInt64) > t:
-		f = ctxFault(context.DeadlineExceeded, c.behind())
-		f.Err = fmt.Errorf("not done after %v", c.opt.Timeout)
+		f = c.overdue(c.behind())
 	default:
 		if f = c.otherCallAt(place); f == nil {
 			f = c.someoneLeftBehind()

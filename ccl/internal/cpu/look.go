@@ -76,7 +76,7 @@ func (c *Comm) turnTo(peer int) {
 func (c *Comm) status(now int64) (s Status, since int64, ok bool) {
 	n := &c.note
 	s = Status{Comm: c.id, Rank: int32(c.rank), Size: int32(c.Size()), World: int32(c.members.world(c.rank)),
-		Node: int32(c.site.node), Peer: -1, Failed: c.cause.Load() != nil}
+		Node: int32(c.site.node), Peer: -1, For: -1, Failed: c.cause.Load() != nil}
 	c.life.Lock()
 	if c.gone {
 		c.life.Unlock()
@@ -176,7 +176,7 @@ func isPairwise(k Kind) bool { return k == Send || k == Recv || k == SendRecv }
 // tellWhole tells all ranks of the job where this one stands. c.note is locked.
 func (c *Comm) tellWhole(s Status, now int64) {
 	n := &c.note
-	s.Number = n.posted.Number + 1
+	s.Number, s.For = n.posted.Number+1, c.awaited(&s)
 	n.posted, n.toldAt = s, now
 	s.name.set(c.Name())
 	s.host.set(c.opt.Host)

@@ -75,6 +75,7 @@ func (s *site) hear(st *Status, from *controlConn, aloud bool) {
 			}
 		}
 	}
+	at := s.clock()
 	s.mu.Lock()
 	p := &s.picture
 	if st.Brief {
@@ -85,8 +86,10 @@ func (s *site) hear(st *Status, from *controlConn, aloud bool) {
 	} else {
 		if known := p.ranks[seat{st.Comm, st.Rank}]; known != nil {
 			*known = *st
+			known.heard = at
 		} else {
 			keep := *st
+			keep.heard = at
 			p.ranks[seat{st.Comm, st.Rank}] = &keep
 		}
 	}

@@ -17,6 +17,7 @@ type Status struct {
 	World  int32  // its rank in the world
 	Node   int32  // its host
 	Peer   int32  // the rank that it waits for; -1: several, or none
+	For    int32  // if it waits, a rank of the world that has not come; -1: not known
 	Number uint32 // of this rank's statuses
 	Waited uint32 // milliseconds
 	Hash   uint32 // of all collectives it has begun
@@ -27,6 +28,7 @@ type Status struct {
 	name   short
 	caller long
 	host   short
+	heard  int64 // when this process has heard it
 }
 
 // Doing is what a rank does.
@@ -67,18 +69,18 @@ func (s *Status) Caller() string { return s.caller.String() }
 func (s *Status) Host() string { return s.host.String() }
 
 // statusWire is the size of an encoded Status.
-const statusWire = 2*8 + 8*4 + 4 + numberedWire + 2*24 + 48
+const statusWire = 2*8 + 9*4 + 4 + numberedWire + 2*24 + 48
 
 func (s *Status) encode(b []byte) []byte {
 	le := binary.LittleEndian
 	le.PutUint64(b, s.Comm)
 	le.PutUint64(b[8:], s.Calls)
-	for i, v := range []uint32{uint32(s.Rank), uint32(s.Size), uint32(s.World), uint32(s.Node), uint32(s.Peer), s.Number, s.Waited, s.Hash} {
+	for i, v := range []uint32{uint32(s.Rank), uint32(s.Size), uint32(s.World), uint32(s.Node), uint32(s.Peer), uint32(s.For), s.Number, s.Waited, s.Hash} {
 		le.PutUint32(b[16+4*i:], v)
 	}
-	b[48], b[49], b[50], b[51] = byte(s.Doing), flag(s.Brief), flag(s.Failed), 0
-	s.Call.encodeNumbered(b[52:])
-	at := 52 + numberedWire
+	b[52], b[53], b[54], b[55] = byte(s.Doing), flag(s.Brief), flag(s.Failed), 0
+	s.Call.encodeNumbered(b[56:])
+	at := 56 + numberedWire
 	b[at], b[at+24], b[at+48] = s.name.n, s.host.n, s.caller.n
 	copy(b[at+1:], s.name.b[:])
 	copy(b[at+25:], s.host.b[:])
@@ -99,18 +101,18 @@ func (s *Status) decode(b []byte) error {
 	}
 	le := binary.LittleEndian
 	s.Comm, s.Calls = le.Uint64(b), le.Uint64(b[8:])
-	for i, p := range []*int32{&s.Rank, &s.Size, &s.World, &s.Node, &s.Peer} {
+	for i, p := range []*int32{&s.Rank, &s.Size, &s.World, &s.Node, &s.Peer, &s.For} {
 		*p = int32(le.Uint32(b[16+4*i:]))
 	}
-	s.Number, s.Waited, s.Hash = le.Uint32(b[36:]), le.Uint32(b[40:]), le.Uint32(b[44:])
-	s.Doing, s.Brief, s.Failed = Doing(b[48]), b[49] == 1, b[50] == 1
-	s.Call.decodeNumbered(b[52:])
-	at := 52 + numberedWire
+	s.Number, s.Waited, s.Hash = le.Uint32(b[40:]), le.Uint32(b[44:]), le.Uint32(b[48:])
+	s.Doing, s.Brief, s.Failed = Doing(b[52]), b[53] == 1, b[54] == 1
+	s.Call.decodeNumbered(b[56:])
+	at := 56 + numberedWire
 	s.name.n, s.host.n, s.caller.n = b[at], b[at+24], b[at+48]
 	copy(s.name.b[:], b[at+1:])
 	copy(s.host.b[:], b[at+25:])
 	copy(s.caller.b[:], b[at+49:])
-	if s.Doing > Waits || b[49] > 1 || b[50] > 1 || b[51] != 0 || s.Rank < 0 || s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size ||
+	if s.Doing > Waits || b[53] > 1 || b[54] > 1 || b[55] != 0 || s.Rank < 0 || s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size || s.For < -1 ||
 		int(s.name.n) > len(s.name.b) || int(s.host.n) > len(s.host.b) || int(s.caller.n) > len(s.caller.b) {
 		return errors.New("control: a status that makes no sense")
 	}

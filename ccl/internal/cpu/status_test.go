@@ -11,7 +11,7 @@ import (
 
 // aStatus has something in every field.
 func aStatus() Status {
-	s := Status{Comm: 0x1122334455667788, Calls: 41, Rank: 3, Size: 8, World: 7, Node: 2, Peer: 5, Number: 9, Waited: 1500, Hash: 0xcafe,
+	s := Status{Comm: 0x1122334455667788, Calls: 41, Rank: 3, Size: 8, World: 7, Node: 2, Peer: 5, For: 6, Number: 9, Waited: 1500, Hash: 0xcafe,
 		Doing: Waits, Failed: true, Call: Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Number: 43, Kind: AllReduce, Type: 11, Op: 2, State: 1}}
 	s.name.set("tp")
 	s.host.set("n1")
@@ -22,7 +22,7 @@ func aStatus() Status {
 func TestStatusWire(t *testing.T) {
 	s := aStatus()
 	var b [statusWire]byte
-	require.Len(t, s.encode(b[:]), 184)
+	require.Len(t, s.encode(b[:]), 188)
 	var back Status
 	require.NoError(t, back.decode(b[:]))
 	assert.Equal(t, s, back)
@@ -41,9 +41,10 @@ func TestStatusThatMakesNoSense(t *testing.T) {
 		"a negative rank":  func(b []byte) []byte { b[19] = 0x80; return b },
 		"a negative world": func(b []byte) []byte { b[27] = 0x80; return b },
 		"a peer beyond":    func(b []byte) []byte { b[32] = 8; return b },
-		"doing what":       func(b []byte) []byte { b[48] = 3; return b },
-		"a long name":      func(b []byte) []byte { b[52+numberedWire] = 24; return b },
-		"a long caller":    func(b []byte) []byte { b[52+numberedWire+48] = 48; return b },
+		"doing what":       func(b []byte) []byte { b[52] = 3; return b },
+		"for whom":         func(b []byte) []byte { b[39] = 0x80; return b },
+		"a long name":      func(b []byte) []byte { b[56+numberedWire] = 24; return b },
+		"a long caller":    func(b []byte) []byte { b[56+numberedWire+48] = 48; return b },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := aStatus()
@@ -67,5 +68,6 @@ func FuzzStatus(f *testing.F) {
 			t.Fatalf("%x was read as %+v, which is %x", in, s, again)
 		}
 		circle([]Status{s, aStatus()})
+		lateBehind([]Status{s, aStatus()}, s.World, s.For, 0, 0)
 	})
 }

@@ -3,7 +3,6 @@ package cpu
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"runtime"
 	"sync/atomic"
@@ -61,12 +60,10 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return c.stop(ctxFault(err, c.missing(peer)))
+		return c.stop(c.late(err, err, c.missing(peer)))
 	}
 	if t := c.opt.Timeout; t > 0 && c.site.clock()-c.began > int64(t) {
-		f := ctxFault(context.DeadlineExceeded, c.missing(peer))
-		f.Err = fmt.Errorf("not done after %v", t)
-		return c.stop(f)
+		return c.stop(c.overdue(c.missing(peer)))
 	}
 	now := time.Now()
 	if w.began.IsZero() {

@@ -1,0 +1,112 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Who is late. The rank that a call waits for may itself wait, in another Comm, for a rank that is late. All of them wait
+// about as long, and any of their calls may be the first to give up. So who gives up follows, through what all ranks have
+// told (see look.go), who waits for whom, to a rank that waits for nobody: that one is named.
+
+// lateBehind is the rank of the world at the end of who waits for whom, from rank w of the world on, in any Comm; last is the status
+// of the rank that waits for it. It is -1 if there is no end, since ranks wait for each other or do not say for whom. me is the
+// rank that asks. Who has failed in a Comm a moment ago has waited there until then.
+func lateBehind(all []Status, w, me int32, now int64, giveUp time.Duration) (end int32, last *Status) {
+	seen := map[int32]bool{me: true}
+	var visit func(w int32, by *Status) (int32, *Status)
+	visit = func(w int32, by *Status) (int32, *Status) {
+		if seen[w] {
+			return -1, nil
+		}
+		seen[w] = true
+		waits := false
+		for i := range all {
+			s := &all[i]
+			if s.World != w || s.Doing != Waits || s.Failed && now-s.heard > int64(giveUp) || now-s.heard > int64(s.holds()) {
+				continue
+			}
+			waits = true
+			if s.For >= 0 {
+				if end, last := visit(s.For, s); end >= 0 {
+					return end, last
+				}
+			}
+		}
+		if waits {
+			return -1, nil
+		}
+		return w, by
+	}
+	return visit(w, nil)
+}
+
+// holds is how long a status of a rank that waits is true: twice the time after which it says so again.
+func (s *Status) holds() time.Duration {
+	return 2 * (tellAgain + time.Duration(s.Size)*perRank)
+}
+
+// awaited is the rank of the world that this one waits for in s, -1 if that is not known. c.note is locked.
+func (c *Comm) awaited(s *Status) int32 {
+	if s.Doing != Waits {
+		return -1
+	}
+	if !isPairwise(s.Call.Kind) {
+		c.life.Lock()
+		defer c.life.Unlock()
+		if c.gone {
+			return -1
+		}
+		if late := c.behind(); len(late) > 0 {
+			return int32(c.members.world(late[0]))
+		}
+	}
+	if s.Peer < 0 {
+		return -1
+	}
+	return int32(c.members.world(int(s.Peer)))
+}
+
+// late is the fault of a call that ends unfinished as of ended, for a reason. missing are the ranks of c that it waits for.
+func (c *Comm) late(ended, why error, missing []int) *Fault {
+	f := ctxFault(ended, missing)
+	f.Err = why
+	if len(missing) == 0 {
+		return f
+	}
+	all := c.site.standing(0)
+	now, me := c.site.clock(), int32(c.members.world(c.rank))
+	giveUp := max(c.opt.Timeout/2, time.Second)
+	var here []int // ranks of c that wait for nobody
+	other, by := int32(-1), (*Status)(nil)
+	for _, r := range missing {
+		w := int32(c.members.world(r))
+		end, last := lateBehind(all, w, me, now, giveUp)
+		if end < 0 {
+			continue
+		}
+		if r := c.members.rank(int(end), c.Size()); r >= 0 {
+			if !slices.Contains(here, r) {
+				here = append(here, r)
+			}
+		} else if other < 0 {
+			other, by = end, last
+		}
+	}
+	switch {
+	case len(here) > 0:
+		slices.Sort(here)
+		f.Peer, f.Missing = here[0], here
+	case other >= 0: // not this rank's, nor one of c, is the fault
+		f.Peer, f.Own = -1, false
+		f.Err = fmt.Errorf("world rank %d is late in %s: %w", other, by.Name(), why)
+	}
+	return f
+}
+
+// overdue is the fault of a call that has taken Options.Timeout.
+func (c *Comm) overdue(missing []int) *Fault {
+	return c.late(context.DeadlineExceeded, fmt.Errorf("not done after %v", c.opt.Timeout), missing)
+}

@@ -1,0 +1,88 @@
+package ckpt_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/train/ckpt"
+)
+
+// Three ranks save a vector of which each has a part. Two ranks go on with it, and it is exported for other programs.
+func Example() {
+	dir, err := os.MkdirTemp("", "ckpt")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	part := func(c *ccl.Comm) []ckpt.Tensor {
+		lo, hi := 10*c.Rank()/c.Size(), 10*(c.Rank()+1)/c.Size()
+		return []ckpt.Tensor{{Name: "w", Shape: []int{2, 5}, Lo: lo, Hi: hi, Data: make([]float32, hi-lo)}}
+	}
+	job(3, func(ctx context.Context, c *ccl.Comm) error {
+		ts := part(c)
+		for i, w := 0, ts[0].Data.([]float32); i < len(w); i++ {
+			w[i] = float32(ts[0].Lo + i)
+		}
+		return ckpt.Save(ctx, c, ckpt.Step(dir, 1000), map[string]int{"step": 1000}, ts)
+	})
+	job(2, func(ctx context.Context, c *ccl.Comm) error {
+		latest, err := ckpt.Latest(ctx, c, dir)
+		if err != nil {
+			return err
+		}
+		ts, state := part(c), map[string]int{}
+		if err := ckpt.Load(ctx, c, latest, &state, ts); err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			fmt.Println("step", state["step"], "rank 1 of 2 has", ts[0].Data)
+		}
+		return nil
+	})
+	err = ckpt.Export(ckpt.Step(dir, 1000), filepath.Join(dir, "hf"), 5<<30, func(name string, shape []int) (string, []int) {
+		return "model." + name + ".weight", shape
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, d := range []string{ckpt.Step(dir, 1000), filepath.Join(dir, "hf")} {
+		files, err := os.ReadDir(d)
+		if err != nil {
+			fmt.Println(err)
+		}
+		for _, f := range files {
+			fmt.Println(filepath.Base(d), f.Name())
+		}
+	}
+	// Output:
+	// step 1000 rank 1 of 2 has [5 6 7 8 9]
+	// step-00001000 index.json
+	// step-00001000 part-00001-of-00003.safetensors
+	// step-00001000 part-00002-of-00003.safetensors
+	// step-00001000 part-00003-of-00003.safetensors
+	// hf model.safetensors
+}
+
+// job runs f as n ranks; a program starts with ccl.Join in its place.
+func job(n int, f func(context.Context, *ccl.Comm) error) {
+	var all sync.WaitGroup
+	for _, b := range boot.Local(n) {
+		all.Go(func() {
+			c, err := ccl.NewComm(context.Background(), b, nil)
+			if err == nil {
+				err = f(context.Background(), c)
+				c.Close()
+			}
+			if err != nil {
+				fmt.Println(err)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,146 @@
+package ckpt
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+)
+
+// Export writes the whole tensors of the checkpoint dir to the directory to, as Hugging Face lays them out:
+// model.safetensors, or, if that takes more than size bytes of tensors, model-00001-of-0000k.safetensors with
+// model.safetensors.index.json. With a size of 0 it is one file; a tensor larger than size gets a file of its own. One
+// process calls it, and needs memory for one tensor. Like Save it leaves all of to or nothing.
+//
+// as gives each tensor the name and the shape that it is to have; none with the name "". If as is nil they are those
+// of the checkpoint. It is where a fused matrix, which package tp saves with three dimensions, gets its two again.
+func Export(dir, to string, size int64, as func(name string, shape []int) (string, []int)) error {
+	if err := (&disk{}).export(filepath.Clean(dir), filepath.Clean(to), size, as); err != nil {
+		return fmt.Errorf("ckpt: Export of %s to %s: %w", dir, to, err)
+	}
+	return nil
+}
+
+func (d *disk) export(dir, to string, size int64, as func(name string, shape []int) (string, []int)) (err error) {
+	text, err := readIndex(dir)
+	if err != nil {
+		return err
+	}
+	ix, err := parseIndex(text)
+	if err != nil {
+		return err
+	}
+	files, err := ix.pack(size, as)
+	if err != nil {
+		return err
+	}
+	tmp := to + tmpSuffix
+	if err := d.begin(to, tmp); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			d.discard(tmp)
+		}
+	}()
+	where, total := map[string]string{}, 0
+	for i, es := range files {
+		name := modelName
+		if len(files) > 1 {
+			name = fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, len(files))
+		}
+		entries := make([]entry, len(es))
+		for k, e := range es {
+			entries[k], where[e.name] = e.entry, name
+			total += e.bytes()
+		}
+		_, err := d.create(filepath.Join(tmp, name), func(w io.Writer) error {
+			_, err := w.Write(header(entries))
+			for _, e := range es {
+				b := make([]byte, e.bytes())
+				if err == nil {
+					err = ix.fill(dir, []piece{e.from}, [][]byte{b})
+				}
+				if err == nil {
+					_, err = w.Write(b)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(files) > 1 {
+		text, err := json.MarshalIndent(map[string]any{"metadata": map[string]int{"total_size": total}, "weight_map": where}, "", "  ")
+		if err == nil {
+			err = d.file(filepath.Join(tmp, modelIndexName), text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return d.publish(to, tmp)
+}
+
+// exported is a tensor, and what it comes from.
+type exported struct {
+	entry
+	from piece
+}
+
+func (e exported) bytes() int { return e.from.Hi * dtypes[e.dtype] }
+
+// pack says which tensors go into which file, in the order of their names.
+func (ix *index) pack(size int64, as func(string, []int) (string, []int)) (files [][]exported, err error) {
+	left, seen := int64(0), map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(ix.Tensors)) {
+		t, have := ix.Tensors[name], 0
+		from, err := whole(name, t.Type, t.Shape)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range ix.of[name] {
+			have += p.Hi - p.Lo
+		}
+		if have < from.Hi { // before there is memory for all that the index says there is
+			return nil, fmt.Errorf("tensor %q has %d elements, and %d are there", name, from.Hi, have)
+		}
+		e := exported{entry{name, t.Type, t.Shape}, from}
+		if as != nil {
+			e.name, e.shape = as(name, slices.Clone(t.Shape))
+		}
+		if e.name == "" {
+			continue
+		}
+		to, err := whole(e.name, t.Type, e.shape)
+		switch {
+		case err != nil:
+			return nil, err
+		case to.Hi != from.Hi:
+			return nil, fmt.Errorf("tensor %q of shape %v cannot have shape %v", name, t.Shape, e.shape)
+		case e.name == metadata:
+			return nil, fmt.Errorf("tensor %q: safetensors keeps the name %s for itself", name, metadata)
+		case seen[e.name] != "":
+			return nil, fmt.Errorf("tensors %q and %q are both to be named %q", seen[e.name], name, e.name)
+		}
+		seen[e.name] = name
+		if n := int64(e.bytes()); files == nil || size > 0 && n > left {
+			files, left = append(files, nil), size-n
+		} else {
+			left -= n
+		}
+		files[len(files)-1] = append(files[len(files)-1], e)
+	}
+	if files == nil {
+		return nil, errors.New("there is nothing to export")
+	}
+	for _, es := range files { // each tensor at a multiple of its element's size
+		slices.SortStableFunc(es, func(a, b exported) int { return cmp.Compare(dtypes[b.dtype], dtypes[a.dtype]) })
+	}
+	return files, nil
+}

@@ -1,0 +1,134 @@
+package ckpt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
+)
+
+// big is a tensor whose part has several writes.
+func big(value float32) []Tensor {
+	x := make([]float32, block/4)
+	for i := range x {
+		x[i] = value
+	}
+	return []Tensor{{Name: "x", Shape: []int{len(x)}, Data: x}}
+}
+
+// Killed before any write, sync or rename of a Save, it has left the old checkpoint or the new one, whole; the next Save
+// of that step, and Keep, clear up.
+func TestKilled(t *testing.T) {
+	ccltest.Run(t, 1, func(tb testing.TB, c *ccl.Comm) {
+		dir := t.TempDir()
+		require.NoError(t, Save(t.Context(), c, Step(dir, 1), 1, big(1)))
+		killed := 0
+		for at := 1; ; at++ {
+			cmd := exec.Command(os.Args[0], "-test.run", "^TestKilledChild$")
+			cmd.Env = append(os.Environ(), fmt.Sprintf("GOCCL_CKPT_CHILD=%d %s", at, Step(dir, 2)))
+			out, err := cmd.CombinedOutput()
+			from, err2 := Latest(t.Context(), c, dir)
+			require.NoError(t, err2)
+			ts, state := big(0), 0
+			require.NoError(t, Load(t.Context(), c, from, &state, ts))
+			require.Equal(t, Step(dir, state), from)
+			require.Equal(t, big(float32(state)), ts)
+			if err == nil {
+				require.Equal(t, 2, state)
+				break
+			}
+			require.NotContains(t, string(out), "FAIL", "it is to be killed")
+			killed++
+			if state == 2 {
+				require.NoError(t, os.RemoveAll(Step(dir, 2)))
+			}
+		}
+		require.Equal(t, 9, killed, "the header, two writes and the sync of the part; a write and the sync of the index; the directory; the rename; the directory above")
+		require.NoError(t, os.MkdirAll(Step(dir, 1)+tmpSuffix, 0o777))
+		require.NoError(t, Keep(t.Context(), c, dir, 1))
+		require.Equal(t, []string{"step-00000002"}, names(t, dir))
+	})
+}
+
+// TestKilledChild is the process that TestKilled kills.
+func TestKilledChild(t *testing.T) {
+	arg, dir, ok := strings.Cut(os.Getenv("GOCCL_CKPT_CHILD"), " ")
+	if !ok {
+		return // which is all that it does by itself
+	}
+	at, err := strconv.Atoi(arg)
+	require.NoError(t, err)
+	c, err := ccl.NewComm(t.Context(), boot.Local(1)[0], nil)
+	require.NoError(t, err)
+	seen := 0
+	d := &disk{fault: func(string, string) error {
+		if seen++; seen == at {
+			self, err := os.FindProcess(os.Getpid())
+			require.NoError(t, err)
+			require.NoError(t, self.Kill())
+			select {}
+		}
+		return nil
+	}}
+	require.NoError(t, save(t.Context(), c, d, dir, 2, big(2)))
+}
+
+// A rank that is lost in any call of a Save is named by the others, and Latest is the old checkpoint or the new one.
+func TestLostInSave(t *testing.T) {
+	const before, calls = 2, 10 // the calls before the Save, and those of a Save
+	for name, opts := range map[string][]ccltest.Option{"goroutines": nil, "hosts": {ccltest.Hosts(3)}, "processes": {ccltest.Processes(3)}} {
+		for call := before + 1; call <= before+calls+1; call++ {
+			if testing.Short() && call%4 != 0 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, call %d", name, call), func(t *testing.T) {
+				ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+					ctx, dir := t.Context(), []byte(nil)
+					if c.Rank() == 0 {
+						dir = []byte(t.TempDir())
+					}
+					dir, err := broadcast(ctx, c, dir)
+					if errors.Is(err, ccl.ErrRankLost) && call == before+1 {
+						return // rank 1 is out of it, and this one not yet
+					}
+					require.NoError(t, err)
+					err = Save(ctx, c, Step(string(dir), 1), 1, held(c.Rank(), 3, true))
+					if c.Rank() == 1 {
+						_ = ccl.Barrier(ctx, c) // where it is lost at the latest
+						return
+					}
+					<-c.Done()
+					require.ErrorIs(t, c.Err(), ccl.ErrRankLost)
+					require.ErrorContains(t, c.Err(), "rank 1")
+					if err != nil {
+						require.ErrorIs(t, err, ccl.ErrRankLost)
+						require.ErrorContains(t, err, "rank 1")
+					}
+					from, err := latest(string(dir))
+					if c.Rank() != 0 || errors.Is(err, os.ErrNotExist) && call <= before+calls {
+						return
+					}
+					require.NoError(t, err)
+					text, err := readIndex(from)
+					require.NoError(t, err)
+					ix, err := parseIndex(text)
+					require.NoError(t, err)
+					ts := held(0, 1, false)
+					want, data, err := describe(ts)
+					require.NoError(t, err)
+					require.NoError(t, ix.fill(from, want, data))
+					require.Equal(t, held(0, 1, true), ts)
+				}, append(opts, ccltest.Kill(1, call))...)
+			})
+		}
+	}
+}

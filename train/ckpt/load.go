@@ -1,0 +1,133 @@
+package ckpt
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/same"
+)
+
+// Load fills the Data of ts from dir, whatever the layout it was saved in, and state, if not nil, as json.Unmarshal
+// does. It verifies the checksums of the blocks that it reads. A tensor that is missing, or of another shape or type,
+// or damaged, is an error that names it and its file, on every rank; ts are then undefined.
+//
+// It also loads model.safetensors, and the files that a model.safetensors.index.json beside them names, as Export and
+// Hugging Face write them. These have no checksums, and leave state as it is.
+func Load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
+	dir = filepath.Clean(dir)
+	what := "ckpt: Load of " + dir
+	want, data, err := describe(ts)
+	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
+		return err
+	}
+	var text []byte
+	if c.Rank() == 0 {
+		if text, err = readIndex(dir); err == nil {
+			_, err = parseIndex(text)
+		}
+	}
+	if err := same.Args(ctx, c, what, err); err != nil {
+		return err
+	}
+	if text, err = broadcast(ctx, c, text); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	ix, err := parseIndex(text)
+	if err == nil {
+		err = ix.fill(dir, want, data)
+	}
+	if err == nil && state != nil {
+		err = json.Unmarshal(ix.State, state)
+	}
+	return same.Args(ctx, c, what, err)
+}
+
+// fill reads what is wanted into data.
+func (ix *index) fill(dir string, want []piece, data [][]byte) error {
+	reads := make([][]read, len(ix.Files))
+	for i, w := range want {
+		t, ok := ix.Tensors[w.Name]
+		if !ok {
+			return fmt.Errorf("%s has no tensor %q", filepath.Join(dir, indexName), w.Name)
+		}
+		if t.Type != w.Type || !slices.Equal(t.Shape, w.Shape) {
+			return fmt.Errorf("tensor %q is %s %v in %s, and %s %v is wanted", w.Name, t.Type, t.Shape, filepath.Join(dir, indexName), w.Type, w.Shape)
+		}
+		size := dtypes[w.Type]
+		var got []run
+		for _, p := range ix.of[w.Name] {
+			for _, r := range overlap(&w, &p) {
+				got = append(got, r)
+				reads[p.File] = append(reads[p.File], read{p.At + int64(r.src*size), data[i][r.dst*size : (r.dst+r.n)*size], w.Name})
+			}
+		}
+		slices.SortFunc(got, func(a, b run) int { return cmp.Compare(a.dst, b.dst) })
+		end := 0
+		for _, r := range got {
+			if r.dst > end {
+				break
+			}
+			end = max(end, r.dst+r.n)
+		}
+		if end < w.Hi-w.Lo {
+			return fmt.Errorf("%s lacks element %d of the part of tensor %q that is wanted", filepath.Join(dir, indexName), w.Lo+end, w.Name)
+		}
+	}
+	for f, rs := range reads {
+		if err := readPart(dir, &ix.Files[f], rs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read wants dst from byte at of a part on.
+type read struct {
+	at   int64
+	dst  []byte
+	name string
+}
+
+// readPart does the reads of one part, and verifies each block that they touch.
+func readPart(dir string, f *file, rs []read) (err error) {
+	if len(rs) == 0 {
+		return nil
+	}
+	name := filepath.Join(dir, f.Name)
+	slices.SortFunc(rs, func(a, b read) int { return cmp.Compare(a.at, b.at) })
+	o, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("tensor %q: %w", rs[0].name, err)
+	}
+	defer o.Close()
+	buf, have := make([]byte, min(block, f.Size)), int64(-1)
+	for _, r := range rs {
+		for len(r.dst) > 0 {
+			k := r.at / block
+			b := buf[:min(block, f.Size-k*block)]
+			if k != have {
+				if _, err := o.ReadAt(b, k*block); errors.Is(err, io.EOF) {
+					return fmt.Errorf("%s: tensor %q: the file is truncated: it should have %d bytes", name, r.name, f.Size)
+				} else if err != nil {
+					return fmt.Errorf("%s: tensor %q: %w", name, r.name, err)
+				}
+				if f.Sums != nil && crc32.Checksum(b, castagnoli) != f.Sums[k] {
+					return fmt.Errorf("%s: tensor %q: the file is damaged between bytes %d and %d", name, r.name, k*block, k*block+int64(len(b)))
+				}
+				have = k
+			}
+			n := copy(r.dst, b[r.at-k*block:])
+			r.dst, r.at = r.dst[n:], r.at+int64(n)
+		}
+	}
+	return nil
+}
