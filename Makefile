@@ -135,10 +135,7 @@ litmus: ## on a machine whose memory order is in question: the shapes of stores 
 	go test -count=20 -timeout 0 -run 'Pipe|Ring|Log|Record|Rendezvous|Region|Round|Flag' ./ccl/internal/cpu
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
-	@set -o pipefail; go test -list '^Fuzz' ./... | \
-	awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, name[i]; n = 0 }' | \
-	while read -r package name; do echo "$$package $$name"; \
-		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; done
+	test/fuzz.sh $(FUZZTIME)
 
 bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./ccl/... ./internal/reduce ./examples/internal/mat ./train/...
