@@ -50,7 +50,7 @@ func TestGraph(t *testing.T) {
 	// One of the calls is the one that is checked.
 	found := false
 	for n := 1; n < 100 && !found; n++ {
-		out, errs, status := run([]string{"FAKE_NCCL_RANK=1", "FAKE_NCCL_WRONG=" + strconv.Itoa(n)}, strings.Fields("-np 2 -b 1K -e 1K -n 1 -w 1 -G 1 -q")...)
+		out, errs, status := run([]string{"FAKE_NCCL_RANK=1", "FAKE_NCCL_WRONG=" + strconv.Itoa(n)}, strings.Fields("-np 2 -b 1K -e 1K -n 1 -w 0 -G 1 -q")...)
 		if status == 0 {
 			continue
 		}

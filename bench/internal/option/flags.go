@@ -44,7 +44,7 @@ func benchFlags() []flag {
 
 		{"n", "N", "timed iterations (20, and as many as take 10ms)", groupHow, number(func(o *Options) *int { return &o.Iters }, 1)},
 		{"time", "T", "or as many as take that long, such as 2s, at least 20", groupHow, setTarget},
-		{"w", "N", "warm-up iterations before them (1)", groupHow, number(func(o *Options) *int { return &o.Warmup }, 0)},
+		{"w", "N", "warm-up iterations before them (1); 0: not before the first row either", groupHow, number(func(o *Options) *int { return &o.Warmup }, 0)},
 		{"m", "N", "calls per iteration, issued as one group (1)", groupHow, setAgg},
 		{"c", "N", "iterations whose data are checked; 0 for none (1)", groupHow, number(func(o *Options) *int { return &o.Check }, 0)},
 		{"z", "N", "0: issue all, then wait; 1: wait and barrier after each; 2: wait after each; 3: as 0, and barrier (2)", groupHow, setBlocking},
