@@ -49,11 +49,10 @@ func TestClosedCommsLeaveNothing(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector makes it slow and sees nothing in it that Split's other tests do not show")
 	}
-	const full = 2500 // Comms: package tcp remembers the last 4096 ends, of which each leaves two
-	steps := 10_000
-	if testing.Short() {
+	const (
+		full  = 2500 // Comms: package tcp remembers the last 4096 ends, of which each leaves two
 		steps = 6000
-	}
+	)
 	for name, hosts := range map[string][]string{"one host": nil, "two hosts": {"a", "b"}} {
 		t.Run(name, func(t *testing.T) {
 			heap := func() int {
