@@ -7,17 +7,48 @@ import (
 	"github.com/goccl/goccl/bench/internal/coll"
 )
 
-// Help is what -h prints: two screens of 45 lines, one flag a line.
+// Help is what -h prints: one screen of 40 lines and 80 columns.
 func Help() string {
 	var b strings.Builder
-	b.WriteString(`bench measures collectives and checks their results. It starts its own ranks, or joins the job of
-the launcher that started it.
+	b.WriteString(`bench measures collectives and checks their results. It starts its own ranks,
+or joins the job of the launcher that started it.
 
   bench [flags]
 `)
 	for _, c := range Commands {
 		fmt.Fprintf(&b, "  bench %-8s %s\n", c.Name, c.Help)
 	}
+	b.WriteString(`Flags, the most used:
+  -op OP           collective, a comma list of them, or all (allreduce)
+  -b SIZE -e SIZE  smallest and largest size in bytes: 8, 64K, 1G (8, 64M)
+  -d TYPE -o OP    element type, operator (float, sum)
+  -np N -t N       processes to start here; ranks in each
+  -nodes N -ppn N  nodes of the allocation to use, ranks on each
+  -backend NAME    engine: ` + strings.Join(backendNames, " ") + `
+  -n N, -time T    timed iterations, or how long they go on (10ms)
+  -J -csv -html F  write the results to a file as well
+  -T T             give up when one line takes longer: 90s
+  -h all           every flag
+`)
+	b.WriteString(strings.Join(wrap("Operations: "+strings.Join(coll.Names(), " ")+".", 80), "\n") + "\n")
+	b.WriteString(examples)
+	return b.String()
+}
+
+// examples, and what a run ends with.
+const examples = `Examples:
+  bench -op allreduce                         the curve from 8 B to 64 MiB
+  bench -op all -np 3 -e 1M -d all -o all     check everything
+  bench -op allreduce -hosts 2 -html r.html   as on two hosts; a report
+  bench -plan zero3 -model gpt2-xl -np 4      what one training step sends
+  mpiexec -n 8 bench -op allreduce -J o.json  ranks of a launcher; JSON, too
+Exit status: 0 good, 1 wrong data or a failed run, 2 bad usage, 3 limit missed.
+`
+
+// HelpAll is what -h all prints: every flag on a line.
+func HelpAll() string {
+	var b strings.Builder
+	b.WriteString("  bench [flags]\n")
 	group := ""
 	for _, f := range flags() {
 		if f.help == "" {
@@ -31,14 +62,7 @@ the launcher that started it.
 		fmt.Fprintf(&b, "  %-15s %s\n", strings.TrimRight("-"+f.name+" "+f.value, " "), strings.Join(lines, "\n"+strings.Repeat(" ", 18)))
 	}
 	b.WriteString(strings.Join(wrap("Operations: "+strings.Join(coll.Names(), " ")+".", 100), "\n") + "\n")
-	b.WriteString(`Examples:
-  bench -op allreduce                              the curve from 8 B to 64 MiB
-  bench -op all -np 3 -e 1M -d all -o all          check everything that can be checked
-  bench -op allreduce -np 4 -hosts 2 -html r.html  as on two hosts, TCP between; a report to look at
-  bench -plan zero3 -model gpt2-xl -d bf16 -np 4   what one training step sends
-  mpiexec -n 8 bench -op allreduce -J out.json     ranks of a launcher; JSON, too
-Exit status: 0 good, 1 wrong data or a failed run, 2 bad usage, 3 a limit missed.
-`)
+	b.WriteString(examples)
 	return b.String()
 }
 
@@ -47,13 +71,15 @@ type Command struct{ Name, Help string }
 
 // Commands are all but the benchmark itself.
 var Commands = []Command{
-	{"ab", "two builds, or flags, or environments, in turns: which is faster?"},
+	{"ab", "two builds, flags or environments in turns: which is faster?"},
 	{"compare", "stored runs (-J): what has changed?"},
-	{"fit", "a stored run: latency and bandwidth of the links; -extrapolate to more ranks"},
-	{"plan", "what each way to spread a model's training would cost in communication"},
-	{"trace", "what the flight recorders of a job's ranks have kept: who was where"},
-	{"doctor", "is this machine, or this job, fit to run? Each check with its remedy"},
+	{"fit", "a stored run: latency and bandwidth; what more ranks would take"},
+	{"plan", "what each way to spread a model's training would send"},
+	{"trace", "what the ranks' flight recorders have kept: which was where"},
+	{"doctor", "is this machine, or this job, fit to run? With remedies"},
 	{"launch", "any program as ranks: bench launch -np 4 -- PROGRAM ARGS"},
+	{"help", "this text; bench help COMMAND has the flags of a command"},
+	{"version", "the version of bench, and of Go"},
 }
 
 func commandNames() []string {

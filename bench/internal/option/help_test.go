@@ -7,24 +7,43 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two screens of 45 lines and 100 columns, with every flag and five examples.
+// One screen of 40 lines and 80 columns, with every command.
 func TestHelp(t *testing.T) {
 	help := Help()
 	lines := strings.Split(strings.TrimSuffix(help, "\n"), "\n")
-	require.LessOrEqual(t, len(lines), 90)
+	require.LessOrEqual(t, len(lines), 40)
 	for _, line := range lines {
-		require.LessOrEqual(t, len(line), 100, line)
+		require.LessOrEqual(t, len(line), 80, line)
+	}
+	for _, c := range Commands {
+		require.Contains(t, help, "\n  bench "+c.Name+" ")
+	}
+	for _, name := range backendNames {
+		require.Contains(t, help, " "+name)
+		require.Contains(t, HelpAll(), " "+name)
+	}
+	_, examples, _ := strings.Cut(help, "Examples:\n")
+	require.Equal(t, 5, strings.Count(examples, "bench -"))
+}
+
+// Every flag in at most 100 columns.
+func TestHelpAll(t *testing.T) {
+	help := HelpAll()
+	for line := range strings.Lines(help) {
+		require.LessOrEqual(t, len(line), 101, line)
 	}
 	for _, f := range flags() {
 		if f.help != "" {
 			require.Contains(t, help, "\n  -"+f.name+" ")
 		}
 	}
-	for _, c := range Commands {
-		require.Contains(t, help, "\n  bench "+c.Name+" ")
-	}
-	_, examples, _ := strings.Cut(help, "Examples:\n")
-	require.Equal(t, 5, strings.Count(examples, "bench -"))
+	o, err := Parse([]string{"-op", "allreduce", "-h", "all"})
+	require.NoError(t, err)
+	require.True(t, o.Help && o.HelpAll)
+	o, err = Parse([]string{"--help"})
+	require.NoError(t, err)
+	require.True(t, o.Help)
+	require.False(t, o.HelpAll)
 }
 
 // The examples must be good command lines.

@@ -38,6 +38,7 @@ type Options struct {
 	Cycles             int           // 0: for ever
 	Soak               time.Duration // 0: Cycles counts
 	Timeout            time.Duration // of one line; 0 for none
+	PeerTimeout        time.Duration // as ccl.Options has it
 
 	Backends   []string
 	Mem        string
@@ -71,6 +72,7 @@ type Options struct {
 	JSON, CSV, HTML string
 	Verbose         bool
 	Help            bool
+	HelpAll         bool // with every flag
 }
 
 // Timed is how many iterations a line of that many bytes is timed over where Long is 0. Graphs of small sizes get more
@@ -164,7 +166,7 @@ func Parse(args []string) (Options, error) {
 			return o, fmt.Errorf("-%s: of nccl-tests' flags, this has no meaning here: %s", name, why)
 		}
 		if f == nil {
-			return o, unknown("-"+name, "flag", near("-", name, flagNames()), "-h lists them")
+			return o, unknown("-"+name, "flag", near("-", name, flagNames()), "-h all lists them")
 		}
 		if slices.Contains(numbered, f.name) {
 			if !glued && len(args) > 0 && (args[0] == "0" || args[0] == "1") {
@@ -194,6 +196,7 @@ func Parse(args []string) (Options, error) {
 			return o, fmt.Errorf("-%s %s: %w", f.name, value, err)
 		}
 		if o.Help {
+			o.HelpAll = len(args) > 0 && args[0] == "all"
 			return o, nil
 		}
 		given[f.name] = true
@@ -339,7 +342,7 @@ func stray(arg string) error {
 	} else if n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean bench %s?", arg, n)
 	}
-	return fmt.Errorf("%s: an argument without a flag (-h lists the flags)", arg)
+	return fmt.Errorf("%s: an argument without a flag (-h all lists the flags)", arg)
 }
 
 // unknown says that there is no such thing, and what may have been meant.

@@ -49,6 +49,23 @@ func file(field func(*Options) *string) func(*Options, string) error {
 	}
 }
 
+// setPeerTimeout takes what ccl.Options does, with 0 for never.
+func setPeerTimeout(o *Options, s string) error {
+	if s == "0" {
+		o.PeerTimeout = -1
+		return nil
+	}
+	d, err := span(s)
+	switch {
+	case err != nil:
+		return err
+	case d < time.Second:
+		return errors.New("a machine may be as silent for a moment: at least 1s, or 0 for never")
+	}
+	o.PeerTimeout = d
+	return nil
+}
+
 var errTime = errors.New("a time is a number and its unit, such as 500us, 2s or 10m")
 
 // span reads a time: 2s, 500us; a number alone is seconds.
@@ -256,7 +273,7 @@ func list[T comparable](s, what string, names []string, values []T, plain func(s
 			if word != s {
 				err = fmt.Errorf("%q: %w", word, err)
 			}
-			return nil, fmt.Errorf("%w (-h lists them)", err)
+			return nil, fmt.Errorf("%w (-h all lists them)", err)
 		}
 		if !slices.Contains(found, values[i]) {
 			found = append(found, values[i])
