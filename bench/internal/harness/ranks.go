@@ -81,6 +81,8 @@ func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, 
 	if s.world.Rank() == 0 {
 		s.out = &output{w: os.Stdout, err: os.Stderr, terminal: watched(), opts: &p.Options,
 			file: report.NewFile(calledBy(args), os.Environ(), time.Now())}
+		wide := shownOn()
+		s.out.narrow = wide > 0 && wide < report.Wide && p.As == "" && p.Plan == ""
 		if !p.parented() {
 			sc := newScreen(os.Stderr)
 			defer sc.clear()

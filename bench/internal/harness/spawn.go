@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -60,6 +61,9 @@ func (p *plan) spawn(ctx context.Context, args []string) int {
 		mark = byLauncher + " "
 	} else if !p.Quiet {
 		hint(args)
+	}
+	if isTerminal(os.Stdout) {
+		mark += columns + strconv.Itoa(screenColumns(os.Stdout)) + " "
 	}
 	if isTerminal(os.Stderr) && !p.Quiet {
 		mark += terminal
