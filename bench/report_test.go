@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,6 +132,22 @@ func TestFullDisks(t *testing.T) {
 	}
 }
 
+// A directory that cannot be is refused before anything is measured.
+func TestFigureDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	out, errs, status := bench(t, nil, "-np", "2", "-b", "64", "-e", "64", "-svg", file)
+	require.Equal(t, 2, status)
+	require.Empty(t, out)
+	require.Contains(t, errs, "bench: -svg "+file+": it is no directory that can be written: ")
+
+	out, errs, status = bench(t, []string{"PATH=" + t.TempDir()}, "-np", "2", "-b", "64", "-e", "64", "-png", t.TempDir())
+	require.Equal(t, 2, status)
+	require.Empty(t, out)
+	require.Contains(t, errs, "bench: -png: none of rsvg-convert, chromium, ")
+	require.Contains(t, errs, "or write -svg, which needs none")
+}
+
 // A limit that is missed gives 3, and says so, after the table.
 func TestLimits(t *testing.T) {
 	for _, tc := range []struct {
@@ -165,7 +182,7 @@ func TestHTMLInABrowser(t *testing.T) {
 	}
 	dir := t.TempDir()
 	page := filepath.Join(dir, "report.html")
-	_, errs, status := bench(t, nil, "-np", "2", "-op", "allreduce,broadcast", "-e", "1M", "-html", page)
+	_, errs, status := bench(t, nil, "-np", "2", "-op", "allreduce,broadcast", "-e", "1M", "-html", page, "-svg", filepath.Join(dir, "figures"), "-png", filepath.Join(dir, "figures"))
 	require.Zero(t, status, errs)
 	var dom, log bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
@@ -174,9 +191,30 @@ func TestHTMLInABrowser(t *testing.T) {
 	require.NoError(t, cmd.Run(), log.String())
 	require.NotContains(t, log.String(), "CONSOLE")
 	require.Equal(t, 10, strings.Count(dom.String(), "<polyline "), "two curves and three, twice")
-	require.Equal(t, 2, strings.Count(dom.String(), `class="ceiling"`))
+	// The figures are there as files as well, drawn on white at twice the size, with something on them.
+	for _, name := range []string{"allreduce-float-sum-busbw", "allreduce-float-sum-time", "allreduce-float-sum-ranks", "broadcast-float-root-0-busbw"} {
+		require.FileExists(t, filepath.Join(dir, "figures", name+".svg"))
+		f, err := os.Open(filepath.Join(dir, "figures", name+".png"))
+		require.NoError(t, err)
+		picture, err := png.Decode(f)
+		require.NoError(t, err)
+		f.Close()
+		size := picture.Bounds().Size()
+		require.GreaterOrEqual(t, size.X, 1400)
+		r, g, b, _ := picture.At(2, 2).RGBA()
+		require.Equal(t, []uint32{0xffff, 0xffff, 0xffff}, []uint32{r, g, b}, name)
+		other := 0
+		for x := range size.X {
+			for y := range size.Y {
+				if picture.At(x, y) != picture.At(2, 2) {
+					other++
+				}
+			}
+		}
+		require.Greater(t, other, 4000, name)
+	}
 	require.Equal(t, 2, strings.Count(dom.String(), `class="heat"`))
-	require.NotRegexp(t, `(?i)(https?:|src=|href=|@import)`, dom.String())
+	require.NotRegexp(t, `(?i)(https?:|src=|href="[^d]|@import)`, dom.String())
 
 	// The policy does work: a page that asks for something is stopped, and told.
 	b, err := os.ReadFile(page)

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -29,8 +30,14 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 	sub := option.NewSub("compare", storedUsage, storedEnd, stdout, stderr)
 	threshold := 5.0
 	sub.Percent(&threshold, "threshold", "slowdowns up to so many are let pass (5)")
+	to := sub.String("html", "", "write it as a page, too, a `FILE`")
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
+	}
+	if *to != "" {
+		if err := report.Writable("html", *to); err != nil {
+			return sub.Complain(option.BadUsage, err)
+		}
 	}
 	if len(sub.Operands) != 2 {
 		return sub.Complain(option.BadUsage, fmt.Errorf("what with what? It takes two runs: bench compare old.json new.json"))
@@ -48,10 +55,18 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 		sides[i] = newSide(files)
 	}
 	differs := differences(sides[0].files[0].Fingerprint, sides[1].files[0].Fingerprint)
+	var said bytes.Buffer
+	both := io.MultiWriter(stdout, &said)
 	for _, d := range differences(settings(&sides[0].files[0].Config), settings(&sides[1].files[0].Config)) {
-		fmt.Fprintln(stdout, "differs:", d)
+		fmt.Fprintln(both, "differs:", d)
 	}
-	worse, err := write(stdout, sides[0], sides[1], threshold/100, differs)
+	worse, err := write(both, sides[0], sides[1], threshold/100, differs)
+	if err == nil {
+		all := lines(sides[0], sides[1])
+		if table(stdout, all); *to != "" {
+			err = new(report.File).Save("html", *to, html(said.String(), sub.Operands[0], sub.Operands[1], all))
+		}
+	}
 	switch {
 	case err != nil:
 		return sub.Complain(option.Failed, err)

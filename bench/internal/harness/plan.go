@@ -86,6 +86,15 @@ func (p *plan) check() error {
 			return err
 		}
 	}
+	for _, d := range p.directories() {
+		if err := report.WritableDirectory(d.flag, d.path); err != nil {
+			return err
+		}
+	}
+	if p.PNG != "" {
+		_, err := rasterizer()
+		return err
+	}
 	return nil
 }
 
@@ -102,6 +111,16 @@ func (p *plan) files() (files []outputFile) {
 		}
 	}
 	return files
+}
+
+// directories are those that figures go to.
+func (p *plan) directories() (dirs []outputFile) {
+	for _, d := range []outputFile{{flag: "svg", path: p.SVG}, {flag: "png", path: p.PNG}} {
+		if d.path != "" {
+			dirs = append(dirs, d)
+		}
+	}
+	return dirs
 }
 
 // fitsMemory refuses sizes for which the buffers of the ranks here, two each, are

@@ -122,6 +122,9 @@ func (o *output) finish(p *plan, s *report.Summary, err error) (status int, _ er
 	for _, f := range p.files() {
 		err = errors.Join(err, o.file.Save(f.flag, f.path, f.write))
 	}
+	if len(o.file.Results) > 0 {
+		err = errors.Join(err, p.figures(o.file))
+	}
 	if err == nil && len(o.file.Results) == 0 && o.file.Step == nil {
 		err = errors.New("nothing was measured: " + o.nothing())
 	}

@@ -74,6 +74,8 @@ func benchFlags() []flag {
 		{"J", "FILE", "write the results as JSON, too", groupStats, file(func(o *Options) *string { return &o.JSON })},
 		{"csv", "FILE", "write them as CSV", groupStats, file(func(o *Options) *string { return &o.CSV })},
 		{"html", "FILE", "write a report of one file, with curves", groupStats, file(func(o *Options) *string { return &o.HTML })},
+		{"svg", "DIR", "write each figure of it as a file", groupStats, file(func(o *Options) *string { return &o.SVG })},
+		{"png", "DIR", "the same as PNG (needs chromium, google-chrome or rsvg-convert here)", groupStats, file(func(o *Options) *string { return &o.PNG })},
 		{"ceiling", "X", "what the links could carry, GB/s, as a line in it (found out)", groupStats, bandwidth(func(o *Options) *float64 { return &o.Ceiling })},
 		{"h", "", "the most used flags; -h all: this text", groupStats, set(func(o *Options) *bool { return &o.Help })},
 		{"help", "", "", "", set(func(o *Options) *bool { return &o.Help })},

@@ -70,6 +70,7 @@ type Options struct {
 	BlockingGiven      bool
 
 	JSON, CSV, HTML string
+	SVG, PNG        string // directories
 	Verbose         bool
 	Help            bool
 	HelpAll         bool // with every flag
@@ -314,7 +315,7 @@ func (o *Options) DeviceOf(local int) int {
 // Individually reports whether the results of single iterations are wanted, by a
 // file or a limit if not in the table.
 func (o Options) Individually() bool {
-	return o.Iterations || o.Flush || o.MaxP99 > 0 || o.JSON != "" || o.CSV != "" || o.HTML != ""
+	return o.Iterations || o.Flush || o.MaxP99 > 0 || o.JSON != "" || o.CSV != "" || o.HTML != "" || o.SVG != "" || o.PNG != ""
 }
 
 // Fits refuses what does not fit a job of so many ranks.

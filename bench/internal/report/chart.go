@@ -11,6 +11,21 @@ import (
 // The pictures are written here rather than by a plotting library, since their colours
 // must follow the page's, which the reader's dark mode changes.
 
+// figure is one picture: in the page, where legend and caption are text beside it, and as a file of its own.
+type figure struct {
+	name     string // of the file
+	title    string
+	caption  string
+	shapes   string // the inside of its svg element
+	height   float64
+	entries  []entry
+	nothing  bool // to draw
+	isHeated bool
+}
+
+// entry is one line of a legend.
+type entry struct{ class, name string }
+
 // series is one line of a plot.
 type series struct {
 	name   string
@@ -22,22 +37,24 @@ type series struct {
 // plot is lines over sizes, on a logarithmic axis.
 type plot struct {
 	title, unit string
-	log         bool // the other axis, too
+	axis        string // what the upright axis shows
+	log         bool   // the other axis, too
 	series      []series
 	ceiling     float64 // 0: none
 }
 
 // The picture's size, and its margins.
 const (
-	width, height            = 720.0, 340.0
-	left, right, top, bottom = 76.0, 12.0, 30.0, 34.0
+	width, height            = 720.0, 364.0
+	left, right, top, bottom = 76.0, 12.0, 30.0, 58.0
 )
 
-// svg draws p.
-func (p *plot) svg() template.HTML {
+// figure draws p.
+func (p *plot) figure(name, caption string) *figure {
+	f := &figure{name: name, title: p.title, caption: caption, height: height}
 	xlow, xhigh, ylow, yhigh := p.ranges()
-	if !(xhigh > 0) || !(yhigh > 0) {
-		return template.HTML(`<p class="soft">There is nothing to draw.</p>`)
+	if f.nothing = !(xhigh > 0) || !(yhigh > 0); f.nothing {
+		return f
 	}
 	X := func(x float64) float64 {
 		if xhigh == xlow {
@@ -53,7 +70,6 @@ func (p *plot) svg() template.HTML {
 		return height - bottom - (height-top-bottom)*share
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, height, template.HTMLEscapeString(p.title))
 	for _, y := range p.ticks(ylow, yhigh) {
 		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text x="%g" y="%.1f" text-anchor="end">%s</text>`,
 			left, width-right, Y(y), Y(y), left-6, Y(y)+4, label(y))
@@ -71,11 +87,11 @@ func (p *plot) svg() template.HTML {
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text x="%.1f" y="%g" text-anchor="%s">%s</text>`,
 			X(x), X(x), top, height-bottom, at, height-bottom+20, anchor, sizeOf(x))
 	}
-	fmt.Fprintf(&b, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><text x="%g" y="18">%s</text>`, left, width-right, height-bottom, height-bottom, left, p.unit)
+	fmt.Fprintf(&b, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><text x="%g" y="18">%s (%s)</text>`, left, width-right, height-bottom, height-bottom, left, p.axis, p.unit)
+	fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="middle">size of the data (bytes)</text>`, (left+width-right)/2, height-bottom+46)
 	if p.ceiling > 0 {
 		fmt.Fprintf(&b, `<line class="ceiling" x1="%g" x2="%g" y1="%.1f" y2="%.1f"><title>%s GB/s</title></line>`, left, width-right, Y(p.ceiling), Y(p.ceiling), label(p.ceiling))
 	}
-	legend := ""
 	for _, s := range p.series {
 		if len(s.x) == 0 {
 			continue
@@ -99,9 +115,13 @@ func (p *plot) svg() template.HTML {
 				}
 			}
 		}
-		legend += fmt.Sprintf(`<span><svg viewBox="0 0 22 8"><line class="%s" x1="0" x2="22" y1="4" y2="4"/></svg>%s</span> `, class, template.HTMLEscapeString(s.name))
+		f.entries = append(f.entries, entry{class, s.name})
 	}
-	return template.HTML(`<p class="legend">` + legend + `</p>` + b.String() + `</svg>`)
+	if p.ceiling > 0 {
+		f.entries = append(f.entries, entry{"ceiling", "ceiling"})
+	}
+	f.shapes = b.String()
+	return f
 }
 
 // ranges are what the axes reach over.
@@ -187,7 +207,7 @@ const (
 )
 
 // heatOf draws each rank's times of r, iteration by iteration.
-func heatOf(r *Row) *heat {
+func heatOf(name, title string, r *Row) *figure {
 	field := shrink(r.OutOfPlaceIter.Ranks, mostRows, mostColumns)
 	var all []float64
 	for _, row := range field {
@@ -202,7 +222,6 @@ func heatOf(r *Row) *heat {
 	}
 	wide := (width - left - right) / columns
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="heat" viewBox="0 0 %g %g" role="img" aria-label="time of each rank by iteration">`, width, h*float64(len(field))+28)
 	for i, row := range field {
 		if i%max(len(field)/16, 1) == 0 {
 			fmt.Fprintf(&b, `<text x="%g" y="%.1f" text-anchor="end">rank %d</text>`, left-6, h*float64(i)+h*0.75, i*len(r.OutOfPlaceIter.Ranks)/len(field))
@@ -215,9 +234,10 @@ func heatOf(r *Row) *heat {
 			fmt.Fprintf(&b, `<rect x="%.2f" y="%.1f" width="%.2f" height="%g" fill-opacity="%.2f"/>`, left+float64(k)*wide, h*float64(i), wide+0.3, h-1, shade)
 		}
 	}
-	fmt.Fprintf(&b, `<text x="%g" y="%.1f">iteration 0</text><text x="%g" y="%.1f" text-anchor="end">%d</text></svg>`,
+	fmt.Fprintf(&b, `<text x="%g" y="%.1f">iteration 0</text><text x="%g" y="%.1f" text-anchor="end">%d</text>`,
 		left, h*float64(len(field))+19, width-right, h*float64(len(field))+19, len(r.OutOfPlaceIter.Ranks[0])-1)
-	return &heat{template.HTML(b.String()), sizeOf(float64(r.Size)), micros(low), micros(high)}
+	return &figure{name: name, title: "time of each rank by iteration, " + title, shapes: b.String(), height: h*float64(len(field)) + 28, isHeated: true,
+		caption: fmt.Sprintf("Each rank's time, iteration by iteration, at %s out of place: the stronger, the longer, from %s to %s.", sizeOf(float64(r.Size)), micros(low), micros(high))}
 }
 
 // shrink keeps the largest of what falls together.

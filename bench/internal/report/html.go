@@ -26,6 +26,7 @@ type sheet struct {
 	Rows    [][]string
 	Facts   []fact
 	Places  []Place
+	Style   template.CSS
 }
 
 type fact struct{ Name, Value string }
@@ -33,16 +34,7 @@ type fact struct{ Name, Value string }
 // chart is one curve's pictures.
 type chart struct {
 	Title   string
-	BusBW   template.HTML
-	Time    template.HTML
-	Ceiling string
-	Spread  bool
-	Heat    *heat
-}
-
-type heat struct {
-	SVG             template.HTML
-	Size, Low, High string
+	Figures []*figure
 }
 
 // mostShown are the ranks that the page lists.
@@ -50,7 +42,7 @@ const mostShown = 256
 
 // HTML writes f as a page that needs nothing else: no network, no scripts.
 func (f *File) HTML(w io.Writer) error {
-	s := sheet{File: f, Command: strings.Join(f.Args, " "), Words: f.Words(), Facts: f.facts(), Places: f.Config.Devices[:min(len(f.Config.Devices), mostShown)]}
+	s := sheet{Style: template.CSS(figureStyle), File: f, Command: strings.Join(f.Args, " "), Words: f.Words(), Facts: f.facts(), Places: f.Config.Devices[:min(len(f.Config.Devices), mostShown)]}
 	var ops []string
 	for _, c := range f.curves() {
 		if !slices.Contains(ops, c.op) {
@@ -156,6 +148,7 @@ func (f *File) lanes(c *curve) (lanes []lane) {
 func (f *File) chart(c *curve) chart {
 	ch := chart{Title: c.title()}
 	var bus, time []series
+	spread := false
 	for b, l := range f.lanes(c) {
 		name := func(what string) string { return strings.TrimSpace(l.name + " " + what) }
 		color := 2 * b % 6
@@ -176,24 +169,35 @@ func (f *File) chart(c *curve) chart {
 			add(&inTime, &r.InPlace.Time)
 			if r.OutOfPlaceIter != nil {
 				add(&tail, &r.OutOfPlaceIter.P99)
-				ch.Spread = true
+				spread = true
 			}
 		}
 		bus, time = append(bus, out, in), append(time, outTime, inTime, tail)
 	}
-	p := plot{title: "bus bandwidth of " + ch.Title, unit: "GB/s", series: bus}
+	p := plot{title: "bus bandwidth of " + ch.Title, axis: "bus bandwidth", unit: "GB/s", series: bus}
+	caption := "Bus bandwidth by size."
 	if f.Config.Ceiling != nil && c.op != "barrier" {
-		p.ceiling = f.Config.Ceiling.Bandwidth
-		ch.Ceiling = f.Config.Ceiling.What
-		if slices.ContainsFunc(bus, func(s series) bool { return slices.ContainsFunc(s.y, func(y float64) bool { return y > p.ceiling }) }) {
-			ch.Ceiling += "; what lies in caches goes beyond"
+		beyond := 0.0
+		for _, s := range bus {
+			beyond = max(beyond, slices.Max(append(s.y, 0)))
+		}
+		if f.Config.Ceiling.Bandwidth >= beyond {
+			p.ceiling = f.Config.Ceiling.Bandwidth
+			caption += " Dashed: " + f.Config.Ceiling.What + "."
+		} else {
+			caption += fmt.Sprintf(" A ceiling of %s is doubtful, since %.4g GB/s were measured, and is not drawn.", f.Config.Ceiling.What, beyond)
 		}
 	}
-	ch.BusBW = p.svg()
-	ch.Time = (&plot{title: "time of " + ch.Title, unit: "us", log: true, series: time}).svg()
+	timeCaption := "Time of a call by size, both axes logarithmic."
+	if spread {
+		timeCaption += " Dotted: the 99th percentile of single iterations."
+	}
+	name := strings.ReplaceAll(ch.Title, " ", "-")
+	ch.Figures = append(ch.Figures, p.figure(name+"-busbw", caption),
+		(&plot{title: "time of " + ch.Title, axis: "time of a call", unit: "us", log: true, series: time}).figure(name+"-time", timeCaption))
 	for _, r := range slices.Backward(c.rows) {
 		if r.OutOfPlaceIter != nil && len(r.OutOfPlaceIter.Ranks) > 1 {
-			ch.Heat = heatOf(&r)
+			ch.Figures = append(ch.Figures, heatOf(name+"-ranks", ch.Title, &r))
 			break
 		}
 	}

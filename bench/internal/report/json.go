@@ -258,6 +258,22 @@ func Writable(flag, path string) error {
 	return nil
 }
 
+// WritableDirectory makes sure, before anything is measured, that figures could be written into dir, which -flag named.
+func WritableDirectory(flag, dir string) error {
+	err := os.MkdirAll(dir, 0o777)
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(dir, ".bench-*"); err == nil {
+			probe.Close()
+			os.Remove(probe.Name())
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("-%s %s: it is no directory that can be written: %w", flag, dir, cause(err))
+	}
+	return nil
+}
+
 // cause is err without the path, which is said already.
 func cause(err error) error {
 	var p *os.PathError

@@ -87,13 +87,22 @@ type oddity struct {
 const mostOdd = 8
 
 func oddities(title string, rows []Row) (odd []oddity) {
-	// A size that is slower than a larger one: an algorithm is chosen too late or too early.
+	// Sizes that are slower than a larger one: an algorithm is chosen too late or too early.
+	var slow []oddity
 	for i := range rows[1:] {
 		a, b := &rows[i], &rows[i+1]
 		if b.Size > a.Size && a.OutOfPlace.Time > 1.3*b.OutOfPlace.Time+2 {
-			odd = append(odd, oddity{a.OutOfPlace.Time / b.OutOfPlace.Time, fmt.Sprintf("%s: %s takes %s, longer than %s (%s).",
-				title, sizeOf(float64(a.Size)), micros(a.OutOfPlace.Time), sizeOf(float64(b.Size)), micros(b.OutOfPlace.Time))})
+			slow = append(slow, oddity{a.OutOfPlace.Time / b.OutOfPlace.Time, fmt.Sprintf("%s takes %s, longer than %s (%s)",
+				sizeOf(float64(a.Size)), micros(a.OutOfPlace.Time), sizeOf(float64(b.Size)), micros(b.OutOfPlace.Time))})
 		}
+	}
+	if n := len(slow); n > 0 {
+		worst := slices.MaxFunc(slow, func(a, b oddity) int { return cmp.Compare(a.ratio, b.ratio) })
+		text := fmt.Sprintf("%s: %s.", title, worst.text)
+		if n > 1 {
+			text = fmt.Sprintf("%s: %d sizes take longer than the next larger one; the worst: %s.", title, n, worst.text)
+		}
+		odd = append(odd, oddity{worst.ratio, text})
 	}
 	uneven, ratio, worst := 0, 0.0, 0
 	for i := range rows {
