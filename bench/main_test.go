@@ -117,6 +117,18 @@ func TestHelp(t *testing.T) {
 	require.Zero(t, status)
 	require.Empty(t, errs)
 	require.Contains(t, out, "Examples:")
+	all, _, status := bench(t, nil, "-h", "all")
+	require.Zero(t, status)
+	require.Greater(t, len(all), 2*len(out))
+	of, _, status := bench(t, nil, "help", "fit")
+	require.Zero(t, status)
+	require.Contains(t, of, "bench fit ")
+	version, _, status := bench(t, nil, "version")
+	require.Zero(t, status)
+	require.Regexp(t, `^goccl \d+\.\d+\.\d+, go1\S* \w+/\w+, backends: cpu`, version)
+	_, errs, status = bench(t, nil, "version", "-np", "2")
+	require.Equal(t, 2, status)
+	require.Equal(t, "bench: version -np 2: it takes no arguments\n", errs)
 }
 
 var row = regexp.MustCompile(`(?m)^ *(\d+) +(\d+) +(\w+) +(\w+) +(-?\d+)(?: +[\d.e+]+){2} +(?:[\d.e+]+|n/a) +(\d+|N/A)(?: +[\d.e+]+){2} +(?:[\d.e+]+|n/a) +(\d+|N/A)(?:  .*)?$`)

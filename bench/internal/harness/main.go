@@ -57,6 +57,18 @@ func Main(argv []string) int {
 			return fit.Plan(args[1:], os.Stdout, os.Stderr)
 		case "trace":
 			return trace.Command(args[1:], os.Stdout, os.Stderr)
+		case "version":
+			if len(args) > 1 {
+				return complain(option.BadUsage, fmt.Errorf("version %s: it takes no arguments", strings.Join(args[1:], " ")))
+			}
+			io.WriteString(os.Stdout, option.Version())
+			return option.Good
+		case "help":
+			args, err := option.HelpFor(args[1:])
+			if err != nil {
+				return complain(option.BadUsage, err)
+			}
+			return Main(append([]string{argv[0]}, args...))
 		case "_exec":
 			return complain(option.Failed, launch.Become(args[1:]))
 		}
@@ -75,6 +87,9 @@ func Main(argv []string) int {
 		return complain(option.BadUsage, err)
 	case o.Help && theirs:
 		io.WriteString(os.Stdout, option.HelpAs(name))
+		return option.Good
+	case o.HelpAll:
+		io.WriteString(os.Stdout, option.HelpAll())
 		return option.Good
 	case o.Help:
 		io.WriteString(os.Stdout, option.Help())

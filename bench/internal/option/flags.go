@@ -52,6 +52,7 @@ func benchFlags() []flag {
 		{"N", "N", "all of it N times over; 0: for ever (1)", groupHow, number(func(o *Options) *int { return &o.Cycles }, 0)},
 		{"for", "T", "all of it over and over, for that long: 10m", groupHow, setSoak},
 		{"T", "T", "give up when one line takes longer: 90s; 0: never (0)", groupHow, setTimeout},
+		{"peer-timeout", "T", "a rank that is silent for so long is lost; 0: never (5s)", groupHow, setPeerTimeout},
 
 		{"backend", "NAME", "engine, or a comma list to measure in turns, side by side (that of the device here; cpu)", groupWho, setBackends},
 		{"mem", "KIND", "memory of the buffers: host device managed (the engine's)", groupWho, setMem},

@@ -22,7 +22,7 @@ func TestJobRefuses(t *testing.T) {
 		"-ppn many":   "-ppn many: not a whole number",
 		"-bind all":   "-bind all: it is core or none",
 		"-hostfile=":  "-hostfile : give the name of a file",
-		"-lanucher x": "-lanucher: no such flag; did you mean -launcher? (-h lists them)",
+		"-lanucher x": "-lanucher: no such flag; did you mean -launcher? (-h all lists them)",
 	} {
 		_, err := Parse(strings.Fields(args))
 		require.EqualError(t, err, want)

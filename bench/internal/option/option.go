@@ -38,6 +38,7 @@ type Options struct {
 	Cycles             int           // 0: for ever
 	Soak               time.Duration // 0: Cycles counts
 	Timeout            time.Duration // of one line; 0 for none
+	PeerTimeout        time.Duration // silence after which a rank is lost; 0: ccl\'s own, negative: never
 
 	Backends   []string
 	Mem        string
@@ -70,7 +71,7 @@ type Options struct {
 
 	JSON, CSV, HTML string
 	Verbose         bool
-	Help            bool
+	Help, HelpAll   bool
 }
 
 // Timed is how many iterations a line of that many bytes is timed over where Long is 0. Graphs of small sizes get more
@@ -164,7 +165,7 @@ func Parse(args []string) (Options, error) {
 			return o, fmt.Errorf("-%s: of nccl-tests' flags, this has no meaning here: %s", name, why)
 		}
 		if f == nil {
-			return o, unknown("-"+name, "flag", near("-", name, flagNames()), "-h lists them")
+			return o, unknown("-"+name, "flag", near("-", name, flagNames()), "-h all lists them")
 		}
 		if slices.Contains(numbered, f.name) {
 			if !glued && len(args) > 0 && (args[0] == "0" || args[0] == "1") {
@@ -194,6 +195,7 @@ func Parse(args []string) (Options, error) {
 			return o, fmt.Errorf("-%s %s: %w", f.name, value, err)
 		}
 		if o.Help {
+			o.HelpAll = len(args) > 0 && args[0] == "all"
 			return o, nil
 		}
 		given[f.name] = true
@@ -334,9 +336,7 @@ func stray(arg string) error {
 	if n := Nearest(squeeze(arg), collectiveNames()); n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean -op %s?", arg, n)
 	}
-	if n := Nearest(arg, append(commandNames(), "help")); n == "help" {
-		return fmt.Errorf("%s: an argument without a flag; did you mean -h?", arg)
-	} else if n != "" {
+	if n := Nearest(arg, append(commandNames(), "help", "version")); n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean bench %s?", arg, n)
 	}
 	return fmt.Errorf("%s: an argument without a flag (-h lists the flags)", arg)

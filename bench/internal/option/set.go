@@ -138,6 +138,17 @@ func setTimeout(o *Options, s string) (err error) {
 	return err
 }
 
+func setPeerTimeout(o *Options, s string) (err error) {
+	if s == "0" {
+		o.PeerTimeout = -1
+		return nil
+	}
+	if o.PeerTimeout, err = span(s); err == nil && o.PeerTimeout < time.Second {
+		err = errors.New("at least 1s: a rank that lives says so several times in that")
+	}
+	return err
+}
+
 func setRoot(o *Options, s string) (err error) {
 	if s == "all" {
 		o.Root = AllRoots
@@ -247,16 +258,16 @@ func list[T comparable](s, what string, names []string, values []T, plain func(s
 	for _, word := range strings.Split(s, ",") {
 		i := slices.Index(names, plain(word))
 		if i < 0 {
-			err := fmt.Errorf("no such %s", what)
+			err := fmt.Errorf("no such %s; there are %s", what, strings.Join(names, " "))
 			if word == "all" {
 				err = errors.New("it stands alone")
 			} else if n := Nearest(plain(word), names); n != "" {
-				err = fmt.Errorf("%w; did you mean %s?", err, n)
+				err = fmt.Errorf("no such %s; did you mean %s?", what, n)
 			}
 			if word != s {
 				err = fmt.Errorf("%q: %w", word, err)
 			}
-			return nil, fmt.Errorf("%w (-h lists them)", err)
+			return nil, err
 		}
 		if !slices.Contains(found, values[i]) {
 			found = append(found, values[i])
