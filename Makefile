@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu native test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers picture tune ab model release-check nccl-tests
+	generated generate tags gpu deploy native test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers picture tune ab first model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -104,7 +104,10 @@ asan: ## package mpi, its engine, and NCCL's and RCCL's on the fake library unde
 vendor: ## the tables of include/ against the vendors' headers (cc, CPython 3.11 with pip; 2 GB of wheels)
 	@$(call need,pip3,python3-pip); CGO_ENABLED=1 go test -timeout 25m ./test/vendor/nccl ./test/vendor/cudart
 
-interop: ## the nested modules: gorgonia.org/cu; empi and leabra over goccl and Open MPI (cc, pip; headers of Open MPI, X11, GL)
+deploy: ## the manifests of deploy/, strictly decoded into the types of the projects that read them
+	go test -C deploy/test ./...
+
+interop: deploy ## the nested modules: deploy's; gorgonia.org/cu; empi and leabra over goccl and Open MPI (cc, pip; headers of Open MPI, X11, GL)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -C interop/cu -timeout 15m ./...
 	go test -C interop/empi/shim -timeout 5m ./...
 	go test -C interop/empi -timeout 20m ./...
@@ -175,6 +178,9 @@ tune: ## measure each algorithm and way of the CPU engine, and print a table of 
 
 ab: ## bench ab put to the proof: 20 trials without a change, 20 with one of 10 % (a quiet machine; 10 minutes)
 	go run ./test/ab
+
+first: ## bench's first rows put to the proof: defaults against -time 15ms, 15 times (a quiet machine; 2 minutes)
+	go run ./test/first
 
 lint: format vet staticcheck shell generated ## all static checks, and that generated files are up to date
 	go test ./test/imports

@@ -55,7 +55,7 @@ func TestGraph(t *testing.T) {
 			continue
 		}
 		require.Equal(t, 1, status)
-		require.Contains(t, out, "FAILED")
+		require.Contains(t, out, "FAILED", errs)
 		require.Contains(t, errs, "rank 1: element 0 is ")
 		found = true
 	}

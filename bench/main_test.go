@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -117,18 +118,22 @@ func TestHelp(t *testing.T) {
 	require.Zero(t, status)
 	require.Empty(t, errs)
 	require.Contains(t, out, "Examples:")
-	all, _, status := bench(t, nil, "-h", "all")
-	require.Zero(t, status)
-	require.Greater(t, len(all), 2*len(out))
-	of, _, status := bench(t, nil, "help", "fit")
-	require.Zero(t, status)
-	require.Contains(t, of, "bench fit ")
-	version, _, status := bench(t, nil, "version")
-	require.Zero(t, status)
-	require.Regexp(t, `^goccl \d+\.\d+\.\d+, go1\S* \w+/\w+, backends: cpu`, version)
-	_, errs, status = bench(t, nil, "version", "-np", "2")
-	require.Equal(t, 2, status)
-	require.Equal(t, "bench: version -np 2: it takes no arguments\n", errs)
+
+	for args, want := range map[string]string{
+		"help":          "Flags, the most used:",
+		"help all":      "  -peer-timeout T ",
+		"-h all":        "  -peer-timeout T ",
+		"help launch":   "bench launch runs a program as several ranks",
+		"help compare":  "bench compare",
+		"help version":  "Flags, the most used:",
+		"version":       "bench of goccl 0.",
+		"-np 2 --help":  "Flags, the most used:",
+		"help -e 4 all": "Flags, the most used:",
+	} {
+		out, errs, status := bench(t, nil, strings.Fields(args)...)
+		require.Zero(t, status, "%s: %s", args, errs)
+		require.Contains(t, out, want, args)
+	}
 }
 
 var row = regexp.MustCompile(`(?m)^ *(\d+) +(\d+) +(\w+) +(\w+) +(-?\d+)(?: +[\d.e+]+){2} +(?:[\d.e+]+|n/a) +(\d+|N/A)(?: +[\d.e+]+){2} +(?:[\d.e+]+|n/a) +(\d+|N/A)(?:  .*)?$`)
@@ -207,6 +212,60 @@ func TestFullDisk(t *testing.T) {
 	require.Equal(t, 1, status)
 	require.Contains(t, out, "# Out of bounds values : 0 OK")
 	require.Equal(t, "bench: -J /dev/full: the results could not be written: no space left on device\n", errs)
+}
+
+// Why ranks do not find each other is said by the rank that knows, in GOCCL_BOOT_TIMEOUT, also where it is the only one.
+func TestWhyRanksDoNotMeet(t *testing.T) {
+	for where, want := range map[string]string{
+		"GOCCL_ROOT=no-such-host.invalid:4000": "set GOCCL_ROOT=ADDRESS:PORT",
+		"GOCCL_ROOT=127.0.0.1:1":               "connection refused",
+		"GOCCL_STORE=/no/such/directory":       "the directory that the ranks share is not there",
+	} {
+		t.Run(where, func(t *testing.T) {
+			if runtime.GOOS == "windows" && strings.Contains(where, "127") {
+				t.Skip("it says so in other words there")
+			}
+			t.Parallel()
+			start := time.Now()
+			out, errs, status := bench(t, []string{"GOCCL_RANK=1", "GOCCL_SIZE=2", "GOCCL_BOOT_TIMEOUT=1s", where}, "-e", "64")
+			require.Equal(t, 1, status)
+			require.Empty(t, out)
+			require.Contains(t, errs, want)
+			require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+			require.Less(t, time.Since(start), 40*time.Second, "bench's own limit is longer")
+		})
+	}
+}
+
+// A table that nobody can be shown ends the run: a full disk is named, and a reader that has gone away wants no message.
+func TestTableCannotBeWritten(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("needs /dev/full")
+	}
+	defer full.Close()
+	reader, pipe, err := os.Pipe()
+	require.NoError(t, err)
+	reader.Close()
+	defer pipe.Close()
+	for _, tc := range []struct {
+		to   *os.File
+		want string
+	}{{full, "bench: the table cannot be written: no space left on device; all ranks have ended\n"}, {pipe, ""}} {
+		var errs strings.Builder
+		cmd := exec.CommandContext(t.Context(), program, "-np", "2", "-e", "64")
+		cmd.Env, cmd.Stdout, cmd.Stderr = clean(), tc.to, &errs
+		require.Error(t, cmd.Run())
+		require.Equal(t, 1, cmd.ProcessState.ExitCode(), errs.String())
+		require.Equal(t, tc.want, errs.String())
+	}
+}
+
+// A run in which there was nothing to measure has failed.
+func TestNothingMeasured(t *testing.T) {
+	_, errs, status := bench(t, nil, "-np", "2", "-d", "f8e4m3", "-e", "64")
+	require.Equal(t, 1, status)
+	require.Equal(t, "bench: nothing was measured: the backend supports none of allreduce f8e4m3 sum\n", errs)
 }
 
 func TestLaunch(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // Launch is what a launcher's environment says about this process.
 type Launch struct {
 	// Launcher is goccl, torchrun, openmpi, pmi, pals, slurm, env (plain RANK and
-	// WORLD_SIZE) or none.
+	// WORLD_SIZE), pet (a pod with PET_ variables), kubernetes (a pod of an Indexed Job) or none.
 	Launcher      string
 	Rank, Size    int
 	Local, Locals int    // which of how many ranks of this host; -1: not known
@@ -94,11 +94,13 @@ var families = []family{
 	{"pmi", hasPMI, readPMI, "PMI_RANK", "PMI_SIZE"},
 	{"pals", func(v *vars) bool { return v.has("PALS_RANKID") }, readPALS, "PALS_RANKID", "the application's size"},
 	{"slurm", hasStep, readSlurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
-	{"env", func(v *vars) bool { return v.has("RANK") || v.has("WORLD_SIZE") }, readPlain, "RANK", "WORLD_SIZE"},
+	{"env", hasPlain, readPlain, "RANK", "WORLD_SIZE"},
+	{"pet", hasPET, readPET, "PET_NODE_RANK", "PET_NNODES"},
+	{"kubernetes", func(v *vars) bool { return v.has("JOB_COMPLETION_INDEX") }, readKubernetes, "JOB_COMPLETION_INDEX", "GOCCL_SIZE"},
 }
 
 // Detect says which launcher started this process, and as what. It looks at
-// getenv only, and under PALS at the files that PALS_APINFO and PBS_NODEFILE name.
+// getenv only, under PALS at the files that PALS_APINFO and PBS_NODEFILE name, and in a pod at its hosts file.
 // Under no launcher it is rank 0 of 1.
 func Detect(getenv func(string) string) (Launch, error) {
 	return detect(&vars{getenv: getenv, readFile: os.ReadFile})

@@ -232,7 +232,7 @@ func TestDetectRejects(t *testing.T) {
 		{"forced, but absent", map[string]string{"GOCCL_LAUNCHER": "slurm"},
 			"boot: GOCCL_LAUNCHER=slurm, but SLURM_PROCID and SLURM_STEP_NUM_TASKS do not say so: this process was not started by it"},
 		{"forced, but unknown", map[string]string{"GOCCL_LAUNCHER": "mpi\n"},
-			`boot: GOCCL_LAUNCHER="mpi\n" is none of goccl, torchrun, openmpi, pmi, pals, slurm, env, none`},
+			`boot: GOCCL_LAUNCHER="mpi\n" is none of goccl, torchrun, openmpi, pmi, pals, slurm, env, pet, kubernetes, none`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := detect(varsOf(tc.env, nil))

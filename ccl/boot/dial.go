@@ -3,9 +3,11 @@ package boot
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
@@ -32,6 +34,8 @@ type finder struct {
 	self  join
 	find  func() (point, error) // asked again for each try: what is written in a file may be old
 	fixed bool                  // the one address comes from the user: who says no there, means it
+
+	stranger atomic.Pointer[string] // an address that takes connections, but does not answer as goccl
 }
 
 // dial tries every place where rank 0 may be, over and over, until one proves to
@@ -90,12 +94,21 @@ func (f *finder) unreachable(ctx context.Context, place string, after time.Durat
 	if place == "" {
 		place = "its host"
 	}
+	var unknown *net.DNSError
+	foreign := f.stranger.Load()
+	advice := "Is it running, and its port open?"
+	switch {
+	case errors.As(last, &unknown):
+		advice = "Where hosts' names lead to no address, set GOCCL_ROOT=ADDRESS:PORT for all ranks, with an address of rank 0's host (under Slurm scontrol show node tells it, as NodeAddr), or GOCCL_STORE=/dir, a directory that all hosts share"
+	case foreign != nil && telling(last) < 2 && !errors.Is(last, auth.ErrJob):
+		advice = "Another service than goccl takes connections at " + *foreign + ": choose another port"
+	}
 	var op *net.OpError
 	if errors.As(last, &op) { // the rest of its text is said already
 		last = op.Err
 	}
-	e := fault(Timeout, "rank 0 was not found at %s within %v: %v. Is it running, and its port open?",
-		place, after.Round(time.Millisecond), last)
+	e := fault(Timeout, "rank 0 was not found at %s within %v: %v. %s",
+		place, after.Round(time.Millisecond), last, advice)
 	e.Peer, e.Missing = 0, []int{0}
 	return e
 }
@@ -165,6 +178,12 @@ func telling(err error) int {
 	return 0
 }
 
+// foreignTo reports whether err is that of a connection to something that does not answer as goccl, or not at all.
+func foreignTo(err error) bool {
+	var ran net.Error
+	return errors.Is(err, auth.ErrProtocol) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &ran) && ran.Timeout()
+}
+
 // try connects to one address and proves who is who.
 func (f *finder) try(ctx context.Context, p point, addr string) found {
 	d := net.Dialer{Timeout: dialLimit}
@@ -174,6 +193,9 @@ func (f *finder) try(ctx context.Context, p point, addr string) found {
 	}
 	who, err := f.shake(ctx, conn, p.secret)
 	if err != nil {
+		if p.network == "tcp" && foreignTo(err) {
+			f.stranger.Store(&addr)
+		}
 		conn.Close()
 		return found{err: err}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -56,6 +57,25 @@ func TestDial(t *testing.T) {
 	}
 }
 
+// web is the address of another service.
+func web(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"))
+			io.Copy(io.Discard, io.LimitReader(conn, 16))
+			conn.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
 // closedPort is an address that refuses connections for as long as the test runs: the near end of one, so that no
 // listener of another program can take it.
 func closedPort(t *testing.T) string {
@@ -104,6 +124,8 @@ func TestDialFails(t *testing.T) {
 		{"another secret", []string{hubAt(t, "job", "x")}, true, Unauthorized, "the job's secret differs"},
 		{"another secret at a derived port", []string{hubAt(t, "job", "x"), closed}, false, Timeout, "the job's secret differs"},
 		{"another job", []string{hubAt(t, "other", "s")}, true, Timeout, "a goccl peer of another job"},
+		{"another service", []string{web(t)}, true, Timeout, "Another service than goccl takes connections at"},
+		{"a name without an address", []string{"no-such-host.invalid:1"}, true, Timeout, "set GOCCL_ROOT=ADDRESS:PORT for all ranks, with an address of rank 0's host"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			noLeaks(t)

@@ -22,7 +22,9 @@
 //	srun                             on the first host of SLURM_STEP_NODELIST, port from job and step
 //	PALS                             on rank 0's host by PALS_APINFO, or the first of PBS_NODEFILE, port from PALS_APID
 //	torchrun                         at MASTER_ADDR, port from the run, not MASTER_PORT: its agent has that
-//	RANK and WORLD_SIZE              at MASTER_ADDR:MASTER_PORT
+//	RANK and WORLD_SIZE              at MASTER_ADDR:MASTER_PORT; in a pod, localhost there means all interfaces on rank 0
+//	a pod with PET_ variables        at PET_MASTER_ADDR:PET_MASTER_PORT, or PET_RDZV_ENDPOINT
+//	a pod of an Indexed Job, JobSet  at the pod with index 0 of the same headless service, port from the job's name there
 //	Open MPI, on several hosts       not at all: set GOCCL_ROOT or GOCCL_STORE
 //
 // "Port from" means eight ports from 32768 to 36863 by a hash: rank 0 takes the first
@@ -49,7 +51,7 @@
 // # Every variable this package reads
 //
 //	variable              meaning
-//	GOCCL_LAUNCHER        the launcher that counts: goccl, torchrun, openmpi, pmi, pals, slurm, env (RANK and WORLD_SIZE), none (run alone)
+//	GOCCL_LAUNCHER        the launcher that counts: goccl, torchrun, openmpi, pmi, pals, slurm, env (RANK and WORLD_SIZE), pet, kubernetes, none (run alone)
 //	GOCCL_ROOT            host:port where rank 0 listens; ":port" for all its interfaces. Goes before GOCCL_STORE
 //	GOCCL_STORE           a directory that all ranks share, to find rank 0 by
 //	GOCCL_JOB             a name that tells jobs apart that share a GOCCL_STORE or a port, under GOCCL_RANK or RANK
@@ -60,7 +62,7 @@
 //	GOCCL_BOOT_TIMEOUT    how long joining may take where the context has no deadline: 30s, 5m, or seconds; default 5m
 //	GOCCL_ROOT_FD         set by Spawn: the descriptor where rank 0 listens
 //	GOCCL_RANK GOCCL_SIZE GOCCL_LOCAL_RANK GOCCL_LOCAL_SIZE
-//	                      set by Spawn or by hand. GOCCL_SIZE alone says how many there are under PALS
+//	                      set by Spawn or by hand. GOCCL_SIZE alone says how many there are under PALS, and of pods
 //	TORCHELASTIC_RUN_ID TORCHELASTIC_RESTART_COUNT RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE MASTER_ADDR MASTER_PORT
 //	                      torchrun
 //	OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_LOCAL_SIZE OMPI_MCA_ess_base_jobid PMIX_NAMESPACE
@@ -76,5 +78,9 @@
 //	HOME SLURM_SUBMIT_DIR PBS_O_WORKDIR
 //	                      where a secret made for the job is left, if its hosts share that directory
 //	RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
-//	                      any other launcher
+//	                      any other launcher, Kubeflow's PyTorchJob among them
+//	PET_NODE_RANK PET_NNODES PET_NPROC_PER_NODE PET_MASTER_ADDR PET_MASTER_PORT PET_RDZV_ENDPOINT KUBERNETES_SERVICE_HOST
+//	                      a pod of Kubeflow's trainer or PyTorchJob, whose one process no torchrun has started
+//	JOB_COMPLETION_INDEX HOSTNAME
+//	                      a pod of a Kubernetes Indexed Job or JobSet; GOCCL_SIZE or WORLD_SIZE is its completions
 package boot

@@ -140,9 +140,17 @@ func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
 		}
 	case "env":
 		if v.has("MASTER_ADDR", "MASTER_PORT") {
-			if err := m.at(net.JoinHostPort(v.getenv("MASTER_ADDR"), v.getenv("MASTER_PORT"))); err != nil {
-				return err
-			}
+			return m.atMaster(v, l, v.getenv("MASTER_ADDR"), v.getenv("MASTER_PORT"))
+		}
+	case "pet":
+		if host, port, ok := petMaster(v); ok {
+			return m.atMaster(v, l, host, port)
+		}
+	case "kubernetes":
+		if v.has("MASTER_ADDR", "MASTER_PORT") {
+			return m.atMaster(v, l, v.getenv("MASTER_ADDR"), v.getenv("MASTER_PORT"))
+		}
+		if m.amongPods(v) {
 			return nil
 		}
 	}
@@ -152,13 +160,15 @@ func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
 
 // nothingToGoBy says why a launcher's variables do not lead to rank 0.
 var nothingToGoBy = map[string]string{
-	"goccl":    "GOCCL_RANK and GOCCL_SIZE say which rank this is, but not where rank 0 is",
-	"env":      "RANK and WORLD_SIZE say which rank this is, but not where rank 0 is (MASTER_ADDR and MASTER_PORT would)",
-	"torchrun": "torchrun gave no MASTER_ADDR to find rank 0 by",
-	"openmpi":  "Open MPI's variables do not say where rank 0 is",
-	"pmi":      "this process manager gave no PMI_FD to find rank 0 by",
-	"pals":     "neither PALS_APINFO nor PBS_NODEFILE says where rank 0 is",
-	"slurm":    "SLURM_STEP_NODELIST does not say where rank 0 is",
+	"goccl":      "GOCCL_RANK and GOCCL_SIZE say which rank this is, but not where rank 0 is",
+	"env":        "RANK and WORLD_SIZE say which rank this is, but not where rank 0 is (MASTER_ADDR and MASTER_PORT would)",
+	"torchrun":   "torchrun gave no MASTER_ADDR to find rank 0 by",
+	"openmpi":    "Open MPI's variables do not say where rank 0 is",
+	"pmi":        "this process manager gave no PMI_FD to find rank 0 by",
+	"pals":       "neither PALS_APINFO nor PBS_NODEFILE says where rank 0 is",
+	"pet":        "neither PET_MASTER_ADDR and PET_MASTER_PORT nor PET_RDZV_ENDPOINT says where rank 0 is",
+	"kubernetes": "this pod has no name in a headless service, by which the name of the pod with JOB_COMPLETION_INDEX=0 could be known (give the pods a subdomain, the name of such a service)",
+	"slurm":      "SLURM_STEP_NODELIST does not say where rank 0 is",
 }
 
 // alike is the meeting on one host of a job whose ranks know nothing but its name.

@@ -95,6 +95,9 @@ func writeNotice(path string, n notice) error {
 func readNotice(path string) (notice, error) {
 	f, err := openFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return notice{}, fault(System, "the directory that the ranks share is not there on host %s: %v", selfJoin(0, 1).Host, err)
+		}
 		return notice{}, fault(System, "rank 0 has not written %s yet", path)
 	} else if err != nil {
 		return notice{}, fault(System, "what rank 0 has written cannot be read: %v", err)

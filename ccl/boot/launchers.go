@@ -13,15 +13,15 @@ func readGoccl(v *vars) Launch {
 // readTorchrun reads torchrun's. Its run id may be "none" for all of a user's jobs,
 // and a restart keeps it: the job is told apart by the rendezvous and the restart too.
 func readTorchrun(v *vars) Launch {
-	l := readPlain(v)
+	l := ranksOf(v)
 	l.Node, l.Nodes = v.maybe("GROUP_RANK"), v.maybe("GROUP_WORLD_SIZE")
 	l.Job = v.getenv("TORCHELASTIC_RUN_ID") + "@" + v.getenv("MASTER_ADDR") + ":" + v.getenv("MASTER_PORT") +
 		"." + v.getenv("TORCHELASTIC_RESTART_COUNT")
 	return l
 }
 
-// readPlain reads RANK and WORLD_SIZE, which many launchers for training set.
-func readPlain(v *vars) Launch {
+// ranksOf reads RANK and WORLD_SIZE.
+func ranksOf(v *vars) Launch {
 	return Launch{
 		Rank: v.number("RANK", "WORLD_SIZE"), Size: v.number("WORLD_SIZE", "RANK"),
 		Local: v.maybe("LOCAL_RANK"), Locals: v.maybe("LOCAL_WORLD_SIZE"),

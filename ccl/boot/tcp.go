@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // TCPOptions tune TCP. Job and Secret are the same on all ranks.
@@ -66,7 +67,7 @@ func (m *meeting) at(root string) *Error {
 	m.host = hostSocket(m.job, root, m.hostID)
 	m.find = func() (point, error) { return point{network: "tcp", addrs: addrs, secret: m.secret}, nil }
 	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
-		on, err := interfaceOf(ctx, host)
+		on, err := waitForName(ctx, host, interfaceOf)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -152,6 +153,28 @@ func interfaceOf(ctx context.Context, host string) (string, error) {
 		}
 	}
 	return "", notOurs(host, " ("+addrs[0].Unmap().String()+")")
+}
+
+// waitForName is lookup once host has an address: rank 0 waits for its own name as the others do, since a cluster
+// may give a pod its name only after it has started.
+func waitForName(ctx context.Context, host string, lookup func(context.Context, string) (string, error)) (string, error) {
+	for wait := firstBackoff; ; wait = min(wait*3/2, maxBackoff) {
+		on, err := lookup(ctx, host)
+		var unknown *net.DNSError
+		if err == nil || !errors.As(err, &unknown) {
+			return on, err
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return "", ended(ctx.Err(), "canceled while rank 0 waited for the address of its own name, "+host)
+			}
+			e := fault(Timeout, "rank 0's own name %s led to no address in all the time there was: %v. Is it right, and does this host's resolver know it? An address in its place needs no resolver", host, unknown.Err)
+			e.Err, e.Peer = unknown, 0
+			return "", e
+		case <-time.After(wait):
+		}
+	}
 }
 
 func notOurs(host, addr string) *Error {

@@ -9,6 +9,7 @@
 #   starting itself         self-salloc self-sbatch self-shell self-four self-one-host self-pals-aurora
 #                           self-pals-polaris self-hydra self-openmpi unshared launch-salloc
 #                           launch-pals doctor
+#   scripts of deploy/batch deploy-pals deploy-mpiexec deploy-sbatch
 # Where bench starts itself, only the host it is started on sees its file, as after `go run`.
 # GOCCL_LAB_LIMIT=90: seconds for a case. GOCCL_LAB_SHARED=/var/lib: where a directory is made that
 # all hosts see; each has a /tmp of its own.
@@ -210,6 +211,10 @@ ranks='' want='^bench: hint: a node does not see the program' check unshared fai
 ranks='' want='^h2 1: .*h2$' check launch-pals on 1 "${pbs[@]}" 2 /tmp/bench launch -ppn 1 -- hostname
 ranks='' want='^# doctor: ' check doctor on 1 "${pbs[@]}" 2 /tmp/bench doctor -ppn 2
 
+cp -R "$root/deploy/batch" "$tmp/batch" || exit 1
+check deploy-pals on 1 env BENCH=/tmp/bench "${pbs[@]}" 2 "$tmp/batch/pals.qsub" "${some[@]}" -ppn 2
+ranks='' want='^h2 3: h2$' check deploy-mpiexec on 1 env BENCH=/tmp/bench "${pbs[@]}" -p 2 2 "$tmp/batch/mpiexec.qsub" hostname
+
 if slurm=$("$lab/slurm-up.sh" -l -n 4 "$tmp/slurm"); then
 	export SLURM_CONF=$slurm/slurm.conf
 	step=(timeout -k 5 "$limit" srun --kill-on-bad-exit=1 -N2 -n4 --ntasks-per-node=2)
@@ -221,6 +226,7 @@ if slurm=$("$lab/slurm-up.sh" -l -n 4 "$tmp/slurm"); then
 	check self-salloc "${alloc[@]}" -N2 --ntasks-per-node=2 "${self[@]}"
 	check self-shell shell "$bench" "${some[@]}"
 	check self-sbatch batch "${self1[@]}"
+	check deploy-sbatch batch env BENCH=/tmp/bench "$tmp/batch/slurm.sbatch" "${some[@]}"
 	ranks=8 hosts=4 check self-four "${alloc[@]}" -N4 --ntasks-per-node=2 "${self[@]}"
 	ranks='' want='^3: h2$' check launch-salloc "${alloc[@]}" -N2 --ntasks-per-node=2 "$own/bench" launch -- hostname
 	if other=$(SLURM_LAB_PORT=26817 "$lab/slurm-up.sh" "$own/slurm"); then

@@ -12,7 +12,8 @@ import (
 )
 
 const fitUsage = `bench fit finds latency (alpha) and bandwidth (1/beta) of the links in a stored run (-J),
-from the messages that each algorithm sends, and says what more ranks would take.
+from the messages that each algorithm sends, and says what more ranks would take. Of a run
+on one host it finds those of whole calls, by ranges of sizes.
 
   bench fit [flags] RUN.json
 
@@ -45,8 +46,14 @@ func Command(args []string, stdout, stderr io.Writer) int {
 	status := option.Good
 	for _, op := range operations(f, *only) {
 		l, err := Of(f, op)
-		if err == nil {
+		switch {
+		case err == nil:
 			err = l.write(stdout, ranks, *force)
+		case errors.Is(err, errUnknown) && len(ranks) == 0:
+			var p *Plain
+			if p, err = PlainOf(f, op); err == nil {
+				p.write(stdout)
+			}
 		}
 		if err != nil {
 			status = sub.Complain(option.Failed, err)

@@ -36,7 +36,7 @@ func TestCommand(t *testing.T) {
 		{[]string{run, "-extrapolate", "many"}, 2, `"many" is not a number of ranks`},
 		{[]string{run, "-op", "broadcast"}, 1, "no results of broadcast"},
 		{[]string{run, "-extrapolte", "1024"}, 2, "did you mean -extrapolate?"},
-		{[]string{save(t, local)}, 1, "whose messages are not known"},
+		{[]string{save(t, local), "-extrapolate", "64"}, 1, "whose messages are not known"},
 		{nil, 2, "which run?"},
 		{[]string{"/no/such"}, 1, "cannot be read"},
 		{[]string{"-h"}, 0, "-extrapolate LIST"},

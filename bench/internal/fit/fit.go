@@ -108,27 +108,22 @@ func Of(f *report.File, op string) (*Links, error) {
 			unknown = r.Algorithm
 			continue
 		}
-		for _, half := range []struct {
-			r    *report.Result
-			iter *report.PerIter
-		}{{&r.OutOfPlace, r.OutOfPlaceIter}, {&r.InPlace, r.InPlaceIter}} {
-			us := half.r.Time
-			if half.iter != nil {
-				us = half.iter.P50
-			}
-			if us > 0 && shape.Messages > 0 {
+		for _, us := range halves(&r) {
+			if shape.Messages > 0 {
 				l.Points = append(l.Points, Point{float64(r.Size), us, r.Algorithm, shape})
 			}
 		}
 	}
 	if len(l.Points) < fewest {
 		if unknown != "" {
-			return nil, fmt.Errorf("%s: it ran %q, whose messages are not known: links can be fitted only where they carry a known algorithm, between hosts (-hosts 2, or several machines)", op, unknown)
+			return nil, fmt.Errorf("%s: it ran %q, %w: links can be fitted, and more ranks predicted, only where they carry a known algorithm, between hosts (-hosts 2, or several machines)", op, unknown, errUnknown)
 		}
 		return nil, fmt.Errorf("%s: %d lines are too few; measure at least %d sizes", op, len(l.Points), fewest)
 	}
 	return l, l.fit()
 }
+
+var errUnknown = errors.New("whose messages are not known")
 
 // fit looks for the one line, or the two, that explain the points best.
 func (l *Links) fit() error {

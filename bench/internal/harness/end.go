@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/option"
@@ -84,5 +85,14 @@ func (p *plan) speaks(err error) bool {
 	if p.where.Rank == 0 || !consequence(err) {
 		return true
 	}
+	if alone(err) {
+		return p.where.Local <= 0 // the others of the host have the same reason
+	}
 	return p.where.Rank == 1 && errors.As(err, &e) && e.Code == ccl.ErrRankLost && e.Peer >= 0 && e.Peer < p.Threads
+}
+
+// alone reports whether err is that of a rank which rank 0 knows nothing of, since it has not found it: why, nobody else can say.
+func alone(err error) bool {
+	var e *boot.Error
+	return errors.As(err, &e) && e.Code == boot.Timeout && slices.Equal(e.Missing, []int{0})
 }

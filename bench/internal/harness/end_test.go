@@ -32,6 +32,19 @@ func TestWhoSpeaks(t *testing.T) {
 	require.True(t, consequence(&ccl.Error{Code: ccl.ErrCanceled, Err: context.Canceled}))
 }
 
+// Why a rank has not found rank 0 nobody else can say: one rank of each host does.
+func TestAloneSpeaks(t *testing.T) {
+	unfound := func() error {
+		return &ccl.Error{Code: ccl.ErrTimeout, Err: &boot.Error{Code: boot.Timeout, Missing: []int{0}}}
+	}
+	heard := &ccl.Error{Code: ccl.ErrTimeout, Err: &boot.Error{Code: boot.Timeout, Missing: []int{2}}}
+	at := func(local int) *plan { return &plan{where: boot.Launch{Rank: 3, Size: 4, Local: local}} }
+	require.True(t, at(0).speaks(unfound()))
+	require.True(t, at(-1).speaks(unfound()), "the launcher does not say")
+	require.False(t, at(1).speaks(unfound()))
+	require.False(t, at(0).speaks(heard), "rank 0 has said it")
+}
+
 // The rank that knows most is the first to end.
 func TestPatience(t *testing.T) {
 	lost := &ccl.Error{Code: ccl.ErrRankLost, Peer: 3}

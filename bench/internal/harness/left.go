@@ -7,6 +7,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/coll"
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/progress"
+	"github.com/goccl/goccl/bench/internal/report"
 )
 
 // newClock starts the estimate of the time left, where a screen shows it and where the
@@ -15,7 +16,7 @@ func (s *session) newClock() {
 	if s.out == nil || !s.out.terminal || s.o.Plan != "" || s.o.Soak > 0 || s.o.Cycles == 0 || len(s.o.Types) == 0 {
 		return
 	}
-	s.out.clock = progress.New(s.curves()*s.o.Cycles, s.o.Sizes(s.o.Types[0].Size()), s.o.Timed)
+	s.out.clock = progress.New(s.curves()*s.o.Cycles, s.o.Sizes(s.o.Types[0].Size()), s.atLeast, s.o.Long())
 }
 
 // curves is how many there will be in one cycle, if the engine supports all.
@@ -39,10 +40,22 @@ func (s *session) curves() (n int) {
 	return n
 }
 
-// measured notes what the i-th line of a curve took.
-func (o *output) measured(i int, took time.Duration) {
+// atLeast is how many calls half a line of that many bytes is timed over at least.
+func (s *session) atLeast(bytes int) int {
+	if s.o.Long() > 0 {
+		return s.o.Iters
+	}
+	return s.o.Timed(bytes)
+}
+
+// measured notes what the i-th line of a curve took, and what its rows say of a call.
+func (o *output) measured(i int, took time.Duration, rows []*report.Row) {
 	if o != nil && o.clock != nil {
-		o.clock.Measured(i, took)
+		call := 0.0 // us; the halves of all rows are timed one after the other
+		for _, r := range rows {
+			call += (r.OutOfPlace.Time + r.InPlace.Time) / 2
+		}
+		o.clock.Measured(i, took, time.Duration(call*1e3))
 	}
 }
 

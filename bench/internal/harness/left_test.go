@@ -21,11 +21,11 @@ func TestCurves(t *testing.T) {
 // The ranks that have no output, and runs without a screen, estimate nothing.
 func TestLeftText(t *testing.T) {
 	var none *output
-	none.measured(0, time.Second)
+	none.measured(0, time.Second, nil)
 	require.Empty(t, none.left(0))
 	require.Empty(t, (&output{}).left(0))
-	o := &output{clock: progress.New(1, []int{8, 8}, func(int) int { return 1 })}
+	o := &output{clock: progress.New(1, []int{8, 8}, func(int) int { return 1 }, 0)}
 	require.Empty(t, o.left(0))
-	o.measured(0, 3*time.Second)
+	o.measured(0, 3*time.Second, nil)
 	require.Equal(t, ", 3s left", o.left(1))
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -33,7 +34,11 @@ const (
 
 // Main is the program; it returns the exit status. argv begins with the name that it was called by.
 func Main(argv []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup's wish
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 
 	name, theirs, err := option.Program(argv[0])
@@ -42,7 +47,10 @@ func Main(argv []string) int {
 		name, args, theirs = args[1], args[2:], true
 	}
 	if len(args) > 0 && !theirs {
+		args = helped(args)
 		switch args[0] {
+		case "version":
+			return version(args[1:])
 		case "launch":
 			return launch.Command(ctx, args[1:], os.Stdout, os.Stderr)
 		case "doctor":
@@ -57,18 +65,6 @@ func Main(argv []string) int {
 			return fit.Plan(args[1:], os.Stdout, os.Stderr)
 		case "trace":
 			return trace.Command(args[1:], os.Stdout, os.Stderr)
-		case "version":
-			if len(args) > 1 {
-				return complain(option.BadUsage, fmt.Errorf("version %s: it takes no arguments", strings.Join(args[1:], " ")))
-			}
-			io.WriteString(os.Stdout, option.Version())
-			return option.Good
-		case "help":
-			args, err := option.HelpFor(args[1:])
-			if err != nil {
-				return complain(option.BadUsage, err)
-			}
-			return Main(append([]string{argv[0]}, args...))
 		case "_exec":
 			return complain(option.Failed, launch.Become(args[1:]))
 		}
@@ -117,6 +113,7 @@ func Main(argv []string) int {
 		return complain(option.BadUsage, err)
 	}
 	if !p.launched && (p.NP > 1 || p.DryRun || !p.start.Local) {
+		defer brokenPipes()()
 		return p.spawn(ctx, args)
 	}
 	defer context.AfterFunc(ctx, func() {
@@ -124,6 +121,30 @@ func Main(argv []string) int {
 		os.Exit(option.Failed)
 	})()
 	return p.run(ctx, args)
+}
+
+// helped turns help, help all and help COMMAND into what the flags say.
+func helped(args []string) []string {
+	switch {
+	case args[0] != "help":
+		return args
+	case len(args) == 1:
+		return []string{"-h"}
+	case args[1] == "all":
+		return []string{"-h", "all"}
+	case len(args) == 2 && args[1] == "version" || args[1] == "help":
+		return []string{"-h"}
+	}
+	return append(args[1:], "-h")
+}
+
+// version says which bench this is.
+func version(args []string) int {
+	if len(args) > 0 {
+		return complain(option.BadUsage, fmt.Errorf("version: %s: it takes no arguments", args[0]))
+	}
+	fmt.Printf("bench of goccl %s, %s %s/%s, backends %s\n", ccl.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(ccl.Backends(), ", "))
+	return option.Good
 }
 
 func complain(status int, err error) int {

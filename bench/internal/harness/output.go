@@ -19,6 +19,7 @@ type output struct {
 	w        io.Writer // the table
 	err      io.Writer // messages
 	terminal bool      // a screen is behind it: say how far things are
+	narrow   bool      // and one behind the table has no room for all columns
 	file     *report.File
 	opts     *option.Options
 	wrong    int // messages about wrong data so far
@@ -95,7 +96,7 @@ func (o *output) row(r *report.Row) error {
 
 // layout is what the table has beside its usual columns.
 func (o *output) layout() report.Layout {
-	return report.Layout{Iterations: o.opts.Iterations, Stamp: o.opts.Stamp, Zero: o.opts.As != ""}
+	return report.Layout{Iterations: o.opts.Iterations, Stamp: o.opts.Stamp, Zero: o.opts.As != "", Narrow: o.narrow}
 }
 
 // mostBelow is how many remarks are kept for below the footer: a run may go on for days.

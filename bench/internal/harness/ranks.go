@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/launch"
@@ -54,8 +55,11 @@ func (p *plan) ranks(ctx context.Context) (ranks []ccl.Bootstrap, done func(), e
 		}
 		return ranks, func() {}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, joining)
-	defer cancel()
+	if os.Getenv("GOCCL_BOOT_TIMEOUT") == "" { // which rules otherwise
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, joining)
+		defer cancel()
+	}
 	b, leave, err := ccl.Launched(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -77,6 +81,8 @@ func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, 
 	if s.world.Rank() == 0 {
 		s.out = &output{w: os.Stdout, err: os.Stderr, terminal: watched(), opts: &p.Options,
 			file: report.NewFile(calledBy(args), os.Environ(), time.Now())}
+		wide := shownOn()
+		s.out.narrow = wide > 0 && wide < report.Wide && p.As == "" && p.Plan == ""
 		if !p.parented() {
 			sc := newScreen(os.Stderr)
 			defer sc.clear()
@@ -116,6 +122,9 @@ func (o *output) finish(p *plan, s *report.Summary, err error) (status int, _ er
 	for _, f := range p.files() {
 		err = errors.Join(err, o.file.Save(f.flag, f.path, f.write))
 	}
+	if err == nil && len(o.file.Results) == 0 && o.file.Step == nil {
+		err = errors.New("nothing was measured: " + o.nothing())
+	}
 	switch {
 	case s.Wrong > 0 || err != nil:
 		return option.Failed, err
@@ -128,4 +137,12 @@ func (o *output) finish(p *plan, s *report.Summary, err error) (status int, _ er
 		return option.Missed, nil
 	}
 	return option.Good, nil
+}
+
+// nothing says why there is no row.
+func (o *output) nothing() string {
+	if len(o.file.Skipped) > 0 {
+		return "the backend supports none of " + strings.Join(o.file.Skipped, ", ")
+	}
+	return "no size was left to measure"
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -69,4 +71,21 @@ func (w writer) Write(p []byte) (int, error) { return w(p) }
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// columns begins what a rank is told of the screen behind the table; see ours.
+const columns = "columns="
+
+// shownOn is how many columns the screen has that rank 0's table is shown on; 0 for a file, a pipe or one that does not say.
+func shownOn() int {
+	for word := range strings.FieldsSeq(os.Getenv(ours)) {
+		if n, ok := strings.CutPrefix(word, columns); ok {
+			wide, _ := strconv.Atoi(n)
+			return wide
+		}
+	}
+	if os.Getenv(ours) == "" && isTerminal(os.Stdout) {
+		return screenColumns(os.Stdout)
+	}
+	return 0
 }

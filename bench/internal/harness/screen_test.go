@@ -23,3 +23,11 @@ func TestScreen(t *testing.T) {
 	const gone = "\r\x1b[K"
 	require.Equal(t, "one"+gone+"two"+gone+"row\nrow\nthree"+gone+"bench: a message\nfour"+gone, b.String())
 }
+
+// Rank 0 knows the screen by what the process with the screen has told it; a file or a pipe is none.
+func TestShownOn(t *testing.T) {
+	for told, want := range map[string]int{"yes columns=80 terminal": 80, "launcher columns=132 ": 132, "yes terminal": 0, "yes ": 0, "": 0} {
+		t.Setenv(ours, told)
+		require.Equal(t, want, shownOn(), told)
+	}
+}

@@ -212,7 +212,7 @@ func curve[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root int)
 	for i, size := range s.o.Sizes(ccl.TypeOf[T]().Size()) {
 		e := extentOf(s, c, size)
 		if e.shown == last && len(s.o.Lengths) == 0 && s.o.As == "" {
-			s.out.measured(i, 0)
+			s.out.measured(i, 0, nil)
 			continue
 		}
 		last = e.shown
@@ -222,7 +222,7 @@ func curve[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root int)
 		if err != nil {
 			return err
 		}
-		s.out.measured(i, time.Since(start))
+		s.out.measured(i, time.Since(start), rows)
 		for _, row := range rows {
 			s.summary.Add(row)
 			if err := s.out.row(row); err != nil {

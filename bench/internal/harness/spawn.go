@@ -7,7 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/goccl/goccl/bench/internal/launch"
 	"github.com/goccl/goccl/bench/internal/logline"
@@ -59,15 +62,61 @@ func (p *plan) spawn(ctx context.Context, args []string) int {
 	} else if !p.Quiet {
 		hint(args)
 	}
+	if isTerminal(os.Stdout) {
+		mark += columns + strconv.Itoa(screenColumns(os.Stdout)) + " "
+	}
 	if isTerminal(os.Stderr) && !p.Quiet {
 		mark += terminal
 	}
 	p.start.Env = []string{ours + "=" + mark}
 	sc := newScreen(os.Stderr)
 	voice := new(launch.Voice)
-	err := p.start.Run(ctx, sc.table(os.Stdout), io.MultiWriter(sc.messages(os.Stderr), voice))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	table := &sink{w: os.Stdout, broken: cancel}
+	err := p.start.Run(ctx, sc.table(table), io.MultiWriter(sc.messages(os.Stderr), voice))
 	sc.clear()
+	if err := table.failed(); err != nil {
+		if errors.Is(err, syscall.EPIPE) {
+			return option.Failed // whoever has closed the pipe wants no more
+		}
+		return complain(option.Failed, fmt.Errorf("the table cannot be written: %w; all ranks have ended", err))
+	}
 	return ended(ctx, err, voice.Heard())
+}
+
+// sink passes on what is written until that fails, and says so at once: else the ranks would end by a broken pipe, for
+// which nobody would know the cause, and what they had been copied to would stay.
+type sink struct {
+	w      io.Writer
+	broken func()
+
+	mu  sync.Mutex
+	err error
+}
+
+// Write never fails: who writes here is to end in good order.
+func (s *sink) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return len(b), nil
+	}
+	if _, err := s.w.Write(b); err != nil {
+		var path *os.PathError
+		if s.err = err; errors.As(err, &path) {
+			s.err = path.Err
+		}
+		s.broken()
+	}
+	return len(b), nil
+}
+
+// failed is why the writing failed, if it has.
+func (s *sink) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // ended is the exit status of a run that ranks have made. What no rank has said, as far as heard tells, it says.

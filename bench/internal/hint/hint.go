@@ -28,6 +28,10 @@ var rules = []rule{
 	fatal(`(?i)exec format error`,
 		"the nodes have another processor than the machine the program was built on: build it with GOARCH for the nodes"),
 
+	// A node that mpiexec does not reach: Hydra starts the others, which would wait for it.
+	fatal(`(?i)^(ssh: )?could not resolve hostname|^ssh: .*(name or service not known|no route to host|connection refused)`,
+		"a node's name is not known here, or nothing listens there: use the names of the scheduler's node file, or addresses, in -hostfile"),
+
 	// Slurm.
 	known(`(?i)more processors requested than permitted|requested node configuration is not available|unable to create step.*(config|nodes)`,
 		"the allocation has fewer cores, GPUs or nodes than that: lower -ppn or -nodes, or leave the machine's flags out with -profile none"),

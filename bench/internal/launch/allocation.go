@@ -31,7 +31,7 @@ func Find(getenv func(string) string, readFile func(string) ([]byte, error)) (*A
 	}
 	path := getenv("PBS_NODEFILE")
 	if path == "" {
-		return nil, nil
+		return operator(getenv, readFile)
 	}
 	text, err := readFile(path)
 	if err != nil {
@@ -46,6 +46,29 @@ func Find(getenv func(string) string, readFile func(string) ([]byte, error)) (*A
 		a.PerNode = 0 // one line for each node is what PBS writes for no wish at all
 	}
 	return a, nil
+}
+
+// hostFiles are the variables by which Kubeflow's mpi-operator tells Open MPI, Intel MPI and Hydra of an MPIJob's workers.
+var hostFiles = []string{"OMPI_MCA_orte_default_hostfile", "I_MPI_HYDRA_HOST_FILE", "HYDRA_HOST_FILE"}
+
+// operator reads the host file that one of them names; nil where none is set.
+func operator(getenv func(string) string, readFile func(string) ([]byte, error)) (*Allocation, error) {
+	for _, name := range hostFiles {
+		path := getenv(name)
+		if path == "" {
+			continue
+		}
+		text, err := readFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s=%s, the list of this job's workers, cannot be read: %w (-launcher local runs on this machine alone)", name, path, pathless(err))
+		}
+		a, err := ParseHosts(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s=%s: %w", name, path, err)
+		}
+		return a, nil
+	}
+	return nil, nil
 }
 
 // slurm reads what salloc and sbatch set. SLURM_NTASKS is there only where the user

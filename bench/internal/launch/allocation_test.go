@@ -32,9 +32,10 @@ func recorded(t *testing.T, name string) func(string) string {
 
 func TestFind(t *testing.T) {
 	files := map[string]string{
-		"/nodes":  "x4101c0s0b0n0.hsn.cm.aurora.alcf.anl.gov\nx4101c0s1b0n0.hsn.cm.aurora.alcf.anl.gov\n",
-		"/procs":  "a\na\nb\nb\n",
-		"/nobody": "\n",
+		"/nodes":   "x4101c0s0b0n0.hsn.cm.aurora.alcf.anl.gov\nx4101c0s1b0n0.hsn.cm.aurora.alcf.anl.gov\n",
+		"/procs":   "a\na\nb\nb\n",
+		"/nobody":  "\n",
+		"/workers": "gpt-worker-0.gpt.ns.svc slots=4\ngpt-worker-1.gpt.ns.svc slots=4\n",
 	}
 	read := func(name string) ([]byte, error) {
 		text, ok := files[name]
@@ -43,6 +44,7 @@ func TestFind(t *testing.T) {
 		}
 		return []byte(text), nil
 	}
+	workers := []string{"gpt-worker-0.gpt.ns.svc", "gpt-worker-1.gpt.ns.svc"}
 	aurora := []string{"x4101c0s0b0n0.hsn.cm.aurora.alcf.anl.gov", "x4101c0s1b0n0.hsn.cm.aurora.alcf.anl.gov"}
 	for _, tc := range []struct {
 		name string
@@ -57,6 +59,10 @@ func TestFind(t *testing.T) {
 		{"Slurm with spank_pbs", env("PBS_NODEFILE=/nodes", "SLURM_JOB_ID=3", "SLURM_JOB_NUM_NODES=4"), &Allocation{Scheduler: "slurm", Nodes: 4}, ""},
 		{"no node file", env("PBS_NODEFILE=/gone"), nil, "PBS_NODEFILE=/gone, the list of this job's nodes, cannot be read: file does not exist (-launcher local runs on this machine alone)"},
 		{"an empty one", env("PBS_NODEFILE=/nobody"), nil, "PBS_NODEFILE=/nobody: there is no host in it"},
+		{"an MPIJob's launcher, Open MPI", env("OMPI_MCA_orte_default_hostfile=/workers"), &Allocation{Scheduler: "hostfile", Hosts: workers, Nodes: 2, PerNode: 4}, ""},
+		{"an MPIJob's launcher, Intel MPI", env("I_MPI_HYDRA_HOST_FILE=/workers"), &Allocation{Scheduler: "hostfile", Hosts: workers, Nodes: 2, PerNode: 4}, ""},
+		{"an MPIJob's launcher, MPICH", env("HYDRA_HOST_FILE=/workers"), &Allocation{Scheduler: "hostfile", Hosts: workers, Nodes: 2, PerNode: 4}, ""},
+		{"an MPIJob without its file", env("HYDRA_HOST_FILE=/gone"), nil, "HYDRA_HOST_FILE=/gone, the list of this job's workers, cannot be read: file does not exist (-launcher local runs on this machine alone)"},
 		{"salloc -N2", env("SLURM_JOB_ID=3", "SLURM_JOB_NUM_NODES=2", "SLURM_TASKS_PER_NODE=1(x2)"), &Allocation{Scheduler: "slurm", Nodes: 2}, ""},
 		{"salloc -N2 -n4", env("SLURM_JOB_ID=3", "SLURM_JOB_NUM_NODES=2", "SLURM_NTASKS=4", "SLURM_TASKS_PER_NODE=3,1"), &Allocation{Scheduler: "slurm", Nodes: 2, Ranks: 4, PerNode: 2}, ""},
 		{"salloc -N2 -n3", env("SLURM_JOB_ID=3", "SLURM_JOB_NUM_NODES=2", "SLURM_NTASKS=3"), &Allocation{Scheduler: "slurm", Nodes: 2, Ranks: 3}, ""},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -46,7 +47,7 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	}
 	path, err := exec.LookPath(o.Program[0])
 	if err != nil {
-		return nil, sub.Complain(option.BadUsage, fmt.Errorf("%s: no such program", o.Program[0]))
+		return nil, sub.Complain(option.BadUsage, noProgram(o.Program[0], err))
 	}
 	o.Program = append([]string{path}, o.Program[1:]...)
 	return o, option.Good
@@ -76,4 +77,16 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return launcher.Code
 	}
 	return 1
+}
+
+// noProgram says why exec.LookPath does not take name.
+func noProgram(name string, err error) error {
+	info, statErr := os.Stat(name)
+	switch {
+	case statErr == nil && info.IsDir():
+		return fmt.Errorf("%s is a directory, not a program", name)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s is not executable: chmod +x %[1]s", name)
+	}
+	return fmt.Errorf("%s: no such program", name)
 }

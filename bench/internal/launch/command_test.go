@@ -44,6 +44,8 @@ func TestCommandRefuses(t *testing.T) {
 		"-keepgoing -- go":        "-keepgoing: no such flag; did you mean -keep-going? (-h lists them)",
 		"-zzz -- go":              "-zzz: no such flag (-h lists them)",
 		"-- no-such-program-here": "no-such-program-here: no such program",
+		"-- ../launch":            "../launch is a directory, not a program",
+		"-- ./command_test.go":    "./command_test.go is not executable: chmod +x ./command_test.go",
 	} {
 		var out, err bytes.Buffer
 		require.Equal(t, 2, Command(t.Context(), strings.Fields(args), &out, &err), args)

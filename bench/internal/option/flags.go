@@ -54,7 +54,7 @@ func benchFlags() []flag {
 		{"T", "T", "give up when one line takes longer: 90s; 0: never (0)", groupHow, setTimeout},
 		{"peer-timeout", "T", "a rank that is silent for so long is lost; 0: never (5s)", groupHow, setPeerTimeout},
 
-		{"backend", "NAME", "engine, or a comma list to measure in turns, side by side (that of the device here; cpu)", groupWho, setBackends},
+		{"backend", "NAME", "engine: " + strings.Join(backendNames, " ") + "; or a comma list to measure in turns (that of the device here; cpu)", groupWho, setBackends},
 		{"mem", "KIND", "memory of the buffers: host device managed (the engine's)", groupWho, setMem},
 		{"device", "LIST", "devices of a host's ranks, in turn: 0 shares one on purpose (each its own)", groupWho, setDevices},
 		{"R", "N", "1: buffers that the engine has registered, for fewer copies (0)", groupWho, setRegister},
@@ -75,7 +75,7 @@ func benchFlags() []flag {
 		{"csv", "FILE", "write them as CSV", groupStats, file(func(o *Options) *string { return &o.CSV })},
 		{"html", "FILE", "write a report of one file, with curves", groupStats, file(func(o *Options) *string { return &o.HTML })},
 		{"ceiling", "X", "what the links could carry, GB/s, as a line in it (found out)", groupStats, bandwidth(func(o *Options) *float64 { return &o.Ceiling })},
-		{"h", "", "this text", groupStats, set(func(o *Options) *bool { return &o.Help })},
+		{"h", "", "the most used flags; -h all: this text", groupStats, set(func(o *Options) *bool { return &o.Help })},
 		{"help", "", "", "", set(func(o *Options) *bool { return &o.Help })},
 
 		{"np", "N", "processes to start here (the cores, at least 2, at most 8)", groupJob, setNP},

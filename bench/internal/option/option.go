@@ -38,7 +38,7 @@ type Options struct {
 	Cycles             int           // 0: for ever
 	Soak               time.Duration // 0: Cycles counts
 	Timeout            time.Duration // of one line; 0 for none
-	PeerTimeout        time.Duration // silence after which a rank is lost; 0: ccl\'s own, negative: never
+	PeerTimeout        time.Duration // as ccl.Options has it
 
 	Backends   []string
 	Mem        string
@@ -71,7 +71,8 @@ type Options struct {
 
 	JSON, CSV, HTML string
 	Verbose         bool
-	Help, HelpAll   bool
+	Help            bool
+	HelpAll         bool // with every flag
 }
 
 // Timed is how many iterations a line of that many bytes is timed over where Long is 0. Graphs of small sizes get more
@@ -336,10 +337,12 @@ func stray(arg string) error {
 	if n := Nearest(squeeze(arg), collectiveNames()); n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean -op %s?", arg, n)
 	}
-	if n := Nearest(arg, append(commandNames(), "help", "version")); n != "" {
+	if n := Nearest(arg, append(commandNames(), "help")); n == "help" {
+		return fmt.Errorf("%s: an argument without a flag; did you mean -h?", arg)
+	} else if n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean bench %s?", arg, n)
 	}
-	return fmt.Errorf("%s: an argument without a flag (-h lists the flags)", arg)
+	return fmt.Errorf("%s: an argument without a flag (-h all lists the flags)", arg)
 }
 
 // unknown says that there is no such thing, and what may have been meant.

@@ -49,6 +49,23 @@ func file(field func(*Options) *string) func(*Options, string) error {
 	}
 }
 
+// setPeerTimeout takes what ccl.Options does, with 0 for never.
+func setPeerTimeout(o *Options, s string) error {
+	if s == "0" {
+		o.PeerTimeout = -1
+		return nil
+	}
+	d, err := span(s)
+	switch {
+	case err != nil:
+		return err
+	case d < time.Second:
+		return errors.New("a machine may be as silent for a moment: at least 1s, or 0 for never")
+	}
+	o.PeerTimeout = d
+	return nil
+}
+
 var errTime = errors.New("a time is a number and its unit, such as 500us, 2s or 10m")
 
 // span reads a time: 2s, 500us; a number alone is seconds.
@@ -134,17 +151,6 @@ func setRegister(o *Options, s string) error {
 func setTimeout(o *Options, s string) (err error) {
 	if o.Timeout = 0; s != "0" {
 		o.Timeout, err = span(s)
-	}
-	return err
-}
-
-func setPeerTimeout(o *Options, s string) (err error) {
-	if s == "0" {
-		o.PeerTimeout = -1
-		return nil
-	}
-	if o.PeerTimeout, err = span(s); err == nil && o.PeerTimeout < time.Second {
-		err = errors.New("at least 1s: a rank that lives says so several times in that")
 	}
 	return err
 }
@@ -258,16 +264,16 @@ func list[T comparable](s, what string, names []string, values []T, plain func(s
 	for _, word := range strings.Split(s, ",") {
 		i := slices.Index(names, plain(word))
 		if i < 0 {
-			err := fmt.Errorf("no such %s; there are %s", what, strings.Join(names, " "))
+			err := fmt.Errorf("no such %s", what)
 			if word == "all" {
 				err = errors.New("it stands alone")
 			} else if n := Nearest(plain(word), names); n != "" {
-				err = fmt.Errorf("no such %s; did you mean %s?", what, n)
+				err = fmt.Errorf("%w; did you mean %s?", err, n)
 			}
 			if word != s {
 				err = fmt.Errorf("%q: %w", word, err)
 			}
-			return nil, err
+			return nil, fmt.Errorf("%w (-h all lists them)", err)
 		}
 		if !slices.Contains(found, values[i]) {
 			found = append(found, values[i])

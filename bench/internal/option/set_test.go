@@ -25,7 +25,7 @@ func TestConflicts(t *testing.T) {
 		"-sizes 8 -b 4":            "-sizes and -b: the list has all sizes; leave one out",
 		"-n 5 -time 1s":            "-n and -time: the iterations are a number, or what fits a time; leave one out",
 		"-N 2 -for 1s":             "-N and -for: it goes on for a number of cycles, or for a time; leave one out",
-		"-plan ddp -op x":          "-op x: no such operation; there are allreduce allgather reducescatter broadcast reduce alltoall alltoallv gather scatter sendrecv barrier",
+		"-plan ddp -op x":          "-op x: no such operation (-h all lists them)",
 		"-model resnet50":          "-model resnet50: it says whose step -plan replays; add -plan ddp, or write -sizes resnet50",
 		"-mem device":              "-mem device: the cpu backend works on host memory; name the one for your device with -backend",
 		"-device 1":                "-device: the cpu backend has no devices; name the one for yours with -backend, or leave it out",
@@ -37,7 +37,7 @@ func TestConflicts(t *testing.T) {
 		"-plan ddp -d int8":        "-plan ddp -d int8: gradients are half, bfloat16, float or double",
 		"-z 4":                     "-z 4: it is 0 (issue all, then wait), 1 (wait and barrier after each), 2 (wait after each) or 3 (as 0, and a barrier)",
 		"-R 2":                     "-R 2: it is 0 (ordinary memory) or 1 (registered with the engine); symmetric windows, 2, need device memory",
-		"-backend cpu,mpj":         `-backend cpu,mpj: no such backend; did you mean mpi?`,
+		"-backend cpu,mpj":         `-backend cpu,mpj: no such backend; did you mean mpi? (-h all lists them)`,
 		"-plan tp -model resnet50": "-plan tp: resnet50 has no transformer layers; the schemes for it are ddp, zero1, zero2 and zero3",
 	} {
 		_, err := Parse(strings.Fields(args))

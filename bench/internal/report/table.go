@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/option"
 )
 
 // Layout says which columns the table has beside nccl-tests' usual ones.
@@ -14,11 +16,37 @@ type Layout struct {
 	Iterations bool // i_min i_max i_p99 i_cv% in each half, as their -I 1
 	Stamp      bool // the time of day, as their -S 1
 	Zero       bool // 0.00 where busbw has no meaning, as there
+	Narrow     bool // for a screen that has no room for all columns: size, times, busbw, wrong elements
+}
+
+// Wide is how many columns a screen needs for the usual table; one with fewer is Narrow.
+const Wide = 118
+
+// narrowHead are the lines above the columns of a narrow table.
+const narrowHead = "#\n#          out of place               in place\n#    size       us    GB/s  #wrong       us    GB/s  #wrong\n"
+
+// narrow is r as a line of a narrow table.
+func (l Layout) narrow(r *Row) string {
+	half := func(h *Result) string {
+		bus, wrong := "n/a", "N/A"
+		if h.BusBW != nil {
+			bus = fit(*h.BusBW, 6)
+		}
+		if h.Wrong != nil {
+			wrong = strconv.FormatInt(*h.Wrong, 10)
+		}
+		return fmt.Sprintf("  %7s  %6s  %6s", fit(h.Time, 7), bus, wrong)
+	}
+	return fmt.Sprintf("%9s%s%s\n", option.FormatSize(r.Size), half(&r.OutOfPlace), half(&r.InPlace))
 }
 
 // Head writes the three lines above the columns, and the line before them. Those
 // of nccl-tests end in blanks, and so do these.
 func (l Layout) Head(w io.Writer) error {
+	if l.Narrow {
+		_, err := io.WriteString(w, narrowHead)
+		return err
+	}
 	over := strings.Repeat(" ", 11) + "out-of-place" + strings.Repeat(" ", 23) + "in-place          "
 	half, units := []string{"time", "algbw", "busbw", "#wrong"}, []string{"(us)", "(GB/s)", "(GB/s)", ""}
 	if l.Iterations {
@@ -58,6 +86,9 @@ func heading(call, half []string) string {
 
 // Line is r as a line of the table.
 func (l Layout) Line(r *Row) string {
+	if l.Narrow {
+		return l.narrow(r)
+	}
 	line := fmt.Sprintf("%12d  %12d  %8s  %6s  %6d%s%s", r.Size, r.Count, r.Type, r.Redop, r.Root,
 		l.half(&r.OutOfPlace, r.OutOfPlaceIter), l.half(&r.InPlace, r.InPlaceIter))
 	if l.Stamp {

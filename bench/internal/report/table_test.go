@@ -125,3 +125,15 @@ func TestAlgorithmEndsTheLine(t *testing.T) {
 	r.Algorithm = "ring over TCP"
 	require.True(t, strings.HasSuffix(Layout{}.Line(&r), "       0  ring over TCP\n"))
 }
+
+// A narrow table fits 80 columns, with its heading above its columns.
+func TestNarrow(t *testing.T) {
+	var b strings.Builder
+	l := Layout{Narrow: true, Iterations: true, Stamp: true}
+	require.NoError(t, l.Head(&b))
+	bus, wrong := 12.345, int64(0)
+	b.WriteString(l.Line(&Row{Size: 64 << 20, Time: "now", Algorithm: "ring", OutOfPlace: Result{Time: 5436.123, BusBW: &bus, Wrong: &wrong}, InPlace: Result{Time: .21}}))
+	require.Equal(t, "#\n#          out of place               in place\n"+
+		"#    size       us    GB/s  #wrong       us    GB/s  #wrong\n"+
+		"      64M  5436.12   12.35       0     0.21     n/a     N/A\n", b.String())
+}
