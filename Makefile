@@ -38,13 +38,13 @@ test: ## a sample of every suite, in under five minutes
 test-all: test-go test-lab ## every suite: test-go and test-lab
 
 test-sample: # what test does, with a report of what was skipped
-	set -o pipefail; go test -json -short -timeout 10m ./... | go run ./test/report -short
+	set -o pipefail; test/halves.sh -json -short -timeout 10m -- ./... | go run ./test/report -short
 
 test-rest: test-long test-lab # what test-sample leaves of test-all
 
 test-long: # the tests that -short skips or shortens
 	set -o pipefail; args=$$(go run ./test/once long) && eval "set -- $$(printf '%q ' $$args)" && \
-	go test -json -timeout 20m "$$@" | go run ./test/report
+	test/halves.sh -json -timeout 20m "$$@" | go run ./test/report
 
 test-go: ## the Go tests in full, and what they skipped
 	set -o pipefail; go test -json -timeout 20m ./... | go run ./test/report
@@ -67,7 +67,7 @@ test-faults: ## delay, loss and partition between three hosts (root)
 unraced = TestFuncIsItsSpecification|TestScaleIsItsSpecification|TestConversionsAreTheirSpecification|TestBoth|TestEveryHalf|TestHTMLInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections
 
 race: ## the sample under the race detector (a C compiler)
-	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -race -short -skip '^($(unraced))$$' -timeout 20m ./...
+	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 test/halves.sh -race -short -skip '^($(unraced))$$' -timeout 20m -- ./...
 
 model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that gives up, no connection that breaks
 	go test -timeout 60m -run '^TestShrink$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 1

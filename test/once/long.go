@@ -49,7 +49,7 @@ func long(root string) ([]string, error) {
 	}
 	slices.Sort(names)
 	slices.Sort(packages)
-	return append([]string{"-run", "^(" + strings.Join(slices.Compact(names), "|") + ")$"}, packages...), nil
+	return append([]string{"-run", "^(" + strings.Join(slices.Compact(names), "|") + ")$", "--"}, packages...), nil
 }
 
 // isModule reports whether a directory is a module of its own.

@@ -1,6 +1,6 @@
 // Once prints what the checks have to look at so that they look at everything, and at nothing twice.
 //
-//	go run ./test/once long       the tests that -short skips or shortens, as arguments of go test
+//	go run ./test/once long       the tests that -short skips or shortens, as arguments of test/halves.sh
 //	go run ./test/once platforms  which packages each platform and set of tags changes:
 //	                              GOOS GOARCH CGO_ENABLED TAGS PACKAGE.., a line each; TAGS is "-" where there are none
 package main

@@ -42,7 +42,7 @@ func TestLong(t *testing.T) {
 	})
 	args, err := long(root)
 	require.NoError(t, err)
-	require.Equal(t, []string{"-run", "^(TestItself|TestMethod|TestThrough)$", "./a", "./b"}, args)
+	require.Equal(t, []string{"-run", "^(TestItself|TestMethod|TestThrough)$", "--", "./a", "./b"}, args)
 
 	_, err = long(write(t, map[string]string{"a_test.go": "package a\n"}))
 	require.ErrorContains(t, err, "no test")
@@ -54,7 +54,7 @@ func TestLong(t *testing.T) {
 func TestLongMain(t *testing.T) {
 	args, err := long(write(t, map[string]string{"a_test.go": "package a\nimport \"testing\"\nfunc TestMain(m *testing.M) { testing.Short() }\n"}))
 	require.NoError(t, err)
-	require.Equal(t, []string{"-run", "^(Example.*|Fuzz.*|Test.*)$", "./."}, args)
+	require.Equal(t, []string{"-run", "^(Example.*|Fuzz.*|Test.*)$", "--", "./."}, args)
 }
 
 func TestPlatforms(t *testing.T) {

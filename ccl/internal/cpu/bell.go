@@ -3,12 +3,14 @@ package cpu
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // A rank that has waited for long inside its host sleeps until it is rung. Before it does it says so in its bell, a word of
 // the region, and in the region's number of sleepers, and looks once more. A rank that has posted something looks at that
-// number, when its call ends or has to wait itself, and rings those that sleep until it posts: a rank of its own process by a
-// channel, one of another process by a datagram (see ringer).
+// number, when its call ends or has to wait itself, and rings those that sleep until it posts: by a channel where all ranks
+// of the host are in one process, else through the kernel, which waits at the address of the bell (futex(2)) and wakes the
+// sleeper's thread, without a way through the Go scheduler.
 //
 // Nothing orders the poster's store before its look at the number on amd64: the store may still wait in its core's buffer
 // while the number is read. A sleeper gives way once between saying that it sleeps and its last look, which takes longer
@@ -17,7 +19,7 @@ import (
 //
 // A ring costs the poster a system call, and none at all while nobody sleeps: a load of a line that only sleepers write.
 type bell struct {
-	rung  chan struct{} // capacity 1
+	rung  chan struct{} // capacity 1; where ranks of several processes ring, the kernel is in its place
 	set   bool          // this rank is one of the sleepers; its goroutine's
 	sleep atomic.Bool   // the same, for the monitor and the ringer
 }
@@ -29,12 +31,9 @@ const (
 	bellFrom   // + the rank of this host whose post it is
 )
 
-// canRest reports whether a wait for peer ends by a post inside this host, and this rank can be rung.
+// canRest reports whether a wait for peer ends by a post inside this host.
 func (c *Comm) canRest(w *waiter, peer int) bool {
-	if w.remote || c.topo.Nodes() > 1 && (peer < 0 || c.topo.Node(peer) != c.topo.Node(c.rank)) {
-		return false
-	}
-	return !c.host.shared() || c.site.ringer.Load() != nil
+	return !w.remote && (c.topo.Nodes() == 1 || peer >= 0 && c.topo.Node(peer) == c.topo.Node(c.rank))
 }
 
 // rest is a part of a wait for peer: the first time it sets the bell, for the caller to look once more; then it sleeps
@@ -60,10 +59,34 @@ func (c *Comm) rest(ctx context.Context, w *waiter, peer int) {
 		yield()
 		return
 	}
+	if c.host.shared() {
+		c.restInKernel(ctx, w, want)
+		return
+	}
 	select {
 	case <-b.rung:
 	case <-ctx.Done():
 	}
+}
+
+const (
+	shortRest  = time.Millisecond // at most so long does a call with a context sleep at first
+	shortRests = 8
+)
+
+// restInKernel sleeps until the bell does not say want, or ctx ends. To hear of that costs memory, so at first the call
+// looks at ctx every millisecond.
+func (c *Comm) restInKernel(ctx context.Context, w *waiter, want uint64) {
+	limit := time.Duration(0)
+	if ctx.Done() != nil {
+		if w.rests < shortRests {
+			w.rests++
+			limit = shortRest
+		} else {
+			defer context.AfterFunc(ctx, c.rouseCall)()
+		}
+	}
+	sleepWhile(c.local.bell(c.me), want, limit)
 }
 
 // rise ends what rest began.
@@ -118,13 +141,11 @@ func (c *Comm) ringAll(list []int) {
 	}
 }
 
-// ringRank rings rank r of this host in the Comm that c is an end of.
+// ringRank rings rank r of this host in the Comm that c is an end of, for which it has been claimed. In a Comm that is
+// gone the kernel finds nothing at the address, and nobody sleeps.
 func (s *site) ringRank(c *Comm, r int) {
-	world := c.members.world(c.localRank(r))
-	if first := s.procs[s.topo.Local(world)]; first != s.mine {
-		if t := s.ringer.Load(); t != nil {
-			t.ring(s.topo.Local(first))
-		}
+	if c.host.shared() {
+		wakeSleeper(c.local.bell(r))
 		return
 	}
 	s.mu.Lock()
@@ -138,7 +159,16 @@ func (s *site) ringRank(c *Comm, r int) {
 
 // rouseCall wakes the call of c, if it sleeps or is about to.
 func (c *Comm) rouseCall() {
-	if c.bell.sleep.Load() {
+	switch {
+	case !c.bell.sleep.Load():
+	case c.host.shared():
+		c.life.Lock()
+		defer c.life.Unlock()
+		if !c.gone { // else there is no call, nor the word
+			c.local.bell(c.me).Store(bellAwake) // which a call that does not sleep yet sees
+			wakeSleeper(c.local.bell(c.me))
+		}
+	default:
 		select {
 		case c.bell.rung <- struct{}{}:
 		default: // it is being woken already

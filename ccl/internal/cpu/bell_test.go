@@ -13,9 +13,9 @@ import (
 // A rank says that it sleeps, is rung by the rank that it waits for, and by no other; a rank that fails the Comm rings all.
 func TestBell(t *testing.T) {
 	c := twoOfAHost(t)
-	c[0].site.procs = []int{0, 0}
 	w := &waiter{}
-	require.False(t, c[0].canRest(w, 1), "without a ringer ranks of processes take naps")
+	require.True(t, c[0].canRest(w, 1))
+	require.False(t, c[0].canRest(&waiter{remote: true}, 1), "what comes over TCP rings nobody")
 	c[0].rest(t.Context(), w, 1) // says that it sleeps, and returns for a last look
 	require.EqualValues(t, 1, c[0].local.sleepers().Load())
 	require.EqualValues(t, bellFrom+1, c[0].local.bell(0).Load())
@@ -52,4 +52,28 @@ func TestBell(t *testing.T) {
 	c[0].rest(ctx, w, 1)
 	c[0].rest(ctx, w, 1) // ends with its context
 	c[0].rise()
+
+	// A call that has slept for long ends with its context, too, and when its own process rouses it.
+	for _, rouse := range []bool{false, true} {
+		w = &waiter{rests: shortRests}
+		ctx, cancel = context.WithCancel(t.Context())
+		c[0].rest(ctx, w, 1)
+		done = make(chan bool)
+		go func() {
+			c[0].rest(ctx, w, 1)
+			close(done)
+		}()
+		if rouse {
+			c[0].rouseCall()
+		} else {
+			cancel()
+		}
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatal("it was not roused")
+		}
+		c[0].rise()
+		cancel()
+	}
 }

@@ -94,7 +94,7 @@ type site struct {
 	boardRead  uint64              // of the host's statuses; the monitor's
 	unix       []*net.UnixConn
 	door       *door
-	ringer     atomic.Pointer[ringer] // nil: calls take naps
+	ringer     atomic.Pointer[ringer] // nil: the monitor never idles
 	attending  sync.WaitGroup         // goroutines at the door and at the ends of unix: they use host
 }
 

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A ringer wakes calls of this process that sleep, when another process of the host sends it a datagram, and sends such to
-// the others. It has an abstract socket whose name only ranks of the job can tell: one descriptor a process, and no
-// connections. What a datagram holds does not matter. A stranger that has found the name can wake calls too soon, no more.
+// A ringer wakes the monitor of this process, when another process of the host sends it a datagram, and sends such to the
+// others. It has an abstract socket whose name only ranks of the job can tell: one descriptor a process, and no
+// connections. What a datagram holds does not matter. A stranger that has found the name can wake a monitor too soon, no more.
 type ringer struct {
 	s   *site
 	key []byte
@@ -26,7 +26,7 @@ func ringerName(key []byte, local int) string {
 	return "goccl-" + hex.EncodeToString(proof(key, "bell", uint32(local))[:16])
 }
 
-// openRinger makes the ringer of this process. Where that cannot be its ranks take naps.
+// openRinger makes the ringer of this process. Where that cannot be its monitor never idles.
 func (s *site) openRinger(key []byte) {
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "@" + ringerName(key, s.topo.Local(s.mine)), Net: "unixgram"})
 	if err != nil {
@@ -51,14 +51,13 @@ func (s *site) closeRinger() {
 	}
 }
 
-// hear wakes the sleeping calls of this process whenever it is rung.
+// hear wakes the monitor whenever it is rung.
 func (t *ringer) hear() {
 	var b [1]byte
 	for {
 		if _, err := t.l.Read(b[:]); err != nil {
 			return
 		}
-		t.s.rouseCalls()
 		t.s.rouse()
 	}
 }
@@ -76,15 +75,4 @@ func (t *ringer) ring(l int) {
 		t.others[l] = to
 	}
 	_ = unix.Sendto(t.fd, []byte{1}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, to)
-}
-
-// rouseCalls wakes all calls of this process that sleep.
-func (j *job) rouseCalls() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, list := range j.comms {
-		for _, c := range list {
-			c.rouseCall()
-		}
-	}
 }

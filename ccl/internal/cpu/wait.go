@@ -18,6 +18,7 @@ type waiter struct {
 	began time.Time
 	nap   time.Duration // the last; not 0 once the wait has slept
 	naps  int
+	rests int  // of those that ended by themselves
 	peer  int  // that was last noted to be waited for
 	left  bool // the rank waited for has been seen to have closed the Comm
 
