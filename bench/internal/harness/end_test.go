@@ -57,3 +57,10 @@ func TestPatience(t *testing.T) {
 		require.Less(t, order[i], order[i+1])
 	}
 }
+
+// GOCCL_BOOT_TIMEOUT rules, in both its forms.
+func TestJoinLimit(t *testing.T) {
+	for said, want := range map[string]time.Duration{"": joining, "5m": 5 * time.Minute, "90": 90 * time.Second, "2s": 2 * time.Second, "-1s": joining, "soon": joining} {
+		require.Equal(t, want, joinLimit(func(string) string { return said }), said)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/report"
@@ -20,7 +21,7 @@ type lane struct {
 // for each backend, of this rank's group. joined is how long it took the ranks to
 // find each other.
 func (s *session) begin(b ccl.Bootstrap, joined time.Duration) error {
-	ctx, cancel := context.WithTimeout(s.ctx, joining)
+	ctx, cancel := context.WithTimeout(s.ctx, joinLimit(os.Getenv))
 	defer cancel()
 	start := &startup{joined: joined}
 	connect := func(backend string) (*ccl.Comm, error) {

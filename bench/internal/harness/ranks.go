@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,11 +56,8 @@ func (p *plan) ranks(ctx context.Context) (ranks []ccl.Bootstrap, done func(), e
 		}
 		return ranks, func() {}, nil
 	}
-	if os.Getenv("GOCCL_BOOT_TIMEOUT") == "" { // which rules otherwise
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, joining)
-		defer cancel()
-	}
+	ctx, cancel := context.WithTimeout(ctx, joinLimit(os.Getenv))
+	defer cancel()
 	b, leave, err := ccl.Launched(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -69,6 +67,20 @@ func (p *plan) ranks(ctx context.Context) (ranks []ccl.Bootstrap, done func(), e
 		return []ccl.Bootstrap{b}, leave, nil
 	}
 	return launch.Threads(b, p.Threads), leave, nil
+}
+
+// joinLimit is how long the ranks may take to find each other, and then to make a communicator: what GOCCL_BOOT_TIMEOUT says.
+// What it says wrongly package boot refuses.
+func joinLimit(getenv func(string) string) time.Duration {
+	s := getenv("GOCCL_BOOT_TIMEOUT")
+	d, err := time.ParseDuration(s)
+	if n, number := strconv.Atoi(s); number == nil {
+		d, err = time.Duration(n)*time.Second, nil
+	}
+	if err != nil || d <= 0 {
+		return joining
+	}
+	return d
 }
 
 // rank is the benchmark on one rank; it returns the exit status if there is no error.
