@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ func TestStoredRuns(t *testing.T) {
 		file := filepath.Join(dir, strings.ReplaceAll(args, " ", "")+".json")
 		_, errs, status := bench(t, nil, append(strings.Fields(args), "-J", file)...)
 		require.Zero(t, status, errs)
+		calm(t, file)
 		files = append(files, file)
 	}
 	_, errs, status := bench(t, nil, "compare", files[0], files[0])
@@ -34,6 +37,23 @@ func TestStoredRuns(t *testing.T) {
 	out, errs, status = bench(t, nil, "plan", "-inside", files[0], "-between", files[1], "-nodes", "4", "-ppn", "2")
 	require.Zero(t, status, errs)
 	require.Contains(t, out, "zero3")
+}
+
+// calm gives the lines of a stored run the times of a machine that has nothing else to do: fit refuses those of a busy one.
+func calm(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var run map[string]any
+	require.NoError(t, json.Unmarshal(text, &run))
+	for _, line := range run["results"].([]any) {
+		line := line.(map[string]any)
+		for _, half := range []string{"out_of_place", "in_place"} {
+			line[half].(map[string]any)["time"] = 5 + line["size"].(float64)/2000
+		}
+	}
+	text, err = json.Marshal(run)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, text, 0o666))
 }
 
 func TestAB(t *testing.T) {
