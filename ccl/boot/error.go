@@ -27,6 +27,7 @@ const (
 var codeText = [...]string{"", "wrong argument", "timeout", "canceled", "unauthorized",
 	"version differs", "ranks disagree", "rank lost", "closed", "system error"}
 
+// Error reads like: rank lost
 func (c Code) Error() string {
 	if int(c) < len(codeText) {
 		return codeText[c]

@@ -39,6 +39,7 @@ type ExitError struct {
 	Signal os.Signal // or nil
 }
 
+// Error reads like: rank 2 exited with code 1
 func (e *ExitError) Error() string {
 	if e.Signal != nil {
 		return fmt.Sprintf("rank %d was ended by a signal: %v", e.Rank, e.Signal)
