@@ -66,11 +66,16 @@ func launcherOf(getenv func(string) string) (launch, error) {
 var (
 	openMPINames = []string{"libmpi.so.40"}
 	mpichNames   = []string{
-		"libmpi.so.12",         // MPICH, Intel MPI, MVAPICH, Cray MPICH's lib-abi-mpich
-		"libmpich.so.12",       // Debian
-		"libmpi_gnu_123.so.12", // Cray MPICH by the compiler it was built with
+		"libmpi.so.12",     // MPICH, Intel MPI, MVAPICH, Cray MPICH's lib-abi-mpich
+		"libmpich.so.12",   // Debian
+		"libmpi_gnu.so.12", // Cray MPICH by the compiler it was built with, and its version
+		"libmpi_gnu_123.so.12",
 		"libmpi_gnu_112.so.12",
 		"libmpi_gnu_91.so.12",
+		"libmpi_cray.so.12",
+		"libmpi_amd.so.12",
+		"libmpi_nvidia.so.12",
+		"libmpi_intel.so.12",
 	}
 	standardNames = []string{"libmpi_abi.so.1", "libmpi_abi.so.0"}
 )

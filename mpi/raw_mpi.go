@@ -35,6 +35,9 @@ func load(l launch) error {
 	s := dl.Search{What: "MPI", Env: "GOCCL_MPI_LIB", Names: l.libraries(os.Getenv), Global: true, Advice: l.advice()}
 	C.gmpi_save_signals()
 	defer C.gmpi_restore_signals()
+	if l.family != openMPI {
+		openGTL()
+	}
 	lib, err := s.Open()
 	if err != nil {
 		return &Error{Op: "Init", Class: ErrLibrary, Text: err.Error()}
