@@ -34,48 +34,66 @@ func batch(c gpt.Config, rows int) (tokens, targets []int32) {
 	return tokens, targets
 }
 
-// The gradients of all parameters against finite differences in float64.
+// The gradients of all parameters against finite differences in float64, with a head of its own and a tied one.
 func TestGradients(t *testing.T) {
-	c := gpt.Config{Vocab: 7, Context: 5, Width: 6, Heads: 2, Layers: 2}
-	tokens, targets := batch(c, 2)
-	n := gpt.NewNet[float64](c, 2, nil)
-	var p, g [][][]float64
-	r := rand.New(rand.NewPCG(1, 2))
-	for u, lens := range c.Units(1) {
-		p = append(p, gpt.Init[float64](c, u, 1))
-		g = append(g, nil)
-		for j, l := range lens {
-			g[u] = append(g[u], make([]float64, l))
-			for i := range p[u][j] {
-				p[u][j][i] += .3 * r.NormFloat64() // so that every part matters
+	for _, tied := range []bool{false, true} {
+		c := gpt.Config{Vocab: 7, Context: 5, Width: 6, Heads: 2, Layers: 2, Tied: tied}
+		tokens, targets := batch(c, 2)
+		n := gpt.NewNet[float64](c, 2, nil)
+		var p, g [][][]float64
+		r := rand.New(rand.NewPCG(1, 2))
+		for u, lens := range c.Units(1) {
+			p = append(p, gpt.Init[float64](c, u, 1))
+			g = append(g, nil)
+			for j, l := range lens {
+				g[u] = append(g[u], make([]float64, l))
+				for i := range p[u][j] {
+					p[u][j][i] += .3 * r.NormFloat64() // so that every part matters
+				}
 			}
 		}
-	}
-	run(t, n, p, g, tokens, targets)
-	const h = 1e-5
-	checked := 0
-	for u := range p {
-		for j := range p[u] {
-			for i := range p[u][j] {
-				x := p[u][j][i]
-				p[u][j][i] = x + h
-				up := gpt.NewNet[float64](c, 2, nil)
-				more := run(t, up, p, nil, tokens, targets)
-				p[u][j][i] = x - h
-				less := run(t, gpt.NewNet[float64](c, 2, nil), p, nil, tokens, targets)
-				p[u][j][i] = x
-				require.InDelta(t, (more-less)/(2*h), g[u][j][i], 1e-8, "unit %d, parameter %s, element %d", u, c.Names(u)[j], i)
-				checked++
+		head := len(p) - 1
+		of := append([][][]float64{}, g...) // the gradients as run adds them up
+		if tied {
+			p[head] = append(p[head], p[0][0])
+			of[head] = append(g[head], make([]float64, len(p[0][0])))
+		}
+		run(t, n, p, of, tokens, targets)
+		const h = 1e-5
+		checked := 0
+		for u := range g {
+			for j := range g[u] {
+				for i := range g[u][j] {
+					x := p[u][j][i]
+					p[u][j][i] = x + h
+					more := run(t, gpt.NewNet[float64](c, 2, nil), p, nil, tokens, targets)
+					p[u][j][i] = x - h
+					less := run(t, gpt.NewNet[float64](c, 2, nil), p, nil, tokens, targets)
+					p[u][j][i] = x
+					got := g[u][j][i]
+					if tied && u == 0 && j == 0 {
+						got += of[head][1][i]
+					}
+					require.InDelta(t, (more-less)/(2*h), got, 1e-8, "tied %t, unit %d, parameter %s, element %d", tied, u, c.Names(u)[j], i)
+					checked++
+				}
 			}
 		}
+		require.Equal(t, c.Params(), checked)
 	}
-	require.Equal(t, c.Params(), checked)
 }
 
 // The talks' GPT-2.
 func TestParams(t *testing.T) {
 	c := gpt.Config{Vocab: 65, Context: 1024, Width: 768, Heads: 12, Layers: 12}
-	require.Equal(t, 85_790_208+65*768, c.Params(), "whose head is tied to the embedding")
+	require.Equal(t, 85_790_208+65*768, c.Params())
+	c.Tied = true // as there
+	require.Equal(t, 85_790_208, c.Params())
+	tensors := 0
+	for _, unit := range c.Units(1) {
+		tensors += len(unit)
+	}
+	require.Equal(t, 75, tensors)
 	first := gpt.NewNet[float32](gpt.Config{Vocab: 65, Context: 8, Width: 16, Heads: 2, Layers: 2}, 3, nil)
 	tokens, targets := batch(first.Config, 3)
 	var p [][][]float32
