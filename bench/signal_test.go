@@ -4,7 +4,9 @@ package main_test
 
 import (
 	"bufio"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -72,6 +74,37 @@ func TestInterrupt(t *testing.T) {
 	require.Equal(t, 1, cmd.ProcessState.ExitCode())
 	gone(t, pids)
 	require.Equal(t, "bench: interrupted; all ranks have ended\n", stderr.String())
+}
+
+// A signal leaves no copy of the program behind where all nodes see it.
+func TestSignalsRemoveCopies(t *testing.T) {
+	dir := t.TempDir()
+	hosts, script := filepath.Join(dir, "hosts"), "#!/bin/sh\n[ \"$1\" = --version ] && { echo PALS; exit; }\necho started\nexec sleep 60\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mpiexec"), []byte(script), 0o755))
+	require.NoError(t, os.WriteFile(hosts, []byte("h1\nh2\n"), 0o666))
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		share := t.TempDir()
+		cmd := exec.Command(program, "-hostfile", hosts, "-launcher", "mpiexec", "-share", share, "-q")
+		cmd.Env = append(clean(), "PATH="+dir+":"+os.Getenv("PATH"))
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		kill := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+		lines := bufio.NewScanner(out)
+		require.True(t, lines.Scan())
+		require.Equal(t, "started", lines.Text())
+		copies, err := filepath.Glob(filepath.Join(share, ".goccl-bench-*"))
+		require.NoError(t, err)
+		require.Len(t, copies, 1)
+		require.NoError(t, cmd.Process.Signal(signal))
+		for lines.Scan() {
+		}
+		require.Error(t, cmd.Wait(), "it has not ended in good order")
+		kill.Stop()
+		left, err := os.ReadDir(share)
+		require.NoError(t, err)
+		require.Empty(t, left, "after %v", signal)
+	}
 }
 
 func TestRankKilled(t *testing.T) {
