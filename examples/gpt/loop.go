@@ -111,7 +111,6 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		select {
 		case <-r.stop:
 			stopped[0] = 1
-			go func() { <-r.stop; os.Exit(130) }()
 		default:
 		}
 		if err := ccl.AllReduce(ctx, world, stopped, stopped, ccl.Max); err != nil {

@@ -50,8 +50,13 @@ func main() {
 		os.Exit(spawn(c))
 	}
 	// The first interrupt ends the run after the step under way, a second one at once.
-	stop := make(chan os.Signal, 2)
-	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	signals, stop := make(chan os.Signal, 2), make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		stop <- <-signals
+		<-signals
+		os.Exit(130)
+	}()
 	runtime.GOMAXPROCS(1)
 	if err := job(context.Background(), c, &run{stop: stop, out: os.Stdout}); err != nil {
 		fmt.Fprintln(os.Stderr, "gpt:", err)

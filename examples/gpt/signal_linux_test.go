@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// until waits for words of a program that runs.
+func until(t *testing.T, out *lines, want string) {
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), want) }, time.Minute, time.Millisecond, "%s", out)
+}
+
+// Ctrl-C reaches all processes of the terminal: the step under way ends, one checkpoint is made, and the exit code is 0.
+func TestSignal(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "c")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd, out := program(ctx, t, small+"1000000 -np 2 -log 1 -save "+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, cmd.Start())
+	until(t, out, "step=3 ")
+	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT))
+	require.NoError(t, cmd.Wait(), "%s", out)
+	require.Contains(t, out.String(), "interrupted after step ")
+	es, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, es, 1, "one Save: %s", out)
+}
+
+// A second one ends all ranks at once, in the middle of a step.
+func TestSecondSignal(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd, out := program(ctx, t, "-preset babygpt -rows 256 -np 2 -log 1") // a step takes more than a minute
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, cmd.Start())
+	until(t, out, "registers") // the last line before the first step
+	over := make(chan error, 1)
+	go func() { over <- cmd.Wait() }()
+	again := time.NewTicker(100 * time.Millisecond) // signals that come together count as one
+	defer again.Stop()
+	for {
+		select {
+		case err := <-over:
+			var exit *exec.ExitError
+			require.ErrorAs(t, err, &exit, "%s", out)
+			require.Equal(t, 130, exit.ExitCode(), "%s", out)
+			require.NotContains(t, out.String(), "step=1 ")
+			return
+		case <-again.C:
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
+		}
+	}
+}
+
+// A disk that becomes full ends the run with the name of the file, and the last checkpoint stays whole.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("goccl", dir, "tmpfs", 0, "size=2m"); err != nil {
+		why := "a small file system takes root: " + err.Error()
+		if os.Getenv("GOCCL_REQUIRE") == "all" {
+			t.Fatal(why)
+		}
+		t.Skip("NOT RUN: " + why)
+	}
+	defer func() { require.NoError(t, syscall.Unmount(dir, 0)) }()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	save := filepath.Join(dir, "c")
+	cmd, out := program(ctx, t, small+"40 -np 2 -log 1 -every 1 -keep 100 -save "+save)
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Run(), &exit, "%s", out)
+	require.Equal(t, 1, exit.ExitCode(), "%s", out)
+	require.Regexp(t, `write \S*step-\d+\.tmp/\S+: no space left on device`, out.String())
+	require.NotContains(t, out.String(), "step=40 ")
+	whole, err := filepath.Glob(filepath.Join(save, "step-????????"))
+	require.NoError(t, err)
+	require.NotEmpty(t, whole)
+	cmd, out = program(ctx, t, small+"40 -np 2 -log 1 -resume -save "+save)
+	require.ErrorAs(t, cmd.Run(), &exit, "the disk is still full: %s", out)
+	require.Contains(t, out.String(), "going on from "+whole[len(whole)-1])
+	require.Contains(t, out.String(), "step=40 ", "it has no -every, so it fails at the end")
+}
