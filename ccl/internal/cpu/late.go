@@ -7,14 +7,28 @@ import (
 	"time"
 )
 
-// Who is late. The rank that a call waits for may itself wait, in another Comm, for a rank that is late. All of them wait
-// about as long, and any of their calls may be the first to give up. So who gives up follows, through what all ranks have
-// told (see look.go), who waits for whom, to a rank that waits for nobody: that one is named.
+// The late rank. The rank that a call waits for may itself wait, in another Comm, for a rank that is late. All of them
+// wait about as long, and any of their calls may be the first to give up. So a rank that gives up follows the waits that
+// all ranks have told of (see look.go), in any Comm, to a rank that waits for nobody, and names that one.
 
-// lateBehind is the rank of the world at the end of who waits for whom, from rank w of the world on, in any Comm; last is the status
-// of the rank that waits for it. It is -1 if there is no end, since ranks wait for each other or do not say for whom. me is the
-// rank that asks. Who has failed in a Comm a moment ago has waited there until then.
-func lateBehind(all []Status, w, me int32, now int64, giveUp time.Duration) (end int32, last *Status) {
+// waits are the statuses of the ranks of the world that wait, by rank.
+type waits map[int32][]*Status
+
+// waitsIn picks them out, in one pass. A rank whose Comm has failed within giveUp has waited there until then.
+func waitsIn(all []Status, now int64, giveUp time.Duration) waits {
+	ws := waits{}
+	for i := range all {
+		s := &all[i]
+		if s.Doing == Waits && now-s.heard <= int64(s.holds()) && (!s.Failed || now-s.heard <= int64(giveUp)) {
+			ws[s.World] = append(ws[s.World], s)
+		}
+	}
+	return ws
+}
+
+// lateBehind is the rank of the world at the end of the waits from rank w on; last is the status of the rank that waits
+// for it. It is -1 if there is no end, since ranks wait for each other or do not say for which. me is the rank that asks.
+func (ws waits) lateBehind(w, me int32) (end int32, last *Status) {
 	seen := map[int32]bool{me: true}
 	var visit func(w int32, by *Status) (int32, *Status)
 	visit = func(w int32, by *Status) (int32, *Status) {
@@ -22,20 +36,14 @@ func lateBehind(all []Status, w, me int32, now int64, giveUp time.Duration) (end
 			return -1, nil
 		}
 		seen[w] = true
-		waits := false
-		for i := range all {
-			s := &all[i]
-			if s.World != w || s.Doing != Waits || s.Failed && now-s.heard > int64(giveUp) || now-s.heard > int64(s.holds()) {
-				continue
-			}
-			waits = true
+		for _, s := range ws[w] {
 			if s.For >= 0 {
 				if end, last := visit(s.For, s); end >= 0 {
 					return end, last
 				}
 			}
 		}
-		if waits {
+		if len(ws[w]) > 0 {
 			return -1, nil
 		}
 		return w, by
@@ -76,14 +84,12 @@ func (c *Comm) late(ended, why error, missing []int) *Fault {
 	if len(missing) == 0 {
 		return f
 	}
-	all := c.site.standing(0)
-	now, me := c.site.clock(), int32(c.members.world(c.rank))
-	giveUp := max(c.opt.Timeout/2, time.Second)
+	ws, me := waitsIn(c.site.standing(0), c.site.clock(), max(c.opt.Timeout/2, time.Second)), int32(c.members.world(c.rank))
 	var here []int // ranks of c that wait for nobody
 	other, by := int32(-1), (*Status)(nil)
 	for _, r := range missing {
 		w := int32(c.members.world(r))
-		end, last := lateBehind(all, w, me, now, giveUp)
+		end, last := ws.lateBehind(w, me)
 		if end < 0 {
 			continue
 		}

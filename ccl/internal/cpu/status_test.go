@@ -68,6 +68,6 @@ func FuzzStatus(f *testing.F) {
 			t.Fatalf("%x was read as %+v, which is %x", in, s, again)
 		}
 		circle([]Status{s, aStatus()})
-		lateBehind([]Status{s, aStatus()}, s.World, s.For, 0, 0)
+		waitsIn([]Status{s, aStatus()}, 0, 0).lateBehind(s.World, s.For)
 	})
 }
