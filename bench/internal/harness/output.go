@@ -24,7 +24,7 @@ type output struct {
 	opts     *option.Options
 	wrong    int // messages about wrong data so far
 
-	headed  bool     // the table has begun: what is no row waits for its end, for those who read it
+	headed  bool     // the table has begun: remarks wait for its end, since programs read it
 	after   []string // whole lines for below the footer
 	dropped int      // and how many are too many
 

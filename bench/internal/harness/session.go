@@ -35,22 +35,30 @@ type session struct {
 	summary report.Summary
 }
 
-// runs has the benchmark for each element type.
-var runs = map[ccl.Type]func(s *session, name string) error{
-	ccl.TypeInt8:       collective[int8],
-	ccl.TypeUint8:      collective[uint8],
-	ccl.TypeInt16:      collective[int16],
-	ccl.TypeUint16:     collective[uint16],
-	ccl.TypeInt32:      collective[int32],
-	ccl.TypeUint32:     collective[uint32],
-	ccl.TypeInt64:      collective[int64],
-	ccl.TypeUint64:     collective[uint64],
-	ccl.TypeFloat16:    collective[ccl.Float16],
-	ccl.TypeBFloat16:   collective[ccl.BFloat16],
-	ccl.TypeFloat32:    collective[float32],
-	ccl.TypeFloat64:    collective[float64],
-	ccl.TypeFloat8E4M3: collective[ccl.Float8E4M3],
-	ccl.TypeFloat8E5M2: collective[ccl.Float8E5M2],
+// benchmark is what a session does with elements of one type.
+type benchmark struct {
+	settle     func(s *session) error
+	collective func(s *session, name string) error
+}
+
+func of[T ccl.Number]() benchmark { return benchmark{settle[T], collective[T]} }
+
+// typed has the benchmark for each element type.
+var typed = map[ccl.Type]benchmark{
+	ccl.TypeInt8:       of[int8](),
+	ccl.TypeUint8:      of[uint8](),
+	ccl.TypeInt16:      of[int16](),
+	ccl.TypeUint16:     of[uint16](),
+	ccl.TypeInt32:      of[int32](),
+	ccl.TypeUint32:     of[uint32](),
+	ccl.TypeInt64:      of[int64](),
+	ccl.TypeUint64:     of[uint64](),
+	ccl.TypeFloat16:    of[ccl.Float16](),
+	ccl.TypeBFloat16:   of[ccl.BFloat16](),
+	ccl.TypeFloat32:    of[float32](),
+	ccl.TypeFloat64:    of[float64](),
+	ccl.TypeFloat8E4M3: of[ccl.Float8E4M3](),
+	ccl.TypeFloat8E5M2: of[ccl.Float8E5M2](),
 }
 
 // ranks is the size of this rank's group.
@@ -135,7 +143,7 @@ func (s *session) once() error {
 			return err
 		}
 		for _, t := range s.o.Types {
-			if err := runs[t](s, name); err != nil {
+			if err := typed[t].collective(s, name); err != nil {
 				return err
 			}
 			if name == "barrier" {

@@ -23,24 +23,6 @@ const (
 	settleLargest  = 1 << 10 // bytes of a call
 )
 
-// settles has settle for each element type.
-var settles = map[ccl.Type]func(s *session) error{
-	ccl.TypeInt8:       settle[int8],
-	ccl.TypeUint8:      settle[uint8],
-	ccl.TypeInt16:      settle[int16],
-	ccl.TypeUint16:     settle[uint16],
-	ccl.TypeInt32:      settle[int32],
-	ccl.TypeUint32:     settle[uint32],
-	ccl.TypeInt64:      settle[int64],
-	ccl.TypeUint64:     settle[uint64],
-	ccl.TypeFloat16:    settle[ccl.Float16],
-	ccl.TypeBFloat16:   settle[ccl.BFloat16],
-	ccl.TypeFloat32:    settle[float32],
-	ccl.TypeFloat64:    settle[float64],
-	ccl.TypeFloat8E4M3: settle[ccl.Float8E4M3],
-	ccl.TypeFloat8E5M2: settle[ccl.Float8E5M2],
-}
-
 // settle makes calls of the first collective, of the first size if that is small, on each backend until they take as long
 // as they will. With -w 0 no call comes before the first that is measured.
 func settle[T ccl.Number](s *session) error {
@@ -129,7 +111,7 @@ func (s *session) settle() error {
 	if s.o.Warmup == 0 {
 		return nil
 	}
-	if err := settles[s.o.Types[0]](s); err != nil {
+	if err := typed[s.o.Types[0]].settle(s); err != nil {
 		return err
 	}
 	nowRan, nowWaited := machine.Waited("/")

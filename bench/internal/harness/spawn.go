@@ -95,7 +95,7 @@ type sink struct {
 	err error
 }
 
-// Write never fails: who writes here is to end in good order.
+// Write never fails: the ranks, whose output comes here, are to end in good order.
 func (s *sink) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
