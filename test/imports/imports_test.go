@@ -1,4 +1,5 @@
-// Package imports holds no code, only the test of who may import what.
+// Package imports holds no code, only the tests of the tree: which package may import which, how large types and files may
+// be, and that each exported name has a comment.
 package imports
 
 import (

@@ -174,12 +174,11 @@ func tooLarge(files fs.FS, dir string, known map[string]size) (bad []string, err
 func untried(files fs.FS, dir string) (list []string, err error) {
 	err = sources(files, dir, func(name string, text []byte) error {
 		base := strings.TrimSuffix(name, ".go")
-		for _, os := range []string{"", "_linux", "_other", "_unix", "_amd64"} {
-			if _, err := fs.Stat(files, strings.TrimSuffix(base, os)+"_test.go"); err == nil {
-				return nil
-			}
-			if _, err := fs.Stat(files, base+os+"_test.go"); err == nil {
-				return nil
+		for _, platform := range []string{"", "_linux", "_other", "_unix", "_amd64"} {
+			for _, beside := range []string{strings.TrimSuffix(base, platform), base + platform} {
+				if _, err := fs.Stat(files, beside+"_test.go"); err == nil {
+					return nil
+				}
 			}
 		}
 		if strings.Count(string(text), "\n") > linesUntried {

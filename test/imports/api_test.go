@@ -1,12 +1,11 @@
-package docs
+package imports
 
 import (
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
-	"path/filepath"
-	"strings"
+	"path"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,37 +50,22 @@ func bare(file *ast.File) (names []string) {
 	return names
 }
 
-// receiver is the name of a method's type.
-func receiver(t ast.Expr) string {
-	switch t := t.(type) {
-	case *ast.StarExpr:
-		return receiver(t.X)
-	case *ast.IndexExpr:
-		return receiver(t.X)
-	case *ast.IndexListExpr:
-		return receiver(t.X)
-	case *ast.Ident:
-		return t.Name
-	}
-	return ""
-}
-
 // Each exported name has a comment.
 func TestNamesAreExplained(t *testing.T) {
+	repo := os.DirFS("../..")
 	for _, dir := range public {
-		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
-		require.NoError(t, err)
-		require.NotEmpty(t, files, dir)
-		for _, path := range files {
-			if strings.HasSuffix(path, "_test.go") {
-				continue
+		files := 0
+		require.NoError(t, sources(repo, dir, func(name string, text []byte) error {
+			if path.Dir(name) != dir {
+				return nil
 			}
-			text, err := os.ReadFile(path)
+			files++
+			file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
 			require.NoError(t, err)
-			file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments)
-			require.NoError(t, err)
-			require.Empty(t, bare(file), path)
-		}
+			require.Empty(t, bare(file), name)
+			return nil
+		}))
+		require.NotZero(t, files, dir)
 	}
 	planted := "package p\n\nfunc F() {}\n\ntype T struct{}\n\nfunc (t *T) M() {}\n\nfunc (t *u) N() {}\n\nvar V, w = 1, 2\n\n// G is told of.\nfunc G() {}\n"
 	file, err := parser.ParseFile(token.NewFileSet(), "p.go", planted, parser.ParseComments)
