@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -52,12 +53,29 @@ type library struct {
 	engine.Engine
 	backend  engine.Backend
 	lib      engine.Library
-	device   int            // -1: it takes host memory
-	platform string         // the package whose memory it takes, "" if none in particular
-	known    deviceMemory   // of the last call, which is the device's
-	one      [1]engine.Call // the call being made on a device
-	calls    []engine.Call  // and those on host memory
-	call     cpu.Call       // its record, for the control plane
+	device   int                     // -1: it takes host memory
+	platform string                  // the package whose memory it takes, "" if none in particular
+	known    deviceMemory            // of the last call, which is the device's
+	one      [1]engine.Call          // the call being made on a device
+	calls    []engine.Call           // and those on host memory
+	call     cpu.Call                // its record, for the control plane
+	connects bool                    // a first call waits inside the library for the others
+	met      [cpu.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
+}
+
+// first reports whether k, a collective, may be one for which the library makes connections: it is the first of its kind, or of its
+// size, by which the library chooses what it does. All ranks say the same. They then meet on the control plane, so that none waits inside
+// the library, where nothing ends that, for one that is gone.
+func (l *library) first(k *cpu.Call) bool {
+	if !l.connects {
+		return false
+	}
+	met, size := &l.met[k.Kind], uint64(1)<<bits.Len64(k.Count*uint64(Type(k.Type).Size()))
+	if *met&size != 0 {
+		return false
+	}
+	*met |= size
+	return true
 }
 
 // talk is the ranks of a new Comm agreeing on its library, over the CPU engine: a handful
@@ -269,6 +287,8 @@ func (l *library) connect(t talk, g engine.Group, fresh bool) (*library, *cpu.Fa
 		}
 		return nil, f
 	}
+	c, ok := l.Engine.(engine.Connector)
+	l.connects = ok && c.Connects()
 	return l, nil
 }
 

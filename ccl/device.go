@@ -43,15 +43,22 @@ type deviceStream struct {
 	c        *Comm
 	s        Stream
 	issued   uint64        // the last ticket issued; see last
-	passed   atomic.Uint64 // the last that the stream is known to have passed
-	passedAt atomic.Int64  // and when that was seen
+	launched atomic.Uint64 // how many graphs with calls of the Comm
+	passed   atomic.Uint64 // the last ticket that the stream is known to have passed
+	ran      atomic.Uint64 // and how many of the graphs
+	passedAt atomic.Int64  // when that was seen
+	looking  atomic.Bool   // the watch, on a goroutine of its own: to set a mark may last
 
-	mu     sync.Mutex
-	mark   engine.Mark
-	covers uint64 // what mark stands after
-	since  time.Time
-	err    *Error // the device's
+	mu      sync.Mutex
+	mark    engine.Mark
+	marking bool     // a mark is being set, without mu, since this lasts while the stream is full
+	covers  progress // what mark stands after
+	since   time.Time
+	err     *Error // the device's, or that nobody can tell how far the stream has got
 }
+
+// progress is how far a stream has been given work: calls by tickets, and graphs.
+type progress struct{ ticket, graphs uint64 }
 
 // stream returns c's view of s.
 func (c *Comm) stream(s Stream) *deviceStream {
@@ -68,37 +75,101 @@ func (c *Comm) stream(s Stream) *deviceStream {
 	}
 	d := &deviceStream{c: c, s: s}
 	c.streams = append(live, d)
-	if s, ok := s.(interface{ OnSync(func() func()) }); ok {
-		s.OnSync(d.synced)
+	if s, ok := s.(observedStream); ok {
+		s.Observe(d)
 	}
 	return d
 }
 
-// over reports whether the stream was closed and has passed all its calls.
-func (d *deviceStream) over() bool {
-	_, open := d.s.Handle()
-	return !open && d.last() == d.passed.Load()
+// observedStream is a stream whose package tells what becomes of its work: those of cuda and rocm, whose Observer this is.
+type observedStream interface {
+	Observe(o interface {
+		Live() bool
+		Syncing() (passed func())
+		Closing()
+		Capturing() (ended func() (launched func(on interface{ Handle() (uintptr, bool) })))
+	})
 }
 
-// synced is told that someone waits for the stream by itself: what it returns is to be called once the stream has
-// passed all that it held, and is nil when the Comm needs to hear nothing more. A program that has synchronized a
-// stream may close it, and no mark could be set on it then.
-func (d *deviceStream) synced() func() {
-	if d.c.closed.Load() || d.over() {
-		return nil
+// over reports whether the stream was closed and nothing is to be learnt of it any more.
+func (d *deviceStream) over() bool {
+	if _, open := d.s.Handle(); open {
+		return false
 	}
-	ticket := d.last()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.idle() || d.err != nil
+}
+
+// Live is false once the Comm needs to hear nothing more of the stream.
+func (d *deviceStream) Live() bool {
+	return !d.c.closed.Load() && d.c.failure.Load() == nil && !d.over()
+}
+
+// Syncing is told that someone waits for the stream by itself. A program that has synchronized a stream may close it,
+// and no mark could be set on it then.
+func (d *deviceStream) Syncing() func() {
+	now := d.given()
 	return func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.err == nil && ticket > d.passed.Load() && !d.c.closed.Load() {
-			d.pass(ticket)
+		if d.err == nil && !d.c.closed.Load() {
+			d.pass(now)
 		}
+	}
+}
+
+// Closing sets a last mark: what the stream holds runs although it is closed.
+func (d *deviceStream) Closing() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for d.marking {
+		d.mu.Unlock()
+		time.Sleep(deviceNapMin)
+		d.mu.Lock()
+	}
+	if d.err == nil && d.given() != d.covers && !d.idle() {
+		d.mark = nil // one that stands before: its memory is the library's until the Comm is closed
+		d.set()
+	}
+}
+
+// Capturing is told that a graph is being made, which may take in calls on this stream.
+func (d *deviceStream) Capturing() func() func(on interface{ Handle() (uintptr, bool) }) {
+	before := d.last()
+	return func() func(on interface{ Handle() (uintptr, bool) }) {
+		if d.last() == before {
+			return nil
+		}
+		return d.launchedOn
+	}
+}
+
+// launchedOn is told that a graph with calls of d's Comm has been launched, on s. They are watched like others: the library may
+// fail in them, or a peer not come.
+func (d *deviceStream) launchedOn(s interface{ Handle() (uintptr, bool) }) {
+	c := d.c
+	if !c.enter() {
+		return
+	}
+	defer c.leave()
+	if c.failure.Load() == nil {
+		on := c.stream(s)
+		on.launched.Add(1)
+		on.watch()
 	}
 }
 
 // last is the last ticket issued.
 func (d *deviceStream) last() uint64 { return atomic.LoadUint64(&d.issued) }
+
+// given is how far the stream has been given work.
+func (d *deviceStream) given() progress { return progress{d.last(), d.launched.Load()} }
+
+// idle reports whether the stream is known to have passed all its work.
+func (d *deviceStream) idle() bool {
+	return d.last() == d.passed.Load() && d.launched.Load() == d.ran.Load()
+}
 
 // look asks how far the stream has got: it sets a mark if there is something to learn and none is under way.
 func (d *deviceStream) look() error {
@@ -108,22 +179,12 @@ func (d *deviceStream) look() error {
 		return d.err
 	}
 	if d.mark == nil {
-		covers := d.last()
-		if covers == d.passed.Load() {
+		if d.idle() || d.marking {
 			return nil
 		}
-		h, ok := d.s.Handle()
-		if !ok {
-			return d.fails(errStreamGone)
+		if err := d.set(); err != nil || d.mark == nil {
+			return err
 		}
-		m, err := d.c.lib.Mark(h)
-		if errors.Is(err, engine.ErrCapturing) {
-			return err // what is captured runs when the graph is launched
-		}
-		if err != nil {
-			return d.fails(err)
-		}
-		d.mark, d.covers, d.since = m, covers, time.Now()
 	}
 	done, err := d.mark.Passed()
 	if err != nil {
@@ -137,8 +198,33 @@ func (d *deviceStream) look() error {
 	return nil
 }
 
-// pass notes that the stream is past the call with that ticket, if that means that the call was done. d.mu is held.
-func (d *deviceStream) pass(ticket uint64) {
+// set sets a mark after all that the stream has been given, unless none may be set now. d.mu is held, but not meanwhile.
+func (d *deviceStream) set() error {
+	covers := d.given()
+	h, ok := d.s.Handle()
+	if !ok {
+		d.err = d.c.refuse(&args{kind: KindGroup}, ErrArgument, errStreamGone)
+		return d.err
+	}
+	d.marking, d.since = true, time.Now()
+	d.mu.Unlock()
+	m, err := d.c.lib.Mark(h)
+	d.mu.Lock()
+	d.marking = false
+	switch {
+	case errors.Is(err, engine.ErrCapturing):
+		return err // what is captured runs when the graph is launched
+	case errors.Is(err, engine.ErrNotNow):
+		return nil
+	case err != nil:
+		return d.fails(err)
+	}
+	d.mark, d.covers = m, covers
+	return nil
+}
+
+// pass notes that the stream is past that place, if that means that its calls were done. d.mu is held.
+func (d *deviceStream) pass(at progress) {
 	if d.c.eng.Failure() != nil {
 		return // an aborted call lets the stream pass as well, with anything in its memory
 	}
@@ -146,13 +232,14 @@ func (d *deviceStream) pass(ticket uint64) {
 		d.c.eng.Fail(f)
 		return
 	}
-	if ticket > d.passed.Load() { // a mark may stand before what someone has synchronized with
+	if at.ticket > d.passed.Load() { // a mark may stand before what someone has synchronized with
 		d.passedAt.Store(d.c.eng.Now())
-		d.passed.Store(ticket)
+		d.passed.Store(at.ticket)
 	}
+	d.ran.Store(max(at.graphs, d.ran.Load()))
 }
 
-var errStreamGone = errors.New("the stream was closed with calls under way")
+var errStreamGone = errors.New("the stream was closed before its calls were known to be done: Wait for the last of them first")
 
 // fails makes err the Comm's failure. d.mu is held.
 func (d *deviceStream) fails(err error) error {
@@ -179,11 +266,11 @@ func (c *Comm) vendorFails(err error) {
 	}
 }
 
-// standing is how long the mark under way has not been passed.
+// standing is how long the mark under way has not been passed, or set.
 func (d *deviceStream) standing() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.mark == nil {
+	if d.mark == nil && !d.marking {
 		return 0
 	}
 	return time.Since(d.since)
@@ -215,7 +302,18 @@ func (d *deviceStream) wait(ctx context.Context, ticket uint64) error {
 	}
 }
 
+// lookAside looks on another goroutine.
+func (d *deviceStream) lookAside() {
+	if d.looking.CompareAndSwap(false, true) {
+		go func() {
+			d.look()
+			d.looking.Store(false)
+		}()
+	}
+}
+
 const (
+	deviceCrowd  = 256                    // calls that a stream may hold, of the 1,024 that fill CUDA's, before a Wait sets its marks aside
 	deviceAwake  = 200 * time.Microsecond // of asking again and again, before sleeping
 	deviceNapMin = 20 * time.Microsecond
 	deviceNapMax = 500 * time.Microsecond
@@ -234,7 +332,9 @@ func (d *deviceStream) test(ticket uint64) (bool, error) {
 	if d.c.failure.Load() != nil {
 		return d.failed(ticket)
 	}
-	if err := d.look(); errors.Is(err, engine.ErrCapturing) {
+	if d.last()-d.passed.Load() > deviceCrowd { // it may be full
+		d.lookAside()
+	} else if err := d.look(); errors.Is(err, engine.ErrCapturing) {
 		return true, d.c.refuse(&args{kind: KindGroup}, ErrArgument, err)
 	} else if err != nil && d.c.failure.Load() != nil {
 		return d.failed(ticket)
@@ -275,6 +375,13 @@ func (c *Comm) drainDevice(ctx context.Context) error {
 	return nil
 }
 
+// watch makes sure that somebody looks at the device.
+func (d *deviceStream) watch() {
+	if c := d.c; !c.watching.Load() && c.watching.CompareAndSwap(false, true) {
+		go c.watchDevice()
+	}
+}
+
 // watchDevice looks, while calls are under way, at what nobody else sees: an error inside the library,
 // a stream that stands still, ranks that make other calls.
 func (c *Comm) watchDevice() {
@@ -299,13 +406,11 @@ func (c *Comm) watchDevice() {
 		idle++
 		var still time.Duration
 		for _, d := range streams {
-			if d.last() == d.passed.Load() {
+			if d.idle() {
 				continue
 			}
 			idle = 0
-			if d.look() != nil {
-				continue // a failure of the Comm ends the watch; a capture is not under way
-			}
+			d.lookAside() // its error is the Comm's failure, which ends the watch, or a capture, which is not under way
 			standing := d.standing()
 			if limit := c.opt.Timeout; limit > 0 && standing > limit {
 				c.eng.Fail(c.eng.Late(fmt.Errorf("the stream has not moved for %v", limit)))
@@ -320,7 +425,7 @@ func (c *Comm) watchDevice() {
 		if idle > watchIdle {
 			c.watching.Store(false)
 			for _, d := range streams { // issued meanwhile, by one who still saw the watch?
-				if d.last() != d.passed.Load() && c.watching.CompareAndSwap(false, true) {
+				if !d.idle() && c.watching.CompareAndSwap(false, true) {
 					idle = 0
 				}
 			}

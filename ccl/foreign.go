@@ -21,12 +21,12 @@ const stuckAfter = time.Second
 // foreign makes calls on host memory through the library, under the eyes of the CPU engine's control
 // plane.
 func (c *Comm) foreign(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
+	l := c.lib
 	for _, k := range calls {
-		if f := c.eng.Begin(ctx, k); f != nil {
+		if f := c.eng.Begin(ctx, k, l.first(k)); f != nil {
 			return f
 		}
 	}
-	l := c.lib
 	l.calls = l.calls[:0]
 	for _, k := range calls {
 		l.calls = append(l.calls, foreignCall(k))

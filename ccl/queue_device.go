@@ -121,11 +121,13 @@ func (q Queue) issueEntered(a *args) Work {
 	c.writing()
 	c.seq++
 	seq := c.seq
+	meet := false
 	if alike(k, a, count) {
 		k.Seq, k.Hash, k.Start = seq, k.Own, c.eng.Now()
 	} else {
 		c.fill(k, a, seq, count)
 		k.Start, k.State = c.eng.Now(), uint8(Running)
+		meet = l.first(k)
 	}
 	r := &c.ring[seq%ringCalls] // field by field: see storeRecord of cpu
 	r.Seq, r.Count, r.Start, r.End = seq, count, k.Start, 0
@@ -136,7 +138,7 @@ func (q Queue) issueEntered(a *args) Work {
 	if shared {
 		c.mu.Unlock()
 	}
-	if f := c.eng.Issued(k); f != nil {
+	if f := c.eng.Issued(k, meet); f != nil {
 		return q.failed(a)
 	}
 	if q.group != nil {
@@ -159,9 +161,7 @@ func (d *deviceStream) hand(calls []engine.Call, seq uint64) error {
 		return err
 	}
 	ordered.Store(&d.issued, seq)
-	if !c.watching.Load() && c.watching.CompareAndSwap(false, true) {
-		go c.watchDevice()
-	}
+	d.watch()
 	return nil
 }
 

@@ -57,6 +57,7 @@ enum {
 	X(1, g_res, CommGetAsyncError, (g_comm, g_res *)) \
 	X(0, g_res, CommSplit, (g_comm, int, int, g_comm *, g_cfg *)) \
 	X(0, g_res, CommShrink, (g_comm, int *, int, g_comm *, g_cfg *, int)) \
+	X(0, g_res, CommRevoke, (g_comm, int)) \
 	X(0, g_res, MemAlloc, (void **, size_t)) \
 	X(0, g_res, MemFree, (void *)) \
 	X(0, g_res, CommRegister, (g_comm, void *, size_t, void **)) \

@@ -50,6 +50,7 @@ typedef int u_pointer_attr, u_capmode, u_capstate;
 	X(u_res, StreamBeginCapture_v2, (u_stream, u_capmode)) \
 	X(u_res, StreamEndCapture, (u_stream, u_graph *)) \
 	X(u_res, StreamIsCapturing, (u_stream, u_capstate *)) \
+	X(u_res, ThreadExchangeStreamCaptureMode, (u_capmode *)) \
 	X(u_res, GraphInstantiateWithFlags, (u_exec *, u_graph, unsigned long long)) \
 	X(u_res, GraphLaunch, (u_exec, u_stream)) \
 	X(u_res, GraphExecDestroy, (u_exec)) \

@@ -57,6 +57,7 @@ typedef void g_pointer;  // cudaPointerAttributes: see struct gdev_pointer
 	X(0, g_drc, StreamBeginCapture, (g_stream, g_capmode)) \
 	X(0, g_drc, StreamEndCapture, (g_stream, g_graph *)) \
 	X(0, g_drc, StreamIsCapturing, (g_stream, g_capstate *)) \
+	X(0, g_drc, ThreadExchangeStreamCaptureMode, (g_capmode *)) \
 	X(0, g_drc, GraphInstantiateWithFlags, (g_exec *, g_graph, unsigned long long)) \
 	X(0, g_drc, GraphLaunch, (g_exec, g_stream)) \
 	X(0, g_drc, GraphExecDestroy, (g_exec)) \
@@ -115,10 +116,29 @@ struct gdev_pointer {
 
 // gdev_on makes dev the device of this thread. Goroutines change threads between two calls into C, so every C
 // function that needs a current device begins with it. The thread's former device is not put back: to
-// select it again would make a context, some hundred MiB, on a device that nobody has asked for.
+// select it again would make a context, some hundred MiB, on a device that nobody has asked for. On a thread that has
+// chosen none the runtime says 0 and has no context, so the first choice is made whatever it says.
 static inline g_drc gdev_on(const gdev *t, int dev) {
+	static __thread char chosen;
 	int now;
-	return t->GetDevice(&now) == 0 && now == dev ? (g_drc)0 : t->SetDevice(dev);
+	if (chosen && t->GetDevice(&now) == 0 && now == dev)
+		return 0;
+	g_drc r = t->SetDevice(dev);
+	chosen |= !r;
+	return r;
+}
+
+// gdev_relaxed lets this thread ask for events while another captures in CUDA's global mode, which such a call would break,
+// until gdev_strict with what it returned.
+static inline g_capmode gdev_relaxed(const gdev *t) {
+	g_capmode mode = GDEV_CAPTURE_RELAXED;
+	if (t->ThreadExchangeStreamCaptureMode)
+		t->ThreadExchangeStreamCaptureMode(&mode);
+	return mode;
+}
+static inline void gdev_strict(const gdev *t, g_capmode mode) {
+	if (t->ThreadExchangeStreamCaptureMode)
+		t->ThreadExchangeStreamCaptureMode(&mode);
 }
 
 // gdev_ret takes a failure out of the thread's last error as well, where a later and unrelated

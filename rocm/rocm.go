@@ -26,7 +26,7 @@
 //
 //	Device  Index Platform Name Memory PCI NUMA Synchronize CanAccess EnableAccess DisableAccess Owns
 //	        NewStream StreamOf NewEvent NewMark
-//	Stream  Handle Device Synchronize Query Wait OnSync WaitEvent BeginCapture EndCapture Capturing Close
+//	Stream  Handle Device Synchronize Query Wait Observe WaitEvent BeginCapture EndCapture Capturing Close
 //	Event   Record Query Synchronize Wait Since Close
 //	Graph   Launch Close
 //	Mem     Ptr Device Len Elem Platform Part Put Get Set PutOn GetOn CopyOn SetOn Slice Free

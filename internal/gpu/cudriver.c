@@ -109,6 +109,7 @@ static g_drc StreamWaitEvent(g_stream s, g_event e, unsigned flags) { return cu.
 static g_drc StreamBeginCapture(g_stream s, g_capmode mode) { return cu.StreamBeginCapture_v2(s, mode); }
 static g_drc StreamEndCapture(g_stream s, g_graph *g) { return cu.StreamEndCapture(s, g); }
 static g_drc StreamIsCapturing(g_stream s, g_capstate *state) { return cu.StreamIsCapturing(s, state); }
+static g_drc ThreadExchangeStreamCaptureMode(g_capmode *mode) { return cu.ThreadExchangeStreamCaptureMode(mode); }
 static g_drc GraphInstantiateWithFlags(g_exec *x, g_graph g, unsigned long long flags) { return cu.GraphInstantiateWithFlags(x, g, flags); }
 static g_drc GraphLaunch(g_exec x, g_stream s) { return cu.GraphLaunch(x, s); }
 static g_drc GraphExecDestroy(g_exec x) { return cu.GraphExecDestroy(x); }

@@ -1,7 +1,10 @@
 package gpu
 
 // Graph is work that was captured from a stream, to be launched as one, again and again.
-type Graph struct{ *resource }
+type Graph struct {
+	*resource
+	hear []launched // of launches
+}
 
 // BeginCapture has s collect what is issued to it rather than run it, until EndCapture. Another stream that waits
 // for an event recorded on s takes part, and s must wait for it in turn before the end.
@@ -10,7 +13,14 @@ func (s *Stream) BeginCapture() error {
 	if err != nil {
 		return err
 	}
-	return s.rt.check(s.rt.drv.beginCapture(s.dev, h), "StreamBeginCapture", s.dev)
+	s.rt.capturing.Add(1) // before it begins: nobody is to ask for an event then
+	c := s.rt.drv.beginCapture(s.dev, h)
+	if c != success {
+		s.rt.capturing.Add(-1)
+		return s.rt.check(c, "StreamBeginCapture", s.dev)
+	}
+	s.beginCapture()
+	return nil
 }
 
 // EndCapture returns what s has collected. After an error in between there is nothing, and s is an ordinary stream
@@ -21,10 +31,11 @@ func (s *Stream) EndCapture() (*Graph, error) {
 		return nil, err
 	}
 	g, c := s.rt.drv.endCapture(s.dev, h)
+	hear := s.endCapture()
 	if c != success {
 		return nil, s.rt.check(c, "StreamEndCapture", s.dev)
 	}
-	return &Graph{newResource(s.rt, s.dev, "graph", "GraphExecDestroy", g)}, nil
+	return &Graph{newResource(s.rt, s.dev, "graph", "GraphExecDestroy", g), hear}, nil
 }
 
 // Capturing reports whether s is between BeginCapture and EndCapture.
@@ -53,7 +64,13 @@ func (g *Graph) Launch(s *Stream) error {
 	if err := g.same(s.resource); err != nil {
 		return err
 	}
-	return g.rt.check(g.rt.drv.launch(g.dev, h, stream), "GraphLaunch", g.dev)
+	if c := g.rt.drv.launch(g.dev, h, stream); c != success {
+		return g.rt.check(c, "GraphLaunch", g.dev)
+	}
+	for _, f := range g.hear {
+		f(s)
+	}
+	return nil
 }
 
 // Close gives the graph back. A launch that is under way ends first.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -24,6 +25,9 @@ type Runtime struct {
 	once   sync.Once
 	drv    driver // nil until open, and where that failed
 	err    error
+
+	observers observers    // of its streams
+	capturing atomic.Int32 // how many streams are
 }
 
 // CUDA is NVIDIA's runtime, compiled in by the tag nccl.

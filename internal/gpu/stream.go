@@ -10,8 +10,9 @@ import (
 // Stream is a first-in first-out queue of work on a device. It is a ccl.Stream.
 type Stream struct {
 	*resource
-	borrowed bool // someone else's, or the default stream
-	waits    waits
+	borrowed  bool // someone else's, or the default stream
+	observers observers
+	capture   capture
 }
 
 // NewStream makes a stream that does not wait for the default stream, nor that for it.
@@ -66,7 +67,7 @@ func (s *Stream) Synchronize() error {
 	if err != nil {
 		return err
 	}
-	passed := s.waits.begin()
+	passed := s.syncing()
 	c := s.rt.drv.syncStream(s.dev, h)
 	if c == success {
 		call(passed)
@@ -80,7 +81,7 @@ func (s *Stream) Query() (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	passed := s.waits.begin()
+	passed := s.syncing()
 	c := s.rt.drv.queryStream(s.dev, h)
 	switch c {
 	case notReady:
@@ -128,6 +129,12 @@ func (s *Stream) WaitEvent(e *Event) error {
 func (s *Stream) Close() error {
 	if s == nil {
 		return errNil
+	}
+	if _, open := s.handle(); open {
+		for _, o := range s.observers.live() {
+			o.Closing()
+		}
+		s.endCapture()
 	}
 	return s.close(func(h uintptr) code {
 		if s.borrowed {

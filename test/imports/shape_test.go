@@ -54,7 +54,7 @@ var withoutTest = map[string]string{
 	"ccl/internal/engine":        "call engine",
 	"ccl/internal/mpiengine":     "run",
 	"ccl/internal/native/cside":  "cside",
-	"ccl/internal/native":        "mark register staged supports",
+	"ccl/internal/native":        "register staged supports",
 	"ccl/internal/native/oneccl": "comm library",
 	"ccl/internal/tcp":           "pump",
 }

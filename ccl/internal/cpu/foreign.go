@@ -11,8 +11,9 @@ import (
 // in the order, shows its record to the others, and watches over it, so that what the library does not notice
 // (another call on another rank, a rank that has gone, a wait without end) is noticed all the same.
 
-// Begin gives k its place among the calls of c. After a fault it must not be made.
-func (c *Comm) Begin(ctx context.Context, k *Call) *Fault {
+// Begin gives k its place among the calls of c. After a fault it must not be made. With meet, as in a strict Comm, all ranks
+// have the same collective before any of them goes on.
+func (c *Comm) Begin(ctx context.Context, k *Call, meet bool) *Fault {
 	if f := c.cause.Load(); f != nil {
 		return f
 	}
@@ -26,7 +27,7 @@ func (c *Comm) Begin(ctx context.Context, k *Call) *Fault {
 		return nil
 	}
 	c.enter(k)
-	if c.opt.Strict && c.Size() > 1 { // no rank moves data before all have the same call
+	if (meet || c.opt.Strict) && c.Size() > 1 { // no rank moves data before all have the same call
 		if f := c.meet(ctx, k); f != nil {
 			return f
 		}
@@ -56,8 +57,8 @@ func (c *Comm) End(k *Call, err error) *Fault {
 }
 
 // Issued gives k, a call for a device, its place among the calls of c: its data move when the device gets there.
-// In a strict Comm all ranks have the same call before any of them hands it over.
-func (c *Comm) Issued(k *Call) *Fault {
+// With meet, as in a strict Comm, all ranks have the same collective before any of them hands it over.
+func (c *Comm) Issued(k *Call, meet bool) *Fault {
 	if f := c.cause.Load(); f != nil {
 		return f
 	}
@@ -65,7 +66,7 @@ func (c *Comm) Issued(k *Call) *Fault {
 		return nil
 	}
 	c.enter(k)
-	if c.opt.Strict && c.Size() > 1 {
+	if (meet || c.opt.Strict) && c.Size() > 1 {
 		c.began = c.site.clock()
 		return c.meet(context.Background(), k)
 	}

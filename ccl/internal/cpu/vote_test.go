@@ -75,7 +75,7 @@ func TestOddRankIsNamed(t *testing.T) {
 					if tc.calls[r] != nil {
 						k := *tc.calls[r]
 						k.Seal()
-						require.Nil(t, c.Issued(&k))
+						require.Nil(t, c.Issued(&k, false))
 					}
 				}
 				mine, theirs := all[tc.by].entered(0), all[tc.of].entered(0)

@@ -102,6 +102,9 @@ type Engine interface {
 // ErrCapturing is Mark's error on a stream that is being captured into a graph, on which no event may be recorded.
 var ErrCapturing = errors.New("the stream is being captured into a graph: its calls run when the graph is launched")
 
+// ErrNotNow is Mark's error while a capture is under way elsewhere that would break.
+var ErrNotNow = errors.New("another stream is being captured into a graph: no event may be asked for")
+
 // Mark is a place in a stream.
 type Mark interface {
 	// Passed reports whether all before the mark is done. An error is the device's.
@@ -117,6 +120,12 @@ type Splitter interface {
 // Shrinker is an Engine whose library makes a communicator without the ranks in lost.
 type Shrinker interface {
 	Shrink(ctx context.Context, g Group, lost []int) (Engine, error)
+}
+
+// Connector is an Engine whose library makes connections when they are first needed, inside a call of the rank's own that
+// waits for the other ranks.
+type Connector interface {
+	Connects() bool
 }
 
 // LibraryError is a failure inside a library: its own code and text.

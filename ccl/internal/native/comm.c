@@ -2,49 +2,52 @@
 
 #include "native.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 #define FAIL(call, result) gcclFail(e->ccl, e->comm, &e->fault, call, result)
 
-static struct gccl_config config(int blocking) {
+static struct gccl_config config(void) {
 	return (struct gccl_config){
-		sizeof(struct gccl_config), GCCL_CONFIG_MAGIC, GCCL_CONFIG_VERSION, blocking,
+		sizeof(struct gccl_config), GCCL_CONFIG_MAGIC, GCCL_CONFIG_VERSION, 1,
 		GCCL_UNDEF_INT, GCCL_UNDEF_INT, GCCL_UNDEF_INT, NULL, GCCL_UNDEF_INT, GCCL_UNDEF_INT,
 	};
 }
 
+// settled waits for a communicator that does not block although it was told to: NCCL_COMM_BLOCKING, of the environment or a
+// file of NCCL's, has the last word (envConfigOverride, src/init.cc). It is no use then: each of its calls would make a
+// thread.
+static int settled(gccl_end *e, const char *call, int r) {
+	if (r != GCCL_IN_PROGRESS)
+		return gcclFail(e->ccl, NULL, &e->fault, call, r);
+	while (e->ccl->CommGetAsyncError(e->comm, &r) == GCCL_SUCCESS && r == GCCL_IN_PROGRESS)
+		usleep(1000);
+	e->fault = (gccl_fault){ .result = GCCL_INVALID_USAGE,
+		.text = "NCCL_COMM_BLOCKING=0 is set, in the environment or in nccl.conf, and makes a thread for each call: unset it" };
+	snprintf(e->fault.call, sizeof e->fault.call, "nccl%s", call);
+	return GCCL_INVALID_USAGE;
+}
+
 // The communicator is that of the current device, so the two calls are one for Go, which may move
 // the goroutine to another thread between two.
-int gcclInit(gccl_end *e, const g_uid *id, int blocking) {
+int gcclInit(gccl_end *e, const g_uid *id, int withConfig) {
 	int r = gcclOn(e);
 	if (r)
 		return r;
-	struct gccl_config c = config(blocking);
-	if (blocking >= 0)
+	struct gccl_config c = config();
+	if (withConfig)
 		r = e->ccl->CommInitRankConfig(&e->comm, e->size, *id, e->rank, &c);
 	else
 		r = e->ccl->CommInitRank(&e->comm, e->size, *id, e->rank);
-	r = gcclFail(e->ccl, NULL, &e->fault, "CommInitRank", r);
-	return r;
-}
-
-// Of a null communicator NCCL 2.23 and 2.24 read the fields, so it is looked at here.
-int gcclSplit(gccl_end *parent, gccl_end *e, int color, int key) {
-	int r = parent->comm ? gcclOn(e) : FAIL("CommSplit", GCCL_INVALID_ARGUMENT);
-	if (r)
-		return r;
-	struct gccl_config c = config(0);
-	r = parent->ccl->CommSplit(parent->comm, color < 0 ? GCCL_SPLIT_NOCOLOR : color, key, &e->comm, &c);
-	r = gcclFail(e->ccl, parent->comm, &e->fault, "CommSplit", r);
-	return r;
+	return settled(e, "CommInitRank", r);
 }
 
 int gcclShrink(gccl_end *parent, gccl_end *e, int *lost, int n) {
 	int r = parent->comm ? gcclOn(e) : FAIL("CommShrink", GCCL_INVALID_ARGUMENT);
 	if (r)
 		return r;
-	struct gccl_config c = config(0);
-	r = parent->ccl->CommShrink(parent->comm, lost, n, &e->comm, &c, GCCL_SHRINK_ABORT);
-	r = gcclFail(e->ccl, parent->comm, &e->fault, "CommShrink", r);
-	return r;
+	struct gccl_config c = config();
+	return settled(e, "CommShrink", parent->ccl->CommShrink(parent->comm, lost, n, &e->comm, &c, GCCL_SHRINK_ABORT));
 }
 
 int gcclAsync(gccl_end *e) {
@@ -52,9 +55,24 @@ int gcclAsync(gccl_end *e) {
 	return FAIL("CommGetAsyncError", r ? r : state);
 }
 
-int gcclFinalize(gccl_end *e) { return e->ccl->CommFinalize ? FAIL("CommFinalize", e->ccl->CommFinalize(e->comm)) : 0; }
-int gcclDestroy(gccl_end *e) { return gcclFail(e->ccl, NULL, &e->fault, "CommDestroy", e->ccl->CommDestroy(e->comm)); }
-int gcclAbort(gccl_end *e) { return gcclFail(e->ccl, NULL, &e->fault, "CommAbort", e->ccl->CommAbort(e->comm)); }
+// What ends a communicator sets the device as well: it selects the thread's former one again in the end, which makes a
+// context on device 0 where the thread had none.
+#define ENDS(name) \
+	int r = gcclOn(e); \
+	return r ? r : gcclFail(e->ccl, NULL, &e->fault, #name, e->ccl->name(e->comm))
+
+int gcclFinalize(gccl_end *e) {
+	if (!e->ccl->CommFinalize)
+		return 0;
+	ENDS(CommFinalize);
+}
+int gcclDestroy(gccl_end *e) { ENDS(CommDestroy); }
+int gcclAbort(gccl_end *e) { ENDS(CommAbort); }
+
+int gcclRevoke(gccl_end *e) {
+	int r = e->ccl->CommRevoke ? gcclOn(e) : GCCL_INVALID_USAGE;
+	return r ? r : gcclFail(e->ccl, NULL, &e->fault, "CommRevoke", e->ccl->CommRevoke(e->comm, 0));
+}
 
 int gcclMemAlloc(gccl_end *e, U *addr, size_t bytes) {
 	int r = gcclOn(e);
@@ -73,9 +91,11 @@ int gcclMemFree(gccl_end *e, U addr) {
 }
 
 int gcclRegister(gccl_end *e, U addr, size_t bytes, U *handle) {
-	return FAIL("CommRegister", e->ccl->CommRegister(e->comm, (void *)addr, bytes, (void **)handle));
+	int r = gcclOn(e);
+	return r ? r : FAIL("CommRegister", e->ccl->CommRegister(e->comm, (void *)addr, bytes, (void **)handle));
 }
 
 int gcclDeregister(gccl_end *e, U handle) {
-	return FAIL("CommDeregister", e->ccl->CommDeregister(e->comm, (void *)handle));
+	int r = gcclOn(e);
+	return r ? r : FAIL("CommDeregister", e->ccl->CommDeregister(e->comm, (void *)handle));
 }

@@ -11,14 +11,11 @@ enum {
 };
 
 #define FAIL(call, result) gcclFail(e->ccl, e->comm, &e->fault, call, result)
-// DO makes a call of the library and returns its error. A communicator that does not block may answer
-// that the call is under way, as it does while connections are made.
+// DO makes a call of the library and returns its error.
 #define DO(name, ...) \
 	do { \
 		int r_ = e->ccl->name(__VA_ARGS__); \
-		if (r_ == GCCL_IN_PROGRESS) \
-			e->busy = 1; \
-		else if (r_) \
+		if (r_) \
 			return FAIL(#name, r_); \
 	} while (0)
 
@@ -157,20 +154,35 @@ static int single(const gccl_call *c) {
 	return 0;
 }
 
+// on makes the communicator's device this thread's, as all that the library does there leaves it: it puts back what was current
+// before (groupLaunch, src/group.cc), and that would make a context on device 0 where nothing was. Between two looks the thread may
+// have come to another device by somebody else's hand; the library sets its own all the same.
+static inline int on(gccl_end *e) {
+	static __thread int device = -1;
+	if (device == e->device)
+		return 0;
+	int r = gcclOn(e);
+	if (!r)
+		device = e->device;
+	return r;
+}
+
 int gcclAllReduce(U end, U src, U dst, size_t count, int type, int op, U stream) {
 	gccl_end *e = (gccl_end *)end;
-	int r = e->ccl->AllReduce((void *)src, (void *)dst, count, type, op, e->comm, (g_stream)stream);
+	int r = on(e);
+	if (r)
+		return r;
+	r = e->ccl->AllReduce((void *)src, (void *)dst, count, type, op, e->comm, (g_stream)stream);
 	return r == GCCL_SUCCESS ? r : FAIL("AllReduce", r);
 }
 
 int gcclIssue(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, U stream) {
 	g_stream s = (g_stream)stream;
-	int r;
-	if (n == 1 && single(calls)) {
-		e->busy = 0;
-		r = one(e, calls, counts, s);
-		return r ? r : e->busy ? GCCL_IN_PROGRESS : GCCL_SUCCESS;
-	}
+	int r = on(e);
+	if (r)
+		return r;
+	if (n == 1 && single(calls))
+		return one(e, calls, counts, s);
 	if ((r = gcclCopySources(e, calls, n, counts, s)))
 		return r;
 	if ((r = FAIL("GroupStart", e->ccl->GroupStart()))) {
@@ -188,10 +200,6 @@ int gcclIssue(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, 
 		e->fault = first;
 	else
 		r = end;
-	if (r == GCCL_IN_PROGRESS)
-		return r;
 	int freed = gcclFreeSources(e, s);
 	return r ? r : freed;
 }
-
-int gcclIssued(gccl_end *e, U stream) { return gcclFreeSources(e, (g_stream)stream); }

@@ -27,12 +27,20 @@ int gcclRecord(gccl_end *e, U event, U stream, int *capturing) {
 	int r = gcclOn(e); // stream 0 is the current device's
 	if (!r && e->dev->StreamIsCapturing)
 		r = FAIL("StreamIsCapturing", e->dev->StreamIsCapturing((g_stream)stream, capturing));
-	if (!r && *capturing == GDEV_CAPTURE_NONE)
-		r = FAIL("EventRecord", e->dev->EventRecord((g_event)event, (g_stream)stream));
+	if (r || *capturing != GDEV_CAPTURE_NONE || !event)
+		return r;
+	g_capmode mode = gdev_relaxed(e->dev);
+	r = FAIL("EventRecord", e->dev->EventRecord((g_event)event, (g_stream)stream));
+	gdev_strict(e->dev, mode);
 	return r;
 }
 
 int gcclPassed(gccl_end *e, U event) {
-	int r = e->dev->EventQuery((g_event)event);
+	int r = gcclOn(e);
+	if (r)
+		return r;
+	g_capmode mode = gdev_relaxed(e->dev);
+	r = e->dev->EventQuery((g_event)event);
+	gdev_strict(e->dev, mode);
 	return r == GDEV_NOT_READY ? gdev_ret(e->dev, r) : FAIL("EventQuery", r);
 }

@@ -3,7 +3,7 @@
 // what is missing. The tags nccl, rccl and oneccl choose which are compiled in, in any combination.
 //
 // What NCCL and RCCL share is in files of their subjects: vendor.go is one library to know about and
-// load.go opens it, end.go is one rank's end of a communicator, issue.go hands over calls, compose.c
+// load.go opens it, end.go is one rank's end of a communicator, start.go makes it and close.go ends it, issue.go hands over calls, compose.c
 // makes those that a library lacks, mark.go follows streams, staged.go takes host memory through the
 // device. nccl.go and rccl.go are what differs. The calls themselves are in include/gccl.h.
 //

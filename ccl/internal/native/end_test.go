@@ -56,67 +56,6 @@ func (r *rank) memory(t testing.TB) *gpu.Mem[int32] {
 	return m
 }
 
-func TestStartFails(t *testing.T) {
-	vendors(t, func(t *testing.T, v *vendor) {
-		for _, tc := range []struct{ name, knob, value, want string }{
-			{"fails", "FAKE_FAIL", "ncclCommInitRank:0:2", "ncclCommInitRank: unhandled system error: injected failure"},
-			{"ctx ends", "FAKE_NCCL_IN_PROGRESS", "1", "context deadline exceeded"},
-		} {
-			t.Run(tc.name, func(t *testing.T) {
-				leaks(t, v)
-				t.Setenv(tc.knob, tc.value)
-				lib := open(t, v)
-				id, err := lib.ID()
-				require.NoError(t, err)
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				defer cancel()
-				start := time.Now()
-				_, err = lib.New(ctx, engine.Group{Size: 2, Locals: 2}, id)
-				require.ErrorContains(t, err, tc.want)
-				require.Less(t, time.Since(start), soon)
-			})
-		}
-	})
-}
-
-// TestStartEnds: what Check reports ends a start whose peers do not come.
-func TestStartEnds(t *testing.T) {
-	vendors(t, func(t *testing.T, v *vendor) {
-		leaks(t, v)
-		lib := open(t, v)
-		id, err := lib.ID()
-		require.NoError(t, err)
-		lost, calls := errors.New("rank 1 is lost"), 0
-		check := func() error {
-			if calls++; calls > 300 {
-				return lost
-			}
-			return nil
-		}
-		_, err = lib.New(within(t), engine.Group{Size: 2, Locals: 2, Check: check}, id)
-		require.ErrorIs(t, err, lost)
-	})
-}
-
-func TestStartRefuses(t *testing.T) {
-	vendors(t, func(t *testing.T, v *vendor) {
-		lib := open(t, v)
-		id, err := lib.ID()
-		require.NoError(t, err)
-		_, err = lib.New(t.Context(), engine.Group{Size: 1, Locals: 1}, id[:64])
-		require.ErrorContains(t, err, "a unique id has 128 bytes, this one 64")
-		_, err = lib.New(t.Context(), engine.Group{Size: 1, Locals: 1, Device: 99}, id)
-		require.ErrorContains(t, err, "99")
-		errs := all(2, func(i int) error {
-			_, err := lib.New(within(t), engine.Group{Rank: i, Size: 2, Locals: 2}, id)
-			return err
-		})
-		for _, err := range errs {
-			require.ErrorContains(t, err, "both on device 0")
-		}
-	})
-}
-
 // TestFailures: what goes wrong inside the library arrives, a hanging stream is let go by Abort, nothing is left.
 func TestFailures(t *testing.T) {
 	for _, tc := range []struct {
@@ -216,38 +155,11 @@ func TestStrict(t *testing.T) {
 	})
 }
 
-func TestSplitAndShrink(t *testing.T) {
+func TestShrink(t *testing.T) {
 	vendors(t, func(t *testing.T, v *vendor) {
 		leaks(t, v)
 		const n = 4
 		ranks := world(t, v, n)
-		each(t, n, func(i int) error {
-			r := ranks[i]
-			color := i % 2
-			if i == 3 {
-				color = -1
-			}
-			g := engine.Group{Rank: i / 2, Size: 2 - color, Device: i, Parent: r.Engine, Color: color, Key: 0}
-			e, err := r.Engine.(engine.Splitter).Split(within(t), g)
-			if i == 3 {
-				if e != nil || err != nil {
-					return fmt.Errorf("of no color: %v, %w", e, err)
-				}
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			s, err := seat(r.lib, g, e)
-			if err != nil {
-				return err
-			}
-			defer s.stream.Close()
-			if err := s.performAll(within(t), true); err != nil {
-				return err
-			}
-			return s.Close()
-		})
 		// Rank 1 is lost; a call waits for it.
 		each(t, n, func(i int) error {
 			r := ranks[i]
@@ -291,44 +203,6 @@ func TestRegister(t *testing.T) {
 		require.NoError(t, e.Deregister(h))
 		require.NoError(t, e.Free(p))
 		require.Error(t, e.Free(p))
-	})
-}
-
-// TestClose: calls after it say so, and what came before it is done.
-func TestClose(t *testing.T) {
-	vendors(t, func(t *testing.T, v *vendor) {
-		leaks(t, v)
-		ranks := world(t, v, 2)
-		each(t, 2, func(i int) error {
-			r := ranks[i]
-			m := r.memory(t)
-			defer m.Free()
-			for range 100 {
-				if err := r.issueOne(m); err != nil {
-					return err
-				}
-			}
-			if r.Native() == 0 {
-				return errors.New("no handle")
-			}
-			if err := r.Close(); err != nil {
-				return err
-			}
-			if err := r.Close(); err != nil {
-				return err
-			}
-			r.Abort()
-			if err := r.issueOne(m); !errors.Is(err, errClosed) {
-				return fmt.Errorf("a call after Close: %w", err)
-			}
-			if _, err := r.Mark(r.handle()); !errors.Is(err, errClosed) {
-				return fmt.Errorf("a Mark after Close: %w", err)
-			}
-			if r.Native() != 0 || r.Err() != nil {
-				return errors.New("still there")
-			}
-			return nil
-		})
 	})
 }
 

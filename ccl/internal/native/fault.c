@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 int gcclFail(const gccl_table *t, g_comm comm, gccl_fault *f, const char *call, int result) {
-	if (result == GCCL_SUCCESS || result == GCCL_IN_PROGRESS)
+	if (result == GCCL_SUCCESS)
 		return result;
 	const char *text = t->GetErrorString(result), *last = t->GetLastError ? t->GetLastError(comm) : "";
 	f->result = result;

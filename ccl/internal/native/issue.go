@@ -10,7 +10,6 @@ package native
 import "C"
 
 import (
-	"context"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
@@ -23,8 +22,7 @@ const (
 	_ = uint(engine.Barrier-17) + uint(17-engine.Barrier)
 )
 
-// Issue hands over calls in one call into C. Where the library makes connections first, Issue waits for
-// it, but for Abort.
+// Issue hands over calls in one call into C.
 func (e *end) Issue(stream uintptr, calls []engine.Call) error {
 	if e.group.Strict {
 		if err := e.checkAddresses(calls); err != nil {
@@ -40,18 +38,15 @@ func (e *end) Issue(stream uintptr, calls []engine.Call) error {
 // allReduce is issue of one call whose arguments cross as they are: to C, and not into an array first.
 func (e *end) allReduce(stream C.U, k *engine.Call) error {
 	typ, _ := e.lib.wire(k.Type)
-	e.device.Lock()
-	if e.state.Load() != 0 {
-		e.device.Unlock()
-		if err := e.enter(); err != nil {
-			return err
-		}
+	if err := e.enter(); err != nil {
+		return err
 	}
 	r := C.gcclAllReduce(C.U(uintptr(unsafe.Pointer(e.c))), C.U(k.Src), C.U(k.Dst), C.size_t(k.Count), C.int(typ), ops[k.Op], stream)
 	if r != C.GCCL_SUCCESS {
-		return e.answered(r, stream)
+		defer e.call.Unlock()
+		return e.result(r)
 	}
-	e.device.Unlock() // a defer takes 3 ns
+	e.call.Unlock() // a defer takes 3 ns
 	return nil
 }
 
@@ -62,6 +57,7 @@ func (e *end) issue(stream C.U, calls []engine.Call) error {
 	if err := e.enter(); err != nil {
 		return err
 	}
+	defer e.call.Unlock()
 	if len(calls) > len(e.calls) {
 		e.calls = make([]C.gccl_call, len(calls))
 	}
@@ -69,34 +65,7 @@ func (e *end) issue(stream C.U, calls []engine.Call) error {
 	for i := range calls {
 		e.encode(&e.calls[i], &calls[i])
 	}
-	return e.answered(C.gcclIssue(e.c, &e.calls[0], C.int(len(calls)), unsafe.SliceData(e.counts), stream), stream)
-}
-
-// answered is the error of calls to which the library's answer was r. The lock of the device is held, and is not any more
-// when it returns. While the library waits for peers nobody holds it: they may be in a call of another communicator of
-// theirs, for which this device is a peer.
-func (e *end) answered(r C.int, stream C.U) error {
-	defer e.device.Unlock()
-	if r == C.GCCL_IN_PROGRESS {
-		e.state.Or(busy)
-		e.device.Unlock()
-		_, err := e.settle(context.Background(), e.notClosed)
-		e.device.Lock()
-		e.state.And(^busy)
-		if err != nil {
-			return err
-		}
-		r = C.gcclIssued(e.c, stream)
-	}
-	return e.result(r)
-}
-
-// notClosed lets a call that waits for connections end.
-func (e *end) notClosed() error {
-	if e.state.Load()&closed != 0 {
-		return errClosed
-	}
-	return nil
+	return e.result(C.gcclIssue(e.c, &e.calls[0], C.int(len(calls)), unsafe.SliceData(e.counts), stream))
 }
 
 // encode is c in the library's terms. A type that the library does not have is moved as bytes.

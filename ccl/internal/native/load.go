@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
@@ -32,9 +31,6 @@ type library struct {
 
 	prefix                 *C.char // of the device runtime's functions
 	mallocAsync, freeAsync uintptr // two of them, 0 where it lacks them
-
-	mu    sync.Mutex
-	locks map[int]*deviceLock // by device: communicators of one device issue in one order
 }
 
 // open loads the library and says what is wrong with it before a rank depends on it.
@@ -48,7 +44,7 @@ func (v *vendor) open() (engine.Library, error) {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %s %s", v.name, so.Path(), fmt.Sprintf(format, args...))
 	}
-	l := &library{v: v, t: (*C.gccl_table)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_table{})))), locks: map[int]*deviceLock{}}
+	l := &library{v: v, t: (*C.gccl_table)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_table{}))))}
 	l.prefix = C.CString(v.prefix)
 	l.fake = so.Symbol(fakeSymbol) != 0
 	switch {
@@ -111,16 +107,6 @@ func (l *library) ID() ([]byte, error) {
 		return nil, l.failure(&f)
 	}
 	return C.GoBytes(unsafe.Pointer(&id), C.int(unsafe.Sizeof(id))), nil
-}
-
-// lock is the lock of a device.
-func (l *library) lock(device int) *deviceLock {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.locks[device] == nil {
-		l.locks[device] = new(deviceLock)
-	}
-	return l.locks[device]
 }
 
 // failure is the error of a call that filled f.

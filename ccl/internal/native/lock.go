@@ -3,28 +3,28 @@
 package native
 
 import (
-	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
-// deviceLock is held while a communicator of a device issues calls. It is for one who seldom waits: to be unlocked
+// callLock is held while a call of the rank's own is inside the library. It is for one who seldom waits: to be unlocked
 // takes a plain store, where a sync.Mutex takes an instruction of 5 ns, of the 60 that a call may cost.
-type deviceLock struct{ held uint64 }
+type callLock struct{ held uint64 }
 
-func (l *deviceLock) Lock() {
-	for i := 0; !l.TryLock(); i++ {
-		pause(i)
+func (l *callLock) TryLock() bool { return atomic.CompareAndSwapUint64(&l.held, 0, 1) }
+
+func (l *callLock) Unlock() { ordered.Store(&l.held, 0) }
+
+// free waits at most so long for nobody to be inside, and reports whether it has come to that. Whoever makes sure first that no other
+// call begins knows then that none is under way.
+func (l *callLock) free(wait time.Duration) bool {
+	for until := time.Now().Add(wait); !l.TryLock(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(until) {
+			return false
+		}
 	}
-}
-
-func (l *deviceLock) TryLock() bool { return atomic.CompareAndSwapUint64(&l.held, 0, 1) }
-
-func (l *deviceLock) Unlock() { ordered.Store(&l.held, 0) }
-
-// tryLocker is a deviceLock or a sync.Mutex.
-type tryLocker interface {
-	sync.Locker
-	TryLock() bool
+	l.Unlock()
+	return true
 }

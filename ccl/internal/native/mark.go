@@ -5,10 +5,25 @@ package native
 // #cgo noescape gcclRecord
 // #cgo nocallback gcclRecord
 // #cgo nocallback gcclPassed
+// #include <stdlib.h>
 // #include "native.h"
 import "C"
 
-import "github.com/goccl/goccl/ccl/internal/engine"
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// marks are an end's events. They have a lock of their own, and Abort does not take it: an event is not recorded before the
+// stream has room, and where a kernel has no end only Abort makes some.
+type marks struct {
+	mu     sync.Mutex
+	c      *C.gccl_end // nil once closed
+	all    []*mark
+	unused *mark // the first of those that are free
+}
 
 // mark is an event. Events are recorded only where somebody asks, not with every call.
 type mark struct {
@@ -19,44 +34,60 @@ type mark struct {
 
 // Mark notes the end of the stream, but for one that is being captured, on which nothing runs.
 func (e *end) Mark(stream uintptr) (engine.Mark, error) {
-	e.asideMu.Lock()
-	defer e.asideMu.Unlock()
-	if e.aside == nil {
+	ms := &e.marks
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if e.state.Load()&closed != 0 || ms.c == nil {
 		return nil, errClosed
 	}
-	m := e.unused
+	var capturing C.int
+	if !e.mayQuery() {
+		switch r := C.gcclRecord(ms.c, 0, C.U(stream), &capturing); {
+		case r != 0:
+			return nil, e.lib.failure(&ms.c.fault)
+		case capturing != C.GDEV_CAPTURE_NONE:
+			return nil, engine.ErrCapturing
+		}
+		return nil, engine.ErrNotNow
+	}
+	m := ms.unused
 	if m == nil {
 		m = &mark{e: e}
-		if r := C.gcclEvent(e.aside, &m.event); r != 0 {
-			return nil, e.lib.failure(&e.aside.fault)
+		if r := C.gcclEvent(ms.c, &m.event); r != 0 {
+			return nil, e.lib.failure(&ms.c.fault)
 		}
-		e.marks = append(e.marks, m)
+		ms.all = append(ms.all, m)
 	} else {
-		e.unused = m.next
+		ms.unused = m.next
 	}
-	var capturing C.int
-	r := C.gcclRecord(e.aside, m.event, C.U(stream), &capturing)
+	r := C.gcclRecord(ms.c, m.event, C.U(stream), &capturing)
 	if r != 0 || capturing != C.GDEV_CAPTURE_NONE {
 		m.release()
 	}
 	switch {
 	case r != 0:
-		return nil, e.lib.failure(&e.aside.fault)
+		return nil, e.lib.failure(&ms.c.fault)
 	case capturing != C.GDEV_CAPTURE_NONE:
 		return nil, engine.ErrCapturing
 	}
 	return m, nil
 }
 
+// mayQuery is false while a stream is being captured where asking for an event breaks any capture.
+func (e *end) mayQuery() bool { return !e.lib.v.queryBreaks || !e.lib.v.runtime.Capturing() }
+
 // Passed asks the event.
 func (m *mark) Passed() (bool, error) {
-	e := m.e
-	e.asideMu.Lock()
-	defer e.asideMu.Unlock()
-	if e.aside == nil {
+	ms := &m.e.marks
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.c == nil {
 		return false, errClosed
 	}
-	switch r := C.gcclPassed(e.aside, m.event); r {
+	if !m.e.mayQuery() {
+		return false, nil
+	}
+	switch r := C.gcclPassed(ms.c, m.event); r {
 	case 0:
 		m.release()
 		return true, nil
@@ -64,8 +95,19 @@ func (m *mark) Passed() (bool, error) {
 		return false, nil
 	}
 	m.release()
-	return false, e.lib.failure(&e.aside.fault)
+	return false, m.e.lib.failure(&ms.c.fault)
 }
 
-// release makes m free for another Mark. asideMu is held.
-func (m *mark) release() { m.next, m.e.unused = m.e.unused, m }
+// release makes m free for another Mark. mu is held.
+func (m *mark) release() { m.next, m.e.marks.unused = m.e.marks.unused, m }
+
+// close frees the events.
+func (ms *marks) close() {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for _, m := range ms.all {
+		C.gcclEventFree(ms.c, m.event)
+	}
+	C.free(unsafe.Pointer(ms.c))
+	ms.c, ms.all, ms.unused = nil, nil, nil
+}

@@ -15,15 +15,15 @@ typedef struct {
 	char call[48], text[400];
 } gccl_fault;
 
-// gccl_end is one rank's end of a communicator. Go has two of each, so that the monitor's goroutine
-// need not wait for a call of the rank's own: see end.
+// gccl_end is one rank's end of a communicator. Go has three of each, each with its own fault, so that nobody who asks
+// needs to wait for a call of the rank's own: see end.
 typedef struct {
 	const gccl_table *ccl;
 	const gdev *dev;    // internal/gpu's
 	const char *prefix; // of its functions
 	int (*mallocAsync)(void **, size_t, g_stream), (*freeAsync)(void *, g_stream); // or NULL
 	g_comm comm;
-	int device, rank, size, busy;
+	int device, rank, size;
 	void *scratch;      // device memory, for what Barrier reduces
 	void **copies;      // of the sources of calls in place under way, see inplace.c
 	int ncopies, capcopies;
@@ -55,29 +55,27 @@ int gcclStreamFree(gccl_end *e, U stream);
 int gcclCopy(gccl_end *e, U dst, U src, size_t bytes, int kind, U stream);
 int gcclEvent(gccl_end *e, U *event);
 int gcclEventFree(gccl_end *e, U event);
-int gcclRecord(gccl_end *e, U event, U stream, int *capturing);
+int gcclRecord(gccl_end *e, U event, U stream, int *capturing); // event 0: only whether stream is being captured
 int gcclPassed(gccl_end *e, U event);
 int gcclOn(gccl_end *e);
 
-// comm.c. The handle is in e->comm; blocking is 1, 0, or -1 for a library without configurations.
-int gcclInit(gccl_end *e, const g_uid *id, int blocking);
-int gcclSplit(gccl_end *parent, gccl_end *e, int color, int key);
+// comm.c. The handle is in e->comm. The communicator is one that blocks; config: the library has configurations.
+int gcclInit(gccl_end *e, const g_uid *id, int config);
 int gcclShrink(gccl_end *parent, gccl_end *e, int *lost, int n);
 int gcclAsync(gccl_end *e);
 int gcclFinalize(gccl_end *e);
 int gcclDestroy(gccl_end *e);
 int gcclAbort(gccl_end *e);
+int gcclRevoke(gccl_end *e);
 int gcclMemAlloc(gccl_end *e, U *addr, size_t bytes);
 int gcclMemFree(gccl_end *e, U addr);
 int gcclRegister(gccl_end *e, U addr, size_t bytes, U *handle);
 int gcclDeregister(gccl_end *e, U handle);
 
-// compose.c. Returns what the library answered, GCCL_IN_PROGRESS included, or -1 for the device's.
-// After GCCL_IN_PROGRESS gcclIssued ends the call when the library has.
+// compose.c. Returns what the library answered, or -1 for the device's.
 int gcclIssue(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, U stream);
 // gcclAllReduce is one all-reduce; its end crosses as U.
 int gcclAllReduce(U end, U src, U dst, size_t count, int type, int op, U stream);
-int gcclIssued(gccl_end *e, U stream);
 
 // inplace.c
 int gcclCopySources(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, g_stream stream);

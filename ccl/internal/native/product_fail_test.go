@@ -121,7 +121,7 @@ func TestProductKnobs(t *testing.T) {
 			code ccl.Code
 			text string
 		}{
-			{"start", map[string]string{"FAKE_FAIL": "ncclCommInitRank:2:2"}, ccl.Options{}, ccl.ErrBackend, "ncclCommInitRank"},
+			{"start", map[string]string{"FAKE_FAIL": "ncclCommInitRank:2:2", "FAKE_NCCL_INIT_TIMEOUT": "1"}, ccl.Options{}, ccl.ErrBackend, "ncclCommInitRank"},
 			{"unique id", map[string]string{"FAKE_FAIL": "ncclGetUniqueId:0:3"}, ccl.Options{}, ccl.ErrBackend, "ncclGetUniqueId"},
 			{"call", map[string]string{"FAKE_FAIL": "ncclAllReduce:5:5"}, ccl.Options{}, ccl.ErrBackend, "ncclAllReduce"},
 			{"asynchronous", map[string]string{"FAKE_NCCL_ASYNC": "3:6", "FAKE_NCCL_RANK": "1"}, ccl.Options{}, ccl.ErrBackend, ""},
@@ -153,6 +153,7 @@ func TestProductStartWithoutEnd(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
 		t.Setenv("FAKE_NCCL_IN_PROGRESS", "1")
+		t.Setenv("FAKE_NCCL_INIT_TIMEOUT", "1")
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		var wg sync.WaitGroup

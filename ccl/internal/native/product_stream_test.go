@@ -4,6 +4,8 @@ package native_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -38,6 +40,159 @@ func TestProductStreamClosed(t *testing.T) {
 				}
 			}
 			return r.sums(ctx, 3)
+		}) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+	})
+}
+
+// TestProductStreamLeft: a stream that is closed with calls under way runs them all the same, and the Comm knows when they are done.
+func TestProductStreamLeft(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		t.Setenv("FAKE_DELAY_US", "30000")
+		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+			x, y := r.mem(1), r.mem(int32(r.me+1))
+			s, err := r.d.NewStream()
+			require.NoError(t, err)
+			r.c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+			w := r.c.On(s).AllReduce(ccl.Device(y), ccl.InPlace(), ccl.Sum)
+			require.NoError(t, s.Close())
+			if err := w.Wait(ctx); err != nil {
+				return err
+			}
+			got := make([]int32, 1)
+			if err := y.Get(got); err != nil || got[0] != 3 {
+				return fmt.Errorf("%d after Wait: %w", got[0], err)
+			}
+			return r.sums(ctx, 3)
+		}) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+	})
+}
+
+// mute is a stream of a package that tells nobody of its end.
+type mute struct {
+	*gpu.Stream
+	closed bool
+}
+
+func (m *mute) Handle() (uintptr, bool) {
+	h, _ := m.Stream.Handle()
+	return h, !m.closed
+}
+
+// Observe is not what package ccl asks for.
+func (*mute) Observe() {}
+
+// TestProductStreamGone: where nobody tells, a Work of a stream that was closed says so, and the Comm is well.
+func TestProductStreamGone(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+			x := r.mem(1)
+			if err := r.sums(ctx, 1); err != nil { // connections
+				return err
+			}
+			s := &mute{Stream: r.s}
+			w := r.c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+			s.closed = true
+			var e *ccl.Error
+			if err := w.Wait(ctx); !errors.As(err, &e) || e.Code != ccl.ErrArgument {
+				return fmt.Errorf("of a stream that was closed: %w", err)
+			}
+			for range 5 { // ticks of the watch
+				time.Sleep(10 * time.Millisecond)
+				if err := r.c.Err(); err != nil {
+					return err
+				}
+			}
+			return r.sums(ctx, 3)
+		}) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+	})
+}
+
+// TestProductGraphHangs: a launch of a graph with calls of the Comm is watched like a call, on whatever stream: one that hangs is a
+// timeout, and a failure of the library in it the Comm's.
+func TestProductGraphHangs(t *testing.T) {
+	for _, tc := range []struct {
+		name, knob, value string
+		code              ccl.Code
+	}{
+		{"hang", "FAKE_NCCL_HANG", "3", ccl.ErrTimeout},
+		{"error", "FAKE_NCCL_ASYNC", "3:6", ccl.ErrBackend},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+				leaves(t, name)
+				t.Setenv(tc.knob, tc.value)
+				t.Setenv("FAKE_NCCL_RANK", "1")
+				for rank, err := range job(t, 2, ccl.Options{Backend: name, Timeout: 300 * time.Millisecond}, rt, func(ctx context.Context, r *on) error {
+					x := r.mem(1)
+					if err := r.sums(ctx, 1); err != nil {
+						return err
+					}
+					if err := r.s.BeginCapture(); err != nil {
+						return err
+					}
+					r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+					g, err := r.s.EndCapture()
+					if err != nil {
+						return err
+					}
+					other, err := r.d.NewStream()
+					if err != nil {
+						return err
+					}
+					for range 2 {
+						if err := g.Launch(other); err != nil {
+							return err
+						}
+					}
+					for r.c.Err() == nil && ctx.Err() == nil {
+						time.Sleep(time.Millisecond)
+					}
+					err = r.c.Err()
+					return errors.Join(err, g.Close(), other.Wait(ctx), other.Close())
+				}) {
+					failure(t, rank, err, tc.code)
+				}
+			})
+		})
+	}
+}
+
+// TestProductCaptureBesideWatch: another stream is captured while the Comm watches its own, and the graph is whole.
+func TestProductCaptureBesideWatch(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		t.Setenv("FAKE_CAPTURE", map[string]string{"nccl": "global", "rccl": "hip"}[name])
+		t.Setenv("FAKE_DELAY_US", "2000")
+		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+			x := r.mem(1)
+			other, err := r.d.NewStream()
+			if err != nil {
+				return err
+			}
+			var last ccl.Work
+			for range 50 {
+				last = r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+			}
+			if err := other.BeginCapture(); err != nil {
+				return err
+			}
+			time.Sleep(50 * time.Millisecond) // ticks of the watch
+			if err := x.SetOn(other, 0); err != nil {
+				return err
+			}
+			g, err := other.EndCapture()
+			if err != nil {
+				return fmt.Errorf("the capture was broken: %w", err)
+			}
+			return errors.Join(last.Wait(ctx), g.Close(), other.Close())
 		}) {
 			assert.NoError(t, err, "rank %d", rank)
 		}

@@ -23,6 +23,8 @@ var rccl = &vendor{
 	prefix:  "hip",
 	oldest:  21003,
 	fp8:     22005, // ROCm 6.2
+	// hipEventQuery ends even a capture of another thread's own mode (PyTorch's PR 176251).
+	queryBreaks: true,
 	others: []other{
 		{"onecclGetVersion", false, "oneCCL", "GOCCL_ONECCL_LIB"},
 		{"ncclAllToAllv", true, "NCCL", "GOCCL_NCCL_LIB"}, // NCCL has none, up to 2.32

@@ -57,7 +57,7 @@ func (e *end) own(call func() C.int) error {
 	if err := e.enter(); err != nil {
 		return err
 	}
-	defer e.device.Unlock()
+	defer e.call.Unlock()
 	return e.result(call())
 }
 

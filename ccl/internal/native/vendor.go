@@ -19,6 +19,7 @@ type vendor struct {
 	prefix      string // of the device runtime's functions
 	oldest      int
 	fp8         int     // the first version with 8-bit floats
+	queryBreaks bool    // to ask the runtime for an event breaks a capture, of whatever mode, on any thread
 	others      []other // that may be taken for it
 
 	once sync.Once

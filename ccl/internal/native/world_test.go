@@ -53,6 +53,7 @@ type rank struct {
 	group  engine.Group
 	device gpu.Device
 	stream *gpu.Stream
+	closed bool // by the test, to hear an error
 }
 
 func (r *rank) handle() uintptr {
@@ -119,7 +120,7 @@ func seat(lib *library, g engine.Group, e engine.Engine) (*rank, error) {
 		return nil, err
 	}
 	s, err := d.NewStream()
-	return &rank{e, lib, g, d, s}, err
+	return &rank{Engine: e, lib: lib, group: g, device: d, stream: s}, err
 }
 
 func leave(t testing.TB, ranks []*rank) {
@@ -127,6 +128,9 @@ func leave(t testing.TB, ranks []*rank) {
 		r := ranks[i]
 		if r == nil {
 			return nil
+		}
+		if r.closed {
+			return r.stream.Close()
 		}
 		if err := r.Close(); err != nil {
 			return err

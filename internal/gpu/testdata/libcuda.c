@@ -52,6 +52,7 @@ int cuStreamWaitEvent(u_stream s, u_event e, unsigned flags) { ON(); return cuda
 int cuStreamBeginCapture_v2(u_stream s, int mode) { ON(); return cudaStreamBeginCapture(s, mode); }
 int cuStreamEndCapture(u_stream s, u_graph *g) { ON(); return cudaStreamEndCapture(s, g); }
 int cuStreamIsCapturing(u_stream s, int *state) { ON(); return cudaStreamIsCapturing(s, state); }
+int cuThreadExchangeStreamCaptureMode(int *mode) { return cudaThreadExchangeStreamCaptureMode(mode); }
 int cuGraphInstantiateWithFlags(u_exec *x, u_graph g, unsigned long long flags) { ON(); return cudaGraphInstantiateWithFlags(x, g, flags); }
 int cuGraphLaunch(u_exec x, u_stream s) { ON(); return cudaGraphLaunch(x, s); }
 int cuGraphExecDestroy(u_exec x) { return cudaGraphExecDestroy(x); }

@@ -10,9 +10,17 @@ enum { MAX_RANKS = 64, ALIVE = 0x67634c43 };
 struct gccl_opaque {
 	unsigned magic;
 	int rank, size, device, asynchronous, children, idle;
+	double patience; // seconds that its start waits for ranks
+	int connected;  // its first operation has met all ranks
+	int every;      // each call of an asynchronous one is under way for a while: NCCL since 2.23.4
+	int made_on;    // a pending call belongs to the thread that made it
+	pthread_t maker;
 	g_uid id;
 	int (*fd)[KINDS], self[KINDS]; // to ourselves: fd writes, self reads
-	atomic_int abort, async, pending, settled, operations, inside;
+	atomic_int abort, async, pending, settled, operations;
+	atomic_int inside, asking; // threads in its calls, and of them in ncclCommGetAsyncError
+	atomic_int job;            // a call under way that nobody has joined yet
+	atomic_int captured;       // operations that graphs keep
 	atomic_ulong issued, turn;
 };
 
@@ -27,6 +35,9 @@ typedef struct {
 int exchange(g_comm c, transfer *t, int n); // all at once, until done or aborted
 int usable(g_comm c, const char *function); // GCCL_SUCCESS, or why not
 int group_depth(void);
+void thread_made(void);  // goccl_fake_threads counts
+int on_comm_device(g_comm c); // makes the communicator's device current, as each of its calls does; returns the former
+void made_call(g_comm c), other_call(g_comm c); // FAKE_NCCL_JOB=thread: whose the pending call is
 int group_init(g_comm c, void *(*start)(void *)); // starts c when the group ends
 void wait_idle(g_comm c);                         // for the operations under way
 int gather(g_comm c, void *mine, void *all, size_t n); // gives all ranks what each has

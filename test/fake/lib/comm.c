@@ -131,7 +131,7 @@ typedef struct { int device; char host[60]; } seat;
 
 static int meet(g_comm c) {
 	struct sockaddr_un a;
-	double end = now() + knob("NCCL_INIT_TIMEOUT", 60);
+	double end = now() + c->patience;
 	int error = 0, listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	socklen_t n = address(&a, &c->id, c->rank);
 	c->fd = malloc(c->size * sizeof *c->fd);
@@ -188,6 +188,11 @@ static g_comm make(int size, const g_uid *id, int rank, int device, int asynchro
 	c->async = GCCL_IN_PROGRESS;
 	c->pending = 1;
 	c->idle = knob("NCCL_IDLE", 0);
+	c->every = knob("NCCL_ASYNC_ALL", 1);
+	c->patience = knob("NCCL_INIT_TIMEOUT", 60);
+	const char *blocking = getenv("NCCL_COMM_BLOCKING"); // has the last word, as envConfigOverride in init.cc
+	if (blocking && *blocking)
+		c->asynchronous = *blocking == '0';
 	born(COMM);
 	return c;
 }
@@ -196,11 +201,43 @@ g_res ncclCommAbort(g_comm c);
 
 static void *start(void *v) {
 	g_comm c = v;
-	while (c->asynchronous && knob("NCCL_IN_PROGRESS", 0) && !c->abort)
+	while (knob("NCCL_IN_PROGRESS", 0) && !c->abort)
 		usleep(1000);
 	c->async = meet(c);
 	c->pending--;
 	return NULL;
+}
+
+// goccl_fake_threads is how many threads calls have made, starts not counted.
+static atomic_int threads;
+void thread_made(void) { threads++; }
+int goccl_fake_threads(void) { return threads; }
+
+// What is pending of a communicator that does not block belongs to the thread that called, in NCCL up to 2.26: its next call
+// for another communicator walks into it (ncclGroupCommHead, include/group.h), and an abort elsewhere frees under it.
+static __thread g_comm mine;
+static int jobs_are_threads(void) {
+	const char *of = knob_text("NCCL_JOB");
+	return of && !strcmp(of, "thread");
+}
+void made_call(g_comm c) {
+	if (!jobs_are_threads())
+		return;
+	mine = c;
+	c->made_on = 1;
+	c->maker = pthread_self();
+}
+void other_call(g_comm c) {
+	if (jobs_are_threads() && mine && mine != c && mine->magic == ALIVE && mine->async == GCCL_IN_PROGRESS)
+		violation("a thread has called for another communicator with a call of its own under way");
+	if (mine == c)
+		mine = NULL;
+}
+
+int on_comm_device(g_comm c) {
+	int former = current_device();
+	use_device(c->device);
+	return former;
 }
 
 static int launch(g_comm c, g_comm *out) {
@@ -208,12 +245,12 @@ static int launch(g_comm c, g_comm *out) {
 	*out = c;
 	if (group_depth())
 		return group_init(c, start);
-	pthread_create(&thread, NULL, start, c);
-	if (c->asynchronous) {
+	if (c->asynchronous && !knob("NCCL_INIT_SYNC", 0)) { // RCCL 2.27.7 tests a queue that it has just emptied, and waits itself
+		pthread_create(&thread, NULL, start, c);
 		pthread_detach(thread);
 		return GCCL_IN_PROGRESS;
 	}
-	pthread_join(thread, NULL);
+	start(c);
 	int error = c->async;
 	if (error) {
 		ncclCommAbort(c);
@@ -366,21 +403,39 @@ static int finish(g_comm c, const char *function, int abort) {
 		return 0;
 	if (c->magic != ALIVE)
 		return dead(function);
+	int former = on_comm_device(c);
+	if (c->made_on && c->async == GCCL_IN_PROGRESS && !pthread_equal(c->maker, pthread_self()))
+		violation("a communicator was freed with a call of another thread under way");
 	if (abort || (c->async && c->async != GCCL_IN_PROGRESS))
 		c->abort = 1;
-	wait_idle(c);
-	while (c->abort && c->pending)
+	if (c->asynchronous || !c->abort)
+		wait_idle(c);
+	while (c->abort && c->pending) // kernels look at the flag; so do threads of calls that do not block
 		usleep(100);
 	aborting += abort;
 	if (abort && knob("NCCL_ABORT_US", 0))
 		usleep(knob("NCCL_ABORT_US", 0));
+	while ((abort && knob("NCCL_ABORT_HANG", 0)) || (c->captured && knob("NCCL_GRAPH_REFS", 1)))
+		usleep(1000);
 	aborting -= abort;
+	c->magic = 0; // the rest stays, so that a later use is seen and not undefined
 	if (c->inside)
 		violation("a communicator was freed with a call inside it");
-	c->magic = 0; // the rest stays, so that a later use is seen and not undefined
-	part(c);
+	else
+		part(c);
 	died(COMM);
+	use_device(former);
 	return 0;
+}
+
+// ncclCommRevoke frees nothing: it makes what is under way end, whoever is inside (NCCL 2.28.7).
+g_res ncclCommRevoke(g_comm c, int flags) {
+	if (!c || c->magic != ALIVE || flags)
+		return warn("%s : invalid communicator or flags", __func__), GCCL_INVALID_ARGUMENT;
+	int injected = knob_fail(__func__);
+	if (!injected)
+		c->abort = 1;
+	return injected;
 }
 
 g_res ncclCommFinalize(g_comm c) {
@@ -401,10 +456,15 @@ g_res ncclCommGetAsyncError(g_comm c, g_res *state) {
 		return dead(__func__);
 	c->inside++;
 	asking++;
+	if (c->asking++ && c->job && knob("NCCL_GAE_JOINS", 1)) // NCCL since 2.26: both would join the call's thread, and free it
+		violation("two threads ask for one call");
 	if (knob("NCCL_GAE_US", 0))
 		usleep(knob("NCCL_GAE_US", 0));
 	int injected = knob_fail(__func__);
 	*state = c->async;
+	if (c->async != GCCL_IN_PROGRESS)
+		c->job = 0;
+	c->asking--;
 	asking--;
 	c->inside--;
 	return injected;
@@ -419,6 +479,8 @@ g_res ncclMemFree(void *p) { return cudaFree(p) ? GCCL_UNHANDLED_CUDA : 0; }
 
 g_res ncclCommRegister(g_comm c, void *p, size_t n, void **handle) {
 	int error = usable(c, __func__);
+	if (!error && !thread_has_context()) // cuMemGetAddressRange, NCCL since 2.30.3
+		error = (warn("%s : no context is current", __func__), GCCL_UNHANDLED_CUDA);
 	if (!error && !reach(p, n))
 		error = (warn("%s : not memory that was allocated", __func__), GCCL_INVALID_ARGUMENT);
 	*handle = p;

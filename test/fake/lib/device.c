@@ -1,8 +1,9 @@
 #include "fake.h"
 
-static __thread int device, last;
+static __thread int device, last, chosen;
 
 int current_device(void) { return device; }
+int thread_has_context(void) { return chosen; }
 
 enum { MAX_DEVICES = 64 };
 static int visible = -1, driver, ids[MAX_DEVICES];
@@ -32,6 +33,16 @@ int devices(void) {
 
 int physical(int d) { return ids[d]; }
 
+// goccl_fake_contexts is the devices on which there is a context, as bits: to choose a device makes one, since CUDA 12.
+static _Atomic unsigned long contexts;
+long goccl_fake_contexts(void) { return (long)contexts; }
+
+void use_device(int d) {
+	device = d;
+	chosen = 1;
+	contexts |= 1UL << d;
+}
+
 int device_error(const char *function) {
 	return devices() > 0 ? knob_fail(function) : driver ? GDEV_NO_DEVICE : GDEV_INSUFFICIENT_DRIVER;
 }
@@ -58,7 +69,7 @@ g_drc cudaSetDevice(int d) {
 	ENTER();
 	if (no_device(d))
 		return keep_error(GDEV_INVALID_DEVICE);
-	device = d;
+	use_device(d);
 	return 0;
 }
 

@@ -39,6 +39,8 @@ enum { BLOCK, STREAM, EVENT, GRAPH, COMM, JOB, LIVE_KINDS };
 
 // device.c
 int current_device(void);
+void use_device(int device);  // and make its context
+int thread_has_context(void); // a device was chosen on this thread
 int devices(void);
 int physical(int device); // which of the machine's devices it is
 int device_error(const char *function); // an injected one, or no device
@@ -49,7 +51,7 @@ extern pthread_mutex_t mu;
 extern pthread_cond_t changed;
 int enqueue(void *stream, work *w, int wait); // takes over one reference
 int stream_device(void *stream);              // NO_SUCH_THING
-int stream_captures(void *stream);
+int stream_captures(void *stream); // 1 or 0
 void drain(int device); // mu is held: wait for all that is queued on its streams
 void work_free(work *w);
 

@@ -8,7 +8,7 @@ typedef struct item item;
 struct item { work *w; unsigned long tag; item *next; };
 
 // graph is the works of one stream and of those that have joined its capture, in the order in which they came.
-typedef struct { work **works; int n, room, broken; struct stream *of; } graph;
+typedef struct { work **works; int n, room, broken, mode; struct stream *of; } graph;
 
 typedef struct stream stream;
 struct stream {
@@ -124,9 +124,17 @@ static void keep(graph *g, work *w) {
 	g->works[g->n++] = w;
 }
 
+// has_room waits while a stream holds all that it may: FAKE_STREAM_DEPTH. A CUDA stream holds 1,024. mu is held.
+static void has_room(stream *s) {
+	unsigned long depth = knob("STREAM_DEPTH", 0);
+	while (depth && s && !s->captures && s->queued - s->done >= depth)
+		pthread_cond_wait(&changed, &mu);
+}
+
 int enqueue(void *handle, work *w, int wait) {
 	pthread_mutex_lock(&mu);
 	stream *s = find(handle);
+	has_room(s);
 	int error = !s ? GDEV_INVALID_HANDLE : s->captures && wait ? CAPTURE_UNSUPPORTED : 0;
 	if (error) {
 		pthread_mutex_unlock(&mu);
@@ -208,16 +216,40 @@ g_drc cudaStreamQuery(g_stream handle) {
 	return keep_error(state);
 }
 
-// Graphs
+// Graphs. What another thread may do during a capture depends on its mode, and on that of the thread.
+enum { GLOBAL, THREAD_LOCAL, RELAXED };
+static __thread int thread_mode = GLOBAL;
+
+static int capture_is(const char *kind) {
+	const char *v = knob_text("CAPTURE");
+	return v && !strcmp(v, kind);
+}
+
+g_drc cudaThreadExchangeStreamCaptureMode(g_capmode *mode) {
+	ENTER();
+	int former = thread_mode;
+	thread_mode = *mode;
+	*mode = former;
+	return 0;
+}
+
+// unsafe_call breaks captures, as asking for an event does: those begun in the global mode, where the thread's own is not
+// relaxed; with FAKE_CAPTURE=hip all (hipEventQuery). mu is held.
+static void unsafe_call(void) {
+	for (stream *s = streams; s; s = s->next)
+		if (s->captures && (capture_is("hip") || (s->captures->mode == GLOBAL && thread_mode != RELAXED)))
+			s->captures->broken = 1;
+}
+
 g_drc cudaStreamBeginCapture(g_stream handle, g_capmode mode) {
 	ENTER();
-	(void)mode;
 	pthread_mutex_lock(&mu);
 	stream *s = find(handle);
 	int error = !s ? GDEV_INVALID_HANDLE : s->captures || (uintptr_t)handle <= 2 ? CAPTURE_UNSUPPORTED : 0;
 	if (!error) {
 		s->captures = calloc(1, sizeof *s->captures);
 		s->captures->of = s;
+		s->captures->mode = capture_is("global") ? GLOBAL : mode;
 		born(GRAPH);
 	}
 	pthread_mutex_unlock(&mu);
@@ -269,6 +301,7 @@ g_drc cudaGraphLaunch(g_exec exec, g_stream handle) {
 	graph *g = exec;
 	pthread_mutex_lock(&mu);
 	stream *s = find(handle);
+	has_room(s);
 	for (int i = 0; s && i < g->n; i++) {
 		g->works[i]->refs++;
 		append(s, g->works[i]);
@@ -373,6 +406,7 @@ g_drc cudaEventQuery(g_event handle) {
 	ENTER();
 	event *e = handle;
 	pthread_mutex_lock(&mu);
+	unsafe_call();
 	int state = e->captured ? CAPTURED_EVENT : broken ? (int)broken : e->done < e->asked ? GDEV_NOT_READY : 0;
 	pthread_mutex_unlock(&mu);
 	return keep_error(state);

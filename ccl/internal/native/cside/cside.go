@@ -68,6 +68,12 @@ func (l Library) Loop(comm, stream, at uintptr, count, n int) time.Duration {
 // Violations is how often a communicator was used that a real library would have freed.
 func (l Library) Violations() int { return l.ask("goccl_fake_violations") }
 
+// Threads is how many threads calls have made.
+func (l Library) Threads() int { return l.ask("goccl_fake_threads") }
+
+// Contexts is the devices on which there is a context, as bits.
+func (l Library) Contexts() int { return l.ask("goccl_fake_contexts") }
+
 // Asking is how many threads are in ncclCommGetAsyncError.
 func (l Library) Asking() int { return l.ask("goccl_fake_asking") }
 

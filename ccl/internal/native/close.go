@@ -1,0 +1,136 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+// #include <stdlib.h>
+// #include "native.h"
+import "C"
+
+import (
+	"fmt"
+	"time"
+	"unsafe"
+)
+
+// Abort ends what is under way, on a goroutine of its own, since ncclCommAbort waits for it to end.
+func (e *end) Abort() {
+	if e.state.Or(aborted)&aborted == 0 {
+		go e.abort()
+	}
+}
+
+// callWait is how long Abort waits for a call of the rank's own to come back from the library. Such a call does at once, unless
+// connections are made, for which its peers have come, or the device's queue is full, which a kernel without an end keeps so.
+const callWait = time.Second
+
+// abort frees nothing under a call that is inside: ncclCommAbort waits for none of a communicator that blocks, and frees what
+// they use (commReclaim, src/init.cc). From 2.28.7 on there is a call that only ends what is under way.
+func (e *end) abort() {
+	defer close(e.ended)
+	if !e.leave() {
+		return
+	}
+	if !e.call.free(callWait) {
+		if !e.revoke() || !e.call.free(callWait) {
+			e.lost = fmt.Errorf("%s: a call has not come back from the library %v after the communicator failed: it is given up with its memory, and what it has on the device goes on until this process ends",
+				e.lib.Version(), callWait)
+			return
+		}
+	}
+	e.abortNow()
+}
+
+// revoke ends what is under way and frees nothing, where the library has that.
+func (e *end) revoke() bool { return C.gcclRevoke(e.aside) == C.GCCL_SUCCESS }
+
+// abortNow frees the communicator. Nobody is inside.
+func (e *end) abortNow() {
+	if e.aside.comm != nil {
+		C.gcclAbort(e.aside)
+	}
+}
+
+// leave lets nobody ask for the state any more. It is true for the first caller, who is the one
+// to free the library's communicator.
+func (e *end) leave() (first bool) {
+	e.asideMu.Lock()
+	defer e.asideMu.Unlock()
+	first = !e.gone
+	e.gone = true
+	return first
+}
+
+// closeWait is how long Close waits for the library, which has nothing left to do by then.
+var closeWait = 10 * time.Second // tests shorten it
+
+// What Close may wait for.
+var (
+	forCalls   = "a call of this communicator has not come back from the library"
+	forAbort   = "ncclCommAbort has not returned: a graph that was captured from the communicator may still be open, or a kernel run"
+	forDestroy = "ncclCommDestroy has not returned: a graph that was captured from the communicator may still be open, or other ranks have not closed theirs"
+)
+
+// Close frees the communicator, on a goroutine of its own, which goes on where the library takes longer than closeWait: to free
+// device memory under a call that runs would wait for it.
+func (e *end) Close() error {
+	e.once.Do(func() {
+		e.state.Or(closed)
+		e.doing.Store(&forCalls)
+		done := make(chan error, 1)
+		go func() { done <- e.release() }()
+		select {
+		case e.left = <-done:
+		case <-time.After(closeWait):
+			e.left = fmt.Errorf("%s: after %v %s; what it holds is not free before", e.lib.Version(), closeWait, *e.doing.Load())
+			if e.doing.Load() == &forCalls {
+				e.Abort()
+			}
+		}
+	})
+	return e.left
+}
+
+// release waits until nobody is inside and frees everything.
+func (e *end) release() (err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := 0; e.state.Load()&aborted == 0; i++ {
+		if e.call.TryLock() {
+			e.call.Unlock()
+			break
+		}
+		pause(i)
+	}
+	if e.state.Load()&aborted == 0 && e.aside.comm != nil && e.leave() {
+		e.doing.Store(&forDestroy)
+		if r := C.gcclFinalize(e.aside); r != C.GCCL_SUCCESS {
+			err = e.lib.failure(&e.aside.fault)
+		}
+		if r := C.gcclDestroy(e.aside); r != C.GCCL_SUCCESS && err == nil {
+			err = e.lib.failure(&e.aside.fault)
+		}
+	}
+	if e.state.Load()&aborted != 0 {
+		e.doing.Store(&forAbort)
+		<-e.ended
+		if e.lost != nil {
+			return e.lost
+		}
+	}
+	e.leave()
+	e.free()
+	return err
+}
+
+// free gives back what is not the library's. Nothing of it is in use any more.
+func (e *end) free() {
+	e.marks.close()
+	e.staged.free(e.c)
+	if e.c.scratch != nil {
+		C.gcclFree(e.c, C.U(uintptr(e.c.scratch)))
+	}
+	C.free(unsafe.Pointer(e.c.copies))
+	C.free(unsafe.Pointer(e.c))
+	C.free(unsafe.Pointer(e.aside))
+	e.c, e.aside = nil, nil
+}

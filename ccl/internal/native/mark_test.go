@@ -1,0 +1,47 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// TestCaptureUnbroken: marks are set and asked while another stream is captured, in CUDA's global mode, in which that is forbidden,
+// and with HIP, where it breaks any capture.
+func TestCaptureUnbroken(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		t.Setenv("FAKE_CAPTURE", map[string]string{"nccl": "global", "rccl": "hip"}[v.name])
+		r := world(t, v, 1)[0]
+		m := r.memory(t)
+		other, err := r.device.NewStream()
+		require.NoError(t, err)
+		require.NoError(t, r.issueOne(m))
+		before, err := r.Mark(r.handle())
+		require.NoError(t, err)
+		require.NoError(t, other.BeginCapture())
+		asked := make(chan error)
+		go func() { // on another thread
+			_, err := before.Passed()
+			if mark, e := r.Mark(r.handle()); e == nil {
+				_, e = mark.Passed()
+				err = errors.Join(err, e)
+			} else if !errors.Is(e, engine.ErrNotNow) {
+				err = errors.Join(err, e)
+			}
+			asked <- err
+		}()
+		require.NoError(t, <-asked)
+		require.NoError(t, m.SetOn(other, 0))
+		g, err := other.EndCapture()
+		require.NoError(t, err, "the capture was broken")
+		require.NoError(t, g.Close())
+		require.NoError(t, r.wait(within(t)))
+		require.NoError(t, other.Close())
+		require.NoError(t, m.Free())
+	})
+}

@@ -1,0 +1,110 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+// #include "native.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/signals"
+)
+
+// New makes this rank's end of a communicator. All ranks are here by then and have the id.
+func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.Engine, error) {
+	var uid C.g_uid
+	if len(id) != int(unsafe.Sizeof(uid)) {
+		return nil, fmt.Errorf("%s: a unique id has %d bytes, this one %d", l.v.name, unsafe.Sizeof(uid), len(id))
+	}
+	if _, err := l.v.runtime.Device(g.Device); err != nil {
+		return nil, err
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&uid)), len(id)), id)
+	restore := signals.Guard() // the library loads plugins of its own now
+	defer restore()
+	var config C.int
+	if l.t.CommInitRankConfig != nil {
+		config = 1
+	}
+	e := l.newEnd(g)
+	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &uid, config) })
+}
+
+// Shrink makes a communicator without the ranks in lost, which need not call it, and ends the calls
+// of the parent that are under way. The parent must not have been aborted: NCCL frees it then.
+func (p shrinker) Shrink(ctx context.Context, g engine.Group, lost []int) (engine.Engine, error) {
+	ranks := make([]C.int, len(lost)+1) // the library sorts it
+	for i, r := range lost {
+		ranks[i] = C.int(r)
+	}
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	e := p.lib.newEnd(g)
+	return e.start(ctx, func() C.int {
+		defer p.call.Unlock()
+		return C.gcclShrink(p.c, e.c, &ranks[0], C.int(len(lost)))
+	})
+}
+
+// checkTick is how often a start asks what else has happened meanwhile.
+const checkTick = time.Millisecond
+
+// start makes the communicator with init, which waits for the other ranks, on a goroutine of its own. That goroutine
+// owns the communicator until init has come back, since the library writes it at its end and frees nothing under itself; where ctx
+// ends first, start returns, and the goroutine frees what it gets.
+func (e *end) start(ctx context.Context, init func() C.int) (engine.Engine, error) {
+	done := make(chan error, 1)
+	go func() {
+		err := e.result(init())
+		e.aside.comm = e.c.comm
+		if err == nil {
+			err = e.ready()
+		}
+		done <- err
+	}()
+	tick := time.NewTicker(checkTick)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				e.drop()
+				return nil, err
+			}
+			return e.engine(), nil
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+		if err := stop(ctx, e.group.Check); err != nil {
+			go func() {
+				<-done
+				e.drop()
+			}()
+			return nil, err
+		}
+	}
+}
+
+// drop frees an end that nobody gets.
+func (e *end) drop() {
+	if e.c.comm != nil {
+		e.Abort()
+	}
+	go e.Close() // which waits for the library
+}
+
+// ready makes what calls need of the device.
+func (e *end) ready() error {
+	var scratch C.U
+	if err := e.result(C.gcclAlloc(e.c, &scratch, 256)); err != nil {
+		return err
+	}
+	*(*C.U)(unsafe.Pointer(&e.c.scratch)) = scratch
+	return nil
+}
