@@ -86,6 +86,9 @@ gpu: ## packages cuda and rocm on the fake libraries; with GOCCL_TEST_GPU=1 on d
 native: ## the NCCL and RCCL engines on the fake library (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 15m -tags nccl,rccl ./ccl/internal/native/...
 	@CGO_ENABLED=1 go test -race -short -timeout 15m -tags nccl,rccl ./ccl/internal/native
+	@d=$$(mktemp -d) && trap 'rm -rf $$d' EXIT && test/fake/build.sh $$d/libgocclfake.so -fsanitize=address && \
+		ASAN_OPTIONS=detect_leaks=0:handle_segv=0 NATIVE_TEST_LIBRARY=$$d/libgocclfake.so CGO_ENABLED=1 \
+		go test -asan -short -timeout 15m -tags nccl,rccl -skip 'Overhead|Allocations' ./ccl/internal/native
 
 test-mpi: ## one binary under seven MPIs, and on two hosts (a C compiler, mpich, openmpi-bin, pip; GOCCL_TEST_LARGE=1: 9 GB, counts above 2^31)
 	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -timeout 30m ./mpi ./ccl/internal/mpiengine ./test/mpi

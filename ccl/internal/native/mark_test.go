@@ -5,6 +5,7 @@ package native
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,6 +37,18 @@ func TestCaptureUnbroken(t *testing.T) {
 			asked <- err
 		}()
 		require.NoError(t, <-asked)
+		if v.queryBreaks { // a call on host memory waits until the capture is over
+			host, ran := new([16]int32), make(chan error)
+			go func() {
+				ran <- r.Run(within(t), []engine.Call{{Kind: engine.Broadcast, Type: engine.Int32, Count: 1, Dst: addressOf(host)}})
+			}()
+			select {
+			case err := <-ran:
+				t.Fatal("Run has not waited for the end of the capture: ", err)
+			case <-time.After(20 * time.Millisecond):
+			}
+			defer func() { require.NoError(t, <-ran) }()
+		}
 		require.NoError(t, m.SetOn(other, 0))
 		g, err := other.EndCapture()
 		require.NoError(t, err, "the capture was broken")

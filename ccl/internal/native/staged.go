@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
@@ -81,13 +82,20 @@ func (e *end) Run(ctx context.Context, calls []engine.Call) error {
 
 // pass waits until the stream has come to its present end. mu is held.
 func (e *end) pass(ctx context.Context, stream C.U) error {
-	m, err := e.Mark(uintptr(stream))
-	if err != nil {
-		return err
-	}
+	var m engine.Mark
 	for i := 0; ; i++ {
-		if done, err := m.Passed(); done || err != nil {
-			return err
+		if m == nil {
+			mark, err := e.Mark(uintptr(stream))
+			if err == nil {
+				m = mark
+			} else if !errors.Is(err, engine.ErrNotNow) {
+				return err
+			}
+		}
+		if m != nil {
+			if done, err := m.Passed(); done || err != nil {
+				return err
+			}
 		}
 		if err := e.usable(); err != nil {
 			return err

@@ -4,6 +4,7 @@ package native
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -64,6 +65,10 @@ func (r *rank) handle() uintptr {
 // wait is until the stream has done what was issued.
 func (r *rank) wait(ctx context.Context) error {
 	m, err := r.Mark(r.handle())
+	for errors.Is(err, engine.ErrNotNow) && ctx.Err() == nil { // another rank captures
+		time.Sleep(50 * time.Microsecond)
+		m, err = r.Mark(r.handle())
+	}
 	if err != nil {
 		return err
 	}
