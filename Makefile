@@ -83,7 +83,7 @@ gpu: ## packages cuda and rocm on the fake libraries; with GOCCL_TEST_GPU=1 on d
 	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDeviceMemory$$' ./train/zero
 	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
 
-native: ## the NCCL and RCCL engines on the fake library (a C compiler)
+native: ## the NCCL and RCCL engines on the fake library, also with -race and AddressSanitizer (gcc)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 15m -tags nccl,rccl ./ccl/internal/native/...
 	@CGO_ENABLED=1 go test -race -short -timeout 15m -tags nccl,rccl ./ccl/internal/native
 	@d=$$(mktemp -d) && trap 'rm -rf $$d' EXIT && test/fake/build.sh $$d/libgocclfake.so -fsanitize=address && \
@@ -97,12 +97,12 @@ test-mpi: ## one binary under seven MPIs, and on two hosts (a C compiler, mpich,
 cases-mpi: ## 10,000 random calls over cpu, mpi under each MPI, and oneccl (GOCCL_ONECCL_LIB), compared (as test-mpi)
 	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -v -timeout 0 -run '^TestCases$$' ./test/mpi -args -cases 10000
 
-asan: ## package mpi, its engine, and NCCL's and RCCL's on the fake library under AddressSanitizer (gcc, mpich, openmpi-bin); not what measures memory or time
+asan: ## package mpi, its engine, and random calls over it on three ranks under AddressSanitizer (gcc, mpich, openmpi-bin); not what measures memory or time
 	@$(call need,mpiexec.hydra,mpich); dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && export CGO_ENABLED=1 ASAN_OPTIONS=detect_leaks=0:handle_segv=0 && \
 	go test -c -asan -tags mpi -o "$$dir/mpi" ./mpi && mpiexec.hydra -n 2 "$$dir/mpi" -test.short -test.skip Leak && \
 	mpiexec.openmpi --allow-run-as-root --oversubscribe -n 2 "$$dir/mpi" -test.short -test.skip Leak && \
 	go test -asan -count 1 -short -tags mpi ./ccl/internal/mpiengine && \
-	go test -asan -count 1 -short -timeout 15m -tags nccl,rccl -skip Overhead ./ccl/internal/native
+	GOCCL_TEST_ASAN=1 go test -tags mpi -count 1 -timeout 30m -run '^TestCases$$/.*of_Debian' ./test/mpi
 
 vendor: ## the tables of include/ against the vendors' headers (cc, CPython 3.11 with pip; 2 GB of wheels)
 	@$(call need,pip3,python3-pip); CGO_ENABLED=1 go test -timeout 25m ./test/vendor/nccl ./test/vendor/cudart

@@ -56,6 +56,14 @@ var scenes = map[string]func() int{
 		}
 		return say(mpi.Barrier(context.Background(), mpi.World()))
 	},
+	// sleeps: no rank does anything.
+	"sleeps": func() int {
+		if err := mpi.Init(); err != nil {
+			return say(err)
+		}
+		time.Sleep(time.Hour)
+		return 0
+	},
 	// freed: the same by a communicator that was freed.
 	"freed": func() int {
 		if err := mpi.Init(); err != nil {

@@ -5,12 +5,17 @@ package mpi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,15 +101,28 @@ func output2(t *testing.T, env []string, name string, args ...string) (string, i
 	return within(t, 2*time.Minute, env, name, args...)
 }
 
-// within is the same with another limit.
-func within(t *testing.T, limit time.Duration, env []string, name string, args ...string) (string, int) {
+// jobVariable marks all processes of a job, whatever launches them.
+const jobVariable = "GOCCL_TEST_JOB"
+
+// within is the same with another limit. What is not done then prints its goroutines, and nothing of it is left behind; nor
+// is it if this process is killed.
+func within(t testing.TB, limit time.Duration, env []string, name string, args ...string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(), env...)
+	mark := fmt.Sprintf("%s=%d.%d", jobVariable, os.Getpid(), jobs.Add(1))
+	cmd.Env = append(append(os.Environ(), env...), mark)
 	cmd.WaitDelay = 5 * time.Second
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Cancel = func() error {
+		signalJob(mark, binaries.dir, syscall.SIGQUIT) // not the launcher, which passes on what they print
+		time.Sleep(time.Second)
+		return signalJob(mark, "/", syscall.SIGKILL)
+	}
+	// The launcher goes when the thread does that has started it, and takes its ranks along.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		t.Errorf("%s %s: not done after %v\n%s", name, strings.Join(args, " "), limit, out)
@@ -115,6 +133,43 @@ func within(t *testing.T, limit time.Duration, env []string, name string, args .
 		require.NoError(t, err, string(out))
 	}
 	return string(out), cmd.ProcessState.ExitCode()
+}
+
+var jobs atomic.Int64
+
+// signalJob sends a signal to all processes that were started with mark in their environment and whose program lies in dir.
+func signalJob(mark, dir string, s syscall.Signal) error {
+	all, err := filepath.Glob("/proc/[0-9]*")
+	for _, proc := range all {
+		env, _ := os.ReadFile(proc + "/environ") // empty of those that have gone, or are another user's
+		exe, _ := os.Readlink(proc + "/exe")
+		if pid, _ := strconv.Atoi(filepath.Base(proc)); strings.HasPrefix(exe, dir) && slices.Contains(strings.Split(string(env), "\x00"), mark) {
+			syscall.Kill(pid, s)
+		}
+	}
+	return err
+}
+
+// recorder hears what a test would be told.
+type recorder struct {
+	testing.TB
+	text string
+}
+
+func (r *recorder) Errorf(format string, args ...any) { r.text += fmt.Sprintf(format, args...) }
+
+// TestLateJob: a job that is not done in time is killed whole, under any launcher, and prints the goroutines of its ranks.
+func TestLateJob(t *testing.T) {
+	program := built(t, "test", pkg)
+	underEach(t, func(t *testing.T, m install) {
+		heard := recorder{TB: t}
+		out, status := within(&heard, 5*time.Second, append(m.env[:len(m.env):len(m.env)], "GOCCL_MPI_SCENE=sleeps"), m.mpiexec[0],
+			append(m.mpiexec[1:len(m.mpiexec):len(m.mpiexec)], "-n", "2", program)...)
+		require.Equal(t, -1, status)
+		require.Contains(t, heard.text, "not done after 5s")
+		require.Contains(t, out, "SIGQUIT: quit")
+		require.Contains(t, out, "goroutine ")
+	})
 }
 
 // built is a program or test binary of the module, with the tag mpi.
@@ -148,10 +203,14 @@ func builtWith(t *testing.T, env []string, args ...string) string {
 		binaries.dir = dir
 	}
 	file := filepath.Join(binaries.dir, strconv.Itoa(len(binaries.files)))
-	cmd := exec.Command("go", append([]string{args[0], "-tags", "mpi", "-o", file}, args[1:]...)...)
+	cmd := exec.Command("go", args[0], "-tags", "mpi", "-o", file)
 	if args[0] == "test" {
-		cmd.Args = append([]string{"go", "test", "-c", "-tags", "mpi", "-o", file}, args[1:]...)
+		cmd.Args = append(cmd.Args, "-c")
 	}
+	if os.Getenv("GOCCL_TEST_ASAN") == "1" {
+		cmd.Args = append(cmd.Args, "-asan")
+	}
+	cmd.Args = append(cmd.Args, args[1:]...)
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=1"), env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -20,12 +20,21 @@ type Scheme struct {
 }
 
 // The assumptions of a step, which bench prints: one sequence a rank, or per micro-batch; with tp, ulysses and ring
-// one that all ranks share. With N tokens of h elements on P ranks a rank sends, forward in a layer,
+// one that all ranks share. Of F parameters on P ranks a rank sends in a step
 //
+//   - with ddp 2F(P-1)/P, an all-reduce; with zero1 and zero2 the same, a reduce-scatter and an all-gather; with zero3 half
+//     as much again (Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 7).
+//
+// With N tokens of h elements on P ranks a rank sends, forward in a layer,
+//
+//   - with tp 4Nh(P-1)/P, two all-reduces (Shoeybi et al., Megatron-LM, 2019, arXiv:1909.08053, section 3);
 //   - with ulysses 4Nh/P by all-to-all, of which the part for itself stays: queries, keys, values and the output,
 //     Nh/P each (Jacobs et al., DeepSpeed Ulysses, 2023, arXiv:2309.14509, "Communication Analysis");
 //   - with ring 2Nh/P, a block of keys and one of values, to the next rank P-1 times (Liu, Zaharia and Abbeel, Ring
 //     Attention, 2023, arXiv:2310.01889, section 3: blocks of c tokens, here N/P).
+//
+// With pp it sends Nh to the next stage for each micro batch, and as much back (Narayanan et al., 2021, arXiv:2104.04473,
+// section 3.2).
 const (
 	firstBucket  = 1 << 20  // bytes, of the first gradients that are ready
 	bucket       = 25 << 20 // and of all others: torch.nn.parallel.DistributedDataParallel
@@ -38,11 +47,11 @@ func schemes(elem int) []Scheme {
 		{"ddp", "gradients are averaged, in buckets", false, func(m *Model, _ int) []Call {
 			return each("allreduce", m.Buckets(elem))
 		}},
-		{"zero1", "optimizer states are sharded: gradients are averaged, parameters gathered", false, func(m *Model, _ int) []Call {
-			return append(each("allreduce", m.Buckets(elem)), each("allgather", m.Buckets(elem))...)
+		{"zero1", "optimizer states are sharded: each rank gets the average of its shard, and parameters are gathered", false, func(m *Model, _ int) []Call {
+			return sharded(m, elem)
 		}},
-		{"zero2", "gradients, too: each rank gets its shard of them, and parameters are gathered", false, func(m *Model, _ int) []Call {
-			return append(each("reducescatter", m.Buckets(elem)), each("allgather", m.Buckets(elem))...)
+		{"zero2", "gradients, too, which changes no call", false, func(m *Model, _ int) []Call {
+			return sharded(m, elem)
 		}},
 		{"zero3", "parameters, too (FSDP): they are gathered layer by layer, forward and backward", false, func(m *Model, _ int) []Call {
 			units := m.Units()
@@ -140,6 +149,11 @@ func (m *Model) Units() (elements []int) {
 		n += t.Elements()
 	}
 	return append(elements, n)
+}
+
+// sharded is what a step moves where each rank updates its part of the parameters.
+func sharded(m *Model, elem int) []Call {
+	return append(each("reducescatter", m.Buckets(elem)), each("allgather", m.Buckets(elem))...)
 }
 
 func each(op string, elements []int) []Call {

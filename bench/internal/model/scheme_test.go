@@ -50,7 +50,7 @@ func TestStep(t *testing.T) {
 		volume map[string]int // elements by operation
 	}{
 		{"ddp", 13, map[string]int{"allreduce": params}},
-		{"zero1", 26, map[string]int{"allreduce": params, "allgather": params}},
+		{"zero1", 26, map[string]int{"reducescatter": params, "allgather": params}},
 		{"zero2", 26, map[string]int{"reducescatter": params, "allgather": params}},
 		{"zero3", 42, map[string]int{"reducescatter": params, "allgather": 2 * params}},
 		{"tp", 48, map[string]int{"allreduce": 48 * act}},
@@ -73,6 +73,39 @@ func TestStep(t *testing.T) {
 	require.EqualError(t, err, "resnet50 has no transformer layers; the schemes for it are ddp, zero1, zero2 and zero3")
 	_, err = Named("resnet50").Step("tpp", 4, 4)
 	require.Error(t, err)
+}
+
+// What a rank sends in a step beside what the papers say, of F parameters on P ranks, with algorithms that send no element twice:
+//
+//   - ddp: 2F, a reduce-scatter and an all-gather; zero1 and zero2 the same; zero3 3F (Rajbhandari et al. 2020,
+//     arXiv:1910.02054, sections 7.1 and 7.2, which leave out the factor (P-1)/P of each);
+//   - pp: Nh for each micro batch between two stages, forward, and as much backward (Narayanan et al. 2021, arXiv:2104.04473,
+//     section 3.2).
+func TestPapersOfSteps(t *testing.T) {
+	for _, name := range []string{"gpt2-85m", "gpt2-xl", "llama-7b", "resnet50"} {
+		m := Named(name)
+		f := 0.0
+		for _, tensor := range m.Tensors {
+			f += float64(tensor.Elements())
+		}
+		for _, p := range []float64{2, 3, 8, 64} {
+			sent := func(scheme string) (elements float64) {
+				calls, err := m.Step(scheme, int(p), 2)
+				require.NoError(t, err)
+				for _, c := range calls {
+					elements += float64(c.Elements) * map[string]float64{"allreduce": 2 * (p - 1) / p, "reducescatter": (p - 1) / p,
+						"allgather": (p - 1) / p, "sendrecv": 1}[c.Op]
+				}
+				return elements
+			}
+			for scheme, times := range map[string]float64{"ddp": 2, "zero1": 2, "zero2": 2, "zero3": 3} {
+				require.InEpsilon(t, times*f*(p-1)/p, sent(scheme), 1e-12, "%s of %s on %v ranks", scheme, name, p)
+			}
+			if m.Layers > 0 {
+				require.Equal(t, float64(2*MicroBatches*m.Sequence*m.Hidden), sent("pp"))
+			}
+		}
+	}
 }
 
 // Bytes of a step beside what the papers say of a layer, forward, that a rank moves of N tokens with h elements on P ranks:
