@@ -107,7 +107,9 @@ func (c *Comm) release() error {
 		}
 	}
 	if c.lib != nil {
-		c.lib.Close()
+		if err := c.lib.Close(); err != nil {
+			c.opt.Log.Warn("the library keeps what the Comm held", "error", err)
+		}
 	}
 	if c.failure.Load() == nil { // else it was written then
 		c.writeTrace("exit", nil)

@@ -74,12 +74,22 @@ func (c *Comm) deviceQueue(s Stream) Queue {
 
 // issueDevice hands a call, whose arguments are resolved, to the library. It allocates nothing.
 func (q Queue) issueDevice(a *args) Work {
+	if q.c.pending.Load() {
+		q.awaitHost()
+	}
 	if !q.c.enter() {
 		return q.shut(a)
 	}
 	w := q.issueEntered(a)
 	q.c.leave()
 	return w
+}
+
+// awaitHost waits until the calls that were queued before on the host have ended: a Comm's calls have one order, and these have their
+// place in it only when they run.
+func (q Queue) awaitHost() {
+	c := q.c
+	c.until(context.Background(), func() bool { return c.ran == c.queued || c.closed.Load() || c.failure.Load() != nil })
 }
 
 // issueEntered is issueDevice of one who uses the Comm.
@@ -114,10 +124,6 @@ func (q Queue) issueEntered(a *args) Work {
 	if a.kind == KindSendRecv {
 		e.Sent = a.onSrc.count
 	}
-	shared := c.pending.Load() // a HostStream's goroutine writes into the ring as well
-	if shared {
-		c.mu.Lock()
-	}
 	c.writing()
 	c.seq++
 	seq := c.seq
@@ -135,9 +141,6 @@ func (q Queue) issueEntered(a *args) Work {
 	r.Kind, r.Type, r.Op, r.State = k.Kind, k.Type, k.Op, uint8(Running)
 	c.issuers[seq%ringCalls] = q.dev
 	c.written()
-	if shared {
-		c.mu.Unlock()
-	}
 	if f := c.eng.Issued(k, meet); f != nil {
 		return q.failed(a)
 	}

@@ -1,0 +1,42 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// TestProductOrder: calls on host memory and on a device's, issued in turn on two queues of a Comm, are in that order on all ranks.
+func TestProductOrder(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+			const rounds = 100
+			x := r.mem(1)
+			here := []int64{1}
+			var err error
+			for k := range rounds {
+				first := r.c.On(nil).AllReduce(ccl.Host(here), ccl.InPlace(), ccl.Max)
+				second := r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+				third := r.c.On(nil).Barrier()
+				if k%10 == 9 {
+					err = errors.Join(err, first.Wait(ctx), second.Wait(ctx), third.Wait(ctx))
+				}
+			}
+			if err == nil && here[0] != 1 {
+				err = fmt.Errorf("%d on the host", here[0])
+			}
+			return err
+		}) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+	})
+}
