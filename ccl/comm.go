@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/ccl/internal/fence"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -124,8 +125,8 @@ type Comm struct {
 	own                *HostStream
 	failure            atomic.Pointer[Error]
 	done               chan struct{}
-	busy               cpu.Flag    // a call is under way, on the goroutine that uses c
-	runs               cpu.Flag    // queued calls are, on a stream's goroutine
+	busy               fence.Flag  // a call is under way, on the goroutine that uses c
+	runs               fence.Flag  // queued calls are, on a stream's goroutine
 	inLibrary          atomic.Bool // the library carries out calls on host memory
 	closed             atomic.Bool
 	ready              atomic.Bool // eng is set

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/fence"
 )
 
 // The lifetime of a Comm. One rule holds for Close against everything else:
@@ -52,7 +53,7 @@ func (c *Comm) Close() error {
 		limit = defaultPeerTimeout
 	}
 	until := time.Now().Add(limit)
-	cpu.Fence() // a use that has not seen that c is closed is seen
+	fence.Heavy() // a use that has not seen that c is closed is seen
 	c.eng.Interrupt()
 	c.mu.Lock()
 	c.turn.ring() // a call that waits for queued ones gives up

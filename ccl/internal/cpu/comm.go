@@ -10,6 +10,7 @@ import (
 	"time"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/fence"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 )
@@ -278,7 +279,7 @@ func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, 
 	}
 	c.beginAt(firstNumber())
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	prepareFence()
+	fence.Prepare()
 	if at.tcp != nil {
 		at.tcp.Expect(id, uint32(rank))
 	}

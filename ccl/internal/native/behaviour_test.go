@@ -154,14 +154,16 @@ func TestFreshThread(t *testing.T) {
 		m := r.memory(t)
 		at, _ := m.Ptr()
 		e := r.Engine.(engine.Registrar)
-		each(t, 8, func(int) error {
-			runtime.LockOSThread() // never unlocked, so that the thread ends with its goroutine
-			h, err := e.Register(at, 4)
-			if err != nil {
-				return err
-			}
-			return e.Deregister(h)
-		})
+		for range 8 { // one at a time
+			each(t, 1, func(int) error {
+				runtime.LockOSThread() // never unlocked, so that the thread ends with its goroutine
+				h, err := e.Register(at, 4)
+				if err != nil {
+					return err
+				}
+				return e.Deregister(h)
+			})
+		}
 		require.NoError(t, m.Free())
 	})
 }

@@ -30,8 +30,8 @@ func (e *end) abort() {
 	if !e.leave() {
 		return
 	}
-	if !e.call.free(callWait) {
-		if !e.revoke() || !e.call.free(callWait) {
+	if !e.returned(callWait) {
+		if !e.revoke() || !e.returned(callWait) {
 			e.lost = fmt.Errorf("%s: a call has not come back from the library %v after the communicator failed: it is given up with its memory, and what it has on the device goes on until this process ends",
 				e.lib.Version(), callWait)
 			return
@@ -94,12 +94,7 @@ func (e *end) Close() error {
 func (e *end) release() (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for i := 0; e.state.Load()&aborted == 0; i++ {
-		if e.call.TryLock() {
-			e.call.Unlock()
-			break
-		}
-		pause(i)
+	for e.state.Load()&aborted == 0 && !e.returned(time.Millisecond) {
 	}
 	if e.state.Load()&aborted == 0 && e.aside.comm != nil && e.leave() {
 		e.doing.Store(&forDestroy)

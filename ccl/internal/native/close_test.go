@@ -76,7 +76,7 @@ func TestFullStream(t *testing.T) {
 					inside <- err
 				}()
 				e := r.Engine.(shrinker).end
-				require.Eventually(t, func() bool { return !e.call.free(50 * time.Millisecond) }, limit, time.Millisecond)
+				require.Eventually(t, func() bool { return !e.returned(50 * time.Millisecond) }, limit, time.Millisecond)
 				go func() {
 					_, err := r.Mark(r.handle())
 					inside <- err

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/ccl/internal/fence"
 )
 
 // end is one rank's end of a communicator. It blocks: a call of one that does not makes a thread from NCCL 2.23.4 on
@@ -25,8 +26,8 @@ type end struct {
 	lib   *library
 	group engine.Group
 
-	// c is for the calls of the rank itself, which are made one at a time, under call.
-	call   callLock
+	// c is for the calls of the rank itself, of which there is one at a time. inside is set while it is in the library.
+	inside fence.Flag
 	c      *C.gccl_end
 	calls  []C.gccl_call
 	counts []C.size_t
@@ -95,20 +96,27 @@ func (e *end) usable() error {
 	return nil
 }
 
-// enter is before a call of the rank's own, which ends with e.call.Unlock. Another that is inside may wait there for its peers.
+// enter is before a call of the rank's own, which ends with e.inside.Clear. Who ends the communicator sets state first, and looks
+// at inside after a fence: so either this sees the state, or that one the call.
 func (e *end) enter() error {
-	for i := 0; ; i++ {
-		if e.call.TryLock() {
-			if e.state.Load() == 0 {
-				return nil
-			}
-			e.call.Unlock()
-		}
-		if err := e.usable(); err != nil {
-			return err
-		}
-		pause(i)
+	e.inside.Set()
+	if e.state.Load() != 0 {
+		e.inside.Clear()
+		return e.usable()
 	}
+	return nil
+}
+
+// returned waits until no call of the rank's own is in the library, at most so long, and reports whether it has come to that. state
+// keeps others from beginning.
+func (e *end) returned(wait time.Duration) bool {
+	fence.Heavy()
+	for until := time.Now().Add(wait); e.inside.Load(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(until) {
+			return false
+		}
+	}
+	return true
 }
 
 // result is the error of a call on c.

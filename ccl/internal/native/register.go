@@ -57,7 +57,7 @@ func (e *end) own(call func() C.int) error {
 	if err := e.enter(); err != nil {
 		return err
 	}
-	defer e.call.Unlock()
+	defer e.inside.Clear()
 	return e.result(call())
 }
 

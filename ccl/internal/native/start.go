@@ -47,7 +47,7 @@ func (p shrinker) Shrink(ctx context.Context, g engine.Group, lost []int) (engin
 	}
 	e := p.lib.newEnd(g)
 	return e.start(ctx, func() C.int {
-		defer p.call.Unlock()
+		defer p.inside.Clear()
 		return C.gcclShrink(p.c, e.c, &ranks[0], C.int(len(lost)))
 	})
 }

@@ -1,4 +1,4 @@
-package cpu
+package fence
 
 import (
 	"sync/atomic"
@@ -34,7 +34,7 @@ func TestFlagMeetsClose(t *testing.T) {
 			for i := range rounds {
 				at.Store(int64(i))
 				closed[i].Store(true)
-				Fence()
+				Heavy()
 				sawBusy[i].Store(busy[i].Load())
 			}
 			<-done

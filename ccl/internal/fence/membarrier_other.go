@@ -1,6 +1,6 @@
 //go:build !linux
 
-package cpu
+package fence
 
 func registerFence() bool { return false }
 

@@ -1,4 +1,6 @@
-package cpu
+// Package fence lets one goroutine say that it is inside something at the price of a plain store, where the rare other one that
+// wants to know whether it is pays for both: by membarrier(2), where there is that.
+package fence
 
 import (
 	"sync"
@@ -8,10 +10,10 @@ import (
 )
 
 // Flag is set and cleared by one goroutine and read by others. Who sets it looks next at what others store before
-// they read it, after Fence: by Dekker's argument one of the two sees what the other has stored.
+// they read it, after Heavy: by Dekker's argument one of the two sees what the other has stored.
 type Flag struct{ v uint64 }
 
-// Set sets it before anything that follows is read. Every call does: where Fence makes the rare reader pay, it need
+// Set sets it before anything that follows is read. Every call does: where Heavy makes the rare reader pay, it need
 // not wait until all stores before it, of which the slots' lines may have to come from other cores, are done.
 func (f *Flag) Set() {
 	if fences.Load() {
@@ -27,18 +29,18 @@ func (f *Flag) Clear() { ordered.Store(&f.v, 0) }
 // Load reports whether it is set.
 func (f *Flag) Load() bool { return atomic.LoadUint64(&f.v) != 0 }
 
-// fences says that Fence does something.
+// fences says that Heavy does something.
 var fences atomic.Bool
 
-// prepareFence has this process ask the kernel for Fence, once, without waiting: that can take it milliseconds.
-var prepareFence = sync.OnceFunc(func() {
+// Prepare has this process ask the kernel for Heavy, once, without waiting: that can take it milliseconds.
+var Prepare = sync.OnceFunc(func() {
 	go func() { fences.Store(registerFence()) }()
 })
 
-// Fence returns when all that other goroutines of this process have stored before is there for all, and all that
+// Heavy returns when all that other goroutines of this process have stored before is there for all, and all that
 // this one has stored is there for whatever they load from now on. If Set did not rely on that yet when this looks,
 // it will see what was stored before.
-func Fence() {
+func Heavy() {
 	if fences.Load() {
 		fence()
 	}
