@@ -33,11 +33,12 @@ type checked struct {
 	kind           Kind
 	typ            Type
 	op             Op
+	counts         counts
 }
 
 func (a *args) shape() checked {
 	return checked{0, false, false, uintptr(unsafe.Pointer(unsafe.SliceData(a.dst))), uintptr(unsafe.Pointer(unsafe.SliceData(a.src))),
-		len(a.dst), len(a.src), a.root, a.to, a.kind, a.typ, a.op}
+		len(a.dst), len(a.src), a.root, a.to, a.kind, a.typ, a.op, counts{}}
 }
 
 // again reports whether a is as the call that k has, but for counts.
@@ -67,7 +68,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	}
 	k := &c.call
 	count := c.checked.count
-	if a.again(&c.checked) && c.counts.are(a) {
+	if a.again(&c.checked) && c.checked.counts.are(a) {
 		if c.checked.noDst {
 			a.dst = nil
 		}
@@ -80,9 +81,10 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 		if count, err = c.check(a); err != nil {
 			return c.refuse(a, codeOf(err), err)
 		}
+		given.counts = c.checked.counts // whose memory is used again
 		c.checked = given
 		c.checked.count, c.checked.noDst, c.checked.noSrc = count, a.dst == nil, a.src == nil
-		c.counts.set(a)
+		c.checked.counts.set(a)
 	}
 	if c.pending.Load() || c.streams != nil {
 		if err := c.drain(ctx); err != nil {
@@ -221,6 +223,10 @@ func (c *Comm) fill(k *cpu.Call, a *args, seq, count uint64) {
 	if a.kind.reduces() {
 		t := a.typ.kernel()
 		op := reduce.Op(a.op)
+		if a.op >= firstScaled {
+			op = reduce.Sum
+			scales(c, k)
+		}
 		k.Fold, k.Stream, k.Both = reduce.For(t, op), reduce.ForStream(t, op), reduce.ForBoth(t, op)
 		if a.op == Avg {
 			k.Scale = reduce.Scale(t)
@@ -231,13 +237,20 @@ func (c *Comm) fill(k *cpu.Call, a *args, seq, count uint64) {
 
 // supports is why c cannot do k on host memory, or nil.
 func (c *Comm) supports(k Kind, t Type, op Op) error {
+	own := op
+	if op >= firstScaled && k.reduces() {
+		if _, err := factorOf(c, t, op); err != nil {
+			return err
+		}
+		op = Sum // what else is wrong
+	}
 	if !c.throughLib {
 		return supports(k, t, op)
 	}
 	if k == 0 || k >= kindEnd || t >= typeEnd || op >= opEnd {
 		return supports(k, t, op) // says which there are
 	}
-	if err := c.lib.Supports(engine.Kind(k), engine.Type(t), engine.Op(op), true); err != nil {
+	if err := c.lib.Supports(engine.Kind(k), engine.Type(t), engineOp(own), true); err != nil {
 		return unsupported{err}
 	}
 	return nil

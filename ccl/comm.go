@@ -99,7 +99,8 @@ type Comm struct {
 	call  cpu.Call // of the blocking call under way
 
 	checked checked // the last blocking call that passed check: most calls are like the one before
-	counts  counts  // its counts
+
+	factors []float64 // of the operators that Scaled has made
 
 	mu                 sync.Mutex // guards what follows, and orders queued work
 	queued             uint64     // the last call issued to a queue; 0 if none
@@ -108,7 +109,7 @@ type Comm struct {
 	overdue            overdue    // see queue_run.go
 	reject             *Error     // the first rejected queued call
 	ring               [ringCalls]cpu.Record
-	recording          sync.Mutex        // see recorder.go
+	recording          recording         // see recorder.go
 	naps               sync.Mutex        // guards slept, sleptLast and stacks
 	slept              [ringCalls]uint64 // the calls whose stacks are known
 	sleptLast          uint64            // the last of them

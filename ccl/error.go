@@ -141,7 +141,7 @@ func (e *Error) what() string {
 		here := *e.Mine
 		here.Caller = ""
 		if here.describe() == theirs {
-			return fmt.Sprintf("%s: %s has made other calls before it, or with other counts", e.Mine, e.rank(e.Peer))
+			return fmt.Sprintf("%s: %s has made other calls before it, or with other counts or factors", e.Mine, e.rank(e.Peer))
 		}
 		return fmt.Sprintf("call #%d differs: here %s, %s has %s", e.Mine.Seq, mine, e.rank(e.Peer), theirs)
 	case e.refused():

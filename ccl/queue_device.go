@@ -100,7 +100,12 @@ func (q Queue) issueEntered(a *args) Work {
 	}
 	k := &l.call
 	if Kind(k.Kind) != a.kind || Type(k.Type) != a.typ || Op(k.Op) != a.op { // the last call was supported
-		if err := l.Supports(engine.Kind(a.kind), engine.Type(a.typ), engine.Op(a.op), false); err != nil {
+		if a.op >= firstScaled && a.kind.reduces() {
+			if _, err := factorOf(c, a.typ, a.op); err != nil {
+				return q.rejected(a, err)
+			}
+		}
+		if err := l.Supports(engine.Kind(a.kind), engine.Type(a.typ), engineOp(a.op), false); err != nil {
 			return q.rejected(a, unsupported{err})
 		}
 	}
@@ -113,7 +118,7 @@ func (q Queue) issueEntered(a *args) Work {
 		q.group.foreign = append(q.group.foreign, engine.Call{})
 		e = &q.group.foreign[len(q.group.foreign)-1]
 	}
-	e.Kind, e.Type, e.Op, e.Root, e.To = engine.Kind(a.kind), engine.Type(a.typ), engine.Op(a.op), a.root, a.to
+	e.Kind, e.Type, e.Op, e.Root, e.To = engine.Kind(a.kind), engine.Type(a.typ), engineOp(a.op), a.root, a.to
 	e.Count, e.Sent, e.Dst, e.Src = int(count), 0, a.onDst.at, a.onSrc.at
 	if a.dc != nil || e.DC != nil {
 		if q.group != nil { // they are handed over later
@@ -121,10 +126,13 @@ func (q Queue) issueEntered(a *args) Work {
 		}
 		e.DC, e.SC = a.dc, a.sc
 	}
+	if e.Op == engine.Scaled && a.kind.reduces() {
+		e.Factor = c.factors[a.op-firstScaled]
+	}
 	if a.kind == KindSendRecv {
 		e.Sent = a.onSrc.count
 	}
-	c.writing()
+	c.recording.begin()
 	c.seq++
 	seq := c.seq
 	meet := false
@@ -140,7 +148,7 @@ func (q Queue) issueEntered(a *args) Work {
 	r.Root, r.Hash, r.Number = k.Root, k.Hash, 0
 	r.Kind, r.Type, r.Op, r.State = k.Kind, k.Type, k.Op, uint8(Running)
 	c.issuers[seq%ringCalls] = q.dev
-	c.written()
+	c.recording.end()
 	if f := c.eng.Issued(k, meet); f != nil {
 		return q.failed(a)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
 )
@@ -16,21 +17,23 @@ const ringCalls = 64
 // has failed or a call hangs, may see an entry that is half written. The race detector cannot
 // know that this does no harm: with it there is a lock.
 
-func (c *Comm) writing() {
+type recording struct{ mu sync.Mutex }
+
+func (r *recording) begin() {
 	if raceEnabled {
-		c.recording.Lock()
+		r.mu.Lock()
 	}
 }
 
-func (c *Comm) written() {
+func (r *recording) end() {
 	if raceEnabled {
-		c.recording.Unlock()
+		r.mu.Unlock()
 	}
 }
 
 // begin notes the next call, which blocks.
 func (c *Comm) begin(k *cpu.Call) *cpu.Record {
-	c.writing()
+	c.recording.begin()
 	c.seq++
 	r := &c.ring[c.seq%ringCalls]
 	k.Start = c.eng.Now()
@@ -38,15 +41,15 @@ func (c *Comm) begin(k *cpu.Call) *cpu.Record {
 	r.Seq, r.Count, r.Start, r.End = k.Seq, k.Count, k.Start, 0
 	r.Root, r.Hash, r.Number = k.Root, k.Hash, 0
 	r.Kind, r.Type, r.Op, r.State = k.Kind, k.Type, k.Op, uint8(Running)
-	c.written()
+	c.recording.end()
 	return r
 }
 
 // end notes how it ended.
 func (c *Comm) end(r *cpu.Record, s State) {
-	c.writing()
+	c.recording.begin()
 	r.State, r.End = uint8(s), c.eng.Now()
-	c.written()
+	c.recording.end()
 }
 
 // Trace yields the last calls made on c, oldest first: the flight recorder. It may be called from any goroutine.
@@ -66,9 +69,9 @@ func (c *Comm) Trace() iter.Seq[Call] {
 // kept lists the last calls, at most n.
 func (c *Comm) kept(n uint64) []Call {
 	c.mu.Lock()
-	c.writing()
+	c.recording.begin()
 	ring, last, issuers := c.ring, c.seq, c.issuers
-	c.written()
+	c.recording.end()
 	c.mu.Unlock()
 	var calls []Call
 	for s := last - min(last, n) + 1; s <= last; s++ {

@@ -146,9 +146,12 @@ const (
 	opEnd
 )
 
-// String is the operator's name in nccl-tests: sum, prod, min, max, avg.
+// String is the operator's name in nccl-tests: sum, prod, min, max, avg; mulsum of one that [Comm.Scaled] made.
 func (o Op) String() string {
-	if o >= opEnd {
+	switch {
+	case o >= firstScaled:
+		return "mulsum"
+	case o >= opEnd:
 		return "none"
 	}
 	return reduce.Op(o).String()

@@ -40,6 +40,7 @@ enum {
 	GCCL_SUCCESS, GCCL_UNHANDLED_CUDA, GCCL_SYSTEM, GCCL_INTERNAL, GCCL_INVALID_ARGUMENT,
 	GCCL_INVALID_USAGE, GCCL_REMOTE /* 2.13 */, GCCL_IN_PROGRESS /* 2.14 */, GCCL_TIMEOUT /* 2.30 */
 };
+enum { GCCL_SCALAR_DEVICE, GCCL_SCALAR_HOST }; // g_resid: of host memory it is read at once
 #define GCCL_SPLIT_NOCOLOR (-1)
 #define GCCL_SHRINK_ABORT 1 // as ncclCommShrink's flag: end the parent's calls under way first
 
@@ -62,6 +63,7 @@ enum {
 	X(0, g_res, MemFree, (void *)) \
 	X(0, g_res, CommRegister, (g_comm, void *, size_t, void **)) \
 	X(0, g_res, CommDeregister, (g_comm, void *)) \
+	X(0, g_res, RedOpCreatePreMulSum, (g_op *, void *, g_dtype, g_resid, g_comm)) \
 	X(1, g_res, AllReduce, (const void *, void *, size_t, g_dtype, g_op, g_comm, g_stream)) \
 	X(1, g_res, Broadcast, (const void *, void *, size_t, g_dtype, int, g_comm, g_stream)) \
 	X(1, g_res, Reduce, (const void *, void *, size_t, g_dtype, g_op, int, g_comm, g_stream)) \

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
@@ -33,6 +34,9 @@ const (
 	Group          = engine.GroupOfCalls
 )
 
+// Scaled is the first of the operators that a Comm has for factors of its own: the sum is multiplied by Call.Factor.
+const Scaled = 16
+
 // Record describes one call: what ranks compare, and what the flight recorder
 // keeps.
 type Record struct {
@@ -63,11 +67,15 @@ type Call struct {
 	place    uint64 // among the collectives of its Comm
 	inside   Kind   // the call that this one is made in, if any
 	Scale    func(p unsafe.Pointer, n, ranks int)
+	Factor   float64 // where Op is Scaled or more
 }
 
 // Seal sets the call's hash: equal calls have equal hashes on all ranks.
 func (c *Call) Seal() {
-	h := newMix(c.Count, c.Kind, c.Type, c.Op, c.Root)
+	h := newMix(c.Count, c.Kind, c.Type, min(c.Op, Scaled), c.Root)
+	if c.Op >= Scaled { // ranks may have made their factors in another order
+		h = h.with(math.Float64bits(c.Factor))
+	}
 	if c.Kind != AllToAllV { // whose counts are each rank's own
 		for _, n := range c.DC {
 			h = h.with(uint64(n))

@@ -145,6 +145,9 @@ func (c *Comm) alone(k *Call) {
 	if k.Kind != Barrier {
 		takeOwn(k.Dst, k.Src, len(k.Dst))
 	}
+	if k.Scale != nil && len(k.Dst) > 0 {
+		k.Scale(unsafe.Pointer(&k.Dst[0]), len(k.Dst)/k.Elem, 1)
+	}
 }
 
 // confirm makes a call that some rank could leave before others have come wait for

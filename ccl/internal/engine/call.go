@@ -60,6 +60,7 @@ const (
 	Min
 	Max
 	Avg
+	Scaled // the sum of elements multiplied by Call.Factor
 )
 
 // Call is one call, whose arguments package ccl has checked. The addresses are of host or of
@@ -75,5 +76,6 @@ type Call struct {
 	Count    int     // elements: of the vector (AllReduce, Reduce, Broadcast), of one rank's block (AllGather, Gather, Scatter, ReduceScatter, AllToAll), of the message (Send, Recv; SendRecv's received one)
 	Sent     int     // elements that SendRecv sends
 	Dst, Src uintptr // 0 where this rank has none
+	Factor   float64 // of Scaled
 	DC, SC   []int   // counts in elements by rank: of the V kinds DC; of AllToAllV DC for Dst and SC for Src
 }

@@ -108,6 +108,8 @@ func (e *Engine) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool)
 		return fmt.Errorf("MPI has no call of kind %d", k)
 	case k <= engine.ReduceScatterV && t > engine.Float64:
 		return errors.New("MPI does not reduce 8-bit floats")
+	case op == engine.Scaled && k <= engine.ReduceScatterV:
+		return errors.New("MPI has no operator that scales: use sum, and multiply")
 	case op > engine.Avg:
 		return fmt.Errorf("MPI has no operator %d", op)
 	}

@@ -125,6 +125,7 @@ func (e *end) free() {
 		C.gcclFree(e.c, C.U(uintptr(e.c.scratch)))
 	}
 	C.free(unsafe.Pointer(e.c.copies))
+	C.free(unsafe.Pointer(e.c.scaled))
 	C.free(unsafe.Pointer(e.c))
 	C.free(unsafe.Pointer(e.aside))
 	e.c, e.aside = nil, nil

@@ -176,10 +176,10 @@ int gcclAllReduce(U end, U src, U dst, size_t count, int type, int op, U stream)
 	return r == GCCL_SUCCESS ? r : FAIL("AllReduce", r);
 }
 
-int gcclIssue(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, U stream) {
+int gcclIssue(gccl_end *e, gccl_call *calls, int n, const size_t *counts, U stream) {
 	g_stream s = (g_stream)stream;
 	int r = on(e);
-	if (r)
+	if (r || (r = gcclScaled(e, calls, n)))
 		return r;
 	if (n == 1 && single(calls))
 		return one(e, calls, counts, s);

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // What compose.c takes the kinds to be.
@@ -29,7 +30,7 @@ func (e *end) Issue(stream uintptr, calls []engine.Call) error {
 			return err
 		}
 	}
-	if len(calls) == 1 && calls[0].Kind == engine.AllReduce { // the call that is worth a path of its own
+	if len(calls) == 1 && calls[0].Kind == engine.AllReduce && calls[0].Op != engine.Scaled { // the call that is worth a path of its own
 		return e.allReduce(C.U(stream), &calls[0])
 	}
 	return e.issue(C.U(stream), calls)
@@ -78,8 +79,27 @@ func (e *end) encode(k *C.gccl_call, c *engine.Call) {
 	k.kind, k._type, k.op, k.root, k.to, k.width = C.int(c.Kind), C.int(typ), ops[c.Op], C.int(c.Root), C.int(c.To), C.int(width)
 	k.count, k.sent = C.size_t(c.Count*scale), C.size_t(c.Sent*scale)
 	k.dst, k.src = C.U(c.Dst), C.U(c.Src)
+	if c.Op == engine.Scaled {
+		encodeFactor(k, c.Type, c.Factor)
+	}
 	k.dc = e.encodeCounts(c.DC, scale)
 	k.sc = e.encodeCounts(c.SC, scale)
+}
+
+// encodeFactor writes the factor as an element of the type.
+func encodeFactor(k *C.gccl_call, t engine.Type, factor float64) {
+	p := unsafe.Pointer(&k.factor)
+	*(*uint64)(p) = 0
+	switch t {
+	case engine.Float16:
+		*(*uint16)(p) = reduce.F32ToF16(float32(factor))
+	case engine.BFloat16:
+		*(*uint16)(p) = reduce.F32ToBF16(float32(factor))
+	case engine.Float32:
+		*(*float32)(p) = float32(factor)
+	default:
+		*(*float64)(p) = factor
+	}
 }
 
 // encodeCounts appends counts to those of the Issue and returns their place there.
@@ -92,4 +112,4 @@ func (e *end) encodeCounts(counts []int, scale int) C.size_t {
 }
 
 // ops are the library's, by engine.Op.
-var ops = [...]C.int{engine.Sum: C.GCCL_SUM, engine.Prod: C.GCCL_PROD, engine.Min: C.GCCL_MIN, engine.Max: C.GCCL_MAX, engine.Avg: C.GCCL_AVG}
+var ops = [...]C.int{engine.Sum: C.GCCL_SUM, engine.Prod: C.GCCL_PROD, engine.Min: C.GCCL_MIN, engine.Max: C.GCCL_MAX, engine.Avg: C.GCCL_AVG, engine.Scaled: C.GCCL_SCALED}

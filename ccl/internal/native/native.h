@@ -27,6 +27,8 @@ typedef struct {
 	void *scratch;      // device memory, for what Barrier reduces
 	void **copies;      // of the sources of calls in place under way, see inplace.c
 	int ncopies, capcopies;
+	struct gccl_scaled *scaled; // the library's operators for factors, see scaled.c
+	int nscaled;
 	gccl_fault fault;   // of the last call that failed
 } gccl_end;
 
@@ -35,7 +37,10 @@ typedef struct {
 	int kind, type, op, root, to, width; // width: bytes of an element of type
 	size_t count, sent, dc, sc;
 	U dst, src;
+	unsigned char factor[8]; // of GCCL_SCALED, as an element
 } gccl_call;
+
+enum { GCCL_SCALED = -1 }; // op of a call that multiplies by factor, before gcclScaled
 
 // load.c. gcclFill returns 0 where the library lacks a required function, whose name it writes.
 int gcclFill(gccl_table *t, U handle, char *missing, size_t cap);
@@ -73,9 +78,12 @@ int gcclRegister(gccl_end *e, U addr, size_t bytes, U *handle);
 int gcclDeregister(gccl_end *e, U handle);
 
 // compose.c. Returns what the library answered, or -1 for the device's.
-int gcclIssue(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, U stream);
+int gcclIssue(gccl_end *e, gccl_call *calls, int n, const size_t *counts, U stream);
 // gcclAllReduce is one all-reduce; its end crosses as U.
 int gcclAllReduce(U end, U src, U dst, size_t count, int type, int op, U stream);
+
+// scaled.c gives calls that multiply the library's operator for their factor.
+int gcclScaled(gccl_end *e, gccl_call *calls, int n);
 
 // inplace.c
 int gcclCopySources(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, g_stream stream);

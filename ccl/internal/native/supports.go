@@ -54,6 +54,10 @@ func (e *end) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) er
 		return fmt.Errorf("%s has no such type or operator", l.Version())
 	}
 	switch typ, _ := l.wire(t); {
+	case op == engine.Scaled && (t < engine.Float16 || t > engine.Float64):
+		return fmt.Errorf("%s does not scale %s here", l.Version(), types[t].name)
+	case op == engine.Scaled && l.t.RedOpCreatePreMulSum == nil:
+		return fmt.Errorf("%s has no ncclRedOpCreatePreMulSum: that takes %s 2.11", l.Version(), l.v.title)
 	case typ >= 0:
 		return nil
 	case t == engine.Float8E4M3 || t == engine.Float8E5M2:

@@ -16,6 +16,8 @@ struct gccl_opaque {
 	int made_on;    // a pending call belongs to the thread that made it
 	pthread_t maker;
 	g_uid id;
+	double factors[256]; // of its operators
+	int nfactors;
 	int (*fd)[KINDS], self[KINDS]; // to ourselves: fd writes, self reads
 	atomic_int abort, async, pending, settled, operations;
 	atomic_int inside, asking; // threads in its calls, and of them in ncclCommGetAsyncError

@@ -6,6 +6,8 @@
 
 enum { ALL_REDUCE, BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER, SEND, RECV };
 
+enum { SCALED = GCCL_AVG + 1 }; // an operator of a communicator's: its factors have numbers from here on
+
 // header goes before each transfer: both sides must mean the same.
 typedef struct { unsigned what, type, op; unsigned long bytes; } header;
 
@@ -15,6 +17,7 @@ typedef struct {
 	char *recv, *parts; // of all ranks, to reduce
 	size_t count;
 	int what, type, op;
+	double factor; // of SCALED
 } step;
 
 // job is what one communicator does in one group.
@@ -62,6 +65,8 @@ static int perform(job *j) {
 			error = disagree(c, &all[2 * h], &sent[h], &got[h]);
 	for (int s = 0; s < j->n && !error; s++) {
 		step *p = &j->steps[s];
+		if (p->parts && p->op == SCALED)
+			multiply(p->parts, p->count * c->size, p->type, p->factor);
 		if (p->parts)
 			reduce(p->recv, p->parts, p->count * type_size[p->type], c->size, p->count, p->type, p->op);
 	}
@@ -260,7 +265,12 @@ static void plan(step *s, g_comm c, int what, const char *send, char *recv, size
 
 static int add(const char *function, int what, const void *src, void *dst, size_t count, int type, int op, int root, g_comm c, void *stream) {
 	int me = c->rank;
-	if (type < 0 || type > GCCL_FLOAT8E5M2 || op < 0 || op > GCCL_AVG)
+	double factor = op >= SCALED && op < SCALED + c->nfactors ? c->factors[op - SCALED] : 1;
+	if (op >= SCALED && op < SCALED + c->nfactors)
+		op = SCALED;
+	else if (op >= SCALED)
+		op = -1;
+	if (type < 0 || type > GCCL_FLOAT8E5M2 || op < 0)
 		return warn("%s : invalid type %d or op %d", function, type, op), GCCL_INVALID_ARGUMENT;
 	if (root < 0 || root >= c->size)
 		return warn("%s : invalid root or peer %d", function, root), GCCL_INVALID_ARGUMENT;
@@ -288,7 +298,7 @@ static int add(const char *function, int what, const void *src, void *dst, size_
 	}
 	j->steps = realloc(j->steps, (j->n + 1) * sizeof *j->steps);
 	step *s = &j->steps[j->n++];
-	*s = (step){ .recv = to, .count = count, .type = type, .op = op, .what = what == RECV ? SEND : what };
+	*s = (step){ .recv = to, .count = count, .type = type, .op = op, .what = what == RECV ? SEND : what, .factor = factor };
 	if (writes && (what == ALL_REDUCE || what == REDUCE || what == REDUCE_SCATTER))
 		s->parts = malloc(b * n);
 	plan(s, c, what, from, to, b, root);

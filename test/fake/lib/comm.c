@@ -2,6 +2,7 @@
 // left behind when a process dies, and its peers see that it did.
 #define _GNU_SOURCE
 #include "ccl.h"
+#include "reduce.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -490,6 +491,17 @@ g_res ncclCommRegister(g_comm c, void *p, size_t n, void **handle) {
 g_res ncclCommDeregister(g_comm c, void *handle) {
 	(void)handle;
 	return usable(c, __func__);
+}
+
+g_res ncclRedOpCreatePreMulSum(g_op *op, void *scalar, g_dtype type, g_resid where, g_comm c) {
+	int error = usable(c, __func__);
+	if (!error && (where != GCCL_SCALAR_HOST || type < GCCL_FLOAT16 || type > GCCL_BFLOAT16 || c->nfactors == 256))
+		error = (warn("%s : invalid type %d or residence %d", __func__, type, where), GCCL_INVALID_ARGUMENT);
+	if (error)
+		return error;
+	c->factors[c->nfactors] = element(scalar, type);
+	*op = GCCL_AVG + 1 + c->nfactors++;
+	return 0;
 }
 
 // ---- texts

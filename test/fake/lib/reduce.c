@@ -70,3 +70,23 @@ void reduce(char *out, const char *in, size_t stride, int ranks, size_t n, int t
 	case GCCL_FLOAT8E5M2: LOOP(uint8_t, float, of_e5m2, to_e5m2);
 	}
 }
+
+double element(const void *p, int type) {
+	switch (type) {
+	case GCCL_FLOAT16: return of_half(*(const uint16_t *)p);
+	case GCCL_BFLOAT16: return of_bfloat(*(const uint16_t *)p);
+	case GCCL_FLOAT32: return *(const float *)p;
+	case GCCL_FLOAT64: return *(const double *)p;
+	}
+	return 0;
+}
+
+void multiply(char *p, size_t n, int type, double factor) {
+	for (size_t i = 0; i < n; i++)
+		switch (type) {
+		case GCCL_FLOAT16: ((uint16_t *)p)[i] = to_half(of_half(((uint16_t *)p)[i]) * (float)factor); break;
+		case GCCL_BFLOAT16: ((uint16_t *)p)[i] = to_bfloat(of_bfloat(((uint16_t *)p)[i]) * (float)factor); break;
+		case GCCL_FLOAT32: ((float *)p)[i] *= (float)factor; break;
+		case GCCL_FLOAT64: ((double *)p)[i] *= factor; break;
+		}
+}

@@ -56,6 +56,10 @@ SAME(GCCL_PROD, ncclProd);
 SAME(GCCL_MAX, ncclMax);
 SAME(GCCL_MIN, ncclMin);
 SAME(GCCL_AVG, ncclAvg);
+#if NCCL_VERSION_CODE >= 21100
+SAME(GCCL_SCALAR_DEVICE, ncclScalarDevice);
+SAME(GCCL_SCALAR_HOST, ncclScalarHostImmediate);
+#endif
 SAME(GCCL_SUCCESS, ncclSuccess);
 SAME(GCCL_UNHANDLED_CUDA, ncclUnhandledCudaError);
 SAME(GCCL_SYSTEM, ncclSystemError);

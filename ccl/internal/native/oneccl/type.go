@@ -56,6 +56,9 @@ func supports(k engine.Kind, t engine.Type, op engine.Op, host bool, device int)
 	case !reduces(k):
 		return nil
 	}
+	if op == engine.Scaled {
+		return fmt.Errorf("oneCCL has no operator that scales: use sum, and multiply")
+	}
 	if _, _, ok := arithmetic(t, op); !ok {
 		return fmt.Errorf("oneCCL moves %s, but does not reduce it", kernel.Type(t-1))
 	}

@@ -1,0 +1,67 @@
+package ccl
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/reduce"
+)
+
+// The operators that Scaled makes are numbers of a Comm: places in its list of factors.
+const (
+	firstScaled Op = cpu.Scaled
+	noScaled    Op = 255 // of one factor too many
+)
+
+// Scaled returns an operator that sums what the ranks have, multiplied by factor, as ncclRedOpCreatePreMulSum makes one: 1/n
+// for an average, or the inverse of a loss scale. It is for the floating-point types of 16 bits and more, and valid on
+// c alone. All ranks must call with the same factor, which is compared as the count is. The same factor gives the same operator;
+// a Comm has room for 239.
+//
+// NCCL and RCCL multiply what each rank gives, from 2.11 on, the CPU engine the sum: the same but for rounding, and for what is
+// too large to be summed. The libraries oneCCL and MPI have no such operator: a call is ErrUnsupported.
+func (c *Comm) Scaled(factor float64) Op {
+	if c.none() {
+		return noScaled
+	}
+	c.calls++
+	i := slices.Index(c.factors, factor)
+	if i < 0 {
+		if i = len(c.factors); i == int(noScaled-firstScaled) {
+			return noScaled
+		}
+		c.factors = append(c.factors, factor)
+	}
+	return firstScaled + Op(i)
+}
+
+// factorOf is what op, which is firstScaled or more and c's, multiplies elements of type t by.
+func factorOf(c *Comm, t Type, op Op) (float64, error) {
+	switch i := int(op - firstScaled); {
+	case op == noScaled:
+		return 0, fmt.Errorf("the operator is of one factor too many: a Comm has room for %d", int(noScaled-firstScaled))
+	case i >= len(c.factors):
+		return 0, fmt.Errorf("the operator was made by Scaled of another Comm")
+	case reduce.Multiply(t.kernel()) == nil:
+		return 0, fmt.Errorf("Scaled multiplies floating-point elements of 16 bits and more, not %s", t)
+	default:
+		return c.factors[i], nil
+	}
+}
+
+// scales has k, a call of c's whose operator is firstScaled or more, multiply its sum.
+func scales(c *Comm, k *cpu.Call) {
+	multiply, factor := reduce.Multiply(Type(k.Type).kernel()), c.factors[Op(k.Op)-firstScaled]
+	k.Factor, k.Scale = factor, func(p unsafe.Pointer, n, _ int) { multiply(p, n, factor) }
+}
+
+// engineOp is op for an engine beside the CPU engine.
+func engineOp(op Op) engine.Op {
+	if op >= firstScaled {
+		return engine.Scaled
+	}
+	return engine.Op(op)
+}

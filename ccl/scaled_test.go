@@ -1,0 +1,145 @@
+package ccl_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+)
+
+// TestScaled sums what the ranks have, multiplied by a factor, with every call that reduces, and type that can.
+func TestScaled(t *testing.T) {
+	for _, n := range []int{1, 2, 3} {
+		for name, opts := range map[string][]ccltest.Option{"goroutines": nil, "processes": {ccltest.Processes(n)}, "hosts": {ccltest.Hosts(n)}} {
+			t.Run(fmt.Sprintf("%d/%s", n, name), func(t *testing.T) {
+				ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+					scaled(t, c, func(x float64) float32 { return float32(x) })
+					scaled(t, c, func(x float64) float64 { return x })
+					scaled(t, c, func(x float64) ccl.BFloat16 { return ccl.ToBFloat16(float32(x)) })
+					scaled(t, c, func(x float64) ccl.Float16 { return ccl.ToFloat16(float32(x)) })
+				}, opts...)
+			})
+		}
+	}
+}
+
+// scaled has numbers that all types have exactly.
+func scaled[T ccl.Number](t testing.TB, c *ccl.Comm, of func(float64) T) {
+	ctx, n, me := t.Context(), c.Size(), c.Rank()
+	for _, k := range []int{1, 3, 4096, 100_000} {
+		factors := []float64{0.5, 0.25}
+		if me == 1 { // made in another order
+			c.Scaled(factors[1])
+		}
+		for _, factor := range factors {
+			op := c.Scaled(factor)
+			require.Equal(t, op, c.Scaled(factor))
+			require.Equal(t, "mulsum", op.String())
+			sum := func(i int) T { // of (rank+1)*(i%4) over the ranks
+				return of(factor * float64(n*(n+1)/2) * float64(i%4))
+			}
+			x, y := make([]T, n*k), make([]T, n*k)
+			fill := func() {
+				for i := range x {
+					x[i], y[i] = of(float64((me+1)*(i%4))), of(-1)
+				}
+			}
+			is := func(got []T, from int, what string) {
+				for i, v := range got {
+					if v != sum(from+i) {
+						require.FailNow(t, what, "%T %d of %d times %v: %v, should be %v", v, i, k, factor, v, sum(from+i))
+					}
+				}
+			}
+			fill()
+			require.NoError(t, ccl.AllReduce(ctx, c, y, x, op))
+			is(y, 0, "AllReduce")
+			require.NoError(t, ccl.AllReduce(ctx, c, x, x, op))
+			is(x, 0, "AllReduce in place")
+			fill()
+			require.NoError(t, ccl.Reduce(ctx, c, y, x, op, n-1))
+			if me == n-1 {
+				is(y, 0, "Reduce")
+			}
+			fill()
+			require.NoError(t, ccl.ReduceScatter(ctx, c, y[:k], x, op))
+			is(y[:k], me*k, "ReduceScatter")
+			counts := make([]int, n)
+			for r := range counts {
+				counts[r] = k
+			}
+			require.NoError(t, ccl.ReduceScatterV(ctx, c, y[:k], x, counts, op))
+			is(y[:k], me*k, "ReduceScatterV")
+			fill()
+			require.NoError(t, c.On(nil).AllReduce(ccl.Host(x), ccl.InPlace(), op).Wait(ctx))
+			is(x, 0, "queued")
+		}
+	}
+}
+
+// TestScaledRefused: what is wrong with an operator of Scaled is an error of the rank that has it, before anything is sent.
+func TestScaledRefused(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		part, err := c.Split(ctx, 0, c.Rank())
+		require.NoError(t, err)
+		defer part.Close()
+		op := c.Scaled(2)
+		wrong := func(err error, text string) {
+			var e *ccl.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, ccl.ErrArgument, e.Code)
+			require.ErrorContains(t, err, text)
+		}
+		i, f := []int32{1}, []float32{1}
+		wrong(ccl.AllReduce(ctx, c, i, i, op), "Scaled multiplies floating-point elements of 16 bits and more, not int32")
+		wrong(ccl.AllReduce(ctx, part, f, f, op), "the operator was made by Scaled of another Comm")
+		for k := range 238 {
+			c.Scaled(float64(k) + 3)
+		}
+		require.NoError(t, ccl.AllReduce(ctx, c, f, f, c.Scaled(240)))
+		require.EqualValues(t, 480, f[0])
+		wrong(ccl.AllReduce(ctx, c, f, f, c.Scaled(241)), "one factor too many: a Comm has room for 239")
+		require.NoError(t, ccl.Barrier(ctx, c))
+	})
+}
+
+// TestScaledDiffers: ranks with different factors disagree about the call.
+func TestScaledDiffers(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		defer c.Close()
+		f := []float32{1}
+		var e *ccl.Error
+		require.ErrorAs(t, ccl.AllReduce(context.Background(), c, f, f, c.Scaled(float64(c.Rank()+1))), &e)
+		require.Equal(t, ccl.ErrMismatch, e.Code)
+		require.Equal(t, 1-c.Rank(), e.Peer)
+	})
+}
+
+// TestScaledAllocates nothing after its first call.
+func TestScaledAllocates(t *testing.T) {
+	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+		f, op := make([]float32, 1000), c.Scaled(0.5)
+		require.NoError(t, ccl.AllReduce(t.Context(), c, f, f, op))
+		ctx := context.Background()
+		require.Zero(t, testing.AllocsPerRun(100, func() { _ = ccl.AllReduce(ctx, c, f, f, op) }))
+	})
+}
+
+func ExampleComm_Scaled() {
+	c, err := ccl.Join(context.Background(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	const lossScale = 1024
+	grad := []float32{2048, 512}
+	err = ccl.AllReduce(context.Background(), c, grad, grad, c.Scaled(1/float64(lossScale*c.Size())))
+	fmt.Println(grad, err)
+	// Output: [2 0.5] <nil>
+}
