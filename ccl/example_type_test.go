@@ -112,7 +112,7 @@ func ExampleOp() {
 }
 
 func ExampleOp_String() {
-	fmt.Println(ccl.Sum, ccl.Avg, ccl.Op(99))
+	fmt.Println(ccl.Sum, ccl.Avg, ccl.Op(9))
 	// Output: sum avg none
 }
 

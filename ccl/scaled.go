@@ -44,7 +44,7 @@ func factorOf(c *Comm, t Type, op Op) (float64, error) {
 	case op == noScaled:
 		return 0, fmt.Errorf("the operator is of one factor too many: a Comm has room for %d", int(noScaled-firstScaled))
 	case i >= len(c.factors):
-		return 0, fmt.Errorf("the operator was made by Scaled of another Comm")
+		return 0, fmt.Errorf("there is no operator %d here: one that Scaled made is valid on its own Comm alone", op)
 	case reduce.Multiply(t.kernel()) == nil:
 		return 0, fmt.Errorf("Scaled multiplies floating-point elements of 16 bits and more, not %s", t)
 	default:

@@ -97,7 +97,7 @@ func TestScaledRefused(t *testing.T) {
 		}
 		i, f := []int32{1}, []float32{1}
 		wrong(ccl.AllReduce(ctx, c, i, i, op), "Scaled multiplies floating-point elements of 16 bits and more, not int32")
-		wrong(ccl.AllReduce(ctx, part, f, f, op), "the operator was made by Scaled of another Comm")
+		wrong(ccl.AllReduce(ctx, part, f, f, op), "one that Scaled made is valid on its own Comm alone")
 		for k := range 238 {
 			c.Scaled(float64(k) + 3)
 		}

@@ -55,7 +55,7 @@ func TestNamesOfNothing(t *testing.T) {
 	assert.Equal(t, "none", ccl.TypeNone.String())
 	assert.Equal(t, "none", ccl.Type(200).String())
 	assert.Equal(t, 0, ccl.Type(200).Size())
-	assert.Equal(t, "none", ccl.Op(200).String())
+	assert.Equal(t, "none", ccl.Op(9).String())
 	assert.Equal(t, "unknown", ccl.Kind(0).String())
 	assert.Equal(t, "unknown", ccl.Kind(200).String())
 	assert.Equal(t, "rejected", ccl.State(4).String())
