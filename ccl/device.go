@@ -47,6 +47,7 @@ type deviceStream struct {
 	passed   atomic.Uint64 // the last ticket that the stream is known to have passed
 	ran      atomic.Uint64 // and how many of the graphs
 	passedAt atomic.Int64  // when that was seen
+	ended    atomic.Bool   // err is set
 	looking  atomic.Bool   // the watch, on a goroutine of its own: to set a mark may last
 
 	mu      sync.Mutex
@@ -54,7 +55,7 @@ type deviceStream struct {
 	marking bool     // a mark is being set, without mu, since this lasts while the stream is full
 	covers  progress // what mark stands after
 	since   time.Time
-	err     *Error // the device's, or that nobody can tell how far the stream has got
+	err     *Error // the device's, or that it cannot be told how far the stream has got; see ends
 }
 
 // progress is how far a stream has been given work: calls by tickets, and graphs.
@@ -91,14 +92,11 @@ type observedStream interface {
 	})
 }
 
-// over reports whether the stream was closed and nothing is to be learnt of it any more.
+// over reports whether the stream was closed and nothing is to be learnt of it any more. It takes no lock: its caller may
+// hold the Comm's, which a failure takes under d.mu.
 func (d *deviceStream) over() bool {
-	if _, open := d.s.Handle(); open {
-		return false
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.idle() || d.err != nil
+	_, open := d.s.Handle()
+	return !open && (d.idle() || d.ended.Load())
 }
 
 // Live is false once the Comm needs to hear nothing more of the stream.
@@ -203,8 +201,7 @@ func (d *deviceStream) set() error {
 	covers := d.given()
 	h, ok := d.s.Handle()
 	if !ok {
-		d.err = d.c.refuse(&args{kind: KindGroup}, ErrArgument, errStreamGone)
-		return d.err
+		return d.ends(ErrArgument, errStreamGone)
 	}
 	d.marking, d.since = true, time.Now()
 	d.mu.Unlock()
@@ -241,10 +238,18 @@ func (d *deviceStream) pass(at progress) {
 
 var errStreamGone = errors.New("the stream was closed before its calls were known to be done: Wait for the last of them first")
 
-// fails makes err the Comm's failure. d.mu is held.
+// fails makes err the Comm's failure, unless that is being closed: its marks go then. d.mu is held.
 func (d *deviceStream) fails(err error) error {
-	d.c.vendorFails(err)
-	d.err = d.c.refuse(&args{kind: KindGroup}, ErrBackend, err)
+	if !d.c.closed.Load() {
+		d.c.vendorFails(err)
+	}
+	return d.ends(ErrBackend, err)
+}
+
+// ends makes err what everything on the stream ends with that is not known to be done. d.mu is held.
+func (d *deviceStream) ends(code Code, err error) error {
+	d.err = d.c.refuse(&args{kind: KindGroup}, code, err)
+	d.ended.Store(true)
 	return d.err
 }
 

@@ -13,7 +13,8 @@ import (
 // A queued call fails with its Comm, at once, though its HostStream may be busy: what has
 // not begun never begins. Options.Timeout counts for it from when it is the next of its
 // Comm, whatever then keeps its HostStream from it. A call on a device is issued once
-// those queued before it on the host have ended.
+// those queued before it on the host have ended; with NCCL and RCCL the first of its kind
+// and size, by powers of two, waits until all ranks have issued it.
 type Queue struct {
 	c     *Comm
 	s     *HostStream

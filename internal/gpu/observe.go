@@ -94,7 +94,7 @@ func (s *Stream) beginCapture() {
 	s.capture.under, s.capture.ended = true, ended
 }
 
-// endCapture is who wants to hear when the graph is launched.
+// endCapture is what to call at each launch of the graph.
 func (s *Stream) endCapture() (hear []launched) {
 	s.capture.mu.Lock()
 	under, ended := s.capture.under, s.capture.ended

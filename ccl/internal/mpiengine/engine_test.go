@@ -50,6 +50,7 @@ func TestEngine(t *testing.T) {
 	require.NoError(t, e.Supports(engine.AllReduce, engine.BFloat16, engine.Avg, true))
 	require.NoError(t, e.Supports(engine.AllGather, engine.Float8E4M3, engine.Sum, true))
 	require.EqualError(t, e.Supports(engine.AllReduce, engine.Float8E4M3, engine.Sum, true), "MPI does not reduce 8-bit floats")
+	require.EqualError(t, e.Supports(engine.AllReduce, engine.Float32, engine.Scaled, true), "MPI has no operator that scales: use sum, and multiply")
 	require.Error(t, e.Supports(engine.AllReduce, engine.Float32, engine.Sum, false))
 	require.Error(t, e.Supports(engine.Shrink, engine.Float32, engine.Sum, true))
 	require.Error(t, e.Issue(0, nil))

@@ -8,6 +8,8 @@ import "C"
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -50,8 +52,7 @@ func (e *end) abortNow() {
 	}
 }
 
-// leave lets nobody ask for the state any more. It is true for the first caller, who is the one
-// to free the library's communicator.
+// leave ends the questions about the state. The first call of it is true: its caller frees the library's communicator.
 func (e *end) leave() (first bool) {
 	e.asideMu.Lock()
 	defer e.asideMu.Unlock()
@@ -61,33 +62,42 @@ func (e *end) leave() (first bool) {
 }
 
 // closeWait is how long Close waits for the library, which has nothing left to do by then.
-var closeWait = 10 * time.Second // tests shorten it
+const closeWait = 10 * time.Second
 
-// What Close may wait for.
+// closing is what Close does once.
+type closing struct {
+	once     sync.Once
+	patience time.Duration          // closeWait
+	waitsFor atomic.Pointer[string] // one of these
+	err      error
+}
+
+// What Close waits for, one after the other.
 var (
 	forCalls   = "a call of this communicator has not come back from the library"
 	forAbort   = "ncclCommAbort has not returned: a graph that was captured from the communicator may still be open, or a kernel run"
 	forDestroy = "ncclCommDestroy has not returned: a graph that was captured from the communicator may still be open, or other ranks have not closed theirs"
 )
 
-// Close frees the communicator, on a goroutine of its own, which goes on where the library takes longer than closeWait: to free
+// Close frees the communicator, on a goroutine of its own, which goes on where the library takes longer than patience: to free
 // device memory under a call that runs would wait for it.
 func (e *end) Close() error {
-	e.once.Do(func() {
+	c := &e.closing
+	c.once.Do(func() {
 		e.state.Or(closed)
-		e.doing.Store(&forCalls)
+		c.waitsFor.Store(&forCalls)
 		done := make(chan error, 1)
 		go func() { done <- e.release() }()
 		select {
-		case e.left = <-done:
-		case <-time.After(closeWait):
-			e.left = fmt.Errorf("%s: after %v %s; what it holds is not free before", e.lib.Version(), closeWait, *e.doing.Load())
-			if e.doing.Load() == &forCalls {
+		case c.err = <-done:
+		case <-time.After(c.patience):
+			c.err = fmt.Errorf("%s: after %v %s; what it holds is not free before", e.lib.Version(), c.patience, *c.waitsFor.Load())
+			if c.waitsFor.Load() == &forCalls {
 				e.Abort()
 			}
 		}
 	})
-	return e.left
+	return c.err
 }
 
 // release waits until nobody is inside and frees everything.
@@ -97,7 +107,7 @@ func (e *end) release() (err error) {
 	for e.state.Load()&aborted == 0 && !e.returned(time.Millisecond) {
 	}
 	if e.state.Load()&aborted == 0 && e.aside.comm != nil && e.leave() {
-		e.doing.Store(&forDestroy)
+		e.closing.waitsFor.Store(&forDestroy)
 		if r := C.gcclFinalize(e.aside); r != C.GCCL_SUCCESS {
 			err = e.lib.failure(&e.aside.fault)
 		}
@@ -106,7 +116,7 @@ func (e *end) release() (err error) {
 		}
 	}
 	if e.state.Load()&aborted != 0 {
-		e.doing.Store(&forAbort)
+		e.closing.waitsFor.Store(&forAbort)
 		<-e.ended
 		if e.lost != nil {
 			return e.lost

@@ -112,13 +112,12 @@ func TestFullStream(t *testing.T) {
 // TestCloseLasts: Close comes back, and says what it waits for, while a graph is open that was captured from the communicator
 // (persistentRefs, src/init.cc), and while ncclCommAbort hangs (NCCL's issue 829).
 func TestCloseLasts(t *testing.T) {
-	shorten(t)
 	t.Run("graph", func(t *testing.T) {
 		once(t, func(t *testing.T, v *vendor) {
 			leaks(t, v)
 			keeps(t, v)
 			r := world(t, v, 1)[0]
-			r.closed = true
+			r.impatient()
 			m := r.memory(t)
 			require.NoError(t, r.stream.BeginCapture())
 			require.NoError(t, r.issueOne(m))
@@ -135,18 +134,17 @@ func TestCloseLasts(t *testing.T) {
 			keeps(t, v)
 			t.Setenv("FAKE_NCCL_ABORT_HANG", "1")
 			r := world(t, v, 1)[0]
-			r.closed = true
+			r.impatient()
 			r.Abort()
 			require.ErrorContains(t, r.Close(), "ncclCommAbort has not returned")
 		})
 	})
 }
 
-// shorten makes Close wait less, for as long as the test runs.
-func shorten(t *testing.T) {
-	former := closeWait
-	closeWait = 200 * time.Millisecond
-	t.Cleanup(func() { closeWait = former })
+// impatient makes r's Close wait less, and leaves it to the test.
+func (r *rank) impatient() {
+	r.closed = true
+	r.Engine.(shrinker).closing.patience = 200 * time.Millisecond
 }
 
 // TestAskedWhileAborted: Abort frees the communicator only once ncclCommGetAsyncError has come back, however long it takes.

@@ -35,20 +35,18 @@ type end struct {
 	mu     sync.Mutex // of Run and of what frees, which last
 	staged staging
 
-	// aside is for the state, which may be asked at any time, and for the end. asideMu is held by those who ask: NCCL frees
-	// a communicator at once, whoever is inside (ncclCommAbort, src/init.cc). Once gone is set nobody asks any more.
+	// aside is for questions about the state, at any time, and for the end. A question holds asideMu: NCCL frees a
+	// communicator at once, with calls inside it (ncclCommAbort, src/init.cc). Once gone is set there are no more.
 	asideMu sync.Mutex
 	aside   *C.gccl_end
 	gone    bool
 
 	marks marks
 
-	state atomic.Int32  // aborted, closed
-	ended chan struct{} // closed when Abort is done
-	lost  error         // of Abort, before ended: why it has given the communicator up
-	once  sync.Once
-	doing atomic.Pointer[string] // what Close waits for
-	left  error                  // of Close
+	state   atomic.Int32  // aborted, closed
+	ended   chan struct{} // closed when Abort is done
+	lost    error         // of Abort, before ended: why it has given the communicator up
+	closing closing
 }
 
 // What an end may be, besides usable.
@@ -72,7 +70,7 @@ func (e *end) engine() engine.Engine {
 
 // newEnd has no communicator yet.
 func (l *library) newEnd(g engine.Group) *end {
-	e := &end{lib: l, group: g, ended: make(chan struct{})}
+	e := &end{lib: l, group: g, ended: make(chan struct{}), closing: closing{patience: closeWait}}
 	for _, p := range []**C.gccl_end{&e.c, &e.aside, &e.marks.c} {
 		c := (*C.gccl_end)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_end{}))))
 		c.ccl, c.dev = l.t, (*C.gdev)(l.v.runtime.Table())
@@ -96,8 +94,8 @@ func (e *end) usable() error {
 	return nil
 }
 
-// enter is before a call of the rank's own, which ends with e.inside.Clear. Who ends the communicator sets state first, and looks
-// at inside after a fence: so either this sees the state, or that one the call.
+// enter comes before a call of the rank's own, which ends with e.inside.Clear. Abort and Close set state, and look at inside
+// after a fence: so either enter sees the state, or they see the call.
 func (e *end) enter() error {
 	e.inside.Set()
 	if e.state.Load() != 0 {

@@ -15,8 +15,8 @@ typedef struct {
 	char call[48], text[400];
 } gccl_fault;
 
-// gccl_end is one rank's end of a communicator. Go has three of each, each with its own fault, so that nobody who asks
-// needs to wait for a call of the rank's own: see end.
+// gccl_end is one rank's end of a communicator. Go has three of each, each with its own fault, so that questions and marks
+// need not wait for a call of the rank's own: see end.
 typedef struct {
 	const gccl_table *ccl;
 	const gdev *dev;    // internal/gpu's

@@ -33,17 +33,22 @@ func TestProductStreamClosed(t *testing.T) {
 					return err
 				}
 			}
-			for range 5 { // ticks of the watch
-				time.Sleep(10 * time.Millisecond)
-				if err := r.c.Err(); err != nil {
-					return err
-				}
-			}
-			return r.sums(ctx, 3)
+			return r.goesOn(ctx)
 		}) {
 			assert.NoError(t, err, "rank %d", rank)
 		}
 	})
+}
+
+// goesOn is an error if the Comm fails in some ticks of the watch, or in calls after them.
+func (r *on) goesOn(ctx context.Context) error {
+	for range 5 {
+		time.Sleep(10 * time.Millisecond)
+		if err := r.c.Err(); err != nil {
+			return err
+		}
+	}
+	return r.sums(ctx, 3)
 }
 
 // TestProductStreamLeft: a stream that is closed with calls under way runs them all the same, and the Comm knows when they are done.
@@ -102,13 +107,7 @@ func TestProductStreamGone(t *testing.T) {
 			if err := w.Wait(ctx); !errors.As(err, &e) || e.Code != ccl.ErrArgument {
 				return fmt.Errorf("of a stream that was closed: %w", err)
 			}
-			for range 5 { // ticks of the watch
-				time.Sleep(10 * time.Millisecond)
-				if err := r.c.Err(); err != nil {
-					return err
-				}
-			}
-			return r.sums(ctx, 3)
+			return r.goesOn(ctx)
 		}) {
 			assert.NoError(t, err, "rank %d", rank)
 		}
