@@ -27,10 +27,11 @@ func tree(t *testing.T, files map[string]string) string {
 func TestVersion(t *testing.T) {
 	const mod = "module x\n\nrequire (\n\tgithub.com/goccl/goccl v1.2.3\n)\n"
 	good := map[string]string{
-		"CHANGELOG.md":        "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2026-01-02\n\n- `New`\n\n## [1.2.2] - 2026-01-01\n\n- `Old`\n",
-		"ccl/comm.go":         "package ccl\n\nconst Version = \"1.2.3\"\n",
-		"interop/cu/go.mod":   mod,
-		"interop/empi/go.mod": mod,
+		"CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2026-01-02\n\n- `New`\n\n## [1.2.2] - 2026-01-01\n\n- `Old`\n",
+		"ccl/comm.go":  "package ccl\n\nconst Version = \"1.2.3\"\n",
+	}
+	for _, dir := range nested {
+		good[dir+"/go.mod"] = mod
 	}
 	v, err := readVersion(tree(t, good))
 	if err != nil || v.number != "1.2.3" || strings.TrimSpace(v.changes) != "- `New`" {

@@ -1,0 +1,225 @@
+// Package gomlx trains models of gomlx data-parallel: every rank computes the gradients of its own batch, goccl averages
+// them, and every rank makes the same step.
+//
+//	opt, err := gomlx.New(c, backend, mctx, optimizers.Adam().Done())
+//	trainer := train.NewTrainer(backend, mctx, model, losses.MeanSquaredError, opt, nil, nil)
+//	loop := train.NewLoop(trainer)
+//	opt.Attach(ctx, loop)
+//	_, err = loop.RunSteps(dataset, 1000) // a dataset of this rank's samples
+//
+// Backends that compute on the host (gomlx's own, "go") share memory with goccl; from others gradients are copied to the
+// host and back.
+//
+// gomlx v0.24.1's own backend has data races between operations that it runs in parallel; backends.NewWithConfig with
+// "go:ops_sequential" has none, and gives the same bits in every run.
+//
+// What gomlx prints and plots is of the rank that prints it: its loss is that of its own batches. Checkpoints are gomlx's;
+// let rank 0 write them. Variables that are not trained, such as the averages of batch normalization, stay each rank's own.
+package gomlx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gomlx/gomlx/backends"
+	"github.com/gomlx/gomlx/pkg/core/graph"
+	"github.com/gomlx/gomlx/pkg/core/tensors"
+	mlctx "github.com/gomlx/gomlx/pkg/ml/context"
+	"github.com/gomlx/gomlx/pkg/ml/context/initializers"
+	"github.com/gomlx/gomlx/pkg/ml/train"
+	"github.com/gomlx/gomlx/pkg/ml/train/optimizers"
+	"github.com/gomlx/gopjrt/dtypes"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/ddp"
+)
+
+// Scope is where the gradients lie among the variables of the model.
+const Scope = "/goccl_gradients"
+
+// Optimizer is an optimizer for gomlx's train.Trainer whose training step computes gradients only. Step averages them over
+// the ranks and applies them; Attach lets a train.Loop do that.
+type Optimizer struct {
+	c       *ccl.Comm
+	backend backends.Backend
+	model   *mlctx.Context
+	inner   withGradients
+	apply   *mlctx.Exec
+
+	params, grads []*mlctx.Variable // as of the first training graph, in gomlx's order
+	loss          dtypes.DType
+	flat          *flat
+	reducer       *ddp.Reducer
+}
+
+// withGradients is what an optimizer must be: gomlx's SGD and Adam are.
+type withGradients interface {
+	optimizers.Interface
+	train.OptimizeWithGradients
+}
+
+var _ optimizers.Interface = (*Optimizer)(nil)
+
+// New returns inner as an optimizer over the ranks of c. It fails if inner cannot take gradients that others have computed
+// (train.OptimizeWithGradients); gomlx's SGD and Adam can.
+func New(c *ccl.Comm, backend backends.Backend, model *mlctx.Context, inner optimizers.Interface) (*Optimizer, error) {
+	takes, ok := inner.(withGradients)
+	if !ok {
+		return nil, fmt.Errorf("gomlx: the optimizer %T does not take gradients (train.OptimizeWithGradients), which are averaged before it may use them: gomlx's SGD and Adam do", inner)
+	}
+	return &Optimizer{c: c, backend: backend, model: model, inner: takes}, nil
+}
+
+// UpdateGraph is for train.Trainer, which calls it while it builds the graph of a training step. The first call is
+// collective: it compares the models, and gives all ranks the values that rank 0 has.
+func (o *Optimizer) UpdateGraph(ctx *mlctx.Context, g *graph.Graph, loss *graph.Node) {
+	if err := o.updateGraph(ctx, g, loss); err != nil {
+		panic(err) // gomlx builds graphs so: the Trainer's caller gets it as an error
+	}
+}
+
+func (o *Optimizer) updateGraph(ctx *mlctx.Context, g *graph.Graph, loss *graph.Node) (err error) {
+	ctx.EnumerateGraphParams(g, func(_, key string, _ any) {
+		if key == train.TrainerPerStepUpdateGraphFnParamKey {
+			err = errors.New("gomlx: the model has updates of its own for every step (train.AddPerStepUpdateGraphFn), which would run before the averaged gradients are applied")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	nodes := ctx.BuildTrainableVariablesGradientsGraph(loss)
+	var params []*mlctx.Variable
+	for v := range ctx.IterVariables() {
+		if v.Trainable && v.InUseByGraph(g) {
+			params = append(params, v)
+		}
+	}
+	if len(params) == 0 || len(params) != len(nodes) {
+		return fmt.Errorf("gomlx: %d variables to train and %d gradients", len(params), len(nodes))
+	}
+	if o.params == nil {
+		if err := o.begin(ctx, g, params, loss.DType()); err != nil {
+			return err
+		}
+	}
+	for i, v := range params {
+		if i >= len(o.params) || v != o.params[i] || len(params) != len(o.params) {
+			return fmt.Errorf("gomlx: this graph trains other variables than the first one (%s): all graphs of a Trainer must train the same", v.ScopeAndName())
+		}
+		o.grads[i].SetValueGraph(nodes[i])
+	}
+	return nil
+}
+
+// begin makes the variables of the gradients and the Reducer, and gives all ranks rank 0's model.
+func (o *Optimizer) begin(ctx *mlctx.Context, g *graph.Graph, params []*mlctx.Variable, loss dtypes.DType) error {
+	var grads []*mlctx.Variable
+	for _, v := range params {
+		grads = append(grads, ctx.Checked(false).InAbsPath(Scope+v.Scope()).WithInitializer(initializers.Zero).
+			VariableWithShape(v.Name(), v.Shape()).SetTrainable(false))
+	}
+	f, err := newFlat(grads)
+	if err != nil {
+		return err
+	}
+	r, err := ddp.New(context.Background(), o.c, f.bufs, nil)
+	if err != nil {
+		return fmt.Errorf("gomlx: the gradients of the model, by name (gradient 0 is that of %s): %w", f.vars[0].Name(), err)
+	}
+	if err := o.broadcast(ctx, g); err != nil {
+		return errors.Join(err, r.Close())
+	}
+	o.params, o.grads, o.loss, o.flat, o.reducer = params, grads, loss, f, r
+	return nil
+}
+
+// broadcast gives all ranks the numbers that rank 0 has in the variables of g: weights, whether they are trained or not,
+// and the optimizer's state. The state of the random numbers stays each rank's own, so that they drop out differently.
+func (o *Optimizer) broadcast(ctx *mlctx.Context, g *graph.Graph) error {
+	ctx.InitializeVariables(o.backend)
+	var vars []*mlctx.Variable
+	for v := range ctx.IterVariables() {
+		if v.InUseByGraph(g) && v.Name() != mlctx.RngStateVariableName && !slices.Contains(o.grads, v) {
+			vars = append(vars, v)
+		}
+	}
+	for _, v := range byName(vars) {
+		var err error
+		v.Value().MutableFlatData(func(data any) {
+			var b ccl.Buf
+			if b, err = buf(v, data); err == nil {
+				err = ddp.Broadcast(context.Background(), o.c, []ccl.Buf{b}, 0)
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("gomlx: rank 0's %s: %w", v.ScopeAndName(), err)
+		}
+	}
+	return nil
+}
+
+// Gradients returns the variables that hold the gradients, once there are any. They need no place in a checkpoint:
+//
+//	handler.ExcludeVarsFromSaving(opt.Gradients()...)
+func (o *Optimizer) Gradients() []*mlctx.Variable { return o.grads }
+
+// Attach makes loop call Step after each of its training steps, before its other hooks. The loop ends with Step's error.
+func (o *Optimizer) Attach(ctx context.Context, loop *train.Loop) {
+	loop.OnStep("goccl", train.Priority(math.MinInt32), func(*train.Loop, []*tensors.Tensor) error { return o.Step(ctx) })
+}
+
+// Step averages the gradients of the last training step over the ranks, and applies them. It is collective. The first one
+// gives all ranks the state that the optimizer has on rank 0.
+func (o *Optimizer) Step(ctx context.Context) error {
+	if o.reducer == nil {
+		return errors.New("gomlx: Step before the first training step: the Trainer must have this Optimizer")
+	}
+	o.flat.copy(true)
+	if err := o.reducer.All(ctx); err != nil {
+		return fmt.Errorf("gomlx: %w", err)
+	}
+	o.flat.copy(false)
+	if o.apply == nil {
+		e, err := mlctx.NewExecAny(o.backend, o.model.Checked(false), o.applyGraph)
+		if err != nil {
+			return fmt.Errorf("gomlx: the graph of the optimizer: %w", err)
+		}
+		o.apply = e
+	}
+	if _, err := o.apply.Exec(); err != nil {
+		return fmt.Errorf("gomlx: the optimizer: %w", err)
+	}
+	return nil
+}
+
+// applyGraph builds the graph of the optimizer's part of a step.
+func (o *Optimizer) applyGraph(ctx *mlctx.Context, g *graph.Graph) *graph.Node {
+	ctx.SetTraining(g, true)
+	grads := make([]*graph.Node, len(o.grads))
+	for i, v := range o.grads {
+		grads[i] = v.ValueGraph(g)
+		o.params[i].ValueGraph(g) // optimizers look for the variables that a graph uses
+	}
+	o.inner.UpdateGraphWithGradients(ctx, grads, o.loss)
+	if err := o.broadcast(ctx, g); err != nil { // rank 0 alone may have loaded a checkpoint
+		panic(err)
+	}
+	return graph.ScalarZero(g, o.loss)
+}
+
+// Clear is for train.Trainer: it removes the variables of the optimizer.
+func (o *Optimizer) Clear(ctx *mlctx.Context) { o.inner.Clear(ctx) }
+
+// Close ends what Step runs on. The Comm stays open.
+func (o *Optimizer) Close() error {
+	if o.apply != nil {
+		o.apply.Finalize()
+	}
+	if o.reducer == nil {
+		return nil
+	}
+	return o.reducer.Close()
+}

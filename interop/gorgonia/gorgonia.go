@@ -1,0 +1,148 @@
+// Package gorgonia trains models of gorgonia data-parallel: every rank computes the gradients of its own batch, goccl
+// averages them where they lie, and every rank's solver makes the same step.
+//
+//	params := gorgonia.Nodes{w0, w1}
+//	_, err := G.Grad(loss, params...)
+//	m := G.NewTapeMachine(g, G.BindDualValues(params...))
+//	d := gorgonia.New(c, params)
+//	err = d.Broadcast(ctx, 0) // rank 0's weights for all
+//	for range steps {
+//		... // this rank's batch
+//		err = m.RunAll()
+//		err = d.Average(ctx)
+//		err = solver.Step(G.NodesToValueGrads(params))
+//		m.Reset()
+//	}
+//
+// A gorgonia machine does not say when a gradient is final, so Average begins when all are: no communication is hidden.
+//
+// gorgonia stops with a panic on releases of Go that are newer than it knows. This package imports a newer release of its
+// go4.org/unsafe/assume-no-moving-gc, with which it runs; whether Go's collector still leaves memory where it is, that
+// package's authors judge.
+package gorgonia
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	_ "go4.org/unsafe/assume-no-moving-gc" // gorgonia imports it: here as of a release that knows today's Go
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/ddp"
+)
+
+// DDP averages the gradients of a graph's parameters over the ranks of a Comm. It is used by one goroutine at a time.
+type DDP struct {
+	c       *ccl.Comm
+	params  gorgonia.Nodes
+	reducer *ddp.Reducer
+	memory  []unsafe.Pointer // of the gradients that reducer has
+}
+
+// New returns a DDP of the nodes that are trained, in the same order on all ranks.
+func New(c *ccl.Comm, params gorgonia.Nodes) *DDP { return &DDP{c: c, params: params} }
+
+// Broadcast gives all ranks the parameters of root. It is collective, and fails on all ranks if their models differ.
+func (d *DDP) Broadcast(ctx context.Context, root int) error {
+	bufs := make([]ccl.Buf, len(d.params))
+	var bad error
+	for i, n := range d.params {
+		b, _, err := buf(n.Value())
+		if err != nil {
+			bad = errors.Join(bad, fmt.Errorf("parameter %q: %w", n.Name(), err))
+		}
+		bufs[i] = b
+	}
+	// Making a Reducer compares the lengths and types, whatever this rank has found.
+	r, err := ddp.New(ctx, d.c, bufs, nil)
+	if err != nil {
+		return fmt.Errorf("gorgonia: the parameters, in the order of New: %w", errors.Join(bad, err))
+	}
+	if err := errors.Join(ddp.Broadcast(ctx, d.c, bufs, root), r.Close()); err != nil {
+		return fmt.Errorf("gorgonia: %w", err)
+	}
+	return nil
+}
+
+// Average averages the gradients over the ranks, in place: between the machine's RunAll and the solver's Step. It is
+// collective. The first call compares the ranks' gradients.
+func (d *DDP) Average(ctx context.Context) error {
+	bufs, memory := make([]ccl.Buf, len(d.params)), make([]unsafe.Pointer, len(d.params))
+	moved := d.reducer == nil
+	var bad error
+	for i, n := range d.params {
+		v, err := n.Grad()
+		if err == nil {
+			bufs[i], memory[i], err = buf(v)
+		}
+		if err != nil {
+			bad = errors.Join(bad, fmt.Errorf("the gradient of parameter %q: %w", n.Name(), err))
+		}
+		moved = moved || memory[i] != d.memory[i]
+	}
+	if bad != nil && d.reducer != nil { // the others are about to wait for this rank
+		err := fmt.Errorf("gorgonia: %w", bad)
+		d.c.Abort(err)
+		return err
+	}
+	if d.reducer == nil {
+		r, err := ddp.New(ctx, d.c, bufs, nil)
+		if err != nil {
+			return fmt.Errorf("gorgonia: the gradients, in the order of New: %w", errors.Join(bad, err))
+		}
+		d.reducer, d.memory, moved = r, memory, false
+	}
+	if moved {
+		err := errors.New("gorgonia: the machine has put a gradient elsewhere than in the first step: make a new DDP, on all ranks, with a new machine")
+		d.c.Abort(err)
+		return err
+	}
+	if err := d.reducer.All(ctx); err != nil {
+		return fmt.Errorf("gorgonia: %w", err)
+	}
+	return nil
+}
+
+// Hash hashes the bits of the parameters: see ddp.Same.
+func (d *DDP) Hash() uint64 {
+	h := make([]uint64, len(d.params))
+	for i, n := range d.params {
+		switch s := n.Value().Data().(type) {
+		case []float32:
+			h[i] = ddp.Hash(s)
+		case []float64:
+			h[i] = ddp.Hash(s)
+		}
+	}
+	return ddp.Hash(h)
+}
+
+// Close ends what Average runs on. The Comm stays open.
+func (d *DDP) Close() error {
+	if d.reducer == nil {
+		return nil
+	}
+	return d.reducer.Close()
+}
+
+// buf is the memory of a tensor of float32 or float64 whose elements lie side by side on the host.
+func buf(v gorgonia.Value) (ccl.Buf, unsafe.Pointer, error) {
+	t, ok := v.(tensor.Tensor)
+	if !ok {
+		return ccl.Buf{}, nil, fmt.Errorf("it is a %T, not a tensor: is it part of what was differentiated, and has the machine run?", v)
+	}
+	if t.RequiresIterator() || !t.IsNativelyAccessible() {
+		return ccl.Buf{}, nil, fmt.Errorf("its elements (%v) do not lie side by side in the memory of the host", t.Shape())
+	}
+	switch s := t.Data().(type) {
+	case []float32:
+		return ccl.Host(s), unsafe.Pointer(unsafe.SliceData(s)), nil
+	case []float64:
+		return ccl.Host(s), unsafe.Pointer(unsafe.SliceData(s)), nil
+	}
+	return ccl.Buf{}, nil, fmt.Errorf("it is of %v: only float32 and float64 are trained over ranks", t.Dtype())
+}
