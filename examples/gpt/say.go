@@ -55,13 +55,13 @@ func (tr *trainer) greet(out io.Writer, flops, peak float64) {
 	for _, m := range tr.m {
 		state += int64(8 * len(m))
 	}
-	fmt.Fprintf(out, "%v; %d rows of %d tokens in %d micro batches a rank, %s\n", tr.mesh, c.rows, c.Context, c.micro, c.schedule)
+	fmt.Fprintf(out, "%v; %d rows of %d tokens in %s a rank, %s\n", tr.mesh, c.rows, c.Context, count(c.micro, "micro batch", "es"), c.schedule)
 	fmt.Fprintf(out, "%d parameters, %d of them on rank 0, before ZeRO stage %d; %d tokens of data, %d different\n", c.Params(), own,
 		c.stage, len(tr.text.tokens), c.Vocab)
 	fmt.Fprintf(out, "memory of rank 0: %.1f MB by the formula; has %.1f of parameters, %.1f of gradients, %.1f of state, %.1f of buffers\n",
 		float64(need(c, own))/1e6, float64(b.Params)/1e6, float64(b.Grads)/1e6, float64(state)/1e6, float64(b.Buffers)/1e6)
 	if r, ok := tr.model.(*replicas); ok {
-		fmt.Fprintf(out, "%d gradients in %d buckets\n", r.tensors(), len(r.red.Buckets()))
+		fmt.Fprintf(out, "%d gradients in %s\n", r.tensors(), count(len(r.red.Buckets()), "bucket", "s"))
 	} else {
 		fmt.Fprintf(out, "%d units, each reduced as one\n", len(tr.units))
 	}
@@ -78,4 +78,12 @@ func need(c *config, own int) int64 {
 		return zero.Need(int64(own), c.stage, n, 2, 2, 12)
 	}
 	return zero.Need(int64(own), c.stage, n, 4, 4, 8)
+}
+
+// count is a number of things, of which several end in s.
+func count(n int, thing, s string) string {
+	if n == 1 {
+		s = ""
+	}
+	return fmt.Sprintf("%d %s%s", n, thing, s)
 }
