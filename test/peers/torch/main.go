@@ -1,6 +1,6 @@
-// Command torch measures examples/gpt beside the same model in PyTorch, on as many processes of one thread: in
-// interleaved rounds of one run. What counts are the ratios of tokens a second, round by round, their median and its 95 %
-// interval.
+// Command torch measures examples/gpt beside the same model in PyTorch, on as many processes of one thread, and its
+// layouts beside each other: in interleaved rounds of one run. What counts are the ratios of tokens a second, round by
+// round, their median and its 95 % interval. A bar is missed if the whole interval is on the wrong side.
 //
 //	go run ./test/peers/torch
 //	go run ./test/peers/torch -rounds 5 -case char-2
@@ -23,22 +23,49 @@ import (
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
-// testCase is one comparison.
-type testCase struct {
-	name                                 string
-	context, width, heads, layers, steps int
-	rows, ranks                          int
-	ours, theirs                         []string // further flags
-	bar                                  float64  // ours is at least this many times theirs
+// program is one side of a comparison: examples/gpt, or PyTorch.
+type program struct {
+	torch bool
+	ranks int
+	flags []string
 }
 
+// testCase is one comparison. The preset is examples/gpt's.
+type testCase struct {
+	name, preset                               string
+	context, width, heads, layers, rows, steps int
+	ours, theirs                               program
+	bar                                        float64 // ours is at least this many times theirs
+	exposed                                    float64 // and exposes at most so many percent of a step; 0: whatever
+}
+
+// char and baby are cases of two presets.
+func char(name string, ours, theirs program, bar float64) testCase {
+	return testCase{name, "char", 128, 128, 4, 4, 16, 20, ours, theirs, bar, 5}
+}
+
+func baby(name string, ours, theirs program, bar float64) testCase {
+	return testCase{name, "babygpt", 256, 384, 6, 6, 8, 8, ours, theirs, bar, 3}
+}
+
+// gpt and torch are a program on so many ranks.
+func gpt(ranks int, flags ...string) program   { return program{false, ranks, flags} }
+func torch(ranks int, flags ...string) program { return program{true, ranks, flags} }
+
 var cases = []testCase{
-	{name: "char-1", context: 128, width: 128, heads: 4, layers: 4, rows: 16, ranks: 1, steps: 20},
-	{name: "char-2", context: 128, width: 128, heads: 4, layers: 4, rows: 16, ranks: 2, steps: 20, bar: 1.05},
-	{name: "babygpt-1", context: 256, width: 384, heads: 6, layers: 6, rows: 8, ranks: 1, steps: 8},
-	{name: "babygpt-2", context: 256, width: 384, heads: 6, layers: 6, rows: 8, ranks: 2, steps: 8, bar: 1.05},
-	{name: "babygpt-2-sharded", context: 256, width: 384, heads: 6, layers: 6, rows: 8, ranks: 2, steps: 8,
-		ours: []string{"-zero", "3"}, theirs: []string{"--shard", "fsdp"}},
+	char("char-1", gpt(1), torch(1), 0),
+	char("char-2", gpt(2), torch(2), 1.05),
+	baby("babygpt-1", gpt(1), torch(1), 0),
+	baby("babygpt-2", gpt(2), torch(2), 1.05),
+	baby("babygpt-fsdp", gpt(2, "-zero", "3"), torch(2, "--shard", "fsdp"), 0),
+	char("char-2:1", gpt(2), gpt(1), 1.6),
+	baby("babygpt-2:1", gpt(2), gpt(1), 1.6),
+	baby("zero1:dp", gpt(2, "-zero", "1"), gpt(2), .97),
+	baby("zero2:dp", gpt(2, "-zero", "2"), gpt(2), .95),
+	baby("zero3:dp", gpt(2, "-zero", "3"), gpt(2), .92),
+	baby("tp:dp", gpt(2, "-tp", "2"), gpt(2), .92),
+	baby("megatron:dp", gpt(2, "-tp", "2", "-sp", "megatron"), gpt(2), .92),
+	baby("pp:dp", gpt(2, "-pp", "2", "-micro", "4"), gpt(2, "-micro", "4"), .8), // less the bubble, 1/5
 }
 
 func main() {
@@ -74,22 +101,21 @@ func run(rounds int, only string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	gpt := filepath.Join(dir, "gpt")
-	if _, err := output(exec.Command("go", "build", "-C", root, "-o", gpt, "./examples/gpt")); err != nil {
+	r := runner{dir: dir, gpt: filepath.Join(dir, "gpt"), script: filepath.Join(here, "gpt.py"), site: site}
+	if _, err := output(exec.Command("go", "build", "-C", root, "-o", r.gpt, "./examples/gpt")); err != nil {
 		return err
 	}
-	vocab, err := tokens(filepath.Join(dir, "tokens"))
-	if err != nil {
+	if r.vocab, err = tokens(filepath.Join(dir, "tokens")); err != nil {
 		return err
 	}
-	fmt.Printf("%-18s %5s %12s %12s %6s %-13s %s\n", "case", "ranks", "ours tok/s", "PyTorch's", "ratio", "95 %", "bar")
+	fmt.Printf("%-14s %9s %9s %6s %-12s %-12s %s\n", "case", "tok/s", "beside", "ratio", "95 %", "bar", "exposed communication")
 	found := false
 	for _, c := range cases {
 		if only != "" && !slices.Contains(strings.Split(only, ","), c.name) {
 			continue
 		}
 		found = true
-		if err := c.measure(rounds, gpt, filepath.Join(here, "gpt.py"), site, dir, vocab); err != nil {
+		if err := r.measure(&c, rounds); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
@@ -119,51 +145,80 @@ func tokens(name string) (vocab int, err error) {
 	return len(chars), os.WriteFile(name, out, 0o666)
 }
 
-func (c *testCase) measure(rounds int, gpt, script, site, dir string, vocab int) error {
-	var ours, theirs, ratios []float64
+// runner is where the programs are.
+type runner struct {
+	dir, gpt, script, site string
+	vocab                  int
+}
+
+// measure runs the rounds of a case, and prints a line.
+func (r *runner) measure(c *testCase, rounds int) error {
+	var ours, theirs, ratios, exposed []float64
 	for range rounds {
-		log := filepath.Join(dir, "log.json")
-		cmd := exec.Command(gpt, append([]string{"-np", strconv.Itoa(c.ranks), "-context", strconv.Itoa(c.context), "-width", strconv.Itoa(c.width),
-			"-heads", strconv.Itoa(c.heads), "-layers", strconv.Itoa(c.layers), "-rows", strconv.Itoa(c.rows), "-steps", strconv.Itoa(c.steps),
-			"-json", log}, c.ours...)...)
-		if _, err := output(cmd); err != nil {
-			return err
-		}
-		text, err := os.ReadFile(log)
+		a, hidden, err := r.run(c, c.ours)
 		if err != nil {
 			return err
 		}
-		mine, err := c.speed(text, func(l line) float64 { return l.DT.Max })
+		b, _, err := r.run(c, c.theirs)
 		if err != nil {
 			return err
 		}
-		cmd = exec.Command("python3", append([]string{"-W", "ignore", script, "--ranks", strconv.Itoa(c.ranks), "--vocab", strconv.Itoa(vocab),
-			"--context", strconv.Itoa(c.context), "--width", strconv.Itoa(c.width), "--heads", strconv.Itoa(c.heads),
-			"--layers", strconv.Itoa(c.layers), "--rows", strconv.Itoa(c.rows), "--steps", strconv.Itoa(c.steps),
-			"--tokens", filepath.Join(dir, "tokens")}, c.theirs...)...)
-		cmd.Env = append(os.Environ(), "PYTHONPATH="+site, "LD_LIBRARY_PATH="+filepath.Join(site, "stubs"), "OMP_NUM_THREADS=1")
-		said, err := output(cmd)
-		if err != nil {
-			return err
-		}
-		other, err := c.speed([]byte(said), func(l line) float64 { return l.Seconds })
-		if err != nil {
-			return err
-		}
-		ours, theirs, ratios = append(ours, mine), append(theirs, other), append(ratios, mine/other)
+		ours, theirs, ratios, exposed = append(ours, a), append(theirs, b), append(ratios, a/b), append(exposed, hidden)
 	}
-	m, _, _ := measure.Median(ours)
-	o, _, _ := measure.Median(theirs)
+	a, _, _ := measure.Median(ours)
+	b, _, _ := measure.Median(theirs)
 	mid, low, high := measure.Median(ratios)
-	verdict := ""
-	if c.bar > 0 {
-		verdict = fmt.Sprintf("%.2f met", c.bar)
-		if high < c.bar {
-			verdict = fmt.Sprintf("%.2f MISSED", c.bar)
-		}
+	part, least, _ := measure.Median(exposed)
+	fmt.Printf("%-14s %9.0f %9.0f %6.2f %-12s %-12s", c.name, a, b, mid, fmt.Sprintf("%.2f..%.2f", low, high), verdict(c.bar, high >= c.bar))
+	if c.ours.ranks > 1 && c.theirs.torch {
+		fmt.Printf(" %.1f %%, %s", part, verdict(c.exposed, least <= c.exposed))
 	}
-	fmt.Printf("%-18s %5d %12.0f %12.0f %6.2f %-13s %s\n", c.name, c.ranks, m, o, mid, fmt.Sprintf("%.2f..%.2f", low, high), verdict)
+	fmt.Println()
 	return nil
+}
+
+// verdict says whether a bar is met; 0 is none.
+func verdict(bar float64, met bool) string {
+	switch {
+	case bar == 0:
+		return ""
+	case met:
+		return fmt.Sprintf("%g met", bar)
+	}
+	return fmt.Sprintf("%g MISSED", bar)
+}
+
+// run runs a program once: tokens a second, and the percentage of communication that it exposes.
+func (r *runner) run(c *testCase, p program) (speed, exposed float64, err error) {
+	number := func(flag string, n int) []string { return []string{flag, strconv.Itoa(n)} }
+	if p.torch {
+		args := slices.Concat([]string{"-W", "ignore", r.script}, number("--ranks", p.ranks), number("--vocab", r.vocab), number("--context", c.context),
+			number("--width", c.width), number("--heads", c.heads), number("--layers", c.layers), number("--rows", c.rows), number("--steps", c.steps),
+			[]string{"--tokens", filepath.Join(r.dir, "tokens")}, p.flags)
+		cmd := exec.Command("python3", args...)
+		cmd.Env = append(os.Environ(), "PYTHONPATH="+r.site, "LD_LIBRARY_PATH="+filepath.Join(r.site, "stubs"), "OMP_NUM_THREADS=1")
+		out, err := output(cmd)
+		if err != nil {
+			return 0, 0, err
+		}
+		speed, err = c.speed([]byte(out), func(l line) float64 { return l.Seconds })
+		return speed, 0, err
+	}
+	log := filepath.Join(r.dir, "log.json")
+	args := slices.Concat(number("-np", p.ranks), []string{"-preset", c.preset, "-json", log}, number("-rows", c.rows), number("-steps", c.steps), p.flags)
+	out, err := output(exec.Command(r.gpt, args...))
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, err := fmt.Sscanf(out[strings.LastIndex(out, "exposed communication "):], "exposed communication %f", &exposed); err != nil {
+		return 0, 0, fmt.Errorf("gpt's last line: %w", err)
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return 0, 0, err
+	}
+	speed, err = c.speed(text, func(l line) float64 { return l.DT.Max })
+	return speed, exposed, err
 }
 
 // line is what either program says of a step.
