@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -31,10 +32,26 @@ const (
 	bellFrom   // + the rank of this host whose post it is
 )
 
-// canRest reports whether a wait for peer ends by a post inside this host.
+// canRest reports whether a wait for peer ends by a post inside this host, and may sleep until then: beside calls on
+// Streams a program computes, from which it may not keep the last processor.
 func (c *Comm) canRest(w *waiter, peer int) bool {
-	return !w.remote && (c.topo.Nodes() == 1 || peer >= 0 && c.topo.Node(peer) == c.topo.Node(c.rank))
+	return !w.remote && (c.topo.Nodes() == 1 || peer >= 0 && c.topo.Node(peer) == c.topo.Node(c.rank)) &&
+		!(c.host.shared() && c.note.onStream() && takesLastProcessor())
 }
+
+// onStream reports whether the call that sleeps is one on a Stream.
+func (n *note) onStream() bool {
+	n.Lock()
+	defer n.Unlock()
+	return n.queued
+}
+
+// resting are the goroutines of this process that sleep in the kernel until they are rung. Such a sleep keeps one of Go's
+// processors for up to 20 ms, until the scheduler sees that it is a long one.
+var resting atomic.Int32
+
+// takesLastProcessor reports whether one more of them could keep all.
+func takesLastProcessor() bool { return int(resting.Load())+1 >= runtime.GOMAXPROCS(0) }
 
 // rest is a part of a wait for peer: the first time it sets the bell, for the caller to look once more; then it sleeps
 // until this rank is rung.
@@ -86,6 +103,8 @@ func (c *Comm) restInKernel(ctx context.Context, w *waiter, want uint64) {
 			defer context.AfterFunc(ctx, c.rouseCall)()
 		}
 	}
+	resting.Add(1)
+	defer resting.Add(-1)
 	sleepWhile(c.local.bell(c.me), want, limit)
 }
 

@@ -24,6 +24,7 @@ const (
 type note struct {
 	sync.Mutex
 	asleep bool
+	queued bool // it is made on the goroutine of a Stream
 	call   Record
 	calls  uint64
 	peer   int32
@@ -42,7 +43,7 @@ type note struct {
 func (c *Comm) doze(k *Call, peer int) {
 	n := &c.note
 	n.Lock()
-	n.asleep, n.call, n.calls, n.peer, n.since = true, k.Record, c.calls, int32(peer), c.began
+	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.calls, int32(peer), c.began
 	n.Unlock()
 }
 
