@@ -7,15 +7,21 @@ import "sync"
 const (
 	depth = 256
 	wide  = 1024
+	// stripes is how many times a kernel's rows of a transposed A are packed at once: of AVX-512, three whole cache lines.
+	stripes = 4
 )
 
-// panel is memory to pack B in.
-type panel struct{ b []float32 }
+// panel is memory to pack B in, and rows of a transposed A.
+type panel struct {
+	b []float32
+	a [stripes][maxRows * depth]float32
+}
 
 var panels = sync.Pool{New: func() any { return new(panel) }}
 
 // Mul adds op(a) op(b) to c, which has m rows and n columns, after Goto and van de Geijn (2008): B is packed by panels of
-// columns, and a register kernel reads A where it lies. op(a) has k columns; with ta, a is stored as k rows of m; with
+// columns, and a register kernel reads A where it lies, unless it is transposed: then what the kernel reads one after the
+// other is a whole row of a apart, often in one set of the cache, so that it is packed as well. op(a) has k columns; with ta, a is stored as k rows of m; with
 // tb, b is stored as n rows of k. The slices may be longer.
 func Mul(ta, tb bool, m, n, k int, a, b, c []float32) {
 	if m == 0 || n == 0 || k == 0 {
@@ -40,6 +46,14 @@ func Mul(ta, tb bool, m, n, k int, a, b, c []float32) {
 			}
 			i := 0
 			for ; i+rows <= m; i += rows {
+				if ta && nb > columns {
+					s := i / rows % stripes
+					if s == 0 {
+						p.packRows(min(stripes, (m-i)/rows), rows, kb, m, a[at+i:])
+					}
+					stripe(rows, nb, n, kb, p.a[s][:], 1, rows, p.b, c[i*n+j0:])
+					continue
+				}
 				stripe(rows, nb, n, kb, a[at+i*si:], si, sk, p.b, c[i*n+j0:])
 			}
 			if i < m {
@@ -53,15 +67,15 @@ func Mul(ta, tb bool, m, n, k int, a, b, c []float32) {
 // MulOn is Mul on that many cores, which share the rows of c. The bits are those of Mul.
 func MulOn(cores int, ta, tb bool, m, n, k int, a, b, c []float32) {
 	rows, _ := tile()
-	stripes := (m + rows - 1) / rows
-	cores = min(cores, stripes)
+	all := (m + rows - 1) / rows
+	cores = min(cores, all)
 	if cores < 2 || m*n*k < 1<<20 || ta {
 		Mul(ta, tb, m, n, k, a, b, c)
 		return
 	}
 	var wg sync.WaitGroup
 	for i := range cores {
-		lo, hi := min(i*stripes/cores*rows, m), min((i+1)*stripes/cores*rows, m)
+		lo, hi := min(i*all/cores*rows, m), min((i+1)*all/cores*rows, m)
 		wg.Go(func() { Mul(false, tb, hi-lo, n, k, a[lo*k:hi*k], b, c[lo*n:hi*n]) })
 	}
 	wg.Wait()
@@ -99,6 +113,20 @@ func pack(tb bool, n, k, k0, kb, j0, w, columns int, b, p []float32) {
 		at := (j0+j)*k + k0
 		for i, v := range b[at : at+kb] {
 			p[i*columns+j] = v
+		}
+	}
+}
+
+// packRows lays the first rows elements of kb rows of a, which have m, side by side; and the next so many, of all stripes.
+func (p *panel) packRows(have, rows, kb, m int, a []float32) {
+	for q := range kb {
+		from := a[q*m:]
+		for s := range have {
+			if rows == 12 { // of AVX-512: copied without a call
+				*(*[12]float32)(p.a[s][q*12:]) = *(*[12]float32)(from[s*12:])
+			} else {
+				copy(p.a[s][q*rows:(q+1)*rows], from[s*rows:])
+			}
 		}
 	}
 }
