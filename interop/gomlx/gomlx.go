@@ -7,8 +7,7 @@
 //	opt.Attach(ctx, loop)
 //	_, err = loop.RunSteps(dataset, 1000) // a dataset of this rank's samples
 //
-// Backends that compute on the host (gomlx's own, "go") share memory with goccl; from others gradients are copied to the
-// host and back.
+// Every step copies the gradients into memory of the host that stays, for gomlx makes new memory for each result, and back.
 //
 // gomlx v0.24.1's own backend has data races between operations that it runs in parallel; backends.NewWithConfig with
 // "go:ops_sequential" has none, and gives the same bits in every run.

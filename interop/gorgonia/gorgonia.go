@@ -72,7 +72,7 @@ func (d *DDP) Broadcast(ctx context.Context, root int) error {
 // collective. The first call compares the ranks' gradients.
 func (d *DDP) Average(ctx context.Context) error {
 	bufs, memory := make([]ccl.Buf, len(d.params)), make([]unsafe.Pointer, len(d.params))
-	moved := d.reducer == nil
+	moved := false
 	var bad error
 	for i, n := range d.params {
 		v, err := n.Grad()
@@ -82,7 +82,7 @@ func (d *DDP) Average(ctx context.Context) error {
 		if err != nil {
 			bad = errors.Join(bad, fmt.Errorf("the gradient of parameter %q: %w", n.Name(), err))
 		}
-		moved = moved || memory[i] != d.memory[i]
+		moved = moved || d.reducer != nil && memory[i] != d.memory[i]
 	}
 	if bad != nil && d.reducer != nil { // the others are about to wait for this rank
 		err := fmt.Errorf("gorgonia: %w", bad)
@@ -94,7 +94,7 @@ func (d *DDP) Average(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("gorgonia: the gradients, in the order of New: %w", errors.Join(bad, err))
 		}
-		d.reducer, d.memory, moved = r, memory, false
+		d.reducer, d.memory = r, memory
 	}
 	if moved {
 		err := errors.New("gorgonia: the machine has put a gradient elsewhere than in the first step: make a new DDP, on all ranks, with a new machine")
