@@ -236,6 +236,9 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cpu
 	t := talk{ctx, eng}
 	backend, f := t.choose(o, local, locals)
 	if f != nil || backend == nil {
+		if err := o.Hints.takes("cpu", nil); f == nil && err != nil {
+			f = &cpu.Fault{Code: cpu.Unsupported, Peer: -1, Err: err}
+		}
 		return nil, f
 	}
 	l := &library{backend: backend, platform: platforms[backend.Name()]}
@@ -243,7 +246,9 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cpu
 	if sole, ok := backend.(engine.Sole); ok && sole.Sole() && eng.RanksHere() > 1 {
 		err = fmt.Errorf("%s takes one rank per process, and this process has %d: start one process per rank", backend.Name(), eng.RanksHere())
 	} else if l.lib, err = backend.Open(); err == nil {
-		l.device, err = backend.Device(deviceOf(o), local, locals)
+		if l.device, err = backend.Device(deviceOf(o), local, locals); err == nil {
+			err = o.Hints.takes(backend.Name(), l.lib)
+		}
 	}
 	if f := t.verdict(err); f != nil {
 		return nil, f
@@ -251,7 +256,7 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cpu
 	if f := t.sameVersion(l.lib.Version()); f != nil {
 		return nil, f
 	}
-	return l.connect(t, engine.Group{Local: local, Locals: locals, Strict: o.Check == CheckStrict}, true)
+	return l.connect(t, engine.Group{Local: local, Locals: locals, Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: eng.Name()}, true)
 }
 
 // connect makes the communicator of l, whose id the ranks get over t.
@@ -366,7 +371,7 @@ func (t talk) sameVersion(mine string) *cpu.Fault {
 // splitLibrary gives child, whose control plane stands, its part of c's library. Ranks without a child
 // take part, since some libraries split collectively. They take colors and keys of 32 bits, so they get others than the
 // caller's, which make the same parts in the same order: the world's rank of a part's first member, and ranks.
-func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, check Check) (*library, *cpu.Fault) {
+func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, o *Options, name string) (*library, *cpu.Fault) {
 	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
 	_, native := c.lib.Engine.(engine.Splitter)
 	if child == nil {
@@ -380,6 +385,6 @@ func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, check Check) (
 	}
 	topo, rank := child.Topology(), child.Rank()
 	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Parent: c.lib.Engine,
-		Color: child.World(0), Key: rank, Strict: check == CheckStrict}
+		Color: child.World(0), Key: rank, Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: name}
 	return l.connect(talk{ctx, child}, g, !native)
 }

@@ -34,6 +34,7 @@ type Options struct {
 	OnFailure   func(*Error)      // called once, before any call returns the failure; it may Close the Comm, but not call on it. A call waits for its return, but no longer than until the call's context ends or Timeout has passed
 	OnCall      func(Observation) // called after every call on host memory, on its goroutine: for metrics
 	Log         *slog.Logger      // nil: warnings and worse go to slog.Default()
+	Hints       Hints             // for the backend's library
 	Name        string            // what errors and reports call the Comm, as SetName; "": world, or the parent's name and the color
 }
 
@@ -60,6 +61,9 @@ func (o *Options) settled() (Options, error) {
 	if err := checkBackend(s.Backend); err != nil {
 		return s, err
 	}
+	if err := s.Hints.check(); err != nil {
+		return s, fmt.Errorf("Options.Hints: %w", err)
+	}
 	switch {
 	case s.Check > CheckOff:
 		return s, errCheck(s.Check)
@@ -77,8 +81,8 @@ func (o *Options) agreed(algorithms string) string {
 	if o.Backend == "" {
 		built = strings.Join(Backends(), ",")
 	}
-	return fmt.Sprintf("version %s;Backend=%q;build tags=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;GOCCL_ALGO=%q",
-		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, algorithms)
+	return fmt.Sprintf("version %s;Backend=%q;build tags=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;Hints=%q;GOCCL_ALGO=%q",
+		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, o.Hints.String(), algorithms)
 }
 
 // Comm is this rank's membership in an ordered set of ranks.

@@ -20,7 +20,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 // SplitWith is [Comm.Split] with other Options: set changes those of c into those of the new Comm,
 // such as its Name, a shorter Timeout, or RankOrder for one dimension of a mesh. Backend,
 // Device and PeerTimeout belong to the job and stay. The ranks of one color must set the same
-// Timeout, Check, RankOrder and Staged; OnCall, OnFailure, Log and Name may differ. If any rank sets
+// Timeout, Check, RankOrder, Staged and Hints; OnCall, OnFailure, Log and Name may differ. If any rank sets
 // what cannot be, all ranks of c get the same error, which names that rank, and c goes on.
 // Ranks of c that call Split instead have made another call.
 func (c *Comm) SplitWith(ctx context.Context, color, key int, set func(*Options)) (*Comm, error) {
@@ -91,7 +91,7 @@ func (c *Comm) splitAs(ctx context.Context, k *cpu.Call, color, key int, opt Opt
 		if c.lib == nil {
 			return nil, nil
 		}
-		return c.splitLibrary(ctx, child, opt.Check)
+		return c.splitLibrary(ctx, child, &opt, name)
 	})
 }
 
@@ -128,11 +128,17 @@ func (c *Comm) childOptions(set func(*Options)) (Options, error) {
 	case o.RankOrder && c.lib != nil && (c.lib.device < 0 || o.Staged):
 		return o, fmt.Errorf("RankOrder is for the CPU engine alone, but calls on host memory go through %s here", c.lib.backend.Name())
 	}
-	return o, nil
+	if err := o.Hints.check(); err != nil {
+		return o, fmt.Errorf("Options.Hints: %w", err)
+	}
+	if c.lib == nil {
+		return o, o.Hints.takes("cpu", nil)
+	}
+	return o, o.Hints.takes(c.lib.backend.Name(), c.lib.lib)
 }
 
 const (
-	splitWords = 6   // of 8 bytes, that each rank tells all others
+	splitWords = 7   // of 8 bytes, that each rank tells all others
 	splitText  = 256 // bytes of what is wrong on a rank
 )
 
@@ -146,7 +152,7 @@ func (c *Comm) agreeOn(ctx context.Context, k *cpu.Call, color int, o *Options, 
 		return 0
 	}
 	n, mine := c.Size(), make([]byte, 8*splitWords)
-	for i, x := range [splitWords]uint64{flag(wrong != nil), uint64(color), uint64(o.Timeout), uint64(o.Check), flag(o.RankOrder), flag(o.Staged)} {
+	for i, x := range [splitWords]uint64{flag(wrong != nil), uint64(color), uint64(o.Timeout), uint64(o.Check), flag(o.RankOrder), flag(o.Staged), o.Hints.hash()} {
 		binary.LittleEndian.PutUint64(mine[8*i:], x)
 	}
 	all := make([]byte, n*len(mine))
@@ -168,7 +174,7 @@ func (c *Comm) agreeOn(ctx context.Context, k *cpu.Call, color int, o *Options, 
 			first[color] = r
 			continue
 		}
-		for i, name := range []string{2: "Timeout", 3: "Check", 4: "RankOrder", 5: "Staged"} {
+		for i, name := range []string{2: "Timeout", 3: "Check", 4: "RankOrder", 5: "Staged", 6: "Hints"} {
 			if name != "" && word(r, i) != word(to, i) {
 				return &cpu.Fault{Code: cpu.Version, Peer: r, Err: fmt.Errorf("ranks %d and %d, both of color %d, have set different Options.%s", to, r, color, name)}
 			}

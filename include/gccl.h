@@ -16,18 +16,22 @@ typedef struct gccl_config g_cfg;
 typedef void *g_stream;
 #endif
 
-// gccl_config is the part of ncclConfig_t that every version with one has had since it was added.
-// NCCL copies min(size, the size it knows) bytes and takes the rest from its defaults for `version`,
-// so this one struct serves all of NCCL >= 2.14 and RCCL of ROCm >= 5.7.
+// gccl_config is ncclConfig_t of NCCL 2.27. The library copies min(size, the size it knows) bytes and takes what is newer than
+// `version` from its defaults, so this one struct serves all of NCCL >= 2.14 and RCCL of ROCm >= 5.7. Older versions have the
+// fields up to GCCL_CONFIG_OLD_SIZE, or fewer.
 struct gccl_config {
 	size_t size;
 	unsigned magic, version;
-	int blocking, cgaClusterSize, minCTAs, maxCTAs;
+	int blocking, cgaClusterSize, minCTAs, maxCTAs; // the last three and netName: 2.17
 	const char *netName;
-	int splitShare, reserved;
+	int splitShare, trafficClass; // 2.18, 2.26
+	const char *commName; // this and what follows: 2.27
+	int collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs;
 };
 #define GCCL_CONFIG_MAGIC 0xcafebeefu
-#define GCCL_CONFIG_VERSION 21800u
+#define GCCL_CONFIG_VERSION 22700
+#define GCCL_CONFIG_OLD_VERSION 21800
+#define GCCL_CONFIG_OLD_SIZE offsetof(struct gccl_config, commName)
 #define GCCL_UNDEF_INT ((int)0x80000000)
 
 enum {

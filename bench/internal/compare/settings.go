@@ -24,7 +24,7 @@ func settings(c *report.Config) map[string]string {
 		}
 	}
 	for name, text := range map[string]string{
-		"engine": c.Engine, "transport": c.Transport, "memory": c.Memory, "groups (-split)": c.Split, "matrix": c.Matrix,
+		"engine": c.Engine, "transport": c.Transport, "memory": c.Memory, "groups (-split)": c.Split, "matrix": c.Matrix, "hints": c.Hints,
 	} {
 		if text != "" {
 			s[name] = text

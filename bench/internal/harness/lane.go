@@ -28,6 +28,9 @@ func (s *session) begin(b ccl.Bootstrap, joined time.Duration) error {
 		from := time.Now()
 		// A device's engine takes host memory through its device.
 		o := &ccl.Options{Backend: backend, Staged: backend != "cpu" && s.o.Mem == "host", PeerTimeout: s.o.PeerTimeout}
+		if backend != "cpu" {
+			o.Hints = s.o.Hints
+		}
 		if at := s.o.DeviceOf(s.local()); at >= 0 && backend != "cpu" {
 			o.Device = &at
 		}

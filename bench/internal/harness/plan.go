@@ -68,6 +68,9 @@ func (p *plan) check() error {
 			return fmt.Errorf("-backend %s: this program was built without it; it has %s. Build it with -tags %s", name, strings.Join(ccl.Backends(), ", "), name)
 		}
 	}
+	if p.Hints != (ccl.Hints{}) && !slices.ContainsFunc(p.Backends, func(name string) bool { return name != "cpu" }) {
+		return fmt.Errorf("-hints %v: the cpu engine takes none; name the backend of your device with -backend, or leave it out", p.Hints)
+	}
 	if p.Graph > 0 && p.Mem == "host" {
 		return fmt.Errorf("-G %d: a graph is captured from a device's stream, and these buffers are in host memory; name the backend of your device with -backend and -mem device, or leave -G out", p.Graph)
 	}

@@ -96,7 +96,14 @@ var aliases = []alias{
 	{"J", "output_file", nil},
 	{"a", "average", nil},
 	{"R", "local_register", nil},
-	{"x", "cta_policy", only("the CTA policy is NCCL's own: set NCCL_CTA_POLICY in the environment", "0")},
+	{"x", "cta_policy", func(o *Options, s string) error {
+		n, err := whole(s, 0)
+		if err == nil && n > int(ccl.CTAPolicyZero) {
+			err = errors.New("it is 0 (default), 1 (efficiency) or 2 (zero)")
+		}
+		o.Hints.CTAPolicy = ccl.CTAPolicy(n)
+		return err
+	}},
 	{"D", "device_implementation", only("no engine calls from inside a kernel", "0")},
 	{"V", "device_cta_count", func(_ *Options, s string) error { _, err := whole(s, 1); return err }}, // for -D alone
 	{"M", "memory", flip(func(o *Options) *bool { return &o.Memory })},

@@ -73,6 +73,8 @@ func TestParseAs(t *testing.T) {
 		{"-I 1 -K 2 -S 1 -M 1 -u 3 -R 1", func(o *Options) {
 			o.Iterations, o.Skip, o.Stamp, o.Memory, o.Misalign, o.Registered = true, 2, true, true, 3, true
 		}},
+		{"-x 1", func(o *Options) { o.Hints.CTAPolicy = ccl.CTAPolicyEfficiency }},
+		{"--cta_policy=2", func(o *Options) { o.Hints.CTAPolicy = ccl.CTAPolicyZero }},
 		{"-I 0 -S 0 -M 0 --mem 0", nil},
 		{"-I 0 -S 0 --memory 0 --local_register 0 --unalign 0", all},
 		{"--per_iter_t 1 --per_iter_skip 1 --report_timestamps 1 --memory_ 1", func(o *Options) {
@@ -109,7 +111,7 @@ func TestParseAsRefuses(t *testing.T) {
 		"-o mulsum":      "-o mulsum: the scaled sum, which no engine has here",
 		"--op mulsum":    "--op mulsum: the scaled sum",
 		"-y 1":           "-y 1: calls have a stream of their own, never the null stream; give 0, or leave it out",
-		"-x 1":           "NCCL_CTA_POLICY",
+		"-x 3":           "-x 3: it is 0 (default), 1 (efficiency) or 2 (zero)",
 		"-D 1":           "no engine calls from inside a kernel",
 		"-C 1":           "times are of whole calls",
 		"-p 2":           "give 0 or 1",

@@ -44,6 +44,7 @@ type Options struct {
 	Mem        string
 	Devices    []int // of a host's ranks in turn; nil: each its own
 	Registered bool
+	Hints      ccl.Hints
 	Misalign   int // elements
 	Split      Split
 	Rotate     int

@@ -148,6 +148,11 @@ func setRegister(o *Options, s string) error {
 	return err
 }
 
+func setHints(o *Options, s string) (err error) {
+	o.Hints, err = ccl.ParseHints(s)
+	return err
+}
+
 func setTimeout(o *Options, s string) (err error) {
 	if o.Timeout = 0; s != "0" {
 		o.Timeout, err = span(s)

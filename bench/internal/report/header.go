@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/ccl"
 )
 
 // Job is what is known before anything is measured.
@@ -59,8 +60,8 @@ func Program(o *option.Options) string {
 func Header(w io.Writer, j *Job, o *option.Options) error {
 	least, most, step := o.Span(j.GroupRanks)
 	_, err := fmt.Fprintf(w, "%s# goccl %s, %s\n# ranks: %d  processes: %d (%s)  hosts: %d  engine: %s  transport: %s\n# CPU: %s\n"+
-		"# Collective test starting: %s\n# nThread %d nGpus %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n%s#\n# Using devices\n",
-		written(o), j.Version, j.Go, j.Ranks, j.Processes, j.Launcher, j.Hosts, j.Engine, j.Transport, j.CPU, Program(o),
+		"%s# Collective test starting: %s\n# nThread %d nGpus %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n%s#\n# Using devices\n",
+		written(o), j.Version, j.Go, j.Ranks, j.Processes, j.Launcher, j.Hosts, j.Engine, j.Transport, j.CPU, hinted(o), Program(o),
 		o.Threads/max(o.PerThread, 1), max(o.PerThread, 1), least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph, unequal(j.Groups))
 	for _, p := range j.Places {
 		if err == nil {
@@ -79,6 +80,14 @@ func written(o *option.Options) string {
 		return ""
 	}
 	return "# Writing JSON output to " + o.JSON + "\n"
+}
+
+// hinted says what the library was asked, with -v.
+func hinted(o *option.Options) string {
+	if !o.Verbose || o.Hints == (ccl.Hints{}) {
+		return ""
+	}
+	return "# Hints: " + o.Hints.String() + "\n"
 }
 
 // unequal says what the table shows of groups that differ in size.

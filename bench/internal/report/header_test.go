@@ -33,6 +33,15 @@ func TestHeader(t *testing.T) {
 	require.NoError(t, Header(&b, j, &o))
 	require.Contains(t, b.String(), " step: 1024(bytes) ")
 
+	o, err := option.Parse(strings.Fields("-hints max-ctas=8,net=IB"))
+	require.NoError(t, err)
+	for _, verbose := range []bool{false, true} {
+		o.Verbose = verbose
+		b.Reset()
+		require.NoError(t, Header(&b, j, &o))
+		require.Equal(t, verbose, strings.Contains(b.String(), "\n# Hints: max-ctas=8,net=IB\n# Collective"))
+	}
+
 	// What -sizes and -plan measure, and not what -b and -e would have been.
 	j.GroupRanks = 2
 	for args, want := range map[string]string{

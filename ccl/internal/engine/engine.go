@@ -59,6 +59,8 @@ type Group struct {
 	Check func() error
 	// Strict asks for what ccl.CheckStrict promises.
 	Strict bool
+	Hints  Hints  // which the Library has not refused
+	Name   string // what the library may call the communicator in its own messages
 }
 
 // Engine is one rank's end of a communicator. Run and Issue are for one goroutine at a time; the

@@ -136,6 +136,8 @@ func (e *end) free() {
 	}
 	C.free(unsafe.Pointer(e.c.copies))
 	C.free(unsafe.Pointer(e.c.scaled))
+	C.free(unsafe.Pointer(e.c.hints.netName))
+	C.free(unsafe.Pointer(e.c.hints.commName))
 	C.free(unsafe.Pointer(e.c))
 	C.free(unsafe.Pointer(e.aside))
 	e.c, e.aside = nil, nil

@@ -7,10 +7,22 @@
 
 #define FAIL(call, result) gcclFail(e->ccl, e->comm, &e->fault, call, result)
 
-static struct gccl_config config(void) {
+static int orUndefined(int hint) { return hint ? hint : GCCL_UNDEF_INT; }
+
+// config is for a library of that version, which takes no fields for granted that are newer than the configuration says it is.
+static struct gccl_config config(const gccl_hints *h, int version) {
+	int old = version < GCCL_CONFIG_VERSION;
+	if (!old)
+		version = GCCL_CONFIG_VERSION;
+	else if (version < GCCL_CONFIG_OLD_VERSION)
+		version = GCCL_CONFIG_OLD_VERSION;
 	return (struct gccl_config){
-		sizeof(struct gccl_config), GCCL_CONFIG_MAGIC, GCCL_CONFIG_VERSION, 1,
-		GCCL_UNDEF_INT, GCCL_UNDEF_INT, GCCL_UNDEF_INT, NULL, GCCL_UNDEF_INT, GCCL_UNDEF_INT,
+		.size = old ? GCCL_CONFIG_OLD_SIZE : sizeof(struct gccl_config), .magic = GCCL_CONFIG_MAGIC, .version = version,
+		.blocking = 1, .cgaClusterSize = GCCL_UNDEF_INT,
+		.minCTAs = orUndefined(h->minCTAs), .maxCTAs = orUndefined(h->maxCTAs), .netName = h->netName,
+		.splitShare = GCCL_UNDEF_INT, .trafficClass = orUndefined(h->trafficClass), .commName = h->commName,
+		.collnetEnable = GCCL_UNDEF_INT, .CTAPolicy = orUndefined(h->CTAPolicy),
+		.shrinkShare = GCCL_UNDEF_INT, .nvlsCTAs = GCCL_UNDEF_INT,
 	};
 }
 
@@ -30,23 +42,23 @@ static int settled(gccl_end *e, const char *call, int r) {
 
 // The communicator is that of the current device, so the two calls are one for Go, which may move
 // the goroutine to another thread between two.
-int gcclInit(gccl_end *e, const g_uid *id, int withConfig) {
+int gcclInit(gccl_end *e, const g_uid *id, int version) {
 	int r = gcclOn(e);
 	if (r)
 		return r;
-	struct gccl_config c = config();
-	if (withConfig)
+	struct gccl_config c = config(&e->hints, version);
+	if (version)
 		r = e->ccl->CommInitRankConfig(&e->comm, e->size, *id, e->rank, &c);
 	else
 		r = e->ccl->CommInitRank(&e->comm, e->size, *id, e->rank);
 	return settled(e, "CommInitRank", r);
 }
 
-int gcclShrink(gccl_end *parent, gccl_end *e, int *lost, int n) {
+int gcclShrink(gccl_end *parent, gccl_end *e, int version, int *lost, int n) {
 	int r = parent->comm ? gcclOn(e) : FAIL("CommShrink", GCCL_INVALID_ARGUMENT);
 	if (r)
 		return r;
-	struct gccl_config c = config();
+	struct gccl_config c = config(&e->hints, version);
 	return settled(e, "CommShrink", parent->ccl->CommShrink(parent->comm, lost, n, &e->comm, &c, GCCL_SHRINK_ABORT));
 }
 

@@ -80,6 +80,7 @@ func (l *library) newEnd(g engine.Group) *end {
 		c.device, c.rank, c.size = C.int(g.Device), C.int(g.Rank), C.int(g.Size)
 		*p = c
 	}
+	e.c.hints = hintsOf(&g)
 	return e
 }
 

@@ -15,6 +15,13 @@ typedef struct {
 	char call[48], text[400];
 } gccl_fault;
 
+// gccl_hints are engine.Hints, with 0 for what is left to the library, and the communicator's name. The texts live as long as
+// the communicator.
+typedef struct {
+	int minCTAs, maxCTAs, CTAPolicy, trafficClass;
+	char *netName, *commName;
+} gccl_hints;
+
 // gccl_end is one rank's end of a communicator. Go has three of each, each with its own fault, so that questions and marks
 // need not wait for a call of the rank's own: see end.
 typedef struct {
@@ -29,6 +36,7 @@ typedef struct {
 	int ncopies, capcopies;
 	struct gccl_scaled *scaled; // the library's operators for factors, see scaled.c
 	int nscaled;
+	gccl_hints hints;
 	gccl_fault fault;   // of the last call that failed
 } gccl_end;
 
@@ -64,9 +72,10 @@ int gcclRecord(gccl_end *e, U event, U stream, int *capturing); // event 0: only
 int gcclPassed(gccl_end *e, U event);
 int gcclOn(gccl_end *e);
 
-// comm.c. The handle is in e->comm. The communicator is one that blocks; config: the library has configurations.
-int gcclInit(gccl_end *e, const g_uid *id, int config);
-int gcclShrink(gccl_end *parent, gccl_end *e, int *lost, int n);
+// comm.c. The handle is in e->comm. The communicator is one that blocks; version: the library's, 0 where it has no
+// configurations.
+int gcclInit(gccl_end *e, const g_uid *id, int version);
+int gcclShrink(gccl_end *parent, gccl_end *e, int version, int *lost, int n);
 int gcclAsync(gccl_end *e);
 int gcclFinalize(gccl_end *e);
 int gcclDestroy(gccl_end *e);

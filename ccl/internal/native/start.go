@@ -27,12 +27,12 @@ func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.En
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&uid)), len(id)), id)
 	restore := signals.Guard() // the library loads plugins of its own now
 	defer restore()
-	var config C.int
-	if l.t.CommInitRankConfig != nil {
-		config = 1
+	version := C.int(l.version)
+	if l.t.CommInitRankConfig == nil {
+		version = 0
 	}
 	e := l.newEnd(g)
-	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &uid, config) })
+	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &uid, version) })
 }
 
 // Shrink makes a communicator without the ranks in lost, which need not call it, and ends the calls
@@ -48,7 +48,7 @@ func (p shrinker) Shrink(ctx context.Context, g engine.Group, lost []int) (engin
 	e := p.lib.newEnd(g)
 	return e.start(ctx, func() C.int {
 		defer p.inside.Clear()
-		return C.gcclShrink(p.c, e.c, &ranks[0], C.int(len(lost)))
+		return C.gcclShrink(p.c, e.c, C.int(p.lib.version), &ranks[0], C.int(len(lost)))
 	})
 }
 

@@ -16,6 +16,7 @@ struct gccl_opaque {
 	int made_on;    // a pending call belongs to the thread that made it
 	pthread_t maker;
 	g_uid id;
+	char config[256];    // what it was made with
 	double factors[256]; // of its operators
 	int nfactors;
 	int (*fd)[KINDS], self[KINDS]; // to ourselves: fd writes, self reads
@@ -35,6 +36,7 @@ typedef struct {
 } transfer;
 
 int exchange(g_comm c, transfer *t, int n); // all at once, until done or aborted
+int configured(g_comm c, const g_cfg *config); // reads what this version has of it
 int usable(g_comm c, const char *function); // GCCL_SUCCESS, or why not
 int group_depth(void);
 void thread_made(void);  // goccl_fake_threads counts

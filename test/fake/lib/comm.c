@@ -303,7 +303,14 @@ g_res ncclCommInitRankConfig(g_comm *out, int n, g_uid id, int rank, g_cfg *conf
 	take_signals();
 	if (devices() < 1)
 		return warn("Cuda failure 'no CUDA-capable device is detected'"), GCCL_UNHANDLED_CUDA;
-	return launch(make(n, &id, rank, current_device(), !blocking(config)), out);
+	g_comm c = make(n, &id, rank, current_device(), !blocking(config));
+	int error = config ? configured(c, config) : 0;
+	if (error) {
+		c->pending = 0;
+		ncclCommAbort(c);
+		return error;
+	}
+	return launch(c, out);
 }
 
 g_res ncclCommInitRank(g_comm *out, int n, g_uid id, int rank) { return ncclCommInitRankConfig(out, n, id, rank, NULL); }

@@ -84,8 +84,13 @@ SAME(GCCL_UNDEF_INT, NCCL_CONFIG_UNDEF_INT);
 _Static_assert(sizeof(g_uid) == 128 && _Alignof(g_uid) == 1 && NCCL_UNIQUE_ID_BYTES == 128, "a unique id of 128 bytes");
 _Static_assert(sizeof(g_res) == 4 && sizeof(g_dtype) == 4 && sizeof(g_op) == 4 && sizeof(g_resid) == 4, "enums of 4 bytes");
 _Static_assert(sizeof(g_comm) == 8 && sizeof(g_stream) == 8, "handles of 8 bytes");
-// Ours is a beginning of theirs.
+// Ours is a beginning of theirs, as far as their version goes.
+_Static_assert(GCCL_CONFIG_OLD_SIZE == 48, "the older configurations' size");
+#if NCCL_VERSION_CODE >= GCCL_CONFIG_VERSION
 _Static_assert(sizeof(struct gccl_config) <= sizeof(ncclConfig_t), "a configuration at least as long as ours");
+#else
+_Static_assert(GCCL_CONFIG_OLD_SIZE <= sizeof(ncclConfig_t), "a configuration at least as long as the old part of ours");
+#endif
 #define FIELD(name) \
 	_Static_assert(offsetof(struct gccl_config, name) == offsetof(ncclConfig_t, name), "the place of " #name); \
 	_Static_assert(sizeof((struct gccl_config){ 0 }.name) == sizeof((ncclConfig_t){ 0 }.name), "the size of " #name)
@@ -98,6 +103,16 @@ FIELD(minCTAs);
 FIELD(maxCTAs);
 FIELD(netName);
 FIELD(splitShare);
+#if NCCL_VERSION_CODE >= 22600
+FIELD(trafficClass);
+#endif
+#if NCCL_VERSION_CODE >= GCCL_CONFIG_VERSION
+FIELD(commName);
+FIELD(collnetEnable);
+FIELD(CTAPolicy);
+FIELD(shrinkShare);
+FIELD(nvlsCTAs);
+#endif
 
 int main(void) {
 #ifdef NCCL_CONFIG_INITIALIZER

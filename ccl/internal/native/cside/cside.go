@@ -38,6 +38,11 @@ static int ask(void *library, const char *name) {
 	return f ? f() : -1;
 }
 
+static const char *config(void *library, uintptr_t comm) {
+	const char *(*f)(g_comm) = (const char *(*)(g_comm))dlsym(library, "goccl_fake_config");
+	return f ? f((g_comm)comm) : "";
+}
+
 static void *open_it(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
 */
 import "C"
@@ -63,6 +68,11 @@ func Open(path string) (Library, error) {
 // Loop is how long n all-reduces take in C to issue. It is negative if one fails.
 func (l Library) Loop(comm, stream, at uintptr, count, n int) time.Duration {
 	return time.Duration(C.loop(l.handle, C.uintptr_t(comm), C.uintptr_t(stream), C.uintptr_t(at), C.size_t(count), C.int(n)))
+}
+
+// Config is what a communicator of the fake library was made with.
+func (l Library) Config(comm uintptr) string {
+	return C.GoString(C.config(l.handle, C.uintptr_t(comm)))
 }
 
 // Violations is how often a communicator was used that a real library would have freed.

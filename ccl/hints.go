@@ -1,0 +1,152 @@
+package ccl
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// Hints tune the library that carries out a Comm's calls, NCCL or RCCL; what a field is there is in brackets, of ncclConfig_t.
+// A field that is zero is left to the library, and the library's own variables, such as NCCL_MIN_CTAS, have the last word
+// over the others. A hint that the library, or its version, does not take is refused with ErrUnsupported when the Comm is
+// made. A Comm's name goes to the library by itself (commName), from NCCL 2.27 on.
+//
+// There is no splitShare: each Comm of a Split has resources of its own, so that one which fails leaves its parent whole.
+type Hints struct {
+	MinCTAs      int       // thread blocks that a call's kernel takes at least [minCTAs]; NCCL 2.17
+	MaxCTAs      int       // and at most: fewer leave more of the device to compute, and slow the call down [maxCTAs]; NCCL 2.17
+	CTAPolicy    CTAPolicy // what the library economizes on [CTAPolicy]; NCCL 2.27
+	TrafficClass int       // of the network's packets, for its quality of service [trafficClass]; NCCL 2.26
+	Net          string    // the network plugin, by its name: "IB", "Socket", "AWS Libfabric" [netName]; NCCL 2.17
+}
+
+// CTAPolicy is how a library chooses the number of thread blocks of a call.
+type CTAPolicy uint8
+
+const (
+	CTAPolicyDefault    CTAPolicy = iota // for speed
+	CTAPolicyEfficiency                  // as few as reach most of the speed; NCCL 2.27
+	CTAPolicyZero                        // none, where the device's copy engines can do the call; NCCL 2.28
+)
+
+var ctaPolicies = [...]string{"default", "efficiency", "zero"}
+
+// String is the policy as [ParseHints] reads it: default, efficiency or zero.
+func (p CTAPolicy) String() string {
+	if int(p) < len(ctaPolicies) {
+		return ctaPolicies[p]
+	}
+	return "CTAPolicy(" + strconv.Itoa(int(p)) + ")"
+}
+
+// String reads like "max-ctas=8,net=Socket": the fields that are set, as [ParseHints] reads them. It is "" for none.
+func (h Hints) String() string {
+	var set []string
+	for _, f := range h.numbers() {
+		if *f.n != 0 {
+			set = append(set, f.name+"="+strconv.Itoa(*f.n))
+		}
+	}
+	if h.CTAPolicy != 0 {
+		set = append(set, "cta-policy="+h.CTAPolicy.String())
+	}
+	if h.Net != "" {
+		set = append(set, "net="+h.Net)
+	}
+	return strings.Join(set, ",")
+}
+
+// number is a field of Hints, and its name in text.
+type number struct {
+	name string
+	n    *int
+}
+
+func (h *Hints) numbers() []number {
+	return []number{{"min-ctas", &h.MinCTAs}, {"max-ctas", &h.MaxCTAs}, {"traffic-class", &h.TrafficClass}}
+}
+
+// ParseHints reads a comma list such as "min-ctas=4,max-ctas=16,cta-policy=efficiency,traffic-class=3,net=IB", for flags.
+func ParseHints(s string) (h Hints, err error) {
+	for _, part := range strings.Split(s, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		if err := h.set(name, value); err != nil {
+			return Hints{}, fmt.Errorf("%q: %w", part, err)
+		}
+	}
+	return h, h.check()
+}
+
+func (h *Hints) set(name, value string) error {
+	for _, f := range h.numbers() {
+		if f.name == name {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return fmt.Errorf("%s is a whole number", name)
+			}
+			*f.n = n
+			return nil
+		}
+	}
+	switch name {
+	case "cta-policy":
+		for i, p := range ctaPolicies {
+			if p == value {
+				h.CTAPolicy = CTAPolicy(i)
+				return nil
+			}
+		}
+		return fmt.Errorf("a policy is %s", strings.Join(ctaPolicies[:], ", "))
+	case "net":
+		h.Net = value
+		return nil
+	}
+	return errors.New("a hint is min-ctas=N, max-ctas=N, cta-policy=NAME, traffic-class=N or net=NAME")
+}
+
+// check says which value no library could take.
+func (h *Hints) check() error {
+	for _, f := range h.numbers() {
+		if *f.n < 0 {
+			return fmt.Errorf("%s is %d: it must not be negative", f.name, *f.n)
+		}
+	}
+	switch {
+	case h.MaxCTAs > 0 && h.MinCTAs > h.MaxCTAs:
+		return fmt.Errorf("min-ctas is %d, more than max-ctas, %d", h.MinCTAs, h.MaxCTAs)
+	case int(h.CTAPolicy) >= len(ctaPolicies):
+		return fmt.Errorf("there is no %v", h.CTAPolicy)
+	case strings.ContainsAny(h.Net, "\x00,"):
+		return fmt.Errorf("net is %q: no network plugin has such a name", h.Net)
+	}
+	return nil
+}
+
+// takes is nil, or which of the hints lib, that of the backend of that name, has no use for; lib is nil for the CPU engine.
+func (h Hints) takes(backend string, lib engine.Library) error {
+	if h == (Hints{}) {
+		return nil
+	}
+	if hinted, ok := lib.(engine.Hinted); ok {
+		if err := hinted.Hints(h.engine()); err != nil {
+			return unsupported{fmt.Errorf("Options.Hints: %w", err)}
+		}
+		return nil
+	}
+	return unsupported{fmt.Errorf("Options.Hints: the backend %s takes none, and is given %v", backend, h)}
+}
+
+// hash tells different hints apart, when ranks compare theirs.
+func (h Hints) hash() uint64 {
+	sum := fnv.New64a()
+	sum.Write([]byte(h.String()))
+	return sum.Sum64()
+}
+
+func (h Hints) engine() engine.Hints {
+	return engine.Hints{MinCTAs: h.MinCTAs, MaxCTAs: h.MaxCTAs, CTAPolicy: int(h.CTAPolicy), TrafficClass: h.TrafficClass, Net: h.Net}
+}

@@ -1,0 +1,54 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/ccl/internal/native/cside"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// TestProductHints: a Comm's hints and its name reach the library, those of a part too, and what the library's version lacks is
+// an error of all ranks that names one.
+func TestProductHints(t *testing.T) {
+	backends(t, func(t *testing.T, name string, _ *gpu.Runtime) {
+		c, err := cside.Open(os.Getenv(map[string]string{"nccl": "GOCCL_NCCL_LIB", "rccl": "GOCCL_RCCL_LIB"}[name]))
+		assert.NoError(t, err)
+		for _, job := range jobs {
+			t.Run(job.name, func(t *testing.T) {
+				o := &ccl.Options{Backend: name, Hints: ccl.Hints{MaxCTAs: 8, CTAPolicy: ccl.CTAPolicyEfficiency}}
+				ccltest.Run(t, 3, func(t testing.TB, all *ccl.Comm) {
+					ctx := t.Context()
+					assert.Equal(t, "maxCTAs=8 CTAPolicy=1  commName=world", c.Config(all.Native()))
+					part, err := all.Split(ctx, all.Rank()/2, 0)
+					if !assert.NoError(t, err) {
+						return
+					}
+					defer part.Close()
+					assert.Equal(t, "maxCTAs=8 CTAPolicy=1  commName="+part.Name(), c.Config(part.Native()))
+					tp, err := all.SplitWith(ctx, 0, 0, func(o *ccl.Options) { o.Name, o.Hints = "tp", ccl.Hints{Net: "Socket"} })
+					if !assert.NoError(t, err) {
+						return
+					}
+					defer tp.Close()
+					assert.Equal(t, "netName=Socket commName=tp", c.Config(tp.Native()))
+					_, err = all.SplitWith(ctx, 0, 0, func(o *ccl.Options) { o.Hints.MaxCTAs = 1 + all.Rank()/2 })
+					assert.ErrorContains(t, err, "ranks 0 and 2, both of color 0, have set different Options.Hints")
+					_, err = all.SplitWith(ctx, 0, 0, func(o *ccl.Options) {
+						if all.Rank() == 1 {
+							o.Hints = ccl.Hints{MinCTAs: 9, MaxCTAs: 8}
+						}
+					})
+					assert.ErrorContains(t, err, "on rank 1: Options.Hints: min-ctas is 9, more than max-ctas, 8")
+					assert.NoError(t, ccl.Barrier(ctx, all))
+				}, append(job.opts, ccltest.With(*o))...)
+			})
+		}
+	})
+}
