@@ -73,3 +73,28 @@ func TestDeviceHangs(t *testing.T) {
 		require.Less(t, time.Since(start), 40*time.Second)
 	}
 }
+
+// Buffers on a device are registered, and hints reach the library; what neither takes is refused before a rank starts, or by its
+// name.
+func TestRegisteredAndHinted(t *testing.T) {
+	run := onFake(t)
+	for _, args := range []string{"-op all -R 1", "-R 1 -rotate 2 -split mod:2 -t 2 -np 1", "-hints max-ctas=8,cta-policy=efficiency,net=Socket -v"} {
+		out, errs, status := run(nil, strings.Fields("-np 2 -backend nccl -b 1K -e 2K -n 3 "+args)...)
+		require.Zero(t, status, "%s: %s%s", args, out, errs)
+		require.Contains(t, out, "# Out of bounds values : 0 OK")
+		require.Equal(t, strings.Contains(args, "-v"), strings.Contains(out, "# Hints: max-ctas=8,cta-policy=efficiency,net=Socket\n"))
+	}
+	for args, want := range map[string]string{
+		"-backend cpu -hints net=IB":       "-hints net=IB: the cpu engine takes none; name the backend of your device with -backend, or leave it out",
+		"-backend nccl -mem managed -R 1":  "-R 1 -mem managed: memory of the device or of the host is registered",
+		"-backend nccl -hints max-ctas=65": "max channels",
+		"-backend mpi -hints net=IB":       "-backend mpi",
+	} {
+		out, errs, status := run(nil, strings.Fields("-np 2 -b 1K -e 1K "+args)...)
+		require.NotZero(t, status, args)
+		require.Contains(t, errs, want, out)
+	}
+	_, errs, status := run([]string{"FAKE_NCCL_VERSION=22605"}, strings.Fields("-np 2 -b 1K -e 1K -backend nccl -hints cta-policy=zero")...)
+	require.NotZero(t, status)
+	require.Contains(t, errs, "Options.Hints: NCCL 2.26.5 (FAKE) has no CTAPolicy: that takes NCCL 2.27.0")
+}

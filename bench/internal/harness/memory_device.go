@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -88,8 +89,8 @@ func (s *session) openDevice() (err error) {
 	if !ok {
 		return fmt.Errorf("-mem %s: no such memory in this build; host memory is always there", s.o.Mem)
 	}
-	if s.o.Registered {
-		return fmt.Errorf("-R 1 -mem %s: only host memory is registered; leave one out", s.o.Mem)
+	if s.o.Registered && s.o.Mem == "managed" {
+		return errors.New("-R 1 -mem managed: memory of the device or of the host is registered, but none that moves between them; leave one out")
 	}
 	at := s.world.Place()
 	s.dev, err = kind.open(s.o.DeviceOf(at.Local), at.Local, at.Locals)
@@ -123,14 +124,26 @@ func (m deviceMemory) alloc(s *session, n int) (buffer, error) {
 		return nil, err
 	}
 	d.b, d.copied = alloc(n), true
+	for i := range s.lanes {
+		if !s.o.Registered {
+			break
+		}
+		release, err := s.lanes[i].c.Register(s.ctx, ccl.Device[uint8](part[uint8]{b, 0, n}))
+		if err != nil {
+			d.free()
+			return nil, fmt.Errorf("-R 1: %w", err)
+		}
+		d.registered = append(d.registered, release)
+	}
 	return d, nil
 }
 
 // deviceBuffer is memory of a device. Where the host cannot see it, what it sees is a copy.
 type deviceBuffer struct {
-	block  block
-	b      []byte
-	copied bool
+	block      block
+	b          []byte
+	copied     bool
+	registered []func() error // what undoes it
 }
 
 func (d *deviceBuffer) bytes() []byte { return d.b }
@@ -149,7 +162,12 @@ func (d *deviceBuffer) down(n int) error {
 	return d.block.Get(d.b[:n])
 }
 
-func (d *deviceBuffer) free() { d.block.Free() }
+func (d *deviceBuffer) free() {
+	for _, release := range d.registered {
+		release()
+	}
+	d.block.Free()
+}
 
 // bufOf is x, which lies in what the host sees of the buffers, as calls get it.
 func bufOf[T ccl.Number](s *session, x []T) ccl.Buf {

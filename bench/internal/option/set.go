@@ -142,7 +142,7 @@ func setBlocking(o *Options, s string) error {
 func setRegister(o *Options, s string) error {
 	n, err := whole(s, 0)
 	if err == nil && n > 1 {
-		err = errors.New("it is 0 (ordinary memory) or 1 (registered with the engine); symmetric windows, 2, need device memory")
+		err = errors.New("it is 0 (ordinary memory) or 1 (registered); there are no symmetric windows, 2, yet")
 	}
 	o.Registered = n == 1
 	return err

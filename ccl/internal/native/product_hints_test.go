@@ -3,14 +3,12 @@
 package native_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
-	"github.com/goccl/goccl/ccl/internal/native/cside"
 	"github.com/goccl/goccl/internal/gpu"
 )
 
@@ -18,8 +16,7 @@ import (
 // an error of all ranks that names one.
 func TestProductHints(t *testing.T) {
 	backends(t, func(t *testing.T, name string, _ *gpu.Runtime) {
-		c, err := cside.Open(os.Getenv(map[string]string{"nccl": "GOCCL_NCCL_LIB", "rccl": "GOCCL_RCCL_LIB"}[name]))
-		assert.NoError(t, err)
+		c := fakeOf(t, name)
 		for _, job := range jobs {
 			t.Run(job.name, func(t *testing.T) {
 				o := &ccl.Options{Backend: name, Hints: ccl.Hints{MaxCTAs: 8, CTAPolicy: ccl.CTAPolicyEfficiency}}

@@ -11,9 +11,9 @@ import (
 	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
-// lacks is the error of a call that this version does not have.
+// lacks is the error of a call that this version does not have. NCCL has these since 2.19, RCCL since that of ROCm 6.2.
 func (l *library) lacks(call string) error {
-	return fmt.Errorf("%s has no %s", l.Version(), call)
+	return &engine.Lacks{Library: l.Version(), Call: call, Since: l.v.title + " 2.19"}
 }
 
 // Alloc is ncclMemAlloc.

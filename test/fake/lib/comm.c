@@ -430,6 +430,7 @@ static int finish(g_comm c, const char *function, int abort) {
 		violation("a communicator was freed with a call inside it");
 	else
 		part(c);
+	forget_registered(c);
 	died(COMM);
 	use_device(former);
 	return 0;

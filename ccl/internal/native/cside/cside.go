@@ -84,6 +84,9 @@ func (l Library) Threads() int { return l.ask("goccl_fake_threads") }
 // Contexts is the devices on which there is a context, as bits.
 func (l Library) Contexts() int { return l.ask("goccl_fake_contexts") }
 
+// Registered is how many registrations of memory there are.
+func (l Library) Registered() int { return l.ask("goccl_fake_registered") }
+
 // Asking is how many threads are in ncclCommGetAsyncError.
 func (l Library) Asking() int { return l.ask("goccl_fake_asking") }
 
