@@ -14,6 +14,7 @@ typedef struct gccl_opaque *g_comm;
 typedef struct { char internal[128]; } g_uid; // ncclUniqueId, passed by value
 typedef struct gccl_config g_cfg;
 typedef void *g_stream;
+typedef struct gccl_window *g_win; // 2.27
 #endif
 
 // gccl_config is ncclConfig_t of NCCL 2.27. The library copies min(size, the size it knows) bytes and takes what is newer than
@@ -46,6 +47,8 @@ enum {
 };
 enum { GCCL_SCALAR_DEVICE, GCCL_SCALAR_HOST }; // g_resid: of host memory it is read at once
 #define GCCL_SPLIT_NOCOLOR (-1)
+#define GCCL_WIN_COLL_SYMMETRIC 1 // ncclCommWindowRegister's flag: all ranks at once, of equal sizes
+#define GCCL_WIN_ALIGNMENT 4096   // of its memory, since 2.28
 #define GCCL_SHRINK_ABORT 1 // as ncclCommShrink's flag: end the parent's calls under way first
 
 // X(required, return, name, parameters)
@@ -67,6 +70,8 @@ enum { GCCL_SCALAR_DEVICE, GCCL_SCALAR_HOST }; // g_resid: of host memory it is 
 	X(0, g_res, MemFree, (void *)) \
 	X(0, g_res, CommRegister, (g_comm, void *, size_t, void **)) \
 	X(0, g_res, CommDeregister, (g_comm, void *)) \
+	X(0, g_res, CommWindowRegister, (g_comm, void *, size_t, g_win *, int)) \
+	X(0, g_res, CommWindowDeregister, (g_comm, g_win)) \
 	X(0, g_res, RedOpCreatePreMulSum, (g_op *, void *, g_dtype, g_resid, g_comm)) \
 	X(1, g_res, AllReduce, (const void *, void *, size_t, g_dtype, g_op, g_comm, g_stream)) \
 	X(1, g_res, Broadcast, (const void *, void *, size_t, g_dtype, int, g_comm, g_stream)) \

@@ -128,6 +128,9 @@ type Shrinker interface {
 // waits for the other ranks.
 type Connector interface {
 	Connects() bool
+	// Connect is Issue of calls for which connections may be made. Abort ends its wait, though the call may stay inside the
+	// library.
+	Connect(stream uintptr, calls []Call) error
 }
 
 // LibraryError is a failure inside a library: its own code and text.

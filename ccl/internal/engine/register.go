@@ -1,13 +1,29 @@
 package engine
 
-// Registrar is an Engine whose library moves faster what lies in memory that it allocated, or that it
-// was told of. A version that lacks a call returns a *Lacks.
+// Registrar is an Engine whose library moves faster what lies in memory that it was told of. A version that lacks a call
+// returns a *Lacks.
 type Registrar interface {
-	Alloc(bytes int) (addr uintptr, err error)
-	Free(addr uintptr) error
 	// Register tells the library of memory until Deregister or Close. Every rank registers its own.
 	Register(addr uintptr, bytes int) (handle uintptr, err error)
 	Deregister(handle uintptr) error
+}
+
+// Allocator is a Library that has memory of its own, which its communicators move faster.
+type Allocator interface {
+	// Alloc makes memory on a device. It lives until Free, whatever becomes of communicators.
+	Alloc(device, bytes int) (addr uintptr, err error)
+	Free(device int, addr uintptr) error
+	// Windows is nil, or a *Lacks where this version makes no symmetric windows.
+	Windows() error
+}
+
+// Windower is an Engine whose library makes symmetric windows.
+type Windower interface {
+	// Window makes one of memory of Alloc. All ranks call it with as many bytes; it waits for them, and Abort ends that. The
+	// handle is 0 where the library makes no window here.
+	Window(addr uintptr, bytes int) (handle uintptr, err error)
+	// CloseWindow is local.
+	CloseWindow(handle uintptr) error
 }
 
 // Lacks is the error of a call that this version of a library does not have.

@@ -85,29 +85,3 @@ int gcclRevoke(gccl_end *e) {
 	int r = e->ccl->CommRevoke ? gcclOn(e) : GCCL_INVALID_USAGE;
 	return r ? r : gcclFail(e->ccl, NULL, &e->fault, "CommRevoke", e->ccl->CommRevoke(e->comm, 0));
 }
-
-int gcclMemAlloc(gccl_end *e, U *addr, size_t bytes) {
-	int r = gcclOn(e);
-	if (r)
-		return r;
-	r = FAIL("MemAlloc", e->ccl->MemAlloc((void **)addr, bytes));
-	return r;
-}
-
-int gcclMemFree(gccl_end *e, U addr) {
-	int r = gcclOn(e);
-	if (r)
-		return r;
-	r = FAIL("MemFree", e->ccl->MemFree((void *)addr));
-	return r;
-}
-
-int gcclRegister(gccl_end *e, U addr, size_t bytes, U *handle) {
-	int r = gcclOn(e);
-	return r ? r : FAIL("CommRegister", e->ccl->CommRegister(e->comm, (void *)addr, bytes, (void **)handle));
-}
-
-int gcclDeregister(gccl_end *e, U handle) {
-	int r = gcclOn(e);
-	return r ? r : FAIL("CommDeregister", e->ccl->CommDeregister(e->comm, (void *)handle));
-}

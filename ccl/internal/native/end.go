@@ -51,8 +51,9 @@ type end struct {
 
 // What an end may be, besides usable.
 const (
-	aborted = 1 << iota
+	aborted int32 = 1 << iota
 	closed
+	away // a call of the rank's own has been left inside the library, which ends inside
 )
 
 // shrinker is an end whose library makes a communicator without some of its ranks.
@@ -72,16 +73,21 @@ func (e *end) engine() engine.Engine {
 func (l *library) newEnd(g engine.Group) *end {
 	e := &end{lib: l, group: g, ended: make(chan struct{}), closing: closing{patience: closeWait}}
 	for _, p := range []**C.gccl_end{&e.c, &e.aside, &e.marks.c} {
-		c := (*C.gccl_end)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_end{}))))
-		c.ccl, c.dev = l.t, (*C.gdev)(l.v.runtime.Table())
-		c.prefix = l.prefix
+		c := l.cell(g.Device)
 		*(*uintptr)(unsafe.Pointer(&c.mallocAsync)) = l.mallocAsync
 		*(*uintptr)(unsafe.Pointer(&c.freeAsync)) = l.freeAsync
-		c.device, c.rank, c.size = C.int(g.Device), C.int(g.Rank), C.int(g.Size)
+		c.rank, c.size = C.int(g.Rank), C.int(g.Size)
 		*p = c
 	}
 	e.c.hints = hintsOf(&g)
 	return e
+}
+
+// cell is what a call into C needs of the library and of a device.
+func (l *library) cell(device int) *C.gccl_end {
+	c := (*C.gccl_end)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_end{}))))
+	c.ccl, c.dev, c.prefix, c.device = l.t, (*C.gdev)(l.v.runtime.Table()), l.prefix, C.int(device)
+	return c
 }
 
 // usable is nil while calls may be made.
@@ -99,8 +105,10 @@ func (e *end) usable() error {
 // after a fence: so either enter sees the state, or they see the call.
 func (e *end) enter() error {
 	e.inside.Set()
-	if e.state.Load() != 0 {
-		e.inside.Clear()
+	if s := e.state.Load(); s != 0 {
+		if s&away == 0 {
+			e.inside.Clear()
+		}
 		return e.usable()
 	}
 	return nil

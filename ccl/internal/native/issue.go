@@ -59,14 +59,7 @@ func (e *end) issue(stream C.U, calls []engine.Call) error {
 		return err
 	}
 	defer e.inside.Clear()
-	if len(calls) > len(e.calls) {
-		e.calls = make([]C.gccl_call, len(calls))
-	}
-	e.counts = e.counts[:0]
-	for i := range calls {
-		e.encode(&e.calls[i], &calls[i])
-	}
-	return e.result(C.gcclIssue(e.c, &e.calls[0], C.int(len(calls)), unsafe.SliceData(e.counts), stream))
+	return e.result(e.hand(stream, calls))
 }
 
 // encode is c in the library's terms. A type that the library does not have is moved as bytes.

@@ -81,10 +81,14 @@ int gcclFinalize(gccl_end *e);
 int gcclDestroy(gccl_end *e);
 int gcclAbort(gccl_end *e);
 int gcclRevoke(gccl_end *e);
-int gcclMemAlloc(gccl_end *e, U *addr, size_t bytes);
-int gcclMemFree(gccl_end *e, U addr);
 int gcclRegister(gccl_end *e, U addr, size_t bytes, U *handle);
 int gcclDeregister(gccl_end *e, U handle);
+int gcclWindow(gccl_end *e, U addr, size_t bytes, U *handle); // handle 0: the library makes none here
+int gcclWindowClose(gccl_end *e, U handle);
+
+// memory.c. An end of these needs the tables and the device alone.
+int gcclMemAlloc(gccl_end *e, U *addr, size_t bytes);
+int gcclMemFree(gccl_end *e, U addr);
 
 // compose.c. Returns what the library answered, or -1 for the device's.
 int gcclIssue(gccl_end *e, gccl_call *calls, int n, const size_t *counts, U stream);

@@ -193,9 +193,9 @@ func TestComposed(t *testing.T) {
 		name, run string
 		without   []string
 	}{
-		{"2.18", "TestCalls|TestGroup$|TestClose$|TestProcesses", []string{"ncclGather", "ncclScatter", "ncclAlltoAll", "ncclAllToAll", "ncclCommShrink"}},
-		{"2.12", "TestCalls/.*/ranks=[23]|TestGroup|TestFailures|TestClose$|TestKilled", []string{"ncclGather", "ncclScatter", "ncclAlltoAll", "ncclAllToAll", "ncclCommShrink",
-			"ncclCommSplit", "ncclCommInitRankConfig", "ncclCommFinalize", "ncclMemAlloc"}},
+		{"2.18", "TestCalls|TestGroup$|TestClose$|TestProcesses|TestMemory$|TestWindow$", []string{"ncclGather", "ncclScatter", "ncclAlltoAll", "ncclAllToAll", "ncclCommShrink", "ncclCommWindowRegister"}},
+		{"2.12", "TestCalls/.*/ranks=[23]|TestGroup|TestFailures|TestClose$|TestKilled|TestMemory$|TestWindow$", []string{"ncclGather", "ncclScatter", "ncclAlltoAll", "ncclAllToAll", "ncclCommShrink",
+			"ncclCommSplit", "ncclCommInitRankConfig", "ncclCommFinalize", "ncclMemAlloc", "ncclCommWindowRegister"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := build(t, tc.without...)

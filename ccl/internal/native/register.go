@@ -11,49 +11,31 @@ import (
 	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
-// lacks is the error of a call that this version does not have. NCCL has these since 2.19, RCCL since that of ROCm 6.2.
-func (l *library) lacks(call string) error {
-	return &engine.Lacks{Library: l.Version(), Call: call, Since: l.v.title + " 2.19"}
-}
-
-// Alloc is ncclMemAlloc.
-func (e *end) Alloc(bytes int) (addr uintptr, err error) {
-	if e.lib.t.MemAlloc == nil {
-		return 0, e.lib.lacks("ncclMemAlloc")
-	}
-	var p C.U
-	err = e.own(func() C.int { return C.gcclMemAlloc(e.c, &p, C.size_t(bytes)) })
-	return uintptr(p), err
-}
-
-// Free is ncclMemFree.
-func (e *end) Free(addr uintptr) error {
-	if e.lib.t.MemFree == nil {
-		return e.lib.lacks("ncclMemFree")
-	}
-	return e.own(func() C.int { return C.gcclMemFree(e.c, C.U(addr)) })
+// lacks is the error of a call that this version does not have.
+func (l *library) lacks(call, since string) error {
+	return &engine.Lacks{Library: l.Version(), Call: call, Since: l.v.title + " " + since}
 }
 
 // Register is ncclCommRegister.
 func (e *end) Register(addr uintptr, bytes int) (handle uintptr, err error) {
 	if e.lib.t.CommRegister == nil {
-		return 0, e.lib.lacks("ncclCommRegister")
+		return 0, e.lib.lacks("ncclCommRegister", "2.19")
 	}
 	var h C.U
-	err = e.own(func() C.int { return C.gcclRegister(e.c, C.U(addr), C.size_t(bytes), &h) })
+	err = own(e, func() C.int { return C.gcclRegister(e.c, C.U(addr), C.size_t(bytes), &h) })
 	return uintptr(h), err
 }
 
 // Deregister is ncclCommDeregister.
 func (e *end) Deregister(handle uintptr) error {
 	if e.lib.t.CommDeregister == nil {
-		return e.lib.lacks("ncclCommDeregister")
+		return e.lib.lacks("ncclCommDeregister", "2.19")
 	}
-	return e.own(func() C.int { return C.gcclDeregister(e.c, C.U(handle)) })
+	return own(e, func() C.int { return C.gcclDeregister(e.c, C.U(handle)) })
 }
 
 // own makes a call of the rank's own.
-func (e *end) own(call func() C.int) error {
+func own(e *end, call func() C.int) error {
 	if err := e.enter(); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ struct gccl_opaque {
 	g_uid id;
 	char config[256];    // what it was made with
 	double factors[256]; // of its operators
-	int nfactors, registered;
+	int nfactors, registered, windows;
 	int (*fd)[KINDS], self[KINDS]; // to ourselves: fd writes, self reads
 	atomic_int abort, async, pending, settled, operations;
 	atomic_int inside, asking; // threads in its calls, and of them in ncclCommGetAsyncError
@@ -36,7 +36,7 @@ typedef struct {
 } transfer;
 
 int exchange(g_comm c, transfer *t, int n); // all at once, until done or aborted
-void forget_registered(g_comm c); // it is freed
+void forget_registered(g_comm c); // and windows: it is freed
 int configured(g_comm c, const g_cfg *config); // reads what this version has of it
 int usable(g_comm c, const char *function); // GCCL_SUCCESS, or why not
 int group_depth(void);

@@ -56,6 +56,9 @@ void drain(int device); // mu is held: wait for all that is queued on its stream
 void work_free(work *w);
 
 // memory.c
+int map_memory(void **out, size_t n);      // by the driver's calls for virtual memory: cudaFree does not take it
+int unmap_memory(void *p);
+int is_mapped(const void *p, size_t n);   // p was made by map_memory
 void *reach(const void *p, size_t n); // where the library may touch n bytes of p, or NULL
 
 #endif

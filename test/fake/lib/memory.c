@@ -13,6 +13,7 @@ struct block {
 	char *p;
 	size_t n;
 	int device, type, owned; // owned: the memory is ours to free
+	int mapped;              // of map_memory
 	block *next;
 };
 static block *blocks; // in the order of addresses where they are on a device
@@ -64,7 +65,7 @@ static void insert(block **at, block b) {
 	born(BLOCK);
 }
 
-static int allocate(void **out, size_t n) {
+static int allocate(void **out, size_t n, int mapped) {
 	pthread_mutex_lock(&mu);
 	int error = map();
 	char *p = seen;
@@ -78,7 +79,7 @@ static int allocate(void **out, size_t n) {
 	if (!error && p + pages(n) > seen + room)
 		error = GDEV_NO_MEMORY;
 	if (!error) {
-		insert(at, (block){ p, n, current_device(), ON_DEVICE, 0, NULL });
+		insert(at, (block){ p, n, current_device(), ON_DEVICE, 0, mapped, NULL });
 		memset(shadow + (p - seen), 0xA5, n); // never zero by luck
 		*out = p;
 	}
@@ -105,7 +106,7 @@ static int forget(void *p, int pinned) {
 g_drc cudaMalloc(void **out, size_t n) {
 	ENTER();
 	*out = NULL;
-	return keep_error(n ? allocate(out, n) : 0);
+	return keep_error(n ? allocate(out, n, 0) : 0);
 }
 
 g_drc cudaFree(void *p) {
@@ -114,9 +115,29 @@ g_drc cudaFree(void *p) {
 		return 0;
 	pthread_mutex_lock(&mu);
 	drain(current_device()); // as the real one: where a kernel hangs, so does cudaFree
-	int error = forget(p, 0);
+	block *b = owner(p, 0);
+	int error = b && b->mapped ? GDEV_INVALID_VALUE : forget(p, 0);
 	pthread_mutex_unlock(&mu);
 	return keep_error(error);
+}
+
+int map_memory(void **out, size_t n) { return allocate(out, n, 1); }
+
+int is_mapped(const void *p, size_t n) {
+	pthread_mutex_lock(&mu);
+	block *b = owner(p, n);
+	int mapped = b && b->mapped;
+	pthread_mutex_unlock(&mu);
+	return mapped;
+}
+
+int unmap_memory(void *p) {
+	pthread_mutex_lock(&mu);
+	drain(current_device());
+	block *b = owner(p, 0);
+	int error = b && b->mapped && b->p == p ? forget(p, 0) : GDEV_INVALID_VALUE;
+	pthread_mutex_unlock(&mu);
+	return error;
 }
 
 // In the order of a stream.
@@ -130,7 +151,7 @@ static void run_release(work *w, unsigned long tag) {
 
 g_drc cudaMallocAsync(void **out, size_t n, g_stream s) {
 	ENTER();
-	return keep_error(stream_device(s) < 0 ? GDEV_INVALID_HANDLE : allocate(out, n));
+	return keep_error(stream_device(s) < 0 ? GDEV_INVALID_HANDLE : allocate(out, n, 0));
 }
 
 g_drc cudaFreeAsync(void *p, g_stream s) {
@@ -154,7 +175,7 @@ static int host(void **out, size_t n, int type) {
 	block **at = &blocks;
 	while (*at)
 		at = &(*at)->next;
-	insert(at, (block){ *out, n, current_device(), type, 1, NULL });
+	insert(at, (block){ *out, n, current_device(), type, 1, 0, NULL });
 	pthread_mutex_unlock(&mu);
 	return 0;
 }
@@ -193,7 +214,7 @@ g_drc cudaHostRegister(void *p, size_t n, unsigned flags) {
 	block **at = &blocks;
 	while (*at)
 		at = &(*at)->next;
-	insert(at, (block){ p, n, current_device(), PINNED, 0, NULL });
+	insert(at, (block){ p, n, current_device(), PINNED, 0, 0, NULL });
 	pthread_mutex_unlock(&mu);
 	return 0;
 }

@@ -2,10 +2,116 @@
 #include "ccl.h"
 #include "reduce.h"
 
-g_res cudaMalloc(void **p, size_t n);
-g_res cudaFree(void *p);
-g_res ncclMemAlloc(void **p, size_t n) { return cudaMalloc(p, n) ? GCCL_UNHANDLED_CUDA : 0; }
-g_res ncclMemFree(void *p) { return cudaFree(p) ? GCCL_UNHANDLED_CUDA : 0; }
+struct gccl_window {
+	g_comm c;
+	void *p;
+	size_t n;
+	struct gccl_window *next;
+};
+static struct gccl_window *windows; // that are open
+static pthread_mutex_t windows_mu = PTHREAD_MUTEX_INITIALIZER;
+
+// goccl_fake_windows counts windows that are left, of communicators that are, too.
+static atomic_int nwindows;
+int goccl_fake_windows(void) { return nwindows; }
+
+g_res ncclMemAlloc(void **p, size_t n) {
+	int injected = knob_fail(__func__);
+	if (injected)
+		return warn("injected failure of %s", __func__), injected;
+	if (!p || !n)
+		return warn("%s : invalid argument", __func__), GCCL_INVALID_ARGUMENT;
+	if (map_memory(p, n))
+		return warn("Cuda failure 'out of memory'"), GCCL_UNHANDLED_CUDA;
+	return 0;
+}
+
+g_res ncclMemFree(void *p) {
+	int injected = knob_fail(__func__);
+	if (injected)
+		return warn("injected failure of %s", __func__), injected;
+	pthread_mutex_lock(&windows_mu);
+	for (struct gccl_window *w = windows; w; w = w->next)
+		if (w->p == p)
+			violation("memory was freed while it had a window");
+	pthread_mutex_unlock(&windows_mu);
+	return p && unmap_memory(p) ? (warn("Cuda failure 'invalid argument'"), GCCL_UNHANDLED_CUDA) : 0;
+}
+
+// refuses_window reports whether c's rank makes no windows: FAKE_NCCL_WINDOW=none, on FAKE_NCCL_RANK alone where that is set.
+static int refuses_window(g_comm c) {
+	const char *how = knob_text("NCCL_WINDOW");
+	return how && !strcmp(how, "none") && c->rank == knob("NCCL_RANK", c->rank);
+}
+
+// What is wrong with the arguments a rank finds before it meets the others, which wait for it then until they are aborted.
+g_res ncclCommWindowRegister(g_comm c, void *p, size_t n, g_win *out, int flags) {
+	int error = usable(c, __func__), version = (int)knob("NCCL_VERSION", 22809);
+	if (!error && (!p || !n || !out || (flags & ~GCCL_WIN_COLL_SYMMETRIC) || !reach(p, n)))
+		error = (warn("%s : invalid argument", __func__), GCCL_INVALID_ARGUMENT);
+	if (!error && version >= 22803 && (uintptr_t)p % GCCL_WIN_ALIGNMENT)
+		error = (warn("Window address %p must be suitably aligned.", p), GCCL_INVALID_ARGUMENT);
+	if (!error && !is_mapped(p, n)) // cuMemRetainAllocationHandle
+		error = (warn("Cuda failure 'invalid argument'"), GCCL_UNHANDLED_CUDA);
+	if (error)
+		return error;
+	size_t all[MAX_RANKS];
+	int former = on_comm_device(c);
+	c->inside++;
+	error = gather(c, &n, all, sizeof n);
+	c->inside--;
+	use_device(former);
+	for (int i = 0; i < c->size && !error; i++)
+		if (all[i] != n) {
+			violation("a symmetric window of unequal sizes");
+			error = GCCL_INVALID_ARGUMENT;
+		}
+	if (error)
+		return error;
+	if (refuses_window(c)) {
+		if (version < 22800) // 2.28 leaves it as it is
+			*out = NULL;
+		return 0;
+	}
+	struct gccl_window *w = malloc(sizeof *w);
+	pthread_mutex_lock(&windows_mu);
+	*w = (struct gccl_window){ c, p, n, windows };
+	windows = *out = w;
+	c->windows++;
+	nwindows++;
+	pthread_mutex_unlock(&windows_mu);
+	return 0;
+}
+
+// close_window takes w out of the list, if it is there.
+static int close_window(g_win w) {
+	g_win *at = &windows;
+	while (*at && *at != w)
+		at = &(*at)->next;
+	if (!*at)
+		return 0;
+	*at = w->next;
+	w->c->windows--;
+	nwindows--;
+	return 1;
+}
+
+// ncclCommWindowDeregister is local, and takes NULL.
+g_res ncclCommWindowDeregister(g_comm c, g_win w) {
+	int error = usable(c, __func__);
+	if (error || !w)
+		return error;
+	pthread_mutex_lock(&windows_mu);
+	if (!close_window(w) || w->c != c)
+		error = (warn("%s : not a window of this communicator", __func__), GCCL_INVALID_ARGUMENT);
+	pthread_mutex_unlock(&windows_mu);
+	if (error)
+		return error;
+	if (!reach(w->p, w->n))
+		error = (warn("Cuda failure 'invalid argument'"), GCCL_UNHANDLED_CUDA); // it was counted when it was freed
+	free(w);
+	return error;
+}
 
 typedef struct { g_comm c; void *p; } registration;
 
@@ -44,7 +150,16 @@ g_res ncclCommDeregister(g_comm c, void *handle) {
 	return 0;
 }
 
-void forget_registered(g_comm c) { registered -= c->registered; }
+void forget_registered(g_comm c) {
+	registered -= c->registered;
+	pthread_mutex_lock(&windows_mu);
+	for (g_win w = windows, next; w; w = next) {
+		next = w->next;
+		if (w->c == c && close_window(w))
+			free(w);
+	}
+	pthread_mutex_unlock(&windows_mu);
+}
 
 g_res ncclRedOpCreatePreMulSum(g_op *op, void *scalar, g_dtype type, g_resid where, g_comm c) {
 	int error = usable(c, __func__);

@@ -17,6 +17,11 @@ typedef hipStream_t g_stream;
 #else
 typedef cudaStream_t g_stream;
 #endif
+#if HAVE_CommWindowRegister
+typedef ncclWindow_t g_win;
+#else
+typedef void *g_win;
+#endif
 #include GCCL
 #include <stdio.h>
 
@@ -73,6 +78,12 @@ SAME(GCCL_TIMEOUT, ncclTimeout);
 #endif
 #ifdef NCCL_SPLIT_NOCOLOR
 SAME(GCCL_SPLIT_NOCOLOR, NCCL_SPLIT_NOCOLOR);
+#endif
+#ifdef NCCL_WIN_COLL_SYMMETRIC
+SAME(GCCL_WIN_COLL_SYMMETRIC, NCCL_WIN_COLL_SYMMETRIC);
+#endif
+#ifdef NCCL_WIN_REQUIRED_ALIGNMENT
+SAME(GCCL_WIN_ALIGNMENT, NCCL_WIN_REQUIRED_ALIGNMENT);
 #endif
 #ifdef NCCL_SHRINK_ABORT
 SAME(GCCL_SHRINK_ABORT, NCCL_SHRINK_ABORT);

@@ -21,11 +21,11 @@ var versions = []struct {
 }{
 	{"nccl-2.18.3", "21803", 21},
 	{"nccl-2.22.3", "22203", 25},
-	{"nccl-2.27.3", "22703", 26},
-	{"nccl-2.28.9", "22809", 30},
-	{"nccl-2.32.3", "23203", 30},
-	{"rocm-7.2.2", "", 29},
-	{"rocm-10.0.0", "", 31},
+	{"nccl-2.27.3", "22703", 28},
+	{"nccl-2.28.9", "22809", 32},
+	{"nccl-2.32.3", "23203", 32},
+	{"rocm-7.2.2", "", 31},
+	{"rocm-10.0.0", "", 33},
 }
 
 // fetch is the directory that a package's fetch.sh prints.
@@ -121,6 +121,8 @@ func TestPlantedErrors(t *testing.T) {
 		{"X(1, g_res, Reduce, (const void *, void *, size_t, g_dtype, g_op, int,", "X(1, g_res, Reduce, (const void *, void *, size_t, g_dtype, int, int,", "signature of ncclReduce"},
 		{"X(1, g_res, Send, (const void *, size_t,", "X(1, g_res, Send, (const void *, int,", "signature of ncclSend"},
 		{"X(1, g_res, GetVersion,", "X(1, g_res, GetWersion,", "no ncclGetWersion"},
+		{"(g_comm, void *, size_t, g_win *, int)", "(g_comm, void *, g_win *, size_t, int)", "signature of ncclCommWindowRegister"},
+		{"#define GCCL_WIN_COLL_SYMMETRIC 1", "#define GCCL_WIN_COLL_SYMMETRIC 2", "GCCL_WIN_COLL_SYMMETRIC is not"},
 		{"GCCL_MAX, GCCL_MIN,", "GCCL_MIN, GCCL_MAX,", "GCCL_MAX is not ncclMax"},
 		{"GCCL_INT8, GCCL_UINT8, GCCL_INT32,", "GCCL_INT8, GCCL_UINT8, GCCL_INT16, GCCL_INT32,", "is not"},
 		{"const char *netName;\n\tint splitShare,", "int splitShare;\n\tconst char *netName;\n\tint traffic,", "the place of netName"},

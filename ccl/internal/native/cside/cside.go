@@ -87,6 +87,9 @@ func (l Library) Contexts() int { return l.ask("goccl_fake_contexts") }
 // Registered is how many registrations of memory there are.
 func (l Library) Registered() int { return l.ask("goccl_fake_registered") }
 
+// Windows is how many windows there are.
+func (l Library) Windows() int { return l.ask("goccl_fake_windows") }
+
 // Asking is how many threads are in ncclCommGetAsyncError.
 func (l Library) Asking() int { return l.ask("goccl_fake_asking") }
 

@@ -1,0 +1,67 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+// #include "native.h"
+import "C"
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// Connect is Issue of calls that may wait inside the library for other ranks.
+func (e *end) Connect(stream uintptr, calls []engine.Call) error {
+	if e.group.Strict {
+		if err := e.checkAddresses(calls); err != nil {
+			return err
+		}
+	}
+	return waits(e, func() C.int { return e.hand(C.U(stream), calls) })
+}
+
+// hand gives the library calls, of which there is at least one. The rank is inside.
+func (e *end) hand(stream C.U, calls []engine.Call) C.int {
+	if len(calls) > len(e.calls) {
+		e.calls = make([]C.gccl_call, len(calls))
+	}
+	e.counts = e.counts[:0]
+	for i := range calls {
+		e.encode(&e.calls[i], &calls[i])
+	}
+	return C.gcclIssue(e.c, &e.calls[0], C.int(len(calls)), unsafe.SliceData(e.counts), stream)
+}
+
+// waits makes a call of the rank's own that may wait for other ranks inside the library. It is on a goroutine of its own: where
+// Abort cannot make it come back, which takes ncclCommRevoke (NCCL 2.28.7), the caller does, and the call stays inside.
+func waits(e *end, call func() C.int) error {
+	if err := e.enter(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := e.result(call())
+		e.state.And(^away)
+		e.inside.Clear()
+		done <- err
+	}()
+	tick := time.NewTicker(checkTick)
+	defer tick.Stop()
+	for e.state.Load()&aborted == 0 {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+		}
+	}
+	e.state.Or(away) // before the next call of the rank's own, which is refused
+	select {
+	case err := <-done:
+		e.state.And(^away)
+		return err
+	case <-e.ended:
+		return errAborted // the call's end clears away
+	}
+}
