@@ -104,8 +104,8 @@ asan: ## package mpi, its engine, and random calls over it on three ranks under 
 	go test -asan -count 1 -short -tags mpi ./ccl/internal/mpiengine && \
 	GOCCL_TEST_ASAN=1 go test -tags mpi -count 1 -timeout 30m -run '^TestCases$$/.*of_Debian' ./test/mpi
 
-vendor: ## the tables of include/ against the vendors' headers (cc, CPython 3.11 with pip; 2 GB of wheels)
-	@$(call need,pip3,python3-pip); CGO_ENABLED=1 go test -timeout 25m ./test/vendor/nccl ./test/vendor/cudart
+vendor: ## the tables of include/ against the vendors' headers and libraries (cc, CPython 3.11 with pip, apt; 2.5 GB of wheels and packages)
+	@$(call need,pip3,python3-pip); set -o pipefail; CGO_ENABLED=1 go test -json -timeout 25m ./test/vendor/nccl ./test/vendor/cudart | go run ./test/report
 
 deploy: ## the manifests of deploy/, strictly decoded into the types of the projects that read them
 	go test -C deploy/test ./...

@@ -35,7 +35,8 @@ func TestRealNCCL(t *testing.T) {
 		require.NoError(t, err)
 		return strings.TrimSpace(string(out))
 	}
-	for name, version := range map[string]string{"nccl-2.18.3": "2.18.3", "nccl-2.22.3": "2.22.3", "nccl-2.28.9": "2.28.9", "nccl-2.32.3": "2.32.3"} {
+	for name, version := range map[string]string{"nccl-2.18.3": "2.18.3", "nccl-2.23.4": "2.23.4", "nccl-2.27.3": "2.27.3",
+		"nccl-2.30.7": "2.30.7", "nccl-2.32.3": "2.32.3"} {
 		t.Run(version, func(t *testing.T) {
 			start := func(cudart string) string {
 				cmd := exec.CommandContext(within(t), os.Args[0])

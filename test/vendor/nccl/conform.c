@@ -11,7 +11,11 @@ typedef ncclRedOp_t g_op;
 typedef ncclScalarResidence_t g_resid;
 typedef ncclComm_t g_comm;
 typedef ncclUniqueId g_uid;
+#if NCCL_VERSION_CODE >= 21400
 typedef ncclConfig_t g_cfg;
+#else // no function has one
+typedef struct gccl_config g_cfg;
+#endif
 #ifdef __HIP_PLATFORM_AMD__
 typedef hipStream_t g_stream;
 #else
@@ -72,7 +76,9 @@ SAME(GCCL_INTERNAL, ncclInternalError);
 SAME(GCCL_INVALID_ARGUMENT, ncclInvalidArgument);
 SAME(GCCL_INVALID_USAGE, ncclInvalidUsage);
 SAME(GCCL_REMOTE, ncclRemoteError);
+#if NCCL_VERSION_CODE >= 21400
 SAME(GCCL_IN_PROGRESS, ncclInProgress);
+#endif
 #if NCCL_VERSION_CODE >= 23003 && !defined(RCCL)
 SAME(GCCL_TIMEOUT, ncclTimeout);
 #endif
@@ -95,6 +101,7 @@ SAME(GCCL_UNDEF_INT, NCCL_CONFIG_UNDEF_INT);
 _Static_assert(sizeof(g_uid) == 128 && _Alignof(g_uid) == 1 && NCCL_UNIQUE_ID_BYTES == 128, "a unique id of 128 bytes");
 _Static_assert(sizeof(g_res) == 4 && sizeof(g_dtype) == 4 && sizeof(g_op) == 4 && sizeof(g_resid) == 4, "enums of 4 bytes");
 _Static_assert(sizeof(g_comm) == 8 && sizeof(g_stream) == 8, "handles of 8 bytes");
+#if NCCL_VERSION_CODE >= 21400
 // Ours is a beginning of theirs, as far as their version goes.
 _Static_assert(GCCL_CONFIG_OLD_SIZE == 48, "the older configurations' size");
 #if NCCL_VERSION_CODE >= GCCL_CONFIG_VERSION
@@ -123,6 +130,7 @@ FIELD(collnetEnable);
 FIELD(CTAPolicy);
 FIELD(shrinkShare);
 FIELD(nvlsCTAs);
+#endif
 #endif
 
 int main(void) {

@@ -1,6 +1,8 @@
 package nccl
 
 import (
+	"debug/elf"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,13 +22,19 @@ var versions = []struct {
 	functions  int
 }{
 	{"nccl-2.18.3", "21803", 21},
-	{"nccl-2.22.3", "22203", 25},
+	{"nccl-2.23.4", "22304", 25},
 	{"nccl-2.27.3", "22703", 28},
 	{"nccl-2.28.9", "22809", 32},
+	{"nccl-2.30.7", "23007", 32},
 	{"nccl-2.32.3", "23203", 32},
 	{"rocm-7.2.2", "", 31},
 	{"rocm-10.0.0", "", 33},
+	{"rccl-5.4.3", "21304", 21},
+	{"rccl-7.2.4", "22707", 31},
 }
+
+// gone is fetch.sh's exit status where a package is no longer to be had.
+const gone = 3
 
 // fetch is the directory that a package's fetch.sh prints.
 func fetch(t *testing.T, script, name string) string {
@@ -34,7 +42,10 @@ func fetch(t *testing.T, script, name string) string {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("hardware: the vendors' wheels that are pinned are for linux/amd64")
 	}
-	for _, need := range []struct{ command, packages string }{{"python3", "python3-pip"}, {"cc", "gcc libc6-dev"}} {
+	for _, need := range []struct{ command, packages string }{{"python3", "python3-pip"}, {"cc", "gcc libc6-dev"}, {"apt-get", "apt"}} {
+		if need.command == "apt-get" && !strings.HasPrefix(name, "rccl") {
+			continue
+		}
 		if _, err := exec.LookPath(need.command); err != nil {
 			t.Skipf("no %s (Debian: apt-get install %s)", need.command, need.packages)
 		}
@@ -43,6 +54,9 @@ func fetch(t *testing.T, script, name string) string {
 	cmd := exec.Command(script, name)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
+	if e := (*exec.ExitError)(nil); errors.As(err, &e) && e.ExitCode() == gone {
+		t.Skipf("hardware: NOT RUN: %s", strings.TrimSpace(stderr.String()))
+	}
 	require.NoError(t, err, "%s %s: %s", script, name, &stderr)
 	return strings.TrimSpace(string(out))
 }
@@ -66,8 +80,15 @@ func declarations(t *testing.T, version string) vendor {
 		require.NoError(t, err)
 		return vendor{[]string{"-D__HIP_PLATFORM_AMD__", `-DHEADER="` + header + `"`}, string(text)}
 	}
-	v := vendor{flags: []string{"-DHEADER=<nccl.h>", "-I" + dir + "/include", "-I" + fetch(t, "../cudart/fetch.sh", "cuda-13.5.37") + "/include"}}
-	cmd := exec.Command("cc", append([]string{"-std=gnu11", "-E", "-P", "-x", "c", "-include", "nccl.h", os.DevNull}, v.flags...)...)
+	header, v := "nccl.h", vendor{flags: []string{"-I" + dir + "/include"}}
+	if strings.HasPrefix(version, "rccl") {
+		header = "rccl/rccl.h"
+		v.flags = append(v.flags, "-D__HIP_PLATFORM_AMD__", "-DRCCL")
+	} else {
+		v.flags = append(v.flags, "-I"+fetch(t, "../cudart/fetch.sh", "cuda-13.5.37")+"/include")
+	}
+	v.flags = append(v.flags, "-DHEADER=<"+header+">")
+	cmd := exec.Command("cc", append([]string{"-std=gnu11", "-E", "-P", "-x", "c", "-include", header, os.DevNull}, v.flags...)...)
 	text, err := cmd.Output()
 	require.NoError(t, err)
 	v.text = string(text)
@@ -108,6 +129,43 @@ func TestConformance(t *testing.T) {
 			if version.code != "" {
 				require.Equal(t, version.code, said)
 			}
+		})
+	}
+}
+
+// TestExports: the libraries export the functions of the table that their headers declare, and no others.
+func TestExports(t *testing.T) {
+	text, err := os.ReadFile(table)
+	require.NoError(t, err)
+	for _, version := range versions {
+		if strings.HasPrefix(version.name, "rocm") {
+			continue // declarations alone
+		}
+		t.Run(version.name, func(t *testing.T) {
+			found, err := filepath.Glob(filepath.Join(fetch(t, "./fetch.sh", version.name), "lib", "lib[nr]ccl.so.[0-9]"))
+			require.NoError(t, err)
+			require.Len(t, found, 1)
+			library, err := elf.Open(found[0])
+			require.NoError(t, err)
+			defer library.Close()
+			symbols, err := library.DynamicSymbols()
+			require.NoError(t, err)
+			exported := map[string]bool{}
+			for _, s := range symbols {
+				if s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
+					exported[s.Name] = true
+				}
+			}
+			declared := declarations(t, version.name).text
+			functions := 0
+			for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+				name := "nccl" + m[1]
+				require.Equal(t, regexp.MustCompile(`\b`+name+`\s*\(`).MatchString(declared), exported[name], name)
+				if exported[name] {
+					functions++
+				}
+			}
+			require.Equal(t, version.functions, functions)
 		})
 	}
 }
