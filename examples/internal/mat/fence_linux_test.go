@@ -53,7 +53,7 @@ func TestNothingIsReadOutside(t *testing.T) {
 				h := NewAdamW(1e-3, .9, .95, 1e-8, .1, 1)
 				h.Apply(a, b, c, d)
 			}
-			for _, s := range [][3]int{{1, 1, 1}, {12, 32, 9}, {13, 33, 40}, {40, 40, 40}, {7, 17, 5}} {
+			for _, s := range [][3]int{{1, 1, 1}, {12, 32, 9}, {13, 33, 40}, {40, 40, 40}, {7, 17, 5}, {28, 40, 24}, {38, 32, 15}} {
 				for form := range 4 {
 					Mul(form&1 > 0, form&2 > 0, s[0], s[1], s[2], cut(0, s[0]*s[2]), cut(1, s[1]*s[2]), cut(2, s[0]*s[1]))
 				}

@@ -29,25 +29,63 @@ func best() int {
 // maxRows and maxColumns are the largest tile.
 const maxRows, maxColumns = 12, 32
 
-// tile is the rows and columns of C that the register kernel computes.
-func tile() (rows, columns int) {
+// tile is the rows and columns of C that the register kernel computes, and the rows of the one for what is left over.
+func tile() (rows, few, columns int) {
 	switch level {
 	case avx512:
-		return 12, 32
+		return 12, 4, 32
 	case avx2:
-		return 6, 16
+		return 6, 2, 16
 	}
-	return specRows, specColumns
+	return specRows, specFew, specColumns
 }
 
-func mul(k int, a []float32, si, sk int, b, c []float32, ldc int) {
+// mul is the register kernel for r rows: tile's first or second.
+func mul(r, k int, a []float32, si, sk int, b, c []float32, ldc int) {
+	switch {
+	case level == avx512 && r == 12:
+		mulAVX512(k, 4*si, 4*sk, ldc, &a[0], &b[0], &c[0])
+	case level == avx512:
+		mulFewAVX512(k, 4*si, 4*sk, ldc, &a[0], &b[0], &c[0])
+	case level == avx2 && r == 6:
+		mulAVX2(k, 4*si, 4*sk, ldc, &a[0], &b[0], &c[0])
+	case level == avx2:
+		mulFewAVX2(k, 4*si, 4*sk, ldc, &a[0], &b[0], &c[0])
+	default:
+		specMul(r, k, a, si, sk, b, c, ldc)
+	}
+}
+
+func pack(k, stride int, p, b []float32) {
 	switch level {
 	case avx512:
-		mulAVX512(k, 4*si, 4*sk, ldc, &a[0], &b[0], &c[0])
+		packAVX512(k, stride, &p[0], &b[0])
 	case avx2:
-		mulAVX2(k, 4*si, 4*sk, ldc, &a[0], &b[0], &c[0])
+		packAVX2(k, stride, &p[0], &b[0])
 	default:
-		specMul(k, a, si, sk, b, c, ldc)
+		specPack(k, stride, specColumns, p, b)
+	}
+}
+
+func packT(k, stride int, p, b []float32) {
+	switch level {
+	case avx512:
+		packTAVX512(k, stride, &p[0], &b[0])
+	case avx2:
+		packTAVX2(k, stride, &p[0], &b[0])
+	default:
+		specPackT(k, stride, specColumns, p, b)
+	}
+}
+
+func packRows(k, stride, parts, next int, p, a []float32) {
+	switch level {
+	case avx512:
+		packRowsAVX512(k, stride, parts, next, &p[0], &a[0])
+	case avx2:
+		packRowsAVX2(k, stride, parts, next, &p[0], &a[0])
+	default:
+		specPackRows(k, stride, parts, next, specRows, p, a)
 	}
 }
 

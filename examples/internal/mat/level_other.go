@@ -6,11 +6,20 @@ var level int
 
 const maxRows, maxColumns = specRows, specColumns
 
-func tile() (rows, columns int) { return specRows, specColumns }
+func tile() (rows, few, columns int) { return specRows, specFew, specColumns }
 
 func peak(k int) int { return specPeak(k) }
 
-func mul(k int, a []float32, si, sk int, b, c []float32, ldc int) { specMul(k, a, si, sk, b, c, ldc) }
+func mul(r, k int, a []float32, si, sk int, b, c []float32, ldc int) {
+	specMul(r, k, a, si, sk, b, c, ldc)
+}
+
+func pack(k, stride int, p, b []float32)  { specPack(k, stride, specColumns, p, b) }
+func packT(k, stride int, p, b []float32) { specPackT(k, stride, specColumns, p, b) }
+
+func packRows(k, stride, parts, next int, p, a []float32) {
+	specPackRows(k, stride, parts, next, specRows, p, a)
+}
 
 func exp(x []float32, shift, scale float32)        { specExp(x, shift, scale) }
 func gelu(y, s, h []float32)                       { specGelu(y, s, h) }

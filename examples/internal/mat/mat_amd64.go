@@ -4,10 +4,30 @@
 
 package mat
 
-// mulAVX2 computes c[i*ldc+j] += the sum over p < k of a(i, p) * b[p*columns+j], where a(i, p) lies i*si+p*sk bytes behind a.
+// mulAVX2 computes c[i*ldc+j] += the sum over p < k of a(i, p) * b[p*columns+j], where a(i, p) lies i*si+p*sk bytes behind a, for i < 6.
 //
 //go:noescape
 func mulAVX2(k int, si int, sk int, ldc int, a *float32, b *float32, c *float32)
+
+// mulFewAVX2 computes c[i*ldc+j] += the sum over p < k of a(i, p) * b[p*columns+j], where a(i, p) lies i*si+p*sk bytes behind a, for i < 2.
+//
+//go:noescape
+func mulFewAVX2(k int, si int, sk int, ldc int, a *float32, b *float32, c *float32)
+
+// packAVX2 computes p[i*columns+j] = b[i*stride+j] for i < k, j < columns.
+//
+//go:noescape
+func packAVX2(k int, stride int, p *float32, b *float32)
+
+// packTAVX2 computes p[i*columns+j] = b[j*stride+i] for i < k, a multiple of 8, and j < 8.
+//
+//go:noescape
+func packTAVX2(k int, stride int, p *float32, b *float32)
+
+// packRowsAVX2 computes p[s*next+q*rows+i] = a[q*stride+s*rows+i] for q < k, s < parts, i < rows.
+//
+//go:noescape
+func packRowsAVX2(k int, stride int, parts int, next int, p *float32, a *float32)
 
 // peakAVX2 computes 12 fused multiply-adds of registers, k times.
 //
@@ -84,10 +104,30 @@ func squaresAVX2(n int, x *float32, mean float32) float32
 //go:noescape
 func mostAVX2(n int, x *float32) float32
 
-// mulAVX512 computes c[i*ldc+j] += the sum over p < k of a(i, p) * b[p*columns+j], where a(i, p) lies i*si+p*sk bytes behind a.
+// mulAVX512 computes c[i*ldc+j] += the sum over p < k of a(i, p) * b[p*columns+j], where a(i, p) lies i*si+p*sk bytes behind a, for i < 12.
 //
 //go:noescape
 func mulAVX512(k int, si int, sk int, ldc int, a *float32, b *float32, c *float32)
+
+// mulFewAVX512 computes c[i*ldc+j] += the sum over p < k of a(i, p) * b[p*columns+j], where a(i, p) lies i*si+p*sk bytes behind a, for i < 4.
+//
+//go:noescape
+func mulFewAVX512(k int, si int, sk int, ldc int, a *float32, b *float32, c *float32)
+
+// packAVX512 computes p[i*columns+j] = b[i*stride+j] for i < k, j < columns.
+//
+//go:noescape
+func packAVX512(k int, stride int, p *float32, b *float32)
+
+// packTAVX512 computes p[i*columns+j] = b[j*stride+i] for i < k, a multiple of 8, and j < 8.
+//
+//go:noescape
+func packTAVX512(k int, stride int, p *float32, b *float32)
+
+// packRowsAVX512 computes p[s*next+q*rows+i] = a[q*stride+s*rows+i] for q < k, s < parts, i < rows.
+//
+//go:noescape
+func packRowsAVX512(k int, stride int, parts int, next int, p *float32, a *float32)
 
 // peakAVX512 computes 12 fused multiply-adds of registers, k times.
 //

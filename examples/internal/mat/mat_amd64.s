@@ -89,6 +89,164 @@ loop:
 	VZEROUPPER
 	RET
 
+// func mulFewAVX2(k int, si int, sk int, ldc int, a *float32, b *float32, c *float32)
+// Requires: AVX, FMA3
+TEXT ·mulFewAVX2(SB), NOSPLIT, $0-56
+	MOVQ   k+0(FP), AX
+	MOVQ   si+8(FP), CX
+	MOVQ   sk+16(FP), DX
+	MOVQ   ldc+24(FP), BX
+	MOVQ   b+40(FP), SI
+	MOVQ   c+48(FP), DI
+	SHLQ   $0x02, BX
+	MOVQ   a+32(FP), R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+loop:
+	VMOVUPS      (SI), Y4
+	VMOVUPS      32(SI), Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (R8)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DX, R8
+	ADDQ         $+64, SI
+	DECQ         AX
+	JNZ          loop
+	VADDPS       (DI), Y0, Y0
+	VMOVUPS      Y0, (DI)
+	VADDPS       32(DI), Y1, Y1
+	VMOVUPS      Y1, 32(DI)
+	ADDQ         BX, DI
+	VADDPS       (DI), Y2, Y2
+	VMOVUPS      Y2, (DI)
+	VADDPS       32(DI), Y3, Y3
+	VMOVUPS      Y3, 32(DI)
+	ADDQ         BX, DI
+	VZEROUPPER
+	RET
+
+// func packAVX2(k int, stride int, p *float32, b *float32)
+// Requires: AVX
+TEXT ·packAVX2(SB), NOSPLIT, $0-32
+	MOVQ k+0(FP), AX
+	MOVQ stride+8(FP), CX
+	MOVQ p+16(FP), DX
+	MOVQ b+24(FP), BX
+	SHLQ $0x02, CX
+
+loop:
+	VMOVUPS (BX), Y0
+	VMOVUPS Y0, (DX)
+	VMOVUPS 32(BX), Y0
+	VMOVUPS Y0, 32(DX)
+	ADDQ    CX, BX
+	ADDQ    $+64, DX
+	DECQ    AX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func packTAVX2(k int, stride int, p *float32, b *float32)
+// Requires: AVX
+TEXT ·packTAVX2(SB), NOSPLIT, $0-32
+	MOVQ k+0(FP), AX
+	MOVQ stride+8(FP), CX
+	MOVQ p+16(FP), DX
+	MOVQ b+24(FP), BX
+	SHLQ $0x02, CX
+	LEAQ (CX)(CX*2), SI
+	LEAQ (BX)(CX*4), DI
+	LEAQ (DI)(CX*1), R8
+
+loop:
+	VMOVUPS     (BX), X0
+	VINSERTF128 $0x01, (DI), Y0, Y0
+	VMOVUPS     (BX)(CX*1), X1
+	VINSERTF128 $0x01, (DI)(CX*1), Y1, Y1
+	VMOVUPS     (BX)(CX*2), X2
+	VINSERTF128 $0x01, (DI)(CX*2), Y2, Y2
+	VMOVUPS     (BX)(SI*1), X3
+	VINSERTF128 $0x01, (R8)(CX*2), Y3, Y3
+	VMOVUPS     16(BX), X4
+	VINSERTF128 $0x01, 16(DI), Y4, Y4
+	VMOVUPS     16(BX)(CX*1), X5
+	VINSERTF128 $0x01, 16(DI)(CX*1), Y5, Y5
+	VMOVUPS     16(BX)(CX*2), X6
+	VINSERTF128 $0x01, 16(DI)(CX*2), Y6, Y6
+	VMOVUPS     16(BX)(SI*1), X7
+	VINSERTF128 $0x01, 16(R8)(CX*2), Y7, Y7
+	VUNPCKLPS   Y1, Y0, Y8
+	VUNPCKHPS   Y1, Y0, Y9
+	VUNPCKLPS   Y3, Y2, Y10
+	VUNPCKHPS   Y3, Y2, Y11
+	VUNPCKLPD   Y10, Y8, Y12
+	VMOVUPS     Y12, (DX)
+	VUNPCKHPD   Y10, Y8, Y8
+	VMOVUPS     Y8, 64(DX)
+	VUNPCKLPD   Y11, Y9, Y8
+	VMOVUPS     Y8, 128(DX)
+	VUNPCKHPD   Y11, Y9, Y8
+	VMOVUPS     Y8, 192(DX)
+	VUNPCKLPS   Y5, Y4, Y8
+	VUNPCKHPS   Y5, Y4, Y9
+	VUNPCKLPS   Y7, Y6, Y10
+	VUNPCKHPS   Y7, Y6, Y11
+	VUNPCKLPD   Y10, Y8, Y12
+	VMOVUPS     Y12, 256(DX)
+	VUNPCKHPD   Y10, Y8, Y8
+	VMOVUPS     Y8, 320(DX)
+	VUNPCKLPD   Y11, Y9, Y8
+	VMOVUPS     Y8, 384(DX)
+	VUNPCKHPD   Y11, Y9, Y8
+	VMOVUPS     Y8, 448(DX)
+	ADDQ        $+32, BX
+	ADDQ        $+32, DI
+	ADDQ        $+32, R8
+	ADDQ        $+512, DX
+	SUBQ        $+8, AX
+	JNE         loop
+	VZEROUPPER
+	RET
+
+// func packRowsAVX2(k int, stride int, parts int, next int, p *float32, a *float32)
+// Requires: AVX
+TEXT ·packRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ k+0(FP), AX
+	MOVQ stride+8(FP), CX
+	MOVQ parts+16(FP), DX
+	MOVQ next+24(FP), BX
+	MOVQ p+32(FP), SI
+	MOVQ a+40(FP), DI
+	SHLQ $0x02, CX
+	SHLQ $0x02, BX
+
+row:
+	MOVQ DX, R8
+	MOVQ DI, R9
+	MOVQ SI, R10
+
+part:
+	VMOVUPS (R9), X0
+	MOVQ    16(R9), R11
+	VMOVUPS X0, (R10)
+	MOVQ    R11, 16(R10)
+	ADDQ    $+24, R9
+	ADDQ    BX, R10
+	DECQ    R8
+	JNZ     part
+	ADDQ    CX, DI
+	ADDQ    $+24, SI
+	DECQ    AX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func peakAVX2(k int)
 // Requires: AVX, FMA3
 TEXT ·peakAVX2(SB), NOSPLIT, $0-8
@@ -1084,6 +1242,187 @@ loop:
 	VADDPS       64(DI), Z23, Z23
 	VMOVUPS      Z23, 64(DI)
 	ADDQ         BX, DI
+	VZEROUPPER
+	RET
+
+// func mulFewAVX512(k int, si int, sk int, ldc int, a *float32, b *float32, c *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·mulFewAVX512(SB), NOSPLIT, $0-56
+	MOVQ   k+0(FP), AX
+	MOVQ   si+8(FP), CX
+	MOVQ   sk+16(FP), DX
+	MOVQ   ldc+24(FP), BX
+	MOVQ   b+40(FP), SI
+	MOVQ   c+48(FP), DI
+	SHLQ   $0x02, BX
+	MOVQ   a+32(FP), R8
+	LEAQ   (R8)(CX*2), R9
+	ADDQ   CX, R9
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+
+loop:
+	VMOVUPS      (SI), Z8
+	VMOVUPS      64(SI), Z9
+	VBROADCASTSS (R8), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (R8)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (R8)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (R9), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, R8
+	ADDQ         DX, R9
+	ADDQ         $+128, SI
+	DECQ         AX
+	JNZ          loop
+	VADDPS       (DI), Z0, Z0
+	VMOVUPS      Z0, (DI)
+	VADDPS       64(DI), Z1, Z1
+	VMOVUPS      Z1, 64(DI)
+	ADDQ         BX, DI
+	VADDPS       (DI), Z2, Z2
+	VMOVUPS      Z2, (DI)
+	VADDPS       64(DI), Z3, Z3
+	VMOVUPS      Z3, 64(DI)
+	ADDQ         BX, DI
+	VADDPS       (DI), Z4, Z4
+	VMOVUPS      Z4, (DI)
+	VADDPS       64(DI), Z5, Z5
+	VMOVUPS      Z5, 64(DI)
+	ADDQ         BX, DI
+	VADDPS       (DI), Z6, Z6
+	VMOVUPS      Z6, (DI)
+	VADDPS       64(DI), Z7, Z7
+	VMOVUPS      Z7, 64(DI)
+	ADDQ         BX, DI
+	VZEROUPPER
+	RET
+
+// func packAVX512(k int, stride int, p *float32, b *float32)
+// Requires: AVX, AVX512F
+TEXT ·packAVX512(SB), NOSPLIT, $0-32
+	MOVQ k+0(FP), AX
+	MOVQ stride+8(FP), CX
+	MOVQ p+16(FP), DX
+	MOVQ b+24(FP), BX
+	SHLQ $0x02, CX
+
+loop:
+	VMOVUPS (BX), Z0
+	VMOVUPS Z0, (DX)
+	VMOVUPS 64(BX), Z0
+	VMOVUPS Z0, 64(DX)
+	ADDQ    CX, BX
+	ADDQ    $+128, DX
+	DECQ    AX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func packTAVX512(k int, stride int, p *float32, b *float32)
+// Requires: AVX
+TEXT ·packTAVX512(SB), NOSPLIT, $0-32
+	MOVQ k+0(FP), AX
+	MOVQ stride+8(FP), CX
+	MOVQ p+16(FP), DX
+	MOVQ b+24(FP), BX
+	SHLQ $0x02, CX
+	LEAQ (CX)(CX*2), SI
+	LEAQ (BX)(CX*4), DI
+	LEAQ (DI)(CX*1), R8
+
+loop:
+	VMOVUPS     (BX), X0
+	VINSERTF128 $0x01, (DI), Y0, Y0
+	VMOVUPS     (BX)(CX*1), X1
+	VINSERTF128 $0x01, (DI)(CX*1), Y1, Y1
+	VMOVUPS     (BX)(CX*2), X2
+	VINSERTF128 $0x01, (DI)(CX*2), Y2, Y2
+	VMOVUPS     (BX)(SI*1), X3
+	VINSERTF128 $0x01, (R8)(CX*2), Y3, Y3
+	VMOVUPS     16(BX), X4
+	VINSERTF128 $0x01, 16(DI), Y4, Y4
+	VMOVUPS     16(BX)(CX*1), X5
+	VINSERTF128 $0x01, 16(DI)(CX*1), Y5, Y5
+	VMOVUPS     16(BX)(CX*2), X6
+	VINSERTF128 $0x01, 16(DI)(CX*2), Y6, Y6
+	VMOVUPS     16(BX)(SI*1), X7
+	VINSERTF128 $0x01, 16(R8)(CX*2), Y7, Y7
+	VUNPCKLPS   Y1, Y0, Y8
+	VUNPCKHPS   Y1, Y0, Y9
+	VUNPCKLPS   Y3, Y2, Y10
+	VUNPCKHPS   Y3, Y2, Y11
+	VUNPCKLPD   Y10, Y8, Y12
+	VMOVUPS     Y12, (DX)
+	VUNPCKHPD   Y10, Y8, Y8
+	VMOVUPS     Y8, 128(DX)
+	VUNPCKLPD   Y11, Y9, Y8
+	VMOVUPS     Y8, 256(DX)
+	VUNPCKHPD   Y11, Y9, Y8
+	VMOVUPS     Y8, 384(DX)
+	VUNPCKLPS   Y5, Y4, Y8
+	VUNPCKHPS   Y5, Y4, Y9
+	VUNPCKLPS   Y7, Y6, Y10
+	VUNPCKHPS   Y7, Y6, Y11
+	VUNPCKLPD   Y10, Y8, Y12
+	VMOVUPS     Y12, 512(DX)
+	VUNPCKHPD   Y10, Y8, Y8
+	VMOVUPS     Y8, 640(DX)
+	VUNPCKLPD   Y11, Y9, Y8
+	VMOVUPS     Y8, 768(DX)
+	VUNPCKHPD   Y11, Y9, Y8
+	VMOVUPS     Y8, 896(DX)
+	ADDQ        $+32, BX
+	ADDQ        $+32, DI
+	ADDQ        $+32, R8
+	ADDQ        $+1024, DX
+	SUBQ        $+8, AX
+	JNE         loop
+	VZEROUPPER
+	RET
+
+// func packRowsAVX512(k int, stride int, parts int, next int, p *float32, a *float32)
+// Requires: AVX
+TEXT ·packRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ k+0(FP), AX
+	MOVQ stride+8(FP), CX
+	MOVQ parts+16(FP), DX
+	MOVQ next+24(FP), BX
+	MOVQ p+32(FP), SI
+	MOVQ a+40(FP), DI
+	SHLQ $0x02, CX
+	SHLQ $0x02, BX
+
+row:
+	MOVQ DX, R8
+	MOVQ DI, R9
+	MOVQ SI, R10
+
+part:
+	VMOVUPS (R9), Y0
+	VMOVUPS 32(R9), X1
+	VMOVUPS Y0, (R10)
+	VMOVUPS X1, 32(R10)
+	ADDQ    $+48, R9
+	ADDQ    BX, R10
+	DECQ    R8
+	JNZ     part
+	ADDQ    CX, DI
+	ADDQ    $+48, SI
+	DECQ    AX
+	JNZ     row
 	VZEROUPPER
 	RET
 

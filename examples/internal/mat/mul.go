@@ -9,26 +9,31 @@ const (
 	wide  = 1024
 	// stripes is how many times a kernel's rows of a transposed A are packed at once: of AVX-512, three whole cache lines.
 	stripes = 4
+	// crowded is what the stride of A, in bytes, is a multiple of if the rows that a kernel reads share one set of the first
+	// cache, which has fewer ways than that.
+	crowded = 4096
+	// part is room for the rows of one stripe.
+	part = maxRows * (depth + step)
 )
 
-// panel is memory to pack B in, and rows of a transposed A.
+// panel is memory to pack B in, and rows of A.
 type panel struct {
 	b []float32
-	a [stripes][maxRows * depth]float32
+	a [stripes * part]float32
 }
 
 var panels = sync.Pool{New: func() any { return new(panel) }}
 
-// Mul adds op(a) op(b) to c, which has m rows and n columns, after Goto and van de Geijn (2008): B is packed by panels of
-// columns, and a register kernel reads A where it lies, unless it is transposed: then what the kernel reads one after the
-// other is a whole row of a apart, often in one set of the cache, so that it is packed as well. op(a) has k columns; with ta, a is stored as k rows of m; with
-// tb, b is stored as n rows of k. The slices may be longer.
+// Mul adds op(a) op(b) to c, which has m rows and n columns, after Goto and van de Geijn (2008). B is packed by panels of
+// columns. A register kernel reads A where it lies, unless what it reads together would share a set of the first cache:
+// then rows of A are packed as well. op(a) has k columns; with ta, a is stored as k rows of m; with tb, b is stored as n
+// rows of k. The slices may be longer.
 func Mul(ta, tb bool, m, n, k int, a, b, c []float32) {
 	if m == 0 || n == 0 || k == 0 {
 		return
 	}
 	a, b, c = a[:m*k], b[:k*n], c[:m*n]
-	rows, columns := tile()
+	_, _, columns := tile()
 	p := panels.Get().(*panel)
 	if size := min(k, depth) * (min(n, wide) + columns); len(p.b) < size {
 		p.b = make([]float32, size)
@@ -38,35 +43,80 @@ func Mul(ta, tb bool, m, n, k int, a, b, c []float32) {
 		for k0 := 0; k0 < k; k0 += depth {
 			kb := min(depth, k-k0)
 			for j := 0; j < nb; j += columns {
-				pack(tb, n, k, k0, kb, j0+j, min(columns, nb-j), columns, b, p.b[j*kb:])
-			}
-			at, si, sk := k0, k, 1
-			if ta {
-				at, si, sk = k0*m, 1, m
-			}
-			i := 0
-			for ; i+rows <= m; i += rows {
-				if ta && nb > columns {
-					s := i / rows % stripes
-					if s == 0 {
-						p.packRows(min(stripes, (m-i)/rows), rows, kb, m, a[at+i:])
-					}
-					stripe(rows, nb, n, kb, p.a[s][:], 1, rows, p.b, c[i*n+j0:])
-					continue
+				w := min(columns, nb-j)
+				if tb {
+					packColumns(kb, w, columns, k, p.b[j*kb:], b[(j0+j)*k+k0:])
+				} else {
+					packB(kb, w, columns, n, p.b[j*kb:], b[k0*n+j0+j:])
 				}
-				stripe(rows, nb, n, kb, a[at+i*si:], si, sk, p.b, c[i*n+j0:])
 			}
-			if i < m {
-				rest(m-i, nb, n, kb, a[at+i*si:], si, sk, p.b, c[i*n+j0:])
+			if ta {
+				p.transposed(m, nb, n, kb, a[k0*m:], c[j0:])
+			} else {
+				p.straight(m, nb, n, kb, k, a[k0:], c[j0:])
 			}
 		}
 	}
 	panels.Put(p)
 }
 
+// straight multiplies m rows of a, kb of the k columns that it has, with the nb packed columns, into c of n columns.
+func (p *panel) straight(m, nb, n, kb, k int, a, c []float32) {
+	rows, few, columns := tile()
+	beside := 4*k%crowded == 0 && nb > columns
+	for i := 0; i < m; {
+		r := rows
+		if m-i < rows {
+			r = few
+		}
+		have := min(r, m-i)
+		at, si := a[i*k:], k
+		if have < r || beside {
+			at, si = p.a[:part], kb+step
+			for q := range r {
+				to := at[q*si : q*si+kb]
+				if q < have {
+					copy(to, a[(i+q)*k:])
+				} else {
+					clear(to)
+				}
+			}
+		}
+		stripe(r, have, nb, n, kb, at, si, 1, p.b, c[i*n:])
+		i += have
+	}
+}
+
+// transposed is straight for an a that has kb rows of m.
+func (p *panel) transposed(m, nb, n, kb int, a, c []float32) {
+	rows, few, columns := tile()
+	for i, s, packed := 0, 0, 0; i < m; {
+		if m-i < rows { // the end
+			have := min(few, m-i)
+			at := p.a[:kb*few]
+			for q := range kb {
+				clear(at[q*few+copy(at[q*few:q*few+few], a[q*m+i:q*m+i+have]) : q*few+few])
+			}
+			stripe(few, have, nb, n, kb, at, 1, few, p.b, c[i*n:])
+			i += have
+			continue
+		}
+		at, sk := a[i:], m
+		if nb > columns {
+			if s++; s >= packed {
+				s, packed = 0, min(stripes, (m-i)/rows)
+				packRows(kb, m, packed, part, p.a[:], at)
+			}
+			at, sk = p.a[s*part:(s+1)*part], rows
+		}
+		stripe(rows, rows, nb, n, kb, at, 1, sk, p.b, c[i*n:])
+		i += rows
+	}
+}
+
 // MulOn is Mul on that many cores, which share the rows of c. The bits are those of Mul.
 func MulOn(cores int, ta, tb bool, m, n, k int, a, b, c []float32) {
-	rows, _ := tile()
+	rows, _, _ := tile()
 	all := (m + rows - 1) / rows
 	cores = min(cores, all)
 	if cores < 2 || m*n*k < 1<<20 || ta {
@@ -81,83 +131,55 @@ func MulOn(cores int, ta, tb bool, m, n, k int, a, b, c []float32) {
 	wg.Wait()
 }
 
-// pack lays kb rows and w columns of op(b), from (k0, j0) on, side by side: rows of columns elements, filled with zeros.
-func pack(tb bool, n, k, k0, kb, j0, w, columns int, b, p []float32) {
-	p = p[:kb*columns]
-	if !tb {
-		for i := range kb {
-			at := (k0+i)*n + j0
-			d := p[i*columns : (i+1)*columns]
-			clear(d[copy(d, b[at:at+w]):])
-		}
+// packB lays w columns of kb rows of b, whose rows are stride long, side by side: rows of columns elements, filled with zeros.
+func packB(kb, w, columns, stride int, p, b []float32) {
+	if w == columns {
+		pack(kb, stride, p[:kb*columns], b[:(kb-1)*stride+columns])
 		return
 	}
-	if w < columns {
-		clear(p)
-	}
-	j := 0
-	for ; j+8 <= w; j += 8 { // eight rows of b at once, so that a cache line of p is not written by one element at a time
-		var in [8][]float32
-		for q := range in {
-			at := (j0+j+q)*k + k0
-			in[q] = b[at : at+kb]
-		}
-		r0, r1, r2, r3, r4, r5, r6, r7 := in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7]
-		r1, r2, r3, r4, r5, r6, r7 = r1[:len(r0)], r2[:len(r0)], r3[:len(r0)], r4[:len(r0)], r5[:len(r0)], r6[:len(r0)], r7[:len(r0)]
-		for i, v := range r0 {
-			d := (*[8]float32)(p[i*columns+j:])
-			d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7] = v, r1[i], r2[i], r3[i], r4[i], r5[i], r6[i], r7[i]
-		}
-	}
-	for ; j < w; j++ {
-		at := (j0+j)*k + k0
-		for i, v := range b[at : at+kb] {
-			p[i*columns+j] = v
-		}
+	for i := range kb {
+		d := p[i*columns : (i+1)*columns]
+		clear(d[copy(d, b[i*stride:i*stride+w]):])
 	}
 }
 
-// packRows lays the first rows elements of kb rows of a, which have m, side by side; and the next so many, of all stripes.
-func (p *panel) packRows(have, rows, kb, m int, a []float32) {
-	for q := range kb {
-		from := a[q*m:]
-		for s := range have {
-			if rows == 12 { // of AVX-512: copied without a call
-				*(*[12]float32)(p.a[s][q*12:]) = *(*[12]float32)(from[s*12:])
-			} else {
-				copy(p.a[s][q*rows:(q+1)*rows], from[s*rows:])
+// packColumns is packB for a b that is transposed: w rows of kb elements.
+func packColumns(kb, w, columns, stride int, p, b []float32) {
+	const block = 8 // packT transposes blocks of 8 x 8
+	if w < columns {
+		clear(p[:kb*columns])
+	}
+	whole := kb &^ (block - 1)
+	for j := 0; j < w; j += block {
+		done := 0
+		if whole > 0 && j+block <= w {
+			packT(whole, stride, p[j:(whole-1)*columns+j+block], b[j*stride:(j+block-1)*stride+whole])
+			done = whole
+		}
+		for q := j; q < min(j+block, w); q++ {
+			for i := done; i < kb; i++ {
+				p[i*columns+q] = b[q*stride+i]
 			}
 		}
 	}
 }
 
-// stripe multiplies as many rows as the kernel takes with the packed columns in p, nb of them, and adds that to c, whose
+// stripe multiplies r rows, as many as a kernel takes, with the packed columns in p, nb of them, and adds that to c, whose
 // rows have n. Only have of the rows are wanted.
-func stripe(have, nb, n, kb int, a []float32, si, sk int, p, c []float32) {
-	rows, columns := tile()
+func stripe(r, have, nb, n, kb int, a []float32, si, sk int, p, c []float32) {
+	_, _, columns := tile()
 	for j := 0; j < nb; j += columns {
-		if have == rows && j+columns <= nb {
-			mul(kb, a, si, sk, p[j*kb:], c[j:], n)
+		if have == r && j+columns <= nb {
+			mul(r, kb, a, si, sk, p[j*kb:], c[j:], n)
 			continue
 		}
 		var out [maxRows * maxColumns]float32
-		mul(kb, a, si, sk, p[j*kb:], out[:], columns)
+		mul(r, kb, a, si, sk, p[j*kb:], out[:], columns)
 		w := min(columns, nb-j)
-		for r := range have {
-			for q, v := range out[r*columns : r*columns+w] {
-				c[r*n+j+q] += v
+		for i := range have {
+			for q, v := range out[i*columns : i*columns+w] {
+				c[i*n+j+q] += v
 			}
 		}
 	}
-}
-
-// rest is stripe for the last rows, fewer than the kernel takes: the others are zeros.
-func rest(have, nb, n, kb int, a []float32, si, sk int, p, c []float32) {
-	var last [maxRows * depth]float32
-	for r := range have {
-		for q := range kb {
-			last[r*kb+q] = a[r*si+q*sk]
-		}
-	}
-	stripe(have, nb, n, kb, last[:], kb, 1, p, c)
 }

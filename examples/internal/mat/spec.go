@@ -129,12 +129,12 @@ func specMost(x []float32) float32 {
 	return most
 }
 
-// specRows and specColumns are the size of specMul's tile.
-const specRows, specColumns = 4, 8
+// specRows and specColumns are the size of specMul's tile, and specFew its rows for what is left over.
+const specRows, specFew, specColumns = 4, 2, 8
 
-// specMul is the register kernel of Mul for a tile: c[i*ldc+j] += the sum over p < k of a[i*si+p*sk] b[p*specColumns+j].
-func specMul(k int, a []float32, si, sk int, b, c []float32, ldc int) {
-	for i := range specRows {
+// specMul is the register kernel of Mul for r rows: c[i*ldc+j] += the sum over p < k of a[i*si+p*sk] b[p*specColumns+j].
+func specMul(r, k int, a []float32, si, sk int, b, c []float32, ldc int) {
+	for i := range r {
 		var acc [specColumns]float32
 		for p := range k {
 			x := a[i*si+p*sk]
@@ -145,6 +145,31 @@ func specMul(k int, a []float32, si, sk int, b, c []float32, ldc int) {
 		}
 		for j, v := range acc {
 			c[i*ldc+j] += v
+		}
+	}
+}
+
+// specPack sets p[i*columns+j] = b[i*stride+j] for i < k and j < columns.
+func specPack(k, stride, columns int, p, b []float32) {
+	for i := range k {
+		copy(p[i*columns:(i+1)*columns], b[i*stride:])
+	}
+}
+
+// specPackT sets p[i*columns+j] = b[j*stride+i] for i < k, a multiple of 8, and j < 8.
+func specPackT(k, stride, columns int, p, b []float32) {
+	for i := range k {
+		for j := range 8 {
+			p[i*columns+j] = b[j*stride+i]
+		}
+	}
+}
+
+// specPackRows sets p[s*next+q*rows+i] = a[q*stride+s*rows+i] for q < k, s < parts and i < rows.
+func specPackRows(k, stride, parts, next, rows int, p, a []float32) {
+	for q := range k {
+		for s := range parts {
+			copy(p[s*next+q*rows:][:rows], a[q*stride+s*rows:])
 		}
 	}
 }

@@ -39,11 +39,13 @@ func generate() (asm, stubs []byte, err error) {
 		{Context: c, name: "AVX2", vector: 32, tables: tables},
 		{Context: c, name: "AVX512", vector: 64, evex: true, tables: tables},
 	} {
+		rows, few := 6, 2
 		if g.evex {
-			g.mul(12)
-		} else {
-			g.mul(6)
+			rows, few = 12, 4
 		}
+		g.mul("mul", rows)
+		g.mul("mulFew", few)
+		g.pack(rows)
 		g.peak()
 		g.maps()
 		g.folds()

@@ -1,18 +1,20 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// mul writes the register kernel of the matrix product: two registers of columns, all rows accumulated in registers.
-func (g *gen) mul(rows int) {
-	g.function("mul", []string{"k", "si", "sk", "ldc"}, []string{"a", "b", "c"}, nil, false,
-		"c[i*ldc+j] += the sum over p < k of a(i, p) * b[p*columns+j], where a(i, p) lies i*si+p*sk bytes behind a.")
+// mul writes a register kernel of the matrix product: two registers of columns, all rows accumulated in registers.
+func (g *gen) mul(name string, rows int) {
+	g.function(name, []string{"k", "si", "sk", "ldc"}, []string{"a", "b", "c"}, nil, false,
+		fmt.Sprintf("c[i*ldc+j] += the sum over p < k of a(i, p) * b[p*columns+j], where a(i, p) lies i*si+p*sk bytes behind a, for i < %d.", rows))
 	k, si, sk, ldc, b, c := g.arg("k"), g.arg("si"), g.arg("sk"), g.arg("ldc"), g.arg("b"), g.arg("c")
 	g.SHLQ(operand.U8(2), ldc)
 	bases := []reg.GPVirtual{g.arg("a")}
-	for len(bases) < rows/3 {
+	for len(bases) < (rows+2)/3 {
 		next := g.GP64()
 		g.LEAQ(operand.Mem{Base: bases[len(bases)-1], Index: si, Scale: 2}, next)
 		g.ADDQ(si, next)
