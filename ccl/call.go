@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -156,13 +157,13 @@ func (c *Comm) endedBy(ctx context.Context, err error, a *args) error {
 }
 
 // shut reports whether c takes no calls: it is closed, or this process is a forked child. See whyShut.
-func (c *Comm) shut() bool { return c.closed.Load() || cpu.Forked() }
+func (c *Comm) shut() bool { return c.closed.Load() || proc.Forked() }
 
 var errForked = errors.New("this process was forked, without exec, from the one that has joined the job, and is no rank of it: start a program in it (exec), or leave the Comm to the parent")
 
 // whyShut is the cause of an ErrClosed, where it is not Close.
 func whyShut() error {
-	if cpu.Forked() {
+	if proc.Forked() {
 		return errForked
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/fence"
+	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -310,7 +311,7 @@ func (c *Comm) Library() string {
 
 // Abort fails c on every rank with cause. It may be called from any goroutine.
 func (c *Comm) Abort(cause error) {
-	if c.none() || cpu.Forked() {
+	if c.none() || proc.Forked() {
 		return
 	}
 	if cause == nil {
@@ -333,7 +334,7 @@ func (c *Comm) Err() error {
 	if c.none() {
 		return refuseNone("Comm")
 	}
-	if cpu.Forked() {
+	if proc.Forked() {
 		return &Error{Code: ErrClosed, Op: "Comm", Rank: c.Rank(), Peer: -1, Err: errForked}
 	}
 	if e := c.failure.Load(); e != nil {

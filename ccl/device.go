@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
 // Memory is typed device memory: cuda.Mem[T], rocm.Mem[T], xpu.Mem[T]. Elem only
@@ -328,7 +329,7 @@ const (
 
 // test reports whether the stream has passed the call with that ticket.
 func (d *deviceStream) test(ticket uint64) (bool, error) {
-	if cpu.Forked() {
+	if proc.Forked() {
 		return true, d.c.Err()
 	}
 	if d.passed.Load() >= ticket {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/fence"
+	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
 // The lifetime of a Comm. One rule holds for Close against everything else:
@@ -45,7 +46,7 @@ const closeGrace = 500 * time.Millisecond
 // way on another goroutine ends with ErrClosed, unless it has just succeeded. Closing
 // twice does nothing, nor does closing in a forked child.
 func (c *Comm) Close() error {
-	if c.none() || cpu.Forked() || !c.closed.CompareAndSwap(false, true) {
+	if c.none() || proc.Forked() || !c.closed.CompareAndSwap(false, true) {
 		return nil
 	}
 	limit := c.opt.PeerTimeout

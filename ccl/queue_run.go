@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
 // push hands a group to the stream.
@@ -245,7 +246,7 @@ func (c *Comm) until(ctx context.Context, ok func() bool) error {
 
 // wait waits for the queued call with that ticket.
 func (c *Comm) wait(ctx context.Context, ticket uint64) error {
-	if cpu.Forked() {
+	if proc.Forked() {
 		return c.Err()
 	}
 	var ended how
@@ -266,7 +267,7 @@ func (c *Comm) wait(ctx context.Context, ticket uint64) error {
 
 // test reports whether the queued call with that ticket has ended.
 func (c *Comm) test(ticket uint64) (bool, error) {
-	if cpu.Forked() {
+	if proc.Forked() {
 		return true, c.Err()
 	}
 	c.mu.Lock()

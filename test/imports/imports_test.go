@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -239,4 +240,22 @@ func TestMatch(t *testing.T) {
 	} {
 		require.Equal(t, tc.want, match(tc.pattern, tc.path), "%s %s", tc.pattern, tc.path)
 	}
+}
+
+// importsBelow adds what the files below dir import, whatever platform and tags they are for, tests excluded.
+func importsBelow(files fs.FS, dir string, all map[string][]string) error {
+	return sources(files, dir, func(name string, text []byte) error {
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		who := module + "/" + path.Dir(name)
+		all[who] = append(all[who], []string{}...)
+		for _, spec := range file.Imports {
+			if imported := strings.Trim(spec.Path.Value, `"`); !slices.Contains(all[who], imported) {
+				all[who] = append(all[who], imported)
+			}
+		}
+		return nil
+	})
 }

@@ -48,7 +48,7 @@ var withoutTest = map[string]string{
 	"ccl/boot":    "launchers",
 	"ccl":         "call collective foreign group join join_mpi queue_device queue_run recorder",
 	"ccl/ccltest": "crew option rank",
-	"ccl/internal/cpu": "death_linux direct door exec fetch foreign frame group job local localmove localreduce localv look " +
+	"ccl/internal/cpu": "direct door exec fetch foreign frame group job local localmove localreduce localv look " +
 		"message monitor news offer p2p picture pipeplace reclaim remote share shrink shrinkcomm stream views wait " +
 		"ways",
 	"ccl/internal/engine":        "call engine",

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
 // A rank that has waited for long inside its host sleeps until it is rung. Before it does it says so in its bell, a word of
@@ -73,7 +75,7 @@ func (c *Comm) rest(ctx context.Context, w *waiter, peer int) {
 		default:
 		}
 		c.local.bell(c.me).Store(want)
-		yield()
+		proc.Yield()
 		return
 	}
 	if c.host.shared() {
@@ -105,7 +107,7 @@ func (c *Comm) restInKernel(ctx context.Context, w *waiter, want uint64) {
 	}
 	resting.Add(1)
 	defer resting.Add(-1)
-	sleepWhile(c.local.bell(c.me), want, limit)
+	proc.SleepWhile(c.local.bell(c.me), want, limit)
 }
 
 // rise ends what rest began.
@@ -164,7 +166,7 @@ func (c *Comm) ringAll(list []int) {
 // gone the kernel finds nothing at the address, and nobody sleeps.
 func (s *site) ringRank(c *Comm, r int) {
 	if c.host.shared() {
-		wakeSleeper(c.local.bell(r))
+		proc.WakeSleeper(c.local.bell(r))
 		return
 	}
 	s.mu.Lock()
@@ -185,7 +187,7 @@ func (c *Comm) rouseCall() {
 		defer c.life.Unlock()
 		if !c.gone { // else there is no call, nor the word
 			c.local.bell(c.me).Store(bellAwake) // which a call that does not sleep yet sees
-			wakeSleeper(c.local.bell(c.me))
+			proc.WakeSleeper(c.local.bell(c.me))
 		}
 	default:
 		select {

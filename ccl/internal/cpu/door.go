@@ -39,7 +39,7 @@ const (
 	knockBytes = 4 + proofBytes
 	knockTime  = 5 * time.Second // for one that knocks to say all it has to say
 	// A process notes the end of another by the end of their connection only where the kernel raises no flag for one of
-	// the two: see death_linux.go. So a process of many ranks on a host needs no descriptor for each.
+	// the two: see package proc. So a process of many ranks on a host needs no descriptor for each.
 	partClose = 'c'
 	partKeep  = 'k'
 )

@@ -97,7 +97,7 @@ func (c *Comm) Late(err error) *Fault {
 }
 
 // RanksHere is how many ranks of the job live in this process.
-func (c *Comm) RanksHere() int { return c.site.ranksHere() }
+func (c *Comm) RanksHere() int { return int(c.site.here.Load()) }
 
 // foreignCall marks the start of a foreign call: the monitor looks at those alone.
 const foreignCall = 1 << 63

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 )
@@ -21,7 +22,7 @@ type job struct {
 	now   atomic.Int64 // coarse time since born, in nanoseconds; odd: see clock
 	pace  pace
 	lived lived // of this process: see there
-	naps  napper
+	naps  proc.Napper
 
 	// Set once, by the first rank that comes by.
 	tries   [shareTries]step
@@ -149,7 +150,7 @@ func enterJob(id string, peer time.Duration) *job {
 			dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
 			picture: picture{ranks: map[seat]*Status{}, briefs: map[uint64]*briefs{}}}
 		j.pace.wake = make(chan struct{}, 1)
-		j.naps.open()
+		j.naps.Open()
 		jobs.m[id] = j
 	}
 	j.refs++
@@ -217,7 +218,7 @@ func (j *job) close() {
 		s.closeRinger()
 		s.attending.Wait()
 	}
-	j.naps.close()
+	j.naps.Close()
 	if j.tcp != nil {
 		j.tcp.Close()
 	}
@@ -228,13 +229,14 @@ func (j *job) close() {
 	}
 }
 
-func (j *job) ranksHere() int { return int(j.here.Load()) }
+// Ended is what package proc calls when the process that this one watches has ended: the monitor looks at once.
+func (j *job) Ended() { j.rouse() }
 
 // spins is how often a rank of this host looks at a flag
 // before it gives way: not at all where ranks outnumber processors, since then the
 // one waited for may need this one.
 func (s *site) spins() int {
-	if s.topo.Locals(s.node) > s.host.processors() || s.ranksHere() > runtime.GOMAXPROCS(0) {
+	if s.topo.Locals(s.node) > s.host.processors() || int(s.here.Load()) > runtime.GOMAXPROCS(0) {
 		return 16
 	}
 	return 1024

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -265,7 +264,3 @@ func hostIdentity() string {
 	}
 	return string(boot) + ns
 }
-
-// yield lets another process of this core run. It never blocks, so the scheduler
-// need not be told.
-func yield() { syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -42,4 +42,3 @@ func (m *memory) replace(int) bool { return false }
 
 func hasRoom(uint64) error { return nil }
 func hostIdentity() string { return "" }
-func yield()               { runtime.Gosched() }

@@ -1,6 +1,10 @@
 package cpu
 
-import "time"
+import (
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
+)
 
 const (
 	tick      = 5 * time.Millisecond
@@ -23,7 +27,7 @@ func (j *job) monitor() {
 		case <-j.pace.wake:
 		case <-t.C:
 		}
-		rest()
+		proc.HaltFork()
 		now := time.Now()
 		j.pace.idle.Store(false)
 		if j.pace.stirred.Swap(false) {

@@ -1,6 +1,10 @@
 package cpu
 
-import "time"
+import (
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
+)
 
 // What the log of a host has no room for. A writer keeps it until the slowest process of the host has read far enough, and
 // waits for nobody: that a Comm has failed shows meanwhile in its abort word. Processes that have left, are dead or were
@@ -77,7 +81,7 @@ func (s *site) hasRead(i uint64) bool {
 // isOut reports whether a process of this host reads and writes no more. s.mu is held.
 func (s *site) isOut(o *watched) bool {
 	p := &s.pulses[o.local]
-	return o.gone || p.left.Load() != 0 || p.death.Load()&ownerDied != 0 || s.dead[s.topo.Rank(s.node, o.local)]
+	return o.gone || p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0 || s.dead[s.topo.Rank(s.node, o.local)]
 }
 
 // writesNoMore is isOut of the process whose lowest rank is the l-th of this host.

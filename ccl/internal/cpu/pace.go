@@ -3,6 +3,8 @@ package cpu
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
 // While calls are made, or wait, or something is to be decided, the monitor looks around each tick. When there has been
@@ -194,9 +196,9 @@ func (s *site) guard() bool {
 		}
 	}
 	if next == nil {
-		return watchFlag(&s.pulse.death, nil, s.job)
+		return proc.WatchDeath(&s.pulse.death, nil, s.job)
 	}
-	return watchFlag(&s.pulse.death, &s.pulses[next.local].death, s.job)
+	return proc.WatchDeath(&s.pulse.death, &s.pulses[next.local].death, s.job)
 }
 
 // needsMonitor reports whether the monitor is to look at c again soon.

@@ -6,20 +6,19 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
 // pulse is what a process shows of its life to the others of its host.
 type pulse struct {
-	death atomic.Uint32 // see bearFlag
+	death atomic.Uint32 // see proc.MarkDeath
 	beat  atomic.Uint32 // counts up
 	left  atomic.Uint32 // 1: it has left the job in good order
 	idle  atomic.Uint32 // 1: its monitor is to be rung when there is something to read
 	read  atomic.Uint64 // how far it has read the host's log
 	_     [40]byte
 }
-
-// ownerDied is the bit the kernel sets in pulse.death: FUTEX_OWNER_DIED.
-const ownerDied = 1 << 30
 
 // watched is another process of this host as the monitor sees it.
 type watched struct {
@@ -42,7 +41,7 @@ func (s *site) showLife(h *host) error {
 	}
 	pulses := unsafe.Slice((*pulse)(unsafe.Pointer(&mem[0])), n)
 	mine := &pulses[s.topo.Local(s.mine)]
-	bearFlag(&mine.death)
+	proc.MarkDeath(&mine.death)
 	var others []watched
 	for l, first := range s.procs {
 		if first == s.topo.Rank(s.node, l) && first != s.mine {
@@ -92,7 +91,7 @@ func (s *site) hideLife() {
 	defer s.mu.Unlock()
 	if s.pulse != nil {
 		s.pulse.left.Store(1)
-		dropFlag(&s.pulse.death)
+		proc.UnmarkDeath(&s.pulse.death)
 		s.pulse, s.pulses, s.others = nil, nil, nil
 	}
 }
@@ -125,7 +124,7 @@ func (s *site) feel(beats bool) {
 		case p.left.Load() != 0:
 			o.gone = true
 			left = append(left, s.ranksOf(s.topo.Rank(s.node, o.local))...)
-		case p.death.Load()&ownerDied != 0:
+		case p.death.Load()&proc.OwnerDied != 0:
 			o.gone = true
 			losses = append(losses, loss{o.local, errors.New("its process ended")})
 		case beats:

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
 // A waiter is one wait: what to do when the looks have been fruitless. Every wait
@@ -97,19 +99,19 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 	c.local.waits(c.me).Store(c.calls<<32 | uint64(peer+1))
 	if c.canRest(w, peer) {
 		c.rest(ctx, w, peer)
-		rest()
+		proc.HaltFork()
 		return nil
 	}
 	w.nap = max(napMin, min(2*w.nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
 	c.sleep(w)
-	rest()
+	proc.HaltFork()
 	return nil
 }
 
 // sleep takes a nap. The first are as short as they should be; not all, since time may stand still until all sleep
 // (testing/synctest).
 func (c *Comm) sleep(w *waiter) {
-	if w.naps++; w.naps > napsExact || !c.site.naps.nap(w.nap) {
+	if w.naps++; w.naps > napsExact || !c.site.naps.Nap(w.nap) {
 		time.Sleep(w.nap)
 	}
 }
@@ -143,14 +145,14 @@ func (c *Comm) interrupted(ctx context.Context) *Fault {
 // giveWay lets others run: goroutine ranks of this process, and, since the Go
 // scheduler never gives way to another process, other processes.
 func (c *Comm) giveWay(lap int) {
-	if c.site.ranksHere() > 1 {
+	if int(c.site.here.Load()) > 1 {
 		runtime.Gosched()
-		rest()
+		proc.HaltFork()
 		if lap&3 != 0 || !c.site.host.shared() {
 			return
 		}
 	}
-	yield()
+	proc.Yield()
 }
 
 // stop fails the Comm with f and returns what it failed with.

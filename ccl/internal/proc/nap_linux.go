@@ -1,4 +1,4 @@
-package cpu
+package proc
 
 import (
 	"os"
@@ -8,24 +8,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A napper sleeps for less than a millisecond. With nothing else to do, time.Sleep does not: the Go runtime waits for
-// its timers in epoll_wait(2), which counts in milliseconds. It waits there for a timer of the kernel's as well
-// (timerfd_create(2)), which keeps time: 20 microseconds take 1.09 ms by the one and 0.05 by the other.
-type napper struct {
+// Napper sleeps for less than a millisecond. In an idle process time.Sleep cannot: the Go runtime waits for its timers in
+// epoll_wait(2), which counts in milliseconds. The runtime also waits there for a timer of the kernel
+// (timerfd_create(2)), which is exact. A sleep of 20 microseconds takes 1.09 ms with time.Sleep and 0.05 ms with it.
+type Napper struct {
 	timer *os.File // nil if there is none
 	fd    int
 	busy  atomic.Bool
 	fired [8]byte
 }
 
-func (n *napper) open() {
+// Open gets the timer. Where the kernel has none, nap returns false.
+func (n *Napper) Open() {
 	if fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err == nil {
 		n.timer, n.fd = os.NewFile(uintptr(fd), "timerfd"), fd
 	}
 }
 
-// nap sleeps for d, or reports that it cannot, as while another does.
-func (n *napper) nap(d time.Duration) bool {
+// Nap sleeps for d. It returns false at once if it cannot, as while another goroutine naps.
+func (n *Napper) Nap(d time.Duration) bool {
 	if n.timer == nil || !n.busy.CompareAndSwap(false, true) {
 		return false
 	}
@@ -38,7 +39,8 @@ func (n *napper) nap(d time.Duration) bool {
 	return err == nil
 }
 
-func (n *napper) close() {
+// Close gives the timer back.
+func (n *Napper) Close() {
 	if n.timer != nil {
 		_ = n.timer.Close()
 	}

@@ -1,4 +1,4 @@
-package cpu
+package proc
 
 import (
 	"math"
@@ -12,13 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel raises a flag for us when a process dies, before it frees the process's
-// memory, which for gigabytes takes long and delays the end of its sockets: a thread
-// may name words that hold its number (its robust list, get_robust_list(2)), and in
-// those the kernel sets a bit when the thread ends. One thread of this process does
-// nothing else than name the word of this process in its host's memory, and wait for
-// the word of one other process: the kernel wakes it as it sets the bit. All processes look at
-// all words now and then.
+// The kernel sets a bit in a word of ours when this process dies. It does so before it frees the process's memory, which
+// takes long for gigabytes and delays the end of the process's sockets. A thread may name words that hold its number (its
+// robust list, get_robust_list(2)); the kernel sets the bit in those words when the thread ends. One thread of this
+// process has two duties: it names the word of this process, and it waits for the word of one other process. The kernel
+// wakes it when it sets the bit.
 
 // robustHead is struct robust_list_head of linux/futex.h, followed by the one entry.
 type robustHead struct {
@@ -28,24 +26,23 @@ type robustHead struct {
 	entry   uintptr
 }
 
-// flagBearer is the thread that names the word: what a process has one of.
+// flagBearer is the thread that names the word. A process has one.
 var flagBearer bearer
 
 type bearer struct {
-	sync.Mutex
-	head *robustHead
-	tid  uint32
-	word *atomic.Uint32 // nil: free
+	sync.Mutex // guards all fields; it may be taken under any lock, and nothing is locked under it
+	head       *robustHead
+	tid        uint32
+	word       *atomic.Uint32 // nil: free
 
 	of     *atomic.Uint32 // the word of another process that the thread waits for; nil: none
-	tell   *job           // is roused when that process has ended, or taken its flag down
+	tell   Watcher        // hears when that process has ended, or taken its mark away
 	change chan struct{}  // of of, from nil
 }
 
-// bearFlag has word raised when this process dies. It is false where that cannot be:
-// another job of this process has the flag, or the system forbids it. Then the end
-// of a socket and silence still tell.
-func bearFlag(word *atomic.Uint32) bool {
+// MarkDeath makes the kernel set OwnerDied in word when this process dies. It returns false where that is impossible:
+// another job of this process has the mark, or the system forbids it. Then the end of a socket and silence still tell.
+func MarkDeath(word *atomic.Uint32) bool {
 	f := &flagBearer
 	f.Lock()
 	defer f.Unlock()
@@ -60,8 +57,8 @@ func bearFlag(word *atomic.Uint32) bool {
 	return true
 }
 
-// dropFlag ends what bearFlag began, before word is unmapped.
-func dropFlag(word *atomic.Uint32) {
+// UnmarkDeath ends what MarkDeath began. It must come before word is unmapped.
+func UnmarkDeath(word *atomic.Uint32) {
 	f := &flagBearer
 	f.Lock()
 	defer f.Unlock()
@@ -74,7 +71,7 @@ func dropFlag(word *atomic.Uint32) {
 	}
 }
 
-// startBearer starts the thread. flagBearer is locked.
+// startBearer starts the thread. The caller holds flagBearer's lock.
 func startBearer() bool {
 	f := &flagBearer
 	page, err := unix.Mmap(-1, 0, syscall.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -106,13 +103,13 @@ func startBearer() bool {
 const (
 	futexWait    = 0
 	futexWake    = 1
-	futexWaiters = 1 << 31          // in a word: somebody waits for it
-	watchAgain   = 10 * time.Second // after which the thread looks what it is to wait for, should it have missed that
+	futexWaiters = 1 << 31          // in a word: a thread waits for it
+	watchAgain   = 10 * time.Second // the thread then looks again, in case it has missed a change
 )
 
-// watchFlag has tell roused when the process whose word is of takes its flag down or dies; a nil of ends that. It is false
-// where this process, whose word is own, does not bear its flag: there is no thread to wait then.
-func watchFlag(own, of *atomic.Uint32, tell *job) bool {
+// WatchDeath calls tell.Ended once, when the process whose word is of takes its mark away or dies; a nil of ends the wait.
+// It returns false where the kernel does not mark this process's own word: then there is no thread to wait.
+func WatchDeath(own, of *atomic.Uint32, tell Watcher) bool {
 	f := &flagBearer
 	f.Lock()
 	defer f.Unlock()
@@ -125,8 +122,8 @@ func watchFlag(own, of *atomic.Uint32, tell *job) bool {
 	return true
 }
 
-// turn has the thread wait for another word. f is locked.
-func (f *bearer) turn(of *atomic.Uint32, tell *job) {
+// turn makes the thread wait for another word. The caller holds f.
+func (f *bearer) turn(of *atomic.Uint32, tell Watcher) {
 	old := f.of
 	f.of, f.tell = of, tell
 	if old != nil {
@@ -138,7 +135,7 @@ func (f *bearer) turn(of *atomic.Uint32, tell *job) {
 	}
 }
 
-// keepWatch is the thread's life.
+// keepWatch is what the thread does until the process ends.
 func (f *bearer) keepWatch() {
 	again := unix.NsecToTimespec(int64(watchAgain))
 	for {
@@ -150,10 +147,10 @@ func (f *bearer) keepWatch() {
 			continue
 		}
 		v := of.Load()
-		if v == 0 || v&ownerDied != 0 {
+		if v == 0 || v&OwnerDied != 0 {
 			f.of, f.tell = nil, nil
 			f.Unlock()
-			tell.rouse()
+			tell.Ended()
 			continue
 		}
 		if v&futexWaiters == 0 && !of.CompareAndSwap(v, v|futexWaiters) {

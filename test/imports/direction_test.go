@@ -1,0 +1,103 @@
+package imports
+
+import (
+	"os"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// inside is the direction of imports inside ccl/internal: each package, and which others there it may import. A package
+// imports only packages above it in the table, so no two know each other.
+var inside = []struct {
+	who   string
+	knows string
+	why   string
+}{
+	{"ordered", "", "stores and loads know nothing of what they publish"},
+	{"fault", "", "any package may have a point at which a test injects a fault"},
+	{"fence", "ordered", "a flag is a store and a barrier"},
+	{"proc", "", "what the kernel says of a process depends on no job"},
+	{"engine", "", "the seam between package ccl and what moves data"},
+	{"tcp", "fault", "connections know no ranks' calls"},
+	{"cpu", "engine fault fence ordered proc tcp", "the engine is built of all that is above it"},
+	{"native", "engine fence native/cside", "a library is one engine, and knows no other"},
+	{"native/cside", "", "the C side of native"},
+	{"native/oneccl", "engine fence native/cside", "a library is one engine, and knows no other"},
+	{"mpiengine", "engine fence", "a library is one engine, and knows no other"},
+}
+
+const internal = module + "/ccl/internal/"
+
+// against lists the imports inside ccl/internal that the table does not allow, the packages that it does not have, and its rows
+// that no package needs any more. imports has what each package imports, by path.
+func against(imports map[string][]string) (bad []string) {
+	allowed := map[string][]string{}
+	for _, row := range inside {
+		allowed[row.who] = strings.Fields(row.knows)
+	}
+	for path, list := range imports {
+		who, ok := strings.CutPrefix(path, internal)
+		if !ok {
+			continue
+		}
+		knows, listed := allowed[who]
+		if !listed {
+			bad = append(bad, who+" is not in the table")
+		}
+		for _, imported := range list {
+			if to, ok := strings.CutPrefix(imported, internal); ok && listed && !slices.Contains(knows, to) {
+				bad = append(bad, who+" imports "+to)
+			}
+		}
+	}
+	for _, row := range inside {
+		if _, ok := imports[internal+row.who]; !ok {
+			bad = append(bad, row.who+" is gone: take it from the table")
+		}
+	}
+	sort.Strings(bad)
+	return bad
+}
+
+// order lists the rows that know a package below them in the table, which alone could make two know each other.
+func order() (bad []string) {
+	at := map[string]int{}
+	for i, row := range inside {
+		at[row.who] = i
+	}
+	for i, row := range inside {
+		for _, to := range strings.Fields(row.knows) {
+			if j, ok := at[to]; !ok || j >= i && !strings.HasPrefix(to, row.who+"/") {
+				bad = append(bad, row.who+" knows "+to)
+			}
+		}
+	}
+	return bad
+}
+
+func TestDirection(t *testing.T) {
+	require.Empty(t, order(), "the table itself")
+	imports := map[string][]string{}
+	files := os.DirFS("../..")
+	require.NoError(t, importsBelow(files, "ccl/internal", imports))
+	require.Empty(t, against(imports))
+}
+
+// An import against the direction is found, as are a package without a row and a row without a package.
+func TestDirectionFinds(t *testing.T) {
+	imports := map[string][]string{}
+	for _, row := range inside {
+		imports[internal+row.who] = nil
+	}
+	require.Empty(t, against(imports))
+	imports[internal+"proc"] = []string{"unsafe", internal + "cpu", module + "/internal/algo"}
+	imports[internal+"cpu"] = []string{internal + "proc"}
+	imports[internal+"stranger"] = []string{internal + "proc"}
+	imports[module+"/ccl"] = []string{internal + "cpu"}
+	delete(imports, internal+"tcp")
+	require.Equal(t, []string{"proc imports cpu", "stranger is not in the table", "tcp is gone: take it from the table"}, against(imports))
+}
