@@ -1,16 +1,15 @@
 // Package algo holds the schedules of the collectives: who sends what to whom, when.
 //
-// An algorithm is a pure function from (kind, topology, rank, root) to a list of
-// steps. It moves nothing itself: one executor runs the steps over any transport,
-// and [Check] proves them. A job may have a hundred thousand ranks, so a schedule
-// computes each step when asked for it and holds O(1) memory.
+// An algorithm is a pure function from (kind, topology, rank, root) to a list of steps. It moves
+// nothing itself: one executor runs the steps over any transport, and [Check] proves them. A job
+// may have a hundred thousand ranks, so a schedule computes each step when asked for it and holds
+// O(1) memory.
 //
 // # The vector
 //
-// Every rank has a working vector V, cut into Schedule.Parts parts. Part p belongs
-// to rank p in ReduceScatter, AllGather, Gather and Scatter, which have one part
-// for each rank; elsewhere the algorithm chooses how many parts it cuts V into,
-// evenly.
+// Every rank has a working vector V, cut into Schedule.Parts parts. Part p belongs to rank p in
+// ReduceScatter, AllGather, Gather and Scatter, which have one part for each rank; elsewhere the
+// algorithm chooses how many parts it cuts V into, evenly.
 //
 //	kind           V holds before               V holds after
 //	AllReduce      own contribution everywhere  all contributions everywhere, on every rank
@@ -21,17 +20,29 @@
 //	Broadcast      all parts, at root           all parts, on every rank
 //	Scatter        all parts, at root           its own data in part rank
 //
-// What a rank's V holds besides is scratch. AllToAll has no V but blocks: sending
-// part p is sending the source block for rank p; receiving part q is receiving rank
-// q's block into the destination block of q. Copying the own block is the
-// executor's business. Barrier sends empty messages.
+// What a rank's V holds besides is scratch. AllToAll has no V but blocks: sending part p is sending
+// the source block for rank p; receiving part q is receiving rank q's block into the destination
+// block of q. Copying the own block is the executor's business. Barrier sends empty messages.
 //
 // # Combining
 //
-// A receive that reduces combines what the peer sent with what the part holds, the
-// operand of the lower rank first: received op V if Peer < rank, V op received
-// otherwise. This is a rule about the two ranks alone, so two ranks that swap
-// partial results compute the same bits.
+// A receive that reduces combines what the peer sent with what the part holds, the operand of the
+// lower rank first: received op V if Peer < rank, V op received otherwise. This is a rule about the
+// two ranks alone, so two ranks that swap partial results compute the same bits.
+//
+// # Choices
+//
+// Algorithms are data. One executor runs a schedule, and one checker proves it for every number of
+// ranks up to 64 and every root: no deadlock, each contribution exactly once, the same expression
+// on all ranks. The same steps give the costs of docs/costs.md.
+//
+// Operands are in rank order, so a result never depends on timing: the same ranks with the same
+// sizes and placement get the same bits again. RankOrder asks for more: the fold from rank 0 on,
+// whatever the algorithm. It costs more: see chain.
+//
+// Recursive doubling swaps. Two ranks exchange partial sums, and both reduce into what they send.
+// The plain solution is a second buffer of the vector's size. Such a schedule says Swap instead,
+// and the executor combines only what has left already. The checker refuses Swap anywhere else.
 package algo
 
 import (

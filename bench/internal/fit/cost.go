@@ -17,7 +17,7 @@ type Shape struct {
 	Part     float64 // of the vector, that one message is
 }
 
-// shapeOf is the shape of the CPU engine's algorithms (ARCHITECTURE.md, "Costs"), for n
+// shapeOf is the shape of the CPU engine's algorithms (docs/costs.md), for n
 // ranks on so many hosts. Messages within a host are not counted where there are
 // several: what they take is added to those between hosts, so a fit holds for as many
 // ranks on each host as were measured.

@@ -1,6 +1,3 @@
-// Package cpu is the engine of package ccl that needs nothing but processors:
-// collectives over shared memory inside a host, TCP between hosts, and plain
-// memory between ranks of one process.
 package cpu
 
 import (

@@ -1,8 +1,13 @@
 // Package mpiengine is the engine "mpi" of package ccl: host memory through the job's MPI library.
 //
 // Each Engine has a communicator of its own. Single calls are MPI's blocking functions, which are
-// faster than the non-blocking ones; MPI cannot be interrupted inside them. Average, and what
-// ccl allows in place beyond MPI, are composed here.
+// faster than the non-blocking ones; MPI cannot be interrupted inside them. Average, and what ccl
+// allows in place beyond MPI, are composed here.
+//
+// Package mpi writes each function once, over the types of handles, and includes it twice: with int
+// handles (MPICH and its kin) and with pointers (Open MPI, and the standard ABI of MPI 5). Three
+// tables hold the constants. A call that cannot be interrupted ends with its process: status 70
+// (ccl.ExitStuck) and the report.
 package mpiengine
 
 import (

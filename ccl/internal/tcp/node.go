@@ -1,18 +1,20 @@
-// Package tcp is the streams of bytes between ranks over TCP: authenticated, and
-// connected on first use.
+// Package tcp is the streams of bytes between ranks over TCP: authenticated, and connected on first
+// use.
 //
-// A process has one Node per job, shared by all its ranks. Open returns a rank's
-// end of a stream as soon as the two Nodes have agreed on its connection; the peer
-// rank need not take part. Both ends may dial at once, as all do in the first step
-// of a ring. Who dials runs the handshake of package auth, with the end's name as its
-// hello, is told whether the connection is taken, and says go if it still wants it.
-// The Node of the lower rank decides which connection it shall be:
+// A process has one Node per job, shared by all its ranks. Open returns a rank's end of a stream as
+// soon as the two Nodes have agreed on its connection; the peer rank need not take part. Both ends
+// may dial at once, as all do in the first step of a ring. Who dials runs the handshake of package
+// auth, with the end's name as its hello, is told whether the connection is taken, and says go if
+// it still wants it. The Node of the lower rank decides which connection it shall be:
 //
-//   - a dial of the higher rank that comes before the lower rank's own has reached
-//     the other side is taken, and the lower rank waits for it;
+//   - a dial of the higher rank that comes before the lower rank's own has reached the other side
+//     is taken, and the lower rank waits for it;
 //   - one that comes later is turned away, since the lower rank's is about to arrive.
 //
 // As one lock in one process decides, both ends always settle on the same one.
+//
+// A socket that carries data is not in Go's poller, where each arrival would wake a thread: the
+// engine polls it, and yields by itself.
 package tcp
 
 import (
