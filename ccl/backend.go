@@ -51,17 +51,17 @@ func checkBackend(name string) error {
 // library is what a Comm has beside the CPU engine: a rank's end of a library's communicator.
 type library struct {
 	engine.Engine
-	backend    engine.Backend
-	lib        engine.Library
-	device     int            // -1: it takes host memory
-	platform   string         // the package whose memory it takes, "" if none in particular
-	known      deviceMemory   // of the last call, which is the device's
-	one        [1]engine.Call // the call being made on a device
-	calls      []engine.Call  // and those on host memory
-	registered map[*registration]bool
-	call       cpu.Call                // its record, for the control plane
-	connects   bool                    // a first call waits inside the library for the others
-	met        [cpu.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
+	backend  engine.Backend
+	lib      engine.Library
+	device   int            // -1: it takes host memory
+	platform string         // the package whose memory it takes, "" if none in particular
+	known    deviceMemory   // of the last call, which is the device's
+	one      [1]engine.Call // the call being made on a device
+	calls    []engine.Call  // and those on host memory
+	held     holdings
+	call     cpu.Call                // its record, for the control plane
+	connects bool                    // a first call waits inside the library for the others
+	met      [cpu.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
 }
 
 // first reports whether k, a collective, may be one for which the library makes connections: it is the first of its kind, or of its

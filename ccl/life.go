@@ -111,6 +111,8 @@ func (c *Comm) release() error {
 	if c.lib != nil {
 		if err := c.lib.Close(); err != nil {
 			c.opt.Log.Warn("the library keeps what the Comm held", "error", err)
+		} else {
+			c.lib.held.end()
 		}
 	}
 	if c.failure.Load() == nil { // else it was written then

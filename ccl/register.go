@@ -3,6 +3,7 @@ package ccl
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
 )
@@ -62,34 +63,73 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 		}
 		return refuse(ErrBackend, vendorError(err))
 	}
-	m := &registration{c: c, in: r, memory: b, handle: handle}
-	if c.lib.registered == nil {
-		c.lib.registered = map[*registration]bool{}
-	}
-	c.lib.registered[m] = true
-	return m.release, nil
+	return c.lib.held.add(&registration{c: c, op: op, memory: b, undo: func() error { return r.Deregister(handle) }}), nil
 }
 
-// registration keeps memory from being collected while the library knows it.
+// registration keeps memory from being collected or freed while the library knows it.
 type registration struct {
 	c      *Comm
-	in     engine.Registrar
+	op     string
 	memory Buf
-	handle uintptr
+	undo   func() error
+}
+
+// holdings are a library's registrations and windows.
+type holdings struct {
+	mu  sync.Mutex
+	all map[*registration]bool
+}
+
+// add is what undoes m.
+func (h *holdings) add(m *registration) (release func() error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all == nil {
+		h.all = map[*registration]bool{}
+	}
+	h.all[m] = true
+	m.hold(1)
+	return m.release
+}
+
+// take reports whether m is held, which it is no more then.
+func (h *holdings) take(m *registration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := h.all[m]
+	delete(h.all, m)
+	return held
+}
+
+// end takes all: the library has forgotten them.
+func (h *holdings) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for m := range h.all {
+		m.hold(-1)
+	}
+	h.all = nil
+}
+
+// hold counts at memory of MakeDevice what must be undone before it may be freed.
+func (m *registration) hold(n int32) {
+	if d, ok := m.memory.mem.(interface{ hold(n int32) }); ok {
+		d.hold(n)
+	}
 }
 
 func (m *registration) release() error {
 	c := m.c
-	if !c.lib.registered[m] {
-		return nil
-	}
-	delete(c.lib.registered, m)
 	if c.failure.Load() != nil || !c.enter() {
-		return nil // the library has forgotten it, or will
+		return nil // Close has the library forget it, or has had
 	}
 	defer c.leave()
-	if err := m.in.Deregister(m.handle); err != nil && c.failure.Load() == nil {
-		return c.named(&Error{Code: ErrBackend, Op: "Register", Rank: c.Rank(), Peer: -1, Err: vendorError(err)})
+	if !c.lib.held.take(m) {
+		return nil
+	}
+	m.hold(-1)
+	if err := m.undo(); err != nil && c.failure.Load() == nil {
+		return c.named(&Error{Code: ErrBackend, Op: m.op, Rank: c.Rank(), Peer: -1, Err: vendorError(err)})
 	}
 	return nil
 }

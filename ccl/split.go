@@ -138,8 +138,8 @@ func (c *Comm) childOptions(set func(*Options)) (Options, error) {
 }
 
 const (
-	splitWords = 7   // of 8 bytes, that each rank tells all others
-	splitText  = 256 // bytes of what is wrong on a rank
+	splitWords  = 7   // of 8 bytes, that each rank tells all others
+	refusedText = 256 // bytes of what is wrong on a rank
 )
 
 // agreeOn compares the options of a new Comm among the ranks of each color. wrong is what is wrong with this rank's. All
@@ -163,7 +163,7 @@ func (c *Comm) agreeOn(ctx context.Context, k *cpu.Call, color int, o *Options, 
 	first := map[uint64]int{} // the first rank of each color
 	for r := range n {
 		if word(r, 0) != 0 {
-			return c.splitRefused(ctx, k, r, wrong)
+			return c.refusedOn(ctx, k, r, wrong)
 		}
 		color := word(r, 1)
 		if int64(color) < 0 {
@@ -183,15 +183,15 @@ func (c *Comm) agreeOn(ctx context.Context, k *cpu.Call, color int, o *Options, 
 	return nil
 }
 
-// splitRefused tells all ranks what is wrong on rank r, the first on which something is.
-func (c *Comm) splitRefused(ctx context.Context, k *cpu.Call, r int, wrong error) *cpu.Fault {
-	mine, all := make([]byte, splitText), make([]byte, splitText*c.Size())
+// refusedOn tells all ranks what is wrong on rank r, the first on which something is.
+func (c *Comm) refusedOn(ctx context.Context, k *cpu.Call, r int, wrong error) *cpu.Fault {
+	mine, all := make([]byte, refusedText), make([]byte, refusedText*c.Size())
 	if wrong != nil {
 		copy(mine, wrong.Error())
 	}
 	if f := c.eng.Exchange(ctx, k, mine, all); f != nil {
 		return f
 	}
-	text := strings.TrimRight(string(all[r*splitText:(r+1)*splitText]), "\x00")
+	text := strings.TrimRight(string(all[r*refusedText:(r+1)*refusedText]), "\x00")
 	return &cpu.Fault{Code: cpu.Argument, Peer: r, Err: fmt.Errorf("on rank %d: %s", r, text)}
 }

@@ -182,13 +182,14 @@ const (
 	KindBarrier
 	KindSplit
 	KindGroup
+	KindWindow
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	"", "AllReduce", "Reduce", "ReduceScatter", "ReduceScatterV", "Broadcast", "AllGather", "AllGatherV",
 	"Gather", "GatherV", "Scatter", "ScatterV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Barrier",
-	"Split", "Group",
+	"Split", "Group", "Window",
 }
 
 // String is the name of the function that makes such calls.

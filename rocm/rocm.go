@@ -93,6 +93,12 @@ func Local(local, locals int) (Device, error) { return gpu.HIP.Local(local, loca
 // Alloc returns n elements of memory on d, which hold anything.
 func Alloc[T Element](d Device, n int) (*Mem[T], error) { return gpu.Alloc[T](d, n) }
 
+// MemOf is n elements of memory that other code has made on d, such as ccl.MakeDevice, by its address. Freeing it leaves the memory
+// itself alone.
+func MemOf[T Element](d Device, addr uintptr, n int) (*Mem[T], error) {
+	return gpu.MemOf[T](d, addr, n)
+}
+
 // AllocManaged returns n elements of memory with one address for d and the host, between which the driver moves it.
 func AllocManaged[T Element](d Device, n int) (*Mem[T], error) { return gpu.AllocManaged[T](d, n) }
 

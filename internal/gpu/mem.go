@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/lent"
 )
 
 // Element is a type of elements: all that ccl.Number allows.
@@ -22,6 +24,7 @@ type block struct {
 	count int // elements
 	size  int // bytes of an element
 	part  bool
+	other bool // someone else's
 }
 
 // Alloc returns n elements of memory on d, which hold anything.
@@ -40,6 +43,22 @@ func AllocManaged[T Element](d Device, n int) (*Mem[T], error) {
 		return nil, err
 	}
 	return &Mem[T]{b}, nil
+}
+
+// MemOf is n elements of memory that other code has made on d, such as ccl.MakeDevice, by its address. Freeing it leaves the memory
+// itself alone.
+func MemOf[T Element](d Device, addr uintptr, n int) (*Mem[T], error) {
+	if _, err := d.ready(); err != nil {
+		return nil, err
+	}
+	var elem T
+	size := int(unsafe.Sizeof(elem))
+	if n < 0 || n > math.MaxInt/size || addr == 0 && n > 0 {
+		return nil, d.rt.errorf("%v: %d elements of %d bytes at %#x: no such memory", d, n, size, addr)
+	}
+	what := fmt.Sprintf("%d bytes of %s", n*size, kinds[onDevice].what)
+	r := &resource{rt: d.rt, dev: d.n, lent: lent.Borrowed(d.rt.pkg, d.n, what, addr)}
+	return &Mem[T]{&block{resource: r, kind: onDevice, count: n, size: size, other: true}}, nil
 }
 
 // kinds say what a kind is called, what makes it and what gives it back.
@@ -193,7 +212,7 @@ func (b *block) free() error {
 		return b.rt.errorf("a part of memory cannot be freed, only the whole, made at %s", b.lent.Made)
 	}
 	return b.close(func(p uintptr) code {
-		if p == 0 {
+		if p == 0 || b.other {
 			return success
 		}
 		return b.rt.drv.free(b.dev, b.kind, p)

@@ -86,6 +86,34 @@ func TestMemPart(t *testing.T) {
 	})
 }
 
+// MemOf is somebody else's memory: it is read and written, and freeing it leaves it alone.
+func TestMemOf(t *testing.T) {
+	both(t, func(t *testing.T, rt *gpu.Runtime, d gpu.Device) {
+		_, pkg := prefix(rt)
+		x := alloc[int32](t, d, 4)
+		p, _ := x.Ptr()
+		y, err := gpu.MemOf[int32](d, p+4, 2)
+		require.NoError(t, err)
+		require.NoError(t, x.Put([]int32{1, 2, 3, 4}))
+		got := make([]int32, 2)
+		require.NoError(t, y.Get(got))
+		require.Equal(t, []int32{2, 3}, got)
+		require.NoError(t, y.Free())
+		require.ErrorIs(t, y.Free(), gpu.ErrClosed)
+		require.ErrorIs(t, y.Get(got), gpu.ErrClosed)
+		require.NoError(t, x.Get(make([]int32, 4)))
+
+		_, err = gpu.MemOf[int32](d, 0, 1)
+		require.EqualError(t, err, pkg+": "+pkg+":0: 1 elements of 4 bytes at 0x0: no such memory")
+		_, err = gpu.MemOf[int32](d, p, -1)
+		require.ErrorContains(t, err, "-1 elements")
+		none, err := gpu.MemOf[int32](d, 0, 0)
+		require.NoError(t, err)
+		require.NoError(t, none.Put(nil))
+		require.NoError(t, none.Free())
+	})
+}
+
 func TestMemFreed(t *testing.T) {
 	both(t, func(t *testing.T, rt *gpu.Runtime, d gpu.Device) {
 		_, pkg := prefix(rt)

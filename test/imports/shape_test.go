@@ -30,7 +30,7 @@ var records = []string{"ccl.Error", "ccl.Options", "ccl.traceLine", "ccl/interna
 
 // large are the types that have more fields or methods than they should.
 var large = map[string]size{
-	"ccl.Comm":                        {47, 92}, // most methods are what a rank can do
+	"ccl.Comm":                        {47, 93}, // most methods are what a rank can do
 	"ccl/boot.crowd":                  {16, 18},
 	"ccl/boot.hub":                    {18, 22},
 	"ccl/internal/cpu.Comm":           {51, 263},

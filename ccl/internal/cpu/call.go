@@ -32,6 +32,7 @@ const (
 	Barrier        = engine.Barrier
 	Split          = engine.Split
 	Group          = engine.GroupOfCalls
+	Window         = engine.SymmetricWindow
 )
 
 // Scaled is the first of the operators that a Comm has for factors of its own: the sum is multiplied by Call.Factor.

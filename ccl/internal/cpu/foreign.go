@@ -73,6 +73,17 @@ func (c *Comm) Issued(k *Call, meet bool) *Fault {
 	return nil
 }
 
+// Inside notes that c's rank is in a call of another engine that may wait there for other ranks, or is no more. The monitor
+// looks at it as at a call of Begin.
+func Inside(c *Comm, yes bool) {
+	if !yes {
+		c.foreign.Store(0)
+		return
+	}
+	c.began = c.site.clock()
+	c.foreign.Store(foreignCall | uint64(c.began))
+}
+
 // Stands notes since when (see Now) a device has not moved in what was handed to it; 0: it moves. To the others this
 // rank waits in its last collective then.
 func (c *Comm) Stands(since int64) {

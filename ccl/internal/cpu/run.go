@@ -205,10 +205,10 @@ func (c *Comm) Transport() string {
 	return inside + " and TCP (" + c.site.iface + ")"
 }
 
-// Exchange gathers a few bytes of each rank, within the call k, a Split, under whose name others see it.
+// Exchange gathers a few bytes of each rank, within the call k, a Split or a Window, under whose name others see it.
 func (c *Comm) Exchange(ctx context.Context, k *Call, mine, all []byte) *Fault {
 	g := Call{Record: k.Record, Dst: all, Src: mine, Elem: 1}
-	g.Kind, g.inside, g.Count = AllGather, Split, uint64(len(mine))
+	g.Kind, g.inside, g.Count = AllGather, k.Kind, uint64(len(mine))
 	g.Seal()
 	return c.Run(ctx, &g)
 }

@@ -25,6 +25,7 @@ const (
 	Barrier
 	Split
 	GroupOfCalls
+	SymmetricWindow
 	Shrink
 )
 

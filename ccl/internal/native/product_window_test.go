@@ -1,0 +1,255 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// make is memory of n elements of the library, and how a device sees it.
+func (r *on) make(n int) (ccl.Memory[int32], *gpu.Mem[int32]) {
+	m, err := ccl.MakeDevice[int32](r.t.Context(), r.c, n)
+	require.NoError(r.t, err)
+	at, ok := m.Ptr()
+	require.True(r.t, ok)
+	x, err := gpu.MemOf[int32](r.d, at, n)
+	require.NoError(r.t, err)
+	return m, x
+}
+
+// TestProductWindow: all ranks make windows, calls on them are right, each is released once, or by Close; the memory outlives the
+// Comm.
+func TestProductWindow(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		fake := fakeOf(t, name)
+		for _, job := range jobs {
+			t.Run(job.name, func(t *testing.T) {
+				before, broken := fake.Windows(), fake.Violations()
+				ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+					r := begin(t, c, rt)
+					m, x := r.make(4096)
+					b := ccl.Device(m)
+					whole, err := c.Window(t.Context(), b)
+					if !assert.NoError(t, err) {
+						return
+					}
+					part, err := c.Window(t.Context(), b.From(1024, 2048))
+					assert.NoError(t, err)
+					none, err := c.Window(t.Context(), b.From(1024, 1024))
+					assert.NoError(t, err)
+					v := make([]int32, 4096)
+					for i := range v {
+						v[i] = int32(i * (c.Rank() + 1))
+					}
+					assert.NoError(t, x.Put(v))
+					got := r.ends(r.q.AllReduce(b, ccl.InPlace(), ccl.Sum), x)
+					for i := range got {
+						if got[i] != int32(6*i) {
+							t.Fatalf("element %d is %d", i, got[i])
+						}
+					}
+					assert.ErrorContains(t, ccl.FreeDevice(m), "the memory has 2 windows or registrations: release")
+					assert.NoError(t, none())
+					assert.NoError(t, part())
+					assert.NoError(t, part())
+					if c.Rank() == 1 { // locally
+						assert.NoError(t, whole())
+					}
+					assert.NoError(t, ccl.Barrier(t.Context(), c))
+					assert.NoError(t, c.Close())
+					assert.NoError(t, whole())
+					assert.NoError(t, ccl.FreeDevice(m))
+					err = ccl.FreeDevice(m)
+					assert.ErrorIs(t, err, ccl.ErrArgument)
+					assert.ErrorContains(t, err, "the device memory was freed before")
+					_, ok := m.Ptr()
+					assert.False(t, ok)
+				}, append(job.opts, ccltest.With(ccl.Options{Backend: name}))...)
+				require.Equal(t, before, fake.Windows())
+				require.Equal(t, broken, fake.Violations())
+			})
+		}
+	})
+}
+
+// TestProductWindowRefused: what one rank gives wrongly, and a library that makes no window on one, is the same error of all ranks,
+// which names that rank; nobody waits in the library, and the Comm goes on.
+func TestProductWindowRefused(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		fake := fakeOf(t, name)
+		before, broken := fake.Windows(), fake.Violations()
+		over := func(ctx context.Context, r *on, b ccl.Buf, code ccl.Code, text string) error {
+			_, err := r.c.Window(ctx, b)
+			var e *ccl.Error
+			if !errors.As(err, &e) || e.Code != code || !assert.ErrorContains(r.t, err, text) {
+				return fmt.Errorf("should be %v: %w", code, err)
+			}
+			return r.sums(ctx, 1)
+		}
+		for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+			m, _ := r.make(4096)
+			b := ccl.Device(m)
+			if r.me == 2 {
+				b = b.From(0, 2048)
+			}
+			if err := over(ctx, r, b, ccl.ErrArgument, "Window: a window has one size on all ranks: rank 0 has 16384 bytes, rank 2 has 8192"); err != nil {
+				return err
+			}
+			b = ccl.Device(m).From(0, 1024)
+			if r.me == 1 {
+				b = ccl.Device(m).From(1, 1025)
+			}
+			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 1: the memory begins at 0x"); err != nil {
+				return err
+			}
+			b = ccl.Device(m)
+			if r.me == 0 {
+				b = ccl.Device(r.mem(make([]int32, 4096)...))
+			}
+			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 0: a window takes memory of MakeDevice, not a *gpu.Mem[int32]"); err != nil {
+				return err
+			}
+			freed, _ := r.make(4096)
+			if err := ccl.FreeDevice(freed); err != nil {
+				return err
+			}
+			if err := over(ctx, r, ccl.Device(freed), ccl.ErrArgument, "Window: on rank 0: the device memory was freed"); err != nil {
+				return err
+			}
+			return ccl.FreeDevice(m)
+		}) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+		t.Setenv("FAKE_NCCL_WINDOW", "none")
+		t.Setenv("FAKE_NCCL_RANK", "1")
+		for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+			m, _ := r.make(4096)
+			err := over(ctx, r, ccl.Device(m), ccl.ErrUnsupported, "makes no symmetric window on rank 1: the devices of all ranks must be able to map")
+			return errors.Join(err, ccl.FreeDevice(m))
+		}) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+		require.Equal(t, before, fake.Windows())
+		require.Equal(t, broken, fake.Violations())
+	})
+}
+
+// TestProductWindowFails: a library that fails on one rank, a rank that makes another call, one that does not come, and a context that
+// ends: an error on every rank in bounded time.
+func TestProductWindowFails(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		for _, tc := range []struct {
+			name string
+			fail string // FAKE_FAIL
+			code ccl.Code
+			call func(ctx context.Context, r *on, m ccl.Memory[int32]) error
+		}{
+			{"the library on one rank", "ncclCommWindowRegister:2:1", ccl.ErrBackend, nil},
+			{"and no call comes back", "ncclCommWindowRegister:2:1,ncclCommRevoke:0:3", ccl.ErrBackend, nil},
+			{"a context that ends", "", ccl.ErrTimeout, func(ctx context.Context, r *on, m ccl.Memory[int32]) error {
+				if r.me == 0 {
+					<-r.c.Done()
+					return r.c.Err()
+				}
+				short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+				defer cancel()
+				_, err := r.c.Window(short, ccl.Device(m))
+				return err
+			}},
+			{"another call", "", ccl.ErrMismatch, func(ctx context.Context, r *on, m ccl.Memory[int32]) error {
+				if r.me == 0 {
+					_, err := r.c.Split(ctx, 0, 0)
+					return err
+				}
+				_, err := r.c.Window(ctx, ccl.Device(m))
+				return err
+			}},
+			{"a rank that does not come", "", ccl.ErrTimeout, func(ctx context.Context, r *on, m ccl.Memory[int32]) error {
+				if r.me == 0 {
+					<-r.c.Done()
+					return r.c.Err()
+				}
+				_, err := r.c.Window(ctx, ccl.Device(m))
+				return err
+			}},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				if tc.fail == "" || tc.fail == "ncclCommWindowRegister:2:1" {
+					leaves(t, name)
+				}
+				if tc.fail != "" {
+					t.Setenv("FAKE_FAIL", tc.fail+","+name+":1:1")
+				}
+				start := time.Now()
+				for rank, err := range job(t, 3, ccl.Options{Backend: name, Timeout: 2 * time.Second}, rt, func(ctx context.Context, r *on) error {
+					m, _ := r.make(4096)
+					call := tc.call
+					if call == nil {
+						call = func(ctx context.Context, r *on, m ccl.Memory[int32]) error {
+							_, err := r.c.Window(ctx, ccl.Device(m))
+							return err
+						}
+					}
+					err := call(ctx, r, m)
+					r.c.Close()
+					if ccl.FreeDevice(m) != nil {
+						return errors.New("the memory cannot be freed")
+					}
+					return err
+				}) {
+					e := failure(t, rank, err, tc.code)
+					if tc.fail != "" {
+						assert.Contains(t, e.Error(), "ncclCommWindowRegister", "rank %d", rank)
+					}
+				}
+				assert.Less(t, time.Since(start), soon)
+			})
+		}
+	})
+}
+
+// TestProductMakeDevice: what cannot be made is an error that says why.
+func TestProductMakeDevice(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		for rank, err := range job(t, 1, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+			_, err := ccl.MakeDevice[int64](ctx, r.c, -1)
+			assert.ErrorIs(t, err, ccl.ErrArgument)
+			_, err = ccl.MakeDevice[int64](ctx, r.c, 1<<40)
+			assert.ErrorIs(t, err, ccl.ErrBackend)
+			assert.ErrorContains(t, err, "8796093022208 bytes on device 0: ")
+			assert.ErrorContains(t, err, "out of memory")
+			none, err := ccl.MakeDevice[int64](ctx, r.c, 0)
+			assert.NoError(t, err)
+			assert.Zero(t, none.Len())
+			assert.NoError(t, ccl.FreeDevice(none))
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			_, err = ccl.MakeDevice[int64](ended, r.c, 1)
+			assert.ErrorIs(t, err, ccl.ErrCanceled)
+			m, x := r.make(1)
+			at, _ := m.Ptr()
+			assert.ErrorContains(t, x.Put(make([]int32, 2)), "but the memory has 1")
+			assert.NoError(t, ccl.FreeDevice(m))
+			assert.Error(t, r.d.Owns(at))
+			r.c.Close()
+			_, err = ccl.MakeDevice[int64](ctx, r.c, 1)
+			assert.ErrorIs(t, err, ccl.ErrClosed)
+			return nil
+		}) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+	})
+}

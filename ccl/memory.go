@@ -1,0 +1,147 @@
+package ccl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// MakeDevice returns n elements of memory on c's device, which hold anything. The library of c's backend allocates it
+// (ncclMemAlloc: NCCL 2.19, RCCL of ROCm 6.2), in the way in which the peers and the network reach it best: it is memory for
+// [Comm.Register], and the only memory for [Comm.Window]. It is local: ranks may ask for different n, or for none. A backend or a
+// version that has no such memory gives ErrUnsupported; on the CPU [MakeSlice] makes memory for fewer copies.
+//
+// [Device] is the view of it that calls take; to copy to and from it, packages cuda and rocm have MemOf. The memory lives until
+// FreeDevice or exit, whatever becomes of c.
+func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error) {
+	const op = "MakeDevice"
+	if c.none() {
+		return nil, refuseNone(op)
+	}
+	c.calls++
+	var zero T
+	size := int(unsafe.Sizeof(zero))
+	refuse := func(code Code, err error) (Memory[T], error) {
+		return nil, c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
+	}
+	if c.shut() {
+		return refuse(ErrClosed, whyShut())
+	}
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return refuse(waitError(err).Code, err)
+	}
+	if c.lib == nil || c.lib.device < 0 {
+		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" has no device memory: MakeSlice makes memory of the host for fewer copies"))
+	}
+	from, ok := c.lib.lib.(engine.Allocator)
+	switch {
+	case !ok:
+		return refuse(ErrUnsupported, errors.New(c.Library()+" allocates no memory here"))
+	case n < 0 || n > math.MaxInt/16/size:
+		return refuse(ErrArgument, fmt.Errorf("memory of %d elements", n))
+	}
+	b := &deviceBlock{from: from, device: c.lib.device, platform: c.lib.platform}
+	if n > 0 {
+		var err error
+		if b.at, err = from.Alloc(b.device, n*size); err != nil {
+			var lacks *engine.Lacks
+			if errors.As(err, &lacks) {
+				return refuse(ErrUnsupported, err)
+			}
+			return refuse(ErrBackend, fmt.Errorf("%d bytes on device %d: %w", n*size, b.device, vendorError(err)))
+		}
+	}
+	return &deviceElements[T]{b, n}, nil
+}
+
+// FreeDevice gives back what MakeDevice returned. What was issued with it must be done: the library does not wait for that.
+// Memory that is still registered, or has a window, is refused, until that is released or its Comm closed.
+func FreeDevice[T Number](m Memory[T]) error {
+	if m == nil {
+		return nil
+	}
+	refuse := func(code Code, err error) error {
+		return &Error{Code: code, Op: "FreeDevice", Rank: -1, Peer: -1, Err: err}
+	}
+	d, ok := m.(*deviceElements[T])
+	if !ok {
+		return refuse(ErrArgument, fmt.Errorf("the memory, a %T, is not of MakeDevice: free it where it was made", m))
+	}
+	if err := d.free(); err != nil {
+		var l *engine.LibraryError
+		if errors.As(err, &l) {
+			return refuse(ErrBackend, vendorError(err))
+		}
+		return refuse(ErrArgument, err)
+	}
+	return nil
+}
+
+// deviceElements is memory of MakeDevice.
+type deviceElements[T Number] struct {
+	*deviceBlock
+	n int
+}
+
+// Len is the number of elements.
+func (d *deviceElements[T]) Len() int { return d.n }
+
+// Elem carries the type.
+func (d *deviceElements[T]) Elem() (zero T) { return zero }
+
+// deviceBlock is memory of a library.
+type deviceBlock struct {
+	from     engine.Allocator
+	device   int
+	platform string
+
+	mu    sync.Mutex
+	at    uintptr // 0 of no elements
+	freed bool
+	held  int32 // registrations and windows
+}
+
+// Ptr is the address; ok is false once the memory is freed.
+func (b *deviceBlock) Ptr() (addr uintptr, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.at, !b.freed
+}
+
+// Device is the number of the device.
+func (b *deviceBlock) Device() int { return b.device }
+
+// Platform is the package of the device.
+func (b *deviceBlock) Platform() string { return b.platform }
+
+func (b *deviceBlock) hold(n int32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held += n
+}
+
+func (b *deviceBlock) free() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.freed:
+		return errors.New("the device memory was freed before")
+	case b.held > 0:
+		return fmt.Errorf("the memory has %d window%s or registration%[2]s: release what Register and Window have returned, or close the Comm, first", b.held, plural(int(b.held)))
+	}
+	b.freed = true
+	if b.at == 0 {
+		return nil
+	}
+	at := b.at
+	b.at = 0
+	return b.from.Free(b.device, at)
+}

@@ -1,0 +1,170 @@
+package ccl
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// windowAlignment is of the address of a window, as the library wants it (NCCL_WIN_REQUIRED_ALIGNMENT, NCCL 2.28).
+const windowAlignment = 4096
+
+// Window makes b, memory of [MakeDevice], a symmetric window of c (ncclCommWindowRegister with NCCL_WIN_COLL_SYMMETRIC: NCCL and RCCL
+// 2.27): calls whose buffers lie in windows at equal offsets on all ranks reach the peers' memory directly. It is collective, and waits
+// for what was issued before. All ranks give memory of the same size, which begins at a multiple of 4,096 bytes; if they do not, or what one
+// gives cannot have a window, all get the same error, which names that rank, and c goes on.
+//
+// ErrUnsupported is the error of a backend or version without windows, and, on all ranks, where the library makes none on one of them: they
+// take device memory that peers can map.
+//
+// release closes the window, on this rank alone. Call it once what has been issued with the memory is done on all ranks, and before
+// FreeDevice; Close, and a failure of c, close all windows. Releasing twice does nothing.
+func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err error) {
+	const op = "Window"
+	if c.none() {
+		return nil, refuseNone(op)
+	}
+	c.calls++
+	a := &args{kind: KindWindow, root: -1}
+	if c.shut() {
+		return nil, c.refuse(a, ErrClosed, whyShut())
+	}
+	w, err := windowerOf(c)
+	if err != nil {
+		return nil, c.refuse(a, ErrUnsupported, err)
+	}
+	x, wrong := c.lib.windowOf(b)
+	if err := c.drain(ctx); err != nil {
+		return nil, c.endedBy(ctx, err, a)
+	}
+	if !c.enter() {
+		return nil, c.refuse(a, ErrClosed, nil)
+	}
+	k := &c.call
+	c.fill(k, a, c.seq+1, 0)
+	r := c.begin(k)
+	handle, f := openWindow(ctx, c, k, w, x, wrong)
+	c.leave()
+	if f != nil {
+		c.end(r, Failed)
+		if c.eng.Failure() != nil {
+			return nil, c.errorIn(ctx, f, r)
+		}
+		return nil, c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Err: f.Err})
+	}
+	c.end(r, Complete)
+	if handle == 0 {
+		return func() error { return nil }, nil // of no bytes
+	}
+	return c.lib.held.add(&registration{c: c, op: op, memory: b, undo: func() error { return w.CloseWindow(handle) }}), nil
+}
+
+// windowerOf is c's Engine, if its library makes windows: the same answer on all ranks.
+func windowerOf(c *Comm) (engine.Windower, error) {
+	if c.lib == nil || c.lib.device < 0 {
+		return nil, errors.New("the backend " + c.Backend() + " makes no windows: MakeSlice makes memory that the ranks of a host share")
+	}
+	w, ok := c.lib.Engine.(engine.Windower)
+	from, allocates := c.lib.lib.(engine.Allocator)
+	if !ok || !allocates {
+		return nil, errors.New(c.Library() + " makes no windows here")
+	}
+	return w, from.Windows()
+}
+
+// windowOf is where b lies, or why it can have no window.
+func (l *library) windowOf(b Buf) (extent, error) {
+	if b.count < 0 {
+		return extent{}, errors.New("a Buf.From was out of bounds")
+	}
+	x, err := b.on(l)
+	if err != nil {
+		return extent{}, err
+	}
+	if _, ok := b.mem.(interface{ hold(n int32) }); !ok && x.n > 0 {
+		return extent{}, fmt.Errorf("a window takes memory of MakeDevice, not a %T", b.mem)
+	}
+	if x.at%windowAlignment != 0 {
+		return extent{}, fmt.Errorf("the memory begins at %#x, which is no multiple of %d", x.at, windowAlignment)
+	}
+	return x, nil
+}
+
+// windowWords are what the ranks tell each other, of 8 bytes: whether something is wrong, the size of the memory, and 0.
+const windowWords = 3
+
+// openWindow makes the window x, of which wrong is what is wrong, once all ranks agree on it.
+func openWindow(ctx context.Context, c *Comm, k *cpu.Call, w engine.Windower, x extent, wrong error) (handle uintptr, f *cpu.Fault) {
+	n, mine := c.Size(), make([]byte, 8*windowWords)
+	if wrong != nil {
+		mine[0] = 1
+	}
+	binary.LittleEndian.PutUint64(mine[8:], uint64(x.n))
+	all := make([]byte, n*len(mine))
+	if f := c.eng.Exchange(ctx, k, mine, all); f != nil {
+		return 0, f
+	}
+	size := func(r int) uint64 { return binary.LittleEndian.Uint64(all[r*len(mine)+8:]) }
+	for r := range n {
+		if all[r*len(mine)] != 0 {
+			return 0, c.refusedOn(ctx, k, r, wrong)
+		}
+	}
+	for r := range n {
+		if size(r) != size(0) {
+			return 0, &cpu.Fault{Code: cpu.Argument, Peer: r, Err: fmt.Errorf("a window has one size on all ranks: rank 0 has %d bytes, rank %d has %d", size(0), r, size(r))}
+		}
+	}
+	if x.n == 0 {
+		return 0, nil
+	}
+	if handle, f = insideWindow(ctx, c, w, x); f != nil {
+		return 0, f
+	}
+	return handle, keepWindow(ctx, c, k, w, handle)
+}
+
+// insideWindow has the library make the window. The call cannot look at ctx, nor at the other ranks, of which one may fail in it: so
+// such a failure is the Comm's.
+func insideWindow(ctx context.Context, c *Comm, w engine.Windower, x extent) (uintptr, *cpu.Fault) {
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { c.eng.Ended(cpu.ContextFault(ctx.Err())) })
+		defer stop()
+	}
+	cpu.Inside(c.eng, true)
+	handle, err := w.Window(x.at, x.n)
+	cpu.Inside(c.eng, false)
+	if err != nil {
+		c.vendorFails(err)
+		return 0, c.eng.Failure()
+	}
+	return handle, nil
+}
+
+// keepWindow has all ranks keep the window, or none.
+func keepWindow(ctx context.Context, c *Comm, k *cpu.Call, w engine.Windower, handle uintptr) *cpu.Fault {
+	mine, all := []byte{0}, make([]byte, c.Size())
+	if handle != 0 {
+		mine[0] = 1
+	}
+	if f := c.eng.Exchange(ctx, k, mine, all); f != nil {
+		return f
+	}
+	for r, has := range all {
+		if has != 0 {
+			continue
+		}
+		if handle != 0 {
+			if err := w.CloseWindow(handle); err != nil {
+				c.vendorFails(err)
+				return c.eng.Failure()
+			}
+		}
+		return &cpu.Fault{Code: cpu.Unsupported, Peer: r, Err: fmt.Errorf("%s makes no symmetric window on rank %d: the devices of all ranks must be able to map each other's memory, and NCCL_CUMEM_ENABLE must not be 0", c.Library(), r)}
+	}
+	return nil
+}
