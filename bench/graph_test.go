@@ -78,7 +78,7 @@ func TestDeviceHangs(t *testing.T) {
 // name.
 func TestRegisteredAndHinted(t *testing.T) {
 	run := onFake(t)
-	for _, args := range []string{"-op all -R 1", "-R 1 -rotate 2 -split mod:2 -t 2 -np 1", "-hints max-ctas=8,cta-policy=efficiency,net=Socket -v"} {
+	for _, args := range []string{"-op all -R 1", "-op all -R 2", "-R 2 -rotate 2 -split mod:2 -t 2 -np 1", "-R 2 -u 3", "-R 1 -rotate 2 -split mod:2 -t 2 -np 1", "-hints max-ctas=8,cta-policy=efficiency,net=Socket -v"} {
 		out, errs, status := run(nil, strings.Fields("-np 2 -backend nccl -b 1K -e 2K -n 3 "+args)...)
 		require.Zero(t, status, "%s: %s%s", args, out, errs)
 		require.Contains(t, out, "# Out of bounds values : 0 OK")
@@ -86,13 +86,20 @@ func TestRegisteredAndHinted(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"-backend cpu -hints net=IB":       "-hints net=IB: the cpu engine takes none; name the backend of your device with -backend, or leave it out",
-		"-backend nccl -mem managed -R 1":  "-R 1 -mem managed: memory of the device or of the host is registered",
+		"-backend nccl -mem managed -R 1":  "-R 1 or 2 -mem managed: memory of the device or of the host is registered",
+		"-backend cpu -R 2":                "-R 2 -mem host: windows are made of device memory",
 		"-backend nccl -hints max-ctas=65": "max channels",
 		"-backend mpi -hints net=IB":       "-backend mpi",
 	} {
 		out, errs, status := run(nil, strings.Fields("-np 2 -b 1K -e 1K "+args)...)
 		require.NotZero(t, status, args)
 		require.Contains(t, errs, want, out)
+	}
+	for _, env := range [][]string{{"FAKE_NCCL_WINDOW=none"}, {"FAKE_NCCL_WINDOW=none", "FAKE_NCCL_RANK=1"}} {
+		_, errs, status := run(env, strings.Fields("-np 2 -b 1K -e 1K -backend nccl -R 2")...)
+		require.NotZero(t, status)
+		require.Contains(t, errs, "-R 2: ")
+		require.Contains(t, errs, "makes no symmetric window on rank")
 	}
 	_, errs, status := run([]string{"FAKE_NCCL_VERSION=22605"}, strings.Fields("-np 2 -b 1K -e 1K -backend nccl -hints cta-policy=zero")...)
 	require.NotZero(t, status)

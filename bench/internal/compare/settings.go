@@ -18,7 +18,7 @@ func settings(c *report.Config) map[string]string {
 			s[name] = strconv.Itoa(n)
 		}
 	}
-	for name, on := range map[string]bool{"registered (-R)": c.Registered, "caches swept (-flush)": c.Flush} {
+	for name, on := range map[string]bool{"registered (-R)": c.Registered, "symmetric windows (-R 2)": c.Windows, "caches swept (-flush)": c.Flush} {
 		if on {
 			s[name] = "yes"
 		}

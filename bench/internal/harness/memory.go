@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"unsafe"
@@ -39,6 +40,9 @@ func (s *session) allocate(n int) (buffer, error) {
 type hostMemory struct{}
 
 func (hostMemory) alloc(s *session, n int) (buffer, error) {
+	if s.o.Windows {
+		return nil, errors.New("-R 2 -mem host: windows are made of device memory; give -R 1, or leave -mem out where there is a device")
+	}
 	if !s.o.Registered {
 		return &hostBuffer{b: alloc(n)}, nil
 	}

@@ -17,6 +17,7 @@ type device struct {
 	hex, info string // its address and name
 	stream    ccl.Stream
 	alloc     func(managed bool, bytes int) (block, error)
+	at        func(addr uintptr, bytes int) (block, error) // that somebody else has made; nil where there is none
 	clock     clock
 	capture   func(issue func() error) (*graph, error) // nil where there are no graphs
 	close     func() error
@@ -90,7 +91,7 @@ func (s *session) openDevice() (err error) {
 		return fmt.Errorf("-mem %s: no such memory in this build; host memory is always there", s.o.Mem)
 	}
 	if s.o.Registered && s.o.Mem == "managed" {
-		return errors.New("-R 1 -mem managed: memory of the device or of the host is registered, but none that moves between them; leave one out")
+		return errors.New("-R 1 or 2 -mem managed: memory of the device or of the host is registered, but none that moves between them; leave one out")
 	}
 	at := s.world.Place()
 	s.dev, err = kind.open(s.o.DeviceOf(at.Local), at.Local, at.Locals)
@@ -110,6 +111,9 @@ func init() {
 func (m deviceMemory) alloc(s *session, n int) (buffer, error) {
 	if s.dev == nil {
 		return nil, fmt.Errorf("-mem %s: no such memory in this build; host memory is always there", s.o.Mem)
+	}
+	if s.o.Windows {
+		return s.window(n)
 	}
 	b, err := s.dev.alloc(m.managed, n)
 	if err != nil {
@@ -143,7 +147,33 @@ type deviceBuffer struct {
 	block      block
 	b          []byte
 	copied     bool
-	registered []func() error // what undoes it
+	registered []func() error    // what undoes it
+	made       ccl.Memory[uint8] // of the library, whose view the block is; else nil
+}
+
+// window is n bytes of the library, with a window of each lane.
+func (s *session) window(n int) (buffer, error) {
+	if s.dev.at == nil {
+		return nil, fmt.Errorf("-R 2: the %s backend has no windows; leave it out", s.o.Backends[0])
+	}
+	m, err := ccl.MakeDevice[uint8](s.ctx, s.lanes[0].c, n)
+	if err != nil {
+		return nil, fmt.Errorf("-R 2: %w", err)
+	}
+	d := &deviceBuffer{made: m, b: alloc(n), copied: true}
+	addr, _ := m.Ptr()
+	if d.block, err = s.dev.at(addr, n); err != nil {
+		return nil, errors.Join(err, ccl.FreeDevice(m))
+	}
+	for i := range s.lanes {
+		release, err := s.lanes[i].c.Window(s.ctx, ccl.Device(m))
+		if err != nil {
+			d.free()
+			return nil, fmt.Errorf("-R 2: %w", err)
+		}
+		d.registered = append(d.registered, release)
+	}
+	return d, nil
 }
 
 func (d *deviceBuffer) bytes() []byte { return d.b }
@@ -167,6 +197,9 @@ func (d *deviceBuffer) free() {
 		release()
 	}
 	d.block.Free()
+	if d.made != nil {
+		ccl.FreeDevice(d.made)
+	}
 }
 
 // bufOf is x, which lies in what the host sees of the buffers, as calls get it.

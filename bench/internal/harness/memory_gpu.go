@@ -50,6 +50,13 @@ func openGPU(g gpu.Device) (*device, error) {
 		}
 		return b, nil
 	}
+	d.at = func(addr uintptr, bytes int) (block, error) {
+		b, err := gpu.MemOf[uint8](g, addr, bytes)
+		if err != nil {
+			return nil, err
+		}
+		return b, nil
+	}
 	d.capture = func(issue func() error) (*graph, error) { return captureGPU(s, issue) }
 	d.close = func() error { return errors.Join(to.Close(), from.Close(), s.Close()) }
 	return d, nil

@@ -58,7 +58,7 @@ func benchFlags() []flag {
 		{"mem", "KIND", "memory of the buffers: host device managed (the engine's)", groupWho, setMem},
 		{"device", "LIST", "devices of a host's ranks, in turn: 0 shares one on purpose (each its own)", groupWho, setDevices},
 		{"hints", "LIST", "for NCCL or RCCL: min-ctas=4,max-ctas=16,cta-policy=efficiency,traffic-class=3,net=IB (none)", groupWho, setHints},
-		{"R", "N", "1: buffers that are registered, for fewer copies (0)", groupWho, setRegister},
+		{"R", "N", "1: registered buffers, 2: symmetric windows, for fewer copies (0)", groupWho, setRegister},
 		{"u", "N", "buffers that begin N elements off their alignment (0)", groupWho, number(func(o *Options) *int { return &o.Misalign }, 0)},
 		{"split", "HOW", "groups that call at the same time: node, mod:N, div:N, mask:N", groupWho, setSplit},
 		{"rotate", "N", "N sets of buffers in turn, against warm caches (1)", groupWho, number(func(o *Options) *int { return &o.Rotate }, 1)},

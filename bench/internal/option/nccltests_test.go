@@ -73,6 +73,7 @@ func TestParseAs(t *testing.T) {
 		{"-I 1 -K 2 -S 1 -M 1 -u 3 -R 1", func(o *Options) {
 			o.Iterations, o.Skip, o.Stamp, o.Memory, o.Misalign, o.Registered = true, 2, true, true, 3, true
 		}},
+		{"-R 2", func(o *Options) { o.Registered, o.Windows = true, true }},
 		{"-x 1", func(o *Options) { o.Hints.CTAPolicy = ccl.CTAPolicyEfficiency }},
 		{"--cta_policy=2", func(o *Options) { o.Hints.CTAPolicy = ccl.CTAPolicyZero }},
 		{"-I 0 -S 0 -M 0 --mem 0", nil},
@@ -115,7 +116,6 @@ func TestParseAsRefuses(t *testing.T) {
 		"-D 1":           "no engine calls from inside a kernel",
 		"-C 1":           "times are of whole calls",
 		"-p 2":           "give 0 or 1",
-		"-R 2":           "symmetric windows",
 		"--step 4":       "--step: that may be --stepbytes or --stepfactor; write more of it",
 		"--n 4":          "--nthreads or --ngpus",
 		"--itres 4":      "--itres: no such option; did you mean --iters? (-h lists them)",

@@ -45,7 +45,8 @@ type Options struct {
 	Backends   []string
 	Mem        string
 	Devices    []int // of a host's ranks in turn; nil: each its own
-	Registered bool
+	Registered bool  // -R 1 or 2
+	Windows    bool  // -R 2
 	Hints      ccl.Hints
 	Misalign   int // elements
 	Split      Split

@@ -141,10 +141,10 @@ func setBlocking(o *Options, s string) error {
 
 func setRegister(o *Options, s string) error {
 	n, err := whole(s, 0)
-	if err == nil && n > 1 {
-		err = errors.New("it is 0 (ordinary memory) or 1 (registered); there are no symmetric windows, 2, yet")
+	if err == nil && n > 2 {
+		err = errors.New("it is 0 (ordinary memory), 1 (registered) or 2 (symmetric windows)")
 	}
-	o.Registered = n == 1
+	o.Registered, o.Windows = n > 0, n == 2
 	return err
 }
 

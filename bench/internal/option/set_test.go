@@ -38,7 +38,7 @@ func TestConflicts(t *testing.T) {
 		"-z 4":                     "-z 4: it is 0 (issue all, then wait), 1 (wait and barrier after each), 2 (wait after each) or 3 (as 0, and a barrier)",
 		"-hints ctas=4":            `-hints ctas=4: "ctas=4": a hint is min-ctas=N, max-ctas=N, cta-policy=NAME, traffic-class=N or net=NAME`,
 		"-hints max-ctas=-4":       "-hints max-ctas=-4: max-ctas is -4: it must not be negative",
-		"-R 2":                     "-R 2: it is 0 (ordinary memory) or 1 (registered); there are no symmetric windows, 2, yet",
+		"-R 3":                     "-R 3: it is 0 (ordinary memory), 1 (registered) or 2 (symmetric windows)",
 		"-backend cpu,mpj":         `-backend cpu,mpj: no such backend; did you mean mpi? (-h all lists them)`,
 		"-plan tp -model resnet50": "-plan tp: resnet50 has no transformer layers; the schemes for it are ddp, zero1, zero2 and zero3",
 	} {

@@ -78,6 +78,7 @@ type Config struct {
 	Backends   []string `json:"backends"`
 	Memory     string   `json:"memory"`
 	Registered bool     `json:"registered,omitempty"`
+	Windows    bool     `json:"windows,omitempty"`
 	Hints      string   `json:"hints,omitempty"`
 	Misalign   int      `json:"misalign,omitempty"`
 	Blocking   int      `json:"blocking"`
@@ -153,7 +154,7 @@ func (f *File) Describe(j *Job, o *option.Options) {
 		Warmup: o.Warmup, Iters: o.Iters, Agg: o.Agg, Check: o.Check, Average: int(o.Average),
 		Ranks: j.Ranks, Processes: j.Processes, Hosts: j.Hosts, Launcher: j.Launcher,
 		Engine: j.Engine, Transport: j.Transport, CPU: j.CPU, Devices: j.Places,
-		Backends: o.Backends, Memory: o.Mem, Registered: o.Registered, Hints: o.Hints.String(), Misalign: o.Misalign, Blocking: int(o.Blocking),
+		Backends: o.Backends, Memory: o.Mem, Registered: o.Registered, Windows: o.Windows, Hints: o.Hints.String(), Misalign: o.Misalign, Blocking: int(o.Blocking),
 		Split: o.Split.String(), GroupRanks: j.GroupRanks, GroupHosts: j.GroupHosts, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(), Graph: o.Graph,
 	}
 	switch {

@@ -82,6 +82,7 @@ type ourConfig struct {
 	Backends   []string `json:"backends"`
 	Memory     string   `json:"memory"`
 	Registered bool     `json:"registered,omitempty"`
+	Windows    bool     `json:"windows,omitempty"`
 	Hints      string   `json:"hints,omitempty"`
 	Misalign   int      `json:"misalign,omitempty"`
 	Blocking   int      `json:"blocking"`
@@ -186,7 +187,7 @@ func (f *File) theirs() *theirFile {
 		Results: []theirRow{},
 		Goccl: &ourFile{Schema: Schema, Goccl: f.Goccl, Go: f.Go, Startup: f.Startup, Step: f.Step, Skipped: f.Skipped, Fingerprint: f.Fingerprint, Limits: f.Limits, Busy: f.Busy,
 			Config: ourConfig{Average: c.Average, Ranks: c.Ranks, Processes: c.Processes, Hosts: c.Hosts, Launcher: c.Launcher, Engine: c.Engine, Transport: c.Transport,
-				CPU: c.CPU, Backends: c.Backends, Memory: c.Memory, Registered: c.Registered, Hints: c.Hints, Misalign: c.Misalign, Blocking: c.Blocking, Split: c.Split,
+				CPU: c.CPU, Backends: c.Backends, Memory: c.Memory, Registered: c.Registered, Windows: c.Windows, Hints: c.Hints, Misalign: c.Misalign, Blocking: c.Blocking, Split: c.Split,
 				GroupRanks: c.GroupRanks, GroupHosts: c.GroupHosts, Rotate: c.Rotate, Flush: c.Flush, Target: c.Target, Matrix: c.Matrix, Ceiling: c.Ceiling}},
 	}
 	if c.Factor > 1 {
@@ -288,7 +289,7 @@ func parse(b []byte) (*File, error) {
 
 func (o *ourConfig) into(c *Config) {
 	c.Average, c.Ranks, c.Processes, c.Hosts, c.Launcher, c.Engine, c.Transport = o.Average, o.Ranks, o.Processes, o.Hosts, o.Launcher, o.Engine, o.Transport
-	c.CPU, c.Backends, c.Memory, c.Registered, c.Hints, c.Misalign, c.Blocking, c.Split = o.CPU, o.Backends, o.Memory, o.Registered, o.Hints, o.Misalign, o.Blocking, o.Split
+	c.CPU, c.Backends, c.Memory, c.Registered, c.Windows, c.Hints, c.Misalign, c.Blocking, c.Split = o.CPU, o.Backends, o.Memory, o.Registered, o.Windows, o.Hints, o.Misalign, o.Blocking, o.Split
 	c.GroupRanks, c.GroupHosts, c.Rotate, c.Flush, c.Target, c.Matrix, c.Ceiling = o.GroupRanks, o.GroupHosts, o.Rotate, o.Flush, o.Target, o.Matrix, o.Ceiling
 }
 
