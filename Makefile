@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu deploy native test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch picture tune ab first model release-check nccl-tests
+	generated generate tags gpu deploy native test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch sgemm picture loss tune ab first model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -110,10 +110,11 @@ vendor: ## the tables of include/ against the vendors' headers and libraries (cc
 deploy: ## the manifests of deploy/, strictly decoded into the types of the projects that read them
 	go test -C deploy/test ./...
 
-interop: deploy ## the nested modules: deploy's; gomlx, gorgonia; gorgonia.org/cu; empi and leabra over goccl and Open MPI (cc, pip; headers of Open MPI, X11, GL)
+interop: deploy ## the nested modules: deploy's; gomlx, gorgonia; gonum; gorgonia.org/cu; empi and leabra over goccl and Open MPI (cc, pip; headers of Open MPI, X11, GL)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -C interop/cu -timeout 15m ./...
 	CGO_ENABLED=1 go test -C interop/gomlx -race -timeout 5m ./...
 	CGO_ENABLED=1 go test -C interop/gorgonia -race -timeout 5m ./...
+	go test -C examples/internal/mat/gonum -timeout 5m ./...
 	go test -C interop/empi/shim -timeout 5m ./...
 	go test -C interop/empi -timeout 20m ./...
 
@@ -177,6 +178,12 @@ peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; k
 
 torch: ## measure examples/gpt beside the same model in PyTorch, in turn (pip, cc: fetches 540 MB once; ARGS='-rounds 5 -case char-2')
 	go run ./test/peers/torch $(ARGS)
+
+sgemm: ## measure the product of examples/internal/mat beside gonum's Sgemm, on one core, in turn
+	go test -C examples/internal/mat/gonum -count=1 -bench . -benchtime 20x ./...
+
+loss: ## README's picture of the loss: the run that README shows (Go's own book; two cores, two minutes)
+	go run ./examples/gpt -np 2 -steps 1000 -svg docs/loss.svg -sample "The light "
 
 picture: ## README's picture, from docs/measured
 	go run -C internal/tools ./picture ../../docs/measured/intel.md ../../docs/busbw.svg

@@ -203,12 +203,14 @@ func (c *config) fit(n int) int {
 func (c *config) place(n int) error {
 	inner := c.pp * c.tp * c.across
 	switch {
+	case n < inner:
+		return fmt.Errorf("-pp %d -tp %d, %s a sequence, on %s: start %d", c.pp, c.tp, count(c.across, "rank", "s"), count(n, "rank", "s"), inner)
 	case n%inner != 0:
-		return fmt.Errorf("-pp %d -tp %d, %d ranks a sequence, on %d ranks: start %d, or %d", c.pp, c.tp, c.across, n, max(1, n/inner)*inner, (n/inner+1)*inner)
+		return fmt.Errorf("-pp %d -tp %d, %s a sequence, on %s: start %d, or %d", c.pp, c.tp, count(c.across, "rank", "s"), count(n, "rank", "s"), n/inner*inner, (n/inner+1)*inner)
 	case c.dp == 0:
 		c.dp = n / inner
 	case c.dp*inner != n:
-		return fmt.Errorf("-dp %d times %d ranks of a replica is %d, not %d: -dp %d fits, or leave it out", c.dp, inner, c.dp*inner, n, n/inner)
+		return fmt.Errorf("-dp %d times %s of a replica is %d, not %d: -dp %d fits, or leave it out", c.dp, count(inner, "rank", "s"), c.dp*inner, n, n/inner)
 	}
 	if parts := c.dp * c.micro; c.rows%parts != 0 {
 		return fmt.Errorf("-rows %d over -dp %d x -micro %d: -rows %d divides", c.rows, c.dp, c.micro, max(1, (c.rows+parts/2)/parts)*parts)

@@ -127,7 +127,7 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		fmt.Fprintf(out, "interrupted after step %d\n", r.step)
 	}
 	wall, done := time.Since(begin), r.step-from
-	fmt.Fprintf(out, "%d steps, %d tokens in %.1f s: %.0f tokens/s; exposed communication %.1f %%\n", done, done*c.rows*c.Context,
+	fmt.Fprintf(out, "%s, %s in %.1f s: %.0f tokens/s; exposed communication %.1f %%\n", count(done, "step", "s"), count(done*c.rows*c.Context, "token", "s"),
 		wall.Seconds(), float64(done*c.rows*c.Context)/wall.Seconds(), 100*exposed.Seconds()/max(wall.Seconds(), 1e-9))
 	if saver != nil {
 		if r.step > from {

@@ -127,6 +127,25 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// One of a thing is not several.
+func TestCount(t *testing.T) {
+	for _, tc := range []struct{ got, want string }{
+		{count(0, "rank", "s"), "0 ranks"}, {count(1, "rank", "s"), "1 rank"}, {count(2, "rank", "s"), "2 ranks"},
+		{count(1, "micro batch", "es"), "1 micro batch"}, {count(3, "micro batch", "es"), "3 micro batches"},
+		{gone(4, 4), "step 4 is lost"}, {gone(4, 6), "steps 4 to 6 are lost"},
+	} {
+		require.Equal(t, tc.want, tc.got)
+	}
+	for _, args := range []string{"-rows 1 -context 1 -width 4 -layers 1 -steps 1", "-steps 2 -np 2 -micro 2 -zero 1"} {
+		c := words(t, "-width 32 -heads 4 -context 24 "+args)
+		require.NotRegexp(t, `\b1 (\w+ )?(ranks|batches|buckets|rows|tokens|steps|gradients|units|parameters)\b`, trained(t, max(c.np, 1), "-width 32 -heads 4 -context 24 "+args))
+	}
+	for args, want := range map[string]string{"-np 1 -pp 2": "-pp 2 -tp 1, 1 rank a sequence, on 1 rank: start 2", "-np 3 -dp 2": "-dp 2 times 1 rank of a replica"} {
+		_, err := parse(strings.Fields(args), io.Discard)
+		require.ErrorContains(t, err, want, args)
+	}
+}
+
 func TestText(t *testing.T) {
 	dir := t.TempDir()
 	for name, raw := range map[string]string{"empty.txt": "", "one.txt": "a", "short.txt": "abcdefgh", "odd.bin": "abc", "empty.bin": ""} {

@@ -34,7 +34,7 @@ func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (*ccl.Comm,
 		world = smaller
 		n := c.fit(world.Size())
 		if n == 0 {
-			return world, fmt.Errorf("%d of the ranks are left, too few for the layout: %w", world.Size(), err)
+			return world, fmt.Errorf("%s left, too few for the layout: %w", count(world.Size(), "rank", "s"), err)
 		}
 		if n < world.Size() {
 			color := 0
@@ -92,9 +92,17 @@ func (r *run) start(ctx context.Context, tr *trainer, out io.Writer) (step int, 
 	}
 	again := "no step is lost"
 	if r.lost.step > step {
-		again = fmt.Sprintf("steps %d to %d are lost", step+1, r.lost.step)
+		again = gone(step+1, r.lost.step)
 	}
 	fmt.Fprintf(out, "%v\ngoing on with %s from %s after %.2f s: %s\n", r.lost.cause, count(tr.world.Size(), "rank", "s"), dir,
 		time.Since(r.lost.at).Seconds(), again)
 	return step, nil
+}
+
+// gone says which steps are lost.
+func gone(first, last int) string {
+	if first == last {
+		return fmt.Sprintf("step %d is lost", first)
+	}
+	return fmt.Sprintf("steps %d to %d are lost", first, last)
 }

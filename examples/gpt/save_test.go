@@ -118,7 +118,7 @@ func TestWrongUse(t *testing.T) {
 	for args, want := range map[string]string{
 		"-np 2 -tp 3": "-tp 2 divides", "-zero 4": "0 to 3", "-np 3 -dp 2": "-dp 3 fits", "-np 2 -micro 3": "-rows 18 divides",
 		"-np 2 -resume -save " + filepath.Join(dir, "none"): "-resume", "-np 2 -data " + empty: "has 0 tokens",
-		"-np 2 -data " + one: "has 1 tokens", "-np 2 -context 1000000": "has ", "-np 2 -data " + filepath.Join(dir, "no"): "no such file",
+		"-np 2 -data " + one: "has 1 token: a -context of 128 takes 145 at least", "-np 2 -context 1000000": "has ", "-np 2 -data " + filepath.Join(dir, "no"): "no such file",
 	} {
 		cmd, out := program(t.Context(), t, args)
 		err := cmd.Run()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/goccl/goccl/train/history"
 	"github.com/goccl/goccl/train/zero"
@@ -55,15 +56,18 @@ func (tr *trainer) greet(out io.Writer, flops, peak float64) {
 	for _, m := range tr.m {
 		state += int64(8 * len(m))
 	}
-	fmt.Fprintf(out, "%v; %d rows of %d tokens in %s a rank, %s\n", tr.mesh, c.rows, c.Context, count(c.micro, "micro batch", "es"), c.schedule)
+	if slices.ContainsFunc([]string{"dp", "pp", "sp", "tp"}, tr.mesh.Crosses) {
+		fmt.Fprintln(out, tr.world) // which says on how many hosts
+	}
+	fmt.Fprintf(out, "%v; %s of %s in %s a rank, %s\n", tr.mesh, count(c.rows, "row", "s"), count(c.Context, "token", "s"), count(c.micro, "micro batch", "es"), c.schedule)
 	fmt.Fprintf(out, "%d parameters, %d of them on rank 0, before ZeRO stage %d; %d tokens of data, %d different\n", c.Params(), own,
 		c.stage, len(tr.text.tokens), c.Vocab)
 	fmt.Fprintf(out, "memory of rank 0: %.1f MB by the formula; has %.1f of parameters, %.1f of gradients, %.1f of state, %.1f of buffers\n",
 		float64(need(c, own))/1e6, float64(b.Params)/1e6, float64(b.Grads)/1e6, float64(state)/1e6, float64(b.Buffers)/1e6)
 	if r, ok := tr.model.(*replicas); ok {
-		fmt.Fprintf(out, "%d gradients in %s\n", r.tensors(), count(len(r.red.Buckets()), "bucket", "s"))
+		fmt.Fprintf(out, "%s in %s\n", count(r.tensors(), "gradient", "s"), count(len(r.red.Buckets()), "bucket", "s"))
 	} else {
-		fmt.Fprintf(out, "%d units, each reduced as one\n", len(tr.units))
+		fmt.Fprintf(out, "%s, each reduced as one\n", count(len(tr.units), "unit", "s"))
 	}
 	fmt.Fprintf(out, "%.2f MFLOP a token; %.0f GFLOP/s in registers on all ranks\n", flops/1e6, peak/1e9)
 	if c.tp > 1 && tr.mesh.Crosses("tp") {

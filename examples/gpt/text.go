@@ -91,8 +91,8 @@ func newText(name string, raw []byte, context, vocab int) (*text, error) {
 	}
 	t.train = len(t.tokens) * 9 / 10
 	if rest := len(t.tokens) - t.train; t.train < context+2 || rest < 1 {
-		return nil, fmt.Errorf("%s has %d tokens: a -context of %d takes %d at least; give a smaller one, or more data",
-			name, len(t.tokens), context, (context+2)*10/9+1)
+		return nil, fmt.Errorf("%s has %s: a -context of %d takes %d at least; give a smaller one, or more data",
+			name, count(len(t.tokens), "token", "s"), context, (context+2)*10/9+1)
 	}
 	return t, nil
 }

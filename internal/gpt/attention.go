@@ -31,12 +31,16 @@ func put[T Float](dst, src []T, rows, stride, off, n int) {
 	}
 }
 
+// band is how many queries Attend takes at once: their scores are computed for the keys up to the last of them, and not
+// for those that none of them sees.
+const band = 48
+
 // Attend sets y, [tokens][width of heads], to the attention of some heads over whole sequences: queries, keys and values
-// lie side by side in qkv, [tokens]. att, [sequences][heads][Context][Context], keeps the weights for AttendBack.
+// lie side by side in qkv, [tokens]. att, [sequences][heads][Context][Context], keeps the weights for AttendBack: those of
+// the queries from lo to hi begin at lo*Context, in rows of hi.
 func (n *Net[T]) Attend(qkv, y, att []T, heads int) {
 	ctx, hs := n.Context, n.Width/n.Heads
 	d := heads * hs
-	clear(att)
 	scale := T(1 / math.Sqrt(float64(hs)))
 	b := n.heads("heads", 4)
 	q, k, v, o := b[0], b[1], b[2], b[3]
@@ -46,19 +50,24 @@ func (n *Net[T]) Attend(qkv, y, att []T, heads int) {
 			take(q, z, ctx, 3*d, h*hs, hs)
 			take(k, z, ctx, 3*d, d+h*hs, hs)
 			take(v, z, ctx, 3*d, 2*d+h*hs, hs)
-			s := att[(r*heads+h)*ctx*ctx:][:ctx*ctx]
-			n.K.Mul(false, true, ctx, ctx, hs, q, k, s)
-			for t := range ctx { // a token sees itself and those before
-				row := s[t*ctx : t*ctx+ctx]
-				seen := n.seen(t)
-				for u := t + 1; u < seen; u++ {
-					row[u] = T(math.Inf(-1))
-				}
-				n.K.Softmax(row[:seen], scale)
-				clear(row[seen:])
-			}
+			all := att[(r*heads+h)*ctx*ctx:][:ctx*ctx]
 			clear(o)
-			n.K.Mul(false, false, ctx, hs, ctx, s, v, o)
+			for lo := 0; lo < ctx; lo += band {
+				hi := min(lo+band, ctx)
+				s := all[lo*ctx:][:(hi-lo)*hi]
+				clear(s)
+				n.K.Mul(false, true, hi-lo, hi, hs, q[lo*hs:hi*hs], k[:hi*hs], s)
+				for t := lo; t < hi; t++ { // a token sees itself and those before
+					row := s[(t-lo)*hi:][:hi]
+					seen := n.seen(t)
+					for u := t + 1; u < seen; u++ {
+						row[u] = T(math.Inf(-1))
+					}
+					n.K.Softmax(row[:seen], scale)
+					clear(row[seen:])
+				}
+				n.K.Mul(false, false, hi-lo, hs, hi, s, v[:hi*hs], o[lo*hs:hi*hs])
+			}
 			put(y[r*ctx*d:], o, ctx, d, h*hs, hs)
 		}
 	}
@@ -71,7 +80,7 @@ func (n *Net[T]) AttendBack(qkv, att, dy, dqkv []T, heads int) {
 	scale := T(1 / math.Sqrt(float64(hs)))
 	b := n.heads("heads back", 7)
 	q, k, v, do, dq, dk, dv := b[0], b[1], b[2], b[3], b[4], b[5], b[6]
-	ds := n.scratch("ds", ctx*ctx, false)
+	grad := n.scratch("ds", min(band, ctx)*ctx, false)
 	for r := range len(dy) / d / ctx {
 		z, dz := qkv[r*ctx*3*d:], dqkv[r*ctx*3*d:]
 		for h := range heads {
@@ -79,20 +88,24 @@ func (n *Net[T]) AttendBack(qkv, att, dy, dqkv []T, heads int) {
 			take(k, z, ctx, 3*d, d+h*hs, hs)
 			take(v, z, ctx, 3*d, 2*d+h*hs, hs)
 			take(do, dy[r*ctx*d:], ctx, d, h*hs, hs)
-			s := att[(r*heads+h)*ctx*ctx:][:ctx*ctx]
-			clear(ds)
+			all := att[(r*heads+h)*ctx*ctx:][:ctx*ctx]
 			clear(dq)
 			clear(dk)
 			clear(dv)
-			n.K.Mul(false, true, ctx, ctx, hs, do, v, ds)
-			n.K.Mul(true, false, ctx, hs, ctx, s, do, dv)
-			for t := range ctx {
-				seen := n.seen(t)
-				n.K.SoftmaxBack(ds[t*ctx:t*ctx+seen], s[t*ctx:t*ctx+seen], scale)
-				clear(ds[t*ctx+seen : t*ctx+ctx])
+			for lo := 0; lo < ctx; lo += band {
+				hi := min(lo+band, ctx)
+				s, ds := all[lo*ctx:][:(hi-lo)*hi], grad[:(hi-lo)*hi]
+				clear(ds)
+				n.K.Mul(false, true, hi-lo, hi, hs, do[lo*hs:hi*hs], v[:hi*hs], ds)
+				n.K.Mul(true, false, hi, hs, hi-lo, s, do[lo*hs:hi*hs], dv[:hi*hs])
+				for t := lo; t < hi; t++ {
+					seen, at := n.seen(t), (t-lo)*hi
+					n.K.SoftmaxBack(ds[at:at+seen], s[at:at+seen], scale)
+					clear(ds[at+seen : at+hi])
+				}
+				n.K.Mul(false, false, hi-lo, hs, hi, ds, k[:hi*hs], dq[lo*hs:hi*hs])
+				n.K.Mul(true, false, hi, hs, hi-lo, ds, q[lo*hs:hi*hs], dk[:hi*hs])
 			}
-			n.K.Mul(false, false, ctx, hs, ctx, ds, k, dq)
-			n.K.Mul(true, false, ctx, hs, ctx, ds, q, dk)
 			put(dz, dq, ctx, 3*d, h*hs, hs)
 			put(dz, dk, ctx, 3*d, d+h*hs, hs)
 			put(dz, dv, ctx, 3*d, 2*d+h*hs, hs)

@@ -10,6 +10,7 @@
 #                           self-pals-polaris self-hydra self-openmpi unshared launch-salloc
 #                           launch-pals doctor
 #   scripts of deploy/batch deploy-pals deploy-mpiexec deploy-sbatch
+#   training, examples/gpt  gpt-hydra gpt-pals gpt-srun
 # Where bench starts itself, only the host it is started on sees its file, as after `go run`.
 # GOCCL_LAB_LIMIT=90: seconds for a case. GOCCL_LAB_SHARED=/var/lib: where a directory is made that
 # all hosts see; each has a /tmp of its own.
@@ -215,12 +216,34 @@ cp -R "$root/deploy/batch" "$tmp/batch" || exit 1
 check deploy-pals on 1 env BENCH=/tmp/bench "${pbs[@]}" 2 "$tmp/batch/pals.qsub" "${some[@]}" -ppn 2
 ranks='' want='^h2 3: h2$' check deploy-mpiexec on 1 env BENCH=/tmp/bench "${pbs[@]}" -p 2 2 "$tmp/batch/mpiexec.qsub" hostname
 
+# Training: a layout of 2 x 2 ranks, tp on each host and dp between them, has the losses of one rank.
+(cd "$root" && CGO_ENABLED=0 go build -o "$tmp/gpt" ./examples/gpt) || exit 1
+gpt=("$tmp/gpt" -data "$tmp/book" -layers 2 -steps 20 -log 20)
+head -c 65536 "$(go env GOROOT)/src/testdata/Isaac.Newton-Opticks.txt" >"$tmp/book" || exit 1
+last_loss() { sed -n 's/^\(\[0\] \)\?.*step=20 loss=\([0-9.]*\) .*/\2/p' "$1"; }
+if [[ $wanted == '  ' || $wanted == *' gpt-'* ]]; then
+	"${gpt[@]}" >alone.log || exit 1
+fi
+
+# trains COMMAND..: its loss after 20 steps is that of one rank, and it exits with 0.
+trains() {
+	local log=$tmp/trains.log
+	"$@" -dp 2 -tp 2 -zero 1 >"$log" 2>&1 || { cat "$log"; return 1; }
+	cat "$log"
+	awk -v a="$(last_loss alone.log)" -v b="$(last_loss "$log")" 'BEGIN { exit !(a > 0 && b > 0 && (a - b) ^ 2 < 1e-8) }' ||
+		{ echo "the loss is not that of one rank, $(last_loss alone.log)"; return 1; }
+}
+gpt_says='^rank 0 of 4 .2 hosts, '
+ranks='' want=$gpt_says check gpt-hydra trains on 1 "${hydra[@]}" "${gpt[@]}"
+ranks='' want=$gpt_says check gpt-pals trains on 1 "${pbs[@]}" -m aurora 2 mpiexec --np 4 --ppn 2 "${gpt[@]}"
+
 if slurm=$("$lab/slurm-up.sh" -l -n 4 "$tmp/slurm"); then
 	export SLURM_CONF=$slurm/slurm.conf
 	step=(timeout -k 5 "$limit" srun --kill-on-bad-exit=1 -N2 -n4 --ntasks-per-node=2)
 	check srun "${step[@]}" "${job[@]}"
 	check pmi2 "${step[@]}" --mpi=pmi2 "${job[@]}"
 	check pmix "${step[@]}" --mpi=pmix "${job[@]}"
+	ranks='' want=$gpt_says check gpt-srun trains "${step[@]}" "${gpt[@]}"
 	check slurm-hydra timeout -k 5 "$limit" salloc -Q -N2 --ntasks-per-node=2 mpiexec.mpich "${job[@]}"
 	alloc=(timeout -k 5 "$limit" salloc -Q)
 	check self-salloc "${alloc[@]}" -N2 --ntasks-per-node=2 "${self[@]}"
