@@ -12,7 +12,7 @@ var writeTable = flag.Bool("write", false, "write the table of docs/costs.md")
 
 const (
 	costPage  = "../../docs/costs.md"
-	costBegin = "<!-- costs: go test ./internal/algo -run TestCostPage -write -->\n"
+	costBegin = "<!-- costs: go test ./internal/algo -run TestCostPage -args -write -->\n"
 	costEnd   = "<!-- end of costs -->\n"
 )
 

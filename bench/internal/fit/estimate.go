@@ -97,7 +97,7 @@ func (j *job) write(w io.Writer) {
 	for _, r := range rows {
 		order = append(order, r.name)
 	}
-	fmt.Fprintf(w, "# Cheapest first over all ranks: %s. They do not save the same memory: see the scheme's line in docs/bench.md.\n# %s\n", strings.Join(order, ", "), j.advice())
+	fmt.Fprintf(w, "# Cheapest first over all ranks: %s. They do not save the same memory: see the scheme's line in docs/bench-flags.md.\n# %s\n", strings.Join(order, ", "), j.advice())
 }
 
 func ms(us float64, n int) string {

@@ -1,6 +1,8 @@
 package option
 
 import (
+	goflag "flag"
+	"os"
 	"strings"
 	"testing"
 
@@ -56,4 +58,29 @@ func TestExamplesParse(t *testing.T) {
 		_, err := Parse(strings.Fields(args))
 		require.NoError(t, err, args)
 	}
+}
+
+var write = goflag.Bool("write", false, "write the flags into docs/bench.md")
+
+// TestFlagsPage compares the flags of docs/bench.md with those that -h all prints.
+func TestFlagsPage(t *testing.T) {
+	const page = "../../../docs/bench.md"
+	_, flags, found := strings.Cut(HelpAll(), "\nWhat to measure:")
+	require.True(t, found)
+	flags, _, found = strings.Cut(flags, "\nOperations:")
+	require.True(t, found)
+	want := "```\nWhat to measure:" + flags + "\n```\n"
+
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(text), "TestFlagsPage -args -write -->\n")
+	require.True(t, found)
+	kept, after, found := strings.Cut(rest, "<!-- end of flags -->\n")
+	require.True(t, found)
+	if *write {
+		page2 := before + "TestFlagsPage -args -write -->\n" + want + "<!-- end of flags -->\n" + after
+		require.NoError(t, os.WriteFile(page, []byte(page2), 0o644))
+		return
+	}
+	require.Equal(t, want, kept, "write it by the command in %s", page)
 }

@@ -405,6 +405,6 @@ func HelpAs(name string) string {
 			fmt.Fprintf(&b, "  -%s,--%s\n", a.letter, a.long)
 		}
 	}
-	b.WriteString("  -h,--help\n\nbench's own flags with longer names, such as --backend, --html and --split, are taken, too.\nSee docs/bench.md, and bench -h.\n")
+	b.WriteString("  -h,--help\n\nbench's own flags with longer names, such as --backend, --html and --split, are taken, too.\nSee docs/nccl-tests.md, and bench -h.\n")
 	return b.String()
 }

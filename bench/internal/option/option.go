@@ -1,7 +1,8 @@
-// Package option reads bench's command line. It refuses what makes no sense with
-// one line that says what to write instead, before any rank is started.
+// Package option reads bench's command line. It refuses what makes no sense with one line that says
+// what to write instead, before any rank is started.
 //
-// One table of flags drives the parser, the help and the suggestions for misspelled flags. Package flag cannot serve here, because bench also accepts nccl-tests' forms such as -n20.
+// One table of flags drives the parser, the help and the suggestions for misspelled flags. Package
+// flag cannot serve here, because bench also accepts nccl-tests' forms such as -n20.
 package option
 
 import (

@@ -73,7 +73,7 @@ func TestNCCLVersion(t *testing.T) {
 	}
 }
 
-// The table of fields in docs/bench.md is that of the schema.
+// The table of fields in docs/reports.md is that of the schema.
 func TestDocsHaveTheFields(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/bench.schema.json")
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestDocsHaveTheFields(t *testing.T) {
 	require.NoError(t, json.Unmarshal(b, &schema))
 	ours := schema.Properties["goccl"]
 	row := schema.Defs["row"]
-	doc, err := os.ReadFile("../../../docs/bench.md")
+	doc, err := os.ReadFile("../../../docs/reports.md")
 	require.NoError(t, err)
 	for name, want := range map[string][2]*object{
 		"the file":                   {&schema.object, ours},
