@@ -76,8 +76,8 @@ func TestMem(t *testing.T) {
 	require.NoError(t, m.Get(out))
 	require.Equal(t, []float32{1, 0, 0, 4, 5}, out)
 
-	require.EqualError(t, m.Put(make([]float32, 6)), "xpu: 6 elements do not fit into memory of 5")
-	require.EqualError(t, part.Get(make([]float32, 3)), "xpu: 3 elements do not fit into memory of 2")
+	require.EqualError(t, m.Put(make([]float32, 6)), "xpu: Put of 6 elements, but the memory has 5")
+	require.EqualError(t, part.Get(make([]float32, 3)), "xpu: Get of 3 elements, but the memory has 2")
 	_, err = m.Part(3, 2)
 	require.EqualError(t, err, "xpu: [3:2] of memory of 5 elements")
 	_, err = m.Slice()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goccl/goccl/internal/lent"
 	"github.com/goccl/goccl/internal/sycl"
 )
 
@@ -65,7 +66,7 @@ func (e *Event) Synchronize() error {
 }
 
 // Wait is Synchronize that ends with ctx as well.
-func (e *Event) Wait(ctx context.Context) error { return poll(ctx, e.Query) }
+func (e *Event) Wait(ctx context.Context) error { return lent.Poll(ctx, e.Query) }
 
 // Since is the time on the device from mark start to e, both recorded on queues of this package's, and passed.
 func (e *Event) Since(start *Event) (time.Duration, error) {

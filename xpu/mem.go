@@ -5,6 +5,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/goccl/goccl/internal/lent"
 	"github.com/goccl/goccl/internal/sycl"
 )
 
@@ -23,11 +24,8 @@ type Host[T Element] struct{ *block }
 // block is memory of any type, or a part of it.
 type block struct {
 	*resource
-	kind  sycl.Kind
-	first int // offset from the resource's address, in bytes
-	count int // elements
-	size  int // bytes of an element
-	part  bool
+	kind sycl.Kind
+	mem  lent.Block
 }
 
 // Alloc returns n elements of memory on d, which hold anything.
@@ -75,18 +73,15 @@ func allocate[T Element](d Device, n int, kind sycl.Kind) (*block, error) {
 			return nil, fmt.Errorf("xpu: device %d: %s, of %d that it has: %w", d.n, what, s.Memory, err)
 		}
 	}
-	return &block{resource: newResource(d.n, what, p), kind: kind, count: n, size: size}, nil
+	r := newResource(d.n, what, p)
+	return &block{r, kind, lent.NewBlock(r.lent, n, size)}, nil
 }
 
 func (b *block) ptr() (uintptr, bool) {
 	if b == nil {
 		return 0, false
 	}
-	p, ok := b.handle()
-	if !ok {
-		return 0, false
-	}
-	return p + uintptr(b.first), true
+	return b.mem.Ptr()
 }
 
 // live is the address for a call, of what has not been freed.
@@ -94,51 +89,32 @@ func (b *block) live() (uintptr, error) {
 	if b == nil {
 		return 0, errNil
 	}
-	p, err := b.resource.use()
-	return p + uintptr(b.first), err
+	return b.mem.Use()
 }
 
 func (b *block) len() int {
 	if b == nil {
 		return 0
 	}
-	return b.count
+	return b.mem.Len()
 }
 
 func (b *block) slice(i, j int) (*block, error) {
-	if _, err := b.live(); err != nil {
+	if b == nil {
+		return nil, errNil
+	}
+	part, err := b.mem.Part(i, j)
+	if err != nil {
 		return nil, err
 	}
-	if i < 0 || j < i || j > b.count {
-		return nil, fmt.Errorf("xpu: [%d:%d] of memory of %d elements", i, j, b.count)
-	}
-	part := *b
-	part.first, part.count, part.part = b.first+i*b.size, j-i, true
-	return &part, nil
+	return &block{b.resource, b.kind, part}, nil
 }
 
 func (b *block) free() error {
 	if b == nil {
 		return errNil
 	}
-	if b.part {
-		return fmt.Errorf("xpu: a part of memory cannot be freed, only the whole, made at %s", b.lent.Made)
-	}
-	return b.close(func(p uintptr) error {
-		if p == 0 {
-			return nil
-		}
-		return sycl.Free(b.dev, p)
-	})
-}
-
-// elements is b as a slice. The address is not of Go's memory, and may be kept as a pointer.
-func elements[T Element](b *block) []T {
-	p, ok := b.ptr()
-	if !ok || b.count == 0 {
-		return nil
-	}
-	return unsafe.Slice(*(**T)(unsafe.Pointer(&p)), b.count)
+	return b.mem.Free(func(p uintptr) error { return b.check(sycl.Free(b.dev, p)) })
 }
 
 // of is m's block.
@@ -186,14 +162,19 @@ func (m *Mem[T]) Slice() ([]T, error) {
 	if m.kind != sycl.Shared {
 		return nil, fmt.Errorf("xpu: %s cannot be read by the host: Get copies it, and AllocManaged makes memory for both", m.lent.What)
 	}
-	return elements[T](m.block), nil
+	return lent.Elements[T](&m.mem), nil
 }
 
 // Free gives the memory back, which nothing that was issued may still use. To free it twice is an error.
 func (m *Mem[T]) Free() error { return m.of().free() }
 
 // Slice is the memory, until it is freed; nil after that.
-func (h *Host[T]) Slice() []T { return elements[T](h.of()) }
+func (h *Host[T]) Slice() []T {
+	if h.of() == nil {
+		return nil
+	}
+	return lent.Elements[T](&h.mem)
+}
 
 func (h *Host[T]) of() *block {
 	if h == nil {

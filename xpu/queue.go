@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/goccl/goccl/internal/lent"
 	"github.com/goccl/goccl/internal/sycl"
@@ -87,20 +86,7 @@ func (q *Queue) Query() (done bool, err error) {
 
 // Wait is Synchronize that ends with ctx as well; the work goes on then. It asks again and again, at longer and longer
 // intervals of at most 200 microseconds.
-func (q *Queue) Wait(ctx context.Context) error { return poll(ctx, q.Query) }
-
-// poll calls query until it is done.
-func poll(ctx context.Context, query func() (bool, error)) error {
-	for nap := time.Microsecond; ; nap = min(2*nap, 200*time.Microsecond) {
-		if done, err := query(); done || err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		time.Sleep(nap)
-	}
-}
+func (q *Queue) Wait(ctx context.Context) error { return lent.Poll(ctx, q.Query) }
 
 // WaitEvent has what is issued to q from now on wait for what e has recorded.
 func (q *Queue) WaitEvent(e *Event) error {

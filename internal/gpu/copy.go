@@ -8,11 +8,11 @@ func (m *Mem[T]) Put(src []T) error {
 	if err != nil {
 		return err
 	}
-	if err := b.fits(len(src), "Put"); err != nil || len(src) == 0 {
+	if err := b.mem.Fits(len(src), "Put"); err != nil || len(src) == 0 {
 		return err
 	}
 	p, _ := b.ptr()
-	c := b.rt.drv.put(b.dev, p, unsafe.Pointer(unsafe.SliceData(src)), len(src)*b.size)
+	c := b.rt.drv.put(b.dev, p, unsafe.Pointer(unsafe.SliceData(src)), b.mem.Bytes(len(src)))
 	return b.rt.check(c, "Memcpy", b.dev)
 }
 
@@ -22,22 +22,22 @@ func (m *Mem[T]) Get(dst []T) error {
 	if err != nil {
 		return err
 	}
-	if err := b.fits(len(dst), "Get"); err != nil || len(dst) == 0 {
+	if err := b.mem.Fits(len(dst), "Get"); err != nil || len(dst) == 0 {
 		return err
 	}
 	p, _ := b.ptr()
-	c := b.rt.drv.get(b.dev, unsafe.Pointer(unsafe.SliceData(dst)), p, len(dst)*b.size)
+	c := b.rt.drv.get(b.dev, unsafe.Pointer(unsafe.SliceData(dst)), p, b.mem.Bytes(len(dst)))
 	return b.rt.check(c, "Memcpy", b.dev)
 }
 
 // Set writes v to every byte of m and returns when it is there. It does not wait for work on streams.
 func (m *Mem[T]) Set(v byte) error {
 	b, err := m.use()
-	if err != nil || b.count == 0 {
+	if err != nil || b.len() == 0 {
 		return err
 	}
 	p, _ := b.ptr()
-	return b.rt.check(b.rt.drv.set(b.dev, p, v, b.count*b.size), "Memset", b.dev)
+	return b.rt.check(b.rt.drv.set(b.dev, p, v, b.mem.Bytes(b.len())), "Memset", b.dev)
 }
 
 // PutOn copies src to the start of m when s gets there. src must not be written or freed before.
@@ -50,10 +50,10 @@ func (m *Mem[T]) PutOn(s *Stream, src *Host[T]) error {
 	if err != nil {
 		return err
 	}
-	if err := to.fits(from.count, "PutOn"); err != nil {
+	if err := to.mem.Fits(from.len(), "PutOn"); err != nil {
 		return err
 	}
-	return copyOn(s, to, from, from.count)
+	return copyOn(s, to, from, from.len())
 }
 
 // GetOn copies the start of m to dst when s gets there. dst must not be read or freed before.
@@ -66,10 +66,10 @@ func (m *Mem[T]) GetOn(s *Stream, dst *Host[T]) error {
 	if err != nil {
 		return err
 	}
-	if err := from.fits(to.count, "GetOn"); err != nil {
+	if err := from.mem.Fits(to.len(), "GetOn"); err != nil {
 		return err
 	}
-	return copyOn(s, to, from, to.count)
+	return copyOn(s, to, from, to.len())
 }
 
 // CopyOn copies src, of this or another device, to the start of m when s gets there.
@@ -82,10 +82,10 @@ func (m *Mem[T]) CopyOn(s *Stream, src *Mem[T]) error {
 	if err != nil {
 		return err
 	}
-	if err := to.fits(from.count, "CopyOn"); err != nil {
+	if err := to.mem.Fits(from.len(), "CopyOn"); err != nil {
 		return err
 	}
-	return copyOn(s, to, from, from.count)
+	return copyOn(s, to, from, from.len())
 }
 
 // SetOn writes v to every byte of m when s gets there.
@@ -98,11 +98,11 @@ func (m *Mem[T]) SetOn(s *Stream, v byte) error {
 	if err != nil {
 		return err
 	}
-	if err := s.same(b.resource); err != nil || b.count == 0 {
+	if err := s.same(b.resource); err != nil || b.len() == 0 {
 		return err
 	}
 	p, _ := b.ptr()
-	return b.rt.check(b.rt.drv.setAsync(s.dev, stream, p, v, b.count*b.size), "MemsetAsync", s.dev)
+	return b.rt.check(b.rt.drv.setAsync(s.dev, stream, p, v, b.mem.Bytes(b.len())), "MemsetAsync", s.dev)
 }
 
 // copyOn copies n elements. The runtime tells from the addresses where they are.
@@ -119,13 +119,5 @@ func copyOn(s *Stream, to, from *block, n int) error {
 	}
 	dst, _ := to.ptr()
 	src, _ := from.ptr()
-	return s.rt.check(s.rt.drv.copyAsync(s.dev, stream, dst, src, n*to.size), "MemcpyAsync", s.dev)
-}
-
-// fits is an error if n elements are more than b has.
-func (b *block) fits(n int, call string) error {
-	if n > b.count {
-		return b.rt.errorf("%s of %d elements, but the memory has %d", call, n, b.count)
-	}
-	return nil
+	return s.rt.check(s.rt.drv.copyAsync(s.dev, stream, dst, src, to.mem.Bytes(n)), "MemcpyAsync", s.dev)
 }

@@ -3,6 +3,8 @@ package gpu
 import (
 	"context"
 	"time"
+
+	"github.com/goccl/goccl/internal/lent"
 )
 
 // Event is a mark in a stream.
@@ -73,7 +75,7 @@ func (e *Event) Synchronize() error {
 }
 
 // Wait is Synchronize that ends with ctx as well.
-func (e *Event) Wait(ctx context.Context) error { return poll(ctx, e.Query) }
+func (e *Event) Wait(ctx context.Context) error { return lent.Poll(ctx, e.Query) }
 
 // Since is the time on the device from mark start to e, both of NewEvent and passed.
 func (e *Event) Since(start *Event) (time.Duration, error) {

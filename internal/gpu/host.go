@@ -1,5 +1,7 @@
 package gpu
 
+import "github.com/goccl/goccl/internal/lent"
+
 // Host is n elements of pinned host memory: an ordinary slice that devices read and write directly, and the only host
 // memory that copies in the background work on.
 type Host[T Element] struct{ *block }
@@ -15,7 +17,12 @@ func AllocHost[T Element](d Device, n int) (*Host[T], error) {
 }
 
 // Slice is the memory, until it is freed; nil after that.
-func (h *Host[T]) Slice() []T { return elements[T](h.all()) }
+func (h *Host[T]) Slice() []T {
+	if h.all() == nil {
+		return nil
+	}
+	return lent.Elements[T](&h.mem)
+}
 
 // Len is the number of elements.
 func (h *Host[T]) Len() int { return h.all().len() }

@@ -20,10 +20,7 @@ type Mem[T Element] struct{ *block }
 type block struct {
 	*resource
 	kind  kind
-	first int // offset from the resource's address, in bytes
-	count int // elements
-	size  int // bytes of an element
-	part  bool
+	mem   lent.Block
 	other bool // someone else's
 }
 
@@ -58,7 +55,7 @@ func MemOf[T Element](d Device, addr uintptr, n int) (*Mem[T], error) {
 	}
 	what := fmt.Sprintf("%d bytes of %s", n*size, kinds[onDevice].what)
 	r := &resource{rt: d.rt, dev: d.n, lent: lent.Borrowed(d.rt.pkg, d.n, what, addr)}
-	return &Mem[T]{&block{resource: r, kind: onDevice, count: n, size: size, other: true}}, nil
+	return &Mem[T]{&block{r, onDevice, lent.NewBlock(r.lent, n, size), true}}, nil
 }
 
 // kinds say what a kind is called, what makes it and what gives it back.
@@ -87,7 +84,8 @@ func allocate[T Element](d Device, n int, k kind) (*block, error) {
 			return nil, d.outOfMemory(d.rt.failure(c, kinds[k].alloc, d.n, what))
 		}
 	}
-	return &block{resource: newResource(d.rt, d.n, what, kinds[k].free, p), kind: k, count: n, size: size}, nil
+	r := newResource(d.rt, d.n, what, kinds[k].free, p)
+	return &block{r, k, lent.NewBlock(r.lent, n, size), false}, nil
 }
 
 // outOfMemory adds how much there is.
@@ -133,7 +131,7 @@ func (m *Mem[T]) Slice() ([]T, error) {
 	if b.kind != managed {
 		return nil, b.rt.errorf("%s cannot be read by the host: Get copies it, and AllocManaged makes memory for both", b.lent.What)
 	}
-	return elements[T](b), nil
+	return lent.Elements[T](&b.mem), nil
 }
 
 // Free gives the memory back. It waits for all work on the device, as cudaFree does, so what was issued may still use the
@@ -155,11 +153,7 @@ func (b *block) ptr() (uintptr, bool) {
 	if b == nil {
 		return 0, false
 	}
-	p, ok := b.handle()
-	if !ok {
-		return 0, false
-	}
-	return p + uintptr(b.first), true
+	return b.mem.Ptr()
 }
 
 func (b *block) device() int {
@@ -173,7 +167,7 @@ func (b *block) len() int {
 	if b == nil {
 		return 0
 	}
-	return b.count
+	return b.mem.Len()
 }
 
 func (b *block) platform() string {
@@ -188,42 +182,29 @@ func (b *block) live() error {
 	if b == nil {
 		return errNil
 	}
-	_, err := b.resource.use()
+	_, err := b.mem.Use()
 	return err
 }
 
 func (b *block) slice(i, j int) (*block, error) {
-	if err := b.live(); err != nil {
+	if b == nil {
+		return nil, errNil
+	}
+	part, err := b.mem.Part(i, j)
+	if err != nil {
 		return nil, err
 	}
-	if i < 0 || j < i || j > b.count {
-		return nil, b.rt.errorf("[%d:%d] of memory of %d elements", i, j, b.count)
-	}
-	part := *b
-	part.first, part.count, part.part = b.first+i*b.size, j-i, true
-	return &part, nil
+	return &block{b.resource, b.kind, part, b.other}, nil
 }
 
 func (b *block) free() error {
 	if b == nil {
 		return errNil
 	}
-	if b.part {
-		return b.rt.errorf("a part of memory cannot be freed, only the whole, made at %s", b.lent.Made)
-	}
-	return b.close(func(p uintptr) code {
-		if p == 0 || b.other {
-			return success
+	return b.mem.Free(func(p uintptr) error {
+		if b.other {
+			return nil
 		}
-		return b.rt.drv.free(b.dev, b.kind, p)
+		return b.rt.check(b.rt.drv.free(b.dev, b.kind, p), b.call, b.dev)
 	})
-}
-
-// elements is b as a slice. The address is not of Go's memory, and may be kept as a pointer.
-func elements[T Element](b *block) []T {
-	p, ok := b.ptr()
-	if !ok || b.count == 0 {
-		return nil
-	}
-	return unsafe.Slice(*(**T)(unsafe.Pointer(&p)), b.count)
 }

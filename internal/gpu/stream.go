@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"context"
-	"time"
 
 	"github.com/goccl/goccl/internal/lent"
 )
@@ -94,20 +93,7 @@ func (s *Stream) Query() (done bool, err error) {
 
 // Wait is Synchronize that ends with ctx as well; the work goes on then. It asks again and again, at longer and longer
 // intervals of at most 200 microseconds.
-func (s *Stream) Wait(ctx context.Context) error { return poll(ctx, s.Query) }
-
-// poll calls query until it is done.
-func poll(ctx context.Context, query func() (bool, error)) error {
-	for nap := time.Microsecond; ; nap = min(2*nap, 200*time.Microsecond) {
-		if done, err := query(); done || err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		time.Sleep(nap)
-	}
-}
+func (s *Stream) Wait(ctx context.Context) error { return lent.Poll(ctx, s.Query) }
 
 // WaitEvent has what is issued to s from now on wait for what e has recorded.
 func (s *Stream) WaitEvent(e *Event) error {
