@@ -163,7 +163,7 @@ soak: ## 10^8 small and 10^6 mixed collectives, 10^8 messages, 10^5 slices made 
 resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameters, against the formula (6 GB)
 	go test ./train/zero -run '^TestResident$$' -count=1 -v -args -resident
 
-promises: ## measure R1 to R16 and write the table of docs/reliability.md
+promises: ## measure R1 to R16 and write the table of docs/measured/promises.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write
 
 overhead: ## what Queue.AllReduce on the fake library, and package mpi, cost more than C (as test-mpi; a quiet machine)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-var write = flag.Bool("write", false, "measure with care, and write the table of docs/reliability.md")
+var write = flag.Bool("write", false, "measure with care, and write the table of docs/measured/promises.md")
 
 // row is a line of the table: a promise, what was measured, and the tests that show it.
 type row struct {
@@ -46,7 +46,8 @@ func asserted(t *testing.T, what string, got, promise time.Duration) {
 }
 
 const (
-	document   = "../../docs/reliability.md"
+	document   = "../../docs/measured/promises.md"
+	failures   = "../../docs/reliability.md" // how failures are found
 	tableBegin = "<!-- make promises writes what follows -->"
 	tableEnd   = "<!-- up to here -->"
 )
