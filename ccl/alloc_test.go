@@ -89,6 +89,7 @@ func allocs(t testing.TB, c *ccl.Comm) {
 	for _, count := range []int{1, 100, 5_000, 70_000} { // elements of a block
 		src, dst := make([]float32, count), make([]float32, count)
 		all, all2 := make([]float32, n*count), make([]float32, n*count)
+		half := make([]ccl.BFloat16, count)
 		counts := make([]int, n)
 		for r := range counts {
 			counts[r] = count
@@ -112,6 +113,10 @@ func allocs(t testing.TB, c *ccl.Comm) {
 		}{
 			{"AllReduce", func() error { return ccl.AllReduce(ctx, c, dst, src, ccl.Sum) }},
 			{"AllReduce in place", func() error { return ccl.AllReduce(ctx, c, dst, dst, ccl.Max) }},
+			{"AllReduce of halves", func() error { return ccl.AllReduce(ctx, c, half, half, ccl.Avg) }},
+			{"ReduceScatter of halves", func() error {
+				return ccl.ReduceScatter(ctx, c, half[rank*(count/n):][:count/n], half[:count/n*n], ccl.Sum)
+			}},
 			{"AllReduce avg", func() error { return ccl.AllReduce(ctx, c, dst, src, ccl.Avg) }},
 			{"Reduce", func() error { return ccl.Reduce(ctx, c, dst, src, ccl.Sum, root) }},
 			{"ReduceScatter", func() error { return ccl.ReduceScatter(ctx, c, dst, all, ccl.Sum) }},

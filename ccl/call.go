@@ -229,6 +229,7 @@ func (c *Comm) fill(k *cpu.Call, a *args, seq, count uint64) {
 			scales(c, k)
 		}
 		k.Fold, k.Stream, k.Both = reduce.For(t, op), reduce.ForStream(t, op), reduce.ForBoth(t, op)
+		k.All = reduce.ForSumAll(t, op)
 		if a.op == Avg {
 			k.Scale = reduce.Scale(t)
 		}

@@ -31,7 +31,7 @@ type Options struct {
 	Timeout     time.Duration     // longest any one call may take; default 10 min, <0 none
 	PeerTimeout time.Duration     // silence after which a rank is lost, at least 1 s; default 5 s, <0 never
 	Check       Check             // how far mismatched calls are looked for; default CheckAsync
-	RankOrder   bool              // reduce strictly in rank order, for the bits of adding rank by rank; CPU engine only, slower
+	RankOrder   bool              // reduce strictly in rank order, for the bits of adding rank by rank; CPU engine only, slower. 16-bit floats: docs/types.md
 	OnFailure   func(*Error)      // called once, before any call returns the failure; it may Close the Comm, but not call on it. A call waits for its return, but no longer than until the call's context ends or Timeout has passed
 	OnCall      func(Observation) // called after every call on host memory, on its goroutine: for metrics
 	Log         *slog.Logger      // nil: warnings and worse go to slog.Default()

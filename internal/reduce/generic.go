@@ -46,6 +46,7 @@ var generic = func() *level {
 	}
 	g.widen[Float16], g.narrow[Float16], g.accumulate[Float16] = widenF16, narrowF16, accumulateF16
 	g.widen[BFloat16], g.narrow[BFloat16], g.accumulate[BFloat16] = widenBF16, narrowBF16, accumulateBF16
+	g.sumAll[Float16], g.sumAll[BFloat16] = sumAllFrom(sumAllF16).whole, sumAllFrom(sumAllBF16).whole
 	return g
 }()
 

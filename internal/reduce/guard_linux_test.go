@@ -41,6 +41,10 @@ func TestNothingIsReadOutside(t *testing.T) {
 				Scale(typ)(last[0], n, 3)
 				Stream(first[0], first[1], n*typ.Size())
 				Stream(last[0], last[1], n*typ.Size())
+				if all := ForSumAll(typ, op); all != nil {
+					all(first[0], first[1:], n)
+					all(last[0], last[1:], n)
+				}
 			}
 		})
 	})

@@ -17,6 +17,7 @@ type level struct {
 
 	widen, narrow [Types]Convert // of the 16-bit floats
 	accumulate    [Types]Func
+	sumAll        [Types]SumAll
 }
 
 // levels are those that this CPU runs, best first. The last is generic.

@@ -15,6 +15,7 @@
 //     result is the NaN of a, or else of b, made quiet.
 //   - half and bfloat16 are converted to float32, which is exact, computed there,
 //     and rounded to nearest even, once for each operation; denormals are kept.
+//     SumAll adds any number of them and rounds once.
 //   - Avg is Sum, and a division by the number of ranks at the end: see Scale.
 //   - The 8-bit floats are moved, not reduced.
 //

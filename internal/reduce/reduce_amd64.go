@@ -333,6 +333,20 @@ func scaleFloat64AVX2(dst unsafe.Pointer, n int, by float64)
 //go:noescape
 func streamCopyAVX2(dst unsafe.Pointer, src unsafe.Pointer, n int)
 
+// sumAllFloat16AVX2 computes: for i := range n { dst[i] = srcs[0][i] + ... + srcs[count-1][i] }
+// in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more.
+// It leaves out the last n%8 elements.
+//
+//go:noescape
+func sumAllFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int)
+
+// sumAllBFloat16AVX2 computes: for i := range n { dst[i] = srcs[0][i] + ... + srcs[count-1][i] }
+// in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more.
+// It leaves out the last n%16 elements.
+//
+//go:noescape
+func sumAllBFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int)
+
 // sumInt8AVX512 computes: for i := range n { dst[i] = a[i] + b[i] }
 //
 //go:noescape
@@ -616,6 +630,18 @@ func sumBFloat16AVX512BF16(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointe
 //
 //go:noescape
 func prodBFloat16AVX512BF16(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
+
+// sumAllFloat16AVX512 computes: for i := range n { dst[i] = srcs[0][i] + ... + srcs[count-1][i] }
+// in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more.
+//
+//go:noescape
+func sumAllFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int)
+
+// sumAllBFloat16AVX512 computes: for i := range n { dst[i] = srcs[0][i] + ... + srcs[count-1][i] }
+// in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more.
+//
+//go:noescape
+func sumAllBFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int)
 
 // hasF16C reports bit 29 of CPUID leaf 1's ECX.
 func hasF16C() bool

@@ -3558,6 +3558,219 @@ rest:
 	VZEROUPPER
 	RET
 
+// func sumAllFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int)
+// Requires: AVX, F16C
+TEXT ·sumAllFloat16AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ srcs+8(FP), CX
+	MOVQ count+16(FP), DX
+	MOVQ at+24(FP), BX
+	MOVQ n+32(FP), SI
+	SUBQ $+32, SI
+	JLT  ones
+
+loop:
+	MOVQ      (CX), DI
+	VCVTPH2PS (DI)(BX*1), Y0
+	VCVTPH2PS 16(DI)(BX*1), Y1
+	VCVTPH2PS 32(DI)(BX*1), Y2
+	VCVTPH2PS 48(DI)(BX*1), Y3
+	MOVQ      $+1, R8
+	CMPQ      R8, DX
+	JGE       added2
+
+next1:
+	MOVQ      (CX)(R8*8), DI
+	VCVTPH2PS (DI)(BX*1), Y4
+	VADDPS    Y4, Y0, Y0
+	VCVTPH2PS 16(DI)(BX*1), Y4
+	VADDPS    Y4, Y1, Y1
+	VCVTPH2PS 32(DI)(BX*1), Y4
+	VADDPS    Y4, Y2, Y2
+	VCVTPH2PS 48(DI)(BX*1), Y4
+	VADDPS    Y4, Y3, Y3
+	INCQ      R8
+	CMPQ      R8, DX
+	JLT       next1
+
+added2:
+	VCVTPS2PH $0x00, Y0, (AX)(BX*1)
+	VCVTPS2PH $0x00, Y1, 16(AX)(BX*1)
+	VCVTPS2PH $0x00, Y2, 32(AX)(BX*1)
+	VCVTPS2PH $0x00, Y3, 48(AX)(BX*1)
+	ADDQ      $+64, BX
+	SUBQ      $+32, SI
+	JGE       loop
+
+ones:
+	ADDQ $+24, SI
+	JLT  rest
+
+one:
+	MOVQ      (CX), DI
+	VCVTPH2PS (DI)(BX*1), Y0
+	MOVQ      $+1, R8
+	CMPQ      R8, DX
+	JGE       added4
+
+next3:
+	MOVQ      (CX)(R8*8), DI
+	VCVTPH2PS (DI)(BX*1), Y1
+	VADDPS    Y1, Y0, Y0
+	INCQ      R8
+	CMPQ      R8, DX
+	JLT       next3
+
+added4:
+	VCVTPS2PH $0x00, Y0, (AX)(BX*1)
+	ADDQ      $+16, BX
+	SUBQ      $+8, SI
+	JGE       one
+
+rest:
+	VZEROUPPER
+	RET
+
+// func sumAllBFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int)
+// Requires: AVX, AVX2
+TEXT ·sumAllBFloat16AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         srcs+8(FP), CX
+	MOVQ         count+16(FP), DX
+	MOVQ         at+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         $0xffff0000ffff0000, DI
+	VMOVQ        DI, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x00007fff00007fff, DI
+	VMOVQ        DI, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0x0000000100000001, DI
+	VMOVQ        DI, X2
+	VPBROADCASTQ X2, Y2
+	MOVQ         $0x0040000000400000, DI
+	VMOVQ        DI, X3
+	VPBROADCASTQ X3, Y3
+	SUBQ         $+32, SI
+	JLT          ones
+
+loop:
+	MOVQ    (CX), DI
+	VMOVDQU (DI)(BX*1), Y4
+	VPSLLD  $0x10, Y4, Y5
+	VPAND   Y4, Y0, Y4
+	VMOVDQU 32(DI)(BX*1), Y6
+	VPSLLD  $0x10, Y6, Y7
+	VPAND   Y6, Y0, Y6
+	MOVQ    $+1, R8
+	CMPQ    R8, DX
+	JGE     added2
+
+next1:
+	MOVQ    (CX)(R8*8), DI
+	VMOVDQU (DI)(BX*1), Y8
+	VPSLLD  $0x10, Y8, Y9
+	VPAND   Y8, Y0, Y8
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y8, Y4, Y4
+	VMOVDQU 32(DI)(BX*1), Y8
+	VPSLLD  $0x10, Y8, Y9
+	VPAND   Y8, Y0, Y8
+	VADDPS  Y9, Y7, Y7
+	VADDPS  Y8, Y6, Y6
+	INCQ    R8
+	CMPQ    R8, DX
+	JLT     next1
+
+added2:
+	VPSRLD    $0x10, Y5, Y8
+	VPAND     Y8, Y2, Y8
+	VPADDD    Y5, Y8, Y8
+	VPADDD    Y8, Y1, Y8
+	VCMPPS    $0x03, Y5, Y5, Y9
+	VPOR      Y5, Y3, Y5
+	VBLENDVPS Y9, Y5, Y8, Y8
+	VPSRLD    $0x10, Y4, Y5
+	VPAND     Y5, Y2, Y5
+	VPADDD    Y4, Y5, Y5
+	VPADDD    Y5, Y1, Y5
+	VCMPPS    $0x03, Y4, Y4, Y9
+	VPOR      Y4, Y3, Y4
+	VBLENDVPS Y9, Y4, Y5, Y5
+	VPSRLD    $0x10, Y8, Y4
+	VPBLENDW  $0xaa, Y5, Y4, Y4
+	VMOVDQU   Y4, (AX)(BX*1)
+	VPSRLD    $0x10, Y7, Y4
+	VPAND     Y4, Y2, Y4
+	VPADDD    Y7, Y4, Y4
+	VPADDD    Y4, Y1, Y4
+	VCMPPS    $0x03, Y7, Y7, Y5
+	VPOR      Y7, Y3, Y7
+	VBLENDVPS Y5, Y7, Y4, Y4
+	VPSRLD    $0x10, Y6, Y5
+	VPAND     Y5, Y2, Y5
+	VPADDD    Y6, Y5, Y5
+	VPADDD    Y5, Y1, Y5
+	VCMPPS    $0x03, Y6, Y6, Y7
+	VPOR      Y6, Y3, Y6
+	VBLENDVPS Y7, Y6, Y5, Y5
+	VPSRLD    $0x10, Y4, Y4
+	VPBLENDW  $0xaa, Y5, Y4, Y4
+	VMOVDQU   Y4, 32(AX)(BX*1)
+	ADDQ      $+64, BX
+	SUBQ      $+32, SI
+	JGE       loop
+
+ones:
+	ADDQ $+16, SI
+	JLT  rest
+
+one:
+	MOVQ    (CX), DI
+	VMOVDQU (DI)(BX*1), Y4
+	VPSLLD  $0x10, Y4, Y5
+	VPAND   Y4, Y0, Y4
+	MOVQ    $+1, R8
+	CMPQ    R8, DX
+	JGE     added4
+
+next3:
+	MOVQ    (CX)(R8*8), DI
+	VMOVDQU (DI)(BX*1), Y6
+	VPSLLD  $0x10, Y6, Y7
+	VPAND   Y6, Y0, Y6
+	VADDPS  Y7, Y5, Y5
+	VADDPS  Y6, Y4, Y4
+	INCQ    R8
+	CMPQ    R8, DX
+	JLT     next3
+
+added4:
+	VPSRLD    $0x10, Y5, Y6
+	VPAND     Y6, Y2, Y6
+	VPADDD    Y5, Y6, Y6
+	VPADDD    Y6, Y1, Y6
+	VCMPPS    $0x03, Y5, Y5, Y7
+	VPOR      Y5, Y3, Y5
+	VBLENDVPS Y7, Y5, Y6, Y6
+	VPSRLD    $0x10, Y4, Y5
+	VPAND     Y5, Y2, Y5
+	VPADDD    Y4, Y5, Y5
+	VPADDD    Y5, Y1, Y5
+	VCMPPS    $0x03, Y4, Y4, Y7
+	VPOR      Y4, Y3, Y4
+	VBLENDVPS Y7, Y4, Y5, Y5
+	VPSRLD    $0x10, Y6, Y4
+	VPBLENDW  $0xaa, Y5, Y4, Y4
+	VMOVDQU   Y4, (AX)(BX*1)
+	ADDQ      $+32, BX
+	SUBQ      $+16, SI
+	JGE       one
+
+rest:
+	VZEROUPPER
+	RET
+
 // func sumInt8AVX512(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·sumInt8AVX512(SB), NOSPLIT, $0-32
@@ -7992,6 +8205,322 @@ slow9:
 	VPTERNLOGD $0xf8, Z3, Z0, Z1
 	VMOVDQU64  Z1, (AX)
 	JMP        done10
+
+// func sumAllFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·sumAllFloat16AVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ srcs+8(FP), CX
+	MOVQ count+16(FP), DX
+	MOVQ at+24(FP), BX
+	MOVQ n+32(FP), SI
+	SUBQ $+64, SI
+	JLT  ones
+
+loop:
+	MOVQ      (CX), DI
+	VCVTPH2PS (DI)(BX*1), Z0
+	VCVTPH2PS 32(DI)(BX*1), Z1
+	VCVTPH2PS 64(DI)(BX*1), Z2
+	VCVTPH2PS 96(DI)(BX*1), Z3
+	MOVQ      $+1, R8
+	CMPQ      R8, DX
+	JGE       added2
+
+next1:
+	MOVQ      (CX)(R8*8), DI
+	VCVTPH2PS (DI)(BX*1), Z4
+	VADDPS    Z4, Z0, Z0
+	VCVTPH2PS 32(DI)(BX*1), Z4
+	VADDPS    Z4, Z1, Z1
+	VCVTPH2PS 64(DI)(BX*1), Z4
+	VADDPS    Z4, Z2, Z2
+	VCVTPH2PS 96(DI)(BX*1), Z4
+	VADDPS    Z4, Z3, Z3
+	INCQ      R8
+	CMPQ      R8, DX
+	JLT       next1
+
+added2:
+	VCVTPS2PH $0x00, Z0, (AX)(BX*1)
+	VCVTPS2PH $0x00, Z1, 32(AX)(BX*1)
+	VCVTPS2PH $0x00, Z2, 64(AX)(BX*1)
+	VCVTPS2PH $0x00, Z3, 96(AX)(BX*1)
+	ADDQ      $+128, BX
+	SUBQ      $+64, SI
+	JGE       loop
+
+ones:
+	ADDQ $+48, SI
+	JLT  rest
+
+one:
+	MOVQ      (CX), DI
+	VCVTPH2PS (DI)(BX*1), Z0
+	MOVQ      $+1, R8
+	CMPQ      R8, DX
+	JGE       added4
+
+next3:
+	MOVQ      (CX)(R8*8), DI
+	VCVTPH2PS (DI)(BX*1), Z1
+	VADDPS    Z1, Z0, Z0
+	INCQ      R8
+	CMPQ      R8, DX
+	JLT       next3
+
+added4:
+	VCVTPS2PH $0x00, Z0, (AX)(BX*1)
+	ADDQ      $+32, BX
+	SUBQ      $+16, SI
+	JGE       one
+
+rest:
+	ADDQ        $+16, SI
+	JEQ         done
+	MOVQ        $-1, DI
+	BZHIQ       SI, DI, DI
+	KMOVQ       DI, K1
+	MOVQ        (CX), SI
+	VCVTPH2PS.Z (SI)(BX*1), K1, Z0
+	MOVQ        $+1, DI
+	CMPQ        DI, DX
+	JGE         added6
+
+next5:
+	MOVQ        (CX)(DI*8), SI
+	VCVTPH2PS.Z (SI)(BX*1), K1, Z1
+	VADDPS      Z1, Z0, Z0
+	INCQ        DI
+	CMPQ        DI, DX
+	JLT         next5
+
+added6:
+	VCVTPS2PH $0x00, Z0, K1, (AX)(BX*1)
+	ADDQ      $+32, BX
+
+done:
+	VZEROUPPER
+	RET
+
+// func sumAllBFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·sumAllBFloat16AVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         srcs+8(FP), CX
+	MOVQ         count+16(FP), DX
+	MOVQ         at+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         $0xffff0000ffff0000, DI
+	VPBROADCASTQ DI, Z0
+	MOVQ         $0x00007fff00007fff, DI
+	VPBROADCASTQ DI, Z1
+	MOVQ         $0x0000000100000001, DI
+	VPBROADCASTQ DI, Z2
+	MOVQ         $0x0040000000400000, DI
+	VPBROADCASTQ DI, Z3
+	SUBQ         $+128, SI
+	JLT          ones
+
+loop:
+	MOVQ      (CX), DI
+	VMOVDQU64 (DI)(BX*1), Z4
+	VPSLLD    $0x10, Z4, Z5
+	VPANDD    Z4, Z0, Z4
+	VMOVDQU64 64(DI)(BX*1), Z6
+	VPSLLD    $0x10, Z6, Z7
+	VPANDD    Z6, Z0, Z6
+	VMOVDQU64 128(DI)(BX*1), Z8
+	VPSLLD    $0x10, Z8, Z9
+	VPANDD    Z8, Z0, Z8
+	VMOVDQU64 192(DI)(BX*1), Z10
+	VPSLLD    $0x10, Z10, Z11
+	VPANDD    Z10, Z0, Z10
+	MOVQ      $+1, R8
+	CMPQ      R8, DX
+	JGE       added2
+
+next1:
+	MOVQ      (CX)(R8*8), DI
+	VMOVDQU64 (DI)(BX*1), Z12
+	VPSLLD    $0x10, Z12, Z13
+	VPANDD    Z12, Z0, Z12
+	VADDPS    Z13, Z5, Z5
+	VADDPS    Z12, Z4, Z4
+	VMOVDQU64 64(DI)(BX*1), Z12
+	VPSLLD    $0x10, Z12, Z13
+	VPANDD    Z12, Z0, Z12
+	VADDPS    Z13, Z7, Z7
+	VADDPS    Z12, Z6, Z6
+	VMOVDQU64 128(DI)(BX*1), Z12
+	VPSLLD    $0x10, Z12, Z13
+	VPANDD    Z12, Z0, Z12
+	VADDPS    Z13, Z9, Z9
+	VADDPS    Z12, Z8, Z8
+	VMOVDQU64 192(DI)(BX*1), Z12
+	VPSLLD    $0x10, Z12, Z13
+	VPANDD    Z12, Z0, Z12
+	VADDPS    Z13, Z11, Z11
+	VADDPS    Z12, Z10, Z10
+	INCQ      R8
+	CMPQ      R8, DX
+	JLT       next1
+
+added2:
+	VPSRLD     $0x10, Z5, Z12
+	VPANDD     Z12, Z2, Z12
+	VPADDD     Z5, Z12, Z12
+	VPADDD     Z12, Z1, Z12
+	VCMPPS     $0x03, Z5, Z5, K1
+	VPORD      Z5, Z3, K1, Z12
+	VPSRLD     $0x10, Z4, Z5
+	VPANDD     Z5, Z2, Z5
+	VPADDD     Z4, Z5, Z5
+	VPADDD     Z5, Z1, Z5
+	VCMPPS     $0x03, Z4, Z4, K1
+	VPORD      Z4, Z3, K1, Z5
+	VPSRLD     $0x10, Z12, Z4
+	VPTERNLOGD $0xf8, Z0, Z5, Z4
+	VMOVDQU64  Z4, (AX)(BX*1)
+	VPSRLD     $0x10, Z7, Z4
+	VPANDD     Z4, Z2, Z4
+	VPADDD     Z7, Z4, Z4
+	VPADDD     Z4, Z1, Z4
+	VCMPPS     $0x03, Z7, Z7, K1
+	VPORD      Z7, Z3, K1, Z4
+	VPSRLD     $0x10, Z6, Z5
+	VPANDD     Z5, Z2, Z5
+	VPADDD     Z6, Z5, Z5
+	VPADDD     Z5, Z1, Z5
+	VCMPPS     $0x03, Z6, Z6, K1
+	VPORD      Z6, Z3, K1, Z5
+	VPSRLD     $0x10, Z4, Z4
+	VPTERNLOGD $0xf8, Z0, Z5, Z4
+	VMOVDQU64  Z4, 64(AX)(BX*1)
+	VPSRLD     $0x10, Z9, Z4
+	VPANDD     Z4, Z2, Z4
+	VPADDD     Z9, Z4, Z4
+	VPADDD     Z4, Z1, Z4
+	VCMPPS     $0x03, Z9, Z9, K1
+	VPORD      Z9, Z3, K1, Z4
+	VPSRLD     $0x10, Z8, Z5
+	VPANDD     Z5, Z2, Z5
+	VPADDD     Z8, Z5, Z5
+	VPADDD     Z5, Z1, Z5
+	VCMPPS     $0x03, Z8, Z8, K1
+	VPORD      Z8, Z3, K1, Z5
+	VPSRLD     $0x10, Z4, Z4
+	VPTERNLOGD $0xf8, Z0, Z5, Z4
+	VMOVDQU64  Z4, 128(AX)(BX*1)
+	VPSRLD     $0x10, Z11, Z4
+	VPANDD     Z4, Z2, Z4
+	VPADDD     Z11, Z4, Z4
+	VPADDD     Z4, Z1, Z4
+	VCMPPS     $0x03, Z11, Z11, K1
+	VPORD      Z11, Z3, K1, Z4
+	VPSRLD     $0x10, Z10, Z5
+	VPANDD     Z5, Z2, Z5
+	VPADDD     Z10, Z5, Z5
+	VPADDD     Z5, Z1, Z5
+	VCMPPS     $0x03, Z10, Z10, K1
+	VPORD      Z10, Z3, K1, Z5
+	VPSRLD     $0x10, Z4, Z4
+	VPTERNLOGD $0xf8, Z0, Z5, Z4
+	VMOVDQU64  Z4, 192(AX)(BX*1)
+	ADDQ       $+256, BX
+	SUBQ       $+128, SI
+	JGE        loop
+
+ones:
+	ADDQ $+96, SI
+	JLT  rest
+
+one:
+	MOVQ      (CX), DI
+	VMOVDQU64 (DI)(BX*1), Z4
+	VPSLLD    $0x10, Z4, Z5
+	VPANDD    Z4, Z0, Z4
+	MOVQ      $+1, R8
+	CMPQ      R8, DX
+	JGE       added4
+
+next3:
+	MOVQ      (CX)(R8*8), DI
+	VMOVDQU64 (DI)(BX*1), Z6
+	VPSLLD    $0x10, Z6, Z7
+	VPANDD    Z6, Z0, Z6
+	VADDPS    Z7, Z5, Z5
+	VADDPS    Z6, Z4, Z4
+	INCQ      R8
+	CMPQ      R8, DX
+	JLT       next3
+
+added4:
+	VPSRLD     $0x10, Z5, Z6
+	VPANDD     Z6, Z2, Z6
+	VPADDD     Z5, Z6, Z6
+	VPADDD     Z6, Z1, Z6
+	VCMPPS     $0x03, Z5, Z5, K1
+	VPORD      Z5, Z3, K1, Z6
+	VPSRLD     $0x10, Z4, Z5
+	VPANDD     Z5, Z2, Z5
+	VPADDD     Z4, Z5, Z5
+	VPADDD     Z5, Z1, Z5
+	VCMPPS     $0x03, Z4, Z4, K1
+	VPORD      Z4, Z3, K1, Z5
+	VPSRLD     $0x10, Z6, Z4
+	VPTERNLOGD $0xf8, Z0, Z5, Z4
+	VMOVDQU64  Z4, (AX)(BX*1)
+	ADDQ       $+64, BX
+	SUBQ       $+32, SI
+	JGE        one
+
+rest:
+	ADDQ        $+32, SI
+	JEQ         done
+	MOVQ        $-1, DI
+	BZHIQ       SI, DI, DI
+	KMOVQ       DI, K1
+	MOVQ        (CX), SI
+	VMOVDQU16.Z (SI)(BX*1), K1, Z4
+	VPSLLD      $0x10, Z4, Z5
+	VPANDD      Z4, Z0, Z4
+	MOVQ        $+1, DI
+	CMPQ        DI, DX
+	JGE         added6
+
+next5:
+	MOVQ        (CX)(DI*8), SI
+	VMOVDQU16.Z (SI)(BX*1), K1, Z6
+	VPSLLD      $0x10, Z6, Z7
+	VPANDD      Z6, Z0, Z6
+	VADDPS      Z7, Z5, Z5
+	VADDPS      Z6, Z4, Z4
+	INCQ        DI
+	CMPQ        DI, DX
+	JLT         next5
+
+added6:
+	VPSRLD     $0x10, Z5, Z6
+	VPANDD     Z6, Z2, Z6
+	VPADDD     Z5, Z6, Z6
+	VPADDD     Z6, Z1, Z6
+	VCMPPS     $0x03, Z5, Z5, K2
+	VPORD      Z5, Z3, K2, Z6
+	VPSRLD     $0x10, Z4, Z5
+	VPANDD     Z5, Z2, Z5
+	VPADDD     Z4, Z5, Z5
+	VPADDD     Z5, Z1, Z5
+	VCMPPS     $0x03, Z4, Z4, K2
+	VPORD      Z4, Z3, K2, Z5
+	VPSRLD     $0x10, Z6, Z1
+	VPTERNLOGD $0xf8, Z0, Z5, Z1
+	VMOVDQU16  Z1, K1, (AX)(BX*1)
+	ADDQ       $+64, BX
+
+done:
+	VZEROUPPER
+	RET
 
 // func hasF16C() bool
 // Requires: CPUID

@@ -49,6 +49,8 @@ func avx512() *level {
 	l.scale[Float32] = divide(0, Float32, scaleFloat32AVX512)
 	l.scale[Float64] = divide(0, Float64, scaleFloat64AVX512)
 	l.copy = streamCopy(0, streamCopyAVX512)
+	l.sumAll[Float16] = sumPieces(0, sumAllF16, sumAllFloat16AVX512)
+	l.sumAll[BFloat16] = sumPieces(0, sumAllBF16, sumAllBFloat16AVX512)
 	return l
 }
 
@@ -90,6 +92,8 @@ func avx2() *level {
 	l.scale[Float32] = divide(avx2Step, Float32, scaleFloat32AVX2)
 	l.scale[Float64] = divide(avx2Step, Float64, scaleFloat64AVX2)
 	l.copy = streamCopy(avx2Step, streamCopyAVX2)
+	l.sumAll[Float16] = sumPieces(avx2Step, sumAllF16, sumAllFloat16AVX2)
+	l.sumAll[BFloat16] = sumPieces(avx2Step, sumAllBF16, sumAllBFloat16AVX2)
 	return l
 }
 

@@ -55,15 +55,16 @@ type Record struct {
 type Call struct {
 	Record
 	Dst, Src []byte
-	DC, SC   []int       // counts in elements: of Dst by rank, of Src by rank (V kinds)
-	To       int         // SendRecv's destination; Root is its source
-	Elem     int         // bytes of an element; 0 for Barrier
-	Own      uint32      // its hash alone; Run makes Hash that of all calls so far
-	Counted  bool        // it has DC
-	Queued   bool        // it is made on the goroutine of a HostStream
-	Fold     reduce.Func // of Type and Op, for the kinds that reduce
-	Stream   reduce.Func // the same with streaming stores
-	Both     reduce.Both // into two places; nil where there is none
+	DC, SC   []int         // counts in elements: of Dst by rank, of Src by rank (V kinds)
+	To       int           // SendRecv's destination; Root is its source
+	Elem     int           // bytes of an element; 0 for Barrier
+	Own      uint32        // its hash alone; Run makes Hash that of all calls so far
+	Counted  bool          // it has DC
+	Queued   bool          // it is made on the goroutine of a HostStream
+	Fold     reduce.Func   // of Type and Op, for the kinds that reduce
+	Stream   reduce.Func   // the same with streaming stores
+	Both     reduce.Both   // into two places; nil where there is none
+	All      reduce.SumAll // of all operands, rounded once; nil where Fold of one after another is no less exact
 	offsets  []int
 	place    uint64 // among the collectives of its Comm
 	inside   Kind   // the call that this one is made in, if any

@@ -174,12 +174,20 @@ func (c *Comm) directPieces(k *Call, d *directly, at, end int, move func(dst, sr
 				to = scratch
 			}
 		}
-		for r := 1; r < c.n; r++ {
-			k.Fold(to, a, unsafe.Add(src[r], at), m/k.Elem)
-			a = to
-		}
-		if k.Scale != nil {
-			k.Scale(to, m/k.Elem, c.n)
+		if k.sumsAll(c.n) {
+			srcs := c.reach.operands(c.n)
+			for r := range srcs {
+				srcs[r] = unsafe.Add(src[r], at)
+			}
+			k.sumAll(to, srcs, m)
+		} else {
+			for r := 1; r < c.n; r++ {
+				k.Fold(to, a, unsafe.Add(src[r], at), m/k.Elem)
+				a = to
+			}
+			if k.Scale != nil {
+				k.Scale(to, m/k.Elem, c.n)
+			}
 		}
 		for i := range c.n {
 			if r := (c.me + i) % c.n; dst[r] != nil && unsafe.Add(dst[r], at) != to {
@@ -238,13 +246,16 @@ func (c *Comm) allReduceByHalves(ctx context.Context, k *Call) *Fault {
 
 // reduceByRead reduces the bytes of all ranks' operands from offset off on into dst.
 func (c *Comm) reduceByRead(ctx context.Context, k *Call, dst []byte, off int) *Fault {
-	one, two := c.reach.scratch[:scratchBytes], c.reach.scratch[scratchBytes:]
 	operand := func(r, at, m int, buf []byte) (unsafe.Pointer, *Fault) {
 		if r == c.me {
 			return unsafe.Pointer(&k.Src[at]), nil
 		}
 		return c.source(ctx, r, &c.reach.offers[r].src, at, m, buf)
 	}
+	if k.sumsAll(c.n) {
+		return sumByRead(c, k, dst, off, operand)
+	}
+	one, two := c.reach.scratch[:scratchBytes], c.reach.scratch[scratchBytes:]
 	for i := 0; i < len(dst); i += scratchBytes {
 		m := min(scratchBytes, len(dst)-i)
 		a, f := operand(0, off+i, m, one)

@@ -194,7 +194,7 @@ func (c *Comm) layout(block, blocks int) (length, inSlot int) {
 const foldPiece = 8 << 10 // bytes summed at a time: they stay in L1
 
 // foldAll reduces n bytes at offset from of every rank's slot, in which inSlot bytes lie, into dst, in rank
-// order; own, where not nil, stands for this rank's slot.
+// order; own, where not nil, stands for this rank's slot. The sums of more than two 16-bit floats are rounded once.
 func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, inSlot int, from func(r int) int, own unsafe.Pointer, n int, stream bool) *Fault {
 	operand := func(r, i int) (unsafe.Pointer, *Fault) {
 		if r == c.me && own != nil {
@@ -228,11 +228,22 @@ func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, inSlot int, fr
 			ordered.Claim(unsafe.Add(theirs, next), min(step, n-next))
 		}
 		m := min(step, n-i)
+		to := unsafe.Add(dst, i)
+		if k.sumsAll(c.n) {
+			srcs := c.reach.operands(c.n)
+			for r := range srcs {
+				var f *Fault
+				if srcs[r], f = operand(r, i); f != nil {
+					return f
+				}
+			}
+			k.sumAll(to, srcs, m)
+			continue
+		}
 		a, f := operand(0, i)
 		if f != nil {
 			return f
 		}
-		to := unsafe.Add(dst, i)
 		for r := 1; r < c.n; r++ {
 			b, f := operand(r, i)
 			if f != nil {

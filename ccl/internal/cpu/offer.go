@@ -42,11 +42,12 @@ type reach struct {
 	all     bool    // they are all in this process
 	scratch []byte
 	offers  []offer
-	maps    map[place]view // regions of other ranks' MakeSlice memory
-	mapped  uint64         // how many there have been
-	gone    uint64         // how many regions of the host had been given back when maps was last swept
-	stale   bool           // it is to be swept
-	huge    hugePages      // of this rank's memory that others read
+	maps    map[place]view   // regions of other ranks' MakeSlice memory
+	mapped  uint64           // how many there have been
+	gone    uint64           // how many regions of the host had been given back when maps was last swept
+	stale   bool             // it is to be swept
+	huge    hugePages        // of this rank's memory that others read
+	srcs    []unsafe.Pointer // where the operands of a sum are, while they are added
 }
 
 // scratchBytes is how much is read at a time: a system call is not preempted, and this stays in L2.

@@ -38,6 +38,9 @@ func generate() (asm, stubs []byte, err error) {
 		for _, k := range kernels(g) {
 			g.emit(k)
 		}
+		for _, k := range sumAlls(g) {
+			g.emitSumAll(k)
+		}
 	}
 	hasF16C(c)
 	f, err := c.Result()

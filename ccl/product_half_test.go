@@ -1,0 +1,109 @@
+package ccl_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+)
+
+// Ones beside a number that has no room for them are lost one by one, but not together.
+func TestSumsOfHalvesRoundOnce(t *testing.T) {
+	ccltest.Run(t, 5, func(t testing.TB, c *ccl.Comm) {
+		x, y := []ccl.BFloat16{ccl.ToBFloat16(1)}, []ccl.Float16{ccl.ToFloat16(1)}
+		if c.Rank() == 0 {
+			x[0], y[0] = ccl.ToBFloat16(256), ccl.ToFloat16(2048)
+		}
+		require.NoError(t, ccl.AllReduce(t.Context(), c, x, x, ccl.Sum))
+		require.NoError(t, ccl.AllReduce(t.Context(), c, y, y, ccl.Sum))
+		require.Equal(t, float32(260), x[0].Float32())
+		require.Equal(t, float32(2052), y[0].Float32())
+	})
+}
+
+// Sums of 16-bit floats inside a host are those of float32 in rank order, rounded once, whatever way the data take.
+func TestSumsOfHalves(t *testing.T) {
+	for _, n := range []int{3, 4} {
+		play := func(t testing.TB, c *ccl.Comm) {
+			halves(t, c, func(x float64) ccl.BFloat16 { return ccl.ToBFloat16(float32(x)) }, func(x ccl.BFloat16) float64 { return float64(x.Float32()) })
+			halves(t, c, func(x float64) ccl.Float16 { return ccl.ToFloat16(float32(x)) }, func(x ccl.Float16) float64 { return float64(x.Float32()) })
+		}
+		t.Run(fmt.Sprintf("goroutines/%d", n), func(t *testing.T) { ccltest.Run(t, n, play) })
+		for _, reads := range []string{"0", "1"} {
+			t.Run(fmt.Sprintf("processes/%d/%s", n, reads), func(t *testing.T) {
+				t.Setenv("GOCCL_SHM_READ", reads) // for the processes that are started
+				ccltest.Run(t, n, play, ccltest.Processes(n), ccltest.Deadline(5*time.Minute))
+			})
+		}
+	}
+}
+
+func halves[T ccl.Number](t testing.TB, c *ccl.Comm, enc func(float64) T, dec func(T) float64) {
+	ctx, n, me := t.Context(), c.Size(), c.Rank()
+	round := func(x float64) float64 { return dec(enc(x)) }
+	counts := []int{1, 37, 700, 5_003, 40_001, 300_007}
+	if testing.Short() {
+		counts = []int{1, 700, 5_003, 70_001}
+	}
+	for _, count := range counts {
+		shared, err := ccl.MakeSlice[T](ctx, c, 2*n*count)
+		require.NoError(t, err)
+		for name, memory := range map[string][]T{"own": make([]T, 2*n*count), "shared": shared} {
+			src, dst := memory[:n*count], memory[n*count:]
+			inputs := make([]T, n*count)
+			sums, averages := make([]T, n*count), make([]T, n*count)
+			x := make([]float64, n)
+			for i := range inputs {
+				for r := range x {
+					x[r] = round(rough(r, i))
+				}
+				inputs[i] = enc(x[me])
+				sums[i], averages[i] = enc(sumOnce(ccl.Sum, x, round)), enc(sumOnce(ccl.Avg, x, round))
+			}
+			is := func(got, want []T, what string) {
+				require.NoError(t, differences(got, want), "%s of %d in %s memory, %v", what, count, name, c)
+			}
+			fresh := func() { copy(src, inputs); clear(dst) }
+
+			fresh()
+			require.NoError(t, ccl.AllReduce(ctx, c, dst, src, ccl.Sum))
+			is(dst, sums, "AllReduce")
+			is(src, inputs, "the operand of AllReduce")
+			require.NoError(t, ccl.AllReduce(ctx, c, src, src, ccl.Avg))
+			is(src, averages, "AllReduce in place")
+			fresh()
+			require.NoError(t, ccl.Reduce(ctx, c, dst, src, ccl.Sum, n-1))
+			if me == n-1 {
+				is(dst, sums, "Reduce")
+			}
+			require.NoError(t, ccl.ReduceScatter(ctx, c, dst[:count], src, ccl.Avg))
+			is(dst[:count], averages[me*count:][:count], "ReduceScatter")
+			mine := src[me*count:][:count]
+			require.NoError(t, ccl.ReduceScatter(ctx, c, mine, src, ccl.Sum))
+			is(mine, sums[me*count:][:count], "ReduceScatter in place")
+
+			fresh()
+			parts := slices.Repeat([]int{0}, n)
+			parts[0], parts[n-1] = count, (n-1)*count
+			at := 0
+			for _, k := range parts[:me] {
+				at += k
+			}
+			require.NoError(t, ccl.ReduceScatterV(ctx, c, dst[:parts[me]], src, parts, ccl.Sum))
+			is(dst[:parts[me]], sums[at:][:parts[me]], "ReduceScatterV")
+
+			fresh()
+			require.NoError(t, c.On(nil).Group(func(g ccl.Queue) error { // which are one call, if they are small
+				g.AllReduce(ccl.Host(src[:count]), ccl.InPlace(), ccl.Sum)
+				g.AllReduce(ccl.Host(src[count:]), ccl.InPlace(), ccl.Sum)
+				return nil
+			}).Wait(ctx))
+			is(src, sums, "a group")
+		}
+	}
+}
