@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"reflect"
 
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -66,8 +68,16 @@ const (
 // kernel is t as the reduction kernels name it.
 func (t Type) kernel() reduce.Type { return reduce.Type(t - 1) }
 
-// The two lists must not drift apart.
-var _ = [1]struct{}{}[Type(reduce.Float8E5M2)+1-TypeFloat8E5M2]
+// The lists of the engines and of the kernels must not drift apart from these: each index is 0, or does not compile.
+var (
+	_ = [1]struct{}{}[Type(reduce.Float8E5M2)+1-TypeFloat8E5M2]
+	_ = [1]struct{}{}[Type(engine.Float8E5M2)-TypeFloat8E5M2]
+	_ = [1]struct{}{}[Op(reduce.Avg)-Avg]
+	_ = [1]struct{}{}[Op(engine.Avg)-Avg]
+	_ = [1]struct{}{}[Kind(engine.Barrier)-KindBarrier]
+	_ = [1]struct{}{}[Kind(engine.SymmetricWindow)-KindWindow]
+	_ = [1]struct{}{}[Code(cpu.Closed)-ErrClosed]
+)
 
 // Size is the size of an element in bytes.
 func (t Type) Size() int {

@@ -47,7 +47,7 @@ var large = map[string]size{
 var withoutTest = map[string]string{
 	"ccl/boot":    "launchers",
 	"ccl":         "call collective foreign group join join_mpi queue_device queue_run recorder",
-	"ccl/ccltest": "crew option rank",
+	"ccl/ccltest": "option rank",
 	"ccl/internal/cpu": "direct door exec fetch foreign frame group job local localmove localreduce localv look " +
 		"message monitor news offer p2p picture pipeplace reclaim remote share shrink shrinkcomm stream views wait " +
 		"ways",

@@ -69,26 +69,3 @@ func TestThreadsEndWithContext(t *testing.T) {
 	_, err := Threads(single{}, 2)[0].AllGather(ctx, nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
-
-func TestPack(t *testing.T) {
-	parts := [][]byte{[]byte("a"), {}, make([]byte, 300)}
-	got, err := unpack(pack(parts), 3)
-	require.NoError(t, err)
-	require.Equal(t, parts, got)
-	for _, n := range []int{2, 4} {
-		_, err = unpack(pack(parts), n)
-		require.ErrorIs(t, err, errPacked)
-	}
-}
-
-func FuzzUnpack(f *testing.F) {
-	f.Add([]byte{1, 'a', 0}, 2)
-	f.Fuzz(func(t *testing.T, b []byte, n int) {
-		if n < 0 || n > 100 {
-			return
-		}
-		if parts, err := unpack(b, n); err == nil && len(parts) != n {
-			t.Errorf("%d parts, want %d", len(parts), n)
-		}
-	})
-}
