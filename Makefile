@@ -78,8 +78,8 @@ tags: ## build with every tag, alone and together, with cgo and without (a C com
 	@for c in 1 0; do echo "vet -directive with all tags, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go vet -directive -tags nccl,rccl,oneccl,mpi,fault ./... || exit 1; done
 	@echo "vet -tags nvml"; CGO_ENABLED=1 CGO_CFLAGS=-w go vet -tags nvml ./bench/...
 
-gpu: ## packages cuda and rocm on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
-	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./cuda ./rocm ./examples/multigpu
+gpu: ## packages cuda and rocm, two ranks on one device, and gpu-bundle, on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
+	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./cuda ./rocm ./examples/multigpu ./test/gpu/onegpu
 	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDeviceMemory$$' ./train/zero
 	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
 
@@ -121,7 +121,7 @@ interop: deploy ## the nested modules: deploy's; gomlx, gorgonia; gonum; gorgoni
 vendor-oneccl: ## oneCCL for real, without a GPU: its CPU plugin and SYCL's CPU device (g++; downloads 890 MB once)
 	@$(call need,g++,g++); test/vendor/oneccl/run.sh
 
-gpu-bundle: ## builds gpu-bundle/, to be run on a machine with GPUs (docs/gpu.md)
+gpu-bundle: ## builds gpu-bundle/, to be run on a machine with one GPU or more (docs/gpu.md)
 	test/gpu/bundle.sh gpu-bundle
 
 xpu-shim: ## libgocclxpu.so, the shim over SYCL that package xpu opens (a C++ compiler and SYCL: SYCL_ROOT)

@@ -10,10 +10,11 @@ export CGO_ENABLED=1
 go build -tags nccl,rccl,oneccl,mpi -o "$out/bench" ./bench
 go test -c -tags nccl,rccl -o "$out/native.test" ./ccl/internal/native
 go test -c -tags nccl,rccl -o "$out/gpu.test" ./internal/gpu
+go test -c -tags nccl,rccl -o "$out/onegpu.test" ./test/gpu/onegpu
 "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -Werror -o "$out/loop" test/gpu/loop.c -ldl
-cp test/gpu/run.sh "$out/run.sh"
-chmod 755 "$out/run.sh"
-for f in bench native.test gpu.test loop; do
+cp test/gpu/run.sh test/gpu/rank.sh "$out/"
+chmod 755 "$out/run.sh" "$out/rank.sh"
+for f in bench native.test gpu.test onegpu.test loop; do
 	if ldd "$out/$f" | grep -vE 'linux-vdso|libc\.so|libm\.so|libdl\.so|libpthread\.so|ld-linux'; then
 		echo "$out/$f needs more than the C library" >&2
 		exit 1

@@ -1,5 +1,7 @@
-// loop SIZE ITERS RANKS: all-reduces of SIZE bytes of float, in place, in C, over the same libraries that goccl opens:
-// what bench is compared with. Each rank is a process on a device of its own. Rank 0 prints the microseconds of a call.
+// loop SIZE ITERS RANKS [DEVICE]: all-reduces of SIZE bytes of float, in place, in C, over the same libraries that goccl
+// opens: what bench is compared with. Each rank is a process on a device of its own, or all are on DEVICE; then NCCL has to
+// allow that (NCCL_MULTI_RANK_GPU_ENABLE=1), or is told that each rank is a host. Rank 0 prints the microseconds of a call.
+// loop version: what ncclGetVersion says.
 //
 // Device memory and streams come from the CUDA runtime where there is one, else from the driver, as in goccl.
 #include "../../include/gccl.h"
@@ -78,8 +80,15 @@ static double now(void) {
 }
 
 int main(int argc, char **argv) {
-	if (argc != 4) {
-		fprintf(stderr, "usage: loop SIZE ITERS RANKS\n");
+	static const char *const names[] = { "libnccl.so.2", "libnccl.so", NULL };
+	if (argc == 2 && !strcmp(argv[1], "version")) {
+		int version;
+		TRY(((g_res (*)(int *))find(library("GOCCL_NCCL_LIB", names, 1), "ncclGetVersion"))(&version));
+		printf("%d\n", version);
+		return 0;
+	}
+	if (argc != 4 && argc != 5) {
+		fprintf(stderr, "usage: loop SIZE ITERS RANKS [DEVICE] | loop version\n");
 		return 2;
 	}
 	size_t bytes = strtoull(argv[1], NULL, 0);
@@ -97,10 +106,15 @@ int main(int argc, char **argv) {
 			break;
 		}
 	}
-	static const char *const names[] = { "libnccl.so.2", "libnccl.so", NULL };
+	const char *multi = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+	if (argc == 5 && !(multi && *multi == '1')) {
+		char host[32];
+		snprintf(host, sizeof host, "goccl-rank-%d", rank);
+		setenv("NCCL_HOSTID", host, 1);
+	}
 	void *nccl = library("GOCCL_NCCL_LIB", names, 1);
 	void *memory, *stream;
-	device(rank, bytes, &memory, &stream);
+	device(argc == 5 ? atoi(argv[4]) : rank, bytes, &memory, &stream);
 	g_uid id;
 	if (rank == 0) {
 		TRY(((g_res (*)(g_uid *))find(nccl, "ncclGetUniqueId"))(&id));

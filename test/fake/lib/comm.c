@@ -157,7 +157,10 @@ static int meet(g_comm c) {
 	snprintf(mine.host, sizeof mine.host, "%s", getenv("NCCL_HOSTID") ? getenv("NCCL_HOSTID") : "here");
 	if (!error)
 		error = gather(c, &mine, all, sizeof mine);
-	for (int p = 0; p < c->size && !error && !knob("NCCL_SHARED_DEVICES", 0); p++)
+	// NCCL 2.30.3 and newer allow it with this variable (ncclParamMultiRankGpuEnable in init.cc).
+	const char *multi = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+	int shared = knob("NCCL_SHARED_DEVICES", 0) || (multi && *multi == '1' && knob("NCCL_VERSION", 22809) >= 23003);
+	for (int p = 0; p < c->size && !error && !shared; p++)
 		if (p != c->rank && all[p].device == mine.device && !strcmp(all[p].host, mine.host))
 			error = (warn("Duplicate GPU detected : rank %d and rank %d both on device %d", c->rank, p, mine.device), GCCL_INVALID_USAGE);
 	return error;
