@@ -74,6 +74,7 @@ few="-e ${TYPES_MAX:-1M} ${FLAGS:-}"
 	part types $two -op allreduce -d all -o all -f 8 $few
 	if [ "$one" = 0 ]; then
 		[ "$devices" -gt 2 ] && part "all-$devices" ./bench -backend nccl -op all -np "$devices" $more -J "$results/all-$devices.json" -html "$results/all-$devices.html"
+		[ "$version" -ge 22703 ] && part windows $two -op all -R 2 $more -J "$results/windows.json"
 		part threads ./bench -backend nccl -op all -t 2 $few
 	elif [ -n "${NCCL_MULTI_RANK_GPU_ENABLE:-}" ]; then
 		part threads ./bench -backend nccl -op all -t 2 -device 0 $few

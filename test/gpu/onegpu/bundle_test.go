@@ -54,7 +54,7 @@ func TestBundle(t *testing.T) {
 		{"host ids", []string{"DEVICES=1", "FAKE_DEVICES=1", "FAKE_NCCL_VERSION=22907"}, "two ranks: NCCL_HOSTID\n",
 			[]string{"NOT RUN threads: NCCL 22907 takes two ranks on one GPU only from two processes\n"}},
 		{"multi-rank", []string{"DEVICES=1", "FAKE_DEVICES=1", "FAKE_NCCL_VERSION=23003", "ONLY=[at]*"}, "two ranks: NCCL_MULTI_RANK_GPU_ENABLE\n", []string{"ok      threads\n"}},
-		{"two devices", []string{"DEVICES=2", "FAKE_DEVICES=2", "ONLY=[at]*"}, "two ranks: a device each\n", []string{"ok      threads\n"}},
+		{"two devices", []string{"DEVICES=2", "FAKE_DEVICES=2", "ONLY=[atw]*"}, "two ranks: a device each\n", []string{"ok      threads\n", "ok      windows\n"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out, results, err := run(t, tc.env...)
