@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Buf is a view of elements of one type. The zero Buf is no buffer.
+// Buf is a view of elements of one type, in host or device memory. The zero Buf is no view.
 type Buf struct {
 	host  unsafe.Pointer // a Go slice, kept alive while queued
 	mem   deviceMemory   // or device memory: its owner, kept alive and asked whether it was freed
@@ -15,13 +15,14 @@ type Buf struct {
 	typ   Type
 }
 
-// Host is a view of s. It keeps s alive.
+// Host returns a view of s, which keeps s alive.
 func Host[T Number](s []T) Buf {
 	return Buf{host: unsafe.Pointer(unsafe.SliceData(s)), room: cap(s), count: len(s), typ: TypeOf[T]()}
 }
 
-// Slice is b's elements as a slice, which shares b's memory. It is false if b is not a view of host memory, or its
-// elements are not of T's [Type]. The slice is like the one that [Host] was given, cut as [Buf.From] has cut b.
+// Slice returns the elements of b as a slice that shares b's memory. It returns false if b is not a
+// view of host memory, or if its elements are not of T's Type. The slice is part of the one that
+// Host was given, cut as Buf.From has cut b.
 func Slice[T Number](b Buf) ([]T, bool) {
 	if b.mem != nil || b.count < 0 || b.typ == TypeNone || b.typ != TypeOf[T]() {
 		return nil, false
@@ -29,7 +30,7 @@ func Slice[T Number](b Buf) ([]T, bool) {
 	return unsafe.Slice((*T)(b.host), b.count), true
 }
 
-// From is b[i:j]. Bounds that are out of range make a Buf that every call rejects.
+// From returns b[i:j]. If the bounds are out of range, every call rejects the Buf.
 func (b Buf) From(i, j int) Buf {
 	if i < 0 || j < i || j > b.count {
 		return Buf{count: -1, typ: b.typ}
@@ -44,10 +45,11 @@ func (b Buf) From(i, j int) Buf {
 	return b
 }
 
-// Join is one Buf for b and next, where next begins right behind b: what lies side by side can go in one call. It is
-// false if they do not lie so, differ in type, or are not known to be parts of one piece of memory. On the host b's
-// slice must have a capacity that reaches over next: flat[0:4] and flat[4:6] join, flat[0:4:4] and flat[4:6] do
-// not. On a device both must be views of one Memory. An empty Buf joins any other of its type.
+// Join returns one Buf for b and next if next begins right behind b, so that both can go in one
+// call. It returns false if they are not adjacent, differ in type, or are not known to be parts of
+// one piece of memory. On the host the capacity of b's slice must reach over next: flat[0:4] and
+// flat[4:6] join, flat[0:4:4] and flat[4:6] do not. On a device both must be views of one Memory.
+// An empty Buf joins any other of its type.
 func (b Buf) Join(next Buf) (Buf, bool) {
 	switch {
 	case b.count < 0 || next.count < 0 || b.typ == TypeNone || b.typ != next.typ || (b.mem == nil) != (next.mem == nil):
@@ -68,8 +70,8 @@ func (b Buf) Join(next Buf) (Buf, bool) {
 	return b, true
 }
 
-// Addr is where in the memory of a device b begins: what a kernel takes that works on b, as one of a program's own
-// arithmetic does between calls. It is false for host memory, which [Slice] gives, and for memory that was freed.
+// Addr returns the device address at which b begins, for a program's own kernels that work on b
+// between calls. ok is false for host memory, which Slice returns, and for freed memory.
 func (b Buf) Addr() (addr uintptr, ok bool) {
 	if b.mem == nil || b.count < 0 {
 		return 0, false
@@ -80,10 +82,10 @@ func (b Buf) Addr() (addr uintptr, ok bool) {
 	return addr + uintptr(b.first*b.typ.Size()), true
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (b Buf) Len() int { return max(b.count, 0) }
 
-// Type is the type of the elements.
+// Type returns the type of the elements.
 func (b Buf) Type() Type { return b.typ }
 
 func (b *Buf) bytes() []byte {
@@ -96,9 +98,9 @@ func (b *Buf) bytes() []byte {
 // inPlace marks the Buf that InPlace returns.
 var inPlace byte
 
-// InPlace, as src, says that dst holds the input, as MPI_IN_PLACE: for AllGather and
-// Gather this rank's part of it; for ReduceScatter dst is the whole vector, and its
-// part r gets the result.
+// InPlace returns the src of a call whose input is already in dst, as MPI_IN_PLACE. For AllGather
+// and Gather the input is this rank's part of dst. For ReduceScatter dst holds the whole vector,
+// and its part r receives the result.
 func InPlace() Buf { return Buf{host: unsafe.Pointer(&inPlace)} }
 
 func (b *Buf) inPlace() bool { return b.host == unsafe.Pointer(&inPlace) }

@@ -60,24 +60,24 @@ func AllGatherV[T Number](ctx context.Context, c *Comm, dst []T, counts []int, s
 	return c.block(ctx, &args{kind: KindAllGatherV, typ: TypeOf[T](), root: -1, dst: bytesOf(dst), src: bytesOf(src), dc: counts})
 }
 
-// Gather puts the src of rank r into part r of dst on root. It is MPI_Gather.
+// Gather collects the src of each rank r in part r of dst on root, as MPI_Gather does.
 func Gather[T Number](ctx context.Context, c *Comm, dst, src []T, root int) error {
 	return c.block(ctx, &args{kind: KindGather, typ: TypeOf[T](), root: root, dst: bytesOf(dst), src: bytesOf(src)})
 }
 
-// GatherV is Gather with counts[r] elements of rank r. All ranks pass the same
-// counts: that is how they are compared. It is MPI_Gatherv without displacements.
+// GatherV is Gather with counts[r] elements from rank r. All ranks must pass the same counts. It is
+// MPI_Gatherv without displacements.
 func GatherV[T Number](ctx context.Context, c *Comm, dst []T, counts []int, src []T, root int) error {
 	return c.block(ctx, &args{kind: KindGatherV, typ: TypeOf[T](), root: root, dst: bytesOf(dst), src: bytesOf(src), dc: counts})
 }
 
-// Scatter puts part r of src on root into dst of rank r. It is MPI_Scatter.
+// Scatter sends part r of src on root to dst of rank r, as MPI_Scatter does.
 func Scatter[T Number](ctx context.Context, c *Comm, dst, src []T, root int) error {
 	return c.block(ctx, &args{kind: KindScatter, typ: TypeOf[T](), root: root, dst: bytesOf(dst), src: bytesOf(src)})
 }
 
-// ScatterV is Scatter with counts[r] elements for rank r. All ranks pass the same
-// counts. It is MPI_Scatterv without displacements.
+// ScatterV is Scatter with counts[r] elements for rank r. All ranks must pass the same counts. It
+// is MPI_Scatterv without displacements.
 func ScatterV[T Number](ctx context.Context, c *Comm, dst, src []T, counts []int, root int) error {
 	return c.block(ctx, &args{kind: KindScatterV, typ: TypeOf[T](), root: root, dst: bytesOf(dst), src: bytesOf(src), dc: counts})
 }
@@ -94,19 +94,19 @@ func AllToAllV[T Number](ctx context.Context, c *Comm, dst []T, dc []int, src []
 	return c.block(ctx, &args{kind: KindAllToAllV, typ: TypeOf[T](), root: -1, dst: bytesOf(dst), src: bytesOf(src), dc: dc, sc: sc})
 }
 
-// Send gives src to a Recv on peer. It may return before peer has received. Calls
-// to one peer are matched in the order they were made.
+// Send sends src to a Recv on peer. It may return before peer has received. Calls to one peer are
+// matched in the order in which they were made.
 func Send[T Number](ctx context.Context, c *Comm, src []T, peer int) error {
 	return c.block(ctx, &args{kind: KindSend, typ: TypeOf[T](), root: peer, src: bytesOf(src)})
 }
 
-// Recv fills dst with what peer sends; both name the same count and type.
+// Recv receives into dst what peer sends. Both sides must give the same count and type.
 func Recv[T Number](ctx context.Context, c *Comm, dst []T, peer int) error {
 	return c.block(ctx, &args{kind: KindRecv, typ: TypeOf[T](), root: peer, dst: bytesOf(dst)})
 }
 
-// SendRecv sends src to rank to while receiving dst from rank from: two calls that
-// cannot block each other. It is MPI_Sendrecv.
+// SendRecv sends src to rank to, and at the same time receives dst from rank from. The two cannot
+// block each other. It is MPI_Sendrecv.
 func SendRecv[T Number](ctx context.Context, c *Comm, dst []T, from int, src []T, to int) error {
 	return c.block(ctx, &args{kind: KindSendRecv, typ: TypeOf[T](), root: from, to: to, dst: bytesOf(dst), src: bytesOf(src)})
 }

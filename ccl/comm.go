@@ -19,24 +19,44 @@ import (
 // Version is the version of this module. All ranks of a job must run the same.
 const Version = "0.2.0"
 
-// Options tune a Comm. The zero value is the default; all but Device, OnFailure,
-// OnCall, Log and Name must agree on all ranks, and NewComm fails naming those that differ.
+// Options tune a Comm. The zero value holds the defaults. All fields except Device, OnFailure,
+// OnCall, Log and Name must be the same on all ranks; otherwise NewComm fails and names those that
+// differ.
 type Options struct {
-	// Backend names the engine beside the CPU engine that every Comm has (control,
-	// Barrier, host slices). "" is the compiled-in one whose device every rank has,
-	// if any; "cpu" none.
-	Backend     string
-	Staged      bool              // host slices go through the device engine, too
-	Device      *int              // nil: the local rank among the visible devices
-	Timeout     time.Duration     // longest any one call may take; default 10 min, <0 none
-	PeerTimeout time.Duration     // silence after which a rank is lost, at least 1 s; default 5 s, <0 never
-	Check       Check             // how far mismatched calls are looked for; default CheckAsync
-	RankOrder   bool              // reduce strictly in rank order, for the bits of adding rank by rank; CPU engine only, slower. 16-bit floats: docs/types.md
-	OnFailure   func(*Error)      // called once, before any call returns the failure; it may Close the Comm, but not call on it. A call waits for its return, but no longer than until the call's context ends or Timeout has passed
-	OnCall      func(Observation) // called after every call on host memory, on its goroutine: for metrics
-	Log         *slog.Logger      // nil: warnings and worse go to slog.Default()
-	Hints       Hints             // for the backend's library
-	Name        string            // what errors and reports call the Comm, as SetName; "": world, or the parent's name and the color
+	// Backend names the engine that moves data beside the CPU engine, which every Comm has for
+	// control, Barrier and host slices. "" takes the compiled-in engine whose device every rank
+	// has, if there is one. "cpu" takes none.
+	Backend string
+	// Staged sends host slices through the device's engine as well.
+	Staged bool
+	// Device is the index of this rank's device. nil takes the rank's local number among the
+	// visible devices.
+	Device *int
+	// Timeout is the longest time that one call may take. 0 means 10 minutes, a negative value no
+	// limit.
+	Timeout time.Duration
+	// PeerTimeout is the silence after which a rank counts as lost: at least 1 second. 0 means 5
+	// seconds, a negative value never.
+	PeerTimeout time.Duration
+	// Check says how thoroughly mismatched calls are looked for. The default is CheckAsync.
+	Check Check
+	// RankOrder reduces strictly in rank order, which gives the bits of adding rank by rank. It is
+	// slower, and for the CPU engine only. docs/types.md has what it means for 16-bit floats.
+	RankOrder bool
+	// OnFailure is called once, before any call returns the failure. It may Close the Comm, but
+	// not make calls on it. A call waits for OnFailure to return, but no longer than its context
+	// and Timeout allow.
+	OnFailure func(*Error)
+	// OnCall is called after every call on host memory, on the goroutine of that call. It is meant
+	// for metrics.
+	OnCall func(Observation)
+	// Log receives what the Comm reports. nil sends warnings and errors to slog.Default().
+	Log *slog.Logger
+	// Hints tune the library of the backend.
+	Hints Hints
+	// Name is what errors and reports call the Comm, as SetName sets it. "" means "world" for the
+	// Comm of NewComm, and the parent's name with the color for a Comm of Split.
+	Name string
 }
 
 const (
@@ -140,9 +160,11 @@ type Comm struct {
 	telling            atomic.Bool // OnFailure has been called, or there is none
 }
 
-// Place says where a rank runs: on the Local-th of Locals ranks of the Node-th of Nodes hosts.
+// Place says where a rank runs.
 type Place struct {
-	Host                       string
+	// Host is the name of the rank's host.
+	Host string
+	// The host is number Node of Nodes. On it, the rank is number Local of Locals.
 	Node, Nodes, Local, Locals int
 }
 
@@ -206,7 +228,7 @@ func callOf(r *cpu.Record) *Call {
 		State: State(r.State), Root: r.Root, Start: time.Duration(r.Start), End: time.Duration(r.End)}
 }
 
-// Rank is this rank's place in c, from 0 to Size-1.
+// Rank returns the number of this rank in c, from 0 to Size-1.
 func (c *Comm) Rank() int {
 	if c.none() {
 		return -1
@@ -214,7 +236,7 @@ func (c *Comm) Rank() int {
 	return c.eng.Rank()
 }
 
-// Size is the number of ranks of c.
+// Size returns the number of ranks of c.
 func (c *Comm) Size() int {
 	if c.none() {
 		return 0
@@ -222,7 +244,7 @@ func (c *Comm) Size() int {
 	return c.eng.Size()
 }
 
-// Place says where this rank runs.
+// Place returns where this rank runs.
 func (c *Comm) Place() Place {
 	if c.none() {
 		return Place{Node: -1, Local: -1}
@@ -232,7 +254,7 @@ func (c *Comm) Place() Place {
 	return Place{Host: c.host, Node: node, Nodes: t.Nodes(), Local: t.Local(r), Locals: t.Locals(node)}
 }
 
-// String reads like: rank 3 of 8 (2 hosts, cpu, shared memory and TCP (eth0))
+// String returns a line such as: rank 3 of 8 (2 hosts, cpu, shared memory and TCP (eth0))
 func (c *Comm) String() string {
 	if c.none() {
 		return noComm
@@ -241,8 +263,7 @@ func (c *Comm) String() string {
 		c.eng.Topology().Nodes(), plural(c.eng.Topology().Nodes()), c.Backend(), c.eng.Transport())
 }
 
-// Transport is what the ranks of c talk over: memory, shared memory, TCP and its
-// interface.
+// Transport returns what connects the ranks of c: memory, shared memory, or TCP with its interface.
 func (c *Comm) Transport() string {
 	if c.none() {
 		return noComm
@@ -250,8 +271,8 @@ func (c *Comm) Transport() string {
 	return c.eng.Transport()
 }
 
-// Plan says how a call of count elements would go: its algorithm, and over what; where a library makes the
-// calls of c's backend, which one.
+// Plan describes how a call with count elements would run: the algorithm and the transport, or the
+// library that would make the call.
 func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
 	switch {
 	case c.none():
@@ -263,8 +284,8 @@ func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
 	return c.eng.Plan(&call)
 }
 
-// Supports is nil, or ErrUnsupported with the reason, before anything is sent. For a Comm with a device it is
-// about memory of the device.
+// Supports returns nil if c can make such a call, and otherwise ErrUnsupported with the reason.
+// Nothing is sent. For a Comm with a device the answer is for memory of the device.
 func (c *Comm) Supports(k Kind, t Type, op Op) error {
 	if c.none() {
 		return refuseNone(k.String())
@@ -281,8 +302,8 @@ func (c *Comm) Supports(k Kind, t Type, op Op) error {
 	return nil
 }
 
-// Native is the engine's own communicator (ncclComm_t, ...), for calls this package
-// lacks; 0 if none, as on the CPU.
+// Native returns the handle of the library's own communicator (ncclComm_t, ...), for calls that
+// this package lacks. It is 0 if there is none, as on the CPU.
 func (c *Comm) Native() uintptr {
 	if c.none() || c.lib == nil {
 		return 0
@@ -301,7 +322,8 @@ func (c *Comm) Backend() string {
 	return c.lib.backend.Name()
 }
 
-// Library is the version of the backend's library, as "NCCL 2.28.9"; "" if there is none.
+// Library returns the name and version of the backend's library, such as "NCCL 2.28.9", or "" if
+// there is none.
 func (c *Comm) Library() string {
 	if c.none() || c.lib == nil {
 		return ""
@@ -321,7 +343,7 @@ func (c *Comm) Abort(cause error) {
 	c.eng.Fail(&cpu.Fault{Code: cpu.Aborted, Peer: c.Rank(), Err: cause})
 }
 
-// Done is closed when c fails; Err then says why.
+// Done returns a channel that is closed when c fails. Err then says why.
 func (c *Comm) Done() <-chan struct{} {
 	if c.none() {
 		return nil
@@ -329,7 +351,7 @@ func (c *Comm) Done() <-chan struct{} {
 	return c.done
 }
 
-// Err is why c failed; nil before.
+// Err returns the failure of c, or nil while c has not failed.
 func (c *Comm) Err() error {
 	if c.none() {
 		return refuseNone("Comm")

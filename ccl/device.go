@@ -23,7 +23,8 @@ type Memory[T Number] interface {
 	Elem() T
 }
 
-// Device is a view of m. It keeps m alive, and a call on it after m was freed is refused. Of nil it is empty.
+// Device returns a view of m, which keeps m alive. A call on it after m was freed is refused. The
+// view of nil is empty.
 func Device[T Number](m Memory[T]) Buf {
 	if m == nil {
 		return Buf{typ: TypeOf[T]()}

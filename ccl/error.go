@@ -9,24 +9,35 @@ import (
 	"time"
 )
 
-// Code classifies an [Error]. A Code is itself an error, as syscall.Errno is:
-// errors.Is(err, ccl.ErrRankLost).
+// Code classifies an [Error]. A Code is itself an error, so that errors.Is(err, ccl.ErrRankLost)
+// works.
 type Code uint8
 
 // What can go wrong.
 const (
-	_               Code = iota
-	ErrArgument          // this call was wrong here; it had no effect and the Comm is fine
-	ErrUnsupported       // this backend cannot do this; it had no effect and the Comm is fine
-	ErrMismatch          // ranks disagree about the call; see Mine and Theirs
-	ErrRankLost          // Peer exited or fell silent
-	ErrTimeout           // Options.Timeout or a deadline passed; Missing lists the ranks not heard of
-	ErrCanceled          // a context was canceled
-	ErrAborted           // Abort was called, on rank Peer
-	ErrUnauthorized      // bootstrap: the other side does not know the job's secret
-	ErrVersion           // bootstrap: ranks run different versions or options
-	ErrBackend           // the vendor library or the system failed; see Err
-	ErrClosed            // use after Close, here or on rank Peer
+	_ Code = iota
+	// ErrArgument reports a wrong argument on this rank. The call had no effect, and the Comm is good.
+	ErrArgument
+	// ErrUnsupported reports what this backend cannot do. The call had no effect, and the Comm is good.
+	ErrUnsupported
+	// ErrMismatch reports that ranks have made different calls: see Mine and Theirs.
+	ErrMismatch
+	// ErrRankLost reports that rank Peer exited or fell silent.
+	ErrRankLost
+	// ErrTimeout reports that Options.Timeout or a deadline passed. Missing lists the late ranks.
+	ErrTimeout
+	// ErrCanceled reports that a context was canceled.
+	ErrCanceled
+	// ErrAborted reports that rank Peer called Abort.
+	ErrAborted
+	// ErrUnauthorized reports, while a job starts, that the other side does not know its secret.
+	ErrUnauthorized
+	// ErrVersion reports, while a job starts, that ranks run different versions or options.
+	ErrVersion
+	// ErrBackend reports that the library or the system failed: see Err.
+	ErrBackend
+	// ErrClosed reports that the Comm was closed, here or on rank Peer.
+	ErrClosed
 	codeEnd
 )
 
@@ -35,7 +46,7 @@ var codeText = [codeEnd]string{
 	"aborted", "unauthorized", "versions or options differ", "the system or a library failed", "closed",
 }
 
-// Error says what the code means.
+// Error returns what the code means, such as "rank lost".
 func (k Code) Error() string {
 	if k == 0 || k >= codeEnd {
 		return "error " + strconv.Itoa(int(k))
@@ -43,16 +54,25 @@ func (k Code) Error() string {
 	return codeText[k]
 }
 
-// Error is the only error type this package returns.
+// Error is the only error type that this package returns.
 type Error struct {
-	Code         Code
-	Op           string // "AllReduce", "NewComm", ...
-	Rank, Peer   int    // this rank; the rank at fault, or -1
-	Missing      []int  // ranks that have not joined or not arrived, where known
-	Mine, Theirs *Call  // this rank's call; Peer's, where known
-	Err          error  // cause: a context error, an errno or a *VendorError
-	Comm         string // the name of the Comm, if it is another than the world
-	World        []int  // the ranks of Comm as ranks of the job; nil where they are the same
+	// Code says what kind of failure this is.
+	Code Code
+	// Op is the operation that failed: "AllReduce", "NewComm", ...
+	Op string
+	// Rank is this rank in the Comm. Peer is the rank at fault, or -1 if none is known.
+	Rank, Peer int
+	// Missing lists the ranks that have not joined or not arrived, where they are known.
+	Missing []int
+	// Mine is this rank's call, Theirs is Peer's call. Each is nil where it is not known.
+	Mine, Theirs *Call
+	// Err is the cause: a context's error, an errno or a *VendorError, for example. It may be nil.
+	Err error
+	// Comm is the name of the Comm. It is empty for the Comm of all ranks.
+	Comm string
+	// World maps each rank of the Comm to its rank in the job. It is nil where the two are the
+	// same.
+	World []int
 }
 
 // rank is a rank of the Comm as text, with its rank in the job where that is another.
@@ -108,7 +128,7 @@ func firstCause(cause error) error {
 	}
 }
 
-// Error reads like: ccl: rank 3: AllReduce #41 float x 1024 sum: rank 5 lost: killed
+// Error returns one line, such as: ccl: rank 3: AllReduce #41 float x 1024 sum: rank 5 lost: killed
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("ccl: ")
@@ -249,7 +269,7 @@ func ranks(r []int) string {
 	return b.String()
 }
 
-// Unwrap gives the Code and the cause.
+// Unwrap returns the Code and the cause, for errors.Is and errors.As.
 func (e *Error) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Code}
@@ -269,19 +289,29 @@ func (e *VendorError) Error() string {
 	return fmt.Sprintf("%s: %s (%d)", e.Library, e.Text, e.Result)
 }
 
-// Call is a copy of one entry of the flight recorder: one call as a rank made it.
+// Call is one entry of the flight recorder: one call as a rank made it.
 type Call struct {
+	// Seq numbers the calls of the Comm from 1. Count is the number of elements.
 	Seq, Count uint64
-	Kind       Kind
-	Type       Type
-	Op         Op
-	State      State
-	Root       int32         // or peer; -1 if none
-	Start, End time.Duration // since NewComm, by the monitor's coarse clock; End 0 while running
-	Caller     string        // "train.go:88", if the call waited long enough to be looked at
+	// Kind is the collective.
+	Kind Kind
+	// Type is the type of the elements.
+	Type Type
+	// Op is the operator, for calls that reduce.
+	Op Op
+	// State says how far the call is.
+	State State
+	// Root is the root or the peer, or -1 if there is none.
+	Root int32
+	// Start and End are times since NewComm, by the monitor's coarse clock. End is 0 while the
+	// call runs.
+	Start, End time.Duration
+	// Caller is the line that made the call, such as "train.go:88", if the call waited long enough
+	// to be looked at.
+	Caller string
 }
 
-// String reads like: AllReduce #41 float x 1024 sum
+// String returns a line such as: AllReduce #41 float x 1024 sum
 func (c *Call) String() string {
 	s := c.describe()
 	return strings.Replace(s, c.Kind.String(), fmt.Sprintf("%s #%d", c.Kind, c.Seq), 1)

@@ -10,21 +10,30 @@ import (
 	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
-// Hints tune the library that carries out a Comm's calls, NCCL or RCCL; what a field is there is in brackets, of ncclConfig_t.
-// A field that is zero is left to the library, and the library's own variables, such as NCCL_MIN_CTAS, have the last word
-// over the others. A hint that the library, or its version, does not take is refused with ErrUnsupported when the Comm is
-// made. A Comm's name goes to the library by itself (commName), from NCCL 2.27 on.
+// Hints tune the library that carries out a Comm's calls: NCCL or RCCL. The doc of each field names
+// the corresponding field of ncclConfig_t. A field that is zero is left to the library. The
+// library's own variables, such as NCCL_MIN_CTAS, override the others. A hint that the library or
+// its version does not take is refused with ErrUnsupported when the Comm is made. From NCCL 2.27 on
+// the library also gets the Comm's name (commName).
 //
-// There is no splitShare: each Comm of a Split has resources of its own, so that one which fails leaves its parent whole.
+// There is no splitShare: each Comm of a Split has its own resources, so a Comm that fails leaves
+// its parent intact.
 type Hints struct {
-	MinCTAs      int       // thread blocks that a call's kernel takes at least [minCTAs]; NCCL 2.17
-	MaxCTAs      int       // and at most: fewer leave more of the device to compute, and slow the call down [maxCTAs]; NCCL 2.17
-	CTAPolicy    CTAPolicy // what the library economizes on [CTAPolicy]; NCCL 2.27
-	TrafficClass int       // of the network's packets, for its quality of service [trafficClass]; NCCL 2.26
-	Net          string    // the network plugin, by its name: "IB", "Socket", "AWS Libfabric" [netName]; NCCL 2.17
+	// MinCTAs is the least number of thread blocks that the kernel of a call takes (minCTAs, NCCL
+	// 2.17).
+	MinCTAs int
+	// MaxCTAs is the largest number of thread blocks. A small number leaves more of the device to
+	// compute and slows the call down (maxCTAs, NCCL 2.17).
+	MaxCTAs int
+	// CTAPolicy says what the library saves (CTAPolicy, NCCL 2.27).
+	CTAPolicy CTAPolicy
+	// TrafficClass marks network packets for the quality of service (trafficClass, NCCL 2.26).
+	TrafficClass int
+	// Net names the network plugin: "IB", "Socket", "AWS Libfabric" (netName, NCCL 2.17).
+	Net string
 }
 
-// CTAPolicy is how a library chooses the number of thread blocks of a call.
+// CTAPolicy says how a library chooses the number of thread blocks of a call.
 type CTAPolicy uint8
 
 const (
@@ -35,7 +44,7 @@ const (
 
 var ctaPolicies = [...]string{"default", "efficiency", "zero"}
 
-// String is the policy as [ParseHints] reads it: default, efficiency or zero.
+// String returns the policy as [ParseHints] reads it: default, efficiency or zero.
 func (p CTAPolicy) String() string {
 	if int(p) < len(ctaPolicies) {
 		return ctaPolicies[p]
@@ -43,7 +52,8 @@ func (p CTAPolicy) String() string {
 	return "CTAPolicy(" + strconv.Itoa(int(p)) + ")"
 }
 
-// String reads like "max-ctas=8,net=Socket": the fields that are set, as [ParseHints] reads them. It is "" for none.
+// String returns the fields that are set, as [ParseHints] reads them, such as
+// "max-ctas=8,net=Socket". It is "" if none is set.
 func (h Hints) String() string {
 	var set []string
 	for _, f := range h.numbers() {
@@ -70,7 +80,8 @@ func (h *Hints) numbers() []number {
 	return []number{{"min-ctas", &h.MinCTAs}, {"max-ctas", &h.MaxCTAs}, {"traffic-class", &h.TrafficClass}}
 }
 
-// ParseHints reads a comma list such as "min-ctas=4,max-ctas=16,cta-policy=efficiency,traffic-class=3,net=IB", for flags.
+// ParseHints parses a comma-separated list such as
+// "min-ctas=4,max-ctas=16,cta-policy=efficiency,traffic-class=3,net=IB". It is meant for flags.
 func ParseHints(s string) (h Hints, err error) {
 	for _, part := range strings.Split(s, ",") {
 		name, value, _ := strings.Cut(part, "=")

@@ -14,17 +14,16 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// Bootstrap is what a launcher supplies: who I am, and one way to swap bytes. It is
-// needed only inside NewComm. [boot.TCP], [boot.File], [boot.Local] and [boot.Env]
-// provide it; so does anything with these three methods. Where it also has
+// Bootstrap tells a process its rank and the number of ranks, and gives it one way to exchange
+// bytes with the others. NewComm needs it only until it returns. boot.TCP, boot.File, boot.Local
+// and boot.Env return one, and any type with these three methods is one. NewComm also uses these
+// methods if they exist:
 //
-//	Secret() []byte         // known to the ranks of the job alone: guards data connections
+//	Secret() []byte         // known only to the ranks of the job: protects data connections
 //	Addr() netip.Addr       // of the interface that reaches the other hosts
-//	HostID() string         // ranks with different ones count as on different hosts
+//	HostID() string         // ranks with different values count as on different hosts
 //	Watch() <-chan struct{} // closed if a rank is lost before the next AllGather
 //	Refuse(why error)       // tells the other ranks why this one cannot take part
-//
-// they are used.
 type Bootstrap interface {
 	Rank() int
 	Size() int
@@ -36,8 +35,9 @@ type Bootstrap interface {
 // process, and then joins the job its own way. The first that knows is asked.
 var launchers []func(ctx context.Context) (b Bootstrap, known bool, err error)
 
-// Launched is the bootstrap that Join uses: that of a launcher with MPI, in a build with the tag mpi, else
-// [boot.Env]. done is for when the Comms have been made, or could not be.
+// Launched returns the bootstrap that Join uses: in a build with the tag mpi and under a launcher
+// with MPI, MPI's own; otherwise boot.Env's. Call done when the Comms have been made or could not
+// be made.
 func Launched(ctx context.Context) (b Bootstrap, done func(), err error) {
 	for _, launcher := range launchers {
 		b, known, err := launcher(ctx)
@@ -59,9 +59,9 @@ func Launched(ctx context.Context) (b Bootstrap, done func(), err error) {
 	return e, func() { e.Close() }, nil
 }
 
-// Join is the one call most programs make: it finds out from the environment who
-// this process is (launcher, rank, size), bootstraps, and returns the Comm of all
-// ranks. Under no launcher it is a job of one rank.
+// Join returns the Comm of all ranks of the job; most programs need no other call to start. It
+// learns from the environment which launcher started this process, its rank and the number of
+// ranks, and connects to the other ranks. Under no launcher the job has one rank.
 func Join(ctx context.Context, o *Options) (*Comm, error) {
 	b, done, err := Launched(ctx)
 	if err != nil {
@@ -71,9 +71,9 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	return NewComm(ctx, b, o)
 }
 
-// NewComm joins the job described by b. It returns within ctx on every rank, with a
-// Comm on all of them or an error on all of them; if a rank fails after the verdict,
-// the Comm starts out failed.
+// NewComm joins the job that b describes. Within the time of ctx it returns a Comm on all ranks, or
+// an error on all ranks. If a rank fails after that was decided, the Comm has already failed when
+// NewComm returns it.
 func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	if b == nil {
 		return nil, &Error{Code: ErrArgument, Op: "NewComm", Rank: -1, Peer: -1, Err: errors.New("the Bootstrap is nil; Join finds one")}

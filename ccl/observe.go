@@ -13,13 +13,18 @@ import (
 // What other tools see of calls: regions of runtime/trace while a trace is taken, labels of pprof with GOCCL_PPROF=1, and
 // Options.OnCall. Where none of them is wanted a call pays for two looks at memory.
 
-// Observation is a call that has ended, as [Options.OnCall] gets it.
+// Observation describes a call that has ended. [Options.OnCall] receives it.
 type Observation struct {
-	Call  Call          // as the flight recorder has it
-	Comm  string        // the Comm's name
-	Took  time.Duration // from its beginning, by the exact clock
-	Bytes int           // of this rank's slices, sent or received, whichever is more
-	Err   error         // nil, or an *Error
+	// Call is the call as the flight recorder has it.
+	Call Call
+	// Comm is the Comm's name.
+	Comm string
+	// Took is the time from the beginning to the end of the call, by the exact clock.
+	Took time.Duration
+	// Bytes is the size of this rank's data, sent or received, whichever is more.
+	Bytes int
+	// Err is nil, or an *Error.
+	Err error
 }
 
 // watched reports whether somebody wants to see calls.

@@ -25,7 +25,8 @@ type Queue struct {
 	use   uint64        // of group
 }
 
-// On returns the queue of c on s; nil is c's own HostStream. That of a nil Comm rejects every call.
+// On returns the queue of c on s. If s is nil, that is c's own HostStream. The queue of a nil Comm
+// rejects every call.
 func (c *Comm) On(s Stream) Queue {
 	if c.none() {
 		return Queue{}

@@ -52,7 +52,8 @@ func (c *Comm) end(r *cpu.Record, s State) {
 	c.recording.end()
 }
 
-// Trace yields the last calls made on c, oldest first: the flight recorder. It may be called from any goroutine.
+// Trace yields the last calls made on c, oldest first: the flight recorder. Any goroutine may call
+// it.
 func (c *Comm) Trace() iter.Seq[Call] {
 	return func(yield func(Call) bool) {
 		if c.none() {

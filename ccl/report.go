@@ -222,8 +222,8 @@ func (c *Comm) reportFailure(e *Error) {
 // alarming reports whether a failure is one that nobody asked for.
 func alarming(code Code) bool { return code != ErrClosed && code != ErrCanceled && code != ErrAborted }
 
-// Name is what reports call c: the name that SetName gave it, else "world" for the Comm of NewComm, and "world/1" for the
-// part of it with color 1.
+// Name returns the name of c in reports: the one that SetName gave it, otherwise "world" for the
+// Comm of NewComm, and "world/1" for the part of it with color 1.
 func (c *Comm) Name() string {
 	if c.none() {
 		return noComm
@@ -231,8 +231,8 @@ func (c *Comm) Name() string {
 	return c.eng.Name()
 }
 
-// SetName names c in reports, as MPI_Comm_set_name does. Ranks need not agree, but reports read better
-// where they do.
+// SetName names c in reports, as MPI_Comm_set_name does. Ranks may give different names, but
+// reports are easier to read if they agree.
 func (c *Comm) SetName(name string) {
 	if !c.none() {
 		c.eng.SetName(name)

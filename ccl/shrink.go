@@ -6,21 +6,19 @@ import (
 	"github.com/goccl/goccl/ccl/internal/cpu"
 )
 
-// Shrink agrees on who is alive and returns a Comm of them, in their old order. It is
-// the only collective allowed on a failed Comm, and all living ranks must call it: it
-// waits for those that have not failed, lately though they may come, until ctx or
-// Options.Timeout ends. Ranks that have closed c do not count. Where none was lost, as
-// after an Abort or a canceled context, the new Comm has all ranks.
+// Shrink returns a Comm of the surviving ranks, in their old order. It is the only collective
+// allowed on a failed Comm, and all living ranks must call it. It waits for living ranks that have
+// not called it yet, until ctx or Options.Timeout ends. Ranks that have closed c do not count. If
+// no rank was lost, as after an Abort or a canceled context, the new Comm has all ranks.
 //
-// All survivors get a Comm of the same ranks, or all an error. A rank that is lost
-// while Shrink runs is left out; one that is lost at its very end makes the new Comm
-// fail at once, on all others, and Shrink can be called on that. A rank that the others
-// have given up gets ErrRankLost with its own rank as Peer, always: it is to end. A rank
-// that cannot connect with the others gets ErrBackend, and they a Comm without it. The
-// two sides of a partition each get a Comm of their own.
+// All survivors get a Comm with the same ranks, or all an error. A rank that is lost while Shrink
+// runs is left out. If one is lost at the very end, the new Comm fails at once on all others, and
+// Shrink can be called on that. A rank that the others have given up always gets ErrRankLost with
+// itself as Peer, and should end. A rank that cannot connect to the others gets ErrBackend, and
+// they get a Comm without it. Each side of a partition gets a Comm of its own.
 //
-// c stays as it is: close it. Data of the failed call are undefined, so a program goes
-// on from the last state that it knows to be the same on all survivors.
+// c stays as it is: close it. The data of the failed call are undefined, so a program continues
+// from the last state that it knows to be the same on all survivors.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if c.none() {
 		return nil, refuseNone("Shrink")

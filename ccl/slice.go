@@ -9,11 +9,11 @@ import (
 	"github.com/goccl/goccl/ccl/internal/cpu"
 )
 
-// MakeSlice returns n elements, all zero, in memory that all ranks of this host can
-// map. It is collective over the ranks of the host, which may ask for different n.
-// The memory lives until FreeSlice or exit, whatever becomes of c; appending beyond
-// cap leaves it. More than the host has left is refused with ErrBackend. A call that
-// fails concerns only the elements that were its result.
+// MakeSlice returns n zero elements in memory that all ranks of this host can map, so that calls
+// copy less. All ranks of the host must call it; n may differ. More memory than the host has is
+// refused with ErrBackend. The memory lives until FreeSlice or the end of the process, independent
+// of c. Appending beyond the capacity moves the slice to ordinary memory. A call that fails
+// concerns only the elements that were its result.
 func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 	if c.none() {
 		return nil, refuseNone("MakeSlice")
@@ -52,8 +52,8 @@ func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 	return unsafe.Slice((*T)(unsafe.Pointer(&mem[0])), n), nil
 }
 
-// FreeSlice gives back what MakeSlice returned. s must not be used any more. Of any
-// other slice it takes no notice.
+// FreeSlice gives back what MakeSlice returned; s must not be used afterwards. It ignores other
+// slices.
 func FreeSlice[T Number](s []T) {
 	if cap(s) > 0 {
 		cpu.FreeMemory(unsafe.Pointer(unsafe.SliceData(s)))

@@ -10,9 +10,10 @@ import (
 	"github.com/goccl/goccl/ccl/internal/cpu"
 )
 
-// Split partitions c by color, ordered by key then by old rank, as MPI_Comm_split.
-// It is collective over c. A negative color gets a nil Comm, whose Rank is -1 and Size 0, and
-// which refuses every call. The new Comm has c's Options.
+// Split partitions c: the ranks with the same color form a new Comm, ordered by key and then by old
+// rank, as with MPI_Comm_split. All ranks of c must call it. A rank with a negative color gets a
+// nil Comm, whose Rank is -1 and Size 0, and which refuses every call. The new Comm has c's
+// Options.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	return c.split(ctx, color, key, nil)
 }

@@ -14,14 +14,14 @@ type Stream interface {
 	Handle() (h uintptr, ok bool) // ok is false once closed; 0 is a valid handle
 }
 
-// HostStream is a first-in first-out queue on the host with the meaning of a device
-// stream: calls of several Comms and functions run in the order they were issued.
-// A program written for device streams runs on it unchanged, on any machine. The zero
-// HostStream is an empty queue, ready to use.
+// HostStream is a first-in first-out queue on the host that behaves like a device stream: calls of
+// several Comms and functions run in the order in which they were issued. A program written for
+// device streams runs on it unchanged, on any machine. The zero HostStream is an empty queue, ready
+// to use.
 //
-// Functions rely on the calls before them. So after a call on the stream has failed, Do
-// runs nothing any more, for good: go on with another HostStream. Calls of other Comms
-// run, since other ranks wait for them.
+// Functions rely on the calls before them. So after a call on the stream has failed, Do runs no
+// function any more: continue with another HostStream. Calls of other Comms still run, since other
+// ranks wait for them.
 type HostStream struct {
 	mu     sync.Mutex
 	ended  bell
@@ -51,7 +51,7 @@ func NewHostStream() *HostStream {
 	return &HostStream{}
 }
 
-// Handle is 0; ok is false once s is closed.
+// Handle returns 0. ok is false once s is closed.
 func (s *HostStream) Handle() (uintptr, bool) {
 	if s == nil {
 		return 0, false
@@ -68,9 +68,9 @@ var (
 	errGoexit       = errors.New("the function has ended its goroutine (runtime.Goexit, as t.FailNow does)")
 )
 
-// Do runs f after all that was issued before. Wait on the Work returns f's error, as
-// the cause of an Error with the Code ErrBackend. If a call before it on s has failed, f
-// does not run, and Wait returns that failure.
+// Do runs f after everything that was issued before. Wait on the Work returns f's error as the
+// cause of an Error with the Code ErrBackend. If an earlier call on s has failed, f does not run,
+// and Wait returns that failure.
 func (s *HostStream) Do(f func() error) Work {
 	switch {
 	case s == nil:

@@ -9,7 +9,7 @@ import (
 	"github.com/goccl/goccl/internal/reduce"
 )
 
-// Number is an element type every engine can move; [Comm.Supports] says which it
+// Number is an element type that every engine can move. Comm.Supports says which types an engine
 // can reduce.
 type Number interface {
 	~int8 | uint8 | ~int16 | uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~int | ~uint |
@@ -30,10 +30,10 @@ type Float8E4M3 uint8
 // its bits: moved by every engine, reduced where the library can.
 type Float8E5M2 uint8
 
-// Float32 is f's value, exactly.
+// Float32 returns f's value, exactly.
 func (f Float16) Float32() float32 { return reduce.F16ToF32(uint16(f)) }
 
-// Float32 is f's value, exactly.
+// Float32 returns f's value, exactly.
 func (f BFloat16) Float32() float32 { return reduce.BF16ToF32(uint16(f)) }
 
 // ToFloat16 rounds x to the nearest Float16, ties to even.
@@ -79,7 +79,7 @@ var (
 	_ = [1]struct{}{}[Code(cpu.Closed)-ErrClosed]
 )
 
-// Size is the size of an element in bytes.
+// Size returns the size of an element in bytes.
 func (t Type) Size() int {
 	if t == TypeNone || t >= typeEnd {
 		return 0
@@ -87,7 +87,7 @@ func (t Type) Size() int {
 	return t.kernel().Size()
 }
 
-// String is the type's name in nccl-tests: float, half, bfloat16, f8e4m3, int8, ...
+// String returns the type's name in nccl-tests: float, half, bfloat16, f8e4m3, int8, ...
 func (t Type) String() string {
 	if t == TypeNone || t >= typeEnd {
 		return "none"
@@ -95,7 +95,7 @@ func (t Type) String() string {
 	return t.kernel().String()
 }
 
-// TypeOf is the Type of T.
+// TypeOf returns the Type of T.
 func TypeOf[T Number]() Type {
 	var z T
 	switch any(z).(type) {
@@ -143,20 +143,21 @@ var typeOfKind = [...]Type{
 	reflect.Float32: TypeFloat32, reflect.Float64: TypeFloat64,
 }
 
-// Op is how elements are reduced. docs/types.md has what each does on each type.
+// Op is an operator that combines elements. docs/types.md says what each does on each type.
 type Op uint8
 
 // The operators.
 const (
-	Sum  Op = iota
-	Prod    // the product
-	Min     // the least; NaN if any is
-	Max     // the greatest; NaN if any is
-	Avg     // the sum, divided by the number of ranks
+	Sum  Op = iota // the sum
+	Prod           // the product
+	Min            // the least element; NaN if any element is NaN
+	Max            // the greatest element; NaN if any element is NaN
+	Avg            // the sum, divided by the number of ranks
 	opEnd
 )
 
-// String is the operator's name in nccl-tests: sum, prod, min, max, avg; mulsum of one that [Comm.Scaled] made.
+// String returns the operator's name in nccl-tests: sum, prod, min, max or avg, and mulsum for an
+// operator that [Comm.Scaled] made.
 func (o Op) String() string {
 	switch {
 	case o >= firstScaled:
@@ -167,7 +168,7 @@ func (o Op) String() string {
 	return reduce.Op(o).String()
 }
 
-// Kind says which collective a call is.
+// Kind names a collective.
 type Kind uint8
 
 // The kinds of calls.
@@ -202,7 +203,7 @@ var kindNames = [kindEnd]string{
 	"Split", "Group", "Window",
 }
 
-// String is the name of the function that makes such calls.
+// String returns the name of the function that makes such calls.
 func (k Kind) String() string {
 	if k == 0 || k >= kindEnd {
 		return "unknown"
@@ -239,17 +240,20 @@ func (s State) String() string {
 	return [...]string{"issued", "running", "complete", "failed", "rejected"}[min(int(s), 4)]
 }
 
-// Check says how far mismatched calls are looked for.
+// Check says how thoroughly mismatched calls are looked for.
 type Check uint8
 
 // The levels of checking.
 const (
-	CheckAsync  Check = iota // what every message carries is compared: free
-	CheckStrict              // also, no call returns before all its ranks have made it
-	CheckOff                 // not at all
+	// CheckAsync compares what every message carries anyway. It costs nothing.
+	CheckAsync Check = iota
+	// CheckStrict adds that no call returns before all ranks have made it.
+	CheckStrict
+	// CheckOff compares nothing.
+	CheckOff
 )
 
-// String names the level.
+// String returns the name of the level: async, strict or off.
 func (k Check) String() string {
 	return [...]string{"async", "strict", "off"}[min(int(k), 2)]
 }

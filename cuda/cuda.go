@@ -69,43 +69,47 @@ type Unavailable = gpu.Unavailable
 // ErrClosed is in the errors of calls on freed memory and on closed streams, events and graphs.
 var ErrClosed = gpu.ErrClosed
 
-// Available is nil, or why there is no CUDA in this process: an [*Unavailable]. It does not ask for a device.
+// Available returns nil if CUDA can be used in this process, and otherwise an *Unavailable with the
+// reason. It does not look for a device.
 func Available() error { return gpu.CUDA.Open() }
 
 // Versions are the newest CUDA that the driver can run, and the runtime's: 13000 is 13.0.
 func Versions() (driver, runtime int, err error) { return gpu.CUDA.Versions() }
 
-// Library is the file that was opened, "" if none.
+// Library returns the file that was opened, or "" if none was.
 func Library() string { return gpu.CUDA.Path() }
 
-// Count is the number of visible devices. That there is none is no error.
+// Count returns the number of visible devices. No device is not an error.
 func Count() (int, error) { return gpu.CUDA.Count() }
 
-// Devices are all visible devices.
+// Devices returns all visible devices.
 func Devices() ([]Device, error) { return gpu.CUDA.Devices() }
 
-// At is visible device n. The error says which there are.
+// At returns the visible device with number n. Its error says which devices there are.
 func At(n int) (Device, error) { return gpu.CUDA.Device(n) }
 
-// Local is the device of the rank that is the local-th of locals on its host, the same that a Comm takes by default: device
-// local, or the only one that the launcher has left visible. More ranks than devices is an error.
+// Local returns the device of the rank that is number local of locals on its host. It is the device
+// that a Comm takes by default: the one with number local, or the only one that the launcher has
+// left visible. If there are more ranks than devices, it returns an error.
 func Local(local, locals int) (Device, error) { return gpu.CUDA.Local(local, locals) }
 
-// Alloc returns n elements of memory on d, which hold anything.
+// Alloc allocates n elements of memory on d. Their contents are undefined.
 func Alloc[T Element](d Device, n int) (*Mem[T], error) { return gpu.Alloc[T](d, n) }
 
-// MemOf is n elements of memory that other code has made on d, such as ccl.MakeDevice, by its address. Freeing it leaves the memory
-// itself alone.
+// MemOf returns a Mem for n elements of memory that other code, such as ccl.MakeDevice, has
+// allocated on d at addr. Freeing the Mem leaves that memory alone.
 func MemOf[T Element](d Device, addr uintptr, n int) (*Mem[T], error) {
 	return gpu.MemOf[T](d, addr, n)
 }
 
-// AllocManaged returns n elements of memory with one address for d and the host, between which the driver moves it.
+// AllocManaged allocates n elements of memory that has one address for d and the host. The driver
+// moves it between them.
 func AllocManaged[T Element](d Device, n int) (*Mem[T], error) { return gpu.AllocManaged[T](d, n) }
 
-// AllocHost returns n elements of pinned host memory, for copies in the background.
+// AllocHost allocates n elements of pinned host memory, for copies in the background.
 func AllocHost[T Element](d Device, n int) (*Host[T], error) { return gpu.AllocHost[T](d, n) }
 
-// OnLeak has f told, from then on, of what the garbage collector finds although it was not given back: what it was, and
-// the line that made it. nil ends that. GOCCL_LEAKS=1 in the environment logs it.
+// OnLeak sets a function that is called for each object that the garbage collector finds and that
+// was not given back. Its text says what the object is and which line made it. nil ends that.
+// GOCCL_LEAKS=1 in the environment logs the same.
 func OnLeak(f func(text string)) { lent.OnLeak(f) }

@@ -1,6 +1,9 @@
+//go:build !nccl || !cgo
+
 package cuda_test
 
 import (
+	"errors"
 	"fmt"
 	"log"
 
@@ -23,4 +26,13 @@ func Example() {
 	}
 	defer x.Free()
 	fmt.Println("on", d)
+	// Output: on the CPU
+}
+
+// A build without -tags nccl has no devices, and says so.
+func ExampleUnavailable() {
+	_, err := cuda.At(0)
+	var u *cuda.Unavailable
+	fmt.Println(errors.As(err, &u))
+	// Output: true
 }

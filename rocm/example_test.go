@@ -1,6 +1,9 @@
+//go:build !rccl || !cgo
+
 package rocm_test
 
 import (
+	"errors"
 	"fmt"
 	"log"
 
@@ -23,4 +26,13 @@ func Example() {
 	}
 	defer x.Free()
 	fmt.Println("on", d)
+	// Output: on the CPU
+}
+
+// A build without -tags rccl has no devices, and says so.
+func ExampleUnavailable() {
+	_, err := rocm.At(0)
+	var u *rocm.Unavailable
+	fmt.Println(errors.As(err, &u))
+	// Output: true
 }

@@ -37,7 +37,8 @@ type Error = sycl.Error
 // Unavailable says why there is no SYCL in this process.
 type Unavailable = sycl.Unavailable
 
-// Available is nil, or why there is no SYCL in this process: an [*Unavailable]. It does not ask for a device.
+// Available returns nil if SYCL can be used in this process, and otherwise an *Unavailable with the
+// reason. It does not look for a device.
 func Available() error {
 	if err := sycl.Open(); err != nil {
 		return fmt.Errorf("xpu: %w", err)
@@ -56,13 +57,13 @@ func devices() ([]sycl.Device, error) {
 	return sycl.Devices()
 }
 
-// Count is the number of visible devices. That there is none is no error.
+// Count returns the number of visible devices. No device is not an error.
 func Count() (int, error) {
 	all, err := devices()
 	return len(all), err
 }
 
-// Devices are all visible devices.
+// Devices returns all visible devices.
 func Devices() ([]Device, error) {
 	all, err := devices()
 	if err != nil {
@@ -75,7 +76,7 @@ func Devices() ([]Device, error) {
 	return list, nil
 }
 
-// At is visible device n. The error says which there are.
+// At returns the visible device with number n. Its error says which devices there are.
 func At(n int) (Device, error) {
 	all, err := devices()
 	switch {
@@ -87,8 +88,9 @@ func At(n int) (Device, error) {
 	return Device{n}, nil
 }
 
-// Local is the device of the rank that is the local-th of locals on its host, the same that a Comm takes by default:
-// device local, or the only one that the launcher has left visible. More ranks than devices is an error.
+// Local returns the device of the rank that is number local of locals on its host. It is the device
+// that a Comm takes by default: the one with number local, or the only one that the launcher has
+// left visible. If there are more ranks than devices, it returns an error.
 func Local(local, locals int) (Device, error) {
 	if err := Available(); err != nil {
 		return Device{}, err

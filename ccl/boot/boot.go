@@ -45,26 +45,27 @@ type Boot struct {
 	err    error // the job has failed
 }
 
-// Rank is this process's place among all ranks, from 0.
+// Rank returns this process's rank, from 0.
 func (b *Boot) Rank() int { return b.rank }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (b *Boot) Size() int { return b.size }
 
-// Secret is what all ranks of the job know and nobody else does, for connections
-// made later; nil if there is none.
+// Secret returns what all ranks of the job know and nobody else does, for connections made later.
+// It is nil if there is none.
 func (b *Boot) Secret() []byte { return slices.Clone(b.secret) }
 
-// Addr is the local address of the interface that routes to rank 0, on rank 0 of
-// the one that others reached it by; the zero Addr if it is not known.
+// Addr returns the local address of the interface that routes to rank 0. On rank 0 it is the
+// address by which others reached it. It is the zero Addr if it is not known.
 func (b *Boot) Addr() netip.Addr { return b.addr }
 
-// HostID, if not "", decides which ranks share a host: those with the same.
+// HostID returns a value that ranks of one host share, or "" if the ranks are to find out
+// themselves.
 func (b *Boot) HostID() string { return b.hostID }
 
-// AllGather returns every rank's mine, at most MaxValue bytes, indexed by rank.
-// All ranks call it the same number of times. It fails on all ranks if it fails on
-// one, and then the bootstrap is over. The values may be shared: do not change them.
+// AllGather returns the value mine of every rank, indexed by rank. A value has at most MaxValue
+// bytes. All ranks must call it the same number of times. If it fails on one rank, it fails on all,
+// and the bootstrap is over. The values may be shared: do not change them.
 func (b *Boot) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
 	if len(mine) > MaxValue {
 		return nil, fault(Argument, "a value of %d bytes; AllGather takes at most %d of each rank", len(mine), MaxValue).of(b.rank, b.size)
@@ -93,8 +94,9 @@ func (b *Boot) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
 	return values, nil
 }
 
-// Watch is for a rank that needs all others before it comes to the next AllGather, as for sharing memory with them: the
-// channel is closed as soon as one of them is gone, which the next AllGather then names. It is nil where that cannot be known.
+// Watch returns a channel that is closed as soon as a rank is gone, for a rank that needs all
+// others before the next AllGather. That AllGather names the lost rank. The channel is nil where
+// this cannot be known.
 func (b *Boot) Watch() <-chan struct{} {
 	if b.conn == nil || b.state() != nil {
 		return nil
@@ -103,8 +105,8 @@ func (b *Boot) Watch() <-chan struct{} {
 	return b.over
 }
 
-// Refuse tells the other ranks why this one cannot take part, where it has joined already: their next AllGather, or the one
-// they are in, fails with that. The bootstrap is over then.
+// Refuse tells the other ranks why this one cannot take part although it has joined: their next
+// AllGather, or the one under way, fails with that reason. The bootstrap is over then.
 func (b *Boot) Refuse(why error) {
 	if b.state() != nil {
 		return

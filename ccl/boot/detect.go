@@ -7,15 +7,19 @@ import (
 	"strings"
 )
 
-// Launch is what a launcher's environment says about this process.
+// Launch is what the environment says about this process and its launcher.
 type Launch struct {
-	// Launcher is goccl, torchrun, openmpi, pmi, pals, slurm, env (plain RANK and
-	// WORLD_SIZE), pet (a pod with PET_ variables), kubernetes (a pod of an Indexed Job) or none.
-	Launcher      string
-	Rank, Size    int
-	Local, Locals int    // which of how many ranks of this host; -1: not known
-	Node, Nodes   int    // which of how many hosts; -1: not known
-	Job           string // tells this job from others; "" where the launcher does not
+	// Launcher is goccl, torchrun, openmpi, pmi, pals, slurm, env (plain RANK and WORLD_SIZE), pet
+	// (a pod with PET_ variables), kubernetes (a pod of an Indexed Job) or none.
+	Launcher string
+	// Rank is this process's rank of Size.
+	Rank, Size int
+	// On its host, this rank is number Local of Locals. Both are -1 if not known.
+	Local, Locals int
+	// The host is number Node of Nodes. Both are -1 if not known.
+	Node, Nodes int
+	// Job tells this job from others. It is "" where the launcher does not say.
+	Job string
 }
 
 // vars reads the environment of one process.
@@ -99,9 +103,9 @@ var families = []family{
 	{"kubernetes", func(v *vars) bool { return v.has("JOB_COMPLETION_INDEX") }, readKubernetes, "JOB_COMPLETION_INDEX", "GOCCL_SIZE"},
 }
 
-// Detect says which launcher started this process, and as what. It looks at
-// getenv only, under PALS at the files that PALS_APINFO and PBS_NODEFILE name, and in a pod at its hosts file.
-// Under no launcher it is rank 0 of 1.
+// Detect returns which launcher started this process, and its place in the job. It reads only
+// getenv; under PALS also the files that PALS_APINFO and PBS_NODEFILE name, and in a pod its hosts
+// file. Under no launcher the process is rank 0 of 1.
 func Detect(getenv func(string) string) (Launch, error) {
 	return detect(&vars{getenv: getenv, readFile: os.ReadFile})
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// Env is the bootstrap of the job that a launcher started this process in: Detect,
-// and then the way to rank 0 that this launcher offers. See the package's table of
-// variables. Under no launcher it is a job of one rank.
+// Env returns the bootstrap of the job in which a launcher started this process. It calls Detect
+// and then finds rank 0 in the way that this launcher offers; the package's table lists the
+// variables. Under no launcher the job has one rank.
 func Env(ctx context.Context) (*Boot, error) {
 	return env(ctx, &vars{getenv: os.Getenv, readFile: os.ReadFile})
 }

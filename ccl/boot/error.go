@@ -27,7 +27,7 @@ const (
 var codeText = [...]string{"", "wrong argument", "timeout", "canceled", "unauthorized",
 	"version differs", "ranks disagree", "rank lost", "closed", "system error"}
 
-// Error reads like: rank lost
+// Error returns what the code means, such as "rank lost".
 func (c Code) Error() string {
 	if int(c) < len(codeText) {
 		return codeText[c]
@@ -35,17 +35,23 @@ func (c Code) Error() string {
 	return "code " + strconv.Itoa(int(c))
 }
 
-// Error is the only type of error that this package returns, but for ExitError.
+// Error is the only error type that this package returns, except [ExitError].
 type Error struct {
-	Code       Code
-	Rank, Size int    // this rank and the size of its job; -1 where not known
-	Peer       int    // the rank at fault, or -1
-	Missing    []int  // ranks that have not joined, or whose value has not come
-	Text       string // what happened and what to do, without who says it
-	Err        error  // the cause, if there is one below this package
+	// Code says what kind of failure this is.
+	Code Code
+	// Rank is this rank, Size the number of ranks of its job. Each is -1 where it is not known.
+	Rank, Size int
+	// Peer is the rank at fault, or -1.
+	Peer int
+	// Missing lists the ranks that have not joined, or whose value has not arrived.
+	Missing []int
+	// Text says what happened and what to do, without the rank that reports it.
+	Text string
+	// Err is the cause, if there is one below this package.
+	Err error
 }
 
-// Error reads like: boot: rank 0 of 4: 1 rank has not joined after 30s: 3
+// Error returns a line such as: boot: rank 0 of 4: 1 rank has not joined after 30s: 3
 func (e *Error) Error() string {
 	switch {
 	case e.Rank < 0:

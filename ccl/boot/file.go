@@ -12,15 +12,13 @@ import (
 	"path/filepath"
 )
 
-// File is the bootstrap of size ranks that share a directory. Rank 0 writes there,
-// in one atomic step, where it listens and a secret made for this job, for its owner's
-// eyes only; all else goes over TCP, as with the function TCP. The file is gone when
-// all have joined.
+// File returns the bootstrap of size ranks that share a directory. Rank 0 writes a file there in
+// one atomic step, readable by its owner only: where it listens, and a secret made for this job.
+// Everything else goes over TCP, as with [TCP]. The file is removed when all have joined.
 //
-// A job that died may have left its file behind. It is not believed: it leads to
-// nobody, or to somebody who does not know the secret in it, and then is read
-// again until rank 0 has replaced it. Two jobs that run at the same time in one
-// directory need different names.
+// A job that died may have left its file behind. Such a file leads nowhere, or to a process that
+// does not know its secret; the ranks then read it again until rank 0 has replaced it. Two jobs
+// that run at the same time in one directory need different names.
 func File(ctx context.Context, dir, job string, rank, size int) (*Boot, error) {
 	m := &meeting{job: job, rank: rank, size: size}
 	if err := m.check(); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// Local is the bootstrap of n ranks that are goroutines of this process. hosts, if
-// given, is the HostID of each: ranks with the same share a host. A rank beyond
-// hosts has the last of them.
+// Local returns the bootstraps of n ranks that are goroutines of this process. hosts, if given, is
+// the HostID of each rank: ranks with the same HostID share a host. Ranks beyond the end of hosts
+// have its last value.
 func Local(n int, hosts ...string) []*Boot {
 	if n < 1 {
 		return nil

@@ -16,30 +16,43 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// Command says what Spawn runs.
+// Command says what [Spawn] runs.
 type Command struct {
-	N              int       // ranks
-	Path           string    // a program: a path, or a name looked up in PATH
-	Args           []string  // its arguments, without its name
-	Env            []string  // its environment; nil: this process's. GOCCL_RANK and the like are set by Spawn
-	Dir            string    // its working directory; "": this process's
-	Hosts          int       // treat the ranks as being on so many hosts, in blocks; 0: as they are
-	Stdin          io.Reader // for rank 0; nil, and the other ranks: no input
-	Stdout, Stderr io.Writer // for the ranks' output, line by line; nil: nowhere
-	Prefix         bool      // "[3] " before each line of rank 3
-	KeepGoing      bool      // a rank that fails does not end the others
-	// Grace is the time between SIGTERM and SIGKILL; 0: one second.
+	// N is the number of ranks.
+	N int
+	// Path is the program: a path, or a name that is looked up in PATH.
+	Path string
+	// Args are the program's arguments, without its name.
+	Args []string
+	// Env is the program's environment. nil is this process's. Spawn sets GOCCL_RANK and the like.
+	Env []string
+	// Dir is the program's working directory. "" is this process's.
+	Dir string
+	// Hosts makes the ranks act as on so many hosts, in blocks. 0 leaves them as they are.
+	Hosts int
+	// Stdin is the input of rank 0. The other ranks have none.
+	Stdin io.Reader
+	// Stdout and Stderr receive the ranks' output, line by line. nil drops it.
+	Stdout, Stderr io.Writer
+	// Prefix puts "[3] " before each line of rank 3.
+	Prefix bool
+	// KeepGoing lets the other ranks go on when one fails.
+	KeepGoing bool
+	// Grace is the time between SIGTERM and SIGKILL. 0 means one second.
 	Grace time.Duration
 }
 
 // ExitError says which rank failed first, and how.
 type ExitError struct {
-	Rank   int
-	Code   int       // its exit code; -1 if a signal ended it
-	Signal os.Signal // or nil
+	// Rank is the rank that failed first.
+	Rank int
+	// Code is its exit code, or -1 if a signal ended it.
+	Code int
+	// Signal is the signal that ended it, or nil.
+	Signal os.Signal
 }
 
-// Error reads like: rank 2 exited with code 1
+// Error returns a line such as: rank 2 exited with code 1
 func (e *ExitError) Error() string {
 	if e.Signal != nil {
 		return fmt.Sprintf("rank %d was ended by a signal: %v", e.Rank, e.Signal)
@@ -50,16 +63,15 @@ func (e *ExitError) Error() string {
 // maxSpawn is how many processes Spawn starts at most.
 const maxSpawn = 16384
 
-// Spawn runs a command as N ranks on this host and waits until all have ended. Each
-// finds the others by Env. Interrupts and the like are passed on to the ranks, which
-// then have Grace to end. If a rank fails, the others are ended, unless KeepGoing;
-// the error is an *ExitError for the first to fail, where ranks may have failed only
-// because another was killed. Whatever ends this process ends the ranks (on Linux;
-// what they have started themselves, only where Spawn can still signal it).
+// Spawn runs a command as N ranks on this host and waits until all have ended. Each rank finds the
+// others with [Env]. Interrupts and similar signals are passed on to the ranks, which then have
+// Grace to end. If a rank fails, the others are ended, unless KeepGoing is set. The error is an
+// *ExitError for the rank that failed first; the others may have failed only as a consequence.
+// Whatever ends this process ends the ranks (on Linux; processes that they started, only where
+// Spawn can still signal them).
 //
-// The job's secret passes through the environment, which only the user's own
-// processes can read, and rank 0's socket is opened here, so that nobody can take
-// its port in between.
+// The job's secret passes through the environment, which only the user's own processes can read.
+// Spawn opens rank 0's socket itself, so that no other process can take the port in between.
 func Spawn(ctx context.Context, c Command) error {
 	if c.N < 1 || c.N > maxSpawn {
 		return fault(Argument, "%d ranks; a host can run from 1 to %d", c.N, maxSpawn)

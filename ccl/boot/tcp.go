@@ -14,21 +14,25 @@ import (
 	"time"
 )
 
-// TCPOptions tune TCP. Job and Secret are the same on all ranks.
+// TCPOptions tune [TCP].
 type TCPOptions struct {
-	Job    string // tells jobs apart that might meet at one port
-	Secret []byte // what all ranks know and nobody else does; nil: anybody may join
-	HostID string // which ranks share a host; "": those that find each other on it
+	// Job tells apart jobs that might meet at one port. It is the same on all ranks.
+	Job string
+	// Secret is known to all ranks and to nobody else. With nil, anybody may join. It is the same
+	// on all ranks.
+	Secret []byte
+	// HostID decides which ranks share a host: those with the same value. With "", those that find
+	// each other there.
+	HostID string
 }
 
-// TCP is the bootstrap of size ranks that know where rank 0 is: root is its
-// host:port. Rank 0 listens there, on the interface that host names; if host is
-// empty or unspecified (":29500"), on all of them, and the others then look for it on
-// their own host. The other ranks try until ctx ends, or for DefaultLimit if it has
-// no deadline. All ranks get one verdict.
+// TCP returns the bootstrap of size ranks that know where rank 0 is: root is its host:port. Rank 0
+// listens there, on the interface of that host. If the host is empty or unspecified (":29500"), it
+// listens on all interfaces, and the other ranks look for it on their own host. They try until ctx
+// ends, or for DefaultLimit if it has no deadline. All ranks get one verdict.
 //
-// The ranks of a host meet at a socket of their own (on Linux), so that rank 0
-// holds one connection per host.
+// On Linux the ranks of a host meet at a socket of their own, so that rank 0 holds one connection
+// per host.
 func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot, error) {
 	if o == nil {
 		o = &TCPOptions{}

@@ -20,11 +20,10 @@ import (
 // one host.
 func VirtualTime() Option { return func(w *world) { w.virtual = true } }
 
-// Kill ends a rank as it is about to make its call-th call, counted from 1, over all
-// its Comms: the other ranks get ErrRankLost, as if its process had been killed. The
-// function of that rank ends there, in runtime.Goexit; unlike in a killed process what it
-// has deferred is run. What that rank reports then is of no interest. A call on a Queue, and
-// all later calls, fail instead.
+// Kill ends a rank when it is about to make the given call. Calls are counted from 1, over all its
+// Comms. The other ranks get ErrRankLost, as if its process had been killed. The function of the
+// rank ends there by runtime.Goexit; unlike in a killed process, its deferred functions run. What
+// the rank reports then is ignored. A call on a Queue, and all later calls, fail instead.
 func Kill(rank, call int) Option {
 	return disturb(rank, call, func(r *rankFault, c *cpu.Comm, k *cpu.Call) *cpu.Fault {
 		r.over.killed.Store(true)
@@ -37,9 +36,9 @@ func Kill(rank, call int) Option {
 	})
 }
 
-// Stall makes a rank late: it sleeps for d as it is about to make that call; if d is
-// negative, until the Comm has failed. It is alive, and so not lost: the others wait, at
-// most for Options.Timeout.
+// Stall makes a rank late: when it is about to make the given call it sleeps for d, or until the
+// Comm has failed if d is negative. The rank is alive and so not lost: the others wait, at most for
+// Options.Timeout.
 func Stall(rank, call int, d time.Duration) Option {
 	return disturb(rank, call, func(r *rankFault, c *cpu.Comm, _ *cpu.Call) *cpu.Fault {
 		if d >= 0 {
@@ -52,9 +51,9 @@ func Stall(rank, call int, d time.Duration) Option {
 	})
 }
 
-// Partition cuts a rank off from all others as it is about to make that call. After
-// Options.PeerTimeout of silence each side takes the other for lost: the others name
-// this rank, and this rank one of them.
+// Partition cuts a rank off from all others when it is about to make the given call. After
+// Options.PeerTimeout of silence each side takes the other for lost: the others name this rank, and
+// this rank names one of them.
 func Partition(rank, call int) Option {
 	return disturb(rank, call, func(r *rankFault, c *cpu.Comm, _ *cpu.Call) *cpu.Fault {
 		silence := c.Silence()

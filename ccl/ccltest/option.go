@@ -8,11 +8,11 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Option says what kind of job [Run] makes. The default is goroutines on one host.
+// Option says what kind of job Run makes. The default is goroutines on one host.
 type Option func(*world)
 
-// Hosts spreads the ranks over k hosts in blocks: the first on host 0, the last on
-// host k-1. There is TCP between hosts; with k = n there is nothing else.
+// Hosts spreads the ranks over k hosts in blocks: the first ranks on host 0, the last on host k-1.
+// The hosts are connected by TCP.
 func Hosts(k int) Option {
 	return func(w *world) {
 		w.hosts = k
@@ -20,7 +20,7 @@ func Hosts(k int) Option {
 	}
 }
 
-// RoundRobin deals the ranks out to k hosts in turn: rank r is on host r mod k.
+// RoundRobin spreads the ranks over k hosts in turn: rank r is on host r mod k.
 func RoundRobin(k int) Option {
 	return func(w *world) {
 		w.hosts = k
@@ -32,12 +32,12 @@ func RoundRobin(k int) Option {
 // memory.
 func Processes(p int) Option { return func(w *world) { w.processes = &p } }
 
-// With joins with these options. A PeerTimeout of 0 means the deadline here, since a
-// busy machine is no lost rank.
+// With sets the Options of the Comm. A PeerTimeout of 0 means the deadline of Run, since a rank on
+// a busy machine is not lost.
 func With(o ccl.Options) Option { return func(w *world) { w.options = o } }
 
-// Deadline is how long the ranks may take, 60 s if not given. After that Run prints
-// the stacks of all goroutines and fails.
+// Deadline sets how long the ranks may take; the default is 60 s. After that Run prints the stacks
+// of all goroutines and fails.
 func Deadline(d time.Duration) Option { return func(w *world) { w.deadline = d } }
 
 // defaultDeadline is far beyond what a collective takes on a busy machine.
