@@ -161,6 +161,9 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, p.Kill())
 	require.NoError(t, cmd.Wait(), "%s", out)
 	require.Regexp(t, `going on with 2 ranks from .* after [0-9.]+ s`, out.String())
-	require.Regexp(t, `step=40 loss`, out.String())
+	last := regexp.MustCompile(`step=40 loss=([0-9.]+)`)
+	got, want := last.FindStringSubmatch(out.String()), last.FindStringSubmatch(trained(t, 2, small+"40"))
+	require.NotNil(t, got, "%s", out)
+	require.Equal(t, want[1][:6], got[1][:6], "the loss of a run of 2 ranks that lost none")
 	require.Contains(t, out.String(), "saved step 40")
 }
