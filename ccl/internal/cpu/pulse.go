@@ -3,6 +3,7 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -17,7 +18,9 @@ type pulse struct {
 	left  atomic.Uint32 // 1: it has left the job in good order
 	idle  atomic.Uint32 // 1: its monitor is to be rung when there is something to read
 	read  atomic.Uint64 // how far it has read the host's log
-	_     [40]byte
+	pid   atomic.Uint64 // its number
+	space atomic.Uint64 // and the namespace of that; 0: not known
+	_     [24]byte
 }
 
 // watched is another process of this host as the monitor sees it.
@@ -26,6 +29,12 @@ type watched struct {
 	beat  uint32
 	since time.Duration // in lived time
 	gone  bool
+
+	// Of a process that has been silent for half of the limit: how its threads were at the last look, in lived time, and how
+	// long it has been kept from running.
+	threads proc.Threads
+	looked  time.Duration
+	starved time.Duration
 }
 
 // pulseBytes is the size of the table of pulses, one for each rank of a host; a
@@ -41,6 +50,8 @@ func (s *site) showLife(h *host) error {
 	}
 	pulses := unsafe.Slice((*pulse)(unsafe.Pointer(&mem[0])), n)
 	mine := &pulses[s.topo.Local(s.mine)]
+	mine.pid.Store(uint64(os.Getpid()))
+	mine.space.Store(proc.Namespace())
 	proc.MarkDeath(&mine.death)
 	var others []watched
 	for l, first := range s.procs {
@@ -83,6 +94,36 @@ func (s *site) silence() time.Duration {
 		return s.peer
 	}
 	return max(s.peer, time.Duration(1+len(s.others))*turns/time.Duration(max(s.host.processors(), 1))).Truncate(time.Millisecond)
+}
+
+// threads are those of the process that p is of, as seen by the one that me is of; nil where that cannot know.
+func (p *pulse) threads(me *pulse) proc.Threads {
+	if s := p.space.Load(); s == 0 || s != me.space.Load() {
+		return nil
+	}
+	return proc.ThreadsOf(int(p.pid.Load()))
+}
+
+// beats notes that o has beaten.
+func (o *watched) beats(beat uint32, now time.Duration) {
+	*o = watched{local: o.local, beat: beat, since: now}
+}
+
+// lost reports whether o, which has not beaten since, is lost by now; me is the pulse of the process that asks. What a live
+// process waits for a processor is no silence of its own. One that is stopped, or hangs, does not wait for a processor.
+// From half of bar on the kernel is asked at each beat.
+func (o *watched) lost(p, me *pulse, now, bar time.Duration) bool {
+	if o.beat == 0 {
+		bar = max(bar, joiningFor)
+	}
+	if now-o.since > bar/2 {
+		t := p.threads(me)
+		if o.threads != nil {
+			o.starved += t.Starved(o.threads, now-o.looked)
+		}
+		o.threads, o.looked = t, now
+	}
+	return now-o.since-o.starved > bar
 }
 
 // hideLife says that this process leaves in good order.
@@ -129,8 +170,8 @@ func (s *site) feel(beats bool) {
 			losses = append(losses, loss{o.local, errors.New("its process ended")})
 		case beats:
 			if b := p.beat.Load(); b != o.beat || s.peer <= 0 {
-				o.beat, o.since = b, now
-			} else if silence := now - o.since; silence > bar && (b != 0 || silence > joiningFor) {
+				o.beats(b, now)
+			} else if o.lost(p, s.pulse, now, bar) {
 				o.gone = true
 				losses = append(losses, loss{o.local, fmt.Errorf("its process has been silent for %v", bar)})
 			}
