@@ -76,6 +76,29 @@ func (c *Comm) abandon(e *Error) {
 		}
 		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", c.lib.lib.Version(), "exit", ExitStuck)
 		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers do not come: this process ends with status %d\n", e, c.lib.lib.Version(), ExitStuck)
+		c.lib.endJob()
 		os.Exit(ExitStuck)
 	})
+}
+
+// readFor is how long a launcher has to read what a process has said last: Hydra drops the rest when it is told to end the job.
+const readFor = 500 * time.Millisecond
+
+// endJob has the library tell its launcher that the job is over, for a while: a thread of this process is inside the
+// library, which may never answer.
+func (l *library) endJob() {
+	e, ok := l.Engine.(engine.JobEnder)
+	if !ok {
+		return
+	}
+	time.Sleep(readFor)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		e.EndJob(ExitStuck)
+	}()
+	select {
+	case <-over:
+	case <-time.After(time.Second):
+	}
 }

@@ -119,6 +119,13 @@ type Splitter interface {
 	Split(ctx context.Context, g Group) (Engine, error)
 }
 
+// JobEnder is an Engine whose library can have the launcher end the whole job. A launcher may leave the other processes
+// alone when one ends by itself.
+type JobEnder interface {
+	// EndJob ends this process as well, and does not return then. It may hang where a call is inside the library.
+	EndJob(status int)
+}
+
 // Shrinker is an Engine whose library makes a communicator without the ranks in lost.
 type Shrinker interface {
 	Shrink(ctx context.Context, g Group, lost []int) (Engine, error)

@@ -138,6 +138,9 @@ func (e *Engine) Abort() { e.aborted.Store(true) }
 // Interruptible is false: MPI has no way to leave a call whose peers do not come.
 func (e *Engine) Interruptible() bool { return false }
 
+// EndJob is MPI_Abort.
+func (e *Engine) EndJob(status int) { _ = mpi.World().Abort(status) }
+
 // Close frees the communicator, and finalises MPI where this was the last use and ccl had
 // initialised it. After Abort, or a failure inside MPI, it does neither: both wait for peers.
 func (e *Engine) Close() error {
