@@ -107,6 +107,49 @@ func TestDiffering(t *testing.T) {
 	})
 }
 
+// A second Ready changes nothing: the bucket waits for the gradient that is missing, and the step is right.
+func TestReadyTwice(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		g := [][]float32{{1, 2, 3}, {4, 5, 6, 7}}
+		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(g[0]), ccl.Host(g[1])}, &ddp.Options{Sum: true})
+		require.NoError(t, err)
+		defer r.Close()
+		require.NoError(t, r.Ready(1))
+		require.EqualError(t, r.Ready(1), "ddp: gradient 1 is Ready twice in one step")
+		require.EqualError(t, r.Ready(2), "ddp: Ready of gradient 2; the gradients are 0 to 1")
+		require.NoError(t, r.Ready(0))
+		require.EqualError(t, r.Ready(1), "ddp: gradient 1 is Ready twice in one step")
+		require.NoError(t, r.Wait(t.Context()))
+		require.Equal(t, [][]float32{{2, 4, 6}, {8, 10, 12, 14}}, g)
+		require.NoError(t, r.All(t.Context()), "the next step")
+		require.Equal(t, [][]float32{{4, 8, 12}, {16, 20, 24, 28}}, g)
+	})
+}
+
+// Options that differ between ranks are named.
+func TestOptionsDiffer(t *testing.T) {
+	hook := ddp.Hook(ddp.BFloat16)
+	for _, tc := range []struct {
+		other ddp.Options // of rank 1
+		text  string
+	}{
+		{ddp.Options{FirstBytes: 8}, "FirstBytes 1048576, rank 1 has FirstBytes 8"},
+		{ddp.Options{Bytes: 8}, "Bytes 26214400, rank 1 has Bytes 8"},
+		{ddp.Options{Sum: true}, "Sum false, rank 1 has Sum true"},
+		{ddp.Options{Order: []int{0}}, "Order [], rank 1 has Order [0]"},
+		{ddp.Options{Hook: hook}, "Hook false, rank 1 has Hook true"},
+	} {
+		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+			var o ddp.Options
+			if c.Rank() == 1 {
+				o = tc.other
+			}
+			_, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(make([]float32, 3))}, &o)
+			require.EqualError(t, err, "ddp: ranks differ: rank 0 has "+tc.text)
+		})
+	}
+}
+
 func TestNeverReady(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
 		c, err := world.Split(t.Context(), 0, 0)

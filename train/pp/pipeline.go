@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"time"
+	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/same"
@@ -45,7 +46,11 @@ type Pipeline struct {
 	lanes  [2]lane         // forward, backward
 	proven map[uint64]bool // schedules that Check has taken, by their hash
 
-	steps []Step
+	// Of the last Run:
+	last   Schedule
+	micros int
+	facts  *same.Facts // nil where they were wrong
+	steps  []Step
 }
 
 // lane is one direction through a stage.
@@ -202,11 +207,30 @@ func (p *Pipeline) finish(ctx context.Context, err error) error {
 	return err
 }
 
-// agree lays out the steps of this stage, and makes sure that all ranks run the same schedule.
+// agree lays out the steps of this stage, and makes sure that all ranks run the same schedule. A Run like the one before
+// has its steps already.
 func (p *Pipeline) agree(ctx context.Context, s Schedule, micros int) error {
 	if s == nil {
 		s = OneFOneB
 	}
+	if p.facts == nil || micros != p.micros || !identical(s, p.last) {
+		p.lay(s, micros)
+	}
+	err := p.facts.Agree(ctx, p.c)
+	if err != nil {
+		p.facts = nil
+	}
+	return err
+}
+
+// identical reports whether a and b are one function with the same variables.
+func identical(a, b Schedule) bool {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))
+}
+
+// lay lays out the steps of this stage, and what to compare with the other ranks.
+func (p *Pipeline) lay(s Schedule, micros int) {
+	p.last, p.micros = s, micros
 	p.steps = p.steps[:0]
 	h := fnv.New64a()
 	for r := range p.c.Size() {
@@ -223,7 +247,7 @@ func (p *Pipeline) agree(ctx context.Context, s Schedule, micros int) error {
 			p.proven[sum] = true
 		}
 	}
-	return same.Args(ctx, p.c, "pp", bad, fmt.Sprintf("%d micro batches", micros), fmt.Sprintf("a schedule of hash %x", h.Sum64()))
+	p.facts = same.New("pp", bad, fmt.Sprintf("%d micro batches", micros), fmt.Sprintf("a schedule of hash %x", h.Sum64()))
 }
 
 // run is Run without what comes before and after.

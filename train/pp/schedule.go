@@ -25,7 +25,8 @@ type Step struct {
 	In, Out int
 }
 
-// A Schedule yields the work of one stage, in order.
+// A Schedule yields the work of one stage, in order: the same whenever it is asked. A program that keeps what Interleaved
+// returns spares each Run the layout of its steps.
 type Schedule func(stages, stage, micros int) iter.Seq[Step]
 
 // GPipe (Huang et al. 2019) runs all forward passes, then all backward ones: a stage holds the activations of all m

@@ -175,8 +175,9 @@ func (m *Model[P, M]) tooMany(call string, i int, slabs []slab) error {
 	return fmt.Errorf("zero: Params of unit %d: units %d are in use; Release one of them, or raise Options.Ahead", i, in)
 }
 
-// Release ends the use of Params(i). At stage 3 the memory serves other units. A Release without Params is an error of
-// the next call.
+// Release ends the use of Params(i): the slices must not be used any more. At stage 3 their memory then serves other units,
+// so a use would read those of another layer; Options.Poison makes it read NaN. A Release without Params is an error of the
+// next call.
 func (m *Model[P, M]) Release(i int) {
 	if err := m.usable("Release", i); err != nil {
 		m.misuse = err

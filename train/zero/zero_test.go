@@ -3,6 +3,7 @@ package zero_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,11 @@ func TestBadOptions(t *testing.T) {
 		{zero.Options{Stage: 1}, zero.Options{Stage: 2}, "zero: ranks differ: rank 0 has stage 1, rank 1 has stage 2"},
 		{zero.Options{Stage: 1}, zero.Options{Stage: 9}, "zero: rank 1: stage 9; the stages are 0 to 3"},
 		{zero.Options{Micro: 2}, zero.Options{Micro: 3}, "zero: ranks differ: rank 0 has Micro 2, rank 1 has Micro 3"},
+		{zero.Options{Ahead: 2}, zero.Options{}, "zero: ranks differ: rank 0 has Ahead 2, rank 1 has Ahead 1"},
+		{zero.Options{Clip: .5}, zero.Options{Clip: .25}, "zero: ranks differ: rank 0 has Clip 0.5, rank 1 has Clip 0.25"},
+		{zero.Options{}, zero.Options{ReduceMaster: true}, "zero: ranks differ: rank 0 has ReduceMaster false, rank 1 has ReduceMaster true"},
+		{zero.Options{Ahead: -1}, zero.Options{}, "zero: rank 0: 1 micro batches, -1 units ahead; both are 1 or more"},
+		{zero.Options{}, zero.Options{Clip: math.NaN()}, "zero: rank 1: gradients are to be clipped to a norm of NaN"},
 	} {
 		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 			o := tc.mine
@@ -75,6 +81,42 @@ func TestMisuse(t *testing.T) {
 		require.NoError(t, m.Close())
 		_, err = m.Params(ctx, 0)
 		require.EqualError(t, err, "zero: the model is closed")
+	})
+}
+
+// What Release drops at stage 3 is NaN with Poison, so that a use after it shows; before, and at other stages, the slices
+// hold the parameters.
+func TestUseAfterRelease(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		for stage := range 4 {
+			m, err := zero.New[float32, float32](ctx, c, [][]int{{30, 2}, {40}, {50}}, &zero.Options{Stage: stage, Poison: true})
+			require.NoError(t, err)
+			for i := range 3 {
+				for k := range m.Shard(i) {
+					m.Shard(i)[k] = float32(i + 1)
+				}
+			}
+			require.NoError(t, m.Loaded(ctx))
+			w, err := m.Params(ctx, 0)
+			require.NoError(t, err)
+			_, err = m.Params(ctx, 0) // in use twice
+			require.NoError(t, err)
+			m.Release(0)
+			require.Equal(t, slices.Repeat([]float32{1}, 30), w[0], "stage %d", stage)
+			m.Release(0)
+			for _, x := range slices.Concat(w[0], w[1]) {
+				require.Equal(t, stage == 3, x != x, "stage %d: %v", stage, x)
+			}
+			w, err = m.Params(ctx, 0)
+			require.NoError(t, err)
+			require.Equal(t, []float32{1, 1}, w[1], "gathered anew")
+			m.Release(0)
+			m.Release(0)
+			_, err = m.Params(ctx, 1)
+			require.EqualError(t, err, "zero: Release of unit 0, which is not in use")
+			require.NoError(t, m.Close())
+		}
 	})
 }
 

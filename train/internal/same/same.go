@@ -19,29 +19,47 @@ import (
 //
 // A call where all is well costs one AllReduce of 24 bytes, whatever the number of items.
 func Args(ctx context.Context, c *ccl.Comm, what string, bad error, items ...string) error {
-	if c == nil {
-		return fmt.Errorf("%s: the Comm is nil", what)
-	}
+	return New(what, bad, items...).Agree(ctx, c)
+}
+
+// Facts are arguments to compare more than once.
+type Facts struct {
+	what  string
+	bad   error
+	items []string
+	sum   uint64
+	most  [3]uint64
+}
+
+// New makes Facts of what Args takes.
+func New(what string, bad error, items ...string) *Facts {
 	h := fnv.New64a()
 	for _, s := range items {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
-	sum := h.Sum64()
-	most := []uint64{sum, ^sum, 0}
-	if bad != nil {
-		most[2] = 1
+	return &Facts{what: what, bad: bad, items: items, sum: h.Sum64()}
+}
+
+// Agree compares f with the Facts of the other ranks, as Args does. Where all is well it allocates nothing.
+func (f *Facts) Agree(ctx context.Context, c *ccl.Comm) error {
+	if c == nil {
+		return fmt.Errorf("%s: the Comm is nil", f.what)
 	}
-	if err := ccl.AllReduce(ctx, c, most, most, ccl.Max); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+	f.most = [3]uint64{f.sum, ^f.sum, 0}
+	if f.bad != nil {
+		f.most[2] = 1
 	}
-	if most[0] == ^most[1] && most[2] == 0 {
+	if err := ccl.AllReduce(ctx, c, f.most[:], f.most[:], ccl.Max); err != nil {
+		return fmt.Errorf("%s: %w", f.what, err)
+	}
+	if f.most[0] == ^f.most[1] && f.most[2] == 0 {
 		return nil
 	}
-	said, err := gather(ctx, c, bad, items)
+	said, err := gather(ctx, c, f.bad, f.items)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", f.what, err)
 	}
-	return verdict(c.Rank(), what, bad, said)
+	return verdict(c.Rank(), f.what, f.bad, said)
 }
 
 // A rank's statement is the text of its error, or its items.

@@ -65,3 +65,39 @@ func TestArgsOfAFailedComm(t *testing.T) {
 		require.ErrorContains(t, err, "p: ccl: ")
 	})
 }
+
+// Facts that all ranks have are compared again and again, and that allocates nothing.
+func TestFactsAgain(t *testing.T) {
+	const runs = 10
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		f := same.New("p", nil, "a", "b")
+		agree := func() {
+			if err := f.Agree(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+		}
+		for range 3 {
+			agree()
+		}
+		least := 1.
+		for range 3 {
+			require.NoError(t, ccl.Barrier(t.Context(), c))
+			if c.Rank() == 0 {
+				least = min(least, testing.AllocsPerRun(runs, agree))
+				continue
+			}
+			for range runs + 1 {
+				agree()
+			}
+			least = 0
+		}
+		require.NoError(t, ccl.Barrier(t.Context(), c))
+		require.Zero(t, least)
+		if c.Rank() == 1 {
+			f = same.New("p", nil, "a", "c")
+		}
+		for range 2 {
+			require.EqualError(t, f.Agree(t.Context(), c), "p: ranks differ: rank 0 has b, rank 1 has c")
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package pp_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/pp"
+)
+
+// idle is a stage that computes nothing.
+type idle struct{ in, out [2][2]ccl.Buf }
+
+func newIdle() *idle {
+	s := &idle{}
+	for d := range 2 {
+		for k := range 2 {
+			s.in[d][k], s.out[d][k] = ccl.Host(make([]float32, 300)), ccl.Host(make([]float32, 300))
+		}
+	}
+	return s
+}
+
+func (s *idle) In(x pp.Step) ccl.Buf               { return s.in[way(x)][x.In] }
+func (s *idle) Out(x pp.Step) ccl.Buf              { return s.out[way(x)][x.Out] }
+func (s *idle) Run(context.Context, pp.Step) error { return nil }
+
+// After the third step Run allocates nothing, on any rank: AllocsPerRun counts for the whole process.
+func TestRunAllocatesNothing(t *testing.T) {
+	const runs = 5
+	for _, tc := range []struct {
+		name   string
+		s      pp.Schedule
+		chunks int
+	}{{"GPipe", pp.GPipe, 1}, {"1F1B", pp.OneFOneB, 1}, {"the default", nil, 1}, {"two chunks", pp.Interleaved(2), 2}} {
+		for _, n := range []int{2, 3} {
+			t.Run(fmt.Sprintf("%s, %d stages", tc.name, n), func(t *testing.T) {
+				ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+					p, err := pp.New(t.Context(), c, &pp.Options{Chunks: tc.chunks})
+					require.NoError(t, err)
+					st, ctx := newIdle(), t.Context()
+					step := func() {
+						if _, err := p.Run(ctx, tc.s, 2*n, st); err != nil {
+							t.Error(err)
+						}
+					}
+					for range 3 {
+						step()
+					}
+					got := math.Inf(1)
+					for range 3 { // the least: others of the process may have had something to do
+						require.NoError(t, ccl.Barrier(ctx, c))
+						if c.Rank() == 0 {
+							got = min(got, testing.AllocsPerRun(runs, step))
+							continue
+						}
+						for range runs + 1 {
+							step()
+						}
+						got = 0
+					}
+					require.NoError(t, ccl.Barrier(ctx, c))
+					require.Zero(t, got)
+					require.NoError(t, p.Close())
+				})
+			})
+		}
+	}
+}
+
+// Schedules that take turns, micro batches that change, and closures made anew are told apart.
+func TestSchedulesTakeTurns(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		p, err := pp.New(t.Context(), c, nil)
+		require.NoError(t, err)
+		st := newCounter(c, 1)
+		for i, tc := range []struct {
+			s      pp.Schedule
+			micros int
+		}{{pp.GPipe, 4}, {pp.OneFOneB, 4}, {pp.OneFOneB, 6}, {pp.Interleaved(1), 6}, {pp.Interleaved(1), 4}, {pp.GPipe, 4}, {pp.GPipe, 4}} {
+			st.ran = nil
+			_, err := p.Run(t.Context(), tc.s, tc.micros, st)
+			require.NoError(t, err)
+			var want []pp.Step
+			for x := range tc.s(2, c.Rank(), tc.micros) {
+				want = append(want, x)
+			}
+			require.Equal(t, want, st.ran, "%d", i)
+		}
+		_, err = p.Run(t.Context(), pp.GPipe, 3+c.Rank(), st)
+		require.EqualError(t, err, "pp: ranks differ: rank 0 has 3 micro batches, rank 1 has 4 micro batches")
+		_, err = p.Run(t.Context(), pp.GPipe, 3, st)
+		require.NoError(t, err)
+		require.NoError(t, ccl.Barrier(t.Context(), c))
+		require.NoError(t, p.Close())
+	})
+}
