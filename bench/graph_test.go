@@ -78,7 +78,7 @@ func TestDeviceHangs(t *testing.T) {
 // name.
 func TestRegisteredAndHinted(t *testing.T) {
 	run := onFake(t)
-	for _, args := range []string{"-op all -R 1", "-op all -R 2", "-R 2 -rotate 2 -split mod:2 -t 2 -np 1", "-R 2 -u 3", "-R 1 -rotate 2 -split mod:2 -t 2 -np 1", "-hints max-ctas=8,cta-policy=efficiency,net=Socket -v"} {
+	for _, args := range []string{"-op all -R 1", "-op allreduce,reduce,reducescatter -o mulsum,sum -d float,half,bfloat16,double -G 2", "-op all -R 2", "-R 2 -rotate 2 -split mod:2 -t 2 -np 1", "-R 2 -u 3", "-R 1 -rotate 2 -split mod:2 -t 2 -np 1", "-hints max-ctas=8,cta-policy=efficiency,net=Socket -v"} {
 		out, errs, status := run(nil, strings.Fields("-np 2 -backend nccl -b 1K -e 2K -n 3 "+args)...)
 		require.Zero(t, status, "%s: %s%s", args, out, errs)
 		require.Contains(t, out, "# Out of bounds values : 0 OK")

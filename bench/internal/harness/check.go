@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/bench/internal/coll"
+	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/verify"
 	"github.com/goccl/goccl/ccl"
 )
@@ -17,6 +18,9 @@ func (t *test[T]) check(f *found) error {
 		// Groups call at the same time, and each has inputs of its own.
 		seed := t.s.seed + uint64(t.s.group)<<40
 		p := &verify.Pattern{Type: ccl.TypeOf[T](), Op: t.op, Reduce: t.Reduces, Ranks: t.shape.Ranks, Seed: seed}
+		if t.op >= option.MulSum { // as the Comm has it
+			p.Op, p.Factor = ccl.Sum, option.Factor
+		}
 		t.parts(sl.dst, func(got []byte, part coll.Part) { p.Poison(got, part.From, part.Off) })
 		p.Fill(bytesOf(sl.src), t.shape.Rank, 0) // in place this may be part of dst
 		patterns[i] = p

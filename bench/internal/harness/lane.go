@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
 )
@@ -15,6 +16,14 @@ import (
 type lane struct {
 	name string
 	c    *ccl.Comm // of this rank's group
+}
+
+// operator is op as the lane's Comm has it.
+func (l lane) operator(op ccl.Op) ccl.Op {
+	if op == option.MulSum {
+		return l.c.Scaled(option.Factor)
+	}
+	return op
 }
 
 // begin makes the communicators: one for the harness itself, of all ranks, and one

@@ -194,7 +194,7 @@ func collective[T ccl.Number](s *session, name string) error {
 // supports is nil if every backend can do it.
 func (s *session) supports(k ccl.Kind, t ccl.Type, op ccl.Op) error {
 	for _, l := range s.lanes {
-		if err := l.c.Supports(k, t, op); err != nil {
+		if err := l.c.Supports(k, t, l.operator(op)); err != nil {
 			return err
 		}
 	}

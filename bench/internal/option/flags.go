@@ -35,7 +35,7 @@ func benchFlags() []flag {
 		{"i", "SIZE", "or add SIZE, line by line", groupWhat, size(func(o *Options) *int { return &o.Step }, 1)},
 		{"sizes", "LIST", "sizes, and models whose tensors to take: 8,1M,gpt2-85m; " + strings.Join(model.Names(), " "), groupWhat, setSizes},
 		{"d", "TYPE", "element type, a list, or all: " + strings.Join(typeNames(), " ") + " (float)", groupWhat, setTypes},
-		{"o", "REDOP", "operator, a list, or all: " + strings.Join(opNames(), " ") + " (sum)", groupWhat, setOps},
+		{"o", "REDOP", "operator, a list, or all: " + strings.Join(opNames(), " ") + " (sum); mulsum", groupWhat, setOps},
 		{"r", "ROOT", "root rank, or all (0)", groupWhat, setRoot},
 		{"matrix", "FILE", "alltoallv: what rank i sends to rank j, relative to the others; spread:F draws it", groupWhat, setMatrix},
 		{"plan", "SCHEME", "a training step's collectives: " + strings.Join(model.SchemeNames(), " "), groupWhat, setPlan},

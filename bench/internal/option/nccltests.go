@@ -274,9 +274,6 @@ func theirValue(name, s string) (string, error) {
 	return s, nil
 }
 
-// errScaled refuses nccl-tests' mulsum.
-var errScaled = errors.New("the scaled sum, which no engine has here; measure sum, and scale before it")
-
 // theirSize reads a size as nccl-tests does: 1.5G, 8 K, 64MB. A part of a byte is dropped.
 func theirSize(s string) (int, error) {
 	end := strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune("0123456789.eE+-", r) })

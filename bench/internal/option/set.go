@@ -253,10 +253,11 @@ func setTypes(o *Options, s string) (err error) {
 }
 
 func setOps(o *Options, s string) (err error) {
-	if slices.Contains(strings.Split(strings.ToLower(s), ","), "mulsum") {
-		return errScaled
+	if s == "all" {
+		o.Ops = ops()
+		return nil
 	}
-	o.Ops, err = list(s, "operator", opNames(), ops(), strings.ToLower)
+	o.Ops, err = list(s, "operator", append(opNames(), MulSum.String()), append(ops(), MulSum), strings.ToLower)
 	return err
 }
 
@@ -298,6 +299,13 @@ func types() (ts []ccl.Type) {
 
 func typeNames() []string { return namesOf(types()) }
 
+// MulSum stands for the operator that Comm.Scaled makes of Factor: that of each Comm is its own.
+const MulSum = ccl.Op(16)
+
+// Factor is what -o mulsum multiplies by: a power of two, which is exact before the sum and after it.
+const Factor = 2
+
+// ops are those of -o all. MulSum, which takes floating-point types alone, is not among them.
 func ops() []ccl.Op { return []ccl.Op{ccl.Sum, ccl.Prod, ccl.Min, ccl.Max, ccl.Avg} }
 
 func opNames() []string { return namesOf(ops()) }

@@ -21,6 +21,7 @@ type Pattern struct {
 	Reduce bool
 	Ranks  int
 	Seed   uint64
+	Factor float64 // of a Sum of floats: a power of two, by which it is multiplied; 0: 1
 
 	tables map[int][]byte
 	poison []byte
@@ -143,6 +144,9 @@ func (p *Pattern) fold(x int) uint64 {
 	}
 	if p.Op == ccl.Avg {
 		acc /= float64(p.Ranks)
+	}
+	if p.Factor != 0 {
+		acc *= p.Factor
 	}
 	bits, _ := f.encode(acc)
 	return bits

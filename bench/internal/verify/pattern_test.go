@@ -61,6 +61,29 @@ func TestEveryPartialResultIsExact(t *testing.T) {
 	}
 }
 
+// A sum that is multiplied is exact, whether its terms are multiplied or it is.
+func TestFactor(t *testing.T) {
+	for _, typ := range []ccl.Type{ccl.TypeFloat16, ccl.TypeBFloat16, ccl.TypeFloat32, ccl.TypeFloat64} {
+		f := formatOf(typ)
+		for _, n := range []int{1, 2, 3, 64, 1000} {
+			p := Pattern{Type: typ, Op: ccl.Sum, Reduce: true, Ranks: n, Seed: 7, Factor: 2}
+			sum := Pattern{Type: typ, Op: ccl.Sum, Reduce: true, Ranks: n, Seed: 7}
+			for x := range 20 {
+				before := 0.0
+				for r := range n {
+					v, exact := f.encode(2 * f.decode(p.value(r, x)))
+					require.True(t, exact)
+					before += f.decode(v)
+				}
+				bits, exact := f.encode(before)
+				require.True(t, exact)
+				require.Equal(t, bits, p.bits(Reduced, x), "%v n=%d", typ, n)
+				require.Equal(t, 2*f.decode(sum.bits(Reduced, x)), before)
+			}
+		}
+	}
+}
+
 // The integers' fold against Go's own arithmetic on the type.
 func TestIntegerFold(t *testing.T) {
 	for _, op := range allOps {
