@@ -306,6 +306,8 @@ type Call struct {
 	// Start and End are times since NewComm, by the monitor's coarse clock. End is 0 while the
 	// call runs.
 	Start, End time.Duration
+	// Factor is what an operator of Comm.Scaled multiplies by, to seven digits.
+	Factor float64
 	// Caller is the line that made the call, such as "train.go:88", if the call waited long enough
 	// to be looked at.
 	Caller string
@@ -325,6 +327,9 @@ func (c *Call) describe() string {
 	}
 	if c.Kind.reduces() {
 		s += " " + c.Op.String()
+		if c.Op >= firstScaled {
+			s += fmt.Sprintf(" by %.7g", c.Factor)
+		}
 	}
 	if c.Root >= 0 {
 		if c.Kind.rooted() {

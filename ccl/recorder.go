@@ -40,7 +40,7 @@ func (c *Comm) begin(k *cpu.Call) *cpu.Record {
 	// Field by field: see storeRecord of the engine.
 	r.Seq, r.Count, r.Start, r.End = k.Seq, k.Count, k.Start, 0
 	r.Root, r.Hash, r.Number = k.Root, k.Hash, 0
-	r.Kind, r.Type, r.Op, r.State = k.Kind, k.Type, k.Op, uint8(Running)
+	r.Kind, r.Type, r.Op, r.State, r.Times = k.Kind, k.Type, k.Op, uint8(Running), k.Times
 	c.recording.end()
 	return r
 }

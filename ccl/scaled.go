@@ -55,7 +55,7 @@ func factorOf(c *Comm, t Type, op Op) (float64, error) {
 // scales has k, a call of c's whose operator is firstScaled or more, multiply its sum.
 func scales(c *Comm, k *cpu.Call) {
 	multiply, factor := reduce.Multiply(Type(k.Type).kernel()), c.factors[Op(k.Op)-firstScaled]
-	k.Factor, k.Scale = factor, func(p unsafe.Pointer, n, _ int) { multiply(p, n, factor) }
+	k.Times, k.Factor, k.Scale = float32(factor), factor, func(p unsafe.Pointer, n, _ int) { multiply(p, n, factor) }
 }
 
 // engineOp is op for an engine beside the CPU engine.

@@ -108,16 +108,56 @@ func TestScaledRefused(t *testing.T) {
 	})
 }
 
-// TestScaledDiffers: ranks with different factors disagree about the call.
+// TestScaledDiffers: ranks with different factors disagree about the call, and the error has both, of every call that reduces, with the
+// operators made in any order.
 func TestScaledDiffers(t *testing.T) {
-	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		defer c.Close()
-		f := []float32{1}
-		var e *ccl.Error
-		require.ErrorAs(t, ccl.AllReduce(context.Background(), c, f, f, c.Scaled(float64(c.Rank()+1))), &e)
-		require.Equal(t, ccl.ErrMismatch, e.Code)
-		require.Equal(t, 1-c.Rank(), e.Peer)
-	})
+	for name, opts := range map[string][]ccltest.Option{"goroutines": nil, "processes": {ccltest.Processes(2)}, "hosts": {ccltest.Hosts(2)}} {
+		for kind, call := range map[string]func(ctx context.Context, c *ccl.Comm, op ccl.Op) error{
+			"AllReduce": func(ctx context.Context, c *ccl.Comm, op ccl.Op) error {
+				f := []float32{1}
+				return ccl.AllReduce(ctx, c, f, f, op)
+			},
+			"Reduce": func(ctx context.Context, c *ccl.Comm, op ccl.Op) error {
+				f := []float32{1}
+				return ccl.Reduce(ctx, c, f, f, op, 1)
+			},
+			"ReduceScatter": func(ctx context.Context, c *ccl.Comm, op ccl.Op) error {
+				return ccl.ReduceScatter(ctx, c, make([]float32, 1), []float32{1, 2}, op)
+			},
+			"queued": func(ctx context.Context, c *ccl.Comm, op ccl.Op) error {
+				return c.On(nil).AllReduce(ccl.Host([]float32{1}), ccl.InPlace(), op).Wait(ctx)
+			},
+		} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+					defer c.Close()
+					factors := []float64{0.25, 3}
+					c.Scaled(7) // so that the operators' numbers say nothing
+					if c.Rank() == 1 {
+						c.Scaled(factors[1])
+						c.Scaled(8)
+					}
+					// A barrier after the call, in which a rank that waits for nobody in it finds out.
+					err := call(context.Background(), c, c.Scaled(factors[c.Rank()]))
+					if err == nil {
+						err = ccl.Barrier(context.Background(), c)
+					}
+					var e *ccl.Error
+					require.ErrorAs(t, err, &e)
+					require.Equal(t, ccl.ErrMismatch, e.Code)
+					require.Equal(t, 1-c.Rank(), e.Peer)
+					if kind == "AllReduce" || kind == "queued" {
+						require.ErrorContains(t, err, fmt.Sprintf("differs: here AllReduce float x 1 mulsum by %v, rank %d has AllReduce float x 1 mulsum by %v",
+							factors[c.Rank()], 1-c.Rank(), factors[1-c.Rank()]))
+					}
+					if e.Mine != nil && e.Mine.Kind != ccl.KindBarrier {
+						require.Equal(t, factors[c.Rank()], e.Mine.Factor)
+						require.Equal(t, factors[1-c.Rank()], e.Theirs.Factor)
+					}
+				}, opts...)
+			})
+		}
+	}
 }
 
 // TestScaledAllocates nothing after its first call.

@@ -49,6 +49,7 @@ type Record struct {
 	Kind       Kind
 	Type, Op   uint8 // ccl.Type and ccl.Op
 	State      uint8
+	Times      float32 // what an Op of Scaled multiplies by, rounded, for people
 }
 
 // Call is one collective as the engine sees it. Its arguments have been checked.

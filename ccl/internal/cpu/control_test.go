@@ -34,7 +34,7 @@ func TestEventWire(t *testing.T) {
 	e := anEvent()
 	var b [eventWire]byte
 	require.Len(t, e.encode(b[:]), eventWire)
-	assert.Equal(t, 204, eventWire)
+	assert.Equal(t, 212, eventWire)
 	assert.Equal(t, []byte{0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 5, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0, byte(Mismatch), byte(decided), 6}, b[:35])
 	assert.Equal(t, "enough", string(b[35:41]))
 	assert.Equal(t, []byte{41, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xca, 0, 0, byte(AllReduce), 11, 2, 1}, b[132:160])
@@ -83,8 +83,8 @@ func TestReadFrame(t *testing.T) {
 		{"end", nil, 0, nil, "EOF"},
 		{"end in the head", []byte{4, 0}, 0, nil, "unexpected EOF"},
 		{"end in the body", frameOf(frameEvent, frameVersion, event)[:20], 0, nil, "unexpected EOF"},
-		{"too short", []byte{3, 0, frameBeat, frameVersion}, 0, nil, "a frame of kind 1, version 4 and 3 bytes makes no sense"},
-		{"too long", frameOf(frameBeat, frameVersion, make([]byte, frameMax-frameHead+1)), 0, nil, "a frame of kind 1, version 4 and 209 bytes makes no sense"},
+		{"too short", []byte{3, 0, frameBeat, frameVersion}, 0, nil, "a frame of kind 1, version 5 and 3 bytes makes no sense"},
+		{"too long", frameOf(frameBeat, frameVersion, make([]byte, frameMax-frameHead+1)), 0, nil, "a frame of kind 1, version 5 and 217 bytes makes no sense"},
 		{"other version", frameOf(frameBeat, 1, nil), 0, nil, "a frame of kind 1, version 1 and 4 bytes makes no sense"},
 		{"something else", []byte("GET / HTTP/1.1\r\n"), 0, nil, "a frame of kind 84, version 32 and 17735 bytes makes no sense"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
 // A frame is a length (of the whole, little-endian, 2 bytes), a kind, a version, and
@@ -16,7 +17,7 @@ const (
 	frameStatus = 4 // where a rank stands
 
 	frameHead    = 4
-	frameVersion = 4
+	frameVersion = 5
 	frameMax     = frameHead + max(eventWire, statusWire)
 )
 
@@ -90,15 +91,17 @@ func (r *Record) decode(b []byte) {
 	r.Kind, r.Type, r.Op, r.State = Kind(b[24]), b[25], b[26], b[27]
 }
 
-// numberedWire is the size of a record with its number.
-const numberedWire = recordWire + 8
+// numberedWire is the size of a record with its number and factor.
+const numberedWire = recordWire + 8 + 4
 
 func (r *Record) encodeNumbered(b []byte) {
 	r.encode(b)
 	binary.LittleEndian.PutUint64(b[recordWire:], r.Number)
+	binary.LittleEndian.PutUint32(b[recordWire+8:], math.Float32bits(r.Times))
 }
 
 func (r *Record) decodeNumbered(b []byte) {
 	r.decode(b)
 	r.Number = binary.LittleEndian.Uint64(b[recordWire:])
+	r.Times = math.Float32frombits(binary.LittleEndian.Uint32(b[recordWire+8:]))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"os"
 	"time"
 
@@ -244,7 +245,8 @@ func (c *Comm) hasClosed(peer int) bool {
 //
 //	0 magic 4 | 4 CRC32C of the rest 4 | 8 Comm 8 | 16 payload bytes 8 | 24 step 4 |
 //	28 kind of message 1 | 29 whether there is a checksum 1 | 32 the sender's record
-//	(recordWire) | 60 that of the collective before it (recordWire) | 88 CRC32C of the payload 4
+//	(recordWire) | 60 that of the collective before it (recordWire) | 88 CRC32C of the payload 4 |
+//	92 the factor of the record 4
 const (
 	headBytes = 96
 	headMagic = 0x6c63_6347 // "Gccl"
@@ -286,6 +288,7 @@ func (h *head) encode(b []byte) {
 	h.before.encode(b[32+recordWire:])
 	clear(b[32+2*recordWire : headBytes])
 	le.PutUint32(b[88:], h.sum)
+	le.PutUint32(b[92:], math.Float32bits(h.record.Times))
 	le.PutUint32(b[4:], crc32.Checksum(b[8:headBytes], castagnoli))
 }
 
@@ -301,6 +304,7 @@ func (h *head) decode(b []byte) error {
 	h.record.decode(b[32:])
 	h.before.decode(b[32+recordWire:])
 	h.summed, h.sum = b[29] == 1, le.Uint32(b[88:])
+	h.record.Times = math.Float32frombits(le.Uint32(b[92:]))
 	return nil
 }
 

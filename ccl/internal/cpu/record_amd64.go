@@ -8,4 +8,5 @@ func storeRecord(p, r *Record, seq uint64, number uint64, kind Kind) {
 	p.Seq, p.Count, p.Start, p.End = seq, r.Count, r.Start, 0
 	p.Root, p.Hash, p.Number = r.Root, r.Hash, number
 	p.Kind, p.Type, p.Op, p.State = kind, r.Type, r.Op, r.State
+	p.Times = r.Times
 }

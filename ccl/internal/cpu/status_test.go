@@ -12,7 +12,7 @@ import (
 // aStatus has something in every field.
 func aStatus() Status {
 	s := Status{Comm: 0x1122334455667788, Calls: 41, Rank: 3, Size: 8, World: 7, Node: 2, Peer: 5, For: 6, Number: 9, Waited: 1500, Hash: 0xcafe,
-		Doing: Waits, Failed: true, Call: Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Number: 43, Kind: AllReduce, Type: 11, Op: 2, State: 1}}
+		Doing: Waits, Failed: true, Call: Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Number: 43, Kind: AllReduce, Type: 11, Op: 2, State: 1, Times: 0.25}}
 	s.name.set("tp")
 	s.host.set("n1")
 	s.caller.set("train.go:88")
@@ -22,7 +22,7 @@ func aStatus() Status {
 func TestStatusWire(t *testing.T) {
 	s := aStatus()
 	var b [statusWire]byte
-	require.Len(t, s.encode(b[:]), 188)
+	require.Len(t, s.encode(b[:]), 192)
 	var back Status
 	require.NoError(t, back.decode(b[:]))
 	assert.Equal(t, s, back)
