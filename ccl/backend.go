@@ -51,25 +51,49 @@ func checkBackend(name string) error {
 // library is what a Comm has beside the CPU engine: a rank's end of a library's communicator.
 type library struct {
 	engine.Engine
-	backend  engine.Backend
-	lib      engine.Library
-	device   int            // -1: it takes host memory
-	platform string         // the package whose memory it takes, "" if none in particular
-	known    deviceMemory   // of the last call, which is the device's
-	one      [1]engine.Call // the call being made on a device
-	calls    []engine.Call  // and those on host memory
-	held     holdings
-	call     cpu.Call                // its record, for the control plane
-	connects bool                    // a first call waits inside the library for the others
-	met      [cpu.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
+	backend   engine.Backend
+	lib       engine.Library
+	device    int            // -1: it takes host memory
+	platform  string         // the package whose memory it takes, "" if none in particular
+	known     deviceMemory   // of the last call, which is the device's
+	one       [1]engine.Call // the call being made on a device
+	calls     []engine.Call  // and those on host memory
+	held      holdings
+	call      cpu.Call                // its record, for the control plane
+	connector engine.Connector        // nil unless a first call waits inside the library for the others
+	sent      []uint8                 // what messages there have been with each rank: sentTo, gotFrom
+	met       [cpu.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
 }
 
-// first reports whether k, a collective, may be one for which the library makes connections: it is the first of its kind, or of its
-// size, by which the library chooses what it does. All ranks say the same. They then meet on the control plane, so that none waits inside
-// the library, where nothing ends that, for one that is gone.
-func (l *library) first(k *cpu.Call) bool {
-	if !l.connects {
+// What messages there have been with a rank.
+const (
+	sentTo = 1 << iota
+	gotFrom
+)
+
+// first reports whether k may be a call for which the library makes connections. A collective is, if it is the first of its kind, or of
+// its size, by which the library chooses what it does: all ranks say the same, and then meet on the control plane, so that none waits
+// inside the library for one that is gone. A message is, if it is the first to a rank, or from one: it waits inside for that rank.
+func (l *library) first(k *cpu.Call, ranks int) bool {
+	if l.connector == nil {
 		return false
+	}
+	if l.sent == nil {
+		l.sent = make([]uint8, ranks)
+	}
+	mark := func(rank int, what uint8) bool {
+		is := l.sent[rank]&what == 0
+		l.sent[rank] |= what
+		return is
+	}
+	switch k.Kind {
+	case cpu.Send:
+		return mark(int(k.Root), sentTo)
+	case cpu.Recv:
+		return mark(int(k.Root), gotFrom)
+	case cpu.SendRecv:
+		from, to := mark(int(k.Root), gotFrom), mark(k.To, sentTo)
+		return from || to
 	}
 	met, size := &l.met[k.Kind], uint64(1)<<bits.Len64(k.Count*uint64(Type(k.Type).Size()))
 	if *met&size != 0 {
@@ -293,8 +317,9 @@ func (l *library) connect(t talk, g engine.Group, fresh bool) (*library, *cpu.Fa
 		}
 		return nil, f
 	}
-	c, ok := l.Engine.(engine.Connector)
-	l.connects = ok && c.Connects()
+	if c, ok := l.Engine.(engine.Connector); ok && c.Connects() {
+		l.connector = c
+	}
 	return l, nil
 }
 

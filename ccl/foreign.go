@@ -23,7 +23,7 @@ const stuckAfter = time.Second
 func (c *Comm) foreign(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
 	l := c.lib
 	for _, k := range calls {
-		if f := c.eng.Begin(ctx, k, l.first(k)); f != nil {
+		if f := c.eng.Begin(ctx, k, l.first(k, c.Size())); f != nil {
 			return f
 		}
 	}

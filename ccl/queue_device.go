@@ -136,39 +136,48 @@ func (q Queue) issueEntered(a *args) Work {
 	c.seq++
 	seq := c.seq
 	meet := false
-	if alike(k, a, count) {
+	if alike(k, a, count) && k.To == a.to {
 		k.Seq, k.Hash, k.Start = seq, k.Own, c.eng.Now()
 	} else {
 		c.fill(k, a, seq, count)
 		k.Start, k.State = c.eng.Now(), uint8(Running)
-		meet = l.first(k)
+		meet = l.first(k, c.Size())
 	}
 	r := &c.ring[seq%ringCalls] // field by field: see storeRecord of cpu
 	r.Seq, r.Count, r.Start, r.End = seq, count, k.Start, 0
 	r.Root, r.Hash, r.Number = k.Root, k.Hash, 0
-	r.Kind, r.Type, r.Op, r.State = k.Kind, k.Type, k.Op, uint8(Running)
+	r.Kind, r.Type, r.Op, r.State, r.Times = k.Kind, k.Type, k.Op, uint8(Running), k.Times
 	c.issuers[seq%ringCalls] = q.dev
 	c.recording.end()
 	if f := c.eng.Issued(k, meet); f != nil {
 		return q.failed(a)
 	}
 	if q.group != nil {
+		q.group.connect = q.group.connect || meet
 		return Work{at: q.dev, seq: seq}
 	}
-	if err := q.dev.hand(l.one[:], seq); err != nil {
+	if err := q.dev.hand(l.one[:], seq, meet); err != nil {
 		return q.notHanded(a, err)
 	}
 	return Work{at: q.dev, seq: seq}
 }
 
-// hand gives the library calls, of which seq is the last.
-func (d *deviceStream) hand(calls []engine.Call, seq uint64) error {
+// hand gives the library calls, of which seq is the last. With connect it may wait inside for other ranks: the monitor looks at that, and
+// a failure of the Comm ends it.
+func (d *deviceStream) hand(calls []engine.Call, seq uint64, connect bool) error {
 	h, ok := d.s.Handle()
 	if !ok {
 		return errStreamGone
 	}
 	c := d.c
-	if err := c.lib.Issue(h, calls); err != nil {
+	if connect {
+		cpu.Inside(c.eng, true)
+		err := c.lib.connector.Connect(h, calls)
+		cpu.Inside(c.eng, false)
+		if err != nil {
+			return err
+		}
+	} else if err := c.lib.Issue(h, calls); err != nil {
 		return err
 	}
 	ordered.Store(&d.issued, seq)
@@ -204,7 +213,7 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 		return q.shut(a)
 	}
 	defer q.c.leave()
-	if err := q.dev.hand(inner.group.foreign, q.c.seq); err != nil {
+	if err := q.dev.hand(inner.group.foreign, q.c.seq, inner.group.connect); err != nil {
 		return q.notHanded(a, err)
 	}
 	return Work{at: q.dev, seq: q.c.seq}

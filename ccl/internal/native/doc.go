@@ -43,7 +43,8 @@
 //   - A first collective of its kind and size is made once all ranks have met on the control plane.
 //   - Abort waits a second for a call to return, then tries ncclCommRevoke (2.28.7), and otherwise
 //     gives the communicator up and says so. It frees nothing that is in use.
-//   - The two ranks of a first message do not meet: the message waits inside for its peer.
+//   - The two ranks of a first message do not meet: the message waits inside for its peer, on a
+//     goroutine of its own (Connect), while the control plane looks at it.
 //
 // Split makes an id of its own. ncclCommSplit waits inside the parent, which could not be aborted
 // then, and stores the child even after a failure (ncclCommInitRankFunc, src/init.cc).

@@ -11,7 +11,8 @@ struct gccl_opaque {
 	unsigned magic;
 	int rank, size, device, asynchronous, children, idle;
 	double patience; // seconds that its start waits for ranks
-	int connected;  // its first operation has met all ranks
+	int connected;  // its first collective has met all ranks
+	unsigned long peers[2]; // that a first message to, from has met
 	int every;      // each call of an asynchronous one is under way for a while: NCCL since 2.23.4
 	int made_on;    // a pending call belongs to the thread that made it
 	pthread_t maker;

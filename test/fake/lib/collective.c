@@ -130,19 +130,38 @@ int group_init(g_comm c, void *(*start)(void *)) {
 	return 0;
 }
 
-// meet_first is what a communicator does before its first operation: connections are made, for which all ranks must come. It
-// looks at the abort flag. FAKE_NCCL_CONNECT is how many microseconds that takes, or "hang".
-static int meet_first(g_comm c) {
+// meet_first is what a communicator does before its first collective, and its first message to or from a rank: connections are made, for
+// which all ranks, or that one, must come. It looks at the abort flag. FAKE_NCCL_CONNECT is how many microseconds that takes, or "hang".
+static int meet_first(job *j) {
+	g_comm c = j->c;
 	const char *how = knob_text("NCCL_CONNECT");
-	if (!how || c->connected)
+	char here = 0, all[4 * MAX_RANKS];
+	transfer t[4 * MAX_RANKS];
+	int n = 0, collectives = 0;
+	if (!how)
+		return 0;
+	for (int s = 0; s < j->n; s++)
+		for (int i = 0; i < j->steps[s].n; i++) {
+			transfer *x = &j->steps[s].t[i];
+			unsigned long bit = 1UL << x->peer, *met = &c->peers[!x->out];
+			if (x->kind != MESSAGE) {
+				collectives = !c->connected;
+			} else if (!(*met & bit) && x->peer != c->rank) {
+				*met |= bit;
+				t[n++] = (transfer){ x->peer, CONTROL, &here, NULL, 1, 0 };
+				t[n] = (transfer){ x->peer, CONTROL, NULL, &all[n], 1, 0 };
+				n++;
+			}
+		}
+	if (!collectives && !n)
 		return 0;
 	for (int hang = !strcmp(how, "hang"); hang && !c->abort;)
 		usleep(1000);
 	usleep(knob("NCCL_CONNECT", 0));
-	char here = 0, all[MAX_RANKS];
-	int error = c->abort ? GCCL_INTERNAL : gather(c, &here, all, 1);
-	c->connected = !error;
-	return error;
+	int error = c->abort ? GCCL_INTERNAL : 0;
+	if (!error && collectives)
+		c->connected = !(error = gather(c, &here, all, 1));
+	return error || !n ? error : exchange(c, t, n);
 }
 
 static int put(job *j) {
@@ -158,7 +177,7 @@ static void *launch_later(void *v) {
 	usleep(knob("NCCL_SETTLE_US", k->jobs[0]->c->settled ? 50 : 2000));
 	for (int i = 0; i < k->n; i++) {
 		g_comm c = k->jobs[i]->c;
-		int error = meet_first(c), still = GCCL_IN_PROGRESS;
+		int error = meet_first(k->jobs[i]), still = GCCL_IN_PROGRESS;
 		if (error)
 			drop(&k->jobs[i]->w);
 		else
@@ -223,7 +242,7 @@ g_res ncclGroupEnd(void) {
 		int former = on_comm_device(c);
 		c->inside++;
 		if (!error)
-			error = meet_first(c);
+			error = meet_first(j);
 		if (error)
 			drop(&j->w);
 		else
