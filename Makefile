@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu deploy native test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch sgemm picture loss tune ab first model release-check nccl-tests
+	generated generate tags gpu deploy native native-asan test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch sgemm picture loss tune ab first model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -83,10 +83,13 @@ gpu: ## packages cuda and rocm, two ranks on one device, and gpu-bundle, on the 
 	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDeviceMemory$$' ./train/zero
 	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
 
-native: ## the NCCL and RCCL engines on the fake library, also with -race and AddressSanitizer (gcc)
+native: ## the NCCL and RCCL engines on the fake library, also with -race and, by native-asan, AddressSanitizer (gcc)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 15m -tags nccl,rccl ./ccl/internal/native/...
 	@CGO_ENABLED=1 go test -race -short -timeout 15m -tags nccl,rccl ./ccl/internal/native
-	@d=$$(mktemp -d) && trap 'rm -rf $$d' EXIT && test/fake/build.sh $$d/libgocclfake.so -fsanitize=address && \
+	@$(MAKE) native-asan
+
+native-asan: ## the engines and the fake library under AddressSanitizer; not what measures memory or time (gcc)
+	@$(call need,cc,gcc libc6-dev); d=$$(mktemp -d) && trap 'rm -rf $$d' EXIT && test/fake/build.sh $$d/libgocclfake.so -fsanitize=address && \
 		ASAN_OPTIONS=detect_leaks=0:handle_segv=0 NATIVE_TEST_LIBRARY=$$d/libgocclfake.so CGO_ENABLED=1 \
 		go test -asan -short -timeout 15m -tags nccl,rccl -skip 'Overhead|Allocations' ./ccl/internal/native
 
