@@ -6,7 +6,7 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // MakeSlice returns n zero elements in memory that all ranks of this host can map, so that calls
@@ -56,6 +56,6 @@ func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 // slices.
 func FreeSlice[T Number](s []T) {
 	if cap(s) > 0 {
-		cpu.FreeMemory(unsafe.Pointer(unsafe.SliceData(s)))
+		shm.FreeMemory(unsafe.Pointer(unsafe.SliceData(s)))
 	}
 }

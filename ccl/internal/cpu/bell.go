@@ -38,7 +38,7 @@ const (
 // Streams a program computes, from which it may not keep the last processor.
 func (c *Comm) canRest(w *waiter, peer int) bool {
 	return !w.remote && (c.topo.Nodes() == 1 || peer >= 0 && c.topo.Node(peer) == c.topo.Node(c.rank)) &&
-		!(c.host.shared() && c.note.onStream() && takesLastProcessor())
+		!(c.host.Shared() && c.note.onStream() && takesLastProcessor())
 }
 
 // onStream reports whether the call that sleeps is one on a Stream.
@@ -78,7 +78,7 @@ func (c *Comm) rest(ctx context.Context, w *waiter, peer int) {
 		proc.Yield()
 		return
 	}
-	if c.host.shared() {
+	if c.host.Shared() {
 		c.restInKernel(ctx, w, want)
 		return
 	}
@@ -165,7 +165,7 @@ func (c *Comm) ringAll(list []int) {
 // ringRank rings rank r of this host in the Comm that c is an end of, for which it has been claimed. In a Comm that is
 // gone the kernel finds nothing at the address, and nobody sleeps.
 func (s *site) ringRank(c *Comm, r int) {
-	if c.host.shared() {
+	if c.host.Shared() {
 		proc.WakeSleeper(c.local.bell(r))
 		return
 	}
@@ -182,7 +182,7 @@ func (s *site) ringRank(c *Comm, r int) {
 func (c *Comm) rouseCall() {
 	switch {
 	case !c.bell.sleep.Load():
-	case c.host.shared():
+	case c.host.Shared():
 		c.life.Lock()
 		defer c.life.Unlock()
 		if !c.gone { // else there is no call, nor the word

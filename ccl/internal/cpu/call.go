@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/ccl/internal/hash"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -77,32 +78,20 @@ type Call struct {
 func (c *Call) Seal() {
 	h := newMix(c.Count, c.Kind, c.Type, min(c.Op, Scaled), c.Root)
 	if c.Op >= Scaled { // ranks may have made their factors in another order
-		h = h.with(math.Float64bits(c.Factor))
+		h = h.With(math.Float64bits(c.Factor))
 	}
 	if c.Kind != AllToAllV { // whose counts are each rank's own
 		for _, n := range c.DC {
-			h = h.with(uint64(n))
+			h = h.With(uint64(n))
 		}
 	}
-	c.Hash = h.hash()
+	c.Hash = h.Sum()
 	c.Own = c.Hash
 }
 
-// mix is a hash of what has been mixed into it.
-type mix uint64
-
-func newMix(count uint64, k Kind, typ, op uint8, root int32) mix {
-	return mix(14695981039346656037).with(count).with(uint64(k) | uint64(typ)<<8 | uint64(op)<<16 | uint64(uint32(root))<<32)
+func newMix(count uint64, k Kind, typ, op uint8, root int32) hash.Mix {
+	return hash.New().With(count).With(uint64(k) | uint64(typ)<<8 | uint64(op)<<16 | uint64(uint32(root))<<32)
 }
-
-func (h mix) with(v uint64) mix {
-	h ^= mix(v)
-	h *= 0x9e3779b97f4a7c15
-	return h ^ h>>29
-}
-
-// hash is never 0, which an unwritten flag has.
-func (h mix) hash() uint32 { return uint32(h>>32) | 1 }
 
 // The blocks of a call that cuts a vector by ranks. Where counts differ, offsets
 // has where each begins, in bytes, and where the last ends.

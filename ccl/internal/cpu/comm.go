@@ -8,6 +8,7 @@ import (
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/fence"
+	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 )
@@ -46,15 +47,15 @@ type Comm struct {
 
 	// The ranks of this host.
 	local    *region
-	me, n    int      // this rank's place among them, and how many there are
-	round    uint32   // the last round opened
-	seen     uint32   // a round that all of them are known to have posted
-	lines    [][]byte // their staging memory, as far as mapped
-	chunk    int      // bytes of a staging slot
-	views    []place  // what to drop at the end
-	host     *host    // whose memory that is; the site may have another by then, if this Comm is abandoned
-	spins    int      // looks before giving way
-	apart    string   // see Apart
+	me, n    int         // this rank's place among them, and how many there are
+	round    uint32      // the last round opened
+	seen     uint32      // a round that all of them are known to have posted
+	lines    [][]byte    // their staging memory, as far as mapped
+	chunk    int         // bytes of a staging slot
+	views    []shm.Place // what to drop at the end
+	host     *shm.Host   // whose memory that is; the site may have another by then, if this Comm is abandoned
+	spins    int         // looks before giving way
+	apart    string      // see Apart
 	splits   uint64
 	shrinks  uint32
 	disturb  func(*Comm, *Call) *Fault // see Disturbed
@@ -264,15 +265,15 @@ func newComm(at *site, id uint64, world members, topo algo.Topology, rank int, o
 func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, off uint64, opt Options) (*Comm, error) {
 	node := topo.Node(rank)
 	n := topo.Locals(node)
-	mem, err := at.host.view(off, regionBytes(n))
+	mem, err := at.host.View(off, regionBytes(n))
 	if err != nil {
 		return nil, err
 	}
 	c := &Comm{id: id, rank: rank, size: topo.Size(), site: at, host: at.host, members: world, topo: topo, opt: opt,
 		local: newRegion(off, mem, n), me: topo.Local(rank), n: n, bell: bell{rung: make(chan struct{}, 1)},
-		views: []place{placeAt(off, regionBytes(n))}, chunk: stageChunk(n), links: map[linkKey]*link{}}
+		views: []shm.Place{shm.PlaceAt(off, regionBytes(n))}, chunk: stageChunk(n), links: map[linkKey]*link{}}
 	if n == 2 {
-		c.local.whole = int(at.host.head.whole.Load())
+		c.local.whole = int(boardOf(at.host).whole.Load())
 	}
 	c.beginAt(firstNumber())
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -296,7 +297,7 @@ func (c *Comm) abandon() {
 		c.site.tcp.Forget(c.id, uint32(c.rank))
 	}
 	for _, off := range c.views {
-		c.host.drop(off)
+		c.host.Drop(off)
 	}
 }
 
@@ -334,7 +335,7 @@ func (c *Comm) Close() {
 	c.gone = true
 	c.life.Unlock()
 	last := int(c.local.left().Add(1)) == c.n
-	var made []place
+	var made []shm.Place
 	if last {
 		made = c.memory()
 	}
@@ -342,13 +343,13 @@ func (c *Comm) Close() {
 		l.close()
 	}
 	for _, at := range c.views {
-		c.site.host.drop(at)
+		c.site.host.Drop(at)
 	}
 	for at := range c.reach.maps {
-		c.site.host.drop(at)
+		c.site.host.Drop(at)
 	}
 	for _, at := range made {
-		c.site.host.free(at.off, int(at.size))
+		c.site.host.Free(at.Off, int(at.Size))
 	}
 	c.site.leave()
 }
@@ -376,11 +377,11 @@ func alarming(code Code) bool { return code != Closed && code != Canceled && cod
 
 // memory lists what the ranks of this host have made for the Comm: its region, staging memory, and pipes with the
 // tables that name them.
-func (c *Comm) memory() []place {
-	made := []place{placeAt(c.local.off, regionBytes(c.n))}
+func (c *Comm) memory() []shm.Place {
+	made := []shm.Place{shm.PlaceAt(c.local.off, regionBytes(c.n))}
 	for r := range c.n {
 		if off := c.local.stage(r).Load(); off != 0 {
-			made = append(made, placeAt(off, c.stageBytes()))
+			made = append(made, shm.PlaceAt(off, c.stageBytes()))
 		}
 		if off := c.local.row(r).Load(); off != 0 {
 			made = append(made, c.pipesOf(off)...)
@@ -393,20 +394,20 @@ func (c *Comm) memory() []place {
 // orphaned lists what is left of a Comm that rank r of this host has made memory for, when all ranks of the host have closed
 // this one, and Split failed on some of them. Those that have the new Comm count themselves out as they close it; here the
 // others are counted out.
-func (c *Comm) orphaned(r int) []place {
+func (c *Comm) orphaned(r int) []shm.Place {
 	off, n, joined := c.local.split(r).Load(), int(c.local.splitSize(r).Load()), int(c.local.joined(r).Load())
 	switch {
 	case off == 0 || joined >= n:
 		return nil
 	case joined == 0:
-		return []place{placeAt(off, regionBytes(n))}
+		return []shm.Place{shm.PlaceAt(off, regionBytes(n))}
 	}
-	at := placeAt(off, regionBytes(n))
-	mem, err := c.host.view(off, regionBytes(n))
+	at := shm.PlaceAt(off, regionBytes(n))
+	mem, err := c.host.View(off, regionBytes(n))
 	if err != nil { // it stays until the job ends
 		return nil
 	}
-	defer c.host.drop(at)
+	defer c.host.Drop(at)
 	child := Comm{site: c.site, host: c.host, n: n, local: newRegion(off, mem, n)}
 	if int(child.local.left().Add(uint64(n-joined))) < n {
 		return nil
@@ -419,7 +420,7 @@ func (c *Comm) Where(peer int) string {
 	switch {
 	case c.topo.Node(peer) != c.topo.Node(c.rank):
 		return "TCP"
-	case c.site.host.shared():
+	case c.site.host.Shared():
 		return "shared memory"
 	}
 	return "memory"

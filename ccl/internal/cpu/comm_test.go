@@ -52,8 +52,8 @@ func TestAbortWordComesBeforeTheCause(t *testing.T) {
 	s := j.site(0)
 	s.topo = topology([]int{0}, 1)
 	for range 5000 {
-		s.host = newPrivateHost()
-		off, err := s.host.alloc(regionBytes(1))
+		s.host = privateHost()
+		off, err := s.host.Alloc(regionBytes(1))
 		require.NoError(t, err)
 		c, err := newComm(s, worldID, membersOf([]int{0}), s.topo, 0, off, Options{})
 		require.NoError(t, err)

@@ -71,7 +71,7 @@ func (c *Comm) edges(n, elem int) (lead, tail int) {
 		return 0, 0
 	}
 	for r := range c.n {
-		l, t := c.reach.offers[r].dst.edges(n)
+		l, t := c.reach.offers[r].dst.Edges(n)
 		lead, tail = max(lead, l), max(tail, t)
 	}
 	lead, tail = (lead+elem-1)/elem*elem, (tail+elem-1)/elem*elem

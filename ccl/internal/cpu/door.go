@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/auth"
 )
 
@@ -55,11 +56,11 @@ func doorName(key []byte) string { return "goccl-" + hex.EncodeToString(proof(ke
 
 // openDoor opens the door to this host's memory.
 func (s *site) openDoor(key []byte) (*door, error) {
-	l, err := listenHost(doorName(key))
+	l, err := shm.Listen(doorName(key))
 	if err != nil {
-		return nil, err
+		return nil, sharing(err)
 	}
-	d := &door{s: s, fd: s.host.fd, key: key, l: l}
+	d := &door{s: s, fd: s.host.Descriptor(), key: key, l: l}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.over, d.drop = context.WithCancel(context.Background())
 	s.attending.Go(d.watch)
@@ -77,7 +78,7 @@ func (d *door) watch() {
 	for {
 		c, err := d.l.AcceptUnix()
 		switch {
-		case err == nil && sameUser(c) == nil:
+		case err == nil && shm.SameUser(c) == nil:
 			d.s.attending.Go(func() { d.answer(c) })
 		case err == nil:
 			c.Close()
@@ -101,7 +102,7 @@ func (d *door) answer(c *net.UnixConn) {
 	}
 	rank := binary.LittleEndian.Uint32(b[:])
 	if !hmac.Equal(b[4:], proof(d.key, "knocks", rank)) || !unguard() ||
-		sendFD(c, d.fd, proof(d.key, "answers", rank)) != nil {
+		shm.SendFD(c, d.fd, proof(d.key, "answers", rank)) != nil {
 		c.Close()
 		return
 	}
@@ -114,17 +115,12 @@ func (d *door) answer(c *net.UnixConn) {
 }
 
 // knock takes the memory from the host's maker, which has opened its door before: if it is not there, it is on another host.
-func (s *site) knock(ctx context.Context, key []byte) (*host, *net.UnixConn, error) {
+func (s *site) knock(ctx context.Context, key []byte) (*shm.Host, *net.UnixConn, error) {
 	fd, c, err := s.recvHost(ctx, key)
 	if err != nil {
 		return nil, nil, sharing(err)
 	}
-	h, err := openHost(fd)
-	if err == nil {
-		if err = reserve(h.fd, 0, headerBytes); err != nil { // which is there, but this process may not be allowed to
-			h.close()
-		}
-	}
+	h, err := shm.Open(fd)
 	if err != nil {
 		c.Close()
 		return nil, nil, sharing(err)
@@ -140,13 +136,13 @@ func (s *site) recvHost(ctx context.Context, key []byte) (int, *net.UnixConn, er
 		return -1, nil, err
 	}
 	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
-	if err = sameUser(c); err == nil {
+	if err = shm.SameUser(c); err == nil {
 		c.SetDeadline(until)
 		_, err = c.Write(append(binary.LittleEndian.AppendUint32(nil, rank), proof(key, "knocks", rank)...))
 	}
 	if err == nil {
 		var fd int
-		if fd, err = recvFD(c, proof(key, "answers", rank)); err == nil {
+		if fd, err = shm.RecvFD(c, proof(key, "answers", rank)); err == nil {
 			return fd, c, nil
 		}
 	}

@@ -2,6 +2,8 @@ package cpu
 
 import (
 	"errors"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // An event is news on its way to every rank it concerns, most often a failure: through the log
@@ -109,4 +111,4 @@ func (e *event) fault(me int, differs func(*Record) bool) *Fault {
 
 // eventLog hands events to the processes of a host: a ring in shared memory, which every monitor reads. The order there
 // is the order in which all believe them. What the slowest of them has not read is not overwritten: see news.go.
-type eventLog = ring[event]
+type eventLog = shm.Ring[event]

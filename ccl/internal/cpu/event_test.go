@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // What an event is to the rank that reports it, the rank at fault, and a third.
@@ -50,21 +52,21 @@ func TestEventCause(t *testing.T) {
 
 func TestEventLog(t *testing.T) {
 	var l eventLog
-	_, ok, gone := l.read(0, nil)
+	_, ok, gone := l.Read(0, nil)
 	assert.False(t, ok)
 	assert.False(t, gone)
-	for i := range logSlots + 3 {
+	for i := range shm.RingSlots + 3 {
 		e := newEvent(uint64(i), Aborted, i, 0, 0, nil)
-		l.append(&e, 0, nil)
+		l.Append(&e, 0, nil)
 	}
-	require.Equal(t, uint64(logSlots+3), l.n.Load())
-	for i := range uint64(logSlots + 4) {
-		e, ok, gone := l.read(i, nil)
+	require.Equal(t, uint64(shm.RingSlots+3), l.Claimed())
+	for i := range uint64(shm.RingSlots + 4) {
+		e, ok, gone := l.Read(i, nil)
 		switch {
 		case i < 3: // overwritten
 			assert.False(t, ok)
 			assert.True(t, gone)
-		case i == logSlots+3: // not there yet
+		case i == shm.RingSlots+3: // not there yet
 			assert.False(t, ok)
 			assert.False(t, gone)
 		default:
@@ -81,18 +83,18 @@ func TestEventLogOfManyWriters(t *testing.T) {
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
-			for i := range logSlots / 4 {
-				e := newEvent(uint64(w*logSlots/4+i+1), Aborted, w, w, 0, nil)
-				l.append(&e, 0, nil)
+			for i := range shm.RingSlots / 4 {
+				e := newEvent(uint64(w*shm.RingSlots/4+i+1), Aborted, w, w, 0, nil)
+				l.Append(&e, 0, nil)
 			}
 		})
 	}
 	wg.Wait()
 	seen := map[uint64]bool{}
-	for i := range uint64(logSlots) {
-		e, ok, _ := l.read(i, nil)
+	for i := range uint64(shm.RingSlots) {
+		e, ok, _ := l.Read(i, nil)
 		require.True(t, ok)
 		seen[e.Comm] = true
 	}
-	assert.Len(t, seen, logSlots)
+	assert.Len(t, seen, shm.RingSlots)
 }

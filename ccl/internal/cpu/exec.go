@@ -4,6 +4,7 @@ import (
 	"context"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -258,7 +259,7 @@ func (c *Comm) newReceiver() *receiver {
 // scratch is n bytes beside the caller's memory.
 func (c *Comm) scratch(n int) []byte {
 	if cap(c.exec.beside) < n {
-		c.exec.beside = aligned(n)
+		c.exec.beside = shm.Aligned(n)
 	}
 	return c.exec.beside[:n]
 }

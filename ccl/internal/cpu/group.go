@@ -1,6 +1,10 @@
 package cpu
 
-import "context"
+import (
+	"context"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
 
 // RunGroup makes calls as one: their point-to-point messages move at once, so a
 // send and the receive that crosses it cannot block each other; small
@@ -94,7 +98,7 @@ func (c *Comm) fused(ctx context.Context, calls []*Call) *Fault {
 		parts = c.Size()
 	}
 	if cap(c.exec.fuse) < n*(parts+1) {
-		c.exec.fuse = aligned(2 * fuseMax)
+		c.exec.fuse = shm.Aligned(2 * fuseMax)
 	}
 	src, dst := c.exec.fuse[:n], c.exec.fuse[n:n*(parts+1)]
 	at := 0

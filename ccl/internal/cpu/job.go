@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 )
@@ -71,7 +72,7 @@ type site struct {
 	maker bool  // this process has the host's lowest rank, and makes its memory
 	mine  int   // the lowest rank of this process on the host
 	procs []int // by rank of this host, the lowest rank of its process
-	host  *host
+	host  *shm.Host
 
 	// Guarded by job.mu.
 	scanned atomic.Uint64 // of the host's log
@@ -224,7 +225,7 @@ func (j *job) close() {
 	}
 	for _, s := range j.parts() {
 		if s.host != nil {
-			s.host.close()
+			s.host.Close()
 		}
 	}
 }
@@ -236,7 +237,7 @@ func (j *job) Ended() { j.rouse() }
 // before it gives way: not at all where ranks outnumber processors, since then the
 // one waited for may need this one.
 func (s *site) spins() int {
-	if s.topo.Locals(s.node) > s.host.processors() || int(s.here.Load()) > runtime.GOMAXPROCS(0) {
+	if s.topo.Locals(s.node) > s.host.Processors() || int(s.here.Load()) > runtime.GOMAXPROCS(0) {
 		return 16
 	}
 	return 1024

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 )
@@ -58,12 +59,12 @@ func newHello(settings, hostID string) hello {
 	rand.Read(seed[:])
 	h = append(h, seed[:]...)
 	if hostID == "" {
-		hostID = hostIdentity()
+		hostID = shm.HostIdentity()
 	} else {
 		hostID = "named " + hostID
 	}
 	key := sha256.Sum256([]byte(hostID))
-	if !canShare {
+	if !shm.CanShare {
 		key = sha256.Sum256(process[:])
 		if strings.HasPrefix(hostID, "named ") {
 			key = sha256.Sum256(append(process[:], hostID...))

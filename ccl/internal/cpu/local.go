@@ -7,6 +7,7 @@ import (
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // The collectives among the ranks of one host: a rank posts, the others read what
@@ -134,20 +135,20 @@ func (c *Comm) stageOf(r int) ([]byte, *Fault) {
 	off := c.local.stage(r).Load()
 	if off == 0 {
 		var err error
-		if off, err = c.site.host.alloc(c.stageBytes()); err != nil {
+		if off, err = c.site.host.Alloc(c.stageBytes()); err != nil {
 			return nil, c.stop(fault(Backend, c.rank, "%w", err))
 		}
 		if !c.local.stage(r).CompareAndSwap(0, off) {
-			c.site.host.free(off, c.stageBytes())
+			c.site.host.Free(off, c.stageBytes())
 			off = c.local.stage(r).Load()
 		}
 	}
-	mem, err := c.site.host.view(off, c.stageBytes())
+	mem, err := c.site.host.View(off, c.stageBytes())
 	if err != nil {
 		return nil, c.stop(fault(Backend, c.rank, "%w", err))
 	}
 	c.lines[r] = mem
-	c.views = append(c.views, placeAt(off, c.stageBytes()))
+	c.views = append(c.views, shm.PlaceAt(off, c.stageBytes()))
 	return mem, nil
 }
 

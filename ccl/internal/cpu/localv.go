@@ -3,6 +3,8 @@ package cpu
 import (
 	"context"
 	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // AllToAllV on one host. Only the two ends of a message know its length, so each rank begins with a header
@@ -71,11 +73,11 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 			total, largest = total+size, max(largest, size)
 		}
 	}
-	where, from := vBehind, span{}
+	where, from := vBehind, shm.Span{}
 	if total > room {
 		where = vStaged
-		if from = c.placeOf(out.mem); ptr(k.Src) != ptr(k.Dst) && // else they are a copy, and staging it is as fast
-			(c.reach.all || (c.reach.reads || from.shared()) && largest >= readFrom) {
+		if from = c.site.host.SpanOf(out.mem); ptr(k.Src) != ptr(k.Dst) && // else they are a copy, and staging it is as fast
+			(c.reach.all || (c.reach.reads || from.Shared()) && largest >= readFrom) {
 			where, largest = vOffered, 0
 			c.toBeRead(&from, out.mem)
 		}
@@ -121,7 +123,7 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 			get(to, unsafe.Add(c.behindHeader(r, round), at))
 		case vOffered:
 			wait = true
-			from := *(*span)(c.behindHeader(r, round))
+			from := *(*shm.Span)(c.behindHeader(r, round))
 			f = c.fill(ctx, r, &from, int(at), to)
 		default:
 			staged[r], largest = true, max(largest, most)
@@ -147,7 +149,7 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 }
 
 // putHeader writes this rank's header, and behind it the blocks, or from where they are offered.
-func (c *Comm) putHeader(round uint32, out *vector, where, largest int, from span) {
+func (c *Comm) putHeader(round uint32, out *vector, where, largest int, from shm.Span) {
 	mine, behind := c.headerOf(c.me, round), c.behindHeader(c.me, round)
 	if c.n == 2 {
 		b := out.parts(1-c.me, 2-c.me)
@@ -156,8 +158,8 @@ func (c *Comm) putHeader(round uint32, out *vector, where, largest int, from spa
 		case vBehind:
 			put(behind, b)
 		case vOffered:
-			from.at += uint64(out.at(1 - c.me))
-			*(*span)(behind) = from
+			from.At += uint64(out.at(1 - c.me))
+			*(*shm.Span)(behind) = from
 		}
 		return
 	}
@@ -176,7 +178,7 @@ func (c *Comm) putHeader(round uint32, out *vector, where, largest int, from spa
 	mine[c.n], mine[c.n+1] = uint64(at), uint64(largest)
 	if where == vOffered {
 		mine[c.n+1] = offeredV
-		*(*span)(behind) = from
+		*(*shm.Span)(behind) = from
 	}
 }
 

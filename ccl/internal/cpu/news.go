@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // What the log of a host has no room for. A writer keeps it until the slowest process of the host has read far enough, and
@@ -14,7 +15,7 @@ import (
 const newsFor = time.Second
 
 // log puts e into the log of this host, or keeps it until there is room.
-func (s *site) log(h *host, e event) {
+func (s *site) log(h *shm.Host, e event) {
 	s.unsaid.Lock()
 	defer s.unsaid.Unlock()
 	s.unsaid.events = append(s.unsaid.events, e)
@@ -28,17 +29,17 @@ func (s *site) catchUp() bool {
 	s.mu.Unlock()
 	s.unsaid.Lock()
 	defer s.unsaid.Unlock()
-	if h != nil && h.shared() {
+	if h != nil && h.Shared() {
 		s.sayMore(h)
 	}
 	return len(s.unsaid.events) == 0
 }
 
 // sayMore says the first of what was kept, in its order. s.unsaid is held.
-func (s *site) sayMore(h *host) {
+func (s *site) sayMore(h *shm.Host) {
 	u := &s.unsaid
 	done := 0
-	for done < len(u.events) && h.head.log.append(&u.events[done], s.topo.Local(s.mine), s.hasRead) {
+	for done < len(u.events) && boardOf(h).log.Append(&u.events[done], s.topo.Local(s.mine), s.hasRead) {
 		done++
 	}
 	if u.events = u.events[done:]; len(u.events) == 0 {
@@ -59,10 +60,10 @@ func (s *site) sayAll() {
 
 // hasRead reports whether all processes of this host that count have read what was in the slot of event i before.
 func (s *site) hasRead(i uint64) bool {
-	if i < logSlots {
+	if i < shm.RingSlots {
 		return true
 	}
-	oldest := i - logSlots // which is overwritten
+	oldest := i - shm.RingSlots // which is overwritten
 	if s.scanned.Load() <= oldest {
 		return false
 	}

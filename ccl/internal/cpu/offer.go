@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // Staging copies every byte twice. Where the ranks of a host can reach each other's memory, data
@@ -15,15 +16,9 @@ import (
 // read and written in place; the memory of other processes is read with process_vm_readv, where the kernel
 // lets us. So a call begins with an offer: each rank says where its memory lies.
 
-// span is where memory lies, as the other ranks of the host can find it.
-type span struct {
-	base, size uint64 // the region it is in; size is 0 if it is in none
-	at         uint64 // its offset there, or its address in its process
-}
-
 // offer is what a rank posts at the beginning of a call.
 type offer struct {
-	src, dst span
+	src, dst shm.Span
 	flags    uint64 // offersInPlace and offersStaged
 }
 
@@ -42,12 +37,12 @@ type reach struct {
 	all     bool    // they are all in this process
 	scratch []byte
 	offers  []offer
-	maps    map[place]view   // regions of other ranks' MakeSlice memory
-	mapped  uint64           // how many there have been
-	gone    uint64           // how many regions of the host had been given back when maps was last swept
-	stale   bool             // it is to be swept
-	huge    hugePages        // of this rank's memory that others read
-	srcs    []unsafe.Pointer // where the operands of a sum are, while they are added
+	maps    map[shm.Place]view // regions of other ranks' MakeSlice memory
+	mapped  uint64             // how many there have been
+	gone    uint64             // how many regions of the host had been given back when maps was last swept
+	stale   bool               // it is to be swept
+	huge    shm.HugePages      // of this rank's memory that others read
+	srcs    []unsafe.Pointer   // where the operands of a sum are, while they are added
 }
 
 // scratchBytes is how much is read at a time: a system call is not preempted, and this stays in L2.
@@ -59,7 +54,7 @@ var askedToRead = os.Getenv("GOCCL_SHM_READ")
 // process_vm_readv beats staging: on Intel's CPUs it does among ranks with a core each, on AMD's it does not
 // (docs/measured).
 func (c *Comm) wouldRead() bool {
-	return askedToRead == "1" || askedToRead != "0" && ordered.Intel && c.n <= c.site.host.processors()
+	return askedToRead == "1" || askedToRead != "0" && ordered.Intel && c.n <= c.site.host.Processors()
 }
 
 // acquaint finds out, once per Comm, who can read whose memory: each rank tries to read a number
@@ -74,7 +69,7 @@ func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
 	rc.offers = make([]offer, c.n)
 	rc.scratch = make([]byte, 2*scratchBytes)
 	rc.pids = make([]int32, c.n)
-	if rc.all = !c.site.host.shared(); rc.all {
+	if rc.all = !c.site.host.Shared(); rc.all {
 		rc.asked = true
 		return nil
 	}
@@ -130,18 +125,7 @@ var (
 // readable reports whether a process has that number there, so that it is the right one and its memory can be read.
 func readable(pid int32, at, number uint64) bool {
 	var got [8]byte
-	return readMemory(pid, got[:], at) == nil && *(*uint64)(unsafe.Pointer(&got)) == number
-}
-
-// placeOf says where b lies.
-func (c *Comm) placeOf(b []byte) span {
-	p := span{at: uint64(uintptr(ptr(b)))}
-	if c.site.host.shared() {
-		if m := memoryAt(b); m != nil && m.host == c.site.host {
-			return m.span(b)
-		}
-	}
-	return p
+	return shm.ReadMemory(pid, got[:], at) == nil && *(*uint64)(unsafe.Pointer(&got)) == number
 }
 
 // How a call gets at the data of the other ranks.
@@ -153,13 +137,10 @@ const (
 	byDirect            // all of it, sources and results, can be touched in place
 )
 
-// shared reports whether all ranks can touch what lies at p: nothing, or memory from MakeSlice.
-func (p *span) shared() bool { return p.size != 0 || p.at == 0 }
-
 // toBeRead says that other processes are going to read b, which lies at p.
-func (c *Comm) toBeRead(p *span, b []byte) {
-	if p.size == 0 && c.site.host.shared() {
-		c.reach.huge.add(b)
+func (c *Comm) toBeRead(p *shm.Span, b []byte) {
+	if p.Size == 0 && c.site.host.Shared() {
+		c.reach.huge.Add(b)
 	}
 }
 
@@ -176,7 +157,7 @@ func (c *Comm) postOffer(ctx context.Context, k *Call, src, dst []byte) (uint32,
 }
 
 func (c *Comm) newOffer(src, dst []byte) offer {
-	mine := offer{src: c.placeOf(src), dst: c.placeOf(dst)}
+	mine := offer{src: c.site.host.SpanOf(src), dst: c.site.host.SpanOf(dst)}
 	if len(src) > 0 && ptr(src) == ptr(dst) {
 		mine.flags = offersInPlace
 	}
@@ -204,7 +185,7 @@ func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int
 	inPlace := mine.flags&offersInPlace != 0
 	read := rc.reads && (first == 0 || c.readsAll(len(src), inPlace))
 	switch {
-	case rc.all || mine.src.shared() && mine.dst.shared():
+	case rc.all || mine.src.Shared() && mine.dst.Shared():
 	case read:
 		if first > 0 || !inPlace { // AllToAll in place is staged
 			c.toBeRead(&mine.src, src)
@@ -230,7 +211,7 @@ func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int
 	for r := range c.n {
 		o := &rc.offers[r]
 		*o = *(*offer)(c.local.data(r, round))
-		shared = shared && o.src.shared() && o.dst.shared()
+		shared = shared && o.src.Shared() && o.dst.Shared()
 		ahead = ahead && o.flags&offersStaged != 0
 	}
 	switch {
@@ -254,18 +235,18 @@ func (rc *reach) someInPlace() bool {
 
 // touch returns the address at which this process finds memory at p of rank r, nil if it can
 // only be read.
-func (c *Comm) touch(r int, p *span) (unsafe.Pointer, *Fault) {
+func (c *Comm) touch(r int, p *shm.Span) (unsafe.Pointer, *Fault) {
 	switch {
-	case p.size != 0 && !c.reach.all:
+	case p.Size != 0 && !c.reach.all:
 		return c.mapped(r, p)
-	case c.reach.pids[r] != 0 || p.at == 0:
+	case c.reach.pids[r] != 0 || p.At == 0:
 		return nil, nil
 	}
 	return c.here(p)
 }
 
 // source is n bytes at offset off of rank r's memory at p: where they are, or a copy of them in buf.
-func (c *Comm) source(ctx context.Context, r int, p *span, off, n int, buf []byte) (unsafe.Pointer, *Fault) {
+func (c *Comm) source(ctx context.Context, r int, p *shm.Span, off, n int, buf []byte) (unsafe.Pointer, *Fault) {
 	at, f := c.touch(r, p)
 	if f != nil {
 		return nil, f
@@ -273,14 +254,14 @@ func (c *Comm) source(ctx context.Context, r int, p *span, off, n int, buf []byt
 	if at != nil {
 		return unsafe.Add(at, off), nil
 	}
-	if f := c.read(ctx, r, c.reach.pids[r], buf[:n], p.at+uint64(off)); f != nil {
+	if f := c.read(ctx, r, c.reach.pids[r], buf[:n], p.At+uint64(off)); f != nil {
 		return nil, f
 	}
 	return unsafe.Pointer(&buf[0]), nil
 }
 
 // fill copies len(dst) bytes at offset off of rank r's memory at p.
-func (c *Comm) fill(ctx context.Context, r int, p *span, off int, dst []byte) *Fault {
+func (c *Comm) fill(ctx context.Context, r int, p *shm.Span, off int, dst []byte) *Fault {
 	at, f := c.touch(r, p)
 	if f != nil {
 		return f
@@ -288,7 +269,7 @@ func (c *Comm) fill(ctx context.Context, r int, p *span, off int, dst []byte) *F
 	if at != nil {
 		at = unsafe.Add(at, off)
 	}
-	f = c.fillFrom(ctx, r, at, c.reach.pids[r], p.at+uint64(off), dst)
+	f = c.fillFrom(ctx, r, at, c.reach.pids[r], p.At+uint64(off), dst)
 	c.touched()
 	return f
 }
@@ -334,7 +315,7 @@ func (c *Comm) interruptedNow() *Fault {
 
 // read copies memory of the process pid, which is rank r.
 func (c *Comm) read(ctx context.Context, r int, pid int32, dst []byte, at uint64) *Fault {
-	if err := readMemory(pid, dst, at); err != nil {
+	if err := shm.ReadMemory(pid, dst, at); err != nil {
 		return c.unread(ctx, r, err)
 	}
 	return nil

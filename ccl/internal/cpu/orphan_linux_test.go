@@ -13,7 +13,7 @@ func again(t *testing.T, of [2]*Comm) (c [2]*Comm) {
 	t.Helper()
 	s := of[0].site
 	of[0].splits++ // no two Comms of a job have the same number
-	off, err := s.host.alloc(regionBytes(2))
+	off, err := s.host.Alloc(regionBytes(2))
 	require.NoError(t, err)
 	for r := range c {
 		s.hold()
@@ -49,7 +49,7 @@ func TestFailedSplitLeavesNothing(t *testing.T) {
 			}
 			for i := range times {
 				if i == 10 { // what is taken once is there
-					space, memory = freeBytes(h), taken(t, h)
+					space, memory = unusedBy(h), takenBy(t, h)
 				}
 				c := again(t, world)
 				ctx, stop := context.WithCancel(t.Context())
@@ -92,8 +92,8 @@ func TestFailedSplitLeavesNothing(t *testing.T) {
 					child[1].Close()
 				}
 			}
-			require.Equal(t, space, freeBytes(h))
-			require.Equal(t, memory, taken(t, h))
+			require.Equal(t, space, unusedBy(h))
+			require.Equal(t, memory, takenBy(t, h))
 		})
 	}
 }

@@ -45,7 +45,7 @@ func (c *Comm) pairHash(k *Call, count int) uint32 {
 	if c.opt.Unchecked {
 		return 1
 	}
-	return newMix(uint64(count), Send, k.Type, 0, -1).hash()
+	return newMix(uint64(count), Send, k.Type, 0, -1).Sum()
 }
 
 func (c *Comm) addSend(ctx context.Context, k *Call, to int) *Fault {

@@ -83,7 +83,7 @@ func (c *Comm) pairHere(ctx context.Context, k *Call, to, from int) (f *Fault) {
 	}
 	if !out.done {
 		inPlace := k.Kind == SendRecv && ptr(k.Src) == ptr(k.Dst)
-		if inPlace && c.offers(out, k) && (c.wouldRead() || !c.site.host.shared()) {
+		if inPlace && c.offers(out, k) && (c.wouldRead() || !c.site.host.Shared()) {
 			c.setAside(out)
 			inPlace = false
 		}

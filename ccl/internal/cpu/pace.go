@@ -33,8 +33,8 @@ func (j *job) quickTick() time.Duration {
 	quick := tick
 	for _, s := range j.parts() {
 		s.mu.Lock()
-		if h := s.host; h != nil && h.shared() {
-			quick = max(quick, time.Duration(1+len(s.others))*time.Second/time.Duration(2000*max(h.processors(), 1)))
+		if h := s.host; h != nil && h.Shared() {
+			quick = max(quick, time.Duration(1+len(s.others))*time.Second/time.Duration(2000*max(h.Processors(), 1)))
 		}
 		s.mu.Unlock()
 	}
@@ -128,7 +128,7 @@ func (s *site) canIdle() bool {
 	s.mu.Lock()
 	h, guarded := s.host, s.guarded
 	s.mu.Unlock()
-	if h == nil || !h.shared() {
+	if h == nil || !h.Shared() {
 		return true
 	}
 	s.unsaid.Lock()
@@ -160,7 +160,7 @@ func (s *site) hasNews() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.host
-	return h != nil && h.shared() && (h.head.log.n.Load() != s.scanned.Load() || h.head.board.n.Load() != s.boardRead)
+	return h != nil && h.Shared() && (boardOf(h).log.Claimed() != s.scanned.Load() || boardOf(h).status.Claimed() != s.boardRead)
 }
 
 // ringIdle rings the idle processes of this host, which have something to read.

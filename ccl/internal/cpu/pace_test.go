@@ -41,13 +41,13 @@ func TestQuickTick(t *testing.T) {
 	defer j.leave()
 	s := j.site(0)
 	assert.Equal(t, tick, j.quickTick(), "no memory is shared")
-	h, err := newSharedHost()
+	h, err := sharedHost()
 	if err != nil {
 		t.Skip("hardware: no memory to share here: " + err.Error())
 	}
 	s.host = h
 	assert.Equal(t, tick, j.quickTick())
-	s.others = make([]watched, 200*h.processors()-1)
+	s.others = make([]watched, 200*h.Processors()-1)
 	assert.Equal(t, 100*time.Millisecond, j.quickTick())
 }
 
@@ -57,7 +57,7 @@ func TestSettleDown(t *testing.T) {
 	j := enterJob(t.Name(), 0)
 	defer j.leave()
 	s := j.site(0)
-	s.host = newPrivateHost()
+	s.host = privateHost()
 	assert.True(t, j.settleDown(1000))
 	assert.EqualValues(t, 1001, j.now.Load(), "the clock says that it is late")
 	assert.True(t, j.pace.idle.Load())

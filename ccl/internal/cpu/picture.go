@@ -63,8 +63,8 @@ func (s *site) hear(st *Status, from *controlConn, aloud bool) {
 		return
 	}
 	s.rouse()
-	if aloud && s.host.shared() {
-		s.host.head.board.append(st, s.topo.Local(s.mine), nil)
+	if aloud && s.host.Shared() {
+		boardOf(s.host).status.Append(st, s.topo.Local(s.mine), nil)
 		s.ringIdle()
 	}
 	if s.leads() {
@@ -145,10 +145,10 @@ func (s *site) readBoard() {
 	s.mu.Lock()
 	h := s.host
 	s.mu.Unlock()
-	if h == nil || !h.shared() || h.head.board.n.Load() == s.boardRead {
+	if h == nil || !h.Shared() || boardOf(h).status.Claimed() == s.boardRead {
 		return
 	}
-	h.head.board.unread(&s.boardRead, s.writesNoMore, func(st *Status) { s.hear(st, nil, false) })
+	boardOf(h).status.Unread(&s.boardRead, s.writesNoMore, func(st *Status) { s.hear(st, nil, false) })
 }
 
 // brief finds what was told of the order of a Comm's calls that contradicts s.

@@ -10,11 +10,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // pipeEnds is a pipe of n bytes, as its writer and its reader have it, start records of which have been taken.
 func pipeEnds(n int, start uint32) (w *pipeWriter, r *pipeReader) {
-	mem := aligned(pipeHead + n)
+	mem := shm.Aligned(pipeHead + n)
 	w, r = newPipeWriter(mem), newPipeReader(mem, 7)
 	w.wrote, w.freed, r.read, r.told = start, start, start, start
 	w.taken().Store(uint64(start))

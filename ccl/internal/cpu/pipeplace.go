@@ -3,6 +3,8 @@ package cpu
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // Where the pipes of a Comm are: each rank has a row of places, in which it writes where it has made a pipe.
@@ -14,16 +16,16 @@ func (c *Comm) pipeTo(r int, cl class) (*pipeWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	off, err := c.site.host.alloc(pipeBytes(c.n))
+	off, err := c.site.host.Alloc(pipeBytes(c.n))
 	if err != nil {
 		return nil, err
 	}
-	mem, err := c.site.host.view(off, pipeBytes(c.n))
+	mem, err := c.site.host.View(off, pipeBytes(c.n))
 	if err != nil {
-		c.site.host.free(off, pipeBytes(c.n))
+		c.site.host.Free(off, pipeBytes(c.n))
 		return nil, err
 	}
-	c.views = append(c.views, placeAt(off, pipeBytes(c.n)))
+	c.views = append(c.views, shm.PlaceAt(off, pipeBytes(c.n)))
 	w := newPipeWriter(mem)
 	w.beginAt(c.start)
 	row[int(cl)*c.n+r].Store(off)
@@ -40,11 +42,11 @@ func (c *Comm) pipeFrom(r int, cl class) (*pipeReader, error) {
 	if off == 0 {
 		return nil, nil
 	}
-	mem, err := c.site.host.view(off, pipeBytes(c.n))
+	mem, err := c.site.host.View(off, pipeBytes(c.n))
 	if err != nil {
 		return nil, err
 	}
-	c.views = append(c.views, placeAt(off, pipeBytes(c.n)))
+	c.views = append(c.views, shm.PlaceAt(off, pipeBytes(c.n)))
 	p := newPipeReader(mem, c.id)
 	p.beginAt(c.start)
 	return p, nil
@@ -58,18 +60,18 @@ func (c *Comm) row(r int, make bool) ([]atomic.Uint64, error) {
 			return nil, nil
 		}
 		var err error
-		if off, err = c.site.host.alloc(c.rowBytes()); err != nil {
+		if off, err = c.site.host.Alloc(c.rowBytes()); err != nil {
 			return nil, err
 		}
 	}
-	mem, err := c.site.host.view(off, c.rowBytes())
+	mem, err := c.site.host.View(off, c.rowBytes())
 	if err != nil {
 		if make && c.local.row(r).Load() == 0 {
-			c.site.host.free(off, c.rowBytes())
+			c.site.host.Free(off, c.rowBytes())
 		}
 		return nil, err
 	}
-	c.views = append(c.views, placeAt(off, c.rowBytes()))
+	c.views = append(c.views, shm.PlaceAt(off, c.rowBytes()))
 	if make {
 		c.local.row(r).Store(off)
 	}
@@ -80,17 +82,17 @@ func (c *Comm) row(r int, make bool) ([]atomic.Uint64, error) {
 func (c *Comm) rowBytes() int { return 8 * c.n * int(classes) }
 
 // pipesOf lists the row at off, and its pipes.
-func (c *Comm) pipesOf(off uint64) []place {
-	row := placeAt(off, c.rowBytes())
-	list := []place{row}
-	mem, err := c.site.host.view(off, c.rowBytes())
+func (c *Comm) pipesOf(off uint64) []shm.Place {
+	row := shm.PlaceAt(off, c.rowBytes())
+	list := []shm.Place{row}
+	mem, err := c.site.host.View(off, c.rowBytes())
 	if err != nil {
 		return list
 	}
-	defer c.site.host.drop(row)
+	defer c.site.host.Drop(row)
 	for _, p := range unsafe.Slice((*uint64)(unsafe.Pointer(&mem[0])), c.rowBytes()/8) {
 		if p != 0 {
-			list = append(list, placeAt(p, pipeBytes(c.n)))
+			list = append(list, shm.PlaceAt(p, pipeBytes(c.n)))
 		}
 	}
 	return list

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // pulse is what a process shows of its life to the others of its host.
@@ -42,9 +43,9 @@ type watched struct {
 func pulseBytes(n int) int { return n * int(unsafe.Sizeof(pulse{})) }
 
 // showLife makes this process's pulse visible, and finds those of the others.
-func (s *site) showLife(h *host) error {
+func (s *site) showLife(h *shm.Host) error {
 	n := len(s.procs)
-	mem, err := h.view(h.head.pulses.Load(), pulseBytes(n))
+	mem, err := h.View(boardOf(h).pulses.Load(), pulseBytes(n))
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (s *site) silence() time.Duration {
 	if s.host == nil {
 		return s.peer
 	}
-	return max(s.peer, time.Duration(1+len(s.others))*turns/time.Duration(max(s.host.processors(), 1))).Truncate(time.Millisecond)
+	return max(s.peer, time.Duration(1+len(s.others))*turns/time.Duration(max(s.host.Processors(), 1))).Truncate(time.Millisecond)
 }
 
 // threads are those of the process that p is of, as seen by the one that me is of; nil where that cannot know.

@@ -44,11 +44,11 @@ func TestStarvedIsNotLost(t *testing.T) {
 	spin(unix.SCHED_NORMAL)
 	starved := spin(unix.SCHED_IDLE) // runs when the other does not want to
 
-	h, err := newSharedHost()
+	h, err := sharedHost()
 	require.NoError(t, err)
-	off, err := h.alloc(pulseBytes(2))
+	off, err := h.Alloc(pulseBytes(2))
 	require.NoError(t, err)
-	h.head.pulses.Store(off)
+	boardOf(h).pulses.Store(off)
 	j := enterJob(t.Name(), time.Second)
 	defer j.leave()
 	s := j.site(0)
@@ -77,5 +77,5 @@ func TestStarvedIsNotLost(t *testing.T) {
 	require.NoError(t, starved.Signal(syscall.SIGSTOP))
 	assert.Eventually(t, feel, time.Minute, 50*time.Millisecond, "it is stopped")
 	s.giveUp()
-	s.host = newPrivateHost()
+	s.host = privateHost()
 }

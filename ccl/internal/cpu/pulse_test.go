@@ -13,8 +13,8 @@ func TestSilence(t *testing.T) {
 	defer j.leave()
 	s := j.site(0)
 	assert.Equal(t, 5*time.Second, s.silence(), "no memory is shared")
-	s.host = newPrivateHost()
-	cores := s.host.processors()
+	s.host = privateHost()
+	cores := s.host.Processors()
 	s.others = make([]watched, 8*cores-1)
 	assert.Equal(t, 5*time.Second, s.silence(), "eight for a processor")
 

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // Ranks of one process touch each other's memory by its address, and in one kind of call, directAllReduce, ranks of any
@@ -15,7 +16,7 @@ import (
 // its memory any more, and the program may do with that what it likes: the collector may have it, FreeSlice may unmap it.
 //
 // A rank of another process may have been stopped while it wrote, or killed: it is waited for, but not for long. Then
-// what it may write into is replaced by other memory (takeBack). Memory can be replaced by pages only, and of a page of
+// what it may write into is replaced by other memory (shm.TakeBack). Memory can be replaced by pages only, and of a page of
 // which another part of the slice has the rest nothing may be lost, whatever the program or another Comm does there at
 // the moment. So others write only into pages that are a result's own; the edges of a result its owner writes itself
 // (see directAllReduce). Nobody else ever has them to write into, and nothing has to be replaced there.
@@ -39,12 +40,12 @@ func (c *Comm) touched() {
 }
 
 // here is what lies at p in this process.
-func (c *Comm) here(p *span) (unsafe.Pointer, *Fault) {
+func (c *Comm) here(p *shm.Span) (unsafe.Pointer, *Fault) {
 	inject.At("cpu.touch")
 	if f := c.mayTouch(); f != nil {
 		return nil, f
 	}
-	at := *(*unsafe.Pointer)(unsafe.Pointer(&p.at))
+	at := *(*unsafe.Pointer)(unsafe.Pointer(&p.At))
 	inject.At("cpu.touched")
 	return at, nil
 }
@@ -57,11 +58,11 @@ const (
 
 // reclaim returns when no rank of another process writes into dst any more, after a call has failed with f.
 func (c *Comm) reclaim(dst []byte, f *Fault) *Fault {
-	if f == nil || !c.site.host.shared() {
+	if f == nil || !c.site.host.Shared() {
 		return f
 	}
 	c.awaitOthers(reclaimAfter, c.mayGoOn)
-	if c.awaitOthers(0, nil) || takeBack(dst) {
+	if c.awaitOthers(0, nil) || shm.TakeBack(dst) {
 		return f
 	}
 	c.awaitOthers(reclaimFor, nil)
@@ -108,7 +109,7 @@ func (c *Comm) awaitOthers(longest time.Duration, of func(r int) bool) bool {
 // isHere reports whether rank r of this host is in this process.
 func (c *Comm) isHere(r int) bool {
 	s := c.site
-	return !s.host.shared() || s.procs[s.topo.Local(c.members.world(c.localRank(r)))] == s.mine
+	return !s.host.Shared() || s.procs[s.topo.Local(c.members.world(c.localRank(r)))] == s.mine
 }
 
 // mayGoOn reports whether rank r of this host is not known to be lost.

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // Nothing in a region lies on anything else, and what is written by one rank shares
@@ -17,7 +19,7 @@ func TestRegionLayout(t *testing.T) {
 }
 
 func testRegionLayout(t *testing.T, n int) {
-	g := newRegion(0, aligned(regionBytes(n)), n)
+	g := newRegion(0, shm.Aligned(regionBytes(n)), n)
 	base := uintptr(unsafe.Pointer(&g.mem[0]))
 	type span struct {
 		what     string
@@ -65,7 +67,7 @@ func testRegionLayout(t *testing.T, n int) {
 
 // Slots and records are used in turn, also where the round's number goes around.
 func TestRegionTurns(t *testing.T) {
-	g := newRegion(0, aligned(regionBytes(2)), 2)
+	g := newRegion(0, shm.Aligned(regionBytes(2)), 2)
 	depth, kept := depthOf(2), uint64(callsKept(2))
 	assert.Same(t, g.flag(1, 3), g.flag(1, 3+depth))
 	assert.NotSame(t, g.flag(1, 3), g.flag(1, 4))

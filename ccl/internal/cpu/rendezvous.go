@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // A large message need not go through the pipe, where it is copied twice, if the receiver can reach the sender's
@@ -15,7 +17,7 @@ import (
 // rendezvous is what is said of the message under way so, in a cache line of the pipe that both ends write to.
 type rendezvous struct {
 	state uint64 // offerNumber of the record | one of the following
-	from  span
+	from  shm.Span
 	// Who can read the number there, reads the memory of the right process.
 	pid, at, number uint64
 }
@@ -51,8 +53,8 @@ func (c *Comm) offers(o *outgoing, k *Call) bool {
 
 // offer writes a record that says where the data lie, unless the receiver could not reach them there.
 func (c *Comm) offer(o *outgoing, k *Call, e *cell) bool {
-	p := c.placeOf(o.left)
-	if p.size == 0 && c.site.host.shared() && !c.wouldRead() {
+	p := c.site.host.SpanOf(o.left)
+	if p.Size == 0 && c.site.host.Shared() && !c.wouldRead() {
 		return false
 	}
 	c.toBeRead(&p, o.left)
@@ -107,7 +109,7 @@ func (c *Comm) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
 	var here unsafe.Pointer
 	var f *Fault
 	switch {
-	case from.size != 0:
+	case from.Size != 0:
 		here, f = c.mapped(peer, &from)
 	case v.number == secret:
 		here, f = c.here(&from)
@@ -115,7 +117,7 @@ func (c *Comm) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
 		what = unread
 	}
 	if f == nil && what == fetched {
-		f = c.fillFrom(ctx, peer, here, r.pid, from.at, i.left)
+		f = c.fillFrom(ctx, peer, here, r.pid, from.At, i.left)
 		c.touched()
 	}
 	if f != nil {

@@ -192,7 +192,7 @@ func (c *Comm) Plan(k *Call) string {
 // Transport is what the ranks talk over.
 func (c *Comm) Transport() string {
 	inside := "memory"
-	if c.site.host.shared() {
+	if c.site.host.Shared() {
 		inside = "shared memory"
 	}
 	nodes := c.topo.Nodes()
@@ -259,7 +259,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 	var err error
 	if color >= 0 && lead == c.rank {
 		var o uint64
-		if o, err = c.site.host.alloc(regionBytes(locals)); err != nil {
+		if o, err = c.site.host.Alloc(regionBytes(locals)); err != nil {
 			o = 1 // no region is there
 		} else { // all have returned from the last Split
 			c.local.joined(c.me).Store(0)
@@ -309,7 +309,7 @@ func (c *Comm) Split(ctx context.Context, k *Call, color, key int, opt Options) 
 		}
 		if off > 1 {
 			c.local.split(c.me).Store(0)
-			c.site.host.free(uint64(off), regionBytes(locals))
+			c.site.host.Free(uint64(off), regionBytes(locals))
 		}
 		if r != c.rank || err == nil {
 			err = fmt.Errorf("rank %d has no shared memory left for the new Comm", r)

@@ -3,6 +3,8 @@ package cpu
 import (
 	"slices"
 	"time"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // One cause for all. On a host, events are believed in the order in which they stand in its log.
@@ -45,7 +47,7 @@ func (s *site) publish(e event) {
 	s.mu.Lock()
 	h := s.host // none yet, or no more, while this process joins the job
 	s.mu.Unlock()
-	if h != nil && h.shared() {
+	if h != nil && h.Shared() {
 		s.log(h, e)
 		s.scan()
 		return
@@ -60,13 +62,13 @@ func (s *site) scan() {
 	s.mu.Lock()
 	h := s.host
 	s.mu.Unlock()
-	if h == nil || !h.shared() || h.head.log.n.Load() == s.scanned.Load() {
+	if h == nil || !h.Shared() || boardOf(h).log.Claimed() == s.scanned.Load() {
 		return
 	}
 	s.order.Lock()
 	defer s.order.Unlock()
 	next := s.scanned.Load()
-	h.head.log.unread(&next, s.writesNoMore, func(e *event) {
+	boardOf(h).log.Unread(&next, s.writesNoMore, func(e *event) {
 		s.showRead(next)
 		s.handle(e)
 	})
@@ -116,7 +118,7 @@ func (s *site) note(e *event) {
 	case Code(e.Code) <= Closed:
 		s.settled.keep(e.subject())
 	}
-	if len(*list) == logSlots {
+	if len(*list) == shm.RingSlots {
 		*list = (*list)[1:]
 	}
 	*list = append(*list, *e)
@@ -147,7 +149,7 @@ func (s *site) decide() {
 		s.settled.keep(d.subject())
 		s.mu.Unlock()
 		d.Stage = decided
-		if s.host.shared() {
+		if s.host.Shared() {
 			s.log(s.host, d) // the scan that is under way comes to it
 		} else {
 			s.handle(&d)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // The processes of a host share one memory, which the process of the host's lowest rank makes. Which processes are on one
@@ -65,7 +66,7 @@ func (j *job) share(ctx context.Context, r *rounds, opt Options) (*Comm, [][]byt
 			err = at.takes[try].do(func() error { return at.takeHost(ctx, r, try) })
 		}
 		if err == nil {
-			c, err = makeComm(at, worldID, members{stride: 1}, j.topo, r.rank, at.host.head.world.Load(), opt)
+			c, err = makeComm(at, worldID, members{stride: 1}, j.topo, r.rank, boardOf(at.host).world.Load(), opt)
 		}
 		var addr []byte
 		if err == nil && j.tcp != nil {
@@ -214,27 +215,27 @@ func (s *site) offerHost(r *rounds, try int) error {
 	if !s.maker {
 		return nil
 	}
-	h := newPrivateHost()
+	h := privateHost()
 	if len(first) > 1 {
 		var err error
-		if h, err = newSharedHost(); err != nil {
+		if h, err = sharedHost(); err != nil {
 			return err
 		}
 	}
-	off, err := h.alloc(regionBytes(n))
+	off, err := h.Alloc(regionBytes(n))
 	if err != nil {
-		h.close()
+		h.Close()
 		return err
 	}
-	h.head.world.Store(off)
+	boardOf(h).world.Store(off)
 	s.open(h)
 	if len(first) == 1 {
 		return nil
 	}
-	if off, err = h.alloc(pulseBytes(n)); err != nil {
+	if off, err = h.Alloc(pulseBytes(n)); err != nil {
 		return err
 	}
-	h.head.pulses.Store(off)
+	boardOf(h).pulses.Store(off)
 	if err := s.showLife(h); err != nil {
 		return err
 	}
@@ -284,7 +285,7 @@ func (s *site) hostKey(r *rounds, try int) []byte {
 }
 
 // open lets the monitor see the host's memory.
-func (s *site) open(h *host) {
+func (s *site) open(h *shm.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.host = h
@@ -313,7 +314,7 @@ func (s *site) giveUp() {
 	defer s.mu.Unlock()
 	s.scanned.Store(0)
 	if s.host != nil {
-		s.host.close()
+		s.host.Close()
 		s.host = nil
 	}
 }

@@ -20,7 +20,7 @@ func (a *agreement) make(ranks []int32) (uint64, error) {
 	if first != a.rank {
 		return 0, nil
 	}
-	off, err := a.c.site.host.alloc(regionBytes(locals))
+	off, err := a.c.site.host.Alloc(regionBytes(locals))
 	if err != nil {
 		return 0, err
 	}
@@ -31,7 +31,7 @@ func (a *agreement) make(ranks []int32) (uint64, error) {
 // drop frees the memory of a proposal that came to nothing.
 func (a *agreement) drop() {
 	if a.made != 0 {
-		a.c.site.host.forget(a.made, regionBytes(a.madeFor)) // others may have heard of it
+		a.c.site.host.Forget(a.made, regionBytes(a.madeFor)) // others may have heard of it
 		a.made = 0
 	}
 }

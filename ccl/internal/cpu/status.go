@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // Status says where one rank stands in one Comm. Ranks tell each other only once a call has waited for
@@ -121,6 +122,4 @@ func (s *Status) decode(b []byte) error {
 
 // statusLog hands statuses to the processes of a host, as eventLog does events. One that is overwritten before all
 // have read it is lost; it is said again while it matters.
-type statusLog = ring[Status]
-
-var _ [headerBytes - unsafe.Sizeof(header{})]byte // both fit
+type statusLog = shm.Ring[Status]

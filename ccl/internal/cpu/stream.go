@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -28,6 +29,13 @@ func stageBytes(n int) int {
 	}
 	return stageChunk(n) * stageDepth
 }
+
+// roomForCalls makes sure that there is memory for what the calls of the n ranks of this host stage, which is taken on first
+// use: too little is an error of NewComm, not of a later call.
+func roomForCalls(n int) error { return roomFor(uint64(n * stageBytes(n))) }
+
+// roomFor is a variable for tests.
+var roomFor = shm.HasRoom
 
 // streamed opens a round that carries n bytes from rank r, one of two, and returns where they lie.
 func (c *Comm) streamed(ctx context.Context, k *Call, r, n int) (round uint32, at unsafe.Pointer, f *Fault) {

@@ -3,6 +3,8 @@ package cpu
 import (
 	"slices"
 	"time"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // Who is odd. A mismatch has two sides, and the first to see it may be on the wrong one: a rank that has left a call
@@ -15,7 +17,7 @@ import (
 const (
 	holdHere = 5 * time.Millisecond  // for the ranks of a host to come to the collective in dispute
 	holdFar  = 40 * time.Millisecond // for those of several hosts
-	pollsMax = logSlots
+	pollsMax = shm.RingSlots
 )
 
 // party is those ranks of a Comm that have made the same collective of some number.

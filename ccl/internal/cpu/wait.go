@@ -148,7 +148,7 @@ func (c *Comm) giveWay(lap int) {
 	if int(c.site.here.Load()) > 1 {
 		runtime.Gosched()
 		proc.HaltFork()
-		if lap&3 != 0 || !c.site.host.shared() {
+		if lap&3 != 0 || !c.site.host.Shared() {
 			return
 		}
 	}

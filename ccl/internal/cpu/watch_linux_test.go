@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // unixPair are the ends of a connection.
@@ -28,18 +30,18 @@ func unixPair(t *testing.T) (a, b *net.UnixConn) {
 // A try at sharing memory is given up in the moment in which the end of another process is noticed. The memory stays until
 // that has been written down there.
 func TestGiveUpWaitsForTheWatch(t *testing.T) {
-	h, err := newSharedHost()
+	h, err := sharedHost()
 	require.NoError(t, err)
-	off, err := h.alloc(pulseBytes(2))
+	off, err := h.Alloc(pulseBytes(2))
 	require.NoError(t, err)
-	h.head.pulses.Store(off)
+	boardOf(h).pulses.Store(off)
 	j := enterJob(t.Name(), 0)
 	s := j.site(0)
 	s.topo, s.procs = topology([]int{0, 0}, 1), []int{0, 1}
 	s.open(h)
 	require.NoError(t, s.showLife(h))
-	require.True(t, h.head.log.append(&event{Comm: 99, Code: uint8(Aborted), Peer: -1}, 0, nil)) // so that there is something to read
-	s.order.Lock()                                                                               // and the watch comes to it when this test lets it
+	require.True(t, boardOf(h).log.Append(&event{Comm: 99, Code: uint8(Aborted), Peer: -1}, 0, nil)) // so that there is something to read
+	s.order.Lock()                                                                                   // and the watch comes to it when this test lets it
 	here, there := unixPair(t)
 	s.watch(here, 1, nil)
 	there.Close()
@@ -64,13 +66,13 @@ func TestGiveUpWaitsForTheWatch(t *testing.T) {
 		require.Fail(t, "giveUp does not return")
 	}
 	require.Nil(t, s.host)
-	s.host = newPrivateHost()
+	s.host = privateHost()
 	j.leave()
 }
 
 // A process that has taken the memory and says nothing more does not hold up a try that is given up.
 func TestGiveUpWaitsForNoParting(t *testing.T) {
-	h, err := newSharedHost()
+	h, err := sharedHost()
 	require.NoError(t, err)
 	j := enterJob(t.Name(), time.Hour)
 	s := j.site(0)
@@ -85,9 +87,9 @@ func TestGiveUpWaitsForNoParting(t *testing.T) {
 	defer c.Close()
 	_, err = c.Write(append([]byte{1, 0, 0, 0}, proof(key, "knocks", 1)...))
 	require.NoError(t, err)
-	fd, err := recvFD(c, proof(key, "answers", 1))
+	fd, err := shm.RecvFD(c, proof(key, "answers", 1))
 	require.NoError(t, err)
-	closeFD(fd)
+	unix.Close(fd)
 	over := make(chan struct{})
 	go func() {
 		s.giveUp()
@@ -98,6 +100,6 @@ func TestGiveUpWaitsForNoParting(t *testing.T) {
 	case <-time.After(10 * time.Second): // it would wait for an hour
 		require.Fail(t, "giveUp does not return")
 	}
-	s.host = newPrivateHost()
+	s.host = privateHost()
 	j.leave()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // How a call of one host gets at the data of the other ranks, by its size. These are measurements of one
@@ -60,7 +61,7 @@ const (
 // allReduceWay is how an AllReduce of n bytes goes, once the offers are known.
 func (c *Comm) allReduceWay(w way, n int) allReduceWay {
 	switch {
-	case w == byDirect && c.n <= maxDirect && (c.reach.all || 2*page <= c.chunk): // which edges fit into
+	case w == byDirect && c.n <= maxDirect && (c.reach.all || 2*shm.Page <= c.chunk): // which edges fit into
 		return direct
 	case w == byStage || !c.readsAll(n, c.reach.someInPlace()):
 		return stageAll

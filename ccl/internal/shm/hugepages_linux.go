@@ -1,4 +1,4 @@
-package cpu
+package shm
 
 import (
 	"os"
@@ -18,9 +18,9 @@ import (
 // for 2 MiB, once. To the program it makes no difference but in how much memory it has: see hugeGrown. What the kernel
 // would not gather is not tried again.
 
-// hugePages is what a Comm knows of this rank's memory that others read: by number of the huge page, in turn, that
+// HugePages is what a Comm knows of this rank's memory that others read: by number of the huge page, in turn, that
 // number<<hugeCount | KiB read, or hugeDone.
-type hugePages struct{ read []uint64 }
+type HugePages struct{ read []uint64 }
 
 const (
 	hugeAfter   = 2       // it is made when all of it is about to be read that often: who reads it twice reads it again
@@ -54,8 +54,8 @@ func hugeSizeOf(enabled, size, wanted string) uintptr {
 	return uintptr(n)
 }
 
-// add says that other processes are going to read b.
-func (h *hugePages) add(b []byte) {
+// Add says that other processes are going to read b.
+func (h *HugePages) Add(b []byte) {
 	size := hugeSize()
 	if size == 0 || len(b) == 0 {
 		return

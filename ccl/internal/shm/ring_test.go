@@ -1,4 +1,4 @@
-package cpu
+package shm
 
 import (
 	"testing"
@@ -9,8 +9,8 @@ import (
 
 // A writer that has claimed a slot and is dead by now is passed over, one that lives is waited for.
 func TestRingOfAWriterThatDied(t *testing.T) {
-	var l ring[int]
-	add := func(v, writer int) { require.True(t, l.append(&v, writer, nil)) }
+	var l Ring[int]
+	add := func(v, writer int) { require.True(t, l.Append(&v, writer, nil)) }
 	add(10, 1)
 	require.True(t, l.slots[1].stamp.CompareAndSwap(0, stampOf(1, 2, 0))) // 2 is killed after the claim, before it has said so
 	add(12, 3)
@@ -21,31 +21,31 @@ func TestRingOfAWriterThatDied(t *testing.T) {
 	var next uint64
 	var seen []int
 	note := func(v *int) { seen = append(seen, *v) }
-	l.unread(&next, func(int) bool { return false }, note)
+	l.Unread(&next, func(int) bool { return false }, note)
 	assert.Equal(t, []int{10}, seen)
 	assert.Equal(t, uint64(1), next)
-	l.unread(&next, func(w int) bool { return w == 2 }, note)
+	l.Unread(&next, func(w int) bool { return w == 2 }, note)
 	assert.Equal(t, []int{10, 12, 14}, seen)
 	assert.Equal(t, uint64(5), next)
 }
 
 // Nothing is claimed where there is no room, and it is once there is.
 func TestRingWithoutRoom(t *testing.T) {
-	var l ring[int]
+	var l Ring[int]
 	var read uint64
-	room := func(i uint64) bool { return i < read+logSlots }
-	for v := range logSlots {
-		require.True(t, l.append(&v, 0, room))
+	room := func(i uint64) bool { return i < read+RingSlots }
+	for v := range RingSlots {
+		require.True(t, l.Append(&v, 0, room))
 	}
-	v := logSlots
-	require.False(t, l.append(&v, 0, room))
-	require.Equal(t, uint64(logSlots), l.n.Load())
-	first, ok, _ := l.read(0, nil)
+	v := RingSlots
+	require.False(t, l.Append(&v, 0, room))
+	require.Equal(t, uint64(RingSlots), l.n.Load())
+	first, ok, _ := l.Read(0, nil)
 	require.True(t, ok)
 	require.Equal(t, 0, first)
 	read = 1
-	require.True(t, l.append(&v, 0, room))
-	_, ok, gone := l.read(0, nil)
+	require.True(t, l.Append(&v, 0, room))
+	_, ok, gone := l.Read(0, nil)
 	require.False(t, ok)
 	require.True(t, gone)
 }
@@ -54,26 +54,27 @@ func TestRingWithoutRoom(t *testing.T) {
 // writes. That value counts as lost, and none is read that nobody wrote.
 func TestRingOfAWriterThatGoesOn(t *testing.T) {
 	for _, all := range []bool{true, false} {
-		var l ring[event]
-		old, late := event{Comm: 7, Code: uint8(Aborted), Peer: 1}, event{Comm: 9, Code: uint8(RankLost), Peer: 2}
+		type news struct{ comm, peer uint64 }
+		var l Ring[news]
+		old, late := news{comm: 7, peer: 1}, news{comm: 9, peer: 2}
 		require.True(t, l.slots[0].stamp.CompareAndSwap(0, stampOf(0, 2, 0)))
 		require.True(t, l.n.CompareAndSwap(0, 1))
-		for range logSlots {
-			require.True(t, l.append(&old, 1, nil))
+		for range RingSlots {
+			require.True(t, l.Append(&old, 1, nil))
 		}
-		got, ok, _ := l.read(logSlots, nil)
+		got, ok, _ := l.Read(RingSlots, nil)
 		require.True(t, ok)
 		require.Equal(t, old, got)
 		if all {
 			l.fill(&late, 0, 2)
 		} else {
-			l.slots[0].v.Comm = late.Comm
+			l.slots[0].v.comm = late.comm
 		}
-		_, ok, gone := l.read(logSlots, nil)
+		_, ok, gone := l.Read(RingSlots, nil)
 		require.False(t, ok)
 		require.True(t, gone)
 		next, seen := uint64(0), 0
-		l.unread(&next, nil, func(e *event) { seen++; require.Equal(t, old, *e) })
-		require.Equal(t, logSlots-1, seen)
+		l.Unread(&next, nil, func(e *news) { seen++; require.Equal(t, old, *e) })
+		require.Equal(t, RingSlots-1, seen)
 	}
 }

@@ -1,4 +1,4 @@
-package cpu
+package shm
 
 import (
 	"math/rand/v2"
@@ -11,18 +11,18 @@ import (
 
 func newSpace(from int) *space {
 	s := new(space)
-	s.next.Store(uint64(from * page))
+	s.next.Store(uint64(from * Page))
 	return s
 }
 
 func giveBack(t *testing.T, s *space, off, size uint64) {
 	t.Helper()
-	require.Zero(t, s.give(rangeOf(off, size)))
+	require.Zero(t, s.give(RangeOf(off, size)))
 }
 
 // What is given back is handed out again, and ranges side by side become one.
 func TestSpaceHandsOutAgain(t *testing.T) {
-	p := uint64(page)
+	p := uint64(Page)
 	s := newSpace(3)
 	take := func(pages uint64) uint64 {
 		off, ok := s.take(pages * p)
@@ -53,29 +53,29 @@ func TestSpaceRefuses(t *testing.T) {
 		_, ok := s.take(size)
 		require.False(t, ok, "%d", size)
 	}
-	off, ok := s.take(memfdBytes - uint64(page))
+	off, ok := s.take(memfdBytes - uint64(Page))
 	require.True(t, ok)
-	require.Equal(t, uint64(page), off)
-	_, ok = s.take(uint64(page))
+	require.Equal(t, uint64(Page), off)
+	_, ok = s.take(uint64(Page))
 	require.False(t, ok)
-	giveBack(t, s, off, memfdBytes-uint64(page))
-	require.Equal(t, uint64(page), s.next.Load())
+	giveBack(t, s, off, memfdBytes-uint64(Page))
+	require.Equal(t, uint64(Page), s.next.Load())
 }
 
 // What there is no room to note stays in the hand of who gives it back, with what was joined to it.
 func TestSpaceReturnsTheRest(t *testing.T) {
 	var s space
-	size := uint64(page)
+	size := uint64(Page)
 	for range 2*freeRanges + 3 {
 		_, ok := s.take(size)
 		require.True(t, ok)
 	}
 	for i := range freeRanges { // no two of them side by side
-		require.Zero(t, s.give(rangeOf(uint64(2*i)*size, size)))
+		require.Zero(t, s.give(RangeOf(uint64(2*i)*size, size)))
 	}
-	alone := rangeOf(uint64(2*freeRanges)*size, size)
+	alone := RangeOf(uint64(2*freeRanges)*size, size)
 	require.Equal(t, alone, s.give(alone))
-	require.Zero(t, s.give(rangeOf(size, size)), "it joins two that are noted")
+	require.Zero(t, s.give(RangeOf(size, size)), "it joins two that are noted")
 	require.Zero(t, s.give(alone))
 }
 
@@ -88,29 +88,29 @@ func TestSpaceOfMany(t *testing.T) {
 	for g := range uint64(4) {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(g, 1))
-			var mine []memoryRange
+			var mine []Range
 			for i := range 5000 {
 				if len(mine) > 0 && (len(mine) > 20 || r.IntN(2) == 0 || i > 4900) {
 					at := r.IntN(len(mine))
 					q := mine[at]
 					mine = append(mine[:at], mine[at+1:]...)
 					mu.Lock()
-					for p := q.first(); p < q.end(); p++ {
+					for p := q.First(); p < q.end(); p++ {
 						delete(owned, p)
 					}
 					mu.Unlock()
 					assert.Zero(t, s.give(q))
 					continue
 				}
-				size := uint64(1+r.IntN(30)) * uint64(page)
+				size := uint64(1+r.IntN(30)) * uint64(Page)
 				off, ok := s.take(size)
 				if !assert.True(t, ok) {
 					return
 				}
-				q := rangeOf(off, size)
+				q := RangeOf(off, size)
 				mine = append(mine, q)
 				mu.Lock()
-				for p := q.first(); p < q.end(); p++ {
+				for p := q.First(); p < q.end(); p++ {
 					if owned[p] {
 						t.Errorf("page %d was handed out twice", p)
 					}
@@ -126,20 +126,20 @@ func TestSpaceOfMany(t *testing.T) {
 	all.Wait()
 	free := uint64(0)
 	for _, q := range s.ranges() {
-		free += q.pages()
+		free += q.Pages()
 	}
-	require.Equal(t, memfdBytes/uint64(page)-1, free)
-	require.Less(t, s.next.Load(), uint64(4*30*30*page), "what came back was used")
+	require.Equal(t, memfdBytes/uint64(Page)-1, free)
+	require.Less(t, s.next.Load(), uint64(4*30*30*Page), "what came back was used")
 }
 
 // More free ranges than can be noted wait in their process, and are not lost.
 func TestSpareRanges(t *testing.T) {
-	h := newPrivateHost()
+	h := NewPrivate(64)
 	h.fd = 1 << 20 // as if it were shared: nothing here touches memory
-	s := &h.head.space
+	s := &h.own.space
 	var odd, even []uint64
 	for i := range 2*freeRanges + 200 {
-		off, ok := s.take(uint64(page))
+		off, ok := s.take(uint64(Page))
 		require.True(t, ok)
 		if i%2 == 0 {
 			even = append(even, off)
@@ -148,11 +148,11 @@ func TestSpareRanges(t *testing.T) {
 		}
 	}
 	for _, off := range even {
-		h.give(off, page)
+		h.give(off, Page)
 	}
 	require.Len(t, h.spare, 100)
 	for _, off := range odd {
-		h.give(off, page)
+		h.give(off, Page)
 	}
 	require.Empty(t, h.spare)
 	require.Len(t, s.ranges(), 1)

@@ -1,4 +1,4 @@
-package cpu
+package shm
 
 import (
 	"cmp"
@@ -8,8 +8,9 @@ import (
 	"unsafe"
 )
 
-// memories are the pieces of the slices made by MakeMemory and not freed yet, in the order of their addresses: what
-// a process has one of. Calls look into the list without a lock.
+// memories lists the pieces of the slices that MakeMemory made and that are not freed yet, in the order of their addresses.
+// A process has one list. Calls read it without a lock; the lock is for those that change it. It may be taken under any
+// lock, and Host.mu is taken under it.
 var memories struct {
 	sync.Mutex
 	list atomic.Pointer[[]memory]
@@ -19,8 +20,8 @@ var memories struct {
 type memory struct {
 	mem   []byte
 	slice *byte  // the first byte of the slice: what its pieces have in common
-	host  *host  // where other processes find it; nil if they do not
-	base  place  // of the region there, its size in bytes
+	host  *Host  // where other processes find it; nil if they do not
+	base  Place  // of the region there, its size in bytes
 	at    uint64 // where in it the piece begins
 }
 
@@ -28,26 +29,25 @@ func (m *memory) begin() uintptr { return uintptr(unsafe.Pointer(&m.mem[0])) }
 func (m *memory) end() uintptr   { return m.begin() + uintptr(len(m.mem)) }
 
 // span is where b lies, which lies in m.
-func (m *memory) span(b []byte) span {
-	return span{m.base.off, m.base.size, m.at + uint64(uintptr(ptr(b))-m.begin())}
+func (m *memory) span(b []byte) Span {
+	return Span{m.base.Off, m.base.Size, m.at + uint64(uintptr(addressOf(b))-m.begin())}
 }
 
-// MakeMemory returns n bytes, all zero, that all ranks of this host can map. They
-// outlive the Comm and the job.
-func (c *Comm) MakeMemory(n int) ([]byte, error) {
+// MakeMemory returns n bytes, all zero, that all ranks of the host can map. They outlive h.
+func MakeMemory(h *Host, n int) ([]byte, error) {
 	m := memory{}
 	var err error
-	if h := c.site.host; h.shared() {
-		m.host, m.base.size = h, uint64(n)
-		if m.base.off, err = h.alloc(n); err != nil {
+	if h.Shared() {
+		m.host, m.base.Size = h, uint64(n)
+		if m.base.Off, err = h.Alloc(n); err != nil {
 			return nil, err
 		}
-		if m.mem, err = mapSlice(h.fd, m.base.off, n); err != nil {
-			h.free(m.base.off, n)
+		if m.mem, err = mapSlice(h.fd, m.base.Off, n); err != nil {
+			h.Free(m.base.Off, n)
 			return nil, err
 		}
 	} else {
-		if err = hasRoom(uint64(n)); err != nil {
+		if err = HasRoom(uint64(n)); err != nil {
 			return nil, err
 		}
 		if m.mem, err = mapSlice(-1, 0, n); err != nil {
@@ -99,7 +99,7 @@ func pieceOf(list []memory, b []byte) int {
 	return i
 }
 
-// FreeMemory frees what MakeMemory returned; other addresses it does not know.
+// FreeMemory frees what MakeMemory returned. It ignores other addresses.
 func FreeMemory(p unsafe.Pointer) {
 	var pieces []memory
 	changeMemories(func(list []memory) []memory {
@@ -124,11 +124,11 @@ func FreeMemory(p unsafe.Pointer) {
 	unmapAll(pieces[0].mem, n)
 }
 
-// takeBack has b lie where no other process writes, and reports whether it does. Only whole pages that belong to b
-// alone are replaced: what lies beside b stays as it is, and where it is. What is in b is lost. The pages are new ones,
-// which the other ranks can map as well; where the old ones lay, nothing will lie any more, since a rank that was
-// stopped while it wrote there may yet go on.
-func takeBack(b []byte) bool {
+// TakeBack moves b to memory in which no other process writes, and reports whether it could. It replaces only whole pages
+// that belong to b alone: what lies beside b stays as it is, and where it is. The content of b is lost. The other ranks
+// can map the new pages as well. The place of the old pages is never used again, since a rank that was stopped while it
+// wrote there may yet go on.
+func TakeBack(b []byte) bool {
 	memories.Lock()
 	defer memories.Unlock()
 	p := memories.list.Load()
@@ -149,7 +149,7 @@ func takeBack(b []byte) bool {
 	if !fresh.replace(to - from) {
 		return false
 	}
-	old.host.forget(old.base.off+old.at+uint64(from), to-from)
+	old.host.Forget(old.base.Off+old.at+uint64(from), to-from)
 
 	var list []memory
 	list = append(list, (*p)[:i]...)
@@ -172,28 +172,11 @@ func takeBack(b []byte) bool {
 // alone is the range of whole pages of m in which nothing but b lies, which is part of m. The range may end beyond m,
 // since nothing lies in the last page behind the end of a slice.
 func (m *memory) alone(b []byte) (from, to int) {
-	at := int(uintptr(ptr(b)) - m.begin())
+	at := int(uintptr(addressOf(b)) - m.begin())
 	s := m.span(b)
-	lead, tail := s.edges(len(b))
+	lead, tail := s.Edges(len(b))
 	if lead+tail >= len(b) {
 		return 0, 0
 	}
 	return at + lead, int(pages(at + len(b) - tail))
-}
-
-// edges is how much of the n bytes at p lies in pages of which another part of the slice may have the rest: at the
-// beginning and at the end. Others do not write there: see directAllReduce.
-func (p *span) edges(n int) (lead, tail int) {
-	if p.size == 0 || n == 0 {
-		return 0, 0
-	}
-	first, end := p.at, p.at+uint64(n)
-	lead = int(-first & uint64(page-1))
-	if end != p.size {
-		tail = int(end & uint64(page-1))
-	}
-	if lead+tail > n || first/uint64(page) == (end-1)/uint64(page) && lead+tail > 0 {
-		return n, 0 // no page is its own
-	}
-	return lead, tail
 }

@@ -1,4 +1,4 @@
-package cpu
+package shm
 
 import (
 	"bufio"
@@ -70,9 +70,9 @@ func limitedGroups(root, self string) (found []cgroup) {
 	return found
 }
 
-// hasRoom refuses n bytes of shared memory where taking them would have the kernel kill: this process's cgroups must
+// HasRoom refuses n bytes of shared memory where taking them would have the kernel kill: this process's cgroups must
 // have room for them, and so must the system.
-func hasRoom(n uint64) error {
+func HasRoom(n uint64) error {
 	if left := roomIn(cgroups()); left < n {
 		return shortage(fmt.Sprintf("shared memory: %d KiB are needed, and the limit of this process's cgroup leaves %d KiB; raise it or use fewer ranks", n>>10, left>>10))
 	}

@@ -1,4 +1,4 @@
-package cpu
+package shm
 
 import "sync/atomic"
 
@@ -17,52 +17,52 @@ type space struct {
 // freeRanges is how many ranges are known as free at a time. What does not fit waits in the process that gave it back.
 const freeRanges = 512
 
-// memoryRange is a range of whole pages: the number of its first page<<rangeBits | how many there are.
-type memoryRange uint64
+// Range is a range of whole pages: the number of its first page<<rangeBits | how many there are.
+type Range uint64
 
 const rangeBits = 28 // 1 TiB in pages of 4 KiB
 
-func rangeOf(off, size uint64) memoryRange {
-	return memoryRange(off/uint64(page)<<rangeBits | size/uint64(page))
+func RangeOf(off, size uint64) Range {
+	return Range(off/uint64(Page)<<rangeBits | size/uint64(Page))
 }
 
-func (r memoryRange) first() uint64 { return uint64(r >> rangeBits) }
-func (r memoryRange) pages() uint64 { return uint64(r & (1<<rangeBits - 1)) }
-func (r memoryRange) end() uint64   { return r.first() + r.pages() }
+func (r Range) First() uint64 { return uint64(r >> rangeBits) }
+func (r Range) Pages() uint64 { return uint64(r & (1<<rangeBits - 1)) }
+func (r Range) end() uint64   { return r.First() + r.Pages() }
 
 // touches reports whether r and q lie side by side.
-func (r memoryRange) touches(q memoryRange) bool { return r.end() == q.first() || q.end() == r.first() }
+func (r Range) touches(q Range) bool { return r.end() == q.First() || q.end() == r.First() }
 
-// overlaps reports whether r and q have a page in common.
-func (r memoryRange) overlaps(q memoryRange) bool { return r.first() < q.end() && q.first() < r.end() }
+// Overlaps reports whether r and q have a page in common.
+func (r Range) Overlaps(q Range) bool { return r.First() < q.end() && q.First() < r.end() }
 
 // and is r and q, which lie side by side.
-func (r memoryRange) and(q memoryRange) memoryRange {
-	return memoryRange(min(r.first(), q.first())<<rangeBits | (r.pages() + q.pages()))
+func (r Range) and(q Range) Range {
+	return Range(min(r.First(), q.First())<<rangeBits | (r.Pages() + q.Pages()))
 }
 
 // take hands out size bytes, whole pages: of the smallest free range that is large enough, or else what has never been
 // handed out.
 func (s *space) take(size uint64) (off uint64, ok bool) {
-	n := size / uint64(page)
+	n := size / uint64(Page)
 	for {
-		var best memoryRange
+		var best Range
 		at := -1
 		for i := range s.free {
-			r := memoryRange(s.free[i].Load())
-			if r.pages() >= n && (at < 0 || r.pages() < best.pages()) {
+			r := Range(s.free[i].Load())
+			if r.Pages() >= n && (at < 0 || r.Pages() < best.Pages()) {
 				best, at = r, i
 			}
 		}
 		if at < 0 {
 			break
 		}
-		var rest memoryRange
-		if best.pages() > n {
-			rest = memoryRange((best.first()+n)<<rangeBits | (best.pages() - n))
+		var rest Range
+		if best.Pages() > n {
+			rest = Range((best.First()+n)<<rangeBits | (best.Pages() - n))
 		}
 		if s.free[at].CompareAndSwap(uint64(best), uint64(rest)) {
-			return best.first() * uint64(page), true
+			return best.First() * uint64(Page), true
 		}
 	}
 	for {
@@ -78,10 +78,10 @@ func (s *space) take(size uint64) (off uint64, ok bool) {
 
 // give takes a range back. It returns what there is no room to note: 0, or the range with the free ones beside it, which
 // the caller has then in hand.
-func (s *space) give(r memoryRange) (rest memoryRange) {
+func (s *space) give(r Range) (rest Range) {
 	for range 8 { // more would only be needed if others always gave back its neighbors at the same moment
 		r = s.join(r)
-		if end := r.end() * uint64(page); s.next.Load() == end && s.next.CompareAndSwap(end, r.first()*uint64(page)) {
+		if end := r.end() * uint64(Page); s.next.Load() == end && s.next.CompareAndSwap(end, r.First()*uint64(Page)) {
 			return 0
 		}
 		at := s.note(r)
@@ -99,7 +99,7 @@ func (s *space) give(r memoryRange) (rest memoryRange) {
 }
 
 // note writes r down, and returns where; -1 if there is no room.
-func (s *space) note(r memoryRange) int {
+func (s *space) note(r Range) int {
 	for i := range s.free {
 		if s.free[i].Load() == 0 && s.free[i].CompareAndSwap(0, uint64(r)) {
 			return i
@@ -109,9 +109,9 @@ func (s *space) note(r memoryRange) int {
 }
 
 // join is r with the free ranges beside it, which are taken out.
-func (s *space) join(r memoryRange) memoryRange {
+func (s *space) join(r Range) Range {
 	for i := range s.free {
-		q := memoryRange(s.free[i].Load())
+		q := Range(s.free[i].Load())
 		if q != 0 && q.touches(r) && s.free[i].CompareAndSwap(uint64(q), 0) {
 			r = r.and(q)
 		}
@@ -120,12 +120,12 @@ func (s *space) join(r memoryRange) memoryRange {
 }
 
 // hasNeighbor reports whether what lies beside r is free.
-func (s *space) hasNeighbor(r memoryRange) bool {
-	if s.next.Load() == r.end()*uint64(page) {
+func (s *space) hasNeighbor(r Range) bool {
+	if s.next.Load() == r.end()*uint64(Page) {
 		return true
 	}
 	for i := range s.free {
-		if q := memoryRange(s.free[i].Load()); q != 0 && q.touches(r) {
+		if q := Range(s.free[i].Load()); q != 0 && q.touches(r) {
 			return true
 		}
 	}
@@ -133,12 +133,12 @@ func (s *space) hasNeighbor(r memoryRange) bool {
 }
 
 // ranges are those that are free now, in no order.
-func (s *space) ranges() (list []memoryRange) {
+func (s *space) ranges() (list []Range) {
 	for i := range s.free {
-		if r := memoryRange(s.free[i].Load()); r != 0 {
+		if r := Range(s.free[i].Load()); r != 0 {
 			list = append(list, r)
 		}
 	}
 	next := s.next.Load()
-	return append(list, rangeOf(next, memfdBytes-next))
+	return append(list, RangeOf(next, memfdBytes-next))
 }

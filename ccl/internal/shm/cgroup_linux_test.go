@@ -1,17 +1,15 @@
-package cpu
+package shm
 
 import (
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"sync"
+	"strconv"
+	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/goccl/goccl/ccl/boot"
 )
 
 func TestRoomInCgroups(t *testing.T) {
@@ -84,38 +82,16 @@ func TestRoomInACgroupOfThisSystem(t *testing.T) {
 	}
 }
 
-// What the calls of a job will stage must fit into the cgroup when the Comm is made: the ranks hear of it together.
-func TestJoinLooksForRoom(t *testing.T) {
-	const ranks = 3
+// What this process's cgroup has no room for is refused, and says so.
+func TestHasRoom(t *testing.T) {
 	root := t.TempDir()
-	need := ranks * stageBytes(ranks)
 	real := cgroups
 	defer func() { cgroups = real }()
 	cgroups = func() []cgroup { return limitedGroups(root, "0::/\n") }
-	for _, tc := range []struct {
-		limit int
-		want  string
-	}{
-		{need, ""},
-		{need - 1<<10, "rank 0: shared memory: 1536 KiB are needed, and the limit of this process's cgroup leaves 1535 KiB; raise it or use fewer ranks"},
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(root, "memory.max"), []byte(fmt.Sprint(tc.limit)), 0o644))
-		require.NoError(t, os.WriteFile(filepath.Join(root, "memory.current"), []byte("0"), 0o644))
-		var all sync.WaitGroup
-		for _, b := range boot.Local(ranks) {
-			all.Go(func() {
-				defer b.Close()
-				c, f := Join(t.Context(), b, "test", Options{})
-				if tc.want == "" {
-					assert.Nil(t, f)
-					c.Close()
-				} else if assert.NotNil(t, f) {
-					assert.Equal(t, Backend, f.Code)
-					assert.Equal(t, 0, f.Peer)
-					assert.EqualError(t, f.Err, tc.want)
-				}
-			})
-		}
-		all.Wait()
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "memory.current"), []byte("1024"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "memory.max"), []byte(strconv.Itoa(1<<20+1024)), 0o644))
+	require.NoError(t, HasRoom(1<<20))
+	err := HasRoom(1<<20 + 1024)
+	require.EqualError(t, err, "shared memory: 1025 KiB are needed, and the limit of this process's cgroup leaves 1024 KiB; raise it or use fewer ranks")
+	require.ErrorIs(t, err, syscall.ENOMEM)
 }

@@ -1,4 +1,4 @@
-package cpu
+package shm
 
 import (
 	"os"
@@ -11,12 +11,12 @@ import (
 )
 
 func TestSharedHost(t *testing.T) {
-	h, err := newSharedHost()
+	h, err := NewShared()
 	require.NoError(t, err)
 	testRegions(t, h)
 	fd, err := unix.Dup(h.fd)
 	require.NoError(t, err)
-	h.close()
+	h.Close()
 	unix.Close(fd)
 	maps, err := os.ReadFile("/proc/self/maps")
 	require.NoError(t, err)
@@ -25,34 +25,34 @@ func TestSharedHost(t *testing.T) {
 
 // Another process sees the same memory; here, a second descriptor of it.
 func TestSharedHostOfTwo(t *testing.T) {
-	a, err := newSharedHost()
+	a, err := NewShared()
 	require.NoError(t, err)
-	defer a.close()
+	defer a.Close()
 	fd, err := unix.Dup(a.fd)
 	require.NoError(t, err)
-	b, err := openHost(fd)
+	b, err := Open(fd)
 	require.NoError(t, err)
-	defer b.close()
-	off, err := a.alloc(100)
+	defer b.Close()
+	off, err := a.Alloc(100)
 	require.NoError(t, err)
-	next, err := b.alloc(100)
+	next, err := b.Alloc(100)
 	require.NoError(t, err)
 	assert.NotEqual(t, off, next)
-	x, err := a.view(off, 100)
+	x, err := a.View(off, 100)
 	require.NoError(t, err)
-	y, err := b.view(off, 100)
+	y, err := b.View(off, 100)
 	require.NoError(t, err)
 	x[99] = 5
 	assert.Equal(t, byte(5), y[99])
-	a.free(off, 100)
+	a.Free(off, 100)
 	assert.Zero(t, y[99], "freed memory reads as zero")
 }
 
 // A process cannot pull the memory out from under the others.
 func TestSharedHostIsSealed(t *testing.T) {
-	h, err := newSharedHost()
+	h, err := NewShared()
 	require.NoError(t, err)
-	defer h.close()
+	defer h.Close()
 	assert.ErrorIs(t, unix.Ftruncate(h.fd, 0), unix.EPERM)
 	assert.ErrorIs(t, unix.Ftruncate(h.fd, 2*memfdBytes), unix.EPERM)
 	_, err = unix.FcntlInt(uintptr(h.fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE)
@@ -61,12 +61,12 @@ func TestSharedHostIsSealed(t *testing.T) {
 
 // What the kernel refuses is an error that says what was asked for.
 func TestMemoryThatIsRefused(t *testing.T) {
-	h, err := newSharedHost()
+	h, err := NewShared()
 	require.NoError(t, err)
-	defer h.close()
+	defer h.Close()
 	assert.ErrorContains(t, reserve(h.fd, memfdBytes, 1<<20), "shared memory: no 1024 KiB left on this host")
 	_, err = mapRegion(-1, 0, 4096)
 	assert.ErrorContains(t, err, "shared memory: cannot map 4 KiB")
-	_, err = openHost(-1)
+	_, err = Open(-1)
 	assert.Error(t, err)
 }

@@ -1,11 +1,8 @@
-package cpu
+package shm
 
 import (
-	"crypto/hmac"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,15 +10,15 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
-// canShare says that processes of one host can share memory here.
-const canShare = true
+// CanShare says that processes of one host can share memory on this system.
+const CanShare = true
 
-// newSharedHost makes the memfd of a host. It is sealed at its size: a peer that
+// NewShared makes the memory of a host with several processes: a memfd. It is sealed at its size, since a process that
 // shrank it would make every other rank fault.
-func newSharedHost() (*host, error) {
+func NewShared() (*Host, error) {
 	fd, err := unix.MemfdCreate("goccl", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return nil, sharing(fmt.Errorf("shared memory: memfd_create: %w", err))
+		return nil, fmt.Errorf("shared memory: memfd_create: %w", err)
 	}
 	if err = unix.Ftruncate(fd, memfdBytes); err == nil {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
@@ -31,38 +28,50 @@ func newSharedHost() (*host, error) {
 	}
 	if err != nil {
 		unix.Close(fd)
-		return nil, sharing(fmt.Errorf("shared memory: %w", err))
+		return nil, fmt.Errorf("shared memory: %w", err)
 	}
-	h, err := openHost(fd)
+	h, err := mapHost(fd)
 	if err == nil {
-		h.head.space.next.Store(headerBytes)
-		h.settle()
+		h.own.space.next.Store(headerBytes)
 	}
 	return h, err
 }
 
-// openHost maps the header of a memfd that this process made or was given.
-func openHost(fd int) (*host, error) {
+// Open opens the memory of a host by the descriptor that its maker has given this process.
+func Open(fd int) (*Host, error) {
+	h, err := mapHost(fd)
+	if err != nil {
+		return nil, err
+	}
+	if err = reserve(fd, 0, headerBytes); err != nil { // it is there, but this process may not be allowed to touch it
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// mapHost maps the header of a memfd.
+func mapHost(fd int) (*Host, error) {
 	mem, err := mapRegion(fd, 0, headerBytes)
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
-	h := &host{fd: fd, head: (*header)(unsafe.Pointer(&mem[0])), maps: map[place]*mapping{}}
-	h.maps[placeAt(0, headerBytes)] = &mapping{mem: mem, refs: 1}
+	h := &Host{fd: fd, own: (*header)(unsafe.Pointer(&mem[0])), users: unsafe.Pointer(&mem[headerOwn]), maps: map[Place]*mapping{}}
+	h.maps[PlaceAt(0, headerBytes)] = &mapping{mem: mem, refs: 1}
 	h.enterCores()
 	return h, nil
 }
 
 // enterCores adds the processors that this process may run on to those of the host's ranks: launchers bind each
 // rank to its own, so that one process's mask says nothing about all of them.
-func (h *host) enterCores() {
+func (h *Host) enterCores() {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
 		return
 	}
-	for i := range min(len(set), len(h.head.cores)) {
-		h.head.cores[i].Or(uint64(set[i]))
+	for i := range min(len(set), len(h.own.cores)) {
+		h.own.cores[i].Or(uint64(set[i]))
 	}
 }
 
@@ -71,13 +80,13 @@ func (h *host) enterCores() {
 // whether there is room: so ranks that take memory at the same moment see what the
 // others have taken, and stop before the kernel kills.
 func reserve(fd int, off, n uint64) error {
-	if err := hasRoom(n); err != nil {
+	if err := HasRoom(n); err != nil {
 		return err
 	}
 	for done := uint64(0); done < n; {
 		step := min(n-done, reserveStep)
 		if done > 0 {
-			if err := hasRoom(step); err != nil {
+			if err := HasRoom(step); err != nil {
 				release(fd, off, done)
 				return err
 			}
@@ -143,21 +152,21 @@ func mapSlice(fd int, off uint64, n int) ([]byte, error) {
 
 // empty returns the memory of a piece, and its place: nobody will use it again. This works by its mapping, since the
 // descriptor may be closed by now.
-func (h *host) empty(m *memory) {
+func (h *Host) empty(m *memory) {
 	size := pages(len(m.mem))
 	if unix.Madvise(unsafe.Slice(&m.mem[0], size), unix.MADV_REMOVE) == nil {
-		h.give(m.base.off+m.at, len(m.mem))
+		h.give(m.base.Off+m.at, len(m.mem))
 	}
 }
 
 // replace maps size bytes of new memory over the piece: of the host or, if that cannot be, of this process alone. What
 // other processes have mapped is no longer what is here.
 func (m *memory) replace(size int) bool {
-	m.base = place{size: uint64(len(m.mem))}
-	if h := m.host; hasRoom(uint64(size)) == nil {
-		if off, ok := h.head.space.take(uint64(size)); ok {
+	m.base = Place{Size: uint64(len(m.mem))}
+	if h := m.host; HasRoom(uint64(size)) == nil {
+		if off, ok := h.own.space.take(uint64(size)); ok {
 			if mapOver(m.mem, size, h.fd, off) {
-				m.base.off = off
+				m.base.Off = off
 				return true
 			}
 			h.give(off, size)
@@ -188,79 +197,3 @@ func unmapAll(mem []byte, n int) { _ = unix.MunmapPtr(unsafe.Pointer(&mem[0]), u
 func unmap(mem []byte) { _ = unix.Munmap(mem) }
 
 func closeFD(fd int) { unix.Close(fd) }
-
-// listenHost opens the abstract socket at which a host's first process gives the
-// memfd to the others.
-func listenHost(name string) (*net.UnixListener, error) {
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@" + name, Net: "unix"})
-	if err != nil {
-		return nil, sharing(fmt.Errorf("shared memory: %w", err))
-	}
-	return l, nil
-}
-
-// sendFD sends fd, and b beside it.
-func sendFD(c *net.UnixConn, fd int, b []byte) error {
-	_, _, err := c.WriteMsgUnix(b, unix.UnixRights(fd), nil)
-	return err
-}
-
-// recvFD receives a descriptor, beside which want must come.
-func recvFD(c *net.UnixConn, want []byte) (int, error) {
-	got, oob := make([]byte, len(want)), make([]byte, unix.CmsgSpace(4))
-	n, on, flags, _, err := c.ReadMsgUnix(got, oob)
-	if err != nil {
-		return -1, fmt.Errorf("shared memory: %w", err)
-	}
-	fd := -1
-	if msgs, err := unix.ParseSocketControlMessage(oob[:on]); err == nil && len(msgs) == 1 {
-		if fds, err := unix.ParseUnixRights(&msgs[0]); err == nil && len(fds) == 1 {
-			fd = fds[0]
-			unix.CloseOnExec(fd)
-		}
-	}
-	switch {
-	case fd < 0 && flags&unix.MSG_CTRUNC != 0: // the kernel drops what there is no number for
-		return -1, fmt.Errorf("shared memory: %w", unix.EMFILE)
-	case fd < 0:
-		return -1, errors.New("shared memory: no descriptor came")
-	case !hmac.Equal(got[:n], want):
-		unix.Close(fd)
-		return -1, errors.New("shared memory: the process that gives it does not belong to this job")
-	}
-	return fd, nil
-}
-
-// sameUser refuses a peer of another user: an abstract socket has no permissions.
-func sameUser(c *net.UnixConn) error {
-	rc, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var cred *unix.Ucred
-	var e error
-	if err := rc.Control(func(fd uintptr) {
-		cred, e = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return err
-	}
-	if e != nil {
-		return e
-	}
-	if uid := os.Geteuid(); int(cred.Uid) != uid {
-		return fmt.Errorf("shared memory: process %d at the other end belongs to user %d, not %d", cred.Pid, cred.Uid, uid)
-	}
-	return nil
-}
-
-// hostIdentity tells hosts apart before anything is tried: the kernel's boot, and
-// the network namespace, which abstract sockets do not leave.
-func hostIdentity() string {
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	ns, _ := os.Readlink("/proc/self/ns/net")
-	if len(boot) == 0 { // no /proc
-		name, _ := os.Hostname()
-		return name + ns
-	}
-	return string(boot) + ns
-}

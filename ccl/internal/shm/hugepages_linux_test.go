@@ -1,4 +1,4 @@
-package cpu
+package shm
 
 import (
 	"bufio"
@@ -143,9 +143,9 @@ func TestHugePages(t *testing.T) {
 			}
 			hugeGrown.Store(hugeSpare - tc.spare)
 			_, before := hugeBytes(t, b)
-			var h hugePages
+			var h HugePages
 			for _, r := range tc.read(b) {
-				h.add(r)
+				h.Add(r)
 			}
 			huge, after := hugeBytes(t, b)
 			assert.Equal(t, tc.huge*int(hugeSize()), huge)
@@ -165,9 +165,9 @@ func TestHugePagesBesideNothing(t *testing.T) {
 	b := anonymous(t, 1, 512)
 	page := os.Getpagesize()
 	require.NoError(t, unix.MunmapPtr(unsafe.Pointer(&b[len(b)-page]), uintptr(page)))
-	var h hugePages
+	var h HugePages
 	for range 5 {
-		h.add(b[:len(b)-page])
+		h.Add(b[:len(b)-page])
 	}
 	huge, _ := hugeBytes(t, b)
 	assert.Zero(t, huge)
@@ -177,18 +177,19 @@ func TestHugePagesBesideNothing(t *testing.T) {
 func TestHugePagesTakeTurns(t *testing.T) {
 	b := anonymous(t, 1, 512)
 	page := os.Getpagesize()
-	var h hugePages
-	h.add(b[:page])
+	var h HugePages
+	h.Add(b[:page])
 	e := &h.read[uintptr(unsafe.Pointer(&b[0]))/hugeSize()%hugeEntries]
 	own := *e
 	assert.Equal(t, uint64(page>>10), own&hugeDone)
 	*e = hugeDone // of page 0
-	h.add(b[:page])
+	h.Add(b[:page])
 	assert.Equal(t, own, *e)
 }
 
 // What it takes to read memory with process_vm_readv, in pages and in huge pages.
 func BenchmarkReadMemory(b *testing.B) {
+	const readAtOnce = 512 << 10 // as the engine does
 	for _, size := range []int{64 << 10, 256 << 10, 2 << 20, 16 << 20} {
 		for _, huge := range []bool{false, true} {
 			b.Run(fmt.Sprintf("bytes=%d/huge=%v", size, huge), func(b *testing.B) {
@@ -201,7 +202,7 @@ func BenchmarkReadMemory(b *testing.B) {
 				for b.Loop() {
 					for at := 0; at < size; at += readAtOnce {
 						n := min(readAtOnce, size-at)
-						if err := readMemory(int32(os.Getpid()), to[at:at+n], uint64(uintptr(unsafe.Pointer(&from[at])))); err != nil {
+						if err := ReadMemory(int32(os.Getpid()), to[at:at+n], uint64(uintptr(unsafe.Pointer(&from[at])))); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -1,4 +1,4 @@
-package cpu
+package shm
 
 import (
 	"sync"
@@ -10,18 +10,18 @@ import (
 )
 
 func TestPages(t *testing.T) {
-	p := uint64(page)
+	p := uint64(Page)
 	for _, tc := range []struct {
 		n    int
 		want uint64
-	}{{0, 0}, {1, p}, {page, p}, {page + 1, 2 * p}} {
+	}{{0, 0}, {1, p}, {Page, p}, {Page + 1, 2 * p}} {
 		assert.Equal(t, tc.want, pages(tc.n), "%d", tc.n)
 	}
 }
 
 func TestAligned(t *testing.T) {
 	for n := range 200 {
-		b := aligned(n + 1)
+		b := Aligned(n + 1)
 		assert.Len(t, b, n+1)
 		assert.Equal(t, n+1, cap(b))
 		assert.Zero(t, uintptr(unsafe.Pointer(&b[0]))%64)
@@ -30,17 +30,17 @@ func TestAligned(t *testing.T) {
 
 // Regions are zero, apart from each other, and one memory for all who look.
 func TestPrivateHost(t *testing.T) {
-	testRegions(t, newPrivateHost())
+	testRegions(t, NewPrivate(64))
 }
 
-func testRegions(t *testing.T, h *host) {
+func testRegions(t *testing.T, h *Host) {
 	var mu sync.Mutex
 	seen := map[uint64]bool{0: true}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				off, err := h.alloc(1000)
+				off, err := h.Alloc(1000)
 				if !assert.NoError(t, err) {
 					return
 				}
@@ -53,11 +53,11 @@ func testRegions(t *testing.T, h *host) {
 	}
 	wg.Wait()
 
-	off, err := h.alloc(5000)
+	off, err := h.Alloc(5000)
 	require.NoError(t, err)
-	a, err := h.view(off, 5000)
+	a, err := h.View(off, 5000)
 	require.NoError(t, err)
-	b, err := h.view(off, 5000)
+	b, err := h.View(off, 5000)
 	require.NoError(t, err)
 	require.Len(t, a, 5000)
 	for _, x := range a {
@@ -65,13 +65,13 @@ func testRegions(t *testing.T, h *host) {
 	}
 	a[4999] = 7
 	assert.Equal(t, byte(7), b[4999])
-	h.drop(placeAt(off, 5000))
+	h.Drop(PlaceAt(off, 5000))
 	assert.Equal(t, byte(7), b[4999]) // the other view stays
-	h.drop(placeAt(off, 5000))
-	c, err := h.view(off, 5000) // who looks late still sees it
+	h.Drop(PlaceAt(off, 5000))
+	c, err := h.View(off, 5000) // who looks late still sees it
 	require.NoError(t, err)
 	assert.Equal(t, byte(7), c[4999])
-	h.drop(placeAt(off, 5000))
-	h.drop(placeAt(off+1<<30, 5000)) // what is not there is no matter
-	h.free(off, 5000)
+	h.Drop(PlaceAt(off, 5000))
+	h.Drop(PlaceAt(off+1<<30, 5000)) // what is not there is no matter
+	h.Free(off, 5000)
 }

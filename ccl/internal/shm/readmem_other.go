@@ -1,9 +1,9 @@
 //go:build !linux
 
-package cpu
+package shm
 
 import "errors"
 
 // Elsewhere than on Linux ranks of different processes share no memory.
 
-func readMemory(int32, []byte, uint64) error { return errors.ErrUnsupported }
+func ReadMemory(int32, []byte, uint64) error { return errors.ErrUnsupported }

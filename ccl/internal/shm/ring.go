@@ -1,27 +1,33 @@
-package cpu
+package shm
 
 import (
 	"sync/atomic"
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/hash"
 )
 
-const logSlots = 64
+// RingSlots is how many values a Ring holds.
+const RingSlots = 64
 
-// ring is the last logSlots values that the processes of a host have told each other. A value's writer claims a slot, fills
-// it and stamps it. It may be killed between any two of these: the claim says who it is, in the same store, so that
-// readers pass over what the dead have not stamped. It may also be stopped there, given up, and go on when the slot is
-// another's: the sum of the value and its number, which readers check, shows what it has spoilt.
-type ring[T any] struct {
+// Ring holds the last RingSlots values that the processes of a host have told each other. It lies in shared memory, and T has
+// no pointers. The writer of a value claims a slot, fills it and stamps it. It may be killed between any two of these:
+// the claim names the writer in the same store, so readers pass over what the dead have not stamped. It may also be
+// stopped there, given up, and go on when the slot holds another value: readers check a sum over the value and its
+// number, which shows the damage.
+type Ring[T any] struct {
 	n     atomic.Uint64 // values claimed; it may be one behind, and whoever sees that moves it
 	_     [120]byte
-	slots [logSlots]struct {
+	slots [RingSlots]struct {
 		stamp atomic.Uint64 // stampOf the value that it holds, or is to hold
 		sum   uint64
 		v     T
 	}
 }
+
+// Claimed counts the values whose slots have been claimed.
+func (l *Ring[T]) Claimed() uint64 { return l.n.Load() }
 
 // words are those of a value, which has no pointers.
 func words[T any](v *T) []uint64 {
@@ -30,9 +36,9 @@ func words[T any](v *T) []uint64 {
 
 // sumOf is the sum of value i.
 func sumOf[T any](v *T, i uint64) uint64 {
-	h := mix(i + 1)
+	h := hash.Mix(i + 1)
 	for _, w := range words(v) {
-		h = h.with(w)
+		h = h.With(w)
 	}
 	return uint64(h)
 }
@@ -46,12 +52,12 @@ func stampNumber(stamp uint64) uint64 { return stamp >> 16 }
 
 func stampWriter(stamp uint64) int { return int(stamp >> 1 & 0x7fff) }
 
-// append adds v, which the process whose lowest rank is the writer-th of the host writes. It is false where room says that
+// Append adds v, which the process whose lowest rank is the writer-th of the host writes. It is false where room says that
 // the slot is not free yet, which it may be later; a nil room overwrites what is oldest.
-func (l *ring[T]) append(v *T, writer int, room func(i uint64) bool) bool {
+func (l *Ring[T]) Append(v *T, writer int, room func(i uint64) bool) bool {
 	for {
 		i := l.n.Load()
-		s := &l.slots[i%logSlots]
+		s := &l.slots[i%RingSlots]
 		old := s.stamp.Load()
 		if stampNumber(old) > i {
 			l.n.CompareAndSwap(i, i+1) // value i is another's, which may have died just then
@@ -73,18 +79,18 @@ func (l *ring[T]) append(v *T, writer int, room func(i uint64) bool) bool {
 }
 
 // fill writes value i, which writer has claimed the slot for.
-func (l *ring[T]) fill(v *T, i uint64, writer int) {
-	s := &l.slots[i%logSlots]
+func (l *Ring[T]) fill(v *T, i uint64, writer int) {
+	s := &l.slots[i%RingSlots]
 	copy(words(&s.v), words(v)) // with what lies between fields, which counts in the sum
 	s.sum = sumOf(v, i)
 	// Publishes v: a release, before which the stores of v are seen by who loads this stamp.
 	s.stamp.CompareAndSwap(stampOf(i, writer, 0), stampOf(i, writer, 1))
 }
 
-// read returns value i; ok is false while it is being written, gone that it was overwritten or spoilt, or that its
+// Read returns value i; ok is false while it is being written, gone that it was overwritten or spoilt, or that its
 // writer, of which dead tells, has not stamped it and never will.
-func (l *ring[T]) read(i uint64, dead func(writer int) bool) (v T, ok, gone bool) {
-	s := &l.slots[i%logSlots]
+func (l *Ring[T]) Read(i uint64, dead func(writer int) bool) (v T, ok, gone bool) {
+	s := &l.slots[i%RingSlots]
 	at := s.stamp.Load() // an acquire: the loads of v come after it
 	switch {
 	case stampNumber(at) != i+1:
@@ -102,18 +108,18 @@ func (l *ring[T]) read(i uint64, dead func(writer int) bool) (v T, ok, gone bool
 	return v, whole, !whole
 }
 
-// unread calls f for the values from *next on, and moves it. A value that is being written ends it, or is passed over
+// Unread calls f for the values from *next on, and moves it. A value that is being written ends it, or is passed over
 // where its writer is dead.
-func (l *ring[T]) unread(next *uint64, dead func(writer int) bool, f func(*T)) {
+func (l *Ring[T]) Unread(next *uint64, dead func(writer int) bool, f func(*T)) {
 	for tries := 0; tries < 1000; {
 		n := l.n.Load()
 		if *next == n {
 			return
 		}
-		if n-*next > logSlots {
-			*next = n - logSlots
+		if n-*next > RingSlots {
+			*next = n - RingSlots
 		}
-		v, ok, gone := l.read(*next, dead)
+		v, ok, gone := l.Read(*next, dead)
 		if ok || gone {
 			*next++
 		} else {

@@ -1,4 +1,4 @@
-package cpu
+package shm
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readMemory copies memory of another process, process_vm_readv(2). Not a call that may block: it is
+// ReadMemory copies memory of another process, process_vm_readv(2). Not a call that may block: it is
 // made without telling the scheduler, which would cost more than the copy.
-func readMemory(pid int32, dst []byte, at uint64) error {
+func ReadMemory(pid int32, dst []byte, at uint64) error {
 	if len(dst) == 0 {
 		return nil
 	}

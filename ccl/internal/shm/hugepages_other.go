@@ -1,8 +1,8 @@
 //go:build !linux
 
-package cpu
+package shm
 
 // hugePages: elsewhere than on Linux no process reads another's memory.
-type hugePages struct{}
+type HugePages struct{}
 
-func (*hugePages) add([]byte) {}
+func (*HugePages) Add([]byte) {}
