@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu deploy native native-asan test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch sgemm picture loss tune ab first model release-check nccl-tests
+	generated generate tags gpu deploy native native-asan test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch ckpt sgemm picture loss tune ab first model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -181,6 +181,9 @@ peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; k
 
 torch: ## measure examples/gpt beside the same model in PyTorch, in turn (pip, cc: fetches 540 MB once; ARGS='-rounds 5 -case char-2')
 	go run ./test/peers/torch $(ARGS)
+
+ckpt: ## measure Save beside dd with fsync, in turn, and what a step loses that follows a Saver's Save (a quiet machine; 1 GB of disk)
+	go test -count=1 -run '^$$' -bench Save -benchtime 5x ./train/ckpt
 
 sgemm: ## measure the product of examples/internal/mat beside gonum's Sgemm, on one core, in turn
 	go test -C examples/internal/mat/gonum -count=1 -bench . -benchtime 20x ./...
