@@ -61,8 +61,8 @@ sycl::async_handler to(failures f) {
 	return [f](sycl::exception_list all) { f->note(all); };
 }
 
-// A device has one queue for memory and copies that wait, and its context is the platform's default: so memory
-// and queues that are made here belong together.
+// A device has one queue for memory, and its context is the platform's default: so memory and queues that are made here
+// belong together. No command is submitted to that queue, so nothing fails in it late, and it needs no handler.
 struct device {
 	sycl::device dev;
 	sycl::queue own;

@@ -253,7 +253,7 @@ func (e *comm) Close() (err error) {
 		}
 		e.Abort()
 		if e.plan.size == 1 {
-			err = e.destroy(nil)
+			err = e.destroy(nil) // there is nobody that it could wait for
 		} else {
 			e.lib.leave(e)
 		}

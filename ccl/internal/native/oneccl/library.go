@@ -184,7 +184,8 @@ func clean(text []byte) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// ID makes the id of a new communicator.
+// ID makes the id of a new communicator. Nothing stops it, and nothing need: onecclGetUniqueId opens a socket of this process
+// and waits for no rank, and behind a call that was given up ID does not wait but fails (worker.run).
 func (l *library) ID() ([]byte, error) {
 	id, text, rc := make([]byte, idBytes), make([]byte, textRoom), C.int(0)
 	err := l.run(newJob(func() {
