@@ -5,6 +5,7 @@ package native_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +14,9 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/internal/gpu"
 )
+
+// splits counts the runs of TestProductSplitLate with a failure.
+var splits atomic.Int64
 
 // TestProductSplitLate: ncclCommSplit of a communicator that does not block stores the child at its very end, and NULL after a
 // failure (ncclCommInitRankFunc, src/init.cc of NCCL 2.18 on), into memory that its caller may have freed. Split makes the child
@@ -33,7 +37,7 @@ func TestProductSplitLate(t *testing.T) {
 				t.Setenv("FAKE_NCCL_SPLIT_LATE_US", "100000")
 				t.Setenv("FAKE_NCCL_INIT_TIMEOUT", "1")
 				if tc.fail != "" {
-					t.Setenv("FAKE_FAIL", tc.fail+","+name+":1:1") // counts begin anew when the knob changes
+					t.Setenv("FAKE_FAIL", fmt.Sprintf("%s,run%d:1:1", tc.fail, splits.Add(1))) // counts begin anew when the knob changes
 				}
 				for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
 					child, err := r.c.Split(ctx, 0, 0)

@@ -119,17 +119,18 @@ func TestProductStreamGone(t *testing.T) {
 func TestProductGraphHangs(t *testing.T) {
 	for _, tc := range []struct {
 		name, knob, value string
+		timeout           time.Duration
 		code              ccl.Code
 	}{
-		{"hang", "FAKE_NCCL_HANG", "3", ccl.ErrTimeout},
-		{"error", "FAKE_NCCL_ASYNC", "3:6", ccl.ErrBackend},
+		{"hang", "FAKE_NCCL_HANG", "3", 300 * time.Millisecond, ccl.ErrTimeout},
+		{"error", "FAKE_NCCL_ASYNC", "3:6", long, ccl.ErrBackend},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 				leaves(t, name)
 				t.Setenv(tc.knob, tc.value)
 				t.Setenv("FAKE_NCCL_RANK", "1")
-				for rank, err := range job(t, 2, ccl.Options{Backend: name, Timeout: 300 * time.Millisecond}, rt, func(ctx context.Context, r *on) error {
+				for rank, err := range job(t, 2, ccl.Options{Backend: name, Timeout: tc.timeout}, rt, func(ctx context.Context, r *on) error {
 					x := r.mem(1)
 					if err := r.sums(ctx, 1); err != nil {
 						return err
