@@ -190,7 +190,7 @@ func supports(k Kind, t Type, op Op) error {
 	switch {
 	case k == 0 || k >= kindEnd:
 		return fmt.Errorf("there is no kind %d", k)
-	case k == KindBarrier || k == KindSplit || k == KindGroup || k == KindWindow:
+	case k == KindBarrier || k == KindSplit || k == KindGroup || k == KindWindow || k == KindGraph:
 		return nil
 	case t == TypeNone || t >= typeEnd:
 		return fmt.Errorf("there is no type %d", t)

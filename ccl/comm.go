@@ -47,7 +47,8 @@ type Options struct {
 	// not make calls on it. A call waits for OnFailure to return, but no longer than its context
 	// and Timeout allow.
 	OnFailure func(*Error)
-	// OnCall is called after every call on host memory, on the goroutine of that call. It is meant
+	// OnCall is called after every call on host memory, on the goroutine of that call, and after
+	// launches of graphs with calls of the Comm on a device, of the last 16 under way. It is meant
 	// for metrics.
 	OnCall func(Observation)
 	// Log receives what the Comm reports. nil sends warnings and errors to slog.Default().

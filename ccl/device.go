@@ -44,13 +44,13 @@ type deviceMemory interface {
 type deviceStream struct {
 	c        *Comm
 	s        Stream
-	issued   uint64        // the last ticket issued; see last
-	launched atomic.Uint64 // how many graphs with calls of the Comm
-	passed   atomic.Uint64 // the last ticket that the stream is known to have passed
-	ran      atomic.Uint64 // and how many of the graphs
-	passedAt atomic.Int64  // when that was seen
-	ended    atomic.Bool   // err is set
-	looking  atomic.Bool   // the watch, on a goroutine of its own: to set a mark may last
+	handed   struct{ ticket, calls uint64 } // the last ticket issued, see last, and how many calls
+	launched atomic.Uint64                  // how many graphs with calls of the Comm
+	passed   atomic.Uint64                  // the last ticket that the stream is known to have passed
+	ran      atomic.Uint64                  // and how many of the graphs
+	passedAt atomic.Int64                   // when that was seen
+	ended    atomic.Bool                    // err is set
+	looking  atomic.Bool                    // the watch, on a goroutine of its own: to set a mark may last
 
 	mu      sync.Mutex
 	mark    engine.Mark
@@ -136,18 +136,19 @@ func (d *deviceStream) Closing() {
 
 // Capturing is told that a graph is being made, which may take in calls on this stream.
 func (d *deviceStream) Capturing() func() func(on interface{ Handle() (uintptr, bool) }) {
-	before := d.last()
+	before := atomic.LoadUint64(&d.handed.calls)
 	return func() func(on interface{ Handle() (uintptr, bool) }) {
-		if d.last() == before {
+		calls := atomic.LoadUint64(&d.handed.calls) - before
+		if calls == 0 {
 			return nil
 		}
-		return d.launchedOn
+		return func(on interface{ Handle() (uintptr, bool) }) { d.launchedOn(on, calls) }
 	}
 }
 
 // launchedOn is told that a graph with calls of d's Comm has been launched, on s. They are watched like others: the library may
 // fail in them, or a peer not come.
-func (d *deviceStream) launchedOn(s interface{ Handle() (uintptr, bool) }) {
+func (d *deviceStream) launchedOn(s interface{ Handle() (uintptr, bool) }, calls uint64) {
 	c := d.c
 	if !c.enter() {
 		return
@@ -155,13 +156,14 @@ func (d *deviceStream) launchedOn(s interface{ Handle() (uintptr, bool) }) {
 	defer c.leave()
 	if c.failure.Load() == nil {
 		on := c.stream(s)
-		on.launched.Add(1)
+		c.recording.launches.add(launch{on: on, began: time.Now(), call: Call{Kind: KindGraph, Count: calls, Root: -1, State: Running,
+			Start: time.Duration(c.eng.Now())}})
 		on.watch()
 	}
 }
 
 // last is the last ticket issued.
-func (d *deviceStream) last() uint64 { return atomic.LoadUint64(&d.issued) }
+func (d *deviceStream) last() uint64 { return atomic.LoadUint64(&d.handed.ticket) }
 
 // given is how far the stream has been given work.
 func (d *deviceStream) given() progress { return progress{d.last(), d.launched.Load()} }
@@ -235,7 +237,10 @@ func (d *deviceStream) pass(at progress) {
 		d.passedAt.Store(d.c.eng.Now())
 		d.passed.Store(at.ticket)
 	}
-	d.ran.Store(max(at.graphs, d.ran.Load()))
+	if at.graphs > d.ran.Load() {
+		d.ran.Store(at.graphs)
+		graphsRan(d.c, d, at.graphs)
+	}
 }
 
 var errStreamGone = errors.New("the stream was closed before its calls were known to be done: Wait for the last of them first")

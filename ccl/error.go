@@ -322,6 +322,9 @@ func (c *Call) String() string {
 // describe is the call without its place in the order.
 func (c *Call) describe() string {
 	s := c.Kind.String()
+	if c.Kind == KindGraph {
+		return fmt.Sprintf("%s of %d call%s", s, c.Count, plural(int(c.Count)))
+	}
 	if c.Type != TypeNone {
 		s += fmt.Sprintf(" %s x %d", c.Type, c.Count)
 	}

@@ -180,7 +180,8 @@ func (d *deviceStream) hand(calls []engine.Call, seq uint64, connect bool) error
 	} else if err := c.lib.Issue(h, calls); err != nil {
 		return err
 	}
-	ordered.Store(&d.issued, seq)
+	ordered.Store(&d.handed.ticket, seq)
+	ordered.Store(&d.handed.calls, d.handed.calls+uint64(len(calls)))
 	d.watch()
 	return nil
 }

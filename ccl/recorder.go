@@ -17,7 +17,10 @@ const ringCalls = 64
 // has failed or a call hangs, may see an entry that is half written. The race detector cannot
 // know that this does no harm: with it there is a lock.
 
-type recording struct{ mu sync.Mutex }
+type recording struct {
+	mu       sync.Mutex
+	launches launches
+}
 
 func (r *recording) begin() {
 	if raceEnabled {
@@ -85,7 +88,7 @@ func (c *Comm) kept(n uint64) []Call {
 		call.Caller = c.caller(s)
 		calls = append(calls, *call)
 	}
-	return calls
+	return c.recording.launches.among(calls, int(n))
 }
 
 // lastCalls is a line of this rank's last calls.

@@ -118,6 +118,9 @@ func (c *Comm) writeTrace(why string, e *Error) {
 	}
 	l := c.line(why)
 	for call := range c.Trace() {
+		if call.Kind == KindGraph { // it has no place in the order of calls, by which bench trace compares ranks
+			continue
+		}
 		l.Calls = append(l.Calls, traced(&call))
 	}
 	if e != nil {

@@ -194,13 +194,14 @@ const (
 	KindSplit
 	KindGroup
 	KindWindow
+	KindGraph // a launch of a graph that was captured from calls
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	"", "AllReduce", "Reduce", "ReduceScatter", "ReduceScatterV", "Broadcast", "AllGather", "AllGatherV",
 	"Gather", "GatherV", "Scatter", "ScatterV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Barrier",
-	"Split", "Group", "Window",
+	"Split", "Group", "Window", "Graph",
 }
 
 // String returns the name of the function that makes such calls.

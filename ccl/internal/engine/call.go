@@ -26,6 +26,7 @@ const (
 	Split
 	GroupOfCalls
 	SymmetricWindow
+	GraphLaunch
 	Shrink
 )
 

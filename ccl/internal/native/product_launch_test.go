@@ -1,0 +1,96 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// TestProductLaunchRecorded: each launch of a graph is one entry of the flight recorder, with the number of calls in it, after the
+// calls before it; it is complete once the stream has passed it, and OnCall is told of it once.
+func TestProductLaunchRecorded(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		var mu sync.Mutex
+		told := map[uint64]int{}
+		o := ccl.Options{Backend: name, OnCall: func(o ccl.Observation) {
+			if o.Call.Kind != ccl.KindGraph {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			told[o.Call.Seq]++
+			assert.EqualValues(t, 3, o.Call.Count)
+			assert.Equal(t, ccl.Complete, o.Call.State)
+			assert.NoError(t, o.Err)
+			assert.Positive(t, o.Took)
+		}}
+		for rank, err := range job(t, 2, o, rt, func(ctx context.Context, r *on) error {
+			x := r.mem(1)
+			if err := r.sums(ctx, 1); err != nil {
+				return err
+			}
+			if err := r.s.BeginCapture(); err != nil {
+				return err
+			}
+			r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+			r.q.Group(func(g ccl.Queue) error {
+				g.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+				g.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+				return nil
+			})
+			g, err := r.s.EndCapture()
+			if err != nil {
+				return err
+			}
+			const launches = 20 // more than are kept
+			for range launches {
+				if err := g.Launch(r.s); err != nil {
+					return err
+				}
+			}
+			if err := r.s.Synchronize(); err != nil {
+				return err
+			}
+			var graphs []ccl.Call
+			for c := range r.c.Trace() {
+				if c.Kind == ccl.KindGraph {
+					graphs = append(graphs, c)
+				} else if len(graphs) > 0 {
+					err = fmt.Errorf("%v after %v", &c, &graphs[0])
+				}
+			}
+			if len(graphs) != 16 {
+				return fmt.Errorf("%d launches are kept: %w", len(graphs), err)
+			}
+			for i, c := range graphs {
+				if c.Seq != uint64(launches-15+i) || c.State != ccl.Complete || c.String() != fmt.Sprintf("Graph #%d of 3 calls", c.Seq) || c.End < c.Start {
+					return fmt.Errorf("launch %d: %+v %v", i, c, &c)
+				}
+			}
+			return errors.Join(err, g.Close())
+		}) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+		assert.Eventually(t, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range uint64(16) {
+				if told[20-i] != 2 { // one for each rank
+					return false
+				}
+			}
+			return true
+		}, soon, time.Millisecond)
+	})
+}

@@ -1,0 +1,78 @@
+package ccl
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// launchesKept is how many launches of graphs the flight recorder keeps.
+const launchesKept = 16
+
+// launch is that of a graph with calls of a Comm, on a stream.
+type launch struct {
+	on    *deviceStream
+	place uint64 // among the launches on that stream
+	began time.Time
+	call  Call
+}
+
+// launches are the last of a Comm. They have no place in the order of its calls: a program launches a graph without asking it.
+type launches struct {
+	mu   sync.Mutex
+	n    uint64
+	ring [launchesKept]launch
+}
+
+// add numbers l, and counts it as work of its stream.
+func (ls *launches) add(l launch) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.n++
+	l.call.Seq, l.place = ls.n, l.on.launched.Add(1)
+	ls.ring[ls.n%launchesKept] = l
+}
+
+// ran notes that those on a stream are over up to a place, and returns them.
+func (ls *launches) ran(on *deviceStream, place uint64, now time.Duration) (over []launch) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for i := range launchesKept {
+		l := &ls.ring[(ls.n+1+uint64(i))%launchesKept] // the oldest first
+		if l.on == on && l.place <= place && l.call.State == Running {
+			l.call.State, l.call.End = Complete, now
+			over = append(over, *l)
+		}
+	}
+	return over
+}
+
+// among is calls and launches by when they began, the last n of them.
+func (ls *launches) among(calls []Call, n int) []Call {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.n == 0 {
+		return calls
+	}
+	for i := range launchesKept {
+		if l := &ls.ring[(ls.n+1+uint64(i))%launchesKept]; l.on != nil {
+			calls = append(calls, l.call)
+		}
+	}
+	slices.SortStableFunc(calls, func(a, b Call) int { return int(a.Start - b.Start) })
+	return calls[max(len(calls)-n, 0):]
+}
+
+// graphsRan notes that d has passed its launches up to a place, and tells OnCall, on a goroutine of its own: d is locked.
+func graphsRan(c *Comm, d *deviceStream, place uint64) {
+	over := c.recording.launches.ran(d, place, time.Duration(c.eng.Now()))
+	if c.opt.OnCall == nil || len(over) == 0 {
+		return
+	}
+	now := time.Now()
+	go func() {
+		for _, l := range over {
+			c.opt.OnCall(Observation{Call: l.call, Comm: c.Name(), Took: now.Sub(l.began)})
+		}
+	}()
+}

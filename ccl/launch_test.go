@@ -1,0 +1,33 @@
+package ccl
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Launches stand among calls by when they began; those of another stream, or after the place that was passed, are not over.
+func TestLaunches(t *testing.T) {
+	var ls launches
+	calls := []Call{{Kind: KindAllReduce, Seq: 1, Start: 10}, {Kind: KindAllReduce, Seq: 2, Start: 30}}
+	assert.Equal(t, calls, ls.among(calls, 64))
+	one, other := &deviceStream{}, &deviceStream{}
+	for _, on := range []*deviceStream{one, other, one} {
+		ls.add(launch{on: on, call: Call{Kind: KindGraph, Count: 2, State: Running, Start: 20}})
+	}
+	assert.EqualValues(t, 2, one.launched.Load())
+	over := ls.ran(one, 1, 50)
+	assert.Len(t, over, 1)
+	assert.EqualValues(t, 1, over[0].call.Seq)
+	assert.Empty(t, ls.ran(one, 1, 60), "once")
+	var seqs []uint64
+	for _, c := range ls.among(calls, 64) {
+		seqs = append(seqs, c.Seq)
+	}
+	assert.Equal(t, []uint64{1, 1, 2, 3, 2}, seqs)
+	last := ls.among(calls, 2)
+	assert.Len(t, last, 2)
+	assert.Equal(t, Running, last[0].State)
+	assert.Equal(t, "Graph #3 of 2 calls", last[0].String())
+	assert.Len(t, ls.ran(one, 9, 70), 1)
+}
