@@ -17,7 +17,8 @@ var inside = []struct {
 	knows string
 	why   string
 }{
-	{"ordered", "", "stores and loads know nothing of what they publish"},
+	{"tuning", "", "numbers depend on the CPU alone"},
+	{"ordered", "tuning", "stores and loads know nothing of what they publish"},
 	{"fault", "", "any package may have a point at which a test injects a fault"},
 	{"fence", "ordered", "a flag is a store and a barrier"},
 	{"proc", "", "what the kernel says of a process depends on no job"},
@@ -25,7 +26,7 @@ var inside = []struct {
 	{"tcp", "fault", "connections know no ranks' calls"},
 	{"hash", "", "a hash of words knows not whose they are"},
 	{"shm", "fault hash", "memory knows neither ranks nor calls"},
-	{"cpu", "engine fault fence hash ordered proc shm tcp", "the engine is built of all that is above it"},
+	{"cpu", "engine fault fence hash ordered proc shm tcp tuning", "the engine is built of all that is above it"},
 	{"native", "engine fence native/cside", "a library is one engine, and knows no other"},
 	{"native/cside", "", "the C side of native"},
 	{"native/oneccl", "engine fence native/cside", "a library is one engine, and knows no other"},

@@ -1,6 +1,6 @@
 // Command tune measures the thresholds of the CPU engine on this machine: each algorithm, as GOCCL_ALGO forces it,
 // and each way to the data of one host, in interleaved rounds over sizes. It prints which was the fastest where, and
-// the table of internal/algo, and the sizes of ways.go, with the thresholds that fit the measurements.
+// the table of internal/algo, and the sizes of tuning.go, with the thresholds that fit the measurements.
 //
 //	go run ./test/tune
 //	go run ./test/tune -layouts 4x1 -kinds allreduce -rounds 11

@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 	printPoints(&out, points)
 	printTables(&out, algo.Defaults(), fit(points, algo.Defaults()))
 	require.NoError(t, o.waysOfOneHost(&out))
-	for _, part := range []string{"\n2x1    gather               1024  ", "doubling", `  {Kind: AllToAll, Name: "pairwise"},`, "\nallreduce         65536 ", "readFrom = "} {
+	for _, part := range []string{"\n2x1    gather               1024  ", "doubling", `  {Kind: AllToAll, Name: "pairwise"},`, "\nallreduce         65536 ", "ReadFrom = "} {
 		require.Contains(t, out.String(), part)
 	}
 }
@@ -117,7 +117,7 @@ func TestFitWays(t *testing.T) {
 		return list
 	}
 	as := func(ratio float64) func(int) float64 { return func(int) float64 { return ratio } }
-	require.Equal(t, present["readFrom"], fitWays(readings("broadcast", as(1)), present)["readFrom"])
+	require.Equal(t, present["ReadFrom"], fitWays(readings("broadcast", as(1)), present)["ReadFrom"])
 	got := fitWays(append(readings("broadcast", func(n int) float64 {
 		if n < 1<<20 {
 			return 2
@@ -129,8 +129,8 @@ func TestFitWays(t *testing.T) {
 		}
 		return 0.5
 	})...), present)
-	require.Equal(t, 1<<20, got["readFrom"])
-	require.Equal(t, 256<<10, got["readHalvesTo"])
+	require.Equal(t, 1<<20, got["ReadFrom"])
+	require.Equal(t, 256<<10, got["ReadHalvesTo"])
 	got = fitWays(append(readings("broadcast", as(2)), readings("allreduce", as(2))...), present)
-	require.Equal(t, map[string]int{"readFrom": math.MaxInt, "readHalvesTo": 0}, got)
+	require.Equal(t, map[string]int{"ReadFrom": math.MaxInt, "ReadHalvesTo": 0}, got)
 }

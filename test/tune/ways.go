@@ -30,11 +30,11 @@ type reading struct {
 func (r *reading) isStaged(present map[string]int) bool {
 	switch r.op {
 	case "allreduce":
-		return r.bytes < present["readTwoFrom"]
+		return r.bytes < present["ReadTwoFrom"]
 	case "broadcast":
-		return r.fetched < present["readRootFrom"] || r.fetched > present["readRootTo"]
+		return r.fetched < present["ReadRootFrom"] || r.fetched > present["ReadRootTo"]
 	}
-	return r.fetched < present["readFrom"]
+	return r.fetched < present["ReadFrom"]
 }
 
 func (r *reading) ratio() (mid, low, high float64) {
@@ -90,8 +90,8 @@ func (o *options) waysOfOneHost(w io.Writer) error {
 		fmt.Fprintf(w, "%-12s %10d %12.2f %12.2f  %.2f %.2f..%.2f\n", r.op, r.bytes, s, us, mid, low, high)
 	}
 	proposed := fitWays(all, present)
-	fmt.Fprintln(w, "\nccl/internal/cpu/ways.go:")
-	for _, name := range []string{"readFrom", "readHalvesTo"} {
+	fmt.Fprintln(w, "\nccl/internal/tuning/tuning.go:")
+	for _, name := range []string{"ReadFrom", "ReadHalvesTo"} {
 		if was, is := present[name], proposed[name]; was == is {
 			fmt.Fprintf(w, "  %s = %s\n", name, shifted(was))
 		} else {
@@ -110,15 +110,15 @@ func fitWays(all []*reading, present map[string]int) map[string]int {
 		case r.isStaged(present):
 		case r.op != "allreduce":
 			from = append(from, r)
-		case r.bytes <= present["readHalvesTo"]:
+		case r.bytes <= present["ReadHalvesTo"]:
 			to = append(to, r)
 		}
 	}
 	slices.SortFunc(from, func(a, b *reading) int { return cmp.Compare(b.fetched, a.fetched) })
 	slices.SortFunc(to, func(a, b *reading) int { return cmp.Compare(a.bytes, b.bytes) })
 	proposed := map[string]int{
-		"readFrom":     best(from, present["readFrom"], math.MaxInt, func(r *reading) int { return r.fetched }),
-		"readHalvesTo": best(to, present["readHalvesTo"], 0, func(r *reading) int { return r.bytes }),
+		"ReadFrom":     best(from, present["ReadFrom"], math.MaxInt, func(r *reading) int { return r.fetched }),
+		"ReadHalvesTo": best(to, present["ReadHalvesTo"], 0, func(r *reading) int { return r.bytes }),
 	}
 	return proposed
 }
@@ -142,13 +142,13 @@ func best(list []*reading, present, none int, bound func(*reading) int) int {
 	return at
 }
 
-// presentWays are the sizes in ways.go.
+// presentWays are the sizes in tuning.go.
 func presentWays() (map[string]int, error) {
-	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/goccl/goccl/ccl/internal/cpu").Output()
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/goccl/goccl/ccl/internal/tuning").Output()
 	if err != nil {
 		return nil, errors.New("run this inside the repository: the present sizes are read from there")
 	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "ways.go"))
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "tuning.go"))
 	if err != nil {
 		return nil, err
 	}
@@ -158,15 +158,15 @@ func presentWays() (map[string]int, error) {
 		shift, _ := strconv.Atoi(m[3])
 		ways[m[1]] = n << shift
 	}
-	for _, name := range []string{"readFrom", "readRootFrom", "readRootTo", "readTwoFrom", "readHalvesTo"} {
+	for _, name := range []string{"ReadFrom", "ReadRootFrom", "ReadRootTo", "ReadTwoFrom", "ReadHalvesTo"} {
 		if ways[name] == 0 {
-			return nil, fmt.Errorf("ways.go says nothing of %s", name)
+			return nil, fmt.Errorf("tuning.go says nothing of %s", name)
 		}
 	}
 	return ways, nil
 }
 
-// shifted is v as ways.go has it.
+// shifted is v as tuning.go has it.
 func shifted(v int) string {
 	switch {
 	case v == math.MaxInt:

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // board is what the processes of a host tell each other at the beginning of its memory.
@@ -40,4 +41,4 @@ func sharedHost() (*shm.Host, error) {
 }
 
 // settle is what the first process of a host decides for all.
-func (b *board) settle() { b.whole.Store(uint64(wholeMax())) }
+func (b *board) settle() { b.whole.Store(uint64(tuning.CPU.WholeTwo)) }

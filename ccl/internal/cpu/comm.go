@@ -10,6 +10,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/fence"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -271,7 +272,7 @@ func makeComm(at *site, id uint64, world members, topo algo.Topology, rank int, 
 	}
 	c := &Comm{id: id, rank: rank, size: topo.Size(), site: at, host: at.host, members: world, topo: topo, opt: opt,
 		local: newRegion(off, mem, n), me: topo.Local(rank), n: n, bell: bell{rung: make(chan struct{}, 1)},
-		views: []shm.Place{shm.PlaceAt(off, regionBytes(n))}, chunk: stageChunk(n), links: map[linkKey]*link{}}
+		views: []shm.Place{shm.PlaceAt(off, regionBytes(n))}, chunk: tuning.StageChunk(n), links: map[linkKey]*link{}}
 	if n == 2 {
 		c.local.whole = int(boardOf(at.host).whole.Load())
 	}
@@ -303,13 +304,6 @@ func (c *Comm) abandon() {
 
 // Apart is why ranks that seemed to be on this rank's host share no memory with it, where this rank is to tell.
 func (c *Comm) Apart() string { return c.apart }
-
-// stageChunk is how much a rank stages at once: 128 KiB stay in its L2, and the
-// whole host stages at most 16 MiB, or 4 KiB a chunk, or 8 bytes for each rank.
-func stageChunk(n int) int {
-	share := max(4<<10, min(128<<10, (16<<20)/(n*stageDepth)))
-	return max(share&^4095, (8*n+4095)&^4095)
-}
 
 // Close leaves the Comm. The last rank of the host to leave frees its memory.
 func (c *Comm) Close() {

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -41,7 +42,7 @@ func TestStageChunk(t *testing.T) {
 	for _, tc := range []struct{ ranks, want int }{
 		{1, 128 << 10}, {2, 128 << 10}, {32, 128 << 10}, {33, 124 << 10}, {64, 64 << 10}, {1024, 8 << 10}, {5000, 40 << 10},
 	} {
-		assert.Equal(t, tc.want, stageChunk(tc.ranks), "%d ranks", tc.ranks)
+		assert.Equal(t, tc.want, tuning.StageChunk(tc.ranks), "%d ranks", tc.ranks)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -58,11 +59,9 @@ func (c *Comm) reduceDirectly(ctx context.Context, k *Call) *Fault {
 }
 
 // directly is where a call finds all operands and results.
-type directly struct{ src, dst [maxDirect]unsafe.Pointer }
-
-// maxDirect is how many ranks of a host work directly on each other's memory. More than that share
-// so few bytes of memory bandwidth that staging is no worse.
-const maxDirect = 64
+type directly struct {
+	src, dst [tuning.MaxDirect]unsafe.Pointer
+}
 
 // edges is how many bytes at the beginning and at the end of an AllReduce of n bytes some rank's result has in a page
 // that is not its own alone, in whole elements.
@@ -133,14 +132,14 @@ func (c *Comm) takeEdges(k *Call, round uint32, lead, tail int) *Fault {
 // directPart reduces this rank's part for all, from from to end, piece by piece.
 func (c *Comm) directPart(k *Call, d *directly, from, end int) *Fault {
 	move := reduce.Copy
-	stream := 2*c.n*len(k.Src) >= streamInPlaceFrom && !c.reach.someInPlace()
+	stream := 2*c.n*len(k.Src) >= tuning.StreamInPlaceFrom && !c.reach.someInPlace()
 	if stream {
 		move = reduce.Stream
 	}
 	for at := from; at < end; {
 		inject.At("cpu.write")
 		// One piece of work between two points of preemption.
-		stop := min(at+directPiece*foldPiece, end)
+		stop := min(at+tuning.DirectPieces*tuning.FoldPiece, end)
 		c.directPieces(k, d, at, stop, move, stream)
 		at = stop
 		if f := c.interruptedNow(); f != nil {
@@ -149,8 +148,6 @@ func (c *Comm) directPart(k *Call, d *directly, from, end int) *Fault {
 	}
 	return nil
 }
-
-const directPiece = 16 // pieces between two looks at the abort word: some 20 microseconds
 
 // directPieces reduces from at to end into the results of all whose place is given.
 //
@@ -163,8 +160,8 @@ func (c *Comm) directPieces(k *Call, d *directly, at, end int, move func(dst, sr
 		return
 	}
 	scratch := unsafe.Pointer(&c.reach.scratch[0])
-	for ; at < end; at += foldPiece {
-		m := min(foldPiece, end-at)
+	for ; at < end; at += tuning.FoldPiece {
+		m := min(tuning.FoldPiece, end-at)
 		// The sum goes to scratch memory, which stays in L1, and from there to all: in place the
 		// operands must stay until the last has been added.
 		a, to := unsafe.Add(src[0], at), scratch
@@ -201,9 +198,9 @@ func (c *Comm) directPieces(k *Call, d *directly, at, end int, move func(dst, sr
 func (c *Comm) allReduceByRead(ctx context.Context, k *Call) *Fault {
 	peer := 1 - c.me
 	o := &c.reach.offers[peer]
-	for at := 0; at < len(k.Src); at += scratchBytes {
-		m := min(scratchBytes, len(k.Src)-at)
-		theirs, f := c.source(ctx, peer, &o.src, at, m, c.reach.scratch[:scratchBytes])
+	for at := 0; at < len(k.Src); at += tuning.ReadPiece {
+		m := min(tuning.ReadPiece, len(k.Src)-at)
+		theirs, f := c.source(ctx, peer, &o.src, at, m, c.reach.scratch[:tuning.ReadPiece])
 		if f != nil {
 			return f
 		}
@@ -255,9 +252,9 @@ func (c *Comm) reduceByRead(ctx context.Context, k *Call, dst []byte, off int) *
 	if k.sumsAll(c.n) {
 		return sumByRead(c, k, dst, off, operand)
 	}
-	one, two := c.reach.scratch[:scratchBytes], c.reach.scratch[scratchBytes:]
-	for i := 0; i < len(dst); i += scratchBytes {
-		m := min(scratchBytes, len(dst)-i)
+	one, two := c.reach.scratch[:tuning.ReadPiece], c.reach.scratch[tuning.ReadPiece:]
+	for i := 0; i < len(dst); i += tuning.ReadPiece {
+		m := min(tuning.ReadPiece, len(dst)-i)
 		a, f := operand(0, off+i, m, one)
 		if f != nil {
 			return f

@@ -38,10 +38,6 @@ type plan struct {
 	root int
 }
 
-// sliceBytes is how much of a vector is worked on at once where a rank needs
-// memory beside the caller's: that much, whatever the size of the vector.
-const sliceBytes = 4 << 20
-
 // kindOf is k as the schedules name it.
 func kindOf(k Kind) algo.Kind {
 	switch k {

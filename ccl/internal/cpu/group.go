@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // RunGroup makes calls as one: their point-to-point messages move at once, so a
@@ -56,10 +57,6 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*Call) *Fault {
 	return nil
 }
 
-// fuseMax is how many bytes are put together: above it, a copy costs more than a
-// call.
-const fuseMax = 64 << 10
-
 // fusible is how many calls from the first on can be one.
 func (c *Comm) fusible(calls []*Call) int {
 	first, bytes, n := calls[0], 0, 0
@@ -73,7 +70,7 @@ func (c *Comm) fusible(calls []*Call) int {
 			return 1
 		}
 		size := int(k.bytes(c.Size()))
-		if bytes+size > fuseMax {
+		if bytes+size > tuning.FuseMax {
 			break
 		}
 		bytes += size
@@ -98,7 +95,7 @@ func (c *Comm) fused(ctx context.Context, calls []*Call) *Fault {
 		parts = c.Size()
 	}
 	if cap(c.exec.fuse) < n*(parts+1) {
-		c.exec.fuse = shm.Aligned(2 * fuseMax)
+		c.exec.fuse = shm.Aligned(2 * tuning.FuseMax)
 	}
 	src, dst := c.exec.fuse[:n], c.exec.fuse[n:n*(parts+1)]
 	at := 0

@@ -8,6 +8,7 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // The collectives among the ranks of one host: a rank posts, the others read what
@@ -49,7 +50,7 @@ func (c *Comm) open(ctx context.Context, k *Call, staged bool) (uint32, *Fault) 
 
 // openLate is open where the slot is in staging memory, or it is not known that it has been read.
 func (c *Comm) openLate(ctx context.Context, k *Call, staged bool) (uint32, *Fault) {
-	need := c.round - (stageDepth - 2)
+	need := c.round - (tuning.StageDepth - 2)
 	if !staged { // some more, so that the next rounds need not look: each look is a line that others write
 		need = c.round - (c.local.depth - 2) + c.local.depth/4
 	}
@@ -91,10 +92,10 @@ func (c *Comm) postInline(k *Call, round uint32, n int) {
 	c.claimAhead(round, n)
 }
 
-// claimAhead asks for the lines that n bytes of the round after this will take: of two ranks the other has copies. On
-// an Intel CPU that took a quarter off an AllReduce of 512 bytes to 2 KiB; AMD's have not been measured.
+// claimAhead asks for the lines that n bytes of the round after this will take, where that helps: of two ranks the other has
+// copies of them.
 func (c *Comm) claimAhead(round uint32, n int) {
-	if ordered.Intel && c.n == 2 && n > besideFlag && n <= c.local.inline {
+	if tuning.CPU.ClaimAhead && c.n == 2 && n > tuning.BesideFlag && n <= c.local.inline {
 		ordered.Claim(c.local.payload(c.me, round+1, n), n)
 	}
 }
@@ -117,11 +118,11 @@ func (c *Comm) awaitAll(ctx context.Context, k *Call, round uint32) *Fault {
 
 // stage is where rank r's data of round lie in staging memory.
 func (c *Comm) stage(r int, round uint32) (unsafe.Pointer, *Fault) {
-	mem, f := c.stageOf(c.local.turn(r, round/stageDepth))
+	mem, f := c.stageOf(c.local.turn(r, round/tuning.StageDepth))
 	if f != nil {
 		return nil, f
 	}
-	return unsafe.Pointer(&mem[int(round%stageDepth)*c.chunk]), nil
+	return unsafe.Pointer(&mem[int(round%tuning.StageDepth)*c.chunk]), nil
 }
 
 // stageOf is the staging memory of rank r. It is made on first use, by whoever comes first.
@@ -192,8 +193,6 @@ func (c *Comm) layout(block, blocks int) (length, inSlot int) {
 	return length &^ 7, noSlot
 }
 
-const foldPiece = 8 << 10 // bytes summed at a time: they stay in L1
-
 // foldAll reduces n bytes at offset from of every rank's slot, in which inSlot bytes lie, into dst, in rank
 // order; own, where not nil, stands for this rank's slot. The sums of more than two 16-bit floats are rounded once.
 func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, inSlot int, from func(r int) int, own unsafe.Pointer, n int, stream bool) *Fault {
@@ -211,7 +210,7 @@ func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, inSlot int, fr
 	if c.n == 2 && stream {
 		fold = k.Stream
 	}
-	step := foldPiece
+	step := tuning.FoldPiece
 	var theirs unsafe.Pointer // the other's of two ranks, of which the next step's lines are claimed: see receive
 	if c.n == 2 {
 		step = max(n, 1)
@@ -220,7 +219,7 @@ func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, inSlot int, fr
 			if theirs, f = operand(1-c.me, 0); f != nil {
 				return f
 			}
-			step = claimPiece
+			step = tuning.ClaimPiece
 			ordered.Claim(theirs, min(step, n))
 		}
 	}

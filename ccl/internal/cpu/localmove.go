@@ -4,6 +4,7 @@ import (
 	"context"
 	"unsafe"
 
+	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -75,7 +76,7 @@ func (c *Comm) localGather(ctx context.Context, k *Call) *Fault {
 func takeOwn(dst, src []byte, results int) {
 	switch {
 	case ptr(dst) == ptr(src):
-	case len(src) <= readAtOnce:
+	case len(src) <= tuning.PreemptPiece:
 		put(ptr(dst), src)
 	case streamsOwn(len(src), results):
 		reduce.Stream(ptr(dst), ptr(src), len(src))

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 func ptr(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
@@ -18,9 +19,6 @@ func get(dst []byte, from unsafe.Pointer) {
 	ordered.Copy(ptr(dst), from, len(dst))
 }
 
-// claimPiece is how much is claimed ahead of what is worked on: half of L1's lines may be on their way.
-const claimPiece = 4 << 10
-
 // receive is get of what another rank has staged, in a call in which all post and all read where bothWays is set: of
 // two ranks the reader writes there next, so it takes the lines as its own.
 func (c *Comm) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
@@ -29,12 +27,12 @@ func (c *Comm) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
 		return
 	}
 	n := len(dst)
-	ordered.Claim(from, min(claimPiece, n))
-	for at := 0; at < n; at += claimPiece {
-		if next := at + claimPiece; next < n {
-			ordered.Claim(unsafe.Add(from, next), min(claimPiece, n-next))
+	ordered.Claim(from, min(tuning.ClaimPiece, n))
+	for at := 0; at < n; at += tuning.ClaimPiece {
+		if next := at + tuning.ClaimPiece; next < n {
+			ordered.Claim(unsafe.Add(from, next), min(tuning.ClaimPiece, n-next))
 		}
-		get(dst[at:min(at+claimPiece, n)], unsafe.Add(from, at))
+		get(dst[at:min(at+tuning.ClaimPiece, n)], unsafe.Add(from, at))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // AllToAllV on one host. Only the two ends of a message know its length, so each rank begins with a header
@@ -77,7 +78,7 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 	if total > room {
 		where = vStaged
 		if from = c.site.host.SpanOf(out.mem); ptr(k.Src) != ptr(k.Dst) && // else they are a copy, and staging it is as fast
-			(c.reach.all || (c.reach.reads || from.Shared()) && largest >= readFrom) {
+			(c.reach.all || (c.reach.reads || from.Shared()) && largest >= tuning.ReadFrom) {
 			where, largest = vOffered, 0
 			c.toBeRead(&from, out.mem)
 		}

@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 	"unsafe"
 
+	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -13,7 +14,7 @@ import (
 type sender struct {
 	l        *link
 	turn     uint64
-	front    [headBytes + frontMax]byte // the header, and small payloads beside it
+	front    [headBytes + tuning.HeaderPayload]byte // the header, and small payloads beside it
 	frontLen int
 	frontOut int
 	body     []byte
@@ -21,10 +22,6 @@ type sender struct {
 	behind   *receiver // goes first
 	done     bool
 }
-
-// frontMax is how much payload is copied beside its header: one system call in
-// place of two, for less than one costs.
-const frontMax = 4 << 10
 
 type receiver struct {
 	l     *link
@@ -66,7 +63,7 @@ func (s *sender) start(l *link, h *head, payload []byte) {
 		h.sum = crc32.Checksum(payload, castagnoli)
 	}
 	h.encode(s.front[:headBytes])
-	if len(payload) <= frontMax {
+	if len(payload) <= tuning.HeaderPayload {
 		s.frontLen += copy(s.front[headBytes:], payload)
 		s.body = nil
 	}
@@ -80,7 +77,7 @@ func (c *Comm) progressOut(s *sender) (moved bool, f *Fault) {
 	if front := s.front[s.frontOut:s.frontLen]; len(front) > 0 {
 		n, err := 0, error(nil)
 		if s.l.conn != nil && len(s.body) > 0 {
-			n, err = s.l.conn.TrySendBoth(front, s.body[:min(len(s.body), quantum)])
+			n, err = s.l.conn.TrySendBoth(front, s.body[:min(len(s.body), tuning.SyscallPiece)])
 		} else {
 			n, err = s.l.out.TrySend(front)
 		}
@@ -98,7 +95,7 @@ func (c *Comm) progressOut(s *sender) (moved bool, f *Fault) {
 		s.frontOut, s.out = s.frontLen, n-len(front)
 	}
 	if s.out < len(s.body) {
-		n, err := s.l.out.TrySend(s.body[s.out:min(len(s.body), s.out+quantum)])
+		n, err := s.l.out.TrySend(s.body[s.out:min(len(s.body), s.out+tuning.SyscallPiece)])
 		if err != nil {
 			return false, c.cut(s.l, err)
 		}
@@ -112,9 +109,6 @@ func (c *Comm) progressOut(s *sender) (moved bool, f *Fault) {
 	}
 	return moved, nil
 }
-
-// quantum is how much one system call moves at most: it stays in L2.
-const quantum = 256 << 10
 
 func (r *receiver) start(l *link, want head, to []byte) {
 	*r = receiver{l: l, turn: l.inNext, want: want, to: to}
@@ -195,7 +189,7 @@ func (c *Comm) room(r *receiver) []byte {
 	if r.prev != nil && !r.prev.done {
 		return nil
 	}
-	n := min(r.limit()-r.in-r.nc, quantum)
+	n := min(r.limit()-r.in-r.nc, tuning.SyscallPiece)
 	switch {
 	case n <= 0:
 		return nil
@@ -207,7 +201,7 @@ func (c *Comm) room(r *receiver) []byte {
 
 // take moves payload into place, combining where that is asked for.
 func (c *Comm) take(r *receiver) (int, *Fault) {
-	n := min(r.limit()-r.in-r.nc, quantum)
+	n := min(r.limit()-r.in-r.nc, tuning.SyscallPiece)
 	if n <= 0 {
 		return 0, nil
 	}
@@ -301,7 +295,7 @@ func (c *Comm) wrongHead(r *receiver, h head) *Fault {
 // wire is where received bytes wait to be combined.
 func (c *Comm) wire() []byte {
 	if c.exec.wire == nil {
-		c.exec.wire = make([]byte, quantum)
+		c.exec.wire = make([]byte, tuning.SyscallPiece)
 	}
 	return c.exec.wire
 }
@@ -358,27 +352,23 @@ func (c *Comm) move(ctx context.Context, tx []*sender, rx []*receiver) *Fault {
 		if w.looks < looks {
 			continue
 		}
-		w.looks, w.several, w.remote = 0, left > 1, looks == connLooks
+		w.looks, w.several, w.remote = 0, left > 1, looks == tuning.ConnLooks
 		if f := c.pause(ctx, &w, awaited(tx, rx)); f != nil {
 			return f
 		}
 	}
 }
 
-// connLooks is how often a rank looks at its connections before it gives way: each look is a call of the
-// kernel that takes the socket's lock from who delivers to it, and costs as much as giving way.
-const connLooks = 4
-
 // looks is how often a rank looks at the messages of a step before it gives way.
 func (c *Comm) looks(tx []*sender, rx []*receiver) int {
 	for _, r := range rx {
 		if !r.done && r.l.conn != nil {
-			return connLooks
+			return tuning.ConnLooks
 		}
 	}
 	for _, s := range tx {
 		if !s.done && s.l.conn != nil {
-			return connLooks
+			return tuning.ConnLooks
 		}
 	}
 	return c.spins / 16

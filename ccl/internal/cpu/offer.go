@@ -7,8 +7,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // Staging copies every byte twice. Where the ranks of a host can reach each other's memory, data
@@ -45,16 +45,12 @@ type reach struct {
 	srcs    []unsafe.Pointer   // where the operands of a sum are, while they are added
 }
 
-// scratchBytes is how much is read at a time: a system call is not preempted, and this stays in L2.
-const scratchBytes = 128 << 10
-
 var askedToRead = os.Getenv("GOCCL_SHM_READ")
 
-// wouldRead reports whether this rank is for reading other processes' memory. It depends on the machine whether
-// process_vm_readv beats staging: on Intel's CPUs it does among ranks with a core each, on AMD's it does not
-// (docs/measured).
+// wouldRead reports whether this rank is for reading other processes' memory: where that beats staging, among ranks with a
+// core each.
 func (c *Comm) wouldRead() bool {
-	return askedToRead == "1" || askedToRead != "0" && ordered.Intel && c.n <= c.site.host.Processors()
+	return askedToRead == "1" || askedToRead != "0" && tuning.CPU.ReadOthers && c.n <= c.site.host.Processors()
 }
 
 // acquaint finds out, once per Comm, who can read whose memory: each rank tries to read a number
@@ -67,7 +63,7 @@ func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
 	type card struct{ pid, at, number uint64 }
 	rc := &c.reach
 	rc.offers = make([]offer, c.n)
-	rc.scratch = make([]byte, 2*scratchBytes)
+	rc.scratch = make([]byte, 2*tuning.ReadPiece)
 	rc.pids = make([]int32, c.n)
 	if rc.all = !c.site.host.Shared(); rc.all {
 		rc.asked = true
@@ -190,7 +186,7 @@ func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int
 		if first > 0 || !inPlace { // AllToAll in place is staged
 			c.toBeRead(&mine.src, src)
 		}
-		if first > 0 && !inPlace && (c.n > 2 || len(src) > readAllTo) {
+		if first > 0 && !inPlace && (c.n > 2 || len(src) > tuning.ReadAllTo) {
 			from, end := c.part(len(dst), c.me)
 			c.toBeRead(&mine.dst, dst[from:end])
 		}
@@ -277,8 +273,8 @@ func (c *Comm) fill(ctx context.Context, r int, p *shm.Span, off int, dst []byte
 // fillFrom copies len(dst) bytes of rank r's memory from here or, where here is nil, from that address of the process
 // pid, stopping now and then for the scheduler.
 func (c *Comm) fillFrom(ctx context.Context, r int, here unsafe.Pointer, pid int32, at uint64, dst []byte) *Fault {
-	for i := 0; i < len(dst); i += readAtOnce {
-		piece := dst[i:min(i+readAtOnce, len(dst))]
+	for i := 0; i < len(dst); i += tuning.PreemptPiece {
+		piece := dst[i:min(i+tuning.PreemptPiece, len(dst))]
 		if here != nil {
 			copyPiece(piece, unsafe.Add(here, i))
 		} else if f := c.read(ctx, r, pid, piece, at+uint64(i)); f != nil {
@@ -290,9 +286,6 @@ func (c *Comm) fillFrom(ctx context.Context, r int, here unsafe.Pointer, pid int
 	}
 	return nil
 }
-
-// readAtOnce is how much is copied between two points of preemption: some 40 microseconds' worth.
-const readAtOnce = 512 << 10
 
 //go:noinline
 func copyPiece(dst []byte, from unsafe.Pointer) { get(dst, from) }

@@ -1,6 +1,10 @@
 package cpu
 
-import "context"
+import (
+	"context"
+
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
 
 // Point-to-point calls have a sequence of their own for each ordered pair of ranks,
 // and links of their own, so they need not stand in the order of the collectives.
@@ -31,7 +35,7 @@ func (c *Comm) addPointToPoint(ctx context.Context, k *Call) *Fault {
 		return c.addRecv(ctx, k, int(k.Root))
 	}
 	out := *k
-	if len(k.Src) > frontMax && ptr(k.Src) == ptr(k.Dst) { // what arrives must not replace what has not left
+	if len(k.Src) > tuning.HeaderPayload && ptr(k.Src) == ptr(k.Dst) { // what arrives must not replace what has not left
 		out.Src = append([]byte(nil), k.Src...)
 	}
 	if f := c.addSend(ctx, &out, k.To); f != nil {

@@ -1,11 +1,11 @@
 package cpu
 
 import (
-	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // A pipe carries records from one rank to another of the same host, through memory that both have mapped:
@@ -55,8 +55,7 @@ const (
 	chunkBytes = 8 << 10
 	chunkFrom  = 1 << 10 // bytes of data that go into a chunk, where chunks do not go back and forth
 	chunkFirst = 4 << 10 // of up to 4 chunks', so that the reader begins before all are written
-	chunksOf   = 6       // of a pipe of pipeMax
-	pipeMax    = 64 << 10
+	chunksOf   = 6       // of a pipe of tuning.PipeMax
 )
 
 var (
@@ -89,21 +88,14 @@ func (e *cell) place() uint32   { return e.where & placeMask }
 func (e *cell) record() uint32  { return e.where & recordMask }
 func (e *cell) whereOf() uint32 { return e.where >> 8 }
 
-// pipeCap is the size of each pipe among n ranks of a host: if all of them talk to
-// each other, the pipes take 4 MiB, or 4 KiB each.
-func pipeCap(n int) int {
-	c := (4 << 20) / max(n*n, 1)
-	return max(4<<10, min(pipeMax, 1<<(bits.Len(uint(c))-1)))
-}
-
-func pipeBytes(n int) int { return pipeHead + pipeCap(n) }
+func pipeBytes(n int) int { return pipeHead + tuning.PipeSize(n) }
 
 // newPipe is the pipe in mem: a 16th of it is cells, a quarter at least the ring.
 func newPipe(mem []byte) pipe {
 	room := len(mem) - pipeHead
 	cells := max(4, min(64, room/4/cellBytes))
 	p := pipe{mem: mem, cells: unsafe.Slice((*cell)(unsafe.Pointer(&mem[pipeHead])), cells)}
-	if room == pipeMax {
+	if room == tuning.PipeMax {
 		p.chunks = chunksOf
 	}
 	p.ring = mem[pipeHead+cells*cellBytes : len(mem)-p.chunks*chunkBytes]

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // pipeEnds is a pipe of n bytes, as its writer and its reader have it, start records of which have been taken.
@@ -26,7 +27,7 @@ func TestPipeCap(t *testing.T) {
 	for _, tc := range []struct{ ranks, want int }{
 		{0, 64 << 10}, {1, 64 << 10}, {8, 64 << 10}, {9, 32 << 10}, {16, 16 << 10}, {32, 4 << 10}, {1000, 4 << 10},
 	} {
-		assert.Equal(t, tc.want, pipeCap(tc.ranks), "%d ranks", tc.ranks)
+		assert.Equal(t, tc.want, tuning.PipeSize(tc.ranks), "%d ranks", tc.ranks)
 		assert.Equal(t, pipeHead+tc.want, pipeBytes(tc.ranks))
 	}
 }

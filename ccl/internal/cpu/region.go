@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // A region holds what the ranks of one Comm on one host share:
@@ -20,7 +20,6 @@ import (
 // finished reading all rounds two before it, so a slot is free again once every
 // rank has posted the round depth-2 after it.
 const (
-	stageDepth  = 4 // slots of a rank's staging memory
 	regionHead  = 4 << 10
 	rankHead    = 192 // what a rank has before its last calls
 	recordBytes = int(unsafe.Sizeof(Record{}))
@@ -31,9 +30,9 @@ type region struct {
 	mem    []byte
 	base   unsafe.Pointer // &mem[0]
 	n      int            // ranks
-	depth  uint32         // depthOf(n)
-	kept   uint32         // callsKept(n)
-	inline int            // inlineMax(n)
+	depth  uint32         // tuning.SlotDepth(n)
+	kept   uint32         // tuning.CallsKept(n)
+	inline int            // tuning.Inline(n)
 	whole  int            // how many bytes of AllReduce lie in the slots
 	slot   int            // bytes of a slot
 	rank   int            // bytes of a rank
@@ -41,59 +40,13 @@ type region struct {
 }
 
 func newRegion(off uint64, mem []byte, n int) *region {
-	return &region{off: off, mem: mem, base: unsafe.Pointer(&mem[0]), n: n, depth: depthOf(n), kept: callsKept(n),
-		inline: inlineMax(n), whole: inlineMax(n), slot: 64 + roomOf(n), rank: rankBytes(n), slots: slotsAt(n)}
+	return &region{off: off, mem: mem, base: unsafe.Pointer(&mem[0]), n: n, depth: tuning.SlotDepth(n), kept: tuning.CallsKept(n),
+		inline: tuning.Inline(n), whole: tuning.Inline(n), slot: 64 + tuning.SlotRoom(n), rank: rankBytes(n), slots: slotsAt(n)}
 }
 
-// depthOf is how many slots a rank has, a power of two. Who only sends is ahead of who only receives by that many rounds at
-// most: two ranks, whose calls take less than a cache line takes to and fro, would wait in each call with a quarter
-// as many, and with twice as many even 1 KiB of each would not stay in L1.
-func depthOf(n int) uint32 {
-	if n == 2 {
-		return 32
-	}
-	return 8
-}
+func slotsAt(n int) int { return (rankHead + int(tuning.CallsKept(n))*recordBytes + 63) &^ 63 }
 
-// callsKept is how many of a rank's last calls the others can see, a power of two: more than it can be ahead of
-// them, in rounds.
-func callsKept(n int) uint32 { return 2 * depthOf(n) }
-
-// inlineMax is how many bytes of n ranks lie in the slots, all of which each rank reads: more of few ranks, for
-// which that is less than the rounds that it spares; two have memory to touch from there on (see offer).
-func inlineMax(n int) int {
-	switch {
-	case n == 3 || n == 4:
-		return 8 << 10
-	case n > 4 && n <= 8:
-		return 4 << 10
-	}
-	return 2 << 10
-}
-
-// roomOf is how many bytes a slot has beside its flag's cache line: of two ranks what AllReduce uses.
-func roomOf(n int) int {
-	if n == 2 {
-		return wholeTwo
-	}
-	return inlineMax(n)
-}
-
-const wholeTwo = 4 << 10
-
-// wholeMax is how many bytes of AllReduce of two ranks lie in the slots: on AMD's CPUs as many as there is room for, since
-// else they would have to meet twice for memory to touch, or read once more what they have staged. On Intel's a slot's
-// lines take longer than that.
-func wholeMax() int {
-	if ordered.Intel {
-		return inlineMax(2)
-	}
-	return wholeTwo
-}
-
-func slotsAt(n int) int { return (rankHead + int(callsKept(n))*recordBytes + 63) &^ 63 }
-
-func rankBytes(n int) int { return slotsAt(n) + int(depthOf(n))*(64+roomOf(n)) }
+func rankBytes(n int) int { return slotsAt(n) + int(tuning.SlotDepth(n))*(64+tuning.SlotRoom(n)) }
 
 func regionBytes(n int) int { return regionHead + n*rankBytes(n) }
 
@@ -154,29 +107,13 @@ func (g *region) flag(r int, round uint32) *uint64 { return (*uint64)(g.at(g.slo
 
 func (g *region) data(r int, round uint32) unsafe.Pointer { return g.at(g.slotOf(r, round) + 8) }
 
-// besideFlag is how many bytes lie in the cache line of the flag.
-const besideFlag = 56
-
-// lineFrom is how many bytes of two ranks begin with a line of their own: fewer are faster that begin in the flag's.
-// On an Emerald Rapids VM an AllToAll of 4 KiB took 0.81 us with blocks behind the flag, and 0.70 in lines of their own;
-// one of 512 bytes 0.44 and 0.47, and 0.41 at 32 bytes behind the flag.
-const lineFrom = 512
-
 // payload is where n bytes of r's data lie that lie together: beside the flag, or behind it.
 func (g *region) payload(r int, round uint32, n int) unsafe.Pointer {
 	return g.at(g.slotOf(r, round) + g.behindFlag(n))
 }
 
 // behindFlag is where in a slot n bytes begin.
-func (g *region) behindFlag(n int) int {
-	switch {
-	case n <= besideFlag || g.n > 2:
-		return 8
-	case n < lineFrom:
-		return 32
-	}
-	return 64
-}
+func (g *region) behindFlag(n int) int { return tuning.BehindFlag(g.n, n) }
 
 // turn is the rank whose memory takes r's data the u-th time that it is used: of two ranks, one and the other
 // in turn. So a rank writes where it has read the last time, having claimed those lines (see receive): they

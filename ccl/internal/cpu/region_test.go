@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // Nothing in a region lies on anything else, and what is written by one rank shares
@@ -37,14 +38,14 @@ func testRegionLayout(t *testing.T, n int) {
 		add("state", r, unsafe.Pointer(g.state(r)), 8)
 		add("stage", r, unsafe.Pointer(g.stage(r)), 8)
 		add("row", r, unsafe.Pointer(g.row(r)), 8)
-		for seq := range uint64(callsKept(n)) {
+		for seq := range uint64(tuning.CallsKept(n)) {
 			add("call", r, unsafe.Pointer(g.call(r, seq)), recordBytes)
 		}
-		for round := range depthOf(n) {
+		for round := range tuning.SlotDepth(n) {
 			add("flag", r, unsafe.Pointer(g.flag(r, round)), 8)
-			add("data", r, g.data(r, round), inlineMax(n))
-			for _, size := range []int{0, 1, besideFlag, besideFlag + 1, lineFrom - 1, lineFrom, roomOf(n)} {
-				if from := uintptr(g.payload(r, round, size)); size <= roomOf(n) {
+			add("data", r, g.data(r, round), tuning.Inline(n))
+			for _, size := range []int{0, 1, tuning.BesideFlag, tuning.BesideFlag + 1, tuning.LineFrom - 1, tuning.LineFrom, tuning.SlotRoom(n)} {
+				if from := uintptr(g.payload(r, round, size)); size <= tuning.SlotRoom(n) {
 					assert.GreaterOrEqual(t, from, uintptr(g.data(r, round)))
 					assert.LessOrEqual(t, from+uintptr(size), uintptr(g.at(g.slotOf(r, round)+g.slot)))
 				}
@@ -68,7 +69,7 @@ func testRegionLayout(t *testing.T, n int) {
 // Slots and records are used in turn, also where the round's number goes around.
 func TestRegionTurns(t *testing.T) {
 	g := newRegion(0, shm.Aligned(regionBytes(2)), 2)
-	depth, kept := depthOf(2), uint64(callsKept(2))
+	depth, kept := tuning.SlotDepth(2), uint64(tuning.CallsKept(2))
 	assert.Same(t, g.flag(1, 3), g.flag(1, 3+depth))
 	assert.NotSame(t, g.flag(1, 3), g.flag(1, 4))
 	assert.NotSame(t, g.flag(0, 3), g.flag(1, 3))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"unsafe"
 
+	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/reduce"
 )
@@ -48,7 +49,7 @@ func (c *Comm) scale(k *Call, b []byte) {
 		return
 	}
 	for len(b) > 0 { // a piece at a time, so that the collector need not wait
-		n := min(len(b), quantum)
+		n := min(len(b), tuning.SyscallPiece)
 		k.Scale(unsafe.Pointer(&b[0]), n/k.Elem, c.Size())
 		b = b[n:]
 	}
@@ -62,11 +63,11 @@ func (c *Call) blocks(v []byte) vector {
 // remoteReduce reduces a slice at a time, since ranks other than the root need
 // memory to reduce into.
 func (c *Comm) remoteReduce(ctx context.Context, k *Call, s algo.Schedule) *Fault {
-	for i := range pieces(len(k.Src), sliceBytes) {
-		src := k.Src[i*sliceBytes : min((i+1)*sliceBytes, len(k.Src))]
+	for i := range pieces(len(k.Src), tuning.SlicePiece) {
+		src := k.Src[i*tuning.SlicePiece : min((i+1)*tuning.SlicePiece, len(k.Src))]
 		var mem []byte
 		if c.rank == int(k.Root) {
-			mem = k.Dst[i*sliceBytes:][:len(src)]
+			mem = k.Dst[i*tuning.SlicePiece:][:len(src)]
 		} else {
 			mem = c.scratch(len(src))
 		}
@@ -84,7 +85,7 @@ func (c *Comm) remoteReduce(ctx context.Context, k *Call, s algo.Schedule) *Faul
 // blocks at a time.
 func (c *Comm) remoteBlocks(ctx context.Context, k *Call, s algo.Schedule) *Fault {
 	n, largest := c.Size(), k.largest()
-	length := max(sliceBytes/n&^63, 64)
+	length := max(tuning.SlicePiece/n&^63, 64)
 	for i := range pieces(largest, length) {
 		at := i * length
 		v := c.sliceOf(k, at, length)
@@ -147,7 +148,7 @@ func (c *Comm) remoteAllToAll(ctx context.Context, k *Call, s algo.Schedule) *Fa
 	if !inPlace {
 		takeOwn(k.piece(k.Dst, c.rank, 0, block), k.piece(k.Src, c.rank, 0, block), len(k.Dst))
 	}
-	length := max(sliceBytes/n&^63, 64)
+	length := max(tuning.SlicePiece/n&^63, 64)
 	for i := range pieces(block, length) {
 		size := min(length, block-i*length)
 		out := vector{mem: k.Src, size: size, stride: block, from: i * length}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // A large message need not go through the pipe, where it is copied twice, if the receiver can reach the sender's
@@ -41,11 +42,11 @@ func (p *pipe) rendezvous() *rendezvous { return (*rendezvous)(unsafe.Pointer(&p
 
 // offers reports whether the message goes by rendezvous, as far as the sender knows.
 func (c *Comm) offers(o *outgoing, k *Call) bool {
-	n, from := len(o.left), readMessageFrom
+	n, from := len(o.left), tuning.ReadMessageFrom
 	if ptr(k.Src) == ptr(k.Dst) {
-		from = readAsideFrom
+		from = tuning.ReadAsideFrom
 	}
-	if k.Kind == SendRecv && n < from || k.Kind == Send && (n <= pipeMax || n > readRootTo) {
+	if k.Kind == SendRecv && n < from || k.Kind == Send && (n <= tuning.PipeMax || n > tuning.ReadRootTo) {
 		return false
 	}
 	return !o.piped && !o.l.to.unread

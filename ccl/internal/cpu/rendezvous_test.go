@@ -3,6 +3,7 @@ package cpu
 import (
 	"testing"
 
+	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -96,12 +97,12 @@ func TestOffers(t *testing.T) {
 		n    int
 		want bool
 	}{
-		{"small", SendRecv, readMessageFrom - 1, false},
-		{"both ways", SendRecv, readMessageFrom, true},
-		{"both ways, large", SendRecv, readAsideFrom, true},
-		{"what a pipe holds", Send, pipeMax, false},
-		{"more", Send, pipeMax + 1, true},
-		{"so much that two who copy are faster", Send, readRootTo + 1, false},
+		{"small", SendRecv, tuning.ReadMessageFrom - 1, false},
+		{"both ways", SendRecv, tuning.ReadMessageFrom, true},
+		{"both ways, large", SendRecv, tuning.ReadAsideFrom, true},
+		{"what a pipe holds", Send, tuning.PipeMax, false},
+		{"more", Send, tuning.PipeMax + 1, true},
+		{"so much that two who copy are faster", Send, tuning.ReadRootTo + 1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var c Comm
@@ -109,7 +110,7 @@ func TestOffers(t *testing.T) {
 			k := &Call{Record: Record{Kind: tc.kind}, Src: o.left}
 			assert.Equal(t, tc.want, c.offers(o, k))
 			k.Dst = k.Src
-			assert.Equal(t, tc.want && (tc.kind == Send || tc.n >= readAsideFrom), c.offers(o, k), "in place")
+			assert.Equal(t, tc.want && (tc.kind == Send || tc.n >= tuning.ReadAsideFrom), c.offers(o, k), "in place")
 		})
 	}
 }

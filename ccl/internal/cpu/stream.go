@@ -7,32 +7,21 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
 // Between two ranks, data of a call with a root go one way: a stream, in rounds of which one rank's slots carry data
 // and the other's flags say how far that has come. The sender runs ahead, across calls: by all slots of the kind that
 // a round takes. Up to inline bytes lie in the slots beside the flags, and more in pieces in staging memory of its own,
-// behind that of the other calls; vectors of more than streamTo go in chunks through that.
-const (
-	streamPiece = 16 << 10
-	streamDepth = 32
-	streamTo    = 64 << 10
-)
+// behind that of the other calls; vectors of more than tuning.StreamTo go in chunks through that.
 
 // stageBytes is the staging memory of each of the ranks of a host.
-func (c *Comm) stageBytes() int { return stageBytes(c.n) }
-
-func stageBytes(n int) int {
-	if n == 2 {
-		return stageChunk(n)*stageDepth + streamPiece*streamDepth
-	}
-	return stageChunk(n) * stageDepth
-}
+func (c *Comm) stageBytes() int { return tuning.StageBytes(c.n) }
 
 // roomForCalls makes sure that there is memory for what the calls of the n ranks of this host stage, which is taken on first
 // use: too little is an error of NewComm, not of a later call.
-func roomForCalls(n int) error { return roomFor(uint64(n * stageBytes(n))) }
+func roomForCalls(n int) error { return roomFor(uint64(n * tuning.StageBytes(n))) }
 
 // roomFor is a variable for tests.
 var roomFor = shm.HasRoom
@@ -45,7 +34,7 @@ func (c *Comm) streamed(ctx context.Context, k *Call, r, n int) (round uint32, a
 			return round, nil, f
 		}
 		return round, c.local.payload(r, round, n), nil
-	case n > streamPiece:
+	case n > tuning.StreamPiece:
 		if round, f = c.open(ctx, k, true); f == nil {
 			at, f = c.stage(r, round)
 		}
@@ -53,8 +42,8 @@ func (c *Comm) streamed(ctx context.Context, k *Call, r, n int) (round uint32, a
 	}
 	c.round++
 	round = c.round
-	if need := round - (streamDepth - 2); r == c.me && int32(c.seen-need) < 0 {
-		if f = c.catchUp(ctx, k, need+streamDepth/4); f != nil { // some more, as in openLate
+	if need := round - (tuning.StreamDepth - 2); r == c.me && int32(c.seen-need) < 0 {
+		if f = c.catchUp(ctx, k, need+tuning.StreamDepth/4); f != nil { // some more, as in openLate
 			return round, nil, f
 		}
 	}
@@ -67,15 +56,15 @@ func (c *Comm) streamed(ctx context.Context, k *Call, r, n int) (round uint32, a
 
 // piece is where in a rank's staging memory the piece of round lies.
 func (c *Comm) piece(lines []byte, round uint32) unsafe.Pointer {
-	return unsafe.Pointer(&lines[c.chunk*stageDepth+int(round%streamDepth)*streamPiece])
+	return unsafe.Pointer(&lines[c.chunk*tuning.StageDepth+int(round%tuning.StreamDepth)*tuning.StreamPiece])
 }
 
 // pieceOf is how many bytes of a stream of n go in a round.
 func (c *Comm) pieceOf(n int) int {
-	if n > streamTo {
+	if n > tuning.StreamTo {
 		return c.chunk
 	}
-	return streamPiece
+	return tuning.StreamPiece
 }
 
 // sendStream posts src, piece by piece.
@@ -87,9 +76,9 @@ func (c *Comm) sendStream(ctx context.Context, k *Call, src []byte) *Fault {
 		}
 		put(c.local.payload(c.me, round, n), src)
 		c.post(k, round)
-		if n > besideFlag { // the next call's data begin in a line that the other has, too
+		if n > tuning.BesideFlag { // the next call's data begin in a line that the other has, too
 			ahead := 1
-			if ordered.Intel {
+			if tuning.CPU.ClaimAhead {
 				ahead = c.local.behindFlag(n) + n - 64
 			}
 			ordered.Claim(unsafe.Add(unsafe.Pointer(c.local.flag(c.me, round+1)), 64), ahead)
@@ -104,27 +93,26 @@ func (c *Comm) sendStream(ctx context.Context, k *Call, src []byte) *Fault {
 		}
 		put(to, src[:n])
 		c.post(k, round)
-		if ordered.Intel && n > c.local.inline && n <= streamPiece {
+		if tuning.CPU.ClaimAhead && n > c.local.inline && n <= tuning.StreamPiece {
 			lines, f := c.stageOf(c.me)
 			if f != nil {
 				return f
 			}
-			ordered.Claim(c.piece(lines, round+1), min(claimPiece, n))
+			ordered.Claim(c.piece(lines, round+1), min(tuning.ClaimPiece, n))
 		}
 		src = src[n:]
 	}
 	return nil
 }
 
-// fetchAhead asks for what the sender has posted, or will soon, two rounds after this one: on an Intel CPU a loop of 8 to
-// 512 bytes took a third less by it. On AMD's nothing was gained. Who has caught up with the sender would take away
-// the lines that it is about to write.
+// fetchAhead asks for what the sender has posted, or will soon, two rounds after this one, where that helps. A rank that has
+// caught up with the sender would take away the lines that the sender is about to write.
 func (c *Comm) fetchAhead(round uint32, n int) {
-	if !ordered.Intel || uint32(atomic.LoadUint64(c.local.flag(1-c.me, round))>>32) != round {
+	if !tuning.CPU.FetchAhead || uint32(atomic.LoadUint64(c.local.flag(1-c.me, round))>>32) != round {
 		return
 	}
 	lines := 1
-	if n > besideFlag {
+	if n > tuning.BesideFlag {
 		lines = c.local.behindFlag(n) + n
 	}
 	ordered.Fetch(unsafe.Pointer(c.local.flag(1-c.me, round+2)), lines)

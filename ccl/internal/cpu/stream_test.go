@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // What the calls of a job will stage must find room when the Comm is made: the ranks hear of it together.
 func TestJoinLooksForRoom(t *testing.T) {
 	const ranks = 3
-	need := uint64(ranks * stageBytes(ranks))
+	need := uint64(ranks * tuning.StageBytes(ranks))
 	defer func(real func(uint64) error) { roomFor = real }(roomFor)
 	for _, tc := range []struct {
 		limit uint64

@@ -3,50 +3,27 @@ package cpu
 import (
 	"context"
 
-	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// How a call of one host gets at the data of the other ranks, by its size. These are measurements of one
-// machine; `make tune` measures another. The algorithms of Comms that span hosts are chosen in internal/algo.
-const (
-	// Bytes that a rank reads from another: from here on reading memory beats staging,
-	readFrom        = 16 << 10
-	readMessageFrom = 8 << 10   // in SendRecv, where it beats the pipe,
-	readAsideFrom   = 256 << 10 // of what has been set aside, since it is in place,
-	readRootFrom    = 64 << 10  // where one reads and the other waits, in Broadcast and Gather,
-	readRootTo      = 4 << 20   // up to here in Broadcast, in which the root has nothing else to do, and Send;
-	readScatterFrom = 64 << 10  // in Scatter it copies its own block while the others read
-
-	// Bytes of an AllReduce: up to here,
-	readAllTo    = 512 << 10
-	readHalvesTo = 64 << 20
-	// and between two ranks, which stage all of a small vector with the offer, from here on.
-	readTwoFrom     = 10 << 10
-	readInPlaceFrom = 4 << 20 // where each half goes twice
-
-	// Of results that the caches do not keep: stores that pass by them.
-	streamFrom          = 4 << 20  // bytes of a result
-	streamReduceFrom    = 1 << 20  // of Reduce, on Intel's CPUs
-	streamAllReduceFrom = 32 << 20 // of AllReduce, there
-	streamInPlaceFrom   = 64 << 20 // bytes of all operands and results, where each rank writes into those of all
-	streamOwnFrom       = 2 << 20  // bytes of results, and of what a rank sends itself, on Intel's CPUs: more than L2
-)
+// How a call of one host gets at the data of the other ranks, by its size. The sizes are in package tuning. The algorithms of
+// Comms that span hosts are chosen in internal/algo.
 
 // streams reports whether staged results of n bytes, of a call of that kind between two ranks, go past the caches.
 func streams(k Kind, n int) bool {
-	switch {
-	case ordered.Intel && k == Reduce:
-		return n >= streamReduceFrom
-	case ordered.Intel && k == AllReduce:
-		return n >= streamAllReduceFrom
+	switch k {
+	case Reduce:
+		return n >= tuning.CPU.StreamReduceFrom
+	case AllReduce:
+		return n >= tuning.CPU.StreamAllReduceFrom
 	}
-	return n >= streamFrom
+	return n >= tuning.CPU.StreamFrom
 }
 
 // streamsOwn reports whether what a rank sends itself, so many bytes among so many of results, does.
 func streamsOwn(own, results int) bool {
-	return results >= streamFrom || ordered.Intel && own+results > streamOwnFrom
+	return results >= tuning.CPU.StreamFrom || own+results > tuning.CPU.StreamOwnOver
 }
 
 type allReduceWay uint8
@@ -61,11 +38,11 @@ const (
 // allReduceWay is how an AllReduce of n bytes goes, once the offers are known.
 func (c *Comm) allReduceWay(w way, n int) allReduceWay {
 	switch {
-	case w == byDirect && c.n <= maxDirect && (c.reach.all || 2*shm.Page <= c.chunk): // which edges fit into
+	case w == byDirect && c.n <= tuning.MaxDirect && (c.reach.all || 2*shm.Page <= c.chunk): // which edges fit into
 		return direct
 	case w == byStage || !c.readsAll(n, c.reach.someInPlace()):
 		return stageAll
-	case c.n == 2 && n <= readAllTo && !c.reach.someInPlace():
+	case c.n == 2 && n <= tuning.ReadAllTo && !c.reach.someInPlace():
 		return readAll
 	}
 	return readHalves
@@ -73,7 +50,7 @@ func (c *Comm) allReduceWay(w way, n int) allReduceWay {
 
 // readsAll reports whether ranks that read each other's memory do so in an AllReduce of n bytes.
 func (c *Comm) readsAll(n int, inPlace bool) bool {
-	return n <= readHalvesTo && (c.n > 2 || n >= readTwoFrom && !inPlace || n >= readInPlaceFrom)
+	return n <= tuning.ReadHalvesTo && (c.n > 2 || n >= tuning.ReadTwoFrom && !inPlace || n >= tuning.ReadInPlaceFrom)
 }
 
 // reads reports whether a call in which a rank fetches n bytes from another reads them where they are.
@@ -93,11 +70,11 @@ func readPays(k Kind, n int) bool {
 	case Reduce: // the root would do all the work
 		return false
 	case Broadcast:
-		return n >= readRootFrom && n <= readRootTo
+		return n >= tuning.ReadRootFrom && n <= tuning.ReadRootTo
 	case Gather, GatherV:
-		return n >= readRootFrom
+		return n >= tuning.ReadRootFrom
 	case Scatter, ScatterV:
-		return n >= readScatterFrom
+		return n >= tuning.ReadScatterFrom
 	}
-	return n >= readFrom
+	return n >= tuning.ReadFrom
 }

@@ -1,0 +1,105 @@
+// Package tuning has the numbers by which the CPU engine chooses between ways to do the same: a table with a row for each
+// family of CPUs, thresholds that hold for all of them, and sizes that depend on how many ranks share a host. No other code
+// of the engine asks for the model of the CPU: test/imports checks that.
+//
+// The numbers are measurements, most of them of one machine (docs/performance.md). `make tune` measures another machine and
+// proposes values. Between hosts, internal/algo/choose.go has the table of algorithms.
+package tuning
+
+import "math"
+
+// Family is what differs between families of CPUs.
+type Family struct {
+	// Maker is what CPUID says; "" is any other CPU, and a build that leaves the assembly out.
+	Maker string
+
+	// ClaimAhead: a rank that has posted a payload claims the lines of its next one (PREFETCHW), of which the other of two
+	// ranks has copies. On an Intel CPU that took a quarter off an AllReduce of 512 bytes to 2 KiB; on AMD's it has not been
+	// measured.
+	ClaimAhead bool
+	// FetchAhead: a rank that receives a stream asks for the payload two rounds ahead. On an Intel CPU a loop of calls of 8
+	// to 512 bytes took a third less by it; on AMD's nothing was gained.
+	FetchAhead bool
+	// ReadOthers: process_vm_readv beats staging memory, among ranks that have a core each (docs/measured).
+	ReadOthers bool
+	// MoveString: REP MOVSB is the fastest copy, also of lines that another core has, and Go's memmove does not use it.
+	MoveString bool
+
+	// WholeTwo is how many bytes of an AllReduce of two ranks lie in the slots, at most SlotRoom(2). On AMD's CPUs that is all
+	// the room there is: otherwise the ranks meet twice for memory in place, or read once more what they have staged. On
+	// Intel's CPUs the lines of a slot take longer than that.
+	WholeTwo int
+
+	// From here on, results are written by stores that pass the caches: bytes of a result,
+	StreamFrom          int
+	StreamReduceFrom    int // in Reduce,
+	StreamAllReduceFrom int // in AllReduce,
+	StreamOwnOver       int // and more than so many bytes of results and of what a rank sends itself: what L2 holds.
+}
+
+// families is the table. The last row stands for every CPU that no other row names.
+var families = []Family{
+	{
+		Maker: "GenuineIntel", ClaimAhead: true, FetchAhead: true, ReadOthers: true, WholeTwo: 2 << 10,
+		StreamFrom: 4 << 20, StreamReduceFrom: 1 << 20, StreamAllReduceFrom: 32 << 20, StreamOwnOver: 2 << 20,
+	},
+	{
+		Maker: "AuthenticAMD", MoveString: true, WholeTwo: 4 << 10,
+		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
+	},
+	{
+		Maker: "", WholeTwo: 4 << 10,
+		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
+	},
+}
+
+// CPU is the row of this machine.
+var CPU = familyOf(maker())
+
+// familyOf is the row of CPUs of that maker.
+func familyOf(maker string) Family {
+	for _, f := range families {
+		if f.Maker == maker {
+			return f
+		}
+	}
+	return families[len(families)-1]
+}
+
+// How a call on one host gets at the data of the other ranks, by its size.
+const (
+	// Bytes that a rank reads from another. From here on, reading memory beats staging,
+	ReadFrom        = 16 << 10
+	ReadMessageFrom = 8 << 10   // in SendRecv, where it beats the pipe,
+	ReadAsideFrom   = 256 << 10 // of a message that is copied first, since it is in place,
+	ReadRootFrom    = 64 << 10  // in Broadcast and Gather, where one rank reads and the other waits,
+	ReadRootTo      = 4 << 20   // up to here in Broadcast, in which the root has nothing else to do, and in Send;
+	ReadScatterFrom = 64 << 10  // in Scatter, whose root copies its own block while the others read.
+
+	// Bytes of an AllReduce whose operands are read: all of them up to here, and each rank its part up to there;
+	ReadAllTo    = 512 << 10
+	ReadHalvesTo = 64 << 20
+	// between two ranks, which stage all of a small vector with the offer, only from here on.
+	ReadTwoFrom     = 10 << 10
+	ReadInPlaceFrom = 4 << 20 // where each half goes twice
+
+	StreamInPlaceFrom = 64 << 20 // bytes of all operands and results, where each rank writes into the results of all
+	MaxDirect         = 64       // ranks that do so: more share so few bytes of memory bandwidth that staging is no worse
+	FuseMax           = 64 << 10 // bytes of small calls that become one: beyond that a copy costs more than a call
+)
+
+// How much is worked on at a time.
+const (
+	ClaimPiece    = 4 << 10   // claimed ahead of what is worked on: half of L1's lines may be on their way
+	FoldPiece     = 8 << 10   // summed: it stays in L1
+	DirectPieces  = 16        // of these, between two looks at the abort word: some 20 microseconds
+	ReadPiece     = 128 << 10 // read from another process: a system call is not preempted, and this stays in L2
+	PreemptPiece  = 512 << 10 // copied between two points at which the scheduler may preempt: some 40 microseconds
+	SlicePiece    = 4 << 20   // of a vector, where a rank needs memory beside the caller's, whatever the vector's size
+	SyscallPiece  = 256 << 10 // moved by one system call: it stays in L2
+	HeaderPayload = 4 << 10   // copied beside the header of a message: one system call, for less than a second one costs
+)
+
+// ConnLooks is how often a rank looks at its connections before it yields: each look is a system call that takes the socket's
+// lock from whoever delivers to it, and costs as much as a yield.
+const ConnLooks = 4
