@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,12 +18,16 @@ import (
 
 var randomCases = flag.Int("cases", 150, "how many random calls TestCases compares; make cases-mpi has 10,000")
 
+// serialized has tool.c grant no more than that.
+const serialized = "SERIALIZED=1"
+
 // perJob is how many of them a job makes. A process that uses oneCCL's CPU plugin cannot make communicators for ever: each
 // leaves a thread and descriptors in the library, destroyed or not, and after some 150 version 2022.2.0 makes no more.
 const perJob = 1000
 
 // TestCases makes the same random calls, groups and splits over the engine cpu, over mpi under each MPI, and over
 // oneccl where GOCCL_ONECCL_LIB names it: the results are equal bit for bit, and where one rank is wrong no rank has one.
+// Debian's two MPIs make them once more where they grant no more than MPI_THREAD_SERIALIZED.
 func TestCases(t *testing.T) {
 	const ranks = 3
 	n := *randomCases
@@ -38,6 +43,9 @@ func TestCases(t *testing.T) {
 			n := min(perJob, n-first)
 			file := filepath.Join(dir, fmt.Sprint(m.name, backend, first))
 			out, _ := m.job(t, ranks, nil, program, backend, strconv.Itoa(first), strconv.Itoa(n), file)
+			if slices.Contains(m.env, serialized) {
+				require.Equal(t, ranks, strings.Count(out, "tool: serialized\n"), out)
+			}
 			for r := range ranks {
 				b, err := os.ReadFile(fmt.Sprintf("%s.%d", file, r))
 				require.NoError(t, err, out)
@@ -57,5 +65,10 @@ func TestCases(t *testing.T) {
 			}
 		}
 		require.Equal(t, want, results(t, m, "mpi"))
+		if strings.Contains(m.name, "Debian") && os.Getenv("GOCCL_TEST_ASAN") == "" {
+			m = m.withTool(t)
+			m.name, m.env = m.name+", serialized", append(m.env, serialized)
+			require.Equal(t, want, results(t, m, "mpi"))
+		}
 	})
 }

@@ -135,17 +135,20 @@ func TestScenes(t *testing.T) {
 	program := built(t, "test", pkg)
 	scene := func(name string) []string { return []string{"GOCCL_MPI_SCENE=" + name} }
 	underEach(t, func(t *testing.T, m install) {
-		out, status := m.job(t, 2, scene("abort"), program)
-		assert.Equal(t, 7, status, out)
-		out, status = m.job(t, 2, scene("freed"), program)
-		assert.Equal(t, 7, status, out)
-		out, _ = m.job(t, 2, scene("group"), program)                                    // launchers dislike how it ends
-		assert.Regexp(t, "no other slice was overwritten|the group has not failed", out) // MPICH 5 truncates without a word
-		out, status = m.job(t, 1, append(scene("init"), "GOCCL_MPI_TEST_LEVEL=single"), program)
+		for _, level := range []string{"multiple", "serialized"} {
+			at := func(name string) []string { return append(scene(name), "GOCCL_MPI_TEST_LEVEL="+level) }
+			out, status := m.job(t, 2, at("abort"), program)
+			assert.Equal(t, 7, status, out)
+			out, status = m.job(t, 2, at("freed"), program)
+			assert.Equal(t, 7, status, out)
+			out, _ = m.job(t, 2, at("group"), program)                                       // launchers dislike how it ends
+			assert.Regexp(t, "no other slice was overwritten|the group has not failed", out) // MPICH 5 truncates without a word
+			out, status = m.job(t, 2, at("killed"), program)
+			assert.NotZero(t, status, out)
+		}
+		out, status := m.job(t, 1, append(scene("init"), "GOCCL_MPI_TEST_LEVEL=single"), program)
 		assert.NotZero(t, status, out)
 		assert.Contains(t, out, "offers no more than MPI_THREAD_SINGLE, and goroutines need")
-		out, status = m.job(t, 2, scene("killed"), program)
-		assert.NotZero(t, status, out)
 
 		out, status = m.job(t, 4, scene("lasts"), program)
 		assert.Zero(t, status, out)

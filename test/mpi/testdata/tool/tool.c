@@ -1,5 +1,6 @@
 // A library before MPI's own (PMPI). It counts what types are made and freed and says so in MPI_Finalize, refuses to
-// make one of eight where REFUSE is set, and says when its own end function runs.
+// make one of eight where REFUSE is set, grants no more than MPI_THREAD_SERIALIZED where SERIALIZED is, and says when its own
+// end function runs.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,15 @@ static int refuse(void) {
 	if (state >> 29) return 0;
 	refused++;
 	return 1;
+}
+
+int MPI_Init_thread(int *argc, char ***argv, int wanted, int *granted) {
+	if (!getenv("SERIALIZED")) return PMPI_Init_thread(argc, argv, wanted, granted);
+	int rc = PMPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, granted);
+	if (*granted > MPI_THREAD_SERIALIZED) *granted = MPI_THREAD_SERIALIZED;
+	printf("tool: %s\n", *granted == MPI_THREAD_SERIALIZED ? "serialized" : "less");
+	fflush(stdout);
+	return rc;
 }
 
 int MPI_Type_contiguous(int n, MPI_Datatype of, MPI_Datatype *type) {
