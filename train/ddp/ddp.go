@@ -8,11 +8,13 @@
 package ddp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/same"
@@ -51,6 +53,7 @@ type Reducer struct {
 	stats    Stats
 	began    time.Time
 	comm     time.Duration
+	closed   bool
 	timeOn   func() error
 	timeOff  func() error
 }
@@ -95,9 +98,12 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 		fmt.Sprintf("Order %d", r.o.Order), fmt.Sprintf("Hook %v", r.o.Hook != nil)}
 	for i, g := range grads {
 		items = append(items, fmt.Sprintf("gradient %d: %d x %v", i, g.Len(), g.Type()))
-		if g.Type() == ccl.TypeNone && bad == nil {
-			bad = fmt.Errorf("gradient %d is no buffer", i)
+		if _, within := g.Join(g.From(0, 0)); bad == nil && !within { // nor a part of one
+			bad = fmt.Errorf("gradient %d is no buffer, or was cut out of one beyond its end", i)
 		}
+	}
+	if bad == nil {
+		bad = overlap(grads)
 	}
 	if r.o.FirstBytes < 0 || r.o.Bytes < 0 {
 		bad = fmt.Errorf("buckets of %d and %d bytes", r.o.FirstBytes, r.o.Bytes)
@@ -120,6 +126,50 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 	}
 	r.fill(order)
 	return r, nil
+}
+
+// overlap says which two gradients of host memory have elements in common: each would be averaged into the other.
+func overlap(grads []ccl.Buf) error {
+	type extent struct {
+		from, to uintptr
+		id       int
+	}
+	var all []extent
+	for i, g := range grads {
+		if at := address(g); at != 0 && g.Len() > 0 {
+			all = append(all, extent{at, at + uintptr(g.Len()*g.Type().Size()), i})
+		}
+	}
+	slices.SortFunc(all, func(a, b extent) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.id, b.id)) })
+	for i := 1; i < len(all); i++ {
+		if a, b := all[i-1], all[i]; b.from < a.to {
+			return fmt.Errorf("gradients %d and %d overlap: give what is shared once", min(a.id, b.id), max(a.id, b.id))
+		}
+	}
+	return nil
+}
+
+// address is where b begins, on the host or a device; 0 where that is not known.
+func address(b ccl.Buf) uintptr {
+	if at, ok := b.Addr(); ok {
+		return at
+	}
+	switch b.Type() {
+	case ccl.TypeFloat32:
+		return begin[float32](b)
+	case ccl.TypeFloat64:
+		return begin[float64](b)
+	case ccl.TypeFloat16:
+		return begin[ccl.Float16](b)
+	case ccl.TypeBFloat16:
+		return begin[ccl.BFloat16](b)
+	}
+	return 0 // gradients of such types are unheard of
+}
+
+func begin[T ccl.Number](b ccl.Buf) uintptr {
+	s, _ := ccl.Slice[T](b)
+	return uintptr(unsafe.Pointer(unsafe.SliceData(s)))
 }
 
 func permutation(order []int, n int) bool {
@@ -190,6 +240,10 @@ func (r *Reducer) Ready(i int) error {
 	switch {
 	case i < 0 || i >= len(r.grads):
 		return fmt.Errorf("ddp: Ready of gradient %d; the gradients are 0 to %d", i, len(r.grads)-1)
+	case r.closed:
+		return errClosed
+	case r.ready[i] && r.c.Err() != nil: // the step before has not ended
+		return fmt.Errorf("ddp: %w", r.c.Err())
 	case r.ready[i]:
 		return fmt.Errorf("ddp: gradient %d is Ready twice in one step", i)
 	}
@@ -229,6 +283,9 @@ func (r *Reducer) issue(i int) {
 // naming them, and aborts the Comm with that, so that the others hear it at once: unused parameters must be zeroed and
 // made Ready.
 func (r *Reducer) Wait(ctx context.Context) error {
+	if r.closed {
+		return errClosed
+	}
 	if r.next != len(r.buckets) {
 		var never []int
 		for i, ok := range r.ready {
@@ -294,5 +351,10 @@ func (r *Reducer) Buckets() (list [][]int) {
 // Stats are the times and bytes of the last step.
 func (r *Reducer) Stats() Stats { return r.stats }
 
+var errClosed = errors.New("ddp: the Reducer is closed")
+
 // Close ends the Reducer's stream. The Comm stays open.
-func (r *Reducer) Close() error { return errors.Join(r.host.Close()) }
+func (r *Reducer) Close() error {
+	r.closed = true
+	return r.host.Close()
+}

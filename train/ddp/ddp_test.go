@@ -1,6 +1,7 @@
 package ddp_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -19,11 +20,15 @@ func TestBuckets(t *testing.T) {
 		lens = append(lens, 768, 768*2304, 768*768, 768, 768*3072, 3072*768)
 	}
 	lens = append(lens, 768)
-	most := make([]float32, 3072*768)
+	total := 0
+	for _, n := range lens {
+		total += n
+	}
+	all := make([]float32, total) // of which nothing is touched
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 		var bufs []ccl.Buf
 		for _, n := range lens {
-			bufs = append(bufs, ccl.Host(most[:n]))
+			bufs, all = append(bufs, ccl.Host(all[:n])), all[n:]
 		}
 		r, err := ddp.New(t.Context(), c, bufs, nil)
 		require.NoError(t, err)
@@ -104,6 +109,26 @@ func TestDiffering(t *testing.T) {
 		require.EqualError(t, err, "ddp: ranks differ: rank 0 has no more, rank 2 has gradient 1: 5 x float")
 		_, err = ddp.New(t.Context(), c, bufs[:1], &ddp.Options{Order: []int{1}})
 		require.EqualError(t, err, "ddp: the Order [1] is no permutation of 1 gradients")
+		x, y := make([]float32, 9), make([]float64, 9)
+		for _, bad := range []struct {
+			grads []ccl.Buf
+			text  string
+		}{
+			{[]ccl.Buf{bufs[0], {}}, "ddp: gradient 1 is no buffer, or was cut out of one beyond its end"},
+			{[]ccl.Buf{ccl.InPlace()}, "ddp: gradient 0 is no buffer, or was cut out of one beyond its end"},
+			{[]ccl.Buf{bufs[0].From(2, 4)}, "ddp: gradient 0 is no buffer, or was cut out of one beyond its end"},
+			{[]ccl.Buf{ccl.Host(x[:4]), bufs[0], ccl.Host(x[3:])}, "ddp: gradients 0 and 2 overlap: give what is shared once"},
+			{[]ccl.Buf{bufs[0], ccl.Host(y), ccl.Host(x), ccl.Host(y)}, "ddp: gradients 1 and 3 overlap: give what is shared once"},
+		} {
+			_, err = ddp.New(t.Context(), c, bad.grads, nil)
+			require.EqualError(t, err, bad.text)
+		}
+		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(x[4:]), ccl.Host(x[:4]), ccl.Host(x[2:2])}, nil)
+		require.NoError(t, err, "side by side, and empty")
+		require.NoError(t, r.All(t.Context()))
+		require.NoError(t, r.Close())
+		require.EqualError(t, r.Ready(0), "ddp: the Reducer is closed")
+		require.EqualError(t, r.Wait(t.Context()), "ddp: the Reducer is closed")
 	})
 }
 
@@ -148,6 +173,24 @@ func TestOptionsDiffer(t *testing.T) {
 			require.EqualError(t, err, "ddp: ranks differ: rank 0 has "+tc.text)
 		})
 	}
+}
+
+// After a failure every call says why, and not what the step before has left.
+func TestReadyAfterFailure(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c, err := world.Split(t.Context(), 0, 0)
+		require.NoError(t, err)
+		defer c.Close()
+		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(make([]float32, 3))}, nil)
+		require.NoError(t, err)
+		defer r.Close()
+		if c.Rank() == 1 {
+			c.Abort(errors.New("a test"))
+		}
+		for range 2 {
+			require.ErrorContains(t, r.All(t.Context()), "a test")
+		}
+	})
 }
 
 func TestNeverReady(t *testing.T) {

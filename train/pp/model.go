@@ -49,12 +49,12 @@ func (m *model) run(f, b float64) (held []int, idle float64, err error) {
 						break
 					}
 					if in.sent[k].step != x {
-						return nil, 0, fmt.Errorf("pp: stage %d awaits the %v, and is sent the %v", r, x, in.sent[k].step)
+						return nil, 0, fmt.Errorf("stage %d awaits the %v, and is sent the %v", r, x, in.sent[k].step)
 					}
 					start = max(start, in.sent[k].at)
 				}
 				if x.Backward && !forward[[3]int{r, x.Micro, x.Chunk}] {
-					return nil, 0, fmt.Errorf("pp: stage %d has the %v before its forward", r, x)
+					return nil, 0, fmt.Errorf("stage %d has the %v before its forward", r, x)
 				}
 				var out *link
 				if next >= 0 && next < m.p*m.v {
@@ -90,7 +90,7 @@ func (m *model) run(f, b float64) (held []int, idle float64, err error) {
 	}
 	for r, left := range m.todo {
 		if len(left) > 0 {
-			return nil, 0, fmt.Errorf("pp: deadlock: stage %d cannot begin the %v", r, left[0])
+			return nil, 0, fmt.Errorf("deadlock: stage %d cannot begin the %v", r, left[0])
 		}
 	}
 	return held, 1 - busy[0]/span, nil

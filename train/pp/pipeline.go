@@ -42,6 +42,7 @@ type Pipeline struct {
 	c      *ccl.Comm
 	chunks int
 	links  []*ccl.Comm
+	closed bool
 	untie  func()
 	lanes  [2]lane         // forward, backward
 	proven map[uint64]bool // schedules that Check has taken, by their hash
@@ -147,7 +148,7 @@ func (p *Pipeline) Close() error {
 	for _, l := range p.links {
 		err = errors.Join(err, l.Close())
 	}
-	p.links = nil
+	p.links, p.closed = nil, true
 	return err
 }
 
@@ -171,7 +172,7 @@ func (s Stats) Bubble() float64 {
 // the stages fail, with that rank's name: Run returns an error on all ranks that have not done all their steps, and the
 // next call on the others. No buffer of a Stage is in use when Run has returned.
 func (p *Pipeline) Run(ctx context.Context, s Schedule, micros int, st Stage) (Stats, error) {
-	if err := p.agree(ctx, s, micros); err != nil {
+	if err := p.agree(ctx, s, micros, st); err != nil {
 		return Stats{}, err
 	}
 	var stats Stats
@@ -209,7 +210,13 @@ func (p *Pipeline) finish(ctx context.Context, err error) error {
 
 // agree lays out the steps of this stage, and makes sure that all ranks run the same schedule. A Run like the one before
 // has its steps already.
-func (p *Pipeline) agree(ctx context.Context, s Schedule, micros int) error {
+func (p *Pipeline) agree(ctx context.Context, s Schedule, micros int, st Stage) error {
+	switch {
+	case p.closed:
+		return same.Args(ctx, p.c, "pp", errors.New("the Pipeline is closed"))
+	case st == nil:
+		return same.Args(ctx, p.c, "pp", errors.New("the Stage is nil"))
+	}
 	if s == nil {
 		s = OneFOneB
 	}
@@ -243,7 +250,7 @@ func (p *Pipeline) lay(s Schedule, micros int) {
 	}
 	var bad error
 	if sum := h.Sum64(); !p.proven[sum] {
-		if _, bad = Check(s, p.c.Size(), micros, p.chunks); bad == nil {
+		if _, bad = check(s, p.c.Size(), micros, p.chunks); bad == nil {
 			p.proven[sum] = true
 		}
 	}

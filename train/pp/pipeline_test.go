@@ -234,9 +234,23 @@ func TestBadArguments(t *testing.T) {
 			require.ErrorContains(t, err, tc.want)
 			require.Empty(t, st.ran)
 		}
+		_, err = p.Run(ctx, nil, 0, st)
+		require.EqualError(t, err, "pp: 3 stages, 0 micro batches and 1 chunks: there must be one of each at least")
+		stage := pp.Stage(st)
+		if c.Rank() == 1 {
+			stage = nil
+		}
+		_, err = p.Run(ctx, nil, 3, stage)
+		require.EqualError(t, err, "pp: rank 1: the Stage is nil")
 		_, err = p.Run(ctx, nil, 3, st)
 		require.NoError(t, err)
 		require.NoError(t, ccl.Barrier(ctx, c))
+		if c.Rank() == 1 {
+			require.NoError(t, p.Close())
+		}
+		_, err = p.Run(ctx, nil, 3, st)
+		require.EqualError(t, err, "pp: rank 1: the Pipeline is closed")
+		require.NoError(t, p.Close())
 		require.NoError(t, p.Close())
 	})
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {

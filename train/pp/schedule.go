@@ -87,29 +87,40 @@ func alternate(warm, total int, at func(k int, backward bool) Step) iter.Seq[Ste
 
 // Bubble is the share of a step in which a stage is idle: (p-1)/(v*m+p-1).
 func Bubble(stages, micros, chunks int) float64 {
-	return float64(stages-1) / float64(chunks*micros+stages-1)
+	return float64(stages-1) / float64(max(chunks*micros+stages-1, 1))
 }
 
 // Check proves a schedule for p stages, m micro batches and v chunks: every stage runs each forward and each backward
 // pass once, none before what it needs, messages come in the order in which they are awaited, and nothing deadlocks
 // where each link has two buffers at either end. It returns the most micro batches, of all chunks, that each stage holds.
-// It takes a time of order p*m*v.
+// It takes a time of order p*m*v. A nil Schedule is OneFOneB, as in Run.
 func Check(s Schedule, stages, micros, chunks int) (held []int, err error) {
+	if s == nil {
+		s = OneFOneB
+	}
+	if held, err = check(s, stages, micros, chunks); err != nil {
+		return nil, fmt.Errorf("pp: %w", err)
+	}
+	return held, nil
+}
+
+// check is Check of a schedule that is not nil.
+func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 	if stages < 1 || micros < 1 || chunks < 1 {
-		return nil, fmt.Errorf("pp: %d stages, %d micro batches and %d chunks: there must be one of each at least", stages, micros, chunks)
+		return nil, fmt.Errorf("%d stages, %d micro batches and %d chunks: there must be one of each at least", stages, micros, chunks)
 	}
 	m := &model{p: stages, v: chunks, todo: make([][]Step, stages)}
 	for r := range stages {
 		seen := map[Step]bool{}
 		for x := range s(stages, r, micros) {
 			if x.Micro < 0 || x.Micro >= micros || x.Chunk < 0 || x.Chunk >= chunks || seen[x] {
-				return nil, fmt.Errorf("pp: stage %d runs %v twice, or has no such step", r, x)
+				return nil, fmt.Errorf("stage %d runs %v twice, or has no such step", r, x)
 			}
 			seen[x] = true
 			m.todo[r] = append(m.todo[r], x)
 		}
 		if want := 2 * micros * chunks; len(m.todo[r]) != want {
-			return nil, fmt.Errorf("pp: stage %d has %d steps, not the %d of %d micro batches in %d chunks (interleaved schedules need micro batches that divide by the %d stages)",
+			return nil, fmt.Errorf("stage %d has %d steps, not the %d of %d micro batches in %d chunks (interleaved schedules need micro batches that divide by the %d stages)",
 				r, len(m.todo[r]), want, micros, chunks, stages)
 		}
 	}

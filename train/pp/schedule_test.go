@@ -70,6 +70,10 @@ func TestCheckFinds(t *testing.T) {
 		_, err := Check(tc.s, tc.p, tc.m, 1)
 		require.EqualError(t, err, tc.want, tc.name)
 	}
+	nothing, err := Check(nil, 4, 16, 1)
+	require.NoError(t, err)
+	require.Equal(t, []int{4, 3, 2, 1}, nothing, "a nil Schedule is 1F1B")
+	require.Zero(t, Bubble(1, 0, 0))
 	// Leaving a loop over a schedule leaves it.
 	for range OneFOneB(4, 0, 8) {
 		break

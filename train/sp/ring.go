@@ -50,14 +50,18 @@ type Ring[T Float] struct {
 
 // NewRing returns a Ring that begins with this rank's own block, which it only reads.
 func NewRing[T Float](c *ccl.Comm, own []T) *Ring[T] {
-	return &Ring[T]{c: c, q: c.On(nil), k: -1, cur: own, bufs: [2][]T{make([]T, len(own)), make([]T, len(own))}}
+	r := &Ring[T]{c: c, q: c.On(nil), k: -1, cur: own, bufs: [2][]T{make([]T, len(own)), make([]T, len(own))}}
+	if c.Size() == 0 {
+		r.err = errNoComm
+	}
+	return r
 }
 
 // NewGradRing is NewRing for the backward pass. Home leaves the gradient of own in grad, which is as long.
 func NewGradRing[T Float](c *ccl.Comm, own, grad []T) *Ring[T] {
 	r := NewRing(c, own)
 	r.home, r.out, r.in = grad, make([]T, len(own)), make([]T, len(own))
-	if len(grad) != len(own) {
+	if r.err == nil && len(grad) != len(own) {
 		r.err = fmt.Errorf("sp: a gradient of %d elements for a block of %d", len(grad), len(own))
 		c.Abort(r.err) // others wait for this rank's blocks
 	}
@@ -102,7 +106,10 @@ func (r *Ring[T]) before() int { return (r.c.Rank() + r.c.Size() - 1) % r.c.Size
 func (r *Ring[T]) Block() []T { return r.cur }
 
 // From is the rank whose block it is.
-func (r *Ring[T]) From() int { return (r.c.Rank() - max(r.k, 0) + r.c.Size()) % r.c.Size() }
+func (r *Ring[T]) From() int {
+	n := max(r.c.Size(), 1) // 0 where there is no Comm
+	return (r.c.Rank() - max(r.k, 0) + n) % n
+}
 
 // Err is why Next was false before its time.
 func (r *Ring[T]) Err() error { return r.err }

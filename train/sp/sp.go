@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
 )
@@ -21,19 +22,34 @@ import (
 // by the number of ranks.
 type Shape struct{ Seq, Heads, Dim int }
 
+var errNoComm = errors.New("sp: the Comm is nil")
+
 // check fails c if a call cannot be made: the other ranks may have begun theirs.
-func (s Shape) check(c *ccl.Comm, dst, src, scratch int) error {
-	err := s.fit(c.Size(), dst, src, scratch)
+func check[T ccl.Number](c *ccl.Comm, s Shape, dst, src, scratch []T) error {
+	err := s.fit(c.Size(), len(dst), len(src), len(scratch))
+	if err == nil && (overlap(scratch, src) || overlap(scratch, dst)) {
+		err = errors.New("sp: scratch overlaps dst or src")
+	}
 	if err != nil {
 		c.Abort(err)
 	}
 	return err
 }
 
+// overlap reports whether a and b, of one length, have elements in common.
+func overlap[T ccl.Number](a, b []T) bool {
+	if len(a) == 0 {
+		return false
+	}
+	bytes := uintptr(len(a)) * unsafe.Sizeof(a[0])
+	x, y := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
+	return x < y+bytes && y < x+bytes
+}
+
 func (s Shape) fit(p, dst, src, scratch int) error {
 	switch {
 	case p == 0:
-		return errors.New("sp: the Comm is nil")
+		return errNoComm
 	case s.Seq < 0 || s.Heads < 0 || s.Dim < 0:
 		return fmt.Errorf("sp: a shape of %d tokens, %d heads and %d elements", s.Seq, s.Heads, s.Dim)
 	case s.Seq%p != 0:
@@ -51,7 +67,7 @@ func (s Shape) fit(p, dst, src, scratch int) error {
 // heads, dst [Seq][Heads/P][Dim], as Ulysses does before attention. scratch is as long as src and overlaps neither. What
 // does not fit on any rank fails c on all of them.
 func ToHeads[T ccl.Number](ctx context.Context, c *ccl.Comm, s Shape, dst, src, scratch []T) error {
-	if err := s.check(c, len(dst), len(src), len(scratch)); err != nil {
+	if err := check(c, s, dst, src, scratch); err != nil {
 		return err
 	}
 	p := c.Size()
@@ -71,7 +87,7 @@ func ToHeads[T ccl.Number](ctx context.Context, c *ccl.Comm, s Shape, dst, src, 
 // ToSequence is the inverse of ToHeads, and so its gradient: it turns src [Seq][Heads/P][Dim] into dst
 // [Seq/P][Heads][Dim], as Ulysses does after attention.
 func ToSequence[T ccl.Number](ctx context.Context, c *ccl.Comm, s Shape, dst, src, scratch []T) error {
-	if err := s.check(c, len(dst), len(src), len(scratch)); err != nil {
+	if err := check(c, s, dst, src, scratch); err != nil {
 		return err
 	}
 	if err := ccl.AllToAll(ctx, c, scratch, src); err != nil {

@@ -276,6 +276,18 @@ func TestErrors(t *testing.T) {
 			require.EqualError(t, sp.ToSequence(t.Context(), part, tc.s, x, x, x), tc.want)
 		}
 		require.EqualError(t, sp.ToHeads(t.Context(), nil, sp.Shape{Seq: 2, Heads: 2}, x, x, x), "sp: the Comm is nil")
+		for _, lo := range []int{0, 2, 4} { // of scratch in memory whose elements 2 to 5 are src
+			part, y, z := split(t, c), make([]float32, 8), make([]float32, 4)
+			s := sp.Shape{Seq: 2, Heads: 2, Dim: 2}
+			require.EqualError(t, sp.ToHeads(t.Context(), part, s, z, y[2:6], y[lo:lo+4]), "sp: scratch overlaps dst or src")
+			require.EqualError(t, sp.ToSequence(t.Context(), split(t, c), s, y[2:6], z, y[lo:lo+4]), "sp: scratch overlaps dst or src")
+		}
+		for _, r := range []*sp.Ring[float32]{sp.NewRing[float32](nil, x), sp.NewGradRing(nil, x, x)} {
+			require.False(t, r.Next(t.Context()))
+			require.Zero(t, r.From())
+			require.EqualError(t, r.Err(), "sp: the Comm is nil")
+		}
+		require.EqualError(t, sp.NewGradRing(nil, x, x).Home(t.Context()), "sp: the Comm is nil")
 		r := sp.NewGradRing(split(t, c), x, x[:3])
 		require.False(t, r.Next(t.Context()))
 		require.EqualError(t, r.Home(t.Context()), "sp: a gradient of 3 elements for a block of 12")

@@ -17,6 +17,9 @@ import (
 // It makes two all-reduces of one number a row, the maximum and the sum of exponentials, and never moves the logits. A
 // target that is in no rank's part is an error on all ranks; dlogits is then undefined.
 func CrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits, logits []T, targets []int32, first int) (float64, error) {
+	if err := g.usable("CrossEntropy"); err != nil {
+		return 0, err
+	}
 	rows := len(targets)
 	if rows == 0 || len(logits)%rows != 0 || len(dlogits) != len(logits) || first < 0 {
 		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: %d logits, %d gradients and %d targets, from entry %d: there must be as many of each row",

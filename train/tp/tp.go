@@ -19,6 +19,7 @@ package tp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 	"unsafe"
@@ -72,6 +73,23 @@ func size[T any](n int) int {
 	return n * int(unsafe.Sizeof(z))
 }
 
+// usable says what keeps g from being used in a call of that name.
+func (g *Group) usable(what string) error {
+	if g == nil || g.Comm == nil {
+		return fmt.Errorf("tp: %s: the Group is nil, or has no Comm", what)
+	}
+	return nil
+}
+
+// failed is why an exchange has failed. What is wrong with the memory of this rank alone fails the Comm.
+func (g *Group) failed(what string, err error) error {
+	err = fmt.Errorf("tp: %s: %w", what, err)
+	if errors.Is(err, ccl.ErrArgument) {
+		return g.refuse(err)
+	}
+	return err
+}
+
 // fit checks that full is the parts of all ranks.
 func (g *Group) fit(what string, full, part int) error {
 	if n := g.Comm.Size(); full != n*part {
@@ -89,7 +107,10 @@ func (g *Group) refuse(err error) error {
 
 // gather makes full of the ranks' parts.
 func gather[T Float](ctx context.Context, g *Group, what string, full, part []T) ([]T, error) {
-	if !g.Sequence {
+	switch err := g.usable(what); {
+	case err != nil:
+		return nil, err
+	case !g.Sequence:
 		return part, nil
 	}
 	if err := g.fit(what, len(full), len(part)); err != nil {
@@ -97,13 +118,16 @@ func gather[T Float](ctx context.Context, g *Group, what string, full, part []T)
 	}
 	defer g.count(time.Now(), size[T](len(full)))
 	if err := ccl.AllGather(ctx, g.Comm, full, part); err != nil {
-		return nil, fmt.Errorf("tp: %s: %w", what, err)
+		return nil, g.failed(what, err)
 	}
 	return full, nil
 }
 
 // sum sums full over the ranks, in place, or into this rank's part.
 func sum[T Float](ctx context.Context, g *Group, what string, part, full []T) ([]T, error) {
+	if err := g.usable(what); err != nil {
+		return nil, err
+	}
 	out := full
 	var err error
 	if !g.Sequence {
@@ -117,7 +141,7 @@ func sum[T Float](ctx context.Context, g *Group, what string, part, full []T) ([
 		out, err = part, ccl.ReduceScatter(ctx, g.Comm, part, full, ccl.Sum)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("tp: %s: %w", what, err)
+		return nil, g.failed(what, err)
 	}
 	return out, nil
 }
@@ -149,8 +173,8 @@ func LeaveGrad[T Float](ctx context.Context, g *Group, full, dy []T) ([]T, error
 // SumGrads sums the gradients of parameters that every rank holds whole, but with Sequence sees with its own tokens only:
 // norms, biases after a row-split layer, embeddings. All are one group of calls. Without Sequence it does nothing.
 func SumGrads[T Float](ctx context.Context, g *Group, grads ...[]T) error {
-	if !g.Sequence || len(grads) == 0 {
-		return nil
+	if err := g.usable("SumGrads"); err != nil || !g.Sequence || len(grads) == 0 {
+		return err
 	}
 	n := 0
 	for _, x := range grads {

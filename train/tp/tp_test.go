@@ -89,14 +89,18 @@ func TestPair(t *testing.T) {
 			}
 			for _, sequence := range []bool{false, true} {
 				var calls [3]atomic.Int64 // all-reduces, gathers, scatters
+				var moved atomic.Int64    // elements, times n/(n-1)
 				o := ccl.Options{OnCall: func(o ccl.Observation) {
 					switch o.Call.Kind {
 					case ccl.KindAllReduce:
 						calls[0].Add(1)
+						moved.Add(2 * int64(o.Call.Count))
 					case ccl.KindAllGather:
 						calls[1].Add(1)
+						moved.Add(int64(n) * int64(o.Call.Count)) // of a part
 					case ccl.KindReduceScatter:
 						calls[2].Add(1)
+						moved.Add(int64(n) * int64(o.Call.Count))
 					}
 				}}
 				ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
@@ -146,9 +150,12 @@ func TestPair(t *testing.T) {
 				}, append([]ccltest.Option{ccltest.With(o)}, opts...)...)
 				// Forward and backward of one pair: 2 sums, of a layer 4. With Sequence each is a gather and a scatter.
 				want := [3]int64{2, 0, 0}
+				bytes := 2 * 2 * tokens * width
 				if sequence {
 					want = [3]int64{2, 2, 2} // the all-reduces are those of SumGrads
+					bytes += 2 * (width + 1) // which is all that it moves more
 				}
+				require.EqualValues(t, n*bytes, moved.Load(), "with Sequence the same bytes")
 				require.Equal(t, want, [3]int64{calls[0].Load() / int64(n), calls[1].Load() / int64(n), calls[2].Load() / int64(n)})
 			}
 		}
@@ -236,6 +243,32 @@ func TestTokensThatDoNotDivide(t *testing.T) {
 		require.EqualError(t, err, "tp: Enter: 7 elements of all tokens and 3 of this rank's; the tokens must divide among the 2 ranks")
 		_, err = tp.Leave(t.Context(), g, x[:3], x)
 		require.ErrorContains(t, err, "tp: Leave: 7 elements of all tokens")
+	})
+}
+
+// A Group without a Comm is an error, and so is memory that a call cannot use: on one rank that fails the Comm.
+func TestNoGroup(t *testing.T) {
+	x := make([]float32, 4)
+	for _, g := range []*tp.Group{nil, {}, {Sequence: true}} {
+		ctx := t.Context()
+		_, enter := tp.Enter(ctx, g, x, x)
+		_, leave := tp.Leave(ctx, g, x, x)
+		_, loss := tp.CrossEntropy(ctx, g, x, x, []int32{0}, 0)
+		for what, err := range map[string]error{"Enter": enter, "Leave": leave, "CrossEntropy": loss, "SumGrads": tp.SumGrads(ctx, g, x)} {
+			require.EqualError(t, err, "tp: "+what+": the Group is nil, or has no Comm")
+		}
+	}
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c, err := world.Split(t.Context(), 0, 0)
+		require.NoError(t, err)
+		defer c.Close()
+		all, part := make([]float32, 4), make([]float32, 2)
+		if c.Rank() == 1 {
+			part = all[1:3] // of which rank 1's part is [2:4]
+		}
+		_, err = tp.Leave(t.Context(), &tp.Group{Comm: c, Sequence: true}, part, all)
+		require.ErrorContains(t, err, "dst and src overlap")
+		require.NoError(t, ccl.Barrier(t.Context(), world))
 	})
 }
 

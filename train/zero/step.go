@@ -18,6 +18,9 @@ var ErrNotFinite = errors.New("the norm of the gradients is not finite")
 // and 2 it then starts gathering the parameters, in forward order, and does not wait. An error leaves the shards as they
 // were, or the Comm has failed: it is aborted if u fails, or if a unit was not reduced.
 func (m *Model[P, M]) Step(ctx context.Context, u Update[M]) error {
+	if u == nil {
+		return m.StepBufs(ctx, nil)
+	}
 	return m.StepBufs(ctx, func(p Piece, w, g ccl.Buf) error {
 		ws, ok := ccl.Slice[M](w)
 		gs, _ := ccl.Slice[M](g)
@@ -30,7 +33,11 @@ func (m *Model[P, M]) Step(ctx context.Context, u Update[M]) error {
 
 // StepBufs is Step in the Memory of Options: u works in the order of its Stream, and need not wait.
 func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf) error) error {
-	if err := m.ready(); err != nil {
+	err := m.ready()
+	if err == nil && u == nil {
+		err = errors.New("zero: Step: the Update is nil")
+	}
+	if err != nil {
 		if !m.closed {
 			m.c.Abort(err)
 		}
@@ -69,6 +76,9 @@ func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf
 func (m *Model[P, M]) ready() error {
 	if m.closed || m.misuse != nil {
 		return m.usable("Step", 0)
+	}
+	if e := m.c.Err(); e != nil { // which is why units were not reduced
+		return fmt.Errorf("zero: Step: %w", e)
 	}
 	var never, used []int
 	for i := range m.units {

@@ -207,6 +207,14 @@ func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options
 // agree checks the arguments, and compares them with those of the other ranks.
 func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 	o := &m.o
+	// First of all whether there are other Comms: what follows is collective over these, too.
+	also := []string{fmt.Sprintf("NormOver %v", o.NormOver != nil), fmt.Sprintf("Replicas %v", o.Replicas != nil)}
+	if err := same.Args(ctx, m.c, "zero", nil, also...); err != nil {
+		for _, c := range []*ccl.Comm{o.NormOver, o.Replicas} {
+			c.Abort(err) // whose other ranks wait
+		}
+		return err
+	}
 	var bad error
 	switch {
 	case o.Stage < 0 || o.Stage > 3:
@@ -221,8 +229,8 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 		bad = errors.New("a model without units")
 	}
 	items := []string{fmt.Sprintf("stage %d", o.Stage), fmt.Sprintf("Micro %d", o.Micro), fmt.Sprintf("Ahead %d", o.Ahead),
-		fmt.Sprintf("Clip %v", o.Clip), fmt.Sprintf("ReduceMaster %v", o.ReduceMaster), fmt.Sprintf("NormOver %v", o.NormOver != nil),
-		fmt.Sprintf("Replicas %v", o.Replicas != nil), fmt.Sprintf("parameters of %v", ccl.TypeOf[P]()), fmt.Sprintf("masters of %v", ccl.TypeOf[M]())}
+		fmt.Sprintf("Clip %v", o.Clip), fmt.Sprintf("ReduceMaster %v", o.ReduceMaster),
+		fmt.Sprintf("parameters of %v", ccl.TypeOf[P]()), fmt.Sprintf("masters of %v", ccl.TypeOf[M]())}
 	for i, lens := range units {
 		items = append(items, fmt.Sprintf("unit %d with parameters of %d", i, lens))
 		for j, n := range lens {
@@ -233,7 +241,8 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 	}
 	err := same.Args(ctx, m.c, "zero", bad, items...)
 	if o.Replicas != nil {
-		err = errors.Join(err, same.Args(ctx, o.Replicas, "zero: Replicas", err, items...))
+		shard := fmt.Sprintf("shard %d of %d", m.c.Rank(), m.c.Size())
+		err = errors.Join(err, same.Args(ctx, o.Replicas, "zero: Replicas", err, append(items, shard)...))
 	}
 	if o.NormOver != nil { // whose ranks have other units
 		err = errors.Join(err, same.Args(ctx, o.NormOver, "zero: NormOver", err, items[1], items[3]))

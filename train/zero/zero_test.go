@@ -46,6 +46,33 @@ func TestBadOptions(t *testing.T) {
 			require.EqualError(t, err, tc.text)
 		})
 	}
+	for _, tc := range []struct {
+		set  func(o *zero.Options, c *ccl.Comm)
+		text string
+	}{
+		{func(o *zero.Options, c *ccl.Comm) { o.Replicas = c }, "zero: Replicas: ranks differ: rank 0 has shard 0 of 2, rank 1 has shard 1 of 2"},
+		{func(o *zero.Options, c *ccl.Comm) {
+			if c.Rank() == 1 {
+				o.NormOver = c
+			}
+		}, "zero: ranks differ: rank 0 has NormOver false, rank 1 has NormOver true"},
+		{func(o *zero.Options, c *ccl.Comm) {
+			if c.Rank() == 0 {
+				o.Replicas = c
+			}
+		}, "zero: ranks differ: rank 0 has Replicas true, rank 1 has Replicas false"},
+	} {
+		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+			c, err := world.Split(t.Context(), 0, 0)
+			require.NoError(t, err)
+			defer c.Close()
+			o := zero.Options{Stage: 2}
+			tc.set(&o, c)
+			_, err = zero.New[float32, float32](t.Context(), c, [][]int{{3}}, &o)
+			require.EqualError(t, err, tc.text)
+			require.NoError(t, ccl.Barrier(t.Context(), world))
+		})
+	}
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		_, err := zero.New[float32, float32](t.Context(), c, [][]int{{3}, {4 + c.Rank()}}, nil)
 		require.EqualError(t, err, "zero: ranks differ: rank 0 has unit 1 with parameters of [4], rank 1 has unit 1 with parameters of [5]")
@@ -150,6 +177,34 @@ func TestNotFinite(t *testing.T) {
 			require.NoError(t, m.Close())
 		}
 	})
+}
+
+// Without an Update there is no step, and after a failure the Comm's cause is told, not what was left undone for it.
+func TestStepWithout(t *testing.T) {
+	for _, failed := range []bool{false, true} {
+		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+			ctx := t.Context()
+			c, err := world.Split(ctx, 0, 0)
+			require.NoError(t, err)
+			defer c.Close()
+			m, err := zero.New[float32, float32](ctx, c, [][]int{{30}}, &zero.Options{Stage: 3})
+			require.NoError(t, err)
+			if failed {
+				if c.Rank() == 1 {
+					c.Abort(errors.New("a test"))
+				}
+				<-c.Done()
+				require.ErrorContains(t, m.Step(ctx, nil), "a test")
+			} else {
+				_, err = m.Grads(ctx, 0)
+				require.NoError(t, err)
+				require.NoError(t, m.Reduce(0))
+				require.ErrorContains(t, m.Step(ctx, nil), "zero: Step: the Update is nil")
+			}
+			require.NoError(t, m.Close())
+			require.NoError(t, ccl.Barrier(ctx, world))
+		})
+	}
 }
 
 // A unit that one rank has not reduced, and an update that fails there, end the step on all.
