@@ -166,6 +166,31 @@ func TestCoordsOutOfRange(t *testing.T) {
 	})
 }
 
+// A mesh takes one Split for each dimension with several coordinates, and one for all others together.
+func TestSplits(t *testing.T) {
+	for _, tc := range []struct {
+		dims []mesh.Dim
+		want int
+	}{
+		{[]mesh.Dim{{"dp", 8}}, 1},
+		{[]mesh.Dim{{"dp", 2}, {"pp", 2}, {"tp", 2}}, 3},
+		{[]mesh.Dim{{"dp", 2}, {"pp", 1}, {"sp", 1}, {"tp", 4}}, 3},
+	} {
+		ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
+			m, err := mesh.New(t.Context(), c, tc.dims...)
+			require.NoError(t, err)
+			splits := 0
+			for call := range c.Trace() {
+				if call.Kind == ccl.KindSplit {
+					splits++
+				}
+			}
+			require.Equal(t, tc.want, splits, "%v", tc.dims)
+			require.NoError(t, m.Close())
+		})
+	}
+}
+
 func TestCrosses(t *testing.T) {
 	for k, want := range map[int][3]bool{1: {}, 2: {true, false, false}, 4: {true, true, false}, 8: {true, true, true}} {
 		ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {

@@ -285,31 +285,32 @@ func bits(t testing.TB, c *ccl.Comm, o zero.Options, want [][][]float32, losses 
 // with N micro batches has the bits of N ranks.
 func TestMicro(t *testing.T) {
 	const n, micros = 2, 2
-	got, losses := make([][]float32, 4), make([][]float64, 4)
-	ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
-		for stage := range 4 {
-			tr := newTrainer(t, c, zero.Options{Stage: stage, Micro: micros, Clip: 1})
-			tr.opt.h.LR = 1e-3
-			for range steps {
-				loss, err := tr.one(t.Context(), c.Rank()*micros)
-				require.NoError(t, err)
-				if c.Rank() == 0 {
-					losses[stage] = append(losses[stage], loss)
+	for name, opts := range worlds(n) {
+		t.Run(name, func(t *testing.T) {
+			ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+				got, losses := make([][]float32, 4), make([][]float64, 4) // of this rank, by stage
+				for stage := range 4 {
+					tr := newTrainer(t, c, zero.Options{Stage: stage, Micro: micros, Clip: 1})
+					tr.opt.h.LR = 1e-3
+					for range steps {
+						loss, err := tr.one(t.Context(), c.Rank()*micros)
+						require.NoError(t, err)
+						losses[stage] = append(losses[stage], loss)
+					}
+					got[stage] = flat(tr.params(t))
+					requireSame(t, c, got[stage])
+					require.NoError(t, tr.m.Close())
 				}
-			}
-			if w := flat(tr.params(t)); c.Rank() == 0 {
-				got[stage] = w
-			}
-			require.NoError(t, tr.m.Close())
-		}
-	})
-	require.Zero(t, differ(got[0], got[1]))
-	require.Zero(t, differ(got[2], got[3]))
-	require.NotZero(t, differ(got[0], got[2]), "the learning rate does nothing")
-	for i := range got[0] {
-		require.InDelta(t, got[0][i], got[2][i], 1e-6, "element %d", i)
+				require.Zero(t, differ(got[0], got[1]))
+				require.Zero(t, differ(got[2], got[3]))
+				require.NotZero(t, differ(got[0], got[2]), "the learning rate does nothing")
+				for i := range got[0] {
+					require.InDelta(t, got[0][i], got[2][i], 1e-6, "element %d", i)
+				}
+				require.InDeltaSlice(t, losses[0], losses[2], 1e-6)
+			}, opts...)
+		})
 	}
-	require.InDeltaSlice(t, losses[0], losses[2], 1e-6)
 	want, _ := reference(t, 3, 0)
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 		for stage := 2; stage < 4; stage++ {
