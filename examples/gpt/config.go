@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -77,7 +78,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.Float64Var(&c.clip, "clip", 1, "`norm` that gradients are clipped to; 0: not")
 	f.Uint64Var(&c.seed, "seed", 1, "of weights and data")
 	f.IntVar(&c.eval, "eval", 0, "validate on the last tenth of the data each so many `steps`")
-	f.StringVar(&c.sample, "sample", "", "at the end, go on from this `text`; without -pp and -sp")
+	f.StringVar(&c.sample, "sample", "", "at the end, go on from this `text`")
 	f.IntVar(&c.log, "log", 10, "a line each so many `steps`")
 	f.StringVar(&c.json, "json", "", "`file` for metrics, a line a step")
 	f.StringVar(&c.svg, "svg", "", "`file` for a picture of the loss")
@@ -146,8 +147,8 @@ func (c *config) check(set map[string]bool) error {
 		return errors.New("-sp megatron splits the sequence over the ranks of -tp: give that, too")
 	case c.schedule != "1f1b" && c.schedule != "gpipe":
 		return fmt.Errorf("-schedule %s: there are 1f1b and gpipe", c.schedule)
-	case c.lr <= 0 || c.clip < 0:
-		return fmt.Errorf("-lr %v -clip %v: the first is greater than 0, the second 0 or more", c.lr, c.clip)
+	case !(c.lr > 0 && c.clip >= 0) || math.IsInf(c.lr+c.clip, 0): // NaN is neither
+		return fmt.Errorf("-lr %v -clip %v: the first is greater than 0, the second 0 or more, and both are finite", c.lr, c.clip)
 	case c.Width%c.Heads != 0:
 		return fmt.Errorf("-heads %d of -width %d: %d heads divide it", c.Heads, c.Width, nearest(c.Width, c.Heads))
 	case c.Heads%c.tp != 0:
@@ -158,8 +159,6 @@ func (c *config) check(set map[string]bool) error {
 		return errors.New("-every, -resume and -recover need -save, the directory of checkpoints")
 	case c.recover && c.every == 0:
 		return errors.New("-recover goes on from the last checkpoint: -every says how often there is one")
-	case c.sample != "" && (c.pp > 1 || c.sp != ""):
-		return errors.New("-sample runs on one pipeline stage and whole sequences: without -pp and -sp")
 	}
 	if c.np > 0 {
 		return c.place(c.np)
@@ -221,13 +220,15 @@ func (c *config) place(n int) error {
 	return nil
 }
 
-// nearest is the divisor of n that is nearest to k.
+// nearest is the divisor of n that is nearest to k; the smaller one of two.
 func nearest(n, k int) int {
-	best := 1
-	for d := 1; d <= n; d++ {
-		if n%d == 0 && max(d-k, k-d) < max(best-k, k-best) {
-			best = d
+	k = min(k, n)
+	for away := 0; ; away++ {
+		if d := k - away; d > 0 && n%d == 0 {
+			return d
+		}
+		if d := k + away; d <= n && n%d == 0 {
+			return d
 		}
 	}
-	return best
 }

@@ -127,8 +127,16 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		fmt.Fprintf(out, "interrupted after step %d\n", r.step)
 	}
 	wall, done := time.Since(begin), r.step-from
-	fmt.Fprintf(out, "%s, %s in %.1f s: %.0f tokens/s; exposed communication %.1f %%\n", count(done, "step", "s"), count(done*c.rows*c.Context, "token", "s"),
+	most := []float64{resident()}
+	if err := ccl.AllReduce(ctx, world, most, most, ccl.Max); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s, %s in %.1f s: %.0f tokens/s; exposed communication %.1f %%", count(done, "step", "s"), count(done*c.rows*c.Context, "token", "s"),
 		wall.Seconds(), float64(done*c.rows*c.Context)/wall.Seconds(), 100*exposed.Seconds()/max(wall.Seconds(), 1e-9))
+	if most[0] > 0 {
+		fmt.Fprintf(out, "; up to %.0f MB resident in a rank", most[0]/1e6)
+	}
+	fmt.Fprintln(out)
 	if saver != nil {
 		if r.step > from {
 			err = saver.begin(ctx, r.step)
@@ -136,7 +144,9 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		if err = errors.Join(err, saver.finish(ctx)); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "saved step %d in %s\n", r.step, c.save)
+		if r.step > from {
+			fmt.Fprintf(out, "saved step %d in %s\n", r.step, c.save)
+		}
 	}
 	if c.sample != "" && stopped[0] == 0 {
 		s, err := tr.sample(ctx, c.sample, 200)

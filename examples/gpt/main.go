@@ -30,16 +30,13 @@ func main() {
 	}
 	launch, bad := boot.Detect(os.Getenv)
 	started := bad == nil && launch.Launcher != "none"
-	if err == nil && !started {
-		err = c.place(max(c.np, 1))
-	}
-	var raw []byte
-	if err == nil && !started { // so that a wrong file starts nothing
-		if raw, err = read(source(c.data)); err == nil {
-			_, err = newText(source(c.data), raw, c.Context, c.Vocab)
-		}
-		if err == nil {
-			err = lookup(context.Background(), c)
+	switch {
+	case err != nil:
+	case started:
+		err = c.adopt(launch)
+	default:
+		if err = c.place(max(c.np, 1)); err == nil {
+			err = c.ready(context.Background())
 		}
 	}
 	if err != nil {
@@ -62,6 +59,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gpt:", err)
 		os.Exit(1)
 	}
+}
+
+// adopt places the ranks that a launcher has started.
+func (c *config) adopt(l boot.Launch) error {
+	if l.Size < 1 { // Join knows more
+		return nil
+	}
+	if c.np > 0 && c.np != l.Size {
+		return fmt.Errorf("-np %d, and the launcher has started %s: leave -np out", c.np, count(l.Size, "rank", "s"))
+	}
+	return c.place(l.Size)
 }
 
 // doneEnv names the file that the ranks of a job with -recover make when they have come to the end.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -94,6 +96,13 @@ func TestLayouts(t *testing.T) {
 			require.NotEqual(t, near, got)
 		})
 	}
+	// dp adds the gradients of its ranks as one rank adds those of micro batches that it reduces one by one.
+	for _, n := range []int{2, 4} {
+		alone := losses(t, 1, steps, fmt.Sprintf("-zero 2 -micro %d", n))
+		for _, layout := range []string{"-zero 0", "-zero 1", "-zero 2", "-zero 3"} {
+			require.Equal(t, alone, losses(t, n, steps, layout), "%d ranks, %s", n, layout)
+		}
+	}
 	micros := losses(t, 1, steps, "-micro 4")
 	for _, p := range []int{2, 4} {
 		for _, schedule := range []string{"1f1b", "gpipe"} {
@@ -110,18 +119,18 @@ func TestFlags(t *testing.T) {
 		"-np 3 -dp 2": "-dp 3 fits",
 		"-np 3 -tp 2": "start 2, or 4", "-sp ulysses=3": "ulysses=2", "-sp ring=3": "ring=2", "-sp ring=2 -tp 2": "without -tp",
 		"-resume": "need -save", "-save x -recover": "-every",
-		"-np 2 -micro 3":  "-rows 18 divides",
-		"-pp 3":           "-pp 2 divides",
-		"-np 0":           "1 at least",
-		"-preset x":       "babygpt",
-		"-schedule x":     "gpipe",
-		"-sp ring":        "ring=N",
-		"-sp megatron":    "-tp",
-		"-heads 5":        "4 heads divide",
-		"-lr 0":           "greater than 0",
-		"-steps x":        "invalid value",
-		"extra":           "no flag",
-		"-sample a -pp 2": "without -pp",
+		"-np 2 -micro 3": "-rows 18 divides",
+		"-pp 3":          "-pp 2 divides",
+		"-np 0":          "1 at least",
+		"-preset x":      "babygpt",
+		"-schedule x":    "gpipe",
+		"-sp ring":       "ring=N",
+		"-sp megatron":   "-tp",
+		"-heads 5":       "4 heads divide",
+		"-lr 0":          "greater than 0",
+		"-lr NaN":        "both are finite", "-lr Inf": "both are finite", "-clip NaN": "0 or more", "-clip Inf": "both are finite", "-clip -1": "0 or more",
+		"-steps x": "invalid value",
+		"extra":    "no flag",
 		"-np 2 -tp 2 -sp megatron -context 3 -rows 1": "do not divide",
 	} {
 		_, err := parse(strings.Fields(args), io.Discard)
@@ -196,12 +205,53 @@ func TestTrain(t *testing.T) {
 	for _, want := range []string{"dp=2", "parameters", "step=1 loss=", "mfu=", "step=4 validation=", "4 steps, 768 tokens"} {
 		require.Contains(t, out.String(), want)
 	}
+	if runtime.GOOS == "linux" {
+		require.Regexp(t, `exposed communication [0-9.]+ %; up to \d+ MB resident in a rank\n`, out.String())
+	}
 	b, err := os.ReadFile(svg)
 	require.NoError(t, err)
 	require.Contains(t, string(b), "<svg")
 	b, err = os.ReadFile(lines)
 	require.NoError(t, err)
-	require.Equal(t, 4, bytes.Count(b, []byte("\n")))
+	steps := 0
+	for d := json.NewDecoder(bytes.NewReader(b)); d.More(); steps++ {
+		var line map[string]any
+		require.NoError(t, d.Decode(&line))
+		require.Equal(t, float64(steps+1), line["step"])
+		for _, name := range []string{"loss", "dt", "dtf", "dtb", "dto", "dtc", "dtx", "tps", "mfu"} {
+			for _, of := range []string{"mean", "min", "max", "std"} {
+				require.IsType(t, 0., line[name].(map[string]any)[of], "%s of %s", of, name)
+			}
+		}
+	}
+	require.Equal(t, 4, steps)
+}
+
+// The text at the end is that of one rank in every layout.
+func TestSample(t *testing.T) {
+	const args = small + "3 -sample 1"
+	last := func(out string) string {
+		_, text, found := strings.Cut(out, " resident in a rank\n")
+		if !found {
+			_, text, _ = strings.Cut(out, "exposed communication ")
+			_, text, _ = strings.Cut(text, "\n")
+		}
+		return text
+	}
+	heads := []string{"", " -tied"}
+	if testing.Short() {
+		heads = heads[1:]
+	}
+	for _, head := range heads {
+		want := last(trained(t, 1, args+head))
+		require.Len(t, want, 202, "the prompt, 200 tokens and a newline")
+		for _, tc := range []struct {
+			n      int
+			layout string
+		}{{2, "-tp 2 -sp megatron"}, {4, "-pp 4 -micro 2"}, {2, "-sp ulysses=2"}, {4, "-sp ring=2 -pp 2 -zero 3"}} {
+			require.Equal(t, want, last(trained(t, tc.n, args+head+" "+tc.layout)), tc.layout)
+		}
+	}
 }
 
 // An interrupt ends all ranks after the step under way.

@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 
-	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/tp"
 )
@@ -17,6 +13,8 @@ type progress struct {
 	Step, Rows int
 	Seed       uint64
 	Chars      []byte
+	Heads      int // which no tensor shows; 0: not known
+	Tied       bool
 }
 
 // tensors are what this rank holds: parameters under nanoGPT's names, and the state of AdamW.
@@ -76,6 +74,10 @@ func (tr *trainer) load(ctx context.Context, dir string) (int, error) {
 	switch {
 	case p.Seed != tr.cfg.seed || p.Rows != tr.cfg.rows:
 		err = fmt.Errorf("%s was trained with -seed %d -rows %d: give these, so that the data go on as they did", dir, p.Seed, p.Rows)
+	case p.Heads != 0 && p.Heads != tr.cfg.Heads:
+		err = fmt.Errorf("%s was trained with -heads %d: give that, too", dir, p.Heads)
+	case p.Heads != 0 && p.Tied != tr.cfg.Tied:
+		err = fmt.Errorf("%s was trained with -tied=%t: give that, too", dir, p.Tied)
 	case string(p.Chars) != string(tr.text.chars):
 		err = fmt.Errorf("%s was trained on other characters than -data has", dir)
 	}
@@ -110,7 +112,7 @@ func (s *saver) begin(ctx context.Context, step int) error {
 		return err
 	}
 	c := s.tr.cfg
-	if err := s.Save(ctx, ckpt.Step(c.save, step), progress{step, c.rows, c.seed, s.tr.text.chars}, ts); err != nil {
+	if err := s.Save(ctx, ckpt.Step(c.save, step), progress{step, c.rows, c.seed, s.tr.text.chars, c.Heads, c.Tied}, ts); err != nil {
 		return err
 	}
 	s.saved = step
@@ -123,26 +125,4 @@ func (s *saver) finish(ctx context.Context) error {
 		return err
 	}
 	return ckpt.Keep(ctx, s.tr.world, s.tr.cfg.save, s.tr.cfg.keep)
-}
-
-// lookup says, before anything is started, whether the directory of checkpoints is as the flags expect it.
-func lookup(ctx context.Context, c *config) error {
-	if c.save == "" {
-		return nil
-	}
-	alone, err := ccl.NewComm(ctx, boot.Local(1)[0], nil)
-	if err != nil {
-		return err
-	}
-	defer alone.Close()
-	dir, err := ckpt.Latest(ctx, alone, c.save)
-	switch {
-	case c.resume && err != nil:
-		return fmt.Errorf("-resume: %w: begin without it, or name another -save", err)
-	case !c.resume && err == nil:
-		return fmt.Errorf("-save %s has %s: go on from it with -resume, or name another directory", c.save, dir)
-	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return err
-	}
-	return nil
 }

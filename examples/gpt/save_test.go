@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +73,23 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// What no tensor shows is compared, too: going on with it changed would be another model.
+func TestResumeRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "c")
+	trained(t, 1, small+"2 -save "+dir)
+	for args, want := range map[string]string{"-heads 2": "with -heads 4", "-tied": "with -tied=false", "-seed 2": "with -seed 1", "-rows 4": "-rows 8",
+		"-layers 2 -width 16": "wte.weight", "-layers 5": "h.4.", "-context 12": "wpe.weight"} {
+		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+			c := words(t, small+"4 -resume -save "+dir+" "+args)
+			require.NoError(t, c.place(2))
+			require.ErrorContains(t, (&run{out: io.Discard}).train(t.Context(), world, c), want, args)
+		})
+	}
+	out := trained(t, 2, small+"2 -resume -sample 1 -save "+dir)
+	require.Contains(t, out, "0 steps, 0 tokens", "which only goes on from a text")
+	require.NotContains(t, out, "saved step")
+}
+
 // lines is a buffer that goroutines share.
 type lines struct {
 	mu sync.Mutex
@@ -119,6 +138,9 @@ func TestWrongUse(t *testing.T) {
 		"-np 2 -tp 3": "-tp 2 divides", "-zero 4": "0 to 3", "-np 3 -dp 2": "-dp 3 fits", "-np 2 -micro 3": "-rows 18 divides",
 		"-np 2 -resume -save " + filepath.Join(dir, "none"): "-resume", "-np 2 -data " + empty: "has 0 tokens",
 		"-np 2 -data " + one: "has 1 token: a -context of 128 takes 145 at least", "-np 2 -context 1000000": "has ", "-np 2 -data " + filepath.Join(dir, "no"): "no such file",
+		"-np 2 -save " + filepath.Join(one, "c"): "not a directory", "-np 2 -svg " + filepath.Join(dir, "no", "loss.svg"): "no such file",
+		"-np 2 -json " + dir: "is a directory", "-np 2 -sample \x01": "is not in the data", "-np 2 -lr NaN": "both are finite",
+		"-np 2 -width 100000": "a smaller model",
 	} {
 		cmd, out := program(t.Context(), t, args)
 		err := cmd.Run()
@@ -160,7 +182,11 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, p.Kill())
 	require.NoError(t, cmd.Wait(), "%s", out)
-	require.Regexp(t, `going on with 2 ranks from .* after [0-9.]+ s`, out.String())
+	after := regexp.MustCompile(`going on with 2 ranks from .* after ([0-9.]+) s: steps? \d+.* lost`).FindStringSubmatch(out.String())
+	require.NotNil(t, after, "%s", out)
+	seconds, err := strconv.ParseFloat(after[1], 64)
+	require.NoError(t, err)
+	require.Less(t, seconds, 10., "1 is promised, beside reading the checkpoint")
 	last := regexp.MustCompile(`step=40 loss=([0-9.]+)`)
 	got, want := last.FindStringSubmatch(out.String()), last.FindStringSubmatch(trained(t, 2, small+"40"))
 	require.NotNil(t, got, "%s", out)

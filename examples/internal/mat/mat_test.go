@@ -439,6 +439,54 @@ func TestSoftmax(t *testing.T) {
 	}
 }
 
+// The kernels' Softmax and the gradient of CrossEntropy are the specification's within 2 units in the last place of a
+// weight. Both take one off the target's weight: its difference is compared in units of that weight.
+func TestSoftmaxIsItsSpecification(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 16))
+	sizes := []int{1, 15, 16, 17, 64, 65, 93, 128, 257, 1000}
+	if !testing.Short() {
+		sizes = append(sizes, 4096, piece+17)
+	}
+	worst := map[string]float64{}
+	for _, n := range sizes {
+		for _, spread := range []float32{.1, 5, 40} {
+			x := random(r, n)
+			for i := range x {
+				x[i] *= spread
+			}
+			if n > 16 {
+				x[n/3] = float32(math.Inf(-1))
+			}
+			target := n / 2
+			var want, grad []float32
+			var loss float64
+			eachLevel(t, func(name string) { // the specification first
+				p, okP := guarded(t, x)
+				Softmax(p, .5)
+				okP(name)
+				g, okG := guarded(t, x)
+				l := CrossEntropy(g, target)
+				okG(name)
+				if want == nil {
+					want, grad, loss = p, g, l
+				}
+				for i := range p {
+					far := ulps(want[i], p[i])
+					if i == target {
+						far = max(far, math.Abs(float64(grad[i]-g[i]))/0x1p-24)
+					} else {
+						far = max(far, ulps(grad[i], g[i]))
+					}
+					require.LessOrEqual(t, far, 2., "%s: %d of %d, spread %v: %v, %v for %v, %v", name, i, n, spread, p[i], g[i], want[i], grad[i])
+					worst[name] = max(worst[name], far)
+				}
+				require.InDelta(t, loss, l, 2*0x1p-23, name)
+			})
+		}
+	}
+	t.Logf("units in the last place: %v", worst)
+}
+
 func TestLengths(t *testing.T) {
 	x, y := make([]float32, 20), make([]float32, 19)
 	for _, f := range []func(){

@@ -67,7 +67,8 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// BenchmarkSgemm takes turns on one processor, and says how many times gonum's time Mul's goes into, in the median.
+// BenchmarkSgemm takes turns on one processor, and says in the median how many times Mul's time goes into gonum's, and
+// what part that is of the operations which the core makes in registers alone at that moment. 3 and 0.6 are wanted.
 func BenchmarkSgemm(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	r := rand.New(rand.NewPCG(3, 4))
@@ -76,18 +77,22 @@ func BenchmarkSgemm(b *testing.B) {
 		x, y, z := random(r, m*k), random(r, k*n), make([]float32, m*n)
 		for _, f := range forms {
 			b.Run(fmt.Sprintf("%dx%dx%d/%s", m, n, k, f.name), func(b *testing.B) {
-				var ratios []float64
+				var ratios, parts []float64
 				var fast time.Duration
 				for b.Loop() {
+					peak := mat.Peak()
 					start := time.Now()
 					mat.Mul(f.ta, f.tb, m, n, k, x, y, z)
 					ours := time.Since(start)
 					sgemm(f.ta, f.tb, m, n, k, x, y, z)
 					theirs := time.Since(start) - ours
 					ratios, fast = append(ratios, theirs.Seconds()/ours.Seconds()), fast+ours
+					parts = append(parts, 2*float64(m*n*k)/ours.Seconds()/peak)
 				}
 				slices.Sort(ratios)
+				slices.Sort(parts)
 				b.ReportMetric(ratios[len(ratios)/2], "times-gonum")
+				b.ReportMetric(parts[len(parts)/2], "of-registers")
 				b.ReportMetric(2*float64(m*n*k)*float64(b.N)/fast.Seconds()/1e9, "GFLOP/s")
 			})
 		}

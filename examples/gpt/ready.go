@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/train/ckpt"
+)
+
+// ready says what of the flags cannot work on this host, before a rank is started.
+func (c *config) ready(ctx context.Context) error {
+	name := source(c.data)
+	raw, err := read(name)
+	if err != nil {
+		return err
+	}
+	text, err := newText(name, raw, c.Context, c.Vocab)
+	if err != nil {
+		return err
+	}
+	if c.sample != "" {
+		if _, err := text.encode(c.sample); err != nil {
+			return err
+		}
+	}
+	if err := c.room(max(c.np, 1), text.vocab, installed()); err != nil {
+		return err
+	}
+	for _, name := range []string{c.json, c.svg} {
+		if name == "" {
+			continue
+		}
+		if err := writable(name); err != nil {
+			return err
+		}
+	}
+	return lookup(ctx, c)
+}
+
+// writable says whether a file can be written, and leaves it as it was. The reader of a pipe would see its end: that is
+// taken to be writable.
+func writable(name string) error {
+	info, missing := os.Stat(name)
+	if missing == nil && info.Mode()&(os.ModeNamedPipe|os.ModeSocket|os.ModeDevice) != 0 {
+		return nil
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if missing != nil {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
+// lookup says whether the directory of checkpoints is as the flags expect it, and makes it.
+func lookup(ctx context.Context, c *config) error {
+	if c.save == "" {
+		return nil
+	}
+	alone, err := ccl.NewComm(ctx, boot.Local(1)[0], nil)
+	if err != nil {
+		return err
+	}
+	defer alone.Close()
+	dir, err := ckpt.Latest(ctx, alone, c.save)
+	switch {
+	case c.resume && err != nil:
+		return fmt.Errorf("-resume: %w: begin without it, or name another -save", err)
+	case !c.resume && err == nil:
+		return fmt.Errorf("-save %s has %s: go on from it with -resume, or name another directory", c.save, dir)
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return err
+	}
+	if err := os.MkdirAll(c.save, 0o777); err != nil {
+		return fmt.Errorf("-save: %w", err)
+	}
+	return writable(filepath.Join(c.save, "writable"))
+}
+
+// memory is how many bytes a rank holds at least: parameters, gradients and the state of AdamW, and activations.
+func (c *config) memory(vocab int) float64 {
+	f := func(n int) float64 { return float64(n) }
+	w, context, tp := f(c.Width), f(c.Context), f(c.tp)
+	own := f(c.Layers/c.pp)*12*w*w/tp + (f(vocab)+context)*w
+	if !c.Tied && c.pp == 1 {
+		own += f(vocab) * w
+	}
+	p, g, s, n := 4., 4., 8., f(c.dp*c.across)
+	if c.bf16 {
+		p, g, s = 2, 2, 12
+	}
+	for stage, bytes := range []*float64{&s, &g, &p} {
+		if c.stage > stage {
+			*bytes /= n
+		}
+	}
+	tokens := f(c.rows/c.dp/c.micro) * context / f(c.across)
+	block := 4*w + 16*w/tp
+	if c.sp != "ring" {
+		block += f(c.Heads) / tp * context
+	}
+	return own*(p+g+s) + 4*tokens*(f(c.Layers/c.pp)*block+w)
+}
+
+// room says whether so many ranks fit into memory of so many bytes; 0 is not known.
+func (c *config) room(ranks, vocab int, bytes float64) error {
+	if need := float64(ranks) * c.memory(vocab); bytes > 0 && need > bytes {
+		return fmt.Errorf("%s would hold %.4g GB, and this host has %.4g: a smaller model, fewer -rows, or -zero 3 on ranks of more hosts",
+			count(ranks, "rank", "s"), need/1e9, bytes/1e9)
+	}
+	return nil
+}
+
+// installed is the memory of this host, where the system says it in /proc.
+func installed() float64 { return proc("/proc/meminfo", "MemTotal:") }
+
+// resident is the most memory that this process has had, where the system says it in /proc.
+func resident() float64 { return proc("/proc/self/status", "VmHWM:") }
+
+// proc reads a number of kB after a word, and returns bytes; 0 if there is none.
+func proc(file, word string) float64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(text), word)
+	var kB float64
+	if _, err := fmt.Sscan(after, &kB); err != nil {
+		return 0
+	}
+	return 1024 * kB
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/boot"
+)
+
+// A rank holds at least what its model and its rows take.
+func TestRoom(t *testing.T) {
+	for _, tc := range []struct {
+		args   string
+		np     int
+		lo, hi float64 // MB of a rank
+	}{
+		{"-preset gpt2-85m -context 64 -rows 4", 4, 16 * 85.06, 16*85.06 + 60},
+		{"-preset gpt2-85m -context 64 -rows 4 -zero 1", 4, 10 * 85.06, 10*85.06 + 60},
+		{"-preset gpt2-85m -context 64 -rows 4 -zero 2", 4, 7 * 85.06, 7*85.06 + 60},
+		{"-preset gpt2-85m -context 64 -rows 4 -zero 3", 4, 4 * 85.06, 4*85.06 + 60},
+		{"-preset gpt2-85m -context 64 -rows 4 -zero 3 -bf16", 4, 4 * 85.06, 4*85.06 + 60},
+		{"-preset gpt2-85m -context 64 -rows 4 -tp 4", 4, 16 * 85.06 / 4, 16*85.06/4 + 120},
+		{"-preset gpt2-85m -context 64 -rows 4 -pp 4", 4, 16 * 85.06 / 4, 16*85.06/4 + 120},
+		{"-layers 1 -width 64 -heads 4 -context 1000 -rows 100", 1, 4 * 100 * 4, 4*100*4 + 600}, // the weights of attention
+		{"-layers 1 -width 64 -heads 4 -context 1000 -rows 100 -sp ring=2", 2, 10, 400},         // which a ring does not keep
+	} {
+		c := words(t, tc.args)
+		require.NoError(t, c.place(tc.np))
+		got := c.memory(65) / 1e6
+		require.Greater(t, got, tc.lo, tc.args)
+		require.Less(t, got, tc.hi, tc.args)
+		require.NoError(t, c.room(tc.np, 65, 0), "not known")
+		require.NoError(t, c.room(tc.np, 65, got*1e6*float64(tc.np)+1))
+		require.ErrorContains(t, c.room(tc.np, 65, got*1e6*float64(tc.np)-1), "a smaller model")
+	}
+	for _, args := range []string{"-width 2000000000 -heads 4", "-layers 9000000000000", "-rows 4000000000000000000"} { // more than an int64 counts
+		c := words(t, args)
+		require.NoError(t, c.place(1))
+		require.ErrorContains(t, c.room(1, 93, 1e12), "a smaller model", args)
+	}
+	if runtime.GOOS == "linux" {
+		require.Greater(t, installed(), resident())
+		require.Greater(t, resident(), 1e6)
+	}
+}
+
+// What a file holds stays, and none is left behind.
+func TestWritable(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "loss.svg")
+	require.NoError(t, writable(name))
+	require.NoFileExists(t, name)
+	require.NoError(t, os.WriteFile(name, []byte("kept"), 0o600))
+	require.NoError(t, writable(name))
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, "kept", string(text))
+	require.Error(t, writable(dir))
+	require.ErrorIs(t, writable(filepath.Join(dir, "no", "loss.svg")), os.ErrNotExist)
+	require.NoError(t, writable(os.DevNull))
+}
+
+func TestAdopt(t *testing.T) {
+	c := words(t, "-tp 2")
+	require.NoError(t, c.adopt(boot.Launch{Launcher: "pals", Size: -1}), "not known yet")
+	require.NoError(t, c.adopt(boot.Launch{Size: 4}))
+	require.Equal(t, 2, c.dp)
+	require.ErrorContains(t, words(t, "-tp 2").adopt(boot.Launch{Size: 3}), "start 2, or 4")
+	require.ErrorContains(t, words(t, "-np 3 -rows 12").adopt(boot.Launch{Size: 4}), "the launcher has started 4 ranks")
+}
+
+func TestNearest(t *testing.T) {
+	for _, tc := range [][3]int{{4, 3, 2}, {12, 5, 4}, {12, 7, 6}, {12, 100, 12}, {7, 3, 1}, {128, 100, 128}, {1, 1, 1}, {1 << 62, 3, 2}} {
+		require.Equal(t, tc[2], nearest(tc[0], tc[1]), "%v", tc)
+	}
+}
