@@ -261,7 +261,8 @@ func (d *deviceStream) ends(code Code, err error) error {
 }
 
 // graceOfCause is how long what the library says waits for the control plane to find its cause: a rank that
-// died, or made another call, and so is named.
+// died, or made another call, and so is named. An error of the library without such a cause is known on its rank after this
+// and at most one watchTick, in a graph too: some 0.3 s.
 const graceOfCause = 250 * time.Millisecond
 
 // vendorFails makes err, the library's or the device's, the failure of c, if nothing else is that led to it.

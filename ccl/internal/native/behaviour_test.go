@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -92,6 +94,44 @@ func TestHabits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStrangers: a start waits for its ranks alone, though others connect with its sockets and leave, as another package's test
+// may do on the same machine.
+func TestStrangers(t *testing.T) {
+	once(t, func(t *testing.T, v *vendor) {
+		leaks(t, v)
+		done := make(chan struct{})
+		var connecting sync.WaitGroup
+		var connected int
+		connecting.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				sockets, _ := os.ReadFile("/proc/net/unix")
+				for line := range strings.Lines(string(sockets)) {
+					_, name, found := strings.Cut(strings.TrimSpace(line), " @fake-nccl-")
+					if !found {
+						continue
+					}
+					if c, err := net.Dial("unix", "@fake-nccl-"+name); err == nil {
+						connected++
+						c.Close()
+					}
+				}
+			}
+		})
+		for range 10 {
+			ranks := world(t, v, 3)
+			each(t, 3, func(i int) error { return ranks[i].Close() })
+		}
+		close(done)
+		connecting.Wait()
+		t.Log(connected, "connections of strangers")
+	})
 }
 
 // performSome makes one call of each kind, at each place.

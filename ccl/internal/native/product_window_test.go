@@ -169,6 +169,10 @@ func TestProductWindowFails(t *testing.T) {
 				return err
 			}},
 			{"another call", "", ccl.ErrMismatch, func(ctx context.Context, r *on, m ccl.Memory[int32]) error {
+				// All have made their memory: a rank that has failed before could not.
+				if err := ccl.Barrier(ctx, r.c); err != nil {
+					return err
+				}
 				if r.me == 0 {
 					_, err := r.c.Split(ctx, 0, 0)
 					return err

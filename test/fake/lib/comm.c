@@ -47,7 +47,7 @@ int usable(g_comm c, const char *function) {
 static socklen_t address(struct sockaddr_un *a, const g_uid *id, int rank) {
 	memset(a, 0, sizeof *a);
 	a->sun_family = AF_UNIX;
-	return sizeof(sa_family_t) + 1 + snprintf(a->sun_path + 1, sizeof a->sun_path - 1, "goccl-fake-%.80s-%d", id->internal, rank);
+	return sizeof(sa_family_t) + 1 + snprintf(a->sun_path + 1, sizeof a->sun_path - 1, "fake-nccl-%.80s-%d", id->internal, rank);
 }
 
 // greet moves a small fixed message.
@@ -102,7 +102,13 @@ static int answer(g_comm c, int listener, double end) {
 		if (poll(&f, 1, 10) < 1)
 			continue;
 		int s = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-		if ((error = greet(c, s, &h, sizeof h, 0))) {
+		if (s < 0)
+			continue;
+		if ((error = greet(c, s, &h, sizeof h, 0)) == GCCL_REMOTE) { // it left without a word: no rank does
+			close(s);
+			continue;
+		}
+		if (error) {
 			close(s);
 			return error;
 		}
