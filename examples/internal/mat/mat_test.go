@@ -439,8 +439,9 @@ func TestSoftmax(t *testing.T) {
 	}
 }
 
-// The kernels' Softmax and the gradient of CrossEntropy are the specification's within 2 units in the last place of a
-// weight. Both take one off the target's weight: its difference is compared in units of that weight.
+// Exp, which is within 1 unit in the last place, is the only part of Softmax and CrossEntropy whose kernels differ from the
+// specification. A sum of such numbers and the quotient's rounding add to that: a weight is within 4. The target's gradient
+// is a weight less 1, and is compared in units of weights near 1.
 func TestSoftmaxIsItsSpecification(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	sizes := []int{1, 15, 16, 17, 64, 65, 93, 128, 257, 1000}
@@ -477,7 +478,7 @@ func TestSoftmaxIsItsSpecification(t *testing.T) {
 					} else {
 						far = max(far, ulps(grad[i], g[i]))
 					}
-					require.LessOrEqual(t, far, 2., "%s: %d of %d, spread %v: %v, %v for %v, %v", name, i, n, spread, p[i], g[i], want[i], grad[i])
+					require.LessOrEqual(t, far, 4., "%s: %d of %d, spread %v: %v, %v for %v, %v", name, i, n, spread, p[i], g[i], want[i], grad[i])
 					worst[name] = max(worst[name], far)
 				}
 				require.InDelta(t, loss, l, 2*0x1p-23, name)
