@@ -16,8 +16,8 @@ import (
 // sleeper's thread, without a way through the Go scheduler.
 //
 // Nothing orders the poster's store before its look at the number on amd64: the store may still wait in its core's buffer
-// while the number is read. A sleeper gives way once between saying that it sleeps and its last look, which takes longer
-// than a store waits. Should that fail all the same, as where a poster has died before it rang, the tick of the monitor
+// while the number is read. A sleeper gives way once, or lets a microsecond pass, between saying that it sleeps and its
+// last look, which takes longer than a store waits. Should that fail all the same, as where a poster has died before it rang, the tick of the monitor
 // wakes each sleeper of its process: no wait depends on a bell, only how soon it ends.
 //
 // A ring costs the poster a system call, and none at all while nobody sleeps: a load of a line that only sleepers write.
@@ -56,8 +56,8 @@ var resting atomic.Int32
 func takesLastProcessor() bool { return int(resting.Load())+1 >= runtime.GOMAXPROCS(0) }
 
 // rest is a part of a wait for peer: the first time it sets the bell, for the caller to look once more; then it sleeps
-// until this rank is rung.
-func (c *Comm) rest(ctx context.Context, w *waiter, peer int) {
+// until this rank is rung, or limit is over, if that is positive.
+func (c *Comm) rest(ctx context.Context, w *waiter, peer int, limit time.Duration) {
 	want := uint64(bellAnyone)
 	if peer >= 0 && !w.several {
 		want = bellFrom + uint64(c.topo.Local(peer))
@@ -75,11 +75,11 @@ func (c *Comm) rest(ctx context.Context, w *waiter, peer int) {
 		default:
 		}
 		c.local.bell(c.me).Store(want)
-		proc.Yield()
+		c.site.courtesy.drain(c.site.born)
 		return
 	}
 	if c.host.Shared() {
-		c.restInKernel(ctx, w, want)
+		c.restInKernel(ctx, w, want, limit)
 		return
 	}
 	select {
@@ -94,10 +94,9 @@ const (
 )
 
 // restInKernel sleeps until the bell does not say want, or ctx ends. To hear of that costs memory, so at first the call
-// looks at ctx every millisecond.
-func (c *Comm) restInKernel(ctx context.Context, w *waiter, want uint64) {
-	limit := time.Duration(0)
-	if ctx.Done() != nil {
+// looks at ctx every millisecond. A limit that the caller has is as short.
+func (c *Comm) restInKernel(ctx context.Context, w *waiter, want uint64, limit time.Duration) {
+	if limit == 0 && ctx.Done() != nil {
 		if w.rests < shortRests {
 			w.rests++
 			limit = shortRest

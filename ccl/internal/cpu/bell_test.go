@@ -16,7 +16,7 @@ func TestBell(t *testing.T) {
 	w := &waiter{}
 	require.True(t, c[0].canRest(w, 1))
 	require.False(t, c[0].canRest(&waiter{remote: true}, 1), "what comes over TCP rings nobody")
-	c[0].rest(t.Context(), w, 1) // says that it sleeps, and returns for a last look
+	c[0].rest(t.Context(), w, 1, 0) // says that it sleeps, and returns for a last look
 	require.EqualValues(t, 1, c[0].local.sleepers().Load())
 	require.EqualValues(t, bellFrom+1, c[0].local.bell(0).Load())
 
@@ -24,12 +24,12 @@ func TestBell(t *testing.T) {
 	require.EqualValues(t, bellFrom+1, c[1].local.bell(0).Load(), "a rank does not ring itself")
 	c[1].wake()
 	require.Zero(t, c[1].local.bell(0).Load(), "one ring is claimed once")
-	c[0].rest(t.Context(), w, 1) // the word was taken: it sets the bell anew, and drops the old ring
+	c[0].rest(t.Context(), w, 1, 0) // the word was taken: it sets the bell anew, and drops the old ring
 	require.EqualValues(t, bellFrom+1, c[1].local.bell(0).Load())
 
 	done := make(chan bool)
 	go func() {
-		c[0].rest(context.Background(), w, 1)
+		c[0].rest(context.Background(), w, 1, 0)
 		close(done)
 	}()
 	c[1].wake()
@@ -43,24 +43,24 @@ func TestBell(t *testing.T) {
 	require.Zero(t, c[0].local.bell(0).Load())
 
 	w = &waiter{several: true}
-	c[0].rest(t.Context(), w, 1)
+	c[0].rest(t.Context(), w, 1, 0)
 	require.EqualValues(t, bellAnyone, c[0].local.bell(0).Load())
 	require.Equal(t, []int{0}, c[1].sleeping())
 	require.Empty(t, c[1].sleeping(), "claimed")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	c[0].rest(ctx, w, 1)
-	c[0].rest(ctx, w, 1) // ends with its context
+	c[0].rest(ctx, w, 1, 0)
+	c[0].rest(ctx, w, 1, 0) // ends with its context
 	c[0].rise()
 
 	// A call that has slept for long ends with its context, too, and when its own process rouses it.
 	for _, rouse := range []bool{false, true} {
 		w = &waiter{rests: shortRests}
 		ctx, cancel = context.WithCancel(t.Context())
-		c[0].rest(ctx, w, 1)
+		c[0].rest(ctx, w, 1, 0)
 		done = make(chan bool)
 		go func() {
-			c[0].rest(ctx, w, 1)
+			c[0].rest(ctx, w, 1, 0)
 			close(done)
 		}()
 		if rouse {

@@ -17,13 +17,14 @@ import (
 
 // job is what the ranks of one job that live in this process have in common.
 type job struct {
-	id    string
-	born  time.Time
-	order sync.Mutex   // of what is believed
-	now   atomic.Int64 // coarse time since born, in nanoseconds; odd: see clock
-	pace  pace
-	lived lived // of this process: see there
-	naps  proc.Napper
+	id       string
+	born     time.Time
+	order    sync.Mutex   // of what is believed
+	now      atomic.Int64 // coarse time since born, in nanoseconds; odd: see clock
+	pace     pace
+	lived    lived // of this process: see there
+	naps     proc.Napper
+	courtesy courtesy
 
 	// Set once, by the first rank that comes by.
 	tries   [shareTries]step
@@ -233,14 +234,19 @@ func (j *job) close() {
 // Ended is what package proc calls when the process that this one watches has ended: the monitor looks at once.
 func (j *job) Ended() { j.rouse() }
 
-// spins is how often a rank of this host looks at a flag
-// before it gives way: not at all where ranks outnumber processors, since then the
-// one waited for may need this one.
+// How often a rank looks at a flag before it gives way: hardly at all where ranks outnumber processors, since then the rank
+// that it waits for may need its processor.
+const (
+	spinsAlone   = 1024
+	spinsCrowded = 16
+)
+
+// spins is that number for the ranks of this host.
 func (s *site) spins() int {
 	if s.topo.Locals(s.node) > s.host.Processors() || int(s.here.Load()) > runtime.GOMAXPROCS(0) {
-		return 16
+		return spinsCrowded
 	}
-	return 1024
+	return spinsAlone
 }
 
 // add makes c known to the monitor. A failure that came before it did counts.

@@ -47,6 +47,8 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 	}
 	if c.running == nil {
 		c.rouse()
+	} else if c.bell.set {
+		c.rise()
 	}
 	c.running = nil
 	c.wake()

@@ -29,11 +29,12 @@ type waiter struct {
 }
 
 const (
-	lapsAwake = 16                     // laps before the clock is looked at
-	lapsMax   = 4096                   // far more than awake takes, unless time stands still: testing/synctest
-	awake     = 500 * time.Microsecond // of giving way, before sleeping
-	napMin    = 20 * time.Microsecond
-	napMax    = 500 * time.Microsecond
+	lapsAwake  = 16                     // laps before the clock is looked at
+	lapsAbrupt = 64                     // laps before a wait that does not give way sleeps: some 25 microseconds
+	lapsMax    = 4096                   // far more than awake takes, unless time stands still: testing/synctest
+	awake      = 500 * time.Microsecond // of giving way, before sleeping
+	napMin     = 20 * time.Microsecond
+	napMax     = 500 * time.Microsecond
 
 	napsExact = 64 // naps of a wait that are no longer than meant: some 30 ms
 )
@@ -53,7 +54,9 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 		c.wake() // what this rank has posted may be what others sleep for
 	}
 	w.laps++
-	if w.laps < lapsAwake {
+	if abrupt := c.abrupt(w, peer); abrupt && w.laps < lapsAbrupt {
+		return nil
+	} else if !abrupt && w.laps < lapsAwake {
 		c.giveWay(w.laps)
 		return nil
 	}
@@ -83,7 +86,12 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 		}
 	}
 	if waited < awake && w.laps < lapsMax {
-		c.giveWay(w.laps)
+		if c.abrupt(w, peer) {
+			c.rest(ctx, w, peer, awake-waited)
+			proc.HaltFork()
+		} else {
+			c.giveWay(w.laps)
+		}
 		return nil
 	}
 	if k := c.running; k != nil {
@@ -98,7 +106,7 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 	w.peer = peer
 	c.local.waits(c.me).Store(c.calls<<32 | uint64(peer+1))
 	if c.canRest(w, peer) {
-		c.rest(ctx, w, peer)
+		c.rest(ctx, w, peer, 0)
 		proc.HaltFork()
 		return nil
 	}
@@ -152,7 +160,13 @@ func (c *Comm) giveWay(lap int) {
 			return
 		}
 	}
-	proc.Yield()
+	c.site.courtesy.yield(c.site.born)
+}
+
+// abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
+// compute on this rank's core. Where ranks outnumber processors each waits for the turns of the others anyhow.
+func (c *Comm) abrupt(w *waiter, peer int) bool {
+	return c.host.Shared() && !c.site.courtesy.yields(time.Since(c.site.born)) && c.spins != spinsCrowded && c.canRest(w, peer)
 }
 
 // stop fails the Comm with f and returns what it failed with.
