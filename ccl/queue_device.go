@@ -171,9 +171,9 @@ func (d *deviceStream) hand(calls []engine.Call, seq uint64, connect bool) error
 	}
 	c := d.c
 	if connect {
-		cpu.Inside(c.eng, true)
+		c.eng.Inside(true)
 		err := c.lib.connector.Connect(h, calls)
-		cpu.Inside(c.eng, false)
+		c.eng.Inside(false)
 		if err != nil {
 			return err
 		}

@@ -135,9 +135,9 @@ func insideWindow(ctx context.Context, c *Comm, w engine.Windower, x extent) (ui
 		stop := context.AfterFunc(ctx, func() { c.eng.Ended(cpu.ContextFault(ctx.Err())) })
 		defer stop()
 	}
-	cpu.Inside(c.eng, true)
+	c.eng.Inside(true)
 	handle, err := w.Window(x.at, x.n)
-	cpu.Inside(c.eng, false)
+	c.eng.Inside(false)
 	if err != nil {
 		c.vendorFails(err)
 		return 0, c.eng.Failure()

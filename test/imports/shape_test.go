@@ -33,8 +33,9 @@ var large = map[string]size{
 	"ccl.Comm":                        {47, 93}, // most methods are what a rank can do
 	"ccl/boot.crowd":                  {16, 18},
 	"ccl/boot.hub":                    {18, 22},
-	"ccl/internal/cpu.Comm":           {51, 263},
-	"ccl/internal/cpu.executor":       {16, 2},
+	"ccl/internal/cpu.Links":          {4, 54},
+	"ccl/internal/cpu.Member":         {13, 83},
+	"ccl/internal/cpu.Team":           {8, 78},
 	"ccl/internal/cpu.job":            {37, 44},
 	"ccl/internal/cpu.line":           {18, 10},
 	"ccl/internal/cpu.receiver":       {19, 4},

@@ -10,11 +10,11 @@ import inject "github.com/goccl/goccl/ccl/internal/fault"
 func firstNumber() uint32 { return inject.From("cpu.counters") }
 
 // beginAt sets the counters of a Comm that has made no call. Its pipes begin there, too, as they are made.
-func (c *Comm) beginAt(start uint32) {
+func (c *Member) beginAt(start uint32) {
 	if start == 0 {
 		return
 	}
-	c.start, c.round, c.seen, c.calls = start, start, start, uint64(start)
+	c.start, c.round, c.calls = start, start, uint64(start)
 	for i := range c.local.depth {
 		*c.local.flag(c.me, start-i) = uint64(start-i)<<32 | 1
 	}

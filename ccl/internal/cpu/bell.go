@@ -36,7 +36,7 @@ const (
 
 // canRest reports whether a wait for peer ends by a post inside this host, and may sleep until then: beside calls on
 // Streams a program computes, from which it may not keep the last processor.
-func (c *Comm) canRest(w *waiter, peer int) bool {
+func (c *Member) canRest(w *waiter, peer int) bool {
 	return !w.remote && (c.topo.Nodes() == 1 || peer >= 0 && c.topo.Node(peer) == c.topo.Node(c.rank)) &&
 		!(c.host.Shared() && c.note.onStream() && takesLastProcessor())
 }
@@ -57,7 +57,7 @@ func takesLastProcessor() bool { return int(resting.Load())+1 >= runtime.GOMAXPR
 
 // rest is a part of a wait for peer: the first time it sets the bell, for the caller to look once more; then it sleeps
 // until this rank is rung, or limit is over, if that is positive.
-func (c *Comm) rest(ctx context.Context, w *waiter, peer int, limit time.Duration) {
+func (c *Member) rest(ctx context.Context, w *waiter, peer int, limit time.Duration) {
 	want := uint64(bellAnyone)
 	if peer >= 0 && !w.several {
 		want = bellFrom + uint64(c.topo.Local(peer))
@@ -95,7 +95,7 @@ const (
 
 // restInKernel sleeps until the bell does not say want, or ctx ends. To hear of that costs memory, so at first the call
 // looks at ctx every millisecond. A limit that the caller has is as short.
-func (c *Comm) restInKernel(ctx context.Context, w *waiter, want uint64, limit time.Duration) {
+func (c *Member) restInKernel(ctx context.Context, w *waiter, want uint64, limit time.Duration) {
 	if limit == 0 && ctx.Done() != nil {
 		if w.rests < shortRests {
 			w.rests++
@@ -110,7 +110,7 @@ func (c *Comm) restInKernel(ctx context.Context, w *waiter, want uint64, limit t
 }
 
 // rise ends what rest began.
-func (c *Comm) rise() {
+func (c *Member) rise() {
 	if b := &c.bell; b.set {
 		b.set = false
 		b.sleep.Store(false)
@@ -120,7 +120,7 @@ func (c *Comm) rise() {
 }
 
 // wake rings the ranks that sleep until this one has posted.
-func (c *Comm) wake() {
+func (c *Member) wake() {
 	if c.local.sleepers().Load() != 0 {
 		for r := range c.n {
 			if c.claimRing(r, false) {
@@ -132,7 +132,7 @@ func (c *Comm) wake() {
 
 // claimRing reports whether it is this rank that has to ring rank r of this host: that sleeps until this one has posted or,
 // if all is set, sleeps at all, and nobody else has claimed it.
-func (c *Comm) claimRing(r int, all bool) bool {
+func (c *Member) claimRing(r int, all bool) bool {
 	p := c.local.bell(r)
 	v := p.Load()
 	if v == bellAwake || r == c.me || !all && v != bellAnyone && v != bellFrom+uint64(c.me) {
@@ -142,7 +142,7 @@ func (c *Comm) claimRing(r int, all bool) bool {
 }
 
 // sleeping claims to ring all ranks of this host that sleep, and lists them.
-func (c *Comm) sleeping() (list []int) {
+func (c *Member) sleeping() (list []int) {
 	if c.local.sleepers().Load() == 0 {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (c *Comm) sleeping() (list []int) {
 }
 
 // ringAll rings the ranks of this host that list names, for which this one has claimed to.
-func (c *Comm) ringAll(list []int) {
+func (c *Member) ringAll(list []int) {
 	for _, r := range list {
 		c.site.ringRank(c, r)
 	}
@@ -163,7 +163,7 @@ func (c *Comm) ringAll(list []int) {
 
 // ringRank rings rank r of this host in the Comm that c is an end of, for which it has been claimed. In a Comm that is
 // gone the kernel finds nothing at the address, and nobody sleeps.
-func (s *site) ringRank(c *Comm, r int) {
+func (s *site) ringRank(c *Member, r int) {
 	if c.host.Shared() {
 		proc.WakeSleeper(c.local.bell(r))
 		return
@@ -178,7 +178,7 @@ func (s *site) ringRank(c *Comm, r int) {
 }
 
 // rouseCall wakes the call of c, if it sleeps or is about to.
-func (c *Comm) rouseCall() {
+func (c *Member) rouseCall() {
 	switch {
 	case !c.bell.sleep.Load():
 	case c.host.Shared():

@@ -67,7 +67,7 @@ func TestAbortWordComesBeforeTheCause(t *testing.T) {
 		}()
 		require.True(t, c.failHere(fault(Aborted, 0, "on purpose")))
 		require.NotZero(t, <-word, "a rank may still begin to write into this one's memory")
-		j.remove(c)
+		j.remove(&c.Member)
 	}
 	j.leave()
 }

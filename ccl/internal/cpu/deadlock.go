@@ -77,7 +77,7 @@ func (j *job) findCircle() {
 			one = s.Comm
 		}
 	}
-	var who *Comm
+	var who *Member
 	if may {
 		who = j.speaker()
 	}

@@ -13,11 +13,11 @@ import (
 // writes the result into everybody's memory: every operand is read once, every result written once. Where results share
 // their first or last page with something else, their owners write: a rank stages what it has reduced of that, and the
 // others take it from there. So a rank that was stopped here writes into nothing that cannot be replaced: see reclaim.
-func (c *Comm) directAllReduce(ctx context.Context, k *Call) *Fault {
+func (c *Team) directAllReduce(ctx context.Context, k *Call) *Fault {
 	return c.reclaim(k.Dst, c.reduceDirectly(ctx, k))
 }
 
-func (c *Comm) reduceDirectly(ctx context.Context, k *Call) *Fault {
+func (c *Team) reduceDirectly(ctx context.Context, k *Call) *Fault {
 	var d directly
 	for r := range c.n {
 		if r == c.me {
@@ -25,10 +25,10 @@ func (c *Comm) reduceDirectly(ctx context.Context, k *Call) *Fault {
 			continue
 		}
 		var f *Fault
-		if d.src[r], f = c.touch(r, &c.reach.offers[r].src); f != nil {
+		if d.src[r], f = c.touch(r, &c.offers[r].src); f != nil {
 			return f
 		}
-		if d.dst[r], f = c.touch(r, &c.reach.offers[r].dst); f != nil {
+		if d.dst[r], f = c.touch(r, &c.offers[r].dst); f != nil {
 			return f
 		}
 	}
@@ -65,12 +65,12 @@ type directly struct {
 
 // edges is how many bytes at the beginning and at the end of an AllReduce of n bytes some rank's result has in a page
 // that is not its own alone, in whole elements.
-func (c *Comm) edges(n, elem int) (lead, tail int) {
-	if c.reach.all {
+func (c *Team) edges(n, elem int) (lead, tail int) {
+	if c.Reach.all {
 		return 0, 0
 	}
 	for r := range c.n {
-		l, t := c.reach.offers[r].dst.Edges(n)
+		l, t := c.offers[r].dst.Edges(n)
 		lead, tail = max(lead, l), max(tail, t)
 	}
 	lead, tail = (lead+elem-1)/elem*elem, (tail+elem-1)/elem*elem
@@ -82,7 +82,7 @@ func (c *Comm) edges(n, elem int) (lead, tail int) {
 
 // stageEdges reduces what of this rank's part, which goes from from to end, lies in the edges, and stages it for the
 // others.
-func (c *Comm) stageEdges(k *Call, d *directly, round uint32, from, end, lead, tail int) *Fault {
+func (c *Team) stageEdges(k *Call, d *directly, round uint32, from, end, lead, tail int) *Fault {
 	to, f := c.stage(c.me, round)
 	if f != nil {
 		return f
@@ -96,7 +96,7 @@ func (c *Comm) stageEdges(k *Call, d *directly, round uint32, from, end, lead, t
 }
 
 // reduceEdge reduces from at to end into this rank's result, and copies that to staged.
-func (c *Comm) reduceEdge(k *Call, d *directly, at, end int, staged unsafe.Pointer) {
+func (c *Team) reduceEdge(k *Call, d *directly, at, end int, staged unsafe.Pointer) {
 	if at >= end {
 		return
 	}
@@ -107,7 +107,7 @@ func (c *Comm) reduceEdge(k *Call, d *directly, at, end int, staged unsafe.Point
 }
 
 // takeEdges copies what the others have reduced of the edges.
-func (c *Comm) takeEdges(k *Call, round uint32, lead, tail int) *Fault {
+func (c *Team) takeEdges(k *Call, round uint32, lead, tail int) *Fault {
 	inner := len(k.Src) - tail
 	for i := 1; i < c.n; i++ {
 		r := (c.me + i) % c.n
@@ -130,9 +130,9 @@ func (c *Comm) takeEdges(k *Call, round uint32, lead, tail int) *Fault {
 }
 
 // directPart reduces this rank's part for all, from from to end, piece by piece.
-func (c *Comm) directPart(k *Call, d *directly, from, end int) *Fault {
+func (c *Team) directPart(k *Call, d *directly, from, end int) *Fault {
 	move := reduce.Copy
-	stream := 2*c.n*len(k.Src) >= tuning.StreamInPlaceFrom && !c.reach.someInPlace()
+	stream := 2*c.n*len(k.Src) >= tuning.StreamInPlaceFrom && !c.someInPlace()
 	if stream {
 		move = reduce.Stream
 	}
@@ -152,14 +152,14 @@ func (c *Comm) directPart(k *Call, d *directly, from, end int) *Fault {
 // directPieces reduces from at to end into the results of all whose place is given.
 //
 //go:noinline
-func (c *Comm) directPieces(k *Call, d *directly, at, end int, move func(dst, src unsafe.Pointer, n int), stream bool) {
+func (c *Team) directPieces(k *Call, d *directly, at, end int, move func(dst, src unsafe.Pointer, n int), stream bool) {
 	src, dst := &d.src, &d.dst
 	if stream && c.n == 2 && k.Both != nil && k.Scale == nil {
 		// Reads and stores of one loop run side by side; those of two, by way of scratch memory, in turn.
 		k.Both(unsafe.Add(dst[c.me], at), unsafe.Add(dst[1-c.me], at), unsafe.Add(src[0], at), unsafe.Add(src[1], at), (end-at)/k.Elem)
 		return
 	}
-	scratch := unsafe.Pointer(&c.reach.scratch[0])
+	scratch := unsafe.Pointer(&c.Reach.scratch[0])
 	for ; at < end; at += tuning.FoldPiece {
 		m := min(tuning.FoldPiece, end-at)
 		// The sum goes to scratch memory, which stays in L1, and from there to all: in place the
@@ -172,7 +172,7 @@ func (c *Comm) directPieces(k *Call, d *directly, at, end int, move func(dst, sr
 			}
 		}
 		if k.sumsAll(c.n) {
-			srcs := c.reach.operands(c.n)
+			srcs := c.operands(c.n)
 			for r := range srcs {
 				srcs[r] = unsafe.Add(src[r], at)
 			}
@@ -195,12 +195,12 @@ func (c *Comm) directPieces(k *Call, d *directly, at, end int, move func(dst, sr
 }
 
 // allReduceByRead: two ranks, each reads all of the other's operand, a piece at a time, and adds it.
-func (c *Comm) allReduceByRead(ctx context.Context, k *Call) *Fault {
+func (c *Team) allReduceByRead(ctx context.Context, k *Call) *Fault {
 	peer := 1 - c.me
-	o := &c.reach.offers[peer]
+	o := &c.offers[peer]
 	for at := 0; at < len(k.Src); at += tuning.ReadPiece {
 		m := min(tuning.ReadPiece, len(k.Src)-at)
-		theirs, f := c.source(ctx, peer, &o.src, at, m, c.reach.scratch[:tuning.ReadPiece])
+		theirs, f := c.source(ctx, peer, &o.src, at, m, c.Reach.scratch[:tuning.ReadPiece])
 		if f != nil {
 			return f
 		}
@@ -223,7 +223,7 @@ func foldPieceOf(k *Call, to, a, b unsafe.Pointer, n int) { k.Fold(to, a, b, n/k
 // allReduceByHalves: each rank reduces its part of the vector from what it reads of the others' operands, and then
 // reads the parts that the others have reduced. Works in place: a rank overwrites only its own part, which
 // the others do not read before it is done.
-func (c *Comm) allReduceByHalves(ctx context.Context, k *Call) *Fault {
+func (c *Team) allReduceByHalves(ctx context.Context, k *Call) *Fault {
 	from, end := c.part(len(k.Src), c.me)
 	if f := c.reduceByRead(ctx, k, k.Dst[from:end], from); f != nil {
 		return f
@@ -234,7 +234,7 @@ func (c *Comm) allReduceByHalves(ctx context.Context, k *Call) *Fault {
 	for i := 1; i < c.n; i++ {
 		r := (c.me + i) % c.n
 		from, end := c.part(len(k.Src), r)
-		if f := c.fill(ctx, r, &c.reach.offers[r].dst, from, k.Dst[from:end]); f != nil {
+		if f := c.fill(ctx, r, &c.offers[r].dst, from, k.Dst[from:end]); f != nil {
 			return f
 		}
 	}
@@ -242,17 +242,17 @@ func (c *Comm) allReduceByHalves(ctx context.Context, k *Call) *Fault {
 }
 
 // reduceByRead reduces the bytes of all ranks' operands from offset off on into dst.
-func (c *Comm) reduceByRead(ctx context.Context, k *Call, dst []byte, off int) *Fault {
+func (c *Team) reduceByRead(ctx context.Context, k *Call, dst []byte, off int) *Fault {
 	operand := func(r, at, m int, buf []byte) (unsafe.Pointer, *Fault) {
 		if r == c.me {
 			return unsafe.Pointer(&k.Src[at]), nil
 		}
-		return c.source(ctx, r, &c.reach.offers[r].src, at, m, buf)
+		return c.source(ctx, r, &c.offers[r].src, at, m, buf)
 	}
 	if k.sumsAll(c.n) {
 		return sumByRead(c, k, dst, off, operand)
 	}
-	one, two := c.reach.scratch[:tuning.ReadPiece], c.reach.scratch[tuning.ReadPiece:]
+	one, two := c.Reach.scratch[:tuning.ReadPiece], c.Reach.scratch[tuning.ReadPiece:]
 	for i := 0; i < len(dst); i += tuning.ReadPiece {
 		m := min(tuning.ReadPiece, len(dst)-i)
 		a, f := operand(0, off+i, m, one)

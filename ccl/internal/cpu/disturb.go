@@ -11,7 +11,7 @@ type Disturbed interface {
 
 // Die makes this rank one that is lost, to all other ranks and itself, for the reason given. It
 // stands in for the end of a process that has other ranks, too. It returns when that is settled.
-func (c *Comm) Die(cause error) {
+func (c *Member) Die(cause error) {
 	c.site.lost(c.members.world(c.rank), cause)
 	for end := time.Now().Add(time.Second); c.cause.Load() == nil && time.Now().Before(end); {
 		time.Sleep(tick)
@@ -19,7 +19,7 @@ func (c *Comm) Die(cause error) {
 }
 
 // Isolate fails the Comm on this rank alone, which sees the lowest other rank as lost.
-func (c *Comm) Isolate(cause error) *Fault {
+func (c *Member) Isolate(cause error) *Fault {
 	other := 0
 	if c.rank == 0 {
 		other = min(1, c.Size()-1)
@@ -29,4 +29,4 @@ func (c *Comm) Isolate(cause error) *Fault {
 }
 
 // Silence is Options.PeerTimeout, 0 if there is none.
-func (c *Comm) Silence() time.Duration { return c.opt.PeerTimeout }
+func (c *Member) Silence() time.Duration { return c.opt.PeerTimeout }

@@ -61,7 +61,7 @@ func newEvent(comm uint64, code Code, peer, from, node int, cause error) event {
 	return e
 }
 
-func eventOf(c *Comm, f *Fault) event {
+func eventOf(c *Member, f *Fault) event {
 	e := newEvent(c.id, f.Code, c.blamed(f), c.rank, c.site.node, f.Err)
 	if f.Code != Mismatch {
 		return e

@@ -4,27 +4,20 @@ import (
 	"context"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
-	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
 )
 
 // executor runs schedules over links. It owns what a Comm needs for that, so that
 // calls allocate nothing once everything has been used once.
 type executor struct {
-	step    algo.Step
-	tx      []*sender
-	rx      []*receiver
-	out     outgoing // of the point-to-point call under way, or the last
-	in      incoming
-	wire    []byte
-	beside  []byte // memory beside the caller's
-	fuse    []byte
-	one     Call  // made of those of a group
-	offsets []int // of the blocks of the call
-	slice   []int // of the blocks of a slice
-	sendOff []int
-	staged  []bool // of AllToAllV, by rank
-	plans   map[plan]algo.Schedule
+	step  algo.Step
+	tx    []*sender
+	rx    []*receiver
+	out   outgoing // of the point-to-point call under way, or the last
+	in    incoming
+	wire  []byte
+	slice []int // of the blocks of a slice
+	plans map[plan]algo.Schedule
 
 	// The parts of an operand stay where the caller has them until something is written in their place: what is
 	// sent of them, and the first reduction, reads them there, which saves a copy of the vector.
@@ -74,12 +67,12 @@ func (k *Call) bytes(n int) int64 {
 }
 
 // Algorithm names the schedule for a call that spans hosts.
-func (c *Comm) algorithm(k *Call) string {
+func (c *Links) algorithm(k *Call) string {
 	return algo.Choose(kindOf(k.Kind), k.bytes(c.Size()), c.topo, c.opt.RankOrder, c.opt.Table)
 }
 
 // schedule builds this rank's schedule for k, or takes it from an earlier call.
-func (c *Comm) schedule(k *Call) (algo.Schedule, *Fault) {
+func (c *Links) schedule(k *Call) (algo.Schedule, *Fault) {
 	p := plan{c.algorithm(k), kindOf(k.Kind), max(int(k.Root), 0)}
 	if s, ok := c.exec.plans[p]; ok {
 		return s, nil
@@ -95,37 +88,9 @@ func (c *Comm) schedule(k *Call) (algo.Schedule, *Fault) {
 	return s, nil
 }
 
-// A vector is what the parts of a schedule are parts of.
-type vector struct {
-	mem     []byte
-	offsets []int // where parts begin, and the end; nil: each has size bytes
-	size    int
-	// Where stride is not 0, part p is the size bytes at p*stride + from.
-	stride, from int
-}
-
-// even cuts mem into parts, in whole cache lines.
-func even(mem []byte, parts int) vector {
-	return vector{mem: mem, size: max(((len(mem)+parts-1)/parts+63)&^63, 1)}
-}
-
-func (v *vector) at(p int) int {
-	if v.offsets != nil {
-		return v.offsets[p]
-	}
-	return min(p*v.size, len(v.mem))
-}
-
-func (v *vector) parts(lo, hi int) []byte {
-	if v.stride > 0 {
-		return v.mem[lo*v.stride+v.from:][:v.size]
-	}
-	return v.mem[v.at(lo):v.at(hi)]
-}
-
 // runFrom runs s on v, in which the operand, src, does not lie yet. A part that nothing was written to stays
 // as it was.
-func (c *Comm) runFrom(ctx context.Context, k *Call, s algo.Schedule, src []byte, v vector, slice int) *Fault {
+func (c *Links) runFrom(ctx context.Context, k *Call, s algo.Schedule, src []byte, v vector, slice int) *Fault {
 	e := &c.exec
 	if ptr(src) != ptr(v.mem) {
 		e.source = v
@@ -171,7 +136,7 @@ func (e *executor) writes(lo, hi int) {
 }
 
 // run runs s on this rank: out is what it sends of, in what it receives into.
-func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector, slice int) *Fault {
+func (c *Links) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector, slice int) *Fault {
 	e := &c.exec
 	for i := range s.Steps {
 		inject.At("cpu.step")
@@ -208,7 +173,7 @@ func (c *Comm) run(ctx context.Context, k *Call, s algo.Schedule, out, in vector
 
 // inTurn keeps a reduction back where the same step sends, or another receive
 // reduces into, the same place.
-func (c *Comm) inTurn(swap bool, m algo.Move, r *receiver, v vector) {
+func (c *Links) inTurn(swap bool, m algo.Move, r *receiver, v vector) {
 	e := &c.exec
 	if swap {
 		for i, s := range e.step.Send {
@@ -225,7 +190,7 @@ func (c *Comm) inTurn(swap bool, m algo.Move, r *receiver, v vector) {
 }
 
 // newSender adds a sender to the step.
-func (c *Comm) newSender() *sender {
+func (c *Links) newSender() *sender {
 	e := &c.exec
 	if n := len(e.tx); n < cap(e.tx) {
 		if e.tx = e.tx[:n+1]; e.tx[n] != nil {
@@ -239,7 +204,7 @@ func (c *Comm) newSender() *sender {
 }
 
 // newReceiver adds a receiver to the step.
-func (c *Comm) newReceiver() *receiver {
+func (c *Links) newReceiver() *receiver {
 	e := &c.exec
 	if n := len(e.rx); n < cap(e.rx) {
 		if e.rx = e.rx[:n+1]; e.rx[n] != nil {
@@ -250,12 +215,4 @@ func (c *Comm) newReceiver() *receiver {
 	}
 	e.rx = append(e.rx, new(receiver))
 	return e.rx[len(e.rx)-1]
-}
-
-// scratch is n bytes beside the caller's memory.
-func (c *Comm) scratch(n int) []byte {
-	if cap(c.exec.beside) < n {
-		c.exec.beside = shm.Aligned(n)
-	}
-	return c.exec.beside[:n]
 }

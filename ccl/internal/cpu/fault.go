@@ -67,7 +67,7 @@ func fault(c Code, peer int, format string, a ...any) *Fault {
 }
 
 // blamed is the rank at fault as the other ranks see it.
-func (c *Comm) blamed(f *Fault) int {
+func (c *Member) blamed(f *Fault) int {
 	if f.Own && (f.Code == Canceled || f.Peer < 0) {
 		return c.rank
 	}

@@ -9,7 +9,7 @@ import (
 
 // Whom the other ranks are told of, by rank 3 of a Comm.
 func TestBlamed(t *testing.T) {
-	c := &Comm{rank: 3}
+	c := &Member{identity: identity{rank: 3}}
 	for _, tc := range []struct {
 		name string
 		f    Fault

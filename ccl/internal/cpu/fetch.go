@@ -7,7 +7,7 @@ import "context"
 
 // fetchFromRoot fills dst from offset off of what the root offers: its whole vector in Broadcast, one block of it in
 // Scatter, in which the root copies its own.
-func (c *Comm) fetchFromRoot(ctx context.Context, k *Call, root int, dst []byte, off int) *Fault {
+func (c *Team) fetchFromRoot(ctx context.Context, k *Call, root int, dst []byte, off int) *Fault {
 	var mine []byte
 	if c.me == root {
 		if mine = k.Src; k.Kind == Broadcast {
@@ -34,7 +34,7 @@ func (c *Comm) fetchFromRoot(ctx context.Context, k *Call, root int, dst []byte,
 }
 
 // release ends a call in which others read from this rank's memory, if they do: it waits until they have.
-func (c *Comm) release(ctx context.Context, k *Call, wasRead bool) *Fault {
+func (c *Team) release(ctx context.Context, k *Call, wasRead bool) *Fault {
 	round, f := c.open(ctx, k, false)
 	if f != nil {
 		return f
@@ -47,13 +47,13 @@ func (c *Comm) release(ctx context.Context, k *Call, wasRead bool) *Fault {
 }
 
 // scatterByRead: the root offers its vector, the others read their blocks of it.
-func (c *Comm) scatterByRead(ctx context.Context, k *Call, root int) *Fault {
+func (c *Team) scatterByRead(ctx context.Context, k *Call, root int) *Fault {
 	from, _ := k.block(c.me)
 	return c.fetchFromRoot(ctx, k, root, k.Dst, from)
 }
 
 // collectByRead: everybody offers its block; root, or everybody where it is -1, reads those of the others.
-func (c *Comm) collectByRead(ctx context.Context, k *Call, root int) *Fault {
+func (c *Team) collectByRead(ctx context.Context, k *Call, root int) *Fault {
 	mine := k.Src
 	if root == c.me {
 		mine = nil // nobody else wants it
@@ -83,7 +83,7 @@ func (c *Comm) collectByRead(ctx context.Context, k *Call, root int) *Fault {
 }
 
 // releaseBy ends a call in which only root reads: the others wait for it.
-func (c *Comm) releaseBy(ctx context.Context, k *Call, root int) *Fault {
+func (c *Team) releaseBy(ctx context.Context, k *Call, root int) *Fault {
 	round, f := c.open(ctx, k, false)
 	if f != nil {
 		return f
@@ -96,12 +96,12 @@ func (c *Comm) releaseBy(ctx context.Context, k *Call, root int) *Fault {
 }
 
 // allToAllByRead reads this rank's block of each of the others' vectors, which have been offered.
-func (c *Comm) allToAllByRead(ctx context.Context, k *Call) *Fault {
+func (c *Team) allToAllByRead(ctx context.Context, k *Call) *Fault {
 	n := k.largest()
 	takeOwn(k.piece(k.Dst, c.me, 0, n), k.piece(k.Src, c.me, 0, n), len(k.Dst))
 	for i := 1; i < c.n; i++ {
 		r := (c.me + i) % c.n
-		if f := c.fill(ctx, r, &c.reach.offers[r].src, c.me*n, k.piece(k.Dst, r, 0, n)); f != nil {
+		if f := c.fill(ctx, r, &c.offers[r].src, c.me*n, k.piece(k.Dst, r, 0, n)); f != nil {
 			return f
 		}
 	}
@@ -109,7 +109,7 @@ func (c *Comm) allToAllByRead(ctx context.Context, k *Call) *Fault {
 }
 
 // reduceAtRoot: the root of two ranks reduces what it reads from the other.
-func (c *Comm) reduceAtRoot(ctx context.Context, k *Call, root int) *Fault {
+func (c *Team) reduceAtRoot(ctx context.Context, k *Call, root int) *Fault {
 	if _, _, f := c.exchange(ctx, k, k.Src, nil, 0); f != nil {
 		return f
 	}
@@ -122,7 +122,7 @@ func (c *Comm) reduceAtRoot(ctx context.Context, k *Call, root int) *Fault {
 }
 
 // reduceScatterByRead: each rank reduces its block from what it reads of the others' vectors.
-func (c *Comm) reduceScatterByRead(ctx context.Context, k *Call) *Fault {
+func (c *Team) reduceScatterByRead(ctx context.Context, k *Call) *Fault {
 	if _, _, f := c.exchange(ctx, k, k.Src, nil, 0); f != nil {
 		return f
 	}

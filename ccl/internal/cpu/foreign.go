@@ -75,7 +75,7 @@ func (c *Comm) Issued(k *Call, meet bool) *Fault {
 
 // Inside notes that c's rank is in a call of another engine that may wait there for other ranks, or is no more. The monitor
 // looks at it as at a call of Begin.
-func Inside(c *Comm, yes bool) {
+func (c *Member) Inside(yes bool) {
 	if !yes {
 		c.foreign.Store(0)
 		return
@@ -86,7 +86,7 @@ func Inside(c *Comm, yes bool) {
 
 // Stands notes since when (see Now) a device has not moved in what was handed to it; 0: it moves. To the others this
 // rank waits in its last collective then.
-func (c *Comm) Stands(since int64) {
+func (c *Member) Stands(since int64) {
 	if since == 0 {
 		c.stands.Store(0)
 		return
@@ -95,7 +95,7 @@ func (c *Comm) Stands(since int64) {
 }
 
 // foreignSince is foreignCall and when the call under way elsewhere began, or the device came to a stand; 0 if neither.
-func (c *Comm) foreignSince() uint64 {
+func (c *Member) foreignSince() uint64 {
 	if began := c.foreign.Load(); began != 0 {
 		return began
 	}
@@ -103,12 +103,12 @@ func (c *Comm) foreignSince() uint64 {
 }
 
 // Late is a timeout whose cause is err, with the ranks of this host that have not come to this rank's last collective.
-func (c *Comm) Late(err error) *Fault {
+func (c *Member) Late(err error) *Fault {
 	return c.late(context.DeadlineExceeded, err, c.behind())
 }
 
 // RanksHere is how many ranks of the job live in this process.
-func (c *Comm) RanksHere() int { return int(c.site.here.Load()) }
+func (c *Member) RanksHere() int { return int(c.site.here.Load()) }
 
 // foreignCall marks the start of a foreign call: the monitor looks at those alone.
 const foreignCall = 1 << 63
@@ -127,12 +127,12 @@ func (c *Comm) meet(ctx context.Context, k *Call) *Fault {
 		defer func() { c.lockstep = false }()
 		return c.localBarrier(ctx, &b)
 	}
-	return c.runRemote(ctx, &b)
+	return c.links.runRemote(ctx, &b)
 }
 
 // otherCallAt finds a rank of this host whose collective of that number was another. Who has
 // not come yet is not looked at: it will look itself.
-func (c *Comm) otherCallAt(place uint64) *Fault {
+func (c *Member) otherCallAt(place uint64) *Fault {
 	mine, ok := c.made(c.me, place)
 	for r := range c.n {
 		if r == c.me || !ok {
@@ -147,7 +147,7 @@ func (c *Comm) otherCallAt(place uint64) *Fault {
 
 // Odd finds a rank that has made another call than this one, in calls that cannot look for themselves: of this host,
 // or of another that has told of its calls. It may be called from any goroutine.
-func (c *Comm) Odd() *Fault {
+func (c *Member) Odd() *Fault {
 	if c.topo.Nodes() > 1 && !c.opt.Unchecked {
 		c.note.Lock()
 		s, _, ok := c.status(c.site.clock())
@@ -174,7 +174,7 @@ func (c *Comm) Odd() *Fault {
 
 // behind lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
 // are behind, as far as is known, the ones that are furthest, and of those again the ones that do not wait themselves.
-func (c *Comm) behind() []int {
+func (c *Member) behind() []int {
 	type place struct {
 		ahead int32 // of this rank
 		waits bool
@@ -207,7 +207,7 @@ func (c *Comm) behind() []int {
 }
 
 // behindHere lists those of this host.
-func (c *Comm) behindHere() []int {
+func (c *Member) behindHere() []int {
 	var late []int
 	mine := uint32(c.local.entered(c.me).Load() >> 32)
 	for r := range c.n {
@@ -219,7 +219,7 @@ func (c *Comm) behindHere() []int {
 }
 
 // watchForeign is the monitor's look at a foreign call, which cannot look for itself.
-func (c *Comm) watchForeign(now int64) {
+func (c *Member) watchForeign(now int64) {
 	began := c.foreignSince()
 	if began == 0 || c.cause.Load() != nil {
 		return
@@ -247,7 +247,7 @@ func (c *Comm) watchForeign(now int64) {
 
 // someoneLeftBehind finds a rank of this host that has closed the Comm before the collective
 // that this rank is in.
-func (c *Comm) someoneLeftBehind() *Fault {
+func (c *Member) someoneLeftBehind() *Fault {
 	for _, r := range c.behindHere() {
 		if c.local.state(c.topo.Local(r)).Load() == stateClosed {
 			return fault(Closed, r, "")

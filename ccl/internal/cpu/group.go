@@ -15,18 +15,18 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*Call) *Fault {
 		return c.settle(f)
 	}
 	c.began = c.site.clock()
-	e := &c.exec
+	e := &c.links.exec
 	e.tx, e.rx = e.tx[:0], e.rx[:0]
 	for _, k := range calls {
 		if k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv {
-			if f := c.addPointToPoint(ctx, k); f != nil {
+			if f := c.links.addPointToPoint(ctx, k); f != nil {
 				return f
 			}
 		}
 	}
 	if len(e.tx)+len(e.rx) > 0 {
 		c.lockstep, c.running = false, calls[0]
-		f := c.move(ctx, e.tx, e.rx)
+		f := c.links.move(ctx, e.tx, e.rx)
 		if c.running == nil {
 			c.rouse()
 		}
@@ -82,7 +82,7 @@ func (c *Comm) fusible(calls []*Call) int {
 // fused runs small calls of one kind as one. Its hash is that of all of them, so it
 // also compares how they were grouped.
 func (c *Comm) fused(ctx context.Context, calls []*Call) *Fault {
-	one := &c.exec.one
+	one := &c.one
 	*one = *calls[0]
 	n := 0 // bytes of a rank's part
 	hash := uint32(0)
@@ -94,10 +94,10 @@ func (c *Comm) fused(ctx context.Context, calls []*Call) *Fault {
 	if one.Kind == AllGather {
 		parts = c.Size()
 	}
-	if cap(c.exec.fuse) < n*(parts+1) {
-		c.exec.fuse = shm.Aligned(2 * tuning.FuseMax)
+	if cap(c.fuse) < n*(parts+1) {
+		c.fuse = shm.Aligned(2 * tuning.FuseMax)
 	}
-	src, dst := c.exec.fuse[:n], c.exec.fuse[n:n*(parts+1)]
+	src, dst := c.fuse[:n], c.fuse[n:n*(parts+1)]
 	at := 0
 	for _, k := range calls {
 		at += copy(src[at:], k.Src)

@@ -42,7 +42,7 @@ type job struct {
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
-	comms   map[uint64][]*Comm
+	comms   map[uint64][]*Member
 	history []event      // the last of them, for Comms and connections that are about to be made
 	dead    map[int]bool // ranks of the world that are known to be lost
 	settled subjects
@@ -53,8 +53,8 @@ type job struct {
 	pending []event         // proposals that nobody has decided yet
 	polls   []*poll         // about those that are counted first
 	picture picture
-	looking []*Comm // the monitor's, so that it allocates nothing
-	suspect []int32 // a deadlock that was seen once; the monitor's
+	looking []*Member // the monitor's, so that it allocates nothing
+	suspect []int32   // a deadlock that was seen once; the monitor's
 	sites   map[int]*site
 	all     []*site // the same
 	leaving bool
@@ -148,7 +148,7 @@ func enterJob(id string, peer time.Duration) *job {
 		if peer > 0 {
 			peer = max(peer, leastSilence)
 		}
-		j = &job{id: id, peer: peer, born: time.Now(), stopCh: make(chan struct{}), comms: map[uint64][]*Comm{}, sites: map[int]*site{},
+		j = &job{id: id, peer: peer, born: time.Now(), stopCh: make(chan struct{}), comms: map[uint64][]*Member{}, sites: map[int]*site{},
 			dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
 			picture: picture{ranks: map[seat]*Status{}, briefs: map[uint64]*briefs{}}}
 		j.pace.wake = make(chan struct{}, 1)
@@ -250,7 +250,7 @@ func (s *site) spins() int {
 }
 
 // add makes c known to the monitor. A failure that came before it did counts.
-func (j *job) add(c *Comm) {
+func (j *job) add(c *Member) {
 	j.mu.Lock()
 	j.comms[c.id] = append(j.comms[c.id], c)
 	old := append([]event(nil), j.history...)
@@ -262,7 +262,7 @@ func (j *job) add(c *Comm) {
 	}
 }
 
-func (j *job) remove(c *Comm) {
+func (j *job) remove(c *Member) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	list := j.comms[c.id]

@@ -57,7 +57,7 @@ func (s *Status) holds() time.Duration {
 }
 
 // awaited is the rank of the world that this one waits for in s, -1 if that is not known. c.note is locked.
-func (c *Comm) awaited(s *Status) int32 {
+func (c *Member) awaited(s *Status) int32 {
 	if s.Doing != Waits {
 		return -1
 	}
@@ -78,7 +78,7 @@ func (c *Comm) awaited(s *Status) int32 {
 }
 
 // late is the fault of a call that ends unfinished as of ended, for a reason. missing are the ranks of c that it waits for.
-func (c *Comm) late(ended, why error, missing []int) *Fault {
+func (c *Member) late(ended, why error, missing []int) *Fault {
 	f := ctxFault(ended, missing)
 	f.Err = why
 	if len(missing) == 0 {
@@ -113,6 +113,6 @@ func (c *Comm) late(ended, why error, missing []int) *Fault {
 }
 
 // overdue is the fault of a call that has taken Options.Timeout.
-func (c *Comm) overdue(missing []int) *Fault {
+func (c *Member) overdue(missing []int) *Fault {
 	return c.late(context.DeadlineExceeded, fmt.Errorf("not done after %v", c.opt.Timeout), missing)
 }

@@ -14,6 +14,26 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
+// Links are a rank's ways to send messages to others.
+type Links struct {
+	*Reach
+	made map[linkKey]*link
+	exec executor
+	work *workspace
+}
+
+// init readies c, whose Reach is.
+func (c *Links) init(r *Reach, work *workspace) {
+	c.Reach, c.work, c.made = r, work, map[linkKey]*link{}
+}
+
+// close ends all of them.
+func (c *Links) close() {
+	for _, l := range c.made {
+		l.close()
+	}
+}
+
 // A link joins this rank with one other, for the messages of one class. It is made
 // on first use: a pipe each way inside a host, a TCP connection between hosts.
 type link struct {
@@ -69,9 +89,9 @@ type linkKey struct {
 }
 
 // link returns the link to peer. Its inlet may come later: see inletOf.
-func (c *Comm) link(ctx context.Context, peer int, cl class) (*link, *Fault) {
+func (c *Links) link(ctx context.Context, peer int, cl class) (*link, *Fault) {
 	key := linkKey{int32(peer), cl}
-	if l := c.links[key]; l != nil {
+	if l := c.made[key]; l != nil {
 		return l, nil
 	}
 	l := &link{peer: peer, class: cl, sent: uint64(c.start), received: uint64(c.start)}
@@ -84,12 +104,12 @@ func (c *Comm) link(ctx context.Context, peer int, cl class) (*link, *Fault) {
 	} else if f := c.dial(ctx, l, cl); f != nil {
 		return nil, f
 	}
-	c.links[key] = l
+	c.made[key] = l
 	return l, nil
 }
 
 // dial connects with a rank of another host.
-func (c *Comm) dial(ctx context.Context, l *link, cl class) *Fault {
+func (c *Links) dial(ctx context.Context, l *link, cl class) *Fault {
 	w := c.members.world(l.peer)
 	addr := c.site.addrs[w]
 	key := tcp.MakeKey(c.id, uint32(cl), uint32(c.rank), uint32(l.peer))
@@ -133,7 +153,7 @@ func (c *Comm) dial(ctx context.Context, l *link, cl class) *Fault {
 
 // ready makes sure of l's inlet. It is false while a peer of this host has not
 // made its pipe.
-func (c *Comm) ready(l *link) (bool, *Fault) {
+func (c *Links) ready(l *link) (bool, *Fault) {
 	if l.in != nil {
 		return true, nil
 	}
@@ -157,7 +177,7 @@ func (l *link) close() {
 
 // broken reports that the stream with peer ended. Often that is the echo of another
 // failure, whose report is on its way: it gets a moment to arrive.
-func (c *Comm) broken(peer int, err error) *Fault {
+func (c *Links) broken(peer int, err error) *Fault {
 	if f := c.reported(peer); f != nil {
 		return f
 	}
@@ -171,7 +191,7 @@ func (c *Comm) broken(peer int, err error) *Fault {
 }
 
 // reported waits a moment for the report of a failure, or for peer to have left in good order.
-func (c *Comm) reported(peer int) *Fault {
+func (c *Links) reported(peer int) *Fault {
 	for range 30 {
 		if f := c.cause.Load(); f != nil {
 			return f
@@ -187,7 +207,7 @@ func (c *Comm) reported(peer int) *Fault {
 
 // cut is broken, for a link on which this rank could not send: what the peer said
 // last may still wait to be read.
-func (c *Comm) cut(l *link, err error) *Fault {
+func (c *Links) cut(l *link, err error) *Fault {
 	for _, r := range c.exec.rx {
 		if r.l == l && !r.done && r.gotN > 0 {
 			return c.broken(l.peer, err)
@@ -204,7 +224,7 @@ func (c *Comm) cut(l *link, err error) *Fault {
 }
 
 // farewell is why peer leaves, if that is what h says.
-func (c *Comm) farewell(h *head, peer int) *Fault {
+func (c *Links) farewell(h *head, peer int) *Fault {
 	switch h.kind {
 	case messageBye:
 		return fault(Closed, peer, "")
@@ -228,7 +248,7 @@ func (c *Comm) farewell(h *head, peer int) *Fault {
 
 // hasClosed asks the process of a rank of another host whether the rank has closed
 // the Comm: then it takes no new connection for it.
-func (c *Comm) hasClosed(peer int) bool {
+func (c *Links) hasClosed(peer int) bool {
 	if c.topo.Node(peer) == c.topo.Node(c.rank) {
 		return false
 	}
@@ -310,14 +330,14 @@ func (h *head) decode(b []byte) error {
 
 // sayBye tells the other ends of this rank's connections that it closes the Comm, or
 // why the Comm has failed.
-func (c *Comm) sayBye() {
+func (c *Links) sayBye() {
 	h := head{comm: c.id, kind: messageBye}
 	if f := c.cause.Load(); f != nil {
 		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(c.blamed(f))
 	}
 	var b [headBytes]byte
 	h.encode(b[:])
-	for _, l := range c.links {
+	for _, l := range c.made {
 		if l.conn != nil && l.outNext == l.outTurn { // else a message is half way out
 			l.out.TrySend(b[:])
 		}

@@ -14,8 +14,25 @@ import (
 // The collectives among the ranks of one host: a rank posts, the others read what
 // they need of it, straight into place. See region for rounds and flags.
 
+// Team is one rank of a host among those of its Comm: the collectives in rounds.
+type Team struct {
+	Reach
+	seen   uint32           // a round that all ranks are known to have posted
+	lines  [][]byte         // their staging memory, as far as mapped
+	chunk  int              // bytes of a staging slot
+	offers []offer          // of the call under way, by rank
+	srcs   []unsafe.Pointer // where the operands of a sum are, while they are added
+	staged []bool           // of AllToAllV, by rank
+	work   *workspace
+}
+
+// init readies c, whose Member is.
+func (c *Team) init(work *workspace) {
+	c.seen, c.chunk, c.work = c.start, tuning.StageChunk(c.n), work
+}
+
 // runLocal runs k, all of whose ranks are on this host: a rank of the Comm has the same number there.
-func (c *Comm) runLocal(ctx context.Context, k *Call) *Fault {
+func (c *Team) runLocal(ctx context.Context, k *Call) *Fault {
 	switch k.Kind {
 	case AllReduce:
 		return c.localAllReduce(ctx, k)
@@ -40,7 +57,7 @@ func (c *Comm) runLocal(ctx context.Context, k *Call) *Fault {
 }
 
 // open begins a round: it waits until the slot of that round has been read by all.
-func (c *Comm) open(ctx context.Context, k *Call, staged bool) (uint32, *Fault) {
+func (c *Team) open(ctx context.Context, k *Call, staged bool) (uint32, *Fault) {
 	c.round++
 	if !staged && c.seen-c.round+c.local.depth-2 < 1<<31 {
 		return c.round, nil
@@ -49,7 +66,7 @@ func (c *Comm) open(ctx context.Context, k *Call, staged bool) (uint32, *Fault) 
 }
 
 // openLate is open where the slot is in staging memory, or it is not known that it has been read.
-func (c *Comm) openLate(ctx context.Context, k *Call, staged bool) (uint32, *Fault) {
+func (c *Team) openLate(ctx context.Context, k *Call, staged bool) (uint32, *Fault) {
 	need := c.round - (tuning.StageDepth - 2)
 	if !staged { // some more, so that the next rounds need not look: each look is a line that others write
 		need = c.round - (c.local.depth - 2) + c.local.depth/4
@@ -61,7 +78,7 @@ func (c *Comm) openLate(ctx context.Context, k *Call, staged bool) (uint32, *Fau
 }
 
 // catchUp waits until all ranks of this host have posted round need.
-func (c *Comm) catchUp(ctx context.Context, k *Call, need uint32) *Fault {
+func (c *Team) catchUp(ctx context.Context, k *Call, need uint32) *Fault {
 	for i := 1; i < c.n; i++ {
 		r := (c.me + i) % c.n
 		p := c.local.flag(r, need)
@@ -81,27 +98,27 @@ func (c *Comm) catchUp(ctx context.Context, k *Call, need uint32) *Fault {
 }
 
 // post says that this rank's data of round is there.
-func (c *Comm) post(k *Call, round uint32) {
+func (c *Team) post(k *Call, round uint32) {
 	inject.At("cpu.post")
 	ordered.Post(c.local.flag(c.me, round), uint64(round)<<32|uint64(k.Hash), c.local.flag(c.me, round+1))
 }
 
 // postInline is post of a round of which n bytes lie in this rank's slot.
-func (c *Comm) postInline(k *Call, round uint32, n int) {
+func (c *Team) postInline(k *Call, round uint32, n int) {
 	c.post(k, round)
 	c.claimAhead(round, n)
 }
 
 // claimAhead asks for the lines that n bytes of the round after this will take, where that helps: of two ranks the other has
 // copies of them.
-func (c *Comm) claimAhead(round uint32, n int) {
+func (c *Team) claimAhead(round uint32, n int) {
 	if tuning.CPU.ClaimAhead && c.n == 2 && n > tuning.BesideFlag && n <= c.local.inline {
 		ordered.Claim(c.local.payload(c.me, round+1, n), n)
 	}
 }
 
 // awaitAll waits for every other rank's post of round.
-func (c *Comm) awaitAll(ctx context.Context, k *Call, round uint32) *Fault {
+func (c *Team) awaitAll(ctx context.Context, k *Call, round uint32) *Fault {
 	for r := c.me + 1; r < c.n; r++ {
 		if f := c.await(ctx, k, r, round); f != nil {
 			return f
@@ -117,7 +134,7 @@ func (c *Comm) awaitAll(ctx context.Context, k *Call, round uint32) *Fault {
 }
 
 // stage is where rank r's data of round lie in staging memory.
-func (c *Comm) stage(r int, round uint32) (unsafe.Pointer, *Fault) {
+func (c *Team) stage(r int, round uint32) (unsafe.Pointer, *Fault) {
 	mem, f := c.stageOf(c.local.turn(r, round/tuning.StageDepth))
 	if f != nil {
 		return nil, f
@@ -126,7 +143,7 @@ func (c *Comm) stage(r int, round uint32) (unsafe.Pointer, *Fault) {
 }
 
 // stageOf is the staging memory of rank r. It is made on first use, by whoever comes first.
-func (c *Comm) stageOf(r int) ([]byte, *Fault) {
+func (c *Team) stageOf(r int) ([]byte, *Fault) {
 	if c.lines != nil && c.lines[r] != nil {
 		return c.lines[r], nil
 	}
@@ -157,7 +174,7 @@ func (c *Comm) stageOf(r int) ([]byte, *Fault) {
 const noSlot = -1
 
 // slotOf is where rank r's n bytes of round lie.
-func (c *Comm) slotOf(r int, round uint32, n int) (unsafe.Pointer, *Fault) {
+func (c *Team) slotOf(r int, round uint32, n int) (unsafe.Pointer, *Fault) {
 	if n != noSlot {
 		return c.local.payload(r, round, n), nil
 	}
@@ -165,7 +182,7 @@ func (c *Comm) slotOf(r int, round uint32, n int) (unsafe.Pointer, *Fault) {
 }
 
 // begin opens a round and returns where this rank's n bytes of it go.
-func (c *Comm) begin(ctx context.Context, k *Call, n int) (round uint32, to unsafe.Pointer, f *Fault) {
+func (c *Team) begin(ctx context.Context, k *Call, n int) (round uint32, to unsafe.Pointer, f *Fault) {
 	if round, f = c.open(ctx, k, n == noSlot); f == nil {
 		to, f = c.slotOf(c.me, round, n)
 	}
@@ -173,7 +190,7 @@ func (c *Comm) begin(ctx context.Context, k *Call, n int) (round uint32, to unsa
 }
 
 // fetch waits for rank r's post of round and returns where its n bytes lie.
-func (c *Comm) fetch(ctx context.Context, k *Call, r int, round uint32, n int) (from unsafe.Pointer, f *Fault) {
+func (c *Team) fetch(ctx context.Context, k *Call, r int, round uint32, n int) (from unsafe.Pointer, f *Fault) {
 	if f = c.await(ctx, k, r, round); f == nil {
 		from, f = c.slotOf(r, round, n)
 	}
@@ -182,7 +199,7 @@ func (c *Comm) fetch(ctx context.Context, k *Call, r int, round uint32, n int) (
 
 // layout says how a call whose ranks each post some blocks is cut into rounds:
 // length bytes of every block at a time, and how many bytes each rank has in its slot. All ranks compute the same.
-func (c *Comm) layout(block, blocks int) (length, inSlot int) {
+func (c *Team) layout(block, blocks int) (length, inSlot int) {
 	if block*blocks <= c.local.inline {
 		return block, block * blocks
 	}
@@ -195,7 +212,7 @@ func (c *Comm) layout(block, blocks int) (length, inSlot int) {
 
 // foldAll reduces n bytes at offset from of every rank's slot, in which inSlot bytes lie, into dst, in rank
 // order; own, where not nil, stands for this rank's slot. The sums of more than two 16-bit floats are rounded once.
-func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, inSlot int, from func(r int) int, own unsafe.Pointer, n int, stream bool) *Fault {
+func (c *Team) foldAll(k *Call, dst unsafe.Pointer, round uint32, inSlot int, from func(r int) int, own unsafe.Pointer, n int, stream bool) *Fault {
 	operand := func(r, i int) (unsafe.Pointer, *Fault) {
 		if r == c.me && own != nil {
 			return unsafe.Add(own, i), nil
@@ -230,7 +247,7 @@ func (c *Comm) foldAll(k *Call, dst unsafe.Pointer, round uint32, inSlot int, fr
 		m := min(step, n-i)
 		to := unsafe.Add(dst, i)
 		if k.sumsAll(c.n) {
-			srcs := c.reach.operands(c.n)
+			srcs := c.operands(c.n)
 			for r := range srcs {
 				var f *Fault
 				if srcs[r], f = operand(r, i); f != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // localBroadcast: the root posts, the others read.
-func (c *Comm) localBroadcast(ctx context.Context, k *Call) *Fault {
+func (c *Team) localBroadcast(ctx context.Context, k *Call) *Fault {
 	root := int(k.Root)
 	if read, f := c.reads(ctx, k, len(k.Dst)); f != nil {
 		return f
@@ -49,12 +49,12 @@ func (c *Comm) localBroadcast(ctx context.Context, k *Call) *Fault {
 }
 
 // localAllGather: everybody posts its block and reads the others'.
-func (c *Comm) localAllGather(ctx context.Context, k *Call) *Fault {
+func (c *Team) localAllGather(ctx context.Context, k *Call) *Fault {
 	return c.collect(ctx, k, -1)
 }
 
 // localGather: everybody posts its block; the root reads them.
-func (c *Comm) localGather(ctx context.Context, k *Call) *Fault {
+func (c *Team) localGather(ctx context.Context, k *Call) *Fault {
 	root := int(k.Root)
 	if c.n > 2 {
 		return c.collect(ctx, k, root)
@@ -86,7 +86,7 @@ func takeOwn(dst, src []byte, results int) {
 }
 
 // collect gathers the blocks of all ranks at root, or everywhere where it is -1.
-func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
+func (c *Team) collect(ctx context.Context, k *Call, root int) *Fault {
 	largest := k.largest()
 	length, inSlot := c.layout(largest, 1)
 	if read, f := c.reads(ctx, k, largest); f != nil {
@@ -128,7 +128,7 @@ func (c *Comm) collect(ctx context.Context, k *Call, root int) *Fault {
 }
 
 // localScatter: the root posts the blocks of the others, each reads its own.
-func (c *Comm) localScatter(ctx context.Context, k *Call) *Fault {
+func (c *Team) localScatter(ctx context.Context, k *Call) *Fault {
 	root := int(k.Root)
 	largest := k.largest()
 	if read, f := c.reads(ctx, k, largest); f != nil {
@@ -188,7 +188,7 @@ func other(me, r int) int {
 
 // localAllToAll: everybody posts a piece of each of the others' blocks and reads
 // its own from each. A piece is posted before it is overwritten, so it works in place.
-func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
+func (c *Team) localAllToAll(ctx context.Context, k *Call) *Fault {
 	block := k.largest()
 	length, inSlot := c.layout(block, c.n-1)
 	if read, f := c.reads(ctx, k, block); f != nil {
@@ -197,7 +197,7 @@ func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 		if _, _, f := c.exchange(ctx, k, k.Src, k.Dst, 0); f != nil {
 			return f
 		}
-		if !c.reach.someInPlace() { // else a block would be overwritten before it is read
+		if !c.someInPlace() { // else a block would be overwritten before it is read
 			return c.allToAllByRead(ctx, k)
 		}
 	}
@@ -228,7 +228,7 @@ func (c *Comm) localAllToAll(ctx context.Context, k *Call) *Fault {
 }
 
 // localBarrier: a round without data. After it, all have done what they did before it.
-func (c *Comm) localBarrier(ctx context.Context, k *Call) *Fault {
+func (c *Team) localBarrier(ctx context.Context, k *Call) *Fault {
 	round, f := c.open(ctx, k, false)
 	if f != nil {
 		return f

@@ -21,7 +21,7 @@ func get(dst []byte, from unsafe.Pointer) {
 
 // receive is get of what another rank has staged, in a call in which all post and all read where bothWays is set: of
 // two ranks the reader writes there next, so it takes the lines as its own.
-func (c *Comm) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
+func (c *Team) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
 	if c.n != 2 || !bothWays {
 		get(dst, from)
 		return
@@ -39,7 +39,7 @@ func (c *Comm) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
 // localAllReduce: small vectors lie beside the flags and everybody adds up all of
 // them; two ranks do the same chunk by chunk; more ranks each reduce one part of
 // a chunk and then collect the parts.
-func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
+func (c *Team) localAllReduce(ctx context.Context, k *Call) *Fault {
 	if len(k.Src) <= c.local.whole {
 		round, f := c.open(ctx, k, false)
 		if f != nil {
@@ -85,7 +85,7 @@ func (c *Comm) localAllReduce(ctx context.Context, k *Call) *Fault {
 }
 
 // foldTwo is foldAll of two ranks for n bytes that are not staged in turn: what the smallest calls do.
-func (c *Comm) foldTwo(k *Call, dst, own, theirs unsafe.Pointer, n int) {
+func (c *Team) foldTwo(k *Call, dst, own, theirs unsafe.Pointer, n int) {
 	a, b := own, theirs
 	if c.me == 1 {
 		a, b = b, a
@@ -103,7 +103,7 @@ func (c *Comm) foldTwo(k *Call, dst, own, theirs unsafe.Pointer, n int) {
 // allReduceTwo reduces between two ranks, each of which stages one chunk ahead of
 // the one it waits for, so that the flag's way is never waited for; of the first it has been waited for if that
 // was staged ahead.
-func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int, ahead bool) *Fault {
+func (c *Team) allReduceTwo(ctx context.Context, k *Call, length int, ahead bool) *Fault {
 	stream := streams(AllReduce, len(k.Dst)) && ptr(k.Dst) != ptr(k.Src)
 	stageNext := func(at int) (uint32, *Fault) {
 		round, to, f := c.begin(ctx, k, noSlot)
@@ -142,14 +142,14 @@ func (c *Comm) allReduceTwo(ctx context.Context, k *Call, length int, ahead bool
 }
 
 // part r of n bytes among the ranks of the host, in whole cache lines.
-func (c *Comm) part(n, r int) (from, to int) {
+func (c *Team) part(n, r int) (from, to int) {
 	q := ((n+c.n-1)/c.n + 63) &^ 63
 	return min(r*q, n), min((r+1)*q, n)
 }
 
 // reduceParts reduces one chunk among three or more ranks: all post it, each
 // reduces its part and posts that, and all (root < 0) or root collect the parts.
-func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root int, ahead bool) *Fault {
+func (c *Team) reduceParts(ctx context.Context, k *Call, src, dst []byte, root int, ahead bool) *Fault {
 	round := c.round
 	if !ahead { // else all have posted it
 		var at unsafe.Pointer
@@ -196,7 +196,7 @@ func (c *Comm) reduceParts(ctx context.Context, k *Call, src, dst []byte, root i
 
 // localReduce: the root reduces what the others post; of large vectors among many
 // ranks each reduces a part.
-func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
+func (c *Team) localReduce(ctx context.Context, k *Call) *Fault {
 	root := int(k.Root)
 	if c.n == 2 {
 		if read, f := c.reads(ctx, k, len(k.Src)); f != nil {
@@ -243,7 +243,7 @@ func (c *Comm) localReduce(ctx context.Context, k *Call) *Fault {
 
 // localReduceScatter: everybody posts a piece of every block, and reduces that of
 // its own. Between two ranks the own block need not be posted.
-func (c *Comm) localReduceScatter(ctx context.Context, k *Call) *Fault {
+func (c *Team) localReduceScatter(ctx context.Context, k *Call) *Fault {
 	blocks := c.n
 	if c.n == 2 {
 		blocks = 1

@@ -37,7 +37,7 @@ func headerWords(n int) int {
 
 // readHeader reads a header: where the block for this rank begins, its length, where the sender's blocks are, and the
 // length of the largest.
-func (c *Comm) readHeader(theirs []uint64) (at, length uint64, where, largest int) {
+func (c *Team) readHeader(theirs []uint64) (at, length uint64, where, largest int) {
 	if c.n == 2 {
 		length = theirs[0] >> 2
 		return 0, length, int(theirs[0] & 3), int(length)
@@ -54,19 +54,19 @@ func (c *Comm) readHeader(theirs []uint64) (at, length uint64, where, largest in
 }
 
 // slotsV reports whether headers fit: half of a slot is enough.
-func (c *Comm) slotsV() bool { return 8*headerWords(c.n) <= c.local.inline/2 }
+func (c *Team) slotsV() bool { return 8*headerWords(c.n) <= c.local.inline/2 }
 
-func (c *Comm) headerOf(r int, round uint32) []uint64 {
+func (c *Team) headerOf(r int, round uint32) []uint64 {
 	return unsafe.Slice((*uint64)(c.local.data(r, round)), headerWords(c.n))
 }
 
-func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
+func (c *Team) localAllToAllV(ctx context.Context, k *Call) *Fault {
 	if f := c.acquaint(ctx, k); f != nil {
 		return f
 	}
 	n, room := c.n, c.local.inline-8*headerWords(c.n)
 	var out, in vector
-	c.blocksV(k, &out, &in)
+	c.work.blocksV(k, &out, &in)
 	total, largest := 0, 0
 	for r := range n {
 		if r != c.me {
@@ -78,7 +78,7 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 	if total > room {
 		where = vStaged
 		if from = c.site.host.SpanOf(out.mem); ptr(k.Src) != ptr(k.Dst) && // else they are a copy, and staging it is as fast
-			(c.reach.all || (c.reach.reads || from.Shared()) && largest >= tuning.ReadFrom) {
+			(c.Reach.all || (c.Reach.reads || from.Shared()) && largest >= tuning.ReadFrom) {
 			where, largest = vOffered, 0
 			c.toBeRead(&from, out.mem)
 		}
@@ -101,11 +101,11 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 
 	keep, kept := out.parts(c.me, c.me+1), in.parts(c.me, c.me+1)
 	takeOwn(cut(kept, 0, length), cut(keep, 0, length), len(k.Dst))
-	staged := c.exec.staged[:0] // by rank, whether its blocks come in pieces
+	staged := c.staged[:0] // by rank, whether its blocks come in pieces
 	for r := range n {
 		staged = append(staged, r == c.me && where == vStaged)
 	}
-	c.exec.staged = staged
+	c.staged = staged
 	wait := where == vOffered
 	for i := 1; i < n; i++ {
 		r := (c.me + i) % n
@@ -150,7 +150,7 @@ func (c *Comm) localAllToAllV(ctx context.Context, k *Call) *Fault {
 }
 
 // putHeader writes this rank's header, and behind it the blocks, or from where they are offered.
-func (c *Comm) putHeader(round uint32, out *vector, where, largest int, from shm.Span) {
+func (c *Team) putHeader(round uint32, out *vector, where, largest int, from shm.Span) {
 	mine, behind := c.headerOf(c.me, round), c.behindHeader(c.me, round)
 	if c.n == 2 {
 		b := out.parts(1-c.me, 2-c.me)
@@ -183,12 +183,12 @@ func (c *Comm) putHeader(round uint32, out *vector, where, largest int, from shm
 	}
 }
 
-func (c *Comm) behindHeader(r int, round uint32) unsafe.Pointer {
+func (c *Team) behindHeader(r int, round uint32) unsafe.Pointer {
 	return unsafe.Add(c.local.data(r, round), 8*headerWords(c.n))
 }
 
 // stageV stages length bytes, from at on, of the blocks of the others.
-func (c *Comm) stageV(round uint32, out *vector, at, length int) *Fault {
+func (c *Team) stageV(round uint32, out *vector, at, length int) *Fault {
 	to, f := c.stage(c.me, round)
 	if f != nil {
 		return f
@@ -202,7 +202,7 @@ func (c *Comm) stageV(round uint32, out *vector, at, length int) *Fault {
 }
 
 // unstageV receives what rank r has staged in round.
-func (c *Comm) unstageV(r int, round uint32, piece []byte, length int) *Fault {
+func (c *Team) unstageV(r int, round uint32, piece []byte, length int) *Fault {
 	from, f := c.stage(r, round)
 	if f == nil {
 		c.receive(piece, unsafe.Add(from, other(r, c.me)*length), true)
@@ -211,8 +211,8 @@ func (c *Comm) unstageV(r int, round uint32, piece []byte, length int) *Fault {
 }
 
 // pieceV is a round in which the staged ranks move what lies from at on in their blocks.
-func (c *Comm) pieceV(ctx context.Context, k *Call, out, in *vector, at, length int) *Fault {
-	staged := c.exec.staged
+func (c *Team) pieceV(ctx context.Context, k *Call, out, in *vector, at, length int) *Fault {
+	staged := c.staged
 	round, f := c.open(ctx, k, true)
 	if f != nil {
 		return f

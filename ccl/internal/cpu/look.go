@@ -40,7 +40,7 @@ type note struct {
 }
 
 // doze notes that the call under way sleeps, waiting for peer.
-func (c *Comm) doze(k *Call, peer int) {
+func (c *Member) doze(k *Call, peer int) {
 	n := &c.note
 	n.Lock()
 	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.calls, int32(peer), c.began
@@ -48,7 +48,7 @@ func (c *Comm) doze(k *Call, peer int) {
 }
 
 // rouse notes that it has ended.
-func (c *Comm) rouse() {
+func (c *Member) rouse() {
 	c.rise()
 	c.local.waits(c.me).Store(0)
 	n := &c.note
@@ -58,7 +58,7 @@ func (c *Comm) rouse() {
 }
 
 // stir notes that the sleeping call goes on: it has waited only since now.
-func (c *Comm) stir() {
+func (c *Member) stir() {
 	n := &c.note
 	n.Lock()
 	n.since = c.site.clock()
@@ -66,7 +66,7 @@ func (c *Comm) stir() {
 }
 
 // turnTo notes that the sleeping call waits for another rank.
-func (c *Comm) turnTo(peer int) {
+func (c *Member) turnTo(peer int) {
 	n := &c.note
 	n.Lock()
 	n.peer = int32(peer)
@@ -74,7 +74,7 @@ func (c *Comm) turnTo(peer int) {
 }
 
 // status is where this rank stands now. c.note is locked; it is false once the Comm's memory is gone.
-func (c *Comm) status(now int64) (s Status, since int64, ok bool) {
+func (c *Member) status(now int64) (s Status, since int64, ok bool) {
 	n := &c.note
 	s = Status{Comm: c.id, Rank: int32(c.rank), Size: int32(c.Size()), World: int32(c.members.world(c.rank)),
 		Node: int32(c.site.node), Peer: -1, For: -1, Failed: c.cause.Load() != nil}
@@ -109,7 +109,7 @@ func (c *Comm) status(now int64) (s Status, since int64, ok bool) {
 }
 
 // look is the monitor's look at c.
-func (c *Comm) look(now int64) {
+func (c *Member) look(now int64) {
 	n := &c.note
 	n.Lock()
 	defer n.Unlock()
@@ -161,7 +161,7 @@ func (c *Comm) look(now int64) {
 }
 
 // lookBack tells, once, where this rank stood when the Comm failed.
-func (c *Comm) lookBack(now int64) {
+func (c *Member) lookBack(now int64) {
 	if end := c.note.atEnd; end != nil {
 		c.note.atEnd = nil
 		c.tellWhole(*end, now)
@@ -175,7 +175,7 @@ func sameState(a, b *Status) bool {
 func isPairwise(k Kind) bool { return k == Send || k == Recv || k == SendRecv }
 
 // tellWhole tells all ranks of the job where this one stands. c.note is locked.
-func (c *Comm) tellWhole(s Status, now int64) {
+func (c *Member) tellWhole(s Status, now int64) {
 	n := &c.note
 	s.Number, s.For = n.posted.Number+1, c.awaited(&s)
 	n.posted, n.toldAt = s, now
@@ -188,7 +188,7 @@ func (c *Comm) tellWhole(s Status, now int64) {
 }
 
 // compare finds a rank, of this host or one heard of, whose collective of that number was another.
-func (c *Comm) compare(s *Status) *Fault {
+func (c *Member) compare(s *Status) *Fault {
 	if c.note.looked != s.Calls+1 {
 		c.note.looked = s.Calls + 1
 		if f := c.compareHeard(s); f != nil {
@@ -204,7 +204,7 @@ func (c *Comm) compare(s *Status) *Fault {
 }
 
 // compareHeard compares with what ranks of other hosts have told.
-func (c *Comm) compareHeard(s *Status) *Fault {
+func (c *Member) compareHeard(s *Status) *Fault {
 	if other, ok := c.site.brief(s); ok {
 		return disagree(s.Call, other.Call, int(other.Rank))
 	}
@@ -217,7 +217,7 @@ func disagree(mine, theirs Record, peer int) *Fault {
 }
 
 // checkAgainst compares this rank's calls with what another has told.
-func (c *Comm) checkAgainst(other *Status) {
+func (c *Member) checkAgainst(other *Status) {
 	if int(other.Rank) == c.rank || c.opt.Unchecked || c.cause.Load() != nil || other.Calls == 0 || isPairwise(other.Call.Kind) {
 		return
 	}

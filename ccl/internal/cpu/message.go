@@ -70,7 +70,7 @@ func (s *sender) start(l *link, h *head, payload []byte) {
 }
 
 // progress sends what the link takes.
-func (c *Comm) progressOut(s *sender) (moved bool, f *Fault) {
+func (c *Links) progressOut(s *sender) (moved bool, f *Fault) {
 	if s.l.outTurn != s.turn || s.behind != nil && !s.behind.done {
 		return false, nil
 	}
@@ -117,7 +117,7 @@ func (r *receiver) start(l *link, want head, to []byte) {
 }
 
 // progressIn receives what the link has.
-func (c *Comm) progressIn(r *receiver) (moved bool, f *Fault) {
+func (c *Links) progressIn(r *receiver) (moved bool, f *Fault) {
 	if r.l.inTurn != r.turn {
 		return false, nil
 	}
@@ -185,7 +185,7 @@ func (r *receiver) limit() int {
 
 // room is where the next payload of r is to be received, which absorb then takes: in its place, or on the wire
 // if it is to be combined. It is empty where nothing may come yet.
-func (c *Comm) room(r *receiver) []byte {
+func (c *Links) room(r *receiver) []byte {
 	if r.prev != nil && !r.prev.done {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (c *Comm) room(r *receiver) []byte {
 }
 
 // take moves payload into place, combining where that is asked for.
-func (c *Comm) take(r *receiver) (int, *Fault) {
+func (c *Links) take(r *receiver) (int, *Fault) {
 	n := min(r.limit()-r.in-r.nc, tuning.SyscallPiece)
 	if n <= 0 {
 		return 0, nil
@@ -262,7 +262,7 @@ func (r *receiver) combine(p unsafe.Pointer, n int) {
 }
 
 // checkHead compares the header that came with the one that should have.
-func (c *Comm) checkHead(r *receiver) *Fault {
+func (c *Links) checkHead(r *receiver) *Fault {
 	var h head
 	if err := h.decode(r.got[:]); err != nil {
 		return c.stop(fault(Backend, r.l.peer, "from rank %d: %w", r.l.peer, err))
@@ -275,7 +275,7 @@ func (c *Comm) checkHead(r *receiver) *Fault {
 	return c.wrongHead(r, h)
 }
 
-func (c *Comm) wrongHead(r *receiver, h head) *Fault {
+func (c *Links) wrongHead(r *receiver, h head) *Fault {
 	if f := c.farewell(&h, r.l.peer); f != nil {
 		return c.stop(f)
 	}
@@ -293,7 +293,7 @@ func (c *Comm) wrongHead(r *receiver, h head) *Fault {
 }
 
 // wire is where received bytes wait to be combined.
-func (c *Comm) wire() []byte {
+func (c *Links) wire() []byte {
 	if c.exec.wire == nil {
 		c.exec.wire = make([]byte, tuning.SyscallPiece)
 	}
@@ -301,7 +301,7 @@ func (c *Comm) wire() []byte {
 }
 
 // move runs all messages of a step to their end.
-func (c *Comm) move(ctx context.Context, tx []*sender, rx []*receiver) *Fault {
+func (c *Links) move(ctx context.Context, tx []*sender, rx []*receiver) *Fault {
 	var w waiter
 	laps := 0
 	for {
@@ -360,7 +360,7 @@ func (c *Comm) move(ctx context.Context, tx []*sender, rx []*receiver) *Fault {
 }
 
 // looks is how often a rank looks at the messages of a step before it gives way.
-func (c *Comm) looks(tx []*sender, rx []*receiver) int {
+func (c *Links) looks(tx []*sender, rx []*receiver) int {
 	for _, r := range rx {
 		if !r.done && r.l.conn != nil {
 			return tuning.ConnLooks

@@ -109,7 +109,7 @@ func (s *site) showRead(next uint64) {
 
 // heedAbort fails the Comm whose abort word says that it has failed, where nothing says why: whoever set the word may
 // have been stopped since. It is the monitor's.
-func (c *Comm) heedAbort(now time.Duration) {
+func (c *Member) heedAbort(now time.Duration) {
 	if c.cause.Load() != nil {
 		return
 	}
@@ -133,7 +133,7 @@ func (c *Comm) heedAbort(now time.Duration) {
 // unexplained is the failure of a Comm whose abort word is set, where nothing has said why for that long. It names the rank
 // that set the word: what that has to say is held up, since another process of this host does not read its log, or since
 // it was stopped itself.
-func (c *Comm) unexplained(since time.Duration) *Fault {
+func (c *Member) unexplained(since time.Duration) *Fault {
 	first := -1
 	if l := c.local.abort().Load(); l > 0 && l <= uint64(c.n) {
 		first = c.localRank(int(l) - 1)

@@ -29,40 +29,41 @@ const (
 
 var _ [64 - 8 - unsafe.Sizeof(offer{})]byte // it lies in the cache line of the flag
 
-// reach is how the ranks of a Comm's host reach each other's memory.
-type reach struct {
-	asked   bool
-	pids    []int32 // by rank of the host; 0: this process
-	reads   bool    // every rank may read every other's memory
-	all     bool    // they are all in this process
-	scratch []byte
-	offers  []offer
-	maps    map[shm.Place]view // regions of other ranks' MakeSlice memory
-	mapped  uint64             // how many there have been
-	gone    uint64             // how many regions of the host had been given back when maps was last swept
-	stale   bool               // it is to be swept
-	huge    shm.HugePages      // of this rank's memory that others read
-	srcs    []unsafe.Pointer   // where the operands of a sum are, while they are added
+// Reach is how a rank gets at the memory of the other ranks of its host.
+type Reach struct {
+	Member
+	asked    bool
+	pids     []int32 // by rank of the host; 0: this process
+	reads    bool    // every rank may read every other's memory
+	all      bool    // they are all in this process
+	scratch  []byte
+	maps     map[shm.Place]view // regions of other ranks' MakeSlice memory
+	mappings uint64             // how many there have been
+	returned uint64             // how many regions of the host had been given back when maps was last swept
+	stale    bool               // it is to be swept
+	huge     shm.HugePages      // of this rank's memory that others read
+	touching bool               // this rank has said that it touches the memory of others
+	untidy   bool               // the call under way has left something to tidy
 }
 
 var askedToRead = os.Getenv("GOCCL_SHM_READ")
 
 // wouldRead reports whether this rank is for reading other processes' memory: where that beats staging, among ranks with a
 // core each.
-func (c *Comm) wouldRead() bool {
+func (c *Reach) wouldRead() bool {
 	return askedToRead == "1" || askedToRead != "0" && tuning.CPU.ReadOthers && c.n <= c.site.host.Processors()
 }
 
 // acquaint finds out, once per Comm, who can read whose memory: each rank tries to read a number
 // from each of the others, and all must have succeeded, since what differs between ranks must
 // not steer the message pattern.
-func (c *Comm) acquaint(ctx context.Context, k *Call) *Fault {
-	if c.reach.asked {
+func (c *Team) acquaint(ctx context.Context, k *Call) *Fault {
+	if c.asked {
 		return nil
 	}
 	type card struct{ pid, at, number uint64 }
-	rc := &c.reach
-	rc.offers = make([]offer, c.n)
+	rc := &c.Reach
+	c.offers = make([]offer, c.n)
 	rc.scratch = make([]byte, 2*tuning.ReadPiece)
 	rc.pids = make([]int32, c.n)
 	if rc.all = !c.site.host.Shared(); rc.all {
@@ -134,14 +135,14 @@ const (
 )
 
 // toBeRead says that other processes are going to read b, which lies at p.
-func (c *Comm) toBeRead(p *shm.Span, b []byte) {
+func (c *Reach) toBeRead(p *shm.Span, b []byte) {
 	if p.Size == 0 && c.site.host.Shared() {
-		c.reach.huge.Add(b)
+		c.huge.Add(b)
 	}
 }
 
 // postOffer posts this rank's offer, and returns the round.
-func (c *Comm) postOffer(ctx context.Context, k *Call, src, dst []byte) (uint32, *Fault) {
+func (c *Team) postOffer(ctx context.Context, k *Call, src, dst []byte) (uint32, *Fault) {
 	round, f := c.open(ctx, k, false)
 	if f == nil {
 		mine := c.newOffer(src, dst)
@@ -152,7 +153,7 @@ func (c *Comm) postOffer(ctx context.Context, k *Call, src, dst []byte) (uint32,
 	return round, f
 }
 
-func (c *Comm) newOffer(src, dst []byte) offer {
+func (c *Team) newOffer(src, dst []byte) offer {
 	mine := offer{src: c.site.host.SpanOf(src), dst: c.site.host.SpanOf(dst)}
 	if len(src) > 0 && ptr(src) == ptr(dst) {
 		mine.flags = offersInPlace
@@ -161,7 +162,7 @@ func (c *Comm) newOffer(src, dst []byte) offer {
 }
 
 // offerOf waits for rank r's offer.
-func (c *Comm) offerOf(ctx context.Context, k *Call, r int, round uint32) (*offer, *Fault) {
+func (c *Team) offerOf(ctx context.Context, k *Call, r int, round uint32) (*offer, *Fault) {
 	if f := c.await(ctx, k, r, round); f != nil {
 		return nil, f
 	}
@@ -171,8 +172,8 @@ func (c *Comm) offerOf(ctx context.Context, k *Call, r int, round uint32) (*offe
 // exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
 // A rank whose memory others cannot reach, or will not read, stages the first `first` bytes of src with its offer;
 // ahead says that all have, in the round that has just been.
-func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int) (w way, ahead bool, f *Fault) {
-	rc := &c.reach
+func (c *Team) exchange(ctx context.Context, k *Call, src, dst []byte, first int) (w way, ahead bool, f *Fault) {
+	rc := &c.Reach
 	round, f := c.open(ctx, k, first > 0)
 	if f != nil {
 		return 0, false, f
@@ -205,7 +206,7 @@ func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int
 	}
 	shared, ahead := true, true
 	for r := range c.n {
-		o := &rc.offers[r]
+		o := &c.offers[r]
 		*o = *(*offer)(c.local.data(r, round))
 		shared = shared && o.src.Shared() && o.dst.Shared()
 		ahead = ahead && o.flags&offersStaged != 0
@@ -220,9 +221,9 @@ func (c *Comm) exchange(ctx context.Context, k *Call, src, dst []byte, first int
 }
 
 // someInPlace reports whether some rank's results are where its operands are.
-func (rc *reach) someInPlace() bool {
-	for i := range rc.offers {
-		if rc.offers[i].flags&offersInPlace != 0 {
+func (c *Team) someInPlace() bool {
+	for i := range c.offers {
+		if c.offers[i].flags&offersInPlace != 0 {
 			return true
 		}
 	}
@@ -231,18 +232,18 @@ func (rc *reach) someInPlace() bool {
 
 // touch returns the address at which this process finds memory at p of rank r, nil if it can
 // only be read.
-func (c *Comm) touch(r int, p *shm.Span) (unsafe.Pointer, *Fault) {
+func (c *Reach) touch(r int, p *shm.Span) (unsafe.Pointer, *Fault) {
 	switch {
-	case p.Size != 0 && !c.reach.all:
+	case p.Size != 0 && !c.all:
 		return c.mapped(r, p)
-	case c.reach.pids[r] != 0 || p.At == 0:
+	case c.pids[r] != 0 || p.At == 0:
 		return nil, nil
 	}
 	return c.here(p)
 }
 
 // source is n bytes at offset off of rank r's memory at p: where they are, or a copy of them in buf.
-func (c *Comm) source(ctx context.Context, r int, p *shm.Span, off, n int, buf []byte) (unsafe.Pointer, *Fault) {
+func (c *Reach) source(ctx context.Context, r int, p *shm.Span, off, n int, buf []byte) (unsafe.Pointer, *Fault) {
 	at, f := c.touch(r, p)
 	if f != nil {
 		return nil, f
@@ -250,14 +251,14 @@ func (c *Comm) source(ctx context.Context, r int, p *shm.Span, off, n int, buf [
 	if at != nil {
 		return unsafe.Add(at, off), nil
 	}
-	if f := c.read(ctx, r, c.reach.pids[r], buf[:n], p.At+uint64(off)); f != nil {
+	if f := c.read(ctx, r, c.pids[r], buf[:n], p.At+uint64(off)); f != nil {
 		return nil, f
 	}
 	return unsafe.Pointer(&buf[0]), nil
 }
 
 // fill copies len(dst) bytes at offset off of rank r's memory at p.
-func (c *Comm) fill(ctx context.Context, r int, p *shm.Span, off int, dst []byte) *Fault {
+func (c *Reach) fill(ctx context.Context, r int, p *shm.Span, off int, dst []byte) *Fault {
 	at, f := c.touch(r, p)
 	if f != nil {
 		return f
@@ -265,14 +266,14 @@ func (c *Comm) fill(ctx context.Context, r int, p *shm.Span, off int, dst []byte
 	if at != nil {
 		at = unsafe.Add(at, off)
 	}
-	f = c.fillFrom(ctx, r, at, c.reach.pids[r], p.At+uint64(off), dst)
+	f = c.fillFrom(ctx, r, at, c.pids[r], p.At+uint64(off), dst)
 	c.touched()
 	return f
 }
 
 // fillFrom copies len(dst) bytes of rank r's memory from here or, where here is nil, from that address of the process
 // pid, stopping now and then for the scheduler.
-func (c *Comm) fillFrom(ctx context.Context, r int, here unsafe.Pointer, pid int32, at uint64, dst []byte) *Fault {
+func (c *Reach) fillFrom(ctx context.Context, r int, here unsafe.Pointer, pid int32, at uint64, dst []byte) *Fault {
 	for i := 0; i < len(dst); i += tuning.PreemptPiece {
 		piece := dst[i:min(i+tuning.PreemptPiece, len(dst))]
 		if here != nil {
@@ -292,7 +293,7 @@ func copyPiece(dst []byte, from unsafe.Pointer) { get(dst, from) }
 
 // interruptedNow is why the call must end, nil if it need not: two loads. Once a rank has said that the Comm has
 // failed, this one may not write any more, whether it knows the reason or waits for it.
-func (c *Comm) interruptedNow() *Fault {
+func (c *Reach) interruptedNow() *Fault {
 	if f := c.cause.Load(); f != nil {
 		return f
 	}
@@ -307,7 +308,7 @@ func (c *Comm) interruptedNow() *Fault {
 }
 
 // read copies memory of the process pid, which is rank r.
-func (c *Comm) read(ctx context.Context, r int, pid int32, dst []byte, at uint64) *Fault {
+func (c *Reach) read(ctx context.Context, r int, pid int32, dst []byte, at uint64) *Fault {
 	if err := shm.ReadMemory(pid, dst, at); err != nil {
 		return c.unread(ctx, r, err)
 	}
@@ -316,7 +317,7 @@ func (c *Comm) read(ctx context.Context, r int, pid int32, dst []byte, at uint64
 
 // unread is why the memory of rank r could not be read. Most likely its process has just died, or left a call that has
 // failed: the reason is on its way.
-func (c *Comm) unread(ctx context.Context, r int, err error) *Fault {
+func (c *Reach) unread(ctx context.Context, r int, err error) *Fault {
 	var w waiter
 	for began := time.Now(); time.Since(began) < readGrace; {
 		if f := c.pause(ctx, &w, c.localRank(r)); f != nil {

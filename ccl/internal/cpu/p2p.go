@@ -10,7 +10,7 @@ import (
 // and links of their own, so they need not stand in the order of the collectives.
 
 // pointToPoint runs a Send, Recv or SendRecv.
-func (c *Comm) pointToPoint(ctx context.Context, k *Call) *Fault {
+func (c *Links) pointToPoint(ctx context.Context, k *Call) *Fault {
 	e := &c.exec
 	e.tx, e.rx = e.tx[:0], e.rx[:0]
 	to, from := int(k.Root), int(k.Root)
@@ -27,7 +27,7 @@ func (c *Comm) pointToPoint(ctx context.Context, k *Call) *Fault {
 }
 
 // addPointToPoint adds the messages of k to those under way.
-func (c *Comm) addPointToPoint(ctx context.Context, k *Call) *Fault {
+func (c *Links) addPointToPoint(ctx context.Context, k *Call) *Fault {
 	switch k.Kind {
 	case Send:
 		return c.addSend(ctx, k, int(k.Root))
@@ -45,14 +45,14 @@ func (c *Comm) addPointToPoint(ctx context.Context, k *Call) *Fault {
 }
 
 // pairHash is what the two ends of a message must agree on.
-func (c *Comm) pairHash(k *Call, count int) uint32 {
+func (c *Links) pairHash(k *Call, count int) uint32 {
 	if c.opt.Unchecked {
 		return 1
 	}
 	return newMix(uint64(count), Send, k.Type, 0, -1).Sum()
 }
 
-func (c *Comm) addSend(ctx context.Context, k *Call, to int) *Fault {
+func (c *Links) addSend(ctx context.Context, k *Call, to int) *Fault {
 	l, f := c.link(ctx, to, pointToPoint)
 	if f != nil {
 		return f
@@ -72,7 +72,7 @@ func (c *Comm) addSend(ctx context.Context, k *Call, to int) *Fault {
 	return nil
 }
 
-func (c *Comm) addRecv(ctx context.Context, k *Call, from int) *Fault {
+func (c *Links) addRecv(ctx context.Context, k *Call, from int) *Fault {
 	l, f := c.link(ctx, from, pointToPoint)
 	if f != nil {
 		return f
@@ -97,7 +97,7 @@ func (c *Comm) addRecv(ctx context.Context, k *Call, from int) *Fault {
 }
 
 // confirmation is the header of the message that says a Send was received.
-func (c *Comm) confirmation(k *Call, seq uint64) head {
+func (c *Links) confirmation(k *Call, seq uint64) head {
 	h := head{comm: c.id, kind: messageData, record: k.Record}
 	h.record.Seq, h.record.Hash = seq, 1
 	return h

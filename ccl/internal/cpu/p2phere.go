@@ -11,7 +11,7 @@ import (
 // as streams, like those between hosts; a link carries both, and whoever receives takes either.
 
 // near reports whether rank r is on this host, as l's is, if it is not nil.
-func (c *Comm) near(l *link, r int) bool {
+func (c *Links) near(l *link, r int) bool {
 	return l != nil && l.peer == r || c.topo.Node(r) == c.topo.Node(c.rank)
 }
 
@@ -38,7 +38,7 @@ type incoming struct {
 }
 
 // pointToPointHere runs a Send to rank to of this host, a Recv from rank from, or both.
-func (c *Comm) pointToPointHere(ctx context.Context, k *Call, to, from int) *Fault {
+func (c *Links) pointToPointHere(ctx context.Context, k *Call, to, from int) *Fault {
 	f := c.pairHere(ctx, k, to, from)
 	if f != nil {
 		c.exec.out.withdraw()
@@ -46,7 +46,7 @@ func (c *Comm) pointToPointHere(ctx context.Context, k *Call, to, from int) *Fau
 	return f
 }
 
-func (c *Comm) pairHere(ctx context.Context, k *Call, to, from int) (f *Fault) {
+func (c *Links) pairHere(ctx context.Context, k *Call, to, from int) (f *Fault) {
 	out, in := &c.exec.out, &c.exec.in
 	hash := c.pairHash(k, int(k.Count))
 	if out.done = k.Kind == Recv; !out.done {
@@ -138,8 +138,8 @@ func (c *Comm) pairHere(ctx context.Context, k *Call, to, from int) (f *Fault) {
 }
 
 // setAside copies what is left of a message, which what arrives would replace.
-func (c *Comm) setAside(o *outgoing) {
-	left := c.scratch(len(o.left))
+func (c *Links) setAside(o *outgoing) {
+	left := c.work.scratch(len(o.left))
 	reduce.Copy(ptr(left), ptr(o.left), len(left)) // which can be preempted
 	o.left = left
 }
@@ -155,7 +155,7 @@ func (r *pipeReader) await(looks int) bool {
 }
 
 // sendHere writes the next record of a message, if there is room.
-func (c *Comm) sendHere(o *outgoing, k *Call) bool {
+func (c *Links) sendHere(o *outgoing, k *Call) bool {
 	if o.offer != 0 {
 		return o.answered()
 	}
@@ -189,7 +189,7 @@ func (o *outgoing) begin(e *cell, k *Call) {
 }
 
 // receiveHere takes the next record of a message, if that has come.
-func (c *Comm) receiveHere(ctx context.Context, i *incoming, k *Call) (moved bool, f *Fault) {
+func (c *Links) receiveHere(ctx context.Context, i *incoming, k *Call) (moved bool, f *Fault) {
 	if i.slow != nil {
 		moved, f = c.progressIn(i.slow)
 		i.done = i.slow.done
@@ -232,7 +232,7 @@ func (i *incoming) fits(e *cell) bool {
 }
 
 // expected is what this rank says of a message that it receives.
-func (c *Comm) expected(i *incoming, k *Call) Record {
+func (c *Links) expected(i *incoming, k *Call) Record {
 	r := k.Record
 	r.Seq, r.Hash = i.seq, i.hash
 	return r

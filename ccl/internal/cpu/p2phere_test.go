@@ -25,7 +25,7 @@ func TestFits(t *testing.T) {
 				w, r := pipeEnds(64<<10, 0)
 				o := outgoing{l: &link{to: w}, seq: 3, hash: 5, left: bytesFrom(0, n)}
 				tc.change(&o)
-				var c Comm
+				var c Links
 				require.True(t, c.sendHere(&o, &Call{Record: Record{Count: uint64(n), Kind: Send}}))
 				in := incoming{l: &link{from: r}, seq: 3, hash: 5, left: make([]byte, n)}
 				assert.Equal(t, tc.want, in.fits(r.cell()))
@@ -44,7 +44,7 @@ func TestSendAndReceiveHere(t *testing.T) {
 			o := outgoing{l: &link{to: w}, seq: 3, hash: 5, left: want, piped: true}
 			got := make([]byte, n)
 			in := incoming{l: &link{from: r}, seq: 3, hash: 5, left: got}
-			var c Comm
+			var c Links
 			for !in.done {
 				for !o.done && c.sendHere(&o, k) {
 				}

@@ -202,7 +202,7 @@ func (s *site) guard() bool {
 }
 
 // needsMonitor reports whether the monitor is to look at c again soon.
-func (c *Comm) needsMonitor() bool {
+func (c *Member) needsMonitor() bool {
 	n := &c.note
 	n.Lock()
 	defer n.Unlock()

@@ -93,7 +93,7 @@ func (s *site) hear(st *Status, from *controlConn, aloud bool) {
 			p.ranks[seat{st.Comm, st.Rank}] = &keep
 		}
 	}
-	var few [8]*Comm
+	var few [8]*Member
 	mine := append(few[:0], s.comms[st.Comm]...)
 	s.mu.Unlock()
 	for _, c := range mine {
@@ -202,7 +202,7 @@ type Late struct {
 }
 
 // stalled reports the call that c waits in, if no lower rank does.
-func (s *site) stalled(c *Comm, mine Status) {
+func (s *site) stalled(c *Member, mine Status) {
 	if c.opt.OnLate == nil {
 		return
 	}
@@ -233,7 +233,7 @@ func (s *site) stalled(c *Comm, mine Status) {
 // Names in the log for what a Comm is called if nobody has named it.
 
 // Name is what the Comm is called in reports.
-func (c *Comm) Name() string {
+func (c *Member) Name() string {
 	if n := c.name.Load(); n != nil {
 		return *n
 	}
@@ -241,13 +241,13 @@ func (c *Comm) Name() string {
 }
 
 // SetName names the Comm.
-func (c *Comm) SetName(name string) { c.name.Store(&name) }
+func (c *Member) SetName(name string) { c.name.Store(&name) }
 
 // speaker is the Comm of this process that speaks for the job, if its process is the one to
 // do so: that of the lowest rank of the world that has not gone. j.mu is held.
-func (j *job) speaker() *Comm {
+func (j *job) speaker() *Member {
 	lowest := -1
-	var who *Comm
+	var who *Member
 	for _, list := range j.comms {
 		for _, c := range list {
 			w := c.members.world(c.rank)
@@ -288,10 +288,10 @@ func (j *job) develop(now int64) {
 }
 
 // Job names the job, for reports.
-func (c *Comm) Job() string { return c.site.id }
+func (c *Member) Job() string { return c.site.id }
 
 // ID tells the Comms of a job apart.
-func (c *Comm) ID() uint64 { return c.id }
+func (c *identity) ID() uint64 { return c.id }
 
 // World is the rank in the job's first Comm of rank r.
-func (c *Comm) World(r int) int { return c.members.world(r) }
+func (c *identity) World(r int) int { return c.members.world(r) }

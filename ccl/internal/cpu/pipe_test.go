@@ -147,7 +147,7 @@ func TestPipeMessageAsStream(t *testing.T) {
 		w, r := pipeEnds(64<<10, 3)
 		o := outgoing{l: &link{to: w}, seq: 9, hash: 77, left: bytesFrom(n, n)}
 		k := &Call{Record: Record{Count: uint64(n), Kind: Send, Type: 4, Root: 2}}
-		var c Comm
+		var c Links
 		for !o.done {
 			require.True(t, c.sendHere(&o, k))
 		}

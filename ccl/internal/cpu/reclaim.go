@@ -22,7 +22,7 @@ import (
 // (see directAllReduce). Nobody else ever has them to write into, and nothing has to be replaced there.
 
 // mayTouch says that this rank is about to touch the memory of others.
-func (c *Comm) mayTouch() *Fault {
+func (c *Reach) mayTouch() *Fault {
 	if c.touching {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (c *Comm) mayTouch() *Fault {
 }
 
 // touched says that this rank does not touch it any more.
-func (c *Comm) touched() {
+func (c *Reach) touched() {
 	if c.touching {
 		c.touching = false
 		c.local.touches(c.me).Store(0)
@@ -40,7 +40,7 @@ func (c *Comm) touched() {
 }
 
 // here is what lies at p in this process.
-func (c *Comm) here(p *shm.Span) (unsafe.Pointer, *Fault) {
+func (c *Reach) here(p *shm.Span) (unsafe.Pointer, *Fault) {
 	inject.At("cpu.touch")
 	if f := c.mayTouch(); f != nil {
 		return nil, f
@@ -57,7 +57,7 @@ const (
 )
 
 // reclaim returns when no rank of another process writes into dst any more, after a call has failed with f.
-func (c *Comm) reclaim(dst []byte, f *Fault) *Fault {
+func (c *Reach) reclaim(dst []byte, f *Fault) *Fault {
 	if f == nil || !c.site.host.Shared() {
 		return f
 	}
@@ -70,10 +70,10 @@ func (c *Comm) reclaim(dst []byte, f *Fault) *Fault {
 }
 
 // tidy ends what a call has begun beside its result; f is why it has failed, if it has.
-func (c *Comm) tidy(f *Fault) {
+func (c *Reach) tidy(f *Fault) {
 	c.untidy = false
 	c.touched()
-	if c.reach.stale {
+	if c.stale {
 		c.sweep()
 	}
 	if f != nil {
@@ -83,7 +83,7 @@ func (c *Comm) tidy(f *Fault) {
 
 // awaitOthers waits, but not for longer than that, until no other rank of this host touches the memory of others, and
 // reports whether none does; if of is not nil, of those ranks that it holds for.
-func (c *Comm) awaitOthers(longest time.Duration, of func(r int) bool) bool {
+func (c *Reach) awaitOthers(longest time.Duration, of func(r int) bool) bool {
 	busy := func() bool {
 		for r := range c.n {
 			if r != c.me && c.local.touches(r).Load() != 0 && (of == nil || of(r)) {
@@ -107,10 +107,10 @@ func (c *Comm) awaitOthers(longest time.Duration, of func(r int) bool) bool {
 }
 
 // isHere reports whether rank r of this host is in this process.
-func (c *Comm) isHere(r int) bool {
+func (c *Reach) isHere(r int) bool {
 	s := c.site
 	return !s.host.Shared() || s.procs[s.topo.Local(c.members.world(c.localRank(r)))] == s.mine
 }
 
 // mayGoOn reports whether rank r of this host is not known to be lost.
-func (c *Comm) mayGoOn(r int) bool { return !c.site.isLost(c.members.world(c.localRank(r))) }
+func (c *Reach) mayGoOn(r int) bool { return !c.site.isLost(c.members.world(c.localRank(r))) }

@@ -28,7 +28,7 @@ func twoOfAHost(t *testing.T) [2]*Comm {
 	}
 	t.Cleanup(func() {
 		for _, c := range c {
-			j.remove(c)
+			j.remove(&c.Member)
 		}
 		s.host = privateHost()
 		j.leave()

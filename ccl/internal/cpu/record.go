@@ -28,7 +28,7 @@ func loadRecord(p *Record) (r Record) {
 }
 
 // made is the record of collective seq that rank r of this host has made, if it is one of its last.
-func (c *Comm) made(r int, seq uint64) (Record, bool) {
+func (c *Member) made(r int, seq uint64) (Record, bool) {
 	if !c.keeps(r, seq) {
 		return Record{}, false
 	}
@@ -38,7 +38,7 @@ func (c *Comm) made(r int, seq uint64) (Record, bool) {
 }
 
 // keeps reports whether rank r of this host has published collective seq, and is not about to write over its record.
-func (c *Comm) keeps(r int, seq uint64) bool {
+func (c *Member) keeps(r int, seq uint64) bool {
 	last := c.local.entered(r).Load() >> 32
 	ahead := int32(uint32(last) - uint32(seq))
 	return ahead >= 0 && ahead < int32(c.local.kept)-1

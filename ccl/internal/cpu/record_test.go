@@ -14,7 +14,7 @@ import (
 // A rank that makes calls as fast as it can is looked at by another: what that reads of a call is all of that call.
 func TestRecordsAreWhole(t *testing.T) {
 	const n = 3
-	c := &Comm{n: n, local: newRegion(0, shm.Aligned(regionBytes(n)), n)}
+	c := &Member{here: here{n: n, local: newRegion(0, shm.Aligned(regionBytes(n)), n)}}
 	var over atomic.Bool
 	done := make(chan struct{})
 	go func() {
@@ -51,7 +51,7 @@ func TestRecordsAreWhole(t *testing.T) {
 // The number of a call in reports has 64 bits, as it is kept, as it is told and as it travels.
 func TestNumbersBeyond32Bits(t *testing.T) {
 	const number = 1<<32 + 7
-	c := &Comm{n: 1, local: newRegion(0, shm.Aligned(regionBytes(1)), 1)}
+	c := &Member{here: here{n: 1, local: newRegion(0, shm.Aligned(regionBytes(1)), 1)}}
 	c.enter(&Call{Record: Record{Seq: number, Kind: Barrier}})
 	r := c.entered(0)
 	require.EqualValues(t, number, r.Number)

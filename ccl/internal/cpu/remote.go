@@ -6,12 +6,11 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/algo"
-	"github.com/goccl/goccl/internal/reduce"
 )
 
 // The collectives of Comms that span hosts: schedules over links.
 
-func (c *Comm) runRemote(ctx context.Context, k *Call) *Fault {
+func (c *Links) runRemote(ctx context.Context, k *Call) *Fault {
 	s, f := c.schedule(k)
 	if f != nil {
 		return f
@@ -44,7 +43,7 @@ func (c *Comm) runRemote(ctx context.Context, k *Call) *Fault {
 }
 
 // scale ends an Avg: b holds sums.
-func (c *Comm) scale(k *Call, b []byte) {
+func (c *Links) scale(k *Call, b []byte) {
 	if k.Scale == nil {
 		return
 	}
@@ -55,21 +54,16 @@ func (c *Comm) scale(k *Call, b []byte) {
 	}
 }
 
-// blocks is v cut by ranks.
-func (c *Call) blocks(v []byte) vector {
-	return vector{mem: v, offsets: c.offsets, size: int(c.Count) * c.Elem}
-}
-
 // remoteReduce reduces a slice at a time, since ranks other than the root need
 // memory to reduce into.
-func (c *Comm) remoteReduce(ctx context.Context, k *Call, s algo.Schedule) *Fault {
+func (c *Links) remoteReduce(ctx context.Context, k *Call, s algo.Schedule) *Fault {
 	for i := range pieces(len(k.Src), tuning.SlicePiece) {
 		src := k.Src[i*tuning.SlicePiece : min((i+1)*tuning.SlicePiece, len(k.Src))]
 		var mem []byte
 		if c.rank == int(k.Root) {
 			mem = k.Dst[i*tuning.SlicePiece:][:len(src)]
 		} else {
-			mem = c.scratch(len(src))
+			mem = c.work.scratch(len(src))
 		}
 		if f := c.runFrom(ctx, k, s, src, even(mem, s.Parts), i); f != nil {
 			return f
@@ -83,7 +77,7 @@ func (c *Comm) remoteReduce(ctx context.Context, k *Call, s algo.Schedule) *Faul
 
 // remoteBlocks runs what needs memory for the blocks of other ranks, a slice of all
 // blocks at a time.
-func (c *Comm) remoteBlocks(ctx context.Context, k *Call, s algo.Schedule) *Fault {
+func (c *Links) remoteBlocks(ctx context.Context, k *Call, s algo.Schedule) *Fault {
 	n, largest := c.Size(), k.largest()
 	length := max(tuning.SlicePiece/n&^63, 64)
 	for i := range pieces(largest, length) {
@@ -126,23 +120,23 @@ func (c *Comm) remoteBlocks(ctx context.Context, k *Call, s algo.Schedule) *Faul
 }
 
 // sliceOf is scratch memory for length bytes, from at on, of each block.
-func (c *Comm) sliceOf(k *Call, at, length int) vector {
+func (c *Links) sliceOf(k *Call, at, length int) vector {
 	n := c.Size()
 	if k.offsets == nil {
 		size := max(min(length, k.largest()-at), 0)
-		return vector{mem: c.scratch(n * size), size: size}
+		return vector{mem: c.work.scratch(n * size), size: size}
 	}
 	offs := append(c.exec.slice[:0], 0)
 	for r := range n {
 		offs = append(offs, offs[r]+min(at+length, k.blockLen(r))-min(at, k.blockLen(r)))
 	}
 	c.exec.slice = offs
-	return vector{mem: c.scratch(offs[n]), offsets: offs}
+	return vector{mem: c.work.scratch(offs[n]), offsets: offs}
 }
 
 // remoteAllToAll goes in slices of every block, which are set aside first where dst
 // is src. That is a rank's own affair: the messages are the same.
-func (c *Comm) remoteAllToAll(ctx context.Context, k *Call, s algo.Schedule) *Fault {
+func (c *Links) remoteAllToAll(ctx context.Context, k *Call, s algo.Schedule) *Fault {
 	n, block := c.Size(), k.largest()
 	inPlace := ptr(k.Dst) == ptr(k.Src)
 	if !inPlace {
@@ -154,7 +148,7 @@ func (c *Comm) remoteAllToAll(ctx context.Context, k *Call, s algo.Schedule) *Fa
 		out := vector{mem: k.Src, size: size, stride: block, from: i * length}
 		in := vector{mem: k.Dst, size: size, stride: block, from: i * length}
 		if inPlace {
-			aside := vector{mem: c.scratch(n * size), size: size}
+			aside := vector{mem: c.work.scratch(n * size), size: size}
 			for r := range n {
 				copy(aside.parts(r, r+1), out.parts(r, r+1))
 			}
@@ -169,28 +163,13 @@ func (c *Comm) remoteAllToAll(ctx context.Context, k *Call, s algo.Schedule) *Fa
 
 // remoteAllToAllV: only the two ends of a message know its length, so it goes pair by
 // pair, inside a host as well.
-func (c *Comm) remoteAllToAllV(ctx context.Context, k *Call) *Fault {
+func (c *Links) remoteAllToAllV(ctx context.Context, k *Call) *Fault {
 	s, f := c.schedule(k)
 	if f != nil {
 		return f
 	}
 	var out, in vector
-	c.blocksV(k, &out, &in)
+	c.work.blocksV(k, &out, &in)
 	copy(in.parts(c.rank, c.rank+1), out.parts(c.rank, c.rank+1))
 	return c.run(ctx, k, s, out, in, 0)
-}
-
-// blocksV are the blocks of an AllToAllV, by rank. In place, those that go are copied: they do not lie where
-// those that come do.
-func (c *Comm) blocksV(k *Call, out, in *vector) {
-	e := &c.exec
-	e.sendOff = offsetsOf(e.sendOff, k.SC, k.Elem)
-	e.offsets = offsetsOf(e.offsets, k.DC, k.Elem)
-	src := k.Src
-	if ptr(k.Dst) == ptr(k.Src) {
-		src = c.scratch(len(k.Src))
-		reduce.Copy(ptr(src), ptr(k.Src), len(src)) // which can be preempted
-	}
-	out.mem, out.offsets = src, e.sendOff
-	in.mem, in.offsets = k.Dst, e.offsets
 }

@@ -41,7 +41,7 @@ var _ [64 - unsafe.Sizeof(rendezvous{})]byte
 func (p *pipe) rendezvous() *rendezvous { return (*rendezvous)(unsafe.Pointer(&p.mem[meetAt])) }
 
 // offers reports whether the message goes by rendezvous, as far as the sender knows.
-func (c *Comm) offers(o *outgoing, k *Call) bool {
+func (c *Links) offers(o *outgoing, k *Call) bool {
 	n, from := len(o.left), tuning.ReadMessageFrom
 	if ptr(k.Src) == ptr(k.Dst) {
 		from = tuning.ReadAsideFrom
@@ -53,7 +53,7 @@ func (c *Comm) offers(o *outgoing, k *Call) bool {
 }
 
 // offer writes a record that says where the data lie, unless the receiver could not reach them there.
-func (c *Comm) offer(o *outgoing, k *Call, e *cell) bool {
+func (c *Links) offer(o *outgoing, k *Call, e *cell) bool {
 	p := c.site.host.SpanOf(o.left)
 	if p.Size == 0 && c.site.host.Shared() && !c.wouldRead() {
 		return false
@@ -103,7 +103,7 @@ func (r *pipeReader) answer(e *cell, what uint64) bool {
 }
 
 // fetchOffered copies a message from where e, the next record, says that it lies, or has it sent through the pipe.
-func (c *Comm) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
+func (c *Links) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
 	r, peer := i.l.from, c.topo.Local(i.l.peer)
 	v := r.rendezvous()
 	from, what := v.from, uint64(fetched)
@@ -132,7 +132,7 @@ func (c *Comm) fetchOffered(ctx context.Context, i *incoming, e *cell) *Fault {
 }
 
 // canRead reports whether this process reads the memory of the one at the other end, as it has tried once.
-func (c *Comm) canRead(r *pipeReader, v *rendezvous) bool {
+func (c *Links) canRead(r *pipeReader, v *rendezvous) bool {
 	if r.pid == 0 {
 		r.pid = -1
 		if pid := int32(v.pid); c.wouldRead() && readable(pid, v.at, v.number) {

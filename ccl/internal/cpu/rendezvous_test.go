@@ -13,15 +13,15 @@ func pairOf(t *testing.T, n int) (all []*Comm, o *outgoing, i *incoming, k *Call
 	t.Helper()
 	all = comms(t, []string{"a", "a"})
 	k = &Call{Record: Record{Count: uint64(n), Kind: SendRecv}, Src: bytesFrom(3, n), Dst: make([]byte, n)}
-	out, f := all[0].link(t.Context(), 1, pointToPoint)
+	out, f := all[0].links.link(t.Context(), 1, pointToPoint)
 	require.Nil(t, f)
-	in, f := all[1].link(t.Context(), 0, pointToPoint)
+	in, f := all[1].links.link(t.Context(), 0, pointToPoint)
 	require.Nil(t, f)
-	ok, f := all[1].ready(in)
+	ok, f := all[1].links.ready(in)
 	require.Nil(t, f)
 	require.True(t, ok)
 	o, i = &outgoing{l: out, hash: 5, left: k.Src}, &incoming{l: in, hash: 5, left: make([]byte, n)}
-	require.True(t, all[0].sendHere(o, k))
+	require.True(t, all[0].links.sendHere(o, k))
 	return all, o, i, k
 }
 
@@ -29,8 +29,8 @@ func TestRendezvous(t *testing.T) {
 	all, o, i, k := pairOf(t, 100_000)
 	require.EqualValues(t, recordOffer, i.l.from.cell().record())
 	to := i.left
-	require.False(t, all[0].sendHere(o, k), "nobody has answered yet")
-	moved, f := all[1].receiveHere(t.Context(), i, k)
+	require.False(t, all[0].links.sendHere(o, k), "nobody has answered yet")
+	moved, f := all[1].links.receiveHere(t.Context(), i, k)
 	require.Nil(t, f)
 	require.True(t, moved)
 	require.True(t, i.done)
@@ -44,7 +44,7 @@ func TestRendezvousWithdrawn(t *testing.T) {
 	all, o, i, k := pairOf(t, 100_000)
 	o.withdraw()
 	clear(k.Src)
-	_, f := all[1].receiveHere(t.Context(), i, k)
+	_, f := all[1].links.receiveHere(t.Context(), i, k)
 	require.NotNil(t, f)
 	assert.Equal(t, Backend, f.Code)
 	assert.Equal(t, 0, f.Peer)
@@ -65,7 +65,7 @@ func TestRendezvousRefused(t *testing.T) {
 		}, true},
 		{"memory of another process that cannot be read", func(t *testing.T, c *Comm, i *incoming, k *Call) {
 			i.l.from.rendezvous().number++ // the same number of the process, as in another container
-			moved, f := c.receiveHere(t.Context(), i, k)
+			moved, f := c.links.receiveHere(t.Context(), i, k)
 			require.Nil(t, f)
 			require.True(t, moved)
 		}, false},
@@ -76,14 +76,14 @@ func TestRendezvousRefused(t *testing.T) {
 			tc.refuse(t, all[1], i, k)
 			require.False(t, i.done)
 			for !i.done {
-				all[0].sendHere(o, k)
-				_, f := all[1].receiveHere(t.Context(), i, k)
+				all[0].links.sendHere(o, k)
+				_, f := all[1].links.receiveHere(t.Context(), i, k)
 				require.Nil(t, f)
 			}
 			require.True(t, o.done)
 			require.Equal(t, k.Src, to)
 			next := &outgoing{l: o.l, hash: 5, left: k.Src}
-			require.True(t, all[0].sendHere(next, k))
+			require.True(t, all[0].links.sendHere(next, k))
 			assert.Equal(t, tc.later, i.l.from.cell().record() == recordOffer)
 		})
 	}
@@ -105,7 +105,7 @@ func TestOffers(t *testing.T) {
 		{"so much that two who copy are faster", Send, tuning.ReadRootTo + 1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var c Comm
+			var c Links
 			o := &outgoing{l: &link{to: &pipeWriter{}}, left: make([]byte, tc.n)}
 			k := &Call{Record: Record{Kind: tc.kind}, Src: o.left}
 			assert.Equal(t, tc.want, c.offers(o, k))

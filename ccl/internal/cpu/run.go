@@ -29,8 +29,8 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 	}
 	k.offsets = nil
 	if k.DC != nil && k.Kind != AllToAllV {
-		c.exec.offsets = offsetsOf(c.exec.offsets, k.DC, k.Elem)
-		k.offsets = c.exec.offsets
+		c.work.offsets = offsetsOf(c.work.offsets, k.DC, k.Elem)
+		k.offsets = c.work.offsets
 	}
 	c.began = c.site.clock()
 	c.lockstep, c.running = false, k
@@ -60,7 +60,7 @@ func (c *Comm) Run(ctx context.Context, k *Call) *Fault {
 
 // side is f as it is in collective seq of this rank, with that hash, of which this rank knew nothing yet when the ranks
 // that disagree failed the Comm: of the two, the other is the one whose call is not this one.
-func (c *Comm) side(f *Fault, seq uint64, hash uint32) *Fault {
+func (c *Member) side(f *Fault, seq uint64, hash uint32) *Fault {
 	if f.other == nil || f.Theirs.Seq != seq || f.Theirs.Hash != hash {
 		return f
 	}
@@ -71,7 +71,7 @@ func (c *Comm) side(f *Fault, seq uint64, hash uint32) *Fault {
 }
 
 // mixed is the hash of all collectives up to k, which is the next.
-func (c *Comm) mixed(k *Call) uint32 {
+func (c *Member) mixed(k *Call) uint32 {
 	if c.opt.Unchecked {
 		return 1
 	}
@@ -81,7 +81,7 @@ func (c *Comm) mixed(k *Call) uint32 {
 // enter gives a collective its place in the order of collectives, which point-to-point
 // calls do not count in, and makes its hash that of all of them so far: a rank that
 // received nothing in a call that differed finds out in the next.
-func (c *Comm) enter(k *Call) {
+func (c *Member) enter(k *Call) {
 	c.calls++
 	r := c.local.call(c.me, c.calls)
 	if !Checked {
@@ -104,7 +104,7 @@ func (c *Comm) enter(k *Call) {
 }
 
 // entered is what this rank has said of the collective it entered last, or of the back-th before it.
-func (c *Comm) entered(back uint64) Record {
+func (c *Member) entered(back uint64) Record {
 	if back > c.calls {
 		return Record{}
 	}
@@ -113,7 +113,7 @@ func (c *Comm) entered(back uint64) Record {
 
 // collective is the number of the collective that rank r of this host is in or has last been in, and the word that says
 // so. The word has the lower 32 bits of the number only, the record of the call all of them.
-func (c *Comm) collective(r int) (place, word uint64) {
+func (c *Member) collective(r int) (place, word uint64) {
 	word = c.local.entered(r).Load()
 	place = word >> 32
 	// A word for itself: the record may be of another call by now, but no half of a number is read.
@@ -126,7 +126,7 @@ func (c *Comm) collective(r int) (place, word uint64) {
 func (c *Comm) dispatch(ctx context.Context, k *Call) *Fault {
 	switch {
 	case k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv:
-		return c.pointToPoint(ctx, k)
+		return c.links.pointToPoint(ctx, k)
 	case c.Size() == 1:
 		c.alone(k)
 		return nil
@@ -134,9 +134,9 @@ func (c *Comm) dispatch(ctx context.Context, k *Call) *Fault {
 		c.lockstep = true
 		return c.runLocal(ctx, k)
 	case k.Kind == AllToAllV:
-		return c.remoteAllToAllV(ctx, k)
+		return c.links.remoteAllToAllV(ctx, k)
 	}
-	return c.runRemote(ctx, k)
+	return c.links.runRemote(ctx, k)
 }
 
 // isLocal reports whether a collective of that kind goes in rounds among the ranks of this host.
@@ -162,7 +162,7 @@ func (c *Comm) confirm(ctx context.Context, k *Call) *Fault {
 		if c.n == c.Size() {
 			return c.localBarrier(ctx, &b)
 		}
-		return c.runRemote(ctx, &b)
+		return c.links.runRemote(ctx, &b)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (c *Comm) Plan(k *Call) string {
 	case k.Kind == AllToAllV && !c.isLocal(k.Kind):
 		return "pairwise over " + c.Transport()
 	case c.n < c.Size():
-		return c.algorithm(k) + " over " + c.Transport()
+		return c.links.algorithm(k) + " over " + c.Transport()
 	}
 	blocks := 1
 	switch k.Kind {
@@ -192,7 +192,7 @@ func (c *Comm) Plan(k *Call) string {
 }
 
 // Transport is what the ranks talk over.
-func (c *Comm) Transport() string {
+func (c *Member) Transport() string {
 	inside := "memory"
 	if c.site.host.Shared() {
 		inside = "shared memory"

@@ -281,7 +281,7 @@ func (s *site) deliver(e *event) {
 			}
 		}
 	}
-	var told []*Comm
+	var told []*Member
 	if e.Comm != 0 {
 		told = append(told, s.comms[e.Comm]...)
 	} else {
@@ -299,7 +299,7 @@ func (s *site) deliver(e *event) {
 }
 
 // tell fails c with e, if it is c's concern.
-func (j *job) tell(c *Comm, e *event) {
+func (j *job) tell(c *Member, e *event) {
 	if e.Comm == c.id {
 		f := e.fault(c.rank, c.contradicts)
 		if own := c.proposal.Load(); own != nil && int(e.From) == c.rank && uint8(own.Code) == e.Code && (own.Code != Mismatch || own.Peer == f.Peer) {
@@ -326,7 +326,7 @@ func (j *job) tell(c *Comm, e *event) {
 }
 
 // contradicts reports whether this rank has made another collective than r of its number.
-func (c *Comm) contradicts(r *Record) bool {
+func (c *Member) contradicts(r *Record) bool {
 	if r.Kind == Send || r.Kind == Recv || r.Kind == SendRecv { // which are in no order of all ranks
 		return false
 	}
@@ -340,7 +340,7 @@ func (c *Comm) contradicts(r *Record) bool {
 }
 
 // hasLeft reports whether rank r is on this host and has closed the Comm.
-func (c *Comm) hasLeft(r int) bool {
+func (c *Member) hasLeft(r int) bool {
 	if c.topo.Node(r) != c.topo.Node(c.rank) {
 		return false
 	}

@@ -24,7 +24,7 @@ import (
 // agreement is this rank's part in one Shrink.
 type agreement struct {
 	*agree.Party
-	c       *Comm
+	c       *shrinker
 	attempt uint32
 	rank    int
 	began   time.Time
@@ -38,17 +38,21 @@ type agreement struct {
 	madeFor int         // ranks
 }
 
-// Shrink makes the Comm of the ranks that are alive. All of them must call it.
-func (c *Comm) Shrink(ctx context.Context, opt Options) (*Comm, *Fault) {
-	c.shrinks++
-	a := &agreement{c: c, attempt: c.shrinks, rank: c.rank, began: time.Now(), lines: make([]*line, c.Size()), quit: make([]time.Time, c.Size())}
+// shrinker makes this rank's part in the Shrinks of its Comm.
+type shrinker struct {
+	*Links
+	attempts uint32
+	talks    map[int]*line // inside this host: a pipe is made once
+}
+
+// agree agrees with the other ranks on who is alive.
+func (c *shrinker) agree(ctx context.Context) (*agreement, *Fault) {
+	c.attempts++
+	a := &agreement{c: c, attempt: c.attempts, rank: c.rank, began: time.Now(), lines: make([]*line, c.Size()), quit: make([]time.Time, c.Size())}
 	a.Party = agree.New(c.rank, c.Size(), a.make)
 	f := a.run(ctx)
 	a.end(f == nil)
-	if f != nil {
-		return nil, f
-	}
-	return a.comm(opt)
+	return a, f
 }
 
 // run returns once all living ranks know the decision.
@@ -344,10 +348,10 @@ func (a *agreement) end(agreed bool) {
 	}
 	switch {
 	case agreed:
-		a.c.leaveAgreement(a.attempt, (*tcp.Node).Finish)
+		a.c.leave(a.attempt, (*tcp.Node).Finish)
 		a.c.local.agreed(a.c.me).Store(uint64(a.attempt) << 1)
 	case a.End == agree.GaveUp: // not of a rank that is lost: the others go on without it
-		a.c.leaveAgreement(a.attempt, (*tcp.Node).Quit)
+		a.c.leave(a.attempt, (*tcp.Node).Quit)
 		a.c.local.agreed(a.c.me).Store(uint64(a.attempt)<<1 | gaveUp)
 		a.drop() // nobody has decided on it
 	}

@@ -1,6 +1,9 @@
 package cpu
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // What the ranks that have agreed make of it: memory on each host, and the Comm.
 
@@ -36,9 +39,17 @@ func (a *agreement) drop() {
 	}
 }
 
-// comm makes the Comm that was decided.
-func (a *agreement) comm(opt Options) (*Comm, *Fault) {
-	c := a.c
+// Shrink makes the Comm of the ranks that are alive. All of them must call it.
+func (c *Comm) Shrink(ctx context.Context, opt Options) (*Comm, *Fault) {
+	a, f := c.shrink.agree(ctx)
+	if f != nil {
+		return nil, f
+	}
+	return c.decided(a, opt)
+}
+
+// decided makes the Comm that a has decided.
+func (c *Comm) decided(a *agreement, opt Options) (*Comm, *Fault) {
 	world, nodeOf, me := make([]int, len(a.Ranks)), make([]int, len(a.Ranks)), -1
 	node, hosts := -1, map[int]int{}
 	for i, r := range a.Ranks {

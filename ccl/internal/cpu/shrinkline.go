@@ -104,7 +104,7 @@ func parseNotice(b []byte, size int) (n notice, taken int, err error) {
 // so that all ranks, the peer among them, hear the same; and that this rank cannot connect is
 // this rank's trouble. Otherwise each side could take the other for gone, and both go on.
 type line struct {
-	c       *Comm
+	c       *shrinker
 	peer    int
 	attempt uint32
 	out     outlet
@@ -132,7 +132,7 @@ type dialed struct {
 
 // newLine returns the line to a rank. Those inside a host stay with the Comm, since a pipe
 // is made once.
-func (c *Comm) newLine(peer int, attempt uint32) *line {
+func (c *shrinker) newLine(peer int, attempt uint32) *line {
 	if l := c.talks[peer]; l != nil {
 		l.attempt = attempt
 		return l
@@ -153,10 +153,10 @@ func (l *line) inside() bool { return l.c.topo.Node(l.peer) == l.c.topo.Node(l.c
 
 // agreementID is the Comm's id for the connections of an agreement, which are not those
 // of its calls.
-func (c *Comm) agreementID(attempt uint32) uint64 { return childID(c.id, uint64(attempt)|1<<41, 0) }
+func (c *shrinker) agreementID(attempt uint32) uint64 { return childID(c.id, uint64(attempt)|1<<41, 0) }
 
-// leaveAgreement tells who wants to take part in an agreement with this rank still why it does not.
-func (c *Comm) leaveAgreement(attempt uint32, leave func(n *tcp.Node, comm uint64, rank uint32)) {
+// leave tells who wants to take part in an agreement with this rank still why it does not.
+func (c *shrinker) leave(attempt uint32, leave func(n *tcp.Node, comm uint64, rank uint32)) {
 	if c.site.tcp != nil && c.topo.Nodes() > 1 {
 		leave(c.site.tcp, c.agreementID(attempt), uint32(c.rank))
 	}

@@ -17,7 +17,7 @@ import (
 // behind that of the other calls; vectors of more than tuning.StreamTo go in chunks through that.
 
 // stageBytes is the staging memory of each of the ranks of a host.
-func (c *Comm) stageBytes() int { return tuning.StageBytes(c.n) }
+func (c *Team) stageBytes() int { return tuning.StageBytes(c.n) }
 
 // roomForCalls makes sure that there is memory for what the calls of the n ranks of this host stage, which is taken on first
 // use: too little is an error of NewComm, not of a later call.
@@ -27,7 +27,7 @@ func roomForCalls(n int) error { return roomFor(uint64(n * tuning.StageBytes(n))
 var roomFor = shm.HasRoom
 
 // streamed opens a round that carries n bytes from rank r, one of two, and returns where they lie.
-func (c *Comm) streamed(ctx context.Context, k *Call, r, n int) (round uint32, at unsafe.Pointer, f *Fault) {
+func (c *Team) streamed(ctx context.Context, k *Call, r, n int) (round uint32, at unsafe.Pointer, f *Fault) {
 	switch {
 	case n <= c.local.inline:
 		if round, f = c.open(ctx, k, false); f != nil {
@@ -55,12 +55,12 @@ func (c *Comm) streamed(ctx context.Context, k *Call, r, n int) (round uint32, a
 }
 
 // piece is where in a rank's staging memory the piece of round lies.
-func (c *Comm) piece(lines []byte, round uint32) unsafe.Pointer {
+func (c *Team) piece(lines []byte, round uint32) unsafe.Pointer {
 	return unsafe.Pointer(&lines[c.chunk*tuning.StageDepth+int(round%tuning.StreamDepth)*tuning.StreamPiece])
 }
 
 // pieceOf is how many bytes of a stream of n go in a round.
-func (c *Comm) pieceOf(n int) int {
+func (c *Team) pieceOf(n int) int {
 	if n > tuning.StreamTo {
 		return c.chunk
 	}
@@ -68,7 +68,7 @@ func (c *Comm) pieceOf(n int) int {
 }
 
 // sendStream posts src, piece by piece.
-func (c *Comm) sendStream(ctx context.Context, k *Call, src []byte) *Fault {
+func (c *Team) sendStream(ctx context.Context, k *Call, src []byte) *Fault {
 	if n := len(src); n <= c.local.inline { // straight: the smallest calls
 		round, f := c.open(ctx, k, false)
 		if f != nil {
@@ -107,7 +107,7 @@ func (c *Comm) sendStream(ctx context.Context, k *Call, src []byte) *Fault {
 
 // fetchAhead asks for what the sender has posted, or will soon, two rounds after this one, where that helps. A rank that has
 // caught up with the sender would take away the lines that the sender is about to write.
-func (c *Comm) fetchAhead(round uint32, n int) {
+func (c *Team) fetchAhead(round uint32, n int) {
 	if !tuning.CPU.FetchAhead || uint32(atomic.LoadUint64(c.local.flag(1-c.me, round))>>32) != round {
 		return
 	}
@@ -119,7 +119,7 @@ func (c *Comm) fetchAhead(round uint32, n int) {
 }
 
 // receiveStream fills dst with what the other rank sends, or, where own is not nil, with that and own, reduced.
-func (c *Comm) receiveStream(ctx context.Context, k *Call, dst []byte, own unsafe.Pointer) *Fault {
+func (c *Team) receiveStream(ctx context.Context, k *Call, dst []byte, own unsafe.Pointer) *Fault {
 	if n := len(dst); n <= c.local.inline {
 		round, f := c.open(ctx, k, false)
 		if f != nil {
@@ -147,7 +147,7 @@ func (c *Comm) receiveStream(ctx context.Context, k *Call, dst []byte, own unsaf
 }
 
 // receivePiece fills dst with the piece of round, which lies at from.
-func (c *Comm) receivePiece(ctx context.Context, k *Call, round uint32, dst []byte, own, from unsafe.Pointer) *Fault {
+func (c *Team) receivePiece(ctx context.Context, k *Call, round uint32, dst []byte, own, from unsafe.Pointer) *Fault {
 	c.post(k, round)
 	if f := c.await(ctx, k, 1-c.me, round); f != nil {
 		return f

@@ -17,25 +17,25 @@ func (k *Call) sumAll(to unsafe.Pointer, srcs []unsafe.Pointer, n int) {
 }
 
 // operands is room for the places of n operands.
-func (rc *reach) operands(n int) []unsafe.Pointer {
-	if len(rc.srcs) != n {
-		rc.srcs = make([]unsafe.Pointer, n)
+func (c *Team) operands(n int) []unsafe.Pointer {
+	if len(c.srcs) != n {
+		c.srcs = make([]unsafe.Pointer, n)
 	}
-	return rc.srcs
+	return c.srcs
 }
 
 // sumByRead is reduceByRead of such a sum: it reads a piece of every operand before it adds them.
-func sumByRead(c *Comm, k *Call, dst []byte, off int, operand func(r, at, m int, buf []byte) (unsafe.Pointer, *Fault)) *Fault {
-	length := max(len(c.reach.scratch)/c.n&^63, 64)
-	if need := length * c.n; need > len(c.reach.scratch) {
-		c.reach.scratch = make([]byte, need)
+func sumByRead(c *Team, k *Call, dst []byte, off int, operand func(r, at, m int, buf []byte) (unsafe.Pointer, *Fault)) *Fault {
+	length := max(len(c.Reach.scratch)/c.n&^63, 64)
+	if need := length * c.n; need > len(c.Reach.scratch) {
+		c.Reach.scratch = make([]byte, need)
 	}
 	for i := 0; i < len(dst); i += length {
 		m := min(length, len(dst)-i)
-		srcs := c.reach.operands(c.n)
+		srcs := c.operands(c.n)
 		for r := range srcs {
 			var f *Fault
-			if srcs[r], f = operand(r, off+i, m, c.reach.scratch[r*length:][:length]); f != nil {
+			if srcs[r], f = operand(r, off+i, m, c.Reach.scratch[r*length:][:length]); f != nil {
 				return f
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // midst of calls, which hold pointers into them, and unmapped between calls.
 
 // MakeMemory returns n bytes, all zero, that all ranks of this host can map. They outlive the Comm and the job.
-func (c *Comm) MakeMemory(n int) ([]byte, error) { return shm.MakeMemory(c.site.host, n) }
+func (c *Reach) MakeMemory(n int) ([]byte, error) { return shm.MakeMemory(c.site.host, n) }
 
 // view is one such mapping.
 type view struct {
@@ -21,8 +21,8 @@ type view struct {
 }
 
 // mapped is where this process has mapped the MakeSlice memory at p of rank r.
-func (c *Comm) mapped(r int, p *shm.Span) (unsafe.Pointer, *Fault) {
-	rc := &c.reach
+func (c *Reach) mapped(r int, p *shm.Span) (unsafe.Pointer, *Fault) {
+	rc := c
 	at := shm.PlaceAt(p.Base, int(p.Size))
 	v, ok := rc.maps[at]
 	if !ok {
@@ -34,10 +34,10 @@ func (c *Comm) mapped(r int, p *shm.Span) (unsafe.Pointer, *Fault) {
 		if rc.maps == nil {
 			rc.maps = map[shm.Place]view{}
 		}
-		v = view{mem, rc.mapped}
+		v = view{mem, rc.mappings}
 		rc.maps[at] = v
-		rc.mapped++
-		rc.stale = h.Returned() != rc.gone
+		rc.mappings++
+		rc.stale = h.Returned() != rc.returned
 		c.untidy = c.untidy || rc.stale
 	}
 	if p.At >= p.Size {
@@ -48,9 +48,9 @@ func (c *Comm) mapped(r int, p *shm.Span) (unsafe.Pointer, *Fault) {
 
 // sweep unmaps what has been freed. Memory in use does not overlap: of two mappings that do, the older is of memory
 // that has been freed, and handed out again.
-func (c *Comm) sweep() {
-	rc, h := &c.reach, c.site.host
-	rc.stale, rc.gone = false, h.Returned()
+func (c *Reach) sweep() {
+	rc, h := c, c.site.host
+	rc.stale, rc.returned = false, h.Returned()
 	known := h.Unused() // which are not in use, and then those that are, in their order
 	byPlace := func(r, q shm.Range) int { return cmp.Compare(r.First(), q.First()) }
 	slices.SortFunc(known, byPlace)

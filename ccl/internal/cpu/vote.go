@@ -88,12 +88,12 @@ func (e *event) turn(p parties, size int) {
 }
 
 // isDisputed reports whether e is a mismatch that other ranks of the Comm can tell the sides of.
-func (c *Comm) isDisputed(e *event) bool {
+func (c *Member) isDisputed(e *event) bool {
 	return Code(e.Code) == Mismatch && e.Bytes == 0 && e.Call.Kind != 0 && !isPairwise(e.Call.Kind) && c.Size() > 2
 }
 
 // dispute reports a mismatch when the sides are known.
-func (c *Comm) dispute(e event) {
+func (c *Member) dispute(e event) {
 	if c.n < c.Size() {
 		e.Size = int32(c.Size())
 		c.site.post(e)
@@ -126,7 +126,7 @@ func (c *Comm) dispute(e event) {
 }
 
 // parties counts the ranks of this host that have made collective seq.
-func (c *Comm) parties(seq uint64) (p parties) {
+func (c *Member) parties(seq uint64) (p parties) {
 	c.life.Lock()
 	defer c.life.Unlock()
 	if c.gone {
@@ -201,7 +201,7 @@ func (j *job) isRipe(e *event) bool {
 func (s *site) vote(e *event) {
 	seq := e.Call.Seq
 	s.mu.Lock()
-	var first *Comm
+	var first *Member
 	for _, c := range s.comms[e.Comm] {
 		if c.site == s && c.me == 0 && !slices.Contains(c.voted, seq) {
 			c.voted = append(c.voted, seq)
@@ -219,7 +219,7 @@ func (s *site) vote(e *event) {
 }
 
 // tellParties tells who has made collective seq, until all ranks of this host have.
-func (c *Comm) tellParties(seq uint64) {
+func (c *Member) tellParties(seq uint64) {
 	told := map[uint32]int{}
 	for over := c.site.outlives(holdFar); c.cause.Load() == nil && !c.closed.Load(); time.Sleep(napMax) {
 		all := 0

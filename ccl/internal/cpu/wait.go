@@ -41,7 +41,7 @@ const (
 
 // pause gives way to others, at first for a moment, later by sleeping. peer is the
 // rank waited for, -1 if there are several.
-func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
+func (c *Member) pause(ctx context.Context, w *waiter, peer int) *Fault {
 	if f := c.cause.Load(); f != nil {
 		return f
 	}
@@ -118,7 +118,7 @@ func (c *Comm) pause(ctx context.Context, w *waiter, peer int) *Fault {
 
 // sleep takes a nap. The first are as short as they should be; not all, since time may stand still until all sleep
 // (testing/synctest).
-func (c *Comm) sleep(w *waiter) {
+func (c *Member) sleep(w *waiter) {
 	if w.naps++; w.naps > napsExact || !c.site.naps.Nap(w.nap) {
 		time.Sleep(w.nap)
 	}
@@ -126,7 +126,7 @@ func (c *Comm) sleep(w *waiter) {
 
 // otherCall finds a rank of this host that is in another call of the same number:
 // ranks that wait for different peers find it by no message.
-func (c *Comm) otherCall() *Fault {
+func (c *Member) otherCall() *Fault {
 	mine := c.local.entered(c.me).Load()
 	for r := range c.n {
 		if w := c.local.entered(r).Load(); w>>32 == mine>>32 && w != mine {
@@ -137,7 +137,7 @@ func (c *Comm) otherCall() *Fault {
 }
 
 // interrupted is why a call under way must end, nil if it need not.
-func (c *Comm) interrupted(ctx context.Context) *Fault {
+func (c *Member) interrupted(ctx context.Context) *Fault {
 	if f := c.cause.Load(); f != nil {
 		return f
 	}
@@ -152,7 +152,7 @@ func (c *Comm) interrupted(ctx context.Context) *Fault {
 
 // giveWay lets others run: goroutine ranks of this process, and, since the Go
 // scheduler never gives way to another process, other processes.
-func (c *Comm) giveWay(lap int) {
+func (c *Member) giveWay(lap int) {
 	if int(c.site.here.Load()) > 1 {
 		runtime.Gosched()
 		proc.HaltFork()
@@ -165,18 +165,18 @@ func (c *Comm) giveWay(lap int) {
 
 // abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
 // compute on this rank's core. Where ranks outnumber processors each waits for the turns of the others anyhow.
-func (c *Comm) abrupt(w *waiter, peer int) bool {
+func (c *Member) abrupt(w *waiter, peer int) bool {
 	return c.host.Shared() && !c.site.courtesy.yields(time.Since(c.site.born)) && c.spins != spinsCrowded && c.canRest(w, peer)
 }
 
 // stop fails the Comm with f and returns what it failed with.
-func (c *Comm) stop(f *Fault) *Fault {
+func (c *Member) stop(f *Fault) *Fault {
 	c.Fail(f)
 	return c.settle(f)
 }
 
 // settle waits for the cause to be decided; f is what this rank believes.
-func (c *Comm) settle(f *Fault) *Fault {
+func (c *Member) settle(f *Fault) *Fault {
 	for over := c.site.outlives(2 * settleFor); c.cause.Load() == nil; {
 		if c.closed.Load() || over() {
 			c.failHere(f) // the job is over, or its log is stuck: nobody else will say
@@ -193,13 +193,13 @@ func (c *Comm) settle(f *Fault) *Fault {
 
 // aborted returns why another rank of this host says the Comm has failed; nil
 // while the reason is still on its way.
-func (c *Comm) aborted() *Fault {
+func (c *Member) aborted() *Fault {
 	c.site.scan()
 	return c.cause.Load()
 }
 
 // someoneLeft finds out whether the rank waited for has closed the Comm.
-func (c *Comm) someoneLeft(peer int) *Fault {
+func (c *Member) someoneLeft(peer int) *Fault {
 	node := c.topo.Node(c.rank)
 	for r := range c.n {
 		if c.local.state(r).Load() == stateClosed {
@@ -215,7 +215,7 @@ func (c *Comm) someoneLeft(peer int) *Fault {
 // missing lists who has not arrived: the ranks that have not come to the collective that this one is in, as far as
 // they have told. Else it is the rank waited for, or, if that waits itself, the one it waits for: on this host, and
 // where this call is point-to-point in whatever call, on any host.
-func (c *Comm) missing(peer int) []int {
+func (c *Member) missing(peer int) []int {
 	c.note.Lock()
 	pairwise := c.note.asleep && isPairwise(c.note.call.Kind)
 	c.note.Unlock()
@@ -263,7 +263,7 @@ func (c *Comm) missing(peer int) []int {
 }
 
 // told is the rank that rank r of another host has said that it waits for, -1 if none.
-func (c *Comm) told(r int) int {
+func (c *Member) told(r int) int {
 	for _, s := range c.site.standing(c.id) {
 		if int(s.Rank) == r && s.Doing == Waits {
 			return int(s.Peer)
@@ -274,7 +274,7 @@ func (c *Comm) told(r int) int {
 
 // posted is the last round that rank r of this host has posted, as far as the last
 // rounds of this rank tell.
-func (c *Comm) posted(r int) uint32 {
+func (c *Member) posted(r int) uint32 {
 	last := c.round - c.local.depth
 	for i := range c.local.depth {
 		if v := uint32(atomic.LoadUint64(c.local.flag(r, c.round-i)) >> 32); int32(v-last) > 0 {
@@ -297,7 +297,7 @@ func ctxFault(err error, missing []int) *Fault {
 }
 
 // await returns when rank r of this host has posted round, in the call that k is.
-func (c *Comm) await(ctx context.Context, k *Call, r int, round uint32) *Fault {
+func (c *Team) await(ctx context.Context, k *Call, r int, round uint32) *Fault {
 	p, want := c.local.flag(r, round), uint64(round)<<32|uint64(k.Hash)
 	if atomic.LoadUint64(p) == want {
 		return nil
@@ -324,7 +324,7 @@ func (c *Comm) await(ctx context.Context, k *Call, r int, round uint32) *Fault {
 
 // differs reports that rank r of this host has made another call, the one of that
 // number or one of the last before it.
-func (c *Comm) differs(r int, place uint64) *Fault {
+func (c *Member) differs(r int, place uint64) *Fault {
 	f := fault(Mismatch, c.localRank(r), "")
 	for i := range min(uint64(c.local.kept-1), place) {
 		mine, ok := c.made(c.me, place-i)

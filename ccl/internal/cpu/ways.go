@@ -36,32 +36,32 @@ const (
 )
 
 // allReduceWay is how an AllReduce of n bytes goes, once the offers are known.
-func (c *Comm) allReduceWay(w way, n int) allReduceWay {
+func (c *Team) allReduceWay(w way, n int) allReduceWay {
 	switch {
-	case w == byDirect && c.n <= tuning.MaxDirect && (c.reach.all || 2*shm.Page <= c.chunk): // which edges fit into
+	case w == byDirect && c.n <= tuning.MaxDirect && (c.Reach.all || 2*shm.Page <= c.chunk): // which edges fit into
 		return direct
-	case w == byStage || !c.readsAll(n, c.reach.someInPlace()):
+	case w == byStage || !c.readsAll(n, c.someInPlace()):
 		return stageAll
-	case c.n == 2 && n <= tuning.ReadAllTo && !c.reach.someInPlace():
+	case c.n == 2 && n <= tuning.ReadAllTo && !c.someInPlace():
 		return readAll
 	}
 	return readHalves
 }
 
 // readsAll reports whether ranks that read each other's memory do so in an AllReduce of n bytes.
-func (c *Comm) readsAll(n int, inPlace bool) bool {
+func (c *Team) readsAll(n int, inPlace bool) bool {
 	return n <= tuning.ReadHalvesTo && (c.n > 2 || n >= tuning.ReadTwoFrom && !inPlace || n >= tuning.ReadInPlaceFrom)
 }
 
 // reads reports whether a call in which a rank fetches n bytes from another reads them where they are.
-func (c *Comm) reads(ctx context.Context, k *Call, n int) (bool, *Fault) {
+func (c *Team) reads(ctx context.Context, k *Call, n int) (bool, *Fault) {
 	if n <= c.local.inline {
 		return false, nil
 	}
 	if f := c.acquaint(ctx, k); f != nil {
 		return false, f
 	}
-	return c.reach.all || c.reach.reads && readPays(k.Kind, n), nil
+	return c.Reach.all || c.Reach.reads && readPays(k.Kind, n), nil
 }
 
 // readPays reports whether to read n bytes from another rank beats staging them.
