@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +92,43 @@ func TestLinks(t *testing.T) {
 		require.Len(t, broken(readme, planted, all), 1, planted)
 	}
 	require.Empty(t, broken(readme, "[x](README.md#two-commands) [y](https://go.dev) ```\n[z](none)\n```", all))
+}
+
+// whereIs lists the rows of CONTRIBUTING's table "Where is ...": the question, and the files that answer it.
+func whereIs(text string) (rows [][2]string) {
+	_, text, _ = strings.Cut(text, "## Where is")
+	text, _, _ = strings.Cut(text, "\n## ")
+	for _, line := range strings.Split(text, "\n") {
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		if len(cells) != 2 || !strings.HasSuffix(cells[0], "?") {
+			continue
+		}
+		var files []string
+		for _, m := range link.FindAllStringSubmatch(cells[1], -1) {
+			files = append(files, m[1])
+		}
+		rows = append(rows, [2]string{cells[0], strings.Join(files, " ")})
+	}
+	return rows
+}
+
+// Each question that a newcomer asks first has one file as its answer, and the file exists.
+func TestWhereIs(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	require.NoError(t, err)
+	rows := whereIs(string(text))
+	for _, row := range rows {
+		info, err := os.Stat(filepath.Join(root, row[1]))
+		require.NoError(t, err, row[0])
+		require.True(t, info.Mode().IsRegular(), "%s: %s is not one file", row[0], row[1])
+	}
+	for _, question := range []string{
+		"a rank's death noticed", "decides the cause of a failure", "4 KiB of AllReduce between two processes copied",
+		"the threshold between two algorithms", "a TCP connection authenticated", "bench decide how many ranks to start",
+	} {
+		require.True(t, slices.ContainsFunc(rows, func(row [2]string) bool { return strings.Contains(row[0], question) }), question)
+	}
+	require.Equal(t, [][2]string{{"Where is x?", "a b"}}, whereIs("## Where is\n| question | file |\n|---|---|\n| Where is x? | [y](a) [z](b) |\n\n## Next\n| Where? | [y](c) |"))
 }
 
 var (
