@@ -80,7 +80,7 @@ func TestSuggestions(t *testing.T) {
 		"-split nod":               "groups are node (a host each)",
 		"-mem devcie":              "did you mean device?",
 		"fit -extrapolat 3 x.json": "did you mean -extrapolate?",
-		"-for ever":                "a time is a number and its unit",
+		"-for ever":                "a time is a number and a unit",
 	} {
 		_, errs, status := bench(t, nil, strings.Fields(args)...)
 		require.Equal(t, 2, status, args)

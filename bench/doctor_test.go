@@ -42,7 +42,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 
 	out, _, status = bench(t, []string{"NCCL_DEBUG=INFO"}, "doctor", "-np", "2")
 	require.Zero(t, status, out)
-	require.Contains(t, out, "NCCL_DEBUG=INFO on rank 0: NCCL writes lines while it is measured")
+	require.Contains(t, out, "NCCL_DEBUG=INFO on rank 0: NCCL logs while it is measured")
 }
 
 // No output has anything of the environment that is not on the list.

@@ -86,7 +86,7 @@ func TestRegisteredAndHinted(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"-backend cpu -hints net=IB":       "-hints net=IB: the cpu engine takes none; name the backend of your device with -backend, or leave it out",
-		"-backend nccl -mem managed -R 1":  "-R 1 or 2 -mem managed: memory of the device or of the host is registered",
+		"-backend nccl -mem managed -R 1":  "-R 1 or 2 -mem managed: only device or host memory can be registered",
 		"-backend cpu -R 2":                "-R 2 -mem host: windows are made of device memory",
 		"-backend nccl -hints max-ctas=65": "max channels",
 		"-backend mpi -hints net=IB":       "-backend mpi",
@@ -103,5 +103,5 @@ func TestRegisteredAndHinted(t *testing.T) {
 	}
 	_, errs, status := run([]string{"FAKE_NCCL_VERSION=22605"}, strings.Fields("-np 2 -b 1K -e 1K -backend nccl -hints cta-policy=zero")...)
 	require.NotZero(t, status)
-	require.Contains(t, errs, "Options.Hints: NCCL 2.26.5 (FAKE) has no CTAPolicy: that takes NCCL 2.27.0")
+	require.Contains(t, errs, "Options.Hints: NCCL 2.26.5 (FAKE) has no CTAPolicy; that needs NCCL 2.27.0")
 }

@@ -100,7 +100,7 @@ func TestBadInput(t *testing.T) {
 		{"", []string{"RANK=3", "WORLD_SIZE=2"}, "WORLD_SIZE=2"},
 		{"", []string{"RANK=0"}, "WORLD_SIZE"},
 		{"", []string{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "RANK=1", "WORLD_SIZE=3"}, "GOCCL_LAUNCHER"},
-		{"launch -np 2", nil, "which program?"},
+		{"launch -np 2", nil, "it needs a program"},
 	} {
 		t.Run(tc.args+strings.Join(tc.env, " "), func(t *testing.T) {
 			out, errs, status := bench(t, tc.env, strings.Fields(tc.args)...)
@@ -218,7 +218,7 @@ func TestWhyRanksDoNotMeet(t *testing.T) {
 	for where, want := range map[string]string{
 		"GOCCL_ROOT=no-such-host.invalid:4000": "set GOCCL_ROOT=ADDRESS:PORT",
 		"GOCCL_ROOT=127.0.0.1:1":               "connection refused",
-		"GOCCL_STORE=/no/such/directory":       "the directory that the ranks share is not there",
+		"GOCCL_STORE=/no/such/directory":       "the shared directory does not exist",
 	} {
 		t.Run(where, func(t *testing.T) {
 			if runtime.GOOS == "windows" && strings.Contains(where, "127") {

@@ -139,13 +139,13 @@ func TestFigureDirectory(t *testing.T) {
 	out, errs, status := bench(t, nil, "-np", "2", "-b", "64", "-e", "64", "-svg", file)
 	require.Equal(t, 2, status)
 	require.Empty(t, out)
-	require.Contains(t, errs, "bench: -svg "+file+": it is no directory that can be written: ")
+	require.Contains(t, errs, "bench: -svg "+file+": it is not a writable directory: ")
 
 	out, errs, status = bench(t, []string{"PATH=" + t.TempDir()}, "-np", "2", "-b", "64", "-e", "64", "-png", t.TempDir())
 	require.Equal(t, 2, status)
 	require.Empty(t, out)
-	require.Contains(t, errs, "bench: -png: none of rsvg-convert, chromium, ")
-	require.Contains(t, errs, "or write -svg, which needs none")
+	require.Contains(t, errs, "bench: -png needs one of rsvg-convert, chromium, ")
+	require.Contains(t, errs, "or use -svg, which needs none")
 }
 
 // A limit that is missed gives 3, and says so, after the table.

@@ -159,7 +159,7 @@ func (c *Comm) endedBy(ctx context.Context, err error, a *args) error {
 // shut reports whether c takes no calls: it is closed, or this process is a forked child. See whyShut.
 func (c *Comm) shut() bool { return c.closed.Load() || proc.Forked() }
 
-var errForked = errors.New("this process was forked, without exec, from the one that has joined the job, and is no rank of it: start a program in it (exec), or leave the Comm to the parent")
+var errForked = errors.New("this process is a forked child of a rank; only the parent may use the Comm: start a program here (exec) instead")
 
 // whyShut is the cause of an ErrClosed, where it is not Close.
 func whyShut() error {
@@ -360,7 +360,7 @@ func (c *Comm) checkShape(a *args) (count uint64, err error) {
 			err = fmt.Errorf("src has %d elements, but sc adds up to %d", src, total)
 		}
 		if err == nil && a.dc[me] != a.sc[me] {
-			err = fmt.Errorf("dc[%d] is %d and sc[%d] is %d, but they are one: what this rank keeps", me, a.dc[me], me, a.sc[me])
+			err = fmt.Errorf("dc[%d] is %d and sc[%d] is %d, but they must be equal: both are what this rank keeps", me, a.dc[me], me, a.sc[me])
 		}
 		if err != nil {
 			return 0, err
@@ -425,7 +425,7 @@ func sum(name string, counts []int, n, me int) (total, before int, err error) {
 	return total, before, nil
 }
 
-var errOverlap = errors.New("dst and src overlap, other than in place")
+var errOverlap = errors.New("dst and src overlap partially")
 
 // extentOf is where b lies, elements of that many bytes.
 func extentOf(b []byte, elem int) extent {

@@ -243,7 +243,7 @@ func (d *deviceStream) pass(at progress) {
 	}
 }
 
-var errStreamGone = errors.New("the stream was closed before its calls were known to be done: Wait for the last of them first")
+var errStreamGone = errors.New("the stream was closed before its calls were known to be done; first Wait for the last of them")
 
 // fails makes err the Comm's failure, unless that is being closed: its marks go then. d.mu is held.
 func (d *deviceStream) fails(err error) error {
@@ -426,7 +426,7 @@ func (c *Comm) watchDevice() {
 			d.lookAside() // its error is the Comm's failure, which ends the watch, or a capture, which is not under way
 			standing := d.standing()
 			if limit := c.opt.Timeout; limit > 0 && standing > limit {
-				c.eng.Fail(c.eng.Late(fmt.Errorf("the stream has not moved for %v", limit)))
+				c.eng.Fail(c.eng.Late(fmt.Errorf("the stream has made no progress for %v", limit)))
 			}
 			still = max(still, standing)
 		}

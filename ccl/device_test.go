@@ -238,7 +238,7 @@ func TestDeviceQueueRefuses(t *testing.T) {
 			ccl.ErrArgument, "src: the device memory was freed"},
 		{"other device", func(q ccl.Queue) ccl.Work {
 			return q.AllReduce(view(good), view(&toyMem{x: []int64{1, 2}, device: 3}), ccl.Sum)
-		}, ccl.ErrArgument, "src: the memory is on device 3, the Comm on device 0"},
+		}, ccl.ErrArgument, "src: the memory is on device 3, but the Comm is on device 0"},
 		{"length", func(q ccl.Queue) ccl.Work { return q.AllReduce(view(good), view(onDevice(1, 2, 3)), ccl.Sum) },
 			ccl.ErrArgument, "dst has 2 elements, src 3: dst must have 3"},
 		{"bounds", func(q ccl.Queue) ccl.Work { return q.Broadcast(view(good).From(1, 3), 0) },
@@ -246,7 +246,7 @@ func TestDeviceQueueRefuses(t *testing.T) {
 		{"overlap", func(q ccl.Queue) ccl.Work {
 			m := onDevice(1, 2, 3)
 			return q.AllReduce(view(m).From(0, 2), view(m).From(1, 3), ccl.Sum)
-		}, ccl.ErrArgument, "dst and src overlap, other than in place"},
+		}, ccl.ErrArgument, "dst and src overlap partially"},
 		{"error in a group", func(q ccl.Queue) ccl.Work { return q.Group(func(ccl.Queue) error { return errors.New("no idea") }) },
 			ccl.ErrArgument, "no idea"},
 		{"call in a group", func(q ccl.Queue) ccl.Work {

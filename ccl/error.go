@@ -161,7 +161,7 @@ func (e *Error) what() string {
 		here := *e.Mine
 		here.Caller = ""
 		if here.describe() == theirs {
-			return fmt.Sprintf("%s: %s has made other calls before it, or with other counts or factors", e.Mine, e.rank(e.Peer))
+			return fmt.Sprintf("%s: %s made different calls before it, or used different counts or factors", e.Mine, e.rank(e.Peer))
 		}
 		return fmt.Sprintf("call #%d differs: here %s, %s has %s", e.Mine.Seq, mine, e.rank(e.Peer), theirs)
 	case e.refused():
@@ -185,7 +185,7 @@ func (e *Error) what() string {
 		b.WriteString(e.Code.Error())
 	}
 	if len(e.Missing) > 0 {
-		fmt.Fprintf(&b, "; not heard of: rank%s %s", plural(len(e.Missing)), ranks(e.Missing))
+		fmt.Fprintf(&b, "; no response from: rank%s %s", plural(len(e.Missing)), ranks(e.Missing))
 		if e.World != nil {
 			b.WriteString(worldRanks(e.World, e.Missing))
 		}

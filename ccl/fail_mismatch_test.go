@@ -101,7 +101,7 @@ func TestMismatch(t *testing.T) {
 						if e.Theirs != nil && e.Theirs.Seq == 2 && c.Rank() == 1 != (e.Peer == 1) && here != "Barrier" {
 							want := fmt.Sprintf("ccl: rank %d: call #2 differs: here %s, rank %d has %s", c.Rank(), here, e.Peer, theirs)
 							if here == theirs { // the counts are not part of the text
-								want = fmt.Sprintf("ccl: rank %d: AllGatherV #2 float x 6: rank %d has made other calls before it, or with other counts or factors", c.Rank(), e.Peer)
+								want = fmt.Sprintf("ccl: rank %d: AllGatherV #2 float x 6: rank %d made different calls before it, or used different counts or factors", c.Rank(), e.Peer)
 							}
 							// Where the call was made is known if it had waited for long.
 							assert.Equal(t, want, callSite.ReplaceAllString(e.Error(), ""))

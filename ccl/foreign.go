@@ -75,7 +75,7 @@ func (c *Comm) abandon(e *Error) {
 			return
 		}
 		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", c.lib.lib.Version(), "exit", ExitStuck)
-		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers do not come: this process ends with status %d\n", e, c.lib.lib.Version(), ExitStuck)
+		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers never arrive: this process exits with status %d\n", e, c.lib.lib.Version(), ExitStuck)
 		c.lib.endJob()
 		os.Exit(ExitStuck)
 	})

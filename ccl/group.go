@@ -113,5 +113,5 @@ func (g *group) issued(use uint64) (uint64, error) {
 	case g.reject != nil:
 		return 0, g.reject
 	}
-	return 0, g.c.refuse(&args{kind: KindGroup}, ErrArgument, errors.New("a Work of a Group is valid once Group has returned"))
+	return 0, g.c.refuse(&args{kind: KindGroup}, ErrArgument, errors.New("a Work of a Group is valid only after Group has returned"))
 }

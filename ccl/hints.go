@@ -148,7 +148,7 @@ func (h Hints) takes(backend string, lib engine.Library) error {
 		}
 		return nil
 	}
-	return unsupported{fmt.Errorf("Options.Hints: the backend %s takes none, and is given %v", backend, h)}
+	return unsupported{fmt.Errorf("Options.Hints: the backend %s takes no hints, but is given %v", backend, h)}
 }
 
 // hash tells different hints apart, when ranks compare theirs.

@@ -63,7 +63,7 @@ func TestHintsRefused(t *testing.T) {
 	ctx := context.Background()
 	_, err := ccl.NewComm(ctx, boot.Local(1)[0], &ccl.Options{Hints: ccl.Hints{MaxCTAs: 8}})
 	require.ErrorIs(t, err, ccl.ErrUnsupported)
-	require.ErrorContains(t, err, "Options.Hints: the backend cpu takes none, and is given max-ctas=8")
+	require.ErrorContains(t, err, "Options.Hints: the backend cpu takes no hints, but is given max-ctas=8")
 	_, err = ccl.NewComm(ctx, boot.Local(1)[0], &ccl.Options{Hints: ccl.Hints{MinCTAs: -8}})
 	require.ErrorIs(t, err, ccl.ErrArgument)
 	require.ErrorContains(t, err, "Options.Hints: min-ctas is -8")
@@ -72,7 +72,7 @@ func TestHintsRefused(t *testing.T) {
 
 	everywhere(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		_, err := c.SplitWith(ctx, 0, 0, func(o *ccl.Options) { o.Hints.Net = "IB" })
-		assert.ErrorContains(t, err, "on rank 0: Options.Hints: the backend cpu takes none, and is given net=IB")
+		assert.ErrorContains(t, err, "on rank 0: Options.Hints: the backend cpu takes no hints, but is given net=IB")
 		works(ctx, t, c)
 	})
 }

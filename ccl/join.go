@@ -108,7 +108,7 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 		return nil, newCommError(b.Rank(), f)
 	}
 	if why := c.eng.Apart(); why != "" {
-		s.Log.Warn(fmt.Sprintf("ccl: rank %d: ranks that seem to be on this host share no memory, and use TCP: %s", c.Rank(), why))
+		s.Log.Warn(fmt.Sprintf("ccl: rank %d: ranks that appear to be on this host cannot share memory, and use TCP: %s", c.Rank(), why))
 	}
 	return c, nil
 }

@@ -63,7 +63,7 @@ func (c *Comm) Close() error {
 		return c.release()
 	}
 	if c.failure.Load() == nil {
-		c.eng.Ended(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank(), Err: errors.New("closed with calls under way")})
+		c.eng.Ended(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank(), Err: errors.New("closed with calls in progress")})
 	}
 	if grace := time.Now().Add(closeGrace); grace.After(until) {
 		until = grace
@@ -110,7 +110,7 @@ func (c *Comm) release() error {
 	}
 	if c.lib != nil {
 		if err := c.lib.Close(); err != nil {
-			c.opt.Log.Warn("the library keeps what the Comm held", "error", err)
+			c.opt.Log.Warn("the library keeps the Comm's resources", "error", err)
 		} else {
 			c.lib.held.end()
 		}

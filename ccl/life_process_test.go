@@ -61,7 +61,7 @@ func TestLifeProcess(t *testing.T) {
 
 func TestCloseUnderASplitOrShrinkOfProcesses(t *testing.T) {
 	for use, want := range map[string]string{
-		"Split, Close":            "Split #2: closed with calls under way",
+		"Split, Close":            "Split #2: closed with calls in progress",
 		"Split, OnFailure closes": "Split #2: aborted by rank 0: enough",
 		"Shrink, Close":           "Shrink: the Comm is closed",
 	} {

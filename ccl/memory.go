@@ -39,7 +39,7 @@ func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error
 		return refuse(waitError(err).Code, err)
 	}
 	if c.lib == nil || c.lib.device < 0 {
-		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" has no device memory: MakeSlice makes memory of the host for fewer copies"))
+		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" has no device memory; MakeSlice makes host memory that needs fewer copies"))
 	}
 	from, ok := c.lib.lib.(engine.Allocator)
 	switch {
@@ -73,7 +73,7 @@ func FreeDevice[T Number](m Memory[T]) error {
 	}
 	d, ok := m.(*deviceElements[T])
 	if !ok {
-		return refuse(ErrArgument, fmt.Errorf("the memory, a %T, is not of MakeDevice: free it where it was made", m))
+		return refuse(ErrArgument, fmt.Errorf("the memory, a %T, was not made by MakeDevice: free it where it was made", m))
 	}
 	if err := d.free(); err != nil {
 		var l *engine.LibraryError
@@ -135,7 +135,7 @@ func (b *deviceBlock) free() error {
 	case b.freed:
 		return errors.New("the device memory was freed before")
 	case b.held > 0:
-		return fmt.Errorf("the memory has %d window%s or registration%[2]s: release what Register and Window have returned, or close the Comm, first", b.held, plural(int(b.held)))
+		return fmt.Errorf("the memory has %d window%s or registration%[2]s: first release what Register and Window returned, or close the Comm", b.held, plural(int(b.held)))
 	}
 	b.freed = true
 	if b.at == 0 {

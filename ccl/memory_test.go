@@ -14,7 +14,7 @@ func TestMakeDeviceOnCPU(t *testing.T) {
 	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		_, err := ccl.MakeDevice[float32](ctx, c, 4)
 		wants(t, err, ccl.ErrUnsupported)
-		assert.ErrorContains(t, err, "the backend cpu has no device memory: MakeSlice")
+		assert.ErrorContains(t, err, "the backend cpu has no device memory; MakeSlice")
 		works(ctx, t, c)
 	})
 	_, err := ccl.MakeDevice[float32](context.Background(), nil, 4)
@@ -29,5 +29,5 @@ func TestFreeDeviceOfOther(t *testing.T) {
 	assert.NoError(t, ccl.FreeDevice[int8](nil))
 	err := ccl.FreeDevice[int8](elsewhere{})
 	wants(t, err, ccl.ErrArgument)
-	assert.ErrorContains(t, err, "a ccl_test.elsewhere, is not of MakeDevice")
+	assert.ErrorContains(t, err, "a ccl_test.elsewhere, was not made by MakeDevice")
 }

@@ -9,7 +9,7 @@ import "errors"
 // none reports whether c is no Comm.
 func (c *Comm) none() bool { return c == nil || c.eng == nil }
 
-var errNone = errors.New("the Comm is nil: Split gives none to a rank with a negative color, NewComm and Join none with an error")
+var errNone = errors.New("the Comm is nil: Split returns none to a rank with a negative color, and NewComm and Join return none with an error")
 
 // noComm is what is said of one.
 const noComm = "no Comm"

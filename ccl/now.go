@@ -49,9 +49,9 @@ func (q Queue) Do(f func() error) Work {
 	case q.err != nil:
 		return Work{err: q.err}
 	case q.group != nil:
-		return refuseDo(ErrArgument, fmt.Errorf("a Group has calls of the Comm alone; give the function to its Queue before or after"))
+		return refuseDo(ErrArgument, fmt.Errorf("a Group takes only calls of the Comm; pass the function to the Comm's Queue before or after it"))
 	case q.dev != nil:
-		return refuseDo(ErrUnsupported, fmt.Errorf("a %T runs no Go functions", q.dev.s))
+		return refuseDo(ErrUnsupported, fmt.Errorf("a %T cannot run Go functions", q.dev.s))
 	case q.s != nil:
 		return q.s.Do(f)
 	case f == nil:

@@ -218,7 +218,7 @@ func (q Queue) issue(a *args, dst, src *Buf) Work {
 // resolve turns buffers into the slices a blocking call would have been given.
 func (q Queue) resolve(a *args, dst, src *Buf) error {
 	if dst.inPlace() {
-		return errors.New("InPlace is for src")
+		return errors.New("InPlace is valid only as src")
 	}
 	if dst.count < 0 || src.count < 0 {
 		return errors.New("Buf.From was out of bounds")
@@ -337,10 +337,10 @@ func zeroQueue(k Kind) Work {
 	return Work{err: &Error{Code: ErrArgument, Op: k.String(), Rank: -1, Peer: -1, Err: errZeroQueue}}
 }
 
-var errZeroQueue = errors.New("the Queue belongs to no Comm; Comm.On makes one of a Comm that is not nil")
+var errZeroQueue = errors.New("the Queue belongs to no Comm; call On of a Comm that is not nil")
 
 // groupOver is why a call is refused that comes through the Queue of a Group which has returned.
-var errGroupOver = errors.New("the Group has returned; its Queue is for its function alone")
+var errGroupOver = errors.New("the Group has returned; its Queue is valid only inside its function")
 
 // rejectedBy fails the Comm because of e, a rejected call: a queue on a device has no place that could be
 // kept for it, and peers will wait for a call that never comes.

@@ -44,11 +44,11 @@ func (b *Buf) on(l *library) (extent, error) {
 func (l *library) owns(m deviceMemory) error {
 	if p, ok := m.(interface{ Platform() string }); ok && l.platform != "" {
 		if name := p.Platform(); name != l.platform {
-			return fmt.Errorf("the memory is of package %s, the Comm's backend %s works on that of package %s", name, l.backend.Name(), l.platform)
+			return fmt.Errorf("the memory is from package %s, but the Comm's backend %s needs memory from package %s", name, l.backend.Name(), l.platform)
 		}
 	}
 	if d := m.Device(); d != l.device {
-		return fmt.Errorf("the memory is on device %d, the Comm on device %d", d, l.device)
+		return fmt.Errorf("the memory is on device %d, but the Comm is on device %d", d, l.device)
 	}
 	return nil
 }

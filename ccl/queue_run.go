@@ -216,7 +216,7 @@ func (c *Comm) lookAtHead() {
 	c.mu.Unlock()
 	if over {
 		c.eng.Fail(&cpu.Fault{Code: cpu.Timeout, Peer: c.Rank(), Own: true,
-			Err: fmt.Errorf("a queued call has waited for %v behind what else its HostStream does", c.opt.Timeout)})
+			Err: fmt.Errorf("a queued call has waited for %v behind other work of its HostStream", c.opt.Timeout)})
 	}
 }
 

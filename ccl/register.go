@@ -35,7 +35,7 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 		return refuse(waitError(err).Code, err)
 	}
 	if c.lib == nil || c.lib.device < 0 {
-		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" registers no memory: MakeSlice makes what it needs no copies of"))
+		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" registers no memory; MakeSlice makes memory that it uses without copies"))
 	}
 	r, ok := c.lib.Engine.(engine.Registrar)
 	if !ok {

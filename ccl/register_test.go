@@ -14,7 +14,7 @@ func TestRegisterOnCPU(t *testing.T) {
 	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		_, err := c.Register(ctx, ccl.Host(make([]float32, 4)))
 		wants(t, err, ccl.ErrUnsupported)
-		assert.ErrorContains(t, err, "the backend cpu registers no memory: MakeSlice")
+		assert.ErrorContains(t, err, "the backend cpu registers no memory; MakeSlice")
 		works(ctx, t, c)
 	})
 	_, err := (*ccl.Comm)(nil).Register(context.Background(), ccl.Buf{})

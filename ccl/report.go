@@ -27,7 +27,7 @@ func stallWarn(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("GOCCL_STALL_WARN=%q is no duration such as 30s, nor a number of seconds; 0 is never", s)
+		return 0, fmt.Errorf("GOCCL_STALL_WARN=%q is neither a duration such as 30s nor a number of seconds; 0 means never", s)
 	}
 	return d, nil
 }
@@ -68,7 +68,7 @@ func callIn(s *cpu.Status) string {
 	return call.String()
 }
 
-// lateText reads like: ccl: tp: AllReduce #41 float x 1024 sum at train.go:88 has waited for 10s: rank 5 on host b has not come; its last call is Broadcast #40 float x 8 root 0
+// lateText reads like: ccl: tp: AllReduce #41 float x 1024 sum at train.go:88 has waited for 10s: rank 5 on host b has not arrived; its last call is Broadcast #40 float x 8 root 0
 func (c *Comm) lateText(l *cpu.Late) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
@@ -88,7 +88,7 @@ func (c *Comm) lateText(l *cpu.Late) string {
 		if i > 0 {
 			b.WriteByte(';')
 		}
-		fmt.Fprintf(&b, " %s on host %s has not come", rankOf(&s), s.Host())
+		fmt.Fprintf(&b, " %s on host %s has not arrived", rankOf(&s), s.Host())
 		switch s.Doing {
 		case cpu.Waits:
 			fmt.Fprintf(&b, "; it waits in %s", callIn(&s))
@@ -190,7 +190,7 @@ func (c *Comm) pictureText(all []cpu.Status) []string {
 	var lines []string
 	for i, g := range groups {
 		s := names[g.comm]
-		lines = append(lines, fmt.Sprintf("ccl: where all stood: %s: rank%s %s%s: %s", s.Name(), plural(len(g.ranks)), ranks(g.ranks), inWorld(g.world, g.ranks), g.text))
+		lines = append(lines, fmt.Sprintf("ccl: state at failure: %s: rank%s %s%s: %s", s.Name(), plural(len(g.ranks)), ranks(g.ranks), inWorld(g.world, g.ranks), g.text))
 		if i+1 < len(groups) && groups[i+1].comm == g.comm {
 			continue
 		}
@@ -201,7 +201,7 @@ func (c *Comm) pictureText(all []cpu.Status) []string {
 			}
 		}
 		if len(unheard) > 0 {
-			lines = append(lines, fmt.Sprintf("ccl: where all stood: %s: %s: not heard of", s.Name(), c.inJob(g.comm, unheard)))
+			lines = append(lines, fmt.Sprintf("ccl: state at failure: %s: %s: no response", s.Name(), c.inJob(g.comm, unheard)))
 		}
 	}
 	return lines

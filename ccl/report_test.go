@@ -88,7 +88,7 @@ func TestR3LateRankIsNamed(t *testing.T) {
 			world(t, 3, hosts, func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				works(ctx, t, c)
 				if c.Rank() == 2 {
-					l.eventually(t, "ccl: world: AllReduce #2 int64 x 1 sum has waited for", "on rank 0:", "rank 2 on host", "has not come; its last call is AllReduce #1 int64 x 2 sum")
+					l.eventually(t, "ccl: world: AllReduce #2 int64 x 1 sum has waited for", "on rank 0:", "rank 2 on host", "has not arrived; its last call is AllReduce #1 int64 x 2 sum")
 				}
 				assert.NoError(t, sum(ctx, c))
 			})
@@ -203,14 +203,14 @@ func TestFailureIsPictured(t *testing.T) {
 					wants(t, ccl.Barrier(ctx, c), ccl.ErrTimeout)
 				}
 				meet(ctx)
-				l.eventually(t, "where all stood: part:")
+				l.eventually(t, "state at failure: part:")
 			})
 			for _, line := range [][]string{
 				{"rank 0: Comm: timed out at rank 1", "last calls of world rank 0 on host", "AllReduce #2 int64 x 2 sum complete", "Barrier #3"},
 				{"last calls of world rank 1 on host", "Split #1 complete; AllReduce #2 int64 x 2 sum complete"},
-				{"where all stood: world: ranks 0, 2: waited in Barrier #3"},
-				{"where all stood: world: rank 1: in no call; the last was AllReduce #2 int64 x 2 sum"},
-				{"where all stood: part: ranks 0, 1, 2: in no call; the last was AllReduce #1 int64 x 2 sum"},
+				{"state at failure: world: ranks 0, 2: waited in Barrier #3"},
+				{"state at failure: world: rank 1: in no call; the last was AllReduce #2 int64 x 2 sum"},
+				{"state at failure: part: ranks 0, 1, 2: in no call; the last was AllReduce #1 int64 x 2 sum"},
 			} {
 				assert.True(t, l.has(line...), "no line with %q in\n%s", line, l.String())
 			}
@@ -224,7 +224,7 @@ func TestStallWarnThatMakesNoSense(t *testing.T) {
 		t.Setenv("GOCCL_STALL_WARN", s)
 		_, err := ccl.NewComm(t.Context(), boot.Local(1)[0], nil)
 		e := wants(t, err, ccl.ErrArgument)
-		assert.Contains(t, e.Error(), "GOCCL_STALL_WARN=\""+s+"\" is no duration such as 30s, nor a number of seconds; 0 is never")
+		assert.Contains(t, e.Error(), "GOCCL_STALL_WARN=\""+s+"\" is neither a duration such as 30s nor a number of seconds; 0 means never")
 	}
 	for _, s := range []string{"0", "2.5", "1m", ""} {
 		t.Setenv("GOCCL_STALL_WARN", s)

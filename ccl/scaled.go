@@ -42,9 +42,9 @@ func (c *Comm) Scaled(factor float64) Op {
 func factorOf(c *Comm, t Type, op Op) (float64, error) {
 	switch i := int(op - firstScaled); {
 	case op == noScaled:
-		return 0, fmt.Errorf("the operator is of one factor too many: a Comm has room for %d", int(noScaled-firstScaled))
+		return 0, fmt.Errorf("too many factors: a Comm has room for %d", int(noScaled-firstScaled))
 	case i >= len(c.factors):
-		return 0, fmt.Errorf("there is no operator %d here: one that Scaled made is valid on its own Comm alone", op)
+		return 0, fmt.Errorf("there is no operator %d here: an operator that Scaled made is valid only on its own Comm", op)
 	case reduce.Multiply(t.kernel()) == nil:
 		return 0, fmt.Errorf("Scaled multiplies floating-point elements of 16 bits and more, not %s", t)
 	default:

@@ -97,13 +97,13 @@ func TestScaledRefused(t *testing.T) {
 		}
 		i, f := []int32{1}, []float32{1}
 		wrong(ccl.AllReduce(ctx, c, i, i, op), "Scaled multiplies floating-point elements of 16 bits and more, not int32")
-		wrong(ccl.AllReduce(ctx, part, f, f, op), "one that Scaled made is valid on its own Comm alone")
+		wrong(ccl.AllReduce(ctx, part, f, f, op), "an operator that Scaled made is valid only on its own Comm")
 		for k := range 238 {
 			c.Scaled(float64(k) + 3)
 		}
 		require.NoError(t, ccl.AllReduce(ctx, c, f, f, c.Scaled(240)))
 		require.EqualValues(t, 480, f[0])
-		wrong(ccl.AllReduce(ctx, c, f, f, c.Scaled(241)), "one factor too many: a Comm has room for 239")
+		wrong(ccl.AllReduce(ctx, c, f, f, c.Scaled(241)), "too many factors: a Comm has room for 239")
 		require.NoError(t, ccl.Barrier(ctx, c))
 	})
 }

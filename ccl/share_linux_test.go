@@ -203,7 +203,7 @@ func TestNoSharing(t *testing.T) {
 				assert.Regexp(t, fmt.Sprintf(`^rank %d: .*TCP.*; %d hosts; sum 4 <nil>`, r, tc.hosts), l)
 				assert.Equal(t, r == 0, strings.Contains(l, "level=WARN"), "rank %d should tell once: %s", r, l)
 			}
-			assert.Regexp(t, "share no memory.*"+tc.why, lines[0])
+			assert.Regexp(t, "cannot share memory.*"+tc.why, lines[0])
 			assert.Less(t, time.Since(began), 15*time.Second)
 		})
 	}

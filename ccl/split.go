@@ -106,7 +106,7 @@ func (c *Comm) childOptions(set func(*Options)) (Options, error) {
 	}
 	set(&o)
 	fixed := func(name string) (Options, error) {
-		return o, fmt.Errorf("%s belongs to the job, and cannot be another in a part of it", "Options."+name)
+		return o, fmt.Errorf("%s belongs to the whole job and cannot differ in a part of it", "Options."+name)
 	}
 	if o.PeerTimeout == 0 { // as NewComm reads it
 		o.PeerTimeout = defaultPeerTimeout
@@ -127,7 +127,7 @@ func (c *Comm) childOptions(set func(*Options)) (Options, error) {
 	case o.Check > CheckOff:
 		return o, errCheck(o.Check)
 	case o.RankOrder && c.lib != nil && (c.lib.device < 0 || o.Staged):
-		return o, fmt.Errorf("RankOrder is for the CPU engine alone, but calls on host memory go through %s here", c.lib.backend.Name())
+		return o, fmt.Errorf("RankOrder is only for the CPU engine, but calls on host memory go through %s here", c.lib.backend.Name())
 	}
 	if err := o.Hints.check(); err != nil {
 		return o, fmt.Errorf("Options.Hints: %w", err)

@@ -92,12 +92,12 @@ func TestSplitWithRefused(t *testing.T) {
 		code ccl.Code
 		want string
 	}{
-		{"Backend", func(r int, o *ccl.Options) { o.Backend = "mpi" }, ccl.ErrArgument, "on rank 0: Options.Backend belongs to the job"},
+		{"Backend", func(r int, o *ccl.Options) { o.Backend = "mpi" }, ccl.ErrArgument, "on rank 0: Options.Backend belongs to the whole job"},
 		{"PeerTimeout on one", func(r int, o *ccl.Options) {
 			if r == 2 {
 				o.PeerTimeout = time.Hour
 			}
-		}, ccl.ErrArgument, "on rank 2: Options.PeerTimeout belongs to the job"},
+		}, ccl.ErrArgument, "on rank 2: Options.PeerTimeout belongs to the whole job"},
 		{"Device", func(r int, o *ccl.Options) { o.Device = new(int) }, ccl.ErrArgument, "on rank 0: Options.Device"},
 		{"Check", func(r int, o *ccl.Options) { o.Check = 7 }, ccl.ErrArgument, "on rank 0: Check is 7"},
 		{"Timeouts", func(r int, o *ccl.Options) { o.Timeout = time.Duration(1+r/2) * time.Minute }, ccl.ErrVersion,

@@ -226,7 +226,7 @@ func (s *HostStream) result(seq uint64) error {
 // notRun is the error of a function that did not run since a call before it on its stream failed with e.
 func notRun(e *Error) *Error {
 	return &Error{Code: e.Code, Op: "Do", Rank: e.Rank, Peer: e.Peer, Missing: e.Missing, Comm: e.Comm, World: e.World,
-		Err: fmt.Errorf("the function did not run, since a call before it on its stream failed: %w", brief{e})}
+		Err: fmt.Errorf("the function did not run, because an earlier call on its stream failed: %w", brief{e})}
 }
 
 func waitError(err error) *Error {

@@ -103,7 +103,7 @@ func writeLines(dir string, log *slog.Logger, world int, lines []traceLine) {
 	}
 	if err != nil {
 		t.failed = true
-		log.Warn("ccl: GOCCL_TRACE: nothing more is written", "error", err)
+		log.Warn("ccl: GOCCL_TRACE: this rank stops writing", "error", err)
 	}
 }
 

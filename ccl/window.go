@@ -66,7 +66,7 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 // windowerOf is c's Engine, if its library makes windows: the same answer on all ranks.
 func windowerOf(c *Comm) (engine.Windower, error) {
 	if c.lib == nil || c.lib.device < 0 {
-		return nil, errors.New("the backend " + c.Backend() + " makes no windows: MakeSlice makes memory that the ranks of a host share")
+		return nil, errors.New("the backend " + c.Backend() + " makes no windows; MakeSlice makes memory that the ranks of a host share")
 	}
 	w, ok := c.lib.Engine.(engine.Windower)
 	from, allocates := c.lib.lib.(engine.Allocator)
@@ -86,10 +86,10 @@ func (l *library) windowOf(b Buf) (extent, error) {
 		return extent{}, err
 	}
 	if _, ok := b.mem.(interface{ hold(n int32) }); !ok && x.n > 0 {
-		return extent{}, fmt.Errorf("a window takes memory of MakeDevice, not a %T", b.mem)
+		return extent{}, fmt.Errorf("a window needs memory from MakeDevice, not a %T", b.mem)
 	}
 	if x.at%windowAlignment != 0 {
-		return extent{}, fmt.Errorf("the memory begins at %#x, which is no multiple of %d", x.at, windowAlignment)
+		return extent{}, fmt.Errorf("the memory begins at %#x, which is not a multiple of %d", x.at, windowAlignment)
 	}
 	return x, nil
 }

@@ -14,7 +14,7 @@ func TestWindowOnCPU(t *testing.T) {
 	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		_, err := c.Window(ctx, ccl.Host(make([]float32, 4)))
 		wants(t, err, ccl.ErrUnsupported)
-		assert.ErrorContains(t, err, "Window: the backend cpu makes no windows: MakeSlice")
+		assert.ErrorContains(t, err, "Window: the backend cpu makes no windows; MakeSlice")
 		works(ctx, t, c)
 	})
 	_, err := (*ccl.Comm)(nil).Window(context.Background(), ccl.Buf{})

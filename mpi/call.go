@@ -121,13 +121,13 @@ func (k *Call) check(size int) error {
 	case k.Kind == 0 || k.Kind >= kindDup:
 		return refused(k.Kind, ErrArg, "no such kind of call")
 	case k.Type >= typeEnd || k.Type == 0 && k.Kind != KindBarrier: // C has tables of both
-		return refused(k.Kind, ErrType, "%v is no type", k.Type)
+		return refused(k.Kind, ErrType, "%v is not a type", k.Type)
 	case k.Op >= opEnd:
-		return refused(k.Kind, ErrOp, "%v is no operator", k.Op)
+		return refused(k.Kind, ErrOp, "%v is not an operator", k.Op)
 	case k.N < 0 || k.M < 0:
 		return refused(k.Kind, ErrCount, "a count of %d", min(k.N, k.M))
 	case k.Kind >= KindSend && len(k.DC)+len(k.SC) > 0, k.Kind < KindAllToAllV && len(k.SC) > 0:
-		return refused(k.Kind, ErrCount, "counts by rank, which it has not") // C reads as many as there are ranks
+		return refused(k.Kind, ErrCount, "counts by rank, which it does not take") // C reads as many as there are ranks
 	case k.Kind >= KindSend:
 		return k.checkPeers(size)
 	}
@@ -166,7 +166,7 @@ func (k *Call) checkPeers(size int) error {
 		return refused(k.Kind, ErrTag, "a tag of %d", k.Tag)
 	}
 	if process.maxTag > 0 && k.Tag > process.maxTag { // 0 before Init
-		return refused(k.Kind, ErrTag, "a tag of %d; the greatest of this library is %d", k.Tag, process.maxTag)
+		return refused(k.Kind, ErrTag, "a tag of %d; the largest in this library is %d", k.Tag, process.maxTag)
 	}
 	return nil
 }

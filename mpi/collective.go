@@ -33,7 +33,7 @@ func isBlock[T Number](part, whole []T, from int) bool {
 // lengths refuses a slice of another length than the call's.
 func lengths(k Kind, name string, got, want int) error {
 	if got != want {
-		return refused(k, ErrCount, "%s has %d elements, and should have %d", name, got, want)
+		return refused(k, ErrCount, "%s has %d elements, but should have %d", name, got, want)
 	}
 	return nil
 }

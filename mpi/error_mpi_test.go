@@ -78,9 +78,9 @@ func TestRefused(t *testing.T) {
 		want string
 	}{
 		{"lengths", func() error { return mpi.AllReduce(ctx, c, make([]int8, 2), make([]int8, 3), mpi.Sum) },
-			"mpi: AllReduce: dst has 2 elements, and should have 3 (MPI_ERR_COUNT)"},
+			"mpi: AllReduce: dst has 2 elements, but should have 3 (MPI_ERR_COUNT)"},
 		{"operator", func() error { return mpi.AllReduce(ctx, c, make([]int8, 2), make([]int8, 2), 9) },
-			"mpi: AllReduce: Op(9) is no operator (MPI_ERR_OP)"},
+			"mpi: AllReduce: Op(9) is not an operator (MPI_ERR_OP)"},
 		{"counts", func() error { return mpi.AllGatherV(ctx, c, []int8{}, make([]int, n+1), []int8{}) },
 			"MPI_ERR_COUNT"},
 		{"special rank", func() error { return mpi.Send(ctx, c, []int8{1}, mpi.AnySource, 0) },
@@ -94,19 +94,19 @@ func TestRefused(t *testing.T) {
 		{"kind", func() error { _, err := c.Do(ctx, &mpi.Call{}); return err },
 			"mpi: Kind(0): no such kind of call (MPI_ERR_ARG)"},
 		{"type", func() error { _, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindBcast, Type: 99}); return err },
-			"mpi: Bcast: Type(99) is no type (MPI_ERR_TYPE)"},
+			"mpi: Bcast: Type(99) is not a type (MPI_ERR_TYPE)"},
 		{"type of a barrier", func() error { _, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindBarrier, Type: 200}); return err },
-			"mpi: Barrier: Type(200) is no type (MPI_ERR_TYPE)"},
+			"mpi: Barrier: Type(200) is not a type (MPI_ERR_TYPE)"},
 		{"operator of a barrier", func() error { _, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindBarrier, Op: 200}); return err },
-			"mpi: Barrier: Op(200) is no operator (MPI_ERR_OP)"},
+			"mpi: Barrier: Op(200) is not an operator (MPI_ERR_OP)"},
 		{"counts of a message", func() error {
 			_, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindSend, Type: mpi.TypeInt8, To: mpi.ProcNull, DC: []int{}, SC: []int{1}})
 			return err
-		}, "mpi: Send: counts by rank, which it has not (MPI_ERR_COUNT)"},
+		}, "mpi: Send: counts by rank, which it does not take (MPI_ERR_COUNT)"},
 		{"second counts", func() error {
 			_, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindAllReduce, Type: mpi.TypeInt8, SC: []int{1}})
 			return err
-		}, "mpi: AllReduce: counts by rank, which it has not (MPI_ERR_COUNT)"},
+		}, "mpi: AllReduce: counts by rank, which it does not take (MPI_ERR_COUNT)"},
 		{"negative", func() error {
 			_, err := c.Do(ctx, &mpi.Call{Kind: mpi.KindBcast, Type: mpi.TypeInt8, N: -1})
 			return err

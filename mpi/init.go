@@ -78,7 +78,7 @@ var wants = Multiple
 // MPI_THREAD_MULTIPLE where the library has it. It is called once, before any other call, on all ranks.
 // Where other code of the process has initialised MPI already, that code finalises it as well, and World
 // and Self are duplicates, so that those of MPI keep their error handlers. Its error says which libraries
-// were tried, or why library and launcher do not belong together.
+// were tried, or why library and launcher do not match.
 func Init() error {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -134,7 +134,7 @@ func loadOnce() (launch, error) {
 // attach learns who this process is, and checks it.
 func (c *Comm) attach(l launch) error {
 	if process.level < Serialized {
-		return failed("Init", ErrThread, "%s (%s) offers no more than %v, and goroutines need MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE",
+		return failed("Init", ErrThread, "%s (%s) offers only %v, but goroutines need MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE",
 			process.version, process.path, process.level)
 	}
 	for _, p := range []*Comm{c, &self} {
@@ -162,7 +162,7 @@ func finalise() error {
 		return failed("Finalize", ErrState, "MPI was finalised already")
 	}
 	if n := Abandoned(); n > 0 {
-		return failed("Finalize", ErrAbandoned, "%d calls were given up, and MPI would wait for them; use Abort", n)
+		return failed("Finalize", ErrAbandoned, "%d calls were abandoned, and MPI would wait for them; use Abort", n)
 	}
 	process.phase.Store(after)
 	return end()

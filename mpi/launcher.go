@@ -119,6 +119,6 @@ func (l launch) agrees(rank, size int, version, path string) error {
 		return nil
 	}
 	return failed("Init", ErrLibrary,
-		"%s (%s) takes this process for rank %d of %d, but %s started it as rank %d of %d (%s is set): library and launcher do not belong together. Set GOCCL_MPI_LIB to the launcher's own library, or start the program with this library's launcher",
+		"%s (%s) sees this process as rank %d of %d, but %s started it as rank %d of %d (%s is set): library and launcher do not match. Set GOCCL_MPI_LIB to the launcher's own library, or start the program with this library's launcher",
 		version, path, rank, size, l.name, l.rank, l.size, l.because)
 }

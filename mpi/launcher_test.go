@@ -77,7 +77,7 @@ func TestFits(t *testing.T) {
 	require.EqualError(t, mpi.Fits(getenv, 1, 1, 4),
 		"mpi: Init: this program loaded X 1.0 (/x.so), but a launcher of MPICH's family started it (PMI_RANK is set): each rank would be alone. Set GOCCL_MPI_LIB to that launcher's own library, or start the program with this library's launcher")
 	require.EqualError(t, mpi.Fits(getenv, 0, 0, 1),
-		"mpi: Init: X 1.0 (/x.so) takes this process for rank 0 of 1, but a launcher of MPICH's family started it as rank 1 of 4 (PMI_RANK is set): library and launcher do not belong together. Set GOCCL_MPI_LIB to the launcher's own library, or start the program with this library's launcher")
+		"mpi: Init: X 1.0 (/x.so) sees this process as rank 0 of 1, but a launcher of MPICH's family started it as rank 1 of 4 (PMI_RANK is set): library and launcher do not match. Set GOCCL_MPI_LIB to the launcher's own library, or start the program with this library's launcher")
 	require.NoError(t, mpi.Fits(func(string) string { return "" }, 1, 0, 1), "no launcher")
 }
 

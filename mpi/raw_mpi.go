@@ -45,7 +45,7 @@ func load(l launch) error {
 	opened = lib.Handle()
 	var f, large C.int
 	if missing := C.gmpi_load(at(opened), &f, &large); missing != nil {
-		return failed("Init", ErrLibrary, "%s is not an MPI library that can be used: it has no %s", lib.Path(), C.GoString(missing))
+		return failed("Init", ErrLibrary, "%s is not an MPI library that goccl can use: it has no %s", lib.Path(), C.GoString(missing))
 	}
 	var text [8192]C.char
 	var major, minor C.int
@@ -135,7 +135,7 @@ func failure(op string, k *C.gmpi_call) *Error {
 	case C.GMPI_NO_MEMORY:
 		return failed(op, ErrNoMem, "no memory for the counts of %d ranks", k.size)
 	case C.GMPI_TOO_LARGE:
-		return failed(op, ErrCount, "more elements than this MPI takes")
+		return failed(op, ErrCount, "more elements than this MPI can take")
 	}
 	e := &Error{Op: op, Class: Class(k.class), Code: int(k.code), Text: "no text"}
 	if k.text != 0 {

@@ -59,7 +59,7 @@ func (c *Comm) run(k *Call) (st Status, large bool, err error) {
 		}
 	case KindSendRecv:
 		if (k.To == 0) != (k.Root == 0 || k.Root == AnySource) || k.To > 0 || k.Root > 0 {
-			return st, false, refused(k.Kind, ErrRank, "one rank can exchange with itself alone")
+			return st, false, refused(k.Kind, ErrRank, "a single rank can exchange only with itself")
 		}
 		if k.To == ProcNull {
 			return Status{Source: ProcNull, Tag: AnyTag}, false, nil

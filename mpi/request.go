@@ -174,7 +174,7 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	if r.cancel(ctx.Err()); r.done {
 		return r.st, r.err
 	}
-	return Status{}, &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "not waited for any longer; it goes on", Err: ctx.Err()}
+	return Status{}, &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "the wait ended, but the call goes on", Err: ctx.Err()}
 }
 
 // poll tests until r is done or ctx has ended. It yields at first, and then sleeps for up to
@@ -226,7 +226,7 @@ func (r *Request) abandon(err error) error {
 	live.Lock()
 	live.all[r] = true
 	live.Unlock()
-	e := &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "given up, but MPI cannot take it back: this communicator cannot be used any longer", Err: err}
+	e := &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "abandoned, but MPI cannot cancel it: this communicator can no longer be used", Err: err}
 	r.comm.broken.CompareAndSwap(nil, e)
 	return e
 }

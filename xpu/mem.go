@@ -64,7 +64,7 @@ func allocate[T Element](d Device, n int, kind sycl.Kind) (*block, error) {
 	var elem T
 	size := int(unsafe.Sizeof(elem))
 	if n < 0 || n > math.MaxInt/size {
-		return nil, fmt.Errorf("xpu: device %d: %d elements of %d bytes: no such amount of memory", d.n, n, size)
+		return nil, fmt.Errorf("xpu: device %d: %d elements of %d bytes is not a valid size", d.n, n, size)
 	}
 	what := fmt.Sprintf("%d bytes of %v memory", n*size, kind)
 	var p uintptr
@@ -160,7 +160,7 @@ func (m *Mem[T]) Slice() ([]T, error) {
 		return nil, err
 	}
 	if m.kind != sycl.Shared {
-		return nil, fmt.Errorf("xpu: %s cannot be read by the host: Get copies it, and AllocManaged makes memory for both", m.lent.What)
+		return nil, fmt.Errorf("xpu: %s cannot be read by the host: copy it with Get, or use AllocManaged for memory that both can read", m.lent.What)
 	}
 	return lent.Elements[T](&m.mem), nil
 }

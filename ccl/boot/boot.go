@@ -143,7 +143,7 @@ func (b *Boot) announce(ctx context.Context) (again bool, err error) {
 	}
 	v, err := parseVerdict(f.data)
 	if f.kind != frameVerdict || err != nil {
-		return false, fault(System, "the verdict on joining is garbled (kind %d)", f.kind)
+		return false, fault(System, "rank 0's verdict on joining is garbled (kind %d)", f.kind)
 	}
 	if v.Code != 0 {
 		return false, v.error()
@@ -193,7 +193,7 @@ func (b *Boot) exchange(ctx context.Context, f frame) (frame, error) {
 	if canceled {
 		return frame{}, ended(ctx.Err(), "canceled during the bootstrap")
 	}
-	return frame{}, ended(ctx.Err(), "the time is over, and no verdict came from rank 0")
+	return frame{}, ended(ctx.Err(), "the time is over without a verdict from rank 0")
 }
 
 func (b *Boot) answered(f frame, ok bool) (frame, error) {

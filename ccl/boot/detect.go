@@ -33,7 +33,7 @@ type vars struct {
 // number reads a variable that has to be a number from 0 where another is set.
 func (v *vars) number(name, with string) int {
 	if v.getenv(name) == "" {
-		v.fail("%s is not set, though %s=%s is; set both, or GOCCL_LAUNCHER to what started this process (none: nothing did)",
+		v.fail("%s is not set, though %s=%s is; set both, or set GOCCL_LAUNCHER to what started this process (none if nothing did)",
 			name, with, clip(v.getenv(with)))
 		return -1
 	}
@@ -48,7 +48,7 @@ func (v *vars) maybe(name string) int {
 	}
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || n < 0 {
-		v.fail("%s=%s is no number from 0", name, clip(s))
+		v.fail("%s=%s is not a whole number of at least 0", name, clip(s))
 		return -1
 	}
 	return int(n)
@@ -151,11 +151,11 @@ func (v *vars) which() (*family, error) {
 		case forced == f.name && f.present(v):
 			return f, nil
 		case forced == f.name:
-			return nil, fault(Argument, "GOCCL_LAUNCHER=%s, but %s and %s do not say so: this process was not started by it", forced, f.rank, f.size)
+			return nil, fault(Argument, "GOCCL_LAUNCHER=%s, but %s and %s are not both set: it did not start this process", forced, f.rank, f.size)
 		}
 	}
 	if forced != "" {
-		return nil, fault(Argument, "GOCCL_LAUNCHER=%s is none of %s, none", clip(forced), strings.Join(names, ", "))
+		return nil, fault(Argument, "GOCCL_LAUNCHER=%s is not one of %s, none", clip(forced), strings.Join(names, ", "))
 	}
 	if v.has("GOCCL_SIZE") {
 		return nil, fault(Argument, "GOCCL_SIZE=%s, but GOCCL_RANK is not set, and no launcher says which rank this is", clip(v.getenv("GOCCL_SIZE")))

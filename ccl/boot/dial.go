@@ -43,7 +43,7 @@ type finder struct {
 func (f *finder) dial(ctx context.Context) (net.Conn, point, error) {
 	began := time.Now()
 	var place string
-	last := errors.New("it was not tried")
+	last := errors.New("no attempt was made")
 	for wait := firstBackoff; ; wait = min(wait*3/2, maxBackoff) {
 		p, err := f.find()
 		if err == nil {
@@ -96,12 +96,12 @@ func (f *finder) unreachable(ctx context.Context, place string, after time.Durat
 	}
 	var unknown *net.DNSError
 	foreign := f.stranger.Load()
-	advice := "Is it running, and its port open?"
+	advice := "Is it running, and is its port open?"
 	switch {
 	case errors.As(last, &unknown):
-		advice = "Where hosts' names lead to no address, set GOCCL_ROOT=ADDRESS:PORT for all ranks, with an address of rank 0's host (under Slurm scontrol show node tells it, as NodeAddr), or GOCCL_STORE=/dir, a directory that all hosts share"
+		advice = "If host names do not resolve, set GOCCL_ROOT=ADDRESS:PORT on all ranks, with an address of rank 0's host (under Slurm, NodeAddr in scontrol show node), or GOCCL_STORE=/dir, a directory that all hosts share"
 	case foreign != nil && telling(last) < 2 && !errors.Is(last, auth.ErrJob):
-		advice = "Another service than goccl takes connections at " + *foreign + ": choose another port"
+		advice = "A service other than goccl accepts connections at " + *foreign + ": choose another port"
 	}
 	var op *net.OpError
 	if errors.As(last, &op) { // the rest of its text is said already

@@ -124,8 +124,8 @@ func TestDialFails(t *testing.T) {
 		{"another secret", []string{hubAt(t, "job", "x")}, true, Unauthorized, "the job's secret differs"},
 		{"another secret at a derived port", []string{hubAt(t, "job", "x"), closed}, false, Timeout, "the job's secret differs"},
 		{"another job", []string{hubAt(t, "other", "s")}, true, Timeout, "a goccl peer of another job"},
-		{"another service", []string{web(t)}, true, Timeout, "Another service than goccl takes connections at"},
-		{"a name without an address", []string{"no-such-host.invalid:1"}, true, Timeout, "set GOCCL_ROOT=ADDRESS:PORT for all ranks, with an address of rank 0's host"},
+		{"another service", []string{web(t)}, true, Timeout, "A service other than goccl accepts connections at"},
+		{"a name without an address", []string{"no-such-host.invalid:1"}, true, Timeout, "set GOCCL_ROOT=ADDRESS:PORT on all ranks, with an address of rank 0's host"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			noLeaks(t)

@@ -57,10 +57,10 @@ func (m *meeting) prepare(ctx context.Context, v *vars, l Launch) (err error) {
 		return nil
 	}
 	if v.getenv("GOCCL_REQUIRE_SECRET") == "1" {
-		return fault(Unauthorized, "GOCCL_REQUIRE_SECRET=1, and the job has no secret: give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read")
+		return fault(Unauthorized, "GOCCL_REQUIRE_SECRET=1, but the job has no secret: give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read")
 	}
 	if m.rank == 0 {
-		slog.Warn("goccl: this job has no secret: whoever reaches its ports can join it. Give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read.",
+		slog.Warn("goccl: this job has no secret: anyone who can reach its ports can join it. Give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read.",
 			"launcher", l.Launcher)
 	}
 	return nil
@@ -76,7 +76,7 @@ func bootLimit(s string) (time.Duration, error) {
 		d, err = time.Duration(n)*time.Second, nil
 	}
 	if err != nil || d <= 0 {
-		return 0, fault(Argument, "GOCCL_BOOT_TIMEOUT=%s is no duration such as 30s or 5m", clip(s))
+		return 0, fault(Argument, "GOCCL_BOOT_TIMEOUT=%s is not a duration such as 30s or 5m", clip(s))
 	}
 	return d, nil
 }
@@ -154,7 +154,7 @@ func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
 			return nil
 		}
 	}
-	return fault(Argument, "%s; set GOCCL_ROOT=host:port, rank 0's host and a port that is free there, or GOCCL_STORE=/dir, a directory that all hosts share, for all ranks alike",
+	return fault(Argument, "%s; set one of these on all ranks: GOCCL_ROOT=host:port, rank 0's host and a free port there, or GOCCL_STORE=/dir, a directory that all hosts share",
 		nothingToGoBy[l.Launcher])
 }
 
@@ -162,12 +162,12 @@ func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
 var nothingToGoBy = map[string]string{
 	"goccl":      "GOCCL_RANK and GOCCL_SIZE say which rank this is, but not where rank 0 is",
 	"env":        "RANK and WORLD_SIZE say which rank this is, but not where rank 0 is (MASTER_ADDR and MASTER_PORT would)",
-	"torchrun":   "torchrun gave no MASTER_ADDR to find rank 0 by",
+	"torchrun":   "torchrun set no MASTER_ADDR, which says where rank 0 is",
 	"openmpi":    "Open MPI's variables do not say where rank 0 is",
-	"pmi":        "this process manager gave no PMI_FD to find rank 0 by",
+	"pmi":        "this process manager set no PMI_FD, through which ranks find rank 0",
 	"pals":       "neither PALS_APINFO nor PBS_NODEFILE says where rank 0 is",
 	"pet":        "neither PET_MASTER_ADDR and PET_MASTER_PORT nor PET_RDZV_ENDPOINT says where rank 0 is",
-	"kubernetes": "this pod has no name in a headless service, by which the name of the pod with JOB_COMPLETION_INDEX=0 could be known (give the pods a subdomain, the name of such a service)",
+	"kubernetes": "this pod has no name in a headless service, so the name of the pod with JOB_COMPLETION_INDEX=0 is unknown (give the pods a subdomain: the name of a headless service)",
 	"slurm":      "SLURM_STEP_NODELIST does not say where rank 0 is",
 }
 

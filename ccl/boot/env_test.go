@@ -111,7 +111,7 @@ func TestEnvAlone(t *testing.T) {
 }
 
 func TestEnvRejects(t *testing.T) {
-	const way = "; set GOCCL_ROOT=host:port, rank 0's host and a port that is free there, or GOCCL_STORE=/dir, a directory that all hosts share, for all ranks alike"
+	const way = "; set one of these on all ranks: GOCCL_ROOT=host:port, rank 0's host and a free port there, or GOCCL_STORE=/dir, a directory that all hosts share"
 	goccl := map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2"}
 	for _, tc := range []struct {
 		name string
@@ -126,17 +126,17 @@ func TestEnvRejects(t *testing.T) {
 		{"openmpi on two hosts", recorded(t, "openmpi.1"), Argument,
 			"boot: rank 1 of 4: Open MPI's variables do not say where rank 0 is" + way},
 		{"PMI_PORT", map[string]string{"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_PORT": "h:1"}, Argument,
-			"boot: rank 1 of 2: this process manager gave no PMI_FD to find rank 0 by" + way},
+			"boot: rank 1 of 2: this process manager set no PMI_FD, through which ranks find rank 0" + way},
 		{"PMI_FD that is closed", map[string]string{"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_FD": "1000000"}, System,
-			"boot: rank 1 of 2: PMI_FD=1000000 is no socket of the process manager's (was it closed on the way?): fcntl: bad file descriptor; set GOCCL_ROOT=host:port for all ranks"},
+			"boot: rank 1 of 2: PMI_FD=1000000 is not the process manager's socket (did a wrapper close it?): fcntl: bad file descriptor; set GOCCL_ROOT=host:port for all ranks"},
 		{"PMI_FD that is none", map[string]string{"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_FD": "x"}, Argument,
-			"boot: rank 1 of 2: PMI_FD=x is no descriptor"},
+			"boot: rank 1 of 2: PMI_FD=x is not a file descriptor"},
 		{"a host list that is none", with(recorded(t, "srun.1"), "SLURM_STEP_NODELIST=n[1"), Argument,
 			`boot: rank 1 of 4: SLURM_STEP_NODELIST: host list n[1: its brackets do not match`},
 		{"a timeout that is none", with(goccl, "GOCCL_BOOT_TIMEOUT=soon"), Argument,
-			"boot: rank 1 of 2: GOCCL_BOOT_TIMEOUT=soon is no duration such as 30s or 5m"},
+			"boot: rank 1 of 2: GOCCL_BOOT_TIMEOUT=soon is not a duration such as 30s or 5m"},
 		{"a root that is none", with(goccl, "GOCCL_ROOT=h"), Argument,
-			`boot: rank 1 of 2: root "h": rank 0's place is host:port with a port from 1 to 65535, such as c1:29500`},
+			`boot: rank 1 of 2: root "h": rank 0's address is host:port, with a port from 1 to 65535, such as c1:29500`},
 		{"a secret that is none", with(goccl, "GOCCL_SECRET_FILE=/nonexistent/secret"), Argument,
 			"boot: rank 1 of 2: the job's secret cannot be read: auth: GOCCL_SECRET_FILE: stat /nonexistent/secret: no such file or directory"},
 	} {

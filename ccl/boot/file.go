@@ -70,7 +70,7 @@ func (m *meeting) store(dir string, l Launch) {
 func writeNotice(path string, n notice) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
-		return fault(System, "rank 0 cannot write to the directory that the ranks share: %v", err)
+		return fault(System, "rank 0 cannot write to the shared directory: %v", err)
 	}
 	_, err = f.Write(n.encode())
 	if err == nil {
@@ -84,7 +84,7 @@ func writeNotice(path string, n notice) error {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return fault(System, "rank 0 cannot write to the directory that the ranks share: %v", err)
+		return fault(System, "rank 0 cannot write to the shared directory: %v", err)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func readNotice(path string) (notice, error) {
 	f, err := openFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Dir(path)); err != nil {
-			return notice{}, fault(System, "the directory that the ranks share is not there on host %s: %v", selfJoin(0, 1).Host, err)
+			return notice{}, fault(System, "the shared directory does not exist on host %s: %v", selfJoin(0, 1).Host, err)
 		}
 		return notice{}, fault(System, "rank 0 has not written %s yet", path)
 	} else if err != nil {

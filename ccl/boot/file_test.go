@@ -88,7 +88,7 @@ func TestFileMissing(t *testing.T) {
 	dir := t.TempDir()
 	_, err := File(within(t, 200*time.Millisecond), dir, "job", 1, 2)
 	e := wantError(t, err, Timeout, 1, 0)
-	require.Regexp(t, `^rank 0 was not found at its host within [\d.]+m?s: rank 0 has not written .*goccl-[0-9a-f]{16} yet\. Is it running, and its port open\?$`, e.Text)
+	require.Regexp(t, `^rank 0 was not found at its host within [\d.]+m?s: rank 0 has not written .*goccl-[0-9a-f]{16} yet\. Is it running, and is its port open\?$`, e.Text)
 
 	_, err = File(within(t, long), filepath.Join(dir, "none"), "job", 0, 2)
 	e = wantError(t, err, System, 0, -1)

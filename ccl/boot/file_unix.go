@@ -20,11 +20,11 @@ func private(f *os.File) error {
 		return fault(System, "%v", err)
 	}
 	if !info.Mode().IsRegular() {
-		return fault(Unauthorized, "%s is no regular file; remove it", f.Name())
+		return fault(Unauthorized, "%s is not a regular file; remove it", f.Name())
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if info.Mode().Perm()&0o077 != 0 || !ok || int(st.Uid) != os.Geteuid() {
-		return fault(Unauthorized, "%s is another user's, or others can read it; remove it", f.Name())
+		return fault(Unauthorized, "%s belongs to another user, or others can read it; remove it", f.Name())
 	}
 	return nil
 }

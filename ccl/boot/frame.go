@@ -48,7 +48,7 @@ type frame struct {
 	data []byte
 }
 
-var errFrame = errors.New("a frame that makes no sense")
+var errFrame = errors.New("malformed frame")
 
 // encode returns f as it goes over the wire.
 func (f frame) encode() []byte {
@@ -72,7 +72,7 @@ func readFrame(r io.Reader, limit int) (frame, error) {
 	case f.kind < frameJoin || f.kind > frameWatch || f.rank < 0:
 		return frame{}, errFrame
 	case n > int64(limit):
-		return frame{}, fmt.Errorf("%w: %d bytes, where at most %d make sense", errFrame, n, limit)
+		return frame{}, fmt.Errorf("%w: %d bytes; at most %d are allowed", errFrame, n, limit)
 	case n <= MaxValue:
 		f.data = make([]byte, n)
 		_, err := io.ReadFull(r, f.data)

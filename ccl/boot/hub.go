@@ -366,7 +366,7 @@ func (h *hub) expire(now time.Time) {
 	case open:
 		h.deadline = time.Time{}
 		if h.arrived > 0 {
-			h.failMissing("come to AllGather "+strconv.Itoa(h.round+1), func(r int) bool { return h.values[r] == nil })
+			h.failMissing("reached AllGather "+strconv.Itoa(h.round+1), func(r int) bool { return h.values[r] == nil })
 		}
 	}
 }

@@ -71,7 +71,7 @@ func TestMissingRoot(t *testing.T) {
 		for _, r := range []int{1, 2} {
 			e := wantError(t, errs[r], Timeout, r, 0)
 			require.Equal(t, []int{0}, e.Missing)
-			require.Regexp(t, fmt.Sprintf(`^boot: rank %d of 3: rank 0 was not found at 127\.0\.0\.1:\d+ within [\d.]+m?s: (connect: connection refused|i/o timeout)\. Is it running, and its port open\?$`, r), e.Error())
+			require.Regexp(t, fmt.Sprintf(`^boot: rank %d of 3: rank 0 was not found at 127\.0\.0\.1:\d+ within [\d.]+m?s: (connect: connection refused|i/o timeout)\. Is it running, and is its port open\?$`, r), e.Error())
 		}
 	})
 }
@@ -249,7 +249,7 @@ func TestAllGatherMissing(t *testing.T) {
 		for _, r := range []int{0, 1, 3} {
 			e := wantError(t, errs[r], Timeout, r, 2)
 			require.Equal(t, []int{2}, e.Missing)
-			require.Regexp(t, `^1 rank has not come to AllGather 2 after [\d.]+m?s: 2\.$`, e.Text)
+			require.Regexp(t, `^1 rank has not reached AllGather 2 after [\d.]+m?s: 2\.$`, e.Text)
 		}
 		// It has failed for good, and for all.
 		_, again := gather(within(t, long), boots, make([][]byte, 4))

@@ -30,7 +30,7 @@ func hasPET(v *vars) bool {
 // readPET reads the PET_ variables of a process that no torchrun has started: it is the only one of its pod.
 func readPET(v *vars) Launch {
 	if n := v.getenv("PET_NNODES"); strings.Contains(n, ":") {
-		v.fail("PET_NNODES=%s is a range, which torchrun would choose from: start this process with torchrun, or set PET_NNODES to one number, or GOCCL_LAUNCHER=none to run alone", clip(n))
+		v.fail("PET_NNODES=%s is a range, from which only torchrun can choose: start this process with torchrun, or set PET_NNODES to one number, or GOCCL_LAUNCHER=none to run alone", clip(n))
 	}
 	v.onePerPod("PET_NODE_RANK")
 	return pod(v.number("PET_NODE_RANK", "PET_NNODES"), v.number("PET_NNODES", "PET_NODE_RANK"), v.getenv("GOCCL_JOB"))
@@ -39,7 +39,7 @@ func readPET(v *vars) Launch {
 // onePerPod refuses pods in which torchrun would start several processes: no variable says which of them this one is.
 func (v *vars) onePerPod(rank string) {
 	if n, err := strconv.Atoi(v.getenv("PET_NPROC_PER_NODE")); err == nil && n > 1 {
-		v.fail("PET_NPROC_PER_NODE=%d, but torchrun has not started this process, so %s=%s is that of the pod, not of one of %d ranks in it: start the program with torchrun, or set PET_NPROC_PER_NODE=1, or GOCCL_LAUNCHER=none to run alone",
+		v.fail("PET_NPROC_PER_NODE=%d, but torchrun has not started this process, so %s=%s describes the pod, not one of its %d ranks: start the program with torchrun, or set PET_NPROC_PER_NODE=1, or GOCCL_LAUNCHER=none to run alone",
 			n, rank, clip(v.getenv(rank)), n)
 	}
 }
@@ -50,7 +50,7 @@ func readKubernetes(v *vars) Launch {
 	rank, size := v.maybe("JOB_COMPLETION_INDEX"), v.maybe("GOCCL_SIZE")
 	if !v.has("GOCCL_SIZE") {
 		if size = v.maybe("WORLD_SIZE"); !v.has("WORLD_SIZE") {
-			v.fail("JOB_COMPLETION_INDEX=%d: this is a pod of an Indexed Job, but nothing says of how many; set GOCCL_SIZE to the Job's completions in its pods, or GOCCL_LAUNCHER=none to run alone", rank)
+			v.fail("JOB_COMPLETION_INDEX=%d: this is a pod of an Indexed Job, but the number of pods is unknown; set GOCCL_SIZE in the pods to the Job's completions, or GOCCL_LAUNCHER=none to run alone", rank)
 		}
 	}
 	job := v.getenv("GOCCL_JOB")

@@ -62,7 +62,7 @@ func TestLocalMissing(t *testing.T) {
 	for _, r := range []int{0, 2} {
 		e := wantError(t, errs[r], Timeout, r, 1)
 		require.Equal(t, []int{1, 3}, e.Missing)
-		require.Equal(t, "2 ranks have not come to AllGather 1 in time: 1, 3", e.Text)
+		require.Equal(t, "2 ranks have not reached AllGather 1 in time: 1, 3", e.Text)
 		require.ErrorIs(t, e, context.DeadlineExceeded)
 	}
 	_, err := boots[1].AllGather(t.Context(), nil)

@@ -45,7 +45,7 @@ func (m *meeting) join(ctx context.Context) (*Boot, error) {
 	var err error
 	switch {
 	case ctx.Err() != nil:
-		err = ended(ctx.Err(), "over before it began")
+		err = ended(ctx.Err(), "the context ended before joining began")
 	case m.rank == 0:
 		err = m.serve(ctx, b)
 	default:
@@ -128,7 +128,7 @@ func (m *meeting) connect(ctx context.Context, b *Boot, f *finder) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return ended(ctx.Err(), "over while looking for the other ranks of this host")
+			return ended(ctx.Err(), "the context ended while this rank looked for the others on its host")
 		}
 		if !isEnding(r.err) {
 			break // a stranger has the name, or one whose secret differs: rank 0 will say
@@ -196,6 +196,6 @@ func listenFirst(network string, addrs []string) (net.Listener, error) {
 			break
 		}
 	}
-	e := fault(System, "rank 0 can listen at none of %s: %v; set GOCCL_ROOT=host:port to choose", strings.Join(addrs, ", "), last)
+	e := fault(System, "rank 0 cannot listen at any of %s: %v; choose an address with GOCCL_ROOT=host:port", strings.Join(addrs, ", "), last)
 	return nil, e
 }

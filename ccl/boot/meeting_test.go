@@ -38,7 +38,7 @@ func TestListenFirst(t *testing.T) {
 	_, err = listenFirst("tcp", []string{taken, taken})
 	require.ErrorIs(t, err, System)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	require.True(t, strings.HasPrefix(err.Error(), "boot: rank 0 can listen at none of "+taken), err)
+	require.True(t, strings.HasPrefix(err.Error(), "boot: rank 0 cannot listen at any of "+taken), err)
 }
 
 // TestSquatter has a stranger at the socket where the ranks of this host would meet:

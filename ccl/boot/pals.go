@@ -40,7 +40,7 @@ func parseAPInfo(b []byte) (*apinfo, error) {
 	for _, e := range node {
 		name, _, ended := bytes.Cut(e[apNodeName:apNodeName+apNameLen], []byte{0})
 		if !ended || len(name) == 0 || bytes.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, fault(Argument, "the name of a host in it is none: %s", clip(string(name)))
+			return nil, fault(Argument, "it has an invalid host name: %s", clip(string(name)))
 		}
 		a.hosts = append(a.hosts, string(name))
 	}
@@ -124,7 +124,7 @@ func readPALS(v *vars) Launch {
 	case l.Nodes > 0 && l.Locals > 0:
 		l.Size = l.Nodes * l.Locals
 	default:
-		v.fail("PALS started this process, but how many there are cannot be told: no PMI_SIZE, PALS_APINFO=%s: %v; set GOCCL_SIZE, or use mpiexec --pmi cray",
+		v.fail("PALS started this process, but the number of ranks is unknown: no PMI_SIZE, PALS_APINFO=%s: %v; set GOCCL_SIZE, or use mpiexec --pmi cray",
 			v.getenv("PALS_APINFO"), err)
 	}
 	return l

@@ -135,11 +135,11 @@ func (p *pmi) get(key string) ([]byte, error) {
 func (m *meeting) overPMI(ctx context.Context, fd string, l Launch) error {
 	n, err := strconv.Atoi(fd)
 	if err != nil {
-		return fault(Argument, "PMI_FD=%s is no descriptor", clip(fd))
+		return fault(Argument, "PMI_FD=%s is not a file descriptor", clip(fd))
 	}
 	conn, err := inheritedConn(n)
 	if err != nil {
-		return fault(System, "PMI_FD=%s is no socket of the process manager's (was it closed on the way?): %v; set GOCCL_ROOT=host:port for all ranks", fd, err)
+		return fault(System, "PMI_FD=%s is not the process manager's socket (did a wrapper close it?): %v; set GOCCL_ROOT=host:port for all ranks", fd, err)
 	}
 	defer conn.Close()
 	return m.throughPMI(ctx, conn, l.Nodes == 1)
@@ -159,7 +159,7 @@ func (m *meeting) throughPMI(ctx context.Context, conn net.Conn, oneHost bool) (
 			listener.Close()
 		}
 		if ctx.Err() != nil {
-			err = ended(ctx.Err(), "over while meeting the other ranks through the process manager")
+			err = ended(ctx.Err(), "the context ended while the ranks met through the process manager")
 		}
 	}()
 	p, err := startPMI(conn)

@@ -71,7 +71,7 @@ func (m *meeting) keepSecretIn(dir string) {
 func writeSecretFile(path string, secret []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
-		return fault(System, "rank 0 cannot leave the job's secret for the others: %v; set GOCCL_SECRET_FILE for all ranks", err)
+		return fault(System, "rank 0 cannot write the job's secret for the other ranks: %v; set GOCCL_SECRET_FILE for all ranks", err)
 	}
 	_, err = f.WriteString(hex.EncodeToString(secret))
 	if err == nil {
@@ -83,7 +83,7 @@ func writeSecretFile(path string, secret []byte) error {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return fault(System, "rank 0 cannot leave the job's secret for the others: %v; set GOCCL_SECRET_FILE for all ranks", err)
+		return fault(System, "rank 0 cannot write the job's secret for the other ranks: %v; set GOCCL_SECRET_FILE for all ranks", err)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func readSecretFile(path string) ([]byte, error) {
 			d.Readdirnames(1)
 			d.Close()
 		}
-		return nil, fault(System, "rank 0 has not left the job's secret at %s yet", path)
+		return nil, fault(System, "rank 0 has not written the job's secret to %s yet", path)
 	} else if err != nil {
 		return nil, fault(System, "the job's secret cannot be read: %v", err)
 	}

@@ -34,7 +34,7 @@ func TestR8SecretIsLeftInAFile(t *testing.T) {
 	ctx := within(t, long)
 	stale := meetingIn(dir, "7.0", 0, 3)
 	_, err := stale.find()
-	require.ErrorContains(t, err, "rank 0 has not left the job's secret")
+	require.ErrorContains(t, err, "rank 0 has not written the job's secret")
 	require.Empty(t, leftIn(t, dir))
 	l, old, err := stale.listen(ctx) // and dies
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestR8OrderOfSecrets(t *testing.T) {
 		{"then a shared directory", nil, true, "", true, ""},
 		{"then a shared store", []string{"GOCCL_STORE=" + shared}, false, "", true, ""},
 		{"then none", nil, false, "", false, ""},
-		{"which can be refused", []string{"GOCCL_REQUIRE_SECRET=1"}, false, "", false, "GOCCL_REQUIRE_SECRET=1, and the job has no secret"},
+		{"which can be refused", []string{"GOCCL_REQUIRE_SECRET=1"}, false, "", false, "GOCCL_REQUIRE_SECRET=1, but the job has no secret"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			env := slurm

@@ -107,7 +107,7 @@ func expand(item string) ([]string, error) {
 	prefix, rest, ranged := strings.Cut(item, "[")
 	if !ranged {
 		if item == "" || strings.Contains(item, "]") {
-			return nil, fault(Argument, "host list: %s is no host", clip(item))
+			return nil, fault(Argument, "host list: %s is not a host name", clip(item))
 		}
 		return []string{item}, nil
 	}
@@ -131,7 +131,7 @@ func expand(item string) ([]string, error) {
 		from, err1 := strconv.ParseUint(first, 10, 32)
 		to, err2 := strconv.ParseUint(last, 10, 32)
 		if err1 != nil || err2 != nil || from > to || (to-from+1)*uint64(len(tails)) > maxHosts {
-			return nil, fault(Argument, "host list %s: %s is no range", clip(item), clip(r))
+			return nil, fault(Argument, "host list %s: %s is not a range", clip(item), clip(r))
 		}
 		for n := from; n <= to; n++ {
 			digits := fmt.Sprintf("%0*d", min(len(first), maxName), n)

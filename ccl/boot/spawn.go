@@ -89,7 +89,7 @@ func Spawn(ctx context.Context, c Command) error {
 	}
 	root, err := listenHere("127.0.0.1:0", "[::1]:0")
 	if err != nil {
-		return fault(System, "no port to start at: %v", err)
+		return fault(System, "no free port: %v", err)
 	}
 	defer root.Close()
 	s := &spawn{
@@ -178,7 +178,7 @@ func (s *spawn) run(ctx context.Context) error {
 		case <-done:
 			done = nil
 			if err == nil {
-				err = ended(ctx.Err(), "ended the ranks, as the context is over")
+				err = ended(ctx.Err(), "ended the ranks because the context is over")
 			}
 			end(terminate)
 		case <-kill:
@@ -198,7 +198,7 @@ func (s *spawn) run(ctx context.Context) error {
 func (s *spawn) start() error {
 	file, err := listenerFile(s.root)
 	if err != nil {
-		return fault(System, "no port to start at: %v", err)
+		return fault(System, "no free port: %v", err)
 	}
 	if file != nil {
 		defer file.Close()
@@ -224,7 +224,7 @@ func (s *spawn) start() error {
 		var feed func()
 		if r == 0 && s.Stdin != nil {
 			if feed, err = input(cmd, s.Stdin); err != nil {
-				return fault(System, "rank 0 gets no input: %v", err)
+				return fault(System, "rank 0's standard input cannot be set up: %v", err)
 			}
 		}
 		if r == 0 && file == nil {

@@ -60,7 +60,7 @@ func (m *meeting) at(root string) *Error {
 	host, port, err := net.SplitHostPort(root)
 	n, perr := strconv.Atoi(port)
 	if err != nil || perr != nil || n < 1 || n > 65535 {
-		return fault(Argument, "root %q: rank 0's place is host:port with a port from 1 to 65535, such as c1:29500", root)
+		return fault(Argument, "root %q: rank 0's address is host:port, with a port from 1 to 65535, such as c1:29500", root)
 	}
 	to := host
 	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.IsUnspecified() {
@@ -77,7 +77,7 @@ func (m *meeting) at(root string) *Error {
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort(on, port))
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, nil, fault(System, "port %s of %s is in use, by another job or what is left of an earlier one; choose another root", port, to)
+			return nil, nil, fault(System, "port %s of %s is in use by another job, or by the remains of an earlier one; choose another root", port, to)
 		} else if err != nil {
 			return nil, nil, fault(System, "rank 0 cannot listen at %s: %v", root, err)
 		}
@@ -173,7 +173,7 @@ func waitForName(ctx context.Context, host string, lookup func(context.Context, 
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return "", ended(ctx.Err(), "canceled while rank 0 waited for the address of its own name, "+host)
 			}
-			e := fault(Timeout, "rank 0's own name %s led to no address in all the time there was: %v. Is it right, and does this host's resolver know it? An address in its place needs no resolver", host, unknown.Err)
+			e := fault(Timeout, "rank 0's own name %s did not resolve before the timeout: %v. Is it right, and does this host's resolver know it? An address needs no resolver", host, unknown.Err)
 			e.Err, e.Peer = unknown, 0
 			return "", e
 		case <-time.After(wait):
@@ -182,7 +182,7 @@ func waitForName(ctx context.Context, host string, lookup func(context.Context, 
 }
 
 func notOurs(host, addr string) *Error {
-	return fault(Argument, "the root's host %s%s is another than this, %s; rank 0 has to run there, or the root to name rank 0's host",
+	return fault(Argument, "the root's host %s%s is not this host, %s; run rank 0 there, or let the root name rank 0's host",
 		host, addr, selfJoin(0, 1).Host)
 }
 

@@ -74,9 +74,9 @@ func TestTCPArguments(t *testing.T) {
 		{"127.0.0.1:1", 2, 2, "boot: rank 2 of 2: a rank is at least 0 and less than the size"},
 		{"127.0.0.1:1", -1, 2, "boot: rank -1 of 2: a rank is at least 0 and less than the size"},
 		{"127.0.0.1:1", 0, 0, "boot: rank 0 of 0: a rank is at least 0 and less than the size"},
-		{"127.0.0.1", 1, 2, `boot: rank 1 of 2: root "127.0.0.1": rank 0's place is host:port with a port from 1 to 65535, such as c1:29500`},
-		{"127.0.0.1:0", 1, 2, `boot: rank 1 of 2: root "127.0.0.1:0": rank 0's place is host:port with a port from 1 to 65535, such as c1:29500`},
-		{"127.0.0.1:x", 1, 2, `boot: rank 1 of 2: root "127.0.0.1:x": rank 0's place is host:port with a port from 1 to 65535, such as c1:29500`},
+		{"127.0.0.1", 1, 2, `boot: rank 1 of 2: root "127.0.0.1": rank 0's address is host:port, with a port from 1 to 65535, such as c1:29500`},
+		{"127.0.0.1:0", 1, 2, `boot: rank 1 of 2: root "127.0.0.1:0": rank 0's address is host:port, with a port from 1 to 65535, such as c1:29500`},
+		{"127.0.0.1:x", 1, 2, `boot: rank 1 of 2: root "127.0.0.1:x": rank 0's address is host:port, with a port from 1 to 65535, such as c1:29500`},
 	} {
 		_, err := TCP(t.Context(), tc.root, tc.rank, tc.size, nil)
 		require.EqualError(t, err, tc.text)
@@ -91,7 +91,7 @@ func TestTCPPortInUse(t *testing.T) {
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	_, err = TCP(within(t, long), l.Addr().String(), 0, 2, nil)
-	require.EqualError(t, err, "boot: rank 0 of 2: port "+port+" of 127.0.0.1 is in use, by another job or what is left of an earlier one; choose another root")
+	require.EqualError(t, err, "boot: rank 0 of 2: port "+port+" of 127.0.0.1 is in use by another job, or by the remains of an earlier one; choose another root")
 	wantError(t, err, System, 0, -1)
 }
 
@@ -104,7 +104,7 @@ func TestInterfaceOf(t *testing.T) {
 		{"127.0.0.1", "127.0.0.1", ""},
 		{"::1", "::1", ""},
 		{"0.0.0.0", "0.0.0.0", ""},
-		{"192.0.2.1", "", "boot: the root's host 192.0.2.1 is another than this, " + host + "; rank 0 has to run there, or the root to name rank 0's host"},
+		{"192.0.2.1", "", "boot: the root's host 192.0.2.1 is not this host, " + host + "; run rank 0 there, or let the root name rank 0's host"},
 	} {
 		on, err := interfaceOf(t.Context(), tc.host)
 		require.Equal(t, tc.on, on)

@@ -82,7 +82,7 @@ func (w *world) checkFaults(t testing.TB) error {
 	for _, d := range w.disturbances {
 		switch {
 		case d.rank < 0 || d.rank >= w.n:
-			return fmt.Errorf("a fault of rank %d; the ranks are 0 to %d", d.rank, w.n-1)
+			return fmt.Errorf("a fault for rank %d; the ranks are 0 to %d", d.rank, w.n-1)
 		case d.call < 1:
 			return fmt.Errorf("a fault at call %d; calls are counted from 1", d.call)
 		}
@@ -94,7 +94,7 @@ func (w *world) checkFaults(t testing.TB) error {
 		return fmt.Errorf("VirtualTime needs a *testing.T, not a %T", t)
 	}
 	if w.processes != nil || w.hosts > 1 {
-		return errors.New("VirtualTime needs ranks that are goroutines on one host: the network has real time")
+		return errors.New("VirtualTime needs ranks that are goroutines on one host: network I/O takes real time")
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func newWorld(n int, f func(testing.TB, *ccl.Comm), opts []Option) (*world, erro
 	case w.processes != nil && (*w.processes < 1 || *w.processes > n):
 		return nil, fmt.Errorf("%d processes for %d ranks; each process needs one rank at least", *w.processes, n)
 	case w.deadline <= 0:
-		return nil, fmt.Errorf("a deadline of %v", w.deadline)
+		return nil, fmt.Errorf("a deadline of %v; it must be more than 0", w.deadline)
 	}
 	if w.options.PeerTimeout == 0 {
 		w.options.PeerTimeout = w.deadline

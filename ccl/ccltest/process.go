@@ -60,7 +60,7 @@ func (w *world) asProcess(t testing.TB) {
 	}
 	defer b.Close()
 	if w.processes == nil || *w.processes != b.Size() {
-		t.Fatalf("ccltest: this call of Run has other Options than in the process that started this one")
+		t.Fatalf("ccltest: this call of Run has different Options in the process that started this one")
 	}
 	switch w.run(t, newCrew(w, b)) {
 	case felled:
@@ -102,7 +102,7 @@ func (w *world) spawn(t testing.TB, call string) {
 	case err != nil: // even where the ranks passed: it may be a data race
 		t.Fatalf("ccltest: %v\n%s", strings.Replace(err.Error(), "rank", "process", 1), text)
 	case end == failed:
-		t.Fatalf("ccltest: not all of %d processes came to this call of Run\n%s", *w.processes, text)
+		t.Fatalf("ccltest: not all of %d processes reached this call of Run\n%s", *w.processes, text)
 	}
 	if testing.Verbose() {
 		t.Log("\n" + text)

@@ -61,7 +61,7 @@ func TestStrays(t *testing.T) {
 		Run(t, 2, func(t testing.TB, c *ccl.Comm) {}, Processes(2))
 	})
 	require.Len(t, r.errors, 1)
-	require.Contains(t, r.errors[0], "ccltest: not all of 2 processes came to this call of Run\n[")
+	require.Contains(t, r.errors[0], "ccltest: not all of 2 processes reached this call of Run\n[")
 }
 
 // A process that fails after its ranks have passed, as one does that has seen a data
@@ -86,7 +86,7 @@ func TestOtherOptions(t *testing.T) {
 		Run(t, 2, func(t testing.TB, c *ccl.Comm) {}, Processes(p))
 	})
 	require.Len(t, r.errors, 1)
-	require.Contains(t, r.errors[0], "this call of Run has other Options than in the process that started this one")
+	require.Contains(t, r.errors[0], "this call of Run has different Options in the process that started this one")
 }
 
 func TestOutput(t *testing.T) {

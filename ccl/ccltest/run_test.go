@@ -144,7 +144,7 @@ func TestArguments(t *testing.T) {
 		{2, []Option{Hosts(3)}, "ccltest: 3 hosts for 2 ranks; each host needs one rank at least"},
 		{2, []Option{RoundRobin(0)}, "ccltest: 0 hosts for 2 ranks; each host needs one rank at least"},
 		{2, []Option{Processes(3)}, "ccltest: 3 processes for 2 ranks; each process needs one rank at least"},
-		{2, []Option{Deadline(0)}, "ccltest: a deadline of 0s"},
+		{2, []Option{Deadline(0)}, "ccltest: a deadline of 0s; it must be more than 0"},
 	} {
 		r := record(t, func(t testing.TB) { Run(t, tc.n, nil, tc.opts...) })
 		require.Equal(t, []string{tc.text}, r.errors)

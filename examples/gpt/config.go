@@ -49,38 +49,38 @@ func parse(args []string, out io.Writer) (*config, error) {
 	c := &config{}
 	f := flag.NewFlagSet("gpt", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.IntVar(&c.np, "np", 0, "start this many `ranks` here; without it: those that a launcher has started, or one")
-	f.IntVar(&c.dp, "dp", 0, "data-parallel `ranks`; 0: what is left over")
+	f.IntVar(&c.np, "np", 0, "start this many `ranks` here (default: the ranks that a launcher started, or one)")
+	f.IntVar(&c.dp, "dp", 0, "data-parallel `ranks`; 0: as many as the other dimensions leave")
 	f.IntVar(&c.pp, "pp", 1, "pipeline `stages`")
 	f.IntVar(&c.tp, "tp", 1, "`ranks` that share each layer")
-	f.StringVar(&c.sp, "sp", "", "sequence parallelism: `how`: megatron, over the ranks of -tp; ulysses=N or ring=N, over N ranks")
+	f.StringVar(&c.sp, "sp", "", "split the sequence; `how`: megatron, over the ranks of -tp; ulysses=N or ring=N, over N ranks")
 	f.IntVar(&c.stage, "zero", 0, "ZeRO `stage`: 1 shards optimizer state, 2 gradients too, 3 parameters too")
-	f.IntVar(&c.micro, "micro", 1, "micro `batches` of a rank and step")
-	f.StringVar(&c.schedule, "schedule", "1f1b", "of the pipeline: 1f1b or gpipe")
+	f.IntVar(&c.micro, "micro", 1, "micro `batches` per rank and step")
+	f.StringVar(&c.schedule, "schedule", "1f1b", "`schedule` of the pipeline: 1f1b or gpipe")
 	f.BoolVar(&c.bf16, "bf16", false, "parameters and gradients in bfloat16, with float32 masters")
 	f.BoolVar(&c.Tied, "tied", false, "the head uses the embedding of tokens, as gpt2-85m does")
-	f.StringVar(&c.save, "save", "", "`directory` of checkpoints: one at the end, and one after an interrupt")
-	f.IntVar(&c.every, "every", 0, "with -save: a checkpoint each so many `steps`, while training goes on")
-	f.IntVar(&c.keep, "keep", 3, "with -save: so many `checkpoints` stay")
-	f.BoolVar(&c.resume, "resume", false, "go on from the last checkpoint in -save's directory, of whatever layout")
-	f.BoolVar(&c.recover, "recover", false, "with -save and -every: if a rank is lost, those that are left go on from the last checkpoint")
+	f.StringVar(&c.save, "save", "", "`directory` for checkpoints; one is written at the end, or after an interrupt")
+	f.IntVar(&c.every, "every", 0, "with -save: also write a checkpoint every so many `steps`, while training goes on")
+	f.IntVar(&c.keep, "keep", 3, "with -save: how many `checkpoints` to keep")
+	f.BoolVar(&c.resume, "resume", false, "resume from the last checkpoint in -save's directory, whatever its layout")
+	f.BoolVar(&c.recover, "recover", false, "with -save and -every: if a rank is lost, the others continue from the last checkpoint")
 	f.StringVar(&c.preset, "preset", "char", "`shape`: char (0.83 M parameters), babygpt (10.7 M), gpt2-85m; the flags below change it")
-	f.IntVar(&c.Layers, "layers", 0, "")
-	f.IntVar(&c.Heads, "heads", 0, "")
-	f.IntVar(&c.Width, "width", 0, "")
-	f.IntVar(&c.Context, "context", 0, "`tokens` of a row")
-	f.IntVar(&c.Vocab, "vocab", 0, "`tokens` there are; 0: as the data has")
-	f.StringVar(&c.data, "data", "", "`file`: text, or nanoGPT's uint16 tokens if its name ends in .bin; none: Newton's Opticks, of the Go distribution")
-	f.IntVar(&c.rows, "rows", 16, "`rows` of a step, on all ranks together")
-	f.IntVar(&c.steps, "steps", 1000, "")
+	f.IntVar(&c.Layers, "layers", 0, "`layers` of the model")
+	f.IntVar(&c.Heads, "heads", 0, "attention `heads` per layer")
+	f.IntVar(&c.Width, "width", 0, "`elements` of the embedding")
+	f.IntVar(&c.Context, "context", 0, "`tokens` per row")
+	f.IntVar(&c.Vocab, "vocab", 0, "size of the vocabulary, in `tokens`; 0: as in the data")
+	f.StringVar(&c.data, "data", "", "`file` of text, or of nanoGPT's uint16 tokens if its name ends in .bin (default: Newton's Opticks, from the Go distribution)")
+	f.IntVar(&c.rows, "rows", 16, "`rows` per step, on all ranks together")
+	f.IntVar(&c.steps, "steps", 1000, "`steps` to train")
 	f.Float64Var(&c.lr, "lr", 1e-3, "peak learning `rate`; it falls along half a cosine to a tenth")
-	f.IntVar(&c.warmup, "warmup", 0, "`steps` in which the learning rate rises")
-	f.Float64Var(&c.clip, "clip", 1, "`norm` that gradients are clipped to; 0: not")
-	f.Uint64Var(&c.seed, "seed", 1, "of weights and data")
-	f.IntVar(&c.eval, "eval", 0, "validate on the last tenth of the data each so many `steps`")
-	f.StringVar(&c.sample, "sample", "", "at the end, go on from this `text`")
-	f.IntVar(&c.log, "log", 10, "a line each so many `steps`")
-	f.StringVar(&c.json, "json", "", "`file` for metrics, a line a step")
+	f.IntVar(&c.warmup, "warmup", 0, "`steps` over which the learning rate rises")
+	f.Float64Var(&c.clip, "clip", 1, "clip gradients to this `norm`; 0: do not clip")
+	f.Uint64Var(&c.seed, "seed", 1, "`seed` of weights and data")
+	f.IntVar(&c.eval, "eval", 0, "validate on the last tenth of the data every so many `steps`; 0: never")
+	f.StringVar(&c.sample, "sample", "", "at the end, continue this `text`")
+	f.IntVar(&c.log, "log", 10, "print a line every so many `steps`")
+	f.StringVar(&c.json, "json", "", "`file` for metrics, one line per step")
 	f.StringVar(&c.svg, "svg", "", "`file` for a picture of the loss")
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		usage(f, out)
@@ -89,11 +89,11 @@ func parse(args []string, out io.Writer) (*config, error) {
 		return nil, fmt.Errorf("%w (-h lists the flags)", err)
 	}
 	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q is no flag (-h lists them)", f.Arg(0))
+		return nil, fmt.Errorf("%q is not a flag (-h lists the flags)", f.Arg(0))
 	}
 	p, ok := presets[c.preset]
 	if !ok {
-		return nil, fmt.Errorf("-preset %s: there are char, babygpt and gpt2-85m", c.preset)
+		return nil, fmt.Errorf("-preset %s: no such model; there are char, babygpt and gpt2-85m", c.preset)
 	}
 	set := map[string]bool{}
 	f.Visit(func(f *flag.Flag) { set[f.Name] = true })
@@ -134,7 +134,7 @@ func (c *config) check(set map[string]bool) error {
 		{"heads", c.Heads, 1}, {"width", c.Width, 1}, {"context", c.Context, 1}, {"vocab", c.Vocab, 0}, {"rows", c.rows, 1},
 		{"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"eval", c.eval, 0}, {"log", c.log, 1}, {"every", c.every, 0}, {"keep", c.keep, 1}} {
 		if v.is < v.min && (v.name != "np" || set["np"]) {
-			return fmt.Errorf("-%s %d: it is %d at least", v.name, v.is, v.min)
+			return fmt.Errorf("-%s %d: it must be at least %d", v.name, v.is, v.min)
 		}
 	}
 	if err := c.sequence(); err != nil {
@@ -144,21 +144,21 @@ func (c *config) check(set map[string]bool) error {
 	case c.stage < 0 || c.stage > 3:
 		return fmt.Errorf("-zero %d: the stages are 0 to 3", c.stage)
 	case c.sp == "megatron" && c.tp == 1:
-		return errors.New("-sp megatron splits the sequence over the ranks of -tp: give that, too")
+		return errors.New("-sp megatron splits the sequence over the ranks of -tp: give -tp, too")
 	case c.schedule != "1f1b" && c.schedule != "gpipe":
-		return fmt.Errorf("-schedule %s: there are 1f1b and gpipe", c.schedule)
+		return fmt.Errorf("-schedule %s: no such schedule; there are 1f1b and gpipe", c.schedule)
 	case !(c.lr > 0 && c.clip >= 0) || math.IsInf(c.lr+c.clip, 0): // NaN is neither
-		return fmt.Errorf("-lr %v -clip %v: the first is greater than 0, the second 0 or more, and both are finite", c.lr, c.clip)
+		return fmt.Errorf("-lr %v -clip %v: -lr must be greater than 0, -clip at least 0, and both must be finite", c.lr, c.clip)
 	case c.Width%c.Heads != 0:
-		return fmt.Errorf("-heads %d of -width %d: %d heads divide it", c.Heads, c.Width, nearest(c.Width, c.Heads))
+		return fmt.Errorf("-heads %d does not divide -width %d; -heads %d does", c.Heads, c.Width, nearest(c.Width, c.Heads))
 	case c.Heads%c.tp != 0:
-		return fmt.Errorf("-tp %d of %d heads: -tp %d divides them", c.tp, c.Heads, nearest(c.Heads, c.tp))
+		return fmt.Errorf("-tp %d does not divide %d heads; -tp %d does", c.tp, c.Heads, nearest(c.Heads, c.tp))
 	case c.Layers%c.pp != 0:
-		return fmt.Errorf("-pp %d of %d layers: -pp %d divides them", c.pp, c.Layers, nearest(c.Layers, c.pp))
+		return fmt.Errorf("-pp %d does not divide %d layers; -pp %d does", c.pp, c.Layers, nearest(c.Layers, c.pp))
 	case c.save == "" && (c.every > 0 || c.resume || c.recover):
 		return errors.New("-every, -resume and -recover need -save, the directory of checkpoints")
 	case c.recover && c.every == 0:
-		return errors.New("-recover goes on from the last checkpoint: -every says how often there is one")
+		return errors.New("-recover continues from the last checkpoint: give -every, which says how often one is written")
 	}
 	if c.np > 0 {
 		return c.place(c.np)
@@ -174,13 +174,13 @@ func (c *config) sequence() error {
 		return nil
 	}
 	if k, err := strconv.Atoi(n); how != "ulysses" && how != "ring" || !several || err != nil || k < 1 {
-		return fmt.Errorf("-sp %s: there are megatron, ulysses=N and ring=N, N ranks for each sequence", c.sp)
+		return fmt.Errorf("-sp %s: give megatron, ulysses=N or ring=N, with N ranks for each sequence", c.sp)
 	} else if c.tp > 1 {
-		return fmt.Errorf("-sp %s splits no layers: without -tp", c.sp)
+		return fmt.Errorf("-sp %s splits no layers: leave -tp out", c.sp)
 	} else if c.Context%k != 0 {
-		return fmt.Errorf("-sp %s of -context %d: %s=%d divides it", c.sp, c.Context, how, nearest(c.Context, k))
+		return fmt.Errorf("-sp %s does not divide -context %d; %s=%d does", c.sp, c.Context, how, nearest(c.Context, k))
 	} else if how == "ulysses" && c.Heads%k != 0 {
-		return fmt.Errorf("-sp %s of %d heads: ulysses=%d divides them; ring=%d needs no heads", c.sp, c.Heads, nearest(c.Heads, k), k)
+		return fmt.Errorf("-sp %s does not divide %d heads; ulysses=%d does, and ring=%d splits no heads", c.sp, c.Heads, nearest(c.Heads, k), k)
 	} else {
 		c.sp, c.across = how, k
 	}
@@ -203,16 +203,16 @@ func (c *config) place(n int) error {
 	inner := c.pp * c.tp * c.across
 	switch {
 	case n < inner:
-		return fmt.Errorf("-pp %d -tp %d, %s a sequence, on %s: start %d", c.pp, c.tp, count(c.across, "rank", "s"), count(n, "rank", "s"), inner)
+		return fmt.Errorf("-pp %d -tp %d with %s per sequence does not fit %s: start %d", c.pp, c.tp, count(c.across, "rank", "s"), count(n, "rank", "s"), inner)
 	case n%inner != 0:
-		return fmt.Errorf("-pp %d -tp %d, %s a sequence, on %s: start %d, or %d", c.pp, c.tp, count(c.across, "rank", "s"), count(n, "rank", "s"), n/inner*inner, (n/inner+1)*inner)
+		return fmt.Errorf("-pp %d -tp %d with %s per sequence does not fit %s: start %d, or %d", c.pp, c.tp, count(c.across, "rank", "s"), count(n, "rank", "s"), n/inner*inner, (n/inner+1)*inner)
 	case c.dp == 0:
 		c.dp = n / inner
 	case c.dp*inner != n:
-		return fmt.Errorf("-dp %d times %s of a replica is %d, not %d: -dp %d fits, or leave it out", c.dp, count(inner, "rank", "s"), c.dp*inner, n, n/inner)
+		return fmt.Errorf("-dp %d times %s per replica is %d, not %d: -dp %d fits; or leave -dp out", c.dp, count(inner, "rank", "s"), c.dp*inner, n, n/inner)
 	}
 	if parts := c.dp * c.micro; c.rows%parts != 0 {
-		return fmt.Errorf("-rows %d over -dp %d x -micro %d: -rows %d divides", c.rows, c.dp, c.micro, max(1, (c.rows+parts/2)/parts)*parts)
+		return fmt.Errorf("-rows %d does not divide among -dp %d x -micro %d; -rows %d does", c.rows, c.dp, c.micro, max(1, (c.rows+parts/2)/parts)*parts)
 	}
 	if tokens := c.rows / c.dp / c.micro * c.Context; c.sp == "megatron" && tokens%c.tp != 0 {
 		return fmt.Errorf("-sp megatron: %d tokens of a micro batch do not divide among -tp %d", tokens, c.tp)

@@ -114,23 +114,23 @@ func TestLayouts(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"-tp 3":       "-tp 3 of 4 heads: -tp 2 divides",
+		"-tp 3":       "-tp 3 does not divide 4 heads; -tp 2 does",
 		"-zero 4":     "the stages are 0 to 3",
 		"-np 3 -dp 2": "-dp 3 fits",
-		"-np 3 -tp 2": "start 2, or 4", "-sp ulysses=3": "ulysses=2", "-sp ring=3": "ring=2", "-sp ring=2 -tp 2": "without -tp",
+		"-np 3 -tp 2": "start 2, or 4", "-sp ulysses=3": "ulysses=2", "-sp ring=3": "ring=2", "-sp ring=2 -tp 2": "leave -tp out",
 		"-resume": "need -save", "-save x -recover": "-every",
-		"-np 2 -micro 3": "-rows 18 divides",
-		"-pp 3":          "-pp 2 divides",
-		"-np 0":          "1 at least",
+		"-np 2 -micro 3": "-rows 18 does",
+		"-pp 3":          "-pp 2 does",
+		"-np 0":          "at least 1",
 		"-preset x":      "babygpt",
 		"-schedule x":    "gpipe",
 		"-sp ring":       "ring=N",
 		"-sp megatron":   "-tp",
-		"-heads 5":       "4 heads divide",
+		"-heads 5":       "-heads 4 does",
 		"-lr 0":          "greater than 0",
-		"-lr NaN":        "both are finite", "-lr Inf": "both are finite", "-clip NaN": "0 or more", "-clip Inf": "both are finite", "-clip -1": "0 or more",
+		"-lr NaN":        "both must be finite", "-lr Inf": "both must be finite", "-clip NaN": "at least 0", "-clip Inf": "both must be finite", "-clip -1": "at least 0",
 		"-steps x": "invalid value",
-		"extra":    "no flag",
+		"extra":    "not a flag",
 		"-np 2 -tp 2 -sp megatron -context 3 -rows 1": "do not divide",
 	} {
 		_, err := parse(strings.Fields(args), io.Discard)
@@ -157,7 +157,7 @@ func TestCount(t *testing.T) {
 		c := words(t, "-width 32 -heads 4 -context 24 "+args)
 		require.NotRegexp(t, `\b1 (\w+ )?(ranks|batches|buckets|rows|tokens|steps|gradients|units|parameters)\b`, trained(t, max(c.np, 1), "-width 32 -heads 4 -context 24 "+args))
 	}
-	for args, want := range map[string]string{"-np 1 -pp 2": "-pp 2 -tp 1, 1 rank a sequence, on 1 rank: start 2", "-np 3 -dp 2": "-dp 2 times 1 rank of a replica"} {
+	for args, want := range map[string]string{"-np 1 -pp 2": "-pp 2 -tp 1 with 1 rank per sequence does not fit 1 rank: start 2", "-np 3 -dp 2": "-dp 2 times 1 rank per replica"} {
 		_, err := parse(strings.Fields(args), io.Discard)
 		require.ErrorContains(t, err, want, args)
 	}

@@ -74,9 +74,9 @@ func lookup(ctx context.Context, c *config) error {
 	dir, err := ckpt.Latest(ctx, alone, c.save)
 	switch {
 	case c.resume && err != nil:
-		return fmt.Errorf("-resume: %w: begin without it, or name another -save", err)
+		return fmt.Errorf("-resume: %w: start without it, or name another -save", err)
 	case !c.resume && err == nil:
-		return fmt.Errorf("-save %s has %s: go on from it with -resume, or name another directory", c.save, dir)
+		return fmt.Errorf("-save %s has %s: resume from it with -resume, or name another directory", c.save, dir)
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return err
 	}

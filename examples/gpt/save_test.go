@@ -135,11 +135,11 @@ func TestWrongUse(t *testing.T) {
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	require.NoError(t, os.WriteFile(one, []byte("a"), 0o600))
 	for args, want := range map[string]string{
-		"-np 2 -tp 3": "-tp 2 divides", "-zero 4": "0 to 3", "-np 3 -dp 2": "-dp 3 fits", "-np 2 -micro 3": "-rows 18 divides",
+		"-np 2 -tp 3": "-tp 2 does", "-zero 4": "0 to 3", "-np 3 -dp 2": "-dp 3 fits", "-np 2 -micro 3": "-rows 18 does",
 		"-np 2 -resume -save " + filepath.Join(dir, "none"): "-resume", "-np 2 -data " + empty: "has 0 tokens",
-		"-np 2 -data " + one: "has 1 token: a -context of 128 takes 145 at least", "-np 2 -context 1000000": "has ", "-np 2 -data " + filepath.Join(dir, "no"): "no such file",
+		"-np 2 -data " + one: "has 1 token: a -context of 128 needs at least 145", "-np 2 -context 1000000": "has ", "-np 2 -data " + filepath.Join(dir, "no"): "no such file",
 		"-np 2 -save " + filepath.Join(one, "c"): "not a directory", "-np 2 -svg " + filepath.Join(dir, "no", "loss.svg"): "no such file",
-		"-np 2 -json " + dir: "is a directory", "-np 2 -sample \x01": "is not in the data", "-np 2 -lr NaN": "both are finite",
+		"-np 2 -json " + dir: "is a directory", "-np 2 -sample \x01": "is not in the data", "-np 2 -lr NaN": "both must be finite",
 		"-np 2 -width 100000": "a smaller model",
 	} {
 		cmd, out := program(t.Context(), t, args)

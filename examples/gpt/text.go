@@ -56,7 +56,7 @@ func newText(name string, raw []byte, context, vocab int) (*text, error) {
 	t := &text{}
 	if strings.HasSuffix(name, ".bin") {
 		if len(raw)%2 != 0 {
-			return nil, fmt.Errorf("%s: %d bytes are no uint16 tokens", name, len(raw))
+			return nil, fmt.Errorf("%s: %d bytes are not a whole number of uint16 tokens", name, len(raw))
 		}
 		for i := 0; i < len(raw); i += 2 {
 			t.tokens = append(t.tokens, int32(binary.LittleEndian.Uint16(raw[i:])))
@@ -91,7 +91,7 @@ func newText(name string, raw []byte, context, vocab int) (*text, error) {
 	}
 	t.train = len(t.tokens) * 9 / 10
 	if rest := len(t.tokens) - t.train; t.train < context+2 || rest < 1 {
-		return nil, fmt.Errorf("%s has %s: a -context of %d takes %d at least; give a smaller one, or more data",
+		return nil, fmt.Errorf("%s has %s: a -context of %d needs at least %d; give a smaller -context, or more data",
 			name, count(len(t.tokens), "token", "s"), context, (context+2)*10/9+1)
 	}
 	return t, nil
@@ -125,7 +125,7 @@ func (t *text) unseen(rows, lo, hi, context int) (in, out []int32) {
 // encode makes tokens of a text.
 func (t *text) encode(s string) (tokens []int32, err error) {
 	if t.chars == nil {
-		return nil, fmt.Errorf("-sample: the data are tokens, of which this program knows no text")
+		return nil, fmt.Errorf("-sample: the data are tokens, and this program does not know their text")
 	}
 	for i := range len(s) {
 		k := slices.Index(t.chars, s[i])

@@ -46,7 +46,7 @@ var (
 	// ErrProtocol: the other end does not speak goccl's protocol at all.
 	ErrProtocol = errors.New("not a goccl peer")
 	// ErrVersion: the other end is goccl with another version of the protocol.
-	ErrVersion = errors.New("another version of goccl's protocol")
+	ErrVersion = errors.New("a different version of goccl's protocol")
 	// ErrJob: the other end belongs to another job, as where two jobs chose one port.
 	ErrJob = errors.New("a goccl peer of another job")
 )
@@ -168,7 +168,7 @@ func readReply(conn net.Conn, secret, said []byte) ([]byte, error) {
 		return nil, err
 	}
 	if !hmac.Equal(head[3:], mac(secret, "server replies", said, head[:3], reply)) {
-		return nil, fmt.Errorf("auth: the server's reply was changed on its way: %w", ErrUnauthorized)
+		return nil, fmt.Errorf("auth: the server's reply was changed in transit: %w", ErrUnauthorized)
 	}
 	if head[0] == refused {
 		return nil, &Refused{Text: string(reply)}
@@ -229,7 +229,7 @@ func Server(conn net.Conn, job string, secret []byte, accept func(hello []byte) 
 		return nil, err
 	}
 	if digest := sha256.Sum256(hello); !bytes.Equal(digest[:], proof[3:3+sha256.Size]) {
-		return nil, fmt.Errorf("auth: the client's hello was changed on its way: %w", ErrUnauthorized)
+		return nil, fmt.Errorf("auth: the client's hello was changed in transit: %w", ErrUnauthorized)
 	}
 	return hello, respond(conn, secret, said, hello, accept)
 }

@@ -245,7 +245,7 @@ func TestVersionReachesBothEnds(t *testing.T) {
 	greeting[len(magic)+1] = version + 1
 	s := says(string(greeting))
 	_, err := Server(s, "j", nil, echo)
-	require.EqualError(t, err, "auth: another version of goccl's protocol: version 2 here, 3 there; run one build of the program on all ranks")
+	require.EqualError(t, err, "auth: a different version of goccl's protocol: version 2 here, 3 there; run one build of the program on all ranks")
 
 	s.sent.Bytes()[len(magic)+1] = version + 1 // as a server of the next version would answer
 	_, err = Client(says(s.sent.String()), "j", nil, nil)

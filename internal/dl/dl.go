@@ -69,7 +69,7 @@ func (e *Error) Error() string {
 		}
 	}
 	if e.Search.Advice != "" {
-		b.WriteString(". To mend this, " + e.Search.Advice)
+		b.WriteString(". To fix this, " + e.Search.Advice)
 		if e.Search.Env != "" {
 			fmt.Fprintf(&b, ", or set %s to the library's file", e.Search.Env)
 		}

@@ -18,7 +18,7 @@ func TestErrorText(t *testing.T) {
 			Search:   dl.Search{What: "NCCL", Env: "GOCCL_NCCL_LIB", Advice: "install NCCL 2.10 or newer"},
 			Attempts: []dl.Attempt{{"libnccl.so.2", "libnccl.so.2: cannot open"}, {"libnccl.so", "invalid ELF header"}},
 		}, "NCCL cannot be loaded: GOCCL_NCCL_LIB is not set; libnccl.so.2: cannot open; libnccl.so: invalid ELF header. " +
-			"To mend this, install NCCL 2.10 or newer, or set GOCCL_NCCL_LIB to the library's file"},
+			"To fix this, install NCCL 2.10 or newer, or set GOCCL_NCCL_LIB to the library's file"},
 		{"variable", dl.Error{
 			Search:   dl.Search{What: "NCCL", Env: "GOCCL_NCCL_LIB"},
 			Set:      "/x.so",
@@ -27,7 +27,7 @@ func TestErrorText(t *testing.T) {
 		{"no variable", dl.Error{
 			Search:   dl.Search{What: "ROCm", Advice: "install it"},
 			Attempts: []dl.Attempt{{"a.so", ""}},
-		}, "ROCm cannot be loaded: a.so. To mend this, install it"},
+		}, "ROCm cannot be loaded: a.so. To fix this, install it"},
 	} {
 		t.Run(tc.name, func(t *testing.T) { require.Equal(t, tc.want, tc.err.Error()) })
 	}

@@ -17,9 +17,9 @@ func (r *Runtime) Choose(want, local, locals int) (int, error) {
 	case err != nil:
 		return 0, err
 	case count == 0:
-		return 0, r.errorf("%s; there is nothing to run on", r.visibleDevices(0))
+		return 0, r.errorf("%s; there is no device to run on", r.visibleDevices(0))
 	case local < 0 || local >= locals:
-		return 0, r.errorf("local rank %d of %d: a local rank is at least 0 and less than their number", local, locals)
+		return 0, r.errorf("local rank %d of %d: a local rank is at least 0 and less than the number of local ranks", local, locals)
 	case local < count:
 		return local, nil
 	case count == 1 && r.chosen():

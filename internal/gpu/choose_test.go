@@ -28,9 +28,9 @@ func TestChoose(t *testing.T) {
 		{name: "more ranks than devices", want: -1, local: 8, locals: 9,
 			err: "cuda: local rank 8 of 9 has no device of its own: 8 devices are visible, 0 to 7. Start at most one rank per device; to share one on purpose, name it (Options.Device, or -device in bench)"},
 		{name: "no such rank", want: -1, local: 2, locals: 2,
-			err: "cuda: local rank 2 of 2: a local rank is at least 0 and less than their number"},
+			err: "cuda: local rank 2 of 2: a local rank is at least 0 and less than the number of local ranks"},
 		{name: "negative", want: -1, local: -1, locals: 2,
-			err: "cuda: local rank -1 of 2: a local rank is at least 0 and less than their number"},
+			err: "cuda: local rank -1 of 2: a local rank is at least 0 and less than the number of local ranks"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n, err := gpu.CUDA.Choose(tc.want, tc.local, tc.locals)
@@ -60,7 +60,7 @@ func TestChooseOwnDevice(t *testing.T) {
 		{"own, two variables", []string{"ROCR_VISIBLE_DEVICES=2", "CUDA_VISIBLE_DEVICES=0"}, "choose: 0 <nil>"},
 		{"several", []string{"CUDA_VISIBLE_DEVICES=3,5"}, "choose: 0 cuda: local rank 5 of 6 has no device of its own: 2 devices are visible, 0 to 1 (CUDA_VISIBLE_DEVICES=3,5). Start at most one rank per device; to share one on purpose, name it (Options.Device, or -device in bench)"},
 		{"only one there", []string{"FAKE_DEVICES=1"}, "choose: 0 cuda: local rank 5 of 6 has no device of its own: 1 device is visible, device 0. Start at most one rank per device; to share one on purpose, name it (Options.Device, or -device in bench)"},
-		{"none", []string{"CUDA_VISIBLE_DEVICES="}, "choose: 0 cuda: no device is visible (CUDA_VISIBLE_DEVICES=); there is nothing to run on"},
+		{"none", []string{"CUDA_VISIBLE_DEVICES="}, "choose: 0 cuda: no device is visible (CUDA_VISIBLE_DEVICES=); there is no device to run on"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			require.Contains(t, probeIn(t, tc.env...), tc.want)

@@ -74,7 +74,7 @@ func TestHostFreed(t *testing.T) {
 		require.NoError(t, err)
 		part, err := h.Part(0, 1)
 		require.NoError(t, err)
-		require.ErrorContains(t, part.Free(), "a part of memory cannot be freed")
+		require.ErrorContains(t, part.Free(), "only whole memory can be freed")
 		require.NoError(t, h.Free())
 		require.Nil(t, h.Slice())
 		require.Nil(t, part.Slice())

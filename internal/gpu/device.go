@@ -50,7 +50,7 @@ func (r *Runtime) Devices() ([]Device, error) {
 	return all, nil
 }
 
-var errNoDevice = errors.New("the zero Device is no device: get one from At, Local or Devices of package cuda or rocm")
+var errNoDevice = errors.New("the zero Device is not a device: get one from At, Local or Devices of package cuda or rocm")
 
 // ready is the library, for a call on d.
 func (d Device) ready() (driver, error) {

@@ -74,7 +74,7 @@ func TestNoSuchDevice(t *testing.T) {
 }
 
 func TestZeroDevice(t *testing.T) {
-	const want = "the zero Device is no device: get one from At, Local or Devices of package cuda or rocm"
+	const want = "the zero Device is not a device: get one from At, Local or Devices of package cuda or rocm"
 	var d gpu.Device
 	_, err := d.Name()
 	require.EqualError(t, err, want)

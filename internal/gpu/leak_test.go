@@ -31,10 +31,10 @@ func TestLeak(t *testing.T) {
 		defer lent.OnLeak(nil)
 		forget(t, d)
 		want := []string{
-			pkg + ": device 0: 8 bytes of device memory, made at leak_test.go:56, was never given back",
-			pkg + ": device 0: 8 bytes of pinned host memory, made at leak_test.go:60, was never given back",
-			pkg + ": device 0: event, made at leak_test.go:64, was never given back",
-			pkg + ": device 0: stream, made at leak_test.go:62, was never given back",
+			pkg + ": device 0: 8 bytes of device memory, made at leak_test.go:56, was never released",
+			pkg + ": device 0: 8 bytes of pinned host memory, made at leak_test.go:60, was never released",
+			pkg + ": device 0: event, made at leak_test.go:64, was never released",
+			pkg + ": device 0: stream, made at leak_test.go:62, was never released",
 		}
 		require.Eventually(t, func() bool {
 			runtime.GC()

@@ -51,7 +51,7 @@ func MemOf[T Element](d Device, addr uintptr, n int) (*Mem[T], error) {
 	var elem T
 	size := int(unsafe.Sizeof(elem))
 	if n < 0 || n > math.MaxInt/size || addr == 0 && n > 0 {
-		return nil, d.rt.errorf("%v: %d elements of %d bytes at %#x: no such memory", d, n, size, addr)
+		return nil, d.rt.errorf("%v: %d elements of %d bytes at %#x is not valid memory", d, n, size, addr)
 	}
 	what := fmt.Sprintf("%d bytes of %s", n*size, kinds[onDevice].what)
 	r := &resource{rt: d.rt, dev: d.n, lent: lent.Borrowed(d.rt.pkg, d.n, what, addr)}
@@ -74,7 +74,7 @@ func allocate[T Element](d Device, n int, k kind) (*block, error) {
 	var elem T
 	size := int(unsafe.Sizeof(elem))
 	if n < 0 || n > math.MaxInt/size {
-		return nil, d.rt.errorf("%v: %d elements of %d bytes: no such amount of memory", d, n, size)
+		return nil, d.rt.errorf("%v: %d elements of %d bytes is not a valid size", d, n, size)
 	}
 	what := fmt.Sprintf("%d bytes of %s", n*size, kinds[k].what)
 	var p uintptr
@@ -129,7 +129,7 @@ func (m *Mem[T]) Slice() ([]T, error) {
 		return nil, err
 	}
 	if b.kind != managed {
-		return nil, b.rt.errorf("%s cannot be read by the host: Get copies it, and AllocManaged makes memory for both", b.lent.What)
+		return nil, b.rt.errorf("%s cannot be read by the host: copy it with Get, or use AllocManaged for memory that both can read", b.lent.What)
 	}
 	return lent.Elements[T](&b.mem), nil
 }

@@ -48,7 +48,7 @@ func open(r *Runtime) (driver, error) {
 	}
 	isFake := so.Symbol(fakeSymbol) != 0
 	if isFake && os.Getenv(allowFake) != "1" {
-		return nil, r.unavailable("%s is the fake library for tests, which computes on host memory: %s=1 allows it; unset %s for the real one", so.Path(), allowFake, r.env)
+		return nil, r.unavailable("%s is the fake library for tests, which computes on host memory; set %s=1 to allow it, or unset %s to use the real one", so.Path(), allowFake, r.env)
 	}
 	l := &library{t: (*C.gdev)(C.calloc(1, C.sizeof_gdev)), file: so.Path(), isFake: isFake}
 	if symbols, missing := l.fill(so, r); missing != "" {

@@ -26,7 +26,7 @@ func TestOpen(t *testing.T) {
 			"HIP open: <nil>", "HIP count: 8 <nil>", "choose: 5 <nil>",
 		}},
 		{"no file", []string{"GOCCL_CUDART_LIB=/nowhere/libcudart.so"}, []string{
-			"CUDA open: cuda: the CUDA runtime cannot be loaded: GOCCL_CUDART_LIB=/nowhere/libcudart.so: cannot open shared object file: No such file or directory. To mend this, install NVIDIA's driver, or the CUDA runtime (libcudart) 11, 12 or 13, or set GOCCL_CUDART_LIB to the library's file",
+			"CUDA open: cuda: the CUDA runtime cannot be loaded: GOCCL_CUDART_LIB=/nowhere/libcudart.so: cannot open shared object file: No such file or directory. To fix this, install NVIDIA's driver, or the CUDA runtime (libcudart) 11, 12 or 13, or set GOCCL_CUDART_LIB to the library's file",
 			"HIP open: <nil>",
 		}},
 		{"a text file", []string{"GOCCL_CUDART_LIB=" + text}, []string{
@@ -36,7 +36,7 @@ func TestOpen(t *testing.T) {
 			"CUDA open: <nil>", "HIP open: rocm: ", "HIP count: 0 rocm: ", "HIP device 5: rocm: ",
 		}},
 		{"a fake that nobody asked for", []string{"GOCCL_ALLOW_FAKE="}, []string{
-			"CUDA open: cuda: " + fake + " is the fake library for tests, which computes on host memory: GOCCL_ALLOW_FAKE=1 allows it; unset GOCCL_CUDART_LIB for the real one",
+			"CUDA open: cuda: " + fake + " is the fake library for tests, which computes on host memory; set GOCCL_ALLOW_FAKE=1 to allow it, or unset GOCCL_CUDART_LIB to use the real one",
 		}},
 		{"not named: what was tried", []string{"GOCCL_CUDART_LIB="}, []string{
 			"CUDA open: cuda: the CUDA runtime cannot be loaded: GOCCL_CUDART_LIB is not set; libcudart.so.13: cannot open shared object file: No such file or directory; libcudart.so.12: ",

@@ -43,7 +43,7 @@ func (d Device) with(peer Device) (driver, error) {
 		return nil, err
 	}
 	if peer.rt != d.rt {
-		return nil, d.rt.errorf("%v and %v are of two runtimes", d, peer)
+		return nil, d.rt.errorf("%v and %v belong to different runtimes", d, peer)
 	}
 	return drv, nil
 }

@@ -41,7 +41,7 @@ func TestPeersOfTwoRuntimes(t *testing.T) {
 	if err != nil {
 		t.Skip("hardware: " + err.Error())
 	}
-	require.EqualError(t, c.EnableAccess(h), "cuda: cuda:0 and rocm:0 are of two runtimes")
+	require.EqualError(t, c.EnableAccess(h), "cuda: cuda:0 and rocm:0 belong to different runtimes")
 	s, x := stream(t, c), alloc[int32](t, h, 1)
 	require.EqualError(t, x.SetOn(s, 0), "cuda: stream is of cuda:0, but 4 bytes of device memory is of rocm:0")
 }

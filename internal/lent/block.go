@@ -63,7 +63,7 @@ func (b *Block) Part(i, j int) (Block, error) {
 // Free gives the whole back with free, once. A part cannot be freed.
 func (b *Block) Free(free func(p uintptr) error) error {
 	if b.part {
-		return fmt.Errorf("%s: a part of memory cannot be freed, only the whole, made at %s", b.of.pkg, b.of.Made)
+		return fmt.Errorf("%s: only whole memory can be freed, not a part; the whole was made at %s", b.of.pkg, b.of.Made)
 	}
 	return b.of.Close(func(p uintptr) error {
 		if p == 0 {

@@ -36,7 +36,7 @@ func TestBlock(t *testing.T) {
 		_, err := b.Part(bad[0], bad[1])
 		require.ErrorContains(t, err, "of memory of 5 elements")
 	}
-	require.ErrorContains(t, inner.Free(nil), "rocm: a part of memory cannot be freed, only the whole, made at block_test.go:")
+	require.ErrorContains(t, inner.Free(nil), "rocm: only whole memory can be freed, not a part; the whole was made at block_test.go:")
 
 	failed := errors.New("the driver is gone")
 	require.Equal(t, failed, b.Free(func(p uintptr) error {

@@ -54,7 +54,7 @@ type leak struct {
 }
 
 func (l leak) String() string {
-	return fmt.Sprintf("%s: device %d: %s, made at %s, was never given back", l.pkg, l.dev, l.what, l.made)
+	return fmt.Sprintf("%s: device %d: %s, made at %s, was never released", l.pkg, l.dev, l.what, l.made)
 }
 
 // onLeak is nil where nobody has asked.

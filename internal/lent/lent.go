@@ -63,5 +63,5 @@ func (r *Resource) Close(free func(h uintptr) error) error {
 }
 
 func (r *Resource) errClosed(at *Origin) error {
-	return fmt.Errorf("%s: device %d: %s, made at %s, was given back at %s: %w", r.pkg, r.dev, r.What, r.Made, at, ErrClosed)
+	return fmt.Errorf("%s: device %d: %s, made at %s, was released at %s: %w", r.pkg, r.dev, r.What, r.Made, at, ErrClosed)
 }

@@ -34,7 +34,7 @@ func TestResource(t *testing.T) {
 	} {
 		err := use()
 		require.ErrorIs(t, err, lent.ErrClosed)
-		require.Regexp(t, `^xpu: device 1: queue, made at \S+:\d+, was given back at \S+:\d+: closed$`, err.Error())
+		require.Regexp(t, `^xpu: device 1: queue, made at \S+:\d+, was released at \S+:\d+: closed$`, err.Error())
 	}
 }
 
@@ -74,7 +74,7 @@ func TestOnLeak(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	require.Len(t, told, 1, "%q", told)
-	require.Regexp(t, `^rocm: device 2: 8 bytes of device memory, made at \S+:\d+, was never given back$`, told[0])
+	require.Regexp(t, `^rocm: device 2: 8 bytes of device memory, made at \S+:\d+, was never released$`, told[0])
 }
 
 // forget makes three things: one that leaks, one that was given back, one that is another's.

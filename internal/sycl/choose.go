@@ -50,13 +50,13 @@ func Choose(want, local, locals int) (int, error) {
 	case err != nil:
 		return 0, err
 	case len(devices) == 0:
-		return 0, fmt.Errorf("xpu: there is nothing to run on: %s", Visible())
+		return 0, fmt.Errorf("xpu: there is no device to run on: %s", Visible())
 	case want >= len(devices):
 		return 0, fmt.Errorf("xpu: no device %d: %s", want, Visible())
 	case want >= 0:
 		return want, nil
 	case local < 0 || local >= locals:
-		return 0, fmt.Errorf("xpu: local rank %d of %d: a local rank is at least 0 and less than their number", local, locals)
+		return 0, fmt.Errorf("xpu: local rank %d of %d: a local rank is at least 0 and less than the number of local ranks", local, locals)
 	case local < len(devices):
 		return local, nil
 	case len(devices) == 1 && (chosen() || !devices[0].GPU): // a CPU is for all

@@ -26,7 +26,7 @@ func TestChoose(t *testing.T) {
 		{-1, n - 1, n, n - 1, ""},
 		{n - 1, 7, 8, n - 1, ""},
 		{n, 0, 1, 0, fmt.Sprintf("xpu: no device %d: ", n)},
-		{-1, 1, 1, 0, "xpu: local rank 1 of 1: a local rank is at least 0 and less than their number"},
+		{-1, 1, 1, 0, "xpu: local rank 1 of 1: a local rank is at least 0 and less than the number of local ranks"},
 	} {
 		got, err := sycl.Choose(tc.want, tc.local, tc.locals)
 		require.Equal(t, tc.device, got)

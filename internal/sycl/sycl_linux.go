@@ -83,7 +83,7 @@ func open() error {
 		return err
 	}
 	if missing := C.goccl_bind(C.U(lib.Handle())); missing != nil {
-		return fmt.Errorf("%s is no SYCL shim of goccl's: it has no %s. GOCCL_XPU_LIB names what make xpu-shim builds", lib.Path(), C.GoString(missing))
+		return fmt.Errorf("%s is not goccl's SYCL shim: it has no %s. Set GOCCL_XPU_LIB to the file that make xpu-shim builds", lib.Path(), C.GoString(missing))
 	}
 	if abi := int(C.goccl_abi()); abi != C.GXPU_ABI {
 		return fmt.Errorf("%s is of another version of goccl (interface %d, here %d): build it again with make xpu-shim", lib.Path(), abi, C.GXPU_ABI)

@@ -14,7 +14,7 @@ func notBuilt() error {
 	case !tagged:
 		return errors.New("SYCL is not compiled in: build with -tags oneccl")
 	case runtime.GOOS != "linux":
-		return errors.New("SYCL is opened on Linux alone")
+		return errors.New("SYCL is opened only on Linux")
 	}
 	return errors.New("SYCL needs cgo, which this program was built without: build it with CGO_ENABLED=1 and a C compiler")
 }

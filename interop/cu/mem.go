@@ -30,7 +30,7 @@ func Memory[T ccl.Number](p gorgonia.DevicePtr, n, device int) (*Mem[T], error) 
 	var elem T
 	switch size := int(unsafe.Sizeof(elem)); {
 	case n < 0 || n > math.MaxInt/size:
-		return nil, fmt.Errorf("cu: %d elements of %d bytes: no such amount of memory", n, size)
+		return nil, fmt.Errorf("cu: %d elements of %d bytes is not a valid size", n, size)
 	case n > 0 && p == 0:
 		return nil, fmt.Errorf("cu: %d elements at no address", n)
 	case device < 0:

@@ -186,7 +186,7 @@ func TestStuck(t *testing.T) {
 		require.NotZero(t, status, out)
 		require.NotContains(t, out, "the launcher left its peer alone")
 		require.Contains(t, out, "Barrier")
-		require.Contains(t, out, "cannot leave a call whose peers do not come: this process ends with status 70")
+		require.Contains(t, out, "cannot leave a call whose peers never arrive: this process exits with status 70")
 	})
 }
 
@@ -203,7 +203,7 @@ func TestWrongLibrary(t *testing.T) {
 		for _, tc := range []struct{ lib, want string }{
 			{"/no/such/libmpi.so", "mpi: Init: MPI cannot be loaded: GOCCL_MPI_LIB=/no/such/libmpi.so: cannot open shared object file: No such file or directory"},
 			{text, "invalid ELF header"},
-			{"libc.so.6", "is not an MPI library that can be used: it has no MPI_Init_thread"},
+			{"libc.so.6", "is not an MPI library that goccl can use: it has no MPI_Init_thread"},
 			{other, "each rank would be alone. Set GOCCL_MPI_LIB to that launcher's own library"},
 		} {
 			out, status := m.job(t, 2, []string{"GOCCL_MPI_SCENE=init", "GOCCL_MPI_LIB=" + tc.lib, "LD_LIBRARY_PATH="}, program)

@@ -38,7 +38,7 @@ func partName(rank, size int) string {
 // begin makes tmp anew.
 func (d *disk) begin(dir, tmp string) error {
 	if _, err := os.Lstat(dir); err == nil {
-		return fmt.Errorf("%s is there already", dir)
+		return fmt.Errorf("%s already exists", dir)
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -164,7 +164,7 @@ func (d *disk) write(tmp, name string, planned, mine []piece, data [][]byte) (pa
 			return m.Name == p.Name && slices.Equal(m.Offset, p.Offset) && slices.Equal(m.Size, p.Size) && m.Lo <= p.Lo && p.Hi <= m.Hi
 		})
 		if k < 0 {
-			return part{}, fmt.Errorf("tensor %q: nothing here for elements %d to %d", p.Name, p.Lo, p.Hi)
+			return part{}, fmt.Errorf("tensor %q: no data for elements %d to %d", p.Name, p.Lo, p.Hi)
 		}
 		size := dtypes[p.Type]
 		b := data[k][(p.Lo-mine[k].Lo)*size : (p.Hi-mine[k].Lo)*size]

@@ -108,7 +108,7 @@ func (ix *index) pack(size int64, as func(string, []int) (string, []int)) (files
 			have += p.Hi - p.Lo
 		}
 		if have < from.Hi { // before there is memory for all that the index says there is
-			return nil, fmt.Errorf("tensor %q has %d elements, and %d are there", name, from.Hi, have)
+			return nil, fmt.Errorf("tensor %q has %d elements, but %d are present", name, from.Hi, have)
 		}
 		e := exported{entry{name, t.Type, t.Shape}, from}
 		if as != nil {
@@ -124,9 +124,9 @@ func (ix *index) pack(size int64, as func(string, []int) (string, []int)) (files
 		case to.Hi != from.Hi:
 			return nil, fmt.Errorf("tensor %q of shape %v cannot have shape %v", name, t.Shape, e.shape)
 		case e.name == metadata:
-			return nil, fmt.Errorf("tensor %q: safetensors keeps the name %s for itself", name, metadata)
+			return nil, fmt.Errorf("tensor %q: safetensors reserves the name %s", name, metadata)
 		case seen[e.name] != "":
-			return nil, fmt.Errorf("tensors %q and %q are both to be named %q", seen[e.name], name, e.name)
+			return nil, fmt.Errorf("tensors %q and %q would both be named %q", seen[e.name], name, e.name)
 		}
 		seen[e.name] = name
 		if n := int64(e.bytes()); files == nil || size > 0 && n > left {

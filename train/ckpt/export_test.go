@@ -84,15 +84,15 @@ func TestExportAs(t *testing.T) {
 	for says, as := range map[string]func(string, []int) (string, []int){
 		"nothing to export":         func(string, []int) (string, []int) { return "", nil },
 		"cannot have shape [3]":     func(n string, _ []int) (string, []int) { return n, []int{3} },
-		"both to be named":          func(_ string, s []int) (string, []int) { return "x", s },
-		"keeps the name":            func(_ string, s []int) (string, []int) { return metadata, s },
+		"would both be named":       func(_ string, s []int) (string, []int) { return "x", s },
+		"reserves the name":         func(_ string, s []int) (string, []int) { return metadata, s },
 		"has shape [-7 -10]":        func(n string, _ []int) (string, []int) { return n, []int{-7, -10} },
 		`the name of tensor "\xff"`: func(_ string, s []int) (string, []int) { return "\xff", s },
 	} {
 		require.ErrorContains(t, Export(dir, to, 0, as), says)
 	}
 	require.ErrorContains(t, Export(filepath.Join(dir, "none"), to, 0, nil), indexName)
-	require.ErrorContains(t, Export(dir, dir, 0, nil), "is there already")
+	require.ErrorContains(t, Export(dir, dir, 0, nil), "already exists")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, partName(0, 2)), nil, 0o666))
 	require.ErrorContains(t, Export(dir, to, 0, nil), partName(0, 2)+": tensor \"v\": the file is truncated")
 	require.NoDirExists(t, to)
@@ -134,7 +134,7 @@ func TestForeignBad(t *testing.T) {
 		files map[string]string
 		says  []string
 	}{
-		"empty":        {map[string]string{modelName: ""}, []string{modelName, "no length"}},
+		"empty":        {map[string]string{modelName: ""}, []string{modelName, "header's length"}},
 		"long header":  {map[string]string{modelName: "\xff\xff\xff\xff\xff\xff\xff\x7f{}"}, []string{modelName, "at most"}},
 		"beyond":       {map[string]string{modelName: "\x09\x00\x00\x00\x00\x00\x00\x00{}"}, []string{modelName, "at most"}},
 		"no JSON":      {map[string]string{modelName: head("{")}, []string{modelName, "the header"}},

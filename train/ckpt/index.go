@@ -78,10 +78,10 @@ func parseIndex(text []byte) (*index, error) {
 		return nil, fmt.Errorf("%s is damaged: %w", indexName, err)
 	}
 	if e.Format != format {
-		return nil, fmt.Errorf("%s has format %q; this is for %q", indexName, e.Format, format)
+		return nil, fmt.Errorf("%s has format %q; this version reads %q", indexName, e.Format, format)
 	}
 	if crc32.Checksum(e.Index, castagnoli) != e.Sum {
-		return nil, fmt.Errorf("%s is damaged: its checksum does not fit", indexName)
+		return nil, fmt.Errorf("%s is damaged: its checksum does not match", indexName)
 	}
 	ix := &index{of: map[string][]piece{}}
 	if err := json.Unmarshal(e.Index, ix); err != nil {

@@ -21,7 +21,7 @@ func Keep(ctx context.Context, c *ccl.Comm, dir string, n int) error {
 	what := fmt.Sprintf("ckpt: Keep %d in %s", n, dir)
 	var bad error
 	if n < 1 {
-		bad = errors.New("at least one checkpoint is to be kept")
+		bad = errors.New("at least one checkpoint must be kept")
 	}
 	if err := same.Args(ctx, c, what, bad, "the directory "+dir, fmt.Sprintf("%d to keep", n)); err != nil {
 		return err

@@ -40,7 +40,7 @@ func TestKeep(t *testing.T) {
 			// What was spoilt stays, as does what a Save of a later step may be writing, and what Step has not named.
 			require.Equal(t, []string{"mine", "step-00000000", "step-00000002", "step-00000003", "step-00000009.tmp"}, names(t, dir))
 		}
-		require.ErrorContains(t, Keep(t.Context(), c, dir, 0), "at least one checkpoint is to be kept")
+		require.ErrorContains(t, Keep(t.Context(), c, dir, 0), "at least one checkpoint must be kept")
 		require.ErrorContains(t, Keep(t.Context(), c, dir, 1+c.Rank()), "rank 1")
 		require.Error(t, Keep(t.Context(), c, filepath.Join(dir, "none"), 1))
 	})

@@ -46,7 +46,7 @@ func latest(dir string) (string, error) {
 		}
 	}
 	if best.number < 0 {
-		return "", fmt.Errorf("no whole checkpoint there: %w", os.ErrNotExist)
+		return "", fmt.Errorf("no complete checkpoint there: %w", os.ErrNotExist)
 	}
 	return filepath.Join(dir, best.name), nil
 }

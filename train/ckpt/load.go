@@ -60,7 +60,7 @@ func (ix *index) fill(dir string, want []piece, data [][]byte) error {
 			return fmt.Errorf("%s has no tensor %q", filepath.Join(dir, indexName), w.Name)
 		}
 		if t.Type != w.Type || !slices.Equal(t.Shape, w.Shape) {
-			return fmt.Errorf("tensor %q is %s %v in %s, and %s %v is wanted", w.Name, t.Type, t.Shape, filepath.Join(dir, indexName), w.Type, w.Shape)
+			return fmt.Errorf("tensor %q is %s %v in %s, but %s %v is wanted", w.Name, t.Type, t.Shape, filepath.Join(dir, indexName), w.Type, w.Shape)
 		}
 		size := dtypes[w.Type]
 		var got []run
@@ -79,7 +79,7 @@ func (ix *index) fill(dir string, want []piece, data [][]byte) error {
 			end = max(end, r.dst+r.n)
 		}
 		if end < w.Hi-w.Lo {
-			return fmt.Errorf("%s lacks element %d of the part of tensor %q that is wanted", filepath.Join(dir, indexName), w.Lo+end, w.Name)
+			return fmt.Errorf("%s lacks element %d of the wanted part of tensor %q", filepath.Join(dir, indexName), w.Lo+end, w.Name)
 		}
 	}
 	for f, rs := range reads {

@@ -50,7 +50,7 @@ func header(es []entry) []byte {
 func parseHeader(r io.ReaderAt, size int64) ([]piece, error) {
 	first := make([]byte, 8)
 	if _, err := r.ReadAt(first, 0); err != nil {
-		return nil, fmt.Errorf("no length of a header: %w", err)
+		return nil, fmt.Errorf("the header's length is missing: %w", err)
 	}
 	n := binary.LittleEndian.Uint64(first)
 	if n > maxHeader || int64(n) > size-8 {
@@ -111,7 +111,7 @@ func foreign(dir string) (*index, error) {
 		ix.Files = append(ix.Files, f)
 		for _, p := range ps {
 			if _, twice := ix.Tensors[p.Name]; twice {
-				return nil, fmt.Errorf("%s: tensor %q is in another file, too", filepath.Join(dir, name), p.Name)
+				return nil, fmt.Errorf("%s: tensor %q is also in another file", filepath.Join(dir, name), p.Name)
 			}
 			p.File = i
 			ix.Tensors[p.Name], ix.Pieces = tensor{p.Type, p.Shape}, append(ix.Pieces, p)

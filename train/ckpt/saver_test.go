@@ -34,7 +34,7 @@ func TestSaver(t *testing.T) {
 		require.Equal(t, map[string]int{"step": 1}, step)
 
 		require.NoError(t, s.Save(ctx, Step(dir, 1), state, ts), "it begins")
-		require.ErrorContains(t, s.Save(ctx, Step(dir, 2), state, ts), "is there already", "the error of the one before")
+		require.ErrorContains(t, s.Save(ctx, Step(dir, 2), state, ts), "already exists", "the error of the one before")
 		require.NoError(t, s.Save(ctx, Step(dir, 2), state, ts))
 		require.NoError(t, s.Close(ctx))
 		require.NoError(t, Load(ctx, c, Step(dir, 2), nil, []Tensor{{Name: "x", Shape: []int{4}, Data: got}}))

@@ -110,7 +110,7 @@ func describe(ts []Tensor) (ps []piece, data [][]byte, err error) {
 		t := &ts[i]
 		dtype, ok := dtypeOf[reflect.TypeOf(t.Data)]
 		if !ok {
-			return nil, nil, fmt.Errorf("tensor %q: Data is %T, which is no slice of a type of ccl", t.Name, t.Data)
+			return nil, nil, fmt.Errorf("tensor %q: Data is %T, which is not a slice of an element type of ccl", t.Name, t.Data)
 		}
 		p := piece{Name: t.Name, Type: dtype, Shape: t.Shape, Offset: t.Offset, Size: t.Size, Lo: t.Lo, Hi: t.Hi}
 		if p.Offset == nil && p.Size == nil {

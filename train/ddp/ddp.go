@@ -99,7 +99,7 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 	for i, g := range grads {
 		items = append(items, fmt.Sprintf("gradient %d: %d x %v", i, g.Len(), g.Type()))
 		if _, within := g.Join(g.From(0, 0)); bad == nil && !within { // nor a part of one
-			bad = fmt.Errorf("gradient %d is no buffer, or was cut out of one beyond its end", i)
+			bad = fmt.Errorf("gradient %d is not a buffer, or was cut out of one beyond its end", i)
 		}
 	}
 	if bad == nil {
@@ -109,7 +109,7 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 		bad = fmt.Errorf("buckets of %d and %d bytes", r.o.FirstBytes, r.o.Bytes)
 	}
 	if r.o.Order != nil && !permutation(r.o.Order, len(grads)) {
-		bad = fmt.Errorf("the Order %d is no permutation of %d gradients", r.o.Order, len(grads))
+		bad = fmt.Errorf("the Order %d is not a permutation of %d gradients", r.o.Order, len(grads))
 	}
 	if err := same.Args(ctx, c, "ddp", bad, items...); err != nil {
 		return nil, err

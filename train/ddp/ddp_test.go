@@ -108,15 +108,15 @@ func TestDiffering(t *testing.T) {
 		_, err = ddp.New(t.Context(), c, bufs[:1+c.Rank()/2], nil)
 		require.EqualError(t, err, "ddp: ranks differ: rank 0 has no more, rank 2 has gradient 1: 5 x float")
 		_, err = ddp.New(t.Context(), c, bufs[:1], &ddp.Options{Order: []int{1}})
-		require.EqualError(t, err, "ddp: the Order [1] is no permutation of 1 gradients")
+		require.EqualError(t, err, "ddp: the Order [1] is not a permutation of 1 gradients")
 		x, y := make([]float32, 9), make([]float64, 9)
 		for _, bad := range []struct {
 			grads []ccl.Buf
 			text  string
 		}{
-			{[]ccl.Buf{bufs[0], {}}, "ddp: gradient 1 is no buffer, or was cut out of one beyond its end"},
-			{[]ccl.Buf{ccl.InPlace()}, "ddp: gradient 0 is no buffer, or was cut out of one beyond its end"},
-			{[]ccl.Buf{bufs[0].From(2, 4)}, "ddp: gradient 0 is no buffer, or was cut out of one beyond its end"},
+			{[]ccl.Buf{bufs[0], {}}, "ddp: gradient 1 is not a buffer, or was cut out of one beyond its end"},
+			{[]ccl.Buf{ccl.InPlace()}, "ddp: gradient 0 is not a buffer, or was cut out of one beyond its end"},
+			{[]ccl.Buf{bufs[0].From(2, 4)}, "ddp: gradient 0 is not a buffer, or was cut out of one beyond its end"},
 			{[]ccl.Buf{ccl.Host(x[:4]), bufs[0], ccl.Host(x[3:])}, "ddp: gradients 0 and 2 overlap: give what is shared once"},
 			{[]ccl.Buf{bufs[0], ccl.Host(y), ccl.Host(x), ccl.Host(y)}, "ddp: gradients 1 and 3 overlap: give what is shared once"},
 		} {

@@ -69,7 +69,7 @@ func Same(ctx context.Context, c *ccl.Comm, h uint64) error {
 		}
 	}
 	if odd != nil {
-		return fmt.Errorf("ddp: the replicas differ: ranks %d of %d hold other bits than the rest", odd, c.Size())
+		return fmt.Errorf("ddp: the replicas differ: ranks %d of %d hold different bits from the rest", odd, c.Size())
 	}
 	return nil
 }

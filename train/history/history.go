@@ -127,7 +127,7 @@ func (h *History) Log(ctx context.Context, step int, m ...Metric) error {
 func (h *History) keep(step int, m []Metric, stats []Stat) error {
 	for i, x := range m {
 		if slices.ContainsFunc(m[:i], func(y Metric) bool { return y.Name == x.Name }) || x.Name == "" || x.Name == stepKey {
-			return fmt.Errorf("history: step %d has a metric %q: a name is not empty, not %q and not there twice", step, x.Name, stepKey)
+			return fmt.Errorf("history: step %d has a metric %q: a name must be unique, not empty and not %q", step, x.Name, stepKey)
 		}
 	}
 	for i, x := range m {

@@ -166,7 +166,7 @@ func TestLogErrors(t *testing.T) {
 		require.EqualError(t, h.Log(t.Context(), 1, a, second), `history: ranks differ: rank 0 has "b", rank 2 has "c"`)
 		require.EqualError(t, h.Log(t.Context(), 1+r/2, a, b), "history: ranks differ: rank 0 has step 1, rank 2 has step 2")
 		for _, m := range [][]history.Metric{{a, a}, {{"", 1}}, {{"step", 1}}} {
-			require.ErrorContains(t, h.Log(t.Context(), 1, m...), "a name is not empty, not \"step\" and not there twice")
+			require.ErrorContains(t, h.Log(t.Context(), 1, m...), "a name must be unique, not empty and not \"step\"")
 		}
 		require.Empty(t, h.Names())
 		require.NoError(t, h.Log(t.Context(), 1, a, b))

@@ -98,7 +98,7 @@ func (m *Mesh) fit() error {
 		case m.index(d.Name) != i:
 			return fmt.Errorf("two dimensions are named %s", d.Name)
 		case d.Size < 0:
-			return fmt.Errorf("dimension %s has size %d; 0 is what the others leave over", d.Name, d.Size)
+			return fmt.Errorf("dimension %s has size %d; 0 means what the others leave over", d.Name, d.Size)
 		case d.Size == 0 && open >= 0:
 			return fmt.Errorf("dimensions %s and %s are both open; give one of them a size", m.dims[open].Name, d.Name)
 		case d.Size == 0:

@@ -132,7 +132,7 @@ func TestBadDims(t *testing.T) {
 		{dims{{"dp", 2}, {"dp", 2}}, nil, "mesh: two dimensions are named dp"},
 		{dims{{"", 4}}, nil, "mesh: dimension 0 has no name"},
 		{dims{{"d p", 4}}, nil, `mesh: dimension "d p": a name has no comma, space or equals sign`},
-		{dims{{"dp", -4}}, nil, "mesh: dimension dp has size -4; 0 is what the others leave over"},
+		{dims{{"dp", -4}}, nil, "mesh: dimension dp has size -4; 0 means what the others leave over"},
 		{dims{{"dp", 4}}, dims{{"dp", 5}}, "mesh: rank 3: dp=5 does not multiply to the 4 ranks of the Comm; leave one size open, as 0"},
 		{dims{{"dp", 4}}, dims{{"tp", 4}}, "mesh: ranks differ: rank 0 has dp=4, rank 3 has tp=4"},
 		{dims{{"dp", 2}, {"tp", 2}}, dims{{"dp", 2}, {"tp", 2}, {"sp", 1}}, "mesh: ranks differ: rank 0 has no more, rank 3 has sp=1"},
@@ -235,7 +235,7 @@ func TestNewWith(t *testing.T) {
 		ctx := t.Context()
 		_, err := mesh.NewWith(ctx, c, func(o *ccl.Options, _ ...string) { o.PeerTimeout = time.Hour }, mesh.Dim{"dp", 2})
 		require.ErrorContains(t, err, "mesh: dp: ")
-		require.ErrorContains(t, err, "on rank 0: Options.PeerTimeout belongs to the job")
+		require.ErrorContains(t, err, "on rank 0: Options.PeerTimeout belongs to the whole job")
 		_, err = mesh.NewWith(ctx, c, func(o *ccl.Options, _ ...string) { o.RankOrder = c.Rank() == 0 }, mesh.Dim{"dp", 2})
 		require.ErrorContains(t, err, "have set different Options.RankOrder")
 		set := func(*ccl.Options, ...string) {}

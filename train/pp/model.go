@@ -49,7 +49,7 @@ func (m *model) run(f, b float64) (held []int, idle float64, err error) {
 						break
 					}
 					if in.sent[k].step != x {
-						return nil, 0, fmt.Errorf("stage %d awaits the %v, and is sent the %v", r, x, in.sent[k].step)
+						return nil, 0, fmt.Errorf("stage %d expects the %v, but is sent the %v", r, x, in.sent[k].step)
 					}
 					start = max(start, in.sent[k].at)
 				}

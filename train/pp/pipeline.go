@@ -76,9 +76,9 @@ func New(ctx context.Context, c *ccl.Comm, o *Options) (*Pipeline, error) {
 	var bad error
 	switch {
 	case p.chunks < 0:
-		bad = fmt.Errorf("pp: %d chunks: there must be one at least", p.chunks)
+		bad = fmt.Errorf("pp: %d chunks: there must be at least one", p.chunks)
 	case p.chunks > 1 && c.Size() == 1:
-		bad = fmt.Errorf("pp: %d chunks of one stage: interleaving takes two stages and more", p.chunks)
+		bad = fmt.Errorf("pp: %d chunks of one stage: interleaving needs at least two stages", p.chunks)
 	}
 	if err := same.Args(ctx, c, "pp", bad, fmt.Sprintf("%d chunks", p.chunks)); err != nil {
 		return nil, err

@@ -215,7 +215,7 @@ func TestBadArguments(t *testing.T) {
 		_, err := pp.New(ctx, c, &pp.Options{Chunks: odd(1, 2)})
 		require.ErrorContains(t, err, "chunks")
 		_, err = pp.New(ctx, c, &pp.Options{Chunks: -1})
-		require.ErrorContains(t, err, "-1 chunks: there must be one at least")
+		require.ErrorContains(t, err, "-1 chunks: there must be at least one")
 		p, err := pp.New(ctx, c, nil)
 		require.NoError(t, err)
 		st := newCounter(c, 1)
@@ -228,14 +228,14 @@ func TestBadArguments(t *testing.T) {
 			{nil, odd(3, 6), "micro batches"},
 			{[]pp.Schedule{pp.OneFOneB, pp.GPipe}[odd(0, 1)], 6, "a schedule of hash"},
 			{pp.Interleaved(2), 3, "no such step"},
-			{pp.Interleaved(1), 4, "divide by the 3 stages"},
+			{pp.Interleaved(1), 4, "a multiple of the 3 stages"},
 		} {
 			_, err := p.Run(ctx, tc.s, tc.micros, st)
 			require.ErrorContains(t, err, tc.want)
 			require.Empty(t, st.ran)
 		}
 		_, err = p.Run(ctx, nil, 0, st)
-		require.EqualError(t, err, "pp: 3 stages, 0 micro batches and 1 chunks: there must be one of each at least")
+		require.EqualError(t, err, "pp: 3 stages, 0 micro batches and 1 chunks: there must be at least one of each")
 		stage := pp.Stage(st)
 		if c.Rank() == 1 {
 			stage = nil
@@ -255,7 +255,7 @@ func TestBadArguments(t *testing.T) {
 	})
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 		_, err := pp.New(t.Context(), c, &pp.Options{Chunks: 2})
-		require.ErrorContains(t, err, "2 chunks of one stage: interleaving takes two stages and more")
+		require.ErrorContains(t, err, "2 chunks of one stage: interleaving needs at least two stages")
 	})
 }
 

@@ -107,7 +107,7 @@ func Check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 // check is Check of a schedule that is not nil.
 func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 	if stages < 1 || micros < 1 || chunks < 1 {
-		return nil, fmt.Errorf("%d stages, %d micro batches and %d chunks: there must be one of each at least", stages, micros, chunks)
+		return nil, fmt.Errorf("%d stages, %d micro batches and %d chunks: there must be at least one of each", stages, micros, chunks)
 	}
 	m := &model{p: stages, v: chunks, todo: make([][]Step, stages)}
 	for r := range stages {
@@ -120,7 +120,7 @@ func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 			m.todo[r] = append(m.todo[r], x)
 		}
 		if want := 2 * micros * chunks; len(m.todo[r]) != want {
-			return nil, fmt.Errorf("stage %d has %d steps, not the %d of %d micro batches in %d chunks (interleaved schedules need micro batches that divide by the %d stages)",
+			return nil, fmt.Errorf("stage %d has %d steps, not the %d of %d micro batches in %d chunks (an interleaved schedule needs a number of micro batches that is a multiple of the %d stages)",
 				r, len(m.todo[r]), want, micros, chunks, stages)
 		}
 	}

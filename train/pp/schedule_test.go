@@ -22,7 +22,7 @@ func TestSchedules(t *testing.T) {
 				name := fmt.Sprintf("%s, %d stages, %d micro batches", s.name, p, m)
 				held, err := Check(s.f, p, m, s.v)
 				if s.name[0] == 'i' && m%p != 0 {
-					require.ErrorContains(t, err, "interleaved schedules need micro batches that divide by the", name)
+					require.ErrorContains(t, err, "an interleaved schedule needs a number of micro batches that is a multiple", name)
 					continue
 				}
 				require.NoError(t, err, name)
@@ -58,13 +58,13 @@ func TestCheckFinds(t *testing.T) {
 		p, m int
 		want string
 	}{
-		{"no micro batch", GPipe, 2, 0, "pp: 2 stages, 0 micro batches and 1 chunks: there must be one of each at least"},
+		{"no micro batch", GPipe, 2, 0, "pp: 2 stages, 0 micro batches and 1 chunks: there must be at least one of each"},
 		{"twice", of([]Step{f, f}), 1, 1, "pp: stage 0 runs forward of micro batch 0, chunk 0 twice, or has no such step"},
 		{"no such micro batch", of([]Step{f1, b1}), 1, 1, "pp: stage 0 runs forward of micro batch 1, chunk 0 twice, or has no such step"},
-		{"too few", of([]Step{f}), 1, 1, "pp: stage 0 has 1 steps, not the 2 of 1 micro batches in 1 chunks (interleaved schedules need micro batches that divide by the 1 stages)"},
+		{"too few", of([]Step{f}), 1, 1, "pp: stage 0 has 1 steps, not the 2 of 1 micro batches in 1 chunks (an interleaved schedule needs a number of micro batches that is a multiple of the 1 stages)"},
 		{"backward first", of([]Step{b, f}), 1, 1, "pp: stage 0 has the backward of micro batch 0, chunk 0 before its forward"},
 		{"deadlock", of([]Step{f, b, f1, b1}, []Step{f, f1, b, b1}), 2, 2, "pp: deadlock: stage 0 cannot begin the backward of micro batch 0, chunk 0"},
-		{"another order", of([]Step{f, f1, b, b1}, []Step{f1, f, b, b1}), 2, 2, "pp: stage 1 awaits the forward of micro batch 1, chunk 0, and is sent the forward of micro batch 0, chunk 0"},
+		{"another order", of([]Step{f, f1, b, b1}, []Step{f1, f, b, b1}), 2, 2, "pp: stage 1 expects the forward of micro batch 1, chunk 0, but is sent the forward of micro batch 0, chunk 0"},
 		{"chunks", Interleaved(2), 2, 2, "pp: stage 0 runs forward of micro batch 0, chunk 1 twice, or has no such step"},
 	} {
 		_, err := Check(tc.s, tc.p, tc.m, 1)

@@ -123,7 +123,7 @@ func (r *Ring[T]) Add(ctx context.Context, g []T) {
 	case r.home == nil:
 		r.err = fmt.Errorf("sp: Add to a Ring without gradients; NewGradRing makes one with")
 	case r.k < 0 || r.k >= r.c.Size() || r.added:
-		r.err = fmt.Errorf("sp: Add is for once after each Next")
+		r.err = fmt.Errorf("sp: call Add once after each Next")
 	case g != nil && len(g) != len(r.cur):
 		r.err = fmt.Errorf("sp: Add: a gradient of %d elements for a block of %d", len(g), len(r.cur))
 	}
@@ -148,7 +148,7 @@ func (r *Ring[T]) Add(ctx context.Context, g []T) {
 	r.moved = r.q.SendRecv(ccl.Host(r.in), r.before(), ccl.Host(r.out), r.after())
 }
 
-// Home waits until the gradient of the own block has come home, after the last Next, and leaves it where NewGradRing was
+// Home waits until the gradient of this rank's own block has come home, after the last Next, and leaves it where NewGradRing was
 // told.
 func (r *Ring[T]) Home(ctx context.Context) error {
 	switch {
@@ -157,10 +157,10 @@ func (r *Ring[T]) Home(ctx context.Context) error {
 	case r.home == nil:
 		return fmt.Errorf("sp: Home of a Ring without gradients; NewGradRing makes one with")
 	case r.k < r.c.Size():
-		return fmt.Errorf("sp: Home before Next was false")
+		return fmt.Errorf("sp: call Home after Next has returned false")
 	}
 	if err := r.moved.Wait(ctx); err != nil {
-		r.err = fmt.Errorf("sp: the gradient of the own block: %w", err)
+		r.err = fmt.Errorf("sp: the gradient of this rank's own block: %w", err)
 		return r.err
 	}
 	copy(r.home, r.in)

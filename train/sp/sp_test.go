@@ -291,7 +291,7 @@ func TestErrors(t *testing.T) {
 		r := sp.NewGradRing(split(t, c), x, x[:3])
 		require.False(t, r.Next(t.Context()))
 		require.EqualError(t, r.Home(t.Context()), "sp: a gradient of 3 elements for a block of 12")
-		require.EqualError(t, sp.NewGradRing(c, x, x).Home(t.Context()), "sp: Home before Next was false")
+		require.EqualError(t, sp.NewGradRing(c, x, x).Home(t.Context()), "sp: call Home after Next has returned false")
 		require.EqualError(t, sp.NewRing(c, x).Home(t.Context()), "sp: Home of a Ring without gradients; NewGradRing makes one with")
 		require.NoError(t, ccl.Barrier(t.Context(), c))
 	})

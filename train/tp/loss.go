@@ -22,7 +22,7 @@ func CrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits,
 	}
 	rows := len(targets)
 	if rows == 0 || len(logits)%rows != 0 || len(dlogits) != len(logits) || first < 0 {
-		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: %d logits, %d gradients and %d targets, from entry %d: there must be as many of each row",
+		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: %d logits, %d gradients and %d targets, from entry %d: each target needs a row of logits and one of gradients",
 			len(logits), len(dlogits), rows, first))
 	}
 	words := len(logits) / rows
@@ -56,7 +56,7 @@ func CrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits,
 		return 0, err
 	}
 	if all := sums[rows+1]; all != float64(rows) {
-		return 0, fmt.Errorf("tp: CrossEntropy: of %d targets %v are in the parts of the vocabulary that the ranks have; each must be in one", rows, all)
+		return 0, fmt.Errorf("tp: CrossEntropy: %[2]v of %[1]d targets are in the vocabulary of some rank; each must be in exactly one", rows, all)
 	}
 	loss := -sums[rows]
 	for i, t := range targets {

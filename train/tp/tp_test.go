@@ -359,12 +359,12 @@ func TestCrossEntropy(t *testing.T) {
 				bad := append([]int32(nil), targets...)
 				bad[3] = vocabulary
 				_, err = tp.CrossEntropy(t.Context(), g, part, part, bad, lo)
-				require.EqualError(t, err, fmt.Sprintf("tp: CrossEntropy: of %d targets %d are in the parts of the vocabulary that the ranks have; each must be in one", rows, rows-1))
+				require.EqualError(t, err, fmt.Sprintf("tp: CrossEntropy: %d of %d targets are in the vocabulary of some rank; each must be in exactly one", rows-1, rows))
 				for _, bad := range [][]int32{nil, targets[:7]} {
 					own, err := c.Split(t.Context(), 0, 0)
 					require.NoError(t, err)
 					_, err = tp.CrossEntropy(t.Context(), &tp.Group{Comm: own}, part, part, bad, lo)
-					require.ErrorContains(t, err, "there must be as many of each row")
+					require.ErrorContains(t, err, "each target needs a row of logits and one of gradients")
 					require.NoError(t, ccl.Barrier(t.Context(), c))
 					require.NoError(t, own.Close())
 				}

@@ -32,7 +32,7 @@ func (m *Model[P, M]) grads(ctx context.Context, i int) (slot int, err error) {
 	}
 	u := &m.units[i]
 	if u.micro >= m.o.Micro {
-		return 0, fmt.Errorf("zero: Grads of unit %d, which was reduced %d times in this step already", i, u.micro)
+		return 0, fmt.Errorf("zero: Grads of unit %d, which was already reduced %d times in this step", i, u.micro)
 	}
 	if m.o.Stage < 2 || u.gslot >= 0 {
 		return max(u.gslot, 0), nil

@@ -170,7 +170,7 @@ func (m *Model[P, M]) tooMany(call string, i int, slabs []slab) error {
 	}
 	slices.Sort(in)
 	if call == "Grads" {
-		return fmt.Errorf("zero: Grads of unit %d: those of units %d are not reduced yet, and stages 2 and 3 hold two", i, in)
+		return fmt.Errorf("zero: Grads of unit %d: those of units %d are not reduced yet, and stages 2 and 3 hold at most two", i, in)
 	}
 	return fmt.Errorf("zero: Params of unit %d: units %d are in use; Release one of them, or raise Options.Ahead", i, in)
 }

@@ -220,9 +220,9 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 	case o.Stage < 0 || o.Stage > 3:
 		bad = fmt.Errorf("stage %d; the stages are 0 to 3", o.Stage)
 	case o.Micro < 1 || o.Ahead < 1:
-		bad = fmt.Errorf("%d micro batches, %d units ahead; both are 1 or more", o.Micro, o.Ahead)
+		bad = fmt.Errorf("%d micro batches, %d units ahead; both must be at least 1", o.Micro, o.Ahead)
 	case o.Clip < 0 || math.IsNaN(o.Clip) || math.IsInf(o.Clip, 0):
-		bad = fmt.Errorf("gradients are to be clipped to a norm of %v", o.Clip)
+		bad = fmt.Errorf("gradients cannot be clipped to a norm of %v", o.Clip)
 	case ccl.TypeOf[M]().Size() < ccl.TypeOf[P]().Size():
 		bad = fmt.Errorf("master copies of %v are narrower than parameters of %v", ccl.TypeOf[M](), ccl.TypeOf[P]())
 	case len(units) == 0:

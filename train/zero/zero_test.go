@@ -26,16 +26,16 @@ func TestBadOptions(t *testing.T) {
 		text        string
 	}{
 		{zero.Options{Stage: 4}, zero.Options{Stage: 4}, "zero: stage 4; the stages are 0 to 3"},
-		{zero.Options{Micro: -1}, zero.Options{Micro: -1}, "zero: -1 micro batches, 1 units ahead; both are 1 or more"},
-		{zero.Options{Clip: -1}, zero.Options{Clip: -1}, "zero: gradients are to be clipped to a norm of -1"},
+		{zero.Options{Micro: -1}, zero.Options{Micro: -1}, "zero: -1 micro batches, 1 units ahead; both must be at least 1"},
+		{zero.Options{Clip: -1}, zero.Options{Clip: -1}, "zero: gradients cannot be clipped to a norm of -1"},
 		{zero.Options{Stage: 1}, zero.Options{Stage: 2}, "zero: ranks differ: rank 0 has stage 1, rank 1 has stage 2"},
 		{zero.Options{Stage: 1}, zero.Options{Stage: 9}, "zero: rank 1: stage 9; the stages are 0 to 3"},
 		{zero.Options{Micro: 2}, zero.Options{Micro: 3}, "zero: ranks differ: rank 0 has Micro 2, rank 1 has Micro 3"},
 		{zero.Options{Ahead: 2}, zero.Options{}, "zero: ranks differ: rank 0 has Ahead 2, rank 1 has Ahead 1"},
 		{zero.Options{Clip: .5}, zero.Options{Clip: .25}, "zero: ranks differ: rank 0 has Clip 0.5, rank 1 has Clip 0.25"},
 		{zero.Options{}, zero.Options{ReduceMaster: true}, "zero: ranks differ: rank 0 has ReduceMaster false, rank 1 has ReduceMaster true"},
-		{zero.Options{Ahead: -1}, zero.Options{}, "zero: rank 0: 1 micro batches, -1 units ahead; both are 1 or more"},
-		{zero.Options{}, zero.Options{Clip: math.NaN()}, "zero: rank 1: gradients are to be clipped to a norm of NaN"},
+		{zero.Options{Ahead: -1}, zero.Options{}, "zero: rank 0: 1 micro batches, -1 units ahead; both must be at least 1"},
+		{zero.Options{}, zero.Options{Clip: math.NaN()}, "zero: rank 1: gradients cannot be clipped to a norm of NaN"},
 	} {
 		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 			o := tc.mine
@@ -97,7 +97,7 @@ func TestMisuse(t *testing.T) {
 		_, err = m.Params(ctx, 2)
 		require.EqualError(t, err, "zero: Params of unit 2: units [0 1] are in use; Release one of them, or raise Options.Ahead")
 		_, err = m.Grads(ctx, 2)
-		require.EqualError(t, err, "zero: Grads of unit 2: those of units [0 1] are not reduced yet, and stages 2 and 3 hold two")
+		require.EqualError(t, err, "zero: Grads of unit 2: those of units [0 1] are not reduced yet, and stages 2 and 3 hold at most two")
 		require.EqualError(t, m.Reduce(2), "zero: Reduce of unit 2 before its Grads")
 		require.NoError(t, m.Reduce(1))
 		require.EqualError(t, m.Reduce(1), "zero: unit 1 is reduced 2 times in a step of 1 micro batches")

@@ -56,7 +56,7 @@ func ReadMatrix(name string) (*Matrix, error) {
 		case err != nil:
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		case len(m.rows) > 0 && len(row) != len(m.rows[0]):
-			return nil, fmt.Errorf("line %d has %d numbers, where the first has %d", n, len(row), len(m.rows[0]))
+			return nil, fmt.Errorf("line %d has %d numbers, but the first has %d", n, len(row), len(m.rows[0]))
 		case len(m.rows) == mostRows:
 			return nil, fmt.Errorf("more than %d lines", mostRows)
 		}
@@ -78,13 +78,13 @@ func weights(line string) ([]float64, error) {
 	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == ';' }) {
 		w, err := strconv.ParseFloat(word, 64)
 		if err != nil || !(w >= 0) || math.IsInf(w, 0) {
-			return nil, fmt.Errorf("%q is not a number from 0 on", word)
+			return nil, fmt.Errorf("%q is not a number of at least 0", word)
 		}
 		row = append(row, w)
 		sum += w
 	}
 	if !(sum > 0) || math.IsInf(sum, 0) {
-		return nil, errors.New("a rank that sends nothing; give one number at least")
+		return nil, errors.New("a rank sends nothing; give it at least one number above 0")
 	}
 	return row, nil
 }

@@ -14,13 +14,13 @@ func TestReadMatrix(t *testing.T) {
 		text, err string
 	}{
 		{"# to\n1 2\n0,4\n", ""},
-		{"1 2\n3\n", "line 2 has 1 numbers, where the first has 2"},
+		{"1 2\n3\n", "line 2 has 1 numbers, but the first has 2"},
 		{"1 2\n", "it is not square: one line of numbers for each rank, as many numbers as lines"},
 		{"", "it is not square: one line of numbers for each rank, as many numbers as lines"},
-		{"1 x\n", `line 1: "x" is not a number from 0 on`},
-		{"1 -1\n", `line 1: "-1" is not a number from 0 on`},
-		{"1 NaN\n", `line 1: "NaN" is not a number from 0 on`},
-		{"0 0\n", "line 1: a rank that sends nothing; give one number at least"},
+		{"1 x\n", `line 1: "x" is not a number of at least 0`},
+		{"1 -1\n", `line 1: "-1" is not a number of at least 0`},
+		{"1 NaN\n", `line 1: "NaN" is not a number of at least 0`},
+		{"0 0\n", "line 1: a rank sends nothing; give it at least one number above 0"},
 	} {
 		path := filepath.Join(dir, "m")
 		require.NoError(t, os.WriteFile(path, []byte(tc.text), 0o666))

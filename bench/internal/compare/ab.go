@@ -158,7 +158,7 @@ func (r *result) String() string {
 	}
 	text += fmt.Sprintf("%s: %s, %d rounds of %d lines", r.verdict(), span(r.all), r.rounds, r.lines)
 	if r.verdict() == noChange {
-		text += fmt.Sprintf("; less than %.1f %% could not be told", 100*math.Expm1(widest))
+		text += fmt.Sprintf("; less than %.1f %% could not be detected", 100*math.Expm1(widest))
 	}
 	return text
 }

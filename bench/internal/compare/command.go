@@ -29,8 +29,8 @@ Exit status: 0 nothing is slower, 1 failed, 2 bad usage, 3 slower by more than -
 func Stored(args []string, stdout, stderr io.Writer, differences func(old, new map[string]string) []string) int {
 	sub := option.NewSub("compare", storedUsage, storedEnd, stdout, stderr)
 	threshold := 5.0
-	sub.Percent(&threshold, "threshold", "slowdowns up to so many are let pass (5)")
-	to := sub.String("html", "", "write it as a page, too, a `FILE`")
+	sub.Percent(&threshold, "threshold", "tolerate slowdowns of up to this many percent (5)")
+	to := sub.String("html", "", "also write the comparison as a page to `FILE`")
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}
@@ -40,7 +40,7 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 		}
 	}
 	if len(sub.Operands) != 2 {
-		return sub.Complain(option.BadUsage, fmt.Errorf("what with what? It takes two runs: bench compare old.json new.json"))
+		return sub.Complain(option.BadUsage, fmt.Errorf("it compares two runs: bench compare old.json new.json"))
 	}
 	var sides [2]side
 	seen := runs{}
@@ -85,7 +85,7 @@ type given struct {
 	side int
 }
 
-var errBothSides = errors.New("a run is old or new; leave one of them out")
+var errBothSides = errors.New("a run is either old or new; leave one of them out")
 
 // load reads the files of a side: a comma list of names or patterns.
 func (seen runs) load(names string, side int, stderr io.Writer) (files []*report.File, err error) {
@@ -108,7 +108,7 @@ func (seen runs) load(names string, side int, stderr io.Writer) (files []*report
 			}
 			seen[sum] = given{path, side}
 			if len(f.Results) == 0 {
-				return nil, fmt.Errorf("%s: it has no results", path)
+				return nil, fmt.Errorf("%s has no results", path)
 			}
 			files = append(files, f)
 		}
@@ -137,11 +137,11 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var env list
 	sub := option.NewSub("ab", abUsage, abEnd, stdout, stderr)
 	rounds, budget := 80, defaultBudget
-	sub.Count(&rounds, "rounds", "at most so many rounds, each of both (80)", 10000)
-	sub.Time(&budget, "budget", "begin no round after that (50s)")
+	sub.Count(&rounds, "rounds", "at most N rounds; each runs both (80)", 10000)
+	sub.Time(&budget, "budget", "start no round after this time (50s)")
 	threshold := 5.0
-	sub.Percent(&threshold, "threshold", "slowdowns up to so many are let pass (5)")
-	sub.Var(&env, "env", "a variable for NEW, `NAME=VALUE`; may be repeated. OLD and NEW may be left out then")
+	sub.Percent(&threshold, "threshold", "tolerate slowdowns of up to this many percent (5)")
+	sub.Var(&env, "env", "set a variable for NEW, `NAME=VALUE`; may be repeated; with it, OLD and NEW may be left out")
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}
@@ -150,9 +150,9 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case len(operands) == 0 && len(env) > 0:
 		operands = []string{"-", "-"}
 	case len(operands) != 2:
-		return sub.Complain(option.BadUsage, errors.New(`which two? For example: bench ab ./bench-old ./bench-new, or bench ab "-m 1" "-m 4"`))
+		return sub.Complain(option.BadUsage, errors.New(`it compares two programs: bench ab ./bench-old ./bench-new, or bench ab "-m 1" "-m 4"`))
 	case rounds < leastRounds:
-		return sub.Complain(option.BadUsage, fmt.Errorf("-rounds %d: fewer than %d tell nothing", rounds, leastRounds))
+		return sub.Complain(option.BadUsage, fmt.Errorf("-rounds %d: at least %d are needed", rounds, leastRounds))
 	}
 	if len(flags) == 0 {
 		flags = strings.Fields(abFlags)
@@ -189,7 +189,7 @@ func (l *list) String() string { return strings.Join(*l, " ") }
 // Set adds one.
 func (l *list) Set(s string) error {
 	if !strings.Contains(s, "=") {
-		return errors.New("it is NAME=VALUE")
+		return errors.New("it must be NAME=VALUE")
 	}
 	*l = append(*l, s)
 	return nil

@@ -174,14 +174,14 @@ func write(w io.Writer, old, new side, threshold float64, differs []string) (wor
 		fmt.Fprintf(w, "%s: %s: %s, %d lines\n", c.name, verdict, span(c.shown), len(c.keys))
 	}
 	if told > 0 && len(cs) > 1 {
-		fmt.Fprintf(w, "a group counts as changed by its interval of %.4g %%, which makes 95 %% for all %d groups together (Bonferroni)\n", 100*together(len(cs)), len(cs))
+		fmt.Fprintf(w, "a group counts as changed by its %.4g %% interval, which gives 95 %% for all %d groups together (Bonferroni)\n", 100*together(len(cs)), len(cs))
 	}
 	why := ""
 	if len(old.runs) == 1 || len(new.runs) == 1 {
-		why = "; one run tells little, since launches differ: give several of each side, as old1.json,old2.json,old3.json"
+		why = "; one run says little, because launches differ: give several for each side, such as old1.json,old2.json,old3.json"
 	}
 	if told == 0 {
-		fmt.Fprintf(w, "no change; the smallest that %s can tell is %.0f %%%s\n", count(old, new), 100*math.Expm1(least), why)
+		fmt.Fprintf(w, "no change; the smallest that %s can detect is %.0f %%%s\n", count(old, new), 100*math.Expm1(least), why)
 	}
 	return worse, nil
 }

@@ -42,7 +42,7 @@ func TestStored(t *testing.T) {
 		slower, silent bool
 		contains       string
 	}{
-		{"twins", several(1, 1, 1, 0.1), several(1, 2, 1, 0.1), false, true, "no change; the smallest that 1 run against 1 run can tell is "},
+		{"twins", several(1, 1, 1, 0.1), several(1, 2, 1, 0.1), false, true, "no change; the smallest that 1 run against 1 run can detect is "},
 		{"twice as slow", several(1, 1, 1, 0), several(1, 2, 2, 0), true, false, "slower: time +10"},
 		{"twice as fast", several(1, 1, 2, 0), several(1, 2, 1, 0), false, false, "faster: time -5"},
 		{"five twins", several(5, 1, 1, 0.05), several(5, 20, 1, 0.05), false, true, "5 runs against 5 runs"},
@@ -88,12 +88,12 @@ func TestCommand(t *testing.T) {
 		{[]string{filepath.Join(dir, "a*.json"), twice}, 3, "slower"},
 		{[]string{"-threshold", "200", a, twice}, 0, "slower"},
 		{[]string{a + "," + a, twice}, 3, a + " and " + a + " are the same run: it counts once"},
-		{[]string{a + "," + linked, b}, 0, "that 1 run against 1 run can tell"},
+		{[]string{a + "," + linked, b}, 0, "that 1 run against 1 run can detect"},
 		{[]string{copied + "," + filepath.Join(dir, "a*.json"), twice}, 3, copied + " and " + a + " are the same run: it counts once"},
-		{[]string{a, a}, 2, a + " and " + a + " are the same run, on both sides: a run is old or new; leave one of them out"},
+		{[]string{a, a}, 2, a + " and " + a + " are the same run, on both sides: a run is either old or new; leave one of them out"},
 		{[]string{a + "," + b, copied}, 2, "are the same run, on both sides"},
 		{[]string{a, twice, "-threshold=200"}, 0, "slower"},
-		{[]string{a}, 2, "It takes two runs"},
+		{[]string{a}, 2, "it compares two runs"},
 		{[]string{"-treshold", "2", a, b}, 2, "-treshold: no such flag; did you mean -threshold?"},
 		{[]string{a, filepath.Join(dir, "none.json")}, 1, "cannot be read"},
 		{[]string{a, strange}, 1, "no line in common"},
@@ -112,8 +112,8 @@ func TestABRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "which two?"},
-		{[]string{"-rounds", "3", "-", "-"}, "fewer than 10"},
+		{nil, "it compares two programs"},
+		{[]string{"-rounds", "3", "-", "-"}, "at least 10 are needed"},
 		{[]string{"-env", "A", "-", "-"}, "NAME=VALUE"},
 		{[]string{"-", "/no/such/program"}, "no such program"},
 		{[]string{"-", "-op allredcue"}, "did you mean allreduce?"},

@@ -176,7 +176,7 @@ func TestBonferroniIsNamed(t *testing.T) {
 	_, err := write(&b, l.side(r, 5, 1), l.side(r, 5, 1.3), 0.05, nil)
 	require.NoError(t, err)
 	require.Contains(t, b.String(), "95 % interval")
-	require.Contains(t, b.String(), "a group counts as changed by its interval of 98.33 %, which makes 95 % for all 3 groups together (Bonferroni)\n")
+	require.Contains(t, b.String(), "a group counts as changed by its 98.33 % interval, which gives 95 % for all 3 groups together (Bonferroni)\n")
 	cs, err := changes(l.side(r, 5, 1), l.side(r, 5, 1.3))
 	require.NoError(t, err)
 	for _, c := range cs {

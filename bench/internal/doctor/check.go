@@ -151,12 +151,12 @@ func (e *exam) vendors() {
 		for _, l := range f.Libraries {
 			names[l.Name] = true
 			if l.Version == "missing" {
-				e.say("library "+l.Name, failure, "mend or unset the variable that names it", "%s: %s is not there", f.Host, l.Path)
+				e.say("library "+l.Name, failure, "fix or unset the variable that names it", "%s: %s is not there", f.Host, l.Path)
 			}
 		}
 	}
 	if len(names) == 0 {
-		e.say("libraries", ok, "", "none of a vendor: the cpu engine needs none")
+		e.say("libraries", ok, "", "no vendor's library is here; the cpu engine needs none")
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		e.alike("library "+name, failure, "all ranks must load the same: load the same modules on all nodes", e.leaders(), func(f *facts) string {

@@ -26,7 +26,7 @@ func (e *exam) differing() {
 				continue
 			}
 			told++
-			e.say("environment", warning, "set it alike for all ranks, before they start (mpiexec --envall, srun --export=ALL, mpirun -x "+name+")",
+			e.say("environment", warning, "set it to one value for all ranks before they start (mpiexec --envall, srun --export=ALL, mpirun -x "+name+")",
 				"%s differs: rank %d on %s has %s, rank %d on %s has %s", name,
 				e.ranks[0].Rank, e.ranks[0].Host, quoted(a), e.ranks[i].Rank, e.ranks[i].Host, quoted(b))
 			break
@@ -34,7 +34,7 @@ func (e *exam) differing() {
 	}
 	switch {
 	case told == 0 && len(names) == 0:
-		e.say("environment", ok, "", "no variable that counts is set")
+		e.say("environment", ok, "", "no relevant variable is set")
 	case told == 0:
 		e.say("environment", ok, "", "%s on all ranks", alike(len(names)))
 	}
@@ -42,9 +42,9 @@ func (e *exam) differing() {
 
 func alike(n int) string {
 	if n == 1 {
-		return "the one variable that counts is alike"
+		return "the one relevant variable is the same on all ranks"
 	}
-	return fmt.Sprintf("the %d variables that count are alike", n)
+	return fmt.Sprintf("the %d relevant variables are the same on all ranks", n)
 }
 
 // harmful tells of settings known to hurt.

@@ -120,7 +120,7 @@ func (e *exam) quota() {
 	e.everywhere("cpu quota", "cgroup", func(v string) (string, string) {
 		quota, period, _ := strings.Cut(v, " ")
 		if q, p := atoi(quota), atoi(period); q > 0 && p > 0 {
-			return fmt.Sprintf("the container may use %.1f cores' time, and is stopped when it is used up", float64(q)/float64(p)), "give the container whole cores (--cpuset-cpus), not a quota (--cpus)"
+			return fmt.Sprintf("the container may use the time of %.1f cores, and is stopped when it has used that", float64(q)/float64(p)), "give the container whole cores (--cpuset-cpus), not a quota (--cpus)"
 		}
 		return "", ""
 	})
@@ -149,7 +149,7 @@ func (e *exam) load() {
 	for _, f := range e.leaders() {
 		load, err := strconv.ParseFloat(f.Load, 64)
 		if err == nil && load > 0.5*float64(f.Cores)+float64(len(e.ofHost(f.Host))) {
-			e.say("load", warning, "look who else computes there (top), and measure when it is done", "%s: the load is %.1f on %d cores: others compute there", f.Host, load, f.Cores)
+			e.say("load", warning, "see what else computes there (top), and measure when it has ended", "%s: the load is %.1f on %d cores: other programs compute there", f.Host, load, f.Cores)
 			return
 		}
 	}

@@ -26,7 +26,7 @@ func (e *exam) names() {
 	for _, f := range leaders {
 		for _, a := range f.Resolves {
 			if ip := net.ParseIP(a); ip != nil && ip.IsLoopback() {
-				e.say("names", warning, "in /etc/hosts there, let the name lead to the host's address", "%s takes its own name for %s: MPI and Gloo may then wait for others there", f.Host, a)
+				e.say("names", warning, "in /etc/hosts there, map the name to the host's address", "%s resolves its own name to %s: MPI and Gloo may then wait for others there", f.Host, a)
 				return
 			}
 		}

@@ -65,7 +65,7 @@ func TestFaults(t *testing.T) {
 			}
 			e.routes = nil
 		}, "names", warning, "two hosts are called node"},
-		{"a name that leads home", func(e *exam) { e.ranks[2].Resolves = []string{"127.0.1.1"} }, "names", warning, "h2 takes its own name for 127.0.1.1"},
+		{"a name that leads home", func(e *exam) { e.ranks[2].Resolves = []string{"127.0.1.1"} }, "names", warning, "h2 resolves its own name to 127.0.1.1"},
 		{"an interface that is not there", func(e *exam) { e.ranks[2].Wanted = map[string][]string{"NCCL_SOCKET_IFNAME": {"ib0"}} }, "interfaces", failure, "h2: NCCL_SOCKET_IFNAME names ib0"},
 		{"no route", func(e *exam) { e.routes[0].Error, e.routes[1].Error = "no answer", "no answer" }, "routes", failure, "h1 does not reach h2 at 10.0.0.2: no answer"},
 		{"a route one way", func(e *exam) { e.routes[1].Error = "connection refused" }, "routes", failure, "h2 does not reach h1 at 10.0.0.1: connection refused, though the other way works"},
@@ -81,7 +81,7 @@ func TestFaults(t *testing.T) {
 		{"a core for each, of many", func(e *exam) { e.ranks[0].CPUs, e.ranks[1].CPUs = []int{0}, []int{1} }, "affinity", warning, "h1: 2 ranks have 2 cores of 8"},
 		{"no huge pages", func(e *exam) { e.ranks[2].Print["huge pages"] = "never" }, "huge pages", warning, "h2: transparent huge pages are off"},
 		{"powersave", func(e *exam) { e.ranks[0].Print["governor"] = "powersave" }, "frequency", warning, "h1: "},
-		{"a quota", func(e *exam) { e.ranks[0].Print["cgroup"] = "150000 100000" }, "cpu quota", warning, "h1: the container may use 1.5 cores' time"},
+		{"a quota", func(e *exam) { e.ranks[0].Print["cgroup"] = "150000 100000" }, "cpu quota", warning, "h1: the container may use the time of 1.5 cores"},
 		{"others compute", func(e *exam) { e.ranks[2].Load = "31.0" }, "load", warning, "h2: the load is 31.0 on 8 cores"},
 		{"a variable on one rank", func(e *exam) { e.ranks[3].Env = append(e.ranks[3].Env, "NCCL_CROSS_NIC=1") }, "environment", warning, `NCCL_CROSS_NIC differs: rank 0 on h1 has none, rank 3 on h2 has "1"`},
 		{"a variable that hurts", func(e *exam) {

@@ -15,7 +15,7 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 )
 
-const about = `bench doctor looks at what a job runs on, on every rank: launcher, nodes, libraries,
+const about = `bench doctor checks what a job runs on, on every rank: launcher, nodes, libraries,
 devices, interfaces and routes both ways, limits, binding, environment. It starts its
 ranks as bench does: inside an allocation through srun or mpiexec, else on this machine.
 Each finding is ok, a warning or an error, with the remedy.
@@ -31,7 +31,7 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o.Bind = "none" // as the launcher has bound them
 	sub := option.NewSub("doctor", about, end, stdout, stderr)
 	sub.Ranks(&o.NP, &o.NPGiven)
-	asJSON := sub.Bool("json", false, "all of it as JSON")
+	asJSON := sub.Bool("json", false, "print everything as JSON")
 	sub.Job(&o.Job)
 	sub.Stray = option.NoOperands
 	if goOn, status := sub.Parse(args); !goOn {
@@ -79,7 +79,7 @@ func start(ctx context.Context, sub *option.Sub, o launch.Order, args []string, 
 	case errors.As(err, &launcher) && launcher.Code == option.Failed:
 		return option.Failed // rank 0 has told of errors
 	}
-	return sub.Complain(option.Failed, fmt.Errorf("the ranks could not be started, so nothing was looked at: %w", err))
+	return sub.Complain(option.Failed, fmt.Errorf("the ranks could not be started, so nothing was checked: %w", err))
 }
 
 // joining is how long ranks may take to meet, and to try all routes.

@@ -68,7 +68,7 @@ func (e *exam) worlds() {
 			return
 		case w.Size != len(e.ranks) || w.Rank != f.Rank:
 			e.say("mpi", failure, "start the program with the launcher of this MPI, or set GOCCL_MPI_LIB to the library of the launcher's",
-				"%s on %s takes rank %d for rank %d of %d, and the launcher has started %d", w.Version, f.Host, f.Rank, w.Rank, w.Size, len(e.ranks))
+				"%s on %s sees rank %d as rank %d of %d, but the launcher started %d", w.Version, f.Host, f.Rank, w.Rank, w.Size, len(e.ranks))
 			return
 		}
 		told++
@@ -76,7 +76,7 @@ func (e *exam) worlds() {
 	switch {
 	case told == len(e.ranks) && told > 0:
 		e.alike("mpi", failure, "all ranks must load the same MPI: load the same modules on all nodes", e.ranks, func(f *facts) string {
-			return fmt.Sprintf("%s (%s): a world of %d ranks, as many as were started", f.MPI.Version, f.MPI.Path, f.MPI.Size)
+			return fmt.Sprintf("%s (%s): its world has %d ranks, as many as were started", f.MPI.Version, f.MPI.Path, f.MPI.Size)
 		})
 	case told > 0:
 		e.say("mpi", failure, "set GOCCL_MPI_LIB and the launcher's variables alike on all nodes", "only %d of %d ranks are in MPI's world", told, len(e.ranks))

@@ -23,7 +23,7 @@ func TestWorlds(t *testing.T) {
 	require.Empty(t, e.found) // no MPI, nothing to say
 	e = worldly()
 	e.worlds()
-	require.Equal(t, []Finding{{"mpi", ok, "MPICH 5.0.2 (/usr/lib/libmpi.so.12): a world of 4 ranks, as many as were started", ""}}, e.found)
+	require.Equal(t, []Finding{{"mpi", ok, "MPICH 5.0.2 (/usr/lib/libmpi.so.12): its world has 4 ranks, as many as were started", ""}}, e.found)
 
 	for _, tc := range []struct {
 		name  string
@@ -34,10 +34,10 @@ func TestWorlds(t *testing.T) {
 			for _, f := range e.ranks {
 				f.MPI.Rank, f.MPI.Size = 0, 1
 			}
-		}, "MPICH 5.0.2 on h1 takes rank 0 for rank 0 of 1, and the launcher has started 4"},
-		{"another order", func(e *exam) { e.ranks[1].MPI.Rank, e.ranks[2].MPI.Rank = 2, 1 }, "MPICH 5.0.2 on h1 takes rank 1 for rank 2 of 4, and the launcher has started 4"},
+		}, "MPICH 5.0.2 on h1 sees rank 0 as rank 0 of 1, but the launcher started 4"},
+		{"another order", func(e *exam) { e.ranks[1].MPI.Rank, e.ranks[2].MPI.Rank = 2, 1 }, "MPICH 5.0.2 on h1 sees rank 1 as rank 2 of 4, but the launcher started 4"},
 		{"another version", func(e *exam) { e.ranks[3].MPI.Version = "MPICH 4.0.2" },
-			"differs: MPICH 4.0.2 (/usr/lib/libmpi.so.12): a world of 4 ranks, as many as were started on h2; MPICH 5.0.2"},
+			"differs: MPICH 4.0.2 (/usr/lib/libmpi.so.12): its world has 4 ranks, as many as were started on h2; MPICH 5.0.2"},
 		{"of no use on a rank", func(e *exam) { e.ranks[2].MPI = &world{Error: "mpi: Init: no"} }, "rank 2 on h2: mpi: Init: no"},
 		{"not on all ranks", func(e *exam) { e.ranks[2].MPI = nil }, "only 3 of 4 ranks are in MPI's world"},
 	} {

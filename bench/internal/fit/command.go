@@ -26,14 +26,14 @@ Exit status: 0 good, 1 it could not be fitted, 2 bad usage.
 // Command is bench fit.
 func Command(args []string, stdout, stderr io.Writer) int {
 	sub := option.NewSub("fit", fitUsage, fitEnd, stdout, stderr)
-	to := sub.String("extrapolate", "", "predict so many ranks: a comma `LIST`, such as 38400,120960")
-	force := sub.Bool("force", false, "even if that is more than 16 times the ranks that were measured")
-	only := sub.String("op", "", "fit only this `OP`; all that the run has")
+	to := sub.String("extrapolate", "", "predict the time for these numbers of ranks: a comma `LIST`, such as 38400,120960")
+	force := sub.Bool("force", false, "predict even for more than 16 times the measured ranks")
+	only := sub.String("op", "", "fit only this `OP` (all in the run)")
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}
 	if len(sub.Operands) != 1 {
-		return sub.Complain(option.BadUsage, errors.New("which run? It takes one file that -J has written: bench fit run.json"))
+		return sub.Complain(option.BadUsage, errors.New("it fits one file that -J has written: bench fit run.json"))
 	}
 	ranks, err := numbers(*to)
 	if err != nil {
@@ -60,7 +60,7 @@ func Command(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if len(operations(f, *only)) == 0 {
-		return sub.Complain(option.Failed, fmt.Errorf("%s: it has no results of %s", sub.Operands[0], *only))
+		return sub.Complain(option.Failed, fmt.Errorf("%s has no results of %s", sub.Operands[0], *only))
 	}
 	return status
 }

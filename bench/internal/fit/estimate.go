@@ -147,10 +147,10 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 	sub := option.NewSub("plan", planUsage, planEnd, stdout, stderr)
 	name := sub.String("model", "gpt2-85m", "`NAME` of the model: "+strings.Join(model.Names(), " ")+" (gpt2-85m)")
 	nodes, ppn := 2, 4
-	sub.Count(&nodes, "nodes", "nodes (2)", 1<<20)
-	sub.Count(&ppn, "ppn", "ranks on each (4)", 1<<12)
+	sub.Count(&nodes, "nodes", "number of nodes (2)", 1<<20)
+	sub.Count(&ppn, "ppn", "ranks per node (4)", 1<<12)
 	elem := 2
-	sub.Count(&elem, "bytes", "of a parameter, a gradient and an activation: 2 or 4 (2)", 4)
+	sub.Count(&elem, "bytes", "bytes of a parameter, a gradient or an activation: 2 or 4 (2)", 4)
 	inside := sub.String("inside", "", "the `LINK` between ranks of a node: US,GB/S such as 1.5,100, or a run")
 	between := sub.String("between", "", "the `LINK` between nodes: US,GB/S such as 5,25, or a run")
 	sub.Stray = option.NoOperands
@@ -167,11 +167,11 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 		}
 		return sub.Complain(option.BadUsage, err)
 	case *inside == "":
-		return sub.Complain(option.BadUsage, errors.New("-inside: what are the links? Give microseconds and GB/s, -inside 1.5,100, or a run that -J has written"))
+		return sub.Complain(option.BadUsage, errors.New("-inside is missing: give the link's microseconds and GB/s, -inside 1.5,100, or a run that -J has written"))
 	case nodes > 1 && *between == "":
-		return sub.Complain(option.BadUsage, errors.New("-between: what are the links between the nodes? Give microseconds and GB/s, -between 5,25, or a run of several hosts"))
+		return sub.Complain(option.BadUsage, errors.New("-between is missing: give microseconds and GB/s of the link between nodes, -between 5,25, or a run of several hosts"))
 	case elem != 2 && elem != 4:
-		return sub.Complain(option.BadUsage, fmt.Errorf("-bytes %d: it is 2 or 4", elem))
+		return sub.Complain(option.BadUsage, fmt.Errorf("-bytes %d: it must be 2 or 4", elem))
 	}
 	j := &job{model: m, nodes: nodes, ppn: ppn, elem: elem}
 	if j.inside, err = readLink(*inside); err == nil {
@@ -204,7 +204,7 @@ func readLink(s string) (link, error) {
 	}
 	ops := operations(f, "")
 	if len(ops) == 0 {
-		return link{}, fmt.Errorf("%s: it has no curve to fit", s)
+		return link{}, fmt.Errorf("%s has no curve to fit", s)
 	}
 	l, err := Of(f, ops[0])
 	if err == nil {

@@ -165,7 +165,7 @@ func information(misfit float64, n, parameters int) float64 {
 	return float64(n)*math.Log(max(misfit/float64(n), 1e-12)) + float64(parameters)*math.Log(float64(n))
 }
 
-var errLine = errors.New("the times do not grow with the size as latency and bandwidth would have them; measure more sizes, or a quieter machine")
+var errLine = errors.New("the times do not grow with the size as latency plus bandwidth predict; measure more sizes, or a quieter machine")
 
 // regress finds the line that the times follow, with relative errors as small as can
 // be: least squares of (messages alpha + bytes beta - t) / t.
@@ -218,7 +218,7 @@ type Predicted struct {
 // To extrapolates to so many ranks: each size with the algorithm that it was measured with.
 func (l *Links) To(ranks int, force bool) (*Extrapolation, error) {
 	if ranks > farthest*l.Ranks && !force {
-		return nil, fmt.Errorf("-extrapolate %d: that is more than %d times the %d ranks that were measured, and so a guess; -force makes it", ranks, farthest, l.Ranks)
+		return nil, fmt.Errorf("-extrapolate %d: that is a guess, more than %d times the %d ranks that were measured; -force predicts it anyway", ranks, farthest, l.Ranks)
 	}
 	if ranks < 1 {
 		return nil, fmt.Errorf("-extrapolate %d: a job has at least 1 rank", ranks)

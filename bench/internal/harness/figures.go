@@ -60,7 +60,7 @@ func rasterizer() (render func(from, to string, wide, high int) error, err error
 			return nil
 		}, nil
 	}
-	return nil, fmt.Errorf("-png: none of %s is here to draw with; install one, or write -svg, which needs none", strings.Join(names, ", "))
+	return nil, fmt.Errorf("-png needs one of %s to draw with; install one, or use -svg, which needs none", strings.Join(names, ", "))
 }
 
 // figures writes those that were asked for.

@@ -31,7 +31,7 @@ var memories = map[string]memory{"host": hostMemory{}}
 func (s *session) allocate(n int) (buffer, error) {
 	m := memories[s.o.Mem]
 	if m == nil {
-		return nil, fmt.Errorf("-mem %s: no such memory in this build; host memory is always there", s.o.Mem)
+		return nil, fmt.Errorf("-mem %s: no such memory in this build; host memory is always available", s.o.Mem)
 	}
 	return m.alloc(s, n)
 }

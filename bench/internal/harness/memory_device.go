@@ -83,15 +83,15 @@ func (s *session) openDevice() (err error) {
 	name := s.o.Backends[0]
 	for _, other := range s.o.Backends {
 		if other != name {
-			return fmt.Errorf("-mem %s -backend %s,%s: two backends share no device's memory; add -mem host, or measure one at a time", s.o.Mem, name, other)
+			return fmt.Errorf("-mem %s -backend %s,%s: two backends cannot share device memory; add -mem host, or measure one at a time", s.o.Mem, name, other)
 		}
 	}
 	kind, ok := devices[name]
 	if !ok {
-		return fmt.Errorf("-mem %s: no such memory in this build; host memory is always there", s.o.Mem)
+		return fmt.Errorf("-mem %s: no such memory in this build; host memory is always available", s.o.Mem)
 	}
 	if s.o.Registered && s.o.Mem == "managed" {
-		return errors.New("-R 1 or 2 -mem managed: memory of the device or of the host is registered, but none that moves between them; leave one out")
+		return errors.New("-R 1 or 2 -mem managed: only device or host memory can be registered, not memory that moves between them; leave one out")
 	}
 	at := s.world.Place()
 	s.dev, err = kind.open(s.o.DeviceOf(at.Local), at.Local, at.Locals)
@@ -110,7 +110,7 @@ func init() {
 
 func (m deviceMemory) alloc(s *session, n int) (buffer, error) {
 	if s.dev == nil {
-		return nil, fmt.Errorf("-mem %s: no such memory in this build; host memory is always there", s.o.Mem)
+		return nil, fmt.Errorf("-mem %s: no such memory in this build; host memory is always available", s.o.Mem)
 	}
 	if s.o.Windows {
 		return s.window(n)

@@ -117,7 +117,7 @@ func (o *output) tail() error {
 		return nil
 	}
 	if o.dropped > 0 {
-		o.after = append(o.after, fmt.Sprintf("# %d more remarks are left out\n", o.dropped))
+		o.after = append(o.after, fmt.Sprintf("# %d more remarks are omitted\n", o.dropped))
 	}
 	_, err := io.WriteString(o.w, strings.Join(o.after, ""))
 	o.after, o.dropped = nil, 0

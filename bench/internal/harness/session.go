@@ -64,8 +64,8 @@ var typed = map[ccl.Type]benchmark{
 // ranks is the size of this rank's group.
 func (s *session) ranks() int { return s.lanes[0].c.Size() }
 
-// errEnough says that the time of -for is over.
-var errEnough = errors.New("the time of -for is over")
+// errEnough says that the time of -for has passed.
+var errEnough = errors.New("the time of -for has passed")
 
 // run measures all that the options ask for.
 func (s *session) run() (err error) {

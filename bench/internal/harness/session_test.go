@@ -300,7 +300,7 @@ func TestNoDeviceMemory(t *testing.T) {
 	o := options(t)
 	o.Mem = "device"
 	j := sessions(t, 1, o, (*session).run)
-	require.EqualError(t, j.errs[0], "-mem device: no such memory in this build; host memory is always there")
+	require.EqualError(t, j.errs[0], "-mem device: no such memory in this build; host memory is always available")
 }
 
 func TestNoBackend(t *testing.T) {

@@ -130,7 +130,7 @@ func ended(ctx context.Context, err error, heard bool) int {
 		return complain(option.Failed, errors.New("interrupted; all ranks have ended"))
 	case errors.As(err, &rank) && rank.Signal == nil && known(rank.Code):
 		if !heard {
-			return complain(rank.Code, fmt.Errorf("%w, and no rank has said why: this is a fault of bench", err))
+			return complain(rank.Code, fmt.Errorf("%w, and no rank reported why: this is a bug in bench", err))
 		}
 		return rank.Code
 	case errors.As(err, &launcher) && launcher.Said:

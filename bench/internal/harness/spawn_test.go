@@ -43,7 +43,7 @@ func TestNoSilentFailure(t *testing.T) {
 	}{
 		{nil, false, 0, ""},
 		{&boot.ExitError{Rank: 3, Code: 1}, true, 1, ""},
-		{&boot.ExitError{Rank: 3, Code: 1}, false, 1, "bench: rank 3 exited with code 1, and no rank has said why: this is a fault of bench\n"},
+		{&boot.ExitError{Rank: 3, Code: 1}, false, 1, "bench: rank 3 exited with code 1, and no rank reported why: this is a bug in bench\n"},
 		{&boot.ExitError{Rank: 3, Code: 9}, true, 1, "bench: rank 3 exited with code 9\n"},
 		{&launch.Exit{Launcher: "srun", Code: 1, Said: true}, true, 1, ""},
 		{&launch.Exit{Launcher: "srun", Code: 1}, false, 1, "bench: srun, which started the ranks, ended with exit code 1\n"},

@@ -26,7 +26,7 @@ var rules = []rule{
 	fatal(`(?i)(execve?p?\(\)|execvp error on file|goccl-bench-).*permission denied`,
 		"the program may not be run from there (a file system mounted noexec?): name another directory with -share DIR"),
 	fatal(`(?i)exec format error`,
-		"the nodes have another processor than the machine the program was built on: build it with GOARCH for the nodes"),
+		"the nodes have a different processor from the machine that built the program: build it with GOARCH for the nodes"),
 
 	// A node that mpiexec does not reach: Hydra starts the others, which would wait for it.
 	fatal(`(?i)^(ssh: )?could not resolve hostname|^ssh: .*(name or service not known|no route to host|connection refused)`,
@@ -38,9 +38,9 @@ var rules = []rule{
 	known(`(?i)step creation temporarily disabled|requested nodes are busy`,
 		"another step of this job holds the cores or GPUs: end it, or start the allocation anew"),
 	known(`(?i)invalid (mpi|pmi).*(type|plugin)|couldn't find the specified plugin name for mpi`,
-		"this Slurm lacks that PMI: srun --mpi=list has those it knows; set SLURM_MPI_TYPE to one of them"),
+		"this Slurm lacks that PMI: srun --mpi=list shows those it has; set SLURM_MPI_TYPE to one of them"),
 	known(`(?i)invalid (generic resource|gres|trackable resource)`,
-		"this Slurm knows no such GPUs: leave the machine's flags out with -profile none"),
+		"this Slurm does not know these GPUs: leave the machine's flags out with -profile none"),
 
 	// Hydra and Open MPI.
 	known(`(?i)not enough slots available`,
@@ -58,7 +58,7 @@ var rules = []rule{
 	known(`(?i)cassini event queue|cxi.*(eq|event queue).*overflow|FI_EOVERRUN`,
 		"the network adapter's queue overflowed: FI_CXI_DEFAULT_CQ_SIZE=131072 or more, FI_CXI_RX_MATCH_MODE=hybrid, and at scale FI_CXI_CQ_FILL_PERCENT=30"),
 	known(`(?i)af_unix path too long`,
-		"a socket's path is too long, since TMPDIR is: export TMPDIR=/tmp"),
+		"a socket's path is too long, because TMPDIR is: export TMPDIR=/tmp"),
 	known(`(?i)ping (to .*)?failed|ping_.*failed`,
 		"a node no longer answers PALS: leave it out (-nodes, -hostfile) or ask for a new allocation; at scale set PALS_PING_PERIOD=240 PALS_RPC_TIMEOUT=240"),
 	known(`PMIX_ERR_NOT_FOUND`,
@@ -70,7 +70,7 @@ var rules = []rule{
 	known(`(?i)(libnccl|librccl|libccl|libmpi|libcudart|libze_loader)[^ ]*: cannot open shared object`,
 		"a library is missing on a node: load its module in the job, or set LD_LIBRARY_PATH; bench doctor shows which node has which"),
 	known(`(?i)enqueue process failed`,
-		"known of oneCCL on several nodes: CCL_OP_SYNC=1, and if it stays CCL_ATL_SYNC_COLL=1"),
+		"a known problem of oneCCL on several nodes: set CCL_OP_SYNC=1, and if that does not help, CCL_ATL_SYNC_COLL=1"),
 	known(`(?i)mismatch(ed)? nccl version|nccl version mismatch`,
 		"ranks load different NCCL: bench doctor shows which node has which"),
 

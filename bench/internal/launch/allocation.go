@@ -91,14 +91,14 @@ func slurm(getenv func(string) string) (*Allocation, error) {
 			}
 			n, err := strconv.Atoi(s)
 			if err != nil || n < 1 {
-				return nil, fmt.Errorf("%s=%.64q is no number from 1: is this environment Slurm's? (-launcher local runs on this machine alone)", name, s)
+				return nil, fmt.Errorf("%s=%.64q is not a number of at least 1: does this environment come from Slurm? (-launcher local runs on this machine alone)", name, s)
 			}
 			*v.to = n
 			break
 		}
 	}
 	if a.Nodes == 0 {
-		return nil, fmt.Errorf("SLURM_JOB_ID is set, but SLURM_JOB_NUM_NODES is not: is this environment Slurm's? (-launcher local runs on this machine alone)")
+		return nil, fmt.Errorf("SLURM_JOB_ID is set, but SLURM_JOB_NUM_NODES is not: does this environment come from Slurm? (-launcher local runs on this machine alone)")
 	}
 	if step := getenv("SLURM_STEP_ID"); step != "" {
 		a.Ranks = 0 // of the interactive step, not of the allocation
@@ -154,7 +154,7 @@ func ParseHosts(text string) (*Allocation, error) {
 	}
 	a.Nodes = len(a.Hosts)
 	if a.Nodes == 0 {
-		return nil, fmt.Errorf("there is no host in it")
+		return nil, fmt.Errorf("it names no host")
 	}
 	a.PerNode = slots[a.Hosts[0]]
 	for _, h := range a.Hosts {
@@ -171,7 +171,7 @@ func hostSlots(words []string) (name string, slots int, err error) {
 		address, room, closed := strings.Cut(rest, "]")
 		slots, numbered := strings.CutPrefix(room, ":")
 		if !closed || net.ParseIP(address) == nil || room != "" && (!numbered || slots == "") {
-			return "", 0, fmt.Errorf("%.64q is no host; an IPv6 address is written as fd00::1, or [fd00::1]:4 with slots", name)
+			return "", 0, fmt.Errorf("%.64q is not a host; an IPv6 address is written as fd00::1, or [fd00::1]:4 with slots", name)
 		}
 		name, number = address, slots
 	} else if at := strings.LastIndexByte(name, ':'); at > 0 && strings.Count(name, ":") == 1 { // more of them: IPv6
@@ -184,7 +184,7 @@ func hostSlots(words []string) (name string, slots int, err error) {
 	}
 	if number != "" {
 		if slots, err = strconv.Atoi(number); err != nil || slots < 1 || slots > mostHosts {
-			return "", 0, fmt.Errorf("%.64q is no number of slots", number)
+			return "", 0, fmt.Errorf("%.64q is not a number of slots", number)
 		}
 	}
 	// The name becomes an argument of a launcher, which must not take it for a flag.
@@ -192,10 +192,10 @@ func hostSlots(words []string) (name string, slots int, err error) {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._:", r)
 	}
 	if strings.Count(name, ":") > 1 && net.ParseIP(name) == nil {
-		return "", 0, fmt.Errorf("%.64q is no host; an IPv6 address is written as fd00::1, or [fd00::1]:4 with slots", name)
+		return "", 0, fmt.Errorf("%.64q is not a host; an IPv6 address is written as fd00::1, or [fd00::1]:4 with slots", name)
 	}
 	if len(name) > longName || strings.HasPrefix(name, "-") || strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) >= 0 {
-		return "", 0, fmt.Errorf("%.64q is no host", name)
+		return "", 0, fmt.Errorf("%.64q is not a host", name)
 	}
 	return name, slots, nil
 }

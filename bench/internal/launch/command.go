@@ -16,8 +16,8 @@ import (
 
 const about = `bench launch runs a program as several ranks: inside an allocation of Slurm or PBS, or
 with a host file, on all its nodes, through srun or mpiexec; else on this machine. Each
-rank finds out who it is with ccl.Join. What they print comes line by line, with the
-rank before it. When one fails, the others are ended.
+rank learns its number from ccl.Join. Output is passed on line by line, with the rank
+before each line. When one rank fails, bench ends the others.
 
   bench launch [flags] -- PROGRAM ARGS
 `
@@ -29,8 +29,8 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	o = &Order{Job: option.DefaultJob(), NP: option.Default().NP, ActAs: 1, Prefix: true}
 	sub := option.NewSub("launch", about, end, stdout, stderr)
 	sub.Ranks(&o.NP, &o.NPGiven)
-	sub.Count(&o.ActAs, "hosts", "on this machine: act as so many hosts, with TCP between (1)", option.MaxProcesses)
-	sub.BoolVar(&o.KeepGoing, "keep-going", false, "let the others go on when one fails")
+	sub.Count(&o.ActAs, "hosts", "on this machine: act as N hosts, with TCP between them (1)", option.MaxProcesses)
+	sub.BoolVar(&o.KeepGoing, "keep-going", false, "keep the other ranks running when one fails")
 	sub.Job(&o.Job)
 	sub.Stray = func(rest []string) error {
 		return fmt.Errorf("%s: put -- before the program: bench launch -np %d -- %s", rest[0], o.NP, strings.Join(rest, " "))
@@ -41,7 +41,7 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	o.Program = sub.After
 	switch {
 	case len(o.Program) == 0:
-		return nil, sub.Complain(option.BadUsage, fmt.Errorf("which program? For example: bench launch -np %d -- ./train -epochs 3", o.NP))
+		return nil, sub.Complain(option.BadUsage, fmt.Errorf("it needs a program: bench launch -np %d -- ./train -epochs 3", o.NP))
 	case o.ActAs > o.NP:
 		return nil, sub.Complain(option.BadUsage, fmt.Errorf("-hosts %d: there are only %d processes to spread over them; give -np %d or more", o.ActAs, o.NP, o.ActAs))
 	}

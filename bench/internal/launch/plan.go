@@ -79,7 +79,7 @@ func (o Order) Plan(ctx context.Context, getenv func(string) string) (*Plan, err
 		case "auto":
 			return p, o.refuseNodes("there are no nodes to choose from: start an allocation (salloc, qsub), or give -hostfile")
 		case "srun":
-			return nil, errors.New("-launcher srun: this is no Slurm allocation; salloc or sbatch starts one")
+			return nil, errors.New("-launcher srun: not inside a Slurm allocation; start one with salloc or sbatch")
 		}
 		p.alloc = &Allocation{Nodes: 1}
 	}
@@ -108,7 +108,7 @@ func (p *Plan) refuseAddresses() error {
 	}
 	for _, h := range p.hosts {
 		if strings.Contains(h, ":") {
-			return fmt.Errorf("%s: %s takes no IPv6 addresses; give the host a name that leads to the address, in /etc/hosts or DNS", h, p.starter.path)
+			return fmt.Errorf("%s: %s takes no IPv6 addresses; give the host a name that resolves to the address, in /etc/hosts or DNS", h, p.starter.path)
 		}
 	}
 	return nil
@@ -244,7 +244,7 @@ func (p *Plan) place(getenv func(string) string) {
 	p.carry(getenv)
 	if p.starter.kind == "srun" && p.Nodes > 1 && !resolves(firstHost(getenv("SLURM_JOB_NODELIST"))) {
 		p.flags = append(p.flags, "--mpi=pmi2")
-		p.flagsWhy = strings.TrimPrefix(p.flagsWhy+"; the nodes' names lead to no address: ranks meet over Slurm's PMI-2", "; ")
+		p.flagsWhy = strings.TrimPrefix(p.flagsWhy+"; the nodes' names do not resolve: ranks meet over Slurm's PMI-2", "; ")
 	}
 	p.settings = p.machine.Settings(getenv, p.Nodes)
 	if p.starter.kind == "openmpi" && p.Nodes > 1 && getenv("GOCCL_ROOT") == "" && getenv("GOCCL_STORE") == "" {

@@ -61,7 +61,7 @@ func places(getenv func(string) string) (dirs []string) {
 // directory of its own, which only its owner can write.
 func share(program string, dirs []string) (copied string, remove func(), err error) {
 	if len(dirs) == 0 {
-		return "", nil, fmt.Errorf("%s is where only this node sees it, and so are this directory and $HOME; name a directory that all nodes see with -share DIR", program)
+		return "", nil, fmt.Errorf("only this node sees %s, this directory and $HOME; name a directory that all nodes see with -share DIR", program)
 	}
 	for _, dir := range dirs {
 		var own string
@@ -131,7 +131,7 @@ func verify(file, want string) error {
 	case err != nil:
 		return fmt.Errorf("on %s: %w", host, err)
 	case got != want:
-		return fmt.Errorf("on %s %s is another program than the one that the job was started with (SHA-256 %.12s, not %.12s): name a directory that all nodes see with -share DIR", host, file, got, want)
+		return fmt.Errorf("on %s %s is not the program that the job was started with (SHA-256 %.12s, not %.12s): name a directory that all nodes see with -share DIR", host, file, got, want)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func kindOf(ctx context.Context, path string, p *profile.Profile) (string, error
 		return "pals", nil // there is no other in the system's paths
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return "", fmt.Errorf("%s is no mpiexec that bench knows (PALS, MPICH's and Intel's Hydra, Open MPI): its --version says %.100q; name another with -launcher", path, first)
+	return "", fmt.Errorf("%s is not an mpiexec that bench knows (PALS, MPICH's and Intel's Hydra, Open MPI): its --version says %.100q; name another with -launcher", path, first)
 }
 
 // kindBy tells an mpiexec by its --version and its path.

@@ -71,13 +71,13 @@ type Command struct{ Name, Help string }
 
 // Commands are all but the benchmark itself.
 var Commands = []Command{
-	{"ab", "two builds, flags or environments in turns: which is faster?"},
-	{"compare", "stored runs (-J): what has changed?"},
-	{"fit", "a stored run: latency and bandwidth; what more ranks would take"},
-	{"plan", "what each way to spread a model's training would send"},
-	{"trace", "what the ranks' flight recorders have kept: which was where"},
-	{"doctor", "is this machine, or this job, fit to run? With remedies"},
-	{"launch", "any program as ranks: bench launch -np 4 -- PROGRAM ARGS"},
+	{"ab", "which of two builds, flags or environments is faster?"},
+	{"compare", "what changed between stored runs (-J)?"},
+	{"fit", "latency and bandwidth of a stored run; predicts more ranks"},
+	{"plan", "what each way to split a model's training would cost"},
+	{"trace", "what each rank was doing, from the flight recorders"},
+	{"doctor", "checks this machine or job, and suggests remedies"},
+	{"launch", "runs any program as ranks: bench launch -np 4 -- PROGRAM ARGS"},
 	{"help", "this text; bench help COMMAND has the flags of a command"},
 	{"version", "the version of bench, and of Go"},
 }

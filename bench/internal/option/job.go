@@ -30,10 +30,10 @@ func jobTable() []jobFlag {
 		{"hostfile", "FILE", "the hosts to use, one per line", named(func(j *Job) *string { return &j.Hostfile }, "the name of a file")},
 		{"launcher", "NAME", "auto, local, srun, or an mpiexec; auto is srun or mpiexec inside an allocation, else local", named(func(j *Job) *string { return &j.Launcher }, "auto, local, srun, or the name of an mpiexec")},
 		{"profile", "NAME", "auto, none, or the machine whose flags and environment to use: aurora polaris frontier perlmutter generic", named(func(j *Job) *string { return &j.Profile }, "auto, none or a machine")},
-		{"share", "DIR", "a directory that all nodes see, for the program (found by itself)", named(func(j *Job) *string { return &j.Share }, "a directory")},
-		{"bind", "HOW", "core: each rank on a core of its own; none (core where they fit)", setBind},
-		{"dry-run", "", "print the command that would start the ranks, and why, and end", func(j *Job, _ string) error { j.DryRun = true; return nil }},
-		{"q", "", "no comments, no progress: the table and what went wrong", func(j *Job, _ string) error { j.Quiet = true; return nil }},
+		{"share", "DIR", "a directory that all nodes see, for the program (found automatically)", named(func(j *Job) *string { return &j.Share }, "a directory")},
+		{"bind", "HOW", "core: each rank on its own core; none (core where they fit)", setBind},
+		{"dry-run", "", "print the command that would start the ranks and the reasons, then exit", func(j *Job, _ string) error { j.DryRun = true; return nil }},
+		{"q", "", "print only the table and errors, no comments and no progress", func(j *Job, _ string) error { j.Quiet = true; return nil }},
 	}
 }
 
@@ -49,7 +49,7 @@ func named(field func(*Job) *string, what string) func(*Job, string) error {
 
 func setBind(j *Job, s string) error {
 	if s != "auto" && s != "core" && s != "none" {
-		return errors.New("it is core or none")
+		return errors.New("it must be core or none")
 	}
 	j.Bind = s
 	return nil

@@ -20,7 +20,7 @@ func TestJobRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"-nodes 0":    "-nodes 0: it must be at least 1",
 		"-ppn many":   "-ppn many: not a whole number",
-		"-bind all":   "-bind all: it is core or none",
+		"-bind all":   "-bind all: it must be core or none",
 		"-hostfile=":  "-hostfile : give the name of a file",
 		"-lanucher x": "-lanucher: no such flag; did you mean -launcher? (-h all lists them)",
 	} {

@@ -82,16 +82,16 @@ var aliases = []alias{
 	{"m", "agg_iters", nil},
 	{"w", "warmup_iters", nil},
 	{"N", "run_cycles", nil},
-	{"p", "parallel_init", only("ranks always start at the same time", "0", "1")},
+	{"p", "parallel_init", only("bench's ranks always start at the same time", "0", "1")},
 	{"c", "check", nil},
 	{"o", "op", nil},
 	{"d", "datatype", setTheirTypes},
 	{"r", "root", nil},
 	{"z", "blocking", nil},
-	{"y", "stream_null", only("calls have a stream of their own, never the null stream", "0")},
+	{"y", "stream_null", only("calls always use a stream of their own, never the null stream", "0")},
 	{"T", "timeout", nil},
 	{"G", "cudagraph", nil},
-	{"C", "report_cputime", only("times are of whole calls, not of issuing them", "0")},
+	{"C", "report_cputime", only("bench times whole calls, never the issuing alone", "0")},
 	{"S", "report_timestamps", flip(func(o *Options) *bool { return &o.Stamp })},
 	{"J", "output_file", nil},
 	{"a", "average", nil},
@@ -99,7 +99,7 @@ var aliases = []alias{
 	{"x", "cta_policy", func(o *Options, s string) error {
 		n, err := whole(s, 0)
 		if err == nil && n > int(ccl.CTAPolicyZero) {
-			err = errors.New("it is 0 (default), 1 (efficiency) or 2 (zero)")
+			err = errors.New("it must be 0 (default), 1 (efficiency) or 2 (zero)")
 		}
 		o.Hints.CTAPolicy = ccl.CTAPolicy(n)
 		return err
@@ -127,7 +127,7 @@ func only(why string, values ...string) func(*Options, string) error {
 func flip(field func(*Options) *bool) func(*Options, string) error {
 	return func(o *Options, s string) error {
 		if s != "0" && s != "1" {
-			return errors.New("it is 0 or 1")
+			return errors.New("it must be 0 or 1")
 		}
 		*field(o) = s == "1"
 		return nil
@@ -176,7 +176,7 @@ func ParseAs(name string, args []string, getenv func(string) string) (Options, e
 			return o, nil
 		case opt.takes && !opt.glued:
 			if len(args) == 0 {
-				return o, fmt.Errorf("%s: what? It takes a value", opt.said)
+				return o, fmt.Errorf("%s needs a value", opt.said)
 			}
 			opt.value, args = args[0], args[1:]
 		}
@@ -303,7 +303,7 @@ func (o Options) settleAs(given map[string]bool, getenv func(string) string) (Op
 		o.Step = 1
 	}
 	if o.Min > o.Max {
-		return o, fmt.Errorf("-b %s -e %s: the smallest size is larger than the largest; both are 32M unless given", FormatSize(o.Min), FormatSize(o.Max))
+		return o, fmt.Errorf("-b %s -e %s: the smallest size is larger than the largest; both default to 32M", FormatSize(o.Min), FormatSize(o.Max))
 	}
 	if err := o.variables(getenv); err != nil {
 		return o, err
@@ -337,14 +337,14 @@ func (o *Options) variables(getenv func(string) string) error {
 	if v := getenv("NCCL_TESTS_MIN_BW"); v != "" {
 		x, err := strconv.ParseFloat(v, 64)
 		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
-			return refuse("NCCL_TESTS_MIN_BW", "it is a number of GB/s, such as 12.5")
+			return refuse("NCCL_TESTS_MIN_BW", "it must be a number of GB/s, such as 12.5")
 		}
 		o.MinAverage = x * 0.9
 	}
 	if v := getenv("NCCL_TESTS_DEVICE"); v != "" {
 		n, err := whole(v, 0)
 		if err != nil {
-			return refuse("NCCL_TESTS_DEVICE", "it is the number of a device")
+			return refuse("NCCL_TESTS_DEVICE", "it must be a device number")
 		}
 		for i := range max(o.Threads*o.PerThread, 1) {
 			o.Devices = append(o.Devices, n+i)
@@ -356,7 +356,7 @@ func (o *Options) variables(getenv func(string) string) error {
 			continue
 		}
 		if o.Threads*o.PerThread > 1 {
-			return refuse(name, "processes are split there, and ranks here; give each process one rank, or use --split")
+			return refuse(name, "nccl-tests splits processes, and bench splits ranks; give each process one rank, or use --split")
 		}
 		how, err := theirSplit(name, v)
 		if err != nil {
@@ -386,7 +386,7 @@ func theirSplit(name, v string) (s Split, err error) {
 	case how == "":
 		return s, errors.New("groups are MOD, DIV or AND and a number, such as MOD 8")
 	case err != nil || n < 0 || n == 0 && how != "mask":
-		return s, errors.New("it has no number of a group")
+		return s, errors.New("it has no group number")
 	case n == 0:
 		return s, nil
 	}

@@ -110,23 +110,23 @@ func TestParseAs(t *testing.T) {
 // What asks for something that is not here is refused, and says why.
 func TestParseAsRefuses(t *testing.T) {
 	for args, want := range map[string]string{
-		"-y 1":           "-y 1: calls have a stream of their own, never the null stream; give 0, or leave it out",
-		"-x 3":           "-x 3: it is 0 (default), 1 (efficiency) or 2 (zero)",
+		"-y 1":           "-y 1: calls always use a stream of their own, never the null stream; give 0, or leave it out",
+		"-x 3":           "-x 3: it must be 0 (default), 1 (efficiency) or 2 (zero)",
 		"-D 1":           "no engine calls from inside a kernel",
-		"-C 1":           "times are of whole calls",
+		"-C 1":           "bench times whole calls",
 		"-p 2":           "give 0 or 1",
 		"--step 4":       "--step: that may be --stepbytes or --stepfactor; write more of it",
 		"--n 4":          "--nthreads or --ngpus",
 		"--itres 4":      "--itres: no such option; did you mean --iters? (-h lists them)",
 		"-Q 1":           "-Q: no such option (-h lists them)",
-		"-b":             "-b: what? It takes a value",
+		"-b":             "-b needs a value",
 		"-b 8x":          "-b 8x: a size is a number",
 		"-b -8":          "-b -8: a size is a number",
 		"-b 1e300":       "larger than this machine's integers",
-		"-b 64M":         "-b 64M -e 32M: the smallest size is larger than the largest; both are 32M unless given",
+		"-b 64M":         "-b 64M -e 32M: the smallest size is larger than the largest; both default to 32M",
 		"-b 8 -i 0":      "the sizes would never grow",
 		"-n 5x":          "-n 5x: not a whole number",
-		"-I 2":           "-I 2: it is 0 or 1",
+		"-I 2":           "-I 2: it must be 0 or 1",
 		"-g 0":           "-g 0: it must be at least 1",
 		"-t 64 -g 100":   "that makes 6400 ranks",
 		"-np 2":          "-n p: not a whole number",
@@ -160,17 +160,17 @@ func TestVariables(t *testing.T) {
 		want      string
 	}{
 		{"NCCL_TESTS_MIN_BW=10", "", func(o *Options) { o.MinAverage = 9 }, ""},
-		{"NCCL_TESTS_MIN_BW=x", "", nil, "NCCL_TESTS_MIN_BW=x: it is a number of GB/s"},
+		{"NCCL_TESTS_MIN_BW=x", "", nil, "NCCL_TESTS_MIN_BW=x: it must be a number of GB/s"},
 		{"NCCL_TESTS_DEVICE=2", "-g 2", func(o *Options) { o.Threads, o.PerThread, o.Devices = 2, 2, []int{2, 3} }, ""},
-		{"NCCL_TESTS_DEVICE=-1", "", nil, "it is the number of a device"},
+		{"NCCL_TESTS_DEVICE=-1", "", nil, "it must be a device number"},
 		{"NCCL_TESTS_SPLIT=MOD 8", "", func(o *Options) { o.Split = Split{"mod", 8} }, ""},
 		{"NCCL_TESTS_SPLIT=/4", "", func(o *Options) { o.Split = Split{"div", 4} }, ""},
 		{"NCCL_TESTS_SPLIT=AND 0x6", "", func(o *Options) { o.Split = Split{"mask", 6} }, ""},
 		{"NCCL_TESTS_SPLIT=OR 1", "", nil, "groups are MOD, DIV or AND and a number"},
-		{"NCCL_TESTS_SPLIT=MOD", "", nil, "it has no number of a group"},
+		{"NCCL_TESTS_SPLIT=MOD", "", nil, "it has no group number"},
 		{"NCCL_TESTS_SPLIT_MASK=0x10", "", func(o *Options) { o.Split = Split{"mask", 16} }, ""},
 		{"NCCL_TESTS_SPLIT_MASK=0", "", func(*Options) {}, ""},
-		{"NCCL_TESTS_SPLIT_MASK=7", "-t 2", nil, "processes are split there, and ranks here"},
+		{"NCCL_TESTS_SPLIT_MASK=7", "-t 2", nil, "nccl-tests splits processes, and bench splits ranks"},
 	} {
 		name, value, _ := strings.Cut(tc.env, "=")
 		got, err := ParseAs("all_reduce_perf", strings.Fields(tc.args), func(n string) string {
@@ -215,7 +215,7 @@ func TestLongNames(t *testing.T) {
 	for args, text := range map[string]string{
 		"-g 2":      "-g: of nccl-tests' flags, this has no meaning here: one rank has one device",
 		"--ngpus 2": "-ngpus: of nccl-tests' flags",
-		"-y 1":      "-y 1: calls have a stream of their own",
+		"-y 1":      "-y 1: calls always use a stream of their own",
 		"--min 8":   "no such flag", // prefixes are getopt's
 	} {
 		_, err := Parse(strings.Fields(args))

@@ -194,7 +194,7 @@ func Parse(args []string) (Options, error) {
 			}
 		} else if !glued {
 			if len(args) == 0 {
-				return o, fmt.Errorf("-%s: what? It takes a value: %s", f.name, f.help)
+				return o, fmt.Errorf("-%s needs a value: %s", f.name, f.help)
 			}
 			value, args = args[0], args[1:]
 		}
@@ -245,7 +245,7 @@ func (o Options) fit(given map[string]bool) (Options, error) {
 		return o, err
 	}
 	if calls := o.Agg * max(o.Graph, 1); o.Iters > maxCalls/calls {
-		return o, fmt.Errorf("-n %d: with %d calls in each (-m, -G) that makes more calls than can be counted; give -n %d or less", o.Iters, calls, maxCalls/calls)
+		return o, fmt.Errorf("-n %d: with %d calls in each (-m, -G), that is more calls than can be counted; give -n %d or less", o.Iters, calls, maxCalls/calls)
 	}
 	if o.Plan != "" && o.Iters > maxSteps {
 		return o, fmt.Errorf("-n %d: the time of each step of -plan is kept; give -n %d or less", o.Iters, maxSteps)

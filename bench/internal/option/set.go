@@ -60,13 +60,13 @@ func setPeerTimeout(o *Options, s string) error {
 	case err != nil:
 		return err
 	case d < time.Second:
-		return errors.New("a machine may be as silent for a moment: at least 1s, or 0 for never")
+		return errors.New("a healthy machine can be silent that long: give at least 1s, or 0 for never")
 	}
 	o.PeerTimeout = d
 	return nil
 }
 
-var errTime = errors.New("a time is a number and its unit, such as 500us, 2s or 10m")
+var errTime = errors.New("a time is a number and a unit, such as 500us, 2s or 10m")
 
 // span reads a time: 2s, 500us; a number alone is seconds.
 func span(s string) (time.Duration, error) {
@@ -74,7 +74,7 @@ func span(s string) (time.Duration, error) {
 	if seconds, number := strconv.ParseFloat(s, 64); number == nil {
 		d, err = time.Duration(seconds*float64(time.Second)), nil
 		if math.Abs(seconds) > 1<<30 || math.IsNaN(seconds) {
-			return 0, errors.New("that is more than 30 years")
+			return 0, errors.New("it must be less than 30 years")
 		}
 	}
 	switch {
@@ -94,7 +94,7 @@ func bandwidth(field func(*Options) *float64) func(*Options, string) error {
 	return func(o *Options, s string) error {
 		x, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(x > 0) || math.IsInf(x, 0) {
-			return errors.New("it is a number of GB/s, such as 12.5")
+			return errors.New("it must be a number of GB/s, such as 12.5")
 		}
 		*field(o) = x
 		return nil
@@ -112,7 +112,7 @@ func setNP(o *Options, s string) (err error) {
 func setAverage(o *Options, s string) error {
 	n, err := whole(s, 0)
 	if err == nil && n > int(Most) {
-		err = errors.New("it is 0 (rank 0), 1 (average), 2 (fastest) or 3 (slowest)")
+		err = errors.New("it must be 0 (rank 0), 1 (average), 2 (fastest) or 3 (slowest)")
 	}
 	o.Average = Average(n)
 	return err
@@ -125,7 +125,7 @@ const maxAgg = 1 << 16
 func setAgg(o *Options, s string) (err error) {
 	o.Agg, err = whole(s, 1)
 	if err == nil && o.Agg > maxAgg {
-		err = fmt.Errorf("a group has at most %d calls; for more iterations there is -n", maxAgg)
+		err = fmt.Errorf("a group has at most %d calls; use -n for more iterations", maxAgg)
 	}
 	return err
 }
@@ -133,7 +133,7 @@ func setAgg(o *Options, s string) (err error) {
 func setBlocking(o *Options, s string) error {
 	n, err := whole(s, 0)
 	if err == nil && n > int(BarrierAtEnd) {
-		err = errors.New("it is 0 (issue all, then wait), 1 (wait and barrier after each), 2 (wait after each) or 3 (as 0, and a barrier)")
+		err = errors.New("it must be 0 (issue all, then wait), 1 (wait and barrier after each), 2 (wait after each) or 3 (as 0, and a barrier)")
 	}
 	o.Blocking = Blocking(n)
 	return err
@@ -142,7 +142,7 @@ func setBlocking(o *Options, s string) error {
 func setRegister(o *Options, s string) error {
 	n, err := whole(s, 0)
 	if err == nil && n > 2 {
-		err = errors.New("it is 0 (ordinary memory), 1 (registered) or 2 (symmetric windows)")
+		err = errors.New("it must be 0 (ordinary memory), 1 (registered) or 2 (symmetric windows)")
 	}
 	o.Registered, o.Windows = n > 0, n == 2
 	return err
@@ -166,7 +166,7 @@ func setRoot(o *Options, s string) (err error) {
 		return nil
 	}
 	if o.Root, err = whole(s, 0); err != nil {
-		err = errors.New("a root is a rank, from 0 on, or all")
+		err = errors.New("a root is a rank number of at least 0, or all")
 	}
 	return err
 }
@@ -213,7 +213,7 @@ func setDevices(o *Options, s string) error {
 	for _, word := range strings.Split(s, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%q is no number of a device; the first is 0", word)
+			return fmt.Errorf("%q is not a device number; the first is 0", word)
 		}
 		o.Devices = append(o.Devices, n)
 	}
@@ -272,7 +272,7 @@ func list[T comparable](s, what string, names []string, values []T, plain func(s
 		if i < 0 {
 			err := fmt.Errorf("no such %s", what)
 			if word == "all" {
-				err = errors.New("it stands alone")
+				err = errors.New("it must stand alone")
 			} else if n := Nearest(plain(word), names); n != "" {
 				err = fmt.Errorf("%w; did you mean %s?", err, n)
 			}

@@ -121,7 +121,7 @@ func (s *Sub) Percent(to *float64, name, help string) {
 	s.Func(name, help, func(value string) error {
 		x, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
-			return errors.New("it is a number of percent, such as 5")
+			return errors.New("it must be a percentage, such as 5")
 		}
 		*to = x
 		return nil
@@ -158,7 +158,7 @@ func (s *Sub) parse(args []string) error {
 			value = "true"
 		case !glued && len(args) == 0:
 			_, help := s.usage(f)
-			return fmt.Errorf("-%s: what? It takes a value: %s", name, help)
+			return fmt.Errorf("-%s needs a value: %s", name, help)
 		case !glued:
 			value, args = args[0], args[1:]
 		}

@@ -72,16 +72,16 @@ func TestSubRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"-nam e":         "-nam: no such flag; did you mean -name? (-h lists them)",
 		"-zzz":           "-zzz: no such flag (-h lists them)",
-		"-name":          "-name: what? It takes a value: a WORD",
-		"-x much":        "-x much: it is a number of percent, such as 5",
-		"-x -1":          "-x -1: it is a number of percent, such as 5",
-		"-x NaN":         "-x NaN: it is a number of percent, such as 5",
-		"-limit soon":    "-limit soon: a time is a number and its unit, such as 500us, 2s or 10m",
+		"-name":          "-name needs a value: a WORD",
+		"-x much":        "-x much: it must be a percentage, such as 5",
+		"-x -1":          "-x -1: it must be a percentage, such as 5",
+		"-x NaN":         "-x NaN: it must be a percentage, such as 5",
+		"-limit soon":    "-limit soon: a time is a number and a unit, such as 500us, 2s or 10m",
 		"-force=perhaps": "-force=perhaps: -force takes no value",
 		"-q=yes":         "-q=yes: -q takes no value",
 		"-count 11":      "-count 11: it must be a whole number from 1 to 10",
 		"-np 0":          "-np 0: it must be a whole number from 1 to 1024",
-		"-bind cores":    "-bind cores: it is core or none",
+		"-bind cores":    "-bind cores: it must be core or none",
 	} {
 		e := newExample()
 		goOn, status := e.Parse(strings.Fields(args))
@@ -108,7 +108,7 @@ func TestSubHelp(t *testing.T) {
 		require.True(t, strings.HasPrefix(e.out.String(), "bench example shows.\n\n  bench example [flags] FILE\n\n  -bind HOW "), &e.out)
 		require.True(t, strings.HasSuffix(e.out.String(), "  -x PERCENT         more or less\n\nExit status: 0.\n"), &e.out)
 		require.Contains(t, e.out.String(), "\n  -force             anyway\n")
-		for _, line := range []string{"-q                 no comments", "-hostfile FILE     the hosts", "-np N              ranks (on", "-count N           so many\n"} {
+		for _, line := range []string{"-q                 print only", "-hostfile FILE     the hosts", "-np N              ranks (on", "-count N           so many\n"} {
 			require.Contains(t, e.out.String(), "\n  "+line)
 		}
 		for _, line := range strings.Split(e.out.String(), "\n") {

@@ -80,7 +80,7 @@ func TestFiguresFail(t *testing.T) {
 	plain := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(plain, nil, 0o666))
 	require.ErrorContains(t, f.SaveFigures("svg", plain, nil), "-svg "+plain+": the figures could not be written: ")
-	require.ErrorContains(t, WritableDirectory("svg", plain), "-svg "+plain+": it is no directory that can be written: ")
+	require.ErrorContains(t, WritableDirectory("svg", plain), "-svg "+plain+": it is not a writable directory: ")
 	require.NoError(t, WritableDirectory("svg", filepath.Join(dir, "a", "b")))
 	require.ErrorContains(t, f.SaveFigures("png", dir, func(string, string, int, int) error { return errors.New("no ink") }), "no ink")
 	require.ErrorContains(t, f.SaveFigures("png", dir, func(string, string, int, int) error { return nil }), "nothing was drawn")

@@ -236,10 +236,10 @@ func Parse(b []byte) (*File, error) {
 		f, err = parse(b)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("it is not what -J writes: %w", err)
+		return nil, fmt.Errorf("it is not a file that -J writes: %w", err)
 	}
 	if f.Version < 2 || f.Version > 3 {
-		return nil, fmt.Errorf("it is not what -J writes: its version is %d, not 2 or 3", f.Version)
+		return nil, fmt.Errorf("it is not a file that -J writes: its version is %d, not 2 or 3", f.Version)
 	}
 	return f, nil
 }
@@ -271,7 +271,7 @@ func WritableDirectory(flag, dir string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("-%s %s: it is no directory that can be written: %w", flag, dir, cause(err))
+		return fmt.Errorf("-%s %s: it is not a writable directory: %w", flag, dir, cause(err))
 	}
 	return nil
 }

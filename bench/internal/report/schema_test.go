@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 	require.Equal(t, f.Config, got.Config)
 	for _, text := range []string{"", "[]", "{}", `{"version":1}`, `{"version":3,"results":7}`} {
 		_, err := Parse([]byte(text))
-		require.ErrorContains(t, err, "it is not what -J writes")
+		require.ErrorContains(t, err, "it is not a file that -J writes")
 	}
 	_, err = Load("/no/such")
 	require.EqualError(t, err, "/no/such: it cannot be read: no such file or directory")

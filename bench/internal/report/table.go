@@ -126,7 +126,7 @@ func (r *Row) Remarks() (all []string) {
 		r     *Result
 	}{{"out of place", &r.OutOfPlace}, {"in place", &r.InPlace}} {
 		if s := half.r.Slowest; s != nil {
-			all = append(all, fmt.Sprintf("%s, %s: rank %d on %s comes %s us late to the barrier, the next %s us",
+			all = append(all, fmt.Sprintf("%s, %s: rank %d on %s arrives %s us late at the barrier, the next %s us",
 				row, half.where, s.Rank, s.Host, fit(s.Late, 7), fit(s.Rest, 7)))
 		}
 	}

@@ -23,7 +23,7 @@ func (f *File) Words() (words []Word) {
 		bad("Missed: %s", l)
 	}
 	if len(f.Errors) == 0 && f.OutOfBounds.OK {
-		good("All results that were checked are right.")
+		good("All checked results are correct.")
 	}
 	var odd []oddity
 	for _, c := range f.curves() {
@@ -52,7 +52,7 @@ func (f *File) Words() (words []Word) {
 		good("A step of %s with %s takes %.4g ms for its %d calls of %.4g MB in all.", s.Model, s.Scheme, s.Time/1e3, s.Calls, float64(s.Bytes)/1e6)
 	}
 	if len(f.Skipped) > 0 {
-		good("Not supported, and left out: %d combinations.", len(f.Skipped))
+		good("Not supported and left out: %d combinations.", len(f.Skipped))
 	}
 	return words
 }

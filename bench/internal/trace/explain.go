@@ -58,7 +58,7 @@ func (j *job) explain(say func(format string, args ...any)) {
 		wrong = true
 	}
 	if !wrong {
-		say("  nothing went wrong: all Comms were closed in good order")
+		say("  nothing went wrong: all Comms were closed normally")
 	}
 }
 
@@ -89,7 +89,7 @@ func (c *comm) explain(say func(format string, args ...any)) bool {
 		say("    nothing was written by %s: killed, or not failed", missing(c))
 	}
 	if seq, calls := c.firstDifference(); seq > 0 {
-		say("    the ranks differ first in call #%d:", seq)
+		say("    the ranks first differ in call #%d:", seq)
 		for _, shape := range slices.Sorted(maps.Keys(calls)) {
 			r := calls[shape]
 			say("      %s: %s%s", ranks(r), shape, c.where(r[0], seq))
@@ -202,7 +202,7 @@ func (c *comm) explainLate(say func(format string, args ...any)) {
 		case k == nil:
 			say("    rank %d on host %s had made no call", r, l.Host)
 		case l.Doing == "outside" || l.Doing == "":
-			say("    rank %d on host %s had not come to call #%d; its last is %v", r, l.Host, furthest, k)
+			say("    rank %d on host %s had not reached call #%d; its last is %v", r, l.Host, furthest, k)
 		default:
 			say("    rank %d on host %s was still in %v", r, l.Host, k)
 		}

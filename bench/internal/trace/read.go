@@ -87,11 +87,11 @@ const (
 func parse(b []byte) (*line, error) {
 	var l line
 	if err := json.Unmarshal(b, &l); err != nil {
-		return nil, fmt.Errorf("no line of JSON: %w", err)
+		return nil, fmt.Errorf("not a line of JSON: %w", err)
 	}
 	switch {
 	case l.Version == 0:
-		return nil, errors.New("no line of a goccl trace")
+		return nil, errors.New("not a line of a goccl trace")
 	case l.Version != version:
 		return nil, fmt.Errorf("a trace of version %d; this program reads version %d", l.Version, version)
 	case l.Size < 1 || l.Size > maxRanks || l.Rank < 0 || l.Rank >= l.Size || l.World < 0 || l.World >= maxRanks:
@@ -99,7 +99,7 @@ func parse(b []byte) (*line, error) {
 	case len(l.Calls) > maxCalls:
 		return nil, fmt.Errorf("%d calls; at most %d are kept", len(l.Calls), maxCalls)
 	case l.Peer != nil && (*l.Peer < 0 || *l.Peer >= l.Size), l.For != nil && (*l.For < 0 || *l.For >= l.Size):
-		return nil, errors.New("a peer that is no rank of the Comm")
+		return nil, errors.New("a peer that is not a rank of the Comm")
 	}
 	for _, s := range []string{l.Job, l.Comm, l.ID, l.Host, l.Why, l.Code, l.Error, l.Doing} {
 		if len(s) > maxText {

@@ -10,9 +10,9 @@ import (
 	"github.com/goccl/goccl/bench/internal/option"
 )
 
-const about = `bench trace reads what the processes of a job have written into DIR, which GOCCL_TRACE named,
-and says in words what went wrong: which ranks had not come to which call, in which call ranks
-differ, who waited for whom.
+const about = `bench trace reads what the processes of a job wrote into DIR, which GOCCL_TRACE named, and
+says in words what went wrong: which ranks had not reached which call, in which call the
+ranks differ, and which rank waited for which.
 
   bench trace DIR
 `
@@ -26,12 +26,12 @@ func Command(args []string, stdout, stderr io.Writer) int {
 		return status
 	}
 	if len(sub.Operands) != 1 {
-		return sub.Complain(option.BadUsage, errors.New("which directory? It takes the one that GOCCL_TRACE named: bench trace dir"))
+		return sub.Complain(option.BadUsage, errors.New("it needs the directory that GOCCL_TRACE named: bench trace dir"))
 	}
 	dir := sub.Operands[0]
 	lines, err := readDir(dir, func(s string) { fmt.Fprintln(stderr, "bench trace:", s) })
 	if err == nil && len(lines) == 0 {
-		err = fmt.Errorf("the files in %s hold no line of a trace", dir)
+		err = fmt.Errorf("the files in %s contain no trace", dir)
 	}
 	if err != nil {
 		return sub.Complain(option.Failed, err)

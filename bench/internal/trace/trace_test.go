@@ -26,7 +26,7 @@ func TestCommandSaysWhatWentWrong(t *testing.T) {
 		{"all is well", map[string][]string{"a.jsonl": {
 			head + `"rank":0,"world":0,"host":"a","why":"exit","calls":[` + barrier + `]}`,
 		}}, `job 0123456789ab:
-  nothing went wrong: all Comms were closed in good order
+  nothing went wrong: all Comms were closed normally
 `},
 		{"a late rank", map[string][]string{"a.jsonl": {
 			head + `"rank":0,"world":0,"host":"a","why":"failure","code":"timed out","peer":2,"error":"ccl: rank 0: timed out at rank 2","calls":[` + barrier + `,` + allreduce("2", "running") + `]}`,
@@ -39,7 +39,7 @@ func TestCommandSaysWhatWentWrong(t *testing.T) {
   world (3 ranks):
     timed out, by ranks 0, 1: ccl: rank 0: timed out at rank 2
     nothing was written by rank 2: killed, or not failed
-    rank 2 on host b had not come to call #2; its last is #1 Barrier
+    rank 2 on host b had not reached call #2; its last is #1 Barrier
     in #2 AllReduce float x 8 sum at train.go:88: ranks 0, 1
 `},
 		{"a mismatch", map[string][]string{"a.jsonl": {
@@ -49,7 +49,7 @@ func TestCommandSaysWhatWentWrong(t *testing.T) {
 		}}, `job 0123456789ab:
   world (3 ranks):
     ranks disagree about the call, by ranks 0, 1, 2: ccl: it differs
-    the ranks differ first in call #1:
+    the ranks first differ in call #1:
       rank 0: AllReduce float x 8 sum at train.go:88
       ranks 1, 2: Barrier
 `},
@@ -86,18 +86,18 @@ func TestCommandComplains(t *testing.T) {
 	errs.Reset()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.jsonl"), []byte("{\"goccl_trace\":1,\"job\":\"j\",\"size\":1,\"why\":\"exit\"}\n{\"goccl_tr"), 0o600))
 	assert.Zero(t, Command([]string{dir}, &out, &errs))
-	assert.Contains(t, errs.String(), "a.jsonl:2: no line of JSON")
+	assert.Contains(t, errs.String(), "a.jsonl:2: not a line of JSON")
 	assert.Contains(t, out.String(), "nothing went wrong")
 }
 
 func TestParseRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		`7`:                                    "no line of JSON",
-		`{}`:                                   "no line of a goccl trace",
+		`7`:                                    "not a line of JSON",
+		`{}`:                                   "not a line of a goccl trace",
 		`{"goccl_trace":2}`:                    "a trace of version 2",
 		`{"goccl_trace":1,"size":2,"rank":2}`:  "there is no such rank",
 		`{"goccl_trace":1,"size":2,"rank":-1}`: "there is no such rank",
-		`{"goccl_trace":1,"size":2,"rank":1,"peer":2}`:   "no rank of the Comm",
+		`{"goccl_trace":1,"size":2,"rank":1,"peer":2}`:   "not a rank of the Comm",
 		`{"goccl_trace":1,"size":99999999999,"rank":-1}`: "there is no such rank",
 	} {
 		_, err := parse([]byte(in))

@@ -125,7 +125,7 @@ func firstDifference(a, b string) string {
 			return fmt.Sprintf("%s there, %s on rank 0", y[i], x[i])
 		}
 	}
-	return "another number of options"
+	return "a different number of options"
 }
 
 // join runs the steps after the first exchange. Each is done once per process. What can fail comes before a verdict that

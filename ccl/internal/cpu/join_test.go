@@ -51,7 +51,7 @@ func TestCompare(t *testing.T) {
 		{"other wire", [][]byte{good, good, old}, 3, Version, 2, "rank 2 runs something else than this goccl, or another version of it"},
 		{"version", [][]byte{good, h("version 2;Check=async;Timeout=1s")}, 2, Version, 1, "rank 1 differs from rank 0: version 2 there, version 1 on rank 0"},
 		{"last field", [][]byte{good, good, h("version 1;Check=async;Timeout=2s")}, 3, Version, 2, "rank 2 differs from rank 0: Timeout=2s there, Timeout=1s on rank 0"},
-		{"more fields", [][]byte{good, h(someSettings + ";X=1")}, 2, Version, 1, "rank 1 differs from rank 0: another number of options"},
+		{"more fields", [][]byte{good, h(someSettings + ";X=1")}, 2, Version, 1, "rank 1 differs from rank 0: a different number of options"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := compare(tc.all, tc.size)

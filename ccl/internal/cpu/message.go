@@ -168,7 +168,7 @@ func (c *Links) progressIn(r *receiver) (moved bool, f *Fault) {
 		moved = true
 	}
 	if r.summed && r.sum != r.promised {
-		return true, c.stop(fault(Backend, r.l.peer, "what rank %d sent was damaged on its way (GOCCL_CHECKSUM)", r.l.peer))
+		return true, c.stop(fault(Backend, r.l.peer, "what rank %d sent was damaged in transit (GOCCL_CHECKSUM)", r.l.peer))
 	}
 	r.done = true
 	r.l.inTurn++

@@ -105,7 +105,7 @@ type Engine interface {
 var ErrCapturing = errors.New("the stream is being captured into a graph: its calls run when the graph is launched")
 
 // ErrNotNow is Mark's error while a capture is under way elsewhere that would break.
-var ErrNotNow = errors.New("another stream is being captured into a graph: no event may be asked for")
+var ErrNotNow = errors.New("another stream is being captured into a graph: events cannot be queried")
 
 // Mark is a place in a stream.
 type Mark interface {

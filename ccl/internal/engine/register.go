@@ -29,4 +29,4 @@ type Windower interface {
 // Lacks is the error of a call that this version of a library does not have.
 type Lacks struct{ Library, Call, Since string }
 
-func (e *Lacks) Error() string { return e.Library + " has no " + e.Call + ": that takes " + e.Since }
+func (e *Lacks) Error() string { return e.Library + " has no " + e.Call + "; that needs " + e.Since }

@@ -70,7 +70,7 @@ func join(g engine.Group) (*Engine, error) {
 		return nil, libraryError(err)
 	}
 	if comm.Rank() != g.Rank {
-		return nil, errors.Join(fmt.Errorf("rank %d of this Comm is rank %d of MPI's: two ranks take themselves for the same", g.Rank, comm.Rank()), comm.Free())
+		return nil, errors.Join(fmt.Errorf("rank %d of this Comm is rank %d of MPI: two ranks claim the same number", g.Rank, comm.Rank()), comm.Free())
 	}
 	return &Engine{comm: comm}, nil
 }
@@ -95,7 +95,7 @@ func (e *Engine) Split(_ context.Context, g engine.Group) (engine.Engine, error)
 		return nil, nil
 	}
 	if comm.Rank() != g.Rank || comm.Size() != g.Size {
-		return nil, errors.Join(fmt.Errorf("rank %d of the %d of this Comm is rank %d of %d of MPI's", g.Rank, g.Size, comm.Rank(), comm.Size()), comm.Free())
+		return nil, errors.Join(fmt.Errorf("rank %d of the %d of this Comm is rank %d of %d of MPI", g.Rank, g.Size, comm.Rank(), comm.Size()), comm.Free())
 	}
 	done, err := mpi.Use()
 	if err != nil {
@@ -108,13 +108,13 @@ func (e *Engine) Split(_ context.Context, g engine.Group) (engine.Engine, error)
 func (e *Engine) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) error {
 	switch {
 	case !host:
-		return errors.New("MPI takes host memory here, and this memory is of a device")
+		return errors.New("MPI takes only host memory here, and this is device memory")
 	case k > engine.Barrier:
 		return fmt.Errorf("MPI has no call of kind %d", k)
 	case k <= engine.ReduceScatterV && t > engine.Float64:
 		return errors.New("MPI does not reduce 8-bit floats")
 	case op == engine.Scaled && k <= engine.ReduceScatterV:
-		return errors.New("MPI has no operator that scales: use sum, and multiply")
+		return errors.New("MPI has no scaling operator: use sum, then multiply")
 	case op > engine.Avg:
 		return fmt.Errorf("MPI has no operator %d", op)
 	}
@@ -127,7 +127,7 @@ func (e *Engine) Issue(uintptr, []engine.Call) error { return errNoStreams }
 // Mark refuses as well.
 func (e *Engine) Mark(uintptr) (engine.Mark, error) { return nil, errNoStreams }
 
-var errNoStreams = errors.New("MPI knows no device streams")
+var errNoStreams = errors.New("MPI does not support device streams")
 
 // Err is nil: MPI tells of errors in calls alone.
 func (e *Engine) Err() error { return nil }

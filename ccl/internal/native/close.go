@@ -34,7 +34,7 @@ func (e *end) abort() {
 	}
 	if !e.returned(callWait) {
 		if !e.revoke() || !e.returned(callWait) {
-			e.lost = fmt.Errorf("%s: a call has not come back from the library %v after the communicator failed: it is given up with its memory, and what it has on the device goes on until this process ends",
+			e.lost = fmt.Errorf("%s: a call has not returned from the library %v after the communicator failed: the call and its memory are abandoned, and its work on the device goes on until this process ends",
 				e.lib.Version(), callWait)
 			return
 		}
@@ -74,9 +74,9 @@ type closing struct {
 
 // What Close waits for, one after the other.
 var (
-	forCalls   = "a call of this communicator has not come back from the library"
-	forAbort   = "ncclCommAbort has not returned: a graph that was captured from the communicator may still be open, or a kernel run"
-	forDestroy = "ncclCommDestroy has not returned: a graph that was captured from the communicator may still be open, or other ranks have not closed theirs"
+	forCalls   = "a call of this communicator has not returned from the library"
+	forAbort   = "ncclCommAbort has not returned: a graph captured from the communicator may still be open, or a kernel may be running"
+	forDestroy = "ncclCommDestroy has not returned: a graph captured from the communicator may still be open, or other ranks may not have closed theirs"
 )
 
 // Close frees the communicator, on a goroutine of its own, which goes on where the library takes longer than patience: to free
@@ -91,7 +91,7 @@ func (e *end) Close() error {
 		select {
 		case c.err = <-done:
 		case <-time.After(c.patience):
-			c.err = fmt.Errorf("%s: after %v %s; what it holds is not free before", e.lib.Version(), c.patience, *c.waitsFor.Load())
+			c.err = fmt.Errorf("%s: after %v, %s; its resources are not released before that", e.lib.Version(), c.patience, *c.waitsFor.Load())
 			if c.waitsFor.Load() == &forCalls {
 				e.Abort()
 			}

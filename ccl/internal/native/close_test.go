@@ -93,7 +93,7 @@ func TestFullStream(t *testing.T) {
 					}
 					require.NoError(t, r.Close())
 				} else {
-					require.ErrorContains(t, r.Close(), "is given up with its memory")
+					require.ErrorContains(t, r.Close(), "the call and its memory are abandoned")
 					os.Unsetenv("FAKE_FAIL") // and so that nothing hangs on in this process:
 					e.revoke()
 					<-inside
@@ -123,7 +123,7 @@ func TestCloseLasts(t *testing.T) {
 			require.NoError(t, r.issueOne(m))
 			g, err := r.stream.EndCapture()
 			require.NoError(t, err)
-			require.ErrorContains(t, r.Close(), "a graph that was captured from the communicator may still be open")
+			require.ErrorContains(t, r.Close(), "a graph captured from the communicator may still be open")
 			require.NoError(t, g.Close()) // then it goes
 			require.NoError(t, m.Free())
 		})

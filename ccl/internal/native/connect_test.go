@@ -50,7 +50,7 @@ func TestConnect(t *testing.T) {
 					require.NoError(t, err)
 					require.NoError(t, m.Free())
 				} else {
-					require.ErrorContains(t, err, "a call has not come back from the library 1s after the communicator failed")
+					require.ErrorContains(t, err, "a call has not returned from the library 1s after the communicator failed")
 				}
 				require.True(t, errors.Is(e.Issue(r.handle(), call), errClosed))
 			})

@@ -27,7 +27,7 @@ func (l *library) Hints(h engine.Hints) error {
 		{h.CTAPolicy == 2, "CTAPolicyZero", 22803},
 	} {
 		if f.set && (l.version < f.since || l.t.CommInitRankConfig == nil) {
-			return fmt.Errorf("%s has no %s: that takes %s %s", l.Version(), f.name, l.v.title, version(f.since))
+			return fmt.Errorf("%s has no %s; that needs %s %s", l.Version(), f.name, l.v.title, version(f.since))
 		}
 	}
 	return nil

@@ -28,14 +28,14 @@ func TestHints(t *testing.T) {
 			{22809, engine.Hints{MinCTAs: 2, MaxCTAs: 8, CTAPolicy: 2, TrafficClass: 3, Net: "Socket"},
 				"minCTAs=2 maxCTAs=8 trafficClass=3 CTAPolicy=2 netName=Socket commName=tp", ""},
 			{22703, engine.Hints{CTAPolicy: 1}, "CTAPolicy=1  commName=tp", ""},
-			{22703, engine.Hints{CTAPolicy: 2}, "", "2.27.3 has no CTAPolicyZero: that takes " + v.title + " 2.28.3"},
+			{22703, engine.Hints{CTAPolicy: 2}, "", "2.27.3 has no CTAPolicyZero; that needs " + v.title + " 2.28.3"},
 			{22605, engine.Hints{MaxCTAs: 4, TrafficClass: 7}, "maxCTAs=4 trafficClass=7  ", ""},
-			{22605, engine.Hints{CTAPolicy: 1}, "", "2.26.5 has no CTAPolicy: that takes " + v.title + " 2.27.0"},
+			{22605, engine.Hints{CTAPolicy: 1}, "", "2.26.5 has no CTAPolicy; that needs " + v.title + " 2.27.0"},
 			{22304, engine.Hints{MinCTAs: 1, Net: "IB"}, "minCTAs=1 netName=IB ", ""},
-			{22304, engine.Hints{TrafficClass: 7}, "", "2.23.4 has no TrafficClass: that takes " + v.title + " 2.26.0"},
+			{22304, engine.Hints{TrafficClass: 7}, "", "2.23.4 has no TrafficClass; that needs " + v.title + " 2.26.0"},
 			{21602, engine.Hints{}, " ", ""},
-			{21602, engine.Hints{Net: "IB"}, "", "2.16.2 has no Net: that takes " + v.title + " 2.17.0"},
-			{21602, engine.Hints{MinCTAs: 1}, "", "2.16.2 has no MinCTAs: that takes " + v.title + " 2.17.0"},
+			{21602, engine.Hints{Net: "IB"}, "", "2.16.2 has no Net; that needs " + v.title + " 2.17.0"},
+			{21602, engine.Hints{MinCTAs: 1}, "", "2.16.2 has no MinCTAs; that needs " + v.title + " 2.17.0"},
 		} {
 			t.Run(strconv.Itoa(tc.version)+" "+tc.want+tc.lacks, func(t *testing.T) {
 				leaks(t, v)

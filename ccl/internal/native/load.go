@@ -49,7 +49,7 @@ func (v *vendor) open() (engine.Library, error) {
 	l.fake = so.Symbol(fakeSymbol) != 0
 	switch {
 	case l.fake && os.Getenv(allowFake) != "1":
-		return nil, wrong("is the fake library for tests, which computes on host memory: %s=1 allows it; unset %s for the real one", allowFake, v.search.Env)
+		return nil, wrong("is the fake library for tests, which computes on host memory; set %s=1 to allow it, or unset %s to use the real one", allowFake, v.search.Env)
 	case !l.fake:
 		for _, o := range v.others {
 			if has := so.Symbol(o.symbol) != 0; has != o.lacks && (has || so.Symbol("ncclGetVersion") != 0) {
@@ -62,7 +62,7 @@ func (v *vendor) open() (engine.Library, error) {
 		if so.Symbol("ncclGetVersion") == 0 {
 			return nil, wrong("is not %s: it has no function ncclGetVersion", v.title)
 		}
-		return nil, wrong("is not a %s that can be used: it has no function %s; %s", v.title, C.GoString(&missing[0]), v.search.Advice)
+		return nil, wrong("is not a %s that goccl can use: it has no function %s; %s", v.title, C.GoString(&missing[0]), v.search.Advice)
 	}
 	var n C.int
 	var f C.gccl_fault

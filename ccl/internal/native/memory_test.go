@@ -35,7 +35,7 @@ func TestMemory(t *testing.T) {
 		if lib.t.MemAlloc == nil {
 			var lacks *engine.Lacks
 			require.ErrorAs(t, err, &lacks)
-			require.EqualError(t, err, lib.Version()+" has no ncclMemAlloc: that takes "+v.title+" 2.19")
+			require.EqualError(t, err, lib.Version()+" has no ncclMemAlloc; that needs "+v.title+" 2.19")
 			return
 		}
 		require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestWindow(t *testing.T) {
 				return r.lib.Free(r.group.Device, p)
 			})
 			if lacks != nil {
-				require.EqualError(t, lacks, ranks[0].lib.Version()+" has no ncclCommWindowRegister: that takes "+v.title+" 2.27")
+				require.EqualError(t, lacks, ranks[0].lib.Version()+" has no ncclCommWindowRegister; that needs "+v.title+" 2.27")
 				return
 			}
 		}

@@ -49,10 +49,10 @@ func TestProductInput(t *testing.T) {
 				y, _ := gpu.Alloc[int32](d, 2)
 				defer y.Free()
 				return r.q.AllReduce(ccl.Device(x), ccl.Device(y), ccl.Sum)
-			}, ccl.ErrArgument, "src: the memory is on device 5, the Comm on device 0"},
+			}, ccl.ErrArgument, "src: the memory is on device 5, but the Comm is on device 0"},
 			"another package": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
 				return r.q.AllReduce(ccl.Device(foreign{x}), ccl.InPlace(), ccl.Sum)
-			}, ccl.ErrArgument, "the memory is of package acme, the Comm's backend " + name},
+			}, ccl.ErrArgument, "the memory is from package acme, but the Comm's backend " + name},
 			"too many": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
 				return r.q.AllReduce(ccl.Device(x).From(0, 3), ccl.InPlace(), ccl.Sum)
 			}, ccl.ErrArgument, "Buf.From was out of bounds"},

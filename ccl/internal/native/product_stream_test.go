@@ -51,7 +51,7 @@ func (r *on) goesOn(ctx context.Context) error {
 	return r.sums(ctx, 3)
 }
 
-// TestProductStreamLeft: a stream that is closed with calls under way runs them all the same, and the Comm knows when they are done.
+// TestProductStreamLeft: a stream that is closed with calls in progress runs them all the same, and the Comm knows when they are done.
 func TestProductStreamLeft(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)

@@ -59,7 +59,7 @@ func TestProductWindow(t *testing.T) {
 							t.Fatalf("element %d is %d", i, got[i])
 						}
 					}
-					assert.ErrorContains(t, ccl.FreeDevice(m), "the memory has 2 windows or registrations: release")
+					assert.ErrorContains(t, ccl.FreeDevice(m), "the memory has 2 windows or registrations: first release")
 					assert.NoError(t, none())
 					assert.NoError(t, part())
 					assert.NoError(t, part())
@@ -118,7 +118,7 @@ func TestProductWindowRefused(t *testing.T) {
 			if r.me == 0 {
 				b = ccl.Device(r.mem(make([]int32, 4096)...))
 			}
-			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 0: a window takes memory of MakeDevice, not a *gpu.Mem[int32]"); err != nil {
+			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 0: a window needs memory from MakeDevice, not a *gpu.Mem[int32]"); err != nil {
 				return err
 			}
 			freed, _ := r.make(4096)

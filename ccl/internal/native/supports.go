@@ -57,11 +57,11 @@ func (e *end) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) er
 	case op == engine.Scaled && (t < engine.Float16 || t > engine.Float64):
 		return fmt.Errorf("%s does not scale %s here", l.Version(), types[t].name)
 	case op == engine.Scaled && l.t.RedOpCreatePreMulSum == nil:
-		return fmt.Errorf("%s has no ncclRedOpCreatePreMulSum: that takes %s 2.11", l.Version(), l.v.title)
+		return fmt.Errorf("%s has no ncclRedOpCreatePreMulSum; that needs %s 2.11", l.Version(), l.v.title)
 	case typ >= 0:
 		return nil
 	case t == engine.Float8E4M3 || t == engine.Float8E5M2:
-		return fmt.Errorf("%s moves %s, but does not reduce it: that takes %s %s", l.Version(), types[t].name, l.v.title, version(l.v.fp8))
+		return fmt.Errorf("%s moves %s, but does not reduce it; that needs %s %s", l.Version(), types[t].name, l.v.title, version(l.v.fp8))
 	}
 	return fmt.Errorf("%s has no %s: it moves it as bytes, but does not reduce it", l.Version(), types[t].name)
 }

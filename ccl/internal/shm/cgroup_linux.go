@@ -74,10 +74,10 @@ func limitedGroups(root, self string) (found []cgroup) {
 // have room for them, and so must the system.
 func HasRoom(n uint64) error {
 	if left := roomIn(cgroups()); left < n {
-		return shortage(fmt.Sprintf("shared memory: %d KiB are needed, and the limit of this process's cgroup leaves %d KiB; raise it or use fewer ranks", n>>10, left>>10))
+		return shortage(fmt.Sprintf("shared memory: %d KiB are needed, but the limit of this process's cgroup leaves %d KiB; raise it or use fewer ranks", n>>10, left>>10))
 	}
 	if left, ok := available(); ok && left < n+min(n, spareRoom) {
-		return shortage(fmt.Sprintf("shared memory: %d KiB are needed, and this host has %d KiB of memory left; free memory or use fewer ranks", n>>10, left>>10))
+		return shortage(fmt.Sprintf("shared memory: %d KiB are needed, but this host has %d KiB of memory left; free memory or use fewer ranks", n>>10, left>>10))
 	}
 	return nil
 }

@@ -92,6 +92,6 @@ func TestHasRoom(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, "memory.max"), []byte(strconv.Itoa(1<<20+1024)), 0o644))
 	require.NoError(t, HasRoom(1<<20))
 	err := HasRoom(1<<20 + 1024)
-	require.EqualError(t, err, "shared memory: 1025 KiB are needed, and the limit of this process's cgroup leaves 1024 KiB; raise it or use fewer ranks")
+	require.EqualError(t, err, "shared memory: 1025 KiB are needed, but the limit of this process's cgroup leaves 1024 KiB; raise it or use fewer ranks")
 	require.ErrorIs(t, err, syscall.ENOMEM)
 }

@@ -43,10 +43,10 @@ func RecvFD(c *net.UnixConn, want []byte) (int, error) {
 	case fd < 0 && flags&unix.MSG_CTRUNC != 0: // the kernel drops what there is no number for
 		return -1, fmt.Errorf("shared memory: %w", unix.EMFILE)
 	case fd < 0:
-		return -1, errors.New("shared memory: no descriptor came")
+		return -1, errors.New("shared memory: no descriptor was received")
 	case !hmac.Equal(got[:n], want):
 		unix.Close(fd)
-		return -1, errors.New("shared memory: the process that gives it does not belong to this job")
+		return -1, errors.New("shared memory: the process that sent it does not belong to this job")
 	}
 	return fd, nil
 }

@@ -41,7 +41,7 @@ func TestDescriptorTravels(t *testing.T) {
 		{"with its proof", func(c *net.UnixConn) error { return SendFD(c, h.Descriptor(), []byte("proof")) }, ""},
 		{"with another", func(c *net.UnixConn) error { return SendFD(c, h.Descriptor(), []byte("other")) }, "does not belong to this job"},
 		{"with a part of it", func(c *net.UnixConn) error { return SendFD(c, h.Descriptor(), []byte("pro")) }, "does not belong to this job"},
-		{"the proof alone", func(c *net.UnixConn) error { _, err := c.Write([]byte("proof")); return err }, "no descriptor came"},
+		{"the proof alone", func(c *net.UnixConn) error { _, err := c.Write([]byte("proof")); return err }, "no descriptor was received"},
 		{"nothing", func(c *net.UnixConn) error { return c.Close() }, "EOF"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

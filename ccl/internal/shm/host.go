@@ -118,7 +118,7 @@ func (h *Host) Alloc(n int) (uint64, error) {
 	}
 	off, ok := h.own.space.take(size)
 	if !ok {
-		return 0, fmt.Errorf("shared memory: %d KiB are asked for, more than is left of the %d GiB that the ranks of a host can share; free memory or ask for less", size>>10, uint64(memfdBytes)>>30)
+		return 0, fmt.Errorf("shared memory: %d KiB were requested, more than is left of the %d GiB that the ranks of a host can share; free memory or request less", size>>10, uint64(memfdBytes)>>30)
 	}
 	err := errNoSpace
 	if !inject.Cut("cpu.reserve") {

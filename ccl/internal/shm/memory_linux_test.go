@@ -160,12 +160,12 @@ func TestHostGivesBack(t *testing.T) {
 		h.Free(off, 1<<20)
 	}
 	_, err = h.Alloc(2 << 40)
-	require.ErrorContains(t, err, "shared memory: 2147483648 KiB are asked for, more than is left of the 1024 GiB that the ranks of a host can share")
+	require.ErrorContains(t, err, "shared memory: 2147483648 KiB were requested, more than is left of the 1024 GiB that the ranks of a host can share")
 	real := meminfo
 	defer func() { meminfo = real }()
 	meminfo = func() ([]byte, error) { return []byte("MemTotal: 9 kB\nMemAvailable:       2000 kB\n"), nil }
 	_, err = h.Alloc(1 << 20)
-	require.EqualError(t, err, "shared memory: 1024 KiB are needed, and this host has 2000 KiB of memory left; free memory or use fewer ranks")
+	require.EqualError(t, err, "shared memory: 1024 KiB are needed, but this host has 2000 KiB of memory left; free memory or use fewer ranks")
 	require.Equal(t, left, freeBytes(h))
 }
 
@@ -194,7 +194,7 @@ func TestSliceBeyondTheMemoryOfTheHost(t *testing.T) {
 				require.NoError(t, err, "%s: %q", name, tc.text)
 				FreeMemory(unsafe.Pointer(&mem[0]))
 			} else {
-				require.ErrorContains(t, err, "shared memory: 65536 KiB are needed, and this host has ", "%s: %q", name, tc.text)
+				require.ErrorContains(t, err, "shared memory: 65536 KiB are needed, but this host has ", "%s: %q", name, tc.text)
 			}
 			h.Close()
 		}

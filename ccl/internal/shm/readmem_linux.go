@@ -22,7 +22,7 @@ func ReadMemory(pid int32, dst []byte, at uint64) error {
 	case e != 0:
 		return e
 	case int(n) != len(dst):
-		return fmt.Errorf("process %d: %d of %d bytes are there: %w", pid, n, len(dst), unix.EFAULT)
+		return fmt.Errorf("process %d: only %d of %d bytes can be read: %w", pid, n, len(dst), unix.EFAULT)
 	}
 	return nil
 }

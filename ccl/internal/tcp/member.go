@@ -21,7 +21,7 @@ var (
 	// ErrDone says that the peer has come to the end of what the communicator was for.
 	ErrDone = errors.New("the peer has done with the communicator")
 	// ErrQuit says that the peer has given up what the communicator was for.
-	ErrQuit = errors.New("the peer has given the communicator up")
+	ErrQuit = errors.New("the peer has abandoned the communicator")
 	// errFailed says that the communicator has failed on the peer: the reason is on its way. So that is tried again.
 	errFailed = errors.New("the communicator has failed on the peer")
 )

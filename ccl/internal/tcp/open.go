@@ -38,7 +38,7 @@ func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.
 const refusedFor = time.Second
 
 // ErrRefused says that nobody listens any more where the peer's Node did.
-var ErrRefused = errors.New("its process does not listen any more")
+var ErrRefused = errors.New("its process no longer listens")
 
 // OpenControl is Open for the control plane: the stream as a net.Conn, which blocks
 // and has deadlines. Both ends of a stream may choose for themselves.
@@ -215,7 +215,7 @@ func (n *Node) withdraw(e *end) {
 	e.committed = false
 }
 
-var errCrossed = errors.New("both ends dialed, and the other's connection has not come")
+var errCrossed = errors.New("both ends dialed, but the other's connection has not arrived")
 
 // dial makes one attempt at the connection. It gives up when ctx ends.
 func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) (*net.TCPConn, error) {

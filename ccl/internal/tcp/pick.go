@@ -148,7 +148,7 @@ func parseSelection(sel string) (func(name string) bool, error) {
 		case name == "":
 			return nil, errors.New("a name is missing; write eth,ib or =eth0 or ^docker,lo")
 		case strings.ContainsAny(name, "^="):
-			return nil, fmt.Errorf("%q: ^ and = stand before the whole list only, as ^= or ^ or =", name)
+			return nil, fmt.Errorf("%q: ^ and = are allowed only before the whole list, as ^=, ^ or =", name)
 		}
 		names[i] = name
 	}

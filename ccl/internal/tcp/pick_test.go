@@ -65,9 +65,9 @@ func TestPickFromTable(t *testing.T) {
 		{name: "only a sign", sel: "^", ifs: all, err: "tcp: GOCCL_SOCKET_IFNAME=^: a name is missing; write eth,ib or =eth0 or ^docker,lo"},
 		{name: "only blank", sel: " ", ifs: all, err: "a name is missing"},
 		{name: "trailing comma", sel: "eth0,", ifs: all, err: "a name is missing"},
-		{name: "sign inside", sel: "eth0,^lo", ifs: all, err: `"^lo": ^ and = stand before the whole list only`},
-		{name: "signs in the wrong order", sel: "=^lo", ifs: all, err: `"^lo": ^ and = stand`},
-		{name: "sign twice", sel: "^^lo", ifs: all, err: `"^lo": ^ and = stand`},
+		{name: "sign inside", sel: "eth0,^lo", ifs: all, err: `"^lo": ^ and = are allowed only before the whole list`},
+		{name: "signs in the wrong order", sel: "=^lo", ifs: all, err: `"^lo": ^ and = are allowed`},
+		{name: "sign twice", sel: "^^lo", ifs: all, err: `"^lo": ^ and = are allowed`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, ifname, err := pick(tc.sel, tc.toward, tc.ifs, tc.route)

@@ -213,7 +213,7 @@ func (e *comm) known(c *engine.Call) error {
 			return err
 		}
 		if kind == sycl.Unknown {
-			return fmt.Errorf("%s is no memory of the device: %#x is not of xpu.Alloc, or was freed", name, p)
+			return fmt.Errorf("%s is not device memory: %#x is not from xpu.Alloc, or was freed", name, p)
 		}
 	}
 	return nil

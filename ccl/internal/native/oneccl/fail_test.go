@@ -293,7 +293,7 @@ func arguments(r *rank) error {
 		want(run(engine.Call{Kind: engine.Broadcast, Type: engine.Int32, Count: 1, Root: -1, Dst: p}), "onecclBroadcast: rank -1; the ranks are 0 to 0"),
 		want(run(engine.Call{Kind: engine.Reduce, Type: engine.Int32, Count: 1, Root: 1, Dst: p, Src: p}), "onecclReduce: rank 1; the ranks are 0 to 0"),
 		want(run(engine.Call{Kind: engine.AllReduce, Type: engine.Int16, Count: 1, Dst: p, Src: p}), "oneCCL moves int16, but does not reduce it"),
-		want(e.Issue(p, []engine.Call{{Kind: engine.Barrier}}), "it takes host memory alone"),
+		want(e.Issue(p, []engine.Call{{Kind: engine.Barrier}}), "it takes only host memory"),
 		want(e.Issue(0, []engine.Call{{Kind: engine.Barrier}}), "need a queue"),
 		want(shortID, "4096 bytes, not 128"),
 		want(badRank, "rank 2 of 2"),
@@ -328,7 +328,7 @@ func TestWrongLibrary(t *testing.T) {
 	for _, tc := range []struct{ name, lib, want string }{
 		{"libc", "libc.so.6", "is not oneCCL 2021.17 or newer: it has no onecclGetVersion. GOCCL_ONECCL_LIB names oneCCL's libccl.so.2"},
 		{"text", text, "oneCCL cannot be loaded: GOCCL_ONECCL_LIB=" + text + ": file too short"},
-		{"nothing", dir + "/libccl.so.2", "cannot open shared object file: No such file or directory. To mend this, install oneCCL 2021.17 or newer (libccl.so.2), or set GOCCL_ONECCL_LIB to the library's file"},
+		{"nothing", dir + "/libccl.so.2", "cannot open shared object file: No such file or directory. To fix this, install oneCCL 2021.17 or newer (libccl.so.2), or set GOCCL_ONECCL_LIB to the library's file"},
 		{"NCCL", fake(t, "libnccl.so.2", `int ncclGetVersion(int *v) { *v = 22809; return 0; }`), "it has no onecclGetVersion"},
 		{"a symbol is missing", fake(t, "libccl.so.2", `int onecclGetVersion(int *v) { *v = 20211700; return 0; } int onecclGetUniqueId(void *p) { return 0; }`), "it has no onecclGetErrorString"},
 		{"too old", fake(t, "old/libccl.so.2", old), "is oneCCL 2021.16.1, which is too old: 2021.17 is the first that goccl can use"},
@@ -348,7 +348,7 @@ func TestWrongLibrary(t *testing.T) {
 	t.Run("no shim", func(t *testing.T) {
 		out, err := run(t, "open", 1, "GOCCL_XPU_LIB=libc.so.6", "CCL_PLUGIN=")
 		require.Error(t, err)
-		require.Contains(t, out, "is no SYCL shim of goccl's: it has no gxpu_abi")
+		require.Contains(t, out, "is not goccl's SYCL shim: it has no gxpu_abi")
 	})
 }
 

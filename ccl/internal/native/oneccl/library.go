@@ -123,7 +123,7 @@ func open() (engine.Library, error) {
 func (l *library) identify(so *dl.Library) error {
 	var v C.int
 	if rc := C.goneccl_version(&v); rc != 0 {
-		return fmt.Errorf("%s: onecclGetVersion: result %d: it cannot load its plugin, or what that needs. Intel's setvars.sh sets the paths; CCL_LOG_LEVEL=info has it say more", so.Path(), rc)
+		return fmt.Errorf("%s: onecclGetVersion: result %d: it cannot load its plugin, or a library that the plugin needs. Intel's setvars.sh sets the paths; CCL_LOG_LEVEL=info makes oneCCL say more", so.Path(), rc)
 	}
 	n := int(v)
 	l.version = fmt.Sprintf("oneCCL %d.%d.%d", n/10000, n/100%100, n%100)
@@ -209,11 +209,11 @@ func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.En
 	case len(id) != idBytes:
 		return nil, fmt.Errorf("oneCCL's ids have %d bytes, not %d", idBytes, len(id))
 	case g.Size < 1 || g.Rank < 0 || g.Rank >= g.Size: // oneCCL would hang
-		return nil, fmt.Errorf("rank %d of %d: a rank is at least 0 and less than their number", g.Rank, g.Size)
+		return nil, fmt.Errorf("rank %d of %d: a rank is at least 0 and less than the number of ranks", g.Rank, g.Size)
 	case l.cpu != nil && g.Device >= 0:
 		return nil, fmt.Errorf("device %d: oneCCL runs on its CPU plugin here: %w", g.Device, l.cpu)
 	case l.cpu == nil && g.Device < 0:
-		return nil, fmt.Errorf("oneCCL runs on devices here: device %d is none", g.Device)
+		return nil, fmt.Errorf("oneCCL runs on devices here; there is no device %d", g.Device)
 	}
 	twice, leave, err := l.join(string(id))
 	if err != nil {

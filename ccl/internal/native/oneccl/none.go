@@ -12,7 +12,7 @@ import (
 // open says what this build lacks.
 func open() (engine.Library, error) {
 	if runtime.GOOS != "linux" {
-		return nil, errors.New("oneccl: oneCCL is opened on Linux alone")
+		return nil, errors.New("oneccl: oneCCL is opened only on Linux")
 	}
 	return nil, errors.New("oneccl: this program was built without cgo, which loading oneCCL needs: build it with CGO_ENABLED=1 and a C compiler")
 }

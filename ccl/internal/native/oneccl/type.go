@@ -52,12 +52,12 @@ func supports(k engine.Kind, t engine.Type, op engine.Op, host bool, device int)
 	case k == 0 || k > engine.Barrier:
 		return fmt.Errorf("oneCCL has no calls of kind %d", k)
 	case !host && device < 0:
-		return fmt.Errorf("oneCCL runs on its CPU plugin here, for want of a SYCL device: it takes host memory alone")
+		return fmt.Errorf("oneCCL runs on its CPU plugin, because there is no SYCL device here: it takes only host memory")
 	case !reduces(k):
 		return nil
 	}
 	if op == engine.Scaled {
-		return fmt.Errorf("oneCCL has no operator that scales: use sum, and multiply")
+		return fmt.Errorf("oneCCL has no scaling operator: use sum, then multiply")
 	}
 	if _, _, ok := arithmetic(t, op); !ok {
 		return fmt.Errorf("oneCCL moves %s, but does not reduce it", kernel.Type(t-1))

@@ -23,7 +23,7 @@ func TestSupports(t *testing.T) {
 		{"host avg beside a device", engine.Reduce, engine.Int8, engine.Avg, true, 0, ""},
 		{"device", engine.AllReduce, engine.Float16, engine.Max, false, 2, ""},
 		{"device avg", engine.AllReduce, engine.Float16, engine.Avg, false, 2, "oneCCL has no avg: on device memory use sum, and divide in a kernel of your own"},
-		{"no device", engine.Barrier, engine.None, 0, false, -1, "oneCCL runs on its CPU plugin here, for want of a SYCL device: it takes host memory alone"},
+		{"no device", engine.Barrier, engine.None, 0, false, -1, "oneCCL runs on its CPU plugin, because there is no SYCL device here: it takes only host memory"},
 		{"int16", engine.Reduce, engine.Int16, engine.Sum, true, -1, "oneCCL moves int16, but does not reduce it"},
 		{"fp8", engine.AllReduce, engine.Float8E5M2, engine.Min, true, -1, "oneCCL moves f8e5m2, but does not reduce it"},
 		{"fp8 is moved", engine.AllToAllV, engine.Float8E5M2, 0, true, -1, ""},

@@ -56,8 +56,8 @@ func newWorker() *worker {
 }
 
 var (
-	errStuck   = errors.New("a call that was given up is still inside oneCCL, which cannot be interrupted: no other can be made in this process")
-	errGivenUp = errors.New("the call was given up: it cannot be interrupted, and its thread stays inside oneCCL")
+	errStuck   = errors.New("an abandoned call is still inside oneCCL, which cannot be interrupted: this process cannot make another call")
+	errGivenUp = errors.New("the call was abandoned: it cannot be interrupted, and its thread stays inside oneCCL")
 	errNotMade = errors.New("the call was not made")
 )
 
