@@ -99,6 +99,9 @@ func (c *Comm) quiet(until time.Time) bool {
 func (c *Comm) release() error {
 	c.mu.Lock()
 	own := c.own
+	if t := c.overdue.timer; t != nil { // which would keep c, and the memory of its host, until it looks again
+		t.Stop()
+	}
 	c.mu.Unlock()
 	if own != nil {
 		own.Close()

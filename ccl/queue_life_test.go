@@ -1,11 +1,13 @@
 package ccl_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 
@@ -201,5 +203,34 @@ func TestZeroQueue(t *testing.T) {
 	var q ccl.Queue
 	for _, w := range []ccl.Work{q.Barrier(), q.AllReduce(ccl.Host([]int{1}), ccl.InPlace(), ccl.Sum), q.Group(func(ccl.Queue) error { return nil })} {
 		wants(t, w.Wait(t.Context()), ccl.ErrArgument)
+	}
+}
+
+// A Comm that has had queued calls is garbage once it is closed, whether it has failed or not: nothing looks after its
+// queue any more.
+func TestClosedQueueIsGarbage(t *testing.T) {
+	for _, fail := range []bool{false, true} {
+		var mu sync.Mutex
+		var left []weak.Pointer[ccl.Comm]
+		world(t, 2, nil, quiet, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+			d, err := c.Split(ctx, 0, c.Rank())
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.NoError(t, ask(d.On(nil), []int{1}).Wait(ctx))
+			if fail {
+				d.Abort(errors.New("for this test"))
+				<-d.Done()
+			}
+			assert.NoError(t, d.Close())
+			mu.Lock()
+			defer mu.Unlock()
+			left = append(left, weak.Make(d))
+		})
+		assert.Len(t, left, 2)
+		until(t, "a closed Comm is still held", func() bool {
+			runtime.GC()
+			return left[0].Value() == nil && left[1].Value() == nil
+		})
 	}
 }
