@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
 )
 
@@ -30,25 +31,74 @@ const small = "-layers 4 -width 32 -heads 4 -context 24 -rows 8 -lr 3e-3 -steps 
 // losses trains on n ranks and returns the losses.
 func losses(t *testing.T, n, steps int, layout string) (all []float64) {
 	ccltest.Run(t, n, func(t testing.TB, world *ccl.Comm) {
-		c := words(t, small+fmt.Sprint(steps)+" "+layout)
-		require.NoError(t, c.place(n))
-		raw, err := read("")
-		require.NoError(t, err)
-		text, err := newText("", raw, c.Context, 0)
-		require.NoError(t, err)
-		c.Vocab = text.vocab
-		tr, err := newTrainer(t.Context(), world, c, text)
-		require.NoError(t, err)
-		for step := range steps {
-			loss, _, err := tr.step(t.Context(), step+1)
-			require.NoError(t, err)
-			if world.Rank() == 0 {
-				all = append(all, loss)
-			}
+		got := train(t, world, steps, layout)
+		if world.Rank() == 0 {
+			all = got
 		}
-		require.NoError(t, tr.close())
 	})
 	return all
+}
+
+// train is what rank 0 of these ranks has for losses.
+func train(t testing.TB, world *ccl.Comm, steps int, layout string) (all []float64) {
+	c := words(t, small+fmt.Sprint(steps)+" "+layout)
+	require.NoError(t, c.place(world.Size()))
+	raw, err := read("")
+	require.NoError(t, err)
+	text, err := newText("", raw, c.Context, 0)
+	require.NoError(t, err)
+	c.Vocab = text.vocab
+	tr, err := newTrainer(t.Context(), world, c, text)
+	require.NoError(t, err)
+	for step := range steps {
+		loss, _, err := tr.step(t.Context(), step+1)
+		require.NoError(t, err)
+		all = append(all, loss)
+	}
+	require.NoError(t, tr.close())
+	return all
+}
+
+// So it has where each rank is a process, and where the ranks are on two hosts.
+func TestLayoutsElsewhere(t *testing.T) {
+	steps := 12
+	if testing.Short() {
+		steps = 2
+	}
+	alone := func(layout string) []float64 { // in each process
+		c, err := ccl.NewComm(t.Context(), boot.Local(1)[0], nil)
+		require.NoError(t, err)
+		defer c.Close()
+		return train(t, c, steps, layout)
+	}
+	want, micros := alone(""), alone("-micro 4")
+	for _, tc := range []struct {
+		n      int
+		layout string
+		exact  bool // the bits of one rank with as many micro batches
+	}{
+		{2, "-tp 2", false}, {4, "-tp 4 -sp megatron", false}, {4, "-tp 2", false}, {4, "-pp 2 -micro 2", false},
+		{8, "-pp 2 -tp 2 -micro 2 -zero 0", false}, {8, "-pp 2 -tp 2 -micro 2 -zero 1", false}, {8, "-pp 2 -tp 2 -micro 2 -zero 3", false},
+		{2, "-sp ulysses=2", false}, {4, "-sp ring=4", false}, {2, "-pp 2 -micro 4", true}, {4, "-pp 4 -micro 4", true},
+	} {
+		for name, opt := range map[string]ccltest.Option{"processes": ccltest.Processes(tc.n), "hosts": ccltest.Hosts(2)} {
+			if testing.Short() && tc.n != 4 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, %d ranks %s", name, tc.n, tc.layout), func(t *testing.T) {
+				ccltest.Run(t, tc.n, func(t testing.TB, world *ccl.Comm) {
+					got := train(t, world, steps, tc.layout)
+					if world.Rank() != 0 {
+						return
+					}
+					if tc.exact {
+						require.Equal(t, micros, got)
+					}
+					require.InDeltaSlice(t, want, got, 1e-6)
+				}, opt)
+			})
+		}
+	}
 }
 
 // Every layout has the losses of one rank.
@@ -68,7 +118,8 @@ func TestLayouts(t *testing.T) {
 		{2, "-tp 2", 1e-5}, {4, "-tp 4 -sp megatron", 1e-5}, {2, "-tp 2 -sp megatron -zero 2 -micro 2", 1e-5},
 		{2, "-pp 2 -micro 4", 1e-5}, {4, "-pp 4 -micro 4 -schedule gpipe", 1e-5}, {8, "-pp 2 -tp 2 -micro 2 -zero 1", 1e-5},
 		{2, "-sp ulysses=2", 1e-5}, {4, "-sp ring=2 -zero 3", 1e-5}, {4, "-sp ring=4 -micro 2", 1e-5}, {4, "-pp 2 -sp ulysses=2 -micro 2 -zero 2", 1e-5},
-		{8, "-pp 2 -tp 2 -micro 2 -zero 3 -sp megatron", 1e-5},
+		{8, "-pp 2 -tp 2 -micro 2 -zero 3 -sp megatron", 1e-5}, {8, "-pp 2 -tp 2 -micro 2 -zero 0", 1e-5},
+		{4, "-tp 4", 1e-5}, {4, "-tp 2", 1e-5}, {4, "-tp 2 -sp megatron", 1e-5}, {4, "-pp 2 -micro 2", 1e-5},
 	} {
 		t.Run(fmt.Sprintf("%d ranks %s", tc.n, tc.layout), func(t *testing.T) {
 			got := losses(t, tc.n, steps, tc.layout)

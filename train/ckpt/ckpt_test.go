@@ -63,6 +63,28 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// The index is read by one rank, and moves once: Load broadcasts as many bytes as it has.
+func TestIndexMovesOnce(t *testing.T) {
+	dir := Step(t.TempDir(), 1)
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		require.NoError(t, Save(t.Context(), c, dir, nil, held(c.Rank(), 3, true)))
+		text, err := os.Stat(filepath.Join(dir, indexName))
+		require.NoError(t, err)
+		var moved []int
+		d, err := c.SplitWith(t.Context(), 0, c.Rank(), func(o *ccl.Options) {
+			o.OnCall = func(k ccl.Observation) {
+				if k.Call.Kind == ccl.KindBroadcast && k.Call.Type == ccl.TypeUint8 {
+					moved = append(moved, k.Bytes)
+				}
+			}
+		})
+		require.NoError(t, err)
+		defer d.Close()
+		require.NoError(t, Load(t.Context(), d, dir, nil, held(c.Rank(), 3, false)))
+		require.Equal(t, []int{int(text.Size())}, moved)
+	})
+}
+
 // A fault at any write, sync or rename, on any rank, is an error on all, and Latest is the old checkpoint or the new
 // one, whole.
 func TestFaults(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -136,12 +137,23 @@ func TestResume(t *testing.T) {
 		{zero3on4, 4}, {alone, 3}, {layout{2, 1, 1, 1, 1}, 0}, {layout{3, 1, 1, 3, 1}, 0}, {layout{1, 1, 2, 0, 1}, 0}, {layout{1, 2, 1, 0, 1}, 0},
 		{layout{2, 2, 2, 1, 1}, 0}, {alone, 2}, {layout{1, 1, 4, 0, 1}, 0}, {layout{3, 1, 2, 3, 1}, 0}, {zero3on4, 3},
 	}
-	opts := func(n, hosts int) []ccltest.Option {
-		return []ccltest.Option{ccltest.Hosts(min(n, hosts)), ccltest.With(ccl.Options{RankOrder: true})}
-	}
-	for _, hosts := range []int{1, 2} {
-		t.Run(fmt.Sprintf("%d hosts", hosts), func(t *testing.T) {
-			dir, total, trained := t.TempDir(), 0, 0
+	for name, opts := range map[string]func(n int) []ccltest.Option{
+		"1 host": func(int) []ccltest.Option { return nil },
+		"2 hosts": func(n int) []ccltest.Option {
+			return []ccltest.Option{ccltest.Hosts(min(n, 2)), ccltest.With(ccl.Options{RankOrder: true})}
+		},
+		"processes": func(n int) []ccltest.Option { return []ccltest.Option{ccltest.Processes(n)} },
+	} {
+		if name == "processes" && testing.Short() {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			const where = "GOCCL_CKPT_RESUME" // for the processes of the ranks, which all run this
+			dir, total := os.Getenv(where), 0
+			if dir == "" {
+				dir = t.TempDir()
+				t.Setenv(where, dir)
+			}
 			for i, s := range stops {
 				ccltest.Run(t, s.ranks(), func(t testing.TB, c *ccl.Comm) {
 					tr := begin(t, c, s.layout)
@@ -161,13 +173,11 @@ func TestResume(t *testing.T) {
 						tr.train(t, net, c.Rank())
 					}
 					require.NoError(t, ckpt.Save(t.Context(), c, ckpt.Step(dir, i), tr.step, tr.tensors))
-					if c.Rank() == 0 {
-						trained = tr.step
-					}
+					require.Equal(t, total+s.steps, tr.step)
 					require.NoError(t, tr.zero.Close())
 					require.NoError(t, tr.mesh.Close())
-				}, opts(s.ranks(), hosts)...)
-				total = trained
+				}, opts(s.ranks())...)
+				total += s.steps
 			}
 			require.Equal(t, 12, total)
 			ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
@@ -197,7 +207,7 @@ func TestResume(t *testing.T) {
 				require.NoError(t, back.zero.Close())
 				require.NoError(t, never.mesh.Close())
 				require.NoError(t, back.mesh.Close())
-			}, opts(4, hosts)...)
+			}, opts(4)...)
 		})
 	}
 }
