@@ -5,46 +5,73 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
-// beside runs a job of two ranks while another of the same kind makes calls of 4 KiB all the time, on the same cores.
-func beside(args []string) error {
-	self, err := os.Executable()
+// What else runs on the cores while a peer is measured.
+const (
+	besideLoops = "loops" // a busy loop on each core
+	besideJob   = "job"   // another job of the same peer, which makes calls of 4 KiB all the time
+)
+
+// besideTarget is how many milliseconds a loop takes then at least: many time slices of the kernel's.
+const besideTarget = 100
+
+// disturb starts what a case wants to run beside p, and returns what ends it.
+func (b *builder) disturb(p peer, c *testCase) (end func(), err error) {
+	var commands [][]string
+	switch c.beside {
+	case besideLoops:
+		for core := range runtime.NumCPU() {
+			commands = append(commands, []string{b.self, "loop", strconv.Itoa(core)})
+		}
+	case besideJob:
+		commands = [][]string{append(p.command(b, c.ranks), "-op", "allreduce", "-min", "4096", "-max", "4096", "-factor", "4", "-repeats", "1000000",
+			"-target_ms", "30", "-inplace", "0")}
+	default:
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var started []*exec.Cmd
+	end = func() {
+		cancel()
+		for _, x := range started {
+			_ = x.Wait() // it was ended
+		}
+	}
+	for _, command := range commands {
+		x := exec.CommandContext(ctx, command[0], command[1:]...)
+		x.Env = append(append(os.Environ(), quietEnv...), p.env...)
+		x.Cancel = func() error { return x.Process.Signal(syscall.SIGTERM) } // launchers end their ranks then
+		x.WaitDelay = 5 * time.Second
+		if err := x.Start(); err != nil {
+			end()
+			return nil, err
+		}
+		started = append(started, x)
+	}
+	time.Sleep(300 * time.Millisecond) // until they are at work
+	return end, nil
+}
+
+// loop keeps a core busy, as long as the process that started it lives.
+func loop(args []string) error {
+	core, err := strconv.Atoi(args[0])
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	command := func(args ...string) *exec.Cmd {
-		c := measure.Job(self, 2, 0, args...)
-		x := exec.CommandContext(ctx, c[0], c[1:]...)
-		x.Cancel = func() error { return x.Process.Signal(syscall.SIGTERM) }
-		x.WaitDelay = 5 * time.Second
-		x.Stderr = os.Stderr
-		return x
+	measure.Bind(core, runtime.NumCPU())
+	runtime.LockOSThread()
+	sum := 0
+	for parent := os.Getppid(); os.Getppid() == parent; {
+		for i := range 10_000_000 {
+			sum += i * sum
+		}
 	}
-	other := command("-op", "allreduce", "-min", "4096", "-max", "4096", "-repeats", "1000000")
-	other.Stderr = nil // it is ended
-	if err := other.Start(); err != nil {
-		return err
-	}
-	time.Sleep(300 * time.Millisecond) // until it is at work
-	job := command(args...)
-	job.Stdout = os.Stdout
-	err = job.Run()
-	cancel()
-	other.Wait()
-	return err
+	runtime.KeepAlive(sum)
+	return nil
 }
-
-// besideAnother is goccl with a second job on the machine.
-var besideAnother = peer{name: "goccl", command: func(b *builder, _ int) []string {
-	if runtime.NumCPU() > 2 {
-		return nil // they would have cores of their own
-	}
-	return []string{b.self, "beside"}
-}}

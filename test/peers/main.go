@@ -22,8 +22,8 @@ func main() {
 	done, err := measure.Main()
 	switch {
 	case done:
-	case len(os.Args) > 1 && os.Args[1] == "beside":
-		err = beside(os.Args[2:])
+	case len(os.Args) > 2 && os.Args[1] == "loop":
+		err = loop(os.Args[2:])
 	case len(os.Args) > 1 && os.Args[1] == "kernel":
 		err = kernel(os.Args[2:])
 	default:
@@ -50,7 +50,7 @@ func run() error {
 	}
 	if *list {
 		for _, c := range cases {
-			fmt.Printf("%-22s %s\n", c.name, c.what)
+			fmt.Printf("%-22s %s; bars: %s\n", c.name, c.what, c.barred())
 		}
 		return nil
 	}

@@ -142,6 +142,7 @@ var (
 		{name: "MPICH", command: mpich},
 		{name: "Gloo", command: gloo},
 	}
+	mpis     = []peer{shared[0], shared[2]}
 	loopback = []peer{
 		{name: "Open MPI", command: openmpi(ompiTCP...)},
 		{name: "MPICH", command: mpich, env: []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"}},
@@ -170,8 +171,20 @@ func (b *builder) time(p peer, c *testCase, op string, target float64, extra []s
 	if cmd == nil {
 		return nil
 	}
+	if c.beside != "" {
+		target = max(target, besideTarget)
+	}
 	cmd = append(cmd, "-op", op, "-min", strconv.Itoa(c.min), "-max", strconv.Itoa(c.max), "-factor", strconv.Itoa(c.factor),
 		"-repeats", "1", "-target_ms", strconv.FormatFloat(target, 'g', -1, 64), "-inplace", c.inPlace())
+	if c.written {
+		cmd = append(cmd, "-written", "1")
+	}
+	end, err := b.disturb(p, c)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "peers: %s, %s: what runs beside it: %v\n", c.name, p.name, err)
+		return nil
+	}
+	defer end()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	x := exec.CommandContext(ctx, cmd[0], append(cmd[1:], extra...)...)

@@ -26,6 +26,8 @@ func measure(args []string) error {
 	fs.IntVar(&m.repeats, "repeats", 5, "loops, of which the median counts")
 	fs.Float64Var(&m.target, "target_ms", 30, "time of a loop")
 	fs.IntVar(&m.inPlace, "inplace", 0, "1: in place")
+	fs.IntVar(&m.counts, "counts", 0, "1: the sizes are those of as many float32, whatever the type")
+	fs.IntVar(&m.written, "written", 0, "1: each rank writes its vector before each call; the calls alone are timed")
 	fs.StringVar(&m.mem, "mem", "slice", "slice, or make: MakeSlice")
 	fs.BoolVar(&m.queue, "queue", false, "through a Queue")
 	typ := fs.String("type", "float32", "float32, bfloat16 or float16")
@@ -65,6 +67,7 @@ var Operations = []string{"allreduce", "broadcast", "allgather", "reduce", "redu
 type measurement struct {
 	peer                               string
 	min, max, factor, repeats, inPlace int
+	written, counts                    int
 	target                             float64
 	mem                                string
 	queue                              bool
@@ -79,6 +82,10 @@ func measureType[T ccl.Number](m *measurement, c *ccl.Comm, ops []string) error 
 	switch any(*new(T)).(type) {
 	case ccl.BFloat16, ccl.Float16:
 		size = 2
+	}
+	per := size
+	if m.counts == 1 {
+		per = 4
 	}
 	of := func(x float32) T {
 		switch any(*new(T)).(type) {
@@ -122,18 +129,27 @@ func measureType[T ccl.Number](m *measurement, c *ccl.Comm, ops []string) error 
 	}
 	for _, op := range ops {
 		for s, last := m.min, -1; ; s = min(s*m.factor, m.max) {
-			n := s / size // elements of the whole vector, or of one piece
+			n := s / per // elements of the whole vector, or of one piece
 			if split := op != "allreduce" && op != "broadcast" && op != "reduce" && op != "sendrecv"; split {
 				n = max(n/c.Size(), 1) * c.Size()
 			}
 			n = max(n, 1)
 			if n != last {
 				last = n
-				call, bytes := callOf(ctx, m, c, op, in, out, n, size)
+				call, bytes := callOf(ctx, m, c, op, in, out, n, per)
 				if call == nil {
 					return fmt.Errorf("there is no operation %q", op)
 				}
-				if err := m.loops(ctx, c, op, bytes, call); err != nil {
+				var write func(i int)
+				if m.written == 1 {
+					values := [2]T{of(1), of(2)}
+					write = func(i int) {
+						for k := range in[:n] {
+							in[k] = values[i&1]
+						}
+					}
+				}
+				if err := m.loops(ctx, c, op, bytes, call, write); err != nil {
 					return err
 				}
 			}
@@ -145,14 +161,14 @@ func measureType[T ccl.Number](m *measurement, c *ccl.Comm, ops []string) error 
 	return nil
 }
 
-// callOf is one call of op on vectors of n elements in all, and their bytes.
-func callOf[T ccl.Number](ctx context.Context, m *measurement, c *ccl.Comm, op string, in, out []T, n, size int) (func() error, int) {
+// callOf is one call of op on vectors of n elements in all, and their bytes, of which an element counts as per.
+func callOf[T ccl.Number](ctx context.Context, m *measurement, c *ccl.Comm, op string, in, out []T, n, per int) (func() error, int) {
 	k, r := n/c.Size(), c.Rank()
 	src, dst := in[:n], out[:n]
 	if m.inPlace == 1 {
 		src = dst
 	}
-	bytes := n * size
+	bytes := n * per
 	switch op {
 	case "allreduce":
 		if m.queue {
@@ -186,20 +202,41 @@ func callOf[T ccl.Number](ctx context.Context, m *measurement, c *ccl.Comm, op s
 	return nil, 0
 }
 
-// loops times call and prints a row: of several loops the median, of the ranks the slowest.
-func (m *measurement) loops(ctx context.Context, c *ccl.Comm, op string, bytes int, call func() error) error {
-	loop := func(n int) (float64, error) {
-		if err := ccl.Barrier(ctx, c); err != nil {
-			return 0, err
-		}
+// timed is how long n calls take.
+func timed(n int, call func() error, write func(i int)) (took time.Duration, err error) {
+	if write == nil {
 		began := time.Now()
 		for range n {
 			if err := call(); err != nil {
 				return 0, err
 			}
 		}
-		t := []float64{float64(time.Since(began).Nanoseconds()) / 1e3 / float64(n)}
-		err := ccl.AllReduce(ctx, c, t, t, ccl.Max)
+		return time.Since(began), nil
+	}
+	for i := range n {
+		write(i)
+		began := time.Now()
+		if err := call(); err != nil {
+			return 0, err
+		}
+		took += time.Since(began)
+	}
+	return took, nil
+}
+
+// loops times call and prints a row: of several loops the median, of the ranks the slowest. write, if not nil, comes before
+// each call, and its time does not count.
+func (m *measurement) loops(ctx context.Context, c *ccl.Comm, op string, bytes int, call func() error, write func(i int)) error {
+	loop := func(n int) (float64, error) {
+		if err := ccl.Barrier(ctx, c); err != nil {
+			return 0, err
+		}
+		took, err := timed(n, call, write)
+		if err != nil {
+			return 0, err
+		}
+		t := []float64{float64(took.Nanoseconds()) / 1e3 / float64(n)}
+		err = ccl.AllReduce(ctx, c, t, t, ccl.Max)
 		return t[0], err
 	}
 	estimate := 0.0

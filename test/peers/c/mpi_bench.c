@@ -16,6 +16,8 @@
  *   time    average over a loop of ITERS calls after a barrier; of the ranks
  *           the slowest counts; over REPEATS loops the median is reported and
  *           the fastest and the slowest loop are printed beside it.
+ *           With -written 1 each rank writes its vector before each call; the
+ *           calls alone are timed.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -34,7 +36,7 @@ static const char *const op_name[NOPS] = {
     "reduce_scatter_v", "scatter", "gather", "alltoall",
     "alltoallv", "sendrecv", "barrier" };
 
-static int rank, nranks, in_place, *counts, *starts;
+static int rank, nranks, in_place, written, *counts, *starts;
 static float *sbuf, *rbuf;
 
 static double now_us(void)
@@ -186,9 +188,20 @@ static long verify(enum op op, size_t n)
 static double loop_us(enum op op, size_t n, int iters)   /* slowest rank, per call */
 {
     MPI_Barrier(MPI_COMM_WORLD);
-    double t = now_us();
-    for (int i = 0; i < iters; i++) call(op, n);
-    t = (now_us() - t) / iters;
+    double t = 0;
+    if (written) {
+        for (int i = 0; i < iters; i++) {
+            for (size_t k = 0; k < n; k++) sbuf[k] = (float)(1 + (i & 1));
+            const double began = now_us();
+            call(op, n);
+            t += now_us() - began;
+        }
+    } else {
+        const double began = now_us();
+        for (int i = 0; i < iters; i++) call(op, n);
+        t = now_us() - began;
+    }
+    t /= iters;
     MPI_Allreduce(MPI_IN_PLACE, &t, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return t;
 }
@@ -204,7 +217,7 @@ static void usage(void)
     if (rank == 0)
         fprintf(stderr,
             "mpi_bench -op NAME|all -min BYTES -max BYTES -factor F -iters N -warmup N -repeats R\n"
-            "          [-inplace 0|1] [-thp 0|1] [-target_ms MS] [-peer LABEL] [-header 0|1]\n"
+            "          [-inplace 0|1] [-thp 0|1] [-target_ms MS] [-written 0|1] [-peer LABEL] [-header 0|1]\n"
             "  -iters 0 (the default) picks a count so that a loop takes about target_ms\n");
     MPI_Finalize();
     exit(2);
@@ -231,6 +244,7 @@ int main(int argc, char **argv)
         else if (!strcmp(k, "-warmup")) warmup = atoi(v);
         else if (!strcmp(k, "-repeats")) repeats = atoi(v);
         else if (!strcmp(k, "-inplace")) in_place = atoi(v);
+        else if (!strcmp(k, "-written")) written = atoi(v);
         else if (!strcmp(k, "-thp")) thp = atoi(v);
         else if (!strcmp(k, "-target_ms")) target_ms = atof(v);
         else if (!strcmp(k, "-peer")) peer = v;

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/test/internal/measure"
+)
+
+// Every case has a name of its own, operations that exist, sizes, and a bar for each of them.
+func TestCases(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range cases {
+		require.False(t, names[c.name], c.name)
+		names[c.name] = true
+		require.NotContains(t, c.name, ",", "-case separates names by it")
+		for _, op := range c.operations() {
+			require.True(t, op == "kernel" || strings.Contains(" "+strings.Join(measure.Operations, " ")+" ", " "+op+" "), "%s: %s", c.name, op)
+		}
+		require.Greater(t, c.factor, 1, c.name)
+		for size := c.min; ; size = min(size*c.factor, c.max) {
+			require.NotEmpty(t, c.verdict(size, 0), "%s: %d bytes", c.name, size)
+			if size >= c.max {
+				break
+			}
+		}
+		require.NotEmpty(t, c.against, c.name)
+		require.Contains(t, []string{"", besideLoops, besideJob}, c.beside, c.name)
+	}
+}
+
+func TestBarred(t *testing.T) {
+	c := testCase{bars: []bar{{8, 2 * kib, 0.6}, {4 * kib, 3 * mib, 1}}, geomean: 0.65}
+	require.Equal(t, "0.6 from 8 B to 2 KiB; 1 from 4 KiB to 3 MiB; 0.65 in the geometric mean of each operation", c.barred())
+}
