@@ -164,7 +164,7 @@ func TestFewDescriptors(t *testing.T) {
 				if limit == 256 {
 					require.Equal(t, 6, strings.Count(text, "is done\n"), text)
 				}
-				allOrClear(t, text, 6, `open files|descriptor|not (joined|come)|lost|refused`)
+				allOrClear(t, text, 6, `open files|descriptor|not (joined|reached)|lost|refused`)
 			})
 		}
 	}

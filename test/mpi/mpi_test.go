@@ -118,7 +118,7 @@ func TestDoctor(t *testing.T) {
 	underEach(t, func(t *testing.T, m install) {
 		out, status := m.job(t, 2, nil, program, "doctor")
 		require.Zero(t, status, out)
-		require.Regexp(t, `ok +mpi +(MPICH|Open MPI|Intel MPI) [0-9.]+ \(.*\): a world of 2 ranks, as many as were started`, out)
+		require.Regexp(t, `ok +mpi +(MPICH|Open MPI|Intel MPI) [0-9.]+ \(.*\): its world has 2 ranks, as many as were started`, out)
 
 		other := "libmpi.so.40"
 		if m.family == 1 {
@@ -148,7 +148,7 @@ func TestScenes(t *testing.T) {
 		}
 		out, status := m.job(t, 1, append(scene("init"), "GOCCL_MPI_TEST_LEVEL=single"), program)
 		assert.NotZero(t, status, out)
-		assert.Contains(t, out, "offers no more than MPI_THREAD_SINGLE, and goroutines need")
+		assert.Contains(t, out, "offers only MPI_THREAD_SINGLE, but goroutines need")
 
 		out, status = m.job(t, 4, scene("lasts"), program)
 		assert.Zero(t, status, out)
