@@ -92,7 +92,7 @@ func killed(r *rank) error {
 	}()
 	close(started)
 	err = r.sum(r.ctx, e, r.Size())
-	if err := errors.Join(want(err, "given up"), prompt(aborted)); err != nil {
+	if err := errors.Join(want(err, "abandoned"), prompt(aborted)); err != nil {
 		return err
 	}
 	began := time.Now()
