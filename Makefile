@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu deploy native native-asan test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch ckpt sgemm picture loss tune ab first model release-check nccl-tests
+	generated generate tags gpu deploy native native-asan test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab first model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -163,8 +163,9 @@ chaos: ## CHAOS (10,000) random faults in random jobs, and CORNERS (as many) job
 soak: ## 10^8 small and 10^6 mixed collectives, 10^8 messages, 10^5 slices made and freed: nothing grows
 	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6 -pairs 1e8 -churn 1e5
 
-resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameters, against the formula (6 GB)
+resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameters, against the formula (8 GB)
 	go test ./train/zero -run '^TestResident$$' -count=1 -v -args -resident
+	go test ./examples/gpt -run '^TestLarge$$' -count=1 -v -args -large
 
 promises: ## measure R1 to R16 and write the table of docs/measured/promises.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write
@@ -187,6 +188,10 @@ ckpt: ## measure Save beside dd with fsync, in turn, and what a step loses that 
 
 sgemm: ## measure the product of examples/internal/mat beside gonum's Sgemm, on one core, in turn
 	go test -C examples/internal/mat/gonum -count=1 -bench . -benchtime 20x ./...
+
+training: ## what a new user runs first: 50 steps on two ranks; the tutorial of docs/training.md
+	CGO_ENABLED=0 timeout 300 go run ./examples/gpt -np 2 -steps 50
+	go test ./examples/gpt -run '^TestTutorial$$' -count=1
 
 loss: ## README's picture of the loss: the run that README shows (Go's own book; two cores, two minutes)
 	go run ./examples/gpt -np 2 -steps 1000 -svg docs/loss.svg -sample "The light "

@@ -134,7 +134,7 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	fmt.Fprintf(out, "%s, %s in %.1f s: %.0f tokens/s; exposed communication %.1f %%", count(done, "step", "s"), count(done*c.rows*c.Context, "token", "s"),
 		wall.Seconds(), float64(done*c.rows*c.Context)/wall.Seconds(), 100*exposed.Seconds()/max(wall.Seconds(), 1e-9))
 	if most[0] > 0 {
-		fmt.Fprintf(out, "; up to %.0f MB resident in a rank", most[0]/1e6)
+		fmt.Fprintf(out, "; %.0f MB resident in a rank at most", most[0]/1e6)
 	}
 	fmt.Fprintln(out)
 	if saver != nil {

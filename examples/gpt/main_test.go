@@ -257,7 +257,7 @@ func TestTrain(t *testing.T) {
 		require.Contains(t, out.String(), want)
 	}
 	if runtime.GOOS == "linux" {
-		require.Regexp(t, `exposed communication [0-9.]+ %; up to \d+ MB resident in a rank\n`, out.String())
+		require.Regexp(t, `exposed communication [0-9.]+ %; \d+ MB resident in a rank at most\n`, out.String())
 	}
 	b, err := os.ReadFile(svg)
 	require.NoError(t, err)
@@ -282,7 +282,7 @@ func TestTrain(t *testing.T) {
 func TestSample(t *testing.T) {
 	const args = small + "3 -sample 1"
 	last := func(out string) string {
-		_, text, found := strings.Cut(out, " resident in a rank\n")
+		_, text, found := strings.Cut(out, " resident in a rank at most\n")
 		if !found {
 			_, text, _ = strings.Cut(out, "exposed communication ")
 			_, text, _ = strings.Cut(text, "\n")

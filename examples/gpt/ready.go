@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/goccl/goccl/ccl"
@@ -123,8 +124,12 @@ func (c *config) room(ranks, vocab int, bytes float64) error {
 // installed is the memory of this host, where the system says it in /proc.
 func installed() float64 { return proc("/proc/meminfo", "MemTotal:") }
 
-// resident is the most memory that this process has had, where the system says it in /proc.
-func resident() float64 { return proc("/proc/self/status", "VmHWM:") }
+// resident is the memory that this process has, where the system says it in /proc: pages that n processes share count
+// 1/n.
+func resident() float64 {
+	debug.FreeOSMemory()
+	return proc("/proc/self/smaps_rollup", "\nPss:")
+}
 
 // proc reads a number of kB after a word, and returns bytes; 0 if there is none.
 func proc(file, word string) float64 {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -152,6 +153,32 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
+// kill kills one of the n ranks that a program has started.
+func kill(t testing.TB, cmd *exec.Cmd, n, rank int) {
+	var ranks []string
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
+	require.NoError(t, err)
+	for _, f := range files {
+		b, _ := os.ReadFile(f)
+		ranks = append(ranks, strings.Fields(string(b))...)
+	}
+	require.Len(t, ranks, n)
+	victim := 0
+	for _, r := range ranks {
+		pid, err := strconv.Atoi(r)
+		require.NoError(t, err)
+		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		require.NoError(t, err)
+		if slices.Contains(strings.Split(string(env), "\x00"), fmt.Sprintf("GOCCL_RANK=%d", rank)) {
+			victim = pid
+		}
+	}
+	p, err := os.FindProcess(victim)
+	require.NoError(t, err)
+	require.NotZero(t, victim, "a process with GOCCL_RANK=%d", rank)
+	require.NoError(t, p.Kill())
+}
+
 // kill -9 of a rank: the others go on from the last checkpoint, and the program ends well.
 func TestKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -164,23 +191,7 @@ func TestKilled(t *testing.T) {
 	cmd, out := program(ctx, t, small+"40 -np 4 -log 1 -recover -every 5 -save "+dir)
 	require.NoError(t, cmd.Start())
 	require.Eventually(t, func() bool { return strings.Contains(out.String(), "step=7 ") }, time.Minute, time.Millisecond)
-	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
-	require.NoError(t, err)
-	ranks := strings.Fields(string(list))
-	if len(ranks) == 0 { // those of another thread
-		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
-		for _, f := range files {
-			b, _ := os.ReadFile(f)
-			ranks = append(ranks, strings.Fields(string(b))...)
-		}
-	}
-	require.Len(t, ranks, 4)
-	var victim int
-	_, err = fmt.Sscan(ranks[3], &victim)
-	require.NoError(t, err)
-	p, err := os.FindProcess(victim)
-	require.NoError(t, err)
-	require.NoError(t, p.Kill())
+	kill(t, cmd, 4, 3)
 	require.NoError(t, cmd.Wait(), "%s", out)
 	after := regexp.MustCompile(`going on with 2 ranks from .* after ([0-9.]+) s: steps? \d+.* lost`).FindStringSubmatch(out.String())
 	require.NotNil(t, after, "%s", out)
