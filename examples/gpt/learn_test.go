@@ -1,12 +1,13 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -28,7 +29,11 @@ func TestLearns(t *testing.T) {
 		return v
 	}
 	curve := func(flags string) (last, validation float64) {
-		out := trained(t, 2, fmt.Sprintf("-steps 400 -eval 400 %s", flags))
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+		defer cancel()
+		cmd, output := program(ctx, t, "-np 2 -steps 400 -eval 400 "+flags)
+		require.NoError(t, cmd.Run(), "%s", output)
+		out := output.String()
 		require.InDelta(t, 4.6, number(out, "step=1 loss"), .2, "it knows nothing yet")
 		return number(out, "step=400 loss"), number(out, "step=400 validation")
 	}
