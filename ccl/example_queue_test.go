@@ -323,6 +323,33 @@ func ExampleWork_Test() {
 	// Output: true <nil>
 }
 
+// Messages that must not wait for each other have Comms of their own: here each rank asks for
+// one before it sends its own. On one Comm each Send would wait for the Recv before it.
+func ExampleQueue_Send_bothWays() {
+	ctx := context.Background()
+	ranks(2, func(c *ccl.Comm) error {
+		me, other := c.Rank(), 1-c.Rank()
+		var way [2]*ccl.Comm // from rank 0 to 1, and from 1 to 0
+		for i := range way {
+			d, err := c.Split(ctx, 0, 0)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			way[i] = d
+		}
+		got := []int{0}
+		in := way[other].On(ccl.NewHostStream()).Recv(ccl.Host(got), other)
+		out := way[me].On(ccl.NewHostStream()).Send(ccl.Host([]int{10 + me}), other)
+		err := errors.Join(in.Wait(ctx), out.Wait(ctx))
+		if me == 1 {
+			fmt.Println(got)
+		}
+		return err
+	})
+	// Output: [10]
+}
+
 // A HostStream orders functions and calls.
 func ExampleHostStream() {
 	s := ccl.NewHostStream()

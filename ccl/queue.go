@@ -8,7 +8,11 @@ import (
 )
 
 // Queue issues calls in order without waiting for them. Queues are values; all
-// queues of a Comm share its one order of calls. The zero Queue rejects every call.
+// queues of a Comm share its one order of calls, messages included: a Send behind a Recv
+// waits for it, though they are on two Streams. Messages that must not wait for each other,
+// as those of a pipeline, which go both ways, have a Comm for each link and direction, made
+// by Split. That serves a device, too, where a communicator has one order as well. The zero
+// Queue rejects every call.
 //
 // A queued call fails with its Comm, at once, though its HostStream may be busy: what has
 // not begun never begins. Options.Timeout counts for it from when it is the next of its

@@ -77,3 +77,29 @@ func TestBell(t *testing.T) {
 		cancel()
 	}
 }
+
+// A call that has waited for long sleeps until it is rung by the rank that it waits for: it does not nap until it finds
+// that the rank has come.
+func TestLongWaitIsRung(t *testing.T) {
+	c := twoOfAHost(t)
+	message := func(kind Kind, peer int32, dst, src []byte) *Call {
+		k := &Call{Record: Record{Kind: kind, Count: 8, Root: peer}, Dst: dst, Src: src, Elem: 1}
+		k.Seal()
+		return k
+	}
+	for round := range 5 {
+		want, got := bytesFrom(round, 8), make([]byte, 8)
+		done := make(chan *Fault, 1)
+		go func() { done <- c[0].Run(context.Background(), message(Recv, 1, got, nil)) }()
+		require.Eventually(t, func() bool { return c[1].local.bell(0).Load() == bellFrom+1 }, 20*time.Second, time.Millisecond, "it does not sleep")
+		require.Nil(t, c[1].Run(context.Background(), message(Send, 0, nil, want)))
+		select {
+		case f := <-done:
+			require.Nil(t, f)
+		case <-time.After(20 * time.Second):
+			t.Fatal("it was not woken")
+		}
+		require.Equal(t, want, got)
+		require.Zero(t, c[1].local.sleepers().Load())
+	}
+}
