@@ -5,7 +5,7 @@
 // of m micro batches is idle for (p-1)/(v*m+p-1) of its time, which is called the bubble.
 //
 // A Pipeline has a Comm of two ranks for each of its neighbors and directions: 2 of them at the ends, 4 between, with
-// interleaving 4 everywhere. Run sends 2*v*m messages a stage.
+// interleaving 4 everywhere, since the queues of one Comm share one order. Run sends 2*v*m messages a stage.
 package pp
 
 import (
