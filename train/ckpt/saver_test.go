@@ -57,6 +57,7 @@ func TestSaverEnds(t *testing.T) {
 		ctx := context.Background()
 		s, err := NewSaver(ctx, c)
 		require.NoError(t, err)
+		_ = ccl.Barrier(ctx, c) // both have a Saver before the Comm fails, which may be in here on rank 0
 		if c.Rank() == 1 {
 			c.Abort(errors.New("on purpose"))
 		} else { // which waits for rank 1

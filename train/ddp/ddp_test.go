@@ -184,6 +184,7 @@ func TestReadyAfterFailure(t *testing.T) {
 		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(make([]float32, 3))}, nil)
 		require.NoError(t, err)
 		defer r.Close()
+		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have a Reducer before the Comm fails
 		if c.Rank() == 1 {
 			c.Abort(errors.New("a test"))
 		}
@@ -201,6 +202,7 @@ func TestNeverReady(t *testing.T) {
 		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(make([]float32, 3)), ccl.Host(make([]float32, 4))}, nil)
 		require.NoError(t, err)
 		defer r.Close()
+		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have a Reducer before the Comm fails
 		require.NoError(t, r.Ready(1))
 		if c.Rank() == 0 {
 			require.NoError(t, r.Ready(0))

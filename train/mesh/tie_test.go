@@ -20,6 +20,10 @@ func cube(t testing.TB, c *ccl.Comm) *mesh.Mesh {
 	return m
 }
 
+// meet returns on a rank once all others have done what comes before it, so that a failure after it ends none of that. On
+// the others it may be what that failure ends.
+func meet(t testing.TB, c *ccl.Comm) error { return ccl.Barrier(t.Context(), c) }
+
 // promised is within how much time all ranks have the error; the tests allow ten times as much.
 const promised = 200 * time.Millisecond
 
@@ -29,7 +33,7 @@ func TestTogether(t *testing.T) {
 		ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
 			m := cube(t, c)
 			defer m.Close()
-			err := ccl.Barrier(t.Context(), c) // all have a mesh when rank 5 comes out of it; the others may be in it yet
+			err := meet(t, c)
 			if c.Rank() == 5 {
 				m.Comm("tp").Abort(errors.New("the loss is NaN on world rank 5"))
 				<-c.Done()
@@ -88,6 +92,7 @@ func TestCloseAfterFailure(t *testing.T) {
 	ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
 		m, err := mesh.New(t.Context(), c, mesh.Dim{"dp", 2}, mesh.Dim{"tp", 2})
 		require.NoError(t, err)
+		_ = meet(t, c)
 		switch c.Rank() {
 		case 0:
 			m.Comm("tp").Abort(errors.New("a test"))
@@ -126,6 +131,7 @@ func TestCauseIsNotWrapped(t *testing.T) {
 	ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
 		m := cube(t, c)
 		defer m.Close()
+		_ = meet(t, c)
 		if c.Rank() == 0 {
 			m.Comm("tp").Abort(errors.New("a test"))
 		}
@@ -146,6 +152,7 @@ func TestNothingIsLeft(t *testing.T) {
 			require.NoError(t, err)
 			_, err = m.Join(t.Context(), "dp", "tp")
 			require.NoError(t, err)
+			_ = meet(t, c)
 			if fail && c.Rank() == 2 {
 				m.Comm("dp").Abort(errors.New("a test"))
 			}

@@ -189,6 +189,7 @@ func TestStepWithout(t *testing.T) {
 			defer c.Close()
 			m, err := zero.New[float32, float32](ctx, c, [][]int{{30}}, &zero.Options{Stage: 3})
 			require.NoError(t, err)
+			require.NoError(t, ccl.Barrier(ctx, world)) // all have a model before the Comm fails
 			if failed {
 				if c.Rank() == 1 {
 					c.Abort(errors.New("a test"))
@@ -217,6 +218,7 @@ func TestStepFailsOnAll(t *testing.T) {
 			defer d.Close()
 			m, err := zero.New[float32, float32](ctx, d, [][]int{{30}, {40}}, &zero.Options{Stage: 1})
 			require.NoError(t, err)
+			require.NoError(t, ccl.Barrier(ctx, c)) // all have a model before d fails
 			for i := 1; i >= 0; i-- {
 				if update || i == 1 || c.Rank() == 0 {
 					require.NoError(t, m.Reduce(i))
