@@ -85,3 +85,72 @@ func ExampleAllGatherV() {
 	fmt.Println(dst)
 	// Output: [1 2 3]
 }
+
+// SendRecv sends and receives in one call, so that ranks that exchange data cannot deadlock. A Status says what came.
+func ExampleSendRecv() {
+	initOnce()
+	world := mpi.World()
+	dst := make([]float64, 4) // room for more than comes
+	st, err := mpi.SendRecv(context.Background(), world, dst, world.Rank(), []float64{1.5, 2.5}, world.Rank(), 7)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(dst[:st.Count], "with tag", st.Tag)
+	// Output: [1.5 2.5] with tag 7
+}
+
+// Scan gives each rank the reduction of all ranks up to it.
+func ExampleScan() {
+	initOnce()
+	world := mpi.World()
+	upTo := make([]int64, 1)
+	if err := mpi.Scan(context.Background(), world, upTo, []int64{int64(world.Rank()) + 1}, mpi.Sum); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("up to rank", world.Rank(), "the sum is", upTo[0])
+	// Output: up to rank 0 the sum is 1
+}
+
+// Scatter deals out the blocks of the root's slice, and Gather collects them.
+func ExampleScatter() {
+	initOnce()
+	ctx, world := context.Background(), mpi.World()
+	whole := make([]int32, 2*world.Size())
+	for i := range whole {
+		whole[i] = int32(i)
+	}
+	part := make([]int32, 2)
+	if err := mpi.Scatter(ctx, world, part, whole, 0); err != nil {
+		log.Fatal(err)
+	}
+	if err := mpi.Gather(ctx, world, whole, part, 0); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(part, whole)
+	// Output: [0 1] [0 1]
+}
+
+// ReduceScatter leaves each rank with its block of the reduction.
+func ExampleReduceScatter() {
+	initOnce()
+	world := mpi.World()
+	src, block := make([]float32, 2*world.Size()), make([]float32, 2)
+	src[0] = 3
+	if err := mpi.ReduceScatter(context.Background(), world, block, src, mpi.Max); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(block)
+	// Output: [3 0]
+}
+
+// SplitNode makes a communicator of the ranks that share memory, such as those of one host.
+func ExampleComm_SplitNode() {
+	initOnce()
+	node, err := mpi.World().SplitNode(0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer node.Free()
+	fmt.Println("local rank", node.Rank(), "of", node.Size())
+	// Output: local rank 0 of 1
+}

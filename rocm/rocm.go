@@ -1,8 +1,9 @@
-// Package rocm is AMD's devices: memory, streams, events and graphs, through the HIP runtime of ROCm, which is
-// opened at run time. No SDK is needed to build, and a program starts where there is no ROCm.
+// Package rocm gives Go programs AMD's devices: memory, streams, events and graphs. It opens the HIP runtime of ROCm at
+// run time, so building needs no SDK, and a program also starts where there is no ROCm.
 //
-// It is compiled in by -tags rccl, with cgo, on Linux; in other builds every call returns an [*Unavailable].
-// [Available] asks. What it opens is libamdhip64.so.7, .6 or .5, or what GOCCL_HIP_LIB names.
+// The build tag rccl compiles it in, with cgo, on Linux. In other builds every call returns an [*Unavailable], and
+// [Available] says so. The package opens the file that GOCCL_HIP_LIB names, or else libamdhip64.so.7, .6
+// or .5.
 //
 //	d, err := rocm.Local(place.Local, place.Locals) // or rocm.At(0)
 //	s, err := d.NewStream()
@@ -12,25 +13,14 @@
 //	err = s.Synchronize()
 //	err = x.Get(data)
 //
-// *[Stream] is a ccl.Stream and *[Mem] a ccl.Memory; the package works without ccl as well.
+// A *[Stream] is a ccl.Stream and a *[Mem] is a ccl.Memory. The package also works without ccl.
 //
-// Devices are numbered as the runtime numbers those that ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave, from
-// 0 on. Memory and streams know their device, so there is no current one: a call may come from any goroutine. It
-// changes the current device of the thread it runs on, which code that calls HIP by itself, on a locked thread,
-// must set again.
+// Devices have the runtime's numbers, from 0, among those that ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave. Memory and
+// streams know their device, so there is no current device, and a call may come from any goroutine. A call changes the
+// current device of its thread. Code that calls HIP itself, on a locked thread, must set it again.
 //
-// What was made has to be given back, by Free or Close. Use afterwards, and giving back twice, is an error that says
-// where it was made and given back; what was forgotten [OnLeak] tells.
-//
-// The methods, whose documentation is that of the types these names stand for:
-//
-//	Device  Index Platform Name Memory PCI NUMA Synchronize CanAccess EnableAccess DisableAccess Owns
-//	        NewStream StreamOf NewEvent NewMark
-//	Stream  Handle Device Synchronize Query Wait Observe WaitEvent BeginCapture EndCapture Capturing Close
-//	Event   Record Query Synchronize Wait Since Close
-//	Graph   Launch Close
-//	Mem     Ptr Device Len Elem Platform Part Put Get Set PutOn GetOn CopyOn SetOn Slice Free
-//	Host    Slice Len Part Free
+// Release what you make, by Free or Close. Later use, and a second release, return an error that says where the object
+// was made and where it was released. [OnLeak] reports what was never released.
 package rocm
 
 import (
@@ -38,22 +28,140 @@ import (
 	"github.com/goccl/goccl/internal/lent"
 )
 
-// A Device is one of the visible devices.
+// A Device is one of the visible devices. Its methods:
+//
+//	CanAccess(peer Device) (bool, error)
+//	    CanAccess reports whether d can read and write the memory of peer directly, without the
+//	    host.
+//	DisableAccess(peer Device) error
+//	    DisableAccess undoes EnableAccess.
+//	EnableAccess(peer Device) error
+//	    EnableAccess lets d read and write the memory of peer.
+//	Index() int
+//	    Index returns the runtime's number for d, counted from 0.
+//	Memory() (free, total uint64, err error)
+//	    Memory returns the free and the total memory of the device, in bytes.
+//	NUMA() (int, error)
+//	    NUMA returns the NUMA node that the device is attached to, or -1 if the system does not
+//	    say.
+//	Name() (string, error)
+//	    Name returns the vendor's name for d, such as "NVIDIA H200".
+//	NewEvent() (*Event, error)
+//	    NewEvent makes an event that can measure times.
+//	NewMark() (*Event, error)
+//	    NewMark makes an event that cannot measure times.
+//	NewStream() (*Stream, error)
+//	    NewStream makes a stream.
+//	Owns(p uintptr) error
+//	    Owns returns an error if the driver says that p is not an address in the memory of d, and
+//	    nil if it cannot tell.
+//	PCI() (string, error)
+//	    PCI returns the device's address on the PCI bus, as Linux writes it: "0000:1b:00.0".
+//	Platform() string
+//	    Platform returns "cuda" or "rocm".
+//	StreamOf(handle uintptr) (*Stream, error)
+//	    StreamOf returns a Stream for one that other code made on d, by its handle (cudaStream_t
+//	    or hipStream_t; 0 is the default stream).
+//	Synchronize() error
+//	    Synchronize waits for all work that was issued to the device, on any stream.
 type Device = gpu.Device
 
-// A Stream is a first-in first-out queue of work on a device.
+// A Stream is a first-in, first-out queue of work on a device. Its methods:
+//
+//	BeginCapture() error
+//	    BeginCapture makes s collect the work that is issued to it, instead of running it, until
+//	    EndCapture.
+//	Capturing() (bool, error)
+//	    Capturing reports whether s is between BeginCapture and EndCapture.
+//	Close() error
+//	    Close releases the stream.
+//	Device() int
+//	    Device returns the number of the device.
+//	EndCapture() (*Graph, error)
+//	    EndCapture returns the work that s has collected.
+//	Handle() (h uintptr, ok bool)
+//	    Handle returns the cudaStream_t or hipStream_t; ok is false once s is closed.
+//	Observe(o Observer)
+//	    Observe tells o of what becomes of the work of s, for as long as o is live.
+//	Query() (done bool, err error)
+//	    Query reports whether all work that was issued to s is done.
+//	Synchronize() error
+//	    Synchronize waits for all work that was issued to s.
+//	Wait(ctx context.Context) error
+//	    Wait waits as Synchronize does, but also returns when ctx ends; the work then goes on.
+//	WaitEvent(e *Event) error
+//	    WaitEvent makes work that is issued to s from now on wait for the work that e has
+//	    recorded.
 type Stream = gpu.Stream
 
-// An Event is a mark in a stream, and tells times.
+// An Event is a mark in a stream that work can wait for, and that measures times. Its methods:
+//
+//	Close() error
+//	    Close releases the event.
+//	Query() (done bool, err error)
+//	    Query reports whether the stream has passed the mark.
+//	Record(s *Stream) error
+//	    Record moves the mark to the present end of s.
+//	Since(start *Event) (time.Duration, error)
+//	    Since returns the time on the device from start to e.
+//	Synchronize() error
+//	    Synchronize waits until the stream has passed the mark.
+//	Wait(ctx context.Context) error
+//	    Wait waits as Synchronize does, but also returns when ctx ends.
 type Event = gpu.Event
 
-// A Graph is work captured from a stream, to be launched as one.
+// A Graph is work captured from a stream, which can be launched as one, again and again. Its methods:
+//
+//	Close() error
+//	    Close releases the graph.
+//	Launch(s *Stream) error
+//	    Launch issues all work of g to s.
 type Graph = gpu.Graph
 
-// Mem is elements in a device's memory.
+// A Mem holds elements in a device's memory. Its methods:
+//
+//	CopyOn(s *Stream, src *Mem[T]) error
+//	    CopyOn issues to s a copy of src, which may be on another device, to the start of m.
+//	Device() int
+//	    Device returns the number of the device.
+//	Elem() (zero T)
+//	    Elem returns zero.
+//	Free() error
+//	    Free releases the memory.
+//	Get(dst []T) error
+//	    Get copies the start of m to dst.
+//	GetOn(s *Stream, dst *Host[T]) error
+//	    GetOn issues to s a copy of the start of m to dst.
+//	Len() int
+//	    Len returns the number of elements.
+//	Part(i, j int) (*Mem[T], error)
+//	    Part returns m[i:j].
+//	Platform() string
+//	    Platform returns "cuda" or "rocm".
+//	Ptr() (addr uintptr, ok bool)
+//	    Ptr returns the address; ok is false once the memory is freed.
+//	Put(src []T) error
+//	    Put copies src to the start of m and returns when the copy is done.
+//	PutOn(s *Stream, src *Host[T]) error
+//	    PutOn issues to s a copy of src to the start of m.
+//	Set(v byte) error
+//	    Set writes v to every byte of m and returns when that is done.
+//	SetOn(s *Stream, v byte) error
+//	    SetOn issues to s a write of v to every byte of m.
+//	Slice() ([]T, error)
+//	    Slice returns managed memory as a slice for the host.
 type Mem[T Element] = gpu.Mem[T]
 
-// Host is elements in pinned host memory.
+// A Host holds elements in pinned host memory, which devices read and write directly. Its methods:
+//
+//	Free() error
+//	    Free releases the memory.
+//	Len() int
+//	    Len returns the number of elements.
+//	Part(i, j int) (*Host[T], error)
+//	    Part returns h[i:j].
+//	Slice() []T
+//	    Slice returns the memory as a slice, or nil once it is freed.
 type Host[T Element] = gpu.Host[T]
 
 // Element is a type of elements: all that ccl.Number allows.
@@ -109,6 +217,6 @@ func AllocManaged[T Element](d Device, n int) (*Mem[T], error) { return gpu.Allo
 func AllocHost[T Element](d Device, n int) (*Host[T], error) { return gpu.AllocHost[T](d, n) }
 
 // OnLeak sets a function that is called for each object that the garbage collector finds and that
-// was not given back. Its text says what the object is and which line made it. nil ends that.
+// was never released. Its text says what the object is and which line made it. nil ends that.
 // GOCCL_LEAKS=1 in the environment logs the same.
 func OnLeak(f func(text string)) { lent.OnLeak(f) }

@@ -1,10 +1,10 @@
-// Package xpu is Intel's devices, and whatever else SYCL runs on: memory, queues and events, through a small shim over
-// SYCL that is opened at run time. No SDK is needed to build, and a program starts where there is no SYCL.
+// Package xpu gives Go programs Intel's devices, and whatever else SYCL runs on: memory, queues and events. It opens a
+// small shim over SYCL at run time, so building needs no SDK, and a program also starts where there is no SYCL.
 //
-// It is compiled in by -tags oneccl, with cgo, on Linux; in other builds every call returns an [*Unavailable].
-// [Available] asks. SYCL is C++ and has no C interface, so make xpu-shim builds one, libgocclxpu.so, with any C++
-// compiler where SYCL is installed. It is looked for beside the program and on the loader's path, or GOCCL_XPU_LIB
-// names it.
+// The build tag oneccl compiles it in, with cgo, on Linux. In other builds every call returns an [*Unavailable], and
+// [Available] says so. SYCL is C++ and has no C interface. Therefore make xpu-shim builds one, libgocclxpu.so, with any
+// C++ compiler where SYCL is installed. The package opens the file that GOCCL_XPU_LIB names, or else looks beside the
+// program and on the loader's path.
 //
 //	d, err := xpu.Local(place.Local, place.Locals) // or xpu.At(0)
 //	q, err := d.NewQueue()
@@ -14,14 +14,14 @@
 //	err = q.Synchronize()
 //	err = x.Get(data)
 //
-// *[Queue] is a ccl.Stream and *[Mem] a ccl.Memory; the package works without ccl as well.
+// A *[Queue] is a ccl.Stream and a *[Mem] is a ccl.Memory. The package also works without ccl.
 //
-// The devices are the GPUs of Level Zero, numbered from 0 as ZE_AFFINITY_MASK and ZE_FLAT_DEVICE_HIERARCHY leave them:
-// so on Aurora a device is a tile, or with COMPOSITE a card of two. Where ONEAPI_DEVICE_SELECTOR is set they are all
-// that it selects, which is how to use a CPU: opencl:cpu.
+// The devices are the GPUs of Level Zero, numbered from 0, as ZE_AFFINITY_MASK and ZE_FLAT_DEVICE_HIERARCHY leave them.
+// So on Aurora a device is a tile, or with COMPOSITE a card with two tiles. If ONEAPI_DEVICE_SELECTOR is set, the
+// devices are all that it selects: opencl:cpu selects a CPU.
 //
-// What was made has to be given back, by Free or Close. Use afterwards, and giving back twice, is an error that says where
-// it was made and given back; what was forgotten [OnLeak] tells.
+// Release what you make, by Free or Close. Later use, and a second release, return an error that says where the object
+// was made and where it was released. [OnLeak] reports what was never released.
 package xpu
 
 import (

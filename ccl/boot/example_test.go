@@ -31,6 +31,18 @@ func Example() {
 	// Output: [rank 0 is here rank 1 is here rank 2 is here]
 }
 
+// Local makes ranks of one process, which may act as ranks of several hosts: here ranks 0 and 1 share a host.
+func ExampleLocal() {
+	for _, b := range boot.Local(3, "a", "a", "b") {
+		defer b.Close()
+		fmt.Println("rank", b.Rank(), "of", b.Size(), "on host", b.HostID())
+	}
+	// Output:
+	// rank 0 of 3 on host a
+	// rank 1 of 3 on host a
+	// rank 2 of 3 on host b
+}
+
 // A process that a launcher has started learns from the environment which rank it is.
 func ExampleDetect() {
 	slurm := map[string]string{"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "8",

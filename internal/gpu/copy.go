@@ -2,7 +2,7 @@ package gpu
 
 import "unsafe"
 
-// Put copies src to the start of m and returns when it is there. It does not wait for work on streams.
+// Put copies src to the start of m and returns when the copy is done. It does not wait for work on streams.
 func (m *Mem[T]) Put(src []T) error {
 	b, err := m.use()
 	if err != nil {
@@ -30,7 +30,7 @@ func (m *Mem[T]) Get(dst []T) error {
 	return b.rt.check(c, "Memcpy", b.dev)
 }
 
-// Set writes v to every byte of m and returns when it is there. It does not wait for work on streams.
+// Set writes v to every byte of m and returns when that is done. It does not wait for work on streams.
 func (m *Mem[T]) Set(v byte) error {
 	b, err := m.use()
 	if err != nil || b.len() == 0 {
@@ -40,7 +40,7 @@ func (m *Mem[T]) Set(v byte) error {
 	return b.rt.check(b.rt.drv.set(b.dev, p, v, b.mem.Bytes(b.len())), "Memset", b.dev)
 }
 
-// PutOn copies src to the start of m when s gets there. src must not be written or freed before.
+// PutOn issues to s a copy of src to the start of m. Until it is done src must not be written or freed.
 func (m *Mem[T]) PutOn(s *Stream, src *Host[T]) error {
 	to, err := m.use()
 	if err != nil {
@@ -56,7 +56,7 @@ func (m *Mem[T]) PutOn(s *Stream, src *Host[T]) error {
 	return copyOn(s, to, from, from.len())
 }
 
-// GetOn copies the start of m to dst when s gets there. dst must not be read or freed before.
+// GetOn issues to s a copy of the start of m to dst. Until it is done dst must not be read or freed.
 func (m *Mem[T]) GetOn(s *Stream, dst *Host[T]) error {
 	from, err := m.use()
 	if err != nil {
@@ -72,7 +72,7 @@ func (m *Mem[T]) GetOn(s *Stream, dst *Host[T]) error {
 	return copyOn(s, to, from, to.len())
 }
 
-// CopyOn copies src, of this or another device, to the start of m when s gets there.
+// CopyOn issues to s a copy of src, which may be on another device, to the start of m.
 func (m *Mem[T]) CopyOn(s *Stream, src *Mem[T]) error {
 	to, err := m.use()
 	if err != nil {
@@ -88,7 +88,7 @@ func (m *Mem[T]) CopyOn(s *Stream, src *Mem[T]) error {
 	return copyOn(s, to, from, from.len())
 }
 
-// SetOn writes v to every byte of m when s gets there.
+// SetOn issues to s a write of v to every byte of m.
 func (m *Mem[T]) SetOn(s *Stream, v byte) error {
 	b, err := m.use()
 	if err != nil {

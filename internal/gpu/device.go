@@ -63,10 +63,10 @@ func (d Device) ready() (driver, error) {
 	return d.rt.drv, nil
 }
 
-// Index is the runtime's number for d, from 0 on.
+// Index returns the runtime's number for d, counted from 0.
 func (d Device) Index() int { return d.n }
 
-// Platform is "cuda" or "rocm".
+// Platform returns "cuda" or "rocm".
 func (d Device) Platform() string {
 	if d.rt == nil {
 		return ""
@@ -77,7 +77,7 @@ func (d Device) Platform() string {
 // String reads like "cuda:0".
 func (d Device) String() string { return d.Platform() + ":" + strconv.Itoa(d.n) }
 
-// Name is what the vendor calls it: "NVIDIA H200".
+// Name returns the vendor's name for d, such as "NVIDIA H200".
 func (d Device) Name() (string, error) {
 	drv, err := d.ready()
 	if err != nil {
@@ -87,7 +87,7 @@ func (d Device) Name() (string, error) {
 	return name, d.rt.check(c, "GetDeviceProperties", d.n)
 }
 
-// Memory is what is free on the device now, and all that it has, in bytes.
+// Memory returns the free and the total memory of the device, in bytes.
 func (d Device) Memory() (free, total uint64, err error) {
 	drv, err := d.ready()
 	if err != nil {
@@ -97,8 +97,8 @@ func (d Device) Memory() (free, total uint64, err error) {
 	return free, total, d.rt.check(c, "MemGetInfo", d.n)
 }
 
-// PCI is the device's address on the PCI bus, as Linux writes it: "0000:1b:00.0". It tells two devices apart whatever
-// number each process gives them.
+// PCI returns the device's address on the PCI bus, as Linux writes it: "0000:1b:00.0". It identifies the device,
+// whatever number each process gives it.
 func (d Device) PCI() (string, error) {
 	drv, err := d.ready()
 	if err != nil {
@@ -108,7 +108,7 @@ func (d Device) PCI() (string, error) {
 	return strings.ToLower(address), d.rt.check(c, "DeviceGetPCIBusId", d.n)
 }
 
-// NUMA is the node of the host's memory that the device is next to, -1 if the system does not tell.
+// NUMA returns the NUMA node that the device is attached to, or -1 if the system does not say.
 func (d Device) NUMA() (int, error) {
 	address, err := d.PCI()
 	if err != nil {
@@ -125,7 +125,7 @@ func (d Device) NUMA() (int, error) {
 	return node, nil
 }
 
-// Synchronize waits for all that was issued to the device, on any stream.
+// Synchronize waits for all work that was issued to the device, on any stream.
 func (d Device) Synchronize() error {
 	drv, err := d.ready()
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 // Event is a mark in a stream.
 type Event struct{ *resource }
 
-// NewEvent makes an event that can tell the time that has passed between two.
+// NewEvent makes an event that can measure times.
 func (d Device) NewEvent() (*Event, error) { return d.newEvent(true) }
 
-// NewMark makes an event that cannot tell times, which is cheaper to record and to wait for.
+// NewMark makes an event that cannot measure times. It is cheaper to record and to wait for.
 func (d Device) NewMark() (*Event, error) { return d.newEvent(false) }
 
 func (d Device) newEvent(timing bool) (*Event, error) {
@@ -36,7 +36,7 @@ func (e *Event) use() (uintptr, error) {
 	return e.resource.use()
 }
 
-// Record puts the mark at the present end of s, and takes it away from where it was before.
+// Record moves the mark to the present end of s.
 func (e *Event) Record(s *Stream) error {
 	h, err := e.use()
 	if err != nil {
@@ -52,7 +52,7 @@ func (e *Event) Record(s *Stream) error {
 	return e.rt.check(e.rt.drv.record(e.dev, h, stream), "EventRecord", e.dev)
 }
 
-// Query reports whether the stream has passed the mark. An event that was never recorded is passed.
+// Query reports whether the stream has passed the mark. An event that was never recorded counts as passed.
 func (e *Event) Query() (done bool, err error) {
 	h, err := e.use()
 	if err != nil {
@@ -65,7 +65,7 @@ func (e *Event) Query() (done bool, err error) {
 	return c == success, e.rt.check(c, "EventQuery", e.dev)
 }
 
-// Synchronize waits until the stream has passed the mark. It holds a thread of the system and cannot be ended; see Wait.
+// Synchronize waits until the stream has passed the mark. It blocks an OS thread and cannot be interrupted; see Wait.
 func (e *Event) Synchronize() error {
 	h, err := e.use()
 	if err != nil {
@@ -74,10 +74,10 @@ func (e *Event) Synchronize() error {
 	return e.rt.check(e.rt.drv.syncEvent(e.dev, h), "EventSynchronize", e.dev)
 }
 
-// Wait is Synchronize that ends with ctx as well.
+// Wait waits as Synchronize does, but also returns when ctx ends.
 func (e *Event) Wait(ctx context.Context) error { return lent.Poll(ctx, e.Query) }
 
-// Since is the time on the device from mark start to e, both of NewEvent and passed.
+// Since returns the time on the device from start to e. Both must be made by NewEvent and be passed.
 func (e *Event) Since(start *Event) (time.Duration, error) {
 	h, err := e.use()
 	if err != nil {
@@ -94,7 +94,7 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 	return time.Duration(float64(ms) * float64(time.Millisecond)), e.rt.check(c, "EventElapsedTime", e.dev)
 }
 
-// Close gives the event back. What waits for it still does.
+// Close releases the event. Work that waits for it still does.
 func (e *Event) Close() error {
 	if e == nil {
 		return errNil

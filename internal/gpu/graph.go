@@ -6,8 +6,8 @@ type Graph struct {
 	hear []launched // of launches
 }
 
-// BeginCapture has s collect what is issued to it rather than run it, until EndCapture. Another stream that waits
-// for an event recorded on s takes part, and s must wait for it in turn before the end.
+// BeginCapture makes s collect the work that is issued to it, instead of running it, until EndCapture. Another stream
+// that waits for an event recorded on s takes part, and s must wait for it in turn before the end.
 func (s *Stream) BeginCapture() error {
 	h, err := s.use()
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Stream) BeginCapture() error {
 	return nil
 }
 
-// EndCapture returns what s has collected. After an error in between there is nothing, and s is an ordinary stream
+// EndCapture returns the work that s has collected. After an error in between there is none, and s is an ordinary stream
 // again.
 func (s *Stream) EndCapture() (*Graph, error) {
 	h, err := s.use()
@@ -48,7 +48,7 @@ func (s *Stream) Capturing() (bool, error) {
 	return yes, s.rt.check(c, "StreamIsCapturing", s.dev)
 }
 
-// Launch issues all of g to s.
+// Launch issues all work of g to s.
 func (g *Graph) Launch(s *Stream) error {
 	if g == nil {
 		return errNil
@@ -73,7 +73,7 @@ func (g *Graph) Launch(s *Stream) error {
 	return nil
 }
 
-// Close gives the graph back. A launch that is under way ends first.
+// Close releases the graph. A launch in progress ends first.
 func (g *Graph) Close() error {
 	if g == nil {
 		return errNil

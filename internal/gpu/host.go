@@ -16,7 +16,7 @@ func AllocHost[T Element](d Device, n int) (*Host[T], error) {
 	return &Host[T]{b}, nil
 }
 
-// Slice is the memory, until it is freed; nil after that.
+// Slice returns the memory as a slice, or nil once it is freed.
 func (h *Host[T]) Slice() []T {
 	if h.all() == nil {
 		return nil
@@ -24,10 +24,10 @@ func (h *Host[T]) Slice() []T {
 	return lent.Elements[T](&h.mem)
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (h *Host[T]) Len() int { return h.all().len() }
 
-// Part is h[i:j]: the same memory, which is freed as a whole.
+// Part returns h[i:j]. It shares the memory of h, and only the whole can be freed.
 func (h *Host[T]) Part(i, j int) (*Host[T], error) {
 	b, err := h.all().slice(i, j)
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *Host[T]) Part(i, j int) (*Host[T], error) {
 	return &Host[T]{b}, nil
 }
 
-// Free gives the memory back: wait for copies that use it first, and use no Slice of it again. To free it twice is an
+// Free releases the memory. Wait first for copies that use it, and do not use its Slice again. Freeing it twice is an
 // error.
 func (h *Host[T]) Free() error { return h.all().free() }
 

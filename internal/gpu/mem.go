@@ -98,22 +98,22 @@ func (d Device) outOfMemory(e *Error) error {
 	return e
 }
 
-// Ptr is the address; ok is false once the memory is freed. No elements have no address: 0, true.
+// Ptr returns the address; ok is false once the memory is freed. Memory without elements has the address 0.
 func (m *Mem[T]) Ptr() (addr uintptr, ok bool) { return m.all().ptr() }
 
-// Device is the number of the device.
+// Device returns the number of the device.
 func (m *Mem[T]) Device() int { return m.all().device() }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (m *Mem[T]) Len() int { return m.all().len() }
 
-// Elem is zero: it carries the type.
+// Elem returns zero. It carries the type.
 func (m *Mem[T]) Elem() (zero T) { return zero }
 
-// Platform is "cuda" or "rocm".
+// Platform returns "cuda" or "rocm".
 func (m *Mem[T]) Platform() string { return m.all().platform() }
 
-// Part is m[i:j]: the same memory, which is freed as a whole.
+// Part returns m[i:j]. It shares the memory of m, and only the whole can be freed.
 func (m *Mem[T]) Part(i, j int) (*Mem[T], error) {
 	b, err := m.all().slice(i, j)
 	if err != nil {
@@ -122,7 +122,7 @@ func (m *Mem[T]) Part(i, j int) (*Mem[T], error) {
 	return &Mem[T]{b}, nil
 }
 
-// Slice is managed memory as the host sees it, until it is freed.
+// Slice returns managed memory as a slice for the host. It is valid until the memory is freed.
 func (m *Mem[T]) Slice() ([]T, error) {
 	b, err := m.use()
 	if err != nil {
@@ -134,8 +134,8 @@ func (m *Mem[T]) Slice() ([]T, error) {
 	return lent.Elements[T](&b.mem), nil
 }
 
-// Free gives the memory back. It waits for all work on the device, as cudaFree does, so what was issued may still use the
-// memory; to free it twice is an error.
+// Free releases the memory. It waits for all work on the device, as cudaFree does, so issued work may still use the
+// memory. Freeing it twice is an error.
 func (m *Mem[T]) Free() error { return m.all().free() }
 
 // all is m's block, nil if there is none.

@@ -48,7 +48,7 @@ func (o *observers) live() []Observer {
 
 func over(x Observer) bool { return !x.Live() }
 
-// Observe has o told of s, until it is not live any more.
+// Observe tells o of what becomes of the work of s, for as long as o is live.
 func (s *Stream) Observe(o Observer) {
 	s.observers.add(o)
 	s.rt.observers.add(o)

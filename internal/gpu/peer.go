@@ -1,6 +1,6 @@
 package gpu
 
-// CanAccess reports whether d can read and write peer's memory directly, without a detour through the host.
+// CanAccess reports whether d can read and write the memory of peer directly, without the host.
 func (d Device) CanAccess(peer Device) (bool, error) {
 	drv, err := d.with(peer)
 	if err != nil {
@@ -10,7 +10,7 @@ func (d Device) CanAccess(peer Device) (bool, error) {
 	return can, d.rt.check(c, "DeviceCanAccessPeer", d.n)
 }
 
-// EnableAccess lets d read and write peer's memory. That it can already is no error.
+// EnableAccess lets d read and write the memory of peer. If it already can, that is not an error.
 func (d Device) EnableAccess(peer Device) error {
 	drv, err := d.with(peer)
 	if err != nil {
@@ -23,7 +23,7 @@ func (d Device) EnableAccess(peer Device) error {
 	return d.rt.check(c, "DeviceEnablePeerAccess", d.n)
 }
 
-// DisableAccess takes back EnableAccess. That there was none is no error.
+// DisableAccess undoes EnableAccess. If there was none, that is not an error.
 func (d Device) DisableAccess(peer Device) error {
 	drv, err := d.with(peer)
 	if err != nil {

@@ -1,7 +1,7 @@
 package gpu
 
-// Owns is an error if the driver says that p is no address in the memory of d, and nil if it cannot tell. It asks the
-// driver, for addresses that come from outside: memory of this package knows its owner.
+// Owns returns an error if the driver says that p is not an address in the memory of d, and nil if it cannot tell. It is
+// for addresses that come from outside: memory of this package knows its device.
 func (d Device) Owns(p uintptr) error {
 	drv, err := d.ready()
 	if err != nil {

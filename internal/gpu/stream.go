@@ -14,7 +14,7 @@ type Stream struct {
 	capture   capture
 }
 
-// NewStream makes a stream that does not wait for the default stream, nor that for it.
+// NewStream makes a stream. It and the default stream do not wait for each other.
 func (d Device) NewStream() (*Stream, error) {
 	drv, err := d.ready()
 	if err != nil {
@@ -27,8 +27,8 @@ func (d Device) NewStream() (*Stream, error) {
 	return &Stream{resource: newResource(d.rt, d.n, "stream", "StreamDestroy", h)}, nil
 }
 
-// StreamOf is a stream that other code has made on d, by its handle (cudaStream_t, hipStream_t); 0 is the device's default
-// stream. Closing it leaves the stream itself alone.
+// StreamOf returns a Stream for one that other code made on d, by its handle (cudaStream_t or hipStream_t; 0 is the
+// default stream). Closing it leaves the other code's stream alone.
 func (d Device) StreamOf(handle uintptr) (*Stream, error) {
 	if _, err := d.ready(); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *Stream) use() (uintptr, error) {
 	return s.resource.use()
 }
 
-// Handle is the cudaStream_t or hipStream_t; ok is false once s is closed. 0 is a valid handle.
+// Handle returns the cudaStream_t or hipStream_t; ok is false once s is closed. 0 is a valid handle.
 func (s *Stream) Handle() (h uintptr, ok bool) {
 	if s == nil {
 		return 0, false
@@ -52,7 +52,7 @@ func (s *Stream) Handle() (h uintptr, ok bool) {
 	return s.handle()
 }
 
-// Device is the number of the device.
+// Device returns the number of the device.
 func (s *Stream) Device() int {
 	if s == nil {
 		return -1
@@ -60,7 +60,7 @@ func (s *Stream) Device() int {
 	return s.device()
 }
 
-// Synchronize waits for all that was issued to s. It holds a thread of the system and cannot be ended; see Wait.
+// Synchronize waits for all work that was issued to s. It blocks an OS thread and cannot be interrupted; see Wait.
 func (s *Stream) Synchronize() error {
 	h, err := s.use()
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Stream) Synchronize() error {
 	return s.rt.check(c, "StreamSynchronize", s.dev)
 }
 
-// Query reports whether all that was issued to s is done.
+// Query reports whether all work that was issued to s is done.
 func (s *Stream) Query() (done bool, err error) {
 	h, err := s.use()
 	if err != nil {
@@ -91,11 +91,11 @@ func (s *Stream) Query() (done bool, err error) {
 	return c == success, s.rt.check(c, "StreamQuery", s.dev)
 }
 
-// Wait is Synchronize that ends with ctx as well; the work goes on then. It asks again and again, at longer and longer
-// intervals of at most 200 microseconds.
+// Wait waits as Synchronize does, but also returns when ctx ends; the work then goes on. It polls at growing intervals of
+// at most 200 microseconds.
 func (s *Stream) Wait(ctx context.Context) error { return lent.Poll(ctx, s.Query) }
 
-// WaitEvent has what is issued to s from now on wait for what e has recorded.
+// WaitEvent makes work that is issued to s from now on wait for the work that e has recorded.
 func (s *Stream) WaitEvent(e *Event) error {
 	h, err := s.use()
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Stream) WaitEvent(e *Event) error {
 	return s.rt.check(s.rt.drv.waitEvent(s.dev, h, event), "StreamWaitEvent", s.dev)
 }
 
-// Close gives the stream back; what was issued to it still runs.
+// Close releases the stream. Work that was issued to it still runs.
 func (s *Stream) Close() error {
 	if s == nil {
 		return errNil
