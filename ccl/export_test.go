@@ -25,3 +25,6 @@ func SetEngine(c *Comm, e engine.Engine) { c.lib.Engine = e }
 
 // Agreed is what must be the same on all ranks.
 func Agreed(o Options) string { return o.agreed("") }
+
+// UnmadeInJob is how a Comm that is still being made names ranks that did not answer.
+func UnmadeInJob(of ...int) string { return new(Comm).inJob(1, of) }

@@ -109,10 +109,11 @@ func rankOf(s *cpu.Status) string {
 	return fmt.Sprintf("rank %d%s", s.Rank, inWorld([]int{int(s.World)}, []int{int(s.Rank)}))
 }
 
-// inJob reads like: ranks 1, 2 (world ranks 5, 6). Of a Comm that is not c it only knows its own ranks.
+// inJob reads like: ranks 1, 2 (world ranks 5, 6). For a Comm that is not c, and for one that is still being made, it knows
+// only the Comm's own ranks.
 func (c *Comm) inJob(comm uint64, of []int) string {
 	text := fmt.Sprintf("rank%s %s", plural(len(of)), ranks(of))
-	if comm != c.eng.ID() {
+	if !c.ready.Load() || comm != c.eng.ID() {
 		return text
 	}
 	world := make([]int, len(of))

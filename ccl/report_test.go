@@ -218,6 +218,12 @@ func TestFailureIsPictured(t *testing.T) {
 	}
 }
 
+// A report about a Comm that is still being made names the ranks that did not answer; it has no engine to ask yet.
+func TestReportOfAnUnmadeComm(t *testing.T) {
+	require.Equal(t, "rank 1", ccl.UnmadeInJob(1))
+	require.Equal(t, "ranks 1, 3", ccl.UnmadeInJob(1, 3))
+}
+
 // A variable that cannot be read is an error, before anything is done.
 func TestStallWarnThatMakesNoSense(t *testing.T) {
 	for _, s := range []string{"soon", "-1", "-3s", "1e99"} {
