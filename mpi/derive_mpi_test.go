@@ -5,6 +5,7 @@ package mpi_test
 import (
 	"context"
 	"math"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -13,10 +14,13 @@ import (
 	"github.com/goccl/goccl/mpi"
 )
 
-// within fails the job if f has not returned after a minute: MPI cannot be interrupted.
+// within fails the job if f has not returned after a minute, and prints where all goroutines are: MPI cannot be interrupted.
 func within(t *testing.T, f func()) {
 	t.Helper()
-	late := time.AfterFunc(time.Minute, func() { panic(t.Name() + " hangs") })
+	late := time.AfterFunc(time.Minute, func() {
+		debug.SetTraceback("all")
+		panic(t.Name() + " hangs")
+	})
 	defer late.Stop()
 	f()
 }

@@ -13,15 +13,16 @@ type Thread struct {
 }
 
 // Starved is how long the process was kept from running since the look before, d ago: as long as that thread that waited
-// longest for a processor.
+// longest for a processor. A wait that has not ended is not counted by the kernel. So a thread that is ready at both looks
+// counts as one that waited whenever it did not run.
 func (t Threads) Starved(before Threads, d time.Duration) time.Duration {
 	longest := time.Duration(0)
 	for id, now := range t {
 		then, ok := before[id]
 		switch {
 		case !ok || now.Ran < then.Ran: // a new one
-		case now.Ready && then.Ready && now.Ran == then.Ran: // all the time, which is not counted yet
-			return d
+		case now.Ready && then.Ready:
+			longest = max(longest, d-(now.Ran-then.Ran))
 		default:
 			longest = max(longest, now.Waited-then.Waited)
 		}

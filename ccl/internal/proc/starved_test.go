@@ -16,7 +16,8 @@ func TestStarved(t *testing.T) {
 		want time.Duration
 	}{
 		{"stopped, or asleep", Threads{1: {5 * ms, 5 * ms, false}, 2: {7 * ms, 7 * ms, false}}, 0},
-		{"two waited and ran", Threads{1: {6 * ms, 8 * ms, true}, 2: {8 * ms, 17 * ms, false}}, 10 * ms},
+		{"two waited and ran", Threads{1: {6 * ms, 8 * ms, false}, 2: {8 * ms, 17 * ms, false}}, 10 * ms},
+		{"one ran, and waits again", Threads{1: {6 * ms, 8 * ms, true}, 2: {8 * ms, 17 * ms, false}}, 99 * ms},
 		{"one waited, also before", Threads{2: {8 * ms, 1007 * ms, true}}, 100 * ms},
 		{"one waits, and has not run", Threads{1: {5 * ms, 5 * ms, true}}, 100 * ms},
 		{"one is ready now, and slept", Threads{2: {7 * ms, 7 * ms, true}}, 0},
