@@ -61,6 +61,7 @@ type library struct {
 	held      holdings
 	call      cpu.Call                // its record, for the control plane
 	connector engine.Connector        // nil unless a first call waits inside the library for the others
+	unshrunk  bool                    // the library has failed to shrink it
 	sent      []uint8                 // what messages there have been with each rank: sentTo, gotFrom
 	met       [cpu.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
 }
@@ -281,11 +282,21 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cpu
 	if f := t.sameVersion(l.lib.Version()); f != nil {
 		return nil, f
 	}
-	return l.connect(t, engine.Group{Local: local, Locals: locals, Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: eng.Name()}, true)
+	g := engine.Group{Local: local, Locals: locals, Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: eng.Name()}
+	return l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return l.fresh(t, g) })
 }
 
-// connect makes the communicator of l, whose id the ranks get over t.
-func (l *library) connect(t talk, g engine.Group, fresh bool) (*library, *cpu.Fault) {
+// fresh makes a communicator, whose id the ranks get over t.
+func (l *library) fresh(t talk, g engine.Group) (engine.Engine, error) {
+	id, err := t.id(l.lib)
+	if err != nil {
+		return nil, err
+	}
+	return l.lib.New(t.ctx, g, id)
+}
+
+// connect has start make the communicator of l, on all ranks or on none.
+func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engine.Engine, error)) (*library, *cpu.Fault) {
 	g.Rank, g.Size, g.Device = t.eng.Rank(), t.eng.Size(), l.device
 	g.Check = func() error {
 		if f := t.eng.Failure(); f != nil {
@@ -293,21 +304,8 @@ func (l *library) connect(t talk, g engine.Group, fresh bool) (*library, *cpu.Fa
 		}
 		return t.ctx.Err()
 	}
-	var id []byte
 	var err error
-	if fresh {
-		if id, err = t.id(l.lib); err != nil {
-			return nil, faultOf(err)
-		}
-	}
-	split, native := g.Parent.(engine.Splitter)
-	switch {
-	case fresh || !native:
-		l.Engine, err = l.lib.New(t.ctx, g, id)
-	default:
-		l.Engine, err = split.Split(t.ctx, g)
-	}
-	if err != nil {
+	if l.Engine, err = start(g); err != nil {
 		t.giveUp(err) // the others may wait in the library for this rank
 	}
 	if f := t.verdict(err); f != nil {
@@ -399,11 +397,11 @@ func (t talk) sameVersion(mine string) *cpu.Fault {
 // caller's, which make the same parts in the same order: the world's rank of a part's first member, and ranks.
 func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, o *Options, name string) (*library, *cpu.Fault) {
 	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
-	_, native := c.lib.Engine.(engine.Splitter)
+	split, native := c.lib.Engine.(engine.Splitter)
 	if child == nil {
 		if native {
 			g := engine.Group{Parent: c.lib.Engine, Color: -1, Rank: -1, Device: l.device}
-			if _, err := c.lib.Engine.(engine.Splitter).Split(ctx, g); err != nil {
+			if _, err := split.Split(ctx, g); err != nil {
 				return nil, faultOf(err)
 			}
 		}
@@ -412,5 +410,11 @@ func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, o *Options, na
 	topo, rank := child.Topology(), child.Rank()
 	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Parent: c.lib.Engine,
 		Color: child.World(0), Key: rank, Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: name}
-	return l.connect(talk{ctx, child}, g, !native)
+	t := talk{ctx, child}
+	return l.connect(t, g, func(g engine.Group) (engine.Engine, error) {
+		if native {
+			return split.Split(ctx, g)
+		}
+		return l.fresh(t, g)
+	})
 }

@@ -2,8 +2,10 @@ package ccl
 
 import (
 	"context"
+	"slices"
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
 // Shrink returns a Comm of the surviving ranks, in their old order. It is the only collective
@@ -17,7 +19,8 @@ import (
 // itself as Peer, and should end. A rank that cannot connect to the others gets ErrBackend, and
 // they get a Comm without it. Each side of a partition gets a Comm of its own.
 //
-// c stays as it is: close it. The data of the failed call are undefined, so a program continues
+// c stays as it is: close it. Until then NCCL and RCCL keep what its communicator holds, of which the new
+// one may be made. The data of the failed call are undefined, so a program continues
 // from the last state that it knows to be the same on all survivors.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if c.none() {
@@ -43,11 +46,53 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 		if c.lib == nil || child == nil {
 			return nil, nil
 		}
-		return openLibrary(ctx, child, &c.opt)
+		return shrinkLibrary(ctx, c, child)
 	})
 	c.leave()
 	if f != nil {
 		return nil, refuse(f)
 	}
 	return child, nil
+}
+
+// shrinkLibrary gives child, whose control plane stands, the library of c. Where ranks are lost and the library can shrink its
+// communicator on every rank that is left, it does, which connects less anew; otherwise the child gets a new one.
+func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *cpu.Fault) {
+	left := make([]int, child.Size())
+	for r := range left {
+		left[r] = child.World(r)
+	}
+	var lost []int
+	for r := range c.Size() {
+		if !slices.Contains(left, c.eng.World(r)) {
+			lost = append(lost, r)
+		}
+	}
+	anew := c.opt // with the same device, on which the program has its memory, whatever place on the host the rank has now
+	anew.Backend = c.lib.backend.Name()
+	if c.lib.device >= 0 {
+		anew.Device = &c.lib.device
+	}
+	shrinker, able := c.lib.Engine.(engine.Shrinker)
+	if !able || len(lost) == 0 { // the same on all ranks
+		return openLibrary(ctx, child, &anew)
+	}
+	t := talk{ctx, child}
+	can := []int64{0}
+	if !c.lib.unshrunk && shrinker.Shrinks(ctx) {
+		can[0] = 1
+	}
+	if err := t.min(can); err != nil {
+		return nil, faultOf(err)
+	}
+	if can[0] == 0 {
+		return openLibrary(ctx, child, &anew)
+	}
+	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
+	topo, rank := child.Topology(), child.Rank()
+	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Strict: c.opt.Check == CheckStrict,
+		Hints: c.opt.Hints.engine(), Name: child.Name()}
+	made, f := l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return shrinker.Shrink(ctx, g, lost) })
+	c.lib.unshrunk = f != nil // another Shrink of c makes a new one
+	return made, f
 }

@@ -128,6 +128,9 @@ type JobEnder interface {
 
 // Shrinker is an Engine whose library makes a communicator without the ranks in lost.
 type Shrinker interface {
+	// Shrinks waits until Abort is over and reports whether the communicator is still there to be shrunk.
+	Shrinks(ctx context.Context) bool
+	// Shrink makes this rank's end of one without lost, the ranks of this one in order, of which there is at least one.
 	Shrink(ctx context.Context, g Group, lost []int) (Engine, error)
 }
 

@@ -26,20 +26,24 @@ func (e *end) Abort() {
 const callWait = time.Second
 
 // abort frees nothing under a call that is inside: ncclCommAbort waits for none of a communicator that blocks, and frees what
-// they use (commReclaim, src/init.cc). From 2.28.7 on there is a call that only ends what is under way.
+// they use (commReclaim, src/init.cc). From 2.28.7 on there is a call that only ends what is under way. Where the library also
+// shrinks, that is all: the communicator is kept for a Shrink, and Close frees it.
 func (e *end) abort() {
 	defer close(e.ended)
 	if !e.leave() {
 		return
 	}
-	if !e.returned(callWait) {
-		if !e.revoke() || !e.returned(callWait) {
-			e.lost = fmt.Errorf("%s: a call has not returned from the library %v after the communicator failed: the call and its memory are abandoned, and its work on the device goes on until this process ends",
-				e.lib.Version(), callWait)
-			return
-		}
+	inside := !e.returned(callWait)
+	revoked := (inside || e.lib.t.CommShrink != nil) && e.aside.comm != nil && e.revoke()
+	switch {
+	case inside && (!revoked || !e.returned(callWait)):
+		e.lost = fmt.Errorf("%s: a call has not returned from the library %v after the communicator failed: the call and its memory are abandoned, and its work on the device goes on until this process ends",
+			e.lib.Version(), callWait)
+	case revoked && e.lib.t.CommShrink != nil:
+		e.state.Or(kept)
+	default:
+		e.abortNow()
 	}
-	e.abortNow()
 }
 
 // revoke ends what is under way and frees nothing, where the library has that.
@@ -120,6 +124,9 @@ func (e *end) release() (err error) {
 		<-e.ended
 		if e.lost != nil {
 			return e.lost
+		}
+		if e.state.Load()&kept != 0 {
+			e.abortNow()
 		}
 	}
 	e.leave()

@@ -172,6 +172,7 @@ func TestAbortLasts(t *testing.T) {
 		stuck, well := world(t, v, 1)[0], world(t, v, 1)[0]
 		m := well.memory(t)
 		require.NoError(t, well.issueOne(m))
+		t.Setenv("FAKE_FAIL", "ncclCommRevoke:0:3") // else Abort does no more
 		t.Setenv("FAKE_NCCL_ABORT_US", "1000000")
 		stuck.Abort()
 		e := stuck.Engine.(shrinker).end

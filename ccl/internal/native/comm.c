@@ -59,7 +59,7 @@ int gcclShrink(gccl_end *parent, gccl_end *e, int version, int *lost, int n) {
 	if (r)
 		return r;
 	struct gccl_config c = config(&e->hints, version);
-	return settled(e, "CommShrink", parent->ccl->CommShrink(parent->comm, lost, n, &e->comm, &c, GCCL_SHRINK_ABORT));
+	return settled(e, "CommShrink", parent->ccl->CommShrink(parent->comm, lost, n, &e->comm, &c, 0));
 }
 
 int gcclAsync(gccl_end *e) {

@@ -43,6 +43,9 @@
 //   - A first collective of its kind and size is made once all ranks have met on the control plane.
 //   - Abort waits a second for a call to return, then tries ncclCommRevoke (2.28.7), and otherwise
 //     gives the communicator up and says so. It frees nothing that is in use.
+//   - Where the library shrinks (ncclCommShrink, 2.27) and revokes, Abort only revokes. Shrink makes the
+//     survivors' communicator from what is left, if all ranks can, and Close frees the parent. The flag
+//     NCCL_SHRINK_ABORT is not used: it would synchronize inside the caller.
 //   - The two ranks of a first message do not meet: the message waits inside for its peer, on a
 //     goroutine of its own (Connect), while the control plane looks at it.
 //

@@ -43,7 +43,7 @@ type end struct {
 
 	marks marks
 
-	state   atomic.Int32  // aborted, closed
+	state   atomic.Int32  // aborted, closed, away, kept
 	ended   chan struct{} // closed when Abort is done
 	lost    error         // of Abort, before ended: why it has given the communicator up
 	closing closing
@@ -54,6 +54,7 @@ const (
 	aborted int32 = 1 << iota
 	closed
 	away // a call of the rank's own has been left inside the library, which ends inside
+	kept // Abort has revoked the communicator, and not freed it
 )
 
 // shrinker is an end whose library makes a communicator without some of its ranks.

@@ -170,6 +170,20 @@ func TestShrink(t *testing.T) {
 			if err := r.issueOne(m); err != nil {
 				return err
 			}
+			p := r.Engine.(engine.Shrinker)
+			if p.Shrinks(within(t)) {
+				return errors.New("it has not failed")
+			}
+			r.Abort()
+			if !p.Shrinks(within(t)) {
+				return errors.New("it is gone")
+			}
+			if err := r.stream.Wait(within(t)); err != nil {
+				return fmt.Errorf("the stream is not released: %w", err)
+			}
+			if err := r.issueOne(m); !errors.Is(err, errAborted) {
+				return fmt.Errorf("a call after Abort: %w", err)
+			}
 			g := engine.Group{Rank: map[int]int{0: 0, 2: 1, 3: 2}[i], Size: n - 1, Device: i}
 			e, err := r.Engine.(engine.Shrinker).Shrink(within(t), g, []int{1})
 			if err != nil {

@@ -35,19 +35,34 @@ func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.En
 	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &uid, version) })
 }
 
-// Shrink makes a communicator without the ranks in lost, which need not call it, and ends the calls
-// of the parent that are under way. The parent must not have been aborted: NCCL frees it then.
+// Shrinks is true where Abort has revoked the communicator and freed nothing.
+func (p shrinker) Shrinks(ctx context.Context) bool {
+	if p.state.Load()&aborted == 0 {
+		return false
+	}
+	select {
+	case <-p.ended:
+		return p.state.Load()&kept != 0
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Shrink makes a communicator without the ranks in lost, which need not call it, of one that was revoked: so no flag asks the
+// library to end what is under way. Close of the parent waits until the library has come back.
 func (p shrinker) Shrink(ctx context.Context, g engine.Group, lost []int) (engine.Engine, error) {
 	ranks := make([]C.int, len(lost)+1) // the library sorts it
 	for i, r := range lost {
 		ranks[i] = C.int(r)
 	}
-	if err := p.enter(); err != nil {
-		return nil, err
+	p.mu.Lock()
+	if p.state.Load()&(closed|kept) != kept {
+		p.mu.Unlock()
+		return nil, errClosed
 	}
 	e := p.lib.newEnd(g)
 	return e.start(ctx, func() C.int {
-		defer p.inside.Clear()
+		defer p.mu.Unlock()
 		return C.gcclShrink(p.c, e.c, C.int(p.lib.version), &ranks[0], C.int(len(lost)))
 	})
 }

@@ -21,7 +21,7 @@ struct gccl_opaque {
 	double factors[256]; // of its operators
 	int nfactors, registered, windows;
 	int (*fd)[KINDS], self[KINDS]; // to ourselves: fd writes, self reads
-	atomic_int abort, async, pending, settled, operations;
+	atomic_int abort, async, pending, settled, operations, revoked;
 	atomic_int inside, asking; // threads in its calls, and of them in ncclCommGetAsyncError
 	atomic_int job;            // a call under way that nobody has joined yet
 	atomic_int captured;       // operations that graphs keep

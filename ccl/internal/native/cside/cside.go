@@ -93,6 +93,9 @@ func (l Library) Windows() int { return l.ask("goccl_fake_windows") }
 // Asking is how many threads are in ncclCommGetAsyncError.
 func (l Library) Asking() int { return l.ask("goccl_fake_asking") }
 
+// Shrunk is how many calls of ncclCommShrink were taken.
+func (l Library) Shrunk() int { return l.ask("goccl_fake_shrunk") }
+
 // Aborting is how many threads are in ncclCommAbort, with all operations ended.
 func (l Library) Aborting() int { return l.ask("goccl_fake_aborting") }
 

@@ -1,0 +1,93 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// shrinks counts the runs with a failure.
+var shrinks atomic.Int64
+
+// TestProductShrink: after a rank has left the others shrink the Comm. The library shrinks its communicator, which was revoked and
+// is freed by Close, where all ranks can; else they make a new one. An error of the library in that is one of all, and the next Shrink
+// makes a new one.
+func TestProductShrink(t *testing.T) {
+	for _, tc := range []struct {
+		name, fail string
+		native     int // calls of ncclCommShrink that were taken
+		fails      int // calls of Shrink that fail first
+	}{
+		{"the library's", "", 2, 0},
+		{"one rank cannot revoke", "ncclCommRevoke:1:3", 0, 0},
+		{"none can revoke", "ncclCommRevoke:0:3", 0, 0},
+		{"the library fails", "ncclCommShrink:0:3", 0, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+				leaves(t, name)
+				lib := fakeOf(t, name)
+				broken, before := lib.Violations(), lib.Shrunk()
+				t.Setenv("FAKE_NCCL_INIT_TIMEOUT", "2")
+				if tc.fail != "" {
+					t.Setenv("FAKE_FAIL", fmt.Sprintf("%s,run%d:1:1", tc.fail, shrinks.Add(1))) // counts begin anew when the knob changes
+				}
+				start := time.Now()
+				for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+					if err := r.sums(ctx, 2); err != nil {
+						return err
+					}
+					if r.me == 1 { // the others may be in the next call
+						return r.c.Close()
+					}
+					x, err := gpu.Alloc[int32](r.d, 1)
+					if err != nil {
+						return err
+					}
+					err = r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum).Wait(ctx)
+					var e *ccl.Error // ErrClosed, or what the library says, whichever is known first
+					if !errors.As(err, &e) {
+						return fmt.Errorf("a call without rank 1: %w", err)
+					}
+					for range tc.fails {
+						if _, err := r.c.Shrink(ctx); !errors.Is(err, ccl.ErrBackend) {
+							return fmt.Errorf("should be %v: %w", ccl.ErrBackend, err)
+						}
+					}
+					child, err := r.c.Shrink(ctx)
+					if err != nil {
+						return err
+					}
+					r.c.Close()
+					if err := x.Put([]int32{int32(10 + r.me)}); err != nil {
+						return err
+					}
+					if err := child.On(r.s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum).Wait(ctx); err != nil {
+						return err
+					}
+					got := make([]int32, 1)
+					if err := x.Get(got); err != nil || got[0] != 22 || child.Size() != 2 {
+						return fmt.Errorf("the sum of %d ranks is %d: %w", child.Size(), got[0], err)
+					}
+					return errors.Join(x.Free(), child.Close())
+				}) {
+					assert.NoError(t, err, "rank %d", rank)
+				}
+				assert.Less(t, time.Since(start), soon)
+				require.Equal(t, tc.native, lib.Shrunk()-before)
+				require.Equal(t, broken, lib.Violations())
+			})
+		})
+	}
+}
