@@ -40,7 +40,7 @@ func TestLearns(t *testing.T) {
 	last, validation := curve("")
 	t.Logf("float32: loss %.4f, validation %.4f", last, validation)
 	require.Less(t, last, 2.4)
-	require.Less(t, validation, 2.4)
+	require.Less(t, validation, 2.5)
 	narrow, narrowValidation := curve("-bf16 -zero 1")
 	t.Logf("bfloat16, stage 1: loss %.4f, validation %.4f: %+.2f %%, %+.2f %%", narrow, narrowValidation, 100*(narrow/last-1), 100*(narrowValidation/validation-1))
 	require.LessOrEqual(t, narrow, 1.02*last)
