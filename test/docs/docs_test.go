@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -92,6 +93,30 @@ func TestLinks(t *testing.T) {
 		require.Len(t, broken(readme, planted, all), 1, planted)
 	}
 	require.Empty(t, broken(readme, "[x](README.md#two-commands) [y](https://go.dev) ```\n[z](none)\n```", all))
+}
+
+// wide lists the lines of a page that have more than 100 columns. Rows of tables, code and output cannot be wrapped.
+func wide(text string) (bad []string) {
+	for _, line := range strings.Split(fence.ReplaceAllString(text, ""), "\n") {
+		if utf8.RuneCountInString(line) > 100 && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "![") {
+			bad = append(bad, line)
+		}
+	}
+	return bad
+}
+
+// The prose of the documents has at most 100 columns.
+func TestProseIsWrapped(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	for _, name := range append(names, filepath.Join(root, "README.md"), filepath.Join(root, "ARCHITECTURE.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Empty(t, wide(string(text)), name)
+	}
+	long := strings.Repeat("a word ", 15)
+	require.Equal(t, []string{long}, wide("```\n"+long+"\n```\n| "+long+" |\n    "+long+"\n"+long))
 }
 
 // whereIs lists the rows of CONTRIBUTING's table "Where is ...": the question, and the files that answer it.
