@@ -44,13 +44,13 @@ type deviceMemory interface {
 type deviceStream struct {
 	c        *Comm
 	s        Stream
-	handed   struct{ ticket, calls uint64 } // the last ticket issued, see last, and how many calls
-	launched atomic.Uint64                  // how many graphs with calls of the Comm
-	passed   atomic.Uint64                  // the last ticket that the stream is known to have passed
-	ran      atomic.Uint64                  // and how many of the graphs
-	passedAt atomic.Int64                   // when that was seen
-	ended    atomic.Bool                    // err is set
-	looking  atomic.Bool                    // the watch, on a goroutine of its own: to set a mark may last
+	handed   handed
+	launched atomic.Uint64 // how many graphs with calls of the Comm
+	passed   atomic.Uint64 // the last ticket that the stream is known to have passed
+	ran      atomic.Uint64 // and how many of the graphs
+	passedAt atomic.Int64  // when that was seen
+	ended    atomic.Bool   // err is set
+	looking  atomic.Bool   // the watch, on a goroutine of its own: to set a mark may last
 
 	mu      sync.Mutex
 	mark    engine.Mark
@@ -58,6 +58,15 @@ type deviceStream struct {
 	covers  progress // what mark stands after
 	since   time.Time
 	err     *Error // the device's, or that it cannot be told how far the stream has got; see ends
+}
+
+// handed is what a stream has been given: the last ticket issued, see last, and how many calls.
+type handed struct {
+	ticket, calls uint64
+
+	// Of graphs that are made of the stream itself, one after the other. mu is the stream's.
+	under       bool
+	from, taken uint64 // calls when it began, and calls in those before
 }
 
 // progress is how far a stream has been given work: calls by tickets, and graphs.
@@ -90,7 +99,7 @@ type observedStream interface {
 		Live() bool
 		Syncing() (passed func())
 		Closing()
-		Capturing() (ended func() (launched func(on interface{ Handle() (uintptr, bool) })))
+		Capturing(own bool) (ended func() (launched func(on interface{ Handle() (uintptr, bool) })))
 	})
 }
 
@@ -134,11 +143,32 @@ func (d *deviceStream) Closing() {
 	}
 }
 
-// Capturing is told that a graph is being made, which may take in calls on this stream.
-func (d *deviceStream) Capturing() func() func(on interface{ Handle() (uintptr, bool) }) {
-	before := atomic.LoadUint64(&d.handed.calls)
+// elsewhere is how many calls d has had that no capture of its own has taken. d.mu is held.
+func (d *deviceStream) elsewhere() uint64 {
+	calls := atomic.LoadUint64(&d.handed.calls)
+	if d.handed.under {
+		calls = d.handed.from
+	}
+	return calls - d.handed.taken
+}
+
+// Capturing is told that a graph is being made, of this stream, or of another one that may take in calls on this stream. Two ranks
+// of a process may capture at once, each its own calls.
+func (d *deviceStream) Capturing(own bool) func() func(on interface{ Handle() (uintptr, bool) }) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.elsewhere()
+	if own {
+		d.handed.under, d.handed.from = true, atomic.LoadUint64(&d.handed.calls)
+	}
 	return func() func(on interface{ Handle() (uintptr, bool) }) {
-		calls := atomic.LoadUint64(&d.handed.calls) - before
+		d.mu.Lock()
+		calls := d.elsewhere() - before
+		if own {
+			calls = atomic.LoadUint64(&d.handed.calls) - d.handed.from
+			d.handed.under, d.handed.taken = false, d.handed.taken+calls
+		}
+		d.mu.Unlock()
 		if calls == 0 {
 			return nil
 		}

@@ -35,6 +35,7 @@ type traceLine struct {
 	Doing   string       `json:"doing,omitempty"`  // standing: outside, at work or waits
 	For     *int         `json:"for,omitempty"`    // standing: the rank waited for
 	Calls   []tracedCall `json:"calls"`
+	Graphs  []tracedCall `json:"graphs,omitempty"` // launches of graphs, which have numbers of their own
 }
 
 // tracedCall is one call.
@@ -119,6 +120,7 @@ func (c *Comm) writeTrace(why string, e *Error) {
 	l := c.line(why)
 	for call := range c.Trace() {
 		if call.Kind == KindGraph { // it has no place in the order of calls, by which bench trace compares ranks
+			l.Graphs = append(l.Graphs, traced(&call))
 			continue
 		}
 		l.Calls = append(l.Calls, traced(&call))

@@ -15,10 +15,11 @@ type Observer = interface {
 	Syncing() (passed func())
 	// Closing is called before the stream is closed, while its handle is still good.
 	Closing()
-	// Capturing is called when a capture begins, on any stream of the runtime, and what it returns when that has ended.
+	// Capturing is called when a capture begins, on any stream of the runtime, and what it returns when that has ended. own: it
+	// is this stream's, and not one that may take it in.
 	// This again returns what is to be called whenever the graph is launched, with the stream: nil if nothing of the
 	// observer's was captured.
-	Capturing() (ended func() (launched func(on interface{ Handle() (uintptr, bool) })))
+	Capturing(own bool) (ended func() (launched func(on interface{ Handle() (uintptr, bool) })))
 }
 
 // launched is what an Observer wants to hear of a graph.
@@ -84,8 +85,9 @@ func (r *Runtime) Capturing() bool { return r.capturing.Load() > 0 }
 // beginCapture notes that s is being captured.
 func (s *Stream) beginCapture() {
 	var ended []func() launched
+	own := s.observers.live()
 	for _, o := range s.rt.observers.live() {
-		if f := o.Capturing(); f != nil {
+		if f := o.Capturing(slices.Contains(own, o)); f != nil {
 			ended = append(ended, f)
 		}
 	}

@@ -26,7 +26,7 @@ func (h *heard) Syncing() func() {
 
 func (h *heard) Closing() { h.closing++ }
 
-func (h *heard) Capturing() func() func(on interface{ Handle() (uintptr, bool) }) {
+func (h *heard) Capturing(bool) func() func(on interface{ Handle() (uintptr, bool) }) {
 	h.capturing++
 	return func() func(on interface{ Handle() (uintptr, bool) }) {
 		h.ended++

@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,12 +20,17 @@ import (
 )
 
 // TestProductLaunchRecorded: each launch of a graph is one entry of the flight recorder, with the number of calls in it, after the
-// calls before it; it is complete once the stream has passed it, and OnCall is told of it once.
+// calls before it; it is complete once the stream has passed it, OnCall is told of it once, and GOCCL_TRACE has it beside the calls.
 func TestProductLaunchRecorded(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
+		traces := t.TempDir()
+		t.Setenv("GOCCL_TRACE", traces)
 		var mu sync.Mutex
 		told := map[uint64]int{}
+		var begun, issued sync.WaitGroup
+		begun.Add(2)
+		issued.Add(2)
 		o := ccl.Options{Backend: name, OnCall: func(o ccl.Observation) {
 			if o.Call.Kind != ccl.KindGraph {
 				return
@@ -40,15 +48,22 @@ func TestProductLaunchRecorded(t *testing.T) {
 			if err := r.sums(ctx, 1); err != nil {
 				return err
 			}
+			if err := ccl.Barrier(ctx, r.c); err != nil { // with HIP no call is known to be done during a capture
+				return err
+			}
 			if err := r.s.BeginCapture(); err != nil {
 				return err
 			}
+			begun.Done() // both ranks capture at once, and each graph has the calls of its own rank
+			begun.Wait()
 			r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
 			r.q.Group(func(g ccl.Queue) error {
 				g.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
 				g.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
 				return nil
 			})
+			issued.Done()
+			issued.Wait()
 			g, err := r.s.EndCapture()
 			if err != nil {
 				return err
@@ -81,6 +96,14 @@ func TestProductLaunchRecorded(t *testing.T) {
 			return errors.Join(err, g.Close())
 		}) {
 			assert.NoError(t, err, "rank %d", rank)
+		}
+		files, err := filepath.Glob(filepath.Join(traces, "*.jsonl"))
+		assert.NoError(t, err)
+		if assert.Len(t, files, 1) {
+			text, err := os.ReadFile(files[0])
+			assert.NoError(t, err)
+			assert.Equal(t, 2*16, strings.Count(string(text), `"kind":"Graph"`), "%s", text)
+			assert.Equal(t, 2, strings.Count(string(text), `"graphs":[{"seq":5,"kind":"Graph","count":3,"root":-1,"state":"complete"`), "%s", text)
 		}
 		assert.Eventually(t, func() bool {
 			mu.Lock()
