@@ -141,11 +141,11 @@ arm64: ## the kernels, algorithms and lock-free parts on an emulated arm64 (qemu
 	@$(call need,qemu-aarch64,qemu-user); export GOOS=linux GOARCH=arm64; \
 		go test -short -exec qemu-aarch64 ./internal/reduce ./internal/algo ./train/optim ./examples/internal/mat && \
 		go test -short -exec qemu-aarch64 -skip TestDeathOfAnotherProcess ./ccl/internal/ordered ./ccl/internal/fence ./ccl/internal/proc ./ccl/internal/hash && \
-		go test -short -exec qemu-aarch64 -skip 'TestHugePages|TestTakeBack' ./ccl/internal/shm ./ccl/internal/cpu # which ask the kernel what is mapped: the emulator's mappings there
+		go test -short -exec qemu-aarch64 -skip 'TestHugePages|TestTakeBack' ./ccl/internal/shm ./ccl/internal/region ./ccl/internal/plane ./ccl/internal/links ./ccl/internal/cpu # which ask the kernel what is mapped: the emulator's mappings there
 
 litmus: ## on a machine whose memory order is in question: the shapes of stores and loads, 10^8 times, and the parts built on them
 	go test -count=1 -v -run Litmus -timeout 0 ./ccl/internal/ordered -litmus 100000000
-	go test -count=20 -timeout 0 -run 'Pipe|Ring|Log|Record|Rendezvous|Region|Round|Flag|Space' ./ccl/internal/cpu ./ccl/internal/shm ./ccl/internal/fence
+	go test -count=20 -timeout 0 -run 'Pipe|Ring|Log|Record|Rendezvous|Region|Round|Flag|Space' ./ccl/internal/region ./ccl/internal/links ./ccl/internal/plane ./ccl/internal/cpu ./ccl/internal/shm ./ccl/internal/fence
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	test/fuzz.sh $(FUZZTIME)

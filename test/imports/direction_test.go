@@ -26,7 +26,14 @@ var inside = []struct {
 	{"tcp", "fault", "connections know no ranks' calls"},
 	{"hash", "", "a hash of words knows not whose they are"},
 	{"shm", "fault hash", "memory knows neither ranks nor calls"},
-	{"cpu", "engine fault fence hash ordered proc shm tcp tuning", "the engine is built of all that is above it"},
+	{"call", "engine hash shm", "a call is described without regard to how it is made"},
+	{"region", "call ordered tuning", "a layout knows not who waits for what it holds"},
+	{"plane", "call fault fence hash ordered proc region shm tcp tuning", "the control plane moves no data"},
+	{"reach", "call fault ordered plane region shm tuning", "whose memory lies where, whatever it is wanted for"},
+	{"rounds", "call fault ordered plane reach region shm tuning", "collectives of one host know no connections"},
+	{"links", "call fault ordered plane reach region shm tcp tuning", "messages know no rounds"},
+	{"shrink", "call fault links plane region tcp", "an agreement runs over links"},
+	{"cpu", "call fault fence links plane reach region rounds shm shrink tcp tuning", "a Comm puts the parts together"},
 	{"native", "engine fence native/cside", "a library is one engine, and knows no other"},
 	{"native/cside", "", "the C side of native"},
 	{"native/oneccl", "engine fence native/cside", "a library is one engine, and knows no other"},
@@ -98,7 +105,7 @@ func TestDirectionFinds(t *testing.T) {
 	}
 	require.Empty(t, against(imports))
 	imports[internal+"proc"] = []string{"unsafe", internal + "cpu", module + "/internal/algo"}
-	imports[internal+"cpu"] = []string{internal + "proc"}
+	imports[internal+"cpu"] = []string{internal + "plane"}
 	imports[internal+"stranger"] = []string{internal + "proc"}
 	imports[module+"/ccl"] = []string{internal + "cpu"}
 	delete(imports, internal+"tcp")

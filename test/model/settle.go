@@ -16,7 +16,7 @@ import (
 // and nobody who lives is taken for lost. Where a connection breaks between two that live, which is a partition as far as
 // those two can see, all that are left have heard of a failure.
 //
-// This follows ccl/internal/cpu/settle.go, and is not that code.
+// This follows ccl/internal/plane/settle.go, and is not that code.
 type settling struct {
 	n         int
 	proposers int // of causes of their own

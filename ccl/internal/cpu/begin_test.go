@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -33,7 +34,7 @@ func each(t *testing.T, all []*Comm, f func(c *Comm) error) {
 }
 
 // run makes k, as an error.
-func run(t *testing.T, c *Comm, k *Call) error {
+func run(t *testing.T, c *Comm, k *call.Call) error {
 	k.Seal()
 	if f := c.Run(t.Context(), k); f != nil {
 		return f
@@ -49,13 +50,13 @@ func TestRecordsWrap(t *testing.T) {
 			t.Run(fmt.Sprintf("%d bytes from record %d on", n, start), func(t *testing.T) {
 				all := comms(t, []string{"a", "a"})
 				for _, c := range all {
-					c.beginAt(start)
+					c.BeginAt(start)
 				}
 				each(t, all, func(c *Comm) error {
 					for i := range 400 {
-						peer := 1 - c.rank
-						k := &Call{Record: Record{Count: uint64(n), Kind: SendRecv, Root: int32(peer)}, To: peer, Elem: 1,
-							Src: bytesFrom(c.rank+i, n), Dst: make([]byte, n)}
+						peer := 1 - c.Rank()
+						k := &call.Call{Record: call.Record{Count: uint64(n), Kind: call.SendRecv, Root: int32(peer)}, To: peer, Elem: 1,
+							Src: bytesFrom(c.Rank()+i, n), Dst: make([]byte, n)}
 						if err := run(t, c, k); err != nil {
 							return fmt.Errorf("message %d: %w", i, err)
 						}
@@ -82,39 +83,39 @@ func TestRoundsWrap(t *testing.T) {
 				}
 				all := comms(t, hosts)
 				for _, c := range all {
-					c.beginAt(start)
+					c.BeginAt(start)
 				}
 				each(t, all, func(c *Comm) error {
 					for i := range 400 {
 						n := []int{1, 100, 3000, 40_000}[i%4]
 						x := make([]byte, n)
 						for j := range x {
-							x[j] = byte(i + c.rank)
+							x[j] = byte(i + c.Rank())
 						}
-						kind := []Kind{AllReduce, Broadcast, AllGather}[i%3]
-						k := &Call{Record: Record{Seq: uint64(i + 1), Count: uint64(n), Kind: kind, Root: -1}, Elem: 1, Src: x, Dst: make([]byte, n)}
+						kind := []call.Kind{call.AllReduce, call.Broadcast, call.AllGather}[i%3]
+						k := &call.Call{Record: call.Record{Seq: uint64(i + 1), Count: uint64(n), Kind: kind, Root: -1}, Elem: 1, Src: x, Dst: make([]byte, n)}
 						want := byte(i)
 						switch kind {
-						case AllReduce:
+						case call.AllReduce:
 							k.Fold, k.Stream, k.Both = reduce.For(reduce.Uint8, reduce.Max), reduce.ForStream(reduce.Uint8, reduce.Max), reduce.ForBoth(reduce.Uint8, reduce.Max)
 							want = byte(i + ranks - 1)
 							if want < byte(i) { // the largest of bytes that have begun again
 								want = math.MaxUint8
 							}
-						case Broadcast:
+						case call.Broadcast:
 							k.Root, k.Dst = 0, x
-						case AllGather:
+						case call.AllGather:
 							k.Dst = make([]byte, n*ranks)
 						}
 						if err := run(t, c, k); err != nil {
 							return fmt.Errorf("call %d, %v of %d bytes: %w", i, kind, n, err)
 						}
-						if k.Dst[0] != want || kind != AllGather && k.Dst[n-1] != want || kind == AllGather && k.Dst[n*ranks-1] != byte(i+ranks-1) {
+						if k.Dst[0] != want || kind != call.AllGather && k.Dst[n-1] != want || kind == call.AllGather && k.Dst[n*ranks-1] != byte(i+ranks-1) {
 							return fmt.Errorf("call %d, %v of %d bytes has %d, not %d", i, kind, n, k.Dst[0], want)
 						}
 					}
-					if place, _ := c.collective(c.me); place != c.calls || c.calls != uint64(start)+400 {
-						return fmt.Errorf("collective %d is told as %d", c.calls, place)
+					if place, _ := c.Local.Collective(c.Me); place != c.Calls || c.Calls != uint64(start)+400 {
+						return fmt.Errorf("collective %d is told as %d", c.Calls, place)
 					}
 					return nil
 				})
@@ -122,9 +123,9 @@ func TestRoundsWrap(t *testing.T) {
 					return
 				}
 				each(t, all, func(c *Comm) error {
-					k := &Call{Record: Record{Seq: 401, Kind: Barrier, Root: -1, Count: uint64(c.rank)}}
+					k := &call.Call{Record: call.Record{Seq: 401, Kind: call.Barrier, Root: -1, Count: uint64(c.Rank())}}
 					k.Seal()
-					if f := c.Run(t.Context(), k); f == nil || f.Code != Mismatch {
+					if f := c.Run(t.Context(), k); f == nil || f.Code != call.Mismatch {
 						return fmt.Errorf("calls that differ: %v", f)
 					}
 					return nil
@@ -132,4 +133,14 @@ func TestRoundsWrap(t *testing.T) {
 			})
 		}
 	}
+}
+
+// bytesFrom are n bytes that differ with where in a stream they lie.
+func bytesFrom(first, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		x := first + i
+		b[i] = byte(x*31 + x>>8*17)
+	}
+	return b
 }

@@ -8,63 +8,65 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // A rank says that it sleeps, is rung by the rank that it waits for, and by no other; a rank that fails the Comm rings all.
 func TestBell(t *testing.T) {
 	c := twoOfAHost(t)
-	w := &waiter{}
-	require.True(t, c[0].canRest(w, 1))
-	require.False(t, c[0].canRest(&waiter{remote: true}, 1), "what comes over TCP rings nobody")
-	c[0].rest(t.Context(), w, 1, 0) // says that it sleeps, and returns for a last look
-	require.EqualValues(t, 1, c[0].local.sleepers().Load())
-	require.EqualValues(t, bellFrom+1, c[0].local.bell(0).Load())
+	w := &plane.Waiter{}
+	require.True(t, c[0].CanRest(w, 1))
+	require.False(t, c[0].CanRest(&plane.Waiter{Remote: true}, 1), "what comes over TCP rings nobody")
+	c[0].Rest(t.Context(), w, 1, 0) // says that it sleeps, and returns for a last look
+	require.EqualValues(t, 1, c[0].Local.Sleepers().Load())
+	require.EqualValues(t, plane.BellFrom+1, c[0].Local.Bell(0).Load())
 
-	c[0].wake()
-	require.EqualValues(t, bellFrom+1, c[1].local.bell(0).Load(), "a rank does not ring itself")
-	c[1].wake()
-	require.Zero(t, c[1].local.bell(0).Load(), "one ring is claimed once")
-	c[0].rest(t.Context(), w, 1, 0) // the word was taken: it sets the bell anew, and drops the old ring
-	require.EqualValues(t, bellFrom+1, c[1].local.bell(0).Load())
+	c[0].Wake()
+	require.EqualValues(t, plane.BellFrom+1, c[1].Local.Bell(0).Load(), "a rank does not ring itself")
+	c[1].Wake()
+	require.Zero(t, c[1].Local.Bell(0).Load(), "one ring is claimed once")
+	c[0].Rest(t.Context(), w, 1, 0) // the word was taken: it sets the bell anew, and drops the old ring
+	require.EqualValues(t, plane.BellFrom+1, c[1].Local.Bell(0).Load())
 
 	done := make(chan bool)
 	go func() {
-		c[0].rest(context.Background(), w, 1, 0)
+		c[0].Rest(context.Background(), w, 1, 0)
 		close(done)
 	}()
-	c[1].wake()
+	c[1].Wake()
 	select {
 	case <-done:
 	case <-time.After(10 * time.Second):
 		t.Fatal("it was not rung")
 	}
-	c[0].rise()
-	require.Zero(t, c[0].local.sleepers().Load())
-	require.Zero(t, c[0].local.bell(0).Load())
+	c[0].Rise()
+	require.Zero(t, c[0].Local.Sleepers().Load())
+	require.Zero(t, c[0].Local.Bell(0).Load())
 
-	w = &waiter{several: true}
-	c[0].rest(t.Context(), w, 1, 0)
-	require.EqualValues(t, bellAnyone, c[0].local.bell(0).Load())
-	require.Equal(t, []int{0}, c[1].sleeping())
-	require.Empty(t, c[1].sleeping(), "claimed")
+	w = &plane.Waiter{Several: true}
+	c[0].Rest(t.Context(), w, 1, 0)
+	require.EqualValues(t, plane.BellAnyone, c[0].Local.Bell(0).Load())
+	require.Equal(t, []int{0}, c[1].Sleeping())
+	require.Empty(t, c[1].Sleeping(), "claimed")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	c[0].rest(ctx, w, 1, 0)
-	c[0].rest(ctx, w, 1, 0) // ends with its context
-	c[0].rise()
+	c[0].Rest(ctx, w, 1, 0)
+	c[0].Rest(ctx, w, 1, 0) // ends with its context
+	c[0].Rise()
 
 	// A call that has slept for long ends with its context, too, and when its own process rouses it.
 	for _, rouse := range []bool{false, true} {
-		w = &waiter{rests: shortRests}
+		w = &plane.Waiter{Rests: plane.ShortRests}
 		ctx, cancel = context.WithCancel(t.Context())
-		c[0].rest(ctx, w, 1, 0)
+		c[0].Rest(ctx, w, 1, 0)
 		done = make(chan bool)
 		go func() {
-			c[0].rest(ctx, w, 1, 0)
+			c[0].Rest(ctx, w, 1, 0)
 			close(done)
 		}()
 		if rouse {
-			c[0].rouseCall()
+			c[0].RouseCall()
 		} else {
 			cancel()
 		}
@@ -73,7 +75,7 @@ func TestBell(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatal("it was not roused")
 		}
-		c[0].rise()
+		c[0].Rise()
 		cancel()
 	}
 }
@@ -91,7 +93,7 @@ func TestLongWaitIsRung(t *testing.T) {
 		want, got := bytesFrom(round, 8), make([]byte, 8)
 		done := make(chan *Fault, 1)
 		go func() { done <- c[0].Run(context.Background(), message(Recv, 1, got, nil)) }()
-		require.Eventually(t, func() bool { return c[1].local.bell(0).Load() == bellFrom+1 }, 20*time.Second, time.Millisecond, "it does not sleep")
+		require.Eventually(t, func() bool { return c[1].Local.Bell(0).Load() == plane.BellFrom+1 }, 20*time.Second, time.Millisecond, "it does not sleep")
 		require.Nil(t, c[1].Run(context.Background(), message(Send, 0, nil, want)))
 		select {
 		case f := <-done:
@@ -100,6 +102,6 @@ func TestLongWaitIsRung(t *testing.T) {
 			t.Fatal("it was not woken")
 		}
 		require.Equal(t, want, got)
-		require.Zero(t, c[1].local.sleepers().Load())
+		require.Zero(t, c[1].Local.Sleepers().Load())
 	}
 }

@@ -4,9 +4,13 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 func TestMembers(t *testing.T) {
@@ -25,14 +29,14 @@ func TestMembers(t *testing.T) {
 		{"shuffled", []int{2, 0, 1}, true, []int{3, -1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m := membersOf(tc.world)
-			assert.Equal(t, tc.list, m.list != nil)
+			m := plane.MembersOf(tc.world)
+			assert.Equal(t, tc.list, m.List != nil)
 			for r, w := range tc.world {
-				assert.Equal(t, w, m.world(r))
-				assert.Equal(t, r, m.rank(w, len(tc.world)))
+				assert.Equal(t, w, m.World(r))
+				assert.Equal(t, r, m.Rank(w, len(tc.world)))
 			}
 			for _, w := range tc.others {
-				assert.Equal(t, -1, m.rank(w, len(tc.world)), "%d", w)
+				assert.Equal(t, -1, m.Rank(w, len(tc.world)), "%d", w)
 			}
 		})
 	}
@@ -49,25 +53,25 @@ func TestStageChunk(t *testing.T) {
 // Who sees why a Comm has failed leaves its call, and waits for those who write into its memory. So the word that
 // keeps others from beginning to write must be there before.
 func TestAbortWordComesBeforeTheCause(t *testing.T) {
-	j := enterJob("the order of failing", 0)
-	s := j.site(0)
-	s.topo = topology([]int{0}, 1)
+	j := plane.EnterJob("the order of failing", 0)
+	s := j.Site(0)
+	s.Topo = plane.Topology([]int{0}, 1)
 	for range 5000 {
-		s.host = privateHost()
-		off, err := s.host.Alloc(regionBytes(1))
+		s.Host = plane.PrivateHost()
+		off, err := s.Host.Alloc(region.Bytes(1))
 		require.NoError(t, err)
-		c, err := newComm(s, worldID, membersOf([]int{0}), s.topo, 0, off, Options{})
+		c, err := newComm(s, plane.WorldID, plane.MembersOf([]int{0}), s.Topo, 0, off, plane.Options{})
 		require.NoError(t, err)
 		word := make(chan uint64)
 		go func() {
 			for c.Failure() == nil {
 				runtime.Gosched()
 			}
-			word <- c.local.abort().Load()
+			word <- c.Local.Abort().Load()
 		}()
-		require.True(t, c.failHere(fault(Aborted, 0, "on purpose")))
+		require.True(t, c.FailHere(call.NewFault(call.Aborted, 0, "on purpose")))
 		require.NotZero(t, <-word, "a rank may still begin to write into this one's memory")
-		j.remove(&c.Member)
+		j.Remove(&c.Member)
 	}
-	j.leave()
+	j.Leave()
 }

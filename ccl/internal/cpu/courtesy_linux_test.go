@@ -5,33 +5,36 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // A rank of this host that waits beside processes that compute sleeps soon, its call ends when the other one posts, and
 // leaves no bell behind.
 func TestAbrupt(t *testing.T) {
 	c := twoOfAHost(t)
-	var w waiter
-	require.False(t, c[0].abrupt(&w, 1), "it gives way at first")
+	var w plane.Waiter
+	require.False(t, c[0].Abrupt(&w, 1), "it gives way at first")
 	for _, x := range c {
-		x.site.courtesy.until.Store(int64(time.Since(x.site.born) + time.Hour))
+		x.Site.Courtesy.Until.Store(int64(time.Since(x.Site.Born) + time.Hour))
 	}
-	require.True(t, c[0].abrupt(&w, 1))
-	require.False(t, c[0].abrupt(&waiter{remote: true}, 1), "nobody rings for what comes over TCP")
+	require.True(t, c[0].Abrupt(&w, 1))
+	require.False(t, c[0].Abrupt(&plane.Waiter{Remote: true}, 1), "nobody rings for what comes over TCP")
 
 	each(t, c[:], func(c *Comm) error {
 		for range 100 {
-			if err := run(t, c, &Call{Record: Record{Kind: Barrier}}); err != nil {
+			if err := run(t, c, &call.Call{Record: call.Record{Kind: call.Barrier}}); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	for _, x := range c {
-		require.Zero(t, x.local.sleepers().Load())
-		require.Zero(t, x.local.bell(x.me).Load())
+		require.Zero(t, x.Local.Sleepers().Load())
+		require.Zero(t, x.Local.Bell(x.Me).Load())
 	}
 
-	c[0].spins = spinsCrowded
-	require.False(t, c[0].abrupt(&w, 1), "who waits for a processor anyhow gives way")
+	c[0].Spins = plane.SpinsCrowded
+	require.False(t, c[0].Abrupt(&w, 1), "who waits for a processor anyhow gives way")
 }

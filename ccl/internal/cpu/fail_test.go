@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // The monitor finds that a device stands still. While it reports that, the last Comm of the process is closed: the job ends
@@ -14,18 +15,18 @@ import (
 func TestJobEndsWhileTheMonitorFails(t *testing.T) {
 	b := boot.Local(1)[0]
 	defer b.Close()
-	c, f := Join(t.Context(), b, "test", Options{Timeout: time.Millisecond})
+	c, f := Join(t.Context(), b, "test", plane.Options{Timeout: time.Millisecond})
 	require.Nil(t, f)
-	s := c.site
-	s.order.Lock() // what is reported waits for this test
+	s := c.Site
+	s.Order.Lock() // what is reported waits for this test
 	c.Stands(1)
-	require.Eventually(t, func() bool { return c.proposal.Load() != nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.Proposal.Load() != nil }, 10*time.Second, time.Millisecond)
 	c.Close()
-	s.order.Unlock()
+	s.Order.Unlock()
 	ended := make(chan struct{})
 	go func() {
-		<-s.stopCh
-		s.wg.Wait()
+		<-s.StopCh
+		s.Wg.Wait()
 		close(ended)
 	}()
 	select {

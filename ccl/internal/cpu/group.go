@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
@@ -10,40 +11,40 @@ import (
 // RunGroup makes calls as one: their point-to-point messages move at once, so a
 // send and the receive that crosses it cannot block each other; small
 // calls of one kind, type, operator and root are one exchange.
-func (c *Comm) RunGroup(ctx context.Context, calls []*Call) *Fault {
-	if f := c.proposal.Load(); f != nil { // messages that fit into a pipe would seem sent
-		return c.settle(f)
+func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
+	if f := c.Proposal.Load(); f != nil { // messages that fit into a pipe would seem sent
+		return c.Settle(f)
 	}
-	c.began = c.site.clock()
-	e := &c.links.exec
-	e.tx, e.rx = e.tx[:0], e.rx[:0]
+	c.Began = c.Site.Clock()
+	e := &c.links.Exec
+	e.Tx, e.Rx = e.Tx[:0], e.Rx[:0]
 	for _, k := range calls {
-		if k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv {
-			if f := c.links.addPointToPoint(ctx, k); f != nil {
+		if k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv {
+			if f := c.links.AddPointToPoint(ctx, k); f != nil {
 				return f
 			}
 		}
 	}
-	if len(e.tx)+len(e.rx) > 0 {
-		c.lockstep, c.running = false, calls[0]
-		f := c.links.move(ctx, e.tx, e.rx)
-		if c.running == nil {
-			c.rouse()
+	if len(e.Tx)+len(e.Rx) > 0 {
+		c.Lockstep, c.Running = false, calls[0]
+		f := c.links.Move(ctx, e.Tx, e.Rx)
+		if c.Running == nil {
+			c.Rouse()
 		}
-		c.running = nil
-		c.wake()
+		c.Running = nil
+		c.Wake()
 		if f != nil {
 			return f
 		}
 	}
 	for i := 0; i < len(calls); {
 		k := calls[i]
-		if k.Kind == Send || k.Kind == Recv || k.Kind == SendRecv {
+		if k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv {
 			i++
 			continue
 		}
 		n := c.fusible(calls[i:])
-		var f *Fault
+		var f *call.Fault
 		if n > 1 {
 			f = c.fused(ctx, calls[i:i+n])
 		} else {
@@ -58,18 +59,18 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*Call) *Fault {
 }
 
 // fusible is how many calls from the first on can be one.
-func (c *Comm) fusible(calls []*Call) int {
+func (c *Comm) fusible(calls []*call.Call) int {
 	first, bytes, n := calls[0], 0, 0
 	for _, k := range calls {
 		if k.Kind != first.Kind || k.Type != first.Type || k.Op != first.Op || k.Root != first.Root {
 			break
 		}
 		switch k.Kind {
-		case AllReduce, Reduce, Broadcast, AllGather:
+		case call.AllReduce, call.Reduce, call.Broadcast, call.AllGather:
 		default:
 			return 1
 		}
-		size := int(k.bytes(c.Size()))
+		size := int(k.Bytes(c.Size()))
 		if bytes+size > tuning.FuseMax {
 			break
 		}
@@ -81,7 +82,7 @@ func (c *Comm) fusible(calls []*Call) int {
 
 // fused runs small calls of one kind as one. Its hash is that of all of them, so it
 // also compares how they were grouped.
-func (c *Comm) fused(ctx context.Context, calls []*Call) *Fault {
+func (c *Comm) fused(ctx context.Context, calls []*call.Call) *call.Fault {
 	one := &c.one
 	*one = *calls[0]
 	n := 0 // bytes of a rank's part
@@ -91,7 +92,7 @@ func (c *Comm) fused(ctx context.Context, calls []*Call) *Fault {
 		hash = hash*16777619 ^ k.Hash
 	}
 	parts := 1
-	if one.Kind == AllGather {
+	if one.Kind == call.AllGather {
 		parts = c.Size()
 	}
 	if cap(c.fuse) < n*(parts+1) {
@@ -103,13 +104,13 @@ func (c *Comm) fused(ctx context.Context, calls []*Call) *Fault {
 		at += copy(src[at:], k.Src)
 	}
 	one.Src, one.Dst, one.Count, one.Hash = src, dst, uint64(n/one.Elem), hash|1
-	if one.Kind == Broadcast {
+	if one.Kind == call.Broadcast {
 		one.Dst = src
 	}
 	if f := c.Run(ctx, one); f != nil {
 		return f
 	}
-	if one.Kind == Reduce && c.rank != int(one.Root) {
+	if one.Kind == call.Reduce && c.Rank() != int(one.Root) {
 		return nil
 	}
 	at = 0

@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // A Split that is refused, since a rank cannot map the memory, leaves nothing behind, and the Comm goes on.
@@ -20,7 +22,7 @@ func TestRefusedSplitsLeaveNothing(t *testing.T) {
 		n = 1000
 	}
 	world := twoOfAHost(t)
-	h := world[0].site.host
+	h := world[0].Site.Host
 	var space, memory, maps int
 	for i := range n {
 		if i == 10 {
@@ -28,8 +30,8 @@ func TestRefusedSplitsLeaveNothing(t *testing.T) {
 		}
 		require.NoError(t, inject.Plan("cpu.map:1:cut"))
 		each(t, world[:], func(c *Comm) error {
-			_, f := c.Split(t.Context(), &Call{Record: Record{Kind: Split, Root: -1}}, 0, 0, Options{})
-			if f == nil || f.Code != Backend {
+			_, f := c.Split(t.Context(), &call.Call{Record: call.Record{Kind: call.Split, Root: -1}}, 0, 0, plane.Options{})
+			if f == nil || f.Code != call.Backend {
 				return fmt.Errorf("not refused: %v", f)
 			}
 			return nil

@@ -6,18 +6,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/region"
 )
 
 // again is another Comm of the two ranks of twoOfAHost.
 func again(t *testing.T, of [2]*Comm) (c [2]*Comm) {
 	t.Helper()
-	s := of[0].site
+	s := of[0].Site
 	of[0].splits++ // no two Comms of a job have the same number
-	off, err := s.host.Alloc(regionBytes(2))
+	off, err := s.Host.Alloc(region.Bytes(2))
 	require.NoError(t, err)
 	for r := range c {
-		s.hold()
-		c[r], err = newComm(s, childID(worldID, of[0].splits, 0), membersOf([]int{0, 1}), s.topo, r, off, Options{})
+		s.Hold()
+		c[r], err = newComm(s, plane.ChildID(plane.WorldID, of[0].splits, 0), plane.MembersOf([]int{0, 1}), s.Topo, r, off, plane.Options{})
 		require.NoError(t, err)
 	}
 	return c
@@ -26,7 +30,7 @@ func again(t *testing.T, of [2]*Comm) (c [2]*Comm) {
 // What a Split that failed has made is given back, on whichever rank it failed and in whatever order the Comms are closed.
 func TestFailedSplitLeavesNothing(t *testing.T) {
 	world := twoOfAHost(t)
-	h := world[0].site.host
+	h := world[0].Site.Host
 	for _, tc := range []struct {
 		name   string
 		gather int // of Split, in which rank 1 comes only when rank 0 has given up
@@ -54,32 +58,32 @@ func TestFailedSplitLeavesNothing(t *testing.T) {
 				c := again(t, world)
 				ctx, stop := context.WithCancel(t.Context())
 				gathers, left := 0, make(chan struct{})
-				c[1].disturb = func(of *Comm, _ *Call) *Fault {
+				c[1].disturb = func(of *Comm, _ *call.Call) *call.Fault {
 					if gathers++; of != c[1] || gathers != tc.gather {
 						return nil
 					}
-					for tc.late && of.posted(0) != of.round+1 {
-						of.site.scan()
+					for tc.late && of.Local.Posted(0, of.Round) != of.Round+1 {
+						of.Site.Scan()
 					}
 					stop()
 					<-left
 					if !tc.late {
-						return fault(Aborted, 1, "on purpose")
+						return call.NewFault(call.Aborted, 1, "on purpose")
 					}
 					return nil
 				}
 				var child [2]*Comm
 				each(t, c[:], func(c *Comm) error {
-					var f *Fault
+					var f *call.Fault
 					in := ctx
-					if c.rank == 1 {
+					if c.Rank() == 1 {
 						in = t.Context()
 					}
-					child[c.rank], f = c.Split(in, &Call{Record: Record{Kind: Split, Root: -1}}, tc.colors[c.rank], 0, Options{})
-					if c.rank == 0 {
+					child[c.Rank()], f = c.Split(in, &call.Call{Record: call.Record{Kind: call.Split, Root: -1}}, tc.colors[c.Rank()], 0, plane.Options{})
+					if c.Rank() == 0 {
 						close(left)
 					}
-					if (f == nil) != (tc.late && c.rank == 1) {
+					if (f == nil) != (tc.late && c.Rank() == 1) {
 						return errors.New("Split has ended otherwise")
 					}
 					return nil

@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
@@ -16,22 +19,22 @@ func twoOfAHost(t *testing.T) [2]*Comm {
 	t.Helper()
 	h, err := shm.NewShared()
 	require.NoError(t, err)
-	j := enterJob(t.Name(), 0)
-	s := j.site(0)
-	s.topo, s.host = topology([]int{0, 0}, 1), h
-	off, err := h.Alloc(regionBytes(2))
+	j := plane.EnterJob(t.Name(), 0)
+	s := j.Site(0)
+	s.Topo, s.Host = plane.Topology([]int{0, 0}, 1), h
+	off, err := h.Alloc(region.Bytes(2))
 	require.NoError(t, err)
 	var c [2]*Comm
 	for r := range c {
-		c[r], err = newComm(s, worldID, membersOf([]int{0, 1}), s.topo, r, off, Options{})
+		c[r], err = newComm(s, plane.WorldID, plane.MembersOf([]int{0, 1}), s.Topo, r, off, plane.Options{})
 		require.NoError(t, err)
 	}
 	t.Cleanup(func() {
 		for _, c := range c {
-			j.remove(&c.Member)
+			j.Remove(&c.Member)
 		}
-		s.host = privateHost()
-		j.leave()
+		s.Host = plane.PrivateHost()
+		j.Leave()
 		h.Close()
 	})
 	return c
@@ -60,24 +63,24 @@ func TestReclaim(t *testing.T) {
 	mem, err := c[0].MakeMemory(10 * shm.Page)
 	require.NoError(t, err)
 	defer shm.FreeMemory(unsafe.Pointer(&mem[0]))
-	dst, f := mem[shm.Page:3*shm.Page], fault(Canceled, -1, "on purpose")
-	place := c[0].site.host.SpanOf(dst)
+	dst, f := mem[shm.Page:3*shm.Page], call.NewFault(call.Canceled, -1, "on purpose")
+	place := c[0].Site.Host.SpanOf(dst)
 
-	require.Equal(t, f, c[0].reclaim(dst, f))
-	require.Equal(t, place, c[0].site.host.SpanOf(dst), "nobody writes: nothing is replaced")
+	require.Equal(t, f, c[0].Reclaim(dst, f))
+	require.Equal(t, place, c[0].Site.Host.SpanOf(dst), "nobody writes: nothing is replaced")
 
-	require.Nil(t, c[1].mayTouch())
+	require.Nil(t, c[1].MayTouch())
 	done := make(chan struct{})
-	time.AfterFunc(time.Millisecond, func() { c[1].touched(); close(done) })
-	require.Equal(t, f, c[0].reclaim(dst, f))
+	time.AfterFunc(time.Millisecond, func() { c[1].Touched(); close(done) })
+	require.Equal(t, f, c[0].Reclaim(dst, f))
 	<-done
-	require.Zero(t, c[0].local.touches(1).Load(), "it is waited for")
+	require.Zero(t, c[0].Local.Touches(1).Load(), "it is waited for")
 
-	require.Nil(t, c[1].mayTouch())
+	require.Nil(t, c[1].MayTouch())
 	began := time.Now()
-	require.Equal(t, f, c[0].reclaim(dst, f))
+	require.Equal(t, f, c[0].Reclaim(dst, f))
 	require.Less(t, time.Since(began), time.Second)
-	require.NotEqual(t, place, c[0].site.host.SpanOf(dst))
-	require.Equal(t, place.Base, c[0].site.host.SpanOf(mem[:shm.Page]).Base)
-	c[1].touched()
+	require.NotEqual(t, place, c[0].Site.Host.SpanOf(dst))
+	require.Equal(t, place.Base, c[0].Site.Host.SpanOf(mem[:shm.Page]).Base)
+	c[1].Touched()
 }

@@ -8,25 +8,28 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 func TestDense(t *testing.T) {
-	assert.Equal(t, []int{0, 1, 0, 2, 1}, dense([]int{7, 3, 7, 0, 3}))
-	assert.Empty(t, dense(nil))
+	assert.Equal(t, []int{0, 1, 0, 2, 1}, plane.Dense([]int{7, 3, 7, 0, 3}))
+	assert.Empty(t, plane.Dense(nil))
 }
 
 // Every Comm of a job has a number of its own, and none that of the world.
 func TestChildID(t *testing.T) {
-	seen := map[uint64]bool{worldID: true}
-	parents := []uint64{worldID}
+	seen := map[uint64]bool{plane.WorldID: true}
+	parents := []uint64{plane.WorldID}
 	for range 2 {
 		var next []uint64
 		for _, p := range parents {
 			for split := range uint64(5) {
 				for color := range 5 {
-					id := childID(p, split+1, color)
+					id := plane.ChildID(p, split+1, color)
 					assert.False(t, seen[id])
-					assert.Equal(t, id, childID(p, split+1, color))
+					assert.Equal(t, id, plane.ChildID(p, split+1, color))
 					seen[id] = true
 					next = append(next, id)
 				}
@@ -39,7 +42,7 @@ func TestChildID(t *testing.T) {
 // Two ranks disagree about collective 7, and fail the Comm before this one has made it. Whom it names depends on
 // what it makes then, or is about to.
 func TestSide(t *testing.T) {
-	odd, most := Record{Seq: 7, Hash: 5, Kind: Broadcast}, Record{Seq: 7, Hash: 9, Kind: AllReduce}
+	odd, most := call.Record{Seq: 7, Hash: 5, Kind: call.Broadcast}, call.Record{Seq: 7, Hash: 9, Kind: call.AllReduce}
 	for _, tc := range []struct {
 		name string
 		seq  uint64
@@ -52,14 +55,14 @@ func TestSide(t *testing.T) {
 		{"another collective", 6, 5, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := &Fault{Code: Mismatch, Peer: 1, Theirs: &odd, otherPeer: 2, other: &most}
+			f := &call.Fault{Code: call.Mismatch, Peer: 1, Theirs: &odd, OtherPeer: 2, Other: &most}
 			var c Comm
-			g := c.side(f, tc.seq, tc.hash)
+			g := c.Side(f, tc.seq, tc.hash)
 			assert.Equal(t, tc.want, g.Peer)
 			assert.Equal(t, 1, f.Peer)
 			if tc.want == 2 {
 				assert.Equal(t, &most, g.Theirs)
-				assert.Same(t, g, c.sided.Load())
+				assert.Same(t, g, c.Sided.Load())
 			}
 		})
 	}
@@ -73,23 +76,23 @@ func TestSplitFailedOnOne(t *testing.T) {
 		name   string
 		colors []int
 		fail   func(all []*Comm, stop []context.CancelFunc)
-		code   Code
+		code   call.Code
 		peer   int // of the new Comm
 		text   string
 	}{
-		{"a rank of another color is lost", []int{0, 1, 0}, func(all []*Comm, _ []context.CancelFunc) { all[0].site.lost(1, ended) },
-			Aborted, 0, "Split failed: world rank 1: its process ended"},
+		{"a rank of another color is lost", []int{0, 1, 0}, func(all []*Comm, _ []context.CancelFunc) { all[0].Site.Lost(1, ended) },
+			call.Aborted, 0, "Split failed: world rank 1: its process ended"},
 		{"a rank of this color is lost, as far as rank 0 knows", []int{0, 0, 0}, func(all []*Comm, _ []context.CancelFunc) {
-			all[0].failHere(&Fault{Code: RankLost, Peer: 1, Err: ended})
-		}, RankLost, 1, "its process ended"},
-		{"rank 0 gives up", []int{0, 1, 0}, func(_ []*Comm, stop []context.CancelFunc) { stop[0]() }, Canceled, 0, "context canceled"},
+			all[0].FailHere(&call.Fault{Code: call.RankLost, Peer: 1, Err: ended})
+		}, call.RankLost, 1, "its process ended"},
+		{"rank 0 gives up", []int{0, 1, 0}, func(_ []*Comm, stop []context.CancelFunc) { stop[0]() }, call.Canceled, 0, "context canceled"},
 		{"a rank of another color gives up", []int{0, 1, 0}, func(_ []*Comm, stop []context.CancelFunc) { stop[1]() },
-			Aborted, 0, "Split failed: world rank 1: context canceled"},
-		{"a rank of another color closes", []int{0, 1, 0}, func(all []*Comm, _ []context.CancelFunc) { all[0].Fail(fault(Closed, 1, "")) },
-			Aborted, 0, "Split failed: world rank 1: it has closed the old Comm"},
+			call.Aborted, 0, "Split failed: world rank 1: context canceled"},
+		{"a rank of another color closes", []int{0, 1, 0}, func(all []*Comm, _ []context.CancelFunc) { all[0].Fail(call.NewFault(call.Closed, 1, "")) },
+			call.Aborted, 0, "Split failed: world rank 1: it has closed the old Comm"},
 		{"a rank of this color has made another call", []int{0, 0, 0}, func(all []*Comm, _ []context.CancelFunc) {
-			all[0].failHere(fault(Mismatch, 1, ""))
-		}, Aborted, 0, "Split failed: world rank 1: it has made another call"},
+			all[0].FailHere(call.NewFault(call.Mismatch, 1, ""))
+		}, call.Aborted, 0, "Split failed: world rank 1: it has made another call"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			all := comms(t, []string{"a", "a", "a"})
@@ -99,12 +102,12 @@ func TestSplitFailedOnOne(t *testing.T) {
 				defer stop[r]()
 			}
 			gathers, left := 0, make(chan struct{})
-			all[2].disturb = func(c *Comm, k *Call) *Fault {
+			all[2].disturb = func(c *Comm, k *call.Call) *call.Fault {
 				if gathers++; c != all[2] || gathers != 3 {
 					return nil
 				}
 				for r := range 2 { // which wait for this rank alone, once they have posted
-					for c.posted(r) != c.round+1 {
+					for c.Local.Posted(r, c.Round) != c.Round+1 {
 						time.Sleep(time.Millisecond)
 					}
 				}
@@ -114,27 +117,27 @@ func TestSplitFailedOnOne(t *testing.T) {
 			}
 			var child *Comm
 			each(t, all, func(c *Comm) error {
-				k := &Call{Record: Record{Kind: Split, Root: -1}}
-				sub, f := c.Split(ctxs[c.rank], k, tc.colors[c.rank], 0, Options{})
+				k := &call.Call{Record: call.Record{Kind: call.Split, Root: -1}}
+				sub, f := c.Split(ctxs[c.Rank()], k, tc.colors[c.Rank()], 0, plane.Options{})
 				if sub != nil {
 					t.Cleanup(sub.Close)
 				}
 				switch {
-				case c.rank == 0:
+				case c.Rank() == 0:
 					close(left)
 					if f == nil {
 						return errors.New("Split has succeeded")
 					}
-				case c.rank == 2 && f != nil:
+				case c.Rank() == 2 && f != nil:
 					return f
-				case c.rank == 2:
+				case c.Rank() == 2:
 					child = sub
 				}
 				return nil
 			})
 			require.NotNil(t, child)
 			select {
-			case <-child.ctx.Done():
+			case <-child.Ctx.Done():
 			case <-time.After(10 * time.Second):
 				require.Fail(t, "the new Comm hears nothing")
 			}

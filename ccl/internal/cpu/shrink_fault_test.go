@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // A mapping is refused anywhere in a Shrink. Where a rank cannot map the memory of the Comm that was agreed on, that rank
@@ -22,19 +24,19 @@ func TestShrinkThatCannotMap(t *testing.T) {
 		t.Run(fmt.Sprintf("mapping %d", hit+1), func(t *testing.T) {
 			world := twoOfAHost(t)
 			for _, c := range world {
-				c.failHere(fault(Aborted, 0, "on purpose"))
+				c.FailHere(call.NewFault(call.Aborted, 0, "on purpose"))
 			}
 			require.NoError(t, inject.Plan(fmt.Sprintf("cpu.map:%d:cut", hit+1)))
 			defer inject.Plan("")
 			var next [2]*Comm
-			var faults [2]*Fault
+			var faults [2]*call.Fault
 			each(t, world[:], func(c *Comm) error {
-				next[c.rank], faults[c.rank] = c.Shrink(t.Context(), Options{})
+				next[c.Rank()], faults[c.Rank()] = c.Shrink(t.Context(), plane.Options{})
 				return nil
 			})
 			for r, c := range next {
 				if c == nil {
-					assert.Equal(t, Backend, faults[r].Code)
+					assert.Equal(t, call.Backend, faults[r].Code)
 					assert.Equal(t, r, faults[r].Peer)
 					continue
 				}
@@ -44,23 +46,23 @@ func TestShrinkThatCannotMap(t *testing.T) {
 				alone++
 			}
 			each(t, world[:], func(of *Comm) error {
-				c := next[of.rank]
+				c := next[of.Rank()]
 				if c == nil {
 					return nil
 				}
 				ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 				defer stop()
-				k := &Call{Record: Record{Kind: Barrier, Root: -1}}
+				k := &call.Call{Record: call.Record{Kind: call.Barrier, Root: -1}}
 				k.Seal()
 				f := c.Run(ctx, k)
-				if next[1-of.rank] != nil {
+				if next[1-of.Rank()] != nil {
 					assert.Nil(t, f)
 					return nil
 				}
-				if f == nil || f.Code != RankLost || f.Peer != 1-of.rank {
+				if f == nil || f.Code != call.RankLost || f.Peer != 1-of.Rank() {
 					return fmt.Errorf("the Comm of a rank that has not got it: %v", f)
 				}
-				last, f := c.Shrink(ctx, Options{})
+				last, f := c.Shrink(ctx, plane.Options{})
 				if f != nil {
 					return f
 				}

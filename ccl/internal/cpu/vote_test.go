@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // comms are the Comms of a job whose ranks are goroutines, on those hosts.
@@ -17,13 +19,13 @@ func comms(t *testing.T, hosts []string) []*Comm {
 	t.Helper()
 	type joined struct {
 		*Comm
-		*Fault
+		*call.Fault
 	}
 	came := make(chan joined)
 	bs := boot.Local(len(hosts), hosts...)
 	for _, b := range bs {
 		go func() {
-			c, f := Join(t.Context(), b, "test", Options{})
+			c, f := Join(t.Context(), b, "test", plane.Options{})
 			came <- joined{c, f}
 		}()
 	}
@@ -31,7 +33,7 @@ func comms(t *testing.T, hosts []string) []*Comm {
 	for range hosts {
 		j := <-came
 		require.Nil(t, j.Fault)
-		all[j.rank] = j.Comm
+		all[j.Rank()] = j.Comm
 	}
 	t.Cleanup(func() {
 		var closing sync.WaitGroup
@@ -49,20 +51,20 @@ func comms(t *testing.T, hosts []string) []*Comm {
 // Whoever reports a mismatch, the rank whose call differs from that of the most is the one named, by those also who
 // have not made theirs yet.
 func TestOddRankIsNamed(t *testing.T) {
-	most, odd, other := Call{Record: Record{Kind: AllReduce, Count: 5}}, Call{Record: Record{Kind: Broadcast, Root: 1}}, Call{Record: Record{Kind: Barrier}}
+	most, odd, other := call.Call{Record: call.Record{Kind: call.AllReduce, Count: 5}}, call.Call{Record: call.Record{Kind: call.Broadcast, Root: 1}}, call.Call{Record: call.Record{Kind: call.Barrier}}
 	for _, tc := range []struct {
 		name  string
-		calls []*Call // by rank; nil: it has not come to its call yet
-		by    int     // who reports it
+		calls []*call.Call // by rank; nil: it has not come to its call yet
+		by    int          // who reports it
 		of    int
 		named []int // by those that are not odd: one of these
 	}{
-		{"by the odd one", []*Call{&odd, &most, &most, &most, nil}, 0, 1, []int{0}},
-		{"by the odd one, before most have come", []*Call{&odd, &most, &most, nil, nil, nil}, 0, 1, []int{0}},
-		{"by the odd one, when all have come", []*Call{&odd, &most, &most, &most}, 0, 3, []int{0}},
-		{"by another", []*Call{&most, nil, &most, &odd, &most}, 2, 3, []int{3}},
-		{"by one of two odd ones", []*Call{&most, &odd, &odd, &most, &most, nil}, 1, 3, []int{1, 2}},
-		{"by one of two odd ones, of the other", []*Call{&most, &odd, nil, &other, &most}, 1, 3, []int{1, 3}},
+		{"by the odd one", []*call.Call{&odd, &most, &most, &most, nil}, 0, 1, []int{0}},
+		{"by the odd one, before most have come", []*call.Call{&odd, &most, &most, nil, nil, nil}, 0, 1, []int{0}},
+		{"by the odd one, when all have come", []*call.Call{&odd, &most, &most, &most}, 0, 3, []int{0}},
+		{"by another", []*call.Call{&most, nil, &most, &odd, &most}, 2, 3, []int{3}},
+		{"by one of two odd ones", []*call.Call{&most, &odd, &odd, &most, &most, nil}, 1, 3, []int{1, 2}},
+		{"by one of two odd ones, of the other", []*call.Call{&most, &odd, nil, &other, &most}, 1, 3, []int{1, 3}},
 	} {
 		for _, where := range []string{"1 host", "2 hosts", "a host each"} {
 			t.Run(tc.name+", "+where, func(t *testing.T) {
@@ -78,22 +80,22 @@ func TestOddRankIsNamed(t *testing.T) {
 						require.Nil(t, c.Issued(&k, false))
 					}
 				}
-				mine, theirs := all[tc.by].entered(0), all[tc.of].entered(0)
+				mine, theirs := all[tc.by].Entered(0), all[tc.of].Entered(0)
 				began := time.Now()
-				all[tc.by].Fail(disagree(mine, theirs, tc.of))
+				all[tc.by].Fail(plane.Disagree(mine, theirs, tc.of))
 				first := -1
 				for r, c := range all {
 					select {
-					case <-c.ctx.Done():
+					case <-c.Ctx.Done():
 					case <-time.After(10 * time.Second):
 						require.Fail(t, "it is not told", "rank %d", r)
 					}
 					f := c.Failure()
-					assert.Equal(t, Mismatch, f.Code)
+					assert.Equal(t, call.Mismatch, f.Code)
 					require.NotNil(t, f.Theirs)
 					if tc.calls[r] != nil && tc.calls[r] != &most {
 						assert.Equal(t, &most, tc.calls[f.Peer], "rank %d names %d", r, f.Peer)
-						assert.Equal(t, AllReduce, f.Theirs.Kind)
+						assert.Equal(t, call.AllReduce, f.Theirs.Kind)
 						continue
 					}
 					assert.Contains(t, tc.named, f.Peer, "by rank %d", r)

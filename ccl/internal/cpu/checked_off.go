@@ -1,6 +1,0 @@
-//go:build nocheck
-
-package cpu
-
-// Checked says that calls are neither checked nor compared: see checked.go.
-const Checked = false

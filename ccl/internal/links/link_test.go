@@ -1,0 +1,71 @@
+package links
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+)
+
+func aHead() head {
+	return head{comm: 0x8000000000000001, bytes: 4096, step: 3, kind: messageData,
+		record: call.Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: call.AllReduce, Type: 11, Op: 2, State: 1},
+		before: call.Record{Seq: 40, Count: 7, Root: 2, Hash: 0xbeef, Kind: call.Broadcast, Type: 5}}
+}
+
+func TestHeadWire(t *testing.T) {
+	h := aHead()
+	var b [HeadBytes]byte
+	h.encode(b[:])
+	assert.Equal(t, "Gccl", string(b[:4]))
+	assert.Equal(t, []byte{1, 0, 0, 0, 0, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, messageData, 0, 0, 0}, b[8:32])
+	assert.Equal(t, []byte{41, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xca, 0, 0, byte(call.AllReduce), 11, 2, 1}, b[32:60])
+	assert.Equal(t, []byte{40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0xef, 0xbe, 0, 0, byte(call.Broadcast), 5, 0, 0}, b[60:88])
+	assert.Equal(t, make([]byte, 8), b[88:])
+	var back head
+	require.NoError(t, back.decode(b[:]))
+	assert.Equal(t, h, back)
+}
+
+// A header in which any one bit has changed is damaged.
+func TestHeadThatIsDamaged(t *testing.T) {
+	h := aHead()
+	var b [HeadBytes]byte
+	h.encode(b[:])
+	for bit := range 8 * HeadBytes {
+		b[bit/8] ^= 1 << (bit % 8)
+		var back head
+		assert.EqualError(t, back.decode(b[:]), "a message header is damaged", "bit %d", bit)
+		b[bit/8] ^= 1 << (bit % 8)
+	}
+	var back head
+	assert.Error(t, back.decode(b[:HeadBytes-1]))
+	assert.Error(t, back.decode(nil))
+	assert.NoError(t, back.decode(b[:]))
+}
+
+func FuzzHead(f *testing.F) {
+	h := aHead()
+	b := make([]byte, HeadBytes)
+	h.encode(b)
+	f.Add(b)
+	bye := head{comm: 1, kind: messageBye}
+	c := make([]byte, HeadBytes)
+	bye.encode(c)
+	f.Add(c)
+	f.Add(make([]byte, HeadBytes))
+	f.Add([]byte("Gccl"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var h, back head
+		if h.decode(in) != nil {
+			return
+		}
+		b := make([]byte, HeadBytes)
+		h.encode(b)
+		if err := back.decode(b); err != nil || back != h {
+			t.Fatalf("%+v became %+v: %v", h, back, err)
+		}
+	})
+}

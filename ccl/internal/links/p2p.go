@@ -1,0 +1,105 @@
+package links
+
+import (
+	"context"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// Point-to-point calls have a sequence of their own for each ordered pair of ranks,
+// and links of their own, so they need not stand in the order of the collectives.
+
+// PointToPoint runs a Send, Recv or SendRecv.
+func (c *Links) PointToPoint(ctx context.Context, k *call.Call) *call.Fault {
+	e := &c.Exec
+	e.Tx, e.Rx = e.Tx[:0], e.Rx[:0]
+	to, from := int(k.Root), int(k.Root)
+	if k.Kind == call.SendRecv {
+		to = k.To
+	}
+	if !c.Opt.Strict && (k.Kind == call.Recv || c.near(e.out.L, to)) && (k.Kind == call.Send || c.near(e.in.L, from)) {
+		return c.pointToPointHere(ctx, k, to, from)
+	}
+	if f := c.AddPointToPoint(ctx, k); f != nil {
+		return f
+	}
+	return c.Move(ctx, e.Tx, e.Rx)
+}
+
+// AddPointToPoint adds the messages of k to those under way.
+func (c *Links) AddPointToPoint(ctx context.Context, k *call.Call) *call.Fault {
+	switch k.Kind {
+	case call.Send:
+		return c.addSend(ctx, k, int(k.Root))
+	case call.Recv:
+		return c.addRecv(ctx, k, int(k.Root))
+	}
+	out := *k
+	if len(k.Src) > tuning.HeaderPayload && call.Ptr(k.Src) == call.Ptr(k.Dst) { // what arrives must not replace what has not left
+		out.Src = append([]byte(nil), k.Src...)
+	}
+	if f := c.addSend(ctx, &out, k.To); f != nil {
+		return f
+	}
+	return c.addRecv(ctx, k, int(k.Root))
+}
+
+// pairHash is what the two ends of a message must agree on.
+func (c *Links) pairHash(k *call.Call, count int) uint32 {
+	if c.Opt.Unchecked {
+		return 1
+	}
+	return call.NewMix(uint64(count), call.Send, k.Type, 0, -1).Sum()
+}
+
+func (c *Links) addSend(ctx context.Context, k *call.Call, to int) *call.Fault {
+	l, f := c.Link(ctx, to, PointToPoint)
+	if f != nil {
+		return f
+	}
+	h := head{comm: c.ID(), kind: messageData, record: k.Record}
+	h.record.Hash = c.pairHash(k, len(k.Src)/max(k.Elem, 1))
+	h.record.Seq = l.sent
+	l.sent++
+	c.newSender().start(l, &h, k.Src)
+	if c.Opt.Strict { // the receiver confirms
+		l, f := c.Link(ctx, to, confirmations)
+		if f != nil {
+			return f
+		}
+		c.newReceiver().start(l, c.confirmation(k, h.record.Seq), nil)
+	}
+	return nil
+}
+
+func (c *Links) addRecv(ctx context.Context, k *call.Call, from int) *call.Fault {
+	l, f := c.Link(ctx, from, PointToPoint)
+	if f != nil {
+		return f
+	}
+	h := head{comm: c.ID(), kind: messageData, record: k.Record}
+	h.record.Hash = c.pairHash(k, len(k.Dst)/max(k.Elem, 1))
+	h.record.Seq = l.received
+	l.received++
+	r := c.newReceiver()
+	r.start(l, h, k.Dst)
+	if c.Opt.Strict {
+		l, f := c.Link(ctx, from, confirmations)
+		if f != nil {
+			return f
+		}
+		h := c.confirmation(k, h.record.Seq)
+		s := c.newSender()
+		s.start(l, &h, nil)
+		s.behind = r
+	}
+	return nil
+}
+
+// confirmation is the header of the message that says a Send was received.
+func (c *Links) confirmation(k *call.Call, seq uint64) head {
+	h := head{comm: c.ID(), kind: messageData, record: k.Record}
+	h.record.Seq, h.record.Hash = seq, 1
+	return h
+}

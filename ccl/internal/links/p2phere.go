@@ -1,0 +1,241 @@
+package links
+
+import (
+	"context"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/reduce"
+)
+
+// Messages whose both ends are on this host need no header and no state that outlives the call: they are records of
+// the pipe between the two. Groups of calls, CheckStrict and a SendRecv of which one end is on another host send them
+// as streams, like those between hosts; a link carries both, and whoever receives takes either.
+
+// near reports whether rank r is on this host, as l's is, if it is not nil.
+func (c *Links) near(l *Link, r int) bool {
+	return l != nil && l.peer == r || c.Topo.Node(r) == c.Topo.Node(c.Rank())
+}
+
+// Outgoing is a message on its way out of a point-to-point call, incoming one on its way in.
+type Outgoing struct {
+	L     *Link // the last call's, while there is no other
+	seq   uint64
+	Hash  uint32
+	begun bool
+	Done  bool
+	Left  []byte
+	offer uint64 // of the rendezvous under way
+	piped bool   // there is to be none
+}
+
+type Incoming struct {
+	L     *Link
+	seq   uint64
+	Hash  uint32
+	begun bool
+	Done  bool
+	Left  []byte
+	slow  *receiver // what comes is a stream
+}
+
+// pointToPointHere runs a Send to rank to of this host, a Recv from rank from, or both.
+func (c *Links) pointToPointHere(ctx context.Context, k *call.Call, to, from int) *call.Fault {
+	f := c.pairHere(ctx, k, to, from)
+	if f != nil {
+		c.Exec.out.Withdraw()
+	}
+	return f
+}
+
+func (c *Links) pairHere(ctx context.Context, k *call.Call, to, from int) (f *call.Fault) {
+	out, in := &c.Exec.out, &c.Exec.in
+	hash := c.pairHash(k, int(k.Count))
+	if out.Done = k.Kind == call.Recv; !out.Done {
+		l := out.L
+		if l == nil || l.peer != to {
+			if l, f = c.Link(ctx, to, PointToPoint); f != nil {
+				return f
+			}
+			out.L = l
+		}
+		out.seq, out.Hash, out.begun, out.Left, out.piped = l.sent, hash, false, k.Src, false
+		if k.Kind == call.SendRecv && len(k.Src) != len(k.Dst) { // its count is that of Dst
+			out.Hash = c.pairHash(k, len(k.Src)/max(k.Elem, 1))
+		}
+		l.sent++
+	}
+	if in.Done = k.Kind == call.Send; !in.Done {
+		l := in.L
+		if l == nil || l.peer != from {
+			if l, f = c.Link(ctx, from, PointToPoint); f != nil {
+				return f
+			}
+			in.L = l
+		}
+		in.seq, in.Hash, in.begun, in.Left, in.slow = l.received, hash, false, k.Dst, nil
+		l.received++
+		if r := l.From; r != nil {
+			if k.Kind == call.SendRecv && to == from {
+				r.keep = true
+			} else if r.keep {
+				r.release()
+			}
+		}
+	}
+	if !out.Done {
+		inPlace := k.Kind == call.SendRecv && call.Ptr(k.Src) == call.Ptr(k.Dst)
+		if inPlace && c.Offers(out, k) && (c.WouldRead() || !c.Site.Host.Shared()) {
+			c.setAside(out)
+			inPlace = false
+		}
+		c.SendHere(out, k)
+		if !out.Done && inPlace { // what arrives must not replace what has not left
+			c.setAside(out)
+		}
+	}
+	var w plane.Waiter
+	for laps := 0; ; {
+		moved := false
+		if !in.Done {
+			if moved, f = c.ReceiveHere(ctx, in, k); f != nil {
+				return f
+			}
+		}
+		if !out.Done {
+			moved = c.SendHere(out, k) || moved
+		}
+		if in.Done && out.Done {
+			out.Left, in.Left = nil, nil
+			return nil
+		}
+		if moved {
+			if w.Nap > 0 {
+				c.Stir()
+			}
+			w = plane.Waiter{}
+			if laps++; laps&4095 == 0 { // a call that always moves must notice the end, too
+				if f := c.Interrupted(ctx); f != nil {
+					return f
+				}
+			}
+			continue
+		}
+		if out.Done && in.slow == nil && in.L.From != nil {
+			if in.L.From.await(c.Spins) {
+				continue
+			}
+		} else if w.Looks++; w.Looks < c.Spins/16 {
+			continue
+		}
+		w.Looks, w.Several = 0, !in.Done && !out.Done
+		l := in.L
+		if in.Done {
+			l = out.L
+		}
+		if f := c.Pause(ctx, &w, l.peer); f != nil {
+			return f
+		}
+	}
+}
+
+// setAside copies what is left of a message, which what arrives would replace.
+func (c *Links) setAside(o *Outgoing) {
+	left := c.work.Scratch(len(o.Left))
+	reduce.Copy(call.Ptr(left), call.Ptr(o.Left), len(left)) // which can be preempted
+	o.Left = left
+}
+
+// await looks for the next record, so many times.
+func (r *pipeReader) await(looks int) bool {
+	for range looks {
+		if r.Cell() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// SendHere writes the next record of a message, if there is room.
+func (c *Links) SendHere(o *Outgoing, k *call.Call) bool {
+	if o.offer != 0 {
+		return o.answered()
+	}
+	w := o.L.To
+	e := w.cell()
+	if e == nil {
+		return false
+	}
+	what := uint32(recordMore)
+	if !o.begun {
+		if c.Offers(o, k) && c.offer(o, k, e) {
+			return true
+		}
+		what = recordMessage
+		o.begin(e, k)
+	}
+	n := w.put(e, what, o.Hash, o.Left)
+	if n < 0 {
+		return false
+	}
+	o.begun = true
+	o.Left = o.Left[n:]
+	o.Done = len(o.Left) == 0
+	return true
+}
+
+// begin says in e that the message begins.
+func (o *Outgoing) begin(e *cell, k *call.Call) {
+	e.bytes, e.seq, e.count, e.root = uint64(len(o.Left)), o.seq, k.Count, k.Root
+	e.kind, e.typ, e.op, e.state = k.Kind, k.Type, k.Op, k.State
+}
+
+// ReceiveHere takes the next record of a message, if that has come.
+func (c *Links) ReceiveHere(ctx context.Context, i *Incoming, k *call.Call) (moved bool, f *call.Fault) {
+	if i.slow != nil {
+		moved, f = c.progressIn(i.slow)
+		i.Done = i.slow.done
+		return moved, f
+	}
+	r := i.L.From
+	if r == nil {
+		return c.Ready(i.L)
+	}
+	e := r.Cell()
+	if e == nil {
+		return false, nil
+	}
+	if !i.begun {
+		if e.Record() == recordStream {
+			i.slow = c.newReceiver()
+			i.slow.start(i.L, head{comm: c.ID(), kind: messageData, record: c.expected(i, k)}, i.Left)
+			return true, nil
+		}
+		if !i.fits(e) {
+			mine, theirs := c.expected(i, k), e.said()
+			return false, c.Stop(plane.Disagree(mine, theirs, i.L.peer))
+		}
+		if e.Record() == RecordOffer {
+			return true, c.fetchOffered(ctx, i, e)
+		}
+		i.begun = true
+	}
+	n := copy(i.Left, r.data(e))
+	r.done(e)
+	i.Left = i.Left[n:]
+	i.Done = len(i.Left) == 0
+	return true, nil
+}
+
+// fits reports whether e begins the message that is waited for.
+func (i *Incoming) fits(e *cell) bool {
+	r := e.Record()
+	return (r == recordMessage || r == RecordOffer) && uint32(e.flag) == i.Hash && e.seq == i.seq && e.bytes == uint64(len(i.Left))
+}
+
+// expected is what this rank says of a message that it receives.
+func (c *Links) expected(i *Incoming, k *call.Call) call.Record {
+	r := k.Record
+	r.Seq, r.Hash = i.seq, i.Hash
+	return r
+}

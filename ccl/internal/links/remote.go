@@ -1,0 +1,177 @@
+package links
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/algo"
+)
+
+// The collectives of Comms that span hosts: schedules over links.
+
+func (c *Links) RunRemote(ctx context.Context, k *call.Call) *call.Fault {
+	s, f := c.schedule(k)
+	if f != nil {
+		return f
+	}
+	switch k.Kind {
+	case call.AllReduce:
+		if f := c.runFrom(ctx, k, s, k.Src, call.Even(k.Dst, s.Parts), 0); f != nil {
+			return f
+		}
+		c.scale(k, k.Dst)
+		return nil
+	case call.Reduce:
+		return c.remoteReduce(ctx, k, s)
+	case call.Broadcast:
+		v := call.Even(k.Dst, s.Parts)
+		return c.run(ctx, k, s, v, v, 0)
+	case call.AllGather, call.AllGatherV:
+		v := k.Blocks(k.Dst)
+		own := v.Parts(c.Rank(), c.Rank()+1)
+		if call.Ptr(own) != call.Ptr(k.Src) {
+			copy(own, k.Src)
+		}
+		return c.run(ctx, k, s, v, v, 0)
+	case call.ReduceScatter, call.ReduceScatterV, call.Gather, call.GatherV, call.Scatter, call.ScatterV:
+		return c.remoteBlocks(ctx, k, s)
+	case call.AllToAll:
+		return c.remoteAllToAll(ctx, k, s)
+	}
+	return c.run(ctx, k, s, call.Vector{}, call.Vector{}, 0) // Barrier
+}
+
+// scale ends an Avg: b holds sums.
+func (c *Links) scale(k *call.Call, b []byte) {
+	if k.Scale == nil {
+		return
+	}
+	for len(b) > 0 { // a piece at a time, so that the collector need not wait
+		n := min(len(b), tuning.SyscallPiece)
+		k.Scale(unsafe.Pointer(&b[0]), n/k.Elem, c.Size())
+		b = b[n:]
+	}
+}
+
+// remoteReduce reduces a slice at a time, since ranks other than the root need
+// memory to reduce into.
+func (c *Links) remoteReduce(ctx context.Context, k *call.Call, s algo.Schedule) *call.Fault {
+	for i := range call.Pieces(len(k.Src), tuning.SlicePiece) {
+		src := k.Src[i*tuning.SlicePiece : min((i+1)*tuning.SlicePiece, len(k.Src))]
+		var mem []byte
+		if c.Rank() == int(k.Root) {
+			mem = k.Dst[i*tuning.SlicePiece:][:len(src)]
+		} else {
+			mem = c.work.Scratch(len(src))
+		}
+		if f := c.runFrom(ctx, k, s, src, call.Even(mem, s.Parts), i); f != nil {
+			return f
+		}
+		if c.Rank() == int(k.Root) {
+			c.scale(k, mem)
+		}
+	}
+	return nil
+}
+
+// remoteBlocks runs what needs memory for the blocks of other ranks, a slice of all
+// blocks at a time.
+func (c *Links) remoteBlocks(ctx context.Context, k *call.Call, s algo.Schedule) *call.Fault {
+	n, largest := c.Size(), k.Largest()
+	length := max(tuning.SlicePiece/n&^63, 64)
+	for i := range call.Pieces(largest, length) {
+		at := i * length
+		v := c.sliceOf(k, at, length)
+		fill := func(r int) { copy(v.Parts(r, r+1), k.Piece(k.Src, r, at, length)) }
+		switch k.Kind {
+		case call.ReduceScatter, call.ReduceScatterV:
+			for r := range n {
+				fill(r)
+			}
+		case call.Scatter, call.ScatterV:
+			if c.Rank() == int(k.Root) {
+				for r := range n {
+					fill(r)
+				}
+			}
+		default:
+			copy(v.Parts(c.Rank(), c.Rank()+1), k.Src[min(at, len(k.Src)):])
+		}
+		if f := c.run(ctx, k, s, v, v, i); f != nil {
+			return f
+		}
+		mine := v.Parts(c.Rank(), c.Rank()+1)
+		switch k.Kind {
+		case call.ReduceScatter, call.ReduceScatterV:
+			c.scale(k, mine)
+			copy(k.Dst[min(at, len(k.Dst)):], mine)
+		case call.Scatter, call.ScatterV:
+			copy(k.Dst[min(at, len(k.Dst)):], mine)
+		default:
+			if c.Rank() == int(k.Root) {
+				for r := range n {
+					copy(k.Piece(k.Dst, r, at, length), v.Parts(r, r+1))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// sliceOf is scratch memory for length bytes, from at on, of each block.
+func (c *Links) sliceOf(k *call.Call, at, length int) call.Vector {
+	n := c.Size()
+	if k.Offsets == nil {
+		size := max(min(length, k.Largest()-at), 0)
+		return call.Vector{Mem: c.work.Scratch(n * size), Size: size}
+	}
+	offs := append(c.Exec.slice[:0], 0)
+	for r := range n {
+		offs = append(offs, offs[r]+min(at+length, k.BlockLen(r))-min(at, k.BlockLen(r)))
+	}
+	c.Exec.slice = offs
+	return call.Vector{Mem: c.work.Scratch(offs[n]), Offsets: offs}
+}
+
+// remoteAllToAll goes in slices of every block, which are set aside first where dst
+// is src. That is a rank's own affair: the messages are the same.
+func (c *Links) remoteAllToAll(ctx context.Context, k *call.Call, s algo.Schedule) *call.Fault {
+	n, block := c.Size(), k.Largest()
+	inPlace := call.Ptr(k.Dst) == call.Ptr(k.Src)
+	if !inPlace {
+		reach.TakeOwn(k.Piece(k.Dst, c.Rank(), 0, block), k.Piece(k.Src, c.Rank(), 0, block), len(k.Dst))
+	}
+	length := max(tuning.SlicePiece/n&^63, 64)
+	for i := range call.Pieces(block, length) {
+		size := min(length, block-i*length)
+		out := call.Vector{Mem: k.Src, Size: size, Stride: block, From: i * length}
+		in := call.Vector{Mem: k.Dst, Size: size, Stride: block, From: i * length}
+		if inPlace {
+			aside := call.Vector{Mem: c.work.Scratch(n * size), Size: size}
+			for r := range n {
+				copy(aside.Parts(r, r+1), out.Parts(r, r+1))
+			}
+			out = aside
+		}
+		if f := c.run(ctx, k, s, out, in, i); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// RemoteAllToAllV: only the two ends of a message know its length, so it goes pair by
+// pair, inside a host as well.
+func (c *Links) RemoteAllToAllV(ctx context.Context, k *call.Call) *call.Fault {
+	s, f := c.schedule(k)
+	if f != nil {
+		return f
+	}
+	var out, in call.Vector
+	c.work.BlocksV(k, &out, &in)
+	copy(in.Parts(c.Rank(), c.Rank()+1), out.Parts(c.Rank(), c.Rank()+1))
+	return c.run(ctx, k, s, out, in, 0)
+}

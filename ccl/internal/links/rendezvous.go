@@ -1,0 +1,145 @@
+package links
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// A large message need not go through the pipe, where it is copied twice, if the receiver can reach the sender's
+// memory: the record says where the data lie, the receiver copies them from there, and the sender waits until it has
+// (rendezvous by reading: Sur, Jin, Chai, Panda, PPoPP 2006). Send does so only with what does not fit into the pipe, so
+// that no call waits for the other end that otherwise would not.
+
+// rendezvous is what is said of the message under way so, in a cache line of the pipe that both ends write to.
+type rendezvous struct {
+	State uint64 // offerNumber of the record | one of the following
+	from  shm.Span
+	// Who can read the number there, reads the memory of the right process.
+	pid, at, Number uint64
+}
+
+const (
+	offered   = 1 + iota
+	Fetched   // the receiver has got the data
+	refused   // this message is to go through the pipe
+	unread    // as all will
+	withdrawn // the sender's call has failed: its memory is its own again
+)
+
+// offerNumber is what the state has of the offer that record n makes. It is never 0, which means that there is no offer,
+// though numbers of records begin again at 0.
+func offerNumber(n uint32) uint64 { return (1<<32 | uint64(n)) << 3 }
+
+var _ [64 - unsafe.Sizeof(rendezvous{})]byte
+
+// Rendezvous is that of the pipe.
+func (p *pipe) Rendezvous() *rendezvous { return (*rendezvous)(unsafe.Pointer(&p.mem[meetAt])) }
+
+// Offers reports whether the message goes by rendezvous, as far as the sender knows.
+func (c *Links) Offers(o *Outgoing, k *call.Call) bool {
+	n, from := len(o.Left), tuning.ReadMessageFrom
+	if call.Ptr(k.Src) == call.Ptr(k.Dst) {
+		from = tuning.ReadAsideFrom
+	}
+	if k.Kind == call.SendRecv && n < from || k.Kind == call.Send && (n <= tuning.PipeMax || n > tuning.ReadRootTo) {
+		return false
+	}
+	return !o.piped && !o.L.To.unread
+}
+
+// offer writes a record that says where the data lie, unless the receiver could not reach them there.
+func (c *Links) offer(o *Outgoing, k *call.Call, e *cell) bool {
+	p := c.Site.Host.SpanOf(o.Left)
+	if p.Size == 0 && c.Site.Host.Shared() && !c.WouldRead() {
+		return false
+	}
+	c.ToBeRead(&p, o.Left)
+	w := o.L.To
+	r := w.Rendezvous()
+	r.from, r.pid, r.at, r.Number = p, reach.OwnPID, uint64(uintptr(unsafe.Pointer(&reach.Secret))), reach.Secret
+	o.offer = offerNumber(w.wrote + 1)
+	atomic.StoreUint64(&r.State, o.offer|offered)
+	o.begin(e, k)
+	w.post(e, 0, 0, inCell|RecordOffer, o.Hash)
+	return true
+}
+
+// answered finds out what has become of the message, and reports whether anything has.
+func (o *Outgoing) answered() bool {
+	switch atomic.LoadUint64(&o.L.To.Rendezvous().State) - o.offer {
+	case offered:
+		return false
+	case Fetched:
+		o.Done = true
+	case unread:
+		o.L.To.unread = true
+	}
+	o.piped, o.offer = true, 0
+	return true
+}
+
+// Withdraw ends a rendezvous of a call that has failed. If the receiver has come first, it has got the data.
+func (o *Outgoing) Withdraw() {
+	if o.offer != 0 {
+		atomic.CompareAndSwapUint64(&o.L.To.Rendezvous().State, o.offer|offered, o.offer|withdrawn)
+		o.offer = 0
+	}
+}
+
+// answer says what has become of the message that the next record, e, offers, and takes the record. It is false if the
+// sender has left its call.
+func (r *pipeReader) answer(e *cell, what uint64) bool {
+	offer := offerNumber(r.read + 1)
+	if !atomic.CompareAndSwapUint64(&r.Rendezvous().State, offer|offered, offer|what) {
+		return false
+	}
+	r.done(e)
+	return true
+}
+
+// fetchOffered copies a message from where e, the next record, says that it lies, or has it sent through the pipe.
+func (c *Links) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fault {
+	r, peer := i.L.From, c.Topo.Local(i.L.peer)
+	v := r.Rendezvous()
+	from, what := v.from, uint64(Fetched)
+	var here unsafe.Pointer
+	var f *call.Fault
+	switch {
+	case from.Size != 0:
+		here, f = c.Mapped(peer, &from)
+	case v.Number == reach.Secret:
+		here, f = c.Here(&from)
+	case !c.canRead(r, v):
+		what = unread
+	}
+	if f == nil && what == Fetched {
+		f = c.FillFrom(ctx, peer, here, r.pid, from.At, i.Left)
+		c.Touched()
+	}
+	if f != nil {
+		return f
+	}
+	if !r.answer(e, what) {
+		return c.Unread(ctx, peer, errors.New("its call has failed"))
+	}
+	i.Done = what == Fetched
+	return nil
+}
+
+// canRead reports whether this process reads the memory of the one at the other end, as it has tried once.
+func (c *Links) canRead(r *pipeReader, v *rendezvous) bool {
+	if r.pid == 0 {
+		r.pid = -1
+		if pid := int32(v.pid); c.WouldRead() && reach.Readable(pid, v.at, v.Number) {
+			r.pid = pid
+		}
+	}
+	return r.pid > 0
+}

@@ -1,0 +1,197 @@
+package plane
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
+)
+
+// A rank that has waited for long inside its host sleeps until it is rung. Before it does it says so in its bell, a word of
+// the region, and in the region's number of sleepers, and looks once more. A rank that has posted something looks at that
+// number, when its call ends or has to wait itself, and rings those that sleep until it posts: by a channel where all ranks
+// of the host are in one process, else through the kernel, which waits at the address of the bell (futex(2)) and wakes the
+// sleeper's thread, without a way through the Go scheduler.
+//
+// Nothing orders the poster's store before its look at the number on amd64: the store may still wait in its core's buffer
+// while the number is read. A sleeper gives way once, or lets a microsecond pass, between saying that it sleeps and its
+// last look, which takes longer than a store waits. Should that fail all the same, as where a poster has died before it rang, the tick of the monitor
+// wakes each sleeper of its process: no wait depends on a bell, only how soon it ends.
+//
+// A ring costs the poster a system call, and none at all while nobody sleeps: a load of a line that only sleepers write.
+type bell struct {
+	rung  chan struct{} // capacity 1; where ranks of several processes ring, the kernel is in its place
+	Set   bool          // this rank is one of the sleepers; its goroutine's
+	sleep atomic.Bool   // the same, for the monitor and the ringer
+}
+
+// What a bell says.
+const (
+	bellAwake  = iota
+	BellAnyone // any rank's post may be what this one waits for
+	BellFrom   // + the rank of this host whose post it is
+)
+
+// CanRest reports whether a wait for peer ends by a post inside this host, and may sleep until then: beside calls on
+// Streams a program computes, from which it may not keep the last processor.
+func (c *Member) CanRest(w *Waiter, peer int) bool {
+	return !w.Remote && (c.Topo.Nodes() == 1 || peer >= 0 && c.Topo.Node(peer) == c.Topo.Node(c.rank)) &&
+		!(c.Host.Shared() && c.note.onStream() && takesLastProcessor())
+}
+
+// onStream reports whether the call that sleeps is one on a Stream.
+func (n *note) onStream() bool {
+	n.Lock()
+	defer n.Unlock()
+	return n.queued
+}
+
+// resting are the goroutines of this process that sleep in the kernel until they are rung. Such a sleep keeps one of Go's
+// processors for up to 20 ms, until the scheduler sees that it is a long one.
+var resting atomic.Int32
+
+// takesLastProcessor reports whether one more of them could keep all.
+func takesLastProcessor() bool { return int(resting.Load())+1 >= runtime.GOMAXPROCS(0) }
+
+// Rest is a part of a wait for peer: the first time it sets the bell, for the caller to look once more; then it sleeps
+// until this rank is rung, or limit is over, if that is positive.
+func (c *Member) Rest(ctx context.Context, w *Waiter, peer int, limit time.Duration) {
+	want := uint64(BellAnyone)
+	if peer >= 0 && !w.Several {
+		want = BellFrom + uint64(c.Topo.Local(peer))
+	}
+	b := &c.Bell
+	if w.Nap == 0 || c.Local.Bell(c.Me).Load() != want {
+		w.Nap = NapMin
+		if !b.Set {
+			b.Set = true
+			b.sleep.Store(true)
+			c.Local.Sleepers().Add(1)
+		}
+		select {
+		case <-b.rung: // of an earlier sleep
+		default:
+		}
+		c.Local.Bell(c.Me).Store(want)
+		c.Site.Courtesy.drain(c.Site.Born)
+		return
+	}
+	if c.Host.Shared() {
+		c.restInKernel(ctx, w, want, limit)
+		return
+	}
+	select {
+	case <-b.rung:
+	case <-ctx.Done():
+	}
+}
+
+const (
+	shortRest  = time.Millisecond // at most so long does a call with a context sleep at first
+	ShortRests = 8
+)
+
+// restInKernel sleeps until the bell does not say want, or ctx ends. To hear of that costs memory, so at first the call
+// looks at ctx every millisecond. A limit that the caller has is as short.
+func (c *Member) restInKernel(ctx context.Context, w *Waiter, want uint64, limit time.Duration) {
+	if limit == 0 && ctx.Done() != nil {
+		if w.Rests < ShortRests {
+			w.Rests++
+			limit = shortRest
+		} else {
+			defer context.AfterFunc(ctx, c.RouseCall)()
+		}
+	}
+	resting.Add(1)
+	defer resting.Add(-1)
+	proc.SleepWhile(c.Local.Bell(c.Me), want, limit)
+}
+
+// Rise ends what rest began.
+func (c *Member) Rise() {
+	if b := &c.Bell; b.Set {
+		b.Set = false
+		b.sleep.Store(false)
+		c.Local.Bell(c.Me).Store(bellAwake)
+		c.Local.Sleepers().Add(^uint64(0))
+	}
+}
+
+// Wake rings the ranks that sleep until this one has posted.
+func (c *Member) Wake() {
+	if c.Local.Sleepers().Load() != 0 {
+		for r := range c.N {
+			if c.claimRing(r, false) {
+				c.Site.ringRank(c, r)
+			}
+		}
+	}
+}
+
+// claimRing reports whether it is this rank that has to ring rank r of this host: that sleeps until this one has posted or,
+// if all is set, sleeps at all, and nobody else has claimed it.
+func (c *Member) claimRing(r int, all bool) bool {
+	p := c.Local.Bell(r)
+	v := p.Load()
+	if v == bellAwake || r == c.Me || !all && v != BellAnyone && v != BellFrom+uint64(c.Me) {
+		return false
+	}
+	return p.CompareAndSwap(v, bellAwake)
+}
+
+// Sleeping claims to ring all ranks of this host that sleep, and lists them.
+func (c *Member) Sleeping() (list []int) {
+	if c.Local.Sleepers().Load() == 0 {
+		return nil
+	}
+	for r := range c.N {
+		if c.claimRing(r, true) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// RingAll rings the ranks of this host that list names, for which this one has claimed to.
+func (c *Member) RingAll(list []int) {
+	for _, r := range list {
+		c.Site.ringRank(c, r)
+	}
+}
+
+// ringRank rings rank r of this host in the Comm that c is an end of, for which it has been claimed. In a Comm that is
+// gone the kernel finds nothing at the address, and nobody sleeps.
+func (s *Site) ringRank(c *Member, r int) {
+	if c.Host.Shared() {
+		proc.WakeSleeper(c.Local.Bell(r))
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.comms[c.id] {
+		if x.Me == r && x.Site == s {
+			x.RouseCall()
+		}
+	}
+}
+
+// RouseCall wakes the call of c, if it sleeps or is about to.
+func (c *Member) RouseCall() {
+	switch {
+	case !c.Bell.sleep.Load():
+	case c.Host.Shared():
+		c.Life.Lock()
+		defer c.Life.Unlock()
+		if !c.Gone { // else there is no call, nor the word
+			c.Local.Bell(c.Me).Store(bellAwake) // which a call that does not sleep yet sees
+			proc.WakeSleeper(c.Local.Bell(c.Me))
+		}
+	default:
+		select {
+		case c.Bell.rung <- struct{}{}:
+		default: // it is being woken already
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package plane
+
+import (
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
+)
+
+// Side is f as it is in collective seq of this rank, with that hash, of which this rank knew nothing yet when the ranks
+// that disagree failed the Comm: of the two, the other is the one whose call is not this one.
+func (c *Member) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
+	if f.Other == nil || f.Theirs.Seq != seq || f.Theirs.Hash != hash {
+		return f
+	}
+	g := *f
+	g.Peer, g.Theirs, g.Other = f.OtherPeer, f.Other, nil
+	c.Sided.CompareAndSwap(nil, &g)
+	return &g
+}
+
+// Mixed is the hash of all collectives up to k, which is the next.
+func (c *Member) Mixed(k *call.Call) uint32 {
+	if c.Opt.Unchecked {
+		return 1
+	}
+	return (c.order*0x01000193 ^ k.Hash) | 1
+}
+
+// Enter gives a collective its place in the order of collectives, which point-to-point
+// calls do not count in, and makes its hash that of all of them so far: a rank that
+// received nothing in a call that differed finds out in the next.
+func (c *Member) Enter(k *call.Call) {
+	c.Calls++
+	r := c.Local.Call(c.Me, c.Calls)
+	if !call.Checked {
+		k.Hash, k.Place = 1, c.Calls
+		r.Seq, r.Hash = c.Calls, 1
+		return
+	}
+	c.order = c.order*0x01000193 ^ k.Hash
+	k.Hash = c.order | 1
+	if c.Opt.Unchecked {
+		k.Hash = 1
+	}
+	k.Place = c.Calls
+	kind := k.Kind
+	if k.Inside != 0 {
+		kind = k.Inside
+	}
+	call.StoreRecord(r, &k.Record, c.Calls, k.Seq, kind)
+	ordered.Store((*uint64)(unsafe.Pointer(c.Local.Entered(c.Me))), c.Calls<<32|uint64(k.Hash))
+}
+
+// Entered is what this rank has said of the collective it entered last, or of the back-th before it.
+func (c *Member) Entered(back uint64) call.Record {
+	if back > c.Calls {
+		return call.Record{}
+	}
+	return call.LoadRecord(c.Local.Call(c.Me, c.Calls-back))
+}

@@ -1,0 +1,485 @@
+package plane
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/tcp"
+)
+
+// The control plane joins the hosts of a job, independently of all data connections. Each host's first process
+// has a connection to that of host (h-1)/2 and of hosts 2h+1 and 2h+2, a tree, and to the next two
+// and the last two hosts on a ring: at most seven, whatever the number of hosts. News flood it, each over every connection
+// once: they reach all of n hosts in at most 2 log2 n hops. When the first process of a host is gone, the next
+// takes its place (succeed.go); when the host is, those beside it on the ring close the gap, so that what is left
+// stays one. Until then statuses, of which there are many, go over the tree alone.
+
+// controlStream is the stream number of these connections, of no Comm.
+const controlStream = 0xc0
+
+// ringReach is how many hosts each has a connection to in either direction of the ring: so
+// many, less one, may go at once without dividing the others.
+const ringReach = 2
+
+type controlConn struct {
+	net.Conn
+	host  int // at the other end
+	first int // and the lowest rank of the process there
+	wmu   sync.Mutex
+	out   [frameMax]byte // under wmu: what is written, so that a beat allocates nothing
+	later []byte         // under wmu: frames for the next flush
+
+	unsent []byte // under wmu: what the connection has not taken, from within a frame on
+}
+
+// inTree reports whether the connection, as host node has it, is one of the tree.
+func (c *controlConn) inTree(node int) bool {
+	low, high := min(node, c.host), max(node, c.host)
+	return low == (high-1)/2
+}
+
+// send writes one frame, with the event if there is one. A failure to write shows at the
+// reading end.
+func (c *controlConn) send(kind byte, e *Event) {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	n := frameHead
+	if e != nil {
+		n += len(e.encode(c.out[frameHead:]))
+	}
+	c.write(kind, n)
+}
+
+// sendStatus sends at once what is told of the order of calls, and with the next flush what is told of
+// a rank: many do that at the same time.
+func (c *controlConn) sendStatus(s *Status) {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	if s.Brief {
+		s.encode(c.out[frameHead:])
+		c.write(frameStatus, frameHead+statusWire)
+		return
+	}
+	n := len(c.later)
+	c.later = append(c.later, c.out[:frameHead+statusWire]...)
+	f := c.later[n:]
+	putHead(f, frameStatus)
+	s.encode(f[frameHead:])
+	if len(c.later) > laterMax {
+		c.writeLater()
+	}
+}
+
+// laterMax is how much is kept for a flush.
+const laterMax = 4 << 10
+
+// flush sends what sendStatus has kept, and reports whether some of it could not go yet.
+func (c *controlConn) flush() bool {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	switch {
+	case len(c.later) > 0:
+		c.writeLater()
+	case len(c.unsent) > 0:
+		c.put(nil)
+	}
+	return len(c.unsent) > 0
+}
+
+// writeLater writes what is kept. c.wmu is held.
+func (c *controlConn) writeLater() {
+	if len(c.unsent) <= unsentMax { // else a neighbor that does not read need not know where ranks stand
+		c.put(c.later)
+	}
+	c.later = c.later[:0]
+}
+
+const (
+	unsentMax = 64 << 10
+	sendFor   = 20 * time.Millisecond // for a neighbor to take what is sent
+	resendFor = time.Millisecond      // the same, for one that has not before
+)
+
+// put sends frames after all that has been put before. What a neighbor does not take in time waits for the next put or
+// flush, so that no frame is cut: a slow neighbor is slow, and not lost. c.wmu is held.
+func (c *controlConn) put(frames []byte) {
+	if len(c.unsent) > 0 {
+		c.putWithin(frames, resendFor)
+	} else {
+		c.putWithin(frames, sendFor)
+	}
+}
+
+// putWithin is put with another time for the neighbor to take what is sent. c.wmu is held.
+func (c *controlConn) putWithin(frames []byte, limit time.Duration) {
+	if len(c.unsent) > 0 {
+		c.unsent = append(c.unsent, frames...)
+		frames = c.unsent
+	}
+	if len(frames) == 0 {
+		return
+	}
+	c.SetWriteDeadline(time.Now().Add(limit))
+	n, err := c.Write(frames)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		n = len(frames) // the reading end finds out
+	}
+	c.unsent = append(c.unsent[:0], frames[n:]...)
+}
+
+// putHead writes the head of the frame f.
+func putHead(f []byte, kind byte) {
+	binary.LittleEndian.PutUint16(f, uint16(len(f)))
+	f[2], f[3] = kind, frameVersion
+}
+
+// write writes the first n bytes of c.out as a frame. c.wmu is held.
+func (c *controlConn) write(kind byte, n int) {
+	putHead(c.out[:n], kind)
+	if inject.Cut("control.send") {
+		return
+	}
+	if kind == frameBeat && len(c.unsent) > 0 { // which is as good a sign of life
+		n = 0
+	}
+	c.put(c.out[:n])
+}
+
+// bye says that this process leaves in good order, after all that it has not been able to say: the other end has byeFor
+// to take that. It closes this end alone: what the other end has sent
+// meanwhile would make the system take the good bye back (RFC 1122, 4.2.2.13).
+func (c *controlConn) bye() {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	if putHead(c.out[:frameHead], frameBye); !inject.Cut("control.send") {
+		c.putWithin(c.out[:frameHead], byeFor)
+	}
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+		c.SetReadDeadline(time.Now().Add(byeFor))
+		return
+	}
+	c.Close()
+}
+
+// takeLeave is bye on a connection that nobody else uses.
+func (c *controlConn) takeLeave() {
+	c.bye()
+	_, _ = io.Copy(io.Discard, c)
+	c.Close()
+}
+
+// byeFor is how long the other end has to hear that this one leaves.
+const byeFor = 200 * time.Millisecond
+
+// joinPlane connects this host with those beside it. From now on this process takes what others dial to it, too: it
+// may come to speak for its host before it knows so.
+func (s *Site) joinPlane(ctx context.Context) error {
+	if s.Topo.Nodes() == 1 {
+		return nil
+	}
+	s.mu.Lock()
+	s.inPlane = true
+	s.mu.Unlock()
+	if s.leads() {
+		for _, h := range s.beside() {
+			if err := s.joinRank(ctx, s.leadOf(h)); err != nil {
+				return err
+			}
+		}
+	}
+	s.TCP.OnOffer(controlStream, s.offered)
+	return nil
+}
+
+// beside lists the hosts that this one has connections with: those of the tree, and, of
+// those that are left, the nearest on the ring. It is symmetric, while all know who is gone.
+func (s *Site) beside() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.Topo.Nodes()
+	var hosts []int
+	add := func(h int) {
+		if h != s.Node && h < n && s.lead(h) >= 0 && !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+	}
+	if s.Node > 0 {
+		add((s.Node - 1) / 2)
+	}
+	add(2*s.Node + 1)
+	add(2*s.Node + 2)
+	for _, step := range []int{1, n - 1} {
+		for h, found := (s.Node+step)%n, 0; h != s.Node && found < ringReach; h = (h + step) % n {
+			if s.lead(h) >= 0 {
+				add(h)
+				found++
+			}
+		}
+	}
+	return hosts
+}
+
+// joinRank connects with the process of rank w of the world, and tells it what has happened so far.
+func (s *Site) joinRank(ctx context.Context, w int) error {
+	if w < 0 || s.Topo.Node(w) == s.Node {
+		return nil
+	}
+	w = s.alongWith(w)[0] // both ends name a process alike
+	s.mu.Lock()
+	known := s.joining[w] || s.leaving || slices.ContainsFunc(s.control, func(c *controlConn) bool { return c.first == w })
+	if !known {
+		s.joining[w] = true
+	}
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	c, err := s.openControl(ctx, w)
+	s.mu.Lock()
+	delete(s.joining, w)
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	if s.leaving {
+		s.mu.Unlock()
+		c.takeLeave()
+		return nil
+	}
+	s.control = append(s.control[:len(s.control):len(s.control)], c)
+	old := slices.Concat(s.history, s.pending)
+	s.Wg.Add(1)
+	s.mu.Unlock()
+	c.send(frameBeat, nil) // who has said something was there: see listenTo
+	for i := range old {
+		c.send(frameEvent, &old[i])
+	}
+	go s.listenTo(c)
+	return nil
+}
+
+// openControl opens a control connection with the process whose lowest rank is w.
+func (s *Site) openControl(ctx context.Context, w int) (*controlConn, error) {
+	key := tcp.MakeKey(0, controlStream, uint32(s.Mine), uint32(w))
+	conn, err := s.TCP.OpenControl(ctx, key, uint32(s.Mine), s.Addrs[w])
+	if err != nil {
+		return nil, fmt.Errorf("control connection to rank %d (%v): %w", w, s.Addrs[w], err)
+	}
+	return &controlConn{Conn: conn, host: s.Topo.Node(w), first: w}, nil
+}
+
+// offered takes the control connection that another process has dialed to rank self of this one: it has come to
+// speak for its host, and this process has not heard so, or it has heard before this process has that this one does.
+func (j *job) offered(key tcp.Key, self uint32) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	w := int(key.A ^ key.B ^ self)
+	for _, s := range j.parts() {
+		if s.Mine != int(self) || w >= j.Topo.Size() {
+			continue
+		}
+		if !s.ending() {
+			_ = s.joinRank(ctx, w) // who has dialed will dial again, or be found to be gone
+		} else if c, err := s.openControl(ctx, w); err == nil {
+			c.takeLeave()
+		}
+	}
+}
+
+// listenTo takes what comes from a neighbor, and reports its end.
+func (s *Site) listenTo(c *controlConn) {
+	defer s.Wg.Done()
+	in, buf := bufio.NewReader(c), make([]byte, frameMax)
+	var e Event
+	var st Status
+	for spoken := false; ; spoken = true {
+		err := s.hearken(c, in, frameHead)
+		if err == nil {
+			head, _ := in.Peek(frameHead)
+			err = s.hearken(c, in, min(int(binary.LittleEndian.Uint16(head)), frameMax))
+		}
+		var kind byte
+		var body []byte
+		if err == nil {
+			kind, body, err = readFrame(in, buf) // which is there
+		}
+		switch {
+		case err == nil && kind == frameEvent:
+			if err = e.decode(body); err == nil {
+				s.take(&e, c)
+			}
+		case err == nil && kind == frameStatus:
+			if err = st.decode(body); err == nil {
+				s.hear(&st, c, true)
+			}
+		case err == nil && kind == frameBye:
+			s.drop(c)
+			if !s.ending() {
+				s.Post(NewEvent(0, processLeft, c.first, -1, c.host, nil))
+			}
+			return
+		}
+		if err == nil {
+			continue
+		}
+		var ne net.Error
+		switch timeout := errors.As(err, &ne) && ne.Timeout(); {
+		case s.ending():
+			s.drop(c)
+		case timeout:
+			s.giveNeighborUp(c)
+		case s.isKnownAway(c.first) || s.isGivenUp(): // given up, the others end their connections with this process
+			s.drop(c)
+		case !spoken:
+			s.drop(c)
+			s.cutShort(c.first)
+		default:
+			s.drop(c)
+			s.lostNeighbor(c, errors.New("its process ended, or its host cannot be reached"))
+		}
+		return
+	}
+}
+
+// lostNeighbor reports the ranks of the process at the other end of c.
+func (s *Site) lostNeighbor(c *controlConn, why error) {
+	for _, w := range s.alongWith(c.first) {
+		s.Lost(w, why)
+	}
+}
+
+// giveNeighborUp reports a neighbor that has been silent. The connection stays until that is believed: the process at its
+// other end may only be stopped, and is to find there what it is itself before it finds the end of the connection,
+// for which it would have to blame this process.
+func (s *Site) giveNeighborUp(c *controlConn) {
+	defer s.drop(c)
+	s.lostNeighbor(c, fmt.Errorf("its host has been silent for %v", s.peer))
+	for until := s.Lived.Now() + 2*SettleFor; !s.IsLost(c.first) && !s.ending() && s.Lived.Now() < until; {
+		time.Sleep(tick)
+	}
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+	}
+}
+
+// hearken waits for n bytes to come from a neighbor, for PeerTimeout at most, in lived time.
+func (s *Site) hearken(c *controlConn, in *bufio.Reader, n int) error {
+	if s.peer <= 0 || s.ending() {
+		if !s.ending() {
+			c.SetReadDeadline(time.Time{})
+		}
+		_, err := in.Peek(n)
+		return err
+	}
+	for until := s.Lived.Now() + s.peer; ; {
+		left := until - s.Lived.Now()
+		c.SetReadDeadline(time.Now().Add(max(left, lookAgain)))
+		// A deadline that has passed hides what has come: there is one more look, so that it counts.
+		if _, err := in.Peek(n); left <= 0 || s.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+// lookAgain is how long a neighbor that seems to be silent is listened to once more.
+const lookAgain = 100 * time.Millisecond
+
+// take passes on an event that came from a neighbor.
+func (s *Site) take(e *Event, from *controlConn) {
+	if call.Code(e.Code) == voted {
+		s.takeVote(e, from)
+		s.reconsider()
+		return
+	}
+	if s.isStale(e) {
+		return
+	}
+	if s.pass(e, from) {
+		s.publish(*e)
+	}
+}
+
+// pass sends e on to all neighbors but the one it came from, once. It is false where e has been here
+// before.
+func (s *Site) pass(e *Event, from *controlConn) bool {
+	if s.Topo.Nodes() == 1 {
+		return true
+	}
+	s.mu.Lock()
+	first := s.isFirst(e)
+	s.mu.Unlock()
+	if !first {
+		return false
+	}
+	for _, c := range s.neighbors() {
+		if c != from {
+			c.send(frameEvent, e)
+		}
+	}
+	return true
+}
+
+// isFirst reports whether e has not been here before. s.mu is held.
+func (s *Site) isFirst(e *Event) bool {
+	id := e.id()
+	if s.passed[id] {
+		return false
+	}
+	s.passed[id] = true
+	if s.passedIn = append(s.passedIn, id); len(s.passedIn) > keptIDs {
+		delete(s.passed, s.passedIn[0])
+		s.passedIn = s.passedIn[1:]
+	}
+	return true
+}
+
+func (s *Site) ending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leaving
+}
+
+// drop takes a neighbor away.
+func (s *Site) drop(c *controlConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.control, c)
+	if i >= 0 {
+		s.control = append(s.control[:i:i], s.control[i+1:]...)
+	}
+	c.Close()
+}
+
+// beat tells the neighbors that this host is alive.
+func (s *Site) beat() {
+	for _, c := range s.neighbors() {
+		c.send(frameBeat, nil)
+	}
+}
+
+// flush sends the neighbors what is kept for them, and reports whether some of it could not go yet.
+func (s *Site) flush() (more bool) {
+	for _, c := range s.neighbors() {
+		more = c.flush() || more
+	}
+	return more
+}
+
+// neighbors are this host's connections with others; only the process that leads the host has any.
+func (s *Site) neighbors() []*controlConn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.control
+}

@@ -1,0 +1,95 @@
+package plane
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
+)
+
+// courtesy decides whether a rank of this process that waits gives its core to other processes again and again
+// (sched_yield(2)). Among ranks that wait and give way in turns that costs microseconds. Beside a process that computes it
+// costs a whole time slice of that process, which is milliseconds: then the rank sleeps in the kernel at once, until it
+// is rung, and the kernel gives it the core when that happens.
+//
+// The process learns it from what its yields took. A late one, after which another process has computed meanwhile, counts
+// against them, and one that a process that gives way as well has answered counts a little for them. Some late ones in a
+// short time, with few answered ones among them, end the yields for a term. One term soon after another is twice as long.
+// Where two jobs share the cores one yield of a thousand is late; beside a busy loop nineteen of twenty are.
+//
+// Times are since the job began.
+type courtesy struct {
+	Until  atomic.Int64 // no yields before this time
+	term   atomic.Int64 // how long the last term was
+	last   atomic.Int64 // when the last late yield ended that counts
+	doubts atomic.Int64 // what late yields weigh, less what was answered since
+}
+
+const (
+	yieldAnswered = 2 * time.Microsecond   // a yield that took so long let another process run
+	yieldLate     = 300 * time.Microsecond // and this one was not given back
+	lateWeight    = 8                      // what a late one weighs; an answered one weighs 1
+	doubtsMax     = 4 * lateWeight
+	doubtsAgain   = 2 * lateWeight // with which the yields begin again after a term
+	doubtsPass    = 50 * time.Millisecond
+	termFirst     = 100 * time.Millisecond
+	termMost      = time.Second
+)
+
+// yields reports whether a rank that waits is to give way.
+func (c *courtesy) yields(now time.Duration) bool { return int64(now) >= c.Until.Load() }
+
+// yielded learns from a yield that ended now and took so long. Goroutines that do so at once may lose what one of them has
+// seen.
+func (c *courtesy) yielded(now, took time.Duration) {
+	if took < yieldAnswered {
+		return // nobody else wanted the core
+	}
+	doubts := c.doubts.Load()
+	if took < yieldLate {
+		if doubts > 0 {
+			c.doubts.Store(doubts - 1)
+		}
+		return
+	}
+	until := c.Until.Load()
+	if int64(now) < until {
+		return // it began before the term
+	}
+	if int64(now-took)-c.last.Load() > int64(doubtsPass) {
+		doubts = 0
+	}
+	if doubts += lateWeight; doubts < doubtsMax {
+		c.doubts.Store(doubts)
+		c.last.Store(int64(now))
+		return
+	}
+	term := int64(termFirst)
+	if last := c.term.Load(); int64(now) < until+last {
+		term = min(2*last, int64(termMost))
+	}
+	if c.Until.CompareAndSwap(until, int64(now)+term) {
+		c.term.Store(term)
+		c.doubts.Store(doubtsAgain)
+		c.last.Store(int64(now) + term)
+	}
+}
+
+// yield gives way to other processes, and learns from it. born is when the job began.
+func (c *courtesy) yield(born time.Time) {
+	began := time.Since(born)
+	proc.Yield()
+	now := time.Since(born)
+	c.yielded(now, now-began)
+}
+
+// drain lets more time pass than a store waits in its core's buffer.
+func (c *courtesy) drain(born time.Time) {
+	began := time.Since(born)
+	if c.yields(began) {
+		c.yield(born)
+		return
+	}
+	for time.Since(born)-began < time.Microsecond {
+	}
+}

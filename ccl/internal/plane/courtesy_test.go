@@ -1,0 +1,64 @@
+package plane
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What yields have taken decides whether a rank that waits goes on giving way, for how long it does not, and when it tries
+// again.
+func TestCourtesy(t *testing.T) {
+	const (
+		us    = time.Microsecond
+		ms    = time.Millisecond
+		alone = us / 2
+		late  = 3 * ms
+	)
+	type yield struct {
+		now, took time.Duration
+		times     int
+	}
+	for _, tc := range []struct {
+		name   string
+		yields []yield
+		until  time.Duration // that the rank does not give way before this time
+		term   time.Duration
+	}{
+		{"none", nil, 0, 0},
+		{"nobody else is there", []yield{{ms, alone, 1000}}, 0, 0},
+		{"others give way as well", []yield{{ms, 50 * us, 1000}}, 0, 0},
+		{"just not late", []yield{{ms, yieldLate - 1, 1000}}, 0, 0},
+		{"late ones", []yield{{5 * ms, late, 3}}, 0, 0},
+		{"too many", []yield{{5 * ms, late, 3}, {9 * ms, late, 1}}, 109 * ms, termFirst},
+		{"at the limit", []yield{{5 * ms, yieldLate, 4}}, 105 * ms, termFirst},
+		{"one that began before the term", []yield{{5 * ms, late, 4}, {8 * ms, late, 9}}, 105 * ms, termFirst},
+		{"nobody answers", []yield{{5 * ms, late, 3}, {6 * ms, alone, 1000}, {9 * ms, late, 1}}, 109 * ms, termFirst},
+		{"a few are answered", []yield{{5 * ms, late, 4}, {106 * ms, 20 * us, lateWeight}, {109 * ms, late, 3}}, 309 * ms, 2 * termFirst},
+		{"most are answered", []yield{{5 * ms, late, 3}, {6 * ms, 20 * us, 3 * lateWeight}, {9 * ms, late, 3}}, 0, 0},
+		{"far between", []yield{{5 * ms, late, 3}, {58*ms + 1, late, 3}}, 0, 0},
+		{"not so far", []yield{{5 * ms, late, 3}, {58 * ms, late, 1}}, 158 * ms, termFirst},
+		{"after the term, one", []yield{{5 * ms, late, 4}, {108 * ms, late, 1}}, 105 * ms, termFirst},
+		{"after the term, two", []yield{{5 * ms, late, 4}, {108 * ms, late, 2}}, 308 * ms, 2 * termFirst},
+		{"and again", []yield{{5 * ms, late, 4}, {108 * ms, late, 2}, {311 * ms, late, 2}}, 711 * ms, 4 * termFirst},
+		{"long after the term", []yield{{5 * ms, late, 4}, {206 * ms, late, 4}}, 306 * ms, termFirst},
+		{"a term has an end", []yield{{5 * ms, late, 4}, {108 * ms, late, 2}, {311 * ms, late, 2}, {714 * ms, late, 2}, {1517 * ms, late, 2}},
+			2517 * ms, termMost},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var c courtesy
+			for _, y := range tc.yields {
+				for range y.times {
+					c.yielded(y.now, y.took)
+				}
+			}
+			require.Equal(t, tc.until, time.Duration(c.Until.Load()))
+			require.Equal(t, tc.term, time.Duration(c.term.Load()))
+			require.True(t, c.yields(tc.until))
+			if tc.until > 0 {
+				require.False(t, c.yields(tc.until-1))
+			}
+		})
+	}
+}

@@ -1,0 +1,110 @@
+// Package plane is the control plane of a job: how its ranks find each other, how a rank waits, how a failure becomes one
+// cause for all, and what is known of ranks that wait. It moves no data. Its parts:
+//
+//   - A [Job] is what the ranks of one job in this process have in common: the clock, the monitor, the TCP listener and the
+//     events.
+//   - A [Site] is this process's part of one host of the job: the host's memory, its log of events, the processes beside this
+//     one, and the connections with other hosts. A process has one site, unless its ranks were told to act as several hosts.
+//   - A [Member] is one rank of one Comm: who it is, which calls it has made, how it waits, and how it fails.
+//
+// # Waiting
+//
+// Every wait ends in pause (wait.go), which looks for a failure, a closed peer, the end of the
+// context and the timeout. A rank first looks again and again. Then it yields to other goroutines
+// and processes, for 0.5 ms. Then it sleeps until the rank that it waits for rings its bell: a
+// channel between goroutines, the kernel between processes. A wait for another host sleeps 20 to
+// 500 microseconds at a time, on Linux by a kernel timer, since Go's timers count in milliseconds.
+// Where yields have shown that programs compute on the same cores, a wait inside a host does not
+// yield, but sleeps after some 25 microseconds (courtesy.go).
+//
+// Calls read no clock. The monitor stamps a coarse clock every 5 ms, and timeouts are measured by
+// that. Without a call the monitor is idle, and the lowest bit of the clock says that it is late. A
+// call that sees the bit reads the real clock and wakes the monitor.
+//
+// # Failure
+//
+// A failure is one event: the Comm, the rank at fault, the first cause and the call. Within a host
+// it is appended to a log of 64 entries in shared memory. The monitor of every process reads the
+// log every 5 ms; a waiting rank reads it when it sees the abort word. An entry that a living
+// process has not read is not overwritten: its writer keeps the event until there is room. A slot
+// whose writer was killed is passed over. Until the event comes, the abort word of a Comm says that
+// it has failed.
+//
+// Between hosts events flood a tree and a ring of connections, at most seven per host, apart from
+// all data connections. A rank proposes its event. The leader of the lowest host puts the proposals
+// in order and commits them, so all ranks hear the same cause. Before it commits a mismatch it
+// counts which ranks are on which side, since the odd rank may be the one that reports. A proposal
+// without a decision within 150 ms, as in a partition, is believed by the ranks that hear of it.
+//
+// Each host is led by its lowest surviving rank. This follows from what all ranks have heard, so a
+// successor needs no election: it dials the neighboring hosts, which accept it even if the news of
+// its predecessor's end has not reached them.
+//
+// Sockets close late: Linux frees the memory of a dead process first, about 90 ms for each
+// gigabyte. So a thread of each process holds a robust futex list with one word in shared memory,
+// in which the kernel sets a bit at once. A stopped process does not die; its pulse, a counter in
+// shared memory, stands still. Both are read by the monitor and cost a call nothing.
+//
+// Shrink runs the agreement of internal/agree over these connections.
+//
+// # How a job starts
+//
+// [Join] takes these steps, with n ranks, P processes and H hosts. An allgather goes through the
+// bootstrap, which is not needed after Join has returned.
+//
+//  1. Allgather of a hello: version, the options that must agree, a random process id, what
+//     identifies the host, and a seed, of which rank 0's names the job. A difference is an error
+//     that names the rank and the option. Each rank contributes 64 bytes and its options as text.
+//  2. Hosts are numbered in the order of their lowest ranks. In a host with several processes, the
+//     one with the lowest rank makes a memfd and opens an abstract Unix socket whose name only the
+//     job's ranks know. One byte a rank tells all whether it could.
+//  3. The other processes receive the memfd there (SCM_RIGHTS). Both ends must belong to the same
+//     user (SO_PEERCRED) and know what all ranks said in step 1. A process that finds nobody is on
+//     another host.
+//  4. Allgather of a verdict and, with several hosts, of the address and port where each process
+//     listens: 7 bytes a rank (IPv4) or 19 (IPv6). Processes that could not share memory repeat
+//     steps 2 to 4 once among themselves, then count as hosts of their own.
+//  5. The control plane: the leader of host h connects to those of hosts (h-1)/2, 2h+1 and 2h+2,
+//     and to two on either side of a ring. A rank that waits here tells rank 0, which reports a
+//     lost rank at once.
+//  6. With several hosts, allgather of the last verdict. All ranks get a Comm, or all an error.
+//
+// Split is three allgathers over the parent (16, 8 and 8 bytes a rank), the last one a verdict, and
+// one new region per host and color. SplitWith begins with one more, of 48 bytes. Neither makes a
+// connection.
+//
+// # The order of locks
+//
+// A goroutine that holds a lock takes only locks that are below it here. No lock is held while a call waits for another rank.
+//
+//	job.Order      the order in which this process believes events; held while one is handled
+//	Site.unsaid    events that the host's log has no room for yet
+//	note           what a Member tells the monitor of the call under way
+//	Member.Life    keeps the memory of a Comm mapped while another goroutine looks at it
+//	job.mu         all that the process knows of its job: Comms, ranks lost, proposals, connections, pictures
+//	jobs           the jobs of the process, and how many Comms keep each
+//	ringer.mu      the addresses of other processes' ringers
+//	controlConn.wmu  what is written to a neighbor; a write takes at most sendFor
+//	lived.mu       the time that this process has lived through
+//
+// The last four are leaves: nothing is taken under them.
+//
+// # Choices
+//
+// A memfd, passed by SCM_RIGHTS. A file in /dev/shm needs a name, survives a kill, and is absent or
+// tiny in containers. A memfd is sealed against shrinking, so a peer cannot cause a fault, and
+// regions are reserved with fallocate, so a full machine is an error and not a SIGBUS. A process
+// that receives the descriptor is on the same host: that is the test, and not the names of hosts.
+//
+// HostID. Before that test, a host is identified by the kernel's boot id and the network namespace,
+// which abstract sockets do not leave. GOCCL_HOSTID replaces both, so that one machine can act as
+// several hosts.
+//
+// A tree and a ring between hosts. A mesh would be O(n) connections per rank. A center would make
+// one rank special. A tree alone would be cut by a host that dies.
+//
+// Memory comes back. The memfd has a size of 1 TiB. A freed region is emptied and its offset is
+// reused. The free ranges are words in shared memory, each changed by compare-and-swap, so a killed
+// process loses at most one range. Other ranks unmap freed MakeSlice memory when they next map
+// something. What a stopped rank may still write into is emptied, and its offset is not reused.
+package plane

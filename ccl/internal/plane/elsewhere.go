@@ -1,0 +1,66 @@
+package plane
+
+import (
+	"math"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+)
+
+// Inside notes that c's rank is in a call of another engine that may wait there for other ranks, or is no more. The monitor
+// looks at it as at a call of Begin.
+func (c *Member) Inside(yes bool) {
+	if !yes {
+		c.Foreign.Store(0)
+		return
+	}
+	c.Began = c.Site.Clock()
+	c.Foreign.Store(ForeignCall | uint64(c.Began))
+}
+
+// Stands notes since when (see Now) a device has not moved in what was handed to it; 0: it moves. To the others this
+// rank waits in its last collective then.
+func (c *Member) Stands(since int64) {
+	if since == 0 {
+		c.stands.Store(0)
+		return
+	}
+	c.stands.Store(ForeignCall | uint64(max(since, 0)))
+}
+
+// foreignSince is ForeignCall and when the call under way elsewhere began, or the device came to a stand; 0 if neither.
+func (c *Member) foreignSince() uint64 {
+	if began := c.Foreign.Load(); began != 0 {
+		return began
+	}
+	return c.stands.Load()
+}
+
+// watchForeign is the monitor's look at a foreign call, which cannot look for itself.
+func (c *Member) watchForeign(now int64) {
+	began := c.foreignSince()
+	if began == 0 || c.Cause.Load() != nil {
+		return
+	}
+	c.Life.Lock()
+	if c.Gone {
+		c.Life.Unlock()
+		return
+	}
+	var f *call.Fault
+	place, _ := c.Local.Collective(c.Me)
+	switch t := int64(c.Opt.Timeout); {
+	case t > 0 && now-int64(began&math.MaxInt64) > t:
+		f = c.overdue(c.Behind())
+	default:
+		if f = c.OtherCallAt(place); f == nil {
+			f = c.someoneLeftBehind()
+		}
+	}
+	c.Life.Unlock()
+	if f != nil {
+		go c.Fail(f) // whose part in the job may be the last: the job ends when the monitor has
+	}
+}
+
+// ForeignCall marks the start of a foreign call: the monitor looks at those alone.
+const ForeignCall = 1 << 63

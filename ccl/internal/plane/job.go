@@ -1,0 +1,312 @@
+package plane
+
+import (
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/algo"
+)
+
+// job is what the ranks of one job that live in this process have in common.
+type job struct {
+	id       string
+	Born     time.Time
+	Order    sync.Mutex   // of what is believed
+	now      atomic.Int64 // coarse time since born, in nanoseconds; odd: see clock
+	Pace     pace
+	Lived    lived // of this process: see there
+	naps     proc.Napper
+	Courtesy courtesy
+
+	// Set once, by the first rank that comes by.
+	tries   [shareTries]step
+	last    step // of sharing
+	learned step
+	Topo    algo.Topology
+	Addrs   []netip.AddrPort // by rank; nil on a single host
+	TCP     *tcp.Node
+	iface   string
+	peer    time.Duration // Options.PeerTimeout of the first Comm
+
+	here   atomic.Int32 // ranks in this process
+	refs   int          // Comms and joining ranks, under jobs.mu
+	StopCh chan struct{}
+	Wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	comms   map[uint64][]*Member
+	history []Event      // the last of them, for Comms and connections that are about to be made
+	dead    map[int]bool // ranks of the world that are known to be lost
+	settled subjects
+	leavers map[int]bool    // ranks of the world that are known to have left in good order
+	fallen  map[int]bool    // those that are said to be lost, whether that is believed yet or not
+	first   map[int]int     // by host, which of its ranks leads it, where that is not the first: see succeed.go
+	vacant  map[int]absence // hosts whose lead has gone, and the next has not come
+	pending []Event         // proposals that nobody has decided yet
+	polls   []*poll         // about those that are counted first
+	picture picture
+	looking []*Member // the monitor's, so that it allocates nothing
+	suspect []int32   // a deadlock that was seen once; the monitor's
+	sites   map[int]*Site
+	all     []*Site // the same
+	leaving bool
+}
+
+// Site is this process's part in one host of its job. A process has one, unless its
+// ranks were told to count as on several hosts.
+type Site struct {
+	*job
+	Node   int
+	offers [shareTries]step
+	takes  [shareTries]step
+	plane  step
+
+	// Set once, by the first rank that comes by.
+	maker bool  // this process has the host's lowest rank, and makes its memory
+	Mine  int   // the lowest rank of this process on the host
+	Procs []int // by rank of this host, the lowest rank of its process
+	Host  *shm.Host
+
+	// Guarded by job.mu.
+	scanned atomic.Uint64 // of the host's log
+	unsaid  struct {      // what it had no room for yet; locked before job.mu
+		sync.Mutex
+		events []Event
+	}
+	numbers    atomic.Uint32 // of this process's events
+	proposals  []proposal
+	passed     map[eventID]bool
+	passedIn   []eventID
+	pulses     []pulse
+	pulse      *pulse // this process's
+	others     []watched
+	guarded    bool // this process is told when the next of the others ends; the monitor's
+	control    []*controlConn
+	joining    map[int]bool // ranks of the world to which a connection is being made
+	inPlane    bool         // it has been connected first
+	heard      map[seat]uint32
+	heardBrief map[uint64][4]order // by Comm, the last that were heard of
+	boardRead  uint64              // of the host's statuses; the monitor's
+	unix       []*net.UnixConn
+	door       *door
+	Ringer     atomic.Pointer[ringer] // nil: the monitor never idles
+	Attending  sync.WaitGroup         // goroutines at the door and at the ends of unix: they use host
+}
+
+// Site returns this process's part in host node.
+func (j *job) Site(node int) *Site {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.sites[node]
+	if s == nil {
+		s = &Site{job: j, Node: node, passed: map[eventID]bool{}, joining: map[int]bool{}, heard: map[seat]uint32{}, heardBrief: map[uint64][4]order{}}
+		j.sites[node] = s
+		j.all = append(j.all[:len(j.all):len(j.all)], s) // a new list: others hold the old one
+	}
+	return s
+}
+
+// parts lists the sites of this process.
+func (j *job) parts() []*Site {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.all
+}
+
+type step struct {
+	sync.Once
+	err error
+}
+
+// do runs f once for all ranks of this process.
+func (s *step) do(f func() error) error {
+	s.Do(func() { s.err = f() })
+	return s.err
+}
+
+// jobs are the jobs this process takes part in: what a process has one of.
+var jobs = struct {
+	sync.Mutex
+	m map[string]*job
+}{m: map[string]*job{}}
+
+// EnterJob returns the job of that id, with one more rank in it. Silence of peer, at least leastSilence if there is a limit
+// at all, makes a process or a host lost.
+func EnterJob(id string, peer time.Duration) *job {
+	jobs.Lock()
+	defer jobs.Unlock()
+	j := jobs.m[id]
+	if j == nil {
+		if peer > 0 {
+			peer = max(peer, leastSilence)
+		}
+		j = &job{id: id, peer: peer, Born: time.Now(), StopCh: make(chan struct{}), comms: map[uint64][]*Member{}, sites: map[int]*Site{},
+			dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
+			picture: picture{ranks: map[seat]*Status{}, briefs: map[uint64]*briefs{}}}
+		j.Pace.wake = make(chan struct{}, 1)
+		j.naps.Open()
+		jobs.m[id] = j
+	}
+	j.refs++
+	j.here.Add(1)
+	return j
+}
+
+// Hold adds a Comm to what keeps the job alive.
+func (j *job) Hold() {
+	jobs.Lock()
+	j.refs++
+	jobs.Unlock()
+}
+
+// tryHold is hold, unless the job has ended in this process.
+func (j *job) tryHold() bool {
+	jobs.Lock()
+	defer jobs.Unlock()
+	if j.refs == 0 {
+		return false
+	}
+	j.refs++
+	return true
+}
+
+// Leave takes one away; the last ends the job in this process.
+func (j *job) Leave() {
+	jobs.Lock()
+	j.refs--
+	last := j.refs == 0
+	if last {
+		delete(jobs.m, j.id)
+	}
+	jobs.Unlock()
+	if last {
+		j.close()
+	}
+}
+
+func (j *job) close() {
+	j.mu.Lock()
+	j.leaving = true
+	j.mu.Unlock()
+	for _, s := range j.parts() {
+		s.sayAll()
+	}
+	close(j.StopCh)
+	for _, s := range j.parts() {
+		s.hideLife()
+		s.mu.Lock()
+		watched, d := slices.Clone(s.unix), s.door // and no more of them: this process leaves
+		s.mu.Unlock()
+		for _, c := range watched {
+			farewell(c)
+		}
+		if d != nil {
+			d.shut()
+		}
+		for _, c := range s.neighbors() {
+			c.bye()
+		}
+	}
+	j.Wg.Wait()
+	for _, s := range j.parts() {
+		s.CloseRinger()
+		s.Attending.Wait()
+	}
+	j.naps.Close()
+	if j.TCP != nil {
+		j.TCP.Close()
+	}
+	for _, s := range j.parts() {
+		if s.Host != nil {
+			s.Host.Close()
+		}
+	}
+}
+
+// Ended is what package proc calls when the process that this one watches has ended: the monitor looks at once.
+func (j *job) Ended() { j.Rouse() }
+
+// How often a rank looks at a flag before it gives way: hardly at all where ranks outnumber processors, since then the rank
+// that it waits for may need its processor.
+const (
+	spinsAlone   = 1024
+	SpinsCrowded = 16
+)
+
+// spins is that number for the ranks of this host.
+func (s *Site) spins() int {
+	if s.Topo.Locals(s.Node) > s.Host.Processors() || int(s.here.Load()) > runtime.GOMAXPROCS(0) {
+		return SpinsCrowded
+	}
+	return spinsAlone
+}
+
+// add makes c known to the monitor. A failure that came before it did counts.
+func (j *job) add(c *Member) {
+	j.mu.Lock()
+	j.comms[c.id] = append(j.comms[c.id], c)
+	old := append([]Event(nil), j.history...)
+	j.mu.Unlock()
+	for _, e := range old {
+		if call.Code(e.Code) <= call.Closed {
+			j.tell(c, &e)
+		}
+	}
+}
+
+func (j *job) Remove(c *Member) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	list := j.comms[c.id]
+	for i, x := range list {
+		if x == c {
+			j.comms[c.id] = append(list[:i:i], list[i+1:]...)
+			break
+		}
+	}
+	if len(j.comms[c.id]) == 0 {
+		delete(j.comms, c.id)
+		j.forget(c.id)
+	}
+	switch {
+	case j.TCP == nil:
+	case c.Cause.Load() == nil:
+		j.TCP.Forget(c.id, uint32(c.rank))
+	default: // the others are to learn why, not that this one left
+		j.TCP.Fail(c.id, uint32(c.rank))
+	}
+}
+
+// lookAt looks after the calls that wait, and reports whether there are any.
+func (j *job) lookAt(now int64) (waits bool) {
+	j.mu.Lock()
+	all := j.looking[:0]
+	for _, list := range j.comms {
+		all = append(all, list...)
+	}
+	j.mu.Unlock()
+	for _, c := range all {
+		if c.asked.CompareAndSwap(true, false) {
+			c.note.Lock()
+			c.note.heardAt = now
+			c.note.Unlock()
+		}
+		c.RouseCall()
+		c.heedAbort(j.Lived.Now())
+		c.watchForeign(now)
+		c.look(now)
+		waits = waits || c.needsMonitor()
+	}
+	clear(all)
+	j.looking = all
+	return waits
+}

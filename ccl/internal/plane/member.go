@@ -1,0 +1,291 @@
+package plane
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/algo"
+)
+
+// Member is one rank of one Comm as the control plane sees it: who it is, what it has in common with the ranks of its host,
+// which calls it has made, how it waits, and how it fails.
+type Member struct {
+	identity
+	here
+	ledger
+	failure
+	elsewhere
+
+	Site  *Site
+	Opt   Options
+	Bell  bell // of the call under way
+	name  atomic.Pointer[string]
+	note  note
+	asked atomic.Bool // another rank was heard to wait
+
+	Life sync.Mutex // keeps Close from unmapping what another goroutine looks at
+	Gone bool       // under life: the Comm's memory may be another's
+}
+
+// identity says which rank of which Comm.
+type identity struct {
+	id      uint64
+	rank    int
+	size    int           // of topo
+	Members Members       // rank -> rank of the world
+	Topo    algo.Topology // of this Comm
+}
+
+// here is what the ranks of this host share.
+type here struct {
+	Local *region.Region
+	Me, N int         // this rank's place among them, and how many there are
+	Host  *shm.Host   // whose memory that is; the site may have another by then, if this Comm is abandoned
+	Views []shm.Place // what to drop at the end
+	Spins int         // looks before giving way
+	apart string      // see Apart
+}
+
+// ledger is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.
+type ledger struct {
+	Start    uint32     // where the counters have begun: see BeginAt
+	Calls    uint64     // collectives made
+	order    uint32     // their hash
+	Round    uint32     // the last round opened
+	Began    int64      // the call under way
+	Running  *call.Call // and itself; nil once it has slept
+	Lockstep bool       // which is one of rounds among all ranks
+}
+
+// failure is whether and why this rank's Comm has failed.
+type failure struct {
+	Ctx       context.Context // ends when the Comm fails or closes
+	Cancel    context.CancelFunc
+	Cause     atomic.Pointer[call.Fault]
+	Proposal  atomic.Pointer[call.Fault] // what this rank first believed to be the cause: not nil where cause is not
+	Sided     atomic.Pointer[call.Fault] // see side
+	failedAt  atomic.Int64               // Unix nanoseconds
+	Closed    atomic.Bool
+	Closing   atomic.Bool   // see Interrupt
+	wordSince time.Duration // that the abort word was seen set, in lived time; the monitor's
+	voted     []uint64      // collectives that this host has told about, under job.mu: see vote.go
+}
+
+// elsewhere is the call whose data another engine moves.
+type elsewhere struct {
+	Foreign atomic.Uint64 // ForeignCall | when the call under way began; 0 if there is none
+	stands  atomic.Uint64 // the same of a device that does not move
+}
+
+// Init makes c rank rank of a Comm, with what the ranks of its host share.
+func (c *Member) Init(at *Site, id uint64, world Members, topo algo.Topology, rank int, local *region.Region, opt Options) {
+	c.identity = identity{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo}
+	c.here = here{Local: local, Me: topo.Local(rank), N: local.N, Host: at.Host, Views: []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}}
+	c.Site, c.Opt, c.Bell = at, opt, bell{rung: make(chan struct{}, 1)}
+	if c.N == 2 {
+		c.Local.Whole = int(boardOf(at.Host).whole.Load())
+	}
+	c.Ctx, c.Cancel = context.WithCancel(context.Background())
+	c.BeginAt(firstNumber())
+}
+
+// Rank is this rank.
+func (c *identity) Rank() int { return c.rank }
+
+// Size is the number of ranks.
+func (c *identity) Size() int { return c.size }
+
+// Topology says which ranks share a host.
+func (c *identity) Topology() algo.Topology { return c.Topo }
+
+// Failure is why the Comm failed, nil while it has not.
+func (c *Member) Failure() *call.Fault {
+	if f := c.Sided.Load(); f != nil {
+		return f
+	}
+	return c.Cause.Load()
+}
+
+// Now is the coarse time since the job began, in nanoseconds.
+func (c *Member) Now() int64 { return c.Site.Clock() }
+
+// Fail fails the Comm on all its ranks, with f or with what came before it: see settle.go. It does
+// not wait for a decision.
+func (c *Member) Fail(f *call.Fault) {
+	if c.Cause.Load() != nil || !c.Site.tryHold() { // failed, or the job is over
+		return
+	}
+	defer c.Site.Leave()
+	if c.Closed.Load() || !c.Proposal.CompareAndSwap(nil, f) {
+		return
+	}
+	e := eventOf(c, f)
+	if c.isDisputed(&e) {
+		c.dispute(e)
+		return
+	}
+	c.Site.Post(e)
+	// The caller of Abort need not wait for the others to agree. But they are told first: the call that this ends may be
+	// the last thing that the process has waited for.
+	if f.Code == call.Aborted {
+		c.FailHere(f)
+	}
+}
+
+// Ended fails the Comm because of a call that could not begin, and waits for the cause. On a Comm whose job is over in
+// this process it does nothing.
+func (c *Member) Ended(f *call.Fault) *call.Fault {
+	if !c.Site.tryHold() { // or the memory of the host, which settle looks at, could go meanwhile
+		return f
+	}
+	defer c.Site.Leave()
+	return c.Stop(f)
+}
+
+// Interrupt makes a Shrink under way come to nothing, with a fault of code Closed, unless this rank is bound to wait for
+// its outcome. Calls are interrupted by Fail.
+func (c *Member) Interrupt() { c.Closing.Store(true) }
+
+// FailHere fails the Comm on this rank, and wakes the ranks of this host.
+func (c *Member) FailHere(f *call.Fault) bool {
+	if c.Cause.Load() == nil {
+		c.note.Lock()
+		if s, _, ok := c.status(c.Site.Clock()); ok && c.note.atEnd == nil {
+			s.Failed = true
+			c.note.atEnd = &s
+		}
+		c.note.Unlock()
+	}
+	c.Life.Lock()
+	if c.Gone {
+		c.Life.Unlock()
+		return false
+	}
+	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
+	// (see MayTouch).
+	c.Local.Abort().CompareAndSwap(0, 1+uint64(c.Me))
+	sleeping := c.Sleeping()
+	if !c.Cause.CompareAndSwap(nil, f) {
+		c.Life.Unlock()
+		c.RingAll(sleeping)
+		return false
+	}
+	c.Proposal.CompareAndSwap(nil, f)
+	c.failedAt.Store(time.Now().UnixNano())
+	c.Life.Unlock()
+	c.RingAll(sleeping)
+	c.RouseCall()
+	if c.Opt.OnFail != nil {
+		c.Opt.OnFail(f)
+	}
+	c.Cancel()
+	return true
+}
+
+// Enlist makes c known to the monitor: from now on it can fail.
+func (c *Member) Enlist() {
+	c.Spins = c.Site.spins() // all processes of this host have said by now where they may run
+	c.Site.add(c)
+}
+
+// A Comm that has just failed stays for a while: its process may be one through which the report
+// of the failure travels, and tells where its ranks stood.
+const (
+	lingerFor  = 100 * time.Millisecond // where it spans hosts
+	lingerHere = pictureAfter + 4*tick
+)
+
+func (c *Member) Linger() {
+	at, f := c.failedAt.Load(), c.Cause.Load()
+	switch {
+	case f == nil || c.Size() == 1:
+	case c.Topo.Nodes() > 1:
+		time.Sleep(lingerFor - time.Since(time.Unix(0, at)))
+	case alarming(f.Code):
+		time.Sleep(lingerHere - time.Since(time.Unix(0, at)))
+	}
+}
+
+// alarming reports whether a failure is one that nobody has asked for.
+func alarming(code call.Code) bool {
+	return code != call.Closed && code != call.Canceled && code != call.Aborted
+}
+
+// Where says how two ranks of the Comm talk.
+func (c *Member) Where(peer int) string {
+	switch {
+	case c.Topo.Node(peer) != c.Topo.Node(c.rank):
+		return "TCP"
+	case c.Site.Host.Shared():
+		return "shared memory"
+	}
+	return "memory"
+}
+
+// LocalRank is the rank in the Comm of member r of this host.
+func (c *identity) LocalRank(r int) int { return c.Topo.Rank(c.Topo.Node(c.rank), r) }
+
+// Blamed is the rank at fault as the other ranks see it.
+func (c *Member) Blamed(f *call.Fault) int {
+	if f.Own && (f.Code == call.Canceled || f.Peer < 0) {
+		return c.rank
+	}
+	return f.Peer
+}
+
+// Die makes this rank one that is lost, to all other ranks and itself, for the reason given. It
+// stands in for the end of a process that has other ranks, too. It returns when that is settled.
+func (c *Member) Die(cause error) {
+	c.Site.Lost(c.Members.World(c.rank), cause)
+	for end := time.Now().Add(time.Second); c.Cause.Load() == nil && time.Now().Before(end); {
+		time.Sleep(tick)
+	}
+}
+
+// Isolate fails the Comm on this rank alone, which sees the lowest other rank as lost.
+func (c *Member) Isolate(cause error) *call.Fault {
+	other := 0
+	if c.rank == 0 {
+		other = min(1, c.Size()-1)
+	}
+	c.FailHere(&call.Fault{Code: call.RankLost, Peer: other, Err: cause})
+	return c.Cause.Load()
+}
+
+// Silence is Options.PeerTimeout, 0 if there is none.
+func (c *Member) Silence() time.Duration { return c.Opt.PeerTimeout }
+
+// Transport is what the ranks talk over.
+func (c *Member) Transport() string {
+	inside := "memory"
+	if c.Site.Host.Shared() {
+		inside = "shared memory"
+	}
+	nodes := c.Topo.Nodes()
+	switch {
+	case nodes == 1:
+		return inside
+	case nodes == c.Size():
+		return "TCP (" + c.Site.iface + ")"
+	}
+	return inside + " and TCP (" + c.Site.iface + ")"
+}
+
+// Abandon drops a Comm that has not begun.
+func (c *Member) Abandon() {
+	c.Cancel()
+	if c.id != WorldID && c.Site.TCP != nil { // the world may be made again, in another try at sharing memory
+		c.Site.TCP.Forget(c.id, uint32(c.rank))
+	}
+	for _, off := range c.Views {
+		c.Host.Drop(off)
+	}
+}
+
+// Apart is why ranks that seemed to be on this rank's host share no memory with it, where this rank is to tell.
+func (c *Member) Apart() string { return c.apart }

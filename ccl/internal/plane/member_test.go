@@ -1,0 +1,28 @@
+package plane
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/algo"
+)
+
+// A Member knows itself by its rank in the Comm, in the world, and on its host.
+func TestMemberOfTwoHosts(t *testing.T) {
+	world := MembersOf([]int{7, 5, 2, 3}) // ranks 1 and 3 are on the second host
+	s := &Site{job: &job{}, Host: PrivateHost()}
+	defer s.Host.Close()
+	var c Member
+	c.Init(s, 11, world, algo.Placed([]int{0, 1, 0, 1}), 3, region.New(0, shm.Aligned(region.Bytes(2)), 2), Options{})
+	require.Equal(t, []int{3, 4, 3, 1}, []int{c.Rank(), c.Size(), c.World(3), c.Me})
+	require.Equal(t, []int{1, 3}, []int{c.LocalRank(0), c.LocalRank(1)})
+	require.Equal(t, uint64(11), c.ID())
+	require.Equal(t, "comm", c.Name())
+	require.Equal(t, []shm.Place{shm.PlaceAt(0, region.Bytes(2))}, c.Views)
+	require.Nil(t, c.Failure())
+	c.SetName("tp")
+	require.Equal(t, "tp", c.Name())
+}

@@ -1,0 +1,75 @@
+package plane
+
+import (
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
+)
+
+const (
+	tick      = 5 * time.Millisecond
+	BeatEvery = 250 * time.Millisecond
+)
+
+// monitor is the one goroutine that keeps the coarse clock, reads what other processes have to say, and looks
+// after calls that wait. While there is nothing to look after it is idle: see pace.
+func (j *job) monitor() {
+	defer j.Wg.Done()
+	quick := j.quickTick()
+	t := time.NewTimer(quick)
+	defer t.Stop()
+	stirred := time.Now()
+	var beaten time.Time
+	for {
+		select {
+		case <-j.StopCh:
+			return
+		case <-j.Pace.wake:
+		case <-t.C:
+		}
+		proc.HaltFork()
+		now := time.Now()
+		j.Pace.idle.Store(false)
+		if j.Pace.Stirred.Swap(false) {
+			stirred = now
+		}
+		at := j.stamp(now, now.Sub(stirred) >= probeAfter)
+		j.Lived.lap(now)
+		// A tick that comes a little before its time is not to put off the beat by a whole one.
+		beats := now.Sub(beaten) >= BeatEvery-tick
+		if beats {
+			beaten = now
+		}
+		for _, s := range j.parts() {
+			s.wakeful()
+			s.feel(beats)
+			s.Scan()
+			s.catchUp()
+			s.readBoard()
+			s.insist()
+			s.reconsider()
+			if beats {
+				s.beat()
+			}
+		}
+		waits := j.lookAt(at)
+		for _, s := range j.parts() {
+			waits = s.flush() || waits
+		}
+		j.develop(at)
+		if beats {
+			j.findCircle()
+		}
+		if waits {
+			stirred = now
+		}
+		next := quick
+		if now.Sub(stirred) >= idleAfter && j.settleDown(at) {
+			next = j.idleTick()
+		}
+		if next > tick {
+			j.Lived.linger(next)
+		}
+		t.Reset(next)
+	}
+}

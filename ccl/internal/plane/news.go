@@ -1,0 +1,143 @@
+package plane
+
+import (
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// What the log of a host has no room for. A writer keeps it until the slowest process of the host has read far enough, and
+// waits for nobody: that a Comm has failed shows meanwhile in its abort word. Processes that have left, are dead or were
+// given up do not count.
+
+// newsFor is how long a Comm whose abort word is set waits for the event that says why.
+const newsFor = time.Second
+
+// log puts e into the log of this host, or keeps it until there is room.
+func (s *Site) log(h *shm.Host, e Event) {
+	s.unsaid.Lock()
+	defer s.unsaid.Unlock()
+	s.unsaid.events = append(s.unsaid.events, e)
+	s.sayMore(h)
+}
+
+// catchUp says what there is room for by now, and reports whether that is all.
+func (s *Site) catchUp() bool {
+	s.mu.Lock()
+	h := s.Host
+	s.mu.Unlock()
+	s.unsaid.Lock()
+	defer s.unsaid.Unlock()
+	if h != nil && h.Shared() {
+		s.sayMore(h)
+	}
+	return len(s.unsaid.events) == 0
+}
+
+// sayMore says the first of what was kept, in its order. s.unsaid is held.
+func (s *Site) sayMore(h *shm.Host) {
+	u := &s.unsaid
+	done := 0
+	for done < len(u.events) && boardOf(h).log.Append(&u.events[done], s.Topo.Local(s.Mine), s.hasRead) {
+		done++
+	}
+	if u.events = u.events[done:]; len(u.events) == 0 {
+		u.events = nil
+	}
+	if done > 0 {
+		s.ringIdle()
+	}
+}
+
+// sayAll says what was kept before this process leaves, as far as the others read on.
+func (s *Site) sayAll() {
+	for until := time.Now().Add(2 * SettleFor); !s.catchUp() && time.Now().Before(until); {
+		s.Scan()
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// hasRead reports whether all processes of this host that count have read what was in the slot of event i before.
+func (s *Site) hasRead(i uint64) bool {
+	if i < shm.RingSlots {
+		return true
+	}
+	oldest := i - shm.RingSlots // which is overwritten
+	if s.scanned.Load() <= oldest {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for j := range s.others {
+		// An acquire: what is stored into the slot after it comes after the reader's loads, before which it did
+		// not store this.
+		if o := &s.others[j]; s.pulses[o.local].read.Load() <= oldest && !s.isOut(o) {
+			return false
+		}
+	}
+	return true
+}
+
+// isOut reports whether a process of this host reads and writes no more. s.mu is held.
+func (s *Site) isOut(o *watched) bool {
+	p := &s.pulses[o.local]
+	return o.gone || p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0 || s.dead[s.Topo.Rank(s.Node, o.local)]
+}
+
+// writesNoMore is isOut of the process whose lowest rank is the l-th of this host.
+func (s *Site) writesNoMore(l int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.others {
+		if o := &s.others[i]; o.local == l {
+			return s.isOut(o)
+		}
+	}
+	return false
+}
+
+// showRead says how far this process has read the log.
+func (s *Site) showRead(next uint64) {
+	s.scanned.Store(next)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulse != nil {
+		s.pulse.read.Store(next) // a release: the loads of what was read come before it
+	}
+}
+
+// heedAbort fails the Comm whose abort word says that it has failed, where nothing says why: whoever set the word may
+// have been stopped since. It is the monitor's.
+func (c *Member) heedAbort(now time.Duration) {
+	if c.Cause.Load() != nil {
+		return
+	}
+	c.Life.Lock()
+	set := !c.Gone && c.Local.Abort().Load() != 0
+	var f *call.Fault
+	if set && c.wordSince != 0 && now-c.wordSince > newsFor {
+		f = c.Unexplained(newsFor)
+	}
+	c.Life.Unlock()
+	switch {
+	case !set:
+		c.wordSince = 0
+	case c.wordSince == 0:
+		c.wordSince = max(now, 1)
+	case f != nil:
+		c.FailHere(f)
+	}
+}
+
+// Unexplained is the failure of a Comm whose abort word is set, where nothing has said why for that long. It names the rank
+// that set the word: what that has to say is held up, since another process of this host does not read its log, or since
+// it was stopped itself.
+func (c *Member) Unexplained(since time.Duration) *call.Fault {
+	first := -1
+	if l := c.Local.Abort().Load(); l > 0 && l <= uint64(c.N) {
+		first = c.LocalRank(int(l) - 1)
+	}
+	return call.NewFault(call.Aborted, first, "the Comm has failed there, and why has not been said for %v", since)
+}

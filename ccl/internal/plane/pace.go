@@ -1,0 +1,214 @@
+package plane
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
+)
+
+// While calls are made, or wait, or something is to be decided, the monitor looks around each tick. When there has been
+// nothing of that for idleAfter it is idle: it sleeps for idleTick at a time, and is roused by what comes first of
+// a call that begins or waits, an event or status that a process of this host writes (a datagram to the ringer of each
+// process that says in its pulse that it is idle), the death of the next process of this host in a circle (see guard), and
+// news from another host.
+//
+// The coarse clock is late then, and says so by its lowest bit. A call that sees the bit reads the real clock instead, and
+// rouses the monitor. From probeAfter on without a call the bit is set as well: a call that begins clears it, which tells the
+// monitor that calls are made, and costs the others a look at one bit.
+type pace struct {
+	Stirred atomic.Bool // somebody has roused the monitor since its last look
+	idle    atomic.Bool // it is idle, or about to be
+	wake    chan struct{}
+}
+
+const (
+	probeAfter = 50 * time.Millisecond
+	idleAfter  = 100 * time.Millisecond
+)
+
+// quickTick is how often the monitor looks around while it is not idle: all those of a host take at most a tenth
+// or so of its processors.
+func (j *job) quickTick() time.Duration {
+	quick := tick
+	for _, s := range j.parts() {
+		s.mu.Lock()
+		if h := s.Host; h != nil && h.Shared() {
+			quick = max(quick, time.Duration(1+len(s.others))*time.Second/time.Duration(2000*max(h.Processors(), 1)))
+		}
+		s.mu.Unlock()
+	}
+	return quick
+}
+
+// idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then: each time wakes several
+// threads, and eight must fit into the silence that makes a process lost, where that is longer than 2 s.
+func (j *job) idleTick() time.Duration {
+	if j.peer <= 0 {
+		return time.Second
+	}
+	return min(max(j.peer/8, BeatEvery), time.Second)
+}
+
+// Clock is the coarse time since the job began, in nanoseconds; an even number.
+func (j *job) Clock() int64 {
+	if t := j.now.Load(); t&1 == 0 {
+		return t
+	}
+	return j.refresh()
+}
+
+// refresh sets the clock, which is late, and rouses the monitor.
+func (j *job) refresh() int64 {
+	j.Rouse()
+	return j.stamp(time.Now(), false)
+}
+
+// stamp sets the clock, and returns the time it shows.
+func (j *job) stamp(now time.Time, late bool) int64 {
+	t := int64(now.Sub(j.Born)) &^ 1
+	if late {
+		j.now.Store(t | 1)
+	} else {
+		j.now.Store(t)
+	}
+	return t
+}
+
+// Rouse has the monitor look around soon, and for idleAfter at least.
+func (j *job) Rouse() {
+	if !j.Pace.Stirred.Load() {
+		j.Pace.Stirred.Store(true)
+	}
+	if j.Pace.idle.Load() {
+		select {
+		case j.Pace.wake <- struct{}{}:
+		default: // it is being roused already
+		}
+	}
+}
+
+// settleDown makes the monitor idle, if nothing needs it and whatever may is able to rouse it.
+func (j *job) settleDown(at int64) bool {
+	j.mu.Lock()
+	undecided := len(j.pending)+len(j.polls) > 0 || j.picture.brokenAt != 0
+	for _, s := range j.all {
+		undecided = undecided || len(s.proposals) > 0
+	}
+	j.mu.Unlock()
+	if undecided {
+		return false
+	}
+	for _, s := range j.parts() {
+		if !s.canIdle() {
+			return false
+		}
+	}
+	// Each of these says that it is idle before it looks once more; a process that has something to say says so
+	// before it looks which are idle.
+	j.Pace.idle.Store(true)
+	j.now.Store(at | 1)
+	for _, s := range j.parts() {
+		s.sayIdle()
+	}
+	for _, s := range j.parts() {
+		if s.hasNews() {
+			j.Rouse()
+		}
+	}
+	if j.Pace.Stirred.Load() {
+		j.Pace.idle.Store(false)
+		return false
+	}
+	return true
+}
+
+// canIdle reports whether this process would be rung.
+func (s *Site) canIdle() bool {
+	s.mu.Lock()
+	h, guarded := s.Host, s.guarded
+	s.mu.Unlock()
+	if h == nil || !h.Shared() {
+		return true
+	}
+	s.unsaid.Lock()
+	said := len(s.unsaid.events) == 0
+	s.unsaid.Unlock()
+	return said && guarded && s.Ringer.Load() != nil
+}
+
+// sayIdle says in this process's pulse that it is to be rung.
+func (s *Site) sayIdle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulse != nil {
+		s.pulse.idle.Store(1)
+	}
+}
+
+// wakeful ends what sayIdle began.
+func (s *Site) wakeful() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulse != nil && s.pulse.idle.Load() != 0 {
+		s.pulse.idle.Store(0)
+	}
+}
+
+// hasNews reports whether the host's log or board has something that this process has not read.
+func (s *Site) hasNews() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.Host
+	return h != nil && h.Shared() && (boardOf(h).log.Claimed() != s.scanned.Load() || boardOf(h).status.Claimed() != s.boardRead)
+}
+
+// ringIdle rings the idle processes of this host, which have something to read.
+func (s *Site) ringIdle() {
+	t := s.Ringer.Load()
+	if t == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.others {
+		if o := &s.others[i]; !o.gone && s.pulses[o.local].idle.Load() != 0 && s.pulses[o.local].idle.CompareAndSwap(1, 0) {
+			t.Ring(o.local)
+		}
+	}
+}
+
+// guard has this process told of the end of the next process of its host, in the circle of those that are left: so each is
+// watched by one. It is false where that cannot be. s.mu is held.
+func (s *Site) guard() bool {
+	var next *watched
+	for i := range s.others {
+		o := &s.others[i]
+		if o.gone || s.pulses[o.local].death.Load() == 0 { // whose socket tells
+			continue
+		}
+		if o.local > s.Topo.Local(s.Mine) {
+			next = o
+			break
+		}
+		if next == nil {
+			next = o
+		}
+	}
+	if next == nil {
+		return proc.WatchDeath(&s.pulse.death, nil, s.job)
+	}
+	return proc.WatchDeath(&s.pulse.death, &s.pulses[next.local].death, s.job)
+}
+
+// needsMonitor reports whether the monitor is to look at c again soon.
+func (c *Member) needsMonitor() bool {
+	n := &c.note
+	n.Lock()
+	defer n.Unlock()
+	if c.Cause.Load() != nil {
+		return n.atEnd != nil
+	}
+	return n.asleep || n.heardAt != 0 || n.posted.Doing == Waits || c.Bell.sleep.Load() || c.foreignSince() != 0 || c.wordSince != 0 ||
+		c.asked.Load() || c.Proposal.Load() != nil
+}

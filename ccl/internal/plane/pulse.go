@@ -1,0 +1,217 @@
+package plane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// pulse is what a process shows of its life to the others of its host.
+type pulse struct {
+	death atomic.Uint32 // see proc.MarkDeath
+	beat  atomic.Uint32 // counts up
+	left  atomic.Uint32 // 1: it has left the job in good order
+	idle  atomic.Uint32 // 1: its monitor is to be rung when there is something to read
+	read  atomic.Uint64 // how far it has read the host's log
+	pid   atomic.Uint64 // its number
+	space atomic.Uint64 // and the namespace of that; 0: not known
+	_     [24]byte
+}
+
+// watched is another process of this host as the monitor sees it.
+type watched struct {
+	local int // the lowest of its ranks, among the ranks of the host
+	beat  uint32
+	since time.Duration // in lived time
+	gone  bool
+
+	// Of a process that has been silent for half of the limit: how its threads were at the last look, in lived time, and how
+	// long it has been kept from running.
+	threads proc.Threads
+	looked  time.Duration
+	starved time.Duration
+}
+
+// pulseBytes is the size of the table of pulses, one for each rank of a host; a
+// process uses that of its lowest rank.
+func pulseBytes(n int) int { return n * int(unsafe.Sizeof(pulse{})) }
+
+// showLife makes this process's pulse visible, and finds those of the others.
+func (s *Site) showLife(h *shm.Host) error {
+	n := len(s.Procs)
+	mem, err := h.View(boardOf(h).pulses.Load(), pulseBytes(n))
+	if err != nil {
+		return err
+	}
+	pulses := unsafe.Slice((*pulse)(unsafe.Pointer(&mem[0])), n)
+	mine := &pulses[s.Topo.Local(s.Mine)]
+	mine.pid.Store(uint64(os.Getpid()))
+	mine.space.Store(proc.Namespace())
+	proc.MarkDeath(&mine.death)
+	var others []watched
+	for l, first := range s.Procs {
+		if first == s.Topo.Rank(s.Node, l) && first != s.Mine {
+			others = append(others, watched{local: l, since: s.Lived.Now()})
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pulses, s.pulse, s.others = pulses, mine, others
+	return nil
+}
+
+// awake begins to count the silence of the others.
+func (s *Site) awake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulse == nil {
+		return
+	}
+	s.pulse.beat.Add(1)
+	for i := range s.others {
+		s.others[i].since = s.Lived.Now()
+	}
+}
+
+// joiningFor is the least silence that makes a process lost which has never shown a pulse: they do not all get away from
+// joining at the same time where they share few processors.
+const joiningFor = 30 * time.Second
+
+// turns is how long the processes of a host may take per process that shares a processor until each has shown its pulse,
+// should all of them want to run: some ten turns of 4 ms, since a pulse takes a thread that wakes and one that it hands over
+// to, and others of the process want turns too.
+const turns = 40 * time.Millisecond
+
+// silence is how long another process of this host is silent when it is lost: PeerTimeout, or, where a hundred processes
+// and more share a processor, what a live one may need. s.mu is held.
+func (s *Site) silence() time.Duration {
+	if s.Host == nil {
+		return s.peer
+	}
+	return max(s.peer, time.Duration(1+len(s.others))*turns/time.Duration(max(s.Host.Processors(), 1))).Truncate(time.Millisecond)
+}
+
+// threads are those of the process that p is of, as seen by the one that me is of; nil where that cannot know.
+func (p *pulse) threads(me *pulse) proc.Threads {
+	if s := p.space.Load(); s == 0 || s != me.space.Load() {
+		return nil
+	}
+	return proc.ThreadsOf(int(p.pid.Load()))
+}
+
+// beats notes that o has beaten.
+func (o *watched) beats(beat uint32, now time.Duration) {
+	*o = watched{local: o.local, beat: beat, since: now}
+}
+
+// lost reports whether o, which has not beaten since, is lost by now; me is the pulse of the process that asks. What a live
+// process waits for a processor is no silence of its own. One that is stopped, or hangs, does not wait for a processor.
+// From half of bar on the kernel is asked at each beat.
+func (o *watched) lost(p, me *pulse, now, bar time.Duration) bool {
+	if o.beat == 0 {
+		bar = max(bar, joiningFor)
+	}
+	if now-o.since > bar/2 {
+		t := p.threads(me)
+		if o.threads != nil {
+			o.starved += t.Starved(o.threads, now-o.looked)
+		}
+		o.threads, o.looked = t, now
+	}
+	return now-o.since-o.starved > bar
+}
+
+// hideLife says that this process leaves in good order.
+func (s *Site) hideLife() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulse != nil {
+		s.pulse.left.Store(1)
+		proc.UnmarkDeath(&s.pulse.death)
+		s.pulse, s.pulses, s.others = nil, nil, nil
+	}
+}
+
+// feel looks for processes of this host that have died, and, if beats, for those
+// that have been silent for PeerTimeout. It is the monitor's.
+func (s *Site) feel(beats bool) {
+	type loss struct {
+		local int
+		why   error
+	}
+	var losses []loss
+	var left []int
+	s.mu.Lock()
+	if s.pulse == nil {
+		s.mu.Unlock()
+		return
+	}
+	now := s.Lived.Now()
+	var bar time.Duration
+	if beats {
+		s.pulse.beat.Add(1)
+		bar = s.silence()
+	}
+	for i := range s.others {
+		o := &s.others[i]
+		p := &s.pulses[o.local]
+		switch {
+		case o.gone:
+		case p.left.Load() != 0:
+			o.gone = true
+			left = append(left, s.ranksOf(s.Topo.Rank(s.Node, o.local))...)
+		case p.death.Load()&proc.OwnerDied != 0:
+			o.gone = true
+			losses = append(losses, loss{o.local, errors.New("its process ended")})
+		case beats:
+			if b := p.beat.Load(); b != o.beat || s.peer <= 0 {
+				o.beats(b, now)
+			} else if o.lost(p, s.pulse, now, bar) {
+				o.gone = true
+				losses = append(losses, loss{o.local, fmt.Errorf("its process has been silent for %v", bar)})
+			}
+		}
+	}
+	s.guarded = s.guard()
+	s.mu.Unlock()
+	if len(left)+len(losses) > 0 {
+		s.Scan() // what they have said before they ended comes first
+	}
+	if len(left) > 0 {
+		s.left(s.Node, left)
+	}
+	for _, l := range losses {
+		s.lostProcess(s.Topo.Rank(s.Node, l.local), l.why)
+	}
+}
+
+// lostProcess reports the ranks of the process whose lowest rank is first.
+func (s *Site) lostProcess(first int, why error) {
+	s.mu.Lock()
+	for i := range s.others { // also where only its socket tells
+		if o := &s.others[i]; s.Topo.Rank(s.Node, o.local) == first {
+			o.gone = true
+		}
+	}
+	s.mu.Unlock()
+	for _, w := range s.ranksOf(first) {
+		s.Lost(w, why)
+	}
+}
+
+// ranksOf lists the ranks of the world in the process of this host whose lowest rank is first.
+func (s *Site) ranksOf(first int) []int {
+	var ranks []int
+	for l, p := range s.Procs {
+		if p == first {
+			ranks = append(ranks, s.Topo.Rank(s.Node, l))
+		}
+	}
+	return ranks
+}

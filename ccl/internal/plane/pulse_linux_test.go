@@ -1,0 +1,78 @@
+package plane
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
+)
+
+// A process that gets no turn is not lost, however long it is silent; one that is stopped is.
+func TestStarvedIsNotLost(t *testing.T) {
+	if proc.ThreadsOf(os.Getpid()) == nil {
+		t.Skip("hardware: the kernel has no scheduler statistics")
+	}
+	var allowed unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &allowed))
+	only := unix.CPUSet{}
+	for i := 0; only.Count() == 0; i++ {
+		if allowed.IsSet(i) {
+			only.Set(i)
+		}
+	}
+	schedule := func(p *os.Process, policy uint32) {
+		require.NoError(t, unix.SchedSetAttr(p.Pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: policy}, 0))
+	}
+	spin := func(policy uint32) *os.Process {
+		cmd := exec.Command("sh", "-c", "while :; do :; done")
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		require.NoError(t, unix.SchedSetaffinity(cmd.Process.Pid, &only))
+		schedule(cmd.Process, policy)
+		return cmd.Process
+	}
+	spin(unix.SCHED_NORMAL)
+	starved := spin(unix.SCHED_IDLE) // runs when the other does not want to
+
+	h, err := sharedHost()
+	require.NoError(t, err)
+	off, err := h.Alloc(pulseBytes(2))
+	require.NoError(t, err)
+	boardOf(h).pulses.Store(off)
+	j := EnterJob(t.Name(), time.Second)
+	defer j.Leave()
+	s := j.Site(0)
+	s.Topo, s.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
+	s.open(h)
+	require.NoError(t, s.showLife(h))
+	his := &s.pulses[1]
+	his.pid.Store(uint64(starved.Pid))
+	his.space.Store(proc.Namespace())
+	his.beat.Store(7)
+	feel := func() (gone bool) {
+		j.Lived.lap(time.Now()) // as the monitor: a time in which this process gets no turn does not count
+		s.feel(true)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.others[0].gone
+	}
+	for j.Lived.Now() < 3*time.Second {
+		require.False(t, feel(), "lost after %v", j.Lived.Now())
+		time.Sleep(50 * time.Millisecond)
+	}
+	schedule(starved, unix.SCHED_NORMAL) // it takes a turn to stop
+	require.NoError(t, starved.Signal(syscall.SIGSTOP))
+	assert.Eventually(t, feel, time.Minute, 50*time.Millisecond, "it is stopped")
+	s.giveUp()
+	s.Host = PrivateHost()
+}

@@ -1,0 +1,72 @@
+package plane
+
+import (
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// A rank that makes calls as fast as it can is looked at by another: what that reads of a call is all of that call.
+func TestRecordsAreWhole(t *testing.T) {
+	const n = 3
+	c := &Member{here: here{N: n, Local: region.New(0, shm.Aligned(region.Bytes(n)), n)}}
+	var over atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for seq := uint64(1); !over.Load(); seq++ {
+			r := call.Record{Count: seq, Start: int64(seq), Root: int32(seq), Hash: uint32(seq), Kind: call.Kind(seq % 7)}
+			call.StoreRecord(c.Local.Call(1, seq), &r, seq, seq, r.Kind)
+			ordered.Store((*uint64)(unsafe.Pointer(c.Local.Entered(1))), seq<<32|seq&0xffffffff)
+		}
+	}()
+	read, looks := 0, 2_000_000
+	if testing.Short() {
+		looks /= 10
+	}
+	for i := 0; i < looks || read == 0; i++ {
+		seq := c.Local.Entered(1).Load()>>32 - uint64(i)%uint64(c.Local.Kept)
+		r, ok := c.Local.Made(1, seq)
+		if !ok {
+			continue
+		}
+		read++
+		want := call.Record{Seq: seq, Count: seq, Start: int64(seq), Root: int32(seq), Hash: uint32(seq), Number: seq, Kind: call.Kind(seq % 7)}
+		if r != want {
+			over.Store(true)
+			<-done
+			require.Equal(t, want, r, "look %d", i)
+		}
+	}
+	over.Store(true)
+	<-done
+	t.Logf("%d of %d looks had a record", read, looks)
+}
+
+// The number of a call in reports has 64 bits, as it is kept, as it is told and as it travels.
+func TestNumbersBeyond32Bits(t *testing.T) {
+	const number = 1<<32 + 7
+	c := &Member{here: here{N: 1, Local: region.New(0, shm.Aligned(region.Bytes(1)), 1)}}
+	c.Enter(&call.Call{Record: call.Record{Seq: number, Kind: call.Barrier}})
+	r := c.Entered(0)
+	require.EqualValues(t, number, r.Number)
+
+	e := anEvent()
+	e.Call.Number, e.Theirs.Number = r.Number, r.Number
+	var e2 Event
+	require.NoError(t, e2.decode(e.encode(make([]byte, eventWire))))
+	require.Equal(t, e, e2)
+
+	s := aStatus()
+	s.Call.Number = r.Number
+	var s2 Status
+	require.NoError(t, s2.decode(s.encode(make([]byte, statusWire))))
+	require.Equal(t, s, s2)
+}

@@ -1,0 +1,78 @@
+package plane
+
+import (
+	"encoding/hex"
+	"net"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// A ringer wakes the monitor of this process, when another process of the host sends it a datagram, and sends such to the
+// others. It has an abstract socket whose name only ranks of the job can tell: one descriptor a process, and no
+// connections. What a datagram holds does not matter. A stranger that has found the name can wake a monitor too soon, no more.
+type ringer struct {
+	s   *Site
+	key []byte
+	l   *net.UnixConn
+	fd  int
+
+	mu     sync.Mutex
+	closed bool
+	others map[int]*unix.SockaddrUnix // by rank of the host, once rung
+}
+
+func ringerName(key []byte, local int) string {
+	return "goccl-" + hex.EncodeToString(proof(key, "bell", uint32(local))[:16])
+}
+
+// OpenRinger makes the ringer of this process. Where that cannot be its monitor never idles.
+func (s *Site) OpenRinger(key []byte) {
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "@" + ringerName(key, s.Topo.Local(s.Mine)), Net: "unixgram"})
+	if err != nil {
+		return
+	}
+	t := &ringer{s: s, key: key, l: l, others: map[int]*unix.SockaddrUnix{}}
+	if raw, err := l.SyscallConn(); err != nil || raw.Control(func(fd uintptr) { t.fd = int(fd) }) != nil {
+		l.Close()
+		return
+	}
+	s.Ringer.Store(t)
+	s.Attending.Go(t.hear)
+}
+
+// CloseRinger ends what OpenRinger began.
+func (s *Site) CloseRinger() {
+	if t := s.Ringer.Swap(nil); t != nil {
+		t.mu.Lock()
+		t.closed = true
+		t.mu.Unlock()
+		t.l.Close()
+	}
+}
+
+// hear wakes the monitor whenever it is rung.
+func (t *ringer) hear() {
+	var b [1]byte
+	for {
+		if _, err := t.l.Read(b[:]); err != nil {
+			return
+		}
+		t.s.Rouse()
+	}
+}
+
+// Ring wakes the process whose lowest rank is the l-th of this host. Where its queue is full it is being woken already.
+func (t *ringer) Ring(l int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	to := t.others[l]
+	if to == nil {
+		to = &unix.SockaddrUnix{Name: "@" + ringerName(t.key, l)}
+		t.others[l] = to
+	}
+	_ = unix.Sendto(t.fd, []byte{1}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, to)
+}

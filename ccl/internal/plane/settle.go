@@ -1,0 +1,440 @@
+package plane
+
+import (
+	"slices"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// One cause for all. On a host, events are believed in the order in which they stand in its log.
+// Between hosts a rank proposes; the lead (see succeed.go) of the lowest host that has one puts all
+// proposals in order, and what it has decided is believed everywhere in that order. While the
+// hosts can reach each other, every rank of a Comm so gets the same cause. A proposal that is not
+// decided in time, as in a partition, is believed by those who hear of it.
+
+const (
+	SettleFor = 150 * time.Millisecond // for a decision to come
+	keptIDs   = 1 << 10                // events that a process remembers to have passed on
+)
+
+// proposal is an event of this process that waits for a decision.
+type proposal struct {
+	Event
+	until time.Duration // in lived time
+}
+
+// Post sends news of this process on its way, unless the others have given it up: then they know better who is lost.
+func (s *Site) Post(e Event) {
+	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
+		s.Scan()
+		if s.isStale(&Event{Origin: int32(s.Mine), Peer: e.Peer, Code: e.Code}) {
+			return
+		}
+	}
+	e.Origin, e.Number = int32(s.Mine), s.numbers.Add(1)
+	if s.Topo.Nodes() > 1 && call.Code(e.Code) <= call.Closed {
+		e.Stage = proposed
+		s.mu.Lock()
+		s.proposals = append(s.proposals, proposal{e, s.Lived.Now() + SettleFor})
+		s.mu.Unlock()
+	}
+	s.publish(e)
+}
+
+// publish puts an event in the order of this host.
+func (s *Site) publish(e Event) {
+	s.mu.Lock()
+	h := s.Host // none yet, or no more, while this process joins the job
+	s.mu.Unlock()
+	if h != nil && h.Shared() {
+		s.log(h, e)
+		s.Scan()
+		return
+	}
+	s.Order.Lock()
+	defer s.Order.Unlock()
+	s.handle(&e)
+}
+
+// Scan reads what other processes have added to the host's log.
+func (s *Site) Scan() {
+	s.mu.Lock()
+	h := s.Host
+	s.mu.Unlock()
+	if h == nil || !h.Shared() || boardOf(h).log.Claimed() == s.scanned.Load() {
+		return
+	}
+	s.Order.Lock()
+	defer s.Order.Unlock()
+	next := s.scanned.Load()
+	boardOf(h).log.Unread(&next, s.writesNoMore, func(e *Event) {
+		s.showRead(next)
+		s.handle(e)
+	})
+	s.showRead(next)
+}
+
+// handle does what this process has to do about an event, in the order of its host. s.order is held.
+func (s *Site) handle(e *Event) {
+	if call.Code(e.Code) == voted {
+		s.takeVote(e, nil)
+		s.decide()
+		return
+	}
+	if s.isStale(e) {
+		s.decide()
+		return
+	}
+	s.Rouse()
+	s.note(e) // before it is passed on, so that who is connected meanwhile hears of it
+	s.pass(e, nil)
+	switch {
+	case call.Code(e.Code) == askLeft:
+		s.answer(int(e.Peer))
+	case e.Stage != proposed:
+		s.deliver(e)
+	case e.Size > 0:
+		s.vote(e)
+	case e.Comm == 0 && call.Code(e.Code) == call.RankLost:
+		s.fell(int(e.Peer))
+	}
+	s.decide()
+}
+
+// note keeps what those who come later are to hear: a proposal until it is decided, here or elsewhere.
+func (s *Site) note(e *Event) {
+	if call.Code(e.Code) > processLeft {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := &s.history
+	switch {
+	case e.Stage == proposed && s.settled.has(e.subject()):
+		return
+	case e.Stage == proposed:
+		list = &s.pending
+	case call.Code(e.Code) <= call.Closed:
+		s.settled.keep(e.subject())
+	}
+	if len(*list) == shm.RingSlots {
+		*list = (*list)[1:]
+	}
+	*list = append(*list, *e)
+}
+
+// decide gives the proposals their places, if this process is the one to do that.
+func (s *Site) decide() {
+	for {
+		s.mu.Lock()
+		s.pending = slices.DeleteFunc(s.pending, func(e Event) bool { return s.settled.has(e.subject()) })
+		s.polls = slices.DeleteFunc(s.polls, func(p *poll) bool { return s.settled.has(p.subject) })
+		none := len(s.pending) == 0
+		s.mu.Unlock()
+		if none || !s.leads() || !s.lowest() {
+			return
+		}
+		s.mu.Lock()
+		next := slices.IndexFunc(s.pending, func(e Event) bool { return s.isRipe(&e) })
+		if next < 0 {
+			s.mu.Unlock()
+			return
+		}
+		d := s.pending[next]
+		if d.Size > 0 {
+			d.turn(s.poll(&d).parties(), int(d.Size))
+		}
+		s.pending = slices.Delete(s.pending, next, next+1)
+		s.settled.keep(d.subject())
+		s.mu.Unlock()
+		d.Stage = decided
+		if s.Host.Shared() {
+			s.log(s.Host, d) // the scan that is under way comes to it
+		} else {
+			s.handle(&d)
+		}
+	}
+}
+
+// subject is what can be decided once: the failure of a Comm, the loss of a rank of the world.
+type subject struct {
+	comm uint64
+	lost int32
+}
+
+func (e *Event) subject() subject {
+	if e.Comm == 0 {
+		return subject{0, e.Peer}
+	}
+	return subject{e.Comm, -1}
+}
+
+// subjects are those that have been decided: all losses, and the failures of the last Comms. That of one before them would
+// be decided again, if anybody still proposed it, and tell nobody anything new.
+type subjects struct {
+	all  map[subject]bool
+	list []subject // of the failures, the oldest first from next on
+	next int
+}
+
+// keptFailures is how many there are.
+const keptFailures = 4096
+
+func (k *subjects) has(x subject) bool { return k.all[x] }
+
+func (k *subjects) keep(x subject) {
+	switch {
+	case k.all[x]:
+		return
+	case k.all == nil:
+		k.all = map[subject]bool{}
+	}
+	k.all[x] = true
+	switch {
+	case x.comm == 0:
+	case len(k.list) < keptFailures:
+		k.list = append(k.list, x)
+	default:
+		delete(k.all, k.list[k.next])
+		k.list[k.next] = x
+		k.next = (k.next + 1) % keptFailures
+	}
+}
+
+// lowest reports whether no host before this one has a lead.
+func (s *Site) lowest() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h := range s.Node {
+		if s.lead(h) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// insist believes the proposals of this process that nobody has decided in time.
+func (s *Site) insist() {
+	now := s.Lived.Now()
+	s.mu.Lock()
+	var due []Event
+	s.proposals = slices.DeleteFunc(s.proposals, func(p proposal) bool {
+		if s.isMoot(&p.Event) {
+			return true
+		}
+		if now < p.until {
+			return false
+		}
+		p.Stage = told
+		due = append(due, p.Event)
+		return true
+	})
+	s.mu.Unlock()
+	for _, e := range due {
+		s.publish(e)
+	}
+}
+
+// isMoot reports whether what e proposes, or another cause, is believed here. s.mu is held.
+func (s *Site) isMoot(e *Event) bool {
+	switch {
+	case e.Comm == 0:
+		return s.dead[int(e.Peer)]
+	case call.Code(e.Code) == call.Aborted, // which this process has believed at once
+		len(s.comms[e.Comm]) == 0: // of ranks elsewhere: see neverSplit
+		return s.settled.has(e.subject())
+	}
+	for _, c := range s.comms[e.Comm] {
+		if c.Cause.Load() == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// deliver tells the Comms of this process what e says. s.order is held.
+func (s *Site) deliver(e *Event) {
+	if w := int(e.Peer); call.Code(e.Code) > call.Closed {
+		switch {
+		case w < 0 || w >= s.Topo.Size():
+		case call.Code(e.Code) == processLeft && s.Topo.Node(w) != s.Node: // whose own host says more
+			s.left(s.Topo.Node(w), s.alongWith(w))
+		case call.Code(e.Code) == rankLeft:
+			s.left(s.Topo.Node(w), []int{w})
+		case call.Code(e.Code) == newLead:
+			s.mu.Lock()
+			delete(s.vacant, s.Topo.Node(w))
+			s.mu.Unlock()
+		}
+		return
+	}
+	s.mu.Lock()
+	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
+		s.dead[int(e.Peer)] = true
+	}
+	if s.picture.brokenAt == 0 && alarming(call.Code(e.Code)) {
+		s.picture.brokenAt = max(s.Clock(), 1)
+		for _, list := range s.comms { // all are to say where they stand
+			for _, c := range list {
+				c.asked.Store(true)
+			}
+		}
+	}
+	var told []*Member
+	if e.Comm != 0 {
+		told = append(told, s.comms[e.Comm]...)
+	} else {
+		for _, list := range s.comms {
+			told = append(told, list...)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range told {
+		s.tell(c, e)
+	}
+	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
+		s.fell(int(e.Peer))
+	}
+}
+
+// tell fails c with e, if it is c's concern.
+func (j *job) tell(c *Member, e *Event) {
+	if e.Comm == c.id {
+		f := e.fault(c.rank, c.contradicts)
+		if own := c.Proposal.Load(); own != nil && int(e.From) == c.rank && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
+			f = own
+		}
+		c.FailHere(f)
+		return
+	}
+	if e.Comm != 0 {
+		return
+	}
+	r := c.Members.Rank(int(e.Peer), c.Size())
+	if r < 0 {
+		return
+	}
+	if r == c.rank { // of a process that was stopped, and goes on too late
+		c.FailHere(call.NewFault(call.RankLost, r, "the others have given this rank up: %w", e.cause()))
+		return
+	}
+	if c.hasLeft(r) {
+		return // in good order
+	}
+	c.FailHere(&call.Fault{Code: call.Code(e.Code), Peer: r, Err: e.cause()})
+}
+
+// contradicts reports whether this rank has made another collective than r of its number.
+func (c *Member) contradicts(r *call.Record) bool {
+	if r.Kind == call.Send || r.Kind == call.Recv || r.Kind == call.SendRecv { // which are in no order of all ranks
+		return false
+	}
+	c.Life.Lock()
+	defer c.Life.Unlock()
+	if c.Gone {
+		return false
+	}
+	mine, ok := c.Local.Made(c.Me, r.Seq)
+	return ok && mine.Hash != r.Hash
+}
+
+// hasLeft reports whether rank r is on this host and has closed the Comm.
+func (c *Member) hasLeft(r int) bool {
+	if c.Topo.Node(r) != c.Topo.Node(c.rank) {
+		return false
+	}
+	c.Life.Lock()
+	defer c.Life.Unlock()
+	return c.Gone || c.Local.State(c.Topo.Local(r)).Load() == region.StateClosed
+}
+
+// isStale reports whether e is what a process has to say that is lost itself by now. One that was stopped, and goes on
+// when the others have given it up, blames those for the end of its connections: nobody may believe that. That it is lost
+// it may say; what was decided stays so.
+func (s *Site) isStale(e *Event) bool {
+	w := int(e.Origin)
+	if e.Stage == decided || call.Code(e.Code) > call.Closed && call.Code(e.Code) != newLead || w == int(e.Peer) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dead[w]
+}
+
+// isGivenUp reports whether the others have given this process up.
+func (s *Site) isGivenUp() bool {
+	s.Scan()
+	return s.IsLost(s.Mine)
+}
+
+// Lost reports that rank w of the world is gone.
+func (s *Site) Lost(w int, cause error) {
+	s.Post(NewEvent(0, call.RankLost, w, -1, s.Node, cause))
+}
+
+// IsLost reports whether rank w of the world is known to be lost.
+func (j *job) IsLost(w int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.dead[w]
+}
+
+// answer says whether a rank of this host has left in good order, if it has.
+func (s *Site) answer(w int) {
+	if w < 0 || w >= s.Topo.Size() || !s.leads() || s.Topo.Node(w) != s.Node {
+		return
+	}
+	s.mu.Lock()
+	p := s.Procs[s.Topo.Local(w)]
+	left := s.leavers[w] || s.pulses != nil && s.pulses[s.Topo.Local(p)].left.Load() != 0
+	s.mu.Unlock()
+	if left {
+		e := NewEvent(0, rankLeft, w, -1, s.Node, nil)
+		if s.tryHold() {
+			go func() { // not within the order of what is being handled
+				defer s.Leave()
+				s.Post(e)
+			}()
+		}
+	}
+}
+
+// LeftInOrder asks the host of rank w of the world whether w's process has left in good
+// order. It may take a moment.
+func (s *Site) LeftInOrder(w int) bool {
+	left := s.LeftYet(w)
+	for range 20 {
+		if left() {
+			return true
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return left()
+}
+
+// LeftYet is the question whether the process of rank w of the world is known to have left in good order. Who asks it for
+// the first time asks w's host, too; the answer takes a moment.
+func (s *Site) LeftYet(w int) func() bool {
+	asked := false
+	return func() bool {
+		s.Scan()
+		if s.KnownLeft(w) {
+			return true
+		}
+		if !asked {
+			asked = true
+			s.Post(NewEvent(0, askLeft, w, -1, s.Node, nil))
+		}
+		return false
+	}
+}
+
+// KnownLeft reports whether this process knows that rank w's has left in good order.
+func (s *Site) KnownLeft(w int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hasLeft(w)
+}

@@ -1,0 +1,126 @@
+package plane
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// Status says where one rank stands in one Comm. Ranks tell each other only once a call has waited for
+// long: see look.go.
+type Status struct {
+	Comm   uint64
+	Calls  uint64 // collectives it has begun
+	Rank   int32  // of Size
+	Size   int32
+	World  int32  // its rank in the world
+	Node   int32  // its host
+	Peer   int32  // the rank that it waits for; -1: several, or none
+	For    int32  // if it waits, a rank of the world that has not come; -1: not known
+	Number uint32 // of this rank's statuses
+	Waited uint32 // milliseconds
+	Hash   uint32 // of all collectives it has begun
+	Doing  Doing
+	Brief  bool        // sent for its order of calls alone, one for all ranks of a host
+	Failed bool        // the Comm has failed
+	Call   call.Record // the call it is in, or was in last
+	name   short
+	caller long
+	host   short
+	heard  int64 // when this process has heard it
+}
+
+// Doing is what a rank does.
+type Doing uint8
+
+// What a rank may be found doing.
+const (
+	Outside Doing = iota // it is in no call: Call is its last
+	AtWork               // it is in Call, and not found to wait
+	Waits                // it waits in Call
+)
+
+// short and long are texts of a bounded length, so that a Status can lie in shared memory.
+type (
+	short struct {
+		n uint8
+		b [23]byte
+	}
+	long struct {
+		n uint8
+		b [47]byte
+	}
+)
+
+func (t *short) set(s string) { t.n = uint8(copy(t.b[:], s)) }
+func (t *long) set(s string)  { t.n = uint8(copy(t.b[:], s)) }
+
+func (t short) String() string { return string(t.b[:min(int(t.n), len(t.b))]) }
+func (t long) String() string  { return string(t.b[:min(int(t.n), len(t.b))]) }
+
+// Name is the Comm's name there.
+func (s *Status) Name() string { return s.name.String() }
+
+// Caller is where the call was made, "" if that is not known.
+func (s *Status) Caller() string { return s.caller.String() }
+
+// Host is the name of the rank's host.
+func (s *Status) Host() string { return s.host.String() }
+
+// statusWire is the size of an encoded Status.
+const statusWire = 2*8 + 9*4 + 4 + call.NumberedWire + 2*24 + 48
+
+func (s *Status) encode(b []byte) []byte {
+	le := binary.LittleEndian
+	le.PutUint64(b, s.Comm)
+	le.PutUint64(b[8:], s.Calls)
+	for i, v := range []uint32{uint32(s.Rank), uint32(s.Size), uint32(s.World), uint32(s.Node), uint32(s.Peer), uint32(s.For), s.Number, s.Waited, s.Hash} {
+		le.PutUint32(b[16+4*i:], v)
+	}
+	b[52], b[53], b[54], b[55] = byte(s.Doing), flag(s.Brief), flag(s.Failed), 0
+	s.Call.EncodeNumbered(b[56:])
+	at := 56 + call.NumberedWire
+	b[at], b[at+24], b[at+48] = s.name.n, s.host.n, s.caller.n
+	copy(b[at+1:], s.name.b[:])
+	copy(b[at+25:], s.host.b[:])
+	copy(b[at+49:], s.caller.b[:])
+	return b[:statusWire]
+}
+
+func flag(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+func (s *Status) decode(b []byte) error {
+	if len(b) != statusWire {
+		return fmt.Errorf("control: a status of %d bytes; %d are expected", len(b), statusWire)
+	}
+	le := binary.LittleEndian
+	s.Comm, s.Calls = le.Uint64(b), le.Uint64(b[8:])
+	for i, p := range []*int32{&s.Rank, &s.Size, &s.World, &s.Node, &s.Peer, &s.For} {
+		*p = int32(le.Uint32(b[16+4*i:]))
+	}
+	s.Number, s.Waited, s.Hash = le.Uint32(b[40:]), le.Uint32(b[44:]), le.Uint32(b[48:])
+	s.Doing, s.Brief, s.Failed = Doing(b[52]), b[53] == 1, b[54] == 1
+	s.Call.DecodeNumbered(b[56:])
+	at := 56 + call.NumberedWire
+	s.name.n, s.host.n, s.caller.n = b[at], b[at+24], b[at+48]
+	copy(s.name.b[:], b[at+1:])
+	copy(s.host.b[:], b[at+25:])
+	copy(s.caller.b[:], b[at+49:])
+	if s.Doing > Waits || b[53] > 1 || b[54] > 1 || b[55] != 0 || s.Rank < 0 || s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size || s.For < -1 ||
+		int(s.name.n) > len(s.name.b) || int(s.host.n) > len(s.host.b) || int(s.caller.n) > len(s.caller.b) {
+		return errors.New("control: a status that makes no sense")
+	}
+	return nil
+}
+
+// statusLog hands statuses to the processes of a host, as eventLog does events. One that is overwritten before all
+// have read it is lost; it is said again while it matters.
+type statusLog = shm.Ring[Status]

@@ -1,0 +1,75 @@
+package plane
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+)
+
+// aStatus has something in every field.
+func aStatus() Status {
+	s := Status{Comm: 0x1122334455667788, Calls: 41, Rank: 3, Size: 8, World: 7, Node: 2, Peer: 5, For: 6, Number: 9, Waited: 1500, Hash: 0xcafe,
+		Doing: Waits, Failed: true, Call: call.Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Number: 43, Kind: call.AllReduce, Type: 11, Op: 2, State: 1, Times: 0.25}}
+	s.name.set("tp")
+	s.host.set("n1")
+	s.caller.set("train.go:88")
+	return s
+}
+
+func TestStatusWire(t *testing.T) {
+	s := aStatus()
+	var b [statusWire]byte
+	require.Len(t, s.encode(b[:]), 192)
+	var back Status
+	require.NoError(t, back.decode(b[:]))
+	assert.Equal(t, s, back)
+	assert.Equal(t, "tp n1 train.go:88", back.Name()+" "+back.Host()+" "+back.Caller())
+	s.name.set(strings.Repeat("x", 100))
+	s.caller.set(strings.Repeat("y", 100))
+	assert.Equal(t, strings.Repeat("x", 23), s.Name())
+	assert.Equal(t, strings.Repeat("y", 47), s.Caller())
+}
+
+func TestStatusThatMakesNoSense(t *testing.T) {
+	for name, spoil := range map[string]func(b []byte) []byte{
+		"short":            func(b []byte) []byte { return b[:statusWire-1] },
+		"long":             func(b []byte) []byte { return append(b, 0) },
+		"a rank beyond":    func(b []byte) []byte { b[16] = 8; return b },
+		"a negative rank":  func(b []byte) []byte { b[19] = 0x80; return b },
+		"a negative world": func(b []byte) []byte { b[27] = 0x80; return b },
+		"a peer beyond":    func(b []byte) []byte { b[32] = 8; return b },
+		"doing what":       func(b []byte) []byte { b[52] = 3; return b },
+		"for whom":         func(b []byte) []byte { b[39] = 0x80; return b },
+		"a long name":      func(b []byte) []byte { b[56+call.NumberedWire] = 24; return b },
+		"a long caller":    func(b []byte) []byte { b[56+call.NumberedWire+48] = 48; return b },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := aStatus()
+			var back Status
+			assert.Error(t, back.decode(spoil(s.encode(make([]byte, statusWire)))))
+		})
+	}
+}
+
+func FuzzStatus(f *testing.F) {
+	s := aStatus()
+	f.Add(s.encode(make([]byte, statusWire)))
+	f.Add([]byte("GET / HTTP/1.1\r\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var s Status
+		if s.decode(in) != nil {
+			return
+		}
+		again := s.encode(make([]byte, statusWire))
+		if !bytes.Equal(again, in) {
+			t.Fatalf("%x was read as %+v, which is %x", in, s, again)
+		}
+		circle([]Status{s, aStatus()})
+		waitsIn([]Status{s, aStatus()}, 0, 0).lateBehind(s.World, s.For)
+	})
+}

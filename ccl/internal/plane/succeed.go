@@ -1,0 +1,214 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/tcp"
+)
+
+// Who speaks for a host on the control plane: the process of its lowest rank that is not gone, its lead. That follows
+// from what is known of ranks, so all agree on it as soon as they have heard the same. The next in line
+// hears from the memory of its host that the lead has died or left, and connects with the leads of the hosts
+// beside it; those expect it, since they have seen the end of their connection, or take it unasked. It tells what has
+// happened on its host, hears what has happened elsewhere, and then says that it has come.
+
+// absence says why a host has nobody on the control plane.
+type absence uint8
+
+const (
+	leftHost absence = 1 + iota // its lead has left in good order
+	lostHost
+)
+
+// lead is the rank of the world that leads host h, -1 if no rank of it is left. j.mu is held.
+func (j *job) lead(h int) int {
+	l := j.first[h]
+	if l >= j.Topo.Locals(h) {
+		return -1
+	}
+	return j.Topo.Rank(h, l)
+}
+
+// leadOf is lead.
+func (j *job) leadOf(h int) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lead(h)
+}
+
+// leads reports whether this process leads its host.
+func (s *Site) leads() bool {
+	w := s.leadOf(s.Node)
+	return w >= 0 && s.Procs[s.Topo.Local(w)] == s.Mine
+}
+
+// isAway reports whether rank w of the world is known to be gone. j.mu is held.
+func (j *job) isAway(w int) bool { return j.leavers[w] || j.dead[w] }
+
+// isKnownAway is isAway.
+func (j *job) isKnownAway(w int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.isAway(w)
+}
+
+// hasLeft reports whether rank w of the world has left in good order, as far as is known: where a lead has, and
+// nobody has taken its place, all of its host have. j.mu is held.
+func (j *job) hasLeft(w int) bool {
+	return j.leavers[w] || !j.dead[w] && j.vacant[j.Topo.Node(w)] == leftHost
+}
+
+// alongWith lists the ranks of the process of rank w of another host.
+func (s *Site) alongWith(w int) []int {
+	var ranks []int
+	h := s.Topo.Node(w)
+	for l := range s.Topo.Locals(h) {
+		if o := s.Topo.Rank(h, l); s.Addrs[o] == s.Addrs[w] {
+			ranks = append(ranks, o)
+		}
+	}
+	return ranks
+}
+
+// left notes that ranks of host h have left in good order.
+func (j *job) left(h int, ranks []int) {
+	j.mu.Lock()
+	for _, w := range ranks {
+		j.leavers[w] = true
+	}
+	j.mu.Unlock()
+	j.succeed(h, leftHost)
+}
+
+// fell notes that a rank is said to be lost: it leads no more, whatever the order in which that is believed.
+func (j *job) fell(w int) {
+	if w < 0 || w >= j.Topo.Size() {
+		return
+	}
+	j.mu.Lock()
+	j.fallen[w] = true
+	j.mu.Unlock()
+	j.succeed(j.Topo.Node(w), lostHost)
+}
+
+// succeed finds the lead of host h, of which ranks have gone. If it is another now, those beside it, and it itself,
+// see to the connections that they need.
+func (j *job) succeed(h int, why absence) {
+	if j.Topo.Nodes() == 1 {
+		return
+	}
+	j.mu.Lock()
+	l := j.first[h]
+	for l < j.Topo.Locals(h) && (j.isAway(j.Topo.Rank(h, l)) || j.fallen[j.Topo.Rank(h, l)]) {
+		l++
+	}
+	if l == j.first[h] || j.leaving {
+		j.mu.Unlock()
+		return
+	}
+	j.first[h], j.vacant[h] = l, why
+	var busy []*Site
+	for _, s := range j.all {
+		if s.inPlane {
+			busy = append(busy, s)
+		}
+	}
+	j.mu.Unlock()
+	for _, s := range busy {
+		if s.leads() {
+			s.Wg.Go(s.closeRing)
+		}
+	}
+}
+
+// ringAfter is the time a host waits before it closes a gap: when a job ends, all leave at about the same
+// time.
+const ringAfter = 10 * time.Millisecond
+
+// closeRing joins the hosts that are beside this one now.
+func (s *Site) closeRing() {
+	select {
+	case <-s.StopCh:
+		return
+	case <-time.After(ringAfter):
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.peer, time.Second))
+	defer cancel()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go func() {
+		select {
+		case <-s.StopCh:
+			cancel()
+		case <-stopped:
+		}
+	}()
+	var all sync.WaitGroup // one that does not answer must not keep the others waiting
+	for _, h := range s.beside() {
+		w := s.leadOf(h)
+		all.Go(func() {
+			if err := s.joinRank(ctx, w); err != nil && !s.ending() && s.peer > 0 && s.leadOf(h) == w {
+				s.unreached(w, err)
+			}
+			s.present()
+		})
+	}
+	all.Wait()
+	s.Order.Lock()
+	s.decide() // what the lead before this one has left
+	s.Order.Unlock()
+	s.Scan()
+}
+
+// present says that this process leads its host, if another did.
+func (s *Site) present() {
+	s.mu.Lock()
+	news := s.vacant[s.Node] != 0 && len(s.control) > 0
+	if news {
+		delete(s.vacant, s.Node)
+	}
+	s.mu.Unlock()
+	if news {
+		s.Post(NewEvent(0, newLead, s.Mine, -1, s.Node, nil))
+	}
+}
+
+// cutShort deals with a connection to rank w that ended before it carried anything: the other end was leaving when
+// it was reached, or it was lost just then. Where nobody can say which, it is asked once more.
+func (s *Site) cutShort(w int) {
+	if s.LeftInOrder(w) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.peer, time.Second))
+	defer cancel()
+	if err := s.joinRank(ctx, w); err != nil && !s.ending() {
+		s.unreached(w, err)
+	}
+}
+
+// unreached reports that the lead of a host, rank w of the world, cannot be reached. Where others have just left in
+// good order and nobody listens any more, it has, too.
+func (s *Site) unreached(w int, err error) {
+	refused := errors.Is(err, tcp.ErrRefused)
+	if refused && s.LeftInOrder(w) {
+		return
+	}
+	s.mu.Lock()
+	// The last on the control plane has nobody left to ask.
+	leaving := s.vacant[s.Topo.Node(w)] == leftHost || s.vacant[s.Node] == leftHost || len(s.leavers) > 0 && len(s.control) == 0
+	s.mu.Unlock()
+	if leaving && refused {
+		s.Post(NewEvent(0, processLeft, w, -1, s.Topo.Node(w), nil))
+		return
+	}
+	why := errors.New("its host cannot be reached")
+	if refused {
+		why = errors.New("its process ended")
+	}
+	for _, o := range s.alongWith(w) {
+		s.Lost(o, why)
+	}
+}

@@ -1,0 +1,61 @@
+package plane
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/goccl/goccl/internal/algo"
+)
+
+// Three hosts of three ranks: who leads them, after what is known of ranks.
+func TestLeadOfAHost(t *testing.T) {
+	all := func(j *job) {}
+	for _, tc := range []struct {
+		name string
+		what func(j *job)
+		want []int
+	}{
+		{"all are there", all, []int{0, 3, 6}},
+		{"a first one is said to be lost", func(j *job) { j.fell(3) }, []int{0, 4, 6}},
+		{"another is", func(j *job) { j.fell(4) }, []int{0, 3, 6}},
+		{"and then the first", func(j *job) { j.fell(4); j.fell(3) }, []int{0, 5, 6}},
+		{"a first one has left", func(j *job) { j.left(2, []int{6}) }, []int{0, 3, 7}},
+		{"with another of its process", func(j *job) { j.left(0, []int{0, 1}) }, []int{2, 3, 6}},
+		{"one has left, the next is lost", func(j *job) { j.left(0, []int{0}); j.fell(1) }, []int{2, 3, 6}},
+		{"nobody is left", func(j *job) { j.fell(3); j.left(1, []int{4, 5}) }, []int{0, -1, 6}},
+		{"a rank that cannot be", func(j *job) { j.fell(-1); j.fell(9) }, []int{0, 3, 6}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			j := &job{Topo: algo.Blocks(3, 3), first: map[int]int{}, fallen: map[int]bool{}, leavers: map[int]bool{}, vacant: map[int]absence{}}
+			tc.what(j)
+			for h, want := range tc.want {
+				assert.Equal(t, want, j.leadOf(h), "host %d", h)
+			}
+		})
+	}
+}
+
+// Where the lead of a host has left, and no other has come, all of its host count as having left, but for those
+// that are lost.
+func TestWhoHasLeft(t *testing.T) {
+	j := &job{Topo: algo.Blocks(2, 3), first: map[int]int{}, fallen: map[int]bool{}, leavers: map[int]bool{}, dead: map[int]bool{}, vacant: map[int]absence{}}
+	left := func() (ranks []int) {
+		for w := range 6 {
+			if j.hasLeft(w) {
+				ranks = append(ranks, w)
+			}
+		}
+		return ranks
+	}
+	assert.Empty(t, left())
+	j.left(1, []int{4})
+	assert.Equal(t, []int{4}, left())
+	j.left(1, []int{3})
+	assert.Equal(t, []int{3, 4, 5}, left())
+	delete(j.vacant, 1) // rank 5 has said that it leads now
+	assert.Equal(t, []int{3, 4}, left())
+	j.dead[0] = true
+	j.fell(0)
+	assert.Equal(t, []int{3, 4}, left())
+}

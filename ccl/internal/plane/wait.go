@@ -1,0 +1,288 @@
+package plane
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/ccl/internal/region"
+)
+
+// A waiter is one wait: what to do when the looks have been fruitless. Every wait
+// of the engine ends here, so that every wait notices a failure, a closed peer, a
+// context that ends and the timeout.
+type Waiter struct {
+	laps  int
+	Looks int
+	began time.Time
+	Nap   time.Duration // the last; not 0 once the wait has slept
+	naps  int
+	Rests int  // of those that ended by themselves
+	peer  int  // that was last noted to be waited for
+	left  bool // the rank waited for has been seen to have closed the Comm
+
+	Several bool // ranks may end the wait
+	Remote  bool // a rank of another host may
+}
+
+const (
+	lapsAwake  = 16                     // laps before the clock is looked at
+	lapsAbrupt = 64                     // laps before a wait that does not give way sleeps: some 25 microseconds
+	lapsMax    = 4096                   // far more than awake takes, unless time stands still: testing/synctest
+	awake      = 500 * time.Microsecond // of giving way, before sleeping
+	NapMin     = 20 * time.Microsecond
+	napMax     = 500 * time.Microsecond
+
+	napsExact = 64 // naps of a wait that are no longer than meant: some 30 ms
+)
+
+// Pause gives way to others, at first for a moment, later by sleeping. peer is the
+// rank waited for, -1 if there are several.
+func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
+	if f := c.Cause.Load(); f != nil {
+		return f
+	}
+	if c.Local.Abort().Load() != 0 {
+		if f := c.Aborted(); f != nil {
+			return f
+		}
+	}
+	if w.laps == 0 {
+		c.Wake() // what this rank has posted may be what others sleep for
+	}
+	w.laps++
+	if abrupt := c.Abrupt(w, peer); abrupt && w.laps < lapsAbrupt {
+		return nil
+	} else if !abrupt && w.laps < lapsAwake {
+		c.GiveWay(w.laps)
+		return nil
+	}
+	if w.laps&15 == 0 || w.Nap > 0 {
+		if f := c.otherCall(); f != nil {
+			return c.Stop(f)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return c.Stop(c.Unfinished(err, err, c.missing(peer)))
+	}
+	if t := c.Opt.Timeout; t > 0 && c.Site.Clock()-c.Began > int64(t) {
+		return c.Stop(c.overdue(c.missing(peer)))
+	}
+	now := time.Now()
+	if w.began.IsZero() {
+		w.began = now
+	}
+	waited := now.Sub(w.began)
+	if w.left || w.laps&15 == 0 || w.Nap > 0 {
+		// Who closes may have done its part just before: one more look decides.
+		if f := c.someoneLeft(peer); f != nil && w.left {
+			return c.Stop(f)
+		} else if f != nil {
+			w.left = true
+			return nil
+		}
+	}
+	if waited < awake && w.laps < lapsMax {
+		if c.Abrupt(w, peer) {
+			c.Rest(ctx, w, peer, awake-waited)
+			proc.HaltFork()
+		} else {
+			c.GiveWay(w.laps)
+		}
+		return nil
+	}
+	if k := c.Running; k != nil {
+		c.Running = nil
+		c.doze(k, peer)
+		if c.Opt.OnSleep != nil {
+			c.Opt.OnSleep(k)
+		}
+	} else if peer != w.peer {
+		c.turnTo(peer)
+	}
+	w.peer = peer
+	c.Local.Waits(c.Me).Store(c.Calls<<32 | uint64(peer+1))
+	if c.CanRest(w, peer) {
+		c.Rest(ctx, w, peer, 0)
+		proc.HaltFork()
+		return nil
+	}
+	w.Nap = max(NapMin, min(2*w.Nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
+	c.sleep(w)
+	proc.HaltFork()
+	return nil
+}
+
+// sleep takes a nap. The first are as short as they should be; not all, since time may stand still until all sleep
+// (testing/synctest).
+func (c *Member) sleep(w *Waiter) {
+	if w.naps++; w.naps > napsExact || !c.Site.naps.Nap(w.Nap) {
+		time.Sleep(w.Nap)
+	}
+}
+
+// otherCall finds a rank of this host that is in another call of the same number:
+// ranks that wait for different peers find it by no message.
+func (c *Member) otherCall() *call.Fault {
+	mine := c.Local.Entered(c.Me).Load()
+	for r := range c.N {
+		if w := c.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
+			return c.Differs(r, c.Calls)
+		}
+	}
+	return nil
+}
+
+// Interrupted is why a call under way must end, nil if it need not.
+func (c *Member) Interrupted(ctx context.Context) *call.Fault {
+	if f := c.Cause.Load(); f != nil {
+		return f
+	}
+	if err := ctx.Err(); err != nil {
+		return c.Stop(call.CtxFault(err, nil))
+	}
+	if t := c.Opt.Timeout; t > 0 && c.Site.Clock()-c.Began > int64(t) {
+		return c.Stop(call.NewFault(call.Timeout, -1, "not done after %v", t))
+	}
+	return nil
+}
+
+// GiveWay lets others run: goroutine ranks of this process, and, since the Go
+// scheduler never gives way to another process, other processes.
+func (c *Member) GiveWay(lap int) {
+	if int(c.Site.here.Load()) > 1 {
+		runtime.Gosched()
+		proc.HaltFork()
+		if lap&3 != 0 || !c.Site.Host.Shared() {
+			return
+		}
+	}
+	c.Site.Courtesy.yield(c.Site.Born)
+}
+
+// Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
+// compute on this rank's core. Where ranks outnumber processors each waits for the turns of the others anyhow.
+func (c *Member) Abrupt(w *Waiter, peer int) bool {
+	return c.Host.Shared() && !c.Site.Courtesy.yields(time.Since(c.Site.Born)) && c.Spins != SpinsCrowded && c.CanRest(w, peer)
+}
+
+// Stop fails the Comm with f and returns what it failed with.
+func (c *Member) Stop(f *call.Fault) *call.Fault {
+	c.Fail(f)
+	return c.Settle(f)
+}
+
+// Settle waits for the cause to be decided; f is what this rank believes.
+func (c *Member) Settle(f *call.Fault) *call.Fault {
+	for over := c.Site.outlives(2 * SettleFor); c.Cause.Load() == nil; {
+		if c.Closed.Load() || over() {
+			c.FailHere(f) // the job is over, or its log is stuck: nobody else will say
+			break
+		}
+		time.Sleep(200 * time.Microsecond)
+		c.Site.Scan()
+	}
+	if cause := c.Cause.Load(); cause != nil {
+		return cause
+	}
+	return f
+}
+
+// Aborted returns why another rank of this host says the Comm has failed; nil
+// while the reason is still on its way.
+func (c *Member) Aborted() *call.Fault {
+	c.Site.Scan()
+	return c.Cause.Load()
+}
+
+// someoneLeft finds out whether the rank waited for has closed the Comm.
+func (c *Member) someoneLeft(peer int) *call.Fault {
+	node := c.Topo.Node(c.rank)
+	for r := range c.N {
+		if c.Local.State(r).Load() == region.StateClosed {
+			left := c.Topo.Rank(node, r)
+			if peer < 0 || left == peer {
+				return call.NewFault(call.Closed, left, "")
+			}
+		}
+	}
+	return nil
+}
+
+// missing lists who has not arrived: the ranks that have not come to the collective that this one is in, as far as
+// they have told. Else it is the rank waited for, or, if that waits itself, the one it waits for: on this host, and
+// where this call is point-to-point in whatever call, on any host.
+func (c *Member) missing(peer int) []int {
+	c.note.Lock()
+	pairwise := c.note.asleep && call.IsPairwise(c.note.call.Kind)
+	c.note.Unlock()
+	var m []int
+	if !pairwise {
+		if m = c.Behind(); len(m) > 0 {
+			return m
+		}
+	}
+	if c.Lockstep {
+		for r := range c.N {
+			if r != c.Me && int32(c.Local.Posted(r, c.Round)-c.Round) < 0 {
+				m = append(m, c.LocalRank(r))
+			}
+		}
+	}
+	if len(m) > 0 || peer < 0 {
+		return m
+	}
+	first := peer
+	for range c.Size() {
+		if c.Topo.Node(peer) != c.Topo.Node(c.rank) {
+			next := c.told(peer)
+			if !pairwise || next < 0 {
+				return []int{peer}
+			}
+			peer = next
+			continue
+		}
+		r := c.Topo.Local(peer)
+		w := c.Local.Waits(r).Load()
+		next := int(w&math.MaxUint32) - 1 // -1: it does not wait, or for several
+		if pairwise && next < 0 || !pairwise && int32(uint32(c.Local.Entered(r).Load()>>32)-uint32(c.Calls)) < 0 {
+			return []int{peer}
+		}
+		if next < 0 || !pairwise && w>>32 != c.Calls&math.MaxUint32 {
+			return nil // it is in this call, and at work
+		}
+		peer = next
+	}
+	if c.Topo.Node(first) != c.Topo.Node(c.rank) {
+		return []int{first}
+	}
+	return nil // they wait for each other
+}
+
+// told is the rank that rank r of another host has said that it waits for, -1 if none.
+func (c *Member) told(r int) int {
+	for _, s := range c.Site.standing(c.id) {
+		if int(s.Rank) == r && s.Doing == Waits {
+			return int(s.Peer)
+		}
+	}
+	return -1
+}
+
+// Differs reports that rank r of this host has made another call, the one of that
+// number or one of the last before it.
+func (c *Member) Differs(r int, place uint64) *call.Fault {
+	f := call.NewFault(call.Mismatch, c.LocalRank(r), "")
+	for i := range min(uint64(c.Local.Kept-1), place) {
+		mine, ok := c.Local.Made(c.Me, place-i)
+		theirs, known := c.Local.Made(r, place-i)
+		if !ok || !known || mine.Hash == theirs.Hash {
+			break
+		}
+		f.Mine, f.Theirs = &mine, &theirs // hashes are of all calls so far: the first counts
+	}
+	return f
+}

@@ -1,0 +1,106 @@
+package plane
+
+import (
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// unixPair are the ends of a connection.
+func unixPair(t *testing.T) (a, b *net.UnixConn) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	conn := func(fd int) *net.UnixConn {
+		f := os.NewFile(uintptr(fd), "")
+		defer f.Close()
+		c, err := net.FileConn(f)
+		require.NoError(t, err)
+		return c.(*net.UnixConn)
+	}
+	return conn(fds[0]), conn(fds[1])
+}
+
+// A try at sharing memory is given up in the moment in which the end of another process is noticed. The memory stays until
+// that has been written down there.
+func TestGiveUpWaitsForTheWatch(t *testing.T) {
+	h, err := sharedHost()
+	require.NoError(t, err)
+	off, err := h.Alloc(pulseBytes(2))
+	require.NoError(t, err)
+	boardOf(h).pulses.Store(off)
+	j := EnterJob(t.Name(), 0)
+	s := j.Site(0)
+	s.Topo, s.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
+	s.open(h)
+	require.NoError(t, s.showLife(h))
+	require.True(t, boardOf(h).log.Append(&Event{Comm: 99, Code: uint8(call.Aborted), Peer: -1}, 0, nil)) // so that there is something to read
+	s.Order.Lock()                                                                                        // and the watch comes to it when this test lets it
+	here, there := unixPair(t)
+	s.watch(here, 1, nil)
+	there.Close()
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.others[0].gone
+	}, 10*time.Second, time.Millisecond)
+	over := make(chan struct{})
+	go func() {
+		s.giveUp()
+		close(over)
+	}()
+	select { // without its wait, giveUp is done by then
+	case <-over:
+	case <-time.After(50 * time.Millisecond):
+	}
+	s.Order.Unlock() // what the watch reads now must be there
+	select {
+	case <-over:
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "giveUp does not return")
+	}
+	require.Nil(t, s.Host)
+	s.Host = PrivateHost()
+	j.Leave()
+}
+
+// A process that has taken the memory and says nothing more does not hold up a try that is given up.
+func TestGiveUpWaitsForNoParting(t *testing.T) {
+	h, err := sharedHost()
+	require.NoError(t, err)
+	j := EnterJob(t.Name(), time.Hour)
+	s := j.Site(0)
+	s.Topo, s.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
+	s.open(h)
+	key := []byte(t.Name())
+	d, err := s.openDoor(key)
+	require.NoError(t, err)
+	s.door = d
+	c, err := dialHost(t.Context(), doorName(key), time.Now().Add(10*time.Second))
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Write(append([]byte{1, 0, 0, 0}, proof(key, "knocks", 1)...))
+	require.NoError(t, err)
+	fd, err := shm.RecvFD(c, proof(key, "answers", 1))
+	require.NoError(t, err)
+	unix.Close(fd)
+	over := make(chan struct{})
+	go func() {
+		s.giveUp()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(10 * time.Second): // it would wait for an hour
+		require.Fail(t, "giveUp does not return")
+	}
+	s.Host = PrivateHost()
+	j.Leave()
+}

@@ -1,0 +1,13 @@
+// Package reach gets at the memory of the other ranks of a host: in place, where all can touch it, or by reading it from
+// another process. A [Reach] is a [plane.Member] that knows what it may touch, and says so while it does.
+//
+// # Whose memory
+//
+// Other processes only read ordinary slices. Memory that other ranks touch by address (goroutine
+// ranks), or write into (MakeSlice), is made safe when a call fails: the call returns when nobody
+// touches it any more. A rank of another process may have been stopped while it wrote. After 10 ms
+// the owner replaces the pages that belong to the result alone by new ones at the same address.
+// Everything else in the slice stays as it is, and shared. For that reason ranks never write into
+// the first and last page of each other's results where those pages hold something else: the owner
+// copies these edges from staging memory.
+package reach

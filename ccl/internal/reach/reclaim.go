@@ -1,0 +1,118 @@
+package reach
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// Ranks of one process touch each other's memory by its address, and in one kind of call, directAllReduce, ranks of any
+// process write into each other's memory, if it is MakeSlice's. A rank that does so says so first, and then looks at the
+// abort word, before it makes a pointer of an address, and again between pieces. A rank whose call has failed has stored
+// the abort word, and then looks who touches. By Dekker's argument one of the two sees what the other has stored: who is
+// not seen to touch has not begun, and will not. So a call that has failed waits, before it returns, until nobody touches
+// its memory any more, and the program may do with that what it likes: the collector may have it, FreeSlice may unmap it.
+//
+// A rank of another process may have been stopped while it wrote, or killed: it is waited for, but not for long. Then
+// what it may write into is replaced by other memory (shm.TakeBack). Memory can be replaced by pages only, and of a page of
+// which another part of the slice has the rest nothing may be lost, whatever the program or another Comm does there at
+// the moment. So others write only into pages that are a result's own; the edges of a result its owner writes itself
+// (see directAllReduce). Nobody else ever has them to write into, and nothing has to be replaced there.
+
+// MayTouch says that this rank is about to touch the memory of others.
+func (c *Reach) MayTouch() *call.Fault {
+	if c.touching {
+		return nil
+	}
+	c.touching, c.Untidy = true, true
+	c.Local.Touches(c.Me).Store(1)
+	return c.InterruptedNow()
+}
+
+// Touched says that this rank does not touch it any more.
+func (c *Reach) Touched() {
+	if c.touching {
+		c.touching = false
+		c.Local.Touches(c.Me).Store(0)
+	}
+}
+
+// Here is what lies at p in this process.
+func (c *Reach) Here(p *shm.Span) (unsafe.Pointer, *call.Fault) {
+	inject.At("cpu.touch")
+	if f := c.MayTouch(); f != nil {
+		return nil, f
+	}
+	at := *(*unsafe.Pointer)(unsafe.Pointer(&p.At))
+	inject.At("cpu.touched")
+	return at, nil
+}
+
+const (
+	reclaimAfter = 10 * time.Millisecond // pieces take some 20 microseconds, but processes may be kept waiting for a core
+	reclaimFor   = time.Second           // where memory cannot be replaced
+	leaveAfter   = 10 * time.Second      // a rank that has ended in the midst of a call by runtime.Goexit, or panicked
+)
+
+// Reclaim returns when no rank of another process writes into dst any more, after a call has failed with f.
+func (c *Reach) Reclaim(dst []byte, f *call.Fault) *call.Fault {
+	if f == nil || !c.Site.Host.Shared() {
+		return f
+	}
+	c.awaitOthers(reclaimAfter, c.mayGoOn)
+	if c.awaitOthers(0, nil) || shm.TakeBack(dst) {
+		return f
+	}
+	c.awaitOthers(reclaimFor, nil)
+	return f
+}
+
+// Tidy ends what a call has begun beside its result; f is why it has failed, if it has.
+func (c *Reach) Tidy(f *call.Fault) {
+	c.Untidy = false
+	c.Touched()
+	if c.stale {
+		c.sweep()
+	}
+	if f != nil {
+		c.awaitOthers(leaveAfter, c.isHere)
+	}
+}
+
+// awaitOthers waits, but not for longer than that, until no other rank of this host touches the memory of others, and
+// reports whether none does; if of is not nil, of those ranks that it holds for.
+func (c *Reach) awaitOthers(longest time.Duration, of func(r int) bool) bool {
+	busy := func() bool {
+		for r := range c.N {
+			if r != c.Me && c.Local.Touches(r).Load() != 0 && (of == nil || of(r)) {
+				return true
+			}
+		}
+		return false
+	}
+	var began time.Time
+	for lap := 1; busy(); lap++ {
+		if began.IsZero() {
+			began = time.Now()
+		} else if time.Since(began) >= longest {
+			return false
+		}
+		if c.GiveWay(lap); lap&1023 == 0 {
+			time.Sleep(plane.NapMin) // time may stand still until all sleep: testing/synctest
+		}
+	}
+	return true
+}
+
+// isHere reports whether rank r of this host is in this process.
+func (c *Reach) isHere(r int) bool {
+	s := c.Site
+	return !s.Host.Shared() || s.Procs[s.Topo.Local(c.Members.World(c.LocalRank(r)))] == s.Mine
+}
+
+// mayGoOn reports whether rank r of this host is not known to be lost.
+func (c *Reach) mayGoOn(r int) bool { return !c.Site.IsLost(c.Members.World(c.LocalRank(r))) }

@@ -1,0 +1,133 @@
+package region
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// A region holds what the ranks of one Comm on one host share:
+//
+//	4 KiB         the abort word, how many have left, how many sleep
+//	per rank      control: state, where its staging memory and its pipes are,
+//	              its last calls; then slots of (flag, data)
+//
+// Calls run in rounds. In each round a rank posts: it writes data into its slot of
+// that round, then the slot's flag, round<<32 | hash of the call. Others wait for
+// the flag and read the data. A flag of the right round with another hash is a
+// mismatched call, found at no cost. Slots are used in turn; who posts a round has
+// finished reading all rounds two before it, so a slot is free again once every
+// rank has posted the round depth-2 after it.
+const (
+	regionHead  = 4 << 10
+	rankHead    = 192 // what a rank has before its last calls
+	recordBytes = int(unsafe.Sizeof(call.Record{}))
+)
+
+type Region struct {
+	Off    uint64
+	mem    []byte
+	base   unsafe.Pointer // &mem[0]
+	N      int            // ranks
+	Depth  uint32         // tuning.SlotDepth(n)
+	Kept   uint32         // tuning.CallsKept(n)
+	Inline int            // tuning.Inline(n)
+	Whole  int            // how many bytes of AllReduce lie in the slots
+	slot   int            // bytes of a slot
+	rank   int            // bytes of a rank
+	slots  int            // where its slots begin
+}
+
+func New(off uint64, mem []byte, n int) *Region {
+	return &Region{Off: off, mem: mem, base: unsafe.Pointer(&mem[0]), N: n, Depth: tuning.SlotDepth(n), Kept: tuning.CallsKept(n),
+		Inline: tuning.Inline(n), Whole: tuning.Inline(n), slot: 64 + tuning.SlotRoom(n), rank: rankBytes(n), slots: slotsAt(n)}
+}
+
+func slotsAt(n int) int { return (rankHead + int(tuning.CallsKept(n))*recordBytes + 63) &^ 63 }
+
+func rankBytes(n int) int { return slotsAt(n) + int(tuning.SlotDepth(n))*(64+tuning.SlotRoom(n)) }
+
+func Bytes(n int) int { return regionHead + n*rankBytes(n) }
+
+func (g *Region) at(off int) unsafe.Pointer { return unsafe.Add(g.base, off) }
+
+func (g *Region) word(off int) *atomic.Uint64 { return (*atomic.Uint64)(g.at(off)) }
+
+// Abort is 0 until the Comm has failed on some rank of the host, and then 1 + the first of them.
+func (g *Region) Abort() *atomic.Uint64 { return g.word(0) }
+
+// Left counts the ranks that have closed the Comm.
+func (g *Region) Left() *atomic.Uint64 { return g.word(128) }
+
+// Sleepers is how many ranks of the host sleep until they are rung: see bell.
+func (g *Region) Sleepers() *atomic.Uint64 { return g.word(256) }
+
+// State is StateOpen, StateClosed or StateLeft.
+func (g *Region) State(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank) }
+
+// Agreed is the last Shrink of the Comm that r has returned from, twice, and gaveUp if in vain.
+func (g *Region) Agreed(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 8) }
+
+// Stage is the offset of r's staging memory, 0 while it has none.
+func (g *Region) Stage(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 64) }
+
+// Waits is, while r sleeps in a call, that call<<32 | 1 + the rank it waits for; else 0.
+func (g *Region) Waits(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 72) }
+
+// Split is the region that r has made for the last Comm that was split from this one with r as the first of its ranks on
+// this host; 0 if that was refused. SplitSize is how many ranks of the host that Comm is of, joined how many of them have it.
+func (g *Region) Split(r int) *atomic.Uint64     { return g.word(regionHead + r*g.rank + 80) }
+func (g *Region) SplitSize(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 88) }
+func (g *Region) Joined(r int) *atomic.Uint64    { return g.word(regionHead + r*g.rank + 96) }
+
+// Bell says, while r sleeps, whose post is to wake it: see bell.
+func (g *Region) Bell(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 104) }
+
+// Row is the offset of the table of r's outgoing pipes, 0 while it has none.
+func (g *Region) Row(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 128) }
+
+// Entered is the collective that r is in or has last been in: its number<<32 | the
+// hash of all up to it.
+func (g *Region) Entered(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 184) }
+
+// Call is what r says of call seq, while it is one of its last.
+func (g *Region) Call(r int, seq uint64) *call.Record {
+	return (*call.Record)(g.at(regionHead + r*g.rank + rankHead + int(uint32(seq)&(g.Kept-1))*recordBytes))
+}
+
+// Touches is 1 while r touches the memory of others: see Comm.MayTouch.
+func (g *Region) Touches(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 136) }
+
+func (g *Region) slotOf(r int, round uint32) int {
+	return regionHead + r*g.rank + g.slots + int(round&(g.Depth-1))*g.slot
+}
+
+func (g *Region) Flag(r int, round uint32) *uint64 { return (*uint64)(g.at(g.slotOf(r, round))) }
+
+func (g *Region) Data(r int, round uint32) unsafe.Pointer { return g.at(g.slotOf(r, round) + 8) }
+
+// Payload is where n bytes of r's data lie that lie together: beside the flag, or behind it.
+func (g *Region) Payload(r int, round uint32, n int) unsafe.Pointer {
+	return g.at(g.slotOf(r, round) + g.BehindFlag(n))
+}
+
+// BehindFlag is where in a slot n bytes begin.
+func (g *Region) BehindFlag(n int) int { return tuning.BehindFlag(g.N, n) }
+
+// Turn is the rank whose memory takes r's data the u-th time that it is used: of two ranks, one and the other
+// in turn. So a rank writes where it has read the last time, having claimed those lines (see receive): they
+// go between the caches once, not twice.
+func (g *Region) Turn(r int, u uint32) int {
+	if g.N == 2 {
+		return r ^ int(u&1)
+	}
+	return r
+}
+
+const (
+	StateOpen uint64 = iota
+	StateClosed
+	StateLeft // closed after a failure: what it was says more
+)

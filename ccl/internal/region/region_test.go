@@ -1,0 +1,80 @@
+package region
+
+import (
+	"sort"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// Nothing in a region lies on anything else, and what is written by one rank shares
+// no cache line with what another writes.
+func TestRegionLayout(t *testing.T) {
+	for n := range 10 {
+		testRegionLayout(t, n)
+	}
+}
+
+func testRegionLayout(t *testing.T, n int) {
+	g := New(0, shm.Aligned(Bytes(n)), n)
+	base := uintptr(unsafe.Pointer(&g.mem[0]))
+	type span struct {
+		what     string
+		rank     int
+		from, to uintptr
+	}
+	var spans []span
+	add := func(what string, rank int, p unsafe.Pointer, size int) {
+		from := uintptr(p) - base
+		spans = append(spans, span{what, rank, from, from + uintptr(size)})
+	}
+	add("abort", -1, unsafe.Pointer(g.Abort()), 8)
+	add("left", -2, unsafe.Pointer(g.Left()), 8)
+	for r := range n {
+		add("state", r, unsafe.Pointer(g.State(r)), 8)
+		add("stage", r, unsafe.Pointer(g.Stage(r)), 8)
+		add("row", r, unsafe.Pointer(g.Row(r)), 8)
+		for seq := range uint64(tuning.CallsKept(n)) {
+			add("call", r, unsafe.Pointer(g.Call(r, seq)), recordBytes)
+		}
+		for round := range tuning.SlotDepth(n) {
+			add("flag", r, unsafe.Pointer(g.Flag(r, round)), 8)
+			add("data", r, g.Data(r, round), tuning.Inline(n))
+			for _, size := range []int{0, 1, tuning.BesideFlag, tuning.BesideFlag + 1, tuning.LineFrom - 1, tuning.LineFrom, tuning.SlotRoom(n)} {
+				if from := uintptr(g.Payload(r, round, size)); size <= tuning.SlotRoom(n) {
+					assert.GreaterOrEqual(t, from, uintptr(g.Data(r, round)))
+					assert.LessOrEqual(t, from+uintptr(size), uintptr(g.at(g.slotOf(r, round)+g.slot)))
+				}
+			}
+		}
+	}
+	sort.Slice(spans, func(i, j int) bool { return spans[i].from < spans[j].from })
+	for i, s := range spans {
+		assert.Zero(t, s.from%8, "%+v", s)
+		assert.LessOrEqual(t, s.to, uintptr(len(g.mem)), "%+v", s)
+		if i > 0 {
+			p := spans[i-1]
+			assert.LessOrEqual(t, p.to, s.from, "%+v and %+v", p, s)
+			if p.rank != s.rank {
+				assert.Less(t, (p.to-1)/64, s.from/64, "%+v and %+v share a line", p, s)
+			}
+		}
+	}
+}
+
+// Slots and records are used in turn, also where the round's number goes around.
+func TestRegionTurns(t *testing.T) {
+	g := New(0, shm.Aligned(Bytes(2)), 2)
+	depth, kept := tuning.SlotDepth(2), uint64(tuning.CallsKept(2))
+	assert.Same(t, g.Flag(1, 3), g.Flag(1, 3+depth))
+	assert.NotSame(t, g.Flag(1, 3), g.Flag(1, 4))
+	assert.NotSame(t, g.Flag(0, 3), g.Flag(1, 3))
+	last := ^uint32(0)
+	assert.Same(t, g.Flag(0, last+1), g.Flag(0, last-depth+1))
+	assert.Same(t, g.Call(1, 2), g.Call(1, 2+kept))
+	assert.NotSame(t, g.Call(1, 2), g.Call(1, 3))
+}

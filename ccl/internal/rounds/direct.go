@@ -1,0 +1,285 @@
+package rounds
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/reduce"
+)
+
+// directAllReduce: the memory of all ranks can be touched in place. Each rank reduces its part of the vector, and
+// writes the result into everybody's memory: every operand is read once, every result written once. Where results share
+// their first or last page with something else, their owners write: a rank stages what it has reduced of that, and the
+// others take it from there. So a rank that was stopped here writes into nothing that cannot be replaced: see reclaim.
+func (c *Team) directAllReduce(ctx context.Context, k *call.Call) *call.Fault {
+	return c.Reclaim(k.Dst, c.reduceDirectly(ctx, k))
+}
+
+func (c *Team) reduceDirectly(ctx context.Context, k *call.Call) *call.Fault {
+	var d directly
+	for r := range c.N {
+		if r == c.Me {
+			d.src[r], d.dst[r] = call.Ptr(k.Src), call.Ptr(k.Dst)
+			continue
+		}
+		var f *call.Fault
+		if d.src[r], f = c.Touch(r, &c.offers[r].src); f != nil {
+			return f
+		}
+		if d.dst[r], f = c.Touch(r, &c.offers[r].dst); f != nil {
+			return f
+		}
+	}
+	lead, tail := c.edges(len(k.Src), k.Elem)
+	round, f := c.open(ctx, k, lead+tail > 0)
+	if f != nil {
+		return f
+	}
+	from, end := c.part(len(k.Src), c.Me)
+	if lead+tail > 0 {
+		if f = c.stageEdges(k, &d, round, from, end, lead, tail); f != nil {
+			return f
+		}
+		from, end = max(from, lead), min(end, len(k.Src)-tail)
+	}
+	if f = c.MayTouch(); f == nil {
+		f = c.directPart(k, &d, from, end)
+	}
+	c.Touched()
+	if f != nil {
+		return f
+	}
+	c.post(k, round)
+	if f = c.awaitAll(ctx, k, round); f != nil || lead+tail == 0 {
+		return f
+	}
+	return c.takeEdges(k, round, lead, tail)
+}
+
+// directly is where a call finds all operands and results.
+type directly struct {
+	src, dst [tuning.MaxDirect]unsafe.Pointer
+}
+
+// edges is how many bytes at the beginning and at the end of an AllReduce of n bytes some rank's result has in a page
+// that is not its own alone, in whole elements.
+func (c *Team) edges(n, elem int) (lead, tail int) {
+	if c.Reach.All {
+		return 0, 0
+	}
+	for r := range c.N {
+		l, t := c.offers[r].dst.Edges(n)
+		lead, tail = max(lead, l), max(tail, t)
+	}
+	lead, tail = (lead+elem-1)/elem*elem, (tail+elem-1)/elem*elem
+	if lead+tail > n {
+		return n, 0
+	}
+	return lead, tail
+}
+
+// stageEdges reduces what of this rank's part, which goes from from to end, lies in the edges, and stages it for the
+// others.
+func (c *Team) stageEdges(k *call.Call, d *directly, round uint32, from, end, lead, tail int) *call.Fault {
+	to, f := c.stage(c.Me, round)
+	if f != nil {
+		return f
+	}
+	inner := len(k.Src) - tail
+	c.reduceEdge(k, d, from, min(end, lead), unsafe.Add(to, from))
+	if at := max(from, inner); at < end {
+		c.reduceEdge(k, d, at, end, unsafe.Add(to, lead+at-inner))
+	}
+	return nil
+}
+
+// reduceEdge reduces from at to end into this rank's result, and copies that to staged.
+func (c *Team) reduceEdge(k *call.Call, d *directly, at, end int, staged unsafe.Pointer) {
+	if at >= end {
+		return
+	}
+	mine := directly{src: d.src}
+	mine.dst[c.Me] = d.dst[c.Me]
+	c.directPieces(k, &mine, at, end, reduce.Copy, false)
+	reach.Put(staged, k.Dst[at:end])
+}
+
+// takeEdges copies what the others have reduced of the edges.
+func (c *Team) takeEdges(k *call.Call, round uint32, lead, tail int) *call.Fault {
+	inner := len(k.Src) - tail
+	for i := 1; i < c.N; i++ {
+		r := (c.Me + i) % c.N
+		from, end := c.part(len(k.Src), r)
+		if from >= lead && end <= inner {
+			continue
+		}
+		staged, f := c.stage(r, round)
+		if f != nil {
+			return f
+		}
+		if last := min(end, lead); from < last {
+			reach.Get(k.Dst[from:last], unsafe.Add(staged, from))
+		}
+		if at := max(from, inner); at < end {
+			reach.Get(k.Dst[at:end], unsafe.Add(staged, lead+at-inner))
+		}
+	}
+	return nil
+}
+
+// directPart reduces this rank's part for all, from from to end, piece by piece.
+func (c *Team) directPart(k *call.Call, d *directly, from, end int) *call.Fault {
+	move := reduce.Copy
+	stream := 2*c.N*len(k.Src) >= tuning.StreamInPlaceFrom && !c.someInPlace()
+	if stream {
+		move = reduce.Stream
+	}
+	for at := from; at < end; {
+		inject.At("cpu.write")
+		// One piece of work between two points of preemption.
+		stop := min(at+tuning.DirectPieces*tuning.FoldPiece, end)
+		c.directPieces(k, d, at, stop, move, stream)
+		at = stop
+		if f := c.InterruptedNow(); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// directPieces reduces from at to end into the results of all whose place is given.
+//
+//go:noinline
+func (c *Team) directPieces(k *call.Call, d *directly, at, end int, move func(dst, src unsafe.Pointer, n int), stream bool) {
+	src, dst := &d.src, &d.dst
+	if stream && c.N == 2 && k.Both != nil && k.Scale == nil {
+		// Reads and stores of one loop run side by side; those of two, by way of scratch memory, in turn.
+		k.Both(unsafe.Add(dst[c.Me], at), unsafe.Add(dst[1-c.Me], at), unsafe.Add(src[0], at), unsafe.Add(src[1], at), (end-at)/k.Elem)
+		return
+	}
+	scratch := unsafe.Pointer(&c.Reach.Scratch[0])
+	for ; at < end; at += tuning.FoldPiece {
+		m := min(tuning.FoldPiece, end-at)
+		// The sum goes to scratch memory, which stays in L1, and from there to all: in place the
+		// operands must stay until the last has been added.
+		a, to := unsafe.Add(src[0], at), scratch
+		if !stream {
+			to = unsafe.Add(dst[c.Me], at)
+			if c.N > 2 {
+				to = scratch
+			}
+		}
+		if k.SumsAll(c.N) {
+			srcs := c.operands(c.N)
+			for r := range srcs {
+				srcs[r] = unsafe.Add(src[r], at)
+			}
+			k.SumAll(to, srcs, m)
+		} else {
+			for r := 1; r < c.N; r++ {
+				k.Fold(to, a, unsafe.Add(src[r], at), m/k.Elem)
+				a = to
+			}
+			if k.Scale != nil {
+				k.Scale(to, m/k.Elem, c.N)
+			}
+		}
+		for i := range c.N {
+			if r := (c.Me + i) % c.N; dst[r] != nil && unsafe.Add(dst[r], at) != to {
+				move(unsafe.Add(dst[r], at), to, m)
+			}
+		}
+	}
+}
+
+// allReduceByRead: two ranks, each reads all of the other's operand, a piece at a time, and adds it.
+func (c *Team) allReduceByRead(ctx context.Context, k *call.Call) *call.Fault {
+	peer := 1 - c.Me
+	o := &c.offers[peer]
+	for at := 0; at < len(k.Src); at += tuning.ReadPiece {
+		m := min(tuning.ReadPiece, len(k.Src)-at)
+		theirs, f := c.Source(ctx, peer, &o.src, at, m, c.Reach.Scratch[:tuning.ReadPiece])
+		if f != nil {
+			return f
+		}
+		a, b := unsafe.Pointer(&k.Src[at]), theirs
+		if c.Me == 1 {
+			a, b = b, a
+		}
+		foldPieceOf(k, unsafe.Pointer(&k.Dst[at]), a, b, m)
+		if k.Scale != nil {
+			k.Scale(unsafe.Pointer(&k.Dst[at]), m/k.Elem, 2)
+		}
+	}
+	c.Touched()
+	return c.LocalBarrier(ctx, k)
+}
+
+//go:noinline
+func foldPieceOf(k *call.Call, to, a, b unsafe.Pointer, n int) { k.Fold(to, a, b, n/k.Elem) }
+
+// allReduceByHalves: each rank reduces its part of the vector from what it reads of the others' operands, and then
+// reads the parts that the others have reduced. Works in place: a rank overwrites only its own part, which
+// the others do not read before it is done.
+func (c *Team) allReduceByHalves(ctx context.Context, k *call.Call) *call.Fault {
+	from, end := c.part(len(k.Src), c.Me)
+	if f := c.reduceByRead(ctx, k, k.Dst[from:end], from); f != nil {
+		return f
+	}
+	if f := c.LocalBarrier(ctx, k); f != nil {
+		return f
+	}
+	for i := 1; i < c.N; i++ {
+		r := (c.Me + i) % c.N
+		from, end := c.part(len(k.Src), r)
+		if f := c.Fill(ctx, r, &c.offers[r].dst, from, k.Dst[from:end]); f != nil {
+			return f
+		}
+	}
+	return c.LocalBarrier(ctx, k)
+}
+
+// reduceByRead reduces the bytes of all ranks' operands from offset off on into dst.
+func (c *Team) reduceByRead(ctx context.Context, k *call.Call, dst []byte, off int) *call.Fault {
+	operand := func(r, at, m int, buf []byte) (unsafe.Pointer, *call.Fault) {
+		if r == c.Me {
+			return unsafe.Pointer(&k.Src[at]), nil
+		}
+		return c.Source(ctx, r, &c.offers[r].src, at, m, buf)
+	}
+	if k.SumsAll(c.N) {
+		return sumByRead(c, k, dst, off, operand)
+	}
+	one, two := c.Reach.Scratch[:tuning.ReadPiece], c.Reach.Scratch[tuning.ReadPiece:]
+	for i := 0; i < len(dst); i += tuning.ReadPiece {
+		m := min(tuning.ReadPiece, len(dst)-i)
+		a, f := operand(0, off+i, m, one)
+		if f != nil {
+			return f
+		}
+		for r := 1; r < c.N; r++ {
+			b, f := operand(r, off+i, m, two)
+			if f != nil {
+				return f
+			}
+			to := unsafe.Pointer(&one[0]) // not dst, where this rank's own operand may still be needed
+			if r == c.N-1 {
+				to = unsafe.Pointer(&dst[i])
+			}
+			foldPieceOf(k, to, a, b, m)
+			a = to
+		}
+		if k.Scale != nil {
+			k.Scale(a, m/k.Elem, c.N)
+		}
+		if f := c.InterruptedNow(); f != nil {
+			return f
+		}
+	}
+	c.Touched()
+	return nil
+}

@@ -1,0 +1,29 @@
+// Package rounds has the collectives among the ranks of one host. A [Team] is a [reach.Reach] that posts and awaits rounds.
+//
+// # Rounds: a collective on one host
+//
+// If all ranks of the Comm are on one host, RunLocal runs rounds. Each rank has slots in the
+// region: 32 with two ranks, 8 with more. In a round a rank writes its payload into its slot, then
+// the slot's flag: the number of the round and the hash of the call. It waits for the flags of the
+// ranks whose data it needs, and reads their payloads straight into the caller's memory, or reduces
+// from there. A flag of this round with another hash is a mismatched call, found at no cost.
+//
+// A rank that posts a round has finished reading all rounds two before it. So a slot is free when
+// every rank has posted the round depth-2 after it, and calls need no barrier between them.
+//
+// A slot takes 2 KiB of data (with 3 or 4 ranks 8 KiB, with 5 to 8 ranks 4 KiB, and 4 KiB in an
+// AllReduce of two ranks unless the CPU is Intel's). Larger calls begin with an offer, in which
+// each rank says where its memory lies. ways.go then chooses:
+//
+//	in place  all ranks can touch the memory: goroutine ranks, MakeSlice
+//	read      process_vm_readv, where the kernel allows it and it pays
+//	staged    through 4 slots of staging memory a rank, of at most 128 KiB each
+//
+// When staging, two ranks work one chunk ahead, and swap their slots at each use, so that each
+// cache line travels once. In calls with a root, one of two ranks sends and the other receives, as
+// a pipeline. Among three or more ranks, each reduces one part of a chunk and posts the result. In
+// AllToAllV only the two ends of a message know its length, so each rank begins with a header of
+// lengths. Where a slot has no room for them (more than 126 ranks), AllToAllV uses links.
+//
+// Memory of another process that is read again and again is collapsed into huge pages.
+package rounds

@@ -1,0 +1,139 @@
+package rounds
+
+import (
+	"context"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/reach"
+)
+
+// The collectives that fetch data where they lie: a rank that others read from stays in the call until they
+// have done so.
+
+// fetchFromRoot fills dst from offset off of what the root offers: its whole vector in Broadcast, one block of it in
+// Scatter, in which the root copies its own.
+func (c *Team) fetchFromRoot(ctx context.Context, k *call.Call, root int, dst []byte, off int) *call.Fault {
+	var mine []byte
+	if c.Me == root {
+		if mine = k.Src; k.Kind == call.Broadcast {
+			mine = k.Dst
+		}
+	}
+	round, f := c.postOffer(ctx, k, mine, nil)
+	if f != nil {
+		return f
+	}
+	if c.Me != root {
+		o, f := c.offerOf(ctx, k, root, round)
+		if f != nil {
+			return f
+		}
+		src := o.src
+		if f := c.Fill(ctx, root, &src, off, dst); f != nil {
+			return f
+		}
+	} else {
+		reach.TakeOwn(dst, mine[off:off+len(dst)], len(dst))
+	}
+	return c.release(ctx, k, c.Me == root)
+}
+
+// release ends a call in which others read from this rank's memory, if they do: it waits until they have.
+func (c *Team) release(ctx context.Context, k *call.Call, wasRead bool) *call.Fault {
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	c.post(k, round)
+	if wasRead {
+		return c.awaitAll(ctx, k, round)
+	}
+	return nil
+}
+
+// scatterByRead: the root offers its vector, the others read their blocks of it.
+func (c *Team) scatterByRead(ctx context.Context, k *call.Call, root int) *call.Fault {
+	from, _ := k.Block(c.Me)
+	return c.fetchFromRoot(ctx, k, root, k.Dst, from)
+}
+
+// collectByRead: everybody offers its block; root, or everybody where it is -1, reads those of the others.
+func (c *Team) collectByRead(ctx context.Context, k *call.Call, root int) *call.Fault {
+	mine := k.Src
+	if root == c.Me {
+		mine = nil // nobody else wants it
+	}
+	round, f := c.postOffer(ctx, k, mine, nil)
+	if f != nil {
+		return f
+	}
+	if root < 0 || root == c.Me {
+		reach.TakeOwn(k.Piece(k.Dst, c.Me, 0, len(k.Src)), k.Src, len(k.Dst))
+		for i := 1; i < c.N; i++ {
+			r := (c.Me + i) % c.N
+			o, f := c.offerOf(ctx, k, r, round)
+			if f != nil {
+				return f
+			}
+			src := o.src
+			if f := c.Fill(ctx, r, &src, 0, k.Piece(k.Dst, r, 0, k.BlockLen(r))); f != nil {
+				return f
+			}
+		}
+	}
+	if root < 0 {
+		return c.LocalBarrier(ctx, k)
+	}
+	return c.releaseBy(ctx, k, root)
+}
+
+// releaseBy ends a call in which only root reads: the others wait for it.
+func (c *Team) releaseBy(ctx context.Context, k *call.Call, root int) *call.Fault {
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	c.post(k, round)
+	if c.Me != root {
+		return c.await(ctx, k, root, round)
+	}
+	return nil
+}
+
+// allToAllByRead reads this rank's block of each of the others' vectors, which have been offered.
+func (c *Team) allToAllByRead(ctx context.Context, k *call.Call) *call.Fault {
+	n := k.Largest()
+	reach.TakeOwn(k.Piece(k.Dst, c.Me, 0, n), k.Piece(k.Src, c.Me, 0, n), len(k.Dst))
+	for i := 1; i < c.N; i++ {
+		r := (c.Me + i) % c.N
+		if f := c.Fill(ctx, r, &c.offers[r].src, c.Me*n, k.Piece(k.Dst, r, 0, n)); f != nil {
+			return f
+		}
+	}
+	return c.LocalBarrier(ctx, k)
+}
+
+// reduceAtRoot: the root of two ranks reduces what it reads from the other.
+func (c *Team) reduceAtRoot(ctx context.Context, k *call.Call, root int) *call.Fault {
+	if _, _, f := c.exchange(ctx, k, k.Src, nil, 0); f != nil {
+		return f
+	}
+	if c.Me == root {
+		if f := c.reduceByRead(ctx, k, k.Dst, 0); f != nil {
+			return f
+		}
+	}
+	return c.releaseBy(ctx, k, root)
+}
+
+// reduceScatterByRead: each rank reduces its block from what it reads of the others' vectors.
+func (c *Team) reduceScatterByRead(ctx context.Context, k *call.Call) *call.Fault {
+	if _, _, f := c.exchange(ctx, k, k.Src, nil, 0); f != nil {
+		return f
+	}
+	from, _ := k.Block(c.Me)
+	if f := c.reduceByRead(ctx, k, k.Dst, from); f != nil {
+		return f
+	}
+	return c.LocalBarrier(ctx, k)
+}

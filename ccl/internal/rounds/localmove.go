@@ -1,0 +1,224 @@
+package rounds
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/reach"
+)
+
+// localBroadcast: the root posts, the others read.
+func (c *Team) localBroadcast(ctx context.Context, k *call.Call) *call.Fault {
+	root := int(k.Root)
+	if read, f := c.reads(ctx, k, len(k.Dst)); f != nil {
+		return f
+	} else if read {
+		return c.fetchFromRoot(ctx, k, root, k.Dst, 0)
+	}
+	if c.N == 2 {
+		if c.Me == root {
+			return c.sendStream(ctx, k, k.Dst)
+		}
+		return c.receiveStream(ctx, k, k.Dst, nil)
+	}
+	length, inSlot := c.Layout(len(k.Dst), 1)
+	for i := range call.Pieces(len(k.Dst), length) {
+		at, end := i*length, min((i+1)*length, len(k.Dst))
+		round, f := c.open(ctx, k, inSlot == NoSlot)
+		if f != nil {
+			return f
+		}
+		if c.Me == root {
+			to, f := c.slotOf(c.Me, round, inSlot)
+			if f != nil {
+				return f
+			}
+			reach.Put(to, k.Dst[at:end])
+			c.post(k, round)
+			continue
+		}
+		c.post(k, round)
+		from, f := c.fetch(ctx, k, root, round, inSlot)
+		if f != nil {
+			return f
+		}
+		reach.Get(k.Dst[at:end], from)
+	}
+	return nil
+}
+
+// localAllGather: everybody posts its block and reads the others'.
+func (c *Team) localAllGather(ctx context.Context, k *call.Call) *call.Fault {
+	return c.collect(ctx, k, -1)
+}
+
+// localGather: everybody posts its block; the root reads them.
+func (c *Team) localGather(ctx context.Context, k *call.Call) *call.Fault {
+	root := int(k.Root)
+	if c.N > 2 {
+		return c.collect(ctx, k, root)
+	}
+	if read, f := c.reads(ctx, k, k.Largest()); f != nil {
+		return f
+	} else if read {
+		return c.collectByRead(ctx, k, root)
+	}
+	if c.Me != root {
+		return c.sendStream(ctx, k, k.Src)
+	}
+	reach.TakeOwn(k.Part(k.Dst, c.Me), k.Src, len(k.Dst))
+	return c.receiveStream(ctx, k, k.Part(k.Dst, 1-c.Me), nil)
+}
+
+// collect gathers the blocks of all ranks at root, or everywhere where it is -1.
+func (c *Team) collect(ctx context.Context, k *call.Call, root int) *call.Fault {
+	largest := k.Largest()
+	length, inSlot := c.Layout(largest, 1)
+	if read, f := c.reads(ctx, k, largest); f != nil {
+		return f
+	} else if read {
+		return c.collectByRead(ctx, k, root)
+	}
+	reader := root < 0 || root == c.Me
+	for i := range call.Pieces(largest, length) {
+		at := i * length
+		round, f := c.open(ctx, k, inSlot == NoSlot)
+		if f != nil {
+			return f
+		}
+		mine := k.Src[min(at, len(k.Src)):min(at+length, len(k.Src))]
+		if root != c.Me {
+			to, f := c.slotOf(c.Me, round, inSlot)
+			if f != nil {
+				return f
+			}
+			reach.Put(to, mine)
+		}
+		c.postInline(k, round, length)
+		if !reader {
+			continue
+		}
+		reach.TakeOwn(k.Piece(k.Dst, c.Me, at, length), mine, 0)
+		for j := 1; j < c.N; j++ {
+			r := (c.Me + j) % c.N
+			from, f := c.fetch(ctx, k, r, round, inSlot)
+			if f != nil {
+				return f
+			}
+			c.receive(k.Piece(k.Dst, r, at, length), from, inSlot == NoSlot && root < 0)
+		}
+		c.seen = round
+	}
+	return nil
+}
+
+// localScatter: the root posts the blocks of the others, each reads its own.
+func (c *Team) localScatter(ctx context.Context, k *call.Call) *call.Fault {
+	root := int(k.Root)
+	largest := k.Largest()
+	if read, f := c.reads(ctx, k, largest); f != nil {
+		return f
+	} else if read {
+		return c.scatterByRead(ctx, k, root)
+	}
+	if c.N == 2 {
+		if c.Me != root {
+			return c.receiveStream(ctx, k, k.Dst, nil)
+		}
+		if f := c.sendStream(ctx, k, k.Part(k.Src, 1-c.Me)); f != nil {
+			return f
+		}
+		reach.TakeOwn(k.Dst, k.Part(k.Src, c.Me), len(k.Dst))
+		return nil
+	}
+	length, inSlot := c.Layout(largest, c.N-1)
+	for i := range call.Pieces(largest, length) {
+		at := i * length
+		round, f := c.open(ctx, k, inSlot == NoSlot)
+		if f != nil {
+			return f
+		}
+		if c.Me == root {
+			to, f := c.slotOf(c.Me, round, inSlot)
+			if f != nil {
+				return f
+			}
+			for r := range c.N {
+				if r == root {
+					copy(k.Dst[min(at, len(k.Dst)):], k.Piece(k.Src, r, at, length))
+				} else {
+					reach.Put(unsafe.Add(to, other(root, r)*length), k.Piece(k.Src, r, at, length))
+				}
+			}
+			c.post(k, round)
+			continue
+		}
+		c.post(k, round)
+		from, f := c.fetch(ctx, k, root, round, inSlot)
+		if f != nil {
+			return f
+		}
+		reach.Get(k.Dst[min(at, len(k.Dst)):min(at+length, len(k.Dst))], unsafe.Add(from, other(root, c.Me)*length))
+	}
+	return nil
+}
+
+// other is the place of rank r among those that are not me.
+func other(me, r int) int {
+	if r > me {
+		return r - 1
+	}
+	return r
+}
+
+// localAllToAll: everybody posts a piece of each of the others' blocks and reads
+// its own from each. A piece is posted before it is overwritten, so it works in place.
+func (c *Team) localAllToAll(ctx context.Context, k *call.Call) *call.Fault {
+	block := k.Largest()
+	length, inSlot := c.Layout(block, c.N-1)
+	if read, f := c.reads(ctx, k, block); f != nil {
+		return f
+	} else if read {
+		if _, _, f := c.exchange(ctx, k, k.Src, k.Dst, 0); f != nil {
+			return f
+		}
+		if !c.someInPlace() { // else a block would be overwritten before it is read
+			return c.allToAllByRead(ctx, k)
+		}
+	}
+	for i := range call.Pieces(block, length) {
+		at := i * length
+		round, to, f := c.begin(ctx, k, inSlot)
+		if f != nil {
+			return f
+		}
+		for r := range c.N {
+			if r != c.Me {
+				reach.Put(unsafe.Add(to, other(c.Me, r)*length), k.Piece(k.Src, r, at, length))
+			}
+		}
+		c.postInline(k, round, length)
+		reach.TakeOwn(k.Piece(k.Dst, c.Me, at, length), k.Piece(k.Src, c.Me, at, length), 0)
+		for j := 1; j < c.N; j++ {
+			r := (c.Me + j) % c.N
+			from, f := c.fetch(ctx, k, r, round, inSlot)
+			if f != nil {
+				return f
+			}
+			c.receive(k.Piece(k.Dst, r, at, length), unsafe.Add(from, other(r, c.Me)*length), inSlot == NoSlot)
+		}
+		c.seen = round
+	}
+	return nil
+}
+
+// LocalBarrier: a round without data. After it, all have done what they did before it.
+func (c *Team) LocalBarrier(ctx context.Context, k *call.Call) *call.Fault {
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	c.post(k, round)
+	return c.awaitAll(ctx, k, round)
+}

@@ -1,0 +1,278 @@
+package rounds
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// receive is get of what another rank has staged, in a call in which all post and all read where bothWays is set: of
+// two ranks the reader writes there next, so it takes the lines as its own.
+func (c *Team) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
+	if c.N != 2 || !bothWays {
+		reach.Get(dst, from)
+		return
+	}
+	n := len(dst)
+	ordered.Claim(from, min(tuning.ClaimPiece, n))
+	for at := 0; at < n; at += tuning.ClaimPiece {
+		if next := at + tuning.ClaimPiece; next < n {
+			ordered.Claim(unsafe.Add(from, next), min(tuning.ClaimPiece, n-next))
+		}
+		reach.Get(dst[at:min(at+tuning.ClaimPiece, n)], unsafe.Add(from, at))
+	}
+}
+
+// localAllReduce: small vectors lie beside the flags and everybody adds up all of
+// them; two ranks do the same chunk by chunk; more ranks each reduce one part of
+// a chunk and then collect the parts.
+func (c *Team) localAllReduce(ctx context.Context, k *call.Call) *call.Fault {
+	if len(k.Src) <= c.Local.Whole {
+		round, f := c.open(ctx, k, false)
+		if f != nil {
+			return f
+		}
+		reach.Put(c.Local.Payload(c.Me, round, len(k.Src)), k.Src)
+		c.postInline(k, round, len(k.Src))
+		if f := c.awaitAll(ctx, k, round); f != nil {
+			return f
+		}
+		if c.N == 2 {
+			c.foldTwo(k, call.Ptr(k.Dst), call.Ptr(k.Src), c.Local.Payload(1-c.Me, round, len(k.Src)), len(k.Dst))
+			return nil
+		}
+		return c.foldAll(k, call.Ptr(k.Dst), round, len(k.Dst), zero, nil, len(k.Dst), false)
+	}
+	if f := c.acquaint(ctx, k); f != nil {
+		return f
+	}
+	length, _ := c.Layout(len(k.Src), 1)
+	w, ahead, f := c.exchange(ctx, k, k.Src, k.Dst, min(length, len(k.Src)))
+	if f != nil {
+		return c.Reclaim(k.Dst, f) // others may have all offers
+	}
+	switch c.allReduceWay(w, len(k.Src)) {
+	case direct:
+		return c.directAllReduce(ctx, k)
+	case readAll:
+		return c.allReduceByRead(ctx, k)
+	case readHalves:
+		return c.allReduceByHalves(ctx, k)
+	}
+	if c.N == 2 {
+		return c.allReduceTwo(ctx, k, length, ahead)
+	}
+	for at := 0; at < len(k.Src); at += length {
+		end := min(at+length, len(k.Src))
+		if f := c.reduceParts(ctx, k, k.Src[at:end], k.Dst[at:end], -1, at == 0 && ahead); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// foldTwo is foldAll of two ranks for n bytes that are not staged in turn: what the smallest calls do.
+func (c *Team) foldTwo(k *call.Call, dst, own, theirs unsafe.Pointer, n int) {
+	a, b := own, theirs
+	if c.Me == 1 {
+		a, b = b, a
+	}
+	fold := k.Fold
+	if n > c.Local.Inline && streams(k.Kind, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src) {
+		fold = k.Stream
+	}
+	fold(dst, a, b, n/k.Elem)
+	if k.Scale != nil {
+		k.Scale(dst, n/k.Elem, 2)
+	}
+}
+
+// allReduceTwo reduces between two ranks, each of which stages one chunk ahead of
+// the one it waits for, so that the flag's way is never waited for; of the first it has been waited for if that
+// was staged ahead.
+func (c *Team) allReduceTwo(ctx context.Context, k *call.Call, length int, ahead bool) *call.Fault {
+	stream := streams(call.AllReduce, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src)
+	stageNext := func(at int) (uint32, *call.Fault) {
+		round, to, f := c.begin(ctx, k, NoSlot)
+		if f != nil {
+			return 0, f
+		}
+		reach.Put(to, k.Src[at:min(at+length, len(k.Src))])
+		c.post(k, round)
+		return round, nil
+	}
+	next := c.Round
+	if !ahead {
+		var f *call.Fault
+		if next, f = stageNext(0); f != nil {
+			return f
+		}
+	}
+	for at := 0; at < len(k.Src); at += length {
+		round := next
+		if at+length < len(k.Src) {
+			var f *call.Fault
+			if next, f = stageNext(at + length); f != nil {
+				return f
+			}
+		}
+		if f := c.await(ctx, k, 1-c.Me, round); f != nil {
+			return f
+		}
+		c.seen = round
+		end := min(at+length, len(k.Src))
+		if f := c.foldAll(k, call.Ptr(k.Dst[at:]), round, NoSlot, zero, call.Ptr(k.Src[at:]), end-at, stream); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// part r of n bytes among the ranks of the host, in whole cache lines.
+func (c *Team) part(n, r int) (from, to int) {
+	q := ((n+c.N-1)/c.N + 63) &^ 63
+	return min(r*q, n), min((r+1)*q, n)
+}
+
+// reduceParts reduces one chunk among three or more ranks: all post it, each
+// reduces its part and posts that, and all (root < 0) or root collect the parts.
+func (c *Team) reduceParts(ctx context.Context, k *call.Call, src, dst []byte, root int, ahead bool) *call.Fault {
+	round := c.Round
+	if !ahead { // else all have posted it
+		var at unsafe.Pointer
+		var f *call.Fault
+		if round, at, f = c.begin(ctx, k, NoSlot); f != nil {
+			return f
+		}
+		reach.Put(at, src)
+		c.post(k, round)
+		if f := c.awaitAll(ctx, k, round); f != nil {
+			return f
+		}
+	}
+	from, end := c.part(len(src), c.Me)
+	sums, to, f := c.begin(ctx, k, NoSlot)
+	if f != nil {
+		return f
+	}
+	mine := func(int) int { return from }
+	if f := c.foldAll(k, unsafe.Add(to, from), round, NoSlot, mine, nil, end-from, false); f != nil {
+		return f
+	}
+	c.post(k, sums)
+	if root >= 0 && root != c.Me {
+		return nil
+	}
+	for i := range c.N {
+		r := (c.Me + i) % c.N
+		if r != c.Me {
+			if f := c.await(ctx, k, r, sums); f != nil {
+				return f
+			}
+		}
+		p, f := c.stage(r, sums)
+		if f != nil {
+			return f
+		}
+		from, end := c.part(len(src), r)
+		reach.Get(dst[from:end], unsafe.Add(p, from))
+	}
+	c.seen = sums
+	return nil
+}
+
+// localReduce: the root reduces what the others post; of large vectors among many
+// ranks each reduces a part.
+func (c *Team) localReduce(ctx context.Context, k *call.Call) *call.Fault {
+	root := int(k.Root)
+	if c.N == 2 {
+		if read, f := c.reads(ctx, k, len(k.Src)); f != nil {
+			return f
+		} else if read {
+			return c.reduceAtRoot(ctx, k, root)
+		}
+		if c.Me != root {
+			return c.sendStream(ctx, k, k.Src)
+		}
+		return c.receiveStream(ctx, k, k.Dst, call.Ptr(k.Src))
+	}
+	length, inSlot := c.Layout(len(k.Src), 1)
+	for i := range call.Pieces(len(k.Src), length) {
+		at, end := i*length, min((i+1)*length, len(k.Src))
+		var dst []byte
+		if c.Me == root {
+			dst = k.Dst[at:end]
+		}
+		if inSlot == NoSlot {
+			if f := c.reduceParts(ctx, k, k.Src[at:end], dst, root, false); f != nil {
+				return f
+			}
+			continue
+		}
+		round, f := c.open(ctx, k, false)
+		if f != nil {
+			return f
+		}
+		reach.Put(c.Local.Payload(c.Me, round, end-at), k.Src[at:end])
+		c.post(k, round)
+		if c.Me != root {
+			continue
+		}
+		if f := c.awaitAll(ctx, k, round); f != nil {
+			return f
+		}
+		if f := c.foldAll(k, call.Ptr(dst), round, len(dst), zero, nil, len(dst), false); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// localReduceScatter: everybody posts a piece of every block, and reduces that of
+// its own. Between two ranks the own block need not be posted.
+func (c *Team) localReduceScatter(ctx context.Context, k *call.Call) *call.Fault {
+	blocks := c.N
+	if c.N == 2 {
+		blocks = 1
+	}
+	largest := k.Largest()
+	length, inSlot := c.Layout(largest, blocks)
+	if read, f := c.reads(ctx, k, largest); f != nil {
+		return f
+	} else if read {
+		return c.reduceScatterByRead(ctx, k)
+	}
+	for i := range call.Pieces(largest, length) {
+		round, to, f := c.begin(ctx, k, inSlot)
+		if f != nil {
+			return f
+		}
+		for r := range c.N {
+			if blocks > 1 {
+				reach.Put(unsafe.Add(to, r*length), k.Piece(k.Src, r, i*length, length))
+			} else if r != c.Me {
+				reach.Put(to, k.Piece(k.Src, r, i*length, length))
+			}
+		}
+		c.postInline(k, round, length)
+		if f := c.awaitAll(ctx, k, round); f != nil {
+			return f
+		}
+		mine := k.Piece(k.Src, c.Me, i*length, length)
+		dst := k.Dst[min(i*length, len(k.Dst)):]
+		from, own := zero, unsafe.Pointer(nil)
+		if blocks > 1 {
+			from = func(int) int { return c.Me * length }
+		} else {
+			own = call.Ptr(mine)
+		}
+		if f := c.foldAll(k, call.Ptr(dst), round, inSlot, from, own, len(mine), false); f != nil {
+			return f
+		}
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package rounds
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// AllToAllV on one host. Only the two ends of a message know its length, so each rank begins with a header
+// in its slot: where its blocks begin and the last ends, as if they lay one behind another, and then the
+// length of its largest block, or 0 if all of them lie right behind the header. Else the first piece of each lies
+// in staging memory already, and the largest of all ranks' says how many rounds of pieces follow, as in AllToAll; or
+// what lies behind the header says where the others find the blocks, and all wait until all have fetched them.
+
+// Two ranks have one block each for the other, so one word says it all, and leaves more of the flag's cache line to
+// the block: four times its length, and where it is.
+
+// Where a rank's blocks are.
+const (
+	vBehind  = iota // the header
+	vStaged         // the first pieces
+	vOffered        // where they were: a span is behind the header
+)
+
+// Of more than two ranks' header, the word for the largest block: it is where the blocks are offered.
+const offeredV = 1 << 63
+
+// headerWords is how many words a header has among n ranks.
+func headerWords(n int) int {
+	if n == 2 {
+		return 1
+	}
+	return n + 2
+}
+
+// readHeader reads a header: where the block for this rank begins, its length, where the sender's blocks are, and the
+// length of the largest.
+func readHeader(n, me int, theirs []uint64) (at, length uint64, where, largest int) {
+	if n == 2 {
+		length = theirs[0] >> 2
+		return 0, length, int(theirs[0] & 3), int(length)
+	}
+	at = theirs[me]
+	length = theirs[me+1] - at
+	switch most := theirs[n+1]; {
+	case most == offeredV:
+		return at, length, vOffered, 0
+	case most > 0:
+		return at, length, vStaged, int(most)
+	}
+	return at, length, vBehind, 0
+}
+
+// SlotsV reports whether headers fit: half of a slot is enough.
+func (c *Team) SlotsV() bool { return 8*headerWords(c.N) <= c.Local.Inline/2 }
+
+func headerOf(g *region.Region, r int, round uint32) []uint64 {
+	return unsafe.Slice((*uint64)(g.Data(r, round)), headerWords(g.N))
+}
+
+func (c *Team) localAllToAllV(ctx context.Context, k *call.Call) *call.Fault {
+	if f := c.acquaint(ctx, k); f != nil {
+		return f
+	}
+	n, room := c.N, c.Local.Inline-8*headerWords(c.N)
+	var out, in call.Vector
+	c.work.BlocksV(k, &out, &in)
+	total, largest := 0, 0
+	for r := range n {
+		if r != c.Me {
+			size := len(out.Parts(r, r+1))
+			total, largest = total+size, max(largest, size)
+		}
+	}
+	where, from := vBehind, shm.Span{}
+	if total > room {
+		where = vStaged
+		if from = c.Site.Host.SpanOf(out.Mem); call.Ptr(k.Src) != call.Ptr(k.Dst) && // else they are a copy, and staging it is as fast
+			(c.Reach.All || (c.Reach.Reads || from.Shared()) && largest >= tuning.ReadFrom) {
+			where, largest = vOffered, 0
+			c.ToBeRead(&from, out.Mem)
+		}
+	} else {
+		largest = 0
+	}
+	length, _ := c.Layout(c.chunk, n-1) // of a piece
+
+	round, f := c.open(ctx, k, where == vStaged)
+	if f != nil {
+		return f
+	}
+	if where == vStaged {
+		if f := c.stageV(round, &out, 0, length); f != nil {
+			return f
+		}
+	}
+	c.putHeader(round, &out, where, largest, from)
+	c.postInline(k, round, 8*headerWords(n)+total)
+
+	keep, kept := out.Parts(c.Me, c.Me+1), in.Parts(c.Me, c.Me+1)
+	reach.TakeOwn(cut(kept, 0, length), cut(keep, 0, length), len(k.Dst))
+	staged := c.staged[:0] // by rank, whether its blocks come in pieces
+	for r := range n {
+		staged = append(staged, r == c.Me && where == vStaged)
+	}
+	c.staged = staged
+	wait := where == vOffered
+	for i := 1; i < n; i++ {
+		r := (c.Me + i) % n
+		if f := c.await(ctx, k, r, round); f != nil {
+			return f
+		}
+		to := in.Parts(r, r+1)
+		at, size, where, most := readHeader(c.N, c.Me, headerOf(c.Local, r, round))
+		if size != uint64(len(to)) {
+			own := c.Entered(0)
+			other, _ := c.Local.Made(r, k.Place)
+			return c.Stop(plane.Disagree(own, other, c.LocalRank(r)))
+		}
+		switch where {
+		case vBehind:
+			reach.Get(to, unsafe.Add(behindHeader(c.Local, r, round), at))
+		case vOffered:
+			wait = true
+			from := *(*shm.Span)(behindHeader(c.Local, r, round))
+			f = c.Fill(ctx, r, &from, int(at), to)
+		default:
+			staged[r], largest = true, max(largest, most)
+			f = c.unstageV(r, round, cut(to, 0, length), length)
+		}
+		if f != nil {
+			return f
+		}
+	}
+	c.seen = round
+	at := length
+	for ; at < largest; at += length {
+		if f := c.pieceV(ctx, k, &out, &in, at, length); f != nil {
+			return f
+		}
+		copy(cut(kept, at, length), cut(keep, at, length))
+	}
+	reach.TakeOwn(cut(kept, at, len(kept)), cut(keep, at, len(keep)), len(k.Dst))
+	if wait {
+		return c.LocalBarrier(ctx, k)
+	}
+	return nil
+}
+
+// putHeader writes this rank's header, and behind it the blocks, or from where they are offered.
+func (c *Team) putHeader(round uint32, out *call.Vector, where, largest int, from shm.Span) {
+	mine, behind := headerOf(c.Local, c.Me, round), behindHeader(c.Local, c.Me, round)
+	if c.N == 2 {
+		b := out.Parts(1-c.Me, 2-c.Me)
+		mine[0] = uint64(len(b))<<2 | uint64(where)
+		switch where {
+		case vBehind:
+			reach.Put(behind, b)
+		case vOffered:
+			from.At += uint64(out.At(1 - c.Me))
+			*(*shm.Span)(behind) = from
+		}
+		return
+	}
+	at := 0
+	for r := range c.N {
+		mine[r] = uint64(at)
+		if r == c.Me && where != vOffered { // this rank's own lies only there
+			continue
+		}
+		b := out.Parts(r, r+1)
+		if where == vBehind {
+			reach.Put(unsafe.Add(behind, at), b)
+		}
+		at += len(b)
+	}
+	mine[c.N], mine[c.N+1] = uint64(at), uint64(largest)
+	if where == vOffered {
+		mine[c.N+1] = offeredV
+		*(*shm.Span)(behind) = from
+	}
+}
+
+func behindHeader(g *region.Region, r int, round uint32) unsafe.Pointer {
+	return unsafe.Add(g.Data(r, round), 8*headerWords(g.N))
+}
+
+// stageV stages length bytes, from at on, of the blocks of the others.
+func (c *Team) stageV(round uint32, out *call.Vector, at, length int) *call.Fault {
+	to, f := c.stage(c.Me, round)
+	if f != nil {
+		return f
+	}
+	for r := range c.N {
+		if r != c.Me {
+			reach.Put(unsafe.Add(to, other(c.Me, r)*length), cut(out.Parts(r, r+1), at, length))
+		}
+	}
+	return nil
+}
+
+// unstageV receives what rank r has staged in round.
+func (c *Team) unstageV(r int, round uint32, piece []byte, length int) *call.Fault {
+	from, f := c.stage(r, round)
+	if f == nil {
+		c.receive(piece, unsafe.Add(from, other(r, c.Me)*length), true)
+	}
+	return f
+}
+
+// pieceV is a round in which the staged ranks move what lies from at on in their blocks.
+func (c *Team) pieceV(ctx context.Context, k *call.Call, out, in *call.Vector, at, length int) *call.Fault {
+	staged := c.staged
+	round, f := c.open(ctx, k, true)
+	if f != nil {
+		return f
+	}
+	if staged[c.Me] {
+		if f := c.stageV(round, out, at, length); f != nil {
+			return f
+		}
+	}
+	c.post(k, round)
+	for i := 1; i < c.N; i++ {
+		r := (c.Me + i) % c.N
+		piece := cut(in.Parts(r, r+1), at, length)
+		if !staged[r] || len(piece) == 0 {
+			continue
+		}
+		if f := c.await(ctx, k, r, round); f != nil {
+			return f
+		}
+		if f := c.unstageV(r, round, piece, length); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// cut is up to length bytes of b from at on.
+func cut(b []byte, at, length int) []byte {
+	return b[min(at, len(b)):min(at+length, len(b))]
+}

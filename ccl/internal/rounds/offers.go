@@ -1,0 +1,180 @@
+package rounds
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// offer is what a rank posts at the beginning of a call.
+type offer struct {
+	src, dst shm.Span
+	flags    uint64 // offersInPlace and offersStaged
+}
+
+const (
+	offersInPlace = 1 << iota // src and dst are the same memory
+	offersStaged              // the first piece of src has been staged in the same round
+)
+
+var _ [64 - 8 - unsafe.Sizeof(offer{})]byte // it lies in the cache line of the flag
+
+// How a call gets at the data of the other ranks.
+type way uint8
+
+const (
+	byStage  way = iota // through staging memory
+	byRead              // their memory is read, whatever it takes
+	byDirect            // all of it, sources and results, can be touched in place
+)
+
+// acquaint finds out, once per Comm, who can read whose memory: each rank tries to read a number
+// from each of the others, and all must have succeeded, since what differs between ranks must
+// not steer the message pattern.
+func (c *Team) acquaint(ctx context.Context, k *call.Call) *call.Fault {
+	if c.Asked {
+		return nil
+	}
+	type card struct{ pid, at, number uint64 }
+	rc := &c.Reach
+	c.offers = make([]offer, c.N)
+	rc.Scratch = make([]byte, 2*tuning.ReadPiece)
+	rc.Pids = make([]int32, c.N)
+	if rc.All = !c.Site.Host.Shared(); rc.All {
+		rc.Asked = true
+		return nil
+	}
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	*(*card)(c.Local.Data(c.Me, round)) = card{reach.OwnPID, uint64(uintptr(unsafe.Pointer(&reach.Secret))), reach.Secret}
+	c.post(k, round)
+	if f := c.awaitAll(ctx, k, round); f != nil {
+		return f
+	}
+	ok := uint64(1)
+	if !c.WouldRead() {
+		ok = 0
+	}
+	for r := range c.N {
+		if r == c.Me || ok == 0 {
+			continue
+		}
+		his := *(*card)(c.Local.Data(r, round))
+		if his.number == reach.Secret {
+			continue
+		}
+		rc.Pids[r] = int32(his.pid)
+		if !reach.Readable(rc.Pids[r], his.at, his.number) {
+			ok = 0
+		}
+	}
+	if round, f = c.open(ctx, k, false); f != nil {
+		return f
+	}
+	*(*uint64)(c.Local.Data(c.Me, round)) = ok
+	c.post(k, round)
+	if f := c.awaitAll(ctx, k, round); f != nil {
+		return f
+	}
+	rc.Reads = true
+	for r := range c.N {
+		rc.Reads = rc.Reads && *(*uint64)(c.Local.Data(r, round)) == 1
+	}
+	rc.Asked = true
+	return nil
+}
+
+// postOffer posts this rank's offer, and returns the round.
+func (c *Team) postOffer(ctx context.Context, k *call.Call, src, dst []byte) (uint32, *call.Fault) {
+	round, f := c.open(ctx, k, false)
+	if f == nil {
+		mine := c.newOffer(src, dst)
+		c.ToBeRead(&mine.src, src)
+		*(*offer)(c.Local.Data(c.Me, round)) = mine
+		c.post(k, round)
+	}
+	return round, f
+}
+
+func (c *Team) newOffer(src, dst []byte) offer {
+	mine := offer{src: c.Site.Host.SpanOf(src), dst: c.Site.Host.SpanOf(dst)}
+	if len(src) > 0 && call.Ptr(src) == call.Ptr(dst) {
+		mine.flags = offersInPlace
+	}
+	return mine
+}
+
+// offerOf waits for rank r's offer.
+func (c *Team) offerOf(ctx context.Context, k *call.Call, r int, round uint32) (*offer, *call.Fault) {
+	if f := c.await(ctx, k, r, round); f != nil {
+		return nil, f
+	}
+	return (*offer)(c.Local.Data(r, round)), nil
+}
+
+// exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
+// A rank whose memory others cannot reach, or will not read, stages the first `first` bytes of src with its offer;
+// ahead says that all have, in the round that has just been.
+func (c *Team) exchange(ctx context.Context, k *call.Call, src, dst []byte, first int) (w way, ahead bool, f *call.Fault) {
+	rc := &c.Reach
+	round, f := c.open(ctx, k, first > 0)
+	if f != nil {
+		return 0, false, f
+	}
+	mine := c.newOffer(src, dst)
+	inPlace := mine.flags&offersInPlace != 0
+	read := rc.Reads && (first == 0 || c.readsAll(len(src), inPlace))
+	switch {
+	case rc.All || mine.src.Shared() && mine.dst.Shared():
+	case read:
+		if first > 0 || !inPlace { // AllToAll in place is staged
+			c.ToBeRead(&mine.src, src)
+		}
+		if first > 0 && !inPlace && (c.N > 2 || len(src) > tuning.ReadAllTo) {
+			from, end := c.part(len(dst), c.Me)
+			c.ToBeRead(&mine.dst, dst[from:end])
+		}
+	case first > 0:
+		to, f := c.stage(c.Me, round)
+		if f != nil {
+			return 0, false, f
+		}
+		reach.Put(to, src[:first])
+		mine.flags |= offersStaged
+	}
+	*(*offer)(c.Local.Data(c.Me, round)) = mine
+	c.post(k, round)
+	if f := c.awaitAll(ctx, k, round); f != nil {
+		return 0, false, f
+	}
+	shared, ahead := true, true
+	for r := range c.N {
+		o := &c.offers[r]
+		*o = *(*offer)(c.Local.Data(r, round))
+		shared = shared && o.src.Shared() && o.dst.Shared()
+		ahead = ahead && o.flags&offersStaged != 0
+	}
+	switch {
+	case shared || rc.All:
+		return byDirect, false, nil
+	case rc.Reads:
+		return byRead, ahead, nil
+	}
+	return byStage, ahead, nil
+}
+
+// someInPlace reports whether some rank's results are where its operands are.
+func (c *Team) someInPlace() bool {
+	for i := range c.offers {
+		if c.offers[i].flags&offersInPlace != 0 {
+			return true
+		}
+	}
+	return false
+}

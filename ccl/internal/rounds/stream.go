@@ -1,0 +1,159 @@
+package rounds
+
+import (
+	"context"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/reduce"
+)
+
+// Between two ranks, data of a call with a root go one way: a stream, in rounds of which one rank's slots carry data
+// and the other's flags say how far that has come. The sender runs ahead, across calls: by all slots of the kind that
+// a round takes. Up to inline bytes lie in the slots beside the flags, and more in pieces in staging memory of its own,
+// behind that of the other calls; vectors of more than tuning.StreamTo go in chunks through that.
+
+// stageBytes is the staging memory of each of the ranks of a host.
+func (c *Team) stageBytes() int { return tuning.StageBytes(c.N) }
+
+// streamed opens a round that carries n bytes from rank r, one of two, and returns where they lie.
+func (c *Team) streamed(ctx context.Context, k *call.Call, r, n int) (round uint32, at unsafe.Pointer, f *call.Fault) {
+	switch {
+	case n <= c.Local.Inline:
+		if round, f = c.open(ctx, k, false); f != nil {
+			return round, nil, f
+		}
+		return round, c.Local.Payload(r, round, n), nil
+	case n > tuning.StreamPiece:
+		if round, f = c.open(ctx, k, true); f == nil {
+			at, f = c.stage(r, round)
+		}
+		return round, at, f
+	}
+	c.Round++
+	round = c.Round
+	if need := round - (tuning.StreamDepth - 2); r == c.Me && int32(c.seen-need) < 0 {
+		if f = c.catchUp(ctx, k, need+tuning.StreamDepth/4); f != nil { // some more, as in openLate
+			return round, nil, f
+		}
+	}
+	lines, f := c.stageOf(r)
+	if f != nil {
+		return round, nil, f
+	}
+	return round, c.piece(lines, round), nil
+}
+
+// piece is where in a rank's staging memory the piece of round lies.
+func (c *Team) piece(lines []byte, round uint32) unsafe.Pointer {
+	return unsafe.Pointer(&lines[c.chunk*tuning.StageDepth+int(round%tuning.StreamDepth)*tuning.StreamPiece])
+}
+
+// pieceOf is how many bytes of a stream of n go in a round.
+func (c *Team) pieceOf(n int) int {
+	if n > tuning.StreamTo {
+		return c.chunk
+	}
+	return tuning.StreamPiece
+}
+
+// sendStream posts src, piece by piece.
+func (c *Team) sendStream(ctx context.Context, k *call.Call, src []byte) *call.Fault {
+	if n := len(src); n <= c.Local.Inline { // straight: the smallest calls
+		round, f := c.open(ctx, k, false)
+		if f != nil {
+			return f
+		}
+		reach.Put(c.Local.Payload(c.Me, round, n), src)
+		c.post(k, round)
+		if n > tuning.BesideFlag { // the next call's data begin in a line that the other has, too
+			ahead := 1
+			if tuning.CPU.ClaimAhead {
+				ahead = c.Local.BehindFlag(n) + n - 64
+			}
+			ordered.Claim(unsafe.Add(unsafe.Pointer(c.Local.Flag(c.Me, round+1)), 64), ahead)
+		}
+		return nil
+	}
+	for piece := c.pieceOf(len(src)); len(src) > 0; {
+		n := min(len(src), piece)
+		round, to, f := c.streamed(ctx, k, c.Me, n)
+		if f != nil {
+			return f
+		}
+		reach.Put(to, src[:n])
+		c.post(k, round)
+		if tuning.CPU.ClaimAhead && n > c.Local.Inline && n <= tuning.StreamPiece {
+			lines, f := c.stageOf(c.Me)
+			if f != nil {
+				return f
+			}
+			ordered.Claim(c.piece(lines, round+1), min(tuning.ClaimPiece, n))
+		}
+		src = src[n:]
+	}
+	return nil
+}
+
+// fetchAhead asks for what the sender has posted, or will soon, two rounds after this one, where that helps. A rank that has
+// caught up with the sender would take away the lines that the sender is about to write.
+func (c *Team) fetchAhead(round uint32, n int) {
+	if !tuning.CPU.FetchAhead || uint32(atomic.LoadUint64(c.Local.Flag(1-c.Me, round))>>32) != round {
+		return
+	}
+	lines := 1
+	if n > tuning.BesideFlag {
+		lines = c.Local.BehindFlag(n) + n
+	}
+	ordered.Fetch(unsafe.Pointer(c.Local.Flag(1-c.Me, round+2)), lines)
+}
+
+// receiveStream fills dst with what the other rank sends, or, where own is not nil, with that and own, reduced.
+func (c *Team) receiveStream(ctx context.Context, k *call.Call, dst []byte, own unsafe.Pointer) *call.Fault {
+	if n := len(dst); n <= c.Local.Inline {
+		round, f := c.open(ctx, k, false)
+		if f != nil {
+			return f
+		}
+		c.fetchAhead(round, n)
+		return c.receivePiece(ctx, k, round, dst, own, c.Local.Payload(1-c.Me, round, n))
+	}
+	piece := c.pieceOf(len(dst))
+	for at := 0; at < len(dst); at += piece {
+		part := dst[at:min(at+piece, len(dst))]
+		round, from, f := c.streamed(ctx, k, 1-c.Me, len(part))
+		if f != nil {
+			return f
+		}
+		mine := own
+		if own != nil {
+			mine = unsafe.Add(own, at)
+		}
+		if f = c.receivePiece(ctx, k, round, part, mine, from); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// receivePiece fills dst with the piece of round, which lies at from.
+func (c *Team) receivePiece(ctx context.Context, k *call.Call, round uint32, dst []byte, own, from unsafe.Pointer) *call.Fault {
+	c.post(k, round)
+	if f := c.await(ctx, k, 1-c.Me, round); f != nil {
+		return f
+	}
+	c.seen = round
+	switch {
+	case own == nil && len(dst) > c.Local.Inline && streams(k.Kind, len(k.Dst)):
+		reduce.Stream(call.Ptr(dst), from, len(dst))
+	case own == nil:
+		reach.Get(dst, from)
+	default:
+		c.foldTwo(k, call.Ptr(dst), own, from, len(dst))
+	}
+	return nil
+}

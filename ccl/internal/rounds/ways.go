@@ -1,0 +1,76 @@
+package rounds
+
+import (
+	"context"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// How a call of one host gets at the data of the other ranks, by its size. The sizes are in package tuning. The algorithms of
+// Comms that span hosts are chosen in internal/algo.
+
+// streams reports whether staged results of n bytes, of a call of that kind between two ranks, go past the caches.
+func streams(k call.Kind, n int) bool {
+	switch k {
+	case call.Reduce:
+		return n >= tuning.CPU.StreamReduceFrom
+	case call.AllReduce:
+		return n >= tuning.CPU.StreamAllReduceFrom
+	}
+	return n >= tuning.CPU.StreamFrom
+}
+
+type allReduceWay uint8
+
+const (
+	stageAll   allReduceWay = iota
+	direct                  // all memory can be touched: each rank reduces a part for all
+	readAll                 // two ranks read each other's operand
+	readHalves              // each reduces a part, and reads the others' parts
+)
+
+// allReduceWay is how an AllReduce of n bytes goes, once the offers are known.
+func (c *Team) allReduceWay(w way, n int) allReduceWay {
+	switch {
+	case w == byDirect && c.N <= tuning.MaxDirect && (c.Reach.All || 2*shm.Page <= c.chunk): // which edges fit into
+		return direct
+	case w == byStage || !c.readsAll(n, c.someInPlace()):
+		return stageAll
+	case c.N == 2 && n <= tuning.ReadAllTo && !c.someInPlace():
+		return readAll
+	}
+	return readHalves
+}
+
+// readsAll reports whether ranks that read each other's memory do so in an AllReduce of n bytes.
+func (c *Team) readsAll(n int, inPlace bool) bool {
+	return n <= tuning.ReadHalvesTo && (c.N > 2 || n >= tuning.ReadTwoFrom && !inPlace || n >= tuning.ReadInPlaceFrom)
+}
+
+// reads reports whether a call in which a rank fetches n bytes from another reads them where they are.
+func (c *Team) reads(ctx context.Context, k *call.Call, n int) (bool, *call.Fault) {
+	if n <= c.Local.Inline {
+		return false, nil
+	}
+	if f := c.acquaint(ctx, k); f != nil {
+		return false, f
+	}
+	return c.Reach.All || c.Reach.Reads && readPays(k.Kind, n), nil
+}
+
+// readPays reports whether to read n bytes from another rank beats staging them.
+func readPays(k call.Kind, n int) bool {
+	switch k {
+	case call.Reduce: // the root would do all the work
+		return false
+	case call.Broadcast:
+		return n >= tuning.ReadRootFrom && n <= tuning.ReadRootTo
+	case call.Gather, call.GatherV:
+		return n >= tuning.ReadRootFrom
+	case call.Scatter, call.ScatterV:
+		return n >= tuning.ReadScatterFrom
+	}
+	return n >= tuning.ReadFrom
+}

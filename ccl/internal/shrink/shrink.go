@@ -1,0 +1,399 @@
+package shrink
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/links"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/agree"
+)
+
+// Shrink agrees with the other ranks on who is alive, and makes the Comm of those. What they
+// say to each other, and why it ends with one membership, is in package agree. Here is what
+// that knows nothing of: who is gone, how notices travel, and deadlines.
+//
+// Who is gone is the failure detector's to say (death words, pulses, beats), and, of what is
+// true for all, the connection to that rank: see line. Messages go over pipes inside a
+// host and over fresh TCP connections to the lead from other hosts, so nothing depends
+// on the dead, nor on the connections of the failed Comm. The cost is three round trips
+// and one connection for each rank on another host than the lead's, closed at the end.
+
+// Agreement is this rank's part in one Shrink.
+type Agreement struct {
+	*agree.Party
+	c       *Shrinker
+	Attempt uint32
+	Rank    int
+	began   time.Time
+	beaten  time.Time // when this rank last said that it is alive
+	lines   []*line
+	nap     time.Duration
+	quit    []time.Time // when each rank was first seen to have given up
+	came    bool        // the lead has said something
+	why     *call.Fault // why another gave up
+	made    uint64      // the memory that this rank has made for the proposal
+	madeFor int         // ranks
+}
+
+// Shrinker makes this rank's part in the Shrinks of its Comm.
+type Shrinker struct {
+	*links.Links
+	Attempts uint32
+	talks    map[int]*line // inside this host: a pipe is made once
+}
+
+// Agree agrees with the other ranks on who is alive.
+func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
+	c.Attempts++
+	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.Rank(), began: time.Now(), lines: make([]*line, c.Size()), quit: make([]time.Time, c.Size())}
+	a.Party = agree.New(c.Rank(), c.Size(), a.make)
+	f := a.run(ctx)
+	a.end(f == nil)
+	return a, f
+}
+
+// run returns once all living ranks know the decision.
+func (a *Agreement) run(ctx context.Context) *call.Fault {
+	for {
+		gone := a.look()
+		if f := a.trouble(); f != nil {
+			return f
+		}
+		a.hear() // what those have said who are gone is heard to the end
+		a.Look(func(r int) bool { return gone[r] })
+		a.send()
+		if a.End == agree.Open {
+			if f := a.wait(ctx); f != nil {
+				return f
+			}
+		}
+		switch a.End {
+		case agree.Agreed:
+			return nil
+		case agree.Out:
+			return call.NewFault(call.RankLost, a.Rank, "the others have given this rank up")
+		case agree.GaveUp:
+			switch {
+			case a.Failed != nil:
+				return a.giveUp(call.NewFault(call.Backend, a.Rank, "%w", a.Failed))
+			case a.why == nil:
+				return a.giveUp(call.NewFault(call.Canceled, a.Quitter, "rank %d gave up", a.Quitter))
+			case a.Leads():
+				return a.giveUp(a.why)
+			}
+			return a.why
+		}
+	}
+}
+
+// look finds out who is gone, and tells the Party of those that have come to their end, this rank among them.
+func (a *Agreement) look() []bool {
+	c := a.c
+	c.Site.Scan()
+	gone := make([]bool, len(a.lines))
+	var over []int
+	for r := range gone {
+		switch {
+		case r == a.Rank:
+		case c.Site.IsLost(c.Members.World(r)):
+			gone[r] = true
+		case c.Topo.Node(r) == c.Topo.Node(c.Rank()):
+			l := c.Topo.Local(r)
+			closed := c.Local.State(l).Load() != region.StateOpen // looked at before what it has done
+			switch word := c.Local.Agreed(l).Load(); {
+			case word == uint64(a.Attempt)<<1:
+				over = append(over, r)
+			case closed:
+				gone[r] = true
+			case word > uint64(a.Attempt)<<1:
+				a.quitted(r)
+			}
+		case a.lines[r] == nil:
+		case a.lines[r].done:
+			over = append(over, r)
+		case a.lines[r].quit:
+			a.quitted(r)
+		default:
+			gone[r] = a.lines[r].gone
+		}
+	}
+	if len(over) > 0 {
+		c.Site.Scan() // who has decided without this rank has heard before that it is lost
+	}
+	if c.Site.IsLost(c.Members.World(a.Rank)) {
+		a.Lost()
+	}
+	for _, r := range over {
+		a.Over(r)
+	}
+	return gone
+}
+
+// trouble says that this rank cannot connect with the others. It is no member then, and says so.
+func (a *Agreement) trouble() *call.Fault {
+	for _, l := range a.lines {
+		if l == nil || l.trouble == nil {
+			continue
+		}
+		a.IsLost(fmt.Errorf("it cannot connect: %w", l.trouble))
+		return call.NewFault(call.Backend, a.Rank, "cannot connect: %w", l.trouble)
+	}
+	return nil
+}
+
+// IsLost tells all ranks of the job that this one counts as lost, and why.
+func (a *Agreement) IsLost(why error) {
+	w := a.c.Members.World(a.Rank)
+	a.c.Site.Lost(w, why)
+	for until := time.Now().Add(2 * plane.SettleFor); !a.c.Site.IsLost(w) && time.Now().Before(until); a.c.Site.Scan() {
+		time.Sleep(agreeNapMax)
+	}
+}
+
+// hear reads what has come from those that this rank waits for.
+func (a *Agreement) hear() {
+	missing := a.Missing()
+	for _, r := range missing {
+		l := a.line(r)
+		for a.Waits(r) {
+			n, ok := l.hear()
+			if l.renewed {
+				l.renewed = false
+				a.Renewed(r)
+			}
+			if !ok {
+				break
+			}
+			a.nap = 0
+			if n.attempt != a.Attempt {
+				continue
+			}
+			switch n.kind {
+			case agree.Quit:
+				if a.Leads() {
+					a.why = a.given(n, r, missing)
+				} else {
+					a.why = a.given(n, r, nil)
+				}
+			case agree.Decide:
+				inject.At("shrink.decided")
+			}
+			a.came = a.came || !a.Leads()
+			a.Hear(r, agree.Notice{Kind: n.kind, Ballot: n.ballot, Ranks: n.ranks, Offs: n.offs})
+			a.send()
+		}
+	}
+}
+
+// send sends what the Party has to say. That it gives up is said with the reason: see giveUp.
+func (a *Agreement) send() {
+	for _, m := range a.Post {
+		l := a.line(m.To)
+		switch m.Kind {
+		case agree.Quit:
+			continue
+		case agree.Propose:
+			inject.At("shrink.propose")
+		case agree.Ready:
+			inject.At("shrink.ready")
+		case agree.Decide:
+			inject.At("shrink.decide")
+		case agree.Done:
+			inject.At("shrink.done")
+		}
+		l.say(notice{kind: m.Kind, ballot: m.Ballot, ranks: m.Ranks, offs: m.Offs})
+	}
+	a.Post = a.Post[:0]
+}
+
+// outOfTime waits a moment for the lead, which has come, to say who has not.
+func (a *Agreement) outOfTime(l *line, f *call.Fault) *call.Fault {
+	for range 100 {
+		if n, ok := l.hear(); ok && n.attempt == a.Attempt && n.kind == agree.Quit {
+			return &call.Fault{Code: call.Timeout, Peer: a.given(n, l.peer, nil).Peer, Missing: n.missing(), Err: f.Err}
+		}
+		l.push()
+		time.Sleep(agreeNapMax)
+	}
+	f.Peer, f.Missing = -1, nil
+	return f
+}
+
+// giveUp tells the others that it came to nothing, and why.
+func (a *Agreement) giveUp(f *call.Fault) *call.Fault {
+	for _, l := range a.lines {
+		if l != nil {
+			l.say(notice{kind: agree.Quit, code: f.Code, ballot: uint64(a.c.Blamed(f) + 1), ranks: ranks32(f.Missing)})
+		}
+	}
+	return f
+}
+
+// given is the fault of an agreement that rank r has given up. Where it ran out of time,
+// those that the lead misses are to blame, and not the lead.
+func (a *Agreement) given(n notice, r int, missing []int) *call.Fault {
+	f := &call.Fault{Code: n.code, Peer: int(uint32(n.ballot)) - 1, Missing: n.missing()}
+	if f.Code == call.Timeout && missing != nil {
+		f.Missing = slices.DeleteFunc(slices.Clone(missing), func(m int) bool { return m == r })
+		f.Peer = r
+	}
+	if len(f.Missing) > 0 {
+		f.Peer = f.Missing[0]
+	}
+	if f.Peer < 0 || f.Peer >= len(a.lines) {
+		f.Peer = r
+	}
+	f.Err = fmt.Errorf("rank %d gave up", r)
+	return f
+}
+
+const (
+	agreeNapMin = 20 * time.Microsecond
+	agreeNapMax = time.Millisecond
+	quitAfter   = 100 * time.Millisecond // in which the lead may say why
+)
+
+// wait waits a moment, in which this rank says that it is alive.
+func (a *Agreement) wait(ctx context.Context) *call.Fault {
+	for r, at := range a.quit {
+		if !at.IsZero() && time.Since(at) > quitAfter {
+			if a.Dropped(r); a.End != agree.Open {
+				return nil
+			}
+		}
+	}
+	if f := a.expired(ctx); f != nil && a.MayQuit() {
+		a.Give()
+		if a.giveUp(f); f.Code == call.Timeout && a.came && !a.Leads() {
+			f = a.outOfTime(a.line(a.Lead()), f)
+		}
+		return f
+	}
+	if now := time.Now(); now.Sub(a.beaten) > plane.BeatEvery {
+		a.beaten = now
+		if a.c.Topo.Nodes() > 1 {
+			a.offered()
+		}
+		for _, l := range a.lines {
+			if l != nil && !l.inside() && len(l.queue) == 0 {
+				l.say(notice{kind: agree.Alive})
+			}
+		}
+	}
+	for _, l := range a.lines {
+		if l != nil {
+			l.push()
+		}
+	}
+	a.c.Site.Rouse() // its lines and the log are to be read soon
+	a.nap = max(agreeNapMin, min(2*a.nap, agreeNapMax))
+	time.Sleep(a.nap)
+	return nil
+}
+
+// expired says that the time of this Shrink is over.
+func (a *Agreement) expired(ctx context.Context) *call.Fault {
+	if a.c.Closing.Load() {
+		return call.NewFault(call.Closed, a.Rank, "")
+	}
+	if err := ctx.Err(); err != nil {
+		return call.CtxFault(err, a.Missing())
+	}
+	if t := a.c.Opt.Timeout; t > 0 && time.Since(a.began) > t {
+		f := call.CtxFault(context.DeadlineExceeded, a.Missing())
+		f.Err = fmt.Errorf("not done after %v", t)
+		return f
+	}
+	return nil
+}
+
+// gaveUp marks the word of a rank whose last Shrink came to nothing.
+const gaveUp = 1
+
+// quitted notes that rank r has given this agreement up. The lead gets a moment to say why.
+func (a *Agreement) quitted(r int) {
+	if a.quit[r].IsZero() {
+		a.quit[r] = time.Now()
+	}
+}
+
+// offered finds ranks of other hosts that are in the next agreement already.
+func (a *Agreement) offered() {
+	c := a.c
+	for r := range a.lines {
+		if r != a.Rank && c.Topo.Node(r) != c.Topo.Node(c.Rank()) &&
+			c.Site.TCP.Offered(tcp.MakeKey(c.agreementID(a.Attempt+1), linesOf, uint32(c.Rank()), uint32(r)), uint32(c.Rank())) {
+			a.quitted(r)
+		}
+	}
+}
+
+// line is the line to rank r.
+func (a *Agreement) line(r int) *line {
+	if a.lines[r] == nil {
+		a.lines[r] = a.c.newLine(r, a.Attempt)
+	}
+	return a.lines[r]
+}
+
+// end closes the lines, and says to the others that this rank's part is over.
+func (a *Agreement) end(agreed bool) {
+	for _, l := range a.lines {
+		if l != nil {
+			l.flush()
+		}
+	}
+	switch {
+	case agreed:
+		a.c.Leave(a.Attempt, (*tcp.Node).Finish)
+		a.c.Local.Agreed(a.c.Me).Store(uint64(a.Attempt) << 1)
+	case a.End == agree.GaveUp: // not of a rank that is lost: the others go on without it
+		a.c.Leave(a.Attempt, (*tcp.Node).Quit)
+		a.c.Local.Agreed(a.c.Me).Store(uint64(a.Attempt)<<1 | gaveUp)
+		a.drop() // nobody has decided on it
+	}
+	for _, l := range a.lines {
+		if l != nil {
+			l.close()
+		}
+	}
+}
+
+// make makes the memory for this host's part of the proposal, if this rank is the first
+// of its host in it.
+func (a *Agreement) make(ranks []int32) (uint64, error) {
+	a.drop()
+	node, first, locals := a.c.Topo.Node(a.Rank), -1, 0
+	for _, r := range ranks {
+		if a.c.Topo.Node(int(r)) == node {
+			if first < 0 {
+				first = int(r)
+			}
+			locals++
+		}
+	}
+	if first != a.Rank {
+		return 0, nil
+	}
+	off, err := a.c.Site.Host.Alloc(region.Bytes(locals))
+	if err != nil {
+		return 0, err
+	}
+	a.made, a.madeFor = off, locals
+	return off, nil
+}
+
+// drop frees the memory of a proposal that came to nothing.
+func (a *Agreement) drop() {
+	if a.made != 0 {
+		a.c.Site.Host.Forget(a.made, region.Bytes(a.madeFor)) // others may have heard of it
+		a.made = 0
+	}
+}

@@ -1,0 +1,353 @@
+package shrink
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/links"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/agree"
+)
+
+// notice is a message of an agreement.
+type notice struct {
+	kind    agree.Kind
+	code    call.Code
+	attempt uint32 // which Shrink of the Comm
+	ballot  uint64
+	ranks   []int32
+	offs    []uint64
+}
+
+func (n *notice) missing() (list []int) {
+	for _, r := range n.ranks {
+		list = append(list, int(r))
+	}
+	return list
+}
+
+func ranks32(list []int) (r []int32) {
+	for _, x := range list {
+		r = append(r, int32(x))
+	}
+	return r
+}
+
+// noticeHead precedes the ranks (4 bytes each) and the offs (8 bytes each) of a notice:
+//
+//	0 bytes, with this head 4 | 4 CRC32C of the rest 4 | 8 kind 1 | 9 code 1 | 10 zero 2 |
+//	12 attempt 4 | 16 ballot 8 | 24 number of ranks 4 | 28 number of offs 4
+const noticeHead = 32
+
+func (n *notice) append(b []byte) []byte {
+	le, from := binary.LittleEndian, len(b)
+	b = le.AppendUint32(b, uint32(noticeHead+4*len(n.ranks)+8*len(n.offs)))
+	b = append(b, 0, 0, 0, 0, byte(n.kind), byte(n.code), 0, 0)
+	b = le.AppendUint32(b, n.attempt)
+	b = le.AppendUint64(b, n.ballot)
+	b = le.AppendUint32(b, uint32(len(n.ranks)))
+	b = le.AppendUint32(b, uint32(len(n.offs)))
+	for _, r := range n.ranks {
+		b = le.AppendUint32(b, uint32(r))
+	}
+	for _, o := range n.offs {
+		b = le.AppendUint64(b, o)
+	}
+	le.PutUint32(b[from+4:], crc32.Checksum(b[from+8:], links.Castagnoli))
+	return b
+}
+
+var errNotice = errors.New("a notice of an agreement is damaged")
+
+// parseNotice takes a notice of a Comm of size ranks off b. It takes 0 bytes if not all of
+// it has come.
+func parseNotice(b []byte, size int) (n notice, taken int, err error) {
+	if len(b) < noticeHead {
+		return n, 0, nil
+	}
+	le := binary.LittleEndian
+	whole, ranks, offs := le.Uint32(b), le.Uint32(b[24:]), le.Uint32(b[28:])
+	if ranks > uint32(size) || offs > uint32(size) || whole != noticeHead+4*ranks+8*offs {
+		return n, 0, errNotice
+	}
+	if len(b) < int(whole) {
+		return n, 0, nil
+	}
+	b = b[:whole]
+	n = notice{kind: agree.Kind(b[8]), code: call.Code(b[9]), attempt: le.Uint32(b[12:]), ballot: le.Uint64(b[16:])}
+	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], links.Castagnoli) || !n.kind.Valid() || n.code > call.Closed {
+		return notice{}, 0, errNotice
+	}
+	for b = b[noticeHead:]; ranks > 0; ranks-- {
+		r := int32(le.Uint32(b))
+		if r < 0 || int(r) >= size {
+			return notice{}, 0, errNotice
+		}
+		n.ranks, b = append(n.ranks, r), b[4:]
+	}
+	for ; offs > 0; offs-- {
+		n.offs, b = append(n.offs, le.Uint64(b)), b[8:]
+	}
+	return n, int(whole), nil
+}
+
+// line carries the notices between this rank and one other: pipes inside a host, a TCP
+// connection of its own between hosts, which is made anew where it breaks.
+//
+// A line finds out by itself only what is true for all: nobody listens any more where the
+// peer's process did, or that says that the rank has closed the Comm, or has done with the
+// agreement. Of a peer that does not answer for PeerTimeout it tells the failure detector,
+// so that all ranks, the peer among them, hear the same; and that this rank cannot connect is
+// this rank's trouble. Otherwise each side could take the other for gone, and both go on.
+type line struct {
+	c       *Shrinker
+	peer    int
+	attempt uint32
+	out     links.Outlet
+	in      links.Inlet
+	queue   []byte   // not sent yet
+	got     []byte   // not read yet
+	later   []notice // of the next agreement, which the peer is in already
+	gone    bool     // the peer has ended, or has closed the Comm
+	done    bool     // the peer's part in the agreement is over, with success
+	quit    bool     // or given up
+	trouble error    // why this rank cannot connect with anybody
+	renewed bool     // the connection is a new one: what was said may be lost
+
+	conn    *tcp.Conn
+	dialed  chan dialed // of the dial under way
+	stop    context.CancelFunc
+	heard   time.Duration // when something came last, or was begun anew, in lived time
+	probing bool          // the dial under way is to find out whether the peer is there
+}
+
+type dialed struct {
+	conn *tcp.Conn
+	err  error
+}
+
+// newLine returns the line to a rank. Those inside a host stay with the Comm, since a pipe
+// is made once.
+func (c *Shrinker) newLine(peer int, attempt uint32) *line {
+	if l := c.talks[peer]; l != nil {
+		l.attempt = attempt
+		return l
+	}
+	l := &line{c: c, peer: peer, attempt: attempt, heard: c.Site.Lived.Now()}
+	if l.inside() {
+		if c.talks == nil {
+			c.talks = map[int]*line{}
+		}
+		c.talks[peer] = l
+	} else {
+		l.dial(false)
+	}
+	return l
+}
+
+func (l *line) inside() bool { return l.c.Topo.Node(l.peer) == l.c.Topo.Node(l.c.Rank()) }
+
+// agreementID is the Comm's id for the connections of an agreement, which are not those
+// of its calls.
+func (c *Shrinker) agreementID(attempt uint32) uint64 {
+	return plane.ChildID(c.ID(), uint64(attempt)|1<<41, 0)
+}
+
+// Leave tells who wants to take part in an agreement with this rank still why it does not.
+func (c *Shrinker) Leave(attempt uint32, leave func(n *tcp.Node, comm uint64, rank uint32)) {
+	if c.Site.TCP != nil && c.Topo.Nodes() > 1 {
+		leave(c.Site.TCP, c.agreementID(attempt), uint32(c.Rank()))
+	}
+}
+
+// The streams between two ranks.
+const (
+	linesOf uint32 = iota
+	probesOf
+)
+
+// dial connects in the background; as a probe only to see that the peer's process answers.
+func (l *line) dial(probe bool) {
+	stream := linesOf
+	if probe {
+		stream = probesOf
+	}
+	key := tcp.MakeKey(l.c.agreementID(l.attempt), stream, uint32(l.c.Rank()), uint32(l.peer))
+	addr := l.c.Site.Addrs[l.c.Members.World(l.peer)]
+	ctx, cancel := context.WithCancel(context.Background())
+	if t := l.c.Opt.PeerTimeout; t > 0 {
+		ctx, cancel = context.WithTimeout(context.Background(), t)
+	}
+	done := make(chan dialed, 1)
+	l.dialed, l.stop, l.probing = done, cancel, probe
+	node, me := l.c.Site.TCP, uint32(l.c.Rank())
+	go func() {
+		conn, err := node.Open(ctx, key, me, addr)
+		done <- dialed{conn, err}
+	}()
+}
+
+// settle takes note of a dial that has ended.
+func (l *line) settle() {
+	if l.dialed == nil {
+		return
+	}
+	select {
+	case d := <-l.dialed:
+		l.stop()
+		l.dialed = nil
+		now := l.c.Site.Lived.Now()
+		silent := now - l.heard
+		l.heard = now
+		switch {
+		case d.err == nil && l.probing:
+			d.conn.Close()
+		case d.err == nil:
+			l.conn, l.out, l.in = d.conn, d.conn, links.Stream{Conn: d.conn}
+			l.got, l.queue, l.renewed = nil, nil, true
+		case errors.Is(d.err, tcp.ErrDone):
+			l.done = true
+		case errors.Is(d.err, tcp.ErrQuit):
+			l.quit = true
+		case errors.Is(d.err, tcp.ErrGone) || errors.Is(d.err, tcp.ErrRefused):
+			l.gone = true
+		case tcp.IsOwnTrouble(d.err):
+			l.trouble = d.err
+		case !errors.Is(d.err, context.DeadlineExceeded) || silent > l.c.Opt.PeerTimeout*3/4: // the dial took all of it
+			l.accuse(fmt.Errorf("it cannot be reached: %w", d.err))
+		default: // this process was stopped meanwhile
+			l.heard -= silent
+		}
+	default:
+	}
+}
+
+// accuse tells all that the peer is lost.
+func (l *line) accuse(why error) { l.c.Site.Lost(l.c.Members.World(l.peer), why) }
+
+// dialAgain is when a line without a connection is dialed anew, after the last attempt.
+const dialAgain = 250 * time.Millisecond
+
+// say queues a notice and sends what it can.
+func (l *line) say(n notice) {
+	n.attempt = l.attempt
+	if l.out != nil || l.inside() { // else it is said again when the connection is there
+		l.queue = n.append(l.queue)
+		l.push()
+	}
+}
+
+// push sends what it can of what was said.
+func (l *line) push() {
+	if l.out == nil && l.inside() {
+		p, err := l.c.PipeTo(l.c.Topo.Local(l.peer), links.Agreements)
+		if err != nil {
+			return // tried again
+		}
+		l.out = p
+	}
+	for len(l.queue) > 0 && l.out != nil {
+		n, err := l.out.TrySend(l.queue)
+		if err != nil {
+			l.broken()
+			return
+		}
+		if n == 0 {
+			return
+		}
+		l.queue = l.queue[n:]
+	}
+}
+
+// broken dials anew: that says whether the peer is still there.
+func (l *line) broken() {
+	if l.conn != nil {
+		l.conn.Close()
+	}
+	l.conn, l.out, l.in, l.got, l.queue = nil, nil, nil, nil, nil
+	if l.dialed == nil {
+		l.dial(false)
+	}
+}
+
+// hear returns the next notice, if one has come.
+func (l *line) hear() (notice, bool) {
+	l.settle()
+	if len(l.later) > 0 && l.later[0].attempt <= l.attempt {
+		n := l.later[0]
+		l.later = l.later[1:]
+		return n, true
+	}
+	if l.in == nil && l.inside() {
+		if p, err := l.c.PipeFrom(l.c.Topo.Local(l.peer), links.Agreements); err == nil && p != nil {
+			l.in = p
+		}
+	}
+	if l.in != nil {
+		var b [4 << 10]byte
+		n, err := l.in.TryRecv(b[:])
+		l.got = append(l.got, b[:n]...)
+		if n > 0 {
+			l.heard = l.c.Site.Lived.Now()
+		}
+		note, taken, bad := parseNotice(l.got, l.c.Size())
+		switch {
+		case bad != nil && l.inside():
+			l.got = nil
+			l.accuse(bad)
+		case bad != nil:
+			l.broken()
+		case taken > 0:
+			l.got = l.got[taken:]
+			if note.attempt > l.attempt {
+				l.later = append(l.later, note)
+				return notice{}, false
+			}
+			return note, true
+		case err != nil && (errors.Is(err, io.EOF) || n == 0):
+			l.broken()
+		}
+	}
+	if !l.inside() && l.dialed == nil && !l.gone && !l.done && !l.quit && l.trouble == nil {
+		silent := l.c.Site.Lived.Now() - l.heard
+		if t := l.c.Opt.PeerTimeout; l.conn != nil && t > 0 && silent > t {
+			l.heard += silent
+			l.dial(true)
+		} else if l.conn == nil && silent > dialAgain {
+			l.dial(false)
+		}
+	}
+	return notice{}, false
+}
+
+// flush waits until all that was said has left, for a moment at most.
+func (l *line) flush() {
+	for range 100 {
+		if l.push(); len(l.queue) == 0 || l.out == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// close ends the line, but for pipes, which the Comm keeps.
+func (l *line) close() {
+	if l.dialed != nil {
+		l.stop()
+		if d := <-l.dialed; d.conn != nil {
+			d.conn.Close()
+		}
+		l.dialed = nil
+	}
+	if l.conn != nil {
+		l.conn.Close()
+		l.conn, l.out, l.in = nil, nil, nil
+	}
+}

@@ -1,0 +1,57 @@
+package shrink
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/agree"
+)
+
+func TestNotice(t *testing.T) {
+	for _, n := range []notice{
+		{kind: agree.Here, attempt: 1},
+		{kind: agree.Propose, attempt: 3, ballot: 7<<32 | 2, ranks: []int32{0, 2, 3}},
+		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}, offs: []uint64{1 << 40}},
+		{kind: agree.Quit, code: call.Closed, ranks: []int32{1}},
+	} {
+		b := n.append([]byte("before"))[len("before"):]
+		got, taken, err := parseNotice(append(b, 1, 2, 3), 4)
+		require.NoError(t, err)
+		require.Equal(t, len(b), taken)
+		require.Equal(t, n, got)
+		for cut := range len(b) {
+			_, taken, err := parseNotice(b[:cut], 4)
+			require.NoError(t, err)
+			require.Zero(t, taken)
+		}
+		for i := range b {
+			bad := bytes.Clone(b)
+			bad[i] ^= 0x10
+			got, taken, err := parseNotice(bad, 4)
+			require.True(t, err != nil || taken == 0, "byte %d of %v: %v", i, n, got)
+		}
+	}
+	b := (&notice{kind: agree.Here, ranks: []int32{4}}).append(nil)
+	_, _, err := parseNotice(b, 4)
+	require.Error(t, err, "there is no rank 4")
+}
+
+func FuzzNotice(f *testing.F) {
+	f.Add((&notice{kind: agree.Here, attempt: 1}).append(nil))
+	f.Add((&notice{kind: agree.Decide, ballot: 1 << 33, ranks: []int32{0, 1}, offs: []uint64{4096}}).append(nil))
+	f.Add((&notice{kind: agree.Quit, code: call.Timeout, ranks: []int32{3}}).append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		const size = 8
+		n, taken, err := parseNotice(b, size)
+		if err != nil || taken == 0 {
+			return
+		}
+		require.LessOrEqual(t, taken, len(b))
+		require.LessOrEqual(t, len(n.ranks), size)
+		require.LessOrEqual(t, len(n.offs), size)
+		require.Len(t, n.append(nil), taken)
+	})
+}

@@ -1,0 +1,129 @@
+package imports
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// orderedLocks are the packages whose locks stand in the order that the package comment of plane has.
+var orderedLocks = []string{"call", "region", "plane", "reach", "rounds", "links", "shrink", "cpu"}
+
+// locks lists the mutexes of a package below ccl/internal, as type.field; an embedded one has its type's or variable's name.
+func locks(files fs.FS, dir string) (list []string, err error) {
+	isMutex := func(t ast.Expr) bool {
+		s, ok := t.(*ast.SelectorExpr)
+		if !ok {
+			return false
+		}
+		p, ok := s.X.(*ast.Ident)
+		return ok && p.Name == "sync" && (s.Sel.Name == "Mutex" || s.Sel.Name == "RWMutex")
+	}
+	var within func(name string, t ast.Expr)
+	within = func(name string, t ast.Expr) {
+		s, ok := t.(*ast.StructType)
+		if !ok {
+			if isMutex(t) {
+				list = append(list, name)
+			}
+			return
+		}
+		for _, f := range s.Fields.List {
+			switch {
+			case isMutex(f.Type) && len(f.Names) == 0:
+				list = append(list, name)
+			default:
+				for _, n := range f.Names {
+					within(name+"."+n.Name, f.Type)
+				}
+			}
+		}
+	}
+	err = sources(files, dir, func(name string, text []byte) error {
+		if path.Dir(name) != dir {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, s := range g.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					within(s.Name.Name, s.Type)
+				case *ast.ValueSpec:
+					for i, n := range s.Names {
+						if s.Type != nil {
+							within(n.Name, s.Type)
+						} else if lit, ok := compositeOf(s.Values, i); ok {
+							within(n.Name, lit.Type)
+						}
+					}
+				}
+			}
+		}
+		return nil
+	})
+	slices.Sort(list)
+	return list, err
+}
+
+func compositeOf(values []ast.Expr, i int) (*ast.CompositeLit, bool) {
+	if i >= len(values) {
+		return nil, false
+	}
+	lit, ok := values[i].(*ast.CompositeLit)
+	return lit, ok
+}
+
+// inOrder lists the locks that a package comment names below the title of their order, one a line, from the first to take on.
+func inOrder(text string) (list []string) {
+	_, text, _ = strings.Cut(text, "// # The order of locks\n")
+	text, _, _ = strings.Cut(text, "\n// # ")
+	for line := range strings.Lines(text) {
+		if entry, ok := strings.CutPrefix(line, "//\t"); ok {
+			list = append(list, strings.Fields(entry)[0])
+		}
+	}
+	return list
+}
+
+// Each mutex of the engine has its place in the order of locks, and each place its mutex.
+func TestLocks(t *testing.T) {
+	files := os.DirFS("../..")
+	text, err := fs.ReadFile(files, "ccl/internal/plane/doc.go")
+	require.NoError(t, err)
+	var all []string
+	for _, p := range orderedLocks {
+		list, err := locks(files, "ccl/internal/"+p)
+		require.NoError(t, err)
+		all = append(all, list...)
+	}
+	require.NotEmpty(t, all)
+	require.ElementsMatch(t, all, inOrder(string(text)), "mutexes of ccl/internal, and the order of locks in the package comment of plane")
+}
+
+func TestLocksFinds(t *testing.T) {
+	files := fstest.MapFS{
+		"ccl/internal/a/a.go":   {Data: []byte("package a\nimport \"sync\"\ntype T struct{ x int; mu, other sync.Mutex; in struct{ sync.RWMutex } }\ntype u struct{ sync.Mutex }\nvar g = struct{ sync.Mutex }{}\nvar v sync.Mutex\n")},
+		"ccl/internal/a/b/b.go": {Data: []byte("package b\nimport \"sync\"\nvar w sync.Mutex\n")},
+	}
+	list, err := locks(files, "ccl/internal/a")
+	require.NoError(t, err)
+	require.Equal(t, []string{"T.in", "T.mu", "T.other", "g", "u", "v"}, list)
+	require.Equal(t, []string{"T.mu", "u"}, inOrder("// # The order of locks\n//\n// One:\n//\n//\tT.mu  what\n//\tu     it is\n//\n// # Else\n//\n//\tv  no\n"))
+}
