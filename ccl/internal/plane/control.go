@@ -305,10 +305,10 @@ func (s *Site) listenTo(c *controlConn) {
 	var e Event
 	var st Status
 	for spoken := false; ; spoken = true {
-		err := s.hearken(c, in, frameHead)
+		err := s.awaitFrame(c, in, frameHead)
 		if err == nil {
 			head, _ := in.Peek(frameHead)
-			err = s.hearken(c, in, min(int(binary.LittleEndian.Uint16(head)), frameMax))
+			err = s.awaitFrame(c, in, min(int(binary.LittleEndian.Uint16(head)), frameMax))
 		}
 		var kind byte
 		var body []byte
@@ -374,8 +374,8 @@ func (s *Site) giveNeighborUp(c *controlConn) {
 	}
 }
 
-// hearken waits for n bytes to come from a neighbor, for PeerTimeout at most, in lived time.
-func (s *Site) hearken(c *controlConn, in *bufio.Reader, n int) error {
+// awaitFrame waits for n bytes to come from a neighbor, for PeerTimeout at most, in lived time.
+func (s *Site) awaitFrame(c *controlConn, in *bufio.Reader, n int) error {
 	if s.peer <= 0 || s.ending() {
 		if !s.ending() {
 			c.SetReadDeadline(time.Time{})

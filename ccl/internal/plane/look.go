@@ -41,8 +41,8 @@ type note struct {
 	atEnd   *Status
 }
 
-// doze notes that the call under way sleeps, waiting for peer.
-func (c *Member) doze(k *call.Call, peer int) {
+// noteSleep notes that the call under way sleeps, waiting for peer.
+func (c *Member) noteSleep(k *call.Call, peer int) {
 	n := &c.note
 	n.Lock()
 	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.Calls, int32(peer), c.Began

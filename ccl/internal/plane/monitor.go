@@ -42,11 +42,11 @@ func (j *job) monitor() {
 		}
 		for _, s := range j.parts() {
 			s.wakeful()
-			s.feel(beats)
+			s.checkPulses(beats)
 			s.Scan()
 			s.catchUp()
 			s.readBoard()
-			s.insist()
+			s.expireProposals()
 			s.reconsider()
 			if beats {
 				s.beat()
@@ -56,7 +56,7 @@ func (j *job) monitor() {
 		for _, s := range j.parts() {
 			waits = s.flush() || waits
 		}
-		j.develop(at)
+		j.reportSnapshot(at)
 		if beats {
 			j.findCircle()
 		}

@@ -272,8 +272,8 @@ func (j *job) speaker() *Member {
 // pictureAfter is how long the ranks have to say where they stood when the first failure came.
 const pictureAfter = 50 * time.Millisecond
 
-// develop prints the joint picture, if it is time and this process's part to.
-func (j *job) develop(now int64) {
+// reportSnapshot prints the joint picture, if it is time and this process's part to.
+func (j *job) reportSnapshot(now int64) {
 	j.mu.Lock()
 	p := &j.picture
 	if p.brokenAt == 0 || now-p.brokenAt < int64(pictureAfter) {

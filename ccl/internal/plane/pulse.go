@@ -138,9 +138,9 @@ func (s *Site) hideLife() {
 	}
 }
 
-// feel looks for processes of this host that have died, and, if beats, for those
+// checkPulses looks for processes of this host that have died, and, if beats, for those
 // that have been silent for PeerTimeout. It is the monitor's.
-func (s *Site) feel(beats bool) {
+func (s *Site) checkPulses(beats bool) {
 	type loss struct {
 		local int
 		why   error

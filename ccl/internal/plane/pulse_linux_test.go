@@ -61,7 +61,7 @@ func TestStarvedIsNotLost(t *testing.T) {
 	his.beat.Store(7)
 	feel := func() (gone bool) {
 		j.Lived.lap(time.Now()) // as the monitor: a time in which this process gets no turn does not count
-		s.feel(true)
+		s.checkPulses(true)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.others[0].gone

@@ -33,7 +33,7 @@ func TestSilence(t *testing.T) {
 		limit := s.silence()
 		s.mu.Unlock()
 		assert.Equal(t, 10240*time.Millisecond, limit, "256 for a processor")
-		s.feel(true)
+		s.checkPulses(true)
 		return s.others[0].gone
 	}
 	assert.False(t, feel(9*time.Second), "lost after 9s, with a limit of 10.24s")

@@ -99,7 +99,7 @@ func (s *Site) handle(e *Event) {
 	case e.Size > 0:
 		s.vote(e)
 	case e.Comm == 0 && call.Code(e.Code) == call.RankLost:
-		s.fell(int(e.Peer))
+		s.markFailed(int(e.Peer))
 	}
 	s.decide()
 }
@@ -216,8 +216,8 @@ func (s *Site) lowest() bool {
 	return true
 }
 
-// insist believes the proposals of this process that nobody has decided in time.
-func (s *Site) insist() {
+// expireProposals believes the proposals of this process that nobody has decided in time.
+func (s *Site) expireProposals() {
 	now := s.Lived.Now()
 	s.mu.Lock()
 	var due []Event
@@ -296,7 +296,7 @@ func (s *Site) deliver(e *Event) {
 		s.tell(c, e)
 	}
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
-		s.fell(int(e.Peer))
+		s.markFailed(int(e.Peer))
 	}
 }
 

@@ -83,8 +83,8 @@ func (j *job) left(h int, ranks []int) {
 	j.succeed(h, leftHost)
 }
 
-// fell notes that a rank is said to be lost: it leads no more, whatever the order in which that is believed.
-func (j *job) fell(w int) {
+// markFailed notes that a rank is said to be lost: it leads no more, whatever the order in which that is believed.
+func (j *job) markFailed(w int) {
 	if w < 0 || w >= j.Topo.Size() {
 		return
 	}

@@ -96,7 +96,7 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	}
 	if k := c.Running; k != nil {
 		c.Running = nil
-		c.doze(k, peer)
+		c.noteSleep(k, peer)
 		if c.Opt.OnSleep != nil {
 			c.Opt.OnSleep(k)
 		}
