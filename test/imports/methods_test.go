@@ -80,8 +80,7 @@ func listed(src string, methods map[string][]string) string {
 			continue
 		}
 		inList = false
-		if name, of, ok := strings.Cut(strings.TrimPrefix(line, "type "), " = gpu."); ok && strings.HasPrefix(line, "type ") {
-			name, _, _ = strings.Cut(name, "[")
+		if _, of, ok := strings.Cut(line, " = gpu."); ok && strings.HasPrefix(line, "type ") {
 			of, _, _ = strings.Cut(of, "[")
 			if list := methods[of]; list != nil {
 				out[len(out)-1] += methodsFollow
