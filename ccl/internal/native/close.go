@@ -79,7 +79,7 @@ type closing struct {
 // What Close waits for, one after the other.
 var (
 	forCalls   = "a call of this communicator has not returned from the library"
-	forAbort   = "ncclCommAbort has not returned: a graph captured from the communicator may still be open, or a kernel may be running"
+	forAbort   = "ncclCommAbort, or ncclCommRevoke before it, has not returned: a graph captured from the communicator may still be open, or a kernel may be running"
 	forDestroy = "ncclCommDestroy has not returned: a graph captured from the communicator may still be open, or other ranks may not have closed theirs"
 )
 

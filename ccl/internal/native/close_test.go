@@ -136,7 +136,7 @@ func TestCloseLasts(t *testing.T) {
 			r := world(t, v, 1)[0]
 			r.impatient()
 			r.Abort()
-			require.ErrorContains(t, r.Close(), "ncclCommAbort has not returned")
+			require.ErrorContains(t, r.Close(), "ncclCommAbort, or ncclCommRevoke before it, has not returned")
 		})
 	})
 }
