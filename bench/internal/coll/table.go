@@ -7,11 +7,10 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Collective is what the benchmark knows of one collective on elements of one type.
-type Collective struct {
+// Collective is what the benchmark knows of one collective on elements of type T.
+type Collective[T ccl.Number] struct {
 	Name    string // as -op has it
 	Kind    ccl.Kind
-	Type    ccl.Type
 	Reduces bool // -o matters
 	Rooted  bool // -r matters
 	NoData  bool // -b, -e and -d do not matter
@@ -26,31 +25,20 @@ type Collective struct {
 	Send, Recv func(Shape) int
 	Want       func(Shape) []Part
 
-	// Run makes the call and waits for it; dst and src are the bytes of elements.
-	Run   func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []byte, op ccl.Op) error
+	Run   func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error
 	Queue func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work
 }
 
-// All is the table for elements of type t. A new collective is one more entry, and a case of run.
-func All(t ccl.Type) []Collective {
-	all := table()
-	run := runs[t]
-	for i := range all {
-		kind := all[i].Kind
-		all[i].Type = t
-		all[i].Run = func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []byte, op ccl.Op) error {
-			return run(ctx, c, kind, s, dst, src, op)
-		}
-	}
-	return all
-}
-
-func table() []Collective {
-	return []Collective{{
+// All is the table. A new collective is one more entry.
+func All[T ccl.Number]() []Collective[T] {
+	return []Collective[T]{{
 		Name: "allreduce", Kind: ccl.KindAllReduce, Reduces: true,
 		Factor: func(s Shape) float64 { return 2 * s.others() },
 		Send:   Shape.one, Recv: Shape.one,
 		Want: func(s Shape) []Part { return []Part{{verify.Reduced, 0, s.Count}} },
+		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
+			return ccl.AllReduce(ctx, c, dst, src, op)
+		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
 			return q.AllReduce(dst, src, op)
 		},
@@ -59,6 +47,9 @@ func table() []Collective {
 		Factor: Shape.others,
 		Send:   Shape.one, Recv: Shape.total,
 		Want: func(s Shape) []Part { return s.every(0) },
+		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
+			return ccl.AllGather(ctx, c, dst, src)
+		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
 			return q.AllGather(dst, src)
 		},
@@ -67,6 +58,9 @@ func table() []Collective {
 		Factor: Shape.others,
 		Send:   Shape.total, Recv: Shape.one,
 		Want: func(s Shape) []Part { return []Part{{verify.Reduced, s.Rank * s.Count, s.Count}} },
+		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
+			return ccl.ReduceScatter(ctx, c, dst, src, op)
+		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
 			return q.ReduceScatter(dst, src, op)
 		},
@@ -75,6 +69,9 @@ func table() []Collective {
 		Factor: Shape.whole,
 		Send:   Shape.oneAtRoot, Recv: Shape.oneOffRoot,
 		Want: func(s Shape) []Part { return s.offRoot(Part{s.Root, 0, s.Count}) },
+		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
+			return ccl.Broadcast(ctx, c, pick(s.isRoot(), src, dst), s.Root)
+		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
 			return q.Broadcast(pick(s.isRoot(), src, dst), s.Root)
 		},
@@ -83,6 +80,9 @@ func table() []Collective {
 		Factor: Shape.whole,
 		Send:   Shape.one, Recv: Shape.oneAtRoot,
 		Want: func(s Shape) []Part { return s.atRoot(Part{verify.Reduced, 0, s.Count}) },
+		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
+			return ccl.Reduce(ctx, c, dst, src, op, s.Root)
+		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
 			return q.Reduce(dst, src, op, s.Root)
 		},
@@ -91,6 +91,9 @@ func table() []Collective {
 		Factor: Shape.others,
 		Send:   Shape.total, Recv: Shape.total,
 		Want: func(s Shape) []Part { return s.every(s.Rank * s.Count) },
+		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
+			return ccl.AllToAll(ctx, c, dst, src)
+		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
 			return q.AllToAll(dst, src)
 		},
@@ -99,6 +102,9 @@ func table() []Collective {
 		Factor: Shape.sentAway,
 		Send:   Shape.totalSent, Recv: Shape.totalReceived,
 		Want: Shape.unevenParts,
+		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
+			return ccl.AllToAllV(ctx, c, dst, s.received, src, s.sent)
+		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
 			return q.AllToAllV(dst, s.received, src, s.sent)
 		},
@@ -107,6 +113,9 @@ func table() []Collective {
 		Factor: Shape.others,
 		Send:   Shape.one, Recv: Shape.totalAtRoot,
 		Want: func(s Shape) []Part { return s.atRoot(s.every(0)...) },
+		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
+			return ccl.Gather(ctx, c, dst, src, s.Root)
+		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
 			return q.Gather(dst, src, s.Root)
 		},
@@ -115,6 +124,9 @@ func table() []Collective {
 		Factor: Shape.others,
 		Send:   Shape.totalAtRoot, Recv: Shape.one,
 		Want: func(s Shape) []Part { return []Part{{s.Root, s.Rank * s.Count, s.Count}} },
+		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
+			return ccl.Scatter(ctx, c, dst, src, s.Root)
+		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
 			return q.Scatter(dst, src, s.Root)
 		},
@@ -123,6 +135,9 @@ func table() []Collective {
 		Factor: Shape.whole,
 		Send:   Shape.one, Recv: Shape.one,
 		Want: func(s Shape) []Part { return []Part{{s.prev(), 0, s.Count}} },
+		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
+			return ccl.SendRecv(ctx, c, dst, s.prev(), src, s.next())
+		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
 			return q.SendRecv(dst, s.prev(), src, s.next())
 		},
@@ -131,6 +146,9 @@ func table() []Collective {
 		Factor: Shape.whole,
 		Send:   Shape.none, Recv: Shape.none,
 		Want: func(Shape) []Part { return nil },
+		Run: func(ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, op ccl.Op) error {
+			return ccl.Barrier(ctx, c)
+		},
 		Queue: func(q ccl.Queue, s Shape, dst, src ccl.Buf, op ccl.Op) ccl.Work {
 			return q.Barrier()
 		},
@@ -140,7 +158,7 @@ func table() []Collective {
 // Names are the collectives' names, in the table's order.
 func Names() []string {
 	var names []string
-	for _, c := range table() {
+	for _, c := range All[int8]() {
 		names = append(names, c.Name)
 	}
 	return names
@@ -148,7 +166,7 @@ func Names() []string {
 
 // Elements is the count column for size bytes of elements of elem bytes each, and
 // the size it comes to, which may be less.
-func (c *Collective) Elements(size, elem, ranks int) (count, bytes int) {
+func (c *Collective[T]) Elements(size, elem, ranks int) (count, bytes int) {
 	switch {
 	case c.NoData:
 		return 0, 0
@@ -162,14 +180,13 @@ func (c *Collective) Elements(size, elem, ranks int) (count, bytes int) {
 
 // Buffers cuts a rank's dst and src for one call out of memory. In place both lie
 // in a, else src in a and dst in b.
-func (c *Collective) Buffers(s Shape, inPlace bool, a, b []byte) (dst, src []byte) {
-	elem := c.Type.Size()
-	send, recv := c.Send(s)*elem, c.Recv(s)*elem
+func (c *Collective[T]) Buffers(s Shape, inPlace bool, a, b []T) (dst, src []T) {
+	send, recv := c.Send(s), c.Recv(s)
 	src, dst = a[:send:send], b[:recv:recv]
 	if !inPlace || !s.InPlace() {
 		return dst, src
 	}
-	part := s.Rank * s.Count * elem
+	part := s.Rank * s.Count
 	switch dst = a[:recv:recv]; {
 	case recv > send && send > 0:
 		src = dst[part : part+send : part+send]

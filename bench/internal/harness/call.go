@@ -11,8 +11,8 @@ import (
 )
 
 // test is one half of a line on one backend: one collective at one size, in place or not.
-type test struct {
-	*coll.Collective
+type test[T ccl.Number] struct {
+	*coll.Collective[T]
 	s       *session
 	c       *ccl.Comm
 	ctx     context.Context
@@ -21,24 +21,24 @@ type test struct {
 	bytes   int // that a call takes of a buffer at most, alike on all ranks
 	inPlace bool
 	queue   ccl.Queue
-	sets    []set // of buffers, taken in turns: -rotate
+	sets    []set[T] // of buffers, taken in turns: -rotate
 	next    int
 }
 
 // set is the memory of one iteration. Calls of one group must not touch the same memory.
-type set struct {
-	slots []slot
+type set[T ccl.Number] struct {
+	slots []slot[T]
 	issue func(g ccl.Queue) error // all slots; made once, so that no iteration allocates
 	graph *graph                  // of one iteration, with -G; made on first use
 }
 
-type slot struct {
-	dst, src []byte  // what the host sees
+type slot[T ccl.Number] struct {
+	dst, src []T     // what the host sees
 	to, from ccl.Buf // the same, as calls on a queue get it
 }
 
-func newTest(s *session, ctx context.Context, l lane, c *coll.Collective, op ccl.Op, root, count, bytes int, inPlace bool) *test {
-	t := &test{Collective: c, s: s, c: l.c, ctx: ctx, op: l.operator(op), bytes: bytes, queue: l.c.On(s.stream()),
+func newTest[T ccl.Number](s *session, ctx context.Context, l lane, c *coll.Collective[T], op ccl.Op, root, count, bytes int, inPlace bool) *test[T] {
+	t := &test[T]{Collective: c, s: s, c: l.c, ctx: ctx, op: l.operator(op), bytes: bytes, queue: l.c.On(s.stream()),
 		shape: coll.NewShape(l.c.Size(), l.c.Rank(), root%l.c.Size(), count, s.o.Matrix)}
 	t.inPlace = inPlace && t.shape.InPlace()
 	for i := range s.o.Rotate {
@@ -48,8 +48,8 @@ func newTest(s *session, ctx context.Context, l lane, c *coll.Collective, op ccl
 }
 
 // newSet cuts the i-th set out of the session's memory.
-func (t *test) newSet(i int) (st set) {
-	elem := t.Type.Size()
+func (t *test[T]) newSet(i int) (st set[T]) {
+	elem := ccl.TypeOf[T]().Size()
 	from, to := i*t.s.stride+t.s.o.Misalign*elem, (i+1)*t.s.stride
 	a, b := t.s.a.bytes()[from:to], t.s.b.bytes()[from:to]
 	room := t.s.o.Agg
@@ -57,8 +57,8 @@ func (t *test) newSet(i int) (st set) {
 		room = min(room, len(a)/t.bytes)
 	}
 	for k := range room {
-		dst, src := t.Buffers(t.shape, t.inPlace, a[k*t.bytes:(k+1)*t.bytes], b[k*t.bytes:(k+1)*t.bytes])
-		st.slots = append(st.slots, slot{dst, src, t.s.bufOf(t.Type, dst), t.s.bufOf(t.Type, src)})
+		dst, src := t.Buffers(t.shape, t.inPlace, as[T](a[k*t.bytes:(k+1)*t.bytes]), as[T](b[k*t.bytes:(k+1)*t.bytes]))
+		st.slots = append(st.slots, slot[T]{dst, src, bufOf(t.s, dst), bufOf(t.s, src)})
 	}
 	slots := st.slots
 	st.issue = func(g ccl.Queue) error {
@@ -71,7 +71,7 @@ func (t *test) newSet(i int) (st set) {
 }
 
 // turn is the set of the next iteration.
-func (t *test) turn() *set {
+func (t *test[T]) turn() *set[T] {
 	if len(t.sets) == 1 {
 		return &t.sets[0]
 	}
@@ -81,10 +81,10 @@ func (t *test) turn() *set {
 
 // calls is how many calls an iteration makes: fewer than -m where the buffers do not
 // hold so many; then it takes several iterations.
-func (t *test) calls() int { return len(t.sets[0].slots) }
+func (t *test[T]) calls() int { return len(t.sets[0].slots) }
 
 // call makes the calls of one iteration: a blocking one, or with -m a group; on a device always queued.
-func (t *test) call(st *set) error {
+func (t *test[T]) call(st *set[T]) error {
 	if t.s.dev != nil {
 		return t.put(st).Wait(t.ctx)
 	}
@@ -95,7 +95,7 @@ func (t *test) call(st *set) error {
 }
 
 // put issues the calls of one iteration and does not wait.
-func (t *test) put(st *set) ccl.Work {
+func (t *test[T]) put(st *set[T]) ccl.Work {
 	if t.s.o.Agg == 1 {
 		return t.Queue(t.queue, t.shape, st.slots[0].to, st.slots[0].from, t.op)
 	}
@@ -103,7 +103,7 @@ func (t *test) put(st *set) ccl.Work {
 }
 
 // loop makes n iterations, waiting as -z says, and tells how long that took.
-func (t *test) loop(n int) (time.Duration, error) {
+func (t *test[T]) loop(n int) (time.Duration, error) {
 	if t.s.o.Graph > 0 {
 		return t.loopOfGraph(n)
 	}
@@ -146,7 +146,7 @@ func (t *test) loop(n int) (time.Duration, error) {
 
 // loopOnDevice makes n iterations and waits for the last. The device's own clock tells how long they took; with a
 // barrier at the end, the host's.
-func (t *test) loopOnDevice(n int) (time.Duration, error) {
+func (t *test[T]) loopOnDevice(n int) (time.Duration, error) {
 	clock := &t.s.dev.clock
 	from := time.Now()
 	if err := clock.start(); err != nil {
@@ -170,7 +170,7 @@ func (t *test) loopOnDevice(n int) (time.Duration, error) {
 }
 
 // once makes the calls of one iteration, and tells how long that took.
-func (t *test) once(st *set) (time.Duration, error) {
+func (t *test[T]) once(st *set[T]) (time.Duration, error) {
 	if t.s.dev == nil {
 		start := time.Now()
 		err := t.call(st)
@@ -202,11 +202,11 @@ func (s *session) stream() ccl.Stream {
 }
 
 // reach is how much of the buffers the test's calls use, from their beginning.
-func (t *test) reach() int {
+func (t *test[T]) reach() int {
 	last := (len(t.sets) - 1) * t.s.stride
-	return last + t.s.o.Misalign*t.Type.Size() + t.calls()*t.bytes
+	return last + t.s.o.Misalign*ccl.TypeOf[T]().Size() + t.calls()*t.bytes
 }
 
-func (t *test) up() error { return errors.Join(t.s.a.up(t.reach()), t.s.b.up(t.reach())) }
+func (t *test[T]) up() error { return errors.Join(t.s.a.up(t.reach()), t.s.b.up(t.reach())) }
 
-func (t *test) down() error { return errors.Join(t.s.a.down(t.reach()), t.s.b.down(t.reach())) }
+func (t *test[T]) down() error { return errors.Join(t.s.a.down(t.reach()), t.s.b.down(t.reach())) }

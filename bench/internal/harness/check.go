@@ -10,19 +10,19 @@ import (
 )
 
 // check makes one iteration whose results are known.
-func (t *test) check(f *found) error {
+func (t *test[T]) check(f *found) error {
 	st := t.turn()
 	patterns := make([]*verify.Pattern, len(st.slots))
 	for i, sl := range st.slots {
 		t.s.seed++
 		// Groups call at the same time, and each has inputs of its own.
 		seed := t.s.seed + uint64(t.s.group)<<40
-		p := &verify.Pattern{Type: t.Type, Op: t.op, Reduce: t.Reduces, Ranks: t.shape.Ranks, Seed: seed}
+		p := &verify.Pattern{Type: ccl.TypeOf[T](), Op: t.op, Reduce: t.Reduces, Ranks: t.shape.Ranks, Seed: seed}
 		if t.op >= option.MulSum { // as the Comm has it
 			p.Op, p.Factor = ccl.Sum, option.Factor
 		}
 		t.parts(sl.dst, func(got []byte, part coll.Part) { p.Poison(got, part.From, part.Off) })
-		p.Fill(sl.src, t.shape.Rank, 0) // in place this may be part of dst
+		p.Fill(bytesOf(sl.src), t.shape.Rank, 0) // in place this may be part of dst
 		patterns[i] = p
 	}
 	if err := t.up(); err != nil {
@@ -45,8 +45,8 @@ func (t *test) check(f *found) error {
 		})
 		// What is not overwritten by the result is the caller's, and stays as it was: out of place all of
 		// the input, in place what lies outside dst.
-		for _, rest := range outside(sl.src, sl.dst, t.Type.Size()) {
-			n, first := patterns[i].Check(sl.src[rest.from*t.Type.Size():rest.to*t.Type.Size()], t.shape.Rank, rest.from)
+		for _, rest := range outside(sl.src, sl.dst) {
+			n, first := patterns[i].Check(bytesOf(sl.src[rest.from:rest.to]), t.shape.Rank, rest.from)
 			first.Index += rest.from
 			first.Input = true
 			f.add(n, first)
@@ -65,27 +65,26 @@ func (f *found) add(n int, first verify.Wrong) {
 }
 
 // parts calls f with each part of dst.
-func (t *test) parts(dst []byte, f func(got []byte, part coll.Part)) {
+func (t *test[T]) parts(dst []T, f func(got []byte, part coll.Part)) {
 	for _, part := range t.Want(t.shape) {
-		n := part.Len * t.Type.Size()
-		f(dst[:n], part)
-		dst = dst[n:]
+		f(bytesOf(dst[:part.Len]), part)
+		dst = dst[part.Len:]
 	}
 }
 
 // stretch is elements from to to of a slice.
 type stretch struct{ from, to int }
 
-// outside is what of src is not also dst, in elements of so many bytes.
-func outside(src, dst []byte, elem int) []stretch {
-	all := len(src) / elem
+// outside is what of src is not also dst.
+func outside[T ccl.Number](src, dst []T) []stretch {
 	if len(src) == 0 || len(dst) == 0 {
-		return []stretch{{0, all}}
+		return []stretch{{0, len(src)}}
 	}
-	at := func(s []byte) int { return int(uintptr(unsafe.Pointer(&s[0]))) }
-	from, to := (at(dst)-at(src))/elem, (at(dst)-at(src)+len(dst))/elem
-	if from >= all || to <= 0 {
-		return []stretch{{0, all}}
+	elem := int(unsafe.Sizeof(src[0]))
+	at := func(s []T) int { return int(uintptr(unsafe.Pointer(&s[0]))) }
+	from, to := (at(dst)-at(src))/elem, (at(dst)-at(src))/elem+len(dst)
+	if from >= len(src) || to <= 0 {
+		return []stretch{{0, len(src)}}
 	}
-	return []stretch{{0, max(from, 0)}, {min(to, all), all}}
+	return []stretch{{0, max(from, 0)}, {min(to, len(src)), len(src)}}
 }

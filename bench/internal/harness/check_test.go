@@ -24,18 +24,18 @@ func TestPlantedErrors(t *testing.T) {
 						if err := s.prepare(); err != nil {
 							return err
 						}
-						c := named(ccl.TypeFloat32, name)
+						c := named[float32](name)
 						run, at := c.Run, -1
-						c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []byte, op ccl.Op) error {
+						c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []float32, op ccl.Op) error {
 							err := run(ctx, comm, sh, dst, src, op)
 							if comm.Rank() != victim {
 								return err
 							}
-							first, parts := 0, [][]float32{coll.Elements[float32](dst)}
+							first, parts := 0, [][]float32{dst}
 							if input {
 								parts = nil
-								for _, rest := range outside(src, dst, 4) {
-									parts = append(parts, coll.Elements[float32](src)[rest.from:rest.to])
+								for _, rest := range outside(src, dst) {
+									parts = append(parts, src[rest.from:rest.to])
 									first = rest.from
 								}
 							}
@@ -88,21 +88,20 @@ func expected(name string, inPlace, input, root bool) bool {
 }
 
 func TestOutside(t *testing.T) {
-	memory := make([]byte, 80)
-	of := func(from, to int) []byte { return memory[8*from : 8*to] }
+	memory := make([]float64, 10)
 	for _, tc := range []struct {
-		src, dst []byte
+		src, dst []float64
 		want     []stretch
 	}{
-		{of(0, 4), of(6, 10), []stretch{{0, 4}}},
-		{of(6, 10), of(0, 6), []stretch{{0, 4}}},
-		{memory, of(2, 5), []stretch{{0, 2}, {5, 10}}},
-		{of(2, 5), memory, []stretch{{0, 0}, {3, 3}}},
+		{memory[:4], memory[6:], []stretch{{0, 4}}},
+		{memory[6:], memory[:6], []stretch{{0, 4}}},
+		{memory, memory[2:5], []stretch{{0, 2}, {5, 10}}},
+		{memory[2:5], memory, []stretch{{0, 0}, {3, 3}}},
 		{memory, memory, []stretch{{0, 0}, {10, 10}}},
-		{of(0, 3), nil, []stretch{{0, 3}}},
+		{memory[:3], nil, []stretch{{0, 3}}},
 		{nil, memory, []stretch{{0, 0}}},
-		{of(0, 3), make([]byte, 24), []stretch{{0, 3}}},
+		{memory[:3], make([]float64, 3), []stretch{{0, 3}}},
 	} {
-		require.Equal(t, tc.want, outside(tc.src, tc.dst, 8))
+		require.Equal(t, tc.want, outside(tc.src, tc.dst))
 	}
 }

@@ -14,7 +14,7 @@ type graph struct {
 }
 
 // loopOfGraph captures n iterations, launches them -G times, and tells how long one launch took.
-func (t *test) loopOfGraph(n int) (time.Duration, error) {
+func (t *test[T]) loopOfGraph(n int) (time.Duration, error) {
 	g, err := t.capture(n, t.turn)
 	if err != nil {
 		return 0, err
@@ -31,7 +31,7 @@ func (t *test) loopOfGraph(n int) (time.Duration, error) {
 }
 
 // capture makes a graph of n iterations, on the sets that turn gives.
-func (t *test) capture(n int, turn func() *set) (*graph, error) {
+func (t *test[T]) capture(n int, turn func() *set[T]) (*graph, error) {
 	var last ccl.Work
 	g, err := t.s.dev.capture(func() error {
 		for range n {
@@ -47,7 +47,7 @@ func (t *test) capture(n int, turn func() *set) (*graph, error) {
 }
 
 // launch launches g and waits for it, by the device's own clock.
-func (t *test) launch(g *graph, times int) (time.Duration, error) {
+func (t *test[T]) launch(g *graph, times int) (time.Duration, error) {
 	clock := &t.s.dev.clock
 	if err := clock.start(); err != nil {
 		return 0, err
@@ -67,15 +67,15 @@ func (t *test) launch(g *graph, times int) (time.Duration, error) {
 }
 
 // captureOne makes the graph of one iteration on st, with -G.
-func (t *test) captureOne(st *set) (err error) {
+func (t *test[T]) captureOne(st *set[T]) (err error) {
 	if t.s.o.Graph > 0 && st.graph == nil {
-		st.graph, err = t.capture(1, func() *set { return st })
+		st.graph, err = t.capture(1, func() *set[T] { return st })
 	}
 	return err
 }
 
 // callAsTimed makes the calls of one iteration as they are timed: with -G as a graph.
-func (t *test) callAsTimed(st *set) error {
+func (t *test[T]) callAsTimed(st *set[T]) error {
 	if t.s.o.Graph == 0 {
 		return t.call(st)
 	}
@@ -87,7 +87,7 @@ func (t *test) callAsTimed(st *set) error {
 }
 
 // closeGraphs gives back the graphs of single iterations.
-func (t *test) closeGraphs() error {
+func (t *test[T]) closeGraphs() error {
 	var errs []error
 	for _, st := range t.sets {
 		if st.graph != nil {

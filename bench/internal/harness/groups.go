@@ -89,8 +89,8 @@ type extent struct {
 }
 
 // extentOf is what size bytes come to.
-func extentOf(s *session, c *coll.Collective, size int) (e extent) {
-	elem := c.Type.Size()
+func extentOf[T ccl.Number](s *session, c *coll.Collective[T], size int) (e extent) {
+	elem := ccl.TypeOf[T]().Size()
 	e.count, e.bytes = c.Elements(size, elem, s.ranks())
 	for _, n := range s.groups.size {
 		_, bytes := c.Elements(size, elem, n)

@@ -22,7 +22,7 @@ const mostKept = 1 << 20
 // iterate times n iterations one by one. A rank that comes late to the barrier before
 // one waits there for less time than the others: this tells how late it was, without
 // clocks that agree.
-func (t *test) iterate(n int) (*iterations, error) {
+func (t *test[T]) iterate(n int) (*iterations, error) {
 	s := t.s
 	times, waits := make([]float64, n), make([]float64, n)
 	for i := range n {
@@ -79,7 +79,7 @@ func (t *test) iterate(n int) (*iterations, error) {
 
 // ofRanks is every rank's times, on rank 0, where a file wants them and they are not
 // too many.
-func (t *test) ofRanks(times []float64) ([][]float64, error) {
+func (t *test[T]) ofRanks(times []float64) ([][]float64, error) {
 	s := t.s
 	if s.o.JSON == "" && s.o.HTML == "" || s.o.Soak > 0 || s.o.Cycles != 1 || mulOver(len(times), s.world.Size()) > mostKept {
 		return nil, nil

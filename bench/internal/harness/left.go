@@ -8,7 +8,6 @@ import (
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/progress"
 	"github.com/goccl/goccl/bench/internal/report"
-	"github.com/goccl/goccl/ccl"
 )
 
 // newClock starts the estimate of the time left, where a screen shows it and where the
@@ -22,7 +21,7 @@ func (s *session) newClock() {
 
 // curves is how many there will be in one cycle, if the engine supports all.
 func (s *session) curves() (n int) {
-	for _, c := range coll.All(ccl.TypeFloat32) {
+	for _, c := range coll.All[float32]() {
 		if !slices.Contains(s.o.Collectives, c.Name) {
 			continue
 		}

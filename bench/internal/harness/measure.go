@@ -10,7 +10,7 @@ import (
 )
 
 // line measures one line of the table: a row of each backend.
-func line(s *session, c *coll.Collective, op ccl.Op, root int, e extent) ([]*report.Row, error) {
+func line[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root int, e extent) ([]*report.Row, error) {
 	var rows []*report.Row
 	for _, l := range s.lanes {
 		rows = append(rows, newRow(s, l, c, op, root, e))
@@ -25,9 +25,9 @@ func line(s *session, c *coll.Collective, op ccl.Op, root int, e extent) ([]*rep
 	})
 }
 
-func newRow(s *session, l lane, c *coll.Collective, op ccl.Op, root int, e extent) *report.Row {
-	row := &report.Row{Op: c.Name, Size: e.bytes, Count: e.count, Type: c.Type.String(), Redop: "none", Root: root,
-		Backend: l.name, Cycle: s.cycle, Algorithm: l.c.Plan(c.Kind, c.Type, op, e.count)}
+func newRow[T ccl.Number](s *session, l lane, c *coll.Collective[T], op ccl.Op, root int, e extent) *report.Row {
+	row := &report.Row{Op: c.Name, Size: e.bytes, Count: e.count, Type: ccl.TypeOf[T]().String(), Redop: "none", Root: root,
+		Backend: l.name, Cycle: s.cycle, Algorithm: l.c.Plan(c.Kind, ccl.TypeOf[T](), op, e.count)}
 	if c.Reduces {
 		row.Redop = op.String()
 	}
@@ -38,10 +38,10 @@ func newRow(s *session, l lane, c *coll.Collective, op ccl.Op, root int, e exten
 }
 
 // half measures one half of the rows, in turns where there are several backends.
-func half(s *session, ctx context.Context, c *coll.Collective, op ccl.Op, root int, e extent, inPlace bool, rows []*report.Row) error {
-	passes := make([]*pass, len(s.lanes))
+func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], op ccl.Op, root int, e extent, inPlace bool, rows []*report.Row) error {
+	passes := make([]*pass[T], len(s.lanes))
 	for i, l := range s.lanes {
-		passes[i] = &pass{t: newTest(s, ctx, l, c, op, root, e.count, e.room, inPlace)}
+		passes[i] = &pass[T]{t: newTest(s, ctx, l, c, op, root, e.count, e.room, inPlace)}
 	}
 	if err := timed(s, passes); err != nil {
 		return err
@@ -97,8 +97,8 @@ func (s *session) individually(n int) int {
 }
 
 // pass is the timing of one test, all iterations together.
-type pass struct {
-	t     *test
+type pass[T ccl.Number] struct {
+	t     *test[T]
 	took  time.Duration
 	iters int
 	first time.Duration // of the very first call
@@ -107,7 +107,7 @@ type pass struct {
 
 // timed times the tests. Several take turns, so that what changes meanwhile on the
 // machine changes for all of them.
-func timed(s *session, passes []*pass) error {
+func timed[T ccl.Number](s *session, passes []*pass[T]) error {
 	for _, p := range passes {
 		if err := p.warm(); err != nil {
 			return err
@@ -149,7 +149,7 @@ func timed(s *session, passes []*pass) error {
 }
 
 // warm makes the first call, and the others that are not timed.
-func (p *pass) warm() error {
+func (p *pass[T]) warm() error {
 	t := p.t
 	fill(t.s.a.bytes())
 	fill(t.s.b.bytes())
@@ -169,7 +169,7 @@ func (p *pass) warm() error {
 }
 
 // stretch times the next iterations.
-func (p *pass) stretch() error {
+func (p *pass[T]) stretch() error {
 	if err := ccl.Barrier(p.t.ctx, p.t.s.world); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (p *pass) stretch() error {
 }
 
 // plan sets the next batch, alike on all ranks: what the slowest rank needs to fill the time that the pass is to take.
-func (p *pass) plan(last bool) error {
+func (p *pass[T]) plan(last bool) error {
 	target := p.t.s.o.Long()
 	if target == 0 {
 		if last {
@@ -203,7 +203,7 @@ func (p *pass) plan(last bool) error {
 }
 
 // found is what this rank has found.
-func (p *pass) found() *found {
+func (p *pass[T]) found() *found {
 	f := &found{firstCall: p.first.Seconds() * 1e6}
 	if calls := p.iters * p.t.calls(); calls > 0 {
 		f.us = p.took.Seconds() * 1e6 / float64(calls)

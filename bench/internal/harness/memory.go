@@ -69,6 +69,21 @@ func alloc(n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)
 }
 
+// as reads memory as elements.
+func as[T ccl.Number](b []byte) []T {
+	var z T
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/int(unsafe.Sizeof(z)))
+}
+
+// bytesOf is as, back.
+func bytesOf[T ccl.Number](s []T) []byte {
+	var z T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(z)))
+}
+
 // fill makes every byte of b 0x3f: an ordinary number of every type, 0.75 as a float.
 // Not zeros: processors store those faster than other numbers.
 func fill(b []byte) {

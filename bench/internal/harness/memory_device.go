@@ -7,7 +7,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/bench/internal/coll"
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/ccl"
 )
@@ -203,11 +202,10 @@ func (d *deviceBuffer) free() {
 	}
 }
 
-// bufOf is x, which lies in what the host sees of the buffers, as calls get it: elements of type typ.
-func (s *session) bufOf(typ ccl.Type, x []byte) ccl.Buf {
-	maker := bufs[typ]
+// bufOf is x, which lies in what the host sees of the buffers, as calls get it.
+func bufOf[T ccl.Number](s *session, x []T) ccl.Buf {
 	if len(x) == 0 {
-		return maker.host(nil)
+		return ccl.Host[T](nil)
 	}
 	at := uintptr(unsafe.Pointer(&x[0]))
 	for _, b := range []buffer{s.a, s.b} {
@@ -216,40 +214,10 @@ func (s *session) bufOf(typ ccl.Type, x []byte) ccl.Buf {
 			continue
 		}
 		if first := uintptr(unsafe.Pointer(&d.b[0])); first <= at && at < first+uintptr(len(d.b)) {
-			return maker.device(d.block, at-first, len(x)/typ.Size())
+			return ccl.Device[T](part[T]{d.block, at - first, len(x)})
 		}
 	}
-	return maker.host(x)
-}
-
-// makers make a Buf of elements of one type.
-type makers struct {
-	host   func(b []byte) ccl.Buf
-	device func(b block, off uintptr, n int) ccl.Buf
-}
-
-func of[T ccl.Number]() makers {
-	return makers{
-		func(b []byte) ccl.Buf { return ccl.Host(coll.Elements[T](b)) },
-		func(b block, off uintptr, n int) ccl.Buf { return ccl.Device[T](part[T]{b, off, n}) },
-	}
-}
-
-var bufs = map[ccl.Type]makers{
-	ccl.TypeInt8:       of[int8](),
-	ccl.TypeUint8:      of[uint8](),
-	ccl.TypeInt16:      of[int16](),
-	ccl.TypeUint16:     of[uint16](),
-	ccl.TypeInt32:      of[int32](),
-	ccl.TypeUint32:     of[uint32](),
-	ccl.TypeInt64:      of[int64](),
-	ccl.TypeUint64:     of[uint64](),
-	ccl.TypeFloat16:    of[ccl.Float16](),
-	ccl.TypeBFloat16:   of[ccl.BFloat16](),
-	ccl.TypeFloat32:    of[float32](),
-	ccl.TypeFloat64:    of[float64](),
-	ccl.TypeFloat8E4M3: of[ccl.Float8E4M3](),
-	ccl.TypeFloat8E5M2: of[ccl.Float8E5M2](),
+	return ccl.Host(x)
 }
 
 // part is elements of a block, of any type.

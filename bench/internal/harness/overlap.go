@@ -12,7 +12,7 @@ const overlapped = 20
 
 // overlap measures how much of a call is hidden behind compute of about the same
 // length on the rank's own goroutine, as that of a training step's backward pass.
-func (t *test) overlap(us float64) (*report.Overlap, error) {
+func (t *test[T]) overlap(us float64) (*report.Overlap, error) {
 	rounds := calibrate(time.Duration(us * 1e3))
 	var v [3]float64 // the call alone, compute alone, both
 	for range overlapped {

@@ -35,6 +35,32 @@ type session struct {
 	summary report.Summary
 }
 
+// benchmark is what a session does with elements of one type.
+type benchmark struct {
+	settle     func(s *session) error
+	collective func(s *session, name string) error
+}
+
+func of[T ccl.Number]() benchmark { return benchmark{settle[T], collective[T]} }
+
+// typed has the benchmark for each element type.
+var typed = map[ccl.Type]benchmark{
+	ccl.TypeInt8:       of[int8](),
+	ccl.TypeUint8:      of[uint8](),
+	ccl.TypeInt16:      of[int16](),
+	ccl.TypeUint16:     of[uint16](),
+	ccl.TypeInt32:      of[int32](),
+	ccl.TypeUint32:     of[uint32](),
+	ccl.TypeInt64:      of[int64](),
+	ccl.TypeUint64:     of[uint64](),
+	ccl.TypeFloat16:    of[ccl.Float16](),
+	ccl.TypeBFloat16:   of[ccl.BFloat16](),
+	ccl.TypeFloat32:    of[float32](),
+	ccl.TypeFloat64:    of[float64](),
+	ccl.TypeFloat8E4M3: of[ccl.Float8E4M3](),
+	ccl.TypeFloat8E5M2: of[ccl.Float8E5M2](),
+}
+
 // ranks is the size of this rank's group.
 func (s *session) ranks() int { return s.lanes[0].c.Size() }
 
@@ -110,14 +136,14 @@ func (s *session) largest() (int, error) {
 // once runs through all collectives, types, operators, roots and sizes.
 func (s *session) once() error {
 	if s.o.Plan != "" {
-		return step(s)
+		return steps[s.o.Types[0]](s)
 	}
 	for _, name := range s.o.Collectives {
 		if err := s.out.head(name, len(s.o.Collectives) > 1); err != nil {
 			return err
 		}
 		for _, t := range s.o.Types {
-			if err := collective(s, name, t); err != nil {
+			if err := typed[t].collective(s, name); err != nil {
 				return err
 			}
 			if name == "barrier" {
@@ -128,10 +154,10 @@ func (s *session) once() error {
 	return nil
 }
 
-// collective measures one collective on elements of type typ, with every operator
+// collective measures one collective on elements of type T, with every operator
 // and root that is asked for and has a meaning.
-func collective(s *session, name string, typ ccl.Type) error {
-	for _, c := range coll.All(typ) {
+func collective[T ccl.Number](s *session, name string) error {
+	for _, c := range coll.All[T]() {
 		if c.Name != name {
 			continue
 		}
@@ -149,7 +175,7 @@ func collective(s *session, name string, typ ccl.Type) error {
 			roots[0] = s.o.Root % s.groups.shown()
 		}
 		for _, op := range ops {
-			if err := s.supports(c.Kind, typ, op); err != nil {
+			if err := s.supports(c.Kind, ccl.TypeOf[T](), op); err != nil {
 				if err := s.out.skip(title(&c, op), err); err != nil {
 					return err
 				}
@@ -176,22 +202,22 @@ func (s *session) supports(k ccl.Kind, t ccl.Type, op ccl.Op) error {
 }
 
 // title names a test: allreduce float sum.
-func title(c *coll.Collective, op ccl.Op) string {
+func title[T ccl.Number](c *coll.Collective[T], op ccl.Op) string {
 	switch {
 	case c.NoData:
 		return c.Name
 	case c.Reduces:
-		return fmt.Sprintf("%s %v %v", c.Name, c.Type, op)
+		return fmt.Sprintf("%s %v %v", c.Name, ccl.TypeOf[T](), op)
 	}
-	return fmt.Sprintf("%s %v", c.Name, c.Type)
+	return fmt.Sprintf("%s %v", c.Name, ccl.TypeOf[T]())
 }
 
 // curve measures one line for each size, of each backend. Sizes that come to the same number of elements as the one
 // before are one, unless each was named, or nccl-tests would have a line for each.
-func curve(s *session, c *coll.Collective, op ccl.Op, root int) error {
+func curve[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root int) error {
 	last := -1
 	var beside []*report.Row
-	for i, size := range s.o.Sizes(c.Type.Size()) {
+	for i, size := range s.o.Sizes(ccl.TypeOf[T]().Size()) {
 		e := extentOf(s, c, size)
 		if e.shown == last && len(s.o.Lengths) == 0 && s.o.As == "" {
 			s.out.measured(i, 0, nil)

@@ -64,12 +64,12 @@ func options(t testing.TB, args ...string) option.Options {
 }
 
 // prepared is curve, on memory of its own, of the all-reduce that change has changed.
-func prepared(change func(s *session, c *coll.Collective)) func(s *session) error {
+func prepared(change func(s *session, c *coll.Collective[float32])) func(s *session) error {
 	return func(s *session) error {
 		if err := s.prepare(); err != nil {
 			return err
 		}
-		c := named(ccl.TypeFloat32, "allreduce")
+		c := named[float32]("allreduce")
 		change(s, c)
 		return curve(s, c, ccl.Sum, -1)
 	}
@@ -78,13 +78,13 @@ func prepared(change func(s *session, c *coll.Collective)) func(s *session) erro
 // One wrong element, of one rank, in one call, is found and named.
 func TestPlantedWrongResult(t *testing.T) {
 	o := options(t, "-c", "3", "-b", "256")
-	j := sessions(t, 3, o, prepared(func(s *session, c *coll.Collective) {
+	j := sessions(t, 3, o, prepared(func(s *session, c *coll.Collective[float32]) {
 		run, calls := c.Run, 0
-		c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []byte, op ccl.Op) error {
+		c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []float32, op ccl.Op) error {
 			err := run(ctx, comm, sh, dst, src, op)
 			// Out of place: 1 to warm up, 5 timed, 5 timed one by one, then the checked ones.
 			if calls++; comm.Rank() == 1 && calls == 13 {
-				coll.Elements[float32](dst)[17] += 4
+				dst[17] += 4
 			}
 			return err
 		}
@@ -101,9 +101,9 @@ func TestHungRank(t *testing.T) {
 	o := options(t, "-T", "1")
 	released := make(chan struct{})
 	var once sync.Once
-	j := sessions(t, 3, o, prepared(func(s *session, c *coll.Collective) {
+	j := sessions(t, 3, o, prepared(func(s *session, c *coll.Collective[float32]) {
 		run, calls := c.Run, 0
-		c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []byte, op ccl.Op) error {
+		c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []float32, op ccl.Op) error {
 			if calls++; comm.Rank() == 1 && calls == 3 {
 				<-released
 			}
@@ -136,8 +136,8 @@ func TestOverhead(t *testing.T) {
 			if err := s.prepare(); err != nil {
 				return err
 			}
-			c := named(ccl.TypeFloat32, "allreduce")
-			c.Run = func(context.Context, *ccl.Comm, coll.Shape, []byte, []byte, ccl.Op) error { return nil }
+			c := named[float32]("allreduce")
+			c.Run = func(context.Context, *ccl.Comm, coll.Shape, []float32, []float32, ccl.Op) error { return nil }
 			empty := newTest(s, s.ctx, s.lanes[0], c, ccl.Sum, -1, 16, 64, false)
 			for range 50 {
 				took, err := empty.loop(n)
@@ -161,7 +161,7 @@ func TestLoopAllocatesNothing(t *testing.T) {
 		if err := s.prepare(); err != nil {
 			return err
 		}
-		c := named(ccl.TypeFloat32, "allreduce")
+		c := named[float32]("allreduce")
 		test := newTest(s, s.ctx, s.lanes[0], c, ccl.Sum, -1, 16, 64, false)
 		require.Zero(t, testing.AllocsPerRun(100, func() { test.loop(10) }))
 		return nil
@@ -250,16 +250,16 @@ func TestRows(t *testing.T) {
 func TestTarget(t *testing.T) {
 	o, err := option.Parse([]string{"-b", "64", "-e", "64", "-time", "20ms"})
 	require.NoError(t, err)
-	var passes []*pass
+	var passes []*pass[float32]
 	j := sessions(t, 2, o, func(s *session) error {
 		if err := s.prepare(); err != nil {
 			return err
 		}
-		p := &pass{t: newTest(s, s.ctx, s.lanes[0], named(ccl.TypeFloat32, "allreduce"), ccl.Sum, -1, 16, 64, false)}
+		p := &pass[float32]{t: newTest(s, s.ctx, s.lanes[0], named[float32]("allreduce"), ccl.Sum, -1, 16, 64, false)}
 		if s.world.Rank() == 0 {
 			passes = append(passes, p)
 		}
-		return timed(s, []*pass{p})
+		return timed(s, []*pass[float32]{p})
 	})
 	j.ok(t)
 	require.GreaterOrEqual(t, passes[0].iters, 20)

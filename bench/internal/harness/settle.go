@@ -25,12 +25,12 @@ const (
 
 // settle makes calls of the first collective, of the first size if that is small, on each backend until they take as long
 // as they will. With -w 0 no call comes before the first that is measured.
-func settle(s *session) error {
-	for _, c := range coll.All(s.o.Types[0]) {
-		if c.Name != s.o.Collectives[0] || s.supports(c.Kind, c.Type, s.o.Ops[0]) != nil {
+func settle[T ccl.Number](s *session) error {
+	for _, c := range coll.All[T]() {
+		if c.Name != s.o.Collectives[0] || s.supports(c.Kind, ccl.TypeOf[T](), s.o.Ops[0]) != nil {
 			continue
 		}
-		e := extentOf(s, &c, min(slices.Min(append(s.o.Sizes(c.Type.Size()), settleLargest)), settleLargest))
+		e := extentOf(s, &c, min(slices.Min(append(s.o.Sizes(ccl.TypeOf[T]().Size()), settleLargest)), settleLargest))
 		return limited(s, title(&c, s.o.Ops[0]), e.bytes, func(ctx context.Context) error {
 			for _, l := range s.lanes {
 				t := newTest(s, ctx, l, &c, s.o.Ops[0], max(s.o.Root, 0), e.count, e.room, false)
@@ -45,7 +45,7 @@ func settle(s *session) error {
 }
 
 // settle makes calls until they have settled. All ranks make as many.
-func (t *test) settle() error {
+func (t *test[T]) settle() error {
 	var per []float64 // call, in each window
 	took := make([]int64, 1)
 	spent := time.Duration(0)
@@ -111,7 +111,7 @@ func (s *session) settle() error {
 	if s.o.Warmup == 0 {
 		return nil
 	}
-	if err := settle(s); err != nil {
+	if err := typed[s.o.Types[0]].settle(s); err != nil {
 		return err
 	}
 	nowRan, nowWaited := machine.Waited("/")

@@ -11,11 +11,18 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
+// steps has the replay of -plan for each element type.
+var steps = map[ccl.Type]func(s *session) error{
+	ccl.TypeFloat16:  step[ccl.Float16],
+	ccl.TypeBFloat16: step[ccl.BFloat16],
+	ccl.TypeFloat32:  step[float32],
+	ccl.TypeFloat64:  step[float64],
+}
+
 // step replays the collectives of one training step: first each kind and size on its
 // own, as a line of the table, then the sequence as it is.
-func step(s *session) error {
-	typ := s.o.Types[0]
-	elem := typ.Size()
+func step[T ccl.Number](s *session) error {
+	elem := ccl.TypeOf[T]().Size()
 	calls, err := model.Named(s.o.Model).Step(s.o.Plan, s.groups.shown(), elem)
 	if err != nil {
 		return err
@@ -33,10 +40,10 @@ func step(s *session) error {
 			order = append(order, c)
 		}
 	}
-	tests := map[model.Call]*test{}
+	tests := map[model.Call]*test[T]{}
 	total := 0
 	for _, call := range order {
-		c := named(typ, call.Op)
+		c := named[T](call.Op)
 		op := s.o.Ops[0]
 		e := extentOf(s, c, call.Elements*elem)
 		s.out.progress("%s: %s", title(c, op), option.FormatSize(e.bytes))
@@ -67,7 +74,7 @@ func step(s *session) error {
 
 // replay makes the calls of whole steps, in their order, and gives each step's time by
 // the slowest rank. Calls block, as those of a program that does nothing else.
-func replay(s *session, calls []model.Call, tests map[model.Call]*test) ([]float64, error) {
+func replay[T ccl.Number](s *session, calls []model.Call, tests map[model.Call]*test[T]) ([]float64, error) {
 	times := make([]float64, s.o.Iters)
 	for i := range times {
 		if err := ccl.Barrier(s.ctx, s.world); err != nil {
@@ -89,9 +96,9 @@ func replay(s *session, calls []model.Call, tests map[model.Call]*test) ([]float
 	return times, ccl.AllReduce(s.ctx, s.world, times, times, ccl.Max)
 }
 
-// named is the collective of that name on elements of type typ.
-func named(typ ccl.Type, name string) *coll.Collective {
-	for _, c := range coll.All(typ) {
+// named is the collective of that name.
+func named[T ccl.Number](name string) *coll.Collective[T] {
+	for _, c := range coll.All[T]() {
 		if c.Name == name {
 			return &c
 		}
