@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu deploy native native-asan test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab first model release-check nccl-tests
+	generated generate tags gpu deploy native native-plain native-race native-asan test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab first model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -84,9 +84,13 @@ gpu: ## packages cuda and rocm, two ranks on one device, and gpu-bundle, on the 
 	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
 
 native: ## the NCCL and RCCL engines on the fake library, also with -race and, by native-asan, AddressSanitizer (gcc)
-	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 15m -tags nccl,rccl ./ccl/internal/native/...
+	@$(call need,cc,gcc libc6-dev); $(MAKE) -j3 -O native-plain native-race native-asan # they wait for most of their time
+
+native-plain:
+	@CGO_ENABLED=1 go test -timeout 15m -tags nccl,rccl ./ccl/internal/native/...
+
+native-race:
 	@CGO_ENABLED=1 go test -race -short -timeout 15m -tags nccl,rccl ./ccl/internal/native
-	@$(MAKE) native-asan
 
 native-asan: ## the engines and the fake library under AddressSanitizer; not what measures memory or time (gcc)
 	@$(call need,cc,gcc libc6-dev); d=$$(mktemp -d) && trap 'rm -rf $$d' EXIT && test/fake/build.sh $$d/libgocclfake.so -fsanitize=address && \
@@ -189,9 +193,8 @@ ckpt: ## measure Save beside dd with fsync, in turn, and what a step loses that 
 sgemm: ## measure the product of examples/internal/mat beside gonum's Sgemm, on one core, in turn
 	go test -C examples/internal/mat/gonum -count=1 -bench . -benchtime 20x ./...
 
-training: ## what a new user runs first: 50 steps on two ranks; the tutorial of docs/training.md
+training: ## what a new user runs first: 50 steps on two ranks (the tutorial is TestTutorial of examples/gpt)
 	CGO_ENABLED=0 timeout 300 go run ./examples/gpt -np 2 -steps 50
-	go test ./examples/gpt -run '^TestTutorial$$' -count=1
 
 loss: ## README's picture of the loss: the run that README shows (Go's own book; two cores, two minutes)
 	go run ./examples/gpt -np 2 -steps 1000 -svg docs/loss.svg -sample "The light "
