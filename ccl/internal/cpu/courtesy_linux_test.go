@@ -36,5 +36,5 @@ func TestAbrupt(t *testing.T) {
 	}
 
 	c[0].Spins = plane.SpinsCrowded
-	require.False(t, c[0].Abrupt(&w, 1), "who waits for a processor anyhow gives way")
+	require.False(t, c[0].Abrupt(&w, 1), "a thread that waits for a processor anyhow gives way")
 }

@@ -105,7 +105,7 @@ func TestOffers(t *testing.T) {
 		{"both ways, large", call.SendRecv, tuning.ReadAsideFrom, true},
 		{"what a pipe holds", call.Send, tuning.PipeMax, false},
 		{"more", call.Send, tuning.PipeMax + 1, true},
-		{"so much that two who copy are faster", call.Send, tuning.ReadRootTo + 1, false},
+		{"so much that two processes which copy are faster", call.Send, tuning.ReadRootTo + 1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var c links.Links

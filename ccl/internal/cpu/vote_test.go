@@ -55,7 +55,7 @@ func TestOddRankIsNamed(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		calls []*call.Call // by rank; nil: it has not come to its call yet
-		by    int          // who reports it
+		by    int          // the rank that reports it
 		of    int
 		named []int // by those that are not odd: one of these
 	}{

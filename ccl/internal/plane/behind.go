@@ -16,7 +16,7 @@ func (c *Member) Late(err error) *call.Fault {
 // RanksHere is how many ranks of the job live in this process.
 func (c *Member) RanksHere() int { return int(c.Site.here.Load()) }
 
-// OtherCallAt finds a rank of this host whose collective of that number was another. Who has
+// OtherCallAt finds a rank of this host whose collective of that number was another. A rank that has
 // not come yet is not looked at: it will look itself.
 func (c *Member) OtherCallAt(place uint64) *call.Fault {
 	mine, ok := c.Local.Made(c.Me, place)
