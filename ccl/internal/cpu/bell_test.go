@@ -4,11 +4,14 @@ package cpu
 
 import (
 	"context"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
@@ -103,5 +106,19 @@ func TestLongWaitIsRung(t *testing.T) {
 		}
 		require.Equal(t, want, got)
 		require.Zero(t, c[1].Local.Sleepers().Load())
+	}
+}
+
+// A call on a Stream that gives way to other processes gives way to the goroutines of its own as well: where there are as
+// many such calls as Go has processors, nothing else of the program would run meanwhile.
+func TestQueuedCallGivesWay(t *testing.T) {
+	c := twoOfAHost(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	c[0].Running = &call.Call{Queued: true}
+	var ran atomic.Bool
+	go ran.Store(true)
+	for lap := 1; !ran.Load(); lap++ {
+		require.Less(t, lap, 1000)
+		c[0].GiveWay(lap)
 	}
 }

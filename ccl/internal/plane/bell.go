@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
@@ -38,14 +39,17 @@ const (
 // Streams a program computes, from which it may not keep the last processor.
 func (c *Member) CanRest(w *Waiter, peer int) bool {
 	return !w.Remote && (c.Topo.Nodes() == 1 || peer >= 0 && c.Topo.Node(peer) == c.Topo.Node(c.rank)) &&
-		!(c.Host.Shared() && c.note.onStream() && takesLastProcessor())
+		!(c.Host.Shared() && c.note.onStream(c.Running) && takesLastProcessor())
 }
 
-// onStream reports whether the call that sleeps is one on a Stream.
-func (n *note) onStream() bool {
+// onStream reports whether the call that waits is one on a Stream. It is running, or nil once it has slept.
+func (n *note) onStream(running *call.Call) bool {
+	if running != nil {
+		return running.Queued
+	}
 	n.Lock()
 	defer n.Unlock()
-	return n.queued
+	return n.asleep && n.queued
 }
 
 // resting are the goroutines of this process that sleep in the kernel until they are rung. Such a sleep keeps one of Go's

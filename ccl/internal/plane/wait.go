@@ -153,7 +153,7 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 // GiveWay lets others run: goroutine ranks of this process, and, since the Go
 // scheduler never gives way to another process, other processes.
 func (c *Member) GiveWay(lap int) {
-	if int(c.Site.here.Load()) > 1 {
+	if int(c.Site.here.Load()) > 1 || c.note.onStream(c.Running) {
 		runtime.Gosched()
 		proc.HaltFork()
 		if lap&3 != 0 || !c.Site.Host.Shared() {
