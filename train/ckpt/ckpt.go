@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -22,7 +23,8 @@ import (
 // Save writes what all ranks of c hold into dir, which must not be there yet. It returns when everything is on disk
 // under that name, or with an error on every rank. state, of rank 0, is kept as JSON. It writes to dir.tmp, syncs, and
 // renames, so under the name dir there is a whole checkpoint or none. An error after the renaming, in the sync of the
-// directory above, is an error of Save's although the checkpoint is there. ts must not change meanwhile.
+// directory above, is an error of Save's although the checkpoint is there. ts must not change meanwhile. A tensor with elements that
+// no rank holds is an error, unless boxes that overlap hide it.
 func Save(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
 	return save(ctx, c, &disk{}, dir, state, ts)
 }
@@ -75,7 +77,8 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	return same.Args(ctx, c, what, err)
 }
 
-// plan says who writes what: each range, cut wherever a holder's begins or ends, by the holder with least to write.
+// plan says who writes what: each range, cut wherever a holder's begins or ends, by the holder with least to write. A
+// tensor of which fewer elements are held than it has is an error; boxes that overlap count twice.
 func plan(all [][]piece, state any) (*index, error) {
 	ix := &index{Tensors: map[string]tensor{}}
 	var err error
@@ -98,7 +101,10 @@ func plan(all [][]piece, state any) (*index, error) {
 			held[k] = append(held[k], p)
 		}
 	}
-	load := make([]int, len(all))
+	load, lacks := make([]int, len(all)), map[string]int{}
+	for name, t := range ix.Tensors {
+		lacks[name] = prod(t.Shape)
+	}
 	for _, k := range keys {
 		var cuts []int
 		for _, p := range held[k] {
@@ -119,7 +125,13 @@ func plan(all [][]piece, state any) (*index, error) {
 			p := held[k][best]
 			p.Lo, p.Hi = cuts[i-1], cuts[i]
 			load[p.File] += (p.Hi - p.Lo) * dtypes[p.Type]
+			lacks[p.Name] -= p.Hi - p.Lo
 			ix.Pieces = append(ix.Pieces, p)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(lacks)) {
+		if n := lacks[name]; n > 0 {
+			return nil, fmt.Errorf("tensor %q: no rank holds %d of its %d elements", name, n, prod(ix.Tensors[name].Shape))
 		}
 	}
 	return ix, nil

@@ -181,6 +181,22 @@ func TestBad(t *testing.T) {
 	}
 }
 
+// A tensor of which no rank holds a part is not saved, on no rank, and nothing of it is left.
+func TestSaveOfAPart(t *testing.T) {
+	dir := Step(t.TempDir(), 1)
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		half := Tensor{Name: "w", Shape: []int{4, 2}, Offset: []int{0, 0}, Size: []int{4, 1}, Data: make([]float32, 4)}
+		err := Save(t.Context(), c, dir, nil, []Tensor{half})
+		require.ErrorContains(t, err, `tensor "w": no rank holds 4 of its 8 elements`)
+		half.Offset = []int{0, c.Rank()}
+		require.NoError(t, ccl.Barrier(t.Context(), c))
+		require.NoDirExists(t, dir)
+		require.NoDirExists(t, dir+tmpSuffix)
+		require.NoError(t, ccl.Barrier(t.Context(), c))
+		require.NoError(t, Save(t.Context(), c, dir, nil, []Tensor{half}))
+	})
+}
+
 // The parser of the index takes any bytes.
 func FuzzIndex(f *testing.F) {
 	f.Add([]byte(`{"state":1,"tensors":{"a":{"type":"F32","shape":[2]}},"files":[{"name":"p","size":8,"crc32c":[1]}],"pieces":[{"name":"a","type":"F32","shape":[2],"offset":[0],"size":[2],"hi":2}]}`))

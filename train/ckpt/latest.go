@@ -12,7 +12,8 @@ import (
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// Step is the name of the checkpoint of a step in dir: dir/step-00001000.
+// Step is the name of the checkpoint of a step in dir: dir/step-00001000. Latest and Keep look for those of
+// steps from 0 on.
 func Step(dir string, step int) string { return filepath.Join(dir, fmt.Sprintf("step-%08d", step)) }
 
 // Latest is the whole checkpoint of the highest step in dir, whose entries Step names: rank 0 looks, and tells all. If

@@ -2,6 +2,7 @@ package zero_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,20 @@ func TestReplicas(t *testing.T) {
 			}, opts...)
 		})
 	}
+}
+
+// What is wrong with Load on one rank is an error on all ranks of its replica and of the others.
+func TestBadLoadOfReplicas(t *testing.T) {
+	ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
+		m, err := mesh.New(t.Context(), c, mesh.Dim{Name: "replica", Size: 2}, mesh.Dim{Name: "shard", Size: 2})
+		require.NoError(t, err)
+		defer m.Close()
+		z := newTrainer(t, m.Comm("shard"), zero.Options{Stage: 1, Replicas: m.Comm("replica")}).m
+		defer z.Close()
+		err = z.Load(t.Context(), 0, nil, 0)
+		require.ErrorContains(t, err, "unit 0 has ")
+		require.Equal(t, 1, strings.Count(err.Error(), "zero: Load: "), err.Error())
+	})
 }
 
 // The norm goes over the ranks of NormOver, too; what NormOf leaves out counts nowhere. All ranks clip alike.

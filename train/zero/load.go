@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/same"
@@ -24,7 +25,10 @@ func (m *Model[P, M]) Load(ctx context.Context, i int, full [][]M, root int) err
 	what := fmt.Sprintf("unit %d from rank %d", i, root)
 	err := same.Args(ctx, m.c, "zero: Load", bad, what)
 	if m.o.Replicas != nil {
-		err = errors.Join(err, same.Args(ctx, m.o.Replicas, "zero: Load", err, what))
+		if err != nil {
+			bad = unprefixed{err}
+		}
+		err = same.Args(ctx, m.o.Replicas, "zero: Load", bad, what)
 	}
 	if err != nil {
 		return err
@@ -34,6 +38,12 @@ func (m *Model[P, M]) Load(ctx context.Context, i int, full [][]M, root int) err
 	}
 	return nil
 }
+
+// unprefixed is an error of Load that will be named so once more.
+type unprefixed struct{ error }
+
+func (e unprefixed) Error() string { return strings.TrimPrefix(e.error.Error(), "zero: Load: ") }
+func (e unprefixed) Unwrap() error { return e.error }
 
 func (m *Model[P, M]) fits(i int, full [][]M) error {
 	lens := m.units[i].lens
