@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
 )
@@ -59,11 +60,11 @@ type library struct {
 	one       [1]engine.Call // the call being made on a device
 	calls     []engine.Call  // and those on host memory
 	held      holdings
-	call      cpu.Call                // its record, for the control plane
-	connector engine.Connector        // nil unless a first call waits inside the library for the others
-	unshrunk  bool                    // the library has failed to shrink it
-	sent      []uint8                 // what messages there have been with each rank: sentTo, gotFrom
-	met       [cpu.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
+	call      call.Call                // its record, for the control plane
+	connector engine.Connector         // nil unless a first call waits inside the library for the others
+	unshrunk  bool                     // the library has failed to shrink it
+	sent      []uint8                  // what messages there have been with each rank: sentTo, gotFrom
+	met       [call.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
 }
 
 // What messages there have been with a rank.
@@ -75,7 +76,7 @@ const (
 // first reports whether k may be a call for which the library makes connections. A collective is, if it is the first of its kind, or of
 // its size, by which the library chooses what it does: all ranks say the same, and then meet on the control plane, so that none waits
 // inside the library for one that is gone. A message is, if it is the first to a rank, or from one: it waits inside for that rank.
-func (l *library) first(k *cpu.Call, ranks int) bool {
+func (l *library) first(k *call.Call, ranks int) bool {
 	if l.connector == nil {
 		return false
 	}
@@ -88,11 +89,11 @@ func (l *library) first(k *cpu.Call, ranks int) bool {
 		return is
 	}
 	switch k.Kind {
-	case cpu.Send:
+	case call.Send:
 		return mark(int(k.Root), sentTo)
-	case cpu.Recv:
+	case call.Recv:
 		return mark(int(k.Root), gotFrom)
-	case cpu.SendRecv:
+	case call.SendRecv:
 		from, to := mark(int(k.Root), gotFrom), mark(k.To, sentTo)
 		return from || to
 	}
@@ -117,7 +118,7 @@ func (t talk) run(kind engine.Kind, typ Type, op Op, dst, src []byte) error {
 	if a.kind == KindBroadcast {
 		a.root = 0
 	}
-	var k cpu.Call
+	var k call.Call
 	count := len(dst) / max(typ.Size(), 1)
 	if a.kind == KindAllGather {
 		count = len(src) / typ.Size()
@@ -145,7 +146,7 @@ const textBytes = 2 << 10
 
 // verdict is nil on all ranks where err is nil on all, and otherwise the error of the lowest
 // rank that has one, as a Fault that names it.
-func (t talk) verdict(err error) *cpu.Fault {
+func (t talk) verdict(err error) *call.Fault {
 	n := int64(t.eng.Size())
 	who := []int64{n}
 	if err != nil {
@@ -169,21 +170,21 @@ func (t talk) verdict(err error) *cpu.Fault {
 		return faultOf(e)
 	}
 	if int64(t.eng.Rank()) == who[0] {
-		return &cpu.Fault{Code: cpu.Code(codeOfLibrary(err)), Peer: t.eng.Rank(), Err: vendorError(err)}
+		return &call.Fault{Code: call.Code(codeOfLibrary(err)), Peer: t.eng.Rank(), Err: vendorError(err)}
 	}
 	size := min(int(binary.LittleEndian.Uint16(text)), textBytes-3)
-	return &cpu.Fault{Code: cpu.Code(text[2]), Peer: int(who[0]), Err: fmt.Errorf("rank %d: %s", who[0], text[3:3+size])}
+	return &call.Fault{Code: call.Code(text[2]), Peer: int(who[0]), Err: fmt.Errorf("rank %d: %s", who[0], text[3:3+size])}
 }
 
 // giveUp tells the others that this rank does not come, since err.
 func (t talk) giveUp(err error) {
-	var f *cpu.Fault
+	var f *call.Fault
 	switch {
 	case errors.As(err, &f):
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		f = cpu.ContextFault(err)
+		f = call.ContextFault(err)
 	default:
-		f = &cpu.Fault{Code: cpu.Code(codeOfLibrary(err)), Peer: t.eng.Rank(), Own: true, Err: vendorError(err)}
+		f = &call.Fault{Code: call.Code(codeOfLibrary(err)), Peer: t.eng.Rank(), Own: true, Err: vendorError(err)}
 	}
 	t.eng.Fail(f)
 }
@@ -196,12 +197,12 @@ func codeOfLibrary(err error) Code {
 	return ErrBackend
 }
 
-func faultOf(err error) *cpu.Fault {
-	var f *cpu.Fault
+func faultOf(err error) *call.Fault {
+	var f *call.Fault
 	if errors.As(err, &f) {
 		return f
 	}
-	return &cpu.Fault{Code: cpu.Backend, Peer: -1, Err: err}
+	return &call.Fault{Code: call.Backend, Peer: -1, Err: err}
 }
 
 // vendorError is err with what a library said as a *VendorError.
@@ -214,7 +215,7 @@ func vendorError(err error) error {
 }
 
 // choose is the backend for a new Comm: the one asked for, or the first whose device every rank has.
-func (t talk) choose(o *Options, local, locals int) (engine.Backend, *cpu.Fault) {
+func (t talk) choose(o *Options, local, locals int) (engine.Backend, *call.Fault) {
 	if o.Backend != "" {
 		return backends[o.Backend], nil
 	}
@@ -256,14 +257,14 @@ func deviceOf(o *Options) int {
 
 // openLibrary gives a new Comm of the whole job its library, nil if it has none: all ranks get it, or all
 // the same error.
-func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cpu.Fault) {
+func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *call.Fault) {
 	topo, rank := eng.Topology(), eng.Rank()
 	local, locals := topo.Local(rank), topo.Locals(topo.Node(rank))
 	t := talk{ctx, eng}
 	backend, f := t.choose(o, local, locals)
 	if f != nil || backend == nil {
 		if err := o.Hints.takes("cpu", nil); f == nil && err != nil {
-			f = &cpu.Fault{Code: cpu.Unsupported, Peer: -1, Err: err}
+			f = &call.Fault{Code: call.Unsupported, Peer: -1, Err: err}
 		}
 		return nil, f
 	}
@@ -296,7 +297,7 @@ func (l *library) fresh(t talk, g engine.Group) (engine.Engine, error) {
 }
 
 // connect has start make the communicator of l, on all ranks or on none.
-func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engine.Engine, error)) (*library, *cpu.Fault) {
+func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engine.Engine, error)) (*library, *call.Fault) {
 	g.Rank, g.Size, g.Device = t.eng.Rank(), t.eng.Size(), l.device
 	g.Check = func() error {
 		if f := t.eng.Failure(); f != nil {
@@ -350,7 +351,7 @@ func (t talk) id(lib engine.Library) ([]byte, error) {
 }
 
 // sameVersion compares the library's version on all ranks, and lists who has what.
-func (t talk) sameVersion(mine string) *cpu.Fault {
+func (t talk) sameVersion(mine string) *call.Fault {
 	const width = 64
 	first := make([]byte, width)
 	if t.eng.Rank() == 0 {
@@ -389,13 +390,13 @@ func (t talk) sameVersion(mine string) *cpu.Fault {
 		list = append(list, fmt.Sprintf("rank%s %s: %s", plural(len(rs)), ranks(rs), v))
 	}
 	slices.Sort(list)
-	return &cpu.Fault{Code: cpu.Version, Peer: odd, Err: fmt.Errorf("ranks have different libraries: %s", strings.Join(list, "; "))}
+	return &call.Fault{Code: call.Version, Peer: odd, Err: fmt.Errorf("ranks have different libraries: %s", strings.Join(list, "; "))}
 }
 
 // splitLibrary gives child, whose control plane stands, its part of c's library. Ranks without a child
 // take part, since some libraries split collectively. They take colors and keys of 32 bits, so they get others than the
 // caller's, which make the same parts in the same order: the world's rank of a part's first member, and ranks.
-func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, o *Options, name string) (*library, *cpu.Fault) {
+func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, o *Options, name string) (*library, *call.Fault) {
 	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
 	split, native := c.lib.Engine.(engine.Splitter)
 	if child == nil {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/reduce"
@@ -105,14 +105,14 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 }
 
 // run makes one call, which Close waits for.
-func (c *Comm) run(ctx context.Context, k *cpu.Call) *cpu.Fault {
+func (c *Comm) run(ctx context.Context, k *call.Call) *call.Fault {
 	c.busy.Set()
 	defer c.busy.Clear()
 	if c.closed.Load() {
 		return closedHere
 	}
 	if err := ctx.Err(); err != nil {
-		return c.eng.Ended(cpu.ContextFault(err))
+		return c.eng.Ended(call.ContextFault(err))
 	}
 	if c.watched() {
 		c.one[0] = k
@@ -127,7 +127,7 @@ func (c *Comm) run(ctx context.Context, k *cpu.Call) *cpu.Fault {
 
 // carryOut makes queued calls, as a group if there are several: through the library where the Comm has one
 // for host memory, else on the CPU engine.
-func (c *Comm) carryOut(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
+func (c *Comm) carryOut(ctx context.Context, calls []*call.Call) *call.Fault {
 	if c.watched() {
 		return c.observe(ctx, calls)
 	}
@@ -135,7 +135,7 @@ func (c *Comm) carryOut(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
 }
 
 // perform makes calls that nobody watches.
-func (c *Comm) perform(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
+func (c *Comm) perform(ctx context.Context, calls []*call.Call) *call.Fault {
 	switch {
 	case c.throughLib:
 		return c.foreign(ctx, calls)
@@ -149,10 +149,10 @@ func (c *Comm) perform(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
 func (c *Comm) endedBy(ctx context.Context, err error, a *args) error {
 	f := closedHere
 	if c.enter() {
-		f = c.eng.Ended(cpu.ContextFault(err))
+		f = c.eng.Ended(call.ContextFault(err))
 		c.leave()
 	}
-	r := cpu.Record{Seq: c.seq + 1, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
+	r := call.Record{Seq: c.seq + 1, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
 	return c.errorIn(ctx, f, &r)
 }
 
@@ -205,20 +205,20 @@ func supports(k Kind, t Type, op Op) error {
 }
 
 // alike reports whether what follows from kind, type, operator, root and count is in k.
-func alike(k *cpu.Call, a *args, count uint64) bool {
+func alike(k *call.Call, a *args, count uint64) bool {
 	return k.Count == count && Kind(k.Kind) == a.kind && Type(k.Type) == a.typ && Op(k.Op) == a.op && k.Root == int32(a.root) &&
 		(a.dc == nil && !k.Counted || a.kind == KindAllToAllV) // whose hash is not of its counts
 }
 
 // fill writes a, which has been checked, into k. Most calls are like the one before
 // them: what follows from kind, type, operator, root and count is kept then.
-func (c *Comm) fill(k *cpu.Call, a *args, seq, count uint64) {
+func (c *Comm) fill(k *call.Call, a *args, seq, count uint64) {
 	if alike(k, a, count) {
 		k.Seq, k.Hash, k.Dst, k.Src, k.To, k.DC, k.SC = seq, k.Own, a.dst, a.src, a.to, a.dc, a.sc
 		return
 	}
-	*k = cpu.Call{
-		Record: cpu.Record{Seq: seq, Count: count, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)},
+	*k = call.Call{
+		Record: call.Record{Seq: seq, Count: count, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)},
 		Dst:    a.dst, Src: a.src, DC: a.dc, SC: a.sc, To: a.to, Elem: a.typ.Size(), Counted: a.dc != nil,
 	}
 	if a.kind.reduces() {
@@ -261,7 +261,7 @@ func (c *Comm) supports(k Kind, t Type, op Op) error {
 // check says what is wrong with a, and else how many elements the call is about:
 // all of the vector, or those of one rank's block, or the sum of the counts.
 func (c *Comm) check(a *args) (count uint64, err error) {
-	if !cpu.Checked && a.kind == KindAllReduce {
+	if !call.Checked && a.kind == KindAllReduce {
 		return uint64(len(a.src) / a.typ.Size()), nil
 	}
 	if err := c.supports(a.kind, a.typ, a.op); err != nil {

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 )
 
 // stack is where a call was made, as program counters: to read them takes memory and
@@ -15,7 +15,7 @@ type stack [16]uintptr
 
 // sleeping notes where a blocking call was made. Only calls that have waited for long
 // are looked at: it takes longer than a short call does.
-func (c *Comm) sleeping(k *cpu.Call) {
+func (c *Comm) sleeping(k *call.Call) {
 	if k != &c.call {
 		return
 	}

@@ -9,9 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/fence"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/algo"
 )
@@ -114,15 +116,15 @@ type Comm struct {
 	tab  algo.Table
 	host string
 
-	lib        *library     // beside the CPU engine, nil if none
-	throughLib bool         // calls on host memory go through it
-	observed   bool         // somebody watches calls: see observe.go
-	labelled   bool         // they are labelled in profiles
-	one        [1]*cpu.Call // what the blocking call hands to it
+	lib        *library      // beside the CPU engine, nil if none
+	throughLib bool          // calls on host memory go through it
+	observed   bool          // somebody watches calls: see observe.go
+	labelled   bool          // they are labelled in profiles
+	one        [1]*call.Call // what the blocking call hands to it
 
 	calls int // of any kind; a plain counter, so that -race sees two goroutines on one Comm
 	seq   uint64
-	call  cpu.Call // of the blocking call under way
+	call  call.Call // of the blocking call under way
 
 	checked checked // the last blocking call that passed check: most calls are like the one before
 
@@ -134,7 +136,7 @@ type Comm struct {
 	executing          bool       // head is under way
 	overdue            overdue    // see queue_run.go
 	reject             *Error     // the first rejected queued call
-	ring               [ringCalls]cpu.Record
+	ring               [ringCalls]call.Record
 	recording          recording         // see recorder.go
 	naps               sync.Mutex        // guards slept, sleptLast and stacks
 	slept              [ringCalls]uint64 // the calls whose stacks are known
@@ -142,7 +144,7 @@ type Comm struct {
 	stacks             *[ringCalls]stack
 	pending            atomic.Bool // queued != ran
 	rejectAt, failedAt uint64      // the first queued call that was rejected, that failed
-	failedCall         cpu.Record
+	failedCall         call.Record
 	issuers            [ringCalls]*deviceStream // of the calls in ring, if on a device
 	streams            []*deviceStream
 	watching           atomic.Bool // watchDevice runs
@@ -170,14 +172,14 @@ type Place struct {
 }
 
 // newComm wraps the engine's Comm that join makes, nil if it makes none, and what attach puts beside it.
-func newComm(o Options, tab algo.Table, host string, join func(cpu.Options) (*cpu.Comm, *cpu.Fault),
-	attach func(*cpu.Comm) (*library, *cpu.Fault)) (*Comm, *cpu.Fault) {
+func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*cpu.Comm, *call.Fault),
+	attach func(*cpu.Comm) (*library, *call.Fault)) (*Comm, *call.Fault) {
 	c := &Comm{opt: o, tab: tab, host: host, done: make(chan struct{})}
-	eo := cpu.Options{
+	eo := plane.Options{
 		Timeout: max(o.Timeout, 0), PeerTimeout: max(o.PeerTimeout, 0),
 		Strict: o.Check == CheckStrict, Unchecked: o.Check == CheckOff, RankOrder: o.RankOrder, Table: tab,
 		OnSleep: c.sleeping,
-		OnFail: func(f *cpu.Fault) {
+		OnFail: func(f *call.Fault) {
 			if c.ready.Load() {
 				c.failed(f)
 			}
@@ -209,7 +211,7 @@ func newComm(o Options, tab algo.Table, host string, join func(cpu.Options) (*cp
 }
 
 // errorOf is f as an Error of this rank, outside any call.
-func (c *Comm) errorOf(f *cpu.Fault) *Error {
+func (c *Comm) errorOf(f *call.Fault) *Error {
 	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.eng.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err}
 	if f.Theirs != nil {
 		e.Theirs = callOf(f.Theirs)
@@ -220,7 +222,7 @@ func (c *Comm) errorOf(f *cpu.Fault) *Error {
 	return c.named(e)
 }
 
-func callOf(r *cpu.Record) *Call {
+func callOf(r *call.Record) *Call {
 	seq := r.Seq
 	if r.Number != 0 {
 		seq = r.Number
@@ -281,8 +283,8 @@ func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
 	case c.lib != nil:
 		return c.lib.lib.Version()
 	}
-	call := cpu.Call{Record: cpu.Record{Kind: cpu.Kind(k), Type: uint8(t), Op: uint8(op), Count: uint64(max(count, 0))}, Elem: t.Size()}
-	return c.eng.Plan(&call)
+	one := call.Call{Record: call.Record{Kind: call.Kind(k), Type: uint8(t), Op: uint8(op), Count: uint64(max(count, 0))}, Elem: t.Size()}
+	return c.eng.Plan(&one)
 }
 
 // Supports returns nil if c can make such a call, and otherwise ErrUnsupported with the reason.
@@ -341,7 +343,7 @@ func (c *Comm) Abort(cause error) {
 		cause = errors.New("no cause given")
 	}
 	cause = firstCause(cause)
-	c.eng.Fail(&cpu.Fault{Code: cpu.Aborted, Peer: c.Rank(), Err: cause})
+	c.eng.Fail(&call.Fault{Code: call.Aborted, Peer: c.Rank(), Err: cause})
 }
 
 // Done returns a channel that is closed when c fails. Err then says why.

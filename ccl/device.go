@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
@@ -303,7 +303,7 @@ func (c *Comm) vendorFails(err error) {
 			return
 		}
 		if c.Size() == 1 || time.Now().After(until) {
-			c.eng.Fail(&cpu.Fault{Code: cpu.Backend, Peer: c.Rank(), Own: true, Err: vendorError(err)})
+			c.eng.Fail(&call.Fault{Code: call.Backend, Peer: c.Rank(), Own: true, Err: vendorError(err)})
 			return
 		}
 	}
@@ -392,11 +392,11 @@ func (d *deviceStream) failed(ticket uint64) (bool, error) {
 	if !d.c.telling.Load() {
 		return false, nil
 	}
-	return true, d.c.failureIn(nil, &cpu.Record{Seq: ticket, Kind: cpu.Group, Root: -1})
+	return true, d.c.failureIn(nil, &call.Record{Seq: ticket, Kind: call.Group, Root: -1})
 }
 
 // settleRecord writes into r, a copy of a call's record, how far its stream has got.
-func (d *deviceStream) settleRecord(r *cpu.Record) {
+func (d *deviceStream) settleRecord(r *call.Record) {
 	if d != nil && r.State == uint8(Running) && d.passed.Load() >= r.Seq {
 		r.State, r.End = uint8(Complete), d.passedAt.Load()
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
@@ -20,7 +20,7 @@ const stuckAfter = time.Second
 
 // foreign makes calls on host memory through the library, under the eyes of the CPU engine's control
 // plane.
-func (c *Comm) foreign(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
+func (c *Comm) foreign(ctx context.Context, calls []*call.Call) *call.Fault {
 	l := c.lib
 	for _, k := range calls {
 		if f := c.eng.Begin(ctx, k, l.first(k, c.Size())); f != nil {
@@ -32,13 +32,13 @@ func (c *Comm) foreign(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
 		l.calls = append(l.calls, foreignCall(k))
 	}
 	if ctx.Done() != nil { // the call cannot look at it
-		stop := context.AfterFunc(ctx, func() { c.eng.Ended(cpu.ContextFault(ctx.Err())) })
+		stop := context.AfterFunc(ctx, func() { c.eng.Ended(call.ContextFault(ctx.Err())) })
 		defer stop()
 	}
 	c.inLibrary.Store(true)
 	err := vendorError(l.Run(ctx, l.calls))
 	c.inLibrary.Store(false)
-	var f *cpu.Fault
+	var f *call.Fault
 	for _, k := range calls {
 		if e := c.eng.End(k, err); f == nil {
 			f = e
@@ -48,7 +48,7 @@ func (c *Comm) foreign(ctx context.Context, calls []*cpu.Call) *cpu.Fault {
 }
 
 // foreignCall is k as an engine beside the CPU engine sees it.
-func foreignCall(k *cpu.Call) engine.Call {
+func foreignCall(k *call.Call) engine.Call {
 	e := engine.Call{Kind: k.Kind, Type: engine.Type(k.Type), Op: engineOp(Op(k.Op)), Factor: k.Factor, Root: int(k.Root), To: k.To,
 		Count: int(k.Count), Dst: address(k.Dst), Src: address(k.Src), DC: k.DC, SC: k.SC}
 	if k.Kind == engine.SendRecv {

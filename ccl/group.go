@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
@@ -17,9 +17,9 @@ type group struct {
 	use     uint64 // how many groups have had this memory: what a Queue or Work of an earlier one says is over
 	ended   bool   // it has run, or never will
 	over    bool   // Group has returned: it takes no more calls
-	calls   []*cpu.Call
-	made    []*cpu.Call // there were for a group in this memory: calls is the first of them
-	counts  []int       // those of calls; the caller may use its own again
+	calls   []*call.Call
+	made    []*call.Call // there were for a group in this memory: calls is the first of them
+	counts  []int        // those of calls; the caller may use its own again
 	reject  *Error
 	failure *Error        // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
 	foreign []engine.Call // on a device
@@ -56,10 +56,10 @@ func (g *group) free() {
 }
 
 // add adds a call, which is to be filled.
-func (g *group) add() *cpu.Call {
+func (g *group) add() *call.Call {
 	n := len(g.calls)
 	if n == len(g.made) {
-		g.made = append(g.made, new(cpu.Call))
+		g.made = append(g.made, new(call.Call))
 	}
 	g.calls = g.made[:n+1]
 	return g.made[n]

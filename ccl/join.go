@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -98,10 +100,10 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	}
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(host, ".")
-	c, f := newComm(s, tab, host, func(eo cpu.Options) (*cpu.Comm, *cpu.Fault) {
+	c, f := newComm(s, tab, host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
 		eng, f := cpu.Join(ctx, b, s.agreed(algorithms), eo)
 		return calledFirst(eng, cmp.Or(s.Name, worldName)), f
-	}, func(eng *cpu.Comm) (*library, *cpu.Fault) {
+	}, func(eng *cpu.Comm) (*library, *call.Fault) {
 		return openLibrary(ctx, eng, &s)
 	})
 	if f != nil {
@@ -122,7 +124,7 @@ func calledFirst(eng *cpu.Comm, name string) *cpu.Comm {
 }
 
 // newCommError is f, which kept a Comm from being made.
-func newCommError(rank int, f *cpu.Fault) *Error {
+func newCommError(rank int, f *call.Fault) *Error {
 	var be *boot.Error
 	if errors.As(f.Err, &be) {
 		return bootError(be)

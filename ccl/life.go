@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/fence"
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
@@ -63,7 +63,7 @@ func (c *Comm) Close() error {
 		return c.release()
 	}
 	if c.failure.Load() == nil {
-		c.eng.Ended(&cpu.Fault{Code: cpu.Closed, Peer: c.Rank(), Err: errors.New("closed with calls in progress")})
+		c.eng.Ended(&call.Fault{Code: call.Closed, Peer: c.Rank(), Err: errors.New("closed with calls in progress")})
 	}
 	if grace := time.Now().Add(closeGrace); grace.After(until) {
 		until = grace
@@ -130,7 +130,7 @@ func (c *Comm) release() error {
 
 // failed makes f known to everybody who waits or asks. OnFailure has a goroutine of
 // its own: the one that found the failure may be needed for what the callback does.
-func (c *Comm) failed(f *cpu.Fault) {
+func (c *Comm) failed(f *call.Fault) {
 	if !c.once.CompareAndSwap(false, true) {
 		return
 	}
@@ -181,11 +181,11 @@ func (c *Comm) awaitTold(ctx context.Context) {
 }
 
 // closedHere is what a call gets that comes after Close.
-var closedHere = &cpu.Fault{Code: cpu.Closed, Peer: -1}
+var closedHere = &call.Fault{Code: call.Closed, Peer: -1}
 
 // errorIn is why the call in r failed: c's failure, once OnFailure has returned, or that c is closed. f is what the
 // engine said, nil if nothing. Whoever calls it does not use c.
-func (c *Comm) errorIn(ctx context.Context, f *cpu.Fault, r *cpu.Record) *Error {
+func (c *Comm) errorIn(ctx context.Context, f *call.Fault, r *call.Record) *Error {
 	if f == closedHere && c.failure.Load() == nil {
 		return c.named(&Error{Code: ErrClosed, Op: Kind(r.Kind).String(), Rank: c.Rank(), Peer: -1})
 	}
@@ -194,7 +194,7 @@ func (c *Comm) errorIn(ctx context.Context, f *cpu.Fault, r *cpu.Record) *Error 
 }
 
 // failureIn is c's failure as the call in r returns it.
-func (c *Comm) failureIn(f *cpu.Fault, r *cpu.Record) *Error {
+func (c *Comm) failureIn(f *call.Fault, r *call.Record) *Error {
 	failure := c.failure.Load()
 	if failure == nil { // the goroutine that found it has not come to telling
 		if f == nil {
@@ -207,7 +207,7 @@ func (c *Comm) failureIn(f *cpu.Fault, r *cpu.Record) *Error {
 	in.Op = Kind(r.Kind).String()
 	in.Mine = callOf(r)
 	in.Mine.Caller = c.caller(r.Seq)
-	if f := c.eng.Failure(); f != nil && f.Code == cpu.Mismatch {
+	if f := c.eng.Failure(); f != nil && f.Code == call.Mismatch {
 		if f.Mine != nil { // an earlier call, which this one has found to differ
 			in.Mine = callOf(f.Mine)
 		}

@@ -7,7 +7,7 @@ import (
 	"runtime/trace"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 )
 
 // What other tools see of calls: regions of runtime/trace while a trace is taken, labels of pprof with GOCCL_PPROF=1, and
@@ -34,7 +34,7 @@ func (c *Comm) watched() bool { return c.observed || trace.IsEnabled() }
 func labelsCalls() bool { return os.Getenv("GOCCL_PPROF") == "1" }
 
 // observe makes calls where somebody watches: one, or those of a group.
-func (c *Comm) observe(ctx context.Context, calls []*cpu.Call) (f *cpu.Fault) {
+func (c *Comm) observe(ctx context.Context, calls []*call.Call) (f *call.Fault) {
 	name := "Group"
 	if len(calls) == 1 {
 		name = Kind(calls[0].Kind).String()

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 )
 
 // Queue issues calls in order without waiting for them. Queues are values; all
@@ -355,6 +355,6 @@ func (q Queue) rejectedBy(e *Error) Work {
 		c.reject, c.rejectAt = e, c.queued+1
 	}
 	c.mu.Unlock()
-	c.eng.Fail(&cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{e})})
+	c.eng.Fail(&call.Fault{Code: call.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{e})})
 	return Work{err: e}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 )
@@ -223,6 +223,6 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 // failed is the Work of a call on a Comm that has failed. It ends the use of the Comm, which OnFailure may close.
 func (q Queue) failed(a *args) Work {
 	q.c.leave()
-	r := cpu.Record{Seq: q.c.seq, Kind: cpu.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
+	r := call.Record{Seq: q.c.seq, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
 	return Work{err: q.c.errorIn(context.Background(), nil, &r)}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
@@ -64,14 +64,14 @@ func (c *Comm) runQueued(g *group) {
 	if !c.beginGroup(g) {
 		return
 	}
-	var f *cpu.Fault
+	var f *call.Fault
 	done := false
 	defer func() {
 		if p := recover(); p != nil {
 			panic(p) // which ends the process: nothing is said of that in its name
 		}
 		if !done { // OnCall has ended this goroutine, with runtime.Goexit
-			f = &cpu.Fault{Code: cpu.Backend, Peer: c.Rank(), Err: errors.New("a function that the call ran, such as OnCall, ended its goroutine")}
+			f = &call.Fault{Code: call.Backend, Peer: c.Rank(), Err: errors.New("a function that the call ran, such as OnCall, ended its goroutine")}
 			c.eng.Fail(f)
 		}
 		c.runs.Clear()
@@ -80,7 +80,7 @@ func (c *Comm) runQueued(g *group) {
 	c.runs.Set()
 	if g.reject != nil {
 		// Peers will wait for a call that never comes.
-		f = &cpu.Fault{Code: cpu.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{g.reject})}
+		f = &call.Fault{Code: call.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{g.reject})}
 		c.eng.Fail(f)
 	} else {
 		f = c.carryOut(context.Background(), g.calls)
@@ -112,7 +112,7 @@ func (c *Comm) beginGroup(g *group) bool {
 }
 
 // endGroup notes how g has ended.
-func (c *Comm) endGroup(g *group, f *cpu.Fault) {
+func (c *Comm) endGroup(g *group, f *call.Fault) {
 	state := Complete
 	if f != nil {
 		state = Failed
@@ -153,7 +153,7 @@ func (c *Comm) pop(s State) {
 
 // fails notes that g is the first queued group that has failed. c.mu is held.
 func (c *Comm) fails(g *group) {
-	c.failedAt, c.failedCall = g.ticket, cpu.Record{Kind: cpu.Kind(KindGroup), Root: -1}
+	c.failedAt, c.failedCall = g.ticket, call.Record{Kind: call.Kind(KindGroup), Root: -1}
 	if len(g.calls) > 0 {
 		c.failedCall = g.calls[0].Record
 	}
@@ -215,13 +215,13 @@ func (c *Comm) lookAtHead() {
 	o.timer.Reset(c.opt.Timeout / overdueLooks)
 	c.mu.Unlock()
 	if over {
-		c.eng.Fail(&cpu.Fault{Code: cpu.Timeout, Peer: c.Rank(), Own: true,
+		c.eng.Fail(&call.Fault{Code: call.Timeout, Peer: c.Rank(), Own: true,
 			Err: fmt.Errorf("a queued call has waited for %v behind other work of its HostStream", c.opt.Timeout)})
 	}
 }
 
 // mark writes a call's state into the flight recorder. c.mu is held.
-func (c *Comm) mark(k *cpu.Call, s State) {
+func (c *Comm) mark(k *call.Call, s State) {
 	r := &c.ring[k.Seq%ringCalls]
 	if r.Seq != k.Seq {
 		return
@@ -288,7 +288,7 @@ func (c *Comm) test(ticket uint64) (bool, error) {
 type how struct {
 	done, failed bool
 	reject       *Error
-	call         cpu.Record // the first that failed
+	call         call.Record // the first that failed
 }
 
 // resultOf is how the queued call with that ticket ended. c.mu is held.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 )
 
 // ringCalls is how many calls the flight recorder keeps.
@@ -35,7 +35,7 @@ func (r *recording) end() {
 }
 
 // begin notes the next call, which blocks.
-func (c *Comm) begin(k *cpu.Call) *cpu.Record {
+func (c *Comm) begin(k *call.Call) *call.Record {
 	c.recording.begin()
 	c.seq++
 	r := &c.ring[c.seq%ringCalls]
@@ -49,7 +49,7 @@ func (c *Comm) begin(k *cpu.Call) *cpu.Record {
 }
 
 // end notes how it ended.
-func (c *Comm) end(r *cpu.Record, s State) {
+func (c *Comm) end(r *call.Record, s State) {
 	c.recording.begin()
 	r.State, r.End = uint8(s), c.eng.Now()
 	c.recording.end()

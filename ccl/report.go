@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // What a Comm reports by itself: a rank that is late, ranks that wait for each other, and, when a Comm fails, the last
@@ -33,16 +33,16 @@ func stallWarn(s string) (time.Duration, error) {
 }
 
 // watch tells the engine what reports need, and where they go.
-func (c *Comm) watch(o *cpu.Options) {
+func (c *Comm) watch(o *plane.Options) {
 	o.Host = c.host
 	o.StallWarn, _ = stallWarn(os.Getenv("GOCCL_STALL_WARN")) // NewComm has refused what it cannot read
 	o.Busy = func() bool { return c.busy.Load() || c.runs.Load() }
 	o.Caller = c.lastCaller
-	o.OnLate = func(l cpu.Late) { c.opt.Log.Warn(c.lateText(&l), c.attrs()...) }
-	o.OnCircle = func(w []cpu.Wait) {
+	o.OnLate = func(l plane.Late) { c.opt.Log.Warn(c.lateText(&l), c.attrs()...) }
+	o.OnCircle = func(w []plane.Wait) {
 		c.opt.Log.Warn(circleText(w), c.attrs()...)
 	}
-	o.OnPicture = func(s []cpu.Status) {
+	o.OnPicture = func(s []plane.Status) {
 		for _, line := range c.pictureText(s) {
 			c.opt.Log.Warn(line, c.attrs()[:2]...)
 		}
@@ -59,7 +59,7 @@ func (c *Comm) attrs() []any {
 }
 
 // callIn is the call of a status, as its Comm's order numbers it.
-func callIn(s *cpu.Status) string {
+func callIn(s *plane.Status) string {
 	call := callOf(&s.Call)
 	if s.Call.Kind == 0 {
 		return "no call"
@@ -69,7 +69,7 @@ func callIn(s *cpu.Status) string {
 }
 
 // lateText reads like: ccl: tp: AllReduce #41 float x 1024 sum at train.go:88 has waited for 10s: rank 5 on host b has not arrived; its last call is Broadcast #40 float x 8 root 0
-func (c *Comm) lateText(l *cpu.Late) string {
+func (c *Comm) lateText(l *plane.Late) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
 	switch {
@@ -90,9 +90,9 @@ func (c *Comm) lateText(l *cpu.Late) string {
 		}
 		fmt.Fprintf(&b, " %s on host %s has not arrived", rankOf(&s), s.Host())
 		switch s.Doing {
-		case cpu.Waits:
+		case plane.Waits:
 			fmt.Fprintf(&b, "; it waits in %s", callIn(&s))
-		case cpu.AtWork:
+		case plane.AtWork:
 			fmt.Fprintf(&b, "; it is in %s", callIn(&s))
 		default:
 			fmt.Fprintf(&b, "; its last call is %s", callIn(&s))
@@ -105,7 +105,7 @@ func (c *Comm) lateText(l *cpu.Late) string {
 }
 
 // rankOf reads like: rank 1 (world rank 5)
-func rankOf(s *cpu.Status) string {
+func rankOf(s *plane.Status) string {
 	return fmt.Sprintf("rank %d%s", s.Rank, inWorld([]int{int(s.World)}, []int{int(s.Rank)}))
 }
 
@@ -132,7 +132,7 @@ func roundedMillis(ms uint32) time.Duration {
 }
 
 // circleText reads like: ccl: deadlock: rank 0 in tp #5 waits for 1; rank 1 in dp #7 waits for 0
-func circleText(circle []cpu.Wait) string {
+func circleText(circle []plane.Wait) string {
 	var b strings.Builder
 	b.WriteString("ccl: deadlock:")
 	for i, w := range circle {
@@ -149,7 +149,7 @@ func circleText(circle []cpu.Wait) string {
 }
 
 // pictureText says, Comm by Comm, at which call its ranks stood: a line for those that did the same.
-func (c *Comm) pictureText(all []cpu.Status) []string {
+func (c *Comm) pictureText(all []plane.Status) []string {
 	type group struct {
 		comm  uint64
 		text  string
@@ -159,7 +159,7 @@ func (c *Comm) pictureText(all []cpu.Status) []string {
 	var groups []*group
 	for i := range all {
 		s := &all[i]
-		text := map[cpu.Doing]string{cpu.Waits: "waited in ", cpu.AtWork: "in ", cpu.Outside: "in no call; the last was "}[s.Doing] + callIn(s)
+		text := map[plane.Doing]string{plane.Waits: "waited in ", plane.AtWork: "in ", plane.Outside: "in no call; the last was "}[s.Doing] + callIn(s)
 		if s.Call.Kind == 0 {
 			text = "in no call yet"
 		}
@@ -178,7 +178,7 @@ func (c *Comm) pictureText(all []cpu.Status) []string {
 		}
 		to.ranks, to.world = append(to.ranks, int(s.Rank)), append(to.world, int(s.World))
 	}
-	names := map[uint64]*cpu.Status{}
+	names := map[uint64]*plane.Status{}
 	heard := map[uint64]map[int]bool{}
 	for i := range all {
 		s := &all[i]

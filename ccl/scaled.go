@@ -5,14 +5,14 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
 // The operators that Scaled makes are numbers of a Comm: places in its list of factors.
 const (
-	firstScaled Op = cpu.Scaled
+	firstScaled Op = call.Scaled
 	noScaled    Op = 255 // of one factor too many
 )
 
@@ -53,7 +53,7 @@ func factorOf(c *Comm, t Type, op Op) (float64, error) {
 }
 
 // scales has k, a call of c's whose operator is firstScaled or more, multiply its sum.
-func scales(c *Comm, k *cpu.Call) {
+func scales(c *Comm, k *call.Call) {
 	multiply, factor := reduce.Multiply(Type(k.Type).kernel()), c.factors[Op(k.Op)-firstScaled]
 	k.Times, k.Factor, k.Scale = float32(factor), factor, func(p unsafe.Pointer, n, _ int) { multiply(p, n, factor) }
 }

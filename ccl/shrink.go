@@ -4,8 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // Shrink returns a Comm of the surviving ranks, in their old order. It is the only collective
@@ -27,22 +29,22 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 		return nil, refuseNone("Shrink")
 	}
 	c.calls++
-	refuse := func(f *cpu.Fault) error {
+	refuse := func(f *call.Fault) error {
 		return c.named(&Error{Code: Code(f.Code), Op: "Shrink", Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
 	}
 	if c.shut() {
-		return nil, refuse(&cpu.Fault{Code: cpu.Closed, Peer: -1, Err: whyShut()})
+		return nil, refuse(&call.Fault{Code: call.Closed, Peer: -1, Err: whyShut()})
 	}
 	if err := c.drain(ctx); err != nil {
-		return nil, refuse(cpu.ContextFault(err))
+		return nil, refuse(call.ContextFault(err))
 	}
 	if !c.enter() {
-		return nil, refuse(&cpu.Fault{Code: cpu.Closed, Peer: -1})
+		return nil, refuse(&call.Fault{Code: call.Closed, Peer: -1})
 	}
-	child, f := newComm(c.opt, c.tab, c.host, func(o cpu.Options) (*cpu.Comm, *cpu.Fault) {
+	child, f := newComm(c.opt, c.tab, c.host, func(o plane.Options) (*cpu.Comm, *call.Fault) {
 		eng, f := c.eng.Shrink(ctx, o)
 		return calledFirst(eng, c.Name()), f
-	}, func(child *cpu.Comm) (*library, *cpu.Fault) {
+	}, func(child *cpu.Comm) (*library, *call.Fault) {
 		if c.lib == nil || child == nil {
 			return nil, nil
 		}
@@ -57,7 +59,7 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 
 // shrinkLibrary gives child, whose control plane stands, the library of c. Where ranks are lost and the library can shrink its
 // communicator on every rank that is left, it does, which connects less anew; otherwise the child gets a new one.
-func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *cpu.Fault) {
+func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *call.Fault) {
 	left := make([]int, child.Size())
 	for r := range left {
 		left[r] = child.World(r)

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // Split partitions c: the ranks with the same color form a new Comm, ordered by key and then by old
@@ -59,7 +61,7 @@ func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*
 	k := &c.call
 	c.fill(k, a, c.seq+1, 0)
 	r := c.begin(k)
-	var f *cpu.Fault
+	var f *call.Fault
 	if set != nil {
 		f = c.agreeOn(ctx, k, color, &opt, wrong)
 	}
@@ -80,15 +82,15 @@ func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*
 }
 
 // splitAs makes the new Comm, with those options.
-func (c *Comm) splitAs(ctx context.Context, k *cpu.Call, color, key int, opt Options) (*Comm, *cpu.Fault) {
+func (c *Comm) splitAs(ctx context.Context, k *call.Call, color, key int, opt Options) (*Comm, *call.Fault) {
 	name := opt.Name
 	if name == "" {
 		name = fmt.Sprintf("%s/%d", c.Name(), color)
 	}
-	return newComm(opt, c.tab, c.host, func(eo cpu.Options) (*cpu.Comm, *cpu.Fault) {
+	return newComm(opt, c.tab, c.host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
 		eng, f := c.eng.Split(ctx, k, color, key, eo)
 		return calledFirst(eng, name), f
-	}, func(child *cpu.Comm) (*library, *cpu.Fault) {
+	}, func(child *cpu.Comm) (*library, *call.Fault) {
 		if c.lib == nil {
 			return nil, nil
 		}
@@ -145,7 +147,7 @@ const (
 
 // agreeOn compares the options of a new Comm among the ranks of each color. wrong is what is wrong with this rank's. All
 // ranks of c get the same verdict.
-func (c *Comm) agreeOn(ctx context.Context, k *cpu.Call, color int, o *Options, wrong error) *cpu.Fault {
+func (c *Comm) agreeOn(ctx context.Context, k *call.Call, color int, o *Options, wrong error) *call.Fault {
 	flag := func(x bool) uint64 {
 		if x {
 			return 1
@@ -177,7 +179,7 @@ func (c *Comm) agreeOn(ctx context.Context, k *cpu.Call, color int, o *Options, 
 		}
 		for i, name := range []string{2: "Timeout", 3: "Check", 4: "RankOrder", 5: "Staged", 6: "Hints"} {
 			if name != "" && word(r, i) != word(to, i) {
-				return &cpu.Fault{Code: cpu.Version, Peer: r, Err: fmt.Errorf("ranks %d and %d, both of color %d, have set different Options.%s", to, r, color, name)}
+				return &call.Fault{Code: call.Version, Peer: r, Err: fmt.Errorf("ranks %d and %d, both of color %d, have set different Options.%s", to, r, color, name)}
 			}
 		}
 	}
@@ -185,7 +187,7 @@ func (c *Comm) agreeOn(ctx context.Context, k *cpu.Call, color int, o *Options, 
 }
 
 // refusedOn tells all ranks what is wrong on rank r, the first on which something is.
-func (c *Comm) refusedOn(ctx context.Context, k *cpu.Call, r int, wrong error) *cpu.Fault {
+func (c *Comm) refusedOn(ctx context.Context, k *call.Call, r int, wrong error) *call.Fault {
 	mine, all := make([]byte, refusedText), make([]byte, refusedText*c.Size())
 	if wrong != nil {
 		copy(mine, wrong.Error())
@@ -194,5 +196,5 @@ func (c *Comm) refusedOn(ctx context.Context, k *cpu.Call, r int, wrong error) *
 		return f
 	}
 	text := strings.TrimRight(string(all[r*refusedText:(r+1)*refusedText]), "\x00")
-	return &cpu.Fault{Code: cpu.Argument, Peer: r, Err: fmt.Errorf("on rank %d: %s", r, text)}
+	return &call.Fault{Code: call.Argument, Peer: r, Err: fmt.Errorf("on rank %d: %s", r, text)}
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // GOCCL_TRACE names a directory into which each process writes, as lines of JSON, the flight recorder of its Comms when they
@@ -143,10 +143,10 @@ func (c *Comm) line(why string) traceLine {
 		World: c.eng.World(c.Rank()), Host: c.host, PID: os.Getpid(), Time: time.Now().UTC(), Why: why, Calls: []tracedCall{}}
 }
 
-var doing = map[cpu.Doing]string{cpu.Outside: "outside", cpu.AtWork: "at work", cpu.Waits: "waits"}
+var doing = map[plane.Doing]string{plane.Outside: "outside", plane.AtWork: "at work", plane.Waits: "waits"}
 
 // writePicture writes where all ranks stood.
-func (c *Comm) writePicture(all []cpu.Status) {
+func (c *Comm) writePicture(all []plane.Status) {
 	dir := traceDir()
 	if dir == "" {
 		return

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"reflect"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/reduce"
 )
@@ -76,7 +76,7 @@ var (
 	_ = [1]struct{}{}[Op(engine.Avg)-Avg]
 	_ = [1]struct{}{}[Kind(engine.Barrier)-KindBarrier]
 	_ = [1]struct{}{}[Kind(engine.SymmetricWindow)-KindWindow]
-	_ = [1]struct{}{}[Code(cpu.Closed)-ErrClosed]
+	_ = [1]struct{}{}[Code(call.Closed)-ErrClosed]
 )
 
 // Size returns the size of an element in bytes.

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
@@ -98,7 +98,7 @@ func (l *library) windowOf(b Buf) (extent, error) {
 const windowWords = 3
 
 // openWindow makes the window x, of which wrong is what is wrong, once all ranks agree on it.
-func openWindow(ctx context.Context, c *Comm, k *cpu.Call, w engine.Windower, x extent, wrong error) (handle uintptr, f *cpu.Fault) {
+func openWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Windower, x extent, wrong error) (handle uintptr, f *call.Fault) {
 	n, mine := c.Size(), make([]byte, 8*windowWords)
 	if wrong != nil {
 		mine[0] = 1
@@ -116,7 +116,7 @@ func openWindow(ctx context.Context, c *Comm, k *cpu.Call, w engine.Windower, x 
 	}
 	for r := range n {
 		if size(r) != size(0) {
-			return 0, &cpu.Fault{Code: cpu.Argument, Peer: r, Err: fmt.Errorf("a window has one size on all ranks: rank 0 has %d bytes, rank %d has %d", size(0), r, size(r))}
+			return 0, &call.Fault{Code: call.Argument, Peer: r, Err: fmt.Errorf("a window has one size on all ranks: rank 0 has %d bytes, rank %d has %d", size(0), r, size(r))}
 		}
 	}
 	if x.n == 0 {
@@ -130,9 +130,9 @@ func openWindow(ctx context.Context, c *Comm, k *cpu.Call, w engine.Windower, x 
 
 // insideWindow has the library make the window. The call cannot look at ctx, nor at the other ranks, of which one may fail in it: so
 // such a failure is the Comm's.
-func insideWindow(ctx context.Context, c *Comm, w engine.Windower, x extent) (uintptr, *cpu.Fault) {
+func insideWindow(ctx context.Context, c *Comm, w engine.Windower, x extent) (uintptr, *call.Fault) {
 	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() { c.eng.Ended(cpu.ContextFault(ctx.Err())) })
+		stop := context.AfterFunc(ctx, func() { c.eng.Ended(call.ContextFault(ctx.Err())) })
 		defer stop()
 	}
 	c.eng.Inside(true)
@@ -146,7 +146,7 @@ func insideWindow(ctx context.Context, c *Comm, w engine.Windower, x extent) (ui
 }
 
 // keepWindow has all ranks keep the window, or none.
-func keepWindow(ctx context.Context, c *Comm, k *cpu.Call, w engine.Windower, handle uintptr) *cpu.Fault {
+func keepWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Windower, handle uintptr) *call.Fault {
 	mine, all := []byte{0}, make([]byte, c.Size())
 	if handle != 0 {
 		mine[0] = 1
@@ -164,7 +164,7 @@ func keepWindow(ctx context.Context, c *Comm, k *cpu.Call, w engine.Windower, ha
 				return c.eng.Failure()
 			}
 		}
-		return &cpu.Fault{Code: cpu.Unsupported, Peer: r, Err: fmt.Errorf("%s makes no symmetric window on rank %d: the devices of all ranks must be able to map each other's memory, and NCCL_CUMEM_ENABLE must not be 0", c.Library(), r)}
+		return &call.Fault{Code: call.Unsupported, Peer: r, Err: fmt.Errorf("%s makes no symmetric window on rank %d: the devices of all ranks must be able to map each other's memory, and NCCL_CUMEM_ENABLE must not be 0", c.Library(), r)}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 )
 
@@ -20,27 +21,27 @@ import (
 // one host.
 func VirtualTime() Option { return func(w *world) { w.virtual = true } }
 
-// Kill ends a rank when it is about to make the given call. Calls are counted from 1, over all its
+// Kill ends a rank when it is about to make its nth call. Calls are counted from 1, over all its
 // Comms. The other ranks get ErrRankLost, as if its process had been killed. The function of the
 // rank ends there by runtime.Goexit; unlike in a killed process, its deferred functions run. What
 // the rank reports then is ignored. A call on a Queue, and all later calls, fail instead.
-func Kill(rank, call int) Option {
-	return disturb(rank, call, func(r *rankFault, c *cpu.Comm, k *cpu.Call) *cpu.Fault {
+func Kill(rank, nth int) Option {
+	return disturb(rank, nth, func(r *rankFault, c *cpu.Comm, k *call.Call) *call.Fault {
 		r.over.killed.Store(true)
 		why := errors.New("its process ended")
 		c.Die(why)
 		if !k.Queued {
 			runtime.Goexit()
 		}
-		return &cpu.Fault{Code: cpu.RankLost, Peer: c.Rank(), Err: why}
+		return &call.Fault{Code: call.RankLost, Peer: c.Rank(), Err: why}
 	})
 }
 
-// Stall makes a rank late: when it is about to make the given call it sleeps for d, or until the
+// Stall makes a rank late: when it is about to make its nth call it sleeps for d, or until the
 // Comm has failed if d is negative. The rank is alive and so not lost: the others wait, at most for
 // Options.Timeout.
-func Stall(rank, call int, d time.Duration) Option {
-	return disturb(rank, call, func(r *rankFault, c *cpu.Comm, _ *cpu.Call) *cpu.Fault {
+func Stall(rank, nth int, d time.Duration) Option {
+	return disturb(rank, nth, func(r *rankFault, c *cpu.Comm, _ *call.Call) *call.Fault {
 		if d >= 0 {
 			r.sleep(d)
 			return nil
@@ -51,11 +52,11 @@ func Stall(rank, call int, d time.Duration) Option {
 	})
 }
 
-// Partition cuts a rank off from all others when it is about to make the given call. After
+// Partition cuts a rank off from all others when it is about to make its nth call. After
 // Options.PeerTimeout of silence each side takes the other for lost: the others name this rank, and
 // this rank names one of them.
-func Partition(rank, call int) Option {
-	return disturb(rank, call, func(r *rankFault, c *cpu.Comm, _ *cpu.Call) *cpu.Fault {
+func Partition(rank, nth int) Option {
+	return disturb(rank, nth, func(r *rankFault, c *cpu.Comm, _ *call.Call) *call.Fault {
 		silence := c.Silence()
 		if !r.sleep(silence) {
 			return nil
@@ -69,12 +70,12 @@ func Partition(rank, call int) Option {
 
 // disturbance is what befalls a rank before one of its calls.
 type disturbance struct {
-	rank, call int
-	happen     func(*rankFault, *cpu.Comm, *cpu.Call) *cpu.Fault
+	rank, nth int
+	happen    func(*rankFault, *cpu.Comm, *call.Call) *call.Fault
 }
 
-func disturb(rank, call int, happen func(*rankFault, *cpu.Comm, *cpu.Call) *cpu.Fault) Option {
-	return func(w *world) { w.disturbances = append(w.disturbances, disturbance{rank, call, happen}) }
+func disturb(rank, nth int, happen func(*rankFault, *cpu.Comm, *call.Call) *call.Fault) Option {
+	return func(w *world) { w.disturbances = append(w.disturbances, disturbance{rank, nth, happen}) }
 }
 
 // checkFaults says what is wrong with what the options ask for.
@@ -83,8 +84,8 @@ func (w *world) checkFaults(t testing.TB) error {
 		switch {
 		case d.rank < 0 || d.rank >= w.n:
 			return fmt.Errorf("a fault for rank %d; the ranks are 0 to %d", d.rank, w.n-1)
-		case d.call < 1:
-			return fmt.Errorf("a fault at call %d; calls are counted from 1", d.call)
+		case d.nth < 1:
+			return fmt.Errorf("a fault at call %d; calls are counted from 1", d.nth)
 		}
 	}
 	if !w.virtual {
@@ -161,10 +162,10 @@ func (r *rankFault) HostID() string {
 }
 
 // BeforeCall is called by the engine before each call of the rank.
-func (r *rankFault) BeforeCall(c *cpu.Comm, k *cpu.Call) *cpu.Fault {
+func (r *rankFault) BeforeCall(c *cpu.Comm, k *call.Call) *call.Fault {
 	n := r.calls.Add(1)
 	for _, d := range r.world.disturbances {
-		if d.rank == r.Rank() && int64(d.call) == n {
+		if d.rank == r.Rank() && int64(d.nth) == n {
 			return d.happen(r, c, k)
 		}
 	}

@@ -50,7 +50,7 @@ var withoutTest = map[string]string{
 	"ccl":                        "call collective foreign group join join_mpi queue_device queue_run recorder",
 	"ccl/ccltest":                "option rank",
 	"ccl/internal/call":          "fault",
-	"ccl/internal/cpu":           "alias foreign group",
+	"ccl/internal/cpu":           "foreign group",
 	"ccl/internal/links":         "exec message p2p pipeplace remote",
 	"ccl/internal/plane":         "behind calls door elsewhere frame job look monitor news picture share wait",
 	"ccl/internal/reach":         "offer views",

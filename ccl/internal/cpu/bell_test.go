@@ -87,17 +87,17 @@ func TestBell(t *testing.T) {
 // that the rank has come.
 func TestLongWaitIsRung(t *testing.T) {
 	c := twoOfAHost(t)
-	message := func(kind Kind, peer int32, dst, src []byte) *Call {
-		k := &Call{Record: Record{Kind: kind, Count: 8, Root: peer}, Dst: dst, Src: src, Elem: 1}
+	message := func(kind call.Kind, peer int32, dst, src []byte) *call.Call {
+		k := &call.Call{Record: call.Record{Kind: kind, Count: 8, Root: peer}, Dst: dst, Src: src, Elem: 1}
 		k.Seal()
 		return k
 	}
 	for round := range 5 {
 		want, got := bytesFrom(round, 8), make([]byte, 8)
-		done := make(chan *Fault, 1)
-		go func() { done <- c[0].Run(context.Background(), message(Recv, 1, got, nil)) }()
+		done := make(chan *call.Fault, 1)
+		go func() { done <- c[0].Run(context.Background(), message(call.Recv, 1, got, nil)) }()
 		require.Eventually(t, func() bool { return c[1].Local.Bell(0).Load() == plane.BellFrom+1 }, 20*time.Second, time.Millisecond, "it does not sleep")
-		require.Nil(t, c[1].Run(context.Background(), message(Send, 0, nil, want)))
+		require.Nil(t, c[1].Run(context.Background(), message(call.Send, 0, nil, want)))
 		select {
 		case f := <-done:
 			require.Nil(t, f)
