@@ -19,9 +19,9 @@ import (
 func TestBell(t *testing.T) {
 	c := twoOfAHost(t)
 	w := &plane.Waiter{}
-	require.True(t, c[0].CanRest(w, 1))
-	require.False(t, c[0].CanRest(&plane.Waiter{Remote: true}, 1), "what comes over TCP rings nobody")
-	c[0].Rest(t.Context(), w, 1, 0) // says that it sleeps, and returns for a last look
+	require.True(t, c[0].CanPark(w, 1))
+	require.False(t, c[0].CanPark(&plane.Waiter{Remote: true}, 1), "what comes over TCP rings nobody")
+	c[0].Park(t.Context(), w, 1, 0) // says that it sleeps, and returns for a last look
 	require.EqualValues(t, 1, c[0].Local.Sleepers().Load())
 	require.EqualValues(t, plane.BellFrom+1, c[0].Local.Bell(0).Load())
 
@@ -29,12 +29,12 @@ func TestBell(t *testing.T) {
 	require.EqualValues(t, plane.BellFrom+1, c[1].Local.Bell(0).Load(), "a rank does not ring itself")
 	c[1].Wake()
 	require.Zero(t, c[1].Local.Bell(0).Load(), "one ring is claimed once")
-	c[0].Rest(t.Context(), w, 1, 0) // the word was taken: it sets the bell anew, and drops the old ring
+	c[0].Park(t.Context(), w, 1, 0) // the word was taken: it sets the bell anew, and drops the old ring
 	require.EqualValues(t, plane.BellFrom+1, c[1].Local.Bell(0).Load())
 
 	done := make(chan bool)
 	go func() {
-		c[0].Rest(context.Background(), w, 1, 0)
+		c[0].Park(context.Background(), w, 1, 0)
 		close(done)
 	}()
 	c[1].Wake()
@@ -43,33 +43,33 @@ func TestBell(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("it was not rung")
 	}
-	c[0].Rise()
+	c[0].Unpark()
 	require.Zero(t, c[0].Local.Sleepers().Load())
 	require.Zero(t, c[0].Local.Bell(0).Load())
 
 	w = &plane.Waiter{Several: true}
-	c[0].Rest(t.Context(), w, 1, 0)
+	c[0].Park(t.Context(), w, 1, 0)
 	require.EqualValues(t, plane.BellAnyone, c[0].Local.Bell(0).Load())
-	require.Equal(t, []int{0}, c[1].Sleeping())
-	require.Empty(t, c[1].Sleeping(), "claimed")
+	require.Equal(t, []int{0}, c[1].ClaimSleepers())
+	require.Empty(t, c[1].ClaimSleepers(), "claimed")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	c[0].Rest(ctx, w, 1, 0)
-	c[0].Rest(ctx, w, 1, 0) // ends with its context
-	c[0].Rise()
+	c[0].Park(ctx, w, 1, 0)
+	c[0].Park(ctx, w, 1, 0) // ends with its context
+	c[0].Unpark()
 
 	// A call that has slept for long ends with its context, too, and when its own process rouses it.
 	for _, rouse := range []bool{false, true} {
 		w = &plane.Waiter{Rests: plane.ShortRests}
 		ctx, cancel = context.WithCancel(t.Context())
-		c[0].Rest(ctx, w, 1, 0)
+		c[0].Park(ctx, w, 1, 0)
 		done = make(chan bool)
 		go func() {
-			c[0].Rest(ctx, w, 1, 0)
+			c[0].Park(ctx, w, 1, 0)
 			close(done)
 		}()
 		if rouse {
-			c[0].RouseCall()
+			c[0].WakeCall()
 		} else {
 			cancel()
 		}
@@ -78,7 +78,7 @@ func TestBell(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatal("it was not roused")
 		}
-		c[0].Rise()
+		c[0].Unpark()
 		cancel()
 	}
 }

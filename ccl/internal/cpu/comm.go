@@ -76,7 +76,7 @@ func (c *Comm) Close() {
 	} else {
 		c.Local.State(c.Me).Store(region.StateLeft)
 	}
-	c.RingAll(c.Sleeping())
+	c.Ring(c.ClaimSleepers())
 	c.shrink.Leave(c.shrink.Attempts, (*tcp.Node).Forget)
 	c.shrink.Leave(c.shrink.Attempts+1, (*tcp.Node).Forget)
 	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and

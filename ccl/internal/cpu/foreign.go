@@ -80,7 +80,7 @@ func (c *Comm) meet(ctx context.Context, k *call.Call) *call.Fault {
 	b.Kind = call.Barrier
 	defer func() {
 		c.Local.Waits(c.Me).Store(0)
-		c.Rise()
+		c.Unpark()
 		c.Wake()
 	}()
 	if c.N == c.Size() {

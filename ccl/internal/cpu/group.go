@@ -29,7 +29,7 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 		c.Lockstep, c.Running = false, calls[0]
 		f := c.links.Move(ctx, e.Tx, e.Rx)
 		if c.Running == nil {
-			c.Rouse()
+			c.EndSleep()
 		}
 		c.Running = nil
 		c.Wake()

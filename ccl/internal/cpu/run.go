@@ -50,9 +50,9 @@ func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
 		f = c.confirm(ctx, k)
 	}
 	if c.Running == nil {
-		c.Rouse()
+		c.EndSleep()
 	} else if c.Bell.Set {
-		c.Rise()
+		c.Unpark()
 	}
 	c.Running = nil
 	c.Wake()

@@ -339,7 +339,7 @@ func (c *Links) Move(ctx context.Context, tx []*sender, rx []*receiver) *call.Fa
 		}
 		if moved {
 			if w.Nap > 0 {
-				c.Stir()
+				c.NoteProgress()
 			}
 			w = plane.Waiter{}
 			if laps++; laps&4095 == 0 { // a call that always moves must notice the end, too

@@ -111,7 +111,7 @@ func (c *Links) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 		}
 		if moved {
 			if w.Nap > 0 {
-				c.Stir()
+				c.NoteProgress()
 			}
 			w = plane.Waiter{}
 			if laps++; laps&4095 == 0 { // a call that always moves must notice the end, too

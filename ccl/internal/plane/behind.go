@@ -92,8 +92,8 @@ func (c *Member) Behind() []int {
 	return late
 }
 
-// behindHere lists those of this host.
-func (c *Member) behindHere() []int {
+// lateHere lists those of this host.
+func (c *Member) lateHere() []int {
 	var late []int
 	mine := uint32(c.Local.Entered(c.Me).Load() >> 32)
 	for r := range c.N {
@@ -104,10 +104,10 @@ func (c *Member) behindHere() []int {
 	return late
 }
 
-// someoneLeftBehind finds a rank of this host that has closed the Comm before the collective
+// closedLate finds a rank of this host that has closed the Comm before the collective
 // that this rank is in.
-func (c *Member) someoneLeftBehind() *call.Fault {
-	for _, r := range c.behindHere() {
+func (c *Member) closedLate() *call.Fault {
+	for _, r := range c.lateHere() {
 		if c.Local.State(c.Topo.Local(r)).Load() == region.StateClosed {
 			return call.NewFault(call.Closed, r, "")
 		}

@@ -35,9 +35,9 @@ const (
 	BellFrom   // + the rank of this host whose post it is
 )
 
-// CanRest reports whether a wait for peer ends by a post inside this host, and may sleep until then: beside calls on
+// CanPark reports whether a wait for peer ends by a post inside this host, and may sleep until then: beside calls on
 // Streams a program computes, from which it may not keep the last processor.
-func (c *Member) CanRest(w *Waiter, peer int) bool {
+func (c *Member) CanPark(w *Waiter, peer int) bool {
 	return !w.Remote && (c.Topo.Nodes() == 1 || peer >= 0 && c.Topo.Node(peer) == c.Topo.Node(c.rank)) &&
 		!(c.Host.Shared() && c.note.onStream(c.Running) && takesLastProcessor())
 }
@@ -52,16 +52,16 @@ func (n *note) onStream(running *call.Call) bool {
 	return n.asleep && n.queued
 }
 
-// resting are the goroutines of this process that sleep in the kernel until they are rung. Such a sleep keeps one of Go's
+// parked are the goroutines of this process that sleep in the kernel until they are rung. Such a sleep keeps one of Go's
 // processors for up to 20 ms, until the scheduler sees that it is a long one.
-var resting atomic.Int32
+var parked atomic.Int32
 
 // takesLastProcessor reports whether one more of them could keep all.
-func takesLastProcessor() bool { return int(resting.Load())+1 >= runtime.GOMAXPROCS(0) }
+func takesLastProcessor() bool { return int(parked.Load())+1 >= runtime.GOMAXPROCS(0) }
 
-// Rest is a part of a wait for peer: the first time it sets the bell, for the caller to look once more; then it sleeps
+// Park is a part of a wait for peer: the first time it sets the bell, for the caller to look once more; then it sleeps
 // until this rank is rung, or limit is over, if that is positive.
-func (c *Member) Rest(ctx context.Context, w *Waiter, peer int, limit time.Duration) {
+func (c *Member) Park(ctx context.Context, w *Waiter, peer int, limit time.Duration) {
 	want := uint64(BellAnyone)
 	if peer >= 0 && !w.Several {
 		want = BellFrom + uint64(c.Topo.Local(peer))
@@ -83,7 +83,7 @@ func (c *Member) Rest(ctx context.Context, w *Waiter, peer int, limit time.Durat
 		return
 	}
 	if c.Host.Shared() {
-		c.restInKernel(ctx, w, want, limit)
+		c.parkInKernel(ctx, w, want, limit)
 		return
 	}
 	select {
@@ -97,24 +97,24 @@ const (
 	ShortRests = 8
 )
 
-// restInKernel sleeps until the bell does not say want, or ctx ends. To hear of that costs memory, so at first the call
+// parkInKernel sleeps until the bell does not say want, or ctx ends. To hear of that costs memory, so at first the call
 // looks at ctx every millisecond. A limit that the caller has is as short.
-func (c *Member) restInKernel(ctx context.Context, w *Waiter, want uint64, limit time.Duration) {
+func (c *Member) parkInKernel(ctx context.Context, w *Waiter, want uint64, limit time.Duration) {
 	if limit == 0 && ctx.Done() != nil {
 		if w.Rests < ShortRests {
 			w.Rests++
 			limit = shortRest
 		} else {
-			defer context.AfterFunc(ctx, c.RouseCall)()
+			defer context.AfterFunc(ctx, c.WakeCall)()
 		}
 	}
-	resting.Add(1)
-	defer resting.Add(-1)
+	parked.Add(1)
+	defer parked.Add(-1)
 	proc.SleepWhile(c.Local.Bell(c.Me), want, limit)
 }
 
-// Rise ends what rest began.
-func (c *Member) Rise() {
+// Unpark ends what Park began.
+func (c *Member) Unpark() {
 	if b := &c.Bell; b.Set {
 		b.Set = false
 		b.sleep.Store(false)
@@ -145,8 +145,8 @@ func (c *Member) claimRing(r int, all bool) bool {
 	return p.CompareAndSwap(v, bellAwake)
 }
 
-// Sleeping claims to ring all ranks of this host that sleep, and lists them.
-func (c *Member) Sleeping() (list []int) {
+// ClaimSleepers claims to ring all ranks of this host that sleep, and lists them.
+func (c *Member) ClaimSleepers() (list []int) {
 	if c.Local.Sleepers().Load() == 0 {
 		return nil
 	}
@@ -158,8 +158,8 @@ func (c *Member) Sleeping() (list []int) {
 	return list
 }
 
-// RingAll rings the ranks of this host that list names, for which this one has claimed to.
-func (c *Member) RingAll(list []int) {
+// Ring rings the ranks of this host that list names, for which this one has claimed to.
+func (c *Member) Ring(list []int) {
 	for _, r := range list {
 		c.Site.ringRank(c, r)
 	}
@@ -176,13 +176,13 @@ func (s *Site) ringRank(c *Member, r int) {
 	defer s.mu.Unlock()
 	for _, x := range s.comms[c.id] {
 		if x.Me == r && x.Site == s {
-			x.RouseCall()
+			x.WakeCall()
 		}
 	}
 }
 
-// RouseCall wakes the call of c, if it sleeps or is about to.
-func (c *Member) RouseCall() {
+// WakeCall wakes the call of c, if it sleeps or is about to.
+func (c *Member) WakeCall() {
 	switch {
 	case !c.Bell.sleep.Load():
 	case c.Host.Shared():

@@ -26,7 +26,7 @@ func boardOf(h *shm.Host) *board { return (*board)(h.Header()) }
 // PrivateHost makes the memory of a host whose ranks all live in this process.
 func PrivateHost() *shm.Host {
 	h := shm.NewPrivate(int(unsafe.Sizeof(board{})))
-	boardOf(h).settle()
+	boardOf(h).init()
 	return h
 }
 
@@ -34,11 +34,11 @@ func PrivateHost() *shm.Host {
 func sharedHost() (*shm.Host, error) {
 	h, err := shm.NewShared()
 	if err != nil {
-		return nil, sharing(err)
+		return nil, shareError(err)
 	}
-	boardOf(h).settle()
+	boardOf(h).init()
 	return h, nil
 }
 
-// settle is what the first process of a host decides for all.
-func (b *board) settle() { b.whole.Store(uint64(tuning.CPU.WholeTwo)) }
+// init is what the first process of a host decides for all.
+func (b *board) init() { b.whole.Store(uint64(tuning.CPU.WholeTwo)) }

@@ -286,7 +286,7 @@ func (j *job) offered(key tcp.Key, self uint32) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	w := int(key.A ^ key.B ^ self)
-	for _, s := range j.parts() {
+	for _, s := range j.siteList() {
 		if s.Mine != int(self) || w >= j.Topo.Size() {
 			continue
 		}
@@ -318,11 +318,11 @@ func (s *Site) listenTo(c *controlConn) {
 		switch {
 		case err == nil && kind == frameEvent:
 			if err = e.decode(body); err == nil {
-				s.take(&e, c)
+				s.receiveEvent(&e, c)
 			}
 		case err == nil && kind == frameStatus:
 			if err = st.decode(body); err == nil {
-				s.hear(&st, c, true)
+				s.receiveStatus(&st, c, true)
 			}
 		case err == nil && kind == frameBye:
 			s.drop(c)
@@ -344,7 +344,7 @@ func (s *Site) listenTo(c *controlConn) {
 			s.drop(c)
 		case !spoken:
 			s.drop(c)
-			s.cutShort(c.first)
+			s.checkCutShort(c.first)
 		default:
 			s.drop(c)
 			s.lostNeighbor(c, errors.New("its process ended, or its host cannot be reached"))
@@ -385,7 +385,7 @@ func (s *Site) awaitFrame(c *controlConn, in *bufio.Reader, n int) error {
 	}
 	for until := s.Lived.Now() + s.peer; ; {
 		left := until - s.Lived.Now()
-		c.SetReadDeadline(time.Now().Add(max(left, lookAgain)))
+		c.SetReadDeadline(time.Now().Add(max(left, readAgain)))
 		// A deadline that has passed hides what has come: there is one more look, so that it counts.
 		if _, err := in.Peek(n); left <= 0 || s.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
@@ -393,27 +393,27 @@ func (s *Site) awaitFrame(c *controlConn, in *bufio.Reader, n int) error {
 	}
 }
 
-// lookAgain is how long a neighbor that seems to be silent is listened to once more.
-const lookAgain = 100 * time.Millisecond
+// readAgain is how long a neighbor that seems to be silent is listened to once more.
+const readAgain = 100 * time.Millisecond
 
-// take passes on an event that came from a neighbor.
-func (s *Site) take(e *Event, from *controlConn) {
+// receiveEvent passes on an event that came from a neighbor.
+func (s *Site) receiveEvent(e *Event, from *controlConn) {
 	if call.Code(e.Code) == voted {
-		s.takeVote(e, from)
+		s.countVote(e, from)
 		s.reconsider()
 		return
 	}
 	if s.isStale(e) {
 		return
 	}
-	if s.pass(e, from) {
+	if s.forward(e, from) {
 		s.publish(*e)
 	}
 }
 
-// pass sends e on to all neighbors but the one it came from, once. It is false where e has been here
+// forward sends e on to all neighbors but the one it came from, once. It is false where e has been here
 // before.
-func (s *Site) pass(e *Event, from *controlConn) bool {
+func (s *Site) forward(e *Event, from *controlConn) bool {
 	if s.Topo.Nodes() == 1 {
 		return true
 	}

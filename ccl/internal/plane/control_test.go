@@ -225,7 +225,7 @@ func TestLateRestOfAFrame(t *testing.T) {
 	c := &controlConn{Conn: a}
 	go func() {
 		b.Write(frame[:frameHead+3])
-		time.Sleep(lookAgain + 10*s.peer)
+		time.Sleep(readAgain + 10*s.peer)
 		b.Write(frame[frameHead+3:])
 	}()
 	in := bufio.NewReader(a)

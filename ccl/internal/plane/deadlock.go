@@ -81,12 +81,12 @@ func (j *job) findCircle() {
 			one = s.Comm
 		}
 	}
-	var who *Member
+	var m *Member
 	if may {
-		who = j.speaker()
+		m = j.reporter()
 	}
 	j.mu.Unlock()
-	if who == nil || who.Opt.OnCircle == nil {
+	if m == nil || m.Opt.OnCircle == nil {
 		return
 	}
 	found := circle(j.standing(0))
@@ -100,7 +100,7 @@ func (j *job) findCircle() {
 	case slices.Equal(key, j.picture.named):
 	case slices.Equal(key, j.suspect):
 		j.picture.named = key
-		who.Opt.OnCircle(found)
+		m.Opt.OnCircle(found)
 	default:
 		j.suspect = key
 	}

@@ -9,7 +9,7 @@
 //
 // # Waiting
 //
-// Every wait ends in pause (wait.go), which looks for a failure, a closed peer, the end of the
+// Every wait ends in Pause (wait.go), which looks for a failure, a closed peer, the end of the
 // context and the timeout. A rank first looks again and again. Then it yields to other goroutines
 // and processes, for 0.5 ms. Then it sleeps until the rank that it waits for rings its bell: a
 // channel between goroutines, the kernel between processes. A wait for another host sleeps 20 to
@@ -32,9 +32,9 @@
 //
 // Between hosts events flood a tree and a ring of connections, at most seven per host, apart from
 // all data connections. A rank proposes its event. The leader of the lowest host puts the proposals
-// in order and commits them, so all ranks hear the same cause. Before it commits a mismatch it
+// in order and commits them, so all ranks get the same cause. Before it commits a mismatch it
 // counts which ranks are on which side, since the odd rank may be the one that reports. A proposal
-// without a decision within 150 ms, as in a partition, is believed by the ranks that hear of it.
+// without a decision within 150 ms, as in a partition, is believed by the ranks that receive it.
 //
 // Each host is led by its lowest surviving rank. This follows from what all ranks have heard, so a
 // successor needs no election: it dials the neighboring hosts, which accept it even if the news of
@@ -78,7 +78,7 @@
 // A goroutine that holds a lock takes only locks that are below it here. No lock is held while a call waits for another rank.
 //
 //	job.Order      the order in which this process believes events; held while one is handled
-//	Site.unsaid    events that the host's log has no room for yet
+//	Site.kept      events that the host's log has no room for yet
 //	note           what a Member tells the monitor of the call under way
 //	Member.Life    keeps the memory of a Comm mapped while another goroutine looks at it
 //	job.mu         all that the process knows of its job: Comms, ranks lost, proposals, connections, pictures

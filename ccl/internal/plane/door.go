@@ -25,14 +25,14 @@ import (
 //	hears    proof 32, with the memfd
 //	parts    partClose or partKeep 1
 type door struct {
-	s    *Site
-	fd   int // of the memory
-	key  []byte
-	l    *net.UnixListener
-	ctx  context.Context // ends when the door is shut
-	stop context.CancelFunc
-	over context.Context // ends when the memory is given up: a process that has it does not part any more
-	drop context.CancelFunc
+	s       *Site
+	fd      int // of the memory
+	key     []byte
+	l       *net.UnixListener
+	ctx     context.Context // ends when the door is shut
+	stop    context.CancelFunc
+	givenUp context.Context // ends when the memory is given up: a process that has it does not part any more
+	drop    context.CancelFunc
 }
 
 const (
@@ -58,11 +58,11 @@ func doorName(key []byte) string { return "goccl-" + hex.EncodeToString(proof(ke
 func (s *Site) openDoor(key []byte) (*door, error) {
 	l, err := shm.Listen(doorName(key))
 	if err != nil {
-		return nil, sharing(err)
+		return nil, shareError(err)
 	}
 	d := &door{s: s, fd: s.Host.Descriptor(), key: key, l: l}
 	d.ctx, d.stop = context.WithCancel(context.Background())
-	d.over, d.drop = context.WithCancel(context.Background())
+	d.givenUp, d.drop = context.WithCancel(context.Background())
 	s.Attending.Go(d.watch)
 	return d, nil
 }
@@ -106,7 +106,7 @@ func (d *door) answer(c *net.UnixConn) {
 		c.Close()
 		return
 	}
-	defer context.AfterFunc(d.over, func() { c.Close() })()
+	defer context.AfterFunc(d.givenUp, func() { c.Close() })()
 	if err := auth.Await(c, b[:1], max(knockTime, d.s.peer)); err != nil || b[0] != partKeep { // it is of the job, and may be slow
 		c.Close() // if it has died just now, it has not joined, as the bootstrap says
 		return
@@ -118,18 +118,18 @@ func (d *door) answer(c *net.UnixConn) {
 func (s *Site) knock(ctx context.Context, key []byte) (*shm.Host, *net.UnixConn, error) {
 	fd, c, err := s.recvHost(ctx, key)
 	if err != nil {
-		return nil, nil, sharing(err)
+		return nil, nil, shareError(err)
 	}
 	h, err := shm.Open(fd)
 	if err != nil {
 		c.Close()
-		return nil, nil, sharing(err)
+		return nil, nil, shareError(err)
 	}
 	return h, c, nil
 }
 
 func (s *Site) recvHost(ctx context.Context, key []byte) (int, *net.UnixConn, error) {
-	until := patience(ctx)
+	until := shareDeadline(ctx)
 	rank := uint32(s.Mine)
 	c, err := dialHost(ctx, doorName(key), until)
 	if err != nil {
@@ -176,8 +176,8 @@ func (s *Site) partAtDoor(c *net.UnixConn) {
 	s.watch(c, s.Topo.Rank(s.Node, 0), nil)
 }
 
-// patience is when to give up sharing: before ctx ends, so that there is time left to go on without.
-func patience(ctx context.Context) time.Time {
+// shareDeadline is when to give up sharing: before ctx ends, so that there is time left to go on without.
+func shareDeadline(ctx context.Context) time.Time {
 	limit := time.Now().Add(time.Minute)
 	if d, ok := ctx.Deadline(); ok {
 		if half := time.Now().Add(time.Until(d) / 2); half.Before(limit) {
@@ -187,9 +187,9 @@ func patience(ctx context.Context) time.Time {
 	return limit
 }
 
-// sharing is an error of shared memory as one that the job can go on without sharing, where that helps: a machine or a
+// shareError is an error of shared memory as one that the job can go on without sharing, where that helps: a machine or a
 // process that is at its limits has not enough for that either.
-func sharing(err error) error {
+func shareError(err error) error {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC} {
 		if errors.Is(err, e) {
 			return err

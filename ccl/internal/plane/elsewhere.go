@@ -53,7 +53,7 @@ func (c *Member) watchForeign(now int64) {
 		f = c.overdue(c.Behind())
 	default:
 		if f = c.OtherCallAt(place); f == nil {
-			f = c.someoneLeftBehind()
+			f = c.closedLate()
 		}
 	}
 	c.Life.Unlock()

@@ -30,7 +30,7 @@ type Event struct {
 type stage uint8
 
 const (
-	told     stage = iota // to be believed
+	final    stage = iota // to be believed
 	proposed              // to be put in order first
 	decided               // the same event, in its order
 )

@@ -78,7 +78,7 @@ type Site struct {
 
 	// Guarded by job.mu.
 	scanned atomic.Uint64 // of the host's log
-	unsaid  struct {      // what it had no room for yet; locked before job.mu
+	kept    struct {      // what it had no room for yet; locked before job.mu
 		sync.Mutex
 		events []Event
 	}
@@ -115,8 +115,8 @@ func (j *job) Site(node int) *Site {
 	return s
 }
 
-// parts lists the sites of this process.
-func (j *job) parts() []*Site {
+// siteList lists the sites of this process.
+func (j *job) siteList() []*Site {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.all
@@ -197,17 +197,17 @@ func (j *job) close() {
 	j.mu.Lock()
 	j.leaving = true
 	j.mu.Unlock()
-	for _, s := range j.parts() {
-		s.sayAll()
+	for _, s := range j.siteList() {
+		s.drainKept()
 	}
 	close(j.StopCh)
-	for _, s := range j.parts() {
+	for _, s := range j.siteList() {
 		s.hideLife()
 		s.mu.Lock()
 		watched, d := slices.Clone(s.unix), s.door // and no more of them: this process leaves
 		s.mu.Unlock()
 		for _, c := range watched {
-			farewell(c)
+			closeInOrder(c)
 		}
 		if d != nil {
 			d.shut()
@@ -217,7 +217,7 @@ func (j *job) close() {
 		}
 	}
 	j.Wg.Wait()
-	for _, s := range j.parts() {
+	for _, s := range j.siteList() {
 		s.CloseRinger()
 		s.Attending.Wait()
 	}
@@ -225,7 +225,7 @@ func (j *job) close() {
 	if j.TCP != nil {
 		j.TCP.Close()
 	}
-	for _, s := range j.parts() {
+	for _, s := range j.siteList() {
 		if s.Host != nil {
 			s.Host.Close()
 		}
@@ -233,7 +233,7 @@ func (j *job) close() {
 }
 
 // Ended is what package proc calls when the process that this one watches has ended: the monitor looks at once.
-func (j *job) Ended() { j.Rouse() }
+func (j *job) Ended() { j.WakeMonitor() }
 
 // How often a rank looks at a flag before it gives way: hardly at all where ranks outnumber processors, since then the rank
 // that it waits for may need its processor.
@@ -258,7 +258,7 @@ func (j *job) add(c *Member) {
 	j.mu.Unlock()
 	for _, e := range old {
 		if call.Code(e.Code) <= call.Closed {
-			j.tell(c, &e)
+			j.failMember(c, &e)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func (j *job) Remove(c *Member) {
 	}
 	if len(j.comms[c.id]) == 0 {
 		delete(j.comms, c.id)
-		j.forget(c.id)
+		j.forgetStatuses(c.id)
 	}
 	switch {
 	case j.TCP == nil:
@@ -286,8 +286,8 @@ func (j *job) Remove(c *Member) {
 	}
 }
 
-// lookAt looks after the calls that wait, and reports whether there are any.
-func (j *job) lookAt(now int64) (waits bool) {
+// checkMembers looks after the calls that wait, and reports whether there are any.
+func (j *job) checkMembers(now int64) (waits bool) {
 	j.mu.Lock()
 	all := j.looking[:0]
 	for _, list := range j.comms {
@@ -300,10 +300,10 @@ func (j *job) lookAt(now int64) (waits bool) {
 			c.note.heardAt = now
 			c.note.Unlock()
 		}
-		c.RouseCall()
-		c.heedAbort(j.Lived.Now())
+		c.WakeCall()
+		c.checkAbortWord(j.Lived.Now())
 		c.watchForeign(now)
-		c.look(now)
+		c.check(now)
 		waits = waits || c.needsMonitor()
 	}
 	clear(all)

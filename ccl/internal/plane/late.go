@@ -55,7 +55,7 @@ func (ws waits) lateBehind(w, me int32) (end int32, last *Status) {
 
 // holds is how long a status of a rank that waits is true: twice the time after which it says so again.
 func (s *Status) holds() time.Duration {
-	return 2 * (tellAgain + time.Duration(s.Size)*perRank)
+	return 2 * (publishAgain + time.Duration(s.Size)*perRank)
 }
 
 // awaited is the rank of the world that this one waits for in s, -1 if that is not known. c.note is locked.

@@ -29,8 +29,8 @@ func (l *lived) lap(now time.Time) {
 	l.at, l.slow = now, 0
 }
 
-// linger says that the next lap comes after d. Until then now goes on by itself.
-func (l *lived) linger(d time.Duration) {
+// sleepsFor says that the next lap comes after d. Until then now goes on by itself.
+func (l *lived) sleepsFor(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.slow = d
@@ -54,10 +54,10 @@ func (l *lived) Now() time.Duration {
 	return l.total
 }
 
-// outlives returns a function that reports whether this process has lived for d since, or is about to leave its job, after
+// deadline returns a function that reports whether this process has lived for d since, or is about to leave its job, after
 // which its time stands still. A wait for what other processes are to say ends so: what they said during a pause is read
 // before it is over.
-func (j *job) outlives(d time.Duration) (over func() bool) {
+func (j *job) deadline(d time.Duration) (over func() bool) {
 	until := j.Lived.Now() + d
 	return func() bool {
 		select {

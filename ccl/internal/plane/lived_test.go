@@ -29,10 +29,10 @@ func TestLivedInLongTicks(t *testing.T) {
 	var l lived
 	at := time.Now()
 	l.lap(at)
-	l.linger(long)
+	l.sleepsFor(long)
 	l.lap(at.Add(long))
 	assert.Equal(t, long, l.Now())
-	l.linger(long)
+	l.sleepsFor(long)
 	l.lap(at.Add(time.Hour))
 	assert.Equal(t, 2*long+lapMax, l.Now())
 	l.lap(at.Add(2 * time.Hour))
@@ -44,7 +44,7 @@ func TestOutlives(t *testing.T) {
 	j := &job{StopCh: make(chan struct{})}
 	at := time.Now()
 	j.Lived.lap(at)
-	over := j.outlives(3 * lapMax)
+	over := j.deadline(3 * lapMax)
 	assert.False(t, over())
 	j.Lived.lap(at.Add(time.Hour)) // a pause
 	assert.False(t, over())
@@ -52,7 +52,7 @@ func TestOutlives(t *testing.T) {
 		j.Lived.lap(at.Add(time.Hour + time.Duration(i+1)*lapMax))
 	}
 	assert.True(t, over())
-	over = j.outlives(time.Hour)
+	over = j.deadline(time.Hour)
 	assert.False(t, over())
 	close(j.StopCh)
 	assert.True(t, over())

@@ -14,12 +14,12 @@ import (
 // and the naming of late ranks go by.
 
 const (
-	lookAfter = 5 * time.Millisecond
-	tellAfter = 500 * time.Millisecond
-	tellAgain = 2 * time.Second // while it waits, and perRank more for each rank of the Comm
-	perRank   = 10 * time.Millisecond
-	follow    = 2 * tellAgain         // for which changes are told after another rank was heard to wait
-	newsEvery = 50 * time.Millisecond // at most
+	compareAfter = 5 * time.Millisecond
+	publishAfter = 500 * time.Millisecond
+	publishAgain = 2 * time.Second // while it waits, and perRank more for each rank of the Comm
+	perRank      = 10 * time.Millisecond
+	follow       = 2 * publishAgain      // for which changes are told after another rank was heard to wait
+	publishEvery = 50 * time.Millisecond // at most
 )
 
 // note is what a Comm tells the monitor of the call under way, and what the monitor keeps of it.
@@ -32,13 +32,13 @@ type note struct {
 	peer   int32
 	since  int64 // coarse, as all times here
 
-	looked  uint64 // the calls whose order has been compared: 1 + their number
-	brief   uint64 // and told
-	posted  Status
-	toldAt  int64
-	heardAt int64 // when another rank was last heard to wait; 0: never
-	warned  int64 // 1 + the beginning of the call that was warned of
-	atEnd   *Status
+	looked      uint64 // the calls whose order has been compared: 1 + their number
+	brief       uint64 // and told
+	published   Status
+	publishedAt int64
+	heardAt     int64 // when another rank was last heard to wait; 0: never
+	warned      int64 // 1 + the beginning of the call that was warned of
+	atEnd       *Status
 }
 
 // noteSleep notes that the call under way sleeps, waiting for peer.
@@ -49,9 +49,9 @@ func (c *Member) noteSleep(k *call.Call, peer int) {
 	n.Unlock()
 }
 
-// Rouse notes that it has ended.
-func (c *Member) Rouse() {
-	c.Rise()
+// EndSleep notes that the sleep of the call under way has ended.
+func (c *Member) EndSleep() {
+	c.Unpark()
 	c.Local.Waits(c.Me).Store(0)
 	n := &c.note
 	n.Lock()
@@ -59,16 +59,16 @@ func (c *Member) Rouse() {
 	n.Unlock()
 }
 
-// Stir notes that the sleeping call goes on: it has waited only since now.
-func (c *Member) Stir() {
+// NoteProgress notes that the sleeping call goes on: it has waited only since now.
+func (c *Member) NoteProgress() {
 	n := &c.note
 	n.Lock()
 	n.since = c.Site.Clock()
 	n.Unlock()
 }
 
-// turnTo notes that the sleeping call waits for another rank.
-func (c *Member) turnTo(peer int) {
+// notePeer notes that the sleeping call waits for another rank.
+func (c *Member) notePeer(peer int) {
 	n := &c.note
 	n.Lock()
 	n.peer = int32(peer)
@@ -110,13 +110,13 @@ func (c *Member) status(now int64) (s Status, since int64, ok bool) {
 	return s, since, true
 }
 
-// look is the monitor's look at c.
-func (c *Member) look(now int64) {
+// check is the monitor's look at c.
+func (c *Member) check(now int64) {
 	n := &c.note
 	n.Lock()
 	defer n.Unlock()
 	if c.Cause.Load() != nil {
-		c.lookBack(now)
+		c.publishAtFailure(now)
 		return
 	}
 	if !n.asleep && c.foreignSince() == 0 && n.heardAt == 0 {
@@ -126,7 +126,7 @@ func (c *Member) look(now int64) {
 	if !ok {
 		return
 	}
-	waits := s.Doing == Waits && now-since >= int64(lookAfter)
+	waits := s.Doing == Waits && now-since >= int64(compareAfter)
 	if waits && !call.IsPairwise(s.Call.Kind) && !c.Opt.Unchecked {
 		if f := c.compare(&s); f != nil {
 			go c.Fail(f) // which takes locks of its own
@@ -134,57 +134,57 @@ func (c *Member) look(now int64) {
 		}
 		if c.Topo.Nodes() > 1 && n.brief != s.Calls+1 {
 			n.brief = s.Calls + 1
-			c.Site.tellBriefly(s)
+			c.Site.publishBrief(s)
 		}
 	}
-	after := tellAfter
+	after := publishAfter
 	if t := c.Opt.Timeout; t > 0 {
 		after = min(after, t/4)
 	}
 	switch {
 	case waits && now-since >= int64(after):
-		if !sameState(&s, &n.posted) || now-n.toldAt >= int64(tellAgain+time.Duration(c.Size())*perRank) {
-			c.tellWhole(s, now)
+		if !sameStanding(&s, &n.published) || now-n.publishedAt >= int64(publishAgain+time.Duration(c.Size())*perRank) {
+			c.publish(s, now)
 		}
 		if w := int64(c.Opt.StallWarn); w > 0 && now-since >= w && n.warned != since+1 {
 			n.warned = since + 1
-			c.Site.stalled(c, s)
+			c.Site.reportStall(c, s)
 		}
-	case n.heardAt != 0 && now-n.heardAt >= int64(follow) && n.posted.Doing != Waits:
+	case n.heardAt != 0 && now-n.heardAt >= int64(follow) && n.published.Doing != Waits:
 		n.heardAt = 0
-	case n.heardAt != 0 || n.posted.Doing == Waits:
+	case n.heardAt != 0 || n.published.Doing == Waits:
 		if s.Doing == Waits && now-since < int64(after) {
 			s.Doing = AtWork
 		}
-		if !sameState(&s, &n.posted) && (n.toldAt < n.heardAt || now-n.toldAt >= int64(newsEvery)) {
-			c.tellWhole(s, now)
+		if !sameStanding(&s, &n.published) && (n.publishedAt < n.heardAt || now-n.publishedAt >= int64(publishEvery)) {
+			c.publish(s, now)
 		}
 	}
 }
 
-// lookBack tells, once, where this rank stood when the Comm failed.
-func (c *Member) lookBack(now int64) {
+// publishAtFailure publishes, once, where this rank stood when the Comm failed.
+func (c *Member) publishAtFailure(now int64) {
 	if end := c.note.atEnd; end != nil {
 		c.note.atEnd = nil
-		c.tellWhole(*end, now)
+		c.publish(*end, now)
 	}
 }
 
-func sameState(a, b *Status) bool {
+func sameStanding(a, b *Status) bool {
 	return a.Calls == b.Calls && a.Doing == b.Doing && a.Call.Seq == b.Call.Seq && a.Call.Kind == b.Call.Kind && a.Peer == b.Peer && a.Failed == b.Failed
 }
 
-// tellWhole tells all ranks of the job where this one stands. c.note is locked.
-func (c *Member) tellWhole(s Status, now int64) {
+// publish tells all ranks of the job where this one stands. c.note is locked.
+func (c *Member) publish(s Status, now int64) {
 	n := &c.note
-	s.Number, s.For = n.posted.Number+1, c.awaited(&s)
-	n.posted, n.toldAt = s, now
+	s.Number, s.For = n.published.Number+1, c.awaited(&s)
+	n.published, n.publishedAt = s, now
 	s.name.set(c.Name())
 	s.host.set(c.Opt.Host)
 	if c.Opt.Caller != nil && s.Doing != Outside {
 		s.caller.set(c.Opt.Caller())
 	}
-	c.Site.hear(&s, nil, true)
+	c.Site.receiveStatus(&s, nil, true)
 }
 
 // compare finds a rank, of this host or one heard of, whose collective of that number was another.

@@ -169,17 +169,17 @@ func (c *Member) FailHere(f *call.Fault) bool {
 	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
 	// (see MayTouch).
 	c.Local.Abort().CompareAndSwap(0, 1+uint64(c.Me))
-	sleeping := c.Sleeping()
+	sleeping := c.ClaimSleepers()
 	if !c.Cause.CompareAndSwap(nil, f) {
 		c.Life.Unlock()
-		c.RingAll(sleeping)
+		c.Ring(sleeping)
 		return false
 	}
 	c.Proposal.CompareAndSwap(nil, f)
 	c.failedAt.Store(time.Now().UnixNano())
 	c.Life.Unlock()
-	c.RingAll(sleeping)
-	c.RouseCall()
+	c.Ring(sleeping)
+	c.WakeCall()
 	if c.Opt.OnFail != nil {
 		c.Opt.OnFail(f)
 	}

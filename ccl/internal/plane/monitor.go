@@ -18,7 +18,7 @@ func (j *job) monitor() {
 	quick := j.quickTick()
 	t := time.NewTimer(quick)
 	defer t.Stop()
-	stirred := time.Now()
+	active := time.Now()
 	var beaten time.Time
 	for {
 		select {
@@ -30,21 +30,21 @@ func (j *job) monitor() {
 		proc.HaltFork()
 		now := time.Now()
 		j.Pace.idle.Store(false)
-		if j.Pace.Stirred.Swap(false) {
-			stirred = now
+		if j.Pace.Active.Swap(false) {
+			active = now
 		}
-		at := j.stamp(now, now.Sub(stirred) >= probeAfter)
+		at := j.stamp(now, now.Sub(active) >= probeAfter)
 		j.Lived.lap(now)
 		// A tick that comes a little before its time is not to put off the beat by a whole one.
 		beats := now.Sub(beaten) >= BeatEvery-tick
 		if beats {
 			beaten = now
 		}
-		for _, s := range j.parts() {
-			s.wakeful()
+		for _, s := range j.siteList() {
+			s.clearIdle()
 			s.checkPulses(beats)
 			s.Scan()
-			s.catchUp()
+			s.appendKept()
 			s.readBoard()
 			s.expireProposals()
 			s.reconsider()
@@ -52,8 +52,8 @@ func (j *job) monitor() {
 				s.beat()
 			}
 		}
-		waits := j.lookAt(at)
-		for _, s := range j.parts() {
+		waits := j.checkMembers(at)
+		for _, s := range j.siteList() {
 			waits = s.flush() || waits
 		}
 		j.reportSnapshot(at)
@@ -61,14 +61,14 @@ func (j *job) monitor() {
 			j.findCircle()
 		}
 		if waits {
-			stirred = now
+			active = now
 		}
 		next := quick
-		if now.Sub(stirred) >= idleAfter && j.settleDown(at) {
+		if now.Sub(active) >= idleAfter && j.becomeIdle(at) {
 			next = j.idleTick()
 		}
 		if next > tick {
-			j.Lived.linger(next)
+			j.Lived.sleepsFor(next)
 		}
 		t.Reset(next)
 	}

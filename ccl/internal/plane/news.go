@@ -12,33 +12,33 @@ import (
 // waits for nobody: that a Comm has failed shows meanwhile in its abort word. Processes that have left, are dead or were
 // given up do not count.
 
-// newsFor is how long a Comm whose abort word is set waits for the event that says why.
-const newsFor = time.Second
+// explainFor is how long a Comm whose abort word is set waits for the event that says why.
+const explainFor = time.Second
 
 // log puts e into the log of this host, or keeps it until there is room.
-func (s *Site) log(h *shm.Host, e Event) {
-	s.unsaid.Lock()
-	defer s.unsaid.Unlock()
-	s.unsaid.events = append(s.unsaid.events, e)
-	s.sayMore(h)
+func (s *Site) appendLog(h *shm.Host, e Event) {
+	s.kept.Lock()
+	defer s.kept.Unlock()
+	s.kept.events = append(s.kept.events, e)
+	s.appendInOrder(h)
 }
 
-// catchUp says what there is room for by now, and reports whether that is all.
-func (s *Site) catchUp() bool {
+// appendKept appends what there is room for by now, and reports whether that is all.
+func (s *Site) appendKept() bool {
 	s.mu.Lock()
 	h := s.Host
 	s.mu.Unlock()
-	s.unsaid.Lock()
-	defer s.unsaid.Unlock()
+	s.kept.Lock()
+	defer s.kept.Unlock()
 	if h != nil && h.Shared() {
-		s.sayMore(h)
+		s.appendInOrder(h)
 	}
-	return len(s.unsaid.events) == 0
+	return len(s.kept.events) == 0
 }
 
-// sayMore says the first of what was kept, in its order. s.unsaid is held.
-func (s *Site) sayMore(h *shm.Host) {
-	u := &s.unsaid
+// appendInOrder appends the first of what was kept, in its order. s.kept is held.
+func (s *Site) appendInOrder(h *shm.Host) {
+	u := &s.kept
 	done := 0
 	for done < len(u.events) && boardOf(h).log.Append(&u.events[done], s.Topo.Local(s.Mine), s.hasRead) {
 		done++
@@ -51,9 +51,9 @@ func (s *Site) sayMore(h *shm.Host) {
 	}
 }
 
-// sayAll says what was kept before this process leaves, as far as the others read on.
-func (s *Site) sayAll() {
-	for until := time.Now().Add(2 * SettleFor); !s.catchUp() && time.Now().Before(until); {
+// drainKept appends what was kept before this process leaves, as far as the others read on.
+func (s *Site) drainKept() {
+	for until := time.Now().Add(2 * SettleFor); !s.appendKept() && time.Now().Before(until); {
 		s.Scan()
 		time.Sleep(time.Millisecond)
 	}
@@ -108,17 +108,17 @@ func (s *Site) showRead(next uint64) {
 	}
 }
 
-// heedAbort fails the Comm whose abort word says that it has failed, where nothing says why: whoever set the word may
+// checkAbortWord fails the Comm whose abort word says that it has failed, where nothing says why: whoever set the word may
 // have been stopped since. It is the monitor's.
-func (c *Member) heedAbort(now time.Duration) {
+func (c *Member) checkAbortWord(now time.Duration) {
 	if c.Cause.Load() != nil {
 		return
 	}
 	c.Life.Lock()
 	set := !c.Gone && c.Local.Abort().Load() != 0
 	var f *call.Fault
-	if set && c.wordSince != 0 && now-c.wordSince > newsFor {
-		f = c.Unexplained(newsFor)
+	if set && c.wordSince != 0 && now-c.wordSince > explainFor {
+		f = c.Unexplained(explainFor)
 	}
 	c.Life.Unlock()
 	switch {

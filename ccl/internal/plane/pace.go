@@ -8,18 +8,18 @@ import (
 )
 
 // While calls are made, or wait, or something is to be decided, the monitor looks around each tick. When there has been
-// nothing of that for idleAfter it is idle: it sleeps for idleTick at a time, and is roused by what comes first of
+// nothing of that for idleAfter it is idle: it sleeps for idleTick at a time, and is woken by what comes first of
 // a call that begins or waits, an event or status that a process of this host writes (a datagram to the ringer of each
 // process that says in its pulse that it is idle), the death of the next process of this host in a circle (see guard), and
 // news from another host.
 //
 // The coarse clock is late then, and says so by its lowest bit. A call that sees the bit reads the real clock instead, and
-// rouses the monitor. From probeAfter on without a call the bit is set as well: a call that begins clears it, which tells the
+// wakes the monitor. From probeAfter on without a call the bit is set as well: a call that begins clears it, which tells the
 // monitor that calls are made, and costs the others a look at one bit.
 type pace struct {
-	Stirred atomic.Bool // somebody has roused the monitor since its last look
-	idle    atomic.Bool // it is idle, or about to be
-	wake    chan struct{}
+	Active atomic.Bool // somebody has woken the monitor since its last look
+	idle   atomic.Bool // it is idle, or about to be
+	wake   chan struct{}
 }
 
 const (
@@ -31,7 +31,7 @@ const (
 // or so of its processors.
 func (j *job) quickTick() time.Duration {
 	quick := tick
-	for _, s := range j.parts() {
+	for _, s := range j.siteList() {
 		s.mu.Lock()
 		if h := s.Host; h != nil && h.Shared() {
 			quick = max(quick, time.Duration(1+len(s.others))*time.Second/time.Duration(2000*max(h.Processors(), 1)))
@@ -58,9 +58,9 @@ func (j *job) Clock() int64 {
 	return j.refresh()
 }
 
-// refresh sets the clock, which is late, and rouses the monitor.
+// refresh sets the clock, which is late, and wakes the monitor.
 func (j *job) refresh() int64 {
-	j.Rouse()
+	j.WakeMonitor()
 	return j.stamp(time.Now(), false)
 }
 
@@ -75,21 +75,21 @@ func (j *job) stamp(now time.Time, late bool) int64 {
 	return t
 }
 
-// Rouse has the monitor look around soon, and for idleAfter at least.
-func (j *job) Rouse() {
-	if !j.Pace.Stirred.Load() {
-		j.Pace.Stirred.Store(true)
+// WakeMonitor has the monitor look around soon, and for idleAfter at least.
+func (j *job) WakeMonitor() {
+	if !j.Pace.Active.Load() {
+		j.Pace.Active.Store(true)
 	}
 	if j.Pace.idle.Load() {
 		select {
 		case j.Pace.wake <- struct{}{}:
-		default: // it is being roused already
+		default: // it is being woken already
 		}
 	}
 }
 
-// settleDown makes the monitor idle, if nothing needs it and whatever may is able to rouse it.
-func (j *job) settleDown(at int64) bool {
+// becomeIdle makes the monitor idle, if nothing needs it and whatever may need it is able to wake it.
+func (j *job) becomeIdle(at int64) bool {
 	j.mu.Lock()
 	undecided := len(j.pending)+len(j.polls) > 0 || j.picture.brokenAt != 0
 	for _, s := range j.all {
@@ -99,7 +99,7 @@ func (j *job) settleDown(at int64) bool {
 	if undecided {
 		return false
 	}
-	for _, s := range j.parts() {
+	for _, s := range j.siteList() {
 		if !s.canIdle() {
 			return false
 		}
@@ -108,15 +108,15 @@ func (j *job) settleDown(at int64) bool {
 	// before it looks which are idle.
 	j.Pace.idle.Store(true)
 	j.now.Store(at | 1)
-	for _, s := range j.parts() {
-		s.sayIdle()
+	for _, s := range j.siteList() {
+		s.setIdle()
 	}
-	for _, s := range j.parts() {
+	for _, s := range j.siteList() {
 		if s.hasNews() {
-			j.Rouse()
+			j.WakeMonitor()
 		}
 	}
-	if j.Pace.Stirred.Load() {
+	if j.Pace.Active.Load() {
 		j.Pace.idle.Store(false)
 		return false
 	}
@@ -131,14 +131,14 @@ func (s *Site) canIdle() bool {
 	if h == nil || !h.Shared() {
 		return true
 	}
-	s.unsaid.Lock()
-	said := len(s.unsaid.events) == 0
-	s.unsaid.Unlock()
+	s.kept.Lock()
+	said := len(s.kept.events) == 0
+	s.kept.Unlock()
 	return said && guarded && s.Ringer.Load() != nil
 }
 
-// sayIdle says in this process's pulse that it is to be rung.
-func (s *Site) sayIdle() {
+// setIdle says in this process's pulse that it is to be rung.
+func (s *Site) setIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pulse != nil {
@@ -146,8 +146,8 @@ func (s *Site) sayIdle() {
 	}
 }
 
-// wakeful ends what sayIdle began.
-func (s *Site) wakeful() {
+// clearIdle ends what setIdle began.
+func (s *Site) clearIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pulse != nil && s.pulse.idle.Load() != 0 {
@@ -209,6 +209,6 @@ func (c *Member) needsMonitor() bool {
 	if c.Cause.Load() != nil {
 		return n.atEnd != nil
 	}
-	return n.asleep || n.heardAt != 0 || n.posted.Doing == Waits || c.Bell.sleep.Load() || c.foreignSince() != 0 || c.wordSince != 0 ||
+	return n.asleep || n.heardAt != 0 || n.published.Doing == Waits || c.Bell.sleep.Load() || c.foreignSince() != 0 || c.wordSince != 0 ||
 		c.asked.Load() || c.Proposal.Load() != nil
 }

@@ -7,23 +7,23 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A clock that says that it is late is set anew by a call that reads it, which rouses an idle monitor once.
+// A clock that says that it is late is set anew by a call that reads it, which wakes an idle monitor once.
 func TestClock(t *testing.T) {
 	j := EnterJob(t.Name(), 0)
 	defer j.Leave()
 	at := j.stamp(j.Born.Add(time.Second), false)
 	assert.Equal(t, int64(time.Second), at)
 	assert.Equal(t, at, j.Clock())
-	assert.False(t, j.Pace.Stirred.Load(), "a clock that is right rouses nobody")
+	assert.False(t, j.Pace.Active.Load(), "a clock that is right wakes nobody")
 
 	j.Born = j.Born.Add(-time.Hour)
 	j.stamp(j.Born.Add(time.Second), true)
 	j.Pace.idle.Store(true)
 	assert.GreaterOrEqual(t, j.Clock(), int64(time.Hour))
-	assert.True(t, j.Pace.Stirred.Load())
+	assert.True(t, j.Pace.Active.Load())
 	assert.Len(t, j.Pace.wake, 1)
-	j.Rouse()
-	assert.Len(t, j.Pace.wake, 1, "it is being roused already")
+	j.WakeMonitor()
+	assert.Len(t, j.Pace.wake, 1, "it is being woken already")
 	assert.Zero(t, j.now.Load()&1, "the next call finds it right")
 }
 
@@ -58,18 +58,18 @@ func TestSettleDown(t *testing.T) {
 	defer j.Leave()
 	s := j.Site(0)
 	s.Host = PrivateHost()
-	assert.True(t, j.settleDown(1000))
+	assert.True(t, j.becomeIdle(1000))
 	assert.EqualValues(t, 1001, j.now.Load(), "the clock says that it is late")
 	assert.True(t, j.Pace.idle.Load())
 	j.Pace.idle.Store(false)
 
 	j.pending = []Event{{}}
-	assert.False(t, j.settleDown(1000))
+	assert.False(t, j.becomeIdle(1000))
 	j.pending = nil
 	s.proposals = []proposal{{}}
-	assert.False(t, j.settleDown(1000))
+	assert.False(t, j.becomeIdle(1000))
 	s.proposals = nil
-	j.Pace.Stirred.Store(true)
-	assert.False(t, j.settleDown(1000), "a call has just begun")
+	j.Pace.Active.Store(true)
+	assert.False(t, j.becomeIdle(1000), "a call has just begun")
 	assert.False(t, j.Pace.idle.Load())
 }

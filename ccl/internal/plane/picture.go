@@ -47,24 +47,24 @@ func (b *briefs) find(is func(*Status) bool) (Status, bool) {
 	return Status{}, false
 }
 
-// tellBriefly tells the other hosts of a call that waits, one rank for all of this host.
-func (s *Site) tellBriefly(st Status) {
+// publishBrief tells the other hosts of a call that waits, one rank for all of this host.
+func (s *Site) publishBrief(st Status) {
 	st.Brief = true
 	s.mu.Lock()
 	_, known := s.picture.briefs[st.Comm].find(func(o *Status) bool { return o.Calls == st.Calls && o.Hash == st.Hash })
 	s.mu.Unlock()
 	if !known {
-		s.hear(&st, nil, true)
+		s.receiveStatus(&st, nil, true)
 	}
 }
 
 // hear takes in what a rank tells, and passes it on: from is the neighbor it came from, nil for this
 // host; aloud says that the other processes of this host have not heard it.
-func (s *Site) hear(st *Status, from *controlConn, aloud bool) {
+func (s *Site) receiveStatus(st *Status, from *controlConn, aloud bool) {
 	if !s.isNews(st) {
 		return
 	}
-	s.Rouse()
+	s.WakeMonitor()
 	if aloud && s.Host.Shared() {
 		boardOf(s.Host).status.Append(st, s.Topo.Local(s.Mine), nil)
 		s.ringIdle()
@@ -150,7 +150,7 @@ func (s *Site) readBoard() {
 	if h == nil || !h.Shared() || boardOf(h).status.Claimed() == s.boardRead {
 		return
 	}
-	boardOf(h).status.Unread(&s.boardRead, s.writesNoMore, func(st *Status) { s.hear(st, nil, false) })
+	boardOf(h).status.Unread(&s.boardRead, s.writesNoMore, func(st *Status) { s.receiveStatus(st, nil, false) })
 }
 
 // brief finds what was told of the order of a Comm's calls that contradicts s.
@@ -160,8 +160,8 @@ func (j *job) brief(s *Status) (Status, bool) {
 	return j.picture.briefs[s.Comm].find(func(o *Status) bool { return o.Calls == s.Calls && o.Hash != s.Hash && o.Rank != s.Rank })
 }
 
-// forget drops what is known of a Comm that no rank of this process is in any more. j.mu is held.
-func (j *job) forget(comm uint64) {
+// forgetStatuses drops what is known of a Comm that no rank of this process is in any more. j.mu is held.
+func (j *job) forgetStatuses(comm uint64) {
 	delete(j.picture.briefs, comm)
 	for k := range j.picture.ranks {
 		if k.comm == comm {
@@ -203,8 +203,8 @@ type Late struct {
 	Unheard []int    // ranks that have not said where they stand
 }
 
-// stalled reports the call that c waits in, if no lower rank does.
-func (s *Site) stalled(c *Member, mine Status) {
+// reportStall reports the call that c waits in, if no lower rank does.
+func (s *Site) reportStall(c *Member, mine Status) {
 	if c.Opt.OnLate == nil {
 		return
 	}
@@ -245,20 +245,20 @@ func (c *Member) Name() string {
 // SetName names the Comm.
 func (c *Member) SetName(name string) { c.name.Store(&name) }
 
-// speaker is the Comm of this process that speaks for the job, if its process is the one to
+// reporter is the Comm of this process that speaks for the job, if its process is the one to
 // do so: that of the lowest rank of the world that has not gone. j.mu is held.
-func (j *job) speaker() *Member {
+func (j *job) reporter() *Member {
 	lowest := -1
-	var who *Member
+	var m *Member
 	for _, list := range j.comms {
 		for _, c := range list {
 			w := c.Members.World(c.rank)
-			if who == nil || w < lowest || w == lowest && c.id < who.id {
-				lowest, who = w, c
+			if m == nil || w < lowest || w == lowest && c.id < m.id {
+				lowest, m = w, c
 			}
 		}
 	}
-	if who == nil {
+	if m == nil {
 		return nil
 	}
 	for w := range lowest {
@@ -266,7 +266,7 @@ func (j *job) speaker() *Member {
 			return nil
 		}
 	}
-	return who
+	return m
 }
 
 // pictureAfter is how long the ranks have to say where they stood when the first failure came.
@@ -281,11 +281,11 @@ func (j *job) reportSnapshot(now int64) {
 		return
 	}
 	p.brokenAt = 0
-	who := j.speaker()
+	m := j.reporter()
 	j.mu.Unlock()
-	if who != nil && who.Opt.OnPicture != nil {
+	if m != nil && m.Opt.OnPicture != nil {
 		all := j.standing(0)
-		j.Wg.Go(func() { who.Opt.OnPicture(all) }) // which may take its time
+		j.Wg.Go(func() { m.Opt.OnPicture(all) }) // which may take its time
 	}
 }
 

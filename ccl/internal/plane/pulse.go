@@ -66,8 +66,8 @@ func (s *Site) showLife(h *shm.Host) error {
 	return nil
 }
 
-// awake begins to count the silence of the others.
-func (s *Site) awake() {
+// startSilence begins to count the silence of the others.
+func (s *Site) startSilence() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pulse == nil {
@@ -184,7 +184,7 @@ func (s *Site) checkPulses(beats bool) {
 		s.Scan() // what they have said before they ended comes first
 	}
 	if len(left) > 0 {
-		s.left(s.Node, left)
+		s.markLeft(s.Node, left)
 	}
 	for _, l := range losses {
 		s.lostProcess(s.Topo.Rank(s.Node, l.local), l.why)

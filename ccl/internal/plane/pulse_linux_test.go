@@ -59,7 +59,7 @@ func TestStarvedIsNotLost(t *testing.T) {
 	his.pid.Store(uint64(starved.Pid))
 	his.space.Store(proc.Namespace())
 	his.beat.Store(7)
-	feel := func() (gone bool) {
+	check := func() (gone bool) {
 		j.Lived.lap(time.Now()) // as the monitor: a time in which this process gets no turn does not count
 		s.checkPulses(true)
 		s.mu.Lock()
@@ -67,12 +67,12 @@ func TestStarvedIsNotLost(t *testing.T) {
 		return s.others[0].gone
 	}
 	for j.Lived.Now() < 3*time.Second {
-		require.False(t, feel(), "lost after %v", j.Lived.Now())
+		require.False(t, check(), "lost after %v", j.Lived.Now())
 		time.Sleep(50 * time.Millisecond)
 	}
 	schedule(starved, unix.SCHED_NORMAL) // it takes a turn to stop
 	require.NoError(t, starved.Signal(syscall.SIGSTOP))
-	assert.Eventually(t, feel, time.Minute, 50*time.Millisecond, "it is stopped")
+	assert.Eventually(t, check, time.Minute, 50*time.Millisecond, "it is stopped")
 	s.giveUp()
 	s.Host = PrivateHost()
 }

@@ -25,7 +25,7 @@ func TestSilence(t *testing.T) {
 	for i := range s.others {
 		s.others[i] = watched{local: i + 1, gone: i > 0, beat: 7}
 	}
-	feel := func(lived time.Duration) bool {
+	check := func(lived time.Duration) bool {
 		j.Lived.mu.Lock()
 		j.Lived.total = lived
 		j.Lived.mu.Unlock()
@@ -36,6 +36,6 @@ func TestSilence(t *testing.T) {
 		s.checkPulses(true)
 		return s.others[0].gone
 	}
-	assert.False(t, feel(9*time.Second), "lost after 9s, with a limit of 10.24s")
+	assert.False(t, check(9*time.Second), "lost after 9s, with a limit of 10.24s")
 	s.pulse, s.pulses, s.others = nil, nil, nil
 }

@@ -38,7 +38,7 @@ func (s *Site) OpenRinger(key []byte) {
 		return
 	}
 	s.Ringer.Store(t)
-	s.Attending.Go(t.hear)
+	s.Attending.Go(t.listen)
 }
 
 // CloseRinger ends what OpenRinger began.
@@ -51,14 +51,14 @@ func (s *Site) CloseRinger() {
 	}
 }
 
-// hear wakes the monitor whenever it is rung.
-func (t *ringer) hear() {
+// listen wakes the monitor whenever it is rung.
+func (t *ringer) listen() {
 	var b [1]byte
 	for {
 		if _, err := t.l.Read(b[:]); err != nil {
 			return
 		}
-		t.s.Rouse()
+		t.s.WakeMonitor()
 	}
 }
 

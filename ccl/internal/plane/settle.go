@@ -13,7 +13,7 @@ import (
 // Between hosts a rank proposes; the lead (see succeed.go) of the lowest host that has one puts all
 // proposals in order, and what it has decided is believed everywhere in that order. While the
 // hosts can reach each other, every rank of a Comm so gets the same cause. A proposal that is not
-// decided in time, as in a partition, is believed by those who hear of it.
+// decided in time, as in a partition, is believed by the ranks that receive it.
 
 const (
 	SettleFor = 150 * time.Millisecond // for a decision to come
@@ -50,7 +50,7 @@ func (s *Site) publish(e Event) {
 	h := s.Host // none yet, or no more, while this process joins the job
 	s.mu.Unlock()
 	if h != nil && h.Shared() {
-		s.log(h, e)
+		s.appendLog(h, e)
 		s.Scan()
 		return
 	}
@@ -80,7 +80,7 @@ func (s *Site) Scan() {
 // handle does what this process has to do about an event, in the order of its host. s.order is held.
 func (s *Site) handle(e *Event) {
 	if call.Code(e.Code) == voted {
-		s.takeVote(e, nil)
+		s.countVote(e, nil)
 		s.decide()
 		return
 	}
@@ -88,24 +88,24 @@ func (s *Site) handle(e *Event) {
 		s.decide()
 		return
 	}
-	s.Rouse()
-	s.note(e) // before it is passed on, so that who is connected meanwhile hears of it
-	s.pass(e, nil)
+	s.WakeMonitor()
+	s.remember(e) // before it is passed on, so that who is connected meanwhile hears of it
+	s.forward(e, nil)
 	switch {
 	case call.Code(e.Code) == askLeft:
-		s.answer(int(e.Peer))
+		s.answerLeft(int(e.Peer))
 	case e.Stage != proposed:
 		s.deliver(e)
 	case e.Size > 0:
-		s.vote(e)
+		s.sendTally(e)
 	case e.Comm == 0 && call.Code(e.Code) == call.RankLost:
 		s.markFailed(int(e.Peer))
 	}
 	s.decide()
 }
 
-// note keeps what those who come later are to hear: a proposal until it is decided, here or elsewhere.
-func (s *Site) note(e *Event) {
+// remember keeps what those who come later are to hear: a proposal until it is decided, here or elsewhere.
+func (s *Site) remember(e *Event) {
 	if call.Code(e.Code) > processLeft {
 		return
 	}
@@ -138,21 +138,21 @@ func (s *Site) decide() {
 			return
 		}
 		s.mu.Lock()
-		next := slices.IndexFunc(s.pending, func(e Event) bool { return s.isRipe(&e) })
+		next := slices.IndexFunc(s.pending, func(e Event) bool { return s.canDecide(&e) })
 		if next < 0 {
 			s.mu.Unlock()
 			return
 		}
 		d := s.pending[next]
 		if d.Size > 0 {
-			d.turn(s.poll(&d).parties(), int(d.Size))
+			d.blameMinority(s.poll(&d).parties(), int(d.Size))
 		}
 		s.pending = slices.Delete(s.pending, next, next+1)
 		s.settled.keep(d.subject())
 		s.mu.Unlock()
 		d.Stage = decided
 		if s.Host.Shared() {
-			s.log(s.Host, d) // the scan that is under way comes to it
+			s.appendLog(s.Host, d) // the scan that is under way comes to it
 		} else {
 			s.handle(&d)
 		}
@@ -228,7 +228,7 @@ func (s *Site) expireProposals() {
 		if now < p.until {
 			return false
 		}
-		p.Stage = told
+		p.Stage = final
 		due = append(due, p.Event)
 		return true
 	})
@@ -261,9 +261,9 @@ func (s *Site) deliver(e *Event) {
 		switch {
 		case w < 0 || w >= s.Topo.Size():
 		case call.Code(e.Code) == processLeft && s.Topo.Node(w) != s.Node: // whose own host says more
-			s.left(s.Topo.Node(w), s.alongWith(w))
+			s.markLeft(s.Topo.Node(w), s.alongWith(w))
 		case call.Code(e.Code) == rankLeft:
-			s.left(s.Topo.Node(w), []int{w})
+			s.markLeft(s.Topo.Node(w), []int{w})
 		case call.Code(e.Code) == newLead:
 			s.mu.Lock()
 			delete(s.vacant, s.Topo.Node(w))
@@ -283,25 +283,25 @@ func (s *Site) deliver(e *Event) {
 			}
 		}
 	}
-	var told []*Member
+	var all []*Member
 	if e.Comm != 0 {
-		told = append(told, s.comms[e.Comm]...)
+		all = append(all, s.comms[e.Comm]...)
 	} else {
 		for _, list := range s.comms {
-			told = append(told, list...)
+			all = append(all, list...)
 		}
 	}
 	s.mu.Unlock()
-	for _, c := range told {
-		s.tell(c, e)
+	for _, c := range all {
+		s.failMember(c, e)
 	}
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
 		s.markFailed(int(e.Peer))
 	}
 }
 
-// tell fails c with e, if it is c's concern.
-func (j *job) tell(c *Member, e *Event) {
+// failMember fails c with e, if e concerns c.
+func (j *job) failMember(c *Member, e *Event) {
 	if e.Comm == c.id {
 		f := e.fault(c.rank, c.contradicts)
 		if own := c.Proposal.Load(); own != nil && int(e.From) == c.rank && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
@@ -382,8 +382,8 @@ func (j *job) IsLost(w int) bool {
 	return j.dead[w]
 }
 
-// answer says whether a rank of this host has left in good order, if it has.
-func (s *Site) answer(w int) {
+// answerLeft says whether a rank of this host has left in good order, if it has.
+func (s *Site) answerLeft(w int) {
 	if w < 0 || w >= s.Topo.Size() || !s.leads() || s.Topo.Node(w) != s.Node {
 		return
 	}

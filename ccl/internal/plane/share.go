@@ -58,7 +58,7 @@ func (j *job) share(ctx context.Context, r *rounds, end maker) (*Member, [][]byt
 			if f != nil {
 				return nil, nil, f
 			}
-			if part(apart, nodeOf, said, true) {
+			if markApart(apart, nodeOf, said, true) {
 				why = r.whyApart(said, why)
 				continue
 			}
@@ -75,7 +75,7 @@ func (j *job) share(ctx context.Context, r *rounds, end maker) (*Member, [][]byt
 			addr, _ = j.TCP.Addr().MarshalBinary()
 		}
 		said, f := r.verdict(ctx, err, addr)
-		again := f == nil && part(apart, nodeOf, said, false)
+		again := f == nil && markApart(apart, nodeOf, said, false)
 		if c != nil && (f != nil || again) {
 			c.Abandon()
 		}
@@ -129,9 +129,9 @@ func anyShared(all [][]byte, nodeOf []int) bool {
 	return false
 }
 
-// part notes in apart who could not share memory, and reports whether anybody could not. A maker that could not make it
+// markApart notes in apart who could not share memory, and reports whether anybody could not. A maker that could not make it
 // is alone; the others of its host try again without it.
-func part(apart []uint8, nodeOf []int, said [][]byte, offered bool) bool {
+func markApart(apart []uint8, nodeOf []int, said [][]byte, offered bool) bool {
 	var makerless []int
 	again := false
 	for r, m := range said {
@@ -175,7 +175,7 @@ func (j *job) begin(b Bootstrap, nodeOf []int) error {
 		nodes = max(nodes, h+1)
 	}
 	j.Topo = Topology(nodeOf, nodes)
-	for _, s := range j.parts() { // from an earlier try
+	for _, s := range j.siteList() { // from an earlier try
 		s.giveUp()
 	}
 	if nodes > 1 && j.TCP == nil {
@@ -186,11 +186,11 @@ func (j *job) begin(b Bootstrap, nodeOf []int) error {
 
 // start lets the monitor begin, once all have their memory.
 func (j *job) start() {
-	for _, s := range j.parts() {
+	for _, s := range j.siteList() {
 		if s.door != nil {
 			s.door.shut()
 		}
-		s.awake()
+		s.startSilence()
 	}
 	j.Wg.Add(1)
 	go j.monitor()
@@ -306,12 +306,12 @@ func (s *Site) giveUp() {
 		d.drop()
 	}
 	for _, c := range ends {
-		farewell(c)
+		closeInOrder(c)
 	}
 	s.Attending.Wait()
-	s.unsaid.Lock()
-	s.unsaid.events = nil
-	s.unsaid.Unlock()
+	s.kept.Lock()
+	s.kept.events = nil
+	s.kept.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.scanned.Store(0)

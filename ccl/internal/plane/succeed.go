@@ -73,14 +73,14 @@ func (s *Site) alongWith(w int) []int {
 	return ranks
 }
 
-// left notes that ranks of host h have left in good order.
-func (j *job) left(h int, ranks []int) {
+// markLeft notes that ranks of host h have left in good order.
+func (j *job) markLeft(h int, ranks []int) {
 	j.mu.Lock()
 	for _, w := range ranks {
 		j.leavers[w] = true
 	}
 	j.mu.Unlock()
-	j.succeed(h, leftHost)
+	j.updateLead(h, leftHost)
 }
 
 // markFailed notes that a rank is said to be lost: it leads no more, whatever the order in which that is believed.
@@ -91,12 +91,12 @@ func (j *job) markFailed(w int) {
 	j.mu.Lock()
 	j.fallen[w] = true
 	j.mu.Unlock()
-	j.succeed(j.Topo.Node(w), lostHost)
+	j.updateLead(j.Topo.Node(w), lostHost)
 }
 
-// succeed finds the lead of host h, of which ranks have gone. If it is another now, those beside it, and it itself,
+// updateLead finds the lead of host h, of which ranks have gone. If it is another now, those beside it, and it itself,
 // see to the connections that they need.
-func (j *job) succeed(h int, why absence) {
+func (j *job) updateLead(h int, why absence) {
 	if j.Topo.Nodes() == 1 {
 		return
 	}
@@ -151,9 +151,9 @@ func (s *Site) closeRing() {
 		w := s.leadOf(h)
 		all.Go(func() {
 			if err := s.joinRank(ctx, w); err != nil && !s.ending() && s.peer > 0 && s.leadOf(h) == w {
-				s.unreached(w, err)
+				s.reportUnreachable(w, err)
 			}
-			s.present()
+			s.announceLead()
 		})
 	}
 	all.Wait()
@@ -163,8 +163,8 @@ func (s *Site) closeRing() {
 	s.Scan()
 }
 
-// present says that this process leads its host, if another did.
-func (s *Site) present() {
+// announceLead says that this process leads its host, if another did.
+func (s *Site) announceLead() {
 	s.mu.Lock()
 	news := s.vacant[s.Node] != 0 && len(s.control) > 0
 	if news {
@@ -176,22 +176,22 @@ func (s *Site) present() {
 	}
 }
 
-// cutShort deals with a connection to rank w that ended before it carried anything: the other end was leaving when
+// checkCutShort deals with a connection to rank w that ended before it carried anything: the other end was leaving when
 // it was reached, or it was lost just then. Where nobody can say which, it is asked once more.
-func (s *Site) cutShort(w int) {
+func (s *Site) checkCutShort(w int) {
 	if s.LeftInOrder(w) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.peer, time.Second))
 	defer cancel()
 	if err := s.joinRank(ctx, w); err != nil && !s.ending() {
-		s.unreached(w, err)
+		s.reportUnreachable(w, err)
 	}
 }
 
-// unreached reports that the lead of a host, rank w of the world, cannot be reached. Where others have just left in
+// reportUnreachable reports that the lead of a host, rank w of the world, cannot be reached. Where others have just left in
 // good order and nobody listens any more, it has, too.
-func (s *Site) unreached(w int, err error) {
+func (s *Site) reportUnreachable(w int, err error) {
 	refused := errors.Is(err, tcp.ErrRefused)
 	if refused && s.LeftInOrder(w) {
 		return

@@ -20,10 +20,10 @@ func TestLeadOfAHost(t *testing.T) {
 		{"a first one is said to be lost", func(j *job) { j.markFailed(3) }, []int{0, 4, 6}},
 		{"another is", func(j *job) { j.markFailed(4) }, []int{0, 3, 6}},
 		{"and then the first", func(j *job) { j.markFailed(4); j.markFailed(3) }, []int{0, 5, 6}},
-		{"a first one has left", func(j *job) { j.left(2, []int{6}) }, []int{0, 3, 7}},
-		{"with another of its process", func(j *job) { j.left(0, []int{0, 1}) }, []int{2, 3, 6}},
-		{"one has left, the next is lost", func(j *job) { j.left(0, []int{0}); j.markFailed(1) }, []int{2, 3, 6}},
-		{"nobody is left", func(j *job) { j.markFailed(3); j.left(1, []int{4, 5}) }, []int{0, -1, 6}},
+		{"a first one has left", func(j *job) { j.markLeft(2, []int{6}) }, []int{0, 3, 7}},
+		{"with another of its process", func(j *job) { j.markLeft(0, []int{0, 1}) }, []int{2, 3, 6}},
+		{"one has left, the next is lost", func(j *job) { j.markLeft(0, []int{0}); j.markFailed(1) }, []int{2, 3, 6}},
+		{"nobody is left", func(j *job) { j.markFailed(3); j.markLeft(1, []int{4, 5}) }, []int{0, -1, 6}},
 		{"a rank that cannot be", func(j *job) { j.markFailed(-1); j.markFailed(9) }, []int{0, 3, 6}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -49,9 +49,9 @@ func TestWhoHasLeft(t *testing.T) {
 		return ranks
 	}
 	assert.Empty(t, left())
-	j.left(1, []int{4})
+	j.markLeft(1, []int{4})
 	assert.Equal(t, []int{4}, left())
-	j.left(1, []int{3})
+	j.markLeft(1, []int{3})
 	assert.Equal(t, []int{3, 4, 5}, left())
 	delete(j.vacant, 1) // rank 5 has said that it leads now
 	assert.Equal(t, []int{3, 4}, left())

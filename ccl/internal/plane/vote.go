@@ -66,9 +66,9 @@ func (p parties) largest(size int) (most *party, sure bool) {
 	return &p[first], p[first].n-second > size-all || all >= size
 }
 
-// turn makes Peer of a mismatch a rank that differs from the most, and From one of the most, as far as is known who
+// blameMinority makes Peer of a mismatch a rank that differs from the most, and From one of the most, as far as is known who
 // those are.
-func (e *Event) turn(p parties, size int) {
+func (e *Event) blameMinority(p parties, size int) {
 	most, _ := p.largest(size)
 	switch {
 	case most == nil:
@@ -105,7 +105,7 @@ func (c *Member) dispute(e Event) {
 		if _, sure := p.largest(c.N); !sure {
 			return false
 		}
-		e.turn(p, c.N)
+		e.blameMinority(p, c.N)
 		c.Site.Post(e)
 		return true
 	}
@@ -115,13 +115,13 @@ func (c *Member) dispute(e Event) {
 	c.Site.Hold()
 	go func() {
 		defer c.Site.Leave()
-		for over := c.Site.outlives(holdHere); !over(); {
+		for over := c.Site.deadline(holdHere); !over(); {
 			time.Sleep(napMax)
 			if c.Cause.Load() != nil || settled() {
 				return
 			}
 		}
-		e.turn(c.parties(e.Call.Seq), c.N)
+		e.blameMinority(c.parties(e.Call.Seq), c.N)
 		c.Site.Post(e)
 	}()
 }
@@ -188,8 +188,8 @@ func (j *job) poll(e *Event) *poll {
 	return p
 }
 
-// isRipe reports whether a proposal can be decided. j.mu is held.
-func (j *job) isRipe(e *Event) bool {
+// canDecide reports whether a proposal can be decided. j.mu is held.
+func (j *job) canDecide(e *Event) bool {
 	if e.Size == 0 {
 		return true
 	}
@@ -198,8 +198,8 @@ func (j *job) isRipe(e *Event) bool {
 	return sure || j.Lived.Now() >= p.until
 }
 
-// vote has this host tell which of its ranks are on which side of e, once.
-func (s *Site) vote(e *Event) {
+// sendTally has this host tell which of its ranks are on which side of e, once.
+func (s *Site) sendTally(e *Event) {
 	seq := e.Call.Seq
 	s.mu.Lock()
 	var first *Member
@@ -215,20 +215,20 @@ func (s *Site) vote(e *Event) {
 	}
 	go func() { // not within the order of what is being handled
 		defer s.Leave()
-		first.tellParties(seq)
+		first.sendVotes(seq)
 	}()
 }
 
-// tellParties tells who has made collective seq, until all ranks of this host have.
-func (c *Member) tellParties(seq uint64) {
-	told := map[uint32]int{}
-	for over := c.Site.outlives(holdFar); c.Cause.Load() == nil && !c.Closed.Load(); time.Sleep(napMax) {
+// sendVotes tells who has made collective seq, until all ranks of this host have.
+func (c *Member) sendVotes(seq uint64) {
+	sent := map[uint32]int{}
+	for over := c.Site.deadline(holdFar); c.Cause.Load() == nil && !c.Closed.Load(); time.Sleep(napMax) {
 		all := 0
 		for _, p := range c.parties(seq) {
-			if all += p.n; told[p.call.Hash] == p.n {
+			if all += p.n; sent[p.call.Hash] == p.n {
 				continue
 			}
-			told[p.call.Hash] = p.n
+			sent[p.call.Hash] = p.n
 			e := NewEvent(c.id, voted, p.n, int(p.rank), c.Site.Node, nil)
 			e.Call = p.call
 			c.Site.Post(e)
@@ -239,8 +239,8 @@ func (c *Member) tellParties(seq uint64) {
 	}
 }
 
-// takeVote counts a vote, and sends it on to those nearer to the host that decides.
-func (s *Site) takeVote(e *Event, from *controlConn) {
+// countVote counts a vote, and sends it on to those nearer to the host that decides.
+func (s *Site) countVote(e *Event, from *controlConn) {
 	s.mu.Lock()
 	if s.settled.has(e.subject()) || e.Peer <= 0 || !s.isFirst(e) {
 		s.mu.Unlock()

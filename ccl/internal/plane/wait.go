@@ -78,7 +78,7 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	waited := now.Sub(w.began)
 	if w.left || w.laps&15 == 0 || w.Nap > 0 {
 		// Who closes may have done its part just before: one more look decides.
-		if f := c.someoneLeft(peer); f != nil && w.left {
+		if f := c.closedPeer(peer); f != nil && w.left {
 			return c.Stop(f)
 		} else if f != nil {
 			w.left = true
@@ -87,7 +87,7 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	}
 	if waited < awake && w.laps < lapsMax {
 		if c.Abrupt(w, peer) {
-			c.Rest(ctx, w, peer, awake-waited)
+			c.Park(ctx, w, peer, awake-waited)
 			proc.HaltFork()
 		} else {
 			c.GiveWay(w.laps)
@@ -101,12 +101,12 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 			c.Opt.OnSleep(k)
 		}
 	} else if peer != w.peer {
-		c.turnTo(peer)
+		c.notePeer(peer)
 	}
 	w.peer = peer
 	c.Local.Waits(c.Me).Store(c.Calls<<32 | uint64(peer+1))
-	if c.CanRest(w, peer) {
-		c.Rest(ctx, w, peer, 0)
+	if c.CanPark(w, peer) {
+		c.Park(ctx, w, peer, 0)
 		proc.HaltFork()
 		return nil
 	}
@@ -166,7 +166,7 @@ func (c *Member) GiveWay(lap int) {
 // Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
 // compute on this rank's core. Where ranks outnumber processors each waits for the turns of the others anyhow.
 func (c *Member) Abrupt(w *Waiter, peer int) bool {
-	return c.Host.Shared() && !c.Site.Courtesy.yields(time.Since(c.Site.Born)) && c.Spins != SpinsCrowded && c.CanRest(w, peer)
+	return c.Host.Shared() && !c.Site.Courtesy.yields(time.Since(c.Site.Born)) && c.Spins != SpinsCrowded && c.CanPark(w, peer)
 }
 
 // Stop fails the Comm with f and returns what it failed with.
@@ -177,7 +177,7 @@ func (c *Member) Stop(f *call.Fault) *call.Fault {
 
 // Settle waits for the cause to be decided; f is what this rank believes.
 func (c *Member) Settle(f *call.Fault) *call.Fault {
-	for over := c.Site.outlives(2 * SettleFor); c.Cause.Load() == nil; {
+	for over := c.Site.deadline(2 * SettleFor); c.Cause.Load() == nil; {
 		if c.Closed.Load() || over() {
 			c.FailHere(f) // the job is over, or its log is stuck: nobody else will say
 			break
@@ -198,8 +198,8 @@ func (c *Member) Aborted() *call.Fault {
 	return c.Cause.Load()
 }
 
-// someoneLeft finds out whether the rank waited for has closed the Comm.
-func (c *Member) someoneLeft(peer int) *call.Fault {
+// closedPeer finds out whether the rank waited for has closed the Comm.
+func (c *Member) closedPeer(peer int) *call.Fault {
 	node := c.Topo.Node(c.rank)
 	for r := range c.N {
 		if c.Local.State(r).Load() == region.StateClosed {
@@ -238,7 +238,7 @@ func (c *Member) missing(peer int) []int {
 	first := peer
 	for range c.Size() {
 		if c.Topo.Node(peer) != c.Topo.Node(c.rank) {
-			next := c.told(peer)
+			next := c.peerOf(peer)
 			if !pairwise || next < 0 {
 				return []int{peer}
 			}
@@ -263,7 +263,7 @@ func (c *Member) missing(peer int) []int {
 }
 
 // told is the rank that rank r of another host has said that it waits for, -1 if none.
-func (c *Member) told(r int) int {
+func (c *Member) peerOf(r int) int {
 	for _, s := range c.Site.standing(c.id) {
 		if int(s.Rank) == r && s.Doing == Waits {
 			return int(s.Peer)

@@ -17,7 +17,7 @@ func (s *Site) watch(c *net.UnixConn, first int, d *door) {
 	}
 	s.mu.Unlock()
 	if late {
-		farewell(c)
+		closeInOrder(c)
 		return
 	}
 	s.Attending.Go(func() {
@@ -33,8 +33,8 @@ func (s *Site) watch(c *net.UnixConn, first int, d *door) {
 	})
 }
 
-// farewell closes c, and says that this end is no accident.
-func farewell(c *net.UnixConn) {
+// closeInOrder closes c, and says that this end is no accident.
+func closeInOrder(c *net.UnixConn) {
 	c.Write([]byte{'b'})
 	c.Close()
 }

@@ -292,7 +292,7 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 			l.push()
 		}
 	}
-	a.c.Site.Rouse() // its lines and the log are to be read soon
+	a.c.Site.WakeMonitor() // its lines and the log are to be read soon
 	a.nap = max(agreeNapMin, min(2*a.nap, agreeNapMax))
 	time.Sleep(a.nap)
 	return nil
