@@ -219,9 +219,6 @@ func (c *Team) allReduceByRead(ctx context.Context, k *call.Call) *call.Fault {
 	return c.LocalBarrier(ctx, k)
 }
 
-//go:noinline
-func foldPieceOf(k *call.Call, to, a, b unsafe.Pointer, n int) { k.Fold(to, a, b, n/k.Elem) }
-
 // allReduceByHalves: each rank reduces its part of the vector from what it reads of the others' operands, and then
 // reads the parts that the others have reduced. Works in place: a rank overwrites only its own part, which
 // the others do not read before it is done.
@@ -241,45 +238,4 @@ func (c *Team) allReduceByHalves(ctx context.Context, k *call.Call) *call.Fault 
 		}
 	}
 	return c.LocalBarrier(ctx, k)
-}
-
-// reduceByRead reduces the bytes of all ranks' operands from offset off on into dst.
-func (c *Team) reduceByRead(ctx context.Context, k *call.Call, dst []byte, off int) *call.Fault {
-	operand := func(r, at, m int, buf []byte) (unsafe.Pointer, *call.Fault) {
-		if r == c.Me {
-			return unsafe.Pointer(&k.Src[at]), nil
-		}
-		return c.Source(ctx, r, &c.offers[r].src, at, m, buf)
-	}
-	if k.SumsAll(c.N) {
-		return sumByRead(c, k, dst, off, operand)
-	}
-	one, two := c.Reach.Scratch[:tuning.ReadPiece], c.Reach.Scratch[tuning.ReadPiece:]
-	for i := 0; i < len(dst); i += tuning.ReadPiece {
-		m := min(tuning.ReadPiece, len(dst)-i)
-		a, f := operand(0, off+i, m, one)
-		if f != nil {
-			return f
-		}
-		for r := 1; r < c.N; r++ {
-			b, f := operand(r, off+i, m, two)
-			if f != nil {
-				return f
-			}
-			to := unsafe.Pointer(&one[0]) // not dst, where this rank's own operand may still be needed
-			if r == c.N-1 {
-				to = unsafe.Pointer(&dst[i])
-			}
-			foldPieceOf(k, to, a, b, m)
-			a = to
-		}
-		if k.Scale != nil {
-			k.Scale(a, m/k.Elem, c.N)
-		}
-		if f := c.InterruptedNow(); f != nil {
-			return f
-		}
-	}
-	c.Touched()
-	return nil
 }

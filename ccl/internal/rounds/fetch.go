@@ -38,19 +38,6 @@ func (c *Team) fetchFromRoot(ctx context.Context, k *call.Call, root int, dst []
 	return c.release(ctx, k, c.Me == root)
 }
 
-// release ends a call in which others read from this rank's memory, if they do: it waits until they have.
-func (c *Team) release(ctx context.Context, k *call.Call, wasRead bool) *call.Fault {
-	round, f := c.open(ctx, k, false)
-	if f != nil {
-		return f
-	}
-	c.post(k, round)
-	if wasRead {
-		return c.awaitAll(ctx, k, round)
-	}
-	return nil
-}
-
 // scatterByRead: the root offers its vector, the others read their blocks of it.
 func (c *Team) scatterByRead(ctx context.Context, k *call.Call, root int) *call.Fault {
 	from, _ := k.Block(c.Me)
@@ -85,19 +72,6 @@ func (c *Team) collectByRead(ctx context.Context, k *call.Call, root int) *call.
 		return c.LocalBarrier(ctx, k)
 	}
 	return c.releaseBy(ctx, k, root)
-}
-
-// releaseBy ends a call in which only root reads: the others wait for it.
-func (c *Team) releaseBy(ctx context.Context, k *call.Call, root int) *call.Fault {
-	round, f := c.open(ctx, k, false)
-	if f != nil {
-		return f
-	}
-	c.post(k, round)
-	if c.Me != root {
-		return c.await(ctx, k, root, round)
-	}
-	return nil
 }
 
 // allToAllByRead reads this rank's block of each of the others' vectors, which have been offered.

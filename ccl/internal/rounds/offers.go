@@ -32,10 +32,17 @@ const (
 	byDirect            // all of it, sources and results, can be touched in place
 )
 
+// offering is what the ranks of a host know of each other's memory: at first nothing, then who may read it, and in each call
+// where it lies.
+type offering struct {
+	staging
+	offers []offer // of the call under way, by rank
+}
+
 // acquaint finds out, once per Comm, who can read whose memory: each rank tries to read a number
 // from each of the others, and all must have succeeded, since what differs between ranks must
 // not steer the message pattern.
-func (c *Team) acquaint(ctx context.Context, k *call.Call) *call.Fault {
+func (c *offering) acquaint(ctx context.Context, k *call.Call) *call.Fault {
 	if c.Asked {
 		return nil
 	}
@@ -91,7 +98,7 @@ func (c *Team) acquaint(ctx context.Context, k *call.Call) *call.Fault {
 }
 
 // postOffer posts this rank's offer, and returns the round.
-func (c *Team) postOffer(ctx context.Context, k *call.Call, src, dst []byte) (uint32, *call.Fault) {
+func (c *offering) postOffer(ctx context.Context, k *call.Call, src, dst []byte) (uint32, *call.Fault) {
 	round, f := c.open(ctx, k, false)
 	if f == nil {
 		mine := c.newOffer(src, dst)
@@ -102,7 +109,7 @@ func (c *Team) postOffer(ctx context.Context, k *call.Call, src, dst []byte) (ui
 	return round, f
 }
 
-func (c *Team) newOffer(src, dst []byte) offer {
+func (c *offering) newOffer(src, dst []byte) offer {
 	mine := offer{src: c.Site.Host.SpanOf(src), dst: c.Site.Host.SpanOf(dst)}
 	if len(src) > 0 && call.Ptr(src) == call.Ptr(dst) {
 		mine.flags = offersInPlace
@@ -111,7 +118,7 @@ func (c *Team) newOffer(src, dst []byte) offer {
 }
 
 // offerOf waits for rank r's offer.
-func (c *Team) offerOf(ctx context.Context, k *call.Call, r int, round uint32) (*offer, *call.Fault) {
+func (c *offering) offerOf(ctx context.Context, k *call.Call, r int, round uint32) (*offer, *call.Fault) {
 	if f := c.await(ctx, k, r, round); f != nil {
 		return nil, f
 	}
@@ -121,7 +128,7 @@ func (c *Team) offerOf(ctx context.Context, k *call.Call, r int, round uint32) (
 // exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
 // A rank whose memory others cannot reach, or will not read, stages the first `first` bytes of src with its offer;
 // ahead says that all have, in the round that has just been.
-func (c *Team) exchange(ctx context.Context, k *call.Call, src, dst []byte, first int) (w way, ahead bool, f *call.Fault) {
+func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, first int) (w way, ahead bool, f *call.Fault) {
 	rc := &c.Reach
 	round, f := c.open(ctx, k, first > 0)
 	if f != nil {
@@ -170,7 +177,7 @@ func (c *Team) exchange(ctx context.Context, k *call.Call, src, dst []byte, firs
 }
 
 // someInPlace reports whether some rank's results are where its operands are.
-func (c *Team) someInPlace() bool {
+func (c *offering) someInPlace() bool {
 	for i := range c.offers {
 		if c.offers[i].flags&offersInPlace != 0 {
 			return true

@@ -17,11 +17,13 @@ import (
 // a round takes. Up to inline bytes lie in the slots beside the flags, and more in pieces in staging memory of its own,
 // behind that of the other calls; vectors of more than tuning.StreamTo go in chunks through that.
 
-// stageBytes is the staging memory of each of the ranks of a host.
-func (c *Team) stageBytes() int { return tuning.StageBytes(c.N) }
+// stream is what two ranks do in a call with a root: one sends, the other receives.
+type stream struct {
+	sums
+}
 
 // streamed opens a round that carries n bytes from rank r, one of two, and returns where they lie.
-func (c *Team) streamed(ctx context.Context, k *call.Call, r, n int) (round uint32, at unsafe.Pointer, f *call.Fault) {
+func (c *stream) streamed(ctx context.Context, k *call.Call, r, n int) (round uint32, at unsafe.Pointer, f *call.Fault) {
 	switch {
 	case n <= c.Local.Inline:
 		if round, f = c.open(ctx, k, false); f != nil {
@@ -49,12 +51,12 @@ func (c *Team) streamed(ctx context.Context, k *call.Call, r, n int) (round uint
 }
 
 // piece is where in a rank's staging memory the piece of round lies.
-func (c *Team) piece(lines []byte, round uint32) unsafe.Pointer {
+func (c *stream) piece(lines []byte, round uint32) unsafe.Pointer {
 	return unsafe.Pointer(&lines[c.chunk*tuning.StageDepth+int(round%tuning.StreamDepth)*tuning.StreamPiece])
 }
 
 // pieceOf is how many bytes of a stream of n go in a round.
-func (c *Team) pieceOf(n int) int {
+func (c *stream) pieceOf(n int) int {
 	if n > tuning.StreamTo {
 		return c.chunk
 	}
@@ -62,7 +64,7 @@ func (c *Team) pieceOf(n int) int {
 }
 
 // sendStream posts src, piece by piece.
-func (c *Team) sendStream(ctx context.Context, k *call.Call, src []byte) *call.Fault {
+func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call.Fault {
 	if n := len(src); n <= c.Local.Inline { // straight: the smallest calls
 		round, f := c.open(ctx, k, false)
 		if f != nil {
@@ -101,7 +103,7 @@ func (c *Team) sendStream(ctx context.Context, k *call.Call, src []byte) *call.F
 
 // fetchAhead asks for what the sender has posted, or will soon, two rounds after this one, where that helps. A rank that has
 // caught up with the sender would take away the lines that the sender is about to write.
-func (c *Team) fetchAhead(round uint32, n int) {
+func (c *stream) fetchAhead(round uint32, n int) {
 	if !tuning.CPU.FetchAhead || uint32(atomic.LoadUint64(c.Local.Flag(1-c.Me, round))>>32) != round {
 		return
 	}
@@ -113,7 +115,7 @@ func (c *Team) fetchAhead(round uint32, n int) {
 }
 
 // receiveStream fills dst with what the other rank sends, or, where own is not nil, with that and own, reduced.
-func (c *Team) receiveStream(ctx context.Context, k *call.Call, dst []byte, own unsafe.Pointer) *call.Fault {
+func (c *stream) receiveStream(ctx context.Context, k *call.Call, dst []byte, own unsafe.Pointer) *call.Fault {
 	if n := len(dst); n <= c.Local.Inline {
 		round, f := c.open(ctx, k, false)
 		if f != nil {
@@ -141,7 +143,7 @@ func (c *Team) receiveStream(ctx context.Context, k *call.Call, dst []byte, own 
 }
 
 // receivePiece fills dst with the piece of round, which lies at from.
-func (c *Team) receivePiece(ctx context.Context, k *call.Call, round uint32, dst []byte, own, from unsafe.Pointer) *call.Fault {
+func (c *stream) receivePiece(ctx context.Context, k *call.Call, round uint32, dst []byte, own, from unsafe.Pointer) *call.Fault {
 	c.post(k, round)
 	if f := c.await(ctx, k, 1-c.Me, round); f != nil {
 		return f

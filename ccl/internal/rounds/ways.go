@@ -31,35 +31,6 @@ const (
 	readHalves              // each reduces a part, and reads the others' parts
 )
 
-// allReduceWay is how an AllReduce of n bytes goes, once the offers are known.
-func (c *Team) allReduceWay(w way, n int) allReduceWay {
-	switch {
-	case w == byDirect && c.N <= tuning.MaxDirect && (c.Reach.All || 2*shm.Page <= c.chunk): // which edges fit into
-		return direct
-	case w == byStage || !c.readsAll(n, c.someInPlace()):
-		return stageAll
-	case c.N == 2 && n <= tuning.ReadAllTo && !c.someInPlace():
-		return readAll
-	}
-	return readHalves
-}
-
-// readsAll reports whether ranks that read each other's memory do so in an AllReduce of n bytes.
-func (c *Team) readsAll(n int, inPlace bool) bool {
-	return n <= tuning.ReadHalvesTo && (c.N > 2 || n >= tuning.ReadTwoFrom && !inPlace || n >= tuning.ReadInPlaceFrom)
-}
-
-// reads reports whether a call in which a rank fetches n bytes from another reads them where they are.
-func (c *Team) reads(ctx context.Context, k *call.Call, n int) (bool, *call.Fault) {
-	if n <= c.Local.Inline {
-		return false, nil
-	}
-	if f := c.acquaint(ctx, k); f != nil {
-		return false, f
-	}
-	return c.Reach.All || c.Reach.Reads && readPays(k.Kind, n), nil
-}
-
 // readPays reports whether to read n bytes from another rank beats staging them.
 func readPays(k call.Kind, n int) bool {
 	switch k {
@@ -73,4 +44,33 @@ func readPays(k call.Kind, n int) bool {
 		return n >= tuning.ReadScatterFrom
 	}
 	return n >= tuning.ReadFrom
+}
+
+// allReduceWay is how an AllReduce of n bytes goes, once the offers are known.
+func (c *offering) allReduceWay(w way, n int) allReduceWay {
+	switch {
+	case w == byDirect && c.N <= tuning.MaxDirect && (c.Reach.All || 2*shm.Page <= c.chunk): // which edges fit into
+		return direct
+	case w == byStage || !c.readsAll(n, c.someInPlace()):
+		return stageAll
+	case c.N == 2 && n <= tuning.ReadAllTo && !c.someInPlace():
+		return readAll
+	}
+	return readHalves
+}
+
+// readsAll reports whether ranks that read each other's memory do so in an AllReduce of n bytes.
+func (c *offering) readsAll(n int, inPlace bool) bool {
+	return n <= tuning.ReadHalvesTo && (c.N > 2 || n >= tuning.ReadTwoFrom && !inPlace || n >= tuning.ReadInPlaceFrom)
+}
+
+// reads reports whether a call in which a rank fetches n bytes from another reads them where they are.
+func (c *offering) reads(ctx context.Context, k *call.Call, n int) (bool, *call.Fault) {
+	if n <= c.Local.Inline {
+		return false, nil
+	}
+	if f := c.acquaint(ctx, k); f != nil {
+		return false, f
+	}
+	return c.Reach.All || c.Reach.Reads && readPays(k.Kind, n), nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/reach"
 )
 
-// localBroadcast: the root posts, the others read.
-func (c *Team) localBroadcast(ctx context.Context, k *call.Call) *call.Fault {
+// broadcast: the root posts, the others read.
+func (c *Team) broadcast(ctx context.Context, k *call.Call) *call.Fault {
 	root := int(k.Root)
 	if read, f := c.reads(ctx, k, len(k.Dst)); f != nil {
 		return f
@@ -48,13 +48,13 @@ func (c *Team) localBroadcast(ctx context.Context, k *call.Call) *call.Fault {
 	return nil
 }
 
-// localAllGather: everybody posts its block and reads the others'.
-func (c *Team) localAllGather(ctx context.Context, k *call.Call) *call.Fault {
+// allGather: everybody posts its block and reads the others'.
+func (c *Team) allGather(ctx context.Context, k *call.Call) *call.Fault {
 	return c.collect(ctx, k, -1)
 }
 
-// localGather: everybody posts its block; the root reads them.
-func (c *Team) localGather(ctx context.Context, k *call.Call) *call.Fault {
+// gather: everybody posts its block; the root reads them.
+func (c *Team) gather(ctx context.Context, k *call.Call) *call.Fault {
 	root := int(k.Root)
 	if c.N > 2 {
 		return c.collect(ctx, k, root)
@@ -113,8 +113,8 @@ func (c *Team) collect(ctx context.Context, k *call.Call, root int) *call.Fault 
 	return nil
 }
 
-// localScatter: the root posts the blocks of the others, each reads its own.
-func (c *Team) localScatter(ctx context.Context, k *call.Call) *call.Fault {
+// scatter: the root posts the blocks of the others, each reads its own.
+func (c *Team) scatter(ctx context.Context, k *call.Call) *call.Fault {
 	root := int(k.Root)
 	largest := k.Largest()
 	if read, f := c.reads(ctx, k, largest); f != nil {
@@ -172,9 +172,9 @@ func other(me, r int) int {
 	return r
 }
 
-// localAllToAll: everybody posts a piece of each of the others' blocks and reads
+// allToAll: everybody posts a piece of each of the others' blocks and reads
 // its own from each. A piece is posted before it is overwritten, so it works in place.
-func (c *Team) localAllToAll(ctx context.Context, k *call.Call) *call.Fault {
+func (c *Team) allToAll(ctx context.Context, k *call.Call) *call.Fault {
 	block := k.Largest()
 	length, inSlot := c.Layout(block, c.N-1)
 	if read, f := c.reads(ctx, k, block); f != nil {
@@ -211,14 +211,4 @@ func (c *Team) localAllToAll(ctx context.Context, k *call.Call) *call.Fault {
 		c.seen = round
 	}
 	return nil
-}
-
-// LocalBarrier: a round without data. After it, all have done what they did before it.
-func (c *Team) LocalBarrier(ctx context.Context, k *call.Call) *call.Fault {
-	round, f := c.open(ctx, k, false)
-	if f != nil {
-		return f
-	}
-	c.post(k, round)
-	return c.awaitAll(ctx, k, round)
 }

@@ -64,7 +64,7 @@ func headerOf(g *region.Region, r int, round uint32) []uint64 {
 	return unsafe.Slice((*uint64)(g.Data(r, round)), headerWords(g.N))
 }
 
-func (c *Team) localAllToAllV(ctx context.Context, k *call.Call) *call.Fault {
+func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 	if f := c.acquaint(ctx, k); f != nil {
 		return f
 	}

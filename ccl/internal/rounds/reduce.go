@@ -5,32 +5,13 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/reach"
-	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// receive is get of what another rank has staged, in a call in which all post and all read where bothWays is set: of
-// two ranks the reader writes there next, so it takes the lines as its own.
-func (c *Team) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
-	if c.N != 2 || !bothWays {
-		reach.Get(dst, from)
-		return
-	}
-	n := len(dst)
-	ordered.Claim(from, min(tuning.ClaimPiece, n))
-	for at := 0; at < n; at += tuning.ClaimPiece {
-		if next := at + tuning.ClaimPiece; next < n {
-			ordered.Claim(unsafe.Add(from, next), min(tuning.ClaimPiece, n-next))
-		}
-		reach.Get(dst[at:min(at+tuning.ClaimPiece, n)], unsafe.Add(from, at))
-	}
-}
-
-// localAllReduce: small vectors lie beside the flags and everybody adds up all of
+// allReduce: small vectors lie beside the flags and everybody adds up all of
 // them; two ranks do the same chunk by chunk; more ranks each reduce one part of
 // a chunk and then collect the parts.
-func (c *Team) localAllReduce(ctx context.Context, k *call.Call) *call.Fault {
+func (c *Team) allReduce(ctx context.Context, k *call.Call) *call.Fault {
 	if len(k.Src) <= c.Local.Whole {
 		round, f := c.open(ctx, k, false)
 		if f != nil {
@@ -75,22 +56,6 @@ func (c *Team) localAllReduce(ctx context.Context, k *call.Call) *call.Fault {
 	return nil
 }
 
-// foldTwo is foldAll of two ranks for n bytes that are not staged in turn: what the smallest calls do.
-func (c *Team) foldTwo(k *call.Call, dst, own, theirs unsafe.Pointer, n int) {
-	a, b := own, theirs
-	if c.Me == 1 {
-		a, b = b, a
-	}
-	fold := k.Fold
-	if n > c.Local.Inline && streams(k.Kind, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src) {
-		fold = k.Stream
-	}
-	fold(dst, a, b, n/k.Elem)
-	if k.Scale != nil {
-		k.Scale(dst, n/k.Elem, 2)
-	}
-}
-
 // allReduceTwo reduces between two ranks, each of which stages one chunk ahead of
 // the one it waits for, so that the flag's way is never waited for; of the first it has been waited for if that
 // was staged ahead.
@@ -130,12 +95,6 @@ func (c *Team) allReduceTwo(ctx context.Context, k *call.Call, length int, ahead
 		}
 	}
 	return nil
-}
-
-// part r of n bytes among the ranks of the host, in whole cache lines.
-func (c *Team) part(n, r int) (from, to int) {
-	q := ((n+c.N-1)/c.N + 63) &^ 63
-	return min(r*q, n), min((r+1)*q, n)
 }
 
 // reduceParts reduces one chunk among three or more ranks: all post it, each
@@ -185,9 +144,9 @@ func (c *Team) reduceParts(ctx context.Context, k *call.Call, src, dst []byte, r
 	return nil
 }
 
-// localReduce: the root reduces what the others post; of large vectors among many
+// reduce: the root reduces what the others post; of large vectors among many
 // ranks each reduces a part.
-func (c *Team) localReduce(ctx context.Context, k *call.Call) *call.Fault {
+func (c *Team) reduce(ctx context.Context, k *call.Call) *call.Fault {
 	root := int(k.Root)
 	if c.N == 2 {
 		if read, f := c.reads(ctx, k, len(k.Src)); f != nil {
@@ -232,9 +191,9 @@ func (c *Team) localReduce(ctx context.Context, k *call.Call) *call.Fault {
 	return nil
 }
 
-// localReduceScatter: everybody posts a piece of every block, and reduces that of
+// reduceScatter: everybody posts a piece of every block, and reduces that of
 // its own. Between two ranks the own block need not be posted.
-func (c *Team) localReduceScatter(ctx context.Context, k *call.Call) *call.Fault {
+func (c *Team) reduceScatter(ctx context.Context, k *call.Call) *call.Fault {
 	blocks := c.N
 	if c.N == 2 {
 		blocks = 1

@@ -1,0 +1,159 @@
+package rounds
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// slots are the rounds of one rank: it opens a round, posts its flag, and awaits the flags of others. Package region has the
+// layout.
+type slots struct {
+	reach.Reach
+	seen uint32 // a round that all ranks are known to have posted
+}
+
+// open begins a round: it waits until the slot of that round has been read by all.
+func (c *slots) open(ctx context.Context, k *call.Call, staged bool) (uint32, *call.Fault) {
+	c.Round++
+	if !staged && c.seen-c.Round+c.Local.Depth-2 < 1<<31 {
+		return c.Round, nil
+	}
+	return c.openLate(ctx, k, staged)
+}
+
+// openLate is open where the slot is in staging memory, or it is not known that it has been read.
+func (c *slots) openLate(ctx context.Context, k *call.Call, staged bool) (uint32, *call.Fault) {
+	need := c.Round - (tuning.StageDepth - 2)
+	if !staged { // some more, so that the next rounds need not look: each look is a line that others write
+		need = c.Round - (c.Local.Depth - 2) + c.Local.Depth/4
+	}
+	if int32(c.seen-need) >= 0 {
+		return c.Round, nil
+	}
+	return c.Round, c.catchUp(ctx, k, need)
+}
+
+// catchUp waits until all ranks of this host have posted round need.
+func (c *slots) catchUp(ctx context.Context, k *call.Call, need uint32) *call.Fault {
+	for i := 1; i < c.N; i++ {
+		r := (c.Me + i) % c.N
+		p := c.Local.Flag(r, need)
+		var w plane.Waiter
+		for looks := 0; int32(uint32(atomic.LoadUint64(p)>>32)-need) < 0; looks++ {
+			if looks < c.Spins {
+				continue
+			}
+			looks = 0
+			if f := c.Pause(ctx, &w, c.LocalRank(r)); f != nil {
+				return f
+			}
+		}
+	}
+	c.seen = need
+	return nil
+}
+
+// post says that this rank's data of round is there.
+func (c *slots) post(k *call.Call, round uint32) {
+	inject.At("cpu.post")
+	ordered.Post(c.Local.Flag(c.Me, round), uint64(round)<<32|uint64(k.Hash), c.Local.Flag(c.Me, round+1))
+}
+
+// postInline is post of a round of which n bytes lie in this rank's slot.
+func (c *slots) postInline(k *call.Call, round uint32, n int) {
+	c.post(k, round)
+	c.claimAhead(round, n)
+}
+
+// claimAhead asks for the lines that n bytes of the round after this will take, where that helps: of two ranks the other has
+// copies of them.
+func (c *slots) claimAhead(round uint32, n int) {
+	if tuning.CPU.ClaimAhead && c.N == 2 && n > tuning.BesideFlag && n <= c.Local.Inline {
+		ordered.Claim(c.Local.Payload(c.Me, round+1, n), n)
+	}
+}
+
+// await returns when rank r of this host has posted round, in the call that k is.
+func (c *slots) await(ctx context.Context, k *call.Call, r int, round uint32) *call.Fault {
+	p, want := c.Local.Flag(r, round), uint64(round)<<32|uint64(k.Hash)
+	if atomic.LoadUint64(p) == want {
+		return nil
+	}
+	var w plane.Waiter
+	for {
+		for range c.Spins {
+			if atomic.LoadUint64(p) == want {
+				return nil
+			}
+		}
+		v := atomic.LoadUint64(p)
+		if v == want {
+			return nil
+		}
+		if uint32(v>>32) == round || int32(uint32(v>>32)-round) > 0 {
+			return c.Stop(c.Differs(r, k.Place))
+		}
+		if f := c.Pause(ctx, &w, c.LocalRank(r)); f != nil {
+			return f
+		}
+	}
+}
+
+// awaitAll waits for every other rank's post of round.
+func (c *slots) awaitAll(ctx context.Context, k *call.Call, round uint32) *call.Fault {
+	for r := c.Me + 1; r < c.N; r++ {
+		if f := c.await(ctx, k, r, round); f != nil {
+			return f
+		}
+	}
+	for r := range c.Me {
+		if f := c.await(ctx, k, r, round); f != nil {
+			return f
+		}
+	}
+	c.seen = round
+	return nil
+}
+
+// LocalBarrier: a round without data. After it, all have done what they did before it.
+func (c *slots) LocalBarrier(ctx context.Context, k *call.Call) *call.Fault {
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	c.post(k, round)
+	return c.awaitAll(ctx, k, round)
+}
+
+// release ends a call in which others read from this rank's memory, if they do: it waits until they have.
+func (c *slots) release(ctx context.Context, k *call.Call, wasRead bool) *call.Fault {
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	c.post(k, round)
+	if wasRead {
+		return c.awaitAll(ctx, k, round)
+	}
+	return nil
+}
+
+// releaseBy ends a call in which only root reads: the others wait for it.
+func (c *slots) releaseBy(ctx context.Context, k *call.Call, root int) *call.Fault {
+	round, f := c.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	c.post(k, round)
+	if c.Me != root {
+		return c.await(ctx, k, root, round)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package rounds
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// staging is where the data of a round lie: in the slots, or in the staging memory of each rank.
+type staging struct {
+	slots
+	lines [][]byte // the staging memory of each rank, as far as it is mapped
+	chunk int      // bytes of a staging slot
+}
+
+// stageBytes is the staging memory of each of the ranks of a host.
+func (c *staging) stageBytes() int { return tuning.StageBytes(c.N) }
+
+// stage is where rank r's data of round lie in staging memory.
+func (c *staging) stage(r int, round uint32) (unsafe.Pointer, *call.Fault) {
+	mem, f := c.stageOf(c.Local.Turn(r, round/tuning.StageDepth))
+	if f != nil {
+		return nil, f
+	}
+	return unsafe.Pointer(&mem[int(round%tuning.StageDepth)*c.chunk]), nil
+}
+
+// stageOf is the staging memory of rank r. It is made on first use, by whoever comes first.
+func (c *staging) stageOf(r int) ([]byte, *call.Fault) {
+	if c.lines != nil && c.lines[r] != nil {
+		return c.lines[r], nil
+	}
+	if c.lines == nil {
+		c.lines = make([][]byte, c.N)
+	}
+	off := c.Local.Stage(r).Load()
+	if off == 0 {
+		var err error
+		if off, err = c.Site.Host.Alloc(c.stageBytes()); err != nil {
+			return nil, c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
+		}
+		if !c.Local.Stage(r).CompareAndSwap(0, off) {
+			c.Site.Host.Free(off, c.stageBytes())
+			off = c.Local.Stage(r).Load()
+		}
+	}
+	mem, err := c.Site.Host.View(off, c.stageBytes())
+	if err != nil {
+		return nil, c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
+	}
+	c.lines[r] = mem
+	c.Views = append(c.Views, shm.PlaceAt(off, c.stageBytes()))
+	return mem, nil
+}
+
+// NoSlot, in place of a number of bytes in a slot, says that data lie in staging memory.
+const NoSlot = -1
+
+// slotOf is where rank r's n bytes of round lie.
+func (c *staging) slotOf(r int, round uint32, n int) (unsafe.Pointer, *call.Fault) {
+	if n != NoSlot {
+		return c.Local.Payload(r, round, n), nil
+	}
+	return c.stage(r, round)
+}
+
+// begin opens a round and returns where this rank's n bytes of it go.
+func (c *staging) begin(ctx context.Context, k *call.Call, n int) (round uint32, to unsafe.Pointer, f *call.Fault) {
+	if round, f = c.open(ctx, k, n == NoSlot); f == nil {
+		to, f = c.slotOf(c.Me, round, n)
+	}
+	return round, to, f
+}
+
+// fetch waits for rank r's post of round and returns where its n bytes lie.
+func (c *staging) fetch(ctx context.Context, k *call.Call, r int, round uint32, n int) (from unsafe.Pointer, f *call.Fault) {
+	if f = c.await(ctx, k, r, round); f == nil {
+		from, f = c.slotOf(r, round, n)
+	}
+	return from, f
+}
+
+// Layout says how a call whose ranks each post some blocks is cut into rounds:
+// length bytes of every block at a time, and how many bytes each rank has in its slot. All ranks compute the same.
+func (c *staging) Layout(block, blocks int) (length, inSlot int) {
+	if block*blocks <= c.Local.Inline {
+		return block, block * blocks
+	}
+	length = c.chunk / max(blocks, 1)
+	if length >= 64 {
+		return length &^ 63, NoSlot
+	}
+	return length &^ 7, NoSlot
+}
+
+// receive is get of what another rank has staged, in a call in which all post and all read where bothWays is set: of
+// two ranks the reader writes there next, so it takes the lines as its own.
+func (c *staging) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
+	if c.N != 2 || !bothWays {
+		reach.Get(dst, from)
+		return
+	}
+	n := len(dst)
+	ordered.Claim(from, min(tuning.ClaimPiece, n))
+	for at := 0; at < n; at += tuning.ClaimPiece {
+		if next := at + tuning.ClaimPiece; next < n {
+			ordered.Claim(unsafe.Add(from, next), min(tuning.ClaimPiece, n-next))
+		}
+		reach.Get(dst[at:min(at+tuning.ClaimPiece, n)], unsafe.Add(from, at))
+	}
+}
+
+// part r of n bytes among the ranks of the host, in whole cache lines.
+func (c *staging) part(n, r int) (from, to int) {
+	q := ((n+c.N-1)/c.N + 63) &^ 63
+	return min(r*q, n), min((r+1)*q, n)
+}

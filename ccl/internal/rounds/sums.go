@@ -1,0 +1,177 @@
+package rounds
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// sums reduces what the ranks have posted, or what a rank reads from the others. Sums of more than two 16-bit floats are made
+// of all operands at once, so that they are rounded once.
+type sums struct {
+	offering
+	srcs []unsafe.Pointer // where the operands are, while they are added
+}
+
+// foldAll reduces n bytes at offset from of every rank's slot, in which inSlot bytes lie, into dst, in rank
+// order; own, where not nil, stands for this rank's slot. The sums of more than two 16-bit floats are rounded once.
+func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot int, from func(r int) int, own unsafe.Pointer, n int, stream bool) *call.Fault {
+	operand := func(r, i int) (unsafe.Pointer, *call.Fault) {
+		if r == c.Me && own != nil {
+			return unsafe.Add(own, i), nil
+		}
+		p, f := c.slotOf(r, round, inSlot)
+		if f != nil {
+			return nil, f
+		}
+		return unsafe.Add(p, from(r)+i), nil
+	}
+	fold := k.Fold
+	if c.N == 2 && stream {
+		fold = k.Stream
+	}
+	step := tuning.FoldPiece
+	var theirs unsafe.Pointer // the other's of two ranks, of which the next step's lines are claimed: see receive
+	if c.N == 2 {
+		step = max(n, 1)
+		if inSlot == NoSlot {
+			var f *call.Fault
+			if theirs, f = operand(1-c.Me, 0); f != nil {
+				return f
+			}
+			step = tuning.ClaimPiece
+			ordered.Claim(theirs, min(step, n))
+		}
+	}
+	for i := 0; i < n; i += step {
+		if next := i + step; theirs != nil && next < n {
+			ordered.Claim(unsafe.Add(theirs, next), min(step, n-next))
+		}
+		m := min(step, n-i)
+		to := unsafe.Add(dst, i)
+		if k.SumsAll(c.N) {
+			srcs := c.operands(c.N)
+			for r := range srcs {
+				var f *call.Fault
+				if srcs[r], f = operand(r, i); f != nil {
+					return f
+				}
+			}
+			k.SumAll(to, srcs, m)
+			continue
+		}
+		a, f := operand(0, i)
+		if f != nil {
+			return f
+		}
+		for r := 1; r < c.N; r++ {
+			b, f := operand(r, i)
+			if f != nil {
+				return f
+			}
+			fold(to, a, b, m/k.Elem)
+			a = to
+		}
+		if k.Scale != nil {
+			k.Scale(to, m/k.Elem, c.N)
+		}
+	}
+	return nil
+}
+
+// foldTwo is foldAll of two ranks for n bytes that are not staged in turn: what the smallest calls do.
+func (c *sums) foldTwo(k *call.Call, dst, own, theirs unsafe.Pointer, n int) {
+	a, b := own, theirs
+	if c.Me == 1 {
+		a, b = b, a
+	}
+	fold := k.Fold
+	if n > c.Local.Inline && streams(k.Kind, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src) {
+		fold = k.Stream
+	}
+	fold(dst, a, b, n/k.Elem)
+	if k.Scale != nil {
+		k.Scale(dst, n/k.Elem, 2)
+	}
+}
+
+func zero(int) int { return 0 }
+
+// operands is room for the places of n operands.
+func (c *sums) operands(n int) []unsafe.Pointer {
+	if len(c.srcs) != n {
+		c.srcs = make([]unsafe.Pointer, n)
+	}
+	return c.srcs
+}
+
+// reduceByRead reduces the bytes of all ranks' operands from offset off on into dst.
+func (c *sums) reduceByRead(ctx context.Context, k *call.Call, dst []byte, off int) *call.Fault {
+	operand := func(r, at, m int, buf []byte) (unsafe.Pointer, *call.Fault) {
+		if r == c.Me {
+			return unsafe.Pointer(&k.Src[at]), nil
+		}
+		return c.Source(ctx, r, &c.offers[r].src, at, m, buf)
+	}
+	if k.SumsAll(c.N) {
+		return sumByRead(c, k, dst, off, operand)
+	}
+	one, two := c.Reach.Scratch[:tuning.ReadPiece], c.Reach.Scratch[tuning.ReadPiece:]
+	for i := 0; i < len(dst); i += tuning.ReadPiece {
+		m := min(tuning.ReadPiece, len(dst)-i)
+		a, f := operand(0, off+i, m, one)
+		if f != nil {
+			return f
+		}
+		for r := 1; r < c.N; r++ {
+			b, f := operand(r, off+i, m, two)
+			if f != nil {
+				return f
+			}
+			to := unsafe.Pointer(&one[0]) // not dst, where this rank's own operand may still be needed
+			if r == c.N-1 {
+				to = unsafe.Pointer(&dst[i])
+			}
+			foldPieceOf(k, to, a, b, m)
+			a = to
+		}
+		if k.Scale != nil {
+			k.Scale(a, m/k.Elem, c.N)
+		}
+		if f := c.InterruptedNow(); f != nil {
+			return f
+		}
+	}
+	c.Touched()
+	return nil
+}
+
+//go:noinline
+func foldPieceOf(k *call.Call, to, a, b unsafe.Pointer, n int) { k.Fold(to, a, b, n/k.Elem) }
+
+// sumByRead is reduceByRead of such a sum: it reads a piece of every operand before it adds them.
+func sumByRead(c *sums, k *call.Call, dst []byte, off int, operand func(r, at, m int, buf []byte) (unsafe.Pointer, *call.Fault)) *call.Fault {
+	length := max(len(c.Reach.Scratch)/c.N&^63, 64)
+	if need := length * c.N; need > len(c.Reach.Scratch) {
+		c.Reach.Scratch = make([]byte, need)
+	}
+	for i := 0; i < len(dst); i += length {
+		m := min(length, len(dst)-i)
+		srcs := c.operands(c.N)
+		for r := range srcs {
+			var f *call.Fault
+			if srcs[r], f = operand(r, off+i, m, c.Reach.Scratch[r*length:][:length]); f != nil {
+				return f
+			}
+		}
+		k.SumAll(unsafe.Pointer(&dst[i]), srcs, m)
+		if f := c.InterruptedNow(); f != nil {
+			return f
+		}
+	}
+	c.Touched()
+	return nil
+}
