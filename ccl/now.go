@@ -19,7 +19,7 @@ type nowStream struct{}
 func (nowStream) Handle() (uintptr, bool) { return 0, true }
 
 // callNow makes a call whose arguments are resolved.
-func (q Queue) callNow(a *args) Work {
+func (q *Queue) callNow(a *args) Work {
 	c := q.c
 	err := c.block(context.Background(), a)
 	if err == nil {

@@ -57,6 +57,11 @@ func (c *Comm) On(s Stream) Queue {
 
 // AllReduce issues [AllReduce].
 func (q Queue) AllReduce(dst, src Buf, op Op) Work {
+	if q.dev != nil && q.repeats(&dst, &src, op) {
+		if at, ok := dst.mem.Ptr(); ok {
+			return q.repeat(&dst, at, op)
+		}
+	}
 	return q.issue(&args{kind: KindAllReduce, op: op, root: -1}, &dst, &src)
 }
 
@@ -176,7 +181,7 @@ func (q Queue) Group(f func(g Queue) error) Work {
 }
 
 // issue checks a call and puts it in its place.
-func (q Queue) issue(a *args, dst, src *Buf) Work {
+func (q *Queue) issue(a *args, dst, src *Buf) Work {
 	c := q.c
 	if c == nil {
 		return zeroQueue(a.kind)
@@ -220,7 +225,7 @@ func (q Queue) issue(a *args, dst, src *Buf) Work {
 }
 
 // resolve turns buffers into the slices a blocking call would have been given.
-func (q Queue) resolve(a *args, dst, src *Buf) error {
+func (q *Queue) resolve(a *args, dst, src *Buf) error {
 	if dst.inPlace() {
 		return errors.New("InPlace is valid only as src")
 	}
@@ -294,7 +299,7 @@ func (q Queue) resolve(a *args, dst, src *Buf) error {
 }
 
 // rejected gives a refused call its place in the order.
-func (q Queue) rejected(a *args, err error) Work {
+func (q *Queue) rejected(a *args, err error) Work {
 	e := q.err
 	switch {
 	case e != nil:
@@ -319,7 +324,7 @@ func (q Queue) rejected(a *args, err error) Work {
 
 // shut refuses a call on a Comm that is closed. It takes no place in the order, but what Do runs later on its stream
 // would rely on it.
-func (q Queue) shut(a *args) Work {
+func (q *Queue) shut(a *args) Work {
 	e := q.c.refuse(a, ErrClosed, whyShut())
 	if q.s != nil {
 		q.s.push(task{err: e})
@@ -327,11 +332,11 @@ func (q Queue) shut(a *args) Work {
 	return Work{err: e}
 }
 
-// late reports whether q is the Queue of a Group that has returned.
-func (q Queue) late() bool { return q.group != nil && (q.group.over || q.group.use != q.use) }
+// late reports whether q is the Queue of a Group that has returned. A call asks for it, so q is not copied.
+func (q *Queue) late() bool { return q.group != nil && (q.group.over || q.group.use != q.use) }
 
 // tooLate refuses a call through the Queue of a Group that has returned: the group is on its way without it.
-func (q Queue) tooLate(a *args) Work {
+func (q *Queue) tooLate(a *args) Work {
 	q.group = nil
 	return q.rejected(a, errGroupOver)
 }
@@ -348,7 +353,7 @@ var errGroupOver = errors.New("the Group has returned; its Queue is valid only i
 
 // rejectedBy fails the Comm because of e, a rejected call: a queue on a device has no place that could be
 // kept for it, and peers will wait for a call that never comes.
-func (q Queue) rejectedBy(e *Error) Work {
+func (q *Queue) rejectedBy(e *Error) Work {
 	c := q.c
 	c.mu.Lock()
 	if c.reject == nil {

@@ -73,7 +73,7 @@ func (c *Comm) deviceQueue(s Stream) Queue {
 }
 
 // issueDevice hands a call, whose arguments are resolved, to the library. It allocates nothing.
-func (q Queue) issueDevice(a *args) Work {
+func (q *Queue) issueDevice(a *args) Work {
 	if q.c.pending.Load() {
 		q.awaitHost()
 	}
@@ -87,13 +87,13 @@ func (q Queue) issueDevice(a *args) Work {
 
 // awaitHost waits until the calls that were queued before on the host have ended: a Comm's calls have one order, and these have their
 // place in it only when they run.
-func (q Queue) awaitHost() {
+func (q *Queue) awaitHost() {
 	c := q.c
 	c.until(context.Background(), func() bool { return c.ran == c.queued || c.closed.Load() || c.failure.Load() != nil })
 }
 
 // issueEntered is issueDevice of one who uses the Comm.
-func (q Queue) issueEntered(a *args) Work {
+func (q *Queue) issueEntered(a *args) Work {
 	c, l := q.c, q.c.lib
 	if c.failure.Load() != nil {
 		return q.failed(a)
@@ -132,34 +132,77 @@ func (q Queue) issueEntered(a *args) Work {
 	if a.kind == KindSendRecv {
 		e.Sent = a.onSrc.count
 	}
+	meet := false
+	if !alike(k, a, count) || k.To != a.to {
+		c.fill(k, a, 0, count)
+		k.State = uint8(Running)
+		meet = l.first(k, c.Size())
+	}
+	return q.give(meet)
+}
+
+// repeats reports whether an all-reduce on q is the Comm's last call on the device once more, in place in the same Memory, on any
+// part of it. What issue checks was right then, and is now: only the Memory may have been freed since, and the stream been closed.
+func (q *Queue) repeats(dst, src *Buf, op Op) bool {
+	c := q.c
+	k := &c.lib.call
+	return q.group == nil && Kind(k.Kind) == KindAllReduce && Op(k.Op) == op && op < firstScaled && Type(k.Type) == dst.typ &&
+		k.Count == uint64(dst.count) && dst.mem != nil && identical(dst.mem, c.lib.known) && src.inPlace() && !c.pending.Load() && !c.shut()
+}
+
+// repeat issues a call of which repeats is true, on dst, whose Memory is at that address.
+func (q *Queue) repeat(dst *Buf, at uintptr, op Op) (w Work) {
+	c := q.c
+	c.calls++
+	if !c.enter() {
+		return q.shut(&args{kind: KindAllReduce})
+	}
+	if c.failure.Load() != nil {
+		w = q.failed(&args{kind: KindAllReduce, typ: dst.typ, op: op, root: -1})
+	} else {
+		at += uintptr(dst.first * dst.typ.Size())
+		e := &c.lib.one[0]
+		e.Kind, e.Type, e.Op, e.Root, e.To = engine.AllReduce, engine.Type(dst.typ), engine.Op(op), -1, 0
+		e.Count, e.Sent, e.Dst, e.Src = dst.count, 0, at, at
+		if e.DC != nil {
+			e.DC, e.SC = nil, nil
+		}
+		w = q.give(false)
+	}
+	c.leave()
+	return w
+}
+
+// give gives the call that the library's record describes its place in the order, and hands it to the library.
+func (q *Queue) give(meet bool) Work {
+	c, l := q.c, q.c.lib
+	k := &l.call
 	c.recording.begin()
 	c.seq++
 	seq := c.seq
-	meet := false
-	if alike(k, a, count) && k.To == a.to {
-		k.Seq, k.Hash, k.Start = seq, k.Own, c.eng.Now()
-	} else {
-		c.fill(k, a, seq, count)
-		k.Start, k.State = c.eng.Now(), uint8(Running)
-		meet = l.first(k, c.Size())
-	}
-	r := &c.ring[seq%ringCalls] // field by field: see storeRecord of cpu
-	r.Seq, r.Count, r.Start, r.End = seq, count, k.Start, 0
-	r.Root, r.Hash, r.Number = k.Root, k.Hash, 0
+	k.Seq, k.Hash, k.Start = seq, k.Own, c.eng.Now()
+	r := &c.ring[seq%ringCalls] // as in Comm.begin
+	r.Seq, r.Count, r.Start, r.End = seq, k.Count, k.Start, 0
+	r.Root, r.Hash, r.Number = k.Root, k.Own, 0
 	r.Kind, r.Type, r.Op, r.State, r.Times = k.Kind, k.Type, k.Op, uint8(Running), k.Times
 	c.issuers[seq%ringCalls] = q.dev
 	c.recording.end()
 	if f := c.eng.Issued(k, meet); f != nil {
-		return q.failed(a)
+		return q.failed(argsOf(k))
 	}
 	if q.group != nil {
 		q.group.connect = q.group.connect || meet
 		return Work{at: q.dev, seq: seq}
 	}
 	if err := q.dev.hand(l.one[:], seq, meet); err != nil {
-		return q.notHanded(a, err)
+		return q.notHanded(argsOf(k), err)
 	}
 	return Work{at: q.dev, seq: seq}
+}
+
+// argsOf is what an error says of k.
+func argsOf(k *call.Call) *args {
+	return &args{kind: Kind(k.Kind), typ: Type(k.Type), op: Op(k.Op), root: int(k.Root)}
 }
 
 // hand gives the library calls, of which seq is the last. With connect it may wait inside for other ranks: the monitor looks at that, and
@@ -187,7 +230,7 @@ func (d *deviceStream) hand(calls []engine.Call, seq uint64, connect bool) error
 }
 
 // notHanded is the Work of calls that hand has failed with.
-func (q Queue) notHanded(a *args, err error) Work {
+func (q *Queue) notHanded(a *args, err error) Work {
 	if errors.Is(err, errStreamGone) {
 		return q.rejected(a, fmt.Errorf("the %T is closed", q.dev.s))
 	}
@@ -221,7 +264,7 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 }
 
 // failed is the Work of a call on a Comm that has failed. It ends the use of the Comm, which OnFailure may close.
-func (q Queue) failed(a *args) Work {
+func (q *Queue) failed(a *args) Work {
 	q.c.leave()
 	r := call.Record{Seq: q.c.seq, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
 	return Work{err: q.c.errorIn(context.Background(), nil, &r)}

@@ -11,7 +11,7 @@ import (
 )
 
 // push hands a group to the stream.
-func (q Queue) push(g *group) Work {
+func (q *Queue) push(g *group) Work {
 	c := q.c
 	c.mu.Lock()
 	if c.closed.Load() { // since it was looked at: Close may have found nothing queued

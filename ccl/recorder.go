@@ -40,9 +40,9 @@ func (c *Comm) begin(k *call.Call) *call.Record {
 	c.seq++
 	r := &c.ring[c.seq%ringCalls]
 	k.Start = c.eng.Now()
-	// Field by field: see storeRecord of the engine.
+	// Field by field, and the hash, which has just been written, from its other copy: see call.StoreRecord.
 	r.Seq, r.Count, r.Start, r.End = k.Seq, k.Count, k.Start, 0
-	r.Root, r.Hash, r.Number = k.Root, k.Hash, 0
+	r.Root, r.Hash, r.Number = k.Root, k.Own, 0
 	r.Kind, r.Type, r.Op, r.State, r.Times = k.Kind, k.Type, k.Op, uint8(Running), k.Times
 	c.recording.end()
 	return r

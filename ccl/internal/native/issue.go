@@ -4,8 +4,6 @@ package native
 
 // #cgo noescape gcclIssue
 // #cgo nocallback gcclIssue
-// #cgo noescape gcclAllReduce
-// #cgo nocallback gcclAllReduce
 // #include "native.h"
 import "C"
 
@@ -36,7 +34,8 @@ func (e *end) Issue(stream uintptr, calls []engine.Call) error {
 	return e.issue(C.U(stream), calls)
 }
 
-// allReduce is issue of one call whose arguments cross as they are: to C, and not into an array first.
+// allReduce is issue of one call whose arguments cross as they are: to C, and not into an array first. They are numbers alone, so
+// cgo needs no noescape for them, and nocallback would cost 2 ns.
 func (e *end) allReduce(stream C.U, k *engine.Call) error {
 	typ, _ := e.lib.wire(k.Type)
 	if err := e.enter(); err != nil {

@@ -39,17 +39,18 @@ func (c *Member) Enter(k *call.Call) {
 		return
 	}
 	c.order = c.order*0x01000193 ^ k.Hash
-	k.Hash = c.order | 1
+	hash := c.order | 1
 	if c.Opt.Unchecked {
-		k.Hash = 1
+		hash = 1
 	}
+	k.Hash = hash
 	k.Place = c.Calls
 	kind := k.Kind
 	if k.Inside != 0 {
 		kind = k.Inside
 	}
-	call.StoreRecord(r, &k.Record, c.Calls, k.Seq, kind)
-	ordered.Store((*uint64)(unsafe.Pointer(c.Local.Entered(c.Me))), c.Calls<<32|uint64(k.Hash))
+	call.StoreRecord(r, &k.Record, c.Calls, k.Seq, hash, kind)
+	ordered.Store((*uint64)(unsafe.Pointer(c.Local.Entered(c.Me))), c.Calls<<32|uint64(hash))
 }
 
 // Entered is what this rank has said of the collective it entered last, or of the back-th before it.
