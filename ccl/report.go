@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
 // What a Comm reports by itself: a rank that is late, ranks that wait for each other, and, when a Comm fails, the last
@@ -38,11 +39,11 @@ func (c *Comm) watch(o *plane.Options) {
 	o.StallWarn, _ = stallWarn(os.Getenv("GOCCL_STALL_WARN")) // NewComm has refused what it cannot read
 	o.Busy = func() bool { return c.busy.Load() || c.runs.Load() }
 	o.Caller = c.lastCaller
-	o.OnLate = func(l plane.Late) { c.opt.Log.Warn(c.lateText(&l), c.attrs()...) }
-	o.OnCircle = func(w []plane.Wait) {
+	o.OnLate = func(l status.Late) { c.opt.Log.Warn(c.lateText(&l), c.attrs()...) }
+	o.OnCircle = func(w []status.Wait) {
 		c.opt.Log.Warn(circleText(w), c.attrs()...)
 	}
-	o.OnPicture = func(s []plane.Status) {
+	o.OnPicture = func(s []status.Status) {
 		for _, line := range c.pictureText(s) {
 			c.opt.Log.Warn(line, c.attrs()[:2]...)
 		}
@@ -59,7 +60,7 @@ func (c *Comm) attrs() []any {
 }
 
 // callIn is the call of a status, as its Comm's order numbers it.
-func callIn(s *plane.Status) string {
+func callIn(s *status.Status) string {
 	call := callOf(&s.Call)
 	if s.Call.Kind == 0 {
 		return "no call"
@@ -69,7 +70,7 @@ func callIn(s *plane.Status) string {
 }
 
 // lateText reads like: ccl: tp: AllReduce #41 float x 1024 sum at train.go:88 has waited for 10s: rank 5 on host b has not arrived; its last call is Broadcast #40 float x 8 root 0
-func (c *Comm) lateText(l *plane.Late) string {
+func (c *Comm) lateText(l *status.Late) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
 	switch {
@@ -90,9 +91,9 @@ func (c *Comm) lateText(l *plane.Late) string {
 		}
 		fmt.Fprintf(&b, " %s on host %s has not arrived", rankOf(&s), s.Host())
 		switch s.Doing {
-		case plane.Waits:
+		case status.Waits:
 			fmt.Fprintf(&b, "; it waits in %s", callIn(&s))
-		case plane.AtWork:
+		case status.AtWork:
 			fmt.Fprintf(&b, "; it is in %s", callIn(&s))
 		default:
 			fmt.Fprintf(&b, "; its last call is %s", callIn(&s))
@@ -105,7 +106,7 @@ func (c *Comm) lateText(l *plane.Late) string {
 }
 
 // rankOf reads like: rank 1 (world rank 5)
-func rankOf(s *plane.Status) string {
+func rankOf(s *status.Status) string {
 	return fmt.Sprintf("rank %d%s", s.Rank, inWorld([]int{int(s.World)}, []int{int(s.Rank)}))
 }
 
@@ -132,7 +133,7 @@ func roundedMillis(ms uint32) time.Duration {
 }
 
 // circleText reads like: ccl: deadlock: rank 0 in tp #5 waits for 1; rank 1 in dp #7 waits for 0
-func circleText(circle []plane.Wait) string {
+func circleText(circle []status.Wait) string {
 	var b strings.Builder
 	b.WriteString("ccl: deadlock:")
 	for i, w := range circle {
@@ -149,7 +150,7 @@ func circleText(circle []plane.Wait) string {
 }
 
 // pictureText says, Comm by Comm, at which call its ranks stood: a line for those that did the same.
-func (c *Comm) pictureText(all []plane.Status) []string {
+func (c *Comm) pictureText(all []status.Status) []string {
 	type group struct {
 		comm  uint64
 		text  string
@@ -159,7 +160,7 @@ func (c *Comm) pictureText(all []plane.Status) []string {
 	var groups []*group
 	for i := range all {
 		s := &all[i]
-		text := map[plane.Doing]string{plane.Waits: "waited in ", plane.AtWork: "in ", plane.Outside: "in no call; the last was "}[s.Doing] + callIn(s)
+		text := map[status.Doing]string{status.Waits: "waited in ", status.AtWork: "in ", status.Outside: "in no call; the last was "}[s.Doing] + callIn(s)
 		if s.Call.Kind == 0 {
 			text = "in no call yet"
 		}
@@ -178,7 +179,7 @@ func (c *Comm) pictureText(all []plane.Status) []string {
 		}
 		to.ranks, to.world = append(to.ranks, int(s.Rank)), append(to.world, int(s.World))
 	}
-	names := map[uint64]*plane.Status{}
+	names := map[uint64]*status.Status{}
 	heard := map[uint64]map[int]bool{}
 	for i := range all {
 		s := &all[i]

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
 // GOCCL_TRACE names a directory into which each process writes, as lines of JSON, the flight recorder of its Comms when they
@@ -143,10 +143,10 @@ func (c *Comm) line(why string) traceLine {
 		World: c.eng.World(c.Rank()), Host: c.host, PID: os.Getpid(), Time: time.Now().UTC(), Why: why, Calls: []tracedCall{}}
 }
 
-var doing = map[plane.Doing]string{plane.Outside: "outside", plane.AtWork: "at work", plane.Waits: "waits"}
+var doing = map[status.Doing]string{status.Outside: "outside", status.AtWork: "at work", status.Waits: "waits"}
 
 // writePicture writes where all ranks stood.
-func (c *Comm) writePicture(all []plane.Status) {
+func (c *Comm) writePicture(all []status.Status) {
 	dir := traceDir()
 	if dir == "" {
 		return

@@ -16,7 +16,7 @@ import (
 )
 
 // orderedLocks are the packages whose locks stand in the order that the package comment of plane has.
-var orderedLocks = []string{"call", "region", "plane", "reach", "rounds", "links", "shrink", "cpu"}
+var orderedLocks = []string{"call", "region", "plane/status", "plane", "reach", "rounds", "links", "shrink", "cpu"}
 
 // locks lists the mutexes of a package below ccl/internal, as type.field; an embedded one has its type's or variable's name.
 func locks(files fs.FS, dir string) (list []string, err error) {

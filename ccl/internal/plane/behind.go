@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
 )
 
@@ -83,9 +84,9 @@ func (c *Member) Behind() []int {
 	for r := range c.N {
 		add(c.LocalRank(r), uint32(c.Local.Entered(r).Load()>>32), c.Local.Waits(r).Load() != 0)
 	}
-	for _, s := range c.Site.standing(c.id) {
+	for _, s := range c.Site.Statuses.Of(c.id) {
 		if c.Topo.Node(int(s.Rank)) != c.Topo.Node(c.rank) {
-			add(int(s.Rank), uint32(s.Calls), s.Doing == Waits)
+			add(int(s.Rank), uint32(s.Calls), s.Doing == status.Waits)
 		}
 	}
 	slices.Sort(late)

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
@@ -15,7 +16,7 @@ type board struct {
 	whole  atomic.Uint64 // the most bytes of an AllReduce of two ranks that lie in the slots
 	_      [104]byte
 	log    eventLog
-	status statusLog
+	status status.StatusLog
 }
 
 var _ [shm.HeaderBytes - unsafe.Sizeof(board{})]byte // it fits

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
@@ -63,19 +64,19 @@ func (c *controlConn) send(kind byte, e *Event) {
 
 // sendStatus sends at once what is told of the order of calls, and with the next flush what is told of
 // a rank: many do that at the same time.
-func (c *controlConn) sendStatus(s *Status) {
+func (c *controlConn) sendStatus(s *status.Status) {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
 	if s.Brief {
-		s.encode(c.out[frameHead:])
-		c.write(frameStatus, frameHead+statusWire)
+		s.Encode(c.out[frameHead:])
+		c.write(frameStatus, frameHead+status.StatusWire)
 		return
 	}
 	n := len(c.later)
-	c.later = append(c.later, c.out[:frameHead+statusWire]...)
+	c.later = append(c.later, c.out[:frameHead+status.StatusWire]...)
 	f := c.later[n:]
 	putHead(f, frameStatus)
-	s.encode(f[frameHead:])
+	s.Encode(f[frameHead:])
 	if len(c.later) > laterMax {
 		c.writeLater()
 	}
@@ -303,7 +304,7 @@ func (s *Site) listenTo(c *controlConn) {
 	defer s.Wg.Done()
 	in, buf := bufio.NewReader(c), make([]byte, frameMax)
 	var e Event
-	var st Status
+	var st status.Status
 	for spoken := false; ; spoken = true {
 		err := s.awaitFrame(c, in, frameHead)
 		if err == nil {
@@ -321,7 +322,7 @@ func (s *Site) listenTo(c *controlConn) {
 				s.receiveEvent(&e, c)
 			}
 		case err == nil && kind == frameStatus:
-			if err = st.decode(body); err == nil {
+			if err = st.Decode(body); err == nil {
 				s.receiveStatus(&st, c, true)
 			}
 		case err == nil && kind == frameBye:

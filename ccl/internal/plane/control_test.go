@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
 // anEvent has something in every field.
@@ -135,8 +136,8 @@ func FuzzFrame(f *testing.F) {
 	f.Add(frameOf(frameEvent, frameVersion, body))
 	f.Add(append(frameOf(frameEvent, frameVersion, body), frameOf(frameBye, frameVersion, nil)...))
 	f.Add(frameOf(frameEvent, frameVersion, body[:7]))
-	st := aStatus()
-	f.Add(frameOf(frameStatus, frameVersion, st.encode(make([]byte, statusWire))))
+	st := status.Status{Comm: 8, Calls: 41, Rank: 3, Size: 8, World: 7, Peer: 5, For: 6, Doing: status.Waits}
+	f.Add(frameOf(frameStatus, frameVersion, st.Encode(make([]byte, status.StatusWire))))
 	f.Add([]byte("GET / HTTP/1.1\r\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r := bytes.NewReader(in)

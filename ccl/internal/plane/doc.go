@@ -86,8 +86,10 @@
 //	ringer.mu      the addresses of other processes' ringers
 //	controlConn.wmu  what is written to a neighbor; a write takes at most sendFor
 //	lived.mu       the time that this process has lived through
+//	Table.mu       what is known of where ranks stand
+//	Seen.mu        which statuses have come before
 //
-// The last four are leaves: nothing is taken under them.
+// The last six are leaves: nothing is taken under them.
 //
 // # Choices
 //

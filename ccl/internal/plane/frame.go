@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
 // A frame is a length (of the whole, little-endian, 2 bytes), a kind, a version, and
@@ -19,7 +20,7 @@ const (
 
 	frameHead    = 4
 	frameVersion = 5
-	frameMax     = frameHead + max(eventWire, statusWire)
+	frameMax     = frameHead + max(eventWire, status.StatusWire)
 )
 
 // readFrame reads one frame. buf holds at least frameMax bytes, and the body after.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -42,23 +43,23 @@ type job struct {
 	StopCh chan struct{}
 	Wg     sync.WaitGroup
 
-	mu      sync.Mutex
-	comms   map[uint64][]*Member
-	history []Event      // the last of them, for Comms and connections that are about to be made
-	dead    map[int]bool // ranks of the world that are known to be lost
-	settled subjects
-	leavers map[int]bool    // ranks of the world that are known to have left in good order
-	fallen  map[int]bool    // those that are said to be lost, whether that is believed yet or not
-	first   map[int]int     // by host, which of its ranks leads it, where that is not the first: see succeed.go
-	vacant  map[int]absence // hosts whose lead has gone, and the next has not come
-	pending []Event         // proposals that nobody has decided yet
-	polls   []*poll         // about those that are counted first
-	picture picture
-	looking []*Member // the monitor's, so that it allocates nothing
-	suspect []int32   // a deadlock that was seen once; the monitor's
-	sites   map[int]*Site
-	all     []*Site // the same
-	leaving bool
+	mu       sync.Mutex
+	comms    map[uint64][]*Member
+	history  []Event      // the last of them, for Comms and connections that are about to be made
+	dead     map[int]bool // ranks of the world that are known to be lost
+	settled  subjects
+	leavers  map[int]bool    // ranks of the world that are known to have left in good order
+	fallen   map[int]bool    // those that are said to be lost, whether that is believed yet or not
+	first    map[int]int     // by host, which of its ranks leads it, where that is not the first: see succeed.go
+	vacant   map[int]absence // hosts whose lead has gone, and the next has not come
+	pending  []Event         // proposals that nobody has decided yet
+	polls    []*poll         // about those that are counted first
+	brokenAt int64           // when the first failure was heard of, since the last picture; 0: none
+	Statuses status.Table
+	watch    monitored
+	sites    map[int]*Site
+	all      []*Site // the same
+	leaving  bool
 }
 
 // Site is this process's part in one host of its job. A process has one, unless its
@@ -82,24 +83,23 @@ type Site struct {
 		sync.Mutex
 		events []Event
 	}
-	numbers    atomic.Uint32 // of this process's events
-	proposals  []proposal
-	passed     map[eventID]bool
-	passedIn   []eventID
-	pulses     []pulse
-	pulse      *pulse // this process's
-	others     []watched
-	guarded    bool // this process is told when the next of the others ends; the monitor's
-	control    []*controlConn
-	joining    map[int]bool // ranks of the world to which a connection is being made
-	inPlane    bool         // it has been connected first
-	heard      map[seat]uint32
-	heardBrief map[uint64][4]order // by Comm, the last that were heard of
-	boardRead  uint64              // of the host's statuses; the monitor's
-	unix       []*net.UnixConn
-	door       *door
-	Ringer     atomic.Pointer[ringer] // nil: the monitor never idles
-	Attending  sync.WaitGroup         // goroutines at the door and at the ends of unix: they use host
+	numbers   atomic.Uint32 // of this process's events
+	proposals []proposal
+	passed    map[eventID]bool
+	passedIn  []eventID
+	pulses    []pulse
+	pulse     *pulse // this process's
+	others    []watched
+	guarded   bool // this process is told when the next of the others ends; the monitor's
+	control   []*controlConn
+	joining   map[int]bool // ranks of the world to which a connection is being made
+	inPlane   bool         // it has been connected first
+	seen      status.Seen  // which statuses have come
+	boardRead uint64       // of the host's statuses; the monitor's
+	unix      []*net.UnixConn
+	door      *door
+	Ringer    atomic.Pointer[ringer] // nil: the monitor never idles
+	Attending sync.WaitGroup         // goroutines at the door and at the ends of unix: they use host
 }
 
 // Site returns this process's part in host node.
@@ -108,7 +108,7 @@ func (j *job) Site(node int) *Site {
 	defer j.mu.Unlock()
 	s := j.sites[node]
 	if s == nil {
-		s = &Site{job: j, Node: node, passed: map[eventID]bool{}, joining: map[int]bool{}, heard: map[seat]uint32{}, heardBrief: map[uint64][4]order{}}
+		s = &Site{job: j, Node: node, passed: map[eventID]bool{}, joining: map[int]bool{}}
 		j.sites[node] = s
 		j.all = append(j.all[:len(j.all):len(j.all)], s) // a new list: others hold the old one
 	}
@@ -151,7 +151,7 @@ func EnterJob(id string, peer time.Duration) *job {
 		}
 		j = &job{id: id, peer: peer, Born: time.Now(), StopCh: make(chan struct{}), comms: map[uint64][]*Member{}, sites: map[int]*Site{},
 			dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
-			picture: picture{ranks: map[seat]*Status{}, briefs: map[uint64]*briefs{}}}
+		}
 		j.Pace.wake = make(chan struct{}, 1)
 		j.naps.Open()
 		jobs.m[id] = j
@@ -275,7 +275,7 @@ func (j *job) Remove(c *Member) {
 	}
 	if len(j.comms[c.id]) == 0 {
 		delete(j.comms, c.id)
-		j.forgetStatuses(c.id)
+		j.Statuses.Forget(c.id)
 	}
 	switch {
 	case j.TCP == nil:
@@ -289,7 +289,7 @@ func (j *job) Remove(c *Member) {
 // checkMembers looks after the calls that wait, and reports whether there are any.
 func (j *job) checkMembers(now int64) (waits bool) {
 	j.mu.Lock()
-	all := j.looking[:0]
+	all := j.watch.members[:0]
 	for _, list := range j.comms {
 		all = append(all, list...)
 	}
@@ -307,6 +307,6 @@ func (j *job) checkMembers(now int64) (waits bool) {
 		waits = waits || c.needsMonitor()
 	}
 	clear(all)
-	j.looking = all
+	j.watch.members = all
 	return waits
 }

@@ -1,40 +1,52 @@
 package plane
 
 import (
+	"context"
+	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
-// Which rank a rank that gives up names, by what the others have told.
-func TestLateBehind(t *testing.T) {
-	const now = int64(time.Hour)
-	waits := func(comm uint64, world, on int32) Status {
-		return Status{Comm: comm, World: world, For: on, Size: 4, Doing: Waits, heard: now}
+// The call of rank 0, whose context ends, names ranks of its Comm that wait for nobody. Where those it waits for wait
+// themselves, in another Comm, for a rank that is none of its own, it names that one, and is not the fault of this rank.
+func TestUnfinished(t *testing.T) {
+	waits := func(comm uint64, world, on int32) status.Status {
+		return status.Status{Comm: comm, Rank: world, World: world, For: on, Size: 8, Doing: status.Waits}
 	}
-	as := func(s Status, change func(*Status)) Status {
-		change(&s)
-		return s
-	}
-	for name, tc := range map[string]struct {
-		all  []Status
-		want int32
+	named := waits(2, 4, 6)
+	named.SetName("tp")
+	for _, tc := range []struct {
+		name    string
+		told    []status.Status
+		missing []int
+		peer    int
+		late    []int
+		own     bool
+		err     string
 	}{
-		"nothing is known of it":            {nil, 1},
-		"it is in no call":                  {[]Status{as(waits(1, 1, 2), func(s *Status) { s.Doing = Outside })}, 1},
-		"it waits for a late rank":          {[]Status{waits(2, 1, 5)}, 5},
-		"it waits for one that waits":       {[]Status{waits(2, 1, 3), waits(3, 3, 5), waits(2, 9, 1)}, 5},
-		"it waits for the one that asks":    {[]Status{waits(2, 1, 0)}, -1},
-		"it does not say for whom":          {[]Status{waits(2, 1, -1)}, -1},
-		"they wait for each other":          {[]Status{waits(2, 1, 3), waits(3, 3, 1)}, -1},
-		"it waits in two Comms":             {[]Status{waits(2, 1, 3), waits(4, 1, 5), waits(3, 3, 1)}, 5},
-		"its Comm has just failed":          {[]Status{as(waits(2, 1, 5), func(s *Status) { s.Failed, s.heard = true, now-int64(time.Second/2) })}, 5},
-		"its Comm has failed long ago":      {[]Status{as(waits(2, 1, 5), func(s *Status) { s.Failed, s.heard = true, now-int64(2*time.Second) })}, 1},
-		"it has not been heard of for long": {[]Status{as(waits(2, 1, 5), func(s *Status) { s.heard = now - int64(10*time.Second) })}, 1},
+		{"nothing is known of those it waits for", nil, []int{1, 2}, 1, []int{1, 2}, true, "too late"},
+		{"it waits for nobody", nil, nil, -1, nil, true, "too late"},
+		{"one of two waits for the other", []status.Status{waits(2, 1, 2)}, []int{1, 2}, 2, []int{2}, true, "too late"},
+		{"both wait for a third", []status.Status{waits(2, 1, 3), waits(3, 2, 3)}, []int{1, 2}, 3, []int{3}, true, "too late"},
+		{"a rank that is none of its own is late", []status.Status{waits(2, 1, 4), named}, []int{1}, -1, []int{1}, false, "world rank 6 is late in tp: too late"},
+		{"they wait for each other", []status.Status{waits(2, 1, 2), waits(3, 2, 1)}, []int{1, 2}, 1, []int{1, 2}, true, "too late"},
 	} {
-		end, last := waitsIn(tc.all, now, time.Second).lateBehind(1, 0)
-		assert.Equal(t, tc.want, end, name)
-		assert.Equal(t, tc.want > 1, last != nil, name)
+		t.Run(tc.name, func(t *testing.T) {
+			s := &Site{job: &job{}}
+			for _, st := range tc.told {
+				s.Statuses.Keep(&st, s.Clock())
+			}
+			c := &Member{identity: identity{id: 1, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}, Site: s}
+			f := c.Unfinished(context.Canceled, errors.New("too late"), tc.missing)
+			assert.Equal(t, call.Canceled, f.Code)
+			assert.Equal(t, tc.peer, f.Peer)
+			assert.Equal(t, tc.late, f.Missing)
+			assert.Equal(t, tc.own, f.Own)
+			assert.EqualError(t, f.Err, tc.err)
+		})
 	}
 }

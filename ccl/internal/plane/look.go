@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
 // The monitor looks after calls that wait, at no cost to those that do not: a call that has slept
@@ -16,9 +17,7 @@ import (
 const (
 	compareAfter = 5 * time.Millisecond
 	publishAfter = 500 * time.Millisecond
-	publishAgain = 2 * time.Second // while it waits, and perRank more for each rank of the Comm
-	perRank      = 10 * time.Millisecond
-	follow       = 2 * publishAgain      // for which changes are told after another rank was heard to wait
+	follow       = 4 * time.Second       // for which changes are told after another rank was heard to wait
 	publishEvery = 50 * time.Millisecond // at most
 )
 
@@ -34,11 +33,11 @@ type note struct {
 
 	looked      uint64 // the calls whose order has been compared: 1 + their number
 	brief       uint64 // and told
-	published   Status
+	published   status.Status
 	publishedAt int64
 	heardAt     int64 // when another rank was last heard to wait; 0: never
 	warned      int64 // 1 + the beginning of the call that was warned of
-	atEnd       *Status
+	atEnd       *status.Status
 }
 
 // noteSleep notes that the call under way sleeps, waiting for peer.
@@ -76,9 +75,9 @@ func (c *Member) notePeer(peer int) {
 }
 
 // status is where this rank stands now. c.note is locked; it is false once the Comm's memory is gone.
-func (c *Member) status(now int64) (s Status, since int64, ok bool) {
+func (c *Member) status(now int64) (s status.Status, since int64, ok bool) {
 	n := &c.note
-	s = Status{Comm: c.id, Rank: int32(c.rank), Size: int32(c.Size()), World: int32(c.Members.World(c.rank)),
+	s = status.Status{Comm: c.id, Rank: int32(c.rank), Size: int32(c.Size()), World: int32(c.Members.World(c.rank)),
 		Node: int32(c.Site.Node), Peer: -1, For: -1, Failed: c.Cause.Load() != nil}
 	c.Life.Lock()
 	if c.Gone {
@@ -95,16 +94,16 @@ func (c *Member) status(now int64) (s Status, since int64, ok bool) {
 	began := c.foreignSince()
 	switch {
 	case began != 0:
-		s.Doing, since = Waits, int64(began&^ForeignCall)
+		s.Doing, since = status.Waits, int64(began&^ForeignCall)
 	case n.asleep && n.calls == s.Calls:
-		s.Doing, s.Peer, since = Waits, n.peer, n.since
+		s.Doing, s.Peer, since = status.Waits, n.peer, n.since
 		if call.IsPairwise(n.call.Kind) {
 			s.Call = n.call
 		}
 	case c.Opt.Busy != nil && c.Opt.Busy():
-		s.Doing = AtWork
+		s.Doing = status.AtWork
 	}
-	if s.Doing == Waits {
+	if s.Doing == status.Waits {
 		s.Waited = uint32(max(now-since, 0) / int64(time.Millisecond))
 	}
 	return s, since, true
@@ -126,7 +125,7 @@ func (c *Member) check(now int64) {
 	if !ok {
 		return
 	}
-	waits := s.Doing == Waits && now-since >= int64(compareAfter)
+	waits := s.Doing == status.Waits && now-since >= int64(compareAfter)
 	if waits && !call.IsPairwise(s.Call.Kind) && !c.Opt.Unchecked {
 		if f := c.compare(&s); f != nil {
 			go c.Fail(f) // which takes locks of its own
@@ -143,18 +142,18 @@ func (c *Member) check(now int64) {
 	}
 	switch {
 	case waits && now-since >= int64(after):
-		if !sameStanding(&s, &n.published) || now-n.publishedAt >= int64(publishAgain+time.Duration(c.Size())*perRank) {
+		if !sameStanding(&s, &n.published) || now-n.publishedAt >= int64(status.Again(c.Size())) {
 			c.publish(s, now)
 		}
 		if w := int64(c.Opt.StallWarn); w > 0 && now-since >= w && n.warned != since+1 {
 			n.warned = since + 1
 			c.Site.reportStall(c, s)
 		}
-	case n.heardAt != 0 && now-n.heardAt >= int64(follow) && n.published.Doing != Waits:
+	case n.heardAt != 0 && now-n.heardAt >= int64(follow) && n.published.Doing != status.Waits:
 		n.heardAt = 0
-	case n.heardAt != 0 || n.published.Doing == Waits:
-		if s.Doing == Waits && now-since < int64(after) {
-			s.Doing = AtWork
+	case n.heardAt != 0 || n.published.Doing == status.Waits:
+		if s.Doing == status.Waits && now-since < int64(after) {
+			s.Doing = status.AtWork
 		}
 		if !sameStanding(&s, &n.published) && (n.publishedAt < n.heardAt || now-n.publishedAt >= int64(publishEvery)) {
 			c.publish(s, now)
@@ -170,25 +169,25 @@ func (c *Member) publishAtFailure(now int64) {
 	}
 }
 
-func sameStanding(a, b *Status) bool {
+func sameStanding(a, b *status.Status) bool {
 	return a.Calls == b.Calls && a.Doing == b.Doing && a.Call.Seq == b.Call.Seq && a.Call.Kind == b.Call.Kind && a.Peer == b.Peer && a.Failed == b.Failed
 }
 
 // publish tells all ranks of the job where this one stands. c.note is locked.
-func (c *Member) publish(s Status, now int64) {
+func (c *Member) publish(s status.Status, now int64) {
 	n := &c.note
 	s.Number, s.For = n.published.Number+1, c.awaited(&s)
 	n.published, n.publishedAt = s, now
-	s.name.set(c.Name())
-	s.host.set(c.Opt.Host)
-	if c.Opt.Caller != nil && s.Doing != Outside {
-		s.caller.set(c.Opt.Caller())
+	s.SetName(c.Name())
+	s.SetHost(c.Opt.Host)
+	if c.Opt.Caller != nil && s.Doing != status.Outside {
+		s.SetCaller(c.Opt.Caller())
 	}
 	c.Site.receiveStatus(&s, nil, true)
 }
 
 // compare finds a rank, of this host or one heard of, whose collective of that number was another.
-func (c *Member) compare(s *Status) *call.Fault {
+func (c *Member) compare(s *status.Status) *call.Fault {
 	if c.note.looked != s.Calls+1 {
 		c.note.looked = s.Calls + 1
 		if f := c.compareHeard(s); f != nil {
@@ -204,8 +203,8 @@ func (c *Member) compare(s *Status) *call.Fault {
 }
 
 // compareHeard compares with what ranks of other hosts have told.
-func (c *Member) compareHeard(s *Status) *call.Fault {
-	if other, ok := c.Site.brief(s); ok {
+func (c *Member) compareHeard(s *status.Status) *call.Fault {
+	if other, ok := c.Site.Statuses.Contradiction(s); ok {
 		return Disagree(s.Call, other.Call, int(other.Rank))
 	}
 	return nil
@@ -217,7 +216,7 @@ func Disagree(mine, theirs call.Record, peer int) *call.Fault {
 }
 
 // checkAgainst compares this rank's calls with what another has told.
-func (c *Member) checkAgainst(other *Status) {
+func (c *Member) checkAgainst(other *status.Status) {
 	if int(other.Rank) == c.rank || c.Opt.Unchecked || c.Cause.Load() != nil || other.Calls == 0 || call.IsPairwise(other.Call.Kind) {
 		return
 	}

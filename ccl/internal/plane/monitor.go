@@ -11,6 +11,12 @@ const (
 	BeatEvery = 250 * time.Millisecond
 )
 
+// monitored is what the monitor keeps from one look to the next.
+type monitored struct {
+	members []*Member // so that it allocates nothing
+	circles circles
+}
+
 // monitor is the one goroutine that keeps the coarse clock, reads what other processes have to say, and looks
 // after calls that wait. While there is nothing to look after it is idle: see pace.
 func (j *job) monitor() {

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
@@ -91,7 +92,7 @@ func (j *job) WakeMonitor() {
 // becomeIdle makes the monitor idle, if nothing needs it and whatever may need it is able to wake it.
 func (j *job) becomeIdle(at int64) bool {
 	j.mu.Lock()
-	undecided := len(j.pending)+len(j.polls) > 0 || j.picture.brokenAt != 0
+	undecided := len(j.pending)+len(j.polls) > 0 || j.brokenAt != 0
 	for _, s := range j.all {
 		undecided = undecided || len(s.proposals) > 0
 	}
@@ -209,6 +210,6 @@ func (c *Member) needsMonitor() bool {
 	if c.Cause.Load() != nil {
 		return n.atEnd != nil
 	}
-	return n.asleep || n.heardAt != 0 || n.published.Doing == Waits || c.Bell.sleep.Load() || c.foreignSince() != 0 || c.wordSince != 0 ||
+	return n.asleep || n.heardAt != 0 || n.published.Doing == status.Waits || c.Bell.sleep.Load() || c.foreignSince() != 0 || c.wordSince != 0 ||
 		c.asked.Load() || c.Proposal.Load() != nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
@@ -64,9 +65,9 @@ func TestNumbersBeyond32Bits(t *testing.T) {
 	require.NoError(t, e2.decode(e.encode(make([]byte, eventWire))))
 	require.Equal(t, e, e2)
 
-	s := aStatus()
+	s := status.Status{Comm: 8, Calls: 41, Rank: 3, Size: 8, World: 7, Peer: 5, For: 6, Doing: status.Waits}
 	s.Call.Number = r.Number
-	var s2 Status
-	require.NoError(t, s2.decode(s.encode(make([]byte, statusWire))))
+	var s2 status.Status
+	require.NoError(t, s2.Decode(s.Encode(make([]byte, status.StatusWire))))
 	require.Equal(t, s, s2)
 }

@@ -275,8 +275,8 @@ func (s *Site) deliver(e *Event) {
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
 		s.dead[int(e.Peer)] = true
 	}
-	if s.picture.brokenAt == 0 && alarming(call.Code(e.Code)) {
-		s.picture.brokenAt = max(s.Clock(), 1)
+	if s.brokenAt == 0 && alarming(call.Code(e.Code)) {
+		s.brokenAt = max(s.Clock(), 1)
 		for _, list := range s.comms { // all are to say where they stand
 			for _, c := range list {
 				c.asked.Store(true)

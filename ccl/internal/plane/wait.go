@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/region"
 )
@@ -264,8 +265,8 @@ func (c *Member) missing(peer int) []int {
 
 // told is the rank that rank r of another host has said that it waits for, -1 if none.
 func (c *Member) peerOf(r int) int {
-	for _, s := range c.Site.standing(c.id) {
-		if int(s.Rank) == r && s.Doing == Waits {
+	for _, s := range c.Site.Statuses.Of(c.id) {
+		if int(s.Rank) == r && s.Doing == status.Waits {
 			return int(s.Peer)
 		}
 	}

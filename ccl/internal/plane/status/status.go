@@ -1,4 +1,4 @@
-package plane
+package status
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 )
 
 // Status says where one rank stands in one Comm. Ranks tell each other only once a call has waited for
-// long: see look.go.
+// long.
 type Status struct {
 	Comm   uint64
 	Calls  uint64 // collectives it has begun
@@ -67,13 +67,23 @@ func (s *Status) Name() string { return s.name.String() }
 // Caller is where the call was made, "" if that is not known.
 func (s *Status) Caller() string { return s.caller.String() }
 
+// SetName notes what the Comm is called. It is cut where there is no room for it, as the other texts are.
+func (s *Status) SetName(name string) { s.name.set(name) }
+
+// SetCaller notes where the call was made.
+func (s *Status) SetCaller(caller string) { s.caller.set(caller) }
+
+// SetHost notes the name of the rank's host.
+func (s *Status) SetHost(host string) { s.host.set(host) }
+
 // Host is the name of the rank's host.
 func (s *Status) Host() string { return s.host.String() }
 
-// statusWire is the size of an encoded Status.
-const statusWire = 2*8 + 9*4 + 4 + call.NumberedWire + 2*24 + 48
+// Wire is the size of an encoded Status.
+const StatusWire = 2*8 + 9*4 + 4 + call.NumberedWire + 2*24 + 48
 
-func (s *Status) encode(b []byte) []byte {
+// Encode writes s to b, which it returns as far as it is written.
+func (s *Status) Encode(b []byte) []byte {
 	le := binary.LittleEndian
 	le.PutUint64(b, s.Comm)
 	le.PutUint64(b[8:], s.Calls)
@@ -87,7 +97,7 @@ func (s *Status) encode(b []byte) []byte {
 	copy(b[at+1:], s.name.b[:])
 	copy(b[at+25:], s.host.b[:])
 	copy(b[at+49:], s.caller.b[:])
-	return b[:statusWire]
+	return b[:StatusWire]
 }
 
 func flag(v bool) byte {
@@ -97,9 +107,10 @@ func flag(v bool) byte {
 	return 0
 }
 
-func (s *Status) decode(b []byte) error {
-	if len(b) != statusWire {
-		return fmt.Errorf("control: a status of %d bytes; %d are expected", len(b), statusWire)
+// Decode reads what Encode wrote. It comes from another host: what makes no sense is an error.
+func (s *Status) Decode(b []byte) error {
+	if len(b) != StatusWire {
+		return fmt.Errorf("control: a status of %d bytes; %d are expected", len(b), StatusWire)
 	}
 	le := binary.LittleEndian
 	s.Comm, s.Calls = le.Uint64(b), le.Uint64(b[8:])
@@ -121,6 +132,6 @@ func (s *Status) decode(b []byte) error {
 	return nil
 }
 
-// statusLog hands statuses to the processes of a host, as eventLog does events. One that is overwritten before all
+// Log hands statuses to the processes of a host, as event.Log does events. One that is overwritten before all
 // have read it is lost; it is said again while it matters.
-type statusLog = shm.Ring[Status]
+type StatusLog = shm.Ring[Status]

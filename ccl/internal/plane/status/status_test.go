@@ -1,4 +1,4 @@
-package plane
+package status
 
 import (
 	"bytes"
@@ -23,10 +23,10 @@ func aStatus() Status {
 
 func TestStatusWire(t *testing.T) {
 	s := aStatus()
-	var b [statusWire]byte
-	require.Len(t, s.encode(b[:]), 192)
+	var b [StatusWire]byte
+	require.Len(t, s.Encode(b[:]), 192)
 	var back Status
-	require.NoError(t, back.decode(b[:]))
+	require.NoError(t, back.Decode(b[:]))
 	assert.Equal(t, s, back)
 	assert.Equal(t, "tp n1 train.go:88", back.Name()+" "+back.Host()+" "+back.Caller())
 	s.name.set(strings.Repeat("x", 100))
@@ -37,7 +37,7 @@ func TestStatusWire(t *testing.T) {
 
 func TestStatusThatMakesNoSense(t *testing.T) {
 	for name, spoil := range map[string]func(b []byte) []byte{
-		"short":            func(b []byte) []byte { return b[:statusWire-1] },
+		"short":            func(b []byte) []byte { return b[:StatusWire-1] },
 		"long":             func(b []byte) []byte { return append(b, 0) },
 		"a rank beyond":    func(b []byte) []byte { b[16] = 8; return b },
 		"a negative rank":  func(b []byte) []byte { b[19] = 0x80; return b },
@@ -51,25 +51,25 @@ func TestStatusThatMakesNoSense(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := aStatus()
 			var back Status
-			assert.Error(t, back.decode(spoil(s.encode(make([]byte, statusWire)))))
+			assert.Error(t, back.Decode(spoil(s.Encode(make([]byte, StatusWire)))))
 		})
 	}
 }
 
 func FuzzStatus(f *testing.F) {
 	s := aStatus()
-	f.Add(s.encode(make([]byte, statusWire)))
+	f.Add(s.Encode(make([]byte, StatusWire)))
 	f.Add([]byte("GET / HTTP/1.1\r\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var s Status
-		if s.decode(in) != nil {
+		if s.Decode(in) != nil {
 			return
 		}
-		again := s.encode(make([]byte, statusWire))
+		again := s.Encode(make([]byte, StatusWire))
 		if !bytes.Equal(again, in) {
 			t.Fatalf("%x was read as %+v, which is %x", in, s, again)
 		}
-		circle([]Status{s, aStatus()})
-		waitsIn([]Status{s, aStatus()}, 0, 0).lateBehind(s.World, s.For)
+		Circle([]Status{s, aStatus()})
+		WaitsIn([]Status{s, aStatus()}, 0, 0).LateBehind(s.World, s.For)
 	})
 }

@@ -1,0 +1,69 @@
+package status
+
+import (
+	"slices"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+)
+
+// Wait is one edge of a circle of ranks that wait for each other.
+type Wait struct {
+	Status       // of the rank that waits
+	On     int32 // the rank of the world it waits for
+}
+
+// Circle finds ranks of the world that wait for each other, each in a call that the next has not
+// come to: the commonest hang where a job has several Comms. A rank waits for those of a collective's Comm that
+// have not begun it, and for the other end of a point-to-point call.
+func Circle(all []Status) []Wait {
+	members := map[uint64][]Status{}
+	for _, s := range all {
+		members[s.Comm] = append(members[s.Comm], s)
+	}
+	edges := map[int32][]Wait{}
+	for _, s := range all {
+		if s.Doing != Waits || s.Failed {
+			continue
+		}
+		for _, o := range members[s.Comm] {
+			switch {
+			case o.Rank == s.Rank:
+			case call.IsPairwise(s.Call.Kind) && o.Rank == s.Peer, !call.IsPairwise(s.Call.Kind) && o.Calls < s.Calls:
+				edges[s.World] = append(edges[s.World], Wait{s, o.World})
+			}
+		}
+	}
+	starts := make([]int32, 0, len(edges))
+	for w := range edges {
+		starts = append(starts, w)
+	}
+	slices.Sort(starts)
+	done := map[int32]bool{}
+	var path []Wait
+	var visit func(w int32) []Wait
+	visit = func(w int32) []Wait {
+		for i, e := range path {
+			if e.World == w {
+				return slices.Clone(path[i:])
+			}
+		}
+		if done[w] {
+			return nil
+		}
+		for _, e := range edges[w] {
+			path = append(path, e)
+			if found := visit(e.On); found != nil {
+				return found
+			}
+			path = path[:len(path)-1]
+		}
+		done[w] = true
+		return nil
+	}
+	for _, w := range starts {
+		if found := visit(w); found != nil {
+			return found
+		}
+	}
+	return nil
+}

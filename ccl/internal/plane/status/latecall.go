@@ -1,0 +1,34 @@
+package status
+
+import "github.com/goccl/goccl/ccl/internal/call"
+
+// Late is a call that has waited for long, as the rank that reports it knows it.
+type Late struct {
+	Waits   Status
+	Late    []Status // the ranks that have not come to it
+	Unheard []int    // ranks that have not said where they stand
+}
+
+// LateIn is the call that mine waits in, by what all ranks of the Comm have said. It is false where a lower rank waits in the
+// same call: that reports it.
+func LateIn(mine Status, all []Status) (Late, bool) {
+	l := Late{Waits: mine}
+	heard := map[int32]bool{mine.Rank: true}
+	pairwise := call.IsPairwise(mine.Call.Kind)
+	for _, o := range all {
+		heard[o.Rank] = true
+		switch {
+		case o.Rank == mine.Rank:
+		case o.Doing == Waits && o.Calls == mine.Calls && o.Rank < mine.Rank && !pairwise:
+			return Late{}, false
+		case pairwise && o.Rank == mine.Peer, !pairwise && o.Calls < mine.Calls:
+			l.Late = append(l.Late, o)
+		}
+	}
+	for r := range int(mine.Size) {
+		if !heard[int32(r)] {
+			l.Unheard = append(l.Unheard, r)
+		}
+	}
+	return l, true
+}
