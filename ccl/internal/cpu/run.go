@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/rounds"
@@ -259,7 +260,7 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 // neverSplit says to those that have the new Comm by now that rank me of it, this one, never will, since c has failed with
 // f. It names the rank at fault as c does, if that is one of group, the members. Else it is this rank that leaves them, and
 // the cause says which rank of the world made it.
-func (c *Comm) neverSplit(id uint64, f *call.Fault, group []int, me int) plane.Event {
+func (c *Comm) neverSplit(id uint64, f *call.Fault, group []int, me int) event.Event {
 	culprit := c.Blamed(f)
 	code, peer, cause := f.Code, slices.Index(group, culprit), f.Err
 	if peer < 0 || code == call.Mismatch { // of the calls of another Comm
@@ -269,5 +270,5 @@ func (c *Comm) neverSplit(id uint64, f *call.Fault, group []int, me int) plane.E
 			cause = fmt.Errorf("Split failed: world rank %d: %s", c.Members.World(culprit), f.Said())
 		}
 	}
-	return plane.NewEvent(id, code, peer, me, c.Site.Node, cause)
+	return event.New(id, code, peer, me, c.Site.Node, cause)
 }

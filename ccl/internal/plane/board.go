@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
@@ -15,7 +16,7 @@ type board struct {
 	pulses atomic.Uint64 // the table of pulses
 	whole  atomic.Uint64 // the most bytes of an AllReduce of two ranks that lie in the slots
 	_      [104]byte
-	log    eventLog
+	log    event.Log
 	status status.StatusLog
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 )
@@ -52,12 +53,12 @@ func (c *controlConn) inTree(node int) bool {
 
 // send writes one frame, with the event if there is one. A failure to write shows at the
 // reading end.
-func (c *controlConn) send(kind byte, e *Event) {
+func (c *controlConn) send(kind byte, e *event.Event) {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
 	n := frameHead
 	if e != nil {
-		n += len(e.encode(c.out[frameHead:]))
+		n += len(e.Encode(c.out[frameHead:]))
 	}
 	c.write(kind, n)
 }
@@ -260,10 +261,10 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 		return nil
 	}
 	s.control = append(s.control[:len(s.control):len(s.control)], c)
-	old := slices.Concat(s.history, s.pending)
 	s.Wg.Add(1)
 	s.mu.Unlock()
-	c.send(frameBeat, nil) // who has said something was there: see listenTo
+	old := s.undecided.All() // what comes from now on is sent to c as well
+	c.send(frameBeat, nil)   // who has said something was there: see listenTo
 	for i := range old {
 		c.send(frameEvent, &old[i])
 	}
@@ -303,7 +304,7 @@ func (j *job) offered(key tcp.Key, self uint32) {
 func (s *Site) listenTo(c *controlConn) {
 	defer s.Wg.Done()
 	in, buf := bufio.NewReader(c), make([]byte, frameMax)
-	var e Event
+	var e event.Event
 	var st status.Status
 	for spoken := false; ; spoken = true {
 		err := s.awaitFrame(c, in, frameHead)
@@ -318,7 +319,7 @@ func (s *Site) listenTo(c *controlConn) {
 		}
 		switch {
 		case err == nil && kind == frameEvent:
-			if err = e.decode(body); err == nil {
+			if err = e.Decode(body); err == nil {
 				s.receiveEvent(&e, c)
 			}
 		case err == nil && kind == frameStatus:
@@ -328,7 +329,7 @@ func (s *Site) listenTo(c *controlConn) {
 		case err == nil && kind == frameBye:
 			s.drop(c)
 			if !s.ending() {
-				s.Post(NewEvent(0, processLeft, c.first, -1, c.host, nil))
+				s.Post(event.New(0, event.ProcessLeft, c.first, -1, c.host, nil))
 			}
 			return
 		}
@@ -398,8 +399,8 @@ func (s *Site) awaitFrame(c *controlConn, in *bufio.Reader, n int) error {
 const readAgain = 100 * time.Millisecond
 
 // receiveEvent passes on an event that came from a neighbor.
-func (s *Site) receiveEvent(e *Event, from *controlConn) {
-	if call.Code(e.Code) == voted {
+func (s *Site) receiveEvent(e *event.Event, from *controlConn) {
+	if call.Code(e.Code) == event.Voted {
 		s.countVote(e, from)
 		s.reconsider()
 		return
@@ -414,34 +415,17 @@ func (s *Site) receiveEvent(e *Event, from *controlConn) {
 
 // forward sends e on to all neighbors but the one it came from, once. It is false where e has been here
 // before.
-func (s *Site) forward(e *Event, from *controlConn) bool {
+func (s *Site) forward(e *event.Event, from *controlConn) bool {
 	if s.Topo.Nodes() == 1 {
 		return true
 	}
-	s.mu.Lock()
-	first := s.isFirst(e)
-	s.mu.Unlock()
-	if !first {
+	if !s.passed.First(e) {
 		return false
 	}
 	for _, c := range s.neighbors() {
 		if c != from {
 			c.send(frameEvent, e)
 		}
-	}
-	return true
-}
-
-// isFirst reports whether e has not been here before. s.mu is held.
-func (s *Site) isFirst(e *Event) bool {
-	id := e.id()
-	if s.passed[id] {
-		return false
-	}
-	s.passed[id] = true
-	if s.passedIn = append(s.passedIn, id); len(s.passedIn) > keptIDs {
-		delete(s.passed, s.passedIn[0])
-		s.passedIn = s.passedIn[1:]
 	}
 	return true
 }

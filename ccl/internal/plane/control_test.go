@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
-// anEvent has something in every field.
-func anEvent() Event {
-	e := NewEvent(0x1122334455667788, call.Mismatch, 5, 3, 2, errors.New("enough"))
-	e.Origin, e.Number, e.Size, e.Stage = 1, 9, 7, decided
-	e.Theirs = call.Record{Seq: 41, Count: 1025, Root: -1, Hash: 0xbeef, Kind: call.AllReduce, Type: 11, Op: 2, State: 1}
+// someEvent is one that a frame carries.
+func someEvent() event.Event {
+	e := event.New(0x1122334455667788, call.Mismatch, 5, 3, 2, errors.New("enough"))
+	e.Origin, e.Number, e.Size = 1, 9, 7
 	e.Call = call.Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: call.AllReduce, Type: 11, Op: 2, State: 1}
 	return e
 }
@@ -33,45 +33,9 @@ func frameOf(kind, version byte, body []byte) []byte {
 	return append(append(b, kind, version), body...)
 }
 
-func TestEventWire(t *testing.T) {
-	e := anEvent()
-	var b [eventWire]byte
-	require.Len(t, e.encode(b[:]), eventWire)
-	assert.Equal(t, 212, eventWire)
-	assert.Equal(t, []byte{0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 5, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0, byte(call.Mismatch), byte(decided), 6}, b[:35])
-	assert.Equal(t, "enough", string(b[35:41]))
-	assert.Equal(t, []byte{41, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xca, 0, 0, byte(call.AllReduce), 11, 2, 1}, b[132:160])
-	var back Event
-	require.NoError(t, back.decode(b[:]))
-	assert.Equal(t, e, back)
-}
-
-func TestEventThatMakesNoSense(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		do   func(b []byte) []byte
-	}{
-		{"empty", func([]byte) []byte { return nil }},
-		{"short", func(b []byte) []byte { return b[:eventWire-1] }},
-		{"long", func(b []byte) []byte { return append(b, 0) }},
-		{"no code", func(b []byte) []byte { b[32] = 0; return b }},
-		{"a code beyond", func(b []byte) []byte { b[32] = byte(codeEnd); return b }},
-		{"too much text", func(b []byte) []byte { b[34] = 98; return b }},
-		{"a negative size", func(b []byte) []byte { b[31] = 0x80; return b }},
-		{"a stage beyond", func(b []byte) []byte { b[33] = byte(decided) + 1; return b }},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			e := anEvent()
-			b := tc.do(e.encode(make([]byte, eventWire)))
-			var back Event
-			assert.Error(t, back.decode(b))
-		})
-	}
-}
-
 func TestReadFrame(t *testing.T) {
-	e := anEvent()
-	event := e.encode(make([]byte, eventWire))
+	e := someEvent()
+	event := e.Encode(make([]byte, event.Wire))
 	for _, tc := range []struct {
 		name string
 		in   []byte
@@ -109,7 +73,7 @@ func TestSendFrames(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
 	c := &controlConn{Conn: a}
-	e := anEvent()
+	e := someEvent()
 	go func() {
 		c.send(frameBeat, nil)
 		c.send(frameEvent, &e)
@@ -119,7 +83,7 @@ func TestSendFrames(t *testing.T) {
 	for _, want := range []struct {
 		kind byte
 		body []byte
-	}{{frameBeat, []byte{}}, {frameEvent, e.encode(make([]byte, eventWire))}, {frameBye, []byte{}}} {
+	}{{frameBeat, []byte{}}, {frameEvent, e.Encode(make([]byte, event.Wire))}, {frameBye, []byte{}}} {
 		kind, body, err := readFrame(b, buf)
 		require.NoError(t, err)
 		assert.Equal(t, want.kind, kind)
@@ -130,8 +94,8 @@ func TestSendFrames(t *testing.T) {
 }
 
 func FuzzFrame(f *testing.F) {
-	e := anEvent()
-	body := e.encode(make([]byte, eventWire))
+	e := someEvent()
+	body := e.Encode(make([]byte, event.Wire))
 	f.Add(frameOf(frameBeat, frameVersion, nil))
 	f.Add(frameOf(frameEvent, frameVersion, body))
 	f.Add(append(frameOf(frameEvent, frameVersion, body), frameOf(frameBye, frameVersion, nil)...))
@@ -151,15 +115,15 @@ func FuzzFrame(f *testing.F) {
 			if n := before - r.Len(); n < frameHead || n > frameMax || n != frameHead+len(body) {
 				t.Fatalf("a frame of %d bytes, %d of them its body", n, len(body))
 			}
-			var e Event
-			if kind != frameEvent || e.decode(body) != nil {
+			var e event.Event
+			if kind != frameEvent || e.Decode(body) != nil {
 				continue
 			}
-			if again := e.encode(make([]byte, eventWire)); !bytes.Equal(again, body) {
+			if again := e.Encode(make([]byte, event.Wire)); !bytes.Equal(again, body) {
 				t.Fatalf("%x was read as %+v, which is %x", body, e, again)
 			}
 			for me := range 3 { // every rank can make something of it
-				if e.fault(me, func(*call.Record) bool { return true }).Code == 0 {
+				if e.Fault(me, func(*call.Record) bool { return true }).Code == 0 {
 					t.Fatal("a fault without a code")
 				}
 			}
@@ -182,7 +146,7 @@ func TestSlowNeighborGetsWholeFrames(t *testing.T) {
 	require.NoError(t, here.(*net.UnixConn).SetWriteBuffer(4096))
 
 	c := &controlConn{Conn: here}
-	e := anEvent()
+	e := someEvent()
 	sent := uint32(0)
 	for len(c.unsent) < 10*frameMax {
 		e.Number = sent
@@ -206,8 +170,8 @@ func TestSlowNeighborGetsWholeFrames(t *testing.T) {
 		if kind != frameEvent {
 			continue
 		}
-		var got Event
-		require.NoError(t, got.decode(body))
+		var got event.Event
+		require.NoError(t, got.Decode(body))
 		require.Equal(t, next, got.Number)
 		next++
 	}
@@ -219,8 +183,8 @@ func TestLateRestOfAFrame(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	e := anEvent()
-	frame := frameOf(frameEvent, frameVersion, e.encode(make([]byte, eventWire)))
+	e := someEvent()
+	frame := frameOf(frameEvent, frameVersion, e.Encode(make([]byte, event.Wire)))
 	s := &Site{job: &job{}} // nobody moves its clock on: it is as if the process were stopped
 	s.peer = 10 * time.Millisecond
 	c := &controlConn{Conn: a}
@@ -243,7 +207,7 @@ func TestByeAfterWhatIsUnsent(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
 	c := &controlConn{Conn: a}
-	e := anEvent()
+	e := someEvent()
 	c.send(frameEvent, &e) // nobody reads: a pipe holds nothing
 	require.NotEmpty(t, c.unsent)
 	go func() {

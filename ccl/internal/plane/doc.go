@@ -77,19 +77,22 @@
 //
 // A goroutine that holds a lock takes only locks that are below it here. No lock is held while a call waits for another rank.
 //
-//	job.Order      the order in which this process believes events; held while one is handled
-//	Site.kept      events that the host's log has no room for yet
-//	note           what a Member tells the monitor of the call under way
-//	Member.Life    keeps the memory of a Comm mapped while another goroutine looks at it
-//	job.mu         all that the process knows of its job: Comms, ranks lost, proposals, connections, pictures
-//	jobs           the jobs of the process, and how many Comms keep each
-//	ringer.mu      the addresses of other processes' ringers
-//	controlConn.wmu  what is written to a neighbor; a write takes at most sendFor
-//	lived.mu       the time that this process has lived through
-//	Table.mu       what is known of where ranks stand
-//	Seen.mu        which statuses have come before
+//	job.Order           the order in which this process believes events; held while one is handled
+//	Site.kept           events that the host's log has no room for yet
+//	note                what a Member tells the monitor of the call under way
+//	Member.Life         keeps the memory of a Comm mapped while another goroutine looks at it
+//	event.Proposals.mu  what this process has proposed; held while that is compared with what is believed
+//	job.mu              all that the process knows of its job: Comms, ranks lost, connections
+//	jobs                the jobs of the process, and how many Comms keep each
+//	ringer.mu           the addresses of other processes' ringers
+//	controlConn.wmu     what is written to a neighbor; a write takes at most sendFor
+//	lived.mu            the time that this process has lived through
+//	event.Sequencer.mu  proposals that nobody has decided, votes, and what has been decided
+//	event.Seen.mu       which events have come before
+//	status.Table.mu     what is known of where ranks stand
+//	status.Seen.mu      which statuses have come before
 //
-// The last six are leaves: nothing is taken under them.
+// The last eight are leaves: nothing is taken under them.
 //
 // # Choices
 //

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -43,23 +44,20 @@ type job struct {
 	StopCh chan struct{}
 	Wg     sync.WaitGroup
 
-	mu       sync.Mutex
-	comms    map[uint64][]*Member
-	history  []Event      // the last of them, for Comms and connections that are about to be made
-	dead     map[int]bool // ranks of the world that are known to be lost
-	settled  subjects
-	leavers  map[int]bool    // ranks of the world that are known to have left in good order
-	fallen   map[int]bool    // those that are said to be lost, whether that is believed yet or not
-	first    map[int]int     // by host, which of its ranks leads it, where that is not the first: see succeed.go
-	vacant   map[int]absence // hosts whose lead has gone, and the next has not come
-	pending  []Event         // proposals that nobody has decided yet
-	polls    []*poll         // about those that are counted first
-	brokenAt int64           // when the first failure was heard of, since the last picture; 0: none
-	Statuses status.Table
-	watch    monitored
-	sites    map[int]*Site
-	all      []*Site // the same
-	leaving  bool
+	mu        sync.Mutex
+	comms     map[uint64][]*Member
+	undecided event.Sequencer
+	dead      map[int]bool    // ranks of the world that are known to be lost
+	leavers   map[int]bool    // ranks of the world that are known to have left in good order
+	fallen    map[int]bool    // those that are said to be lost, whether that is believed yet or not
+	first     map[int]int     // by host, which of its ranks leads it, where that is not the first: see succeed.go
+	vacant    map[int]absence // hosts whose lead has gone, and the next has not come
+	brokenAt  int64           // when the first failure was heard of, since the last picture; 0: none
+	Statuses  status.Table
+	watch     monitored
+	sites     map[int]*Site
+	all       []*Site // the same
+	leaving   bool
 }
 
 // Site is this process's part in one host of its job. A process has one, unless its
@@ -81,12 +79,11 @@ type Site struct {
 	scanned atomic.Uint64 // of the host's log
 	kept    struct {      // what it had no room for yet; locked before job.mu
 		sync.Mutex
-		events []Event
+		events []event.Event
 	}
 	numbers   atomic.Uint32 // of this process's events
-	proposals []proposal
-	passed    map[eventID]bool
-	passedIn  []eventID
+	proposals event.Proposals
+	passed    event.Seen
 	pulses    []pulse
 	pulse     *pulse // this process's
 	others    []watched
@@ -108,7 +105,7 @@ func (j *job) Site(node int) *Site {
 	defer j.mu.Unlock()
 	s := j.sites[node]
 	if s == nil {
-		s = &Site{job: j, Node: node, passed: map[eventID]bool{}, joining: map[int]bool{}}
+		s = &Site{job: j, Node: node, joining: map[int]bool{}}
 		j.sites[node] = s
 		j.all = append(j.all[:len(j.all):len(j.all)], s) // a new list: others hold the old one
 	}
@@ -254,9 +251,8 @@ func (s *Site) spins() int {
 func (j *job) add(c *Member) {
 	j.mu.Lock()
 	j.comms[c.id] = append(j.comms[c.id], c)
-	old := append([]Event(nil), j.history...)
 	j.mu.Unlock()
-	for _, e := range old {
+	for _, e := range j.undecided.History() {
 		if call.Code(e.Code) <= call.Closed {
 			j.failMember(c, &e)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
@@ -125,7 +126,7 @@ func (c *Member) Fail(f *call.Fault) {
 		return
 	}
 	e := eventOf(c, f)
-	if c.isDisputed(&e) {
+	if e.IsDisputed(c.Size()) {
 		c.dispute(e)
 		return
 	}
@@ -289,3 +290,20 @@ func (c *Member) Abandon() {
 
 // Apart is why ranks that seemed to be on this rank's host share no memory with it, where this rank is to tell.
 func (c *Member) Apart() string { return c.apart }
+
+// eventOf is f, which this rank reports.
+func eventOf(c *Member, f *call.Fault) event.Event {
+	e := event.New(c.id, f.Code, c.Blamed(f), c.rank, c.Site.Node, f.Err)
+	if f.Code != call.Mismatch {
+		return e
+	}
+	if f.Mine != nil {
+		e.Call = *f.Mine
+	} else { // found by the goroutine that makes the call
+		e.Call = c.Entered(0)
+	}
+	if f.Theirs != nil {
+		e.Theirs = *f.Theirs
+	}
+	return e
+}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
@@ -16,7 +17,7 @@ import (
 const explainFor = time.Second
 
 // log puts e into the log of this host, or keeps it until there is room.
-func (s *Site) appendLog(h *shm.Host, e Event) {
+func (s *Site) appendLog(h *shm.Host, e event.Event) {
 	s.kept.Lock()
 	defer s.kept.Unlock()
 	s.kept.events = append(s.kept.events, e)

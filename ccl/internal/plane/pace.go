@@ -92,11 +92,12 @@ func (j *job) WakeMonitor() {
 // becomeIdle makes the monitor idle, if nothing needs it and whatever may need it is able to wake it.
 func (j *job) becomeIdle(at int64) bool {
 	j.mu.Lock()
-	undecided := len(j.pending)+len(j.polls) > 0 || j.brokenAt != 0
-	for _, s := range j.all {
-		undecided = undecided || len(s.proposals) > 0
-	}
+	undecided := j.brokenAt != 0
 	j.mu.Unlock()
+	undecided = undecided || !j.undecided.IsIdle()
+	for _, s := range j.siteList() {
+		undecided = undecided || s.proposals.Any()
+	}
 	if undecided {
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -63,12 +64,13 @@ func TestSettleDown(t *testing.T) {
 	assert.True(t, j.Pace.idle.Load())
 	j.Pace.idle.Store(false)
 
-	j.pending = []Event{{}}
+	e := event.Event{Stage: event.Proposed}
+	j.undecided.Remember(&e)
 	assert.False(t, j.becomeIdle(1000))
-	j.pending = nil
-	s.proposals = []proposal{{}}
+	j.undecided = event.Sequencer{}
+	s.proposals.Add(event.Event{}, time.Hour)
 	assert.False(t, j.becomeIdle(1000))
-	s.proposals = nil
+	s.proposals = event.Proposals{}
 	j.Pace.Active.Store(true)
 	assert.False(t, j.becomeIdle(1000), "a call has just begun")
 	assert.False(t, j.Pace.idle.Load())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -59,10 +60,10 @@ func TestNumbersBeyond32Bits(t *testing.T) {
 	r := c.Entered(0)
 	require.EqualValues(t, number, r.Number)
 
-	e := anEvent()
+	e := someEvent()
 	e.Call.Number, e.Theirs.Number = r.Number, r.Number
-	var e2 Event
-	require.NoError(t, e2.decode(e.encode(make([]byte, eventWire))))
+	var e2 event.Event
+	require.NoError(t, e2.Decode(e.Encode(make([]byte, event.Wire))))
 	require.Equal(t, e, e2)
 
 	s := status.Status{Comm: 8, Calls: 41, Rank: 3, Size: 8, World: 7, Peer: 5, For: 6, Doing: status.Waits}

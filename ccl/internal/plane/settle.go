@@ -1,12 +1,11 @@
 package plane
 
 import (
-	"slices"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/region"
-	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // One cause for all. On a host, events are believed in the order in which they stand in its log.
@@ -17,35 +16,26 @@ import (
 
 const (
 	SettleFor = 150 * time.Millisecond // for a decision to come
-	keptIDs   = 1 << 10                // events that a process remembers to have passed on
 )
 
-// proposal is an event of this process that waits for a decision.
-type proposal struct {
-	Event
-	until time.Duration // in lived time
-}
-
 // Post sends news of this process on its way, unless the others have given it up: then they know better who is lost.
-func (s *Site) Post(e Event) {
+func (s *Site) Post(e event.Event) {
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
 		s.Scan()
-		if s.isStale(&Event{Origin: int32(s.Mine), Peer: e.Peer, Code: e.Code}) {
+		if s.isStale(&event.Event{Origin: int32(s.Mine), Peer: e.Peer, Code: e.Code}) {
 			return
 		}
 	}
 	e.Origin, e.Number = int32(s.Mine), s.numbers.Add(1)
 	if s.Topo.Nodes() > 1 && call.Code(e.Code) <= call.Closed {
-		e.Stage = proposed
-		s.mu.Lock()
-		s.proposals = append(s.proposals, proposal{e, s.Lived.Now() + SettleFor})
-		s.mu.Unlock()
+		e.Stage = event.Proposed
+		s.proposals.Add(e, s.Lived.Now()+SettleFor)
 	}
 	s.publish(e)
 }
 
 // publish puts an event in the order of this host.
-func (s *Site) publish(e Event) {
+func (s *Site) publish(e event.Event) {
 	s.mu.Lock()
 	h := s.Host // none yet, or no more, while this process joins the job
 	s.mu.Unlock()
@@ -70,7 +60,7 @@ func (s *Site) Scan() {
 	s.Order.Lock()
 	defer s.Order.Unlock()
 	next := s.scanned.Load()
-	boardOf(h).log.Unread(&next, s.writesNoMore, func(e *Event) {
+	boardOf(h).log.Unread(&next, s.writesNoMore, func(e *event.Event) {
 		s.showRead(next)
 		s.handle(e)
 	})
@@ -78,8 +68,8 @@ func (s *Site) Scan() {
 }
 
 // handle does what this process has to do about an event, in the order of its host. s.order is held.
-func (s *Site) handle(e *Event) {
-	if call.Code(e.Code) == voted {
+func (s *Site) handle(e *event.Event) {
+	if call.Code(e.Code) == event.Voted {
 		s.countVote(e, nil)
 		s.decide()
 		return
@@ -89,12 +79,12 @@ func (s *Site) handle(e *Event) {
 		return
 	}
 	s.WakeMonitor()
-	s.remember(e) // before it is passed on, so that who is connected meanwhile hears of it
+	s.undecided.Remember(e) // before it is passed on, so that who is connected meanwhile hears of it
 	s.forward(e, nil)
 	switch {
-	case call.Code(e.Code) == askLeft:
+	case call.Code(e.Code) == event.AskLeft:
 		s.answerLeft(int(e.Peer))
-	case e.Stage != proposed:
+	case e.Stage != event.Proposed:
 		s.deliver(e)
 	case e.Size > 0:
 		s.sendTally(e)
@@ -104,103 +94,21 @@ func (s *Site) handle(e *Event) {
 	s.decide()
 }
 
-// remember keeps what those who come later are to hear: a proposal until it is decided, here or elsewhere.
-func (s *Site) remember(e *Event) {
-	if call.Code(e.Code) > processLeft {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := &s.history
-	switch {
-	case e.Stage == proposed && s.settled.has(e.subject()):
-		return
-	case e.Stage == proposed:
-		list = &s.pending
-	case call.Code(e.Code) <= call.Closed:
-		s.settled.keep(e.subject())
-	}
-	if len(*list) == shm.RingSlots {
-		*list = (*list)[1:]
-	}
-	*list = append(*list, *e)
-}
-
 // decide gives the proposals their places, if this process is the one to do that.
 func (s *Site) decide() {
 	for {
-		s.mu.Lock()
-		s.pending = slices.DeleteFunc(s.pending, func(e Event) bool { return s.settled.has(e.subject()) })
-		s.polls = slices.DeleteFunc(s.polls, func(p *poll) bool { return s.settled.has(p.subject) })
-		none := len(s.pending) == 0
-		s.mu.Unlock()
-		if none || !s.leads() || !s.lowest() {
+		if s.undecided.Prune() == 0 || !s.leads() || !s.lowest() {
 			return
 		}
-		s.mu.Lock()
-		next := slices.IndexFunc(s.pending, func(e Event) bool { return s.canDecide(&e) })
-		if next < 0 {
-			s.mu.Unlock()
+		d, ok := s.undecided.Next(s.Lived.Now())
+		if !ok {
 			return
 		}
-		d := s.pending[next]
-		if d.Size > 0 {
-			d.blameMinority(s.poll(&d).parties(), int(d.Size))
-		}
-		s.pending = slices.Delete(s.pending, next, next+1)
-		s.settled.keep(d.subject())
-		s.mu.Unlock()
-		d.Stage = decided
 		if s.Host.Shared() {
 			s.appendLog(s.Host, d) // the scan that is under way comes to it
 		} else {
 			s.handle(&d)
 		}
-	}
-}
-
-// subject is what can be decided once: the failure of a Comm, the loss of a rank of the world.
-type subject struct {
-	comm uint64
-	lost int32
-}
-
-func (e *Event) subject() subject {
-	if e.Comm == 0 {
-		return subject{0, e.Peer}
-	}
-	return subject{e.Comm, -1}
-}
-
-// subjects are those that have been decided: all losses, and the failures of the last Comms. That of one before them would
-// be decided again, if anybody still proposed it, and tell nobody anything new.
-type subjects struct {
-	all  map[subject]bool
-	list []subject // of the failures, the oldest first from next on
-	next int
-}
-
-// keptFailures is how many there are.
-const keptFailures = 4096
-
-func (k *subjects) has(x subject) bool { return k.all[x] }
-
-func (k *subjects) keep(x subject) {
-	switch {
-	case k.all[x]:
-		return
-	case k.all == nil:
-		k.all = map[subject]bool{}
-	}
-	k.all[x] = true
-	switch {
-	case x.comm == 0:
-	case len(k.list) < keptFailures:
-		k.list = append(k.list, x)
-	default:
-		delete(k.all, k.list[k.next])
-		k.list[k.next] = x
-		k.next = (k.next + 1) % keptFailures
 	}
 }
 
@@ -218,34 +126,21 @@ func (s *Site) lowest() bool {
 
 // expireProposals believes the proposals of this process that nobody has decided in time.
 func (s *Site) expireProposals() {
-	now := s.Lived.Now()
-	s.mu.Lock()
-	var due []Event
-	s.proposals = slices.DeleteFunc(s.proposals, func(p proposal) bool {
-		if s.isMoot(&p.Event) {
-			return true
-		}
-		if now < p.until {
-			return false
-		}
-		p.Stage = final
-		due = append(due, p.Event)
-		return true
-	})
-	s.mu.Unlock()
-	for _, e := range due {
+	for _, e := range s.proposals.Due(s.Lived.Now(), s.isMoot) {
 		s.publish(e)
 	}
 }
 
-// isMoot reports whether what e proposes, or another cause, is believed here. s.mu is held.
-func (s *Site) isMoot(e *Event) bool {
+// isMoot reports whether what e proposes, or another cause, is believed here.
+func (s *Site) isMoot(e *event.Event) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case e.Comm == 0:
 		return s.dead[int(e.Peer)]
 	case call.Code(e.Code) == call.Aborted, // which this process has believed at once
 		len(s.comms[e.Comm]) == 0: // of ranks elsewhere: see neverSplit
-		return s.settled.has(e.subject())
+		return s.undecided.IsDecided(e)
 	}
 	for _, c := range s.comms[e.Comm] {
 		if c.Cause.Load() == nil {
@@ -256,15 +151,15 @@ func (s *Site) isMoot(e *Event) bool {
 }
 
 // deliver tells the Comms of this process what e says. s.order is held.
-func (s *Site) deliver(e *Event) {
+func (s *Site) deliver(e *event.Event) {
 	if w := int(e.Peer); call.Code(e.Code) > call.Closed {
 		switch {
 		case w < 0 || w >= s.Topo.Size():
-		case call.Code(e.Code) == processLeft && s.Topo.Node(w) != s.Node: // whose own host says more
+		case call.Code(e.Code) == event.ProcessLeft && s.Topo.Node(w) != s.Node: // whose own host says more
 			s.markLeft(s.Topo.Node(w), s.alongWith(w))
-		case call.Code(e.Code) == rankLeft:
+		case call.Code(e.Code) == event.RankLeft:
 			s.markLeft(s.Topo.Node(w), []int{w})
-		case call.Code(e.Code) == newLead:
+		case call.Code(e.Code) == event.NewLead:
 			s.mu.Lock()
 			delete(s.vacant, s.Topo.Node(w))
 			s.mu.Unlock()
@@ -301,9 +196,9 @@ func (s *Site) deliver(e *Event) {
 }
 
 // failMember fails c with e, if e concerns c.
-func (j *job) failMember(c *Member, e *Event) {
+func (j *job) failMember(c *Member, e *event.Event) {
 	if e.Comm == c.id {
-		f := e.fault(c.rank, c.contradicts)
+		f := e.Fault(c.rank, c.contradicts)
 		if own := c.Proposal.Load(); own != nil && int(e.From) == c.rank && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
 			f = own
 		}
@@ -318,13 +213,13 @@ func (j *job) failMember(c *Member, e *Event) {
 		return
 	}
 	if r == c.rank { // of a process that was stopped, and goes on too late
-		c.FailHere(call.NewFault(call.RankLost, r, "the others have given this rank up: %w", e.cause()))
+		c.FailHere(call.NewFault(call.RankLost, r, "the others have given this rank up: %w", e.Cause()))
 		return
 	}
 	if c.hasLeft(r) {
 		return // in good order
 	}
-	c.FailHere(&call.Fault{Code: call.Code(e.Code), Peer: r, Err: e.cause()})
+	c.FailHere(&call.Fault{Code: call.Code(e.Code), Peer: r, Err: e.Cause()})
 }
 
 // contradicts reports whether this rank has made another collective than r of its number.
@@ -354,9 +249,9 @@ func (c *Member) hasLeft(r int) bool {
 // isStale reports whether e is what a process has to say that is lost itself by now. One that was stopped, and goes on
 // when the others have given it up, blames those for the end of its connections: nobody may believe that. That it is lost
 // it may say; what was decided stays so.
-func (s *Site) isStale(e *Event) bool {
+func (s *Site) isStale(e *event.Event) bool {
 	w := int(e.Origin)
-	if e.Stage == decided || call.Code(e.Code) > call.Closed && call.Code(e.Code) != newLead || w == int(e.Peer) {
+	if e.Stage == event.Decided || call.Code(e.Code) > call.Closed && call.Code(e.Code) != event.NewLead || w == int(e.Peer) {
 		return false
 	}
 	s.mu.Lock()
@@ -372,7 +267,7 @@ func (s *Site) isGivenUp() bool {
 
 // Lost reports that rank w of the world is gone.
 func (s *Site) Lost(w int, cause error) {
-	s.Post(NewEvent(0, call.RankLost, w, -1, s.Node, cause))
+	s.Post(event.New(0, call.RankLost, w, -1, s.Node, cause))
 }
 
 // IsLost reports whether rank w of the world is known to be lost.
@@ -392,7 +287,7 @@ func (s *Site) answerLeft(w int) {
 	left := s.leavers[w] || s.pulses != nil && s.pulses[s.Topo.Local(p)].left.Load() != 0
 	s.mu.Unlock()
 	if left {
-		e := NewEvent(0, rankLeft, w, -1, s.Node, nil)
+		e := event.New(0, event.RankLeft, w, -1, s.Node, nil)
 		if s.tryHold() {
 			go func() { // not within the order of what is being handled
 				defer s.Leave()
@@ -426,7 +321,7 @@ func (s *Site) LeftYet(w int) func() bool {
 		}
 		if !asked {
 			asked = true
-			s.Post(NewEvent(0, askLeft, w, -1, s.Node, nil))
+			s.Post(event.New(0, event.AskLeft, w, -1, s.Node, nil))
 		}
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
@@ -172,7 +173,7 @@ func (s *Site) announceLead() {
 	}
 	s.mu.Unlock()
 	if news {
-		s.Post(NewEvent(0, newLead, s.Mine, -1, s.Node, nil))
+		s.Post(event.New(0, event.NewLead, s.Mine, -1, s.Node, nil))
 	}
 }
 
@@ -201,7 +202,7 @@ func (s *Site) reportUnreachable(w int, err error) {
 	leaving := s.vacant[s.Topo.Node(w)] == leftHost || s.vacant[s.Node] == leftHost || len(s.leavers) > 0 && len(s.control) == 0
 	s.mu.Unlock()
 	if leaving && refused {
-		s.Post(NewEvent(0, processLeft, w, -1, s.Topo.Node(w), nil))
+		s.Post(event.New(0, event.ProcessLeft, w, -1, s.Topo.Node(w), nil))
 		return
 	}
 	why := errors.New("its host cannot be reached")

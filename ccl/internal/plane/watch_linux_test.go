@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
@@ -41,8 +42,8 @@ func TestGiveUpWaitsForTheWatch(t *testing.T) {
 	s.Topo, s.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
 	s.open(h)
 	require.NoError(t, s.showLife(h))
-	require.True(t, boardOf(h).log.Append(&Event{Comm: 99, Code: uint8(call.Aborted), Peer: -1}, 0, nil)) // so that there is something to read
-	s.Order.Lock()                                                                                        // and the watch comes to it when this test lets it
+	require.True(t, boardOf(h).log.Append(&event.Event{Comm: 99, Code: uint8(call.Aborted), Peer: -1}, 0, nil)) // so that there is something to read
+	s.Order.Lock()                                                                                              // and the watch comes to it when this test lets it
 	here, there := unixPair(t)
 	s.watch(here, 1, nil)
 	there.Close()

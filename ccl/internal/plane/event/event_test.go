@@ -1,4 +1,4 @@
-package plane
+package event
 
 import (
 	"errors"
@@ -33,31 +33,31 @@ func TestEventFault(t *testing.T) {
 		{"closed", Event{Code: uint8(call.Closed), Peer: 2, From: 3}, 0, 2, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := tc.e.fault(tc.me, func(*call.Record) bool { return false })
+			f := tc.e.Fault(tc.me, func(*call.Record) bool { return false })
 			assert.Equal(t, &call.Fault{Code: call.Code(tc.e.Code), Peer: tc.peer, Theirs: tc.theirs}, f)
 		})
 	}
-	e := NewEvent(1, call.Aborted, 3, 3, 0, cause)
-	assert.EqualError(t, e.fault(0, nil).Err, "disk full")
+	e := New(1, call.Aborted, 3, 3, 0, cause)
+	assert.EqualError(t, e.Fault(0, nil).Err, "disk full")
 }
 
 // A long cause is cut, none is none.
 func TestEventCause(t *testing.T) {
-	long := NewEvent(1, call.Aborted, 0, 0, 0, errors.New(strings.Repeat("x", 500)))
-	assert.EqualError(t, long.cause(), strings.Repeat("x", len(long.Text)))
-	none := NewEvent(1, call.Aborted, 0, 0, 0, nil)
-	assert.NoError(t, none.cause())
+	long := New(1, call.Aborted, 0, 0, 0, errors.New(strings.Repeat("x", 500)))
+	assert.EqualError(t, long.Cause(), strings.Repeat("x", len(long.Text)))
+	none := New(1, call.Aborted, 0, 0, 0, nil)
+	assert.NoError(t, none.Cause())
 	none.Bytes = 200 // more than there is room for
-	assert.NoError(t, none.cause())
+	assert.NoError(t, none.Cause())
 }
 
 func TestEventLog(t *testing.T) {
-	var l eventLog
+	var l Log
 	_, ok, gone := l.Read(0, nil)
 	assert.False(t, ok)
 	assert.False(t, gone)
 	for i := range shm.RingSlots + 3 {
-		e := NewEvent(uint64(i), call.Aborted, i, 0, 0, nil)
+		e := New(uint64(i), call.Aborted, i, 0, 0, nil)
 		l.Append(&e, 0, nil)
 	}
 	require.Equal(t, uint64(shm.RingSlots+3), l.Claimed())
@@ -80,12 +80,12 @@ func TestEventLog(t *testing.T) {
 
 // Writers do not lose each other's events.
 func TestEventLogOfManyWriters(t *testing.T) {
-	var l eventLog
+	var l Log
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
 			for i := range shm.RingSlots / 4 {
-				e := NewEvent(uint64(w*shm.RingSlots/4+i+1), call.Aborted, w, w, 0, nil)
+				e := New(uint64(w*shm.RingSlots/4+i+1), call.Aborted, w, w, 0, nil)
 				l.Append(&e, 0, nil)
 			}
 		})

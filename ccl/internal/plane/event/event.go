@@ -1,0 +1,101 @@
+package event
+
+import (
+	"errors"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// An event is news on its way to every rank it concerns, most often a failure: through the log
+// of a host to its processes, and from host to host.
+type Event struct {
+	Comm   uint64 // 0: every Comm of which Peer is a member
+	Peer   int32  // the rank at fault: of Comm, or of the world where Comm is 0; -1: none
+	From   int32  // the rank that reports it, likewise
+	Node   int32  // and its host
+	Origin int32  // the process that reports it, by its lowest rank of the world,
+	Number uint32 // and which of its events this is
+	Size   int32  // ranks of a Comm that spans hosts, which are counted before a mismatch is decided; else 0
+	Code   uint8
+	Stage  Stage
+	Bytes  uint8 // of text
+	Text   [97]byte
+	Call   call.Record // From's call, for Mismatch
+	Theirs call.Record // and Peer's; of no kind where that is not known
+}
+
+// Stage is how far an event is. Where there are several hosts, one of them decides which of
+// several causes is the first, so that it is one on all ranks: see Sequencer.
+type Stage uint8
+
+const (
+	Final    Stage = iota // to be believed
+	Proposed              // to be put in order first
+	Decided               // the same event, in its order
+)
+
+// What events say beside failures.
+const (
+	ProcessLeft call.Code = call.Closed + 1 + iota // the process of rank Peer of the world, the lead of its host, has left in good order
+	RankLeft                                       // so has that of rank Peer of the world
+	AskLeft                                        // has it?
+	NewLead                                        // that of rank Peer of the world leads its host now
+	Voted                                          // Peer ranks of host Node, of which From is the lowest, have made collective Call
+	codeEnd
+)
+
+// id tells events apart.
+type id struct {
+	origin int32
+	number uint32
+	stage  Stage
+}
+
+func (e *Event) key() id { return id{e.Origin, e.Number, e.Stage} }
+
+// New is the event that a rank reports: code, the rank at fault, the rank that reports it and its host, and why.
+func New(comm uint64, code call.Code, peer, from, node int, cause error) Event {
+	e := Event{Comm: comm, Code: uint8(code), Peer: int32(peer), From: int32(from), Node: int32(node)}
+	if cause != nil {
+		e.Bytes = uint8(copy(e.Text[:], cause.Error()))
+	}
+	return e
+}
+
+// Cause is why, nil if e does not say.
+func (e *Event) Cause() error {
+	if e.Bytes == 0 || int(e.Bytes) > len(e.Text) {
+		return nil
+	}
+	return errors.New(string(e.Text[:e.Bytes]))
+}
+
+// Fault is e as rank me of the Comm sees it; differs says whether a call is another than
+// this rank's of that number.
+func (e *Event) Fault(me int, differs func(*call.Record) bool) *call.Fault {
+	f := &call.Fault{Code: call.Code(e.Code), Peer: int(e.Peer), Err: e.Cause()}
+	if f.Code != call.Mismatch || f.Err != nil && e.Theirs.Kind == 0 && e.Peer == e.From {
+		return f // a call that was rejected has no other side
+	}
+	call, theirs := e.Call, e.Theirs
+	switch {
+	case int(e.Peer) == me || int(e.From) != me && differs(&call):
+		// To this rank the one that reports it is the other.
+		f.Peer, f.Theirs = int(e.From), &call
+		if int(e.Peer) == me && theirs.Kind != 0 {
+			f.Mine = &theirs
+		}
+	case theirs.Kind != 0:
+		f.Theirs = &theirs
+		f.OtherPeer, f.Other = int(e.From), &call
+		if int(e.From) == me {
+			f.Mine = &call
+		}
+	}
+	return f
+}
+
+// Log hands events to the processes of a host: a ring in shared memory, which every monitor reads. The order there
+// is the order in which all believe them. What the slowest of them has not read is not overwritten.
+type Log = shm.Ring[Event]

@@ -1,0 +1,142 @@
+package event
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// HoldFar is how long the process that decides waits for the ranks of several hosts to come to a collective in dispute.
+const (
+	HoldFar  = 40 * time.Millisecond
+	pollsMax = shm.RingSlots
+)
+
+// Sequencer puts proposals in order: it keeps those that nobody has decided yet, and what has been decided. Each process has
+// one, so that any can take over from the one that decides.
+type Sequencer struct {
+	mu      sync.Mutex // guards what follows; nothing is taken under it
+	history []Event    // the last failures, for Comms and connections that are about to be made
+	pending []Event    // proposals that nobody has decided yet
+	polls   []*poll    // about those that are counted first
+	decided decisions
+}
+
+// Remember keeps e for those that come later: a proposal until it is decided, here or elsewhere.
+func (q *Sequencer) Remember(e *Event) {
+	if call.Code(e.Code) > ProcessLeft {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list := &q.history
+	switch {
+	case e.Stage == Proposed && q.decided.has(e.subject()):
+		return
+	case e.Stage == Proposed:
+		list = &q.pending
+	case call.Code(e.Code) <= call.Closed:
+		q.decided.keep(e.subject())
+	}
+	if len(*list) == shm.RingSlots {
+		*list = (*list)[1:]
+	}
+	*list = append(*list, *e)
+}
+
+// History lists the last events that were not proposals.
+func (q *Sequencer) History() []Event {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.history)
+}
+
+// All lists them, and the proposals that nobody has decided yet.
+func (q *Sequencer) All() []Event {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Concat(q.history, q.pending)
+}
+
+// IsDecided reports whether the subject of e is decided.
+func (q *Sequencer) IsDecided(e *Event) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.decided.has(e.subject())
+}
+
+// Any reports whether there are proposals that nobody has decided.
+func (q *Sequencer) Any() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.pending) > 0
+}
+
+// IsIdle reports whether there are neither proposals nor votes.
+func (q *Sequencer) IsIdle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.pending)+len(q.polls) == 0
+}
+
+// Prune drops what has been decided, and returns how many proposals are left.
+func (q *Sequencer) Prune() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pending = slices.DeleteFunc(q.pending, func(e Event) bool { return q.decided.has(e.subject()) })
+	q.polls = slices.DeleteFunc(q.polls, func(p *poll) bool { return q.decided.has(p.subject) })
+	return len(q.pending)
+}
+
+// Next decides the first proposal that can be. now is in lived time.
+func (q *Sequencer) Next(now time.Duration) (d Event, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	next := slices.IndexFunc(q.pending, func(e Event) bool { return q.canDecide(&e, now) })
+	if next < 0 {
+		return d, false
+	}
+	d = q.pending[next]
+	if d.Size > 0 {
+		d.BlameMinority(q.poll(&d, now).parties(), int(d.Size))
+	}
+	q.pending = slices.Delete(q.pending, next, next+1)
+	q.decided.keep(d.subject())
+	d.Stage = Decided
+	return d, true
+}
+
+// Vote counts what a host says of the sides of a dispute.
+func (q *Sequencer) Vote(e *Event, now time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.poll(e, now).add(vote{Party{e.Call, e.From, int(e.Peer)}, e.Node})
+}
+
+// poll is that about the collective of e. q.mu is held.
+func (q *Sequencer) poll(e *Event, now time.Duration) *poll {
+	for _, p := range q.polls {
+		if p.subject == e.subject() && p.seq == e.Call.Seq {
+			return p
+		}
+	}
+	if len(q.polls) == pollsMax {
+		q.polls = q.polls[1:]
+	}
+	p := &poll{subject: e.subject(), seq: e.Call.Seq, until: now + HoldFar}
+	q.polls = append(q.polls, p)
+	return p
+}
+
+// canDecide reports whether a proposal can be decided. q.mu is held.
+func (q *Sequencer) canDecide(e *Event, now time.Duration) bool {
+	if e.Size == 0 {
+		return true
+	}
+	p := q.poll(e, now)
+	_, sure := p.parties().Largest(int(e.Size))
+	return sure || now >= p.until
+}

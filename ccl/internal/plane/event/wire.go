@@ -1,0 +1,47 @@
+package event
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+)
+
+// Wire is the size of an encoded event.
+const Wire = 8 + 6*4 + 3 + 97 + 2*call.NumberedWire
+
+// Encode writes e to b, which it returns as far as it is written.
+func (e *Event) Encode(b []byte) []byte {
+	le := binary.LittleEndian
+	le.PutUint64(b, e.Comm)
+	for i, v := range []int32{e.Peer, e.From, e.Node, e.Origin, int32(e.Number), e.Size} {
+		le.PutUint32(b[8+4*i:], uint32(v))
+	}
+	b[32], b[33], b[34] = e.Code, byte(e.Stage), e.Bytes
+	copy(b[35:132], e.Text[:])
+	e.Call.EncodeNumbered(b[132:])
+	e.Theirs.EncodeNumbered(b[132+call.NumberedWire:])
+	return b[:Wire]
+}
+
+// Decode reads what Encode wrote. It comes from another host: what makes no sense is an error.
+func (e *Event) Decode(b []byte) error {
+	if len(b) != Wire {
+		return fmt.Errorf("control: an event of %d bytes; %d are expected", len(b), Wire)
+	}
+	le := binary.LittleEndian
+	e.Comm = le.Uint64(b)
+	for i, p := range []*int32{&e.Peer, &e.From, &e.Node, &e.Origin} {
+		*p = int32(le.Uint32(b[8+4*i:]))
+	}
+	e.Number, e.Size = le.Uint32(b[24:]), int32(le.Uint32(b[28:]))
+	e.Code, e.Stage, e.Bytes = b[32], Stage(b[33]), b[34]
+	copy(e.Text[:], b[35:132])
+	e.Call.DecodeNumbered(b[132:])
+	e.Theirs.DecodeNumbered(b[132+call.NumberedWire:])
+	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || e.Size < 0 {
+		return errors.New("control: an event that makes no sense")
+	}
+	return nil
+}
