@@ -16,8 +16,7 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 		return c.Settle(f)
 	}
 	c.Began = c.Site.Clock()
-	e := &c.links.Exec
-	e.Tx, e.Rx = e.Tx[:0], e.Rx[:0]
+	c.links.Begin()
 	for _, k := range calls {
 		if k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv {
 			if f := c.links.AddPointToPoint(ctx, k); f != nil {
@@ -25,9 +24,9 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 			}
 		}
 	}
-	if len(e.Tx)+len(e.Rx) > 0 {
+	if c.links.Pending() {
 		c.Lockstep, c.Running = false, calls[0]
-		f := c.links.Move(ctx, e.Tx, e.Rx)
+		f := c.links.Move(ctx)
 		if c.Running == nil {
 			c.EndSleep()
 		}

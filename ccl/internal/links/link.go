@@ -2,13 +2,8 @@ package links
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
-	"hash/crc32"
 	"io"
-	"math"
-	"os"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -16,21 +11,14 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
-// Links are a rank's ways to send messages to others.
-type Links struct {
+// ends are a rank's links: pipes to the ranks of its host, connections with those of others.
+type ends struct {
 	*reach.Reach
 	made map[linkKey]*Link
-	Exec executor
-	work *call.Workspace
-}
-
-// Init readies c, whose Reach is.
-func (c *Links) Init(r *reach.Reach, work *call.Workspace) {
-	c.Reach, c.work, c.made = r, work, map[linkKey]*Link{}
 }
 
 // Close ends all of them.
-func (c *Links) Close() {
+func (c *ends) Close() {
 	for _, l := range c.made {
 		l.close()
 	}
@@ -91,7 +79,7 @@ type linkKey struct {
 }
 
 // Link returns the link to peer. Its inlet may come later: see inletOf.
-func (c *Links) Link(ctx context.Context, peer int, cl class) (*Link, *call.Fault) {
+func (c *ends) Link(ctx context.Context, peer int, cl class) (*Link, *call.Fault) {
 	key := linkKey{int32(peer), cl}
 	if l := c.made[key]; l != nil {
 		return l, nil
@@ -111,7 +99,7 @@ func (c *Links) Link(ctx context.Context, peer int, cl class) (*Link, *call.Faul
 }
 
 // dial connects with a rank of another host.
-func (c *Links) dial(ctx context.Context, l *Link, cl class) *call.Fault {
+func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 	w := c.Members.World(l.peer)
 	addr := c.Site.Addrs[w]
 	key := tcp.MakeKey(c.ID(), uint32(cl), uint32(c.Rank()), uint32(l.peer))
@@ -155,7 +143,7 @@ func (c *Links) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 
 // Ready makes sure of l's inlet. It is false while a peer of this host has not
 // made its pipe.
-func (c *Links) Ready(l *Link) (bool, *call.Fault) {
+func (c *ends) Ready(l *Link) (bool, *call.Fault) {
 	if l.in != nil {
 		return true, nil
 	}
@@ -179,7 +167,7 @@ func (l *Link) close() {
 
 // broken reports that the stream with peer ended. Often that is the echo of another
 // failure, whose report is on its way: it gets a moment to arrive.
-func (c *Links) broken(peer int, err error) *call.Fault {
+func (c *ends) broken(peer int, err error) *call.Fault {
 	if f := c.reported(peer); f != nil {
 		return f
 	}
@@ -193,7 +181,7 @@ func (c *Links) broken(peer int, err error) *call.Fault {
 }
 
 // reported waits a moment for the report of a failure, or for peer to have left in good order.
-func (c *Links) reported(peer int) *call.Fault {
+func (c *ends) reported(peer int) *call.Fault {
 	for range 30 {
 		if f := c.Cause.Load(); f != nil {
 			return f
@@ -207,26 +195,8 @@ func (c *Links) reported(peer int) *call.Fault {
 	return nil
 }
 
-// cut is broken, for a link on which this rank could not send: what the peer said
-// last may still wait to be read.
-func (c *Links) cut(l *Link, err error) *call.Fault {
-	for _, r := range c.Exec.Rx {
-		if r.l == l && !r.done && r.gotN > 0 {
-			return c.broken(l.peer, err)
-		}
-	}
-	var b [HeadBytes]byte
-	var h head
-	if n, _ := l.in.TryRecv(b[:]); n == HeadBytes && h.decode(b[:]) == nil {
-		if f := c.farewell(&h, l.peer); f != nil {
-			return c.Stop(f)
-		}
-	}
-	return c.broken(l.peer, err)
-}
-
 // farewell is why peer leaves, if that is what h says.
-func (c *Links) farewell(h *head, peer int) *call.Fault {
+func (c *ends) farewell(h *head, peer int) *call.Fault {
 	switch h.kind {
 	case messageBye:
 		return call.NewFault(call.Closed, peer, "")
@@ -250,7 +220,7 @@ func (c *Links) farewell(h *head, peer int) *call.Fault {
 
 // hasClosed asks the process of a rank of another host whether the rank has closed
 // the Comm: then it takes no new connection for it.
-func (c *Links) hasClosed(peer int) bool {
+func (c *ends) hasClosed(peer int) bool {
 	if c.Topo.Node(peer) == c.Topo.Node(c.Rank()) {
 		return false
 	}
@@ -263,76 +233,9 @@ func (c *Links) hasClosed(peer int) bool {
 	return errors.Is(err, tcp.ErrGone)
 }
 
-// HeadBytes is the size of what precedes each message:
-//
-//	0 magic 4 | 4 CRC32C of the rest 4 | 8 Comm 8 | 16 payload bytes 8 | 24 step 4 |
-//	28 kind of message 1 | 29 whether there is a checksum 1 | 32 the sender's record
-//	(RecordWire) | 60 that of the collective before it (RecordWire) | 88 CRC32C of the payload 4 |
-//	92 the factor of the record 4
-const (
-	HeadBytes = 96
-	headMagic = 0x6c63_6347 // "Gccl"
-
-	messageData   = 1
-	messageBye    = 2 // the sender closes the Comm
-	messageFailed = 3 // the same after a failure: its code is step, the rank at fault the record's root
-)
-
-var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// head is the header of one message, as sent and as expected.
-type head struct {
-	comm   uint64
-	bytes  uint64
-	step   uint32
-	kind   byte
-	summed bool
-	sum    uint32 // of the payload, if summed
-	record call.Record
-	before call.Record
-}
-
-// checksums says that payloads between hosts carry a CRC32C, for networks that are not to
-// be trusted: TCP's own checksum misses one in 65,536 errors.
-var checksums = os.Getenv("GOCCL_CHECKSUM") == "1"
-
-func (h *head) encode(b []byte) {
-	le := binary.LittleEndian
-	le.PutUint32(b, headMagic)
-	le.PutUint64(b[8:], h.comm)
-	le.PutUint64(b[16:], h.bytes)
-	le.PutUint32(b[24:], h.step)
-	b[28], b[29], b[30], b[31] = h.kind, 0, 0, 0
-	if h.summed {
-		b[29] = 1
-	}
-	h.record.Encode(b[32:])
-	h.before.Encode(b[32+call.RecordWire:])
-	clear(b[32+2*call.RecordWire : HeadBytes])
-	le.PutUint32(b[88:], h.sum)
-	le.PutUint32(b[92:], math.Float32bits(h.record.Times))
-	le.PutUint32(b[4:], crc32.Checksum(b[8:HeadBytes], Castagnoli))
-}
-
-func (h *head) decode(b []byte) error {
-	if len(b) != HeadBytes {
-		return fmt.Errorf("a message header has %d bytes, not %d", HeadBytes, len(b))
-	}
-	le := binary.LittleEndian
-	if le.Uint32(b) != headMagic || le.Uint32(b[4:]) != crc32.Checksum(b[8:], Castagnoli) {
-		return errors.New("a message header is damaged")
-	}
-	h.comm, h.bytes, h.step, h.kind = le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint32(b[24:]), b[28]
-	h.record.Decode(b[32:])
-	h.before.Decode(b[32+call.RecordWire:])
-	h.summed, h.sum = b[29] == 1, le.Uint32(b[88:])
-	h.record.Times = math.Float32frombits(le.Uint32(b[92:]))
-	return nil
-}
-
 // SayBye tells the other ends of this rank's connections that it closes the Comm, or
 // why the Comm has failed.
-func (c *Links) SayBye() {
+func (c *ends) SayBye() {
 	h := head{comm: c.ID(), kind: messageBye}
 	if f := c.Cause.Load(); f != nil {
 		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(c.Blamed(f))

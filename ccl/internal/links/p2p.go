@@ -10,25 +10,32 @@ import (
 // Point-to-point calls have a sequence of their own for each ordered pair of ranks,
 // and links of their own, so they need not stand in the order of the collectives.
 
+// pairs are the point-to-point calls of a rank.
+type pairs struct {
+	messages
+	work *call.Workspace
+	out  Outgoing // of the call under way, or the last
+	in   Incoming
+}
+
 // PointToPoint runs a Send, Recv or SendRecv.
-func (c *Links) PointToPoint(ctx context.Context, k *call.Call) *call.Fault {
-	e := &c.Exec
-	e.Tx, e.Rx = e.Tx[:0], e.Rx[:0]
+func (c *pairs) PointToPoint(ctx context.Context, k *call.Call) *call.Fault {
+	c.Begin()
 	to, from := int(k.Root), int(k.Root)
 	if k.Kind == call.SendRecv {
 		to = k.To
 	}
-	if !c.Opt.Strict && (k.Kind == call.Recv || c.near(e.out.L, to)) && (k.Kind == call.Send || c.near(e.in.L, from)) {
+	if !c.Opt.Strict && (k.Kind == call.Recv || c.near(c.out.L, to)) && (k.Kind == call.Send || c.near(c.in.L, from)) {
 		return c.pointToPointHere(ctx, k, to, from)
 	}
 	if f := c.AddPointToPoint(ctx, k); f != nil {
 		return f
 	}
-	return c.Move(ctx, e.Tx, e.Rx)
+	return c.Move(ctx)
 }
 
 // AddPointToPoint adds the messages of k to those under way.
-func (c *Links) AddPointToPoint(ctx context.Context, k *call.Call) *call.Fault {
+func (c *pairs) AddPointToPoint(ctx context.Context, k *call.Call) *call.Fault {
 	switch k.Kind {
 	case call.Send:
 		return c.addSend(ctx, k, int(k.Root))
@@ -46,14 +53,14 @@ func (c *Links) AddPointToPoint(ctx context.Context, k *call.Call) *call.Fault {
 }
 
 // pairHash is what the two ends of a message must agree on.
-func (c *Links) pairHash(k *call.Call, count int) uint32 {
+func (c *pairs) pairHash(k *call.Call, count int) uint32 {
 	if c.Opt.Unchecked {
 		return 1
 	}
 	return call.NewMix(uint64(count), call.Send, k.Type, 0, -1).Sum()
 }
 
-func (c *Links) addSend(ctx context.Context, k *call.Call, to int) *call.Fault {
+func (c *pairs) addSend(ctx context.Context, k *call.Call, to int) *call.Fault {
 	l, f := c.Link(ctx, to, PointToPoint)
 	if f != nil {
 		return f
@@ -73,7 +80,7 @@ func (c *Links) addSend(ctx context.Context, k *call.Call, to int) *call.Fault {
 	return nil
 }
 
-func (c *Links) addRecv(ctx context.Context, k *call.Call, from int) *call.Fault {
+func (c *pairs) addRecv(ctx context.Context, k *call.Call, from int) *call.Fault {
 	l, f := c.Link(ctx, from, PointToPoint)
 	if f != nil {
 		return f
@@ -98,7 +105,7 @@ func (c *Links) addRecv(ctx context.Context, k *call.Call, from int) *call.Fault
 }
 
 // confirmation is the header of the message that says a Send was received.
-func (c *Links) confirmation(k *call.Call, seq uint64) head {
+func (c *pairs) confirmation(k *call.Call, seq uint64) head {
 	h := head{comm: c.ID(), kind: messageData, record: k.Record}
 	h.record.Seq, h.record.Hash = seq, 1
 	return h

@@ -13,7 +13,7 @@ import (
 // as streams, like those between hosts; a link carries both, and whoever receives takes either.
 
 // near reports whether rank r is on this host, as l's is, if it is not nil.
-func (c *Links) near(l *Link, r int) bool {
+func (c *pairs) near(l *Link, r int) bool {
 	return l != nil && l.peer == r || c.Topo.Node(r) == c.Topo.Node(c.Rank())
 }
 
@@ -40,16 +40,16 @@ type Incoming struct {
 }
 
 // pointToPointHere runs a Send to rank to of this host, a Recv from rank from, or both.
-func (c *Links) pointToPointHere(ctx context.Context, k *call.Call, to, from int) *call.Fault {
+func (c *pairs) pointToPointHere(ctx context.Context, k *call.Call, to, from int) *call.Fault {
 	f := c.pairHere(ctx, k, to, from)
 	if f != nil {
-		c.Exec.out.Withdraw()
+		c.out.Withdraw()
 	}
 	return f
 }
 
-func (c *Links) pairHere(ctx context.Context, k *call.Call, to, from int) (f *call.Fault) {
-	out, in := &c.Exec.out, &c.Exec.in
+func (c *pairs) pairHere(ctx context.Context, k *call.Call, to, from int) (f *call.Fault) {
+	out, in := &c.out, &c.in
 	hash := c.pairHash(k, int(k.Count))
 	if out.Done = k.Kind == call.Recv; !out.Done {
 		l := out.L
@@ -94,8 +94,8 @@ func (c *Links) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 			c.setAside(out)
 		}
 	}
-	var w plane.Waiter
-	for laps := 0; ; {
+	var w patience
+	for {
 		moved := false
 		if !in.Done {
 			if moved, f = c.ReceiveHere(ctx, in, k); f != nil {
@@ -110,14 +110,8 @@ func (c *Links) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 			return nil
 		}
 		if moved {
-			if w.Nap > 0 {
-				c.NoteProgress()
-			}
-			w = plane.Waiter{}
-			if laps++; laps&4095 == 0 { // a call that always moves must notice the end, too
-				if f := c.Interrupted(ctx); f != nil {
-					return f
-				}
+			if f := w.moved(ctx, &c.ends); f != nil {
+				return f
 			}
 			continue
 		}
@@ -133,14 +127,14 @@ func (c *Links) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 		if in.Done {
 			l = out.L
 		}
-		if f := c.Pause(ctx, &w, l.peer); f != nil {
+		if f := c.Pause(ctx, &w.Waiter, l.peer); f != nil {
 			return f
 		}
 	}
 }
 
 // setAside copies what is left of a message, which what arrives would replace.
-func (c *Links) setAside(o *Outgoing) {
+func (c *pairs) setAside(o *Outgoing) {
 	left := c.work.Scratch(len(o.Left))
 	reduce.Copy(call.Ptr(left), call.Ptr(o.Left), len(left)) // which can be preempted
 	o.Left = left
@@ -157,7 +151,7 @@ func (r *pipeReader) await(looks int) bool {
 }
 
 // SendHere writes the next record of a message, if there is room.
-func (c *Links) SendHere(o *Outgoing, k *call.Call) bool {
+func (c *pairs) SendHere(o *Outgoing, k *call.Call) bool {
 	if o.offer != 0 {
 		return o.answered()
 	}
@@ -191,7 +185,7 @@ func (o *Outgoing) begin(e *cell, k *call.Call) {
 }
 
 // ReceiveHere takes the next record of a message, if that has come.
-func (c *Links) ReceiveHere(ctx context.Context, i *Incoming, k *call.Call) (moved bool, f *call.Fault) {
+func (c *pairs) ReceiveHere(ctx context.Context, i *Incoming, k *call.Call) (moved bool, f *call.Fault) {
 	if i.slow != nil {
 		moved, f = c.progressIn(i.slow)
 		i.Done = i.slow.done
@@ -234,7 +228,7 @@ func (i *Incoming) fits(e *cell) bool {
 }
 
 // expected is what this rank says of a message that it receives.
-func (c *Links) expected(i *Incoming, k *call.Call) call.Record {
+func (c *pairs) expected(i *Incoming, k *call.Call) call.Record {
 	r := k.Record
 	r.Seq, r.Hash = i.seq, i.Hash
 	return r

@@ -11,7 +11,7 @@ import (
 
 // PipeTo makes the pipe from this rank to rank r of this host: its place is written
 // into this rank's row of places.
-func (c *Links) PipeTo(r int, cl class) (*PipeWriter, error) {
+func (c *ends) PipeTo(r int, cl class) (*PipeWriter, error) {
 	row, err := c.row(c.Me, true)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (c *Links) PipeTo(r int, cl class) (*PipeWriter, error) {
 }
 
 // PipeFrom is the pipe from rank r of this host, nil while r has not made it.
-func (c *Links) PipeFrom(r int, cl class) (*pipeReader, error) {
+func (c *ends) PipeFrom(r int, cl class) (*pipeReader, error) {
 	row, err := c.row(r, false)
 	if row == nil || err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (c *Links) PipeFrom(r int, cl class) (*pipeReader, error) {
 }
 
 // row is where rank r's pipes to the ranks of this host are, nil if it has none.
-func (c *Links) row(r int, make bool) ([]atomic.Uint64, error) {
+func (c *ends) row(r int, make bool) ([]atomic.Uint64, error) {
 	off := c.Local.Row(r).Load()
 	if off == 0 {
 		if !make {

@@ -128,11 +128,11 @@ func (c *Links) sliceOf(k *call.Call, at, length int) call.Vector {
 		size := max(min(length, k.Largest()-at), 0)
 		return call.Vector{Mem: c.work.Scratch(n * size), Size: size}
 	}
-	offs := append(c.Exec.slice[:0], 0)
+	offs := append(c.slice[:0], 0)
 	for r := range n {
 		offs = append(offs, offs[r]+min(at+length, k.BlockLen(r))-min(at, k.BlockLen(r)))
 	}
-	c.Exec.slice = offs
+	c.slice = offs
 	return call.Vector{Mem: c.work.Scratch(offs[n]), Offsets: offs}
 }
 

@@ -43,7 +43,7 @@ var _ [64 - unsafe.Sizeof(rendezvous{})]byte
 func (p *pipe) Rendezvous() *rendezvous { return (*rendezvous)(unsafe.Pointer(&p.mem[meetAt])) }
 
 // Offers reports whether the message goes by rendezvous, as far as the sender knows.
-func (c *Links) Offers(o *Outgoing, k *call.Call) bool {
+func (c *pairs) Offers(o *Outgoing, k *call.Call) bool {
 	n, from := len(o.Left), tuning.ReadMessageFrom
 	if call.Ptr(k.Src) == call.Ptr(k.Dst) {
 		from = tuning.ReadAsideFrom
@@ -55,7 +55,7 @@ func (c *Links) Offers(o *Outgoing, k *call.Call) bool {
 }
 
 // offer writes a record that says where the data lie, unless the receiver could not reach them there.
-func (c *Links) offer(o *Outgoing, k *call.Call, e *cell) bool {
+func (c *pairs) offer(o *Outgoing, k *call.Call, e *cell) bool {
 	p := c.Site.Host.SpanOf(o.Left)
 	if p.Size == 0 && c.Site.Host.Shared() && !c.WouldRead() {
 		return false
@@ -105,7 +105,7 @@ func (r *pipeReader) answer(e *cell, what uint64) bool {
 }
 
 // fetchOffered copies a message from where e, the next record, says that it lies, or has it sent through the pipe.
-func (c *Links) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fault {
+func (c *pairs) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fault {
 	r, peer := i.L.From, c.Topo.Local(i.L.peer)
 	v := r.Rendezvous()
 	from, what := v.from, uint64(Fetched)
@@ -134,7 +134,7 @@ func (c *Links) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fa
 }
 
 // canRead reports whether this process reads the memory of the one at the other end, as it has tried once.
-func (c *Links) canRead(r *pipeReader, v *rendezvous) bool {
+func (c *pairs) canRead(r *pipeReader, v *rendezvous) bool {
 	if r.pid == 0 {
 		r.pid = -1
 		if pid := int32(v.pid); c.WouldRead() && reach.Readable(pid, v.at, v.Number) {

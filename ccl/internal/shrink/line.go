@@ -115,19 +115,32 @@ type line struct {
 	queue   []byte   // not sent yet
 	got     []byte   // not read yet
 	later   []notice // of the next agreement, which the peer is in already
-	gone    bool     // the peer has ended, or has closed the Comm
-	done    bool     // the peer's part in the agreement is over, with success
-	quit    bool     // or given up
-	trouble error    // why this rank cannot connect with anybody
-	renewed bool     // the connection is a new one: what was said may be lost
-
-	conn    *tcp.Conn
-	dialed  chan dialed // of the dial under way
-	stop    context.CancelFunc
-	heard   time.Duration // when something came last, or was begun anew, in lived time
-	probing bool          // the dial under way is to find out whether the peer is there
+	peerEnd
+	connection
 }
 
+// peerEnd is what a line knows of its peer.
+type peerEnd struct {
+	gone bool // it has ended, or has closed the Comm
+	done bool // its part in the agreement is over, with success
+	quit bool // or given up
+}
+
+// over reports whether nothing more is to come of the peer.
+func (p *peerEnd) over() bool { return p.gone || p.done || p.quit }
+
+// connection is a line's to a rank of another host, and the dial that makes it anew.
+type connection struct {
+	conn    *tcp.Conn
+	dialed  chan dialed        // of the dial under way
+	stop    context.CancelFunc // of that dial
+	probing bool               // it is to find out whether the peer is there
+	renewed bool               // the connection is a new one: what was said may be lost
+	heard   time.Duration      // when something came last, or was begun anew, in lived time
+	trouble error              // why this rank cannot connect with anybody
+}
+
+// dialed is how a dial has ended.
 type dialed struct {
 	conn *tcp.Conn
 	err  error
@@ -140,7 +153,7 @@ func (c *Shrinker) newLine(peer int, attempt uint32) *line {
 		l.attempt = attempt
 		return l
 	}
-	l := &line{c: c, peer: peer, attempt: attempt, heard: c.Site.Lived.Now()}
+	l := &line{c: c, peer: peer, attempt: attempt, connection: connection{heard: c.Site.Lived.Now()}}
 	if l.inside() {
 		if c.talks == nil {
 			c.talks = map[int]*line{}
@@ -315,7 +328,7 @@ func (l *line) hear() (notice, bool) {
 			l.broken()
 		}
 	}
-	if !l.inside() && l.dialed == nil && !l.gone && !l.done && !l.quit && l.trouble == nil {
+	if !l.inside() && l.dialed == nil && !l.over() && l.trouble == nil {
 		silent := l.c.Site.Lived.Now() - l.heard
 		if t := l.c.Opt.PeerTimeout; l.conn != nil && t > 0 && silent > t {
 			l.heard += silent

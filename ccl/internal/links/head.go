@@ -1,0 +1,79 @@
+package links
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"os"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+)
+
+// HeadBytes is the size of what precedes each message:
+//
+//	0 magic 4 | 4 CRC32C of the rest 4 | 8 Comm 8 | 16 payload bytes 8 | 24 step 4 |
+//	28 kind of message 1 | 29 whether there is a checksum 1 | 32 the sender's record
+//	(RecordWire) | 60 that of the collective before it (RecordWire) | 88 CRC32C of the payload 4 |
+//	92 the factor of the record 4
+const (
+	HeadBytes = 96
+	headMagic = 0x6c63_6347 // "Gccl"
+
+	messageData   = 1
+	messageBye    = 2 // the sender closes the Comm
+	messageFailed = 3 // the same after a failure: its code is step, the rank at fault the record's root
+)
+
+var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// head is the header of one message, as sent and as expected.
+type head struct {
+	comm   uint64
+	bytes  uint64
+	step   uint32
+	kind   byte
+	summed bool
+	sum    uint32 // of the payload, if summed
+	record call.Record
+	before call.Record
+}
+
+// checksums says that payloads between hosts carry a CRC32C, for networks that are not to
+// be trusted: TCP's own checksum misses one in 65,536 errors.
+var checksums = os.Getenv("GOCCL_CHECKSUM") == "1"
+
+func (h *head) encode(b []byte) {
+	le := binary.LittleEndian
+	le.PutUint32(b, headMagic)
+	le.PutUint64(b[8:], h.comm)
+	le.PutUint64(b[16:], h.bytes)
+	le.PutUint32(b[24:], h.step)
+	b[28], b[29], b[30], b[31] = h.kind, 0, 0, 0
+	if h.summed {
+		b[29] = 1
+	}
+	h.record.Encode(b[32:])
+	h.before.Encode(b[32+call.RecordWire:])
+	clear(b[32+2*call.RecordWire : HeadBytes])
+	le.PutUint32(b[88:], h.sum)
+	le.PutUint32(b[92:], math.Float32bits(h.record.Times))
+	le.PutUint32(b[4:], crc32.Checksum(b[8:HeadBytes], Castagnoli))
+}
+
+func (h *head) decode(b []byte) error {
+	if len(b) != HeadBytes {
+		return fmt.Errorf("a message header has %d bytes, not %d", HeadBytes, len(b))
+	}
+	le := binary.LittleEndian
+	if le.Uint32(b) != headMagic || le.Uint32(b[4:]) != crc32.Checksum(b[8:], Castagnoli) {
+		return errors.New("a message header is damaged")
+	}
+	h.comm, h.bytes, h.step, h.kind = le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint32(b[24:]), b[28]
+	h.record.Decode(b[32:])
+	h.before.Decode(b[32+call.RecordWire:])
+	h.summed, h.sum = b[29] == 1, le.Uint32(b[88:])
+	h.record.Times = math.Float32frombits(le.Uint32(b[92:]))
+	return nil
+}

@@ -1,0 +1,238 @@
+package links
+
+import (
+	"hash/crc32"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/reduce"
+)
+
+// A receiver is one message on its way in. Like a sender, it goes as far as it can.
+type receiver struct {
+	l     *Link
+	turn  uint64
+	head  arrival
+	to    []byte
+	in    int // bytes of to that are complete, but for what fold carries
+	fold  folding
+	check checksum
+	// Where a step sends what it reduces into, only what has left may change.
+	after *sender
+	prev  *receiver // reduces into the same place, and goes first
+	done  bool
+}
+
+// arrival is a header on its way in, and the one that is expected.
+type arrival struct {
+	want head
+	got  [HeadBytes]byte
+	n    int // bytes of got that have come
+}
+
+// folding is how a message that is to be reduced is combined with what its receiver has; fn is nil where it only moves.
+type folding struct {
+	fn      reduce.Func
+	elem    int
+	first   bool    // fn(received, own) rather than fn(own, received)
+	own     []byte  // what the result begins as: the result's own memory, or as much elsewhere
+	carry   [8]byte // the beginning of an element whose rest has not come
+	carried int
+}
+
+// checksum is what a header promises of its payload, if it does, and what of that has come.
+type checksum struct {
+	on            bool
+	promised, sum uint32
+}
+
+func (r *receiver) start(l *Link, want head, to []byte) {
+	*r = receiver{l: l, turn: l.inNext, head: arrival{want: want}, to: to}
+	r.head.want.bytes = uint64(len(to))
+	l.inNext++
+}
+
+// progressIn receives what the link has.
+func (c *messages) progressIn(r *receiver) (moved bool, f *call.Fault) {
+	if r.l.inTurn != r.turn {
+		return false, nil
+	}
+	if r.l.in == nil {
+		if ok, f := c.Ready(r.l); !ok {
+			return false, f
+		}
+	}
+	if head := r.head.got[r.head.n:]; len(head) > 0 {
+		n, err := 0, error(nil)
+		var room []byte // of a connection, the beginning of the payload comes with the header
+		if r.l.conn != nil {
+			room = c.room(r)
+		}
+		if len(room) > 0 {
+			n, err = r.l.conn.TryRecvBoth(head, room)
+		} else {
+			n, err = r.l.in.TryRecv(head)
+		}
+		if err != nil {
+			return false, c.broken(r.l.peer, err)
+		}
+		if n == 0 {
+			return false, nil
+		}
+		moved = true
+		if n < len(head) {
+			r.head.n += n
+			return true, nil
+		}
+		r.head.n = HeadBytes
+		if f := c.checkHead(r); f != nil {
+			return true, f
+		}
+		r.absorb(room[:n-len(head)])
+	}
+	if r.prev != nil && !r.prev.done {
+		return moved, nil
+	}
+	for r.in < len(r.to) {
+		n, f := c.take(r)
+		if f != nil {
+			return moved, f
+		}
+		if n == 0 {
+			return moved, nil
+		}
+		moved = true
+	}
+	if r.check.on && r.check.sum != r.check.promised {
+		return true, c.Stop(call.NewFault(call.Backend, r.l.peer, "what rank %d sent was damaged in transit (GOCCL_CHECKSUM)", r.l.peer))
+	}
+	r.done = true
+	r.l.inTurn++
+	return true, nil
+}
+
+// limit is how much of r.to may be complete now.
+func (r *receiver) limit() int {
+	if r.after != nil && !r.after.done {
+		return min(len(r.to), r.after.moved()/8*8)
+	}
+	return len(r.to)
+}
+
+// room is where the next payload of r is to be received, which absorb then takes: in its place, or on the wire
+// if it is to be combined. It is empty where nothing may come yet.
+func (c *messages) room(r *receiver) []byte {
+	if r.prev != nil && !r.prev.done {
+		return nil
+	}
+	n := min(r.limit()-r.in-r.fold.carried, tuning.SyscallPiece)
+	switch {
+	case n <= 0:
+		return nil
+	case r.fold.fn == nil:
+		return r.to[r.in : r.in+n]
+	}
+	return c.received()[:n]
+}
+
+// take moves payload into place, combining where that is asked for.
+func (c *messages) take(r *receiver) (int, *call.Fault) {
+	n := min(r.limit()-r.in-r.fold.carried, tuning.SyscallPiece)
+	if n <= 0 {
+		return 0, nil
+	}
+	var v []byte
+	var err error
+	if r.fold.fn == nil {
+		v = r.to[r.in : r.in+n]
+		n, err = r.l.in.TryRecv(v)
+		v = v[:n]
+	} else {
+		v, err = r.l.in.Peek(c.received(), n)
+	}
+	if err != nil {
+		return 0, c.broken(r.l.peer, err)
+	}
+	r.absorb(v)
+	if r.fold.fn != nil {
+		r.l.in.Discard(len(v))
+	}
+	return len(v), nil
+}
+
+// absorb takes v, the payload that comes next: it lies in place already, or is combined.
+func (r *receiver) absorb(v []byte) {
+	if r.check.on {
+		r.check.sum = crc32.Update(r.check.sum, Castagnoli, v)
+	}
+	if r.fold.fn == nil {
+		r.in += len(v)
+		return
+	}
+	if r.fold.carried > 0 { // complete the element that was cut
+		k := copy(r.fold.carry[r.fold.carried:r.fold.elem], v)
+		r.fold.carried += k
+		if v = v[k:]; r.fold.carried == r.fold.elem {
+			r.combine(unsafe.Pointer(&r.fold.carry), r.fold.elem)
+			r.fold.carried = 0
+		}
+	}
+	if whole := len(v) / r.fold.elem * r.fold.elem; whole > 0 {
+		r.combine(unsafe.Pointer(&v[0]), whole)
+		v = v[whole:]
+	}
+	if len(v) > 0 {
+		r.fold.carried = copy(r.fold.carry[:], v)
+	}
+}
+
+// combine folds n received bytes into place.
+func (r *receiver) combine(p unsafe.Pointer, n int) {
+	to, own := unsafe.Pointer(&r.to[r.in]), unsafe.Pointer(&r.fold.own[r.in])
+	if r.fold.first {
+		r.fold.fn(to, p, own, n/r.fold.elem)
+	} else {
+		r.fold.fn(to, own, p, n/r.fold.elem)
+	}
+	r.in += n
+}
+
+// checkHead compares the header that came with the one that should have.
+func (c *messages) checkHead(r *receiver) *call.Fault {
+	var h head
+	if err := h.decode(r.head.got[:]); err != nil {
+		return c.Stop(call.NewFault(call.Backend, r.l.peer, "from rank %d: %w", r.l.peer, err))
+	}
+	r.check.on, r.check.promised = h.summed, h.sum
+	a, b := &h.record, &r.head.want.record
+	if h.kind == messageData && a.Hash == b.Hash && a.Seq == b.Seq && h.step == r.head.want.step && h.bytes == r.head.want.bytes && h.comm == r.head.want.comm {
+		return nil
+	}
+	return c.wrongHead(r, h)
+}
+
+func (c *messages) wrongHead(r *receiver, h head) *call.Fault {
+	if f := c.farewell(&h, r.l.peer); f != nil {
+		return c.Stop(f)
+	}
+	mine, theirs, before := r.head.want.record, h.record, c.Entered(1)
+	switch {
+	case call.IsPairwise(mine.Kind):
+	case theirs.Seq == mine.Seq+1: // it got nothing in the call that differs, and went on
+		theirs = h.before
+	case theirs.Seq+1 == mine.Seq: // so did this rank
+		mine = before
+	case h.before.Seq == before.Seq && h.before.Hash != before.Hash: // so did both
+		mine, theirs = before, h.before
+	}
+	return c.Stop(&call.Fault{Code: call.Mismatch, Peer: r.l.peer, Mine: &mine, Theirs: &theirs})
+}
+
+// received is where bytes that have come wait to be combined.
+func (c *messages) received() []byte {
+	if c.wire == nil {
+		c.wire = make([]byte, tuning.SyscallPiece)
+	}
+	return c.wire
+}

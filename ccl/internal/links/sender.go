@@ -1,0 +1,104 @@
+package links
+
+import (
+	"hash/crc32"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// A sender is one message on its way out. It goes as far as it can and no further, so that all messages of a step move at
+// once.
+type sender struct {
+	l        *Link
+	turn     uint64
+	front    [HeadBytes + tuning.HeaderPayload]byte // the header, and small payloads beside it
+	frontLen int
+	frontOut int
+	body     []byte
+	out      int       // of body
+	behind   *receiver // goes first
+	done     bool
+}
+
+// moved is how many bytes of its payload have left.
+func (s *sender) moved() int {
+	inFront := s.frontLen - HeadBytes
+	if len(s.body) == 0 && inFront > 0 {
+		return inFront // a copy: the original may change
+	}
+	return s.out
+}
+
+func (s *sender) start(l *Link, h *head, payload []byte) {
+	s.l, s.turn, s.frontLen, s.frontOut, s.body, s.out, s.behind, s.done = l, l.outNext, HeadBytes, 0, payload, 0, nil, false
+	l.outNext++
+	h.bytes = uint64(len(payload))
+	if h.summed = checksums && l.conn != nil; h.summed {
+		h.sum = crc32.Checksum(payload, Castagnoli)
+	}
+	h.encode(s.front[:HeadBytes])
+	if len(payload) <= tuning.HeaderPayload {
+		s.frontLen += copy(s.front[HeadBytes:], payload)
+		s.body = nil
+	}
+}
+
+// progress sends what the link takes.
+func (c *messages) progressOut(s *sender) (moved bool, f *call.Fault) {
+	if s.l.outTurn != s.turn || s.behind != nil && !s.behind.done {
+		return false, nil
+	}
+	if front := s.front[s.frontOut:s.frontLen]; len(front) > 0 {
+		n, err := 0, error(nil)
+		if s.l.conn != nil && len(s.body) > 0 {
+			n, err = s.l.conn.TrySendBoth(front, s.body[:min(len(s.body), tuning.SyscallPiece)])
+		} else {
+			n, err = s.l.out.TrySend(front)
+		}
+		if err != nil {
+			return false, c.cut(s.l, err)
+		}
+		if n == 0 {
+			return false, nil
+		}
+		moved = true
+		if n < len(front) {
+			s.frontOut += n
+			return true, nil
+		}
+		s.frontOut, s.out = s.frontLen, n-len(front)
+	}
+	if s.out < len(s.body) {
+		n, err := s.l.out.TrySend(s.body[s.out:min(len(s.body), s.out+tuning.SyscallPiece)])
+		if err != nil {
+			return false, c.cut(s.l, err)
+		}
+		s.out += n
+		moved = moved || n > 0
+	}
+	if s.out == len(s.body) {
+		s.done = true
+		s.body = nil
+		s.l.outTurn++
+	}
+	return moved, nil
+}
+
+// cut is broken, for a link on which this rank could not send: what the peer said
+// last may still wait to be read.
+func (c *messages) cut(l *Link, err error) *call.Fault {
+	for _, r := range c.rx {
+		if r.l == l && !r.done && r.head.n > 0 {
+			return c.broken(l.peer, err)
+		}
+	}
+	var b [HeadBytes]byte
+	var h head
+	if n, _ := l.in.TryRecv(b[:]); n == HeadBytes && h.decode(b[:]) == nil {
+		if f := c.farewell(&h, l.peer); f != nil {
+			return c.Stop(f)
+		}
+	}
+	return c.broken(l.peer, err)
+}
