@@ -113,7 +113,6 @@ type talk struct {
 }
 
 func (t talk) run(kind engine.Kind, typ Type, op Op, dst, src []byte) error {
-	c := Comm{}
 	a := &args{kind: Kind(kind), typ: typ, op: op, root: -1, dst: dst, src: src}
 	if a.kind == KindBroadcast {
 		a.root = 0
@@ -123,7 +122,7 @@ func (t talk) run(kind engine.Kind, typ Type, op Op, dst, src []byte) error {
 	if a.kind == KindAllGather {
 		count = len(src) / typ.Size()
 	}
-	c.fill(&k, a, 0, uint64(count))
+	a.fill(&k, 0, uint64(count), nil)
 	if f := t.eng.Run(t.ctx, &k); f != nil {
 		return f
 	}
@@ -396,7 +395,7 @@ func (t talk) sameVersion(mine string) *call.Fault {
 // splitLibrary gives child, whose control plane stands, its part of c's library. Ranks without a child
 // take part, since some libraries split collectively. They take colors and keys of 32 bits, so they get others than the
 // caller's, which make the same parts in the same order: the world's rank of a part's first member, and ranks.
-func (c *Comm) splitLibrary(ctx context.Context, child *cpu.Comm, o *Options, name string) (*library, *call.Fault) {
+func splitLibrary(ctx context.Context, c *Comm, child *cpu.Comm, o *Options, name string) (*library, *call.Fault) {
 	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
 	split, native := c.lib.Engine.(engine.Splitter)
 	if child == nil {

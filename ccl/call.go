@@ -63,64 +63,64 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	if c.none() {
 		return refuseNone(a.kind.String())
 	}
-	c.calls++
-	if c.shut() {
+	c.calling.count++
+	if c.life.shut() {
 		return c.refuse(a, ErrClosed, whyShut())
 	}
-	k := &c.call
-	count := c.checked.count
-	if a.again(&c.checked) && c.checked.counts.are(a) {
-		if c.checked.noDst {
+	k := &c.calling.call
+	count := c.calling.checked.count
+	if a.again(&c.calling.checked) && c.calling.checked.counts.are(a) {
+		if c.calling.checked.noDst {
 			a.dst = nil
 		}
-		if c.checked.noSrc {
+		if c.calling.checked.noSrc {
 			a.src = nil
 		}
 	} else {
 		given := a.shape()
 		var err error
-		if count, err = c.check(a); err != nil {
+		if count, err = a.check(c); err != nil {
 			return c.refuse(a, codeOf(err), err)
 		}
-		given.counts = c.checked.counts // whose memory is used again
-		c.checked = given
-		c.checked.count, c.checked.noDst, c.checked.noSrc = count, a.dst == nil, a.src == nil
-		c.checked.counts.set(a)
+		given.counts = c.calling.checked.counts // whose memory is used again
+		c.calling.checked = given
+		c.calling.checked.count, c.calling.checked.noDst, c.calling.checked.noSrc = count, a.dst == nil, a.src == nil
+		c.calling.checked.counts.set(a)
 	}
-	if c.pending.Load() || c.streams != nil {
+	if c.backlog.pending.Load() || c.devices.streams != nil {
 		if err := c.drain(ctx); err != nil {
-			return c.endedBy(ctx, err, a)
+			return endedBy(ctx, c, err, a)
 		}
 	}
-	c.fill(k, a, c.seq+1, count)
-	r := c.begin(k)
+	a.fill(k, c.rec.seq+1, count, &c.calling.factors)
+	r := c.rec.begin(k, c.eng.Now())
 	f := c.run(ctx, k)
 	k.Dst, k.Src, k.DC, k.SC = nil, nil, nil, nil
 	if f != nil {
-		c.end(r, Failed)
+		c.rec.end(r, Failed, c.eng.Now())
 		return c.errorIn(ctx, f, r)
 	}
-	c.end(r, Complete)
+	c.rec.end(r, Complete, c.eng.Now())
 	return nil
 }
 
 // run makes one call, which Close waits for.
 func (c *Comm) run(ctx context.Context, k *call.Call) *call.Fault {
-	c.busy.Set()
-	defer c.busy.Clear()
-	if c.closed.Load() {
+	c.life.busy.Set()
+	defer c.life.busy.Clear()
+	if c.life.closed.Load() {
 		return closedHere
 	}
 	if err := ctx.Err(); err != nil {
 		return c.eng.Ended(call.ContextFault(err))
 	}
-	if c.watched() {
-		c.one[0] = k
-		return c.observe(ctx, c.one[:])
+	if c.watchers.any() {
+		c.calling.one[0] = k
+		return c.observe(ctx, c.calling.one[:])
 	}
 	if c.throughLib {
-		c.one[0] = k
-		return c.foreign(ctx, c.one[:])
+		c.calling.one[0] = k
+		return c.foreign(ctx, c.calling.one[:])
 	}
 	return c.eng.Run(ctx, k)
 }
@@ -128,7 +128,7 @@ func (c *Comm) run(ctx context.Context, k *call.Call) *call.Fault {
 // carryOut makes queued calls, as a group if there are several: through the library where the Comm has one
 // for host memory, else on the CPU engine.
 func (c *Comm) carryOut(ctx context.Context, calls []*call.Call) *call.Fault {
-	if c.watched() {
+	if c.watchers.any() {
 		return c.observe(ctx, calls)
 	}
 	return c.perform(ctx, calls)
@@ -145,19 +145,26 @@ func (c *Comm) perform(ctx context.Context, calls []*call.Call) *call.Fault {
 	return c.eng.RunGroup(ctx, calls)
 }
 
-// endedBy fails c, since a call's context ended while queued calls were waited for.
-func (c *Comm) endedBy(ctx context.Context, err error, a *args) error {
-	f := closedHere
-	if c.enter() {
-		f = c.eng.Ended(call.ContextFault(err))
-		c.leave()
+// drain waits until all that was issued before has ended, however, or c is closed. Its error is ctx's.
+func (c *Comm) drain(ctx context.Context) error {
+	if c.devices.streams != nil {
+		if err := c.devices.drain(ctx, &c.life); err != nil {
+			return err
+		}
 	}
-	r := call.Record{Seq: c.seq + 1, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
-	return c.errorIn(ctx, f, &r)
+	return c.backlog.drained(ctx)
 }
 
-// shut reports whether c takes no calls: it is closed, or this process is a forked child. See whyShut.
-func (c *Comm) shut() bool { return c.closed.Load() || proc.Forked() }
+// endedBy fails c, since a call's context ended while queued calls were waited for.
+func endedBy(ctx context.Context, c *Comm, err error, a *args) error {
+	f := closedHere
+	if c.life.enter() {
+		f = c.eng.Ended(call.ContextFault(err))
+		c.life.leave()
+	}
+	r := call.Record{Seq: c.rec.seq + 1, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
+	return c.errorIn(ctx, f, &r)
+}
 
 var errForked = errors.New("this process is a forked child of a rank; only the parent may use the Comm: start a program here (exec) instead")
 
@@ -211,8 +218,8 @@ func alike(k *call.Call, a *args, count uint64) bool {
 }
 
 // fill writes a, which has been checked, into k. Most calls are like the one before
-// them: what follows from kind, type, operator, root and count is kept then.
-func (c *Comm) fill(k *call.Call, a *args, seq, count uint64) {
+// them: what follows from kind, type, operator, root and count is kept then. scaled are the Comm's.
+func (a *args) fill(k *call.Call, seq, count uint64, scaled *factors) {
 	if alike(k, a, count) {
 		k.Seq, k.Hash, k.Dst, k.Src, k.To, k.DC, k.SC = seq, k.Own, a.dst, a.src, a.to, a.dc, a.sc
 		return
@@ -226,7 +233,7 @@ func (c *Comm) fill(k *call.Call, a *args, seq, count uint64) {
 		op := reduce.Op(a.op)
 		if a.op >= firstScaled {
 			op = reduce.Sum
-			scales(c, k)
+			scaled.scale(k)
 		}
 		k.Fold, k.Stream, k.Both = reduce.For(t, op), reduce.ForStream(t, op), reduce.ForBoth(t, op)
 		k.All = reduce.ForSumAll(t, op)
@@ -237,11 +244,11 @@ func (c *Comm) fill(k *call.Call, a *args, seq, count uint64) {
 	k.Seal()
 }
 
-// supports is why c cannot do k on host memory, or nil.
-func (c *Comm) supports(k Kind, t Type, op Op) error {
+// hostSupports is why c cannot do k on host memory, or nil.
+func hostSupports(c *Comm, k Kind, t Type, op Op) error {
 	own := op
 	if op >= firstScaled && k.reduces() {
-		if _, err := factorOf(c, t, op); err != nil {
+		if _, err := c.calling.factors.of(t, op); err != nil {
 			return err
 		}
 		op = Sum // what else is wrong
@@ -258,26 +265,25 @@ func (c *Comm) supports(k Kind, t Type, op Op) error {
 	return nil
 }
 
-// check says what is wrong with a, and else how many elements the call is about:
-// all of the vector, or those of one rank's block, or the sum of the counts.
-func (c *Comm) check(a *args) (count uint64, err error) {
+// check says what is wrong with a, a call of c on host memory, and else how many elements it is about: all of the vector,
+// or those of one rank's block, or the sum of the counts.
+func (a *args) check(c *Comm) (count uint64, err error) {
 	if !call.Checked && a.kind == KindAllReduce {
 		return uint64(len(a.src) / a.typ.Size()), nil
 	}
-	if err := c.supports(a.kind, a.typ, a.op); err != nil {
+	if err := hostSupports(c, a.kind, a.typ, a.op); err != nil {
 		return 0, err
 	}
 	e := max(a.typ.Size(), 1)
 	a.onDst, a.onSrc = extentOf(a.dst, e), extentOf(a.src, e)
-	return c.checkShape(a)
+	return a.checkShape(c.eng.Size(), c.eng.Rank())
 }
 
-// checkShape is check for what does not depend on where the memory lies.
-func (c *Comm) checkShape(a *args) (count uint64, err error) {
+// checkShape is check for what does not depend on where the memory lies, on rank me of n.
+func (a *args) checkShape(n, me int) (count uint64, err error) {
 	if a.kind == KindAllReduce && a.onDst == a.onSrc {
 		return uint64(a.onSrc.count), nil // in place: the call that is made most, of which nothing can be wrong
 	}
-	n, me := c.Size(), c.Rank()
 	if a.root < -1 || a.root >= n || a.root < 0 && (a.kind.rooted() || a.kind == KindSend || a.kind == KindRecv || a.kind == KindSendRecv) {
 		what := "root"
 		if !a.kind.rooted() {
@@ -346,7 +352,7 @@ func (c *Comm) checkShape(a *args) (count uint64, err error) {
 		}
 		return uint64(src / n), overlap(a.onDst, a.onSrc)
 	case KindReduceScatterV, KindAllGatherV, KindGatherV, KindScatterV:
-		return c.checkV(a, dst, src, e)
+		return a.checkCounts(n, me)
 	case KindAllToAllV:
 		total, _, err := sum("dc", a.dc, n, 0)
 		if err == nil && total != dst {
@@ -375,9 +381,8 @@ func (c *Comm) checkShape(a *args) (count uint64, err error) {
 	return uint64(max(dst, src)), nil // Send, Recv, Barrier
 }
 
-// checkV checks the kinds with one vector of counts.
-func (c *Comm) checkV(a *args, dst, src, e int) (uint64, error) {
-	n, me := c.Size(), c.Rank()
+// checkCounts checks the kinds with one vector of counts.
+func (a *args) checkCounts(n, me int) (uint64, error) {
 	total, before, err := sum("counts", a.dc, n, me)
 	if err != nil {
 		return 0, err
@@ -403,7 +408,7 @@ func (c *Comm) checkV(a *args, dst, src, e int) (uint64, error) {
 	if whole.count != total {
 		return 0, fmt.Errorf("%s has %d elements, but counts add up to %d", wholeName, whole.count, total)
 	}
-	return uint64(total), within(*whole, *part, before*e)
+	return uint64(total), within(*whole, *part, before*max(a.typ.Size(), 1))
 }
 
 // sum adds up counts, all n of them, and those before rank me.

@@ -5,45 +5,52 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-
-	"github.com/goccl/goccl/ccl/internal/call"
+	"sync"
 )
 
 // stack is where a call was made, as program counters: to read them takes memory and
 // time, which only those spend who ask.
 type stack [16]uintptr
 
-// sleeping notes where a blocking call was made. Only calls that have waited for long
-// are looked at: it takes longer than a short call does.
-func (c *Comm) sleeping(k *call.Call) {
-	if k != &c.call {
-		return
-	}
-	c.naps.Lock()
-	defer c.naps.Unlock()
+// callers are where the last blocking calls were made that have waited for long. Only those are looked at: it takes
+// longer than a short call does.
+type callers struct {
+	mu     sync.Mutex
+	slept  [ringCalls]uint64 // the calls whose stacks are known
+	newest uint64            // the last of them
+	stacks *[ringCalls]stack
+}
+
+// engineFrames are above the program's in the stack of a call that goes to sleep: Callers, note, its caller in newComm,
+// and three of the engine.
+const engineFrames = 6
+
+// note keeps where call seq, which its goroutine is in, was made.
+func (c *callers) note(seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.stacks == nil {
 		c.stacks = new([ringCalls]stack)
 	}
-	s := &c.stacks[k.Seq%ringCalls]
+	s := &c.stacks[seq%ringCalls]
 	*s = stack{}
-	runtime.Callers(5, s[:]) // Callers, sleeping, and three of the engine are above
-	c.slept[k.Seq%ringCalls] = k.Seq
-	c.sleptLast = k.Seq
+	runtime.Callers(engineFrames, s[:])
+	c.slept[seq%ringCalls] = seq
+	c.newest = seq
 }
 
-// lastCaller is where the call that slept last was made.
-func (c *Comm) lastCaller() string {
-	c.naps.Lock()
-	last := c.sleptLast
-	c.naps.Unlock()
-	return c.caller(last)
+// last is where the call that slept last was made.
+func (c *callers) last() string {
+	c.mu.Lock()
+	seq := c.newest
+	c.mu.Unlock()
+	return c.of(seq)
 }
 
-// caller is the file and line of the nearest caller of call seq outside this package,
-// where it is known.
-func (c *Comm) caller(seq uint64) string {
-	c.naps.Lock()
-	defer c.naps.Unlock()
+// of is the file and line of the nearest caller of call seq outside this package, where it is known.
+func (c *callers) of(seq uint64) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.stacks == nil || c.slept[seq%ringCalls] != seq {
 		return ""
 	}

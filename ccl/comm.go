@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
-	"github.com/goccl/goccl/ccl/internal/fence"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/algo"
@@ -116,51 +113,24 @@ type Comm struct {
 	tab  algo.Table
 	host string
 
-	lib        *library      // beside the CPU engine, nil if none
-	throughLib bool          // calls on host memory go through it
-	observed   bool          // somebody watches calls: see observe.go
-	labelled   bool          // they are labelled in profiles
-	one        [1]*call.Call // what the blocking call hands to it
+	lib        *library // beside the CPU engine, nil if none
+	throughLib bool     // calls on host memory go through it
+	watchers   watchers
 
-	calls int // of any kind; a plain counter, so that -race sees two goroutines on one Comm
-	seq   uint64
-	call  call.Call // of the blocking call under way
+	calling calling // what only the goroutine that uses the Comm touches
+	rec     recorder
+	backlog backlog // of queued calls
+	devices devices // its streams on a device
+	life    life
+}
 
-	checked checked // the last blocking call that passed check: most calls are like the one before
-
-	factors []float64 // of the operators that Scaled has made
-
-	mu                 sync.Mutex // guards what follows, and orders queued work
-	queued             uint64     // the last call issued to a queue; 0 if none
-	head, tail         *group     // those that have not ended, in order
-	executing          bool       // head is under way
-	overdue            overdue    // see queue_run.go
-	reject             *Error     // the first rejected queued call
-	ring               [ringCalls]call.Record
-	recording          recording         // see recorder.go
-	naps               sync.Mutex        // guards slept, sleptLast and stacks
-	slept              [ringCalls]uint64 // the calls whose stacks are known
-	sleptLast          uint64            // the last of them
-	stacks             *[ringCalls]stack
-	pending            atomic.Bool // queued != ran
-	rejectAt, failedAt uint64      // the first queued call that was rejected, that failed
-	failedCall         call.Record
-	issuers            [ringCalls]*deviceStream // of the calls in ring, if on a device
-	streams            []*deviceStream
-	watching           atomic.Bool // watchDevice runs
-	turn               bell        // queued calls run in the order they were issued
-	idle               *group      // that new ones may use
-	ran                uint64      // the last queued call that has ended
-	own                *HostStream
-	failure            atomic.Pointer[Error]
-	done               chan struct{}
-	busy               fence.Flag  // a call is under way, on the goroutine that uses c
-	runs               fence.Flag  // queued calls are, on a stream's goroutine
-	inLibrary          atomic.Bool // the library carries out calls on host memory
-	closed             atomic.Bool
-	ready              atomic.Bool // eng is set
-	once               atomic.Bool // failed has been called
-	telling            atomic.Bool // OnFailure has been called, or there is none
+// calling is what belongs to the one goroutine that makes calls on a Comm.
+type calling struct {
+	count   int           // calls of any kind; a plain counter, so that -race sees two goroutines on one Comm
+	call    call.Call     // the blocking call under way
+	one     [1]*call.Call // what the blocking call hands to its library, and to those that watch it
+	checked checked       // the last blocking call that passed check: most calls are like the one before
+	factors factors       // of the operators that Scaled has made
 }
 
 // Place says where a rank runs.
@@ -174,20 +144,24 @@ type Place struct {
 // newComm wraps the engine's Comm that join makes, nil if it makes none, and what attach puts beside it.
 func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*cpu.Comm, *call.Fault),
 	attach func(*cpu.Comm) (*library, *call.Fault)) (*Comm, *call.Fault) {
-	c := &Comm{opt: o, tab: tab, host: host, done: make(chan struct{})}
+	c := &Comm{opt: o, tab: tab, host: host, life: life{done: make(chan struct{})}}
+	c.backlog.c = c
 	eo := plane.Options{
 		Timeout: max(o.Timeout, 0), PeerTimeout: max(o.PeerTimeout, 0),
 		Strict: o.Check == CheckStrict, Unchecked: o.Check == CheckOff, RankOrder: o.RankOrder, Table: tab,
-		OnSleep: c.sleeping,
+		OnSleep: func(k *call.Call) {
+			if k == &c.calling.call {
+				c.rec.callers.note(k.Seq)
+			}
+		},
 		OnFail: func(f *call.Fault) {
-			if c.ready.Load() {
+			if c.life.ready.Load() {
 				c.failed(f)
 			}
 		},
 	}
-	c.watch(&eo)
-	c.labelled = labelsCalls()
-	c.observed = c.labelled || o.OnCall != nil
+	reporter{c}.watch(&eo)
+	c.watchers = watchersOf(&c.opt)
 	eng, f := join(eo)
 	if f != nil {
 		return nil, f
@@ -203,7 +177,7 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 	}
 	c.eng = eng
 	c.throughLib = c.lib != nil && (c.lib.device < 0 || o.Staged)
-	c.ready.Store(true)
+	c.life.ready.Store(true)
 	if f := eng.Failure(); f != nil { // a rank failed after the verdict
 		c.failed(f)
 	}
@@ -297,7 +271,7 @@ func (c *Comm) Supports(k Kind, t Type, op Op) error {
 	if c.lib != nil && !c.throughLib && k != 0 && k < kindEnd && t < typeEnd && op < opEnd {
 		e = c.lib.Supports(engine.Kind(k), engine.Type(t), engine.Op(op), false)
 	} else {
-		e = c.supports(k, t, op)
+		e = hostSupports(c, k, t, op)
 	}
 	if e != nil {
 		return c.named(&Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: e})
@@ -351,7 +325,7 @@ func (c *Comm) Done() <-chan struct{} {
 	if c.none() {
 		return nil
 	}
-	return c.done
+	return c.life.done
 }
 
 // Err returns the failure of c, or nil while c has not failed.
@@ -362,7 +336,7 @@ func (c *Comm) Err() error {
 	if proc.Forked() {
 		return &Error{Code: ErrClosed, Op: "Comm", Rank: c.Rank(), Peer: -1, Err: errForked}
 	}
-	if e := c.failure.Load(); e != nil {
+	if e := c.life.failure.Load(); e != nil {
 		return e
 	}
 	return nil

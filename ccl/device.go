@@ -72,12 +72,20 @@ type handed struct {
 // progress is how far a stream has been given work: calls by tickets, and graphs.
 type progress struct{ ticket, graphs uint64 }
 
+// devices are the streams of its device that a Comm has been given.
+type devices struct {
+	watching atomic.Bool // watchDevice runs
+
+	mu      sync.Mutex
+	streams []*deviceStream // a slice that others range over without mu is never written
+}
+
 // stream returns c's view of s.
-func (c *Comm) stream(s Stream) *deviceStream {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	live := make([]*deviceStream, 0, len(c.streams)+1) // others range over the slice that was
-	for _, d := range c.streams {
+func (ds *devices) stream(c *Comm, s Stream) *deviceStream {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	live := make([]*deviceStream, 0, len(ds.streams)+1)
+	for _, d := range ds.streams {
 		if d.s == s {
 			return d
 		}
@@ -86,11 +94,31 @@ func (c *Comm) stream(s Stream) *deviceStream {
 		}
 	}
 	d := &deviceStream{c: c, s: s}
-	c.streams = append(live, d)
+	ds.streams = append(live, d)
 	if s, ok := s.(observedStream); ok {
 		s.Observe(d)
 	}
 	return d
+}
+
+// all are the streams at this moment.
+func (ds *devices) all() []*deviceStream {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	return ds.streams
+}
+
+// drain waits for all that was issued to the streams, unless the Comm is closed.
+func (ds *devices) drain(ctx context.Context, l *life) error {
+	for _, d := range ds.all() {
+		if l.closed.Load() {
+			return nil
+		}
+		if err := d.wait(ctx, d.last()); err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // observedStream is a stream whose package tells what becomes of its work: those of cuda and rocm, whose Observer this is.
@@ -103,8 +131,8 @@ type observedStream interface {
 	})
 }
 
-// over reports whether the stream was closed and nothing is to be learnt of it any more. It takes no lock: its caller may
-// hold the Comm's, which a failure takes under d.mu.
+// over reports whether the stream was closed and nothing is to be learnt of it any more. It takes no lock: its caller
+// holds that of all streams, which others take under d.mu.
 func (d *deviceStream) over() bool {
 	_, open := d.s.Handle()
 	return !open && (d.idle() || d.ended.Load())
@@ -112,7 +140,7 @@ func (d *deviceStream) over() bool {
 
 // Live is false once the Comm needs to hear nothing more of the stream.
 func (d *deviceStream) Live() bool {
-	return !d.c.closed.Load() && d.c.failure.Load() == nil && !d.over()
+	return !d.c.life.closed.Load() && d.c.life.failure.Load() == nil && !d.over()
 }
 
 // Syncing is told that someone waits for the stream by itself. A program that has synchronized a stream may close it,
@@ -122,7 +150,7 @@ func (d *deviceStream) Syncing() func() {
 	return func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.err == nil && !d.c.closed.Load() {
+		if d.err == nil && !d.c.life.closed.Load() {
 			d.pass(now)
 		}
 	}
@@ -180,13 +208,13 @@ func (d *deviceStream) Capturing(own bool) func() func(on interface{ Handle() (u
 // fail in them, or a peer not come.
 func (d *deviceStream) launchedOn(s interface{ Handle() (uintptr, bool) }, calls uint64) {
 	c := d.c
-	if !c.enter() {
+	if !c.life.enter() {
 		return
 	}
-	defer c.leave()
-	if c.failure.Load() == nil {
-		on := c.stream(s)
-		c.recording.launches.add(launch{on: on, began: time.Now(), call: Call{Kind: KindGraph, Count: calls, Root: -1, State: Running,
+	defer c.life.leave()
+	if c.life.failure.Load() == nil {
+		on := c.devices.stream(c, s)
+		c.rec.launches.add(launch{on: on, began: time.Now(), call: Call{Kind: KindGraph, Count: calls, Root: -1, State: Running,
 			Start: time.Duration(c.eng.Now())}})
 		on.watch()
 	}
@@ -277,8 +305,8 @@ var errStreamGone = errors.New("the stream was closed before its calls were know
 
 // fails makes err the Comm's failure, unless that is being closed: its marks go then. d.mu is held.
 func (d *deviceStream) fails(err error) error {
-	if !d.c.closed.Load() {
-		d.c.vendorFails(err)
+	if !d.c.life.closed.Load() {
+		vendorFails(d.c, err)
 	}
 	return d.ends(ErrBackend, err)
 }
@@ -296,7 +324,7 @@ func (d *deviceStream) ends(code Code, err error) error {
 const graceOfCause = 250 * time.Millisecond
 
 // vendorFails makes err, the library's or the device's, the failure of c, if nothing else is that led to it.
-func (c *Comm) vendorFails(err error) {
+func vendorFails(c *Comm, err error) {
 	for until := time.Now().Add(graceOfCause); c.eng.Failure() == nil; time.Sleep(5 * time.Millisecond) {
 		if f := c.eng.Odd(); f != nil {
 			c.eng.Fail(f)
@@ -324,8 +352,8 @@ func (d *deviceStream) wait(ctx context.Context, ticket uint64) error {
 	nap, began := deviceNapMin, time.Time{}
 	for {
 		done, err := d.test(ticket)
-		if err != nil && d.c.failure.Load() != nil {
-			d.c.awaitTold(ctx)
+		if err != nil && d.c.life.failure.Load() != nil {
+			d.c.life.awaitTold(ctx, d.c.opt.Timeout)
 		}
 		if done || err != nil {
 			return err
@@ -372,14 +400,14 @@ func (d *deviceStream) test(ticket uint64) (bool, error) {
 	if d.passed.Load() >= ticket {
 		return true, nil
 	}
-	if d.c.failure.Load() != nil {
+	if d.c.life.failure.Load() != nil {
 		return d.failed(ticket)
 	}
 	if d.last()-d.passed.Load() > deviceCrowd { // it may be full
 		d.lookAside()
 	} else if err := d.look(); errors.Is(err, engine.ErrCapturing) {
 		return true, d.c.refuse(&args{kind: KindGroup}, ErrArgument, err)
-	} else if err != nil && d.c.failure.Load() != nil {
+	} else if err != nil && d.c.life.failure.Load() != nil {
 		return d.failed(ticket)
 	} else if err != nil {
 		return true, err
@@ -389,7 +417,7 @@ func (d *deviceStream) test(ticket uint64) (bool, error) {
 
 // failed is c's failure as the queued call with that number returns it, once OnFailure has been called.
 func (d *deviceStream) failed(ticket uint64) (bool, error) {
-	if !d.c.telling.Load() {
+	if !d.c.life.told.Load() {
 		return false, nil
 	}
 	return true, d.c.failureIn(nil, &call.Record{Seq: ticket, Kind: call.Group, Root: -1})
@@ -402,50 +430,32 @@ func (d *deviceStream) settleRecord(r *call.Record) {
 	}
 }
 
-// drainDevice waits for all that was issued to streams of a device.
-func (c *Comm) drainDevice(ctx context.Context) error {
-	c.mu.Lock()
-	streams := c.streams
-	c.mu.Unlock()
-	for _, d := range streams {
-		if c.closed.Load() {
-			return nil
-		}
-		if err := d.wait(ctx, d.last()); err != nil && ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
 // watch makes sure that somebody looks at the device.
 func (d *deviceStream) watch() {
-	if c := d.c; !c.watching.Load() && c.watching.CompareAndSwap(false, true) {
-		go c.watchDevice()
+	if c := d.c; !c.devices.watching.Load() && c.devices.watching.CompareAndSwap(false, true) {
+		go watchDevice(c)
 	}
 }
 
-// watchDevice looks, while calls are under way, at what nobody else sees: an error inside the library,
+// watchDevice looks, while calls of c are under way, at what nobody else sees: an error inside the library,
 // a stream that stands still, ranks that make other calls.
-func (c *Comm) watchDevice() {
+func watchDevice(c *Comm) {
 	t := time.NewTicker(watchTick)
 	defer t.Stop()
 	for idle := 0; ; {
 		select {
-		case <-c.done:
+		case <-c.life.done:
 			return
 		case <-t.C:
 		}
-		if c.closed.Load() {
+		if c.life.closed.Load() {
 			return
 		}
 		if err := c.lib.Err(); err != nil {
-			c.vendorFails(err)
+			vendorFails(c, err)
 			return
 		}
-		c.mu.Lock()
-		streams := c.streams
-		c.mu.Unlock()
+		streams := c.devices.all()
 		idle++
 		var still time.Duration
 		for _, d := range streams {
@@ -466,9 +476,9 @@ func (c *Comm) watchDevice() {
 			c.eng.Stands(0)
 		}
 		if idle > watchIdle {
-			c.watching.Store(false)
+			c.devices.watching.Store(false)
 			for _, d := range streams { // issued meanwhile, by one who still saw the watch?
-				if !d.idle() && c.watching.CompareAndSwap(false, true) {
+				if !d.idle() && c.devices.watching.CompareAndSwap(false, true) {
 					idle = 0
 				}
 			}

@@ -86,7 +86,7 @@ func (e *Error) rank(r int) string {
 
 // named says in e which Comm it is about.
 func (c *Comm) named(e *Error) *Error {
-	if !c.ready.Load() {
+	if !c.life.ready.Load() {
 		return e
 	}
 	if name := c.Name(); name != worldName {

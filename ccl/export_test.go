@@ -27,4 +27,4 @@ func SetEngine(c *Comm, e engine.Engine) { c.lib.Engine = e }
 func Agreed(o Options) string { return o.agreed("") }
 
 // UnmadeInJob is how a Comm that is still being made names ranks that did not answer.
-func UnmadeInJob(of ...int) string { return new(Comm).inJob(1, of) }
+func UnmadeInJob(of ...int) string { return reporter{new(Comm)}.inJob(1, of) }

@@ -35,9 +35,9 @@ func (c *Comm) foreign(ctx context.Context, calls []*call.Call) *call.Fault {
 		stop := context.AfterFunc(ctx, func() { c.eng.Ended(call.ContextFault(ctx.Err())) })
 		defer stop()
 	}
-	c.inLibrary.Store(true)
+	c.life.inLibrary.Store(true)
 	err := vendorError(l.Run(ctx, l.calls))
-	c.inLibrary.Store(false)
+	c.life.inLibrary.Store(false)
 	var f *call.Fault
 	for _, k := range calls {
 		if e := c.eng.End(k, err); f == nil {
@@ -60,23 +60,20 @@ func foreignCall(k *call.Call) engine.Call {
 // address is where b begins. Slices that a call holds are on the heap, which does not move.
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
-// abandon ends what the library is doing, since the Comm has failed with e. Where it cannot be ended the
+// abandon ends what the library is doing for c, since that has failed with e. Where it cannot be ended the
 // process is, with the report: to wait for ever would be worse.
-func (c *Comm) abandon(e *Error) {
-	if c.lib == nil {
-		return
-	}
-	c.lib.Abort()
-	if c.lib.Interruptible() {
+func (l *library) abandon(c *Comm, e *Error) {
+	l.Abort()
+	if l.Interruptible() {
 		return
 	}
 	time.AfterFunc(stuckAfter, func() {
-		if !c.inLibrary.Load() {
+		if !c.life.inLibrary.Load() {
 			return
 		}
-		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", c.lib.lib.Version(), "exit", ExitStuck)
-		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers never arrive: this process exits with status %d\n", e, c.lib.lib.Version(), ExitStuck)
-		c.lib.endJob()
+		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", l.lib.Version(), "exit", ExitStuck)
+		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers never arrive: this process exits with status %d\n", e, l.lib.Version(), ExitStuck)
+		l.endJob()
 		os.Exit(ExitStuck)
 	})
 }

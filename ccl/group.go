@@ -27,14 +27,14 @@ type group struct {
 }
 
 // newGroup is a group without calls.
-func (c *Comm) newGroup() *group {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	g := c.idle
+func (b *backlog) newGroup() *group {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.idle
 	if g == nil {
-		return &group{c: c, use: 1}
+		return &group{c: b.c, use: 1}
 	}
-	c.idle, g.next = g.next, nil
+	b.idle, g.next = g.next, nil
 	g.use++
 	g.ticket, g.ended, g.over = 0, false, false
 	return g
@@ -49,10 +49,10 @@ func (g *group) free() {
 		k.Dst, k.Src, k.DC, k.SC = nil, nil, nil, nil
 	}
 	g.calls, g.counts = g.calls[:0], g.counts[:0]
-	c := g.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	g.next, c.idle = c.idle, g
+	b := &g.c.backlog
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g.next, b.idle = b.idle, g
 }
 
 // add adds a call, which is to be filled.
@@ -89,7 +89,7 @@ func (g *group) wait(ctx context.Context, use uint64) error {
 	if err != nil || ticket == 0 {
 		return err
 	}
-	return g.c.wait(ctx, ticket)
+	return g.c.backlog.wait(ctx, ticket)
 }
 
 // test reports whether the calls of g have ended.
@@ -98,13 +98,13 @@ func (g *group) test(use uint64) (bool, error) {
 	if err != nil || ticket == 0 {
 		return true, err
 	}
-	return g.c.test(ticket)
+	return g.c.backlog.test(ticket)
 }
 
 // issued is g's place in the order, which it gets when Group returns; 0 if it has succeeded long ago.
 func (g *group) issued(use uint64) (uint64, error) {
-	g.c.mu.Lock()
-	defer g.c.mu.Unlock()
+	g.c.backlog.mu.Lock()
+	defer g.c.backlog.mu.Unlock()
 	switch {
 	case g.use != use:
 		return 0, nil

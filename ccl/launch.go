@@ -65,14 +65,14 @@ func (ls *launches) among(calls []Call, n int) []Call {
 
 // graphsRan notes that d has passed its launches up to a place, and tells OnCall, on a goroutine of its own: d is locked.
 func graphsRan(c *Comm, d *deviceStream, place uint64) {
-	over := c.recording.launches.ran(d, place, time.Duration(c.eng.Now()))
-	if c.opt.OnCall == nil || len(over) == 0 {
+	over := c.rec.launches.ran(d, place, time.Duration(c.eng.Now()))
+	if c.watchers.onCall == nil || len(over) == 0 {
 		return
 	}
 	now := time.Now()
 	go func() {
 		for _, l := range over {
-			c.opt.OnCall(Observation{Call: l.call, Comm: c.Name(), Took: now.Sub(l.began)})
+			c.watchers.onCall(Observation{Call: l.call, Comm: c.Name(), Took: now.Sub(l.began)})
 		}
 	}()
 }

@@ -3,6 +3,7 @@ package ccl
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -24,18 +25,34 @@ import (
 //     OnFailure.
 //  5. No wait for OnFailure outlives the context of the call, nor Options.Timeout.
 
-// enter begins a use of c by the goroutine that calls on it. It is false if c is closed.
-func (c *Comm) enter() bool {
-	c.busy.Set()
-	if c.closed.Load() {
-		c.busy.Clear()
+// life is how far a Comm is in its lifetime, and what uses it.
+type life struct {
+	ready     atomic.Bool // it has an engine
+	busy      fence.Flag  // a call is under way, on the goroutine that uses the Comm
+	runs      fence.Flag  // queued calls are, on a stream's goroutine
+	inLibrary atomic.Bool // the library carries out calls on host memory
+	closed    atomic.Bool
+	found     atomic.Bool // a failure is being told
+	failure   atomic.Pointer[Error]
+	told      atomic.Bool   // OnFailure has been called, or there is none
+	done      chan struct{} // closed once OnFailure has returned
+}
+
+// enter begins a use of the Comm by the goroutine that calls on it. It is false if the Comm is closed.
+func (l *life) enter() bool {
+	l.busy.Set()
+	if l.closed.Load() {
+		l.busy.Clear()
 		return false
 	}
 	return true
 }
 
 // leave ends the use that enter began.
-func (c *Comm) leave() { c.busy.Clear() }
+func (l *life) leave() { l.busy.Clear() }
+
+// shut reports whether the Comm takes no calls: it is closed, or this process is a forked child. See whyShut.
+func (l *life) shut() bool { return l.closed.Load() || proc.Forked() }
 
 // closeGrace is how long Close waits at least for calls to leave that it has failed.
 const closeGrace = 500 * time.Millisecond
@@ -46,7 +63,7 @@ const closeGrace = 500 * time.Millisecond
 // way on another goroutine ends with ErrClosed, unless it has just succeeded. Closing
 // twice does nothing, nor does closing in a forked child.
 func (c *Comm) Close() error {
-	if c.none() || proc.Forked() || !c.closed.CompareAndSwap(false, true) {
+	if c.none() || proc.Forked() || !c.life.closed.CompareAndSwap(false, true) {
 		return nil
 	}
 	limit := c.opt.PeerTimeout
@@ -56,39 +73,39 @@ func (c *Comm) Close() error {
 	until := time.Now().Add(limit)
 	fence.Heavy() // a use that has not seen that c is closed is seen
 	c.eng.Interrupt()
-	c.mu.Lock()
-	c.turn.ring() // a call that waits for queued ones gives up
-	c.mu.Unlock()
-	if c.quiet(until) {
+	c.backlog.mu.Lock()
+	c.backlog.turn.ring() // a call that waits for queued ones gives up
+	c.backlog.mu.Unlock()
+	if c.life.quiet(&c.backlog, until) {
 		return c.release()
 	}
-	if c.failure.Load() == nil {
+	if c.life.failure.Load() == nil {
 		c.eng.Ended(&call.Fault{Code: call.Closed, Peer: c.Rank(), Err: errors.New("closed with calls in progress")})
 	}
 	if grace := time.Now().Add(closeGrace); grace.After(until) {
 		until = grace
 	}
-	if c.quiet(until) {
+	if c.life.quiet(&c.backlog, until) {
 		return c.release()
 	}
 	go func() {
-		c.quiet(time.Time{})
+		c.life.quiet(&c.backlog, time.Time{})
 		c.release()
 	}()
 	return c.Err()
 }
 
-// quiet waits until nobody uses c and nothing is queued, at most until then, if that is not zero. For a blocking call on
-// another goroutine it does not wait, unless c has failed.
-func (c *Comm) quiet(until time.Time) bool {
+// quiet waits until nobody uses the Comm and nothing is queued in b, at most until then, if that is not zero. For a
+// blocking call on another goroutine it does not wait, unless the Comm has failed.
+func (l *life) quiet(b *backlog, until time.Time) bool {
 	for nap := time.Microsecond; ; nap = min(2*nap, 10*time.Millisecond) {
-		c.mu.Lock()
-		queued := c.ran != c.queued || c.executing
-		c.mu.Unlock()
-		if !queued && !c.busy.Load() {
+		b.mu.Lock()
+		queued := b.ran != b.issued || b.executing
+		b.mu.Unlock()
+		if !queued && !l.busy.Load() {
 			return true
 		}
-		if !until.IsZero() && (!queued && c.failure.Load() == nil || time.Now().After(until)) {
+		if !until.IsZero() && (!queued && l.failure.Load() == nil || time.Now().After(until)) {
 			return false
 		}
 		time.Sleep(nap)
@@ -97,16 +114,16 @@ func (c *Comm) quiet(until time.Time) bool {
 
 // release frees what c holds. Nobody uses it.
 func (c *Comm) release() error {
-	c.mu.Lock()
-	own := c.own
-	if t := c.overdue.timer; t != nil { // which would keep c, and the memory of its host, until it looks again
+	c.backlog.mu.Lock()
+	own := c.backlog.own
+	if t := c.backlog.overdue.timer; t != nil { // which would keep c, and the memory of its host, until it looks again
 		t.Stop()
 	}
-	c.mu.Unlock()
+	c.backlog.mu.Unlock()
 	if own != nil {
 		own.Close()
 	}
-	if c.failure.Load() == nil { // what a rank that waited for nobody has not heard of yet
+	if c.life.failure.Load() == nil { // what a rank that waited for nobody has not heard of yet
 		if f := c.eng.Odd(); f != nil {
 			c.eng.Ended(f)
 		}
@@ -118,11 +135,11 @@ func (c *Comm) release() error {
 			c.lib.held.end()
 		}
 	}
-	if c.failure.Load() == nil { // else it was written then
-		c.writeTrace("exit", nil)
+	if c.life.failure.Load() == nil { // else it was written then
+		reporter{c}.writeTrace("exit", nil)
 	}
 	c.eng.Close()
-	if e := c.failure.Load(); e != nil && e.Code == ErrMismatch {
+	if e := c.life.failure.Load(); e != nil && e.Code == ErrMismatch {
 		return e
 	}
 	return nil
@@ -131,20 +148,22 @@ func (c *Comm) release() error {
 // failed makes f known to everybody who waits or asks. OnFailure has a goroutine of
 // its own: the one that found the failure may be needed for what the callback does.
 func (c *Comm) failed(f *call.Fault) {
-	if !c.once.CompareAndSwap(false, true) {
+	if !c.life.found.CompareAndSwap(false, true) {
 		return
 	}
 	e := c.errorOf(f)
-	c.failure.Store(e)
-	c.abandon(e)
+	c.life.failure.Store(e)
+	if c.lib != nil {
+		c.lib.abandon(c, e)
+	}
 	go func() {
-		defer close(c.done)
-		defer c.telling.Store(true) // where there is no OnFailure, or the report ends this goroutine
-		c.mu.Lock()
-		c.endQueue()
-		c.mu.Unlock()
-		c.reportFailure(e)
-		c.telling.Store(true)
+		defer close(c.life.done)
+		defer c.life.told.Store(true) // where there is no OnFailure, or the report ends this goroutine
+		c.backlog.mu.Lock()
+		c.backlog.endAll()
+		c.backlog.mu.Unlock()
+		reporter{c}.failure(e)
+		c.life.told.Store(true)
 		if c.opt.OnFailure != nil {
 			c.opt.OnFailure(e)
 		}
@@ -154,27 +173,28 @@ func (c *Comm) failed(f *call.Fault) {
 // toldGrace is how long a call whose context has ended still waits for OnFailure, which it should not precede.
 const toldGrace = time.Second
 
-// awaitTold waits until OnFailure has returned, within the bounds of rule 5. c has failed, or is about to.
-func (c *Comm) awaitTold(ctx context.Context) {
+// awaitTold waits until OnFailure has returned, within the bounds of rule 5, where limit is Options.Timeout. The Comm has
+// failed, or is about to.
+func (l *life) awaitTold(ctx context.Context, limit time.Duration) {
 	select {
-	case <-c.done:
+	case <-l.done:
 		return
 	default:
 	}
 	grace := time.NewTimer(toldGrace)
 	defer grace.Stop()
 	var timeout <-chan time.Time
-	if t := c.opt.Timeout; t > 0 {
-		timer := time.NewTimer(max(t, toldGrace))
+	if limit > 0 {
+		timer := time.NewTimer(max(limit, toldGrace))
 		defer timer.Stop()
 		timeout = timer.C
 	}
 	select {
-	case <-c.done:
+	case <-l.done:
 	case <-timeout:
 	case <-ctx.Done():
 		select {
-		case <-c.done:
+		case <-l.done:
 		case <-grace.C:
 		}
 	}
@@ -186,16 +206,16 @@ var closedHere = &call.Fault{Code: call.Closed, Peer: -1}
 // errorIn is why the call in r failed: c's failure, once OnFailure has returned, or that c is closed. f is what the
 // engine said, nil if nothing. Whoever calls it does not use c.
 func (c *Comm) errorIn(ctx context.Context, f *call.Fault, r *call.Record) *Error {
-	if f == closedHere && c.failure.Load() == nil {
+	if f == closedHere && c.life.failure.Load() == nil {
 		return c.named(&Error{Code: ErrClosed, Op: Kind(r.Kind).String(), Rank: c.Rank(), Peer: -1})
 	}
-	c.awaitTold(ctx)
+	c.life.awaitTold(ctx, c.opt.Timeout)
 	return c.failureIn(f, r)
 }
 
 // failureIn is c's failure as the call in r returns it.
 func (c *Comm) failureIn(f *call.Fault, r *call.Record) *Error {
-	failure := c.failure.Load()
+	failure := c.life.failure.Load()
 	if failure == nil { // the goroutine that found it has not come to telling
 		if f == nil {
 			f = c.eng.Failure()
@@ -206,7 +226,7 @@ func (c *Comm) failureIn(f *call.Fault, r *call.Record) *Error {
 	c.named(&in) // SetName may have come since
 	in.Op = Kind(r.Kind).String()
 	in.Mine = callOf(r)
-	in.Mine.Caller = c.caller(r.Seq)
+	in.Mine.Caller = c.rec.callers.of(r.Seq)
 	if f := c.eng.Failure(); f != nil && f.Code == call.Mismatch {
 		if f.Mine != nil { // an earlier call, which this one has found to differ
 			in.Mine = callOf(f.Mine)

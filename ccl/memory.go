@@ -23,13 +23,13 @@ func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error
 	if c.none() {
 		return nil, refuseNone(op)
 	}
-	c.calls++
+	c.calling.count++
 	var zero T
 	size := int(unsafe.Sizeof(zero))
 	refuse := func(code Code, err error) (Memory[T], error) {
 		return nil, c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
 	}
-	if c.shut() {
+	if c.life.shut() {
 		return refuse(ErrClosed, whyShut())
 	}
 	if err := c.Err(); err != nil {

@@ -26,9 +26,9 @@ func (q *Queue) callNow(a *args) Work {
 		return Work{}
 	}
 	e := err.(*Error) // as all errors of this package
-	c.mu.Lock()
-	reject := c.reject
-	c.mu.Unlock()
+	c.backlog.mu.Lock()
+	reject := c.backlog.ends.reject
+	c.backlog.mu.Unlock()
 	switch {
 	case reject != nil:
 		return Work{err: reject} // as every Wait after it
@@ -58,11 +58,11 @@ func (q Queue) Do(f func() error) Work {
 		return refuseDo(ErrArgument, errNilFunction)
 	}
 	c := q.c
-	c.mu.Lock()
-	failed := c.reject
-	c.mu.Unlock()
+	c.backlog.mu.Lock()
+	failed := c.backlog.ends.reject
+	c.backlog.mu.Unlock()
 	if failed == nil {
-		failed = c.failure.Load()
+		failed = c.life.failure.Load()
 	}
 	if failed != nil {
 		return Work{err: notRun(failed)}

@@ -27,11 +27,21 @@ type Observation struct {
 	Err error
 }
 
-// watched reports whether somebody wants to see calls.
-func (c *Comm) watched() bool { return c.observed || trace.IsEnabled() }
+// watchers are those in this process that see a Comm's calls, beside a trace, which may begin at any time.
+type watchers struct {
+	some     bool // onCall, or labels
+	labelled bool // calls are labelled in profiles
+	onCall   func(Observation)
+}
 
-// labelsCalls reports whether calls are labelled in profiles.
-func labelsCalls() bool { return os.Getenv("GOCCL_PPROF") == "1" }
+// watchersOf are what o and the environment ask for.
+func watchersOf(o *Options) watchers {
+	labelled := os.Getenv("GOCCL_PPROF") == "1"
+	return watchers{labelled || o.OnCall != nil, labelled, o.OnCall}
+}
+
+// any reports whether somebody wants to see calls.
+func (w *watchers) any() bool { return w.some || trace.IsEnabled() }
 
 // observe makes calls where somebody watches: one, or those of a group.
 func (c *Comm) observe(ctx context.Context, calls []*call.Call) (f *call.Fault) {
@@ -43,12 +53,12 @@ func (c *Comm) observe(ctx context.Context, calls []*call.Call) (f *call.Fault) 
 		defer trace.StartRegion(ctx, "ccl."+name).End()
 	}
 	began := time.Now()
-	if c.labelled {
+	if c.watchers.labelled {
 		pprof.Do(ctx, pprof.Labels("ccl", name, "ccl comm", c.Name()), func(ctx context.Context) { f = c.perform(ctx, calls) })
 	} else {
 		f = c.perform(ctx, calls)
 	}
-	if c.opt.OnCall == nil {
+	if c.watchers.onCall == nil {
 		return f
 	}
 	took := time.Since(began)
@@ -58,7 +68,7 @@ func (c *Comm) observe(ctx context.Context, calls []*call.Call) (f *call.Fault) 
 		if f != nil {
 			o.Call.State, o.Err = Failed, c.failureIn(f, &k.Record)
 		}
-		c.opt.OnCall(o)
+		c.watchers.onCall(o)
 	}
 	return f
 }

@@ -35,7 +35,7 @@ func (c *Comm) On(s Stream) Queue {
 	if c.none() {
 		return Queue{}
 	}
-	c.calls++
+	c.calling.count++
 	switch s := s.(type) {
 	case *HostStream:
 		if s != nil {
@@ -45,14 +45,14 @@ func (c *Comm) On(s Stream) Queue {
 	case nowStream:
 		return Queue{c: c, now: true}
 	default:
-		return c.deviceQueue(s)
+		return deviceQueue(c, s)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.own == nil {
-		c.own = NewHostStream()
+	c.backlog.mu.Lock()
+	defer c.backlog.mu.Unlock()
+	if c.backlog.own == nil {
+		c.backlog.own = NewHostStream()
 	}
-	return Queue{c: c, s: c.own}
+	return Queue{c: c, s: c.backlog.own}
 }
 
 // AllReduce issues [AllReduce].
@@ -163,14 +163,14 @@ func (q Queue) Group(f func(g Queue) error) Work {
 		}
 		return Work{at: q.group, seq: q.use}
 	}
-	q.c.calls++
-	if q.err != nil || q.c.shut() {
+	q.c.calling.count++
+	if q.err != nil || q.c.life.shut() {
 		return q.rejected(&args{kind: KindGroup}, nil)
 	}
 	if q.dev != nil {
 		return q.groupDevice(f)
 	}
-	g := q.c.newGroup()
+	g := q.c.backlog.newGroup()
 	inner := q
 	inner.group, inner.use = g, g.use
 	if err := f(inner); err != nil && g.reject == nil {
@@ -186,8 +186,8 @@ func (q *Queue) issue(a *args, dst, src *Buf) Work {
 	if c == nil {
 		return zeroQueue(a.kind)
 	}
-	c.calls++
-	if q.err != nil || c.shut() {
+	c.calling.count++
+	if q.err != nil || c.life.shut() {
 		return q.rejected(a, nil)
 	}
 	if q.late() {
@@ -202,26 +202,62 @@ func (q *Queue) issue(a *args, dst, src *Buf) Work {
 	if q.now && q.group == nil {
 		return q.callNow(a)
 	}
-	count, err := c.check(a)
+	count, err := a.check(c)
 	if err != nil {
 		return q.rejected(a, err)
 	}
 	g := q.group
 	if g == nil {
-		g = c.newGroup()
+		g = c.backlog.newGroup()
 	}
 	k := g.add()
 	a.dc, a.sc = g.keep(a.dc), g.keep(a.sc)
-	c.mu.Lock()
-	c.seq++
-	c.fill(k, a, c.seq, count)
+	c.backlog.mu.Lock()
+	c.rec.seq++
+	a.fill(k, c.rec.seq, count, &c.calling.factors)
 	k.Queued = true
-	c.ring[c.seq%ringCalls], c.issuers[c.seq%ringCalls] = k.Record, nil
-	c.mu.Unlock()
+	c.rec.queue(k)
+	c.backlog.mu.Unlock()
 	if q.group != nil {
 		return Work{at: g, seq: q.use}
 	}
 	return q.push(g)
+}
+
+// push hands a group to the stream.
+func (q *Queue) push(g *group) Work {
+	c := q.c
+	c.backlog.mu.Lock()
+	if c.life.closed.Load() { // since it was looked at: Close may have found nothing queued
+		w := q.shut(&args{kind: g.kind()})
+		g.reject = w.err
+		c.backlog.mu.Unlock()
+		return w
+	}
+	c.backlog.add(g)
+	if c.life.failure.Load() != nil {
+		c.backlog.endAll()
+	} else if !c.backlog.overdue.watching {
+		c.backlog.watchHead()
+	}
+	c.backlog.mu.Unlock()
+	w := Work{at: &c.backlog, seq: g.ticket}
+	if q.now {
+		c.backlog.run(g)
+		g.free()
+		return w
+	}
+	if q.s.push(task{group: g}) == 0 {
+		// The stream is closed: nobody would run it. It keeps its place as rejected.
+		e := c.named(&Error{Code: ErrClosed, Op: "On", Rank: c.Rank(), Peer: -1, Err: errStreamClosed})
+		c.backlog.mu.Lock()
+		c.backlog.ends.rejected(g.ticket, e)
+		g.reject, g.calls = e, nil
+		c.backlog.mu.Unlock()
+		go c.backlog.run(g)
+		return Work{err: e}
+	}
+	return w // g may have run, and serve another
 }
 
 // resolve turns buffers into the slices a blocking call would have been given.
@@ -355,11 +391,9 @@ var errGroupOver = errors.New("the Group has returned; its Queue is valid only i
 // kept for it, and peers will wait for a call that never comes.
 func (q *Queue) rejectedBy(e *Error) Work {
 	c := q.c
-	c.mu.Lock()
-	if c.reject == nil {
-		c.reject, c.rejectAt = e, c.queued+1
-	}
-	c.mu.Unlock()
+	c.backlog.mu.Lock()
+	c.backlog.ends.rejected(c.backlog.issued+1, e)
+	c.backlog.mu.Unlock()
 	c.eng.Fail(&call.Fault{Code: call.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{e})})
 	return Work{err: e}
 }

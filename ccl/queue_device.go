@@ -59,7 +59,7 @@ func identical(a, b deviceMemory) bool {
 }
 
 // deviceQueue is the queue of c on a stream of its device.
-func (c *Comm) deviceQueue(s Stream) Queue {
+func deviceQueue(c *Comm, s Stream) Queue {
 	refuse := func(code Code, err error) Queue {
 		return Queue{c: c, err: &Error{Code: code, Op: "On", Rank: c.Rank(), Peer: -1, Err: err}}
 	}
@@ -69,19 +69,19 @@ func (c *Comm) deviceQueue(s Stream) Queue {
 	case !ok:
 		return refuse(ErrArgument, fmt.Errorf("the %T is closed", s))
 	}
-	return Queue{c: c, dev: c.stream(s)}
+	return Queue{c: c, dev: c.devices.stream(c, s)}
 }
 
 // issueDevice hands a call, whose arguments are resolved, to the library. It allocates nothing.
 func (q *Queue) issueDevice(a *args) Work {
-	if q.c.pending.Load() {
+	if q.c.backlog.pending.Load() {
 		q.awaitHost()
 	}
-	if !q.c.enter() {
+	if !q.c.life.enter() {
 		return q.shut(a)
 	}
 	w := q.issueEntered(a)
-	q.c.leave()
+	q.c.life.leave()
 	return w
 }
 
@@ -89,19 +89,21 @@ func (q *Queue) issueDevice(a *args) Work {
 // place in it only when they run.
 func (q *Queue) awaitHost() {
 	c := q.c
-	c.until(context.Background(), func() bool { return c.ran == c.queued || c.closed.Load() || c.failure.Load() != nil })
+	c.backlog.until(context.Background(), func() bool {
+		return c.backlog.ran == c.backlog.issued || c.life.closed.Load() || c.life.failure.Load() != nil
+	})
 }
 
 // issueEntered is issueDevice of one who uses the Comm.
 func (q *Queue) issueEntered(a *args) Work {
 	c, l := q.c, q.c.lib
-	if c.failure.Load() != nil {
+	if c.life.failure.Load() != nil {
 		return q.failed(a)
 	}
 	k := &l.call
 	if Kind(k.Kind) != a.kind || Type(k.Type) != a.typ || Op(k.Op) != a.op { // the last call was supported
 		if a.op >= firstScaled && a.kind.reduces() {
-			if _, err := factorOf(c, a.typ, a.op); err != nil {
+			if _, err := c.calling.factors.of(a.typ, a.op); err != nil {
 				return q.rejected(a, err)
 			}
 		}
@@ -109,7 +111,7 @@ func (q *Queue) issueEntered(a *args) Work {
 			return q.rejected(a, unsupported{err})
 		}
 	}
-	count, err := c.checkShape(a)
+	count, err := a.checkShape(c.eng.Size(), c.eng.Rank())
 	if err != nil {
 		return q.rejected(a, err)
 	}
@@ -127,16 +129,16 @@ func (q *Queue) issueEntered(a *args) Work {
 		e.DC, e.SC = a.dc, a.sc
 	}
 	if e.Op == engine.Scaled && a.kind.reduces() {
-		e.Factor = c.factors[a.op-firstScaled]
+		e.Factor = c.calling.factors[a.op-firstScaled]
 	}
 	if a.kind == KindSendRecv {
 		e.Sent = a.onSrc.count
 	}
 	meet := false
 	if !alike(k, a, count) || k.To != a.to {
-		c.fill(k, a, 0, count)
+		a.fill(k, 0, count, &c.calling.factors)
 		k.State = uint8(Running)
-		meet = l.first(k, c.Size())
+		meet = l.first(k, c.eng.Size())
 	}
 	return q.give(meet)
 }
@@ -147,17 +149,17 @@ func (q *Queue) repeats(dst, src *Buf, op Op) bool {
 	c := q.c
 	k := &c.lib.call
 	return q.group == nil && Kind(k.Kind) == KindAllReduce && Op(k.Op) == op && op < firstScaled && Type(k.Type) == dst.typ &&
-		k.Count == uint64(dst.count) && dst.mem != nil && identical(dst.mem, c.lib.known) && src.inPlace() && !c.pending.Load() && !c.shut()
+		k.Count == uint64(dst.count) && dst.mem != nil && identical(dst.mem, c.lib.known) && src.inPlace() && !c.backlog.pending.Load() && !c.life.shut()
 }
 
 // repeat issues a call of which repeats is true, on dst, whose Memory is at that address.
 func (q *Queue) repeat(dst *Buf, at uintptr, op Op) (w Work) {
 	c := q.c
-	c.calls++
-	if !c.enter() {
+	c.calling.count++
+	if !c.life.enter() {
 		return q.shut(&args{kind: KindAllReduce})
 	}
-	if c.failure.Load() != nil {
+	if c.life.failure.Load() != nil {
 		w = q.failed(&args{kind: KindAllReduce, typ: dst.typ, op: op, root: -1})
 	} else {
 		at += uintptr(dst.first * dst.typ.Size())
@@ -169,7 +171,7 @@ func (q *Queue) repeat(dst *Buf, at uintptr, op Op) (w Work) {
 		}
 		w = q.give(false)
 	}
-	c.leave()
+	c.life.leave()
 	return w
 }
 
@@ -177,16 +179,13 @@ func (q *Queue) repeat(dst *Buf, at uintptr, op Op) (w Work) {
 func (q *Queue) give(meet bool) Work {
 	c, l := q.c, q.c.lib
 	k := &l.call
-	c.recording.begin()
-	c.seq++
-	seq := c.seq
+	c.rec.lock()
+	c.rec.seq++
+	seq := c.rec.seq
 	k.Seq, k.Hash, k.Start = seq, k.Own, c.eng.Now()
-	r := &c.ring[seq%ringCalls] // as in Comm.begin
-	r.Seq, r.Count, r.Start, r.End = seq, k.Count, k.Start, 0
-	r.Root, r.Hash, r.Number = k.Root, k.Own, 0
-	r.Kind, r.Type, r.Op, r.State, r.Times = k.Kind, k.Type, k.Op, uint8(Running), k.Times
-	c.issuers[seq%ringCalls] = q.dev
-	c.recording.end()
+	store(&c.rec.ring[seq%ringCalls], k)
+	c.rec.issuers[seq%ringCalls] = q.dev
+	c.rec.unlock()
 	if f := c.eng.Issued(k, meet); f != nil {
 		return q.failed(argsOf(k))
 	}
@@ -234,7 +233,7 @@ func (q *Queue) notHanded(a *args, err error) Work {
 	if errors.Is(err, errStreamGone) {
 		return q.rejected(a, fmt.Errorf("the %T is closed", q.dev.s))
 	}
-	q.c.vendorFails(err)
+	vendorFails(q.c, err)
 	return q.failed(a)
 }
 
@@ -253,19 +252,19 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 	case len(inner.group.foreign) == 0:
 		return Work{}
 	}
-	if !q.c.enter() {
+	if !q.c.life.enter() {
 		return q.shut(a)
 	}
-	defer q.c.leave()
-	if err := q.dev.hand(inner.group.foreign, q.c.seq, inner.group.connect); err != nil {
+	defer q.c.life.leave()
+	if err := q.dev.hand(inner.group.foreign, q.c.rec.seq, inner.group.connect); err != nil {
 		return q.notHanded(a, err)
 	}
-	return Work{at: q.dev, seq: q.c.seq}
+	return Work{at: q.dev, seq: q.c.rec.seq}
 }
 
 // failed is the Work of a call on a Comm that has failed. It ends the use of the Comm, which OnFailure may close.
 func (q *Queue) failed(a *args) Work {
-	q.c.leave()
-	r := call.Record{Seq: q.c.seq, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
+	q.c.life.leave()
+	r := call.Record{Seq: q.c.rec.seq, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
 	return Work{err: q.c.errorIn(context.Background(), nil, &r)}
 }

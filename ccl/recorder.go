@@ -17,42 +17,71 @@ const ringCalls = 64
 // has failed or a call hangs, may see an entry that is half written. The race detector cannot
 // know that this does no harm: with it there is a lock.
 
-type recording struct {
-	mu       sync.Mutex
+// recorder is the flight recorder of one Comm.
+type recorder struct {
+	seq      uint64                   // the last call's number
+	ring     [ringCalls]call.Record   // the last calls, by number
+	issuers  [ringCalls]*deviceStream // of the calls in ring, if on a device
+	race     sync.Mutex               // guards the above from the race detector alone
 	launches launches
+	callers  callers
 }
 
-func (r *recording) begin() {
+func (r *recorder) lock() {
 	if raceEnabled {
-		r.mu.Lock()
+		r.race.Lock()
 	}
 }
 
-func (r *recording) end() {
+func (r *recorder) unlock() {
 	if raceEnabled {
-		r.mu.Unlock()
+		r.race.Unlock()
 	}
 }
 
 // begin notes the next call, which blocks.
-func (c *Comm) begin(k *call.Call) *call.Record {
-	c.recording.begin()
-	c.seq++
-	r := &c.ring[c.seq%ringCalls]
-	k.Start = c.eng.Now()
-	// Field by field, and the hash, which has just been written, from its other copy: see call.StoreRecord.
-	r.Seq, r.Count, r.Start, r.End = k.Seq, k.Count, k.Start, 0
-	r.Root, r.Hash, r.Number = k.Root, k.Own, 0
-	r.Kind, r.Type, r.Op, r.State, r.Times = k.Kind, k.Type, k.Op, uint8(Running), k.Times
-	c.recording.end()
-	return r
+func (r *recorder) begin(k *call.Call, now int64) *call.Record {
+	r.lock()
+	r.seq++
+	e := &r.ring[r.seq%ringCalls]
+	k.Start = now
+	store(e, k)
+	r.unlock()
+	return e
 }
 
-// end notes how it ended.
-func (c *Comm) end(r *call.Record, s State) {
-	c.recording.begin()
-	r.State, r.End = uint8(s), c.eng.Now()
-	c.recording.end()
+// store writes k, which begins, into e: field by field, and the hash, which has just been written, from its other copy. See
+// call.StoreRecord.
+func store(e *call.Record, k *call.Call) {
+	e.Seq, e.Count, e.Start, e.End = k.Seq, k.Count, k.Start, 0
+	e.Root, e.Hash, e.Number = k.Root, k.Own, 0
+	e.Kind, e.Type, e.Op, e.State, e.Times = k.Kind, k.Type, k.Op, uint8(Running), k.Times
+}
+
+// queue numbers k, which waits for its turn. The backlog is locked.
+func (r *recorder) queue(k *call.Call) {
+	r.ring[k.Seq%ringCalls], r.issuers[k.Seq%ringCalls] = k.Record, nil
+}
+
+// mark notes the state of a queued call. The backlog is locked.
+func (r *recorder) mark(k *call.Call, s State, now int64) {
+	e := &r.ring[k.Seq%ringCalls]
+	if e.Seq != k.Seq {
+		return
+	}
+	e.State = uint8(s)
+	if s == Running {
+		e.Start = now
+	} else {
+		e.End = now
+	}
+}
+
+// end notes how a blocking call ended.
+func (r *recorder) end(e *call.Record, s State, now int64) {
+	r.lock()
+	e.State, e.End = uint8(s), now
+	r.unlock()
 }
 
 // Trace yields the last calls made on c, oldest first: the flight recorder. Any goroutine may call
@@ -62,7 +91,7 @@ func (c *Comm) Trace() iter.Seq[Call] {
 		if c.none() {
 			return
 		}
-		for _, call := range c.kept(ringCalls) {
+		for _, call := range c.rec.kept(&c.backlog, ringCalls) {
 			if !yield(call) {
 				return
 			}
@@ -70,31 +99,31 @@ func (c *Comm) Trace() iter.Seq[Call] {
 	}
 }
 
-// kept lists the last calls, at most n.
-func (c *Comm) kept(n uint64) []Call {
-	c.mu.Lock()
-	c.recording.begin()
-	ring, last, issuers := c.ring, c.seq, c.issuers
-	c.recording.end()
-	c.mu.Unlock()
+// kept lists the last calls, at most n. The backlog is locked meanwhile, under which queued calls are noted.
+func (r *recorder) kept(b *backlog, n uint64) []Call {
+	b.mu.Lock()
+	r.lock()
+	ring, last, issuers := r.ring, r.seq, r.issuers
+	r.unlock()
+	b.mu.Unlock()
 	var calls []Call
 	for s := last - min(last, n) + 1; s <= last; s++ {
-		r := &ring[s%ringCalls]
-		issuers[s%ringCalls].settleRecord(r)
-		if r.Seq != s {
+		e := &ring[s%ringCalls]
+		issuers[s%ringCalls].settleRecord(e)
+		if e.Seq != s {
 			continue
 		}
-		call := callOf(r)
-		call.Caller = c.caller(s)
+		call := callOf(e)
+		call.Caller = r.callers.of(s)
 		calls = append(calls, *call)
 	}
-	return c.recording.launches.among(calls, int(n))
+	return r.launches.among(calls, int(n))
 }
 
-// lastCalls is a line of this rank's last calls.
-func (c *Comm) lastCalls(n uint64) string {
+// callsText is a line of calls.
+func callsText(calls []Call) string {
 	var b strings.Builder
-	for _, call := range c.kept(n) {
+	for _, call := range calls {
 		if b.Len() > 0 {
 			b.WriteString("; ")
 		}

@@ -21,11 +21,11 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 	if c.none() {
 		return nil, refuseNone(op)
 	}
-	c.calls++
+	c.calling.count++
 	refuse := func(code Code, err error) (func() error, error) {
 		return nil, c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
 	}
-	if c.shut() {
+	if c.life.shut() {
 		return refuse(ErrClosed, whyShut())
 	}
 	if err := c.Err(); err != nil {
@@ -51,11 +51,11 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 	if x.n == 0 {
 		return func() error { return nil }, nil
 	}
-	if !c.enter() {
+	if !c.life.enter() {
 		return refuse(ErrClosed, nil)
 	}
 	handle, err := r.Register(x.at, x.n)
-	c.leave()
+	c.life.leave()
 	if err != nil {
 		var lacks *engine.Lacks
 		if errors.As(err, &lacks) {
@@ -120,15 +120,15 @@ func (m *registration) hold(n int32) {
 
 func (m *registration) release() error {
 	c := m.c
-	if c.failure.Load() != nil || !c.enter() {
+	if c.life.failure.Load() != nil || !c.life.enter() {
 		return nil // Close has the library forget it, or has had
 	}
-	defer c.leave()
+	defer c.life.leave()
 	if !c.lib.held.take(m) {
 		return nil
 	}
 	m.hold(-1)
-	if err := m.undo(); err != nil && c.failure.Load() == nil {
+	if err := m.undo(); err != nil && c.life.failure.Load() == nil {
 		return c.named(&Error{Code: ErrBackend, Op: m.op, Rank: c.Rank(), Peer: -1, Err: vendorError(err)})
 	}
 	return nil

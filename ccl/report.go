@@ -33,27 +33,32 @@ func stallWarn(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// reporter writes what there is to report about a Comm into its log, and where GOCCL_TRACE says.
+type reporter struct{ c *Comm }
+
 // watch tells the engine what reports need, and where they go.
-func (c *Comm) watch(o *plane.Options) {
+func (r reporter) watch(o *plane.Options) {
+	c := r.c
 	o.Host = c.host
 	o.StallWarn, _ = stallWarn(os.Getenv("GOCCL_STALL_WARN")) // NewComm has refused what it cannot read
-	o.Busy = func() bool { return c.busy.Load() || c.runs.Load() }
-	o.Caller = c.lastCaller
-	o.OnLate = func(l status.Late) { c.opt.Log.Warn(c.lateText(&l), c.attrs()...) }
+	o.Busy = func() bool { return c.life.busy.Load() || c.life.runs.Load() }
+	o.Caller = c.rec.callers.last
+	o.OnLate = func(l status.Late) { c.opt.Log.Warn(r.lateText(&l), r.attrs()...) }
 	o.OnCircle = func(w []status.Wait) {
-		c.opt.Log.Warn(circleText(w), c.attrs()...)
+		c.opt.Log.Warn(circleText(w), r.attrs()...)
 	}
 	o.OnPicture = func(s []status.Status) {
-		for _, line := range c.pictureText(s) {
-			c.opt.Log.Warn(line, c.attrs()[:2]...)
+		for _, line := range r.pictureText(s) {
+			c.opt.Log.Warn(line, r.attrs()[:2]...)
 		}
-		c.writePicture(s)
+		r.writePicture(s)
 	}
 }
 
 // attrs say which Comm a report is about; one that is still being made has no more to tell.
-func (c *Comm) attrs() []any {
-	if !c.ready.Load() {
+func (r reporter) attrs() []any {
+	c := r.c
+	if !c.life.ready.Load() {
 		return []any{"job", "being made", "host", c.host}
 	}
 	return []any{"job", c.eng.Job(), "rank", c.eng.World(c.Rank())}
@@ -70,7 +75,7 @@ func callIn(s *status.Status) string {
 }
 
 // lateText reads like: ccl: tp: AllReduce #41 float x 1024 sum at train.go:88 has waited for 10s: rank 5 on host b has not arrived; its last call is Broadcast #40 float x 8 root 0
-func (c *Comm) lateText(l *status.Late) string {
+func (r reporter) lateText(l *status.Late) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
 	switch {
@@ -78,7 +83,7 @@ func (c *Comm) lateText(l *status.Late) string {
 		b.WriteString(" all ranks are in it")
 		return b.String()
 	case len(l.Late) == 0:
-		fmt.Fprintf(&b, " %s: no answer", c.inJob(l.Waits.Comm, l.Unheard))
+		fmt.Fprintf(&b, " %s: no answer", r.inJob(l.Waits.Comm, l.Unheard))
 		return b.String()
 	}
 	for i, s := range l.Late {
@@ -100,7 +105,7 @@ func (c *Comm) lateText(l *status.Late) string {
 		}
 	}
 	if len(l.Unheard) > 0 {
-		fmt.Fprintf(&b, "; no answer from %s", c.inJob(l.Waits.Comm, l.Unheard))
+		fmt.Fprintf(&b, "; no answer from %s", r.inJob(l.Waits.Comm, l.Unheard))
 	}
 	return b.String()
 }
@@ -110,16 +115,17 @@ func rankOf(s *status.Status) string {
 	return fmt.Sprintf("rank %d%s", s.Rank, inWorld([]int{int(s.World)}, []int{int(s.Rank)}))
 }
 
-// inJob reads like: ranks 1, 2 (world ranks 5, 6). For a Comm that is not c, and for one that is still being made, it knows
+// inJob reads like: ranks 1, 2 (world ranks 5, 6). For a Comm that is not its own, and for one that is still being made, it knows
 // only the Comm's own ranks.
-func (c *Comm) inJob(comm uint64, of []int) string {
+func (r reporter) inJob(comm uint64, of []int) string {
+	c := r.c
 	text := fmt.Sprintf("rank%s %s", plural(len(of)), ranks(of))
-	if !c.ready.Load() || comm != c.eng.ID() {
+	if !c.life.ready.Load() || comm != c.eng.ID() {
 		return text
 	}
 	world := make([]int, len(of))
-	for i, r := range of {
-		world[i] = c.eng.World(r)
+	for i, rank := range of {
+		world[i] = c.eng.World(rank)
 	}
 	return text + inWorld(world, of)
 }
@@ -150,7 +156,7 @@ func circleText(circle []status.Wait) string {
 }
 
 // pictureText says, Comm by Comm, at which call its ranks stood: a line for those that did the same.
-func (c *Comm) pictureText(all []status.Status) []string {
+func (r reporter) pictureText(all []status.Status) []string {
 	type group struct {
 		comm  uint64
 		text  string
@@ -197,28 +203,29 @@ func (c *Comm) pictureText(all []status.Status) []string {
 			continue
 		}
 		var unheard []int
-		for r := range int(s.Size) {
-			if !heard[g.comm][r] {
-				unheard = append(unheard, r)
+		for rank := range int(s.Size) {
+			if !heard[g.comm][rank] {
+				unheard = append(unheard, rank)
 			}
 		}
 		if len(unheard) > 0 {
-			lines = append(lines, fmt.Sprintf("ccl: state at failure: %s: %s: no response", s.Name(), c.inJob(g.comm, unheard)))
+			lines = append(lines, fmt.Sprintf("ccl: state at failure: %s: %s: no response", s.Name(), r.inJob(g.comm, unheard)))
 		}
 	}
 	return lines
 }
 
-// reportFailure logs this rank's last calls, and writes them where GOCCL_TRACE says.
-func (c *Comm) reportFailure(e *Error) {
+// failure logs this rank's last calls, and writes them where GOCCL_TRACE says.
+func (r reporter) failure(e *Error) {
+	c := r.c
 	level := slog.LevelWarn
 	if !alarming(e.Code) { // a program did it on purpose
 		level = slog.LevelDebug
 	}
 	if c.opt.Log.Enabled(context.Background(), level) {
-		c.opt.Log.Log(context.Background(), level, fmt.Sprintf("%v; last calls of %s %s on host %s: %s", e, c.Name(), c.inJob(c.eng.ID(), []int{c.Rank()}), c.host, c.lastCalls(shownCalls)))
+		c.opt.Log.Log(context.Background(), level, fmt.Sprintf("%v; last calls of %s %s on host %s: %s", e, c.Name(), r.inJob(c.eng.ID(), []int{c.Rank()}), c.host, callsText(c.rec.kept(&c.backlog, shownCalls))))
 	}
-	c.writeTrace("failure", e)
+	r.writeTrace("failure", e)
 }
 
 // alarming reports whether a failure is one that nobody asked for.

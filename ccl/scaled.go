@@ -27,34 +27,42 @@ func (c *Comm) Scaled(factor float64) Op {
 	if c.none() {
 		return noScaled
 	}
-	c.calls++
-	i := slices.Index(c.factors, factor)
+	c.calling.count++
+	return c.calling.factors.op(factor)
+}
+
+// factors are what the operators that Scaled has made multiply by.
+type factors []float64
+
+// op is the operator of factor, which may be new.
+func (f *factors) op(factor float64) Op {
+	i := slices.Index(*f, factor)
 	if i < 0 {
-		if i = len(c.factors); i == int(noScaled-firstScaled) {
+		if i = len(*f); i == int(noScaled-firstScaled) {
 			return noScaled
 		}
-		c.factors = append(c.factors, factor)
+		*f = append(*f, factor)
 	}
 	return firstScaled + Op(i)
 }
 
-// factorOf is what op, which is firstScaled or more and c's, multiplies elements of type t by.
-func factorOf(c *Comm, t Type, op Op) (float64, error) {
+// of is what op, which is firstScaled or more and the Comm's, multiplies elements of type t by.
+func (f factors) of(t Type, op Op) (float64, error) {
 	switch i := int(op - firstScaled); {
 	case op == noScaled:
 		return 0, fmt.Errorf("too many factors: a Comm has room for %d", int(noScaled-firstScaled))
-	case i >= len(c.factors):
+	case i >= len(f):
 		return 0, fmt.Errorf("there is no operator %d here: an operator that Scaled made is valid only on its own Comm", op)
 	case reduce.Multiply(t.kernel()) == nil:
 		return 0, fmt.Errorf("Scaled multiplies floating-point elements of 16 bits and more, not %s", t)
 	default:
-		return c.factors[i], nil
+		return f[i], nil
 	}
 }
 
-// scales has k, a call of c's whose operator is firstScaled or more, multiply its sum.
-func scales(c *Comm, k *call.Call) {
-	multiply, factor := reduce.Multiply(Type(k.Type).kernel()), c.factors[Op(k.Op)-firstScaled]
+// scale has k, a call whose operator is firstScaled or more, multiply its sum.
+func (f factors) scale(k *call.Call) {
+	multiply, factor := reduce.Multiply(Type(k.Type).kernel()), f[Op(k.Op)-firstScaled]
 	k.Times, k.Factor, k.Scale = float32(factor), factor, func(p unsafe.Pointer, n, _ int) { multiply(p, n, factor) }
 }
 

@@ -28,17 +28,17 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if c.none() {
 		return nil, refuseNone("Shrink")
 	}
-	c.calls++
+	c.calling.count++
 	refuse := func(f *call.Fault) error {
 		return c.named(&Error{Code: Code(f.Code), Op: "Shrink", Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
 	}
-	if c.shut() {
+	if c.life.shut() {
 		return nil, refuse(&call.Fault{Code: call.Closed, Peer: -1, Err: whyShut()})
 	}
 	if err := c.drain(ctx); err != nil {
 		return nil, refuse(call.ContextFault(err))
 	}
-	if !c.enter() {
+	if !c.life.enter() {
 		return nil, refuse(&call.Fault{Code: call.Closed, Peer: -1})
 	}
 	child, f := newComm(c.opt, c.tab, c.host, func(o plane.Options) (*cpu.Comm, *call.Fault) {
@@ -50,7 +50,7 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 		}
 		return shrinkLibrary(ctx, c, child)
 	})
-	c.leave()
+	c.life.leave()
 	if f != nil {
 		return nil, refuse(f)
 	}

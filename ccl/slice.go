@@ -18,7 +18,7 @@ func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 	if c.none() {
 		return nil, refuseNone("MakeSlice")
 	}
-	c.calls++
+	c.calling.count++
 	a := &args{kind: KindBarrier, root: -1}
 	refuse := func(code Code, err error) ([]T, error) {
 		e := c.refuse(a, code, err)
@@ -26,7 +26,7 @@ func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 		return nil, e
 	}
 	var z T
-	if c.shut() {
+	if c.life.shut() {
 		return refuse(ErrClosed, whyShut())
 	}
 	if e := c.Err(); e != nil {
@@ -41,11 +41,11 @@ func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 	if n == 0 {
 		return []T{}, nil
 	}
-	if !c.enter() {
+	if !c.life.enter() {
 		return refuse(ErrClosed, nil)
 	}
 	mem, err := c.eng.MakeMemory(n * int(unsafe.Sizeof(z)))
-	c.leave()
+	c.life.leave()
 	if err != nil {
 		return refuse(ErrBackend, err)
 	}

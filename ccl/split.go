@@ -38,51 +38,51 @@ func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*
 	if c.none() {
 		return nil, refuseNone("Split")
 	}
-	c.calls++
+	c.calling.count++
 	opt := c.opt
 	opt.Name = ""
 	var wrong error
 	if set != nil {
-		opt, wrong = c.childOptions(set)
+		opt, wrong = childOptions(c, set)
 	}
 	a, op := &args{kind: KindSplit, root: -1}, "Split"
 	if set != nil {
 		op = "SplitWith"
 	}
-	if c.shut() {
+	if c.life.shut() {
 		return nil, c.refuse(a, ErrClosed, whyShut())
 	}
 	if err := c.drain(ctx); err != nil {
-		return nil, c.endedBy(ctx, err, a)
+		return nil, endedBy(ctx, c, err, a)
 	}
-	if !c.enter() {
+	if !c.life.enter() {
 		return nil, c.refuse(a, ErrClosed, nil)
 	}
-	k := &c.call
-	c.fill(k, a, c.seq+1, 0)
-	r := c.begin(k)
+	k := &c.calling.call
+	a.fill(k, c.rec.seq+1, 0, &c.calling.factors)
+	r := c.rec.begin(k, c.eng.Now())
 	var f *call.Fault
 	if set != nil {
-		f = c.agreeOn(ctx, k, color, &opt, wrong)
+		f = agreeOn(ctx, c.eng, k, color, &opt, wrong)
 	}
 	var child *Comm
 	if f == nil {
-		child, f = c.splitAs(ctx, k, color, key, opt)
+		child, f = splitAs(ctx, c, k, color, key, opt)
 	}
-	c.leave()
+	c.life.leave()
 	if f != nil {
-		c.end(r, Failed)
+		c.rec.end(r, Failed, c.eng.Now())
 		if c.eng.Failure() != nil {
 			return nil, c.errorIn(ctx, f, r)
 		}
 		return nil, c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Err: f.Err})
 	}
-	c.end(r, Complete)
+	c.rec.end(r, Complete, c.eng.Now())
 	return child, nil
 }
 
-// splitAs makes the new Comm, with those options.
-func (c *Comm) splitAs(ctx context.Context, k *call.Call, color, key int, opt Options) (*Comm, *call.Fault) {
+// splitAs makes the part of c with that color, with those options.
+func splitAs(ctx context.Context, c *Comm, k *call.Call, color, key int, opt Options) (*Comm, *call.Fault) {
 	name := opt.Name
 	if name == "" {
 		name = fmt.Sprintf("%s/%d", c.Name(), color)
@@ -94,12 +94,12 @@ func (c *Comm) splitAs(ctx context.Context, k *call.Call, color, key int, opt Op
 		if c.lib == nil {
 			return nil, nil
 		}
-		return c.splitLibrary(ctx, child, &opt, name)
+		return splitLibrary(ctx, c, child, &opt, name)
 	})
 }
 
 // childOptions are c's as set changes them, or what is wrong with them.
-func (c *Comm) childOptions(set func(*Options)) (Options, error) {
+func childOptions(c *Comm, set func(*Options)) (Options, error) {
 	o := c.opt
 	o.Name = ""
 	if o.Device != nil { // set may write through it
@@ -146,27 +146,27 @@ const (
 )
 
 // agreeOn compares the options of a new Comm among the ranks of each color. wrong is what is wrong with this rank's. All
-// ranks of c get the same verdict.
-func (c *Comm) agreeOn(ctx context.Context, k *call.Call, color int, o *Options, wrong error) *call.Fault {
+// ranks of eng get the same verdict.
+func agreeOn(ctx context.Context, eng *cpu.Comm, k *call.Call, color int, o *Options, wrong error) *call.Fault {
 	flag := func(x bool) uint64 {
 		if x {
 			return 1
 		}
 		return 0
 	}
-	n, mine := c.Size(), make([]byte, 8*splitWords)
+	n, mine := eng.Size(), make([]byte, 8*splitWords)
 	for i, x := range [splitWords]uint64{flag(wrong != nil), uint64(color), uint64(o.Timeout), uint64(o.Check), flag(o.RankOrder), flag(o.Staged), o.Hints.hash()} {
 		binary.LittleEndian.PutUint64(mine[8*i:], x)
 	}
 	all := make([]byte, n*len(mine))
-	if f := c.eng.Exchange(ctx, k, mine, all); f != nil {
+	if f := eng.Exchange(ctx, k, mine, all); f != nil {
 		return f
 	}
 	word := func(r, i int) uint64 { return binary.LittleEndian.Uint64(all[(r*splitWords+i)*8:]) }
 	first := map[uint64]int{} // the first rank of each color
 	for r := range n {
 		if word(r, 0) != 0 {
-			return c.refusedOn(ctx, k, r, wrong)
+			return refusedOn(ctx, eng, k, r, wrong)
 		}
 		color := word(r, 1)
 		if int64(color) < 0 {
@@ -187,12 +187,12 @@ func (c *Comm) agreeOn(ctx context.Context, k *call.Call, color int, o *Options,
 }
 
 // refusedOn tells all ranks what is wrong on rank r, the first on which something is.
-func (c *Comm) refusedOn(ctx context.Context, k *call.Call, r int, wrong error) *call.Fault {
-	mine, all := make([]byte, refusedText), make([]byte, refusedText*c.Size())
+func refusedOn(ctx context.Context, eng *cpu.Comm, k *call.Call, r int, wrong error) *call.Fault {
+	mine, all := make([]byte, refusedText), make([]byte, refusedText*eng.Size())
 	if wrong != nil {
 		copy(mine, wrong.Error())
 	}
-	if f := c.eng.Exchange(ctx, k, mine, all); f != nil {
+	if f := eng.Exchange(ctx, k, mine, all); f != nil {
 		return f
 	}
 	text := strings.TrimRight(string(all[r*refusedText:(r+1)*refusedText]), "\x00")

@@ -184,7 +184,7 @@ func (s *HostStream) run(t task, skip bool) {
 	switch {
 	case t.err != nil:
 	case t.group != nil:
-		t.group.c.runQueued(t.group)
+		t.group.c.backlog.run(t.group)
 	case skip:
 		err = nil
 	default:

@@ -111,13 +111,14 @@ func writeLines(dir string, log *slog.Logger, world int, lines []traceLine) {
 // traceDir is where to write, "" for nowhere.
 func traceDir() string { return os.Getenv("GOCCL_TRACE") }
 
-// writeTrace writes what the flight recorder of c has kept.
-func (c *Comm) writeTrace(why string, e *Error) {
+// writeTrace writes what the flight recorder has kept.
+func (r reporter) writeTrace(why string, e *Error) {
+	c := r.c
 	dir := traceDir()
 	if dir == "" {
 		return
 	}
-	l := c.line(why)
+	l := r.line(why)
 	for call := range c.Trace() {
 		if call.Kind == KindGraph { // it has no place in the order of calls, by which bench trace compares ranks
 			l.Graphs = append(l.Graphs, traced(&call))
@@ -138,7 +139,8 @@ func (c *Comm) writeTrace(why string, e *Error) {
 	writeLines(dir, c.opt.Log, l.World, []traceLine{l})
 }
 
-func (c *Comm) line(why string) traceLine {
+func (r reporter) line(why string) traceLine {
+	c := r.c
 	return traceLine{Version: traceVersion, Job: c.eng.Job(), Comm: c.Name(), ID: fmt.Sprintf("%x", c.eng.ID()), Rank: c.Rank(), Size: c.Size(),
 		World: c.eng.World(c.Rank()), Host: c.host, PID: os.Getpid(), Time: time.Now().UTC(), Why: why, Calls: []tracedCall{}}
 }
@@ -146,7 +148,7 @@ func (c *Comm) line(why string) traceLine {
 var doing = map[status.Doing]string{status.Outside: "outside", status.AtWork: "at work", status.Waits: "waits"}
 
 // writePicture writes where all ranks stood.
-func (c *Comm) writePicture(all []status.Status) {
+func (r reporter) writePicture(all []status.Status) {
 	dir := traceDir()
 	if dir == "" {
 		return
@@ -154,7 +156,7 @@ func (c *Comm) writePicture(all []status.Status) {
 	lines := make([]traceLine, 0, len(all))
 	for i := range all {
 		s := &all[i]
-		l := c.line("standing")
+		l := r.line("standing")
 		l.Comm, l.ID, l.Rank, l.Size, l.World, l.Host = s.Name(), fmt.Sprintf("%x", s.Comm), int(s.Rank), int(s.Size), int(s.World), s.Host()
 		l.Doing = doing[s.Doing]
 		if s.Peer >= 0 {
@@ -168,5 +170,5 @@ func (c *Comm) writePicture(all []status.Status) {
 		}
 		lines = append(lines, l)
 	}
-	writeLines(dir, c.opt.Log, c.eng.World(c.Rank()), lines)
+	writeLines(dir, r.c.opt.Log, r.c.eng.World(r.c.Rank()), lines)
 }

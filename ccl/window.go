@@ -28,9 +28,9 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 	if c.none() {
 		return nil, refuseNone(op)
 	}
-	c.calls++
+	c.calling.count++
 	a := &args{kind: KindWindow, root: -1}
-	if c.shut() {
+	if c.life.shut() {
 		return nil, c.refuse(a, ErrClosed, whyShut())
 	}
 	w, err := windowerOf(c)
@@ -39,24 +39,24 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 	}
 	x, wrong := c.lib.windowOf(b)
 	if err := c.drain(ctx); err != nil {
-		return nil, c.endedBy(ctx, err, a)
+		return nil, endedBy(ctx, c, err, a)
 	}
-	if !c.enter() {
+	if !c.life.enter() {
 		return nil, c.refuse(a, ErrClosed, nil)
 	}
-	k := &c.call
-	c.fill(k, a, c.seq+1, 0)
-	r := c.begin(k)
+	k := &c.calling.call
+	a.fill(k, c.rec.seq+1, 0, &c.calling.factors)
+	r := c.rec.begin(k, c.eng.Now())
 	handle, f := openWindow(ctx, c, k, w, x, wrong)
-	c.leave()
+	c.life.leave()
 	if f != nil {
-		c.end(r, Failed)
+		c.rec.end(r, Failed, c.eng.Now())
 		if c.eng.Failure() != nil {
 			return nil, c.errorIn(ctx, f, r)
 		}
 		return nil, c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Err: f.Err})
 	}
-	c.end(r, Complete)
+	c.rec.end(r, Complete, c.eng.Now())
 	if handle == 0 {
 		return func() error { return nil }, nil // of no bytes
 	}
@@ -111,7 +111,7 @@ func openWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Windower, x
 	size := func(r int) uint64 { return binary.LittleEndian.Uint64(all[r*len(mine)+8:]) }
 	for r := range n {
 		if all[r*len(mine)] != 0 {
-			return 0, c.refusedOn(ctx, k, r, wrong)
+			return 0, refusedOn(ctx, c.eng, k, r, wrong)
 		}
 	}
 	for r := range n {
@@ -139,7 +139,7 @@ func insideWindow(ctx context.Context, c *Comm, w engine.Windower, x extent) (ui
 	handle, err := w.Window(x.at, x.n)
 	c.eng.Inside(false)
 	if err != nil {
-		c.vendorFails(err)
+		vendorFails(c, err)
 		return 0, c.eng.Failure()
 	}
 	return handle, nil
@@ -160,7 +160,7 @@ func keepWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Windower, h
 		}
 		if handle != 0 {
 			if err := w.CloseWindow(handle); err != nil {
-				c.vendorFails(err)
+				vendorFails(c, err)
 				return c.eng.Failure()
 			}
 		}
