@@ -15,10 +15,10 @@ func TestRinger(t *testing.T) {
 	s.OpenRinger([]byte(t.Name()))
 	ringer := s.Ringer.Load()
 	require.NotNil(t, ringer)
-	s.Pace.Active.Store(false)
+	s.Look()
 	ringer.Ring(1) // to a process that is not there
 	ringer.Ring(0)
-	require.Eventually(t, s.Pace.Active.Load, 10*time.Second, time.Millisecond, "it was not rung")
+	require.Eventually(t, s.IsActive, 10*time.Second, time.Millisecond, "it was not rung")
 	s.CloseRinger()
 	ringer.Ring(0)
 	s.Attending.Wait()

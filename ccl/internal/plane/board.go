@@ -17,7 +17,7 @@ type board struct {
 	whole  atomic.Uint64 // the most bytes of an AllReduce of two ranks that lie in the slots
 	_      [104]byte
 	log    event.Log
-	status status.StatusLog
+	status status.Log
 }
 
 var _ [shm.HeaderBytes - unsafe.Sizeof(board{})]byte // it fits

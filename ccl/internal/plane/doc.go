@@ -85,8 +85,8 @@
 //	job.mu              all that the process knows of its job: Comms, ranks lost, connections
 //	jobs                the jobs of the process, and how many Comms keep each
 //	ringer.mu           the addresses of other processes' ringers
-//	controlConn.wmu     what is written to a neighbor; a write takes at most sendFor
-//	lived.mu            the time that this process has lived through
+//	control.Conn.wmu    what is written to a neighbor; a write takes at most 20 ms, or 200 ms at the end
+//	clock.Lived.mu      the time that this process has lived through
 //	event.Sequencer.mu  proposals that nobody has decided, votes, and what has been decided
 //	event.Seen.mu       which events have come before
 //	status.Table.mu     what is known of where ranks stand

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/clock"
+	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
@@ -20,12 +22,10 @@ import (
 
 // job is what the ranks of one job that live in this process have in common.
 type job struct {
-	id       string
-	Born     time.Time
-	Order    sync.Mutex   // of what is believed
-	now      atomic.Int64 // coarse time since born, in nanoseconds; odd: see clock
-	Pace     pace
-	Lived    lived // of this process: see there
+	id string
+	clock.Coarse
+	Order    sync.Mutex  // of what is believed
+	Lived    clock.Lived // of this process
 	naps     proc.Napper
 	Courtesy courtesy
 
@@ -88,7 +88,7 @@ type Site struct {
 	pulse     *pulse // this process's
 	others    []watched
 	guarded   bool // this process is told when the next of the others ends; the monitor's
-	control   []*controlConn
+	control   []*control.Conn
 	joining   map[int]bool // ranks of the world to which a connection is being made
 	inPlane   bool         // it has been connected first
 	seen      status.Seen  // which statuses have come
@@ -146,10 +146,10 @@ func EnterJob(id string, peer time.Duration) *job {
 		if peer > 0 {
 			peer = max(peer, leastSilence)
 		}
-		j = &job{id: id, peer: peer, Born: time.Now(), StopCh: make(chan struct{}), comms: map[uint64][]*Member{}, sites: map[int]*Site{},
+		j = &job{id: id, peer: peer, StopCh: make(chan struct{}), comms: map[uint64][]*Member{}, sites: map[int]*Site{},
 			dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
 		}
-		j.Pace.wake = make(chan struct{}, 1)
+		j.Start()
 		j.naps.Open()
 		jobs.m[id] = j
 	}
@@ -190,6 +190,21 @@ func (j *job) Leave() {
 	}
 }
 
+// deadline returns a function that reports whether this process has lived for d since, or is about to leave its job, after
+// which its time stands still. A wait for what other processes are to say ends so: what they said during a pause is read
+// before it is over.
+func (j *job) deadline(d time.Duration) (over func() bool) {
+	until := j.Lived.Now() + d
+	return func() bool {
+		select {
+		case <-j.StopCh:
+			return true
+		default:
+			return j.Lived.Now() >= until
+		}
+	}
+}
+
 func (j *job) close() {
 	j.mu.Lock()
 	j.leaving = true
@@ -210,7 +225,7 @@ func (j *job) close() {
 			d.shut()
 		}
 		for _, c := range s.neighbors() {
-			c.bye()
+			c.Bye()
 		}
 	}
 	j.Wg.Wait()

@@ -30,17 +30,16 @@ func (j *job) monitor() {
 		select {
 		case <-j.StopCh:
 			return
-		case <-j.Pace.wake:
+		case <-j.Woken():
 		case <-t.C:
 		}
 		proc.HaltFork()
 		now := time.Now()
-		j.Pace.idle.Store(false)
-		if j.Pace.Active.Swap(false) {
+		if j.Look() {
 			active = now
 		}
-		at := j.stamp(now, now.Sub(active) >= probeAfter)
-		j.Lived.lap(now)
+		at := j.Stamp(now, now.Sub(active) >= probeAfter)
+		j.Lived.Lap(now)
 		// A tick that comes a little before its time is not to put off the beat by a whole one.
 		beats := now.Sub(beaten) >= BeatEvery-tick
 		if beats {
@@ -74,7 +73,7 @@ func (j *job) monitor() {
 			next = j.idleTick()
 		}
 		if next > tick {
-			j.Lived.sleepsFor(next)
+			j.Lived.SleepsFor(next)
 		}
 		t.Reset(next)
 	}

@@ -1,7 +1,6 @@
 package plane
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/plane/status"
@@ -14,15 +13,8 @@ import (
 // process that says in its pulse that it is idle), the death of the next process of this host in a circle (see guard), and
 // news from another host.
 //
-// The coarse clock is late then, and says so by its lowest bit. A call that sees the bit reads the real clock instead, and
-// wakes the monitor. From probeAfter on without a call the bit is set as well: a call that begins clears it, which tells the
-// monitor that calls are made, and costs the others a look at one bit.
-type pace struct {
-	Active atomic.Bool // somebody has woken the monitor since its last look
-	idle   atomic.Bool // it is idle, or about to be
-	wake   chan struct{}
-}
-
+// From probeAfter on without a call the coarse clock says that it is late as well: a call that begins clears that, which tells
+// the monitor that calls are made, and costs the others a look at one bit.
 const (
 	probeAfter = 50 * time.Millisecond
 	idleAfter  = 100 * time.Millisecond
@@ -51,44 +43,6 @@ func (j *job) idleTick() time.Duration {
 	return min(max(j.peer/8, BeatEvery), time.Second)
 }
 
-// Clock is the coarse time since the job began, in nanoseconds; an even number.
-func (j *job) Clock() int64 {
-	if t := j.now.Load(); t&1 == 0 {
-		return t
-	}
-	return j.refresh()
-}
-
-// refresh sets the clock, which is late, and wakes the monitor.
-func (j *job) refresh() int64 {
-	j.WakeMonitor()
-	return j.stamp(time.Now(), false)
-}
-
-// stamp sets the clock, and returns the time it shows.
-func (j *job) stamp(now time.Time, late bool) int64 {
-	t := int64(now.Sub(j.Born)) &^ 1
-	if late {
-		j.now.Store(t | 1)
-	} else {
-		j.now.Store(t)
-	}
-	return t
-}
-
-// WakeMonitor has the monitor look around soon, and for idleAfter at least.
-func (j *job) WakeMonitor() {
-	if !j.Pace.Active.Load() {
-		j.Pace.Active.Store(true)
-	}
-	if j.Pace.idle.Load() {
-		select {
-		case j.Pace.wake <- struct{}{}:
-		default: // it is being woken already
-		}
-	}
-}
-
 // becomeIdle makes the monitor idle, if nothing needs it and whatever may need it is able to wake it.
 func (j *job) becomeIdle(at int64) bool {
 	j.mu.Lock()
@@ -108,8 +62,7 @@ func (j *job) becomeIdle(at int64) bool {
 	}
 	// Each of these says that it is idle before it looks once more; a process that has something to say says so
 	// before it looks which are idle.
-	j.Pace.idle.Store(true)
-	j.now.Store(at | 1)
+	j.GoIdle(at)
 	for _, s := range j.siteList() {
 		s.setIdle()
 	}
@@ -118,11 +71,7 @@ func (j *job) becomeIdle(at int64) bool {
 			j.WakeMonitor()
 		}
 	}
-	if j.Pace.Active.Load() {
-		j.Pace.idle.Store(false)
-		return false
-	}
-	return true
+	return j.StayIdle()
 }
 
 // canIdle reports whether this process would be rung.

@@ -3,6 +3,7 @@ package plane
 import (
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
@@ -16,7 +17,7 @@ func (s *Site) publishBrief(st status.Status) {
 
 // hear takes in what a rank tells, and passes it on: from is the neighbor it came from, nil for this
 // host; aloud says that the other processes of this host have not heard it.
-func (s *Site) receiveStatus(st *status.Status, from *controlConn, aloud bool) {
+func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) {
 	if !s.seen.First(st) {
 		return
 	}
@@ -28,8 +29,8 @@ func (s *Site) receiveStatus(st *status.Status, from *controlConn, aloud bool) {
 	if s.leads() {
 		all := s.isBroken()
 		for _, c := range s.neighbors() {
-			if c != from && (all || c.inTree(s.Node)) {
-				c.sendStatus(st)
+			if c != from && (all || c.InTree(s.Node)) {
+				c.SendStatus(st)
 			}
 		}
 	}

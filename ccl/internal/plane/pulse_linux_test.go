@@ -60,7 +60,7 @@ func TestStarvedIsNotLost(t *testing.T) {
 	his.space.Store(proc.Namespace())
 	his.beat.Store(7)
 	check := func() (gone bool) {
-		j.Lived.lap(time.Now()) // as the monitor: a time in which this process gets no turn does not count
+		j.Lived.Lap(time.Now()) // as the monitor: a time in which this process gets no turn does not count
 		s.checkPulses(true)
 		s.mu.Lock()
 		defer s.mu.Unlock()

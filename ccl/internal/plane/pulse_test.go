@@ -26,9 +26,9 @@ func TestSilence(t *testing.T) {
 		s.others[i] = watched{local: i + 1, gone: i > 0, beat: 7}
 	}
 	check := func(lived time.Duration) bool {
-		j.Lived.mu.Lock()
-		j.Lived.total = lived
-		j.Lived.mu.Unlock()
+		for start := time.Now(); j.Lived.Now() < lived; start = start.Add(100 * time.Millisecond) {
+			j.Lived.Lap(start)
+		}
 		s.mu.Lock()
 		limit := s.silence()
 		s.mu.Unlock()

@@ -60,7 +60,7 @@ func TestNumbersBeyond32Bits(t *testing.T) {
 	r := c.Entered(0)
 	require.EqualValues(t, number, r.Number)
 
-	e := someEvent()
+	e := event.New(8, call.Mismatch, 5, 3, 2, nil)
 	e.Call.Number, e.Theirs.Number = r.Number, r.Number
 	var e2 event.Event
 	require.NoError(t, e2.Decode(e.Encode(make([]byte, event.Wire))))
@@ -69,6 +69,6 @@ func TestNumbersBeyond32Bits(t *testing.T) {
 	s := status.Status{Comm: 8, Calls: 41, Rank: 3, Size: 8, World: 7, Peer: 5, For: 6, Doing: status.Waits}
 	s.Call.Number = r.Number
 	var s2 status.Status
-	require.NoError(t, s2.Decode(s.Encode(make([]byte, status.StatusWire))))
+	require.NoError(t, s2.Decode(s.Encode(make([]byte, status.Wire))))
 	require.Equal(t, s, s2)
 }

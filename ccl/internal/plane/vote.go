@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 )
 
@@ -106,15 +107,15 @@ func (c *Member) sendVotes(seq uint64) {
 }
 
 // countVote counts a vote, and sends it on to those nearer to the host that decides.
-func (s *Site) countVote(e *event.Event, from *controlConn) {
+func (s *Site) countVote(e *event.Event, from *control.Conn) {
 	if e.Peer <= 0 || s.undecided.IsDecided(e) || !s.passed.First(e) {
 		return
 	}
 	s.undecided.Vote(e, s.Lived.Now())
 	broken := s.isBroken()
 	for _, c := range s.neighbors() {
-		if c != from && (broken || c.host < s.Node && c.inTree(s.Node)) {
-			c.send(frameEvent, e)
+		if c != from && (broken || c.Host < s.Node && c.InTree(s.Node)) {
+			c.Send(control.FrameEvent, e)
 		}
 	}
 }

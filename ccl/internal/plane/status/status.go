@@ -80,7 +80,7 @@ func (s *Status) SetHost(host string) { s.host.set(host) }
 func (s *Status) Host() string { return s.host.String() }
 
 // Wire is the size of an encoded Status.
-const StatusWire = 2*8 + 9*4 + 4 + call.NumberedWire + 2*24 + 48
+const Wire = 2*8 + 9*4 + 4 + call.NumberedWire + 2*24 + 48
 
 // Encode writes s to b, which it returns as far as it is written.
 func (s *Status) Encode(b []byte) []byte {
@@ -97,7 +97,7 @@ func (s *Status) Encode(b []byte) []byte {
 	copy(b[at+1:], s.name.b[:])
 	copy(b[at+25:], s.host.b[:])
 	copy(b[at+49:], s.caller.b[:])
-	return b[:StatusWire]
+	return b[:Wire]
 }
 
 func flag(v bool) byte {
@@ -109,8 +109,8 @@ func flag(v bool) byte {
 
 // Decode reads what Encode wrote. It comes from another host: what makes no sense is an error.
 func (s *Status) Decode(b []byte) error {
-	if len(b) != StatusWire {
-		return fmt.Errorf("control: a status of %d bytes; %d are expected", len(b), StatusWire)
+	if len(b) != Wire {
+		return fmt.Errorf("control: a status of %d bytes; %d are expected", len(b), Wire)
 	}
 	le := binary.LittleEndian
 	s.Comm, s.Calls = le.Uint64(b), le.Uint64(b[8:])
@@ -134,4 +134,4 @@ func (s *Status) Decode(b []byte) error {
 
 // Log hands statuses to the processes of a host, as event.Log does events. One that is overwritten before all
 // have read it is lost; it is said again while it matters.
-type StatusLog = shm.Ring[Status]
+type Log = shm.Ring[Status]

@@ -23,7 +23,7 @@ func aStatus() Status {
 
 func TestStatusWire(t *testing.T) {
 	s := aStatus()
-	var b [StatusWire]byte
+	var b [Wire]byte
 	require.Len(t, s.Encode(b[:]), 192)
 	var back Status
 	require.NoError(t, back.Decode(b[:]))
@@ -37,7 +37,7 @@ func TestStatusWire(t *testing.T) {
 
 func TestStatusThatMakesNoSense(t *testing.T) {
 	for name, spoil := range map[string]func(b []byte) []byte{
-		"short":            func(b []byte) []byte { return b[:StatusWire-1] },
+		"short":            func(b []byte) []byte { return b[:Wire-1] },
 		"long":             func(b []byte) []byte { return append(b, 0) },
 		"a rank beyond":    func(b []byte) []byte { b[16] = 8; return b },
 		"a negative rank":  func(b []byte) []byte { b[19] = 0x80; return b },
@@ -51,21 +51,21 @@ func TestStatusThatMakesNoSense(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := aStatus()
 			var back Status
-			assert.Error(t, back.Decode(spoil(s.Encode(make([]byte, StatusWire)))))
+			assert.Error(t, back.Decode(spoil(s.Encode(make([]byte, Wire)))))
 		})
 	}
 }
 
 func FuzzStatus(f *testing.F) {
 	s := aStatus()
-	f.Add(s.Encode(make([]byte, StatusWire)))
+	f.Add(s.Encode(make([]byte, Wire)))
 	f.Add([]byte("GET / HTTP/1.1\r\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var s Status
 		if s.Decode(in) != nil {
 			return
 		}
-		again := s.Encode(make([]byte, StatusWire))
+		again := s.Encode(make([]byte, Wire))
 		if !bytes.Equal(again, in) {
 			t.Fatalf("%x was read as %+v, which is %x", in, s, again)
 		}

@@ -7,11 +7,11 @@ import "time"
 // all ranks have told of, in any Comm, to a rank that waits for nobody, and names that one.
 
 // Waiters are the statuses of the ranks of the world that wait, by rank.
-type waits map[int32][]*Status
+type Waiters map[int32][]*Status
 
 // WaitsIn picks them out, in one pass. A rank whose Comm has failed within giveUp has waited there until then.
-func WaitsIn(all []Status, now int64, giveUp time.Duration) waits {
-	ws := waits{}
+func WaitsIn(all []Status, now int64, giveUp time.Duration) Waiters {
+	ws := Waiters{}
 	for i := range all {
 		s := &all[i]
 		if s.Doing == Waits && now-s.heard <= int64(s.holds()) && (!s.Failed || now-s.heard <= int64(giveUp)) {
@@ -23,7 +23,7 @@ func WaitsIn(all []Status, now int64, giveUp time.Duration) waits {
 
 // LateBehind is the rank of the world at the end of the waits from rank w on; last is the status of the rank that waits
 // for it. It is -1 if there is no end, since ranks wait for each other or do not say for which. me is the rank that asks.
-func (ws waits) LateBehind(w, me int32) (end int32, last *Status) {
+func (ws Waiters) LateBehind(w, me int32) (end int32, last *Status) {
 	seen := map[int32]bool{me: true}
 	var visit func(w int32, by *Status) (int32, *Status)
 	visit = func(w int32, by *Status) (int32, *Status) {

@@ -6,15 +6,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -33,157 +31,6 @@ const controlStream = 0xc0
 // ringReach is how many hosts each has a connection to in either direction of the ring: so
 // many, less one, may go at once without dividing the others.
 const ringReach = 2
-
-type controlConn struct {
-	net.Conn
-	host  int // at the other end
-	first int // and the lowest rank of the process there
-	wmu   sync.Mutex
-	out   [frameMax]byte // under wmu: what is written, so that a beat allocates nothing
-	later []byte         // under wmu: frames for the next flush
-
-	unsent []byte // under wmu: what the connection has not taken, from within a frame on
-}
-
-// inTree reports whether the connection, as host node has it, is one of the tree.
-func (c *controlConn) inTree(node int) bool {
-	low, high := min(node, c.host), max(node, c.host)
-	return low == (high-1)/2
-}
-
-// send writes one frame, with the event if there is one. A failure to write shows at the
-// reading end.
-func (c *controlConn) send(kind byte, e *event.Event) {
-	c.wmu.Lock()
-	defer c.wmu.Unlock()
-	n := frameHead
-	if e != nil {
-		n += len(e.Encode(c.out[frameHead:]))
-	}
-	c.write(kind, n)
-}
-
-// sendStatus sends at once what is told of the order of calls, and with the next flush what is told of
-// a rank: many do that at the same time.
-func (c *controlConn) sendStatus(s *status.Status) {
-	c.wmu.Lock()
-	defer c.wmu.Unlock()
-	if s.Brief {
-		s.Encode(c.out[frameHead:])
-		c.write(frameStatus, frameHead+status.StatusWire)
-		return
-	}
-	n := len(c.later)
-	c.later = append(c.later, c.out[:frameHead+status.StatusWire]...)
-	f := c.later[n:]
-	putHead(f, frameStatus)
-	s.Encode(f[frameHead:])
-	if len(c.later) > laterMax {
-		c.writeLater()
-	}
-}
-
-// laterMax is how much is kept for a flush.
-const laterMax = 4 << 10
-
-// flush sends what sendStatus has kept, and reports whether some of it could not go yet.
-func (c *controlConn) flush() bool {
-	c.wmu.Lock()
-	defer c.wmu.Unlock()
-	switch {
-	case len(c.later) > 0:
-		c.writeLater()
-	case len(c.unsent) > 0:
-		c.put(nil)
-	}
-	return len(c.unsent) > 0
-}
-
-// writeLater writes what is kept. c.wmu is held.
-func (c *controlConn) writeLater() {
-	if len(c.unsent) <= unsentMax { // else a neighbor that does not read need not know where ranks stand
-		c.put(c.later)
-	}
-	c.later = c.later[:0]
-}
-
-const (
-	unsentMax = 64 << 10
-	sendFor   = 20 * time.Millisecond // for a neighbor to take what is sent
-	resendFor = time.Millisecond      // the same, for one that has not before
-)
-
-// put sends frames after all that has been put before. What a neighbor does not take in time waits for the next put or
-// flush, so that no frame is cut: a slow neighbor is slow, and not lost. c.wmu is held.
-func (c *controlConn) put(frames []byte) {
-	if len(c.unsent) > 0 {
-		c.putWithin(frames, resendFor)
-	} else {
-		c.putWithin(frames, sendFor)
-	}
-}
-
-// putWithin is put with another time for the neighbor to take what is sent. c.wmu is held.
-func (c *controlConn) putWithin(frames []byte, limit time.Duration) {
-	if len(c.unsent) > 0 {
-		c.unsent = append(c.unsent, frames...)
-		frames = c.unsent
-	}
-	if len(frames) == 0 {
-		return
-	}
-	c.SetWriteDeadline(time.Now().Add(limit))
-	n, err := c.Write(frames)
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		n = len(frames) // the reading end finds out
-	}
-	c.unsent = append(c.unsent[:0], frames[n:]...)
-}
-
-// putHead writes the head of the frame f.
-func putHead(f []byte, kind byte) {
-	binary.LittleEndian.PutUint16(f, uint16(len(f)))
-	f[2], f[3] = kind, frameVersion
-}
-
-// write writes the first n bytes of c.out as a frame. c.wmu is held.
-func (c *controlConn) write(kind byte, n int) {
-	putHead(c.out[:n], kind)
-	if inject.Cut("control.send") {
-		return
-	}
-	if kind == frameBeat && len(c.unsent) > 0 { // which is as good a sign of life
-		n = 0
-	}
-	c.put(c.out[:n])
-}
-
-// bye says that this process leaves in good order, after all that it has not been able to say: the other end has byeFor
-// to take that. It closes this end alone: what the other end has sent
-// meanwhile would make the system take the good bye back (RFC 1122, 4.2.2.13).
-func (c *controlConn) bye() {
-	c.wmu.Lock()
-	defer c.wmu.Unlock()
-	if putHead(c.out[:frameHead], frameBye); !inject.Cut("control.send") {
-		c.putWithin(c.out[:frameHead], byeFor)
-	}
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite()
-		c.SetReadDeadline(time.Now().Add(byeFor))
-		return
-	}
-	c.Close()
-}
-
-// takeLeave is bye on a connection that nobody else uses.
-func (c *controlConn) takeLeave() {
-	c.bye()
-	_, _ = io.Copy(io.Discard, c)
-	c.Close()
-}
-
-// byeFor is how long the other end has to hear that this one leaves.
-const byeFor = 200 * time.Millisecond
 
 // joinPlane connects this host with those beside it. From now on this process takes what others dial to it, too: it
 // may come to speak for its host before it knows so.
@@ -240,7 +87,7 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 	}
 	w = s.alongWith(w)[0] // both ends name a process alike
 	s.mu.Lock()
-	known := s.joining[w] || s.leaving || slices.ContainsFunc(s.control, func(c *controlConn) bool { return c.first == w })
+	known := s.joining[w] || s.leaving || slices.ContainsFunc(s.control, func(c *control.Conn) bool { return c.First == w })
 	if !known {
 		s.joining[w] = true
 	}
@@ -257,29 +104,29 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 	}
 	if s.leaving {
 		s.mu.Unlock()
-		c.takeLeave()
+		c.ByeAndClose()
 		return nil
 	}
 	s.control = append(s.control[:len(s.control):len(s.control)], c)
 	s.Wg.Add(1)
 	s.mu.Unlock()
-	old := s.undecided.All() // what comes from now on is sent to c as well
-	c.send(frameBeat, nil)   // who has said something was there: see listenTo
+	old := s.undecided.All()       // what comes from now on is sent to c as well
+	c.Send(control.FrameBeat, nil) // who has said something was there: see listenTo
 	for i := range old {
-		c.send(frameEvent, &old[i])
+		c.Send(control.FrameEvent, &old[i])
 	}
 	go s.listenTo(c)
 	return nil
 }
 
 // openControl opens a control connection with the process whose lowest rank is w.
-func (s *Site) openControl(ctx context.Context, w int) (*controlConn, error) {
+func (s *Site) openControl(ctx context.Context, w int) (*control.Conn, error) {
 	key := tcp.MakeKey(0, controlStream, uint32(s.Mine), uint32(w))
 	conn, err := s.TCP.OpenControl(ctx, key, uint32(s.Mine), s.Addrs[w])
 	if err != nil {
 		return nil, fmt.Errorf("control connection to rank %d (%v): %w", w, s.Addrs[w], err)
 	}
-	return &controlConn{Conn: conn, host: s.Topo.Node(w), first: w}, nil
+	return &control.Conn{Conn: conn, Host: s.Topo.Node(w), First: w}, nil
 }
 
 // offered takes the control connection that another process has dialed to rank self of this one: it has come to
@@ -295,41 +142,41 @@ func (j *job) offered(key tcp.Key, self uint32) {
 		if !s.ending() {
 			_ = s.joinRank(ctx, w) // who has dialed will dial again, or be found to be gone
 		} else if c, err := s.openControl(ctx, w); err == nil {
-			c.takeLeave()
+			c.ByeAndClose()
 		}
 	}
 }
 
 // listenTo takes what comes from a neighbor, and reports its end.
-func (s *Site) listenTo(c *controlConn) {
+func (s *Site) listenTo(c *control.Conn) {
 	defer s.Wg.Done()
-	in, buf := bufio.NewReader(c), make([]byte, frameMax)
+	in, buf := bufio.NewReader(c), make([]byte, control.FrameMax)
 	var e event.Event
 	var st status.Status
 	for spoken := false; ; spoken = true {
-		err := s.awaitFrame(c, in, frameHead)
+		err := s.awaitFrame(c, in, control.FrameHead)
 		if err == nil {
-			head, _ := in.Peek(frameHead)
-			err = s.awaitFrame(c, in, min(int(binary.LittleEndian.Uint16(head)), frameMax))
+			head, _ := in.Peek(control.FrameHead)
+			err = s.awaitFrame(c, in, min(int(binary.LittleEndian.Uint16(head)), control.FrameMax))
 		}
 		var kind byte
 		var body []byte
 		if err == nil {
-			kind, body, err = readFrame(in, buf) // which is there
+			kind, body, err = control.ReadFrame(in, buf) // which is there
 		}
 		switch {
-		case err == nil && kind == frameEvent:
+		case err == nil && kind == control.FrameEvent:
 			if err = e.Decode(body); err == nil {
 				s.receiveEvent(&e, c)
 			}
-		case err == nil && kind == frameStatus:
+		case err == nil && kind == control.FrameStatus:
 			if err = st.Decode(body); err == nil {
 				s.receiveStatus(&st, c, true)
 			}
-		case err == nil && kind == frameBye:
+		case err == nil && kind == control.FrameBye:
 			s.drop(c)
 			if !s.ending() {
-				s.Post(event.New(0, event.ProcessLeft, c.first, -1, c.host, nil))
+				s.Post(event.New(0, event.ProcessLeft, c.First, -1, c.Host, nil))
 			}
 			return
 		}
@@ -342,11 +189,11 @@ func (s *Site) listenTo(c *controlConn) {
 			s.drop(c)
 		case timeout:
 			s.giveNeighborUp(c)
-		case s.isKnownAway(c.first) || s.isGivenUp(): // given up, the others end their connections with this process
+		case s.isKnownAway(c.First) || s.isGivenUp(): // given up, the others end their connections with this process
 			s.drop(c)
 		case !spoken:
 			s.drop(c)
-			s.checkCutShort(c.first)
+			s.checkCutShort(c.First)
 		default:
 			s.drop(c)
 			s.lostNeighbor(c, errors.New("its process ended, or its host cannot be reached"))
@@ -356,8 +203,8 @@ func (s *Site) listenTo(c *controlConn) {
 }
 
 // lostNeighbor reports the ranks of the process at the other end of c.
-func (s *Site) lostNeighbor(c *controlConn, why error) {
-	for _, w := range s.alongWith(c.first) {
+func (s *Site) lostNeighbor(c *control.Conn, why error) {
+	for _, w := range s.alongWith(c.First) {
 		s.Lost(w, why)
 	}
 }
@@ -365,10 +212,10 @@ func (s *Site) lostNeighbor(c *controlConn, why error) {
 // giveNeighborUp reports a neighbor that has been silent. The connection stays until that is believed: the process at its
 // other end may only be stopped, and is to find there what it is itself before it finds the end of the connection,
 // for which it would have to blame this process.
-func (s *Site) giveNeighborUp(c *controlConn) {
+func (s *Site) giveNeighborUp(c *control.Conn) {
 	defer s.drop(c)
 	s.lostNeighbor(c, fmt.Errorf("its host has been silent for %v", s.peer))
-	for until := s.Lived.Now() + 2*SettleFor; !s.IsLost(c.first) && !s.ending() && s.Lived.Now() < until; {
+	for until := s.Lived.Now() + 2*SettleFor; !s.IsLost(c.First) && !s.ending() && s.Lived.Now() < until; {
 		time.Sleep(tick)
 	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
@@ -377,7 +224,7 @@ func (s *Site) giveNeighborUp(c *controlConn) {
 }
 
 // awaitFrame waits for n bytes to come from a neighbor, for PeerTimeout at most, in lived time.
-func (s *Site) awaitFrame(c *controlConn, in *bufio.Reader, n int) error {
+func (s *Site) awaitFrame(c *control.Conn, in *bufio.Reader, n int) error {
 	if s.peer <= 0 || s.ending() {
 		if !s.ending() {
 			c.SetReadDeadline(time.Time{})
@@ -399,7 +246,7 @@ func (s *Site) awaitFrame(c *controlConn, in *bufio.Reader, n int) error {
 const readAgain = 100 * time.Millisecond
 
 // receiveEvent passes on an event that came from a neighbor.
-func (s *Site) receiveEvent(e *event.Event, from *controlConn) {
+func (s *Site) receiveEvent(e *event.Event, from *control.Conn) {
 	if call.Code(e.Code) == event.Voted {
 		s.countVote(e, from)
 		s.reconsider()
@@ -415,7 +262,7 @@ func (s *Site) receiveEvent(e *event.Event, from *controlConn) {
 
 // forward sends e on to all neighbors but the one it came from, once. It is false where e has been here
 // before.
-func (s *Site) forward(e *event.Event, from *controlConn) bool {
+func (s *Site) forward(e *event.Event, from *control.Conn) bool {
 	if s.Topo.Nodes() == 1 {
 		return true
 	}
@@ -424,7 +271,7 @@ func (s *Site) forward(e *event.Event, from *controlConn) bool {
 	}
 	for _, c := range s.neighbors() {
 		if c != from {
-			c.send(frameEvent, e)
+			c.Send(control.FrameEvent, e)
 		}
 	}
 	return true
@@ -437,7 +284,7 @@ func (s *Site) ending() bool {
 }
 
 // drop takes a neighbor away.
-func (s *Site) drop(c *controlConn) {
+func (s *Site) drop(c *control.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.Index(s.control, c)
@@ -450,20 +297,20 @@ func (s *Site) drop(c *controlConn) {
 // beat tells the neighbors that this host is alive.
 func (s *Site) beat() {
 	for _, c := range s.neighbors() {
-		c.send(frameBeat, nil)
+		c.Send(control.FrameBeat, nil)
 	}
 }
 
 // flush sends the neighbors what is kept for them, and reports whether some of it could not go yet.
 func (s *Site) flush() (more bool) {
 	for _, c := range s.neighbors() {
-		more = c.flush() || more
+		more = c.Flush() || more
 	}
 	return more
 }
 
 // neighbors are this host's connections with others; only the process that leads the host has any.
-func (s *Site) neighbors() []*controlConn {
+func (s *Site) neighbors() []*control.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.control

@@ -1,0 +1,168 @@
+package control
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
+)
+
+// Conn is a connection with the process that leads another host. What is written may wait for a slow neighbor; nothing
+// waits long.
+type Conn struct {
+	net.Conn
+	Host  int // at the other end
+	First int // and the lowest rank of the process there
+	wmu   sync.Mutex
+	out   [FrameMax]byte // under wmu: what is written, so that a beat allocates nothing
+	batch []byte         // under wmu: frames for the next flush
+
+	unsent []byte // under wmu: what the connection has not taken, from within a frame on
+}
+
+// InTree reports whether the connection, as host node has it, is one of the tree.
+func (c *Conn) InTree(node int) bool {
+	low, high := min(node, c.Host), max(node, c.Host)
+	return low == (high-1)/2
+}
+
+// Send writes one frame, with the event if there is one. A failure to write shows at the
+// reading end.
+func (c *Conn) Send(kind byte, e *event.Event) {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	n := FrameHead
+	if e != nil {
+		n += len(e.Encode(c.out[FrameHead:]))
+	}
+	c.write(kind, n)
+}
+
+// SendStatus sends at once what is told of the order of calls, and with the next flush what is told of
+// a rank: many do that at the same time.
+func (c *Conn) SendStatus(s *status.Status) {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	if s.Brief {
+		s.Encode(c.out[FrameHead:])
+		c.write(FrameStatus, FrameHead+status.Wire)
+		return
+	}
+	n := len(c.batch)
+	c.batch = append(c.batch, c.out[:FrameHead+status.Wire]...)
+	f := c.batch[n:]
+	putHead(f, FrameStatus)
+	s.Encode(f[FrameHead:])
+	if len(c.batch) > batchMax {
+		c.writeBatch()
+	}
+}
+
+// batchMax is how much is kept for a flush.
+const batchMax = 4 << 10
+
+// Flush sends what SendStatus has kept, and reports whether some of it could not go yet.
+func (c *Conn) Flush() bool {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	switch {
+	case len(c.batch) > 0:
+		c.writeBatch()
+	case len(c.unsent) > 0:
+		c.put(nil)
+	}
+	return len(c.unsent) > 0
+}
+
+// writeBatch writes what is kept. c.wmu is held.
+func (c *Conn) writeBatch() {
+	if len(c.unsent) <= unsentMax { // else a neighbor that does not read need not know where ranks stand
+		c.put(c.batch)
+	}
+	c.batch = c.batch[:0]
+}
+
+const (
+	unsentMax = 64 << 10
+	sendFor   = 20 * time.Millisecond // for a neighbor to take what is sent
+	resendFor = time.Millisecond      // the same, for one that has not before
+)
+
+// put sends frames after all that has been put before. What a neighbor does not take in time waits for the next put or
+// flush, so that no frame is cut: a slow neighbor is slow, and not lost. c.wmu is held.
+func (c *Conn) put(frames []byte) {
+	if len(c.unsent) > 0 {
+		c.putWithin(frames, resendFor)
+	} else {
+		c.putWithin(frames, sendFor)
+	}
+}
+
+// putWithin is put with another time for the neighbor to take what is sent. c.wmu is held.
+func (c *Conn) putWithin(frames []byte, limit time.Duration) {
+	if len(c.unsent) > 0 {
+		c.unsent = append(c.unsent, frames...)
+		frames = c.unsent
+	}
+	if len(frames) == 0 {
+		return
+	}
+	c.SetWriteDeadline(time.Now().Add(limit))
+	n, err := c.Write(frames)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		n = len(frames) // the reading end finds out
+	}
+	c.unsent = append(c.unsent[:0], frames[n:]...)
+}
+
+// putHead writes the head of the frame f.
+func putHead(f []byte, kind byte) {
+	binary.LittleEndian.PutUint16(f, uint16(len(f)))
+	f[2], f[3] = kind, FrameVersion
+}
+
+// write writes the first n bytes of c.out as a frame. c.wmu is held.
+func (c *Conn) write(kind byte, n int) {
+	putHead(c.out[:n], kind)
+	if inject.Cut("control.send") {
+		return
+	}
+	if kind == FrameBeat && len(c.unsent) > 0 { // which is as good a sign of life
+		n = 0
+	}
+	c.put(c.out[:n])
+}
+
+// Bye says that this process leaves in good order, after all that it has not been able to say: the other end has byeFor
+// to take that. It closes this end alone: what the other end has sent
+// meanwhile would make the system take the good bye back (RFC 1122, 4.2.2.13).
+func (c *Conn) Bye() {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	if putHead(c.out[:FrameHead], FrameBye); !inject.Cut("control.send") {
+		c.putWithin(c.out[:FrameHead], byeFor)
+	}
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+		c.SetReadDeadline(time.Now().Add(byeFor))
+		return
+	}
+	c.Close()
+}
+
+// ByeAndClose is Bye on a connection that nobody else uses.
+func (c *Conn) ByeAndClose() {
+	c.Bye()
+	_, _ = io.Copy(io.Discard, c)
+	c.Close()
+}
+
+// byeFor is how long the other end has to hear that this one leaves.
+const byeFor = 200 * time.Millisecond

@@ -1,0 +1,107 @@
+package control
+
+import (
+	"io"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/plane/event"
+)
+
+// What Send and Bye write, ReadFrame reads, one frame after the other.
+func TestSendFrames(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	c := &Conn{Conn: a}
+	e := someEvent()
+	go func() {
+		c.Send(FrameBeat, nil)
+		c.Send(FrameEvent, &e)
+		c.Bye()
+	}()
+	buf := make([]byte, FrameMax)
+	for _, want := range []struct {
+		kind byte
+		body []byte
+	}{{FrameBeat, []byte{}}, {FrameEvent, e.Encode(make([]byte, event.Wire))}, {FrameBye, []byte{}}} {
+		kind, body, err := ReadFrame(b, buf)
+		require.NoError(t, err)
+		assert.Equal(t, want.kind, kind)
+		assert.Equal(t, want.body, body)
+	}
+	_, _, err := ReadFrame(b, buf)
+	assert.ErrorIs(t, err, io.EOF)
+}
+
+// A neighbor that reads nothing for a while gets every frame after that, whole and in order: what a deadline cuts off a
+// frame must come before the next.
+func TestSlowNeighborGetsWholeFrames(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s")) // TCP opens a window of this size slowly
+	require.NoError(t, err)
+	defer l.Close()
+	there, err := net.Dial("unix", l.Addr().String())
+	require.NoError(t, err)
+	defer there.Close()
+	here, err := l.Accept()
+	require.NoError(t, err)
+	defer here.Close()
+	require.NoError(t, here.(*net.UnixConn).SetWriteBuffer(4096))
+
+	c := &Conn{Conn: here}
+	e := someEvent()
+	sent := uint32(0)
+	for len(c.unsent) < 10*FrameMax {
+		e.Number = sent
+		sent++
+		c.Send(FrameEvent, &e)
+		c.Send(FrameBeat, nil)
+	}
+	done, stop := make(chan struct{}), atomic.Bool{}
+	defer func() { stop.Store(true); <-done }()
+	go func() {
+		defer close(done)
+		for ; !stop.Load(); time.Sleep(time.Millisecond) {
+			c.Flush()
+		}
+	}()
+	there.SetReadDeadline(time.Now().Add(30 * time.Second))
+	buf := make([]byte, FrameMax)
+	for next := uint32(0); next < sent; {
+		kind, body, err := ReadFrame(there, buf)
+		require.NoError(t, err, "after %d of %d events", next, sent)
+		if kind != FrameEvent {
+			continue
+		}
+		var got event.Event
+		require.NoError(t, got.Decode(body))
+		require.Equal(t, next, got.Number)
+		next++
+	}
+}
+
+// A good bye comes after what a slow neighbor has not taken yet.
+func TestByeAfterWhatIsUnsent(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	c := &Conn{Conn: a}
+	e := someEvent()
+	c.Send(FrameEvent, &e) // nobody reads: a pipe holds nothing
+	require.NotEmpty(t, c.unsent)
+	go func() {
+		time.Sleep(2 * sendFor)
+		c.Bye()
+	}()
+	time.Sleep(3 * sendFor) // longer than any other frame is waited for
+	buf := make([]byte, FrameMax)
+	for _, want := range []byte{FrameEvent, FrameBye} {
+		kind, _, err := ReadFrame(b, buf)
+		require.NoError(t, err)
+		require.Equal(t, want, kind)
+	}
+}
