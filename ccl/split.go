@@ -61,15 +61,15 @@ func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*
 	k := &c.calling.call
 	a.fill(k, c.rec.seq+1, 0, &c.calling.factors)
 	r := c.rec.begin(k, c.eng.Now())
-	var f *call.Fault
-	if set != nil {
-		f = agreeOn(ctx, c.eng, k, color, &opt, wrong)
-	}
-	var child *Comm
-	if f == nil {
-		child, f = splitAs(ctx, c, k, color, key, opt)
-	}
-	c.life.leave()
+	child, f := func() (*Comm, *call.Fault) {
+		defer c.life.leave() // also if the goroutine is ended in here, as by ccltest.Kill
+		if set != nil {
+			if f := agreeOn(ctx, c.eng, k, color, &opt, wrong); f != nil {
+				return nil, f
+			}
+		}
+		return splitAs(ctx, c, k, color, key, opt)
+	}()
 	if f != nil {
 		c.rec.end(r, Failed, c.eng.Now())
 		if c.eng.Failure() != nil {

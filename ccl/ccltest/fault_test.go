@@ -66,6 +66,21 @@ func TestShortStall(t *testing.T) {
 	}, VirtualTime(), Deadline(time.Hour), Stall(0, 2, time.Minute))
 }
 
+// A rank that is killed as it is about to split leaves at once, too: its Close waits for no use of the Comm.
+func TestKilledAtASplit(t *testing.T) {
+	for _, with := range []bool{false, true} {
+		Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+			var err error
+			if with {
+				_, err = c.SplitWith(t.Context(), 0, 0, func(*ccl.Options) {})
+			} else {
+				_, err = c.Split(t.Context(), 0, 0)
+			}
+			require.ErrorIs(t, err, ccl.ErrRankLost)
+		}, Kill(1, 1), With(ccl.Options{PeerTimeout: time.Minute}), Deadline(15*time.Second))
+	}
+}
+
 // The calls of all Comms of a rank count, and those made by a Queue.
 func TestFaultsOfOtherComms(t *testing.T) {
 	Run(t, 4, func(t testing.TB, world *ccl.Comm) {
