@@ -73,13 +73,20 @@ func (m *Model[P, M]) ParamBufs(ctx context.Context, i int) ([]ccl.Buf, error) {
 	return m.units[i].bufs[slot], nil
 }
 
-// params makes unit i whole, and returns which of its views is meant.
+// params makes unit i whole, and returns which of its views is meant. One that fails leaves no trace in the order, which is
+// that of all ranks.
 func (m *Model[P, M]) params(ctx context.Context, i int) (slot int, err error) {
 	if err := m.usable("Params", i); err != nil {
 		return 0, err
 	}
 	u := &m.units[i]
 	if m.o.Stage == 3 {
+		at, n := m.at, len(m.order)
+		defer func() {
+			if err != nil {
+				m.at, m.order = at, m.order[:n]
+			}
+		}()
 		m.follow(i)
 		if u.slot < 0 {
 			s := m.freeSlab()
@@ -98,9 +105,15 @@ func (m *Model[P, M]) params(ctx context.Context, i int) (slot int, err error) {
 	return max(u.slot, 0), nil
 }
 
+// passes is how many times over the units a step's order is kept for a micro batch: forward, backward, and as much for
+// what recomputes. A program that evaluates for long, or only does that, has no longer one.
+const passes = 4
+
 // follow finds the place of unit i in the order of the step before.
 func (m *Model[P, M]) follow(i int) {
-	m.order = append(m.order, i)
+	if len(m.order) < passes*len(m.units)*m.o.Micro {
+		m.order = append(m.order, i)
+	}
 	switch n := len(m.before); {
 	case m.at < n && m.before[m.at] == i:
 		m.at++

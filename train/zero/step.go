@@ -16,7 +16,7 @@ var ErrNotFinite = errors.New("the norm of the gradients is not finite")
 
 // Step waits for the gradients, averages them over the micro batches, clips them, and updates every shard. At stages 1
 // and 2 it then starts gathering the parameters, in forward order, and does not wait. An error leaves the shards as they
-// were, or the Comm has failed: it is aborted if u fails, or if a unit was not reduced.
+// were, or the Comm has failed: it is aborted if u fails, if a unit was not reduced, and if ctx ends first.
 func (m *Model[P, M]) Step(ctx context.Context, u Update[M]) error {
 	if u == nil {
 		return m.StepBufs(ctx, nil)
@@ -33,21 +33,30 @@ func (m *Model[P, M]) Step(ctx context.Context, u Update[M]) error {
 
 // StepBufs is Step in the Memory of Options: u works in the order of its Stream, and need not wait.
 func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf) error) error {
-	err := m.ready()
-	if err == nil && u == nil {
-		err = errors.New("zero: Step: the Update is nil")
+	if m.closed {
+		return errClosed
 	}
-	if err != nil {
-		if !m.closed {
-			m.c.Abort(err)
-		}
+	err := m.step(ctx, u)
+	if err != nil && !errors.Is(err, ErrNotFinite) { // some shards may have been updated, and others wait for this rank
+		m.c.Abort(err)
+	}
+	return err
+}
+
+func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) error) error {
+	if err := m.ready(); err != nil {
 		return err
 	}
+	if u == nil {
+		return errors.New("zero: Step: the Update is nil")
+	}
 	if m.o.Micro > 1 || m.o.Clip > 0 {
-		if err := m.settle(ctx); err != nil {
-			if errors.Is(err, ErrNotFinite) {
-				err = errors.Join(err, m.next())
+		if err := m.settle(ctx); errors.Is(err, ErrNotFinite) {
+			if next := m.next(); next != nil {
+				return next
 			}
+			return err
+		} else if err != nil {
 			return err
 		}
 	}
@@ -56,7 +65,6 @@ func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf
 			return err
 		}
 		if err := m.update(i, u); err != nil {
-			m.c.Abort(err)
 			return err
 		}
 	}
@@ -74,8 +82,8 @@ func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf
 
 // ready says what keeps the step from ending.
 func (m *Model[P, M]) ready() error {
-	if m.closed || m.misuse != nil {
-		return m.usable("Step", 0)
+	if m.misuse != nil {
+		return m.misuse
 	}
 	if e := m.c.Err(); e != nil { // which is why units were not reduced
 		return fmt.Errorf("zero: Step: %w", e)

@@ -1,0 +1,83 @@
+package zero_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/zero"
+)
+
+// A Step whose context ends has updated some shards already, so it fails the Comm, and no rank trains on.
+func TestStepGivesUp(t *testing.T) {
+	for stage := range 4 {
+		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+			c, err := world.Split(t.Context(), 0, 0)
+			require.NoError(t, err)
+			defer c.Close()
+			m, err := zero.New[float32, float32](t.Context(), c, [][]int{{30}, {40}}, &zero.Options{Stage: stage})
+			require.NoError(t, err)
+			reduce := func(i int) {
+				_, err := m.Grads(t.Context(), i)
+				require.NoError(t, err)
+				require.NoError(t, m.Reduce(i))
+			}
+			reduce(1)
+			if c.Rank() == 0 {
+				reduce(0)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				defer cancel()
+				err := m.Step(ctx, func(zero.Piece, []float32, []float32) error { return nil })
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+			select {
+			case <-c.Done():
+			case <-time.After(10 * time.Second):
+				t.Error("the Comm has not failed")
+			}
+			require.NoError(t, ccl.Barrier(t.Context(), world))
+			require.NoError(t, m.Close())
+		})
+	}
+}
+
+// Params that fail because their context ends may be called again: what this rank gathers ahead in the next step is what
+// the others do.
+func TestParamsGiveUp(t *testing.T) {
+	units := [][]int{{30}, {400}, {50}, {6000}}
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		m, err := zero.New[float32, float32](t.Context(), c, units, &zero.Options{Stage: 3})
+		require.NoError(t, err)
+		for step := range 3 {
+			for i := range units {
+				_, err := m.Params(t.Context(), i)
+				require.NoError(t, err)
+				m.Release(i)
+			}
+			for i := len(units) - 1; i >= 0; i-- {
+				if late := step == 0 && i == 2; late && c.Rank() == 1 {
+					time.Sleep(50 * time.Millisecond)
+				} else if late {
+					ctx, cancel := context.WithCancel(t.Context())
+					cancel()
+					for range 3 {
+						_, err := m.Params(ctx, i)
+						require.ErrorIs(t, err, context.Canceled)
+					}
+				}
+				_, err := m.Params(t.Context(), i)
+				require.NoError(t, err)
+				_, err = m.Grads(t.Context(), i)
+				require.NoError(t, err)
+				m.Release(i)
+				require.NoError(t, m.Reduce(i))
+			}
+			require.NoError(t, m.Step(t.Context(), func(zero.Piece, []float32, []float32) error { return nil }))
+		}
+		require.NoError(t, m.Close())
+	})
+}
