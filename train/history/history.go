@@ -175,6 +175,7 @@ func (h *History) overRanks(ctx context.Context, step int, m []Metric, stats []S
 		return nil
 	}).Wait(ctx)
 	if err != nil {
+		h.sum, h.most = nil, nil // which the calls may use for longer, if it is ctx that has ended
 		return fmt.Errorf("history: %w", err)
 	}
 	last := h.most[2*len(m):]

@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -129,6 +131,27 @@ func TestTwoAllReduces(t *testing.T) {
 			}
 		}}))
 	}
+}
+
+// A Log whose context ends leaves its call running, on memory that the next Log does not use.
+func TestLogGivesUp(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		h := newHistory(t, c, nil)
+		require.NoError(t, h.Log(t.Context(), 0, history.Metric{"x", 1}))
+		require.NoError(t, ccl.Barrier(t.Context(), c))
+		if c.Rank() == 0 {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, h.Log(ctx, 1, history.Metric{"x", 2}), context.DeadlineExceeded)
+			require.NoError(t, h.Log(t.Context(), 2, history.Metric{"x", 1000}))
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+		require.NoError(t, h.Log(t.Context(), 1, history.Metric{"x", 4}))
+		require.NoError(t, h.Log(t.Context(), 2, history.Metric{"x", 1000}))
+		_, stats := collect(h, "x")
+		require.Equal(t, history.Stat{Mean: 3, Min: 2, Max: 4, Std: 1}, stats[1])
+	})
 }
 
 func TestMaxRanks(t *testing.T) {
