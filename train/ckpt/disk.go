@@ -45,7 +45,25 @@ func (d *disk) begin(dir, tmp string) error {
 	if err := os.RemoveAll(tmp); err != nil {
 		return err
 	}
-	return os.MkdirAll(tmp, 0o777)
+	if err := d.makeAbove(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	return os.Mkdir(tmp, 0o777)
+}
+
+// makeAbove makes dir and what is missing above it, each durable before what it holds.
+func (d *disk) makeAbove(dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	above := filepath.Dir(dir)
+	if err := d.makeAbove(above); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return d.syncDir(above)
 }
 
 func (d *disk) discard(tmp string) { _ = os.RemoveAll(tmp) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,6 +57,28 @@ func TestKilled(t *testing.T) {
 		require.NoError(t, os.MkdirAll(Step(dir, 1)+tmpSuffix, 0o777))
 		require.NoError(t, Keep(t.Context(), c, dir, 1))
 		require.Equal(t, []string{"step-00000002"}, names(t, dir))
+	})
+}
+
+// The directories that a Save makes above its own are as durable as what is in them: each new name is synced where it
+// stands.
+func TestNewDirectoriesAreSynced(t *testing.T) {
+	ccltest.Run(t, 1, func(tb testing.TB, c *ccl.Comm) {
+		dir := t.TempDir()
+		var synced []string
+		d := &disk{fault: func(op, path string) error {
+			if op == "sync" {
+				rel, err := filepath.Rel(dir, path)
+				require.NoError(t, err)
+				synced = append(synced, rel)
+			}
+			return nil
+		}}
+		require.NoError(t, save(t.Context(), c, d, filepath.Join(dir, "a", "b", "step-1"), nil, big(1)))
+		require.Equal(t, []string{".", "a", "a/b/step-1.tmp/part-00001-of-00001.safetensors", "a/b/step-1.tmp/index.json", "a/b/step-1.tmp", "a/b"}, synced)
+		synced = nil
+		require.NoError(t, save(t.Context(), c, d, filepath.Join(dir, "a", "b", "step-2"), nil, big(1)))
+		require.Len(t, synced, 4, "%v", synced)
 	})
 }
 

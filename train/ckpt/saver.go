@@ -51,6 +51,9 @@ func (s *Saver) Save(ctx context.Context, dir string, state any, ts []Tensor) er
 	if err := s.Wait(ctx); err != nil {
 		return err
 	}
+	if s.ctx.Err() != nil {
+		return errors.New("ckpt: Saver: it is closed")
+	}
 	if text, err := json.Marshal(state); err == nil { // else the function Save tells all ranks
 		state = json.RawMessage(text)
 	}

@@ -46,6 +46,8 @@ func TestSaver(t *testing.T) {
 		require.ErrorContains(t, s.Wait(ctx), "unsupported type", "on all ranks")
 		require.NoError(t, s.Save(ctx, filepath.Join(Step(dir, 1), indexName, "x"), 1, ts), "in a file")
 		require.Error(t, s.Close(ctx))
+		require.ErrorContains(t, s.Save(ctx, Step(dir, 4), 1, ts), "ckpt: Saver: it is closed")
+		require.NoError(t, s.Close(ctx), "again")
 	})
 }
 
