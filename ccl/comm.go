@@ -46,9 +46,13 @@ type Options struct {
 	// not make calls on it. A call waits for OnFailure to return, but no longer than its context
 	// and Timeout allow.
 	OnFailure func(*Error)
-	// OnCall is called after every call on host memory, on the goroutine of that call, and after
-	// launches of graphs with calls of the Comm on a device, of the last 16 under way. It is meant
-	// for metrics.
+	// OnCall is called after every call on host memory, on the goroutine of that call. It is also
+	// called, on a goroutine of its own and in order, after every call on a device and after
+	// launches of graphs with calls of the Comm, of the last 16 under way: once the Comm knows that
+	// the stream has passed them, which a Wait, a Synchronize of the stream or the Comm's own look
+	// every 10 ms tells it, or once the Comm has failed. A call that is captured into a graph runs
+	// with the launch, and is not told by itself. Nothing waits for the device because of OnCall,
+	// so what is still under way when the Comm is closed is not told. It is meant for metrics.
 	OnCall func(Observation)
 	// Log receives what the Comm reports. nil sends warnings and errors to slog.Default().
 	Log *slog.Logger

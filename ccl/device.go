@@ -67,6 +67,8 @@ type handed struct {
 	// Of graphs that are made of the stream itself, one after the other. mu is the stream's.
 	under       bool
 	from, taken uint64 // calls when it began, and calls in those before
+
+	awaited []awaited // with OnCall: those not known to be over. mu is the stream's.
 }
 
 // progress is how far a stream has been given work: calls by tickets, and graphs.
@@ -294,10 +296,13 @@ func (d *deviceStream) pass(at progress) {
 	if at.ticket > d.passed.Load() { // a mark may stand before what someone has synchronized with
 		d.passedAt.Store(d.c.eng.Now())
 		d.passed.Store(at.ticket)
+		if len(d.handed.awaited) > 0 {
+			d.c.rec.teller.tell(d.c.watchers.onCall, d.observed(at.ticket))
+		}
 	}
 	if at.graphs > d.ran.Load() {
 		d.ran.Store(at.graphs)
-		graphsRan(d.c, d, at.graphs)
+		d.c.rec.teller.tell(d.c.watchers.onCall, graphsRan(d.c, d, at.graphs))
 	}
 }
 

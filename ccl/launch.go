@@ -63,16 +63,26 @@ func (ls *launches) among(calls []Call, n int) []Call {
 	return calls[max(len(calls)-n, 0):]
 }
 
-// graphsRan notes that d has passed its launches up to a place, and tells OnCall, on a goroutine of its own: d is locked.
-func graphsRan(c *Comm, d *deviceStream, place uint64) {
-	over := c.rec.launches.ran(d, place, time.Duration(c.eng.Now()))
-	if c.watchers.onCall == nil || len(over) == 0 {
-		return
-	}
-	now := time.Now()
-	go func() {
-		for _, l := range over {
-			c.watchers.onCall(Observation{Call: l.call, Comm: c.Name(), Took: now.Sub(l.began)})
+// failed notes that those under way are over, since the Comm has failed, and returns them.
+func (ls *launches) failed(now time.Duration) (over []launch) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for i := range launchesKept {
+		l := &ls.ring[(ls.n+1+uint64(i))%launchesKept]
+		if l.on != nil && l.call.State == Running {
+			l.call.State, l.call.End = Failed, now
+			over = append(over, *l)
 		}
-	}()
+	}
+	return over
+}
+
+// graphsRan notes that d has passed its launches up to a place, and returns what OnCall is told of them. d is locked.
+func graphsRan(c *Comm, d *deviceStream, place uint64) (told []Observation) {
+	over := c.rec.launches.ran(d, place, time.Duration(c.eng.Now()))
+	now := time.Now()
+	for _, l := range over {
+		told = append(told, Observation{Call: l.call, Comm: c.Name(), Took: now.Sub(l.began)})
+	}
+	return told
 }

@@ -30,4 +30,8 @@ func TestLaunches(t *testing.T) {
 	assert.Equal(t, Running, last[0].State)
 	assert.Equal(t, "Graph #3 of 2 calls", last[0].String())
 	assert.Len(t, ls.ran(one, 9, 70), 1)
+	lost := ls.failed(80)
+	assert.Len(t, lost, 1, "the one on the other stream")
+	assert.Equal(t, Call{Kind: KindGraph, Seq: 2, Count: 2, State: Failed, Start: 20, End: 80}, lost[0].call)
+	assert.Empty(t, ls.failed(90), "once")
 }

@@ -163,6 +163,7 @@ func (c *Comm) failed(f *call.Fault) {
 		c.backlog.endAll()
 		c.backlog.mu.Unlock()
 		reporter{c}.failure(e)
+		tellFailed(c)
 		c.life.told.Store(true)
 		if c.opt.OnFailure != nil {
 			c.opt.OnFailure(e)

@@ -19,7 +19,9 @@ type Observation struct {
 	Call Call
 	// Comm is the Comm's name.
 	Comm string
-	// Took is the time from the beginning to the end of the call, by the exact clock.
+	// Took is the time from the beginning to the end of the call, by the exact clock. On a device
+	// it reaches from issuing the call to when the Comm saw that its stream had passed it: the
+	// device's own time would take two events around each call.
 	Took time.Duration
 	// Bytes is the size of this rank's data, sent or received, whichever is more.
 	Bytes int

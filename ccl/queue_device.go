@@ -140,7 +140,7 @@ func (q *Queue) issueEntered(a *args) Work {
 		k.State = uint8(Running)
 		meet = l.first(k, c.eng.Size())
 	}
-	return q.give(meet)
+	return q.give(meet, max(a.onDst.n, a.onSrc.n))
 }
 
 // repeats reports whether an all-reduce on q is the Comm's last call on the device once more, in place in the same Memory, on any
@@ -169,14 +169,15 @@ func (q *Queue) repeat(dst *Buf, at uintptr, op Op) (w Work) {
 		if e.DC != nil {
 			e.DC, e.SC = nil, nil
 		}
-		w = q.give(false)
+		w = q.give(false, dst.count*dst.typ.Size())
 	}
 	c.life.leave()
 	return w
 }
 
-// give gives the call that the library's record describes its place in the order, and hands it to the library.
-func (q *Queue) give(meet bool) Work {
+// give gives the call that the library's record describes its place in the order, and hands it to the library. It is about that many
+// bytes.
+func (q *Queue) give(meet bool, bytes int) Work {
 	c, l := q.c, q.c.lib
 	k := &l.call
 	c.rec.lock()
@@ -186,6 +187,9 @@ func (q *Queue) give(meet bool) Work {
 	store(&c.rec.ring[seq%ringCalls], k)
 	c.rec.issuers[seq%ringCalls] = q.dev
 	c.rec.unlock()
+	if c.watchers.onCall != nil {
+		q.dev.await(&k.Record, bytes)
+	}
 	if f := c.eng.Issued(k, meet); f != nil {
 		return q.failed(argsOf(k))
 	}
@@ -266,5 +270,7 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 func (q *Queue) failed(a *args) Work {
 	q.c.life.leave()
 	r := call.Record{Seq: q.c.rec.seq, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
-	return Work{err: q.c.errorIn(context.Background(), nil, &r)}
+	w := Work{err: q.c.errorIn(context.Background(), nil, &r)}
+	tellFailed(q.c) // of this call, if the Comm's failure was told before it was noted
+	return w
 }

@@ -25,6 +25,7 @@ type recorder struct {
 	race     sync.Mutex               // guards the above from the race detector alone
 	launches launches
 	callers  callers
+	teller   teller // of calls on devices, see observe_device.go
 }
 
 func (r *recorder) lock() {

@@ -47,13 +47,18 @@ func leaves(t *testing.T, backend string) {
 
 // job makes n ranks in this process, for what is to fail: f is every rank's, and its error is that rank's.
 func job(t *testing.T, n int, o ccl.Options, rt *gpu.Runtime, f func(ctx context.Context, r *on) error) []error {
+	return jobWith(t, n, func(int) *ccl.Options { own := o; return &own }, rt, f)
+}
+
+// jobWith is job with options of each rank's own.
+func jobWith(t *testing.T, n int, options func(rank int) *ccl.Options, rt *gpu.Runtime, f func(ctx context.Context, r *on) error) []error {
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i, b := range boot.Local(n) {
 		wg.Go(func() {
-			c, err := ccl.NewComm(ctx, b, &o)
+			c, err := ccl.NewComm(ctx, b, options(i))
 			if err != nil {
 				errs[i] = err
 				return

@@ -1,0 +1,187 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// heard is what OnCall was told.
+type heard struct {
+	mu  sync.Mutex
+	all []ccl.Observation
+}
+
+func (h *heard) onCall(o ccl.Observation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, o)
+}
+
+// calls is that of calls on a device and of graphs, once there are n.
+func (h *heard) calls(n int) (list []ccl.Observation, err error) {
+	for until := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+		h.mu.Lock()
+		list = append(list[:0], h.all...)
+		h.mu.Unlock()
+		if len(list) >= n {
+			return list, nil
+		}
+		if time.Now().After(until) {
+			return list, fmt.Errorf("OnCall was told of %d calls, not %d: %+v", len(list), n, list)
+		}
+	}
+}
+
+// TestProductObserved: OnCall is told of each call on a device once, in order, with what it was, its bytes and a time, when the stream is
+// known to have passed it: by Wait, by Synchronize of the stream, or by the Comm's own look; of a captured call only with its graph.
+func TestProductObserved(t *testing.T) {
+	t.Setenv("FAKE_DELAY_US", "1000")
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		told := make([]heard, 2)
+		for rank, err := range observedJob(t, ccl.Options{Backend: name}, told, rt, func(ctx context.Context, r *on) error {
+			x, y := r.mem(1, 2, 3), r.mem(1, 2, 3)
+			b, in, h := ccl.Device(x), ccl.InPlace(), &told[r.me]
+			if err := r.q.AllReduce(b, in, ccl.Max).Wait(ctx); err != nil {
+				return err
+			}
+			if _, err := h.calls(1); err != nil {
+				return err
+			}
+			r.q.AllReduce(b, in, ccl.Max) // the same: the shorter way
+			r.q.AllReduce(b.From(0, 2), ccl.Device(y).From(0, 2), ccl.Sum)
+			r.q.Broadcast(b, 1)
+			if err := r.s.Synchronize(); err != nil {
+				return err
+			}
+			if _, err := h.calls(4); err != nil {
+				return err
+			}
+			r.q.Group(func(g ccl.Queue) error {
+				g.AllReduce(b.From(0, 1), in, ccl.Max)
+				g.Send(b, 1-r.me)
+				g.Recv(ccl.Device(y), 1-r.me)
+				return nil
+			})
+			r.q.Barrier()
+			if _, err := h.calls(8); err != nil { // the watch's look
+				return err
+			}
+			if err := ccl.Barrier(ctx, r.c); err != nil { // with HIP no call is known to be done during a capture
+				return err
+			}
+			if err := r.s.BeginCapture(); err != nil {
+				return err
+			}
+			r.q.AllReduce(b, in, ccl.Max)
+			g, err := r.s.EndCapture()
+			if err != nil {
+				return err
+			}
+			defer g.Close()
+			for range 2 {
+				if err := g.Launch(r.s); err != nil {
+					return err
+				}
+			}
+			if err := r.s.Synchronize(); err != nil {
+				return err
+			}
+			list, err := h.calls(11)
+			if err != nil {
+				return err
+			}
+			for i, want := range []struct {
+				call  string
+				bytes int
+			}{
+				{"AllReduce #1 int32 x 3 max", 12}, {"AllReduce #2 int32 x 3 max", 12}, {"AllReduce #3 int32 x 2 sum", 8}, {"Broadcast #4 int32 x 3 root 1", 12},
+				{"AllReduce #5 int32 x 1 max", 4}, {fmt.Sprintf("Send #6 int32 x 3 peer %d", 1-r.me), 12}, {fmt.Sprintf("Recv #7 int32 x 3 peer %d", 1-r.me), 12}, {"Barrier #8", 0},
+				{"Barrier #9", 0}, // on the host
+				{"Graph #1 of 1 call", 0}, {"Graph #2 of 1 call", 0},
+			} {
+				o := list[i]
+				assert.Equal(r.t, want.call, o.Call.String(), "%d", i)
+				assert.Equal(r.t, want.bytes, o.Bytes, want.call)
+				assert.Equal(r.t, ccl.Complete, o.Call.State, want.call)
+				assert.GreaterOrEqual(r.t, o.Call.End, o.Call.Start, want.call)
+				assert.NoError(r.t, o.Err, want.call)
+				assert.Equal(r.t, "world", o.Comm)
+				if i != 8 {
+					assert.GreaterOrEqual(r.t, o.Took, time.Millisecond, want.call)
+				}
+			}
+			return nil
+		}) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+		for rank := range told {
+			assert.Len(t, told[rank].all, 11, "rank %d", rank)
+		}
+	})
+}
+
+// observedJob is job, each rank of which has its own OnCall.
+func observedJob(t *testing.T, o ccl.Options, told []heard, rt *gpu.Runtime, f func(ctx context.Context, r *on) error) []error {
+	return jobWith(t, len(told), func(rank int) *ccl.Options {
+		own := o
+		own.OnCall = told[rank].onCall
+		return &own
+	}, rt, f)
+}
+
+// TestProductObservedFailure: calls and launches under way on a device when their Comm fails are told once, failed, with the
+// failure.
+func TestProductObservedFailure(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		t.Setenv("FAKE_NCCL_HANG", "3")
+		t.Setenv("FAKE_NCCL_RANK", "1")
+		told := make([]heard, 2)
+		for rank, err := range observedJob(t, ccl.Options{Backend: name, Timeout: 300 * time.Millisecond}, told, rt, func(ctx context.Context, r *on) error {
+			x := r.mem(1)
+			b, in := ccl.Device(x), ccl.InPlace()
+			for range 2 {
+				require.NoError(r.t, r.q.AllReduce(b, in, ccl.Max).Wait(ctx))
+			}
+			r.q.AllReduce(b, in, ccl.Max)
+			w := r.q.AllReduce(b, in, ccl.Max)
+			err := w.Wait(ctx)
+			list, late := told[r.me].calls(4)
+			if late != nil {
+				return late
+			}
+			for i, o := range list {
+				assert.Equal(r.t, fmt.Sprintf("AllReduce #%d int32 x 1 max", i+1), o.Call.String())
+				if i < 2 {
+					assert.NoError(r.t, o.Err)
+					continue
+				}
+				var e *ccl.Error
+				if !errors.As(o.Err, &e) || e.Code != ccl.ErrTimeout || o.Call.State != ccl.Failed {
+					return fmt.Errorf("call %d: %v, %w", i, o.Call.State, o.Err)
+				}
+				assert.Equal(r.t, o.Call.Seq, e.Mine.Seq)
+			}
+			if done := r.q.AllReduce(b, in, ccl.Max).Wait(ctx); !errors.Is(done, ccl.ErrTimeout) {
+				return fmt.Errorf("after the failure: %w", done)
+			}
+			return err
+		}) {
+			failure(t, rank, err, ccl.ErrTimeout)
+			assert.Len(t, told[rank].all, 4, "rank %d", rank)
+		}
+	})
+}
