@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -15,9 +14,6 @@ import (
 const (
 	// handshakeLimit is how long a connection may take to say who it is.
 	handshakeLimit = 5 * time.Second
-	// maxPending is how many connections may be at it; one more ends the oldest,
-	// which among strangers that say nothing is a stranger.
-	maxPending = 4096
 	// confirmLimit is how long others may take to confirm bad news before the
 	// rank that serves them goes without: it may be the end of its process.
 	confirmLimit = time.Second
@@ -33,16 +29,9 @@ type crowd struct {
 	job    string
 	secret []byte
 
+	door
 	events chan event
-	done   chan struct{} // closed by close
 	wg     sync.WaitGroup
-
-	mu       sync.Mutex
-	listener net.Listener
-	conns    map[net.Conn]struct{} // all there are, for close
-	pending  []net.Conn            // in the handshake, oldest first
-	rejected int                   // connections that did not know the secret
-	seen     netip.Addr            // the address of this host that another one reached first
 
 	// Only the loop touches these.
 	children map[*child]struct{}
@@ -81,9 +70,8 @@ const (
 func newCrowd(self join, job string, secret []byte) crowd {
 	return crowd{
 		self: self, job: job, secret: secret,
+		door:     newDoor(),
 		events:   make(chan event, 64),
-		done:     make(chan struct{}),
-		conns:    map[net.Conn]struct{}{},
 		children: map[*child]struct{}{},
 	}
 }
@@ -99,9 +87,7 @@ func (c *crowd) attach() net.Conn {
 
 // listen lets in what connects to l, until close or deafen.
 func (c *crowd) listen(l net.Listener) {
-	c.mu.Lock()
-	c.listener = l
-	c.mu.Unlock()
+	c.open(l)
 	c.wg.Go(func() {
 		for {
 			conn, err := l.Accept()
@@ -121,20 +107,6 @@ func (c *crowd) listen(l net.Listener) {
 	})
 }
 
-// admit notes a new connection, so that close finds it.
-func (c *crowd) admit(conn net.Conn) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case <-c.done:
-		conn.Close()
-		return false
-	default:
-	}
-	c.conns[conn] = struct{}{}
-	return true
-}
-
 // greet is the handshake with one connection; what fails it is dropped.
 func (c *crowd) greet(conn net.Conn) {
 	who, ok := c.vet(conn)
@@ -149,13 +121,7 @@ func (c *crowd) greet(conn net.Conn) {
 
 // vet finds out whether conn is one of the job's, and whose.
 func (c *crowd) vet(conn net.Conn) (who join, ok bool) {
-	c.mu.Lock()
-	c.pending = append(c.pending, conn)
-	full := len(c.pending) > maxPending
-	c.mu.Unlock()
-	if full {
-		c.dropOldest()
-	}
+	c.await(conn)
 	defer c.settle(conn)
 
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
@@ -166,43 +132,8 @@ func (c *crowd) vet(conn net.Conn) (who join, ok bool) {
 		who, err = parseJoin(hello)
 		return c.self.encode(), err
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if errors.Is(err, auth.ErrUnauthorized) {
-		c.rejected++
-	}
-	if a := addrOf(conn.LocalAddr()); err == nil && a.IsValid() && !a.IsLoopback() && !c.seen.IsValid() {
-		c.seen = a
-	}
+	c.judge(conn, err)
 	return who, err == nil
-}
-
-// settle takes conn off the list of those in the handshake.
-func (c *crowd) settle(conn net.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, p := range c.pending {
-		if p == conn {
-			c.pending = append(c.pending[:i], c.pending[i+1:]...)
-			return
-		}
-	}
-}
-
-func (c *crowd) dropOldest() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.pending) > 0 {
-		c.pending[0].Close()
-		c.pending = c.pending[1:]
-	}
-}
-
-func (c *crowd) forget(conn net.Conn) {
-	conn.Close()
-	c.mu.Lock()
-	delete(c.conns, conn)
-	c.mu.Unlock()
 }
 
 func newChild(conn net.Conn, who join, within bool) *child {
@@ -295,34 +226,9 @@ func (c *crowd) release() {
 	c.held = nil
 }
 
-// deafen stops listening, and ends what is still in the handshake.
-func (c *crowd) deafen() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.listener != nil {
-		c.listener.Close()
-	}
-	for _, conn := range c.pending {
-		conn.Close()
-	}
-	c.pending = nil
-}
-
 // close ends everything and waits until it has ended.
 func (c *crowd) close() {
-	c.mu.Lock()
-	select {
-	case <-c.done:
-	default:
-		close(c.done)
-	}
-	if c.listener != nil {
-		c.listener.Close()
-	}
-	for conn := range c.conns {
-		conn.Close()
-	}
-	c.mu.Unlock()
+	c.shut()
 	c.wg.Wait()
 }
 
@@ -330,12 +236,4 @@ func (c *crowd) close() {
 func (j join) encode() []byte {
 	b, _ := json.Marshal(j) // strings and numbers always can
 	return b
-}
-
-// addrOf is the IP address of a, if it has one.
-func addrOf(a net.Addr) netip.Addr {
-	if t, ok := a.(*net.TCPAddr); ok {
-		return t.AddrPort().Addr().Unmap()
-	}
-	return netip.Addr{}
 }

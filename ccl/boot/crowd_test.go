@@ -41,26 +41,3 @@ func TestCrowdLocalLast(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, frameVerdict, got.kind)
 }
-
-// TestCrowdPending is a crowd of strangers larger than the table of those who may
-// be in the handshake: the oldest goes.
-func TestCrowdPending(t *testing.T) {
-	c := newCrowd(selfJoin(0, 2), "job", nil)
-	var ends []net.Conn
-	for range 3 {
-		here, there := net.Pipe()
-		defer here.Close()
-		c.pending = append(c.pending, there)
-		ends = append(ends, here)
-	}
-	c.dropOldest()
-	require.Len(t, c.pending, 2)
-	_, err := ends[0].Read(make([]byte, 1))
-	require.Error(t, err)
-	c.settle(c.pending[1])
-	require.Len(t, c.pending, 1)
-	c.deafen()
-	require.Empty(t, c.pending)
-	_, err = ends[1].Read(make([]byte, 1))
-	require.Error(t, err)
-}

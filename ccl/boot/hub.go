@@ -30,15 +30,59 @@ type hub struct {
 	deadline time.Time // the first of all ranks gives up then; zero: none does
 	leave    time.Time // failed: the local rank is told then, at the latest
 
+	ranks attendance
+	round round
+	final []byte // failed: the verdict
+}
+
+// attendance is which ranks have come, and gone again.
+type attendance struct {
 	joined  []*join // by rank
 	present int
 	gone    map[int]string // ranks that left after joining
 	order   []int          // in which they left
-	values  [][]byte       // of this round; nil where not here yet
+}
+
+// note counts a rank as present, so that nobody waits for it.
+func (a *attendance) note(j join) {
+	if j.Rank < len(a.joined) && a.joined[j.Rank] == nil {
+		a.joined[j.Rank] = &j
+		a.present++
+	}
+}
+
+// leaves notes that a rank which had joined is gone.
+func (a *attendance) leaves(rank int) {
+	a.gone[rank] = a.joined[rank].String()
+	a.order = append(a.order, rank)
+}
+
+// round is one AllGather.
+type round struct {
+	number  int      // of those that have ended
+	values  [][]byte // by rank; nil where not here yet
 	arrived int
 	watched bool // somebody needs all ranks now, between two rounds
-	round   int
-	final   []byte // failed: the verdict
+}
+
+// put keeps the value of a rank.
+func (r *round) put(rank int, value []byte) {
+	r.values[rank] = value
+	r.arrived++
+}
+
+// bytes is how large the table of all values is.
+func (r *round) bytes() (n int) {
+	for _, v := range r.values {
+		n += 4 + len(v)
+	}
+	return n
+}
+
+// over makes room for the next one.
+func (r *round) over() {
+	clear(r.values)
+	r.arrived, r.watched = 0, false
 }
 
 type phase uint8
@@ -51,12 +95,11 @@ const (
 
 func newHub(self join, job string, secret []byte) *hub {
 	return &hub{
-		crowd:  newCrowd(self, job, secret),
-		size:   self.Size,
-		since:  time.Now(),
-		joined: make([]*join, self.Size),
-		values: make([][]byte, self.Size),
-		gone:   map[int]string{},
+		crowd: newCrowd(self, job, secret),
+		size:  self.Size,
+		since: time.Now(),
+		ranks: attendance{joined: make([]*join, self.Size), gone: map[int]string{}},
+		round: round{values: make([][]byte, self.Size)},
 	}
 }
 
@@ -92,7 +135,7 @@ func (h *hub) loop() {
 		case <-h.done:
 			return
 		}
-		if h.unacked == 0 && (h.phase != failed || h.present == h.size) {
+		if h.unacked == 0 && (h.phase != failed || h.ranks.present == h.size) {
 			h.release()
 		}
 	}
@@ -147,11 +190,11 @@ func (h *hub) join(ch *child, j join) {
 	fits := j.Rank < h.size && j.Size == h.size
 	var first *join
 	if j.Rank < h.size {
-		first = h.joined[j.Rank]
+		first = h.ranks.joined[j.Rank]
 	}
 	switch {
 	case h.phase == failed:
-		h.note(j)
+		h.ranks.note(j)
 		h.answer(ch, h.final)
 	case j.Protocol != protocol:
 		h.refuse(ch, fault(Version, "rank %d (%v) speaks version %d of the bootstrap, rank 0 (%v) version %d; run one build of the program on all ranks",
@@ -163,21 +206,13 @@ func (h *hub) join(ch *child, j join) {
 		h.refuse(ch, fault(Mismatch, "rank %d was started twice: on %v, and on %v",
 			j.Rank, *first, j), j)
 	default:
-		h.note(j)
+		h.ranks.note(j)
 		ch.ranks[j.Rank] = struct{}{}
 		ch.taken++
 		h.hurry(j.Left)
-		if h.present == h.size {
+		if h.ranks.present == h.size {
 			h.admitAll()
 		}
-	}
-}
-
-// note counts a rank as present, so that nobody waits for it.
-func (h *hub) note(j join) {
-	if j.Rank < h.size && h.joined[j.Rank] == nil {
-		h.joined[j.Rank] = &j
-		h.present++
 	}
 }
 
@@ -185,7 +220,7 @@ func (h *hub) note(j join) {
 func (h *hub) refuse(ch *child, e *Error, j join) {
 	e.Peer = j.Rank
 	if h.phase == joining {
-		h.note(j)
+		h.ranks.note(j)
 		h.fail(e)
 		return
 	}
@@ -235,19 +270,18 @@ func (h *hub) value(ch *child, f frame) bool {
 	if h.phase == failed {
 		return true // the verdict is on its way
 	}
-	if h.values[f.rank] != nil {
+	if h.round.values[f.rank] != nil {
 		return false
 	}
-	if h.arrived == 0 {
+	if h.round.arrived == 0 {
 		h.since = time.Now()
 	}
 	h.hurry(binary.BigEndian.Uint32(f.data))
-	h.values[f.rank] = f.data[valueHead:]
-	h.arrived++
-	if h.arrived == h.size {
-		h.round++
+	h.round.put(f.rank, f.data[valueHead:])
+	if h.round.arrived == h.size {
+		h.round.number++
 		h.broadcastTable()
-	} else if len(h.gone) > 0 {
+	} else if len(h.ranks.gone) > 0 {
 		h.blame()
 	}
 	return true
@@ -259,25 +293,21 @@ func (h *hub) watch(ch *child, rank int) bool {
 		return false
 	}
 	if h.phase == open {
-		h.watched = true
+		h.round.watched = true
 		h.blame()
 	}
 	return true
 }
 
 func (h *hub) broadcastTable() {
-	n := 0
-	for _, v := range h.values {
-		n += 4 + len(v)
-	}
-	if n > maxTable(h.size) {
-		h.fail(fault(Argument, "AllGather %d: the values of all ranks have %d bytes; at most %d fit", h.round, n, maxTable(h.size)))
+	if n := h.round.bytes(); n > maxTable(h.size) {
+		h.fail(fault(Argument, "AllGather %d: the values of all ranks have %d bytes; at most %d fit", h.round.number, n, maxTable(h.size)))
 		return
 	}
-	b := tableFrame(h.values)
+	b := tableFrame(h.round.values)
 	h.broadcast(func(*child) []byte { return b })
-	clear(h.values)
-	h.arrived, h.watched, h.deadline = 0, false, time.Time{}
+	h.round.over()
+	h.deadline = time.Time{}
 }
 
 // lost notes that a connection has ended, and with it all ranks behind it. Whoever
@@ -296,10 +326,10 @@ func (h *hub) lost(ch *child) {
 // left notes that a rank is gone, and why. It is nobody's business unless something
 // is, or later comes, under way that needs it.
 func (h *hub) left(rank int, v verdict) {
-	if h.phase == failed || h.joined[rank] == nil {
+	if h.phase == failed || h.ranks.joined[rank] == nil {
 		return
 	}
-	who := *h.joined[rank]
+	who := *h.ranks.joined[rank]
 	switch {
 	case v.Code != Lost:
 		e := v.error()
@@ -313,9 +343,8 @@ func (h *hub) left(rank int, v verdict) {
 		e.Peer = rank
 		h.fail(e)
 	default:
-		h.gone[rank] = who.String()
-		h.order = append(h.order, rank)
-		if h.arrived > 0 || h.watched {
+		h.ranks.leaves(rank)
+		if h.round.arrived > 0 || h.round.watched {
 			h.blame()
 		}
 	}
@@ -335,9 +364,9 @@ func reason(rank int, who join, v verdict) string {
 // blame fails a round that needs a rank which is gone: the first of them to go, since
 // the ranks behind a relay go with it.
 func (h *hub) blame() {
-	for _, rank := range h.order {
-		if h.values[rank] == nil {
-			e := fault(Lost, "AllGather %d: rank %d (%s) is gone", h.round+1, rank, h.gone[rank])
+	for _, rank := range h.ranks.order {
+		if h.round.values[rank] == nil {
+			e := fault(Lost, "AllGather %d: rank %d (%s) is gone", h.round.number+1, rank, h.ranks.gone[rank])
 			e.Peer = rank
 			h.fail(e)
 			return
@@ -362,11 +391,11 @@ func (h *hub) expire(now time.Time) {
 		h.release()
 	case joining:
 		h.deadline = time.Time{}
-		h.failMissing("joined", func(r int) bool { return h.joined[r] == nil })
+		h.failMissing("joined", func(r int) bool { return h.ranks.joined[r] == nil })
 	case open:
 		h.deadline = time.Time{}
-		if h.arrived > 0 {
-			h.failMissing("reached AllGather "+strconv.Itoa(h.round+1), func(r int) bool { return h.values[r] == nil })
+		if h.round.arrived > 0 {
+			h.failMissing("reached AllGather "+strconv.Itoa(h.round.number+1), func(r int) bool { return h.round.values[r] == nil })
 		}
 	}
 }
@@ -433,7 +462,7 @@ func (h *hub) fail(e *Error) {
 		}
 	}
 	if h.phase == open || e.Code == Timeout || e.Code == Canceled {
-		h.present = h.size // nobody more is waited for
+		h.ranks.present = h.size // nobody more is waited for
 	}
 	h.phase = failed
 	h.final = verdictOf(e).frame()

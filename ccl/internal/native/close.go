@@ -34,7 +34,7 @@ func (e *end) abort() {
 		return
 	}
 	inside := !e.returned(callWait)
-	revoked := (inside || e.lib.t.CommShrink != nil) && e.aside.comm != nil && e.revoke()
+	revoked := (inside || e.lib.t.CommShrink != nil) && e.aside.c.comm != nil && e.revoke()
 	switch {
 	case inside && (!revoked || !e.returned(callWait)):
 		e.lost = fmt.Errorf("%s: a call has not returned from the library %v after the communicator failed: the call and its memory are abandoned, and its work on the device goes on until this process ends",
@@ -47,21 +47,21 @@ func (e *end) abort() {
 }
 
 // revoke ends what is under way and frees nothing, where the library has that.
-func (e *end) revoke() bool { return C.gcclRevoke(e.aside) == C.GCCL_SUCCESS }
+func (e *end) revoke() bool { return C.gcclRevoke(e.aside.c) == C.GCCL_SUCCESS }
 
 // abortNow frees the communicator. Nobody is inside.
 func (e *end) abortNow() {
-	if e.aside.comm != nil {
-		C.gcclAbort(e.aside)
+	if e.aside.c.comm != nil {
+		C.gcclAbort(e.aside.c)
 	}
 }
 
 // leave ends the questions about the state. The first call of it is true: its caller frees the library's communicator.
 func (e *end) leave() (first bool) {
-	e.asideMu.Lock()
-	defer e.asideMu.Unlock()
-	first = !e.gone
-	e.gone = true
+	e.aside.mu.Lock()
+	defer e.aside.mu.Unlock()
+	first = !e.aside.gone
+	e.aside.gone = true
 	return first
 }
 
@@ -110,13 +110,13 @@ func (e *end) release() (err error) {
 	defer e.mu.Unlock()
 	for e.state.Load()&aborted == 0 && !e.returned(time.Millisecond) {
 	}
-	if e.state.Load()&aborted == 0 && e.aside.comm != nil && e.leave() {
+	if e.state.Load()&aborted == 0 && e.aside.c.comm != nil && e.leave() {
 		e.closing.waitsFor.Store(&forDestroy)
-		if r := C.gcclFinalize(e.aside); r != C.GCCL_SUCCESS {
-			err = e.lib.failure(&e.aside.fault)
+		if r := C.gcclFinalize(e.aside.c); r != C.GCCL_SUCCESS {
+			err = e.lib.failure(&e.aside.c.fault)
 		}
-		if r := C.gcclDestroy(e.aside); r != C.GCCL_SUCCESS && err == nil {
-			err = e.lib.failure(&e.aside.fault)
+		if r := C.gcclDestroy(e.aside.c); r != C.GCCL_SUCCESS && err == nil {
+			err = e.lib.failure(&e.aside.c.fault)
 		}
 	}
 	if e.state.Load()&aborted != 0 {
@@ -146,6 +146,6 @@ func (e *end) free() {
 	C.free(unsafe.Pointer(e.c.hints.netName))
 	C.free(unsafe.Pointer(e.c.hints.commName))
 	C.free(unsafe.Pointer(e.c))
-	C.free(unsafe.Pointer(e.aside))
-	e.c, e.aside = nil, nil
+	C.free(unsafe.Pointer(e.aside.c))
+	e.c, e.aside.c = nil, nil
 }

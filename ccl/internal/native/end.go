@@ -35,18 +35,21 @@ type end struct {
 	mu     sync.Mutex // of Run and of what frees, which last
 	staged staging
 
-	// aside is for questions about the state, at any time, and for the end. A question holds asideMu: NCCL frees a
-	// communicator at once, with calls inside it (ncclCommAbort, src/init.cc). Once gone is set there are no more.
-	asideMu sync.Mutex
-	aside   *C.gccl_end
-	gone    bool
-
+	aside aside
 	marks marks
 
 	state   atomic.Int32  // aborted, closed, away, kept
 	ended   chan struct{} // closed when Abort is done
 	lost    error         // of Abort, before ended: why it has given the communicator up
 	closing closing
+}
+
+// aside is for questions about the state, at any time, and for the end. A question holds mu: NCCL frees a communicator at
+// once, with calls inside it (ncclCommAbort, src/init.cc). Once gone is set there are no more.
+type aside struct {
+	mu   sync.Mutex
+	c    *C.gccl_end
+	gone bool
 }
 
 // What an end may be, besides usable.
@@ -73,7 +76,7 @@ func (e *end) engine() engine.Engine {
 // newEnd has no communicator yet.
 func (l *library) newEnd(g engine.Group) *end {
 	e := &end{lib: l, group: g, ended: make(chan struct{}), closing: closing{patience: closeWait}}
-	for _, p := range []**C.gccl_end{&e.c, &e.aside, &e.marks.c} {
+	for _, p := range []**C.gccl_end{&e.c, &e.aside.c, &e.marks.c} {
 		c := l.cell(g.Device)
 		*(*uintptr)(unsafe.Pointer(&c.mallocAsync)) = l.mallocAsync
 		*(*uintptr)(unsafe.Pointer(&c.freeAsync)) = l.freeAsync
@@ -157,25 +160,25 @@ func pause(i int) {
 
 // Err is the library's asynchronous error, unless the communicator is being freed.
 func (e *end) Err() error {
-	e.asideMu.Lock()
-	defer e.asideMu.Unlock()
-	if e.gone {
+	e.aside.mu.Lock()
+	defer e.aside.mu.Unlock()
+	if e.aside.gone {
 		return nil
 	}
-	if r := C.gcclAsync(e.aside); r != C.GCCL_SUCCESS && r != C.GCCL_IN_PROGRESS {
-		return e.lib.failure(&e.aside.fault)
+	if r := C.gcclAsync(e.aside.c); r != C.GCCL_SUCCESS && r != C.GCCL_IN_PROGRESS {
+		return e.lib.failure(&e.aside.c.fault)
 	}
 	return nil
 }
 
 // Native is the ncclComm_t, 0 once it has been freed.
 func (e *end) Native() uintptr {
-	e.asideMu.Lock()
-	defer e.asideMu.Unlock()
-	if e.gone {
+	e.aside.mu.Lock()
+	defer e.aside.mu.Unlock()
+	if e.aside.gone {
 		return 0
 	}
-	return uintptr(unsafe.Pointer(e.aside.comm))
+	return uintptr(unsafe.Pointer(e.aside.c.comm))
 }
 
 // Interruptible is true: ncclCommAbort ends kernels as well.

@@ -77,7 +77,7 @@ func (e *end) start(ctx context.Context, init func() C.int) (engine.Engine, erro
 	done := make(chan error, 1)
 	go func() {
 		err := e.result(init())
-		e.aside.comm = e.c.comm
+		e.aside.c.comm = e.c.comm
 		if err == nil {
 			err = e.ready()
 		}

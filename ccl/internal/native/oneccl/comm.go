@@ -32,21 +32,28 @@ type comm struct {
 	plan  plan
 	queue uintptr // 0: host memory
 	job   *job
-	rc    C.int
-	at    C.int
-	text  []byte
+	out   outcome
 
-	host    []byte // scratch memory
-	scratch []uintptr
-	room    uintptr // of the last of scratch, which lies on the device
+	scratch scratch
 
 	once sync.Once
 	gone chan struct{} // closed by Abort
 	shut sync.Once
 
-	mu    sync.Mutex
-	marks []*mark // those that are free
-	all   []*mark
+	marks marks
+}
+
+// outcome is what has become of a plan: the library's result, the step that has it, and what the library said.
+type outcome struct {
+	rc, at C.int
+	text   []byte
+}
+
+// scratch is memory for plans whose steps need some, made when a plan needs more than there is.
+type scratch struct {
+	host   []byte
+	device []uintptr // blocks; what calls on queues may still use stays until free
+	room   uintptr   // of the last block
 }
 
 var _ = [1]struct{}{}[unsafe.Sizeof(step{})-unsafe.Sizeof(C.goneccl_step{})]
@@ -68,8 +75,8 @@ func (e *comm) carryOut() {
 	if len(e.plan.counts) > 0 {
 		counts = (*C.U)(unsafe.Pointer(&e.plan.counts[0]))
 	}
-	e.rc = C.goneccl_run(C.U(e.handle), C.U(e.queue), (*C.gxpu)(e.xpu), (*C.goneccl_step)(unsafe.Pointer(&e.plan.steps[0])),
-		C.int(len(e.plan.steps)), counts, &e.at, (*C.char)(unsafe.Pointer(&e.text[0])), textRoom)
+	e.out.rc = C.goneccl_run(C.U(e.handle), C.U(e.queue), (*C.gxpu)(e.xpu), (*C.goneccl_step)(unsafe.Pointer(&e.plan.steps[0])),
+		C.int(len(e.plan.steps)), counts, &e.out.at, (*C.char)(unsafe.Pointer(&e.out.text[0])), textRoom)
 }
 
 // Run makes calls on host memory.
@@ -78,10 +85,7 @@ func (e *comm) Run(ctx context.Context, calls []engine.Call) error {
 		return err
 	}
 	if need := int(e.plan.need); need > 0 {
-		if len(e.host) < need {
-			e.host = make([]byte, need)
-		}
-		e.plan.place(uintptr(unsafe.Pointer(&e.host[0])))
+		e.plan.place(e.scratch.onHost(need))
 	}
 	e.queue = 0
 	if err := e.make(ctx); err != nil {
@@ -109,7 +113,7 @@ func (e *comm) Issue(stream uintptr, calls []engine.Call) error {
 		}
 	}
 	if e.plan.need > 0 {
-		at, err := e.deviceScratch(e.plan.need)
+		at, err := e.scratch.onDevice(e.device, e.plan.need)
 		if err != nil {
 			return err
 		}
@@ -164,8 +168,8 @@ func (e *comm) make(ctx context.Context) error {
 		}
 		return err
 	}
-	if e.rc != 0 {
-		return e.lib.failure(functions[e.plan.steps[e.at].what], int(e.rc), e.text)
+	if e.out.rc != 0 {
+		return e.lib.failure(functions[e.plan.steps[e.out.at].what], int(e.out.rc), e.out.text)
 	}
 	return nil
 }
@@ -219,17 +223,33 @@ func (e *comm) known(c *engine.Call) error {
 	return nil
 }
 
-// deviceScratch is scratch memory on the device. What calls on queues may still use stays until Close.
-func (e *comm) deviceScratch(need uintptr) (uintptr, error) {
-	if e.room < need {
-		room := max(need, 2*e.room, 4096)
-		p, err := sycl.New(e.device, sycl.OnDevice, int(room))
+// onHost is so many bytes of host memory.
+func (s *scratch) onHost(need int) uintptr {
+	if len(s.host) < need {
+		s.host = make([]byte, need)
+	}
+	return uintptr(unsafe.Pointer(&s.host[0]))
+}
+
+// onDevice is so many bytes of memory on a device.
+func (s *scratch) onDevice(device int, need uintptr) (uintptr, error) {
+	if s.room < need {
+		room := max(need, 2*s.room, 4096)
+		p, err := sycl.New(device, sycl.OnDevice, int(room))
 		if err != nil {
 			return 0, err
 		}
-		e.scratch, e.room = append(e.scratch, p), room
+		s.device, s.room = append(s.device, p), room
 	}
-	return e.scratch[len(e.scratch)-1], nil
+	return s.device[len(s.device)-1], nil
+}
+
+// free gives the device's memory back.
+func (s *scratch) free(device int) (err error) {
+	for _, p := range s.device {
+		err = errors.Join(err, sycl.Free(device, p))
+	}
+	return err
 }
 
 // Err is nil: oneCCL reports nothing but what its calls return.
@@ -257,14 +277,7 @@ func (e *comm) Close() (err error) {
 		} else {
 			e.lib.leave(e)
 		}
-		for _, p := range e.scratch {
-			err = errors.Join(err, sycl.Free(e.device, p))
-		}
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		for _, m := range e.all {
-			err = errors.Join(err, m.event.Close())
-		}
+		err = errors.Join(err, e.scratch.free(e.device), e.marks.close())
 	})
 	return err
 }

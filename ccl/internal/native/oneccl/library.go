@@ -320,7 +320,7 @@ func (l *library) initJob(g engine.Group, id []byte) (*job, func() (*comm, error
 		}
 		e := &comm{lib: l, name: nameOf(id), handle: uintptr(handle), device: g.Device, strict: g.Strict, gone: make(chan struct{})}
 		e.plan = plan{rank: g.Rank, size: g.Size, hasScatter: C.goneccl_has_scatter() != 0, hasAllToAllV: C.goneccl_has_all_to_all_v() != 0}
-		e.text = make([]byte, textRoom)
+		e.out.text = make([]byte, textRoom)
 		e.job = newJob(e.carryOut)
 		e.job.hold = e.addresses
 		if g.Device >= 0 {

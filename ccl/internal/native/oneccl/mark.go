@@ -3,19 +3,29 @@
 package oneccl
 
 import (
+	"errors"
+	"sync"
+
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/sycl"
 )
 
+// marks are those of a communicator.
+type marks struct {
+	mu   sync.Mutex
+	idle []*mark // set by nothing at present
+	all  []*mark
+}
+
 // mark is a place in a queue.
 type mark struct {
-	e     *comm
+	of    *marks
 	event sycl.Event
 }
 
 // Mark notes the present end of a queue.
 func (e *comm) Mark(stream uintptr) (engine.Mark, error) {
-	m, err := e.freeMark()
+	m, err := e.marks.get()
 	if err != nil {
 		return nil, err
 	}
@@ -26,27 +36,38 @@ func (e *comm) Mark(stream uintptr) (engine.Mark, error) {
 	return m, nil
 }
 
-func (e *comm) freeMark() (*mark, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if n := len(e.marks); n > 0 {
-		m := e.marks[n-1]
-		e.marks = e.marks[:n-1]
+// get is an idle one, or a new one.
+func (ms *marks) get() (*mark, error) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if n := len(ms.idle); n > 0 {
+		m := ms.idle[n-1]
+		ms.idle = ms.idle[:n-1]
 		return m, nil
 	}
 	event, err := sycl.NewEvent()
 	if err != nil {
 		return nil, err
 	}
-	m := &mark{e, event}
-	e.all = append(e.all, m)
+	m := &mark{ms, event}
+	ms.all = append(ms.all, m)
 	return m, nil
 }
 
 func (m *mark) free() {
-	m.e.mu.Lock()
-	defer m.e.mu.Unlock()
-	m.e.marks = append(m.e.marks, m)
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	m.of.idle = append(m.of.idle, m)
+}
+
+// close closes all their events.
+func (ms *marks) close() (err error) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for _, m := range ms.all {
+		err = errors.Join(err, m.event.Close())
+	}
+	return err
 }
 
 // Passed reports whether the queue has got to the mark.

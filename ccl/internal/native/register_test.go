@@ -1,0 +1,56 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+func endOf(r *rank) *end {
+	if s, ok := r.Engine.(shrinker); ok {
+		return s.end
+	}
+	return r.Engine.(*end)
+}
+
+// A library that cannot register memory says from which version on it could.
+func TestRegisterLacks(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		lib := *open(t, v)
+		table := *lib.t
+		table.CommRegister, table.CommDeregister = nil, nil
+		lib.t = &table
+		e := &end{lib: &lib}
+		_, err := e.Register(1, 1)
+		var lacks *engine.Lacks
+		require.ErrorAs(t, err, &lacks)
+		require.EqualError(t, err, lib.Version()+" has no ncclCommRegister; that needs "+v.title+" 2.19")
+		require.EqualError(t, e.Deregister(1), lib.Version()+" has no ncclCommDeregister; that needs "+v.title+" 2.19")
+	})
+}
+
+// CheckStrict refuses addresses that are not the device's, by name, where a call reads or writes them.
+func TestCheckAddresses(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		leaks(t, v)
+		r := world(t, v, 1)[0]
+		block, err := gpu.Alloc[int8](r.device, 64)
+		require.NoError(t, err)
+		defer block.Free()
+		m, _ := block.Ptr()
+		host := new([64]byte)
+		e := endOf(r)
+		call := func(dst, src uintptr, n int) []engine.Call {
+			return []engine.Call{{Kind: engine.AllReduce, Type: engine.Int8, Op: engine.Sum, Root: -1, Count: n, Dst: dst, Src: src}}
+		}
+		require.NoError(t, e.checkAddresses(call(m, m, 64)))
+		require.NoError(t, e.checkAddresses(call(0, 0, 0)), "nothing is read")
+		require.ErrorContains(t, e.checkAddresses(call(m, addressOf(host), 64)), v.name+": src: ")
+		require.ErrorContains(t, e.checkAddresses(call(addressOf(host), m, 64)), v.name+": dst: ")
+	})
+}

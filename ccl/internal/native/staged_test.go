@@ -1,0 +1,100 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// How many bytes each kind reads and writes, on the root, rank 1, and on rank 2, of 3.
+func TestExtent(t *testing.T) {
+	counts := []int{1, 2, 3}
+	for _, tc := range []struct {
+		k                  engine.Kind
+		root, src, dst     int // on rank 1
+		otherSrc, otherDst int // on rank 2
+	}{
+		{engine.AllReduce, -1, 40, 40, 40, 40},
+		{engine.Reduce, 1, 40, 40, 40, 0},
+		{engine.ReduceScatter, -1, 120, 40, 120, 40},
+		{engine.ReduceScatterV, -1, 24, 8, 24, 12},
+		{engine.Broadcast, 1, 40, 40, 0, 40},
+		{engine.AllGather, -1, 40, 120, 40, 120},
+		{engine.AllGatherV, -1, 8, 24, 12, 24},
+		{engine.Gather, 1, 40, 120, 40, 0},
+		{engine.GatherV, 1, 8, 24, 12, 0},
+		{engine.Scatter, 1, 120, 40, 0, 40},
+		{engine.ScatterV, 1, 24, 8, 0, 12},
+		{engine.AllToAll, -1, 120, 120, 120, 120},
+		{engine.AllToAllV, -1, 16, 24, 16, 24},
+		{engine.Send, 0, 40, 0, 40, 0},
+		{engine.Recv, 0, 0, 40, 0, 40},
+		{engine.SendRecv, 0, 20, 40, 20, 40},
+		{engine.Barrier, -1, 0, 0, 0, 0},
+	} {
+		c := &engine.Call{Kind: tc.k, Type: engine.Float32, Count: 10, Sent: 5, Root: tc.root, DC: counts, SC: []int{0, 2, 2}}
+		for rank, want := range map[int][2]int{1: {tc.src, tc.dst}, 2: {tc.otherSrc, tc.otherDst}} {
+			e := &end{lib: &library{v: compiledIn[0]}, group: engine.Group{Rank: rank, Size: 3}}
+			src, dst := e.extent(c)
+			require.Equal(t, want, [2]int{src, dst}, "kind %v on rank %d", tc.k, rank)
+		}
+	}
+	require.Equal(t, 6, sum(counts))
+	require.EqualValues(t, 7, source(&engine.Call{Kind: engine.Broadcast, Dst: 7}), "a root may give either")
+	require.EqualValues(t, 8, source(&engine.Call{Kind: engine.Broadcast, Dst: 7, Src: 8}))
+	require.EqualValues(t, 0, source(&engine.Call{Kind: engine.Recv, Dst: 7}))
+}
+
+// Calls on host memory go through memory on the device, which grows with them, is used again and is given back.
+func TestStaging(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		leaks(t, v)
+		ranks := world(t, v, 2)
+		sizes := make([][2]int, 2)
+		for i, n := range []int{1000, 10, 1 << 19} { // 1 MiB is the least, and 4 MiB are more
+			each(t, 2, func(r int) error {
+				src, dst := make([]int32, n), make([]int32, n)
+				for j := range src {
+					src[j] = int32(j + r)
+				}
+				var pin runtime.Pinner
+				defer pin.Unpin()
+				pin.Pin(&src[0])
+				pin.Pin(&dst[0])
+				err := ranks[r].Run(within(t), []engine.Call{
+					{Kind: engine.AllReduce, Type: engine.Int32, Op: engine.Sum, Root: -1, Count: n, Dst: addressOf(&dst[0]), Src: addressOf(&src[0])},
+				})
+				for j := range dst {
+					if want := int32(2*j + 1); dst[j] != want && err == nil {
+						t.Errorf("rank %d, element %d: %d, not %d", r, j, dst[j], want)
+						break
+					}
+				}
+				if s := stagingOf(ranks[r]); i < 2 {
+					sizes[r][i] = s.size
+				} else if s.size != 2*4*n {
+					t.Errorf("rank %d: %d bytes of staging memory for %d", r, s.size, 2*4*n)
+				}
+				return err
+			})
+		}
+		for r := range sizes {
+			require.Equal(t, [2]int{1 << 20, 1 << 20}, sizes[r], "rank %d", r)
+		}
+	})
+}
+
+func stagingOf(r *rank) *staging {
+	switch e := r.Engine.(type) {
+	case *end:
+		return &e.staged
+	case shrinker:
+		return &e.staged
+	}
+	return nil
+}
