@@ -1,4 +1,4 @@
-// What comm.c and collective.c share: communicators, and the one mover of data.
+// What comm.c, shrink.c and collective.c share: communicators, and the one mover of data.
 #ifndef FAKE_CCL_H
 #define FAKE_CCL_H
 
@@ -40,6 +40,10 @@ int exchange(g_comm c, transfer *t, int n); // all at once, until done or aborte
 void forget_registered(g_comm c); // and windows: it is freed
 int configured(g_comm c, const g_cfg *config); // reads what this version has of it
 int usable(g_comm c, const char *function); // GCCL_SUCCESS, or why not
+g_comm make_comm(int size, const g_uid *id, int rank, int device, int asynchronous); // a communicator, which launch_comm starts
+int launch_comm(g_comm c, g_comm *out);
+g_uid child_id(g_comm c, int number, int color); // the id of the next communicator that is made of c
+int blocking(const g_cfg *config);
 int group_depth(void);
 void thread_made(void);  // goccl_fake_threads counts
 int on_comm_device(g_comm c); // makes the communicator's device current, as each of its calls does; returns the former

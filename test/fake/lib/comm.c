@@ -188,7 +188,7 @@ static void part(g_comm c) {
 
 // ---- life
 
-static g_comm make(int size, const g_uid *id, int rank, int device, int asynchronous) {
+g_comm make_comm(int size, const g_uid *id, int rank, int device, int asynchronous) {
 	g_comm c = calloc(1, sizeof *c);
 	c->magic = ALIVE;
 	c->rank = rank;
@@ -251,7 +251,7 @@ int on_comm_device(g_comm c) {
 	return former;
 }
 
-static int launch(g_comm c, g_comm *out) {
+int launch_comm(g_comm c, g_comm *out) {
 	pthread_t thread;
 	*out = c;
 	if (group_depth())
@@ -301,7 +301,7 @@ g_res ncclGetUniqueId(g_uid *id) {
 	return 0;
 }
 
-static int blocking(const g_cfg *config) { return !config || config->blocking != 0; }
+int blocking(const g_cfg *config) { return !config || config->blocking != 0; }
 
 g_res ncclCommInitRankConfig(g_comm *out, int n, g_uid id, int rank, g_cfg *config) {
 	int injected = knob_fail("ncclCommInitRank");
@@ -314,20 +314,20 @@ g_res ncclCommInitRankConfig(g_comm *out, int n, g_uid id, int rank, g_cfg *conf
 	take_signals();
 	if (devices() < 1)
 		return warn("Cuda failure 'no CUDA-capable device is detected'"), GCCL_UNHANDLED_CUDA;
-	g_comm c = make(n, &id, rank, current_device(), !blocking(config));
+	g_comm c = make_comm(n, &id, rank, current_device(), !blocking(config));
 	int error = config ? configured(c, config) : 0;
 	if (error) {
 		c->pending = 0;
 		ncclCommAbort(c);
 		return error;
 	}
-	return launch(c, out);
+	return launch_comm(c, out);
 }
 
 g_res ncclCommInitRank(g_comm *out, int n, g_uid id, int rank) { return ncclCommInitRankConfig(out, n, id, rank, NULL); }
 
 // child is the id of the next communicator that is made of c.
-static g_uid child(g_comm c, int number, int color) {
+g_uid child_id(g_comm c, int number, int color) {
 	g_uid id = c->id;
 	size_t n = strlen(id.internal);
 	snprintf(id.internal + n, sizeof id.internal - n, ".%d.%x", number, color);
@@ -346,8 +346,8 @@ static int split(splitting *s) {
 			n++;
 			rank += all[p][1] < s->key || (all[p][1] == s->key && p < c->rank);
 		}
-	g_uid id = child(c, s->number, s->color);
-	error = launch(make(n, &id, rank, c->device, s->asynchronous), s->out);
+	g_uid id = child_id(c, s->number, s->color);
+	error = launch_comm(make_comm(n, &id, rank, c->device, s->asynchronous), s->out);
 	return error == GCCL_IN_PROGRESS ? 0 : error;
 }
 
@@ -384,35 +384,6 @@ g_res ncclCommSplit(g_comm c, int color, int key, g_comm *out, g_cfg *config) {
 	pthread_create(&thread, NULL, split_later, later);
 	pthread_detach(thread);
 	return GCCL_IN_PROGRESS;
-}
-
-// goccl_fake_shrunk is how many communicators ncclCommShrink has begun.
-static atomic_int shrunk;
-int goccl_fake_shrunk(void) { return shrunk; }
-
-g_res ncclCommShrink(g_comm c, int *lost, int n, g_comm *out, g_cfg *config, int flags) {
-	if (!c || c->magic != ALIVE || n < 1 || n >= c->size)
-		return warn("%s : invalid communicator or list of ranks", __func__), GCCL_INVALID_ARGUMENT;
-	int injected = knob_fail(__func__);
-	if (injected)
-		return warn("injected failure of %s", __func__), injected;
-	if (flags & GCCL_SHRINK_ABORT)
-		c->abort = 1;
-	else if (!c->revoked && usable(c, __func__))
-		return usable(c, __func__);
-	else if (c->pending) // the library waits for it, and it may wait for a rank that is gone
-		violation("a communicator was shrunk with operations under way");
-	int rank = c->rank, number = c->children++;
-	for (int i = 0; i < n; i++) {
-		if (lost[i] == c->rank)
-			return warn("%s : rank %d excludes itself", __func__, c->rank), GCCL_INVALID_ARGUMENT;
-		rank -= lost[i] < c->rank;
-	}
-	c->async = 0;
-	shrunk++;
-	g_uid id = child(c, number, 0x5351);
-	int error = launch(make(c->size - n, &id, rank, c->device, config ? !blocking(config) : c->asynchronous), out);
-	return c->asynchronous && error == GCCL_IN_PROGRESS ? 0 : error;
 }
 
 // goccl_fake_asking and goccl_fake_aborting are how many threads are in ncclCommGetAsyncError, and in ncclCommAbort
@@ -454,23 +425,6 @@ static int finish(g_comm c, const char *function, int abort) {
 	forget_registered(c);
 	died(COMM);
 	use_device(former);
-	return 0;
-}
-
-// ncclCommRevoke frees nothing: it makes what is under way end, whoever is inside, and then takes its flag back (NCCL 2.28.7). What is
-// revoked takes no more calls, can be shrunk, and can be revoked once.
-g_res ncclCommRevoke(g_comm c, int flags) {
-	if (!c || c->magic != ALIVE || flags)
-		return warn("%s : invalid communicator or flags", __func__), GCCL_INVALID_ARGUMENT;
-	int injected = knob_fail(__func__);
-	if (injected)
-		return injected;
-	if (atomic_exchange(&c->revoked, 1))
-		return warn("%s : the communicator is revoked already", __func__), GCCL_INVALID_USAGE;
-	c->abort = 1;
-	while (c->pending || c->inside)
-		usleep(100);
-	c->abort = 0;
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 // A library that is NCCL, RCCL, the CUDA runtime and the HIP runtime on host memory, for tests where
-// there is no GPU: device.c, stream.c and memory.c are the runtimes, comm.c and collective.c the two libraries.
+// there is no GPU: device.c, stream.c and memory.c are the runtimes, comm.c, shrink.c and collective.c the two libraries.
 // It is one file, since streams are shared by all four. See README.md for what it does and its knobs.
 #ifndef FAKE_H
 #define FAKE_H
