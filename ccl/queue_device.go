@@ -69,6 +69,9 @@ func deviceQueue(c *Comm, s Stream) Queue {
 	case !ok:
 		return refuse(ErrArgument, fmt.Errorf("the %T is closed", s))
 	}
+	if on, ok := s.(interface{ Device() int }); ok && on.Device() != c.lib.device {
+		return refuse(ErrArgument, fmt.Errorf("the %T is on device %d, but the Comm is on device %d", s, on.Device(), c.lib.device))
+	}
 	return Queue{c: c, dev: c.devices.stream(c, s)}
 }
 

@@ -3,6 +3,8 @@
 package native_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,6 +48,29 @@ func TestProductHints(t *testing.T) {
 					assert.NoError(t, ccl.Barrier(ctx, all))
 				}, append(job.opts, ccltest.With(*o))...)
 			})
+		}
+	})
+}
+
+// TestProductHintsRefused: a policy that there is none of, and a number of CTAs that the library refuses, are an error of every rank;
+// the parent of what was not made goes on.
+func TestProductHintsRefused(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		o := ccl.Options{Backend: name, Hints: ccl.Hints{CTAPolicy: ccl.CTAPolicy(3)}}
+		for rank, err := range job(t, 3, o, rt, func(context.Context, *on) error { return nil }) {
+			e := failure(t, rank, err, ccl.ErrArgument)
+			assert.Contains(t, e.Error(), fmt.Sprintf("rank %d: NewComm: Options.Hints: there is no CTAPolicy(3)", rank))
+		}
+		o = ccl.Options{Backend: name}
+		for rank, err := range job(t, 3, o, rt, func(ctx context.Context, r *on) error {
+			_, err := r.c.SplitWith(ctx, 0, 0, func(o *ccl.Options) { o.Hints.MaxCTAs = 65 }) // more than the library takes
+			assert.NoError(t, r.sums(ctx, 1))
+			return err
+		}) {
+			e := failure(t, rank, err, ccl.ErrBackend)
+			assert.Contains(t, e.Error(), fmt.Sprintf("rank %d: Split", rank))
+			assert.Contains(t, e.Error(), "max channels")
 		}
 	})
 }

@@ -67,6 +67,12 @@ func TestProductInput(t *testing.T) {
 				r.s.Close()
 				return r.c.On(r.s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
 			}, ccl.ErrArgument, "is closed"},
+			"stream of another device": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
+				d, _ := rt.Device(5)
+				s, _ := d.NewStream()
+				defer s.Close()
+				return r.c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+			}, ccl.ErrArgument, "the *gpu.Stream is on device 5, but the Comm is on device 0"},
 			"root": {func(r *on, x *gpu.Mem[int32]) ccl.Work { return r.q.Broadcast(ccl.Device(x), 1) },
 				ccl.ErrArgument, "root is 1; the ranks are 0 to 0"},
 		} {

@@ -70,7 +70,11 @@ func whole(ctx context.Context, t *testing.T, name string, rt *gpu.Runtime) {
 
 // product makes calls until one fails. Rank 1 is killed, with how "killed".
 func product(ctx context.Context, name string, rt *gpu.Runtime, how string) error {
-	c, err := ccl.Join(ctx, &ccl.Options{Backend: name})
+	o := ccl.Options{Backend: name}
+	if how == "hints" {
+		o.Hints.TrafficClass = 7
+	}
+	c, err := ccl.Join(ctx, &o)
 	if err != nil {
 		return err
 	}
@@ -149,6 +153,19 @@ func TestProductVersions(t *testing.T) {
 		}
 		require.Contains(t, out, "ranks 0, 2: ")
 		require.Contains(t, out, "2.27.4 (FAKE)")
+	})
+}
+
+// TestProductHintLacking: a hint that the library's version lacks is an error of every rank, which says so before it waits in the
+// library for others.
+func TestProductHintLacking(t *testing.T) {
+	backends(t, func(t *testing.T, name string, _ *gpu.Runtime) {
+		t.Setenv("FAKE_NCCL_VERSION", "22304")
+		out := ranksOf(t, 3, name, "hints")
+		for rank := range 3 {
+			require.Contains(t, out, fmt.Sprintf("rank %d: code %d peer 0: ccl: rank %d: NewComm: ", rank, ccl.ErrUnsupported, rank))
+		}
+		require.Contains(t, out, "2.23.4 (FAKE) has no TrafficClass; that needs ")
 	})
 }
 

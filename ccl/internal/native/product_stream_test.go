@@ -114,6 +114,38 @@ func TestProductStreamGone(t *testing.T) {
 	})
 }
 
+// TestProductStreamElsewhere: a call on a stream of another device is refused on the rank that makes it, and named to the other, which
+// waits in its own call: nothing hangs.
+func TestProductStreamElsewhere(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+			x := r.mem(1)
+			if err := r.sums(ctx, 1); err != nil {
+				return err
+			}
+			if r.me == 0 {
+				return r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max).Wait(ctx)
+			}
+			d, err := rt.Device(5)
+			require.NoError(t, err)
+			s, err := d.NewStream()
+			require.NoError(t, err)
+			defer s.Close()
+			return r.c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max).Wait(ctx)
+		}) {
+			if rank == 1 {
+				e := failure(t, rank, err, ccl.ErrArgument)
+				assert.Contains(t, e.Error(), "rank 1: On: the *gpu.Stream is on device 5, but the Comm is on device 1")
+				continue
+			}
+			e := failure(t, rank, err, ccl.ErrMismatch)
+			assert.Equal(t, 1, e.Peer)
+			assert.Contains(t, e.Error(), "the *gpu.Stream is on device 5")
+		}
+	})
+}
+
 // TestProductGraphHangs: a launch of a graph with calls of the Comm is watched like a call, on whatever stream: one that hangs is a
 // timeout, and a failure of the library in it the Comm's.
 func TestProductGraphHangs(t *testing.T) {
