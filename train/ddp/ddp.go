@@ -5,6 +5,10 @@
 // program says when each is final. Where the memory belongs to goccl, package zero does all of this at its stage 0.
 //
 // Gradient accumulation (PyTorch's no_sync) needs no mode: add up micro batches, and call Ready in the last one only.
+//
+// In a step each of n ranks sends 2(n-1)/n of the gradients' bytes, with the Hook BFloat16 half of that. New
+// compares its arguments with an all-reduce of 24 bytes, the first Wait broadcasts 8 bytes a gradient, and Same gathers
+// 8n. A Reducer has no connections and no Comm of its own, and one goroutine.
 package ddp
 
 import (

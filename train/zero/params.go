@@ -189,8 +189,8 @@ func (m *Model[P, M]) tooMany(call string, i int, slabs []slab) error {
 }
 
 // Release ends the use of Params(i): the slices must not be used any more. At stage 3 their memory then serves other units,
-// so a use would read those of another layer; Options.Poison makes it read NaN. A Release without Params is an error of the
-// next call.
+// so a use would read those of another layer; Options.Poison makes it read NaN. A Release without Params is an error of every
+// call that follows.
 func (m *Model[P, M]) Release(i int) {
 	if err := m.usable("Release", i); err != nil {
 		m.misuse = err

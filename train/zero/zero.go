@@ -23,6 +23,10 @@
 //
 // The calls go through a queue of the Comm. A call of the program on the same Comm waits for them, so metrics are better
 // reduced on another Comm. There are no connections, and no Comm, of its own. An error of a Comm ends the model: Close it.
+//
+// In a step each of n ranks sends 2(n-1)/n of the model's bytes at stages 0 to 2, and 3(n-1)/n at stage 3, which gathers
+// twice; at stages 2 and 3 each further micro batch adds (n-1)/n for its gradients, and at stage 3 twice that to gather.
+// Clip gathers 16n bytes. [Need] says what a rank holds.
 package zero
 
 import (
