@@ -37,8 +37,9 @@ func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf
 		return errClosed
 	}
 	err := m.step(ctx, u)
-	if err != nil && !errors.Is(err, ErrNotFinite) { // some shards may have been updated, and others wait for this rank
-		m.c.Abort(err)
+	var failed *ccl.Error // of a Comm, whose ranks know: those of NormOver pass it on if they are tied to this one
+	if err != nil && !errors.Is(err, ErrNotFinite) && (ctx.Err() != nil || !errors.As(err, &failed)) {
+		m.c.Abort(err) // some shards may have been updated, and others wait for this rank
 	}
 	return err
 }
@@ -65,6 +66,7 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 			return err
 		}
 		if err := m.update(i, u); err != nil {
+			m.c.Abort(err)
 			return err
 		}
 	}
