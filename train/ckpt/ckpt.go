@@ -24,7 +24,8 @@ import (
 // under that name, or with an error on every rank. state, of rank 0, is kept as JSON. It writes to dir.tmp, syncs, and
 // renames, so under the name dir there is a whole checkpoint or none. An error after the renaming, in the sync of the
 // directory above, is an error of Save's although the checkpoint is there. ts must not change meanwhile. A tensor with elements that
-// no rank holds is an error, unless boxes that overlap hide it.
+// no rank holds is an error, unless boxes that overlap hide it, and so are two on one rank that have the same elements of
+// one name. What several ranks hold under one name must be alike: one of them writes it.
 func Save(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
 	return save(ctx, c, &disk{}, dir, state, ts)
 }
@@ -33,6 +34,9 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	dir = filepath.Clean(dir)
 	what, tmp := "ckpt: Save to "+dir, dir+tmpSuffix
 	mine, data, err := describe(ts)
+	if err == nil {
+		err = once(mine)
+	}
 	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
 		return err
 	}
@@ -75,6 +79,21 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 		}
 	}
 	return same.Args(ctx, c, what, err)
+}
+
+// once makes sure that no two pieces have the same elements of a box.
+func once(mine []piece) error {
+	seen := map[string][]*piece{}
+	for i := range mine {
+		p := &mine[i]
+		for _, q := range seen[p.Name] {
+			if q.Lo < p.Hi && p.Lo < q.Hi && slices.Equal(p.Offset, q.Offset) && slices.Equal(p.Size, q.Size) {
+				return fmt.Errorf("tensor %q is there twice: elements %d to %d and %d to %d", p.Name, q.Lo, q.Hi, p.Lo, p.Hi)
+			}
+		}
+		seen[p.Name] = append(seen[p.Name], p)
+	}
+	return nil
 }
 
 // plan says who writes what: each range, cut wherever a holder's begins or ends, by the holder with least to write. A

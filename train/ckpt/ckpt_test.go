@@ -181,6 +181,28 @@ func TestBad(t *testing.T) {
 	}
 }
 
+// A name that one rank gives to two tensors is an error on all: one of them would be lost. Parts of one that do not
+// overlap, and two places to load one tensor into, are none.
+func TestNamedTwice(t *testing.T) {
+	dir := t.TempDir()
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		x := func(lo, hi int) Tensor {
+			return Tensor{Name: "x", Shape: []int{4}, Lo: lo, Hi: hi, Data: []int{7, 8, 9, 10}[lo:hi]}
+		}
+		ts := []Tensor{x(0, 3), x(3, 4)}
+		if c.Rank() == 1 {
+			ts[1] = x(2, 4)
+		}
+		require.ErrorContains(t, Save(ctx, c, Step(dir, 1), nil, ts), `rank 1: tensor "x" is there twice: elements 0 to 3 and 2 to 4`)
+		require.NoError(t, Save(ctx, c, Step(dir, 2), nil, []Tensor{x(0, 3), x(3, 4)}))
+		a, b := make([]int, 4), make([]int, 4)
+		require.NoError(t, Load(ctx, c, Step(dir, 2), nil, []Tensor{{Name: "x", Shape: []int{4}, Data: a}, {Name: "x", Shape: []int{4}, Data: b}}))
+		require.Equal(t, []int{7, 8, 9, 10}, a)
+		require.Equal(t, a, b)
+	})
+}
+
 // A tensor of which no rank holds a part is not saved, on no rank, and nothing of it is left.
 func TestSaveOfAPart(t *testing.T) {
 	dir := Step(t.TempDir(), 1)
