@@ -1,8 +1,6 @@
 package xpu_test
 
 import (
-	"fmt"
-	"log"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,22 +36,4 @@ func TestZeroValues(t *testing.T) {
 	require.Zero(t, h.Len()+m.Len())
 	require.Equal(t, -1, m.Device())
 	require.Equal(t, -1, q.Device())
-}
-
-// A program that takes the device if there is one.
-func Example() {
-	if err := xpu.Available(); err != nil {
-		fmt.Println("on the CPU") // err says why: no -tags oneccl here, or no shim
-		return
-	}
-	d, err := xpu.At(0)
-	if err != nil {
-		log.Fatal(err)
-	}
-	x, err := xpu.Alloc[float32](d, 1<<20)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer x.Free()
-	fmt.Println("on", d)
 }

@@ -1,0 +1,96 @@
+package gputest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// Platform is what a package of devices, cuda or rocm, makes of package gpu.
+type Platform struct {
+	Name, Runtime, Tag string
+
+	Available           func() error
+	Count               func() (int, error)
+	Devices             func() ([]gpu.Device, error)
+	At                  func(n int) (gpu.Device, error)
+	Local               func(local, locals int) (gpu.Device, error)
+	Versions            func() (driver, runtime int, err error)
+	Library             func() string
+	Alloc, AllocManaged func(gpu.Device, int) (*gpu.Mem[float32], error)
+	AllocHost           func(gpu.Device, int) (*gpu.Host[float32], error)
+}
+
+// Test has the functions find a device, and data go from the host to it and back by each kind of memory. It returns
+// memory of the device with 1, 2 and 3 in it.
+func (p Platform) Test(t *testing.T) *gpu.Mem[float32] {
+	Use(t)
+	if err := p.Available(); err != nil {
+		t.Skip("hardware: " + err.Error())
+	}
+	n, err := p.Count()
+	require.NoError(t, err)
+	all, err := p.Devices()
+	require.NoError(t, err)
+	require.Len(t, all, n)
+	d, err := p.Local(0, 1)
+	require.NoError(t, err)
+	first, err := p.At(0)
+	require.NoError(t, err)
+	require.Equal(t, first, d)
+	require.Equal(t, p.Name+":0", d.String())
+	driver, runtime, err := p.Versions()
+	require.NoError(t, err)
+	require.Positive(t, driver)
+	require.Positive(t, runtime)
+	require.NotEmpty(t, p.Library())
+
+	x, err := p.Alloc(d, 3)
+	require.NoError(t, err)
+	t.Cleanup(func() { x.Free() })
+	m, err := p.AllocManaged(d, 3)
+	require.NoError(t, err)
+	defer m.Free()
+	h, err := p.AllocHost(d, 3)
+	require.NoError(t, err)
+	defer h.Free()
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+	copy(h.Slice(), []float32{1, 2, 3})
+	require.NoError(t, x.PutOn(s, h))
+	require.NoError(t, m.CopyOn(s, x))
+	require.NoError(t, s.Synchronize())
+	got, err := m.Slice()
+	require.NoError(t, err)
+	require.Equal(t, []float32{1, 2, 3}, got)
+	return x
+}
+
+// TestAbsent has every function say, in a build without the tag, that the platform is not compiled in.
+func (p Platform) TestAbsent(t *testing.T) {
+	want := p.Name + ": this program was built without " + p.Runtime + "; build it with -tags " + p.Tag
+	var reason *gpu.Unavailable
+	require.ErrorAs(t, p.Available(), &reason)
+	require.Equal(t, p.Runtime, reason.Runtime)
+	require.EqualError(t, p.Available(), want)
+	_, err := p.Count()
+	require.EqualError(t, err, want)
+	_, err = p.Devices()
+	require.EqualError(t, err, want)
+	_, err = p.At(0)
+	require.EqualError(t, err, want)
+	_, err = p.Local(0, 1)
+	require.EqualError(t, err, want)
+	_, _, err = p.Versions()
+	require.EqualError(t, err, want)
+	require.Empty(t, p.Library())
+	_, err = p.Alloc(gpu.Device{}, 1)
+	require.Error(t, err)
+	_, err = p.AllocManaged(gpu.Device{}, 1)
+	require.Error(t, err)
+	_, err = p.AllocHost(gpu.Device{}, 1)
+	require.Error(t, err)
+}
