@@ -14,6 +14,7 @@ import (
 	"log"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/examples/internal/perceptron"
 )
 
 const (
@@ -44,7 +45,7 @@ func main() {
 
 // train returns the loss before the first and after the last step, and the weights.
 func train(ctx context.Context, c *ccl.Comm) (first, last float32, weights []float32, err error) {
-	net, batch := newNetwork(), samples(256)
+	net, batch := perceptron.New(), perceptron.Samples(256)
 	for step := range steps + 1 {
 		grad, err := gradient(ctx, c, net, batch)
 		if err != nil {
@@ -55,10 +56,10 @@ func train(ctx context.Context, c *ccl.Comm) (first, last float32, weights []flo
 			first = last
 		}
 		if step < steps {
-			net.descend(grad, rate)
+			net.Descend(grad, rate)
 		}
 	}
-	return first, last, net.weights, nil
+	return first, last, net.Weights, nil
 }
 
 // gradient is the average gradient of the batch, with the loss as a last element:
@@ -67,14 +68,14 @@ func train(ctx context.Context, c *ccl.Comm) (first, last float32, weights []flo
 // own shards first, the bits would depend on how many ranks there are. So each round
 // takes one shard per rank, and rank 0 adds to its own what the rounds before have
 // come to; RankOrder then adds rank after rank.
-func gradient(ctx context.Context, c *ccl.Comm, net *network, batch []sample) ([]float32, error) {
-	total := make([]float32, len(net.weights)+1)
+func gradient(ctx context.Context, c *ccl.Comm, net *perceptron.Network, batch []perceptron.Sample) ([]float32, error) {
+	total := make([]float32, len(net.Weights)+1)
 	part := make([]float32, len(total))
 	per := len(batch) / shards
 	for first := 0; first < shards; first += c.Size() {
 		clear(part)
 		if k := first + c.Rank(); k < shards {
-			net.backward(part, batch[k*per:(k+1)*per])
+			net.Backward(part, batch[k*per:(k+1)*per])
 		}
 		if c.Rank() == 0 {
 			for i := range part {

@@ -17,6 +17,7 @@ import (
 	"os"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/examples/internal/perceptron"
 )
 
 const (
@@ -59,8 +60,8 @@ func main() {
 // a step has succeeded.
 type training struct {
 	comm   *ccl.Comm
-	net    *network
-	batch  []sample
+	net    *perceptron.Network
+	batch  []perceptron.Sample
 	step   int
 	loss   float32
 	before func(step int)
@@ -68,7 +69,7 @@ type training struct {
 }
 
 func newTraining(c *ccl.Comm) *training {
-	return &training{comm: c, net: newNetwork(), batch: samples(240), before: func(int) {}, say: func(string, ...any) {}}
+	return &training{comm: c, net: perceptron.New(), batch: perceptron.Samples(240), before: func(int) {}, say: func(string, ...any) {}}
 }
 
 // run trains to the end, whatever ranks are lost.
@@ -96,8 +97,8 @@ func (t *training) run(ctx context.Context) error {
 // and only then new weights. Any number of ranks comes to nearly the same sum.
 func (t *training) advance(ctx context.Context) error {
 	n, r := t.comm.Size(), t.comm.Rank()
-	grad := make([]float32, len(t.net.weights)+1)
-	t.net.backward(grad, t.batch[r*len(t.batch)/n:(r+1)*len(t.batch)/n])
+	grad := make([]float32, len(t.net.Weights)+1)
+	t.net.Backward(grad, t.batch[r*len(t.batch)/n:(r+1)*len(t.batch)/n])
 	if err := ccl.AllReduce(ctx, t.comm, grad, grad, ccl.Sum); err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (t *training) advance(ctx context.Context) error {
 		grad[i] /= float32(len(t.batch))
 	}
 	t.loss = grad[len(grad)-1] // the loss travels with the gradient
-	t.net.descend(grad, rate)
+	t.net.Descend(grad, rate)
 	t.step++
 	return nil
 }
@@ -125,11 +126,11 @@ func (t *training) catchUp(ctx context.Context, lost error) error {
 		}
 	}
 	// Into memory beside the weights: a rank that is lost now must not leave half of them.
-	weights := append([]float32(nil), t.net.weights...)
+	weights := append([]float32(nil), t.net.Weights...)
 	if err := ccl.Broadcast(ctx, c, weights, root); err != nil {
 		return err
 	}
-	t.net.weights, t.step = weights, at[root]
+	t.net.Weights, t.step = weights, at[root]
 	t.say("step %d: %v\ngoing on with %d ranks", t.step, lost, c.Size())
 	return nil
 }

@@ -75,13 +75,18 @@ var rules = []struct {
 		who:    "examples/...",
 		direct: true,
 		allowed: []string{module + "/ccl", module + "/ccl/boot", module + "/cuda", module + "/rocm", module + "/train/...",
-			module + "/examples/internal/mat", "golang.org/x/sys/cpu",
+			module + "/examples/internal/mat", module + "/examples/internal/perceptron", "golang.org/x/sys/cpu",
 			module + "/internal/gpt"}, // the model, which the tests of train have, too
 		why: "an example shows what a user's program can do",
 	},
 	{
 		who:     "examples/internal/mat",
 		allowed: []string{"golang.org/x/sys/cpu"},
+		why:     "the arithmetic of a model knows no Comm",
+	},
+	{
+		who:     "examples/internal/perceptron",
+		allowed: []string{},
 		why:     "the arithmetic of a model knows no Comm",
 	},
 	{
