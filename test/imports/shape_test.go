@@ -30,9 +30,9 @@ var records = []string{"ccl.Error", "ccl.Options", "ccl.traceLine", "ccl/interna
 
 // large are the types that have more fields or methods than they should.
 var large = map[string]size{
-	"ccl/internal/plane.Member": {13, 80},
-	"ccl/internal/plane.Site":   {27, 80},
-	"ccl/internal/plane.job":    {32, 35},
+	"ccl/internal/plane.Member": {13, 79},
+	"ccl/internal/plane.Site":   {23, 78},
+	"ccl/internal/plane.Job":    {30, 33},
 }
 
 // withoutTest are the files of ccl, by directory, that have no test beside them yet.
@@ -40,13 +40,13 @@ var withoutTest = map[string]string{
 	"ccl/internal/call":      "fault",
 	"ccl/internal/cpu":       "foreign group",
 	"ccl/internal/links":     "exec link message p2p pipeplace receiver remote sender",
-	"ccl/internal/plane":     "behind calls door elsewhere look monitor news picture share wait",
 	"ccl/internal/reach":     "offer views",
 	"ccl/internal/rounds":    "alltoallv direct fetch move offers reduce slots staging stream sums ways",
 	"ccl/internal/shrink":    "agreement",
 	"ccl/internal/engine":    "call engine",
 	"ccl/internal/mpiengine": "run",
 	"ccl/internal/tcp":       "pump",
+	"ccl/internal/plane":     "behind calls elsewhere look monitor news picture wait",
 }
 
 // makers are the files of ccl that may know CPUs by name: the table of tuning, and what finds its row.

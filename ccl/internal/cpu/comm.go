@@ -6,6 +6,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/fence"
+	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/links"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/region"
@@ -143,9 +144,9 @@ func orphaned(h *shm.Host, g *region.Region, r int) []shm.Place {
 
 // Join makes the Comm of all ranks of a job. settings are the version and the options that must agree, as name=value pairs
 // separated by semicolons.
-func Join(ctx context.Context, b plane.Bootstrap, settings string, opt plane.Options) (*Comm, *call.Fault) {
+func Join(ctx context.Context, b join.Bootstrap, settings string, opt plane.Options) (*Comm, *call.Fault) {
 	var c *Comm
-	f := plane.Join(ctx, b, settings, opt.PeerTimeout, func(at *plane.Site, topo algo.Topology, rank int, off uint64) (_ *plane.Member, err error) {
+	f := join.Join(ctx, b, settings, opt.PeerTimeout, func(at *plane.Site, topo algo.Topology, rank int, off uint64) (_ *plane.Member, err error) {
 		if c, err = makeComm(at, plane.WorldID, plane.Members{Stride: 1}, topo, rank, off, opt); err != nil {
 			return nil, err
 		}

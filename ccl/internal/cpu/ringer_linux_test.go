@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,7 +13,7 @@ func TestRinger(t *testing.T) {
 	c := twoOfAHost(t)
 	s := c[0].Site
 	s.Procs = []int{0, 0}
-	s.OpenRinger([]byte(t.Name()))
+	s.OpenRinger(func(l int) string { return fmt.Sprint(t.Name(), l) })
 	ringer := s.Ringer.Load()
 	require.NotNil(t, ringer)
 	s.Look()
@@ -23,7 +24,7 @@ func TestRinger(t *testing.T) {
 	ringer.Ring(0)
 	s.Attending.Wait()
 
-	s.OpenRinger([]byte(t.Name())) // the name is free again
+	s.OpenRinger(func(l int) string { return fmt.Sprint(t.Name(), l) }) // the name is free again
 	require.NotNil(t, s.Ringer.Load())
 	s.CloseRinger()
 	s.Attending.Wait()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
@@ -18,7 +19,7 @@ import (
 func TestJoinLooksForRoom(t *testing.T) {
 	const ranks = 3
 	need := uint64(ranks * tuning.StageBytes(ranks))
-	defer func(real func(uint64) error) { plane.RoomFor = real }(plane.RoomFor)
+	defer func(real func(uint64) error) { join.RoomFor = real }(join.RoomFor)
 	for _, tc := range []struct {
 		limit uint64
 		want  string
@@ -26,7 +27,7 @@ func TestJoinLooksForRoom(t *testing.T) {
 		{need, ""},
 		{need - 1<<10, "rank 0: shared memory: 1536 KiB are needed, 1535 are left"},
 	} {
-		plane.RoomFor = func(n uint64) error {
+		join.RoomFor = func(n uint64) error {
 			if n > tc.limit {
 				return fmt.Errorf("shared memory: %d KiB are needed, %d are left: %w", n>>10, tc.limit>>10, syscall.ENOMEM)
 			}

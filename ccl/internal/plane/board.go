@@ -1,11 +1,15 @@
 package plane
 
 import (
+	"errors"
+	"fmt"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
@@ -36,7 +40,7 @@ func PrivateHost() *shm.Host {
 func sharedHost() (*shm.Host, error) {
 	h, err := shm.NewShared()
 	if err != nil {
-		return nil, shareError(err)
+		return nil, ShareError(err)
 	}
 	boardOf(h).init()
 	return h, nil
@@ -44,3 +48,61 @@ func sharedHost() (*shm.Host, error) {
 
 // init is what the first process of a host decides for all.
 func (b *board) init() { b.whole.Store(uint64(tuning.CPU.WholeTwo)) }
+
+// ErrCannotShare says that this process cannot share memory with the others of what
+// seemed to be its host: it counts as being on another one then.
+var ErrCannotShare = errors.New("no shared memory with the other ranks of this host")
+
+// ShareError is an error of shared memory as one that the job can go on without sharing, where that helps: a machine or a
+// process that is at its limits has not enough for that either.
+func ShareError(err error) error {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC} {
+		if errors.Is(err, e) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrCannotShare, err)
+}
+
+// MakeHost makes the memory of this host, with the region of the job's first Comm. If shared, other processes are to take it.
+func (s *Site) MakeHost(shared bool) error {
+	h := PrivateHost()
+	if shared {
+		var err error
+		if h, err = sharedHost(); err != nil {
+			return err
+		}
+	}
+	n := s.Topo.Locals(s.Node)
+	off, err := h.Alloc(region.Bytes(n))
+	if err != nil {
+		h.Close()
+		return err
+	}
+	boardOf(h).world.Store(off)
+	s.open(h)
+	if !shared {
+		return nil
+	}
+	if off, err = h.Alloc(pulseBytes(n)); err != nil {
+		return err
+	}
+	boardOf(h).pulses.Store(off)
+	return s.showPulse(h)
+}
+
+// TakeHost makes h, which another process has made, the memory of this host.
+func (s *Site) TakeHost(h *shm.Host) error {
+	s.open(h)
+	return s.showPulse(h)
+}
+
+// FirstRegion is where the region of the job's first Comm lies.
+func (s *Site) FirstRegion() uint64 { return boardOf(s.Host).world.Load() }
+
+// open lets the monitor see the host's memory.
+func (s *Site) open(h *shm.Host) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Host = h
+}

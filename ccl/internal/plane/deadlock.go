@@ -8,7 +8,7 @@ import (
 
 // findCircle names a deadlock, once, if this process is the one to do so. One that is found must be found again a
 // quarter of a second later: what was told of the ranks may have been of different times.
-func (j *job) findCircle() {
+func (j *Job) findCircle() {
 	if !j.Statuses.MayCircle() {
 		return
 	}

@@ -1,4 +1,4 @@
-// Package plane is the control plane of a job: how its ranks find each other, how a rank waits, how a failure becomes one
+// Package plane is the control plane of a job: how a rank waits, how a failure becomes one
 // cause for all, and what is known of ranks that wait. It moves no data. Its parts:
 //
 //   - A [Job] is what the ranks of one job in this process have in common: the clock, the monitor, the TCP listener and the
@@ -47,42 +47,16 @@
 //
 // Shrink runs the agreement of internal/agree over these connections.
 //
-// # How a job starts
-//
-// [Join] takes these steps, with n ranks, P processes and H hosts. An allgather goes through the
-// bootstrap, which is not needed after Join has returned.
-//
-//  1. Allgather of a hello: version, the options that must agree, a random process id, what
-//     identifies the host, and a seed, of which rank 0's names the job. A difference is an error
-//     that names the rank and the option. Each rank contributes 64 bytes and its options as text.
-//  2. Hosts are numbered in the order of their lowest ranks. In a host with several processes, the
-//     one with the lowest rank makes a memfd and opens an abstract Unix socket whose name only the
-//     job's ranks know. One byte a rank tells all whether it could.
-//  3. The other processes receive the memfd there (SCM_RIGHTS). Both ends must belong to the same
-//     user (SO_PEERCRED) and know what all ranks said in step 1. A process that finds nobody is on
-//     another host.
-//  4. Allgather of a verdict and, with several hosts, of the address and port where each process
-//     listens: 7 bytes a rank (IPv4) or 19 (IPv6). Processes that could not share memory repeat
-//     steps 2 to 4 once among themselves, then count as hosts of their own.
-//  5. The control plane: the leader of host h connects to those of hosts (h-1)/2, 2h+1 and 2h+2,
-//     and to two on either side of a ring. A rank that waits here tells rank 0, which reports a
-//     lost rank at once.
-//  6. With several hosts, allgather of the last verdict. All ranks get a Comm, or all an error.
-//
-// Split is three allgathers over the parent (16, 8 and 8 bytes a rank), the last one a verdict, and
-// one new region per host and color. SplitWith begins with one more, of 48 bytes. Neither makes a
-// connection.
-//
 // # The order of locks
 //
 // A goroutine that holds a lock takes only locks that are below it here. No lock is held while a call waits for another rank.
 //
-//	job.Order           the order in which this process believes events; held while one is handled
+//	Job.Order           the order in which this process believes events; held while one is handled
 //	Site.kept           events that the host's log has no room for yet
 //	note                what a Member tells the monitor of the call under way
 //	Member.Life         keeps the memory of a Comm mapped while another goroutine looks at it
 //	event.Proposals.mu  what this process has proposed; held while that is compared with what is believed
-//	job.mu              all that the process knows of its job: Comms, ranks lost, connections
+//	Job.mu              all that the process knows of its job: Comms, ranks lost, connections
 //	jobs                the jobs of the process, and how many Comms keep each
 //	ringer.mu           the addresses of other processes' ringers
 //	control.Conn.wmu    what is written to a neighbor; a write takes at most 20 ms, or 200 ms at the end
@@ -95,15 +69,6 @@
 // The last eight are leaves: nothing is taken under them.
 //
 // # Choices
-//
-// A memfd, passed by SCM_RIGHTS. A file in /dev/shm needs a name, survives a kill, and is absent or
-// tiny in containers. A memfd is sealed against shrinking, so a peer cannot cause a fault, and
-// regions are reserved with fallocate, so a full machine is an error and not a SIGBUS. A process
-// that receives the descriptor is on the same host: that is the test, and not the names of hosts.
-//
-// HostID. Before that test, a host is identified by the kernel's boot id and the network namespace,
-// which abstract sockets do not leave. GOCCL_HOSTID replaces both, so that one machine can act as
-// several hosts.
 //
 // A tree and a ring between hosts. A mesh would be O(n) connections per rank. A center would make
 // one rank special. A tree alone would be cut by a host that dies.

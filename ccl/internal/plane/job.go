@@ -20,8 +20,8 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// job is what the ranks of one job that live in this process have in common.
-type job struct {
+// Job is what the ranks of one job that live in this process have in common.
+type Job struct {
 	id string
 	clock.Coarse
 	Order    sync.Mutex  // of what is believed
@@ -30,20 +30,18 @@ type job struct {
 	Courtesy courtesy
 
 	// Set once, by the first rank that comes by.
-	tries   [shareTries]step
-	last    step // of sharing
-	learned step
-	Topo    algo.Topology
-	Addrs   []netip.AddrPort // by rank; nil on a single host
-	TCP     *tcp.Node
-	iface   string
-	peer    time.Duration // Options.PeerTimeout of the first Comm
+	Topo  algo.Topology
+	Addrs []netip.AddrPort // by rank; nil on a single host
+	iface string           // that it listens at
+	TCP   *tcp.Node
+	peer  time.Duration // Options.PeerTimeout of the first Comm
 
 	here   atomic.Int32 // ranks in this process
 	refs   int          // Comms and joining ranks, under jobs.mu
 	StopCh chan struct{}
 	Wg     sync.WaitGroup
 
+	steps     map[string]*step // of joining, under mu
 	mu        sync.Mutex
 	comms     map[uint64][]*Member
 	undecided event.Sequencer
@@ -63,21 +61,17 @@ type job struct {
 // Site is this process's part in one host of its job. A process has one, unless its
 // ranks were told to count as on several hosts.
 type Site struct {
-	*job
-	Node   int
-	offers [shareTries]step
-	takes  [shareTries]step
-	plane  step
+	*Job
+	Node int
 
 	// Set once, by the first rank that comes by.
-	maker bool  // this process has the host's lowest rank, and makes its memory
 	Mine  int   // the lowest rank of this process on the host
 	Procs []int // by rank of this host, the lowest rank of its process
 	Host  *shm.Host
 
-	// Guarded by job.mu.
+	// Guarded by Job.mu.
 	scanned atomic.Uint64 // of the host's log
-	kept    struct {      // what it had no room for yet; locked before job.mu
+	kept    struct {      // what it had no room for yet; locked before Job.mu
 		sync.Mutex
 		events []event.Event
 	}
@@ -94,18 +88,18 @@ type Site struct {
 	seen      status.Seen  // which statuses have come
 	boardRead uint64       // of the host's statuses; the monitor's
 	unix      []*net.UnixConn
-	door      *door
+	entrance  Entrance
 	Ringer    atomic.Pointer[ringer] // nil: the monitor never idles
 	Attending sync.WaitGroup         // goroutines at the door and at the ends of unix: they use host
 }
 
 // Site returns this process's part in host node.
-func (j *job) Site(node int) *Site {
+func (j *Job) Site(node int) *Site {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.sites[node]
 	if s == nil {
-		s = &Site{job: j, Node: node, joining: map[int]bool{}}
+		s = &Site{Job: j, Node: node, joining: map[int]bool{}}
 		j.sites[node] = s
 		j.all = append(j.all[:len(j.all):len(j.all)], s) // a new list: others hold the old one
 	}
@@ -113,19 +107,27 @@ func (j *job) Site(node int) *Site {
 }
 
 // siteList lists the sites of this process.
-func (j *job) siteList() []*Site {
+func (j *Job) Sites() []*Site {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.all
 }
 
+// step is what one rank of this process does for all.
 type step struct {
 	sync.Once
 	err error
 }
 
-// do runs f once for all ranks of this process.
-func (s *step) do(f func() error) error {
+// Once runs f for the first rank of this process that comes to the step of that name, and returns its error to all.
+func (j *Job) Once(name string, f func() error) error {
+	j.mu.Lock()
+	s := j.steps[name]
+	if s == nil {
+		s = new(step)
+		j.steps[name] = s
+	}
+	j.mu.Unlock()
 	s.Do(func() { s.err = f() })
 	return s.err
 }
@@ -133,12 +135,16 @@ func (s *step) do(f func() error) error {
 // jobs are the jobs this process takes part in: what a process has one of.
 var jobs = struct {
 	sync.Mutex
-	m map[string]*job
-}{m: map[string]*job{}}
+	m map[string]*Job
+}{m: map[string]*Job{}}
+
+// leastSilence is the shortest silence that makes a process or a host lost, whatever Options.PeerTimeout: four beats, since
+// one may be late on a busy machine.
+const leastSilence = 4 * BeatEvery
 
 // EnterJob returns the job of that id, with one more rank in it. Silence of peer, at least leastSilence if there is a limit
 // at all, makes a process or a host lost.
-func EnterJob(id string, peer time.Duration) *job {
+func EnterJob(id string, peer time.Duration) *Job {
 	jobs.Lock()
 	defer jobs.Unlock()
 	j := jobs.m[id]
@@ -146,7 +152,7 @@ func EnterJob(id string, peer time.Duration) *job {
 		if peer > 0 {
 			peer = max(peer, leastSilence)
 		}
-		j = &job{id: id, peer: peer, StopCh: make(chan struct{}), comms: map[uint64][]*Member{}, sites: map[int]*Site{},
+		j = &Job{id: id, peer: peer, StopCh: make(chan struct{}), comms: map[uint64][]*Member{}, steps: map[string]*step{}, sites: map[int]*Site{},
 			dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
 		}
 		j.Start()
@@ -159,14 +165,14 @@ func EnterJob(id string, peer time.Duration) *job {
 }
 
 // Hold adds a Comm to what keeps the job alive.
-func (j *job) Hold() {
+func (j *Job) Hold() {
 	jobs.Lock()
 	j.refs++
 	jobs.Unlock()
 }
 
 // tryHold is hold, unless the job has ended in this process.
-func (j *job) tryHold() bool {
+func (j *Job) tryHold() bool {
 	jobs.Lock()
 	defer jobs.Unlock()
 	if j.refs == 0 {
@@ -177,7 +183,7 @@ func (j *job) tryHold() bool {
 }
 
 // Leave takes one away; the last ends the job in this process.
-func (j *job) Leave() {
+func (j *Job) Leave() {
 	jobs.Lock()
 	j.refs--
 	last := j.refs == 0
@@ -193,7 +199,7 @@ func (j *job) Leave() {
 // deadline returns a function that reports whether this process has lived for d since, or is about to leave its job, after
 // which its time stands still. A wait for what other processes are to say ends so: what they said during a pause is read
 // before it is over.
-func (j *job) deadline(d time.Duration) (over func() bool) {
+func (j *Job) deadline(d time.Duration) (over func() bool) {
 	until := j.Lived.Now() + d
 	return func() bool {
 		select {
@@ -205,31 +211,31 @@ func (j *job) deadline(d time.Duration) (over func() bool) {
 	}
 }
 
-func (j *job) close() {
+func (j *Job) close() {
 	j.mu.Lock()
 	j.leaving = true
 	j.mu.Unlock()
-	for _, s := range j.siteList() {
+	for _, s := range j.Sites() {
 		s.drainKept()
 	}
 	close(j.StopCh)
-	for _, s := range j.siteList() {
-		s.hideLife()
+	for _, s := range j.Sites() {
+		s.hidePulse()
 		s.mu.Lock()
-		watched, d := slices.Clone(s.unix), s.door // and no more of them: this process leaves
+		watched, d := slices.Clone(s.unix), s.entrance // and no more of them: this process leaves
 		s.mu.Unlock()
 		for _, c := range watched {
 			closeInOrder(c)
 		}
 		if d != nil {
-			d.shut()
+			d.Shut()
 		}
 		for _, c := range s.neighbors() {
 			c.Bye()
 		}
 	}
 	j.Wg.Wait()
-	for _, s := range j.siteList() {
+	for _, s := range j.Sites() {
 		s.CloseRinger()
 		s.Attending.Wait()
 	}
@@ -237,7 +243,7 @@ func (j *job) close() {
 	if j.TCP != nil {
 		j.TCP.Close()
 	}
-	for _, s := range j.siteList() {
+	for _, s := range j.Sites() {
 		if s.Host != nil {
 			s.Host.Close()
 		}
@@ -245,7 +251,7 @@ func (j *job) close() {
 }
 
 // Ended is what package proc calls when the process that this one watches has ended: the monitor looks at once.
-func (j *job) Ended() { j.WakeMonitor() }
+func (j *Job) Ended() { j.WakeMonitor() }
 
 // How often a rank looks at a flag before it gives way: hardly at all where ranks outnumber processors, since then the rank
 // that it waits for may need its processor.
@@ -263,7 +269,7 @@ func (s *Site) spins() int {
 }
 
 // add makes c known to the monitor. A failure that came before it did counts.
-func (j *job) add(c *Member) {
+func (j *Job) add(c *Member) {
 	j.mu.Lock()
 	j.comms[c.id] = append(j.comms[c.id], c)
 	j.mu.Unlock()
@@ -274,7 +280,7 @@ func (j *job) add(c *Member) {
 	}
 }
 
-func (j *job) Remove(c *Member) {
+func (j *Job) Remove(c *Member) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	list := j.comms[c.id]
@@ -298,7 +304,7 @@ func (j *job) Remove(c *Member) {
 }
 
 // checkMembers looks after the calls that wait, and reports whether there are any.
-func (j *job) checkMembers(now int64) (waits bool) {
+func (j *Job) checkMembers(now int64) (waits bool) {
 	j.mu.Lock()
 	all := j.watch.members[:0]
 	for _, list := range j.comms {
@@ -320,4 +326,51 @@ func (j *job) checkMembers(now int64) (waits bool) {
 	clear(all)
 	j.watch.members = all
 	return waits
+}
+
+// Listen begins to listen for other hosts at addr, which is that of an interface. secret is the job's, nil if it has none.
+func (j *Job) Listen(iface string, addr netip.Addr, secret []byte) (err error) {
+	j.iface = iface
+	j.TCP, err = tcp.Listen(j.id, secret, addr)
+	return err
+}
+
+// StartMonitor lets the monitor begin, once all have their memory.
+func (j *Job) StartMonitor() {
+	for _, s := range j.Sites() {
+		if s.entrance != nil {
+			s.entrance.Shut()
+		}
+		s.startSilence()
+	}
+	j.Wg.Add(1)
+	go j.monitor()
+}
+
+// Reset drops what an unsuccessful try has left, once nobody uses it.
+func (s *Site) Reset() {
+	s.hidePulse()
+	s.CloseRinger()
+	s.mu.Lock()
+	d, ends := s.entrance, s.unix
+	s.entrance, s.unix = nil, nil
+	s.mu.Unlock()
+	if d != nil {
+		d.Shut()
+		d.Drop()
+	}
+	for _, c := range ends {
+		closeInOrder(c)
+	}
+	s.Attending.Wait()
+	s.kept.Lock()
+	s.kept.events = nil
+	s.kept.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scanned.Store(0)
+	if s.Host != nil {
+		s.Host.Close()
+		s.Host = nil
+	}
 }

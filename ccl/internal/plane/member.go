@@ -74,7 +74,7 @@ type failure struct {
 	Closed    atomic.Bool
 	Closing   atomic.Bool   // see Interrupt
 	wordSince time.Duration // that the abort word was seen set, in lived time; the monitor's
-	voted     []uint64      // collectives that this host has told about, under job.mu: see vote.go
+	voted     []uint64      // collectives that this host has told about, under Job.mu: see vote.go
 }
 
 // elsewhere is the call whose data another engine moves.
@@ -289,7 +289,7 @@ func (c *Member) Abandon() {
 }
 
 // Apart is why ranks that seemed to be on this rank's host share no memory with it, where this rank is to tell.
-func (c *Member) Apart() string { return c.apart }
+func (c *here) Apart() string { return c.apart }
 
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
@@ -307,3 +307,6 @@ func eventOf(c *Member, f *call.Fault) event.Event {
 	}
 	return e
 }
+
+// SetApart says why ranks that seemed to be on this rank's host share no memory with it.
+func (c *here) SetApart(why string) { c.apart = why }

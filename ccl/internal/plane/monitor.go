@@ -19,7 +19,7 @@ type monitored struct {
 
 // monitor is the one goroutine that keeps the coarse clock, reads what other processes have to say, and looks
 // after calls that wait. While there is nothing to look after it is idle: see pace.
-func (j *job) monitor() {
+func (j *Job) monitor() {
 	defer j.Wg.Done()
 	quick := j.quickTick()
 	t := time.NewTimer(quick)
@@ -45,7 +45,7 @@ func (j *job) monitor() {
 		if beats {
 			beaten = now
 		}
-		for _, s := range j.siteList() {
+		for _, s := range j.Sites() {
 			s.clearIdle()
 			s.checkPulses(beats)
 			s.Scan()
@@ -58,7 +58,7 @@ func (j *job) monitor() {
 			}
 		}
 		waits := j.checkMembers(at)
-		for _, s := range j.siteList() {
+		for _, s := range j.Sites() {
 			waits = s.flush() || waits
 		}
 		j.reportSnapshot(at)

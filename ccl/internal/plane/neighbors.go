@@ -34,7 +34,7 @@ const ringReach = 2
 
 // joinPlane connects this host with those beside it. From now on this process takes what others dial to it, too: it
 // may come to speak for its host before it knows so.
-func (s *Site) joinPlane(ctx context.Context) error {
+func (s *Site) JoinNeighbors(ctx context.Context) error {
 	if s.Topo.Nodes() == 1 {
 		return nil
 	}
@@ -131,11 +131,11 @@ func (s *Site) openControl(ctx context.Context, w int) (*control.Conn, error) {
 
 // offered takes the control connection that another process has dialed to rank self of this one: it has come to
 // speak for its host, and this process has not heard so, or it has heard before this process has that this one does.
-func (j *job) offered(key tcp.Key, self uint32) {
+func (j *Job) offered(key tcp.Key, self uint32) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	w := int(key.A ^ key.B ^ self)
-	for _, s := range j.siteList() {
+	for _, s := range j.Sites() {
 		if s.Mine != int(self) || w >= j.Topo.Size() {
 			continue
 		}

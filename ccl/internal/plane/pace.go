@@ -22,9 +22,9 @@ const (
 
 // quickTick is how often the monitor looks around while it is not idle: all those of a host take at most a tenth
 // or so of its processors.
-func (j *job) quickTick() time.Duration {
+func (j *Job) quickTick() time.Duration {
 	quick := tick
-	for _, s := range j.siteList() {
+	for _, s := range j.Sites() {
 		s.mu.Lock()
 		if h := s.Host; h != nil && h.Shared() {
 			quick = max(quick, time.Duration(1+len(s.others))*time.Second/time.Duration(2000*max(h.Processors(), 1)))
@@ -36,7 +36,7 @@ func (j *job) quickTick() time.Duration {
 
 // idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then: each time wakes several
 // threads, and eight must fit into the silence that makes a process lost, where that is longer than 2 s.
-func (j *job) idleTick() time.Duration {
+func (j *Job) idleTick() time.Duration {
 	if j.peer <= 0 {
 		return time.Second
 	}
@@ -44,18 +44,18 @@ func (j *job) idleTick() time.Duration {
 }
 
 // becomeIdle makes the monitor idle, if nothing needs it and whatever may need it is able to wake it.
-func (j *job) becomeIdle(at int64) bool {
+func (j *Job) becomeIdle(at int64) bool {
 	j.mu.Lock()
 	undecided := j.brokenAt != 0
 	j.mu.Unlock()
 	undecided = undecided || !j.undecided.IsIdle()
-	for _, s := range j.siteList() {
+	for _, s := range j.Sites() {
 		undecided = undecided || s.proposals.Any()
 	}
 	if undecided {
 		return false
 	}
-	for _, s := range j.siteList() {
+	for _, s := range j.Sites() {
 		if !s.canIdle() {
 			return false
 		}
@@ -63,10 +63,10 @@ func (j *job) becomeIdle(at int64) bool {
 	// Each of these says that it is idle before it looks once more; a process that has something to say says so
 	// before it looks which are idle.
 	j.GoIdle(at)
-	for _, s := range j.siteList() {
+	for _, s := range j.Sites() {
 		s.setIdle()
 	}
-	for _, s := range j.siteList() {
+	for _, s := range j.Sites() {
 		if s.hasNews() {
 			j.WakeMonitor()
 		}
@@ -147,9 +147,9 @@ func (s *Site) guard() bool {
 		}
 	}
 	if next == nil {
-		return proc.WatchDeath(&s.pulse.death, nil, s.job)
+		return proc.WatchDeath(&s.pulse.death, nil, s.Job)
 	}
-	return proc.WatchDeath(&s.pulse.death, &s.pulses[next.local].death, s.job)
+	return proc.WatchDeath(&s.pulse.death, &s.pulses[next.local].death, s.Job)
 }
 
 // needsMonitor reports whether the monitor is to look at c again soon.

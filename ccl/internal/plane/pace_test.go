@@ -12,7 +12,7 @@ import (
 func TestIdleTick(t *testing.T) {
 	for peer, want := range map[time.Duration]time.Duration{0: time.Second, leastSilence: BeatEvery, 2 * time.Second: BeatEvery,
 		5 * time.Second: 625 * time.Millisecond, time.Minute: time.Second} {
-		assert.Equal(t, want, (&job{peer: peer}).idleTick(), "%v", peer)
+		assert.Equal(t, want, (&Job{peer: peer}).idleTick(), "%v", peer)
 	}
 }
 

@@ -96,7 +96,7 @@ func (c *Member) SetName(name string) { c.name.Store(&name) }
 
 // reporter is the Comm of this process that speaks for the job, if its process is the one to
 // do so: that of the lowest rank of the world that has not gone. j.mu is held.
-func (j *job) reporter() *Member {
+func (j *Job) reporter() *Member {
 	lowest := -1
 	var m *Member
 	for _, list := range j.comms {
@@ -122,7 +122,7 @@ func (j *job) reporter() *Member {
 const pictureAfter = 50 * time.Millisecond
 
 // reportSnapshot prints the joint picture, if it is time and this process's part to.
-func (j *job) reportSnapshot(now int64) {
+func (j *Job) reportSnapshot(now int64) {
 	j.mu.Lock()
 	if j.brokenAt == 0 || now-j.brokenAt < int64(pictureAfter) {
 		j.mu.Unlock()

@@ -43,7 +43,7 @@ type watched struct {
 func pulseBytes(n int) int { return n * int(unsafe.Sizeof(pulse{})) }
 
 // showLife makes this process's pulse visible, and finds those of the others.
-func (s *Site) showLife(h *shm.Host) error {
+func (s *Site) showPulse(h *shm.Host) error {
 	n := len(s.Procs)
 	mem, err := h.View(boardOf(h).pulses.Load(), pulseBytes(n))
 	if err != nil {
@@ -128,7 +128,7 @@ func (o *watched) lost(p, me *pulse, now, bar time.Duration) bool {
 }
 
 // hideLife says that this process leaves in good order.
-func (s *Site) hideLife() {
+func (s *Site) hidePulse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pulse != nil {
@@ -215,3 +215,14 @@ func (s *Site) ranksOf(first int) []int {
 	}
 	return ranks
 }
+
+// KernelTells reports whether the kernel raises a flag when this process ends, or that whose lowest rank is the l-th of this
+// host: then the two need no connection to notice each other's end.
+func (s *Site) KernelTells(l int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pulse.death.Load() != 0 && s.pulses[l].death.Load() != 0
+}
+
+// Silence is how long another process or host is silent when it is lost; 0: for ever.
+func (j *Job) Silence() time.Duration { return j.peer }

@@ -54,7 +54,7 @@ func TestStarvedIsNotLost(t *testing.T) {
 	s := j.Site(0)
 	s.Topo, s.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
 	s.open(h)
-	require.NoError(t, s.showLife(h))
+	require.NoError(t, s.showPulse(h))
 	his := &s.pulses[1]
 	his.pid.Store(uint64(starved.Pid))
 	his.space.Store(proc.Namespace())
@@ -73,6 +73,6 @@ func TestStarvedIsNotLost(t *testing.T) {
 	schedule(starved, unix.SCHED_NORMAL) // it takes a turn to stop
 	require.NoError(t, starved.Signal(syscall.SIGSTOP))
 	assert.Eventually(t, check, time.Minute, 50*time.Millisecond, "it is stopped")
-	s.giveUp()
+	s.Reset()
 	s.Host = PrivateHost()
 }

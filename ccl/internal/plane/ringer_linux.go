@@ -1,7 +1,6 @@
 package plane
 
 import (
-	"encoding/hex"
 	"net"
 	"sync"
 
@@ -12,27 +11,23 @@ import (
 // others. It has an abstract socket whose name only ranks of the job can tell: one descriptor a process, and no
 // connections. What a datagram holds does not matter. A stranger that has found the name can wake a monitor too soon, no more.
 type ringer struct {
-	s   *Site
-	key []byte
-	l   *net.UnixConn
-	fd  int
+	s    *Site
+	name func(local int) string // of the socket of the process whose lowest rank that is
+	l    *net.UnixConn
+	fd   int
 
 	mu     sync.Mutex
 	closed bool
 	others map[int]*unix.SockaddrUnix // by rank of the host, once rung
 }
 
-func ringerName(key []byte, local int) string {
-	return "goccl-" + hex.EncodeToString(proof(key, "bell", uint32(local))[:16])
-}
-
-// OpenRinger makes the ringer of this process. Where that cannot be its monitor never idles.
-func (s *Site) OpenRinger(key []byte) {
-	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "@" + ringerName(key, s.Topo.Local(s.Mine)), Net: "unixgram"})
+// OpenRinger makes the ringer of this process; name is that of the socket of each process of the host. Where that cannot be its monitor never idles.
+func (s *Site) OpenRinger(name func(local int) string) {
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "@" + name(s.Topo.Local(s.Mine)), Net: "unixgram"})
 	if err != nil {
 		return
 	}
-	t := &ringer{s: s, key: key, l: l, others: map[int]*unix.SockaddrUnix{}}
+	t := &ringer{s: s, name: name, l: l, others: map[int]*unix.SockaddrUnix{}}
 	if raw, err := l.SyscallConn(); err != nil || raw.Control(func(fd uintptr) { t.fd = int(fd) }) != nil {
 		l.Close()
 		return
@@ -71,7 +66,7 @@ func (t *ringer) Ring(l int) {
 	}
 	to := t.others[l]
 	if to == nil {
-		to = &unix.SockaddrUnix{Name: "@" + ringerName(t.key, l)}
+		to = &unix.SockaddrUnix{Name: "@" + t.name(l)}
 		t.others[l] = to
 	}
 	_ = unix.Sendto(t.fd, []byte{1}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, to)

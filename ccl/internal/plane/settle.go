@@ -196,7 +196,7 @@ func (s *Site) deliver(e *event.Event) {
 }
 
 // failMember fails c with e, if e concerns c.
-func (j *job) failMember(c *Member, e *event.Event) {
+func (j *Job) failMember(c *Member, e *event.Event) {
 	if e.Comm == c.id {
 		f := e.Fault(c.rank, c.contradicts)
 		if own := c.Proposal.Load(); own != nil && int(e.From) == c.rank && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
@@ -271,7 +271,7 @@ func (s *Site) Lost(w int, cause error) {
 }
 
 // IsLost reports whether rank w of the world is known to be lost.
-func (j *job) IsLost(w int) bool {
+func (j *Job) IsLost(w int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.dead[w]

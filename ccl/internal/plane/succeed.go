@@ -25,7 +25,7 @@ const (
 )
 
 // lead is the rank of the world that leads host h, -1 if no rank of it is left. j.mu is held.
-func (j *job) lead(h int) int {
+func (j *Job) lead(h int) int {
 	l := j.first[h]
 	if l >= j.Topo.Locals(h) {
 		return -1
@@ -34,7 +34,7 @@ func (j *job) lead(h int) int {
 }
 
 // leadOf is lead.
-func (j *job) leadOf(h int) int {
+func (j *Job) leadOf(h int) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.lead(h)
@@ -47,10 +47,10 @@ func (s *Site) leads() bool {
 }
 
 // isAway reports whether rank w of the world is known to be gone. j.mu is held.
-func (j *job) isAway(w int) bool { return j.leavers[w] || j.dead[w] }
+func (j *Job) isAway(w int) bool { return j.leavers[w] || j.dead[w] }
 
 // isKnownAway is isAway.
-func (j *job) isKnownAway(w int) bool {
+func (j *Job) isKnownAway(w int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.isAway(w)
@@ -58,7 +58,7 @@ func (j *job) isKnownAway(w int) bool {
 
 // hasLeft reports whether rank w of the world has left in good order, as far as is known: where a lead has, and
 // nobody has taken its place, all of its host have. j.mu is held.
-func (j *job) hasLeft(w int) bool {
+func (j *Job) hasLeft(w int) bool {
 	return j.leavers[w] || !j.dead[w] && j.vacant[j.Topo.Node(w)] == leftHost
 }
 
@@ -75,7 +75,7 @@ func (s *Site) alongWith(w int) []int {
 }
 
 // markLeft notes that ranks of host h have left in good order.
-func (j *job) markLeft(h int, ranks []int) {
+func (j *Job) markLeft(h int, ranks []int) {
 	j.mu.Lock()
 	for _, w := range ranks {
 		j.leavers[w] = true
@@ -85,7 +85,7 @@ func (j *job) markLeft(h int, ranks []int) {
 }
 
 // markFailed notes that a rank is said to be lost: it leads no more, whatever the order in which that is believed.
-func (j *job) markFailed(w int) {
+func (j *Job) markFailed(w int) {
 	if w < 0 || w >= j.Topo.Size() {
 		return
 	}
@@ -97,7 +97,7 @@ func (j *job) markFailed(w int) {
 
 // updateLead finds the lead of host h, of which ranks have gone. If it is another now, those beside it, and it itself,
 // see to the connections that they need.
-func (j *job) updateLead(h int, why absence) {
+func (j *Job) updateLead(h int, why absence) {
 	if j.Topo.Nodes() == 1 {
 		return
 	}

@@ -10,24 +10,24 @@ import (
 
 // Three hosts of three ranks: who leads them, after what is known of ranks.
 func TestLeadOfAHost(t *testing.T) {
-	all := func(j *job) {}
+	all := func(j *Job) {}
 	for _, tc := range []struct {
 		name string
-		what func(j *job)
+		what func(j *Job)
 		want []int
 	}{
 		{"all are there", all, []int{0, 3, 6}},
-		{"a first one is said to be lost", func(j *job) { j.markFailed(3) }, []int{0, 4, 6}},
-		{"another is", func(j *job) { j.markFailed(4) }, []int{0, 3, 6}},
-		{"and then the first", func(j *job) { j.markFailed(4); j.markFailed(3) }, []int{0, 5, 6}},
-		{"a first one has left", func(j *job) { j.markLeft(2, []int{6}) }, []int{0, 3, 7}},
-		{"with another of its process", func(j *job) { j.markLeft(0, []int{0, 1}) }, []int{2, 3, 6}},
-		{"one has left, the next is lost", func(j *job) { j.markLeft(0, []int{0}); j.markFailed(1) }, []int{2, 3, 6}},
-		{"nobody is left", func(j *job) { j.markFailed(3); j.markLeft(1, []int{4, 5}) }, []int{0, -1, 6}},
-		{"a rank that cannot be", func(j *job) { j.markFailed(-1); j.markFailed(9) }, []int{0, 3, 6}},
+		{"a first one is said to be lost", func(j *Job) { j.markFailed(3) }, []int{0, 4, 6}},
+		{"another is", func(j *Job) { j.markFailed(4) }, []int{0, 3, 6}},
+		{"and then the first", func(j *Job) { j.markFailed(4); j.markFailed(3) }, []int{0, 5, 6}},
+		{"a first one has left", func(j *Job) { j.markLeft(2, []int{6}) }, []int{0, 3, 7}},
+		{"with another of its process", func(j *Job) { j.markLeft(0, []int{0, 1}) }, []int{2, 3, 6}},
+		{"one has left, the next is lost", func(j *Job) { j.markLeft(0, []int{0}); j.markFailed(1) }, []int{2, 3, 6}},
+		{"nobody is left", func(j *Job) { j.markFailed(3); j.markLeft(1, []int{4, 5}) }, []int{0, -1, 6}},
+		{"a rank that cannot be", func(j *Job) { j.markFailed(-1); j.markFailed(9) }, []int{0, 3, 6}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j := &job{Topo: algo.Blocks(3, 3), first: map[int]int{}, fallen: map[int]bool{}, leavers: map[int]bool{}, vacant: map[int]absence{}}
+			j := &Job{Topo: algo.Blocks(3, 3), first: map[int]int{}, fallen: map[int]bool{}, leavers: map[int]bool{}, vacant: map[int]absence{}}
 			tc.what(j)
 			for h, want := range tc.want {
 				assert.Equal(t, want, j.leadOf(h), "host %d", h)
@@ -39,7 +39,7 @@ func TestLeadOfAHost(t *testing.T) {
 // Where the lead of a host has left, and no other has come, all of its host count as having left, but for those
 // that are lost.
 func TestWhoHasLeft(t *testing.T) {
-	j := &job{Topo: algo.Blocks(2, 3), first: map[int]int{}, fallen: map[int]bool{}, leavers: map[int]bool{}, dead: map[int]bool{}, vacant: map[int]absence{}}
+	j := &Job{Topo: algo.Blocks(2, 3), first: map[int]int{}, fallen: map[int]bool{}, leavers: map[int]bool{}, dead: map[int]bool{}, vacant: map[int]absence{}}
 	left := func() (ranks []int) {
 		for w := range 6 {
 			if j.hasLeft(w) {

@@ -6,12 +6,25 @@ import (
 	"slices"
 )
 
-// watch reports the end of the process at the other end of c, whose lowest rank is
-// first, unless it says good bye. If this process leaves already, it says good bye itself; so it does where d is
-// the door that the other one came through, and no longer the site's.
-func (s *Site) watch(c *net.UnixConn, first int, d *door) {
+// An Entrance is where other processes of a host come for its memory while the job begins.
+type Entrance interface {
+	Shut() // turns away those that come from now on
+	Drop() // gives up the memory: those that have it already do not count
+}
+
+// SetEntrance notes the entrance to this host's memory, which is shut when the job begins.
+func (s *Site) SetEntrance(e Entrance) {
 	s.mu.Lock()
-	late := s.leaving || d != nil && s.door != d
+	defer s.mu.Unlock()
+	s.entrance = e
+}
+
+// WatchEnd reports the end of the process at the other end of c, whose lowest rank is
+// first, unless it says good bye. If this process leaves already, it says good bye itself; so it does where d is
+// the entrance that the other one came through, and no longer the site's.
+func (s *Site) WatchEnd(c *net.UnixConn, first int, d Entrance) {
+	s.mu.Lock()
+	late := s.leaving || d != nil && s.entrance != d
 	if !late {
 		s.unix = append(s.unix, c)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
-	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // unixPair are the ends of a connection.
@@ -41,11 +40,11 @@ func TestGiveUpWaitsForTheWatch(t *testing.T) {
 	s := j.Site(0)
 	s.Topo, s.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
 	s.open(h)
-	require.NoError(t, s.showLife(h))
+	require.NoError(t, s.showPulse(h))
 	require.True(t, boardOf(h).log.Append(&event.Event{Comm: 99, Code: uint8(call.Aborted), Peer: -1}, 0, nil)) // so that there is something to read
 	s.Order.Lock()                                                                                              // and the watch comes to it when this test lets it
 	here, there := unixPair(t)
-	s.watch(here, 1, nil)
+	s.WatchEnd(here, 1, nil)
 	there.Close()
 	require.Eventually(t, func() bool {
 		s.mu.Lock()
@@ -54,7 +53,7 @@ func TestGiveUpWaitsForTheWatch(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 	over := make(chan struct{})
 	go func() {
-		s.giveUp()
+		s.Reset()
 		close(over)
 	}()
 	select { // without its wait, giveUp is done by then
@@ -68,40 +67,6 @@ func TestGiveUpWaitsForTheWatch(t *testing.T) {
 		require.Fail(t, "giveUp does not return")
 	}
 	require.Nil(t, s.Host)
-	s.Host = PrivateHost()
-	j.Leave()
-}
-
-// A process that has taken the memory and says nothing more does not hold up a try that is given up.
-func TestGiveUpWaitsForNoParting(t *testing.T) {
-	h, err := sharedHost()
-	require.NoError(t, err)
-	j := EnterJob(t.Name(), time.Hour)
-	s := j.Site(0)
-	s.Topo, s.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
-	s.open(h)
-	key := []byte(t.Name())
-	d, err := s.openDoor(key)
-	require.NoError(t, err)
-	s.door = d
-	c, err := dialHost(t.Context(), doorName(key), time.Now().Add(10*time.Second))
-	require.NoError(t, err)
-	defer c.Close()
-	_, err = c.Write(append([]byte{1, 0, 0, 0}, proof(key, "knocks", 1)...))
-	require.NoError(t, err)
-	fd, err := shm.RecvFD(c, proof(key, "answers", 1))
-	require.NoError(t, err)
-	unix.Close(fd)
-	over := make(chan struct{})
-	go func() {
-		s.giveUp()
-		close(over)
-	}()
-	select {
-	case <-over:
-	case <-time.After(10 * time.Second): // it would wait for an hour
-		require.Fail(t, "giveUp does not return")
-	}
 	s.Host = PrivateHost()
 	j.Leave()
 }

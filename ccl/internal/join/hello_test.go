@@ -1,4 +1,4 @@
-package plane
+package join
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/internal/algo"
 )
 
 const someSettings = "version 1;Check=async;Timeout=1s"
@@ -66,39 +65,6 @@ func TestCompare(t *testing.T) {
 				assert.EqualError(t, f, tc.want)
 			}
 		})
-	}
-}
-
-func TestHostsOf(t *testing.T) {
-	h := func(host, process byte) []byte {
-		b := newHello("", "")
-		for i := range 16 {
-			b[32+i], b[48+i] = host, process
-		}
-		return b
-	}
-	all := [][]byte{h(9, 1), h(7, 2), h(9, 3), h(9, 3), h(7, 4)}
-	assert.Equal(t, []int{0, 1, 0, 0, 1}, hostsOf(all, nil))
-	assert.Equal(t, []int{0, 1, 0, 0, 1}, hostsOf(all, make([]uint8, 5)))
-	// The process of ranks 2 and 3 could not share memory: a host of its own.
-	assert.Equal(t, []int{0, 1, 2, 2, 1}, hostsOf(all, []uint8{0, 0, 1, 1, 0}))
-	// Those that could not try among themselves, and then no more.
-	assert.Equal(t, []int{0, 1, 0, 0, 1}, hostsOf(all, []uint8{1, 1, 1, 1, 1}))
-	assert.Equal(t, []int{0, 1, 2, 2, 3}, hostsOf(all, []uint8{alone, alone, alone, alone, alone}))
-}
-
-// Regular layouts need no table.
-func TestTopology(t *testing.T) {
-	assert.Equal(t, algo.Flat(3), Topology([]int{0, 0, 0}, 1))
-	assert.Equal(t, algo.Blocks(2, 2), Topology([]int{0, 0, 1, 1}, 2))
-	assert.Equal(t, algo.Blocks(3, 1), Topology([]int{0, 1, 2}, 3))
-	for _, nodeOf := range [][]int{{0, 1, 0, 1}, {0, 0, 1}, {0, 1, 1}} {
-		got := Topology(nodeOf, 2)
-		for r, node := range nodeOf {
-			assert.Equal(t, node, got.Node(r), "rank %d of %v", r, nodeOf)
-		}
-		assert.Equal(t, len(nodeOf), got.Size())
-		assert.Equal(t, 2, got.Nodes())
 	}
 }
 

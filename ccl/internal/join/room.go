@@ -1,4 +1,4 @@
-package plane
+package join
 
 import (
 	"github.com/goccl/goccl/ccl/internal/shm"

@@ -1,0 +1,73 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
+)
+
+// withSecret is a bootstrap with a secret, whose allgather returns what it is told to.
+type withSecret struct {
+	secret string
+	said   [][]byte
+	err    error
+	sent   *[]byte
+}
+
+func (b withSecret) Rank() int      { return 0 }
+func (b withSecret) Size() int      { return len(b.said) }
+func (b withSecret) Secret() []byte { return []byte(b.secret) }
+func (b withSecret) AllGather(_ context.Context, mine []byte) ([][]byte, error) {
+	*b.sent = mine
+	return b.said, b.err
+}
+
+// siteOf is this process's part of a host.
+func siteOf(node int) *plane.Site { return &plane.Site{Node: node} }
+
+// A verdict says how it went on this rank, and is an error on all ranks if it was one on some.
+func TestVerdict(t *testing.T) {
+	ok, no := []byte{well}, append([]byte{failed}, "disk full"...)
+	for _, tc := range []struct {
+		name string
+		mine error
+		more string
+		said [][]byte
+		err  error
+		sent string
+		want *call.Fault
+	}{
+		{"all are well", nil, "addr", [][]byte{ok, ok}, nil, "\x00addr", nil},
+		{"some cannot share", fmt.Errorf("%w: x", plane.ErrCannotShare), "addr", [][]byte{{unshared}, ok}, nil, "\x02" + plane.ErrCannotShare.Error() + ": x", nil},
+		{"this rank fails", errors.New("full"), "", [][]byte{no, ok}, nil, "\x01full", call.NewFault(call.Backend, 0, "rank 0: disk full")},
+		{"another fails", nil, "", [][]byte{ok, no}, nil, "\x00", call.NewFault(call.Backend, 1, "rank 1: disk full")},
+		{"one says nothing", nil, "", [][]byte{ok, {}}, nil, "\x00", call.NewFault(call.Backend, 1, "rank 1: ")},
+		{"too few", nil, "", [][]byte{ok}, nil, "\x00", call.NewFault(call.Backend, -1, "the bootstrap gathered 1 values from 2 ranks")},
+		{"the bootstrap is late", nil, "", nil, context.DeadlineExceeded, "\x00", &call.Fault{Code: call.Timeout, Peer: -1, Err: context.DeadlineExceeded}},
+		{"the bootstrap is canceled", nil, "", nil, context.Canceled, "\x00", &call.Fault{Code: call.Canceled, Peer: -1, Err: context.Canceled}},
+		{"the bootstrap fails", nil, "", nil, assert.AnError, "\x00", &call.Fault{Code: call.Backend, Peer: -1, Err: assert.AnError}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var sent []byte
+			r := &exchanges{boot: withSecret{said: tc.said, err: tc.err, sent: &sent}, all: make([][]byte, 2)}
+			said, f := r.verdict(t.Context(), tc.mine, []byte(tc.more))
+			assert.Equal(t, tc.sent, string(sent))
+			if tc.want == nil {
+				assert.Nil(t, f)
+				assert.Equal(t, tc.said, said)
+				return
+			}
+			if assert.NotNil(t, f) {
+				assert.Equal(t, tc.want.Code, f.Code)
+				assert.Equal(t, tc.want.Peer, f.Peer)
+				assert.EqualError(t, f.Err, tc.want.Err.Error())
+			}
+		})
+	}
+}

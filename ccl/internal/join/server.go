@@ -1,0 +1,197 @@
+package join
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// A server is an abstract unix socket at which the maker of a host's memory hands it to the host's other processes, while
+// they join. Anybody on the host can find it and connect. Another user is turned away; a process of this
+// user has to prove that it belongs to the job, on a goroutine of its own. So a stranger gets nothing, and holds up nobody.
+//
+//	the process   rank 4, little-endian | proof 32
+//	the server    proof 32, with the memfd
+//	the process   connClose or connKeep 1
+type server struct {
+	s       *plane.Site
+	fd      int // of the memory
+	key     []byte
+	l       *net.UnixListener
+	ctx     context.Context // ends when the server is shut
+	stop    context.CancelFunc
+	givenUp context.Context // ends when the memory is given up: the end of a process that has it does not count any more
+	drop    context.CancelFunc
+}
+
+const (
+	proofBytes   = sha256.Size
+	requestBytes = 4 + proofBytes
+	requestTime  = 5 * time.Second // for a process to say all it has to say
+	// A process notes the end of another by the end of their connection only where the kernel raises no flag for one of
+	// the two: see package proc. So a process of many ranks on a host needs no descriptor for each.
+	connClose = 'c'
+	connKeep  = 'k'
+)
+
+// proof shows that its maker knows key, in a role.
+func proof(key []byte, role string, rank uint32) []byte {
+	m := hmac.New(sha256.New, key)
+	fmt.Fprintf(m, "%s %d", role, rank)
+	return m.Sum(nil)
+}
+
+// socketName is what only ranks of the job can tell.
+func socketName(key []byte, role string, rank uint32) string {
+	return "goccl-" + hex.EncodeToString(proof(key, role, rank)[:16])
+}
+
+// serverName is that of the server of a host's memory.
+func serverName(key []byte) string { return socketName(key, "door", 0) }
+
+// serveMemory begins to hand out this host's memory.
+func serveMemory(s *plane.Site, key []byte) error {
+	l, err := shm.Listen(serverName(key))
+	if err != nil {
+		return plane.ShareError(err)
+	}
+	d := &server{s: s, fd: s.Host.Descriptor(), key: key, l: l}
+	d.ctx, d.stop = context.WithCancel(context.Background())
+	d.givenUp, d.drop = context.WithCancel(context.Background())
+	s.SetEntrance(d)
+	s.Attending.Go(d.accept)
+	return nil
+}
+
+// Shut ends what serveMemory began. Processes that have the memory already may say how they go on.
+func (d *server) Shut() {
+	d.stop()
+	d.l.Close()
+}
+
+// Drop gives up the memory.
+func (d *server) Drop() { d.drop() }
+
+// accept answers those that come, until the server is shut.
+func (d *server) accept() {
+	for {
+		c, err := d.l.AcceptUnix()
+		switch {
+		case err == nil && shm.SameUser(c) == nil:
+			d.s.Attending.Go(func() { d.serve(c) })
+		case err == nil:
+			c.Close()
+		case d.ctx.Err() != nil:
+			return
+		default: // out of descriptors, say: those that are being answered give theirs back
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+// serve gives the memory to the process at the other end of c, if that belongs to the job.
+func (d *server) serve(c *net.UnixConn) {
+	unguard := context.AfterFunc(d.ctx, func() { c.Close() })
+	defer unguard()
+	c.SetDeadline(time.Now().Add(requestTime))
+	var b [requestBytes]byte
+	if _, err := io.ReadFull(c, b[:]); err != nil {
+		c.Close()
+		return
+	}
+	rank := binary.LittleEndian.Uint32(b[:])
+	if !hmac.Equal(b[4:], proof(d.key, "knocks", rank)) || !unguard() ||
+		shm.SendFD(c, d.fd, proof(d.key, "answers", rank)) != nil {
+		c.Close()
+		return
+	}
+	defer context.AfterFunc(d.givenUp, func() { c.Close() })()
+	if err := auth.Await(c, b[:1], max(requestTime, d.s.Silence())); err != nil || b[0] != connKeep { // it is of the job, and may be slow
+		c.Close() // if it has died just now, it has not joined, as the bootstrap says
+		return
+	}
+	d.s.WatchEnd(c, int(rank), d)
+}
+
+// receiveMemory takes the memory from the host's maker, which has begun to serve it before: if it is not there, it is on another host.
+func receiveMemory(ctx context.Context, s *plane.Site, key []byte) (*shm.Host, *net.UnixConn, error) {
+	fd, c, err := requestMemory(ctx, s, key)
+	if err != nil {
+		return nil, nil, plane.ShareError(err)
+	}
+	h, err := shm.Open(fd)
+	if err != nil {
+		c.Close()
+		return nil, nil, plane.ShareError(err)
+	}
+	return h, c, nil
+}
+
+// requestMemory connects with the server and returns the descriptor of the memory, and the connection.
+func requestMemory(ctx context.Context, s *plane.Site, key []byte) (int, *net.UnixConn, error) {
+	until := shareDeadline(ctx)
+	rank := uint32(s.Mine)
+	c, err := dialServer(ctx, serverName(key), until)
+	if err != nil {
+		return -1, nil, err
+	}
+	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
+	if err = shm.SameUser(c); err == nil {
+		c.SetDeadline(until)
+		_, err = c.Write(append(binary.LittleEndian.AppendUint32(nil, rank), proof(key, "knocks", rank)...))
+	}
+	if err == nil {
+		var fd int
+		if fd, err = shm.RecvFD(c, proof(key, "answers", rank)); err == nil {
+			return fd, c, nil
+		}
+	}
+	c.Close()
+	return -1, nil, err
+}
+
+// dialServer connects with a server. One that too many have come to at once is tried again.
+func dialServer(ctx context.Context, name string, until time.Time) (*net.UnixConn, error) {
+	for {
+		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: "@" + name, Net: "unix"})
+		if err == nil || !errors.Is(err, syscall.EAGAIN) || ctx.Err() != nil || time.Now().After(until) {
+			return c, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// keepOrClose tells the maker of the memory, at the other end of c, whether the two need to notice each other's end by c.
+func keepOrClose(s *plane.Site, c *net.UnixConn) {
+	if s.KernelTells(0) { // the maker has the host's first rank
+		c.Write([]byte{connClose})
+		c.Close()
+		return
+	}
+	c.SetDeadline(time.Time{})
+	c.Write([]byte{connKeep}) // if this fails, the end of c follows
+	s.WatchEnd(c, s.Topo.Rank(s.Node, 0), nil)
+}
+
+// shareDeadline is when to give up sharing: before ctx ends, so that there is time left to go on without.
+func shareDeadline(ctx context.Context) time.Time {
+	limit := time.Now().Add(time.Minute)
+	if d, ok := ctx.Deadline(); ok {
+		if half := time.Now().Add(time.Until(d) / 2); half.Before(limit) {
+			return half
+		}
+	}
+	return limit
+}
