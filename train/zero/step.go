@@ -37,11 +37,19 @@ func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf
 		return errClosed
 	}
 	err := m.step(ctx, u)
-	var failed *ccl.Error // of a Comm, whose ranks know: those of NormOver pass it on if they are tied to this one
-	if err != nil && !errors.Is(err, ErrNotFinite) && (ctx.Err() != nil || !errors.As(err, &failed)) {
-		m.c.Abort(err) // some shards may have been updated, and others wait for this rank
+	if err != nil {
+		m.giveUp(ctx, err)
 	}
 	return err
+}
+
+// giveUp fails the Comm after a Step that failed: some shards may have been updated, and others wait for this rank. What
+// another Comm has failed of its ranks know; those of NormOver pass it on if they are tied to this one.
+func (m *Model[P, M]) giveUp(ctx context.Context, err error) {
+	var failed *ccl.Error
+	if !errors.Is(err, ErrNotFinite) && (ctx.Err() != nil || !errors.As(err, &failed)) {
+		m.c.Abort(err)
+	}
 }
 
 func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) error) error {
