@@ -29,7 +29,11 @@ func (b withSecret) AllGather(_ context.Context, mine []byte) ([][]byte, error) 
 }
 
 // siteOf is this process's part of a host.
-func siteOf(node int) *plane.Site { return &plane.Site{Node: node} }
+func siteOf(node int) *plane.Site {
+	s := &plane.Site{}
+	s.Node = node
+	return s
+}
 
 // A verdict says how it went on this rank, and is an error on all ranks if it was one on some.
 func TestVerdict(t *testing.T) {

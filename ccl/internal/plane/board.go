@@ -65,7 +65,7 @@ func ShareError(err error) error {
 }
 
 // MakeHost makes the memory of this host, with the region of the job's first Comm. If shared, other processes are to take it.
-func (s *Site) MakeHost(shared bool) error {
+func (s *host) MakeHost(shared bool) error {
 	h := PrivateHost()
 	if shared {
 		var err error
@@ -92,16 +92,16 @@ func (s *Site) MakeHost(shared bool) error {
 }
 
 // TakeHost makes h, which another process has made, the memory of this host.
-func (s *Site) TakeHost(h *shm.Host) error {
+func (s *host) TakeHost(h *shm.Host) error {
 	s.open(h)
 	return s.showPulse(h)
 }
 
 // FirstRegion is where the region of the job's first Comm lies.
-func (s *Site) FirstRegion() uint64 { return boardOf(s.Host).world.Load() }
+func (s *host) FirstRegion() uint64 { return boardOf(s.Host).world.Load() }
 
 // open lets the monitor see the host's memory.
-func (s *Site) open(h *shm.Host) {
+func (s *host) open(h *shm.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Host = h

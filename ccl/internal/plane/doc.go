@@ -1,10 +1,12 @@
 // Package plane is the control plane of a job: how a rank waits, how a failure becomes one
 // cause for all, and what is known of ranks that wait. It moves no data. Its parts:
 //
-//   - A [Job] is what the ranks of one job in this process have in common: the clock, the monitor, the TCP listener and the
-//     events.
-//   - A [Site] is this process's part of one host of the job: the host's memory, its log of events, the processes beside this
-//     one, and the connections with other hosts. A process has one site, unless its ranks were told to act as several hosts.
+//   - A [Job] is what the ranks of one job in this process have in common: how time passes (clock), how other hosts are
+//     reached, which ranks have gone and which lead their hosts (membership.go), what is proposed and decided (event), where
+//     all ranks stand (status), the Comms (comms.go), and the monitor.
+//   - A [Site] is this process's part of one host of the job: the host's memory and log (board.go, news.go), the processes
+//     beside this one (pulse.go), and the connections with other hosts (control, neighbors.go). A process has one, unless its
+//     ranks were told to act as several hosts.
 //   - A [Member] is one rank of one Comm: who it is, which calls it has made, how it waits, and how it fails.
 //
 // # Waiting
@@ -52,7 +54,7 @@
 // A goroutine that holds a lock takes only locks that are below it here. No lock is held while a call waits for another rank.
 //
 //	Job.Order           the order in which this process believes events; held while one is handled
-//	Site.kept           events that the host's log has no room for yet
+//	hostLog.kept        events that the host's log has no room for yet
 //	note                what a Member tells the monitor of the call under way
 //	Member.Life         keeps the memory of a Comm mapped while another goroutine looks at it
 //	event.Proposals.mu  what this process has proposed; held while that is compared with what is believed

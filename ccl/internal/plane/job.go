@@ -1,9 +1,7 @@
 package plane
 
 import (
-	"net"
 	"net/netip"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,86 +9,56 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/clock"
-	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
-	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tcp"
-	"github.com/goccl/goccl/internal/algo"
 )
 
 // Job is what the ranks of one job that live in this process have in common.
 type Job struct {
-	id string
-	clock.Coarse
-	Order    sync.Mutex  // of what is believed
-	Lived    clock.Lived // of this process
-	naps     proc.Napper
-	Courtesy courtesy
+	id   string
+	peer time.Duration // Options.PeerTimeout of the first Comm
+	timing
+	network
+	lifetime
 
-	// Set once, by the first rank that comes by.
-	Topo  algo.Topology
-	Addrs []netip.AddrPort // by rank; nil on a single host
-	iface string           // that it listens at
-	TCP   *tcp.Node
-	peer  time.Duration // Options.PeerTimeout of the first Comm
+	Order     sync.Mutex      // of what is believed
+	undecided event.Sequencer // what is not decided yet
+	Statuses  status.Table    // where all ranks stand
+	watch     monitored       // what the monitor keeps
 
-	here   atomic.Int32 // ranks in this process
-	refs   int          // Comms and joining ranks, under jobs.mu
-	StopCh chan struct{}
-	Wg     sync.WaitGroup
-
-	steps     map[string]*step // of joining, under mu
-	mu        sync.Mutex
-	comms     map[uint64][]*Member
-	undecided event.Sequencer
-	dead      map[int]bool    // ranks of the world that are known to be lost
-	leavers   map[int]bool    // ranks of the world that are known to have left in good order
-	fallen    map[int]bool    // those that are said to be lost, whether that is believed yet or not
-	first     map[int]int     // by host, which of its ranks leads it, where that is not the first: see succeed.go
-	vacant    map[int]absence // hosts whose lead has gone, and the next has not come
-	brokenAt  int64           // when the first failure was heard of, since the last picture; 0: none
-	Statuses  status.Table
-	watch     monitored
-	sites     map[int]*Site
-	all       []*Site // the same
-	leaving   bool
+	mu sync.Mutex // guards what follows
+	membership
+	comms    comms
+	sites    map[int]*Site // of this process, by host
+	all      []*Site       // the same
+	brokenAt int64         // when the first failure was heard of, since the last report of where all ranks stood; 0: none
 }
 
-// Site is this process's part in one host of its job. A process has one, unless its
-// ranks were told to count as on several hosts.
-type Site struct {
-	*Job
-	Node int
+// timing is how time passes in this process.
+type timing struct {
+	clock.Coarse
+	Lived    clock.Lived
+	naps     proc.Napper
+	Courtesy courtesy
+}
 
-	// Set once, by the first rank that comes by.
-	Mine  int   // the lowest rank of this process on the host
-	Procs []int // by rank of this host, the lowest rank of its process
-	Host  *shm.Host
+// network is how other hosts are reached. It is set once, by the first rank that comes by.
+type network struct {
+	Addrs []netip.AddrPort // by rank; nil on a single host
+	TCP   *tcp.Node
+	iface string // that it listens at
+}
 
-	// Guarded by Job.mu.
-	scanned atomic.Uint64 // of the host's log
-	kept    struct {      // what it had no room for yet; locked before Job.mu
-		sync.Mutex
-		events []event.Event
-	}
-	numbers   atomic.Uint32 // of this process's events
-	proposals event.Proposals
-	passed    event.Seen
-	pulses    []pulse
-	pulse     *pulse // this process's
-	others    []watched
-	guarded   bool // this process is told when the next of the others ends; the monitor's
-	control   []*control.Conn
-	joining   map[int]bool // ranks of the world to which a connection is being made
-	inPlane   bool         // it has been connected first
-	seen      status.Seen  // which statuses have come
-	boardRead uint64       // of the host's statuses; the monitor's
-	unix      []*net.UnixConn
-	entrance  Entrance
-	Ringer    atomic.Pointer[ringer] // nil: the monitor never idles
-	Attending sync.WaitGroup         // goroutines at the door and at the ends of unix: they use host
+// lifetime is how long the job lasts in this process.
+type lifetime struct {
+	here    atomic.Int32     // ranks in this process
+	refs    int              // Comms and joining ranks, under jobs
+	steps   map[string]*step // of joining, under Job.mu
+	leaving bool             // under Job.mu
+	StopCh  chan struct{}
+	Wg      sync.WaitGroup
 }
 
 // Site returns this process's part in host node.
@@ -99,37 +67,18 @@ func (j *Job) Site(node int) *Site {
 	defer j.mu.Unlock()
 	s := j.sites[node]
 	if s == nil {
-		s = &Site{Job: j, Node: node, joining: map[int]bool{}}
+		s = newSite(j, node)
 		j.sites[node] = s
 		j.all = append(j.all[:len(j.all):len(j.all)], s) // a new list: others hold the old one
 	}
 	return s
 }
 
-// siteList lists the sites of this process.
+// Sites lists the sites of this process.
 func (j *Job) Sites() []*Site {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.all
-}
-
-// step is what one rank of this process does for all.
-type step struct {
-	sync.Once
-	err error
-}
-
-// Once runs f for the first rank of this process that comes to the step of that name, and returns its error to all.
-func (j *Job) Once(name string, f func() error) error {
-	j.mu.Lock()
-	s := j.steps[name]
-	if s == nil {
-		s = new(step)
-		j.steps[name] = s
-	}
-	j.mu.Unlock()
-	s.Do(func() { s.err = f() })
-	return s.err
 }
 
 // jobs are the jobs this process takes part in: what a process has one of.
@@ -152,9 +101,8 @@ func EnterJob(id string, peer time.Duration) *Job {
 		if peer > 0 {
 			peer = max(peer, leastSilence)
 		}
-		j = &Job{id: id, peer: peer, StopCh: make(chan struct{}), comms: map[uint64][]*Member{}, steps: map[string]*step{}, sites: map[int]*Site{},
-			dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{},
-		}
+		j = &Job{id: id, peer: peer, membership: newMembership(), comms: comms{}, sites: map[int]*Site{}}
+		j.StopCh, j.steps = make(chan struct{}), map[string]*step{}
 		j.Start()
 		j.naps.Open()
 		jobs.m[id] = j
@@ -253,25 +201,10 @@ func (j *Job) close() {
 // Ended is what package proc calls when the process that this one watches has ended: the monitor looks at once.
 func (j *Job) Ended() { j.WakeMonitor() }
 
-// How often a rank looks at a flag before it gives way: hardly at all where ranks outnumber processors, since then the rank
-// that it waits for may need its processor.
-const (
-	spinsAlone   = 1024
-	SpinsCrowded = 16
-)
-
-// spins is that number for the ranks of this host.
-func (s *Site) spins() int {
-	if s.Topo.Locals(s.Node) > s.Host.Processors() || int(s.here.Load()) > runtime.GOMAXPROCS(0) {
-		return SpinsCrowded
-	}
-	return spinsAlone
-}
-
 // add makes c known to the monitor. A failure that came before it did counts.
 func (j *Job) add(c *Member) {
 	j.mu.Lock()
-	j.comms[c.id] = append(j.comms[c.id], c)
+	j.comms.add(c)
 	j.mu.Unlock()
 	for _, e := range j.undecided.History() {
 		if call.Code(e.Code) <= call.Closed {
@@ -283,15 +216,7 @@ func (j *Job) add(c *Member) {
 func (j *Job) Remove(c *Member) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	list := j.comms[c.id]
-	for i, x := range list {
-		if x == c {
-			j.comms[c.id] = append(list[:i:i], list[i+1:]...)
-			break
-		}
-	}
-	if len(j.comms[c.id]) == 0 {
-		delete(j.comms, c.id)
+	if j.comms.remove(c) {
 		j.Statuses.Forget(c.id)
 	}
 	switch {
@@ -306,10 +231,7 @@ func (j *Job) Remove(c *Member) {
 // checkMembers looks after the calls that wait, and reports whether there are any.
 func (j *Job) checkMembers(now int64) (waits bool) {
 	j.mu.Lock()
-	all := j.watch.members[:0]
-	for _, list := range j.comms {
-		all = append(all, list...)
-	}
+	all := j.comms.members(j.watch.members[:0])
 	j.mu.Unlock()
 	for _, c := range all {
 		if c.asked.CompareAndSwap(true, false) {
@@ -345,32 +267,4 @@ func (j *Job) StartMonitor() {
 	}
 	j.Wg.Add(1)
 	go j.monitor()
-}
-
-// Reset drops what an unsuccessful try has left, once nobody uses it.
-func (s *Site) Reset() {
-	s.hidePulse()
-	s.CloseRinger()
-	s.mu.Lock()
-	d, ends := s.entrance, s.unix
-	s.entrance, s.unix = nil, nil
-	s.mu.Unlock()
-	if d != nil {
-		d.Shut()
-		d.Drop()
-	}
-	for _, c := range ends {
-		closeInOrder(c)
-	}
-	s.Attending.Wait()
-	s.kept.Lock()
-	s.kept.events = nil
-	s.kept.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.scanned.Store(0)
-	if s.Host != nil {
-		s.Host.Close()
-		s.Host = nil
-	}
 }

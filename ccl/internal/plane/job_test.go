@@ -9,7 +9,7 @@ import (
 
 // A wait for others counts the time that was lived through, not a pause, and ends with the job.
 func TestOutlives(t *testing.T) {
-	j := &Job{StopCh: make(chan struct{})}
+	j := &Job{lifetime: lifetime{StopCh: make(chan struct{})}}
 	const step = 100 * time.Millisecond // the most that counts of a gap
 	at := time.Now()
 	j.Lived.Lap(at)

@@ -36,7 +36,7 @@ func TestUnfinished(t *testing.T) {
 		{"they wait for each other", []status.Status{waits(2, 1, 2), waits(3, 2, 1)}, []int{1, 2}, 1, []int{1, 2}, true, "too late"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &Site{Job: &Job{}}
+			s := newSite(&Job{}, 0)
 			for _, st := range tc.told {
 				s.Statuses.Keep(&st, s.Clock())
 			}

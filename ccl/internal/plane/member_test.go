@@ -13,7 +13,8 @@ import (
 // A Member knows itself by its rank in the Comm, in the world, and on its host.
 func TestMemberOfTwoHosts(t *testing.T) {
 	world := MembersOf([]int{7, 5, 2, 3}) // ranks 1 and 3 are on the second host
-	s := &Site{Job: &Job{}, Host: PrivateHost()}
+	s := newSite(&Job{}, 0)
+	s.Host = PrivateHost()
 	defer s.Host.Close()
 	var c Member
 	c.Init(s, 11, world, algo.Placed([]int{0, 1, 0, 1}), 3, region.New(0, shm.Aligned(region.Bytes(2)), 2), Options{})

@@ -11,13 +11,14 @@ import (
 
 // planeOf is the sites of n hosts of one rank, of which some are gone, as all know.
 func planeOf(n int, gone ...int) []*Site {
-	j := &Job{Topo: algo.Blocks(n, 1), first: map[int]int{}}
+	j := &Job{membership: newMembership()}
+	j.Topo = algo.Blocks(n, 1)
 	for _, h := range gone {
 		j.first[h] = 1
 	}
 	var sites []*Site
 	for h := range n {
-		sites = append(sites, &Site{Job: j, Node: h})
+		sites = append(sites, newSite(j, h))
 	}
 	return sites
 }

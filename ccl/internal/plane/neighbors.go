@@ -28,10 +28,6 @@ import (
 // controlStream is the stream number of these connections, of no Comm.
 const controlStream = 0xc0
 
-// ringReach is how many hosts each has a connection to in either direction of the ring: so
-// many, less one, may go at once without dividing the others.
-const ringReach = 2
-
 // joinPlane connects this host with those beside it. From now on this process takes what others dial to it, too: it
 // may come to speak for its host before it knows so.
 func (s *Site) JoinNeighbors(ctx context.Context) error {
@@ -52,32 +48,11 @@ func (s *Site) JoinNeighbors(ctx context.Context) error {
 	return nil
 }
 
-// beside lists the hosts that this one has connections with: those of the tree, and, of
-// those that are left, the nearest on the ring. It is symmetric, while all know who is gone.
-func (s *Site) beside() []int {
+// beside lists the hosts that this one has connections with.
+func (s *host) beside() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.Topo.Nodes()
-	var hosts []int
-	add := func(h int) {
-		if h != s.Node && h < n && s.lead(h) >= 0 && !slices.Contains(hosts, h) {
-			hosts = append(hosts, h)
-		}
-	}
-	if s.Node > 0 {
-		add((s.Node - 1) / 2)
-	}
-	add(2*s.Node + 1)
-	add(2*s.Node + 2)
-	for _, step := range []int{1, n - 1} {
-		for h, found := (s.Node+step)%n, 0; h != s.Node && found < ringReach; h = (h + step) % n {
-			if s.lead(h) >= 0 {
-				add(h)
-				found++
-			}
-		}
-	}
-	return hosts
+	return s.membership.beside(s.Node)
 }
 
 // joinRank connects with the process of rank w of the world, and tells it what has happened so far.
@@ -87,7 +62,7 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 	}
 	w = s.alongWith(w)[0] // both ends name a process alike
 	s.mu.Lock()
-	known := s.joining[w] || s.leaving || slices.ContainsFunc(s.control, func(c *control.Conn) bool { return c.First == w })
+	known := s.joining[w] || s.leaving || slices.ContainsFunc(s.conns, func(c *control.Conn) bool { return c.First == w })
 	if !known {
 		s.joining[w] = true
 	}
@@ -107,7 +82,7 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 		c.ByeAndClose()
 		return nil
 	}
-	s.control = append(s.control[:len(s.control):len(s.control)], c)
+	s.conns = append(s.conns[:len(s.conns):len(s.conns)], c)
 	s.Wg.Add(1)
 	s.mu.Unlock()
 	old := s.undecided.All()       // what comes from now on is sent to c as well
@@ -277,7 +252,7 @@ func (s *Site) forward(e *event.Event, from *control.Conn) bool {
 	return true
 }
 
-func (s *Site) ending() bool {
+func (s *host) ending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leaving
@@ -287,9 +262,9 @@ func (s *Site) ending() bool {
 func (s *Site) drop(c *control.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.control, c)
+	i := slices.Index(s.conns, c)
 	if i >= 0 {
-		s.control = append(s.control[:i:i], s.control[i+1:]...)
+		s.conns = append(s.conns[:i:i], s.conns[i+1:]...)
 	}
 	c.Close()
 }
@@ -313,5 +288,5 @@ func (s *Site) flush() (more bool) {
 func (s *Site) neighbors() []*control.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.control
+	return s.conns
 }

@@ -21,7 +21,7 @@ func TestLateRestOfAFrame(t *testing.T) {
 	e := event.New(8, call.Aborted, 5, 3, 2, nil)
 	body := e.Encode(make([]byte, event.Wire))
 	frame := append([]byte{byte(control.FrameHead + len(body)), 0, control.FrameEvent, control.FrameVersion}, body...)
-	s := &Site{Job: &Job{}} // nobody moves its clock on: it is as if the process were stopped
+	s := newSite(&Job{}, 0) // nobody moves its clock on: it is as if the process were stopped
 	s.peer = 10 * time.Millisecond
 	c := &control.Conn{Conn: a}
 	go func() {

@@ -17,29 +17,29 @@ import (
 const explainFor = time.Second
 
 // log puts e into the log of this host, or keeps it until there is room.
-func (s *Site) appendLog(h *shm.Host, e event.Event) {
-	s.kept.Lock()
-	defer s.kept.Unlock()
-	s.kept.events = append(s.kept.events, e)
+func (s *host) appendLog(h *shm.Host, e event.Event) {
+	s.log.kept.Lock()
+	defer s.log.kept.Unlock()
+	s.log.kept.events = append(s.log.kept.events, e)
 	s.appendInOrder(h)
 }
 
 // appendKept appends what there is room for by now, and reports whether that is all.
-func (s *Site) appendKept() bool {
+func (s *host) appendKept() bool {
 	s.mu.Lock()
 	h := s.Host
 	s.mu.Unlock()
-	s.kept.Lock()
-	defer s.kept.Unlock()
+	s.log.kept.Lock()
+	defer s.log.kept.Unlock()
 	if h != nil && h.Shared() {
 		s.appendInOrder(h)
 	}
-	return len(s.kept.events) == 0
+	return len(s.log.kept.events) == 0
 }
 
-// appendInOrder appends the first of what was kept, in its order. s.kept is held.
-func (s *Site) appendInOrder(h *shm.Host) {
-	u := &s.kept
+// appendInOrder appends the first of what was kept, in its order. s.log.kept is held.
+func (s *host) appendInOrder(h *shm.Host) {
+	u := &s.log.kept
 	done := 0
 	for done < len(u.events) && boardOf(h).log.Append(&u.events[done], s.Topo.Local(s.Mine), s.hasRead) {
 		done++
@@ -61,12 +61,12 @@ func (s *Site) drainKept() {
 }
 
 // hasRead reports whether all processes of this host that count have read what was in the slot of event i before.
-func (s *Site) hasRead(i uint64) bool {
+func (s *host) hasRead(i uint64) bool {
 	if i < shm.RingSlots {
 		return true
 	}
 	oldest := i - shm.RingSlots // which is overwritten
-	if s.scanned.Load() <= oldest {
+	if s.log.scanned.Load() <= oldest {
 		return false
 	}
 	s.mu.Lock()
@@ -82,13 +82,13 @@ func (s *Site) hasRead(i uint64) bool {
 }
 
 // isOut reports whether a process of this host reads and writes no more. s.mu is held.
-func (s *Site) isOut(o *watched) bool {
+func (s *host) isOut(o *watched) bool {
 	p := &s.pulses[o.local]
 	return o.gone || p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0 || s.dead[s.Topo.Rank(s.Node, o.local)]
 }
 
 // writesNoMore is isOut of the process whose lowest rank is the l-th of this host.
-func (s *Site) writesNoMore(l int) bool {
+func (s *host) writesNoMore(l int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.others {
@@ -100,8 +100,8 @@ func (s *Site) writesNoMore(l int) bool {
 }
 
 // showRead says how far this process has read the log.
-func (s *Site) showRead(next uint64) {
-	s.scanned.Store(next)
+func (s *host) showRead(next uint64) {
+	s.log.scanned.Store(next)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pulse != nil {

@@ -75,21 +75,21 @@ func (j *Job) becomeIdle(at int64) bool {
 }
 
 // canIdle reports whether this process would be rung.
-func (s *Site) canIdle() bool {
+func (s *host) canIdle() bool {
 	s.mu.Lock()
 	h, guarded := s.Host, s.guarded
 	s.mu.Unlock()
 	if h == nil || !h.Shared() {
 		return true
 	}
-	s.kept.Lock()
-	said := len(s.kept.events) == 0
-	s.kept.Unlock()
+	s.log.kept.Lock()
+	said := len(s.log.kept.events) == 0
+	s.log.kept.Unlock()
 	return said && guarded && s.Ringer.Load() != nil
 }
 
 // setIdle says in this process's pulse that it is to be rung.
-func (s *Site) setIdle() {
+func (s *host) setIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pulse != nil {
@@ -98,7 +98,7 @@ func (s *Site) setIdle() {
 }
 
 // clearIdle ends what setIdle began.
-func (s *Site) clearIdle() {
+func (s *host) clearIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pulse != nil && s.pulse.idle.Load() != 0 {
@@ -107,15 +107,15 @@ func (s *Site) clearIdle() {
 }
 
 // hasNews reports whether the host's log or board has something that this process has not read.
-func (s *Site) hasNews() bool {
+func (s *host) hasNews() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.Host
-	return h != nil && h.Shared() && (boardOf(h).log.Claimed() != s.scanned.Load() || boardOf(h).status.Claimed() != s.boardRead)
+	return h != nil && h.Shared() && (boardOf(h).log.Claimed() != s.log.scanned.Load() || boardOf(h).status.Claimed() != s.log.read)
 }
 
 // ringIdle rings the idle processes of this host, which have something to read.
-func (s *Site) ringIdle() {
+func (s *host) ringIdle() {
 	t := s.Ringer.Load()
 	if t == nil {
 		return
@@ -131,7 +131,7 @@ func (s *Site) ringIdle() {
 
 // guard has this process told of the end of the next process of its host, in the circle of those that are left: so each is
 // watched by one. It is false where that cannot be. s.mu is held.
-func (s *Site) guard() bool {
+func (s *host) guard() bool {
 	var next *watched
 	for i := range s.others {
 		o := &s.others[i]

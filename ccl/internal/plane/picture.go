@@ -48,7 +48,7 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 }
 
 // isBroken reports whether a lead has gone: then the tree does not reach all.
-func (s *Site) isBroken() bool {
+func (s *host) isBroken() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.first) > 0
@@ -59,10 +59,10 @@ func (s *Site) readBoard() {
 	s.mu.Lock()
 	h := s.Host
 	s.mu.Unlock()
-	if h == nil || !h.Shared() || boardOf(h).status.Claimed() == s.boardRead {
+	if h == nil || !h.Shared() || boardOf(h).status.Claimed() == s.log.read {
 		return
 	}
-	boardOf(h).status.Unread(&s.boardRead, s.writesNoMore, func(st *status.Status) { s.receiveStatus(st, nil, false) })
+	boardOf(h).status.Unread(&s.log.read, s.writesNoMore, func(st *status.Status) { s.receiveStatus(st, nil, false) })
 }
 
 // reportStall reports the call that c waits in, if no lower rank does.
@@ -97,16 +97,7 @@ func (c *Member) SetName(name string) { c.name.Store(&name) }
 // reporter is the Comm of this process that speaks for the job, if its process is the one to
 // do so: that of the lowest rank of the world that has not gone. j.mu is held.
 func (j *Job) reporter() *Member {
-	lowest := -1
-	var m *Member
-	for _, list := range j.comms {
-		for _, c := range list {
-			w := c.Members.World(c.rank)
-			if m == nil || w < lowest || w == lowest && c.id < m.id {
-				lowest, m = w, c
-			}
-		}
-	}
+	m, lowest := j.comms.lowest()
 	if m == nil {
 		return nil
 	}

@@ -24,6 +24,14 @@ type pulse struct {
 	_     [24]byte
 }
 
+// processes are those of this host. Job.mu guards them.
+type processes struct {
+	pulses  []pulse // by rank of the host; a process uses that of its lowest rank
+	pulse   *pulse  // this process's
+	others  []watched
+	guarded bool // this process is told when the next of the others ends; the monitor's
+}
+
 // watched is another process of this host as the monitor sees it.
 type watched struct {
 	local int // the lowest of its ranks, among the ranks of the host
@@ -43,7 +51,7 @@ type watched struct {
 func pulseBytes(n int) int { return n * int(unsafe.Sizeof(pulse{})) }
 
 // showLife makes this process's pulse visible, and finds those of the others.
-func (s *Site) showPulse(h *shm.Host) error {
+func (s *host) showPulse(h *shm.Host) error {
 	n := len(s.Procs)
 	mem, err := h.View(boardOf(h).pulses.Load(), pulseBytes(n))
 	if err != nil {
@@ -67,7 +75,7 @@ func (s *Site) showPulse(h *shm.Host) error {
 }
 
 // startSilence begins to count the silence of the others.
-func (s *Site) startSilence() {
+func (s *host) startSilence() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pulse == nil {
@@ -90,7 +98,7 @@ const turns = 40 * time.Millisecond
 
 // silence is how long another process of this host is silent when it is lost: PeerTimeout, or, where a hundred processes
 // and more share a processor, what a live one may need. s.mu is held.
-func (s *Site) silence() time.Duration {
+func (s *host) silence() time.Duration {
 	if s.Host == nil {
 		return s.peer
 	}
@@ -128,7 +136,7 @@ func (o *watched) lost(p, me *pulse, now, bar time.Duration) bool {
 }
 
 // hideLife says that this process leaves in good order.
-func (s *Site) hidePulse() {
+func (s *host) hidePulse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pulse != nil {
@@ -206,7 +214,7 @@ func (s *Site) lostProcess(first int, why error) {
 }
 
 // ranksOf lists the ranks of the world in the process of this host whose lowest rank is first.
-func (s *Site) ranksOf(first int) []int {
+func (s *host) ranksOf(first int) []int {
 	var ranks []int
 	for l, p := range s.Procs {
 		if p == first {
@@ -218,7 +226,7 @@ func (s *Site) ranksOf(first int) []int {
 
 // KernelTells reports whether the kernel raises a flag when this process ends, or that whose lowest rank is the l-th of this
 // host: then the two need no connection to notice each other's end.
-func (s *Site) KernelTells(l int) bool {
+func (s *host) KernelTells(l int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pulse.death.Load() != 0 && s.pulses[l].death.Load() != 0

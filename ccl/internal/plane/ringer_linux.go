@@ -11,7 +11,7 @@ import (
 // others. It has an abstract socket whose name only ranks of the job can tell: one descriptor a process, and no
 // connections. What a datagram holds does not matter. A stranger that has found the name can wake a monitor too soon, no more.
 type ringer struct {
-	s    *Site
+	job  *Job
 	name func(local int) string // of the socket of the process whose lowest rank that is
 	l    *net.UnixConn
 	fd   int
@@ -22,12 +22,12 @@ type ringer struct {
 }
 
 // OpenRinger makes the ringer of this process; name is that of the socket of each process of the host. Where that cannot be its monitor never idles.
-func (s *Site) OpenRinger(name func(local int) string) {
+func (s *host) OpenRinger(name func(local int) string) {
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "@" + name(s.Topo.Local(s.Mine)), Net: "unixgram"})
 	if err != nil {
 		return
 	}
-	t := &ringer{s: s, name: name, l: l, others: map[int]*unix.SockaddrUnix{}}
+	t := &ringer{job: s.Job, name: name, l: l, others: map[int]*unix.SockaddrUnix{}}
 	if raw, err := l.SyscallConn(); err != nil || raw.Control(func(fd uintptr) { t.fd = int(fd) }) != nil {
 		l.Close()
 		return
@@ -37,7 +37,7 @@ func (s *Site) OpenRinger(name func(local int) string) {
 }
 
 // CloseRinger ends what OpenRinger began.
-func (s *Site) CloseRinger() {
+func (s *host) CloseRinger() {
 	if t := s.Ringer.Swap(nil); t != nil {
 		t.mu.Lock()
 		t.closed = true
@@ -53,7 +53,7 @@ func (t *ringer) listen() {
 		if _, err := t.l.Read(b[:]); err != nil {
 			return
 		}
-		t.s.WakeMonitor()
+		t.job.WakeMonitor()
 	}
 }
 

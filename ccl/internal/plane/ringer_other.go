@@ -5,6 +5,6 @@ package plane
 // ringer is for systems whose processes share memory.
 type ringer struct{}
 
-func (*Site) OpenRinger(func(int) string) {}
-func (*Site) CloseRinger()                {}
+func (*host) OpenRinger(func(int) string) {}
+func (*host) CloseRinger()                {}
 func (*ringer) Ring(int)                  {}

@@ -54,12 +54,12 @@ func (s *Site) Scan() {
 	s.mu.Lock()
 	h := s.Host
 	s.mu.Unlock()
-	if h == nil || !h.Shared() || boardOf(h).log.Claimed() == s.scanned.Load() {
+	if h == nil || !h.Shared() || boardOf(h).log.Claimed() == s.log.scanned.Load() {
 		return
 	}
 	s.Order.Lock()
 	defer s.Order.Unlock()
-	next := s.scanned.Load()
+	next := s.log.scanned.Load()
 	boardOf(h).log.Unread(&next, s.writesNoMore, func(e *event.Event) {
 		s.showRead(next)
 		s.handle(e)
@@ -113,15 +113,10 @@ func (s *Site) decide() {
 }
 
 // lowest reports whether no host before this one has a lead.
-func (s *Site) lowest() bool {
+func (s *host) lowest() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for h := range s.Node {
-		if s.lead(h) >= 0 {
-			return false
-		}
-	}
-	return true
+	return s.membership.lowest(s.Node)
 }
 
 // expireProposals believes the proposals of this process that nobody has decided in time.
@@ -161,7 +156,7 @@ func (s *Site) deliver(e *event.Event) {
 			s.markLeft(s.Topo.Node(w), []int{w})
 		case call.Code(e.Code) == event.NewLead:
 			s.mu.Lock()
-			delete(s.vacant, s.Topo.Node(w))
+			s.occupy(s.Topo.Node(w))
 			s.mu.Unlock()
 		}
 		return
@@ -172,19 +167,15 @@ func (s *Site) deliver(e *event.Event) {
 	}
 	if s.brokenAt == 0 && alarming(call.Code(e.Code)) {
 		s.brokenAt = max(s.Clock(), 1)
-		for _, list := range s.comms { // all are to say where they stand
-			for _, c := range list {
-				c.asked.Store(true)
-			}
+		for _, c := range s.comms.members(nil) { // all are to say where they stand
+			c.asked.Store(true)
 		}
 	}
 	var all []*Member
 	if e.Comm != 0 {
 		all = append(all, s.comms[e.Comm]...)
 	} else {
-		for _, list := range s.comms {
-			all = append(all, list...)
-		}
+		all = s.comms.members(all)
 	}
 	s.mu.Unlock()
 	for _, c := range all {

@@ -12,7 +12,7 @@ import (
 // What a process proposes of a Comm that it has no rank of, as one does whose Split failed, waits for a decision like all
 // else, and is insisted on if none comes.
 func TestProposalOfAnothersComm(t *testing.T) {
-	s := &Site{Job: &Job{comms: map[uint64][]*Member{}}}
+	s := newSite(&Job{comms: comms{}}, 0)
 	for _, code := range []call.Code{call.RankLost, call.Canceled, call.Aborted} {
 		e := event.Event{Comm: 42 + uint64(code), Code: uint8(code), Peer: 1}
 		assert.False(t, s.isMoot(&e), "code %d", code)

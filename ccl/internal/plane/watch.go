@@ -13,7 +13,7 @@ type Entrance interface {
 }
 
 // SetEntrance notes the entrance to this host's memory, which is shut when the job begins.
-func (s *Site) SetEntrance(e Entrance) {
+func (s *host) SetEntrance(e Entrance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.entrance = e

@@ -27,7 +27,8 @@ func TestLeadOfAHost(t *testing.T) {
 		{"a rank that cannot be", func(j *Job) { j.markFailed(-1); j.markFailed(9) }, []int{0, 3, 6}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j := &Job{Topo: algo.Blocks(3, 3), first: map[int]int{}, fallen: map[int]bool{}, leavers: map[int]bool{}, vacant: map[int]absence{}}
+			j := &Job{membership: newMembership()}
+			j.Topo = algo.Blocks(3, 3)
 			tc.what(j)
 			for h, want := range tc.want {
 				assert.Equal(t, want, j.leadOf(h), "host %d", h)
@@ -39,7 +40,8 @@ func TestLeadOfAHost(t *testing.T) {
 // Where the lead of a host has left, and no other has come, all of its host count as having left, but for those
 // that are lost.
 func TestWhoHasLeft(t *testing.T) {
-	j := &Job{Topo: algo.Blocks(2, 3), first: map[int]int{}, fallen: map[int]bool{}, leavers: map[int]bool{}, dead: map[int]bool{}, vacant: map[int]absence{}}
+	j := &Job{membership: newMembership()}
+	j.Topo = algo.Blocks(2, 3)
 	left := func() (ranks []int) {
 		for w := range 6 {
 			if j.hasLeft(w) {

@@ -16,23 +16,6 @@ import (
 // beside it; those expect it, since they have seen the end of their connection, or take it unasked. It tells what has
 // happened on its host, hears what has happened elsewhere, and then says that it has come.
 
-// absence says why a host has nobody on the control plane.
-type absence uint8
-
-const (
-	leftHost absence = 1 + iota // its lead has left in good order
-	lostHost
-)
-
-// lead is the rank of the world that leads host h, -1 if no rank of it is left. j.mu is held.
-func (j *Job) lead(h int) int {
-	l := j.first[h]
-	if l >= j.Topo.Locals(h) {
-		return -1
-	}
-	return j.Topo.Rank(h, l)
-}
-
 // leadOf is lead.
 func (j *Job) leadOf(h int) int {
 	j.mu.Lock()
@@ -41,13 +24,10 @@ func (j *Job) leadOf(h int) int {
 }
 
 // leads reports whether this process leads its host.
-func (s *Site) leads() bool {
+func (s *host) leads() bool {
 	w := s.leadOf(s.Node)
 	return w >= 0 && s.Procs[s.Topo.Local(w)] == s.Mine
 }
-
-// isAway reports whether rank w of the world is known to be gone. j.mu is held.
-func (j *Job) isAway(w int) bool { return j.leavers[w] || j.dead[w] }
 
 // isKnownAway is isAway.
 func (j *Job) isKnownAway(w int) bool {
@@ -56,14 +36,8 @@ func (j *Job) isKnownAway(w int) bool {
 	return j.isAway(w)
 }
 
-// hasLeft reports whether rank w of the world has left in good order, as far as is known: where a lead has, and
-// nobody has taken its place, all of its host have. j.mu is held.
-func (j *Job) hasLeft(w int) bool {
-	return j.leavers[w] || !j.dead[w] && j.vacant[j.Topo.Node(w)] == leftHost
-}
-
 // alongWith lists the ranks of the process of rank w of another host.
-func (s *Site) alongWith(w int) []int {
+func (s *host) alongWith(w int) []int {
 	var ranks []int
 	h := s.Topo.Node(w)
 	for l := range s.Topo.Locals(h) {
@@ -77,9 +51,7 @@ func (s *Site) alongWith(w int) []int {
 // markLeft notes that ranks of host h have left in good order.
 func (j *Job) markLeft(h int, ranks []int) {
 	j.mu.Lock()
-	for _, w := range ranks {
-		j.leavers[w] = true
-	}
+	j.leave(ranks)
 	j.mu.Unlock()
 	j.updateLead(h, leftHost)
 }
@@ -102,15 +74,10 @@ func (j *Job) updateLead(h int, why absence) {
 		return
 	}
 	j.mu.Lock()
-	l := j.first[h]
-	for l < j.Topo.Locals(h) && (j.isAway(j.Topo.Rank(h, l)) || j.fallen[j.Topo.Rank(h, l)]) {
-		l++
-	}
-	if l == j.first[h] || j.leaving {
+	if j.leaving || !j.advance(h, why) {
 		j.mu.Unlock()
 		return
 	}
-	j.first[h], j.vacant[h] = l, why
 	var busy []*Site
 	for _, s := range j.all {
 		if s.inPlane {
@@ -167,9 +134,9 @@ func (s *Site) closeRing() {
 // announceLead says that this process leads its host, if another did.
 func (s *Site) announceLead() {
 	s.mu.Lock()
-	news := s.vacant[s.Node] != 0 && len(s.control) > 0
+	news := s.vacant[s.Node] != 0 && len(s.conns) > 0
 	if news {
-		delete(s.vacant, s.Node)
+		s.occupy(s.Node)
 	}
 	s.mu.Unlock()
 	if news {
@@ -199,7 +166,7 @@ func (s *Site) reportUnreachable(w int, err error) {
 	}
 	s.mu.Lock()
 	// The last on the control plane has nobody left to ask.
-	leaving := s.vacant[s.Topo.Node(w)] == leftHost || s.vacant[s.Node] == leftHost || len(s.leavers) > 0 && len(s.control) == 0
+	leaving := s.vacant[s.Topo.Node(w)] == leftHost || s.vacant[s.Node] == leftHost || len(s.leavers) > 0 && len(s.conns) == 0
 	s.mu.Unlock()
 	if leaving && refused {
 		s.Post(event.New(0, event.ProcessLeft, w, -1, s.Topo.Node(w), nil))

@@ -1,0 +1,111 @@
+package plane
+
+import (
+	"slices"
+
+	"github.com/goccl/goccl/internal/algo"
+)
+
+// membership is which ranks of the world have gone, as far as this process knows, and so which leads each host. Job.mu
+// guards it, but for Topo, which is set while the job begins.
+type membership struct {
+	Topo    algo.Topology
+	dead    map[int]bool    // ranks of the world that are known to be lost
+	leavers map[int]bool    // ranks of the world that are known to have left in good order
+	fallen  map[int]bool    // those that are said to be lost, whether that is believed yet or not
+	first   map[int]int     // by host, which of its ranks leads it, where that is not the first
+	vacant  map[int]absence // hosts whose lead has gone, and the next has not come
+}
+
+func newMembership() membership {
+	return membership{dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{}}
+}
+
+// absence says why a host has nobody on the control plane.
+type absence uint8
+
+const (
+	leftHost absence = 1 + iota // its lead has left in good order
+	lostHost
+)
+
+// lead is the rank of the world that leads host h, -1 if no rank of it is left. j.mu is held.
+func (m *membership) lead(h int) int {
+	l := m.first[h]
+	if l >= m.Topo.Locals(h) {
+		return -1
+	}
+	return m.Topo.Rank(h, l)
+}
+
+// isAway reports whether rank w of the world is known to be gone. m.mu is held.
+func (m *membership) isAway(w int) bool { return m.leavers[w] || m.dead[w] }
+
+// hasLeft reports whether rank w of the world has left in good order, as far as is known: where a lead has, and
+// nobody has taken its place, all of its host have. j.mu is held.
+func (m *membership) hasLeft(w int) bool {
+	return m.leavers[w] || !m.dead[w] && m.vacant[m.Topo.Node(w)] == leftHost
+}
+
+// leave notes that ranks have left in good order.
+func (m *membership) leave(ranks []int) {
+	for _, w := range ranks {
+		m.leavers[w] = true
+	}
+}
+
+// advance finds the lead of host h, of which ranks have gone, and reports whether it is another now.
+func (m *membership) advance(h int, why absence) bool {
+	l := m.first[h]
+	for l < m.Topo.Locals(h) && (m.isAway(m.Topo.Rank(h, l)) || m.fallen[m.Topo.Rank(h, l)]) {
+		l++
+	}
+	if l == m.first[h] {
+		return false
+	}
+	m.first[h], m.vacant[h] = l, why
+	return true
+}
+
+// occupy notes that the lead of host h has come.
+func (m *membership) occupy(h int) { delete(m.vacant, h) }
+
+// lowest reports whether no host before h has a lead.
+func (m *membership) lowest(h int) bool {
+	for i := range h {
+		if m.lead(i) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// beside lists the hosts that h has connections with: those of the tree, and, of those that are left, the nearest on the
+// ring. It is symmetric, while all know which have gone.
+func (m *membership) beside(node int) []int {
+	n := m.Topo.Nodes()
+	var hosts []int
+	add := func(h int) {
+		if h != node && h < n && m.lead(h) >= 0 && !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+	}
+	if node > 0 {
+		add((node - 1) / 2)
+	}
+	add(2*node + 1)
+	add(2*node + 2)
+	for _, step := range []int{1, n - 1} {
+		for h, found := (node+step)%n, 0; h != node && found < ringReach; h = (h + step) % n {
+			if m.lead(h) >= 0 {
+				add(h)
+				found++
+			}
+		}
+	}
+	return hosts
+}
+
+// ringReach is how many hosts each has a connection to in either direction of the ring: so
+// many, less one, may go at once without dividing the others.
+const ringReach = 2

@@ -1,0 +1,22 @@
+package plane
+
+import "sync"
+
+// step is what one rank of this process does for all.
+type step struct {
+	sync.Once
+	err error
+}
+
+// Once runs f for the first rank of this process that comes to the step of that name, and returns its error to all.
+func (j *Job) Once(name string, f func() error) error {
+	j.mu.Lock()
+	s := j.steps[name]
+	if s == nil {
+		s = new(step)
+		j.steps[name] = s
+	}
+	j.mu.Unlock()
+	s.Do(func() { s.err = f() })
+	return s.err
+}

@@ -1,0 +1,111 @@
+package plane
+
+import (
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/goccl/goccl/ccl/internal/plane/control"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// Site is this process's part in one host of its job. A process has one, unless its
+// ranks were told to count as on several hosts.
+type Site struct {
+	host
+	connections
+	numbers   atomic.Uint32   // of this process's events
+	proposals event.Proposals // those of them that wait for a decision
+	passed    event.Seen      // which events have come
+	seen      status.Seen     // which statuses have come
+}
+
+// host is what this process knows of one host: its memory, and the other processes there.
+type host struct {
+	*Job
+	Node int
+
+	// Set once, by the first rank that comes by.
+	Mine  int   // the lowest rank of this process on the host
+	Procs []int // by rank of this host, the lowest rank of its process
+	Host  *shm.Host
+
+	log hostLog
+	processes
+	ends
+}
+
+// hostLog is how far this process has read and written what the processes of a host tell each other.
+type hostLog struct {
+	scanned atomic.Uint64 // of the log of events
+	read    uint64        // of the statuses; the monitor's
+	kept    struct {      // events that the log had no room for yet
+		sync.Mutex
+		events []event.Event
+	}
+}
+
+// ends is by what this process notices the end of others, and is woken by them.
+type ends struct {
+	unix      []*net.UnixConn        // under Job.mu
+	entrance  Entrance               // under Job.mu
+	Ringer    atomic.Pointer[ringer] // nil: the monitor never idles
+	Attending sync.WaitGroup         // goroutines at the entrance and at the ends of unix: they use the host's memory
+}
+
+// connections are those of this host with others. Job.mu guards them.
+type connections struct {
+	conns   []*control.Conn
+	joining map[int]bool // ranks of the world to which a connection is being made
+	inPlane bool         // it has been connected first
+}
+
+func newSite(j *Job, node int) *Site {
+	return &Site{host: host{Job: j, Node: node}, connections: connections{joining: map[int]bool{}}}
+}
+
+// How often a rank looks at a flag before it gives way: hardly at all where ranks outnumber processors, since then the rank
+// that it waits for may need its processor.
+const (
+	spinsAlone   = 1024
+	SpinsCrowded = 16
+)
+
+// spins is that number for the ranks of this host.
+func (s *host) spins() int {
+	if s.Topo.Locals(s.Node) > s.Host.Processors() || int(s.here.Load()) > runtime.GOMAXPROCS(0) {
+		return SpinsCrowded
+	}
+	return spinsAlone
+}
+
+// Reset drops what an unsuccessful try has left, once nobody uses it.
+func (s *Site) Reset() {
+	s.hidePulse()
+	s.CloseRinger()
+	s.mu.Lock()
+	d, ends := s.entrance, s.unix
+	s.entrance, s.unix = nil, nil
+	s.mu.Unlock()
+	if d != nil {
+		d.Shut()
+		d.Drop()
+	}
+	for _, c := range ends {
+		closeInOrder(c)
+	}
+	s.Attending.Wait()
+	s.log.kept.Lock()
+	s.log.kept.events = nil
+	s.log.kept.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log.scanned.Store(0)
+	if s.Host != nil {
+		s.Host.Close()
+		s.Host = nil
+	}
+}

@@ -1,0 +1,89 @@
+package plane
+
+import (
+	"io"
+	"net"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A process has one Site for each host, which all its ranks share.
+func TestSites(t *testing.T) {
+	j := EnterJob(t.Name(), 0)
+	defer j.Leave()
+	require.Empty(t, j.Sites())
+	a, b := j.Site(3), j.Site(1)
+	require.Same(t, a, j.Site(3))
+	require.NotSame(t, a, b)
+	require.Equal(t, []*Site{a, b}, j.Sites())
+	require.Equal(t, []int{3, 1}, []int{a.Node, b.Node})
+}
+
+// Ranks that outnumber the processors, those of the host or those of Go, look only a few times before they give way.
+func TestSpins(t *testing.T) {
+	j := EnterJob(t.Name(), 0)
+	defer j.Leave()
+	s := j.Site(0)
+	s.Host = PrivateHost()
+	cores := s.Host.Processors()
+	s.Topo = Topology(make([]int, cores), 1)
+	assert.Equal(t, spinsAlone, s.spins())
+	s.Topo = Topology(make([]int, cores+1), 1)
+	assert.Equal(t, SpinsCrowded, s.spins(), "ranks of the host")
+	s.Topo = Topology(make([]int, 1), 1)
+	before := j.here.Swap(int32(runtime.GOMAXPROCS(0) + 1))
+	assert.Equal(t, SpinsCrowded, s.spins(), "ranks of this process")
+	j.here.Store(before)
+}
+
+// entrance counts what it is told.
+type entrance struct{ shut, dropped int }
+
+func (e *entrance) Shut() { e.shut++ }
+func (e *entrance) Drop() { e.dropped++ }
+
+// A try at sharing memory that is given up leaves nothing: its entrance, its connections, and what the log had no room for.
+func TestReset(t *testing.T) {
+	j := EnterJob(t.Name(), 0)
+	defer j.Leave()
+	s := j.Site(0)
+	s.Host = PrivateHost()
+	e := &entrance{}
+	s.SetEntrance(e)
+	s.log.scanned.Store(7)
+	s.log.kept.events = append(s.log.kept.events, someEvent())
+	l, err := net.Listen("unix", "")
+	require.NoError(t, err)
+	defer l.Close()
+	there, err := net.Dial("unix", l.Addr().String())
+	require.NoError(t, err)
+	defer there.Close()
+	here, err := l.Accept()
+	require.NoError(t, err)
+	s.WatchEnd(here.(*net.UnixConn), 0, e)
+	require.Len(t, s.unix, 1)
+	s.Reset()
+	require.Equal(t, entrance{1, 1}, *e)
+	require.Nil(t, s.Host)
+	require.Nil(t, s.entrance)
+	require.Empty(t, s.unix)
+	require.Zero(t, s.log.scanned.Load())
+	require.Empty(t, s.log.kept.events)
+	said, err := io.ReadAll(there)
+	require.NoError(t, err)
+	require.Equal(t, "b", string(said), "the other end hears that this is no accident")
+
+	late, err := net.Dial("unix", l.Addr().String())
+	require.NoError(t, err)
+	defer late.Close()
+	here, err = l.Accept()
+	require.NoError(t, err)
+	s.WatchEnd(here.(*net.UnixConn), 0, e) // it came through an entrance that is no longer the Site's
+	require.Empty(t, s.unix)
+	said, err = io.ReadAll(late)
+	require.NoError(t, err)
+	require.Equal(t, "b", string(said))
+}

@@ -1,0 +1,109 @@
+package plane
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/control"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/algo"
+)
+
+// someEvent is one of a Comm.
+func someEvent() event.Event { return event.New(8, call.Aborted, 5, 3, 2, errors.New("enough")) }
+
+// leadOfThree is this process as the lead of host 1 of three with two ranks each, where each rank is a process; next is
+// what its neighbor, of host 0, receives next.
+func leadOfThree(t *testing.T) (s *Site, next func() string) {
+	t.Helper()
+	j := EnterJob(t.Name(), 0)
+	j.Topo = algo.Blocks(3, 2)
+	for w := range 6 {
+		j.Addrs = append(j.Addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(100+w)))
+	}
+	s = j.Site(1)
+	s.Host, s.Mine, s.Procs = PrivateHost(), 2, []int{2, 3}
+	a, b := net.Pipe()
+	s.conns = append(s.conns, &control.Conn{Conn: a, Host: 0, First: 0})
+	events := make(chan string, 100)
+	go func() {
+		buf := make([]byte, control.FrameMax)
+		for {
+			kind, body, err := control.ReadFrame(b, buf)
+			if err != nil {
+				close(events)
+				return
+			}
+			var e event.Event
+			if kind == control.FrameEvent && e.Decode(body) == nil {
+				events <- fmt.Sprintf("code %d stage %d peer %d node %d", e.Code, e.Stage, e.Peer, e.Node)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		s.conns = nil
+		a.Close()
+		b.Close()
+		j.Leave()
+	})
+	return s, func() string {
+		select {
+		case e := <-events:
+			return e
+		case <-time.After(10 * time.Second):
+			return "nothing"
+		}
+	}
+}
+
+func said(code call.Code, stage event.Stage, peer, node int) string {
+	return fmt.Sprintf("code %d stage %d peer %d node %d", code, stage, peer, node)
+}
+
+// A process that takes the place of its host's lead says so once, when it has reached a neighbor.
+func TestAnnounceLead(t *testing.T) {
+	s, next := leadOfThree(t)
+	s.announceLead() // it was the lead all the time
+	s.markLeft(1, []int{2})
+	require.Equal(t, 3, s.leadOf(1))
+	s.announceLead()
+	require.Equal(t, said(event.NewLead, event.Final, 2, 1), next())
+	require.Empty(t, s.vacant)
+	s.announceLead()
+	s.Post(event.New(0, event.RankLeft, 5, -1, 1, nil))
+	require.Equal(t, said(event.RankLeft, event.Final, 5, 1), next(), "it has not said so again")
+}
+
+// What becomes of a lead that cannot be reached.
+func TestReportUnreachable(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		before func(s *Site)
+		err    error
+		want   []string
+	}{
+		{"its host does not answer", func(*Site) {}, errors.New("no route"), []string{said(call.RankLost, event.Proposed, 4, 1)}},
+		{"nobody listens, and it has not left", func(*Site) {}, tcp.ErrRefused, []string{said(event.AskLeft, event.Final, 4, 1), said(call.RankLost, event.Proposed, 4, 1)}},
+		{"nobody listens, and it has left", func(s *Site) { s.markLeft(2, []int{4}) }, tcp.ErrRefused, nil},
+		{"nobody listens, and the lead of this host has just left", func(s *Site) { s.vacant[1] = leftHost }, tcp.ErrRefused,
+			[]string{said(event.AskLeft, event.Final, 4, 1), said(event.ProcessLeft, event.Final, 4, 2)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, next := leadOfThree(t)
+			tc.before(s)
+			s.reportUnreachable(4, tc.err)
+			s.Post(event.New(0, event.RankLeft, 1, -1, 1, nil))
+			for _, want := range append(tc.want, said(event.RankLeft, event.Final, 1, 1)) {
+				require.Equal(t, want, next())
+			}
+		})
+	}
+}
