@@ -235,11 +235,7 @@ func TestOnFailure(t *testing.T) {
 					ended[r].Add(1)
 				}}
 			}
-			var hosts []string
-			for r := range n {
-				hosts = append(hosts, p.host(r, n))
-			}
-			world(t, n, hosts, opt, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+			world(t, n, p.hosts(n), opt, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				r := c.Rank()
 				works(ctx, t, c)
 				meet(ctx)

@@ -12,35 +12,6 @@ import (
 	"github.com/goccl/goccl/ccl/ccltest"
 )
 
-// worlds are the ways in which ranks can talk.
-var worlds = []struct {
-	name string
-	opts func(n int) []ccltest.Option
-}{
-	{"goroutines", func(n int) []ccltest.Option { return nil }},
-	{"shared memory", func(n int) []ccltest.Option { return []ccltest.Option{ccltest.Processes(n)} }},
-	{"TCP", func(n int) []ccltest.Option { return []ccltest.Option{ccltest.Hosts(n)} }},
-	{"mixed", func(n int) []ccltest.Option {
-		// Hosts of one rank and of several, processes of one and of several.
-		if n == 1 {
-			return nil
-		}
-		if n%2 == 1 {
-			return []ccltest.Option{ccltest.Processes((n + 1) / 2), ccltest.RoundRobin((n + 1) / 2)}
-		}
-		return []ccltest.Option{ccltest.Processes(n), ccltest.Hosts(max(2, (n+2)/3))}
-	}},
-}
-
-// inWorlds runs f as n ranks that talk in every way, in a test each.
-func inWorlds(t *testing.T, n int, f func(t testing.TB, c *ccl.Comm), opts ...ccltest.Option) {
-	for _, w := range worlds {
-		t.Run(fmt.Sprintf("%s/%d", w.name, n), func(t *testing.T) {
-			ccltest.Run(t, n, f, append(w.opts(n), opts...)...)
-		})
-	}
-}
-
 // kinds are all that move data, Barrier, and Send, which stands for Recv as well.
 var kinds = []ccl.Kind{
 	ccl.KindAllReduce, ccl.KindReduce, ccl.KindReduceScatter, ccl.KindReduceScatterV, ccl.KindBroadcast,

@@ -84,7 +84,7 @@ func TestR3LateRankIsNamed(t *testing.T) {
 	for _, p := range places {
 		t.Run(p.name, func(t *testing.T) {
 			var l logs
-			hosts := []string{p.host(0, 3), p.host(1, 3), p.host(2, 3)}
+			hosts := p.hosts(3)
 			world(t, 3, hosts, func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				works(ctx, t, c)
 				if c.Rank() == 2 {
@@ -119,7 +119,7 @@ func TestDeadlockAcrossCommsIsNamed(t *testing.T) {
 	for _, p := range places {
 		t.Run(p.name, func(t *testing.T) {
 			var l logs
-			world(t, 2, []string{p.host(0, 2), p.host(1, 2)}, func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+			world(t, 2, p.hosts(2), func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				tp, err := c.Split(ctx, 0, 0)
 				require.NoError(t, err)
 				defer tp.Close()
@@ -189,7 +189,7 @@ func TestFailureIsPictured(t *testing.T) {
 	for _, p := range places {
 		t.Run(p.name, func(t *testing.T) {
 			var l logs
-			hosts := []string{p.host(0, 3), p.host(1, 3), p.host(2, 3)}
+			hosts := p.hosts(3)
 			world(t, 3, hosts, func(int) *ccl.Options { return l.options(1200 * time.Millisecond) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				part, err := c.Split(ctx, 0, 0)
 				require.NoError(t, err)
