@@ -40,7 +40,6 @@ var withoutTest = map[string]string{
 	"ccl/internal/cpu":       "foreign group",
 	"ccl/internal/links":     "exec link message p2p pipeplace receiver remote sender",
 	"ccl/internal/reach":     "offer views",
-	"ccl/internal/rounds":    "alltoallv direct fetch move offers reduce slots staging stream sums ways",
 	"ccl/internal/shrink":    "agreement",
 	"ccl/internal/engine":    "call engine",
 	"ccl/internal/mpiengine": "run",

@@ -1,0 +1,107 @@
+package rounds
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+)
+
+func barrier() *call.Call {
+	return &call.Call{Record: call.Record{Kind: call.Barrier, Root: -1}}
+}
+
+// A flag is the number of its round and the hash of the call; a rank that waits for it returns, and with another hash finds
+// a mismatch with the rank that posted it.
+func TestPostAndAwait(t *testing.T) {
+	all := ranksOf(t, 2, byDirect)
+	k, other := barrier(), barrier()
+	enter(all[0], k)
+	other.Count = 1
+	enter(all[1], other)
+	round, f := all[0].open(t.Context(), k, false)
+	require.Nil(t, f)
+	require.Equal(t, all[0].Start+1, round)
+	all[0].post(k, round)
+	require.Equal(t, uint64(round)<<32|uint64(k.Hash), atomic.LoadUint64(all[1].Local.Flag(0, round)))
+	require.Nil(t, all[1].await(t.Context(), k, 0, round), "the same call")
+
+	f = all[1].await(t.Context(), other, 0, round)
+	require.NotNil(t, f, "another call")
+	assert.Equal(t, call.Mismatch, f.Code)
+	assert.Equal(t, 0, f.Peer)
+}
+
+// A rank that only posts is at most Depth-2 rounds ahead of the others: the next slot may not have been read yet.
+func TestOpenWaitsForReaders(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		all := ranksOf(t, n, byDirect)
+		c := all[0]
+		k := barrier()
+		enter(c, k)
+		for range c.Local.Depth - 2 {
+			round, f := c.open(t.Context(), k, false)
+			require.Nil(t, f)
+			c.post(k, round)
+		}
+		before := c.Round
+		_, f := c.open(ended(t), k, false)
+		require.NotNil(t, f, "%d ranks: a slot that may not have been read is opened", n)
+		assert.Equal(t, call.Canceled, f.Code)
+		assert.Equal(t, before+1, c.Round)
+	}
+}
+
+// A slot is free again once all have posted a round near enough, which one look at their flags tells for several rounds.
+func TestOpenLooksAhead(t *testing.T) {
+	all := ranksOf(t, 2, byDirect)
+	k := barrier()
+	for _, c := range all {
+		enter(c, k)
+	}
+	depth := all[0].Local.Depth
+	for range depth - 2 {
+		for _, c := range all {
+			round, f := c.open(t.Context(), k, false)
+			require.Nil(t, f)
+			c.post(k, round)
+		}
+	}
+	start := all[0].Start
+	require.Equal(t, start, all[0].seen, "no rank has looked")
+	_, f := all[0].open(t.Context(), k, false)
+	require.Nil(t, f)
+	require.Equal(t, start+1+depth/4, all[0].seen)
+}
+
+// Of two ranks, each knows after awaitAll that the other has posted; a barrier is a round, and releaseBy waits for one rank.
+func TestBarrierAndRelease(t *testing.T) {
+	all := ranksOf(t, 3, byDirect)
+	for _, tc := range []struct {
+		name   string
+		f      func(c *Team, k *call.Call) *call.Fault
+		rounds uint32
+		seen   [3]uint32 // how many rounds back of the last is known to be posted by all, by rank
+	}{
+		{"barrier", func(c *Team, k *call.Call) *call.Fault { return c.LocalBarrier(t.Context(), k) }, 1, [3]uint32{0, 0, 0}},
+		{"released by all", func(c *Team, k *call.Call) *call.Fault { return c.release(t.Context(), k, c.Me == 1) }, 1, [3]uint32{1, 0, 1}},
+		{"released by one", func(c *Team, k *call.Call) *call.Fault { return c.releaseBy(t.Context(), k, 2) }, 1, [3]uint32{2, 1, 2}},
+	} {
+		before := all[0].Round
+		atOnce(t, all, func(c *Team) *call.Fault {
+			k := barrier()
+			enter(c, k)
+			f := tc.f(c, k)
+			c.Running = nil
+			c.Wake()
+			return f
+		})
+		for r, c := range all {
+			assert.Equal(t, before+tc.rounds, c.Round, tc.name)
+			assert.Equal(t, c.Round-tc.seen[r], c.seen, "%s: rank %d", tc.name, r)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package rounds
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// Layout puts into slots what all blocks of a rank fit into, and cuts the rest into whole cache lines of each block.
+func TestLayout(t *testing.T) {
+	for _, tc := range []struct {
+		ranks, block, blocks int
+		length, inSlot       int
+	}{
+		{2, 0, 1, 0, 0},
+		{2, 8, 1, 8, 8},
+		{2, 2 << 10, 1, 2 << 10, 2 << 10},
+		{2, 2<<10 + 1, 1, 128 << 10, NoSlot},
+		{2, 1 << 10, 2, 1 << 10, 2 << 10},
+		{2, 1<<10 + 1, 2, 64 << 10, NoSlot},
+		{3, 8 << 10, 1, 8 << 10, 8 << 10},
+		{3, 4 << 10, 2, 4 << 10, 8 << 10},
+		{3, 4<<10 + 8, 2, 64 << 10, NoSlot},
+		{3, 100 << 10, 3, (128 << 10 / 3) &^ 63, NoSlot},
+		{3, 100, 1 << 12, 32, NoSlot}, // less than a cache line: whole elements
+		{3, 100, 1 << 14, 8, NoSlot},
+	} {
+		c := ranksOf(t, tc.ranks, byDirect)[0]
+		length, inSlot := c.Layout(tc.block, tc.blocks)
+		assert.Equal(t, []int{tc.length, tc.inSlot}, []int{length, inSlot}, "%d blocks of %d bytes, %d ranks", tc.blocks, tc.block, tc.ranks)
+	}
+}
+
+// Ranks reduce parts in whole cache lines, which together are the vector.
+func TestPart(t *testing.T) {
+	for _, tc := range []struct {
+		ranks, n int
+		ends     []int
+	}{
+		{2, 0, []int{0, 0}},
+		{2, 8, []int{8, 8}},
+		{2, 128, []int{64, 128}},
+		{2, 132, []int{128, 132}},
+		{3, 1000, []int{384, 768, 1000}},
+		{5, 130, []int{64, 128, 130, 130, 130}},
+	} {
+		c := ranksOf(t, tc.ranks, byDirect)[0]
+		begin := 0
+		for r, end := range tc.ends {
+			from, to := c.part(tc.n, r)
+			assert.Equal(t, []int{begin, end}, []int{from, to}, "part %d of %d bytes", r, tc.n)
+			begin = end
+		}
+		assert.Equal(t, tc.n, begin)
+	}
+}
+
+// The staging memory of a rank is made once, by the rank that needs it first, and has a slot for each of StageDepth rounds.
+// Of two ranks, each writes in turn where it has read the last time.
+func TestStage(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		all := ranksOf(t, n, byStage)
+		at := func(c *Team, r int, round uint32) unsafe.Pointer {
+			p, f := c.stage(r, round)
+			require.Nil(t, f)
+			return p
+		}
+		base := at(all[0], 1, 0)
+		require.Equal(t, base, at(all[1], 1, 0), "two ranks have two of one rank's")
+		for round := range uint32(3 * tuning.StageDepth) {
+			mine, theirs := at(all[0], 0, round), at(all[0], 1, round)
+			turn := round / tuning.StageDepth
+			if n > 2 || turn%2 == 0 {
+				require.Equal(t, uintptr(round%tuning.StageDepth)*uintptr(all[0].chunk), uintptr(theirs)-uintptr(base))
+			}
+			if round >= tuning.StageDepth {
+				lastMine, lastTheirs := at(all[0], 0, round-tuning.StageDepth), at(all[0], 1, round-tuning.StageDepth)
+				require.Equal(t, n == 2, mine == lastTheirs && theirs == lastMine, "round %d", round)
+				require.Equal(t, n > 2, mine == lastMine && theirs == lastTheirs, "round %d", round)
+			}
+		}
+		require.Len(t, all[0].Views, 3, "the region, and the memory of two ranks")
+	}
+}
+
+// What lies in a slot lies in the region; a fetch waits for it and finds it there.
+func TestBeginAndFetch(t *testing.T) {
+	all := ranksOf(t, 2, byStage)
+	for _, n := range []int{8, 1000, NoSlot} {
+		k := barrier()
+		for _, c := range all {
+			enter(c, k)
+		}
+		round, to, f := all[0].begin(t.Context(), k, n)
+		require.Nil(t, f)
+		all[0].post(k, round)
+		from, f := all[1].fetch(t.Context(), k, 0, round, n)
+		require.Nil(t, f)
+		require.Equal(t, to, from)
+		region := all[0].Local.Payload(0, round, max(n, 8))
+		require.Equal(t, n != NoSlot, to == region)
+		all[1].Round++ // as the rank that only reads does
+		all[1].post(k, round)
+	}
+}

@@ -1,0 +1,90 @@
+package rounds
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// A stream carries each size as it is, either way, and reduces it where asked, in the order of ranks.
+func TestStream(t *testing.T) {
+	all := ranksOf(t, 2, byStage)
+	for _, n := range []int{0, 8, tuning.BesideFlag, tuning.BesideFlag + 8, tuning.Inline(2), tuning.Inline(2) + 4, tuning.StreamPiece, tuning.StreamPiece + 4,
+		tuning.StreamTo, tuning.StreamTo + 4, all[0].chunk + 4, 3*all[0].chunk + 40} {
+		for from := range 2 {
+			for _, reduced := range []bool{false, true} {
+				atOnce(t, all, func(c *Team) *call.Fault {
+					v, want := vector(c.Me, 0, n/4), vector(from, 0, n/4)
+					k := callOf(call.Reduce, 1-from, n/4, make([]int32, n/4), v)
+					k.Fold, k.Stream = minus, minus
+					enter(c, k)
+					defer c.Wake()
+					if c.Me == from {
+						return c.sendStream(t.Context(), k, k.Src)
+					}
+					own := call.Ptr(k.Src)
+					if !reduced {
+						own = nil
+					} else {
+						want = difference(2, n/4)
+					}
+					dst := make([]int32, n/4)
+					f := c.receiveStream(t.Context(), k, bytesOf(dst), own)
+					same(t, want, dst, "%d bytes from %d, reduced %v", n, from, reduced)
+					return f
+				})
+			}
+		}
+	}
+}
+
+// A vector up to StreamTo goes in pieces, of which many may be under way, and a larger one in chunks.
+func TestPieceOf(t *testing.T) {
+	c := ranksOf(t, 2, byStage)[0]
+	for _, tc := range []struct{ n, want int }{
+		{tuning.Inline(2) + 1, tuning.StreamPiece}, {tuning.StreamTo, tuning.StreamPiece}, {tuning.StreamTo + 1, tuning.StageChunk(2)},
+	} {
+		assert.Equal(t, tc.want, c.pieceOf(tc.n), "%d bytes", tc.n)
+	}
+}
+
+// The pieces of rounds that may be under way at once do not overlap each other, nor what other calls stage.
+func TestPieces(t *testing.T) {
+	c := ranksOf(t, 2, byStage)[0]
+	lines, f := c.stageOf(0)
+	require.Nil(t, f)
+	base := uintptr(call.Ptr(lines))
+	seen := map[uintptr]uint32{}
+	for round := range uint32(tuning.StreamDepth) {
+		at := uintptr(c.piece(lines, round)) - base
+		assert.GreaterOrEqual(t, at, uintptr(c.chunk*tuning.StageDepth))
+		assert.LessOrEqual(t, at+tuning.StreamPiece, uintptr(len(lines)))
+		assert.Zero(t, (at-uintptr(c.chunk*tuning.StageDepth))%tuning.StreamPiece)
+		assert.NotContains(t, seen, at)
+		seen[at] = round
+		assert.Equal(t, c.piece(lines, round), c.piece(lines, round+tuning.StreamDepth))
+	}
+}
+
+// A sender is as many rounds ahead as the kind of slot has, less two, and waits then.
+func TestSenderRunsAhead(t *testing.T) {
+	for _, tc := range []struct{ n, ahead int }{
+		{tuning.Inline(2), int(tuning.SlotDepth(2)) - 2},
+		{tuning.Inline(2) + 4, tuning.StreamDepth - 2},
+	} {
+		all := ranksOf(t, 2, byStage)
+		c := all[0]
+		src := vector(0, 0, tc.n/4)
+		k := callOf(call.Broadcast, 0, tc.n/4, src, nil)
+		enter(c, k)
+		for range tc.ahead {
+			require.Nil(t, c.sendStream(t.Context(), k, k.Dst), "%d bytes", tc.n)
+		}
+		require.Equal(t, c.Start+uint32(tc.ahead), c.Round)
+		require.NotNil(t, c.sendStream(ended(t), k, k.Dst), "%d bytes: it does not wait", tc.n)
+	}
+}

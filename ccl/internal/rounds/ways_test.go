@@ -1,0 +1,105 @@
+package rounds
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// teamOf is a rank of n that knows only what the choice of a way depends on.
+func teamOf(n int, inPlace bool) *Team {
+	c := new(Team)
+	c.N, c.chunk, c.offers = n, tuning.StageChunk(n), make([]offer, n)
+	if inPlace {
+		c.offers[n-1].flags = offersInPlace
+	}
+	return c
+}
+
+func TestAllReduceWay(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		ranks   int
+		way     way
+		n       int
+		inPlace bool // on one rank
+		want    allReduceWay
+	}{
+		{"all can be touched", 2, byDirect, 8, false, direct},
+		{"by as many as may", tuning.MaxDirect, byDirect, 8, true, direct},
+		{"by more", tuning.MaxDirect + 1, byDirect, 1 << 20, false, readHalves},
+		{"nothing can be reached", 2, byStage, 1 << 20, false, stageAll},
+		{"two ranks, too few bytes to be read", 2, byRead, tuning.ReadTwoFrom - 8, false, stageAll},
+		{"two ranks", 2, byRead, tuning.ReadTwoFrom, false, readAll},
+		{"two ranks, as much as all of it is read", 2, byRead, tuning.ReadAllTo, false, readAll},
+		{"two ranks, more", 2, byRead, tuning.ReadAllTo + 8, false, readHalves},
+		{"two ranks, one in place", 2, byRead, tuning.ReadInPlaceFrom - 8, true, stageAll},
+		{"two ranks, one in place, much", 2, byRead, tuning.ReadInPlaceFrom, true, readHalves},
+		{"three ranks, few bytes", 3, byRead, 8, false, readHalves},
+		{"three ranks, in place", 3, byRead, 8, true, readHalves},
+		{"as much as is read", 3, byRead, tuning.ReadHalvesTo, false, readHalves},
+		{"more", 3, byRead, tuning.ReadHalvesTo + 8, false, stageAll},
+	} {
+		c := teamOf(tc.ranks, tc.inPlace)
+		require.LessOrEqual(t, 2*shm.Page, c.chunk, "the edges fit")
+		assert.Equal(t, tc.inPlace, c.someInPlace(), tc.name)
+		assert.Equal(t, tc.want, c.allReduceWay(tc.way, tc.n), tc.name)
+	}
+	c := teamOf(3, false)
+	c.chunk = 2*shm.Page - 64
+	assert.Equal(t, readHalves, c.allReduceWay(byDirect, 8), "edges that do not fit into a chunk")
+	c.All = true
+	assert.Equal(t, direct, c.allReduceWay(byDirect, 8), "goroutine ranks have no edges")
+}
+
+func TestReads(t *testing.T) {
+	for _, tc := range []struct {
+		kind call.Kind
+		from int // -1: never
+		to   int
+	}{
+		{call.Reduce, -1, 0},
+		{call.Broadcast, tuning.ReadRootFrom, tuning.ReadRootTo},
+		{call.Gather, tuning.ReadRootFrom, 0}, {call.GatherV, tuning.ReadRootFrom, 0},
+		{call.Scatter, tuning.ReadScatterFrom, 0}, {call.ScatterV, tuning.ReadScatterFrom, 0},
+		{call.AllGather, tuning.ReadFrom, 0}, {call.AllToAll, tuning.ReadFrom, 0}, {call.ReduceScatter, tuning.ReadFrom, 0},
+	} {
+		if tc.from < 0 {
+			assert.False(t, readPays(tc.kind, 1<<40), "%v", tc.kind)
+			continue
+		}
+		assert.False(t, readPays(tc.kind, tc.from-1), "%v", tc.kind)
+		assert.True(t, readPays(tc.kind, tc.from), "%v", tc.kind)
+		assert.Equal(t, tc.to == 0, readPays(tc.kind, 1<<40), "%v", tc.kind)
+		if tc.to > 0 {
+			assert.True(t, readPays(tc.kind, tc.to), "%v", tc.kind)
+			assert.False(t, readPays(tc.kind, tc.to+1), "%v", tc.kind)
+		}
+	}
+	// What fits into a slot is not read, even where it could be; what does not is in place among goroutine ranks.
+	for _, w := range []way{byStage, byRead, byDirect} {
+		c := ranksOf(t, 2, w)[0]
+		for _, tc := range []struct {
+			n    int
+			want bool
+		}{{tuning.Inline(2), false}, {tuning.Inline(2) + 1, w == byDirect}, {tuning.ReadFrom, w != byStage}} {
+			read, f := c.reads(t.Context(), callOf(call.AllGather, -1, tc.n/4, nil, nil), tc.n)
+			require.Nil(t, f)
+			assert.Equal(t, tc.want, read, "way %d, %d bytes", w, tc.n)
+		}
+	}
+}
+
+func TestStreams(t *testing.T) {
+	for kind, from := range map[call.Kind]int{
+		call.Reduce: tuning.CPU.StreamReduceFrom, call.AllReduce: tuning.CPU.StreamAllReduceFrom, call.Broadcast: tuning.CPU.StreamFrom, call.Gather: tuning.CPU.StreamFrom,
+	} {
+		assert.False(t, streams(kind, from-1), "%v", kind)
+		assert.True(t, streams(kind, from), "%v", kind)
+	}
+}
