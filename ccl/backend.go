@@ -63,6 +63,7 @@ type library struct {
 	call      call.Call                // its record, for the control plane
 	connector engine.Connector         // nil unless a first call waits inside the library for the others
 	unshrunk  bool                     // the library has failed to shrink it
+	shared    func(left bool) error    // lets go of what its backend shares, see shares
 	sent      []uint8                  // what messages there have been with each rank: sentTo, gotFrom
 	met       [call.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
 }
@@ -295,6 +296,26 @@ func (l *library) fresh(t talk, g engine.Group) (engine.Engine, error) {
 	return l.lib.New(t.ctx, g, id)
 }
 
+// shares has, by backend, how to hold what the backend's library uses together with others, until let go is called; nil if there is
+// nothing. left says that calls were left inside.
+var shares = map[string]func() (letGo func(left bool) error, err error){}
+
+// share holds what l's backend shares.
+func (l *library) share() (err error) {
+	if hold := shares[l.backend.Name()]; hold != nil {
+		l.shared, err = hold()
+	}
+	return err
+}
+
+// letGo undoes share.
+func (l *library) letGo(left bool) error {
+	if l.shared == nil {
+		return nil
+	}
+	return l.shared(left)
+}
+
 // connect has start make the communicator of l, on all ranks or on none.
 func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engine.Engine, error)) (*library, *call.Fault) {
 	g.Rank, g.Size, g.Device = t.eng.Rank(), t.eng.Size(), l.device
@@ -304,11 +325,15 @@ func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engi
 		}
 		return t.ctx.Err()
 	}
-	var err error
-	if l.Engine, err = start(g); err != nil {
+	err := l.share()
+	if err == nil {
+		l.Engine, err = start(g)
+	}
+	if err != nil {
 		t.giveUp(err) // the others may wait in the library for this rank
 	}
 	if f := t.verdict(err); f != nil {
+		defer l.letGo(false)
 		if err == nil && l.Engine != nil {
 			l.Abort()
 			l.Engine.Close()

@@ -4,6 +4,7 @@ package ccl
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 
@@ -16,6 +17,21 @@ import (
 func init() {
 	backends["mpi"] = mpiengine.Backend{}
 	launchers = append(launchers, overMPI)
+	shares["oneccl"] = keepMPI
+}
+
+// keepMPI keeps MPI initialised for oneCCL where that moves data over it: it uses what it finds initialised, and
+// does not finalise that (src/atl/mpi/atl_mpi.cpp, is_external_init). Join would finalise MPI behind it.
+func keepMPI() (func(left bool) error, error) {
+	switch {
+	case os.Getenv("CCL_ATL_TRANSPORT") != "mpi":
+		return nil, nil
+	case mpi.Finalized():
+		return nil, errors.New("oneCCL is to use MPI (CCL_ATL_TRANSPORT=mpi), which was finalised with the last Comm that used it: keep one open, or call mpi.Init first")
+	case !mpi.Initialized(): // oneCCL does it by itself
+		return nil, nil
+	}
+	return mpi.Use()
 }
 
 // overMPI is MPI's world as the bootstrap, where a launcher with MPI started this process: MPICH's

@@ -134,6 +134,9 @@ func (c *Comm) release() error {
 		} else {
 			c.lib.held.end()
 		}
+		if err := c.lib.letGo(c.life.failure.Load() != nil); err != nil {
+			c.opt.Log.Warn("what the library shares with others is not let go", "error", err)
+		}
 	}
 	if c.life.failure.Load() == nil { // else it was written then
 		reporter{c}.writeTrace("exit", nil)
