@@ -36,15 +36,11 @@ var large = map[string]size{
 
 // withoutTest are the files of ccl, by directory, that have no test beside them yet.
 var withoutTest = map[string]string{
-	"ccl/internal/call":      "fault",
-	"ccl/internal/cpu":       "foreign group",
-	"ccl/internal/links":     "exec link message p2p pipeplace receiver remote sender",
-	"ccl/internal/reach":     "offer views",
-	"ccl/internal/shrink":    "agreement",
-	"ccl/internal/engine":    "call engine",
-	"ccl/internal/mpiengine": "run",
-	"ccl/internal/tcp":       "pump",
-	"ccl/internal/plane":     "behind calls elsewhere look monitor news picture wait",
+	"ccl/internal/cpu":    "foreign group",
+	"ccl/internal/links":  "exec link message p2p pipeplace receiver remote sender",
+	"ccl/internal/reach":  "offer views",
+	"ccl/internal/shrink": "agreement",
+	"ccl/internal/plane":  "behind calls elsewhere look monitor news picture wait",
 }
 
 // makers are the files of ccl that may know CPUs by name: the table of tuning, and what finds its row.

@@ -1,0 +1,139 @@
+package mpiengine
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/mpi"
+)
+
+// Each kind that MPI has a call for goes to the one of its name.
+func TestKinds(t *testing.T) {
+	for kind, want := range map[engine.Kind]string{
+		engine.AllReduce: "AllReduce", engine.Reduce: "Reduce", engine.ReduceScatter: "ReduceScatter", engine.ReduceScatterV: "ReduceScatterV",
+		engine.Broadcast: "Bcast", engine.AllGather: "AllGather", engine.AllGatherV: "AllGatherV", engine.Gather: "Gather", engine.GatherV: "GatherV",
+		engine.Scatter: "Scatter", engine.ScatterV: "ScatterV", engine.AllToAll: "AllToAll", engine.AllToAllV: "AllToAllV",
+		engine.Send: "Send", engine.Recv: "Recv", engine.SendRecv: "SendRecv", engine.Barrier: "Barrier",
+	} {
+		require.Equal(t, want, kinds[kind].String(), "kind %d", kind)
+	}
+	require.Len(t, kinds, int(engine.Barrier)+1)
+}
+
+// The 8-bit floats go as bytes, a Barrier has no type, and all others are MPI's of the same name.
+func TestTypeOf(t *testing.T) {
+	for _, tc := range []struct {
+		typ  engine.Type
+		want mpi.Type
+		size int
+	}{
+		{engine.Int8, mpi.TypeInt8, 1}, {engine.Uint16, mpi.TypeUint16, 2}, {engine.Int64, mpi.TypeInt64, 8}, {engine.Float16, mpi.TypeFloat16, 2},
+		{engine.BFloat16, mpi.TypeBFloat16, 2}, {engine.Float32, mpi.TypeFloat32, 4}, {engine.Float64, mpi.TypeFloat64, 8},
+		{engine.Float8E4M3, mpi.TypeUint8, 1}, {engine.Float8E5M2, mpi.TypeUint8, 1},
+	} {
+		require.Equal(t, tc.want, typeOf(tc.typ), "type %d", tc.typ)
+		require.Equal(t, tc.size, typeOf(tc.typ).Size(), "type %d", tc.typ)
+	}
+	require.Zero(t, typeOf(engine.None))
+}
+
+// What is in place where MPI does not allow it, or in a way that differs between ranks, goes through scratch memory; what
+// MPI allows is said to be in place. The communicator here is MPI's world before MPI is initialised, of rank -1 and size 0, so
+// that a rank's own block begins one block before the buffer, and rank -1 is the root.
+func TestPrepare(t *testing.T) {
+	world := mpi.World()
+	if world.Size() != 0 {
+		t.Skip("MPI is initialised")
+	}
+	me := world.Rank()
+	mem := make([]float32, 12)
+	at := func(i int) uintptr { return uintptr(unsafe.Pointer(&mem[i])) }
+	const n = 3
+	for _, tc := range []struct {
+		name    string
+		call    engine.Call
+		inPlace bool
+		src     bool // the operand is copied to scratch memory
+		dst     bool // the result comes from there
+		elems   int  // of the result that this rank gets
+	}{
+		{"AllReduce", engine.Call{Kind: engine.AllReduce, Dst: at(0), Src: at(6)}, false, false, false, n},
+		{"AllReduce in place", engine.Call{Kind: engine.AllReduce, Dst: at(0), Src: at(0)}, true, false, false, n},
+		{"Reduce at the root", engine.Call{Kind: engine.Reduce, Root: me, Dst: at(0), Src: at(6)}, false, false, false, n},
+		{"Reduce in place at the root", engine.Call{Kind: engine.Reduce, Root: me, Dst: at(0), Src: at(0)}, false, true, false, n},
+		{"Reduce elsewhere", engine.Call{Kind: engine.Reduce, Root: 1, Src: at(0)}, false, false, false, 0},
+		{"ReduceScatter", engine.Call{Kind: engine.ReduceScatter, Dst: at(0), Src: at(6)}, false, false, false, n},
+		{"ReduceScatter in place", engine.Call{Kind: engine.ReduceScatter, Dst: at(3), Src: at(6)}, false, false, true, n},
+		{"AllGather", engine.Call{Kind: engine.AllGather, Dst: at(6), Src: at(0)}, false, false, false, n},
+		{"AllGather in place", engine.Call{Kind: engine.AllGather, Dst: at(6), Src: at(3)}, true, false, false, n},
+		{"Gather in place at the root", engine.Call{Kind: engine.Gather, Root: me, Dst: at(6), Src: at(3)}, true, false, false, n},
+		{"Gather elsewhere", engine.Call{Kind: engine.Gather, Root: 1, Dst: at(6), Src: at(3)}, false, false, false, n},
+		{"Scatter in place at the root", engine.Call{Kind: engine.Scatter, Root: me, Dst: at(3), Src: at(6)}, true, false, false, n},
+		{"Scatter elsewhere", engine.Call{Kind: engine.Scatter, Root: 1, Dst: at(3), Src: at(6)}, false, false, false, n},
+		{"AllToAll in place", engine.Call{Kind: engine.AllToAll, Dst: at(0), Src: at(0)}, false, true, false, n},
+		{"SendRecv", engine.Call{Kind: engine.SendRecv, Root: 1, To: 2, Sent: n, Dst: at(0), Src: at(6)}, false, false, false, n},
+		{"SendRecv in place", engine.Call{Kind: engine.SendRecv, Root: 1, To: 2, Sent: n, Dst: at(0), Src: at(0)}, false, true, false, n},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for i := range mem {
+				mem[i] = float32(i)
+			}
+			c := tc.call
+			c.Type, c.Count = engine.Float32, n
+			scratch := make([]float32, n)
+			asked := 0
+			p := plan{e: &Engine{comm: world}, c: &c, k: new(mpi.Call)}
+			p.prepare(func(bytes int) uintptr {
+				asked++
+				require.LessOrEqual(t, bytes, 4*n)
+				return uintptr(unsafe.Pointer(&scratch[0]))
+			})
+			room := uintptr(unsafe.Pointer(&scratch[0]))
+			require.Equal(t, tc.inPlace, p.k.InPlace)
+			require.Equal(t, tc.src, p.k.Src == room)
+			require.Equal(t, tc.dst, p.k.Dst == room)
+			require.Equal(t, tc.src || tc.dst, asked == 1)
+			if !tc.src {
+				require.Equal(t, c.Src, p.k.Src)
+			}
+			require.Equal(t, tc.elems, p.n)
+			require.Equal(t, []int{c.Root, n, c.Sent}, []int{p.k.Root, p.k.N, p.k.M})
+			if tc.src && c.Kind == engine.SendRecv { // what is copied is what is sent
+				require.Equal(t, []float32{0, 1, 2}, scratch)
+			}
+			if tc.dst {
+				copy(scratch, []float32{7, 8, 9})
+				p.finish()
+				require.Equal(t, []float32{7, 8, 9}, mem[3:6], "the result is where it belongs")
+			}
+		})
+	}
+}
+
+// A Send's peer is where it goes, and a sum is what an average begins as.
+func TestPrepareNames(t *testing.T) {
+	p := plan{e: &Engine{comm: mpi.World()}, c: &engine.Call{Kind: engine.Send, Type: engine.Int8, Root: 4, Count: 1}, k: new(mpi.Call)}
+	p.prepare(nil)
+	require.Equal(t, 4, p.k.To)
+	p.c = &engine.Call{Kind: engine.AllReduce, Type: engine.Float32, Op: engine.Avg, Count: 2}
+	p.prepare(nil)
+	require.Equal(t, mpi.Sum, p.k.Op)
+	p.c.Op = engine.Max
+	p.prepare(nil)
+	require.Equal(t, mpi.Max, p.k.Op)
+}
+
+// Scratch memory is used again, and made larger where it is too small.
+func TestRoom(t *testing.T) {
+	var e Engine
+	first := e.room(9)
+	require.Len(t, e.scratch, 2)
+	require.Equal(t, first, e.room(16))
+	e.room(17)
+	require.Len(t, e.scratch, 3)
+	require.Equal(t, 15, sum([]int{4, 0, 11}))
+	require.Zero(t, sum(nil))
+}
