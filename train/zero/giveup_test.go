@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/mesh"
 	"github.com/goccl/goccl/train/zero"
 )
 
@@ -80,4 +81,25 @@ func TestParamsGiveUp(t *testing.T) {
 		}
 		require.NoError(t, m.Close())
 	})
+}
+
+// A rank that is lost in New is an error of a Comm on all others, also on those that share only NormOver with those that
+// hear of it: a program can tell it from wrong arguments.
+func TestLostInNew(t *testing.T) {
+	for call := 9; call <= 12; call++ { // after those of mesh.New
+		ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
+			m, err := mesh.New(t.Context(), c, mesh.Dim{Name: "dp", Size: 2}, mesh.Dim{Name: "pp", Size: 2})
+			require.NoError(t, err)
+			defer m.Close()
+			z, err := zero.New[float32, float32](t.Context(), m.Comm("dp"), [][]int{{30}}, &zero.Options{NormOver: m.Comm("pp")})
+			if err == nil { // it was lost after this rank's last call
+				require.NoError(t, z.Close())
+				<-c.Done()
+				err = c.Err()
+			}
+			var e *ccl.Error
+			require.ErrorAs(t, err, &e, "call %d", call)
+			require.Regexp(t, `world rank 3\)? lost|rank 3 lost`, err.Error())
+		}, ccltest.Kill(3, call))
+	}
 }

@@ -214,9 +214,7 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 	// First of all whether there are other Comms: what follows is collective over these, too.
 	also := []string{fmt.Sprintf("NormOver %v", o.NormOver != nil), fmt.Sprintf("Replicas %v", o.Replicas != nil)}
 	if err := same.Args(ctx, m.c, "zero", nil, also...); err != nil {
-		for _, c := range []*ccl.Comm{o.NormOver, o.Replicas} {
-			c.Abort(err) // whose other ranks wait
-		}
+		m.tell(err)
 		return err
 	}
 	var bad error
@@ -244,6 +242,11 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 		}
 	}
 	err := same.Args(ctx, m.c, "zero", bad, items...)
+	if failed := m.c.Err(); failed != nil { // which is not about arguments
+		err = fmt.Errorf("zero: %w", failed)
+		m.tell(err)
+		return err
+	}
 	if o.Replicas != nil {
 		shard := fmt.Sprintf("shard %d of %d", m.c.Rank(), m.c.Size())
 		err = errors.Join(err, same.Args(ctx, o.Replicas, "zero: Replicas", err, append(items, shard)...))
@@ -252,6 +255,13 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 		err = errors.Join(err, same.Args(ctx, o.NormOver, "zero: NormOver", err, items[1], items[3]))
 	}
 	return err
+}
+
+// tell fails the other Comms with err: their ranks wait for this one.
+func (m *Model[P, M]) tell(err error) {
+	for _, c := range []*ccl.Comm{m.o.NormOver, m.o.Replicas} {
+		c.Abort(err)
+	}
 }
 
 // Pieces are what this rank's shard of unit i is made of.
