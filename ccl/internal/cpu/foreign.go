@@ -52,7 +52,7 @@ func (c *Comm) End(k *call.Call, err error) *call.Fault {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return c.Stop(call.CtxFault(err, c.Behind()))
+		return c.Stop(call.CtxFault(err, c.LateRanks()))
 	}
 	return c.Stop(&call.Fault{Code: call.Backend, Peer: c.Rank(), Own: true, Err: err})
 }

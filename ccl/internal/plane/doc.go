@@ -4,10 +4,11 @@
 //   - A [Job] is what the ranks of one job in this process have in common: how time passes (clock), how other hosts are
 //     reached, which ranks have gone and which lead their hosts (membership.go), what is proposed and decided (event), where
 //     all ranks stand (status), the Comms (comms.go), and the monitor.
-//   - A [Site] is this process's part of one host of the job: the host's memory and log (board.go, news.go), the processes
+//   - A [Site] is this process's part of one host of the job: the host's memory and log (board.go, hostlog.go), the processes
 //     beside this one (pulse.go), and the connections with other hosts (control, neighbors.go). A process has one, unless its
 //     ranks were told to act as several hosts.
-//   - A [Member] is one rank of one Comm: who it is, which calls it has made, how it waits, and how it fails.
+//   - A [Member] is one rank of one Comm: what is known of it (state.go: which rank it is, what it shares with its host,
+//     its calls in ledger.go), and what it does: it waits (wait.go, doorbell.go), and fails (member.go, vote.go).
 //
 // # Waiting
 //
@@ -17,7 +18,7 @@
 // channel between goroutines, the kernel between processes. A wait for another host sleeps 20 to
 // 500 microseconds at a time, on Linux by a kernel timer, since Go's timers count in milliseconds.
 // Where yields have shown that programs compute on the same cores, a wait inside a host does not
-// yield, but sleeps after some 25 microseconds (courtesy.go).
+// yield, but sleeps after some 25 microseconds (yield.go).
 //
 // Calls read no clock. The monitor stamps a coarse clock every 5 ms, and timeouts are measured by
 // that. Without a call the monitor is idle, and the lowest bit of the clock says that it is late. A
@@ -56,7 +57,7 @@
 //	Job.Order           the order in which this process believes events; held while one is handled
 //	hostLog.kept        events that the host's log has no room for yet
 //	note                what a Member tells the monitor of the call under way
-//	Member.Life         keeps the memory of a Comm mapped while another goroutine looks at it
+//	shared.Life         keeps the memory of a Comm mapped while another goroutine looks at it
 //	event.Proposals.mu  what this process has proposed; held while that is compared with what is believed
 //	Job.mu              all that the process knows of its job: Comms, ranks lost, connections
 //	jobs                the jobs of the process, and how many Comms keep each

@@ -41,7 +41,7 @@ type timing struct {
 	clock.Coarse
 	Lived    clock.Lived
 	naps     proc.Napper
-	Courtesy courtesy
+	Yielding yielding
 }
 
 // network is how other hosts are reached. It is set once, by the first rank that comes by.

@@ -8,10 +8,11 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/region"
 )
 
 // awaited is the rank of the world that this one waits for in s, -1 if that is not known. c.note is locked.
-func (c *Member) awaited(s *status.Status) int32 {
+func (c *state) awaited(s *status.Status) int32 {
 	if s.Doing != status.Waits {
 		return -1
 	}
@@ -21,7 +22,7 @@ func (c *Member) awaited(s *status.Status) int32 {
 		if c.Gone {
 			return -1
 		}
-		if late := c.Behind(); len(late) > 0 {
+		if late := c.LateRanks(); len(late) > 0 {
 			return int32(c.Members.World(late[0]))
 		}
 	}
@@ -32,7 +33,7 @@ func (c *Member) awaited(s *status.Status) int32 {
 }
 
 // Unfinished is the fault of a call that ends unfinished as of ended, for a reason. missing are the ranks of c that it waits for.
-func (c *Member) Unfinished(ended, why error, missing []int) *call.Fault {
+func (c *state) Unfinished(ended, why error, missing []int) *call.Fault {
 	f := call.CtxFault(ended, missing)
 	f.Err = why
 	if len(missing) == 0 {
@@ -67,6 +68,68 @@ func (c *Member) Unfinished(ended, why error, missing []int) *call.Fault {
 }
 
 // overdue is the fault of a call that has taken Options.Timeout.
-func (c *Member) overdue(missing []int) *call.Fault {
+func (c *state) overdue(missing []int) *call.Fault {
 	return c.Unfinished(context.DeadlineExceeded, fmt.Errorf("not done after %v", c.Opt.Timeout), missing)
+}
+
+// Late is a timeout whose cause is err, with the ranks of this host that have not come to this rank's last collective.
+func (c *state) Late(err error) *call.Fault {
+	return c.Unfinished(context.DeadlineExceeded, err, c.LateRanks())
+}
+
+// Behind lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
+// are behind, as far as is known, the ones that are furthest, and of those again the ones that do not wait themselves.
+func (c *state) LateRanks() []int {
+	type place struct {
+		ahead int32 // of this rank
+		waits bool
+	}
+	mine := uint32(c.Local.Entered(c.Me).Load() >> 32)
+	var late []int
+	var last place
+	add := func(rank int, calls uint32, waits bool) {
+		p := place{int32(calls - mine), waits}
+		switch {
+		case p.ahead >= 0:
+			return
+		case late == nil || p.ahead < last.ahead || p.ahead == last.ahead && last.waits && !p.waits:
+			late, last = nil, p
+		case p != last:
+			return
+		}
+		late = append(late, rank)
+	}
+	for r := range c.N {
+		add(c.LocalRank(r), uint32(c.Local.Entered(r).Load()>>32), c.Local.Waits(r).Load() != 0)
+	}
+	for _, s := range c.Site.Statuses.Of(c.id) {
+		if c.Topo.Node(int(s.Rank)) != c.Topo.Node(c.rank) {
+			add(int(s.Rank), uint32(s.Calls), s.Doing == status.Waits)
+		}
+	}
+	slices.Sort(late)
+	return late
+}
+
+// lateHere lists those of this host.
+func (c *shared) lateHere() []int {
+	var late []int
+	mine := uint32(c.Local.Entered(c.Me).Load() >> 32)
+	for r := range c.N {
+		if int32(uint32(c.Local.Entered(r).Load()>>32)-mine) < 0 {
+			late = append(late, c.LocalRank(r))
+		}
+	}
+	return late
+}
+
+// closedLate finds a rank of this host that has closed the Comm before the collective
+// that this rank is in.
+func (c *shared) closedLate() *call.Fault {
+	for _, r := range c.lateHere() {
+		if c.Local.State(c.Topo.Local(r)).Load() == region.StateClosed {
+			return call.NewFault(call.Closed, r, "")
+		}
+	}
+	return nil
 }

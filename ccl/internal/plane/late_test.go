@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/region"
 )
 
 // The call of rank 0, whose context ends, names ranks of its Comm that wait for nobody. Where those it waits for wait
@@ -40,7 +42,9 @@ func TestUnfinished(t *testing.T) {
 			for _, st := range tc.told {
 				s.Statuses.Keep(&st, s.Clock())
 			}
-			c := &Member{identity: identity{id: 1, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}, Site: s}
+			c := &Member{}
+			c.identity = identity{id: 1, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
+			c.Site = s
 			f := c.Unfinished(context.Canceled, errors.New("too late"), tc.missing)
 			assert.Equal(t, call.Canceled, f.Code)
 			assert.Equal(t, tc.peer, f.Peer)
@@ -49,4 +53,57 @@ func TestUnfinished(t *testing.T) {
 			assert.EqualError(t, f.Err, tc.err)
 		})
 	}
+}
+
+// Of the ranks that have not come to a rank's last collective those that are furthest behind keep the others waiting, and of
+// these the ones that do not wait themselves.
+func TestLateRanks(t *testing.T) {
+	all := ranks(t, 4, Options{})
+	c := all[0]
+	require.Empty(t, c.LateRanks(), "none has made a call")
+	for _, n := range []int{2, 3, 1} { // calls of ranks 0, 1, 2; rank 3 makes none
+		for range n {
+			enter(all[0], call.Barrier)
+		}
+		all = all[1:]
+	}
+	require.Equal(t, []int{3}, c.LateRanks())
+	require.Equal(t, []int{2, 3}, c.lateHere())
+	enter(all[0], call.Barrier)
+	require.Equal(t, []int{2, 3}, c.LateRanks())
+	c.Local.Waits(3).Store(1<<32 | 3)
+	require.Equal(t, []int{2}, c.LateRanks(), "rank 3 waits for another")
+	c.Local.Waits(2).Store(1<<32 | 1)
+	require.Equal(t, []int{2, 3}, c.LateRanks(), "all of them wait")
+
+	require.Nil(t, c.closedLate())
+	c.Local.State(1).Store(region.StateClosed)
+	require.Nil(t, c.closedLate(), "it has done its part")
+	c.Local.State(3).Store(region.StateClosed)
+	f := c.closedLate()
+	require.Equal(t, []any{call.Closed, 3}, []any{f.Code, f.Peer})
+
+	f = c.Late(errors.New("the stream stands still"))
+	require.Equal(t, []any{call.Timeout, 2, []int{2, 3}}, []any{f.Code, f.Peer, f.Missing})
+	f = c.overdue([]int{3})
+	require.EqualError(t, f.Err, "not done after 0s")
+}
+
+// The rank of the world that a rank waits for: one that is late in its collective, or its peer.
+func TestAwaited(t *testing.T) {
+	all := ranks(t, 3, Options{})
+	c := all[0]
+	enter(c, call.Barrier)
+	enter(all[1], call.Barrier)
+	st := status.Status{Doing: status.Waits, Peer: 1, Call: call.Record{Kind: call.Barrier}}
+	require.EqualValues(t, 2, c.awaited(&st))
+	st.Call.Kind = call.Recv
+	require.EqualValues(t, 1, c.awaited(&st))
+	st.Peer = -1
+	require.EqualValues(t, -1, c.awaited(&st))
+	st.Peer, st.Doing = 1, status.AtWork
+	require.EqualValues(t, -1, c.awaited(&st))
+	enter(all[2], call.Barrier)
+	st = status.Status{Doing: status.Waits, Peer: 1, Call: call.Record{Kind: call.Barrier}}
+	require.EqualValues(t, 1, c.awaited(&st), "all have come: the one it waits for in it")
 }

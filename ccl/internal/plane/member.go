@@ -2,8 +2,6 @@ package plane
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -13,81 +11,16 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// Member is one rank of one Comm as the control plane sees it: who it is, what it has in common with the ranks of its host,
-// which calls it has made, how it waits, and how it fails.
-type Member struct {
-	identity
-	here
-	ledger
-	failure
-	elsewhere
-
-	Site  *Site
-	Opt   Options
-	Bell  bell // of the call under way
-	name  atomic.Pointer[string]
-	note  note
-	asked atomic.Bool // another rank was heard to wait
-
-	Life sync.Mutex // keeps Close from unmapping what another goroutine looks at
-	Gone bool       // under life: the Comm's memory may be another's
-}
-
-// identity says which rank of which Comm.
-type identity struct {
-	id      uint64
-	rank    int
-	size    int           // of topo
-	Members Members       // rank -> rank of the world
-	Topo    algo.Topology // of this Comm
-}
-
-// here is what the ranks of this host share.
-type here struct {
-	Local *region.Region
-	Me, N int         // this rank's place among them, and how many there are
-	Host  *shm.Host   // whose memory that is; the site may have another by then, if this Comm is abandoned
-	Views []shm.Place // what to drop at the end
-	Spins int         // looks before giving way
-	apart string      // see Apart
-}
-
-// ledger is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.
-type ledger struct {
-	Start    uint32     // where the counters have begun: see BeginAt
-	Calls    uint64     // collectives made
-	order    uint32     // their hash
-	Round    uint32     // the last round opened
-	Began    int64      // the call under way
-	Running  *call.Call // and itself; nil once it has slept
-	Lockstep bool       // which is one of rounds among all ranks
-}
-
-// failure is whether and why this rank's Comm has failed.
-type failure struct {
-	Ctx       context.Context // ends when the Comm fails or closes
-	Cancel    context.CancelFunc
-	Cause     atomic.Pointer[call.Fault]
-	Proposal  atomic.Pointer[call.Fault] // what this rank first believed to be the cause: not nil where cause is not
-	Sided     atomic.Pointer[call.Fault] // see side
-	failedAt  atomic.Int64               // Unix nanoseconds
-	Closed    atomic.Bool
-	Closing   atomic.Bool   // see Interrupt
-	wordSince time.Duration // that the abort word was seen set, in lived time; the monitor's
-	voted     []uint64      // collectives that this host has told about, under Job.mu: see vote.go
-}
-
-// elsewhere is the call whose data another engine moves.
-type elsewhere struct {
-	Foreign atomic.Uint64 // ForeignCall | when the call under way began; 0 if there is none
-	stands  atomic.Uint64 // the same of a device that does not move
-}
+// Member is one rank of one Comm as the control plane sees it, and what it does: the steps of its calls, and failing. What
+// is known of it, and the questions about that, are in its state.
+type Member struct{ state }
 
 // Init makes c rank rank of a Comm, with what the ranks of its host share.
 func (c *Member) Init(at *Site, id uint64, world Members, topo algo.Topology, rank int, local *region.Region, opt Options) {
-	c.identity = identity{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo}
-	c.here = here{Local: local, Me: topo.Local(rank), N: local.N, Host: at.Host, Views: []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}}
-	c.Site, c.Opt, c.Bell = at, opt, bell{rung: make(chan struct{}, 1)}
+	c.identity = identity{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo, Opt: opt}
+	c.Local, c.Me, c.N = local, topo.Local(rank), local.N
+	c.Host, c.Views = at.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
+	c.Site, c.Bell = at, bell{rung: make(chan struct{}, 1)}
 	if c.N == 2 {
 		c.Local.Whole = int(boardOf(at.Host).whole.Load())
 	}
@@ -105,7 +38,7 @@ func (c *identity) Size() int { return c.size }
 func (c *identity) Topology() algo.Topology { return c.Topo }
 
 // Failure is why the Comm failed, nil while it has not.
-func (c *Member) Failure() *call.Fault {
+func (c *failure) Failure() *call.Fault {
 	if f := c.Sided.Load(); f != nil {
 		return f
 	}
@@ -113,7 +46,7 @@ func (c *Member) Failure() *call.Fault {
 }
 
 // Now is the coarse time since the job began, in nanoseconds.
-func (c *Member) Now() int64 { return c.Site.Clock() }
+func (c *state) Now() int64 { return c.Site.Clock() }
 
 // Fail fails the Comm on all its ranks, with f or with what came before it: see settle.go. It does
 // not wait for a decision.
@@ -150,7 +83,7 @@ func (c *Member) Ended(f *call.Fault) *call.Fault {
 
 // Interrupt makes a Shrink under way come to nothing, with a fault of code Closed, unless this rank is bound to wait for
 // its outcome. Calls are interrupted by Fail.
-func (c *Member) Interrupt() { c.Closing.Store(true) }
+func (c *failure) Interrupt() { c.Closing.Store(true) }
 
 // FailHere fails the Comm on this rank, and wakes the ranks of this host.
 func (c *Member) FailHere(f *call.Fault) bool {
@@ -218,7 +151,7 @@ func alarming(code call.Code) bool {
 }
 
 // Where says how two ranks of the Comm talk.
-func (c *Member) Where(peer int) string {
+func (c *state) Where(peer int) string {
 	switch {
 	case c.Topo.Node(peer) != c.Topo.Node(c.rank):
 		return "TCP"
@@ -232,7 +165,7 @@ func (c *Member) Where(peer int) string {
 func (c *identity) LocalRank(r int) int { return c.Topo.Rank(c.Topo.Node(c.rank), r) }
 
 // Blamed is the rank at fault as the other ranks see it.
-func (c *Member) Blamed(f *call.Fault) int {
+func (c *identity) Blamed(f *call.Fault) int {
 	if f.Own && (f.Code == call.Canceled || f.Peer < 0) {
 		return c.rank
 	}
@@ -259,10 +192,10 @@ func (c *Member) Isolate(cause error) *call.Fault {
 }
 
 // Silence is Options.PeerTimeout, 0 if there is none.
-func (c *Member) Silence() time.Duration { return c.Opt.PeerTimeout }
+func (c *identity) Silence() time.Duration { return c.Opt.PeerTimeout }
 
 // Transport is what the ranks talk over.
-func (c *Member) Transport() string {
+func (c *state) Transport() string {
 	inside := "memory"
 	if c.Site.Host.Shared() {
 		inside = "shared memory"
@@ -289,7 +222,7 @@ func (c *Member) Abandon() {
 }
 
 // Apart is why ranks that seemed to be on this rank's host share no memory with it, where this rank is to tell.
-func (c *here) Apart() string { return c.apart }
+func (c *shared) Apart() string { return c.apart }
 
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
@@ -309,4 +242,7 @@ func eventOf(c *Member, f *call.Fault) event.Event {
 }
 
 // SetApart says why ranks that seemed to be on this rank's host share no memory with it.
-func (c *here) SetApart(why string) { c.apart = why }
+func (c *shared) SetApart(why string) { c.apart = why }
+
+// RanksHere is how many ranks of the job live in this process.
+func (c *state) RanksHere() int { return int(c.Site.here.Load()) }

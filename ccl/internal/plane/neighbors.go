@@ -22,7 +22,7 @@ import (
 // has a connection to that of host (h-1)/2 and of hosts 2h+1 and 2h+2, a tree, and to the next two
 // and the last two hosts on a ring: at most seven, whatever the number of hosts. News flood it, each over every connection
 // once: they reach all of n hosts in at most 2 log2 n hops. When the first process of a host is gone, the next
-// takes its place (succeed.go); when the host is, those beside it on the ring close the gap, so that what is left
+// takes its place (succession.go); when the host is, those beside it on the ring close the gap, so that what is left
 // stays one. Until then statuses, of which there are many, go over the tree alone.
 
 // controlStream is the stream number of these connections, of no Comm.
@@ -95,7 +95,7 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 }
 
 // openControl opens a control connection with the process whose lowest rank is w.
-func (s *Site) openControl(ctx context.Context, w int) (*control.Conn, error) {
+func (s *neighborhood) openControl(ctx context.Context, w int) (*control.Conn, error) {
 	key := tcp.MakeKey(0, controlStream, uint32(s.Mine), uint32(w))
 	conn, err := s.TCP.OpenControl(ctx, key, uint32(s.Mine), s.Addrs[w])
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Site) giveNeighborUp(c *control.Conn) {
 }
 
 // awaitFrame waits for n bytes to come from a neighbor, for PeerTimeout at most, in lived time.
-func (s *Site) awaitFrame(c *control.Conn, in *bufio.Reader, n int) error {
+func (s *neighborhood) awaitFrame(c *control.Conn, in *bufio.Reader, n int) error {
 	if s.peer <= 0 || s.ending() {
 		if !s.ending() {
 			c.SetReadDeadline(time.Time{})
@@ -259,7 +259,7 @@ func (s *host) ending() bool {
 }
 
 // drop takes a neighbor away.
-func (s *Site) drop(c *control.Conn) {
+func (s *neighborhood) drop(c *control.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.Index(s.conns, c)
@@ -270,14 +270,14 @@ func (s *Site) drop(c *control.Conn) {
 }
 
 // beat tells the neighbors that this host is alive.
-func (s *Site) beat() {
+func (s *neighborhood) beat() {
 	for _, c := range s.neighbors() {
 		c.Send(control.FrameBeat, nil)
 	}
 }
 
 // flush sends the neighbors what is kept for them, and reports whether some of it could not go yet.
-func (s *Site) flush() (more bool) {
+func (s *neighborhood) flush() (more bool) {
 	for _, c := range s.neighbors() {
 		more = c.Flush() || more
 	}
@@ -285,7 +285,7 @@ func (s *Site) flush() (more bool) {
 }
 
 // neighbors are this host's connections with others; only the process that leads the host has any.
-func (s *Site) neighbors() []*control.Conn {
+func (s *neighborhood) neighbors() []*control.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conns

@@ -3,7 +3,6 @@ package plane
 import (
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
@@ -150,16 +149,4 @@ func (s *host) guard() bool {
 		return proc.WatchDeath(&s.pulse.death, nil, s.Job)
 	}
 	return proc.WatchDeath(&s.pulse.death, &s.pulses[next.local].death, s.Job)
-}
-
-// needsMonitor reports whether the monitor is to look at c again soon.
-func (c *Member) needsMonitor() bool {
-	n := &c.note
-	n.Lock()
-	defer n.Unlock()
-	if c.Cause.Load() != nil {
-		return n.atEnd != nil
-	}
-	return n.asleep || n.heardAt != 0 || n.published.Doing == status.Waits || c.Bell.sleep.Load() || c.foreignSince() != 0 || c.wordSince != 0 ||
-		c.asked.Load() || c.Proposal.Load() != nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // One cause for all. On a host, events are believed in the order in which they stand in its log.
-// Between hosts a rank proposes; the lead (see succeed.go) of the lowest host that has one puts all
+// Between hosts a rank proposes; the lead (see succession.go) of the lowest host that has one puts all
 // proposals in order, and what it has decided is believed everywhere in that order. While the
 // hosts can reach each other, every rank of a Comm so gets the same cause. A proposal that is not
 // decided in time, as in a partition, is believed by the ranks that receive it.
@@ -213,22 +213,8 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 	c.FailHere(&call.Fault{Code: call.Code(e.Code), Peer: r, Err: e.Cause()})
 }
 
-// contradicts reports whether this rank has made another collective than r of its number.
-func (c *Member) contradicts(r *call.Record) bool {
-	if r.Kind == call.Send || r.Kind == call.Recv || r.Kind == call.SendRecv { // which are in no order of all ranks
-		return false
-	}
-	c.Life.Lock()
-	defer c.Life.Unlock()
-	if c.Gone {
-		return false
-	}
-	mine, ok := c.Local.Made(c.Me, r.Seq)
-	return ok && mine.Hash != r.Hash
-}
-
 // hasLeft reports whether rank r is on this host and has closed the Comm.
-func (c *Member) hasLeft(r int) bool {
+func (c *shared) hasLeft(r int) bool {
 	if c.Topo.Node(r) != c.Topo.Node(c.rank) {
 		return false
 	}

@@ -15,8 +15,7 @@ import (
 // Site is this process's part in one host of its job. A process has one, unless its
 // ranks were told to count as on several hosts.
 type Site struct {
-	host
-	connections
+	neighborhood
 	numbers   atomic.Uint32   // of this process's events
 	proposals event.Proposals // those of them that wait for a decision
 	passed    event.Seen      // which events have come
@@ -56,15 +55,16 @@ type ends struct {
 	Attending sync.WaitGroup         // goroutines at the entrance and at the ends of unix: they use the host's memory
 }
 
-// connections are those of this host with others. Job.mu guards them.
-type connections struct {
+// neighborhood is a host and its connections with others, which Job.mu guards.
+type neighborhood struct {
+	host
 	conns   []*control.Conn
 	joining map[int]bool // ranks of the world to which a connection is being made
 	inPlane bool         // it has been connected first
 }
 
 func newSite(j *Job, node int) *Site {
-	return &Site{host: host{Job: j, Node: node}, connections: connections{joining: map[int]bool{}}}
+	return &Site{neighborhood: neighborhood{host: host{Job: j, Node: node}, joining: map[int]bool{}}}
 }
 
 // How often a rank looks at a flag before it gives way: hardly at all where ranks outnumber processors, since then the rank

@@ -125,18 +125,6 @@ func (c *Member) sleep(w *Waiter) {
 	}
 }
 
-// otherCall finds a rank of this host that is in another call of the same number:
-// ranks that wait for different peers find it by no message.
-func (c *Member) otherCall() *call.Fault {
-	mine := c.Local.Entered(c.Me).Load()
-	for r := range c.N {
-		if w := c.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
-			return c.Differs(r, c.Calls)
-		}
-	}
-	return nil
-}
-
 // Interrupted is why a call under way must end, nil if it need not.
 func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 	if f := c.Cause.Load(); f != nil {
@@ -161,13 +149,13 @@ func (c *Member) GiveWay(lap int) {
 			return
 		}
 	}
-	c.Site.Courtesy.yield(c.Site.Born)
+	c.Site.Yielding.yield(c.Site.Born)
 }
 
 // Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
 // compute on this rank's core. Where ranks outnumber processors each waits for the turns of the others anyhow.
-func (c *Member) Abrupt(w *Waiter, peer int) bool {
-	return c.Host.Shared() && !c.Site.Courtesy.yields(time.Since(c.Site.Born)) && c.Spins != SpinsCrowded && c.CanPark(w, peer)
+func (c *state) Abrupt(w *Waiter, peer int) bool {
+	return c.Host.Shared() && !c.Site.Yielding.yields(time.Since(c.Site.Born)) && c.Spins != SpinsCrowded && c.CanPark(w, peer)
 }
 
 // Stop fails the Comm with f and returns what it failed with.
@@ -200,7 +188,7 @@ func (c *Member) Aborted() *call.Fault {
 }
 
 // closedPeer finds out whether the rank waited for has closed the Comm.
-func (c *Member) closedPeer(peer int) *call.Fault {
+func (c *shared) closedPeer(peer int) *call.Fault {
 	node := c.Topo.Node(c.rank)
 	for r := range c.N {
 		if c.Local.State(r).Load() == region.StateClosed {
@@ -216,13 +204,13 @@ func (c *Member) closedPeer(peer int) *call.Fault {
 // missing lists who has not arrived: the ranks that have not come to the collective that this one is in, as far as
 // they have told. Else it is the rank waited for, or, if that waits itself, the one it waits for: on this host, and
 // where this call is point-to-point in whatever call, on any host.
-func (c *Member) missing(peer int) []int {
+func (c *state) missing(peer int) []int {
 	c.note.Lock()
 	pairwise := c.note.asleep && call.IsPairwise(c.note.call.Kind)
 	c.note.Unlock()
 	var m []int
 	if !pairwise {
-		if m = c.Behind(); len(m) > 0 {
+		if m = c.LateRanks(); len(m) > 0 {
 			return m
 		}
 	}
@@ -264,26 +252,11 @@ func (c *Member) missing(peer int) []int {
 }
 
 // told is the rank that rank r of another host has said that it waits for, -1 if none.
-func (c *Member) peerOf(r int) int {
+func (c *state) peerOf(r int) int {
 	for _, s := range c.Site.Statuses.Of(c.id) {
 		if int(s.Rank) == r && s.Doing == status.Waits {
 			return int(s.Peer)
 		}
 	}
 	return -1
-}
-
-// Differs reports that rank r of this host has made another call, the one of that
-// number or one of the last before it.
-func (c *Member) Differs(r int, place uint64) *call.Fault {
-	f := call.NewFault(call.Mismatch, c.LocalRank(r), "")
-	for i := range min(uint64(c.Local.Kept-1), place) {
-		mine, ok := c.Local.Made(c.Me, place-i)
-		theirs, known := c.Local.Made(r, place-i)
-		if !ok || !known || mine.Hash == theirs.Hash {
-			break
-		}
-		f.Mine, f.Theirs = &mine, &theirs // hashes are of all calls so far: the first counts
-	}
-	return f
 }

@@ -3,13 +3,15 @@ package plane
 import (
 	"unsafe"
 
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
 // Side is f as it is in collective seq of this rank, with that hash, of which this rank knew nothing yet when the ranks
 // that disagree failed the Comm: of the two, the other is the one whose call is not this one.
-func (c *Member) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
+func (c *failure) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
 	if f.Other == nil || f.Theirs.Seq != seq || f.Theirs.Hash != hash {
 		return f
 	}
@@ -20,7 +22,7 @@ func (c *Member) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
 }
 
 // Mixed is the hash of all collectives up to k, which is the next.
-func (c *Member) Mixed(k *call.Call) uint32 {
+func (c *ledger) Mixed(k *call.Call) uint32 {
 	if c.Opt.Unchecked {
 		return 1
 	}
@@ -30,7 +32,7 @@ func (c *Member) Mixed(k *call.Call) uint32 {
 // Enter gives a collective its place in the order of collectives, which point-to-point
 // calls do not count in, and makes its hash that of all of them so far: a rank that
 // received nothing in a call that differed finds out in the next.
-func (c *Member) Enter(k *call.Call) {
+func (c *ledger) Enter(k *call.Call) {
 	c.Calls++
 	r := c.Local.Call(c.Me, c.Calls)
 	if !call.Checked {
@@ -54,9 +56,28 @@ func (c *Member) Enter(k *call.Call) {
 }
 
 // Entered is what this rank has said of the collective it entered last, or of the back-th before it.
-func (c *Member) Entered(back uint64) call.Record {
+func (c *ledger) Entered(back uint64) call.Record {
 	if back > c.Calls {
 		return call.Record{}
 	}
 	return call.LoadRecord(c.Local.Call(c.Me, c.Calls-back))
+}
+
+// The counters of rounds, collectives and records have 32 bits, or travel in 32, and begin again at 0. They begin at 0
+// to start with, unless a test wants to see them get there: all ranks of a Comm begin at the same number then, as if they
+// had made that many calls.
+
+// firstNumber is where the counters of a new Comm begin.
+func firstNumber() uint32 { return inject.From("cpu.counters") }
+
+// BeginAt sets the counters of a Comm that has made no call. Its pipes begin there, too, as they are made.
+func (c *ledger) BeginAt(start uint32) {
+	if start == 0 {
+		return
+	}
+	c.Start, c.Round, c.Calls = start, start, uint64(start)
+	for i := range c.Local.Depth {
+		*c.Local.Flag(c.Me, start-i) = uint64(start-i)<<32 | 1
+	}
+	c.Local.Entered(c.Me).Store(uint64(start) << 32)
 }

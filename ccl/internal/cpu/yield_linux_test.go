@@ -17,7 +17,7 @@ func TestAbrupt(t *testing.T) {
 	var w plane.Waiter
 	require.False(t, c[0].Abrupt(&w, 1), "it gives way at first")
 	for _, x := range c {
-		x.Site.Courtesy.Until.Store(int64(time.Since(x.Site.Born) + time.Hour))
+		x.Site.Yielding.Until.Store(int64(time.Since(x.Site.Born) + time.Hour))
 	}
 	require.True(t, c[0].Abrupt(&w, 1))
 	require.False(t, c[0].Abrupt(&plane.Waiter{Remote: true}, 1), "nobody rings for what comes over TCP")

@@ -3,7 +3,6 @@ package plane
 import (
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -13,10 +12,7 @@ import (
 // waits for nobody: that a Comm has failed shows meanwhile in its abort word. Processes that have left, are dead or were
 // given up do not count.
 
-// explainFor is how long a Comm whose abort word is set waits for the event that says why.
-const explainFor = time.Second
-
-// log puts e into the log of this host, or keeps it until there is room.
+// appendLog puts e into the log of this host, or keeps it until there is room.
 func (s *host) appendLog(h *shm.Host, e event.Event) {
 	s.log.kept.Lock()
 	defer s.log.kept.Unlock()
@@ -107,38 +103,4 @@ func (s *host) showRead(next uint64) {
 	if s.pulse != nil {
 		s.pulse.read.Store(next) // a release: the loads of what was read come before it
 	}
-}
-
-// checkAbortWord fails the Comm whose abort word says that it has failed, where nothing says why: whoever set the word may
-// have been stopped since. It is the monitor's.
-func (c *Member) checkAbortWord(now time.Duration) {
-	if c.Cause.Load() != nil {
-		return
-	}
-	c.Life.Lock()
-	set := !c.Gone && c.Local.Abort().Load() != 0
-	var f *call.Fault
-	if set && c.wordSince != 0 && now-c.wordSince > explainFor {
-		f = c.Unexplained(explainFor)
-	}
-	c.Life.Unlock()
-	switch {
-	case !set:
-		c.wordSince = 0
-	case c.wordSince == 0:
-		c.wordSince = max(now, 1)
-	case f != nil:
-		c.FailHere(f)
-	}
-}
-
-// Unexplained is the failure of a Comm whose abort word is set, where nothing has said why for that long. It names the rank
-// that set the word: what that has to say is held up, since another process of this host does not read its log, or since
-// it was stopped itself.
-func (c *Member) Unexplained(since time.Duration) *call.Fault {
-	first := -1
-	if l := c.Local.Abort().Load(); l > 0 && l <= uint64(c.N) {
-		first = c.LocalRank(int(l) - 1)
-	}
-	return call.NewFault(call.Aborted, first, "the Comm has failed there, and why has not been said for %v", since)
 }

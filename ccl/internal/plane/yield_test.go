@@ -47,7 +47,7 @@ func TestCourtesy(t *testing.T) {
 			2517 * ms, termMost},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var c courtesy
+			var c yielding
 			for _, y := range tc.yields {
 				for range y.times {
 					c.yielded(y.now, y.took)

@@ -18,7 +18,7 @@ import (
 // Where two jobs share the cores one yield of a thousand is late; beside a busy loop nineteen of twenty are.
 //
 // Times are since the job began.
-type courtesy struct {
+type yielding struct {
 	Until  atomic.Int64 // no yields before this time
 	term   atomic.Int64 // how long the last term was
 	last   atomic.Int64 // when the last late yield ended that counts
@@ -37,11 +37,11 @@ const (
 )
 
 // yields reports whether a rank that waits is to give way.
-func (c *courtesy) yields(now time.Duration) bool { return int64(now) >= c.Until.Load() }
+func (c *yielding) yields(now time.Duration) bool { return int64(now) >= c.Until.Load() }
 
 // yielded learns from a yield that ended now and took so long. Goroutines that do so at once may lose what one of them has
 // seen.
-func (c *courtesy) yielded(now, took time.Duration) {
+func (c *yielding) yielded(now, took time.Duration) {
 	if took < yieldAnswered {
 		return // nobody else wanted the core
 	}
@@ -76,7 +76,7 @@ func (c *courtesy) yielded(now, took time.Duration) {
 }
 
 // yield gives way to other processes, and learns from it. born is when the job began.
-func (c *courtesy) yield(born time.Time) {
+func (c *yielding) yield(born time.Time) {
 	began := time.Since(born)
 	proc.Yield()
 	now := time.Since(born)
@@ -84,7 +84,7 @@ func (c *courtesy) yield(born time.Time) {
 }
 
 // drain lets more time pass than a store waits in its core's buffer.
-func (c *courtesy) drain(born time.Time) {
+func (c *yielding) drain(born time.Time) {
 	began := time.Since(born)
 	if c.yields(began) {
 		c.yield(born)

@@ -84,7 +84,7 @@ func (s *Site) reportStall(c *Member, mine status.Status) {
 // Names in the log for what a Comm is called if nobody has named it.
 
 // Name is what the Comm is called in reports.
-func (c *Member) Name() string {
+func (c *label) Name() string {
 	if n := c.name.Load(); n != nil {
 		return *n
 	}
@@ -92,7 +92,7 @@ func (c *Member) Name() string {
 }
 
 // SetName names the Comm.
-func (c *Member) SetName(name string) { c.name.Store(&name) }
+func (c *label) SetName(name string) { c.name.Store(&name) }
 
 // reporter is the Comm of this process that speaks for the job, if its process is the one to
 // do so: that of the lowest rank of the world that has not gone. j.mu is held.
@@ -129,7 +129,7 @@ func (j *Job) reportSnapshot(now int64) {
 }
 
 // Job names the job, for reports.
-func (c *Member) Job() string { return c.Site.id }
+func (c *state) Job() string { return c.Site.id }
 
 // ID tells the Comms of a job apart.
 func (c *identity) ID() uint64 { return c.id }

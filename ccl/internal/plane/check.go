@@ -1,0 +1,147 @@
+package plane
+
+import (
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
+)
+
+// The monitor looks after calls that wait, at no cost to those that do not: a call that has slept
+// leaves a note of itself, and a foreign call the time at which it began. After compareAfter its place in the
+// order of calls is compared with that of the other ranks, whatever they wait for; after
+// publishAfter every rank of its Comm says where it stands, which the flight recorder, the search for deadlocks
+// and the naming of late ranks go by.
+
+const (
+	compareAfter = 5 * time.Millisecond
+	publishAfter = 500 * time.Millisecond
+	follow       = 4 * time.Second       // for which changes are told after another rank was heard to wait
+	publishEvery = 50 * time.Millisecond // at most
+)
+
+// check is the monitor's look at c.
+func (c *Member) check(now int64) {
+	n := &c.note
+	n.Lock()
+	defer n.Unlock()
+	if c.Cause.Load() != nil {
+		c.publishAtFailure(now)
+		return
+	}
+	if !n.asleep && c.foreignSince() == 0 && n.heardAt == 0 {
+		return
+	}
+	s, since, ok := c.status(now)
+	if !ok {
+		return
+	}
+	waits := s.Doing == status.Waits && now-since >= int64(compareAfter)
+	if waits && !call.IsPairwise(s.Call.Kind) && !c.Opt.Unchecked {
+		if f := c.compare(&s); f != nil {
+			go c.Fail(f) // which takes locks of its own
+			return
+		}
+		if c.Topo.Nodes() > 1 && n.brief != s.Calls+1 {
+			n.brief = s.Calls + 1
+			c.Site.publishBrief(s)
+		}
+	}
+	after := publishAfter
+	if t := c.Opt.Timeout; t > 0 {
+		after = min(after, t/4)
+	}
+	switch {
+	case waits && now-since >= int64(after):
+		if !sameStanding(&s, &n.published) || now-n.publishedAt >= int64(status.Again(c.Size())) {
+			c.publish(s, now)
+		}
+		if w := int64(c.Opt.StallWarn); w > 0 && now-since >= w && n.warned != since+1 {
+			n.warned = since + 1
+			c.Site.reportStall(c, s)
+		}
+	case n.heardAt != 0 && now-n.heardAt >= int64(follow) && n.published.Doing != status.Waits:
+		n.heardAt = 0
+	case n.heardAt != 0 || n.published.Doing == status.Waits:
+		if s.Doing == status.Waits && now-since < int64(after) {
+			s.Doing = status.AtWork
+		}
+		if !sameStanding(&s, &n.published) && (n.publishedAt < n.heardAt || now-n.publishedAt >= int64(publishEvery)) {
+			c.publish(s, now)
+		}
+	}
+}
+
+// publishAtFailure publishes, once, where this rank stood when the Comm failed.
+func (c *Member) publishAtFailure(now int64) {
+	if end := c.note.atEnd; end != nil {
+		c.note.atEnd = nil
+		c.publish(*end, now)
+	}
+}
+
+func sameStanding(a, b *status.Status) bool {
+	return a.Calls == b.Calls && a.Doing == b.Doing && a.Call.Seq == b.Call.Seq && a.Call.Kind == b.Call.Kind && a.Peer == b.Peer && a.Failed == b.Failed
+}
+
+// publish tells all ranks of the job where this one stands. c.note is locked.
+func (c *Member) publish(s status.Status, now int64) {
+	n := &c.note
+	s.Number, s.For = n.published.Number+1, c.awaited(&s)
+	n.published, n.publishedAt = s, now
+	s.SetName(c.Name())
+	s.SetHost(c.Opt.Host)
+	if c.Opt.Caller != nil && s.Doing != status.Outside {
+		s.SetCaller(c.Opt.Caller())
+	}
+	c.Site.receiveStatus(&s, nil, true)
+}
+
+// needsMonitor reports whether the monitor is to look at c again soon.
+func (c *state) needsMonitor() bool {
+	n := &c.note
+	n.Lock()
+	defer n.Unlock()
+	if c.Cause.Load() != nil {
+		return n.atEnd != nil
+	}
+	return n.asleep || n.heardAt != 0 || n.published.Doing == status.Waits || c.Bell.sleep.Load() || c.foreignSince() != 0 || c.wordSince != 0 ||
+		c.asked.Load() || c.Proposal.Load() != nil
+}
+
+// explainFor is how long a Comm whose abort word is set waits for the event that says why.
+const explainFor = time.Second
+
+// checkAbortWord fails the Comm whose abort word says that it has failed, where nothing says why: whoever set the word may
+// have been stopped since. It is the monitor's.
+func (c *Member) checkAbortWord(now time.Duration) {
+	if c.Cause.Load() != nil {
+		return
+	}
+	c.Life.Lock()
+	set := !c.Gone && c.Local.Abort().Load() != 0
+	var f *call.Fault
+	if set && c.wordSince != 0 && now-c.wordSince > explainFor {
+		f = c.Unexplained(explainFor)
+	}
+	c.Life.Unlock()
+	switch {
+	case !set:
+		c.wordSince = 0
+	case c.wordSince == 0:
+		c.wordSince = max(now, 1)
+	case f != nil:
+		c.FailHere(f)
+	}
+}
+
+// Unexplained is the failure of a Comm whose abort word is set, where nothing has said why for that long. It names the rank
+// that set the word: what that has to say is held up, since another process of this host does not read its log, or since
+// it was stopped itself.
+func (c *shared) Unexplained(since time.Duration) *call.Fault {
+	first := -1
+	if l := c.Local.Abort().Load(); l > 0 && l <= uint64(c.N) {
+		first = c.LocalRank(int(l) - 1)
+	}
+	return call.NewFault(call.Aborted, first, "the Comm has failed there, and why has not been said for %v", since)
+}

@@ -1,0 +1,138 @@
+package plane
+
+import (
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
+)
+
+// A rank whose call is another than that of a rank of the same number: found in the memory of the host, and in what ranks of
+// other hosts have told.
+
+// OtherCallAt finds a rank of this host whose collective of that number was another. A rank that has
+// not come yet is not looked at: it will look itself.
+func (c *shared) OtherCallAt(place uint64) *call.Fault {
+	mine, ok := c.Local.Made(c.Me, place)
+	for r := range c.N {
+		if r == c.Me || !ok {
+			continue
+		}
+		if theirs, ok := c.Local.Made(r, place); ok && theirs.Hash != mine.Hash {
+			return c.Differs(r, place)
+		}
+	}
+	return nil
+}
+
+// Odd finds a rank that has made another call than this one, in calls that cannot look for themselves: of this host,
+// or of another that has told of its calls. It may be called from any goroutine.
+func (c *Member) Odd() *call.Fault {
+	if c.Topo.Nodes() > 1 && !c.Opt.Unchecked {
+		c.note.Lock()
+		s, _, ok := c.status(c.Site.Clock())
+		c.note.Unlock()
+		if ok && s.Calls > 0 {
+			if f := c.compareHeard(&s); f != nil {
+				return f
+			}
+		}
+	}
+	c.Life.Lock()
+	defer c.Life.Unlock()
+	if c.Gone {
+		return nil
+	}
+	place, mine := c.Local.Collective(c.Me)
+	for r := range c.N {
+		if w := c.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
+			return c.Differs(r, place)
+		}
+	}
+	return c.OtherCallAt(place)
+}
+
+// otherCall finds a rank of this host that is in another call of the same number:
+// ranks that wait for different peers find it by no message.
+func (c *ledger) otherCall() *call.Fault {
+	mine := c.Local.Entered(c.Me).Load()
+	for r := range c.N {
+		if w := c.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
+			return c.Differs(r, c.Calls)
+		}
+	}
+	return nil
+}
+
+// Differs reports that rank r of this host has made another call, the one of that
+// number or one of the last before it.
+func (c *shared) Differs(r int, place uint64) *call.Fault {
+	f := call.NewFault(call.Mismatch, c.LocalRank(r), "")
+	for i := range min(uint64(c.Local.Kept-1), place) {
+		mine, ok := c.Local.Made(c.Me, place-i)
+		theirs, known := c.Local.Made(r, place-i)
+		if !ok || !known || mine.Hash == theirs.Hash {
+			break
+		}
+		f.Mine, f.Theirs = &mine, &theirs // hashes are of all calls so far: the first counts
+	}
+	return f
+}
+
+// contradicts reports whether this rank has made another collective than r of its number.
+func (c *shared) contradicts(r *call.Record) bool {
+	if r.Kind == call.Send || r.Kind == call.Recv || r.Kind == call.SendRecv { // which are in no order of all ranks
+		return false
+	}
+	c.Life.Lock()
+	defer c.Life.Unlock()
+	if c.Gone {
+		return false
+	}
+	mine, ok := c.Local.Made(c.Me, r.Seq)
+	return ok && mine.Hash != r.Hash
+}
+
+// compare finds a rank, of this host or one heard of, whose collective of that number was another.
+func (c *state) compare(s *status.Status) *call.Fault {
+	if c.note.looked != s.Calls+1 {
+		c.note.looked = s.Calls + 1
+		if f := c.compareHeard(s); f != nil {
+			return f
+		}
+	}
+	c.Life.Lock()
+	defer c.Life.Unlock()
+	if c.Gone {
+		return nil
+	}
+	return c.OtherCallAt(s.Calls)
+}
+
+// compareHeard compares with what ranks of other hosts have told.
+func (c *state) compareHeard(s *status.Status) *call.Fault {
+	if other, ok := c.Site.Statuses.Contradiction(s); ok {
+		return Disagree(s.Call, other.Call, int(other.Rank))
+	}
+	return nil
+}
+
+// Disagree is the mismatch of this rank's call with that of peer.
+func Disagree(mine, theirs call.Record, peer int) *call.Fault {
+	return &call.Fault{Code: call.Mismatch, Peer: peer, Mine: &mine, Theirs: &theirs}
+}
+
+// checkAgainst compares this rank's calls with what another has told.
+func (c *Member) checkAgainst(other *status.Status) {
+	if int(other.Rank) == c.rank || c.Opt.Unchecked || c.Cause.Load() != nil || other.Calls == 0 || call.IsPairwise(other.Call.Kind) {
+		return
+	}
+	c.Life.Lock()
+	var mine call.Record
+	ok := false
+	if !c.Gone {
+		mine, ok = c.Local.Made(c.Me, other.Calls)
+	}
+	c.Life.Unlock()
+	if ok && mine.Hash != other.Hash {
+		go c.Fail(Disagree(mine, other.Call, int(other.Rank)))
+	}
+}

@@ -1,0 +1,97 @@
+package plane
+
+import (
+	"sync"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
+)
+
+// note is what a Comm tells the monitor of the call under way, and what the monitor keeps of it.
+type note struct {
+	sync.Mutex
+	asleep bool
+	queued bool // it is made on the goroutine of a Stream
+	call   call.Record
+	calls  uint64
+	peer   int32
+	since  int64 // coarse, as all times here
+
+	looked      uint64 // the calls whose order has been compared: 1 + their number
+	brief       uint64 // and told
+	published   status.Status
+	publishedAt int64
+	heardAt     int64 // when another rank was last heard to wait; 0: never
+	warned      int64 // 1 + the beginning of the call that was warned of
+	atEnd       *status.Status
+}
+
+// noteSleep notes that the call under way sleeps, waiting for peer.
+func (c *Member) noteSleep(k *call.Call, peer int) {
+	n := &c.note
+	n.Lock()
+	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.Calls, int32(peer), c.Began
+	n.Unlock()
+}
+
+// EndSleep notes that the sleep of the call under way has ended.
+func (c *Member) EndSleep() {
+	c.Unpark()
+	c.Local.Waits(c.Me).Store(0)
+	n := &c.note
+	n.Lock()
+	n.asleep = false
+	n.Unlock()
+}
+
+// NoteProgress notes that the sleeping call goes on: it has waited only since now.
+func (c *Member) NoteProgress() {
+	n := &c.note
+	n.Lock()
+	n.since = c.Site.Clock()
+	n.Unlock()
+}
+
+// notePeer notes that the sleeping call waits for another rank.
+func (c *Member) notePeer(peer int) {
+	n := &c.note
+	n.Lock()
+	n.peer = int32(peer)
+	n.Unlock()
+}
+
+// status is where this rank stands now. c.note is locked; it is false once the Comm's memory is gone.
+func (c *state) status(now int64) (s status.Status, since int64, ok bool) {
+	n := &c.note
+	s = status.Status{Comm: c.id, Rank: int32(c.rank), Size: int32(c.Size()), World: int32(c.Members.World(c.rank)),
+		Node: int32(c.Site.Node), Peer: -1, For: -1, Failed: c.Cause.Load() != nil}
+	c.Life.Lock()
+	if c.Gone {
+		c.Life.Unlock()
+		return s, 0, false
+	}
+	calls, word := c.Local.Collective(c.Me)
+	last, have := c.Local.Made(c.Me, calls)
+	c.Life.Unlock()
+	s.Calls, s.Hash = calls, uint32(word)
+	if have {
+		s.Call = last
+	}
+	began := c.foreignSince()
+	switch {
+	case began != 0:
+		s.Doing, since = status.Waits, int64(began&^ForeignCall)
+	case n.asleep && n.calls == s.Calls:
+		s.Doing, s.Peer, since = status.Waits, n.peer, n.since
+		if call.IsPairwise(n.call.Kind) {
+			s.Call = n.call
+		}
+	case c.Opt.Busy != nil && c.Opt.Busy():
+		s.Doing = status.AtWork
+	}
+	if s.Doing == status.Waits {
+		s.Waited = uint32(max(now-since, 0) / int64(time.Millisecond))
+	}
+	return s, since, true
+}

@@ -1,0 +1,86 @@
+package plane
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/algo"
+)
+
+// state is what is known of one rank of one Comm. Its layers are embedded by value, each with the questions that it can
+// answer: which rank that is, what it shares with the ranks of its host, which calls it has made, and all of it.
+type state struct {
+	ledger
+	failure
+	elsewhere
+	label
+
+	Site  *Site
+	Bell  bell // of the call under way
+	note  note
+	asked atomic.Bool // another rank was heard to wait
+}
+
+// identity says which rank of which Comm.
+type identity struct {
+	id      uint64
+	rank    int
+	size    int           // of Topo
+	Members Members       // rank -> rank of the world
+	Topo    algo.Topology // of this Comm
+	Opt     Options
+}
+
+// shared is what the ranks of this host share.
+type shared struct {
+	identity
+	Local *region.Region
+	Me, N int         // this rank's place among them, and how many there are
+	Host  *shm.Host   // whose memory that is; the site may have another by then, if this Comm is abandoned
+	Views []shm.Place // what to drop at the end
+	Spins int         // looks before giving way
+	apart string      // see Apart
+
+	Life sync.Mutex // keeps Close from unmapping what another goroutine looks at
+	Gone bool       // under Life: the Comm's memory may be another's
+}
+
+// ledger is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.
+type ledger struct {
+	shared
+	Start    uint32     // where the counters have begun: see BeginAt
+	Calls    uint64     // collectives made
+	order    uint32     // their hash
+	Round    uint32     // the last round opened
+	Began    int64      // the call under way
+	Running  *call.Call // and itself; nil once it has slept
+	Lockstep bool       // which is one of rounds among all ranks
+}
+
+// failure is whether and why this rank's Comm has failed.
+type failure struct {
+	Ctx       context.Context // ends when the Comm fails or closes
+	Cancel    context.CancelFunc
+	Cause     atomic.Pointer[call.Fault]
+	Proposal  atomic.Pointer[call.Fault] // what this rank first believed to be the cause: not nil where Cause is not
+	Sided     atomic.Pointer[call.Fault] // see Side
+	failedAt  atomic.Int64               // Unix nanoseconds
+	Closed    atomic.Bool
+	Closing   atomic.Bool   // see Interrupt
+	wordSince time.Duration // that the abort word was seen set, in lived time; the monitor's
+	voted     []uint64      // collectives whose sides this host has told, under Job.mu: see vote.go
+}
+
+// elsewhere is the call whose data another engine moves.
+type elsewhere struct {
+	Foreign atomic.Uint64 // ForeignCall | when the call under way began; 0 if there is none
+	stands  atomic.Uint64 // the same of a device that does not move
+}
+
+// label is what the Comm is called in reports.
+type label struct{ name atomic.Pointer[string] }
