@@ -1,0 +1,63 @@
+package links
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
+)
+
+// A link is made once for each peer and class. It can be read from once the peer has made its end, and both ends know each
+// other then.
+func TestLinkIsMadeOnce(t *testing.T) {
+	all := ranksOf(t, 2, plane.Options{})
+	link := func(c *Links, peer int, cl class) *Link {
+		l, f := c.Link(t.Context(), peer, cl)
+		require.Nil(t, f)
+		return l
+	}
+	ready := func(c *Links, l *Link) bool {
+		ok, f := c.Ready(l)
+		require.Nil(t, f)
+		return ok
+	}
+	l := link(all[0], 1, collective)
+	require.Same(t, l, link(all[0], 1, collective))
+	require.NotSame(t, l, link(all[0], 1, PointToPoint))
+	require.False(t, ready(all[0], l), "the peer has made no pipe")
+	theirs := link(all[1], 0, collective)
+	require.True(t, ready(all[0], l))
+	require.True(t, ready(all[1], theirs))
+	require.Same(t, l.From, l.To.back)
+	n, err := l.out.TrySend([]byte("abc"))
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	b := make([]byte, 9)
+	n, err = theirs.in.TryRecv(b)
+	require.NoError(t, err)
+	require.Equal(t, "abc", string(b[:n]))
+	require.Len(t, all[0].made, 2)
+}
+
+// What a peer says last is why it leaves. A failure of which this rank is blamed is one of the peer, as this rank sees it.
+func TestFarewell(t *testing.T) {
+	c := ranksOf(t, 3, plane.Options{})[0]
+	for _, tc := range []struct {
+		name string
+		head head
+		want *call.Fault
+	}{
+		{"data", head{kind: messageData}, nil},
+		{"closed", head{kind: messageBye}, call.NewFault(call.Closed, 1, "")},
+		{"failed by another", head{kind: messageFailed, step: uint32(call.RankLost), record: call.Record{Root: 2}}, call.NewFault(call.RankLost, 2, "")},
+		{"failed by this one", head{kind: messageFailed, step: uint32(call.Timeout), record: call.Record{Root: 0}}, call.NewFault(call.Timeout, 1, "")},
+		{"no code", head{kind: messageFailed, record: call.Record{Root: 2}}, call.NewFault(call.RankLost, 1, "")},
+		{"a code that is none", head{kind: messageFailed, step: uint32(call.Closed) + 1, record: call.Record{Root: 2}}, call.NewFault(call.RankLost, 1, "")},
+	} {
+		assert.Equal(t, tc.want, c.farewell(&tc.head, 1), tc.name)
+	}
+	require.False(t, c.hasClosed(1), "a rank of this host needs no connection to say so")
+}

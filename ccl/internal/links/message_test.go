@@ -1,0 +1,110 @@
+package links
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// The memory of messages is used again by the next step.
+func TestMessagesAreKept(t *testing.T) {
+	var c messages
+	require.False(t, c.Pending())
+	s, r := c.newSender(), c.newReceiver()
+	s2 := c.newSender()
+	require.NotSame(t, s, s2)
+	require.True(t, c.Pending())
+	c.Begin()
+	require.False(t, c.Pending())
+	require.Same(t, s, c.newSender())
+	require.True(t, c.Pending())
+	require.Same(t, r, c.newReceiver())
+	require.Same(t, s2, c.newSender())
+	require.Zero(t, testing.AllocsPerRun(10, func() { c.Begin(); c.newSender(); c.newReceiver() }))
+}
+
+// A step waits for its first message that is not done, receives before sends, and looks at connections seldom.
+func TestAwaited(t *testing.T) {
+	here, there := &Link{peer: 1}, &Link{peer: 2, conn: new(tcp.Conn)}
+	for _, tc := range []struct {
+		name  string
+		tx    []*sender
+		rx    []*receiver
+		peer  int
+		looks int
+	}{
+		{"nothing", nil, nil, -1, 4},
+		{"a send", []*sender{{l: here}}, nil, 1, 4},
+		{"a send to another host", []*sender{{l: here}, {l: there}}, nil, 1, tuning.ConnLooks},
+		{"one that is done", []*sender{{l: there, done: true}, {l: here}}, nil, 1, 4},
+		{"a receive first", []*sender{{l: here}}, []*receiver{{l: there}}, 2, tuning.ConnLooks},
+		{"a receive that is done", []*sender{{l: here}}, []*receiver{{l: there, done: true}}, 1, 4},
+	} {
+		var c messages
+		c.tx, c.rx, c.Reach = tc.tx, tc.rx, ranksOf(t, 1, plane.Options{})[0].Reach
+		c.Spins = 64
+		assert.Equal(t, tc.peer, c.awaited(), tc.name)
+		assert.Equal(t, tc.looks, c.looks(), tc.name)
+	}
+}
+
+// A wait begins anew when something has moved; after 4096 times in a row, a call looks whether it must end.
+func TestPatience(t *testing.T) {
+	c := ranksOf(t, 1, plane.Options{})[0]
+	c.Began = c.Site.Clock()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := patience{Waiter: plane.Waiter{Looks: 3, Several: true}}
+	for range 4095 {
+		require.Nil(t, w.moved(ctx, &c.ends))
+		require.Zero(t, w.Waiter)
+	}
+	f := w.moved(ctx, &c.ends)
+	require.NotNil(t, f)
+	require.Equal(t, call.Canceled, f.Code)
+}
+
+// All messages of a step move at once: messages that cross do not wait for each other, and those of one link come in order.
+func TestMove(t *testing.T) {
+	const n, count = 3, 50_000 // more than a pipe holds
+	ranks := ranksOf(t, n, plane.Options{})
+	got := make([][][]int32, n)
+	atOnce(t, ranks, func(c *Links) *call.Fault {
+		return made(c, callOf(call.Barrier, -1, 0, nil, nil), func(ctx context.Context, k *call.Call) *call.Fault {
+			c.Begin()
+			got[c.Rank()] = make([][]int32, 2*n)
+			for i := range 2 {
+				for q := range n {
+					if q == c.Rank() {
+						continue
+					}
+					l, f := c.Link(ctx, q, collective)
+					if f != nil {
+						return f
+					}
+					h := head{comm: c.ID(), kind: messageData, step: uint32(i), record: c.Entered(0), before: c.Entered(1)}
+					c.newSender().start(l, &h, bytesOf(vector(c.Rank(), q, count+i)))
+					got[c.Rank()][2*q+i] = make([]int32, count+i)
+					c.newReceiver().start(l, h, bytesOf(got[c.Rank()][2*q+i]))
+				}
+			}
+			return c.Move(ctx)
+		})
+	})
+	for r := range n {
+		for q := range n {
+			for i := range 2 {
+				if q != r {
+					same(t, vector(q, r, count+i), got[r][2*q+i], "message %d of rank %d to %d", i, q, r)
+				}
+			}
+		}
+	}
+}
