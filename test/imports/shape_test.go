@@ -34,7 +34,6 @@ var large = map[string]size{}
 // withoutTest are the files of ccl, by directory, that have no test beside them yet.
 var withoutTest = map[string]string{
 	"ccl/internal/cpu":    "foreign group",
-	"ccl/internal/reach":  "offer views",
 	"ccl/internal/shrink": "agreement",
 	"ccl/internal/plane":  "check foreign hostlog monitor note statuses wait",
 }

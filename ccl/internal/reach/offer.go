@@ -134,7 +134,7 @@ func (c *Reach) read(ctx context.Context, r int, pid int32, dst []byte, at uint6
 // Unread is why the memory of rank r could not be read. Most likely its process has just died, or left a call that has
 // failed: the reason is on its way.
 func (c *Reach) Unread(ctx context.Context, r int, err error) *call.Fault {
-	var w plane.Waiter
+	w := plane.Waiter{Remote: true} // rank r may live and wait for this one: nobody would ring
 	for began := time.Now(); time.Since(began) < readGrace; {
 		if f := c.Pause(ctx, &w, c.LocalRank(r)); f != nil {
 			return f
