@@ -33,9 +33,7 @@ var large = map[string]size{}
 
 // withoutTest are the files of ccl, by directory, that have no test beside them yet.
 var withoutTest = map[string]string{
-	"ccl/internal/cpu":    "foreign group",
-	"ccl/internal/shrink": "agreement",
-	"ccl/internal/plane":  "check foreign hostlog monitor note statuses wait",
+	"ccl/internal/plane": "check hostlog monitor note statuses wait",
 }
 
 // makers are the files of ccl that may know CPUs by name: the table of tuning, and what finds its row.

@@ -1,0 +1,211 @@
+package shrink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/links"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/internal/agree"
+)
+
+// ranksOf are n ranks of this process on one host.
+func ranksOf(t *testing.T, n int) []*Shrinker {
+	t.Helper()
+	j := plane.EnterJob(t.Name(), 0)
+	s := j.Site(0)
+	s.Topo, s.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
+	off, err := s.Host.Alloc(region.Bytes(n))
+	require.NoError(t, err)
+	mem, err := s.Host.View(off, region.Bytes(n))
+	require.NoError(t, err)
+	all := make([]*Shrinker, n)
+	for r := range all {
+		l := new(links.Links)
+		l.Init(new(reach.Reach), new(call.Workspace))
+		l.Member.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, mem, n), plane.Options{})
+		l.Enlist()
+		all[r] = &Shrinker{Links: l}
+	}
+	t.Cleanup(func() {
+		for _, c := range all {
+			j.Remove(&c.Member)
+		}
+		j.Leave()
+	})
+	return all
+}
+
+// agreeing has the given ranks agree, with a context each.
+func agreeing(t *testing.T, all []*Shrinker, ranks []int, ctx func(r int) context.Context) ([]*Agreement, []*call.Fault) {
+	t.Helper()
+	agreements, faults := make([]*Agreement, len(all)), make([]*call.Fault, len(all))
+	var wg sync.WaitGroup
+	for _, r := range ranks {
+		wg.Go(func() { agreements[r], faults[r] = all[r].Agree(ctx(r)) })
+	}
+	wg.Wait()
+	return agreements, faults
+}
+
+// Those that are alive agree on the same ranks and the same memory, which one of them has made; a rank that has closed the
+// Comm is not among them. Each Shrink is an attempt of its own.
+func TestAgree(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		ranks  []int
+		closed []int
+	}{
+		{"all", []int{0, 1, 2}, nil},
+		{"the last has closed", []int{0, 1}, []int{2}},
+		{"the lead has closed", []int{1, 2}, []int{0}},
+		{"one is left", []int{1}, []int{0, 2}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			all := ranksOf(t, 3)
+			for _, r := range tc.closed {
+				all[r].Local.State(r).Store(region.StateClosed)
+			}
+			for attempt := uint32(1); attempt <= 2; attempt++ {
+				agreements, faults := agreeing(t, all, tc.ranks, func(int) context.Context { return t.Context() })
+				lead := agreements[tc.ranks[0]]
+				for _, r := range tc.ranks {
+					require.Nil(t, faults[r], "rank %d: %v", r, faults[r])
+					a := agreements[r]
+					require.Equal(t, attempt, a.Attempt)
+					require.Equal(t, r, a.Rank)
+					require.Len(t, a.Ranks, len(tc.ranks))
+					for i, got := range a.Ranks {
+						require.EqualValues(t, tc.ranks[i], got)
+					}
+					require.Len(t, a.Offs, 1, "one host")
+					require.Equal(t, lead.Offs, a.Offs)
+					require.NotZero(t, a.Offs[0])
+					require.Equal(t, r == tc.ranks[0], a.made != 0, "the first rank of a host makes its memory")
+					require.Equal(t, uint64(attempt)<<1, all[r].Local.Agreed(r).Load())
+				}
+			}
+		})
+	}
+}
+
+// Where one gives up, all end without a Comm, each with a cause, and the memory that was made is given back.
+func TestAgreeInVain(t *testing.T) {
+	all := ranksOf(t, 3)
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	_, faults := agreeing(t, all, []int{0, 1}, func(r int) context.Context { // rank 2 never comes
+		if r == 0 {
+			return ended
+		}
+		return t.Context()
+	})
+	for r := range 2 {
+		require.NotNil(t, faults[r])
+		assert.Equal(t, call.Canceled, faults[r].Code, "rank %d: %v", r, faults[r])
+		assert.Equal(t, uint64(1)<<1|gaveUp, all[r].Local.Agreed(r).Load())
+	}
+}
+
+// A fault of an agreement that another has given up names the rank that is missing; with none told, the one that gave up.
+func TestGiven(t *testing.T) {
+	a := &Agreement{lines: make([]*line, 4)}
+	for _, tc := range []struct {
+		name    string
+		n       notice
+		missing []int
+		want    call.Fault
+	}{
+		{"canceled", notice{code: call.Canceled, ballot: 3}, nil, call.Fault{Code: call.Canceled, Peer: 2}},
+		{"canceled, by no rank", notice{code: call.Canceled}, nil, call.Fault{Code: call.Canceled, Peer: 1}},
+		{"by a rank that is none", notice{code: call.Canceled, ballot: 9}, nil, call.Fault{Code: call.Canceled, Peer: 1}},
+		{"out of time, as the lead says", notice{code: call.Timeout, ballot: 1, ranks: []int32{3, 2}}, nil, call.Fault{Code: call.Timeout, Peer: 3, Missing: []int{3, 2}}},
+		{"out of time, as the lead hears", notice{code: call.Timeout, ballot: 2, ranks: []int32{0}}, []int{1, 3}, call.Fault{Code: call.Timeout, Peer: 3, Missing: []int{3}}},
+		{"out of time, and nobody else is missing", notice{code: call.Timeout, ballot: 1}, []int{1}, call.Fault{Code: call.Timeout, Peer: 1, Missing: []int{}}},
+	} {
+		got := a.given(tc.n, 1, tc.missing)
+		tc.want.Err = got.Err
+		assert.Equal(t, &tc.want, got, tc.name)
+		assert.EqualError(t, got.Err, "rank 1 gave up", tc.name)
+	}
+}
+
+// The time of a Shrink is over when its Comm closes, its context ends, or the timeout has passed.
+func TestExpired(t *testing.T) {
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	for _, tc := range []struct {
+		name   string
+		change func(a *Agreement)
+		ctx    context.Context
+		code   call.Code
+		text   string
+	}{
+		{"not yet", func(*Agreement) {}, t.Context(), 0, ""},
+		{"no timeout", func(a *Agreement) { a.began = time.Time{} }, t.Context(), 0, ""},
+		{"not so long", func(a *Agreement) { a.c.Opt.Timeout = time.Hour }, t.Context(), 0, ""},
+		{"the timeout", func(a *Agreement) { a.began, a.c.Opt.Timeout = time.Now().Add(-1500*time.Millisecond), time.Second }, t.Context(), call.Timeout, "not done after 1s"},
+		{"its context", func(*Agreement) {}, ended, call.Canceled, "context canceled"},
+		{"its Comm closes", func(a *Agreement) { a.c.Closing.Store(true) }, ended, call.Closed, "code 11, rank 0"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := ranksOf(t, 2)[0]
+			a := &Agreement{c: c, Party: agree.New(0, 2, nil), began: time.Now()}
+			tc.change(a)
+			f := a.expired(tc.ctx)
+			if tc.code == 0 {
+				require.Nil(t, f)
+				return
+			}
+			require.NotNil(t, f)
+			assert.Equal(t, tc.code, f.Code)
+			assert.EqualError(t, f, tc.text)
+		})
+	}
+}
+
+// Only the first rank of a host in a proposal makes memory for its part, and gives back what it made for an earlier one.
+func TestMake(t *testing.T) {
+	all := ranksOf(t, 3)
+	a := &Agreement{c: all[1], Rank: 1}
+	for _, tc := range []struct {
+		ranks  []int32
+		locals int // 0: this rank makes nothing
+	}{{[]int32{1, 2}, 2}, {[]int32{0, 1, 2}, 0}, {[]int32{1}, 1}} {
+		name := fmt.Sprint(tc.ranks)
+		off, err := a.make(tc.ranks)
+		require.NoError(t, err, name)
+		assert.Equal(t, tc.locals != 0, off != 0, name)
+		assert.Equal(t, off, a.made, name)
+		if tc.locals > 0 {
+			assert.Equal(t, tc.locals, a.madeFor, name)
+		}
+	}
+	a.drop()
+	assert.Zero(t, a.made)
+}
+
+// Trouble with connections makes this rank one that is lost, as all others hear.
+func TestTrouble(t *testing.T) {
+	c := ranksOf(t, 2)[1]
+	a := &Agreement{c: c, Rank: 1, lines: []*line{nil, {}}}
+	require.Nil(t, a.trouble())
+	why := errors.New("no descriptor is left")
+	a.lines[1].trouble = why
+	f := a.trouble()
+	require.NotNil(t, f)
+	assert.Equal(t, call.Backend, f.Code)
+	assert.Equal(t, 1, f.Peer)
+	assert.ErrorIs(t, f, why)
+	assert.True(t, c.Site.IsLost(1))
+}
