@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/internal/backoff"
 )
 
 // Memory is typed device memory: cuda.Mem[T], rocm.Mem[T], xpu.Mem[T]. Elem only
@@ -354,7 +355,7 @@ func (d *deviceStream) standing() time.Duration {
 
 // wait returns when the stream has passed the call with that ticket.
 func (d *deviceStream) wait(ctx context.Context, ticket uint64) error {
-	nap, began := deviceNapMin, time.Time{}
+	wait, began := backoff.Sleep{First: deviceNapMin, Most: deviceNapMax}, time.Time{}
 	for {
 		done, err := d.test(ticket)
 		if err != nil && d.c.life.failure.Load() != nil {
@@ -373,8 +374,7 @@ func (d *deviceStream) wait(ctx context.Context, ticket uint64) error {
 			runtime.Gosched()
 			continue
 		}
-		time.Sleep(nap)
-		nap = min(2*nap, deviceNapMax)
+		wait.Next()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/fence"
 	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/internal/backoff"
 )
 
 // The lifetime of a Comm. One rule holds for Close against everything else:
@@ -98,7 +99,8 @@ func (c *Comm) Close() error {
 // quiet waits until nobody uses the Comm and nothing is queued in b, at most until then, if that is not zero. For a
 // blocking call on another goroutine it does not wait, unless the Comm has failed.
 func (l *life) quiet(b *backlog, until time.Time) bool {
-	for nap := time.Microsecond; ; nap = min(2*nap, 10*time.Millisecond) {
+	wait := backoff.Sleep{First: time.Microsecond, Most: 10 * time.Millisecond}
+	for {
 		b.mu.Lock()
 		queued := b.ran != b.issued || b.executing
 		b.mu.Unlock()
@@ -108,7 +110,7 @@ func (l *life) quiet(b *backlog, until time.Time) bool {
 		if !until.IsZero() && (!queued && l.failure.Load() == nil || time.Now().After(until)) {
 			return false
 		}
-		time.Sleep(nap)
+		wait.Next()
 	}
 }
 

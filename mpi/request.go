@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/backoff"
 )
 
 // Status is what came of a Recv: who sent how many elements with which tag.
@@ -180,7 +182,7 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 // poll tests until r is done or ctx has ended. It yields at first, and then sleeps for up to
 // a millisecond, so that goroutines that wait leave the processors to what they wait for.
 func (r *Request) poll(ctx context.Context) (st Status, err error, ended bool) {
-	nap := time.Microsecond
+	wait := backoff.Sleep{First: time.Microsecond, Most: time.Millisecond}
 	for i := 0; ; i++ {
 		done, st, err := r.test(false)
 		if done || err != nil {
@@ -193,8 +195,7 @@ func (r *Request) poll(ctx context.Context) (st Status, err error, ended bool) {
 			runtime.Gosched()
 			continue
 		}
-		time.Sleep(nap)
-		nap = min(2*nap, time.Millisecond)
+		wait.Next()
 	}
 }
 

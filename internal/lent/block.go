@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/backoff"
 )
 
 // Block is a run of elements in memory that a runtime has lent, or a part of one.
@@ -89,13 +91,14 @@ const pollMax = 200 * time.Microsecond
 // Poll calls query until it says that the work is done, or ctx ends. It sleeps between the calls, longer each time, up to
 // 200 microseconds.
 func Poll(ctx context.Context, query func() (done bool, err error)) error {
-	for nap := time.Microsecond; ; nap = min(2*nap, pollMax) {
+	wait := backoff.Sleep{First: time.Microsecond, Most: pollMax}
+	for {
 		if done, err := query(); done || err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		time.Sleep(nap)
+		wait.Next()
 	}
 }

@@ -103,22 +103,22 @@ var rules = []struct {
 	},
 	{
 		who:     "cuda",
-		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/include"},
 		why:     "devices are usable without the engines",
 	},
 	{
 		who:     "rocm",
-		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/include"},
 		why:     "devices are usable without the engines",
 	},
 	{
 		who:     "internal/gpu",
-		allowed: []string{module + "/internal/lent", module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/include"},
 		why:     "the runtime of a device knows no engine",
 	},
 	{
 		who:     "mpi",
-		allowed: []string{module + "/internal/dl", module + "/internal/signals", module + "/include"},
+		allowed: []string{module + "/internal/backoff", module + "/internal/dl", module + "/internal/signals", module + "/include"},
 		why:     "MPI is usable without the engines",
 	},
 }

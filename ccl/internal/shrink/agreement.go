@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/agree"
+	"github.com/goccl/goccl/internal/backoff"
 )
 
 // Shrink agrees with the other ranks on who is alive, and makes the Comm of those. What they
@@ -34,12 +35,12 @@ type Agreement struct {
 	began   time.Time
 	beaten  time.Time // when this rank last said that it is alive
 	lines   []*line
-	nap     time.Duration
-	quit    []time.Time // when each rank was first seen to have given up
-	came    bool        // the lead has said something
-	why     *call.Fault // why another gave up
-	made    uint64      // the memory that this rank has made for the proposal
-	madeFor int         // ranks
+	rest    backoff.Sleep // between two looks
+	quit    []time.Time   // when each rank was first seen to have given up
+	came    bool          // the lead has said something
+	why     *call.Fault   // why another gave up
+	made    uint64        // the memory that this rank has made for the proposal
+	madeFor int           // ranks
 }
 
 // Shrinker makes this rank's part in the Shrinks of its Comm.
@@ -52,7 +53,8 @@ type Shrinker struct {
 // Agree agrees with the other ranks on who is alive.
 func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 	c.Attempts++
-	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.Rank(), began: time.Now(), lines: make([]*line, c.Size()), quit: make([]time.Time, c.Size())}
+	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.Rank(), began: time.Now(), lines: make([]*line, c.Size()), quit: make([]time.Time, c.Size()),
+		rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}
 	a.Party = agree.New(c.Rank(), c.Size(), a.make)
 	f := a.run(ctx)
 	a.end(f == nil)
@@ -171,7 +173,7 @@ func (a *Agreement) hear() {
 			if !ok {
 				break
 			}
-			a.nap = 0
+			a.rest.Reset()
 			if n.attempt != a.Attempt {
 				continue
 			}
@@ -293,8 +295,7 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 		}
 	}
 	a.c.Site.WakeMonitor() // its lines and the log are to be read soon
-	a.nap = max(agreeNapMin, min(2*a.nap, agreeNapMax))
-	time.Sleep(a.nap)
+	a.rest.Next()
 	return nil
 }
 

@@ -3,7 +3,9 @@
 // of the engine asks for the model of the CPU: test/imports checks that.
 //
 // The numbers are measurements, most of them of one machine (docs/performance.md). `make tune` measures another machine and
-// proposes values. Between hosts, internal/algo/choose.go has the table of algorithms.
+// proposes values. How long a wait looks, gives way and sleeps (package plane), and the chunks of a pipe (package links), stay
+// beside their code: they are the same on every family of CPUs. Between hosts, internal/algo/choose.go has the table of
+// algorithms.
 package tuning
 
 import "math"
