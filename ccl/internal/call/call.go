@@ -89,6 +89,7 @@ func (c *Call) Seal() {
 	c.Own = c.Hash
 }
 
+// NewMix returns the hash of what all kinds of calls have.
 func NewMix(count uint64, k Kind, typ, op uint8, root int32) hash.Mix {
 	return hash.New().With(count).With(uint64(k) | uint64(typ)<<8 | uint64(op)<<16 | uint64(uint32(root))<<32)
 }

@@ -35,11 +35,12 @@ type Fault struct {
 	Theirs  *Record // and Peer's
 	Err     error
 
-	// Of a mismatch between two others, the one that is not Peer, and its call.
+	// In a mismatch between two other ranks: the one that is not Peer, and its call.
 	OtherPeer int
 	Other     *Record
 }
 
+// Error is the cause, or the code and the rank.
 func (f *Fault) Error() string {
 	if f.Err != nil {
 		return f.Err.Error()
@@ -47,7 +48,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("code %d, rank %d", f.Code, f.Peer)
 }
 
-// Said is what happened, for a report of it in another Comm.
+// Said tells what happened, for a report of it in another Comm.
 func (f *Fault) Said() string {
 	switch {
 	case f.Err != nil:
@@ -60,8 +61,10 @@ func (f *Fault) Said() string {
 	return f.Error()
 }
 
+// Unwrap returns the cause, nil if there is none.
 func (f *Fault) Unwrap() error { return f.Err }
 
+// NewFault returns a fault at rank peer, with a cause if there is a format.
 func NewFault(c Code, peer int, format string, a ...any) *Fault {
 	f := &Fault{Code: c, Peer: peer}
 	if format != "" {
@@ -70,6 +73,7 @@ func NewFault(c Code, peer int, format string, a ...any) *Fault {
 	return f
 }
 
+// CtxFault returns the fault of a call whose context has ended with err, while the ranks in missing had not come.
 func CtxFault(err error, missing []int) *Fault {
 	code := Canceled
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -2,6 +2,7 @@ package call
 
 import "github.com/goccl/goccl/internal/algo"
 
+// IsPairwise reports whether calls of kind k are between two ranks.
 func IsPairwise(k Kind) bool { return k == Send || k == Recv || k == SendRecv }
 
 // KindOf is k as the schedules name it.

@@ -14,6 +14,7 @@ const recordWordCount = unsafe.Sizeof(Record{}) / 8
 
 var _ [0]byte = [unsafe.Sizeof(Record{}) % 8]byte{} // whole words
 
+// RecordWords returns p as words that are read and written atomically.
 func RecordWords(p *Record) *[recordWordCount]atomic.Uint64 {
 	return (*[recordWordCount]atomic.Uint64)(unsafe.Pointer(p))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/goccl/goccl/internal/reduce"
 )
 
-// A vector is what the parts of a schedule are parts of.
+// Vector is what the parts of a schedule are parts of.
 type Vector struct {
 	Mem     []byte
 	Offsets []int // where parts begin, and the end; nil: each has size bytes
@@ -21,6 +21,7 @@ func Even(mem []byte, parts int) Vector {
 	return Vector{Mem: mem, Size: max(((len(mem)+parts-1)/parts+63)&^63, 1)}
 }
 
+// At returns where part p begins, in bytes.
 func (v *Vector) At(p int) int {
 	if v.Offsets != nil {
 		return v.Offsets[p]
@@ -28,6 +29,7 @@ func (v *Vector) At(p int) int {
 	return min(p*v.Size, len(v.Mem))
 }
 
+// Parts returns parts lo to hi-1.
 func (v *Vector) Parts(lo, hi int) []byte {
 	if v.Stride > 0 {
 		return v.Mem[lo*v.Stride+v.From:][:v.Size]

@@ -39,26 +39,33 @@ type Link struct {
 	sent, received                   uint64 // messages of point-to-point calls
 }
 
+// Outlet is the end of a link that is written to.
 type Outlet interface {
+	// TrySend sends what there is room for, and returns how many bytes that was.
 	TrySend(b []byte) (int, error)
 }
 
+// Inlet is the end of a link that is read from.
 type Inlet interface {
+	// TryRecv receives what is there, up to len(b) bytes.
 	TryRecv(b []byte) (int, error)
 	// Peek is up to limit bytes, where they lie or in buf. All of them are taken
 	// by Discard before the next Peek.
 	Peek(buf []byte, limit int) ([]byte, error)
+	// Discard takes the bytes that the last Peek has shown.
 	Discard(n int)
 }
 
 // Stream is a TCP connection as an inlet.
 type Stream struct{ *tcp.Conn }
 
+// Peek receives up to limit bytes into buf.
 func (s Stream) Peek(buf []byte, limit int) ([]byte, error) {
 	n, err := s.TryRecv(buf[:min(limit, len(buf))])
 	return buf[:n], err
 }
 
+// Discard does nothing: Peek has taken the bytes.
 func (s Stream) Discard(int) {}
 
 // The classes of messages: point-to-point calls and collectives do not wait for

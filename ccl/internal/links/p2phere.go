@@ -10,7 +10,7 @@ import (
 
 // Messages whose both ends are on this host need no header and no state that outlives the call: they are records of
 // the pipe between the two. Groups of calls, CheckStrict and a SendRecv of which one end is on another host send them
-// as streams, like those between hosts; a link carries both, and whoever receives takes either.
+// as streams, like those between hosts; a link carries both, and a receiver takes either.
 
 // near reports whether rank r is on this host, as l's is, if it is not nil.
 func (c *pairs) near(l *Link, r int) bool {

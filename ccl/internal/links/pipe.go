@@ -16,15 +16,15 @@ import (
 //	ring         data that do not fit into a cell, in the order of the records
 //	chunks       for much data, where there is room for chunks
 //
-// A cell begins with its flag, number of the record<<32 | hash, which nothing but flags is ever written over: who
-// waits for the record looks there, and finds a few bytes of data beside it (FastForward, Giacomoni et al.,
+// A cell begins with its flag, number of the record<<32 | hash, over which only flags are ever written. A rank
+// that waits for the record looks there, and finds a few bytes of data beside it (FastForward, Giacomoni et al.,
 // PPoPP 2008). So a small message costs one cache line, and the counter of records taken, which the writer looks at
 // only when it has run out of room, is written once for a quarter of the pipe.
 //
 // What limits large messages is the way of lines between caches: in a ring a line is taken from the reader to be
-// written, and from the writer to be read. So a chunk belongs to one of the two ranks. Who has got data in a chunk, and
-// has itself something to send to the other, keeps the chunk and sends its data in there: each line
-// goes once. See pipeReader.keep. Claiming the lines while reading (PREFETCHW) brought nothing.
+// written, and from the writer to be read. So a chunk belongs to one of the two ranks. A rank that has received data in
+// a chunk, and has something to send to the other, keeps the chunk and sends its data in there: each line goes once. See
+// pipeReader.keep.
 type pipe struct {
 	mem    []byte
 	cells  []cell

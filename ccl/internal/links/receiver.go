@@ -15,7 +15,7 @@ type receiver struct {
 	turn  uint64
 	head  arrival
 	to    []byte
-	in    int // bytes of to that are complete, but for what fold carries
+	in    int // bytes of to that are complete, without what fold carries
 	fold  folding
 	check checksum
 	// Where a step sends what it reduces into, only what has left may change.

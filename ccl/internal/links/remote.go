@@ -12,6 +12,7 @@ import (
 
 // The collectives of Comms that span hosts: schedules over links.
 
+// RunRemote runs a collective by a schedule over links.
 func (c *Links) RunRemote(ctx context.Context, k *call.Call) *call.Fault {
 	s, f := c.schedule(k)
 	if f != nil {

@@ -21,7 +21,7 @@ import (
 type rendezvous struct {
 	State uint64 // offerNumber of the record | one of the following
 	from  shm.Span
-	// Who can read the number there, reads the memory of the right process.
+	// A rank that finds Number at this address of process pid reads the memory of the right process.
 	pid, at, Number uint64
 }
 

@@ -44,7 +44,7 @@ func (s *sender) start(l *Link, h *head, payload []byte) {
 	}
 }
 
-// progress sends what the link takes.
+// progressOut sends what the link takes.
 func (c *messages) progressOut(s *sender) (moved bool, f *call.Fault) {
 	if s.l.outTurn != s.turn || s.behind != nil && !s.behind.done {
 		return false, nil

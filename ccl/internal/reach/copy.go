@@ -9,11 +9,12 @@ import (
 	"github.com/goccl/goccl/internal/reduce"
 )
 
-// Put copies src beside or to where rank me's data of round lies.
+// Put copies src to where other ranks read it.
 func Put(to unsafe.Pointer, src []byte) {
 	ordered.Copy(to, call.Ptr(src), len(src))
 }
 
+// Get copies to dst what another rank has put at from.
 func Get(dst []byte, from unsafe.Pointer) {
 	ordered.Copy(call.Ptr(dst), from, len(dst))
 }

@@ -13,9 +13,10 @@ import (
 // Ranks of one process touch each other's memory by its address, and in one kind of call, directAllReduce, ranks of any
 // process write into each other's memory, if it is MakeSlice's. A rank that does so says so first, and then looks at the
 // abort word, before it makes a pointer of an address, and again between pieces. A rank whose call has failed has stored
-// the abort word, and then looks who touches. By Dekker's argument one of the two sees what the other has stored: who is
-// not seen to touch has not begun, and will not. So a call that has failed waits, before it returns, until nobody touches
-// its memory any more, and the program may do with that what it likes: the collector may have it, FreeSlice may unmap it.
+// the abort word, and then looks which ranks touch. By Dekker's argument one of the two sees what the other has stored: a
+// rank that is not seen to touch has not begun, and will not. So a call that has failed waits, before it returns, until no
+// rank touches its memory any more. Then the program may do with it what it likes: the collector may have it, FreeSlice may
+// unmap it.
 //
 // A rank of another process may have been stopped while it wrote, or killed: it is waited for, but not for long. Then
 // what it may write into is replaced by other memory (shm.TakeBack). Memory can be replaced by pages only, and of a page of

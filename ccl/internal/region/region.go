@@ -17,7 +17,7 @@ import (
 // Calls run in rounds. In each round a rank posts: it writes data into its slot of
 // that round, then the slot's flag, round<<32 | hash of the call. Others wait for
 // the flag and read the data. A flag of the right round with another hash is a
-// mismatched call, found at no cost. Slots are used in turn; who posts a round has
+// mismatched call, found at no cost. Slots are used in turn. A rank that posts a round has
 // finished reading all rounds two before it, so a slot is free again once every
 // rank has posted the round depth-2 after it.
 const (
@@ -40,6 +40,7 @@ type Region struct {
 	slots  int            // where its slots begin
 }
 
+// New returns the region of n ranks in mem, which lies at off in the memory of the host.
 func New(off uint64, mem []byte, n int) *Region {
 	return &Region{Off: off, mem: mem, base: unsafe.Pointer(&mem[0]), N: n, Depth: tuning.SlotDepth(n), Kept: tuning.CallsKept(n),
 		Inline: tuning.Inline(n), Whole: tuning.Inline(n), slot: 64 + tuning.SlotRoom(n), rank: rankBytes(n), slots: slotsAt(n)}
@@ -49,6 +50,7 @@ func slotsAt(n int) int { return (rankHead + int(tuning.CallsKept(n))*recordByte
 
 func rankBytes(n int) int { return slotsAt(n) + int(tuning.SlotDepth(n))*(64+tuning.SlotRoom(n)) }
 
+// Bytes returns the size of the region of n ranks.
 func Bytes(n int) int { return regionHead + n*rankBytes(n) }
 
 func (g *Region) at(off int) unsafe.Pointer { return unsafe.Add(g.base, off) }
@@ -104,8 +106,10 @@ func (g *Region) slotOf(r int, round uint32) int {
 	return regionHead + r*g.rank + g.slots + int(round&(g.Depth-1))*g.slot
 }
 
+// Flag returns the flag of r's slot of round.
 func (g *Region) Flag(r int, round uint32) *uint64 { return (*uint64)(g.at(g.slotOf(r, round))) }
 
+// Data returns where r's slot of round has room for data, right behind the flag.
 func (g *Region) Data(r int, round uint32) unsafe.Pointer { return g.at(g.slotOf(r, round) + 8) }
 
 // Payload is where n bytes of r's data lie that lie together: beside the flag, or behind it.
@@ -116,9 +120,9 @@ func (g *Region) Payload(r int, round uint32, n int) unsafe.Pointer {
 // BehindFlag is where in a slot n bytes begin.
 func (g *Region) BehindFlag(n int) int { return tuning.BehindFlag(g.N, n) }
 
-// Turn is the rank whose memory takes r's data the u-th time that it is used: of two ranks, one and the other
-// in turn. So a rank writes where it has read the last time, having claimed those lines (see receive): they
-// go between the caches once, not twice.
+// Turn returns the rank whose memory takes r's data the u-th time that it is used: with two ranks, one and the other in
+// turn. So a rank writes where it has read the last time, and has claimed those lines (see receive in package rounds):
+// they go between the caches once, not twice.
 func (g *Region) Turn(r int, u uint32) int {
 	if g.N == 2 {
 		return r ^ int(u&1)

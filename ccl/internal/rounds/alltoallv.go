@@ -28,7 +28,7 @@ const (
 	vOffered        // where they were: a span is behind the header
 )
 
-// Of more than two ranks' header, the word for the largest block: it is where the blocks are offered.
+// offeredV, in place of the length of the largest block in a header of more than two ranks, says that the blocks are offered.
 const offeredV = 1 << 63
 
 // headerWords is how many words a header has among n ranks.
@@ -60,6 +60,7 @@ func readHeader(n, me int, theirs []uint64) (at, length uint64, where, largest i
 // SlotsV reports whether headers fit: half of a slot is enough.
 func (c *Team) SlotsV() bool { return 8*headerWords(c.N) <= c.Local.Inline/2 }
 
+// headerOf returns the header in rank r's slot of round.
 func headerOf(g *region.Region, r int, round uint32) []uint64 {
 	return unsafe.Slice((*uint64)(g.Data(r, round)), headerWords(g.N))
 }
@@ -187,6 +188,7 @@ func (c *Team) putHeader(round uint32, out *call.Vector, where, largest int, fro
 	}
 }
 
+// behindHeader returns where the data behind that header begin.
 func behindHeader(g *region.Region, r int, round uint32) unsafe.Pointer {
 	return unsafe.Add(g.Data(r, round), 8*headerWords(g.N))
 }

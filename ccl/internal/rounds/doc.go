@@ -12,7 +12,7 @@
 // every rank has posted the round depth-2 after it, and calls need no barrier between them.
 //
 // A slot takes 2 KiB of data (with 3 or 4 ranks 8 KiB, with 5 to 8 ranks 4 KiB, and 4 KiB in an
-// AllReduce of two ranks unless the CPU is Intel's). Larger calls begin with an offer, in which
+// AllReduce with two ranks unless the CPU is Intel's). Larger calls begin with an offer, in which
 // each rank says where its memory lies. ways.go then chooses:
 //
 //	in place  all ranks can touch the memory: goroutine ranks, MakeSlice
@@ -20,7 +20,7 @@
 //	staged    through 4 slots of staging memory a rank, of at most 128 KiB each
 //
 // When staging, two ranks work one chunk ahead, and swap their slots at each use, so that each
-// cache line travels once. In calls with a root, one of two ranks sends and the other receives, as
+// cache line travels once. With two ranks, in calls with a root, one sends and the other receives, as
 // a pipeline. Among three or more ranks, each reduces one part of a chunk and posts the result. In
 // AllToAllV only the two ends of a message know its length, so each rank begins with a header of
 // lengths. Where a slot has no room for them (more than 126 ranks), AllToAllV uses links.

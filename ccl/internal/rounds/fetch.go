@@ -87,7 +87,7 @@ func (c *Team) allToAllByRead(ctx context.Context, k *call.Call) *call.Fault {
 	return c.LocalBarrier(ctx, k)
 }
 
-// reduceAtRoot: the root of two ranks reduces what it reads from the other.
+// reduceAtRoot is for two ranks: the root reduces what it reads from the other.
 func (c *Team) reduceAtRoot(ctx context.Context, k *call.Call, root int) *call.Fault {
 	if _, _, f := c.exchange(ctx, k, k.Src, nil, 0); f != nil {
 		return f

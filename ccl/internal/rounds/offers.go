@@ -32,16 +32,15 @@ const (
 	byDirect            // all of it, sources and results, can be touched in place
 )
 
-// offering is what the ranks of a host know of each other's memory: at first nothing, then who may read it, and in each call
-// where it lies.
+// offering is what the ranks of a host know of each other's memory: at first nothing, then which rank may read which,
+// and in each call where it lies.
 type offering struct {
 	staging
 	offers []offer // of the call under way, by rank
 }
 
-// acquaint finds out, once per Comm, who can read whose memory: each rank tries to read a number
-// from each of the others, and all must have succeeded, since what differs between ranks must
-// not steer the message pattern.
+// acquaint finds out, once per Comm, whether the ranks can read each other's memory. Each rank tries to read a number from
+// each of the others, and all must succeed, since what differs between ranks must not steer the message pattern.
 func (c *offering) acquaint(ctx context.Context, k *call.Call) *call.Fault {
 	if c.Asked {
 		return nil

@@ -72,8 +72,8 @@ func (c *slots) postInline(k *call.Call, round uint32, n int) {
 	c.claimAhead(round, n)
 }
 
-// claimAhead asks for the lines that n bytes of the round after this will take, where that helps: of two ranks the other has
-// copies of them.
+// claimAhead asks for the lines that n bytes of the round after this will take, where that helps: with two
+// ranks, the other one has copies of them.
 func (c *slots) claimAhead(round uint32, n int) {
 	if tuning.CPU.ClaimAhead && c.N == 2 && n > tuning.BesideFlag && n <= c.Local.Inline {
 		ordered.Claim(c.Local.Payload(c.Me, round+1, n), n)

@@ -30,7 +30,7 @@ func (c *staging) stage(r int, round uint32) (unsafe.Pointer, *call.Fault) {
 	return unsafe.Pointer(&mem[int(round%tuning.StageDepth)*c.chunk]), nil
 }
 
-// stageOf is the staging memory of rank r. It is made on first use, by whoever comes first.
+// stageOf is the staging memory of rank r. The rank that needs it first makes it.
 func (c *staging) stageOf(r int) ([]byte, *call.Fault) {
 	if c.lines != nil && c.lines[r] != nil {
 		return c.lines[r], nil

@@ -34,7 +34,7 @@ func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot in
 		fold = k.Stream
 	}
 	step := tuning.FoldPiece
-	var theirs unsafe.Pointer // the other's of two ranks, of which the next step's lines are claimed: see receive
+	var theirs unsafe.Pointer // with two ranks, the other's operand: the lines of its next step are claimed, see receive
 	if c.N == 2 {
 		step = max(n, 1)
 		if inSlot == NoSlot {
@@ -82,7 +82,7 @@ func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot in
 	return nil
 }
 
-// foldTwo is foldAll of two ranks for n bytes that are not staged in turn: what the smallest calls do.
+// foldTwo is foldAll for two ranks and n bytes that are not staged in turn. The smallest calls use it.
 func (c *sums) foldTwo(k *call.Call, dst, own, theirs unsafe.Pointer, n int) {
 	a, b := own, theirs
 	if c.Me == 1 {

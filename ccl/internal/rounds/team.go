@@ -12,7 +12,7 @@ import (
 //
 //	slots     rounds: to open one, to post it, to await those of others
 //	staging   where the data of a round lie
-//	offering  who may read whose memory, and where it lies
+//	offering  whether ranks may read each other's memory, and where it lies
 //	sums      the reductions
 //	stream    from one rank to another, where there are two
 type Team struct {

@@ -16,12 +16,11 @@ import (
 	"github.com/goccl/goccl/internal/backoff"
 )
 
-// Shrink agrees with the other ranks on who is alive, and makes the Comm of those. What they
-// say to each other, and why it ends with one membership, is in package agree. Here is what
-// that knows nothing of: who is gone, how notices travel, and deadlines.
+// The ranks agree on which of them are alive. Package agree has what they say to each other, and why that ends with one
+// membership. Here is what agree knows nothing of: which ranks are gone, how notices travel, and deadlines.
 //
-// Who is gone is the failure detector's to say (death words, pulses, beats), and, of what is
-// true for all, the connection to that rank: see line. Messages go over pipes inside a
+// The failure detector says which ranks are gone (death words, pulses, beats), and so does the connection to a rank, where
+// what it shows is true for all: see line. Messages go over pipes inside a
 // host and over fresh TCP connections to the lead from other hosts, so nothing depends
 // on the dead, nor on the connections of the failed Comm. The cost is three round trips
 // and one connection for each rank on another host than the lead's, closed at the end.
@@ -50,7 +49,7 @@ type Shrinker struct {
 	talks    map[int]*line // inside this host: a pipe is made once
 }
 
-// Agree agrees with the other ranks on who is alive.
+// Agree agrees with the other ranks on which of them are alive.
 func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 	c.Attempts++
 	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.Rank(), began: time.Now(), lines: make([]*line, c.Size()), quit: make([]time.Time, c.Size()),
@@ -68,7 +67,7 @@ func (a *Agreement) run(ctx context.Context) *call.Fault {
 		if f := a.trouble(); f != nil {
 			return f
 		}
-		a.hear() // what those have said who are gone is heard to the end
+		a.hear() // also what ranks have said that are gone by now
 		a.Look(func(r int) bool { return gone[r] })
 		a.send()
 		if a.End == agree.Open {
@@ -95,7 +94,7 @@ func (a *Agreement) run(ctx context.Context) *call.Fault {
 	}
 }
 
-// look finds out who is gone, and tells the Party of those that have come to their end, this rank among them.
+// look finds out which ranks are gone, and tells the Party of those that have come to their end, this rank among them.
 func (a *Agreement) look() []bool {
 	c := a.c
 	c.Site.Scan()
@@ -127,7 +126,7 @@ func (a *Agreement) look() []bool {
 		}
 	}
 	if len(over) > 0 {
-		c.Site.Scan() // who has decided without this rank has heard before that it is lost
+		c.Site.Scan() // ranks that have decided without this one have heard before that it is lost
 	}
 	if c.Site.IsLost(c.Members.World(a.Rank)) {
 		a.Lost()
@@ -215,7 +214,7 @@ func (a *Agreement) send() {
 	a.Post = a.Post[:0]
 }
 
-// outOfTime waits a moment for the lead, which has come, to say who has not.
+// outOfTime waits a moment for the lead, which has come, to say which ranks have not.
 func (a *Agreement) outOfTime(l *line, f *call.Fault) *call.Fault {
 	for range 100 {
 		if n, ok := l.hear(); ok && n.attempt == a.Attempt && n.kind == agree.Quit {

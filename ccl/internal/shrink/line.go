@@ -173,7 +173,7 @@ func (c *Shrinker) agreementID(attempt uint32) uint64 {
 	return plane.ChildID(c.ID(), uint64(attempt)|1<<41, 0)
 }
 
-// Leave tells who wants to take part in an agreement with this rank still why it does not.
+// Leave tells ranks that still want to take part in an agreement with this one why it does not.
 func (c *Shrinker) Leave(attempt uint32, leave func(n *tcp.Node, comm uint64, rank uint32)) {
 	if c.Site.TCP != nil && c.Topo.Nodes() > 1 {
 		leave(c.Site.TCP, c.agreementID(attempt), uint32(c.Rank()))
@@ -350,7 +350,7 @@ func (l *line) flush() {
 	}
 }
 
-// close ends the line, but for pipes, which the Comm keeps.
+// close ends the line. The Comm keeps its pipes.
 func (l *line) close() {
 	if l.dialed != nil {
 		l.stop()

@@ -36,7 +36,7 @@ func (n *Node) Expect(comm uint64, rank uint32) {
 }
 
 // Forget says that a rank here has closed a communicator: it drops the connections
-// that peers dialed to it and it has not opened. Who dials it later gets ErrGone.
+// that peers dialed to it and it has not opened. A peer that dials it later gets ErrGone.
 func (n *Node) Forget(comm uint64, rank uint32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,15 +47,15 @@ func (n *Node) Forget(comm uint64, rank uint32) {
 	n.leave(m)
 }
 
-// Fail is Forget of a communicator that has failed: peers are to learn why, and not that this rank has left. Who dials it
-// tries until then.
+// Fail is Forget of a communicator that has failed: peers are to learn why, and not that this rank has left. A
+// peer that dials it tries until then.
 func (n *Node) Fail(comm uint64, rank uint32) { n.end(member{comm, rank}, errFailed) }
 
 // Finish is Forget of a rank that has come to the end of what the communicator was
-// for. Who dials it later gets ErrDone.
+// for. A peer that dials it later gets ErrDone.
 func (n *Node) Finish(comm uint64, rank uint32) { n.end(member{comm, rank}, ErrDone) }
 
-// Quit is Forget of a rank that has given up what the communicator was for. Who dials it
+// Quit is Forget of a rank that has given up what the communicator was for. A peer that dials it
 // gets ErrQuit, until it is forgotten or finished.
 func (n *Node) Quit(comm uint64, rank uint32) { n.end(member{comm, rank}, ErrQuit) }
 
@@ -108,7 +108,7 @@ func (o *memory) keep(m member, why error) {
 		o.why[m] = why
 		return
 	default:
-		return // who has done with it says so to the end
+		return // a rank that has done with it says so to the end
 	}
 	if len(o.list) < keptEnded {
 		o.list = append(o.list, m)

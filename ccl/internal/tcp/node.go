@@ -3,7 +3,7 @@
 //
 // A process has one Node per job, shared by all its ranks. Open returns a rank's end of a stream as
 // soon as the two Nodes have agreed on its connection; the peer rank need not take part. Both ends
-// may dial at once, as all do in the first step of a ring. Who dials runs the handshake of package
+// may dial at once, as all do in the first step of a ring. The end that dials runs the handshake of package
 // auth, with the end's name as its hello, is told whether the connection is taken, and says go if
 // it still wants it. The Node of the lower rank decides which connection it shall be:
 //
@@ -130,7 +130,7 @@ func (n *Node) Addr() netip.AddrPort { return n.addr }
 // of time meanwhile says it, too.
 func (n *Node) OnTrouble(f func(error)) { n.onTrouble.Store(&f) }
 
-// offerTaker is who takes the connections of one stream.
+// offerTaker takes the connections of one stream.
 type offerTaker struct {
 	stream uint32
 	take   func(key Key, self uint32)

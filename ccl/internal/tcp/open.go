@@ -19,7 +19,7 @@ func (n *Node) Open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 	return n.OpenUnless(ctx, key, self, peer, func() bool { return false })
 }
 
-// OpenUnless is Open for who may hear otherwise that the peer's Node has ended: once left says so, the first
+// OpenUnless is Open for a caller that may hear otherwise that the peer's Node has ended: once left says so, the first
 // refusal is the last. It is asked after each.
 func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.AddrPort, left func() bool) (*Conn, error) {
 	tc, err := n.open(ctx, key, self, peer, left)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// strangers are the accepted connections that have not proved yet who they are.
+// strangers are the accepted connections that have not proved yet that they belong to the job.
 // Their number is bounded: where it is reached the oldest goes, once it has had
 // its patience. A rank of the job needs milliseconds; if it was dropped all the
 // same, it dials again.

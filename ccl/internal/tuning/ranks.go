@@ -5,7 +5,7 @@ import "math/bits"
 // The sizes of what the n ranks of a host share.
 const (
 	BesideFlag = 56  // bytes that lie in the cache line of a slot's flag
-	LineFrom   = 512 // bytes of two ranks that begin with a cache line of their own: see BehindFlag
+	LineFrom   = 512 // with two ranks, payloads from here on begin with a cache line of their own: see BehindFlag
 
 	StageDepth = 4 // slots of a rank's staging memory
 

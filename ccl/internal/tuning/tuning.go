@@ -27,7 +27,7 @@ type Family struct {
 	// MoveString: REP MOVSB is the fastest copy, also of lines that another core has, and Go's memmove does not use it.
 	MoveString bool
 
-	// WholeTwo is how many bytes of an AllReduce of two ranks lie in the slots, at most SlotRoom(2). On AMD's CPUs that is all
+	// WholeTwo is how many bytes of an AllReduce with two ranks lie in the slots, at most SlotRoom(2). On AMD's CPUs that is all
 	// the room there is: otherwise the ranks meet twice for memory in place, or read once more what they have staged. On
 	// Intel's CPUs the lines of a slot take longer than that.
 	WholeTwo int
@@ -103,5 +103,5 @@ const (
 )
 
 // ConnLooks is how often a rank looks at its connections before it yields: each look is a system call that takes the socket's
-// lock from whoever delivers to it, and costs as much as a yield.
+// lock from the kernel's receiving side, and costs as much as a yield.
 const ConnLooks = 4
