@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -120,5 +121,39 @@ func TestMeet(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// The monitor watches over a call inside a library: ranks that are there in different calls are told, and one that waits
+// there for a rank that closes the Comm.
+func TestForeignCallIsWatched(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		do   func(all []*Comm)
+		code call.Code
+	}{
+		{"another call", func(all []*Comm) {
+			for _, c := range all {
+				assert.Nil(t, c.Begin(t.Context(), callOf(call.AllReduce, -1, 4+c.Rank(), nil, nil), false))
+			}
+		}, call.Mismatch},
+		{"the other closes", func(all []*Comm) {
+			assert.Nil(t, all[0].Begin(t.Context(), callOf(call.AllReduce, -1, 4, nil, nil), false))
+			all[1].Close()
+		}, call.Closed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			all := comms(t, []string{"a", "a"})
+			tc.do(all)
+			select {
+			case <-all[0].Ctx.Done():
+			case <-time.After(10 * time.Second):
+				t.Fatal("nobody has noticed")
+			}
+			assert.Equal(t, tc.code, all[0].Failure().Code)
+			assert.Equal(t, 1, all[0].Failure().Peer)
+			all[0].Inside(false)
+			assert.Zero(t, all[0].Foreign.Load())
+		})
 	}
 }
