@@ -2,6 +2,7 @@ package ccl
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -147,9 +148,9 @@ func TestSupports(t *testing.T) {
 		{KindBarrier, TypeNone, Sum, 0, ""},
 		{KindBroadcast, TypeFloat8E4M3, Sum, 0, ""},
 		{0, TypeInt8, Sum, ErrArgument, "there is no kind 0"},
-		{kindEnd, TypeInt8, Sum, ErrArgument, "there is no kind 22"},
+		{kindEnd, TypeInt8, Sum, ErrArgument, fmt.Sprintf("there is no kind %d", kindEnd)},
 		{KindSend, TypeNone, Sum, ErrArgument, "there is no type 0"},
-		{KindReduce, TypeInt8, opEnd, ErrArgument, "there is no operator 5"},
+		{KindReduce, TypeInt8, opEnd, ErrArgument, fmt.Sprintf("there is no operator %d", opEnd)},
 		{KindReduce, TypeFloat8E5M2, Sum, ErrUnsupported, "the cpu engine moves f8e5m2, but does not reduce it"},
 	} {
 		err := supports(tc.k, tc.t, tc.op)
