@@ -32,9 +32,7 @@ var records = []string{"ccl.Error", "ccl.Options", "ccl.traceLine", "ccl/interna
 var large = map[string]size{}
 
 // withoutTest are the files of ccl, by directory, that have no test beside them yet.
-var withoutTest = map[string]string{
-	"ccl/internal/plane": "check hostlog monitor note statuses wait",
-}
+var withoutTest = map[string]string{}
 
 // makers are the files of ccl that may know CPUs by name: the table of tuning, and what finds its row.
 var makers = []string{"ccl/internal/tuning/cpuid_amd64.go", "ccl/internal/tuning/tuning.go"}

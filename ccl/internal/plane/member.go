@@ -131,7 +131,7 @@ func (c *Member) Enlist() {
 // of the failure travels, and tells where its ranks stood.
 const (
 	lingerFor  = 100 * time.Millisecond // where it spans hosts
-	lingerHere = pictureAfter + 4*tick
+	lingerHere = snapshotAfter + 4*tick
 )
 
 func (c *Member) Linger() {

@@ -15,7 +15,7 @@ func (s *Site) publishBrief(st status.Status) {
 	}
 }
 
-// hear takes in what a rank tells, and passes it on: from is the neighbor it came from, nil for this
+// receiveStatus takes in what a rank tells, and passes it on: from is the neighbor it came from, nil for this
 // host; aloud says that the other processes of this host have not heard it.
 func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) {
 	if !s.seen.First(st) {
@@ -81,8 +81,6 @@ func (s *Site) reportStall(c *Member, mine status.Status) {
 	go c.Opt.OnLate(l)
 }
 
-// Names in the log for what a Comm is called if nobody has named it.
-
 // Name is what the Comm is called in reports.
 func (c *label) Name() string {
 	if n := c.name.Load(); n != nil {
@@ -109,13 +107,13 @@ func (j *Job) reporter() *Member {
 	return m
 }
 
-// pictureAfter is how long the ranks have to say where they stood when the first failure came.
-const pictureAfter = 50 * time.Millisecond
+// snapshotAfter is how long the ranks have to say where they stood when the first failure came.
+const snapshotAfter = 50 * time.Millisecond
 
-// reportSnapshot prints the joint picture, if it is time and this process's part to.
+// reportSnapshot reports where all ranks stood, if it is time and this process's part to.
 func (j *Job) reportSnapshot(now int64) {
 	j.mu.Lock()
-	if j.brokenAt == 0 || now-j.brokenAt < int64(pictureAfter) {
+	if j.brokenAt == 0 || now-j.brokenAt < int64(snapshotAfter) {
 		j.mu.Unlock()
 		return
 	}

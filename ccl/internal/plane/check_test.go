@@ -1,0 +1,131 @@
+package plane
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
+)
+
+// numbers are those of the last statuses of the world's ranks, with what they do.
+func numbers(c *Member) map[int32][2]int {
+	got := map[int32][2]int{}
+	for _, s := range c.Site.Statuses.Of(WorldID) {
+		got[s.Rank] = [2]int{int(s.Number), int(s.Doing)}
+	}
+	return got
+}
+
+// A rank says where it stands once its call has waited for half a second, or a quarter of the timeout; again while it waits,
+// and what changes.
+func TestCheckPublishes(t *testing.T) {
+	for _, tc := range []struct {
+		timeout, after time.Duration
+	}{{0, publishAfter}, {time.Second, 250 * time.Millisecond}, {time.Minute, publishAfter}} {
+		t.Run(tc.timeout.String(), func(t *testing.T) {
+			c := ranks(t, 2, Options{Timeout: tc.timeout})[0]
+			enter(c, call.Barrier)
+			const since = int64(time.Millisecond)
+			sleeps(c, call.Barrier, 1, since)
+			at := since + int64(tc.after)
+			c.check(at - 1)
+			require.Empty(t, numbers(c))
+			c.check(at)
+			require.Equal(t, map[int32][2]int{0: {1, int(status.Waits)}}, numbers(c))
+			c.check(at + int64(status.Again(2)) - 1)
+			require.Equal(t, map[int32][2]int{0: {1, int(status.Waits)}}, numbers(c), "nothing is new")
+			at += int64(status.Again(2))
+			c.check(at)
+			require.Equal(t, map[int32][2]int{0: {2, int(status.Waits)}}, numbers(c), "it still waits")
+			c.notePeer(-1)
+			c.check(at + 1)
+			require.Equal(t, map[int32][2]int{0: {3, int(status.Waits)}}, numbers(c), "for others")
+			c.EndSleep()
+			c.note.heardAt = at // as of any rank that has heard of a wait
+			c.check(at + int64(publishEvery) + 1)
+			require.Equal(t, map[int32][2]int{0: {4, int(status.Outside)}}, numbers(c), "no more")
+			c.check(at + int64(follow))
+			require.Zero(t, c.note.heardAt, "nobody has waited for long")
+			require.Equal(t, map[int32][2]int{0: {4, int(status.Outside)}}, numbers(c))
+		})
+	}
+}
+
+// A call that has waited for Options.StallWarn is reported once.
+func TestCheckWarns(t *testing.T) {
+	late := make(chan status.Late, 10)
+	c := ranks(t, 2, Options{StallWarn: time.Second, OnLate: func(l status.Late) { late <- l }, Caller: func() string { return "main.go:7" }})[0]
+	c.SetName("tp")
+	enter(c, call.Barrier)
+	sleeps(c, call.Barrier, 1, 10)
+	c.check(10 + int64(time.Second) - 1)
+	require.Zero(t, c.note.warned)
+	c.check(10 + int64(time.Second))
+	l := <-late
+	require.Equal(t, []any{"tp", "main.go:7", int32(0), []int{1}}, []any{l.Waits.Name(), l.Waits.Caller(), l.Waits.Rank, l.Unheard})
+	c.check(10 + 9*int64(time.Second))
+	require.EqualValues(t, 11, c.note.warned)
+	require.Empty(t, late, "once for a call")
+}
+
+// When a Comm fails each rank says, once, where it stood.
+func TestCheckAfterFailure(t *testing.T) {
+	c := ranks(t, 2, Options{})[0]
+	enter(c, call.Barrier)
+	sleeps(c, call.Barrier, 1, 10)
+	require.True(t, c.FailHere(&call.Fault{Code: call.RankLost, Peer: 1}))
+	require.False(t, c.FailHere(&call.Fault{Code: call.Aborted, Peer: 1}), "it has failed")
+	require.True(t, c.needsMonitor())
+	c.EndSleep()
+	c.check(100)
+	c.check(200)
+	all := c.Site.Statuses.Of(WorldID)
+	require.Len(t, all, 1)
+	require.Equal(t, []any{uint32(1), status.Waits, true, int32(1)}, []any{all[0].Number, all[0].Doing, all[0].Failed, all[0].Peer})
+	require.False(t, c.needsMonitor())
+}
+
+// What the monitor has to look at again soon.
+func TestNeedsMonitor(t *testing.T) {
+	for name, change := range map[string]func(c *Member){
+		"nothing":                      func(*Member) {},
+		"a call sleeps":                func(c *Member) { c.noteSleep(&call.Call{}, 1) },
+		"another rank waits":           func(c *Member) { c.asked.Store(true) },
+		"has waited":                   func(c *Member) { c.note.heardAt = 1 },
+		"others believe that it waits": func(c *Member) { c.note.published.Doing = status.Waits },
+		"it has set its bell":          func(c *Member) { c.Bell.sleep.Store(true) },
+		"it is in another engine":      func(c *Member) { c.Inside(true) },
+		"a device stands still":        func(c *Member) { c.Stands(1) },
+		"the abort word is set":        func(c *Member) { c.wordSince = 1 },
+		"it has proposed a failure":    func(c *Member) { c.Proposal.Store(&call.Fault{}) },
+	} {
+		c := ranks(t, 2, Options{})[0]
+		require.False(t, c.needsMonitor(), name)
+		change(c)
+		require.Equal(t, name != "nothing", c.needsMonitor(), name)
+	}
+}
+
+// A Comm whose abort word is set fails when nothing has said why for a second, and names the rank that set it.
+func TestCheckAbortWord(t *testing.T) {
+	c := ranks(t, 3, Options{})[0]
+	c.checkAbortWord(time.Minute)
+	require.Zero(t, c.wordSince)
+	c.Local.Abort().Store(1 + 2)
+	c.checkAbortWord(time.Minute)
+	require.Equal(t, time.Minute, c.wordSince)
+	c.checkAbortWord(time.Minute + explainFor)
+	require.Nil(t, c.Cause.Load())
+	c.Local.Abort().Store(0)
+	c.checkAbortWord(time.Minute + explainFor)
+	require.Zero(t, c.wordSince, "it was another's memory")
+	c.Local.Abort().Store(1 + 2)
+	c.checkAbortWord(0)
+	c.checkAbortWord(explainFor + 2)
+	f := c.Cause.Load()
+	require.NotNil(t, f)
+	require.Equal(t, []any{call.Aborted, 2}, []any{f.Code, f.Peer})
+}

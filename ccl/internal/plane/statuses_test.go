@@ -1,0 +1,182 @@
+package plane
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/plane/control"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/internal/algo"
+)
+
+// A status that comes for the first time is kept, and sent on over the tree, or, once a lead has gone, to all neighbors.
+func TestReceiveStatus(t *testing.T) {
+	j := EnterJob(t.Name(), 0)
+	defer j.Leave()
+	j.Topo = algo.Blocks(5, 1)
+	s := j.Site(0)
+	s.Host, s.Mine, s.Procs = PrivateHost(), 0, []int{0}
+	received := make(chan string, 100)
+	for _, h := range []int{1, 2, 3} { // 1 and 2 are below host 0 in the tree; 3 is beside it on the ring
+		a, b := net.Pipe()
+		defer a.Close()
+		defer b.Close()
+		s.conns = append(s.conns, &control.Conn{Conn: a, Host: h, First: h})
+		go func() {
+			buf := make([]byte, control.FrameMax)
+			for {
+				kind, body, err := control.ReadFrame(b, buf)
+				if err != nil {
+					return
+				}
+				var st status.Status
+				if kind == control.FrameStatus && st.Decode(body) == nil {
+					received <- fmt.Sprintf("host %d: rank %d number %d", h, st.Rank, st.Number)
+				}
+			}
+		}()
+	}
+	defer func() { s.conns = nil }()
+	st := status.Status{Comm: WorldID, Rank: 4, Size: 5, World: 4, Peer: -1, For: -1, Number: 1, Doing: status.Waits}
+	sent := func(from *control.Conn) (hosts []string) {
+		t.Helper()
+		s.receiveStatus(&st, from, true)
+		s.flush()
+		marker := st
+		marker.Rank, marker.Number = 0, st.Number
+		for _, c := range s.conns {
+			c.SendStatus(&marker)
+		}
+		s.flush()
+		for range len(s.conns) { // each neighbor has received all that was sent before
+			for {
+				select {
+				case got := <-received:
+					var host, rank, number int
+					_, err := fmt.Sscanf(got, "host %d: rank %d number %d", &host, &rank, &number)
+					require.NoError(t, err)
+					if rank == 4 {
+						hosts = append(hosts, fmt.Sprint(host))
+						continue
+					}
+				case <-time.After(10 * time.Second):
+					require.Fail(t, "a neighbor receives nothing")
+				}
+				break
+			}
+		}
+		return hosts
+	}
+	require.ElementsMatch(t, []string{"1", "2"}, sent(nil))
+	require.Empty(t, sent(nil), "it is not new")
+	st.Number = 2
+	require.Equal(t, []string{"1"}, sent(s.conns[1]), "not where it came from")
+	j.first[4] = 1
+	st.Number = 3
+	require.ElementsMatch(t, []string{"1", "2", "3"}, sent(nil), "the tree does not reach all")
+	all := s.Statuses.Of(WorldID)
+	require.Len(t, all, 1)
+	require.EqualValues(t, 3, all[0].Number)
+}
+
+// The ranks of this process are told that another one waits, and compare their calls with its.
+func TestReceiveStatusOfAMember(t *testing.T) {
+	all := ranks(t, 3, Options{})
+	s := all[0].Site
+	tells := func(rank, number int32, doing status.Doing, brief bool) {
+		s.receiveStatus(&status.Status{Comm: WorldID, Rank: rank, Size: 3, World: rank, Number: uint32(number), Doing: doing, Brief: brief}, nil, true)
+	}
+	asked := func() (list []bool) {
+		for _, c := range all {
+			list = append(list, c.asked.Swap(false))
+		}
+		return list
+	}
+	tells(1, 1, status.AtWork, false)
+	require.Equal(t, []bool{false, false, false}, asked())
+	tells(1, 2, status.Waits, false)
+	require.Equal(t, []bool{true, false, true}, asked())
+	tells(1, 2, status.Waits, false)
+	require.Equal(t, []bool{false, false, false}, asked(), "it is not new")
+	tells(1, 3, status.Waits, true)
+	require.Equal(t, []bool{false, false, false}, asked(), "it says no more than its order of calls")
+}
+
+// What another process of the host writes to the board is read once.
+func TestReadBoard(t *testing.T) {
+	s := besideAnother(t)
+	st := status.Status{Comm: WorldID, Rank: 1, Size: 2, World: 1, Number: 1, Doing: status.Waits}
+	require.True(t, boardOf(s.Host).status.Append(&st, 1, nil))
+	require.Empty(t, s.Statuses.Of(WorldID))
+	s.readBoard()
+	require.Len(t, s.Statuses.Of(WorldID), 1)
+	s.Statuses.Forget(WorldID)
+	s.readBoard()
+	require.Empty(t, s.Statuses.Of(WorldID))
+}
+
+// The process of the lowest rank that has not gone speaks for the job, and reports where all stood, once, a moment after
+// the first failure.
+func TestReportSnapshot(t *testing.T) {
+	const at = int64(time.Second)
+	for _, tc := range []struct {
+		name   string
+		before func(j *Job)
+		told   int
+	}{
+		{"rank 0 is here", func(*Job) {}, 1},
+		{"rank 0 is elsewhere", func(j *Job) { j.comms.remove(j.comms[WorldID][0]) }, 0},
+		{"rank 0 is elsewhere, and lost", func(j *Job) { j.comms.remove(j.comms[WorldID][0]); j.dead[0] = true }, 1},
+		{"rank 0 is elsewhere, and has left", func(j *Job) { j.comms.remove(j.comms[WorldID][0]); j.leavers[0] = true }, 1},
+		{"nothing has failed", func(j *Job) { j.brokenAt = 0 }, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			told := make(chan []status.Status, 10)
+			all := ranks(t, 2, Options{OnPicture: func(s []status.Status) { told <- s }})
+			j := all[0].Site.Job
+			j.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Calls: 5}, 0)
+			j.brokenAt = at
+			tc.before(j)
+			j.reportSnapshot(at + int64(snapshotAfter) - 1)
+			j.Wg.Wait()
+			require.Empty(t, told)
+			for range 3 {
+				j.reportSnapshot(at + int64(snapshotAfter))
+			}
+			j.Wg.Wait()
+			require.Len(t, told, tc.told)
+			if tc.told > 0 {
+				s := <-told
+				require.EqualValues(t, 5, s[0].Calls)
+			}
+		})
+	}
+}
+
+// Of several Comms of this process the one of the lowest rank of the world speaks, and of several of that the first.
+func TestComms(t *testing.T) {
+	table := comms{}
+	m, _ := table.lowest()
+	require.Nil(t, m)
+	of := func(id uint64, world int) *Member {
+		c := &Member{}
+		c.id, c.Members = id, Members{Stride: 1, start: world}
+		table.add(c)
+		return c
+	}
+	a, b, c := of(9, 3), of(4, 3), of(2, 5)
+	m, rank := table.lowest()
+	require.Same(t, b, m)
+	require.Equal(t, 3, rank)
+	require.ElementsMatch(t, []*Member{a, b, c}, table.members(nil))
+	d := of(4, 1)
+	m, _ = table.lowest()
+	require.Same(t, d, m)
+	require.False(t, table.remove(d))
+	require.True(t, table.remove(b))
+	require.ElementsMatch(t, []*Member{a, c}, table.members(nil))
+}

@@ -1,0 +1,149 @@
+package plane
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/region"
+)
+
+// Every wait notices what makes it vain: by then it has looked a few times, and has not slept.
+func TestPauseEnds(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tc := range []struct {
+		name   string
+		before func(all []*Member)
+		ctx    context.Context
+		peer   int
+		want   call.Fault
+		laps   int // 0: it returns at once
+	}{
+		{"the Comm has failed", func(all []*Member) { all[0].Cause.Store(&call.Fault{Code: call.RankLost, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.RankLost, Peer: 2}, 0},
+		{"another rank fails the Comm", func(all []*Member) { all[2].Fail(&call.Fault{Code: call.Aborted, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.Aborted, Peer: 2}, 0},
+		{"the context has ended", func([]*Member) {}, canceled, 1, call.Fault{Code: call.Canceled, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
+		{"one has come", func(all []*Member) { enter(all[1], call.Barrier) }, canceled, 1, call.Fault{Code: call.Canceled, Peer: 2, Missing: []int{2}, Own: true}, lapsAwake - 1},
+		{"the time is over", func(all []*Member) { all[0].Site.Stamp(all[0].Site.Born.Add(time.Minute+2), false) }, t.Context(), 1, call.Fault{Code: call.Timeout, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
+		{"the peer has closed the Comm", func(all []*Member) { all[0].Local.State(1).Store(region.StateClosed) }, t.Context(), 1, call.Fault{Code: call.Closed, Peer: 1}, lapsAwake},
+		{"any rank has", func(all []*Member) { all[0].Local.State(2).Store(region.StateClosed) }, t.Context(), -1, call.Fault{Code: call.Closed, Peer: 2}, lapsAwake},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			all := ranks(t, 3, Options{Timeout: time.Minute})
+			c := all[0]
+			enter(c, call.Barrier)
+			tc.before(all)
+			var w Waiter
+			laps := 0
+			f := c.Pause(tc.ctx, &w, tc.peer)
+			for ; f == nil; laps++ {
+				f = c.Pause(tc.ctx, &w, tc.peer)
+			}
+			require.Equal(t, tc.laps, laps)
+			got := *f
+			got.Err = nil
+			require.Equal(t, tc.want, got)
+			require.Same(t, f, c.Cause.Load())
+			require.Zero(t, w.Nap)
+		})
+	}
+}
+
+// A rank that waits finds a rank that is in another call of the same number.
+func TestPauseFindsOtherCalls(t *testing.T) {
+	all := ranks(t, 2, Options{})
+	enter(all[0], call.Barrier)
+	enter(all[1], call.AllReduce)
+	var w Waiter
+	var f *call.Fault
+	for f == nil {
+		f = all[0].Pause(t.Context(), &w, 1)
+	}
+	require.Equal(t, []any{call.Mismatch, 1, call.Barrier, call.AllReduce}, []any{f.Code, f.Peer, f.Mine.Kind, f.Theirs.Kind})
+}
+
+// A wait that lasts notes its call, sets the bell, and is rung by the rank that it waits for.
+func TestPauseSleeps(t *testing.T) {
+	slept := 0
+	all := ranks(t, 3, Options{OnSleep: func(*call.Call) { slept++ }})
+	c := all[0]
+	enter(c, call.Barrier)
+	c.Running = &call.Call{Record: call.Record{Kind: call.Barrier, Seq: 1}}
+	w := Waiter{began: time.Now().Add(-time.Second)} // it has given way for long enough
+	for c.Running != nil {
+		require.Nil(t, c.Pause(t.Context(), &w, 2))
+	}
+	require.Equal(t, 1, slept)
+	require.Equal(t, uint64(1<<32|3), c.Local.Waits(0).Load())
+	require.EqualValues(t, BellFrom+2, c.Local.Bell(0).Load())
+	require.EqualValues(t, 1, c.Local.Sleepers().Load())
+	s, _, _ := c.status(c.Now())
+	require.Equal(t, []any{status.Waits, int32(2)}, []any{s.Doing, s.Peer})
+
+	all[1].Wake()
+	require.Empty(t, c.Bell.rung, "it waits for another")
+	all[2].Wake()
+	require.Len(t, c.Bell.rung, 1)
+	require.Nil(t, c.Pause(t.Context(), &w, 2), "it was rung, so it sleeps no more before it has looked")
+	require.EqualValues(t, BellFrom+2, c.Local.Bell(0).Load(), "it has set the bell anew")
+	c.EndSleep()
+	require.Zero(t, c.Local.Waits(0).Load())
+	require.Zero(t, c.Local.Bell(0).Load())
+	require.Zero(t, c.Local.Sleepers().Load())
+}
+
+// The ranks that a call waits for: those that are late in a collective, or, from peer to peer, the one that does not wait.
+func TestMissing(t *testing.T) {
+	all := ranks(t, 4, Options{})
+	c := all[0]
+	require.Nil(t, c.missing(1), "none is late: no rank has made a call")
+	for _, r := range []int{0, 1, 3} {
+		enter(all[r], call.Barrier)
+	}
+	require.Equal(t, []int{2}, c.missing(1), "late in the collective")
+	enter(all[2], call.Barrier)
+	require.Nil(t, c.missing(1), "all have come: it is at work")
+	c.Local.Waits(1).Store(1<<32 | 4)
+	require.Nil(t, c.missing(1))
+	require.Nil(t, c.missing(-1))
+	c.Lockstep, c.Round = true, 1
+	*c.Local.Flag(3, 1) = 1<<32 | 1
+	require.Equal(t, []int{1, 2}, c.missing(-1), "those that have not posted this round")
+
+	sleeps(c, call.Recv, 1, 0)
+	c.Lockstep = false
+	c.Local.Waits(1).Store(3) // for rank 2
+	require.Equal(t, []int{2}, c.missing(1), "its peer waits for that one")
+	c.Local.Waits(2).Store(1) // for rank 0
+	c.Local.Waits(0).Store(2) // for rank 1
+	require.Nil(t, c.missing(1), "they wait for each other")
+}
+
+// What another rank has said that it waits for.
+func TestPeerOf(t *testing.T) {
+	c := ranks(t, 2, Options{})[0]
+	require.Equal(t, -1, c.peerOf(1))
+	c.Site.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.AtWork}, 0)
+	require.Equal(t, -1, c.peerOf(1))
+	c.Site.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.Waits}, 0)
+	require.Equal(t, 0, c.peerOf(1))
+}
+
+// A call that looks for itself ends with its Comm, its context, or its time.
+func TestInterrupted(t *testing.T) {
+	c := ranks(t, 2, Options{Timeout: time.Second})[0]
+	require.Nil(t, c.Interrupted(t.Context()))
+	c.Site.Stamp(c.Site.Born.Add(time.Second), false)
+	require.Nil(t, c.Interrupted(t.Context()), "just in time")
+	c.Site.Stamp(c.Site.Born.Add(time.Second+2), false)
+	f := c.Interrupted(t.Context())
+	require.Equal(t, []any{call.Timeout, -1}, []any{f.Code, f.Peer})
+	require.EqualError(t, f.Err, "not done after 1s")
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Same(t, f, c.Interrupted(canceled), "the first cause stays")
+}
