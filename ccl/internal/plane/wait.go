@@ -31,7 +31,7 @@ type Waiter struct {
 
 const (
 	lapsAwake  = 16                     // laps before the clock is looked at
-	lapsAbrupt = 64                     // laps before a wait that does not give way sleeps: some 25 microseconds
+	lapsAbrupt = 64                     // laps before a rank with a core of its own sleeps that does not give way: some 25 microseconds
 	lapsMax    = 4096                   // far more than awake takes, unless time stands still: testing/synctest
 	awake      = 500 * time.Microsecond // of giving way, before sleeping
 	NapMin     = 20 * time.Microsecond
@@ -55,7 +55,7 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 		c.Wake() // what this rank has posted may be what others sleep for
 	}
 	w.laps++
-	if abrupt := c.Abrupt(w, peer); abrupt && w.laps < lapsAbrupt {
+	if abrupt := c.Abrupt(w, peer); abrupt && w.laps < lapsAbrupt && c.Spins != SpinsCrowded {
 		return nil
 	} else if !abrupt && w.laps < lapsAwake {
 		c.GiveWay(w.laps)
@@ -87,10 +87,13 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 		}
 	}
 	if waited < awake && w.laps < lapsMax {
-		if c.Abrupt(w, peer) {
+		switch {
+		case !c.Abrupt(w, peer):
+			c.GiveWay(w.laps)
+		case c.CanPark(w, peer):
 			c.Park(ctx, w, peer, awake-waited)
 			proc.HaltFork()
-		} else {
+		case !c.Site.naps.Nap(NapMin):
 			c.GiveWay(w.laps)
 		}
 		return nil
@@ -149,14 +152,20 @@ func (c *Member) GiveWay(lap int) {
 			return
 		}
 	}
-	c.Site.Yielding.yield(c.Site.Born)
+	c.Site.Yielding.yield(c.Site.Born, lateYield(c.Spins))
 }
 
 // Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
-// compute on this rank's core. Where ranks outnumber processors each waits for the turns of the others anyhow.
+// compute on this rank's core. What comes over TCP rings nobody, and is waited for in short naps.
 func (c *state) Abrupt(w *Waiter, peer int) bool {
-	return c.Host.Shared() && !c.Site.Yielding.yields(time.Since(c.Site.Born)) && c.Spins != SpinsCrowded && c.CanPark(w, peer)
+	return c.Site.Yielding.ends(c.Site.Born) && ringsPay(c.Site.Topo.Locals(c.Site.Node), c.Host.Processors()) &&
+		(w.Remote || c.Host.Shared() && c.CanPark(w, peer))
 }
+
+// ringsPay reports whether so many ranks of a host may ring each other in each call. Beside a busy loop per core, 3 and 4
+// ranks of two cores that do so are 20 times as fast as those that give way. But with more than two ranks to a core a late
+// yield may be the work of the ranks themselves, and each rank is rung several times in a call.
+func ringsPay(ranks, processors int) bool { return ranks <= 2*processors }
 
 // Stop fails the Comm with f and returns what it failed with.
 func (c *Member) Stop(f *call.Fault) *call.Fault {

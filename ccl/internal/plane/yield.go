@@ -26,9 +26,10 @@ type yielding struct {
 }
 
 const (
-	yieldAnswered = 2 * time.Microsecond   // a yield that took so long let another process run
-	yieldLate     = 300 * time.Microsecond // and this one was not given back
-	lateWeight    = 8                      // what a late one weighs; an answered one weighs 1
+	yieldAnswered = 2 * time.Microsecond    // a yield that took so long let another process run
+	yieldLate     = 300 * time.Microsecond  // and this one was not given back;
+	yieldLateMany = 1200 * time.Microsecond // where ranks outnumber cores, other ranks may have been at work for less
+	lateWeight    = 8                       // what a late one weighs; an answered one weighs 1
 	doubtsMax     = 4 * lateWeight
 	doubtsAgain   = 2 * lateWeight // with which the yields begin again after a term
 	doubtsPass    = 50 * time.Millisecond
@@ -39,14 +40,27 @@ const (
 // yields reports whether a rank that waits is to give way.
 func (c *yielding) yields(now time.Duration) bool { return int64(now) >= c.Until.Load() }
 
-// yielded learns from a yield that ended now and took so long. Goroutines that do so at once may lose what one of them has
+// ends reports whether the yields have ended for now, which the clock need not be asked where they never have.
+func (c *yielding) ends(born time.Time) bool {
+	return c.Until.Load() != 0 && !c.yields(time.Since(born))
+}
+
+// lateYield is how long a late yield takes of a rank that looks so often before it gives way.
+func lateYield(spins int) time.Duration {
+	if spins == SpinsCrowded {
+		return yieldLateMany
+	}
+	return yieldLate
+}
+
+// yielded learns from a yield that ended now and took so long; from late on it counts as late. Goroutines that do so at once may lose what one of them has
 // seen.
-func (c *yielding) yielded(now, took time.Duration) {
+func (c *yielding) yielded(now, took, late time.Duration) {
 	if took < yieldAnswered {
 		return // nobody else wanted the core
 	}
 	doubts := c.doubts.Load()
-	if took < yieldLate {
+	if took < late {
 		if doubts > 0 {
 			c.doubts.Store(doubts - 1)
 		}
@@ -76,18 +90,18 @@ func (c *yielding) yielded(now, took time.Duration) {
 }
 
 // yield gives way to other processes, and learns from it. born is when the job began.
-func (c *yielding) yield(born time.Time) {
+func (c *yielding) yield(born time.Time, late time.Duration) {
 	began := time.Since(born)
 	proc.Yield()
 	now := time.Since(born)
-	c.yielded(now, now-began)
+	c.yielded(now, now-began, late)
 }
 
 // drain lets more time pass than a store waits in its core's buffer.
-func (c *yielding) drain(born time.Time) {
+func (c *yielding) drain(born time.Time, late time.Duration) {
 	began := time.Since(born)
 	if c.yields(began) {
-		c.yield(born)
+		c.yield(born, late)
 		return
 	}
 	for time.Since(born)-began < time.Microsecond {

@@ -50,7 +50,7 @@ func TestCourtesy(t *testing.T) {
 			var c yielding
 			for _, y := range tc.yields {
 				for range y.times {
-					c.yielded(y.now, y.took)
+					c.yielded(y.now, y.took, lateYield(spinsAlone))
 				}
 			}
 			require.Equal(t, tc.until, time.Duration(c.Until.Load()))
@@ -60,5 +60,28 @@ func TestCourtesy(t *testing.T) {
 				require.False(t, c.yields(tc.until-1))
 			}
 		})
+	}
+}
+
+// Where ranks outnumber cores a yield is late later.
+func TestLateYield(t *testing.T) {
+	var c yielding
+	for range 9 {
+		c.yielded(5*time.Millisecond, yieldLateMany-1, lateYield(SpinsCrowded))
+	}
+	require.True(t, c.yields(5*time.Millisecond))
+	for range 9 {
+		c.yielded(5*time.Millisecond, yieldLateMany, lateYield(SpinsCrowded))
+	}
+	require.False(t, c.yields(5*time.Millisecond))
+	require.Less(t, lateYield(spinsAlone), lateYield(SpinsCrowded))
+}
+
+func TestRingsPay(t *testing.T) {
+	for _, tc := range []struct {
+		ranks, processors int
+		want              bool
+	}{{2, 2, true}, {4, 2, true}, {5, 2, false}, {2, 1, true}, {3, 1, false}, {104, 104, true}} {
+		require.Equal(t, tc.want, ringsPay(tc.ranks, tc.processors), "%d ranks on %d", tc.ranks, tc.processors)
 	}
 }
