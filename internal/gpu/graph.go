@@ -13,7 +13,9 @@ func (s *Stream) BeginCapture() error {
 	if err != nil {
 		return err
 	}
+	s.rt.begins.Lock()
 	s.rt.capturing.Add(1) // before it begins: nobody is to ask for an event then
+	s.rt.begins.Unlock()
 	c := s.rt.drv.beginCapture(s.dev, h)
 	if c != success {
 		s.rt.capturing.Add(-1)

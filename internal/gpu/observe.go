@@ -82,6 +82,20 @@ type capture struct {
 // Capturing reports whether a stream of r is being captured, by BeginCapture.
 func (r *Runtime) Capturing() bool { return r.capturing.Load() > 0 }
 
+// HoldCaptures is false while a stream of r is being captured; else no capture begins until ReleaseCaptures. Nothing that may wait for
+// a stream belongs in between.
+func (r *Runtime) HoldCaptures() bool {
+	r.begins.RLock()
+	if r.Capturing() {
+		r.begins.RUnlock()
+		return false
+	}
+	return true
+}
+
+// ReleaseCaptures ends what HoldCaptures began.
+func (r *Runtime) ReleaseCaptures() { r.begins.RUnlock() }
+
 // beginCapture notes that s is being captured.
 func (s *Stream) beginCapture() {
 	var ended []func() launched

@@ -4,6 +4,7 @@ package gpu_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,6 +37,30 @@ func (h *heard) Capturing(bool) func() func(on interface{ Handle() (uintptr, boo
 			h.on = append(h.on, at)
 		}
 	}
+}
+
+// No capture begins while somebody asks for an event, and nobody may ask while one is under way.
+func TestHoldCaptures(t *testing.T) {
+	both(t, func(t *testing.T, rt *gpu.Runtime, d gpu.Device) {
+		s := stream(t, d)
+		require.True(t, rt.HoldCaptures())
+		began := make(chan error)
+		go func() { began <- s.BeginCapture() }()
+		select {
+		case <-began:
+			t.Fatal("a capture began")
+		case <-time.After(20 * time.Millisecond):
+		}
+		require.False(t, rt.Capturing())
+		rt.ReleaseCaptures()
+		require.NoError(t, <-began)
+		require.False(t, rt.HoldCaptures())
+		g, err := s.EndCapture()
+		require.NoError(t, err)
+		require.NoError(t, g.Close())
+		require.True(t, rt.HoldCaptures())
+		rt.ReleaseCaptures()
+	})
 }
 
 // TestObserve: whoever asks is told what had been issued when the question began, of captures on any stream, launches on any other,

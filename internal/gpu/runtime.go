@@ -27,6 +27,7 @@ type Runtime struct {
 	err    error
 
 	observers observers    // of its streams
+	begins    sync.RWMutex // held while a capture begins, and shared by HoldCaptures
 	capturing atomic.Int32 // how many streams are
 }
 

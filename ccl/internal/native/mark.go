@@ -73,7 +73,7 @@ func (e *end) Mark(stream uintptr) (engine.Mark, error) {
 	return m, nil
 }
 
-// mayQuery is false while a stream is being captured where asking for an event breaks any capture.
+// mayQuery is false while a stream is being captured where asking for an event breaks any capture. Who asks holds captures back.
 func (e *end) mayQuery() bool { return !e.lib.v.queryBreaks || !e.lib.v.runtime.Capturing() }
 
 // Passed asks the event.
@@ -84,8 +84,11 @@ func (m *mark) Passed() (bool, error) {
 	if ms.c == nil {
 		return false, errClosed
 	}
-	if !m.e.mayQuery() {
-		return false, nil
+	if m.e.lib.v.queryBreaks {
+		if !m.e.lib.v.runtime.HoldCaptures() {
+			return false, nil
+		}
+		defer m.e.lib.v.runtime.ReleaseCaptures()
 	}
 	switch r := C.gcclPassed(ms.c, m.event); r {
 	case 0:
