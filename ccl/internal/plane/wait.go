@@ -137,7 +137,7 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 		return c.Stop(call.CtxFault(err, nil))
 	}
 	if t := c.Opt.Timeout; t > 0 && c.Site.Clock()-c.Began > int64(t) {
-		return c.Stop(call.NewFault(call.Timeout, -1, "not done after %v", t))
+		return c.Stop(c.overdue(c.missing(-1)))
 	}
 	return nil
 }
