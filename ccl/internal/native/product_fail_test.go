@@ -4,6 +4,7 @@ package native_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"testing"
@@ -116,6 +117,8 @@ func failure(t *testing.T, rank int, err error, code ccl.Code) *ccl.Error {
 	return e
 }
 
+var knobRuns int
+
 // TestProductKnobs: each way in which the library fails is one Code, on every rank, and nothing is left.
 func TestProductKnobs(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
@@ -136,7 +139,8 @@ func TestProductKnobs(t *testing.T) {
 				leaves(t, name)
 				for k, v := range tc.env {
 					if k == "FAKE_FAIL" {
-						v += "," + name + ":1:1" // counts begin anew when the knob changes
+						knobRuns++
+						v += fmt.Sprintf(",%s:%d:1", name, knobRuns) // counts begin anew when the knob changes
 					}
 					t.Setenv(k, v)
 				}
