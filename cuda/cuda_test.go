@@ -20,3 +20,5 @@ var platform = gputest.Platform{
 	Available: cuda.Available, Count: cuda.Count, Devices: cuda.Devices, At: cuda.At, Local: cuda.Local, Versions: cuda.Versions, Library: cuda.Library,
 	Alloc: cuda.Alloc[float32], AllocManaged: cuda.AllocManaged[float32], AllocHost: cuda.AllocHost[float32],
 }
+
+var _ = platform // of which a build with the tag and without cgo tests nothing

@@ -20,3 +20,5 @@ var platform = gputest.Platform{
 	Available: rocm.Available, Count: rocm.Count, Devices: rocm.Devices, At: rocm.At, Local: rocm.Local, Versions: rocm.Versions, Library: rocm.Library,
 	Alloc: rocm.Alloc[float32], AllocManaged: rocm.AllocManaged[float32], AllocHost: rocm.AllocHost[float32],
 }
+
+var _ = platform // of which a build with the tag and without cgo tests nothing

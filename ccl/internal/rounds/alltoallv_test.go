@@ -22,9 +22,9 @@ func TestHeaderV(t *testing.T) {
 		header []uint64
 		want   said
 	}{
-		{"two ranks, behind it", 2, 1, []uint64{100<<2 | vBehind}, said{0, 100, vBehind, 100}},
-		{"two ranks, staged", 2, 0, []uint64{5000<<2 | vStaged}, said{0, 5000, vStaged, 5000}},
-		{"two ranks, offered", 2, 0, []uint64{5000<<2 | vOffered}, said{0, 5000, vOffered, 5000}},
+		{"two ranks, behind it", 2, 1, []uint64{100<<2 + vBehind}, said{0, 100, vBehind, 100}},
+		{"two ranks, staged", 2, 0, []uint64{5000<<2 + vStaged}, said{0, 5000, vStaged, 5000}},
+		{"two ranks, offered", 2, 0, []uint64{5000<<2 + vOffered}, said{0, 5000, vOffered, 5000}},
 		{"behind it", 3, 1, []uint64{0, 8, 20, 60, 0}, said{8, 12, vBehind, 0}},
 		{"the last", 3, 2, []uint64{0, 8, 20, 60, 0}, said{20, 40, vBehind, 0}},
 		{"staged", 3, 0, []uint64{0, 8, 20, 60, 40}, said{0, 8, vStaged, 40}},
