@@ -109,6 +109,6 @@ func TestOverlap(t *testing.T) {
 			best = min(best, float64(s.Exposed)/float64(s.Comm))
 		}
 		t.Logf("rank %d: at best %.1f %% of the communication is exposed", c.Rank(), 100*best)
-		require.Less(t, best, .95, "promised: .1 on a machine of its own")
+		require.Less(t, best, .5, "promised: .1 on a machine of its own")
 	}, ccltest.Processes(2))
 }

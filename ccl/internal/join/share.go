@@ -120,7 +120,7 @@ func anyShared(all [][]byte, nodeOf []int) bool {
 	return false
 }
 
-// markApart notes in apart who could not share memory, and reports whether anybody could not. A maker that could not make it
+// markApart notes in apart which processes could not share memory, and reports whether there are any. A maker that could not make it
 // is alone; the others of its host try again without it.
 func markApart(apart []uint8, nodeOf []int, said [][]byte, offered bool) bool {
 	var makerless []int

@@ -73,7 +73,8 @@ func (e *end) Mark(stream uintptr) (engine.Mark, error) {
 	return m, nil
 }
 
-// mayQuery is false while a stream is being captured where asking for an event breaks any capture. Who asks holds captures back.
+// mayQuery is false while a stream is being captured where asking for an event breaks any capture.
+// Passed, which asks, also keeps captures from beginning.
 func (e *end) mayQuery() bool { return !e.lib.v.queryBreaks || !e.lib.v.runtime.Capturing() }
 
 // Passed asks the event.

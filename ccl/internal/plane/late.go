@@ -77,7 +77,7 @@ func (c *state) Late(err error) *call.Fault {
 	return c.Unfinished(context.DeadlineExceeded, err, c.LateRanks())
 }
 
-// Behind lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
+// LateRanks lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
 // are behind, as far as is known, the ones that are furthest, and of those again the ones that do not wait themselves.
 func (c *state) LateRanks() []int {
 	type place struct {

@@ -260,7 +260,7 @@ func (c *state) missing(peer int) []int {
 	return nil // they wait for each other
 }
 
-// told is the rank that rank r of another host has said that it waits for, -1 if none.
+// peerOf is the rank that rank r of another host has said that it waits for, -1 if none.
 func (c *state) peerOf(r int) int {
 	for _, s := range c.Site.Statuses.Of(c.id) {
 		if int(s.Rank) == r && s.Doing == status.Waits {

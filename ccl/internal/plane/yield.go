@@ -7,7 +7,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
-// courtesy decides whether a rank of this process that waits gives its core to other processes again and again
+// yielding decides whether a rank of this process that waits gives its core to other processes again and again
 // (sched_yield(2)). Among ranks that wait and give way in turns that costs microseconds. Beside a process that computes it
 // costs a whole time slice of that process, which is milliseconds: then the rank sleeps in the kernel at once, until it
 // is rung, and the kernel gives it the core when that happens.
@@ -37,7 +37,7 @@ const (
 	termMost      = time.Second
 )
 
-// yields reports whether a rank that waits is to give way.
+// yields reports whether a rank that waits is to give way to other processes.
 func (c *yielding) yields(now time.Duration) bool { return int64(now) >= c.Until.Load() }
 
 // ends reports whether the yields have ended for now, which the clock need not be asked where they never have.
@@ -53,8 +53,8 @@ func lateYield(spins int) time.Duration {
 	return yieldLate
 }
 
-// yielded learns from a yield that ended now and took so long; from late on it counts as late. Goroutines that do so at once may lose what one of them has
-// seen.
+// yielded learns from a yield that ended now and took so long; from late on it counts as late. Goroutines that do so at
+// once may lose what one of them has seen.
 func (c *yielding) yielded(now, took, late time.Duration) {
 	if took < yieldAnswered {
 		return // nobody else wanted the core
