@@ -81,13 +81,12 @@ func TestOddRankIsNamed(t *testing.T) {
 					}
 				}
 				mine, theirs := all[tc.by].Entered(0), all[tc.of].Entered(0)
-				began := time.Now()
 				all[tc.by].Fail(plane.Disagree(mine, theirs, tc.of))
 				first := -1
 				for r, c := range all {
 					select {
 					case <-c.Ctx.Done():
-					case <-time.After(10 * time.Second):
+					case <-time.After(time.Minute): // test/promises asserts how soon
 						require.Fail(t, "it is not told", "rank %d", r)
 					}
 					f := c.Failure()
@@ -105,8 +104,6 @@ func TestOddRankIsNamed(t *testing.T) {
 					}
 					assert.Equal(t, first, f.Peer, "by rank %d", r)
 				}
-				t.Log(time.Since(began))
-				assert.Less(t, time.Since(began), 2*time.Second) // ten times the promise between hosts
 			})
 		}
 	}
