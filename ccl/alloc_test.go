@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
 )
 
 // Host collectives allocate nothing once the Comm has done one like it: not the
@@ -25,7 +26,7 @@ func TestAllocs(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	for _, n := range []int{2, 3} {
-		inWorlds(t, n, allocs)
+		inWorlds(t, n, allocs, ccltest.Deadline(4*time.Minute)) // a second on a machine of its own
 	}
 }
 

@@ -19,6 +19,14 @@ type callers struct {
 	slept  [ringCalls]uint64 // the calls whose stacks are known
 	newest uint64            // the last of them
 	stacks *[ringCalls]stack
+	shown  shownPlace
+}
+
+// shownPlace is the place that was told last. A program that waits again and again does so in few places, and the monitor
+// allocates nothing to tell the same one again.
+type shownPlace struct {
+	at   stack
+	text string
 }
 
 // engineFrames are above the program's in the stack of a call that goes to sleep: Callers, note, its caller in newComm,
@@ -42,9 +50,15 @@ func (c *callers) note(seq uint64) {
 // last is where the call that slept last was made.
 func (c *callers) last() string {
 	c.mu.Lock()
-	seq := c.newest
-	c.mu.Unlock()
-	return c.of(seq)
+	defer c.mu.Unlock()
+	if c.stacks == nil {
+		return ""
+	}
+	at := &c.stacks[c.newest%ringCalls]
+	if *at != c.shown.at {
+		c.shown = shownPlace{*at, placeOf(at)}
+	}
+	return c.shown.text
 }
 
 // of is the file and line of the nearest caller of call seq outside this package, where it is known.
@@ -54,7 +68,12 @@ func (c *callers) of(seq uint64) string {
 	if c.stacks == nil || c.slept[seq%ringCalls] != seq {
 		return ""
 	}
-	frames := runtime.CallersFrames(c.stacks[seq%ringCalls][:])
+	return placeOf(&c.stacks[seq%ringCalls])
+}
+
+// placeOf is the file and line of the nearest caller outside this package.
+func placeOf(s *stack) string {
+	frames := runtime.CallersFrames(s[:])
 	for {
 		f, more := frames.Next()
 		name := strings.TrimPrefix(f.Function, "github.com/goccl/goccl/ccl")

@@ -62,3 +62,24 @@ func TestRecorderOnDevice(t *testing.T) {
 	assert.Equal(t, []State{Complete, Running}, []State{calls[0].State, calls[1].State})
 	assert.Equal(t, []time.Duration{30, 0}, []time.Duration{calls[0].End, calls[1].End})
 }
+
+// The place of the call that slept last is told, and told again without allocating.
+func TestLastCaller(t *testing.T) {
+	var c callers
+	assert.Empty(t, c.last())
+	var seq uint64
+	engine := func() { seq++; c.note(seq) } // stands for newComm's
+	for range engineFrames - 3 {
+		inner := engine
+		engine = func() { inner() }
+	}
+	var got string
+	assert.Zero(t, testing.AllocsPerRun(10, func() {
+		engine()
+		got = c.last()
+	}))
+	assert.Equal(t, c.of(seq), got)
+	assert.Contains(t, got, "allocs.go:", "of package testing")
+	engine()
+	assert.Contains(t, c.last(), "testing.go:", "another place")
+}

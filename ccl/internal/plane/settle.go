@@ -60,9 +60,9 @@ func (s *Site) Scan() {
 	s.Order.Lock()
 	defer s.Order.Unlock()
 	next := s.log.scanned.Load()
-	boardOf(h).log.Unread(&next, s.writesNoMore, func(e *event.Event) {
+	boardOf(h).log.Unread(&next, s.writesNoMore, func(e event.Event) {
 		s.showRead(next)
-		s.handle(e)
+		s.handle(&e)
 	})
 	s.showRead(next)
 }

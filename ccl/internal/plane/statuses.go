@@ -62,7 +62,7 @@ func (s *Site) readBoard() {
 	if h == nil || !h.Shared() || boardOf(h).status.Claimed() == s.log.read {
 		return
 	}
-	boardOf(h).status.Unread(&s.log.read, s.writesNoMore, func(st *status.Status) { s.receiveStatus(st, nil, false) })
+	boardOf(h).status.Unread(&s.log.read, s.writesNoMore, func(st status.Status) { s.receiveStatus(&st, nil, false) })
 }
 
 // reportStall reports the call that c waits in, if no lower rank does.

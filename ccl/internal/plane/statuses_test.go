@@ -117,6 +117,12 @@ func TestReadBoard(t *testing.T) {
 	s.Statuses.Forget(WorldID)
 	s.readBoard()
 	require.Empty(t, s.Statuses.Of(WorldID))
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		st.Number++
+		boardOf(s.Host).status.Append(&st, 1, nil)
+		s.readBoard()
+	}), "reading allocates")
+	require.Equal(t, uint32(12), s.Statuses.Of(WorldID)[0].Number)
 }
 
 // The process of the lowest rank that has not gone speaks for the job, and reports where all stood, once, a moment after

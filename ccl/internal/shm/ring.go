@@ -109,8 +109,8 @@ func (l *Ring[T]) Read(i uint64, dead func(writer int) bool) (v T, ok, gone bool
 }
 
 // Unread calls f for the values from *next on, and moves it. A value that is being written ends it, or is passed over
-// where its writer is dead.
-func (l *Ring[T]) Unread(next *uint64, dead func(writer int) bool, f func(*T)) {
+// where its writer is dead. f gets a copy on its stack: a monitor that listens allocates nothing.
+func (l *Ring[T]) Unread(next *uint64, dead func(writer int) bool, f func(T)) {
 	for tries := 0; tries < 1000; {
 		n := l.n.Load()
 		if *next == n {
@@ -126,7 +126,7 @@ func (l *Ring[T]) Unread(next *uint64, dead func(writer int) bool, f func(*T)) {
 			tries++
 		}
 		if ok {
-			f(&v)
+			f(v)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestRingOfAWriterThatDied(t *testing.T) {
 
 	var next uint64
 	var seen []int
-	note := func(v *int) { seen = append(seen, *v) }
+	note := func(v int) { seen = append(seen, v) }
 	l.Unread(&next, func(int) bool { return false }, note)
 	assert.Equal(t, []int{10}, seen)
 	assert.Equal(t, uint64(1), next)
@@ -74,7 +74,22 @@ func TestRingOfAWriterThatGoesOn(t *testing.T) {
 		require.False(t, ok)
 		require.True(t, gone)
 		next, seen := uint64(0), 0
-		l.Unread(&next, nil, func(e *news) { seen++; require.Equal(t, old, *e) })
+		l.Unread(&next, nil, func(e news) { seen++; require.Equal(t, old, e) })
 		require.Equal(t, RingSlots-1, seen)
 	}
+}
+
+// What has been written is read without allocating.
+func TestRingAllocatesNothing(t *testing.T) {
+	type news struct{ a, b, c, d uint64 }
+	var l Ring[news]
+	var next, sum uint64
+	dead, note := func(int) bool { return false }, func(e news) { sum += e.c }
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		for v := range uint64(3) {
+			l.Append(&news{c: v + 1}, 1, nil)
+		}
+		l.Unread(&next, dead, note)
+	}))
+	require.Equal(t, uint64(11*(1+2+3)), sum)
 }
