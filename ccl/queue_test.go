@@ -249,6 +249,7 @@ func TestGroupNests(t *testing.T) {
 func TestGroupRefused(t *testing.T) {
 	cause := errors.New("no batch left")
 	everywhere(t, 2, &ccl.Options{Timeout: 10 * time.Second}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		meet(ctx) // a refusal would fail a Comm that the other is still making
 		x := []int{1}
 		w := c.On(nil).Group(func(g ccl.Queue) error {
 			ask(g, x)

@@ -110,24 +110,47 @@ func TestFullStream(t *testing.T) {
 }
 
 // TestCloseLasts: Close comes back, and says what it waits for, while a graph is open that was captured from the communicator
-// (persistentRefs, src/init.cc), and while ncclCommAbort hangs (NCCL's issue 829).
+// (persistentRefs, src/init.cc), and while ncclCommAbort hangs (NCCL's issue 829). A library that keeps no count of graphs is not
+// waited for.
 func TestCloseLasts(t *testing.T) {
-	t.Run("graph", func(t *testing.T) {
-		once(t, func(t *testing.T, v *vendor) {
-			leaks(t, v)
-			keeps(t, v)
-			r := world(t, v, 1)[0]
-			r.impatient()
-			m := r.memory(t)
-			require.NoError(t, r.stream.BeginCapture())
-			require.NoError(t, r.issueOne(m))
-			g, err := r.stream.EndCapture()
-			require.NoError(t, err)
-			require.ErrorContains(t, r.Close(), "a graph captured from the communicator may still be open")
-			require.NoError(t, g.Close()) // then it goes
-			require.NoError(t, m.Free())
+	for _, tc := range []struct {
+		name, refs string // FAKE_NCCL_GRAPH_REFS
+		abort      bool
+		want       string // of Close
+	}{
+		{"graph", "1", false, "ncclCommDestroy has not returned: a graph captured from the communicator may still be open"},
+		{"graph after Abort", "1", true, "ncclCommAbort, or ncclCommRevoke before it, has not returned: a graph captured from the communicator may still be open"},
+		{"graph that is not counted", "0", false, ""},
+		{"graph that is not counted, after Abort", "0", true, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			vendors(t, func(t *testing.T, v *vendor) {
+				leaks(t, v)
+				lib := keeps(t, v)
+				t.Setenv("FAKE_NCCL_GRAPH_REFS", tc.refs)
+				r := world(t, v, 1)[0]
+				r.impatient()
+				m := r.memory(t)
+				require.NoError(t, r.stream.BeginCapture())
+				require.NoError(t, r.issueOne(m))
+				g, err := r.stream.EndCapture()
+				require.NoError(t, err)
+				communicators := lib.Live()[4]
+				if tc.abort {
+					r.Abort()
+				}
+				if err = r.Close(); tc.want == "" {
+					require.NoError(t, err)
+					require.Equal(t, communicators-1, lib.Live()[4], "it was freed under the graph")
+				} else {
+					require.ErrorContains(t, err, tc.want)
+					require.Equal(t, communicators, lib.Live()[4])
+				}
+				require.NoError(t, g.Close()) // then it goes
+				require.NoError(t, m.Free())
+			})
 		})
-	})
+	}
 	t.Run("abort", func(t *testing.T) {
 		once(t, func(t *testing.T, v *vendor) {
 			leaks(t, v)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,8 +45,13 @@ func TestProductShrink(t *testing.T) {
 					t.Setenv("FAKE_FAIL", fmt.Sprintf("%s,run%d:1:1", tc.fail, shrinks.Add(1))) // counts begin anew when the knob changes
 				}
 				start := time.Now()
+				var summed sync.WaitGroup // a rank that is slow to see its calls done would hear of the failure in them, and leave
+				summed.Add(3)
 				for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
-					if err := r.sums(ctx, 2); err != nil {
+					err := r.sums(ctx, 2)
+					summed.Done()
+					summed.Wait()
+					if err != nil {
 						return err
 					}
 					if r.me == 1 { // the others may be in the next call
