@@ -238,7 +238,7 @@ func TestDeviceQueueRefuses(t *testing.T) {
 			ccl.ErrArgument, "src: the device memory was freed"},
 		{"other device", func(q ccl.Queue) ccl.Work {
 			return q.AllReduce(view(good), view(&toyMem{x: []int64{1, 2}, device: 3}), ccl.Sum)
-		}, ccl.ErrArgument, "src: the memory is on device 3, but the Comm is on device 0"},
+		}, ccl.ErrArgument, "src: the memory is on device 3, the Comm on device 0"},
 		{"length", func(q ccl.Queue) ccl.Work { return q.AllReduce(view(good), view(onDevice(1, 2, 3)), ccl.Sum) },
 			ccl.ErrArgument, "dst has 2 elements, src 3: dst must have 3"},
 		{"bounds", func(q ccl.Queue) ccl.Work { return q.Broadcast(view(good).From(1, 3), 0) },

@@ -48,7 +48,7 @@ func (l *library) owns(m deviceMemory) error {
 		}
 	}
 	if d := m.Device(); d != l.device {
-		return fmt.Errorf("the memory is on device %d, but the Comm is on device %d", d, l.device)
+		return fmt.Errorf("the memory is on device %d, the Comm on device %d", d, l.device)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func deviceQueue(c *Comm, s Stream) Queue {
 		return refuse(ErrArgument, fmt.Errorf("the %T is closed", s))
 	}
 	if on, ok := s.(interface{ Device() int }); ok && on.Device() != c.lib.device {
-		return refuse(ErrArgument, fmt.Errorf("the %T is on device %d, but the Comm is on device %d", s, on.Device(), c.lib.device))
+		return refuse(ErrArgument, fmt.Errorf("the %T is on device %d, the Comm on device %d", s, on.Device(), c.lib.device))
 	}
 	return Queue{c: c, dev: c.devices.stream(c, s)}
 }

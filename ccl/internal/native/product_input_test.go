@@ -49,7 +49,7 @@ func TestProductInput(t *testing.T) {
 				y, _ := gpu.Alloc[int32](d, 2)
 				defer y.Free()
 				return r.q.AllReduce(ccl.Device(x), ccl.Device(y), ccl.Sum)
-			}, ccl.ErrArgument, "src: the memory is on device 5, but the Comm is on device 0"},
+			}, ccl.ErrArgument, "src: the memory is on device 5, the Comm on device 0"},
 			"another package": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
 				return r.q.AllReduce(ccl.Device(foreign{x}), ccl.InPlace(), ccl.Sum)
 			}, ccl.ErrArgument, "the memory is from package acme, but the Comm's backend " + name},
@@ -72,7 +72,7 @@ func TestProductInput(t *testing.T) {
 				s, _ := d.NewStream()
 				defer s.Close()
 				return r.c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
-			}, ccl.ErrArgument, "the *gpu.Stream is on device 5, but the Comm is on device 0"},
+			}, ccl.ErrArgument, "the *gpu.Stream is on device 5, the Comm on device 0"},
 			"root": {func(r *on, x *gpu.Mem[int32]) ccl.Work { return r.q.Broadcast(ccl.Device(x), 1) },
 				ccl.ErrArgument, "root is 1; the ranks are 0 to 0"},
 		} {

@@ -89,7 +89,7 @@ func TestProductRegisterRefuses(t *testing.T) {
 		}{
 			{"freed", t.Context(), ccl.Device(freed), ccl.ErrArgument, "the device memory was freed"},
 			{"host", t.Context(), ccl.Host([]int32{1}), ccl.ErrArgument, "host memory where device memory is needed"},
-			{"elsewhere", t.Context(), ccl.Device(far), ccl.ErrArgument, "the memory is on device 5, but the Comm is on device 0"},
+			{"elsewhere", t.Context(), ccl.Device(far), ccl.ErrArgument, "the memory is on device 5, the Comm on device 0"},
 			{"bounds", t.Context(), ccl.Device(x).From(1, 3), ccl.ErrArgument, "out of bounds"},
 			{"another package", t.Context(), ccl.Device(foreign{x}), ccl.ErrArgument, "the memory is from package acme"},
 			{"context", over, ccl.Device(x), ccl.ErrCanceled, "context canceled"},

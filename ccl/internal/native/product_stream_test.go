@@ -114,36 +114,66 @@ func TestProductStreamGone(t *testing.T) {
 	})
 }
 
-// TestProductStreamElsewhere: a call on a stream of another device is refused on the rank that makes it, and named to the other, which
-// waits in its own call: nothing hangs.
-func TestProductStreamElsewhere(t *testing.T) {
-	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
-		leaves(t, name)
-		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
-			x := r.mem(1)
-			if err := r.sums(ctx, 1); err != nil {
-				return err
-			}
-			if r.me == 0 {
-				return r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max).Wait(ctx)
-			}
-			d, err := rt.Device(5)
-			require.NoError(t, err)
-			s, err := d.NewStream()
-			require.NoError(t, err)
-			defer s.Close()
-			return r.c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max).Wait(ctx)
-		}) {
-			if rank == 1 {
-				e := failure(t, rank, err, ccl.ErrArgument)
-				assert.Contains(t, e.Error(), "rank 1: On: the *gpu.Stream is on device 5, but the Comm is on device 1")
-				continue
-			}
-			e := failure(t, rank, err, ccl.ErrMismatch)
-			assert.Equal(t, 1, e.Peer)
-			assert.Contains(t, e.Error(), "the *gpu.Stream is on device 5")
-		}
-	})
+// TestProductElsewhere: a call on a stream, or on memory, of another device is refused on the rank that makes it, and named to the
+// other, which waits in its own call: nothing hangs.
+func TestProductElsewhere(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		issue func(r *on, near, far *gpu.Mem[int32], s *gpu.Stream) ccl.Work
+		what  string // is on the other device
+	}{
+		{"stream", func(r *on, near, _ *gpu.Mem[int32], s *gpu.Stream) ccl.Work {
+			return r.c.On(s).AllReduce(ccl.Device(near), ccl.InPlace(), ccl.Max)
+		}, "On: the *gpu.Stream is"},
+		{"memory", func(r *on, _, far *gpu.Mem[int32], _ *gpu.Stream) ccl.Work {
+			return r.q.AllReduce(ccl.Device(far), ccl.InPlace(), ccl.Max)
+		}, "AllReduce: dst: the memory is"},
+		{"memory of the source", func(r *on, near, far *gpu.Mem[int32], _ *gpu.Stream) ccl.Work {
+			return r.q.AllReduce(ccl.Device(near), ccl.Device(far), ccl.Max)
+		}, "AllReduce: src: the memory is"},
+		{"memory, in a group", func(r *on, near, far *gpu.Mem[int32], _ *gpu.Stream) ccl.Work {
+			return r.q.Group(func(g ccl.Queue) error {
+				g.AllReduce(ccl.Device(near), ccl.InPlace(), ccl.Max)
+				g.AllReduce(ccl.Device(far), ccl.InPlace(), ccl.Max)
+				return nil
+			})
+		}, "AllReduce: dst: the memory is"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+				leaves(t, name)
+				start := time.Now()
+				for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+					x := r.mem(1)
+					if err := r.sums(ctx, 1); err != nil {
+						return err
+					}
+					if r.me == 0 {
+						return r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max).Wait(ctx)
+					}
+					d, err := rt.Device(5)
+					require.NoError(t, err)
+					s, err := d.NewStream()
+					require.NoError(t, err)
+					defer s.Close()
+					far, err := gpu.Alloc[int32](d, 1)
+					require.NoError(t, err)
+					defer far.Free()
+					return tc.issue(r, x, far, s).Wait(ctx)
+				}) {
+					what := tc.what + " on device 5, the Comm on device 1"
+					if rank == 1 {
+						assert.Contains(t, failure(t, rank, err, ccl.ErrArgument).Error(), "rank 1: "+what)
+						continue
+					}
+					e := failure(t, rank, err, ccl.ErrMismatch)
+					assert.Equal(t, 1, e.Peer)
+					assert.Contains(t, e.Error(), what)
+				}
+				assert.Less(t, time.Since(start), soon)
+			})
+		})
+	}
 }
 
 // TestProductGraphHangs: a launch of a graph with calls of the Comm is watched like a call, on whatever stream: one that hangs is a
