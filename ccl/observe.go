@@ -20,9 +20,13 @@ type Observation struct {
 	// Comm is the Comm's name.
 	Comm string
 	// Took is the time from the beginning to the end of the call, by the exact clock. On a device
-	// it reaches from issuing the call to when the Comm saw that its stream had passed it: the
-	// device's own time would take two events around each call.
+	// it reaches from issuing the call to when the Comm saw that its stream had passed it.
 	Took time.Duration
+	// OnDevice is the time between two events that the device passed before and after the call, by
+	// its own clock: with NCCL and RCCL, where OnCall is set. A call of a Group has the time of the
+	// whole Group. OnDevice is 0 where the time is not known: on host memory, for a launch of a graph,
+	// after a failure, and with RCCL while a graph is being captured.
+	OnDevice time.Duration
 	// Bytes is the size of this rank's data, sent or received, whichever is more.
 	Bytes int
 	// Err is nil, or an *Error.

@@ -6,31 +6,64 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
-// Options.OnCall hears of calls on a device, and of launches of graphs, when the Comm learns that their stream has passed them. Where
-// there is no OnCall nothing of this file costs anything.
+// Options.OnCall hears of calls on a device, and of launches of graphs, when the Comm learns that their stream has passed them, with the
+// device's own time of calls: two events around what is handed over take it. Where there is no OnCall nothing of this file costs anything.
+// A launch has no such time: a program launches a graph by package cuda or rocm, and the Comm hears of it afterwards.
 
 // awaited is a call on a device that OnCall is to be told of.
 type awaited struct {
 	record call.Record
 	began  time.Time
 	bytes  int
+	time   *deviceTime // nil where it is not taken
+}
+
+// deviceTime is the time that a device takes for a call, or for all of a Group. The stream's mu guards it.
+type deviceTime struct {
+	span engine.Span // nil once it has been asked
+	took time.Duration
+}
+
+// known is the time, once the stream has passed the calls; 0 if it is not known.
+func (t *deviceTime) known() time.Duration {
+	if t == nil {
+		return 0
+	}
+	if t.span != nil {
+		t.took, _ = t.span.Took()
+		t.span = nil
+	}
+	return t.took
+}
+
+// timed says which span has the calls that are being handed over, which are the last awaited.
+func (d *deviceStream) timed(s engine.Span) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := &deviceTime{span: s}
+	handed := d.last()
+	for i := len(d.handed.awaited) - 1; i >= 0 && d.handed.awaited[i].record.Seq > handed; i-- {
+		d.handed.awaited[i].time = t
+	}
 }
 
 // captured is a stream whose package says whether it is being captured: what is issued to it then runs when the graph is launched.
 type captured interface{ Capturing() (bool, error) }
 
-// await notes a call that is about to be handed over, unless it is captured.
-func (d *deviceStream) await(k *call.Record, bytes int) {
+// await notes a call that is about to be handed over, unless it is captured, and reports whether it has.
+func (d *deviceStream) await(k *call.Record, bytes int) bool {
 	if s, ok := d.s.(captured); ok {
 		if yes, err := s.Capturing(); yes || err != nil {
-			return
+			return false
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.handed.awaited = append(d.handed.awaited, awaited{*k, time.Now(), bytes})
+	d.handed.awaited = append(d.handed.awaited, awaited{record: *k, began: time.Now(), bytes: bytes})
+	return true
 }
 
 // observed takes the awaited calls up to a ticket, and returns what OnCall is told of them. d.mu is held.
@@ -42,7 +75,7 @@ func (d *deviceStream) observed(ticket uint64) (told []Observation) {
 	now, end := time.Now(), time.Duration(d.c.eng.Now())
 	for i := range d.handed.awaited[:n] {
 		a := &d.handed.awaited[i]
-		o := Observation{Call: *callOf(&a.record), Comm: d.c.Name(), Took: now.Sub(a.began), Bytes: a.bytes}
+		o := Observation{Call: *callOf(&a.record), Comm: d.c.Name(), Took: now.Sub(a.began), OnDevice: a.time.known(), Bytes: a.bytes}
 		o.Call.State, o.Call.End = Complete, end
 		told = append(told, o)
 	}
@@ -108,7 +141,7 @@ func tellFailed(c *Comm) {
 	}
 	for i := range told {
 		o := &told[i]
-		o.Call.State = Failed
+		o.Call.State, o.OnDevice = Failed, 0
 		o.Err = c.failureIn(nil, &call.Record{Seq: o.Call.Seq, Count: o.Call.Count, Start: int64(o.Call.Start), End: int64(o.Call.End), Root: o.Call.Root,
 			Kind: call.Kind(o.Call.Kind), Type: uint8(o.Call.Type), Op: uint8(o.Call.Op), State: uint8(Failed), Times: float32(o.Call.Factor)})
 	}

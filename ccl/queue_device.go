@@ -190,17 +190,21 @@ func (q *Queue) give(meet bool, bytes int) Work {
 	store(&c.rec.ring[seq%ringCalls], k)
 	c.rec.issuers[seq%ringCalls] = q.dev
 	c.rec.unlock()
-	if c.watchers.onCall != nil {
-		q.dev.await(&k.Record, bytes)
+	var how manner
+	if meet {
+		how = connecting
+	}
+	if c.watchers.onCall != nil && q.dev.await(&k.Record, bytes) {
+		how |= timed
 	}
 	if f := c.eng.Issued(k, meet); f != nil {
 		return q.failed(argsOf(k))
 	}
 	if q.group != nil {
-		q.group.connect = q.group.connect || meet
+		q.group.how |= how
 		return Work{at: q.dev, seq: seq}
 	}
-	if err := q.dev.hand(l.one[:], seq, meet); err != nil {
+	if err := q.dev.hand(l.one[:], seq, how); err != nil {
 		return q.notHanded(argsOf(k), err)
 	}
 	return Work{at: q.dev, seq: seq}
@@ -211,19 +215,23 @@ func argsOf(k *call.Call) *args {
 	return &args{kind: Kind(k.Kind), typ: Type(k.Type), op: Op(k.Op), root: int(k.Root)}
 }
 
-// hand gives the library calls, of which seq is the last. With connect it may wait inside for other ranks: the monitor looks at that, and
-// a failure of the Comm ends it.
-func (d *deviceStream) hand(calls []engine.Call, seq uint64, connect bool) error {
+// How calls are handed to the library.
+type manner uint8
+
+const (
+	connecting manner = 1 << iota // it may wait inside for other ranks: the monitor looks at that, and a failure of the Comm ends it
+	timed                         // OnCall is to be told how long the device took
+)
+
+// hand gives the library calls, of which seq is the last.
+func (d *deviceStream) hand(calls []engine.Call, seq uint64, how manner) error {
 	h, ok := d.s.Handle()
 	if !ok {
 		return errStreamGone
 	}
 	c := d.c
-	if connect {
-		c.eng.Inside(true)
-		err := c.lib.connector.Connect(h, calls)
-		c.eng.Inside(false)
-		if err != nil {
+	if how != 0 {
+		if err := d.handAs(h, calls, how); err != nil {
 			return err
 		}
 	} else if err := c.lib.Issue(h, calls); err != nil {
@@ -233,6 +241,26 @@ func (d *deviceStream) hand(calls []engine.Call, seq uint64, connect bool) error
 	ordered.Store(&d.handed.calls, d.handed.calls+uint64(len(calls)))
 	d.watch()
 	return nil
+}
+
+// handAs hands calls over in that manner.
+func (d *deviceStream) handAs(h uintptr, calls []engine.Call, how manner) (err error) {
+	c := d.c
+	if how&connecting != 0 {
+		c.eng.Inside(true)
+		defer c.eng.Inside(false)
+	}
+	if timer, ok := c.lib.Engine.(engine.Timer); ok && how&timed != 0 {
+		span, err := timer.Timed(h, calls, how&connecting != 0)
+		if span != nil {
+			d.timed(span)
+		}
+		return err
+	}
+	if how&connecting != 0 {
+		return c.lib.connector.Connect(h, calls)
+	}
+	return c.lib.Issue(h, calls)
 }
 
 // notHanded is the Work of calls that hand has failed with.
@@ -263,7 +291,7 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 		return q.shut(a)
 	}
 	defer q.c.life.leave()
-	if err := q.dev.hand(inner.group.foreign, q.c.rec.seq, inner.group.connect); err != nil {
+	if err := q.dev.hand(inner.group.foreign, q.c.rec.seq, inner.group.how); err != nil {
 		return q.notHanded(a, err)
 	}
 	return Work{at: q.dev, seq: q.c.rec.seq}

@@ -106,6 +106,6 @@ func (gone) Handle() (uintptr, bool) { return 0, false }
 
 // Calls on a stream that was closed meanwhile are not handed over.
 func TestHandToAClosedStream(t *testing.T) {
-	err := (&deviceStream{s: gone{}}).hand(nil, 1, false)
+	err := (&deviceStream{s: gone{}}).hand(nil, 1, 0)
 	require.True(t, errors.Is(err, errStreamGone))
 }

@@ -7,6 +7,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Backend is a library, as far as this build knows it.
@@ -141,6 +142,19 @@ type Connector interface {
 	// Connect is Issue of calls for which connections may be made. Abort ends its wait, though the call may stay inside the
 	// library.
 	Connect(stream uintptr, calls []Call) error
+}
+
+// Timer is an Engine whose device can take the time of calls.
+type Timer interface {
+	// Timed is Issue, or Connect, of calls whose time on the device is to be known. The Span is nil where it cannot be: the stream
+	// is being captured, say, or the device makes no event.
+	Timed(stream uintptr, calls []Call, connect bool) (Span, error)
+}
+
+// Span is the time of calls on a device.
+type Span interface {
+	// Took is the time, once the stream has passed the calls; ok is false where it is not known. The Span is over then.
+	Took() (d time.Duration, ok bool)
 }
 
 // LibraryError is a failure inside a library: its own code and text.

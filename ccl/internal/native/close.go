@@ -137,6 +137,7 @@ func (e *end) release() (err error) {
 // free gives back what is not the library's. Nothing of it is in use any more.
 func (e *end) free() {
 	e.marks.close()
+	e.spans.close()
 	e.staged.free(e.c)
 	if e.c.scratch != nil {
 		C.gcclFree(e.c, C.U(uintptr(e.c.scratch)))

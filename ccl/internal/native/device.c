@@ -35,6 +35,24 @@ int gcclRecord(gccl_end *e, U event, U stream, int *capturing) {
 	return r;
 }
 
+int gcclSpan(gccl_end *e, U *events, int which, U stream) {
+	int capturing;
+	for (int i = 0; i < 2; i++)
+		if (!events[i] && (gcclOn(e) || FAIL("EventCreateWithFlags", e->dev->EventCreateWithFlags((g_event *)&events[i], 0))))
+			return events[i] = 0;
+	return !gcclRecord(e, events[which], stream, &capturing) && capturing == GDEV_CAPTURE_NONE;
+}
+
+int gcclElapsed(gccl_end *e, U before, U after, float *ms) {
+	int r = gcclOn(e);
+	if (r)
+		return r;
+	g_capmode mode = gdev_relaxed(e->dev);
+	r = e->dev->EventElapsedTime(ms, (g_event)before, (g_event)after);
+	gdev_strict(e->dev, mode);
+	return gdev_ret(e->dev, r);
+}
+
 int gcclPassed(gccl_end *e, U event) {
 	int r = gcclOn(e);
 	if (r)

@@ -6,8 +6,8 @@
 // What NCCL and RCCL share is in files of their subjects: vendor.go is one library to know about
 // and load.go opens it, end.go is one rank's end of a communicator, start.go makes it and close.go
 // ends it, issue.go hands over calls, compose.c makes those that a library lacks, mark.go follows
-// streams, staged.go takes host memory through the device. nccl.go and rccl.go are what differs.
-// The calls themselves are in include/gccl.h.
+// streams, span.go takes the device's times, staged.go takes host memory through the device.
+// nccl.go and rccl.go are what differs. The calls themselves are in include/gccl.h.
 //
 // A group of calls is one call into C. A call allocates nothing, and no communicator has a thread.
 //
@@ -55,6 +55,10 @@
 // Every C function chooses its device and leaves it set. The library puts back the device that was
 // current (groupLaunch, src/group.cc). On a thread without a device that would be device 0, and a
 // context there takes some hundred MiB.
+//
+// The device's own times are for OnCall alone. Two events around what is handed over take them, and
+// are asked once a mark is passed, so nothing waits. Without OnCall no such event is made. The
+// flight recorder has the host's times.
 //
 // Graphs are watched. A stream of cuda or rocm tells its observers of captures. A launch of a graph
 // with calls of a Comm counts as work of that stream, so one that hangs is a timeout. A mark is set

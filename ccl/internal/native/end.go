@@ -37,6 +37,7 @@ type end struct {
 
 	aside aside
 	marks marks
+	spans spans
 
 	state   atomic.Int32  // aborted, closed, away, kept
 	ended   chan struct{} // closed when Abort is done
@@ -76,7 +77,7 @@ func (e *end) engine() engine.Engine {
 // newEnd has no communicator yet.
 func (l *library) newEnd(g engine.Group) *end {
 	e := &end{lib: l, group: g, ended: make(chan struct{}), closing: closing{patience: closeWait}}
-	for _, p := range []**C.gccl_end{&e.c, &e.aside.c, &e.marks.c} {
+	for _, p := range []**C.gccl_end{&e.c, &e.aside.c, &e.marks.c, &e.spans.c} {
 		c := l.cell(g.Device)
 		*(*uintptr)(unsafe.Pointer(&c.mallocAsync)) = l.mallocAsync
 		*(*uintptr)(unsafe.Pointer(&c.freeAsync)) = l.freeAsync

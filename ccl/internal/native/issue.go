@@ -23,15 +23,21 @@ const (
 
 // Issue hands over calls in one call into C.
 func (e *end) Issue(stream uintptr, calls []engine.Call) error {
-	if e.group.Strict {
-		if err := e.checkAddresses(calls); err != nil {
-			return err
-		}
+	if err := e.strict(calls); err != nil {
+		return err
 	}
 	if len(calls) == 1 && calls[0].Kind == engine.AllReduce && calls[0].Op != engine.Scaled { // the call that is worth a path of its own
 		return e.allReduce(C.U(stream), &calls[0])
 	}
-	return e.issue(C.U(stream), calls)
+	return e.issue(C.U(stream), calls, nil)
+}
+
+// strict is what is wrong with the addresses of calls, where the user has asked for that.
+func (e *end) strict(calls []engine.Call) error {
+	if !e.group.Strict {
+		return nil
+	}
+	return e.checkAddresses(calls)
 }
 
 // allReduce is issue of one call whose arguments cross as they are: to C, and not into an array first. They are numbers alone, so
@@ -50,7 +56,7 @@ func (e *end) allReduce(stream C.U, k *engine.Call) error {
 	return nil
 }
 
-func (e *end) issue(stream C.U, calls []engine.Call) error {
+func (e *end) issue(stream C.U, calls []engine.Call, s *span) error {
 	if len(calls) == 0 {
 		return nil
 	}
@@ -58,7 +64,7 @@ func (e *end) issue(stream C.U, calls []engine.Call) error {
 		return err
 	}
 	defer e.inside.Clear()
-	return e.result(e.hand(stream, calls))
+	return e.result(e.hand(stream, calls, s))
 }
 
 // encode is c in the library's terms. A type that the library does not have is moved as bytes.

@@ -22,8 +22,8 @@ typedef struct {
 	char *netName, *commName;
 } gccl_hints;
 
-// gccl_end is one rank's end of a communicator. Go has three of each, each with its own fault, so that questions and marks
-// need not wait for a call of the rank's own: see end.
+// gccl_end is one rank's end of a communicator. Go has four of each, each with its own fault, so that questions,
+// marks and times need not wait for a call of the rank's own: see end.
 typedef struct {
 	const gccl_table *ccl;
 	const gdev *dev;    // internal/gpu's
@@ -70,6 +70,9 @@ int gcclEvent(gccl_end *e, U *event);
 int gcclEventFree(gccl_end *e, U event);
 int gcclRecord(gccl_end *e, U event, U stream, int *capturing); // event 0: only whether stream is being captured
 int gcclPassed(gccl_end *e, U event);
+// gcclSpan records the first or the second of two events, which it makes first where they are 0, and returns whether it has.
+int gcclSpan(gccl_end *e, U *events, int which, U stream);
+int gcclElapsed(gccl_end *e, U before, U after, float *ms);
 int gcclOn(gccl_end *e);
 
 // comm.c. The handle is in e->comm. The communicator is one that blocks; version: the library's, 0 where it has no

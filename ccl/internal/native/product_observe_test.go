@@ -44,8 +44,9 @@ func (h *heard) calls(n int) (list []ccl.Observation, err error) {
 	}
 }
 
-// TestProductObserved: OnCall is told of each call on a device once, in order, with what it was, its bytes and a time, when the stream is
-// known to have passed it: by Wait, by Synchronize of the stream, or by the Comm's own look; of a captured call only with its graph.
+// TestProductObserved: OnCall is told of each call on a device once, in order, with what it was, its bytes and its times, when the stream is
+// known to have passed it: by Wait, by Synchronize of the stream, or by the Comm's own look; of a captured call only with its graph. The
+// device's own time is of a call that it has made itself, and of a group as a whole.
 func TestProductObserved(t *testing.T) {
 	t.Setenv("FAKE_DELAY_US", "1000")
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
@@ -122,7 +123,15 @@ func TestProductObserved(t *testing.T) {
 				if i != 8 {
 					assert.GreaterOrEqual(r.t, o.Took, time.Millisecond, want.call)
 				}
+				if i < 8 { // the fake's device takes a millisecond for the call, and one for the event behind it
+					assert.GreaterOrEqual(r.t, o.OnDevice, 2*time.Millisecond, want.call)
+					assert.Less(r.t, o.OnDevice, o.Took, want.call)
+				} else {
+					assert.Zero(r.t, o.OnDevice, want.call)
+				}
 			}
+			assert.Equal(r.t, list[4].OnDevice, list[5].OnDevice)
+			assert.Equal(r.t, list[4].OnDevice, list[6].OnDevice)
 			return nil
 		}) {
 			assert.NoError(t, err, "rank %d", rank)

@@ -64,7 +64,7 @@ func (e *end) Run(ctx context.Context, calls []engine.Call) error {
 			c.Dst = 0
 		}
 	}
-	if err := waits(e, func() C.int { return e.hand(s.stream, s.calls) }); err != nil {
+	if err := waits(e, func() C.int { return e.hand(s.stream, s.calls, nil) }); err != nil {
 		return err
 	}
 	if err := e.pass(ctx, s.stream); err != nil {

@@ -1,0 +1,91 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+)
+
+// TestTimed: the device takes the time of calls, of the first, which makes connections, too; a span serves again once it was asked. Where
+// the device makes no event, its stream is being captured, or the call fails, there is no time, and the call is as ever.
+func TestTimed(t *testing.T) {
+	vendors(t, func(t *testing.T, v *vendor) {
+		leaks(t, v)
+		t.Setenv("FAKE_DELAY_US", "1000")
+		r := world(t, v, 1)[0]
+		e := r.Engine.(shrinker).end
+		m := r.memory(t)
+		at, _ := m.Ptr()
+		one := engine.Call{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1, Dst: at, Src: at}
+		for i, tc := range []struct {
+			name     string
+			fail     string // FAKE_FAIL
+			calls    []engine.Call
+			capture  bool
+			connects bool
+			timed    bool
+		}{
+			{"no events can be made", "cudaEventCreateWithFlags:0:2", []engine.Call{one}, false, false, false},
+			{"the first event cannot be recorded", "cudaEventRecord:1:1", []engine.Call{one}, false, false, false},
+			{"the second event cannot be recorded", "cudaEventRecord:2:1", []engine.Call{one}, false, false, false},
+			{"a first call", "", []engine.Call{one}, false, true, true},
+			{"a call", "", []engine.Call{one}, false, false, true},
+			{"a group", "", []engine.Call{one, one, one}, false, false, true},
+			{"a call that is captured", "", []engine.Call{one}, true, false, false},
+			{"again", "", []engine.Call{one}, false, false, true},
+		} {
+			t.Setenv("FAKE_FAIL", tc.fail)
+			if tc.capture {
+				require.NoError(t, r.stream.BeginCapture())
+			}
+			s, err := e.Timed(r.handle(), tc.calls, tc.connects)
+			require.NoError(t, err, tc.name)
+			if tc.capture {
+				g, err := r.stream.EndCapture()
+				require.NoError(t, err, tc.name)
+				require.NoError(t, g.Close())
+			}
+			t.Setenv("FAKE_FAIL", "")
+			require.Equal(t, tc.timed, s != nil, tc.name)
+			require.NoError(t, r.wait(within(t)), tc.name)
+			if tc.timed {
+				took, ok := s.Took()
+				require.True(t, ok, tc.name)
+				require.GreaterOrEqual(t, took, 2*time.Millisecond, tc.name)
+				require.Less(t, took, limit, tc.name)
+			}
+			require.Len(t, e.spans.all, 1, "%d: %s", i, tc.name)
+		}
+		_, err := e.Timed(r.handle(), []engine.Call{{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1 << 20, Dst: at, Src: at}}, false)
+		require.Error(t, err, "more than the memory has")
+
+		t.Setenv("FAKE_DELAY_US", "0")
+		first, err := e.Timed(r.handle(), []engine.Call{one}, false)
+		require.NoError(t, err)
+		second, err := e.Timed(r.handle(), []engine.Call{one}, false)
+		require.NoError(t, err)
+		require.NotSame(t, first, second)
+		require.NoError(t, r.wait(within(t)))
+		other, err := r.device.NewStream()
+		require.NoError(t, err)
+		require.NoError(t, other.BeginCapture())
+		_, ok := first.Took()
+		require.Equal(t, !v.queryBreaks, ok, "on HIP nothing is asked while a stream is being captured")
+		g, err := other.EndCapture()
+		require.NoError(t, err)
+		require.NoError(t, g.Close())
+		require.NoError(t, other.Close())
+		require.NoError(t, m.Free())
+		r.closed = true
+		require.NoError(t, r.Close())
+		_, ok = second.Took()
+		require.False(t, ok, "after Close")
+		_, err = e.Timed(r.handle(), []engine.Call{one}, false)
+		require.ErrorIs(t, err, errClosed)
+	})
+}
