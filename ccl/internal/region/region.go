@@ -38,17 +38,32 @@ type Region struct {
 	slot   int            // bytes of a slot
 	rank   int            // bytes of a rank
 	slots  int            // where its slots begin
+	ring   int            // where its ring begins, of more than two ranks
 }
 
 // New returns the region of n ranks in mem, which lies at off in the memory of the host.
 func New(off uint64, mem []byte, n int) *Region {
 	return &Region{Off: off, mem: mem, base: unsafe.Pointer(&mem[0]), N: n, Depth: tuning.SlotDepth(n), Kept: tuning.CallsKept(n),
-		Inline: tuning.Inline(n), Whole: tuning.Inline(n), slot: 64 + tuning.SlotRoom(n), rank: rankBytes(n), slots: slotsAt(n)}
+		Inline: tuning.Inline(n), Whole: tuning.Inline(n), slot: slotBytes(n), rank: rankBytes(n), slots: slotsAt(n),
+		ring: slotsAt(n) + int(tuning.SlotDepth(n))*slotBytes(n)}
 }
 
 func slotsAt(n int) int { return (rankHead + int(tuning.CallsKept(n))*recordBytes + 63) &^ 63 }
 
-func rankBytes(n int) int { return slotsAt(n) + int(tuning.SlotDepth(n))*(64+tuning.SlotRoom(n)) }
+func slotBytes(n int) int {
+	if n == 2 {
+		return 64 + tuning.SlotRoom(n)
+	}
+	return 64
+}
+
+func rankBytes(n int) int {
+	size := slotsAt(n) + int(tuning.SlotDepth(n))*slotBytes(n)
+	if n > 2 {
+		size += tuning.RingSegments(n) * tuning.SlotRoom(n)
+	}
+	return size
+}
 
 // Bytes returns the size of the region of n ranks.
 func Bytes(n int) int { return regionHead + n*rankBytes(n) }
@@ -112,13 +127,27 @@ func (g *Region) Flag(r int, round uint32) *uint64 { return (*uint64)(g.at(g.slo
 // Data returns where r's slot of round has room for data, right behind the flag.
 func (g *Region) Data(r int, round uint32) unsafe.Pointer { return g.at(g.slotOf(r, round) + 8) }
 
-// Payload is where n bytes of r's data lie that lie together: beside the flag, or behind it.
+// Payload is where n bytes of r's data lie that lie together: beside the flag, or behind it, or of more than two ranks in
+// r's ring, where Place has said.
 func (g *Region) Payload(r int, round uint32, n int) unsafe.Pointer {
-	return g.at(g.slotOf(r, round) + g.BehindFlag(n))
+	if g.N == 2 || n <= tuning.BesideFlag {
+		return g.at(g.slotOf(r, round) + g.BehindFlag(n))
+	}
+	return g.Placed(r, round)
+}
+
+// Place says that the data of round of r, one of more than two ranks, lie at off in its ring.
+func (g *Region) Place(r int, round uint32, off int) {
+	*(*uint64)(g.Data(r, round)) = uint64(regionHead + r*g.rank + g.ring + off)
+}
+
+// Placed is where Place has said that r's data of round lie.
+func (g *Region) Placed(r int, round uint32) unsafe.Pointer {
+	return g.at(int(*(*uint64)(g.Data(r, round))))
 }
 
 // BehindFlag is where in a slot n bytes begin.
-func (g *Region) BehindFlag(n int) int { return tuning.BehindFlag(g.N, n) }
+func (g *Region) BehindFlag(n int) int { return tuning.BehindFlag(n) }
 
 // Turn returns the rank whose memory takes r's data the u-th time that it is used: with two ranks, one and the other in
 // turn. So a rank writes where it has read the last time, and has claimed those lines (see receive in package rounds):

@@ -43,13 +43,20 @@ func testRegionLayout(t *testing.T, n int) {
 		}
 		for round := range tuning.SlotDepth(n) {
 			add("flag", r, unsafe.Pointer(g.Flag(r, round)), 8)
+			if n != 2 {
+				add("data", r, g.Data(r, round), tuning.BesideFlag)
+				continue
+			}
 			add("data", r, g.Data(r, round), tuning.Inline(n))
 			for _, size := range []int{0, 1, tuning.BesideFlag, tuning.BesideFlag + 1, tuning.LineFrom - 1, tuning.LineFrom, tuning.SlotRoom(n)} {
-				if from := uintptr(g.Payload(r, round, size)); size <= tuning.SlotRoom(n) {
-					assert.GreaterOrEqual(t, from, uintptr(g.Data(r, round)))
-					assert.LessOrEqual(t, from+uintptr(size), uintptr(g.at(g.slotOf(r, round)+g.slot)))
-				}
+				from := uintptr(g.Payload(r, round, size))
+				assert.GreaterOrEqual(t, from, uintptr(g.Data(r, round)))
+				assert.LessOrEqual(t, from+uintptr(size), uintptr(g.at(g.slotOf(r, round)+g.slot)))
 			}
+		}
+		if n > 2 {
+			g.Place(r, 0, 0)
+			add("ring", r, g.Placed(r, 0), tuning.RingSegments(n)*tuning.SlotRoom(n))
 		}
 	}
 	sort.Slice(spans, func(i, j int) bool { return spans[i].from < spans[j].from })
@@ -77,4 +84,17 @@ func TestRegionTurns(t *testing.T) {
 	assert.Same(t, g.Flag(0, last+1), g.Flag(0, last-depth+1))
 	assert.Same(t, g.Call(1, 2), g.Call(1, 2+kept))
 	assert.NotSame(t, g.Call(1, 2), g.Call(1, 3))
+}
+
+// With more than two ranks, data that do not fit beside the flag lie where the line of the flag says, for all ranks alike.
+func TestPlaced(t *testing.T) {
+	mem := shm.Aligned(Bytes(3))
+	mine, theirs := New(0, mem, 3), New(0, mem, 3)
+	mine.Place(1, 7, 0)
+	mine.Place(1, 8, 4096)
+	small, large := tuning.BesideFlag, tuning.BesideFlag+1
+	assert.Equal(t, mine.Data(1, 7), theirs.Payload(1, 7, small))
+	assert.Equal(t, mine.Placed(1, 7), theirs.Payload(1, 7, large))
+	assert.Equal(t, unsafe.Add(mine.Placed(1, 7), 4096), theirs.Payload(1, 8, large))
+	assert.NotEqual(t, mine.Placed(1, 7), theirs.Placed(2, 7))
 }

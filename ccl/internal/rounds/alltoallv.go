@@ -62,7 +62,15 @@ func (c *Team) SlotsV() bool { return 8*headerWords(c.N) <= c.Local.Inline/2 }
 
 // headerOf returns the header in rank r's slot of round.
 func headerOf(g *region.Region, r int, round uint32) []uint64 {
-	return unsafe.Slice((*uint64)(g.Data(r, round)), headerWords(g.N))
+	return unsafe.Slice((*uint64)(beginV(g, r, round)), headerWords(g.N))
+}
+
+// beginV is where rank r's header of round begins.
+func beginV(g *region.Region, r int, round uint32) unsafe.Pointer {
+	if g.N == 2 {
+		return g.Data(r, round)
+	}
+	return g.Placed(r, round)
 }
 
 func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
@@ -98,6 +106,18 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 	}
 	if where == vStaged {
 		if f := c.stageV(round, &out, 0, length); f != nil {
+			return f
+		}
+	}
+	if n > 2 {
+		behind := total
+		switch where {
+		case vStaged:
+			behind = 0
+		case vOffered:
+			behind = int(unsafe.Sizeof(from))
+		}
+		if f := c.placeInRing(ctx, k, round, 8*headerWords(n)+behind); f != nil {
 			return f
 		}
 	}
@@ -190,7 +210,7 @@ func (c *Team) putHeader(round uint32, out *call.Vector, where, largest int, fro
 
 // behindHeader returns where the data behind that header begin.
 func behindHeader(g *region.Region, r int, round uint32) unsafe.Pointer {
-	return unsafe.Add(g.Data(r, round), 8*headerWords(g.N))
+	return unsafe.Add(beginV(g, r, round), 8*headerWords(g.N))
 }
 
 // stageV stages length bytes, from at on, of the blocks of the others.

@@ -3,13 +3,17 @@
 // # Rounds: a collective on one host
 //
 // If all ranks of the Comm are on one host, RunLocal runs rounds. Each rank has slots in the
-// region: 32 with two ranks, 8 with more. In a round a rank writes its payload into its slot, then
+// region: 32 with two ranks, 64 with up to 8, fewer with many. In a round a rank writes its payload into its slot, then
 // the slot's flag: the number of the round and the hash of the call. It waits for the flags of the
 // ranks whose data it needs, and reads their payloads straight into the caller's memory, or reduces
 // from there. A flag of this round with another hash is a mismatched call, found at no cost.
 //
 // A rank that posts a round has finished reading all rounds two before it. So a slot is free when
 // every rank has posted the round depth-2 after it, and calls need no barrier between them.
+//
+// With two ranks the payload lies behind the flag. With more, a slot is one cache line: what does not fit beside the flag lies
+// in the rank's ring, and the line says where. So a rank that only sends runs ahead of the others by all its slots, with
+// payloads of up to 2 KiB.
 //
 // A slot takes 2 KiB of data (with 3 or 4 ranks 8 KiB, with 5 to 8 ranks 4 KiB, and 4 KiB in an
 // AllReduce with two ranks unless the CPU is Intel's). Larger calls begin with an offer, in which

@@ -30,7 +30,7 @@ func (c *Team) broadcast(ctx context.Context, k *call.Call) *call.Fault {
 			return f
 		}
 		if c.Me == root {
-			to, f := c.slotOf(c.Me, round, inSlot)
+			to, f := c.room(ctx, k, round, inSlot)
 			if f != nil {
 				return f
 			}
@@ -89,7 +89,7 @@ func (c *Team) collect(ctx context.Context, k *call.Call, root int) *call.Fault 
 		}
 		mine := k.Src[min(at, len(k.Src)):min(at+length, len(k.Src))]
 		if root != c.Me {
-			to, f := c.slotOf(c.Me, round, inSlot)
+			to, f := c.room(ctx, k, round, inSlot)
 			if f != nil {
 				return f
 			}
@@ -140,7 +140,7 @@ func (c *Team) scatter(ctx context.Context, k *call.Call) *call.Fault {
 			return f
 		}
 		if c.Me == root {
-			to, f := c.slotOf(c.Me, round, inSlot)
+			to, f := c.room(ctx, k, round, inSlot)
 			if f != nil {
 				return f
 			}

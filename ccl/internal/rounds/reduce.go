@@ -17,6 +17,9 @@ func (c *Team) allReduce(ctx context.Context, k *call.Call) *call.Fault {
 		if f != nil {
 			return f
 		}
+		if f := c.place(ctx, k, round, len(k.Src)); f != nil {
+			return f
+		}
 		reach.Put(c.Local.Payload(c.Me, round, len(k.Src)), k.Src)
 		c.postInline(k, round, len(k.Src))
 		if f := c.awaitAll(ctx, k, round); f != nil {
@@ -172,11 +175,11 @@ func (c *Team) reduce(ctx context.Context, k *call.Call) *call.Fault {
 			}
 			continue
 		}
-		round, f := c.open(ctx, k, false)
+		round, to, f := c.begin(ctx, k, inSlot)
 		if f != nil {
 			return f
 		}
-		reach.Put(c.Local.Payload(c.Me, round, end-at), k.Src[at:end])
+		reach.Put(to, k.Src[at:end])
 		c.post(k, round)
 		if c.Me != root {
 			continue

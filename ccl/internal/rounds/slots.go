@@ -17,6 +17,14 @@ import (
 type slots struct {
 	reach.Reach
 	seen uint32 // a round that all ranks are known to have posted
+	ring ring
+}
+
+// ring is where a rank, one of more than two, puts the data that do not fit beside its flags: into one segment after the
+// other. So it runs as far ahead of the others as its flags allow, whatever the data's size, until the ring is full.
+type ring struct {
+	segment, used int                        // where the next data go
+	last          [tuning.MaxSegments]uint32 // the last round with data in each segment
 }
 
 // open begins a round: it waits until the slot of that round has been read by all.
@@ -38,6 +46,41 @@ func (c *slots) openLate(ctx context.Context, k *call.Call, staged bool) (uint32
 		return c.Round, nil
 	}
 	return c.Round, c.catchUp(ctx, k, need)
+}
+
+// place finds room for this rank's n bytes of round, which it has opened.
+func (c *slots) place(ctx context.Context, k *call.Call, round uint32, n int) *call.Fault {
+	if n <= tuning.BesideFlag || c.N == 2 {
+		return nil
+	}
+	return c.placeInRing(ctx, k, round, n)
+}
+
+// placeInRing is place where the data lie in the ring. A segment is used again when all have read what it has: when they
+// have posted the second round after its last one.
+func (c *slots) placeInRing(ctx context.Context, k *call.Call, round uint32, n int) *call.Fault {
+	g := &c.ring
+	if g.used+n > tuning.SlotRoom(c.N) {
+		// Some more, as in openLate: the two segments after the next as well. What is older than the slots has been read.
+		last := tuning.RingSegments(c.N) - 1
+		next := (g.segment + 1) & last
+		if back := round - g.last[(next+2)&last]; back < c.Local.Depth {
+			need := round - 1
+			if back > 3 {
+				need = round - back + 2
+			}
+			if int32(c.seen-need) < 0 {
+				if f := c.catchUp(ctx, k, need); f != nil {
+					return f
+				}
+			}
+		}
+		g.segment, g.used = next, 0
+	}
+	g.last[g.segment] = round
+	c.Local.Place(c.Me, round, g.segment*tuning.SlotRoom(c.N)+g.used)
+	g.used += (n + 63) &^ 63
+	return nil
 }
 
 // catchUp waits until all ranks of this host have posted round need.

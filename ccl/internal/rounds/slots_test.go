@@ -1,13 +1,17 @@
 package rounds
 
 import (
+	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 func barrier() *call.Call {
@@ -75,6 +79,95 @@ func TestOpenLooksAhead(t *testing.T) {
 	_, f := all[0].open(t.Context(), k, false)
 	require.Nil(t, f)
 	require.Equal(t, start+1+depth/4, all[0].seen)
+}
+
+// How far a rank that only sends runs ahead of the others follows from the size of its data: as far as it has slots, and
+// of large data as far as its ring goes, but for the two segments that it looks at in advance.
+func TestPlaceRunsAhead(t *testing.T) {
+	for _, tc := range []struct{ ranks, bytes, ahead int }{
+		{3, 0, 62}, {3, 56, 62}, {3, 57, 62}, {3, 1 << 10, 62}, {3, 2 << 10, 4 * 14}, {3, 4 << 10, 2 * 14}, {3, 4<<10 + 1, 14}, {3, 8 << 10, 14},
+		{8, 1 << 10, 4 * 14}, {8, 4 << 10, 14}, {9, 8, 30}, {9, 2 << 10, 14}, {65, 8, 6}, {65, 2 << 10, 6},
+	} {
+		all := ranksOf(t, tc.ranks, byDirect)
+		c, k, ahead := all[0], barrier(), 0
+		enter(c, k)
+		var f *call.Fault
+		for ; f == nil; ahead++ {
+			var round uint32
+			if round, _, f = c.begin(ended(t), k, tc.bytes); f == nil {
+				c.post(k, round)
+			}
+		}
+		assert.Equal(t, call.Canceled, f.Code)
+		assert.Equal(t, tc.ahead, ahead-1, "%d bytes, %d ranks", tc.bytes, tc.ranks)
+	}
+}
+
+// A rank that sends data of all sizes, as fast as the others let it, overwrites nothing that one of them has yet to read;
+// also where the numbers of the rounds begin again, and where a segment has not been used for so many rounds that its number
+// seems to be the next one.
+func TestPlaceKeepsWhatIsUnread(t *testing.T) {
+	const rounds = 3000
+	for _, start := range []uint32{0, ^uint32(rounds / 2)} {
+		all := ranksOf(t, 4, byDirect)
+		sizes := rand.New(rand.NewPCG(1, 2))
+		var lengths [rounds]int
+		for i := range lengths {
+			lengths[i] = 1 + sizes.IntN(tuning.SlotRoom(4))
+			if i%3 == 0 {
+				lengths[i] = 1 + sizes.IntN(200)
+			}
+		}
+		for _, c := range all {
+			c.BeginAt(start)
+			c.Init(new(call.Workspace))
+			if start != 0 {
+				for i := range c.ring.last {
+					c.ring.last[i] = start + uint32(i)
+				}
+			}
+		}
+		atOnce(t, all, func(c *Team) *call.Fault {
+			k := barrier()
+			enter(c, k)
+			pause := rand.New(rand.NewPCG(3, uint64(c.Me)))
+			for i, n := range lengths {
+				if c.Me == 0 {
+					round, to, f := c.begin(t.Context(), k, n)
+					if f != nil {
+						return f
+					}
+					for at := range n {
+						*(*byte)(unsafe.Add(to, at)) = byte(i + at)
+					}
+					c.post(k, round)
+					continue
+				}
+				round, f := c.open(t.Context(), k, false)
+				if f != nil {
+					return f
+				}
+				c.post(k, round)
+				from, f := c.fetch(t.Context(), k, 0, round, n)
+				if f != nil {
+					return f
+				}
+				if pause.IntN(10) == 0 {
+					runtime.Gosched()
+				}
+				for at := range n {
+					if got := *(*byte)(unsafe.Add(from, at)); got != byte(i+at) {
+						t.Errorf("rank %d, message %d: byte %d of %d is %d, not %d", c.Me, i, at, n, got, byte(i+at))
+						break
+					}
+				}
+			}
+			f := c.LocalBarrier(t.Context(), k)
+			c.Running = nil
+			c.Wake()
+			return f
+		})
+	}
 }
 
 // Of two ranks, each knows after awaitAll that the other has posted; a barrier is a round, and releaseBy waits for one rank.

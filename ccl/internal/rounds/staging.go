@@ -72,9 +72,17 @@ func (c *staging) slotOf(r int, round uint32, n int) (unsafe.Pointer, *call.Faul
 // begin opens a round and returns where this rank's n bytes of it go.
 func (c *staging) begin(ctx context.Context, k *call.Call, n int) (round uint32, to unsafe.Pointer, f *call.Fault) {
 	if round, f = c.open(ctx, k, n == NoSlot); f == nil {
-		to, f = c.slotOf(c.Me, round, n)
+		to, f = c.room(ctx, k, round, n)
 	}
 	return round, to, f
+}
+
+// room is where this rank's n bytes of round, which it has opened, go.
+func (c *staging) room(ctx context.Context, k *call.Call, round uint32, n int) (unsafe.Pointer, *call.Fault) {
+	if f := c.place(ctx, k, round, n); f != nil {
+		return nil, f
+	}
+	return c.slotOf(c.Me, round, n)
 }
 
 // fetch waits for rank r's post of round and returns where its n bytes lie.

@@ -73,8 +73,12 @@ func TestFoldAll(t *testing.T) {
 				if tc.inSlot {
 					inSlot = 4 * whole
 				}
+				dst := make([]int32, tc.count)
+				k := callOf(call.AllReduce, -1, tc.count, dst, nil)
+				k.Fold, k.Stream = minus, minus
 				round := all[0].Round + 1
 				for r, c := range all {
+					require.Nil(t, c.place(t.Context(), k, round, inSlot))
 					to, f := c.slotOf(r, round, inSlot)
 					require.Nil(t, f)
 					v := vector(r, 0, whole)
@@ -83,9 +87,6 @@ func TestFoldAll(t *testing.T) {
 					}
 					reach.Put(to, bytesOf(v))
 				}
-				dst := make([]int32, tc.count)
-				k := callOf(call.AllReduce, -1, tc.count, dst, nil)
-				k.Fold, k.Stream = minus, minus
 				var own unsafe.Pointer
 				if tc.own {
 					own = unsafe.Pointer(unsafe.SliceData(vector(1, 0, whole)))

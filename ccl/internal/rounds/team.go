@@ -24,6 +24,9 @@ type Team struct {
 // Init readies c, whose Member is.
 func (c *Team) Init(work *call.Workspace) {
 	c.seen, c.chunk, c.work = c.Start, tuning.StageChunk(c.N), work
+	for i := range c.ring.last {
+		c.ring.last[i] = c.Start - c.Local.Depth // long ago
+	}
 }
 
 // RunLocal runs k, all of whose ranks are on this host: a rank of the Comm has the same number there.

@@ -7,7 +7,8 @@ const (
 	BesideFlag = 56  // bytes that lie in the cache line of a slot's flag
 	LineFrom   = 512 // with two ranks, payloads from here on begin with a cache line of their own: see BehindFlag
 
-	StageDepth = 4 // slots of a rank's staging memory
+	MaxSegments = 16 // of the ring of a rank, one of more than two: see RingSegments
+	StageDepth  = 4  // slots of a rank's staging memory
 
 	// Between two ranks, data of a call with a root are a stream. Vectors of more than StreamTo go in chunks.
 	StreamPiece = 16 << 10
@@ -21,10 +22,23 @@ const (
 
 // SlotDepth is how many slots each of n ranks has, a power of two. A rank that only sends is at most that many rounds ahead of
 // one that only receives. Two ranks, whose calls take less time than a cache line takes to and fro, would wait in each call
-// with a quarter as many slots; with twice as many even 1 KiB in each would not stay in L1.
+// with a quarter as many slots; with twice as many even 1 KiB in each would not stay in L1. More ranks often share cores, and
+// a rank makes so many calls before it must let another one run: with 8 slots a loop of Broadcasts of 8 bytes took 3 to 5
+// times as long, with 4 and with 8 ranks on 2 cores.
 func SlotDepth(n int) uint32 {
-	if n == 2 {
+	switch {
+	case n > 2 && n <= 8:
+		return 64
+	case n > 1 && n <= 64:
 		return 32
+	}
+	return 8
+}
+
+// RingSegments is how many segments, of SlotRoom bytes each, the ring of each of n ranks has, a power of two.
+func RingSegments(n int) int {
+	if n <= 64 {
+		return MaxSegments
 	}
 	return 8
 }
@@ -45,7 +59,8 @@ func Inline(n int) int {
 	return 2 << 10
 }
 
-// SlotRoom is how many bytes a slot has beside its flag's cache line: with two ranks what AllReduce uses.
+// SlotRoom is how many bytes a slot has beside its flag's cache line: with two ranks what AllReduce uses. With more, it is the
+// size of a segment of the ring in which the slots' data lie.
 func SlotRoom(n int) int {
 	if n == 2 {
 		return slotTwo
@@ -53,13 +68,13 @@ func SlotRoom(n int) int {
 	return Inline(n)
 }
 
-// BehindFlag is where in a slot of n ranks a payload of so many bytes begins. With two ranks, payloads of LineFrom bytes and
+// BehindFlag is where in a slot a payload of so many bytes begins, if it lies there. With two ranks, payloads of LineFrom bytes and
 // more begin with a cache line of their own, and smaller ones in the flag's: on an Emerald Rapids VM an AllToAll of 4 KiB took
 // 0.81 us with blocks right behind the flag and 0.70 in lines of their own; one of 512 bytes took 0.44 and 0.47, and 0.41 at
 // byte 32.
-func BehindFlag(n, bytes int) int {
+func BehindFlag(bytes int) int {
 	switch {
-	case bytes <= BesideFlag || n > 2:
+	case bytes <= BesideFlag:
 		return 8
 	case bytes < LineFrom:
 		return 32
