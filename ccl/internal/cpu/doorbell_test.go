@@ -122,3 +122,23 @@ func TestQueuedCallGivesWay(t *testing.T) {
 		c[0].GiveWay(lap)
 	}
 }
+
+// A call on a Stream does not sleep in the kernel where that could keep the last of Go's processors from the program: Go
+// notices only after up to 20 ms that it may have it.
+func TestQueuedCallKeepsNoProcessor(t *testing.T) {
+	c := twoOfAHost(t)
+	require.True(t, c[0].Local != nil && c[0].Site.Host.Shared())
+	for _, tc := range []struct {
+		processors int
+		queued     bool
+		parks      bool
+	}{
+		{1, true, false}, {1, false, true}, {2, true, true}, {2, false, true},
+	} {
+		before := runtime.GOMAXPROCS(tc.processors)
+		c[0].Running = &call.Call{Queued: tc.queued}
+		parks := c[0].CanPark(&plane.Waiter{}, 1)
+		runtime.GOMAXPROCS(before)
+		require.Equal(t, tc.parks, parks, "%+v", tc)
+	}
+}
