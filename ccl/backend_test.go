@@ -278,7 +278,7 @@ func TestMismatchInALibrary(t *testing.T) {
 func TestTimeoutInALibrary(t *testing.T) {
 	toy := &toyBackend{}
 	ccl.SetBackend(t, toy)
-	world(t, 3, nil, func(int) *ccl.Options { return onToy(ccl.Options{Timeout: 200 * time.Millisecond}) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	world(t, 3, nil, func(int) *ccl.Options { return onToy(ccl.Options{Timeout: time.Second}) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		works(ctx, t, c)
 		meet(ctx)
 		if c.Rank() == 1 {

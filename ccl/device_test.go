@@ -305,7 +305,7 @@ func TestCapture(t *testing.T) {
 
 // A stream that stands still, since a peer never comes, is freed at the timeout.
 func TestDeviceTimeout(t *testing.T) {
-	toy := onToyDevice(t, 3, ccl.Options{Timeout: 200 * time.Millisecond}, func(ctx context.Context, t *testing.T, c *ccl.Comm, s *toyStream) {
+	toy := onToyDevice(t, 3, ccl.Options{Timeout: time.Second}, func(ctx context.Context, t *testing.T, c *ccl.Comm, s *toyStream) {
 		meet(ctx)
 		if c.Rank() == 1 {
 			<-c.Done()

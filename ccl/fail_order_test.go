@@ -29,7 +29,7 @@ func TestR4MismatchIsToldToAll(t *testing.T) {
 					err = ccl.Barrier(ctx, c)
 				}
 				e := wants(t, err, ccl.ErrMismatch)
-				assert.Less(t, time.Since(began), 2*time.Second)
+				assert.Less(t, time.Since(began), soon) // test/promises asserts how soon
 				assert.NotEqual(t, c.Rank(), e.Peer)
 				assert.NotNil(t, e.Mine)
 				assert.NotNil(t, e.Theirs, "%v", err)
@@ -97,7 +97,7 @@ func TestR3WaiterIsNotNamed(t *testing.T) {
 			if err != nil || c.Rank() != ahead {
 				return err
 			}
-			first, stop := context.WithTimeout(ctx, 150*time.Millisecond)
+			first, stop := context.WithTimeout(ctx, 500*time.Millisecond)
 			defer stop()
 			return ccl.Recv(first, c, make([]int32, 1), waiter)
 		}},
@@ -113,7 +113,7 @@ func TestR3WaiterIsNotNamed(t *testing.T) {
 					<-c.Done()
 					return
 				}
-				short, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+				short, stop := context.WithTimeout(ctx, time.Second)
 				defer stop()
 				if err = tc.call(short, c); err == nil {
 					err = ccl.Barrier(short, c)

@@ -81,13 +81,16 @@ func TestContextThatHasEnded(t *testing.T) {
 	})
 }
 
-// Ranks 2 and 3 do not come: the deadline of rank 0's context passes.
+// Ranks 2 and 3 do not come: the deadline of rank 0's context passes, when rank 1 is in the call.
 func TestDeadline(t *testing.T) {
+	var all [4]atomic.Pointer[ccl.Comm]
 	everywhere(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		all[c.Rank()].Store(c)
 		works(ctx, t, c)
 		meet(ctx)
 		switch c.Rank() {
 		case 0:
+			sleeps(t, all[1].Load())
 			ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 			defer cancel()
 			err := sum(ctx, c)
@@ -107,7 +110,7 @@ func TestDeadline(t *testing.T) {
 // Options.Timeout ends a call that waits for ranks 2 and 3. It is so long that ranks 0 and 1 are both in the call by then,
 // on a busy machine too.
 func TestTimeout(t *testing.T) {
-	o := &ccl.Options{Timeout: 300 * time.Millisecond}
+	o := &ccl.Options{Timeout: time.Second}
 	var told atomic.Int32
 	everywhere(t, 4, o, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		switch c.Rank() {

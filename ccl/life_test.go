@@ -374,7 +374,7 @@ func TestAbortPassesTheFirstCauseOn(t *testing.T) {
 // A Comm that is aborted with the failure of another says what happened there, in few words: a rank of the first is
 // named to ranks that are not in it, however long the way.
 func TestAbortNamesWhatHappenedElsewhere(t *testing.T) {
-	world(t, 4, nil, func(int) *ccl.Options { return &ccl.Options{Timeout: 300 * time.Millisecond} }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	world(t, 4, nil, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		dp, err := c.Split(ctx, c.Rank()%2, 0)
 		if !assert.NoError(t, err) {
 			return
@@ -390,7 +390,9 @@ func TestAbortNamesWhatHappenedElsewhere(t *testing.T) {
 		x := make([]float32, 4096)
 		switch c.Rank() {
 		case 1: // waits for rank 3, which is late
-			e := wants(t, ccl.AllReduce(ctx, dp, x, x, ccl.Sum), ccl.ErrTimeout)
+			soon, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+			e := wants(t, ccl.AllReduce(soon, dp, x, x, ccl.Sum), ccl.ErrTimeout)
 			tp.Abort(e)
 			meet(ctx)
 			first := &ccl.Error{}

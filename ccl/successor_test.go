@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,16 +66,14 @@ func TestSuccessorProcess(t *testing.T) {
 		if next.Rank() == teller {
 			rest.Abort(errors.New("for all to hear"))
 		}
-		began := time.Now()
 		select {
 		case <-rest.Done():
-		case <-time.After(5 * time.Second):
+		case <-ctx.Done():
 		}
 		var e *ccl.Error
 		require.ErrorAs(t, rest.Err(), &e, "rank %d has heard nothing", world.Rank())
 		require.Equal(t, ccl.ErrAborted, e.Code)
 		require.Equal(t, teller, e.Peer)
-		require.Less(t, time.Since(began), time.Second)
 		// A teller that ends before all have heard it is lost, while a host's first process is being succeeded.
 		require.NoError(t, ccl.Barrier(ctx, next))
 		defer rest.Close()
@@ -114,24 +111,23 @@ func TestKilledAtOnceProcess(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), long)
 	defer cancel()
-	c, err := ccl.Join(ctx, nil)
+	c, err := ccl.Join(ctx, &ccl.Options{PeerTimeout: long})
 	require.NoError(t, err)
 	defer c.Close()
 	if c.Rank() == 1 {
 		killSelf()
 	}
-	began := time.Now()
 	x := make([]int64, 1)
 	err = ccl.AllReduce(ctx, c, x, x, ccl.Sum)
 	var e *ccl.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, ccl.ErrRankLost, e.Code)
 	require.Equal(t, 1, e.Peer)
-	require.Less(t, time.Since(began), time.Second) // ten times what R1 promises between hosts
 	fmt.Printf("rank %d: has heard\n", c.Rank())
 }
 
-// A process that is killed before it has said anything is named as soon as any other.
+// A process that is killed before it has said anything is named, and not only when it has been silent for PeerTimeout.
+// test/promises asserts how soon.
 func TestR1KilledAtOnceIsNamed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()

@@ -152,6 +152,18 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// sleeps returns once c is in a blocking call that has waited for so long that it sleeps: the other ranks see that it is there.
+func sleeps(t testing.TB, c *ccl.Comm) {
+	t.Helper()
+	until(t, "the call does not sleep", func() bool {
+		asleep := false
+		for call := range c.Trace() {
+			asleep = call.State == ccl.Running && call.Caller != ""
+		}
+		return asleep
+	})
+}
+
 // wants checks that err is an *Error of that code, and returns it; never nil.
 func wants(t testing.TB, err error, code ccl.Code) *ccl.Error {
 	t.Helper()

@@ -77,9 +77,7 @@ func TestReclaim(t *testing.T) {
 	require.Zero(t, c[0].Local.Touches(1).Load(), "it is waited for")
 
 	require.Nil(t, c[1].MayTouch())
-	began := time.Now()
-	require.Equal(t, f, c[0].Reclaim(dst, f))
-	require.Less(t, time.Since(began), time.Second)
+	require.Equal(t, f, c[0].Reclaim(dst, f)) // though c[1] still writes
 	require.NotEqual(t, place, c[0].Site.Host.SpanOf(dst))
 	require.Equal(t, place.Base, c[0].Site.Host.SpanOf(mem[:shm.Page]).Base)
 	c[1].Touched()
