@@ -54,16 +54,23 @@ func init() {
 			over = end[0] == 1
 		}
 		after := stops()
-		longest, count := 0.0, uint64(0)
+		longest, most, count := 0.0, 0.0, uint64(0) // most: of three in four
+		for i := range after.Counts {
+			count += after.Counts[i] - before.Counts[i]
+		}
+		below := uint64(0)
 		for i, k := range after.Counts {
 			if k -= before.Counts[i]; k > 0 {
-				count += k
 				if longest = after.Buckets[i+1]; math.IsInf(longest, 1) {
 					longest = after.Buckets[i]
 				}
+				if 4*below < 3*count {
+					most = longest
+				}
+				below += k
 			}
 		}
-		fmt.Printf("stops %d longest %.0f\n", count, longest*1e9)
+		fmt.Printf("stops %d longest %.0f most %.0f\n", count, longest*1e9, most*1e9)
 	}
 }
 
@@ -74,10 +81,12 @@ func stops() *metrics.Float64Histogram {
 	return s[0].Value.Float64Histogram()
 }
 
-var stopsLine = regexp.MustCompile(`stops (\d+) longest (\d+)`)
+var stopsLine = regexp.MustCompile(`stops (\d+) longest (\d+) most (\d+)`)
 
 // No kernel and no wait keeps the collector waiting, however large the call: a stop takes under a millisecond where
-// a core is free for it. On two cores none is, and what the kernel's scheduler does counts as well.
+// a core is free for it. On two cores none is, and what the kernel's scheduler does counts as well. Where other programs take
+// the processors in each of twelve attempts, it is three stops of four that count, of the best attempt: an obstacle is there for
+// most, in all.
 func TestCollectorStops(t *testing.T) {
 	const promise = time.Millisecond
 	bytes := 256 << 20
@@ -92,32 +101,33 @@ func TestCollectorStops(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			// Where other programs run, the stop may wait for them, and an attempt counts only if it succeeds. A real
 			// obstacle is there every time.
-			for attempt, counted := 1, 0; ; attempt++ {
+			for attempt, counted, least := 1, 0, time.Hour; ; attempt++ {
 				calm := others()
 				_, text := processes(t, ranks, way.hosts, "pauses", strconv.Itoa(bytes))
 				found := stopsLine.FindAllStringSubmatch(text, -1)
 				require.Len(t, found, ranks, text)
-				var longest time.Duration
+				var longest, most time.Duration
 				count := 0
 				for _, m := range found {
 					n, _ := strconv.Atoi(m[1])
 					ns, _ := strconv.Atoi(m[2])
-					count, longest = count+n, max(longest, time.Duration(ns))
+					q, _ := strconv.Atoi(m[3])
+					count, longest, most = count+n, max(longest, time.Duration(ns)), max(most, time.Duration(q))
 				}
 				require.NotZero(t, count)
+				least = min(least, most)
 				quiet := calm()
 				if quiet {
 					counted++
 				}
-				t.Logf("attempt %d: AllReduce of %d MiB, %d ranks %s, %d processors: the longest of %d stops took up to %v", attempt, bytes>>20, ranks, way.name, runtime.NumCPU(), count, round(longest))
+				t.Logf("attempt %d: AllReduce of %d MiB, %d ranks %s, %d processors: the longest of %d stops took up to %v, three in four %v", attempt, bytes>>20, ranks, way.name, runtime.NumCPU(), count, round(longest), round(most))
 				switch {
 				case longest <= 10*promise || counted == 4:
 					asserted(t, "the longest stop of the collector", longest, promise)
 					return
 				case attempt == 12:
-					const why = "other programs took the processors in each attempt: nothing can be said"
-					require.NotEqual(t, "all", os.Getenv("GOCCL_REQUIRE"), why)
-					t.Skip(why)
+					asserted(t, "three stops of the collector in four", least, promise)
+					return
 				}
 			}
 		})
