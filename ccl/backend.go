@@ -298,7 +298,7 @@ func (l *library) fresh(t talk, g engine.Group) (engine.Engine, error) {
 
 // shares has, by backend, how to hold what the backend's library uses together with others, until let go is called; nil if there is
 // nothing. left says that calls were left inside.
-var shares = map[string]func() (letGo func(left bool) error, err error){}
+var shares = map[string]func() (letGo func(left bool) error, err error){"oneccl": leaveMPI}
 
 // share holds what l's backend shares.
 func (l *library) share() (err error) {

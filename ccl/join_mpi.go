@@ -20,16 +20,16 @@ func init() {
 	shares["oneccl"] = keepMPI
 }
 
-// keepMPI keeps MPI initialised for oneCCL where that moves data over it: it uses what it finds initialised, and
-// does not finalise that (src/atl/mpi/atl_mpi.cpp, is_external_init). Join would finalise MPI behind it.
+// keepMPI keeps MPI initialised for oneCCL where that moves data over it, see transport.go: what it finds initialised it
+// does not finalise (is_external_init). Join would finalise MPI behind it.
 func keepMPI() (func(left bool) error, error) {
 	switch {
-	case os.Getenv("CCL_ATL_TRANSPORT") != "mpi":
+	case !overMPITransport():
 		return nil, nil
 	case mpi.Finalized():
 		return nil, errors.New("oneCCL is to use MPI (CCL_ATL_TRANSPORT=mpi), which was finalised with the last Comm that used it: keep one open, or call mpi.Init first")
-	case !mpi.Initialized(): // oneCCL does it by itself
-		return nil, nil
+	case !mpi.Initialized():
+		return nil, initialisesMPI(os.Getenv)
 	}
 	return mpi.Use()
 }

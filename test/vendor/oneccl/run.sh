@@ -2,6 +2,7 @@
 # Runs the oneCCL engine on the real thing, without a GPU: fetch.sh has what it runs on.
 #   run.sh conform         goccl's declarations against the headers of both versions
 #   run.sh cpu VERSION     the CPU plugin: the engine's tests, and bench with 2, 3 and 4 processes
+#                          and, with Intel MPI's wheel, over MPI
 #   run.sh sycl            SYCL queues and memory on SYCL's CPU device, 2 processes
 #   run.sh                 all of it, with 2021.17.2 and 2022.2.0
 set -euo pipefail
@@ -24,7 +25,7 @@ bench() {
 	while [ "$1" != -- ]; do launcher+=("$1") && shift; done
 	shift
 	echo "bench ${launcher[*]} $*"
-	timeout 300 "${launcher[@]}" "$bin/bench" -backend oneccl "$@" >"$bin/out" 2>&1 || { cat "$bin/out"; return 1; }
+	timeout 300 "${launcher[@]}" "$bin/${program:-bench}" -backend oneccl "$@" >"$bin/out" 2>&1 || { cat "$bin/out"; return 1; }
 	grep -q '^# Out of bounds values : 0 OK' "$bin/out" || { cat "$bin/out"; return 1; }
 }
 
@@ -57,6 +58,34 @@ cpu() {
 	done
 	if timeout 60 "$bin/bench" -backend oneccl -t 2 >"$bin/out" 2>&1 || ! grep -q 'one rank per process' "$bin/out"; then
 		echo "run.sh: two ranks in a process were not refused" >&2
+		cat "$bin/out"
+		return 1
+	fi
+	(over_mpi)
+}
+
+# over_mpi: with CCL_ATL_TRANSPORT=mpi oneCCL moves data over Intel MPI, which Join has initialised. A build without MPI is refused
+# where oneCCL would abort.
+over_mpi() {
+	local name version mpi
+	test/mpi/fetch.sh
+	read -r name version _ < <(grep '^impi_rt ' test/mpi/wheels)
+	mpi=${GOCCL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/goccl}/mpi/$name-$version/$name-$version.data/data
+	go build -tags oneccl,mpi -o "$bin/bench-mpi" ./bench
+	export LD_LIBRARY_PATH=$mpi/lib PATH=$mpi/bin:$PATH I_MPI_FABRICS=shm CCL_ATL_TRANSPORT=mpi
+	program=bench-mpi bench mpiexec -n 2 -- -op all -b 8 -e 512K -f 256 -n 3
+	CCL_LOG_LEVEL=info program=bench-mpi bench mpiexec -n 2 -- -op allreduce -b 8 -e 8 -n 1
+	grep -q 'MPI was initialized externally' "$bin/out" || { cat "$bin/out"; return 1; }
+	refused 'PMI connection serves once' mpiexec -n 2 "$bin/bench"
+	refused 'not started by a launcher with MPI' "$bin/bench-mpi" -np 2
+}
+
+# refused TEXT COMMAND..: a bench that must fail with that text.
+refused() {
+	local text=$1
+	shift
+	echo "$* is refused: $text"
+	if timeout 60 "$@" -backend oneccl -op allreduce -b 8 -e 8 -n 1 >"$bin/out" 2>&1 || ! grep -q "$text" "$bin/out"; then
 		cat "$bin/out"
 		return 1
 	fi
