@@ -40,7 +40,8 @@ func TestRun(t *testing.T) {
 	printPoints(&out, points)
 	printTables(&out, algo.Defaults(), fit(points, algo.Defaults()))
 	require.NoError(t, o.waysOfOneHost(&out))
-	for _, part := range []string{"\n2x1    gather               1024  ", "doubling", `  {Kind: AllToAll, Name: "pairwise"},`, "\nallreduce         65536 ", "ReadFrom = "} {
+	require.NoError(t, o.linesOfCores(&out))
+	for _, part := range []string{"\n2x1    gather               1024  ", "doubling", `  {Kind: AllToAll, Name: "pairwise"},`, "\nallreduce         65536 ", "ReadFrom = ", "\nlines between cores"} {
 		require.Contains(t, out.String(), part)
 	}
 }

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package main
+
+import "github.com/goccl/goccl/internal/cores"
+
+func usable([]cores.Processor) []cores.Processor { return nil }
+
+func pingPong(a, b, rounds int) (float64, error) { return 0, errNoPin }
+
+func further(a, b, rounds int) (float64, error) { return 0, errNoPin }
+
+func sharing(cpus []int, rounds int) (float64, error) { return 0, errNoPin }
