@@ -124,6 +124,7 @@ func (c *Member) FailHere(f *call.Fault) bool {
 // Enlist makes c known to the monitor: from now on it can fail.
 func (c *Member) Enlist() {
 	c.Spins = c.Site.spins() // all processes of this host have said by now where they may run
+	c.agreeOnForm()
 	c.Site.add(c)
 }
 

@@ -224,11 +224,7 @@ func (c *state) missing(peer int) []int {
 		}
 	}
 	if c.Lockstep {
-		for r := range c.N {
-			if r != c.Me && int32(c.Local.Posted(r, c.Round)-c.Round) < 0 {
-				m = append(m, c.LocalRank(r))
-			}
-		}
+		m = c.unposted()
 	}
 	if len(m) > 0 || peer < 0 {
 		return m
@@ -258,6 +254,27 @@ func (c *state) missing(peer int) []int {
 		return []int{first}
 	}
 	return nil // they wait for each other
+}
+
+// unposted lists the ranks of this host that have not posted this rank's round: of those that are furthest behind the ones that
+// do not wait themselves. A leader, for one, posts once its group has.
+func (c *state) unposted() (m []int) {
+	var last int32
+	lastWaits := false
+	for r := range c.N {
+		behind := int32(c.Local.Posted(r, c.Round) - c.Round)
+		waits := c.Local.Waits(r).Load()>>32 == c.Calls&math.MaxUint32 && c.Local.Waits(r).Load() != 0
+		switch {
+		case r == c.Me || behind >= 0:
+			continue
+		case m == nil || behind < last || behind == last && lastWaits && !waits:
+			m, last, lastWaits = nil, behind, waits
+		case behind > last || waits && !lastWaits:
+			continue
+		}
+		m = append(m, c.LocalRank(r))
+	}
+	return m
 }
 
 // peerOf is the rank that rank r of another host has said that it waits for, -1 if none.

@@ -112,7 +112,13 @@ func TestMissing(t *testing.T) {
 	require.Nil(t, c.missing(-1))
 	c.Lockstep, c.Round = true, 1
 	*c.Local.Flag(3, 1) = 1<<32 | 1
+	require.Equal(t, []int{2}, c.missing(-1), "of those that have not posted this round, the one that does not wait")
+	c.Local.Waits(1).Store(0)
 	require.Equal(t, []int{1, 2}, c.missing(-1), "those that have not posted this round")
+	c.Round = 2
+	*c.Local.Flag(1, 1), *c.Local.Flag(3, 2) = 1<<32|1, 2<<32|1
+	require.Equal(t, []int{2}, c.missing(-1), "the one that is furthest behind")
+	c.Round = 1
 
 	sleeps(c, call.Recv, 1, 0)
 	c.Lockstep = false

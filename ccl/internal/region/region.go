@@ -10,7 +10,7 @@ import (
 
 // A region holds what the ranks of one Comm on one host share:
 //
-//	4 KiB         the abort word, how many have left, how many sleep
+//	4 KiB         the abort word, how many have left, how many sleep, the form of small calls
 //	per rank      control: state, where its staging memory and its pipes are,
 //	              its last calls; then slots of (flag, data)
 //
@@ -35,6 +35,7 @@ type Region struct {
 	Kept   uint32         // tuning.CallsKept(n)
 	Inline int            // tuning.Inline(n)
 	Whole  int            // how many bytes of AllReduce lie in the slots
+	Form   tuning.Form    // of small calls, as Forms says
 	slot   int            // bytes of a slot
 	rank   int            // bytes of a rank
 	slots  int            // where its slots begin
@@ -44,7 +45,7 @@ type Region struct {
 // New returns the region of n ranks in mem, which lies at off in the memory of the host.
 func New(off uint64, mem []byte, n int) *Region {
 	return &Region{Off: off, mem: mem, base: unsafe.Pointer(&mem[0]), N: n, Depth: tuning.SlotDepth(n), Kept: tuning.CallsKept(n),
-		Inline: tuning.Inline(n), Whole: tuning.Inline(n), slot: slotBytes(n), rank: rankBytes(n), slots: slotsAt(n),
+		Inline: tuning.Inline(n), Whole: tuning.Inline(n), Form: tuning.Flat, slot: slotBytes(n), rank: rankBytes(n), slots: slotsAt(n),
 		ring: slotsAt(n) + int(tuning.SlotDepth(n))*slotBytes(n)}
 }
 
@@ -80,6 +81,10 @@ func (g *Region) Left() *atomic.Uint64 { return g.word(128) }
 
 // Sleepers is how many ranks of the host sleep until they are rung: see bell.
 func (g *Region) Sleepers() *atomic.Uint64 { return g.word(256) }
+
+// Forms is the form of the Comm's small calls (tuning.Form.Word), 0 until a rank of the host has decided. It is decided once,
+// so that all ranks take the same.
+func (g *Region) Forms() *atomic.Uint64 { return g.word(384) }
 
 // State is StateOpen, StateClosed or StateLeft.
 func (g *Region) State(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank) }

@@ -37,6 +37,11 @@ type Family struct {
 	StreamReduceFrom    int // in Reduce,
 	StreamAllReduceFrom int // in AllReduce,
 	StreamOwnOver       int // and more than so many bytes of results and of what a rank sends itself: what L2 holds.
+
+	// Lines chooses the form of small calls of many ranks: see ChooseForm. Same, Other and Socket are medians of other people's
+	// measurements (github.com/nviennot/core-to-core-latency): of two Xeon Platinum 8375C, of two EPYC 7R13, and a guess for
+	// other CPUs. Next and Share are assumed. `make tune` measures all five.
+	Lines Lines
 }
 
 // families is the table. The last row stands for every CPU that no other row names.
@@ -44,14 +49,17 @@ var families = []Family{
 	{
 		Maker: "GenuineIntel", ClaimAhead: true, FetchAhead: true, ReadOthers: true, WholeTwo: 2 << 10,
 		StreamFrom: 4 << 20, StreamReduceFrom: 1 << 20, StreamAllReduceFrom: 32 << 20, StreamOwnOver: 2 << 20,
+		Lines: Lines{Same: 51, Other: 51, Socket: 108, Next: 7, Share: 5},
 	},
 	{
 		Maker: "AuthenticAMD", MoveString: true, WholeTwo: 4 << 10,
 		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
+		Lines: Lines{Same: 23, Other: 107, Socket: 197, Next: 7, Share: 5},
 	},
 	{
 		Maker: "", WholeTwo: 4 << 10,
 		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
+		Lines: Lines{Same: 50, Other: 100, Socket: 200, Next: 7, Share: 5},
 	},
 }
 
