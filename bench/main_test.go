@@ -162,7 +162,8 @@ func TestRuns(t *testing.T) {
 			if testing.Short() && tc.rows == 24 {
 				t.Skip("-short: 64 MiB")
 			}
-			out, errs, status := bench(t, nil, strings.Fields(tc.args)...)
+			// A call of 64 MiB may wait for 10 s beside many other programs, which is no error.
+			out, errs, status := bench(t, []string{"GOCCL_STALL_WARN=0"}, strings.Fields(tc.args)...)
 			require.Zero(t, status, "%s%s", out, errs)
 			require.Empty(t, errs)
 			if !strings.Contains(tc.args, "-op all ") && !strings.HasSuffix(tc.args, "-op all") {
