@@ -277,13 +277,14 @@ g_res ncclGetVersion(int *v) {
 	return 0;
 }
 
-// take_signals is what a library does that brings its own handlers: without the signal stack, as some do.
+// take_signals is what a library does that brings its own handlers: without the signal stack, as some do. Not SIGURG, which Go sends
+// its own threads all the time: until the engine has put Go's handler back it would run on a goroutine's stack, and write below it.
 static void taken(int s) {
 	signal(s, SIG_DFL);
 	raise(s);
 }
 static void take_signals(void) {
-	const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGURG };
+	const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGUSR1 };
 	for (size_t i = 0; knob("NCCL_SIGNALS", 0) && i < sizeof fatal / sizeof *fatal; i++)
 		signal(fatal[i], taken);
 }
