@@ -79,7 +79,7 @@ func (c *Member) Park(ctx context.Context, w *Waiter, peer int, limit time.Durat
 		default:
 		}
 		c.Local.Bell(c.Me).Store(want)
-		c.Site.Yielding.drain(c.Site.Born, lateYield(c.Spins))
+		c.drain()
 		return
 	}
 	if c.Host.Shared() {

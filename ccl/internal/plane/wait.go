@@ -152,19 +152,21 @@ func (c *Member) GiveWay(lap int) {
 			return
 		}
 	}
-	c.Site.Yielding.yield(c.Site.Born, lateYield(c.Spins))
+	c.yield()
 }
 
 // Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
 // compute on this rank's core. What comes over TCP rings nobody, and is waited for in short naps.
 func (c *state) Abrupt(w *Waiter, peer int) bool {
-	return c.Site.Yielding.ends(c.Site.Born) && ringsPay(c.Site.Topo.Locals(c.Site.Node), c.Host.Processors()) &&
+	y := &c.Site.Yielding
+	return y.ends(c.Site.Born) && (y.others.Load() || ringsPay(c.Site.Topo.Locals(c.Site.Node), c.Host.Processors())) &&
 		(w.Remote || c.Host.Shared() && c.CanPark(w, peer))
 }
 
-// ringsPay reports whether so many ranks of a host may ring each other in each call. Beside a busy loop per core, 3 and 4
-// ranks of two cores that do so are 20 times as fast as those that give way. But with more than two ranks to a core a late
-// yield may be the work of the ranks themselves, and each rank is rung several times in a call.
+// ringsPay reports whether so many ranks of a host may ring each other in each call, whatever made their yields late. Beside
+// a busy loop per core, 3 and 4 ranks of two cores that do so are 20 times as fast as those that give way. But with more than
+// two ranks to a core a late yield may be the work of the ranks themselves, and each rank is rung several times in a call:
+// that pays only if other programs run as well.
 func ringsPay(ranks, processors int) bool { return ranks <= 2*processors }
 
 // Stop fails the Comm with f and returns what it failed with.

@@ -23,6 +23,7 @@ type yielding struct {
 	term   atomic.Int64 // how long the last term was
 	last   atomic.Int64 // when the last late yield ended that counts
 	doubts atomic.Int64 // what late yields weigh, less what was answered since
+	others atomic.Bool  // as the last term began, programs that are not of the job wanted the processors
 }
 
 const (
@@ -53,22 +54,22 @@ func lateYield(spins int) time.Duration {
 	return yieldLate
 }
 
-// yielded learns from a yield that ended now and took so long; from late on it counts as late. Goroutines that do so at
-// once may lose what one of them has seen.
-func (c *yielding) yielded(now, took, late time.Duration) {
+// yielded learns from a yield that ended now and took so long; from late on it counts as late. It reports whether a term
+// begins. Goroutines that do so at once may lose what one of them has seen.
+func (c *yielding) yielded(now, took, late time.Duration) bool {
 	if took < yieldAnswered {
-		return // nobody else wanted the core
+		return false // nobody else wanted the core
 	}
 	doubts := c.doubts.Load()
 	if took < late {
 		if doubts > 0 {
 			c.doubts.Store(doubts - 1)
 		}
-		return
+		return false
 	}
 	until := c.Until.Load()
 	if int64(now) < until {
-		return // it began before the term
+		return false // it began before the term
 	}
 	if int64(now-took)-c.last.Load() > int64(doubtsPass) {
 		doubts = 0
@@ -76,34 +77,43 @@ func (c *yielding) yielded(now, took, late time.Duration) {
 	if doubts += lateWeight; doubts < doubtsMax {
 		c.doubts.Store(doubts)
 		c.last.Store(int64(now))
-		return
+		return false
 	}
 	term := int64(termFirst)
 	if last := c.term.Load(); int64(now) < until+last {
 		term = min(2*last, int64(termMost))
 	}
-	if c.Until.CompareAndSwap(until, int64(now)+term) {
-		c.term.Store(term)
-		c.doubts.Store(doubtsAgain)
-		c.last.Store(int64(now) + term)
+	if !c.Until.CompareAndSwap(until, int64(now)+term) {
+		return false
+	}
+	c.term.Store(term)
+	c.doubts.Store(doubtsAgain)
+	c.last.Store(int64(now) + term)
+	return true
+}
+
+// yield gives way to other processes, and learns from it.
+func (c *state) yield() {
+	y := &c.Site.Yielding
+	began := time.Since(c.Site.Born)
+	proc.Yield()
+	now := time.Since(c.Site.Born)
+	if y.yielded(now, now-began, lateYield(c.Spins)) {
+		y.others.Store(othersRun(proc.Runnable(), c.Site.Topo.Locals(c.Site.Node), c.Host.Processors()))
 	}
 }
 
-// yield gives way to other processes, and learns from it. born is when the job began.
-func (c *yielding) yield(born time.Time, late time.Duration) {
-	began := time.Since(born)
-	proc.Yield()
-	now := time.Since(born)
-	c.yielded(now, now-began, late)
-}
+// othersRun reports whether of so many threads that run or could some are not of the job, all of whose ranks look and give
+// way as a term begins: one for every two processors, and two at least, since Go has threads of its own.
+func othersRun(runnable, ranks, processors int) bool { return runnable >= ranks+max(2, processors/2) }
 
 // drain lets more time pass than a store waits in its core's buffer.
-func (c *yielding) drain(born time.Time, late time.Duration) {
-	began := time.Since(born)
-	if c.yields(began) {
-		c.yield(born, late)
+func (c *state) drain() {
+	began := time.Since(c.Site.Born)
+	if c.Site.Yielding.yields(began) {
+		c.yield()
 		return
 	}
-	for time.Since(born)-began < time.Microsecond {
+	for time.Since(c.Site.Born)-began < time.Microsecond {
 	}
 }

@@ -77,6 +77,18 @@ func TestLateYield(t *testing.T) {
 	require.Less(t, lateYield(spinsAlone), lateYield(SpinsCrowded))
 }
 
+func TestOthersRun(t *testing.T) {
+	for _, tc := range []struct {
+		runnable, ranks, processors int
+		want                        bool
+	}{
+		{-1, 1, 1, false}, {8, 8, 2, false}, {9, 8, 2, false}, {10, 8, 2, true}, {3, 1, 1, true}, {2, 1, 1, false},
+		{155, 104, 104, false}, {156, 104, 104, true},
+	} {
+		require.Equal(t, tc.want, othersRun(tc.runnable, tc.ranks, tc.processors), "%+v", tc)
+	}
+}
+
 func TestRingsPay(t *testing.T) {
 	for _, tc := range []struct {
 		ranks, processors int
