@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
@@ -25,35 +24,57 @@ import (
 // What NCCL and RCCL do at run time, by their sources, and the fake library with them: each of their habits, and an engine
 // that minds none. README of test/fake lists the knobs, with the versions.
 
-// TestNoThreads: 10,000 calls of four ranks make no thread (ncclGroupEndInternal, src/group.cc of NCCL 2.23.4 and later, makes one for
-// each call of a communicator that does not block).
-func TestNoThreads(t *testing.T) {
-	once(t, func(t *testing.T, v *vendor) {
-		lib := keeps(t, v)
-		const n, calls = 4, 10_000 / 4
-		ranks := world(t, v, n)
-		before := lib.Threads()
-		each(t, n, func(i int) error {
-			m := ranks[i].memory(t)
-			defer m.Free()
-			for k := range calls {
-				if err := ranks[i].issueOne(m); err != nil {
-					return err
-				}
-				if k%64 == 63 {
-					if err := ranks[i].wait(within(t)); err != nil {
-						return err
-					}
-				}
-			}
-			return ranks[i].wait(within(t))
-		})
-		require.Equal(t, before, lib.Threads())
+// inProcesses runs four ranks, each a process of its own, which do what child knows by that name.
+func inProcesses(t *testing.T, v *vendor, do string, env ...string) {
+	cmds := children(t, v, 4, do, env...)
+	each(t, len(cmds), func(i int) error {
+		out, err := cmds[i].CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
 	})
 }
 
-// TestHabits: all calls give the right bytes whatever the library's habits, while two goroutines ask for its state, and nobody is
-// in a communicator that is being freed.
+// TestNoThreads: 10,000 calls of four ranks make no thread, in one process and in four (ncclGroupEndInternal, src/group.cc of NCCL 2.23.4
+// and later, makes one for each call of a communicator that does not block).
+func TestNoThreads(t *testing.T) {
+	t.Setenv("FAKE_NCCL_ASYNC_ALL", "1")
+	once(t, func(t *testing.T, v *vendor) {
+		t.Run("threads", func(t *testing.T) {
+			lib := keeps(t, v)
+			const n = 4
+			ranks := world(t, v, n)
+			before := lib.Threads()
+			each(t, n, func(i int) error { return ranks[i].steady(within(t)) })
+			require.Equal(t, before, lib.Threads())
+		})
+		t.Run("processes", func(t *testing.T) { inProcesses(t, v, "steady") })
+	})
+}
+
+// steady is a rank's quarter of 10,000 calls.
+func (r *rank) steady(ctx context.Context) error {
+	m, err := gpu.Alloc[int32](r.device, 1)
+	if err != nil {
+		return err
+	}
+	defer m.Free()
+	for k := range 10_000 / 4 {
+		if err := r.issueOne(m); err != nil {
+			return err
+		}
+		if k%64 == 63 {
+			if err := r.wait(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return r.wait(ctx)
+}
+
+// TestHabits: all calls of four ranks, in one process and in four, give the right bytes whatever the library's habits, while two
+// goroutines ask for its state; nobody is in a communicator that is being freed, and no call makes a thread.
 func TestHabits(t *testing.T) {
 	for name, knobs := range map[string][2]string{
 		"every call is asynchronous":         {"FAKE_NCCL_ASYNC_ALL", "1"},
@@ -65,35 +86,60 @@ func TestHabits(t *testing.T) {
 		"a stream holds four operations":     {"FAKE_STREAM_DEPTH", "4"},
 		"the last word is the environment's": {"NCCL_COMM_BLOCKING", "1"},
 		"an operation takes a millisecond":   {"FAKE_DELAY_US", "1000"},
+		"graphs are not counted":             {"FAKE_NCCL_GRAPH_REFS", "0"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name+"/threads", func(t *testing.T) {
 			vendors(t, func(t *testing.T, v *vendor) {
 				leaks(t, v)
-				keeps(t, v)
+				lib := keeps(t, v)
 				t.Setenv(knobs[0], knobs[1])
-				const n = 2
+				const n = 4
 				ranks := world(t, v, n)
-				done := make(chan struct{})
-				var asking sync.WaitGroup
-				for _, r := range append(ranks, ranks...) {
-					asking.Go(func() {
-						for {
-							select {
-							case <-done:
-								return
-							case <-time.After(100 * time.Microsecond):
-								assert.NoError(t, r.Err())
-							}
-						}
-					})
-				}
-				each(t, n, func(i int) error { return ranks[i].performSome(within(t)) })
-				close(done)
-				asking.Wait()
+				before := lib.Threads()
+				each(t, n, func(i int) error { return ranks[i].habits(within(t)) })
+				require.Equal(t, before, lib.Threads())
 				each(t, n, func(i int) error { return ranks[i].Close() })
 			})
 		})
+		t.Run(name+"/processes", func(t *testing.T) {
+			once(t, func(t *testing.T, v *vendor) { inProcesses(t, v, "habits", knobs[0]+"="+knobs[1]) })
+		})
 	}
+}
+
+// habits makes all calls, while two goroutines ask for the state.
+func (r *rank) habits(ctx context.Context) error {
+	done := make(chan struct{})
+	var asking sync.WaitGroup
+	var asked [2]error
+	for i := range asked {
+		asking.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				case <-time.After(100 * time.Microsecond):
+					asked[i] = errors.Join(asked[i], r.Err())
+				}
+			}
+		})
+	}
+	err := r.performSome(ctx)
+	close(done)
+	asking.Wait()
+	return errors.Join(err, asked[0], asked[1])
+}
+
+// mindful is nil if what a process has done has made no thread in the library, and nothing that a real one would be broken by.
+func mindful(file string) error {
+	lib, err := cside.Open(file)
+	if err != nil {
+		return err
+	}
+	if threads, violations := lib.Threads(), lib.Violations(); threads+violations > 0 {
+		return fmt.Errorf("calls have made %d threads, and there were %d violations", threads, violations)
+	}
+	return nil
 }
 
 // TestStrangers: a start waits for its ranks alone, though others connect with its sockets and leave, as another package's test
@@ -149,14 +195,7 @@ func (r *rank) performSome(ctx context.Context) error {
 // TestContexts: a rank makes a context on its own device alone, whatever the library puts back.
 func TestContexts(t *testing.T) {
 	vendors(t, func(t *testing.T, v *vendor) {
-		cmds := children(t, v, 4, "calls", "NATIVE_TEST_CONTEXTS=1")
-		each(t, len(cmds), func(i int) error {
-			out, err := cmds[i].CombinedOutput()
-			if err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-			return nil
-		})
+		inProcesses(t, v, "calls", "NATIVE_TEST_CONTEXTS=1")
 	})
 }
 

@@ -79,6 +79,10 @@ func child() error {
 			}
 		}
 		return r.Close()
+	case "habits":
+		return errors.Join(r.habits(ctx), r.Close(), mindful(os.Getenv(v.search.Env)))
+	case "steady":
+		return errors.Join(r.steady(ctx), r.Close(), mindful(os.Getenv(v.search.Env)))
 	case "survive":
 		return r.survive(ctx)
 	}
