@@ -100,6 +100,54 @@ func TestStoppedWriterOfPartOfASlice(t *testing.T) {
 	}, ccltest.Processes(2))
 }
 
+// A rank is stopped while it writes its block into the root's results. The root's call ends, and its memory is its own: when the
+// other goes on, it finds nothing to write into.
+func TestStoppedWriterIntoTheRoot(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		ctx := t.Context()
+		const n = 1 << 20
+		c, err := world.Split(ctx, 0, world.Rank())
+		require.NoError(t, err)
+		defer c.Close()
+		dst, err := ccl.MakeSlice[int64](ctx, world, n)
+		require.NoError(t, err)
+		defer ccl.FreeSlice(dst)
+		src := make([]int64, n/2)
+		for i := range src {
+			src[i] = int64(1 + world.Rank())
+		}
+		require.NoError(t, ccl.Gather(ctx, c, dst, src, 0))
+		require.NoError(t, ccl.Barrier(ctx, world))
+		if world.Rank() == 1 {
+			require.NoError(t, inject.Plan("cpu.write:4:stop:2500ms"))
+			err := ccl.Gather(ctx, c, nil, src, 0)
+			require.NoError(t, inject.Plan(""))
+			require.ErrorIs(t, err, ccl.ErrTimeout)
+			require.NoError(t, ccl.Barrier(ctx, world))
+			return
+		}
+		for i, x := range dst {
+			if x != int64(1+i/len(src)) {
+				t.Fatalf("element %d is %d", i, x)
+			}
+		}
+		limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		require.ErrorIs(t, ccl.Gather(limited, c, dst, src, 0), ccl.ErrTimeout)
+		require.Less(t, time.Since(began), 2*time.Second, "the other has gone on: it was waited for")
+		for i := range dst {
+			dst[i] = -7
+		}
+		require.NoError(t, ccl.Barrier(ctx, world)) // the other goes on
+		for i, x := range dst {
+			if x != -7 {
+				t.Fatalf("element %d is %d: it was written after the call had failed", i, x)
+			}
+		}
+	}, ccltest.Processes(2))
+}
+
 // Ranks of one process: one is late to touch the other's memory, before or after it has made a pointer of what was
 // offered. The other's call has failed by then, and if that has returned, its memory is something else, or nothing.
 func TestLateTouchOfMemoryThatIsGone(t *testing.T) {
@@ -119,6 +167,9 @@ func TestLateTouchOfMemoryThatIsGone(t *testing.T) {
 		"AllToAllV": func(ctx context.Context, c *ccl.Comm, dst, src []float32) error {
 			half := []int{len(src) / 2, len(src) / 2}
 			return ccl.AllToAllV(ctx, c, dst, half, src, half)
+		},
+		"Gather": func(ctx context.Context, c *ccl.Comm, dst, src []float32) error {
+			return ccl.Gather(ctx, c, dst, src[:len(src)/2], 0)
 		},
 		"SendRecv": func(ctx context.Context, c *ccl.Comm, dst, src []float32) error {
 			return ccl.SendRecv(ctx, c, dst, 1-c.Rank(), src, 1-c.Rank())

@@ -118,6 +118,58 @@ func TestFailureOnPartOfASlice(t *testing.T) {
 	}, ccltest.Processes(2))
 }
 
+// Blocks are where they belong, whether the root's results are a whole slice, into which the others write, or a part of one,
+// with pages at its ends that are others' too: there the root copies.
+func TestGatherIntoASlice(t *testing.T) {
+	for _, opts := range [][]ccltest.Option{nil, {ccltest.Processes(3)}} {
+		ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+			ctx, n := t.Context(), 150_000 // more than 1 MiB
+			arena, err := ccl.MakeSlice[int64](ctx, c, 3*n+1000)
+			require.NoError(t, err)
+			defer ccl.FreeSlice(arena)
+			for _, from := range []int{0, 1, 512, 999} {
+				for _, counts := range [][]int{{n, n, n}, {2, n, n + 200}, {n + 11, 0, n}, {3, 5, 3 * n}} {
+					for root := range 3 {
+						total := counts[0] + counts[1] + counts[2]
+						if from+total > len(arena) {
+							continue
+						}
+						for i := range arena {
+							arena[i] = -1
+						}
+						src := make([]int64, counts[c.Rank()])
+						for i := range src {
+							src[i] = int64(i + c.Rank())
+						}
+						var dst []int64
+						if c.Rank() == root {
+							dst = arena[from:][:total]
+						}
+						require.NoError(t, ccl.GatherV(ctx, c, dst, counts, src, root))
+						if c.Rank() != root {
+							continue
+						}
+						at := from
+						for r, count := range counts {
+							for i := range count {
+								if arena[at+i] != int64(i+r) {
+									t.Fatalf("from %d, %v to %d: element %d of rank %d is %d", from, counts, root, i, r, arena[at+i])
+								}
+							}
+							at += count
+						}
+						for i, x := range arena {
+							if (i < from || i >= at) && x != -1 {
+								t.Fatalf("from %d, %v to %d: element %d of the slice, which is not of the results, is %d", from, counts, root, i, x)
+							}
+						}
+					}
+				}
+			}
+		}, opts...)
+	}
+}
+
 // A Comm is not concerned if another fails in the same slice.
 func TestFailureBesideAnotherComm(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {

@@ -8,9 +8,12 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/reduce"
 )
 
 // Staging copies every byte twice. Where the ranks of a host can reach each other's memory, data
@@ -102,6 +105,30 @@ func (c *Reach) FillFrom(ctx context.Context, r int, here unsafe.Pointer, pid in
 		}
 	}
 	return nil
+}
+
+// Write copies src to offset off of rank r's memory at p, which can be touched and takes so many bytes of results in all.
+func (c *Reach) Write(r int, p *shm.Span, off int, src []byte, results int) *call.Fault {
+	at, f := c.Touch(r, p)
+	if f == nil {
+		f = c.MayTouch()
+	}
+	move := ordered.Copy
+	if len(src) > tuning.PreemptPiece && streamsOwn(len(src), results) {
+		move = reduce.Stream
+	}
+	for i := 0; f == nil && i < len(src); i += tuning.PreemptPiece {
+		inject.At("cpu.write")
+		writePiece(unsafe.Add(at, off+i), src[i:min(i+tuning.PreemptPiece, len(src))], move)
+		f = c.InterruptedNow()
+	}
+	c.Touched()
+	return f
+}
+
+//go:noinline
+func writePiece(to unsafe.Pointer, piece []byte, move func(dst, src unsafe.Pointer, n int)) {
+	move(to, call.Ptr(piece), len(piece))
 }
 
 //go:noinline

@@ -5,6 +5,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // The collectives that fetch data where they lie: a rank that others read from stays in the call until they
@@ -72,6 +73,51 @@ func (c *Team) collectByRead(ctx context.Context, k *call.Call, root int) *call.
 		return c.LocalBarrier(ctx, k)
 	}
 	return c.releaseBy(ctx, k, root)
+}
+
+// gatherByWrite has each rank write its block into the root's results, all at once, if they can be touched: those of a rank of
+// this process and, where a further meeting of the ranks is not felt, MakeSlice memory that shares no page with anything else,
+// so that it can be taken back (see reach). It reports whether it has; what the root offers tells all ranks.
+func (c *Team) gatherByWrite(ctx context.Context, k *call.Call, root int) (bool, *call.Fault) {
+	largest := k.Largest()
+	if largest < tuning.WriteRootFrom {
+		return false, nil
+	}
+	if f := c.acquaint(ctx, k); f != nil {
+		return false, f
+	}
+	if !c.Reach.All && largest < tuning.AskRootFrom {
+		return false, nil
+	}
+	var results []byte
+	if c.Me == root {
+		results = k.Dst
+	}
+	round, f := c.postOffer(ctx, k, nil, results)
+	if f != nil {
+		return false, f
+	}
+	o := c.newOffer(nil, results)
+	if c.Me != root {
+		theirs, f := c.offerOf(ctx, k, root, round)
+		if f != nil {
+			return false, f
+		}
+		o = *theirs
+	}
+	_, size := k.Block(c.N - 1)
+	if lead, tail := o.dst.Edges(size); !c.Reach.All && (o.dst.Size == 0 || lead+tail > 0) {
+		return false, nil
+	}
+	if c.Me == root {
+		reach.TakeOwn(k.Part(k.Dst, c.Me), k.Src, size)
+		return true, c.Reclaim(k.Dst, c.release(ctx, k, true))
+	}
+	from, _ := k.Block(c.Me)
+	if f := c.Write(root, &o.dst, from, k.Src, size); f != nil {
+		return true, f
+	}
+	return true, c.release(ctx, k, false)
 }
 
 // allToAllByRead reads this rank's block of each of the others' vectors, which have been offered.

@@ -33,6 +33,18 @@ func TestFetch(t *testing.T) {
 				}
 				return blocks(n, func(q int) []int32 { return vector(q, 0, count) })
 			}, []way{byRead, byDirect}},
+		{"blocks of all where the root wants them", call.Gather, func(c *Team, k *call.Call) *call.Fault {
+			written, f := c.gatherByWrite(t.Context(), k, 1)
+			if !written && f == nil {
+				t.Error("not written")
+			}
+			return f
+		}, func(r int) []int32 { return vector(r, 0, count) }, func(r int) []int32 {
+			if r != 1 {
+				return nil
+			}
+			return blocks(n, func(q int) []int32 { return vector(q, 0, count) })
+		}, []way{byDirect}},
 		{"a block of each", call.AllToAll, func(c *Team, k *call.Call) *call.Fault {
 			if _, _, f := c.exchange(t.Context(), k, k.Src, k.Dst, 0); f != nil {
 				return f

@@ -53,9 +53,12 @@ func (c *Team) allGather(ctx context.Context, k *call.Call) *call.Fault {
 	return c.collect(ctx, k, -1)
 }
 
-// gather: everybody posts its block; the root reads them.
+// gather: everybody posts its block, and the root reads them; or everybody writes its block where the root wants it.
 func (c *Team) gather(ctx context.Context, k *call.Call) *call.Fault {
 	root := int(k.Root)
+	if done, f := c.gatherByWrite(ctx, k, root); f != nil || done {
+		return f
+	}
 	if c.N > 2 {
 		return c.collect(ctx, k, root)
 	}

@@ -85,6 +85,8 @@ const (
 	ReadRootFrom    = 64 << 10  // in Broadcast and Gather, where one rank reads and the other waits,
 	ReadRootTo      = 4 << 20   // up to here in Broadcast, in which the root has nothing else to do, and in Send;
 	ReadScatterFrom = 64 << 10  // in Scatter, whose root copies its own block while the others read.
+	WriteRootFrom   = 64 << 10  // From here on, ranks write into the results of Gather's root, if they are in one process;
+	AskRootFrom     = 512 << 10 // else they ask from here on whether it has MakeSlice memory.
 
 	// Bytes of an AllReduce whose operands are read: all of them up to here, and each rank its part up to there;
 	ReadAllTo    = 512 << 10
