@@ -22,7 +22,8 @@ func leaveMPI() (letGo func(left bool) error, err error) {
 }
 
 // initialisesMPI is nil where oneCCL can initialise MPI, else why it cannot: the PMI-1 connection of a launcher serves once, and
-// ranks that no launcher with MPI has started are an MPI job each.
+// ranks that no launcher with MPI has started are an MPI job each. The reason comes first: of an error that another rank has told,
+// a rank knows only the beginning.
 func initialisesMPI(getenv func(string) string) error {
 	l, err := boot.Detect(getenv)
 	if err != nil || l.Size == 1 {
@@ -32,7 +33,7 @@ func initialisesMPI(getenv func(string) string) error {
 	case "openmpi", "pals", "slurm":
 		return nil
 	case "pmi":
-		return errors.New("oneCCL is to use MPI (CCL_ATL_TRANSPORT=mpi), but the launcher's PMI connection serves once, and has served to find the ranks: build with -tags oneccl,mpi and leave GOCCL_MPI_LIB unset, so that MPI finds them, or call mpi.Init first")
+		return errors.New("CCL_ATL_TRANSPORT=mpi, but the launcher's PMI connection serves once, and has found the ranks: build with -tags oneccl,mpi and leave GOCCL_MPI_LIB unset, so that MPI finds them, or call mpi.Init first")
 	}
-	return errors.New("oneCCL is to use MPI (CCL_ATL_TRANSPORT=mpi), but the ranks were not started by a launcher with MPI: start them with mpiexec, or leave the variable unset")
+	return errors.New("CCL_ATL_TRANSPORT=mpi, but the ranks were not started by a launcher with MPI: start them with mpiexec, or leave the variable unset")
 }
