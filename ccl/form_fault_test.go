@@ -31,6 +31,10 @@ func TestFormsOfProcesses(t *testing.T) {
 		ccltest.Run(t, n, func(t testing.TB, world *ccl.Comm) {
 			for _, form := range []int{2, 3, 1002, 1004} {
 				c := formed(t, world, form)
+				plan := map[int]string{2: "groups of 2", 3: "groups of 3", 1002: "tree of 2", 1004: "tree of 4"}[form]
+				require.Equal(t, plan+" over shared memory", c.Plan(ccl.KindAllReduce, ccl.TypeInt64, ccl.Sum, 2))
+				require.Equal(t, plan+" over shared memory", c.Plan(ccl.KindBarrier, ccl.TypeInt64, ccl.Sum, 0))
+				require.Equal(t, "staged over shared memory", c.Plan(ccl.KindAllReduce, ccl.TypeInt64, ccl.Sum, 1<<20))
 				for i := range 100 {
 					x := []int64{int64(i + c.Rank()), 1}
 					require.NoError(t, ccl.AllReduce(t.Context(), c, x, x, ccl.Sum))

@@ -127,6 +127,9 @@ func (c *Comm) Plan(k *call.Call) string {
 		blocks = max(c.N-1, 1)
 	}
 	n := int(k.Count) * k.Elem
+	if k.Kind == call.AllReduce && n <= c.Local.Form.Most || k.Kind == call.Barrier && c.Local.Form.Group > 0 {
+		return c.Local.Form.String() + " over " + c.Transport()
+	}
 	if _, inSlot := c.Layout(n, blocks); inSlot != rounds.NoSlot || k.Kind == call.AllReduce && n <= c.Local.Whole {
 		return "inline over " + c.Transport()
 	}

@@ -230,13 +230,9 @@ func TestFormsPage(t *testing.T) {
 			tree, us3 := bestOf(at, f.lines, func(f tuning.Form) bool { return f.Tree })
 			chosen := tuning.ChooseForm(at, f.lines)
 			us := simulated(at, f.lines, chosen, 8)
-			name := "flat"
-			if chosen.Group > 0 {
-				name = "grouped"
-				if chosen.Tree {
-					name = "tree"
-				}
-				name = fmt.Sprintf("%s by %d, %.0f", name, chosen.Group, us)
+			name := chosen.String()
+			if chosen != tuning.Flat {
+				name += fmt.Sprintf(", %.0f", us)
 			}
 			fmt.Fprintf(&b, "| %s | %d | %.0f | %.0f (%d) | %.0f (%d) | %s |\n", f.name, n, flat, us2, grouped.Group, us3, tree.Group, name)
 			assert.LessOrEqual(t, us, 1.3*min(us2, us3), "%s, %d ranks", f.name, n)

@@ -1,5 +1,7 @@
 package tuning
 
+import "fmt"
+
 // Small calls on one host have three forms. In the flat form each rank reads what each of the others has posted. In the others
 // the ranks form groups of consecutive ranks, whose first rank, the leader, collects what the group has posted. In the grouped
 // form each rank then reads from all leaders. In the tree only the leaders do, and each passes the result on to its group.
@@ -133,6 +135,17 @@ func ChooseForm(at []Place, l Lines) Form {
 		best.Most = bytes
 	}
 	return best
+}
+
+// String is f as bench shows it: flat, groups of 4, or tree of 4.
+func (f Form) String() string {
+	switch {
+	case f.Group == 0:
+		return "flat"
+	case f.Tree:
+		return fmt.Sprintf("tree of %d", f.Group)
+	}
+	return fmt.Sprintf("groups of %d", f.Group)
 }
 
 // Word is f as one word, which is not 0.
