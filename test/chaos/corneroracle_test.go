@@ -149,13 +149,16 @@ func (k *corner) judgeParty(w *told, i int, killed bool) string {
 	hit := p.has(k.victim) && (w.fired || k.sort == descriptors)
 	var failed []int
 	for _, r := range p.members {
+		_, ok := w.ends[key{r, i}]
+		if _, before := w.ends[key{r, -1}]; !ok && before && !(killed && r == k.victim) {
+			return "" // there never was such a Comm for r, which has closed it: the others may meet that
+		}
+	}
+	for _, r := range p.members {
 		if killed && r == k.victim {
 			continue
 		}
 		e, ok := w.ends[key{r, i}]
-		if _, before := w.ends[key{r, -1}]; !ok && before {
-			return "" // there never was such a Comm
-		}
 		switch {
 		case !ok:
 			return fmt.Sprintf("rank %d has not said how it ended", r)
