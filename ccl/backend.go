@@ -300,12 +300,19 @@ func (l *library) fresh(t talk, g engine.Group) (engine.Engine, error) {
 // nothing. left says that calls were left inside.
 var shares = map[string]func() (letGo func(left bool) error, err error){"oneccl": leaveMPI}
 
-// share holds what l's backend shares.
-func (l *library) share() (err error) {
-	if hold := shares[l.backend.Name()]; hold != nil {
-		l.shared, err = hold()
+// share holds what l's backend shares, on all ranks or on none.
+func (l *library) share(t talk) *call.Fault {
+	hold := shares[l.backend.Name()]
+	if hold == nil {
+		return nil
 	}
-	return err
+	var err error
+	l.shared, err = hold()
+	f := t.verdict(err)
+	if f != nil {
+		l.letGo(false)
+	}
+	return f
 }
 
 // letGo undoes share.
@@ -325,11 +332,11 @@ func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engi
 		}
 		return t.ctx.Err()
 	}
-	err := l.share()
-	if err == nil {
-		l.Engine, err = start(g)
+	if f := l.share(t); f != nil {
+		return nil, f
 	}
-	if err != nil {
+	var err error
+	if l.Engine, err = start(g); err != nil {
 		t.giveUp(err) // the others may wait in the library for this rank
 	}
 	if f := t.verdict(err); f != nil {

@@ -77,7 +77,7 @@ over_mpi() {
 	CCL_LOG_LEVEL=info program=bench-mpi bench mpiexec -n 2 -- -op allreduce -b 8 -e 8 -n 1
 	grep -q 'MPI was initialized externally' "$bin/out" || { cat "$bin/out"; return 1; }
 	refused 'PMI connection serves once' mpiexec -n 2 "$bin/bench"
-	refused 'not started by a launcher with MPI' "$bin/bench-mpi" -np 2
+	refused 'were not started by a launcher with MPI' "$bin/bench-mpi" -np 2
 }
 
 # refused TEXT COMMAND..: a bench that must fail with that text.
