@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/ccl"
 )
 
@@ -171,6 +173,22 @@ func (k *corner) judgeParty(w *told, i int, killed bool) string {
 		}
 	}
 	return k.judgeShrink(w, i, failed)
+}
+
+// A rank is killed just after a Barrier of the world in which another still was: that closes its Comms unused, which the
+// ranks that came through the Barrier may meet. A rank that has used its Comm may not.
+func TestCornerOfAnUnusedComm(t *testing.T) {
+	k := &corner{sort: kills, victim: 2, comms: []party{{members: []int{1, 3}}}}
+	closed, lost := end{code: ccl.ErrClosed, peer: 3}, end{code: ccl.ErrRankLost, peer: 2}
+	for _, tc := range []struct {
+		ends map[key]end
+		want string
+	}{
+		{map[key]end{{1, 0}: closed, {3, -1}: lost}, ""},
+		{map[key]end{{1, 0}: closed, {3, 0}: {}}, "rank 1 should not end with code 11, peer 3"},
+	} {
+		require.Equal(t, tc.want, k.judgeParty(&told{ends: tc.ends, fired: true}, 0, true))
+	}
 }
 
 // heard is how long the end of a Comm may take to reach all: ten times and more what is promised.
