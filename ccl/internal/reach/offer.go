@@ -76,8 +76,12 @@ func (c *Reach) Source(ctx context.Context, r int, p *shm.Span, off, n int, buf 
 	return unsafe.Pointer(&buf[0]), nil
 }
 
-// Fill copies len(dst) bytes at offset off of rank r's memory at p.
+// Fill copies len(dst) bytes at offset off of rank r's memory at p. Where nothing is, nothing is touched: an empty block may begin
+// where the memory ends, and a pointer to there, into memory that is another's or nobody's, must not be made.
 func (c *Reach) Fill(ctx context.Context, r int, p *shm.Span, off int, dst []byte) *call.Fault {
+	if len(dst) == 0 {
+		return nil
+	}
 	at, f := c.Touch(r, p)
 	if f != nil {
 		return f

@@ -118,6 +118,11 @@ func TestSourceAndFill(t *testing.T) {
 			require.Nil(t, c.Fill(t.Context(), 1, &p, 300, dst))
 			require.Equal(t, mem[300:], dst)
 			require.Zero(t, c.Local.Touches(0).Load(), "and that it does not any more")
+			touched := c.Untidy
+			c.Untidy = false
+			require.Nil(t, c.Fill(t.Context(), 1, &p, n, nil), "an empty block at the end of what another has")
+			require.False(t, c.Untidy, "it is not touched: no pointer may point to there")
+			require.Equal(t, tc.pid == 0, touched)
 			none := shm.Span{}
 			at, f = c.Touch(1, &none)
 			require.Nil(t, f)

@@ -2,6 +2,7 @@ package rounds
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -105,6 +106,28 @@ func TestAllToAllV(t *testing.T) {
 			})
 		}
 	}
+}
+
+// An empty block that begins where its sender's vector ends is taken from nowhere. What lies there may not be memory of Go: of
+// so many bytes, which fill no page, the race detector's build ends a program that makes a pointer to it.
+func TestAllToAllVEndsWithNothing(t *testing.T) {
+	const n, count = 3, 13_001
+	all := ranksOf(t, n, byDirect)
+	atOnce(t, all, func(c *Team) *call.Fault {
+		sc, dc := []int{count, count, 0}, []int{count, count, count}
+		if c.Me == n-1 {
+			dc = []int{0, 0, 0}
+		}
+		src := make([]int32, 2*count)
+		copy(src, slices.Concat(vector(c.Me, 0, count), vector(c.Me, 1, count)))
+		want := blocks(n, func(q int) []int32 { return vector(q, c.Me, dc[q]) })
+		dst := make([]int32, len(want))
+		k := callOf(call.AllToAllV, -1, 0, dst, src)
+		k.DC, k.SC = dc, sc
+		f := run(t, c, k)
+		same(t, want, dst, "rank %d", c.Me)
+		return f
+	})
 }
 
 // Two ranks that disagree about the length of a block find it.
