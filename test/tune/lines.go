@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,9 +16,6 @@ const mostPairs = 8
 
 // shareCores is how many cores it takes to tell what a further reader of a line adds: one writes, and 1 or 3 and more read.
 const shareCores = 4
-
-// errNoPin says that threads cannot be bound to cores here.
-var errNoPin = errors.New("threads cannot be bound to cores here")
 
 // group is what the cores of a group share.
 type group struct{ cache, node, socket int }
