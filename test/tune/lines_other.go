@@ -2,12 +2,14 @@
 
 package main
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/goccl/goccl/internal/cores"
+)
 
 // errNoPin says that threads cannot be bound to cores here.
 var errNoPin = errors.New("threads cannot be bound to cores here")
-
-import "github.com/goccl/goccl/internal/cores"
 
 func usable([]cores.Processor) []cores.Processor { return nil }
 
