@@ -27,10 +27,15 @@ var shapes = []struct {
 
 // inShapes runs f once for each shape; start is TCP in it.
 func inShapes(t *testing.T, f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
+	inShapesAt(t, func(t *testing.T) string { return freeRoot(t) }, f)
+}
+
+// inShapesAt is inShapes with rank 0 at the address that at gives.
+func inShapesAt(t *testing.T, at func(*testing.T) string, f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			noLeaks(t)
-			root := freeRoot(t)
+			root := at(t)
 			f(t, func(ctx context.Context, rank, size int) (*Boot, error) {
 				return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte("s"), HostID: s.host(rank)})
 			})
@@ -60,7 +65,7 @@ func TestMissing(t *testing.T) {
 }
 
 func TestMissingRoot(t *testing.T) {
-	inShapes(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
+	inShapesAt(t, closedPort, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
 		ctx := within(t, 300*time.Millisecond)
 		_, errs := all(3, func(r int) (*Boot, error) {
 			if r == 0 {

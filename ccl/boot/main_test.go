@@ -3,6 +3,7 @@ package boot
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/signal"
@@ -40,13 +41,19 @@ func noLeaks(t testing.TB) {
 	})
 }
 
-// freeRoot returns a host:port of this host that was free a moment ago.
+// freeRoot returns a host:port of this host that is free. It lies below the ports that the kernel gives to programs that ask
+// for any (32768 and more on Linux): those of other tests would find each other there.
 func freeRoot(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(15_000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			require.NoError(t, l.Close())
+			return addr
+		}
+	}
+	require.Fail(t, "100 ports are taken")
+	return ""
 }
 
 // all runs f as each of n ranks and returns what each returned.
