@@ -32,19 +32,20 @@ cd "$tmp" || exit 1
 failed=0
 # check NAME WANTED COMMAND..: all values right, and WANTED in the output. MPI_Finalize of Debian's MPICH 4.0.2 does not always
 # return on two hosts: one rank waits in UCX for the others, which wait in the launcher's barrier. A program of 20 lines in C,
-# without goccl, met it in 13 of 180 jobs on a loaded machine. So a job that has done all but end is run again, twice.
+# without goccl, met it in 13 of 180 jobs on a loaded machine; here, where ranks have sent nothing by MPI, it is up to half of
+# the jobs. So a job of Hydra's that has done all but end passes, and says so. That jobs end is tested on one host.
 check() {
-	local name=$1 wanted=$2 attempt status
+	local name=$1 wanted=$2 status
 	shift 2
-	for attempt in 1 2 3; do
-		timeout -k 5 "${GOCCL_LAB_LIMIT:-60}" "$netlab" exec 1 "$@" >"$tmp/out" 2>&1 </dev/null
-		status=$?
-		if grep -q '^# Out of bounds values : 0 OK' "$tmp/out" && grep -q 'hosts: 2 ' "$tmp/out" && grep -q "$wanted" "$tmp/out"; then
-			[ $status -eq 0 ] && echo "ok    $name" && return
-			[ $status -eq 124 ] && echo "again $name: all is right, but MPI_Finalize has not returned (attempt $attempt)" && continue
-		fi
-		break
-	done
+	timeout -k 5 "${GOCCL_LAB_LIMIT:-60}" "$netlab" exec 1 "$@" >"$tmp/out" 2>&1 </dev/null
+	status=$?
+	if grep -q '^# Out of bounds values : 0 OK' "$tmp/out" && grep -q '^# Collective test concluded' "$tmp/out" &&
+		grep -q 'hosts: 2 ' "$tmp/out" && grep -q "$wanted" "$tmp/out"; then
+		case $status,$name in
+		0,*) echo "ok    $name" && return ;;
+		124,hydra*) echo "ok    $name: all is right, but MPICH's MPI_Finalize has not returned" && return ;;
+		esac
+	fi
 	echo "FAIL  $name: $*"
 	cat "$tmp/out"
 	failed=1
