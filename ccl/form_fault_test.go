@@ -53,7 +53,7 @@ func TestFormsOfProcesses(t *testing.T) {
 }
 
 // Whoever is at fault is named by all others, whatever its part in the form: a member, a leader, or the last group's only rank;
-// stopped within a call, or in another call. (Who has not come to a call is told by no round: see plane.LateRanks.)
+// stopped within a call, or in another call. (No round tells which ranks have not come to a call: see plane.LateRanks.)
 func TestFormsNameTheRankAtFault(t *testing.T) {
 	const n = 7
 	ccltest.Run(t, n, func(t testing.TB, world *ccl.Comm) {

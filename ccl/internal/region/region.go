@@ -12,10 +12,11 @@ import (
 //
 //	4 KiB         the abort word, how many have left, how many sleep, the form of small calls
 //	per rank      control: state, where its staging memory and its pipes are,
-//	              its last calls; then slots of (flag, data)
+//	              its last calls; then slots of (flag, data), and with
+//	              more than two ranks a ring for what does not fit there
 //
 // Calls run in rounds. In each round a rank posts: it writes data into its slot of
-// that round, then the slot's flag, round<<32 | hash of the call. Others wait for
+// that round, or into its ring, then the slot's flag, round<<32 | hash of the call. Others wait for
 // the flag and read the data. A flag of the right round with another hash is a
 // mismatched call, found at no cost. Slots are used in turn. A rank that posts a round has
 // finished reading all rounds two before it, so a slot is free again once every

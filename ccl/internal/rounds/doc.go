@@ -20,7 +20,7 @@
 // Every form reduces all operands in rank order. TestPatternsHold proves the forms for up to 128 ranks, and the simulation
 // beside it gives them times on machines with many cores.
 //
-// A slot takes 2 KiB of data (with 3 or 4 ranks 8 KiB, with 5 to 8 ranks 4 KiB, and 4 KiB in an
+// A round takes 2 KiB of data (with 3 or 4 ranks 8 KiB, with 5 to 8 ranks 4 KiB, and 4 KiB in an
 // AllReduce with two ranks unless the CPU is Intel's). Larger calls begin with an offer, in which
 // each rank says where its memory lies. ways.go then chooses:
 //

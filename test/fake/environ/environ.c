@@ -20,7 +20,7 @@ const char *goccl_environ_find(char **array, const char *name) {
 	return "";
 }
 
-// change makes an environment without name, and with entry where that is not NULL. What was there is kept for those who read it.
+// change makes an environment without name, and with entry where that is not NULL. What was there is kept, for threads that read it.
 static int change(const char *name, char *entry, int overwrite) {
 	size_t n = strlen(name), k = 0;
 	int known = 0;

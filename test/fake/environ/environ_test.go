@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a thread holds of the environment stays as it was, whatever is set and unset meanwhile; who looks then sees it.
+// What a thread holds of the environment stays as it was, whatever is set and unset meanwhile; a look after that sees the change.
 func TestHeld(t *testing.T) {
 	const name = "GOCCL_ENVIRON_TEST"
 	require.NoError(t, os.Unsetenv(name))
