@@ -20,10 +20,11 @@ type state struct {
 	elsewhere
 	label
 
-	Site  *Site
-	Bell  bell // of the call under way
-	note  note
-	asked atomic.Bool // another rank was heard to wait
+	Site   *Site
+	Bell   bell // of the call under way
+	note   note
+	spread spread
+	asked  atomic.Bool // another rank was heard to wait
 }
 
 // identity says which rank of which Comm.

@@ -145,6 +145,11 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 // GiveWay lets others run: goroutine ranks of this process, and, since the Go
 // scheduler never gives way to another process, other processes.
 func (c *Member) GiveWay(lap int) {
+	if c.spreads() {
+		if c.spread.standOn(&c.state); lap < lapsAlone && c.spread.waitsAlone(&c.ledger) {
+			return
+		}
+	}
 	if int(c.Site.here.Load()) > 1 || c.note.onStream(c.Running) {
 		runtime.Gosched()
 		proc.HaltFork()

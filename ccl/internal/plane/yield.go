@@ -36,6 +36,7 @@ const (
 	doubtsPass    = 50 * time.Millisecond
 	termFirst     = 100 * time.Millisecond
 	termMost      = time.Second
+	lateFor       = 5 * time.Second // after a term
 )
 
 // yields reports whether a rank that waits is to give way to other processes.
@@ -44,6 +45,11 @@ func (c *yielding) yields(now time.Duration) bool { return int64(now) >= c.Until
 // ends reports whether the yields have ended for now, which the clock need not be asked where they never have.
 func (c *yielding) ends(born time.Time) bool {
 	return c.Until.Load() != 0 && !c.yields(time.Since(born))
+}
+
+// late reports whether yields have ended a short while ago, or some have just been late.
+func (c *yielding) late(now time.Duration) bool {
+	return c.doubts.Load() > 0 || c.Until.Load() != 0 && int64(now) < c.Until.Load()+int64(lateFor)
 }
 
 // lateYield is how long a late yield takes of a rank that looks so often before it gives way.

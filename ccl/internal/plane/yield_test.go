@@ -63,6 +63,29 @@ func TestCourtesy(t *testing.T) {
 	}
 }
 
+// That yields were late is remembered for a while.
+func TestLate(t *testing.T) {
+	const ms = time.Millisecond
+	var c yielding
+	c.yielded(ms, yieldAnswered, yieldLate)
+	require.False(t, c.late(ms), "none was")
+	c.yielded(2*ms, ms, yieldLate)
+	require.True(t, c.late(3*ms), "one was")
+	for range lateWeight {
+		c.yielded(4*ms, yieldAnswered, yieldLate)
+	}
+	require.False(t, c.late(5*ms), "others were answered since")
+	for range doubtsMax / lateWeight {
+		c.yielded(9*ms, ms, yieldLate)
+	}
+	require.Positive(t, c.Until.Load())
+	for range doubtsAgain {
+		c.yielded(9*ms+termFirst, yieldAnswered, yieldLate)
+	}
+	require.True(t, c.late(9*ms+termFirst+lateFor-1))
+	require.False(t, c.late(9*ms+termFirst+lateFor))
+}
+
 // Where ranks outnumber cores a yield is late later.
 func TestLateYield(t *testing.T) {
 	var c yielding

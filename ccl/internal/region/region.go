@@ -108,6 +108,9 @@ func (g *Region) Joined(r int) *atomic.Uint64    { return g.word(regionHead + r*
 // Bell says, while r sleeps, whose post is to wake it: see bell.
 func (g *Region) Bell(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 104) }
 
+// Core is 1 + the processor on which r has last been seen to wait, 0 if it has not.
+func (g *Region) Core(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 112) }
+
 // Row is the offset of the table of r's outgoing pipes, 0 while it has none.
 func (g *Region) Row(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 128) }
 
