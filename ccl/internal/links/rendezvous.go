@@ -57,7 +57,7 @@ func (c *pairs) Offers(o *Outgoing, k *call.Call) bool {
 // offer writes a record that says where the data lie, unless the receiver could not reach them there.
 func (c *pairs) offer(o *Outgoing, k *call.Call, e *cell) bool {
 	p := c.Site.Host.SpanOf(o.Left)
-	if p.Size == 0 && c.Site.Host.Shared() && !c.WouldRead() {
+	if p.Size == 0 && c.Site.Host.Shared() && !c.WouldReadMessage(len(o.Left)) {
 		return false
 	}
 	c.ToBeRead(&p, o.Left)
@@ -137,7 +137,8 @@ func (c *pairs) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fa
 func (c *pairs) canRead(r *pipeReader, v *rendezvous) bool {
 	if r.pid == 0 {
 		r.pid = -1
-		if pid := int32(v.pid); c.WouldRead() && reach.Readable(pid, v.at, v.Number) {
+		_, moves := c.WouldRead()
+		if pid := int32(v.pid); moves && reach.Readable(pid, v.at, v.Number) {
 			r.pid = pid
 		}
 	}

@@ -23,10 +23,17 @@ import (
 
 var askedToRead = os.Getenv("GOCCL_SHM_READ")
 
-// WouldRead reports whether this rank is for reading other processes' memory: where that beats staging, among ranks with a
-// core each.
-func (c *Reach) WouldRead() bool {
-	return askedToRead == "1" || askedToRead != "0" && tuning.CPU.ReadOthers && c.N <= c.Site.Host.Processors()
+// WouldRead reports in which calls this rank is for reading other processes' memory, where that beats staging: all, among ranks
+// with a core each, or those that move data from each rank to one other.
+func (c *Reach) WouldRead() (all, moves bool) {
+	all = askedToRead == "1" || askedToRead != "0" && tuning.CPU.ReadOthers && c.N <= c.Site.Host.Processors()
+	return all, all || askedToRead != "0" && tuning.CPU.ReadMovedFrom > 0
+}
+
+// WouldReadMessage reports whether it is for reading a message of n bytes.
+func (c *Reach) WouldReadMessage(n int) bool {
+	all, moves := c.WouldRead()
+	return all || moves && n >= tuning.CPU.ReadMovedFrom
 }
 
 // Secret is this process's number, which no other has there. Numbers of processes are not enough: ranks in containers

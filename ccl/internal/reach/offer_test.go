@@ -42,22 +42,34 @@ func ranksOn(t *testing.T, n int, h *shm.Host) []*Reach {
 	return all
 }
 
-// Memory of other processes is read where it pays, among ranks with a core each, unless the user says otherwise.
+// Memory of other processes is read where it pays, in all calls among ranks with a core each, unless the user says otherwise.
 func TestWouldRead(t *testing.T) {
-	defer func(asked string, pays bool) { askedToRead, tuning.CPU.ReadOthers = asked, pays }(askedToRead, tuning.CPU.ReadOthers)
+	defer func(asked string, cpu tuning.Family) { askedToRead, tuning.CPU = asked, cpu }(askedToRead, tuning.CPU)
 	c := ranksOn(t, 1, plane.PrivateHost())[0]
 	cores := c.Site.Host.Processors()
+	const from = 1000
 	for _, tc := range []struct {
-		asked string
-		pays  bool
-		ranks int
-		want  bool
+		asked      string
+		pays       bool // in all calls
+		moved      int
+		ranks      int
+		all, moves bool
+		least      int // bytes of a message that is read; 0: none is
 	}{
-		{"", true, cores, true}, {"", true, cores + 1, false}, {"", false, cores, false},
-		{"1", false, cores + 1, true}, {"0", true, cores, false},
+		{"", true, 0, cores, true, true, 1},
+		{"", true, 0, cores + 1, false, false, 0},
+		{"", true, from, cores + 1, false, true, from},
+		{"", false, 0, cores, false, false, 0},
+		{"", false, from, cores, false, true, from},
+		{"1", false, 0, cores + 1, true, true, 1},
+		{"0", true, from, cores, false, false, 0},
 	} {
-		askedToRead, tuning.CPU.ReadOthers, c.N = tc.asked, tc.pays, tc.ranks
-		assert.Equal(t, tc.want, c.WouldRead(), "%+v", tc)
+		askedToRead, tuning.CPU.ReadOthers, tuning.CPU.ReadMovedFrom, c.N = tc.asked, tc.pays, tc.moved, tc.ranks
+		all, moves := c.WouldRead()
+		assert.Equal(t, []bool{tc.all, tc.moves}, []bool{all, moves}, "%+v", tc)
+		for _, n := range []int{1, from - 1, from, 1 << 30} {
+			assert.Equal(t, tc.least > 0 && n >= tc.least, c.WouldReadMessage(n), "%+v, %d bytes", tc, n)
+		}
 	}
 	c.N = 1
 }

@@ -11,7 +11,8 @@ type Reach struct {
 	plane.Member
 	Asked    bool
 	Pids     []int32 // by rank of the host; 0: this process
-	Reads    bool    // every rank may read every other's memory
+	Reads    bool    // every rank may read every other's memory, and does in all calls in which that may pay;
+	Moves    bool    // in those at least that move data from each rank to one other: see tuning.Family.ReadMovedFrom
 	All      bool    // they are all in this process
 	Scratch  []byte
 	Maps     map[shm.Place]view // regions of other ranks' MakeSlice memory

@@ -91,7 +91,7 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 	if total > room {
 		where = vStaged
 		if from = c.Site.Host.SpanOf(out.Mem); call.Ptr(k.Src) != call.Ptr(k.Dst) && // else they are a copy, and staging it is as fast
-			(c.Reach.All || (c.Reach.Reads || from.Shared()) && largest >= tuning.ReadFrom) {
+			(c.Reach.All || (c.Reach.Reads || from.Shared()) && largest >= tuning.ReadFrom || c.Reach.Moves && movedPays(k.Kind, largest, n)) {
 			where, largest = vOffered, 0
 			c.ToBeRead(&from, out.Mem)
 		}

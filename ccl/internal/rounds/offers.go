@@ -63,9 +63,14 @@ func (c *offering) acquaint(ctx context.Context, k *call.Call) *call.Fault {
 	if f := c.awaitAll(ctx, k, round); f != nil {
 		return f
 	}
-	ok := uint64(1)
-	if !c.WouldRead() {
-		ok = 0
+	const inAll, inMoves = 1, 2 // the calls in which a rank reads
+	ok := uint64(0)
+	all, moves := c.WouldRead()
+	if all {
+		ok |= inAll
+	}
+	if moves {
+		ok |= inMoves
 	}
 	for r := range c.N {
 		if r == c.Me || ok == 0 {
@@ -88,10 +93,10 @@ func (c *offering) acquaint(ctx context.Context, k *call.Call) *call.Fault {
 	if f := c.awaitAll(ctx, k, round); f != nil {
 		return f
 	}
-	rc.Reads = true
 	for r := range c.N {
-		rc.Reads = rc.Reads && *(*uint64)(c.Local.Data(r, round)) == 1
+		ok &= *(*uint64)(c.Local.Data(r, round))
 	}
+	rc.Reads, rc.Moves = ok&inAll != 0, ok&inMoves != 0
 	rc.Asked = true
 	return nil
 }
@@ -126,7 +131,7 @@ func (c *offering) offerOf(ctx context.Context, k *call.Call, r int, round uint3
 
 // exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
 // A rank whose memory others cannot reach, or will not read, stages the first `first` bytes of src with its offer;
-// ahead says that all have, in the round that has just been.
+// ahead says that all have, in the round that has just been. With first 0, the ranks have agreed to read.
 func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, first int) (w way, ahead bool, f *call.Fault) {
 	rc := &c.Reach
 	round, f := c.open(ctx, k, first > 0)
@@ -135,7 +140,7 @@ func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, 
 	}
 	mine := c.newOffer(src, dst)
 	inPlace := mine.flags&offersInPlace != 0
-	read := rc.Reads && (first == 0 || c.readsAll(len(src), inPlace))
+	read := first == 0 || rc.Reads && c.readsAll(len(src), inPlace)
 	switch {
 	case rc.All || mine.src.Shared() && mine.dst.Shared():
 	case read:

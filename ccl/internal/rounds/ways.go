@@ -72,5 +72,17 @@ func (c *offering) reads(ctx context.Context, k *call.Call, n int) (bool, *call.
 	if f := c.acquaint(ctx, k); f != nil {
 		return false, f
 	}
-	return c.Reach.All || c.Reach.Reads && readPays(k.Kind, n), nil
+	return c.Reach.All || c.Reach.Reads && readPays(k.Kind, n) || c.Reach.Moves && movedPays(k.Kind, n, c.N), nil
+}
+
+// movedPays is readPays among n ranks that read what moves from each rank to one other alone, in blocks of so many bytes.
+func movedPays(k call.Kind, block, n int) bool {
+	from := tuning.CPU.ReadMovedFrom
+	switch k {
+	case call.Scatter, call.ScatterV: // a root that stages goes on with the next call meanwhile
+		return from > 0 && (n-1)*block >= 2*from
+	case call.AllToAll, call.AllToAllV:
+		return from > 0 && block >= from
+	}
+	return false
 }

@@ -81,6 +81,32 @@ func TestReads(t *testing.T) {
 			assert.False(t, readPays(tc.kind, tc.to+1), "%v", tc.kind)
 		}
 	}
+	// Among ranks that read what moves alone.
+	defer func(cpu tuning.Family) { tuning.CPU = cpu }(tuning.CPU)
+	tuning.CPU.ReadMovedFrom = 1000
+	for _, tc := range []struct {
+		kind call.Kind
+		n    int // ranks
+		from int // bytes of a block; 0: never
+	}{
+		{call.Scatter, 2, 2000}, {call.ScatterV, 3, 1000}, {call.Scatter, 9, 250},
+		{call.AllToAll, 2, 1000}, {call.AllToAll, 9, 1000}, {call.AllToAllV, 3, 1000},
+		{call.Broadcast, 2, 0}, {call.Gather, 2, 0}, {call.AllGather, 2, 0}, {call.ReduceScatter, 2, 0}, {call.Reduce, 2, 0}, {call.AllReduce, 2, 0},
+	} {
+		assert.Equal(t, tc.from > 0, movedPays(tc.kind, tc.from, tc.n), "%v of %d ranks", tc.kind, tc.n)
+		assert.False(t, movedPays(tc.kind, tc.from-1, tc.n), "%v of %d ranks", tc.kind, tc.n)
+		assert.Equal(t, tc.from > 0, movedPays(tc.kind, 1<<40, tc.n), "%v of %d ranks", tc.kind, tc.n)
+	}
+	tuning.CPU.ReadMovedFrom = 0
+	assert.False(t, movedPays(call.AllToAll, 1<<40, 2))
+	tuning.CPU.ReadMovedFrom = 1 << 20
+	for _, n := range []int{1<<20 - 4, 1 << 20} {
+		c := ranksOf(t, 2, byStage)[0]
+		c.Moves = true
+		read, f := c.reads(t.Context(), callOf(call.AllToAll, -1, n/4, nil, nil), n)
+		require.Nil(t, f)
+		assert.Equal(t, n >= 1<<20, read, "%d bytes", n)
+	}
 	// What fits into a slot is not read, even where it could be; what does not is in place among goroutine ranks.
 	for _, w := range []way{byStage, byRead, byDirect} {
 		c := ranksOf(t, 2, w)[0]

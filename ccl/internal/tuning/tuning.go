@@ -24,6 +24,9 @@ type Family struct {
 	FetchAhead bool
 	// ReadOthers: process_vm_readv beats staging memory, among ranks that have a core each (docs/measured).
 	ReadOthers bool
+	// ReadMovedFrom: from so many bytes on it beats them, however many ranks there are, in calls that move data from each rank
+	// to one other: what is staged there is read but once. SendRecv, Send, Scatter and AllToAll are such calls. 0: never.
+	ReadMovedFrom int
 	// MoveString: REP MOVSB is the fastest copy, also of lines that another core has, and Go's memmove does not use it.
 	MoveString bool
 
@@ -52,7 +55,7 @@ var families = []Family{
 		Lines: Lines{Same: 51, Other: 51, Socket: 108, Next: 7, Share: 5},
 	},
 	{
-		Maker: "AuthenticAMD", MoveString: true, WholeTwo: 4 << 10,
+		Maker: "AuthenticAMD", ReadMovedFrom: 128 << 10, MoveString: true, WholeTwo: 4 << 10,
 		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
 		Lines: Lines{Same: 23, Other: 107, Socket: 197, Next: 7, Share: 5},
 	},
