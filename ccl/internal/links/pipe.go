@@ -139,7 +139,8 @@ type PipeWriter struct {
 	seen  [chunksOf]uint64 // given, as last looked at
 	more  bool             // a stream waits for room
 
-	unread bool // the reader cannot read this process's memory
+	unread  bool // the reader cannot read this process's memory
+	crowded bool // it may share this one's core: it begins only once all has been written that there is room for
 }
 
 // kept marks a chunk of the other direction's pipe.
@@ -187,7 +188,7 @@ func (w *PipeWriter) put(e *cell, what, hash uint32, b []byte) int {
 		where = inRing | uint32(w.next/ringUnit)<<8
 		w.next += inUnits(n)
 	} else {
-		if n <= 4*chunkBytes {
+		if n <= 4*chunkBytes && !w.crowded {
 			n = min(n, chunkFirst)
 		}
 		n, where = copy(to, b[:n]), at

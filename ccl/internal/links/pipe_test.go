@@ -219,6 +219,29 @@ func TestChunksGoBackAndForth(t *testing.T) {
 }
 
 // Streams that cross pass their chunks on while there is more to send, and give them back at the end.
+// The first record of a message of some chunks is short, so that a reader with a core of its own begins soon; to one that shares
+// the writer's core as much as there is room for goes at once.
+func TestFirstRecord(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		crowded bool
+		bytes   int
+		want    int
+	}{
+		{"small", false, chunkFirst, chunkFirst},
+		{"some chunks", false, 4 * chunkBytes, chunkFirst},
+		{"many", false, 4*chunkBytes + 1, chunkBytes},
+		{"small, crowded", true, chunkFirst, chunkFirst},
+		{"some chunks, crowded", true, 4 * chunkBytes, chunkBytes},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w, _ := pipeEnds(tuning.PipeMax, 0)
+			w.crowded = tc.crowded
+			assert.Equal(t, tc.want, w.put(w.cell(), recordMessage, 1, make([]byte, tc.bytes)))
+		})
+	}
+}
+
 func TestStreamsThatCross(t *testing.T) {
 	var w [2]*PipeWriter
 	var r [2]*pipeReader

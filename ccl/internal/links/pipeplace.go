@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
@@ -28,6 +29,7 @@ func (c *ends) PipeTo(r int, cl class) (*PipeWriter, error) {
 	c.Views = append(c.Views, shm.PlaceAt(off, pipeBytes(c.N)))
 	w := newPipeWriter(mem)
 	w.beginAt(c.Start)
+	w.crowded = c.Spins == plane.SpinsCrowded
 	row[int(cl)*c.N+r].Store(off)
 	return w, nil
 }
