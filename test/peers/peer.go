@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/goccl/goccl/test/internal/measure"
@@ -185,11 +186,12 @@ func (b *builder) time(p peer, c *testCase, op string, target float64, extra []s
 		return nil
 	}
 	defer end()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	x := exec.CommandContext(ctx, cmd[0], append(cmd[1:], extra...)...)
 	x.Env = append(append(os.Environ(), quietEnv...), p.env...)
-	x.WaitDelay = time.Second
+	x.Cancel = func() error { return x.Process.Signal(syscall.SIGTERM) } // launchers end their ranks then
+	x.WaitDelay = 5 * time.Second
 	var stdout, stderr bytes.Buffer
 	x.Stdout, x.Stderr = &stdout, &stderr
 	if err := x.Run(); err != nil {
