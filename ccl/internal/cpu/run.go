@@ -130,7 +130,11 @@ func (c *Comm) Plan(k *call.Call) string {
 	if k.Kind == call.AllReduce && n <= c.Local.Form.Most || k.Kind == call.Barrier && c.Local.Form.Group > 0 {
 		return c.Local.Form.String() + " over " + c.Transport()
 	}
-	if _, inSlot := c.Layout(n, blocks); inSlot != rounds.NoSlot || k.Kind == call.AllReduce && n <= c.Local.Whole {
+	layout := c.Layout
+	if k.Kind == call.Scatter || k.Kind == call.ScatterV {
+		layout = c.LayoutSent
+	}
+	if _, inSlot := layout(n, blocks); inSlot != rounds.NoSlot || k.Kind == call.AllReduce && n <= c.Local.Whole {
 		return "inline over " + c.Transport()
 	}
 	return "staged over " + c.Transport()

@@ -22,7 +22,7 @@ func (c *Team) broadcast(ctx context.Context, k *call.Call) *call.Fault {
 		}
 		return c.receiveStream(ctx, k, k.Dst, nil)
 	}
-	length, inSlot := c.Layout(len(k.Dst), 1)
+	length, inSlot := c.LayoutSent(len(k.Dst), 1)
 	for i := range call.Pieces(len(k.Dst), length) {
 		at, end := i*length, min((i+1)*length, len(k.Dst))
 		round, f := c.open(ctx, k, inSlot == NoSlot)
@@ -135,7 +135,7 @@ func (c *Team) scatter(ctx context.Context, k *call.Call) *call.Fault {
 		reach.TakeOwn(k.Dst, k.Part(k.Src, c.Me), len(k.Dst))
 		return nil
 	}
-	length, inSlot := c.Layout(largest, c.N-1)
+	length, inSlot := c.LayoutSent(largest, c.N-1)
 	for i := range call.Pieces(largest, length) {
 		at := i * length
 		round, f := c.open(ctx, k, inSlot == NoSlot)

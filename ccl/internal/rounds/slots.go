@@ -56,15 +56,24 @@ func (c *slots) place(ctx context.Context, k *call.Call, round uint32, n int) *c
 	return c.placeInRing(ctx, k, round, n)
 }
 
-// placeInRing is place where the data lie in the ring. A segment is used again when all have read what it has: when they
-// have posted the second round after its last one.
+// placeInRing is place where the data lie in the ring, in one segment or at the beginning of some. A segment is used again when
+// all have read what it has: when they have posted the second round after its last one.
 func (c *slots) placeInRing(ctx context.Context, k *call.Call, round uint32, n int) *call.Fault {
-	g := &c.ring
-	if g.used+n > tuning.SlotRoom(c.N) {
-		// Some more, as in openLate: the two segments after the next as well. What is older than the slots has been read.
-		last := tuning.RingSegments(c.N) - 1
-		next := (g.segment + 1) & last
-		if back := round - g.last[(next+2)&last]; back < c.Local.Depth {
+	g, room := &c.ring, tuning.SlotRoom(c.N)
+	if g.used+n > room {
+		segments, takes := tuning.RingSegments(c.N), (n+room-1)/room
+		next := (g.segment + 1) % segments
+		keepUp := int32(c.seen-round) >= -2 // the others: so the first segments do, which stay in the caches
+		if next+takes > segments || keepUp && c.isRead(g.last[:takes]) {
+			next = 0
+		}
+		// If it must wait, then for some more, as in openLate: the two segments after those as well. What is older than the
+		// slots has been read.
+		back := c.Local.Depth
+		for i := range takes + 2 {
+			back = min(back, round-g.last[(next+i)%segments])
+		}
+		if back < c.Local.Depth && !c.isRead(g.last[next:next+takes]) {
 			need := round - 1
 			if back > 3 {
 				need = round - back + 2
@@ -75,12 +84,25 @@ func (c *slots) placeInRing(ctx context.Context, k *call.Call, round uint32, n i
 				}
 			}
 		}
-		g.segment, g.used = next, 0
+		for i := range takes {
+			g.last[next+i] = round
+		}
+		g.segment, g.used = next+takes-1, -(takes-1)*room
 	}
 	g.last[g.segment] = round
-	c.Local.Place(c.Me, round, g.segment*tuning.SlotRoom(c.N)+g.used)
+	c.Local.Place(c.Me, round, g.segment*room+g.used)
 	g.used += (n + 63) &^ 63
 	return nil
+}
+
+// isRead reports whether this rank knows that all have read the data of those rounds.
+func (c *slots) isRead(rounds []uint32) bool {
+	for _, r := range rounds {
+		if int32(c.seen-r) < 2 {
+			return false
+		}
+	}
+	return true
 }
 
 // catchUp waits until all ranks of this host have posted round need.

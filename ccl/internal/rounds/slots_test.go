@@ -82,11 +82,11 @@ func TestOpenLooksAhead(t *testing.T) {
 }
 
 // How far a rank that only sends runs ahead of the others follows from the size of its data: as far as it has slots, and
-// of large data as far as its ring goes, but for the two segments that it looks at in advance.
+// of large data as far as its ring goes.
 func TestPlaceRunsAhead(t *testing.T) {
 	for _, tc := range []struct{ ranks, bytes, ahead int }{
-		{3, 0, 62}, {3, 56, 62}, {3, 57, 62}, {3, 1 << 10, 62}, {3, 2 << 10, 4 * 14}, {3, 4 << 10, 2 * 14}, {3, 4<<10 + 1, 14}, {3, 8 << 10, 14},
-		{8, 1 << 10, 4 * 14}, {8, 4 << 10, 14}, {9, 8, 30}, {9, 2 << 10, 14}, {65, 8, 6}, {65, 2 << 10, 6},
+		{3, 0, 62}, {3, 56, 62}, {3, 57, 62}, {3, 1 << 10, 62}, {3, 8 << 10, 62}, {3, 8<<10 + 1, 32}, {3, 24 << 10, 21}, {3, 32 << 10, 16},
+		{8, 1 << 10, 62}, {8, 4 << 10, 62}, {8, 32 << 10, 8}, {9, 8, 30}, {9, 1 << 10, 30}, {9, 2 << 10, 16}, {65, 8, 6}, {65, 2 << 10, 6},
 	} {
 		all := ranksOf(t, tc.ranks, byDirect)
 		c, k, ahead := all[0], barrier(), 0
@@ -114,8 +114,11 @@ func TestPlaceKeepsWhatIsUnread(t *testing.T) {
 		var lengths [rounds]int
 		for i := range lengths {
 			lengths[i] = 1 + sizes.IntN(tuning.SlotRoom(4))
-			if i%3 == 0 {
+			switch i % 5 {
+			case 0, 3:
 				lengths[i] = 1 + sizes.IntN(200)
+			case 1:
+				lengths[i] = 1 + sizes.IntN(tuning.SentTo)
 			}
 		}
 		for _, c := range all {

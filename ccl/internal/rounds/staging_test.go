@@ -35,6 +35,49 @@ func TestLayout(t *testing.T) {
 	}
 }
 
+// What one rank alone sends lies in its ring up to a larger size, with 3 to 8 ranks.
+func TestLayoutSent(t *testing.T) {
+	for _, tc := range []struct {
+		ranks, block, blocks int
+		length, inSlot       int
+	}{
+		{2, 2 << 10, 1, 2 << 10, 2 << 10},
+		{2, 2<<10 + 1, 1, 128 << 10, NoSlot},
+		{3, tuning.SentTo, 1, tuning.SentTo, tuning.SentTo},
+		{3, tuning.SentTo + 1, 1, 128 << 10, NoSlot},
+		{8, tuning.SentTo / 8, 8, tuning.SentTo / 8, tuning.SentTo},
+		{8, tuning.SentTo/8 + 1, 8, 16 << 10, NoSlot},
+		{9, 2 << 10, 1, 2 << 10, 2 << 10},
+		{9, 2<<10 + 1, 1, 128 << 10, NoSlot},
+	} {
+		c := ranksOf(t, tc.ranks, byDirect)[0]
+		length, inSlot := c.LayoutSent(tc.block, tc.blocks)
+		assert.Equal(t, []int{tc.length, tc.inSlot}, []int{length, inSlot}, "%d blocks of %d bytes, %d ranks", tc.blocks, tc.block, tc.ranks)
+	}
+}
+
+// Where the others keep up, a rank uses the first segments of its ring again and again; else it goes on through all.
+func TestPlaceReuses(t *testing.T) {
+	for _, keepUp := range []bool{true, false} {
+		c := ranksOf(t, 4, byDirect)[0]
+		room, far := tuning.SlotRoom(4), 0
+		for range 3 * tuning.RingSegments(4) / 2 {
+			c.Round++
+			c.seen = c.Round - 3
+			if keepUp {
+				c.seen = c.Round - 1
+			}
+			require.Nil(t, c.place(t.Context(), barrier(), c.Round, room))
+			far = max(far, c.ring.segment)
+		}
+		if keepUp {
+			assert.Equal(t, 2, far)
+		} else {
+			assert.Equal(t, tuning.RingSegments(4)-1, far)
+		}
+	}
+}
+
 // Ranks reduce parts in whole cache lines, which together are the vector.
 func TestPart(t *testing.T) {
 	for _, tc := range []struct {
