@@ -78,48 +78,110 @@ func (c *Links) remoteReduce(ctx context.Context, k *call.Call, s algo.Schedule)
 	return nil
 }
 
-// remoteBlocks runs what needs memory for the blocks of other ranks, a slice of all
-// blocks at a time.
+// remoteBlocks runs what has a block for each rank, a slice of all blocks at a time: in the caller's memory, as far as that goes,
+// else in memory for the blocks of other ranks.
 func (c *Links) remoteBlocks(ctx context.Context, k *call.Call, s algo.Schedule) *call.Fault {
 	n, largest := c.Size(), k.Largest()
 	length := max(tuning.SlicePiece/n&^63, 64)
 	for i := range call.Pieces(largest, length) {
 		at := i * length
-		v := c.sliceOf(k, at, length)
-		fill := func(r int) { copy(v.Parts(r, r+1), k.Piece(k.Src, r, at, length)) }
 		switch k.Kind {
 		case call.ReduceScatter, call.ReduceScatterV:
-			for r := range n {
-				fill(r)
-			}
-		case call.Scatter, call.ScatterV:
-			if c.Rank() == int(k.Root) {
+			v := c.sliceOf(k, at, length)
+			src := v.Mem
+			if largest <= length {
+				src = k.Src[:len(v.Mem)]
+			} else {
 				for r := range n {
-					fill(r)
+					copy(v.Parts(r, r+1), k.Piece(k.Src, r, at, length))
 				}
 			}
-		default:
-			copy(v.Parts(c.Rank(), c.Rank()+1), k.Src[min(at, len(k.Src)):])
-		}
-		if f := c.run(ctx, k, s, v, v, i); f != nil {
-			return f
-		}
-		mine := v.Parts(c.Rank(), c.Rank()+1)
-		switch k.Kind {
-		case call.ReduceScatter, call.ReduceScatterV:
+			if f := c.runFrom(ctx, k, s, src, v, i); f != nil {
+				return f
+			}
+			mine := v.Parts(c.Rank(), c.Rank()+1)
 			c.scale(k, mine)
 			copy(k.Dst[min(at, len(k.Dst)):], mine)
 		case call.Scatter, call.ScatterV:
-			copy(k.Dst[min(at, len(k.Dst)):], mine)
+			if f := c.scatterSlice(ctx, k, s, i, at, length); f != nil {
+				return f
+			}
 		default:
-			if c.Rank() == int(k.Root) {
-				for r := range n {
-					copy(k.Piece(k.Dst, r, at, length), v.Parts(r, r+1))
-				}
+			if f := c.gatherSlice(ctx, k, s, i, at, length); f != nil {
+				return f
 			}
 		}
 	}
 	return nil
+}
+
+// scatterSlice is slice i of a Scatter: length bytes of each block, from at on.
+func (c *Links) scatterSlice(ctx context.Context, k *call.Call, s algo.Schedule, i, at, length int) *call.Fault {
+	n, me := c.Size(), c.Rank()
+	root := me == int(k.Root)
+	v, inPlace := c.inPlace(k, s, k.Src, k.Dst, at, length)
+	if !inPlace {
+		v = c.sliceOf(k, at, length)
+		for r := 0; root && r < n; r++ {
+			copy(v.Parts(r, r+1), k.Piece(k.Src, r, at, length))
+		}
+	}
+	if f := c.run(ctx, k, s, v, v, i); f != nil {
+		return f
+	}
+	switch {
+	case root:
+		copy(k.Dst[min(at, len(k.Dst)):], k.Piece(k.Src, me, at, length))
+	case !inPlace:
+		copy(k.Dst[min(at, len(k.Dst)):], v.Parts(me, me+1))
+	}
+	return nil
+}
+
+// gatherSlice is slice i of a Gather.
+func (c *Links) gatherSlice(ctx context.Context, k *call.Call, s algo.Schedule, i, at, length int) *call.Fault {
+	n, me := c.Size(), c.Rank()
+	root := me == int(k.Root)
+	v, inPlace := c.inPlace(k, s, k.Dst, k.Src, at, length)
+	mine := k.Src[min(at, len(k.Src)):min(at+length, len(k.Src))]
+	switch {
+	case root && inPlace:
+		copy(k.Piece(k.Dst, me, at, length), mine)
+	case !inPlace:
+		v = c.sliceOf(k, at, length)
+		copy(v.Parts(me, me+1), mine)
+	}
+	if f := c.run(ctx, k, s, v, v, i); f != nil {
+		return f
+	}
+	for r := 0; root && !inPlace && r < n; r++ {
+		copy(k.Piece(k.Dst, r, at, length), v.Parts(r, r+1))
+	}
+	return nil
+}
+
+// inPlace is what a slice of a call with a root runs on in the caller's memory: at the root all, the blocks of all ranks; at a rank
+// that passes nothing on, own, its block. It is false where that does not do.
+func (c *Links) inPlace(k *call.Call, s algo.Schedule, all, own []byte, at, length int) (v call.Vector, ok bool) {
+	me, single, mine := c.Rank(), true, true
+	for i := range s.Steps {
+		s.At(i, &c.step)
+		for _, moves := range [...][]algo.Move{c.step.Send, c.step.Recv} {
+			for _, m := range moves {
+				single = single && m.Hi == m.Lo+1
+				mine = mine && m.Lo == me && m.Hi == me+1
+			}
+		}
+	}
+	switch {
+	case me != int(k.Root):
+		own = own[min(at, len(own)):min(at+length, len(own))]
+		return call.Vector{Mem: own, Size: len(own), Stride: 1, From: -me}, mine
+	case k.Largest() <= length:
+		return k.Blocks(all), true
+	}
+	size := min(length, k.Largest()-at)
+	return call.Vector{Mem: all, Size: size, Stride: k.Largest(), From: at}, k.Offsets == nil && single
 }
 
 // sliceOf is scratch memory for length bytes, from at on, of each block.

@@ -95,7 +95,7 @@ func TestSlices(t *testing.T) {
 	whole := tuning.SlicePiece/4 + 1001
 	for _, tc := range []struct {
 		kind, count int
-	}{{1, whole}, {2, whole/n + 7}, {5, whole/n + 7}, {7, whole/n + 7}} {
+	}{{1, whole}, {2, whole/n + 7}, {5, whole/n + 7}, {6, whole/n + 7}, {7, whole/n + 7}} {
 		c := remote[tc.kind]
 		t.Run(fmt.Sprintf("kind %d", c.kind), func(t *testing.T) {
 			atOnce(t, ranksOf(t, n, plane.Options{}), func(l *Links) *call.Fault {
@@ -103,6 +103,52 @@ func TestSlices(t *testing.T) {
 				dst := make([]int32, len(want))
 				f := made(l, callOf(c.kind, 1, tc.count, dst, c.src(l.Rank(), n, 1, tc.count)), l.RunRemote)
 				same(t, want, dst, "rank %d", l.Rank())
+				return f
+			})
+		})
+	}
+}
+
+// Gather and Scatter take the caller's memory, where no rank passes blocks on: one slice or several, blocks alike or not.
+func TestBlocksInPlace(t *testing.T) {
+	const n = 2
+	large := tuning.SlicePiece/4/n + 7
+	for _, tc := range []struct {
+		name    string
+		kind    call.Kind
+		counts  [n]int
+		scratch bool
+	}{
+		{"gather", call.Gather, [n]int{5000, 5000}, false},
+		{"gather, slices", call.Gather, [n]int{large, large}, false},
+		{"gatherv", call.GatherV, [n]int{5000, 300}, false},
+		{"gatherv, slices", call.GatherV, [n]int{large, 300}, true},
+		{"scatter", call.Scatter, [n]int{5000, 5000}, false},
+		{"scatter, slices", call.Scatter, [n]int{large, large}, false},
+		{"scatterv", call.ScatterV, [n]int{300, 5000}, false},
+		{"scatterv, slices", call.ScatterV, [n]int{300, large}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			const root = 1
+			whole := blocks(n, func(q int) []int32 { return vector(q, 0, tc.counts[q]) })
+			atOnce(t, ranksOf(t, n, plane.Options{}), func(c *Links) *call.Fault {
+				r := c.Rank()
+				want, src := at(r, root, whole), vector(r, 0, tc.counts[r])
+				if tc.kind == call.Scatter || tc.kind == call.ScatterV {
+					want, src = src, want
+				}
+				dst := make([]int32, len(want))
+				k := callOf(tc.kind, root, tc.counts[0], dst, src)
+				if tc.kind == call.GatherV || tc.kind == call.ScatterV {
+					k.Count, k.DC = uint64(tc.counts[0]+tc.counts[1]), tc.counts[:]
+				}
+				f := made(c, k, c.RunRemote)
+				same(t, want, dst, "rank %d", r)
+				if c.Rank() == root {
+					require.Equal(t, tc.scratch, cap(c.work.Scratch(0)) > 0)
+				} else {
+					require.Zero(t, cap(c.work.Scratch(0)))
+				}
 				return f
 			})
 		})
