@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
 // Queue issues calls in order without waiting for them. Queues are values; all
@@ -338,6 +339,8 @@ func (q *Queue) resolve(a *args, dst, src *Buf) error {
 func (q *Queue) rejected(a *args, err error) Work {
 	e := q.err
 	switch {
+	case proc.Forked():
+		return q.shut(a)
 	case e != nil:
 	case err == nil:
 		return q.shut(a)
@@ -359,10 +362,10 @@ func (q *Queue) rejected(a *args, err error) Work {
 }
 
 // shut refuses a call on a Comm that is closed. It takes no place in the order, but what Do runs later on its stream
-// would rely on it.
+// would rely on it. In a forked child the stream is a copy without its goroutine, and its lock may be held for ever.
 func (q *Queue) shut(a *args) Work {
 	e := q.c.refuse(a, ErrClosed, whyShut())
-	if q.s != nil {
+	if q.s != nil && !proc.Forked() {
 		q.s.push(task{err: e})
 	}
 	return Work{err: e}
