@@ -79,11 +79,12 @@ func init() {
 }
 
 // forked runs f in a child that has nothing of this process but its memory and this thread: what fork(2) makes. So f
-// must not wait, and the collector must rest.
+// must not wait, and the collector must rest. The goroutine is not locked to its thread: if its time slice is over the child's
+// scheduler is to go on with it there, where it would wake another thread for what else there is; and the slice begins anew
+// just before.
 func forked(f func() int) (status int, err error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.Gosched()
 	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if e != 0 {
 		return -1, e
