@@ -56,6 +56,9 @@ func (c *pairs) Offers(o *Outgoing, k *call.Call) bool {
 
 // offer writes a record that says where the data lie, unless the receiver could not reach them there.
 func (c *pairs) offer(o *Outgoing, k *call.Call, e *cell) bool {
+	if k.Kind == call.SendRecv && call.Ptr(o.Left) == call.Ptr(k.Dst) {
+		return false // what arrives would replace it before it is fetched
+	}
 	p := c.Site.Host.SpanOf(o.Left)
 	if p.Size == 0 && c.Site.Host.Shared() && !c.WouldReadMessage(len(o.Left)) {
 		return false
