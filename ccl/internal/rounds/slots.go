@@ -64,9 +64,10 @@ func (c *slots) placeInRing(ctx context.Context, k *call.Call, round uint32, n i
 		segments, takes := tuning.RingSegments(c.N), (n+room-1)/room
 		next := (g.segment + 1) % segments
 		keepUp := int32(c.seen-round) >= -2 // the others: so the first segments do, which stay in the caches
-		if next+takes > segments || keepUp && c.isRead(g.last[:takes]) {
+		if keepUp && c.isRead(g.last[:takes]) {
 			next = 0
 		}
+		next = g.run(next, takes, segments, round)
 		// If it must wait, then for some more, as in openLate: the two segments after those as well. What is older than the
 		// slots has been read.
 		back := c.Local.Depth
@@ -93,6 +94,20 @@ func (c *slots) placeInRing(ctx context.Context, k *call.Call, round uint32, n i
 	c.Local.Place(c.Me, round, g.segment*room+g.used)
 	g.used += (n + 63) &^ 63
 	return nil
+}
+
+// run is the first run of so many segments, from next on, without data of the last two rounds: those could not be waited for,
+// since the others post this round only later.
+func (g *ring) run(next, takes, segments int, round uint32) int {
+	for i := 0; i < takes; i++ {
+		if next+takes > segments {
+			next, i = 0, 0
+		}
+		if round-g.last[next+i] < 3 {
+			next, i = next+i+1, -1
+		}
+	}
+	return next
 }
 
 // isRead reports whether this rank knows that all have read the data of those rounds.
