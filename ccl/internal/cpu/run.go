@@ -131,7 +131,8 @@ func (c *Comm) Plan(k *call.Call) string {
 		return c.Local.Form.String() + " over " + c.Transport()
 	}
 	layout := c.Layout
-	if k.Kind == call.Scatter || k.Kind == call.ScatterV {
+	switch k.Kind {
+	case call.Broadcast, call.Scatter, call.ScatterV:
 		layout = c.LayoutSent
 	}
 	if _, inSlot := layout(n, blocks); inSlot != rounds.NoSlot || k.Kind == call.AllReduce && n <= c.Local.Whole {

@@ -218,7 +218,6 @@ func TestChunksGoBackAndForth(t *testing.T) {
 	}
 }
 
-// Streams that cross pass their chunks on while there is more to send, and give them back at the end.
 // The first record of a message of some chunks is short, so that a reader with a core of its own begins soon; to one that shares
 // the writer's core as much as there is room for goes at once.
 func TestFirstRecord(t *testing.T) {
@@ -242,6 +241,7 @@ func TestFirstRecord(t *testing.T) {
 	}
 }
 
+// Streams that cross pass their chunks on while there is more to send, and give them back at the end.
 func TestStreamsThatCross(t *testing.T) {
 	var w [2]*PipeWriter
 	var r [2]*pipeReader

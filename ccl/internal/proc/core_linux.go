@@ -33,7 +33,13 @@ func Elsewhere(will func(core int) bool) int {
 			continue
 		}
 		there.Set(core)
-		if unix.SchedSetaffinity(0, &there) != nil || unix.SchedSetaffinity(0, &may) != nil {
+		if unix.SchedSetaffinity(0, &there) != nil {
+			return -1
+		}
+		if unix.SchedSetaffinity(0, &may) != nil { // what is allowed has just changed
+			var all unix.CPUSet
+			all.Fill()
+			_ = unix.SchedSetaffinity(0, &all) // the kernel takes what is allowed
 			return -1
 		}
 		return core
