@@ -74,7 +74,7 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 		c.post(k, round)
 		if n > tuning.BesideFlag { // the next call's data begin in a line that the other has, too
 			ahead := 1
-			if tuning.CPU.ClaimAhead {
+			if n <= tuning.CPU.ClaimSent {
 				ahead = c.Local.BehindFlag(n) + n - 64
 			}
 			ordered.Claim(unsafe.Add(unsafe.Pointer(c.Local.Flag(c.Me, round+1)), 64), ahead)
