@@ -164,6 +164,10 @@ func (c *Links) gatherSlice(ctx context.Context, k *call.Call, s algo.Schedule, 
 // that passes nothing on, own, its block. It is false where that does not do.
 func (c *Links) inPlace(k *call.Call, s algo.Schedule, all, own []byte, at, length int) (v call.Vector, ok bool) {
 	me, single, mine := c.Rank(), true, true
+	root := me == int(k.Root)
+	if root && k.Largest() <= length {
+		return k.Blocks(all), true
+	}
 	for i := range s.Steps {
 		s.At(i, &c.step)
 		for _, moves := range [...][]algo.Move{c.step.Send, c.step.Recv} {
@@ -173,12 +177,9 @@ func (c *Links) inPlace(k *call.Call, s algo.Schedule, all, own []byte, at, leng
 			}
 		}
 	}
-	switch {
-	case me != int(k.Root):
+	if !root { // part me begins at 0
 		own = own[min(at, len(own)):min(at+length, len(own))]
 		return call.Vector{Mem: own, Size: len(own), Stride: 1, From: -me}, mine
-	case k.Largest() <= length:
-		return k.Blocks(all), true
 	}
 	size := min(length, k.Largest()-at)
 	return call.Vector{Mem: all, Size: size, Stride: k.Largest(), From: at}, k.Offsets == nil && single

@@ -14,7 +14,8 @@
 //
 // Every wait ends in Pause (wait.go), which looks for a failure, a closed peer, the end of the
 // context and the timeout. A rank first looks again and again. Then it yields to other goroutines
-// and processes, for 0.5 ms. Then it sleeps until the rank that it waits for rings its bell: a
+// and processes, for 0.5 ms; if ranks outnumber processors, only where another rank of its processor
+// has something to do (spread.go). Then it sleeps until the rank that it waits for rings its bell: a
 // channel between goroutines, the kernel between processes. A wait for another host sleeps 20 to
 // 500 microseconds at a time, on Linux by a kernel timer, since Go's timers count in milliseconds.
 // Where yields have shown that programs compute on the same cores, a wait inside a host does not

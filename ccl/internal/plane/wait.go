@@ -142,8 +142,8 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 	return nil
 }
 
-// GiveWay lets others run: goroutine ranks of this process, and, since the Go
-// scheduler never gives way to another process, other processes.
+// GiveWay lets others run: goroutine ranks of this process, and, since the Go scheduler never gives way to another process,
+// other processes; not at first where none of the job's has anything to do on this processor (spread.go).
 func (c *Member) GiveWay(lap int) {
 	if c.spreads() {
 		if c.spread.standOn(&c.state); lap < lapsAlone && c.spread.waitsAlone(&c.ledger) {

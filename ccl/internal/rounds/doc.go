@@ -13,7 +13,8 @@
 //
 // With two ranks the payload lies behind the flag. With more, a slot is one cache line: what does not fit beside the flag lies
 // in the rank's ring, and the line says where. So a rank that only sends runs ahead of the others by all its slots, with
-// payloads of up to 2 KiB.
+// payloads of up to a segment of the ring, or as far as the ring has room. What one of 3 to 8 ranks alone sends, in Broadcast and
+// Scatter, lies there up to 32 KiB.
 //
 // With many ranks, Barrier and an AllReduce of few bytes go in groups: see grouped.go. A leader collects what its group has
 // posted, and either all ranks or the leaders alone read from the leaders. The form is the region's, so all ranks take the same.

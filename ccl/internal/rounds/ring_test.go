@@ -19,10 +19,7 @@ func TestRingKeepsItsRule(t *testing.T) {
 			all := ranksOf(t, n, byDirect)
 			c, k, random := all[0], barrier(), rand.New(rand.NewPCG(seed, uint64(n)))
 			enter(c, k)
-			room, largest := tuning.SlotRoom(n), tuning.SlotRoom(n)
-			if n <= 8 {
-				largest = tuning.SentTo
-			}
+			room, largest := tuning.SlotRoom(n), tuning.SentTo(n)
 			posted := c.Start
 			post := func() {
 				posted++

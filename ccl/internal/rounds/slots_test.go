@@ -118,7 +118,7 @@ func TestPlaceKeepsWhatIsUnread(t *testing.T) {
 			case 0, 3:
 				lengths[i] = 1 + sizes.IntN(200)
 			case 1:
-				lengths[i] = 1 + sizes.IntN(tuning.SentTo)
+				lengths[i] = 1 + sizes.IntN(tuning.SentTo(4))
 			}
 		}
 		for _, c := range all {

@@ -99,25 +99,20 @@ func (c *staging) Layout(block, blocks int) (length, inSlot int) {
 	if block*blocks <= c.Local.Inline {
 		return block, block * blocks
 	}
-	return c.inStages(blocks)
-}
-
-// LayoutSent is Layout of a call in which one rank sends alone: where the others read from its ring, it runs further ahead of
-// them than in staging memory.
-func (c *staging) LayoutSent(block, blocks int) (length, inSlot int) {
-	if c.N > 2 && c.N <= 8 && block*blocks <= tuning.SentTo {
-		return block, block * blocks
-	}
-	return c.Layout(block, blocks)
-}
-
-// inStages is Layout of what goes through staging memory.
-func (c *staging) inStages(blocks int) (length, inSlot int) {
 	length = c.chunk / max(blocks, 1)
 	if length >= 64 {
 		return length &^ 63, NoSlot
 	}
 	return length &^ 7, NoSlot
+}
+
+// LayoutSent is Layout of a call in which one rank sends alone: where the others read from its ring, it runs further ahead of
+// them than in staging memory.
+func (c *staging) LayoutSent(block, blocks int) (length, inSlot int) {
+	if block*blocks <= tuning.SentTo(c.N) {
+		return block, block * blocks
+	}
+	return c.Layout(block, blocks)
 }
 
 // receive is get of what another rank has staged, in a call in which all post and all read where bothWays is set: of

@@ -43,10 +43,10 @@ func TestLayoutSent(t *testing.T) {
 	}{
 		{2, 2 << 10, 1, 2 << 10, 2 << 10},
 		{2, 2<<10 + 1, 1, 128 << 10, NoSlot},
-		{3, tuning.SentTo, 1, tuning.SentTo, tuning.SentTo},
-		{3, tuning.SentTo + 1, 1, 128 << 10, NoSlot},
-		{8, tuning.SentTo / 8, 8, tuning.SentTo / 8, tuning.SentTo},
-		{8, tuning.SentTo/8 + 1, 8, 16 << 10, NoSlot},
+		{3, 32 << 10, 1, 32 << 10, 32 << 10},
+		{3, 32<<10 + 1, 1, 128 << 10, NoSlot},
+		{8, 4 << 10, 8, 4 << 10, 32 << 10},
+		{8, 4<<10 + 1, 8, 16 << 10, NoSlot},
 		{9, 2 << 10, 1, 2 << 10, 2 << 10},
 		{9, 2<<10 + 1, 1, 128 << 10, NoSlot},
 	} {

@@ -7,9 +7,8 @@ const (
 	BesideFlag = 56  // bytes that lie in the cache line of a slot's flag
 	LineFrom   = 512 // with two ranks, payloads from here on begin with a cache line of their own: see BehindFlag
 
-	MaxSegments = 64       // of the ring of a rank, one of more than two: see RingSegments
-	SentTo      = 32 << 10 // bytes that a rank which alone sends puts there, if it is one of 3 to 8
-	StageDepth  = 4        // slots of a rank's staging memory
+	MaxSegments = 64 // of the ring of a rank, one of more than two: see RingSegments
+	StageDepth  = 4  // slots of a rank's staging memory
 
 	// Between two ranks, data of a call with a root are a stream. Vectors of more than StreamTo go in chunks.
 	StreamPiece = 16 << 10
@@ -36,7 +35,7 @@ func SlotDepth(n int) uint32 {
 	return 8
 }
 
-// RingSegments is how many segments, of SlotRoom bytes each, the ring of each of n ranks has, a power of two. With a quarter as
+// RingSegments is how many segments, of SlotRoom bytes each, the ring of each of n ranks has, a power of two. With half as
 // many, a loop of Scatters of 32 KiB took 1.3 times as long with 4 ranks.
 func RingSegments(n int) int {
 	switch {
@@ -46,6 +45,14 @@ func RingSegments(n int) int {
 		return 16
 	}
 	return 8
+}
+
+// SentTo is how many bytes a rank that alone sends puts into its slot or ring.
+func SentTo(n int) int {
+	if n > 2 && n <= 8 {
+		return 32 << 10
+	}
+	return Inline(n)
 }
 
 // CallsKept is how many of a rank's last calls the others can see, a power of two: more than a rank can be ahead of them, in

@@ -28,6 +28,10 @@ func TestRanks(t *testing.T) {
 		require.Equal(t, tc.chunk, StageChunk(tc.n), tc.n)
 		require.Equal(t, tc.stage, StageBytes(tc.n), tc.n)
 		require.Equal(t, tc.segments, RingSegments(tc.n), tc.n)
+		require.GreaterOrEqual(t, SentTo(tc.n), tc.inline, tc.n)
+		if tc.n > 2 { // what is sent next finds room while the others read two such payloads
+			require.LessOrEqual(t, 3*SentTo(tc.n), tc.segments*tc.room, tc.n)
+		}
 		require.Equal(t, tc.pipe, PipeSize(tc.n), tc.n)
 	}
 }

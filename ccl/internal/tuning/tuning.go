@@ -16,8 +16,8 @@ type Family struct {
 	Maker string
 
 	// ClaimAhead: a rank that has posted a payload claims the lines of its next one (PREFETCHW), of which the other of two
-	// ranks has copies. On an Intel CPU that took a quarter off an AllReduce of 512 bytes to 2 KiB; on a Zen 5 it took 1.4 times
-	// as long so.
+	// ranks has copies. On an Intel CPU that took a quarter off an AllReduce of 512 bytes to 2 KiB; on a Zen 5 one of 2 KiB took
+	// 1.4 times as long.
 	ClaimAhead bool
 	// ClaimSent: so does the sender in a call with a root, for payloads of up to so many bytes. On a Zen 5 Broadcasts of 128
 	// and 256 bytes took 0.6 of the time by it; at 1 KiB nothing was gained.
