@@ -27,6 +27,7 @@ type Conn struct {
 	// closed. The last user of a closed one closes fd: its number cannot become
 	// another file's under a call.
 	users atomic.Int32
+	ahead ahead
 }
 
 // newConn takes tc over.
@@ -115,7 +116,7 @@ func (c *Conn) TryRecv(b []byte) (n int, err error) {
 	if !c.use() {
 		return 0, net.ErrClosed
 	}
-	n, errno := receive(c.fd, b[:min(len(b), quantum)])
+	n, errno := c.receive(b, nil)
 	c.done()
 	if n == 0 {
 		return 0, c.failure("receiving from", errno)
@@ -145,12 +146,59 @@ func (c *Conn) TryRecvBoth(a, b []byte) (n int, err error) {
 	if !c.use() {
 		return 0, net.ErrClosed
 	}
-	n, errno := receiveBoth(c.fd, a, b[:min(len(b), quantum)])
+	n, errno := c.receive(a, b)
 	c.done()
 	if n == 0 {
 		return 0, c.failure("receiving from", errno)
 	}
 	return n, nil
+}
+
+// ahead is what one call of the kernel has received beyond what was asked for. Where a peer sends faster than this rank receives,
+// that saves a call for nearly every small message.
+type ahead struct {
+	mem  []byte      // made when first used
+	left []byte      // of mem, what has not been asked for
+	some atomic.Bool // something is left: for a Wait of another goroutine
+}
+
+const (
+	aheadBytes = 16 << 10
+	aheadUpTo  = 4608 // bytes asked for, up to which another copy costs less than a call: 4 KiB and a header
+)
+
+// take moves what there is into b.
+func (a *ahead) take(b []byte) int {
+	n := copy(b, a.left)
+	a.left = a.left[n:]
+	return n
+}
+
+// note tells a Wait.
+func (a *ahead) note() {
+	if some := len(a.left) > 0; some != a.some.Load() {
+		a.some.Store(some)
+	}
+}
+
+// receive receives into a and then b.
+func (c *Conn) receive(a, b []byte) (n int, errno syscall.Errno) {
+	if len(c.ahead.left) == 0 {
+		switch {
+		case len(a)+len(b) > aheadUpTo && len(b) == 0:
+			return receive(c.fd, a[:min(len(a), quantum)])
+		case len(a)+len(b) > aheadUpTo:
+			return receiveBoth(c.fd, a, b[:min(len(b), quantum)])
+		case c.ahead.mem == nil:
+			c.ahead.mem = make([]byte, aheadBytes)
+		}
+		n, errno = receive(c.fd, c.ahead.mem)
+		c.ahead.left = c.ahead.mem[:n]
+	}
+	n = c.ahead.take(a)
+	n += c.ahead.take(b)
+	c.ahead.note()
+	return n, errno
 }
 
 // failure is the error of a call that moved nothing: nil if that means only "not
@@ -175,6 +223,9 @@ func (c *Conn) Wait(d time.Duration, write bool) {
 		return
 	}
 	defer c.done()
+	if c.ahead.some.Load() {
+		return
+	}
 	events := int16(unix.POLLIN)
 	if write {
 		events |= unix.POLLOUT
