@@ -35,3 +35,21 @@ func TestBarred(t *testing.T) {
 	c := testCase{bars: []bar{{8, 2 * kib, 0.6}, {4 * kib, 3 * mib, 1}}, geomean: 0.65}
 	require.Equal(t, "0.6 from 8 B to 2 KiB; 1 from 4 KiB to 3 MiB; 0.65 in the geometric mean of each operation", c.barred())
 }
+
+func TestContest(t *testing.T) {
+	small, large := measure.Key{Op: "reduce", Bytes: 8}, measure.Key{Op: "reduce", Bytes: 1 * mib}
+	best := map[measure.Key]float64{small: 1, large: 100}
+	c := contest{}
+	c.note("reduce", "best", best, best)
+	c.note("reduce", "near", map[measure.Key]float64{small: 3, large: 149}, best)
+	c.note("reduce", "slow", map[measure.Key]float64{small: 1.6, large: 151}, best)
+	c.note("reduce", "hung", nil, best)
+	for peer, want := range map[string]bool{"best": true, "near": true, "slow": false, "hung": true, "another": true} {
+		require.Equal(t, want, c.has("reduce", peer), peer)
+	}
+	c.note("reduce", "slow", map[measure.Key]float64{small: 1.5}, best)
+	require.True(t, c.has("reduce", "slow"), "in one of the rounds")
+	c.note("reduce", "near", map[measure.Key]float64{small: 9}, best)
+	require.True(t, c.has("reduce", "near"), "in one of the rounds")
+	require.True(t, c.has("gather", "slow"), "of another operation")
+}
