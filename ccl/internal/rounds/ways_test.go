@@ -91,7 +91,9 @@ func TestReads(t *testing.T) {
 	}{
 		{call.Scatter, 2, 2000}, {call.ScatterV, 3, 1000}, {call.Scatter, 9, 250},
 		{call.AllToAll, 2, 1000}, {call.AllToAll, 9, 1000}, {call.AllToAllV, 3, 1000},
-		{call.Broadcast, 2, 0}, {call.Gather, 2, 0}, {call.AllGather, 2, 0}, {call.ReduceScatter, 2, 0}, {call.Reduce, 2, 0}, {call.AllReduce, 2, 0},
+		{call.Broadcast, 2, 1000}, {call.AllGather, 2, 1000}, {call.AllGatherV, 2, 1000}, {call.Gather, 2, 16000}, {call.GatherV, 2, 16000},
+		{call.Broadcast, 3, 0}, {call.AllGather, 3, 0}, {call.Gather, 3, 0},
+		{call.ReduceScatter, 2, 0}, {call.Reduce, 2, 0}, {call.AllReduce, 2, 0},
 	} {
 		assert.Equal(t, tc.from > 0, movedPays(tc.kind, tc.from, tc.n), "%v of %d ranks", tc.kind, tc.n)
 		assert.False(t, movedPays(tc.kind, tc.from-1, tc.n), "%v of %d ranks", tc.kind, tc.n)

@@ -28,7 +28,8 @@ type Family struct {
 	// ReadOthers: process_vm_readv beats staging memory, among ranks that have a core each (docs/measured).
 	ReadOthers bool
 	// ReadMovedFrom: from so many bytes on it beats them, however many ranks there are, in calls that move data from each rank
-	// to one other: what is staged there is read but once. SendRecv, Send, Scatter and AllToAll are such calls. 0: never.
+	// to one other: what is staged there is read but once. SendRecv, Send, Scatter and AllToAll are such calls, and between two
+	// ranks Broadcast, AllGather and Gather. 0: never.
 	ReadMovedFrom int
 	// MoveString: REP MOVSB is the fastest copy, also of lines that another core has, and Go's memmove does not use it.
 	MoveString bool
