@@ -163,7 +163,7 @@ type ahead struct {
 }
 
 const (
-	aheadBytes = 16 << 10
+	aheadBytes = 8 << 10
 	aheadUpTo  = 4608 // bytes asked for, up to which another copy costs less than a call: 4 KiB and a header
 )
 
