@@ -133,7 +133,7 @@ func (c *messages) room(r *receiver) []byte {
 	case r.fold.fn == nil:
 		return r.to[r.in : r.in+n]
 	}
-	return c.received()[:n]
+	return c.received()[:min(n, tuning.WirePiece)]
 }
 
 // take moves payload into place, combining where that is asked for.
@@ -232,7 +232,7 @@ func (c *messages) wrongHead(r *receiver, h head) *call.Fault {
 // received is where bytes that have come wait to be combined.
 func (c *messages) received() []byte {
 	if c.wire == nil {
-		c.wire = make([]byte, tuning.SyscallPiece)
+		c.wire = make([]byte, tuning.WirePiece)
 	}
 	return c.wire
 }

@@ -51,7 +51,7 @@ func (c *Links) scale(k *call.Call, b []byte) {
 		return
 	}
 	for len(b) > 0 { // a piece at a time, so that the collector need not wait
-		n := min(len(b), tuning.SyscallPiece)
+		n := min(len(b), tuning.PreemptPiece)
 		k.Scale(unsafe.Pointer(&b[0]), n/k.Elem, c.Size())
 		b = b[n:]
 	}

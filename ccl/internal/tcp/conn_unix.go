@@ -85,7 +85,7 @@ const gone = -1<<30 | closedBit
 
 // quantum bounds one call of the kernel: it is made without telling Go's scheduler,
 // which is not to wait long.
-const quantum = 256 << 10
+const quantum = 512 << 10
 
 // TrySend sends what the kernel takes of b now and returns how many bytes that was:
 // 0 and no error if it would have to wait.

@@ -115,7 +115,8 @@ const (
 	ReadPiece     = 128 << 10 // read from another process: a system call is not preempted, and this stays in L2
 	PreemptPiece  = 512 << 10 // copied between two points at which the scheduler may preempt: some 40 microseconds
 	SlicePiece    = 4 << 20   // of a vector, where a rank needs memory beside the caller's, whatever the vector's size
-	SyscallPiece  = 256 << 10 // moved by one system call: it stays in L2
+	SyscallPiece  = 512 << 10 // sent or received by one system call: with half as much large messages take 1.1 times as long
+	WirePiece     = 256 << 10 // of that, what is received to be combined: a rank keeps so much memory for it
 	HeaderPayload = 4 << 10   // copied beside the header of a message: one system call, for less than a second one costs
 )
 
