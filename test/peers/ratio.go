@@ -22,7 +22,7 @@ type result struct {
 	rounds int
 }
 
-// measure runs a case: each round runs every program once, in turn, but for the peers that are out of the running.
+// measure runs a case: each round runs every program once, in turn. A contest leaves peers out of later rounds.
 func (b *builder) measure(c *testCase, rounds int, target float64) (*result, error) {
 	r := &result{c: c, ours: map[measure.Key][]float64{}, best: map[measure.Key][]float64{}, who: map[measure.Key]map[string]int{}, rounds: rounds}
 	running := contest{}
@@ -62,8 +62,8 @@ func (b *builder) measure(c *testCase, rounds int, target float64) (*result, err
 	return r, nil
 }
 
-// contest says of each operation which peers have been near the best at some size, and which have not. Most of a case's time would
-// go to those that have not: they take many times as long.
+// A contest records, for each operation, which peers have been near the best at some size. The others cannot become the best, take
+// many times as long, and run in the first rounds only.
 type contest map[string]map[string]bool
 
 const (
@@ -71,13 +71,13 @@ const (
 	near   = 1.5 // times the best time
 )
 
-// has reports whether a peer is still in the running, as one is of which nothing is known yet.
+// has reports whether a peer still runs. A peer that has not given a time yet does.
 func (c contest) has(op, peer string) bool {
 	been, known := c[op][peer]
 	return been || !known
 }
 
-// note learns from what a peer took in a round.
+// note records what a peer took in a round.
 func (c contest) note(op, peer string, took, best map[measure.Key]float64) {
 	if c[op] == nil {
 		c[op] = map[string]bool{}

@@ -75,19 +75,22 @@ func (c *offering) reads(ctx context.Context, k *call.Call, n int) (bool, *call.
 	return c.Reach.All || c.Reach.Reads && readPays(k.Kind, n) || c.Reach.Moves && movedPays(k.Kind, n, c.N), nil
 }
 
-// movedPays is readPays among n ranks that read what moves from each rank to one other alone, in blocks of so many bytes. Between
-// two ranks that is also what every call moves that does not reduce.
+// movedPays is readPays among n ranks that read only what moves from each rank to one other, in blocks of so many bytes. Between
+// two ranks, every call that does not reduce moves its data so.
 func movedPays(k call.Kind, block, n int) bool {
 	from := tuning.CPU.ReadMovedFrom
+	if from == 0 {
+		return false
+	}
 	switch k {
 	case call.Scatter, call.ScatterV: // a root that stages goes on with the next call meanwhile
-		return from > 0 && (n-1)*block >= 2*from
+		return (n-1)*block >= 2*from
 	case call.AllToAll, call.AllToAllV:
-		return from > 0 && block >= from
+		return block >= from
 	case call.Broadcast, call.AllGather, call.AllGatherV:
-		return from > 0 && block >= from && n == 2
-	case call.Gather, call.GatherV: // the root copies its own block while the other stages
-		return from > 0 && block >= 16*from && n == 2
+		return n == 2 && block >= from
+	case call.Gather, call.GatherV: // the root copies its own block while the other rank stages
+		return n == 2 && block >= 16*from
 	}
 	return false
 }

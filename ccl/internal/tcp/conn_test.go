@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -284,45 +283,6 @@ func TestBoth(t *testing.T) {
 	})
 }
 
-// TestReceivedAhead: what comes in pieces of other sizes than it is asked for, small and large ones in turn, and a Wait knows of
-// what has been received ahead.
-func TestReceivedAhead(t *testing.T) {
-	eachForm(t, func(t *testing.T, a, b stream) {
-		two := make([]byte, 2)
-		require.NoError(t, sendAll(a, []byte("abc")))
-		require.NoError(t, recvAll(b, two))
-		b.Wait(time.Hour, false)
-		require.NoError(t, recvAll(b, two[:1]))
-		require.Equal(t, "cb", string(two))
-
-		data := pattern(9, 200<<10)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			assert.NoError(t, sendAll(a, data))
-			a.Close()
-		})
-		sizes := []int{1, 7, 96, 160, 4607, 4608, 4609, 20000}
-		got := make([]byte, len(data))
-		for i, rest := 0, got; len(rest) > 0; i++ {
-			b.Wait(time.Hour, false)
-			ask := rest[:min(len(rest), sizes[i%len(sizes)])]
-			var n int
-			var err error
-			if at := len(ask) / 3; at > 0 && i%3 > 0 {
-				n, err = b.TryRecvBoth(ask[:at], ask[at:])
-			} else {
-				n, err = b.TryRecv(ask)
-			}
-			require.NoError(t, err)
-			rest = rest[n:]
-		}
-		wg.Wait()
-		require.True(t, bytes.Equal(data, got))
-		_, err := recvError(b)
-		require.ErrorIs(t, err, io.EOF)
-	})
-}
-
 // TestCloseDelivers: all that was sent arrives, then the end, though the closing
 // side has not received what it was sent.
 func TestCloseDelivers(t *testing.T) {
@@ -365,61 +325,6 @@ func TestAbort(t *testing.T) {
 		require.True(t, eventually(func() bool { _, err = b.TrySend([]byte("x")); return err != nil }))
 		_, err = a.TrySend([]byte("x"))
 		require.ErrorIs(t, err, net.ErrClosed)
-	})
-}
-
-// TestWaitWakes: a Wait of an hour ends with each thing it waits for.
-func TestWaitWakes(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		write bool
-		fill  bool
-		wake  func(t *testing.T, a, b stream) // again and again
-	}{
-		{"data", false, false, func(t *testing.T, _, b stream) { require.NoError(t, sendAll(b, []byte("x"))) }},
-		{"data, writing", true, true, func(t *testing.T, _, b stream) { require.NoError(t, sendAll(b, []byte("x"))) }},
-		{"room", true, true, func(t *testing.T, _, b stream) {
-			_, err := b.TryRecv(make([]byte, 1<<20))
-			require.NoError(t, err)
-		}},
-		{"room at once", true, false, func(*testing.T, stream, stream) {}},
-		{"peer closes", false, false, func(_ *testing.T, _, b stream) { b.Close() }},
-		{"peer aborts", false, false, func(_ *testing.T, _, b stream) { b.Abort() }},
-		{"close", false, false, func(_ *testing.T, a, _ stream) { a.Close() }},
-		{"abort", false, false, func(_ *testing.T, a, _ stream) { a.Abort() }},
-		{"abort, writing", true, true, func(_ *testing.T, a, _ stream) { a.Abort() }},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			eachForm(t, func(t *testing.T, a, b stream) {
-				if tc.fill {
-					fill(t, a)
-				}
-				woken := make(chan struct{})
-				go func() {
-					a.Wait(time.Hour, tc.write)
-					close(woken)
-				}()
-				require.True(t, eventually(func() bool {
-					tc.wake(t, a, b) // how much the kernel wants to be rid of before there is room is its own affair
-					select {
-					case <-woken:
-						return true
-					default:
-						return false
-					}
-				}))
-				b.Abort() // what was filled in is not to be flushed
-			})
-		})
-	}
-}
-
-func TestWaitEnds(t *testing.T) {
-	eachForm(t, func(t *testing.T, a, _ stream) {
-		a.Wait(time.Millisecond, false)
-		a.Wait(time.Nanosecond, false)
-		a.Wait(0, false)
-		a.Wait(-1, false)
 	})
 }
 

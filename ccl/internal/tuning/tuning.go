@@ -28,8 +28,8 @@ type Family struct {
 	// ReadOthers: process_vm_readv beats staging memory, among ranks that have a core each (docs/measured).
 	ReadOthers bool
 	// ReadMovedFrom: from so many bytes on it beats them, however many ranks there are, in calls that move data from each rank
-	// to one other: what is staged there is read but once. SendRecv, Send, Scatter and AllToAll are such calls, and between two
-	// ranks Broadcast, AllGather and Gather. 0: never.
+	// to one other: what is staged there is read but once. SendRecv, Send, Scatter and AllToAll are such calls; between two
+	// ranks Broadcast, AllGather and large Gathers are, too. 0: never.
 	ReadMovedFrom int
 	// MoveString: REP MOVSB is the fastest copy, also of lines that another core has, and Go's memmove does not use it.
 	MoveString bool
@@ -115,8 +115,8 @@ const (
 	ReadPiece     = 128 << 10 // read from another process: a system call is not preempted, and this stays in L2
 	PreemptPiece  = 512 << 10 // copied between two points at which the scheduler may preempt: some 40 microseconds
 	SlicePiece    = 4 << 20   // of a vector, where a rank needs memory beside the caller's, whatever the vector's size
-	SyscallPiece  = 512 << 10 // sent or received by one system call: with half as much large messages take 1.1 times as long
-	WirePiece     = 256 << 10 // of that, what is received to be combined: a rank keeps so much memory for it
+	SyscallPiece  = 512 << 10 // sent or received by one system call, which is not preempted
+	WirePiece     = 256 << 10 // the same for what is to be combined: each rank keeps a buffer of this size
 	HeaderPayload = 4 << 10   // copied beside the header of a message: one system call, for less than a second one costs
 )
 
