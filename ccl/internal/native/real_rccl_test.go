@@ -16,10 +16,16 @@ import (
 	"github.com/goccl/goccl/test/fake"
 )
 
+// fetch downloads the libraries.
+const fetch = "../../../test/vendor/nccl/fetch.sh"
+
 // TestRealRCCL: the real libraries load, and a start without a GPU is an error with its text. They are Debian's, with the
 // loader and the C library of the Debian that they are of: this binary runs in them.
 func TestRealRCCL(t *testing.T) {
+	_, noFetch := os.Stat(fetch)
 	switch {
+	case noFetch != nil:
+		t.Skip("hardware: no " + fetch + " here: this test was brought to the machine with its GPUs")
 	case testing.Short():
 		t.Skip("hardware: the libraries are some hundred MiB; not in a short run")
 	case runtime.GOARCH != "amd64":
@@ -43,7 +49,7 @@ func TestRealRCCL(t *testing.T) {
 	} {
 		t.Run(tc.rocm, func(t *testing.T) {
 			var stderr strings.Builder
-			cmd := exec.Command("../../../test/vendor/nccl/fetch.sh", tc.rocm)
+			cmd := exec.Command(fetch, tc.rocm)
 			cmd.Stderr = &stderr
 			out, err := cmd.Output()
 			if e := (*exec.ExitError)(nil); errors.As(err, &e) && e.ExitCode() == 3 {

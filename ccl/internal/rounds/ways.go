@@ -51,7 +51,7 @@ func (c *offering) allReduceWay(w way, n int) allReduceWay {
 	switch {
 	case w == byDirect && c.N <= tuning.MaxDirect && (c.Reach.All || 2*shm.Page <= c.chunk): // which edges fit into
 		return direct
-	case w == byStage || !c.readsAll(n, c.someInPlace()):
+	case w == byStage || n > tuning.ReadHalvesTo || w == byRead && !c.readsAll(n, c.someInPlace()):
 		return stageAll
 	case c.N == 2 && n <= tuning.ReadAllTo && !c.someInPlace():
 		return readAll
@@ -61,7 +61,13 @@ func (c *offering) allReduceWay(w way, n int) allReduceWay {
 
 // readsAll reports whether ranks that read each other's memory do so in an AllReduce of n bytes.
 func (c *offering) readsAll(n int, inPlace bool) bool {
-	return n <= tuning.ReadHalvesTo && (c.N > 2 || n >= tuning.ReadTwoFrom && !inPlace || n >= tuning.ReadInPlaceFrom)
+	switch {
+	case n > tuning.ReadHalvesTo:
+		return false
+	case c.N > 2:
+		return n >= c.N*tuning.ReadPartFrom
+	}
+	return n >= tuning.ReadTwoFrom && !inPlace || n >= tuning.ReadInPlaceFrom
 }
 
 // reads reports whether a call in which a rank fetches n bytes from another reads them where they are.

@@ -40,8 +40,11 @@ func TestAllReduceWay(t *testing.T) {
 		{"two ranks, more", 2, byRead, tuning.ReadAllTo + 8, false, readHalves},
 		{"two ranks, one in place", 2, byRead, tuning.ReadInPlaceFrom - 8, true, stageAll},
 		{"two ranks, one in place, much", 2, byRead, tuning.ReadInPlaceFrom, true, readHalves},
-		{"three ranks, few bytes", 3, byRead, 8, false, readHalves},
-		{"three ranks, in place", 3, byRead, 8, true, readHalves},
+		{"three ranks, too few bytes to be read", 3, byRead, 3*tuning.ReadPartFrom - 8, false, stageAll},
+		{"three ranks", 3, byRead, 3 * tuning.ReadPartFrom, false, readHalves},
+		{"three ranks, in place", 3, byRead, 3 * tuning.ReadPartFrom, true, readHalves},
+		{"sixteen ranks, too few bytes to be read", 16, byRead, 16*tuning.ReadPartFrom - 8, false, stageAll},
+		{"sixteen ranks", 16, byRead, 16 * tuning.ReadPartFrom, false, readHalves},
 		{"as much as is read", 3, byRead, tuning.ReadHalvesTo, false, readHalves},
 		{"more", 3, byRead, tuning.ReadHalvesTo + 8, false, stageAll},
 	} {
