@@ -32,22 +32,26 @@ func TestMain(m *testing.M) {
 func both(t *testing.T, f func(t *testing.T, rt *gpu.Runtime, d gpu.Device)) {
 	t.Helper()
 	gputest.Use(t)
-	if driver := os.Getenv("GPU_TEST_DRIVER"); driver != "" {
+	driver := os.Getenv("GPU_TEST_DRIVER")
+	if driver != "" {
 		t.Setenv("GOCCL_CUDART_LIB", driver)
 	}
+	some := false
 	for _, rt := range []*gpu.Runtime{gpu.CUDA, gpu.HIP} {
 		t.Run(rt.Name(), func(t *testing.T) {
-			if gputest.Real() && rt.Open() != nil {
-				t.Skip("hardware: " + rt.Open().Error())
-			}
 			d, err := rt.Device(0)
+			if gputest.Real() && err != nil {
+				t.Skip("hardware: " + err.Error())
+			}
 			require.NoError(t, err)
-			if driver := os.Getenv("GPU_TEST_DRIVER"); driver != "" && rt == gpu.CUDA {
+			some = true
+			if driver != "" && rt == gpu.CUDA {
 				require.Equal(t, driver, rt.Path())
 			}
 			f(t, rt, d)
 		})
 	}
+	require.True(t, some || !gputest.Real() || driver != "", "neither runtime has a device")
 }
 
 // prefix of names and errors: "cuda" or "hip", "cuda" or "rocm".

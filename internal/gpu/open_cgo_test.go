@@ -9,10 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/test/fake"
 )
 
 func TestOpen(t *testing.T) {
+	gputest.Fake(t, "the answers are the fake's")
 	text := filepath.Join(t.TempDir(), "libcudart.so.12")
 	require.NoError(t, os.WriteFile(text, []byte("no library"), 0o644))
 	fake := fake.Library(t)
