@@ -42,9 +42,9 @@ func (e *exam) differing() {
 
 func alike(n int) string {
 	if n == 1 {
-		return "the one relevant variable is the same on all ranks"
+		return "the one relevant variable is the same"
 	}
-	return fmt.Sprintf("the %d relevant variables are the same on all ranks", n)
+	return fmt.Sprintf("the %d relevant variables are the same", n)
 }
 
 // harmful tells of settings known to hurt.
