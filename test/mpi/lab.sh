@@ -35,10 +35,19 @@ failed=0
 # without goccl, met it in 13 of 180 jobs on a loaded machine; here, where ranks have sent nothing by MPI, it is up to half of
 # the jobs. So a job of Hydra's that has done all but end passes, and says so. That jobs end is tested on one host.
 check() {
-	local name=$1 wanted=$2 status
+	local name=$1 wanted=$2 status job left=50
 	shift 2
-	timeout -k 5 "${GOCCL_LAB_LIMIT:-60}" "$netlab" exec 1 "$@" >"$tmp/out" 2>&1 </dev/null
+	timeout -k 5 "${GOCCL_LAB_LIMIT:-60}" "$netlab" exec 1 "$@" >"$tmp/out" 2>&1 </dev/null &
+	job=$!
+	# 10 seconds to end, once all is done
+	while kill -0 $job 2>/dev/null && [ $left -gt 0 ]; do
+		! grep -q '^# Collective test concluded' "$tmp/out" || left=$((left - 1))
+		sleep 0.2
+	done
+	[ $left -gt 0 ] || kill $job
+	wait $job
 	status=$?
+	[ $left -gt 0 ] || status=124
 	if grep -q '^# Out of bounds values : 0 OK' "$tmp/out" && grep -q '^# Collective test concluded' "$tmp/out" &&
 		grep -q 'hosts: 2 ' "$tmp/out" && grep -q "$wanted" "$tmp/out"; then
 		case $status,$name in
