@@ -62,9 +62,9 @@ nccl-tests: ## DIR=...: bench there, by the names of nccl-tests' programs, to be
 test-faults: ## delay, loss and partition between three hosts (root)
 	@if test/lab/need netlab delay; then test/lab/faults.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
-# Tests of kernels, of what bench writes, of its statistics, and of hundreds of ranks, which run nothing side by side but
-# what others run, too.
-unraced = TestFuncIsItsSpecification|TestScaleIsItsSpecification|TestConversionsAreTheirSpecification|TestBoth|TestEveryHalf|TestHTMLInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections
+# Tests of kernels, of what bench writes, of its statistics, of memory, and of hundreds of ranks, which run nothing side by
+# side but what others run, too.
+unraced = TestFuncIsItsSpecification|TestScaleIsItsSpecification|TestConversionsAreTheirSpecification|TestBoth|TestEveryHalf|TestHTMLInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSumAllIsItsSpecification|TestSimulatedMachine|TestFormsPage|TestR13NothingGrows
 
 race: ## the sample under the race detector (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 test/halves.sh -race -short -skip '^($(unraced))$$' -timeout 20m -- ./...

@@ -48,7 +48,7 @@ func halves[T ccl.Number](t testing.TB, c *ccl.Comm, enc func(float64) T, dec fu
 	round := func(x float64) float64 { return dec(enc(x)) }
 	counts := []int{1, 37, 700, 5_003, 40_001, 300_007}
 	if testing.Short() {
-		counts = []int{1, 700, 5_003, 140_001}
+		counts = []int{1, 700, 5_003, 70_001}
 	}
 	for _, count := range counts {
 		shared, err := ccl.MakeSlice[T](ctx, c, 2*n*count)

@@ -61,7 +61,7 @@ func train(t testing.TB, world *ccl.Comm, steps int, layout string) (all []float
 
 // So it has where each rank is a process, and where the ranks are on two hosts.
 func TestLayoutsElsewhere(t *testing.T) {
-	steps := 12
+	steps := 6
 	if testing.Short() {
 		steps = 2
 	}
