@@ -72,7 +72,7 @@ race: ## the sample under the race detector (a C compiler)
 model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that gives up, no connection that breaks
 	go test -timeout 60m -run '^TestShrink$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 1
 
-tags: ## build with every tag, alone and together, with cgo and, together, without (a C compiler)
+tags: ## build with every tag, alone and together, and with all vendors together without cgo (a C compiler)
 	@$(call need,cc,gcc libc6-dev); for build in 1:{nccl,rccl,oneccl,mpi} {1,0}:nccl,rccl,oneccl,mpi 0:{fault,nocheck}; do t=$${build#*:} c=$${build%%:*}; \
 		echo "build -tags $$t, CGO_ENABLED=$$c"; ( export CGO_ENABLED=$$c GOFLAGS="$$GOFLAGS -tags=$$t"; $(compiled) ) || exit 1; done
 	@for c in 1 0; do echo "vet -directive with all tags, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go vet -directive -tags nccl,rccl,oneccl,mpi,fault ./... || exit 1; done

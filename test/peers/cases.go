@@ -14,6 +14,7 @@ type testCase struct {
 	ranks      int
 	min, max   int
 	factor     int
+	cores      int // it takes so many
 	inplace    bool
 	written    bool   // each message is written just before it is sent
 	beside     string // what else runs on the cores meanwhile: besideLoops, besideJob
@@ -95,6 +96,10 @@ var cases = []testCase{
 	{name: "allreduce-8", what: "8 ranks", ops: "allreduce", ranks: 8, min: 8, max: 64 * mib, factor: 8, ours: shm(nil), against: shared,
 		bars: []bar{{8, 64 * mib, 1.0}}, geomean: 0.7},
 	{name: "others-8", what: "the other collectives, 8 ranks", ops: otherOps, ranks: 8, min: 8, max: 16 * mib, factor: 8, ours: shm(nil), against: shared,
+		bars: []bar{{0, 16 * mib, 1.0}}, geomean: 0.7},
+	{name: "allreduce-16", what: "16 ranks with a core each", ops: "allreduce", ranks: 16, cores: 16, min: 8, max: 64 * mib, factor: 8, ours: shm(nil), against: shared,
+		bars: []bar{{8, 64 * mib, 1.0}}, geomean: 0.7},
+	{name: "others-16", what: "the other collectives, 16 ranks with a core each", ops: otherOps, ranks: 16, cores: 16, min: 8, max: 16 * mib, factor: 8, ours: shm(nil), against: shared,
 		bars: []bar{{0, 16 * mib, 1.0}}, geomean: 0.7},
 	{name: "ranks-16", what: "16 ranks of one host", ops: "allreduce", ranks: 16, min: 8, max: 1 * mib, factor: mib / 8, ours: shm(nil), against: mpis,
 		bars: []bar{{8, 1 * mib, 0.7}}},

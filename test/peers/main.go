@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -90,6 +91,10 @@ func run() error {
 	}
 	for i := range chosen {
 		if *further && kept != nil && kept.has(chosen[i].name, *rounds, at) {
+			continue
+		}
+		if n := runtime.NumCPU(); n < chosen[i].cores {
+			fmt.Fprintf(os.Stderr, "peers: %s left out: it takes %d cores, and %d are here\n", chosen[i].name, chosen[i].cores, n)
 			continue
 		}
 		if chosen[i].ours.command(b, chosen[i].ranks) == nil {

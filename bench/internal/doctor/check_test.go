@@ -33,6 +33,12 @@ func TestHealthy(t *testing.T) {
 		require.Equal(t, ok, f.Level, "%s: %s", f.Check, f.Text)
 	}
 	require.Greater(t, len(e.found), 12)
+	require.Contains(t, e.found, Finding{Check: "environment", Level: ok, Text: "the one relevant variable is the same on all ranks"})
+	e = healthy()
+	for _, f := range e.ranks {
+		f.Env = append(f.Env, "GOCCL_LOG=all")
+	}
+	require.Contains(t, e.diagnose(), Finding{Check: "environment", Level: ok, Text: "the 2 relevant variables are the same on all ranks"})
 }
 
 // Each fault, planted alone, is the only finding that is not ok.

@@ -51,8 +51,8 @@ func (c *offering) allReduceWay(w way, n int) allReduceWay {
 	switch {
 	case w == byDirect && c.N <= tuning.MaxDirect && (c.Reach.All || 2*shm.Page <= c.chunk): // which edges fit into
 		return direct
-	case w == byStage || n > tuning.ReadHalvesTo || w == byRead && !c.readsAll(n, c.someInPlace()):
-		return stageAll
+	case w == byStage || w == byRead && !c.readsAll(n, c.someInPlace()) || n > tuning.ReadHalvesTo:
+		return stageAll // memory that can be touched takes no system calls, so that no size is too small for it
 	case c.N == 2 && n <= tuning.ReadAllTo && !c.someInPlace():
 		return readAll
 	}

@@ -33,6 +33,7 @@ func TestAllReduceWay(t *testing.T) {
 		{"all can be touched", 2, byDirect, 8, false, direct},
 		{"by as many as may", tuning.MaxDirect, byDirect, 8, true, direct},
 		{"by more", tuning.MaxDirect + 1, byDirect, 1 << 20, false, readHalves},
+		{"by more, too many bytes", tuning.MaxDirect + 1, byDirect, tuning.ReadHalvesTo + 8, false, stageAll},
 		{"nothing can be reached", 2, byStage, 1 << 20, false, stageAll},
 		{"two ranks, too few bytes to be read", 2, byRead, tuning.ReadTwoFrom - 8, false, stageAll},
 		{"two ranks", 2, byRead, tuning.ReadTwoFrom, false, readAll},
