@@ -160,7 +160,7 @@ func sizes(n int) []int {
 	inline := tuning.Inline(n) / 4
 	list := []int{0, 1, inline, inline + 1, tuning.StageChunk(n)/4 + 1, tuning.StageChunk(n)/2 + 77}
 	if n == 2 {
-		list = append(list, tuning.StreamPiece/4+1, tuning.StreamTo/4+1)
+		list = append(list, tuning.StreamPiece/4+1, tuning.CPU.StreamTo/4+1)
 	}
 	return list
 }

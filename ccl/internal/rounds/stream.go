@@ -15,11 +15,12 @@ import (
 // Between two ranks, data of a call with a root go one way: a stream, in rounds of which one rank's slots carry data
 // and the other's flags say how far that has come. The sender runs ahead, across calls: by all slots of the kind that
 // a round takes. Up to inline bytes lie in the slots beside the flags, and more in pieces in staging memory of its own,
-// behind that of the other calls; vectors of more than tuning.StreamTo go in chunks through that.
+// behind that of the other calls; vectors of more than CPU.StreamTo go in chunks through that.
 
 // stream is what two ranks do in a call with a root: one sends, the other receives.
 type stream struct {
 	sums
+	next [2]int // where in each rank's ring of pieces its next one goes: both ranks know
 }
 
 // streamed opens a round that carries n bytes from rank r, one of two, and returns where they lie.
@@ -47,17 +48,28 @@ func (c *stream) streamed(ctx context.Context, k *call.Call, r, n int) (round ui
 	if f != nil {
 		return round, nil, f
 	}
-	return round, c.piece(lines, round), nil
+	from := c.begins(r, n)
+	c.next[r] = from + (n+63)&^63
+	return round, c.piece(lines, from), nil
 }
 
-// piece is where in a rank's staging memory the piece of round lies.
-func (c *stream) piece(lines []byte, round uint32) unsafe.Pointer {
-	return unsafe.Pointer(&lines[c.chunk*tuning.StageDepth+int(round%tuning.StreamDepth)*tuning.StreamPiece])
+// begins is where in the ring of rank r's pieces the next one begins, of n bytes. The ring has room for one more of the largest
+// than may be under way, so what was there has been read.
+func (c *stream) begins(r, n int) int {
+	if c.next[r]+n > tuning.CPU.StreamRing {
+		return 0
+	}
+	return c.next[r]
+}
+
+// piece is the piece that begins there in a rank's staging memory.
+func (c *stream) piece(lines []byte, from int) unsafe.Pointer {
+	return unsafe.Pointer(&lines[c.chunk*tuning.StageDepth+from])
 }
 
 // pieceOf is how many bytes of a stream of n go in a round.
 func (c *stream) pieceOf(n int) int {
-	if n > tuning.StreamTo {
+	if n > tuning.CPU.StreamTo {
 		return c.chunk
 	}
 	return tuning.StreamPiece
@@ -94,7 +106,7 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 			if f != nil {
 				return f
 			}
-			ordered.Claim(c.piece(lines, round+1), min(tuning.ClaimPiece, n))
+			ordered.Claim(c.piece(lines, c.begins(c.Me, n)), min(tuning.ClaimPiece, n))
 		}
 		src = src[n:]
 	}

@@ -1,7 +1,9 @@
 package rounds
 
 import (
+	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,7 +16,7 @@ import (
 func TestStream(t *testing.T) {
 	all := ranksOf(t, 2, byStage)
 	for _, n := range []int{0, 8, tuning.BesideFlag, tuning.BesideFlag + 8, tuning.Inline(2), tuning.Inline(2) + 4, tuning.StreamPiece, tuning.StreamPiece + 4,
-		tuning.StreamTo, tuning.StreamTo + 4, all[0].chunk + 4, 3*all[0].chunk + 40} {
+		tuning.CPU.StreamTo, tuning.CPU.StreamTo + 4, all[0].chunk + 4, 3*all[0].chunk + 40} {
 		for from := range 2 {
 			for _, reduced := range []bool{false, true} {
 				atOnce(t, all, func(c *Team) *call.Fault {
@@ -46,28 +48,58 @@ func TestStream(t *testing.T) {
 func TestPieceOf(t *testing.T) {
 	c := ranksOf(t, 2, byStage)[0]
 	for _, tc := range []struct{ n, want int }{
-		{tuning.Inline(2) + 1, tuning.StreamPiece}, {tuning.StreamTo, tuning.StreamPiece}, {tuning.StreamTo + 1, tuning.StageChunk(2)},
+		{tuning.Inline(2) + 1, tuning.StreamPiece}, {tuning.CPU.StreamTo, tuning.StreamPiece}, {tuning.CPU.StreamTo + 1, tuning.StageChunk(2)},
 	} {
 		assert.Equal(t, tc.want, c.pieceOf(tc.n), "%d bytes", tc.n)
 	}
 }
 
-// The pieces of rounds that may be under way at once do not overlap each other, nor what other calls stage.
+// Whatever their sizes, the pieces that may be under way at once do not overlap each other, nor what other calls stage, and both
+// ranks know where the next one is.
 func TestPieces(t *testing.T) {
-	c := ranksOf(t, 2, byStage)[0]
-	lines, f := c.stageOf(0)
-	require.Nil(t, f)
-	base := uintptr(call.Ptr(lines))
-	seen := map[uintptr]uint32{}
-	for round := range uint32(tuning.StreamDepth) {
-		at := uintptr(c.piece(lines, round)) - base
-		assert.GreaterOrEqual(t, at, uintptr(c.chunk*tuning.StageDepth))
-		assert.LessOrEqual(t, at+tuning.StreamPiece, uintptr(len(lines)))
-		assert.Zero(t, (at-uintptr(c.chunk*tuning.StageDepth))%tuning.StreamPiece)
-		assert.NotContains(t, seen, at)
-		seen[at] = round
-		assert.Equal(t, c.piece(lines, round), c.piece(lines, round+tuning.StreamDepth))
+	here := tuning.CPU.StreamRing
+	defer func() { tuning.CPU.StreamRing = here }()
+	for _, ring := range []int{here, (tuning.StreamDepth + 1) * tuning.StreamPiece} {
+		tuning.CPU.StreamRing = ring
+		testPieces(t)
 	}
+}
+
+func testPieces(t *testing.T) {
+	all := ranksOf(t, 2, byStage)
+	lines, f := all[0].stageOf(0)
+	require.Nil(t, f)
+	random := rand.New(rand.NewPCG(1, 2))
+	k := callOf(call.Broadcast, 0, 1, vector(0, 0, 1), nil)
+	type piece struct{ from, to uintptr }
+	var under []piece
+	wraps := 0
+	for i := range 20 * tuning.CPU.StreamRing / tuning.StreamPiece {
+		n := tuning.StreamPiece
+		if i/100%2 == 1 { // hundred of the largest, then hundred of any size
+			n = tuning.Inline(2) + 1 + random.IntN(tuning.StreamPiece-tuning.Inline(2))
+		}
+		var at [2]unsafe.Pointer
+		for me, c := range all {
+			c.seen = c.Round // the other has read all: that it need not wait is not the matter here
+			_, at[me], f = c.streamed(t.Context(), k, 0, n)
+			require.Nil(t, f)
+		}
+		from := uintptr(at[0]) - uintptr(call.Ptr(lines))
+		require.Equal(t, from, uintptr(at[1])-uintptr(call.Ptr(lines)))
+		require.GreaterOrEqual(t, from, uintptr(all[0].chunk*tuning.StageDepth))
+		require.LessOrEqual(t, from+uintptr(n), uintptr(len(lines)))
+		require.Zero(t, from%64)
+		for _, p := range under {
+			require.False(t, from < p.to && p.from < from+uintptr(n), "[%d, %d) overlaps %v", from, from+uintptr(n), p)
+		}
+		if len(under) > 0 && from < under[len(under)-1].from {
+			wraps++
+		}
+		under = append(under, piece{from, from + uintptr(n)})
+		under = under[max(0, len(under)-(tuning.StreamDepth-1)):]
+	}
+	require.Greater(t, wraps, 5)
 }
 
 // A sender is as many rounds ahead as the kind of slot has, less two, and waits then.

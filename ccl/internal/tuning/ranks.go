@@ -10,10 +10,9 @@ const (
 	MaxSegments = 64 // of the ring of a rank, one of more than two: see RingSegments
 	StageDepth  = 4  // slots of a rank's staging memory
 
-	// Between two ranks, data of a call with a root are a stream. Vectors of more than StreamTo go in chunks.
+	// Between two ranks, data of a call with a root are a stream of pieces, of which so many may be under way.
 	StreamPiece = 16 << 10
 	StreamDepth = 32
-	StreamTo    = 64 << 10
 
 	PipeMax = 64 << 10 // bytes of the largest pipe
 
@@ -104,7 +103,7 @@ func StageChunk(n int) int {
 // StageBytes is the staging memory of each of n ranks.
 func StageBytes(n int) int {
 	if n == 2 {
-		return StageChunk(n)*StageDepth + StreamPiece*StreamDepth
+		return StageChunk(n)*StageDepth + CPU.StreamRing
 	}
 	return StageChunk(n) * StageDepth
 }
