@@ -103,13 +103,16 @@ func (c *Comm) Close() {
 	c.Site.Leave()
 }
 
-// memoryOf lists what the ranks of a host have made for a Comm: its region, staging memory, and pipes with the tables that
+// memoryOf lists what the ranks of a host have made for a Comm: its region, staging memory, rings, and pipes with the tables that
 // name them.
 func memoryOf(h *shm.Host, g *region.Region) []shm.Place {
 	made := []shm.Place{shm.PlaceAt(g.Off, region.Bytes(g.N))}
 	for r := range g.N {
 		if off := g.Stage(r).Load(); off != 0 {
 			made = append(made, shm.PlaceAt(off, tuning.StageBytes(g.N)))
+		}
+		if off := g.Sent(r).Load(); off != 0 {
+			made = append(made, shm.PlaceAt(off, tuning.SentRing(g.N)))
 		}
 		if off := g.Row(r).Load(); off != 0 {
 			made = append(made, links.PipesOf(h, g.N, off)...)

@@ -130,12 +130,14 @@ func (c *Comm) Plan(k *call.Call) string {
 	if k.Kind == call.AllReduce && n <= c.Local.Form.Most || k.Kind == call.Barrier && c.Local.Form.Group > 0 {
 		return c.Local.Form.String() + " over " + c.Transport()
 	}
-	layout := c.Layout
+	length, inSlot := c.Layout(n, blocks)
 	switch k.Kind {
 	case call.Broadcast, call.Scatter, call.ScatterV:
-		layout = c.LayoutSent
+		length, inSlot = c.LayoutSent(n, blocks)
+	case call.Reduce:
+		length, inSlot = c.LayoutReduced(n)
 	}
-	if _, inSlot := layout(n, blocks); inSlot != rounds.NoSlot || k.Kind == call.AllReduce && n <= c.Local.Whole {
+	if inSlot != rounds.NoSlot && length >= n || k.Kind == call.AllReduce && n <= c.Local.Whole {
 		return "inline over " + c.Transport()
 	}
 	return "staged over " + c.Transport()

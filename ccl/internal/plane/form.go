@@ -9,11 +9,11 @@ import (
 	"github.com/goccl/goccl/internal/cores"
 )
 
-// agreeOnForm has the ranks of this host agree on the form of this Comm's small calls. The first rank that comes here decides
+// agreeOnForm has the more than two ranks of this host agree on the form of this Comm's small calls. The first rank that comes here decides
 // for all: the form is part of the message pattern, so nothing that differs between ranks may choose it.
 func (c *Member) agreeOnForm() {
 	forced := inject.From("cpu.form")
-	if c.N < tuning.GroupedFrom && forced == 0 {
+	if c.N <= 2 && forced == 0 {
 		return
 	}
 	w := c.Local.Forms()
@@ -28,7 +28,10 @@ func (c *Member) chooseForm(forced int) tuning.Form {
 	if m := forced % 1000; m > 1 && m < c.N {
 		return tuning.Form{Group: m, Tree: forced >= 1000, Most: c.Local.Inline / m}
 	}
-	if forced > 0 || c.Spins == SpinsCrowded { // each further step is a turn of the scheduler
+	if c.Spins == SpinsCrowded { // each further step is a turn of the scheduler
+		return tuning.Crowded
+	}
+	if forced > 0 || c.N < tuning.GroupedFrom {
 		return tuning.Flat
 	}
 	return tuning.ChooseForm(placesOf(c.N, processors(), c.Host), tuning.CPU.Lines)

@@ -81,12 +81,22 @@ func TestAgreeOnForm(t *testing.T) {
 		c.agreeOnForm()
 		require.Equal(t, want, c.Local.Form)
 	}
-	require.Equal(t, tuning.Flat, all[8].chooseForm(0), "ranks outnumber processors")
+	require.Equal(t, tuning.Crowded, all[8].chooseForm(0), "ranks outnumber processors")
 	require.Equal(t, tuning.Form{Group: 3, Tree: true, Most: all[0].Local.Inline / 3}, all[0].chooseForm(1003), "what a test wants")
 	require.Equal(t, tuning.Flat, all[0].chooseForm(1))
 
 	few := ranks(t, tuning.GroupedFrom-1, Options{})
-	few[0].agreeOnForm()
-	require.Equal(t, tuning.Flat, few[0].Local.Form)
-	require.Zero(t, few[0].Local.Forms().Load(), "few ranks need not agree")
+	for _, spins := range []int{spinsAlone, SpinsCrowded} {
+		few[0].Spins = spins
+		few[0].Local.Forms().Store(0)
+		few[0].agreeOnForm()
+		require.Equal(t, spins == SpinsCrowded, few[0].Local.Form.Crowded)
+		require.Zero(t, few[0].Local.Form.Group, "few ranks go in no groups")
+	}
+
+	two := ranks(t, 2, Options{})
+	two[0].Local.Forms().Store(0)
+	two[0].agreeOnForm()
+	require.Equal(t, tuning.Flat, two[0].Local.Form)
+	require.Zero(t, two[0].Local.Forms().Load(), "two ranks need not agree")
 }

@@ -96,6 +96,9 @@ func (g *Region) Agreed(r int) *atomic.Uint64 { return g.word(regionHead + r*g.r
 // Stage is the offset of r's staging memory, 0 while it has none.
 func (g *Region) Stage(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 64) }
 
+// Sent is the offset of r's ring of what it sends alone, 0 while it has none.
+func (g *Region) Sent(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 120) }
+
 // Waits is, while r sleeps in a call, that call<<32 | 1 + the rank it waits for; else 0.
 func (g *Region) Waits(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 72) }
 

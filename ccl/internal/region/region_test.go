@@ -39,6 +39,7 @@ func testRegionLayout(t *testing.T, n int) {
 	for r := range n {
 		add("state", r, unsafe.Pointer(g.State(r)), 8)
 		add("stage", r, unsafe.Pointer(g.Stage(r)), 8)
+		add("sent", r, unsafe.Pointer(g.Sent(r)), 8)
 		add("bell", r, unsafe.Pointer(g.Bell(r)), 8)
 		add("core", r, unsafe.Pointer(g.Core(r)), 8)
 		add("row", r, unsafe.Pointer(g.Row(r)), 8)

@@ -30,7 +30,7 @@ func (c *Team) broadcast(ctx context.Context, k *call.Call) *call.Fault {
 			return f
 		}
 		if c.Me == root {
-			to, f := c.room(ctx, k, round, inSlot)
+			to, f := c.roomAlone(ctx, k, round, inSlot)
 			if f != nil {
 				return f
 			}
@@ -39,7 +39,7 @@ func (c *Team) broadcast(ctx context.Context, k *call.Call) *call.Fault {
 			continue
 		}
 		c.post(k, round)
-		from, f := c.fetch(ctx, k, root, round, inSlot)
+		from, f := c.fetchAlone(ctx, k, root, round, inSlot)
 		if f != nil {
 			return f
 		}
@@ -143,7 +143,7 @@ func (c *Team) scatter(ctx context.Context, k *call.Call) *call.Fault {
 			return f
 		}
 		if c.Me == root {
-			to, f := c.room(ctx, k, round, inSlot)
+			to, f := c.roomAlone(ctx, k, round, inSlot)
 			if f != nil {
 				return f
 			}
@@ -158,7 +158,7 @@ func (c *Team) scatter(ctx context.Context, k *call.Call) *call.Fault {
 			continue
 		}
 		c.post(k, round)
-		from, f := c.fetch(ctx, k, root, round, inSlot)
+		from, f := c.fetchAlone(ctx, k, root, round, inSlot)
 		if f != nil {
 			return f
 		}

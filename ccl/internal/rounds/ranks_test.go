@@ -161,6 +161,8 @@ func sizes(n int) []int {
 	list := []int{0, 1, inline, inline + 1, tuning.StageChunk(n)/4 + 1, tuning.StageChunk(n)/2 + 77}
 	if n == 2 {
 		list = append(list, tuning.StreamPiece/4+1, tuning.CPU.StreamTo/4+1)
+	} else {
+		list = append(list, tuning.SentTo(n)/4+1, tuning.ReduceAtRootTo(n)/4)
 	}
 	return list
 }
@@ -168,16 +170,24 @@ func sizes(n int) []int {
 // everyWay calls f for some numbers of ranks, each way to get at memory, and some sizes. count is of elements.
 func everyWay(t *testing.T, f func(t *testing.T, all []*Team, count int)) {
 	for _, n := range []int{2, 3, 5} {
-		for w, name := range []string{byStage: "staged", byRead: "read", byDirect: "in place"} {
-			t.Run(fmt.Sprintf("%d ranks, %s", n, name), func(t *testing.T) {
-				all := ranksOf(t, n, way(w))
+		for _, by := range []struct {
+			name string
+			way
+			ring int // where it is not 0, ranks also outnumber their cores
+		}{{"staged", byStage, 0}, {"in rings", byStage, 2 << 20}, {"read", byRead, 0}, {"in place", byDirect, 0}} {
+			t.Run(fmt.Sprintf("%d ranks, %s", n, by.name), func(t *testing.T) {
+				ringOf(t, by.ring)
+				all := ranksOf(t, n, by.way)
+				for _, c := range all {
+					c.Local.Form.Crowded = by.ring > 0
+				}
 				for _, count := range sizes(n) {
 					f(t, all, count)
 				}
 				if all[0].Asked { // a Reduce of more than two ranks does not
-					require.Equal(t, way(w) == byDirect, all[0].All)
+					require.Equal(t, by.way == byDirect, all[0].All)
 				}
-				if way(w) == byStage {
+				if by.way == byStage && by.ring == 0 {
 					require.NotNil(t, all[0].lines)
 				}
 			})

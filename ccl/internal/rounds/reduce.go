@@ -165,7 +165,7 @@ func (c *Team) reduce(ctx context.Context, k *call.Call) *call.Fault {
 		}
 		return c.receiveStream(ctx, k, k.Dst, call.Ptr(k.Src))
 	}
-	length, inSlot := c.Layout(len(k.Src), 1)
+	length, inSlot := c.LayoutReduced(len(k.Src))
 	for i := range call.Pieces(len(k.Src), length) {
 		at, end := i*length, min((i+1)*length, len(k.Src))
 		var dst []byte
@@ -178,11 +178,20 @@ func (c *Team) reduce(ctx context.Context, k *call.Call) *call.Fault {
 			}
 			continue
 		}
-		round, to, f := c.begin(ctx, k, inSlot)
+		round, f := c.open(ctx, k, false)
 		if f != nil {
 			return f
 		}
-		reach.Put(to, k.Src[at:end])
+		var own unsafe.Pointer // the root's operand, unless it is overwritten before it is reduced
+		if c.Me == root && call.Ptr(k.Dst) != call.Ptr(k.Src) {
+			own = call.Ptr(k.Src[at:])
+		} else {
+			to, f := c.room(ctx, k, round, inSlot)
+			if f != nil {
+				return f
+			}
+			reach.Put(to, k.Src[at:end])
+		}
 		c.post(k, round)
 		if c.Me != root {
 			continue
@@ -190,7 +199,7 @@ func (c *Team) reduce(ctx context.Context, k *call.Call) *call.Fault {
 		if f := c.awaitAll(ctx, k, round); f != nil {
 			return f
 		}
-		if f := c.foldAll(k, call.Ptr(dst), round, len(dst), zero, nil, len(dst), false); f != nil {
+		if f := c.foldAll(k, call.Ptr(dst), round, inSlot, zero, own, len(dst), false); f != nil {
 			return f
 		}
 	}

@@ -2,6 +2,7 @@ package rounds
 
 import (
 	"context"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -16,10 +17,8 @@ type staging struct {
 	slots
 	lines [][]byte // the staging memory of each rank, as far as it is mapped
 	chunk int      // bytes of a staging slot
+	sent  rings
 }
-
-// stageBytes is the staging memory of each of the ranks of a host.
-func (c *staging) stageBytes() int { return tuning.StageBytes(c.N) }
 
 // stage is where rank r's data of round lie in staging memory.
 func (c *staging) stage(r int, round uint32) (unsafe.Pointer, *call.Fault) {
@@ -38,23 +37,29 @@ func (c *staging) stageOf(r int) ([]byte, *call.Fault) {
 	if c.lines == nil {
 		c.lines = make([][]byte, c.N)
 	}
-	off := c.Local.Stage(r).Load()
+	var f *call.Fault
+	c.lines[r], f = c.memory(c.Local.Stage(r), tuning.StageBytes(c.N))
+	return c.lines[r], f
+}
+
+// memory is what lies at the offset in at, so many bytes. If nothing does, it makes that.
+func (c *staging) memory(at *atomic.Uint64, bytes int) ([]byte, *call.Fault) {
+	off := at.Load()
 	if off == 0 {
 		var err error
-		if off, err = c.Site.Host.Alloc(c.stageBytes()); err != nil {
+		if off, err = c.Site.Host.Alloc(bytes); err != nil {
 			return nil, c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
 		}
-		if !c.Local.Stage(r).CompareAndSwap(0, off) {
-			c.Site.Host.Free(off, c.stageBytes())
-			off = c.Local.Stage(r).Load()
+		if !at.CompareAndSwap(0, off) {
+			c.Site.Host.Free(off, bytes)
+			off = at.Load()
 		}
 	}
-	mem, err := c.Site.Host.View(off, c.stageBytes())
+	mem, err := c.Site.Host.View(off, bytes)
 	if err != nil {
 		return nil, c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
 	}
-	c.lines[r] = mem
-	c.Views = append(c.Views, shm.PlaceAt(off, c.stageBytes()))
+	c.Views = append(c.Views, shm.PlaceAt(off, bytes))
 	return mem, nil
 }
 
@@ -104,15 +109,6 @@ func (c *staging) Layout(block, blocks int) (length, inSlot int) {
 		return length &^ 63, NoSlot
 	}
 	return length &^ 7, NoSlot
-}
-
-// LayoutSent is Layout of a call in which one rank sends alone: where the others read from its ring, it runs further ahead of
-// them than in staging memory.
-func (c *staging) LayoutSent(block, blocks int) (length, inSlot int) {
-	if block*blocks <= tuning.SentTo(c.N) {
-		return block, block * blocks
-	}
-	return c.Layout(block, blocks)
 }
 
 // receive is get of what another rank has staged, in a call in which all post and all read where bothWays is set: of

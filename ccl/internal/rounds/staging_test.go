@@ -35,27 +35,6 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// What one rank alone sends lies in its ring up to a larger size, with 3 to 8 ranks.
-func TestLayoutSent(t *testing.T) {
-	for _, tc := range []struct {
-		ranks, block, blocks int
-		length, inSlot       int
-	}{
-		{2, 2 << 10, 1, 2 << 10, 2 << 10},
-		{2, 2<<10 + 1, 1, 128 << 10, NoSlot},
-		{3, 32 << 10, 1, 32 << 10, 32 << 10},
-		{3, 32<<10 + 1, 1, 128 << 10, NoSlot},
-		{8, 4 << 10, 8, 4 << 10, 32 << 10},
-		{8, 4<<10 + 1, 8, 16 << 10, NoSlot},
-		{9, 2 << 10, 1, 2 << 10, 2 << 10},
-		{9, 2<<10 + 1, 1, 128 << 10, NoSlot},
-	} {
-		c := ranksOf(t, tc.ranks, byDirect)[0]
-		length, inSlot := c.LayoutSent(tc.block, tc.blocks)
-		assert.Equal(t, []int{tc.length, tc.inSlot}, []int{length, inSlot}, "%d blocks of %d bytes, %d ranks", tc.blocks, tc.block, tc.ranks)
-	}
-}
-
 // Where the others keep up, a rank uses the first segments of its ring again and again; else it goes on through all.
 func TestPlaceReuses(t *testing.T) {
 	for _, keepUp := range []bool{true, false} {

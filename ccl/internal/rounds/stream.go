@@ -14,13 +14,12 @@ import (
 
 // Between two ranks, data of a call with a root go one way: a stream, in rounds of which one rank's slots carry data
 // and the other's flags say how far that has come. The sender runs ahead, across calls: by all slots of the kind that
-// a round takes. Up to inline bytes lie in the slots beside the flags, and more in pieces in staging memory of its own,
-// behind that of the other calls; vectors of more than CPU.StreamTo go in chunks through that.
+// a round takes. Up to inline bytes lie in the slots beside the flags, and more in the sender's ring; vectors of more than
+// CPU.StreamTo go in chunks through staging memory.
 
 // stream is what two ranks do in a call with a root: one sends, the other receives.
 type stream struct {
 	sums
-	next [2]int // where in each rank's ring of pieces its next one goes: both ranks know
 }
 
 // streamed opens a round that carries n bytes from rank r, one of two, and returns where they lie.
@@ -44,27 +43,8 @@ func (c *stream) streamed(ctx context.Context, k *call.Call, r, n int) (round ui
 			return round, nil, f
 		}
 	}
-	lines, f := c.stageOf(r)
-	if f != nil {
-		return round, nil, f
-	}
-	from := c.begins(r, n)
-	c.next[r] = from + (n+63)&^63
-	return round, c.piece(lines, from), nil
-}
-
-// begins is where in the ring of rank r's pieces the next one begins, of n bytes. The ring has room for one more of the largest
-// than may be under way, so what was there has been read.
-func (c *stream) begins(r, n int) int {
-	if c.next[r]+n > tuning.CPU.StreamRing {
-		return 0
-	}
-	return c.next[r]
-}
-
-// piece is the piece that begins there in a rank's staging memory.
-func (c *stream) piece(lines []byte, from int) unsafe.Pointer {
-	return unsafe.Pointer(&lines[c.chunk*tuning.StageDepth+from])
+	at, f = c.piece(r, n)
+	return round, at, f
 }
 
 // pieceOf is how many bytes of a stream of n go in a round.
@@ -102,11 +82,8 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 		reach.Put(to, src[:n])
 		c.post(k, round)
 		if tuning.CPU.ClaimAhead && n > c.Local.Inline && n <= tuning.StreamPiece {
-			lines, f := c.stageOf(c.Me)
-			if f != nil {
-				return f
-			}
-			ordered.Claim(c.piece(lines, c.begins(c.Me, n)), min(tuning.ClaimPiece, n))
+			mem := c.sent.mem[c.Me]
+			ordered.Claim(unsafe.Pointer(&mem[c.sent.begins(c.Me, n, len(mem))]), min(tuning.ClaimPiece, n))
 		}
 		src = src[n:]
 	}

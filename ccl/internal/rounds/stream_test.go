@@ -1,9 +1,7 @@
 package rounds
 
 import (
-	"math/rand/v2"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -52,54 +50,6 @@ func TestPieceOf(t *testing.T) {
 	} {
 		assert.Equal(t, tc.want, c.pieceOf(tc.n), "%d bytes", tc.n)
 	}
-}
-
-// Whatever their sizes, the pieces that may be under way at once do not overlap each other, nor what other calls stage, and both
-// ranks know where the next one is.
-func TestPieces(t *testing.T) {
-	here := tuning.CPU.StreamRing
-	defer func() { tuning.CPU.StreamRing = here }()
-	for _, ring := range []int{here, (tuning.StreamDepth + 1) * tuning.StreamPiece} {
-		tuning.CPU.StreamRing = ring
-		testPieces(t)
-	}
-}
-
-func testPieces(t *testing.T) {
-	all := ranksOf(t, 2, byStage)
-	lines, f := all[0].stageOf(0)
-	require.Nil(t, f)
-	random := rand.New(rand.NewPCG(1, 2))
-	k := callOf(call.Broadcast, 0, 1, vector(0, 0, 1), nil)
-	type piece struct{ from, to uintptr }
-	var under []piece
-	wraps := 0
-	for i := range 20 * tuning.CPU.StreamRing / tuning.StreamPiece {
-		n := tuning.StreamPiece
-		if i/100%2 == 1 { // hundred of the largest, then hundred of any size
-			n = tuning.Inline(2) + 1 + random.IntN(tuning.StreamPiece-tuning.Inline(2))
-		}
-		var at [2]unsafe.Pointer
-		for me, c := range all {
-			c.seen = c.Round // the other has read all: that it need not wait is not the matter here
-			_, at[me], f = c.streamed(t.Context(), k, 0, n)
-			require.Nil(t, f)
-		}
-		from := uintptr(at[0]) - uintptr(call.Ptr(lines))
-		require.Equal(t, from, uintptr(at[1])-uintptr(call.Ptr(lines)))
-		require.GreaterOrEqual(t, from, uintptr(all[0].chunk*tuning.StageDepth))
-		require.LessOrEqual(t, from+uintptr(n), uintptr(len(lines)))
-		require.Zero(t, from%64)
-		for _, p := range under {
-			require.False(t, from < p.to && p.from < from+uintptr(n), "[%d, %d) overlaps %v", from, from+uintptr(n), p)
-		}
-		if len(under) > 0 && from < under[len(under)-1].from {
-			wraps++
-		}
-		under = append(under, piece{from, from + uintptr(n)})
-		under = under[max(0, len(under)-(tuning.StreamDepth-1)):]
-	}
-	require.Greater(t, wraps, 5)
 }
 
 // A sender is as many rounds ahead as the kind of slot has, less two, and waits then.

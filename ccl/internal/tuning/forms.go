@@ -33,10 +33,17 @@ type Form struct {
 	Group int  // ranks of a group; 0: flat
 	Tree  bool // only leaders read from leaders
 	Most  int  // bytes of the largest operand that goes this way; -1: none
+
+	// Crowded: the ranks outnumber their cores, so that what several of them do at once is done by turns.
+	Crowded bool
 }
 
-// Flat is the form of every Comm with fewer than GroupedFrom ranks on the host.
-var Flat = Form{Most: -1}
+// Flat is the form of every Comm with fewer than GroupedFrom ranks on the host, and Crowded that of one whose ranks outnumber
+// the cores.
+var (
+	Flat    = Form{Most: -1}
+	Crowded = Form{Most: -1, Crowded: true}
+)
 
 const (
 	// GroupedFrom is how many ranks it takes that another form than flat may pay.
@@ -154,10 +161,13 @@ func (f Form) Word() uint64 {
 	if f.Tree {
 		w |= 1 << 62
 	}
+	if f.Crowded {
+		w |= 1 << 61
+	}
 	return w
 }
 
 // FormOf is the form whose word is w.
 func FormOf(w uint64) Form {
-	return Form{Group: int(w >> 32 & (1<<30 - 1)), Tree: w&(1<<62) != 0, Most: int(w&(1<<32-1)) - 1}
+	return Form{Group: int(w >> 32 & (1<<29 - 1)), Tree: w&(1<<62) != 0, Most: int(w&(1<<32-1)) - 1, Crowded: w&(1<<61) != 0}
 }

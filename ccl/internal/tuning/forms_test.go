@@ -100,7 +100,7 @@ func TestFewRanksAreFlat(t *testing.T) {
 
 func TestFormWord(t *testing.T) {
 	require.Equal(t, []string{"flat", "groups of 3", "tree of 4"}, []string{Flat.String(), Form{Group: 3}.String(), Form{Group: 4, Tree: true}.String()})
-	for _, f := range []Form{Flat, {Group: 2, Most: 0}, {Group: 64, Tree: true, Most: 8192}, {Group: 13, Most: 8}} {
+	for _, f := range []Form{Flat, Crowded, {Group: 2, Most: 0}, {Group: 64, Tree: true, Most: 8192}, {Group: 13, Most: 8}} {
 		require.NotZero(t, f.Word())
 		require.Equal(t, f, FormOf(f.Word()))
 	}

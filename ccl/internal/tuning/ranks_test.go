@@ -13,7 +13,7 @@ func TestRanks(t *testing.T) {
 		inline, room, chunk, stage, pipe, segments int
 	}{
 		{1, 8, 2 << 10, 2 << 10, 128 << 10, 512 << 10, 64 << 10, 16},
-		{2, 32, 2 << 10, 4 << 10, 128 << 10, 512<<10 + CPU.StreamRing, 64 << 10, 16},
+		{2, 32, 2 << 10, 4 << 10, 128 << 10, 512 << 10, 64 << 10, 16},
 		{3, 64, 8 << 10, 8 << 10, 128 << 10, 512 << 10, 64 << 10, 64},
 		{4, 64, 8 << 10, 8 << 10, 128 << 10, 512 << 10, 64 << 10, 64},
 		{8, 64, 4 << 10, 4 << 10, 128 << 10, 512 << 10, 64 << 10, 64},
@@ -43,5 +43,27 @@ func TestPayloadsFit(t *testing.T) {
 	}
 	for _, tc := range []struct{ bytes, at int }{{1, 8}, {BesideFlag, 8}, {BesideFlag + 1, 32}, {LineFrom - 1, 32}, {LineFrom, 64}} {
 		require.Equal(t, tc.at, BehindFlag(tc.bytes), "%d bytes", tc.bytes)
+	}
+}
+
+// The ring of what one rank alone sends holds one more of the largest pieces than may be under way.
+func TestSentRing(t *testing.T) {
+	here := CPU.Ring
+	defer func() { CPU.Ring = here }()
+	for _, ring := range []int{0, 2 << 20, 8 << 20} {
+		CPU.Ring = ring
+		require.Zero(t, SentRing(1))
+		require.GreaterOrEqual(t, SentRing(2), max(ring, (StreamDepth+1)*StreamPiece))
+		for n := 3; n <= 8; n++ {
+			if ring == 0 {
+				require.Zero(t, SentRing(n))
+				require.Equal(t, SentTo(n), SentMost(n))
+			} else {
+				require.GreaterOrEqual(t, SentRing(n), max(ring, int(SlotDepth(n)+1)*SentTo(n)))
+				require.Greater(t, SentMost(n), SentTo(n))
+			}
+		}
+		require.Zero(t, SentRing(9))
+		require.Equal(t, SentTo(9), SentMost(9))
 	}
 }

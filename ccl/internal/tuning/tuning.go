@@ -34,10 +34,13 @@ type Family struct {
 	// MoveString: REP MOVSB is the fastest copy, also of lines that another core has, and Go's memmove does not use it.
 	MoveString bool
 
-	// StreamRing is how many bytes the ring of a stream's pieces has, and StreamTo those of the largest vector that goes through
-	// it. In a ring that two ranks' L2 hold, each line that the sender writes has to be taken back from the receiver. On a Zen
-	// 4, with 1 MiB of L2 each, calls of 4 to 64 KiB took 0.25 to 0.5 of the time with 2 MiB, which L3 holds.
-	StreamRing, StreamTo int
+	// Ring is how many bytes the ring has in which there is what a rank sends alone, among up to 8 ranks; 0: as few as it can
+	// have. In a ring that L2 holds, each line that the sender writes has to be taken back from the receivers. On a Zen 4, with
+	// 1 MiB of L2 each, Broadcasts and Reduces of two ranks took 0.25 to 0.5 of the time in a ring that only L3 holds, from 4
+	// to 64 KiB, and Broadcasts and Scatters of 4 and 8 ranks 0.6 to 0.8.
+	Ring int
+	// StreamTo is how many bytes of a vector go through that ring between two ranks.
+	StreamTo int
 
 	// WholeTwo is how many bytes of an AllReduce with two ranks lie in the slots, at most SlotRoom(2). On AMD's CPUs that is all
 	// the room there is: otherwise the ranks meet twice for memory in place, or read once more what they have staged. On
@@ -56,26 +59,23 @@ type Family struct {
 	Lines Lines
 }
 
-// leastRing is what the pieces under way take, and one more: no piece begins where it would not fit before the end.
-const leastRing = (StreamDepth + 1) * StreamPiece
-
 // families is the table. The last row stands for every CPU that no other row names.
 var families = []Family{
 	{
 		Maker: "GenuineIntel", ClaimAhead: true, ClaimSent: 2 << 10, FetchAhead: true, ReadOthers: true, WholeTwo: 2 << 10,
-		StreamRing: leastRing, StreamTo: 64 << 10,
+		StreamTo:   64 << 10,
 		StreamFrom: 4 << 20, StreamReduceFrom: 1 << 20, StreamAllReduceFrom: 32 << 20, StreamOwnOver: 2 << 20,
 		Lines: Lines{Same: 51, Other: 51, Socket: 108, Next: 7, Share: 5},
 	},
 	{
 		Maker: "AuthenticAMD", ClaimSent: 512, ReadMovedFrom: 128 << 10, MoveString: true, WholeTwo: 4 << 10,
-		StreamRing: 2 << 20, StreamTo: 256 << 10,
+		Ring: 2 << 20, StreamTo: 256 << 10,
 		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
 		Lines: Lines{Same: 23, Other: 107, Socket: 197, Next: 7, Share: 5},
 	},
 	{
 		Maker: "", WholeTwo: 4 << 10,
-		StreamRing: leastRing, StreamTo: 64 << 10,
+		StreamTo:   64 << 10,
 		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
 		Lines: Lines{Same: 50, Other: 100, Socket: 200, Next: 7, Share: 5},
 	},

@@ -16,7 +16,6 @@ func TestFamilies(t *testing.T) {
 		require.Equal(t, f, familyOf(f.Maker))
 		require.LessOrEqual(t, f.WholeTwo, SlotRoom(2), f.Maker)
 		require.GreaterOrEqual(t, f.WholeTwo, Inline(2), f.Maker)
-		require.GreaterOrEqual(t, f.StreamRing, (StreamDepth+1)*StreamPiece, f.Maker)
 		for _, from := range []int{f.StreamFrom, f.StreamReduceFrom, f.StreamAllReduceFrom} {
 			require.Greater(t, from, SlotRoom(2), "what lies in a slot is read again at once")
 		}
