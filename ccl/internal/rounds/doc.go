@@ -33,9 +33,7 @@
 // When staging, two ranks work one chunk ahead, and swap their slots at each use, so that each
 // cache line travels once. With two ranks, in calls with a root, one sends and the other receives, as
 // a pipeline, through the sender's ring or in chunks. Among three or more ranks, each reduces one part of a chunk and posts the
-// result. In
-// AllToAllV only the two ends of a message know its length, so each rank begins with a header of
-// lengths. Where a slot has no room for them (more than 126 ranks), AllToAllV uses links.
+// result. In AllToAllV only the two ends of a message know its length, so each rank begins with a header of lengths. Where a slot has no room for them (more than 126 ranks), AllToAllV uses links.
 //
 // Memory of another process that is read again and again is collapsed into huge pages.
 package rounds
