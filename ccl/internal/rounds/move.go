@@ -109,7 +109,7 @@ func (c *Team) collect(ctx context.Context, k *call.Call, root int) *call.Fault 
 			if f != nil {
 				return f
 			}
-			c.receive(k.Piece(k.Dst, r, at, length), from, inSlot == NoSlot && root < 0)
+			c.receive(k.Piece(k.Dst, r, at, length), from, c.returns(inSlot) && root < 0)
 		}
 		c.seen = round
 	}
@@ -209,7 +209,7 @@ func (c *Team) allToAll(ctx context.Context, k *call.Call) *call.Fault {
 			if f != nil {
 				return f
 			}
-			c.receive(k.Piece(k.Dst, r, at, length), unsafe.Add(from, other(r, c.Me)*length), inSlot == NoSlot)
+			c.receive(k.Piece(k.Dst, r, at, length), unsafe.Add(from, other(r, c.Me)*length), c.returns(inSlot))
 		}
 		c.seen = round
 	}

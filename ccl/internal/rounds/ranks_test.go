@@ -177,6 +177,7 @@ func everyWay(t *testing.T, f func(t *testing.T, all []*Team, count int)) {
 		}{{"staged", byStage, 0}, {"in rings", byStage, 2 << 20}, {"read", byRead, 0}, {"in place", byDirect, 0}} {
 			t.Run(fmt.Sprintf("%d ranks, %s", n, by.name), func(t *testing.T) {
 				ringOf(t, by.ring)
+				swapFrom(t, by.ring > 0)
 				all := ranksOf(t, n, by.way)
 				for _, c := range all {
 					c.Local.Form.Crowded = by.ring > 0

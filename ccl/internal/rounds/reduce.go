@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/reach"
 )
 
@@ -23,13 +24,17 @@ func (c *Team) allReduce(ctx context.Context, k *call.Call) *call.Fault {
 		if f := c.place(ctx, k, round, len(k.Src)); f != nil {
 			return f
 		}
-		reach.Put(c.Local.Payload(c.Me, round, len(k.Src)), k.Src)
+		reach.Put(c.Local.Payload(c.holder(c.Me, round, len(k.Src)), round, len(k.Src)), k.Src)
 		c.postInline(k, round, len(k.Src))
 		if f := c.awaitAll(ctx, k, round); f != nil {
 			return f
 		}
 		if c.N == 2 {
-			c.foldTwo(k, call.Ptr(k.Dst), call.Ptr(k.Src), c.Local.Payload(1-c.Me, round, len(k.Src)), len(k.Dst))
+			theirs := c.Local.Payload(c.holder(1-c.Me, round, len(k.Src)), round, len(k.Src))
+			if c.swaps(len(k.Src)) {
+				ordered.Claim(theirs, len(k.Src))
+			}
+			c.foldTwo(k, call.Ptr(k.Dst), call.Ptr(k.Src), theirs, len(k.Dst))
 			return nil
 		}
 		return c.foldAll(k, call.Ptr(k.Dst), round, len(k.Dst), zero, nil, len(k.Dst), false)

@@ -20,6 +20,16 @@ func ringOf(t *testing.T, bytes int) {
 	t.Cleanup(func() { tuning.CPU.Ring = here })
 }
 
+// swapFrom makes two ranks swap the lines of their slots, or not, for a test.
+func swapFrom(t *testing.T, swap bool) {
+	here := tuning.CPU.SwapFrom
+	t.Cleanup(func() { tuning.CPU.SwapFrom = here })
+	tuning.CPU.SwapFrom = 0
+	if swap {
+		tuning.CPU.SwapFrom = tuning.LineFrom
+	}
+}
+
 // Whatever their sizes, the pieces that may be under way at once do not overlap, and all ranks know where each is.
 func TestPieces(t *testing.T) {
 	for _, tc := range []struct{ ring, ranks, largest, under int }{

@@ -69,10 +69,26 @@ const NoSlot = -1
 // slotOf is where rank r's n bytes of round lie.
 func (c *staging) slotOf(r int, round uint32, n int) (unsafe.Pointer, *call.Fault) {
 	if n != NoSlot {
-		return c.Local.Payload(r, round, n), nil
+		return c.Local.Payload(c.holder(r, round, n), round, n), nil
 	}
 	return c.stage(r, round)
 }
+
+// holder is the rank in whose slot n bytes of r lie, in a round in which all ranks have as many.
+func (c *staging) holder(r int, round uint32, n int) int {
+	if c.swaps(n) {
+		return c.Local.Turn(r, round/c.Local.Depth)
+	}
+	return r
+}
+
+// swaps reports whether two ranks swap the lines of their slots behind the flag's, as they do those of staging memory.
+func (c *staging) swaps(n int) bool {
+	return c.N == 2 && tuning.CPU.SwapFrom > 0 && n >= tuning.CPU.SwapFrom
+}
+
+// returns reports whether a rank that reads n bytes of the other, or staged ones, writes there next.
+func (c *staging) returns(n int) bool { return n == NoSlot || c.swaps(n) }
 
 // begin opens a round and returns where this rank's n bytes of it go.
 func (c *staging) begin(ctx context.Context, k *call.Call, n int) (round uint32, to unsafe.Pointer, f *call.Fault) {

@@ -37,7 +37,7 @@ func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot in
 	var theirs unsafe.Pointer // with two ranks, the other's operand: the lines of its next step are claimed, see receive
 	if c.N == 2 {
 		step = max(n, 1)
-		if inSlot == NoSlot {
+		if c.returns(inSlot) {
 			var f *call.Fault
 			if theirs, f = operand(1-c.Me, 0); f != nil {
 				return f

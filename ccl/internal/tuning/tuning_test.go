@@ -16,6 +16,8 @@ func TestFamilies(t *testing.T) {
 		require.Equal(t, f, familyOf(f.Maker))
 		require.LessOrEqual(t, f.WholeTwo, SlotRoom(2), f.Maker)
 		require.GreaterOrEqual(t, f.WholeTwo, Inline(2), f.Maker)
+		require.True(t, f.SwapFrom == 0 || f.SwapFrom >= LineFrom, "%q: smaller payloads begin in the flag's line, which its rank writes", f.Maker)
+		require.False(t, f.SwapFrom > 0 && f.ClaimAhead, "%q: the lines of the next round are the other's", f.Maker)
 		for _, from := range []int{f.StreamFrom, f.StreamReduceFrom, f.StreamAllReduceFrom} {
 			require.Greater(t, from, SlotRoom(2), "what lies in a slot is read again at once")
 		}

@@ -1,0 +1,81 @@
+package rounds
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// Calls of all kinds, sizes and roots follow one another, and a rank is now ahead and now behind: no slot, ring or staged chunk
+// is written to before all have read what was there, whoever had it the last time.
+func TestMixedCalls(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		for _, swap := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d ranks, swap %v", n, swap), func(t *testing.T) {
+				swapFrom(t, swap)
+				testMixedCalls(t, n)
+			})
+		}
+	}
+}
+
+func testMixedCalls(t *testing.T, n int) {
+	calls := 3000
+	if testing.Short() {
+		calls = 500
+	}
+	all := ranksOf(t, n, byStage)
+	atOnce(t, all, func(c *Team) *call.Fault {
+		random, own := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, uint64(c.Me)))
+		root := 0
+		for i := range calls {
+			count := 1 + random.IntN(tuning.SlotRoom(2)/4)
+			if random.IntN(20) == 0 {
+				count = 1 + random.IntN(tuning.StageChunk(n)/4)
+			}
+			kind := random.IntN(len(moved) + 2)
+			if i%100 == 0 {
+				root = random.IntN(n)
+			}
+			if i/100%2 == 1 { // a hundred calls of one root, which runs ahead
+				kind = len(moved) + 1
+			} else {
+				root = random.IntN(n)
+			}
+			var f *call.Fault
+			switch {
+			case kind < len(moved):
+				m := moved[kind]
+				if !m.root {
+					root = -1
+				}
+				want := m.want(c.Me, n, root, count)
+				dst := make([]int32, len(want))
+				f = run(t, c, callOf(m.kind, root, count, dst, m.src(c.Me, n, root, count)))
+				same(t, want, dst, "call %d, %s of %d elements, rank %d of root %d", i, m.name, count, c.Me, root)
+			case kind == len(moved):
+				dst := make([]int32, count)
+				f = run(t, c, callOf(call.AllReduce, -1, count, dst, vector(c.Me, i, count)))
+				same(t, sumOf(n, i, count), dst, "call %d, AllReduce of %d elements, rank %d", i, count, c.Me)
+			default:
+				dst := make([]int32, count)
+				if c.Me == root {
+					dst = vector(root, i, count)
+				}
+				f = run(t, c, callOf(call.Broadcast, root, count, dst, nil))
+				same(t, vector(root, i, count), dst, "call %d, Broadcast of %d elements, rank %d of root %d", i, count, c.Me, root)
+			}
+			if f != nil || t.Failed() {
+				return f
+			}
+			for range own.IntN(3) * own.IntN(10) {
+				runtime.Gosched()
+			}
+		}
+		return run(t, c, barrier())
+	})
+}
