@@ -112,7 +112,7 @@ func memoryOf(h *shm.Host, g *region.Region) []shm.Place {
 			made = append(made, shm.PlaceAt(off, tuning.StageBytes(g.N)))
 		}
 		if off := g.Sent(r).Load(); off != 0 {
-			made = append(made, shm.PlaceAt(off, tuning.SentRing(g.N)))
+			made = append(made, shm.PlaceAt(off, plane.LayoutOf(h).SentRing(g.N)))
 		}
 		if off := g.Row(r).Load(); off != 0 {
 			made = append(made, links.PipesOf(h, g.N, off)...)

@@ -7,8 +7,8 @@ import (
 
 // roomForCalls makes sure that there is memory for what the calls of the n ranks of this host stage and send, which is taken on first
 // use: too little is an error of NewComm, not of a later call.
-func roomForCalls(n int) error {
-	return RoomFor(uint64(n * (tuning.StageBytes(n) + tuning.SentRing(n))))
+func roomForCalls(n int, l tuning.Layout) error {
+	return RoomFor(uint64(n * (tuning.StageBytes(n) + l.SentRing(n))))
 }
 
 // RoomFor is a variable for tests.

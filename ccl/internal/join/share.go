@@ -224,7 +224,7 @@ func takeHost(ctx context.Context, s *plane.Site, r *exchanges, try int) error {
 		openRinger(s, key)
 		keepOrClose(s, c)
 	}
-	return roomForCalls(s.Topo.Locals(s.Node))
+	return roomForCalls(s.Topo.Locals(s.Node), plane.LayoutOf(s.Host))
 }
 
 // hostKey is what only ranks of this job can know of its host's memory in this try: it is made of what all ranks have

@@ -18,8 +18,8 @@ import (
 type board struct {
 	world  atomic.Uint64 // the region of the job's first Comm
 	pulses atomic.Uint64 // the table of pulses
-	whole  atomic.Uint64 // the most bytes of an AllReduce of two ranks that lie in the slots
-	_      [104]byte
+	layout tuning.Layout // does not change
+	_      [80]byte
 	log    event.Log
 	status status.Log
 }
@@ -47,7 +47,10 @@ func sharedHost() (*shm.Host, error) {
 }
 
 // init is what the first process of a host decides for all.
-func (b *board) init() { b.whole.Store(uint64(tuning.CPU.WholeTwo)) }
+func (b *board) init() { b.layout = tuning.CPU.Layout }
+
+// LayoutOf is where data lie in the memory of h.
+func LayoutOf(h *shm.Host) tuning.Layout { return boardOf(h).layout }
 
 // ErrCannotShare says that this process cannot share memory with the others of what
 // seemed to be its host: it counts as being on another one then.

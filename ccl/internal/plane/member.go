@@ -21,8 +21,8 @@ func (c *Member) Init(at *Site, id uint64, world Members, topo algo.Topology, ra
 	c.Local, c.Me, c.N = local, topo.Local(rank), local.N
 	c.Host, c.Views = at.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
 	c.Site, c.Bell = at, bell{rung: make(chan struct{}, 1)}
-	if c.N == 2 {
-		c.Local.Whole = int(boardOf(at.Host).whole.Load())
+	if c.Local.Layout = LayoutOf(at.Host); c.N == 2 {
+		c.Local.Whole = c.Local.Layout.WholeTwo
 	}
 	c.Ctx, c.Cancel = context.WithCancel(context.Background())
 	c.BeginAt(firstNumber())

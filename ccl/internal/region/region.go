@@ -37,6 +37,7 @@ type Region struct {
 	Inline int            // tuning.Inline(n)
 	Whole  int            // how many bytes of AllReduce lie in the slots
 	Form   tuning.Form    // of small calls, as Forms says
+	Layout tuning.Layout  // what the ranks of the host have agreed on
 	slot   int            // bytes of a slot
 	rank   int            // bytes of a rank
 	slots  int            // where its slots begin

@@ -9,8 +9,8 @@ import (
 )
 
 // What one rank alone sends, in a call with a root, goes one way: the sender runs ahead of the others, across calls, by all
-// slots. If it is not small, it lies in a ring of the sender's, piece behind piece, which has room for more of the largest
-// pieces than may be under way. Such a ring is larger than L2 where that helps (tuning.CPU.Ring).
+// slots. If it is not small, it lies in a ring of the sender's, which has room for more of the largest
+// pieces than may be under way. Such a ring is larger than L2 where that helps (tuning.Layout).
 
 // rings are where the pieces that each rank sends alone lie.
 type rings struct {
@@ -20,7 +20,7 @@ type rings struct {
 
 // inRing reports whether n bytes of a round that one rank alone sends lie in its ring.
 func (c *staging) inRing(n int) bool {
-	return n > tuning.SmallPayload && tuning.SentRing(c.N) > 0
+	return n > tuning.SmallPayload && c.Local.Layout.SentRing(c.N) > 0
 }
 
 // piece is where the next n bytes lie that rank r sends alone. All ranks ask for each, in the same order.
@@ -30,7 +30,11 @@ func (c *staging) piece(r, n int) (unsafe.Pointer, *call.Fault) {
 		return nil, f
 	}
 	from := c.sent.begins(r, n, len(mem))
-	c.sent.next[r] = from + (n+63)&^63
+	step := (n + 63) &^ 63
+	if c.Local.Layout.Ring == 0 { // L2 holds all of it: small pieces, apart, take fewer of its lines
+		step = tuning.StreamPiece
+	}
+	c.sent.next[r] = from + step
 	return unsafe.Pointer(&mem[from]), nil
 }
 
@@ -52,7 +56,7 @@ func (c *staging) ringOf(r int) ([]byte, *call.Fault) {
 		g.mem, g.next = make([][]byte, c.N), make([]int, c.N)
 	}
 	var f *call.Fault
-	g.mem[r], f = c.memory(c.Local.Sent(r), tuning.SentRing(c.N))
+	g.mem[r], f = c.memory(c.Local.Sent(r), c.Local.Layout.SentRing(c.N))
 	return g.mem[r], f
 }
 
@@ -81,7 +85,7 @@ func (c *staging) LayoutSent(block, blocks int) (length, inSlot int) {
 	switch room := tuning.SentTo(c.N); {
 	case block*blocks <= room:
 		return block, block * blocks
-	case block*blocks <= tuning.SentMost(c.N):
+	case block*blocks <= c.Local.Layout.SentMost(c.N):
 		return inPieces(block, blocks, room)
 	}
 	return c.Layout(block, blocks)

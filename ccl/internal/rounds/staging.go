@@ -84,7 +84,8 @@ func (c *staging) holder(r int, round uint32, n int) int {
 
 // swaps reports whether two ranks swap the lines of their slots behind the flag's, as they do those of staging memory.
 func (c *staging) swaps(n int) bool {
-	return c.N == 2 && tuning.CPU.SwapFrom > 0 && n >= tuning.CPU.SwapFrom
+	from := c.Local.Layout.SwapFrom
+	return c.N == 2 && from > 0 && n >= from
 }
 
 // returns reports whether a rank that reads n bytes of the other, or staged ones, writes there next.

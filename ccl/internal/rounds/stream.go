@@ -15,7 +15,7 @@ import (
 // Between two ranks, data of a call with a root go one way: a stream, in rounds of which one rank's slots carry data
 // and the other's flags say how far that has come. The sender runs ahead, across calls: by all slots of the kind that
 // a round takes. Up to inline bytes lie in the slots beside the flags, and more in the sender's ring; vectors of more than
-// CPU.StreamTo go in chunks through staging memory.
+// tuning.Layout.StreamTo go in chunks through staging memory.
 
 // stream is what two ranks do in a call with a root: one sends, the other receives.
 type stream struct {
@@ -49,7 +49,7 @@ func (c *stream) streamed(ctx context.Context, k *call.Call, r, n int) (round ui
 
 // pieceOf is how many bytes of a stream of n go in a round.
 func (c *stream) pieceOf(n int) int {
-	if n > tuning.CPU.StreamTo {
+	if n > c.Local.Layout.StreamTo {
 		return c.chunk
 	}
 	return tuning.StreamPiece

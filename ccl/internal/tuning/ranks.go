@@ -60,8 +60,8 @@ func SentTo(n int) int {
 }
 
 // SentMost is how many bytes of a vector go through a ring in pieces, where one of 3 to 8 ranks sends alone.
-func SentMost(n int) int {
-	if n > 2 && n <= 8 && CPU.Ring > 0 {
+func (l Layout) SentMost(n int) int {
+	if n > 2 && n <= 8 && l.Ring > 0 {
 		return math.MaxInt
 	}
 	return SentTo(n)
@@ -75,12 +75,12 @@ func ReduceAtRootTo(n int) int { return (512 << 10) / n }
 // SentRing is how many bytes the ring of each of n ranks has in which there are the pieces that it sends alone: what those
 // under way take, and one more, since no piece goes on behind the end. Of more than two ranks it is none where it need not be
 // larger than L2, since they have another one.
-func SentRing(n int) int {
+func (l Layout) SentRing(n int) int {
 	switch {
 	case n == 2:
-		return max((StreamDepth+1)*StreamPiece, CPU.Ring)
-	case n > 2 && n <= 8 && CPU.Ring > 0:
-		return max(int(SlotDepth(n)+1)*SentTo(n), CPU.Ring)
+		return max((StreamDepth+1)*StreamPiece, l.Ring)
+	case n > 2 && n <= 8 && l.Ring > 0:
+		return max(int(SlotDepth(n)+1)*SentTo(n), l.Ring)
 	}
 	return 0
 }

@@ -48,22 +48,20 @@ func TestPayloadsFit(t *testing.T) {
 
 // The ring of what one rank alone sends holds one more of the largest pieces than may be under way.
 func TestSentRing(t *testing.T) {
-	here := CPU.Ring
-	defer func() { CPU.Ring = here }()
 	for _, ring := range []int{0, 2 << 20, 8 << 20} {
-		CPU.Ring = ring
-		require.Zero(t, SentRing(1))
-		require.GreaterOrEqual(t, SentRing(2), max(ring, (StreamDepth+1)*StreamPiece))
+		l := Layout{Ring: ring}
+		require.Zero(t, l.SentRing(1))
+		require.GreaterOrEqual(t, l.SentRing(2), max(ring, (StreamDepth+1)*StreamPiece))
 		for n := 3; n <= 8; n++ {
 			if ring == 0 {
-				require.Zero(t, SentRing(n))
-				require.Equal(t, SentTo(n), SentMost(n))
+				require.Zero(t, l.SentRing(n))
+				require.Equal(t, SentTo(n), l.SentMost(n))
 			} else {
-				require.GreaterOrEqual(t, SentRing(n), max(ring, int(SlotDepth(n)+1)*SentTo(n)))
-				require.Greater(t, SentMost(n), SentTo(n))
+				require.GreaterOrEqual(t, l.SentRing(n), max(ring, int(SlotDepth(n)+1)*SentTo(n)))
+				require.Greater(t, l.SentMost(n), SentTo(n))
 			}
 		}
-		require.Zero(t, SentRing(9))
-		require.Equal(t, SentTo(9), SentMost(9))
+		require.Zero(t, l.SentRing(9))
+		require.Equal(t, SentTo(9), l.SentMost(9))
 	}
 }

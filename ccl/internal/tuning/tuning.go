@@ -22,10 +22,6 @@ type Family struct {
 	// ClaimSent: so does the sender in a call with a root, for payloads of up to so many bytes. On a Zen 5 Broadcasts of 128
 	// and 256 bytes took 0.6 of the time by it; at 1 KiB nothing was gained.
 	ClaimSent int
-	// SwapFrom: two ranks that both send so many bytes in a round, or more, swap the lines of their slots at each use, and a
-	// rank that reads lines claims them, since it writes there next: so each line travels once. 0: never. On a Zen 4 AllReduces
-	// and AllGathers of 4 KiB took 0.63 and 0.60 of the time by it; in one of 8 bytes to 448 the first line is the flag's.
-	SwapFrom int
 	// FetchAhead: a rank that receives a stream asks for the payload two rounds ahead. On an Intel CPU a loop of calls of 8
 	// to 512 bytes took a third less by it; on AMD's nothing was gained.
 	FetchAhead bool
@@ -38,18 +34,7 @@ type Family struct {
 	// MoveString: REP MOVSB is the fastest copy, also of lines that another core has, and Go's memmove does not use it.
 	MoveString bool
 
-	// Ring is how many bytes the ring has in which there is what a rank sends alone, among up to 8 ranks; 0: as few as it can
-	// have. In a ring that L2 holds, each line that the sender writes has to be taken back from the receivers. On a Zen 4, with
-	// 1 MiB of L2 each, Broadcasts and Reduces of two ranks took 0.25 to 0.5 of the time in a ring that only L3 holds, from 4
-	// to 64 KiB, and Broadcasts and Scatters of 4 and 8 ranks 0.6 to 0.8.
-	Ring int
-	// StreamTo is how many bytes of a vector go through that ring between two ranks.
-	StreamTo int
-
-	// WholeTwo is how many bytes of an AllReduce with two ranks lie in the slots, at most SlotRoom(2). On AMD's CPUs that is all
-	// the room there is: otherwise the ranks meet twice for memory in place, or read once more what they have staged. On
-	// Intel's CPUs the lines of a slot take longer than that.
-	WholeTwo int
+	Layout
 
 	// From here on, results are written by stores that pass the caches: bytes of a result,
 	StreamFrom          int
@@ -63,23 +48,43 @@ type Family struct {
 	Lines Lines
 }
 
+// Layout is what decides where the data of a call lie. So all ranks of a host must have the same, whatever they were built with:
+// the first process of a host decides for all (plane.LayoutOf).
+type Layout struct {
+	// WholeTwo is how many bytes of an AllReduce with two ranks lie in the slots, at most SlotRoom(2). On AMD's CPUs that is all
+	// the room there is: otherwise the ranks meet twice for memory in place, or read once more what they have staged. On
+	// Intel's CPUs the lines of a slot take longer than that.
+	WholeTwo int
+	// SwapFrom: two ranks that both send so many bytes in a round, or more, swap the lines of their slots at each use, and a
+	// rank that reads lines claims them, since it writes there next: so each line travels once. 0: never. On a Zen 4 AllReduces
+	// and AllGathers of 4 KiB took 0.63 and 0.60 of the time by it. Payloads below LineFrom begin in the flag's line.
+	SwapFrom int
+	// Ring is how many bytes the ring has in which there is what a rank sends alone, among up to 8 ranks; 0: as few as it can
+	// have. In a ring that L2 holds, each line that the sender writes has to be taken back from the receivers. On a Zen 4, with
+	// 1 MiB of L2 each, Broadcasts and Reduces of two ranks took 0.25 to 0.5 of the time in a ring that only L3 holds, from 4
+	// to 64 KiB, and Broadcasts and Scatters of 4 and 8 ranks 0.6 to 0.8.
+	Ring int
+	// StreamTo is how many bytes of a vector go through that ring between two ranks.
+	StreamTo int
+}
+
 // families is the table. The last row stands for every CPU that no other row names.
 var families = []Family{
 	{
-		Maker: "GenuineIntel", ClaimAhead: true, ClaimSent: 2 << 10, FetchAhead: true, ReadOthers: true, WholeTwo: 2 << 10,
-		StreamTo:   64 << 10,
+		Maker: "GenuineIntel", ClaimAhead: true, ClaimSent: 2 << 10, FetchAhead: true, ReadOthers: true,
+		Layout:     Layout{WholeTwo: 2 << 10, StreamTo: 64 << 10},
 		StreamFrom: 4 << 20, StreamReduceFrom: 1 << 20, StreamAllReduceFrom: 32 << 20, StreamOwnOver: 2 << 20,
 		Lines: Lines{Same: 51, Other: 51, Socket: 108, Next: 7, Share: 5},
 	},
 	{
-		Maker: "AuthenticAMD", SwapFrom: LineFrom, ClaimSent: 512, ReadMovedFrom: 128 << 10, MoveString: true, WholeTwo: 4 << 10,
-		Ring: 2 << 20, StreamTo: 256 << 10,
+		Maker: "AuthenticAMD", ClaimSent: 512, ReadMovedFrom: 128 << 10, MoveString: true,
+		Layout:     Layout{WholeTwo: 4 << 10, SwapFrom: LineFrom, Ring: 2 << 20, StreamTo: 256 << 10},
 		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
 		Lines: Lines{Same: 23, Other: 107, Socket: 197, Next: 7, Share: 5},
 	},
 	{
-		Maker: "", WholeTwo: 4 << 10,
-		StreamTo:   64 << 10,
+		Maker:      "",
+		Layout:     Layout{WholeTwo: 4 << 10, StreamTo: 64 << 10},
 		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
 		Lines: Lines{Same: 50, Other: 100, Socket: 200, Next: 7, Share: 5},
 	},
