@@ -3,8 +3,10 @@ package cpu
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -25,6 +27,38 @@ func again(t *testing.T, of [2]*Comm) (c [2]*Comm) {
 		require.NoError(t, err)
 	}
 	return c
+}
+
+// A Comm that is closed gives back what its calls have made: staging memory, and the rings of what each rank has sent alone.
+func TestClosedCommGivesBack(t *testing.T) {
+	world := twoOfAHost(t)
+	h := world[0].Site.Host
+	var space, memory int
+	for i := range 20 {
+		if i == 5 { // what is taken once is there
+			space, memory = unusedBy(h), takenBy(t, h)
+		}
+		c := again(t, world)
+		before := takenBy(t, h)
+		var both sync.WaitGroup
+		for _, c := range c {
+			both.Go(func() {
+				src, dst := make([]byte, 64<<10), make([]byte, 64<<10)
+				for root := range int32(2) {
+					assert.NoError(t, run(t, c, &call.Call{Record: call.Record{Kind: call.Broadcast, Root: root, Count: 4 << 10}, Dst: dst[:4<<10], Src: dst[:4<<10], Elem: 1}))
+				}
+				assert.NoError(t, run(t, c, &call.Call{Record: call.Record{Kind: call.AllGather, Root: -1, Count: 16 << 10}, Dst: dst[:32<<10], Src: src[:16<<10], Elem: 1}))
+			})
+		}
+		both.Wait()
+		l := plane.LayoutOf(h)
+		require.GreaterOrEqual(t, takenBy(t, h)-before, 2*l.SentRing(2))
+		for _, c := range c {
+			c.Close()
+		}
+	}
+	require.Equal(t, space, unusedBy(h))
+	require.Equal(t, memory, takenBy(t, h))
 }
 
 // What a Split that failed has made is given back, on whichever rank it failed and in whatever order the Comms are closed.

@@ -11,12 +11,12 @@ import (
 // A region holds what the ranks of one Comm on one host share:
 //
 //	4 KiB         the abort word, how many have left, how many sleep, the form of small calls
-//	per rank      control: state, where its staging memory and its pipes are,
+//	per rank      control: state, where its staging memory, its ring of what it sends alone and its pipes are,
 //	              its last calls; then slots of (flag, data), and with
 //	              more than two ranks a ring for what does not fit there
 //
 // Calls run in rounds. In each round a rank posts: it writes data into its slot of
-// that round, or into its ring, then the slot's flag, round<<32 | hash of the call. Others wait for
+// that round, into the other's (of two ranks that swap them), or into its ring, then the slot's flag, round<<32 | hash of the call. Others wait for
 // the flag and read the data. A flag of the right round with another hash is a
 // mismatched call, found at no cost. Slots are used in turn. A rank that posts a round has
 // finished reading all rounds two before it, so a slot is free again once every
@@ -84,7 +84,7 @@ func (g *Region) Left() *atomic.Uint64 { return g.word(128) }
 // Sleepers is how many ranks of the host sleep until they are rung: see bell.
 func (g *Region) Sleepers() *atomic.Uint64 { return g.word(256) }
 
-// Forms is the form of the Comm's small calls (tuning.Form.Word), 0 until a rank of the host has decided. It is decided once,
+// Forms is the form of the Comm's calls (tuning.Form.Word), 0 until a rank of the host has decided. It is decided once,
 // so that all ranks take the same.
 func (g *Region) Forms() *atomic.Uint64 { return g.word(384) }
 

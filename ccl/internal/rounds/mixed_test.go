@@ -14,21 +14,33 @@ import (
 // is written to before all have read what was there, whoever had it the last time.
 func TestMixedCalls(t *testing.T) {
 	for _, n := range []int{2, 3} {
-		for _, swap := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d ranks, swap %v", n, swap), func(t *testing.T) {
-				swapFrom(t, swap)
-				testMixedCalls(t, n)
-			})
+		for _, large := range []bool{false, true} {
+			for _, start := range []uint32{0, ^uint32(1000)} {
+				t.Run(fmt.Sprintf("%d ranks, large rings %v, from round %d", n, large, start), func(t *testing.T) {
+					ringOf(t, 0)
+					if swapFrom(t, large); large {
+						ringOf(t, 2<<20)
+					}
+					testMixedCalls(t, n, start, large)
+				})
+			}
 		}
 	}
 }
 
-func testMixedCalls(t *testing.T, n int) {
-	calls := 3000
+func testMixedCalls(t *testing.T, n int, start uint32, crowded bool) {
+	calls := 2000
 	if testing.Short() {
-		calls = 500
+		calls = 400
 	}
 	all := ranksOf(t, n, byStage)
+	for _, c := range all {
+		c.Local.Form.Crowded = crowded && n > 2
+		if start != 0 {
+			c.BeginAt(start)
+			c.Init(new(call.Workspace))
+		}
+	}
 	atOnce(t, all, func(c *Team) *call.Fault {
 		random, own := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, uint64(c.Me)))
 		root := 0
@@ -37,7 +49,7 @@ func testMixedCalls(t *testing.T, n int) {
 			if random.IntN(20) == 0 {
 				count = 1 + random.IntN(tuning.StageChunk(n)/4)
 			}
-			kind := random.IntN(len(moved) + 2)
+			kind := random.IntN(len(moved) + 3)
 			if i%100 == 0 {
 				root = random.IntN(n)
 			}
@@ -57,6 +69,13 @@ func testMixedCalls(t *testing.T, n int) {
 				dst := make([]int32, len(want))
 				f = run(t, c, callOf(m.kind, root, count, dst, m.src(c.Me, n, root, count)))
 				same(t, want, dst, "call %d, %s of %d elements, rank %d of root %d", i, m.name, count, c.Me, root)
+			case kind == len(moved)+2:
+				var dst, want []int32
+				if c.Me == root {
+					dst, want = make([]int32, count), sumOf(n, i, count)
+				}
+				f = run(t, c, callOf(call.Reduce, root, count, dst, vector(c.Me, i, count)))
+				same(t, want, dst, "call %d, Reduce of %d elements, rank %d of root %d", i, count, c.Me, root)
 			case kind == len(moved):
 				dst := make([]int32, count)
 				f = run(t, c, callOf(call.AllReduce, -1, count, dst, vector(c.Me, i, count)))

@@ -128,7 +128,7 @@ func (c *staging) Layout(block, blocks int) (length, inSlot int) {
 	return length &^ 7, NoSlot
 }
 
-// receive is get of what another rank has staged, in a call in which all post and all read where bothWays is set: of
+// receive is Get of what another rank has staged, or has in a slot, in a call in which all post and all read where bothWays is set: of
 // two ranks the reader writes there next, so it takes the lines as its own.
 func (c *staging) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
 	if c.N != 2 || !bothWays {

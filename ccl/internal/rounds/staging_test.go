@@ -35,6 +35,26 @@ func TestLayout(t *testing.T) {
 	}
 }
 
+// Of two ranks that swap the lines of their slots, each writes where it has read the last time that the slot was used; smaller
+// payloads, and those of more ranks, stay in the slots of the rank that has them.
+func TestHolder(t *testing.T) {
+	swapFrom(t, true)
+	for _, n := range []int{2, 3} {
+		c := ranksOf(t, n, byStage)[0]
+		depth := c.Local.Depth
+		for _, round := range []uint32{0, 1, depth - 1, depth, 5*depth + 3, ^uint32(0), ^uint32(0) - depth} {
+			for r := range 2 {
+				require.Equal(t, r, c.holder(r, round, tuning.LineFrom-1))
+				if n > 2 {
+					require.Equal(t, r, c.holder(r, round, tuning.LineFrom))
+					continue
+				}
+				require.Equal(t, c.holder(1-r, round, tuning.LineFrom), c.holder(r, round+depth, tuning.LineFrom), "round %d", round)
+			}
+		}
+	}
+}
+
 // Where the others keep up, a rank uses the first segments of its ring again and again; else it goes on through all.
 func TestPlaceReuses(t *testing.T) {
 	for _, keepUp := range []bool{true, false} {

@@ -82,7 +82,7 @@ func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot in
 	return nil
 }
 
-// foldTwo is foldAll for two ranks and n bytes that are not staged in turn. The smallest calls use it.
+// foldTwo is foldAll for two ranks and n bytes whose lines the caller has claimed, if need be. The smallest calls use it.
 func (c *sums) foldTwo(k *call.Call, dst, own, theirs unsafe.Pointer, n int) {
 	a, b := own, theirs
 	if c.Me == 1 {

@@ -28,7 +28,7 @@ type Lines struct {
 // Place is where the core of a rank is: in which group of cores that share a cache and a NUMA node, and in which socket.
 type Place struct{ Group, Socket int }
 
-// Form says how the ranks of a host make small calls.
+// Form says how the ranks of a host make small calls, and whether they outnumber their cores.
 type Form struct {
 	Group int  // ranks of a group; 0: flat
 	Tree  bool // only leaders read from leaders
@@ -38,8 +38,8 @@ type Form struct {
 	Crowded bool
 }
 
-// Flat is the form of every Comm with fewer than GroupedFrom ranks on the host, and Crowded that of one whose ranks outnumber
-// the cores.
+// Flat is the form of a Comm with fewer than GroupedFrom ranks on the host, Crowded that of three ranks and more that outnumber
+// their cores.
 var (
 	Flat    = Form{Most: -1}
 	Crowded = Form{Most: -1, Crowded: true}
