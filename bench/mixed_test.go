@@ -17,7 +17,7 @@ import (
 // who made it. They agree on where data lie, whichever of them comes first.
 func TestMixedBuilds(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a second bench")
+		t.Skip("-short: builds a second bench")
 	}
 	other := filepath.Join(t.TempDir(), "noasm"+filepath.Ext(program))
 	text, err := exec.Command("go", "build", "-tags", "noasm", "-o", other, ".").CombinedOutput()
