@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Ranks of one host may be built in different ways, and know different things of the CPU: a build without assembly does not ask
-// who made it. They agree on where data lie, whichever of them comes first.
+// Ranks of one host may be built in different ways, and know different things of the CPU: a build without assembly does not know
+// its maker. They agree on where data lie, whichever of them comes first.
 func TestMixedBuilds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: builds a second bench")

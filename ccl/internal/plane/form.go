@@ -9,8 +9,8 @@ import (
 	"github.com/goccl/goccl/internal/cores"
 )
 
-// agreeOnForm has the ranks of this host, more than two, agree on the form of this Comm's calls. The first rank that comes here decides
-// for all: the form is part of the message pattern, so nothing that differs between ranks may choose it.
+// agreeOnForm has the ranks of this host, more than two, agree on the form of this Comm's calls. The first rank that comes here
+// decides for all: the form is part of the message pattern, so nothing that differs between ranks may choose it.
 func (c *Member) agreeOnForm() {
 	forced := inject.From("cpu.form")
 	if c.N <= 2 && forced == 0 {

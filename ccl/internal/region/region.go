@@ -16,7 +16,7 @@ import (
 //	              more than two ranks a ring for what does not fit there
 //
 // Calls run in rounds. In each round a rank posts: it writes data into its slot of
-// that round, into the other's (of two ranks that swap them), or into its ring, then the slot's flag, round<<32 | hash of the call. Others wait for
+// that round, into the other's (two ranks may swap them), or into its ring, then the slot's flag, round<<32 | hash of the call. Others wait for
 // the flag and read the data. A flag of the right round with another hash is a
 // mismatched call, found at no cost. Slots are used in turn. A rank that posts a round has
 // finished reading all rounds two before it, so a slot is free again once every

@@ -9,8 +9,8 @@ import (
 )
 
 // What one rank alone sends, in a call with a root, goes one way: the sender runs ahead of the others, across calls, by all
-// slots. If it is not small, it lies in a ring of the sender's, which has room for more of the largest
-// pieces than may be under way. Such a ring is larger than L2 where that helps (tuning.Layout).
+// slots. If it is not small, it lies in a ring of the sender's, which has room for more of the largest pieces than may be under
+// way. Such a ring is larger than L2 where that helps (tuning.Layout).
 
 // rings are where the pieces that each rank sends alone lie.
 type rings struct {

@@ -35,7 +35,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// Of two ranks that swap the lines of their slots, each writes where it has read the last time that the slot was used; smaller
+// Two ranks that swap the lines of their slots write where they have read the last time that the slot was used; smaller
 // payloads, and those of more ranks, stay in the slots of the rank that has them.
 func TestHolder(t *testing.T) {
 	swapFrom(t, true)

@@ -38,7 +38,7 @@ type Form struct {
 	Crowded bool
 }
 
-// Flat is the form of a Comm with fewer than GroupedFrom ranks on the host, Crowded that of three ranks and more that outnumber
+// Flat is the form of a Comm with fewer than GroupedFrom ranks on the host. Crowded is that of three or more ranks that outnumber
 // their cores.
 var (
 	Flat    = Form{Most: -1}

@@ -72,9 +72,9 @@ func (l Layout) SentMost(n int) int {
 // time by it and 128 KiB 0.6; with 8 ranks 8 KiB took 0.2, 32 KiB 0.45 and 128 KiB the same.
 func ReduceAtRootTo(n int) int { return (512 << 10) / n }
 
-// SentRing is how many bytes the ring of each of n ranks has in which there are the pieces that it sends alone: what those
-// under way take, and one more, since no piece goes on behind the end. Of more than two ranks it is none where it need not be
-// larger than L2, since they have another one.
+// SentRing is the size, in bytes, of the ring that each of n ranks has for the pieces that it sends alone. It holds those that may
+// be under way and one more, since no piece goes on behind the end. More than two ranks have another ring, and this one only where
+// it is to be larger than L2.
 func (l Layout) SentRing(n int) int {
 	switch {
 	case n == 2:

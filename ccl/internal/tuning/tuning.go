@@ -59,10 +59,10 @@ type Layout struct {
 	// rank that reads lines claims them, since it writes there next: so each line travels once. 0: never. On a Zen 4 AllReduces
 	// and AllGathers of 4 KiB took 0.63 and 0.60 of the time by it. Payloads below LineFrom begin in the flag's line.
 	SwapFrom int
-	// Ring is how many bytes the ring has in which there is what a rank sends alone, among up to 8 ranks; 0: as few as it can
-	// have. In a ring that L2 holds, each line that the sender writes has to be taken back from the receivers. On a Zen 4, with
-	// 1 MiB of L2 each, Broadcasts and Reduces of two ranks took 0.25 to 0.5 of the time in a ring that only L3 holds, from 4
-	// to 64 KiB, and Broadcasts and Scatters of 4 and 8 ranks 0.6 to 0.8.
+	// Ring is the size, in bytes, of the ring for what a rank sends alone, among up to 8 ranks; 0: as small as it can be. In a
+	// ring that L2 holds, each line that the sender writes has to be taken back from the receivers. On a Zen 4, with 1 MiB of L2
+	// each, Broadcasts and Reduces with two ranks took 0.25 to 0.5 of the time in a ring that only L3 holds, from 4 to 64 KiB,
+	// and Broadcasts and Scatters with 4 and 8 ranks 0.6 to 0.8.
 	Ring int
 	// StreamTo is how many bytes of a vector go through that ring between two ranks.
 	StreamTo int
