@@ -21,7 +21,7 @@ func TestAbrupt(t *testing.T) {
 		x.Site.Yielding.Until.Store(int64(time.Since(x.Site.Born) + time.Hour))
 	}
 	require.True(t, c[0].Abrupt(&w, 1))
-	require.True(t, c[0].Abrupt(&plane.Waiter{Remote: true}, 1), "it naps where nobody rings")
+	require.True(t, c[0].Abrupt(&plane.Waiter{Remote: true}, 1), "it sleeps where nobody rings, too")
 
 	each(t, c[:], func(c *Comm) error {
 		for range 100 {

@@ -2,18 +2,21 @@ package links
 
 import (
 	"context"
+	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // messages are those of a step, or of point-to-point calls: all of them move at once.
 type messages struct {
 	ends
-	tx   []*sender
-	rx   []*receiver
-	wire []byte // see received
+	tx    []*sender
+	rx    []*receiver
+	wire  []byte // see received
+	waits tcp.Waits
 }
 
 // Begin forgets the messages of the last step. Their memory is used again.
@@ -89,15 +92,34 @@ func (c *messages) Move(ctx context.Context) *call.Fault {
 			continue
 		}
 		w.Looks++
-		looks := c.looks()
-		if w.Looks < looks {
+		remote, only := c.remote()
+		if w.Looks < c.looks(remote) {
 			continue
 		}
-		w.Looks, w.Several, w.Remote = 0, left > 1, looks == tuning.ConnLooks
+		w.Looks, w.Several, w.Remote, w.Arrivals = 0, left > 1, remote, nil
+		if only {
+			w.Arrivals = c
+		}
 		if f := c.Pause(ctx, &w.Waiter, c.awaited()); f != nil {
 			return f
 		}
 	}
+}
+
+// Await sleeps until a connection can take or give something of a message whose turn it is, but no longer than d. It returns
+// false, at once, if it cannot.
+func (c *messages) Await(d time.Duration) bool {
+	for _, s := range c.tx {
+		if s.mayMove() {
+			c.waits.Add(s.l.conn, true)
+		}
+	}
+	for _, r := range c.rx {
+		if r.mayMove() {
+			c.waits.Add(r.l.conn, false)
+		}
+	}
+	return c.waits.Wait(d)
 }
 
 // patience is how a loop that moves messages waits while none moves.
@@ -118,17 +140,27 @@ func (w *patience) moved(ctx context.Context, c *ends) *call.Fault {
 	return nil
 }
 
-// looks is how often a rank looks at the messages of a step before it gives way.
-func (c *messages) looks() int {
-	for _, r := range c.rx {
-		if !r.done && r.l.conn != nil {
-			return tuning.ConnLooks
+// remote reports whether messages that are not done go to or come from other hosts: some of them, and all.
+func (c *messages) remote() (some, only bool) {
+	only = true
+	see := func(done bool, l *Link) {
+		if !done {
+			some, only = some || l.conn != nil, only && l.conn != nil
 		}
 	}
 	for _, s := range c.tx {
-		if !s.done && s.l.conn != nil {
-			return tuning.ConnLooks
-		}
+		see(s.done, s.l)
+	}
+	for _, r := range c.rx {
+		see(r.done, r.l)
+	}
+	return some, some && only
+}
+
+// looks is how often a rank looks at the messages of a step before it gives way.
+func (c *messages) looks(remote bool) int {
+	if remote {
+		return tuning.ConnLooks
 	}
 	return c.Spins / 16
 }

@@ -2,7 +2,9 @@ package links
 
 import (
 	"context"
+	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,29 +32,36 @@ func TestMessagesAreKept(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { c.Begin(); c.newSender(); c.newReceiver() }))
 }
 
-// A step waits for its first message that is not done, receives before sends, and looks at connections seldom.
+// A step waits for its first message that is not done, receives before sends, and looks at connections seldom. It knows whether
+// all that it waits for comes over them.
 func TestAwaited(t *testing.T) {
 	here, there := &Link{peer: 1}, &Link{peer: 2, conn: new(tcp.Conn)}
 	for _, tc := range []struct {
-		name  string
-		tx    []*sender
-		rx    []*receiver
-		peer  int
-		looks int
+		name         string
+		tx           []*sender
+		rx           []*receiver
+		peer         int
+		remote, only bool
 	}{
-		{"nothing", nil, nil, -1, 4},
-		{"a send", []*sender{{l: here}}, nil, 1, 4},
-		{"a send to another host", []*sender{{l: here}, {l: there}}, nil, 1, tuning.ConnLooks},
-		{"one that is done", []*sender{{l: there, done: true}, {l: here}}, nil, 1, 4},
-		{"a receive first", []*sender{{l: here}}, []*receiver{{l: there}}, 2, tuning.ConnLooks},
-		{"a receive that is done", []*sender{{l: here}}, []*receiver{{l: there, done: true}}, 1, 4},
+		{"nothing", nil, nil, -1, false, false},
+		{"a send", []*sender{{l: here}}, nil, 1, false, false},
+		{"a send to another host", []*sender{{l: here}, {l: there}}, nil, 1, true, false},
+		{"one that is done", []*sender{{l: there, done: true}, {l: here}}, nil, 1, false, false},
+		{"a receive first", []*sender{{l: here}}, []*receiver{{l: there}}, 2, true, false},
+		{"a receive that is done", []*sender{{l: here}}, []*receiver{{l: there, done: true}}, 1, false, false},
+		{"all from and to other hosts", []*sender{{l: there}, {l: here, done: true}}, []*receiver{{l: there}}, 2, true, true},
 	} {
 		var c messages
 		c.tx, c.rx, c.Reach = tc.tx, tc.rx, ranksOf(t, 1, plane.Options{})[0].Reach
 		c.Spins = 64
 		assert.Equal(t, tc.peer, c.awaited(), tc.name)
-		assert.Equal(t, tc.looks, c.looks(), tc.name)
+		remote, only := c.remote()
+		assert.Equal(t, []bool{tc.remote, tc.only}, []bool{remote, only}, tc.name)
 	}
+	var c messages
+	c.Reach = ranksOf(t, 1, plane.Options{})[0].Reach
+	c.Spins = 64
+	assert.Equal(t, []int{4, tuning.ConnLooks}, []int{c.looks(false), c.looks(true)})
 }
 
 // A wait begins anew when something has moved; after 4096 times in a row, a call looks whether it must end.
@@ -107,4 +116,113 @@ func TestMove(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a step sleeps for is a message whose turn it is, and that takes what comes.
+func TestMayMove(t *testing.T) {
+	l := &Link{outTurn: 3, inTurn: 5}
+	payload := make([]byte, 64)
+	for _, tc := range []struct {
+		name string
+		s    sender
+		want bool
+	}{
+		{"it is its turn", sender{turn: 3}, true},
+		{"another goes first", sender{turn: 4}, false},
+		{"it is done", sender{turn: 3, done: true}, false},
+		{"it is behind a receive", sender{turn: 3, behind: new(receiver)}, false},
+		{"which is done", sender{turn: 3, behind: &receiver{done: true}}, true},
+	} {
+		tc.s.l = l
+		assert.Equal(t, tc.want, tc.s.mayMove(), "a sender: %s", tc.name)
+	}
+	whole, part := arrival{n: HeadBytes}, arrival{n: HeadBytes - 1}
+	unsent := &sender{frontLen: HeadBytes, body: payload}
+	for _, tc := range []struct {
+		name string
+		r    receiver
+		want bool
+	}{
+		{"its header comes", receiver{turn: 5, head: part}, true},
+		{"another goes first", receiver{turn: 6, head: part}, false},
+		{"it is done", receiver{turn: 5, head: whole, done: true}, false},
+		{"its payload comes", receiver{turn: 5, head: whole, to: payload, in: 63}, true},
+		{"another is reduced before", receiver{turn: 5, head: whole, to: payload, prev: new(receiver)}, false},
+		{"which is done", receiver{turn: 5, head: whole, to: payload, prev: &receiver{done: true}}, true},
+		{"its place has not left", receiver{turn: 5, head: whole, to: payload, after: unsent}, false},
+		{"but its header may come", receiver{turn: 5, head: part, to: payload, after: unsent}, true},
+	} {
+		tc.r.l = l
+		assert.Equal(t, tc.want, tc.r.mayMove(), "a receiver: %s", tc.name)
+	}
+}
+
+// connected are the two ends of a connection.
+func connected(t *testing.T) (a, b *tcp.Conn) {
+	t.Helper()
+	listen := func() *tcp.Node {
+		n, err := tcp.Listen(t.Name(), []byte("secret"), netip.MustParseAddr("127.0.0.1"))
+		require.NoError(t, err)
+		t.Cleanup(func() { n.Close() })
+		return n
+	}
+	from, to := listen(), listen()
+	key := tcp.MakeKey(1, 2, 0, 1)
+	var fault error
+	done := make(chan struct{})
+	go func() {
+		a, fault = from.Open(t.Context(), key, 0, to.Addr())
+		close(done)
+	}()
+	b, err := to.Open(t.Context(), key, 1, from.Addr())
+	<-done
+	require.NoError(t, err)
+	require.NoError(t, fault)
+	t.Cleanup(a.Abort)
+	t.Cleanup(b.Abort)
+	return a, b
+}
+
+// A step that can only wait for other hosts sleeps until a message can move whose turn it is, whichever that is.
+func TestAwait(t *testing.T) {
+	const short = 20 * time.Millisecond
+	quiet, _ := connected(t)
+	a, b := connected(t)
+	full, drain := connected(t)
+	for n := 1; n > 0; { // until the kernel has moved all that it can
+		var err error
+		n, err = full.TrySend(make([]byte, 1<<20))
+		require.NoError(t, err)
+		time.Sleep(short)
+	}
+	_, err := b.TrySend([]byte("xy"))
+	require.NoError(t, err)
+	_, err = drain.TrySend([]byte("xy"))
+	require.NoError(t, err)
+
+	in := func(conn *tcp.Conn, turn uint64) *receiver { return &receiver{l: &Link{conn: conn}, turn: turn} }
+	out := func(conn *tcp.Conn, turn uint64) *sender { return &sender{l: &Link{conn: conn}, turn: turn} }
+	for _, tc := range []struct {
+		name string
+		tx   []*sender
+		rx   []*receiver
+		soon bool
+	}{
+		{"something has come", nil, []*receiver{in(quiet, 0), in(a, 0)}, true},
+		{"for another message", nil, []*receiver{in(quiet, 0), in(a, 1)}, false},
+		{"there is room", []*sender{out(full, 0), out(quiet, 0)}, nil, true},
+		{"for another message", []*sender{out(full, 0), out(quiet, 1)}, nil, false},
+		{"what has come does not make room", []*sender{out(full, 0)}, nil, false},
+		{"room does not bring anything", nil, []*receiver{in(quiet, 0)}, false},
+		{"a send and a receive", []*sender{out(full, 0)}, []*receiver{in(a, 0)}, true},
+	} {
+		c := messages{tx: tc.tx, rx: tc.rx}
+		began := time.Now()
+		require.True(t, c.Await(map[bool]time.Duration{true: time.Hour, false: short}[tc.soon]), tc.name)
+		if !tc.soon {
+			assert.GreaterOrEqual(t, time.Since(began), short, tc.name)
+		}
+	}
+	var c messages
+	require.False(t, c.Await(time.Hour), "there is nothing to sleep for")
 }

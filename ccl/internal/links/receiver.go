@@ -91,7 +91,7 @@ func (c *messages) progressIn(r *receiver) (moved bool, f *call.Fault) {
 		}
 		r.absorb(room[:n-len(head)])
 	}
-	if r.prev != nil && !r.prev.done {
+	if r.isBehind() {
 		return moved, nil
 	}
 	for r.in < len(r.to) {
@@ -120,13 +120,26 @@ func (r *receiver) limit() int {
 	return len(r.to)
 }
 
+// isBehind reports whether another message is to be reduced into the same place before.
+func (r *receiver) isBehind() bool { return r.prev != nil && !r.prev.done }
+
+// wants is how many bytes of the payload may be received now.
+func (r *receiver) wants() int {
+	if r.isBehind() {
+		return 0
+	}
+	return r.limit() - r.in - r.fold.carried
+}
+
+// mayMove reports whether r takes what comes next on its link.
+func (r *receiver) mayMove() bool {
+	return !r.done && r.l.inTurn == r.turn && (r.head.n < HeadBytes || r.wants() > 0)
+}
+
 // room is where the next payload of r is to be received, which absorb then takes: in its place, or on the wire
 // if it is to be combined. It is empty where nothing may come yet.
 func (c *messages) room(r *receiver) []byte {
-	if r.prev != nil && !r.prev.done {
-		return nil
-	}
-	n := min(r.limit()-r.in-r.fold.carried, tuning.SyscallPiece)
+	n := min(r.wants(), tuning.SyscallPiece)
 	switch {
 	case n <= 0:
 		return nil
@@ -138,7 +151,7 @@ func (c *messages) room(r *receiver) []byte {
 
 // take moves payload into place, combining where that is asked for.
 func (c *messages) take(r *receiver) (int, *call.Fault) {
-	n := min(r.limit()-r.in-r.fold.carried, tuning.SyscallPiece)
+	n := min(r.wants(), tuning.SyscallPiece)
 	if n <= 0 {
 		return 0, nil
 	}

@@ -44,9 +44,14 @@ func (s *sender) start(l *Link, h *head, payload []byte) {
 	}
 }
 
+// mayMove reports whether s is not done, and no other message goes first.
+func (s *sender) mayMove() bool {
+	return !s.done && s.l.outTurn == s.turn && (s.behind == nil || s.behind.done)
+}
+
 // progressOut sends what the link takes.
 func (c *messages) progressOut(s *sender) (moved bool, f *call.Fault) {
-	if s.l.outTurn != s.turn || s.behind != nil && !s.behind.done {
+	if !s.mayMove() {
 		return false, nil
 	}
 	if front := s.front[s.frontOut:s.frontLen]; len(front) > 0 {

@@ -52,8 +52,8 @@ func (n *note) onStream(running *call.Call) bool {
 	return n.asleep && n.queued
 }
 
-// parked are the goroutines of this process that sleep in the kernel until they are rung. Such a sleep keeps one of Go's
-// processors for up to 20 ms, until the scheduler sees that it is a long one.
+// parked are the goroutines of this process that sleep in the kernel, until they are rung or something arrives. Such a sleep
+// keeps one of Go's processors for up to 20 ms, until the scheduler sees that it is a long one.
 var parked atomic.Int32
 
 // takesLastProcessor reports whether one more of them could keep all.

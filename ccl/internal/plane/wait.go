@@ -21,23 +21,35 @@ type Waiter struct {
 	began time.Time
 	Nap   time.Duration // the last; not 0 once the wait has slept
 	naps  int
+	hasty int
 	Rests int  // of those that ended by themselves
 	peer  int  // that was last noted to be waited for
 	left  bool // the rank waited for has been seen to have closed the Comm
 
-	Several bool // ranks may end the wait
-	Remote  bool // a rank of another host may
+	Several  bool     // ranks may end the wait
+	Remote   bool     // a rank of another host may
+	Arrivals Arrivals // if only ranks of other hosts may, and the wait can sleep until they do
+}
+
+// Arrivals are what a wait is for, where that comes from other hosts.
+type Arrivals interface {
+	// Await blocks until something may have come, but no longer than d. It returns false, at once, if it cannot.
+	Await(d time.Duration) bool
 }
 
 const (
 	lapsAwake  = 16                     // laps before the clock is looked at
 	lapsAbrupt = 64                     // laps before a rank with a core of its own sleeps that does not give way: some 25 microseconds
+	lapsRemote = 16                     // the same where each look is a system call, and a lap a few of them
 	lapsMax    = 4096                   // far more than awake takes, unless time stands still: testing/synctest
 	awake      = 500 * time.Microsecond // of giving way, before sleeping
 	NapMin     = 20 * time.Microsecond
 	napMax     = 500 * time.Microsecond
+	arriveMax  = time.Millisecond // for so long a rank sleeps until something arrives, before it looks for what else may end the wait
 
 	napsExact = 64 // naps of a wait that are no longer than meant: some 30 ms
+
+	hastyMost = 8 // sleeps of a wait that ended at once, and in vain, after which it takes naps
 )
 
 // Pause gives way to others, at first for a moment, later by sleeping. peer is the
@@ -55,7 +67,7 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 		c.Wake() // what this rank has posted may be what others sleep for
 	}
 	w.laps++
-	if abrupt := c.Abrupt(w, peer); abrupt && w.laps < lapsAbrupt && c.Spins != SpinsCrowded {
+	if abrupt := c.Abrupt(w, peer); abrupt && w.laps < w.lapsAbrupt() && c.Spins != SpinsCrowded {
 		return nil
 	} else if !abrupt && w.laps < lapsAwake {
 		c.GiveWay(w.laps)
@@ -92,10 +104,10 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 			c.GiveWay(w.laps)
 		case c.CanPark(w, peer):
 			c.Park(ctx, w, peer, awake-waited)
-			proc.HaltFork()
-		case !c.Site.naps.Nap(NapMin):
+		case !c.await(w, arriveMax) && !c.Site.naps.Nap(NapMin):
 			c.GiveWay(w.laps)
 		}
+		proc.HaltFork()
 		return nil
 	}
 	if k := c.Running; k != nil {
@@ -115,9 +127,51 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 		return nil
 	}
 	w.Nap = max(NapMin, min(2*w.Nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
-	c.sleep(w)
+	if !c.await(w, max(w.Nap, arriveMax)) {
+		c.sleep(w)
+	}
 	proc.HaltFork()
 	return nil
+}
+
+// lapsAbrupt is after how many laps a rank with a core of its own sleeps that does not give way.
+func (w *Waiter) lapsAbrupt() int {
+	if w.Arrivals != nil {
+		return lapsRemote
+	}
+	return lapsAbrupt
+}
+
+// await sleeps in the kernel until what w is for may have come, but no longer than d. It returns false, soon, if it cannot, or
+// should not: such a sleep keeps one of Go's processors. So goroutines that want one come first, and the program that computes
+// beside a call on a Stream.
+func (c *state) await(w *Waiter, d time.Duration) bool {
+	return w.Arrivals != nil && !c.note.onStream(c.Running) && !processorWanted() && w.await(d)
+}
+
+// processorWanted lets other goroutines run, and reports whether any wanted to.
+func processorWanted() bool {
+	began := time.Now()
+	runtime.Gosched()
+	return time.Since(began) > NapMin
+}
+
+// await is that sleep. The last of Go's processors is left to goroutines that do not sleep so, and a wait that has been ended
+// at once a few times, in vain, does so no more.
+func (w *Waiter) await(d time.Duration) bool {
+	n := int(parked.Add(1))
+	defer parked.Add(-1)
+	if n > 1 && n >= runtime.GOMAXPROCS(0) || w.hasty >= hastyMost {
+		return false
+	}
+	began := time.Now()
+	if !w.Arrivals.Await(d) {
+		return false
+	}
+	if time.Since(began) < NapMin {
+		w.hasty++
+	}
+	return true
 }
 
 // sleep takes a nap. The first are as short as they should be; not all, since time may stand still until all sleep
@@ -161,7 +215,7 @@ func (c *Member) GiveWay(lap int) {
 }
 
 // Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
-// compute on this rank's core. What comes over TCP rings nobody, and is waited for in short naps.
+// compute on this rank's core. What comes over TCP rings nobody: the rank sleeps in poll(2) where it can, and else takes naps.
 func (c *state) Abrupt(w *Waiter, peer int) bool {
 	y := &c.Site.Yielding
 	return y.ends(c.Site.Born) && (y.others.Load() || ringsPay(c.Site.Topo.Locals(c.Site.Node), c.Host.Processors())) &&

@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -94,6 +95,100 @@ func TestPauseSleeps(t *testing.T) {
 	require.Zero(t, c.Local.Waits(0).Load())
 	require.Zero(t, c.Local.Bell(0).Load())
 	require.Zero(t, c.Local.Sleepers().Load())
+}
+
+// arrivals are what a wait is for that notes how it is awaited.
+type arrivals struct {
+	takes  time.Duration // negative: it cannot be awaited
+	times  int
+	least  time.Duration
+	parked int32
+}
+
+func (a *arrivals) Await(d time.Duration) bool {
+	if a.times++; a.times == 1 || d < a.least {
+		a.least = d
+	}
+	a.parked = parked.Load()
+	time.Sleep(a.takes)
+	return a.takes >= 0
+}
+
+// A wait for other hosts that lasts sleeps until something arrives, if it can, and looks each time for what else may end it.
+func TestPauseAwaitsArrivals(t *testing.T) {
+	for _, takes := range []time.Duration{time.Millisecond, -1} {
+		t.Run(takes.String(), func(t *testing.T) {
+			c := ranks(t, 2, Options{})[0]
+			enter(c, call.Barrier)
+			ctx, cancel := context.WithCancel(t.Context())
+			a := arrivals{takes: takes}
+			w := Waiter{Remote: true, Arrivals: &a, began: time.Now().Add(-time.Second)}
+			for a.times < 20 {
+				require.Nil(t, c.Pause(ctx, &w, 1))
+			}
+			require.Equal(t, arriveMax, a.least)
+			if takes < 0 {
+				require.GreaterOrEqual(t, w.naps, 20)
+			}
+			cancel()
+			require.NotNil(t, c.Pause(ctx, &w, 1))
+			require.Equal(t, 20, a.times)
+		})
+	}
+}
+
+// Where programs compute on the same cores, it sleeps after a few laps, in which it does not give way.
+func TestPauseAwaitsSoonWhereYieldsAreLate(t *testing.T) {
+	c := ranks(t, 2, Options{})[0]
+	enter(c, call.Barrier)
+	c.Spins = spinsAlone
+	c.Site.Yielding.Until.Store(int64(time.Since(c.Site.Born) + time.Hour))
+	c.Site.Yielding.others.Store(true)
+	var a arrivals
+	w := Waiter{Remote: true, Arrivals: &a}
+	for range lapsRemote - 1 {
+		require.Nil(t, c.Pause(t.Context(), &w, 1))
+	}
+	require.True(t, w.began.IsZero(), "it only looks")
+	for a.times == 0 {
+		w.began = time.Time{} // the wait is a short one so far
+		require.Nil(t, c.Pause(t.Context(), &w, 1))
+	}
+	require.Zero(t, w.naps)
+}
+
+// A sleep in the kernel leaves the last of Go's processors to goroutines that do not sleep so, and counts as one; a wait that is
+// ended again and again at once gives it up; and a call on a Stream does not begin it.
+func TestAwait(t *testing.T) {
+	c := ranks(t, 2, Options{})[0]
+	require.False(t, c.await(&Waiter{}, time.Second), "nothing can be awaited")
+
+	a := arrivals{takes: 2 * NapMin}
+	w := Waiter{Arrivals: &a}
+	for range 2 * hastyMost {
+		require.True(t, w.await(time.Second))
+	}
+	require.EqualValues(t, 1, a.parked)
+	require.Zero(t, parked.Load())
+	parked.Store(int32(runtime.GOMAXPROCS(0)))
+	require.False(t, w.await(time.Second))
+	require.EqualValues(t, runtime.GOMAXPROCS(0), parked.Load())
+	parked.Store(0)
+	require.Equal(t, 2*hastyMost, a.times)
+
+	a = arrivals{}
+	for w.await(time.Second) {
+	}
+	require.GreaterOrEqual(t, a.times, hastyMost)
+
+	a, w = arrivals{takes: 2 * NapMin}, Waiter{Arrivals: &a}
+	for !c.await(&w, time.Second) { // as long as other tests want the processor
+	}
+	c.Running = &call.Call{Queued: true}
+	for range 100 {
+		require.False(t, c.await(&w, time.Second))
+	}
+	require.Equal(t, 1, a.times)
 }
 
 // The ranks that a call waits for: those that are late in a collective, or, from peer to peer, the one that does not wait.

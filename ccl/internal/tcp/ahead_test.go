@@ -18,7 +18,7 @@ func TestReceivedAhead(t *testing.T) {
 		two := make([]byte, 2)
 		require.NoError(t, sendAll(a, []byte("abc")))
 		require.NoError(t, recvAll(b, two))
-		b.Wait(time.Hour, false)
+		waitFor(b, time.Hour, false)
 		require.NoError(t, recvAll(b, two[:1]))
 		require.Equal(t, "cb", string(two))
 
@@ -31,7 +31,7 @@ func TestReceivedAhead(t *testing.T) {
 		sizes := []int{1, 7, 96, 160, 4607, 4608, 4609, 20000}
 		got := make([]byte, len(data))
 		for i, rest := 0, got; len(rest) > 0; i++ {
-			b.Wait(time.Hour, false)
+			waitFor(b, time.Hour, false)
 			ask := rest[:min(len(rest), sizes[i%len(sizes)])]
 			var n int
 			var err error

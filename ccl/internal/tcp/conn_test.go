@@ -22,9 +22,22 @@ type stream interface {
 	TryRecv([]byte) (int, error)
 	TrySendBoth(a, b []byte) (int, error)
 	TryRecvBoth(a, b []byte) (int, error)
-	Wait(time.Duration, bool)
 	Close() error
 	Abort()
+}
+
+// waitFor waits for something to receive, or with write also for room to send.
+func waitFor(s stream, d time.Duration, write bool) {
+	if p, ok := s.(interface{ Wait(time.Duration, bool) }); ok {
+		p.Wait(d, write)
+		return
+	}
+	var w Waits
+	w.Add(s.(*Conn), false)
+	if write {
+		w.Add(s.(*Conn), true)
+	}
+	w.Wait(d)
 }
 
 // forms are the two forms of a Conn: the one of this platform, and the pump.
@@ -111,7 +124,7 @@ func sendAll(s stream, b []byte) error {
 			return err
 		}
 		if b = b[n:]; n == 0 {
-			s.Wait(10*time.Second, true)
+			waitFor(s, 10*time.Second, true)
 		}
 	}
 	return nil
@@ -126,7 +139,7 @@ func recvAll(s stream, b []byte) error {
 			return err
 		}
 		if b = b[n:]; n == 0 {
-			s.Wait(10*time.Second, false)
+			waitFor(s, 10*time.Second, false)
 		}
 	}
 	return nil
@@ -141,7 +154,7 @@ func recvError(s stream) (total int, err error) {
 			return total, err
 		}
 		if n == 0 {
-			s.Wait(10*time.Second, false)
+			waitFor(s, 10*time.Second, false)
 		}
 	}
 }
@@ -187,7 +200,7 @@ func fill(t *testing.T, s stream) []byte {
 		require.NoError(t, err)
 		if sent += n; n == 0 {
 			full++
-			s.Wait(10*time.Millisecond, true)
+			waitFor(s, 10*time.Millisecond, true)
 		} else {
 			full = 0
 		}
@@ -248,7 +261,7 @@ func TestBoth(t *testing.T) {
 					return
 				}
 				if rest = rest[n:]; n == 0 {
-					a.Wait(10*time.Second, true)
+					waitFor(a, 10*time.Second, true)
 				}
 			}
 		})
@@ -263,7 +276,7 @@ func TestBoth(t *testing.T) {
 			}
 			require.NoError(t, err)
 			if rest = rest[n:]; n == 0 {
-				b.Wait(10*time.Second, false)
+				waitFor(b, 10*time.Second, false)
 			}
 		}
 		wg.Wait()
@@ -308,7 +321,7 @@ func TestCloseDelivers(t *testing.T) {
 		require.ErrorIs(t, err, net.ErrClosed)
 		_, err = a.TryRecv(make([]byte, 1))
 		require.ErrorIs(t, err, net.ErrClosed)
-		a.Wait(time.Hour, true)
+		waitFor(a, time.Hour, true)
 	})
 }
 
@@ -363,7 +376,7 @@ func TestCloseUnderCalls(t *testing.T) {
 				}()
 				go func() {
 					started.Done()
-					a.Wait(time.Hour, false)
+					waitFor(a, time.Hour, false)
 					errs <- net.ErrClosed
 				}()
 				started.Wait()

@@ -8,14 +8,13 @@ import (
 	"net"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
-// Conn is one end of a stream, for callers that poll: no call but Wait blocks. One
+// Conn is one end of a stream, for callers that poll: no call blocks; see Waits. One
 // goroutine may send while another receives; Close and Abort are for any.
 //
 // The socket is Go's poller's no more: that would wake a thread at each arrival,
@@ -159,7 +158,7 @@ func (c *Conn) TryRecvBoth(a, b []byte) (n int, err error) {
 type ahead struct {
 	mem  []byte      // made when first used
 	left []byte      // of mem, what has not been asked for
-	some atomic.Bool // something is left: for a Wait of another goroutine
+	some atomic.Bool // something is left: for Waits of another goroutine
 }
 
 const (
@@ -174,7 +173,7 @@ func (a *ahead) take(b []byte) int {
 	return n
 }
 
-// note tells a Wait.
+// note tells Waits.
 func (a *ahead) note() {
 	if some := len(a.left) > 0; some != a.some.Load() {
 		a.some.Store(some)
@@ -215,36 +214,7 @@ func (c *Conn) failure(what string, errno syscall.Errno) error {
 	return fmt.Errorf("tcp: %s %v: %w", what, c.peer, errno)
 }
 
-// Wait blocks until there is something to receive, or with write also until there is
-// room to send, or the stream ends, but no longer than d. It is for callers that
-// have tried in vain for long: waking up takes its time.
-func (c *Conn) Wait(d time.Duration, write bool) {
-	if !c.use() {
-		return
-	}
-	defer c.done()
-	if c.ahead.some.Load() {
-		return
-	}
-	events := int16(unix.POLLIN)
-	if write {
-		events |= unix.POLLOUT
-	}
-	for end := time.Now().Add(d); ; {
-		// poll counts milliseconds; a wait of 0 would be none.
-		ms := (max(d, 0) + time.Millisecond - 1) / time.Millisecond
-		fds := [1]unix.PollFd{{Fd: int32(c.fd), Events: events}}
-		_, err := unix.Poll(fds[:], int(min(ms, 1<<30)))
-		if err != unix.EINTR {
-			return
-		}
-		if d = time.Until(end); d <= 0 {
-			return
-		}
-	}
-}
-
-// Close ends the stream. What was sent is still delivered. It wakes a Wait; a second
+// Close ends the stream. What was sent is still delivered. It wakes Waits for what it receives; a second
 // Close, or one after Abort, does nothing.
 func (c *Conn) Close() error {
 	if c.shut() {
@@ -256,7 +226,7 @@ func (c *Conn) Close() error {
 }
 
 // Abort ends the stream at once: what was sent may be lost, and the peer sees the
-// connection reset. It wakes a Wait. After Close it does nothing.
+// connection reset. It wakes Waits for what it receives. After Close it does nothing.
 func (c *Conn) Abort() {
 	if c.shut() {
 		unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})

@@ -35,7 +35,7 @@ func TestWaitWakes(t *testing.T) {
 				}
 				woken := make(chan struct{})
 				go func() {
-					a.Wait(time.Hour, tc.write)
+					waitFor(a, time.Hour, tc.write)
 					close(woken)
 				}()
 				tc.wake(t, a, b)
@@ -57,9 +57,9 @@ func TestWaitWakes(t *testing.T) {
 
 func TestWaitEnds(t *testing.T) {
 	eachForm(t, func(t *testing.T, a, _ stream) {
-		a.Wait(time.Millisecond, false)
-		a.Wait(time.Nanosecond, false)
-		a.Wait(0, false)
-		a.Wait(-1, false)
+		waitFor(a, time.Millisecond, false)
+		waitFor(a, time.Nanosecond, false)
+		waitFor(a, 0, false)
+		waitFor(a, -1, false)
 	})
 }
