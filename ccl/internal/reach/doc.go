@@ -9,5 +9,5 @@
 // the owner replaces the pages that belong to the result alone by new ones at the same address.
 // Everything else in the slice stays as it is, and shared. For that reason ranks never write into
 // the first and last page of each other's results where those pages hold something else: the owner
-// copies these edges from staging memory.
+// reduces these edges itself, or, among many ranks, copies them from staging memory.
 package reach

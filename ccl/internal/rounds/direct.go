@@ -13,8 +13,9 @@ import (
 
 // directAllReduce: the memory of all ranks can be touched in place. Each rank reduces its part of the vector, and
 // writes the result into everybody's memory: every operand is read once, every result written once. Where results share
-// their first or last page with something else, their owners write: a rank stages what it has reduced of that, and the
-// others take it from there. So a rank that was stopped here writes into nothing that cannot be replaced: see reclaim.
+// their first or last page with something else, their owners write: few ranks each reduce all of that; of many, a rank stages
+// what it has reduced of that, and the others take it from there. So a rank that was stopped here writes into nothing that
+// cannot be replaced: see reclaim.
 func (c *Team) directAllReduce(ctx context.Context, k *call.Call) *call.Fault {
 	return c.Reclaim(k.Dst, c.reduceDirectly(ctx, k))
 }
@@ -35,29 +36,38 @@ func (c *Team) reduceDirectly(ctx context.Context, k *call.Call) *call.Fault {
 		}
 	}
 	lead, tail := c.edges(len(k.Src), k.Elem)
-	round, f := c.open(ctx, k, lead+tail > 0)
+	alone := c.N*(lead+tail) <= tuning.EdgesAloneTo // each rank reduces all edges
+	round, f := c.open(ctx, k, !alone)
 	if f != nil {
 		return f
 	}
 	from, end := c.part(len(k.Src), c.Me)
-	if lead+tail > 0 {
-		if f = c.stageEdges(k, &d, round, from, end, lead, tail); f != nil {
-			return f
-		}
-		from, end = max(from, lead), min(end, len(k.Src)-tail)
+	inner := len(k.Src) - tail
+	edges := c.Reach.Scratch[tuning.ReadPiece:][:lead+tail]
+	if alone {
+		c.reduceInto(edges[:lead], k, &d, 0)
+		c.reduceInto(edges[lead:], k, &d, inner)
+	} else if f = c.stageEdges(k, &d, round, from, end, lead, tail); f != nil {
+		return f
 	}
 	if f = c.MayTouch(); f == nil {
-		f = c.directPart(k, &d, from, end)
+		f = c.directPart(k, &d, max(from, lead), min(end, inner))
 	}
 	c.Touched()
 	if f != nil {
 		return f
 	}
 	c.post(k, round)
-	if f = c.awaitAll(ctx, k, round); f != nil || lead+tail == 0 {
+	if f = c.awaitAll(ctx, k, round); f != nil {
 		return f
 	}
-	return c.takeEdges(k, round, lead, tail)
+	if !alone {
+		return c.takeEdges(k, round, lead, tail)
+	}
+	// The others have read what lay there, if the call is in place.
+	copy(k.Dst, edges[:lead])
+	copy(k.Dst[inner:], edges[lead:])
+	return nil
 }
 
 // directly is where a call finds all operands and results.
@@ -166,33 +176,46 @@ func (c *Team) directPieces(k *call.Call, d *directly, at, end int, move func(ds
 		m := min(tuning.FoldPiece, end-at)
 		// The sum goes to scratch memory, which stays in L1, and from there to all: in place the
 		// operands must stay until the last has been added.
-		a, to := unsafe.Add(src[0], at), scratch
+		to := scratch
 		if !stream {
 			to = unsafe.Add(dst[c.Me], at)
 			if c.N > 2 {
 				to = scratch
 			}
 		}
-		if k.SumsAll(c.N) {
-			srcs := c.operands(c.N)
-			for r := range srcs {
-				srcs[r] = unsafe.Add(src[r], at)
-			}
-			k.SumAll(to, srcs, m)
-		} else {
-			for r := 1; r < c.N; r++ {
-				k.Fold(to, a, unsafe.Add(src[r], at), m/k.Elem)
-				a = to
-			}
-			if k.Scale != nil {
-				k.Scale(to, m/k.Elem, c.N)
-			}
-		}
+		c.reducePiece(k, src, at, to, m)
 		for i := range c.N {
 			if r := (c.Me + i) % c.N; dst[r] != nil && unsafe.Add(dst[r], at) != to {
 				move(unsafe.Add(dst[r], at), to, m)
 			}
 		}
+	}
+}
+
+// reducePiece reduces m bytes of all operands, from at on, into to.
+func (c *Team) reducePiece(k *call.Call, src *[tuning.MaxDirect]unsafe.Pointer, at int, to unsafe.Pointer, m int) {
+	if k.SumsAll(c.N) {
+		srcs := c.operands(c.N)
+		for r := range srcs {
+			srcs[r] = unsafe.Add(src[r], at)
+		}
+		k.SumAll(to, srcs, m)
+		return
+	}
+	a := unsafe.Add(src[0], at)
+	for r := 1; r < c.N; r++ {
+		k.Fold(to, a, unsafe.Add(src[r], at), m/k.Elem)
+		a = to
+	}
+	if k.Scale != nil {
+		k.Scale(to, m/k.Elem, c.N)
+	}
+}
+
+// reduceInto reduces what lies at at in all operands into to.
+func (c *Team) reduceInto(to []byte, k *call.Call, d *directly, at int) {
+	for i := 0; i < len(to); i += tuning.FoldPiece {
+		c.reducePiece(k, &d.src, at+i, unsafe.Pointer(&to[i]), min(tuning.FoldPiece, len(to)-i))
 	}
 }
 

@@ -130,8 +130,8 @@ func (c *offering) offerOf(ctx context.Context, k *call.Call, r int, round uint3
 }
 
 // exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
-// A rank whose memory others cannot reach, or will not read, stages the first `first` bytes of src with its offer;
-// ahead says that all have, in the round that has just been. With first 0, the ranks have agreed to read.
+// A rank whose memory others cannot reach, or will not read, stages the first `first` bytes of src with its offer, and so does
+// one that had better; ahead says that all have, in the round that has just been. With first 0, the ranks have agreed to read.
 func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, first int) (w way, ahead bool, f *call.Fault) {
 	rc := &c.Reach
 	round, f := c.open(ctx, k, first > 0)
@@ -142,7 +142,7 @@ func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, 
 	inPlace := mine.flags&offersInPlace != 0
 	read := first == 0 || rc.Reads && c.readsAll(len(src), inPlace)
 	switch {
-	case rc.All || mine.src.Shared() && mine.dst.Shared():
+	case rc.All || mine.src.Shared() && mine.dst.Shared() && (first == 0 || !c.stagesShared(len(src), inPlace)):
 	case read:
 		if first > 0 || !inPlace { // AllToAll in place is staged
 			c.ToBeRead(&mine.src, src)
@@ -172,12 +172,24 @@ func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, 
 		ahead = ahead && o.flags&offersStaged != 0
 	}
 	switch {
+	case ahead: // on all ranks, or none: each has looked at all offers
+		return byStage, true, nil
 	case shared || rc.All:
 		return byDirect, false, nil
 	case rc.Reads:
-		return byRead, ahead, nil
+		return byRead, false, nil
 	}
-	return byStage, ahead, nil
+	return byStage, false, nil
+}
+
+// stagesShared reports whether this rank stages n bytes of an AllReduce though the other one can touch its memory. Edges in place
+// go to and fro.
+func (c *offering) stagesShared(n int, inPlace bool) bool {
+	to := tuning.CPU.StageSharedTo
+	if inPlace {
+		to *= 2
+	}
+	return c.N == 2 && n <= to
 }
 
 // someInPlace reports whether some rank's results are where its operands are.

@@ -60,7 +60,7 @@ func TestExchange(t *testing.T) {
 		{"staged, one in place", byStage, 4000, 1, byStage, true},
 		{"staged, nothing ahead", byStage, 0, -1, byStage, false},
 		{"read", byRead, 40_000, -1, byRead, false},
-		{"read, too few bytes for it", byRead, 4000, -1, byRead, true},
+		{"read, too few bytes for it", byRead, 4000, -1, byStage, true},
 		{"read, one in place, which stages", byRead, 40_000, 1, byRead, false},
 		{"read, without a first piece", byRead, 0, 0, byRead, false},
 	} {

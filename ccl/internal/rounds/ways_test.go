@@ -61,6 +61,23 @@ func TestAllReduceWay(t *testing.T) {
 	assert.Equal(t, direct, c.allReduceWay(byDirect, 8), "goroutine ranks have no edges")
 }
 
+// Two ranks stage small vectors whose memory they can touch, and larger ones in place.
+func TestStagesShared(t *testing.T) {
+	defer func(cpu tuning.Family) { tuning.CPU = cpu }(tuning.CPU)
+	tuning.CPU.StageSharedTo = 1000
+	for _, tc := range []struct {
+		ranks, n int
+		inPlace  bool
+		want     bool
+	}{
+		{2, 1000, false, true}, {2, 1001, false, false}, {2, 2000, true, true}, {2, 2001, true, false}, {3, 8, false, false}, {3, 8, true, false},
+	} {
+		assert.Equal(t, tc.want, teamOf(tc.ranks, tc.inPlace).stagesShared(tc.n, tc.inPlace), "%+v", tc)
+	}
+	tuning.CPU.StageSharedTo = 0
+	assert.False(t, teamOf(2, true).stagesShared(8, true))
+}
+
 func TestReads(t *testing.T) {
 	for _, tc := range []struct {
 		kind call.Kind
