@@ -41,7 +41,7 @@ var makers = []string{"ccl/internal/tuning/cpuid_amd64.go", "ccl/internal/tuning
 var makerNames = []string{"GenuineIntel", "AuthenticAMD", ".Intel", ".AMD", ".Maker"}
 
 // layoutNames is how code asks this process where data lie, which the ranks of a host must agree on: plane.LayoutOf is to be asked.
-var layoutNames = []string{"CPU.Layout", "CPU.WholeTwo", "CPU.SwapFrom", "CPU.Ring", "CPU.StreamTo", "CPU.SentRing", "CPU.SentMost"}
+var layoutNames = []string{"CPU.Layout", "CPU.WholeTwo", "CPU.SwapFrom", "CPU.Ring", "CPU.StreamTo", "CPU.StageSharedTo", "CPU.SentRing", "CPU.SentMost"}
 
 // layouts are the files that do.
 var layouts = []string{"ccl/internal/plane/board.go"}

@@ -2,9 +2,7 @@ package links
 
 import (
 	"context"
-	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -155,74 +153,4 @@ func TestMayMove(t *testing.T) {
 		tc.r.l = l
 		assert.Equal(t, tc.want, tc.r.mayMove(), "a receiver: %s", tc.name)
 	}
-}
-
-// connected are the two ends of a connection.
-func connected(t *testing.T) (a, b *tcp.Conn) {
-	t.Helper()
-	listen := func() *tcp.Node {
-		n, err := tcp.Listen(t.Name(), []byte("secret"), netip.MustParseAddr("127.0.0.1"))
-		require.NoError(t, err)
-		t.Cleanup(func() { n.Close() })
-		return n
-	}
-	from, to := listen(), listen()
-	key := tcp.MakeKey(1, 2, 0, 1)
-	var fault error
-	done := make(chan struct{})
-	go func() {
-		a, fault = from.Open(t.Context(), key, 0, to.Addr())
-		close(done)
-	}()
-	b, err := to.Open(t.Context(), key, 1, from.Addr())
-	<-done
-	require.NoError(t, err)
-	require.NoError(t, fault)
-	t.Cleanup(a.Abort)
-	t.Cleanup(b.Abort)
-	return a, b
-}
-
-// A step that can only wait for other hosts sleeps until a message can move whose turn it is, whichever that is.
-func TestAwait(t *testing.T) {
-	const short = 20 * time.Millisecond
-	quiet, _ := connected(t)
-	a, b := connected(t)
-	full, drain := connected(t)
-	for n := 1; n > 0; { // until the kernel has moved all that it can
-		var err error
-		n, err = full.TrySend(make([]byte, 1<<20))
-		require.NoError(t, err)
-		time.Sleep(short)
-	}
-	_, err := b.TrySend([]byte("xy"))
-	require.NoError(t, err)
-	_, err = drain.TrySend([]byte("xy"))
-	require.NoError(t, err)
-
-	in := func(conn *tcp.Conn, turn uint64) *receiver { return &receiver{l: &Link{conn: conn}, turn: turn} }
-	out := func(conn *tcp.Conn, turn uint64) *sender { return &sender{l: &Link{conn: conn}, turn: turn} }
-	for _, tc := range []struct {
-		name string
-		tx   []*sender
-		rx   []*receiver
-		soon bool
-	}{
-		{"something has come", nil, []*receiver{in(quiet, 0), in(a, 0)}, true},
-		{"for another message", nil, []*receiver{in(quiet, 0), in(a, 1)}, false},
-		{"there is room", []*sender{out(full, 0), out(quiet, 0)}, nil, true},
-		{"for another message", []*sender{out(full, 0), out(quiet, 1)}, nil, false},
-		{"what has come does not make room", []*sender{out(full, 0)}, nil, false},
-		{"room does not bring anything", nil, []*receiver{in(quiet, 0)}, false},
-		{"a send and a receive", []*sender{out(full, 0)}, []*receiver{in(a, 0)}, true},
-	} {
-		c := messages{tx: tc.tx, rx: tc.rx}
-		began := time.Now()
-		require.True(t, c.Await(map[bool]time.Duration{true: time.Hour, false: short}[tc.soon]), tc.name)
-		if !tc.soon {
-			assert.GreaterOrEqual(t, time.Since(began), short, tc.name)
-		}
-	}
-	var c messages
-	require.False(t, c.Await(time.Hour), "there is nothing to sleep for")
 }

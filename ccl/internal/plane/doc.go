@@ -14,14 +14,14 @@
 //
 // Every wait ends in Pause (wait.go), which looks for a failure, a closed peer, the end of the
 // context and the timeout. A rank first looks again and again. Then it yields to other goroutines
-// and processes, for 0.5 ms; if ranks outnumber processors, only where another rank of its processor
-// has something to do (spread.go). Then it sleeps until the rank that it waits for rings its bell: a
-// channel between goroutines, the kernel between processes. A wait for other hosts sleeps in poll(2)
-// until something arrives, for 1 ms at a time. Where it cannot (it is for ranks of this host as well,
-// or the system has no poll) or other goroutines want the processor, it takes naps of 20 to 500
-// microseconds, on Linux by a kernel timer, since Go's timers count in milliseconds. Where yields
-// have shown that programs compute on the same cores, a rank does not yield, but sleeps after some 25
-// microseconds (yield.go).
+// and processes, for 0.5 ms; if ranks outnumber processors, only where another rank of its
+// processor has something to do (spread.go). Then it sleeps until the rank that it waits for rings
+// its bell: a channel between goroutines, the kernel between processes. A wait for other hosts
+// sleeps in poll(2) until something arrives, for 1 ms at a time, and later up to 5. Where it cannot
+// (it is for ranks of this host as well, or the system has no poll) or other goroutines want the
+// processor, it takes naps of 20 to 500 microseconds, on Linux by a kernel timer, since Go's timers
+// count in milliseconds. Where yields have shown that programs compute on the same cores, a rank
+// does not yield, but sleeps after some 25 microseconds (yield.go).
 //
 // Calls read no clock. The monitor stamps a coarse clock every 5 ms, and timeouts are measured by
 // that. Without a call the monitor is idle, and the lowest bit of the clock says that it is late. A

@@ -156,8 +156,8 @@ func processorWanted() bool {
 	return time.Since(began) > NapMin
 }
 
-// await is that sleep. The last of Go's processors is left to goroutines that do not sleep so, and a wait that has been ended
-// at once a few times, in vain, does so no more.
+// await is that sleep. Of several goroutines none takes the last of Go's processors for it, and a wait that has been ended at
+// once a few times, in vain, does so no more.
 func (w *Waiter) await(d time.Duration) bool {
 	n := int(parked.Add(1))
 	defer parked.Add(-1)

@@ -3,9 +3,12 @@ package plane
 import (
 	"context"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -153,42 +156,74 @@ func TestPauseAwaitsSoonWhereYieldsAreLate(t *testing.T) {
 	for a.times == 0 {
 		w.began = time.Time{} // the wait is a short one so far
 		require.Nil(t, c.Pause(t.Context(), &w, 1))
+		require.False(t, w.began.IsZero())
+		require.Less(t, w.laps, lapsMax, "other goroutines want the processor all the time")
 	}
 	require.Zero(t, w.naps)
 }
 
-// A sleep in the kernel leaves the last of Go's processors to goroutines that do not sleep so, and counts as one; a wait that is
-// ended again and again at once gives it up; and a call on a Stream does not begin it.
+// A sleep in the kernel counts as one that keeps a processor, and of several goroutines none takes the last. A wait that is
+// ended again and again at once gives it up.
 func TestAwait(t *testing.T) {
-	c := ranks(t, 2, Options{})[0]
-	require.False(t, c.await(&Waiter{}, time.Second), "nothing can be awaited")
-
 	a := arrivals{takes: 2 * NapMin}
 	w := Waiter{Arrivals: &a}
 	for range 2 * hastyMost {
 		require.True(t, w.await(time.Second))
 	}
 	require.EqualValues(t, 1, a.parked)
-	require.Zero(t, parked.Load())
-	parked.Store(int32(runtime.GOMAXPROCS(0)))
-	require.False(t, w.await(time.Second))
-	require.EqualValues(t, runtime.GOMAXPROCS(0), parked.Load())
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, tc := range []struct {
+		processors, others int
+		want               bool
+	}{{1, 0, true}, {1, 1, false}, {2, 0, true}, {2, 1, false}, {3, 1, true}, {3, 2, false}} {
+		runtime.GOMAXPROCS(tc.processors)
+		parked.Store(int32(tc.others))
+		assert.Equal(t, tc.want, w.await(time.Second), "%+v", tc)
+		assert.EqualValues(t, tc.others, parked.Load(), "%+v", tc)
+	}
 	parked.Store(0)
-	require.Equal(t, 2*hastyMost, a.times)
 
 	a = arrivals{}
 	for w.await(time.Second) {
 	}
 	require.GreaterOrEqual(t, a.times, hastyMost)
+}
 
-	a, w = arrivals{takes: 2 * NapMin}, Waiter{Arrivals: &a}
-	for !c.await(&w, time.Second) { // as long as other tests want the processor
+// A rank sleeps in the kernel if it knows of what it waits for, no other goroutine wants a processor, and no program computes
+// beside a call on a Stream.
+func TestAwaitIfNobodyWantsTheProcessor(t *testing.T) {
+	c := ranks(t, 2, Options{})[0]
+	require.False(t, c.await(&Waiter{}, time.Second), "nothing can be awaited")
+	a := arrivals{takes: 2 * NapMin}
+	w := Waiter{Arrivals: &a}
+	for !c.await(&w, time.Second) { // as long as other goroutines want it
 	}
 	c.Running = &call.Call{Queued: true}
 	for range 100 {
 		require.False(t, c.await(&w, time.Second))
 	}
+	c.Running = nil
 	require.Equal(t, 1, a.times)
+
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var stop atomic.Bool
+	var computing sync.WaitGroup
+	computing.Go(func() {
+		for !stop.Load() {
+			for began := time.Now(); time.Since(began) < time.Millisecond; {
+			}
+			runtime.Gosched()
+		}
+	})
+	slept := 0
+	for range 100 {
+		if c.await(&w, time.Second) { // now and then Go's scheduler goes on with this goroutine
+			slept++
+		}
+	}
+	stop.Store(true)
+	computing.Wait()
+	require.Less(t, slept, 20)
 }
 
 // The ranks that a call waits for: those that are late in a collective, or, from peer to peer, the one that does not wait.

@@ -36,15 +36,16 @@ func (c *Team) reduceDirectly(ctx context.Context, k *call.Call) *call.Fault {
 		}
 	}
 	lead, tail := c.edges(len(k.Src), k.Elem)
-	alone := c.N*(lead+tail) <= tuning.EdgesAloneTo // each rank reduces all edges
+	alone := lead+tail == 0 || c.N <= tuning.EdgesAlone && lead+tail <= tuning.EdgesAloneTo // each rank reduces all edges
 	round, f := c.open(ctx, k, !alone)
 	if f != nil {
 		return f
 	}
 	from, end := c.part(len(k.Src), c.Me)
 	inner := len(k.Src) - tail
-	edges := c.Reach.Scratch[tuning.ReadPiece:][:lead+tail]
+	var edges []byte
 	if alone {
+		edges = c.Reach.Scratch[tuning.ReadPiece:][:lead+tail]
 		c.reduceInto(edges[:lead], k, &d, 0)
 		c.reduceInto(edges[lead:], k, &d, inner)
 	} else if f = c.stageEdges(k, &d, round, from, end, lead, tail); f != nil {

@@ -30,7 +30,7 @@
 // AllReduce with two ranks unless the CPU is Intel's). Larger calls begin with an offer, in which
 // each rank says where its memory lies. ways.go then chooses:
 //
-//	in place  all ranks can touch the memory: goroutine ranks, MakeSlice
+//	in place  all ranks can touch the memory: goroutine ranks, MakeSlice (on AMD's CPUs two ranks stage the smallest AllReduces)
 //	read      process_vm_readv, where the kernel allows it and it pays
 //	staged    through 4 slots of staging memory a rank, of at most 128 KiB each
 //

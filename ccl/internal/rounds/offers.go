@@ -182,10 +182,10 @@ func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, 
 	return byStage, false, nil
 }
 
-// stagesShared reports whether this rank stages n bytes of an AllReduce though the other one can touch its memory. Edges in place
-// go to and fro.
+// stagesShared reports whether this rank stages n bytes of an AllReduce though the other one can touch its memory: in vain if the
+// other one does not, whose call is not in place. Edges in place go to and fro.
 func (c *offering) stagesShared(n int, inPlace bool) bool {
-	to := tuning.CPU.StageSharedTo
+	to := c.Local.Layout.StageSharedTo
 	if inPlace {
 		to *= 2
 	}

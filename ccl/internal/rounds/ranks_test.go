@@ -15,19 +15,23 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
 // ranksOf are n ranks of this process, each of which is to get at the memory of the others in the given way.
-func ranksOf(t testing.TB, n int, w way) []*Team {
+func ranksOf(t testing.TB, n int, w way) []*Team { return ranksOn(t, plane.PrivateHost(), n, w) }
+
+// ranksOn are such ranks of that host.
+func ranksOn(t testing.TB, host *shm.Host, n int, w way) []*Team {
 	t.Helper()
 	if w == byRead && runtime.GOOS != "linux" {
 		t.Skip("memory is read on Linux alone")
 	}
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Topo, s.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
+	s.Topo, s.Host = plane.Topology(make([]int, n), 1), host
 	off, err := s.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
 	mem, err := s.Host.View(off, region.Bytes(n))

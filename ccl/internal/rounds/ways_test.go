@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
@@ -63,8 +64,12 @@ func TestAllReduceWay(t *testing.T) {
 
 // Two ranks stage small vectors whose memory they can touch, and larger ones in place.
 func TestStagesShared(t *testing.T) {
-	defer func(cpu tuning.Family) { tuning.CPU = cpu }(tuning.CPU)
-	tuning.CPU.StageSharedTo = 1000
+	stages := func(ranks, to, n int, inPlace bool) bool {
+		c := teamOf(ranks, inPlace)
+		c.Local = new(region.Region)
+		c.Local.Layout.StageSharedTo = to
+		return c.stagesShared(n, inPlace)
+	}
 	for _, tc := range []struct {
 		ranks, n int
 		inPlace  bool
@@ -72,10 +77,9 @@ func TestStagesShared(t *testing.T) {
 	}{
 		{2, 1000, false, true}, {2, 1001, false, false}, {2, 2000, true, true}, {2, 2001, true, false}, {3, 8, false, false}, {3, 8, true, false},
 	} {
-		assert.Equal(t, tc.want, teamOf(tc.ranks, tc.inPlace).stagesShared(tc.n, tc.inPlace), "%+v", tc)
+		assert.Equal(t, tc.want, stages(tc.ranks, 1000, tc.n, tc.inPlace), "%+v", tc)
 	}
-	tuning.CPU.StageSharedTo = 0
-	assert.False(t, teamOf(2, true).stagesShared(8, true))
+	assert.False(t, stages(2, 0, 8, true))
 }
 
 func TestReads(t *testing.T) {

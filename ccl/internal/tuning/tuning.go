@@ -31,10 +31,6 @@ type Family struct {
 	// to one other: what is staged there is read but once. SendRecv, Send, Scatter and AllToAll are such calls; between two
 	// ranks Broadcast, AllGather and large Gathers are, too. 0: never.
 	ReadMovedFrom int
-	// StageSharedTo: two ranks stage an AllReduce of so many bytes on MakeSlice memory, or twice as many in place, too: there
-	// lines travel once, and the ranks meet once. On a Zen 4 8 KiB took 0.9 of the time by it and in place 0.5, 16 KiB in
-	// place 0.8. On an Intel CPU staging takes longer.
-	StageSharedTo int
 	// MoveString: REP MOVSB is the fastest copy, also of lines that another core has, and Go's memmove does not use it.
 	MoveString bool
 
@@ -70,6 +66,10 @@ type Layout struct {
 	Ring int
 	// StreamTo is how many bytes of a vector go through that ring between two ranks.
 	StreamTo int
+	// StageSharedTo: two ranks stage an AllReduce of so many bytes on MakeSlice memory, or twice as many in place, as they do
+	// ordinary slices: there lines travel once, and the ranks meet once. On a Zen 4 8 KiB took 0.9 of the time by it and in
+	// place 0.5, 16 KiB in place 0.8. On an Intel CPU staging takes longer.
+	StageSharedTo int
 }
 
 // families is the table. The last row stands for every CPU that no other row names.
@@ -81,8 +81,8 @@ var families = []Family{
 		Lines: Lines{Same: 51, Other: 51, Socket: 108, Next: 7, Share: 5},
 	},
 	{
-		Maker: "AuthenticAMD", ClaimSent: 512, ReadMovedFrom: 128 << 10, StageSharedTo: 8 << 10, MoveString: true,
-		Layout:     Layout{WholeTwo: 4 << 10, SwapFrom: LineFrom, Ring: 2 << 20, StreamTo: 256 << 10},
+		Maker: "AuthenticAMD", ClaimSent: 512, ReadMovedFrom: 128 << 10, MoveString: true,
+		Layout:     Layout{WholeTwo: 4 << 10, SwapFrom: LineFrom, Ring: 2 << 20, StreamTo: 256 << 10, StageSharedTo: 8 << 10},
 		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
 		Lines: Lines{Same: 23, Other: 107, Socket: 197, Next: 7, Share: 5},
 	},
@@ -131,7 +131,8 @@ const (
 
 	StreamInPlaceFrom = 64 << 20 // bytes of all operands and results, where each rank writes into the results of all
 	MaxDirect         = 64       // ranks that do so: more share so few bytes of memory bandwidth that staging is no worse
-	EdgesAloneTo      = 32 << 10 // bytes of all operands, in pages of results that are not theirs alone, which each rank reduces itself
+	EdgesAlone        = 4        // ranks that each reduce all that lies in pages which are not a result's own,
+	EdgesAloneTo      = 8 << 10  // if that is no more than this; else each reduces a part and stages it
 	FuseMax           = 64 << 10 // bytes of small calls that become one: beyond that a copy costs more than a call
 )
 
