@@ -21,7 +21,7 @@ type Waiter struct {
 	began time.Time
 	Nap   time.Duration // the last; not 0 once the wait has slept
 	naps  int
-	hasty int
+	hasty int  // sleeps of await that ended at once, in vain
 	Rests int  // of those that ended by themselves
 	peer  int  // that was last noted to be waited for
 	left  bool // the rank waited for has been seen to have closed the Comm

@@ -11,7 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
-// Memory that all ranks can touch is used in place, unless both of two ranks have staged what little it is.
+// Memory that all ranks can touch is used in place. Two ranks that have both staged a small vector reduce from there.
 func TestExchangeOfSharedMemory(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

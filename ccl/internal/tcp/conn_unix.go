@@ -214,8 +214,8 @@ func (c *Conn) failure(what string, errno syscall.Errno) error {
 	return fmt.Errorf("tcp: %s %v: %w", what, c.peer, errno)
 }
 
-// Close ends the stream. What was sent is still delivered. It wakes Waits for what it receives; a second
-// Close, or one after Abort, does nothing.
+// Close ends the stream. What was sent is still delivered. It wakes Waits for what it receives;
+// a second Close, or one after Abort, does nothing.
 func (c *Conn) Close() error {
 	if c.shut() {
 		unix.Shutdown(c.fd, unix.SHUT_RDWR)

@@ -72,9 +72,9 @@ func (l Layout) SentMost(n int) int {
 // time by it and 128 KiB 0.6; with 8 ranks 8 KiB took 0.2, 32 KiB 0.45 and 128 KiB the same.
 func ReduceAtRootTo(n int) int { return (512 << 10) / n }
 
-// SentRing is the size, in bytes, of the ring that each of n ranks has for the pieces that it sends alone. It holds those that may
-// be under way and one more, since no piece goes on behind the end. More than two ranks have another ring, and this one only where
-// it is to be larger than L2.
+// SentRing is the size, in bytes, of a rank's ring for the pieces that it sends alone, with n ranks on the host. It holds those
+// that may be under way and one more, since no piece goes on behind the end. With more than two ranks, a rank has another ring,
+// and this one only if it is to be larger than L2.
 func (l Layout) SentRing(n int) int {
 	switch {
 	case n == 2:
