@@ -25,6 +25,24 @@ func TestNotice(t *testing.T) {
 	}
 }
 
+func FuzzNotice(f *testing.F) {
+	f.Add([]byte(`{"addrs":["10.0.0.1:1","[::1]:1"],"secret":"AA=="}`))
+	f.Add([]byte(`{"failed":"no port"}`))
+	f.Add([]byte(`{"addrs":[]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n, err := parseNotice(b)
+		if err != nil {
+			require.ErrorIs(t, err, System)
+			return
+		}
+		require.NotEmpty(t, n.Addrs)
+		require.LessOrEqual(t, len(n.Addrs), maxAddrs)
+		again, err := parseNotice(n.encode())
+		require.NoError(t, err)
+		require.Equal(t, n.encode(), again.encode())
+	})
+}
+
 func TestAnnounceAt(t *testing.T) {
 	for _, oneHost := range []bool{true, false} {
 		for _, secret := range [][]byte{nil, []byte("s")} {
