@@ -86,7 +86,7 @@ func (c *Conn) writeBatch() {
 	if len(c.unsent) <= unsentMax { // else a neighbor that does not read need not know where ranks stand
 		c.put(c.batch)
 	}
-	c.batch = c.batch[:0]
+	c.batch = nil
 }
 
 const (
@@ -118,6 +118,10 @@ func (c *Conn) putWithin(frames []byte, limit time.Duration) {
 	n, err := c.Write(frames)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		n = len(frames) // the reading end finds out
+	}
+	if n == len(frames) {
+		c.unsent = nil // a neighbor that was slow once does not cost its memory for good
+		return
 	}
 	c.unsent = append(c.unsent[:0], frames[n:]...)
 }

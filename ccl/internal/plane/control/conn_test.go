@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
 // What Send and Bye write, ReadFrame reads, one frame after the other.
@@ -83,6 +84,25 @@ func TestSlowNeighborGetsWholeFrames(t *testing.T) {
 		require.Equal(t, next, got.Number)
 		next++
 	}
+}
+
+// What is kept for a neighbor, or for a flush, is given back once it is sent: a call that was slow once leaves
+// nothing, on none of the connections of a process.
+func TestNothingIsKeptOnceSent(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	c := &Conn{Conn: a}
+	s := status.Status{Rank: 1, Size: 2}
+	for len(c.unsent) < unsentMax { // nobody reads
+		c.SendStatus(&s)
+	}
+	c.SendStatus(&s)
+	require.NotEmpty(t, c.batch)
+	go io.Copy(io.Discard, b)
+	for c.Flush() {
+	}
+	c.Flush()
+	require.Zero(t, cap(c.unsent)+cap(c.batch))
 }
 
 // A good bye comes after what a slow neighbor has not taken yet.
