@@ -26,25 +26,24 @@ export CGO_ENABLED := 0
 # is not, it says so and skips the rest, or fails under GOCCL_REQUIRE=all.
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
-.PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu deploy native native-plain native-race native-asan test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab first model release-check nccl-tests
+.PHONY: help test nightly test-all test-rest test-long test-go test-lab test-faults race race-long noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
+	generated generate tags gpu deploy native native-plain native-race native-asan test-mpi test-mpi-go test-mpi-lab cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab first model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-test: ## a sample of every suite, in under five minutes
-	go test -short -timeout 5m ./...
+test: ## a sample of every suite, in five minutes
+	test/halves.sh -short -timeout 20m -- ./...
+
+nightly: ## what CI leaves out because it takes long, with CI's table (Debian, root; 10 hours; GOCCL_NIGHTLY=minutes)
+	.ci/nightly
 
 test-all: test-go test-lab ## every suite: test-go and test-lab
 
-test-sample: # what test does, with a report of what was skipped
-	set -o pipefail; test/halves.sh -json -short -timeout 10m -- ./... | go run ./test/report -short
-
-test-rest: test-long test-lab # what test-sample leaves of test-all
+test-rest: test-long test-lab # what test leaves of test-all
 
 test-long: # the tests that -short skips or shortens
-	set -o pipefail; args=$$(go run ./test/once long) && eval "set -- $$(printf '%q ' $$args)" && \
-	test/halves.sh -json -timeout 20m "$$@" | go run ./test/report
+	args=$$(go run ./test/once long) && eval "set -- $$(printf '%q ' $$args)" && test/halves.sh -timeout 20m "$$@"
 
 test-go: ## the Go tests in full, and what they skipped
 	set -o pipefail; go test -json -timeout 20m ./... | go run ./test/report
@@ -68,6 +67,9 @@ unraced = TestFuncIsItsSpecification|TestScaleIsItsSpecification|TestConversions
 
 race: ## the sample under the race detector (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 test/halves.sh -race -short -skip '^($(unraced))$$' -timeout 20m -- ./...
+
+race-long: ## every test under the race detector (a C compiler; an hour)
+	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 test/halves.sh -race -skip '^($(unraced))$$' -timeout 2h -- ./...
 
 model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that gives up, no connection that breaks
 	go test -timeout 60m -run '^TestShrink$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 1
@@ -97,9 +99,13 @@ native-asan: ## the engines and the fake library under AddressSanitizer; not wha
 		ASAN_OPTIONS=detect_leaks=0:handle_segv=0 NATIVE_TEST_LIBRARY=$$d/libgocclfake.so CGO_ENABLED=1 \
 		go test -asan -short -timeout 15m -tags nccl,rccl -skip 'Overhead|Allocations' ./ccl/internal/native
 
-test-mpi: ## one binary under seven MPIs, and on two hosts (a C compiler, mpich, openmpi-bin, pip; GOCCL_TEST_LARGE=1: 9 GB, counts above 2^31)
+test-mpi: test-mpi-go test-mpi-lab ## one binary under seven MPIs, and on two hosts (a C compiler, mpich, openmpi-bin, pip; GOCCL_TEST_LARGE=1: 9 GB, counts above 2^31)
+
+test-mpi-go: # one binary under seven MPIs
 	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -timeout 30m ./mpi ./ccl/internal/mpiengine ./test/mpi
-	@if test/lab/need netlab mpich openmpi; then test/mpi/lab.sh; else echo "$@: lab NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
+
+test-mpi-lab: # the same on two hosts
+	@if test/lab/need netlab mpich openmpi; then test/mpi/lab.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
 cases-mpi: ## 10,000 random calls over cpu, mpi under each MPI, and oneccl (GOCCL_ONECCL_LIB), compared (as test-mpi)
 	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -v -timeout 0 -run '^TestCases$$' ./test/mpi -args -cases 10000
@@ -227,7 +233,7 @@ staticcheck: # the same files; pinned in internal/tools
 	$(call platforms,staticcheck)
 
 shell: # shellcheck of the scripts
-	@$(call need,shellcheck,shellcheck); shellcheck -S warning .ci/run test/lab/need test/lab/netlab-rsh test/lab/fake-pals/pbs-run \
+	@$(call need,shellcheck,shellcheck); shellcheck -x -S warning .ci/run .ci/nightly test/lab/need test/lab/netlab-rsh test/lab/fake-pals/pbs-run \
 		$$(git ls-files '*.sh' 2>/dev/null || find . -name '*.sh')
 
 generated: # a copy of the tree, generated anew, is the same

@@ -2,16 +2,16 @@
 # go test, where package ccl takes as long as all others together and waits for most of that: its tests run as two
 # processes beside the others'.
 #   test/halves.sh [-skip NAMES] FLAGS.. -- PACKAGES..    NAMES and FLAGS are those of go test
-# Prints what each of the three has printed, one after another. The exit status is 1 if one failed.
+# Prints what test/report does, a line as soon as a package is done. The exit status is 1 if a test failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-skip='' flags=()
+skip='' flags=() report=()
 while [ "$1" != -- ]; do
-	if [ "$1" = -skip ]; then
-		skip="$2|" && shift
-	else
-		flags+=("$1")
-	fi
+	case $1 in
+	-skip) skip="$2|" && shift ;;
+	-short | -race) report+=("$1") && flags+=("$1") ;;
+	*) flags+=("$1") ;;
+	esac
 	shift
 done
 shift
@@ -21,27 +21,25 @@ ccl=$(grep -E '^[^/]+/[^/]+/[^/]+/ccl$' <<<"$packages")
 
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
+go build -o "$dir/report" ./test/report || exit 1
+parts=()
+# part ARGS..: go test of them, into a pipe that the report reads. How it ends is kept: go test may fail without a word.
 part() {
-	local name=$1
-	shift
-	go test "${flags[@]}" "$@" >"$dir/$name" 2>&1
+	local pipe=$dir/${#parts[@]}
+	mkfifo "$pipe" || exit 1
+	{ go test -json "${flags[@]}" "$@" >"$pipe" 2>&1 || touch "$dir/failed"; } &
+	parts+=("$pipe")
 }
 half='^Test[PR]' # about half of the time
-parts=()
 if [ -n "$ccl" ]; then
-	part 1 -skip "$skip$half" "$ccl" &
-	parts+=($!)
-	part 2 -skip "$skip^(Test[^PR]|Example|Fuzz)" "$ccl" &
-	parts+=($!)
+	part -skip "$skip$half" "$ccl"
+	part -skip "$skip^(Test[^PR]|Example|Fuzz)" "$ccl"
 fi
 if [ -n "$others" ]; then
 	# shellcheck disable=SC2086 # a list
-	part 3 ${skip:+-skip "${skip%|}"} $others &
-	parts+=($!)
+	part ${skip:+-skip "${skip%|}"} $others
 fi
-failed=0
-for p in "${parts[@]}"; do
-	wait "$p" || failed=1
-done
-cat "$dir"/[123]
-exit $failed
+"$dir/report" "${report[@]}" "${parts[@]}"
+status=$?
+wait
+[ $status -eq 0 ] && [ ! -e "$dir/failed" ]

@@ -3,28 +3,32 @@
 // no suite that passed.
 //
 //	go test -json ./... | go run ./test/report
+//	report <(go test -json ./a) <(go test -json ./b) # at the same time
 //
 // The exit status is 1 if a test failed, if there was no test at all, or if GOCCL_REQUIRE is "all"
 // and a test was skipped for another reason than the hardware. Such a skip says so at its start:
 // t.Skip("hardware: no AVX-512"). With -short, what go test -short skips for no other reason is allowed too:
-// t.Skip("-short: thousands of ranks"); test-long runs it.
+// t.Skip("-short: thousands of ranks"); test-long runs it. With -race, a reason that names the race detector is allowed.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
 )
 
 func main() {
-	short := flag.Bool("short", false, "the tests ran with -short")
+	r := reporter{out: os.Stdout, logs: map[test]*strings.Builder{}}
+	flag.BoolVar(&r.short, "short", false, "the tests ran with -short")
+	flag.BoolVar(&r.race, "race", false, "the tests ran with -race")
 	flag.Parse()
-	r := reporter{out: os.Stdout, logs: map[test]*strings.Builder{}, short: *short}
-	if err := r.read(os.Stdin); err != nil {
+	if err := r.readAll(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
@@ -41,30 +45,52 @@ type event struct {
 	Output  string
 }
 
-type test struct{ pkg, name string }
+type test struct {
+	in        int // which input: two may have tests of one package
+	pkg, name string
+}
 
 type reporter struct {
+	mu      sync.Mutex // guards what follows
 	out     io.Writer
 	logs    map[test]*strings.Builder // of the tests that run now
 	passed  int
-	later   int // skipped for -short
+	later   int // skipped for -short or -race
 	failed  int
 	skipped []string
 	waived  []string // skipped for want of hardware
 	short   bool     // a skip for -short is none
+	race    bool     // nor is one that the race detector needs
 }
 
-func (r *reporter) read(in io.Reader) error {
+// readAll reads the files with these names at the same time, or the standard input if there are none.
+func (r *reporter) readAll(names []string) error {
+	if len(names) == 0 {
+		return r.read(0, os.Stdin)
+	}
+	errs := make([]error, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() {
+			f, err := os.Open(name)
+			if err == nil {
+				defer f.Close()
+				err = r.read(i, f)
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// read reads an input to its end.
+func (r *reporter) read(number int, in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
-			var e event
-			if json.Unmarshal(line, &e) == nil {
-				r.event(e)
-			} else {
-				r.out.Write(line) // not from test2json: pass it on
-			}
+			r.line(number, line)
 		}
 		if err == io.EOF {
 			return nil
@@ -74,8 +100,20 @@ func (r *reporter) read(in io.Reader) error {
 	}
 }
 
-func (r *reporter) event(e event) {
-	id := test{e.Package, e.Test}
+// line takes in a line of an input.
+func (r *reporter) line(number int, line []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var e event
+	if json.Unmarshal(line, &e) == nil {
+		r.event(number, e)
+	} else {
+		r.out.Write(line) // not from test2json: pass it on
+	}
+}
+
+func (r *reporter) event(number int, e event) {
+	id := test{number, e.Package, e.Test}
 	switch {
 	case e.Action == "output" && e.Test != "":
 		if strings.HasPrefix(e.Output, "=== ") { // RUN, PAUSE, CONT, NAME: -json implies -v
@@ -93,7 +131,7 @@ func (r *reporter) event(e event) {
 		r.failed++
 		// A test that the end of its process cut off has no verdict of its own.
 		for id := range r.logs {
-			if id.pkg == e.Package {
+			if id.in == number && id.pkg == e.Package {
 				r.flush(id)
 			}
 		}
@@ -131,7 +169,7 @@ func (r *reporter) skip(id test) {
 		delete(r.logs, id)
 	}
 	line := fmt.Sprintf("%s %s: %s", id.pkg, id.name, reason)
-	if r.short && strings.HasPrefix(reason, "-short") {
+	if r.short && strings.HasPrefix(reason, "-short") || r.race && strings.Contains(reason, "the race detector") {
 		r.later++
 	} else if strings.HasPrefix(reason, "hardware:") {
 		r.waived = append(r.waived, line)
@@ -146,8 +184,8 @@ func (r *reporter) verdict(requireAll bool) bool {
 		fmt.Fprintln(r.out, "skipped:", line)
 	}
 	later := ""
-	if r.short {
-		later = fmt.Sprintf(", %d for -short", r.later)
+	if r.short || r.race {
+		later = fmt.Sprintf(", %d for -short or -race", r.later)
 	}
 	fmt.Fprintf(r.out, "%d tests passed, %d failed, %d skipped, %d for want of hardware%s\n",
 		r.passed, r.failed, len(r.skipped), len(r.waived), later)

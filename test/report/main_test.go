@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,24 +75,51 @@ func TestReport(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var out strings.Builder
 			r := reporter{out: &out, logs: map[test]*strings.Builder{}}
-			require.NoError(t, r.read(strings.NewReader(tc.in)))
+			require.NoError(t, r.read(0, strings.NewReader(tc.in)))
 			require.Equal(t, tc.ok, r.verdict(tc.requireAll))
 			require.Equal(t, tc.out, out.String())
 		})
 	}
+	const racing = `{"Action":"output","Package":"p","Test":"TestR","Output":"    r_test.go:3: the race detector allocates\n"}
+{"Action":"skip","Package":"p","Test":"TestR"}
+`
 	for _, tc := range []struct {
 		in  string
 		ok  bool
 		out string
 	}{
-		{pass + long, true, "ok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware, 1 for -short\n"},
-		{pass + skip, false, "ok  \tp\t0.1s\nskipped: p TestS: needs root\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware, 0 for -short\n" +
+		{pass + racing, true, "ok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware, 1 for -short or -race\n"},
+		{pass + long, true, "ok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware, 1 for -short or -race\n"},
+		{pass + skip, false, "ok  \tp\t0.1s\nskipped: p TestS: needs root\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware, 0 for -short or -race\n" +
 			"FAIL: GOCCL_REQUIRE=all allows no skipped test\n"},
 	} {
 		var out strings.Builder
-		r := reporter{out: &out, logs: map[test]*strings.Builder{}, short: true}
-		require.NoError(t, r.read(strings.NewReader(tc.in)))
+		r := reporter{out: &out, logs: map[test]*strings.Builder{}, short: true, race: true}
+		require.NoError(t, r.read(0, strings.NewReader(tc.in)))
 		require.Equal(t, tc.ok, r.verdict(true), tc.in)
 		require.Equal(t, tc.out, out.String())
 	}
+}
+
+// Two inputs with tests of one package: a crash in one of them says nothing of the other's tests.
+func TestReadAll(t *testing.T) {
+	dir := t.TempDir()
+	var names []string
+	for name, text := range map[string]string{
+		"a": `{"Action":"output","Package":"p","Test":"TestA","Output":"panic: no\n"}
+{"Action":"fail","Package":"p"}
+`,
+		"b": `{"Action":"output","Package":"p","Test":"TestB","Output":"fine\n"}
+{"Action":"pass","Package":"p","Test":"TestB"}
+`,
+	} {
+		names = append(names, filepath.Join(dir, name))
+		require.NoError(t, os.WriteFile(names[len(names)-1], []byte(text), 0o666))
+	}
+	var out strings.Builder
+	r := reporter{out: &out, logs: map[test]*strings.Builder{}}
+	require.NoError(t, r.readAll(names))
+	require.False(t, r.verdict(false))
+	require.Equal(t, "panic: no\n1 tests passed, 1 failed, 0 skipped, 0 for want of hardware\n", out.String())
+	require.ErrorIs(t, r.readAll([]string{filepath.Join(dir, "c")}), os.ErrNotExist)
 }
