@@ -87,7 +87,7 @@ func allocs(t testing.TB, c *ccl.Comm) {
 	ended, end := context.WithCancel(ctx) // a queued call waits for this one with a select
 	defer end()
 	n, rank := c.Size(), c.Rank()
-	got, most := make([]float64, 1), make([]float64, 1)  // allocations of a call, on this rank and of all
+	got, most := make([]float64, 2), make([]float64, 2)  // allocations of a call and the slowest, on this rank and of all
 	for _, count := range []int{1, 100, 5_000, 70_000} { // elements of a block
 		src, dst := make([]float32, count), make([]float32, count)
 		all, all2 := make([]float32, n*count), make([]float32, n*count)
@@ -143,29 +143,47 @@ func allocs(t testing.TB, c *ccl.Comm) {
 			{"Group on Now", func() error { return c.On(ccl.Now).Group(both).Wait(ended) }},
 		} {
 			var err error
+			var slowest time.Duration
 			f := func() {
+				began := time.Now()
 				if e := tc.f(); e != nil && err == nil {
 					err = e
 				}
+				slowest = max(slowest, time.Since(began))
 			}
 			for range 8 { // as often as there are slots of memory to be made
 				f()
 			}
 			require.NoError(t, ccl.Barrier(ctx, c))
-			got[0], most[0] = math.Inf(1), math.Inf(1)
-			for try := 0; try < 3 && most[0] > 0; try++ { // the least: what sets up a connection may still be at it
+			least := math.Inf(1) // of the measurements that count
+			for try, counted := 0, 0; ; try++ {
+				slowest, got[0] = 0, 0
 				if first {
-					got[0] = min(got[0], testing.AllocsPerRun(runs, f))
+					got[0] = testing.AllocsPerRun(runs, f)
 				} else {
-					got[0] = 0
 					for range 1 + runs { // as AllocsPerRun does
 						f()
 					}
 				}
+				got[1] = float64(slowest)
 				require.NoError(t, ccl.AllReduce(ctx, c, most, got, ccl.Max)) // and nobody does anything else meanwhile
+				// After 500 ms in a call ranks tell each other where they stand, which is kept in memory: where other
+				// programs make a call so slow, its measurement does not count.
+				if most[1] < float64(400*time.Millisecond) {
+					least = min(least, most[0])
+					counted++
+				}
+				// The least of three: what sets up a connection may still be at it.
+				if least == 0 || counted == 3 || try == 20 {
+					break
+				}
 			}
 			require.NoError(t, err)
-			assert.Zero(t, got[0], "%s of %d on %v", tc.name, count, c)
+			if math.IsInf(least, 1) {
+				t.Logf("%s of %d on %v: not measured, since each of 20 times a call took longer than 400 ms", tc.name, count, c)
+				continue
+			}
+			assert.Zero(t, least, "%s of %d on %v", tc.name, count, c)
 		}
 	}
 }
