@@ -72,7 +72,7 @@ func lookup(ctx context.Context, c *config) error {
 		return err
 	}
 	defer alone.Close()
-	dir, err := ckpt.Latest(ctx, alone, c.save)
+	dir, _, err := ckpt.Latest(ctx, alone, c.save)
 	switch {
 	case c.resume && err != nil:
 		return fmt.Errorf("-resume: %w: start without it, or name another -save", err)

@@ -79,9 +79,12 @@ func (r *run) start(ctx context.Context, tr *trainer, out io.Writer) (step int, 
 	if !tr.cfg.resume {
 		return 0, nil
 	}
-	dir, err := ckpt.Latest(ctx, tr.world, tr.cfg.save)
+	dir, passed, err := ckpt.Latest(ctx, tr.world, tr.cfg.save)
 	if err != nil {
 		return 0, err
+	}
+	for _, p := range passed {
+		fmt.Fprintln(out, p)
 	}
 	if step, err = tr.load(ctx, dir); err != nil {
 		return 0, err

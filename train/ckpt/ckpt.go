@@ -10,9 +10,7 @@ package ckpt
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 
@@ -21,18 +19,25 @@ import (
 )
 
 // Save writes what all ranks of c hold into dir, which must not be there yet. It returns when everything is on disk
-// under that name, or with an error on every rank. state, of rank 0, is kept as JSON. It writes to dir.tmp, syncs, and
-// renames, so under the name dir there is a whole checkpoint or none. An error after the renaming, in the sync of the
-// directory above, is an error of Save's although the checkpoint is there. ts must not change meanwhile. A tensor with elements that
-// no rank holds is an error, unless boxes that overlap hide it, and so are two on one rank that have the same elements of
-// one name. What several ranks hold under one name must be alike: one of them writes it.
+// under that name, or with an error on every rank: os.ErrExist if dir is there, and syscall.ENOSPC if the disk is full.
+// state, of rank 0, is kept as JSON. It writes to a directory with a name of its own beside dir, syncs, and renames, so under
+// the name dir there is a whole checkpoint or none. Of two jobs that save to one dir at once, one gets an error. An error
+// after the renaming, in the sync of the directory above, is an error of Save's although the checkpoint is there. ts must not
+// change meanwhile. A tensor with elements that no rank holds is an error, and so are two on one rank that have the same
+// elements of one name. What several ranks hold under one name must be alike: one of them writes it.
 func Save(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
 	return save(ctx, c, &disk{}, dir, state, ts)
 }
 
+// orders are what rank 0 tells a rank to write, and where.
+type orders struct {
+	Tmp   string `json:"tmp"`
+	Tasks []task `json:"tasks"`
+}
+
 func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts []Tensor) error {
 	dir = filepath.Clean(dir)
-	what, tmp := "ckpt: Save to "+dir, dir+tmpSuffix
+	what := "ckpt: Save to " + dir
 	mine, data, err := describe(ts)
 	if err == nil {
 		err = once(mine)
@@ -40,25 +45,31 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
 		return err
 	}
-	all, err := toRoot(ctx, c, mine)
+	held, err := toRoot(ctx, c, mine)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	ix := &index{}
+	var ix *index
+	all := make([]orders, c.Size())
+	tmp := ""
 	if c.Rank() == 0 {
-		if ix, err = plan(all, state); err == nil {
-			err = d.begin(dir, tmp)
+		if ix, tmp, err = d.begin(dir, state, held, all); err != nil && tmp != "" {
+			d.discard(tmp)
 		}
 	}
 	if err := same.Args(ctx, c, what, err); err != nil {
 		return err
 	}
-	planned, err := fromRoot(ctx, c, ix.Pieces)
+	text, err := toEach(ctx, c, all)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	planned = slices.DeleteFunc(planned, func(p piece) bool { return p.File != c.Rank() })
-	wrote, err := d.write(tmp, partName(c.Rank(), c.Size()), planned, mine, data)
+	my, err := decode[orders](text)
+	wrote := part{}
+	if err == nil {
+		wrote, err = d.write(my, partName(c.Rank(), c.Size()), mine, data)
+		err = lost(my.Tmp, err)
+	}
 	if err := same.Args(ctx, c, what, err); err != nil {
 		if c.Rank() == 0 {
 			d.discard(tmp)
@@ -70,15 +81,32 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if c.Rank() == 0 {
-		ix.Pieces = nil
-		for _, p := range parts {
-			ix.Files, ix.Pieces = append(ix.Files, p.file), append(ix.Pieces, p.Pieces...)
-		}
-		if err = d.finish(dir, tmp, ix); err != nil {
+		if err = d.finish(dir, tmp, ix, parts); err != nil {
 			d.discard(tmp)
 		}
 	}
 	return same.Args(ctx, c, what, err)
+}
+
+// begin plans, makes the directory that is written to, and gives the ranks their orders.
+func (d *disk) begin(dir string, state any, held [][]byte, all []orders) (ix *index, tmp string, err error) {
+	pieces := make([][]piece, len(held))
+	for r, text := range held {
+		if pieces[r], err = decode[[]piece](text); err != nil {
+			return nil, "", err
+		}
+	}
+	ix, tasks, err := plan(pieces, state)
+	if err != nil {
+		return nil, "", err
+	}
+	if tmp, ix.Sequence, err = d.take(dir); err != nil {
+		return nil, tmp, err
+	}
+	for r := range all {
+		all[r] = orders{tmp, tasks[r]}
+	}
+	return ix, tmp, nil
 }
 
 // once makes sure that no two pieces have the same elements of a box.
@@ -94,64 +122,4 @@ func once(mine []piece) error {
 		seen[p.Name] = append(seen[p.Name], p)
 	}
 	return nil
-}
-
-// plan says who writes what: each range, cut wherever a holder's begins or ends, by the holder with least to write. A
-// tensor of which fewer elements are held than it has is an error; boxes that overlap count twice.
-func plan(all [][]piece, state any) (*index, error) {
-	ix := &index{Tensors: map[string]tensor{}}
-	var err error
-	if ix.State, err = json.Marshal(state); err != nil {
-		return nil, fmt.Errorf("the state: %w", err)
-	}
-	held, keys := map[string][]piece{}, []string{}
-	for r, ps := range all {
-		for _, p := range ps {
-			t, ok := ix.Tensors[p.Name]
-			if ok && (t.Type != p.Type || !slices.Equal(t.Shape, p.Shape)) {
-				return nil, fmt.Errorf("tensor %q is %s %v on rank %d, and %s %v on a rank before it", p.Name, p.Type, p.Shape, r, t.Type, t.Shape)
-			}
-			ix.Tensors[p.Name] = tensor{p.Type, p.Shape}
-			k := fmt.Sprintf("%q %v %v", p.Name, p.Offset, p.Size)
-			if held[k] == nil {
-				keys = append(keys, k)
-			}
-			p.File = r
-			held[k] = append(held[k], p)
-		}
-	}
-	load, lacks := make([]int, len(all)), map[string]int{}
-	for name, t := range ix.Tensors {
-		lacks[name] = prod(t.Shape)
-	}
-	for _, k := range keys {
-		var cuts []int
-		for _, p := range held[k] {
-			cuts = append(cuts, p.Lo, p.Hi)
-		}
-		slices.Sort(cuts)
-		cuts = slices.Compact(cuts)
-		for i := 1; i < len(cuts); i++ {
-			best := -1
-			for j, p := range held[k] {
-				if p.Lo <= cuts[i-1] && cuts[i] <= p.Hi && (best < 0 || load[p.File] < load[held[k][best].File]) {
-					best = j
-				}
-			}
-			if best < 0 {
-				continue
-			}
-			p := held[k][best]
-			p.Lo, p.Hi = cuts[i-1], cuts[i]
-			load[p.File] += (p.Hi - p.Lo) * dtypes[p.Type]
-			lacks[p.Name] -= p.Hi - p.Lo
-			ix.Pieces = append(ix.Pieces, p)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(lacks)) {
-		if n := lacks[name]; n > 0 {
-			return nil, fmt.Errorf("tensor %q: no rank holds %d of its %d elements", name, n, prod(ix.Tensors[name].Shape))
-		}
-	}
-	return ix, nil
 }

@@ -32,7 +32,7 @@ func Example() {
 		return ckpt.Save(ctx, c, ckpt.Step(dir, 1000), map[string]int{"step": 1000}, ts)
 	})
 	job(2, func(ctx context.Context, c *ccl.Comm) error {
-		latest, err := ckpt.Latest(ctx, c, dir)
+		latest, _, err := ckpt.Latest(ctx, c, dir)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package data_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
