@@ -20,6 +20,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // disk is what Save does to files. fault, of tests, is asked before each write, sync and rename.
 type disk struct {
 	fault  func(op, path string) error
+	header int  // the longest that Export writes; 0: maxHeader
 	direct bool // past the page cache, where that can be: it takes less of the processors, and leaves the cache to others
 }
 

@@ -52,9 +52,10 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 			entries[k], where[e.name] = e.entry, name(i)
 			total += e.bytes()
 		}
-		if heads[i] = header(entries); len(heads[i])-8 > maxHeader {
+		most := cmp.Or(d.header, maxHeader)
+		if heads[i] = header(entries); len(heads[i])-8 > most {
 			return fmt.Errorf("%s would have a header of %d bytes, and readers of safetensors take at most %d: give a smaller size, for more files",
-				name(i), len(heads[i])-8, maxHeader)
+				name(i), len(heads[i])-8, most)
 		}
 	}
 	tmp, _, err := d.take(to)

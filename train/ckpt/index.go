@@ -73,7 +73,8 @@ func (ix *index) text() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(envelope{format, crc32.Checksum(body, castagnoli), body})
+	// As json.Marshal writes an envelope, without another pass over the body.
+	return fmt.Appendf(nil, `{"format":%q,"crc32c":%d,"index":%s}`, format, crc32.Checksum(body, castagnoli), body), nil
 }
 
 // maxIndex is more than an index of a million tensors has.

@@ -178,3 +178,16 @@ func TestStateOfOthers(t *testing.T) {
 	var c2 *ccl.Comm
 	require.Error(t, Load(t.Context(), c2, dir, nil, ts))
 }
+
+// An index is written as json.Marshal would write it.
+func TestIndexText(t *testing.T) {
+	ix := &index{Sequence: 3, State: json.RawMessage(`{"a":"<b>"}`), Tensors: map[string]tensor{"<a>&\u2028": {"F32", []int{1}}}}
+	text, err := ix.text()
+	require.NoError(t, err)
+	var e envelope
+	require.NoError(t, json.Unmarshal(text, &e))
+	want, err := json.Marshal(e)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(text))
+	require.Regexp(t, begins, string(text))
+}
