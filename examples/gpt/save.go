@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 
@@ -191,7 +192,7 @@ func (tr *trainer) allFinite(ctx context.Context, ts []ckpt.Tensor) error {
 	bad := []int{0}
 	for _, t := range ts {
 		for _, x := range t.Data.([]float32) {
-			if x-x != 0 { // NaN, or Inf
+			if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
 				bad[0]++
 			}
 		}

@@ -9,6 +9,7 @@
 package ckpt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -35,9 +36,14 @@ type orders struct {
 	Tasks []task `json:"tasks"`
 }
 
-func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts []Tensor) error {
+func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts []Tensor) (err error) {
 	dir = filepath.Clean(dir)
-	what := "ckpt: Save to " + dir
+	what, tmp := "ckpt: Save to "+dir, ""
+	defer func() { // on rank 0, which has made it; once dir is there, tmp is not
+		if err != nil && tmp != "" {
+			d.discard(tmp)
+		}
+	}()
 	mine, data, err := describe(ts)
 	if err == nil {
 		err = once(mine)
@@ -51,11 +57,8 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	}
 	var ix *index
 	all := make([]orders, c.Size())
-	tmp := ""
 	if c.Rank() == 0 {
-		if ix, tmp, err = d.begin(dir, state, held, all); err != nil && tmp != "" {
-			d.discard(tmp)
-		}
+		ix, tmp, err = d.begin(dir, state, held, all)
 	}
 	if err := same.Args(ctx, c, what, err); err != nil {
 		return err
@@ -71,9 +74,6 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 		err = lost(my.Tmp, err)
 	}
 	if err := same.Args(ctx, c, what, err); err != nil {
-		if c.Rank() == 0 {
-			d.discard(tmp)
-		}
 		return err
 	}
 	parts, err := toRoot(ctx, c, wrote)
@@ -81,9 +81,7 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if c.Rank() == 0 {
-		if err = d.finish(dir, tmp, ix, parts); err != nil {
-			d.discard(tmp)
-		}
+		err = d.finish(dir, tmp, ix, parts)
 	}
 	return same.Args(ctx, c, what, err)
 }
@@ -111,15 +109,24 @@ func (d *disk) begin(dir string, state any, held [][]byte, all []orders) (ix *in
 
 // once makes sure that no two pieces have the same elements of a box.
 func once(mine []piece) error {
-	seen := map[string][]*piece{}
-	for i := range mine {
+	order := make([]int, len(mine))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		p, q := &mine[a], &mine[b]
+		return cmp.Or(cmp.Compare(p.Name, q.Name), slices.Compare(p.Offset, q.Offset), slices.Compare(p.Size, q.Size), cmp.Compare(p.Lo, q.Lo))
+	})
+	var before *piece // of those of the box the one that ends last
+	for _, i := range order {
 		p := &mine[i]
-		for _, q := range seen[p.Name] {
-			if q.Lo < p.Hi && p.Lo < q.Hi && slices.Equal(p.Offset, q.Offset) && slices.Equal(p.Size, q.Size) {
-				return fmt.Errorf("tensor %q is there twice: elements %d to %d and %d to %d", p.Name, q.Lo, q.Hi, p.Lo, p.Hi)
-			}
+		alike := before != nil && p.Name == before.Name && slices.Equal(p.Offset, before.Offset) && slices.Equal(p.Size, before.Size)
+		if alike && p.Lo < before.Hi && p.Lo < p.Hi {
+			return fmt.Errorf("tensor %q is there twice: elements %d to %d and %d to %d", p.Name, before.Lo, before.Hi, p.Lo, p.Hi)
 		}
-		seen[p.Name] = append(seen[p.Name], p)
+		if !alike || p.Hi > before.Hi {
+			before = p
+		}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 	if err != nil {
 		return err
 	}
-	if err := ix.present(dir); err != nil { // before there is memory for all that the index says there is
+	if err := ix.needed(files).present(dir); err != nil { // before there is memory for all that the index says there is
 		return err
 	}
 	heads := make([][]byte, len(files))
@@ -89,6 +89,25 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 		}
 	}
 	return d.publish(to, tmp)
+}
+
+// needed is ix with those of its files alone that have elements of what is exported: of a damaged checkpoint what is left can be.
+func (ix *index) needed(files [][]exported) *index {
+	in := make([]bool, len(ix.Files))
+	for _, es := range files {
+		for _, e := range es {
+			for _, p := range ix.of[e.from.Name] {
+				in[p.File] = true
+			}
+		}
+	}
+	n := &index{}
+	for i, f := range ix.Files {
+		if in[i] {
+			n.Files = append(n.Files, f)
+		}
+	}
+	return n
 }
 
 // together is how many bytes of tensors Export reads at once, unless one is larger: each block of a part that they are in is

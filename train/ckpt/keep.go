@@ -12,7 +12,7 @@ import (
 )
 
 // Keep removes from dir all but the n whole checkpoints that were saved last, of those whose names Step has made, and what a
-// Save that began before the last of them has left unfinished. Rank 0 removes; all ranks get its error. A checkpoint that is to
+// Save has left unfinished that began before the one before the last. Rank 0 removes; all ranks get its error. A checkpoint that is to
 // go is renamed first, so that no half of one is taken for a whole. What is damaged stays, and does not count.
 func Keep(ctx context.Context, c *ccl.Comm, dir string, n int) error {
 	what := fmt.Sprintf("ckpt: Keep %d in %s", n, dir)
@@ -52,7 +52,7 @@ func (d *disk) keep(dir string, n int) error {
 	if kept == 0 { // what is unfinished may be the best that there is
 		return nil
 	}
-	return d.clear(dir, old, func(e entryName) bool { return e.gone || e.tmp && e.sequence <= last })
+	return d.clear(dir, old, func(e entryName) bool { return e.gone || e.tmp && e.sequence < last })
 }
 
 // Forget removes from dir the checkpoints of the steps after step, and what a Save of one of those has left unfinished, so
