@@ -2,7 +2,6 @@ package ckpt
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -261,7 +260,7 @@ func TestErrorsAreAlike(t *testing.T) {
 				}
 				text := make([]byte, 2000)
 				copy(text, err.Error())
-				mine := fmt.Sprintf("%s", text)
+				mine := string(text)
 				require.NoError(t, ccl.Broadcast(t.Context(), c, text, 0))
 				require.Equal(t, string(text), mine)
 			}, ccltest.Hosts(3))
