@@ -124,9 +124,10 @@ func TestResumeOrBegin(t *testing.T) {
 
 	// A part is lost: the one before is whole, and is said to be taken.
 	require.NoError(t, os.Truncate(filepath.Join(dir, "step-00000004", "part-00002-of-00002.safetensors"), 100))
-	out = trained(t, 2, small+"3 -log 1 -resume -save "+dir)
+	out = trained(t, 2, small+"4 -log 1 -resume -save "+dir)
 	require.Contains(t, out, filepath.Join(dir, "step-00000004")+" is not whole: ")
 	require.Contains(t, out, "going on from "+filepath.Join(dir, "step-00000002"))
+	require.Contains(t, out, "saved step 4", "in the place of what was damaged")
 
 	// Other data, of the same characters.
 	raw, err := read("")

@@ -22,7 +22,8 @@ import (
 // Save writes what all ranks of c hold into dir, which must not be there yet. It returns when everything is on disk
 // under that name, or with an error on every rank: os.ErrExist if dir is there, and syscall.ENOSPC if the disk is full.
 // state, of rank 0, is kept as JSON. It writes to a directory with a name of its own beside dir, syncs, and renames, so under
-// the name dir there is a whole checkpoint or none. Of two jobs that save to one dir at once, one gets an error. An error
+// the name dir there is a whole checkpoint or none. What Step has named and is not whole gives way to it, and is kept as
+// dir.damaged-RANDOM. Of two jobs that save to one dir at once, one gets an error. An error
 // after the renaming, in the sync of the directory above, is an error of Save's although the checkpoint is there. ts must not
 // change meanwhile. A tensor with elements that no rank holds is an error, and so are two on one rank that have the same
 // elements of one name. What several ranks hold under one name must be alike: one of them writes it.

@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -57,9 +58,48 @@ func TestDamagedIsPassedOver(t *testing.T) {
 				require.NoError(t, ccl.Barrier(ctx, c))
 				require.NoError(t, Keep(ctx, c, dir, 1), "again: the last whole one stays")
 				require.NoError(t, Load(ctx, c, Step(dir, 2), nil, got))
+
+				// The training comes to step 3 again: what is damaged gives way, and is kept.
+				require.NoError(t, Save(ctx, c, Step(dir, 3), 3, vector(c.Rank(), 2, 3)))
+				latest, passed, err = Latest(ctx, c, dir)
+				require.NoError(t, err)
+				require.Empty(t, passed)
+				require.Equal(t, Step(dir, 3), latest)
+				require.NoError(t, Load(ctx, c, latest, nil, got))
+				require.Equal(t, vector(c.Rank(), 2, 3), got)
+				if c.Rank() == 0 {
+					left := names(t, dir)
+					require.Len(t, left, 3)
+					require.Regexp(t, `^step-00000003\.damaged-[0-9a-f]{16}$`, left[2])
+				}
 			})
 		})
 	}
+}
+
+// What is not a checkpoint, or has more in it than one, gives way to none.
+func TestNothingElseGivesWay(t *testing.T) {
+	c := alone(t)
+	for name, fill := range map[string]func(dir string) error{
+		"a file": func(dir string) error { return os.WriteFile(dir, nil, 0o666) },
+		"something of a user": func(dir string) error {
+			os.Mkdir(dir, 0o777)
+			return os.WriteFile(filepath.Join(dir, "notes"), nil, 0o666)
+		},
+		"a whole one": func(dir string) error { return Save(t.Context(), c, dir, 1, vector(0, 1, 1)) },
+		"more than one": func(dir string) error {
+			err := Save(t.Context(), c, dir, 1, vector(0, 1, 1))
+			return errors.Join(err, os.Remove(filepath.Join(dir, indexName)), os.WriteFile(filepath.Join(dir, "notes"), nil, 0o666))
+		},
+	} {
+		dir := t.TempDir()
+		require.NoError(t, fill(Step(dir, 1)))
+		require.ErrorIs(t, Save(t.Context(), c, Step(dir, 1), 1, vector(0, 1, 2)), os.ErrExist, name)
+		require.Equal(t, []string{"step-00000001"}, names(t, dir))
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "mine"), 0o777))
+	require.ErrorIs(t, Save(t.Context(), c, filepath.Join(dir, "mine"), 1, vector(0, 1, 2)), os.ErrExist, "Step has not named it")
 }
 
 // A training goes back from step 100 to 50. What it saves from there is the latest, and is kept; after Forget it may save 100

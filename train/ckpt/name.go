@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -24,11 +25,12 @@ func stepOf(name string) (number int, ok bool) {
 }
 
 // A checkpoint that is written is NAME.tmp-SEQUENCE-RANDOM until it is whole, and one that is removed is
-// NAME.gone-RANDOM: no writer and no remover uses a name of another one, and what has lost its name is
+// NAME.gone-RANDOM. A damaged one in whose place another one is written becomes NAME.damaged-RANDOM: no writer and no remover uses a name of another one, and what has lost its name is
 // never given one again.
 const (
-	tmpSuffix  = ".tmp-"
-	goneSuffix = ".gone-"
+	tmpSuffix     = ".tmp-"
+	goneSuffix    = ".gone-"
+	damagedSuffix = ".damaged-"
 )
 
 // entryName is what the name of an entry of a directory of checkpoints says.
@@ -66,7 +68,14 @@ func random() string {
 // take makes a directory for what is to be dir, with a name of its own. What another writer of dir has left unfinished, or
 // is writing now, goes: of two writers the one that began first gets an error.
 func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
-	if err := vacant(dir); err != nil {
+	if err := vacant(dir); errors.Is(err, fs.ErrExist) && damaged(dir) {
+		if err := d.ask("rename", dir); err != nil {
+			return "", 0, err
+		}
+		if err := os.Rename(dir, dir+damagedSuffix+random()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", 0, err
+		}
+	} else if err != nil {
 		return "", 0, err
 	}
 	above, name := filepath.Split(dir)
@@ -95,6 +104,26 @@ func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
 	tmp = fmt.Sprintf("%s%s%d-%s", dir, tmpSuffix, sequence, random())
 	return tmp, sequence, os.Mkdir(tmp, 0o777)
 }
+
+// damaged reports whether dir is a checkpoint of a step that has lost something, and nothing else: a training that has gone on
+// from the one before comes to that step again.
+func damaged(dir string) bool {
+	if _, ok := stepOf(filepath.Base(dir)); !ok || whole(dir) == nil {
+		return false
+	}
+	es, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range es {
+		if e.Name() != indexName && !partNames.MatchString(e.Name()) {
+			return false
+		}
+	}
+	return true
+}
+
+var partNames = regexp.MustCompile(`^part-\d{5,}-of-\d{5,}\.safetensors$`)
 
 // vacant is an error if there is anything at dir.
 func vacant(dir string) error {
