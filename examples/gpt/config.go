@@ -21,7 +21,7 @@ type config struct {
 	lr, clip                             float64
 	seed                                 uint64
 	json, svg, save                      string
-	every, keep                          int
+	every, keep, from                    int // from: the step to go back to; -1: the last one
 	bf16, resume, recover                bool
 }
 
@@ -40,7 +40,7 @@ var groups = []struct {
 	{"layout", []string{"np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule", "bf16"}},
 	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab", "tied"}},
 	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed", "eval", "sample"}},
-	{"checkpoints", []string{"save", "every", "keep", "resume", "recover"}},
+	{"checkpoints", []string{"save", "every", "keep", "resume", "from", "recover"}},
 	{"output", []string{"log", "json", "svg"}},
 }
 
@@ -62,7 +62,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.StringVar(&c.save, "save", "", "`directory` for checkpoints; one is written at the end, or after an interrupt")
 	f.IntVar(&c.every, "every", 0, "with -save: also write a checkpoint every so many `steps`, while training goes on")
 	f.IntVar(&c.keep, "keep", 3, "with -save: how many `checkpoints` to keep")
-	f.BoolVar(&c.resume, "resume", false, "resume from the last checkpoint in -save's directory, whatever its layout")
+	f.BoolVar(&c.resume, "resume", false, "resume from the last checkpoint in -save's directory, whatever its layout; begin if there is none")
+	f.IntVar(&c.from, "from", -1, "with -resume: go back to the checkpoint of this `step`, and remove the later ones")
 	f.BoolVar(&c.recover, "recover", false, "with -save and -every: if a rank is lost, the others continue from the last checkpoint")
 	f.StringVar(&c.preset, "preset", "char", "`shape`: char (0.83 M parameters), babygpt (10.7 M), gpt2-85m; the flags below change it")
 	f.IntVar(&c.Layers, "layers", 0, "`layers` of the model")
@@ -116,7 +117,7 @@ func usage(f *flag.FlagSet, out io.Writer) {
 		for _, name := range g.names {
 			x := f.Lookup(name)
 			arg, text := flag.UnquoteUsage(x)
-			if x.DefValue != "" && x.DefValue != "0" {
+			if x.DefValue != "" && x.DefValue != "0" && x.DefValue != "-1" {
 				text += " (default " + x.DefValue + ")"
 			}
 			fmt.Fprintf(out, "  %-16s %s\n", "-"+name+" "+arg, text)
@@ -157,6 +158,8 @@ func (c *config) check(set map[string]bool) error {
 		return fmt.Errorf("-pp %d does not divide %d layers; -pp %d does", c.pp, c.Layers, nearest(c.Layers, c.pp))
 	case c.save == "" && (c.every > 0 || c.resume || c.recover):
 		return errors.New("-every, -resume and -recover need -save, the directory of checkpoints")
+	case set["from"] && (!c.resume || c.from < 0):
+		return fmt.Errorf("-from %d goes back to a step: it takes -resume, and a step from 0 on", c.from)
 	case c.recover && c.every == 0:
 		return errors.New("-recover continues from the last checkpoint: give -every, which says how often one is written")
 	}

@@ -65,6 +65,9 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 			flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND
 		}
 		f, err := os.OpenFile(c.json, flags, 0o666)
+		if err == nil && c.resume {
+			err = endLine(c.json)
+		}
 		if err != nil {
 			world.Abort(err)
 			return err
@@ -76,11 +79,11 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	if err != nil {
 		return err
 	}
-	from, err := r.start(ctx, tr, out)
+	from, found, err := r.start(ctx, tr, out)
 	if err != nil {
 		return err
 	}
-	if c.recover && !c.resume { // so that there is always one to go on from
+	if c.recover && !found { // so that there is always one to go on from
 		if err := saver.begin(ctx, 0); err != nil {
 			return err
 		}

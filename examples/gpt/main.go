@@ -46,18 +46,30 @@ func main() {
 	if c.np > 1 && !started {
 		os.Exit(spawn(c))
 	}
-	// The first interrupt ends the run after the step under way, a second one at once.
 	signals, stop := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		stop <- <-signals
-		<-signals
+		obey(signals, stop)
 		os.Exit(130)
 	}()
 	runtime.GOMAXPROCS(1)
 	if err := job(context.Background(), c, &run{stop: stop, out: os.Stdout}); err != nil {
 		fmt.Fprintln(os.Stderr, "gpt:", err)
 		os.Exit(1)
+	}
+}
+
+// obey passes on the first signal, which ends the run after the step under way and saves it, and returns on a second interrupt,
+// which ends it at once. What comes within a second of the first one is that one again: timeout signals a program and
+// its group. A second SIGTERM is never more than the first: batch systems repeat it, and have SIGKILL.
+func obey(signals <-chan os.Signal, stop chan<- os.Signal) {
+	first := <-signals
+	began := time.Now()
+	stop <- first
+	for s := range signals {
+		if s == os.Interrupt && time.Since(began) > time.Second {
+			return
+		}
 	}
 }
 
@@ -84,6 +96,12 @@ func spawn(c *config) int {
 	self, err := os.Executable()
 	if err != nil {
 		return fail(err)
+	}
+	// Spawn passes on what comes while there are ranks. What comes when they have ended must not hide how they did.
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if !signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	command := boot.Command{N: c.np, Path: self, Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Grace: time.Minute}
 	done := ""

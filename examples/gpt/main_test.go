@@ -227,6 +227,7 @@ func TestText(t *testing.T) {
 	require.ErrorContains(t, err, "-vocab 5")
 	_, err = x.encode("a")
 	require.Error(t, err)
+	require.Equal(t, 2, x.different)
 	x, err = newText("a.txt", []byte(strings.Repeat("hello ", 40)), 16, 0)
 	require.NoError(t, err)
 	require.Equal(t, 5, x.vocab)

@@ -30,9 +30,11 @@ func (c *config) ready(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.room(max(c.np, 1), text.vocab, installed()); err != nil {
+	if err := c.room(max(c.np, 1), text.vocab, len(raw), installed()); err != nil {
 		return err
 	}
+	raw, text = nil, nil
+	debug.FreeOSMemory() // the data are read again by the job, which may be this process
 	for _, name := range []string{c.json, c.svg} {
 		if name == "" {
 			continue
@@ -72,10 +74,12 @@ func lookup(ctx context.Context, c *config) error {
 		return err
 	}
 	defer alone.Close()
-	dir, err := ckpt.Latest(ctx, alone, c.save)
+	dir, _, err := ckpt.Latest(ctx, alone, c.save)
 	switch {
-	case c.resume && err != nil:
-		return fmt.Errorf("-resume: %w: start without it, or name another -save", err)
+	case c.from >= 0:
+		if _, err := ckpt.Inspect(ckpt.Step(c.save, c.from)); err != nil {
+			return fmt.Errorf("-from %d: %w", c.from, err)
+		}
 	case !c.resume && err == nil:
 		return fmt.Errorf("-save %s has %s: resume from it with -resume, or name another directory", c.save, dir)
 	case err != nil && !errors.Is(err, os.ErrNotExist):
@@ -112,9 +116,9 @@ func (c *config) memory(vocab int) float64 {
 	return own*(p+g+s) + 4*tokens*(f(c.Layers/c.pp)*block+w)
 }
 
-// room says whether so many ranks fit into memory of so many bytes; 0 is not known.
-func (c *config) room(ranks, vocab int, bytes float64) error {
-	if need := float64(ranks) * c.memory(vocab); bytes > 0 && need > bytes {
+// room says whether so many ranks, each with data of so many bytes, fit into memory of so many bytes; 0 is not known.
+func (c *config) room(ranks, vocab, data int, bytes float64) error {
+	if need := float64(ranks) * (c.memory(vocab) + float64(data)); bytes > 0 && need > bytes {
 		return fmt.Errorf("%s would hold %.4g GB, and this host has %.4g: a smaller model, fewer -rows, or -zero 3 on ranks of more hosts",
 			count(ranks, "rank", "s"), need/1e9, bytes/1e9)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/goccl/goccl/ccl"
@@ -74,21 +75,43 @@ func lost(world *ccl.Comm, err error) bool {
 	}
 }
 
-// start loads the last checkpoint if there is one to go on from, and returns its step.
-func (r *run) start(ctx context.Context, tr *trainer, out io.Writer) (step int, err error) {
-	if !tr.cfg.resume {
-		return 0, nil
+// start loads the checkpoint to go on from, and returns its step. Where there is none, found is false: the run begins.
+func (r *run) start(ctx context.Context, tr *trainer, out io.Writer) (step int, found bool, err error) {
+	c := tr.cfg
+	if !c.resume {
+		return 0, false, nil
 	}
-	dir, err := ckpt.Latest(ctx, tr.world, tr.cfg.save)
+	back := r.lost == nil && c.from >= 0
+	dir := ckpt.Step(c.save, c.from)
+	if !back {
+		var passed []error
+		dir, passed, err = ckpt.Latest(ctx, tr.world, c.save)
+		if errors.Is(err, os.ErrNotExist) { // on all ranks
+			fmt.Fprintf(out, "there is no checkpoint in %s: beginning\n", c.save)
+			return 0, false, nil
+		} else if err != nil {
+			return 0, false, err
+		}
+		for _, p := range passed {
+			fmt.Fprintln(out, p)
+		}
+	}
+	step, changed, err := tr.load(ctx, dir)
+	if err == nil && back { // only now that it could be loaded
+		err = ckpt.Forget(ctx, tr.world, c.save, c.from)
+	}
 	if err != nil {
-		return 0, err
-	}
-	if step, err = tr.load(ctx, dir); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if r.lost == nil {
 		fmt.Fprintf(out, "going on from %s\n", dir)
-		return step, nil
+		if changed != "" {
+			fmt.Fprintf(out, "changed since then: %s\n", changed)
+		}
+		if step >= c.steps {
+			fmt.Fprintf(out, "step %d is done already, and -steps is %d: give more to train on\n", step, c.steps)
+		}
+		return step, true, nil
 	}
 	again := "no step is lost"
 	if r.lost.step > step {
@@ -96,7 +119,7 @@ func (r *run) start(ctx context.Context, tr *trainer, out io.Writer) (step int, 
 	}
 	fmt.Fprintf(out, "%v\ngoing on with %s from %s after %.2f s: %s\n", r.lost.cause, count(tr.world.Size(), "rank", "s"), dir,
 		time.Since(r.lost.at).Seconds(), again)
-	return step, nil
+	return step, true, nil
 }
 
 // gone says which steps are lost.

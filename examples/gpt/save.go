@@ -1,20 +1,84 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
+	"os"
+	"strings"
 
+	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/tp"
 )
 
-// progress is what a checkpoint keeps beside tensors.
+// progress is what a checkpoint keeps beside tensors. Zeros are not known: an older program has saved it.
 type progress struct {
-	Step, Rows int
-	Seed       uint64
-	Chars      []byte
-	Heads      int // which no tensor shows; 0: not known
-	Tied       bool
+	Step, Rows                    int
+	Seed                          uint64
+	Chars                         []byte
+	Layers, Heads, Width, Context int
+	Vocab                         int
+	Tied                          bool
+	Steps, Warmup                 int
+	LR, Clip                      float64
+	Tokens                        int    // of the data
+	Sum                           uint32 // likewise
+}
+
+// now is the progress of this run after a step.
+func (tr *trainer) now(step int) progress {
+	c, t := tr.cfg, tr.text
+	return progress{step, c.rows, c.seed, t.chars, c.Layers, c.Heads, c.Width, c.Context, c.Vocab, c.Tied, c.steps, c.warmup, c.lr, c.clip, t.n, t.sum}
+}
+
+// flagOf is a flag of two runs.
+type flagOf struct {
+	name      string
+	was, is   any
+	unknown   any  // what was has if it is not known
+	mayChange bool // a run may go on with another one
+}
+
+// compare says what a run with flags of its own would make of p: bad is why it cannot go on, changed what it does otherwise.
+func (p *progress) compare(n progress, dir string) (changed string, bad error) {
+	var must, may []string
+	for _, f := range []flagOf{
+		{"-seed", p.Seed, n.Seed, nil, false}, {"-rows", p.Rows, n.Rows, nil, false}, // so that the data go on as they did
+		{"-layers", p.Layers, n.Layers, 0, false}, {"-heads", p.Heads, n.Heads, 0, false}, {"-width", p.Width, n.Width, 0, false},
+		{"-context", p.Context, n.Context, 0, false}, {"-vocab", p.Vocab, n.Vocab, 0, false},
+		{"-steps", p.Steps, n.Steps, 0, true}, {"-lr", p.LR, n.LR, 0., true},
+	} {
+		switch {
+		case f.was == f.is || f.was == f.unknown:
+		case f.mayChange:
+			may = append(may, fmt.Sprintf("%s %v (it was %v)", f.name, f.is, f.was))
+		default:
+			must = append(must, fmt.Sprintf("%s %v", f.name, f.was))
+		}
+	}
+	if p.Heads != 0 && p.Tied != n.Tied {
+		must = append(must, fmt.Sprintf("-tied=%t", p.Tied))
+	}
+	if p.LR != 0 && p.Warmup != n.Warmup {
+		may = append(may, fmt.Sprintf("-warmup %d (it was %d)", n.Warmup, p.Warmup))
+	}
+	if p.LR != 0 && p.Clip != n.Clip {
+		may = append(may, fmt.Sprintf("-clip %v (it was %v)", n.Clip, p.Clip))
+	}
+	if p.Tokens != 0 && (p.Tokens != n.Tokens || p.Sum != n.Sum) {
+		may = append(may, "the data")
+	}
+	switch {
+	case string(p.Chars) != string(n.Chars):
+		return "", fmt.Errorf("%s was trained on other characters than -data has", dir)
+	case must != nil:
+		return "", fmt.Errorf("%s was trained with %s: give these, too", dir, strings.Join(must, " "))
+	}
+	return strings.Join(may, ", "), nil
 }
 
 // tensors are what this rank holds: parameters under nanoGPT's names, and the state of AdamW.
@@ -61,30 +125,23 @@ func (tr *trainer) place(unit, param int) (name string, shape, offset, size []in
 	return name, shape, offset, size, err
 }
 
-// load sets the trainer to a checkpoint, and returns its step. It is collective.
-func (tr *trainer) load(ctx context.Context, dir string) (int, error) {
+// load sets the trainer to a checkpoint, and returns its step, and what this run does otherwise. It is collective.
+func (tr *trainer) load(ctx context.Context, dir string) (step int, changed string, err error) {
+	var p progress
+	if err := ckpt.Load(ctx, tr.world, dir, &p, nil); err != nil { // before its tensors: of another model they are others
+		return 0, "", err
+	}
+	if changed, err = p.compare(tr.now(p.Step), dir); err != nil { // on all ranks alike
+		return 0, "", err
+	}
 	ts, err := tr.tensors()
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	var p progress
-	if err := ckpt.Load(ctx, tr.world, dir, &p, ts); err != nil {
-		return 0, err
+	if err := ckpt.Load(ctx, tr.world, dir, nil, ts); err != nil {
+		return 0, "", err
 	}
-	switch {
-	case p.Seed != tr.cfg.seed || p.Rows != tr.cfg.rows:
-		err = fmt.Errorf("%s was trained with -seed %d -rows %d: give these, so that the data go on as they did", dir, p.Seed, p.Rows)
-	case p.Heads != 0 && p.Heads != tr.cfg.Heads:
-		err = fmt.Errorf("%s was trained with -heads %d: give that, too", dir, p.Heads)
-	case p.Heads != 0 && p.Tied != tr.cfg.Tied:
-		err = fmt.Errorf("%s was trained with -tied=%t: give that, too", dir, p.Tied)
-	case string(p.Chars) != string(tr.text.chars):
-		err = fmt.Errorf("%s was trained on other characters than -data has", dir)
-	}
-	if err != nil { // on all ranks alike
-		return 0, err
-	}
-	return p.Step, tr.model.Loaded(ctx)
+	return p.Step, changed, tr.model.Loaded(ctx)
 }
 
 // saver makes the checkpoints of a run, and removes old ones.
@@ -111,8 +168,10 @@ func (s *saver) begin(ctx context.Context, step int) error {
 	if err != nil {
 		return err
 	}
-	c := s.tr.cfg
-	if err := s.Save(ctx, ckpt.Step(c.save, step), progress{step, c.rows, c.seed, s.tr.text.chars, c.Heads, c.Tied}, ts); err != nil {
+	if err := s.tr.allFinite(ctx, ts); err != nil {
+		return fmt.Errorf("step %d is not saved: %w", step, err)
+	}
+	if err := s.Save(ctx, ckpt.Step(s.tr.cfg.save, step), s.tr.now(step), ts); err != nil {
 		return err
 	}
 	s.saved = step
@@ -125,4 +184,55 @@ func (s *saver) finish(ctx context.Context) error {
 		return err
 	}
 	return ckpt.Keep(ctx, s.tr.world, s.tr.cfg.save, s.tr.cfg.keep)
+}
+
+// allFinite is an error on all ranks if a rank has a number that is not finite among what it would save: with -keep 1 that would
+// take the place of the last checkpoint that is of use.
+func (tr *trainer) allFinite(ctx context.Context, ts []ckpt.Tensor) error {
+	bad := []int{0}
+	for _, t := range ts {
+		for _, x := range t.Data.([]float32) {
+			if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
+				bad[0]++
+			}
+		}
+	}
+	if err := ccl.AllReduce(ctx, tr.world, bad, bad, ccl.Sum); err != nil {
+		return err
+	}
+	if bad[0] > 0 {
+		return fmt.Errorf("the update has left %s that are not finite, in parameters or in AdamW's state: try a smaller -lr", count(bad[0], "number", "s"))
+	}
+	return nil
+}
+
+// endLine ends a line of a file of metrics that a killed run has left without its end: what is not whole of it goes.
+func endLine(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0o666)
+	if err != nil {
+		return err
+	}
+	err = cutLine(f)
+	return errors.Join(err, f.Close())
+}
+
+func cutLine(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	end := info.Size()
+	tail := make([]byte, min(end, 1<<20)) // longer than any line
+	if _, err := f.ReadAt(tail, end-int64(len(tail))); err != nil && len(tail) > 0 {
+		return err
+	}
+	line := tail[bytes.LastIndexByte(tail, '\n')+1:]
+	switch {
+	case len(line) == 0:
+		return nil
+	case json.Valid(line): // only its end is missing
+		_, err = f.WriteAt([]byte("\n"), end)
+		return err
+	}
+	return f.Truncate(end - int64(len(line)))
 }

@@ -79,7 +79,8 @@ func TestResumeRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "c")
 	trained(t, 1, small+"2 -save "+dir)
 	for args, want := range map[string]string{"-heads 2": "with -heads 4", "-tied": "with -tied=false", "-seed 2": "with -seed 1", "-rows 4": "-rows 8",
-		"-layers 2 -width 16": "wte.weight", "-layers 5": "h.4.", "-context 12": "wpe.weight"} {
+		"-layers 2 -width 16": "with -layers 4 -width 32: give these, too", "-layers 5": "with -layers 4", "-context 12": "with -context 24",
+		"-vocab 200": "with -vocab "} {
 		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
 			c := words(t, small+"4 -resume -save "+dir+" "+args)
 			require.NoError(t, c.place(2))
@@ -87,8 +88,108 @@ func TestResumeRefused(t *testing.T) {
 		})
 	}
 	out := trained(t, 2, small+"2 -resume -sample 1 -save "+dir)
+	require.Contains(t, out, "step 2 is done already, and -steps is 2: give more to train on\n")
 	require.Contains(t, out, "0 steps, 0 tokens", "which only goes on from a text")
 	require.NotContains(t, out, "saved step")
+}
+
+// trainedTo is trained, and what it ended with.
+func trainedTo(t *testing.T, n int, args string) (said string, err error) {
+	var out bytes.Buffer
+	ccltest.Run(t, n, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, args)
+		require.NoError(t, c.place(n))
+		failed := (&run{out: &out}).train(t.Context(), world, c)
+		if world.Rank() == 0 {
+			err = failed
+		}
+	})
+	return out.String(), err
+}
+
+// One command begins, and goes on when it is given again; each says which, and what is not as it was.
+func TestResumeOrBegin(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "c")
+	args := small + "2 -log 1 -resume -save " + dir
+	out := trained(t, 2, args)
+	require.Contains(t, out, "there is no checkpoint in "+dir+": beginning\n")
+	require.Contains(t, out, "saved step 2")
+	out = trained(t, 2, strings.Replace(args, "-steps 2", "-steps 4", 1)+" -lr 2e-3 -warmup 1 -clip 2")
+	require.Contains(t, out, "going on from "+filepath.Join(dir, "step-00000002")+"\nchanged since then: -steps 4 (it was 2), -lr 0.002 (it was 0.003), -warmup 1 (it was 0), -clip 2 (it was 1)\n")
+	require.NotContains(t, out, "step=2 ")
+	require.Contains(t, out, "saved step 4")
+	out = trained(t, 1, args)
+	require.Contains(t, out, "step 4 is done already, and -steps is 2: give more to train on\n")
+	require.NotContains(t, out, "saved")
+
+	// A part is lost: the one before is whole, and is said to be taken.
+	require.NoError(t, os.Truncate(filepath.Join(dir, "step-00000004", "part-00002-of-00002.safetensors"), 100))
+	out = trained(t, 2, small+"4 -log 1 -resume -save "+dir)
+	require.Contains(t, out, filepath.Join(dir, "step-00000004")+" is not whole: ")
+	require.Contains(t, out, "going on from "+filepath.Join(dir, "step-00000002"))
+	require.Contains(t, out, "saved step 4", "in the place of what was damaged")
+
+	// Other data, of the same characters.
+	raw, err := read("")
+	require.NoError(t, err)
+	data := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.WriteFile(data, raw[:len(raw)/2], 0o666))
+	other := filepath.Join(t.TempDir(), "c")
+	trained(t, 1, small+"1 -save "+other+" -data "+data)
+	require.NoError(t, os.WriteFile(data, raw[:len(raw)/3], 0o666))
+	require.Contains(t, trained(t, 1, small+"1 -resume -save "+other+" -data "+data), "changed since then: the data\n")
+}
+
+// A run goes back to an older checkpoint, and saves the steps after it anew.
+func TestGoBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "c")
+	args := small + "6 -log 1 -every 2 -keep 9 -save " + dir
+	want := lastLoss.FindStringSubmatch(trained(t, 2, args))
+	_, err := parse(strings.Fields(args+" -from 2"), io.Discard)
+	require.ErrorContains(t, err, "-from 2 goes back to a step: it takes -resume")
+	_, err = parse(strings.Fields(args+" -resume -from -2"), io.Discard)
+	require.ErrorContains(t, err, "a step from 0 on")
+	_, err = trainedTo(t, 2, args+" -resume -from 3")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = trainedTo(t, 2, args+" -resume -from 2 -width 64")
+	require.ErrorContains(t, err, "was trained with -width 32")
+	require.DirExists(t, filepath.Join(dir, "step-00000006"), "nothing is removed before the older one is loaded")
+	out := trained(t, 2, args+" -resume -from 2")
+	require.Contains(t, out, "going on from "+filepath.Join(dir, "step-00000002"))
+	require.Equal(t, want, lastLoss.FindStringSubmatch(out))
+	es, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var names []string
+	for _, e := range es {
+		names = append(names, e.Name())
+	}
+	require.Equal(t, []string{"step-00000002", "step-00000004", "step-00000006"}, names)
+}
+
+// Weights that are not numbers do not take the place of the last ones that are.
+func TestNotFiniteIsNotSaved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "c")
+	args := small + "3 -every 1 -keep 1 -clip 0 -save " + dir
+	trained(t, 2, small+"1 -keep 1 -clip 0 -save "+dir)
+	_, err := trainedTo(t, 2, args+" -resume -lr 1e300")
+	require.ErrorContains(t, err, "step 2 is not saved: the update has left ")
+	out := trained(t, 2, args+" -resume")
+	require.Contains(t, out, "going on from "+filepath.Join(dir, "step-00000001"))
+	require.Contains(t, out, "saved step 3")
+}
+
+// The metrics of a resumed run go on behind whole lines.
+func TestMetricsAfterAKill(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "m.json")
+	for text, want := range map[string]string{"": "", "{\"step\":1}\n": "{\"step\":1}\n", "{\"step\":1}\n{\"st": "{\"step\":1}\n", "{\"step\":1}": "{\"step\":1}\n", "{\"st": ""} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
+		require.NoError(t, endLine(name))
+		got, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	require.NoError(t, endLine(os.DevNull))
+	require.Error(t, endLine(filepath.Join(name, "x")))
 }
 
 // lines is a buffer that goroutines share.
@@ -137,7 +238,7 @@ func TestWrongUse(t *testing.T) {
 	require.NoError(t, os.WriteFile(one, []byte("a"), 0o600))
 	for args, want := range map[string]string{
 		"-np 2 -tp 3": "-tp 2 does", "-zero 4": "0 to 3", "-np 3 -dp 2": "-dp 3 fits", "-np 2 -micro 3": "-rows 18 does",
-		"-np 2 -resume -save " + filepath.Join(dir, "none"): "-resume", "-np 2 -data " + empty: "has 0 tokens",
+		"-np 2 -resume -from 3 -save " + filepath.Join(dir, "none"): "-from 3: ", "-np 2 -data " + empty: "has 0 tokens",
 		"-np 2 -data " + one: "has 1 token: a -context of 128 needs at least 145", "-np 2 -context 1000000": "has ", "-np 2 -data " + filepath.Join(dir, "no"): "no such file",
 		"-np 2 -save " + filepath.Join(one, "c"): "not a directory", "-np 2 -svg " + filepath.Join(dir, "no", "loss.svg"): "no such file",
 		"-np 2 -json " + dir: "is a directory", "-np 2 -sample \x01": "is not in the data", "-np 2 -lr NaN": "both must be finite",

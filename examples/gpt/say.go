@@ -61,7 +61,7 @@ func (tr *trainer) greet(out io.Writer, flops, peak float64) {
 	}
 	fmt.Fprintf(out, "%v; %s of %s in %s a rank, %s\n", tr.mesh, count(c.rows, "row", "s"), count(c.Context, "token", "s"), count(c.micro, "micro batch", "es"), c.schedule)
 	fmt.Fprintf(out, "%d parameters, %d of them on rank 0, before ZeRO stage %d; %d tokens of data, %d different\n", c.Params(), own,
-		c.stage, len(tr.text.tokens), c.Vocab)
+		c.stage, tr.text.n, tr.text.different)
 	fmt.Fprintf(out, "memory of rank 0: %.1f MB by the formula; has %.1f of parameters, %.1f of gradients, %.1f of state, %.1f of buffers\n",
 		float64(need(c, own))/1e6, float64(b.Params)/1e6, float64(b.Grads)/1e6, float64(state)/1e6, float64(b.Buffers)/1e6)
 	if r, ok := tr.model.(*replicas); ok {

@@ -35,6 +35,42 @@ func TestSignal(t *testing.T) {
 	require.Len(t, es, 1, "one Save: %s", out)
 }
 
+// timeout signals a program, and then its group: what it sends twice is one wish, and the step is saved. Two SIGTERMs a while apart
+// are no more than that.
+func TestTwoSignals(t *testing.T) {
+	for name, sig := range map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "c")
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			cmd, out := program(ctx, t, small+"1000000 -np 2 -log 1 -save "+dir)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			require.NoError(t, cmd.Start())
+			until(t, out, "step=3 ")
+			for range 3 {
+				require.NoError(t, syscall.Kill(-cmd.Process.Pid, sig))
+			}
+			require.NoError(t, cmd.Wait(), "%s", out)
+			require.Contains(t, out.String(), "saved step ")
+		})
+	}
+	signals, stop := make(chan os.Signal, 9), make(chan os.Signal, 1)
+	over := make(chan bool)
+	go func() { obey(signals, stop); close(over) }()
+	signals <- syscall.SIGTERM
+	require.Equal(t, syscall.SIGTERM, <-stop)
+	time.Sleep(1100 * time.Millisecond) // what an interrupt waits for, to be another one
+	signals <- syscall.SIGTERM
+	signals <- syscall.SIGTERM
+	select {
+	case <-over:
+		t.Fatal("a SIGTERM has ended it")
+	case <-time.After(50 * time.Millisecond):
+	}
+	signals <- os.Interrupt
+	<-over
+}
+
 // A second one ends all ranks at once, in the middle of a step.
 func TestSecondSignal(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

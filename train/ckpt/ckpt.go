@@ -9,10 +9,9 @@
 package ckpt
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 
@@ -21,18 +20,31 @@ import (
 )
 
 // Save writes what all ranks of c hold into dir, which must not be there yet. It returns when everything is on disk
-// under that name, or with an error on every rank. state, of rank 0, is kept as JSON. It writes to dir.tmp, syncs, and
-// renames, so under the name dir there is a whole checkpoint or none. An error after the renaming, in the sync of the
-// directory above, is an error of Save's although the checkpoint is there. ts must not change meanwhile. A tensor with elements that
-// no rank holds is an error, unless boxes that overlap hide it, and so are two on one rank that have the same elements of
-// one name. What several ranks hold under one name must be alike: one of them writes it.
+// under that name, or with an error on every rank: os.ErrExist if dir is there, and syscall.ENOSPC if the disk is full.
+// state, of rank 0, is kept as JSON. It writes to a directory with a name of its own beside dir, syncs, and renames, so under
+// the name dir there is a whole checkpoint or none. What Step has named and is not whole gives way to it, and is kept as
+// dir.damaged-RANDOM. Of two jobs that save to one dir at once, one gets an error. An error
+// after the renaming, in the sync of the directory above, is an error of Save's although the checkpoint is there. ts must not
+// change meanwhile. A tensor with elements that no rank holds is an error, and so are two on one rank that have the same
+// elements of one name. What several ranks hold under one name must be alike: one of them writes it.
 func Save(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
 	return save(ctx, c, &disk{}, dir, state, ts)
 }
 
-func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts []Tensor) error {
+// orders are what rank 0 tells a rank to write, and where.
+type orders struct {
+	Tmp   string `json:"tmp"`
+	Tasks []task `json:"tasks"`
+}
+
+func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts []Tensor) (err error) {
 	dir = filepath.Clean(dir)
-	what, tmp := "ckpt: Save to "+dir, dir+tmpSuffix
+	what, tmp := "ckpt: Save to "+dir, ""
+	defer func() { // on rank 0, which has made it; once dir is there, tmp is not
+		if err != nil && tmp != "" {
+			d.discard(tmp)
+		}
+	}()
 	mine, data, err := describe(ts)
 	if err == nil {
 		err = once(mine)
@@ -40,29 +52,29 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
 		return err
 	}
-	all, err := toRoot(ctx, c, mine)
+	held, err := toRoot(ctx, c, mine)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	ix := &index{}
+	var ix *index
+	all := make([]orders, c.Size())
 	if c.Rank() == 0 {
-		if ix, err = plan(all, state); err == nil {
-			err = d.begin(dir, tmp)
-		}
+		ix, tmp, err = d.begin(dir, state, held, all)
 	}
 	if err := same.Args(ctx, c, what, err); err != nil {
 		return err
 	}
-	planned, err := fromRoot(ctx, c, ix.Pieces)
+	text, err := toEach(ctx, c, all)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	planned = slices.DeleteFunc(planned, func(p piece) bool { return p.File != c.Rank() })
-	wrote, err := d.write(tmp, partName(c.Rank(), c.Size()), planned, mine, data)
+	my, err := decode[orders](text)
+	wrote := part{}
+	if err == nil {
+		wrote, err = d.write(my, partName(c.Rank(), c.Size()), mine, data)
+		err = lost(my.Tmp, err)
+	}
 	if err := same.Args(ctx, c, what, err); err != nil {
-		if c.Rank() == 0 {
-			d.discard(tmp)
-		}
 		return err
 	}
 	parts, err := toRoot(ctx, c, wrote)
@@ -70,88 +82,52 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if c.Rank() == 0 {
-		ix.Pieces = nil
-		for _, p := range parts {
-			ix.Files, ix.Pieces = append(ix.Files, p.file), append(ix.Pieces, p.Pieces...)
-		}
-		if err = d.finish(dir, tmp, ix); err != nil {
-			d.discard(tmp)
-		}
+		err = d.finish(dir, tmp, ix, parts)
 	}
 	return same.Args(ctx, c, what, err)
 }
 
-// once makes sure that no two pieces have the same elements of a box.
-func once(mine []piece) error {
-	seen := map[string][]*piece{}
-	for i := range mine {
-		p := &mine[i]
-		for _, q := range seen[p.Name] {
-			if q.Lo < p.Hi && p.Lo < q.Hi && slices.Equal(p.Offset, q.Offset) && slices.Equal(p.Size, q.Size) {
-				return fmt.Errorf("tensor %q is there twice: elements %d to %d and %d to %d", p.Name, q.Lo, q.Hi, p.Lo, p.Hi)
-			}
+// begin plans, makes the directory that is written to, and gives the ranks their orders.
+func (d *disk) begin(dir string, state any, held [][]byte, all []orders) (ix *index, tmp string, err error) {
+	pieces := make([][]piece, len(held))
+	for r, text := range held {
+		if pieces[r], err = decode[[]piece](text); err != nil {
+			return nil, "", err
 		}
-		seen[p.Name] = append(seen[p.Name], p)
 	}
-	return nil
+	ix, tasks, err := plan(pieces, state)
+	if err != nil {
+		return nil, "", err
+	}
+	if tmp, ix.Sequence, err = d.take(dir); err != nil {
+		return nil, tmp, err
+	}
+	for r := range all {
+		all[r] = orders{tmp, tasks[r]}
+	}
+	return ix, tmp, nil
 }
 
-// plan says who writes what: each range, cut wherever a holder's begins or ends, by the holder with least to write. A
-// tensor of which fewer elements are held than it has is an error; boxes that overlap count twice.
-func plan(all [][]piece, state any) (*index, error) {
-	ix := &index{Tensors: map[string]tensor{}}
-	var err error
-	if ix.State, err = json.Marshal(state); err != nil {
-		return nil, fmt.Errorf("the state: %w", err)
+// once makes sure that no two pieces have the same elements of a box.
+func once(mine []piece) error {
+	order := make([]int, len(mine))
+	for i := range order {
+		order[i] = i
 	}
-	held, keys := map[string][]piece{}, []string{}
-	for r, ps := range all {
-		for _, p := range ps {
-			t, ok := ix.Tensors[p.Name]
-			if ok && (t.Type != p.Type || !slices.Equal(t.Shape, p.Shape)) {
-				return nil, fmt.Errorf("tensor %q is %s %v on rank %d, and %s %v on a rank before it", p.Name, p.Type, p.Shape, r, t.Type, t.Shape)
-			}
-			ix.Tensors[p.Name] = tensor{p.Type, p.Shape}
-			k := fmt.Sprintf("%q %v %v", p.Name, p.Offset, p.Size)
-			if held[k] == nil {
-				keys = append(keys, k)
-			}
-			p.File = r
-			held[k] = append(held[k], p)
+	slices.SortFunc(order, func(a, b int) int {
+		p, q := &mine[a], &mine[b]
+		return cmp.Or(cmp.Compare(p.Name, q.Name), slices.Compare(p.Offset, q.Offset), slices.Compare(p.Size, q.Size), cmp.Compare(p.Lo, q.Lo))
+	})
+	var before *piece // of those of the box the one that ends last
+	for _, i := range order {
+		p := &mine[i]
+		alike := before != nil && p.Name == before.Name && slices.Equal(p.Offset, before.Offset) && slices.Equal(p.Size, before.Size)
+		if alike && p.Lo < before.Hi && p.Lo < p.Hi {
+			return fmt.Errorf("tensor %q is there twice: elements %d to %d and %d to %d", p.Name, before.Lo, before.Hi, p.Lo, p.Hi)
+		}
+		if !alike || p.Hi > before.Hi {
+			before = p
 		}
 	}
-	load, lacks := make([]int, len(all)), map[string]int{}
-	for name, t := range ix.Tensors {
-		lacks[name] = prod(t.Shape)
-	}
-	for _, k := range keys {
-		var cuts []int
-		for _, p := range held[k] {
-			cuts = append(cuts, p.Lo, p.Hi)
-		}
-		slices.Sort(cuts)
-		cuts = slices.Compact(cuts)
-		for i := 1; i < len(cuts); i++ {
-			best := -1
-			for j, p := range held[k] {
-				if p.Lo <= cuts[i-1] && cuts[i] <= p.Hi && (best < 0 || load[p.File] < load[held[k][best].File]) {
-					best = j
-				}
-			}
-			if best < 0 {
-				continue
-			}
-			p := held[k][best]
-			p.Lo, p.Hi = cuts[i-1], cuts[i]
-			load[p.File] += (p.Hi - p.Lo) * dtypes[p.Type]
-			lacks[p.Name] -= p.Hi - p.Lo
-			ix.Pieces = append(ix.Pieces, p)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(lacks)) {
-		if n := lacks[name]; n > 0 {
-			return nil, fmt.Errorf("tensor %q: no rank holds %d of its %d elements", name, n, prod(ix.Tensors[name].Shape))
-		}
-	}
-	return ix, nil
+	return nil
 }

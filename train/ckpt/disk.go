@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"syscall"
 	"unsafe"
 )
@@ -21,6 +20,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // disk is what Save does to files. fault, of tests, is asked before each write, sync and rename.
 type disk struct {
 	fault  func(op, path string) error
+	header int  // the longest that Export writes; 0: maxHeader
 	direct bool // past the page cache, where that can be: it takes less of the processors, and leaves the cache to others
 }
 
@@ -33,22 +33,6 @@ func (d *disk) ask(op, path string) error {
 
 func partName(rank, size int) string {
 	return fmt.Sprintf("part-%05d-of-%05d.safetensors", rank+1, size)
-}
-
-// begin makes tmp anew.
-func (d *disk) begin(dir, tmp string) error {
-	if _, err := os.Lstat(dir); err == nil {
-		return fmt.Errorf("%s already exists", dir)
-	} else if !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err := os.RemoveAll(tmp); err != nil {
-		return err
-	}
-	if err := d.makeAbove(filepath.Dir(dir)); err != nil {
-		return err
-	}
-	return os.Mkdir(tmp, 0o777)
 }
 
 // makeAbove makes dir and what is missing above it, each durable before what it holds.
@@ -173,32 +157,24 @@ func (d *disk) create(name string, f func(io.Writer) error) (_ *summer, err erro
 	return s, s.f.Sync()
 }
 
-// write writes a rank's part: the planned pieces, out of mine, whose memory is data.
-func (d *disk) write(tmp, name string, planned, mine []piece, data [][]byte) (part, error) {
-	entries, out, at := make([]entry, len(planned)), [][]byte{nil}, int64(0)
-	for i := range planned {
-		p := &planned[i]
-		k := slices.IndexFunc(mine, func(m piece) bool {
-			return m.Name == p.Name && slices.Equal(m.Offset, p.Offset) && slices.Equal(m.Size, p.Size) && m.Lo <= p.Lo && p.Hi <= m.Hi
-		})
-		if k < 0 {
-			return part{}, fmt.Errorf("tensor %q: no data for elements %d to %d", p.Name, p.Lo, p.Hi)
+// write writes a rank's part: what it is told to, of the pieces mine, whose memory is data.
+func (d *disk) write(o orders, name string, mine []piece, data [][]byte) (part, error) {
+	entries, out := make([]entry, len(o.Tasks)), make([][]byte, 1, len(o.Tasks)+1)
+	for i, t := range o.Tasks {
+		if t.Of < 0 || t.Of >= len(mine) || t.Lo < mine[t.Of].Lo || t.Hi > mine[t.Of].Hi || t.Hi < t.Lo {
+			return part{}, fmt.Errorf("there is no data for elements %d to %d of piece %d", t.Lo, t.Hi, t.Of)
 		}
+		p := &mine[t.Of]
 		size := dtypes[p.Type]
-		b := data[k][(p.Lo-mine[k].Lo)*size : (p.Hi-mine[k].Lo)*size]
-		shape := []int{p.Hi - p.Lo}
-		if p.Lo == 0 && p.Hi == prod(p.Size) {
+		shape := []int{t.Hi - t.Lo}
+		if t.Lo == 0 && t.Hi == prod(p.Size) {
 			shape = p.Size
 		}
-		entries[i] = entry{fmt.Sprintf("%s#%v+%v[%d:%d]", p.Name, p.Offset, p.Size, p.Lo, p.Hi), p.Type, shape}
-		p.At, out = at, append(out, b)
-		at += int64(len(b))
+		entries[i] = entry{fmt.Sprintf("%s#%v+%v[%d:%d]", p.Name, p.Offset, p.Size, t.Lo, t.Hi), p.Type, shape}
+		out = append(out, data[t.Of][(t.Lo-p.Lo)*size:(t.Hi-p.Lo)*size])
 	}
 	out[0] = header(entries)
-	for i := range planned {
-		planned[i].At += int64(len(out[0]))
-	}
-	s, err := d.create(filepath.Join(tmp, name), func(w io.Writer) error {
+	s, err := d.create(filepath.Join(o.Tmp, name), func(w io.Writer) error {
 		for _, b := range out {
 			if _, err := w.Write(b); err != nil {
 				return err
@@ -209,39 +185,38 @@ func (d *disk) write(tmp, name string, planned, mine []piece, data [][]byte) (pa
 	if err != nil {
 		return part{}, err
 	}
-	return part{file: file{name, s.n, s.sums}, Pieces: planned}, nil
+	return part{file{name, s.n, s.sums}, int64(len(out[0]))}, nil
 }
 
-// finish writes the index, and gives tmp its name.
-func (d *disk) finish(dir, tmp string, ix *index) error {
+// finish writes the index, with what the ranks say of their parts, and gives tmp its name.
+func (d *disk) finish(dir, tmp string, ix *index, parts [][]byte) error {
+	at := make([]int64, len(parts))
+	for r, text := range parts {
+		p, err := decode[part](text)
+		if err != nil {
+			return err
+		}
+		ix.Files, at[r] = append(ix.Files, p.File), p.Header
+	}
+	for i := range ix.Pieces { // which each rank has written in this order
+		p := &ix.Pieces[i]
+		p.At = at[p.File]
+		at[p.File] += int64((p.Hi - p.Lo) * dtypes[p.Type])
+	}
 	text, err := ix.text()
-	if err != nil {
-		return err
+	if err == nil {
+		err = d.file(filepath.Join(tmp, indexName), text)
 	}
-	if err := d.file(filepath.Join(tmp, indexName), text); err != nil {
-		return err
+	if err == nil {
+		err = d.publish(dir, tmp)
 	}
-	return d.publish(dir, tmp)
+	return lost(tmp, err)
 }
 
 // file writes a small file.
 func (d *disk) file(name string, text []byte) error {
 	_, err := d.create(name, func(w io.Writer) error { _, err := w.Write(text); return err })
 	return err
-}
-
-// publish gives tmp, whose files are on disk, its name.
-func (d *disk) publish(dir, tmp string) error {
-	if err := d.syncDir(tmp); err != nil {
-		return err
-	}
-	if err := d.ask("rename", dir); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, dir); err != nil {
-		return err
-	}
-	return d.syncDir(filepath.Dir(dir))
 }
 
 // syncDir makes names in dir durable. Windows has no such call.

@@ -2,6 +2,7 @@ package ckpt_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ func Example() {
 		return ckpt.Save(ctx, c, ckpt.Step(dir, 1000), map[string]int{"step": 1000}, ts)
 	})
 	job(2, func(ctx context.Context, c *ccl.Comm) error {
-		latest, err := ckpt.Latest(ctx, c, dir)
+		latest, _, err := ckpt.Latest(ctx, c, dir)
 		if err != nil {
 			return err
 		}
@@ -67,6 +68,49 @@ func Example() {
 	// step-00001000 part-00002-of-00003.safetensors
 	// step-00001000 part-00003-of-00003.safetensors
 	// hf model.safetensors
+}
+
+// The same program begins, and goes on where it was when it is started again: errors.Is gives one answer on all ranks.
+func ExampleLatest() {
+	dir, err := os.MkdirTemp("", "ckpt")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	train := func(ctx context.Context, c *ccl.Comm) error {
+		step, w := 0, []float32{0}
+		ts := []ckpt.Tensor{{Name: "w", Shape: []int{1}, Data: w}}
+		latest, passed, err := ckpt.Latest(ctx, c, dir)
+		for _, p := range passed { // why a later one is not whole
+			fmt.Println(p)
+		}
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			// Begin: set the parameters.
+		case err != nil:
+			return err
+		default:
+			if err := ckpt.Load(ctx, c, latest, &step, ts); err != nil {
+				return err
+			}
+		}
+		for end := step + 5; step < end; step++ {
+			w[0]++
+		}
+		if err := ckpt.Save(ctx, c, ckpt.Step(dir, step), step, ts); err != nil {
+			return err
+		}
+		if c.Rank() == c.Size()-1 {
+			fmt.Println("step", step, "w", w)
+		}
+		return ckpt.Keep(ctx, c, dir, 2)
+	}
+	job(2, train)
+	job(3, train)
+	// Output:
+	// step 5 w [5]
+	// step 10 w [10]
 }
 
 // job runs f as n ranks; a program starts with ccl.Join in its place.

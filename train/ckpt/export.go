@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 )
@@ -14,7 +15,7 @@ import (
 // Export writes the whole tensors of the checkpoint dir to the directory to, as Hugging Face lays them out:
 // model.safetensors, or, if that takes more than size bytes of tensors, model-00001-of-0000k.safetensors with
 // model.safetensors.index.json. With a size of 0 it is one file; a tensor larger than size gets a file of its own. One
-// process calls it, and needs memory for one tensor. Like Save it leaves all of to or nothing.
+// process calls it, and needs memory for the largest tensor, or 64 MiB. Like Save it leaves all of to or nothing.
 //
 // as gives each tensor the name and the shape that it is to have; none with the name "". If as is nil they are those
 // of the checkpoint. It is where a fused matrix, which package tp saves with three dimensions, gets its two again.
@@ -26,11 +27,7 @@ func Export(dir, to string, size int64, as func(name string, shape []int) (strin
 }
 
 func (d *disk) export(dir, to string, size int64, as func(name string, shape []int) (string, []int)) (err error) {
-	text, err := readIndex(dir)
-	if err != nil {
-		return err
-	}
-	ix, err := parseIndex(text)
+	ix, err := openIndex(dir)
 	if err != nil {
 		return err
 	}
@@ -38,38 +35,45 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 	if err != nil {
 		return err
 	}
-	tmp := to + tmpSuffix
-	if err := d.begin(to, tmp); err != nil {
+	if err := ix.needed(files).present(dir); err != nil { // before there is memory for all that the index says there is
+		return err
+	}
+	heads := make([][]byte, len(files))
+	where, total := map[string]string{}, 0
+	name := func(i int) string {
+		if len(files) == 1 {
+			return modelName
+		}
+		return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, len(files))
+	}
+	for i, es := range files {
+		entries := make([]entry, len(es))
+		for k, e := range es {
+			entries[k], where[e.name] = e.entry, name(i)
+			total += e.bytes()
+		}
+		most := cmp.Or(d.header, maxHeader)
+		if heads[i] = header(entries); len(heads[i])-8 > most {
+			return fmt.Errorf("%s would have a header of %d bytes, and readers of safetensors take at most %d: give a smaller size, for more files",
+				name(i), len(heads[i])-8, most)
+		}
+	}
+	tmp, _, err := d.take(to)
+	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
+			err = lost(tmp, err)
 			d.discard(tmp)
 		}
 	}()
-	where, total := map[string]string{}, 0
 	for i, es := range files {
-		name := modelName
-		if len(files) > 1 {
-			name = fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, len(files))
-		}
-		entries := make([]entry, len(es))
-		for k, e := range es {
-			entries[k], where[e.name] = e.entry, name
-			total += e.bytes()
-		}
-		_, err := d.create(filepath.Join(tmp, name), func(w io.Writer) error {
-			_, err := w.Write(header(entries))
-			for _, e := range es {
-				b := make([]byte, e.bytes())
-				if err == nil {
-					err = ix.fill(dir, []piece{e.from}, [][]byte{b})
-				}
-				if err == nil {
-					_, err = w.Write(b)
-				}
+		_, err := d.create(filepath.Join(tmp, name(i)), func(w io.Writer) error {
+			if _, err := w.Write(heads[i]); err != nil {
+				return err
 			}
-			return err
+			return ix.copy(w, dir, es)
 		})
 		if err != nil {
 			return err
@@ -87,6 +91,57 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 	return d.publish(to, tmp)
 }
 
+// needed is ix with those of its files alone that have elements of what is exported: of a damaged checkpoint what is left can be.
+func (ix *index) needed(files [][]exported) *index {
+	in := make([]bool, len(ix.Files))
+	for _, es := range files {
+		for _, e := range es {
+			for _, p := range ix.of[e.from.Name] {
+				in[p.File] = true
+			}
+		}
+	}
+	n := &index{}
+	for i, f := range ix.Files {
+		if in[i] {
+			n.Files = append(n.Files, f)
+		}
+	}
+	return n
+}
+
+// together is how many bytes of tensors Export reads at once, unless one is larger: each block of a part that they are in is
+// read and verified once.
+const together = 64 << 20
+
+// copy writes tensors, whole, one after the other.
+func (ix *index) copy(w io.Writer, dir string, es []exported) error {
+	var memory []byte
+	for len(es) > 0 {
+		n, k := 0, 0
+		for ; k < len(es) && (k == 0 || n+es[k].bytes() <= together); k++ {
+			n += es[k].bytes()
+		}
+		if cap(memory) < n {
+			memory = make([]byte, n)
+		}
+		var want []piece
+		var data [][]byte
+		rest := memory[:n]
+		for _, e := range es[:k] {
+			want, data, rest = append(want, e.from), append(data, rest[:e.bytes()]), rest[e.bytes():]
+		}
+		if err := ix.fill(dir, want, data); err != nil {
+			return err
+		}
+		if _, err := w.Write(memory[:n]); err != nil {
+			return err
+		}
+		es = es[k:]
+	}
+	return nil
+}
+
 // exported is a tensor, and what it comes from.
 type exported struct {
 	entry
@@ -100,14 +155,14 @@ func (ix *index) pack(size int64, as func(string, []int) (string, []int)) (files
 	left, seen := int64(0), map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(ix.Tensors)) {
 		t, have := ix.Tensors[name], 0
-		from, err := whole(name, t.Type, t.Shape)
+		from, err := wholePiece(name, t.Type, t.Shape)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range ix.of[name] {
 			have += p.Hi - p.Lo
 		}
-		if have < from.Hi { // before there is memory for all that the index says there is
+		if have != from.Hi { // before there is memory for all that the index says there is
 			return nil, fmt.Errorf("tensor %q has %d elements, but %d are present", name, from.Hi, have)
 		}
 		e := exported{entry{name, t.Type, t.Shape}, from}
@@ -117,7 +172,7 @@ func (ix *index) pack(size int64, as func(string, []int) (string, []int)) (files
 		if e.name == "" {
 			continue
 		}
-		to, err := whole(e.name, t.Type, e.shape)
+		to, err := wholePiece(e.name, t.Type, e.shape)
 		switch {
 		case err != nil:
 			return nil, err
@@ -135,6 +190,19 @@ func (ix *index) pack(size int64, as func(string, []int) (string, []int)) (files
 			left -= n
 		}
 		files[len(files)-1] = append(files[len(files)-1], e)
+	}
+	for _, name := range slices.Sorted(maps.Keys(ix.Others)) {
+		o := ix.Others[name]
+		if as != nil {
+			shape := make([]int, len(o.Shape))
+			for d, v := range o.Shape {
+				shape[d] = int(min(v, math.MaxInt))
+			}
+			if to, _ := as(name, shape); to == "" {
+				continue
+			}
+		}
+		return nil, fmt.Errorf("tensor %q is %v, which Export cannot write: leave it out", name, o)
 	}
 	if files == nil {
 		return nil, errors.New("there is nothing to export")

@@ -38,7 +38,7 @@ func TestFullDisk(t *testing.T) {
 			err := save(ctx, c, d, Step(dir, 2), 2, ts(2))
 			require.ErrorContains(t, err, syscall.ENOSPC.Error())
 			require.ErrorContains(t, err, "-of-00002.safetensors")
-			from, err := Latest(ctx, c, dir)
+			from, _, err := Latest(ctx, c, dir)
 			require.NoError(t, err)
 			require.Equal(t, Step(dir, 1), from)
 			got := ts(0)

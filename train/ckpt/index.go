@@ -1,13 +1,18 @@
 package ckpt
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 const (
@@ -20,6 +25,14 @@ type tensor struct {
 	Shape []int  `json:"shape"`
 }
 
+// other is a tensor of a type or a size that this package does not move.
+type other struct {
+	Type  string   `json:"type"`
+	Shape []uint64 `json:"shape"`
+}
+
+func (o other) String() string { return fmt.Sprintf("%q %v", o.Type, o.Shape) }
+
 type file struct {
 	Name string   `json:"name"`
 	Size int64    `json:"size"`
@@ -28,17 +41,25 @@ type file struct {
 
 // part is what a rank says of its file.
 type part struct {
-	file
-	Pieces []piece `json:"pieces"`
+	File   file  `json:"file"`
+	Header int64 `json:"header"` // bytes, which the pieces follow
 }
 
 type index struct {
-	State   json.RawMessage   `json:"state"`
-	Tensors map[string]tensor `json:"tensors"`
-	Files   []file            `json:"files"`
-	Pieces  []piece           `json:"pieces"`
+	Sequence int64             `json:"sequence"`        // of the checkpoints of a directory, in the order in which they were saved
+	State    json.RawMessage   `json:"state,omitempty"` // none of another program
+	Tensors  map[string]tensor `json:"tensors"`
+	Files    []file            `json:"files"`
+	Pieces   []piece           `json:"pieces"`
+	From     string            `json:"from,omitempty"`   // the file of another program that says what there is
+	Others   map[string]other  `json:"others,omitempty"` // what this package does not move of it
 
 	of map[string][]piece // Pieces by tensor
+}
+
+// name is the file that says what a checkpoint in dir has.
+func (ix *index) name(dir string) string {
+	return filepath.Join(dir, cmp.Or(ix.From, indexName))
 }
 
 type envelope struct {
@@ -52,13 +73,48 @@ func (ix *index) text() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(envelope{format, crc32.Checksum(body, castagnoli), body})
+	// As json.Marshal writes an envelope, without another pass over the body.
+	return fmt.Appendf(nil, `{"format":%q,"crc32c":%d,"index":%s}`, format, crc32.Checksum(body, castagnoli), body), nil
+}
+
+// maxIndex is more than an index of a million tensors has.
+const maxIndex = 1 << 30
+
+// openRegular opens a file to read it: no device, which may never end, and no pipe, whose opening may never end.
+func openRegular(name string) (*os.File, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	return os.Open(name)
+}
+
+// readRegular is the content of a file that has at most so many bytes.
+func readRegular(name string, most int64) ([]byte, error) {
+	f, err := openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > most {
+		return nil, fmt.Errorf("%s has %d bytes: more than the %d that are read", name, info.Size(), most)
+	}
+	text := make([]byte, info.Size())
+	_, err = io.ReadFull(f, text)
+	return text, err
 }
 
 // readIndex is the index of dir, as text: its own, else one of what another program has written there.
 func readIndex(dir string) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(dir, indexName))
-	if !errors.Is(err, os.ErrNotExist) {
+	text, err := readRegular(filepath.Join(dir, indexName), maxIndex)
+	if !errors.Is(err, fs.ErrNotExist) {
 		return text, err
 	}
 	ix, other := foreign(dir)
@@ -69,6 +125,15 @@ func readIndex(dir string) ([]byte, error) {
 		return nil, err
 	}
 	return ix.text()
+}
+
+// openIndex is the index of dir.
+func openIndex(dir string) (*index, error) {
+	text, err := readIndex(dir)
+	if err != nil {
+		return nil, err
+	}
+	return parseIndex(text)
 }
 
 // parseIndex takes text of unknown origin: what it returns refers to nothing outside of what it describes.
@@ -87,6 +152,9 @@ func parseIndex(text []byte) (*index, error) {
 	if err := json.Unmarshal(e.Index, ix); err != nil {
 		return nil, fmt.Errorf("%s is damaged: %w", indexName, err)
 	}
+	if ix.Sequence < 0 || ix.Sequence >= maxSequence || ix.From != "" && !plain(ix.From) {
+		return nil, fmt.Errorf("%s: sequence %d, from %q", indexName, ix.Sequence, ix.From)
+	}
 	for _, f := range ix.Files {
 		blocks := f.Size/block + min(f.Size%block, 1)
 		if f.Size < 0 || f.Sums != nil && int64(len(f.Sums)) != blocks || !plain(f.Name) {
@@ -94,7 +162,7 @@ func parseIndex(text []byte) (*index, error) {
 		}
 	}
 	for name, t := range ix.Tensors {
-		if _, err := whole(name, t.Type, t.Shape); err != nil {
+		if _, err := wholePiece(name, t.Type, t.Shape); err != nil {
 			return nil, fmt.Errorf("%s: %w", indexName, err)
 		}
 	}
@@ -112,10 +180,42 @@ func parseIndex(text []byte) (*index, error) {
 		}
 		ix.of[p.Name] = append(ix.of[p.Name], *p)
 	}
-	return ix, nil
+	return ix, ix.apart()
 }
 
-// plain reports whether name is that of a file in the directory itself.
+// apart makes sure that pieces have no byte of a file in common, and that those of a tensor have no more elements than it: so
+// what they take is no more than what the files have.
+func (ix *index) apart() error {
+	for name, ps := range ix.of {
+		have := 0
+		for i := range ps {
+			n := ps[i].Hi - ps[i].Lo
+			if n > prod(ix.Tensors[name].Shape)-have {
+				return fmt.Errorf("%s: pieces of tensor %q overlap", indexName, name)
+			}
+			have += n
+		}
+	}
+	order := make([]int, 0, len(ix.Pieces))
+	for i := range ix.Pieces {
+		if ix.Pieces[i].Lo < ix.Pieces[i].Hi {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		p, q := &ix.Pieces[a], &ix.Pieces[b]
+		return cmp.Or(cmp.Compare(p.File, q.File), cmp.Compare(p.At, q.At))
+	})
+	for i := 1; i < len(order); i++ {
+		p, q := &ix.Pieces[order[i-1]], &ix.Pieces[order[i]]
+		if p.File == q.File && p.At+int64((p.Hi-p.Lo)*dtypes[p.Type]) > q.At {
+			return fmt.Errorf("%s: tensors %q and %q overlap in a file", indexName, p.Name, q.Name)
+		}
+	}
+	return nil
+}
+
+// plain reports whether name is that of a file in the directory itself, and can be printed.
 func plain(name string) bool {
-	return name != "" && name == filepath.Base(name) && filepath.IsLocal(name)
+	return name != "" && name == filepath.Base(name) && filepath.IsLocal(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }

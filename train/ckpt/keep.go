@@ -1,22 +1,19 @@
 package ckpt
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// Keep removes from dir all but the newest n whole checkpoints whose names Step has made, and what a Save of a step before
-// the newest has left unfinished. Rank 0 removes; all ranks get its error. A checkpoint that is to go is renamed first, so
-// that no half of one is taken for a whole. What is damaged stays, and does not count.
+// Keep removes from dir all but the n whole checkpoints that were saved last, of those whose names Step has made, and what a
+// Save has left unfinished that began before the one before the last. Rank 0 removes; all ranks get its error. A checkpoint that is to
+// go is renamed first, so that no half of one is taken for a whole. What is damaged stays, and does not count.
 func Keep(ctx context.Context, c *ccl.Comm, dir string, n int) error {
 	what := fmt.Sprintf("ckpt: Keep %d in %s", n, dir)
 	var bad error
@@ -35,45 +32,86 @@ func Keep(ctx context.Context, c *ccl.Comm, dir string, n int) error {
 
 // keep is Keep on rank 0.
 func (d *disk) keep(dir string, n int) error {
-	steps, err := wholeSteps(dir)
+	steps, err := listSteps(dir)
 	if err != nil {
 		return err
 	}
-	if len(steps) == 0 {
+	var old []string
+	kept, last := 0, int64(0)
+	for _, s := range steps {
+		if whole(filepath.Join(dir, s.name)) != nil {
+			continue
+		}
+		if kept == 0 {
+			last = s.sequence
+		}
+		if kept++; kept > n {
+			old = append(old, s.name)
+		}
+	}
+	if kept == 0 { // what is unfinished may be the best that there is
 		return nil
 	}
-	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(b.number, a.number) })
-	for _, s := range steps[min(n, len(steps)):] {
-		name := filepath.Join(dir, s.name)
-		if err := d.ask("rename", name); err != nil {
-			return err
+	return d.clear(dir, old, func(e entryName) bool { return e.gone || e.tmp && e.sequence < last })
+}
+
+// Forget removes from dir the checkpoints of the steps after step, and what a Save of one of those has left unfinished, so
+// that a training goes back to step and on from there: the steps that it saves again are not there yet. Step must be whole.
+// Rank 0 removes; all ranks get its error.
+func Forget(ctx context.Context, c *ccl.Comm, dir string, step int) error {
+	what := fmt.Sprintf("ckpt: Forget what is after step %d in %s", step, dir)
+	if err := same.Args(ctx, c, what, nil, "the directory "+dir, fmt.Sprintf("step %d", step)); err != nil {
+		return err
+	}
+	var err error
+	if c.Rank() == 0 {
+		err = (&disk{}).forget(dir, step)
+	}
+	return same.Args(ctx, c, what, err)
+}
+
+// forget is Forget on rank 0.
+func (d *disk) forget(dir string, number int) error {
+	if err := whole(Step(dir, number)); err != nil {
+		return fmt.Errorf("there is no going back to it: %w", err)
+	}
+	steps, err := listSteps(dir)
+	if err != nil {
+		return err
+	}
+	var later []string
+	for _, s := range steps {
+		if s.number > number {
+			later = append(later, s.name)
 		}
-		if err := os.Rename(name, name+goneSuffix); err != nil {
+	}
+	return d.clear(dir, later, func(e entryName) bool { return e.number > number })
+}
+
+// clear removes checkpoints from dir, by their names, and what else goes of that which is unfinished or half removed. Whenever
+// it ends, each is whole under its name, or has lost it.
+func (d *disk) clear(dir string, names []string, goes func(entryName) bool) error {
+	es, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range es {
+		if x := parseName(e.Name()); x.number >= 0 && (x.tmp || x.gone) && goes(x) {
+			names = append(names, e.Name())
+		}
+	}
+	for i, name := range names {
+		if names[i], err = d.setAside(filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
 	if err := d.syncDir(dir); err != nil {
 		return err
 	}
-	es, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range es {
-		rest := strings.TrimSuffix(strings.TrimSuffix(e.Name(), goneSuffix), tmpSuffix)
-		number, ok := stepOf(rest)
-		if !ok || rest == e.Name() || number > steps[0].number { // a whole one, or that of a Save that goes on
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return err
+	for _, gone := range names {
+		if gone != "" {
+			err = errors.Join(err, os.RemoveAll(gone))
 		}
 	}
-	return nil
+	return err
 }
-
-// goneSuffix is what the name of a checkpoint gets that is being removed, tmpSuffix that of one that is being written.
-const (
-	goneSuffix = ".gone"
-	tmpSuffix  = ".tmp"
-)

@@ -29,7 +29,7 @@ func TestKeep(t *testing.T) {
 			require.NoError(t, Save(t.Context(), c, Step(dir, i), i, held(c.Rank(), 2, true)))
 		}
 		if c.Rank() == 0 {
-			for _, name := range []string{"step-00000001.tmp", "step-00000009.tmp", "mine", "step-00000002.gone"} {
+			for _, name := range []string{"step-00000001.tmp-3-a", "step-00000001.tmp-4-a", "mine", "step-00000002.gone-a", "step-00000003.tmp-1-a.gone-a"} {
 				require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o777))
 			}
 			require.NoError(t, os.WriteFile(filepath.Join(Step(dir, 0), indexName), []byte("spoilt"), 0o666))
@@ -37,8 +37,8 @@ func TestKeep(t *testing.T) {
 		require.NoError(t, ccl.Barrier(t.Context(), c))
 		require.NoError(t, Keep(t.Context(), c, dir, 2))
 		if c.Rank() == 0 {
-			// What was spoilt stays, as does what a Save of a later step may be writing, and what Step has not named.
-			require.Equal(t, []string{"mine", "step-00000000", "step-00000002", "step-00000003", "step-00000009.tmp"}, names(t, dir))
+			// What was spoilt stays, as does what a Save that began later may be writing, and what Step has not named.
+			require.Equal(t, []string{"mine", "step-00000000", "step-00000001.tmp-4-a", "step-00000002", "step-00000003"}, names(t, dir))
 		}
 		require.ErrorContains(t, Keep(t.Context(), c, dir, 0), "at least one checkpoint must be kept")
 		require.ErrorContains(t, Keep(t.Context(), c, dir, 1+c.Rank()), "rank 1")
@@ -46,7 +46,59 @@ func TestKeep(t *testing.T) {
 	})
 	d := &disk{fault: func(string, string) error { return errors.New("read-only") }}
 	require.ErrorContains(t, d.keep(dir, 1), "read-only")
-	from, err := latest(dir)
+	from, _, err := findLatest(dir)
 	require.NoError(t, err)
 	require.Equal(t, Step(dir, 3), from)
+}
+
+// unfinished are the entries beside name that a writer or a remover of it has left.
+func unfinished(t testing.TB, name string) (list []string) {
+	for _, e := range names(t, filepath.Dir(name)) {
+		if x := parseName(e); x.of == filepath.Base(name) && (x.tmp || x.gone) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// An error in the middle of a Keep or a Forget leaves each checkpoint whole under its name, or without its name, and the
+// one that is to stay.
+func TestKeepFaults(t *testing.T) {
+	c := alone(t)
+	for name, f := range map[string]func(d *disk, dir string) error{
+		"Keep":   func(d *disk, dir string) error { return d.keep(dir, 2) },
+		"Forget": func(d *disk, dir string) error { return d.forget(dir, 2) },
+	} {
+		for at := 1; ; at++ {
+			dir, seen, hit := t.TempDir(), 0, false
+			for s := 1; s <= 4; s++ {
+				require.NoError(t, Save(t.Context(), c, Step(dir, s), s, vector(0, 1, float32(s))))
+			}
+			d := &disk{fault: func(op, path string) error {
+				if seen++; seen == at {
+					hit = true
+					return errors.New("the end")
+				}
+				return nil
+			}}
+			err := f(d, dir)
+			if !hit {
+				require.NoError(t, err)
+				require.Len(t, names(t, dir), 2, name)
+				require.Greater(t, at, 2)
+				break
+			}
+			require.ErrorContains(t, err, "the end")
+			steps, err := listSteps(dir)
+			require.NoError(t, err)
+			for _, s := range steps {
+				require.EqualValues(t, s.number, valueOf(t, c, filepath.Join(dir, s.name), 1))
+			}
+			if name == "Forget" {
+				require.EqualValues(t, 2, valueOf(t, c, Step(dir, 2), 1))
+			}
+			require.NoError(t, f(&disk{}, dir), "again")
+			require.Len(t, names(t, dir), 2)
+		}
+	}
 }

@@ -1,10 +1,15 @@
 package ckpt
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,76 +17,180 @@ import (
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// Step is the name of the checkpoint of a step in dir: dir/step-00001000. Latest and Keep look for those of
-// steps from 0 on.
-func Step(dir string, step int) string { return filepath.Join(dir, fmt.Sprintf("step-%08d", step)) }
-
-// Latest is the whole checkpoint of the highest step in dir, whose entries Step names: rank 0 looks, and tells all. If
-// there is none, all ranks get an error that wraps os.ErrNotExist on rank 0.
-func Latest(ctx context.Context, c *ccl.Comm, dir string) (string, error) {
+// Latest is the whole checkpoint in dir that was saved last, of those that Step has named: its index is not damaged, and each
+// of its files has its size. passed says of each that was saved after it why it is not whole. Rank 0 looks, and tells all.
+//
+// If there is none, not even a damaged one, all ranks get an error that is os.ErrNotExist: a program that resumes or begins
+// may ask for that. If all are damaged, the error is another one.
+func Latest(ctx context.Context, c *ccl.Comm, dir string) (latest string, passed []error, err error) {
 	what := "ckpt: Latest in " + dir
-	name, err := []byte(nil), error(nil)
+	var found []string
 	if c.Rank() == 0 {
-		var s string
-		s, err = latest(dir)
-		name = []byte(s)
-	}
-	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
-		return "", err
-	}
-	if name, err = broadcast(ctx, c, name); err != nil {
-		return "", fmt.Errorf("%s: %w", what, err)
-	}
-	return string(name), nil
-}
-
-func latest(dir string) (string, error) {
-	steps, err := wholeSteps(dir)
-	if err != nil {
-		return "", err
-	}
-	best := step{number: -1}
-	for _, s := range steps {
-		if s.number > best.number {
-			best = s
+		latest, passed, err = findLatest(dir)
+		found = append(found, latest)
+		for _, e := range passed {
+			found = append(found, e.Error())
 		}
 	}
-	if best.number < 0 {
-		return "", fmt.Errorf("no complete checkpoint there: %w", os.ErrNotExist)
+	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
+		return "", nil, err
 	}
-	return filepath.Join(dir, best.name), nil
+	text, err := broadcast(ctx, c, encode(found))
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", what, err)
+	}
+	found, err = decode[[]string](text)
+	if err := same.Args(ctx, c, what, err); err != nil {
+		return "", nil, err
+	}
+	passed = nil
+	for _, e := range found[1:] {
+		passed = append(passed, errors.New(e))
+	}
+	return found[0], passed, nil
+}
+
+func findLatest(dir string) (latest string, passed []error, err error) {
+	steps, err := listSteps(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, s := range steps {
+		name := filepath.Join(dir, s.name)
+		err := whole(name)
+		if err == nil {
+			return name, passed, nil
+		}
+		passed = append(passed, fmt.Errorf("%s is not whole: %w", name, err))
+	}
+	if len(steps) == 0 {
+		return "", nil, fmt.Errorf("no checkpoint there: %w", fs.ErrNotExist)
+	}
+	// Not os.ErrNotExist, whatever is missing: who began anew would not see that there was something.
+	return "", nil, fmt.Errorf("none of the %d there is whole: %v", len(steps), errors.Join(passed...))
 }
 
 // step is a checkpoint in its directory.
 type step struct {
-	number int
-	name   string
+	sequence int64 // its place in time
+	number   int
+	name     string
 }
 
-// stepOf is the number in a name that Step has made.
-func stepOf(name string) (number int, ok bool) {
-	digits, ok := strings.CutPrefix(name, "step-")
-	number, err := strconv.Atoi(digits)
-	return number, ok && err == nil && number >= 0
-}
-
-// wholeSteps lists the checkpoints in dir that have an index.
-func wholeSteps(dir string) (list []step, err error) {
+// listSteps lists the checkpoints in dir, the last one first: where a training has gone back, that is not the highest step.
+func listSteps(dir string) (list []step, err error) {
 	es, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range es {
-		number, ok := stepOf(e.Name())
-		if !ok {
-			continue
+		if number, ok := stepOf(e.Name()); ok {
+			list = append(list, step{sequenceOf(filepath.Join(dir, e.Name())), number, e.Name()})
 		}
-		if text, err := readIndex(filepath.Join(dir, e.Name())); err != nil {
-			continue
-		} else if _, err := parseIndex(text); err != nil {
-			continue
-		}
-		list = append(list, step{number, e.Name()})
 	}
+	// One whose place is not known, since its index is gone, comes where its number belongs.
+	slices.SortFunc(list, func(a, b step) int { return cmp.Compare(a.number, b.number) })
+	last := int64(0)
+	for i := range list {
+		if list[i].sequence == 0 {
+			list[i].sequence = last
+		}
+		last = max(last, list[i].sequence)
+	}
+	slices.SortFunc(list, func(a, b step) int {
+		return -cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.number, b.number))
+	})
 	return list, nil
+}
+
+const maxSequence = 1 << 53
+
+// begins is how an index begins: its place among the checkpoints of a directory comes first.
+var begins = regexp.MustCompile(`^\{"format":"goccl-ckpt/1","crc32c":\d+,"index":\{"sequence":(\d+)[,}]`)
+
+// sequenceOf is the place of a checkpoint in time, read without the rest of its index. 0 if it is not known.
+func sequenceOf(dir string) int64 {
+	f, err := openRegular(filepath.Join(dir, indexName))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	b := make([]byte, 128)
+	n, _ := f.ReadAt(b, 0)
+	m := begins.FindSubmatch(b[:n])
+	if m == nil {
+		return 0
+	}
+	k, err := strconv.ParseInt(string(m[1]), 10, 64)
+	if err != nil || k >= maxSequence {
+		return 0
+	}
+	return k
+}
+
+// lastSequence is the highest in dir, whose entries are es.
+func lastSequence(dir string, es []os.DirEntry) (last int64) {
+	for _, e := range es {
+		if _, ok := stepOf(e.Name()); ok {
+			last = max(last, sequenceOf(filepath.Join(dir, e.Name())))
+		}
+	}
+	return last
+}
+
+// whole is an error if dir is not a whole checkpoint.
+func whole(dir string) error {
+	ix, err := openIndex(dir)
+	if err != nil {
+		return err
+	}
+	return ix.present(dir)
+}
+
+// present is an error unless each file is in dir, in its size. It names those that are not, and those that are.
+func (ix *index) present(dir string) error {
+	var bad, good []string
+	for i := range ix.Files {
+		f := &ix.Files[i]
+		if err := f.present(dir); err != nil {
+			bad = append(bad, err.Error())
+		} else {
+			good = append(good, f.Name)
+		}
+	}
+	if bad == nil {
+		return nil
+	}
+	return fmt.Errorf("%s; whole by size: %s", some(bad), some(good))
+}
+
+// present is an error unless the file is in dir, in its size.
+func (f *file) present(dir string) error {
+	name := filepath.Join(dir, f.Name)
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s is missing", name) // which is damage: the checkpoint exists
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", name)
+	case info.Size() < f.Size:
+		return fmt.Errorf("%s is truncated: it has %d bytes of %d", name, info.Size(), f.Size)
+	case info.Size() > f.Size:
+		return fmt.Errorf("%s has %d bytes, but should have %d", name, info.Size(), f.Size)
+	}
+	return nil
+}
+
+// some lists the first names, and counts the rest.
+func some(names []string) string {
+	const most = 4
+	switch n := len(names); {
+	case n == 0:
+		return "none"
+	case n > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
+	}
+	return strings.Join(names, ", ")
 }

@@ -4,11 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -45,7 +41,14 @@ func Load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) 
 	if err == nil {
 		err = ix.fill(dir, want, data)
 	}
-	if err == nil && state != nil {
+	for i := range want {
+		if want[i].Type == "BOOL" { // of which Go has two
+			for k, b := range data[i] {
+				data[i][k] = min(b, 1)
+			}
+		}
+	}
+	if err == nil && state != nil && ix.State != nil {
 		err = json.Unmarshal(ix.State, state)
 	}
 	return same.Args(ctx, c, what, err)
@@ -56,11 +59,14 @@ func (ix *index) fill(dir string, want []piece, data [][]byte) error {
 	reads := make([][]read, len(ix.Files))
 	for i, w := range want {
 		t, ok := ix.Tensors[w.Name]
+		if o, is := ix.Others[w.Name]; !ok && is {
+			return fmt.Errorf("tensor %q is %v in %s, which Load does not know", w.Name, o, ix.name(dir))
+		}
 		if !ok {
-			return fmt.Errorf("%s has no tensor %q", filepath.Join(dir, indexName), w.Name)
+			return fmt.Errorf("%s has no tensor %q", ix.name(dir), w.Name)
 		}
 		if t.Type != w.Type || !slices.Equal(t.Shape, w.Shape) {
-			return fmt.Errorf("tensor %q is %s %v in %s, but %s %v is wanted", w.Name, t.Type, t.Shape, filepath.Join(dir, indexName), w.Type, w.Shape)
+			return fmt.Errorf("tensor %q is %s %v in %s, but %s %v is wanted", w.Name, t.Type, t.Shape, ix.name(dir), w.Type, w.Shape)
 		}
 		size := dtypes[w.Type]
 		var got []run
@@ -73,21 +79,38 @@ func (ix *index) fill(dir string, want []piece, data [][]byte) error {
 		slices.SortFunc(got, func(a, b run) int { return cmp.Compare(a.dst, b.dst) })
 		end := 0
 		for _, r := range got {
-			if r.dst > end {
+			if r.dst != end {
 				break
 			}
-			end = max(end, r.dst+r.n)
+			end += r.n
 		}
 		if end < w.Hi-w.Lo {
-			return fmt.Errorf("%s lacks element %d of the wanted part of tensor %q", filepath.Join(dir, indexName), w.Lo+end, w.Name)
+			return fmt.Errorf("%s lacks element %d of the wanted part of tensor %q, or has it twice", ix.name(dir), w.Lo+end, w.Name)
 		}
 	}
 	for f, rs := range reads {
 		if err := readPart(dir, &ix.Files[f], rs); err != nil {
-			return err
+			return ix.beside(dir, f, err)
 		}
 	}
 	return nil
+}
+
+// beside is the error about one file of a checkpoint, and says how the others are.
+func (ix *index) beside(dir string, bad int, err error) error {
+	others := *ix
+	others.Files = slices.Delete(slices.Clone(ix.Files), bad, bad+1)
+	if len(others.Files) == 0 {
+		return err
+	}
+	if also := others.present(dir); also != nil {
+		return fmt.Errorf("%w; also %w", err, also)
+	}
+	var good []string
+	for _, f := range others.Files {
+		good = append(good, f.Name)
+	}
+	return fmt.Errorf("%w; whole by size: %s", err, some(good))
 }
 
 // read wants dst from byte at of a part on.
@@ -102,31 +125,15 @@ func readPart(dir string, f *file, rs []read) (err error) {
 	if len(rs) == 0 {
 		return nil
 	}
-	name := filepath.Join(dir, f.Name)
-	slices.SortFunc(rs, func(a, b read) int { return cmp.Compare(a.at, b.at) })
-	o, err := os.Open(name)
+	p, err := openPart(dir, f)
 	if err != nil {
 		return fmt.Errorf("tensor %q: %w", rs[0].name, err)
 	}
-	defer o.Close()
-	buf, have := make([]byte, min(block, f.Size)), int64(-1)
+	defer p.Close()
+	slices.SortFunc(rs, func(a, b read) int { return cmp.Compare(a.at, b.at) })
 	for _, r := range rs {
-		for len(r.dst) > 0 {
-			k := r.at / block
-			b := buf[:min(block, f.Size-k*block)]
-			if k != have {
-				if _, err := o.ReadAt(b, k*block); errors.Is(err, io.EOF) {
-					return fmt.Errorf("%s: tensor %q: the file is truncated: it should have %d bytes", name, r.name, f.Size)
-				} else if err != nil {
-					return fmt.Errorf("%s: tensor %q: %w", name, r.name, err)
-				}
-				if f.Sums != nil && crc32.Checksum(b, castagnoli) != f.Sums[k] {
-					return fmt.Errorf("%s: tensor %q: the file is damaged between bytes %d and %d", name, r.name, k*block, k*block+int64(len(b)))
-				}
-				have = k
-			}
-			n := copy(r.dst, b[r.at-k*block:])
-			r.dst, r.at = r.dst[n:], r.at+int64(n)
+		if err := p.read(r.dst, r.at); err != nil {
+			return fmt.Errorf("tensor %q: %w", r.name, err)
 		}
 	}
 	return nil

@@ -163,7 +163,7 @@ func TestResume(t *testing.T) {
 							require.NoError(t, tr.zero.Load(t.Context(), k, gpt.Init[float32](model, u, 1), 0))
 						}
 					} else {
-						from, err := ckpt.Latest(t.Context(), c, dir)
+						from, _, err := ckpt.Latest(t.Context(), c, dir)
 						require.NoError(t, err)
 						require.Equal(t, ckpt.Step(dir, i-1), from)
 						require.NoError(t, tr.load(t.Context(), c, from))

@@ -7,12 +7,20 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
+// What ranks tell each other is decoded where an error becomes that of all of them.
+func decode[T any](text []byte) (v T, err error) {
+	err = json.Unmarshal(text, &v)
+	return v, err
+}
+
+func encode(v any) []byte {
+	text, _ := json.Marshal(v) // of types of this package that have no error
+	return text
+}
+
 // toRoot collects a value from each rank, at rank 0.
-func toRoot[T any](ctx context.Context, c *ccl.Comm, v T) ([]T, error) {
-	mine, err := json.Marshal(v) // of a type that has no such error
-	if err != nil {
-		return nil, err
-	}
+func toRoot(ctx context.Context, c *ccl.Comm, v any) (list [][]byte, err error) {
+	mine := encode(v)
 	counts := make([]int, c.Size())
 	if err := ccl.AllGather(ctx, c, counts, []int{len(mine)}); err != nil {
 		return nil, err
@@ -28,26 +36,27 @@ func toRoot[T any](ctx context.Context, c *ccl.Comm, v T) ([]T, error) {
 	if err := ccl.GatherV(ctx, c, all, counts, mine, 0); err != nil || c.Rank() != 0 {
 		return nil, err
 	}
-	out := make([]T, len(counts))
-	for r, k := range counts {
-		if err := json.Unmarshal(all[:k], &out[r]); err != nil {
-			return nil, err
-		}
-		all = all[k:]
+	for _, k := range counts {
+		list, all = append(list, all[:k:k]), all[k:]
 	}
-	return out, nil
+	return list, nil
 }
 
-// fromRoot is rank 0's value.
-func fromRoot[T any](ctx context.Context, c *ccl.Comm, v T) (got T, err error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return got, err
+// toEach gives each rank its value of rank 0's list.
+func toEach[T any](ctx context.Context, c *ccl.Comm, list []T) ([]byte, error) {
+	counts := make([]int, c.Size())
+	var all []byte
+	if c.Rank() == 0 {
+		for r, v := range list {
+			text := encode(v)
+			counts[r], all = len(text), append(all, text...)
+		}
 	}
-	if text, err = broadcast(ctx, c, text); err != nil {
-		return got, err
+	if err := ccl.Broadcast(ctx, c, counts, 0); err != nil {
+		return nil, err
 	}
-	return got, json.Unmarshal(text, &got)
+	mine := make([]byte, counts[c.Rank()])
+	return mine, ccl.ScatterV(ctx, c, mine, all, counts, 0)
 }
 
 // broadcast gives rank 0's text to all.

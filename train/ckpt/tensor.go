@@ -17,7 +17,7 @@ type Tensor struct {
 	Shape        []int // of the whole tensor
 	Offset, Size []int // the box of it that this rank works on, as tp splits it; nil: all of it
 	Lo, Hi       int   // the elements of the box, row-major, that are here, as zero splits them; 0, 0 and Data: all
-	Data         any   // []T of one of the types that ccl names, such as []float32 or []ccl.BFloat16
+	Data         any   // []T of one of the types that ccl names, such as []float32 or []ccl.BFloat16, or []bool
 }
 
 // piece is a range of a box of a tensor, and where it is.
@@ -33,8 +33,8 @@ type piece struct {
 	At     int64  `json:"at"` // byte of the file
 }
 
-// whole is all of a tensor, whose shape is checked.
-func whole(name, dtype string, shape []int) (piece, error) {
+// wholePiece is all of a tensor, whose shape is checked.
+func wholePiece(name, dtype string, shape []int) (piece, error) {
 	p := piece{Name: name, Type: dtype, Shape: shape, Offset: make([]int, len(shape)), Size: shape}
 	if err := p.check(); err != nil {
 		return p, err
@@ -43,11 +43,12 @@ func whole(name, dtype string, shape []int) (piece, error) {
 	return p, nil
 }
 
-// dtypes are the names that safetensors has for types, and their sizes. The last three are for Export alone.
+// dtypes are the names that safetensors has for the types that this package moves, and their sizes. The last two are for
+// Export alone.
 var dtypes = map[string]int{"I8": 1, "U8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8, "F32": 4, "F64": 8,
 	"F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "BOOL": 1, "F8_E8M0": 1, "C64": 8}
 
-// slices of ccl's types, by name.
+// dtypeOf names slices of ccl's types, and []bool.
 var dtypeOf = map[reflect.Type]string{
 	reflect.TypeFor[[]int8](): "I8", reflect.TypeFor[[]uint8](): "U8",
 	reflect.TypeFor[[]int16](): "I16", reflect.TypeFor[[]uint16](): "U16",
@@ -57,6 +58,7 @@ var dtypeOf = map[reflect.Type]string{
 	reflect.TypeFor[[]float32](): "F32", reflect.TypeFor[[]float64](): "F64",
 	reflect.TypeFor[[]ccl.Float16](): "F16", reflect.TypeFor[[]ccl.BFloat16](): "BF16",
 	reflect.TypeFor[[]ccl.Float8E4M3](): "F8_E4M3", reflect.TypeFor[[]ccl.Float8E5M2](): "F8_E5M2",
+	reflect.TypeFor[[]bool](): "BOOL",
 }
 
 // bytesOf is the memory of data, whose type is in dtypeOf.
@@ -110,7 +112,7 @@ func describe(ts []Tensor) (ps []piece, data [][]byte, err error) {
 		t := &ts[i]
 		dtype, ok := dtypeOf[reflect.TypeOf(t.Data)]
 		if !ok {
-			return nil, nil, fmt.Errorf("tensor %q: Data is %T, which is not a slice of an element type of ccl", t.Name, t.Data)
+			return nil, nil, fmt.Errorf("tensor %q: Data is %T, which is not a slice of an element type of ccl, nor of bool", t.Name, t.Data)
 		}
 		p := piece{Name: t.Name, Type: dtype, Shape: t.Shape, Offset: t.Offset, Size: t.Size, Lo: t.Lo, Hi: t.Hi}
 		if p.Offset == nil && p.Size == nil {

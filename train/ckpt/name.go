@@ -1,0 +1,181 @@
+package ckpt
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Step is the name of the checkpoint of a step in dir: dir/step-00001000. Latest, Keep and Forget look for those of
+// steps from 0 on.
+func Step(dir string, step int) string { return filepath.Join(dir, fmt.Sprintf("step-%08d", step)) }
+
+// stepOf is the number in a name that Step has made.
+func stepOf(name string) (number int, ok bool) {
+	digits, ok := strings.CutPrefix(name, "step-")
+	number, err := strconv.Atoi(digits)
+	return number, ok && err == nil && number >= 0 && Step("", number) == name
+}
+
+// A checkpoint that is written is NAME.tmp-SEQUENCE-RANDOM until it is whole, and one that is removed is
+// NAME.gone-RANDOM. A damaged one in whose place another one is written becomes NAME.damaged-RANDOM: no writer and no remover uses a name of another one, and what has lost its name is
+// never given one again.
+const (
+	tmpSuffix     = ".tmp-"
+	goneSuffix    = ".gone-"
+	damagedSuffix = ".damaged-"
+)
+
+// entryName is what the name of an entry of a directory of checkpoints says.
+type entryName struct {
+	of       string // the name of the checkpoint
+	number   int    // of its step; -1: Step has not made the name
+	tmp      bool   // it is being written, or was
+	sequence int64  // and this is its place in time
+	gone     bool   // it is being removed, or was
+}
+
+func parseName(name string) (e entryName) {
+	e.of = name
+	if of, _, ok := strings.Cut(e.of, goneSuffix); ok {
+		e.of, e.gone = of, true
+	}
+	if of, rest, ok := strings.Cut(e.of, tmpSuffix); ok {
+		e.of, e.tmp = of, true
+		rest, _, _ = strings.Cut(rest, "-")
+		e.sequence, _ = strconv.ParseInt(rest, 10, 64) // else 0
+	}
+	e.number = -1
+	if n, ok := stepOf(e.of); ok {
+		e.number = n
+	}
+	return e
+}
+
+func random() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // which never fails
+	return hex.EncodeToString(b)
+}
+
+// take makes a directory for what is to be dir, with a name of its own. What another writer of dir has left unfinished, or
+// is writing now, goes: of two writers the one that began first gets an error.
+func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
+	if err := vacant(dir); errors.Is(err, fs.ErrExist) && damaged(dir) {
+		if err := d.ask("rename", dir); err != nil {
+			return "", 0, err
+		}
+		if err := os.Rename(dir, dir+damagedSuffix+random()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", 0, err
+		}
+	} else if err != nil {
+		return "", 0, err
+	}
+	above, name := filepath.Split(dir)
+	above = filepath.Clean(above)
+	if err := d.makeAbove(above); err != nil {
+		return "", 0, err
+	}
+	es, err := os.ReadDir(above)
+	if err != nil {
+		return "", 0, err
+	}
+	for _, e := range es {
+		if x := parseName(e.Name()); x.tmp && x.of == name {
+			gone, err := d.setAside(filepath.Join(above, e.Name()))
+			if err == nil && gone != "" {
+				err = os.RemoveAll(gone)
+			}
+			if err != nil {
+				return "", 0, err
+			}
+		}
+	}
+	if _, ok := stepOf(name); ok {
+		sequence = lastSequence(above, es) + 1
+	}
+	tmp = fmt.Sprintf("%s%s%d-%s", dir, tmpSuffix, sequence, random())
+	return tmp, sequence, os.Mkdir(tmp, 0o777)
+}
+
+// damaged reports whether dir is a checkpoint of a step that has lost something, and nothing else: a training that has gone on
+// from the one before comes to that step again.
+func damaged(dir string) bool {
+	if _, ok := stepOf(filepath.Base(dir)); !ok || whole(dir) == nil {
+		return false
+	}
+	es, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range es {
+		if e.Name() != indexName && !partNames.MatchString(e.Name()) {
+			return false
+		}
+	}
+	return true
+}
+
+var partNames = regexp.MustCompile(`^part-\d{5,}-of-\d{5,}\.safetensors$`)
+
+// vacant is an error if there is anything at dir.
+func vacant(dir string) error {
+	_, err := os.Lstat(dir)
+	if err == nil {
+		return fmt.Errorf("%s: %w", dir, fs.ErrExist)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// setAside renames name, so that nobody takes half of it for the whole, and a writer of it finds it gone. gone is "" if there
+// is none: another has set it aside.
+func (d *disk) setAside(name string) (gone string, err error) {
+	if parseName(filepath.Base(name)).gone {
+		return name, nil
+	}
+	if err := d.ask("rename", name); err != nil {
+		return "", err
+	}
+	gone = name + goneSuffix + random()
+	if err := os.Rename(name, gone); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	} else if err != nil {
+		return "", err
+	}
+	return gone, nil
+}
+
+// publish gives tmp, whose files are on disk, its name.
+func (d *disk) publish(dir, tmp string) error {
+	if err := d.syncDir(tmp); err != nil {
+		return err
+	}
+	if err := d.ask("rename", dir); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		if taken := vacant(dir); taken != nil { // which says so on every system
+			return taken
+		}
+		return err
+	}
+	return d.syncDir(filepath.Dir(dir))
+}
+
+// lost explains why what a Save wrote to tmp is not there any more.
+func lost(tmp string, err error) error {
+	if _, missing := os.Lstat(tmp); err == nil || !errors.Is(missing, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return fmt.Errorf("%w: another job, which saves to the same directory, has removed what this one was writing: end one of the two", err)
+}

@@ -1,0 +1,84 @@
+package zero
+
+import (
+	"fmt"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/ckpt"
+)
+
+// State is a part of an optimizer's state that has an element for each parameter, such as the first moments of AdamW.
+type State[M Float] struct {
+	// Prefix comes before the names of the parameters, such as "adamw.m.".
+	Prefix string
+	// Of is by unit, each laid out as Shard of the unit is, with or without the padding.
+	Of [][]M
+}
+
+// Tensors are the parameters of this rank's shards and the states, as package ckpt saves them and loads them into any number of
+// ranks and any stage: ckpt.Save with them is a checkpoint, and after ckpt.Load into them call Loaded. They are the model's memory,
+// and the states'.
+//
+// place names a parameter, and gives its shape, or what the parameter is of a larger tensor: Name, Shape, Offset and Size of a
+// ckpt.Tensor. If place is nil the name is UNIT.PARAM, and there is one dimension. With a Memory of a device there is an error:
+// copy ShardBuf, and save that by Pieces.
+func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ...State[M]) (list []ckpt.Tensor, err error) {
+	switch {
+	case m.closed:
+		return nil, errClosed
+	case m.host == nil:
+		return nil, fmt.Errorf("zero: Tensors are in host memory, and this model is in that of a device: copy ShardBuf, and save it by Pieces")
+	}
+	for _, s := range states {
+		if len(s.Of) != len(m.units) {
+			return nil, fmt.Errorf("zero: state %q has %d units, not %d", s.Prefix, len(s.Of), len(m.units))
+		}
+	}
+	for i := range m.units {
+		prefixes, own := []string{""}, [][]M{m.Shard(i)}
+		for _, s := range states {
+			prefixes, own = append(prefixes, s.Prefix), append(own, s.Of[i])
+		}
+		for _, p := range m.units[i].pieces {
+			t := ckpt.Tensor{Name: fmt.Sprintf("%d.%d", i, p.Param), Shape: []int{m.units[i].lens[p.Param]}}
+			if place != nil {
+				t = place(i, p.Param)
+			}
+			size := t.Shape
+			if t.Size != nil {
+				size = t.Size
+			}
+			n := 1
+			for _, v := range size {
+				n *= v
+			}
+			if n != m.units[i].lens[p.Param] {
+				return nil, fmt.Errorf("zero: parameter %d of unit %d has %d elements, not those of %q: %v", p.Param, i, m.units[i].lens[p.Param], t.Name, size)
+			}
+			name := t.Name
+			t.Lo, t.Hi = p.Lo, p.Hi
+			for k, of := range own {
+				end := p.At + p.Hi - p.Lo
+				if len(of) < end {
+					return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], len(of), i, end)
+				}
+				t.Name, t.Data = prefixes[k]+name, plain(of[p.At:end])
+				list = append(list, t)
+			}
+		}
+	}
+	return list, nil
+}
+
+// plain is x as a slice of the type that M is one of.
+func plain[M Float](x []M) any {
+	b := ccl.Host(x)
+	if s, ok := ccl.Slice[float32](b); ok {
+		return s
+	}
+	if s, ok := ccl.Slice[float64](b); ok {
+		return s
+	}
+	s, _ := ccl.Slice[ccl.BFloat16](b)
+	return s
+}
