@@ -142,11 +142,17 @@ func (m *Model[P, M]) spread(ctx context.Context, u *unit[P]) error {
 	return nil
 }
 
-// Close waits for what is on its way, and gives back the memory. It is not collective. What Params, Grads and Shard have
-// returned must not be used any more.
+// Close waits for what is on its way, and gives back the memory. It is not collective; but within a step, whose end the
+// other ranks wait for, it aborts the Comm. What Params, Grads and Shard have returned must not be used any more.
 func (m *Model[P, M]) Close() error {
 	if m.closed {
 		return nil
+	}
+	for i := range m.units {
+		if u := &m.units[i]; u.micro > 0 || u.uses > 0 {
+			m.misused(fmt.Errorf("zero: Close within a step: unit %d is in use, or was reduced", i))
+			break
+		}
 	}
 	m.closed = true
 	ctx := context.Background()
