@@ -241,7 +241,10 @@ func (a *args) fill(k *call.Call, seq, count uint64, scaled *factors) {
 		}
 		k.Fold, k.Stream, k.Both = reduce.For(t, op), reduce.ForStream(t, op), reduce.ForBoth(t, op)
 		k.All = reduce.ForSumAll(t, op)
-		if a.op == Avg {
+		switch {
+		case reduce.Weighs(t) && (a.op == Avg || a.op >= firstScaled):
+			weigh(k, t)
+		case a.op == Avg:
 			k.Scale = reduce.Scale(t)
 		}
 	}
