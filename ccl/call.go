@@ -18,11 +18,15 @@ type args struct {
 	kind         Kind
 	typ          Type
 	op           Op
-	root, to     int // root or peer, -1 if none; SendRecv's destination
+	root, to     int // root or peer, or noRoot less a number; SendRecv's destination
 	dst, src     []byte
 	onDst, onSrc extent // where they lie; on a device they are these alone
 	dc, sc       []int
 }
+
+// noRoot is the root of a call that has neither root nor peer. A number of Queue.Numbered is subtracted from it, so that it
+// is compared, kept and sent as a root is.
+const noRoot = -1
 
 // checked are the arguments of a call without counts as far as check looks at them, and what it made of them.
 type checked struct {
@@ -237,7 +241,10 @@ func (a *args) fill(k *call.Call, seq, count uint64, scaled *factors) {
 		}
 		k.Fold, k.Stream, k.Both = reduce.For(t, op), reduce.ForStream(t, op), reduce.ForBoth(t, op)
 		k.All = reduce.ForSumAll(t, op)
-		if a.op == Avg {
+		switch {
+		case reduce.Weighs(t) && (a.op == Avg || a.op >= firstScaled):
+			weigh(k, t)
+		case a.op == Avg:
 			k.Scale = reduce.Scale(t)
 		}
 	}
@@ -284,7 +291,7 @@ func (a *args) checkShape(n, me int) (count uint64, err error) {
 	if a.kind == KindAllReduce && a.onDst == a.onSrc {
 		return uint64(a.onSrc.count), nil // in place: the call that is made most, of which nothing can be wrong
 	}
-	if a.root < -1 || a.root >= n || a.root < 0 && (a.kind.rooted() || a.kind == KindSend || a.kind == KindRecv || a.kind == KindSendRecv) {
+	if a.root >= n || a.root < 0 && (a.kind.rooted() || a.kind == KindSend || a.kind == KindRecv || a.kind == KindSendRecv) {
 		what := "root"
 		if !a.kind.rooted() {
 			what = "peer"

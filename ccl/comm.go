@@ -206,7 +206,7 @@ func callOf(r *call.Record) *Call {
 		seq = r.Number
 	}
 	return &Call{Seq: seq, Count: r.Count, Kind: Kind(r.Kind), Type: Type(r.Type), Op: Op(r.Op),
-		State: State(r.State), Root: r.Root, Factor: float64(r.Times), Start: time.Duration(r.Start), End: time.Duration(r.End)}
+		State: State(r.State), Root: max(r.Root, noRoot), Number: max(noRoot-r.Root, 0), Factor: float64(r.Times), Start: time.Duration(r.Start), End: time.Duration(r.End)}
 }
 
 // Rank returns the number of this rank in c, from 0 to Size-1.

@@ -303,6 +303,8 @@ type Call struct {
 	State State
 	// Root is the root or the peer, or -1 if there is none.
 	Root int32
+	// Number is what Queue.Numbered gave the call, or 0.
+	Number int32
 	// Start and End are times since NewComm, by the monitor's coarse clock. End is 0 while the
 	// call runs.
 	Start, End time.Duration
@@ -340,6 +342,9 @@ func (c *Call) describe() string {
 		} else {
 			s += fmt.Sprintf(" peer %d", c.Root)
 		}
+	}
+	if c.Number > 0 {
+		s += fmt.Sprintf(" number %d", c.Number)
 	}
 	if c.Caller != "" {
 		s += " at " + c.Caller

@@ -44,6 +44,13 @@ func gatherAll(counts ...int) call {
 	}
 }
 
+func numbered(n, number int) call {
+	return func(ctx context.Context, c *ccl.Comm) error {
+		q := c.On(ccl.Now).Numbered(number)
+		return q.AllGather(ccl.Host(make([]float32, n*c.Size())), ccl.Host(make([]float32, n))).Wait(ctx)
+	}
+}
+
 func exchange(n int) call {
 	return func(ctx context.Context, c *ccl.Comm) error {
 		return ccl.AllToAll(ctx, c, make([]float32, 3*n), make([]float32, 3*n))
@@ -64,6 +71,8 @@ var mismatches = []struct {
 	{"root of Broadcast", broadcast(8, 0), broadcast(8, 1), "Broadcast float x 8 root 0", "Broadcast float x 8 root 1"},
 	{"root of Reduce", reduceTo(8, 2), reduceTo(8, 0), "Reduce float x 8 sum root 2", "Reduce float x 8 sum root 0"},
 	{"counts", gatherAll(1, 2, 3), gatherAll(3, 2, 1), "AllGatherV float x 6", "AllGatherV float x 6"},
+	{"number", numbered(8, 3), numbered(8, 4), "AllGather float x 8 number 3", "AllGather float x 8 number 4"},
+	{"a number and none", numbered(8, 1), numbered(8, 0), "AllGather float x 8 number 1", "AllGather float x 8"},
 	{"barrier", ccl.Barrier, exchange(4), "Barrier", "AllToAll float x 4"},
 	{"split", func(ctx context.Context, c *ccl.Comm) error { return second(c.Split(ctx, 0, 0)) }, ccl.Barrier, "Split", "Barrier"},
 }

@@ -49,7 +49,7 @@ func (c *Comm) foreign(ctx context.Context, calls []*call.Call) *call.Fault {
 
 // foreignCall is k as an engine beside the CPU engine sees it.
 func foreignCall(k *call.Call) engine.Call {
-	e := engine.Call{Kind: k.Kind, Type: engine.Type(k.Type), Op: engineOp(Op(k.Op)), Factor: k.Factor, Root: int(k.Root), To: k.To,
+	e := engine.Call{Kind: k.Kind, Type: engine.Type(k.Type), Op: engineOp(Op(k.Op)), Factor: k.Factor, Root: max(int(k.Root), noRoot), To: k.To,
 		Count: int(k.Count), Dst: address(k.Dst), Src: address(k.Src), DC: k.DC, SC: k.SC}
 	if k.Kind == engine.SendRecv {
 		e.Sent = len(k.Src) / max(k.Elem, 1)

@@ -2,6 +2,7 @@ package ccl_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -104,6 +105,84 @@ func halves[T ccl.Number](t testing.TB, c *ccl.Comm, enc func(float64) T, dec fu
 				return nil
 			}).Wait(ctx))
 			is(src, sums, "a group")
+		}
+	}
+}
+
+// The average of 16-bit floats is a number where each of them is, and does not vanish where none of them does: their sum is
+// not rounded before it is divided, and what hosts send each other is no sum. Of Scaled the same holds.
+func TestAveragesOfHalvesStayInRange(t *testing.T) {
+	play := func(t testing.TB, c *ccl.Comm) {
+		inRange(t, c, []float32{60000, 65504, -65504, 0x1p-24, 0x3p-24, 0x1p-14, 1, 0}, ccl.ToFloat16, ccl.Float16.Float32)
+		inRange(t, c, []float32{3e38, -3e38, 0x1p-133, 0x3p-133, 0x1p-126, 1, 0}, ccl.ToBFloat16, ccl.BFloat16.Float32)
+	}
+	for _, tc := range []struct {
+		name string
+		n    int
+		opts []ccltest.Option
+	}{
+		{"one", 1, nil}, {"two", 2, nil}, {"four", 4, nil}, {"processes", 3, []ccltest.Option{ccltest.Processes(3)}},
+		{"two hosts", 2, []ccltest.Option{ccltest.Hosts(2)}}, {"three hosts", 3, []ccltest.Option{ccltest.Hosts(3)}},
+		{"two hosts of two", 4, []ccltest.Option{ccltest.Hosts(2)}}, {"seven hosts", 7, []ccltest.Option{ccltest.Hosts(7)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) { ccltest.Run(t, tc.n, play, tc.opts...) })
+	}
+	t.Run("in rank order", func(t *testing.T) {
+		ccltest.Run(t, 5, play, ccltest.Hosts(5), ccltest.With(ccl.Options{RankOrder: true}))
+	})
+}
+
+// inRange averages elements that are the same on all ranks, which makes each of them its average.
+func inRange[T ccl.Number](t testing.TB, c *ccl.Comm, values []float32, enc func(float32) T, dec func(T) float32) {
+	ctx, n := t.Context(), c.Size()
+	counts := []int{1, 37, 5_003, 300_007}
+	if testing.Short() {
+		counts = []int{1, 37, 70_001}
+	}
+	least := math.Inf(1)
+	for _, x := range values {
+		if x != 0 {
+			least = min(least, math.Abs(float64(x)))
+		}
+	}
+	for _, count := range counts {
+		for _, op := range []ccl.Op{ccl.Avg, c.Scaled(1 / float64(n))} {
+			// Of other numbers of hosts the sums on the way are rounded, and the factor is.
+			exact := n&(n-1) == 0 || op == ccl.Avg && c.Place().Nodes == 1
+			src, dst := make([]T, n*count), make([]T, n*count)
+			fill := func() {
+				for i := range src {
+					src[i], dst[i] = enc(values[i%len(values)]), enc(7)
+				}
+			}
+			is := func(got []T, from int, what string) {
+				for i, x := range got {
+					want := dec(enc(values[(from+i)%len(values)]))
+					if got := dec(x); got != want && (exact || math.Abs(float64(got-want)) > max(.03*math.Abs(float64(want)), least)) {
+						require.FailNow(t, "wrong", "%s of %d: element %d is %g, not %g: %v, %v", what, count, from+i, got, want, op, c)
+					}
+				}
+			}
+			fill()
+			require.NoError(t, ccl.AllReduce(ctx, c, dst, src, op))
+			is(dst, 0, "AllReduce")
+			require.NoError(t, ccl.AllReduce(ctx, c, src, src, op))
+			is(src, 0, "AllReduce in place")
+			fill()
+			require.NoError(t, ccl.Reduce(ctx, c, dst, src, op, n-1))
+			if c.Rank() == n-1 {
+				is(dst, 0, "Reduce")
+			}
+			fill()
+			require.NoError(t, ccl.ReduceScatter(ctx, c, dst[:count], src, op))
+			is(dst[:count], c.Rank()*count, "ReduceScatter")
+			fill()
+			require.NoError(t, c.On(nil).Group(func(g ccl.Queue) error {
+				g.AllReduce(ccl.Host(src[:count]), ccl.InPlace(), op)
+				g.AllReduce(ccl.Host(src[count:]), ccl.InPlace(), op)
+				return nil
+			}).Wait(ctx))
+			is(src, 0, "a group")
 		}
 	}
 }

@@ -34,17 +34,17 @@ func foldLeft(op ccl.Op, x []float64, round func(float64) float64) float64 {
 	return y
 }
 
-// sumOnce is x[0] + x[1] + ... in float32, of numbers with 11 digits or fewer, rounded by round at the end.
+// sumOnce is x[0] + x[1] + ... in float32, of numbers with 11 digits or fewer, divided there for an average, and rounded by
+// round at the end.
 func sumOnce(op ccl.Op, x []float64, round func(float64) float64) float64 {
 	y := float32(x[0])
 	for _, v := range x[1:] {
 		y += float32(v)
 	}
-	if z := round(float64(y)); op != ccl.Avg {
-		return z
-	} else {
-		return round(z / float64(len(x)))
+	if op == ccl.Avg {
+		y /= float32(len(x))
 	}
+	return round(float64(y))
 }
 
 // oneHost reports whether sums of 16-bit floats are rounded once: on one host, of three ranks or more. Elsewhere they are

@@ -3,6 +3,7 @@ package ccl
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/proc"
@@ -28,6 +29,8 @@ type Queue struct {
 	err   *Error        // why this queue takes nothing
 	group *group        // being collected, if any
 	use   uint64        // of group
+
+	number int // of Numbered; 0: none
 }
 
 // On returns the queue of c on s. If s is nil, that is c's own HostStream. The queue of a nil Comm
@@ -54,6 +57,17 @@ func (c *Comm) On(s Stream) Queue {
 		c.backlog.own = NewHostStream()
 	}
 	return Queue{c: c, s: c.backlog.own}
+}
+
+// Numbered returns q for calls about the nth of several alike things, such as the layers of a model. Ranks compare the
+// number as they compare the count, so a rank that gathers layer 3 while another gathers layer 4 gets ErrMismatch instead
+// of half of each. Calls with a root or a peer take no number. Numbers count from 1; 0 is none.
+func (q Queue) Numbered(n int) Queue {
+	if q.number = n; q.c != nil && q.err == nil && (n < 0 || n >= math.MaxInt32) {
+		q.err = &Error{Code: ErrArgument, Op: "Numbered", Rank: q.c.Rank(), Peer: -1,
+			Err: fmt.Errorf("%d is no number of a call; those are 0 to %d", n, math.MaxInt32-1)}
+	}
+	return q
 }
 
 // AllReduce issues [AllReduce].
@@ -196,6 +210,9 @@ func (q *Queue) issue(a *args, dst, src *Buf) Work {
 	}
 	if err := q.resolve(a, dst, src); err != nil {
 		return q.rejected(a, err)
+	}
+	if a.root == noRoot {
+		a.root -= q.number
 	}
 	if q.dev != nil {
 		return q.issueDevice(a)

@@ -123,7 +123,7 @@ func (q *Queue) issueEntered(a *args) Work {
 		q.group.foreign = append(q.group.foreign, engine.Call{})
 		e = &q.group.foreign[len(q.group.foreign)-1]
 	}
-	e.Kind, e.Type, e.Op, e.Root, e.To = engine.Kind(a.kind), engine.Type(a.typ), engineOp(a.op), a.root, a.to
+	e.Kind, e.Type, e.Op, e.Root, e.To = engine.Kind(a.kind), engine.Type(a.typ), engineOp(a.op), max(a.root, noRoot), a.to
 	e.Count, e.Sent, e.Dst, e.Src = int(count), 0, a.onDst.at, a.onSrc.at
 	if a.dc != nil || e.DC != nil {
 		if q.group != nil { // they are handed over later
@@ -151,7 +151,7 @@ func (q *Queue) issueEntered(a *args) Work {
 func (q *Queue) repeats(dst, src *Buf, op Op) bool {
 	c := q.c
 	k := &c.lib.call
-	return q.group == nil && Kind(k.Kind) == KindAllReduce && Op(k.Op) == op && op < firstScaled && Type(k.Type) == dst.typ &&
+	return q.group == nil && Kind(k.Kind) == KindAllReduce && Op(k.Op) == op && op < firstScaled && int(k.Root) == noRoot-q.number && Type(k.Type) == dst.typ &&
 		k.Count == uint64(dst.count) && dst.mem != nil && identical(dst.mem, c.lib.known) && src.inPlace() && !c.backlog.pending.Load() && !c.life.shut()
 }
 

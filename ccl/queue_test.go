@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
 )
 
 // ask issues a sum of x, in place.
@@ -406,5 +409,38 @@ func TestQueueOfAllKinds(t *testing.T) {
 			"AllToAll": {2, 3}, "AllToAllV": {2, 3}, "SendRecv": {1, 2}, "Recv": {1, 2},
 		}}[r]
 		assert.Equal(t, want, got)
+	})
+}
+
+// A number is compared and reported, and changes nothing else: not what a call returns, nor its root.
+func TestNumbered(t *testing.T) {
+	ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
+		c, err := world.Split(t.Context(), 0, world.Rank()) // which the last call fails
+		require.NoError(t, err)
+		for _, n := range []int{0, 1, math.MaxInt32 - 1} {
+			q := c.On(nil).Numbered(n)
+			dst, sum, all := make([]int64, 3), []int64{int64(c.Rank())}, []int64{int64(7 * c.Rank())}
+			works := []ccl.Work{
+				q.AllGather(ccl.Host(dst), ccl.Host([]int64{int64(c.Rank())})),
+				q.AllReduce(ccl.Host(sum), ccl.InPlace(), ccl.Sum),
+				q.Broadcast(ccl.Host(all), 2), // which takes no number
+				q.Group(func(g ccl.Queue) error { g.Barrier(); g.Barrier(); return nil }),
+			}
+			for i, w := range works {
+				require.NoError(t, w.Wait(t.Context()), "call %d", i)
+			}
+			require.Equal(t, [][]int64{{0, 1, 2}, {3}, {14}}, [][]int64{dst, sum, all})
+			var got []int32
+			for k := range c.Trace() {
+				got = append(got, k.Number, k.Root)
+			}
+			require.Equal(t, []int32{int32(n), -1, int32(n), -1, 0, 2, int32(n), -1, int32(n), -1}, got[len(got)-10:])
+		}
+		for _, n := range []int{-1, math.MaxInt32} {
+			err := c.On(nil).Numbered(n).Barrier().Wait(t.Context())
+			require.ErrorIs(t, err, ccl.ErrArgument)
+			require.ErrorContains(t, err, "Numbered")
+		}
+		c.Close()
 	})
 }

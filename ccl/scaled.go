@@ -21,8 +21,8 @@ const (
 // c alone. All ranks must call with the same factor, which is compared as the count is. The same factor gives the same operator;
 // a Comm has room for 239.
 //
-// NCCL and RCCL multiply what each rank gives, from 2.11 on, the CPU engine the sum: the same but for rounding, and for what is
-// too large to be summed. The libraries oneCCL and MPI have no such operator: a call is ErrUnsupported.
+// NCCL and RCCL multiply what each rank gives, from 2.11 on, the CPU engine the sum, of 16-bit floats before it is rounded: the
+// same but for rounding, and for what is too large to be summed in float32 or float64. The libraries oneCCL and MPI have no such operator: a call is ErrUnsupported.
 func (c *Comm) Scaled(factor float64) Op {
 	if c.none() {
 		return noScaled
@@ -64,6 +64,42 @@ func (f factors) of(t Type, op Op) (float64, error) {
 func (f factors) scale(k *call.Call) {
 	multiply, factor := reduce.Multiply(Type(k.Type).kernel()), f[Op(k.Op)-firstScaled]
 	k.Times, k.Factor, k.Scale = float32(factor), factor, func(p unsafe.Pointer, n, _ int) { multiply(p, n, factor) }
+}
+
+// weigh has k, an average or a scaled sum of the 16-bit float t, end in float32 before it is rounded.
+func weigh(k *call.Call, t reduce.Type) {
+	k.Weighs, k.Half, k.Scale, k.Both = true, t, nil, nil
+	switch {
+	case Op(k.Op) == Avg && t == reduce.Float16:
+		k.Fold = meanFloat16
+	case Op(k.Op) == Avg:
+		k.Fold = meanBFloat16
+	default:
+		w := rounded(t, k.Factor)
+		k.Weight, k.Fold = w, func(dst, a, b unsafe.Pointer, n int) {
+			srcs := [2]unsafe.Pointer{a, b}
+			reduce.ScaledAll(t, dst, srcs[:], w, n)
+		}
+	}
+	k.Stream = k.Fold
+}
+
+func meanFloat16(dst, a, b unsafe.Pointer, n int) {
+	srcs := [2]unsafe.Pointer{a, b}
+	reduce.MeanAll(reduce.Float16, dst, srcs[:], n)
+}
+
+func meanBFloat16(dst, a, b unsafe.Pointer, n int) {
+	srcs := [2]unsafe.Pointer{a, b}
+	reduce.MeanAll(reduce.BFloat16, dst, srcs[:], n)
+}
+
+// rounded is factor as the 16-bit float t holds it.
+func rounded(t reduce.Type, factor float64) float32 {
+	if t == reduce.Float16 {
+		return reduce.F16ToF32(reduce.F32ToF16(float32(factor)))
+	}
+	return reduce.BF16ToF32(reduce.F32ToBF16(float32(factor)))
 }
 
 // engineOp is op for an engine beside the CPU engine.

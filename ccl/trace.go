@@ -46,6 +46,7 @@ type tracedCall struct {
 	Op     string        `json:"op,omitempty"`
 	Count  uint64        `json:"count"`
 	Root   int32         `json:"root"`
+	Number int32         `json:"number,omitempty"`
 	State  string        `json:"state"`
 	Start  time.Duration `json:"start_ns"`
 	End    time.Duration `json:"end_ns,omitempty"`
@@ -53,7 +54,7 @@ type tracedCall struct {
 }
 
 func traced(c *Call) tracedCall {
-	t := tracedCall{Seq: c.Seq, Kind: c.Kind.String(), Count: c.Count, Root: c.Root, State: c.State.String(), Start: c.Start, End: c.End, Caller: c.Caller}
+	t := tracedCall{Seq: c.Seq, Kind: c.Kind.String(), Count: c.Count, Root: c.Root, Number: c.Number, State: c.State.String(), Start: c.Start, End: c.End, Caller: c.Caller}
 	if c.Type != TypeNone {
 		t.Type = c.Type.String()
 	}

@@ -1,6 +1,9 @@
 package algo
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Check proves algorithm name for one kind, topology and root. It runs the schedules
 // of all ranks with the least generous transport there is, on which a message passes
@@ -9,6 +12,8 @@ import "fmt"
 //
 //   - every rank finishes: no deadlock, no message without its other half;
 //   - both sides of a message mean the same parts, and the sender holds them;
+//   - all parts of a message have as many contributions, unless Even replaces the
+//     algorithm;
 //   - no step replaces a part that it also sends, or receives into one part twice
 //     but to reduce, and only a schedule with Swap reduces into a part it sends;
 //   - every rank ends with what the kind promises: each contribution exactly once,
@@ -71,7 +76,9 @@ type player struct {
 	step  Step // that step
 	open  int  // its moves that have not passed
 	v     []term
+	count []int32 // how many contributions each part of v has, where the messages of the algorithm must be even
 	in    []term  // what has arrived in this step
+	inN   []int32 // of how many contributions
 	inAt  []int32 // where in it receive i begins
 	heard set     // Barrier: whom it knows to be there
 }
@@ -99,6 +106,9 @@ func newProof(k Kind, root int, ranks []Schedule) (*proof, error) {
 			}
 		}
 		p.ranks[r] = player{Schedule: ranks[r], k: -1, v: v}
+		if k.Reduces() && Even(ranks[r].Name, k) == ranks[r].Name {
+			p.ranks[r].count = slices.Repeat([]int32{1}, p.parts)
+		}
 		if k == Barrier {
 			p.ranks[r].heard = newSet(n)
 			p.ranks[r].heard.add(r)
@@ -157,11 +167,11 @@ func (p *proof) enter(r int) error {
 		return err
 	}
 	pl.open = len(pl.step.Send) + len(pl.step.Recv)
-	pl.in, pl.inAt = pl.in[:0], pl.inAt[:0]
+	pl.in, pl.inN, pl.inAt = pl.in[:0], pl.inN[:0], pl.inAt[:0]
 	for _, m := range pl.step.Recv {
 		pl.inAt = append(pl.inAt, int32(len(pl.in)))
 		for range m.Hi - m.Lo {
-			pl.in = append(pl.in, 0)
+			pl.in, pl.inN = append(pl.in, 0), append(pl.inN, 0)
 		}
 	}
 	for i, m := range pl.step.Send {
@@ -195,6 +205,9 @@ func (p *proof) look(r int) error {
 		if err := p.valid(r, m); err != nil {
 			return err
 		}
+		if err := pl.even(m); err != nil {
+			return err
+		}
 		if m.Reduce {
 			return fmt.Errorf("a send to rank %d that reduces", m.Peer)
 		}
@@ -208,6 +221,11 @@ func (p *proof) look(r int) error {
 	for _, m := range pl.step.Recv {
 		if err := p.valid(r, m); err != nil {
 			return err
+		}
+		if m.Reduce {
+			if err := pl.even(m); err != nil {
+				return err
+			}
 		}
 		for part := m.Lo; part < m.Hi; part++ {
 			was, is := p.mark[part], uint8(replaced)
@@ -228,6 +246,17 @@ func (p *proof) look(r int) error {
 	for _, ms := range [2][]Move{pl.step.Send, pl.step.Recv} {
 		for _, m := range ms {
 			clear(p.mark[m.Lo:m.Hi])
+		}
+	}
+	return nil
+}
+
+// even checks that all parts of a message have as many contributions: an average is combined as a mean of that many, and
+// a message says the number once.
+func (pl *player) even(m Move) error {
+	for part := m.Lo; pl.count != nil && part < m.Hi; part++ {
+		if a, b := pl.count[m.Lo], pl.count[part]; a != b {
+			return fmt.Errorf("a message to or from rank %d has part %d of %d contributions and part %d of %d", m.Peer, m.Lo, a, part, b)
 		}
 	}
 	return nil
@@ -278,6 +307,9 @@ func (p *proof) pass(src, dst, i, j int) error {
 			return fmt.Errorf("rank %d sends parts [%d,%d) to rank %d, which receives them as [%d,%d)", src, out.Lo, out.Hi, dst, in.Lo, in.Hi)
 		}
 		copy(to.in[to.inAt[j]:], from.v[out.Lo:out.Hi])
+		if from.count != nil {
+			copy(to.inN[to.inAt[j]:], from.count[out.Lo:out.Hi])
+		}
 	}
 	for _, r := range [2]int{src, dst} {
 		if p.ranks[r].open--; p.ranks[r].open == 0 {
@@ -299,6 +331,13 @@ func (p *proof) leave(r int) {
 			got := pl.in[pl.inAt[i]:]
 			for part := m.Lo; part < m.Hi; part++ {
 				x := got[part-m.Lo]
+				if pl.count != nil {
+					n := pl.inN[int(pl.inAt[i])+part-m.Lo]
+					if m.Reduce {
+						n += pl.count[part]
+					}
+					pl.count[part] = n
+				}
 				switch {
 				case !m.Reduce:
 					pl.v[part] = x

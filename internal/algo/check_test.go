@@ -308,6 +308,8 @@ func TestWhatCheckSays(t *testing.T) {
 		{"from the left", Reduce, []Schedule{on(1, add(1, 0, 1), add(2, 0, 1)), on(1, to(0, 0, 1)), on(1, to(0, 0, 1))}, true, ""},
 		{"from the right", Reduce, []Schedule{on(1, add(1, 0, 1)), on(1, add(2, 0, 1), to(0, 0, 1)), on(1, to(1, 0, 1))}, true,
 			"part 0 on rank 0 is (0+(1+2)), not the fold from the left"},
+		{"uneven", Reduce, []Schedule{on(2, both(add(1, 0, 2), add(2, 1, 2))), on(2, add(2, 0, 1), to(0, 0, 2)), on(2, both(to(1, 0, 1), to(0, 1, 2)))}, false,
+			"rank 1, step 1 of 2: a message to or from rank 0 has part 0 of 2 contributions and part 1 of 1"},
 		{"a wrong part", Scatter, []Schedule{on(2, to(1, 0, 1)), on(2, from(0, 0, 1))}, false,
 			"rank 1 ends without part 1"},
 	} {

@@ -91,6 +91,18 @@ func Choose(k Kind, bytes int64, t Topology, rankOrder bool, tab Table) string {
 	return ""
 }
 
+// Even is name, or, where a message of that algorithm may hold parts with different numbers of contributions, an algorithm
+// for k whose messages do not: what combines means needs to be told one number for each message. Check proves it.
+func Even(name string, k Kind) string {
+	switch {
+	case name != "dissemination" || !k.Reduces():
+		return name
+	case k == AllReduce:
+		return "doubling"
+	}
+	return "ring"
+}
+
 func (e *Entry) fits(bytes int64, n int, spread Spread) bool {
 	return bytes >= e.Bytes && bytes/int64(n) >= e.Share && n >= e.Ranks &&
 		(e.Spread == AnySpread || e.Spread == spread) &&

@@ -9,6 +9,7 @@ import (
 // level is one implementation of everything here.
 type level struct {
 	name   string
+	isa    isa // of weigh
 	reduce [Types][Ops]Func
 	stream [Types][Ops]Func
 	both   [Types]Both // sums; nil where there is none
@@ -19,6 +20,15 @@ type level struct {
 	accumulate    [Types]Func
 	sumAll        [Types]SumAll
 }
+
+// isa is an instruction set that weigh has kernels for.
+type isa uint8
+
+const (
+	noVectors isa = iota
+	avx2Vectors
+	avx512Vectors
+)
 
 // levels are those that this CPU runs, best first. The last is generic.
 var levels = append(vector(), generic)

@@ -17,6 +17,7 @@
 //     and rounded to nearest even, once for each operation; denormals are kept.
 //     SumAll adds any number of them and rounds once.
 //   - Avg is Sum, and a division by the number of ranks at the end: see Scale.
+//     half and bfloat16 are divided in float32, before they are rounded: see MeanAll.
 //   - The 8-bit floats are moved, not reduced.
 //
 // # Kernels
@@ -97,7 +98,7 @@ type Func func(dst, a, b unsafe.Pointer, n int)
 
 // For is the best kernel for this CPU. It is nil for a type that is not reduced
 // (the 8-bit floats) and for what is no Type or Op. Avg has the kernel of Sum:
-// Scale does the rest, once, at the end.
+// Scale does the rest, once, at the end; for 16-bit floats MeanAll does all of it.
 func For(t Type, op Op) Func {
 	if t >= Types || op >= Ops {
 		return nil

@@ -347,6 +347,22 @@ func sumAllFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at in
 //go:noescape
 func sumAllBFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int)
 
+// weighAllFloat16AVX2 computes: for i := range n { dst[i] = (w0*srcs[0][i] + ... + w*srcs[count-1][i])*mul/div }
+// in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more, and weights
+// one of float32, each stride bytes behind the one before. Where ends is 0 it leaves out mul and div.
+// It leaves out the last n%8 elements.
+//
+//go:noescape
+func weighAllFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int, weights unsafe.Pointer, stride int, ends int, mul float32, div float32)
+
+// weighAllBFloat16AVX2 computes: for i := range n { dst[i] = (w0*srcs[0][i] + ... + w*srcs[count-1][i])*mul/div }
+// in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more, and weights
+// one of float32, each stride bytes behind the one before. Where ends is 0 it leaves out mul and div.
+// It leaves out the last n%16 elements.
+//
+//go:noescape
+func weighAllBFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int, weights unsafe.Pointer, stride int, ends int, mul float32, div float32)
+
 // sumInt8AVX512 computes: for i := range n { dst[i] = a[i] + b[i] }
 //
 //go:noescape
@@ -642,6 +658,20 @@ func sumAllFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at 
 //
 //go:noescape
 func sumAllBFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int)
+
+// weighAllFloat16AVX512 computes: for i := range n { dst[i] = (w0*srcs[0][i] + ... + w*srcs[count-1][i])*mul/div }
+// in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more, and weights
+// one of float32, each stride bytes behind the one before. Where ends is 0 it leaves out mul and div.
+//
+//go:noescape
+func weighAllFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int, weights unsafe.Pointer, stride int, ends int, mul float32, div float32)
+
+// weighAllBFloat16AVX512 computes: for i := range n { dst[i] = (w0*srcs[0][i] + ... + w*srcs[count-1][i])*mul/div }
+// in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more, and weights
+// one of float32, each stride bytes behind the one before. Where ends is 0 it leaves out mul and div.
+//
+//go:noescape
+func weighAllBFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int, weights unsafe.Pointer, stride int, ends int, mul float32, div float32)
 
 // hasF16C reports bit 29 of CPUID leaf 1's ECX.
 func hasF16C() bool

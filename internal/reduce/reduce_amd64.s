@@ -3771,6 +3771,313 @@ rest:
 	VZEROUPPER
 	RET
 
+// func weighAllFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int, weights unsafe.Pointer, stride int, ends int, mul float32, div float32)
+// Requires: AVX, F16C
+TEXT ·weighAllFloat16AVX2(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), AX
+	MOVQ srcs+8(FP), CX
+	MOVQ count+16(FP), DX
+	MOVQ at+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ weights+40(FP), DI
+	MOVQ stride+48(FP), R8
+	MOVQ ends+56(FP), R9
+	SUBQ $+32, SI
+	JLT  ones
+
+loop:
+	MOVQ         DI, R12
+	MOVQ         (CX), R10
+	VBROADCASTSS (R12), Y0
+	ADDQ         R8, R12
+	VCVTPH2PS    (R10)(BX*1), Y1
+	VMULPS       Y0, Y1, Y1
+	VCVTPH2PS    16(R10)(BX*1), Y2
+	VMULPS       Y0, Y2, Y2
+	VCVTPH2PS    32(R10)(BX*1), Y3
+	VMULPS       Y0, Y3, Y3
+	VCVTPH2PS    48(R10)(BX*1), Y4
+	VMULPS       Y0, Y4, Y4
+	MOVQ         $+1, R11
+	CMPQ         R11, DX
+	JGE          added2
+
+next1:
+	MOVQ         (CX)(R11*8), R10
+	VBROADCASTSS (R12), Y0
+	ADDQ         R8, R12
+	VCVTPH2PS    (R10)(BX*1), Y5
+	VMULPS       Y0, Y5, Y5
+	VADDPS       Y5, Y1, Y1
+	VCVTPH2PS    16(R10)(BX*1), Y5
+	VMULPS       Y0, Y5, Y5
+	VADDPS       Y5, Y2, Y2
+	VCVTPH2PS    32(R10)(BX*1), Y5
+	VMULPS       Y0, Y5, Y5
+	VADDPS       Y5, Y3, Y3
+	VCVTPH2PS    48(R10)(BX*1), Y5
+	VMULPS       Y0, Y5, Y5
+	VADDPS       Y5, Y4, Y4
+	INCQ         R11
+	CMPQ         R11, DX
+	JLT          next1
+
+added2:
+	TESTQ        R9, R9
+	JZ           plain3
+	VBROADCASTSS mul+64(FP), Y0
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y4, Y4
+	VBROADCASTSS div+68(FP), Y0
+	VDIVPS       Y0, Y1, Y1
+	VDIVPS       Y0, Y2, Y2
+	VDIVPS       Y0, Y3, Y3
+	VDIVPS       Y0, Y4, Y4
+
+plain3:
+	VCVTPS2PH $0x00, Y1, (AX)(BX*1)
+	VCVTPS2PH $0x00, Y2, 16(AX)(BX*1)
+	VCVTPS2PH $0x00, Y3, 32(AX)(BX*1)
+	VCVTPS2PH $0x00, Y4, 48(AX)(BX*1)
+	ADDQ      $+64, BX
+	SUBQ      $+32, SI
+	JGE       loop
+
+ones:
+	ADDQ $+24, SI
+	JLT  rest
+
+one:
+	MOVQ         DI, R12
+	MOVQ         (CX), R10
+	VBROADCASTSS (R12), Y0
+	ADDQ         R8, R12
+	VCVTPH2PS    (R10)(BX*1), Y1
+	VMULPS       Y0, Y1, Y1
+	MOVQ         $+1, R11
+	CMPQ         R11, DX
+	JGE          added5
+
+next4:
+	MOVQ         (CX)(R11*8), R10
+	VBROADCASTSS (R12), Y0
+	ADDQ         R8, R12
+	VCVTPH2PS    (R10)(BX*1), Y2
+	VMULPS       Y0, Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	INCQ         R11
+	CMPQ         R11, DX
+	JLT          next4
+
+added5:
+	TESTQ        R9, R9
+	JZ           plain6
+	VBROADCASTSS mul+64(FP), Y0
+	VMULPS       Y0, Y1, Y1
+	VBROADCASTSS div+68(FP), Y0
+	VDIVPS       Y0, Y1, Y1
+
+plain6:
+	VCVTPS2PH $0x00, Y1, (AX)(BX*1)
+	ADDQ      $+16, BX
+	SUBQ      $+8, SI
+	JGE       one
+
+rest:
+	VZEROUPPER
+	RET
+
+// func weighAllBFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int, weights unsafe.Pointer, stride int, ends int, mul float32, div float32)
+// Requires: AVX, AVX2
+TEXT ·weighAllBFloat16AVX2(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         srcs+8(FP), CX
+	MOVQ         count+16(FP), DX
+	MOVQ         at+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         weights+40(FP), DI
+	MOVQ         stride+48(FP), R8
+	MOVQ         ends+56(FP), R9
+	MOVQ         $0xffff0000ffff0000, R10
+	VMOVQ        R10, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x00007fff00007fff, R10
+	VMOVQ        R10, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0x0000000100000001, R10
+	VMOVQ        R10, X2
+	VPBROADCASTQ X2, Y2
+	MOVQ         $0x0040000000400000, R10
+	VMOVQ        R10, X3
+	VPBROADCASTQ X3, Y3
+	SUBQ         $+32, SI
+	JLT          ones
+
+loop:
+	MOVQ         DI, R12
+	MOVQ         (CX), R10
+	VBROADCASTSS (R12), Y4
+	ADDQ         R8, R12
+	VMOVDQU      (R10)(BX*1), Y5
+	VPSLLD       $0x10, Y5, Y6
+	VPAND        Y5, Y0, Y5
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y5, Y5
+	VMOVDQU      32(R10)(BX*1), Y7
+	VPSLLD       $0x10, Y7, Y8
+	VPAND        Y7, Y0, Y7
+	VMULPS       Y4, Y8, Y8
+	VMULPS       Y4, Y7, Y7
+	MOVQ         $+1, R11
+	CMPQ         R11, DX
+	JGE          added2
+
+next1:
+	MOVQ         (CX)(R11*8), R10
+	VBROADCASTSS (R12), Y4
+	ADDQ         R8, R12
+	VMOVDQU      (R10)(BX*1), Y9
+	VPSLLD       $0x10, Y9, Y10
+	VPAND        Y9, Y0, Y9
+	VMULPS       Y4, Y10, Y10
+	VMULPS       Y4, Y9, Y9
+	VADDPS       Y10, Y6, Y6
+	VADDPS       Y9, Y5, Y5
+	VMOVDQU      32(R10)(BX*1), Y9
+	VPSLLD       $0x10, Y9, Y10
+	VPAND        Y9, Y0, Y9
+	VMULPS       Y4, Y10, Y10
+	VMULPS       Y4, Y9, Y9
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y9, Y7, Y7
+	INCQ         R11
+	CMPQ         R11, DX
+	JLT          next1
+
+added2:
+	TESTQ        R9, R9
+	JZ           plain3
+	VBROADCASTSS mul+64(FP), Y4
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y5, Y5
+	VMULPS       Y4, Y8, Y8
+	VMULPS       Y4, Y7, Y7
+	VBROADCASTSS div+68(FP), Y4
+	VDIVPS       Y4, Y6, Y6
+	VDIVPS       Y4, Y5, Y5
+	VDIVPS       Y4, Y8, Y8
+	VDIVPS       Y4, Y7, Y7
+
+plain3:
+	VPSRLD    $0x10, Y6, Y4
+	VPAND     Y4, Y2, Y4
+	VPADDD    Y6, Y4, Y4
+	VPADDD    Y4, Y1, Y4
+	VCMPPS    $0x03, Y6, Y6, Y9
+	VPOR      Y6, Y3, Y6
+	VBLENDVPS Y9, Y6, Y4, Y4
+	VPSRLD    $0x10, Y5, Y6
+	VPAND     Y6, Y2, Y6
+	VPADDD    Y5, Y6, Y6
+	VPADDD    Y6, Y1, Y6
+	VCMPPS    $0x03, Y5, Y5, Y9
+	VPOR      Y5, Y3, Y5
+	VBLENDVPS Y9, Y5, Y6, Y6
+	VPSRLD    $0x10, Y4, Y4
+	VPBLENDW  $0xaa, Y6, Y4, Y4
+	VMOVDQU   Y4, (AX)(BX*1)
+	VPSRLD    $0x10, Y8, Y4
+	VPAND     Y4, Y2, Y4
+	VPADDD    Y8, Y4, Y4
+	VPADDD    Y4, Y1, Y4
+	VCMPPS    $0x03, Y8, Y8, Y5
+	VPOR      Y8, Y3, Y6
+	VBLENDVPS Y5, Y6, Y4, Y4
+	VPSRLD    $0x10, Y7, Y5
+	VPAND     Y5, Y2, Y5
+	VPADDD    Y7, Y5, Y5
+	VPADDD    Y5, Y1, Y5
+	VCMPPS    $0x03, Y7, Y7, Y6
+	VPOR      Y7, Y3, Y7
+	VBLENDVPS Y6, Y7, Y5, Y5
+	VPSRLD    $0x10, Y4, Y4
+	VPBLENDW  $0xaa, Y5, Y4, Y4
+	VMOVDQU   Y4, 32(AX)(BX*1)
+	ADDQ      $+64, BX
+	SUBQ      $+32, SI
+	JGE       loop
+
+ones:
+	ADDQ $+16, SI
+	JLT  rest
+
+one:
+	MOVQ         DI, R12
+	MOVQ         (CX), R10
+	VBROADCASTSS (R12), Y4
+	ADDQ         R8, R12
+	VMOVDQU      (R10)(BX*1), Y5
+	VPSLLD       $0x10, Y5, Y6
+	VPAND        Y5, Y0, Y5
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y5, Y5
+	MOVQ         $+1, R11
+	CMPQ         R11, DX
+	JGE          added5
+
+next4:
+	MOVQ         (CX)(R11*8), R10
+	VBROADCASTSS (R12), Y4
+	ADDQ         R8, R12
+	VMOVDQU      (R10)(BX*1), Y7
+	VPSLLD       $0x10, Y7, Y8
+	VPAND        Y7, Y0, Y7
+	VMULPS       Y4, Y8, Y8
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y8, Y6, Y6
+	VADDPS       Y7, Y5, Y5
+	INCQ         R11
+	CMPQ         R11, DX
+	JLT          next4
+
+added5:
+	TESTQ        R9, R9
+	JZ           plain6
+	VBROADCASTSS mul+64(FP), Y4
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y5, Y5
+	VBROADCASTSS div+68(FP), Y4
+	VDIVPS       Y4, Y6, Y6
+	VDIVPS       Y4, Y5, Y5
+
+plain6:
+	VPSRLD    $0x10, Y6, Y4
+	VPAND     Y4, Y2, Y4
+	VPADDD    Y6, Y4, Y4
+	VPADDD    Y4, Y1, Y4
+	VCMPPS    $0x03, Y6, Y6, Y7
+	VPOR      Y6, Y3, Y6
+	VBLENDVPS Y7, Y6, Y4, Y4
+	VPSRLD    $0x10, Y5, Y6
+	VPAND     Y6, Y2, Y6
+	VPADDD    Y5, Y6, Y6
+	VPADDD    Y6, Y1, Y6
+	VCMPPS    $0x03, Y5, Y5, Y7
+	VPOR      Y5, Y3, Y5
+	VBLENDVPS Y7, Y5, Y6, Y6
+	VPSRLD    $0x10, Y4, Y4
+	VPBLENDW  $0xaa, Y6, Y4, Y4
+	VMOVDQU   Y4, (AX)(BX*1)
+	ADDQ      $+32, BX
+	SUBQ      $+16, SI
+	JGE       one
+
+rest:
+	VZEROUPPER
+	RET
+
 // func sumInt8AVX512(dst unsafe.Pointer, a unsafe.Pointer, b unsafe.Pointer, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·sumInt8AVX512(SB), NOSPLIT, $0-32
@@ -8515,6 +8822,466 @@ added6:
 	VPORD      Z4, Z3, K2, Z5
 	VPSRLD     $0x10, Z6, Z1
 	VPTERNLOGD $0xf8, Z0, Z5, Z1
+	VMOVDQU16  Z1, K1, (AX)(BX*1)
+	ADDQ       $+64, BX
+
+done:
+	VZEROUPPER
+	RET
+
+// func weighAllFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int, weights unsafe.Pointer, stride int, ends int, mul float32, div float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·weighAllFloat16AVX512(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), AX
+	MOVQ srcs+8(FP), CX
+	MOVQ count+16(FP), DX
+	MOVQ at+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ weights+40(FP), DI
+	MOVQ stride+48(FP), R8
+	MOVQ ends+56(FP), R9
+	SUBQ $+64, SI
+	JLT  ones
+
+loop:
+	MOVQ         DI, R12
+	MOVQ         (CX), R10
+	VBROADCASTSS (R12), Z0
+	ADDQ         R8, R12
+	VCVTPH2PS    (R10)(BX*1), Z1
+	VMULPS       Z0, Z1, Z1
+	VCVTPH2PS    32(R10)(BX*1), Z2
+	VMULPS       Z0, Z2, Z2
+	VCVTPH2PS    64(R10)(BX*1), Z3
+	VMULPS       Z0, Z3, Z3
+	VCVTPH2PS    96(R10)(BX*1), Z4
+	VMULPS       Z0, Z4, Z4
+	MOVQ         $+1, R11
+	CMPQ         R11, DX
+	JGE          added2
+
+next1:
+	MOVQ         (CX)(R11*8), R10
+	VBROADCASTSS (R12), Z0
+	ADDQ         R8, R12
+	VCVTPH2PS    (R10)(BX*1), Z5
+	VMULPS       Z0, Z5, Z5
+	VADDPS       Z5, Z1, Z1
+	VCVTPH2PS    32(R10)(BX*1), Z5
+	VMULPS       Z0, Z5, Z5
+	VADDPS       Z5, Z2, Z2
+	VCVTPH2PS    64(R10)(BX*1), Z5
+	VMULPS       Z0, Z5, Z5
+	VADDPS       Z5, Z3, Z3
+	VCVTPH2PS    96(R10)(BX*1), Z5
+	VMULPS       Z0, Z5, Z5
+	VADDPS       Z5, Z4, Z4
+	INCQ         R11
+	CMPQ         R11, DX
+	JLT          next1
+
+added2:
+	TESTQ        R9, R9
+	JZ           plain3
+	VBROADCASTSS mul+64(FP), Z0
+	VMULPS       Z0, Z1, Z1
+	VMULPS       Z0, Z2, Z2
+	VMULPS       Z0, Z3, Z3
+	VMULPS       Z0, Z4, Z4
+	VBROADCASTSS div+68(FP), Z0
+	VDIVPS       Z0, Z1, Z1
+	VDIVPS       Z0, Z2, Z2
+	VDIVPS       Z0, Z3, Z3
+	VDIVPS       Z0, Z4, Z4
+
+plain3:
+	VCVTPS2PH $0x00, Z1, (AX)(BX*1)
+	VCVTPS2PH $0x00, Z2, 32(AX)(BX*1)
+	VCVTPS2PH $0x00, Z3, 64(AX)(BX*1)
+	VCVTPS2PH $0x00, Z4, 96(AX)(BX*1)
+	ADDQ      $+128, BX
+	SUBQ      $+64, SI
+	JGE       loop
+
+ones:
+	ADDQ $+48, SI
+	JLT  rest
+
+one:
+	MOVQ         DI, R12
+	MOVQ         (CX), R10
+	VBROADCASTSS (R12), Z0
+	ADDQ         R8, R12
+	VCVTPH2PS    (R10)(BX*1), Z1
+	VMULPS       Z0, Z1, Z1
+	MOVQ         $+1, R11
+	CMPQ         R11, DX
+	JGE          added5
+
+next4:
+	MOVQ         (CX)(R11*8), R10
+	VBROADCASTSS (R12), Z0
+	ADDQ         R8, R12
+	VCVTPH2PS    (R10)(BX*1), Z2
+	VMULPS       Z0, Z2, Z2
+	VADDPS       Z2, Z1, Z1
+	INCQ         R11
+	CMPQ         R11, DX
+	JLT          next4
+
+added5:
+	TESTQ        R9, R9
+	JZ           plain6
+	VBROADCASTSS mul+64(FP), Z0
+	VMULPS       Z0, Z1, Z1
+	VBROADCASTSS div+68(FP), Z0
+	VDIVPS       Z0, Z1, Z1
+
+plain6:
+	VCVTPS2PH $0x00, Z1, (AX)(BX*1)
+	ADDQ      $+32, BX
+	SUBQ      $+16, SI
+	JGE       one
+
+rest:
+	ADDQ         $+16, SI
+	JEQ          done
+	MOVQ         $-1, R10
+	BZHIQ        SI, R10, R10
+	KMOVQ        R10, K1
+	MOVQ         DI, R10
+	MOVQ         (CX), SI
+	VBROADCASTSS (R10), Z0
+	ADDQ         R8, R10
+	VCVTPH2PS.Z  (SI)(BX*1), K1, Z1
+	VMULPS       Z0, Z1, Z1
+	MOVQ         $+1, DI
+	CMPQ         DI, DX
+	JGE          added8
+
+next7:
+	MOVQ         (CX)(DI*8), SI
+	VBROADCASTSS (R10), Z0
+	ADDQ         R8, R10
+	VCVTPH2PS.Z  (SI)(BX*1), K1, Z2
+	VMULPS       Z0, Z2, Z2
+	VADDPS       Z2, Z1, Z1
+	INCQ         DI
+	CMPQ         DI, DX
+	JLT          next7
+
+added8:
+	TESTQ        R9, R9
+	JZ           plain9
+	VBROADCASTSS mul+64(FP), Z0
+	VMULPS       Z0, Z1, Z1
+	VBROADCASTSS div+68(FP), Z0
+	VDIVPS       Z0, Z1, Z1
+
+plain9:
+	VCVTPS2PH $0x00, Z1, K1, (AX)(BX*1)
+	ADDQ      $+32, BX
+
+done:
+	VZEROUPPER
+	RET
+
+// func weighAllBFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int, weights unsafe.Pointer, stride int, ends int, mul float32, div float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·weighAllBFloat16AVX512(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         srcs+8(FP), CX
+	MOVQ         count+16(FP), DX
+	MOVQ         at+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         weights+40(FP), DI
+	MOVQ         stride+48(FP), R8
+	MOVQ         ends+56(FP), R9
+	MOVQ         $0xffff0000ffff0000, R10
+	VPBROADCASTQ R10, Z0
+	MOVQ         $0x00007fff00007fff, R10
+	VPBROADCASTQ R10, Z1
+	MOVQ         $0x0000000100000001, R10
+	VPBROADCASTQ R10, Z2
+	MOVQ         $0x0040000000400000, R10
+	VPBROADCASTQ R10, Z3
+	SUBQ         $+128, SI
+	JLT          ones
+
+loop:
+	MOVQ         DI, R12
+	MOVQ         (CX), R10
+	VBROADCASTSS (R12), Z4
+	ADDQ         R8, R12
+	VMOVDQU64    (R10)(BX*1), Z5
+	VPSLLD       $0x10, Z5, Z6
+	VPANDD       Z5, Z0, Z5
+	VMULPS       Z4, Z6, Z6
+	VMULPS       Z4, Z5, Z5
+	VMOVDQU64    64(R10)(BX*1), Z7
+	VPSLLD       $0x10, Z7, Z8
+	VPANDD       Z7, Z0, Z7
+	VMULPS       Z4, Z8, Z8
+	VMULPS       Z4, Z7, Z7
+	VMOVDQU64    128(R10)(BX*1), Z9
+	VPSLLD       $0x10, Z9, Z10
+	VPANDD       Z9, Z0, Z9
+	VMULPS       Z4, Z10, Z10
+	VMULPS       Z4, Z9, Z9
+	VMOVDQU64    192(R10)(BX*1), Z11
+	VPSLLD       $0x10, Z11, Z12
+	VPANDD       Z11, Z0, Z11
+	VMULPS       Z4, Z12, Z12
+	VMULPS       Z4, Z11, Z11
+	MOVQ         $+1, R11
+	CMPQ         R11, DX
+	JGE          added2
+
+next1:
+	MOVQ         (CX)(R11*8), R10
+	VBROADCASTSS (R12), Z4
+	ADDQ         R8, R12
+	VMOVDQU64    (R10)(BX*1), Z13
+	VPSLLD       $0x10, Z13, Z14
+	VPANDD       Z13, Z0, Z13
+	VMULPS       Z4, Z14, Z14
+	VMULPS       Z4, Z13, Z13
+	VADDPS       Z14, Z6, Z6
+	VADDPS       Z13, Z5, Z5
+	VMOVDQU64    64(R10)(BX*1), Z13
+	VPSLLD       $0x10, Z13, Z14
+	VPANDD       Z13, Z0, Z13
+	VMULPS       Z4, Z14, Z14
+	VMULPS       Z4, Z13, Z13
+	VADDPS       Z14, Z8, Z8
+	VADDPS       Z13, Z7, Z7
+	VMOVDQU64    128(R10)(BX*1), Z13
+	VPSLLD       $0x10, Z13, Z14
+	VPANDD       Z13, Z0, Z13
+	VMULPS       Z4, Z14, Z14
+	VMULPS       Z4, Z13, Z13
+	VADDPS       Z14, Z10, Z10
+	VADDPS       Z13, Z9, Z9
+	VMOVDQU64    192(R10)(BX*1), Z13
+	VPSLLD       $0x10, Z13, Z14
+	VPANDD       Z13, Z0, Z13
+	VMULPS       Z4, Z14, Z14
+	VMULPS       Z4, Z13, Z13
+	VADDPS       Z14, Z12, Z12
+	VADDPS       Z13, Z11, Z11
+	INCQ         R11
+	CMPQ         R11, DX
+	JLT          next1
+
+added2:
+	TESTQ        R9, R9
+	JZ           plain3
+	VBROADCASTSS mul+64(FP), Z4
+	VMULPS       Z4, Z6, Z6
+	VMULPS       Z4, Z5, Z5
+	VMULPS       Z4, Z8, Z8
+	VMULPS       Z4, Z7, Z7
+	VMULPS       Z4, Z10, Z10
+	VMULPS       Z4, Z9, Z9
+	VMULPS       Z4, Z12, Z12
+	VMULPS       Z4, Z11, Z11
+	VBROADCASTSS div+68(FP), Z4
+	VDIVPS       Z4, Z6, Z6
+	VDIVPS       Z4, Z5, Z5
+	VDIVPS       Z4, Z8, Z8
+	VDIVPS       Z4, Z7, Z7
+	VDIVPS       Z4, Z10, Z10
+	VDIVPS       Z4, Z9, Z9
+	VDIVPS       Z4, Z12, Z12
+	VDIVPS       Z4, Z11, Z11
+
+plain3:
+	VPSRLD     $0x10, Z6, Z4
+	VPANDD     Z4, Z2, Z4
+	VPADDD     Z6, Z4, Z4
+	VPADDD     Z4, Z1, Z4
+	VCMPPS     $0x03, Z6, Z6, K1
+	VPORD      Z6, Z3, K1, Z4
+	VPSRLD     $0x10, Z5, Z6
+	VPANDD     Z6, Z2, Z6
+	VPADDD     Z5, Z6, Z6
+	VPADDD     Z6, Z1, Z6
+	VCMPPS     $0x03, Z5, Z5, K1
+	VPORD      Z5, Z3, K1, Z6
+	VPSRLD     $0x10, Z4, Z4
+	VPTERNLOGD $0xf8, Z0, Z6, Z4
+	VMOVDQU64  Z4, (AX)(BX*1)
+	VPSRLD     $0x10, Z8, Z4
+	VPANDD     Z4, Z2, Z4
+	VPADDD     Z8, Z4, Z4
+	VPADDD     Z4, Z1, Z4
+	VCMPPS     $0x03, Z8, Z8, K1
+	VPORD      Z8, Z3, K1, Z4
+	VPSRLD     $0x10, Z7, Z5
+	VPANDD     Z5, Z2, Z5
+	VPADDD     Z7, Z5, Z5
+	VPADDD     Z5, Z1, Z5
+	VCMPPS     $0x03, Z7, Z7, K1
+	VPORD      Z7, Z3, K1, Z5
+	VPSRLD     $0x10, Z4, Z4
+	VPTERNLOGD $0xf8, Z0, Z5, Z4
+	VMOVDQU64  Z4, 64(AX)(BX*1)
+	VPSRLD     $0x10, Z10, Z4
+	VPANDD     Z4, Z2, Z4
+	VPADDD     Z10, Z4, Z4
+	VPADDD     Z4, Z1, Z4
+	VCMPPS     $0x03, Z10, Z10, K1
+	VPORD      Z10, Z3, K1, Z4
+	VPSRLD     $0x10, Z9, Z5
+	VPANDD     Z5, Z2, Z5
+	VPADDD     Z9, Z5, Z5
+	VPADDD     Z5, Z1, Z5
+	VCMPPS     $0x03, Z9, Z9, K1
+	VPORD      Z9, Z3, K1, Z5
+	VPSRLD     $0x10, Z4, Z4
+	VPTERNLOGD $0xf8, Z0, Z5, Z4
+	VMOVDQU64  Z4, 128(AX)(BX*1)
+	VPSRLD     $0x10, Z12, Z4
+	VPANDD     Z4, Z2, Z4
+	VPADDD     Z12, Z4, Z4
+	VPADDD     Z4, Z1, Z4
+	VCMPPS     $0x03, Z12, Z12, K1
+	VPORD      Z12, Z3, K1, Z4
+	VPSRLD     $0x10, Z11, Z5
+	VPANDD     Z5, Z2, Z5
+	VPADDD     Z11, Z5, Z5
+	VPADDD     Z5, Z1, Z5
+	VCMPPS     $0x03, Z11, Z11, K1
+	VPORD      Z11, Z3, K1, Z5
+	VPSRLD     $0x10, Z4, Z4
+	VPTERNLOGD $0xf8, Z0, Z5, Z4
+	VMOVDQU64  Z4, 192(AX)(BX*1)
+	ADDQ       $+256, BX
+	SUBQ       $+128, SI
+	JGE        loop
+
+ones:
+	ADDQ $+96, SI
+	JLT  rest
+
+one:
+	MOVQ         DI, R12
+	MOVQ         (CX), R10
+	VBROADCASTSS (R12), Z4
+	ADDQ         R8, R12
+	VMOVDQU64    (R10)(BX*1), Z5
+	VPSLLD       $0x10, Z5, Z6
+	VPANDD       Z5, Z0, Z5
+	VMULPS       Z4, Z6, Z6
+	VMULPS       Z4, Z5, Z5
+	MOVQ         $+1, R11
+	CMPQ         R11, DX
+	JGE          added5
+
+next4:
+	MOVQ         (CX)(R11*8), R10
+	VBROADCASTSS (R12), Z4
+	ADDQ         R8, R12
+	VMOVDQU64    (R10)(BX*1), Z7
+	VPSLLD       $0x10, Z7, Z8
+	VPANDD       Z7, Z0, Z7
+	VMULPS       Z4, Z8, Z8
+	VMULPS       Z4, Z7, Z7
+	VADDPS       Z8, Z6, Z6
+	VADDPS       Z7, Z5, Z5
+	INCQ         R11
+	CMPQ         R11, DX
+	JLT          next4
+
+added5:
+	TESTQ        R9, R9
+	JZ           plain6
+	VBROADCASTSS mul+64(FP), Z4
+	VMULPS       Z4, Z6, Z6
+	VMULPS       Z4, Z5, Z5
+	VBROADCASTSS div+68(FP), Z4
+	VDIVPS       Z4, Z6, Z6
+	VDIVPS       Z4, Z5, Z5
+
+plain6:
+	VPSRLD     $0x10, Z6, Z4
+	VPANDD     Z4, Z2, Z4
+	VPADDD     Z6, Z4, Z4
+	VPADDD     Z4, Z1, Z4
+	VCMPPS     $0x03, Z6, Z6, K1
+	VPORD      Z6, Z3, K1, Z4
+	VPSRLD     $0x10, Z5, Z6
+	VPANDD     Z6, Z2, Z6
+	VPADDD     Z5, Z6, Z6
+	VPADDD     Z6, Z1, Z6
+	VCMPPS     $0x03, Z5, Z5, K1
+	VPORD      Z5, Z3, K1, Z6
+	VPSRLD     $0x10, Z4, Z4
+	VPTERNLOGD $0xf8, Z0, Z6, Z4
+	VMOVDQU64  Z4, (AX)(BX*1)
+	ADDQ       $+64, BX
+	SUBQ       $+32, SI
+	JGE        one
+
+rest:
+	ADDQ         $+32, SI
+	JEQ          done
+	MOVQ         $-1, R10
+	BZHIQ        SI, R10, R10
+	KMOVQ        R10, K1
+	MOVQ         DI, R10
+	MOVQ         (CX), SI
+	VBROADCASTSS (R10), Z4
+	ADDQ         R8, R10
+	VMOVDQU16.Z  (SI)(BX*1), K1, Z5
+	VPSLLD       $0x10, Z5, Z6
+	VPANDD       Z5, Z0, Z5
+	VMULPS       Z4, Z6, Z6
+	VMULPS       Z4, Z5, Z5
+	MOVQ         $+1, DI
+	CMPQ         DI, DX
+	JGE          added8
+
+next7:
+	MOVQ         (CX)(DI*8), SI
+	VBROADCASTSS (R10), Z4
+	ADDQ         R8, R10
+	VMOVDQU16.Z  (SI)(BX*1), K1, Z7
+	VPSLLD       $0x10, Z7, Z8
+	VPANDD       Z7, Z0, Z7
+	VMULPS       Z4, Z8, Z8
+	VMULPS       Z4, Z7, Z7
+	VADDPS       Z8, Z6, Z6
+	VADDPS       Z7, Z5, Z5
+	INCQ         DI
+	CMPQ         DI, DX
+	JLT          next7
+
+added8:
+	TESTQ        R9, R9
+	JZ           plain9
+	VBROADCASTSS mul+64(FP), Z4
+	VMULPS       Z4, Z6, Z6
+	VMULPS       Z4, Z5, Z5
+	VBROADCASTSS div+68(FP), Z4
+	VDIVPS       Z4, Z6, Z6
+	VDIVPS       Z4, Z5, Z5
+
+plain9:
+	VPSRLD     $0x10, Z6, Z4
+	VPANDD     Z4, Z2, Z4
+	VPADDD     Z6, Z4, Z4
+	VPADDD     Z4, Z1, Z4
+	VCMPPS     $0x03, Z6, Z6, K2
+	VPORD      Z6, Z3, K2, Z4
+	VPSRLD     $0x10, Z5, Z6
+	VPANDD     Z6, Z2, Z6
+	VPADDD     Z5, Z6, Z6
+	VPADDD     Z6, Z1, Z6
+	VCMPPS     $0x03, Z5, Z5, K2
+	VPORD      Z5, Z3, K2, Z6
+	VPSRLD     $0x10, Z4, Z1
+	VPTERNLOGD $0xf8, Z0, Z6, Z1
 	VMOVDQU16  Z1, K1, (AX)(BX*1)
 	ADDQ       $+64, BX
 

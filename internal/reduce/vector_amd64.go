@@ -40,6 +40,7 @@ func avx512() *level {
 		Float64:  {sumFloat64AVX512, prodFloat64AVX512, minFloat64AVX512, maxFloat64AVX512},
 	}
 	l := assemble("avx512", 0, &kernels)
+	l.isa = avx512Vectors
 	l.streamSum(0, Int32, streamSumInt32AVX512, streamBothInt32AVX512)
 	l.streamSum(0, Int64, streamSumInt64AVX512, streamBothInt64AVX512)
 	l.streamSum(0, Float32, streamSumFloat32AVX512, streamBothFloat32AVX512)
@@ -83,6 +84,7 @@ func avx2() *level {
 		Float64:  {sumFloat64AVX2, prodFloat64AVX2, minFloat64AVX2, maxFloat64AVX2},
 	}
 	l := assemble("avx2", avx2Step, &kernels)
+	l.isa = avx2Vectors
 	l.streamSum(avx2Step, Int32, streamSumInt32AVX2, streamBothInt32AVX2)
 	l.streamSum(avx2Step, Int64, streamSumInt64AVX2, streamBothInt64AVX2)
 	l.streamSum(avx2Step, Float32, streamSumFloat32AVX2, streamBothFloat32AVX2)

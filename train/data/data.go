@@ -5,17 +5,20 @@
 // tensor and pipeline parallelism) on the same ones. So rank and size here are those of the dp dimension:
 //
 //	s := data.Sampler{N: len(samples), Rank: m.Coord("dp"), Size: m.Size("dp"), Seed: 1}
-//	for at, i := range s.Epoch(epoch, from) {
-//		train(samples[i]) // a checkpoint needs epoch and at+1, nothing else
+//	items, err := s.Epoch(epoch, consumed)
+//	for consumed, i := range items {
+//		train(samples[i]) // a checkpoint needs epoch and consumed, whatever the number of ranks that load it
 //	}
 //
-// A Sampler holds no list: an item costs about 50 ns and a position is found at once. OnRoot makes a fixed number of
+// A Sampler holds no list of more than 256 items: an item costs about 50 ns and a position is found at once. OnRoot makes a fixed number of
 // calls, and moves the data once, whatever the number of ranks. With Readers one rank in k reads, and sends k-1 parts.
 package data
 
 import (
 	"fmt"
 	"iter"
+	"math"
+	"math/bits"
 )
 
 // Range is the contiguous part [lo, hi) of n items that a rank owns. The parts of all ranks cover the items in order,
@@ -47,13 +50,14 @@ func Seed(base uint64, rank, use int) uint64 {
 const golden = 0x9e3779b97f4a7c15
 
 // Sampler draws a random permutation of N items for each epoch, the same on every rank, and gives each rank every
-// Size-th item of it. In an epoch no item comes twice, and none is left out except the last N mod Size.
+// Size-th item of it. In an epoch no item comes twice, and none is left out except the last ones, fewer than Size.
 //
 // The permutation is a cipher on the item numbers, not a list, so an epoch can begin at any position.
 type Sampler struct {
 	// N is the number of items.
 	N int
-	// Rank and Size say which replica this is, and of how many: the coordinate in the dp dimension, and its size.
+	// Rank and Size say which replica this is, and of how many: the coordinate in the dp dimension, and its size. A Size of
+	// 0 is 1.
 	Rank, Size int
 	// Seed chooses the permutations. It is the same on all ranks.
 	Seed uint64
@@ -61,80 +65,150 @@ type Sampler struct {
 	Pad bool
 }
 
-// Check says what is wrong with s. A Sampler with wrong fields yields nothing.
+// ranks is Size, or what stands for 0.
+func (s Sampler) ranks() int {
+	if s.Size == 0 {
+		return 1
+	}
+	return s.Size
+}
+
+// Check says what is wrong with s.
 func (s Sampler) Check() error {
 	switch {
 	case s.N < 0:
 		return fmt.Errorf("data: a Sampler of %d items", s.N)
-	case s.Size < 1:
+	case s.Size < 0:
 		return fmt.Errorf("data: a Sampler for %d ranks", s.Size)
-	case s.Rank < 0 || s.Rank >= s.Size:
-		return fmt.Errorf("data: a Sampler for rank %d of %d", s.Rank, s.Size)
+	case s.Rank < 0 || s.Rank >= s.ranks():
+		return fmt.Errorf("data: a Sampler for rank %d of %d", s.Rank, s.ranks())
 	case s.Len() == 0:
-		return fmt.Errorf("data: %d items do not give each of %d ranks one; set Pad, or use fewer ranks", s.N, s.Size)
+		return fmt.Errorf("data: %d items do not give each of %d ranks one; set Pad, or use fewer ranks", s.N, s.ranks())
 	}
 	return nil
 }
 
-// Len is the number of items for each rank and epoch, the same on all ranks.
+// Len is the number of items for each rank in a whole epoch, the same on all ranks.
 func (s Sampler) Len() int {
-	switch {
-	case s.N <= 0 || s.Rank < 0 || s.Rank >= s.Size:
+	if s.Size < 0 || s.Rank < 0 || s.Rank >= s.ranks() {
 		return 0
-	case s.Pad:
-		return (s.N-1)/s.Size + 1
 	}
-	return s.N / s.Size
+	return s.turns(0)
 }
 
-// Epoch yields the positions of epoch e in order, beginning with from, and the item at each. To resume, pass the position
-// that the run had come to.
-func (s Sampler) Epoch(e, from int) iter.Seq2[int, int] {
+// turns is how often each rank gets an item, once consumed items were given out.
+func (s Sampler) turns(consumed int) int {
+	switch left := s.N - consumed; {
+	case left <= 0:
+		return 0
+	case s.Pad:
+		return (left-1)/s.ranks() + 1
+	default:
+		return left / s.ranks()
+	}
+}
+
+// Epoch yields the items of this rank in epoch e, each with the number of items that all ranks together have then consumed.
+// It goes on where consumed items were given out, on whatever number of ranks: each of the others comes once. At the
+// beginning of an epoch consumed is 0. Where fewer items are left than there are ranks, and s does not Pad, nothing comes.
+func (s Sampler) Epoch(e, consumed int) (iter.Seq2[int, int], error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if consumed < 0 {
+		return nil, fmt.Errorf("data: an epoch of which %d items are consumed", consumed)
+	}
 	return func(yield func(int, int) bool) {
-		n := s.Len()
-		if n == 0 {
-			return
-		}
 		p := newPermutation(s.N, Seed(s.Seed, 0, e))
-		for i := max(from, 0); i < n; i++ {
-			if !yield(i, p.at((i*s.Size+s.Rank)%s.N)) {
+		size := s.ranks()
+		at := consumed
+		for range s.turns(consumed) {
+			item := at + s.Rank
+			if at += size; !yield(at, p.at(item%s.N)) {
 				return
 			}
 		}
-	}
+	}, nil
 }
 
 // rounds of the Feistel network. Luby and Rackoff (1988) need four to pass for random; the halves here are short.
 const rounds = 6
 
-// permutation is a cipher on the numbers below n: a Feistel network on the least even number of bits that holds them,
-// repeated until the result is below n (cycle walking, Black and Rogaway 2002). It takes less than four times on average.
+// listed is up to how many items a permutation is a list, drawn by Fisher and Yates: of few the cipher does not reach all
+// permutations equally often.
+const listed = 256
+
+// permutation is of the numbers below n. It is a cipher: a Feistel network on pairs of a number below a and one below b, which
+// are added to instead of combined bit by bit, and repeated until the result is below n (the generalized Feistel cipher and
+// cycle walking of Black and Rogaway 2002). a*b is less than n+a, so it is seldom repeated.
 type permutation struct {
-	n    uint64
-	half uint // bits of a half
-	keys [rounds]uint64
+	n, a, b uint64
+	keys    [rounds]uint64
+	list    []uint8 // in place of all that, where there are few
 }
 
 func newPermutation(n int, seed uint64) *permutation {
-	p := &permutation{n: uint64(n), half: 1}
-	for p.half < 31 && uint64(1)<<(2*p.half) < p.n || p.half == 31 && p.n > 1<<62 {
-		p.half++
+	p := &permutation{n: uint64(n)}
+	if n <= listed {
+		p.shuffle(seed)
+		return p
 	}
+	p.a = uint64(math.Sqrt(float64(n)))
+	for p.a*p.a < p.n {
+		p.a++
+	}
+	p.b = (p.n-1)/p.a + 1
 	for i := range p.keys {
 		p.keys[i] = mix(seed + uint64(i)*golden)
 	}
 	return p
 }
 
-func (p *permutation) at(i int) int {
-	x, mask := uint64(i), uint64(1)<<p.half-1
-	for {
-		l, r := x>>p.half, x&mask
-		for _, k := range p.keys {
-			l, r = r, l^mix(r+k)&mask
-		}
-		if x = l<<p.half | r; x < p.n {
-			return int(x)
+// shuffle draws the list.
+func (p *permutation) shuffle(seed uint64) {
+	p.list = make([]uint8, p.n)
+	for i := range p.list {
+		p.list[i] = uint8(i)
+	}
+	for i := p.n - 1; i > 0; i-- {
+		bound := i + 1
+		for { // below is as likely as any other number, but for the lowest, which are drawn anew (Lemire 2019)
+			seed += golden
+			below, low := bits.Mul64(mix(seed), bound)
+			if low >= -bound%bound {
+				p.list[i], p.list[below] = p.list[below], p.list[i]
+				break
+			}
 		}
 	}
+}
+
+func (p *permutation) at(i int) int {
+	if p.list != nil {
+		return int(p.list[i])
+	}
+	x := p.once(uint64(i))
+	for x >= p.n {
+		x = p.once(x)
+	}
+	return int(x)
+}
+
+// once is one run of the cipher.
+func (p *permutation) once(x uint64) uint64 {
+	l, r := x/p.b, x%p.b
+	for k := 0; k < rounds; k += 2 {
+		l = turned(l, mix(r+p.keys[k]), p.a)
+		r = turned(r, mix(l+p.keys[k+1]), p.b)
+	}
+	return l*p.b + r
+}
+
+// turned is x plus a number below n that h chooses, modulo n.
+func turned(x, h, n uint64) uint64 {
+	by, _ := bits.Mul64(h, n)
+	if x += by; x >= n {
+		x -= n
+	}
+	return x
 }

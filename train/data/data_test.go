@@ -3,6 +3,7 @@ package data_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"runtime"
@@ -63,10 +64,25 @@ func samplers(n, size int, pad bool) (all []data.Sampler) {
 	return all
 }
 
+// epoch is what s yields.
+func epoch(t testing.TB, s data.Sampler, e, consumed int) (items []int, after int) {
+	all, err := s.Epoch(e, consumed)
+	require.NoError(t, err)
+	after = consumed
+	for at, x := range all {
+		require.Equal(t, after+max(s.Size, 1), at)
+		items, after = append(items, x), at
+	}
+	return items, after
+}
+
 func TestSamplerUnique(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 5, 64, 65, 97, 1000, 4099} {
+	for _, n := range []int{1, 2, 3, 5, 64, 65, 97, 256, 257, 1000, 4096, 4097, 4099} {
 		for _, size := range []int{1, 2, 3, 7} {
 			for _, pad := range []bool{false, true} {
+				if n < size && !pad {
+					continue
+				}
 				want := n / size * size
 				if pad {
 					want = (n + size - 1) / size * size
@@ -75,14 +91,13 @@ func TestSamplerUnique(t *testing.T) {
 					count := make([]int, n)
 					total := 0
 					for _, s := range samplers(n, size, pad) {
-						length := 0
-						for at, x := range s.Epoch(e, 0) {
-							require.Equal(t, length, at)
+						items, after := epoch(t, s, e, 0)
+						for _, x := range items {
 							count[x]++
-							length++
 						}
-						require.Equal(t, s.Len(), length)
-						total += length
+						require.Len(t, items, s.Len())
+						require.Equal(t, want, after)
+						total += len(items)
 					}
 					require.Equal(t, want, total)
 					if pad && n >= size {
@@ -97,60 +112,160 @@ func TestSamplerUnique(t *testing.T) {
 	}
 }
 
-func collect(s data.Sampler, e, from int) (items []int) {
-	for _, x := range s.Epoch(e, from) {
-		items = append(items, x)
-	}
-	return items
-}
-
 func TestSamplerResumesAnywhere(t *testing.T) {
 	s := data.Sampler{N: 1003, Rank: 1, Size: 2, Seed: 1}
-	all := collect(s, 3, 0)
+	all, _ := epoch(t, s, 3, 0)
 	for from := range len(all) {
-		require.Equal(t, all[from:], collect(s, 3, from))
+		rest, _ := epoch(t, s, 3, 2*from)
+		require.Equal(t, all[from:], rest)
 	}
-	require.Empty(t, collect(s, 3, len(all)))
-	require.Equal(t, all, collect(s, 3, -5))
-	require.NotEqual(t, all, collect(s, 4, 0))
-	s.Seed = 2
-	require.NotEqual(t, all, collect(s, 3, 0))
+	for _, consumed := range []int{1002, 1003, 2000} {
+		none, _ := epoch(t, s, 3, consumed)
+		require.Empty(t, none)
+	}
+	items, _ := epoch(t, data.Sampler{N: 1003, Rank: 1, Size: 2, Seed: 2}, 3, 0)
+	require.NotEqual(t, all, items)
+	items, _ = epoch(t, s, 4, 0)
+	require.NotEqual(t, all, items)
 	// Leaving the loop leaves it.
-	for at := range s.Epoch(0, 0) {
-		if at == 3 {
+	loop, err := s.Epoch(0, 0)
+	require.NoError(t, err)
+	for at := range loop {
+		if at == 6 {
 			break
 		}
-		require.Less(t, at, 3)
+		require.Less(t, at, 6)
 	}
-	// 2^40 items and no list.
-	s = data.Sampler{N: 1 << 40, Rank: 5, Size: 8, Seed: 1}
-	for at, x := range s.Epoch(0, s.Len()-2) {
-		require.GreaterOrEqual(t, at, s.Len()-2)
-		require.Less(t, x, 1<<40)
+	// 2^40 items and no list, and as many as there can be.
+	for _, n := range []int{1 << 40, math.MaxInt} {
+		s = data.Sampler{N: n, Rank: 5, Size: 8, Seed: 1}
+		items, after := epoch(t, s, 0, 8*(s.Len()-2))
+		require.Len(t, items, 2)
+		require.Equal(t, 8*s.Len(), after)
+	}
+}
+
+// A run that goes on with another number of ranks, as often as it likes, goes through what is left: of all items each comes
+// once, but for the last ones, fewer than there are ranks then.
+func TestSamplerResumesOnOtherRanks(t *testing.T) {
+	for _, n := range []int{7, 100, 1000, 4097} {
+		for _, sizes := range [][]int{{4, 3}, {2, 3}, {4, 2}, {1, 7, 2, 5}, {8, 1}, {3, 4, 3, 4, 3}} {
+			for _, pad := range []bool{false, true} {
+				count := make([]int, n)
+				consumed := 0
+				for part, size := range sizes {
+					last := part == len(sizes)-1
+					turns := n / size / len(sizes) // and then it stops
+					next := consumed
+					for _, s := range samplers(n, size, pad) {
+						all, err := s.Epoch(2, consumed)
+						if size > n && !pad {
+							require.Error(t, err)
+							continue
+						}
+						require.NoError(t, err)
+						next = consumed
+						for at, x := range all {
+							if !last && at > consumed+turns*size {
+								break
+							}
+							count[x]++
+							next = at
+						}
+					}
+					consumed = next
+				}
+				once, none := 0, 0
+				for _, k := range count {
+					if k > 0 {
+						once++
+					} else {
+						none++
+					}
+				}
+				size := sizes[len(sizes)-1]
+				if pad {
+					require.Zero(t, none, "%d items, ranks %d", n, sizes)
+				} else if size <= n {
+					require.Less(t, none, size, "%d items, ranks %d", n, sizes)
+					require.Equal(t, consumed, once, "%d items, ranks %d: none comes twice", n, sizes)
+				}
+			}
+		}
 	}
 }
 
 // Items that follow each other in the epoch are as far apart as random ones, and each item comes early as often as late.
 func TestSamplerIsRandom(t *testing.T) {
-	const n, epochs = 1000, 300
-	sum := make([]float64, n) // of each item's positions
-	steps := 0.
-	for e := range epochs {
-		last := 0
-		for at, x := range (data.Sampler{N: n, Size: 1, Seed: 9}).Epoch(e, 0) {
-			sum[x] += float64(at)
-			if at > 0 {
-				steps += math.Abs(float64(x - last))
+	for _, n := range []int{1000, 1025} {
+		const epochs = 300
+		sum := make([]float64, n) // of each item's positions
+		steps := 0.
+		for e := range epochs {
+			items, _ := epoch(t, data.Sampler{N: n, Size: 1, Seed: 9}, e, 0)
+			for at, x := range items {
+				sum[x] += float64(at)
+				if at > 0 {
+					steps += math.Abs(float64(x - items[at-1]))
+				}
 			}
-			last = x
 		}
+		// Positions are uniform: mean (n-1)/2, deviation of the mean of 300 of them n/sqrt(12*300).
+		for x := range sum {
+			require.InDelta(t, float64(n-1)/2, sum[x]/epochs, 6*float64(n)/60, x)
+		}
+		// The mean distance of two random items is n/3.
+		require.InDelta(t, float64(n)/3, steps/float64(n-1)/epochs, 3)
 	}
-	// Positions are uniform: mean 499.5, deviation of the mean of 300 of them 16.7.
-	for x := range sum {
-		require.InDelta(t, 499.5, sum[x]/epochs, 6*16.7, x)
+}
+
+// Of few items all permutations are as frequent, and of more every item is at every place: Pearson's sum, whose mean is the
+// number of cells less one, and its variance twice that.
+func TestSamplerIsUniform(t *testing.T) {
+	even := func(counts []float64, want float64, what string) {
+		chi := 0.
+		for _, n := range counts {
+			chi += (n - want) * (n - want) / want
+		}
+		k := float64(len(counts) - 1)
+		require.InDelta(t, k, chi, 6*math.Sqrt(2*k), what)
 	}
-	// The mean distance of two random items is n/3.
-	require.InDelta(t, n/3., steps/(n-1)/epochs, 3)
+	for n := 2; n <= 5; n++ {
+		const epochs = 20_000
+		seen := map[string]float64{}
+		for e := range epochs {
+			items, _ := epoch(t, data.Sampler{N: n, Seed: 3}, e, 0)
+			seen[fmt.Sprint(items)]++
+		}
+		counts := slices.Collect(maps.Values(seen))
+		all := 1
+		for i := range n {
+			all *= i + 1
+		}
+		require.Len(t, counts, all)
+		even(counts, float64(epochs)/float64(all), fmt.Sprintf("permutations of %d", n))
+	}
+	for _, n := range []int{6, 7, 8, 9, 10, 16, 17, 64, 257, 300} {
+		epochs := 1_000_000 / n / n
+		at := make([][]float64, n)
+		for i := range at {
+			at[i] = make([]float64, n)
+		}
+		for e := range epochs {
+			items, _ := epoch(t, data.Sampler{N: n, Seed: 4}, e, 0)
+			for i, x := range items {
+				at[x][i]++
+			}
+		}
+		even(slices.Concat(at...), float64(epochs)/float64(n), fmt.Sprintf("places of %d", n))
+	}
+}
+
+// The cipher seldom has to be repeated, whatever the number of items: 4^k+1 take no longer than 4^k.
+func TestSamplerRepeatsSeldom(t *testing.T) {
+	for _, n := range []int{257, 1025, 4096, 4097, 16385, 65537, 65536, 1<<20 + 1} {
+		require.Less(t, data.Repeats(n, 10_000), 1.1, n)
+	}
 }
 
 func TestSamplerCheck(t *testing.T) {
@@ -159,20 +274,26 @@ func TestSamplerCheck(t *testing.T) {
 		want string
 	}{
 		{data.Sampler{N: 5, Size: 2}, ""},
+		{data.Sampler{N: 5}, ""},
 		{data.Sampler{N: -5, Size: 2}, "data: a Sampler of -5 items"},
-		{data.Sampler{N: 5}, "data: a Sampler for 0 ranks"},
+		{data.Sampler{N: 5, Size: -1}, "data: a Sampler for -1 ranks"},
 		{data.Sampler{N: 5, Rank: 2, Size: 2}, "data: a Sampler for rank 2 of 2"},
+		{data.Sampler{N: 5, Rank: 1}, "data: a Sampler for rank 1 of 1"},
 		{data.Sampler{N: 5, Size: 6}, "data: 5 items do not give each of 6 ranks one; set Pad, or use fewer ranks"},
 		{data.Sampler{N: 5, Size: 6, Pad: true}, ""},
 		{data.Sampler{Size: 1, Pad: true}, "data: 0 items do not give each of 1 ranks one; set Pad, or use fewer ranks"},
 	} {
-		if err := tc.s.Check(); tc.want == "" {
+		_, err := tc.s.Epoch(0, 0)
+		if tc.want == "" {
+			require.NoError(t, tc.s.Check())
 			require.NoError(t, err)
 		} else {
+			require.EqualError(t, tc.s.Check(), tc.want)
 			require.EqualError(t, err, tc.want)
-			require.Empty(t, collect(tc.s, 0, 0))
 		}
 	}
+	_, err := data.Sampler{N: 5}.Epoch(0, -1)
+	require.EqualError(t, err, "data: an epoch of which -1 items are consumed")
 }
 
 func TestOnRoot(t *testing.T) {

@@ -40,23 +40,31 @@ func ExampleRange() {
 	// 2 7 10
 }
 
-// Two replicas go through the same epoch and never see the same item. A run that was stopped after position 1 goes on.
+// Two replicas go through the same epoch and never see the same item. A run that was stopped after 4 of 9 items goes on with
+// one replica.
 func ExampleSampler() {
-	for rank := range 2 {
-		s := data.Sampler{N: 8, Rank: rank, Size: 2, Seed: 1}
-		fmt.Print("rank ", rank, ":")
-		for _, item := range s.Epoch(0, 0) {
-			fmt.Print(" ", item)
+	show := func(rank, size, consumed int) {
+		s := data.Sampler{N: 9, Rank: rank, Size: size, Seed: 1}
+		items, err := s.Epoch(0, consumed)
+		if err != nil {
+			fmt.Println(err)
+			return
 		}
-		fmt.Print("; resumed:")
-		for _, item := range s.Epoch(0, 2) {
-			fmt.Print(" ", item)
+		for consumed, item := range items {
+			fmt.Print(" ", item, " (", consumed, ")")
 		}
 		fmt.Println()
 	}
+	fmt.Print("rank 0:")
+	show(0, 2, 0)
+	fmt.Print("rank 1:")
+	show(1, 2, 0)
+	fmt.Print("alone from 4:")
+	show(0, 1, 4)
 	// Output:
-	// rank 0: 6 0 1 7; resumed: 1 7
-	// rank 1: 5 4 3 2; resumed: 3 2
+	// rank 0: 1 (2) 2 (4) 0 (6) 7 (8)
+	// rank 1: 6 (2) 5 (4) 4 (6) 8 (8)
+	// alone from 4: 0 (5) 4 (6) 7 (7) 8 (8) 3 (9)
 }
 
 // One rank reads the file, all have it.

@@ -58,6 +58,7 @@ type Reducer struct {
 	began    time.Time
 	comm     time.Duration
 	closed   bool
+	told     bool // an error of Wait: the step under way has ended with it
 	timeOn   func() error
 	timeOff  func() error
 }
@@ -239,17 +240,17 @@ func (r *Reducer) join(ids []int) (out []ccl.Buf) {
 
 // Ready says that gradient i is final for this step. When that completes a bucket, and all buckets before it are on their
 // way, the bucket is issued; so ranks may become ready in different orders. Ready never blocks. A second Ready of one
-// gradient in one step is an error, and changes nothing.
+// gradient in one step aborts the Comm: this rank has lost count, and the others would wait for what it takes for done.
 func (r *Reducer) Ready(i int) error {
 	switch {
-	case i < 0 || i >= len(r.grads):
-		return fmt.Errorf("ddp: Ready of gradient %d; the gradients are 0 to %d", i, len(r.grads)-1)
 	case r.closed:
 		return errClosed
+	case i < 0 || i >= len(r.grads):
+		return r.misused(fmt.Errorf("ddp: Ready of gradient %d; the gradients are 0 to %d", i, len(r.grads)-1))
 	case r.ready[i] && r.c.Err() != nil: // the step before has not ended
 		return fmt.Errorf("ddp: %w", r.c.Err())
 	case r.ready[i]:
-		return fmt.Errorf("ddp: gradient %d is Ready twice in one step", i)
+		return r.misused(fmt.Errorf("ddp: gradient %d is Ready twice in one step", i))
 	}
 	if r.ready[i] = true; r.seen != nil {
 		r.seen = append(r.seen, i)
@@ -290,6 +291,12 @@ func (r *Reducer) Wait(ctx context.Context) error {
 	if r.closed {
 		return errClosed
 	}
+	err := r.wait(ctx)
+	r.told = err != nil
+	return err
+}
+
+func (r *Reducer) wait(ctx context.Context) error {
 	if r.next != len(r.buckets) {
 		var never []int
 		for i, ok := range r.ready {
@@ -297,9 +304,7 @@ func (r *Reducer) Wait(ctx context.Context) error {
 				never = append(never, i)
 			}
 		}
-		err := fmt.Errorf("ddp: gradients %d never became Ready in this step", never)
-		r.c.Abort(err)
-		return err
+		return r.misused(fmt.Errorf("ddp: gradients %d never became Ready in this step", never))
 	}
 	began := time.Now()
 	r.stats.Bytes = 0
@@ -357,8 +362,25 @@ func (r *Reducer) Stats() Stats { return r.stats }
 
 var errClosed = errors.New("ddp: the Reducer is closed")
 
-// Close ends the Reducer's stream. The Comm stays open.
+// misused is err, by which this rank has left the order of calls. It fails the Comm with that, so that no rank waits.
+func (r *Reducer) misused(err error) error {
+	r.c.Abort(err)
+	return err
+}
+
+// grace is how long a Reducer that is closed within a step waits for its Comm to fail for a better reason: this rank may have
+// heard of a lost rank on another Comm of the mesh, and close what it has.
+const grace = time.Second
+
+// Close ends the Reducer's stream. The Comm stays open; but within a step, whose end the other ranks wait for, it is aborted.
 func (r *Reducer) Close() error {
+	if i := r.someReady(); i >= 0 && !r.closed && !r.told {
+		select {
+		case <-r.c.Done():
+		case <-time.After(grace):
+			r.misused(fmt.Errorf("ddp: Close within a step: gradient %d is Ready", i))
+		}
+	}
 	r.closed = true
 	return r.host.Close()
 }

@@ -101,8 +101,8 @@ func New(ctx context.Context, c *ccl.Comm, o *Options) (*History, error) {
 //
 // If rank 0 cannot write, all ranks hear it from the next Log. Err tells rank 0 at once.
 //
-// A step that was logged before, as by a run that goes on from an earlier checkpoint, replaces what was recorded from
-// that step on.
+// A step that was logged before replaces what was recorded for it, and no other: a run that goes back to an earlier
+// checkpoint calls Rewind.
 func (h *History) Log(ctx context.Context, step int, m ...Metric) error {
 	stats := make([]Stat, len(m))
 	if h.c.Size() > h.o.MaxRanks {
@@ -139,7 +139,7 @@ func (h *History) keep(step int, m []Metric, stats []Stat) error {
 	return nil
 }
 
-// add records a Stat in the place of those from its step on.
+// add records a Stat among those of other steps, in order.
 func (h *History) add(name string, step int, s Stat) {
 	r := h.series[name]
 	if r == nil {
@@ -147,8 +147,26 @@ func (h *History) add(name string, step int, s Stat) {
 		h.series[name] = r
 		h.names = append(h.names, name)
 	}
+	at, found := slices.BinarySearch(r.steps, step)
+	if found {
+		r.stats[at] = s
+		return
+	}
+	r.steps, r.stats = slices.Insert(r.steps, at, step), slices.Insert(r.stats, at, s)
+}
+
+// Rewind forgets what was recorded for the steps after step: the run goes on from there, as from a checkpoint. All ranks call
+// it alike. What was written stays; Read leaves it out as well.
+func (h *History) Rewind(step int) {
+	for _, r := range h.series {
+		r.cut(step + 1)
+	}
+}
+
+// cut drops the steps from step on.
+func (r *series) cut(step int) {
 	at, _ := slices.BinarySearch(r.steps, step)
-	r.steps, r.stats = append(r.steps[:at], step), append(r.stats[:at], s)
+	r.steps, r.stats = r.steps[:at], r.stats[:at]
 }
 
 // overRanks computes the stats of m.
@@ -189,6 +207,7 @@ func (h *History) overRanks(ctx context.Context, step int, m []Metric, stats []S
 		}
 	}
 	n := float64(h.c.Size())
+	var large []int // metrics whose squares are too large to be summed
 	for i, x := range m {
 		s := Stat{Min: -h.most[2*i+1], Max: h.most[2*i]}
 		if d := h.sum[2*i] / n; s.Min == s.Max {
@@ -200,7 +219,36 @@ func (h *History) overRanks(ctx context.Context, step int, m []Metric, stats []S
 		if math.IsNaN(s.Min) {
 			s = Stat{s.Min, s.Min, s.Min, s.Min}
 		}
+		if finite(s.Min) && finite(s.Max) && !(finite(s.Std) && finite(s.Mean)) {
+			large = append(large, i)
+		}
 		stats[i] = s
+	}
+	return h.ofLarge(ctx, m, stats, large)
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// ofLarge computes the mean and deviation of some metrics by where their values lie between the least and the greatest, from 0
+// to 1: their squares are too large. All ranks have the same sums, so all do this or none.
+func (h *History) ofLarge(ctx context.Context, m []Metric, stats []Stat, which []int) error {
+	if which == nil {
+		return nil
+	}
+	sum := make([]float64, 0, 2*len(which))
+	half := func(s Stat) float64 { return s.Max/2 - s.Min/2 } // the whole may be too large
+	for _, i := range which {
+		y := (m[i].Value/2 - stats[i].Min/2) / half(stats[i])
+		sum = append(sum, y, y*y)
+	}
+	if err := ccl.AllReduce(ctx, h.c, sum, sum, ccl.Sum); err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	n := float64(h.c.Size())
+	for k, i := range which {
+		s, y := &stats[i], sum[2*k]/n
+		s.Mean = s.Min*(1-y) + s.Max*y
+		s.Std = half(*s) * (2 * math.Sqrt(max(0, sum[2*k+1]/n-y*y)))
 	}
 	return nil
 }
@@ -208,7 +256,7 @@ func (h *History) overRanks(ctx context.Context, step int, m []Metric, stats []S
 // shift is the last mean of a metric, which all ranks know.
 func (h *History) shift(name string) float64 {
 	r := h.series[name]
-	if r == nil {
+	if r == nil || len(r.stats) == 0 {
 		return 0
 	}
 	if last := r.stats[len(r.stats)-1].Mean; !math.IsNaN(last) && !math.IsInf(last, 0) {

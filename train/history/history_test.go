@@ -164,14 +164,49 @@ func TestMaxRanks(t *testing.T) {
 	})
 }
 
+// A step that comes again replaces itself; Rewind forgets what was after it.
 func TestResume(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		h := newHistory(t, c, nil)
-		for _, step := range []int{0, 10, 20, 30, 20, 40} {
-			require.NoError(t, h.Log(t.Context(), step, history.Metric{"x", float64(step)}))
+		for i, step := range []int{0, 10, 20, 30, 20, 40, 5} {
+			require.NoError(t, h.Log(t.Context(), step, history.Metric{"x", float64(i)}))
 		}
-		steps, _ := collect(h, "x")
-		require.Equal(t, []int{0, 10, 20, 40}, steps)
+		steps, stats := collect(h, "x")
+		require.Equal(t, []int{0, 5, 10, 20, 30, 40}, steps)
+		require.Equal(t, 4., stats[3].Mean)
+		h.Rewind(20)
+		steps, _ = collect(h, "x")
+		require.Equal(t, []int{0, 5, 10, 20}, steps)
+		h.Rewind(-1)
+		steps, _ = collect(h, "x")
+		require.Empty(t, steps)
+		require.NoError(t, h.Log(t.Context(), 7, history.Metric{"x", 1}))
+	})
+}
+
+// The squares of large values cannot be summed, nor can the values themselves.
+func TestLargeValues(t *testing.T) {
+	const most = math.MaxFloat64
+	ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
+		h := newHistory(t, c, nil)
+		for i, tc := range []struct {
+			of        [4]float64
+			mean, std float64
+		}{
+			{[4]float64{1e300, 1e300, 1e300, 1e300}, 1e300, 0},
+			{[4]float64{1e300, 3e300, 1e300, 3e300}, 2e300, 1e300},
+			{[4]float64{-1e200, 1e200, -1e200, 1e200}, 0, 1e200},
+			{[4]float64{-most, most, -most, most}, 0, most},
+			{[4]float64{most, most, 0, 0}, most / 2, most / 2},
+		} {
+			require.NoError(t, h.Log(t.Context(), i, history.Metric{"y", 1}, history.Metric{"x", tc.of[c.Rank()]}))
+			_, stats := collect(h, "x")
+			s := stats[i]
+			require.InDelta(t, 1, (s.Mean+1e290)/(tc.mean+1e290), 1e-12, "%v: %+v", tc, s)
+			require.InDelta(t, 1, (s.Std+1e290)/(tc.std+1e290), 1e-12, "%v: %+v", tc, s)
+			_, ones := collect(h, "y")
+			require.Equal(t, history.Stat{Mean: 1, Min: 1, Max: 1}, ones[i])
+		}
 	})
 }
 
@@ -240,7 +275,10 @@ func TestReadErrors(t *testing.T) {
 		{"{\"step\":1,\"x\":null}\n", "history: line 1: \"x\" has no values"},
 		{"{\"step\":1.5}\n", "history: line 1: \"step\": json"},
 		{"{\"step\":1,\"x\":{\"mean\":\"x\"}}\n", "history: line 1: \"x\": json"},
-		{"{\"step\":1\n", "history: line 1: "},
+		{"{\"step\":1}}\n", "history: line 1: \"}\" behind the object"},
+		{"{\"step\":1} {\"x\":{}}\n", "history: line 1: \"{\\\"x\\\":{}}\" behind the object"},
+		{"garbage{\"step\":1}\n", "history: line 1: not an object"},
+		{"{\"step\":1,]\n", "history: line 1: "},
 	} {
 		_, err := history.Read(strings.NewReader(tc.text))
 		require.ErrorContains(t, err, tc.want)

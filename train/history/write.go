@@ -77,77 +77,131 @@ func (n *number) UnmarshalJSON(b []byte) error {
 // maxLine is the longest line that Read takes.
 const maxLine = 16 << 20
 
-// Read reads the JSON lines of a run, to plot and to compare. What it returns has no ranks: Log refuses. A last line
-// without an end is left out, as a killed run leaves it.
+// Read reads the JSON lines of a run, to plot and to compare. What it returns has no ranks: Log refuses.
+//
+// A file may have been appended to by a run that went on from a checkpoint: where the steps of a metric go back, and stay
+// back, what follows replaces the steps from there on. A line that a killed run or a full disk has torn is left out, also where
+// the next run has gone on within the line; anything else that is no object of Log is an error.
 func Read(r io.Reader) (*History, error) {
 	h := &History{series: map[string]*series{}}
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
-	in.Split(wholeLines)
+	var all records
 	line := 0
 	for in.Scan() {
 		line++
-		if len(bytes.TrimSpace(in.Bytes())) == 0 {
-			continue
-		}
-		if err := h.readLine(in.Bytes()); err != nil {
+		if err := all.line(in.Bytes()); err != nil {
 			return nil, fmt.Errorf("history: line %d: %w", line, err)
 		}
 	}
 	if err := in.Err(); err != nil {
 		return nil, fmt.Errorf("history: line %d: %w", line+1, err)
 	}
+	for _, name := range all.names {
+		h.replay(name, all.of[name])
+	}
 	return h, nil
 }
 
-// wholeLines is bufio.ScanLines, but for a last line without its end.
-func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
-	if i := bytes.IndexByte(data, '\n'); i >= 0 {
-		return i + 1, data[:i], nil
+// replay records what a file has of one metric, in its order.
+func (h *History) replay(name string, list []record) {
+	most := math.MinInt // the latest step so far
+	for i, x := range list {
+		alone := i+1 < len(list) && list[i+1].step > most // it went back for this step only
+		if i > 0 && x.step <= most && !alone {
+			h.series[name].cut(x.step)
+			most = x.step
+		}
+		h.add(name, x.step, x.stat)
+		most = max(most, x.step)
 	}
-	return 0, nil, nil
 }
 
-// readLine records one object. Its keys keep their order.
-func (h *History) readLine(b []byte) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return errors.New("not an object")
+// records are what a file has, by metric.
+type records struct {
+	names []string
+	of    map[string][]record
+}
+
+type record struct {
+	step int
+	stat Stat
+}
+
+// begin is how Log begins an object. Inside of one it cannot stand: quotes in a name are escaped.
+const begin = `{"` + stepKey + `":`
+
+// line takes one line, which has one object, or more than one where those before the last are torn or only their newline is
+// missing.
+func (all *records) line(b []byte) error {
+	for b = bytes.TrimSpace(b); len(b) > 0; {
+		rest := b[1:]
+		at := bytes.Index(rest, []byte(begin))
+		object := b
+		if at >= 0 {
+			object = b[:1+at]
+		}
+		torn, err := all.object(object)
+		if err != nil && !(torn && b[0] == '{') {
+			return err
+		}
+		b = bytes.TrimSpace(b[len(object):])
 	}
+	return nil
+}
+
+// object takes one object. Its keys keep their order. torn says that the error is its early end.
+func (all *records) object(b []byte) (torn bool, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
 	var names []string
 	var stats []Stat
 	step, found := 0, false
+	early := func(err error) (bool, error) {
+		return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF), err
+	}
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return false, errors.New("not an object")
+	}
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
-			return err
+			return early(err)
 		}
 		name, _ := key.(string)
 		if name == stepKey {
 			if err := d.Decode(&step); err != nil {
-				return fmt.Errorf("%q: %w", name, err)
+				return early(fmt.Errorf("%q: %w", name, err))
 			}
 			found = true
 			continue
 		}
 		var s *struct{ Mean, Min, Max, Std number }
 		if err := d.Decode(&s); err != nil {
-			return fmt.Errorf("%q: %w", name, err)
+			return early(fmt.Errorf("%q: %w", name, err))
 		}
 		if s == nil || name == "" {
-			return fmt.Errorf("%q has no values", name)
+			return false, fmt.Errorf("%q has no values", name)
 		}
 		names = append(names, name)
 		stats = append(stats, Stat{float64(s.Mean), float64(s.Min), float64(s.Max), float64(s.Std)})
 	}
 	if _, err := d.Token(); err != nil {
-		return err
+		return early(err)
+	}
+	if rest := bytes.TrimSpace(b[d.InputOffset():]); len(rest) > 0 {
+		return false, fmt.Errorf("%q behind the object", rest[:min(len(rest), 20)])
 	}
 	if !found {
-		return errors.New("no step")
+		return false, errors.New("no step")
 	}
 	for i, name := range names {
-		h.add(name, step, stats[i])
+		if all.of == nil {
+			all.of = map[string][]record{}
+		}
+		if all.of[name] == nil {
+			all.names = append(all.names, name)
+		}
+		all.of[name] = append(all.of[name], record{step, stats[i]})
 	}
-	return nil
+	return false, nil
 }

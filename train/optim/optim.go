@@ -25,9 +25,10 @@ type Float interface{ ~float32 | ~float64 }
 type AdamW struct {
 	// LR is the learning rate of this step.
 	LR float64
-	// Beta1 and Beta2 are how much of the averages of gradients and of their squares is kept.
+	// Beta1 and Beta2 are how much of the averages of gradients and of their squares is kept: from 0 to 1, and less than
+	// 1; 0 is .9 and .999.
 	Beta1, Beta2 float64
-	// Eps is added to the square root.
+	// Eps is added to the square root; 0 is 1e-8.
 	Eps float64
 	// Decay is the weight decay, times LR.
 	Decay float64
@@ -37,14 +38,17 @@ type AdamW struct {
 // first. All have one length; else Apply changes nothing and returns an error.
 func Apply[T Float](h AdamW, step int, p, g, m, v []T) error {
 	n := len(p)
+	h = h.defaults()
 	switch {
 	case step < 1:
 		return fmt.Errorf("optim: step %d; steps are counted from 1", step)
+	case !(h.Beta1 >= 0 && h.Beta1 < 1 && h.Beta2 >= 0 && h.Beta2 < 1 && h.Eps >= 0):
+		return fmt.Errorf("optim: AdamW with Beta1 %v, Beta2 %v, Eps %v: the betas are from 0 to 1 and less than 1, Eps is not negative", h.Beta1, h.Beta2, h.Eps)
 	case len(g) != n || len(m) != n || len(v) != n:
 		return fmt.Errorf("optim: %d parameters, but %d gradients, and state of %d and %d", n, len(g), len(m), len(v))
 	}
 	b1, b2, eps := T(h.Beta1), T(h.Beta2), T(h.Eps)
-	a1, a2 := 1-b1, 1-b2
+	a1, a2 := T(1-h.Beta1), T(1-h.Beta2) // not 1-b2: of .9999 in float32 that is off by 2e-4, and the correction below is not
 	rate := T(h.LR / (1 - power(h.Beta1, step)))
 	root := T(1 / math.Sqrt(1-power(h.Beta2, step)))
 	keep := T(1 - float64(h.LR*h.Decay))
@@ -58,6 +62,20 @@ func Apply[T Float](h AdamW, step int, p, g, m, v []T) error {
 		p[i] = T(p[i]*keep) - T(rate*mi)/d
 	}
 	return nil
+}
+
+// defaults is h with the values that stand for 0.
+func (h AdamW) defaults() AdamW {
+	if h.Beta1 == 0 {
+		h.Beta1 = .9
+	}
+	if h.Beta2 == 0 {
+		h.Beta2 = .999
+	}
+	if h.Eps == 0 {
+		h.Eps = 1e-8
+	}
+	return h
 }
 
 // SGD is stochastic gradient descent with momentum (Sutskever et al. 2013), as torch.optim.SGD with dampening 0.

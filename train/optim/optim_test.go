@@ -28,6 +28,28 @@ func TestAdamW(t *testing.T) {
 	}
 }
 
+// Zero values are those of torch.optim.AdamW, so a gradient of 0 leaves its parameter as it is.
+func TestAdamWDefaults(t *testing.T) {
+	p, m, v := []float32{1, 1}, []float32{0, 0}, []float32{0, 0}
+	q, n, w := []float32{1, 1}, []float32{0, 0}, []float32{0, 0}
+	for step := 1; step < 4; step++ {
+		require.NoError(t, optim.Apply(optim.AdamW{LR: .01}, step, p, []float32{0, .5}, m, v))
+		require.NoError(t, optim.Apply(optim.AdamW{LR: .01, Beta1: .9, Beta2: .999, Eps: 1e-8}, step, q, []float32{0, .5}, n, w))
+	}
+	require.Equal(t, q, p)
+	require.Equal(t, float32(1), p[0])
+	require.InDelta(t, .97, p[1], 1e-6)
+}
+
+// The first update is LR, whatever the betas: a gradient's average, corrected, is the gradient.
+func TestFirstUpdate(t *testing.T) {
+	for _, beta2 := range []float64{.9, .95, .99, .999, .9999, .99999, .999999} {
+		p, m, v := []float32{0}, []float32{0}, []float32{0}
+		require.NoError(t, optim.Apply(optim.AdamW{LR: 1, Beta2: beta2}, 1, p, []float32{3}, m, v))
+		require.InDelta(t, -1, p[0], 1e-6, "beta2 %v", beta2)
+	}
+}
+
 func TestSGD(t *testing.T) {
 	for _, tc := range []struct {
 		h    optim.SGD
@@ -51,7 +73,7 @@ func TestSGD(t *testing.T) {
 
 // A parameter that is cut into pieces gets the same bits, and the bits are those of every machine.
 func TestBits(t *testing.T) {
-	const n, golden = 1001, "6dbcdbe77137a359"
+	const n, golden = 1001, "7d14a18d9009af53"
 	whole, cut := newState(n), newState(n)
 	h := optim.AdamW{LR: 3e-4, Beta1: .9, Beta2: .95, Eps: 1e-8, Decay: .1}
 	s := optim.SGD{LR: 1e-3, Momentum: .9, Decay: .01, Nesterov: true}
@@ -105,6 +127,9 @@ func TestBadInput(t *testing.T) {
 	require.EqualError(t, optim.Apply(optim.AdamW{}, 1, x, x, x, nil), "optim: 1 parameters, but 1 gradients, and state of 1 and 0")
 	require.EqualError(t, optim.ApplySGD(optim.SGD{Momentum: 1}, x, x, nil), "optim: 1 parameters, but 1 gradients, and state of 0")
 	require.EqualError(t, optim.ApplySGD(optim.SGD{}, x, y, nil), "optim: 1 parameters, but 2 gradients, and state of 0")
+	for _, h := range []optim.AdamW{{Beta1: 1}, {Beta2: 1.5}, {Beta1: -.1}, {Eps: -1}, {Beta2: math.NaN()}} {
+		require.ErrorContains(t, optim.Apply(h, 1, x, x, x, x), "optim: AdamW with Beta1", "%+v", h)
+	}
 	require.Equal(t, []float32{1}, x)
 }
 

@@ -4,8 +4,9 @@ import "fmt"
 
 // model runs a schedule in virtual time, with messages that take none.
 type model struct {
-	p, v int
-	todo [][]Step // of each stage
+	p, v    int
+	forward bool     // there are no backward passes
+	todo    [][]Step // of each stage
 }
 
 // link is the messages from one stage to the next in one direction, in order.
@@ -75,12 +76,13 @@ func (m *model) run(f, b float64) (held []int, idle float64, err error) {
 				if out != nil {
 					out.sent = append(out.sent, message{Step{Backward: x.Backward, Micro: x.Micro, Chunk: next / m.p}, clock[r]})
 				}
-				if x.Backward {
-					now[r]--
-				} else {
+				if !x.Backward {
 					now[r]++
 					held[r] = max(held[r], now[r])
 					forward[[3]int{r, x.Micro, x.Chunk}] = true
+				}
+				if x.Backward || m.forward {
+					now[r]--
 				}
 				span = max(span, clock[r])
 				m.todo[r] = m.todo[r][1:]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -199,13 +200,36 @@ func (p *Pipeline) finish(ctx context.Context, err error) error {
 		}
 	})
 	if err != nil {
-		p.c.Abort(err)
+		if !p.hasFailed() { // else this rank has only heard of it
+			p.c.Abort(err)
+		}
 		works(func(w ccl.Work) { _ = w.Wait(context.WithoutCancel(ctx)) })
 	}
 	for d := range p.lanes {
 		p.lanes[d].recvs, p.lanes[d].sends = [2]ccl.Work{}, [2]ccl.Work{}
 	}
 	return err
+}
+
+// hasFailed reports whether a Comm of the pipeline has failed.
+func (p *Pipeline) hasFailed() bool {
+	return p.c.Err() != nil || slices.ContainsFunc(p.links, func(l *ccl.Comm) bool { return l.Err() != nil })
+}
+
+// grace is how long a link that has failed waits for the Comm of all stages, which fails with it and knows why.
+const grace = time.Second
+
+// failed is why a message of step s failed: the first failure of the Comm of all stages, where there is one. A link is failed
+// by its own rank, when that hears of a failure elsewhere.
+func (p *Pipeline) failed(what string, s Step, err error) error {
+	if errors.Is(err, ccl.ErrAborted) && p.hasFailed() {
+		select {
+		case <-p.c.Done():
+			err = p.c.Err()
+		case <-time.After(grace):
+		}
+	}
+	return fmt.Errorf("pp: %s %v: %w", what, s, err)
 }
 
 // agree lays out the steps of this stage, and makes sure that all ranks run the same schedule. A Run like the one before
@@ -273,26 +297,27 @@ func (p *Pipeline) run(ctx context.Context, st Stage, stats *Stats) error {
 		p.post(st, &p.lanes[d])
 		p.post(st, &p.lanes[d])
 	}
-	held := 0
+	held, forward := 0, forwardOnly(p.steps)
 	for _, s := range p.steps {
 		l := &p.lanes[direction(s)]
 		in, out := p.ends(s)
 		if in {
 			if err := l.recvs[l.got%2].Wait(ctx); err != nil {
-				return fmt.Errorf("pp: input of the %v: %w", s, err)
+				return p.failed("input of the", s, err)
 			}
 			s.In = l.got % 2
 		}
 		if out {
 			s.Out = l.sent % 2
 			if err := l.sends[s.Out].Wait(ctx); err != nil {
-				return fmt.Errorf("pp: what was sent before the %v: %w", s, err)
+				return p.failed("what was sent before the", s, err)
 			}
 		}
 		if !s.Backward {
 			held++
 			stats.Held = max(stats.Held, held)
-		} else {
+		}
+		if s.Backward || forward { // whose activations nothing will ask for
 			held--
 		}
 		began := time.Now()

@@ -136,6 +136,46 @@ func runs(t testing.TB, c *ccl.Comm, s pp.Schedule, chunks int) {
 	require.NoError(t, ccl.Barrier(ctx, c), "the Comm of the stages stays open")
 }
 
+// Forward passes alone go through every pipeline, before, between and after whole steps, and hold nothing.
+func TestForward(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		s      pp.Schedule
+		chunks int
+	}{{"GPipe", pp.GPipe, 1}, {"1F1B", pp.OneFOneB, 1}, {"the default", nil, 1}, {"two chunks", pp.Interleaved(2), 2}} {
+		for _, n := range []int{1, 2, 3, 4} {
+			if n == 1 && tc.chunks > 1 {
+				continue
+			}
+			forward := pp.Forward(tc.s)
+			for _, micros := range []int{n, 3 * n} {
+				held, err := pp.Check(forward, n, micros, tc.chunks)
+				require.NoError(t, err)
+				require.Equal(t, slices.Repeat([]int{1}, n), held)
+			}
+			ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+				p, err := pp.New(t.Context(), c, &pp.Options{Chunks: tc.chunks})
+				require.NoError(t, err)
+				defer p.Close()
+				for range 2 {
+					for _, micros := range []int{n, 3 * n} {
+						st := newCounter(c, tc.chunks)
+						stats, err := p.Run(t.Context(), forward, micros, st)
+						require.NoError(t, err)
+						require.Len(t, st.ran, micros*tc.chunks)
+						require.Equal(t, 1, stats.Held)
+						_, err = p.Run(t.Context(), tc.s, micros, newCounter(c, tc.chunks))
+						require.NoError(t, err)
+					}
+				}
+			})
+		}
+	}
+	for range pp.Forward(nil)(4, 0, 8) { // leaving a loop over a schedule leaves it
+		break
+	}
+}
+
 // A stage that fails, in any step, ends all others with its rank.
 func TestStageFails(t *testing.T) {
 	boom := errors.New("boom")
@@ -163,6 +203,7 @@ func TestStageFails(t *testing.T) {
 				if err != nil { // a stage that had done all its steps has none
 					require.ErrorAs(t, err, &e)
 					require.Equal(t, ccl.ErrAborted, e.Code, "%v", err)
+					require.ErrorContains(t, err, fmt.Sprintf("aborted by rank %d: ", culprit)) // and not by this one
 					require.ErrorContains(t, err, "boom")
 				}
 				<-c.Done()

@@ -11,6 +11,7 @@ package pp
 import (
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // Step is one piece of a stage's work: the forward or backward pass of one micro batch through one chunk.
@@ -68,6 +69,28 @@ func Interleaved(v int) Schedule {
 	}
 }
 
+// Forward is s without its backward passes: for evaluation, and for generation, in which a step has one token. A stage holds
+// nothing behind a step. A program that keeps what Forward returns spares each Run the layout of its steps.
+func Forward(s Schedule) Schedule {
+	if s == nil {
+		s = OneFOneB
+	}
+	return func(stages, stage, micros int) iter.Seq[Step] {
+		return func(yield func(Step) bool) {
+			for x := range s(stages, stage, micros) {
+				if !x.Backward && !yield(x) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// forwardOnly reports whether no step is a backward pass.
+func forwardOnly(steps []Step) bool {
+	return !slices.ContainsFunc(steps, func(x Step) bool { return x.Backward })
+}
+
 // alternate yields total forward and backward steps in turn, after warm forward ones.
 func alternate(warm, total int, at func(k int, backward bool) Step) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
@@ -92,7 +115,8 @@ func Bubble(stages, micros, chunks int) float64 {
 
 // Check proves a schedule for p stages, m micro batches and v chunks: every stage runs each forward and each backward
 // pass once, none before what it needs, messages come in the order in which they are awaited, and nothing deadlocks
-// where each link has two buffers at either end. It returns the most micro batches, of all chunks, that each stage holds.
+// where each link has two buffers at either end. A schedule without any backward pass, as Forward makes one, needs each
+// forward pass once. It returns the most micro batches, of all chunks, that each stage holds.
 // It takes a time of order p*m*v. A nil Schedule is OneFOneB, as in Run.
 func Check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 	if s == nil {
@@ -110,6 +134,7 @@ func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 		return nil, fmt.Errorf("%d stages, %d micro batches and %d chunks: there must be at least one of each", stages, micros, chunks)
 	}
 	m := &model{p: stages, v: chunks, todo: make([][]Step, stages)}
+	backward := 0
 	for r := range stages {
 		seen := map[Step]bool{}
 		for x := range s(stages, r, micros) {
@@ -118,8 +143,17 @@ func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 			}
 			seen[x] = true
 			m.todo[r] = append(m.todo[r], x)
+			if x.Backward {
+				backward++
+			}
 		}
-		if want := 2 * micros * chunks; len(m.todo[r]) != want {
+	}
+	want := 2 * micros * chunks
+	if m.forward = backward == 0 && len(m.todo[0]) > 0; m.forward {
+		want = micros * chunks
+	}
+	for r := range stages {
+		if len(m.todo[r]) != want {
 			return nil, fmt.Errorf("stage %d has %d steps, not the %d of %d micro batches in %d chunks (an interleaved schedule needs a number of micro batches that is a multiple of the %d stages)",
 				r, len(m.todo[r]), want, micros, chunks, stages)
 		}

@@ -3,6 +3,7 @@ package tp
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"time"
@@ -10,24 +11,49 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
+// Ignored is the target of a row that does not count, as PyTorch's ignore_index: padding, or the words of a prompt.
+const Ignored = -100
+
+// LossOptions are those of RowsCrossEntropy. All ranks of the Group pass the same.
+type LossOptions struct {
+	// Weights are how much each row counts; nil: 1.
+	Weights []float64
+	// Divisor is what the weighted sum of the losses is divided by, such as the number of tokens of all micro batches
+	// and ranks; 0: the weights of the rows that are not Ignored. Where none counts the loss is 0.
+	Divisor float64
+	// Losses is set to the loss of each row, without its weight: 0 of one that is Ignored. Nil: it is not wanted.
+	Losses []float64
+}
+
 // CrossEntropy returns the mean loss over rows of logits whose vocabulary is split over g, and sets dlogits, which may be
 // logits, to its gradient: Megatron's vocabulary-parallel loss, PyTorch's loss_parallel. Each row of logits is this
 // rank's part of the vocabulary, which begins with the entry first. targets, a row each, count in the whole vocabulary.
+// A row whose target is Ignored does not count, and has no gradient.
 //
-// It makes two all-reduces of one number a row, the maximum and the sum of exponentials, and never moves the logits. A
-// target that is in no rank's part is an error on all ranks; dlogits is then undefined.
+// It makes two all-reduces, of one number a row and of three, and never moves the logits. A target that is in no rank's part,
+// or in that of several, is an error on all ranks, as are targets that differ between ranks; dlogits is then undefined.
 func CrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits, logits []T, targets []int32, first int) (float64, error) {
+	return RowsCrossEntropy(ctx, g, dlogits, logits, targets, first, LossOptions{})
+}
+
+// RowsCrossEntropy is CrossEntropy with the losses of the rows, or with a weight for each.
+func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits, logits []T, targets []int32, first int, o LossOptions) (float64, error) {
 	if err := g.usable("CrossEntropy"); err != nil {
 		return 0, err
 	}
 	rows := len(targets)
-	if rows == 0 || len(logits)%rows != 0 || len(dlogits) != len(logits) || first < 0 {
+	switch {
+	case rows == 0 || len(logits)%rows != 0 || len(dlogits) != len(logits) || first < 0:
 		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: %d logits, %d gradients and %d targets, from entry %d: each target needs a row of logits and one of gradients",
 			len(logits), len(dlogits), rows, first))
+	case o.Weights != nil && len(o.Weights) != rows || o.Losses != nil && len(o.Losses) != rows:
+		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: %d weights and %d losses for %d targets", len(o.Weights), len(o.Losses), rows))
+	case o.Divisor < 0 || math.IsNaN(o.Divisor):
+		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: the losses cannot be divided by %v", o.Divisor))
 	}
 	words := len(logits) / rows
-	g.scratch = slices.Grow(g.scratch[:0], 2*rows+2)[:2*rows+2]
-	most, sums := g.scratch[:rows], g.scratch[rows:]
+	g.scratch = slices.Grow(g.scratch[:0], 4*rows+1)[:4*rows+1]
+	most, sums, own, found := g.scratch[:rows], g.scratch[rows:2*rows], g.scratch[2*rows:3*rows], g.scratch[3*rows:]
 	for i := range rows {
 		most[i] = math.Inf(-1)
 		for _, x := range logits[i*words : (i+1)*words] {
@@ -37,12 +63,11 @@ func CrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits,
 	if err := g.reduce(ctx, most, ccl.Max); err != nil {
 		return 0, err
 	}
-	var own, found float64 // the logits of targets here, less the maximum, and how many there are
 	for i, t := range targets {
 		row, out := logits[i*words:(i+1)*words], dlogits[i*words:(i+1)*words]
-		if k := int(t) - first; k >= 0 && k < words {
-			own += float64(row[k]) - most[i]
-			found++
+		own[i], found[i] = 0, 0 // the logit of the target, less the maximum, and in how many parts it is
+		if k := int(t) - first; t >= 0 && k >= 0 && k < words {
+			own[i], found[i] = float64(row[k])-most[i], 1
 		}
 		sums[i] = 0
 		for j, x := range row {
@@ -51,26 +76,78 @@ func CrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits,
 			out[j] = T(e)
 		}
 	}
-	sums[rows], sums[rows+1] = own, found
-	if err := g.reduce(ctx, sums, ccl.Sum); err != nil {
+	mine := o.hash(targets)
+	found[rows] = mine
+	if err := g.reduce(ctx, g.scratch[rows:], ccl.Sum); err != nil {
 		return 0, err
 	}
-	if all := sums[rows+1]; all != float64(rows) {
-		return 0, fmt.Errorf("tp: CrossEntropy: %[2]v of %[1]d targets are in the vocabulary of some rank; each must be in exactly one", rows, all)
+	if found[rows] != mine*float64(g.Comm.Size()) {
+		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: ranks differ in their targets or weights"))
 	}
-	loss := -sums[rows]
+	count := 0.
 	for i, t := range targets {
-		loss += math.Log(sums[i])
-		scale := 1 / (sums[i] * float64(rows))
+		if t != Ignored {
+			if count += o.weight(i); found[i] != 1 {
+				return 0, fmt.Errorf("tp: CrossEntropy: target %d of row %d is in the vocabulary of %v ranks; each must be in exactly one", t, i, found[i])
+			}
+		}
+	}
+	if o.Divisor != 0 {
+		count = o.Divisor
+	}
+	loss := 0.
+	for i, t := range targets {
 		out := dlogits[i*words : (i+1)*words]
+		x, w := 0., 0.
+		if t != Ignored {
+			if x = math.Log(sums[i]) - own[i]; count != 0 {
+				w = o.weight(i) / count
+			}
+			loss += w * x
+		}
+		if o.Losses != nil {
+			o.Losses[i] = x
+		}
+		if w == 0 {
+			clear(out)
+			continue
+		}
+		scale := w / sums[i]
 		for j := range out {
 			out[j] = T(float64(out[j]) * scale)
 		}
 		if k := int(t) - first; k >= 0 && k < words {
-			out[k] -= T(1 / float64(rows))
+			out[k] -= T(w)
 		}
 	}
-	return loss / float64(rows), nil
+	return loss, nil
+}
+
+func (o *LossOptions) weight(row int) float64 {
+	if o.Weights == nil {
+		return 1
+	}
+	return o.Weights[row]
+}
+
+// hash is a number of 32 bits, so that a sum over ranks is exact, for what the ranks must agree on.
+func (o *LossOptions) hash(targets []int32) float64 {
+	h := fnv.New32a()
+	var b [8]byte
+	add := func(x uint64) {
+		for i := range b {
+			b[i] = byte(x >> (8 * i))
+		}
+		h.Write(b[:])
+	}
+	for i, t := range targets {
+		add(uint64(uint32(t)))
+		if o.Weights != nil {
+			add(math.Float64bits(o.Weights[i]))
+		}
+	}
+	add(math.Float64bits(o.Divisor))
+	return float64(h.Sum32())
 }
 
 // reduce combines x over the ranks.

@@ -7,8 +7,8 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Grads returns where to add the gradients of unit i: zeros, or at stages 0 and 1 what earlier micro batches of the step
-// have added. It is valid until Reduce.
+// Grads returns where to add the gradients of unit i: zeros, or at stages 0 and 1, where M is no wider than P, what earlier
+// micro batches of the step have added. It is valid until Reduce.
 func (m *Model[P, M]) Grads(ctx context.Context, i int) ([][]P, error) {
 	slot, err := m.grads(ctx, i)
 	if err != nil {
@@ -28,11 +28,11 @@ func (m *Model[P, M]) GradBufs(ctx context.Context, i int) ([]ccl.Buf, error) {
 
 func (m *Model[P, M]) grads(ctx context.Context, i int) (slot int, err error) {
 	if err := m.usable("Grads", i); err != nil {
-		return 0, err
+		return 0, m.misused(err)
 	}
 	u := &m.units[i]
-	if u.micro >= m.o.Micro {
-		return 0, fmt.Errorf("zero: Grads of unit %d, which was already reduced %d times in this step", i, u.micro)
+	if u.micro >= m.micro {
+		return 0, m.misused(fmt.Errorf("zero: Grads of unit %d, which was already reduced %d times in this step", i, u.micro))
 	}
 	if m.o.Stage < 2 || u.gslot >= 0 {
 		return max(u.gslot, 0), nil
@@ -47,7 +47,7 @@ func (m *Model[P, M]) grads(ctx context.Context, i int) (slot int, err error) {
 		}
 	}
 	if s < 0 {
-		return 0, m.tooMany("Grads", i, m.gslabs)
+		return 0, m.misused(m.tooMany("Grads", i, m.gslabs))
 	}
 	g := &m.gslabs[s]
 	if err := m.wait(ctx, g.busy, i, "reducing the gradients before"); err != nil {
@@ -56,36 +56,64 @@ func (m *Model[P, M]) grads(ctx context.Context, i int) (slot int, err error) {
 	g.unit, g.busy, u.gslot = i, ccl.Work{}, s
 	u.grads = g.buf.From(0, u.k*m.c.Size())
 	if err := m.near.Zero(u.grads); err != nil {
-		return 0, fmt.Errorf("zero: unit %d: %w", i, err)
+		return 0, m.misused(fmt.Errorf("zero: unit %d: %w", i, err))
 	}
 	return s, nil
 }
 
-// Reduce says that the gradients of unit i are final for this micro batch, and starts averaging them. It never blocks.
+// Short makes the step under way one of fewer micro batches than Options.Micro, as the last step of an epoch may be. All
+// ranks call it alike, before they reduce any unit in the step.
+func (m *Model[P, M]) Short(micro int) error {
+	if err := m.usable("Short", 0); err != nil {
+		return m.misused(err)
+	}
+	if micro < 1 || micro > m.o.Micro {
+		return m.misused(fmt.Errorf("zero: Short: %d micro batches; a step of this model has 1 to %d", micro, m.o.Micro))
+	}
+	for i := range m.units {
+		if m.units[i].micro > 0 {
+			return m.misused(fmt.Errorf("zero: Short: unit %d was already reduced in this step", i))
+		}
+	}
+	m.micro = micro
+	return nil
+}
+
+// Reduce says that the gradients of unit i are final for this micro batch, and starts averaging them. It never waits.
 func (m *Model[P, M]) Reduce(i int) error {
 	if err := m.usable("Reduce", i); err != nil {
-		return err
+		return m.misused(err)
 	}
 	u := &m.units[i]
 	switch {
-	case u.micro >= m.o.Micro:
-		return fmt.Errorf("zero: unit %d is reduced %d times in a step of %d micro batches", i, u.micro+1, m.o.Micro)
+	case u.micro >= m.micro:
+		return m.misused(fmt.Errorf("zero: unit %d is reduced %d times in a step of %d micro batches", i, u.micro+1, m.micro))
 	case m.o.Stage >= 2 && u.gslot < 0:
-		return fmt.Errorf("zero: Reduce of unit %d before its Grads", i)
+		return m.misused(fmt.Errorf("zero: Reduce of unit %d before its Grads", i))
 	}
-	if u.micro++; m.o.Stage < 2 && u.micro < m.o.Micro {
+	u.micro++
+	last := u.micro == m.micro
+	if m.o.Stage < 2 && !last && !m.accumulates {
 		return nil
 	}
 	if err := m.mem.Fence(); err != nil {
-		return fmt.Errorf("zero: unit %d: Fence: %w", i, err)
+		return m.misused(fmt.Errorf("zero: unit %d: Fence: %w", i, err))
+	}
+	if m.o.Stage < 2 && m.accumulates {
+		if err := m.accumulate(u, last); err != nil {
+			return m.misused(fmt.Errorf("zero: unit %d: %w", i, err))
+		}
+		if !last {
+			return nil
+		}
 	}
 	m.begin()
-	w, err := m.average(u)
-	if err != nil {
-		return fmt.Errorf("zero: unit %d: %w", i, err)
+	w, err := m.average(i)
+	if err == nil && m.o.Replicas != nil && last {
+		w, err = m.averageReplicas(i)
 	}
-	if m.o.Replicas != nil && u.micro == m.o.Micro {
-		w = m.queue(m.o.Replicas).AllReduce(u.gshard, ccl.InPlace(), ccl.Avg)
+	if err != nil {
+		return m.misused(fmt.Errorf("zero: unit %d: %w", i, err))
 	}
 	u.reduced = m.end(w)
 	m.stats.Reduced += int64(u.grads.Len() * m.reduce.Size())
@@ -96,31 +124,92 @@ func (m *Model[P, M]) Reduce(i int) error {
 	return nil
 }
 
-// average issues what brings the average of the ranks' gradients of u into its gshard.
-func (m *Model[P, M]) average(u *unit[P]) (ccl.Work, error) {
+// accumulate adds the gradients of a micro batch to those before, in M, at stages 0 and 1. After the last the average over
+// the micro batches is in u.sum, and in u.grads if that is what is reduced: it is rounded to P once.
+func (m *Model[P, M]) accumulate(u *unit[P], last bool) error {
+	if u.micro == 1 {
+		if err := m.near.Convert(u.sum, u.grads); err != nil {
+			return err
+		}
+	} else {
+		wide := m.wide.From(0, u.grads.Len())
+		if err := m.near.Convert(wide, u.grads); err != nil {
+			return err
+		}
+		if err := m.near.Add(u.sum, wide); err != nil {
+			return err
+		}
+	}
+	if !last || m.reduce == u.sum.Type() {
+		if err := m.near.Zero(u.grads); err != nil || !last {
+			return err
+		}
+	}
+	if err := m.near.Divide(u.sum, m.micro); err != nil || m.reduce == u.sum.Type() {
+		return err
+	}
+	return m.near.Convert(u.grads, u.sum)
+}
+
+// average issues what brings the average of the ranks' gradients of unit i into its gshard.
+func (m *Model[P, M]) average(i int) (ccl.Work, error) {
+	u := &m.units[i]
 	src, dst := u.grads, u.gshard
-	q := m.queue(m.c)
+	q := m.queueOf(m.c, i)
 	if m.o.Stage == 0 {
-		if m.reduce != src.Type() {
+		if m.reduce != src.Type() && !m.accumulates { // else it is in dst
 			if err := m.mem.Convert(dst, src); err != nil {
 				return ccl.Work{}, err
 			}
 		}
 		return q.AllReduce(dst, ccl.InPlace(), ccl.Avg), nil
 	}
-	if m.reduce != src.Type() {
+	switch {
+	case m.reduce != src.Type() && m.o.Stage == 1 && m.accumulates:
+		src = u.sum
+	case m.reduce != src.Type():
 		wide := m.wide.From(0, src.Len())
 		if err := m.mem.Convert(wide, src); err != nil {
 			return ccl.Work{}, err
 		}
 		src = wide
-	} else if m.o.Stage == 1 { // dst is a part of src
+	case m.o.Stage == 1: // dst is a part of src
 		return q.ReduceScatter(src, ccl.InPlace(), ccl.Avg), nil
 	}
-	if m.o.Stage >= 2 && u.micro > 1 {
+	if m.o.Stage >= 2 && (u.micro > 1 || m.reduce != dst.Type()) {
 		tmp := m.tmp.From(0, u.k)
 		w := q.ReduceScatter(tmp, src, ccl.Avg)
-		return w, m.mem.Add(dst, tmp)
+		return w, m.add(dst, tmp, u.micro == 1)
 	}
 	return q.ReduceScatter(dst, src, ccl.Avg), nil
+}
+
+// add adds src, which may be narrower, to dst; first: dst holds nothing yet.
+func (m *Model[P, M]) add(dst, src ccl.Buf, first bool) error {
+	switch {
+	case first:
+		return m.mem.Convert(dst, src)
+	case src.Type() != dst.Type():
+		wide := m.wideTmp.From(0, src.Len())
+		if err := m.mem.Convert(wide, src); err != nil {
+			return err
+		}
+		src = wide
+	}
+	return m.mem.Add(dst, src)
+}
+
+// averageReplicas averages the shard of unit i over Replicas, in the type that gradients are reduced in.
+func (m *Model[P, M]) averageReplicas(i int) (ccl.Work, error) {
+	u := &m.units[i]
+	q := m.queueOf(m.o.Replicas, i)
+	if u.gshard.Type() == m.reduce {
+		return q.AllReduce(u.gshard, ccl.InPlace(), ccl.Avg), nil
+	}
+	tmp := m.tmp.From(0, u.k)
+	if err := m.mem.Convert(tmp, u.gshard); err != nil {
+		return ccl.Work{}, err
+	}
+	w := q.AllReduce(tmp, ccl.InPlace(), ccl.Avg)
+	return w, m.mem.Convert(u.gshard, tmp)
 }

@@ -44,7 +44,7 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 		return b
 	}
 	tp, tm := ccl.TypeOf[P](), ccl.TypeOf[M]()
-	var params, grads, master, gshards ccl.Buf
+	var params, grads, master, gshards, sums ccl.Buf
 	if stage < 3 {
 		params = alloc(tp, total*N, &m.bytes.Params)
 	} else {
@@ -63,16 +63,26 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 			m.gslabs = append(m.gslabs, slab{buf: alloc(tp, most*N, &m.bytes.Buffers), unit: -1})
 		}
 	}
+	gtype := m.reduce // of averaged gradients
+	if stage >= 2 && m.accumulates {
+		gtype = tm
+	}
 	if stage >= 2 || m.reduce != tp {
-		gshards = alloc(m.reduce, total*m.owned, &m.bytes.Grads)
+		gshards = alloc(gtype, total*m.owned, &m.bytes.Grads)
+	}
+	if stage < 2 && m.accumulates && (stage == 1 || m.reduce == tp) { // else they add up in gshards
+		sums = alloc(tm, total*N, &m.bytes.Grads)
 	}
 	if stage >= 2 && m.o.Micro > 1 {
 		m.tmp = alloc(m.reduce, most, &m.bytes.Buffers)
 	}
-	if stage >= 1 && m.reduce != tp {
-		m.wide = alloc(m.reduce, most*N, &m.bytes.Buffers)
+	if gtype != m.reduce {
+		m.wideTmp = alloc(tm, most, &m.bytes.Buffers)
 	}
-	if m.reduce != tm {
+	if stage >= 1 && m.reduce != tp || stage < 2 && m.accumulates {
+		m.wide = alloc(tm, most*N, &m.bytes.Buffers)
+	}
+	if gtype != tm {
 		m.grad = alloc(tm, most*m.owned, &m.bytes.Buffers)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -105,6 +115,13 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 		}
 		if stage >= 2 || m.reduce != tp {
 			u.gshard = gshards.From(at*m.owned, (at+u.k)*m.owned)
+		}
+		switch {
+		case stage >= 2 || !m.accumulates:
+		case stage == 1 || m.reduce == tp:
+			u.sum = sums.From(at*N, (at+u.k)*N)
+		default:
+			u.sum = u.gshard
 		}
 		at += u.k
 	}

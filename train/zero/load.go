@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/same"
@@ -142,12 +143,31 @@ func (m *Model[P, M]) spread(ctx context.Context, u *unit[P]) error {
 	return nil
 }
 
-// Close waits for what is on its way, and gives back the memory. It is not collective. What Params, Grads and Shard have
-// returned must not be used any more.
+// grace is how long a model that is closed within a step waits for its Comm to fail for a better reason: this rank may have
+// heard of a lost rank on another Comm of the mesh, and close what it has.
+const grace = time.Second
+
+// leave aborts the Comm if this rank leaves a step to the others.
+func (m *Model[P, M]) leave() {
+	for i := range m.units {
+		if u := &m.units[i]; u.micro > 0 || u.uses > 0 {
+			select {
+			case <-m.c.Done():
+			case <-time.After(grace):
+				m.misused(fmt.Errorf("zero: Close within a step: unit %d is in use, or was reduced", i))
+			}
+			return
+		}
+	}
+}
+
+// Close waits for what is on its way, and gives back the memory. It is not collective; but within a step, whose end the
+// other ranks wait for, it aborts the Comm. What Params, Grads and Shard have returned must not be used any more.
 func (m *Model[P, M]) Close() error {
 	if m.closed {
 		return nil
 	}
+	m.leave()
 	m.closed = true
 	ctx := context.Background()
 	for i := range m.units { // whatever became of it

@@ -17,16 +17,32 @@ func (m *Model[P, M]) usable(call string, i int) error {
 	switch {
 	case m.closed:
 		return errClosed
+	case m.misuse != nil:
+		return m.misuse
 	case i < 0 || i >= len(m.units):
 		return fmt.Errorf("zero: %s of unit %d; the units are 0 to %d", call, i, len(m.units)-1)
 	}
-	return m.misuse
+	return nil
+}
+
+// misused is err, by which this rank has left the order of calls. It fails the Comms with that, since the other ranks
+// wait for what this one will not do. Only the use of a closed model leaves them alone: they may serve another.
+func (m *Model[P, M]) misused(err error) error {
+	if m.misuse == nil && !errors.Is(err, errClosed) {
+		m.misuse = err
+		m.c.Abort(err)
+		m.tell(err)
+	}
+	return err
 }
 
 // failed says what a collective was for, and why it failed: the first failure of its Comm, where there is one.
 func (m *Model[P, M]) failed(i int, what string, err error) error {
 	if e := m.c.Err(); e != nil {
 		err = e
+	}
+	if errors.Is(err, ccl.ErrMismatch) {
+		what += " (Params, Release and Reduce must come in one order on all ranks)"
 	}
 	return fmt.Errorf("zero: unit %d: %s: %w", i, what, err)
 }
@@ -53,9 +69,20 @@ func (m *Model[P, M]) queue(c *ccl.Comm) ccl.Queue {
 	return c.On(m.mem.Stream())
 }
 
+// queueOf is queue for what moves unit i. Its number has ranks compare the unit, since units may be of one size, and how
+// many micro batches the step has, where that is not as usual.
+func (m *Model[P, M]) queueOf(c *ccl.Comm, i int) ccl.Queue {
+	if m.micro != m.o.Micro {
+		i += m.micro * len(m.units)
+	}
+	return m.queue(c).Numbered(i + 1)
+}
+
 // Params returns the parameters of unit i, whole, valid until Release. At stage 3 they are gathered; those of the units
-// that follow, as in the step before, are on their way meanwhile. Another order than then costs the overlap only, but
-// must be the same on all ranks.
+// that follow, as in the step before, are on their way meanwhile. Another order than then costs the overlap only.
+//
+// All ranks must call Params and Release in one order: what is gathered follows from it. A rank whose gathers differ gets
+// ErrMismatch, as do the others, and no parameters.
 func (m *Model[P, M]) Params(ctx context.Context, i int) ([][]P, error) {
 	slot, err := m.params(ctx, i)
 	if err != nil {
@@ -77,7 +104,7 @@ func (m *Model[P, M]) ParamBufs(ctx context.Context, i int) ([]ccl.Buf, error) {
 // that of all ranks.
 func (m *Model[P, M]) params(ctx context.Context, i int) (slot int, err error) {
 	if err := m.usable("Params", i); err != nil {
-		return 0, err
+		return 0, m.misused(err)
 	}
 	u := &m.units[i]
 	if m.o.Stage == 3 {
@@ -91,7 +118,7 @@ func (m *Model[P, M]) params(ctx context.Context, i int) (slot int, err error) {
 		if u.slot < 0 {
 			s := m.freeSlab()
 			if s < 0 {
-				return 0, m.tooMany("Params", i, m.slabs)
+				return 0, m.misused(m.tooMany("Params", i, m.slabs))
 			}
 			m.gather(i, s)
 		}
@@ -161,10 +188,10 @@ func (m *Model[P, M]) gather(i, s int) {
 	m.slabs[s].unit, u.slot = i, s
 	u.whole = m.slabs[s].buf.From(0, u.k*m.c.Size())
 	if err := m.mem.Fence(); err != nil {
-		m.misuse = fmt.Errorf("zero: unit %d: Fence: %w", i, err)
+		m.misused(fmt.Errorf("zero: unit %d: Fence: %w", i, err))
 	}
 	m.begin()
-	u.gathered = m.end(m.queue(m.c).AllGather(u.whole, u.shard))
+	u.gathered = m.end(m.queueOf(m.c, i).AllGather(u.whole, u.shard))
 	m.stats.Gathered += int64(u.whole.Len() * u.whole.Type().Size())
 }
 
@@ -183,22 +210,22 @@ func (m *Model[P, M]) tooMany(call string, i int, slabs []slab) error {
 	}
 	slices.Sort(in)
 	if call == "Grads" {
-		return fmt.Errorf("zero: Grads of unit %d: those of units %d are not reduced yet, and stages 2 and 3 hold at most two", i, in)
+		return fmt.Errorf("zero: Grads of unit %d: Reduce one of units %d first; stages 2 and 3 hold at most two", i, in)
 	}
 	return fmt.Errorf("zero: Params of unit %d: units %d are in use; Release one of them, or raise Options.Ahead", i, in)
 }
 
 // Release ends the use of Params(i): the slices must not be used any more. At stage 3 their memory then serves other units,
-// so a use would read those of another layer; Options.Poison makes it read NaN. A Release without Params is an error of every
-// call that follows.
+// so a use would read those of another layer; Options.Poison makes it read NaN. A Release without Params aborts the Comm,
+// and is the error of every call that follows.
 func (m *Model[P, M]) Release(i int) {
 	if err := m.usable("Release", i); err != nil {
-		m.misuse = err
+		m.misused(err)
 		return
 	}
 	u := &m.units[i]
 	if u.uses == 0 {
-		m.misuse = fmt.Errorf("zero: Release of unit %d, which is not in use", i)
+		m.misused(fmt.Errorf("zero: Release of unit %d, which is not in use", i))
 		return
 	}
 	u.uses--

@@ -43,12 +43,13 @@ func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf
 	return err
 }
 
-// giveUp fails the Comm after a Step that failed: some shards may have been updated, and others wait for this rank. What
+// giveUp fails the Comms after a Step that failed: some shards may have been updated, and others wait for this rank. What
 // another Comm has failed of its ranks know; those of NormOver pass it on if they are tied to this one.
 func (m *Model[P, M]) giveUp(ctx context.Context, err error) {
 	var failed *ccl.Error
 	if !errors.Is(err, ErrNotFinite) && (ctx.Err() != nil || !errors.As(err, &failed)) {
 		m.c.Abort(err)
+		m.tell(err)
 	}
 }
 
@@ -59,7 +60,7 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 	if u == nil {
 		return errors.New("zero: Step: the Update is nil")
 	}
-	if m.o.Micro > 1 || m.o.Clip > 0 {
+	if m.micro > 1 || m.checks() {
 		if err := m.settle(ctx); errors.Is(err, ErrNotFinite) {
 			if next := m.next(); next != nil {
 				return next
@@ -100,7 +101,7 @@ func (m *Model[P, M]) ready() error {
 	}
 	var never, used []int
 	for i := range m.units {
-		if m.units[i].micro != m.o.Micro {
+		if m.units[i].micro != m.micro {
 			never = append(never, i)
 		}
 		if m.units[i].uses > 0 {
@@ -108,7 +109,7 @@ func (m *Model[P, M]) ready() error {
 		}
 	}
 	if never != nil {
-		return fmt.Errorf("zero: Step: units %d were not reduced %d times; unit %d %d times", never, m.o.Micro, never[0], m.units[never[0]].micro)
+		return fmt.Errorf("zero: Step: units %d were not reduced %d times; unit %d %d times", never, m.micro, never[0], m.units[never[0]].micro)
 	}
 	if used != nil {
 		return fmt.Errorf("zero: Step: units %d are in use; Release them first", used)
@@ -149,7 +150,7 @@ func (m *Model[P, M]) gatherAll() {
 	for i := range m.units {
 		u := &m.units[i]
 		m.begin()
-		u.gathered = m.end(q.AllGather(u.whole, ccl.InPlace()))
+		u.gathered = m.end(q.Numbered(i+1).AllGather(u.whole, ccl.InPlace()))
 		m.stats.Gathered += int64(u.whole.Len() * u.whole.Type().Size())
 	}
 }
@@ -167,10 +168,14 @@ func (m *Model[P, M]) next() error {
 		}
 	}
 	m.before, m.order, m.at = m.order, m.before[:0], 0
+	m.micro = m.o.Micro
 	m.stats.Comm = time.Duration(m.comm.Swap(0))
 	m.last, m.stats = m.stats, Stats{}
 	return nil
 }
+
+// checks reports whether the norm is computed.
+func (m *Model[P, M]) checks() bool { return m.o.Clip > 0 || !m.o.Unchecked }
 
 // settle waits for all gradients, averages them over the micro batches, and clips them.
 func (m *Model[P, M]) settle(ctx context.Context) error {
@@ -179,13 +184,13 @@ func (m *Model[P, M]) settle(ctx context.Context) error {
 		if err := m.wait(ctx, u.reduced, i, "averaging gradients"); err != nil {
 			return err
 		}
-		if m.o.Micro > 1 {
-			if err := m.near.Divide(u.gshard, m.o.Micro); err != nil {
+		if m.micro > 1 && !(m.accumulates && m.o.Stage < 2) { // which did so
+			if err := m.near.Divide(u.gshard, m.micro); err != nil {
 				return fmt.Errorf("zero: unit %d: %w", i, err)
 			}
 		}
 	}
-	if m.o.Clip <= 0 {
+	if !m.checks() {
 		return nil
 	}
 	sum, where, err := m.squares(ctx)
@@ -195,7 +200,7 @@ func (m *Model[P, M]) settle(ctx context.Context) error {
 	if m.norm = math.Sqrt(sum); math.IsNaN(m.norm) || math.IsInf(m.norm, 0) {
 		return fmt.Errorf("zero: Step: %s: %w", where, ErrNotFinite)
 	}
-	if m.norm <= m.o.Clip {
+	if m.o.Clip <= 0 || m.norm <= m.o.Clip {
 		return nil
 	}
 	for i := range m.units {

@@ -18,15 +18,17 @@
 //
 // Rank r owns part r of each unit, padded to equal parts. Every stage does the same arithmetic in the same order, so all
 // stages give the bits of the unsharded optimizer, if reduce-scatter and all-reduce sum in one order: on one host always,
-// else with ccl.Options.RankOrder. With several micro batches stages 0 and 1 add them up in the gradients themselves,
-// stages 2 and 3 after the reduction, so the bits are equal within each pair.
+// else with ccl.Options.RankOrder. With several micro batches stages 0 and 1 add them up before the reduction, stages 2
+// and 3 after it, so the bits are equal within each pair. They add up in the type of the masters, if that is wider.
 //
 // The calls go through a queue of the Comm. A call of the program on the same Comm waits for them, so metrics are better
 // reduced on another Comm. There are no connections, and no Comm, of its own. An error of a Comm ends the model: Close it.
 //
 // In a step each of n ranks sends 2(n-1)/n of the model's bytes at stages 0 to 2, and 3(n-1)/n at stage 3, which gathers
 // twice; at stages 2 and 3 each further micro batch adds (n-1)/n for its gradients, and at stage 3 twice that to gather.
-// Clip gathers 16n bytes. [Need] says what a rank holds.
+// The norm gathers 16n bytes. [NeedOf] says what a rank holds.
+//
+// A rank that calls out of order, as by a Release too many, aborts the Comm with what it did, so that no rank waits.
 package zero
 
 import (
@@ -56,6 +58,9 @@ type Options struct {
 	Micro int
 	// Clip scales gradients down to this global norm; 0 does not.
 	Clip float64
+	// Unchecked spares a Step without Clip the norm of the gradients: Norm is 0, and what is not finite is applied. Step
+	// then need not read all gradients before it updates the first unit.
+	Unchecked bool
 	// NormOver has the ranks over whose gradients the norm goes, too: those with other tp and pp coordinates.
 	NormOver *ccl.Comm
 	// NormOf says which parameters this rank counts in the norm; nil: all. What several ranks of NormOver hold
@@ -124,10 +129,15 @@ type Model[P, M Float] struct {
 	slabs  []slab // stage 3: parameters
 	gslabs []slab // stages 2 and 3: gradients
 	tmp    ccl.Buf
-	wide   ccl.Buf
-	grad   ccl.Buf // as M, for Update
-	all    []ccl.Buf
-	bytes  Bytes
+	wide   ccl.Buf // a unit as M
+	// Where gradients are averaged as P and add up as M: a part as M.
+	wideTmp ccl.Buf
+	grad    ccl.Buf // as M, for Update
+	all     []ccl.Buf
+	bytes   Bytes
+
+	accumulates bool // gradients of micro batches add up as M, which is wider than P
+	micro       int  // micro batches of this step
 
 	order, before []int // of Params in this step, and in the last one
 	at            int   // place in before
@@ -149,6 +159,7 @@ type unit[P Float] struct {
 	shard  ccl.Buf // this rank's parameters, as P
 	master ccl.Buf // and as M, which may be the same memory
 	gshard ccl.Buf // its averaged gradients
+	sum    ccl.Buf // stages 0 and 1: all gradients of the micro batches so far, as M; none unless the Model accumulates
 	whole  ccl.Buf // all parameters; none if they are not here
 	grads  ccl.Buf // all gradients of this micro batch; likewise
 	pieces []Piece
@@ -189,6 +200,8 @@ func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options
 	if err := m.agree(ctx, units); err != nil {
 		return nil, err
 	}
+	m.micro = m.o.Micro
+	m.accumulates = m.o.Micro > 1 && ccl.TypeOf[M]().Size() > ccl.TypeOf[P]().Size()
 	if m.mem, m.near = m.o.Memory, m.o.Memory; m.mem == nil {
 		m.host = newHostMemory(ctx, c)
 		m.mem, m.near = m.host, now{m.host}
@@ -230,8 +243,9 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 	case len(units) == 0:
 		bad = errors.New("a model without units")
 	}
-	items := []string{fmt.Sprintf("stage %d", o.Stage), fmt.Sprintf("Micro %d", o.Micro), fmt.Sprintf("Ahead %d", o.Ahead),
-		fmt.Sprintf("Clip %v", o.Clip), fmt.Sprintf("ReduceMaster %v", o.ReduceMaster),
+	step := []string{fmt.Sprintf("Micro %d", o.Micro), fmt.Sprintf("Clip %v", o.Clip), fmt.Sprintf("Unchecked %v", o.Unchecked)}
+	items := []string{fmt.Sprintf("stage %d", o.Stage), step[0], fmt.Sprintf("Ahead %d", o.Ahead),
+		step[1], step[2], fmt.Sprintf("ReduceMaster %v", o.ReduceMaster),
 		fmt.Sprintf("parameters of %v", ccl.TypeOf[P]()), fmt.Sprintf("masters of %v", ccl.TypeOf[M]())}
 	for i, lens := range units {
 		items = append(items, fmt.Sprintf("unit %d with parameters of %d", i, lens))
@@ -252,7 +266,7 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 		err = errors.Join(err, same.Args(ctx, o.Replicas, "zero: Replicas", err, append(items, shard)...))
 	}
 	if o.NormOver != nil { // whose ranks have other units
-		err = errors.Join(err, same.Args(ctx, o.NormOver, "zero: NormOver", err, items[1], items[3]))
+		err = errors.Join(err, same.Args(ctx, o.NormOver, "zero: NormOver", err, step...))
 	}
 	return err
 }
@@ -287,7 +301,7 @@ func (m *Model[P, M]) ShardBuf(i int) ccl.Buf {
 	return m.units[i].master
 }
 
-// Norm is the global gradient norm of the last Step with Clip, before clipping.
+// Norm is the global gradient norm of the last Step, before clipping; 0 if Options.Unchecked leaves it out.
 func (m *Model[P, M]) Norm() float64 { return m.norm }
 
 // Bytes is what this rank holds.
@@ -303,6 +317,33 @@ func (m *Model[P, M]) Stats() Stats { return m.last }
 type Stats struct {
 	Reduced, Gathered int64         // bytes handed to collectives
 	Comm, Exposed     time.Duration // in collectives; of that, spent waiting for them
+}
+
+// NeedOf is [Need] for a model of those types and Options, whose optimizer keeps state bytes for each of n parameters
+// besides the masters: 8 for AdamW. Gradients take the size of P, or of M where they add up over micro batches or are
+// reduced in that; at stages 0 and 1 they are then there as P, too.
+func NeedOf[P, M Float](n int64, ranks int, o *Options, state float64) int64 {
+	if o == nil {
+		o = &Options{}
+	}
+	p, m := float64(ccl.TypeOf[P]().Size()), float64(ccl.TypeOf[M]().Size())
+	grads, part := p, 0. // of which the part is sharded from stage 1 on
+	if m > p {
+		state += m
+		accumulates := o.Micro > 1
+		switch {
+		case o.Stage >= 2 && (accumulates || o.ReduceMaster):
+			grads = m
+		case o.Stage < 2 && accumulates:
+			grads = p + m
+			if o.Stage == 1 && o.ReduceMaster {
+				part = m
+			}
+		case o.ReduceMaster:
+			part = m
+		}
+	}
+	return Need(n, o.Stage, ranks, p, grads, state+part)
 }
 
 // Need is what one rank holds, in bytes, by the paper's formula: p bytes of parameter, g of gradient and s of optimizer

@@ -81,42 +81,14 @@ func TestBadOptions(t *testing.T) {
 	})
 }
 
-func TestMisuse(t *testing.T) {
-	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		ctx := t.Context()
-		m, err := zero.New[float32, float32](ctx, c, [][]int{{3}, {4}, {5}}, &zero.Options{Stage: 3})
-		require.NoError(t, err)
-		_, err = m.Params(ctx, 3)
-		require.EqualError(t, err, "zero: Params of unit 3; the units are 0 to 2")
-		for i := range 2 {
-			_, err = m.Params(ctx, i)
-			require.NoError(t, err)
-			_, err = m.Grads(ctx, i)
-			require.NoError(t, err)
-		}
-		_, err = m.Params(ctx, 2)
-		require.EqualError(t, err, "zero: Params of unit 2: units [0 1] are in use; Release one of them, or raise Options.Ahead")
-		_, err = m.Grads(ctx, 2)
-		require.EqualError(t, err, "zero: Grads of unit 2: those of units [0 1] are not reduced yet, and stages 2 and 3 hold at most two")
-		require.EqualError(t, m.Reduce(2), "zero: Reduce of unit 2 before its Grads")
-		require.NoError(t, m.Reduce(1))
-		require.EqualError(t, m.Reduce(1), "zero: unit 1 is reduced 2 times in a step of 1 micro batches")
-		m.Release(2)
-		_, err = m.Params(ctx, 0)
-		require.EqualError(t, err, "zero: Release of unit 2, which is not in use")
-		require.NoError(t, m.Close())
-		require.NoError(t, m.Close())
-		_, err = m.Params(ctx, 0)
-		require.EqualError(t, err, "zero: the model is closed")
-	})
-}
-
 // What Release drops at stage 3 is NaN with Poison, so that a use after it shows; before, and at other stages, the slices
 // hold the parameters.
 func TestUseAfterRelease(t *testing.T) {
-	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
 		ctx := t.Context()
 		for stage := range 4 {
+			c, err := world.Split(ctx, 0, 0)
+			require.NoError(t, err)
 			m, err := zero.New[float32, float32](ctx, c, [][]int{{30, 2}, {40}, {50}}, &zero.Options{Stage: stage, Poison: true})
 			require.NoError(t, err)
 			for i := range 3 {
@@ -139,10 +111,12 @@ func TestUseAfterRelease(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []float32{1, 1}, w[1], "gathered anew")
 			m.Release(0)
+			require.NoError(t, ccl.Barrier(ctx, world)) // both have gathered
 			m.Release(0)
 			_, err = m.Params(ctx, 1)
 			require.EqualError(t, err, "zero: Release of unit 0, which is not in use")
 			require.NoError(t, m.Close())
+			c.Close()
 		}
 	})
 }

@@ -43,6 +43,7 @@ type call struct {
 	Op     string        `json:"op"`
 	Count  uint64        `json:"count"`
 	Root   int32         `json:"root"`
+	Number int32         `json:"number"`
 	State  string        `json:"state"`
 	Start  time.Duration `json:"start_ns"`
 	End    time.Duration `json:"end_ns"`
@@ -60,6 +61,9 @@ func (c *call) shape() string {
 	}
 	if c.Root >= 0 {
 		s += fmt.Sprintf(" root %d", c.Root)
+	}
+	if c.Number > 0 {
+		s += fmt.Sprintf(" number %d", c.Number)
 	}
 	return s
 }

@@ -71,7 +71,10 @@ type Call struct {
 	Place    uint64 // among the collectives of its Comm
 	Inside   Kind   // the call that this one is made in, if any
 	Scale    func(p unsafe.Pointer, n, ranks int)
-	Factor   float64 // where Op is Scaled or more
+	Factor   float64     // where Op is Scaled or more
+	Weighs   bool        // it averages or scales 16-bit floats: see sum.go
+	Half     reduce.Type // then: the type
+	Weight   float32     // then, where Op is Scaled or more: Factor as Half holds it
 }
 
 // Seal sets the call's hash: equal calls have equal hashes on all ranks.

@@ -89,7 +89,11 @@ func (c *Comm) alone(k *call.Call) {
 	if k.Kind != call.Barrier {
 		reach.TakeOwn(k.Dst, k.Src, len(k.Dst))
 	}
-	if k.Scale != nil && len(k.Dst) > 0 {
+	switch {
+	case len(k.Dst) == 0:
+	case k.Weighs:
+		k.Last(unsafe.Pointer(&k.Dst[0]), len(k.Dst), 1)
+	case k.Scale != nil:
 		k.Scale(unsafe.Pointer(&k.Dst[0]), len(k.Dst)/k.Elem, 1)
 	}
 }

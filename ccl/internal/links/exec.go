@@ -2,6 +2,7 @@ package links
 
 import (
 	"context"
+	"slices"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
@@ -19,10 +20,11 @@ import (
 // What calls need is kept, so that they allocate nothing once everything has been used once.
 type Links struct {
 	pairs
-	step  algo.Step // under way
-	slice []int     // where the blocks of a slice begin
-	plans map[plan]algo.Schedule
-	from  operand
+	step   algo.Step // under way
+	slice  []int     // where the blocks of a slice begin
+	shares []int32   // of how many operands each part is the share, where a call Weighs
+	plans  map[plan]algo.Schedule
+	from   operand
 }
 
 // Init readies c, whose Reach is.
@@ -45,6 +47,14 @@ type plan struct {
 
 // Algorithm names the schedule for a call that spans hosts.
 func (c *Links) Algorithm(k *call.Call) string {
+	name := c.choose(k)
+	if k.Weighs {
+		return algo.Even(name, call.KindOf(k.Kind))
+	}
+	return name
+}
+
+func (c *Links) choose(k *call.Call) string {
 	return algo.Choose(call.KindOf(k.Kind), k.Bytes(c.Size()), c.Topo, c.Opt.RankOrder, c.Opt.Table)
 }
 
@@ -113,6 +123,12 @@ func (o *operand) writes(lo, hi int) {
 
 // run runs s on this rank: out is what it sends of, in what it receives into.
 func (c *Links) run(ctx context.Context, k *call.Call, s algo.Schedule, out, in call.Vector, slice int) *call.Fault {
+	if k.Weighs {
+		c.shares = slices.Grow(c.shares[:0], s.Parts)[:s.Parts]
+		for p := range c.shares {
+			c.shares[p] = 1
+		}
+	}
 	for i := range s.Steps {
 		inject.At("cpu.step")
 		s.At(i, &c.step)
@@ -123,6 +139,9 @@ func (c *Links) run(ctx context.Context, k *call.Call, s algo.Schedule, out, in 
 			l, f := c.Link(ctx, m.Peer, collective)
 			if f != nil {
 				return f
+			}
+			if k.Weighs {
+				h.shares = c.shares[m.Lo]
 			}
 			c.newSender().start(l, &h, c.from.at(&out, m.Lo, m.Hi))
 		}
@@ -135,7 +154,13 @@ func (c *Links) run(ctx context.Context, k *call.Call, s algo.Schedule, out, in 
 			r.start(l, h, in.Parts(m.Lo, m.Hi))
 			if m.Reduce {
 				r.fold = folding{fn: k.Fold, elem: k.Elem, first: m.Peer < c.Rank(), own: c.from.at(&in, m.Lo, m.Hi)}
+				if k.Weighs {
+					r.fold.k = k
+				}
 				c.inTurn(s.Swap && call.Ptr(r.fold.own) == call.Ptr(r.to), m, r)
+			}
+			if k.Weighs {
+				r.shares = c.shares[m.Lo:m.Hi]
 			}
 			c.from.writes(m.Lo, m.Hi)
 		}

@@ -14,7 +14,8 @@ import (
 // HeadBytes is the size of what precedes each message:
 //
 //	0 magic 4 | 4 CRC32C of the rest 4 | 8 Comm 8 | 16 payload bytes 8 | 24 step 4 |
-//	28 kind of message 1 | 29 whether there is a checksum 1 | 32 the sender's record
+//	28 kind of message 1 | 29 whether there is a checksum 1 | 30 of how many operands the
+//	payload is the share, 16 bits, and 7 more at 29 | 32 the sender's record
 //	(RecordWire) | 60 that of the collective before it (RecordWire) | 88 CRC32C of the payload 4 |
 //	92 the factor of the record 4
 const (
@@ -36,6 +37,7 @@ type head struct {
 	kind   byte
 	summed bool
 	sum    uint32 // of the payload, if summed
+	shares int32  // of how many operands the payload is the share, in a call that Weighs: less than 1<<23
 	record call.Record
 	before call.Record
 }
@@ -50,10 +52,11 @@ func (h *head) encode(b []byte) {
 	le.PutUint64(b[8:], h.comm)
 	le.PutUint64(b[16:], h.bytes)
 	le.PutUint32(b[24:], h.step)
-	b[28], b[29], b[30], b[31] = h.kind, 0, 0, 0
+	b[28], b[29] = h.kind, byte(h.shares>>16)<<1
 	if h.summed {
-		b[29] = 1
+		b[29] |= 1
 	}
+	le.PutUint16(b[30:], uint16(h.shares))
 	h.record.Encode(b[32:])
 	h.before.Encode(b[32+call.RecordWire:])
 	clear(b[32+2*call.RecordWire : HeadBytes])
@@ -73,7 +76,8 @@ func (h *head) decode(b []byte) error {
 	h.comm, h.bytes, h.step, h.kind = le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint32(b[24:]), b[28]
 	h.record.Decode(b[32:])
 	h.before.Decode(b[32+call.RecordWire:])
-	h.summed, h.sum = b[29] == 1, le.Uint32(b[88:])
+	h.summed, h.sum = b[29]&1 == 1, le.Uint32(b[88:])
+	h.shares = int32(b[29])>>1<<16 | int32(le.Uint16(b[30:]))
 	h.record.Times = math.Float32frombits(le.Uint32(b[92:]))
 	return nil
 }

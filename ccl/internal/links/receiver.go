@@ -11,13 +11,14 @@ import (
 
 // A receiver is one message on its way in. Like a sender, it goes as far as it can.
 type receiver struct {
-	l     *Link
-	turn  uint64
-	head  arrival
-	to    []byte
-	in    int // bytes of to that are complete, without what fold carries
-	fold  folding
-	check checksum
+	l      *Link
+	turn   uint64
+	head   arrival
+	to     []byte
+	in     int // bytes of to that are complete, without what fold carries
+	fold   folding
+	check  checksum
+	shares []int32 // of how many operands each part of to is the share, where a call Weighs: of as many for all parts
 	// Where a step sends what it reduces into, only what has left may change.
 	after *sender
 	prev  *receiver // reduces into the same place, and goes first
@@ -34,6 +35,8 @@ type arrival struct {
 // folding is how a message that is to be reduced is combined with what its receiver has; fn is nil where it only moves.
 type folding struct {
 	fn      reduce.Func
+	k       *call.Call // in the place of fn, where it Weighs
+	theirs  int32      // of how many operands what is received is the share
 	elem    int
 	first   bool    // fn(received, own) rather than fn(own, received)
 	own     []byte  // what the result begins as: the result's own memory, or as much elsewhere
@@ -107,9 +110,21 @@ func (c *messages) progressIn(r *receiver) (moved bool, f *call.Fault) {
 	if r.check.on && r.check.sum != r.check.promised {
 		return true, c.Stop(call.NewFault(call.Backend, r.l.peer, "what rank %d sent was damaged in transit (GOCCL_CHECKSUM)", r.l.peer))
 	}
+	r.counts()
 	r.done = true
 	r.l.inTurn++
 	return true, nil
+}
+
+// counts notes of how many operands what r has received is now the share.
+func (r *receiver) counts() {
+	n := r.fold.theirs
+	if r.fold.k != nil && len(r.shares) > 0 {
+		n += r.shares[0]
+	}
+	for p := range r.shares {
+		r.shares[p] = n
+	}
 }
 
 // limit is how much of r.to may be complete now.
@@ -203,9 +218,14 @@ func (r *receiver) absorb(v []byte) {
 // combine folds n received bytes into place.
 func (r *receiver) combine(p unsafe.Pointer, n int) {
 	to, own := unsafe.Pointer(&r.to[r.in]), unsafe.Pointer(&r.fold.own[r.in])
-	if r.fold.first {
+	switch {
+	case r.fold.k != nil && r.fold.first:
+		r.fold.k.Share(to, p, own, n, r.fold.theirs, r.shares[0])
+	case r.fold.k != nil:
+		r.fold.k.Share(to, own, p, n, r.shares[0], r.fold.theirs)
+	case r.fold.first:
 		r.fold.fn(to, p, own, n/r.fold.elem)
-	} else {
+	default:
 		r.fold.fn(to, own, p, n/r.fold.elem)
 	}
 	r.in += n
@@ -218,6 +238,7 @@ func (c *messages) checkHead(r *receiver) *call.Fault {
 		return c.Stop(call.NewFault(call.Backend, r.l.peer, "from rank %d: %w", r.l.peer, err))
 	}
 	r.check.on, r.check.promised = h.summed, h.sum
+	r.fold.theirs = h.shares
 	a, b := &h.record, &r.head.want.record
 	if h.kind == messageData && a.Hash == b.Hash && a.Seq == b.Seq && h.step == r.head.want.step && h.bytes == r.head.want.bytes && h.comm == r.head.want.comm {
 		return nil

@@ -45,14 +45,18 @@ func (c *Links) RunRemote(ctx context.Context, k *call.Call) *call.Fault {
 	return c.run(ctx, k, s, call.Vector{}, call.Vector{}, 0) // Barrier
 }
 
-// scale ends an Avg: b holds sums.
+// scale ends an Avg: b holds sums, or shares if k Weighs.
 func (c *Links) scale(k *call.Call, b []byte) {
-	if k.Scale == nil {
+	if k.Scale == nil && !k.Weighs {
 		return
 	}
 	for len(b) > 0 { // a piece at a time, so that the collector need not wait
 		n := min(len(b), tuning.PreemptPiece)
-		k.Scale(unsafe.Pointer(&b[0]), n/k.Elem, c.Size())
+		if k.Weighs {
+			k.Last(unsafe.Pointer(&b[0]), n, c.Size())
+		} else {
+			k.Scale(unsafe.Pointer(&b[0]), n/k.Elem, c.Size())
+		}
 		b = b[n:]
 	}
 }

@@ -149,7 +149,7 @@ func NewAdamW(lr, beta1, beta2, eps, decay float64, step int) AdamW {
 		return x
 	}
 	b1, b2 := float32(beta1), float32(beta2)
-	return AdamW{b1: b1, a1: 1 - b1, b2: b2, a2: 1 - b2, rate: float32(lr / (1 - power(beta1))),
+	return AdamW{b1: b1, a1: float32(1 - beta1), b2: b2, a2: float32(1 - beta2), rate: float32(lr / (1 - power(beta1))),
 		root: float32(1 / math.Sqrt(1-power(beta2))), eps: float32(eps), keep: float32(1 - float64(lr*decay))}
 }
 

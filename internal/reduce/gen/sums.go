@@ -13,9 +13,10 @@ import (
 // sumAll is a kernel that adds any number of vectors of 16-bit floats. The sums stay in registers, as float32, until
 // all are added.
 type sumAll struct {
-	name   string
-	elem   elem
-	unroll int // steps of the main loop: as many sums as there are registers for
+	name     string
+	elem     elem
+	unroll   int // steps of the main loop: as many sums as there are registers for
+	weighted bool
 }
 
 // sumAlls lists the kernels that add any number of vectors.
@@ -24,7 +25,10 @@ func sumAlls(g *gen) []sumAll {
 	if !g.evex { // 16 registers
 		steps = 2
 	}
-	return []sumAll{{"sumAllFloat16", half{}, 4}, {"sumAllBFloat16", bfloat{round: true}, steps}}
+	return []sumAll{
+		{"sumAllFloat16", half{}, 4, false}, {"sumAllBFloat16", bfloat{round: true}, steps, false},
+		{"weighAllFloat16", half{}, 4, true}, {"weighAllBFloat16", bfloat{round: true}, steps, true},
+	}
 }
 
 // emitSumAll writes k: a loop of unrolled steps, a loop of single ones and, where there are masks, one that is masked
@@ -32,16 +36,27 @@ func sumAlls(g *gen) []sumAll {
 func (g *gen) emitSumAll(k sumAll) {
 	step := k.elem.step(g)
 	lanes := step / k.elem.size()
-	var ps []*types.Var
-	for _, p := range []struct {
+	type param struct {
 		name string
 		typ  types.Type
-	}{{"dst", pointer}, {"srcs", pointer}, {"count", integer}, {"at", integer}, {"n", integer}} {
-		ps = append(ps, types.NewParam(0, nil, p.name, p.typ))
 	}
+	params := []param{{"dst", pointer}, {"srcs", pointer}, {"count", integer}, {"at", integer}, {"n", integer}}
 	doc := []string{
 		k.name + g.name + " computes: for i := range n { dst[i] = srcs[0][i] + ... + srcs[count-1][i] }",
 		"in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more.",
+	}
+	if k.weighted {
+		float := types.Typ[types.Float32]
+		params = append(params, param{"weights", pointer}, param{"stride", integer}, param{"ends", integer}, param{"mul", float}, param{"div", float})
+		doc = []string{
+			k.name + g.name + " computes: for i := range n { dst[i] = (w0*srcs[0][i] + ... + w*srcs[count-1][i])*mul/div }",
+			"in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more, and weights",
+			"one of float32, each stride bytes behind the one before. Where ends is 0 it leaves out mul and div.",
+		}
+	}
+	var ps []*types.Var
+	for _, p := range params {
+		ps = append(ps, types.NewParam(0, nil, p.name, p.typ))
 	}
 	if !g.evex {
 		doc = append(doc, fmt.Sprintf("It leaves out the last n%%%d elements.", lanes))
@@ -54,9 +69,13 @@ func (g *gen) emitSumAll(k sumAll) {
 	g.consts, g.cold, g.labels = map[uint64]operand.Op{}, nil, 0
 
 	dst, srcs, count, at, n := g.arg("dst"), g.arg("srcs"), g.arg("count"), g.arg("at"), g.arg("n")
+	var w weights
+	if k.weighted {
+		w = weights{at: g.arg("weights"), stride: g.arg("stride"), ends: g.arg("ends")}
+	}
 	k.elem.setup(g)
 	steps := func(many int, mask operand.Op) {
-		g.sumSteps(k, many, mask, dst, srcs, count, at)
+		g.sumSteps(k, many, mask, dst, srcs, count, at, w)
 		g.ADDQ(imm(many*step), at)
 	}
 	g.SUBQ(imm(k.unroll*lanes), n)
@@ -83,16 +102,41 @@ func (g *gen) emitSumAll(k sumAll) {
 	g.RET()
 }
 
+// weights are where a kernel finds them.
+type weights struct{ at, stride, ends reg.Register }
+
 // sumSteps writes some steps from byte at on: all of them of the first vector, of the next, and so on.
-func (g *gen) sumSteps(k sumAll, steps int, mask operand.Op, dst, srcs, count, at reg.Register) {
+func (g *gen) sumSteps(k sumAll, steps int, mask operand.Op, dst, srcs, count, at reg.Register, w weights) {
 	place := func(base reg.Register, i int) operand.Mem {
 		return operand.Mem{Base: base, Index: at, Scale: 1, Disp: i * k.elem.step(g)}
 	}
 	p, i := g.GP64(), g.GP64()
+	var by operand.Op
+	var nextWeight func()
+	if k.weighted {
+		by = g.vec()
+		from := g.GP64()
+		g.MOVQ(w.at, from)
+		nextWeight = func() {
+			g.VBROADCASTSS(operand.Mem{Base: from}, by)
+			g.ADDQ(w.stride, from)
+		}
+	}
+	weigh := func(v []operand.Op) []operand.Op {
+		for _, x := range v {
+			if k.weighted {
+				g.VMULPS(by, x, x)
+			}
+		}
+		return v
+	}
 	g.MOVQ(operand.Mem{Base: srcs}, p)
+	if k.weighted {
+		nextWeight()
+	}
 	sums := make([][]operand.Op, steps)
 	for s := range sums {
-		sums[s] = k.elem.load(g, place(p, s), mask)
+		sums[s] = weigh(k.elem.load(g, place(p, s), mask))
 	}
 	next, added := g.label("next"), g.label("added")
 	g.MOVQ(operand.I32(1), i)
@@ -100,8 +144,11 @@ func (g *gen) sumSteps(k sumAll, steps int, mask operand.Op, dst, srcs, count, a
 	g.JGE(operand.LabelRef(added))
 	g.Label(next)
 	g.MOVQ(operand.Mem{Base: srcs, Index: i, Scale: 8}, p)
+	if k.weighted {
+		nextWeight()
+	}
 	for s := range sums {
-		for v, x := range k.elem.load(g, place(p, s), mask) {
+		for v, x := range weigh(k.elem.load(g, place(p, s), mask)) {
 			g.VADDPS(x, sums[s][v], sums[s][v])
 		}
 	}
@@ -109,6 +156,27 @@ func (g *gen) sumSteps(k sumAll, steps int, mask operand.Op, dst, srcs, count, a
 	g.CMPQ(i, count)
 	g.JLT(operand.LabelRef(next))
 	g.Label(added)
+	if k.weighted {
+		plain := g.label("plain")
+		g.TESTQ(w.ends, w.ends)
+		g.JZ(operand.LabelRef(plain))
+		for _, end := range []struct {
+			by string
+			do func(...operand.Op)
+		}{{"mul", g.VMULPS}, {"div", g.VDIVPS}} {
+			p, err := g.Param(end.by).Resolve()
+			if err != nil {
+				panic(err) // it is one of the parameters above
+			}
+			g.VBROADCASTSS(p.Addr, by)
+			for s := range sums {
+				for _, x := range sums[s] {
+					end.do(by, x, x)
+				}
+			}
+		}
+		g.Label(plain)
+	}
 	for s := range sums {
 		k.elem.store(g, sums[s], place(dst, s), mask)
 	}

@@ -1,5 +1,5 @@
-// Package vec is the arithmetic of training on Bufs of host memory, of float32, float64 and bfloat16. The Bufs of a call
-// have one length, which the caller sees to. Nothing is allocated.
+// Package vec is the arithmetic of training on Bufs of host memory, of float32, float64 and bfloat16; SumSquares and Scale also
+// take float16. The Bufs of a call have one length, which the caller sees to. Nothing is allocated.
 package vec
 
 import (
@@ -10,6 +10,13 @@ import (
 func f32(b ccl.Buf) []float32       { s, _ := ccl.Slice[float32](b); return s }
 func f64(b ccl.Buf) []float64       { s, _ := ccl.Slice[float64](b); return s }
 func bf16(b ccl.Buf) []ccl.BFloat16 { s, _ := ccl.Slice[ccl.BFloat16](b); return s }
+
+func f16(b ccl.Buf) []ccl.Float16 { s, _ := ccl.Slice[ccl.Float16](b); return s }
+
+// Holds reports whether b is host memory of a type that SumSquares and Scale take.
+func Holds(b ccl.Buf) bool {
+	return b.Len() == 0 || len(f32(b))+len(f64(b))+len(bf16(b))+len(f16(b)) > 0
+}
 
 // Zero sets b to zeros.
 func Zero(b ccl.Buf) {
@@ -30,7 +37,7 @@ func Add(dst, src ccl.Buf) {
 	}
 }
 
-// Scale multiplies b by a number, rounded to b's type, or to float32 for bfloat16.
+// Scale multiplies b by a number, rounded to b's type, or to float32 for bfloat16 and float16.
 func Scale(b ccl.Buf, by float64) {
 	x := float32(by)
 	for i, s := 0, f32(b); i < len(s); i++ {
@@ -41,6 +48,9 @@ func Scale(b ccl.Buf, by float64) {
 	}
 	for i, s := 0, bf16(b); i < len(s); i++ {
 		s[i] = ccl.ToBFloat16(s[i].Float32() * x)
+	}
+	for i, s := 0, f16(b); i < len(s); i++ {
+		s[i] = ccl.ToFloat16(s[i].Float32() * x)
 	}
 }
 
@@ -100,6 +110,10 @@ func SumSquares(b ccl.Buf) float64 {
 	for _, x := range bf16(b) {
 		v := float64(x.Float32())
 		sum += float64(v * v) // converted, so that no compiler fuses it with the addition
+	}
+	for _, x := range f16(b) {
+		v := float64(x.Float32())
+		sum += float64(v * v)
 	}
 	return sum
 }

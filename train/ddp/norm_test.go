@@ -1,0 +1,106 @@
+package ddp_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/ddp"
+)
+
+// The norm is that of the averaged gradients, of all types together, and Clip brings it down; what is not finite leaves them
+// as they were.
+func TestNormAndClip(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		a, b := make([]float32, 3), make([]float64, 2)
+		h, g := make([]ccl.BFloat16, 1), make([]ccl.Float16, 1)
+		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(a), ccl.Host(b), ccl.Host(h), ccl.Host(g)}, nil)
+		require.NoError(t, err)
+		defer r.Close()
+		set := func(x float64) {
+			clear(a)
+			a[1], b[0] = float32(6*c.Rank()), 8*float64(c.Rank()) // averages of 3 and 4
+			h[0], g[0] = ccl.ToBFloat16(float32(x)), ccl.ToFloat16(12)
+			require.NoError(t, r.All(t.Context()))
+		}
+		set(0)
+		norm, err := r.Norm()
+		require.NoError(t, err)
+		require.Equal(t, 13., norm)
+		norm, err = r.Clip(13)
+		require.NoError(t, err)
+		require.Equal(t, 13., norm)
+		require.Equal(t, []float32{0, 3, 0}, a)
+		norm, err = r.Clip(6.5)
+		require.NoError(t, err)
+		require.Equal(t, 13., norm)
+		require.Equal(t, []float32{0, 1.5, 0}, a)
+		require.Equal(t, []float64{2, 0}, b)
+		require.Equal(t, float32(6), g[0].Float32())
+		for _, x := range []float64{math.NaN(), math.Inf(-1)} {
+			set(x)
+			_, err = r.Clip(1)
+			require.ErrorIs(t, err, ddp.ErrNotFinite)
+			require.ErrorContains(t, err, "gradient 2")
+			require.Equal(t, []float64{4, 0}, b)
+		}
+		for _, x := range []float64{-1, math.NaN()} {
+			_, err = r.Clip(x)
+			require.ErrorContains(t, err, "cannot be clipped")
+		}
+		require.NoError(t, r.Ready(0))
+		_, err = r.Norm()
+		require.EqualError(t, err, "ddp: Norm: gradient 0 is Ready and may be under way; Wait first")
+		require.NoError(t, r.Ready(1))
+		require.NoError(t, r.Ready(2))
+		require.NoError(t, r.Ready(3))
+		require.NoError(t, r.Wait(t.Context()))
+		set(0)
+		require.Zero(t, testing.AllocsPerRun(10, func() { r.Norm() }))
+	})
+}
+
+// What one rank alone does out of order is an error of its call, and ends those of the others at once, with the reason.
+func TestMisuseOfOne(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		wrong func(r *ddp.Reducer) error
+		text  string
+	}{
+		{"ready twice", func(r *ddp.Reducer) error { return r.Ready(0) }, "ddp: gradient 0 is Ready twice in one step"},
+		{"no such gradient", func(r *ddp.Reducer) error { return r.Ready(2) }, "ddp: Ready of gradient 2; the gradients are 0 to 1"},
+		{"closed within a step", func(r *ddp.Reducer) error {
+			r.Close()
+			return errors.New("ddp: Close within a step: gradient 0 is Ready")
+		}, "ddp: Close within a step: gradient 0 is Ready"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+				c, err := world.Split(t.Context(), 0, 0)
+				require.NoError(t, err)
+				defer c.Close()
+				r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(make([]float32, 9)), ccl.Host(make([]float32, 9))}, nil)
+				require.NoError(t, err)
+				defer r.Close()
+				require.NoError(t, r.Ready(0))
+				require.NoError(t, ccl.Barrier(t.Context(), world))
+				if c.Rank() == 1 {
+					require.EqualError(t, tc.wrong(r), tc.text)
+					return
+				}
+				select {
+				case <-c.Done():
+				case <-time.After(10 * time.Second):
+					t.Error("the Comm has not failed")
+				}
+				require.NoError(t, r.Ready(1))
+				require.ErrorContains(t, r.Wait(t.Context()), "aborted by rank 1: "+tc.text)
+			})
+		})
+	}
+}
