@@ -94,6 +94,7 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 			(c.Reach.All || (c.Reach.Reads || from.Shared()) && largest >= tuning.ReadFrom || c.Reach.Moves && movedPays(k.Kind, largest, n)) {
 			where, largest = vOffered, 0
 			c.ToBeRead(&from, out.Mem)
+			c.Lend(out.Mem, nil)
 		}
 	} else {
 		largest = 0

@@ -90,9 +90,11 @@ func enter(c *Team, k *call.Call) {
 }
 
 // run makes k, as Comm.Run does.
-func run(t testing.TB, c *Team, k *call.Call) *call.Fault {
+func run(t testing.TB, c *Team, k *call.Call) *call.Fault { return runIn(t.Context(), c, k) }
+
+func runIn(ctx context.Context, c *Team, k *call.Call) *call.Fault {
 	enter(c, k)
-	f := c.RunLocal(t.Context(), k)
+	f := c.RunLocal(ctx, k)
 	if c.Untidy || f != nil {
 		c.Tidy(f)
 	}

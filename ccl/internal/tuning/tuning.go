@@ -142,6 +142,7 @@ const (
 	FoldPiece     = 8 << 10   // summed: it stays in L1
 	DirectPieces  = 16        // of these, between two looks at the abort word: some 20 microseconds
 	ReadPiece     = 128 << 10 // read from another process: a system call is not preempted, and this stays in L2
+	LentPiece     = 64 << 10  // copied by its owner for a rank that may not read it
 	PreemptPiece  = 512 << 10 // copied between two points at which the scheduler may preempt: some 40 microseconds
 	SlicePiece    = 4 << 20   // of a vector, where a rank needs memory beside the caller's, whatever the vector's size
 	SyscallPiece  = 512 << 10 // sent or received by one system call, which is not preempted
