@@ -25,11 +25,13 @@ type Comm struct {
 	links  links.Links
 	shrink shrink.Shrinker
 
-	work    call.Workspace // what calls need beside the caller's memory
-	fuse    []byte         // operands and results of a group's small calls
-	one     call.Call      // made of those
-	splits  uint64
-	disturb func(*Comm, *call.Call) *call.Fault // see Disturbed
+	work        call.Workspace // what calls need beside the caller's memory
+	collectives []*call.Call   // of the group under way
+	within      *call.Call     // see Within
+	fuse        []byte         // operands and results of a group's small calls
+	one         call.Call      // made of those
+	splits      uint64
+	disturb     func(*Comm, *call.Call) *call.Fault // see Disturbed
 }
 
 // newComm makes a Comm that begins at once: see makeComm.

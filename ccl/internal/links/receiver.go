@@ -20,7 +20,8 @@ type receiver struct {
 	check checksum
 	// Where a step sends what it reduces into, only what has left may change.
 	after *sender
-	prev  *receiver // reduces into the same place, and goes first
+	prev  *receiver  // reduces into the same place, and goes first
+	of    *call.Call // as a sender's
 	done  bool
 }
 
