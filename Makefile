@@ -160,7 +160,7 @@ bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
 CHAOS   ?= 10000
 CORNERS ?= $(CHAOS)
 chaos: ## CHAOS (10,000) random faults in random jobs, and CORNERS (as many) jobs of many Comms in trouble
-	go test -tags fault ./ccl/internal/fault && go test -tags fault ./ccl/internal/rounds -run TestReadOf && go test -tags fault ./ccl -run 'TestStoppedWriter|TestLateTouch|TestForms'
+	go test -tags fault ./ccl/internal/fault && go test -tags fault ./ccl/internal/rounds -run TestReadOf && go test -tags fault ./ccl -run 'TestStoppedWriter|TestLateTouch|TestForms|TestBuilds'
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6RandomFaults$$' -v -args -cases $(CHAOS)
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6Corners$$|TestCornerPoints$$' -v -args -cases $(CORNERS)
 

@@ -2,7 +2,7 @@ package reach
 
 import (
 	"math/rand/v2"
-	"os"
+	"syscall"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -19,26 +19,11 @@ import (
 // read and written in place; the memory of other processes is read with process_vm_readv, where the kernel
 // lets us. So a call begins with an offer: each rank says where its memory lies.
 
-var askedToRead = os.Getenv("GOCCL_SHM_READ")
-
-// WouldRead reports in which calls this rank is for reading other processes' memory, where that beats staging: all, among ranks
-// with a core each, or those that move data from each rank to one other.
-func (c *Reach) WouldRead() (all, moves bool) {
-	all = askedToRead == "1" || askedToRead != "0" && tuning.CPU.ReadOthers && c.N <= c.Site.Host.Processors()
-	return all, all || askedToRead != "0" && tuning.CPU.ReadMovedFrom > 0
-}
-
-// WouldReadMessage reports whether it is for reading a message of n bytes.
-func (c *Reach) WouldReadMessage(n int) bool {
-	all, moves := c.WouldRead()
-	return all || moves && n >= tuning.CPU.ReadMovedFrom
-}
-
 // Secret is this process's number, which no other has there. Numbers of processes are not enough: ranks in containers
 // of one pod may have the same.
 var (
 	Secret = rand.Uint64()
-	OwnPID = uint64(os.Getpid())
+	OwnPID = uint64(syscall.Getpid())
 )
 
 // ToBeRead says that other processes are going to read b, which lies at p.
@@ -67,7 +52,7 @@ func (c *Reach) Write(r int, p *shm.Span, off int, src []byte, results int) *cal
 		f = c.MayTouch()
 	}
 	move := ordered.Copy
-	if len(src) > tuning.PreemptPiece && streamsOwn(len(src), results) {
+	if len(src) > tuning.PreemptPiece && c.streamsOwn(len(src), results) {
 		move = reduce.Stream
 	}
 	for i := 0; f == nil && i < len(src); i += tuning.PreemptPiece {

@@ -10,7 +10,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
-	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // ranksOn are n ranks of this process on host h.
@@ -37,38 +36,6 @@ func ranksOn(t *testing.T, n int, h *shm.Host) []*Reach {
 		j.Leave()
 	})
 	return all
-}
-
-// Memory of other processes is read where it pays, in all calls among ranks with a core each, unless the user says otherwise.
-func TestWouldRead(t *testing.T) {
-	defer func(asked string, cpu tuning.Family) { askedToRead, tuning.CPU = asked, cpu }(askedToRead, tuning.CPU)
-	c := ranksOn(t, 1, plane.PrivateHost())[0]
-	cores := c.Site.Host.Processors()
-	const from = 1000
-	for _, tc := range []struct {
-		asked      string
-		pays       bool // in all calls
-		moved      int
-		ranks      int
-		all, moves bool
-		least      int // bytes of a message that is read; 0: none is
-	}{
-		{"", true, 0, cores, true, true, 1},
-		{"", true, 0, cores + 1, false, false, 0},
-		{"", true, from, cores + 1, false, true, from},
-		{"", false, 0, cores, false, false, 0},
-		{"", false, from, cores, false, true, from},
-		{"1", false, 0, cores + 1, true, true, 1},
-		{"0", true, from, cores, false, false, 0},
-	} {
-		askedToRead, tuning.CPU.ReadOthers, tuning.CPU.ReadMovedFrom, c.N = tc.asked, tc.pays, tc.moved, tc.ranks
-		all, moves := c.WouldRead()
-		assert.Equal(t, []bool{tc.all, tc.moves}, []bool{all, moves}, "%+v", tc)
-		for _, n := range []int{1, from - 1, from, 1 << 30} {
-			assert.Equal(t, tc.least > 0 && n >= tc.least, c.WouldReadMessage(n), "%+v, %d bytes", tc, n)
-		}
-	}
-	c.N = 1
 }
 
 // A rank touches nothing after its Comm has failed, and says why.

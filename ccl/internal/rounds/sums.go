@@ -91,7 +91,7 @@ func (c *sums) foldTwo(k *call.Call, dst, own, theirs unsafe.Pointer, n int) {
 		a, b = b, a
 	}
 	fold := k.Fold
-	if n > c.Local.Inline && streams(k.Kind, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src) {
+	if n > c.Local.Inline && c.streams(k.Kind, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src) {
 		fold = k.Stream
 	}
 	fold(dst, a, b, n/k.Elem)
