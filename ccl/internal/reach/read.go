@@ -6,6 +6,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
@@ -72,6 +73,7 @@ func (c *Reach) Read(ctx context.Context, from []Source, n int, buf []byte, stri
 	use(at)
 	clear(at) // which keep nothing alive, and point to nothing that may be gone
 	c.at = at[:0]
+	ordered.Loaded() // else the look might be older than what use has seen
 	return c.InterruptedNow()
 }
 
