@@ -52,7 +52,9 @@ func TestDataRank(t *testing.T) {
 	if err == nil {
 		defer r.c.Close()
 		if r.arenas, err = arenasOf(ctx, r.c); err == nil {
-			err = r.live(ctx)
+			if err = ccl.Barrier(ctx, r.c); err == nil { // a rank that gives up waits not long for those that begin late
+				err = r.live(ctx)
+			}
 		}
 	}
 	r.end(err)
@@ -90,7 +92,7 @@ func (r *dataRank) end(err error) {
 		fmt.Fprintf(r.out, "broken %d: call %d: %v\n", r.me, r.call, err)
 		return
 	}
-	if r.stop != "" && r.arenas[0][0] != nil {
+	if r.stop != "" && r.arenas[memorySorts-1][1] != nil { // it has them all
 		for _, two := range r.arenas {
 			for _, a := range two {
 				a.fill(scribble)
