@@ -165,10 +165,12 @@ bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
 
 CHAOS   ?= 10000
 CORNERS ?= $(CHAOS)
-chaos: ## CHAOS (10,000) random faults in random jobs, and CORNERS (as many) jobs of many Comms in trouble
-	go test -tags fault ./ccl/internal/fault && go test -tags fault ./ccl -run 'TestStoppedWriter|TestLateTouch|TestForms'
+DATA    ?= 60
+chaos: ## CHAOS (10,000) random faults in random jobs, CORNERS (as many) jobs of many Comms in trouble, DATA (60) of memory of all sorts
+	go test -tags fault ./ccl/internal/fault && go test -tags fault ./ccl/internal/rounds -run TestReadOf && go test -tags fault ./ccl -run 'TestStoppedWriter|TestLateTouch|TestForms|TestBuilds'
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6RandomFaults$$' -v -args -cases $(CHAOS)
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6Corners$$|TestCornerPoints$$' -v -args -cases $(CORNERS)
+	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6Data$$' -v -args -cases $(DATA)
 
 soak: ## 10^8 small and 10^6 mixed collectives, 10^8 messages, 10^5 slices made and freed: nothing grows
 	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6 -pairs 1e8 -churn 1e5

@@ -49,7 +49,9 @@ func (e *ends) failed(g *group) {
 		return
 	}
 	e.failedAt, e.failedCall = g.ticket, call.Record{Kind: call.Kind(KindGroup), Root: -1}
-	if len(g.calls) > 0 {
+	if g.at != nil {
+		e.failedCall = g.at.Record
+	} else if len(g.calls) > 0 {
 		e.failedCall = g.calls[0].Record
 	}
 }
@@ -114,6 +116,9 @@ func (b *backlog) run(g *group) {
 		c.eng.Fail(f)
 	} else {
 		f = c.carryOut(context.Background(), g.calls)
+		if f != nil && len(g.calls) > 1 && !c.throughLib {
+			g.at = c.eng.Within()
+		}
 	}
 	done = true
 }

@@ -64,6 +64,9 @@ func (k *counts) set(a *args) { k.dc, k.sc = append(k.dc[:0], a.dc...), append(k
 
 // block makes a call on the calling goroutine.
 func (c *Comm) block(ctx context.Context, a *args) error {
+	if ctx == nil {
+		return noContext(ctx, c, a.kind.String())
+	}
 	if c.none() {
 		return refuseNone(a.kind.String())
 	}

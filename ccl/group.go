@@ -18,6 +18,7 @@ type group struct {
 	ended   bool   // it has run, or never will
 	over    bool   // Group has returned: it takes no more calls
 	calls   []*call.Call
+	at      *call.Call   // the one in which it failed, where that is known
 	made    []*call.Call // there were for a group in this memory: calls is the first of them
 	counts  []int        // those of calls; the caller may use its own again
 	reject  *Error

@@ -41,6 +41,9 @@ var launchers []func(ctx context.Context) (b Bootstrap, known bool, err error)
 // with MPI, MPI's own; otherwise boot.Env's. Call done when the Comms have been made or could not
 // be made.
 func Launched(ctx context.Context) (b Bootstrap, done func(), err error) {
+	if err := noContext(ctx, nil, "NewComm"); err != nil {
+		return nil, nil, err
+	}
 	for _, launcher := range launchers {
 		b, known, err := launcher(ctx)
 		if !known {
@@ -77,7 +80,10 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 // an error on all ranks. If a rank fails after that was decided, the Comm has already failed when
 // NewComm returns it.
 func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
-	if b == nil {
+	if err := noContext(ctx, nil, "NewComm"); err != nil {
+		return nil, err
+	}
+	if absent(b) {
 		return nil, &Error{Code: ErrArgument, Op: "NewComm", Rank: -1, Peer: -1, Err: errors.New("the Bootstrap is nil; Join finds one")}
 	}
 	refuse := func(code Code, err error) error {

@@ -20,6 +20,9 @@ import (
 // FreeDevice or exit, whatever becomes of c.
 func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error) {
 	const op = "MakeDevice"
+	if err := noContext(ctx, c, op); err != nil {
+		return nil, err
+	}
 	if c.none() {
 		return nil, refuseNone(op)
 	}

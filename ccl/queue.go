@@ -162,8 +162,13 @@ func (q Queue) Barrier() Work {
 
 // Group issues the calls f makes on g as one, as ncclGroupStart and End: a send and
 // the receive that crosses it do not block each other, and small calls of one kind
-// are fused into one exchange. So its calls must not depend on each other. Works of g are valid once Group returns. An error from f
-// issues nothing and counts as a rejected call.
+// are fused into one exchange. So its calls must not depend on each other. On the CPU all
+// messages of a Group move first, wherever they stand in it, and its collectives follow in
+// their order. So all ranks must put the same collectives into a Group, while each may have
+// other messages there; and a rank whose peers do not group them must not put a message
+// behind a collective: the peers would be in the collective while it waits in the message.
+// Works of g are valid once Group returns. An error from f issues nothing and counts as a
+// rejected call.
 func (q Queue) Group(f func(g Queue) error) Work {
 	switch {
 	case q.c == nil:

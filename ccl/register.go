@@ -18,6 +18,9 @@ import (
 // ErrUnsupported; on the CPU the memory for fewer copies is that of [MakeSlice].
 func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err error) {
 	const op = "Register"
+	if err := noContext(ctx, c, op); err != nil {
+		return nil, err
+	}
 	if c.none() {
 		return nil, refuseNone(op)
 	}

@@ -25,6 +25,9 @@ import (
 // one may be made. The data of the failed call are undefined, so a program continues
 // from the last state that it knows to be the same on all survivors.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
+	if err := noContext(ctx, c, "Shrink"); err != nil {
+		return nil, err
+	}
 	if c.none() {
 		return nil, refuseNone("Shrink")
 	}

@@ -15,6 +15,9 @@ import (
 // of c. Appending beyond the capacity moves the slice to ordinary memory. A call that fails
 // concerns only the elements that were its result.
 func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
+	if err := noContext(ctx, c, "MakeSlice"); err != nil {
+		return nil, err
+	}
 	if c.none() {
 		return nil, refuseNone("MakeSlice")
 	}

@@ -35,6 +35,9 @@ func (c *Comm) SplitWith(ctx context.Context, color, key int, set func(*Options)
 
 // split is Split, or SplitWith if there is a set.
 func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*Comm, error) {
+	if err := noContext(ctx, c, "Split"); err != nil {
+		return nil, err
+	}
 	if c.none() {
 		return nil, refuseNone("Split")
 	}

@@ -25,6 +25,9 @@ const windowAlignment = 4096
 // FreeDevice; Close, and a failure of c, close all windows. Releasing twice does nothing.
 func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err error) {
 	const op = "Window"
+	if err := noContext(ctx, c, op); err != nil {
+		return nil, err
+	}
 	if c.none() {
 		return nil, refuseNone(op)
 	}

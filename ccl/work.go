@@ -27,6 +27,9 @@ type place interface {
 // goes on, with its slices: only Options.Timeout and Abort end it. In that Wait differs from a blocking call, which
 // fails the Comm when its context ends.
 func (w Work) Wait(ctx context.Context) error {
+	if err := noContext(ctx, nil, "Wait"); err != nil {
+		return err
+	}
 	switch {
 	case w.err != nil:
 		return w.err

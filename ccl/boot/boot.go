@@ -67,6 +67,9 @@ func (b *Boot) HostID() string { return b.hostID }
 // bytes. All ranks must call it the same number of times. If it fails on one rank, it fails on all,
 // and the bootstrap is over. The values may be shared: do not change them.
 func (b *Boot) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
+	if err := noContext(ctx); err != nil {
+		return nil, err.of(b.rank, b.size)
+	}
 	if len(mine) > MaxValue {
 		return nil, fault(Argument, "a value of %d bytes; AllGather takes at most %d of each rank", len(mine), MaxValue).of(b.rank, b.size)
 	}

@@ -21,6 +21,9 @@ func Env(ctx context.Context) (*Boot, error) {
 }
 
 func env(ctx context.Context, v *vars) (*Boot, error) {
+	if err := noContext(ctx); err != nil {
+		return nil, err
+	}
 	l, err := detect(v)
 	if err != nil {
 		return nil, err

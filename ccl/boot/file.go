@@ -20,6 +20,9 @@ import (
 // does not know its secret; the ranks then read it again until rank 0 has replaced it. Two jobs
 // that run at the same time in one directory need different names.
 func File(ctx context.Context, dir, job string, rank, size int) (*Boot, error) {
+	if err := noContext(ctx); err != nil {
+		return nil, err
+	}
 	m := &meeting{job: job, rank: rank, size: size}
 	if err := m.check(); err != nil {
 		return nil, err

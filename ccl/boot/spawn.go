@@ -73,6 +73,9 @@ const maxSpawn = 16384
 // The job's secret passes through the environment, which only the user's own processes can read.
 // Spawn opens rank 0's socket itself, so that no other process can take the port in between.
 func Spawn(ctx context.Context, c Command) error {
+	if err := noContext(ctx); err != nil {
+		return err
+	}
 	if c.N < 1 || c.N > maxSpawn {
 		return fault(Argument, "%d ranks; a host can run from 1 to %d", c.N, maxSpawn)
 	}

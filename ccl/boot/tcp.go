@@ -34,6 +34,9 @@ type TCPOptions struct {
 // On Linux the ranks of a host meet at a socket of their own, so that rank 0 holds one connection
 // per host.
 func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot, error) {
+	if err := noContext(ctx); err != nil {
+		return nil, err
+	}
 	if o == nil {
 		o = &TCPOptions{}
 	}

@@ -107,6 +107,7 @@ type job struct {
 	processes bool   // one for each rank; else goroutines of one process
 	test      string // the test that each process runs
 	env       []string
+	builds    []string                  // the binary of each rank, of processes; empty: this one
 	beside    func(ctx context.Context) // runs while the job does; nil: nothing
 }
 
@@ -123,8 +124,15 @@ func (j job) run(ctx context.Context, judge func(string) string) (text, verdict 
 		beside.Go(func() { j.beside(inner) })
 	}
 	if j.processes {
+		c := boot.Command{N: j.n, Hosts: j.hosts, Path: os.Args[0], Args: args, Env: env, KeepGoing: true, Stdout: &out, Stderr: &out}
+		if len(j.builds) > 0 {
+			c.Path, c.Args = "/bin/sh", []string{"-c", `eval "exec \"\$CHAOS_BUILD_$GOCCL_RANK\" '` + args[0] + `'"`}
+			for r, path := range j.builds {
+				c.Env = append(c.Env, fmt.Sprintf("CHAOS_BUILD_%d=%s", r, path))
+			}
+		}
 		// A rank that is lost is no failure of Spawn's here.
-		_ = boot.Spawn(ctx, boot.Command{N: j.n, Hosts: j.hosts, Path: os.Args[0], Args: args, Env: env, KeepGoing: true, Stdout: &out, Stderr: &out})
+		_ = boot.Spawn(ctx, c)
 	} else {
 		cmd := exec.CommandContext(ctx, os.Args[0], args...)
 		cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &out

@@ -18,8 +18,9 @@ var inside = []struct {
 	why   string
 }{
 	{"tuning", "", "numbers depend on the CPU alone"},
-	{"ordered", "tuning", "stores and loads know nothing of what they publish"},
 	{"fault", "", "any package may have a point at which a test injects a fault"},
+	{"machine", "fault tuning", "what this process runs on, whoever else shares it"},
+	{"ordered", "machine", "stores and loads know nothing of what they publish"},
 	{"fence", "ordered", "a flag is a store and a barrier"},
 	{"proc", "", "what the kernel says of a process depends on no job"},
 	{"engine", "", "the seam between package ccl and what moves data"},
@@ -32,7 +33,7 @@ var inside = []struct {
 	{"plane/status", "call shm", "where ranks stand, whoever asks"},
 	{"plane/control", "call fault plane/event plane/status", "frames between hosts, whatever becomes of them"},
 	{"plane/clock", "", "the time of a job depends on no rank"},
-	{"plane", "plane/clock plane/control plane/event plane/status call fault fence hash ordered proc region shm tcp tuning", "the control plane moves no data"},
+	{"plane", "plane/clock plane/control plane/event plane/status call fault fence hash machine ordered proc region shm tcp tuning", "the control plane moves no data"},
 	{"reach", "call fault ordered plane region shm tuning", "whose memory lies where, whatever it is wanted for"},
 	{"rounds", "call fault ordered plane reach region shm tuning", "collectives of one host know no connections"},
 	{"links", "call fault ordered plane reach region shm tcp tuning", "messages know no rounds"},

@@ -35,7 +35,7 @@ var large = map[string]size{}
 var withoutTest = map[string]string{}
 
 // makers are the files of ccl that may know CPUs by name: the table of tuning, and what finds its row.
-var makers = []string{"ccl/internal/tuning/cpuid_amd64.go", "ccl/internal/tuning/tuning.go"}
+var makers = []string{"ccl/internal/machine/cpuid_amd64.go", "ccl/internal/tuning/tuning.go"}
 
 // makerNames is how code asks who made the CPU.
 var makerNames = []string{"GenuineIntel", "AuthenticAMD", ".Intel", ".AMD", ".Maker"}

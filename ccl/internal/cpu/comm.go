@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/links"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/rounds"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -24,11 +25,13 @@ type Comm struct {
 	links  links.Links
 	shrink shrink.Shrinker
 
-	work    call.Workspace // what calls need beside the caller's memory
-	fuse    []byte         // operands and results of a group's small calls
-	one     call.Call      // made of those
-	splits  uint64
-	disturb func(*Comm, *call.Call) *call.Fault // see Disturbed
+	work        call.Workspace // what calls need beside the caller's memory
+	collectives []*call.Call   // of the group under way
+	within      *call.Call     // see Within
+	fuse        []byte         // operands and results of a group's small calls
+	one         call.Call      // made of those
+	splits      uint64
+	disturb     func(*Comm, *call.Call) *call.Fault // see Disturbed
 }
 
 // newComm makes a Comm that begins at once: see makeComm.
@@ -103,8 +106,8 @@ func (c *Comm) Close() {
 	c.Site.Leave()
 }
 
-// memoryOf lists what the ranks of a host have made for a Comm: its region, staging memory, rings, and pipes with the tables that
-// name them.
+// memoryOf lists what the ranks of a host have made for a Comm: its region, staging memory, rings, requests, and pipes with the
+// tables that name them.
 func memoryOf(h *shm.Host, g *region.Region) []shm.Place {
 	made := []shm.Place{shm.PlaceAt(g.Off, region.Bytes(g.N))}
 	for r := range g.N {
@@ -113,6 +116,9 @@ func memoryOf(h *shm.Host, g *region.Region) []shm.Place {
 		}
 		if off := g.Sent(r).Load(); off != 0 {
 			made = append(made, shm.PlaceAt(off, plane.LayoutOf(h).SentRing(g.N)))
+		}
+		if off := g.Request(r).Load(); off != 0 {
+			made = append(made, shm.PlaceAt(off, reach.RequestBytes))
 		}
 		if off := g.Row(r).Load(); off != 0 {
 			made = append(made, links.PipesOf(h, g.N, off)...)

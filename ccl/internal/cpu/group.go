@@ -8,56 +8,63 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// RunGroup makes calls as one: their point-to-point messages move at once, so a
-// send and the receive that crosses it cannot block each other; small
-// calls of one kind, type, operator and root are one exchange.
+// RunGroup makes calls as one. Their point-to-point messages move first, all at once, so a send and the receive that crosses it
+// cannot block each other. The collectives follow in their order; small ones of one kind, type, operator and root are one
+// exchange. Which are follows from the collectives alone: ranks may have other messages, at other places of the group.
 func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
+	c.within = nil
 	if f := c.Proposal.Load(); f != nil { // messages that fit into a pipe would seem sent
 		return c.Settle(f)
 	}
 	c.Began = c.Site.Clock()
 	c.links.Begin()
+	collectives := c.collectives[:0]
 	for _, k := range calls {
-		if k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv {
-			if f := c.links.AddPointToPoint(ctx, k); f != nil {
-				return f
-			}
-		}
-	}
-	if c.links.Pending() {
-		c.Lockstep, c.Running = false, calls[0]
-		f := c.links.Move(ctx)
-		if c.Running == nil {
-			c.EndSleep()
-		}
-		c.Running = nil
-		c.Wake()
-		if f != nil {
+		if !call.IsPairwise(k.Kind) {
+			collectives = append(collectives, k)
+		} else if f := c.links.AddPointToPoint(ctx, k); f != nil {
+			c.within = k
 			return f
 		}
 	}
-	for i := 0; i < len(calls); {
-		k := calls[i]
-		if k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv {
-			i++
-			continue
-		}
-		n := c.fusible(calls[i:])
-		var f *call.Fault
+	f := c.moveMessages(ctx)
+	for rest := collectives; f == nil && len(rest) > 0; {
+		n := c.fusible(rest)
+		c.within = rest[0]
 		if n > 1 {
-			f = c.fused(ctx, calls[i:i+n])
+			f = c.fused(ctx, rest[:n])
 		} else {
-			f = c.Run(ctx, k)
+			f = c.Run(ctx, rest[0])
 		}
-		if f != nil {
-			return f
-		}
-		i += n
+		rest = rest[n:]
 	}
-	return nil
+	clear(collectives)
+	c.collectives = collectives[:0]
+	return f
 }
 
-// fusible is how many calls from the first on can be one.
+// Within is the call of the last group that the group has come to: of messages the first that has not ended.
+func (c *Comm) Within() *call.Call { return c.within }
+
+// moveMessages moves the messages of a group to their end.
+func (c *Comm) moveMessages(ctx context.Context) *call.Fault {
+	if !c.links.Pending() {
+		return nil
+	}
+	c.Lockstep, c.Running = false, c.links.Awaited()
+	f := c.links.Move(ctx)
+	c.within = c.links.Awaited()
+	if c.Running == nil {
+		c.EndSleep()
+	} else if c.Bell.Set {
+		c.Unpark()
+	}
+	c.Running = nil
+	c.Wake()
+	return f
+}
+
+// fusible is how many collectives from the first on can be one.
 func (c *Comm) fusible(calls []*call.Call) int {
 	first, bytes, n := calls[0], 0, 0
 	for _, k := range calls {

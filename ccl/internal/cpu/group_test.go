@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/reduce"
 )
@@ -141,4 +142,24 @@ func TestGroupsThatDiffer(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A rank that has slept for a moment in a message of a group is none of the sleepers afterwards, whom each post would ring.
+func TestGroupEndsItsSleep(t *testing.T) {
+	all := comms(t, []string{"a", "a"})
+	each(t, all, func(c *Comm) error {
+		if c.Rank() == 0 {
+			var w plane.Waiter
+			c.Park(t.Context(), &w, -1, 0) // as a wait does in the group, which ends before it is a long one
+		}
+		message := callOf([]call.Kind{call.Send, call.Recv}[c.Rank()], 1-c.Rank(), 5, make([]int32, 5*c.Rank()), make([]int32, 5*(1-c.Rank())))
+		if f := c.RunGroup(t.Context(), []*call.Call{message}); f != nil {
+			return f
+		}
+		return nil
+	})
+	for _, c := range all {
+		assert.False(t, c.Bell.Set, "rank %d", c.Rank())
+		assert.Zero(t, c.Local.Sleepers().Load())
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/join"
+	"github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
@@ -18,7 +19,7 @@ import (
 // What the calls of a job will stage must find room when the Comm is made: the ranks hear of it together.
 func TestJoinLooksForRoom(t *testing.T) {
 	const ranks = 3
-	need := uint64(ranks * (tuning.StageBytes(ranks) + tuning.CPU.SentRing(ranks)))
+	need := uint64(ranks * (tuning.StageBytes(ranks) + machine.CPU.SentRing(ranks)))
 	defer func(real func(uint64) error) { join.RoomFor = real }(join.RoomFor)
 	for _, tc := range []struct {
 		limit uint64

@@ -12,7 +12,6 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
-	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/rounds"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -87,7 +86,7 @@ func (c *Comm) isLocal(k call.Kind) bool {
 // alone is a collective of one rank: a copy.
 func (c *Comm) alone(k *call.Call) {
 	if k.Kind != call.Barrier {
-		reach.TakeOwn(k.Dst, k.Src, len(k.Dst))
+		c.TakeOwn(k.Dst, k.Src, len(k.Dst))
 	}
 	switch {
 	case len(k.Dst) == 0:

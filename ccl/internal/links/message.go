@@ -165,6 +165,21 @@ func (c *messages) looks(remote bool) int {
 	return c.Spins / 16
 }
 
+// Awaited is the point-to-point call of the first unfinished message, which awaited names the rank of; nil if there is none.
+func (c *messages) Awaited() *call.Call {
+	for _, r := range c.rx {
+		if !r.done && r.of != nil {
+			return r.of
+		}
+	}
+	for _, s := range c.tx {
+		if !s.done && s.of != nil {
+			return s.of
+		}
+	}
+	return nil
+}
+
 // awaited is the rank the first unfinished message waits for.
 func (c *messages) awaited() int {
 	for _, r := range c.rx {

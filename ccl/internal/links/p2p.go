@@ -38,15 +38,15 @@ func (c *pairs) PointToPoint(ctx context.Context, k *call.Call) *call.Fault {
 func (c *pairs) AddPointToPoint(ctx context.Context, k *call.Call) *call.Fault {
 	switch k.Kind {
 	case call.Send:
-		return c.addSend(ctx, k, int(k.Root))
+		return c.addSend(ctx, k, k.Src, int(k.Root))
 	case call.Recv:
 		return c.addRecv(ctx, k, int(k.Root))
 	}
-	out := *k
-	if len(k.Src) > tuning.HeaderPayload && call.Ptr(k.Src) == call.Ptr(k.Dst) { // what arrives must not replace what has not left
-		out.Src = append([]byte(nil), k.Src...)
+	src := k.Src
+	if len(src) > tuning.HeaderPayload && call.Ptr(src) == call.Ptr(k.Dst) { // what arrives must not replace what has not left
+		src = append([]byte(nil), src...)
 	}
-	if f := c.addSend(ctx, &out, k.To); f != nil {
+	if f := c.addSend(ctx, k, src, k.To); f != nil {
 		return f
 	}
 	return c.addRecv(ctx, k, int(k.Root))
@@ -60,16 +60,18 @@ func (c *pairs) pairHash(k *call.Call, count int) uint32 {
 	return call.NewMix(uint64(count), call.Send, k.Type, 0, -1).Sum()
 }
 
-func (c *pairs) addSend(ctx context.Context, k *call.Call, to int) *call.Fault {
+func (c *pairs) addSend(ctx context.Context, k *call.Call, src []byte, to int) *call.Fault {
 	l, f := c.Link(ctx, to, PointToPoint)
 	if f != nil {
 		return f
 	}
 	h := head{comm: c.ID(), kind: messageData, record: k.Record}
-	h.record.Hash = c.pairHash(k, len(k.Src)/max(k.Elem, 1))
+	h.record.Hash = c.pairHash(k, len(src)/max(k.Elem, 1))
 	h.record.Seq = l.sent
 	l.sent++
-	c.newSender().start(l, &h, k.Src)
+	s := c.newSender()
+	s.start(l, &h, src)
+	s.of = k
 	if c.Opt.Strict { // the receiver confirms
 		l, f := c.Link(ctx, to, confirmations)
 		if f != nil {
@@ -91,6 +93,7 @@ func (c *pairs) addRecv(ctx context.Context, k *call.Call, from int) *call.Fault
 	l.received++
 	r := c.newReceiver()
 	r.start(l, h, k.Dst)
+	r.of = k
 	if c.Opt.Strict {
 		l, f := c.Link(ctx, from, confirmations)
 		if f != nil {

@@ -21,7 +21,8 @@ type receiver struct {
 	shares []int32 // of how many operands each part of to is the share, where a call Weighs: of as many for all parts
 	// Where a step sends what it reduces into, only what has left may change.
 	after *sender
-	prev  *receiver // reduces into the same place, and goes first
+	prev  *receiver  // reduces into the same place, and goes first
+	of    *call.Call // as a sender's
 	done  bool
 }
 

@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/algo"
 )
@@ -210,7 +209,7 @@ func (c *Links) remoteAllToAll(ctx context.Context, k *call.Call, s algo.Schedul
 	n, block := c.Size(), k.Largest()
 	inPlace := call.Ptr(k.Dst) == call.Ptr(k.Src)
 	if !inPlace {
-		reach.TakeOwn(k.Piece(k.Dst, c.Rank(), 0, block), k.Piece(k.Src, c.Rank(), 0, block), len(k.Dst))
+		c.TakeOwn(k.Piece(k.Dst, c.Rank(), 0, block), k.Piece(k.Src, c.Rank(), 0, block), len(k.Dst))
 	}
 	length := max(tuning.SlicePiece/n&^63, 64)
 	for i := range call.Pieces(block, length) {

@@ -2,11 +2,12 @@ package links
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
@@ -111,30 +112,40 @@ func (r *pipeReader) answer(e *cell, what uint64) bool {
 func (c *pairs) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fault {
 	r, peer := i.L.From, c.Topo.Local(i.L.peer)
 	v := r.Rendezvous()
-	from, what := v.from, uint64(Fetched)
-	var here unsafe.Pointer
-	var f *call.Fault
-	switch {
-	case from.Size != 0:
-		here, f = c.Mapped(peer, &from)
-	case v.Number == reach.Secret:
-		here, f = c.Here(&from)
-	case !c.canRead(r, v):
+	from, ours, what := v.from, v.Number == reach.Secret, uint64(Fetched)
+	if from.Size == 0 && !ours && !c.canRead(r, v) {
 		what = unread
-	}
-	if f == nil && what == Fetched {
-		f = c.FillFrom(ctx, peer, here, r.pid, from.At, i.Left)
+	} else {
+		s, f := c.Offered(peer, &from, ours, r.pid)
+		if f == nil {
+			f = c.FillFrom(ctx, s, i.Left)
+		}
 		c.Touched()
-	}
-	if f != nil {
-		return f
+		if f == reach.Refused {
+			what = refused // this message, which then comes from its beginning
+		} else if f != nil {
+			return f
+		}
 	}
 	if !r.answer(e, what) {
-		return c.Unread(ctx, peer, errors.New("its call has failed"))
+		return c.gaveUp(ctx, i.L.peer)
 	}
 	i.Done = what == Fetched
 	return nil
 }
+
+// gaveUp is why peer has left a call of which it had offered memory. The reason is on its way.
+func (c *pairs) gaveUp(ctx context.Context, peer int) *call.Fault {
+	w := plane.Waiter{Remote: true} // the peer may live and wait for this rank: nobody would ring
+	for began := time.Now(); time.Since(began) < gaveUpGrace; {
+		if f := c.Pause(ctx, &w, peer); f != nil {
+			return f
+		}
+	}
+	return c.Stop(call.NewFault(call.Backend, peer, "rank %d has left its call", peer))
+}
+
+const gaveUpGrace = 200 * time.Millisecond
 
 // canRead reports whether this process reads the memory of the one at the other end, as it has tried once.
 func (c *pairs) canRead(r *pipeReader, v *rendezvous) bool {

@@ -16,8 +16,9 @@ type sender struct {
 	frontLen int
 	frontOut int
 	body     []byte
-	out      int       // of body
-	behind   *receiver // goes first
+	out      int        // of body
+	behind   *receiver  // goes first
+	of       *call.Call // the point-to-point call that it belongs to, if it does
 	done     bool
 }
 
@@ -31,7 +32,7 @@ func (s *sender) moved() int {
 }
 
 func (s *sender) start(l *Link, h *head, payload []byte) {
-	s.l, s.turn, s.frontLen, s.frontOut, s.body, s.out, s.behind, s.done = l, l.outNext, HeadBytes, 0, payload, 0, nil, false
+	s.l, s.turn, s.frontLen, s.frontOut, s.body, s.out, s.behind, s.of, s.done = l, l.outNext, HeadBytes, 0, payload, 0, nil, nil, false
 	l.outNext++
 	h.bytes = uint64(len(payload))
 	if h.summed = checksums && l.conn != nil; h.summed {

@@ -5,7 +5,7 @@ package ordered
 import (
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/ccl/internal/machine"
 )
 
 // stringFrom is from how many bytes on REP MOVSB beats the loops of Go's memmove.
@@ -21,7 +21,7 @@ func Copy(dst, src unsafe.Pointer, n int) {
 }
 
 // moves says that REP MOVSB is the fastest copy here.
-var moves = tuning.CPU.MoveString
+var moves = machine.CPU.MoveString
 
 // moveString is REP MOVSB.
 //

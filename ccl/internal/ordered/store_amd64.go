@@ -27,3 +27,6 @@ func Claim(p unsafe.Pointer, n int)
 //
 //go:noescape
 func Fetch(p unsafe.Pointer, n int)
+
+// Loaded keeps what was loaded before it, by whatever loads, before the atomic loads that follow: here all loads are in order.
+func Loaded() {}

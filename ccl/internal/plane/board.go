@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
@@ -47,7 +48,7 @@ func sharedHost() (*shm.Host, error) {
 }
 
 // init is what the first process of a host decides for all.
-func (b *board) init() { b.layout = tuning.CPU.Layout }
+func (b *board) init() { b.layout = machine.CPU.Layout }
 
 // LayoutOf is where data lie in the memory of h.
 func LayoutOf(h *shm.Host) tuning.Layout { return boardOf(h).layout }

@@ -134,6 +134,13 @@ func (c *Member) Wake() {
 	}
 }
 
+// RingRank rings rank r of this host, if it sleeps, whatever for.
+func (c *Member) RingRank(r int) {
+	if c.claimRing(r, true) {
+		c.Site.ringRank(c, r)
+	}
+}
+
 // claimRing reports whether it is this rank that has to ring rank r of this host: that sleeps until this one has posted or,
 // if all is set, sleeps at all, and nobody else has claimed it.
 func (c *shared) claimRing(r int, all bool) bool {

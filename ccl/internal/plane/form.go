@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/cores"
@@ -34,7 +35,7 @@ func (c *Member) chooseForm(forced int) tuning.Form {
 	if forced > 0 || c.N < tuning.GroupedFrom {
 		return tuning.Flat
 	}
-	return tuning.ChooseForm(placesOf(c.N, processors(), c.Host), tuning.CPU.Lines)
+	return tuning.ChooseForm(placesOf(c.N, processors(), c.Host), machine.CPU.Lines)
 }
 
 // processors are those of this machine. It is a variable for tests.

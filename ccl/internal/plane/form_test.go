@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/cores"
 )
@@ -59,9 +60,9 @@ func TestPlacesAllowed(t *testing.T) {
 
 // All ranks take the form that the first has decided on, whatever they would take themselves.
 func TestAgreeOnForm(t *testing.T) {
-	before, cpu := processors, tuning.CPU.Lines
-	defer func() { processors, tuning.CPU.Lines = before, cpu }()
-	tuning.CPU.Lines = tuning.Lines{Same: 50, Other: 100, Socket: 200, Next: 10, Share: 20}
+	before, cpu := processors, machine.CPU.Lines
+	defer func() { processors, machine.CPU.Lines = before, cpu }()
+	machine.CPU.Lines = tuning.Lines{Same: 50, Other: 100, Socket: 200, Next: 10, Share: 20}
 	processors = func() []cores.Processor { return coresOf(2, 52, 52, 1) }
 	const n = 104
 	all := ranks(t, n, Options{})
@@ -74,7 +75,7 @@ func TestAgreeOnForm(t *testing.T) {
 	all[7].agreeOnForm()
 	want := all[7].Local.Form
 	require.Greater(t, want.Group, 1)
-	require.Equal(t, tuning.ChooseForm(placesOf(n, processors(), all[7].Host), tuning.CPU.Lines), want)
+	require.Equal(t, tuning.ChooseForm(placesOf(n, processors(), all[7].Host), machine.CPU.Lines), want)
 	processors = func() []cores.Processor { return nil }
 	all[8].Spins = SpinsCrowded
 	for _, c := range all {

@@ -125,6 +125,7 @@ func (c *Member) FailHere(f *call.Fault) bool {
 func (c *Member) Enlist() {
 	c.Spins = c.Site.spins() // all processes of this host have said by now where they may run
 	c.agreeOnForm()
+	c.makeWish()
 	c.Site.add(c)
 }
 

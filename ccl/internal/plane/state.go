@@ -45,6 +45,7 @@ type shared struct {
 	Host  *shm.Host   // whose memory that is; the site may have another by then, if this Comm is abandoned
 	Views []shm.Place // what to drop at the end
 	Spins int         // looks before giving way
+	wish  wish        // see makeWish
 	apart string      // see Apart
 
 	Life sync.Mutex // keeps Close from unmapping what another goroutine looks at

@@ -21,12 +21,12 @@ func Get(dst []byte, from unsafe.Pointer) {
 
 // TakeOwn copies what a rank sends to itself, among results of so many bytes, unless it is there, where others may be
 // reading it.
-func TakeOwn(dst, src []byte, results int) {
+func (c *Reach) TakeOwn(dst, src []byte, results int) {
 	switch {
 	case call.Ptr(dst) == call.Ptr(src):
 	case len(src) <= tuning.PreemptPiece:
 		Put(call.Ptr(dst), src)
-	case streamsOwn(len(src), results):
+	case c.streamsOwn(len(src), results):
 		reduce.Stream(call.Ptr(dst), call.Ptr(src), len(src))
 	default:
 		reduce.Copy(call.Ptr(dst), call.Ptr(src), len(src))
@@ -34,6 +34,6 @@ func TakeOwn(dst, src []byte, results int) {
 }
 
 // streamsOwn reports whether what a rank sends itself, so many bytes among so many of results, does.
-func streamsOwn(own, results int) bool {
-	return results >= tuning.CPU.StreamFrom || own+results > tuning.CPU.StreamOwnOver
+func (c *Reach) streamsOwn(own, results int) bool {
+	return results >= c.Local.Layout.StreamFrom || own+results > c.Local.Layout.StreamOwnOver
 }

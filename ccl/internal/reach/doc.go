@@ -10,4 +10,15 @@
 // Everything else in the slice stays as it is, and shared. For that reason ranks never write into
 // the first and last page of each other's results where those pages hold something else: the owner
 // reduces these edges itself, or, among many ranks, copies them from staging memory.
+//
+// # What counts
+//
+// The owner of ordinary memory does not wait for ranks that read it when its call fails: it may write there at once. So what a
+// rank has read counts only if nobody had given up by then. [Reach.Read] alone reads memory of other ranks, and looks at the
+// abort word after the reader has used it: test/imports checks that no other function can.
+//
+// # Memory that only its owner may read
+//
+// The kernel lets no other process read some memory: that of memfd_secret(2), and what drivers map. A rank whose read is refused
+// asks the owner, which waits in the same call until all have read, and copies what is asked for into memory that both have mapped.
 package reach

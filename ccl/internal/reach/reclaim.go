@@ -42,8 +42,8 @@ func (c *Reach) Touched() {
 	}
 }
 
-// Here is what lies at p in this process.
-func (c *Reach) Here(p *shm.Span) (unsafe.Pointer, *call.Fault) {
+// here is what lies at p in this process.
+func (c *Reach) here(p *shm.Span) (unsafe.Pointer, *call.Fault) {
 	inject.At("cpu.touch")
 	if f := c.MayTouch(); f != nil {
 		return nil, f
@@ -74,7 +74,7 @@ func (c *Reach) Reclaim(dst []byte, f *call.Fault) *call.Fault {
 
 // Tidy ends what a call has begun beside its result; f is why it has failed, if it has.
 func (c *Reach) Tidy(f *call.Fault) {
-	c.Untidy = false
+	c.Untidy, c.lent = false, [2][]byte{}
 	c.Touched()
 	if c.stale {
 		c.sweep()

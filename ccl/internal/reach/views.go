@@ -21,8 +21,8 @@ type view struct {
 	number uint64 // how many were made before it
 }
 
-// Mapped is where this process has mapped the MakeSlice memory at p of rank r.
-func (c *Reach) Mapped(r int, p *shm.Span) (unsafe.Pointer, *call.Fault) {
+// mapped is where this process has mapped the MakeSlice memory at p of rank r.
+func (c *Reach) mapped(r int, p *shm.Span) (unsafe.Pointer, *call.Fault) {
 	rc := c
 	at := shm.PlaceAt(p.Base, int(p.Size))
 	v, ok := rc.Maps[at]

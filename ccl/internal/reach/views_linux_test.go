@@ -25,19 +25,19 @@ func TestMapped(t *testing.T) {
 	require.True(t, p.Shared())
 	require.EqualValues(t, 100, p.At)
 	copy(mem[100:], "abc")
-	at, f := c.Mapped(1, &p)
+	at, f := c.mapped(1, &p)
 	require.Nil(t, f)
 	require.Equal(t, "abc", string(unsafe.Slice((*byte)(at), 3)))
 	*(*byte)(at) = 'x'
 	require.EqualValues(t, 'x', mem[100], "it is the same memory")
-	again, f := c.Touch(1, &p)
+	again, f := c.touch(1, &p)
 	require.Nil(t, f)
 	require.Equal(t, at, again)
 	require.Len(t, c.Maps, 1)
 	require.False(t, c.Untidy)
 
 	p.At = p.Size
-	_, f = c.Mapped(1, &p)
+	_, f = c.mapped(1, &p)
 	require.NotNil(t, f)
 	assert.Equal(t, call.Backend, f.Code)
 	assert.Equal(t, 1, f.Peer)
@@ -57,7 +57,7 @@ func TestSweep(t *testing.T) {
 		mem, err := all[1].MakeMemory(n)
 		require.NoError(t, err)
 		p := h.SpanOf(mem)
-		_, f := c.Mapped(1, &p)
+		_, f := c.mapped(1, &p)
 		require.Nil(t, f)
 		return mem, p
 	}

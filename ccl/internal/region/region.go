@@ -94,6 +94,11 @@ func (g *Region) State(r int) *atomic.Uint64 { return g.word(regionHead + r*g.ra
 // Agreed is the last Shrink of the Comm that r has returned from, twice, and gaveUp if in vain.
 func (g *Region) Agreed(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 8) }
 
+// Wanted counts the requests for r's memory, and Request is the offset of the one that r makes, 0 while it has made none: see
+// package reach.
+func (g *Region) Wanted(r int) *atomic.Uint64  { return g.word(regionHead + r*g.rank + 16) }
+func (g *Region) Request(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 24) }
+
 // Stage is the offset of r's staging memory, 0 while it has none.
 func (g *Region) Stage(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 64) }
 

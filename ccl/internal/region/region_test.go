@@ -42,6 +42,8 @@ func testRegionLayout(t *testing.T, n int) {
 		add("sent", r, unsafe.Pointer(g.Sent(r)), 8)
 		add("bell", r, unsafe.Pointer(g.Bell(r)), 8)
 		add("core", r, unsafe.Pointer(g.Core(r)), 8)
+		add("wanted", r, unsafe.Pointer(g.Wanted(r)), 8)
+		add("request", r, unsafe.Pointer(g.Request(r)), 8)
 		add("row", r, unsafe.Pointer(g.Row(r)), 8)
 		for seq := range uint64(tuning.CallsKept(n)) {
 			add("call", r, unsafe.Pointer(g.Call(r, seq)), recordBytes)

@@ -91,9 +91,10 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 	if total > room {
 		where = vStaged
 		if from = c.Site.Host.SpanOf(out.Mem); call.Ptr(k.Src) != call.Ptr(k.Dst) && // else they are a copy, and staging it is as fast
-			(c.Reach.All || (c.Reach.Reads || from.Shared()) && largest >= tuning.ReadFrom || c.Reach.Moves && movedPays(k.Kind, largest, n)) {
+			(c.Reach.All || (c.Reach.Reads || from.Shared()) && largest >= tuning.ReadFrom || c.Reach.Moves && movedPays(&c.Local.Layout, k.Kind, largest, n)) {
 			where, largest = vOffered, 0
 			c.ToBeRead(&from, out.Mem)
+			c.Lend(out.Mem, nil)
 		}
 	} else {
 		largest = 0
@@ -125,7 +126,7 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 	c.postInline(k, round, 8*headerWords(n)+total)
 
 	keep, kept := out.Parts(c.Me, c.Me+1), in.Parts(c.Me, c.Me+1)
-	reach.TakeOwn(cut(kept, 0, length), cut(keep, 0, length), len(k.Dst))
+	c.TakeOwn(cut(kept, 0, length), cut(keep, 0, length), len(k.Dst))
 	staged := c.staged[:0] // by rank, whether its blocks come in pieces
 	for r := range n {
 		staged = append(staged, r == c.Me && where == vStaged)
@@ -167,7 +168,7 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 		}
 		copy(cut(kept, at, length), cut(keep, at, length))
 	}
-	reach.TakeOwn(cut(kept, at, len(kept)), cut(keep, at, len(keep)), len(k.Dst))
+	c.TakeOwn(cut(kept, at, len(kept)), cut(keep, at, len(keep)), len(k.Dst))
 	if wait {
 		return c.LocalBarrier(ctx, k)
 	}

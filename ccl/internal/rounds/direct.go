@@ -17,21 +17,23 @@ import (
 // what it has reduced of that, and the others take it from there. So a rank that was stopped here writes into nothing that
 // cannot be replaced: see reclaim.
 func (c *Team) directAllReduce(ctx context.Context, k *call.Call) *call.Fault {
-	return c.Reclaim(k.Dst, c.reduceDirectly(ctx, k))
+	f := c.reduceDirectly(ctx, k)
+	clear(c.places) // see Read
+	return c.Reclaim(k.Dst, f)
 }
 
 func (c *Team) reduceDirectly(ctx context.Context, k *call.Call) *call.Fault {
-	var d directly
+	d := c.directly()
 	for r := range c.N {
 		if r == c.Me {
-			d.src[r], d.dst[r] = call.Ptr(k.Src), call.Ptr(k.Dst)
+			d.src[r], d.dst[r] = reach.Own(call.Ptr(k.Src)), reach.Own(call.Ptr(k.Dst))
 			continue
 		}
 		var f *call.Fault
-		if d.src[r], f = c.Touch(r, &c.offers[r].src); f != nil {
+		if d.src[r], f = c.Find(r, &c.offers[r].src); f != nil {
 			return f
 		}
-		if d.dst[r], f = c.Touch(r, &c.offers[r].dst); f != nil {
+		if d.dst[r], f = c.Find(r, &c.offers[r].dst); f != nil {
 			return f
 		}
 	}
@@ -46,13 +48,17 @@ func (c *Team) reduceDirectly(ctx context.Context, k *call.Call) *call.Fault {
 	var edges []byte
 	if alone {
 		edges = c.Reach.Scratch[tuning.ReadPiece:][:lead+tail]
-		c.reduceInto(edges[:lead], k, &d, 0)
-		c.reduceInto(edges[lead:], k, &d, inner)
-	} else if f = c.stageEdges(k, &d, round, from, end, lead, tail); f != nil {
+		if f = c.reduceInto(ctx, edges[:lead], k, d, 0); f == nil {
+			f = c.reduceInto(ctx, edges[lead:], k, d, inner)
+		}
+	} else {
+		f = c.stageEdges(ctx, k, d, round, from, end, lead, tail)
+	}
+	if f != nil {
 		return f
 	}
 	if f = c.MayTouch(); f == nil {
-		f = c.directPart(k, &d, max(from, lead), min(end, inner))
+		f = c.directPart(ctx, k, max(from, lead), min(end, inner))
 	}
 	c.Touched()
 	if f != nil {
@@ -71,9 +77,15 @@ func (c *Team) reduceDirectly(ctx context.Context, k *call.Call) *call.Fault {
 	return nil
 }
 
-// directly is where a call finds all operands and results.
-type directly struct {
-	src, dst [tuning.MaxDirect]unsafe.Pointer
+// directly is where a call finds all operands and results, by rank.
+type directly struct{ src, dst []reach.Source }
+
+// directly is room for that, which is kept.
+func (c *Team) directly() directly {
+	if len(c.places) != 2*c.N {
+		c.places = make([]reach.Source, 2*c.N)
+	}
+	return directly{c.places[:c.N], c.places[c.N:]}
 }
 
 // edges is how many bytes at the beginning and at the end of an AllReduce of n bytes some rank's result has in a page
@@ -95,34 +107,25 @@ func (c *Team) edges(n, elem int) (lead, tail int) {
 
 // stageEdges reduces what of this rank's part, which goes from from to end, lies in the edges, and stages it for the
 // others.
-func (c *Team) stageEdges(k *call.Call, d *directly, round uint32, from, end, lead, tail int) *call.Fault {
+func (c *Team) stageEdges(ctx context.Context, k *call.Call, d directly, round uint32, from, end, lead, tail int) *call.Fault {
 	to, f := c.stage(c.Me, round)
 	if f != nil {
 		return f
 	}
 	inner := len(k.Src) - tail
-	c.reduceEdge(k, d, from, min(end, lead), unsafe.Add(to, from))
-	if at := max(from, inner); at < end {
-		c.reduceEdge(k, d, at, end, unsafe.Add(to, lead+at-inner))
+	if at := min(end, lead); from < at {
+		f = c.reduceInto(ctx, unsafe.Slice((*byte)(unsafe.Add(to, from)), at-from), k, d, from)
 	}
-	return nil
+	if at := max(from, inner); f == nil && at < end {
+		f = c.reduceInto(ctx, unsafe.Slice((*byte)(unsafe.Add(to, lead+at-inner)), end-at), k, d, at)
+	}
+	return f
 }
 
-// reduceEdge reduces from at to end into this rank's result, and copies that to staged.
-func (c *Team) reduceEdge(k *call.Call, d *directly, at, end int, staged unsafe.Pointer) {
-	if at >= end {
-		return
-	}
-	mine := directly{src: d.src}
-	mine.dst[c.Me] = d.dst[c.Me]
-	c.directPieces(k, &mine, at, end, reduce.Copy, false)
-	reach.Put(staged, k.Dst[at:end])
-}
-
-// takeEdges copies what the others have reduced of the edges.
+// takeEdges copies what all ranks have reduced of the edges.
 func (c *Team) takeEdges(k *call.Call, round uint32, lead, tail int) *call.Fault {
 	inner := len(k.Src) - tail
-	for i := 1; i < c.N; i++ {
+	for i := range c.N {
 		r := (c.Me + i) % c.N
 		from, end := c.part(len(k.Src), r)
 		if from >= lead && end <= inner {
@@ -142,8 +145,8 @@ func (c *Team) takeEdges(k *call.Call, round uint32, lead, tail int) *call.Fault
 	return nil
 }
 
-// directPart reduces this rank's part for all, from from to end, piece by piece.
-func (c *Team) directPart(k *call.Call, d *directly, from, end int) *call.Fault {
+// directPart reduces this rank's part for all, from from to end, piece by piece, in the places that are known.
+func (c *Team) directPart(ctx context.Context, k *call.Call, from, end int) *call.Fault {
 	move := reduce.Copy
 	stream := 2*c.N*len(k.Src) >= tuning.StreamInPlaceFrom && !c.someInPlace()
 	if stream {
@@ -153,20 +156,21 @@ func (c *Team) directPart(k *call.Call, d *directly, from, end int) *call.Fault 
 		inject.At("cpu.write")
 		// One piece of work between two points of preemption.
 		stop := min(at+tuning.DirectPieces*tuning.FoldPiece, end)
-		c.directPieces(k, d, at, stop, move, stream)
-		at = stop
-		if f := c.InterruptedNow(); f != nil {
+		f := c.Read(ctx, c.places, 0, nil, 0, func(all []unsafe.Pointer) {
+			c.directPieces(k, all[:c.N], all[c.N:], at, stop, move, stream)
+		})
+		if f != nil {
 			return f
 		}
+		at = stop
 	}
 	return nil
 }
 
-// directPieces reduces from at to end into the results of all whose place is given.
+// directPieces reduces from at to end into the results of all.
 //
 //go:noinline
-func (c *Team) directPieces(k *call.Call, d *directly, at, end int, move func(dst, src unsafe.Pointer, n int), stream bool) {
-	src, dst := &d.src, &d.dst
+func (c *Team) directPieces(k *call.Call, src, dst []unsafe.Pointer, at, end int, move func(dst, src unsafe.Pointer, n int), stream bool) {
 	if stream && c.N == 2 && k.Both != nil && k.Scale == nil {
 		// Reads and stores of one loop run side by side; those of two, by way of scratch memory, in turn.
 		k.Both(unsafe.Add(dst[c.Me], at), unsafe.Add(dst[1-c.Me], at), unsafe.Add(src[0], at), unsafe.Add(src[1], at), (end-at)/k.Elem)
@@ -178,15 +182,12 @@ func (c *Team) directPieces(k *call.Call, d *directly, at, end int, move func(ds
 		// The sum goes to scratch memory, which stays in L1, and from there to all: in place the
 		// operands must stay until the last has been added.
 		to := scratch
-		if !stream {
+		if !stream && c.N == 2 {
 			to = unsafe.Add(dst[c.Me], at)
-			if c.N > 2 {
-				to = scratch
-			}
 		}
 		c.reducePiece(k, src, at, to, m)
 		for i := range c.N {
-			if r := (c.Me + i) % c.N; dst[r] != nil && unsafe.Add(dst[r], at) != to {
+			if r := (c.Me + i) % c.N; unsafe.Add(dst[r], at) != to {
 				move(unsafe.Add(dst[r], at), to, m)
 			}
 		}
@@ -194,7 +195,7 @@ func (c *Team) directPieces(k *call.Call, d *directly, at, end int, move func(ds
 }
 
 // reducePiece reduces m bytes of all operands, from at on, into to.
-func (c *Team) reducePiece(k *call.Call, src *[tuning.MaxDirect]unsafe.Pointer, at int, to unsafe.Pointer, m int) {
+func (c *Team) reducePiece(k *call.Call, src []unsafe.Pointer, at int, to unsafe.Pointer, m int) {
 	if k.SumsAll(c.N) {
 		srcs := c.operands(c.N)
 		for r := range srcs {
@@ -214,32 +215,22 @@ func (c *Team) reducePiece(k *call.Call, src *[tuning.MaxDirect]unsafe.Pointer, 
 }
 
 // reduceInto reduces what lies at at in all operands into to.
-func (c *Team) reduceInto(to []byte, k *call.Call, d *directly, at int) {
-	for i := 0; i < len(to); i += tuning.FoldPiece {
-		c.reducePiece(k, &d.src, at+i, unsafe.Pointer(&to[i]), min(tuning.FoldPiece, len(to)-i))
+func (c *Team) reduceInto(ctx context.Context, to []byte, k *call.Call, d directly, at int) *call.Fault {
+	if len(to) == 0 {
+		return nil
 	}
+	return c.Read(ctx, d.src, 0, nil, 0, func(src []unsafe.Pointer) {
+		for i := 0; i < len(to); i += tuning.FoldPiece {
+			c.reducePiece(k, src, at+i, unsafe.Pointer(&to[i]), min(tuning.FoldPiece, len(to)-i))
+		}
+	})
 }
 
 // allReduceByRead: two ranks, each reads all of the other's operand, a piece at a time, and adds it.
 func (c *Team) allReduceByRead(ctx context.Context, k *call.Call) *call.Fault {
-	peer := 1 - c.Me
-	o := &c.offers[peer]
-	for at := 0; at < len(k.Src); at += tuning.ReadPiece {
-		m := min(tuning.ReadPiece, len(k.Src)-at)
-		theirs, f := c.Source(ctx, peer, &o.src, at, m, c.Reach.Scratch[:tuning.ReadPiece])
-		if f != nil {
-			return f
-		}
-		a, b := unsafe.Pointer(&k.Src[at]), theirs
-		if c.Me == 1 {
-			a, b = b, a
-		}
-		foldPieceOf(k, unsafe.Pointer(&k.Dst[at]), a, b, m)
-		if k.Scale != nil {
-			k.Scale(unsafe.Pointer(&k.Dst[at]), m/k.Elem, 2)
-		}
+	if f := c.reduceByRead(ctx, k, k.Dst, 0); f != nil {
+		return f
 	}
-	c.Touched()
 	return c.LocalBarrier(ctx, k)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
@@ -44,19 +45,19 @@ func TestDirectPart(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		all := ranksOf(t, n, byDirect)
 		const count = 3 * tuning.DirectPieces * tuning.FoldPiece / 4
-		var d directly
+		c := all[1]
+		d := c.directly()
 		results := make([][]int32, n)
 		for r := range all {
 			results[r] = make([]int32, count)
-			d.src[r], d.dst[r] = call.Ptr(bytesOf(vector(r, 0, count))), call.Ptr(bytesOf(results[r]))
+			d.src[r], d.dst[r] = reach.Own(call.Ptr(bytesOf(vector(r, 0, count)))), reach.Own(call.Ptr(bytesOf(results[r])))
 		}
-		c := all[1]
 		k := callOf(call.AllReduce, -1, count, results[1], vector(1, 0, count))
 		k.Fold, k.Both = minus, nil
 		enter(c, k)
 		require.Nil(t, c.acquaint(t.Context(), k))
 		from, end := 4000, count-4000
-		require.Nil(t, c.directPart(k, &d, 4*from, 4*end))
+		require.Nil(t, c.directPart(t.Context(), k, 4*from, 4*end))
 		want := difference(n, count)
 		clear(want[:from])
 		clear(want[end:])
@@ -79,18 +80,18 @@ func TestStagedEdges(t *testing.T) {
 		}
 		round := all[0].Round + 1
 		for me, c := range all {
-			var d directly
+			d := c.directly()
 			for r := range n {
-				d.src[r], d.dst[r] = call.Ptr(bytesOf(vector(r, 0, count))), call.Ptr(bytesOf(results[r]))
+				d.src[r], d.dst[r] = reach.Own(call.Ptr(bytesOf(vector(r, 0, count)))), reach.Own(call.Ptr(bytesOf(results[r])))
 			}
 			k := callOf(call.AllReduce, -1, count, results[me], vector(me, 0, count))
 			k.Fold = minus
 			enter(c, k)
 			require.Nil(t, c.acquaint(t.Context(), k))
 			from, end := c.part(4*count, me)
-			require.Nil(t, c.stageEdges(k, &d, round, from, end, tc.lead, tc.tail))
+			require.Nil(t, c.stageEdges(t.Context(), k, d, round, from, end, tc.lead, tc.tail))
 			if from, end = max(from, tc.lead), min(end, 4*count-tc.tail); from < end {
-				require.Nil(t, c.directPart(k, &d, from, end))
+				require.Nil(t, c.directPart(t.Context(), k, from, end))
 			}
 		}
 		for me, c := range all {

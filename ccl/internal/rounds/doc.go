@@ -31,7 +31,7 @@
 // each rank says where its memory lies. ways.go then chooses:
 //
 //	in place  all ranks can touch the memory: goroutine ranks, MakeSlice (on AMD's CPUs two ranks stage the smallest AllReduces)
-//	read      process_vm_readv, where the kernel allows it and it pays
+//	read      process_vm_readv, where the kernel allows it and it pays; if it refuses some memory, the owner copies that
 //	staged    through 4 slots of staging memory a rank, of at most 128 KiB each
 //
 // When staging, two ranks work one chunk ahead, and swap their slots at each use. With two ranks, in calls with a root, one sends

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
@@ -34,7 +33,7 @@ func (c *Team) fetchFromRoot(ctx context.Context, k *call.Call, root int, dst []
 			return f
 		}
 	} else {
-		reach.TakeOwn(dst, mine[off:off+len(dst)], len(dst))
+		c.TakeOwn(dst, mine[off:off+len(dst)], len(dst))
 	}
 	return c.release(ctx, k, c.Me == root)
 }
@@ -56,7 +55,7 @@ func (c *Team) collectByRead(ctx context.Context, k *call.Call, root int) *call.
 		return f
 	}
 	if root < 0 || root == c.Me {
-		reach.TakeOwn(k.Piece(k.Dst, c.Me, 0, len(k.Src)), k.Src, len(k.Dst))
+		c.TakeOwn(k.Piece(k.Dst, c.Me, 0, len(k.Src)), k.Src, len(k.Dst))
 		for i := 1; i < c.N; i++ {
 			r := (c.Me + i) % c.N
 			o, f := c.offerOf(ctx, k, r, round)
@@ -110,7 +109,7 @@ func (c *Team) gatherByWrite(ctx context.Context, k *call.Call, root int) (bool,
 		return false, nil
 	}
 	if c.Me == root {
-		reach.TakeOwn(k.Part(k.Dst, c.Me), k.Src, size)
+		c.TakeOwn(k.Part(k.Dst, c.Me), k.Src, size)
 		return true, c.Reclaim(k.Dst, c.release(ctx, k, true))
 	}
 	from, _ := k.Block(c.Me)
@@ -123,7 +122,7 @@ func (c *Team) gatherByWrite(ctx context.Context, k *call.Call, root int) (bool,
 // allToAllByRead reads this rank's block of each of the others' vectors, which have been offered.
 func (c *Team) allToAllByRead(ctx context.Context, k *call.Call) *call.Fault {
 	n := k.Largest()
-	reach.TakeOwn(k.Piece(k.Dst, c.Me, 0, n), k.Piece(k.Src, c.Me, 0, n), len(k.Dst))
+	c.TakeOwn(k.Piece(k.Dst, c.Me, 0, n), k.Piece(k.Src, c.Me, 0, n), len(k.Dst))
 	for i := 1; i < c.N; i++ {
 		r := (c.Me + i) % c.N
 		if f := c.Fill(ctx, r, &c.offers[r].src, c.Me*n, k.Piece(k.Dst, r, 0, n)); f != nil {

@@ -70,7 +70,7 @@ func (c *Team) gather(ctx context.Context, k *call.Call) *call.Fault {
 	if c.Me != root {
 		return c.sendStream(ctx, k, k.Src)
 	}
-	reach.TakeOwn(k.Part(k.Dst, c.Me), k.Src, len(k.Dst))
+	c.TakeOwn(k.Part(k.Dst, c.Me), k.Src, len(k.Dst))
 	return c.receiveStream(ctx, k, k.Part(k.Dst, 1-c.Me), nil)
 }
 
@@ -102,7 +102,7 @@ func (c *Team) collect(ctx context.Context, k *call.Call, root int) *call.Fault 
 		if !reader {
 			continue
 		}
-		reach.TakeOwn(k.Piece(k.Dst, c.Me, at, length), mine, 0)
+		c.TakeOwn(k.Piece(k.Dst, c.Me, at, length), mine, 0)
 		for j := 1; j < c.N; j++ {
 			r := (c.Me + j) % c.N
 			from, f := c.fetch(ctx, k, r, round, inSlot)
@@ -132,7 +132,7 @@ func (c *Team) scatter(ctx context.Context, k *call.Call) *call.Fault {
 		if f := c.sendStream(ctx, k, k.Part(k.Src, 1-c.Me)); f != nil {
 			return f
 		}
-		reach.TakeOwn(k.Dst, k.Part(k.Src, c.Me), len(k.Dst))
+		c.TakeOwn(k.Dst, k.Part(k.Src, c.Me), len(k.Dst))
 		return nil
 	}
 	length, inSlot := c.LayoutSent(largest, c.N-1)
@@ -202,7 +202,7 @@ func (c *Team) allToAll(ctx context.Context, k *call.Call) *call.Fault {
 			}
 		}
 		c.postInline(k, round, length)
-		reach.TakeOwn(k.Piece(k.Dst, c.Me, at, length), k.Piece(k.Src, c.Me, at, length), 0)
+		c.TakeOwn(k.Piece(k.Dst, c.Me, at, length), k.Piece(k.Src, c.Me, at, length), 0)
 		for j := 1; j < c.N; j++ {
 			r := (c.Me + j) % c.N
 			from, f := c.fetch(ctx, k, r, round, inSlot)

@@ -107,6 +107,7 @@ func (c *offering) postOffer(ctx context.Context, k *call.Call, src, dst []byte)
 	if f == nil {
 		mine := c.newOffer(src, dst)
 		c.ToBeRead(&mine.src, src)
+		c.Lend(src, nil)
 		*(*offer)(c.Local.Data(c.Me, round)) = mine
 		c.post(k, round)
 	}
@@ -159,6 +160,7 @@ func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, 
 		reach.Put(to, src[:first])
 		mine.flags |= offersStaged
 	}
+	c.Lend(src, dst)
 	*(*offer)(c.Local.Data(c.Me, round)) = mine
 	c.post(k, round)
 	if f := c.awaitAll(ctx, k, round); f != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	this "github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
@@ -90,9 +91,11 @@ func enter(c *Team, k *call.Call) {
 }
 
 // run makes k, as Comm.Run does.
-func run(t testing.TB, c *Team, k *call.Call) *call.Fault {
+func run(t testing.TB, c *Team, k *call.Call) *call.Fault { return runIn(t.Context(), c, k) }
+
+func runIn(ctx context.Context, c *Team, k *call.Call) *call.Fault {
 	enter(c, k)
-	f := c.RunLocal(t.Context(), k)
+	f := c.RunLocal(ctx, k)
 	if c.Untidy || f != nil {
 		c.Tidy(f)
 	}
@@ -164,7 +167,7 @@ func sizes(n int) []int {
 	inline := tuning.Inline(n) / 4
 	list := []int{0, 1, inline, inline + 1, tuning.StageChunk(n)/4 + 1, tuning.StageChunk(n)/2 + 77}
 	if n == 2 {
-		list = append(list, tuning.StreamPiece/4+1, tuning.CPU.StreamTo/4+1)
+		list = append(list, tuning.StreamPiece/4+1, this.CPU.StreamTo/4+1)
 	} else {
 		list = append(list, tuning.SentTo(n)/4+1, tuning.ReduceAtRootTo(n)/4)
 	}

@@ -71,7 +71,7 @@ func (c *Team) allReduce(ctx context.Context, k *call.Call) *call.Fault {
 // the one it waits for, so that the flag's way is never waited for; of the first it has been waited for if that
 // was staged ahead.
 func (c *Team) allReduceTwo(ctx context.Context, k *call.Call, length int, ahead bool) *call.Fault {
-	stream := streams(call.AllReduce, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src)
+	stream := c.streams(call.AllReduce, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src)
 	stageNext := func(at int) (uint32, *call.Fault) {
 		round, to, f := c.begin(ctx, k, NoSlot)
 		if f != nil {

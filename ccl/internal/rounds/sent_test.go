@@ -10,23 +10,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	this "github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // ringOf makes the ring of what one rank alone sends so large, for a test; 0: as small as it can be.
 func ringOf(t *testing.T, bytes int) {
-	here := tuning.CPU.Ring
-	tuning.CPU.Ring = bytes
-	t.Cleanup(func() { tuning.CPU.Ring = here })
+	here := this.CPU.Ring
+	this.CPU.Ring = bytes
+	t.Cleanup(func() { this.CPU.Ring = here })
 }
 
 // swapFrom makes two ranks swap the lines of their slots, or not, for a test.
 func swapFrom(t *testing.T, swap bool) {
-	here := tuning.CPU.SwapFrom
-	t.Cleanup(func() { tuning.CPU.SwapFrom = here })
-	tuning.CPU.SwapFrom = 0
+	here := this.CPU.SwapFrom
+	t.Cleanup(func() { this.CPU.SwapFrom = here })
+	this.CPU.SwapFrom = 0
 	if swap {
-		tuning.CPU.SwapFrom = tuning.LineFrom
+		this.CPU.SwapFrom = tuning.LineFrom
 	}
 }
 

@@ -155,7 +155,7 @@ func (c *slots) postInline(k *call.Call, round uint32, n int) {
 // claimAhead asks for the lines that n bytes of the round after this will take, where that helps: with two
 // ranks, the other one has copies of them.
 func (c *slots) claimAhead(round uint32, n int) {
-	if tuning.CPU.ClaimAhead && c.N == 2 && n > tuning.BesideFlag && n <= c.Local.Inline {
+	if c.Local.Layout.ClaimAhead && c.N == 2 && n > tuning.BesideFlag && n <= c.Local.Inline {
 		ordered.Claim(c.Local.Payload(c.Me, round+1, n), n)
 	}
 }

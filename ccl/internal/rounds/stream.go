@@ -66,7 +66,7 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 		c.post(k, round)
 		if n > tuning.BesideFlag { // the next call's data begin in a line that the other has, too
 			ahead := 1
-			if n <= tuning.CPU.ClaimSent {
+			if n <= c.Local.Layout.ClaimSent {
 				ahead = c.Local.BehindFlag(n) + n - 64
 			}
 			ordered.Claim(unsafe.Add(unsafe.Pointer(c.Local.Flag(c.Me, round+1)), 64), ahead)
@@ -81,7 +81,7 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 		}
 		reach.Put(to, src[:n])
 		c.post(k, round)
-		if tuning.CPU.ClaimAhead && n > c.Local.Inline && n <= tuning.StreamPiece {
+		if c.Local.Layout.ClaimAhead && n > c.Local.Inline && n <= tuning.StreamPiece {
 			mem := c.sent.mem[c.Me]
 			ordered.Claim(unsafe.Pointer(&mem[c.sent.begins(c.Me, n, len(mem))]), min(tuning.ClaimPiece, n))
 		}
@@ -93,7 +93,7 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 // fetchAhead asks for what the sender has posted, or will soon, two rounds after this one, where that helps. A rank that has
 // caught up with the sender would take away the lines that the sender is about to write.
 func (c *stream) fetchAhead(round uint32, n int) {
-	if !tuning.CPU.FetchAhead || uint32(atomic.LoadUint64(c.Local.Flag(1-c.Me, round))>>32) != round {
+	if !c.Local.Layout.FetchAhead || uint32(atomic.LoadUint64(c.Local.Flag(1-c.Me, round))>>32) != round {
 		return
 	}
 	lines := 1
@@ -139,7 +139,7 @@ func (c *stream) receivePiece(ctx context.Context, k *call.Call, round uint32, d
 	}
 	c.seen = round
 	switch {
-	case own == nil && len(dst) > c.Local.Inline && streams(k.Kind, len(k.Dst)):
+	case own == nil && len(dst) > c.Local.Inline && c.streams(k.Kind, len(k.Dst)):
 		reduce.Stream(call.Ptr(dst), from, len(dst))
 	case own == nil:
 		reach.Get(dst, from)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	this "github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestStream(t *testing.T) {
 	all := ranksOf(t, 2, byStage)
 	for _, n := range []int{0, 8, tuning.BesideFlag, tuning.BesideFlag + 8, tuning.Inline(2), tuning.Inline(2) + 4, tuning.StreamPiece, tuning.StreamPiece + 4,
-		tuning.CPU.StreamTo, tuning.CPU.StreamTo + 4, all[0].chunk + 4, 3*all[0].chunk + 40} {
+		this.CPU.StreamTo, this.CPU.StreamTo + 4, all[0].chunk + 4, 3*all[0].chunk + 40} {
 		for from := range 2 {
 			for _, reduced := range []bool{false, true} {
 				atOnce(t, all, func(c *Team) *call.Fault {
@@ -46,7 +47,7 @@ func TestStream(t *testing.T) {
 func TestPieceOf(t *testing.T) {
 	c := ranksOf(t, 2, byStage)[0]
 	for _, tc := range []struct{ n, want int }{
-		{tuning.Inline(2) + 1, tuning.StreamPiece}, {tuning.CPU.StreamTo, tuning.StreamPiece}, {tuning.CPU.StreamTo + 1, tuning.StageChunk(2)},
+		{tuning.Inline(2) + 1, tuning.StreamPiece}, {this.CPU.StreamTo, tuning.StreamPiece}, {this.CPU.StreamTo + 1, tuning.StageChunk(2)},
 	} {
 		assert.Equal(t, tc.want, c.pieceOf(tc.n), "%d bytes", tc.n)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
@@ -14,6 +15,7 @@ import (
 type sums struct {
 	offering
 	srcs []unsafe.Pointer // where the operands are, while they are added
+	from []reach.Source   // where they lie, by rank
 }
 
 // foldAll reduces n bytes at offset from of every rank's slot, in which inSlot bytes lie, into dst, in rank
@@ -89,7 +91,7 @@ func (c *sums) foldTwo(k *call.Call, dst, own, theirs unsafe.Pointer, n int) {
 		a, b = b, a
 	}
 	fold := k.Fold
-	if n > c.Local.Inline && streams(k.Kind, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src) {
+	if n > c.Local.Inline && c.streams(k.Kind, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src) {
 		fold = k.Stream
 	}
 	fold(dst, a, b, n/k.Elem)
@@ -110,68 +112,88 @@ func (c *sums) operands(n int) []unsafe.Pointer {
 
 // reduceByRead reduces the bytes of all ranks' operands from offset off on into dst.
 func (c *sums) reduceByRead(ctx context.Context, k *call.Call, dst []byte, off int) *call.Fault {
-	operand := func(r, at, m int, buf []byte) (unsafe.Pointer, *call.Fault) {
-		if r == c.Me {
-			return unsafe.Pointer(&k.Src[at]), nil
-		}
-		return c.Source(ctx, r, &c.offers[r].src, at, m, buf)
+	if len(dst) == 0 {
+		return nil
 	}
-	if k.SumsAll(c.N) {
-		return sumByRead(c, k, dst, off, operand)
+	from, f := c.operandsAt(k, off)
+	switch {
+	case f != nil:
+	case k.SumsAll(c.N):
+		f = c.sumByRead(ctx, k, dst, from)
+	default:
+		f = c.foldByRead(ctx, k, dst, from)
 	}
-	one, two := c.Reach.Scratch[:tuning.ReadPiece], c.Reach.Scratch[tuning.ReadPiece:]
+	clear(from) // see Read
+	c.Touched()
+	return f
+}
+
+// foldByRead is reduceByRead of what is reduced two operands at a time.
+func (c *sums) foldByRead(ctx context.Context, k *call.Call, dst []byte, from []reach.Source) *call.Fault {
+	one := unsafe.Pointer(&c.Reach.Scratch[0]) // which the first of two operands is read to
 	for i := 0; i < len(dst); i += tuning.ReadPiece {
 		m := min(tuning.ReadPiece, len(dst)-i)
-		a, f := operand(0, off+i, m, one)
-		if f != nil {
-			return f
-		}
+		a := from[0].At(i)
 		for r := 1; r < c.N; r++ {
-			b, f := operand(r, off+i, m, two)
+			to, scale := one, false // not dst, where this rank's own operand may still be needed
+			if r == c.N-1 {
+				to, scale = unsafe.Pointer(&dst[i]), k.Scale != nil
+			}
+			two := [2]reach.Source{a, from[r].At(i)}
+			f := c.Read(ctx, two[:], m, c.Reach.Scratch, tuning.ReadPiece, func(at []unsafe.Pointer) {
+				foldPieceOf(k, to, at[0], at[1], m)
+				if scale {
+					k.Scale(to, m/k.Elem, c.N)
+				}
+			})
 			if f != nil {
 				return f
 			}
-			to := unsafe.Pointer(&one[0]) // not dst, where this rank's own operand may still be needed
-			if r == c.N-1 {
-				to = unsafe.Pointer(&dst[i])
-			}
-			foldPieceOf(k, to, a, b, m)
-			a = to
-		}
-		if k.Scale != nil {
-			k.Scale(a, m/k.Elem, c.N)
-		}
-		if f := c.InterruptedNow(); f != nil {
-			return f
+			a = reach.Own(one)
 		}
 	}
-	c.Touched()
 	return nil
+}
+
+// operandsAt says where the operands of all ranks are, from offset off on.
+func (c *sums) operandsAt(k *call.Call, off int) ([]reach.Source, *call.Fault) {
+	if len(c.from) != c.N {
+		c.from = make([]reach.Source, c.N)
+	}
+	for r := range c.from {
+		if r == c.Me {
+			c.from[r] = reach.Own(unsafe.Pointer(&k.Src[off]))
+			continue
+		}
+		s, f := c.Find(r, &c.offers[r].src)
+		if f != nil {
+			return c.from, f
+		}
+		c.from[r] = s.At(off)
+	}
+	return c.from, nil
 }
 
 //go:noinline
 func foldPieceOf(k *call.Call, to, a, b unsafe.Pointer, n int) { k.Fold(to, a, b, n/k.Elem) }
 
 // sumByRead is reduceByRead of such a sum: it reads a piece of every operand before it adds them.
-func sumByRead(c *sums, k *call.Call, dst []byte, off int, operand func(r, at, m int, buf []byte) (unsafe.Pointer, *call.Fault)) *call.Fault {
+func (c *sums) sumByRead(ctx context.Context, k *call.Call, dst []byte, from []reach.Source) *call.Fault {
 	length := max(len(c.Reach.Scratch)/c.N&^63, 64)
 	if need := length * c.N; need > len(c.Reach.Scratch) {
 		c.Reach.Scratch = make([]byte, need)
 	}
 	for i := 0; i < len(dst); i += length {
-		m := min(length, len(dst)-i)
-		srcs := c.operands(c.N)
-		for r := range srcs {
-			var f *call.Fault
-			if srcs[r], f = operand(r, off+i, m, c.Reach.Scratch[r*length:][:length]); f != nil {
-				return f
+		for r := range from {
+			if i > 0 {
+				from[r] = from[r].At(length)
 			}
 		}
-		k.SumAll(unsafe.Pointer(&dst[i]), srcs, m)
-		if f := c.InterruptedNow(); f != nil {
+		m := min(length, len(dst)-i)
+		f := c.Read(ctx, from, m, c.Reach.Scratch, length, func(at []unsafe.Pointer) { k.SumAll(unsafe.Pointer(&dst[i]), at, m) })
+		if f != nil {
 			return f
 		}
 	}
-	c.Touched()
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
@@ -17,7 +18,8 @@ import (
 //	stream    from one rank to another, where there are two
 type Team struct {
 	stream
-	staged []bool // of AllToAllV, by rank
+	places []reach.Source // see directly
+	staged []bool         // of AllToAllV, by rank
 	work   *call.Workspace
 }
 

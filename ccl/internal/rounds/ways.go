@@ -12,14 +12,14 @@ import (
 // Comms that span hosts are chosen in internal/algo.
 
 // streams reports whether staged results of n bytes, of a call of that kind between two ranks, go past the caches.
-func streams(k call.Kind, n int) bool {
+func (c *offering) streams(k call.Kind, n int) bool {
 	switch k {
 	case call.Reduce:
-		return n >= tuning.CPU.StreamReduceFrom
+		return n >= c.Local.Layout.StreamReduceFrom
 	case call.AllReduce:
-		return n >= tuning.CPU.StreamAllReduceFrom
+		return n >= c.Local.Layout.StreamAllReduceFrom
 	}
-	return n >= tuning.CPU.StreamFrom
+	return n >= c.Local.Layout.StreamFrom
 }
 
 type allReduceWay uint8
@@ -78,13 +78,13 @@ func (c *offering) reads(ctx context.Context, k *call.Call, n int) (bool, *call.
 	if f := c.acquaint(ctx, k); f != nil {
 		return false, f
 	}
-	return c.Reach.All || c.Reach.Reads && readPays(k.Kind, n) || c.Reach.Moves && movedPays(k.Kind, n, c.N), nil
+	return c.Reach.All || c.Reach.Reads && readPays(k.Kind, n) || c.Reach.Moves && movedPays(&c.Local.Layout, k.Kind, n, c.N), nil
 }
 
 // movedPays is readPays among n ranks that read only what moves from each rank to one other, in blocks of so many bytes. Between
 // two ranks, every call that does not reduce moves its data so.
-func movedPays(k call.Kind, block, n int) bool {
-	from := tuning.CPU.ReadMovedFrom
+func movedPays(l *tuning.Layout, k call.Kind, block, n int) bool {
+	from := l.ReadMovedFrom
 	if from == 0 {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	this "github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
@@ -107,8 +108,7 @@ func TestReads(t *testing.T) {
 		}
 	}
 	// Among ranks that read what moves alone.
-	defer func(cpu tuning.Family) { tuning.CPU = cpu }(tuning.CPU)
-	tuning.CPU.ReadMovedFrom = 1000
+	l := tuning.Layout{ReadMovedFrom: 1000}
 	for _, tc := range []struct {
 		kind call.Kind
 		n    int // ranks
@@ -120,16 +120,15 @@ func TestReads(t *testing.T) {
 		{call.Broadcast, 3, 0}, {call.AllGather, 3, 0}, {call.Gather, 3, 0},
 		{call.ReduceScatter, 2, 0}, {call.Reduce, 2, 0}, {call.AllReduce, 2, 0},
 	} {
-		assert.Equal(t, tc.from > 0, movedPays(tc.kind, tc.from, tc.n), "%v of %d ranks", tc.kind, tc.n)
-		assert.False(t, movedPays(tc.kind, tc.from-1, tc.n), "%v of %d ranks", tc.kind, tc.n)
-		assert.Equal(t, tc.from > 0, movedPays(tc.kind, 1<<40, tc.n), "%v of %d ranks", tc.kind, tc.n)
+		assert.Equal(t, tc.from > 0, movedPays(&l, tc.kind, tc.from, tc.n), "%v of %d ranks", tc.kind, tc.n)
+		assert.False(t, movedPays(&l, tc.kind, tc.from-1, tc.n), "%v of %d ranks", tc.kind, tc.n)
+		assert.Equal(t, tc.from > 0, movedPays(&l, tc.kind, 1<<40, tc.n), "%v of %d ranks", tc.kind, tc.n)
 	}
-	tuning.CPU.ReadMovedFrom = 0
-	assert.False(t, movedPays(call.AllToAll, 1<<40, 2))
-	tuning.CPU.ReadMovedFrom = 1 << 20
+	l.ReadMovedFrom = 0
+	assert.False(t, movedPays(&l, call.AllToAll, 1<<40, 2))
 	for _, n := range []int{1<<20 - 4, 1 << 20} {
 		c := ranksOf(t, 2, byStage)[0]
-		c.Moves = true
+		c.Moves, c.Local.Layout.ReadMovedFrom = true, 1<<20
 		read, f := c.reads(t.Context(), callOf(call.AllToAll, -1, n/4, nil, nil), n)
 		require.Nil(t, f)
 		assert.Equal(t, n >= 1<<20, read, "%d bytes", n)
@@ -149,10 +148,11 @@ func TestReads(t *testing.T) {
 }
 
 func TestStreams(t *testing.T) {
+	c := ranksOf(t, 2, byStage)[0]
 	for kind, from := range map[call.Kind]int{
-		call.Reduce: tuning.CPU.StreamReduceFrom, call.AllReduce: tuning.CPU.StreamAllReduceFrom, call.Broadcast: tuning.CPU.StreamFrom, call.Gather: tuning.CPU.StreamFrom,
+		call.Reduce: this.CPU.StreamReduceFrom, call.AllReduce: this.CPU.StreamAllReduceFrom, call.Broadcast: this.CPU.StreamFrom, call.Gather: this.CPU.StreamFrom,
 	} {
-		assert.False(t, streams(kind, from-1), "%v", kind)
-		assert.True(t, streams(kind, from), "%v", kind)
+		assert.False(t, c.streams(kind, from-1), "%v", kind)
+		assert.True(t, c.streams(kind, from), "%v", kind)
 	}
 }

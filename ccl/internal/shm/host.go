@@ -191,10 +191,14 @@ func (h *Host) Free(off uint64, n int) {
 
 // Forget returns the memory of a region, but not its place, since another process may still write there.
 func (h *Host) Forget(off uint64, n int) {
-	if h.Shared() {
-		_ = release(h.fd, off, pages(n))
-	} else {
+	if !h.Shared() {
 		h.Free(off, n)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.over { // else the descriptor is another's
+		_ = release(h.fd, off, pages(n))
 	}
 }
 

@@ -163,17 +163,30 @@ func (h *Host) empty(m *memory) {
 // other processes have mapped is no longer what is here.
 func (m *memory) replace(size int) bool {
 	m.base = Place{Size: uint64(len(m.mem))}
-	if h := m.host; HasRoom(uint64(size)) == nil {
-		if off, ok := h.own.space.take(uint64(size)); ok {
-			if mapOver(m.mem, size, h.fd, off) {
-				m.base.Off = off
-				return true
-			}
-			h.give(off, size)
-		}
+	if HasRoom(uint64(size)) == nil && m.host.mapNew(m, size) {
+		return true
 	}
 	m.host = nil
 	return mapOver(m.mem, size, -1, 0)
+}
+
+// mapNew maps size bytes of new memory of h over the piece, and notes where. A slice may outlive its host: of one that is closed
+// nothing is there any more, neither the header nor the descriptor.
+func (h *Host) mapNew(m *memory, size int) bool {
+	h.mu.Lock()
+	if h.over {
+		h.mu.Unlock()
+		return false
+	}
+	off, ok := h.own.space.take(uint64(size))
+	mapped := ok && mapOver(m.mem, size, h.fd, off)
+	h.mu.Unlock()
+	if mapped {
+		m.base.Off = off
+	} else if ok {
+		h.give(off, size)
+	}
+	return mapped
 }
 
 // mapOver maps size bytes of a file, or private ones, where mem lies.

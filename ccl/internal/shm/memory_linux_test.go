@@ -217,3 +217,37 @@ func TestReserveStepByStep(t *testing.T) {
 	require.ErrorContains(t, err, "this host has ")
 	require.Equal(t, before, taken(t, h), "what had been taken is given back")
 }
+
+// A slice may outlive its host, and be the result of a call of a later job that fails: its memory is replaced without what the
+// closed host had, whose header is unmapped, and whose descriptor may be another file's by now.
+func TestTakeBackOfAClosedHost(t *testing.T) {
+	h, err := NewShared()
+	require.NoError(t, err)
+	mem, err := MakeMemory(h, 4*Page)
+	require.NoError(t, err)
+	defer FreeMemory(unsafe.Pointer(&mem[0]))
+	for i := range mem {
+		mem[i] = 1
+	}
+	old := h.Descriptor()
+	h.Close()
+	fd, err := unix.MemfdCreate("another", 0)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	require.Equal(t, old, fd, "the kernel hands out the least")
+	content := make([]byte, 1<<20)
+	for i := range content {
+		content[i] = 7
+	}
+	_, err = unix.Pwrite(fd, content, 0)
+	require.NoError(t, err)
+
+	require.True(t, TakeBack(mem[Page:3*Page]))
+	require.EqualValues(t, 1, mem[0])
+	require.EqualValues(t, 1, mem[4*Page-1])
+	mem[Page] = 2
+	got := make([]byte, len(content))
+	_, err = unix.Pread(fd, got, 0)
+	require.NoError(t, err)
+	require.Equal(t, content, got, "nothing was punched into the other file")
+}

@@ -1,6 +1,6 @@
 // Package tuning has the numbers by which the CPU engine chooses between ways to do the same: a table with a row for each
-// family of CPUs, thresholds that hold for all of them, and sizes that depend on how many ranks share a host. No other code
-// of the engine asks for the model of the CPU: test/imports checks that.
+// family of CPUs, thresholds that hold for all of them, and sizes that depend on how many ranks share a host. Which
+// row is this machine's, package machine knows: no other code of the engine asks for the model of the CPU.
 //
 // The numbers are measurements, most of them of one machine (docs/performance.md). `make tune` measures another machine and
 // proposes values. How long a wait looks, gives way and sleeps (package plane), and the chunks of a pipe (package links), stay
@@ -14,7 +14,20 @@ import "math"
 type Family struct {
 	// Maker is what CPUID says; "" is any other CPU, and a build that leaves the assembly out.
 	Maker string
+	// MoveString: REP MOVSB is the fastest copy, also of lines that another core has, and Go's memmove does not use it.
+	MoveString bool
+	// Lines chooses the form of small calls of many ranks: see ChooseForm. Same, Other and Socket are medians of other people's
+	// measurements (github.com/nviennot/core-to-core-latency): of two Xeon Platinum 8375C, of two EPYC 7R13, and a guess for
+	// other CPUs. Next and Share are assumed. `make tune` measures all five.
+	Lines Lines
 
+	Layout
+}
+
+// Layout is what decides where the data of a call lie, and how ranks get at them. So all ranks of a host must have the same,
+// whatever they were built with: the first process of a host decides for all (plane.LayoutOf). It lies in memory that processes
+// share, and so has no pointers.
+type Layout struct {
 	// ClaimAhead: a rank that has posted a payload claims the lines of its next one (PREFETCHW), of which the other of two
 	// ranks has copies. On an Intel CPU that took a quarter off an AllReduce of 512 bytes to 2 KiB; on a Zen 5 one of 2 KiB took
 	// 1.4 times as long.
@@ -31,26 +44,6 @@ type Family struct {
 	// to one other: what is staged there is read but once. SendRecv, Send, Scatter and AllToAll are such calls; between two
 	// ranks Broadcast, AllGather and large Gathers are, too. 0: never.
 	ReadMovedFrom int
-	// MoveString: REP MOVSB is the fastest copy, also of lines that another core has, and Go's memmove does not use it.
-	MoveString bool
-
-	Layout
-
-	// From here on, results are written by stores that pass the caches: bytes of a result,
-	StreamFrom          int
-	StreamReduceFrom    int // in Reduce,
-	StreamAllReduceFrom int // in AllReduce,
-	StreamOwnOver       int // and more than so many bytes of results and of what a rank sends itself: what L2 holds.
-
-	// Lines chooses the form of small calls of many ranks: see ChooseForm. Same, Other and Socket are medians of other people's
-	// measurements (github.com/nviennot/core-to-core-latency): of two Xeon Platinum 8375C, of two EPYC 7R13, and a guess for
-	// other CPUs. Next and Share are assumed. `make tune` measures all five.
-	Lines Lines
-}
-
-// Layout is what decides where the data of a call lie. So all ranks of a host must have the same, whatever they were built with:
-// the first process of a host decides for all (plane.LayoutOf).
-type Layout struct {
 	// WholeTwo is how many bytes of an AllReduce with two ranks lie in the slots, at most SlotRoom(2). On AMD's CPUs that is all
 	// the room there is: otherwise the ranks meet twice for memory in place, or read once more what they have staged. On
 	// Intel's CPUs the lines of a slot take longer than that.
@@ -70,35 +63,49 @@ type Layout struct {
 	// ordinary slices: there lines travel once, and the ranks meet once. On a Zen 4 8 KiB took 0.9 of the time by it and in
 	// place 0.5, 16 KiB in place 0.8. On an Intel CPU staging takes longer.
 	StageSharedTo int
+
+	// From here on, results are written by stores that pass the caches: bytes of a result,
+	StreamFrom          int
+	StreamReduceFrom    int // in Reduce,
+	StreamAllReduceFrom int // in AllReduce,
+	StreamOwnOver       int // and more than so many bytes of results and of what a rank sends itself: what L2 holds.
 }
 
 // families is the table. The last row stands for every CPU that no other row names.
 var families = []Family{
 	{
-		Maker: "GenuineIntel", ClaimAhead: true, ClaimSent: 2 << 10, FetchAhead: true, ReadOthers: true,
-		Layout:     Layout{WholeTwo: 2 << 10, StreamTo: 64 << 10},
-		StreamFrom: 4 << 20, StreamReduceFrom: 1 << 20, StreamAllReduceFrom: 32 << 20, StreamOwnOver: 2 << 20,
+		Maker: "GenuineIntel",
 		Lines: Lines{Same: 51, Other: 51, Socket: 108, Next: 7, Share: 5},
+		Layout: Layout{
+			ClaimAhead: true, ClaimSent: 2 << 10, FetchAhead: true, ReadOthers: true,
+			WholeTwo: 2 << 10, StreamTo: 64 << 10,
+			StreamFrom: 4 << 20, StreamReduceFrom: 1 << 20, StreamAllReduceFrom: 32 << 20, StreamOwnOver: 2 << 20,
+		},
 	},
 	{
-		Maker: "AuthenticAMD", ClaimSent: 512, ReadMovedFrom: 128 << 10, MoveString: true,
-		Layout:     Layout{WholeTwo: 4 << 10, SwapFrom: LineFrom, Ring: 2 << 20, StreamTo: 256 << 10, StageSharedTo: 8 << 10},
-		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
+		Maker: "AuthenticAMD", MoveString: true,
 		Lines: Lines{Same: 23, Other: 107, Socket: 197, Next: 7, Share: 5},
+		Layout: Layout{
+			ClaimSent: 512, ReadMovedFrom: 128 << 10,
+			WholeTwo: 4 << 10, SwapFrom: LineFrom, Ring: 2 << 20, StreamTo: 256 << 10, StageSharedTo: 8 << 10,
+			StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
+		},
 	},
 	{
-		Maker:      "",
-		Layout:     Layout{WholeTwo: 4 << 10, StreamTo: 64 << 10},
-		StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
+		Maker: "",
 		Lines: Lines{Same: 50, Other: 100, Socket: 200, Next: 7, Share: 5},
+		Layout: Layout{
+			WholeTwo: 4 << 10, StreamTo: 64 << 10,
+			StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
+		},
 	},
 }
 
-// CPU is the row of this machine.
-var CPU = familyOf(maker())
-
-// familyOf is the row of CPUs of that maker.
-func familyOf(maker string) Family {
+// RowOf is row number row of the table, from 1, or with 0 that of CPUs of that maker.
+func RowOf(maker string, row int) Family {
+	if row > 0 && row <= len(families) {
+		return families[row-1]
+	}
 	for _, f := range families {
 		if f.Maker == maker {
 			return f
@@ -142,6 +149,7 @@ const (
 	FoldPiece     = 8 << 10   // summed: it stays in L1
 	DirectPieces  = 16        // of these, between two looks at the abort word: some 20 microseconds
 	ReadPiece     = 128 << 10 // read from another process: a system call is not preempted, and this stays in L2
+	LentPiece     = 64 << 10  // copied by its owner for a rank that may not read it
 	PreemptPiece  = 512 << 10 // copied between two points at which the scheduler may preempt: some 40 microseconds
 	SlicePiece    = 4 << 20   // of a vector, where a rank needs memory beside the caller's, whatever the vector's size
 	SyscallPiece  = 512 << 10 // sent or received by one system call, which is not preempted

@@ -1,8 +1,10 @@
 //go:build amd64 && !noasm && !race
 
-package tuning
+package machine
 
 import "encoding/binary"
+
+const amd = "AuthenticAMD"
 
 // maker is what CPUID says of the CPU's maker. An AMD CPU that does not claim a fast REP MOVSB counts as unknown.
 func maker() string {
@@ -15,7 +17,7 @@ func maker() string {
 	for _, part := range []uint32{b, d, c} {
 		name = binary.LittleEndian.AppendUint32(name, part)
 	}
-	if string(name) != families[1].Maker {
+	if string(name) != amd {
 		return string(name)
 	}
 	if last < 7 {

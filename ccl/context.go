@@ -1,0 +1,32 @@
+package ccl
+
+import (
+	"context"
+	"errors"
+	"reflect"
+)
+
+var errNoContext = errors.New("the context is nil; context.Background() is one that never ends")
+
+// noContext is the error of op on c, which may be no Comm, without a context; nil if there is one. Each function of the API that
+// takes a context asks: test/imports checks that.
+func noContext(ctx context.Context, c *Comm, op string) error {
+	if ctx != nil {
+		return nil
+	}
+	e := &Error{Code: ErrArgument, Op: op, Rank: -1, Peer: -1, Err: errNoContext}
+	if c.none() {
+		return e
+	}
+	e.Rank = c.Rank()
+	return c.named(e)
+}
+
+// absent reports whether b is nil, or a nil pointer, as that of a function which has returned an error.
+func absent(b Bootstrap) bool {
+	if b == nil {
+		return true
+	}
+	v := reflect.ValueOf(b)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}

@@ -1,0 +1,37 @@
+package plane
+
+import (
+	"os"
+
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// wish is what a rank would rather do, as its host's layout and the environment of its process have it. It decides nothing: ranks
+// tell each other, and do what all of them wish (package rounds), or say with a message how it goes (package links).
+type wish struct {
+	all   bool // to read other processes' memory in all calls in which that may pay,
+	moves bool // or in those at least that move data from each rank to one other
+}
+
+// wishOf is the wish of a rank in a Comm of whose ranks n are on this host, where GOCCL_SHM_READ is asked.
+func wishOf(asked string, l *tuning.Layout, n, processors int) (w wish) {
+	w.all = asked == "1" || asked != "0" && l.ReadOthers && n <= processors
+	w.moves = w.all || asked != "0" && l.ReadMovedFrom > 0
+	return w
+}
+
+// makeWish makes up this rank's mind, as the Comm begins.
+func (c *state) makeWish() {
+	c.wish = wishOf(os.Getenv("GOCCL_SHM_READ"), &c.Local.Layout, c.N, c.Site.Host.Processors())
+}
+
+// WouldRead reports in which calls this rank is for reading other processes' memory, where that beats staging: all, among ranks
+// with a core each, or those that move data from each rank to one other.
+func (c *state) WouldRead() (all, moves bool) { return c.wish.all, c.wish.moves }
+
+// WouldReadMessage reports whether it is for reading a message of n bytes.
+func (c *state) WouldReadMessage(n int) bool { return c.wish.message(&c.Local.Layout, n) }
+
+func (w wish) message(l *tuning.Layout, n int) bool {
+	return w.all || w.moves && l.ReadMovedFrom > 0 && n >= l.ReadMovedFrom
+}

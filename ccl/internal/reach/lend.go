@@ -1,0 +1,149 @@
+package reach
+
+import (
+	"context"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tuning"
+)
+
+// The kernel lets no other process read some memory that its owner may read: that of memfd_secret(2), and what drivers map
+// (VM_IO, VM_PFNMAP). Nothing tells so before the first read of it. So a rank whose read is refused asks the owner, which waits
+// in the same call until all have read: wherever it waits, it copies what is asked for into memory that both have mapped.
+// Nobody else notices, and the message pattern stays as it is.
+
+// request is what a rank asks for, and gets: it has one under way. The data lie behind it.
+type request struct {
+	state      atomic.Uint64 // its number<<2 | wanted, given or denied
+	owner      uint64        // the rank of the host that is asked
+	addr, size uint64
+}
+
+const (
+	wanted = 1 + iota
+	given
+	denied // the owner has not lent that memory
+
+	requestData = 64
+)
+
+var _ [requestData - unsafe.Sizeof(request{})]byte
+
+// RequestBytes is the size of a request and its data.
+const RequestBytes = requestData + tuning.LentPiece
+
+func (q *request) data(n int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(q), requestData)), n)
+}
+
+// lending is what a rank lends, and what it and others ask for.
+type lending struct {
+	lent     [2][]byte        // what others may ask for in the call under way
+	asked    uint64           // the number of this rank's last request
+	served   uint64           // how many requests it has looked at
+	requests map[int]*request // by rank, as far as they are mapped
+}
+
+// Lend says that other processes may ask for these slices until the call ends.
+func (c *Reach) Lend(src, dst []byte) {
+	if c.Site.Host.Shared() {
+		c.lent, c.Untidy = [2][]byte{src, dst}, true
+	}
+}
+
+// ask fills dst with what lies at that address in the process of rank r.
+func (c *Reach) ask(ctx context.Context, r int, dst []byte, addr uint64) *call.Fault {
+	q, err := c.request(c.Me, true)
+	if err != nil {
+		return c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
+	}
+	for len(dst) > 0 {
+		n := min(len(dst), tuning.LentPiece)
+		c.asked++
+		q.owner, q.addr, q.size = uint64(r), addr, uint64(n)
+		q.state.Store(c.asked<<2 | wanted)
+		c.Local.Wanted(r).Add(1)
+		c.RingRank(r)
+		for w := (plane.Waiter{}); q.state.Load()&3 == wanted; {
+			if f := c.Pause(ctx, &w, c.LocalRank(r)); f != nil {
+				return f
+			}
+		}
+		if q.state.Load()&3 == denied {
+			return c.Stop(call.NewFault(call.Backend, c.LocalRank(r), "the memory of rank %d cannot be read", c.LocalRank(r)))
+		}
+		copy(dst, q.data(n))
+		dst, addr = dst[n:], addr+uint64(n)
+	}
+	return nil
+}
+
+// Pause is a step of any wait of this rank: it first gives what others ask for.
+func (c *Reach) Pause(ctx context.Context, w *plane.Waiter, peer int) *call.Fault {
+	if n := c.Local.Wanted(c.Me).Load(); n != c.served {
+		c.served = n
+		c.give()
+	}
+	return c.Member.Pause(ctx, w, peer)
+}
+
+// give gives the ranks that ask this one what they ask for.
+func (c *Reach) give() {
+	for r := range c.N {
+		q, err := c.request(r, false)
+		if q == nil || err != nil || r == c.Me {
+			continue
+		}
+		state := q.state.Load()
+		if state&3 != wanted || q.owner != uint64(c.Me) {
+			continue
+		}
+		what := uint64(denied)
+		for _, b := range c.lent {
+			off := q.addr - uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+			if q.size <= tuning.LentPiece && off <= uint64(len(b)) && q.size <= uint64(len(b))-off {
+				copy(q.data(int(q.size)), b[off:])
+				what = given
+				break
+			}
+		}
+		q.state.Store(state&^3 | what)
+		c.RingRank(r)
+	}
+}
+
+// request is what rank r asks for, nil if it has never asked for anything and make is not set.
+func (c *Reach) request(r int, make bool) (*request, error) {
+	if q := c.requests[r]; q != nil {
+		return q, nil
+	}
+	off := c.Local.Request(r).Load()
+	if off == 0 && !make {
+		return nil, nil
+	}
+	if off == 0 {
+		var err error
+		if off, err = c.Site.Host.Alloc(RequestBytes); err != nil {
+			return nil, err
+		}
+	}
+	mem, err := c.Site.Host.View(off, RequestBytes)
+	if err != nil {
+		if make {
+			c.Site.Host.Free(off, RequestBytes)
+		}
+		return nil, err
+	}
+	c.Views = append(c.Views, shm.PlaceAt(off, RequestBytes))
+	q := (*request)(unsafe.Pointer(&mem[0]))
+	if c.requests == nil {
+		c.requests = map[int]*request{}
+	}
+	c.requests[r] = q
+	c.Local.Request(r).Store(off)
+	return q, nil
+}
