@@ -110,7 +110,7 @@ func (c *Member) FailHere(f *call.Fault) bool {
 		return false
 	}
 	c.Proposal.CompareAndSwap(nil, f)
-	c.failedAt.Store(time.Now().UnixNano())
+	c.failedAt.Store(int64(time.Since(c.Site.Born)))
 	c.Life.Unlock()
 	c.Ring(sleeping)
 	c.WakeCall()
@@ -136,15 +136,21 @@ const (
 )
 
 func (c *Member) Linger() {
-	at, f := c.failedAt.Load(), c.Cause.Load()
-	switch {
-	case f == nil || c.Size() == 1:
-	case c.Topo.Nodes() > 1:
-		time.Sleep(lingerFor - time.Since(time.Unix(0, at)))
-	case alarming(f.Code):
-		time.Sleep(lingerHere - time.Since(time.Unix(0, at)))
+	f := c.Cause.Load()
+	if f == nil || c.Size() == 1 {
+		return
 	}
+	limit := lingerFor
+	if c.Topo.Nodes() == 1 {
+		if limit = lingerHere; !alarming(f.Code) {
+			return
+		}
+	}
+	time.Sleep(remaining(limit, time.Since(c.Site.Born)-time.Duration(c.failedAt.Load())))
 }
+
+// remaining is what is left of limit once so much of it has passed: never more than limit, whatever clocks say.
+func remaining(limit, passed time.Duration) time.Duration { return limit - max(passed, 0) }
 
 // alarming reports whether a failure is one that nobody has asked for.
 func alarming(code call.Code) bool {

@@ -70,7 +70,7 @@ type failure struct {
 	Cause     atomic.Pointer[call.Fault]
 	Proposal  atomic.Pointer[call.Fault] // what this rank first believed to be the cause: not nil where Cause is not
 	Sided     atomic.Pointer[call.Fault] // see Side
-	failedAt  atomic.Int64               // Unix nanoseconds
+	failedAt  atomic.Int64               // nanoseconds since the job began
 	Closed    atomic.Bool
 	Closing   atomic.Bool   // see Interrupt
 	wordSince time.Duration // that the abort word was seen set, in lived time; the monitor's
