@@ -60,6 +60,9 @@ const closeGrace = 500 * time.Millisecond
 
 // Close leaves c: it waits for queued calls, at most PeerTimeout, and frees what c
 // holds. It is not collective; a peer that calls on gets ErrClosed naming this rank.
+// What this rank has sent reaches its peers, whenever they receive it, and whatever other Comms are
+// open when the process ends. Each Comm of NewComm, Join, Split and Shrink is closed by itself; where
+// one is open at the end of the process, its peers get ErrRankLost there.
 // It may be called from any goroutine, and from OnFailure: a call, Split or Shrink under
 // way on another goroutine ends with ErrClosed, unless it has just succeeded. Closing
 // twice does nothing, nor does closing in a forked child.

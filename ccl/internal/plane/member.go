@@ -55,8 +55,14 @@ func (c *Member) Fail(f *call.Fault) {
 		return
 	}
 	defer c.Site.Leave()
-	if c.Closed.Load() || !c.Proposal.CompareAndSwap(nil, f) {
+	if c.Closed.Load() {
 		return
+	}
+	if !c.Proposal.CompareAndSwap(nil, f) {
+		if f = c.Outlived(); f == nil {
+			return
+		}
+		c.FailHere(f) // the call under way was not to be the last
 	}
 	e := eventOf(c, f)
 	if e.IsDisputed(c.Size()) {
@@ -86,7 +92,11 @@ func (c *Member) Ended(f *call.Fault) *call.Fault {
 func (c *failure) Interrupt() { c.Closing.Store(true) }
 
 // FailHere fails the Comm on this rank, and wakes the ranks of this host.
-func (c *Member) FailHere(f *call.Fault) bool {
+func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
+
+// failOn is FailHere of c. If aloud, the ranks of this host are told by the abort word of the Comm: not where this rank is in no
+// call and those that are in one are to go on.
+func failOn(c *Member, f *call.Fault, aloud bool) bool {
 	if c.Cause.Load() == nil {
 		c.note.Lock()
 		if s, _, ok := c.status(c.Site.Clock()); ok && c.note.atEnd == nil {
@@ -102,7 +112,9 @@ func (c *Member) FailHere(f *call.Fault) bool {
 	}
 	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
 	// (see MayTouch).
-	c.Local.Abort().CompareAndSwap(0, 1+uint64(c.Me))
+	if aloud {
+		c.Local.Abort().CompareAndSwap(0, 1+uint64(c.Me))
+	}
 	sleeping := c.ClaimSleepers()
 	if !c.Cause.CompareAndSwap(nil, f) {
 		c.Life.Unlock()

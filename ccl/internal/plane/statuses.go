@@ -66,7 +66,7 @@ func (s *Site) readBoard() {
 }
 
 // reportStall reports the call that c waits in, if no lower rank does.
-func (s *Site) reportStall(c *Member, mine status.Status) {
+func (s *Site) reportStall(c *Member, mine status.Status, moved Moved) {
 	if c.Opt.OnLate == nil {
 		return
 	}
@@ -74,6 +74,7 @@ func (s *Site) reportStall(c *Member, mine status.Status) {
 	if !ok {
 		return
 	}
+	l.Done, l.Of = moved.Done, moved.Of
 	l.Waits.SetName(c.Name())
 	if c.Opt.Caller != nil {
 		l.Waits.SetCaller(c.Opt.Caller())

@@ -19,6 +19,7 @@ type Event struct {
 	Size   int32  // ranks of a Comm that spans hosts, which are counted before a mismatch is decided; else 0
 	Code   uint8
 	Stage  Stage
+	Ended  bool  // Peer is lost since its process was seen to end: it has sent all that it will ever send
 	Bytes  uint8 // of text
 	Text   [97]byte
 	Call   call.Record // From's call, for Mismatch
@@ -42,6 +43,7 @@ const (
 	AskLeft                                        // has it?
 	NewLead                                        // that of rank Peer of the world leads its host now
 	Voted                                          // Peer ranks of host Node, of which From is the lowest, have made collective Call
+	HostClosed                                     // all ranks of host Node have closed the Comm
 	codeEnd
 )
 

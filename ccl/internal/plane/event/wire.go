@@ -9,7 +9,7 @@ import (
 )
 
 // Wire is the size of an encoded event.
-const Wire = 8 + 6*4 + 3 + 97 + 2*call.NumberedWire
+const Wire = 8 + 6*4 + 4 + 97 + 2*call.NumberedWire
 
 // Encode writes e to b, which it returns as far as it is written.
 func (e *Event) Encode(b []byte) []byte {
@@ -18,10 +18,13 @@ func (e *Event) Encode(b []byte) []byte {
 	for i, v := range []int32{e.Peer, e.From, e.Node, e.Origin, int32(e.Number), e.Size} {
 		le.PutUint32(b[8+4*i:], uint32(v))
 	}
-	b[32], b[33], b[34] = e.Code, byte(e.Stage), e.Bytes
-	copy(b[35:132], e.Text[:])
-	e.Call.EncodeNumbered(b[132:])
-	e.Theirs.EncodeNumbered(b[132+call.NumberedWire:])
+	b[32], b[33], b[34], b[35] = e.Code, byte(e.Stage), e.Bytes, 0
+	if e.Ended {
+		b[35] = 1
+	}
+	copy(b[36:133], e.Text[:])
+	e.Call.EncodeNumbered(b[133:])
+	e.Theirs.EncodeNumbered(b[133+call.NumberedWire:])
 	return b[:Wire]
 }
 
@@ -36,11 +39,11 @@ func (e *Event) Decode(b []byte) error {
 		*p = int32(le.Uint32(b[8+4*i:]))
 	}
 	e.Number, e.Size = le.Uint32(b[24:]), int32(le.Uint32(b[28:]))
-	e.Code, e.Stage, e.Bytes = b[32], Stage(b[33]), b[34]
-	copy(e.Text[:], b[35:132])
-	e.Call.DecodeNumbered(b[132:])
-	e.Theirs.DecodeNumbered(b[132+call.NumberedWire:])
-	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || e.Size < 0 {
+	e.Code, e.Stage, e.Bytes, e.Ended = b[32], Stage(b[33]), b[34], b[35] == 1
+	copy(e.Text[:], b[36:133])
+	e.Call.DecodeNumbered(b[133:])
+	e.Theirs.DecodeNumbered(b[133+call.NumberedWire:])
+	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || b[35] > 1 || e.Size < 0 {
 		return errors.New("control: an event that makes no sense")
 	}
 	return nil
