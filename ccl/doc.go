@@ -20,6 +20,9 @@
 // on, and its slices stay in use. So a program that wants to end everything early calls
 // [Comm.Abort], and cancels its contexts for its own goroutines.
 //
+// The function that makes a Comm defers [Comm.Finish], which closes it and, after an error or a
+// panic, tells the other ranks why.
+//
 // A Comm fails once and for good, and only for ranks of its own: after one is
 // lost, every pending and later call on every survivor returns the same cause in
 // an [*Error]. A child that was forked without exec, as C code may do, is no rank: its

@@ -212,7 +212,11 @@ func (c *ends) reported(peer int) *call.Fault {
 func (c *ends) farewell(h *head, peer int) *call.Fault {
 	switch h.kind {
 	case messageBye:
-		return call.NewFault(call.Closed, peer, "")
+		f := call.NewFault(call.Closed, peer, "")
+		if last := h.record; last.Kind != 0 {
+			f.Theirs = &last
+		}
+		return f
 	case messageFailed:
 		if h.step == 0 || h.step > uint32(call.Closed) {
 			return call.NewFault(call.RankLost, peer, "")
@@ -250,6 +254,9 @@ func (c *ends) hasClosed(peer int) bool {
 // why the Comm has failed.
 func (c *ends) SayBye() {
 	h := head{comm: c.ID(), kind: messageBye}
+	if c.Calls > uint64(c.Start) {
+		h.record = c.Entered(0)
+	}
 	if f := c.Cause.Load(); f != nil {
 		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(c.Blamed(f))
 	}

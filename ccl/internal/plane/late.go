@@ -128,8 +128,19 @@ func (c *shared) lateHere() []int {
 func (c *shared) closedLate() *call.Fault {
 	for _, r := range c.lateHere() {
 		if c.Local.State(c.Topo.Local(r)).Load() == region.StateClosed {
-			return call.NewFault(call.Closed, r, "")
+			return c.closedBy(r)
 		}
 	}
 	return nil
+}
+
+// closedBy is the failure of the Comm since rank r of this host has closed it, with the collective that was r's last.
+func (c *shared) closedBy(r int) *call.Fault {
+	f := call.NewFault(call.Closed, r, "")
+	l := c.Topo.Local(r)
+	place, _ := c.Local.Collective(l)
+	if last, ok := c.Local.Made(l, place); ok && last.Kind != 0 {
+		f.Theirs = &last
+	}
+	return f
 }

@@ -246,6 +246,9 @@ func (c *shared) Apart() string { return c.apart }
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
 	e := event.New(c.id, f.Code, c.Blamed(f), c.rank, c.Site.Node, f.Err)
+	if f.Code == call.Closed && f.Theirs != nil {
+		e.Theirs = *f.Theirs
+	}
 	if f.Code != call.Mismatch {
 		return e
 	}

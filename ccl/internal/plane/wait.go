@@ -280,7 +280,7 @@ func (c *shared) closedPeer(peer int) *call.Fault {
 		if c.Local.State(r).Load() == region.StateClosed {
 			left := c.Topo.Rank(node, r)
 			if peer < 0 || left == peer {
-				return call.NewFault(call.Closed, left, "")
+				return c.closedBy(left)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ type Event struct {
 	Bytes  uint8 // of text
 	Text   [97]byte
 	Call   call.Record // From's call, for Mismatch
-	Theirs call.Record // and Peer's; of no kind where that is not known
+	Theirs call.Record // and Peer's, or Peer's last before it closed the Comm; of no kind where that is not known
 }
 
 // Stage is how far an event is. Where there are several hosts, one of them decides which of
@@ -77,6 +77,10 @@ func (e *Event) Cause() error {
 // this rank's of that number.
 func (e *Event) Fault(me int, differs func(*call.Record) bool) *call.Fault {
 	f := &call.Fault{Code: call.Code(e.Code), Peer: int(e.Peer), Err: e.Cause()}
+	if f.Code == call.Closed && e.Theirs.Kind != 0 {
+		last := e.Theirs
+		f.Theirs = &last
+	}
 	if f.Code != call.Mismatch || f.Err != nil && e.Theirs.Kind == 0 && e.Peer == e.From {
 		return f // a call that was rejected has no other side
 	}
