@@ -12,7 +12,8 @@
 // the call itself, or, on a rank that receives nothing in that call (the root of
 // Broadcast and Scatter, the others of Reduce and Gather, Send), by a later call,
 // Wait, Err or Close, unless Options.Check is [CheckStrict]. Breaking the second
-// is a data race, which -race reports.
+// is a data race, which -race reports; without it, the second goroutine most often gets
+// [ErrArgument], which says so.
 //
 // A context ends a blocking call and a queued one differently. One that ends during a
 // blocking call or Split fails the Comm, on all ranks: the call was under way, and

@@ -50,6 +50,17 @@ func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
 	n.Unlock()
 }
 
+// InCall reports whether a call is under way. Only the goroutine that makes the calls may ask, when it is in none: it finds
+// that another one is, by what that has noted anyway. As with Go's maps there is no lock, so not all are found.
+func (c *state) InCall() bool { return c.Running != nil || c.note.asleep }
+
+// Sleeping is the call that sleeps, if one does.
+func (c *state) Sleeping() (call.Record, bool) {
+	c.note.Lock()
+	defer c.note.Unlock()
+	return c.note.call, c.note.asleep
+}
+
 // EndSleep notes that the sleep of the call under way has ended.
 func (c *Member) EndSleep() {
 	c.Unpark()
