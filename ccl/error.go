@@ -62,7 +62,8 @@ type Error struct {
 	Op string
 	// Rank is this rank in the Comm. Peer is the rank at fault, or -1 if none is known.
 	Rank, Peer int
-	// Missing lists the ranks that have not joined or not arrived, where they are known.
+	// Missing lists the ranks that have not joined or not arrived, where they are known: up to 16 in
+	// the failure of a Comm, the same on all ranks.
 	Missing []int
 	// Mine is this rank's call, Theirs is Peer's call: with ErrClosed its last collective. Each is nil
 	// where it is not known.

@@ -58,6 +58,7 @@ func (c *Member) Fail(f *call.Fault) {
 	if c.Closed.Load() {
 		return
 	}
+	f.Missing = f.Missing[:min(len(f.Missing), event.MissingMost)] // as all the others have it
 	if !c.Proposal.CompareAndSwap(nil, f) {
 		if f = c.Outlived(); f == nil {
 			return
@@ -246,6 +247,7 @@ func (c *shared) Apart() string { return c.apart }
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
 	e := event.New(c.id, f.Code, c.Blamed(f), c.rank, c.Site.Node, f.Err)
+	e.SetMissing(f.Missing)
 	if f.Code == call.Closed && f.Theirs != nil {
 		e.Theirs = *f.Theirs
 	}

@@ -9,7 +9,13 @@ import (
 )
 
 // Wire is the size of an encoded event.
-const Wire = 8 + 6*4 + 4 + 97 + 2*call.NumberedWire
+const Wire = callAt + 2*call.NumberedWire
+
+const (
+	textAt    = 8 + 6*4 + 5
+	missingAt = textAt + 97
+	callAt    = missingAt + 4*MissingMost
+)
 
 // Encode writes e to b, which it returns as far as it is written.
 func (e *Event) Encode(b []byte) []byte {
@@ -22,9 +28,13 @@ func (e *Event) Encode(b []byte) []byte {
 	if e.Ended {
 		b[35] = 1
 	}
-	copy(b[36:133], e.Text[:])
-	e.Call.EncodeNumbered(b[133:])
-	e.Theirs.EncodeNumbered(b[133+call.NumberedWire:])
+	b[36] = e.Missing.n
+	copy(b[textAt:missingAt], e.Text[:])
+	for i, r := range e.Missing.list {
+		le.PutUint32(b[missingAt+4*i:], uint32(r))
+	}
+	e.Call.EncodeNumbered(b[callAt:])
+	e.Theirs.EncodeNumbered(b[callAt+call.NumberedWire:])
 	return b[:Wire]
 }
 
@@ -40,10 +50,19 @@ func (e *Event) Decode(b []byte) error {
 	}
 	e.Number, e.Size = le.Uint32(b[24:]), int32(le.Uint32(b[28:]))
 	e.Code, e.Stage, e.Bytes, e.Ended = b[32], Stage(b[33]), b[34], b[35] == 1
-	copy(e.Text[:], b[36:133])
-	e.Call.DecodeNumbered(b[133:])
-	e.Theirs.DecodeNumbered(b[133+call.NumberedWire:])
-	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || b[35] > 1 || e.Size < 0 {
+	e.Missing.n = b[36]
+	copy(e.Text[:], b[textAt:missingAt])
+	for i := range e.Missing.list {
+		e.Missing.list[i] = int32(le.Uint32(b[missingAt+4*i:]))
+	}
+	e.Call.DecodeNumbered(b[callAt:])
+	e.Theirs.DecodeNumbered(b[callAt+call.NumberedWire:])
+	for _, r := range e.Missing.ints() {
+		if r < 0 {
+			return errors.New("control: an event that names no rank")
+		}
+	}
+	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || b[35] > 1 || b[36] > MissingMost || e.Size < 0 {
 		return errors.New("control: an event that makes no sense")
 	}
 	return nil
