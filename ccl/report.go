@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
@@ -47,9 +48,15 @@ func (r reporter) watch(o *plane.Options) {
 	o.OnCircle = func(w []status.Wait) {
 		c.opt.Log.Warn(circleText(w), r.attrs()...)
 	}
-	o.OnPicture = func(s []status.Status) {
-		for _, line := range r.pictureText(s) {
-			c.opt.Log.Warn(line, r.attrs()[:2]...)
+	o.OnPicture = func(code call.Code, s []status.Status) {
+		level := slog.LevelWarn
+		if Code(code) == ErrRankLost { // one warning is enough, which a rank of each host gives
+			level = slog.LevelDebug
+		}
+		if c.opt.Log.Enabled(context.Background(), level) {
+			for _, line := range r.pictureText(s) {
+				c.opt.Log.Log(context.Background(), level, line, r.attrs()[:2]...)
+			}
 		}
 		r.writePicture(s)
 	}
@@ -252,7 +259,7 @@ func (r reporter) pictureText(all []status.Status) []string {
 func (r reporter) failure(e *Error) {
 	c := r.c
 	level := slog.LevelWarn
-	if !alarming(e.Code) { // a program did it on purpose
+	if !alarming(e.Code) || e.Code == ErrRankLost && !c.eng.TellsOf(e.Peer) { // a program did it on purpose, or another rank tells
 		level = slog.LevelDebug
 	}
 	if c.opt.Log.Enabled(context.Background(), level) {

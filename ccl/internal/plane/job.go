@@ -30,10 +30,10 @@ type Job struct {
 
 	mu sync.Mutex // guards what follows
 	membership
-	comms    comms
-	sites    map[int]*Site // of this process, by host
-	all      []*Site       // the same
-	brokenAt int64         // when the first failure was heard of, since the last report of where all ranks stood; 0: none
+	comms  comms
+	sites  map[int]*Site // of this process, by host
+	all    []*Site       // the same
+	broken broken        // the first failure since the last report of where all ranks stood
 }
 
 // timing is how time passes in this process.

@@ -169,8 +169,8 @@ func (s *Site) deliver(e *event.Event) {
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
 		s.dead[int(e.Peer)] = true
 	}
-	if s.brokenAt == 0 && alarming(call.Code(e.Code)) {
-		s.brokenAt = max(s.Clock(), 1)
+	if s.broken.at == 0 && alarming(call.Code(e.Code)) {
+		s.broken = broken{max(s.Clock(), 1), call.Code(e.Code)}
 		for _, c := range s.comms.members(nil) { // all are to say where they stand
 			c.asked.Store(true)
 		}
