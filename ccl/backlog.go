@@ -112,7 +112,7 @@ func (b *backlog) run(g *group) {
 	c.life.runs.Set()
 	if g.reject != nil {
 		// Peers will wait for a call that never comes.
-		f = &call.Fault{Code: call.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{g.reject})}
+		f = rejection(c, g.reject)
 		c.eng.Fail(f)
 	} else {
 		f = c.carryOut(context.Background(), g.calls)
@@ -121,6 +121,11 @@ func (b *backlog) run(g *group) {
 		}
 	}
 	done = true
+}
+
+// rejection is the failure of c by a queued call that was rejected.
+func rejection(c *Comm, why *Error) *call.Fault {
+	return &call.Fault{Code: call.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{why})}
 }
 
 // begin waits for g's turn. It is false where the Comm has failed before.

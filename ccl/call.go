@@ -99,6 +99,9 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 			return endedBy(ctx, c, err, a)
 		}
 	}
+	if c.eng.InCall() {
+		return c.refuse(a, ErrArgument, inUse(c))
+	}
 	a.fill(k, c.rec.seq+1, count, &c.calling.factors)
 	r := c.rec.begin(k, c.eng.Now())
 	f := c.run(ctx, k)

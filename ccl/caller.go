@@ -2,6 +2,7 @@ package ccl
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -78,10 +79,16 @@ func placeOf(s *stack) string {
 		f, more := frames.Next()
 		name := strings.TrimPrefix(f.Function, "github.com/goccl/goccl/ccl")
 		if f.Line > 0 && (name == f.Function || !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "/internal/")) {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+			return lineOf(f)
 		}
 		if !more {
 			return ""
 		}
 	}
+}
+
+// lineOf is a place as people and editors find it: the folder of its package, the file and the line.
+func lineOf(f runtime.Frame) string {
+	file := filepath.ToSlash(f.File)
+	return fmt.Sprintf("%s/%s:%d", path.Base(path.Dir(file)), path.Base(file), f.Line)
 }

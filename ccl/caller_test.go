@@ -33,7 +33,7 @@ func TestCaller(t *testing.T) {
 		x := []int{1}
 		err := ccl.AllReduce(ctx, c, x, x, ccl.Sum) // line 34
 		watch.Wait()
-		assert.Equal(t, "caller_test.go:34", wants(t, err, ccl.ErrCanceled).Mine.Caller)
-		assert.Equal(t, "caller_test.go:34", place)
+		assert.Equal(t, "ccl/caller_test.go:34", wants(t, err, ccl.ErrCanceled).Mine.Caller)
+		assert.Equal(t, "ccl/caller_test.go:34", place)
 	})
 }

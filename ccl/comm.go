@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -54,7 +55,8 @@ type Options struct {
 	// with the launch, and is not told by itself. Nothing waits for the device because of OnCall,
 	// so what is still under way when the Comm is closed is not told. It is meant for metrics.
 	OnCall func(Observation)
-	// Log receives what the Comm reports. nil sends warnings and errors to slog.Default().
+	// Log receives what the Comm reports. nil sends warnings and errors to slog.Default(), or what
+	// GOCCL_LOG says: only errors with "quiet", and everything with "all".
 	Log *slog.Logger
 	// Hints tune the library of the backend.
 	Hints Hints
@@ -81,7 +83,7 @@ func (o *Options) settled() (Options, error) {
 		s.PeerTimeout = defaultPeerTimeout
 	}
 	if s.Log == nil {
-		s.Log = slog.Default()
+		s.Log = defaultLog(os.Getenv("GOCCL_LOG"))
 	}
 	if err := checkBackend(s.Backend); err != nil {
 		return s, err

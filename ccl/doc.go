@@ -12,13 +12,17 @@
 // the call itself, or, on a rank that receives nothing in that call (the root of
 // Broadcast and Scatter, the others of Reduce and Gather, Send), by a later call,
 // Wait, Err or Close, unless Options.Check is [CheckStrict]. Breaking the second
-// is a data race, which -race reports.
+// is a data race, which -race reports; without it, the second goroutine most often gets
+// [ErrArgument], which says so.
 //
 // A context ends a blocking call and a queued one differently. One that ends during a
 // blocking call or Split fails the Comm, on all ranks: the call was under way, and
 // others count on it. One that ends during [Work.Wait] ends the waiting alone: the call goes
 // on, and its slices stay in use. So a program that wants to end everything early calls
 // [Comm.Abort], and cancels its contexts for its own goroutines.
+//
+// The function that makes a Comm defers [Comm.Finish], which closes it and, after an error or a
+// panic, tells the other ranks why.
 //
 // A Comm fails once and for good, and only for ranks of its own: after one is
 // lost, every pending and later call on every survivor returns the same cause in

@@ -62,9 +62,11 @@ type Error struct {
 	Op string
 	// Rank is this rank in the Comm. Peer is the rank at fault, or -1 if none is known.
 	Rank, Peer int
-	// Missing lists the ranks that have not joined or not arrived, where they are known.
+	// Missing lists the ranks that have not joined or not arrived, where they are known: up to 16 in
+	// the failure of a Comm, the same on all ranks.
 	Missing []int
-	// Mine is this rank's call, Theirs is Peer's call. Each is nil where it is not known.
+	// Mine is this rank's call, Theirs is Peer's call: with ErrClosed its last collective. Each is nil
+	// where it is not known.
 	Mine, Theirs *Call
 	// Err is the cause: a context's error, an errno or a *VendorError, for example. It may be nil.
 	Err error
@@ -173,6 +175,9 @@ func (e *Error) what() string {
 		fmt.Fprintf(&b, "%s lost", e.rank(e.Peer))
 	case e.Code == ErrClosed && e.Peer >= 0 && e.Peer != e.Rank:
 		fmt.Fprintf(&b, "%s has closed the Comm", e.rank(e.Peer))
+		if e.Theirs != nil {
+			fmt.Fprintf(&b, " after %s", e.Theirs)
+		}
 	case e.Code == ErrClosed && e.Err != nil:
 		return e.Err.Error()
 	case e.Code == ErrClosed:
@@ -310,8 +315,8 @@ type Call struct {
 	Start, End time.Duration
 	// Factor is what an operator of Comm.Scaled multiplies by, to seven digits.
 	Factor float64
-	// Caller is the line that made the call, such as "train.go:88", if the call waited long enough
-	// to be looked at.
+	// Caller is the line that made the call, such as "llm/train.go:88", if the call waited long enough
+	// to be looked at, or has failed.
 	Caller string
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -232,6 +233,24 @@ func ExampleComm_Abort() {
 		return nil
 	})
 	// Output: true
+}
+
+// The function that makes a Comm defers Finish. Its error, or its panic, is what the other ranks get.
+func ExampleComm_Finish() {
+	use := func(ctx context.Context, c *ccl.Comm) (err error) {
+		defer c.Finish(&err)
+		if c.Rank() == 1 {
+			return errors.New("no such file")
+		}
+		return ccl.Barrier(ctx, c)
+	}
+	ranks(2, func(c *ccl.Comm) error {
+		if err := use(context.Background(), c); c.Rank() == 0 {
+			fmt.Println(errors.Is(err, ccl.ErrAborted), strings.HasSuffix(err.Error(), "aborted by rank 1: no such file"))
+		}
+		return nil
+	})
+	// Output: true true
 }
 
 // Who has closed a Comm can make no calls on it.

@@ -77,7 +77,7 @@ var mismatches = []struct {
 	{"split", func(ctx context.Context, c *ccl.Comm) error { return second(c.Split(ctx, 0, 0)) }, ccl.Barrier, "Split", "Barrier"},
 }
 
-var callSite = regexp.MustCompile(` at \w+\.go:\d+`)
+var callSite = regexp.MustCompile(` at [\w.-]+/\w+\.go:\d+`)
 
 // A call that differs on rank 1 is an ErrMismatch on every rank, at the latest in the
 // call after it. The two that met have both calls, and say so.

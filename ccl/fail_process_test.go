@@ -130,7 +130,7 @@ func TestRankEnds(t *testing.T) {
 		{"killed in a call", []ccl.Code{ccl.ErrRankLost}},
 		{"exit in a call", []ccl.Code{ccl.ErrRankLost}},
 		{"close", []ccl.Code{ccl.ErrClosed}},
-		{"panic", []ccl.Code{ccl.ErrClosed, ccl.ErrRankLost}},
+		{"panic", []ccl.Code{ccl.ErrAborted}},
 		{"abort", []ccl.Code{ccl.ErrAborted}},
 		{"abort after close", []ccl.Code{ccl.ErrClosed}},
 		{"close with work queued", []ccl.Code{ccl.ErrClosed, ccl.ErrMismatch}},

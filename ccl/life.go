@@ -60,12 +60,18 @@ const closeGrace = 500 * time.Millisecond
 
 // Close leaves c: it waits for queued calls, at most PeerTimeout, and frees what c
 // holds. It is not collective; a peer that calls on gets ErrClosed naming this rank.
+// What this rank has sent reaches its peers, whenever they receive it, and whatever other Comms are
+// open when the process ends. Each Comm of NewComm, Join, Split and Shrink is closed by itself; where
+// one is open at the end of the process, its peers get ErrRankLost there.
 // It may be called from any goroutine, and from OnFailure: a call, Split or Shrink under
 // way on another goroutine ends with ErrClosed, unless it has just succeeded. Closing
 // twice does nothing, nor does closing in a forked child.
 func (c *Comm) Close() error {
 	if c.none() || proc.Forked() || !c.life.closed.CompareAndSwap(false, true) {
 		return nil
+	}
+	if cause := unwinding(); cause != nil { // else the others would learn only that this rank has closed c
+		c.Abort(cause)
 	}
 	limit := c.opt.PeerTimeout
 	if limit < 0 {
@@ -78,7 +84,7 @@ func (c *Comm) Close() error {
 	c.backlog.turn.ring() // a call that waits for queued ones gives up
 	c.backlog.mu.Unlock()
 	if c.life.quiet(&c.backlog, until) {
-		return c.release()
+		return release(c)
 	}
 	if c.life.failure.Load() == nil {
 		c.eng.Ended(&call.Fault{Code: call.Closed, Peer: c.Rank(), Err: errors.New("closed with calls in progress")})
@@ -87,11 +93,11 @@ func (c *Comm) Close() error {
 		until = grace
 	}
 	if c.life.quiet(&c.backlog, until) {
-		return c.release()
+		return release(c)
 	}
 	go func() {
 		c.life.quiet(&c.backlog, time.Time{})
-		c.release()
+		release(c)
 	}()
 	return c.Err()
 }
@@ -115,9 +121,9 @@ func (l *life) quiet(b *backlog, until time.Time) bool {
 }
 
 // release frees what c holds. Nobody uses it.
-func (c *Comm) release() error {
+func release(c *Comm) error {
 	c.backlog.mu.Lock()
-	own := c.backlog.own
+	own, rejected := c.backlog.own, c.backlog.ends.reject
 	if t := c.backlog.overdue.timer; t != nil { // which would keep c, and the memory of its host, until it looks again
 		t.Stop()
 	}
@@ -126,7 +132,9 @@ func (c *Comm) release() error {
 		own.Close()
 	}
 	if c.life.failure.Load() == nil { // what a rank that waited for nobody has not heard of yet
-		if f := c.eng.Odd(); f != nil {
+		if rejected != nil { // it is being decided
+			c.eng.Ended(rejection(c, rejected))
+		} else if f := c.eng.Odd(); f != nil {
 			c.eng.Ended(f)
 		}
 	}

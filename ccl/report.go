@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
@@ -47,9 +48,15 @@ func (r reporter) watch(o *plane.Options) {
 	o.OnCircle = func(w []status.Wait) {
 		c.opt.Log.Warn(circleText(w), r.attrs()...)
 	}
-	o.OnPicture = func(s []status.Status) {
-		for _, line := range r.pictureText(s) {
-			c.opt.Log.Warn(line, r.attrs()[:2]...)
+	o.OnPicture = func(code call.Code, s []status.Status) {
+		level := slog.LevelWarn
+		if Code(code) == ErrRankLost { // one warning is enough, which a rank of each host gives
+			level = slog.LevelDebug
+		}
+		if c.opt.Log.Enabled(context.Background(), level) {
+			for _, line := range r.pictureText(s) {
+				c.opt.Log.Log(context.Background(), level, line, r.attrs()[:2]...)
+			}
 		}
 		r.writePicture(s)
 	}
@@ -79,6 +86,9 @@ func (r reporter) lateText(l *status.Late) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
 	switch {
+	case l.Stuck != nil:
+		b.WriteString(stuckText(l))
+		return b.String()
 	case len(l.Late) == 0 && len(l.Unheard) == 0:
 		b.WriteString(" all ranks are in it")
 		return b.String()
@@ -108,6 +118,19 @@ func (r reporter) lateText(l *status.Late) string {
 		fmt.Fprintf(&b, "; no answer from %s", r.inJob(l.Waits.Comm, l.Unheard))
 	}
 	return b.String()
+}
+
+// stuckText is what is said of a message whose two ends are there, and which does not move. It reads like:
+// rank 1 on host b is in the matching Recv, and nothing moves between the two: 65536 of 33554432 bytes have.
+func stuckText(l *status.Late) string {
+	text := fmt.Sprintf(" %s on host %s is in the matching %s, and nothing moves between the two", rankOf(l.Stuck), l.Stuck.Host(), Kind(l.Stuck.Call.Kind))
+	if l.Of > 0 {
+		text += fmt.Sprintf("; %d of %d bytes have", l.Done, l.Of)
+	}
+	if l.Stuck.Node != l.Waits.Node {
+		text += ". Where small messages pass and large ones do not, compare the MTU of both hosts and of the network between them"
+	}
+	return text
 }
 
 // rankOf reads like: rank 1 (world rank 5)
@@ -149,10 +172,27 @@ func circleText(circle []status.Wait) string {
 		fmt.Fprintf(&b, " rank %d in %s #%d waits for %d", w.World, w.Name(), callOf(&w.Call).Seq, w.On)
 	}
 	b.WriteString(".")
+	switch all := circleKind(circle); all {
+	case KindSend:
+		b.WriteString(" All of them are in Send, and none in Recv: let one receive first, or use SendRecv.")
+	case KindRecv:
+		b.WriteString(" All of them are in Recv, and none in Send: let one send first, or use SendRecv.")
+	}
 	for _, w := range circle {
 		fmt.Fprintf(&b, " Rank %d on host %s: %s.", w.World, w.Host(), callIn(&w.Status))
 	}
 	return b.String()
+}
+
+// circleKind is the kind of the calls of all ranks of a circle, 0 where they differ.
+func circleKind(circle []status.Wait) Kind {
+	kind := Kind(circle[0].Call.Kind)
+	for _, w := range circle {
+		if Kind(w.Call.Kind) != kind {
+			return 0
+		}
+	}
+	return kind
 }
 
 // pictureText says, Comm by Comm, at which call its ranks stood: a line for those that did the same.
@@ -219,7 +259,7 @@ func (r reporter) pictureText(all []status.Status) []string {
 func (r reporter) failure(e *Error) {
 	c := r.c
 	level := slog.LevelWarn
-	if !alarming(e.Code) { // a program did it on purpose
+	if !alarming(e.Code) || e.Code == ErrRankLost && !c.eng.TellsOf(e.Peer) { // a program did it on purpose, or another rank tells
 		level = slog.LevelDebug
 	}
 	if c.opt.Log.Enabled(context.Background(), level) {

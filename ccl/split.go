@@ -15,7 +15,8 @@ import (
 // Split partitions c: the ranks with the same color form a new Comm, ordered by key and then by old
 // rank, as with MPI_Comm_split. All ranks of c must call it. A rank with a negative color gets a
 // nil Comm, whose Rank is -1 and Size 0, and which refuses every call. The new Comm has c's
-// Options.
+// Options. It is to be closed like c: closing c does not close it, and a process that ends with any
+// Comm open counts as lost on all Comms that it has not closed.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	return c.split(ctx, color, key, nil)
 }
@@ -57,6 +58,9 @@ func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*
 	}
 	if err := c.drain(ctx); err != nil {
 		return nil, endedBy(ctx, c, err, a)
+	}
+	if c.eng.InCall() {
+		return nil, c.refuse(a, ErrArgument, inUse(c))
 	}
 	if !c.life.enter() {
 		return nil, c.refuse(a, ErrClosed, nil)

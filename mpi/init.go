@@ -49,7 +49,7 @@ var process struct {
 	versionAll string
 	path       string
 
-	yielded atomic.Int64 // when a goroutine that makes blocking calls last gave way, Unix time in nanoseconds
+	yielded atomic.Int64 // when a goroutine that makes blocking calls last gave way, in nanoseconds since loaded
 }
 
 // A goroutine that has run for 10 ms without giving way is to be preempted. One that is inside C cannot be: Go's monitor
@@ -61,8 +61,11 @@ const (
 	yieldFrom  = 1 << 10 // elements: what takes less than a microsecond is not burdened with reading the clock
 )
 
+// loaded is a little before the program began: the first goroutine that asks gives way.
+var loaded = time.Now().Add(-yieldAfter)
+
 func yieldNow(now time.Time) bool {
-	t := now.UnixNano()
+	t := int64(now.Sub(loaded))
 	if t-process.yielded.Load() < int64(yieldAfter) {
 		return false
 	}

@@ -26,21 +26,27 @@ const (
 )
 
 func main() {
-	ctx := context.Background()
-	c, err := ccl.Join(ctx, &ccl.Options{RankOrder: true})
-	if err != nil {
+	if err := run(context.Background()); err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close()
+}
+
+func run(ctx context.Context) (err error) {
+	c, err := ccl.Join(ctx, &ccl.Options{RankOrder: true})
+	if err != nil {
+		return err
+	}
+	defer c.Finish(&err)
 	first, last, weights, err := train(ctx, c)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	if c.Rank() == 0 {
 		fmt.Printf("%d ranks: loss %.6f before, %.6f after %d steps\n", c.Size(), first, last, steps)
 		fmt.Printf("weights: sha256 %.16x: the same bits on 1, 2 and 4 ranks, since RankOrder adds the gradients of the %d shards in one order\n",
 			fingerprint(weights), shards)
 	}
+	return nil
 }
 
 // train returns the loss before the first and after the last step, and the weights.

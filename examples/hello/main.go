@@ -14,21 +14,27 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
-	c, err := ccl.Join(ctx, nil)
-	if err != nil {
+	if err := run(context.Background()); err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close()
+}
+
+func run(ctx context.Context) (err error) {
+	c, err := ccl.Join(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Finish(&err)
 
 	at := c.Place()
 	fmt.Printf("rank %d of %d, on %s: number %d of the %d there\n", c.Rank(), c.Size(), at.Host, at.Local, at.Locals)
 
 	sum := []int64{int64(c.Rank())}
 	if err := ccl.AllReduce(ctx, c, sum, sum, ccl.Sum); err != nil {
-		log.Fatal(err)
+		return err
 	}
 	if c.Rank() == 0 {
 		fmt.Printf("the ranks add up to %d\n", sum[0])
 	}
+	return nil
 }

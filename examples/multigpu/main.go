@@ -21,20 +21,26 @@ const (
 )
 
 func main() {
-	ctx := context.Background()
+	if err := average(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func average(ctx context.Context) (err error) {
 	c, err := ccl.Join(ctx, nil)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	defer c.Close()
+	defer c.Finish(&err)
 	at, wrong, err := run(ctx, c)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	if wrong > 0 {
-		log.Fatalf("rank %d: %d wrong elements", c.Rank(), wrong)
+		return fmt.Errorf("rank %d: %d wrong elements", c.Rank(), wrong)
 	}
 	fmt.Printf("rank %d of %d on %s: %d steps of %d buckets averaged, all right\n", c.Rank(), c.Size(), at, steps, buckets)
+	return nil
 }
 
 // run makes the steps. It returns where the data lay, and how many elements of the results were wrong.

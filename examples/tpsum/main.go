@@ -18,15 +18,18 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
+	if err := run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) (err error) {
 	c, err := ccl.Join(ctx, nil)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	defer c.Close()
-	if err := sums(ctx, c, os.Stdout); err != nil {
-		log.Fatal(err)
-	}
+	defer c.Finish(&err)
+	return sums(ctx, c, os.Stdout)
 }
 
 const columns = 4

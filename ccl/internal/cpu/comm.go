@@ -92,6 +92,9 @@ func (c *Comm) Close() {
 	var made []shm.Place
 	if last {
 		made = memoryOf(c.Host, c.Local)
+		if c.Cause.Load() == nil {
+			c.AnnounceClosed()
+		}
 	}
 	c.links.Close()
 	for _, at := range c.Views {

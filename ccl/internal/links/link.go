@@ -130,6 +130,9 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 	if e := ctx.Err(); e != nil {
 		return c.Stop(call.CtxFault(e, []int{l.peer}))
 	}
+	if f := c.Outlived(); f != nil {
+		return c.Stop(f)
+	}
 	if errors.Is(err, tcp.ErrGone) {
 		return c.Stop(call.NewFault(call.Closed, l.peer, ""))
 	}
@@ -178,6 +181,9 @@ func (c *ends) broken(peer int, err error) *call.Fault {
 	if f := c.reported(peer); f != nil {
 		return f
 	}
+	if f := c.Outlived(); f != nil {
+		return c.Stop(f)
+	}
 	if c.hasClosed(peer) || c.Site.LeftInOrder(c.Members.World(peer)) {
 		return c.Stop(call.NewFault(call.Closed, peer, ""))
 	}
@@ -193,7 +199,7 @@ func (c *ends) reported(peer int) *call.Fault {
 		if f := c.Cause.Load(); f != nil {
 			return f
 		}
-		if peer >= 0 && c.Site.KnownLeft(c.Members.World(peer)) {
+		if peer >= 0 && c.Site.KnownLeft(c.Members.World(peer)) || c.Outlived() != nil {
 			return nil
 		}
 		c.Site.Scan()
@@ -206,7 +212,11 @@ func (c *ends) reported(peer int) *call.Fault {
 func (c *ends) farewell(h *head, peer int) *call.Fault {
 	switch h.kind {
 	case messageBye:
-		return call.NewFault(call.Closed, peer, "")
+		f := call.NewFault(call.Closed, peer, "")
+		if last := h.record; last.Kind != 0 {
+			f.Theirs = &last
+		}
+		return f
 	case messageFailed:
 		if h.step == 0 || h.step > uint32(call.Closed) {
 			return call.NewFault(call.RankLost, peer, "")
@@ -244,6 +254,9 @@ func (c *ends) hasClosed(peer int) bool {
 // why the Comm has failed.
 func (c *ends) SayBye() {
 	h := head{comm: c.ID(), kind: messageBye}
+	if c.Calls > uint64(c.Start) {
+		h.record = c.Entered(0)
+	}
 	if f := c.Cause.Load(); f != nil {
 		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(c.Blamed(f))
 	}

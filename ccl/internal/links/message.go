@@ -122,6 +122,19 @@ func (c *messages) Await(d time.Duration) bool {
 	return c.waits.Wait(d)
 }
 
+// Moved is how many bytes of the messages have moved.
+func (c *messages) Moved() (m plane.Moved) {
+	for _, s := range c.tx {
+		m.Done += int64(s.moved())
+		m.Of += int64(max(len(s.body), s.moved()))
+	}
+	for _, r := range c.rx {
+		m.Done += int64(r.in)
+		m.Of += int64(len(r.to))
+	}
+	return m
+}
+
 // patience is how a loop that moves messages waits while none moves.
 type patience struct {
 	plane.Waiter

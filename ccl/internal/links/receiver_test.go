@@ -103,7 +103,8 @@ func TestWrongHead(t *testing.T) {
 		{"another step", func(h *head) { h.step++ }, call.Mismatch, peer, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}},
 		{"another length", func(h *head) { h.bytes-- }, call.Mismatch, peer, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}},
 		{"another Comm", func(h *head) { h.comm++ }, call.Mismatch, peer, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}},
-		{"the peer closes", func(h *head) { h.kind = messageBye }, call.Closed, peer, nil, nil},
+		{"the peer closes", func(h *head) { h.kind = messageBye }, call.Closed, peer, nil, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}},
+		{"the peer closes without a call", func(h *head) { h.kind, h.record = messageBye, call.Record{} }, call.Closed, peer, nil, nil},
 		{"the peer has failed", func(h *head) { h.kind, h.step, h.record.Root = messageFailed, uint32(call.Aborted), peer }, call.Aborted, peer, nil, nil},
 		{"damaged", nil, call.Backend, peer, nil, nil},
 	} {

@@ -20,7 +20,8 @@ type board struct {
 	world  atomic.Uint64 // the region of the job's first Comm
 	pulses atomic.Uint64 // the table of pulses
 	layout tuning.Layout // does not change
-	_      [80]byte
+	told   mourned
+	_      [80 - unsafe.Sizeof(mourned{})]byte
 	log    event.Log
 	status status.Log
 }

@@ -18,7 +18,19 @@ const (
 	publishAfter = 500 * time.Millisecond
 	follow       = 4 * time.Second       // for which changes are told after another rank was heard to wait
 	publishEvery = 50 * time.Millisecond // at most
+	stuckAfter   = 3 * time.Second       // for which a message whose two ends are there may not move, before that is reported
 )
+
+// stallAfter is how long the call of s may wait before that is reported, 0 for ever.
+func (c *state) stallAfter(s *status.Status) time.Duration {
+	if w := c.Opt.StallWarn; w <= stuckAfter || s.Peer < 0 || !call.IsPairwise(s.Call.Kind) {
+		return w
+	}
+	if o, ok := c.Site.Statuses.At(c.id, s.Peer); ok && status.Meets(s, &o) {
+		return stuckAfter
+	}
+	return c.Opt.StallWarn
+}
 
 // check is the monitor's look at c.
 func (c *Member) check(now int64) {
@@ -56,9 +68,9 @@ func (c *Member) check(now int64) {
 		if !sameStanding(&s, &n.published) || now-n.publishedAt >= int64(status.Again(c.Size())) {
 			c.publish(s, now)
 		}
-		if w := int64(c.Opt.StallWarn); w > 0 && now-since >= w && n.warned != since+1 {
+		if w := int64(c.stallAfter(&s)); w > 0 && now-since >= w && n.warned != since+1 {
 			n.warned = since + 1
-			c.Site.reportStall(c, s)
+			c.Site.reportStall(c, s, n.pair.moved)
 		}
 	case n.heardAt != 0 && now-n.heardAt >= int64(follow) && n.published.Doing != status.Waits:
 		n.heardAt = 0

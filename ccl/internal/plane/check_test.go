@@ -40,7 +40,7 @@ func TestCheckPublishes(t *testing.T) {
 			at += int64(status.Again(2))
 			c.check(at)
 			require.Equal(t, map[int32][2]int{0: {2, int(status.Waits)}}, numbers(c), "it still waits")
-			c.notePeer(-1)
+			c.noteAgain(&Waiter{}, -1)
 			c.check(at + 1)
 			require.Equal(t, map[int32][2]int{0: {3, int(status.Waits)}}, numbers(c), "for others")
 			c.EndSleep()
@@ -92,7 +92,7 @@ func TestCheckAfterFailure(t *testing.T) {
 func TestNeedsMonitor(t *testing.T) {
 	for name, change := range map[string]func(c *Member){
 		"nothing":                      func(*Member) {},
-		"a call sleeps":                func(c *Member) { c.noteSleep(&call.Call{}, 1) },
+		"a call sleeps":                func(c *Member) { c.noteSleep(&call.Call{}, &Waiter{}, 1) },
 		"another rank waits":           func(c *Member) { c.asked.Store(true) },
 		"has waited":                   func(c *Member) { c.note.heardAt = 1 },
 		"others believe that it waits": func(c *Member) { c.note.published.Doing = status.Waits },

@@ -30,10 +30,10 @@ type Job struct {
 
 	mu sync.Mutex // guards what follows
 	membership
-	comms    comms
-	sites    map[int]*Site // of this process, by host
-	all      []*Site       // the same
-	brokenAt int64         // when the first failure was heard of, since the last report of where all ranks stood; 0: none
+	comms  comms
+	sites  map[int]*Site // of this process, by host
+	all    []*Site       // the same
+	broken broken        // the first failure since the last report of where all ranks stood
 }
 
 // timing is how time passes in this process.
@@ -130,6 +130,13 @@ func (j *Job) tryHold() bool {
 	return true
 }
 
+// isLastHold reports whether one Comm alone keeps the job alive in this process.
+func (j *Job) isLastHold() bool {
+	jobs.Lock()
+	defer jobs.Unlock()
+	return j.refs == 1
+}
+
 // Leave takes one away; the last ends the job in this process.
 func (j *Job) Leave() {
 	jobs.Lock()
@@ -205,7 +212,13 @@ func (j *Job) Ended() { j.WakeMonitor() }
 func (j *Job) add(c *Member) {
 	j.mu.Lock()
 	j.comms.add(c)
+	early := slices.Clone(j.early)
 	j.mu.Unlock()
+	for _, h := range early {
+		if h.comm == c.id {
+			c.noteClosed(h.rank)
+		}
+	}
 	for _, e := range j.undecided.History() {
 		if call.Code(e.Code) <= call.Closed {
 			j.failMember(c, &e)
@@ -241,6 +254,7 @@ func (j *Job) checkMembers(now int64) (waits bool) {
 		}
 		c.WakeCall()
 		c.checkAbortWord(j.Lived.Now())
+		c.endLastCall(now)
 		c.watchForeign(now)
 		c.check(now)
 		waits = waits || c.needsMonitor()

@@ -36,10 +36,15 @@ func (c *state) awaited(s *status.Status) int32 {
 func (c *state) Unfinished(ended, why error, missing []int) *call.Fault {
 	f := call.CtxFault(ended, missing)
 	f.Err = why
+	all := c.Site.Statuses.Of(0)
+	if text := circleOf(all, c.id, int32(c.rank)); text != "" {
+		f.Peer, f.Missing, f.Own, f.Err = -1, nil, false, fmt.Errorf("%s: %w", text, why)
+		return f
+	}
 	if len(missing) == 0 {
 		return f
 	}
-	ws, me := status.WaitsIn(c.Site.Statuses.Of(0), c.Site.Clock(), max(c.Opt.Timeout/2, time.Second)), int32(c.Members.World(c.rank))
+	ws, me := status.WaitsIn(all, c.Site.Clock(), max(c.Opt.Timeout/2, time.Second)), int32(c.Members.World(c.rank))
 	var here []int // ranks of c that wait for nobody
 	other, by := int32(-1), (*status.Status)(nil)
 	for _, r := range missing {
@@ -65,6 +70,53 @@ func (c *state) Unfinished(ended, why error, missing []int) *call.Fault {
 		f.Err = fmt.Errorf("world rank %d is late in %s: %w", other, by.Name(), why)
 	}
 	return f
+}
+
+// circleOf names the deadlock of which rank me of a Comm is a part, if it is in one. It reads like:
+// deadlock: rank 0 waits for 1 in tp #5, 1 for 0 in dp #7
+func circleOf(all []status.Status, comm uint64, me int32) string {
+	circle := status.Circle(all)
+	if !slices.ContainsFunc(circle, func(w status.Wait) bool { return w.Comm == comm && w.Rank == me }) {
+		return ""
+	}
+	first := 0 // all ranks of it are to say the same
+	for i, w := range circle {
+		if w.World < circle[first].World {
+			first = i
+		}
+	}
+	text := "deadlock: rank"
+	for i := range circle {
+		w := circle[(first+i)%len(circle)]
+		seq := w.Call.Seq
+		if w.Call.Number != 0 {
+			seq = w.Call.Number
+		}
+		switch {
+		case i == 0:
+			text += fmt.Sprintf(" %d waits for %d in %s #%d", w.World, w.On, w.Name(), seq)
+		default:
+			text += fmt.Sprintf(", %d for %d in %s #%d", w.World, w.On, w.Name(), seq)
+		}
+	}
+	if verb := allIn(circle); verb != "" {
+		text += ", " + verb
+	}
+	return text
+}
+
+// allIn says what all ranks of a circle are in, where that alone is why they wait.
+func allIn(circle []status.Wait) string {
+	all := func(k call.Kind) bool {
+		return !slices.ContainsFunc(circle, func(w status.Wait) bool { return w.Call.Kind != k })
+	}
+	switch {
+	case all(call.Recv):
+		return "all in Recv"
+	case all(call.Send):
+		return "all in Send"
+	}
+	return ""
 }
 
 // overdue is the fault of a call that has taken Options.Timeout.
@@ -128,8 +180,19 @@ func (c *shared) lateHere() []int {
 func (c *shared) closedLate() *call.Fault {
 	for _, r := range c.lateHere() {
 		if c.Local.State(c.Topo.Local(r)).Load() == region.StateClosed {
-			return call.NewFault(call.Closed, r, "")
+			return c.closedBy(r)
 		}
 	}
 	return nil
+}
+
+// closedBy is the failure of the Comm since rank r of this host has closed it, with the collective that was r's last.
+func (c *shared) closedBy(r int) *call.Fault {
+	f := call.NewFault(call.Closed, r, "")
+	l := c.Topo.Local(r)
+	place, _ := c.Local.Collective(l)
+	if last, ok := c.Local.Made(l, place); ok && last.Kind != 0 {
+		f.Theirs = &last
+	}
+	return f
 }

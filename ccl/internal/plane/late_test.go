@@ -55,6 +55,32 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
+// A rank that gives up in a circle of waits says so, and blames nobody; a rank beside the circle does not.
+func TestUnfinishedInADeadlock(t *testing.T) {
+	recv := func(rank, from int32) status.Status {
+		s := status.Status{Comm: 1, Rank: rank, World: rank, For: -1, Peer: from, To: -1, Size: 4, Doing: status.Waits,
+			Call: call.Record{Kind: call.Recv, Seq: 3, Number: 7, Root: from}}
+		s.SetName("tp")
+		return s
+	}
+	for me, want := range []string{
+		"deadlock: rank 0 waits for 2 in tp #7, 2 for 1 in tp #7, 1 for 0 in tp #7, all in Recv: too late",
+		"deadlock: rank 0 waits for 2 in tp #7, 2 for 1 in tp #7, 1 for 0 in tp #7, all in Recv: too late",
+		"deadlock: rank 0 waits for 2 in tp #7, 2 for 1 in tp #7, 1 for 0 in tp #7, all in Recv: too late", "too late",
+	} {
+		s := newSite(&Job{}, 0)
+		for _, st := range []status.Status{recv(0, 2), recv(1, 0), recv(2, 1)} {
+			s.Statuses.Keep(&st, s.Clock())
+		}
+		c := &Member{}
+		c.identity = identity{id: 1, rank: me, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
+		c.Site = s
+		f := c.Unfinished(context.DeadlineExceeded, errors.New("too late"), nil)
+		require.EqualError(t, f.Err, want, "rank %d", me)
+		require.Equal(t, -1, f.Peer)
+	}
+}
+
 // Of the ranks that have not come to a rank's last collective those that are furthest behind keep the others waiting, and of
 // these the ones that do not wait themselves.
 func TestLateRanks(t *testing.T) {

@@ -55,8 +55,15 @@ func (c *Member) Fail(f *call.Fault) {
 		return
 	}
 	defer c.Site.Leave()
-	if c.Closed.Load() || !c.Proposal.CompareAndSwap(nil, f) {
+	if c.Closed.Load() {
 		return
+	}
+	f.Missing = f.Missing[:min(len(f.Missing), event.MissingMost)] // as all the others have it
+	if !c.Proposal.CompareAndSwap(nil, f) {
+		if f = c.Outlived(); f == nil {
+			return
+		}
+		c.FailHere(f) // the call under way was not to be the last
 	}
 	e := eventOf(c, f)
 	if e.IsDisputed(c.Size()) {
@@ -86,7 +93,11 @@ func (c *Member) Ended(f *call.Fault) *call.Fault {
 func (c *failure) Interrupt() { c.Closing.Store(true) }
 
 // FailHere fails the Comm on this rank, and wakes the ranks of this host.
-func (c *Member) FailHere(f *call.Fault) bool {
+func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
+
+// failOn is FailHere of c. If aloud, the ranks of this host are told by the abort word of the Comm: not where this rank is in no
+// call and those that are in one are to go on.
+func failOn(c *Member, f *call.Fault, aloud bool) bool {
 	if c.Cause.Load() == nil {
 		c.note.Lock()
 		if s, _, ok := c.status(c.Site.Clock()); ok && c.note.atEnd == nil {
@@ -102,7 +113,9 @@ func (c *Member) FailHere(f *call.Fault) bool {
 	}
 	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
 	// (see MayTouch).
-	c.Local.Abort().CompareAndSwap(0, 1+uint64(c.Me))
+	if aloud {
+		c.Local.Abort().CompareAndSwap(0, 1+uint64(c.Me))
+	}
 	sleeping := c.ClaimSleepers()
 	if !c.Cause.CompareAndSwap(nil, f) {
 		c.Life.Unlock()
@@ -110,7 +123,7 @@ func (c *Member) FailHere(f *call.Fault) bool {
 		return false
 	}
 	c.Proposal.CompareAndSwap(nil, f)
-	c.failedAt.Store(time.Now().UnixNano())
+	c.failedAt.Store(int64(time.Since(c.Site.Born)))
 	c.Life.Unlock()
 	c.Ring(sleeping)
 	c.WakeCall()
@@ -137,15 +150,21 @@ const (
 )
 
 func (c *Member) Linger() {
-	at, f := c.failedAt.Load(), c.Cause.Load()
-	switch {
-	case f == nil || c.Size() == 1:
-	case c.Topo.Nodes() > 1:
-		time.Sleep(lingerFor - time.Since(time.Unix(0, at)))
-	case alarming(f.Code):
-		time.Sleep(lingerHere - time.Since(time.Unix(0, at)))
+	f := c.Cause.Load()
+	if f == nil || c.Size() == 1 {
+		return
 	}
+	limit := lingerFor
+	if c.Topo.Nodes() == 1 {
+		if limit = lingerHere; !alarming(f.Code) {
+			return
+		}
+	}
+	time.Sleep(remaining(limit, time.Since(c.Site.Born)-time.Duration(c.failedAt.Load())))
 }
+
+// remaining is what is left of limit once so much of it has passed: never more than limit, whatever clocks say.
+func remaining(limit, passed time.Duration) time.Duration { return limit - max(passed, 0) }
 
 // alarming reports whether a failure is one that nobody has asked for.
 func alarming(code call.Code) bool {
@@ -229,6 +248,10 @@ func (c *shared) Apart() string { return c.apart }
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
 	e := event.New(c.id, f.Code, c.Blamed(f), c.rank, c.Site.Node, f.Err)
+	e.SetMissing(f.Missing)
+	if f.Code == call.Closed && f.Theirs != nil {
+		e.Theirs = *f.Theirs
+	}
 	if f.Code != call.Mismatch {
 		return e
 	}

@@ -2,6 +2,7 @@ package plane
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,4 +27,15 @@ func TestMemberOfTwoHosts(t *testing.T) {
 	require.Nil(t, c.Failure())
 	c.SetName("tp")
 	require.Equal(t, "tp", c.Name())
+}
+
+// A Close after a failure waits for what is left of its time, and never for longer than all of it, though a clock may have
+// been set back since the failure.
+func TestRemaining(t *testing.T) {
+	for _, tc := range []struct{ passed, left time.Duration }{
+		{0, lingerFor}, {lingerFor / 4, 3 * lingerFor / 4}, {lingerFor, 0}, {-time.Hour, lingerFor},
+	} {
+		require.Equal(t, tc.left, remaining(lingerFor, tc.passed), tc.passed)
+	}
+	require.Negative(t, remaining(lingerFor, time.Hour))
 }

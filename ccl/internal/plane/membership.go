@@ -15,6 +15,7 @@ type membership struct {
 	fallen  map[int]bool    // those that are said to be lost, whether that is believed yet or not
 	first   map[int]int     // by host, which of its ranks leads it, where that is not the first
 	vacant  map[int]absence // hosts whose lead has gone, and the next has not come
+	early   []hostClosed    // the last Comms that all ranks of another host have closed
 }
 
 func newMembership() membership {

@@ -171,7 +171,7 @@ func (s *Site) listenTo(c *control.Conn) {
 			s.checkCutShort(c.First)
 		default:
 			s.drop(c)
-			s.lostNeighbor(c, errors.New("its process ended, or its host cannot be reached"))
+			s.lostNeighbor(c, fmt.Errorf("%w, or its host cannot be reached", errEnded))
 		}
 		return
 	}

@@ -20,7 +20,7 @@ func TestLateRestOfAFrame(t *testing.T) {
 	defer b.Close()
 	e := event.New(8, call.Aborted, 5, 3, 2, nil)
 	body := e.Encode(make([]byte, event.Wire))
-	frame := append([]byte{byte(control.FrameHead + len(body)), 0, control.FrameEvent, control.FrameVersion}, body...)
+	frame := append([]byte{byte((control.FrameHead + len(body)) & 0xff), byte((control.FrameHead + len(body)) >> 8), control.FrameEvent, control.FrameVersion}, body...)
 	s := newSite(&Job{}, 0) // nobody moves its clock on: it is as if the process were stopped
 	s.peer = 10 * time.Millisecond
 	c := &control.Conn{Conn: a}

@@ -16,6 +16,7 @@ type note struct {
 	call   call.Record
 	calls  uint64
 	peer   int32
+	pair   pairNote
 	since  int64 // coarse, as all times here
 
 	looked      uint64 // the calls whose order has been compared: 1 + their number
@@ -27,12 +28,37 @@ type note struct {
 	atEnd       *status.Status
 }
 
+// pairNote is what a note says of a call between two ranks.
+type pairNote struct {
+	to      int32 // of a SendRecv; else -1
+	several bool  // the call is several messages
+	moved   Moved // by it, when it last went to sleep
+}
+
 // noteSleep notes that the call under way sleeps, waiting for peer.
-func (c *Member) noteSleep(k *call.Call, peer int) {
+func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
 	n := &c.note
 	n.Lock()
+	n.pair = pairNote{to: -1, moved: w.moved()}
+	switch {
+	case k.Kind == call.SendRecv:
+		n.pair.to = int32(k.To)
+	case call.IsPairwise(k.Kind):
+		n.pair.several = w.Several && !c.Opt.Strict // else the other message is the confirmation
+	}
 	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.Calls, int32(peer), c.Began
 	n.Unlock()
+}
+
+// InCall reports whether a call is under way. Only the goroutine that makes the calls may ask, when it is in none: it finds
+// that another one is, by what that has noted anyway. As with Go's maps there is no lock, so not all are found.
+func (c *state) InCall() bool { return c.Running != nil || c.note.asleep }
+
+// Sleeping is the call that sleeps, if one does.
+func (c *state) Sleeping() (call.Record, bool) {
+	c.note.Lock()
+	defer c.note.Unlock()
+	return c.note.call, c.note.asleep
 }
 
 // EndSleep notes that the sleep of the call under way has ended.
@@ -53,11 +79,11 @@ func (c *Member) NoteProgress() {
 	n.Unlock()
 }
 
-// notePeer notes that the sleeping call waits for another rank.
-func (c *Member) notePeer(peer int) {
+// noteAgain notes that the sleeping call waits once more, perhaps for another rank.
+func (c *Member) noteAgain(w *Waiter, peer int) {
 	n := &c.note
 	n.Lock()
-	n.peer = int32(peer)
+	n.peer, n.pair.moved = int32(peer), w.moved()
 	n.Unlock()
 }
 
@@ -65,7 +91,7 @@ func (c *Member) notePeer(peer int) {
 func (c *state) status(now int64) (s status.Status, since int64, ok bool) {
 	n := &c.note
 	s = status.Status{Comm: c.id, Rank: int32(c.rank), Size: int32(c.Size()), World: int32(c.Members.World(c.rank)),
-		Node: int32(c.Site.Node), Peer: -1, For: -1, Failed: c.Cause.Load() != nil}
+		Node: int32(c.Site.Node), Peer: -1, To: -1, For: -1, Failed: c.Cause.Load() != nil}
 	c.Life.Lock()
 	if c.Gone {
 		c.Life.Unlock()
@@ -85,7 +111,7 @@ func (c *state) status(now int64) (s status.Status, since int64, ok bool) {
 	case n.asleep && n.calls == s.Calls:
 		s.Doing, s.Peer, since = status.Waits, n.peer, n.since
 		if call.IsPairwise(n.call.Kind) {
-			s.Call = n.call
+			s.Call, s.To, s.Several = n.call, n.pair.to, n.pair.several
 		}
 	case c.Opt.Busy != nil && c.Opt.Busy():
 		s.Doing = status.AtWork

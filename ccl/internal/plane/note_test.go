@@ -22,7 +22,7 @@ func TestStatusOfARank(t *testing.T) {
 		require.True(t, ok)
 		return s
 	}
-	outside := status.Status{Comm: WorldID, Rank: 1, Size: 3, World: 1, Peer: -1, For: -1}
+	outside := status.Status{Comm: WorldID, Rank: 1, Size: 3, World: 1, Peer: -1, To: -1, For: -1}
 	require.Equal(t, outside, at(0))
 	enter(c, call.AllReduce)
 	outside.Calls, outside.Call = 1, c.Entered(0)
@@ -37,7 +37,7 @@ func TestStatusOfARank(t *testing.T) {
 	waits := outside
 	waits.Doing, waits.Peer, waits.Waited = status.Waits, 2, 7
 	require.Equal(t, waits, at(12*ms))
-	c.notePeer(0)
+	c.noteAgain(&Waiter{}, 0)
 	waits.Peer = 0
 	require.Equal(t, waits, at(12*ms))
 	c.Site.Stamp(c.Site.Born.Add(10*time.Millisecond), false)
@@ -64,7 +64,7 @@ func TestOnStream(t *testing.T) {
 	require.False(t, c.note.onStream(nil))
 	require.True(t, c.note.onStream(&call.Call{Queued: true}))
 	require.False(t, c.note.onStream(&call.Call{}))
-	c.noteSleep(&call.Call{Queued: true}, 1)
+	c.noteSleep(&call.Call{Queued: true}, &Waiter{}, 1)
 	require.True(t, c.note.onStream(nil))
 	c.EndSleep()
 	require.False(t, c.note.onStream(nil))

@@ -20,11 +20,11 @@ type Options struct {
 	OnSleep     func(*call.Call)  // called by a call that has waited for long, on its goroutine, once
 
 	// What reports need and where they go. All of them may be nil. Busy and Caller are called by the monitor.
-	Host      string                // this host's name
-	StallWarn time.Duration         // after which a call that waits is reported; 0: never
-	Busy      func() bool           // a call is under way
-	Caller    func() string         // where the last call that slept was made
-	OnLate    func(status.Late)     // a call has waited for StallWarn
-	OnCircle  func([]status.Wait)   // ranks wait for each other
-	OnPicture func([]status.Status) // where all ranks stood when a Comm failed
+	Host      string                           // this host's name
+	StallWarn time.Duration                    // after which a call that waits is reported; 0: never
+	Busy      func() bool                      // a call is under way
+	Caller    func() string                    // where the last call that slept was made
+	OnLate    func(status.Late)                // a call has waited for StallWarn
+	OnCircle  func([]status.Wait)              // ranks wait for each other
+	OnPicture func(call.Code, []status.Status) // where all ranks stood when a Comm failed with that code
 }

@@ -45,7 +45,7 @@ func (j *Job) idleTick() time.Duration {
 // becomeIdle makes the monitor idle, if nothing needs it and whatever may need it is able to wake it.
 func (j *Job) becomeIdle(at int64) bool {
 	j.mu.Lock()
-	undecided := j.brokenAt != 0
+	undecided := j.broken.at != 0
 	j.mu.Unlock()
 	undecided = undecided || !j.undecided.IsIdle()
 	for _, s := range j.Sites() {

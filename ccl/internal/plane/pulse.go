@@ -1,7 +1,6 @@
 package plane
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -176,7 +175,7 @@ func (s *Site) checkPulses(beats bool) {
 			left = append(left, s.ranksOf(s.Topo.Rank(s.Node, o.local))...)
 		case p.death.Load()&proc.OwnerDied != 0:
 			o.gone = true
-			losses = append(losses, loss{o.local, errors.New("its process ended")})
+			losses = append(losses, loss{o.local, errEnded})
 		case beats:
 			if b := p.beat.Load(); b != o.beat || s.peer <= 0 {
 				o.beats(b, now)

@@ -1,6 +1,8 @@
 package plane
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -158,6 +160,8 @@ func (s *Site) deliver(e *event.Event) {
 			s.mu.Lock()
 			s.occupy(s.Topo.Node(w))
 			s.mu.Unlock()
+		case call.Code(e.Code) == event.HostClosed:
+			s.markClosed(hostClosed{e.Comm, w})
 		}
 		return
 	}
@@ -165,8 +169,8 @@ func (s *Site) deliver(e *event.Event) {
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
 		s.dead[int(e.Peer)] = true
 	}
-	if s.brokenAt == 0 && alarming(call.Code(e.Code)) {
-		s.brokenAt = max(s.Clock(), 1)
+	if s.broken.at == 0 && alarming(call.Code(e.Code)) {
+		s.broken = broken{max(s.Clock(), 1), call.Code(e.Code)}
 		for _, c := range s.comms.members(nil) { // all are to say where they stand
 			c.asked.Store(true)
 		}
@@ -210,16 +214,19 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 	if c.hasLeft(r) {
 		return // in good order
 	}
-	c.FailHere(&call.Fault{Code: call.Code(e.Code), Peer: r, Err: e.Cause()})
+	f := &call.Fault{Code: call.Code(e.Code), Peer: r, Err: e.Cause()}
+	if !e.Ended || !c.outlive(f) {
+		c.FailHere(f)
+	}
 }
 
-// hasLeft reports whether rank r is on this host and has closed the Comm.
+// hasLeft reports whether rank r has closed the Comm, as far as is known: of another host once all its ranks have.
 func (c *shared) hasLeft(r int) bool {
-	if c.Topo.Node(r) != c.Topo.Node(c.rank) {
-		return false
-	}
 	c.Life.Lock()
 	defer c.Life.Unlock()
+	if c.Topo.Node(r) != c.Topo.Node(c.rank) {
+		return slices.Contains(c.closed, c.Topo.Node(r))
+	}
 	return c.Gone || c.Local.State(c.Topo.Local(r)).Load() == region.StateClosed
 }
 
@@ -244,7 +251,9 @@ func (s *Site) isGivenUp() bool {
 
 // Lost reports that rank w of the world is gone.
 func (s *Site) Lost(w int, cause error) {
-	s.Post(event.New(0, call.RankLost, w, -1, s.Node, cause))
+	e := event.New(0, call.RankLost, w, -1, s.Node, cause)
+	e.Ended = errors.Is(cause, errEnded)
+	s.Post(e)
 }
 
 // IsLost reports whether rank w of the world is known to be lost.

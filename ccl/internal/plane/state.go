@@ -48,8 +48,9 @@ type shared struct {
 	wish  wish        // see makeWish
 	apart string      // see Apart
 
-	Life sync.Mutex // keeps Close from unmapping what another goroutine looks at
-	Gone bool       // under Life: the Comm's memory may be another's
+	Life   sync.Mutex // keeps Close from unmapping what another goroutine looks at
+	Gone   bool       // under Life: the Comm's memory may be another's
+	closed []int      // under Life: other hosts whose ranks have all closed the Comm
 }
 
 // ledger is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.
@@ -71,7 +72,8 @@ type failure struct {
 	Cause     atomic.Pointer[call.Fault]
 	Proposal  atomic.Pointer[call.Fault] // what this rank first believed to be the cause: not nil where Cause is not
 	Sided     atomic.Pointer[call.Fault] // see Side
-	failedAt  atomic.Int64               // Unix nanoseconds
+	failedAt  atomic.Int64               // nanoseconds since the job began
+	outlived  atomic.Pointer[outlived]   // see lastcall.go
 	Closed    atomic.Bool
 	Closing   atomic.Bool   // see Interrupt
 	wordSince time.Duration // that the abort word was seen set, in lived time; the monitor's

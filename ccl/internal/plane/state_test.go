@@ -49,7 +49,7 @@ func enter(c *Member, kind call.Kind) {
 // sleeps has c sleep in the collective that it has made last, since that coarse time; peer is whom it waits for.
 func sleeps(c *Member, kind call.Kind, peer int, since int64) {
 	c.Began = since
-	c.noteSleep(&call.Call{Record: call.Record{Kind: kind, Seq: c.Calls}}, peer)
+	c.noteSleep(&call.Call{Record: call.Record{Kind: kind, Seq: c.Calls}}, &Waiter{}, peer)
 }
 
 // What a rank can see of the others in the memory of its host.

@@ -3,6 +3,7 @@ package plane
 import (
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
@@ -66,7 +67,7 @@ func (s *Site) readBoard() {
 }
 
 // reportStall reports the call that c waits in, if no lower rank does.
-func (s *Site) reportStall(c *Member, mine status.Status) {
+func (s *Site) reportStall(c *Member, mine status.Status, moved Moved) {
 	if c.Opt.OnLate == nil {
 		return
 	}
@@ -74,6 +75,7 @@ func (s *Site) reportStall(c *Member, mine status.Status) {
 	if !ok {
 		return
 	}
+	l.Done, l.Of = moved.Done, moved.Of
 	l.Waits.SetName(c.Name())
 	if c.Opt.Caller != nil {
 		l.Waits.SetCaller(c.Opt.Caller())
@@ -107,22 +109,29 @@ func (j *Job) reporter() *Member {
 	return m
 }
 
+// broken is a failure that was heard of.
+type broken struct {
+	at   int64 // coarse; 0: none
+	code call.Code
+}
+
 // snapshotAfter is how long the ranks have to say where they stood when the first failure came.
 const snapshotAfter = 50 * time.Millisecond
 
 // reportSnapshot reports where all ranks stood, if it is time and this process's part to.
 func (j *Job) reportSnapshot(now int64) {
 	j.mu.Lock()
-	if j.brokenAt == 0 || now-j.brokenAt < int64(snapshotAfter) {
+	code := j.broken.code
+	if j.broken.at == 0 || now-j.broken.at < int64(snapshotAfter) {
 		j.mu.Unlock()
 		return
 	}
-	j.brokenAt = 0
+	j.broken = broken{}
 	m := j.reporter()
 	j.mu.Unlock()
 	if m != nil && m.Opt.OnPicture != nil {
 		all := j.Statuses.Of(0)
-		j.Wg.Go(func() { m.Opt.OnPicture(all) }) // which may take its time
+		j.Wg.Go(func() { m.Opt.OnPicture(code, all) }) // which may take its time
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/internal/algo"
@@ -138,14 +139,14 @@ func TestReportSnapshot(t *testing.T) {
 		{"rank 0 is elsewhere", func(j *Job) { j.comms.remove(j.comms[WorldID][0]) }, 0},
 		{"rank 0 is elsewhere, and lost", func(j *Job) { j.comms.remove(j.comms[WorldID][0]); j.dead[0] = true }, 1},
 		{"rank 0 is elsewhere, and has left", func(j *Job) { j.comms.remove(j.comms[WorldID][0]); j.leavers[0] = true }, 1},
-		{"nothing has failed", func(j *Job) { j.brokenAt = 0 }, 0},
+		{"nothing has failed", func(j *Job) { j.broken.at = 0 }, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			told := make(chan []status.Status, 10)
-			all := ranks(t, 2, Options{OnPicture: func(s []status.Status) { told <- s }})
+			all := ranks(t, 2, Options{OnPicture: func(_ call.Code, s []status.Status) { told <- s }})
 			j := all[0].Site.Job
 			j.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Calls: 5}, 0)
-			j.brokenAt = at
+			j.broken.at = at
 			tc.before(j)
 			j.reportSnapshot(at + int64(snapshotAfter) - 1)
 			j.Wg.Wait()

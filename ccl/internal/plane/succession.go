@@ -174,7 +174,7 @@ func (s *Site) reportUnreachable(w int, err error) {
 	}
 	why := errors.New("its host cannot be reached")
 	if refused {
-		why = errors.New("its process ended")
+		why = errEnded
 	}
 	for _, o := range s.alongWith(w) {
 		s.Lost(o, why)

@@ -35,6 +35,19 @@ type Waiter struct {
 type Arrivals interface {
 	// Await blocks until something may have come, but no longer than d. It returns false, at once, if it cannot.
 	Await(d time.Duration) bool
+	// Moved is how much of it has moved.
+	Moved() Moved
+}
+
+// Moved is how many bytes a call has sent or received, of how many.
+type Moved struct{ Done, Of int64 }
+
+// moved is how far the call has come, where that is known.
+func (w *Waiter) moved() Moved {
+	if w.Arrivals == nil {
+		return Moved{}
+	}
+	return w.Arrivals.Moved()
 }
 
 const (
@@ -112,12 +125,12 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	}
 	if k := c.Running; k != nil {
 		c.Running = nil
-		c.noteSleep(k, peer)
+		c.noteSleep(k, w, peer)
 		if c.Opt.OnSleep != nil {
 			c.Opt.OnSleep(k)
 		}
-	} else if peer != w.peer {
-		c.notePeer(peer)
+	} else if peer != w.peer || w.Nap == 0 {
+		c.noteAgain(w, peer)
 	}
 	w.peer = peer
 	c.Local.Waits(c.Me).Store(c.Calls<<32 | uint64(peer+1))
@@ -236,6 +249,9 @@ func (c *Member) Stop(f *call.Fault) *call.Fault {
 
 // Settle waits for the cause to be decided; f is what this rank believes.
 func (c *Member) Settle(f *call.Fault) *call.Fault {
+	if last := c.Outlived(); last != nil {
+		failOn(c, last, false)
+	}
 	for over := c.Site.deadline(2 * SettleFor); c.Cause.Load() == nil; {
 		if c.Closed.Load() || over() {
 			c.FailHere(f) // the job is over, or its log is stuck: nobody else will say
@@ -264,7 +280,7 @@ func (c *shared) closedPeer(peer int) *call.Fault {
 		if c.Local.State(r).Load() == region.StateClosed {
 			left := c.Topo.Rank(node, r)
 			if peer < 0 || left == peer {
-				return call.NewFault(call.Closed, left, "")
+				return c.closedBy(left)
 			}
 		}
 	}

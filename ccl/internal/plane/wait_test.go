@@ -108,6 +108,8 @@ type arrivals struct {
 	parked int32
 }
 
+func (a *arrivals) Moved() Moved { return Moved{Done: 3, Of: 8} }
+
 func (a *arrivals) Await(d time.Duration) bool {
 	if a.times++; a.times == 1 || d < a.least {
 		a.least = d

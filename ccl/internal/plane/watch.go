@@ -1,7 +1,6 @@
 package plane
 
 import (
-	"errors"
 	"net"
 	"slices"
 )
@@ -42,7 +41,7 @@ func (s *Site) WatchEnd(c *net.UnixConn, first int, d Entrance) {
 		if n > 0 || leaving {
 			return
 		}
-		s.lostProcess(first, errors.New("its process ended"))
+		s.lostProcess(first, errEnded)
 	})
 }
 

@@ -43,8 +43,8 @@ func TestReadFrame(t *testing.T) {
 		{"end", nil, 0, nil, "EOF"},
 		{"end in the head", []byte{4, 0}, 0, nil, "unexpected EOF"},
 		{"end in the body", frameOf(FrameEvent, FrameVersion, event)[:20], 0, nil, "unexpected EOF"},
-		{"too short", []byte{3, 0, FrameBeat, FrameVersion}, 0, nil, "a frame of kind 1, version 5 and 3 bytes makes no sense"},
-		{"too long", frameOf(FrameBeat, FrameVersion, make([]byte, FrameMax-FrameHead+1)), 0, nil, "a frame of kind 1, version 5 and 217 bytes makes no sense"},
+		{"too short", []byte{3, 0, FrameBeat, FrameVersion}, 0, nil, "a frame of kind 1, version 6 and 3 bytes makes no sense"},
+		{"too long", frameOf(FrameBeat, FrameVersion, make([]byte, FrameMax-FrameHead+1)), 0, nil, "a frame of kind 1, version 6 and 283 bytes makes no sense"},
 		{"other version", frameOf(FrameBeat, 1, nil), 0, nil, "a frame of kind 1, version 1 and 4 bytes makes no sense"},
 		{"something else", []byte("GET / HTTP/1.1\r\n"), 0, nil, "a frame of kind 84, version 32 and 17735 bytes makes no sense"},
 	} {

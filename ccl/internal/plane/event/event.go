@@ -10,19 +10,45 @@ import (
 // An event is news on its way to every rank it concerns, most often a failure: through the log
 // of a host to its processes, and from host to host.
 type Event struct {
-	Comm   uint64 // 0: every Comm of which Peer is a member
-	Peer   int32  // the rank at fault: of Comm, or of the world where Comm is 0; -1: none
-	From   int32  // the rank that reports it, likewise
-	Node   int32  // and its host
-	Origin int32  // the process that reports it, by its lowest rank of the world,
-	Number uint32 // and which of its events this is
-	Size   int32  // ranks of a Comm that spans hosts, which are counted before a mismatch is decided; else 0
-	Code   uint8
-	Stage  Stage
-	Bytes  uint8 // of text
-	Text   [97]byte
-	Call   call.Record // From's call, for Mismatch
-	Theirs call.Record // and Peer's; of no kind where that is not known
+	Comm    uint64 // 0: every Comm of which Peer is a member
+	Peer    int32  // the rank at fault: of Comm, or of the world where Comm is 0; -1: none
+	From    int32  // the rank that reports it, likewise
+	Node    int32  // and its host
+	Origin  int32  // the process that reports it, by its lowest rank of the world,
+	Number  uint32 // and which of its events this is
+	Size    int32  // ranks of a Comm that spans hosts, which are counted before a mismatch is decided; else 0
+	Code    uint8
+	Stage   Stage
+	Ended   bool  // Peer is lost since its process was seen to end: it has sent all that it will ever send
+	Bytes   uint8 // of text
+	Text    [97]byte
+	Missing ranks       // ranks of Comm that had not come, where Code is Timeout or Canceled
+	Call    call.Record // From's call, for Mismatch
+	Theirs  call.Record // and Peer's, or Peer's last before it closed the Comm; of no kind where that is not known
+}
+
+// MissingMost is how many late ranks an event names, at most.
+const MissingMost = 16
+
+// ranks are a few of a Comm.
+type ranks struct {
+	n    uint8
+	list [MissingMost]int32
+}
+
+func (l *ranks) ints() (of []int) {
+	for _, r := range l.list[:min(int(l.n), MissingMost)] {
+		of = append(of, int(r))
+	}
+	return of
+}
+
+// SetMissing has e name late ranks.
+func (e *Event) SetMissing(late []int) {
+	e.Missing.n = uint8(min(len(late), MissingMost))
+	for i, r := range late[:e.Missing.n] {
+		e.Missing.list[i] = int32(r)
+	}
 }
 
 // Stage is how far an event is. Where there are several hosts, one of them decides which of
@@ -42,6 +68,7 @@ const (
 	AskLeft                                        // has it?
 	NewLead                                        // that of rank Peer of the world leads its host now
 	Voted                                          // Peer ranks of host Node, of which From is the lowest, have made collective Call
+	HostClosed                                     // all ranks of host Node have closed the Comm
 	codeEnd
 )
 
@@ -74,7 +101,11 @@ func (e *Event) Cause() error {
 // Fault is e as rank me of the Comm sees it; differs says whether a call is another than
 // this rank's of that number.
 func (e *Event) Fault(me int, differs func(*call.Record) bool) *call.Fault {
-	f := &call.Fault{Code: call.Code(e.Code), Peer: int(e.Peer), Err: e.Cause()}
+	f := &call.Fault{Code: call.Code(e.Code), Peer: int(e.Peer), Missing: e.Missing.ints(), Err: e.Cause()}
+	if f.Code == call.Closed && e.Theirs.Kind != 0 {
+		last := e.Theirs
+		f.Theirs = &last
+	}
 	if f.Code != call.Mismatch || f.Err != nil && e.Theirs.Kind == 0 && e.Peer == e.From {
 		return f // a call that was rejected has no other side
 	}

@@ -9,7 +9,13 @@ import (
 )
 
 // Wire is the size of an encoded event.
-const Wire = 8 + 6*4 + 3 + 97 + 2*call.NumberedWire
+const Wire = callAt + 2*call.NumberedWire
+
+const (
+	textAt    = 8 + 6*4 + 5
+	missingAt = textAt + 97
+	callAt    = missingAt + 4*MissingMost
+)
 
 // Encode writes e to b, which it returns as far as it is written.
 func (e *Event) Encode(b []byte) []byte {
@@ -18,10 +24,17 @@ func (e *Event) Encode(b []byte) []byte {
 	for i, v := range []int32{e.Peer, e.From, e.Node, e.Origin, int32(e.Number), e.Size} {
 		le.PutUint32(b[8+4*i:], uint32(v))
 	}
-	b[32], b[33], b[34] = e.Code, byte(e.Stage), e.Bytes
-	copy(b[35:132], e.Text[:])
-	e.Call.EncodeNumbered(b[132:])
-	e.Theirs.EncodeNumbered(b[132+call.NumberedWire:])
+	b[32], b[33], b[34], b[35] = e.Code, byte(e.Stage), e.Bytes, 0
+	if e.Ended {
+		b[35] = 1
+	}
+	b[36] = e.Missing.n
+	copy(b[textAt:missingAt], e.Text[:])
+	for i, r := range e.Missing.list {
+		le.PutUint32(b[missingAt+4*i:], uint32(r))
+	}
+	e.Call.EncodeNumbered(b[callAt:])
+	e.Theirs.EncodeNumbered(b[callAt+call.NumberedWire:])
 	return b[:Wire]
 }
 
@@ -36,11 +49,20 @@ func (e *Event) Decode(b []byte) error {
 		*p = int32(le.Uint32(b[8+4*i:]))
 	}
 	e.Number, e.Size = le.Uint32(b[24:]), int32(le.Uint32(b[28:]))
-	e.Code, e.Stage, e.Bytes = b[32], Stage(b[33]), b[34]
-	copy(e.Text[:], b[35:132])
-	e.Call.DecodeNumbered(b[132:])
-	e.Theirs.DecodeNumbered(b[132+call.NumberedWire:])
-	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || e.Size < 0 {
+	e.Code, e.Stage, e.Bytes, e.Ended = b[32], Stage(b[33]), b[34], b[35] == 1
+	e.Missing.n = b[36]
+	copy(e.Text[:], b[textAt:missingAt])
+	for i := range e.Missing.list {
+		e.Missing.list[i] = int32(le.Uint32(b[missingAt+4*i:]))
+	}
+	e.Call.DecodeNumbered(b[callAt:])
+	e.Theirs.DecodeNumbered(b[callAt+call.NumberedWire:])
+	for _, r := range e.Missing.ints() {
+		if r < 0 {
+			return errors.New("control: an event that names no rank")
+		}
+	}
+	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || b[35] > 1 || b[36] > MissingMost || e.Size < 0 {
 		return errors.New("control: an event that makes no sense")
 	}
 	return nil

@@ -14,7 +14,7 @@ type Wait struct {
 
 // Circle finds ranks of the world that wait for each other, each in a call that the next has not
 // come to: the commonest hang where a job has several Comms. A rank waits for those of a collective's Comm that
-// have not begun it, and for the other end of a point-to-point call.
+// have not begun it, and for the other end of a point-to-point call, unless that is in the call that matches it.
 func Circle(all []Status) []Wait {
 	members := map[uint64][]Status{}
 	for _, s := range all {
@@ -28,6 +28,7 @@ func Circle(all []Status) []Wait {
 		for _, o := range members[s.Comm] {
 			switch {
 			case o.Rank == s.Rank:
+			case Meets(&s, &o): // data are on their way, however slowly
 			case call.IsPairwise(s.Call.Kind) && o.Rank == s.Peer, !call.IsPairwise(s.Call.Kind) && o.Calls < s.Calls:
 				edges[s.World] = append(edges[s.World], Wait{s, o.World})
 			}
@@ -66,4 +67,21 @@ func Circle(all []Status) []Wait {
 		}
 	}
 	return nil
+}
+
+// Meets reports whether a waits for b, and b is in the call that gives a what it waits for, or takes it: as a Send and its Recv.
+// Of several messages at once only the first is known: they may meet whatever b is in.
+func Meets(a, b *Status) bool {
+	if a.Comm != b.Comm || a.Doing != Waits || b.Doing != Waits || !call.IsPairwise(a.Call.Kind) || !call.IsPairwise(b.Call.Kind) || b.Rank != a.Peer {
+		return false
+	}
+	return a.Several || b.Several || a.sendsTo(b.Rank) && b.takesFrom(a.Rank) || b.sendsTo(a.Rank) && a.takesFrom(b.Rank)
+}
+
+func (s *Status) sendsTo(r int32) bool {
+	return s.Call.Kind == call.Send && s.Call.Root == r || s.Call.Kind == call.SendRecv && s.To == r
+}
+
+func (s *Status) takesFrom(r int32) bool {
+	return (s.Call.Kind == call.Recv || s.Call.Kind == call.SendRecv) && s.Call.Root == r
 }

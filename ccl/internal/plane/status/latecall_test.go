@@ -14,7 +14,12 @@ func TestLateIn(t *testing.T) {
 		return Status{Rank: rank, Size: 4, Calls: calls, Doing: doing, Peer: -1, Call: call.Record{Kind: call.AllReduce}}
 	}
 	recv := at(1, 5, Waits)
-	recv.Call.Kind, recv.Peer = call.Recv, 3
+	recv.Call.Kind, recv.Peer, recv.Call.Root = call.Recv, 3, 3
+	sends := func(rank, to int32) Status {
+		s := at(rank, 5, Waits)
+		s.Call.Kind, s.Peer, s.Call.Root = call.Send, to, to
+		return s
+	}
 	for _, tc := range []struct {
 		name    string
 		mine    Status
@@ -22,13 +27,21 @@ func TestLateIn(t *testing.T) {
 		ok      bool
 		late    []int32
 		unheard []int
+		stuck   bool
 	}{
-		{"nobody has said anything", at(1, 5, Waits), nil, true, nil, []int{0, 2, 3}},
-		{"one is late", at(1, 5, Waits), []Status{at(0, 4, AtWork), at(1, 5, Waits), at(2, 5, Waits)}, true, []int32{0}, []int{3}},
-		{"two are late", at(1, 5, Waits), []Status{at(0, 4, AtWork), at(2, 3, Waits), at(3, 5, Waits)}, true, []int32{0, 2}, nil},
-		{"a lower rank reports", at(1, 5, Waits), []Status{at(0, 5, Waits), at(2, 4, AtWork)}, false, nil, nil},
-		{"a lower rank is in it, and at work", at(1, 5, Waits), []Status{at(0, 5, AtWork), at(2, 4, AtWork)}, true, []int32{2}, []int{3}},
-		{"a receive waits for its peer", recv, []Status{at(0, 5, Waits), at(2, 4, AtWork), at(3, 5, Outside)}, true, []int32{3}, nil},
+		{"nobody has said anything", at(1, 5, Waits), nil, true, nil, []int{0, 2, 3}, false},
+		{"one is late", at(1, 5, Waits), []Status{at(0, 4, AtWork), at(1, 5, Waits), at(2, 5, Waits)}, true, []int32{0}, []int{3}, false},
+		{"two are late", at(1, 5, Waits), []Status{at(0, 4, AtWork), at(2, 3, Waits), at(3, 5, Waits)}, true, []int32{0, 2}, nil, false},
+		{"a lower rank reports", at(1, 5, Waits), []Status{at(0, 5, Waits), at(2, 4, AtWork)}, false, nil, nil, false},
+		{"a lower rank is in it, and at work", at(1, 5, Waits), []Status{at(0, 5, AtWork), at(2, 4, AtWork)}, true, []int32{2}, []int{3}, false},
+		{"a receive waits for its peer", recv, []Status{at(0, 5, Waits), at(2, 4, AtWork), at(3, 5, Outside)}, true, []int32{3}, nil, false},
+		{"the other end is in its send", recv, []Status{at(0, 5, Waits), at(2, 4, AtWork), sends(3, 1)}, true, nil, nil, true},
+		{"the other end sends to another", recv, []Status{at(0, 5, Waits), at(2, 4, AtWork), sends(3, 2)}, true, []int32{3}, nil, false},
+		{"the other end is lower, and reports", sends(3, 1), []Status{at(0, 5, Waits), at(2, 4, AtWork), func() Status {
+			s := sends(1, 3)
+			s.Call.Kind = call.Recv
+			return s
+		}()}, false, nil, nil, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l, ok := LateIn(tc.mine, tc.all)
@@ -43,6 +56,7 @@ func TestLateIn(t *testing.T) {
 			}
 			assert.Equal(t, tc.late, late)
 			assert.Equal(t, tc.unheard, l.Unheard)
+			assert.Equal(t, tc.stuck, l.Stuck != nil)
 		})
 	}
 }

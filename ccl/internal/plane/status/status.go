@@ -12,25 +12,27 @@ import (
 // Status says where one rank stands in one Comm. Ranks tell each other only once a call has waited for
 // long.
 type Status struct {
-	Comm   uint64
-	Calls  uint64 // collectives it has begun
-	Rank   int32  // of Size
-	Size   int32
-	World  int32  // its rank in the world
-	Node   int32  // its host
-	Peer   int32  // the rank that it waits for; -1: several, or none
-	For    int32  // if it waits, a rank of the world that has not come; -1: not known
-	Number uint32 // of this rank's statuses
-	Waited uint32 // milliseconds
-	Hash   uint32 // of all collectives it has begun
-	Doing  Doing
-	Brief  bool        // sent for its order of calls alone, one for all ranks of a host
-	Failed bool        // the Comm has failed
-	Call   call.Record // the call it is in, or was in last
-	name   short
-	caller long
-	host   short
-	heard  int64 // when this process has heard it
+	Comm    uint64
+	Calls   uint64 // collectives it has begun
+	Rank    int32  // of Size
+	Size    int32
+	World   int32  // its rank in the world
+	Node    int32  // its host
+	Peer    int32  // the rank that it waits for; -1: several, or none
+	To      int32  // the rank that its SendRecv sends to; -1: it is in no SendRecv
+	For     int32  // if it waits, a rank of the world that has not come; -1: not known
+	Number  uint32 // of this rank's statuses
+	Waited  uint32 // milliseconds
+	Hash    uint32 // of all collectives it has begun
+	Doing   Doing
+	Several bool        // its call is one of several messages, of which Call is the first
+	Brief   bool        // sent for its order of calls alone, one for all ranks of a host
+	Failed  bool        // the Comm has failed
+	Call    call.Record // the call it is in, or was in last
+	name    short
+	caller  long
+	host    short
+	heard   int64 // when this process has heard it
 }
 
 // Doing is what a rank does.
@@ -80,7 +82,7 @@ func (s *Status) SetHost(host string) { s.host.set(host) }
 func (s *Status) Host() string { return s.host.String() }
 
 // Wire is the size of an encoded Status.
-const Wire = 2*8 + 9*4 + 4 + call.NumberedWire + 2*24 + 48
+const Wire = 2*8 + 9*4 + 4 + call.NumberedWire + 2*24 + 48 + 4
 
 // Encode writes s to b, which it returns as far as it is written.
 func (s *Status) Encode(b []byte) []byte {
@@ -90,13 +92,14 @@ func (s *Status) Encode(b []byte) []byte {
 	for i, v := range []uint32{uint32(s.Rank), uint32(s.Size), uint32(s.World), uint32(s.Node), uint32(s.Peer), uint32(s.For), s.Number, s.Waited, s.Hash} {
 		le.PutUint32(b[16+4*i:], v)
 	}
-	b[52], b[53], b[54], b[55] = byte(s.Doing), flag(s.Brief), flag(s.Failed), 0
+	b[52], b[53], b[54], b[55] = byte(s.Doing), flag(s.Brief), flag(s.Failed), flag(s.Several)
 	s.Call.EncodeNumbered(b[56:])
 	at := 56 + call.NumberedWire
 	b[at], b[at+24], b[at+48] = s.name.n, s.host.n, s.caller.n
 	copy(b[at+1:], s.name.b[:])
 	copy(b[at+25:], s.host.b[:])
 	copy(b[at+49:], s.caller.b[:])
+	le.PutUint32(b[Wire-4:], uint32(s.To))
 	return b[:Wire]
 }
 
@@ -118,14 +121,15 @@ func (s *Status) Decode(b []byte) error {
 		*p = int32(le.Uint32(b[16+4*i:]))
 	}
 	s.Number, s.Waited, s.Hash = le.Uint32(b[40:]), le.Uint32(b[44:]), le.Uint32(b[48:])
-	s.Doing, s.Brief, s.Failed = Doing(b[52]), b[53] == 1, b[54] == 1
+	s.Doing, s.Brief, s.Failed, s.Several = Doing(b[52]), b[53] == 1, b[54] == 1, b[55] == 1
+	s.To = int32(le.Uint32(b[Wire-4:]))
 	s.Call.DecodeNumbered(b[56:])
 	at := 56 + call.NumberedWire
 	s.name.n, s.host.n, s.caller.n = b[at], b[at+24], b[at+48]
 	copy(s.name.b[:], b[at+1:])
 	copy(s.host.b[:], b[at+25:])
 	copy(s.caller.b[:], b[at+49:])
-	if s.Doing > Waits || b[53] > 1 || b[54] > 1 || b[55] != 0 || s.Rank < 0 || s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size || s.For < -1 ||
+	if s.Doing > Waits || b[53] > 1 || b[54] > 1 || b[55] > 1 || s.To < -1 || s.To >= s.Size || s.Rank < 0 || s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size || s.For < -1 ||
 		int(s.name.n) > len(s.name.b) || int(s.host.n) > len(s.host.b) || int(s.caller.n) > len(s.caller.b) {
 		return errors.New("control: a status that makes no sense")
 	}

@@ -100,6 +100,17 @@ func (t *Table) Forget(comm uint64) {
 	}
 }
 
+// At is what is known of one rank of a Comm.
+func (t *Table) At(comm uint64, rank int32) (Status, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.ranks[seat{comm, rank}]
+	if s == nil {
+		return Status{}, false
+	}
+	return *s, true
+}
+
 // Of lists what is known of all ranks of a Comm, by rank; comm 0 stands for all Comms.
 func (t *Table) Of(comm uint64) []Status {
 	t.mu.Lock()

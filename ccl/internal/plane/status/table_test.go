@@ -111,3 +111,17 @@ func TestSeen(t *testing.T) {
 		assert.Equal(t, tc.want, seen.First(&tc.s), "the %d. status", i)
 	}
 }
+
+// What a rank has said last is known by its Comm and rank.
+func TestAt(t *testing.T) {
+	var table Table
+	s := Status{Comm: 3, Rank: 1, Calls: 7}
+	table.Keep(&s, 5)
+	got, ok := table.At(3, 1)
+	assert.True(t, ok)
+	assert.EqualValues(t, 7, got.Calls)
+	_, ok = table.At(3, 2)
+	assert.False(t, ok)
+	_, ok = table.At(4, 1)
+	assert.False(t, ok)
+}

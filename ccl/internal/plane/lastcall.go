@@ -1,0 +1,125 @@
+package plane
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
+)
+
+// The last calls of a process that has ended. What such a process has sent may still lie in sockets and pipes, and a rank for
+// which its call was not the last does not know. So in a Comm of several hosts a call under way outlives the end of a process
+// of the Comm: it goes on for as long as it moves. The Comm fails once the call has ended, or
+//
+//   - at once, on all ranks, if a rank finds that the process has not sent what it needs, by the end of a connection or an
+//     empty pipe;
+//   - on all ranks, if the call has not moved for lastCallFor: the others may have no part in it any more.
+//
+// Within one host, ranks leave a call together, and a Comm fails at once.
+//
+// A Comm that the process has closed does not fail at all by its end, and gives what the process has sent to calls that come
+// later as well. Of another host that is known once all its ranks have closed the Comm: one event for each host and Comm.
+
+// lastCallFor is how long a call that has outlived a process waits without moving.
+const lastCallFor = time.Second
+
+// errEnded is why a rank is lost whose process was seen to end: it has sent all that it will ever send.
+var errEnded = errors.New("its process ended")
+
+// outlived is the end of a process that a call goes on after.
+type outlived struct {
+	fault *call.Fault
+	since int64 // coarse
+}
+
+// outlive lets the call under way go on after a process has ended, which is to be the cause of c's failure. It is false where
+// there is no such call: then c is to fail.
+func (c *state) outlive(f *call.Fault) bool {
+	if c.Cause.Load() != nil || c.Topo.Nodes() == 1 {
+		return false
+	}
+	if c.outlived.Load() != nil { // the first counts
+		return true
+	}
+	if !c.isCalling() || !c.Proposal.CompareAndSwap(nil, f) {
+		return false
+	}
+	c.outlived.Store(&outlived{f, c.Site.Clock()})
+	return true
+}
+
+// isCalling reports whether a call of the engine's own is under way. One of another engine is not to go on.
+func (c *state) isCalling() bool {
+	return c.Opt.Busy != nil && c.Opt.Busy() && c.foreignSince() == 0
+}
+
+// Outlived is the cause with which c is to fail, if only the call under way is still to end; else nil.
+func (c *failure) Outlived() *call.Fault {
+	if o := c.outlived.Load(); o != nil {
+		return o.fault
+	}
+	return nil
+}
+
+// endLastCall fails a Comm whose last call has ended, or does not move any more. It is the monitor's.
+func (c *Member) endLastCall(now int64) {
+	o := c.outlived.Load()
+	if o == nil || c.Cause.Load() != nil {
+		return
+	}
+	if !c.isCalling() {
+		failOn(c, o.fault, false)
+		return
+	}
+	c.note.Lock()
+	still := now - max(c.note.since, o.since)
+	asleep, peer := c.note.asleep, int(c.note.peer)
+	c.note.Unlock()
+	// What a process of this host has sent is there, or will never be.
+	empty := peer >= 0 && c.Topo.Node(peer) == c.Topo.Node(c.rank) && c.Site.IsLost(c.Members.World(peer))
+	if asleep && (still > int64(lastCallFor) || empty && still > int64(2*tick)) {
+		go c.Fail(o.fault) // which takes locks of its own
+	}
+}
+
+// AnnounceClosed tells the other hosts that all ranks of this one have closed c. Who leaves the job with its first Comm need
+// not: the good bye says so.
+func (c *state) AnnounceClosed() {
+	if c.Topo.Nodes() == 1 || c.id == WorldID && c.Site.isLastHold() {
+		return
+	}
+	c.Site.Post(event.New(c.id, event.HostClosed, c.Members.World(c.rank), -1, c.Site.Node, nil))
+}
+
+// hostClosed says that all ranks of a host, of which one is rank of the world, have closed a Comm.
+type hostClosed struct {
+	comm uint64
+	rank int
+}
+
+// earlyMost is how many a process keeps for Comms that it is about to have: others may have closed them before.
+const earlyMost = 64
+
+// markClosed notes that all ranks of a host have closed a Comm.
+func (j *Job) markClosed(h hostClosed) {
+	j.mu.Lock()
+	list := slices.Clone(j.comms[h.comm])
+	if j.early = append(j.early, h); len(j.early) > earlyMost {
+		j.early = slices.Delete(j.early, 0, 1)
+	}
+	j.mu.Unlock()
+	for _, c := range list {
+		c.noteClosed(h.rank)
+	}
+}
+
+// noteClosed notes that the ranks on the host of rank w of the world have closed the Comm.
+func (c *shared) noteClosed(w int) {
+	if r := c.Members.Rank(w, c.Size()); r >= 0 {
+		c.Life.Lock()
+		c.closed = append(c.closed, c.Topo.Node(r))
+		c.Life.Unlock()
+	}
+}

@@ -1,0 +1,93 @@
+package plane
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/algo"
+)
+
+// oneOf is rank 0 of a Comm of three ranks, one a host, or all on one.
+func oneOf(t *testing.T, hosts []int, busy *bool) *Member {
+	j := &Job{membership: newMembership(), comms: comms{}}
+	j.Coarse.Start()
+	s := newSite(j, 0)
+	s.Host = PrivateHost()
+	t.Cleanup(func() { s.Host.Close() })
+	topo := algo.Placed(hosts)
+	c := new(Member)
+	n := topo.Locals(0)
+	c.Init(s, 11, Members{Stride: 1}, topo, 0, region.New(0, shm.Aligned(region.Bytes(n)), n), Options{Busy: func() bool { return *busy }})
+	j.comms.add(c)
+	return c
+}
+
+// A call under way outlives the end of a process between hosts; where there is no call, within a host, and where the loss is
+// no end of a process, the Comm fails at once.
+func TestOutlive(t *testing.T) {
+	ended := call.NewFault(call.RankLost, 1, "its process ended")
+	for _, tc := range []struct {
+		name  string
+		hosts []int
+		busy  bool
+		lives bool
+	}{
+		{"a call between hosts", []int{0, 1, 2}, true, true},
+		{"no call", []int{0, 1, 2}, false, false},
+		{"one host", []int{0, 0, 0}, true, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			busy := tc.busy
+			c := oneOf(t, tc.hosts, &busy)
+			require.Equal(t, tc.lives, c.outlive(ended))
+			require.Equal(t, tc.lives, c.Outlived() != nil)
+			require.Nil(t, c.Failure())
+			if !tc.lives {
+				return
+			}
+			require.Same(t, ended, c.Proposal.Load(), "no call begins any more")
+			require.True(t, c.outlive(call.NewFault(call.RankLost, 2, "its process ended")), "the first counts")
+			c.endLastCall(0)
+			require.Nil(t, c.Failure(), "while it moves")
+			busy = false
+			c.endLastCall(0)
+			require.Same(t, ended, c.Failure())
+			require.Zero(t, c.Local.Abort().Load(), "other ranks of the host go on with theirs")
+		})
+	}
+}
+
+// A rank that can wait no longer, or makes another call, gets the cause that the call under way has outlived.
+func TestSettleAfterTheLastCall(t *testing.T) {
+	busy := true
+	c := oneOf(t, []int{0, 1, 2}, &busy)
+	ended := call.NewFault(call.RankLost, 1, "its process ended")
+	require.True(t, c.outlive(ended))
+	require.Same(t, ended, c.Settle(call.NewFault(call.Timeout, 0, "")))
+}
+
+// A host whose ranks have all closed a Comm cannot be lost to it any more, also where that is heard before this process has the
+// Comm; hosts of other Comms can.
+func TestMarkClosed(t *testing.T) {
+	busy := false
+	c := oneOf(t, []int{0, 1, 2}, &busy)
+	j := c.Site.Job
+	j.markClosed(hostClosed{11, 1})
+	j.markClosed(hostClosed{12, 2})
+	require.True(t, c.hasLeft(1))
+	require.False(t, c.hasLeft(2))
+	later := oneOf(t, []int{0, 1, 2}, &busy)
+	j.comms.remove(c)
+	later.Site.Job = j
+	j.add(later)
+	require.True(t, later.hasLeft(1))
+	require.False(t, later.hasLeft(2))
+	for range 2 * earlyMost {
+		j.markClosed(hostClosed{13, 2})
+	}
+	require.Len(t, j.early, earlyMost)
+}

@@ -1,0 +1,36 @@
+package plane
+
+import "sync/atomic"
+
+// mourned are the last ranks whose loss a process of the host has told people of: 1 + the rank of the world each, 0 for none.
+// One of them tells, though all ranks of all Comms hear.
+type mourned [8]atomic.Uint64
+
+// first reports whether nobody has told of rank w of the world yet. From now on somebody has.
+func (m *mourned) first(w int) bool {
+	for i := range m {
+		for {
+			v := m[i].Load()
+			if v == uint64(w)+1 {
+				return false
+			}
+			if v != 0 {
+				break
+			}
+			if m[i].CompareAndSwap(0, uint64(w)+1) {
+				return true
+			}
+		}
+	}
+	m[w%len(m)].Store(uint64(w) + 1) // many are lost: one of them may be told of again
+	return true
+}
+
+// TellsOf reports whether this rank is the one of its host to tell people that rank r of the Comm is lost.
+func (c *state) TellsOf(r int) bool {
+	if r < 0 || !c.Site.tryHold() { // the job is over: others may have gone before they told
+		return true
+	}
+	defer c.Site.Leave()
+	return boardOf(c.Site.Host).told.first(c.Members.World(r))
+}

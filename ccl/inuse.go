@@ -1,0 +1,37 @@
+package ccl
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// placeWait is how long a refused goroutine waits for the call of the other one to be one of which the place is known: it is,
+// once that call has slept.
+const placeWait = 20 * time.Millisecond
+
+// inUse is why a goroutine cannot make a call of c: another one is in a call. Not all are found: see InCall of package plane.
+// What finds all is the race detector.
+func inUse(c *Comm) error {
+	text := "this Comm is in a call of another goroutine"
+	for began := time.Now(); time.Since(began) < placeWait && c.life.busy.Load(); time.Sleep(time.Millisecond) {
+		if k, asleep := c.eng.Sleeping(); asleep {
+			first := callOf(&k)
+			first.Caller = c.rec.callers.of(k.Seq)
+			text += ", " + first.String()
+			break
+		}
+	}
+	if at := here(); at != "" {
+		text += fmt.Sprintf("; this one is at %s", at)
+	}
+	return errors.New(text + ". One goroutine at a time may use a Comm: give each its own, by Split, or use a Queue")
+}
+
+// here is the place of the program that has called this package.
+func here() string {
+	var s stack
+	runtime.Callers(2, s[:])
+	return placeOf(&s)
+}
