@@ -11,11 +11,9 @@ import (
 // all have what they came for: a rank that went on to a blocking start of another library, while
 // its neighbour still waits for MPI, could wait forever.
 func (c *Comm) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
-	// A context that can end makes all calls non-blocking ones.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	sizes := make([]int64, c.size)
-	if err := AllGather(ctx, c, sizes, []int64{int64(len(mine))}); err != nil {
+	k, err := allGather(c, sizes, []int64{int64(len(mine))})
+	if err := c.patient(ctx, &k, err); err != nil {
 		return nil, err
 	}
 	counts, total := make([]int, c.size), 0
@@ -24,10 +22,11 @@ func (c *Comm) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
 		total += int(n)
 	}
 	all := make([]byte, total)
-	if err := AllGatherV(ctx, c, all, counts, slices.Clone(mine)); err != nil {
+	k, err = allGatherV(c, all, counts, slices.Clone(mine))
+	if err := c.patient(ctx, &k, err); err != nil {
 		return nil, err
 	}
-	if err := Barrier(ctx, c); err != nil {
+	if err := c.patient(ctx, &Call{Kind: KindBarrier}, nil); err != nil {
 		return nil, err
 	}
 	blocks := make([][]byte, c.size)
@@ -35,4 +34,21 @@ func (c *Comm) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
 		blocks[r], all = all[:n:n], all[n:]
 	}
 	return blocks, nil
+}
+
+// patient makes the collective k as a non-blocking one that is polled, whatever ctx is. All ranks call it so.
+func (c *Comm) patient(ctx context.Context, k *Call, err error) error {
+	if err == nil {
+		err = k.check(c.size)
+	}
+	if err == nil {
+		err = c.ready(k.Kind.String())
+	}
+	if err == nil && ctx.Err() != nil {
+		err = notBegun(k, ctx.Err())
+	}
+	if err == nil {
+		_, err = c.poll(ctx, k)
+	}
+	return err
 }

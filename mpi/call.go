@@ -126,9 +126,9 @@ func (k *Call) check(size int) error {
 		return refused(k.Kind, ErrOp, "%v is not an operator", k.Op)
 	case k.N < 0 || k.M < 0:
 		return refused(k.Kind, ErrCount, "a count of %d", min(k.N, k.M))
-	case k.Kind >= KindSend && len(k.DC)+len(k.SC) > 0, k.Kind < KindAllToAllV && len(k.SC) > 0:
+	case k.Kind.message() && len(k.DC)+len(k.SC) > 0, k.Kind < KindAllToAllV && len(k.SC) > 0:
 		return refused(k.Kind, ErrCount, "counts by rank, which it does not take") // C reads as many as there are ranks
-	case k.Kind >= KindSend:
+	case k.Kind.message():
 		return k.checkPeers(size)
 	}
 	if k.rooted() && (k.Root < 0 || k.Root >= size) {

@@ -236,13 +236,18 @@ func allGather[T Number](c *Comm, dst, src []T) (Call, error) {
 
 // AllGatherV is AllGather with blocks of counts[r] elements.
 func AllGatherV[T Number](ctx context.Context, c *Comm, dst []T, counts []int, src []T) error {
+	k, err := allGatherV(c, dst, counts, src)
+	return run(ctx, c, &k, err)
+}
+
+func allGatherV[T Number](c *Comm, dst []T, counts []int, src []T) (Call, error) {
 	k := typed(KindAllGatherV, dst, src)
 	k.N, k.DC = len(src), counts
 	err := blocks(c, &k, "src", len(src), "dst", len(dst))
 	if err == nil && len(counts) == c.size {
 		k.InPlace = isBlock(src, dst, sum(counts[:c.rank]))
 	}
-	return run(ctx, c, &k, err)
+	return k, err
 }
 
 // AllToAll gives block r of src to rank r and collects what the others give, block after block in

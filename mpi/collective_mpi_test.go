@@ -14,8 +14,8 @@ import (
 	"github.com/goccl/goccl/mpi"
 )
 
-// way is one of the two ways a call can go: MPI's blocking function, and polling. All ranks must go
-// the same.
+// way is one of the two ways a call can go. With a context that can end, a collective has a goroutine of its own, and a
+// message is polled; where calls take turns, all are polled.
 type way struct {
 	name string
 	ctx  context.Context
@@ -24,7 +24,7 @@ type way struct {
 func ways(t *testing.T) []way {
 	ending, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	return []way{{"blocking", context.Background()}, {"polled", ending}}
+	return []way{{"blocking", context.Background()}, {"with a context", ending}}
 }
 
 // limits are the counts from which calls go by MPI's large forms, or in pieces.

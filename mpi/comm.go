@@ -85,7 +85,7 @@ func (c *Comm) do(ctx context.Context, k *Call) (Status, error) {
 		return Status{}, c.ready(k.Kind.String())
 	}
 	if err := ctx.Err(); err != nil {
-		return Status{}, &Error{Op: k.Kind.String(), Class: ErrAbandoned, Text: "not begun", Err: err}
+		return Status{}, notBegun(k, err)
 	}
 	if k.Kind == KindAllToAllV && !process.large {
 		large, err := c.anyLarge(ctx, k)
@@ -106,5 +106,12 @@ func (c *Comm) do(ctx context.Context, k *Call) (Status, error) {
 		}
 		return st, err
 	}
+	if process.level == Multiple && !k.Kind.message() {
+		return c.apart(ctx, k)
+	}
 	return c.poll(ctx, k)
+}
+
+func notBegun(k *Call, err error) error {
+	return &Error{Op: k.Kind.String(), Class: ErrAbandoned, Text: "not begun", Err: err}
 }

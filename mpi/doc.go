@@ -23,12 +23,16 @@
 //
 // # Contexts
 //
-// If the context of a call can end, the call is a non-blocking one that is tested again and again. If it cannot end
-// (context.Background), the call is MPI's blocking one, which is faster and keeps a thread busy until it returns. MPI does
-// not match the two kinds: in a collective either all ranks have a context that can end, or none has.
+// A call whose context cannot end (context.Background) is MPI's blocking one: the fastest, and it keeps a thread busy until it
+// returns. A collective whose context can end is the same blocking one, on a goroutine of its own, so ranks with a deadline
+// and ranks without one can meet in a call. A Send, Recv or SendRecv whose context can end is a non-blocking one that is
+// tested again and again. To wait in a collective without keeping a thread busy, begin the non-blocking form on all ranks
+// (Ibarrier and the like) and Wait with a context that can end. MPI does not match that form with the other: all ranks of a
+// communicator begin a collective with the same function.
 //
 // If the context ends first, a Recv is cancelled and the communicator stays usable. MPI cannot cancel any other call. Such
-// a call returns [ErrAbandoned], its memory stays pinned, and later calls on this communicator return the same error.
+// a call returns [ErrAbandoned], its memory stays in use, and later calls on this communicator return the same error. A
+// collective that was abandoned keeps its thread until the other ranks have come.
 //
 // # Threads
 //

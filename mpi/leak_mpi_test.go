@@ -5,10 +5,13 @@ package mpi_test
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,7 +71,29 @@ func TestNoLeakOfRequests(t *testing.T) {
 	counts := []int{3}
 	flat(t, 100_000, func() {
 		dst, src := make([]int32, 3), make([]int32, 3)
-		require.NoError(t, mpi.AllGatherV(t.Context(), c, dst, counts, src)) // polled
+		r, err := c.Start(&mpi.Call{Kind: mpi.KindAllGatherV, Type: mpi.TypeInt32, N: 3, DC: counts, Dst: address(dst), Src: address(src)})
+		require.NoError(t, err)
+		_, err = r.Wait(t.Context()) // polled
+		require.NoError(t, err)
+		runtime.KeepAlive(dst)
+		runtime.KeepAlive(src)
+	})
+}
+
+func address(buf []int32) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(buf))) }
+
+// TestNoLeakOfGoroutines has collectives whose contexts can end, which goroutines of their own make.
+func TestNoLeakOfGoroutines(t *testing.T) {
+	c := mpi.World()
+	before := runtime.NumGoroutine()
+	flat(t, 20_000, func() {
+		dst, src := make([]int32, 3), make([]int32, 3)
+		require.NoError(t, mpi.AllReduce(t.Context(), c, dst, src, mpi.Sum))
+	})
+	within(t, func() {
+		for runtime.NumGoroutine() > before {
+			time.Sleep(time.Millisecond)
+		}
 	})
 }
 

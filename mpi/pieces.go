@@ -109,7 +109,7 @@ func (p *pieces) do(k Call) error {
 	}
 	k.Type, k.Op = p.k.Type, p.k.Op
 	c := p.c
-	if k.Kind >= KindSend {
+	if k.Kind.message() {
 		c = p.messages
 	}
 	_, err := c.do(p.ctx, &k)

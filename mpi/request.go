@@ -31,7 +31,8 @@ type Request struct {
 // becomes of the caller's reference; of those that are lost the context ended.
 var live struct {
 	sync.Mutex
-	all map[*Request]lost
+	all   map[*Request]lost
+	apart []*apart // those that were given up
 }
 
 type lost bool
@@ -56,7 +57,7 @@ func Abandoned() int {
 		}
 	}
 	live.Unlock()
-	n := 0
+	n := inside()
 	for _, r := range given {
 		if done, _, _ := r.Test(); !done {
 			n++
@@ -227,8 +228,13 @@ func (r *Request) abandon(err error) error {
 	live.Lock()
 	live.all[r] = true
 	live.Unlock()
-	e := &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "abandoned, but MPI cannot cancel it: this communicator can no longer be used", Err: err}
-	r.comm.broken.CompareAndSwap(nil, e)
+	return r.comm.lose(r.call.Kind, err)
+}
+
+// lose ends the use of c, in which MPI goes on with a call of kind k that was given up because of err.
+func (c *Comm) lose(k Kind, err error) error {
+	e := &Error{Op: k.String(), Class: ErrAbandoned, Text: "abandoned, but MPI cannot cancel it: this communicator can no longer be used", Err: err}
+	c.broken.CompareAndSwap(nil, e)
 	return e
 }
 
@@ -251,7 +257,7 @@ var retained struct {
 
 // retain keeps the memory of k, which has failed. Of a message nothing is left under way.
 func retain(k *Call) {
-	if k.Kind == KindBarrier || k.Kind >= KindSend {
+	if k.Kind == KindBarrier || k.Kind.message() || k.Kind == kindDup {
 		return
 	}
 	retained.Lock()
