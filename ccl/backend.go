@@ -350,6 +350,16 @@ func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engi
 	if c, ok := l.Engine.(engine.Connector); ok && c.Connects() {
 		l.connector = c
 	}
+	if e, ok := l.Engine.(engine.Leveled); ok {
+		least := []int64{e.Level()}
+		if err := t.min(least); err != nil {
+			l.Abort()
+			l.Engine.Close()
+			l.letGo(false)
+			return nil, faultOf(err)
+		}
+		e.SetLevel(least[0])
+	}
 	return l, nil
 }
 

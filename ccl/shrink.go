@@ -41,7 +41,21 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if !c.life.enter() {
 		return nil, refuse(&call.Fault{Code: call.Closed, Peer: -1})
 	}
-	child, f := newComm(c.opt, c.tab, c.host, func(o plane.Options) (*cpu.Comm, *call.Fault) {
+	unshrunk := c.lib != nil && c.lib.unshrunk
+	child, f := shrinkOnce(ctx, c)
+	if f != nil && c.lib != nil && c.lib.unshrunk != unshrunk { // the library has failed to shrink its own, on all ranks: it makes a new one
+		child, f = shrinkOnce(ctx, c)
+	}
+	c.life.leave()
+	if f != nil {
+		return nil, refuse(f)
+	}
+	return child, nil
+}
+
+// shrinkOnce makes a Comm of the survivors of c.
+func shrinkOnce(ctx context.Context, c *Comm) (*Comm, *call.Fault) {
+	return newComm(c.opt, c.tab, c.host, func(o plane.Options) (*cpu.Comm, *call.Fault) {
 		eng, f := c.eng.Shrink(ctx, o)
 		return calledFirst(eng, c.Name()), f
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
@@ -50,11 +64,6 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 		}
 		return shrinkLibrary(ctx, c, child)
 	})
-	c.life.leave()
-	if f != nil {
-		return nil, refuse(f)
-	}
-	return child, nil
 }
 
 // shrinkLibrary gives child, whose control plane stands, the library of c. Where ranks are lost and the library can shrink its
@@ -95,6 +104,6 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Strict: c.opt.Check == CheckStrict,
 		Hints: c.opt.Hints.engine(), Name: child.Name()}
 	made, f := l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return shrinker.Shrink(ctx, g, lost) })
-	c.lib.unshrunk = f != nil // another Shrink of c makes a new one
+	c.lib.unshrunk = f != nil // the next that is made of c is a new one
 	return made, f
 }

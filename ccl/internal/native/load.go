@@ -14,7 +14,6 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
-	"github.com/goccl/goccl/internal/dl"
 	"github.com/goccl/goccl/internal/signals"
 )
 
@@ -29,8 +28,7 @@ type library struct {
 	version int
 	fake    bool
 
-	prefix                 *C.char // of the device runtime's functions
-	mallocAsync, freeAsync uintptr // two of them, 0 where it lacks them
+	prefix *C.char // of the device runtime's functions
 }
 
 // open loads the library and says what is wrong with it before a rank depends on it.
@@ -75,9 +73,6 @@ func (v *vendor) open() (engine.Library, error) {
 	// Also where no communicator is made on this rank: a missing device runtime is an error of all.
 	if err := v.runtime.Open(); err != nil {
 		return nil, err
-	}
-	if rt, err := (dl.Search{Names: []string{v.runtime.Path()}}).Open(); err == nil {
-		l.mallocAsync, l.freeAsync = rt.Symbol(v.prefix+"MallocAsync"), rt.Symbol(v.prefix+"FreeAsync")
 	}
 	return l, nil
 }

@@ -28,9 +28,9 @@ typedef struct {
 	const gccl_table *ccl;
 	const gdev *dev;    // internal/gpu's
 	const char *prefix; // of its functions
-	int (*mallocAsync)(void **, size_t, g_stream), (*freeAsync)(void *, g_stream); // or NULL
 	g_comm comm;
 	int device, rank, size;
+	int asks;           // before each call, which device the thread has: see on, compose.c
 	void *scratch;      // device memory, for what Barrier reduces
 	void **copies;      // of the sources of calls in place under way, see inplace.c
 	int ncopies, capcopies;
@@ -74,6 +74,7 @@ int gcclPassed(gccl_end *e, U event);
 int gcclSpan(gccl_end *e, U *events, int which, U stream);
 int gcclElapsed(gccl_end *e, U before, U after, float *ms);
 int gcclOn(gccl_end *e);
+int gcclCapability(gccl_end *e, int *level); // CUDA's, as 80 of 8.0; 0 where the runtime does not say
 
 // comm.c. The handle is in e->comm. The communicator is one that blocks; version: the library's, 0 where it has no
 // configurations.

@@ -1,0 +1,46 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/gpu"
+)
+
+// TestProductBadStart: the library fails on one rank before it has made what a communicator needs, and keeps that: a full device. All ranks
+// get the error, and nothing is left of the communicators, which are aborted: to revoke that one would be a crash.
+func TestProductBadStart(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		lib := fakeOf(t, name)
+		before, broken := lib.Live()[4], lib.Violations()
+		t.Setenv("FAKE_NCCL_BAD_START", "0")
+		t.Setenv("FAKE_NCCL_INIT_TIMEOUT", "2")
+		start := time.Now()
+		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(context.Context, *on) error { return nil }) {
+			e := failure(t, rank, err, ccl.ErrBackend)
+			assert.Contains(t, e.Error(), "out of memory", "rank %d", rank)
+		}
+		assert.Less(t, time.Since(start), soon)
+		require.Eventually(t, func() bool { return lib.Live()[4] <= before }, soon, time.Millisecond, "communicators are left")
+		require.Equal(t, broken, lib.Violations())
+	})
+}
+
+// TestProductCurrentDevice: ranks of one process, each on its device, with a library of which some ways need the communicator's device to be
+// the thread's, as RCCL's up to 2.30.4 do. Marks, memory and the other ranks change it on the threads that they share.
+func TestProductCurrentDevice(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error { return r.sums(ctx, 300) }) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+	})
+}
