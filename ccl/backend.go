@@ -289,11 +289,42 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cal
 
 // fresh makes a communicator, whose id the ranks get over t.
 func (l *library) fresh(t talk, g engine.Group) (engine.Engine, error) {
-	id, err := t.id(l.lib)
+	id, err := t.ids(l.lib)
 	if err != nil {
 		return nil, err
 	}
 	return l.lib.New(t.ctx, g, id)
+}
+
+// ids are those of a new communicator: of as many as its library wants for this many ranks, each is made by another rank, from where it listens.
+func (t talk) ids(lib engine.Library) ([]byte, error) {
+	s, ok := lib.(engine.Scaling)
+	if !ok {
+		return t.id(lib)
+	}
+	n, size := s.IDs(t.eng.Size())
+	if n <= 1 {
+		return t.id(lib)
+	}
+	all := make([]byte, n*size)
+	var err error
+	for i := range n {
+		if t.eng.Rank() != i*t.eng.Size()/n {
+			continue
+		}
+		var id []byte
+		if id, err = lib.ID(); err == nil && len(id) != size {
+			err = fmt.Errorf("%s has made an id of %d bytes, not of %d", lib.Version(), len(id), size)
+		}
+		copy(all[i*size:], id)
+	}
+	if f := t.verdict(err); f != nil {
+		return nil, f
+	}
+	if err := t.run(engine.AllReduce, TypeUint8, Max, all, all); err != nil { // what others have made is 0 here
+		return nil, err
+	}
+	return all, t.run(engine.Barrier, TypeNone, Sum, nil, nil)
 }
 
 // shares has, by backend, how to hold what the backend's library uses together with others, until let go is called; nil if there is

@@ -59,6 +59,7 @@ enum { GCCL_SCALAR_DEVICE, GCCL_SCALAR_HOST }; // g_resid: of host memory it is 
 	X(0, const char *, GetLastError, (g_comm)) \
 	X(1, g_res, CommInitRank, (g_comm *, int, g_uid, int)) \
 	X(0, g_res, CommInitRankConfig, (g_comm *, int, g_uid, int, g_cfg *)) \
+	X(0, g_res, CommInitRankScalable, (g_comm *, int, int, int, g_uid *, g_cfg *)) \
 	X(0, g_res, CommFinalize, (g_comm)) \
 	X(1, g_res, CommDestroy, (g_comm)) \
 	X(1, g_res, CommAbort, (g_comm)) \

@@ -42,15 +42,17 @@ static int settled(gccl_end *e, const char *call, int r) {
 
 // The communicator is that of the current device, so the two calls are one for Go, which may move
 // the goroutine to another thread between two.
-int gcclInit(gccl_end *e, const g_uid *id, int version) {
+int gcclInit(gccl_end *e, g_uid *ids, int n, int version) {
 	int r = gcclOn(e);
 	if (r)
 		return r;
 	struct gccl_config c = config(&e->hints, version);
+	if (n > 1)
+		return settled(e, "CommInitRankScalable", e->ccl->CommInitRankScalable(&e->comm, e->size, e->rank, n, ids, &c));
 	if (version)
-		r = e->ccl->CommInitRankConfig(&e->comm, e->size, *id, e->rank, &c);
+		r = e->ccl->CommInitRankConfig(&e->comm, e->size, *ids, e->rank, &c);
 	else
-		r = e->ccl->CommInitRank(&e->comm, e->size, *id, e->rank);
+		r = e->ccl->CommInitRank(&e->comm, e->size, *ids, e->rank);
 	return settled(e, "CommInitRank", r);
 }
 

@@ -27,6 +27,7 @@ type library struct {
 	t       *C.gccl_table
 	version int
 	fake    bool
+	many    int // manyRanks
 
 	prefix *C.char // of the device runtime's functions
 }
@@ -42,7 +43,7 @@ func (v *vendor) open() (engine.Library, error) {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %s %s", v.name, so.Path(), fmt.Sprintf(format, args...))
 	}
-	l := &library{v: v, t: (*C.gccl_table)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_table{}))))}
+	l := &library{v: v, many: manyRanks, t: (*C.gccl_table)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_table{}))))}
 	l.prefix = C.CString(v.prefix)
 	l.fake = so.Symbol(fakeSymbol) != 0
 	switch {

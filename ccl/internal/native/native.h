@@ -78,7 +78,7 @@ int gcclCapability(gccl_end *e, int *level); // CUDA's, as 80 of 8.0; 0 where th
 
 // comm.c. The handle is in e->comm. The communicator is one that blocks; version: the library's, 0 where it has no
 // configurations.
-int gcclInit(gccl_end *e, const g_uid *id, int version);
+int gcclInit(gccl_end *e, g_uid *ids, int n, int version); // n ids, of which there is one but for many ranks
 int gcclShrink(gccl_end *parent, gccl_end *e, int version, int *lost, int n);
 int gcclAsync(gccl_end *e);
 int gcclFinalize(gccl_end *e);

@@ -4,6 +4,7 @@ package native_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/internal/native"
 	"github.com/goccl/goccl/internal/gpu"
 )
 
@@ -41,6 +43,36 @@ func TestProductCurrentDevice(t *testing.T) {
 		leaves(t, name)
 		for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error { return r.sums(ctx, 300) }) {
 			assert.NoError(t, err, "rank %d", rank)
+		}
+	})
+}
+
+// TestProductManyRanks: a communicator of many ranks, here of 4, starts from two ids, which two of them have made. A failure of the library in that is
+// one of all ranks.
+func TestProductManyRanks(t *testing.T) {
+	native.ManyFrom(t, 4)
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		for rank, err := range job(t, 4, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+			if err := r.sums(ctx, 3); err != nil {
+				return err
+			}
+			part, err := r.c.Split(ctx, r.me/2, 0) // of few
+			if err != nil {
+				return err
+			}
+			return part.Close()
+		}) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+		for _, tc := range []struct{ fail, want string }{
+			{"ncclCommInitRankScalable:0:2", "ncclCommInitRankScalable"}, {"ncclGetUniqueId:2:3", "ncclGetUniqueId"},
+		} {
+			knobRuns++
+			t.Setenv("FAKE_FAIL", fmt.Sprintf("%s,run%d:1:1", tc.fail, knobRuns)) // counts begin anew when the knob changes
+			for rank, err := range job(t, 4, ccl.Options{Backend: name}, rt, func(context.Context, *on) error { return nil }) {
+				assert.Contains(t, failure(t, rank, err, ccl.ErrBackend).Error(), tc.want, "rank %d", rank)
+			}
 		}
 	})
 }

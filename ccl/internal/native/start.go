@@ -17,14 +17,15 @@ import (
 
 // New makes this rank's end of a communicator. All ranks are here by then and have the id.
 func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.Engine, error) {
-	var uid C.g_uid
-	if len(id) != int(unsafe.Sizeof(uid)) {
-		return nil, fmt.Errorf("%s: a unique id has %d bytes, this one %d", l.v.name, unsafe.Sizeof(uid), len(id))
+	n := len(id) / idBytes
+	if n == 0 || len(id)%idBytes != 0 || n > 1 && l.t.CommInitRankScalable == nil {
+		return nil, fmt.Errorf("%s: a unique id has %d bytes, this one %d", l.v.name, idBytes, len(id))
 	}
 	if _, err := l.v.runtime.Device(g.Device); err != nil {
 		return nil, err
 	}
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&uid)), len(id)), id)
+	ids := make([]C.g_uid, n)
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&ids[0])), len(id)), id)
 	restore := signals.Guard() // the library loads plugins of its own now
 	defer restore()
 	version := C.int(l.version)
@@ -32,7 +33,20 @@ func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.En
 		version = 0
 	}
 	e := l.newEnd(g)
-	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &uid, version) })
+	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &ids[0], C.int(n), version) })
+}
+
+const idBytes = int(unsafe.Sizeof(C.g_uid{}))
+
+// From manyRanks on a communicator has an id for each ranksPerID: one root would have to answer all ranks one after the other.
+const manyRanks, ranksPerID = 1024, 256
+
+// IDs is for ncclCommInitRankScalable, which NCCL has since 2.23.
+func (l *library) IDs(ranks int) (n, bytes int) {
+	if l.t.CommInitRankScalable == nil || ranks < l.many {
+		return 1, idBytes
+	}
+	return max(ranks/ranksPerID, 2), idBytes
 }
 
 // Shrinks is true where Abort has revoked the communicator and freed nothing, and the library would take it: an error of the network outlives

@@ -337,6 +337,22 @@ g_res ncclCommInitRankConfig(g_comm *out, int n, g_uid id, int rank, g_cfg *conf
 
 g_res ncclCommInitRank(g_comm *out, int n, g_uid id, int rank) { return ncclCommInitRankConfig(out, n, id, rank, NULL); }
 
+// ncclCommInitRankScalable: ranks that have other ids, or the same in another order, do not meet.
+g_res ncclCommInitRankScalable(g_comm *out, int n, int rank, int nids, g_uid *ids, g_cfg *config) {
+	int injected = knob_fail(__func__);
+	if (injected)
+		return warn("injected failure of %s", __func__), injected;
+	if (nids < 1 || nids > n || !ids)
+		return warn("%s : %d ids of %d ranks", __func__, nids, n), GCCL_INVALID_ARGUMENT;
+	unsigned long hash = 14695981039346656037UL;
+	for (size_t i = 0; i < nids * sizeof *ids; i++)
+		hash = (hash ^ ((unsigned char *)ids)[i]) * 1099511628211UL;
+	g_uid id = ids[0];
+	size_t at = strlen(id.internal);
+	snprintf(id.internal + at, sizeof id.internal - at, ".%lx", hash);
+	return ncclCommInitRankConfig(out, n, id, rank, config);
+}
+
 // child is the id of the next communicator that is made of c.
 g_uid child_id(g_comm c, int number, int color) {
 	g_uid id = c->id;
