@@ -18,7 +18,7 @@ typedef struct {
 // gccl_hints are engine.Hints, with 0 for what is left to the library, and the communicator's name. The texts live as long as
 // the communicator.
 typedef struct {
-	int minCTAs, maxCTAs, CTAPolicy, trafficClass;
+	int minCTAs, maxCTAs, CTAPolicy, trafficClass, launchOrder;
 	char *netName, *commName;
 } gccl_hints;
 
