@@ -62,7 +62,7 @@ type library struct {
 	held      holdings
 	call      call.Call                // its record, for the control plane
 	connector engine.Connector         // nil unless a first call waits inside the library for the others
-	unshrunk  bool                     // the library has failed to shrink it
+	unshrunk  bool                     // the library has failed to shrink it: what is made of it is new
 	shared    func(left bool) error    // lets go of what its backend shares, see shares
 	sent      []uint8                  // what messages there have been with each rank: sentTo, gotFrom
 	met       [call.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made

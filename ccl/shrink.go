@@ -43,7 +43,7 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	}
 	unshrunk := c.lib != nil && c.lib.unshrunk
 	child, f := shrinkOnce(ctx, c)
-	if f != nil && c.lib != nil && c.lib.unshrunk != unshrunk { // the library has failed to shrink its own, on all ranks: it makes a new one
+	if f != nil && c.lib != nil && c.lib.unshrunk != unshrunk { // the library has failed to shrink its own, on some rank: all make a new one
 		child, f = shrinkOnce(ctx, c)
 	}
 	c.life.leave()
@@ -89,21 +89,24 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 		return openLibrary(ctx, child, &anew)
 	}
 	t := talk{ctx, child}
-	can := []int64{0}
-	if !c.lib.unshrunk && shrinker.Shrinks(ctx) {
+	can, before := []int64{0}, c.lib.unshrunk
+	if !before && shrinker.Shrinks(ctx) {
 		can[0] = 1
 	}
+	c.lib.unshrunk = true // before the first word: another rank's failure may be heard in any of what follows
 	if err := t.min(can); err != nil {
 		return nil, faultOf(err)
 	}
 	if can[0] == 0 {
-		return openLibrary(ctx, child, &anew)
+		made, f := openLibrary(ctx, child, &anew)
+		c.lib.unshrunk = before || f != nil
+		return made, f
 	}
 	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
 	topo, rank := child.Topology(), child.Rank()
 	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Strict: c.opt.Check == CheckStrict,
 		Hints: c.opt.Hints.engine(), Name: child.Name()}
 	made, f := l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return shrinker.Shrink(ctx, g, lost) })
-	c.lib.unshrunk = f != nil // the next that is made of c is a new one
+	c.lib.unshrunk = f != nil
 	return made, f
 }

@@ -34,6 +34,7 @@ func TestProductShrink(t *testing.T) {
 		{"one rank cannot revoke", "ncclCommRevoke:1:3", "", 0},
 		{"none can revoke", "ncclCommRevoke:0:3", "", 0},
 		{"the library fails", "ncclCommShrink:0:3", "", 0},
+		{"the library fails on one rank", "ncclCommShrink:1:3", "", 1},
 		{"the network has failed on one rank", "", "0", 0},
 		{"the network has failed on the other", "", "2", 0},
 	} {
