@@ -97,7 +97,7 @@ func TestProductRefused(t *testing.T) {
 		dir := t.TempDir()
 		without, err := fake.Build(dir, "cudaMallocAsync", "cudaFreeAsync", "hipMallocAsync", "hipFreeAsync")
 		require.NoError(t, err)
-		whole := fake.Library(t)
+		whole := os.Getenv(libraryOf["nccl"]) // the one that is loaded: its runtime is the driver's
 		driver := filepath.Join(dir, "libcuda.so.1")
 		out, err := exec.Command("cc", "-std=gnu11", "-fPIC", "-shared", "-o", driver, "../../../internal/gpu/testdata/libcuda.c",
 			whole, "-Wl,-rpath,"+filepath.Dir(whole)).CombinedOutput()
