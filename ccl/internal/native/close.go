@@ -125,6 +125,9 @@ func release(e *end, apart bool) (err error) {
 	}
 	if e.state.Load()&aborted == 0 && e.aside.c.comm != nil && e.leave() {
 		e.closing.waitsFor.Store(&forDestroy)
+		if apart {
+			e.closing.waitsFor.Store(&forAbort)
+		}
 		err = destroy(e, apart)
 	}
 	if e.state.Load()&aborted != 0 {
