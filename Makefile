@@ -81,7 +81,7 @@ tags: ## build with every tag, alone and together, and with all vendors together
 	@echo "vet -tags nvml"; CGO_ENABLED=1 CGO_CFLAGS=-w go vet -tags nvml ./bench/...
 
 gpu: ## packages cuda and rocm, two ranks on one device, and gpu-bundle, on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
-	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./cuda ./rocm ./examples/multigpu ./test/gpu/onegpu
+	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./cuda ./rocm ./examples/multigpu ./test/gpu/...
 	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDeviceMemory$$' ./train/zero
 	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
 

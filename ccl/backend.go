@@ -62,7 +62,7 @@ type library struct {
 	held      holdings
 	call      call.Call                // its record, for the control plane
 	connector engine.Connector         // nil unless a first call waits inside the library for the others
-	unshrunk  bool                     // the library has failed to shrink it
+	unshrunk  bool                     // the library has failed to shrink it: what is made of it is new
 	shared    func(left bool) error    // lets go of what its backend shares, see shares
 	sent      []uint8                  // what messages there have been with each rank: sentTo, gotFrom
 	met       [call.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
@@ -289,11 +289,42 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cal
 
 // fresh makes a communicator, whose id the ranks get over t.
 func (l *library) fresh(t talk, g engine.Group) (engine.Engine, error) {
-	id, err := t.id(l.lib)
+	id, err := t.ids(l.lib)
 	if err != nil {
 		return nil, err
 	}
 	return l.lib.New(t.ctx, g, id)
+}
+
+// ids are those of a new communicator: of as many as its library wants for this many ranks, each is made by another rank, from where it listens.
+func (t talk) ids(lib engine.Library) ([]byte, error) {
+	s, ok := lib.(engine.Scaling)
+	if !ok {
+		return t.id(lib)
+	}
+	n, size := s.IDs(t.eng.Size())
+	if n <= 1 {
+		return t.id(lib)
+	}
+	all := make([]byte, n*size)
+	var err error
+	for i := range n {
+		if t.eng.Rank() != i*t.eng.Size()/n {
+			continue
+		}
+		var id []byte
+		if id, err = lib.ID(); err == nil && len(id) != size {
+			err = fmt.Errorf("%s has made an id of %d bytes, not of %d", lib.Version(), len(id), size)
+		}
+		copy(all[i*size:], id)
+	}
+	if f := t.verdict(err); f != nil {
+		return nil, f
+	}
+	if err := t.run(engine.AllReduce, TypeUint8, Max, all, all); err != nil { // what others have made is 0 here
+		return nil, err
+	}
+	return all, t.run(engine.Barrier, TypeNone, Sum, nil, nil)
 }
 
 // shares has, by backend, how to hold what the backend's library uses together with others, until let go is called; nil if there is
@@ -349,6 +380,16 @@ func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engi
 	}
 	if c, ok := l.Engine.(engine.Connector); ok && c.Connects() {
 		l.connector = c
+	}
+	if e, ok := l.Engine.(engine.Leveled); ok {
+		least := []int64{e.Level()}
+		if err := t.min(least); err != nil {
+			l.Abort()
+			l.Engine.Close()
+			l.letGo(false)
+			return nil, faultOf(err)
+		}
+		e.SetLevel(least[0])
 	}
 	return l, nil
 }

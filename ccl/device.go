@@ -64,6 +64,7 @@ type deviceStream struct {
 // handed is what a stream has been given: the last ticket issued, see last, and how many calls.
 type handed struct {
 	ticket, calls uint64
+	group         *group // the last that was, for the next one; of the goroutine that issues
 
 	// Of graphs that are made of the stream itself, one after the other. mu is the stream's.
 	under       bool

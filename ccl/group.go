@@ -66,6 +66,22 @@ func (g *group) add() *call.Call {
 	return g.made[n]
 }
 
+// begin makes g a device's new group, of no calls, in the memory of its last.
+func (g *group) begin() {
+	g.use++
+	g.over, g.how, g.counts, g.foreign = false, 0, g.counts[:0], g.foreign[:0]
+}
+
+// more adds a call of a device. It holds what an earlier one in its place did.
+func (g *group) more() *engine.Call {
+	n := len(g.foreign)
+	if n == cap(g.foreign) {
+		g.foreign = append(g.foreign, engine.Call{})
+	}
+	g.foreign = g.foreign[:n+1]
+	return &g.foreign[n]
+}
+
 // keep copies counts into g's memory.
 func (g *group) keep(counts []int) []int {
 	if counts == nil {

@@ -31,6 +31,10 @@ type Hints struct {
 	TrafficClass int
 	// Net names the network plugin: "IB", "Socket", "AWS Libfabric" (netName, NCCL 2.17).
 	Net string
+	// LaunchOrder has the calls of all Comms on a device that have this hint run in the order in which the program issues them. Without it,
+	// two ranks that issue calls of two Comms on two streams may wait for each other (launchOrderImplicit, NCCL 2.31; from 2.26 on
+	// NCCL_LAUNCH_ORDER_IMPLICIT=1 does the same for all Comms).
+	LaunchOrder bool
 }
 
 // CTAPolicy says how a library chooses the number of thread blocks of a call.
@@ -63,6 +67,9 @@ func (h Hints) String() string {
 	}
 	if h.CTAPolicy != 0 {
 		set = append(set, "cta-policy="+h.CTAPolicy.String())
+	}
+	if h.LaunchOrder {
+		set = append(set, "launch-order=1")
 	}
 	if h.Net != "" {
 		set = append(set, "net="+h.Net)
@@ -112,11 +119,17 @@ func (h *Hints) set(name, value string) error {
 			}
 		}
 		return fmt.Errorf("a policy is %s", strings.Join(ctaPolicies[:], ", "))
+	case "launch-order":
+		h.LaunchOrder = value == "1"
+		if value != "0" && value != "1" {
+			return errors.New("launch-order is 0 or 1")
+		}
+		return nil
 	case "net":
 		h.Net = value
 		return nil
 	}
-	return errors.New("a hint is min-ctas=N, max-ctas=N, cta-policy=NAME, traffic-class=N or net=NAME")
+	return errors.New("a hint is min-ctas=N, max-ctas=N, cta-policy=NAME, traffic-class=N, launch-order=1 or net=NAME")
 }
 
 // check says which value no library could take.
@@ -159,5 +172,6 @@ func (h Hints) hash() uint64 {
 }
 
 func (h Hints) engine() engine.Hints {
-	return engine.Hints{MinCTAs: h.MinCTAs, MaxCTAs: h.MaxCTAs, CTAPolicy: int(h.CTAPolicy), TrafficClass: h.TrafficClass, Net: h.Net}
+	return engine.Hints{MinCTAs: h.MinCTAs, MaxCTAs: h.MaxCTAs, CTAPolicy: int(h.CTAPolicy), TrafficClass: h.TrafficClass, Net: h.Net,
+		LaunchOrder: h.LaunchOrder}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -120,14 +119,13 @@ func (q *Queue) issueEntered(a *args) Work {
 	}
 	e := &l.one[0]
 	if q.group != nil {
-		q.group.foreign = append(q.group.foreign, engine.Call{})
-		e = &q.group.foreign[len(q.group.foreign)-1]
+		e = q.group.more()
 	}
 	e.Kind, e.Type, e.Op, e.Root, e.To = engine.Kind(a.kind), engine.Type(a.typ), engineOp(a.op), max(a.root, noRoot), a.to
 	e.Count, e.Sent, e.Dst, e.Src = int(count), 0, a.onDst.at, a.onSrc.at
 	if a.dc != nil || e.DC != nil {
 		if q.group != nil { // they are handed over later
-			a.dc, a.sc = slices.Clone(a.dc), slices.Clone(a.sc)
+			a.dc, a.sc = q.group.keep(a.dc), q.group.keep(a.sc)
 		}
 		e.DC, e.SC = a.dc, a.sc
 	}
@@ -151,7 +149,7 @@ func (q *Queue) issueEntered(a *args) Work {
 func (q *Queue) repeats(dst, src *Buf, op Op) bool {
 	c := q.c
 	k := &c.lib.call
-	return q.group == nil && Kind(k.Kind) == KindAllReduce && Op(k.Op) == op && op < firstScaled && int(k.Root) == noRoot-q.number && Type(k.Type) == dst.typ &&
+	return !q.late() && Kind(k.Kind) == KindAllReduce && Op(k.Op) == op && op < firstScaled && int(k.Root) == noRoot-q.number && Type(k.Type) == dst.typ &&
 		k.Count == uint64(dst.count) && dst.mem != nil && identical(dst.mem, c.lib.known) && src.inPlace() && !c.backlog.pending.Load() && !c.life.shut()
 }
 
@@ -167,6 +165,9 @@ func (q *Queue) repeat(dst *Buf, at uintptr, op Op) (w Work) {
 	} else {
 		at += uintptr(dst.first * dst.typ.Size())
 		e := &c.lib.one[0]
+		if q.group != nil {
+			e = q.group.more()
+		}
 		e.Kind, e.Type, e.Op, e.Root, e.To = engine.AllReduce, engine.Type(dst.typ), engine.Op(op), -1, 0
 		e.Count, e.Sent, e.Dst, e.Src = dst.count, 0, at, at
 		if e.DC != nil {
@@ -198,21 +199,16 @@ func (q *Queue) give(meet bool, bytes int) Work {
 		how |= timed
 	}
 	if f := c.eng.Issued(k, meet); f != nil {
-		return q.failed(argsOf(k))
+		return q.failedAs(&k.Record)
 	}
 	if q.group != nil {
 		q.group.how |= how
 		return Work{at: q.dev, seq: seq}
 	}
 	if err := q.dev.hand(l.one[:], seq, how); err != nil {
-		return q.notHanded(argsOf(k), err)
+		return q.notHanded(k.Record, err)
 	}
 	return Work{at: q.dev, seq: seq}
-}
-
-// argsOf is what an error says of k.
-func argsOf(k *call.Call) *args {
-	return &args{kind: Kind(k.Kind), typ: Type(k.Type), op: Op(k.Op), root: int(k.Root)}
 }
 
 // How calls are handed to the library.
@@ -263,45 +259,62 @@ func (d *deviceStream) handAs(h uintptr, calls []engine.Call, how manner) (err e
 	return c.lib.Issue(h, calls)
 }
 
-// notHanded is the Work of calls that hand has failed with.
-func (q *Queue) notHanded(a *args, err error) Work {
+// notHanded is the Work of calls that hand has failed with; r is of the one, or of the group.
+func (q *Queue) notHanded(r call.Record, err error) Work {
 	if errors.Is(err, errStreamGone) {
-		return q.rejected(a, fmt.Errorf("the %T is closed", q.dev.s))
+		return q.rejected(argsOf(&r), fmt.Errorf("the %T is closed", q.dev.s))
 	}
 	vendorFails(q.c, err)
-	return q.failed(a)
+	return q.failedAs(&r)
 }
 
-// groupDevice collects what f issues and hands it over in one.
+// argsOf is what an error says of the call in r that had no effect.
+func argsOf(r *call.Record) *args {
+	return &args{kind: Kind(r.Kind), typ: Type(r.Type), op: Op(r.Op), root: int(r.Root)}
+}
+
+// groupDevice collects what f issues and hands it over in one. A group whose calls were handed over serves the stream's next, so that none
+// allocates; one that is begun while another is collected is another.
 func (q Queue) groupDevice(f func(Queue) error) Work {
+	g := q.dev.handed.group
+	if g == nil {
+		g = &group{c: q.c}
+	}
+	q.dev.handed.group = nil
+	g.begin()
 	inner := q
-	inner.group = &group{}
-	a := &args{kind: KindGroup, root: -1}
+	inner.group, inner.use = g, g.use
 	err := f(inner)
-	inner.group.over = true
+	g.over = true
 	switch {
-	case inner.group.reject != nil:
-		return q.rejectedBy(inner.group.reject)
+	case g.reject != nil:
+		return q.rejectedBy(g.reject)
 	case err != nil:
-		return q.rejected(a, err)
-	case len(inner.group.foreign) == 0:
+		return q.rejected(&args{kind: KindGroup, root: -1}, err)
+	case len(g.foreign) == 0:
 		return Work{}
 	}
 	if !q.c.life.enter() {
-		return q.shut(a)
+		return q.shut(&args{kind: KindGroup, root: -1})
 	}
 	defer q.c.life.leave()
-	if err := q.dev.hand(inner.group.foreign, q.c.rec.seq, inner.group.how); err != nil {
-		return q.notHanded(a, err)
+	if err := q.dev.hand(g.foreign, q.c.rec.seq, g.how); err != nil {
+		return q.notHanded(call.Record{Seq: q.c.rec.seq, Kind: call.Kind(KindGroup), Count: uint64(len(g.foreign)), Root: -1}, err)
 	}
+	q.dev.handed.group = g
 	return Work{at: q.dev, seq: q.c.rec.seq}
 }
 
-// failed is the Work of a call on a Comm that has failed. It ends the use of the Comm, which OnFailure may close.
+// failed is the Work of a call, of which no more is known than a, on a Comm that has failed.
 func (q *Queue) failed(a *args) Work {
+	return q.failedAs(&call.Record{Seq: q.c.rec.seq, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root),
+		Count: uint64(max(a.onDst.count, a.onSrc.count))})
+}
+
+// failedAs is the Work of the call in r on a Comm that has failed. It ends the use of the Comm, which OnFailure may close.
+func (q *Queue) failedAs(r *call.Record) Work {
 	q.c.life.leave()
-	r := call.Record{Seq: q.c.rec.seq, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
-	w := Work{err: q.c.errorIn(context.Background(), nil, &r)}
+	w := Work{err: q.c.errorIn(context.Background(), nil, r)}
 	tellFailed(q.c) // of this call, if the Comm's failure was told before it was noted
 	return w
 }

@@ -81,22 +81,24 @@ func TestRepeats(t *testing.T) {
 	}
 	assert.True(t, of(func(*Queue, *Buf, *Buf, *Op) {}))
 	assert.True(t, of(func(_ *Queue, dst, _ *Buf, _ *Op) { dst.first = 7 }))
+	assert.True(t, of(func(q *Queue, _, _ *Buf, _ *Op) { q.group = &group{} }))
 	for name, f := range map[string]func(q *Queue, dst, src *Buf, op *Op){
-		"in a group": func(q *Queue, _, _ *Buf, _ *Op) { q.group = &group{} },
-		"kind":       func(q *Queue, _, _ *Buf, _ *Op) { q.c.lib.call.Kind = call.Reduce },
-		"operator":   func(_ *Queue, _, _ *Buf, op *Op) { *op = Sum },
-		"type":       func(_ *Queue, dst, _ *Buf, _ *Op) { dst.typ = TypeUint32 },
-		"count":      func(_ *Queue, dst, _ *Buf, _ *Op) { dst.count = 4 },
-		"memory":     func(_ *Queue, dst, _ *Buf, _ *Op) { dst.mem = other },
-		"no memory":  func(_ *Queue, dst, _ *Buf, _ *Op) { dst.mem = nil },
-		"two places": func(_ *Queue, _, src *Buf, _ *Op) { *src = Buf{mem: mem, typ: TypeInt32, count: 5} },
-		"queued":     func(q *Queue, _, _ *Buf, _ *Op) { q.c.backlog.pending.Store(true) },
-		"closed":     func(q *Queue, _, _ *Buf, _ *Op) { q.c.life.closed.Store(true) },
+		"in a group that is over":      func(q *Queue, _, _ *Buf, _ *Op) { q.group = &group{over: true} },
+		"in a group that has returned": func(q *Queue, _, _ *Buf, _ *Op) { q.group = &group{use: 1} },
+		"kind":                         func(q *Queue, _, _ *Buf, _ *Op) { q.c.lib.call.Kind = call.Reduce },
+		"operator":                     func(_ *Queue, _, _ *Buf, op *Op) { *op = Sum },
+		"type":                         func(_ *Queue, dst, _ *Buf, _ *Op) { dst.typ = TypeUint32 },
+		"count":                        func(_ *Queue, dst, _ *Buf, _ *Op) { dst.count = 4 },
+		"memory":                       func(_ *Queue, dst, _ *Buf, _ *Op) { dst.mem = other },
+		"no memory":                    func(_ *Queue, dst, _ *Buf, _ *Op) { dst.mem = nil },
+		"two places":                   func(_ *Queue, _, src *Buf, _ *Op) { *src = Buf{mem: mem, typ: TypeInt32, count: 5} },
+		"queued":                       func(q *Queue, _, _ *Buf, _ *Op) { q.c.backlog.pending.Store(true) },
+		"closed":                       func(q *Queue, _, _ *Buf, _ *Op) { q.c.life.closed.Store(true) },
 	} {
 		assert.False(t, of(f), name)
 	}
 	assert.Equal(t, &args{kind: KindReduce, typ: TypeInt8, op: Min, root: 2},
-		argsOf(&call.Call{Record: call.Record{Kind: call.Reduce, Type: uint8(TypeInt8), Op: uint8(Min), Root: 2}}))
+		argsOf(&call.Record{Kind: call.Reduce, Type: uint8(TypeInt8), Op: uint8(Min), Root: 2}))
 }
 
 // gone is a stream that is closed.

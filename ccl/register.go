@@ -3,6 +3,7 @@ package ccl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
@@ -74,6 +75,7 @@ type registration struct {
 	c      *Comm
 	op     string
 	memory Buf
+	window extent // of no bytes if it is none
 	undo   func() error
 }
 
@@ -93,6 +95,18 @@ func (h *holdings) add(m *registration) (release func() error) {
 	h.all[m] = true
 	m.hold(1)
 	return m.release
+}
+
+// apart is an error if x and a window overlap.
+func (h *holdings) apart(x extent) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for m := range h.all {
+		if w := m.window; x.n > 0 && w.at < x.at+uintptr(x.n) && x.at < w.at+uintptr(w.n) {
+			return fmt.Errorf("%d bytes at %#x overlap a window of this Comm, %d bytes at %#x: release that first, or use it", x.n, x.at, w.n, w.at)
+		}
+	}
+	return nil
 }
 
 // take reports whether m is held, which it is no more then.

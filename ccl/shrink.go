@@ -44,7 +44,21 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if !c.life.enter() {
 		return nil, refuse(&call.Fault{Code: call.Closed, Peer: -1})
 	}
-	child, f := newComm(c.opt, c.tab, c.host, func(o plane.Options) (*cpu.Comm, *call.Fault) {
+	unshrunk := c.lib != nil && c.lib.unshrunk
+	child, f := shrinkOnce(ctx, c)
+	if f != nil && c.lib != nil && c.lib.unshrunk != unshrunk { // the library has failed to shrink its own, on some rank: all make a new one
+		child, f = shrinkOnce(ctx, c)
+	}
+	c.life.leave()
+	if f != nil {
+		return nil, refuse(f)
+	}
+	return child, nil
+}
+
+// shrinkOnce makes a Comm of the survivors of c.
+func shrinkOnce(ctx context.Context, c *Comm) (*Comm, *call.Fault) {
+	return newComm(c.opt, c.tab, c.host, func(o plane.Options) (*cpu.Comm, *call.Fault) {
 		eng, f := c.eng.Shrink(ctx, o)
 		return calledFirst(eng, c.Name()), f
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
@@ -53,11 +67,6 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 		}
 		return shrinkLibrary(ctx, c, child)
 	})
-	c.life.leave()
-	if f != nil {
-		return nil, refuse(f)
-	}
-	return child, nil
 }
 
 // shrinkLibrary gives child, whose control plane stands, the library of c. Where ranks are lost and the library can shrink its
@@ -83,21 +92,24 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 		return openLibrary(ctx, child, &anew)
 	}
 	t := talk{ctx, child}
-	can := []int64{0}
-	if !c.lib.unshrunk && shrinker.Shrinks(ctx) {
+	can, before := []int64{0}, c.lib.unshrunk
+	if !before && shrinker.Shrinks(ctx) {
 		can[0] = 1
 	}
+	c.lib.unshrunk = true // before the first word: another rank's failure may be heard in any of what follows
 	if err := t.min(can); err != nil {
 		return nil, faultOf(err)
 	}
 	if can[0] == 0 {
-		return openLibrary(ctx, child, &anew)
+		made, f := openLibrary(ctx, child, &anew)
+		c.lib.unshrunk = before || f != nil
+		return made, f
 	}
 	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
 	topo, rank := child.Topology(), child.Rank()
 	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Strict: c.opt.Check == CheckStrict,
 		Hints: c.opt.Hints.engine(), Name: child.Name()}
 	made, f := l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return shrinker.Shrink(ctx, g, lost) })
-	c.lib.unshrunk = f != nil // another Shrink of c makes a new one
+	c.lib.unshrunk = f != nil
 	return made, f
 }

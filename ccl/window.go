@@ -16,7 +16,8 @@ const windowAlignment = 4096
 // Window makes b, memory of [MakeDevice], a symmetric window of c (ncclCommWindowRegister with NCCL_WIN_COLL_SYMMETRIC: NCCL and RCCL
 // 2.27): calls whose buffers lie in windows at equal offsets on all ranks reach the peers' memory directly. It is collective, and waits
 // for what was issued before. All ranks give memory of the same size, which begins at a multiple of 4,096 bytes; if they do not, or what one
-// gives cannot have a window, all get the same error, which names that rank, and c goes on.
+// gives cannot have a window, all get the same error, which names that rank, and c goes on. Memory has one window of a Comm at most, on each
+// rank: to NCCL the results of calls on two that overlap are undefined.
 //
 // ErrUnsupported is the error of a backend or version without windows, and, on all ranks, where the library makes none on one of them: they
 // take device memory that peers can map.
@@ -63,7 +64,7 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 	if handle == 0 {
 		return func() error { return nil }, nil // of no bytes
 	}
-	return c.lib.held.add(&registration{c: c, op: op, memory: b, undo: func() error { return w.CloseWindow(handle) }}), nil
+	return c.lib.held.add(&registration{c: c, op: op, memory: b, window: x, undo: func() error { return w.CloseWindow(handle) }}), nil
 }
 
 // windowerOf is c's Engine, if its library makes windows: the same answer on all ranks.
@@ -94,7 +95,7 @@ func (l *library) windowOf(b Buf) (extent, error) {
 	if x.at%windowAlignment != 0 {
 		return extent{}, fmt.Errorf("the memory begins at %#x, which is not a multiple of %d", x.at, windowAlignment)
 	}
-	return x, nil
+	return x, l.held.apart(x)
 }
 
 // windowWords are what the ranks tell each other, of 8 bytes: whether something is wrong, the size of the memory, and 0.

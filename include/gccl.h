@@ -17,7 +17,7 @@ typedef void *g_stream;
 typedef struct gccl_window *g_win; // 2.27
 #endif
 
-// gccl_config is ncclConfig_t of NCCL 2.27. The library copies min(size, the size it knows) bytes and takes what is newer than
+// gccl_config is ncclConfig_t of NCCL 2.31. The library copies min(size, the size it knows) bytes and takes what is newer than
 // `version` from its defaults, so this one struct serves all of NCCL >= 2.14 and RCCL of ROCm >= 5.7. Older versions have the
 // fields up to GCCL_CONFIG_OLD_SIZE, or fewer.
 struct gccl_config {
@@ -28,9 +28,13 @@ struct gccl_config {
 	int splitShare, trafficClass; // 2.18, 2.26
 	const char *commName; // this and what follows: 2.27
 	int collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs;
+	int nChannelsPerNetPeer, nvlinkCentricSched, graphUsageMode, numRmaCtx, maxP2pPeers, graphStreamOrdering; // this and what follows: 2.31
+	int launchOrderImplicit, numRmaSig, rmaEagerInit, hostCftMode;
 };
 #define GCCL_CONFIG_MAGIC 0xcafebeefu
+#define GCCL_CONFIG_NEW_VERSION 23100
 #define GCCL_CONFIG_VERSION 22700
+#define GCCL_CONFIG_SIZE offsetof(struct gccl_config, nChannelsPerNetPeer)
 #define GCCL_CONFIG_OLD_VERSION 21800
 #define GCCL_CONFIG_OLD_SIZE offsetof(struct gccl_config, commName)
 #define GCCL_UNDEF_INT ((int)0x80000000)
@@ -59,6 +63,7 @@ enum { GCCL_SCALAR_DEVICE, GCCL_SCALAR_HOST }; // g_resid: of host memory it is 
 	X(0, const char *, GetLastError, (g_comm)) \
 	X(1, g_res, CommInitRank, (g_comm *, int, g_uid, int)) \
 	X(0, g_res, CommInitRankConfig, (g_comm *, int, g_uid, int, g_cfg *)) \
+	X(0, g_res, CommInitRankScalable, (g_comm *, int, int, int, g_uid *, g_cfg *)) \
 	X(0, g_res, CommFinalize, (g_comm)) \
 	X(1, g_res, CommDestroy, (g_comm)) \
 	X(1, g_res, CommAbort, (g_comm)) \

@@ -11,10 +11,10 @@ typedef int u_res;           // CUresult: where cudaError_t has the same error, 
 typedef int u_dev;           // CUdevice
 typedef unsigned long long u_ptr; // CUdeviceptr
 typedef void *u_ctx, *u_stream, *u_event, *u_graph, *u_exec;
-typedef int u_pointer_attr, u_capmode, u_capstate;
+typedef int u_pointer_attr, u_capmode, u_capstate, u_attr;
 #endif
 
-// X(return, name, parameters): all are required. What has a newer form goes by the name of that, _v2.
+// X(return, name, parameters): all of the first table are required. What has a newer form goes by the name of that, _v2.
 #define GCU_FUNCS(X) \
 	X(u_res, Init, (unsigned)) \
 	X(u_res, DriverGetVersion, (int *)) \
@@ -22,6 +22,7 @@ typedef int u_pointer_attr, u_capmode, u_capstate;
 	X(u_res, DeviceGet, (u_dev *, int)) \
 	X(u_res, DeviceGetName, (char *, int, u_dev)) \
 	X(u_res, DeviceGetPCIBusId, (char *, int, u_dev)) \
+	X(u_res, DeviceGetAttribute, (int *, u_attr, u_dev)) \
 	X(u_res, DeviceCanAccessPeer, (int *, u_dev, u_dev)) \
 	X(u_res, DevicePrimaryCtxRetain, (u_ctx *, u_dev)) \
 	X(u_res, CtxSetCurrent, (u_ctx)) \
@@ -63,6 +64,11 @@ typedef int u_pointer_attr, u_capmode, u_capstate;
 	X(u_res, EventElapsedTime, (float *, u_event, u_event)) \
 	X(u_res, GetErrorName, (u_res, const char **)) \
 	X(u_res, GetErrorString, (u_res, const char **))
+
+// These have come with CUDA 11.2.
+#define GCU_LATER_FUNCS(X) \
+	X(u_res, MemAllocAsync, (u_ptr *, size_t, u_stream)) \
+	X(u_res, MemFreeAsync, (u_ptr, u_stream))
 
 enum {
 	GCU_INVALID_CONTEXT = 201,

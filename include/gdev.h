@@ -13,6 +13,7 @@
 #ifndef GDEV_VENDOR_TYPES
 typedef int g_drc;      // cudaError_t, hipError_t; enums are 4 bytes in both
 typedef int g_memkind;  // cudaMemcpyKind
+typedef int g_attr;     // cudaDeviceAttr
 typedef int g_capmode;  // cudaStreamCaptureMode
 typedef int g_capstate; // cudaStreamCaptureStatus
 typedef void *g_stream; // NULL is the default stream
@@ -35,11 +36,14 @@ typedef void g_pointer;  // cudaPointerAttributes: see struct gdev_pointer
 	X(1, g_drc, DeviceEnablePeerAccess, (int, unsigned)) \
 	X(1, g_drc, DeviceDisablePeerAccess, (int)) \
 	X(0, g_drc, GetDeviceProperties, (g_prop *, int)) \
+	X(0, g_drc, DeviceGetAttribute, (int *, g_attr, int)) \
 	X(1, g_drc, DriverGetVersion, (int *)) \
 	X(1, g_drc, RuntimeGetVersion, (int *)) \
 	X(1, g_drc, MemGetInfo, (size_t *, size_t *)) \
 	X(1, g_drc, Malloc, (void **, size_t)) \
 	X(1, g_drc, Free, (void *)) \
+	X(0, g_drc, MallocAsync, (void **, size_t, g_stream)) \
+	X(0, g_drc, FreeAsync, (void *, g_stream)) \
 	X(0, g_drc, MallocManaged, (void **, size_t, unsigned)) \
 	X(1, g_drc, HostAlloc, (void **, size_t, unsigned)) \
 	X(0, g_drc, FreeHost, (void *)) \
@@ -101,6 +105,9 @@ enum {
 	GDEV_MEM_GLOBAL = 1,      // MallocManaged: any stream on any device
 	GDEV_CAPTURE_RELAXED = 2, // g_capmode: the only one that lets another thread end what one began
 	GDEV_CAPTURE_NONE = 0,    // g_capstate
+
+	GDEV_CC_MAJOR = 75, // g_attr: of the compute capability. CUDA's alone: HIP numbers them otherwise
+	GDEV_CC_MINOR = 76,
 };
 
 // GetDeviceProperties writes at most this much.

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define POINTER(ret, name, params) ret(*name) params;
-static struct { GCU_FUNCS(POINTER) } cu; // a process has one driver
+static struct { GCU_FUNCS(POINTER) GCU_LATER_FUNCS(POINTER) } cu; // a process has one driver
 
 enum { MAX_DEVICES = 64 };
 static u_ctx contexts[MAX_DEVICES]; // retained for good
@@ -64,9 +64,23 @@ static g_drc GetDeviceProperties(g_prop *p, int d) { READY(); return cu.DeviceGe
 static g_drc DriverGetVersion(int *v) { return cu.DriverGetVersion(v); }
 static g_drc RuntimeGetVersion(int *v) { return cu.DriverGetVersion(v); }
 
+static g_drc DeviceGetAttribute(int *v, g_attr attr, int d) {
+	u_dev dev;
+	READY();
+	int r = cu.DeviceGet(&dev, d);
+	return r ? r : cu.DeviceGetAttribute(v, attr, dev); // with the runtime's numbers
+}
+
 static g_drc MemGetInfo(size_t *free, size_t *total) { return cu.MemGetInfo_v2(free, total); }
 static g_drc Malloc(void **p, size_t n) { u_ptr q = 0; int r = cu.MemAlloc_v2(&q, n); *p = (void *)(uintptr_t)q; return r; }
 static g_drc Free(void *p) { return p ? cu.MemFree_v2(P(p)) : 0; }
+static g_drc MallocAsync(void **p, size_t n, g_stream s) {
+	u_ptr q = 0;
+	int r = cu.MemAllocAsync(&q, n, s);
+	*p = (void *)(uintptr_t)q;
+	return r;
+}
+static g_drc FreeAsync(void *p, g_stream s) { return p ? cu.MemFreeAsync(P(p), s) : 0; }
 static g_drc MallocManaged(void **p, size_t n, unsigned flags) {
 	u_ptr q = 0;
 	int r = cu.MemAllocManaged(&q, n, flags);
@@ -145,7 +159,10 @@ const char *gcu_fill(gdev *t, void *library) {
 	if (!cu.function && !missing) missing = #function;
 	GCU_FUNCS(FIND)
 	if (missing) return missing;
+#define LOOK(ret, function, params) *(void **)&cu.function = dlsym(library, "cu" #function);
+	GCU_LATER_FUNCS(LOOK)
 #define FILL(required, ret, name, params) t->name = name;
 	GDEV_FUNCS(FILL)
+	if (!cu.MemAllocAsync || !cu.MemFreeAsync) t->MallocAsync = NULL, t->FreeAsync = NULL;
 	return NULL;
 }

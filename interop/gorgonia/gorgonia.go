@@ -41,17 +41,27 @@ type DDP struct {
 	params  gorgonia.Nodes
 	reducer *ddp.Reducer
 	memory  []unsafe.Pointer // of the gradients that reducer has
+	scalars []scalar         // by parameter
+}
+
+// scalar is where a parameter of one number, or its gradient, is reduced: gorgonia may keep each step's elsewhere.
+type scalar struct {
+	f32 [1]float32
+	f64 [1]float64
 }
 
 // New returns a DDP of the nodes that are trained, in the same order on all ranks.
-func New(c *ccl.Comm, params gorgonia.Nodes) *DDP { return &DDP{c: c, params: params} }
+func New(c *ccl.Comm, params gorgonia.Nodes) *DDP {
+	return &DDP{c: c, params: params, scalars: make([]scalar, len(params))}
+}
 
 // Broadcast gives all ranks the parameters of root. It is collective, and fails on all ranks if their models differ.
 func (d *DDP) Broadcast(ctx context.Context, root int) error {
-	bufs := make([]ccl.Buf, len(d.params))
+	bufs, back := make([]ccl.Buf, len(d.params)), make([]func(), len(d.params))
 	var bad error
 	for i, n := range d.params {
-		b, _, err := buf(n.Value())
+		b, _, put, err := d.scalars[i].buf(n.Value())
+		back[i] = put
 		if err != nil {
 			bad = errors.Join(bad, fmt.Errorf("parameter %q: %w", n.Name(), err))
 		}
@@ -65,19 +75,20 @@ func (d *DDP) Broadcast(ctx context.Context, root int) error {
 	if err := errors.Join(ddp.Broadcast(ctx, d.c, bufs, root), r.Close()); err != nil {
 		return fmt.Errorf("gorgonia: %w", err)
 	}
+	putBack(back)
 	return nil
 }
 
 // Average averages the gradients over the ranks, in place: between the machine's RunAll and the solver's Step. It is
 // collective. The first call compares the ranks' gradients.
 func (d *DDP) Average(ctx context.Context) error {
-	bufs, memory := make([]ccl.Buf, len(d.params)), make([]unsafe.Pointer, len(d.params))
+	bufs, memory, back := make([]ccl.Buf, len(d.params)), make([]unsafe.Pointer, len(d.params)), make([]func(), len(d.params))
 	moved := false
 	var bad error
 	for i, n := range d.params {
 		v, err := n.Grad()
 		if err == nil {
-			bufs[i], memory[i], err = buf(v)
+			bufs[i], memory[i], back[i], err = d.scalars[i].buf(v)
 		}
 		if err != nil {
 			bad = errors.Join(bad, fmt.Errorf("the gradient of parameter %q: %w", n.Name(), err))
@@ -104,6 +115,7 @@ func (d *DDP) Average(ctx context.Context) error {
 	if err := d.reducer.All(ctx); err != nil {
 		return fmt.Errorf("gorgonia: %w", err)
 	}
+	putBack(back)
 	return nil
 }
 
@@ -116,6 +128,10 @@ func (d *DDP) Hash() uint64 {
 			h[i] = ddp.Hash(s)
 		case []float64:
 			h[i] = ddp.Hash(s)
+		case float32:
+			h[i] = ddp.Hash([]float32{s})
+		case float64:
+			h[i] = ddp.Hash([]float64{s})
 		}
 	}
 	return ddp.Hash(h)
@@ -129,20 +145,50 @@ func (d *DDP) Close() error {
 	return d.reducer.Close()
 }
 
-// buf is the memory of a tensor of float32 or float64 whose elements lie side by side on the host.
-func buf(v gorgonia.Value) (ccl.Buf, unsafe.Pointer, error) {
+// putBack gives scalars what has become of them.
+func putBack(all []func()) {
+	for _, put := range all {
+		if put != nil {
+			put()
+		}
+	}
+}
+
+// buf is the memory of a tensor of float32 or float64 whose elements lie side by side on the host. That of a scalar is s, which put brings
+// back.
+func (s *scalar) buf(v gorgonia.Value) (b ccl.Buf, at unsafe.Pointer, put func(), err error) {
+	switch x := v.(type) {
+	case *gorgonia.F32:
+		b, at, put = lend(&s.f32, (*float32)(x))
+		return b, at, put, nil
+	case *gorgonia.F64:
+		b, at, put = lend(&s.f64, (*float64)(x))
+		return b, at, put, nil
+	}
 	t, ok := v.(tensor.Tensor)
 	if !ok {
-		return ccl.Buf{}, nil, fmt.Errorf("it is a %T, not a tensor: is it part of what was differentiated, and has the machine run?", v)
+		return b, nil, nil, fmt.Errorf("it is a %T, not a tensor or a scalar of float32 or float64: is it part of what was differentiated, and has the machine run?", v)
 	}
 	if t.RequiresIterator() || !t.IsNativelyAccessible() {
-		return ccl.Buf{}, nil, fmt.Errorf("its elements (%v) do not lie side by side in the memory of the host", t.Shape())
+		return b, nil, nil, fmt.Errorf("its elements (%v) do not lie side by side in the memory of the host", t.Shape())
 	}
-	switch s := t.Data().(type) {
+	switch x := t.Data().(type) {
 	case []float32:
-		return ccl.Host(s), unsafe.Pointer(unsafe.SliceData(s)), nil
+		return ccl.Host(x), unsafe.Pointer(unsafe.SliceData(x)), nil, nil
 	case []float64:
-		return ccl.Host(s), unsafe.Pointer(unsafe.SliceData(s)), nil
+		return ccl.Host(x), unsafe.Pointer(unsafe.SliceData(x)), nil, nil
+	case float32: // a tensor of no dimensions
+		s.f32[0] = x
+		return ccl.Host(s.f32[:]), unsafe.Pointer(&s.f32), func() { t.Memset(s.f32[0]) }, nil
+	case float64:
+		s.f64[0] = x
+		return ccl.Host(s.f64[:]), unsafe.Pointer(&s.f64), func() { t.Memset(s.f64[0]) }, nil
 	}
-	return ccl.Buf{}, nil, fmt.Errorf("it is of %v: only float32 and float64 are trained over ranks", t.Dtype())
+	return b, nil, nil, fmt.Errorf("it is of %v: only float32 and float64 are trained over ranks", t.Dtype())
+}
+
+// lend copies x to where it is reduced, and back.
+func lend[T float32 | float64](to *[1]T, x *T) (ccl.Buf, unsafe.Pointer, func()) {
+	to[0] = *x
+	return ccl.Host(to[:]), unsafe.Pointer(to), func() { *x = to[0] }
 }

@@ -188,3 +188,57 @@ func TestLost(t *testing.T) {
 		})
 	}
 }
+
+// TestScalars averages the gradients of parameters of one number, whether gorgonia holds them as scalars or as tensors of no dimensions, in every step.
+func TestScalars(t *testing.T) {
+	for name, value := range map[string]func(v float32) G.Value{
+		"scalar": func(v float32) G.Value { return G.NewF32(v) },
+		"tensor": func(v float32) G.Value { return tensor.New(tensor.FromScalar(v)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+				ctx := t.Context()
+				g := G.NewGraph()
+				x := G.NewVector(g, tensor.Float32, G.WithShape(2), G.WithName("x"))
+				a := G.NewScalar(g, tensor.Float32, G.WithName("a"), G.WithValue(value(2+float32(c.Rank()))))
+				b := G.NewScalar(g, tensor.Float32, G.WithName("b"), G.WithValue(value(.5)))
+				params := G.Nodes{a, b}
+				loss := G.Must(G.Mean(G.Must(G.Square(G.Must(G.Add(G.Must(G.Mul(x, a)), b))))))
+				_, err := G.Grad(loss, params...)
+				require.NoError(t, err)
+				m := G.NewTapeMachine(g, G.BindDualValues(params...))
+				defer m.Close()
+				d := gorgonia.New(c, params)
+				require.NoError(t, d.Broadcast(ctx, 0))
+				require.Equal(t, float32(2), a.Value().Data())
+				solver := G.NewVanillaSolver(G.WithLearnRate(.01))
+				for s := range 3 {
+					require.NoError(t, G.Let(x, tensor.New(tensor.WithShape(2), tensor.WithBacking([]float32{1, float32(2 + 2*c.Rank() + s)}))))
+					require.NoError(t, m.RunAll())
+					want := make([]float32, 2)
+					for i, p := range params {
+						v, err := p.Grad()
+						require.NoError(t, err)
+						want[i] = v.Data().(float32)
+					}
+					alone := want[0]
+					require.NoError(t, ccl.AllReduce(ctx, c, want, want, ccl.Avg))
+					require.NotEqual(t, alone, want[0])
+					require.NoError(t, d.Average(ctx))
+					for i, p := range params {
+						v, err := p.Grad()
+						require.NoError(t, err)
+						require.Equal(t, want[i], v.Data())
+					}
+					if name == "scalar" { // gorgonia's solvers take no tensor whose gradient is a scalar
+						require.NoError(t, solver.Step(G.NodesToValueGrads(params)))
+						require.NotEqual(t, float32(2), a.Value().Data())
+					}
+					m.Reset()
+					require.NoError(t, ddp.Same(ctx, c, d.Hash()))
+				}
+				require.NoError(t, d.Close())
+			})
+		})
+	}
+}

@@ -5,7 +5,9 @@
 #   ONLY         a pattern of the parts to run: ONLY='cpu-*'
 #   MAX (64M), TYPES_MAX (1M)   the largest size, of every operation and of every type
 #   SIZES (8 1024 1048576 67108864 268435456)   what is compared with C
+#   ITERS (200000)   calls in a stretch of one rank with small vectors
 #   FLAGS        more flags for bench, where it checks: FLAGS='-n 1'
+#   BUDGET       flags for budget: BUDGET='-stretches 200 -rounds 3'
 #   DEVICES, CORES   how many there are, if not as many as the system says
 # Its exit status is 1 if anything has failed.
 set -u
@@ -17,6 +19,11 @@ failed=0
 devices=${DEVICES:-$(find /dev -maxdepth 1 -name 'nvidia[0-9]*' 2>/dev/null | wc -l)}
 [ "$devices" -gt 0 ] || { echo "run.sh: no /dev/nvidia0 here; DEVICES=n says how many devices there are" >&2; exit 1; }
 cores=${CORES:-$(nproc)}
+# Where there is no NCCL but the one of a Python, as PyTorch's, that is taken.
+if [ -z "${GOCCL_NCCL_LIB:-}" ] && ! ./loop version >/dev/null 2>&1; then
+	found=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib/libnccl.so.2")' 2>/dev/null)
+	[ -f "$found" ] && export GOCCL_NCCL_LIB="$found"
+fi
 version=$(./loop version) || exit 1
 
 # Two ranks: each on a device of its own, or both on the one.
@@ -84,6 +91,17 @@ less= # where two processes take turns on one GPU: a call lasts until both have 
 		wanted threads && echo "NOT RUN threads: NCCL $version takes two ranks on one GPU only from two processes"
 	fi
 }
+# What a call costs its caller, by path, and beside it what torch.distributed takes, where it is.
+# shellcheck disable=SC2086 # flags
+{
+	part budget ./budget -profile "$results/budget.prof" ${BUDGET:-}
+	part budget-one-core env GOMAXPROCS=1 ./budget -stretches 20000 ${BUDGET:-}
+}
+if wanted torch && python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+	part torch python3 ./torch_call.py
+else
+	wanted torch && echo "NOT RUN torch: no python3 with torch and a device"
+fi
 # Two ranks on device 0: every collective, graphs, registered memory, calls that differ, ranks that are killed or stopped, Abort.
 GOCCL_REAL=1 part onegpu ./onegpu.test -test.v
 if [ "$real" = 1 ]; then
@@ -109,6 +127,7 @@ compare() {
 	for size in ${SIZES:-8 1024 1048576 67108864 268435456}; do
 		iters=200
 		[ "$size" -lt 1048576 ] && iters=2000
+		[ "$size" -lt 1048576 ] && [ "$np" = 1 ] && iters=${ITERS:-200000} # nothing is launched, and short stretches cost more a call
 		[ -n "$less" ] && [ "$np" = 2 ] && iters=100
 		for round in $(seq "$rounds"); do
 			# shellcheck disable=SC2086 # nothing, or the device

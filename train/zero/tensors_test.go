@@ -21,8 +21,8 @@ type real float32
 
 var tensorUnits = [][]int{{5, 12}, {}, {7}, {1, 0, 30}}
 
-// filled is a model whose parameters and states count up, each from another number, or zeros.
-func filled[P, M zero.Float](t testing.TB, c *ccl.Comm, stage int, fill bool) (*zero.Model[P, M], []zero.State[M]) {
+// filledUnits is a model whose parameters and states count up, each from another number, or zeros.
+func filledUnits[P, M zero.Float](t testing.TB, c *ccl.Comm, stage int, fill bool) (*zero.Model[P, M], []zero.State[M]) {
 	m, err := zero.New[P, M](t.Context(), c, tensorUnits, &zero.Options{Stage: stage})
 	require.NoError(t, err)
 	states := []zero.State[M]{{Prefix: "m."}, {Prefix: "v."}}
@@ -76,13 +76,13 @@ func testTensors[P, M zero.Float](t *testing.T) {
 	for step, from := range [][2]int{{3, 3}, {2, 0}, {1, 1}, {4, 2}} {
 		ranks, stage := from[0], from[1]
 		ccltest.Run(t, ranks, func(t testing.TB, c *ccl.Comm) {
-			m, states := filled[P, M](t, c, stage, step == 0)
+			m, states := filledUnits[P, M](t, c, stage, step == 0)
 			ts, err := m.Tensors(place, states...)
 			require.NoError(t, err)
 			if step > 0 {
 				require.NoError(t, ckpt.Load(t.Context(), c, ckpt.Step(dir, step-1), nil, ts))
 				require.NoError(t, m.Loaded(t.Context()))
-				want, wanted := filled[P, M](t, c, stage, true)
+				want, wanted := filledUnits[P, M](t, c, stage, true)
 				for i := range tensorUnits {
 					require.Equal(t, want.Shard(i), m.Shard(i))
 					require.Equal(t, wanted[0].Of[i], states[0].Of[i])
@@ -108,7 +108,7 @@ func testTensors[P, M zero.Float](t *testing.T) {
 
 func TestTensorsRefused(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		m, states := filled[float32, float32](t, c, 1, false)
+		m, states := filledUnits[float32, float32](t, c, 1, false)
 		_, err := m.Tensors(nil, zero.State[float32]{Prefix: "m.", Of: states[0].Of[1:]})
 		require.EqualError(t, err, `zero: state "m." has 3 units, not 4`)
 		states[0].Of[0] = nil

@@ -59,7 +59,7 @@ func (e *exam) ofHost(host string) (r []*facts) {
 var checks = []func(*exam){
 	(*exam).launch, (*exam).nodes, (*exam).program, (*exam).kernels, (*exam).mpi, (*exam).worlds, (*exam).vendors, (*exam).deviceCount,
 	(*exam).names, (*exam).named, (*exam).network, (*exam).shm, (*exam).memlock, (*exam).files,
-	(*exam).affinity, (*exam).hugePages, (*exam).frequency, (*exam).quota, (*exam).load, (*exam).differing, (*exam).harmful,
+	(*exam).affinity, (*exam).hugePages, (*exam).frequency, (*exam).quota, (*exam).load, (*exam).differing, (*exam).harmful, (*exam).logged,
 }
 
 // diagnose runs all checks.
@@ -89,7 +89,11 @@ func (e *exam) nodes() {
 	}
 	hosts := slices.Sorted(maps.Keys(perHost))
 	if least != most {
-		e.say("nodes", warning, "start as many ranks on each: -ppn", "%d nodes have from %d to %d ranks: collectives wait for the fullest", len(hosts), least, most)
+		remedy := "start as many ranks on each: -ppn"
+		if e.has("nccl") {
+			remedy += "; NCCL 2.31 is known to hang in its start otherwise (its issue 2385)"
+		}
+		e.say("nodes", warning, remedy, "%d nodes have from %d to %d ranks: collectives wait for the fullest", len(hosts), least, most)
 		return
 	}
 	e.say("nodes", ok, "", "%d with %d ranks each: %s", len(hosts), most, short(hosts))

@@ -144,6 +144,12 @@ type Connector interface {
 	Connect(stream uintptr, calls []Call) error
 }
 
+// Leveled is an Engine of which what it supports depends on the device: the least level of all ranks counts on all.
+type Leveled interface {
+	Level() int64
+	SetLevel(least int64)
+}
+
 // Timer is an Engine whose device can take the time of calls.
 type Timer interface {
 	// Timed is Issue, or Connect, of calls whose time on the device is to be known. The Span is nil where it cannot be: the stream

@@ -6,6 +6,7 @@ type Hints struct {
 	CTAPolicy        int // 1: efficiency, 2: zero
 	TrafficClass     int
 	Net              string
+	LaunchOrder      bool
 }
 
 // Hinted is a Library that takes hints.

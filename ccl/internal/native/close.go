@@ -37,7 +37,7 @@ func (e *end) abort() {
 	revoked := (inside || e.lib.t.CommShrink != nil) && e.aside.c.comm != nil && e.revoke()
 	switch {
 	case inside && (!revoked || !e.returned(callWait)):
-		e.lost = fmt.Errorf("%s: a call has not returned from the library %v after the communicator failed: the call and its memory are abandoned, and its work on the device goes on until this process ends",
+		e.closing.lost = fmt.Errorf("%s: a call has not returned from the library %v after the communicator failed: the call and its memory are abandoned, and its work on the device goes on until this process ends",
 			e.lib.Version(), callWait)
 	case revoked && e.lib.t.CommShrink != nil:
 		e.state.Or(kept)
@@ -73,6 +73,7 @@ type closing struct {
 	once     sync.Once
 	patience time.Duration          // closeWait
 	waitsFor atomic.Pointer[string] // one of these
+	lost     error                  // of Abort, before ended: why it has given the communicator up
 	err      error
 }
 
@@ -85,13 +86,25 @@ var (
 
 // Close frees the communicator, on a goroutine of its own, which goes on where the library takes longer than patience: to free
 // device memory under a call that runs would wait for it.
-func (e *end) Close() error {
+func (e *end) Close() error { return e.close(false) }
+
+// gathers is the first version in which what frees a communicator waits for all ranks of the host to do so (bootstrapIntraNodeBarrier in
+// commDestroySync, src/init.cc; RCCL's the same), unless it aborts.
+const gathers = 23100
+
+// Gathers is true where the ranks of a host must close at the same time.
+func (e *end) Gathers() bool { return e.lib.version >= gathers }
+
+// CloseApart aborts the communicator, which nothing of is under way.
+func (e *end) CloseApart() error { return e.close(true) }
+
+func (e *end) close(apart bool) error {
 	c := &e.closing
 	c.once.Do(func() {
 		e.state.Or(closed)
 		c.waitsFor.Store(&forCalls)
 		done := make(chan error, 1)
-		go func() { done <- e.release() }()
+		go func() { done <- release(e, apart) }()
 		select {
 		case c.err = <-done:
 		case <-time.After(c.patience):
@@ -105,25 +118,23 @@ func (e *end) Close() error {
 }
 
 // release waits until nobody is inside and frees everything.
-func (e *end) release() (err error) {
+func release(e *end, apart bool) (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for e.state.Load()&aborted == 0 && !e.returned(time.Millisecond) {
 	}
 	if e.state.Load()&aborted == 0 && e.aside.c.comm != nil && e.leave() {
 		e.closing.waitsFor.Store(&forDestroy)
-		if r := C.gcclFinalize(e.aside.c); r != C.GCCL_SUCCESS {
-			err = e.lib.failure(&e.aside.c.fault)
+		if apart {
+			e.closing.waitsFor.Store(&forAbort)
 		}
-		if r := C.gcclDestroy(e.aside.c); r != C.GCCL_SUCCESS && err == nil {
-			err = e.lib.failure(&e.aside.c.fault)
-		}
+		err = destroy(e, apart)
 	}
 	if e.state.Load()&aborted != 0 {
 		e.closing.waitsFor.Store(&forAbort)
 		<-e.ended
-		if e.lost != nil {
-			return e.lost
+		if e.closing.lost != nil {
+			return e.closing.lost
 		}
 		if e.state.Load()&kept != 0 {
 			e.abortNow()
@@ -131,6 +142,22 @@ func (e *end) release() (err error) {
 	}
 	e.leave()
 	e.free()
+	return err
+}
+
+// destroy frees the communicator, which has not failed.
+func destroy(e *end, apart bool) (err error) {
+	keep := func(r C.int) {
+		if r != C.GCCL_SUCCESS && err == nil {
+			err = e.lib.failure(&e.aside.c.fault)
+		}
+	}
+	if apart {
+		keep(C.gcclAbort(e.aside.c))
+		return err
+	}
+	keep(C.gcclFinalize(e.aside.c))
+	keep(C.gcclDestroy(e.aside.c))
 	return err
 }
 

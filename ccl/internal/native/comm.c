@@ -11,18 +11,23 @@ static int orUndefined(int hint) { return hint ? hint : GCCL_UNDEF_INT; }
 
 // config is for a library of that version, which takes no fields for granted that are newer than the configuration says it is.
 static struct gccl_config config(const gccl_hints *h, int version) {
-	int old = version < GCCL_CONFIG_VERSION;
-	if (!old)
+	int old = version < GCCL_CONFIG_VERSION, new = h->launchOrder; // only where it is asked for: nothing else needs the longer one
+	if (new)
+		version = GCCL_CONFIG_NEW_VERSION;
+	else if (!old)
 		version = GCCL_CONFIG_VERSION;
 	else if (version < GCCL_CONFIG_OLD_VERSION)
 		version = GCCL_CONFIG_OLD_VERSION;
 	return (struct gccl_config){
-		.size = old ? GCCL_CONFIG_OLD_SIZE : sizeof(struct gccl_config), .magic = GCCL_CONFIG_MAGIC, .version = version,
+		.size = new ? sizeof(struct gccl_config) : old ? GCCL_CONFIG_OLD_SIZE : GCCL_CONFIG_SIZE, .magic = GCCL_CONFIG_MAGIC, .version = version,
 		.blocking = 1, .cgaClusterSize = GCCL_UNDEF_INT,
 		.minCTAs = orUndefined(h->minCTAs), .maxCTAs = orUndefined(h->maxCTAs), .netName = h->netName,
 		.splitShare = GCCL_UNDEF_INT, .trafficClass = orUndefined(h->trafficClass), .commName = h->commName,
 		.collnetEnable = GCCL_UNDEF_INT, .CTAPolicy = orUndefined(h->CTAPolicy),
-		.shrinkShare = GCCL_UNDEF_INT, .nvlsCTAs = GCCL_UNDEF_INT,
+		.shrinkShare = GCCL_UNDEF_INT, .nvlsCTAs = GCCL_UNDEF_INT, .nChannelsPerNetPeer = GCCL_UNDEF_INT,
+		.nvlinkCentricSched = GCCL_UNDEF_INT, .graphUsageMode = GCCL_UNDEF_INT, .numRmaCtx = GCCL_UNDEF_INT,
+		.maxP2pPeers = GCCL_UNDEF_INT, .graphStreamOrdering = GCCL_UNDEF_INT, .launchOrderImplicit = orUndefined(h->launchOrder),
+		.numRmaSig = GCCL_UNDEF_INT, .rmaEagerInit = GCCL_UNDEF_INT, .hostCftMode = GCCL_UNDEF_INT,
 	};
 }
 
@@ -42,15 +47,17 @@ static int settled(gccl_end *e, const char *call, int r) {
 
 // The communicator is that of the current device, so the two calls are one for Go, which may move
 // the goroutine to another thread between two.
-int gcclInit(gccl_end *e, const g_uid *id, int version) {
+int gcclInit(gccl_end *e, g_uid *ids, int n, int version) {
 	int r = gcclOn(e);
 	if (r)
 		return r;
 	struct gccl_config c = config(&e->hints, version);
+	if (n > 1)
+		return settled(e, "CommInitRankScalable", e->ccl->CommInitRankScalable(&e->comm, e->size, e->rank, n, ids, &c));
 	if (version)
-		r = e->ccl->CommInitRankConfig(&e->comm, e->size, *id, e->rank, &c);
+		r = e->ccl->CommInitRankConfig(&e->comm, e->size, *ids, e->rank, &c);
 	else
-		r = e->ccl->CommInitRank(&e->comm, e->size, *id, e->rank);
+		r = e->ccl->CommInitRank(&e->comm, e->size, *ids, e->rank);
 	return settled(e, "CommInitRank", r);
 }
 

@@ -72,6 +72,15 @@ static int exchange(gccl_end *e, const gccl_call *c, parts in, parts out, g_stre
 	return 0;
 }
 
+// to_itself is an all-to-all, or a message, of one rank alone: a copy. RCCL 2.27.7 to 2.28.3 hangs in its own.
+static int to_itself(gccl_end *e, const gccl_call *c, size_t sent, size_t got, g_stream s) {
+	if (sent != got)
+		return FAIL("Send", GCCL_INVALID_ARGUMENT);
+	if (!sent || c->dst == c->src)
+		return 0;
+	return gcclDeviceFail(e, "MemcpyAsync", e->dev->MemcpyAsync((void *)c->dst, (void *)c->src, sent * c->width, GDEV_DEVICE_TO_DEVICE, s));
+}
+
 // one makes a call. Of what composes it makes several, which are in a group.
 static int one(gccl_end *e, const gccl_call *c, const size_t *counts, g_stream s) {
 	const gccl_table *t = e->ccl;
@@ -119,6 +128,8 @@ static int one(gccl_end *e, const gccl_call *c, const size_t *counts, g_stream s
 	case SCATTER_V:
 		return deal(e, c, in, s);
 	case ALL_TO_ALL:
+		if (e->size == 1)
+			return to_itself(e, c, c->count, c->count, s);
 		if (t->AlltoAll && c->count)
 			DO(AlltoAll, src, dst, c->count, c->type, e->comm, s);
 		else if (t->AllToAll && c->count)
@@ -127,12 +138,16 @@ static int one(gccl_end *e, const gccl_call *c, const size_t *counts, g_stream s
 			return exchange(e, c, equal, equal, s);
 		break;
 	case ALL_TO_ALL_V:
+		if (e->size == 1)
+			return to_itself(e, c, out.counts[0], in.counts[0], s);
 		return exchange(e, c, in, out, s);
 	case SEND:
 		return send(e, c, c->src, c->count, c->root, s);
 	case RECV:
 		return recv(e, c, c->dst, c->count, c->root, s);
 	case SEND_RECV: {
+		if (e->size == 1)
+			return to_itself(e, c, c->sent, c->count, s);
 		int r = send(e, c, c->src, c->sent, c->to, s);
 		return r ? r : recv(e, c, c->dst, c->count, c->root, s);
 	}
@@ -155,11 +170,12 @@ static int single(const gccl_call *c) {
 }
 
 // on makes the communicator's device this thread's, as all that the library does there leaves it: it puts back what was current
-// before (groupLaunch, src/group.cc), and that would make a context on device 0 where nothing was. Between two looks the thread may
-// have come to another device by somebody else's hand; the library sets its own all the same.
+// before (groupLaunch, src/group.cc), and that would make a context on device 0 where nothing was. Since then others may have
+// chosen another device on this thread, as marks, allocations and users do. NCCL sets its own all the same. Some of RCCL's ways do not, up
+// to 2.30.4, so there the runtime is asked each time.
 static inline int on(gccl_end *e) {
 	static __thread int device = -1;
-	if (device == e->device)
+	if (device == e->device && !e->asks)
 		return 0;
 	int r = gcclOn(e);
 	if (!r)

@@ -20,6 +20,17 @@ int gcclCopy(gccl_end *e, U dst, U src, size_t bytes, int kind, U stream) {
 	ON(MemcpyAsync, (void *)dst, (void *)src, bytes, kind, (g_stream)stream);
 }
 
+int gcclCapability(gccl_end *e, int *level) {
+	int major = 0, minor = 0, r = 0;
+	*level = 0;
+	if (!e->dev->DeviceGetAttribute)
+		return 0;
+	if (!(r = FAIL("DeviceGetAttribute", e->dev->DeviceGetAttribute(&major, GDEV_CC_MAJOR, e->device))))
+		r = FAIL("DeviceGetAttribute", e->dev->DeviceGetAttribute(&minor, GDEV_CC_MINOR, e->device));
+	*level = r ? 0 : 10 * major + minor;
+	return r;
+}
+
 // gcclRecord does not record on a stream that is being captured: the event would become a part of the
 // graph, and asking for it an error that ends the capture.
 int gcclRecord(gccl_end *e, U event, U stream, int *capturing) {

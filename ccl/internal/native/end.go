@@ -34,6 +34,7 @@ type end struct {
 
 	mu     sync.Mutex // of Run and of what frees, which last
 	staged staging
+	level  int64 // of all ranks' devices the least: see Level
 
 	aside aside
 	marks marks
@@ -41,7 +42,6 @@ type end struct {
 
 	state   atomic.Int32  // aborted, closed, away, kept
 	ended   chan struct{} // closed when Abort is done
-	lost    error         // of Abort, before ended: why it has given the communicator up
 	closing closing
 }
 
@@ -79,8 +79,9 @@ func (l *library) newEnd(g engine.Group) *end {
 	e := &end{lib: l, group: g, ended: make(chan struct{}), closing: closing{patience: closeWait}}
 	for _, p := range []**C.gccl_end{&e.c, &e.aside.c, &e.marks.c, &e.spans.c} {
 		c := l.cell(g.Device)
-		*(*uintptr)(unsafe.Pointer(&c.mallocAsync)) = l.mallocAsync
-		*(*uintptr)(unsafe.Pointer(&c.freeAsync)) = l.freeAsync
+		if l.v.currentDevice {
+			c.asks = 1
+		}
 		c.rank, c.size = C.int(g.Rank), C.int(g.Size)
 		*p = c
 	}

@@ -14,6 +14,9 @@ import (
 // Hints says which of h a library of this version lacks. It would not notice: it reads the beginning of the configuration
 // that it knows (parseCommConfig, src/init.cc).
 func (l *library) Hints(h engine.Hints) error {
+	if h.LaunchOrder && !l.v.launchOrder {
+		return fmt.Errorf("%s has no LaunchOrder", l.Version())
+	}
 	for _, f := range []struct {
 		set   bool
 		name  string
@@ -25,6 +28,7 @@ func (l *library) Hints(h engine.Hints) error {
 		{h.TrafficClass != 0, "TrafficClass", 22600},
 		{h.CTAPolicy != 0, "CTAPolicy", 22700},
 		{h.CTAPolicy == 2, "CTAPolicyZero", 22803},
+		{h.LaunchOrder, "LaunchOrder", 23100},
 	} {
 		if f.set && (l.version < f.since || l.t.CommInitRankConfig == nil) {
 			return fmt.Errorf("%s has no %s; that needs %s %s", l.Version(), f.name, l.v.title, version(f.since))
@@ -37,6 +41,9 @@ func (l *library) Hints(h engine.Hints) error {
 func hintsOf(g *engine.Group) C.gccl_hints {
 	h := &g.Hints
 	c := C.gccl_hints{minCTAs: C.int(h.MinCTAs), maxCTAs: C.int(h.MaxCTAs), CTAPolicy: C.int(h.CTAPolicy), trafficClass: C.int(h.TrafficClass)}
+	if h.LaunchOrder {
+		c.launchOrder = 1
+	}
 	for _, f := range []struct {
 		text string
 		to   **C.char

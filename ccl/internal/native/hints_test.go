@@ -27,6 +27,8 @@ func TestHints(t *testing.T) {
 			{22809, engine.Hints{}, " commName=tp", ""},
 			{22809, engine.Hints{MinCTAs: 2, MaxCTAs: 8, CTAPolicy: 2, TrafficClass: 3, Net: "Socket"},
 				"minCTAs=2 maxCTAs=8 trafficClass=3 CTAPolicy=2 netName=Socket commName=tp", ""},
+			{23102, engine.Hints{LaunchOrder: true, MaxCTAs: 4}, "maxCTAs=4 launchOrderImplicit=1  commName=tp", noOrder(v, "2.31.2")},
+			{22809, engine.Hints{LaunchOrder: true}, "", order(v, "2.28.9")},
 			{22703, engine.Hints{CTAPolicy: 1}, "CTAPolicy=1  commName=tp", ""},
 			{22703, engine.Hints{CTAPolicy: 2}, "", "2.27.3 has no CTAPolicyZero; that needs " + v.title + " 2.28.3"},
 			{22605, engine.Hints{MaxCTAs: 4, TrafficClass: 7}, "maxCTAs=4 trafficClass=7  ", ""},
@@ -56,6 +58,21 @@ func TestHints(t *testing.T) {
 			})
 		}
 	})
+}
+
+// order is why a version lacks LaunchOrder, noOrder why RCCL does.
+func order(v *vendor, version string) string {
+	if v.launchOrder {
+		return version + " has no LaunchOrder; that needs " + v.title + " 2.31.0"
+	}
+	return version + " has no LaunchOrder"
+}
+
+func noOrder(v *vendor, version string) string {
+	if v.launchOrder {
+		return ""
+	}
+	return version + " has no LaunchOrder"
 }
 
 // TestHintsRefused: what the library itself refuses is its error, and nothing is left.

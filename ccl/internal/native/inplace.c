@@ -26,9 +26,9 @@ int gcclCopySources(gccl_end *e, const gccl_call *calls, int n, const size_t *co
 		size_t bytes = c->dst == c->src && c->src ? sourceSize(e, c, counts) : 0;
 		if (!bytes || e->size == 1)
 			continue;
-		if (!e->mallocAsync || !e->freeAsync) {
+		if (!e->dev->MallocAsync || !e->dev->FreeAsync) {
 			e->fault = (gccl_fault){ .result = GCCL_INVALID_USAGE, .call = "MallocAsync",
-				.text = "in place it needs the device runtime's MallocAsync, which this one lacks; use a second buffer" };
+				.text = "use a second buffer: in place it needs MallocAsync, which this device runtime lacks" };
 			return GCCL_INVALID_USAGE;
 		}
 		if (e->ncopies == e->capcopies) {
@@ -39,7 +39,7 @@ int gcclCopySources(gccl_end *e, const gccl_call *calls, int n, const size_t *co
 		}
 		void *copy;
 		int r = gcclOn(e);
-		if (!r && !(r = FAIL("MallocAsync", e->mallocAsync(&copy, bytes, s)))) {
+		if (!r && !(r = FAIL("MallocAsync", e->dev->MallocAsync(&copy, bytes, s)))) {
 			e->copies[e->ncopies++] = copy;
 			r = FAIL("MemcpyAsync", e->dev->MemcpyAsync(copy, (void *)c->src, bytes, GDEV_DEVICE_TO_DEVICE, s));
 			c->src = (U)copy;
@@ -57,7 +57,7 @@ int gcclFreeSources(gccl_end *e, g_stream s) {
 	if (!e->ncopies || (r = gcclOn(e)))
 		return r;
 	while (e->ncopies) {
-		int f = e->freeAsync(e->copies[--e->ncopies], s);
+		int f = e->dev->FreeAsync(e->copies[--e->ncopies], s);
 		if (f && !r)
 			r = FAIL("FreeAsync", f);
 	}

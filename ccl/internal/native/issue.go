@@ -37,7 +37,7 @@ func (e *end) strict(calls []engine.Call) error {
 	if !e.group.Strict {
 		return nil
 	}
-	return e.checkAddresses(calls)
+	return checkAddresses(e, calls)
 }
 
 // allReduce is issue of one call whose arguments cross as they are: to C, and not into an array first. They are numbers alone, so
@@ -67,11 +67,11 @@ func (e *end) issue(stream C.U, calls []engine.Call, s *span) error {
 	return e.result(e.hand(stream, calls, s))
 }
 
-// encode is c in the library's terms. A type that the library does not have is moved as bytes.
+// encode is c in the library's terms. A type that the library does not have, or not on every device, is moved as bytes.
 func (e *end) encode(k *C.gccl_call, c *engine.Call) {
 	typ, width := e.lib.wire(c.Type)
 	scale := 1
-	if typ < 0 {
+	if typ < 0 || isFP8(c.Type) && !computes(c.Kind) {
 		typ, scale, width = C.GCCL_UINT8, width, 1
 	}
 	k.kind, k._type, k.op, k.root, k.to, k.width = C.int(c.Kind), C.int(typ), ops[c.Op], C.int(c.Root), C.int(c.To), C.int(width)

@@ -14,7 +14,6 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
-	"github.com/goccl/goccl/internal/dl"
 	"github.com/goccl/goccl/internal/signals"
 )
 
@@ -28,9 +27,9 @@ type library struct {
 	t       *C.gccl_table
 	version int
 	fake    bool
+	many    int // manyRanks
 
-	prefix                 *C.char // of the device runtime's functions
-	mallocAsync, freeAsync uintptr // two of them, 0 where it lacks them
+	prefix *C.char // of the device runtime's functions
 }
 
 // open loads the library and says what is wrong with it before a rank depends on it.
@@ -44,7 +43,7 @@ func (v *vendor) open() (engine.Library, error) {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %s %s", v.name, so.Path(), fmt.Sprintf(format, args...))
 	}
-	l := &library{v: v, t: (*C.gccl_table)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_table{}))))}
+	l := &library{v: v, many: manyRanks, t: (*C.gccl_table)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_table{}))))}
 	l.prefix = C.CString(v.prefix)
 	l.fake = so.Symbol(fakeSymbol) != 0
 	switch {
@@ -75,9 +74,6 @@ func (v *vendor) open() (engine.Library, error) {
 	// Also where no communicator is made on this rank: a missing device runtime is an error of all.
 	if err := v.runtime.Open(); err != nil {
 		return nil, err
-	}
-	if rt, err := (dl.Search{Names: []string{v.runtime.Path()}}).Open(); err == nil {
-		l.mallocAsync, l.freeAsync = rt.Symbol(v.prefix+"MallocAsync"), rt.Symbol(v.prefix+"FreeAsync")
 	}
 	return l, nil
 }

@@ -91,6 +91,6 @@ func TestVersion(t *testing.T) {
 		require.Equal(t, want, version(v))
 	}
 	vendors(t, func(t *testing.T, v *vendor) {
-		require.Equal(t, v.title+" 2.28.9 (FAKE)", open(t, v).Version())
+		require.Equal(t, v.title+" 2.31.2 (FAKE)", open(t, v).Version())
 	})
 }

@@ -41,7 +41,7 @@ func (e *end) Mark(stream uintptr) (engine.Mark, error) {
 		return nil, errClosed
 	}
 	var capturing C.int
-	if !e.mayQuery() {
+	if !mayQuery(e) {
 		switch r := C.gcclRecord(ms.c, 0, C.U(stream), &capturing); {
 		case r != 0:
 			return nil, e.lib.failure(&ms.c.fault)
@@ -75,7 +75,7 @@ func (e *end) Mark(stream uintptr) (engine.Mark, error) {
 
 // mayQuery is false while a stream is being captured where asking for an event breaks any capture.
 // Passed, which asks, also keeps captures from beginning.
-func (e *end) mayQuery() bool { return !e.lib.v.queryBreaks || !e.lib.v.runtime.Capturing() }
+func mayQuery(e *end) bool { return !e.lib.v.queryBreaks || !e.lib.v.runtime.Capturing() }
 
 // Passed asks the event.
 func (m *mark) Passed() (bool, error) {

@@ -18,7 +18,7 @@ typedef struct {
 // gccl_hints are engine.Hints, with 0 for what is left to the library, and the communicator's name. The texts live as long as
 // the communicator.
 typedef struct {
-	int minCTAs, maxCTAs, CTAPolicy, trafficClass;
+	int minCTAs, maxCTAs, CTAPolicy, trafficClass, launchOrder;
 	char *netName, *commName;
 } gccl_hints;
 
@@ -28,9 +28,9 @@ typedef struct {
 	const gccl_table *ccl;
 	const gdev *dev;    // internal/gpu's
 	const char *prefix; // of its functions
-	int (*mallocAsync)(void **, size_t, g_stream), (*freeAsync)(void *, g_stream); // or NULL
 	g_comm comm;
 	int device, rank, size;
+	int asks;           // before each call, which device the thread has: see on, compose.c
 	void *scratch;      // device memory, for what Barrier reduces
 	void **copies;      // of the sources of calls in place under way, see inplace.c
 	int ncopies, capcopies;
@@ -74,10 +74,11 @@ int gcclPassed(gccl_end *e, U event);
 int gcclSpan(gccl_end *e, U *events, int which, U stream);
 int gcclElapsed(gccl_end *e, U before, U after, float *ms);
 int gcclOn(gccl_end *e);
+int gcclCapability(gccl_end *e, int *level); // CUDA's, as 80 of 8.0; 0 where the runtime does not say
 
 // comm.c. The handle is in e->comm. The communicator is one that blocks; version: the library's, 0 where it has no
 // configurations.
-int gcclInit(gccl_end *e, const g_uid *id, int version);
+int gcclInit(gccl_end *e, g_uid *ids, int n, int version); // n ids, of which there is one but for many ranks
 int gcclShrink(gccl_end *parent, gccl_end *e, int version, int *lost, int n);
 int gcclAsync(gccl_end *e);
 int gcclFinalize(gccl_end *e);

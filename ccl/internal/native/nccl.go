@@ -22,6 +22,9 @@ var nccl = &vendor{
 	prefix:  "cuda",
 	oldest:  21003, // bfloat16 and ncclAvg
 	fp8:     22403,
+	// ncclEnqueueCheck, src/enqueue.cc. Up to 2.27 it refuses to move them on older devices as well: encode moves bytes.
+	fp8Level:    90,
+	launchOrder: true,
 	others: []other{
 		{"ncclAllToAllv", false, "RCCL", "GOCCL_RCCL_LIB"}, // since ROCm 5.2
 		{"onecclGetVersion", false, "oneCCL", "GOCCL_ONECCL_LIB"},

@@ -40,11 +40,12 @@ func TestProductWindow(t *testing.T) {
 					r := begin(t, c, rt)
 					m, x := r.make(4096)
 					b := ccl.Device(m)
-					whole, err := c.Window(t.Context(), b)
+					low, high := b.From(0, 1024), b.From(1024, 4096)
+					whole, err := c.Window(t.Context(), high)
 					if !assert.NoError(t, err) {
 						return
 					}
-					part, err := c.Window(t.Context(), b.From(1024, 2048))
+					part, err := c.Window(t.Context(), low)
 					assert.NoError(t, err)
 					none, err := c.Window(t.Context(), b.From(1024, 1024))
 					assert.NoError(t, err)
@@ -53,7 +54,8 @@ func TestProductWindow(t *testing.T) {
 						v[i] = int32(i * (c.Rank() + 1))
 					}
 					assert.NoError(t, x.Put(v))
-					got := r.ends(r.q.AllReduce(b, ccl.InPlace(), ccl.Sum), x)
+					r.q.AllReduce(low, ccl.InPlace(), ccl.Sum)
+					got := r.ends(r.q.AllReduce(high, ccl.InPlace(), ccl.Sum), x)
 					for i := range got {
 						if got[i] != int32(6*i) {
 							t.Fatalf("element %d is %d", i, got[i])
@@ -128,7 +130,7 @@ func TestProductWindowRefused(t *testing.T) {
 			if err := over(ctx, r, ccl.Device(freed), ccl.ErrArgument, "Window: on rank 0: the device memory was freed"); err != nil {
 				return err
 			}
-			return ccl.FreeDevice(m)
+			return r.windowsOverlap(ctx, m, over)
 		}) {
 			assert.NoError(t, err, "rank %d", rank)
 		}
@@ -144,6 +146,44 @@ func TestProductWindowRefused(t *testing.T) {
 		require.Equal(t, before, fake.Windows())
 		require.Equal(t, broken, fake.Violations())
 	})
+}
+
+// windowsOverlap is one memory in two windows, the whole of it or a part, on all ranks or on one.
+func (r *on) windowsOverlap(ctx context.Context, m ccl.Memory[int32], over func(context.Context, *on, ccl.Buf, ccl.Code, string) error) error {
+	b := ccl.Device(m)
+	first, err := r.c.Window(ctx, b.From(1024, 3072))
+	if err != nil {
+		return err
+	}
+	for _, again := range []ccl.Buf{b.From(1024, 3072), b.From(2048, 3072), b.From(2048, 4096), b.From(0, 2048), b} {
+		if err := over(ctx, r, again, ccl.ErrArgument, "Window: on rank 0: "); err != nil {
+			return err
+		}
+	}
+	other, _ := r.make(2048)
+	on := ccl.Device(other)
+	if r.me == 2 {
+		on = b.From(2048, 4096)
+	}
+	if err := over(ctx, r, on, ccl.ErrArgument, "Window: on rank 2: 8192 bytes at 0x"); err != nil {
+		return err
+	}
+	if r.me == 2 { // which is one then, and the others' memory is free as well
+		if err := first(); err != nil {
+			return err
+		}
+	}
+	second, err := r.c.Window(ctx, on)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(first(), second()); err != nil {
+		return err
+	}
+	if err := ccl.Barrier(ctx, r.c); err != nil {
+		return err
+	}
+	return errors.Join(ccl.FreeDevice(m), ccl.FreeDevice(other))
 }
 
 // TestProductWindowFails: a library that fails on one rank, a rank that makes another call, one that does not come, and a context that

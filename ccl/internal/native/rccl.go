@@ -24,7 +24,8 @@ var rccl = &vendor{
 	oldest:  21003,
 	fp8:     22005, // ROCm 6.2
 	// hipEventQuery ends even a capture of another thread's own mode (PyTorch's PR 176251).
-	queryBreaks: true,
+	queryBreaks:   true,
+	currentDevice: true, // its direct, copy engine and hierarchical ways, up to 2.30.4
 	others: []other{
 		{"onecclGetVersion", false, "oneCCL", "GOCCL_ONECCL_LIB"},
 		{"ncclAllToAllv", true, "NCCL", "GOCCL_NCCL_LIB"}, // NCCL has none, up to 2.32

@@ -38,10 +38,11 @@ func TestRealNCCL(t *testing.T) {
 	for name, version := range map[string]string{"nccl-2.18.3": "2.18.3", "nccl-2.23.4": "2.23.4", "nccl-2.27.3": "2.27.3",
 		"nccl-2.30.7": "2.30.7", "nccl-2.32.3": "2.32.3"} {
 		t.Run(version, func(t *testing.T) {
+			library := fetch("../../../test/vendor/nccl/fetch.sh", name) + "/lib/libnccl.so.2"
 			start := func(cudart string) string {
-				cmd := exec.CommandContext(within(t), os.Args[0])
+				cmd := exec.CommandContext(within(t), os.Args[0]) // what is fetched is here by then
 				cmd.Env = append(os.Environ(), rankVariable+"=0", ofVariable+"=nccl", doVariable+"=start", "GOCCL_REAL=1",
-					"GOCCL_NCCL_LIB="+fetch("../../../test/vendor/nccl/fetch.sh", name)+"/lib/libnccl.so.2", "GOCCL_CUDART_LIB="+cudart)
+					"GOCCL_NCCL_LIB="+library, "GOCCL_CUDART_LIB="+cudart)
 				out, err := cmd.CombinedOutput()
 				require.NoError(t, err, string(out))
 				return string(out)

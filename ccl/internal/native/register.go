@@ -45,7 +45,7 @@ func own(e *end, call func() C.int) error {
 
 // checkAddresses asks the device runtime whether the addresses of calls are memory of this device, which
 // costs some microseconds each.
-func (e *end) checkAddresses(calls []engine.Call) error {
+func checkAddresses(e *end, calls []engine.Call) error {
 	gpu, err := e.lib.v.runtime.Device(e.group.Device)
 	if err != nil {
 		return err

@@ -48,9 +48,9 @@ func TestCheckAddresses(t *testing.T) {
 		call := func(dst, src uintptr, n int) []engine.Call {
 			return []engine.Call{{Kind: engine.AllReduce, Type: engine.Int8, Op: engine.Sum, Root: -1, Count: n, Dst: dst, Src: src}}
 		}
-		require.NoError(t, e.checkAddresses(call(m, m, 64)))
-		require.NoError(t, e.checkAddresses(call(0, 0, 0)), "nothing is read")
-		require.ErrorContains(t, e.checkAddresses(call(m, addressOf(host), 64)), v.name+": src: ")
-		require.ErrorContains(t, e.checkAddresses(call(addressOf(host), m, 64)), v.name+": dst: ")
+		require.NoError(t, checkAddresses(e, call(m, m, 64)))
+		require.NoError(t, checkAddresses(e, call(0, 0, 0)), "nothing is read")
+		require.ErrorContains(t, checkAddresses(e, call(m, addressOf(host), 64)), v.name+": src: ")
+		require.ErrorContains(t, checkAddresses(e, call(addressOf(host), m, 64)), v.name+": dst: ")
 	})
 }

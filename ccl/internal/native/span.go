@@ -57,7 +57,7 @@ func (e *end) Timed(stream uintptr, calls []engine.Call, connect bool) (engine.S
 func (ss *spans) get(e *end) *span {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if ss.c == nil || !e.mayQuery() {
+	if ss.c == nil || !mayQuery(e) {
 		return nil
 	}
 	s := ss.unused

@@ -17,14 +17,15 @@ import (
 
 // New makes this rank's end of a communicator. All ranks are here by then and have the id.
 func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.Engine, error) {
-	var uid C.g_uid
-	if len(id) != int(unsafe.Sizeof(uid)) {
-		return nil, fmt.Errorf("%s: a unique id has %d bytes, this one %d", l.v.name, unsafe.Sizeof(uid), len(id))
+	n := len(id) / idBytes
+	if n == 0 || len(id)%idBytes != 0 || n > 1 && l.t.CommInitRankScalable == nil {
+		return nil, fmt.Errorf("%s: a unique id has %d bytes, this one %d", l.v.name, idBytes, len(id))
 	}
 	if _, err := l.v.runtime.Device(g.Device); err != nil {
 		return nil, err
 	}
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&uid)), len(id)), id)
+	ids := make([]C.g_uid, n)
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&ids[0])), len(id)), id)
 	restore := signals.Guard() // the library loads plugins of its own now
 	defer restore()
 	version := C.int(l.version)
@@ -32,20 +33,37 @@ func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.En
 		version = 0
 	}
 	e := l.newEnd(g)
-	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &uid, version) })
+	return e.start(ctx, func() C.int { return C.gcclInit(e.c, &ids[0], C.int(n), version) })
 }
 
-// Shrinks is true where Abort has revoked the communicator and freed nothing.
+const idBytes = int(unsafe.Sizeof(C.g_uid{}))
+
+// From manyRanks on a communicator has an id for each ranksPerID: one root would have to answer all ranks one after the other.
+const manyRanks, ranksPerID = 1024, 256
+
+// IDs is for ncclCommInitRankScalable, which NCCL has since 2.23.
+func (l *library) IDs(ranks int) (n, bytes int) {
+	if l.t.CommInitRankScalable == nil || ranks < l.many {
+		return 1, idBytes
+	}
+	return max(ranks/ranksPerID, 2), idBytes
+}
+
+// Shrinks is true where Abort has revoked the communicator and freed nothing, and the library would take it: an error of the network outlives
+// ncclCommRevoke (proxyState->asyncResult, src/proxy.cc), and ncclCommShrink refuses such a communicator on this rank, while the others wait in
+// it for this one.
 func (p shrinker) Shrinks(ctx context.Context) bool {
 	if p.state.Load()&aborted == 0 {
 		return false
 	}
 	select {
 	case <-p.ended:
-		return p.state.Load()&kept != 0
 	case <-ctx.Done():
 		return false
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state.Load()&(closed|kept) == kept && C.gcclAsync(p.aside.c) == C.GCCL_SUCCESS
 }
 
 // Shrink makes a communicator without the ranks in lost, which need not call it, of one that was revoked: so no flag asks the
@@ -79,7 +97,7 @@ func (e *end) start(ctx context.Context, init func() C.int) (engine.Engine, erro
 		err := e.result(init())
 		e.aside.c.comm = e.c.comm
 		if err == nil {
-			err = e.ready()
+			err = ready(e)
 		}
 		done <- err
 	}()
@@ -89,7 +107,7 @@ func (e *end) start(ctx context.Context, init func() C.int) (engine.Engine, erro
 		select {
 		case err := <-done:
 			if err != nil {
-				e.drop()
+				drop(e)
 				return nil, err
 			}
 			return e.engine(), nil
@@ -99,23 +117,29 @@ func (e *end) start(ctx context.Context, init func() C.int) (engine.Engine, erro
 		if err := stop(ctx, e.group.Check); err != nil {
 			go func() {
 				<-done
-				e.drop()
+				drop(e)
 			}()
 			return nil, err
 		}
 	}
 }
 
-// drop frees an end that nobody gets.
-func (e *end) drop() {
-	if e.c.comm != nil {
-		e.Abort()
+// drop frees an end that nobody gets, and which no call has been made of. It aborts and never revokes: the library keeps the
+// communicator of a start that has failed, and commRevokeAsync (src/init.cc, NCCL 2.28.7 on) uses what such a one may not have yet.
+func drop(e *end) {
+	if e.c.comm != nil && e.state.Or(aborted)&aborted == 0 {
+		go func() {
+			defer close(e.ended)
+			if e.leave() {
+				e.abortNow()
+			}
+		}()
 	}
 	go e.Close() // which waits for the library
 }
 
 // ready makes what calls need of the device.
-func (e *end) ready() error {
+func ready(e *end) error {
 	var scratch C.U
 	if err := e.result(C.gcclAlloc(e.c, &scratch, 256)); err != nil {
 		return err

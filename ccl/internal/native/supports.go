@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
 )
@@ -42,12 +43,21 @@ func (l *library) wire(t engine.Type) (typ, width int) {
 	return e.wire, e.width
 }
 
-// Supports depends on the library's version alone, which is the same on all ranks.
-func (e *end) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) error {
+// computes reports whether calls of a kind do arithmetic. What only moves moves bytes.
+func computes(k engine.Kind) bool {
 	switch k {
 	case engine.AllReduce, engine.Reduce, engine.ReduceScatter, engine.ReduceScatterV:
-	default:
-		return nil // what only moves moves bytes
+		return true
+	}
+	return false
+}
+
+func isFP8(t engine.Type) bool { return t == engine.Float8E4M3 || t == engine.Float8E5M2 }
+
+// Supports depends on the library's version, which is the same on all ranks, and on the least of their devices.
+func (e *end) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) error {
+	if !computes(k) {
+		return nil
 	}
 	l := e.lib
 	if int(t) >= len(types) || int(op) >= len(ops) {
@@ -58,10 +68,28 @@ func (e *end) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) er
 		return fmt.Errorf("%s does not scale %s here", l.Version(), types[t].name)
 	case op == engine.Scaled && l.t.RedOpCreatePreMulSum == nil:
 		return fmt.Errorf("%s has no ncclRedOpCreatePreMulSum; that needs %s 2.11", l.Version(), l.v.title)
+	case typ >= 0 && isFP8(t) && e.level < l.v.fp8Level:
+		return fmt.Errorf("%s moves %s, but does not reduce it on every rank's device: that needs compute capability %d.%d, and one has %d.%d", l.Version(), types[t].name,
+			l.v.fp8Level/10, l.v.fp8Level%10, e.level/10, e.level%10)
 	case typ >= 0:
 		return nil
-	case t == engine.Float8E4M3 || t == engine.Float8E5M2:
+	case isFP8(t):
 		return fmt.Errorf("%s moves %s, but does not reduce it; that needs %s %s", l.Version(), types[t].name, l.v.title, version(l.v.fp8))
 	}
 	return fmt.Errorf("%s has no %s: it moves it as bytes, but does not reduce it", l.Version(), types[t].name)
 }
+
+// anyLevel is the level of a device that cannot be asked, or of a library to which it does not matter.
+const anyLevel = math.MaxInt32
+
+// Level is the compute capability of this rank's device, as 80 of 8.0, where the library asks for one.
+func (e *end) Level() int64 {
+	var cc C.int
+	if e.lib.v.fp8Level > 0 && C.gcclCapability(e.c, &cc) == C.GCCL_SUCCESS && cc > 0 {
+		return int64(cc)
+	}
+	return anyLevel
+}
+
+// SetLevel is told the least of all ranks' levels.
+func (e *end) SetLevel(least int64) { e.level = least }

@@ -14,13 +14,19 @@ import (
 func TestSupports(t *testing.T) {
 	vendors(t, func(t *testing.T, v *vendor) {
 		lib := *open(t, v)
-		e := &end{lib: &lib}
+		e := &end{lib: &lib, level: anyLevel}
 		fp8 := func(old bool) *end {
 			l := lib
 			if l.version = v.fp8; old {
 				l.version = v.fp8 - 1
 			}
-			return &end{lib: &l}
+			return &end{lib: &l, level: anyLevel}
+		}
+		older := *fp8(false)
+		older.level = 80
+		refused := " moves f8e4m3, but does not reduce it on every rank's device: that needs compute capability 9.0, and one has 8.0"
+		if v.fp8Level == 0 {
+			refused = ""
 		}
 		plain := lib
 		table := *lib.t
@@ -42,6 +48,8 @@ func TestSupports(t *testing.T) {
 			{"scaled integers", e, engine.AllReduce, engine.Int32, engine.Scaled, " does not scale int32 here"},
 			{"scaled, old", &end{lib: &plain}, engine.AllReduce, engine.Float32, engine.Scaled, " has no ncclRedOpCreatePreMulSum; that needs " + v.title + " 2.11"},
 			{"fp8", fp8(false), engine.AllReduce, engine.Float8E4M3, engine.Sum, ""},
+			{"fp8, an older device", &older, engine.Reduce, engine.Float8E4M3, engine.Sum, refused},
+			{"fp8 is moved, an older device", &older, engine.Broadcast, engine.Float8E4M3, engine.Sum, ""},
 			{"fp8, old", fp8(true), engine.AllReduce, engine.Float8E5M2, engine.Sum, " moves f8e5m2, but does not reduce it; that needs " + v.title + " " + version(v.fp8)},
 			{"fp8 is moved, old", fp8(true), engine.Send, engine.Float8E5M2, engine.Sum, ""},
 			{"a type to come", e, engine.AllReduce, 99, engine.Sum, " has no such type or operator"},

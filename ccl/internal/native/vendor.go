@@ -18,9 +18,13 @@ type vendor struct {
 	runtime     *gpu.Runtime
 	prefix      string // of the device runtime's functions
 	oldest      int
-	fp8         int     // the first version with 8-bit floats
-	queryBreaks bool    // to ask the runtime for an event breaks a capture, of whatever mode, on any thread
-	others      []other // that may be taken for it
+	fp8         int   // the first version with 8-bit floats
+	fp8Level    int64 // the compute capability from which on it reduces them
+	queryBreaks bool  // to ask the runtime for an event breaks a capture, of whatever mode, on any thread
+	launchOrder bool  // it has launchOrderImplicit, as NCCL's headers do
+	// currentDevice: a call may need the communicator's device to be the thread's.
+	currentDevice bool
+	others        []other // that may be taken for it
 
 	once sync.Once
 	lib  engine.Library

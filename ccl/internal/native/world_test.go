@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,8 +23,8 @@ import (
 // limit is how long anything in a test may take; what should be over in milliseconds is at ten times that.
 const limit = 20 * time.Second
 
-// libraryVariable names another build of the fake library.
-const libraryVariable = "NATIVE_TEST_LIBRARY"
+// libraryVariable names another build of the fake library, driverVariable a driver in the place of CUDA's runtime.
+const libraryVariable, driverVariable = "NATIVE_TEST_LIBRARY", "NATIVE_TEST_DRIVER"
 
 // TestMain loads the fake library, before anything could load another, unless GOCCL_REAL=1 asks for the real one.
 func TestMain(m *testing.M) {
@@ -39,6 +40,9 @@ func TestMain(m *testing.M) {
 		os.Setenv("GOCCL_ALLOW_FAKE", "1")
 		for _, name := range []string{"GOCCL_NCCL_LIB", "GOCCL_RCCL_LIB", "GOCCL_CUDART_LIB", "GOCCL_HIP_LIB"} {
 			os.Setenv(name, path)
+		}
+		if driver := os.Getenv(driverVariable); driver != "" {
+			os.Setenv("GOCCL_CUDART_LIB", driver)
 		}
 	}
 	if os.Getenv(rankVariable) != "" {
@@ -128,7 +132,9 @@ func seat(lib *library, g engine.Group, e engine.Engine) (*rank, error) {
 	return &rank{Engine: e, lib: lib, group: g, device: d, stream: s}, err
 }
 
+// leave closes all ranks, together unless one cannot: package ccl has the ranks of a host agree on that.
 func leave(t testing.TB, ranks []*rank) {
+	apart := slices.ContainsFunc(ranks, func(r *rank) bool { return r == nil || r.closed || r.end().state.Load() != 0 })
 	each(t, len(ranks), func(i int) error {
 		r := ranks[i]
 		if r == nil {
@@ -137,11 +143,19 @@ func leave(t testing.TB, ranks []*rank) {
 		if r.closed {
 			return r.stream.Close()
 		}
-		if err := r.Close(); err != nil {
+		if err := r.end().close(apart); err != nil {
 			return err
 		}
 		return r.stream.Close()
 	})
+}
+
+// end is r's Engine.
+func (r *rank) end() *end {
+	if s, ok := r.Engine.(shrinker); ok {
+		return s.end
+	}
+	return r.Engine.(*end)
 }
 
 // each runs f for n ranks at once, and the test ends where one fails.

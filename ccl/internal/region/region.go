@@ -10,7 +10,7 @@ import (
 
 // A region holds what the ranks of one Comm on one host share:
 //
-//	4 KiB         the abort word, how many have left, how many sleep, the form of small calls
+//	4 KiB         the abort word, how many have left, how many sleep, the form of small calls, how many are leaving
 //	per rank      control: state, where its staging memory, its ring of what it sends alone and its pipes are,
 //	              its last calls; then slots of (flag, data), and with
 //	              more than two ranks a ring for what does not fit there
@@ -87,6 +87,12 @@ func (g *Region) Sleepers() *atomic.Uint64 { return g.word(256) }
 // Forms is the form of the Comm's calls (tuning.Form.Word), 0 until a rank of the host has decided. It is decided once,
 // so that all ranks take the same.
 func (g *Region) Forms() *atomic.Uint64 { return g.word(384) }
+
+// Leaving is how many ranks of the host want to close the Comm together, and Apart once one has not found them all.
+func (g *Region) Leaving() *atomic.Uint64 { return g.word(512) }
+
+// Apart is a bit of Leaving.
+const Apart uint64 = 1 << 63
 
 // State is StateOpen, StateClosed or StateLeft.
 func (g *Region) State(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank) }

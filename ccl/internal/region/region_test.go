@@ -36,6 +36,7 @@ func testRegionLayout(t *testing.T, n int) {
 	add("left", -2, unsafe.Pointer(g.Left()), 8)
 	add("sleepers", -3, unsafe.Pointer(g.Sleepers()), 8)
 	add("forms", -4, unsafe.Pointer(g.Forms()), 8)
+	add("leaving", -5, unsafe.Pointer(g.Leaving()), 8)
 	for r := range n {
 		add("state", r, unsafe.Pointer(g.State(r)), 8)
 		add("stage", r, unsafe.Pointer(g.Stage(r)), 8)

@@ -27,6 +27,9 @@ int cuCtxDisablePeerAccess(u_ctx c) { ON(); return cudaDeviceDisablePeerAccess((
 int cuMemGetInfo_v2(size_t *f, size_t *t) { ON(); return cudaMemGetInfo(f, t); }
 int cuMemAlloc_v2(u_ptr *p, size_t n) { ON(); return cudaMalloc((void **)p, n); }
 int cuMemFree_v2(u_ptr p) { ON(); return cudaFree((void *)p); }
+int cuDeviceGetAttribute(int *v, int attr, int d) { return cudaDeviceGetAttribute(v, attr, d); }
+int cuMemAllocAsync(u_ptr *p, size_t n, u_stream s) { ON(); return cudaMallocAsync((void **)p, n, s); }
+int cuMemFreeAsync(u_ptr p, u_stream s) { ON(); return cudaFreeAsync((void *)p, s); }
 int cuMemAllocManaged(u_ptr *p, size_t n, unsigned flags) { ON(); return cudaMallocManaged((void **)p, n, flags); }
 int cuMemHostAlloc(void **p, size_t n, unsigned flags) { ON(); return cudaHostAlloc(p, n, flags); }
 int cuMemFreeHost(void *p) { ON(); return cudaFreeHost(p); }

@@ -16,6 +16,11 @@ struct gccl_opaque {
 	int every;      // each call of an asynchronous one is under way for a while: NCCL since 2.23.4
 	int made_on;    // a pending call belongs to the thread that made it
 	pthread_t maker;
+	int amd;        // HIP has chosen its device: it is RCCL's
+	int made;       // its start has succeeded
+	unsigned long mates; // the ranks of its host, as bits
+	atomic_int proxy;    // the network's error: it outlives ncclCommRevoke
+	atomic_int finalized;
 	g_uid id;
 	char config[256];    // what it was made with
 	double factors[256]; // of its operators
@@ -39,6 +44,8 @@ typedef struct {
 int exchange(g_comm c, transfer *t, int n); // all at once, until done or aborted
 void forget_registered(g_comm c); // and windows: it is freed
 int configured(g_comm c, const g_cfg *config); // reads what this version has of it
+long fake_version(void);         // what ncclGetVersion says
+int lost_peer(g_comm c);         // GCCL_REMOTE, which is the network's error where FAKE_NCCL_NET says so
 int usable(g_comm c, const char *function); // GCCL_SUCCESS, or why not
 g_comm make_comm(int size, const g_uid *id, int rank, int device, int asynchronous); // a communicator, which launch_comm starts
 int launch_comm(g_comm c, g_comm *out);

@@ -91,12 +91,13 @@ static void run(work *w, unsigned long turn) {
 	if (injected(c, n, "NCCL_ASYNC", &error))
 		warn("injected asynchronous error %d", error);
 	int hangs = injected(c, n, "NCCL_HANG", &none);
+	hangs |= c->amd && c->size == 1 && j->steps[0].what == ALL_TO_ALL && knob("RCCL_ALONE", 1); // 2.27.7 to 2.28.3
 	if (!error && !hangs && !c->abort)
 		error = perform(j);
 	if (injected(c, n, "NCCL_WRONG", &none) && !error && j->steps[0].recv && j->steps[0].count)
 		j->steps[0].recv[0] ^= 1;
 	if (error && !c->abort && !(error == GCCL_REMOTE && knob("NCCL_SILENT_DEATH", 0)))
-		c->async = error;
+		c->async = error == GCCL_REMOTE ? lost_peer(c) : error;
 	while ((error || hangs) && !c->abort)
 		usleep(1000);
 	c->turn++;
@@ -291,6 +292,9 @@ static int add(const char *function, int what, const void *src, void *dst, size_
 		op = -1;
 	if (type < 0 || type > GCCL_FLOAT8E5M2 || op < 0)
 		return warn("%s : invalid type %d or op %d", function, type, op), GCCL_INVALID_ARGUMENT;
+	int reduces = what == ALL_REDUCE || what == REDUCE || what == REDUCE_SCATTER;
+	if (type >= GCCL_FLOAT8E4M3 && !c->amd && compute_capability() < 90 && (reduces || fake_version() < 22803)) // ncclEnqueueCheck, src/enqueue.cc
+		return warn("%s : FP8 reduction support begins with sm90 capable devices.", function), GCCL_INVALID_ARGUMENT;
 	if (root < 0 || root >= c->size)
 		return warn("%s : invalid root or peer %d", function, root), GCCL_INVALID_ARGUMENT;
 	if (stream_device(stream) != c->device && (uintptr_t)stream > 2)
@@ -318,7 +322,7 @@ static int add(const char *function, int what, const void *src, void *dst, size_
 	j->steps = realloc(j->steps, (j->n + 1) * sizeof *j->steps);
 	step *s = &j->steps[j->n++];
 	*s = (step){ .recv = to, .count = count, .type = type, .op = op, .what = what == RECV ? SEND : what, .factor = factor };
-	if (writes && (what == ALL_REDUCE || what == REDUCE || what == REDUCE_SCATTER))
+	if (writes && reduces)
 		s->parts = malloc(b * n);
 	plan(s, c, what, from, to, b, root);
 	return 0;
@@ -328,6 +332,8 @@ static int issue(const char *function, int what, const void *src, void *dst, siz
 	if (c && c->idle) // FAKE_NCCL_IDLE: to measure what a call costs its caller
 		return 0;
 	int error = usable(c, function);
+	if (!error && c->amd && current_device() != c->device && knob("RCCL_CURRENT", 1)) // its direct, copy engine and hierarchical ways, to 2.30.4
+		error = (warn("%s : device %d is current, and the communicator is on %d", function, current_device(), c->device), GCCL_UNHANDLED_CUDA);
 	if (error) {
 		if (depth && !failed)
 			failed = error;

@@ -29,6 +29,16 @@ static int dead(const char *function) {
 	return warn("%s : comm is destroyed, or not one", function), GCCL_INVALID_ARGUMENT;
 }
 
+long fake_version(void) { return knob("NCCL_VERSION", 23102); }
+
+// lost_peer: an error of sockets or verbs is in proxyState->asyncResult as well, which ncclCommRevoke leaves there (proxy.cc). The devices of a
+// host reach each other without.
+int lost_peer(g_comm c) {
+	if (knob("NCCL_NET", 0) && c->rank == knob("NCCL_RANK", c->rank))
+		c->proxy = GCCL_REMOTE;
+	return GCCL_REMOTE;
+}
+
 int usable(g_comm c, const char *function) {
 	int injected = knob_fail(function);
 	if (injected)
@@ -167,7 +177,9 @@ static int meet(g_comm c) {
 		error = gather(c, &mine, all, sizeof mine);
 	// NCCL 2.30.3 and newer allow it with this variable (ncclParamMultiRankGpuEnable in init.cc).
 	const char *multi = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-	int shared = knob("NCCL_SHARED_DEVICES", 0) || (multi && *multi == '1' && knob("NCCL_VERSION", 22809) >= 23003);
+	int shared = knob("NCCL_SHARED_DEVICES", 0) || (multi && *multi == '1' && fake_version() >= 23003);
+	for (int p = 0; p < c->size && !error; p++)
+		c->mates |= (unsigned long)!strcmp(all[p].host, mine.host) << p;
 	for (int p = 0; p < c->size && !error && !shared; p++)
 		if (p != c->rank && all[p].device == mine.device && !strcmp(all[p].host, mine.host))
 			error = (warn("Duplicate GPU detected : rank %d and rank %d both on device %d", c->rank, p, mine.device), GCCL_INVALID_USAGE);
@@ -199,6 +211,7 @@ g_comm make_comm(int size, const g_uid *id, int rank, int device, int asynchrono
 	c->async = GCCL_IN_PROGRESS;
 	c->pending = 1;
 	c->idle = knob("NCCL_IDLE", 0);
+	c->amd = thread_asks_hip();
 	c->every = knob("NCCL_ASYNC_ALL", 1);
 	c->patience = knob("NCCL_INIT_TIMEOUT", 60);
 	const char *blocking = getenv("NCCL_COMM_BLOCKING"); // has the last word, as envConfigOverride in init.cc
@@ -214,7 +227,9 @@ static void *start(void *v) {
 	g_comm c = v;
 	while (knob("NCCL_IN_PROGRESS", 0) && !c->abort)
 		usleep(1000);
-	c->async = meet(c);
+	const char *bad = knob_text("NCCL_BAD_START");
+	c->async = bad && atoi(bad) == c->rank ? (warn("Cuda failure 'out of memory'"), GCCL_UNHANDLED_CUDA) : meet(c);
+	c->made = !c->async;
 	c->pending--;
 	return NULL;
 }
@@ -262,18 +277,13 @@ int launch_comm(g_comm c, g_comm *out) {
 		return GCCL_IN_PROGRESS;
 	}
 	start(c);
-	int error = c->async;
-	if (error) {
-		ncclCommAbort(c);
-		*out = NULL;
-	}
-	return error;
+	return c->async; // also of a start that has failed *out stays, to be aborted (ncclCommInitRankFunc, src/init.cc)
 }
 
 g_res ncclGetVersion(int *v) {
 	if (!v)
 		return GCCL_INVALID_ARGUMENT;
-	*v = (int)knob("NCCL_VERSION", 22809);
+	*v = (int)fake_version();
 	return 0;
 }
 
@@ -326,6 +336,22 @@ g_res ncclCommInitRankConfig(g_comm *out, int n, g_uid id, int rank, g_cfg *conf
 }
 
 g_res ncclCommInitRank(g_comm *out, int n, g_uid id, int rank) { return ncclCommInitRankConfig(out, n, id, rank, NULL); }
+
+// ncclCommInitRankScalable: ranks that have other ids, or the same in another order, do not meet.
+g_res ncclCommInitRankScalable(g_comm *out, int n, int rank, int nids, g_uid *ids, g_cfg *config) {
+	int injected = knob_fail(__func__);
+	if (injected)
+		return warn("injected failure of %s", __func__), injected;
+	if (nids < 1 || nids > n || !ids)
+		return warn("%s : %d ids of %d ranks", __func__, nids, n), GCCL_INVALID_ARGUMENT;
+	unsigned long hash = 14695981039346656037UL;
+	for (size_t i = 0; i < nids * sizeof *ids; i++)
+		hash = (hash ^ ((unsigned char *)ids)[i]) * 1099511628211UL;
+	g_uid id = ids[0];
+	size_t at = strlen(id.internal);
+	snprintf(id.internal + at, sizeof id.internal - at, ".%lx", hash);
+	return ncclCommInitRankConfig(out, n, id, rank, config);
+}
 
 // child is the id of the next communicator that is made of c.
 g_uid child_id(g_comm c, int number, int color) {
@@ -398,6 +424,25 @@ void wait_idle(g_comm c) {
 		usleep(100);
 }
 
+// final_barrier: from 2.31 on what ends a communicator waits for all ranks of the host, unless it is aborted (commDestroySync, src/init.cc).
+// A rank that never comes is waited for until then.
+static void final_barrier(g_comm c) {
+	transfer t[2 * MAX_RANKS];
+	char here = 0, all[MAX_RANKS];
+	int n = 0;
+	if (atomic_exchange(&c->finalized, 1) || !c->made || c->abort || c->async || fake_version() < 23100)
+		return;
+	for (int p = 0; p < c->size; p++) {
+		if (!(c->mates >> p & 1) || p == c->rank)
+			continue;
+		t[n++] = (transfer){ p, CONTROL, &here, NULL, 1, 0 };
+		t[n++] = (transfer){ p, CONTROL, NULL, &all[p], 1, 0 };
+	}
+	int error = n ? exchange(c, t, n) : 0;
+	while (error && !c->abort)
+		usleep(1000);
+}
+
 static int finish(g_comm c, const char *function, int abort) {
 	if (!c)
 		return 0;
@@ -410,6 +455,7 @@ static int finish(g_comm c, const char *function, int abort) {
 		c->abort = 1;
 	if (c->asynchronous || !c->abort)
 		wait_idle(c);
+	final_barrier(c);
 	while (c->abort && c->pending) // kernels look at the flag; so do threads of calls that do not block
 		usleep(100);
 	aborting += abort;
@@ -431,9 +477,11 @@ static int finish(g_comm c, const char *function, int abort) {
 
 g_res ncclCommFinalize(g_comm c) {
 	int error = usable(c, __func__);
-	if (!error)
-		wait_idle(c);
-	return error;
+	if (error)
+		return error;
+	wait_idle(c);
+	final_barrier(c);
+	return 0;
 }
 
 g_res ncclCommDestroy(g_comm c) { return finish(c, __func__, 0); }
@@ -452,7 +500,7 @@ g_res ncclCommGetAsyncError(g_comm c, g_res *state) {
 	if (knob("NCCL_GAE_US", 0))
 		usleep(knob("NCCL_GAE_US", 0));
 	int injected = knob_fail(__func__);
-	*state = c->async;
+	*state = c->async ? c->async : c->proxy;
 	if (c->async != GCCL_IN_PROGRESS)
 		c->job = 0;
 	c->asking--;

@@ -1,7 +1,8 @@
 #include "fake.h"
 
-static __thread int device, last, chosen;
+static __thread int device, last, chosen, by_hip;
 
+int thread_asks_hip(void) { return by_hip; }
 int current_device(void) { return device; }
 int thread_has_context(void) { return chosen; }
 
@@ -67,6 +68,7 @@ g_drc cudaGetDeviceCount(int *n) {
 
 g_drc cudaSetDevice(int d) {
 	ENTER();
+	by_hip = 0;
 	if (no_device(d))
 		return keep_error(GDEV_INVALID_DEVICE);
 	use_device(d);
@@ -75,7 +77,33 @@ g_drc cudaSetDevice(int d) {
 
 g_drc cudaGetDevice(int *d) {
 	ENTER();
+	by_hip = 0;
 	*d = device;
+	return 0;
+}
+
+g_drc hipSetDevice(int d) {
+	int r = cudaSetDevice(d);
+	by_hip = 1;
+	return r;
+}
+
+g_drc hipGetDevice(int *d) {
+	int r = cudaGetDevice(d);
+	by_hip = 1;
+	return r;
+}
+
+// FAKE_CC is the compute capability of all devices, as 80 of 8.0.
+int compute_capability(void) { return (int)knob("CC", 90); }
+
+g_drc cudaDeviceGetAttribute(int *v, g_attr attr, int d) {
+	ENTER();
+	if (no_device(d))
+		return keep_error(GDEV_INVALID_DEVICE);
+	if (attr != GDEV_CC_MAJOR && attr != GDEV_CC_MINOR)
+		return keep_error(GDEV_INVALID_VALUE);
+	*v = attr == GDEV_CC_MAJOR ? compute_capability() / 10 : compute_capability() % 10;
 	return 0;
 }
 

@@ -41,6 +41,8 @@ enum { BLOCK, STREAM, EVENT, GRAPH, COMM, JOB, LIVE_KINDS };
 int current_device(void);
 void use_device(int device);  // and make its context
 int thread_has_context(void); // a device was chosen on this thread
+int thread_asks_hip(void);    // its device was last chosen, or asked for, by HIP's name
+int compute_capability(void);
 int devices(void);
 int physical(int device); // which of the machine's devices it is
 int device_error(const char *function); // an injected one, or no device

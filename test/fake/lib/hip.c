@@ -15,5 +15,3 @@
 	__asm__(".weak hip" #name "\n.type hip" #name ",@function\nhip" #name ": " JUMP " cuda" #name PLT);
 GDEV_FUNCS(DECLARE)
 GDEV_FUNCS(EXPORT)
-__asm__(".globl hipMallocAsync\n.type hipMallocAsync,@function\nhipMallocAsync: " JUMP " cudaMallocAsync" PLT);
-__asm__(".globl hipFreeAsync\n.type hipFreeAsync,@function\nhipFreeAsync: " JUMP " cudaFreeAsync" PLT);

@@ -21,7 +21,7 @@ func TestBundle(t *testing.T) {
 	case real():
 		t.Skip("hardware: this is the bundle")
 	case testing.Short():
-		t.Skip("-short: five programs are built")
+		t.Skip("-short: six programs are built")
 	}
 	dir := filepath.Join(t.TempDir(), "bundle")
 	build := exec.CommandContext(t.Context(), "../bundle.sh", dir)
@@ -32,7 +32,7 @@ func TestBundle(t *testing.T) {
 		results = filepath.Join(t.TempDir(), "results")
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "run.sh"), results)
 		cmd.Env = append(append(os.Environ(), fake.Env(fake.Library(t))...), "CORES=2", "MAX=256", "TYPES_MAX=64", "SIZES=8 65536",
-			"FLAGS=-n 1 -w 0", "ROUNDS=1")
+			"FLAGS=-n 1 -w 0", "ROUNDS=1", "ITERS=200", "BUDGET=-stretches 16 -rounds 2")
 		cmd.Env = append(cmd.Env, env...)
 		b, err := cmd.CombinedOutput()
 		if err != nil {
@@ -44,7 +44,7 @@ func TestBundle(t *testing.T) {
 		}
 		return string(b), results, err
 	}
-	parts := []string{"all-1", "all-2", "registered", "graph", "types", "onegpu", "cpu-2", "compare with 1 ranks", "compare with 2 ranks"}
+	parts := []string{"all-1", "all-2", "registered", "graph", "types", "budget", "budget-one-core", "onegpu", "cpu-2", "compare with 1 ranks", "compare with 2 ranks"}
 	for _, tc := range []struct {
 		name string
 		env  []string
@@ -71,6 +71,7 @@ func TestBundle(t *testing.T) {
 			}
 			if whole {
 				require.Contains(t, out, "NOT RUN cpu-16: 2 cores\n")
+				require.Contains(t, out, "NOT RUN torch: no python3 with torch and a device\n")
 				require.Contains(t, out, "\n1 ranks, 8 bytes: C ")
 				require.Contains(t, out, "\n2 ranks, 65536 bytes: C ")
 			}

@@ -8,6 +8,7 @@
 #ifdef __HIP_PLATFORM_AMD__
 #define DEV(name) hip##name
 typedef hipMemcpyKind g_memkind;
+typedef hipDeviceAttribute_t g_attr;
 typedef hipStreamCaptureMode g_capmode;
 typedef hipStreamCaptureStatus g_capstate;
 typedef hipDeviceProp_t g_prop;
@@ -15,6 +16,7 @@ typedef hipPointerAttribute_t g_pointer;
 #else
 #define DEV(name) cuda##name
 typedef enum cudaMemcpyKind g_memkind;
+typedef enum cudaDeviceAttr g_attr;
 typedef enum cudaStreamCaptureMode g_capmode;
 typedef enum cudaStreamCaptureStatus g_capstate;
 typedef struct cudaDeviceProp g_prop;
@@ -79,6 +81,8 @@ SAME(1, hipMemoryTypeHost);
 SAME(2, hipMemoryTypeDevice);
 SAME(3, hipMemoryTypeManaged);
 #else
+SAME(GDEV_CC_MAJOR, cudaDevAttrComputeCapabilityMajor);
+SAME(GDEV_CC_MINOR, cudaDevAttrComputeCapabilityMinor);
 SAME(1, cudaMemoryTypeHost);
 SAME(2, cudaMemoryTypeDevice);
 SAME(3, cudaMemoryTypeManaged);

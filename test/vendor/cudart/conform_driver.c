@@ -12,6 +12,7 @@ typedef CUevent u_event;
 typedef CUgraph u_graph;
 typedef CUgraphExec u_exec;
 typedef CUpointer_attribute u_pointer_attr;
+typedef CUdevice_attribute u_attr;
 typedef CUstreamCaptureMode u_capmode;
 typedef CUstreamCaptureStatus u_capstate;
 #include GCU
@@ -19,6 +20,7 @@ typedef CUstreamCaptureStatus u_capstate;
 
 #define ROW(ret, name, params) _Static_assert(__builtin_types_compatible_p(__typeof__(&cu##name), ret(*) params), "gcu.h has another signature of cu" #name);
 GCU_FUNCS(ROW)
+GCU_LATER_FUNCS(ROW)
 
 #define SAME(ours, theirs) _Static_assert((long)(ours) == (long)(theirs), #ours " is not " #theirs)
 SAME(GDEV_OK, CUDA_SUCCESS);
@@ -37,6 +39,8 @@ SAME(GDEV_EVENT_NO_TIMING, CU_EVENT_DISABLE_TIMING);
 SAME(GDEV_MEM_GLOBAL, CU_MEM_ATTACH_GLOBAL);
 SAME(GDEV_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
 SAME(GDEV_CAPTURE_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(GDEV_CC_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+SAME(GDEV_CC_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 SAME(GCU_POINTER_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 SAME(GCU_POINTER_IS_MANAGED, CU_POINTER_ATTRIBUTE_IS_MANAGED);
 SAME(GCU_POINTER_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);

@@ -22,7 +22,7 @@ DECLARATION = re.compile(
 wanted = {"hip" + name for name in re.findall(r"X\([01], [^,]+, (\w+),", open(sys.argv[1]).read())}
 wanted |= {"hipError_t", "hipStream_t", "ihipStream_t", "hipEvent_t", "ihipEvent_t", "hipMemcpyKind", "hipGraph_t", "ihipGraph",
            "hipGraphExec_t", "hipGraphExec", "hipStreamCaptureMode", "hipStreamCaptureStatus", "hipMemoryType", "hipPointerAttribute_t",
-           "hipDeviceProp_t", "hipUUID_t", "hipUUID", "hipDeviceArch_t"}
+           "hipDeviceProp_t", "hipDeviceAttribute_t", "hipUUID_t", "hipUUID", "hipDeviceArch_t"}
 
 module = importlib.import_module(package.__name__ + ".hip")
 text = open(os.path.join(list(package.__path__)[0], prefix + "hip.pxd")).read()

@@ -105,7 +105,7 @@ _Static_assert(sizeof(g_comm) == 8 && sizeof(g_stream) == 8, "handles of 8 bytes
 // Ours is a beginning of theirs, as far as their version goes.
 _Static_assert(GCCL_CONFIG_OLD_SIZE == 48, "the older configurations' size");
 #if NCCL_VERSION_CODE >= GCCL_CONFIG_VERSION
-_Static_assert(sizeof(struct gccl_config) <= sizeof(ncclConfig_t), "a configuration at least as long as ours");
+_Static_assert(GCCL_CONFIG_SIZE == 72 && GCCL_CONFIG_SIZE <= sizeof(ncclConfig_t), "a configuration at least as long as ours");
 #else
 _Static_assert(GCCL_CONFIG_OLD_SIZE <= sizeof(ncclConfig_t), "a configuration at least as long as the old part of ours");
 #endif
@@ -130,6 +130,19 @@ FIELD(collnetEnable);
 FIELD(CTAPolicy);
 FIELD(shrinkShare);
 FIELD(nvlsCTAs);
+#endif
+#if NCCL_VERSION_CODE >= GCCL_CONFIG_NEW_VERSION && !defined(RCCL)
+_Static_assert(sizeof(struct gccl_config) <= sizeof(ncclConfig_t), "a configuration at least as long as the new one");
+FIELD(nChannelsPerNetPeer);
+FIELD(nvlinkCentricSched);
+FIELD(graphUsageMode);
+FIELD(numRmaCtx);
+FIELD(maxP2pPeers);
+FIELD(graphStreamOrdering);
+FIELD(launchOrderImplicit);
+FIELD(numRmaSig);
+FIELD(rmaEagerInit);
+FIELD(hostCftMode);
 #endif
 #endif
 

@@ -1,0 +1,40 @@
+package ccl
+
+import (
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/backoff"
+)
+
+// togetherWait is how long Close waits for the other ranks of the host, where the library wants all of them.
+const togetherWait = 100 * time.Millisecond
+
+// closeLibrary frees c's end of the library's communicator. From NCCL 2.31 on the ranks of a host free theirs together, and each waits
+// for the others without a limit. Close is not collective: so the ranks tell each other that they close, and where one does not come, those that
+// do wait for what they have issued, and leave apart.
+func closeLibrary(c *Comm) error {
+	g, ok := c.lib.Engine.(engine.Gatherer)
+	if !ok || !g.Gathers() || c.life.failure.Load() != nil || c.eng.Together(togetherWait) {
+		return c.lib.Close()
+	}
+	limit := c.opt.PeerTimeout
+	if limit < 0 {
+		limit = defaultPeerTimeout
+	}
+	c.devices.settle(time.Now().Add(limit), func() bool { return c.eng.Failure() != nil })
+	return g.CloseApart()
+}
+
+// settle waits until the streams have passed all that was issued, at most until then. What is being captured runs later, if at all.
+func (ds *devices) settle(until time.Time, failed func() bool) {
+	wait := backoff.Sleep{First: deviceNapMin, Most: deviceNapMax}
+	for _, d := range ds.all() {
+		for !d.idle() && !d.ended.Load() && !failed() && time.Now().Before(until) {
+			if d.look() != nil {
+				break
+			}
+			wait.Next()
+		}
+	}
+}

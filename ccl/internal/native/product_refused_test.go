@@ -1,0 +1,133 @@
+//go:build (nccl || rccl) && cgo && linux
+
+package native_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/test/fake"
+)
+
+// TestProductFP8: a device before compute capability 9.0 reduces no 8-bit floats, which Supports says on all ranks before a call; they are moved
+// as bytes, which NCCL refuses as floats up to 2.27.
+func TestProductFP8(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		t.Setenv("FAKE_CC", "80")
+		for _, version := range []string{"22703", "23102"} { // as the library in C has it; goccl asks once in a process
+			t.Setenv("FAKE_NCCL_VERSION", version)
+			for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+				err := r.c.Supports(ccl.KindAllReduce, ccl.TypeFloat8E4M3, ccl.Sum)
+				if name == "rccl" {
+					return err
+				}
+				if !errors.Is(err, ccl.ErrUnsupported) {
+					return fmt.Errorf("should be %v: %w", ccl.ErrUnsupported, err)
+				}
+				assert.ErrorContains(r.t, err, "that needs compute capability 9.0, and one has 8.0")
+				if err := r.c.Supports(ccl.KindBroadcast, ccl.TypeFloat8E4M3, ccl.Sum); err != nil {
+					return err
+				}
+				x, err := gpu.Alloc[ccl.Float8E4M3](r.d, 2)
+				if err != nil {
+					return err
+				}
+				defer x.Free()
+				mine := []ccl.Float8E4M3{ccl.Float8E4M3(0x38 + r.me), ccl.Float8E4M3(0x40 + r.me)}
+				if err := x.Put(mine); err != nil {
+					return err
+				}
+				for _, w := range []ccl.Work{
+					r.q.Broadcast(ccl.Device(x), 1), r.q.AllGather(ccl.Device(x), ccl.Device(x).From(r.me, r.me+1)),
+					r.q.SendRecv(ccl.Device(x).From(0, 1), 1-r.me, ccl.Device(x).From(1, 2), 1-r.me),
+				} {
+					if err := w.Wait(ctx); err != nil {
+						return err
+					}
+				}
+				got := make([]ccl.Float8E4M3, 2)
+				if err := x.Get(got); err != nil || got[0] != 0x41 || got[1] != 0x41 {
+					return fmt.Errorf("got %#x: %w", got, err)
+				}
+				return nil
+			}) {
+				assert.NoError(t, err, "NCCL %s, rank %d", version, rank)
+			}
+		}
+	})
+}
+
+// TestProductAlone: a rank alone copies where it would send to itself, in place and not: RCCL 2.27.7 to 2.28.3 hangs in an all-to-all of one rank.
+func TestProductAlone(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		for _, err := range job(t, 1, ccl.Options{Backend: name, Timeout: soon}, rt, func(_ context.Context, r *on) error {
+			x, y := r.mem(1, 2, 3), r.mem(0, 0, 0)
+			dx, dy := ccl.Device(x), ccl.Device(y)
+			assert.Equal(r.t, []int32{1, 2, 3}, r.ends(r.q.AllToAll(dy, dx), y))
+			assert.Equal(r.t, []int32{1, 2, 3}, r.ends(r.q.AllToAll(dx, ccl.InPlace()), x))
+			assert.NoError(r.t, x.Put([]int32{4, 5, 6}))
+			assert.Equal(r.t, []int32{4, 5, 3}, r.ends(r.q.AllToAllV(dy.From(0, 2), []int{2}, dx.From(0, 2), []int{2}), y))
+			assert.Equal(r.t, []int32{4, 6, 3}, r.ends(r.q.SendRecv(dy.From(1, 2), 0, dx.From(2, 3), 0), y))
+			return nil
+		}) {
+			assert.NoError(t, err)
+		}
+	})
+}
+
+// mallocAsync says whose MallocAsync a process of TestProductRefused has; the others are those of TestMain.
+const mallocAsync, driverVariable = "NATIVE_TEST_MALLOC_ASYNC", "NATIVE_TEST_DRIVER"
+
+// TestProductRefused: where the device runtime has no MallocAsync, an all-to-all in place is an error of all ranks that says which call it was, and
+// what to do, on each of them; with the driver in the runtime's place there is one.
+func TestProductRefused(t *testing.T) {
+	if os.Getenv(mallocAsync) == "" {
+		dir := t.TempDir()
+		without, err := fake.Build(dir, "cudaMallocAsync", "cudaFreeAsync", "hipMallocAsync", "hipFreeAsync")
+		require.NoError(t, err)
+		whole := os.Getenv(libraryOf["nccl"]) // the one that is loaded: its runtime is the driver's
+		driver := filepath.Join(dir, "libcuda.so.1")
+		out, err := exec.Command("cc", "-std=gnu11", "-fPIC", "-shared", "-o", driver, "../../../internal/gpu/testdata/libcuda.c",
+			whole, "-Wl,-rpath,"+filepath.Dir(whole)).CombinedOutput()
+		require.NoError(t, err, string(out))
+		for name, library := range map[string]string{"none": libraryVariable + "=" + without, "driver": driverVariable + "=" + driver} {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", "^TestProductRefused$")
+			cmd.Env = append(os.Environ(), mallocAsync+"="+name, library)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s: %s", name, out)
+			require.Contains(t, string(out), "--- PASS: TestProductRefused/")
+		}
+		return
+	}
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		works := os.Getenv(mallocAsync) == "driver"
+		for rank, err := range job(t, 2, ccl.Options{Backend: name, Timeout: soon}, rt, func(ctx context.Context, r *on) error {
+			x := r.mem(int32(10*r.me), int32(10*r.me+1))
+			err := r.q.AllToAll(ccl.Device(x), ccl.InPlace()).Wait(ctx)
+			if got := make([]int32, 2); works && x.Get(got) == nil {
+				assert.Equal(r.t, []int32{int32(r.me), int32(10 + r.me)}, got)
+			}
+			return err
+		}) {
+			if works {
+				assert.NoError(t, err, "rank %d", rank)
+				continue
+			}
+			e := failure(t, rank, err, ccl.ErrBackend)
+			assert.Contains(t, e.Error(), "AllToAll #1 int32 x 1", "rank %d", rank)
+			assert.Contains(t, e.Error(), "use a second buffer: in place it needs MallocAsync", "rank %d", rank)
+		}
+	})
+}
