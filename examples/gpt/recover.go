@@ -78,8 +78,18 @@ func lost(world *ccl.Comm, err error) bool {
 // start loads the checkpoint to go on from, and returns its step. Where there is none, found is false: the run begins.
 func (r *run) start(ctx context.Context, tr *trainer, out io.Writer) (step int, found bool, err error) {
 	c := tr.cfg
-	if !c.resume {
+	if !c.resume && c.save == "" {
 		return 0, false, nil
+	}
+	if !c.resume { // the first Save would find out
+		switch dir, _, err := ckpt.Latest(ctx, tr.world, c.save); {
+		case err == nil:
+			return 0, false, fmt.Errorf("-save %s has %s: resume from it with -resume, or name another directory", c.save, dir)
+		case errors.Is(err, os.ErrNotExist):
+			return 0, false, nil
+		default:
+			return 0, false, err
+		}
 	}
 	back := r.lost == nil && c.from >= 0
 	dir := ckpt.Step(c.save, c.from)

@@ -114,6 +114,8 @@ func TestResumeOrBegin(t *testing.T) {
 	out := trained(t, 2, args)
 	require.Contains(t, out, "there is no checkpoint in "+dir+": beginning\n")
 	require.Contains(t, out, "saved step 2")
+	_, err := trainedTo(t, 2, strings.Replace(args, "-resume", "", 1))
+	require.ErrorContains(t, err, "resume from it with -resume, or name another directory")
 	out = trained(t, 2, strings.Replace(args, "-steps 2", "-steps 4", 1)+" -lr 2e-3 -warmup 1 -clip 2")
 	require.Contains(t, out, "going on from "+filepath.Join(dir, "step-00000002")+"\nchanged since then: -steps 4 (it was 2), -lr 0.002 (it was 0.003), -warmup 1 (it was 0), -clip 2 (it was 1)\n")
 	require.NotContains(t, out, "step=2 ")

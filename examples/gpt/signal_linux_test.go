@@ -115,7 +115,7 @@ func TestFullDisk(t *testing.T) {
 	var exit *exec.ExitError
 	require.ErrorAs(t, cmd.Run(), &exit, "%s", out)
 	require.Equal(t, 1, exit.ExitCode(), "%s", out)
-	require.Regexp(t, `write \S*step-\d+\.tmp/\S+: no space left on device`, out.String())
+	require.Regexp(t, `write \S*step-\d+\.tmp-\S+: no space left on device`, out.String())
 	require.NotContains(t, out.String(), "step=40 ")
 	whole, err := filepath.Glob(filepath.Join(save, "step-????????"))
 	require.NoError(t, err)

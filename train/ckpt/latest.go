@@ -66,7 +66,7 @@ func findLatest(dir string) (latest string, passed []error, err error) {
 	if len(steps) == 0 {
 		return "", nil, fmt.Errorf("no checkpoint there: %w", fs.ErrNotExist)
 	}
-	// Not os.ErrNotExist, whatever is missing: who began anew would not see that there was something.
+	// Not os.ErrNotExist, whatever is missing: a program that begins by that would train over what can be mended.
 	return "", nil, fmt.Errorf("none of the %d there is whole: %v", len(steps), errors.Join(passed...))
 }
 

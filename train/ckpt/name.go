@@ -128,6 +128,9 @@ var partNames = regexp.MustCompile(`^part-\d{5,}-of-\d{5,}\.safetensors$`)
 // vacant is an error if there is anything at dir.
 func vacant(dir string) error {
 	_, err := os.Lstat(dir)
+	if _, ok := stepOf(filepath.Base(dir)); ok && err == nil {
+		return fmt.Errorf("%s: %w: another job saves there, or this training has gone back to a step before it without Forget", dir, fs.ErrExist)
+	}
 	if err == nil {
 		return fmt.Errorf("%s: %w", dir, fs.ErrExist)
 	}

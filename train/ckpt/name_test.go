@@ -223,6 +223,12 @@ func TestErrorsAreAlike(t *testing.T) {
 		"Save below a file": {nil, func(t testing.TB, c *ccl.Comm, dir string) error {
 			return Save(t.Context(), c, filepath.Join(Step(dir, 1), indexName, "x"), nil, vector(c.Rank(), 3, 1))
 		}, syscall.ENOTDIR, nil},
+		"a Saver's Save below a file": {nil, func(t testing.TB, c *ccl.Comm, dir string) error {
+			s, err := NewSaver(t.Context(), c)
+			require.NoError(t, err)
+			require.NoError(t, s.Save(t.Context(), filepath.Join(Step(dir, 1), indexName, "x"), nil, vector(c.Rank(), 3, 1)))
+			return s.Close(t.Context())
+		}, syscall.ENOTDIR, nil},
 		"a full disk on rank 0": {nil, func(t testing.TB, c *ccl.Comm, dir string) error {
 			return save(t.Context(), c, &disk{fault: full(0)}, Step(dir, 2), nil, vector(c.Rank(), 3, 1))
 		}, syscall.ENOSPC, nil},
