@@ -34,7 +34,7 @@ func (m *Model[P, M]) Load(ctx context.Context, i int, full [][]M, root int) err
 	if err != nil {
 		return err
 	}
-	if err := m.load(ctx, &m.units[i], full, root, first); err != nil {
+	if err := m.load(ctx, i, full, root, first); err != nil {
 		return m.failed(i, "Load", err)
 	}
 	return nil
@@ -59,7 +59,8 @@ func (m *Model[P, M]) fits(i int, full [][]M) error {
 	return nil
 }
 
-func (m *Model[P, M]) load(ctx context.Context, u *unit[P], full [][]M, root int, first bool) error {
+func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, first bool) error {
+	u := &m.units[i]
 	var all ccl.Buf // on root
 	if first && m.c.Rank() == root {
 		n := u.k * m.c.Size()
@@ -104,7 +105,7 @@ func (m *Model[P, M]) load(ctx context.Context, u *unit[P], full [][]M, root int
 	if err := w.Wait(ctx); err != nil {
 		return err
 	}
-	return m.spread(ctx, u)
+	return m.spread(ctx, i)
 }
 
 // noBuf is a Buf of no elements.
@@ -117,15 +118,16 @@ func (m *Model[P, M]) Loaded(ctx context.Context) error {
 		return errClosed
 	}
 	for i := range m.units {
-		if err := m.spread(ctx, &m.units[i]); err != nil {
+		if err := m.spread(ctx, i); err != nil {
 			return m.failed(i, "Loaded", err)
 		}
 	}
 	return nil
 }
 
-// spread makes u's parameters what the master copies say.
-func (m *Model[P, M]) spread(ctx context.Context, u *unit[P]) error {
+// spread makes the parameters of unit i what the master copies say.
+func (m *Model[P, M]) spread(ctx context.Context, i int) error {
+	u := &m.units[i]
 	if m.o.Stage == 3 {
 		if err := u.gathered.Wait(ctx); err != nil { // gathered ahead; it is old
 			return err
@@ -138,7 +140,7 @@ func (m *Model[P, M]) spread(ctx context.Context, u *unit[P]) error {
 	}
 	u.gathered = ccl.Work{}
 	if m.o.Stage == 1 || m.o.Stage == 2 {
-		return m.queue(m.c).AllGather(u.whole, ccl.InPlace()).Wait(ctx)
+		return m.queueOf(m.c, i).AllGather(u.whole, ccl.InPlace()).Wait(ctx)
 	}
 	return nil
 }
