@@ -28,6 +28,7 @@ func env(ctx context.Context, v *vars) (*Boot, error) {
 	if err != nil {
 		return nil, err
 	}
+	warnUnseen(v, l, buildMode())
 	m := &meeting{job: l.Job, rank: l.Rank, size: l.Size, hostID: v.getenv("GOCCL_HOSTID")}
 	if err := m.prepare(ctx, v, l); err != nil {
 		return nil, asError(err).of(l.Rank, l.Size)
