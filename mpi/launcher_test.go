@@ -94,3 +94,11 @@ func TestShortVersion(t *testing.T) {
 		require.Equal(t, want, mpi.ShortVersion(text))
 	}
 }
+
+func TestVersionsThatReadWrong(t *testing.T) {
+	for version, want := range map[string]bool{
+		"Open MPI 4.1.4": true, "Open MPI 3.1.0": true, "Open MPI 5.0.11": false, "Open MPI 10.0.0": false, "MPICH 4.0.2": false, "": false,
+	} {
+		require.Equal(t, want, mpi.ReadsWrong(version), version)
+	}
+}

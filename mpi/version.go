@@ -27,3 +27,12 @@ func shortVersion(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.TrimSpace(line)
 }
+
+// readsWrong reports whether MPI_File_read_at_all of a library of that version, as shortVersion has it, gets ranks wrong data.
+// Three of the four ways of Open MPI 4.1.4 to read collectively (fcoll vulcan, which it chooses, dynamic and dynamic_gen2) leave
+// zeros where two ranks read parts of the same bytes; those of 5.0.11 do not. ReadAtAll has each rank read for itself there,
+// which is what its fourth way does.
+func readsWrong(version string) bool {
+	v, ok := strings.CutPrefix(version, "Open MPI ")
+	return ok && len(v) > 1 && v[0] < '5' && v[1] == '.'
+}
