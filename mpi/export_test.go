@@ -16,8 +16,8 @@ func SetLimit(t testing.TB, n int) {
 // ShortVersion is the name and the number in a library's text.
 var ShortVersion = shortVersion
 
-// ReadsWrong is whether ReadAtAll reads by each rank itself with a library of that version.
-var ReadsWrong = readsWrong
+// Alone is whether each rank moves its own bytes in ReadAtAll or WriteAtAll with a library of that version.
+var Alone = alone
 
 // Launcher is what the environment says, and the libraries that are tried.
 func Launcher(getenv func(string) string) (name string, rank, size int, libraries []string, err error) {

@@ -74,7 +74,7 @@ func (f *File) transfer(t *transfer, piece []byte, offset int64) (int, error) {
 	if t.write {
 		what = C.GMPI_FILE_WRITE
 	}
-	if t.all && (t.write || !readsWrong(process.version)) {
+	if t.all && !alone(process.version, t.write) {
 		what++
 	}
 	k := C.gmpi_file{what: what, file: C.uintptr_t(f.handle), offset: C.int64_t(offset), n: C.int64_t(len(piece)),

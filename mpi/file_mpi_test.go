@@ -297,3 +297,11 @@ func TestFileContexts(t *testing.T) {
 		})
 	}
 }
+
+// TestHints opens a file with hints, also one that no library knows. test/mpi looks at what the library was given.
+func TestHints(t *testing.T) {
+	f, err := mpi.OpenFile(context.Background(), mpi.World(), filepath.Join(shared(t), "file"), mpi.WriteOnly|mpi.Create,
+		mpi.StripingFactor(4), mpi.StripingUnit(64<<10), mpi.CollectiveNodes(2), mpi.Hint{Name: "of_nobody", Value: "a value"})
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}

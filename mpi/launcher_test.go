@@ -95,10 +95,11 @@ func TestShortVersion(t *testing.T) {
 	}
 }
 
-func TestVersionsThatReadWrong(t *testing.T) {
-	for version, want := range map[string]bool{
-		"Open MPI 4.1.4": true, "Open MPI 3.1.0": true, "Open MPI 5.0.11": false, "Open MPI 10.0.0": false, "MPICH 4.0.2": false, "": false,
+func TestAlone(t *testing.T) {
+	for version, want := range map[string][2]bool{ // reads, writes
+		"Open MPI 4.1.4": {true, true}, "Open MPI 3.1.0": {true, true}, "Open MPI 5.0.11": {false, true}, "Open MPI 10.0.0": {false, true},
+		"MPICH 4.0.2": {}, "Intel MPI 2021.19": {}, "": {},
 	} {
-		require.Equal(t, want, mpi.ReadsWrong(version), version)
+		require.Equal(t, want, [2]bool{mpi.Alone(version, false), mpi.Alone(version, true)}, version)
 	}
 }
