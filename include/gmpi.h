@@ -4,8 +4,8 @@
 // MPICH's family (MPICH, Intel MPI, Cray MPICH, MVAPICH) has int handles, Open MPI the addresses of
 // objects it exports, and the standard interface of MPI 5 small numbers as pointers. Everything here
 // is written once, over the types GMPI_COMM, GMPI_TYPE, GMPI_OP, GMPI_INFO, GMPI_ERRHANDLER,
-// GMPI_REQUEST, GMPI_STATUS, GMPI_COUNT, GMPI_AINT, GMPI_USER and GMPI_HANDLER, which the includer defines, and
-// may define anew, where it expands a list: test/mpi checks each line against the real headers.
+// GMPI_REQUEST, GMPI_STATUS, GMPI_COUNT, GMPI_AINT, GMPI_OFFSET, GMPI_FILE, GMPI_USER and GMPI_HANDLER, which the includer
+// defines, and may define anew, where it expands a list: test/mpi checks each line against the real headers.
 #ifndef GMPI_H
 #define GMPI_H
 
@@ -45,6 +45,8 @@
 	F(1, int, Get_count, (const GMPI_STATUS *, GMPI_TYPE, int *)) \
 	F(0, int, Get_elements_x, (const GMPI_STATUS *, GMPI_TYPE, GMPI_COUNT *)) \
 	F(0, int, Get_count_c, (const GMPI_STATUS *, GMPI_TYPE, GMPI_COUNT *)) \
+	F(1, int, Probe, (int, int, GMPI_COMM, GMPI_STATUS *)) \
+	F(1, int, Iprobe, (int, int, GMPI_COMM, int *, GMPI_STATUS *)) \
 	F(1, int, Barrier, (GMPI_COMM)) \
 	F(1, int, Ibarrier, (GMPI_COMM, GMPI_REQUEST *)) \
 	F(1, int, Recv, (void *, int, GMPI_TYPE, int, int, GMPI_COMM, GMPI_STATUS *)) \
@@ -53,6 +55,22 @@
 	F(0, int, Irecv_c, (void *, GMPI_COUNT, GMPI_TYPE, int, int, GMPI_COMM, GMPI_REQUEST *)) \
 	F(1, int, Sendrecv, (const void *, int, GMPI_TYPE, int, int, void *, int, GMPI_TYPE, int, int, GMPI_COMM, GMPI_STATUS *)) \
 	F(0, int, Sendrecv_c, (const void *, GMPI_COUNT, GMPI_TYPE, int, int, void *, GMPI_COUNT, GMPI_TYPE, int, int, GMPI_COMM, GMPI_STATUS *))
+
+// Functions of files and of hints: F(return, name, parameters). MPICH can be built without them, so a library may lack them.
+// A file is a pointer in all families, also where other handles are ints.
+#define GMPI_FILE_FUNCTIONS(F) \
+	F(int, File_open, (GMPI_COMM, const char *, int, GMPI_INFO, GMPI_FILE *)) \
+	F(int, File_close, (GMPI_FILE *)) \
+	F(int, File_get_size, (GMPI_FILE, GMPI_OFFSET *)) \
+	F(int, File_set_size, (GMPI_FILE, GMPI_OFFSET)) \
+	F(int, File_sync, (GMPI_FILE)) \
+	F(int, File_read_at, (GMPI_FILE, GMPI_OFFSET, void *, int, GMPI_TYPE, GMPI_STATUS *)) \
+	F(int, File_read_at_all, (GMPI_FILE, GMPI_OFFSET, void *, int, GMPI_TYPE, GMPI_STATUS *)) \
+	F(int, File_write_at, (GMPI_FILE, GMPI_OFFSET, const void *, int, GMPI_TYPE, GMPI_STATUS *)) \
+	F(int, File_write_at_all, (GMPI_FILE, GMPI_OFFSET, const void *, int, GMPI_TYPE, GMPI_STATUS *)) \
+	F(int, Info_create, (GMPI_INFO *)) \
+	F(int, Info_set, (GMPI_INFO, const char *, const char *)) \
+	F(int, Info_free, (GMPI_INFO *))
 
 // Functions in four forms: blocking or not, with counts of int or (MPI 4) of MPI_Count.
 // G(name, name after MPI_I, parameters), where parameters(N, V, D, , more) takes the type of a
@@ -63,6 +81,7 @@
 	G(Reduce, reduce, GMPI_REDUCE) \
 	G(Allreduce, allreduce, GMPI_ALLREDUCE) \
 	G(Scan, scan, GMPI_ALLREDUCE) \
+	G(Exscan, exscan, GMPI_ALLREDUCE) \
 	G(Reduce_scatter_block, reduce_scatter_block, GMPI_ALLREDUCE) \
 	G(Reduce_scatter, reduce_scatter, GMPI_REDUCE_SCATTER) \
 	G(Gather, gather, GMPI_GATHER) \
@@ -132,7 +151,30 @@
 	N(err_op, ERR_OP, 9, 10, 10) \
 	N(err_arg, ERR_ARG, 12, 13, 13) \
 	N(err_truncate, ERR_TRUNCATE, 14, 15, 15) \
-	N(err_no_mem, ERR_NO_MEM, 34, 39, 39)
+	N(err_no_mem, ERR_NO_MEM, 34, 39, 39) \
+	N(err_file, ERR_FILE, 27, 30, 30) \
+	N(err_amode, ERR_AMODE, 21, 21, 21) \
+	N(err_not_same, ERR_NOT_SAME, 35, 40, 40) \
+	N(err_no_such_file, ERR_NO_SUCH_FILE, 37, 42, 42) \
+	N(err_file_exists, ERR_FILE_EXISTS, 25, 28, 28) \
+	N(err_bad_file, ERR_BAD_FILE, 22, 23, 23) \
+	N(err_access, ERR_ACCESS, 20, 20, 20) \
+	N(err_no_space, ERR_NO_SPACE, 36, 41, 41) \
+	N(err_quota, ERR_QUOTA, 39, 44, 44) \
+	N(err_read_only, ERR_READ_ONLY, 40, 45, 45) \
+	N(err_file_in_use, ERR_FILE_IN_USE, 26, 29, 29) \
+	N(err_io, ERR_IO, 32, 35, 35) \
+	N(err_info, ERR_INFO, 28, 34, 34) \
+	N(err_info_key, ERR_INFO_KEY, 29, 31, 31) \
+	N(err_info_value, ERR_INFO_VALUE, 30, 33, 33) \
+	N(err_unsupported, ERR_UNSUPPORTED_OPERATION, 44, 52, 55) \
+	N(mode_read, MODE_RDONLY, 2, 2, 16) \
+	N(mode_write, MODE_WRONLY, 4, 4, 256) \
+	N(mode_both, MODE_RDWR, 8, 8, 32) \
+	N(mode_create, MODE_CREATE, 1, 1, 2) \
+	N(mode_excl, MODE_EXCL, 64, 64, 8) \
+	N(mode_delete, MODE_DELETE_ON_CLOSE, 16, 16, 4) \
+	N(mode_unique, MODE_UNIQUE_OPEN, 32, 32, 128)
 
 // O(field, member, MPICH, Open MPI, standard): where a status has it
 #define GMPI_OFFSETS(O) \

@@ -29,13 +29,15 @@ const (
 	KindSend
 	KindRecv
 	KindSendRecv
-	kindDup // a duplicate of the communicator, which is the Status's Count
+	KindExscan
+	kindDup   // a duplicate of the communicator, which is the Status's Count
+	kindProbe // what the next message is
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	"", "Barrier", "Bcast", "Reduce", "AllReduce", "Scan", "ReduceScatter", "ReduceScatterV", "Gather", "GatherV",
-	"Scatter", "ScatterV", "AllGather", "AllGatherV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Dup",
+	"Scatter", "ScatterV", "AllGather", "AllGatherV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Exscan", "Dup", "Probe",
 }
 
 // String is the name of the function that makes such calls.
@@ -77,7 +79,7 @@ type Call struct {
 	Tag  int // of Send, Recv and SendRecv
 
 	Dst, Src uintptr // 0 where this rank has none
-	// N is the elements: of the vector (Bcast, Reduce, AllReduce, Scan), of one rank's block
+	// N is the elements: of the vector (Bcast, Reduce, AllReduce, Scan, Exscan), of one rank's block
 	// (Gather, Scatter, AllGather, AllToAll, ReduceScatter), of this rank's block (GatherV,
 	// ScatterV, AllGatherV), of the message (Send, Recv; SendRecv's received one).
 	N int
@@ -120,9 +122,9 @@ func (k *Call) check(size int) error {
 	switch {
 	case k.Kind == 0 || k.Kind >= kindDup:
 		return refused(k.Kind, ErrArg, "no such kind of call")
-	case k.Type >= typeEnd || k.Type == 0 && k.Kind != KindBarrier: // C has tables of both
+	case k.Type >= typePlaced || k.Type == 0 && k.Kind != KindBarrier: // C has tables of both
 		return refused(k.Kind, ErrType, "%v is not a type", k.Type)
-	case k.Op >= opEnd:
+	case k.Op >= opFirst:
 		return refused(k.Kind, ErrOp, "%v is not an operator", k.Op)
 	case k.N < 0 || k.M < 0:
 		return refused(k.Kind, ErrCount, "a count of %d", min(k.N, k.M))
@@ -156,13 +158,14 @@ func (k *Call) check(size int) error {
 }
 
 func (k *Call) checkPeers(size int) error {
-	if k.Kind != KindRecv && (k.To < 0 && k.To != ProcNull || k.To >= size) {
+	receives := k.Kind == KindRecv || k.Kind == kindProbe // and sends nothing
+	if !receives && (k.To < 0 && k.To != ProcNull || k.To >= size) {
 		return refused(k.Kind, ErrRank, "no rank %d to send to: the ranks are 0 to %d", k.To, size-1)
 	}
 	if k.Kind != KindSend && (k.Root < ProcNull || k.Root >= size) {
 		return refused(k.Kind, ErrRank, "no rank %d to receive from: the ranks are 0 to %d", k.Root, size-1)
 	}
-	if k.Tag < 0 && (k.Kind != KindRecv || k.Tag != AnyTag) {
+	if k.Tag < 0 && (!receives || k.Tag != AnyTag) {
 		return refused(k.Kind, ErrTag, "a tag of %d", k.Tag)
 	}
 	if process.maxTag > 0 && k.Tag > process.maxTag { // 0 before Init

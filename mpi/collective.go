@@ -103,6 +103,14 @@ func Scan[T Number](ctx context.Context, c *Comm, dst, src []T, op Op) error {
 	return run(ctx, c, &k, err)
 }
 
+// Exscan reduces into dst of rank r the src of ranks 0 to r-1: with Sum, where what rank r has begins. On rank 0 dst is
+// undefined. In place: dst and src are one slice.
+func Exscan[T Number](ctx context.Context, c *Comm, dst, src []T, op Op) error {
+	var k Call
+	err := vector(&k, KindExscan, dst, src, op)
+	return run(ctx, c, &k, err)
+}
+
 func vector[T Number](k *Call, kind Kind, dst, src []T, op Op) error {
 	set(k, kind, dst, src)
 	k.N, k.Op, k.InPlace = len(src), op, sameStart(dst, src)

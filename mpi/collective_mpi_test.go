@@ -103,6 +103,13 @@ func collectives[T mpi.Number](t *testing.T, ctx context.Context, limit int) {
 		require.NoError(t, mpi.Scan(ctx, c, dst, src, mpi.Sum))
 		require.Equal(t, reduced[T](mpi.Sum, me, k), dst)
 
+		for _, dst := range [][]T{make([]T, k), src} { // apart, and in place
+			require.NoError(t, mpi.Exscan(ctx, c, dst, src, mpi.Sum))
+			if me > 0 { // rank 0 has none
+				require.Equal(t, reduced[T](mpi.Sum, me-1, k), dst)
+			}
+		}
+
 		src = vector[T](me, n*k)
 		require.NoError(t, mpi.ReduceScatter(ctx, c, dst, src, mpi.Sum))
 		require.Equal(t, reduced[T](mpi.Sum, n-1, n*k)[me*k:(me+1)*k], dst)

@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"testing"
+	"unsafe"
 )
 
 // SetLimit makes calls of more than n elements large ones, for the rest of the test.
@@ -14,6 +15,9 @@ func SetLimit(t testing.TB, n int) {
 
 // ShortVersion is the name and the number in a library's text.
 var ShortVersion = shortVersion
+
+// Alone is whether each rank moves its own bytes in ReadAtAll or WriteAtAll with a library of that version.
+var Alone = alone
 
 // Launcher is what the environment says, and the libraries that are tried.
 func Launcher(getenv func(string) string) (name string, rank, size int, libraries []string, err error) {
@@ -41,3 +45,18 @@ func (c *Comm) Unchecked(ctx context.Context, k *Call) error {
 
 // SetWants makes Init ask for a level.
 func SetWants(l Level) { wants = l }
+
+// SetMost makes transfers of more than n bytes go in pieces, for the rest of the test.
+func SetMost(t testing.TB, n int) {
+	old := most
+	most = n
+	t.Cleanup(func() { most = old })
+}
+
+// BytesOf is the memory of s.
+func BytesOf[T Number](s []T) []byte {
+	if len(s) == 0 {
+		return []byte{}
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*TypeOf[T]().Size())
+}

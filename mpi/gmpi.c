@@ -28,7 +28,7 @@ static struct {
 
 static uintptr_t types[GMPI_TYPES]; // by Type; the 16-bit floats travel as uint16
 static uintptr_t ops[GMPI_OPS];
-static const int sizes[GMPI_TYPES] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+static const int sizes[GMPI_TYPES] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 16};
 
 typedef void *pointer; // so that a list of variables can be declared
 typedef union { long long align; char bytes[GMPI_MAX_STATUS]; } status;
@@ -39,12 +39,19 @@ static int neutral(int class) {
 		K.err_root, K.err_op, K.err_arg, K.err_truncate, K.err_no_mem};
 	for (int i = 0; i < (int)(sizeof known / sizeof *known); i++)
 		if (known[i] == class) return i + 1;
+	const intptr_t files[] = {K.err_file, K.err_amode, K.err_not_same, K.err_no_such_file, K.err_file_exists, K.err_bad_file,
+		K.err_access, K.err_no_space, K.err_quota, K.err_read_only, K.err_file_in_use, K.err_io, K.err_info, K.err_info_key,
+		K.err_info_value, K.err_unsupported};
+	for (int i = 0; i < (int)(sizeof files / sizeof *files); i++)
+		if (files[i] == class) return GMPI_FILE_CLASSES + i;
 	return 0;
 }
 
 #define GMPI_STATUS status
 #define GMPI_COUNT long long
 #define GMPI_AINT intptr_t
+#define GMPI_OFFSET long long
+#define GMPI_FILE pointer
 
 // The table, and all that calls through it, once for handles that are ints and once for pointers.
 #define NAME(x) int_##x
@@ -75,8 +82,8 @@ static const char *constants(void *so, int family) {
 	GMPI_HANDLES(H)
 #undef H
 	const uintptr_t t[GMPI_TYPES] = {0, K.int8, K.uint8, K.int16, K.uint16, K.int32, K.uint32, K.int64, K.uint64,
-		K.uint16, K.uint16, K.float32, K.float64};
-	const uintptr_t o[GMPI_OPS] = {K.sum, K.prod, K.min, K.max};
+		K.uint16, K.uint16, K.float32, K.float64, 0}; // the last is made when MPI is initialised
+	const uintptr_t o[GMPI_OPS] = {K.sum, K.prod, K.min, K.max, K.max};
 	memcpy(types, t, sizeof types);
 	memcpy(ops, o, sizeof ops);
 	return NULL;
@@ -117,6 +124,9 @@ int gmpi_run(gmpi_call *c) { return EITHER(run, c); }
 int gmpi_test(gmpi_call *c) { return EITHER(test, c); }
 int gmpi_wait(gmpi_call *c) { return EITHER(wait, c); }
 int gmpi_cancel(gmpi_call *c) { return EITHER(cancel, c); }
+int gmpi_placed(gmpi_call *c) { return EITHER(make_placed, c); }
+int gmpi_on_file(gmpi_file *f) { return EITHER(on_file, f); }
+const char *gmpi_no_files(void) { return pointers ? pointer_no_files : int_no_files; }
 
 int gmpi_init(gmpi_call *c, int level, gmpi_start *start) { return EITHER(init, c, level, start); }
 

@@ -8,9 +8,11 @@ enum {
 	GMPI_KIND_BARRIER = 1, GMPI_KIND_BCAST, GMPI_KIND_REDUCE, GMPI_KIND_ALLREDUCE, GMPI_KIND_SCAN,
 	GMPI_KIND_REDUCE_SCATTER, GMPI_KIND_REDUCE_SCATTERV, GMPI_KIND_GATHER, GMPI_KIND_GATHERV,
 	GMPI_KIND_SCATTER, GMPI_KIND_SCATTERV, GMPI_KIND_ALLGATHER, GMPI_KIND_ALLGATHERV,
-	GMPI_KIND_ALLTOALL, GMPI_KIND_ALLTOALLV, GMPI_KIND_SEND, GMPI_KIND_RECV, GMPI_KIND_SENDRECV, GMPI_KIND_DUP
+	GMPI_KIND_ALLTOALL, GMPI_KIND_ALLTOALLV, GMPI_KIND_SEND, GMPI_KIND_RECV, GMPI_KIND_SENDRECV, GMPI_KIND_EXSCAN,
+	GMPI_KIND_DUP, GMPI_KIND_PROBE
 };
-enum { GMPI_TYPES = 13, GMPI_FLOAT16 = 9, GMPI_BFLOAT16 = 10, GMPI_OPS = 4 };
+enum { GMPI_TYPES = 14, GMPI_FLOAT16 = 9, GMPI_BFLOAT16 = 10, GMPI_PLACED = 13, GMPI_OPS = 5, GMPI_FIRST = 4 };
+enum { GMPI_FILE_CLASSES = 17 }; // the first class of files, as in error.go
 enum { GMPI_MPICH, GMPI_OPENMPI, GMPI_STANDARD };
 enum { GMPI_ANY = -1, GMPI_NONE = -2 };     // AnySource and AnyTag; ProcNull
 enum { GMPI_TOO_LARGE = -1, GMPI_NO_MEMORY = -2 }; // codes of our own: MPI's are not negative
@@ -29,6 +31,23 @@ typedef struct {
 	int32_t code, class; // class as in error.go
 	uintptr_t text;      // of an error, a char *: to be freed
 } gmpi_call;
+
+enum {
+	GMPI_FILE_OPEN, GMPI_FILE_CLOSE, GMPI_FILE_GET_SIZE, GMPI_FILE_SET_SIZE, GMPI_FILE_SYNC,
+	GMPI_FILE_READ, GMPI_FILE_READ_ALL, GMPI_FILE_WRITE, GMPI_FILE_WRITE_ALL
+};
+
+// One call on a file.
+typedef struct {
+	gmpi_call call;   // its communicator, and what went wrong
+	uintptr_t file;   // the MPI_File, a pointer in all families
+	uintptr_t name;   // a char *
+	uintptr_t hints;  // names and values in turn, each with its 0, and one more 0
+	uintptr_t memory;
+	int64_t offset;
+	int64_t n;        // in: the bytes to move, the size to set; out: the bytes moved, the size
+	int32_t what, mode; // the bits of mode as in file.go
+} gmpi_file;
 
 enum { GMPI_SPLIT, GMPI_SPLIT_NODE, GMPI_FREE };
 
@@ -64,4 +83,7 @@ int gmpi_run(gmpi_call *c);
 int gmpi_test(gmpi_call *c);
 int gmpi_wait(gmpi_call *c);
 int gmpi_cancel(gmpi_call *c);
+int gmpi_placed(gmpi_call *c); // makes the type GMPI_PLACED
+int gmpi_on_file(gmpi_file *f);
+const char *gmpi_no_files(void); // the function of MPI-IO that the library lacks, or NULL
 #endif

@@ -17,6 +17,9 @@ static struct {
 #define F(required, result, name, parameters) result (*name) parameters;
 	GMPI_FUNCTIONS(F)
 #undef F
+#define F(result, name, parameters) result (*name) parameters;
+	GMPI_FILE_FUNCTIONS(F)
+#undef F
 #define G(name, iname, parameters) \
 	int (*name) parameters(int, const int *, const int *, ); \
 	int (*I##iname) parameters(int, const int *, const int *, , GMPI_REQUEST *); \
@@ -31,6 +34,7 @@ static HANDLE NAME(own)[GMPI_TYPES][GMPI_OPS]; // own operators, see own.h
 static char NAME(owned)[GMPI_TYPES][GMPI_OPS]; // where there is one
 static HANDLE NAME(returns);            // own error handler
 static int NAME(all_large);            // all functions have their form with MPI_Count
+static const char *NAME(no_files);     // a function of files that is missing
 
 static const char *NAME(load)(void *so) {
 #define F(required, result, name, parameters) \
@@ -44,6 +48,11 @@ static const char *NAME(load)(void *so) {
 	*(void **)&M.I##iname##_c = dlsym(so, "MPI_I" #iname "_c");
 	GMPI_FORMS(G)
 #undef G
+	NAME(no_files) = NULL;
+#define F(result, name, parameters) \
+	if (!(M.name = (result (*) parameters)dlsym(so, "MPI_" #name))) NAME(no_files) = "MPI_" #name;
+	GMPI_FILE_FUNCTIONS(F)
+#undef F
 	NAME(all_large) = M.Recv_c && M.Irecv_c && M.Sendrecv_c && M.Get_count_c;
 #define G(name, iname, parameters) NAME(all_large) = NAME(all_large) && M.name##_c && M.I##iname##_c;
 	GMPI_FORMS(G)
@@ -89,7 +98,7 @@ static void NAME(errors_return)(HANDLE *comm, int *code, ...) { (void)comm, (voi
 OWN(f16_sum) OWN(f16_prod) OWN(f16_min) OWN(f16_max)
 OWN(bf16_sum) OWN(bf16_prod) OWN(bf16_min) OWN(bf16_max)
 OWN(u8_sum) OWN(u8_min) OWN(u8_max) OWN(u16_sum) OWN(u16_min) OWN(u16_max)
-OWN(u32_min) OWN(u32_max) OWN(u64_min) OWN(u64_max)
+OWN(u32_min) OWN(u32_max) OWN(u64_min) OWN(u64_max) OWN(placed)
 #undef OWN
 
 static int NAME(init)(gmpi_call *c, int level, gmpi_start *start) {
@@ -122,6 +131,7 @@ static int NAME(init)(gmpi_call *c, int level, gmpi_start *start) {
 		[8] = {NULL, NULL, NAME(u64_min), NAME(u64_max)},
 		[GMPI_FLOAT16] = {NAME(f16_sum), NAME(f16_prod), NAME(f16_min), NAME(f16_max)},
 		[GMPI_BFLOAT16] = {NAME(bf16_sum), NAME(bf16_prod), NAME(bf16_min), NAME(bf16_max)},
+		[GMPI_PLACED] = {[GMPI_FIRST] = NAME(placed)},
 	};
 	for (int i = 0; i < GMPI_TYPES; i++)
 		for (int j = 0; j < GMPI_OPS && !code; j++)
@@ -129,12 +139,31 @@ static int NAME(init)(gmpi_call *c, int level, gmpi_start *start) {
 	return NAME(check)(c, code);
 }
 
-static int NAME(finalize)(gmpi_call *c) { return NAME(check)(c, M.Finalize()); }
+// make_placed makes the type of a key and its place; unplaced frees it.
+static int NAME(make_placed)(gmpi_call *c) {
+	HANDLE type;
+	int code = M.Type_contiguous(2, (HANDLE)K.uint64, &type);
+	if (!code && !(code = M.Type_commit(&type))) types[GMPI_PLACED] = OF(type);
+	return NAME(check)(c, code);
+}
+
+static int NAME(unplaced)(void) {
+	HANDLE type = (HANDLE)types[GMPI_PLACED];
+	if (!types[GMPI_PLACED]) return 0;
+	types[GMPI_PLACED] = 0;
+	return M.Type_free(&type);
+}
+
+static int NAME(finalize)(gmpi_call *c) {
+	int code = NAME(unplaced)();
+	return NAME(check)(c, code ? code : M.Finalize());
+}
 
 // release frees what init has duplicated.
 static int NAME(release)(gmpi_call *c) {
 	HANDLE world = (HANDLE)K.world, self = (HANDLE)K.self;
-	int code = M.Comm_free(&self);
+	int code = NAME(unplaced)();
+	if (!code) code = M.Comm_free(&self);
 	return NAME(check)(c, code ? code : M.Comm_free(&world));
 }
 
@@ -168,7 +197,7 @@ static int NAME(comm)(gmpi_call *c, int what, int color, int key, uintptr_t *mad
 
 // ended notes what a status says.
 static void NAME(ended)(gmpi_call *c, const status *s) {
-	if (c->kind < GMPI_KIND_RECV || c->kind > GMPI_KIND_SENDRECV) return;
+	if (c->kind != GMPI_KIND_RECV && c->kind != GMPI_KIND_SENDRECV && c->kind != GMPI_KIND_PROBE) return;
 	if (c->root == GMPI_NONE) { // MPICH 4.0 leaves a non-blocking one's status alone
 		c->source = GMPI_NONE, c->got_tag = GMPI_ANY, c->got = 0;
 		return;
@@ -181,7 +210,7 @@ static void NAME(ended)(gmpi_call *c, const status *s) {
 	if (M.Get_count_c) M.Get_count_c(s, type, &large);
 	else if (M.Get_elements_x) M.Get_elements_x(s, type, &large);
 	else M.Get_count(s, type, &small), large = small;
-	c->got = large;
+	c->got = large < 0 ? -1 : large; // no whole number of elements: MPI_UNDEFINED
 }
 
 // made notes a duplicate. MPI says that it inherits the error handler; it costs nothing to make sure.
@@ -191,6 +220,7 @@ static int NAME(made)(gmpi_call *c, HANDLE new) {
 }
 
 #include "gmpi_run.h"
+#include "gmpi_file.h"
 
 static int NAME(finish)(gmpi_call *c, int code, HANDLE request, int done, const status *s) {
 	c->request = OF(request);

@@ -52,7 +52,7 @@ static int NAME(whole)(gmpi_call *c, HANDLE element, int64_t n, HANDLE *made) {
 }
 
 static int NAME(run)(gmpi_call *c) {
-	const int reduces = c->kind >= GMPI_KIND_REDUCE && c->kind <= GMPI_KIND_REDUCE_SCATTERV;
+	const int reduces = c->kind >= GMPI_KIND_REDUCE && c->kind <= GMPI_KIND_REDUCE_SCATTERV || c->kind == GMPI_KIND_EXSCAN;
 	const int own = reduces && NAME(owned)[c->type][c->op];
 	HANDLE type = (HANDLE)types[c->type], comm = (HANDLE)c->comm, request = (HANDLE)K.request_null;
 	HANDLE op = own ? NAME(own)[c->type][c->op] : (HANDLE)ops[c->op];
@@ -66,7 +66,7 @@ static int NAME(run)(gmpi_call *c) {
 
 	int large = n > c->limit || m > c->limit || NAME(total)(c->dc, c->size) > c->limit || NAME(total)(c->sc, c->size) > c->limit;
 	HANDLE sent = type, received = type;
-	if (large && !NAME(all_large) && c->kind >= GMPI_KIND_SEND) {
+	if (large && !NAME(all_large) && c->kind >= GMPI_KIND_SEND && c->kind <= GMPI_KIND_SENDRECV) {
 		int code = 0;
 		const int64_t out = c->kind == GMPI_KIND_SEND ? n : m, in = c->kind == GMPI_KIND_SEND ? 0 : n;
 		if (out > c->limit && !(code = NAME(whole)(c, type, out, &sent))) *(c->kind == GMPI_KIND_SEND ? &n : &m) = 1;
@@ -109,6 +109,9 @@ static int NAME(run)(gmpi_call *c) {
 		break;
 	case GMPI_KIND_SCAN:
 		code = FORM(Scan, scan, (src, dst, n, type, op, comm));
+		break;
+	case GMPI_KIND_EXSCAN:
+		code = FORM(Exscan, exscan, (src, dst, n, type, op, comm));
 		break;
 	case GMPI_KIND_REDUCE_SCATTER:
 		code = FORM(Reduce_scatter_block, reduce_scatter_block, (src, dst, n, type, op, comm));
@@ -161,6 +164,9 @@ static int NAME(run)(gmpi_call *c) {
 		code = large ? M.Sendrecv_c(src, m, sent, NAME(peer)(c->to), tag, dst, n, received, NAME(peer)(root), tag, comm, &s)
 		             : M.Sendrecv(src, m, sent, NAME(peer)(c->to), tag, dst, n, received, NAME(peer)(root), tag, comm, &s);
 		break;
+	case GMPI_KIND_PROBE: // if it is to be started it asks once, and has no request
+		code = c->start ? M.Iprobe(NAME(peer)(root), tag, comm, &c->done, &s) : M.Probe(NAME(peer)(root), tag, comm, &s);
+		break;
 	case GMPI_KIND_DUP: {
 		HANDLE new = (HANDLE)K.comm_null, *made = &new;
 		if (c->start) { // written to when it is complete
@@ -176,7 +182,9 @@ static int NAME(run)(gmpi_call *c) {
 	if (sent != type) M.Type_free(&sent); // MPI has it as long as it needs it
 	if (received != type) M.Type_free(&received);
 	if (dv != few && !c->start) free(dv);
-	if (c->start) {
+	if (c->kind == GMPI_KIND_PROBE) {
+		if (!code && (!c->start || c->done)) NAME(ended)(c, &s);
+	} else if (c->start) {
 		c->request = OF(request);
 	} else if (!code && c->kind >= GMPI_KIND_RECV) {
 		NAME(ended)(c, &s);

@@ -167,6 +167,9 @@ func finalise() error {
 	if n := Abandoned(); n > 0 {
 		return failed("Finalize", ErrAbandoned, "%d calls were abandoned, and MPI would wait for them; use Abort", n)
 	}
+	if n := openFiles.Load(); n > 0 {
+		return failed("Finalize", ErrState, "%d files are open: close them first", n)
+	}
 	process.phase.Store(after)
 	return end()
 }

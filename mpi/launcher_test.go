@@ -94,3 +94,12 @@ func TestShortVersion(t *testing.T) {
 		require.Equal(t, want, mpi.ShortVersion(text))
 	}
 }
+
+func TestAlone(t *testing.T) {
+	for version, want := range map[string][2]bool{ // reads, writes
+		"Open MPI 4.1.4": {true, true}, "Open MPI 3.1.0": {true, true}, "Open MPI 5.0.11": {false, true}, "Open MPI 10.0.0": {false, true},
+		"MPICH 4.0.2": {}, "Intel MPI 2021.19": {}, "": {},
+	} {
+		require.Equal(t, want, [2]bool{mpi.Alone(version, false), mpi.Alone(version, true)}, version)
+	}
+}

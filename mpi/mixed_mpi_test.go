@@ -51,6 +51,13 @@ func mixed(t *testing.T, ctx context.Context, k int) {
 	require.Equal(t, reduced[float64](mpi.Sum, n-1, k), dst)
 	require.NoError(t, mpi.Scan(ctx, c, dst, vector[float64](me, k), mpi.Sum))
 	require.Equal(t, reduced[float64](mpi.Sum, me, k), dst)
+	require.NoError(t, mpi.Exscan(ctx, c, dst, vector[float64](me, k), mpi.Sum))
+	if me > 0 {
+		require.Equal(t, reduced[float64](mpi.Sum, me-1, k), dst)
+	}
+	at := []mpi.Loc[float64]{{Value: float64(me), Index: me}}
+	require.NoError(t, mpi.MaxLoc(ctx, c, at, at))
+	require.Equal(t, mpi.Loc[float64]{Value: float64(n - 1), Index: n - 1}, at[0])
 	require.NoError(t, mpi.ReduceScatter(ctx, c, dst, whole(), mpi.Sum))
 	require.Equal(t, reduced[float64](mpi.Sum, n-1, n*k)[me*k:(me+1)*k], dst)
 	require.NoError(t, mpi.ReduceScatterV(ctx, c, dst, whole(), counts, mpi.Sum))

@@ -49,6 +49,12 @@ func Iscan[T Number](c *Comm, dst, src []T, op Op) (*Request, error) {
 	return begun(c, &k, vector(&k, KindScan, dst, src, op))
 }
 
+// Iexscan is Exscan.
+func Iexscan[T Number](c *Comm, dst, src []T, op Op) (*Request, error) {
+	var k Call
+	return begun(c, &k, vector(&k, KindExscan, dst, src, op))
+}
+
 // Ireducescatter is ReduceScatter.
 func Ireducescatter[T Number](c *Comm, dst, src []T, op Op) (*Request, error) {
 	k, err := reduceScatter(c, dst, src, op)

@@ -28,6 +28,8 @@ func TestNonblocking(t *testing.T) {
 	begin(mpi.Ibcast(c, bcast, n-1))
 	begin(mpi.Iallreduce(c, all, vector[int64](me, k), mpi.Sum))
 	begin(mpi.Iscan(c, scan, vector[int64](me, k), mpi.Sum))
+	before := make([]int64, k)
+	begin(mpi.Iexscan(c, before, vector[int64](me, k), mpi.Sum))
 	begin(mpi.Ireducescatter(c, part, vector[int64](me, n*k), mpi.Sum))
 	begin(mpi.Iallgather(c, gathered1, vector[int64](me, k)))
 	begin(mpi.Ialltoall(c, to, vector[int64](me, n*k)))
@@ -49,6 +51,9 @@ func TestNonblocking(t *testing.T) {
 	require.Equal(t, vector[int64](n-1, k), bcast)
 	require.Equal(t, reduced[int64](mpi.Sum, n-1, k), all)
 	require.Equal(t, reduced[int64](mpi.Sum, me, k), scan)
+	if me > 0 {
+		require.Equal(t, reduced[int64](mpi.Sum, me-1, k), before)
+	}
 	require.Equal(t, reduced[int64](mpi.Sum, n-1, n*k)[me*k:(me+1)*k], part)
 	require.Equal(t, gathered[int64](equal(n, k)), gathered1)
 	require.Equal(t, exchanged[int64](me, equal(n, k), equal(n, k)), to)

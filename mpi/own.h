@@ -69,3 +69,12 @@ ORDER(32)
 ORDER(64)
 #undef ORDER
 #undef OWN
+
+// placed is a key and where it is. The greater key wins, and of equal ones the lower place.
+typedef struct { uint64_t key; int64_t place; } placed;
+static void own_placed(const void *in, void *inout, int n) {
+	const placed *a = in;
+	placed *b = inout;
+	for (int i = 0; i < n; i++)
+		if (a[i].key > b[i].key || (a[i].key == b[i].key && a[i].place < b[i].place)) b[i] = a[i];
+}

@@ -45,7 +45,7 @@ func sum(counts []int) int {
 // inPieces makes a call that is beyond the library's counts.
 func (c *Comm) inPieces(ctx context.Context, k *Call) (Status, error) {
 	switch k.Kind {
-	case KindBcast, KindReduce, KindAllReduce, KindScan:
+	case KindBcast, KindReduce, KindAllReduce, KindScan, KindExscan:
 		return Status{}, c.vectorInPieces(ctx, k)
 	}
 	p := pieces{ctx: ctx, c: c, k: *k, size: uintptr(k.Type.Size())}

@@ -259,6 +259,33 @@ func (c *Comm) cancel(p *part) {
 	}
 }
 
+// probe asks once for the message that k is about.
+func (c *Comm) probe(k *Call) (found bool, st Status, err error) {
+	enter()
+	defer leave()
+	var f C.gmpi_call
+	c.fill(&f, k)
+	f.start = 1
+	if C.gmpi_run(&f) != 0 {
+		return false, Status{}, failure(k.Kind.String(), &f)
+	}
+	if f.done == 0 {
+		return false, Status{}, nil
+	}
+	return true, Status{int(f.source), int(f.got_tag), int(f.got)}, nil
+}
+
+// makePlaced has MPI make the type of typePlaced.
+func makePlaced() error {
+	enter()
+	defer leave()
+	var k C.gmpi_call
+	if C.gmpi_placed(&k) != 0 {
+		return failure("MaxLoc", &k)
+	}
+	return nil
+}
+
 // ProcessorName is what the library calls the machine that this process runs on.
 func ProcessorName() (string, error) {
 	if process.phase.Load() != running {

@@ -69,9 +69,9 @@ func (c *Comm) run(k *Call) (st Status, large bool, err error) {
 		}
 		move(k.Dst, k.Src, k.M*k.Type.Size())
 		return Status{0, k.Tag, k.M}, false, nil
-	case KindSend, KindRecv:
+	case KindSend, KindRecv, kindProbe:
 		peer := k.To
-		if k.Kind == KindRecv {
+		if k.Kind != KindSend {
 			peer = k.Root
 		}
 		if peer != ProcNull {
@@ -79,7 +79,7 @@ func (c *Comm) run(k *Call) (st Status, large bool, err error) {
 		}
 		return Status{Source: ProcNull, Tag: AnyTag}, false, nil
 	}
-	if k.Kind != KindBarrier && k.Kind != KindBcast && !k.InPlace {
+	if k.Kind != KindBarrier && k.Kind != KindBcast && k.Kind != KindExscan && !k.InPlace {
 		n := k.N
 		if len(k.DC) > 0 {
 			n = k.DC[0]
@@ -97,7 +97,7 @@ type part struct {
 	st   Status
 }
 
-func (p *part) receives() bool { return p.kind >= KindRecv }
+func (p *part) receives() bool { return p.kind >= KindRecv && p.kind != KindExscan }
 
 func (c *Comm) begin(k *Call) (part, bool, error) {
 	st, _, err := c.run(k)
@@ -107,6 +107,14 @@ func (c *Comm) begin(k *Call) (part, bool, error) {
 func (c *Comm) test(p *part, _ bool) (bool, Status, error) { return true, p.st, nil }
 
 func (c *Comm) cancel(*part) {}
+
+// probe finds what is from ProcNull: no message, and at once.
+func (c *Comm) probe(k *Call) (bool, Status, error) {
+	st, _, err := c.run(k)
+	return err == nil, st, err
+}
+
+func makePlaced() error { return nil }
 
 // ProcessorName is what the library calls the machine that this process runs on.
 func ProcessorName() (string, error) {

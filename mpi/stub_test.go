@@ -4,8 +4,11 @@ package mpi_test
 
 import (
 	"context"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,6 +74,17 @@ func TestStub(t *testing.T) {
 	_, err = r.Wait(ctx)
 	require.NoError(t, err)
 
+	at := []mpi.Loc[float64]{{Value: 2.5, Index: 3}}
+	require.NoError(t, mpi.MaxLoc(ctx, c, at, at))
+	require.Equal(t, mpi.Loc[float64]{Value: 2.5, Index: 3}, at[0])
+	require.NoError(t, mpi.Exscan(ctx, c, dst, src, mpi.Sum))
+	found, _, err := mpi.Iprobe[int8](c, mpi.ProcNull, 0)
+	require.NoError(t, err)
+	require.True(t, found)
+	_, err = mpi.Probe[int8](ctx, c, 0, 0)
+	require.ErrorIs(t, err, mpi.ErrRank)
+	stubFile(t, ctx, c)
+
 	half, err := c.Split(0, 0)
 	require.NoError(t, err)
 	require.Equal(t, 1, half.Size())
@@ -85,4 +99,42 @@ func TestStub(t *testing.T) {
 	require.NoError(t, mpi.Finalize())
 	require.EqualError(t, mpi.Barrier(ctx, c), "mpi: Barrier: MPI was finalised")
 	require.EqualError(t, mpi.Finalize(), "mpi: Finalize: MPI was finalised already")
+}
+
+// stubFile is a file of one rank: package os does what MPI would.
+func stubFile(t *testing.T, ctx context.Context, c *mpi.Comm) {
+	name := filepath.Join(t.TempDir(), "file")
+	_, err := mpi.OpenFile(ctx, c, name, mpi.ReadOnly)
+	require.ErrorIs(t, err, mpi.ErrNoSuchFile)
+	f, err := mpi.OpenFile(ctx, c, name, mpi.ReadWrite|mpi.Create|mpi.Excl)
+	require.NoError(t, err)
+	_, err = mpi.OpenFile(ctx, c, name, mpi.ReadWrite|mpi.Create|mpi.Excl)
+	require.ErrorIs(t, err, mpi.ErrFileExists)
+	n, err := mpi.WriteAtAll(ctx, f, []float32{1, 2, 3}, 4)
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	require.NoError(t, f.Sync(ctx))
+	got := make([]float32, 4)
+	n, err = mpi.ReadAt(ctx, f, got, 0)
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+	require.Equal(t, []float32{0, 1, 2, 3}, got)
+	require.NoError(t, f.SetSize(ctx, 10))
+	n, err = mpi.ReadAtAll(ctx, f, got, 0)
+	require.ErrorIs(t, err, io.EOF)
+	require.EqualError(t, err, "mpi: ReadAtAll "+name+": the file ends after 2 of 4 elements from byte 0 on")
+	require.Equal(t, 2, n)
+	size, err := f.Size()
+	require.NoError(t, err)
+	require.Equal(t, int64(10), size)
+	require.ErrorIs(t, mpi.Finalize(), mpi.ErrState)
+	require.NoError(t, f.Close())
+	require.ErrorIs(t, f.Close(), fs.ErrClosed)
+	f, err = mpi.OpenFile(ctx, c, name, mpi.ReadOnly|mpi.DeleteOnClose)
+	require.NoError(t, err)
+	_, err = mpi.WriteAt(ctx, f, got, 0)
+	require.ErrorIs(t, err, mpi.ErrReadOnly)
+	require.NoError(t, f.Close())
+	_, err = os.Stat(name)
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }

@@ -36,6 +36,7 @@ const (
 	TypeBFloat16
 	TypeFloat32
 	TypeFloat64
+	typePlaced // what MaxLoc reduces
 	typeEnd
 )
 
@@ -44,7 +45,7 @@ var types = [typeEnd]struct {
 	size int
 }{
 	{"none", 0}, {"int8", 1}, {"uint8", 1}, {"int16", 2}, {"uint16", 2}, {"int32", 4}, {"uint32", 4},
-	{"int64", 8}, {"uint64", 8}, {"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8},
+	{"int64", 8}, {"uint64", 8}, {"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8}, {"placed", 16},
 }
 
 // Size is the size of an element in bytes, 0 of no type.
@@ -112,6 +113,7 @@ const (
 	Prod
 	Min
 	Max
+	opFirst // of typePlaced: the greatest, and of equal ones the one with the lowest place
 	opEnd
 )
 
@@ -120,5 +122,5 @@ func (o Op) String() string {
 	if o >= opEnd {
 		return fmt.Sprintf("Op(%d)", uint8(o))
 	}
-	return [...]string{"sum", "prod", "min", "max"}[o]
+	return [...]string{"sum", "prod", "min", "max", "first"}[o]
 }

@@ -14,6 +14,8 @@
 #define GMPI_STATUS MPI_Status
 #define GMPI_COUNT MPI_Count
 #define GMPI_AINT MPI_Aint
+#define GMPI_OFFSET MPI_Offset
+#define GMPI_FILE MPI_File
 #define GMPI_USER MPI_User_function
 #define GMPI_HANDLER MPI_Comm_errhandler_function
 #include "gmpi.h"
@@ -37,11 +39,13 @@
 #endif
 GMPI_FUNCTIONS(F)
 GMPI_FORMS(G)
+GMPI_FILE_FUNCTIONS(F_1)
 
 _Static_assert(sizeof(MPI_Comm) == (FAMILY == 0 ? sizeof(int) : sizeof(void *)), "handles");
 _Static_assert(sizeof(MPI_Datatype) == sizeof(MPI_Comm) && sizeof(MPI_Op) == sizeof(MPI_Comm) &&
 	sizeof(MPI_Info) == sizeof(MPI_Comm) && sizeof(MPI_Errhandler) == sizeof(MPI_Comm) &&
 	sizeof(MPI_Request) == sizeof(MPI_Comm), "handles");
+_Static_assert(sizeof(MPI_File) == sizeof(void *) && sizeof(MPI_Offset) == sizeof(long long), "files");
 _Static_assert(sizeof(MPI_Count) == sizeof(long long) && sizeof(MPI_Aint) == sizeof(intptr_t), "counts");
 _Static_assert(sizeof(MPI_Status) <= GMPI_MAX_STATUS, "status");
 _Static_assert(MPI_MAX_ERROR_STRING <= GMPI_MAX_ERROR_STRING, "error string");

@@ -1,6 +1,6 @@
 // A library before MPI's own (PMPI). It counts what types are made and freed and says so in MPI_Finalize, refuses to
-// make one of eight where REFUSE is set, grants no more than MPI_THREAD_SERIALIZED where SERIALIZED is, and says when its own
-// end function runs.
+// make one of eight where REFUSE is set, grants no more than MPI_THREAD_SERIALIZED where SERIALIZED is, says which hints it is
+// given, and when its own end function runs.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +42,12 @@ int MPI_Type_commit(MPI_Datatype *type) { return refuse() ? MPI_ERR_OTHER : PMPI
 int MPI_Type_free(MPI_Datatype *type) {
 	freed++;
 	return PMPI_Type_free(type);
+}
+
+int MPI_Info_set(MPI_Info info, const char *name, const char *value) {
+	printf("tool: hint %s=%s\n", name, value);
+	fflush(stdout);
+	return PMPI_Info_set(info, name, value);
 }
 
 int MPI_Finalize(void) {

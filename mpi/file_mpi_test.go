@@ -1,0 +1,307 @@
+//go:build mpi && cgo
+
+package mpi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/mpi"
+)
+
+// shared is a folder that all ranks see, for the test: of rank 0, which all are told.
+func shared(t *testing.T) string {
+	t.Helper()
+	c := mpi.World()
+	dir := ""
+	if c.Rank() == 0 {
+		dir = os.Getenv("GOCCL_MPI_TEST_DIR")
+		var err error
+		dir, err = os.MkdirTemp(dir, "goccl-file-")
+		require.NoError(t, err)
+	}
+	all, err := c.AllGather(context.Background(), []byte(dir))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, mpi.Barrier(context.Background(), c))
+		if c.Rank() == 0 {
+			require.NoError(t, os.RemoveAll(dir))
+		}
+	})
+	return string(all[0])
+}
+
+// TestFile has a file written, read, cut and lengthened at random by all ranks, and compares what each reads, and how much,
+// with package os and with what the file must hold. Calls are of one piece or of many.
+func TestFile(t *testing.T) {
+	seed := uint64(41)
+	if more, err := strconv.ParseUint(os.Getenv("GOCCL_MPI_TEST_SEED"), 10, 64); err == nil {
+		seed = more
+	}
+	for _, most := range []int{1 << 30, 100} {
+		for _, way := range ways(t) {
+			t.Run(fmt.Sprintf("%s, %d bytes at once", way.name, most), func(t *testing.T) {
+				mpi.SetMost(t, most)
+				within(t, func() {
+					campaign(t, way.ctx, filepath.Join(shared(t), "file"), rand.New(rand.NewPCG(seed, uint64(most))))
+				})
+			})
+		}
+	}
+}
+
+// campaign makes the same random calls on all ranks: each knows what the others write.
+func campaign(t *testing.T, ctx context.Context, name string, random *rand.Rand) {
+	c := mpi.World()
+	f, err := mpi.OpenFile(ctx, c, name, mpi.ReadWrite|mpi.Create, mpi.StripingFactor(1), mpi.CollectiveNodes(1))
+	require.NoError(t, err)
+	require.Equal(t, name, f.Name())
+	want, most := []byte{}, 1500
+	steps := 60
+	if testing.Short() {
+		steps = 25
+	}
+	for range steps {
+		switch all := random.IntN(2) == 0; random.IntN(5) {
+		case 0:
+			size := random.IntN(2 * most)
+			require.NoError(t, f.SetSize(ctx, int64(size)))
+			want = append(want, make([]byte, max(0, size-len(want)))...)[:size]
+		case 1, 2:
+			want = written(t, ctx, f, random, want, most, all)
+			require.NoError(t, f.Sync(ctx))
+		default:
+			read[int8](t, ctx, f, random, want, most, all)
+			read[float32](t, ctx, f, random, want, most, all)
+			read[int](t, ctx, f, random, want, most, !all)
+		}
+		size, err := f.Size()
+		require.NoError(t, err)
+		require.Equal(t, int64(len(want)), size)
+		require.NoError(t, mpi.Barrier(ctx, c)) // nobody changes what another still looks at
+	}
+	require.NoError(t, f.Close())
+	got, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, want, append([]byte{}, got...))
+}
+
+// written has each rank write some of its own stretch of the file, and returns what the file holds then.
+func written(t *testing.T, ctx context.Context, f *mpi.File, random *rand.Rand, want []byte, most int, all bool) []byte {
+	c := mpi.World()
+	stretch := most / c.Size()
+	for r := range c.Size() {
+		n := random.IntN(stretch)
+		at := r*stretch + random.IntN(stretch-n)
+		buf := make([]byte, n)
+		for i := range buf {
+			buf[i] = byte(random.Uint32())
+		}
+		if n > 0 {
+			want = append(want, make([]byte, max(0, at+n-len(want)))...)
+			copy(want[at:], buf)
+		}
+		if r != c.Rank() {
+			continue
+		}
+		write := mpi.WriteAt[byte]
+		if all {
+			write = mpi.WriteAtAll
+		}
+		got, err := write(ctx, f, buf, int64(at))
+		require.NoError(t, err)
+		require.Equal(t, n, got)
+	}
+	return want
+}
+
+// read has each rank read a stretch that may lie beyond the end.
+func read[T mpi.Number](t *testing.T, ctx context.Context, f *mpi.File, random *rand.Rand, want []byte, most int, all bool) {
+	c := mpi.World()
+	size := mpi.TypeOf[T]().Size()
+	for r := range c.Size() {
+		n, at := random.IntN(most)/size, random.IntN(most)
+		if r != c.Rank() {
+			continue
+		}
+		dst := make([]T, n)
+		call := mpi.ReadAt[T]
+		if all {
+			call = mpi.ReadAtAll
+		}
+		got, err := call(ctx, f, dst, int64(at))
+
+		file, e := os.Open(f.Name())
+		require.NoError(t, e)
+		buf := make([]byte, n*size)
+		k, e := file.ReadAt(buf, int64(at))
+		require.NoError(t, file.Close())
+		require.Equal(t, k/size, got)
+		require.Equal(t, min(n*size, max(0, len(want)-at)), k)
+		if e == nil {
+			require.NoError(t, err)
+		} else {
+			require.Equal(t, io.EOF, e)
+			require.ErrorIs(t, err, io.EOF)
+			require.ErrorIs(t, err, mpi.ErrEOF)
+		}
+		require.True(t, slices.Equal(buf[:got*size], want[min(at, len(want)):min(at+got*size, len(want))]), "package os")
+		require.True(t, slices.Equal(buf[:got*size], mpi.BytesOf(dst[:got])), "%d elements of %d from byte %d of %d, collectively: %v", n, size, at, len(want), all)
+	}
+}
+
+// TestFileErrors has what goes wrong with a file, on all ranks or on one: all are told, and the file or the communicator
+// can be used on.
+func TestFileErrors(t *testing.T) {
+	ctx, c := context.Background(), mpi.World()
+	me, last := c.Rank(), c.Size()-1
+	dir := shared(t)
+	file := filepath.Join(dir, "file")
+	opened := func(mode mpi.Mode) *mpi.File {
+		f, err := mpi.OpenFile(ctx, c, file, mode)
+		require.NoError(t, err)
+		return f
+	}
+	closed := opened(mpi.ReadWrite | mpi.Create)
+	require.NoError(t, closed.Close())
+	reads, writes := opened(mpi.ReadOnly), opened(mpi.WriteOnly)
+	buf := []float32{1, 2}
+	open := func(name string, mode mpi.Mode, hints ...mpi.Hint) func() error {
+		return func() error {
+			_, err := mpi.OpenFile(ctx, c, name, mode, hints...)
+			return err
+		}
+	}
+	call := func(f func(context.Context, *mpi.File, []float32, int64) (int, error), of *mpi.File, at int64) func() error {
+		return func() error {
+			n, err := f(ctx, of, buf, at)
+			require.Zero(t, n)
+			return err
+		}
+	}
+	onLast := func(a, b mpi.Mode) mpi.Mode {
+		if me == last {
+			return a
+		}
+		return b
+	}
+	elsewhere := func(text string) string { // where the last rank alone is refused
+		if me == last {
+			return text
+		}
+		return fmt.Sprintf("refused on rank %d", last)
+	}
+	for _, tc := range []struct {
+		name  string
+		call  func() error
+		class mpi.Class
+		also  error
+		want  string
+	}{
+		{"missing", open(filepath.Join(dir, "none"), mpi.ReadOnly), mpi.ErrNoSuchFile, fs.ErrNotExist, "mpi: OpenFile " + filepath.Join(dir, "none") + ": "},
+		{"missing folder", open(filepath.Join(dir, "none", "file"), mpi.ReadWrite|mpi.Create), mpi.ErrNoSuchFile, fs.ErrNotExist, "(MPI_ERR_NO_SUCH_FILE)"},
+		{"exists", open(file, mpi.ReadWrite|mpi.Create|mpi.Excl), mpi.ErrFileExists, fs.ErrExist, "(MPI_ERR_FILE_EXISTS)"},
+		{"no way", open(file, mpi.Create), mpi.ErrAmode, nil, "mpi: OpenFile " + file + ": a mode needs one of ReadOnly, WriteOnly and ReadWrite (MPI_ERR_AMODE)"},
+		{"two ways", open(file, mpi.ReadOnly|mpi.ReadWrite), mpi.ErrAmode, nil, "a mode needs one of"},
+		{"made to be read", open(file, mpi.ReadOnly|mpi.Create), mpi.ErrAmode, nil, "a mode of ReadOnly with Create or Excl"},
+		{"no such mode", open(file, 1<<12), mpi.ErrAmode, nil, "a mode of 4096, which has bits without a meaning"},
+		{"mode of one rank", open(file, onLast(1<<12, mpi.ReadOnly)), mpi.ErrAmode, nil, elsewhere("a mode of 4096")},
+		{"no name", open("", mpi.ReadOnly), mpi.ErrBadFile, nil, "a name needs at least one byte, and no zero byte (MPI_ERR_BAD_FILE)"},
+		{"zero byte", open("a\x00b", mpi.ReadOnly), mpi.ErrBadFile, nil, "a name needs at least one byte, and no zero byte"},
+		{"hint", open(file, mpi.ReadOnly, mpi.Hint{Value: "1"}), mpi.ErrInfoKey, nil, `a hint needs a name, and neither name nor value has a zero byte: "", "1" (MPI_ERR_INFO_KEY)`},
+		{"closed twice", closed.Close, mpi.ErrFile, fs.ErrClosed, "mpi: Close " + file + ": the file was closed (MPI_ERR_FILE)"},
+		{"closed, size", func() error { _, err := closed.Size(); return err }, mpi.ErrFile, fs.ErrClosed, "mpi: Size " + file + ": the file was closed"},
+		{"closed, set", func() error { return closed.SetSize(ctx, 1) }, mpi.ErrFile, fs.ErrClosed, "mpi: SetSize " + file + ": the file was closed"},
+		{"closed, sync", func() error { return closed.Sync(ctx) }, mpi.ErrFile, fs.ErrClosed, "the file was closed"},
+		{"closed, read", call(mpi.ReadAt, closed, 0), mpi.ErrFile, fs.ErrClosed, "mpi: ReadAt " + file + ": the file was closed"},
+		{"closed, write", call(mpi.WriteAtAll, closed, 0), mpi.ErrFile, fs.ErrClosed, "mpi: WriteAtAll " + file + ": the file was closed"},
+		{"written to be read", call(mpi.WriteAt, reads, 0), mpi.ErrReadOnly, fs.ErrPermission, "mpi: WriteAt " + file + ": the file was opened as ReadOnly (MPI_ERR_READ_ONLY)"},
+		{"written to be read, all", call(mpi.WriteAtAll, reads, 0), mpi.ErrReadOnly, fs.ErrPermission, "the file was opened as ReadOnly"},
+		{"cut to be read", func() error { return reads.SetSize(ctx, 1) }, mpi.ErrReadOnly, nil, "the file was opened as ReadOnly"},
+		{"read to be written", call(mpi.ReadAt, writes, 0), mpi.ErrAccess, fs.ErrPermission, "the file was opened as WriteOnly (MPI_ERR_ACCESS)"},
+		{"negative size", func() error { return writes.SetSize(ctx, -1) }, mpi.ErrArg, nil, "a size of -1"},
+		{"sizes", func() error { return writes.SetSize(ctx, int64(onLast(1, 2))) }, mpi.ErrNotSame, nil, "the ranks give different sizes (MPI_ERR_NOT_SAME)"},
+		{"offset", call(mpi.ReadAt, reads, -1), mpi.ErrArg, nil, "mpi: ReadAt " + file + ": an offset of -1 (MPI_ERR_ARG)"},
+		{"offset of one rank", call(mpi.ReadAtAll, reads, int64(onLast(-1, 0))), mpi.ErrArg, nil, elsewhere("an offset of -1")},
+		{"end", call(mpi.ReadAt, reads, 7), mpi.ErrEOF, io.EOF, "mpi: ReadAt " + file + ": the file ends after 0 of 2 elements from byte 7 on"},
+		{"end, all", call(mpi.ReadAtAll, reads, 7), mpi.ErrEOF, io.EOF, "mpi: ReadAtAll " + file + ": the file ends after 0 of 2 elements from byte 7 on"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			within(t, func() {
+				if tc.class == mpi.ErrNotSame && last == 0 {
+					return // one rank differs from nobody
+				}
+				err := tc.call()
+				require.ErrorIs(t, err, tc.class)
+				require.ErrorContains(t, err, tc.want)
+				if tc.also != nil {
+					require.ErrorIs(t, err, tc.also)
+				}
+				var e *mpi.Error
+				require.True(t, errors.As(err, &e))
+				require.NotEqual(t, "no text", e.Text)
+			})
+		})
+	}
+	require.ErrorIs(t, mpi.Finalize(), mpi.ErrState)
+	require.EqualError(t, mpi.Finalize(), "mpi: Finalize: 2 files are open: close them first")
+	require.NoError(t, reads.Close())
+	require.NoError(t, writes.Close())
+	_, err := os.Stat(file)
+	require.NoError(t, err)
+	require.NoError(t, opened(mpi.ReadWrite|mpi.DeleteOnClose).Close())
+	require.NoError(t, mpi.Barrier(ctx, c))
+	_, err = os.Stat(file)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// TestFileContexts has one rank with a deadline in each collective call on a file, and calls whose context has ended.
+func TestFileContexts(t *testing.T) {
+	c := mpi.World()
+	name := filepath.Join(shared(t), "file")
+	for late := range c.Size() {
+		ctx := deadlineOf(t, late)
+		within(t, func() {
+			f, err := mpi.OpenFile(ctx, c, name, mpi.ReadWrite|mpi.Create)
+			require.NoError(t, err)
+			require.NoError(t, f.SetSize(ctx, 0))
+			at := int64(8 * c.Rank())
+			_, err = mpi.WriteAtAll(ctx, f, []int64{int64(c.Rank())}, at)
+			require.NoError(t, err)
+			require.NoError(t, f.Sync(ctx))
+			buf := []int64{-1}
+			_, err = mpi.ReadAtAll(ctx, f, buf, at)
+			require.NoError(t, err)
+			require.Equal(t, int64(c.Rank()), buf[0])
+
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			n, err := mpi.ReadAt(ended, f, buf, at)
+			require.Zero(t, n)
+			require.EqualError(t, err, "mpi: ReadAt "+name+": not begun, or not gone on with: context canceled")
+			require.EqualError(t, f.Sync(ended), "mpi: Sync "+name+": not begun: context canceled")
+			_, err = mpi.OpenFile(ended, c, name, mpi.ReadOnly)
+			require.ErrorIs(t, err, context.Canceled)
+			require.NoError(t, f.Close())
+		})
+	}
+}
+
+// TestHints opens a file with hints, also one that no library knows. test/mpi looks at what the library was given.
+func TestHints(t *testing.T) {
+	f, err := mpi.OpenFile(context.Background(), mpi.World(), filepath.Join(shared(t), "file"), mpi.WriteOnly|mpi.Create,
+		mpi.StripingFactor(4), mpi.StripingUnit(64<<10), mpi.CollectiveNodes(2), mpi.Hint{Name: "of_nobody", Value: "a value"})
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
