@@ -88,6 +88,39 @@ func FreeDevice[T Number](m Memory[T]) error {
 	return nil
 }
 
+// DeviceMemory returns how many bytes of its device the library of c's backend has allocated for c: channels, buffers of
+// connections. ncclCommMemStats says it, from NCCL 2.29.7 on; a backend or a version that does not gives ErrUnsupported.
+func DeviceMemory(c *Comm) (bytes uint64, err error) {
+	const op = "DeviceMemory"
+	if c.none() {
+		return 0, refuseNone(op)
+	}
+	refuse := func(code Code, err error) (uint64, error) {
+		return 0, c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
+	}
+	if c.life.shut() {
+		return refuse(ErrClosed, whyShut())
+	}
+	if c.lib == nil {
+		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" has no memory of a device"))
+	}
+	a, ok := c.lib.Engine.(engine.Accountant)
+	if !ok {
+		return refuse(ErrUnsupported, errors.New(c.Library()+" does not say what it has allocated"))
+	}
+	bytes, err = a.Allocated()
+	var lacks *engine.Lacks
+	switch {
+	case err == nil:
+		return bytes, nil
+	case errors.As(err, &lacks):
+		return refuse(ErrUnsupported, err)
+	case c.Err() != nil:
+		return 0, c.Err()
+	}
+	return refuse(ErrBackend, vendorError(err))
+}
+
 // deviceElements is memory of MakeDevice.
 type deviceElements[T Number] struct {
 	*deviceBlock

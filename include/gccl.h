@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #ifndef GCCL_VENDOR_TYPES
-typedef int g_res, g_dtype, g_op, g_resid; // C enums in the vendors' headers: 4 bytes
+typedef int g_res, g_dtype, g_op, g_resid, g_memstat; // C enums in the vendors' headers: 4 bytes
 typedef struct gccl_opaque *g_comm;
 typedef struct { char internal[128]; } g_uid; // ncclUniqueId, passed by value
 typedef struct gccl_config g_cfg;
@@ -53,6 +53,7 @@ enum { GCCL_SCALAR_DEVICE, GCCL_SCALAR_HOST }; // g_resid: of host memory it is 
 #define GCCL_SPLIT_NOCOLOR (-1)
 #define GCCL_WIN_COLL_SYMMETRIC 1 // ncclCommWindowRegister's flag: all ranks at once, of equal sizes
 #define GCCL_WIN_ALIGNMENT 4096   // of its memory, since 2.28
+#define GCCL_MEM_TOTAL 3 // g_memstat: bytes of the device in all
 #define GCCL_SHRINK_ABORT 1 // as ncclCommShrink's flag: end the parent's calls under way first
 
 // X(required, return, name, parameters)
@@ -71,6 +72,7 @@ enum { GCCL_SCALAR_DEVICE, GCCL_SCALAR_HOST }; // g_resid: of host memory it is 
 	X(0, g_res, CommSplit, (g_comm, int, int, g_comm *, g_cfg *)) \
 	X(0, g_res, CommShrink, (g_comm, int *, int, g_comm *, g_cfg *, int)) \
 	X(0, g_res, CommRevoke, (g_comm, int)) \
+	X(0, g_res, CommMemStats, (g_comm, g_memstat, uint64_t *)) \
 	X(0, g_res, MemAlloc, (void **, size_t)) \
 	X(0, g_res, MemFree, (void *)) \
 	X(0, g_res, CommRegister, (g_comm, void *, size_t, void **)) \

@@ -26,6 +26,12 @@ type Windower interface {
 	CloseWindow(handle uintptr) error
 }
 
+// Accountant is an Engine whose library says how much memory of the device it has allocated for the communicator. A version that lacks the call
+// returns a *Lacks.
+type Accountant interface {
+	Allocated() (bytes uint64, err error)
+}
+
 // Lacks is the error of a call that this version of a library does not have.
 type Lacks struct{ Library, Call, Since string }
 

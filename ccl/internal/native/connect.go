@@ -14,7 +14,7 @@ import (
 
 // Connect is Issue of calls that may wait inside the library for other ranks.
 func (e *end) Connect(stream uintptr, calls []engine.Call) error {
-	if err := e.strict(calls); err != nil {
+	if err := strict(e, calls); err != nil {
 		return err
 	}
 	return waits(e, func() C.int { return e.hand(C.U(stream), calls, nil) })

@@ -23,7 +23,7 @@ const (
 
 // Issue hands over calls in one call into C.
 func (e *end) Issue(stream uintptr, calls []engine.Call) error {
-	if err := e.strict(calls); err != nil {
+	if err := strict(e, calls); err != nil {
 		return err
 	}
 	if len(calls) == 1 && calls[0].Kind == engine.AllReduce && calls[0].Op != engine.Scaled { // the call that is worth a path of its own
@@ -33,7 +33,7 @@ func (e *end) Issue(stream uintptr, calls []engine.Call) error {
 }
 
 // strict is what is wrong with the addresses of calls, where the user has asked for that.
-func (e *end) strict(calls []engine.Call) error {
+func strict(e *end, calls []engine.Call) error {
 	if !e.group.Strict {
 		return nil
 	}

@@ -40,3 +40,8 @@ int gcclWindowClose(gccl_end *e, U handle) {
 	int r = gcclOn(e);
 	return r ? r : FAIL("CommWindowDeregister", e->ccl->CommWindowDeregister(e->comm, (g_win)handle));
 }
+
+int gcclAllocated(gccl_end *e, uint64_t *bytes) {
+	int r = gcclOn(e);
+	return r ? r : FAIL("CommMemStats", e->ccl->CommMemStats(e->comm, GCCL_MEM_TOTAL, bytes));
+}

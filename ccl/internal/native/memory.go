@@ -58,3 +58,20 @@ func (e *end) Window(addr uintptr, bytes int) (handle uintptr, err error) {
 func (e *end) CloseWindow(handle uintptr) error {
 	return own(e, func() C.int { return C.gcclWindowClose(e.c, C.U(handle)) })
 }
+
+// Allocated is ncclCommMemStats.
+func (e *end) Allocated() (bytes uint64, err error) {
+	if e.lib.t.CommMemStats == nil {
+		return 0, e.lib.lacks("ncclCommMemStats", "2.29.7")
+	}
+	e.aside.mu.Lock()
+	defer e.aside.mu.Unlock()
+	if e.aside.gone {
+		return 0, errClosed
+	}
+	var n C.uint64_t
+	if C.gcclAllocated(e.aside.c, &n) != C.GCCL_SUCCESS {
+		return 0, e.lib.failure(&e.aside.c.fault)
+	}
+	return uint64(n), nil
+}

@@ -81,6 +81,7 @@ int gcclCapability(gccl_end *e, int *level); // CUDA's, as 80 of 8.0; 0 where th
 int gcclInit(gccl_end *e, g_uid *ids, int n, int version); // n ids, of which there is one but for many ranks
 int gcclShrink(gccl_end *parent, gccl_end *e, int version, int *lost, int n);
 int gcclAsync(gccl_end *e);
+int gcclAllocated(gccl_end *e, uint64_t *bytes);
 int gcclFinalize(gccl_end *e);
 int gcclDestroy(gccl_end *e);
 int gcclAbort(gccl_end *e);

@@ -297,3 +297,28 @@ func TestProductMakeDevice(t *testing.T) {
 		}
 	})
 }
+
+// TestProductDeviceMemory: what the library says that a Comm costs on its device, or why it does not.
+func TestProductDeviceMemory(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(_ context.Context, r *on) error {
+			n, err := ccl.DeviceMemory(r.c)
+			if err != nil || n != 2<<20 {
+				return fmt.Errorf("%d bytes: %w", n, err)
+			}
+			r.c.Close()
+			_, err = ccl.DeviceMemory(r.c)
+			assert.ErrorIs(r.t, err, ccl.ErrClosed)
+			return nil
+		}) {
+			assert.NoError(t, err, "rank %d", rank)
+		}
+		t.Setenv("FAKE_FAIL", "ncclCommMemStats:0:3")
+		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(_ context.Context, r *on) error {
+			_, err := ccl.DeviceMemory(r.c)
+			return err
+		}) {
+			assert.Contains(t, failure(t, rank, err, ccl.ErrBackend).Error(), "ncclCommMemStats", "rank %d", rank)
+		}
+	})
+}

@@ -33,7 +33,7 @@ type span struct {
 
 // Timed hands over calls between two events.
 func (e *end) Timed(stream uintptr, calls []engine.Call, connect bool) (engine.Span, error) {
-	err := e.strict(calls)
+	err := strict(e, calls)
 	if err != nil {
 		return nil, err
 	}

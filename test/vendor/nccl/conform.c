@@ -26,6 +26,11 @@ typedef ncclWindow_t g_win;
 #else
 typedef void *g_win;
 #endif
+#if HAVE_CommMemStats
+typedef ncclCommMemStat_t g_memstat;
+#else
+typedef int g_memstat;
+#endif
 #include GCCL
 #include <stdio.h>
 
@@ -81,6 +86,10 @@ SAME(GCCL_IN_PROGRESS, ncclInProgress);
 #endif
 #if NCCL_VERSION_CODE >= 23003 && !defined(RCCL)
 SAME(GCCL_TIMEOUT, ncclTimeout);
+#endif
+#if HAVE_CommMemStats
+SAME(GCCL_MEM_TOTAL, ncclStatGpuMemTotal);
+_Static_assert(sizeof(g_memstat) == 4, "an enum of 4 bytes");
 #endif
 #ifdef NCCL_SPLIT_NOCOLOR
 SAME(GCCL_SPLIT_NOCOLOR, NCCL_SPLIT_NOCOLOR);
