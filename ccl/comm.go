@@ -34,8 +34,8 @@ type Options struct {
 	// Timeout is the longest time that one call may take. 0 means 10 minutes, a negative value no
 	// limit.
 	Timeout time.Duration
-	// PeerTimeout is the silence after which a rank counts as lost: at least 1 second. 0 means 5
-	// seconds, a negative value never.
+	// PeerTimeout is the silence after which a rank counts as lost. 0 means 5 seconds, a negative
+	// value never. NewComm refuses one of less than a second.
 	PeerTimeout time.Duration
 	// Check says how thoroughly mismatched calls are looked for. The default is CheckAsync.
 	Check Check
@@ -66,6 +66,7 @@ type Options struct {
 const (
 	defaultTimeout     = 10 * time.Minute
 	defaultPeerTimeout = 5 * time.Second
+	leastPeerTimeout   = time.Second // a shorter silence is that of a rank which waits for a processor
 )
 
 // settled is o with its defaults filled in.
@@ -92,6 +93,8 @@ func (o *Options) settled() (Options, error) {
 	switch {
 	case s.Check > CheckOff:
 		return s, errCheck(s.Check)
+	case s.PeerTimeout > 0 && s.PeerTimeout < leastPeerTimeout:
+		return s, fmt.Errorf("Options.PeerTimeout is %v; it is at least %v, 0 for %v, or negative for never", s.PeerTimeout, leastPeerTimeout, defaultPeerTimeout)
 	}
 	return s, nil
 }

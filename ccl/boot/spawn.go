@@ -10,10 +10,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Command says what [Spawn] runs.
@@ -213,8 +215,8 @@ func (s *spawn) start() error {
 		cmd := exec.Command(s.Path, s.Args...)
 		cmd.Dir, cmd.SysProcAttr, cmd.WaitDelay = s.Dir, attributes(), s.Grace
 		cmd.Env = append(env[:len(env):len(env)],
-			fmt.Sprintf("GOCCL_RANK=%d", r), fmt.Sprintf("GOCCL_SIZE=%d", s.N),
-			"GOCCL_ROOT="+addr, "GOCCL_SECRET="+s.secret)
+			environ.Rank.Set(strconv.Itoa(r)), environ.Size.Set(strconv.Itoa(s.N)),
+			environ.Root.Set(addr), environ.SecretText.Name+"="+s.secret)
 		cmd.Env = append(cmd.Env, s.place(r)...)
 		cmd.Stdout, cmd.Stderr = s.writer(s.Stdout, r), s.writer(s.Stderr, r)
 		if r == 0 && file != nil {
@@ -255,21 +257,21 @@ func (s *spawn) start() error {
 // place says where rank r is to believe it is.
 func (s *spawn) place(r int) []string {
 	if s.Hosts == 0 {
-		return []string{fmt.Sprintf("GOCCL_LOCAL_RANK=%d", r), fmt.Sprintf("GOCCL_LOCAL_SIZE=%d", s.N)}
+		return []string{environ.LocalRank.Set(strconv.Itoa(r)), environ.LocalSize.Set(strconv.Itoa(s.N))}
 	}
 	// Host h has the ranks from first(h) to before first(h+1).
 	first := func(h int) int { return (h*s.N + s.Hosts - 1) / s.Hosts }
 	h := r * s.Hosts / s.N
 	return []string{
 		fmt.Sprintf("GOCCL_HOSTID=host-%d", h),
-		fmt.Sprintf("GOCCL_LOCAL_RANK=%d", r-first(h)),
-		fmt.Sprintf("GOCCL_LOCAL_SIZE=%d", first(h+1)-first(h)),
+		environ.LocalRank.Set(strconv.Itoa(r - first(h))),
+		environ.LocalSize.Set(strconv.Itoa(first(h+1) - first(h))),
 	}
 }
 
 // ownVars are the variables that Spawn sets, or that would contradict them.
-var ownVars = []string{"GOCCL_RANK", "GOCCL_SIZE", "GOCCL_LOCAL_RANK", "GOCCL_LOCAL_SIZE", "GOCCL_ROOT", "GOCCL_ROOT_FD",
-	"GOCCL_STORE", "GOCCL_JOB", "GOCCL_SECRET", "GOCCL_SECRET_FILE", "GOCCL_HOSTID", "GOCCL_LAUNCHER"}
+var ownVars = []string{environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Root.Name, environ.RootFD.Name,
+	environ.Store.Name, environ.JobName.Name, environ.SecretText.Name, environ.SecretFile.Name, environ.HostID.Name, environ.Launcher.Name}
 
 func without(env, names []string) []string {
 	var kept []string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 const about = `bench launch runs a program as several ranks: inside an allocation of Slurm or PBS, or
@@ -59,10 +60,14 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if o == nil {
 		return status
 	}
+	if _, err := environ.Check(os.Environ()); err != nil {
+		fmt.Fprintln(stderr, "bench launch:", err)
+		return option.BadUsage
+	}
 	p, err := o.Plan(ctx, os.Getenv)
 	if err != nil {
 		fmt.Fprintln(stderr, "bench launch:", err)
-		return 2
+		return option.BadUsage
 	}
 	if err = p.Run(ctx, stdout, stderr); err == nil {
 		return 0

@@ -18,6 +18,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/profile"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Order is what is to be run as ranks, and how.
@@ -247,7 +248,7 @@ func (p *Plan) place(getenv func(string) string) {
 		p.flagsWhy = strings.TrimPrefix(p.flagsWhy+"; the nodes' names do not resolve: ranks meet over Slurm's PMI-2", "; ")
 	}
 	p.settings = p.machine.Settings(getenv, p.Nodes)
-	if p.starter.kind == "openmpi" && p.Nodes > 1 && getenv("GOCCL_ROOT") == "" && getenv("GOCCL_STORE") == "" {
+	if p.starter.kind == "openmpi" && p.Nodes > 1 && environ.Root.Text(getenv) == "" && environ.Store.Text(getenv) == "" {
 		p.root = rootAt(p.hosts)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/hint"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Exit is how a launcher ended, if not well.
@@ -130,7 +131,7 @@ func (p *Plan) spawn(ctx context.Context, stdout, stderr io.Writer) error {
 		program = append([]string{self, execCommand, ""}, program...)
 		fallthrough
 	case p.Bind == "core", p.Bind == "auto" && p.Self:
-		env = append(env, bindVar+"="+byRank)
+		env = append(env, environ.BenchBind.Set(byRank))
 	}
 	return boot.Spawn(ctx, boot.Command{
 		N: p.Ranks, Path: program[0], Args: program[1:], Env: env, Hosts: actAs,
@@ -201,18 +202,18 @@ var stepVars = []string{
 
 // rankVars tell a rank who it is: none of it is true of the ranks to come.
 var rankVars = []string{
-	"GOCCL_RANK", "GOCCL_SIZE", "GOCCL_LOCAL_RANK", "GOCCL_LOCAL_SIZE", "GOCCL_ROOT_FD", "GOCCL_HOSTID", "GOCCL_LAUNCHER",
+	environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.RootFD.Name, environ.HostID.Name, environ.Launcher.Name,
 	"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
 }
 
 // environment is the launcher's, and so the ranks'.
-func (p *Plan) environment(environ []string, sumOf string) []string {
+func (p *Plan) environment(around []string, sumOf string) []string {
 	drop := rankVars
 	if p.starter.kind == "srun" {
 		drop = append(slices.Clip(drop), stepVars...)
 	}
 	var env []string
-	for _, e := range environ {
+	for _, e := range around {
 		name, _, _ := strings.Cut(e, "=")
 		if !matches(drop, name) {
 			env = append(env, e)
@@ -221,22 +222,44 @@ func (p *Plan) environment(environ []string, sumOf string) []string {
 	for _, s := range p.settings {
 		env = append(env, s.Name+"="+s.Value)
 	}
-	if !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "GOCCL_SECRET") }) {
-		env = append(env, "GOCCL_SECRET="+hex.EncodeToString(auth.NewSecret()))
-	}
 	if sumOf != "" {
-		env = append(env, sumVar+"="+sumOf)
+		env = append(env, environ.BenchSum.Set(sumOf))
 	}
 	if p.spread != "" && p.Self {
-		env = append(env, spreadVar+"="+p.spread)
+		env = append(env, environ.BenchSpread.Set(p.spread))
 	}
 	if p.Bind == "core" && p.Self {
-		env = append(env, bindVar+"="+byLocal)
+		env = append(env, environ.BenchBind.Set(byLocal))
 	}
 	if p.root != "" {
-		env = append(env, "GOCCL_ROOT="+p.root)
+		env = append(env, environ.Root.Set(p.root))
 	}
-	return append(env, p.Env...)
+	return withSecret(append(env, p.Env...))
+}
+
+// withSecret gives the ranks a secret of their own, unless env has one. What it has, but is refused,
+// stays: the ranks say why.
+func withSecret(env []string) []string {
+	if has, err := auth.FromEnv(lookup(env)); has != nil || err != nil {
+		return env
+	}
+	env = slices.DeleteFunc(env, func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return name == environ.SecretText.Name || name == environ.SecretFile.Name
+	})
+	return append(env, environ.SecretText.Set(hex.EncodeToString(auth.NewSecret())))
+}
+
+// lookup is os.Getenv for an environment: the last of several values counts.
+func lookup(env []string) func(string) string {
+	return func(name string) (value string) {
+		for _, e := range env {
+			if v, ok := strings.CutPrefix(e, name+"="); ok {
+				value = v
+			}
+		}
+		return value
+	}
 }
 
 func matches(patterns []string, name string) bool {
@@ -248,7 +271,7 @@ func matches(patterns []string, name string) bool {
 
 // passed are the variables that Open MPI is told to pass on: ours and the libraries'.
 func (p *Plan) passed() (names []string) {
-	for _, e := range append(p.environment(os.Environ(), ""), sumVar+"=") {
+	for _, e := range append(p.environment(os.Environ(), ""), environ.BenchSum.Set("")) {
 		name, _, _ := strings.Cut(e, "=")
 		if matches([]string{"GOCCL_*", "NCCL_*", "RCCL_*", "CCL_*", "FI_*", "UCX_*", "HSA_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH",
 			"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}, name) && !slices.Contains(names, name) {

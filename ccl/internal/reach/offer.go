@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -21,7 +22,7 @@ import (
 // read and written in place; the memory of other processes is read with process_vm_readv, where the kernel
 // lets us. So a call begins with an offer: each rank says where its memory lies.
 
-var askedToRead = os.Getenv("GOCCL_SHM_READ")
+var askedToRead = environ.SHMRead.Get()
 
 // WouldRead reports in which calls this rank is for reading other processes' memory, where that beats staging: all, among ranks
 // with a core each, or those that move data from each rank to one other.
