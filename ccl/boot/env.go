@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
@@ -77,15 +76,10 @@ func (m *meeting) prepare(ctx context.Context, v *vars, l Launch) (err error) {
 	return nil
 }
 
-// emptySecret says that a variable for the secret is set and holds nothing, as it is where a command
-// that should have printed the secret has failed.
+// emptySecret says so where a variable for the secret is set and holds nothing.
 func (v *vars) emptySecret() string {
-	for _, kv := range v.environ {
-		for _, e := range []*environ.Var{&environ.SecretText.Var, &environ.SecretFile.Var} {
-			if value, set := strings.CutPrefix(kv, e.Name+"="); set && strings.TrimSpace(value) == "" {
-				return " (" + e.Name + " is set, but empty, which is none)"
-			}
-		}
+	if name := auth.Blank(v.environ); name != "" {
+		return " (" + name + " is set, but empty, which is none)"
 	}
 	return ""
 }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/goccl/goccl/internal/environ"
 )
@@ -52,6 +54,40 @@ func FromEnv(getenv func(string) string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", environ.SecretText.Name, err)
 	}
 	return secret, nil
+}
+
+// Provide returns an environment, a list of NAME=VALUE, in which a job has a secret: that of env, or a
+// new one. Variables for it that hold nothing are left out. The error is for a secret that is refused.
+func Provide(env []string) ([]string, error) {
+	has, err := FromEnv(func(name string) string {
+		for _, e := range slices.Backward(env) { // the last of several counts
+			if value, ok := strings.CutPrefix(e, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	})
+	if has != nil || err != nil {
+		return env, err
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return name == environ.SecretText.Name || name == environ.SecretFile.Name
+	})
+	return append(env, environ.SecretText.Set(hex.EncodeToString(NewSecret()))), nil
+}
+
+// Blank returns the name of a variable for the secret that is set in an environment and holds nothing,
+// as it does where a command that should have printed the secret has failed; else "".
+func Blank(env []string) string {
+	for _, e := range env {
+		for _, v := range []*environ.Var{&environ.SecretText.Var, &environ.SecretFile.Var} {
+			if value, set := strings.CutPrefix(e, v.Name+"="); set && strings.TrimSpace(value) == "" {
+				return v.Name
+			}
+		}
+	}
+	return ""
 }
 
 // weak is the error for a secret that could be guessed.

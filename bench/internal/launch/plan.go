@@ -31,6 +31,8 @@ type Order struct {
 	Self      bool     // the program is this one, which calls Verify and Bind
 	Env       []string // NAME=VALUE, in addition to this process's
 	KeepGoing bool     // a rank that fails does not end the others
+	Logs      string   // a directory for a file of each rank's output
+	Stdin     *os.File // the input of rank 0; nil for none
 	Prefix    bool     // each line begins with its rank
 }
 
@@ -85,6 +87,9 @@ func (o Order) Plan(ctx context.Context, getenv func(string) string) (*Plan, err
 		p.alloc = &Allocation{Nodes: 1}
 	}
 	p.Local = false
+	if o.Logs != "" {
+		return nil, fmt.Errorf("-logs %s: a log for each rank is for ranks on this machine (-launcher local); elsewhere the launcher writes them: srun --output, mpiexec -outfile-pattern or --output-filename", o.Logs)
+	}
 	if p.machine, err = o.profile(getenv, p.alloc.Hosts); err != nil {
 		return nil, err
 	}

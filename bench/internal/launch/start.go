@@ -3,7 +3,6 @@ package launch
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -48,6 +47,9 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if p.DryRun {
 		return p.Say(stdout)
 	}
+	if name := auth.Blank(append(os.Environ(), p.Env...)); name != "" {
+		fmt.Fprintf(stderr, "bench: %s is set, but empty, which is no secret\n", name)
+	}
 	if p.Local {
 		return p.spawn(ctx, stdout, stderr)
 	}
@@ -78,6 +80,9 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 
 	cmd := exec.CommandContext(limited, command[0], command[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = env, stdout, advice, apart()
+	if p.Stdin != nil && !terminal(p.Stdin) { // which would stop a launcher in its background
+		cmd.Stdin = p.Stdin
+	}
 	cmd.Cancel = func() error { return terminate(cmd.Process) }
 	cmd.WaitDelay = parting
 	err = runLocked(cmd)
@@ -101,6 +106,12 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		return &Exit{Launcher: p.starter.path, Code: 1, Said: true}
 	}
 	return fmt.Errorf("starting %s: %w", p.starter.path, err)
+}
+
+// terminal reports whether f is one, or another device that is read as it is typed.
+func terminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err != nil || info.Mode()&os.ModeCharDevice != 0
 }
 
 // runLocked runs cmd from a thread that stays: Linux ends a child, where told to, with
@@ -133,10 +144,14 @@ func (p *Plan) spawn(ctx context.Context, stdout, stderr io.Writer) error {
 	case p.Bind == "core", p.Bind == "auto" && p.Self:
 		env = append(env, environ.BenchBind.Set(byRank))
 	}
-	return boot.Spawn(ctx, boot.Command{
+	command := boot.Command{
 		N: p.Ranks, Path: program[0], Args: program[1:], Env: env, Hosts: actAs,
-		Stdout: stdout, Stderr: stderr, Prefix: p.Prefix, KeepGoing: p.KeepGoing,
-	})
+		Stdout: stdout, Stderr: stderr, Prefix: p.Prefix, KeepGoing: p.KeepGoing, Logs: p.Logs,
+	}
+	if p.Stdin != nil {
+		command.Stdin = p.Stdin
+	}
+	return boot.Spawn(ctx, command)
 }
 
 // provide puts the program where all nodes see it.
@@ -238,28 +253,10 @@ func (p *Plan) environment(around []string, sumOf string) []string {
 }
 
 // withSecret gives the ranks a secret of their own, unless env has one. What it has, but is refused,
-// stays: the ranks say why.
+// stays: the ranks say why, and a file may be on the nodes alone.
 func withSecret(env []string) []string {
-	if has, err := auth.FromEnv(lookup(env)); has != nil || err != nil {
-		return env
-	}
-	env = slices.DeleteFunc(env, func(e string) bool {
-		name, _, _ := strings.Cut(e, "=")
-		return name == environ.SecretText.Name || name == environ.SecretFile.Name
-	})
-	return append(env, environ.SecretText.Set(hex.EncodeToString(auth.NewSecret())))
-}
-
-// lookup is os.Getenv for an environment: the last of several values counts.
-func lookup(env []string) func(string) string {
-	return func(name string) (value string) {
-		for _, e := range env {
-			if v, ok := strings.CutPrefix(e, name+"="); ok {
-				value = v
-			}
-		}
-		return value
-	}
+	env, _ = auth.Provide(env)
+	return env
 }
 
 func matches(patterns []string, name string) bool {
@@ -271,10 +268,15 @@ func matches(patterns []string, name string) bool {
 
 // passed are the variables that Open MPI is told to pass on: ours and the libraries'.
 func (p *Plan) passed() (names []string) {
+	given := map[string]bool{}
+	for _, e := range p.Env {
+		name, _, _ := strings.Cut(e, "=")
+		given[name] = true
+	}
 	for _, e := range append(p.environment(os.Environ(), ""), environ.BenchSum.Set("")) {
 		name, _, _ := strings.Cut(e, "=")
-		if matches([]string{"GOCCL_*", "NCCL_*", "RCCL_*", "CCL_*", "FI_*", "UCX_*", "HSA_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH",
-			"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}, name) && !slices.Contains(names, name) {
+		if (given[name] || matches([]string{"GOCCL_*", "NCCL_*", "RCCL_*", "CCL_*", "FI_*", "UCX_*", "HSA_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH",
+			"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}, name)) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
