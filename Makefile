@@ -35,7 +35,7 @@ help: ## list the targets
 test: ## a sample of every suite, in five minutes
 	test/halves.sh -short -timeout 20m -- ./...
 
-nightly: ## what CI leaves out because it takes long, with CI's table (Debian, root; 10 hours; GOCCL_NIGHTLY=minutes)
+nightly: ## what CI leaves out because it takes long, with CI's table (Debian, root; 10 hours; NIGHTLY=minutes)
 	.ci/nightly
 
 test-all: test-go test-lab ## every suite: test-go and test-lab

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Version is the version of this module. All ranks of a job must run the same.
@@ -35,8 +35,8 @@ type Options struct {
 	// Timeout is the longest time that one call may take. 0 means 10 minutes, a negative value no
 	// limit.
 	Timeout time.Duration
-	// PeerTimeout is the silence after which a rank counts as lost: at least 1 second. 0 means 5
-	// seconds, a negative value never.
+	// PeerTimeout is the silence after which a rank counts as lost. 0 means 5 seconds, a negative
+	// value never. NewComm refuses one of less than a second.
 	PeerTimeout time.Duration
 	// Check says how thoroughly mismatched calls are looked for. The default is CheckAsync.
 	Check Check
@@ -68,6 +68,7 @@ type Options struct {
 const (
 	defaultTimeout     = 10 * time.Minute
 	defaultPeerTimeout = 5 * time.Second
+	leastPeerTimeout   = time.Second // a shorter silence is that of a rank which waits for a processor
 )
 
 // settled is o with its defaults filled in.
@@ -83,7 +84,7 @@ func (o *Options) settled() (Options, error) {
 		s.PeerTimeout = defaultPeerTimeout
 	}
 	if s.Log == nil {
-		s.Log = defaultLog(os.Getenv("GOCCL_LOG"))
+		s.Log = defaultLog(environ.Log.Get())
 	}
 	if err := checkBackend(s.Backend); err != nil {
 		return s, err
@@ -94,6 +95,8 @@ func (o *Options) settled() (Options, error) {
 	switch {
 	case s.Check > CheckOff:
 		return s, errCheck(s.Check)
+	case s.PeerTimeout > 0 && s.PeerTimeout < leastPeerTimeout:
+		return s, fmt.Errorf("Options.PeerTimeout is %v; it is at least %v, 0 for %v, or negative for never", s.PeerTimeout, leastPeerTimeout, defaultPeerTimeout)
 	}
 	return s, nil
 }

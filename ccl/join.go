@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Bootstrap tells a process its rank and the number of ranks, and gives it one way to exchange
@@ -96,10 +97,16 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	if err != nil {
 		return nil, refuse(ErrArgument, err)
 	}
-	if _, err := stallWarn(os.Getenv("GOCCL_STALL_WARN")); err != nil {
+	misspelt, err := environ.Check(os.Environ())
+	if err != nil {
 		return nil, refuse(ErrArgument, err)
 	}
-	algorithms := os.Getenv("GOCCL_ALGO")
+	for _, m := range misspelt {
+		if b.Rank() == 0 {
+			s.Log.Warn("ccl: " + m.String())
+		}
+	}
+	algorithms := environ.Algo.Get()
 	tab, err := algo.ParseOverride(algorithms)
 	if err != nil {
 		return nil, refuse(ErrArgument, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/internal/mpiengine"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/mpi"
 )
 
@@ -37,7 +38,7 @@ func keepMPI() (func(left bool) error, error) {
 // overMPI is MPI's world as the bootstrap, where a launcher with MPI started this process: MPICH's
 // family and Open MPI, PALS, and srun where it offers PMIx. GOCCL_MPI_LIB=none keeps MPI out of it.
 func overMPI(ctx context.Context) (b Bootstrap, known bool, err error) {
-	if os.Getenv("GOCCL_MPI_LIB") == "none" || mpi.Finalized() { // by an earlier Join: what boot.Env can do is left
+	if environ.MPILib.Get() == "none" || mpi.Finalized() { // by an earlier Join: what boot.Env can do is left
 		return nil, false, nil
 	}
 	l, err := boot.Detect(os.Getenv)
@@ -105,7 +106,7 @@ func (w *mpiWorld) agree(ctx context.Context) error {
 func (w *mpiWorld) Secret() []byte { return w.secret }
 
 // HostID tells hosts apart where the user says how.
-func (w *mpiWorld) HostID() string { return os.Getenv("GOCCL_HOSTID") }
+func (w *mpiWorld) HostID() string { return environ.HostID.Get() }
 
 // Close finalises MPI, unless something else uses it.
 func (w *mpiWorld) Close() error { return w.done(mpi.Abandoned() > 0) }

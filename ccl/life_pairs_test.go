@@ -131,7 +131,7 @@ func closing(t testing.TB, closes bool) [2]*ccl.Comm {
 	var first atomic.Pointer[ccl.Comm]
 	made := make(chan struct{})
 	all := pair(t, func(rank int) *ccl.Options {
-		o := &ccl.Options{PeerTimeout: 300 * time.Millisecond}
+		o := &ccl.Options{PeerTimeout: time.Second}
 		if rank == 0 && closes {
 			o.OnFailure = func(*ccl.Error) { <-made; first.Load().Close() }
 		}

@@ -225,7 +225,7 @@ func TestCloseInOnCall(t *testing.T) {
 		t.Run(fmt.Sprint("queued ", queued), func(t *testing.T) {
 			var first atomic.Pointer[ccl.Comm]
 			all := pair(t, func(rank int) *ccl.Options {
-				o := &ccl.Options{PeerTimeout: 300 * time.Millisecond}
+				o := &ccl.Options{PeerTimeout: time.Second}
 				if rank == 0 {
 					o.OnCall = func(ccl.Observation) { first.Load().Close() }
 				}

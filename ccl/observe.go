@@ -2,12 +2,12 @@ package ccl
 
 import (
 	"context"
-	"os"
 	"runtime/pprof"
 	"runtime/trace"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // What other tools see of calls: regions of runtime/trace while a trace is taken, labels of pprof with GOCCL_PPROF=1, and
@@ -42,7 +42,7 @@ type watchers struct {
 
 // watchersOf are what o and the environment ask for.
 func watchersOf(o *Options) watchers {
-	labelled := os.Getenv("GOCCL_PPROF") == "1"
+	labelled := environ.PProf.Get()
 	return watchers{labelled || o.OnCall != nil, labelled, o.OnCall}
 }
 

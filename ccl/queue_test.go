@@ -349,7 +349,7 @@ func TestCloseWaitsForTheQueue(t *testing.T) {
 // Close waits no longer than PeerTimeout for a call whose peers do not come; they
 // learn who has left.
 func TestCloseGivesUpTheQueue(t *testing.T) {
-	o := &ccl.Options{PeerTimeout: 50 * time.Millisecond}
+	o := &ccl.Options{PeerTimeout: time.Second}
 	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) { works(ctx, t, c) })
 	world(t, 2, nil, func(int) *ccl.Options { return o }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		if c.Rank() == 0 {

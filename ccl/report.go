@@ -4,35 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // What a Comm reports by itself: a rank that is late, ranks that wait for each other, and, when a Comm fails, the last
 // calls of each rank and where all of them stood.
-
-const defaultStallWarn = 10 * time.Second
-
-// stallWarn is GOCCL_STALL_WARN: a Go duration or a number of seconds; 0: never.
-func stallWarn(s string) (time.Duration, error) {
-	if s == "" {
-		return defaultStallWarn, nil
-	}
-	if n, err := strconv.ParseFloat(s, 64); err == nil && n >= 0 && n < 1e9 {
-		return time.Duration(n * float64(time.Second)), nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("GOCCL_STALL_WARN=%q is neither a duration such as 30s nor a number of seconds; 0 means never", s)
-	}
-	return d, nil
-}
 
 // reporter writes what there is to report about a Comm into its log, and where GOCCL_TRACE says.
 type reporter struct{ c *Comm }
@@ -41,7 +23,7 @@ type reporter struct{ c *Comm }
 func (r reporter) watch(o *plane.Options) {
 	c := r.c
 	o.Host = c.host
-	o.StallWarn, _ = stallWarn(os.Getenv("GOCCL_STALL_WARN")) // NewComm has refused what it cannot read
+	o.StallWarn = environ.StallWarn.Get()
 	o.Busy = func() bool { return c.life.busy.Load() || c.life.runs.Load() }
 	o.Caller = c.rec.callers.last
 	o.OnLate = func(l status.Late) { c.opt.Log.Warn(r.lateText(&l), r.attrs()...) }

@@ -230,7 +230,7 @@ func TestStallWarnThatMakesNoSense(t *testing.T) {
 		t.Setenv("GOCCL_STALL_WARN", s)
 		_, err := ccl.NewComm(t.Context(), boot.Local(1)[0], nil)
 		e := wants(t, err, ccl.ErrArgument)
-		assert.Contains(t, e.Error(), "GOCCL_STALL_WARN=\""+s+"\" is neither a duration such as 30s nor a number of seconds; 0 means never")
+		assert.Contains(t, e.Error(), "GOCCL_STALL_WARN="+s+": it takes a duration such as 30s, or a number of seconds; 0 means never")
 	}
 	for _, s := range []string{"0", "2.5", "1m", ""} {
 		t.Setenv("GOCCL_STALL_WARN", s)

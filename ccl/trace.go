@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // GOCCL_TRACE names a directory into which each process writes, as lines of JSON, the flight recorder of its Comms when they
@@ -110,7 +111,7 @@ func writeLines(dir string, log *slog.Logger, world int, lines []traceLine) {
 }
 
 // traceDir is where to write, "" for nowhere.
-func traceDir() string { return os.Getenv("GOCCL_TRACE") }
+func traceDir() string { return environ.Trace.Get() }
 
 // writeTrace writes what the flight recorder has kept.
 func (r reporter) writeTrace(why string, e *Error) {

@@ -3,6 +3,8 @@ package mpi
 import (
 	"path/filepath"
 	"strconv"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // family is a binary interface of MPI. The values are those of gmpi.h.
@@ -43,7 +45,7 @@ func launcherOf(getenv func(string) string) (launch, error) {
 	if inStep && step.rank == pmi.rank && step.size == pmi.size {
 		pmi.name, pmi.family = "srun --mpi=pmi2", anyFamily // MPICH's way, but Open MPI may have been built for it
 	}
-	forced := getenv("GOCCL_LAUNCHER")
+	forced := environ.Launcher.Text(getenv)
 	if forced == "" && open.size >= 0 && pmi.rank >= 0 && (open.rank != pmi.rank || open.size != pmi.size) {
 		return launch{}, failed("Init", ErrLibrary,
 			"two launchers contradict each other: rank %d of %d (Open MPI's variables) and rank %d of %d (PMI's); set GOCCL_LAUNCHER to the one that started this process: openmpi or pmi",

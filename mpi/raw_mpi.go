@@ -25,6 +25,7 @@ import (
 
 	_ "github.com/goccl/goccl/include" // so that `go mod vendor` keeps gmpi.h
 	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // opened is the library's handle.
@@ -32,7 +33,7 @@ var opened uintptr
 
 // load opens the library for l.
 func load(l launch) error {
-	s := dl.Search{What: "MPI", Env: "GOCCL_MPI_LIB", Names: l.libraries(os.Getenv), Global: true, Advice: l.advice()}
+	s := dl.Search{What: "MPI", Env: environ.MPILib.Name, Names: l.libraries(os.Getenv), Global: true, Advice: l.advice()}
 	C.gmpi_save_signals()
 	defer C.gmpi_restore_signals()
 	if l.family != openMPI {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Launch is what the environment says about this process and its launcher.
@@ -25,6 +27,7 @@ type Launch struct {
 // vars reads the environment of one process.
 type vars struct {
 	getenv   func(string) string
+	environ  []string // the same as NAME=VALUE: nil where only getenv is known
 	readFile func(string) ([]byte, error)
 	shared   func(dir string) bool // do the job's hosts share it? nil: isShared
 	err      error                 // the first value that was no number
@@ -74,7 +77,7 @@ func clip(s string) string {
 	if len(s) > 64 {
 		s = s[:64] + "..."
 	}
-	if q := strconv.QuoteToGraphic(s); q != `"`+s+`"` || s == "" {
+	if q := strconv.QuoteToGraphic(s); q != `"`+s+`"` || strings.TrimSpace(s) != s || s == "" {
 		return q
 	}
 	return s
@@ -92,7 +95,7 @@ type family struct {
 // families are the launchers, innermost first: where several have set their
 // variables, the first one started this process, and the others what started it.
 var families = []family{
-	{"goccl", func(v *vars) bool { return v.has("GOCCL_RANK") }, readGoccl, "GOCCL_RANK", "GOCCL_SIZE"},
+	{"goccl", func(v *vars) bool { return v.has(environ.Rank.Name) }, readGoccl, environ.Rank.Name, environ.Size.Name},
 	{"torchrun", func(v *vars) bool { return v.has("TORCHELASTIC_RUN_ID") }, readTorchrun, "RANK", "WORLD_SIZE"},
 	{"openmpi", func(v *vars) bool { return v.has("OMPI_COMM_WORLD_RANK") || v.has("OMPI_COMM_WORLD_SIZE") }, readOpenMPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
 	{"pmi", hasPMI, readPMI, "PMI_RANK", "PMI_SIZE"},
@@ -100,7 +103,7 @@ var families = []family{
 	{"slurm", hasStep, readSlurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 	{"env", hasPlain, readPlain, "RANK", "WORLD_SIZE"},
 	{"pet", hasPET, readPET, "PET_NODE_RANK", "PET_NNODES"},
-	{"kubernetes", func(v *vars) bool { return v.has("JOB_COMPLETION_INDEX") }, readKubernetes, "JOB_COMPLETION_INDEX", "GOCCL_SIZE"},
+	{"kubernetes", func(v *vars) bool { return v.has("JOB_COMPLETION_INDEX") }, readKubernetes, "JOB_COMPLETION_INDEX", environ.Size.Name},
 }
 
 // Detect returns which launcher started this process, and its place in the job. It reads only
@@ -127,7 +130,7 @@ func detect(v *vars) (Launch, error) {
 		return Launch{}, fault(Argument, "%s=%d but %s=%d; the launcher's variables are inconsistent",
 			f.rank, l.Rank, f.size, l.Size).of(l.Rank, -1)
 	}
-	if v.getenv("GOCCL_LAUNCHER") == "" {
+	if environ.Launcher.Text(v.getenv) == "" {
 		if err := v.conflict(f, l); err != nil {
 			return Launch{}, err
 		}
@@ -137,7 +140,7 @@ func detect(v *vars) (Launch, error) {
 
 // which finds the family that counts; nil for none.
 func (v *vars) which() (*family, error) {
-	forced := v.getenv("GOCCL_LAUNCHER")
+	forced := environ.Launcher.Text(v.getenv)
 	if forced == "none" {
 		return nil, nil
 	}
@@ -157,8 +160,8 @@ func (v *vars) which() (*family, error) {
 	if forced != "" {
 		return nil, fault(Argument, "GOCCL_LAUNCHER=%s is not one of %s, none", clip(forced), strings.Join(names, ", "))
 	}
-	if v.has("GOCCL_SIZE") {
-		return nil, fault(Argument, "GOCCL_SIZE=%s, but GOCCL_RANK is not set, and no launcher says which rank this is", clip(v.getenv("GOCCL_SIZE")))
+	if v.has(environ.Size.Name) {
+		return nil, fault(Argument, "GOCCL_SIZE=%s, but GOCCL_RANK is not set, and no launcher says which rank this is", clip(environ.Size.Text(v.getenv)))
 	}
 	return nil, nil
 }
@@ -180,7 +183,7 @@ func (v *vars) conflict(f *family, l Launch) error {
 	for _, plain := range []struct {
 		name string
 		want int
-	}{{"RANK", l.Rank}, {"WORLD_SIZE", l.Size}, {"GOCCL_SIZE", l.Size}} {
+	}{{"RANK", l.Rank}, {"WORLD_SIZE", l.Size}, {environ.Size.Name, l.Size}} {
 		if s := v.getenv(plain.name); s != "" && !agrees(s, plain.want) {
 			return fault(Argument, "the environment contradicts itself: %s, and %s=%s; unset the wrong one, or set GOCCL_LAUNCHER to what started this process: %s, env or none",
 				mine, plain.name, clip(s), f.name).of(l.Rank, -1)

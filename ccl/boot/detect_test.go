@@ -41,8 +41,13 @@ func with(env map[string]string, changes ...string) map[string]string {
 
 // varsOf reads env and, as files, files.
 func varsOf(env map[string]string, files map[string][]byte) *vars {
+	var environ []string
+	for name, value := range env {
+		environ = append(environ, name+"="+value)
+	}
 	return &vars{
-		getenv: func(k string) string { return env[k] },
+		getenv:  func(k string) string { return env[k] },
+		environ: environ,
 		readFile: func(path string) ([]byte, error) {
 			if b, ok := files[path]; ok {
 				return b, nil

@@ -57,6 +57,11 @@ func (f *finder) dial(ctx context.Context) (net.Conn, point, error) {
 			if code := f.verdict(err); code != 0 {
 				return nil, p, fault(code, "rank 0 at %s turned this rank away: %v", place, err)
 			}
+			if f.fixed && p.network == "tcp" && here(place) && cutOff(err) {
+				e := fault(System, "rank 0 at %s cannot be reached: %s", place, downText)
+				e.Err = err
+				return nil, p, e
+			}
 		}
 		// What the deadline cut off says nothing of why; connections have it to the nanosecond, ctx a little later.
 		if until, ok := ctx.Deadline(); ctx.Err() == nil && !(ok && time.Now().After(until)) {

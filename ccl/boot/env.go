@@ -8,28 +8,32 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Env returns the bootstrap of the job in which a launcher started this process. It calls Detect
 // and then finds rank 0 in the way that this launcher offers; the package's table lists the
 // variables. Under no launcher the job has one rank.
 func Env(ctx context.Context) (*Boot, error) {
-	return env(ctx, &vars{getenv: os.Getenv, readFile: os.ReadFile})
+	return env(ctx, &vars{getenv: os.Getenv, environ: os.Environ(), readFile: os.ReadFile})
 }
 
 func env(ctx context.Context, v *vars) (*Boot, error) {
 	if err := noContext(ctx); err != nil {
 		return nil, err
 	}
+	// Before anything else: what is misspelt here would start another job than was meant.
+	if _, err := environ.Check(v.environ, environ.Job, environ.Secret); err != nil {
+		return nil, fault(Argument, "%v", err)
+	}
 	l, err := detect(v)
 	if err != nil {
 		return nil, err
 	}
 	warnUnseen(v, l, buildMode())
-	m := &meeting{job: l.Job, rank: l.Rank, size: l.Size, hostID: v.getenv("GOCCL_HOSTID")}
+	m := &meeting{job: l.Job, rank: l.Rank, size: l.Size, hostID: environ.HostID.Text(v.getenv)}
 	if err := m.prepare(ctx, v, l); err != nil {
 		return nil, asError(err).of(l.Rank, l.Size)
 	}
@@ -38,11 +42,13 @@ func env(ctx context.Context, v *vars) (*Boot, error) {
 
 // prepare finds out what m needs to join.
 func (m *meeting) prepare(ctx context.Context, v *vars, l Launch) (err error) {
-	if m.limit, err = bootLimit(v.getenv("GOCCL_BOOT_TIMEOUT")); err != nil {
-		return err
+	if m.limit, err = environ.BootTimeout.From(v.getenv); err != nil {
+		return fault(Argument, "%v", err)
+	} else if m.limit == 0 {
+		m.limit = DefaultLimit
 	}
 	if m.secret, err = auth.FromEnv(v.getenv); err != nil {
-		return fault(Argument, "the job's secret cannot be read: %v", err)
+		return fault(Argument, "the job's secret is refused: %v", err)
 	}
 	if m.size == 1 {
 		return nil
@@ -60,29 +66,26 @@ func (m *meeting) prepare(ctx context.Context, v *vars, l Launch) (err error) {
 		m.keepSecretIn(dir)
 		return nil
 	}
-	if v.getenv("GOCCL_REQUIRE_SECRET") == "1" {
-		return fault(Unauthorized, "GOCCL_REQUIRE_SECRET=1, but the job has no secret: give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read")
-	}
-	if m.rank == 0 {
-		slog.Warn("goccl: this job has no secret: anyone who can reach its ports can join it. Give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read.",
+	required, err := environ.RequireSecret.From(v.getenv)
+	switch {
+	case err != nil:
+		return fault(Argument, "%v", err)
+	case required:
+		return fault(Unauthorized, "%s=%s, but the job has no secret%s: give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read",
+			environ.RequireSecret.Name, environ.RequireSecret.Text(v.getenv), v.emptySecret())
+	case m.rank == 0:
+		slog.Warn("goccl: this job has no secret"+v.emptySecret()+": anyone who can reach its ports can join it. Give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read.",
 			"launcher", l.Launcher)
 	}
 	return nil
 }
 
-// bootLimit reads GOCCL_BOOT_TIMEOUT: a Go duration, or a number of seconds.
-func bootLimit(s string) (time.Duration, error) {
-	if s == "" {
-		return DefaultLimit, nil
+// emptySecret says so where a variable for the secret is set and holds nothing.
+func (v *vars) emptySecret() string {
+	if name := auth.Blank(v.environ); name != "" {
+		return " (" + name + " is set, but empty, which is none)"
 	}
-	d, err := time.ParseDuration(s)
-	if n, nerr := strconv.Atoi(s); nerr == nil {
-		d, err = time.Duration(n)*time.Second, nil
-	}
-	if err != nil || d <= 0 {
-		return 0, fault(Argument, "GOCCL_BOOT_TIMEOUT=%s is not a duration such as 30s or 5m", clip(s))
-	}
-	return d, nil
+	return ""
 }
 
 // craySecret makes the job's secret of the one that Cray's PMI gives to an application.
@@ -98,14 +101,14 @@ func craySecret(v *vars, l Launch) []byte {
 // locate says where the ranks meet: where the user says, else where the launcher's
 // variables lead all ranks alike.
 func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
-	if root := v.getenv("GOCCL_ROOT"); root != "" {
+	if root := environ.Root.Text(v.getenv); root != "" {
 		if err := m.at(root); err != nil {
 			return err
 		}
-		m.inherit(v.getenv("GOCCL_ROOT_FD"), root)
+		m.inherit(environ.RootFD.Text(v.getenv), root)
 		return nil
 	}
-	if dir := v.getenv("GOCCL_STORE"); dir != "" {
+	if dir := environ.Store.Text(v.getenv); dir != "" {
 		m.store(dir, l)
 		return nil
 	}
@@ -133,7 +136,11 @@ func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
 		if l.Nodes == 1 {
 			return m.alike(l)
 		}
-		if addr := v.getenv("MASTER_ADDR"); addr != "" {
+		if v.has("MASTER_ADDR") {
+			addr, err := masterOf(v, "MASTER_ADDR", "MASTER_PORT").host()
+			if err != nil {
+				return err
+			}
 			// The agent has a server of its own at MASTER_PORT.
 			m.derived([]string{addr}, v.maybe("MASTER_PORT"))
 			return nil
@@ -144,15 +151,15 @@ func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
 		}
 	case "env":
 		if v.has("MASTER_ADDR", "MASTER_PORT") {
-			return m.atMaster(v, l, v.getenv("MASTER_ADDR"), v.getenv("MASTER_PORT"))
+			return m.atMaster(v, l, masterOf(v, "MASTER_ADDR", "MASTER_PORT"))
 		}
 	case "pet":
-		if host, port, ok := petMaster(v); ok {
-			return m.atMaster(v, l, host, port)
+		if at, ok := petMaster(v); ok {
+			return m.atMaster(v, l, at)
 		}
 	case "kubernetes":
 		if v.has("MASTER_ADDR", "MASTER_PORT") {
-			return m.atMaster(v, l, v.getenv("MASTER_ADDR"), v.getenv("MASTER_PORT"))
+			return m.atMaster(v, l, masterOf(v, "MASTER_ADDR", "MASTER_PORT"))
 		}
 		if m.amongPods(v) {
 			return nil

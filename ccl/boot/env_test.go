@@ -58,10 +58,10 @@ func TestEnv(t *testing.T) {
 		files  map[string][]byte
 		secret bool
 	}{
-		{"GOCCL_ROOT", ranks("GOCCL_RANK=$r", "GOCCL_SIZE=4", "GOCCL_SECRET=s", "GOCCL_ROOT="+freeRoot(t)), nil, true},
+		{"GOCCL_ROOT", ranks("GOCCL_RANK=$r", "GOCCL_SIZE=4", "GOCCL_SECRET="+sesame, "GOCCL_ROOT="+freeRoot(t)), nil, true},
 		{"GOCCL_ROOT without a secret", ranks("GOCCL_RANK=$r", "GOCCL_SIZE=4", "GOCCL_ROOT="+freeRoot(t)), nil, false},
 		{"GOCCL_STORE", ranks("GOCCL_RANK=$r", "GOCCL_SIZE=4", "GOCCL_STORE="+dir), nil, true},
-		{"GOCCL_STORE and a secret", ranks("GOCCL_RANK=$r", "GOCCL_SIZE=4", "GOCCL_SECRET=s", "GOCCL_STORE="+dir), nil, true},
+		{"GOCCL_STORE and a secret", ranks("GOCCL_RANK=$r", "GOCCL_SIZE=4", "GOCCL_SECRET="+sesame, "GOCCL_STORE="+dir), nil, true},
 		{"RANK and MASTER_ADDR", ranks("RANK=$r", "WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1", "MASTER_PORT="+port(t)), nil, false},
 		{"slurm on one host", slurm("1", "n1"), nil, true},
 		{"slurm", slurm("2", "localhost,n[2-4]"), nil, false},
@@ -134,11 +134,11 @@ func TestEnvRejects(t *testing.T) {
 		{"a host list that is none", with(recorded(t, "srun.1"), "SLURM_STEP_NODELIST=n[1"), Argument,
 			`boot: rank 1 of 4: SLURM_STEP_NODELIST: host list n[1: its brackets do not match`},
 		{"a timeout that is none", with(goccl, "GOCCL_BOOT_TIMEOUT=soon"), Argument,
-			"boot: rank 1 of 2: GOCCL_BOOT_TIMEOUT=soon is not a duration such as 30s or 5m"},
+			"boot: GOCCL_BOOT_TIMEOUT=soon: it takes a duration such as 30s or 5m, or a number of seconds"},
 		{"a root that is none", with(goccl, "GOCCL_ROOT=h"), Argument,
 			`boot: rank 1 of 2: root "h": rank 0's address is host:port, with a port from 1 to 65535, such as c1:29500`},
 		{"a secret that is none", with(goccl, "GOCCL_SECRET_FILE=/nonexistent/secret"), Argument,
-			"boot: rank 1 of 2: the job's secret cannot be read: auth: GOCCL_SECRET_FILE: stat /nonexistent/secret: no such file or directory"},
+			"boot: rank 1 of 2: the job's secret is refused: GOCCL_SECRET_FILE: stat /nonexistent/secret: no such file or directory"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := env(within(t, long), varsOf(tc.env, nil))
@@ -150,14 +150,41 @@ func TestEnvRejects(t *testing.T) {
 
 func TestBootLimit(t *testing.T) {
 	for s, want := range map[string]time.Duration{"": DefaultLimit, "30s": 30 * time.Second, "2m": 2 * time.Minute, "7": 7 * time.Second} {
-		d, err := bootLimit(s)
-		require.NoError(t, err)
-		require.Equal(t, want, d)
+		m := &meeting{size: 1}
+		v := varsOf(map[string]string{"GOCCL_BOOT_TIMEOUT": s}, nil)
+		require.NoError(t, m.prepare(t.Context(), v, Launch{Size: 1}))
+		require.Equal(t, want, m.limit)
 	}
 	for _, s := range []string{"0", "-1s", "x", "1 s"} {
-		_, err := bootLimit(s)
+		_, err := env(t.Context(), varsOf(map[string]string{"GOCCL_BOOT_TIMEOUT": s}, nil))
 		require.ErrorIs(t, err, Argument)
 	}
+}
+
+// sesame is long enough for a secret.
+const sesame = "open sesame, open"
+
+// What protects a job or says which rank this is must not be ignored for a slip in its value or its name.
+func TestEnvRefuses(t *testing.T) {
+	two := map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2", "GOCCL_ROOT": "127.0.0.1:1"}
+	for _, tc := range []struct{ set, text string }{
+		{"GOCCL_REQUIRE_SECRET=perhaps", "GOCCL_REQUIRE_SECRET=perhaps: it takes 1 or 0"},
+		{"GOCCL_REQUIRE_SECRET=true", "GOCCL_REQUIRE_SECRET=true, but the job has no secret"},
+		{"GOCCL_REQUIRE_SECERT=1", "GOCCL_REQUIRE_SECERT is not a variable of goccl; did you mean GOCCL_REQUIRE_SECRET?"},
+		{"GOCCL_RNAK=1", "GOCCL_RNAK is not a variable of goccl; did you mean GOCCL_RANK?"},
+		{"GOCCL_SECRET=a", "the job's secret is refused: GOCCL_SECRET: it holds 1 bytes, and fewer than 16 can be guessed"},
+		{"GOCCL_SECRET=REPLACE-ME", "GOCCL_SECRET: it still holds the placeholder REPLACE-ME"},
+		{"GOCCL_LAUNCHER=slrum", "GOCCL_LAUNCHER=slrum: it takes one of goccl, torchrun, openmpi, pmi, pals, slurm, env, pet, kubernetes, none"},
+	} {
+		_, err := env(within(t, long), varsOf(with(two, tc.set), nil))
+		require.ErrorContains(t, err, tc.text, tc.set)
+	}
+	_, err := env(within(t, long), varsOf(map[string]string{"GOCCL_RNAK": "1", "GOCCL_SZIE": "2"}, nil))
+	require.ErrorContains(t, err, "did you mean GOCCL_RANK?; GOCCL_SZIE is not a variable of goccl; did you mean GOCCL_SIZE?")
+
+	empty := with(with(two, "GOCCL_REQUIRE_SECRET=1"), "GOCCL_SECRET=")
+	_, err = env(within(t, long), varsOf(empty, nil))
+	require.ErrorContains(t, err, "GOCCL_REQUIRE_SECRET=1, but the job has no secret (GOCCL_SECRET is set, but empty, which is none)")
 }
 
 func TestEnvTimeout(t *testing.T) {
@@ -183,7 +210,7 @@ func TestInherit(t *testing.T) {
 	for range 2 {                   // it stays open for the next
 		boots := joined(t, 3, func(r int) (*Boot, error) {
 			return env(within(t, long), varsOf(map[string]string{
-				"GOCCL_RANK": strconv.Itoa(r), "GOCCL_SIZE": "3", "GOCCL_SECRET": "s",
+				"GOCCL_RANK": strconv.Itoa(r), "GOCCL_SIZE": "3", "GOCCL_SECRET": sesame,
 				"GOCCL_ROOT": l.Addr().String(), "GOCCL_ROOT_FD": fd,
 			}, nil))
 		})
@@ -194,7 +221,7 @@ func TestInherit(t *testing.T) {
 	root := freeRoot(t)
 	boots := joined(t, 2, func(r int) (*Boot, error) {
 		return env(within(t, long), varsOf(map[string]string{
-			"GOCCL_RANK": strconv.Itoa(r), "GOCCL_SIZE": "2", "GOCCL_SECRET": "s",
+			"GOCCL_RANK": strconv.Itoa(r), "GOCCL_SIZE": "2", "GOCCL_SECRET": sesame,
 			"GOCCL_ROOT": root, "GOCCL_ROOT_FD": fd,
 		}, nil))
 	})

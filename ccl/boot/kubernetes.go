@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // hasPlain reports RANK or WORLD_SIZE. In the pods of a job that has other variables for the rank, WORLD_SIZE is what
@@ -33,7 +35,7 @@ func readPET(v *vars) Launch {
 		v.fail("PET_NNODES=%s is a range, from which only torchrun can choose: start this process with torchrun, or set PET_NNODES to one number, or GOCCL_LAUNCHER=none to run alone", clip(n))
 	}
 	v.onePerPod("PET_NODE_RANK")
-	return pod(v.number("PET_NODE_RANK", "PET_NNODES"), v.number("PET_NNODES", "PET_NODE_RANK"), v.getenv("GOCCL_JOB"))
+	return pod(v.number("PET_NODE_RANK", "PET_NNODES"), v.number("PET_NNODES", "PET_NODE_RANK"), environ.JobName.Text(v.getenv))
 }
 
 // onePerPod refuses pods in which torchrun would start several processes: no variable says which of them this one is.
@@ -47,13 +49,13 @@ func (v *vars) onePerPod(rank string) {
 // readKubernetes reads what pods of an Indexed Job have, those of a JobSet among them. Nothing says how many there are,
 // so whoever wrote the job has to.
 func readKubernetes(v *vars) Launch {
-	rank, size := v.maybe("JOB_COMPLETION_INDEX"), v.maybe("GOCCL_SIZE")
-	if !v.has("GOCCL_SIZE") {
+	rank, size := v.maybe("JOB_COMPLETION_INDEX"), v.maybe(environ.Size.Name)
+	if !v.has(environ.Size.Name) {
 		if size = v.maybe("WORLD_SIZE"); !v.has("WORLD_SIZE") {
 			v.fail("JOB_COMPLETION_INDEX=%d: this is a pod of an Indexed Job, but the number of pods is unknown; set GOCCL_SIZE in the pods to the Job's completions, or GOCCL_LAUNCHER=none to run alone", rank)
 		}
 	}
-	job := v.getenv("GOCCL_JOB")
+	job := environ.JobName.Text(v.getenv)
 	if base, domain, ok := v.podName(rank); ok && job == "" {
 		job = base + domain
 	}
@@ -100,7 +102,11 @@ func (m *meeting) amongPods(v *vars) bool {
 
 // atMaster is the meeting at the address that a launcher for training gives. In a pod it says localhost on the master,
 // which the others reach from elsewhere.
-func (m *meeting) atMaster(v *vars, l Launch, host, port string) error {
+func (m *meeting) atMaster(v *vars, l Launch, at master) error {
+	host, port, err := at.read()
+	if err != nil {
+		return err
+	}
 	inPod := v.has("KUBERNETES_SERVICE_HOST") || v.has("PET_NNODES")
 	if m.rank == 0 && inPod && (host == "localhost" || host == "127.0.0.1") && (l.Locals < 0 || l.Locals < l.Size) {
 		host = ""
@@ -112,13 +118,14 @@ func (m *meeting) atMaster(v *vars, l Launch, host, port string) error {
 }
 
 // petMaster is where the PET_ variables say that the ranks meet.
-func petMaster(v *vars) (host, port string, ok bool) {
+func petMaster(v *vars) (at master, ok bool) {
 	if v.has("PET_MASTER_ADDR", "PET_MASTER_PORT") {
-		return v.getenv("PET_MASTER_ADDR"), v.getenv("PET_MASTER_PORT"), true
+		return masterOf(v, "PET_MASTER_ADDR", "PET_MASTER_PORT"), true
 	}
 	if v.has("MASTER_ADDR", "MASTER_PORT") {
-		return v.getenv("MASTER_ADDR"), v.getenv("MASTER_PORT"), true
+		return masterOf(v, "MASTER_ADDR", "MASTER_PORT"), true
 	}
-	host, port, err := net.SplitHostPort(v.getenv("PET_RDZV_ENDPOINT"))
-	return host, port, err == nil
+	const both = "PET_RDZV_ENDPOINT"
+	host, port, err := net.SplitHostPort(v.getenv(both))
+	return master{both, both, host, port}, err == nil
 }

@@ -1,12 +1,14 @@
 package boot
 
+import "github.com/goccl/goccl/internal/environ"
+
 // readGoccl reads what Spawn and users set.
 func readGoccl(v *vars) Launch {
 	return Launch{
-		Rank: v.number("GOCCL_RANK", "GOCCL_SIZE"), Size: v.number("GOCCL_SIZE", "GOCCL_RANK"),
-		Local: v.maybe("GOCCL_LOCAL_RANK"), Locals: v.maybe("GOCCL_LOCAL_SIZE"),
+		Rank: v.number(environ.Rank.Name, environ.Size.Name), Size: v.number(environ.Size.Name, environ.Rank.Name),
+		Local: v.maybe(environ.LocalRank.Name), Locals: v.maybe(environ.LocalSize.Name),
 		Node: -1, Nodes: -1,
-		Job: v.getenv("GOCCL_JOB"),
+		Job: environ.JobName.Text(v.getenv),
 	}.oneHost()
 }
 
@@ -26,7 +28,7 @@ func ranksOf(v *vars) Launch {
 		Rank: v.number("RANK", "WORLD_SIZE"), Size: v.number("WORLD_SIZE", "RANK"),
 		Local: v.maybe("LOCAL_RANK"), Locals: v.maybe("LOCAL_WORLD_SIZE"),
 		Node: -1, Nodes: -1,
-		Job: v.getenv("GOCCL_JOB"),
+		Job: environ.JobName.Text(v.getenv),
 	}.oneHost()
 }
 

@@ -12,32 +12,41 @@ type output struct {
 	open *lines // whose long line is only half written
 }
 
-// lines passes on what one rank writes, in whole lines.
+// lines passes on what one rank writes, in whole lines. A line in which a carriage return has moved the
+// cursor back, such as a progress bar, is passed on as it grows.
 type lines struct {
 	out    *output
 	to     io.Writer
 	prefix string
-	rest   []byte // of a line that has not ended
+	log    *rankLog // has all of it too, or nil
+	rest   []byte   // of a line that has not ended
+	live   bool     // that line is passed on as it grows
+	back   bool     // what was passed on ended in a carriage return
 }
 
 // maxLine is the longest line kept whole. A longer one is passed on in pieces.
 const maxLine = 1 << 20
 
 func (l *lines) Write(p []byte) (int, error) {
-	whole := bytes.LastIndexByte(p, '\n') + 1
+	if l.log != nil {
+		l.log.write(p)
+	}
+	whole, ready := bytes.LastIndexByte(p, '\n')+1, 0
 	if whole > 0 {
-		if err := l.pass(append(l.rest, p[:whole]...)); err != nil {
-			return 0, err
-		}
-		l.rest = l.rest[:0]
+		ready = len(l.rest) + whole
 	}
-	l.rest = append(l.rest, p[whole:]...)
-	if len(l.rest) > maxLine {
-		if err := l.pass(l.rest); err != nil {
-			return 0, err
-		}
-		l.rest = l.rest[:0]
+	l.live = l.live && whole == 0 || bytes.IndexByte(p[whole:], '\r') >= 0
+	l.rest = append(l.rest, p...)
+	if l.live || len(l.rest)-ready > maxLine {
+		ready = len(l.rest)
 	}
+	if ready == 0 {
+		return len(p), nil
+	}
+	if err := l.pass(l.rest[:ready]); err != nil {
+		return 0, err
+	}
+	l.rest = append(l.rest[:0], l.rest[ready:]...)
 	return len(p), nil
 }
 
@@ -55,7 +64,8 @@ func (l *lines) isOpen() bool {
 	return l.out.open == l
 }
 
-// pass writes lines, the last of which need not have ended.
+// pass writes lines, the last of which need not have ended. The prefix stands where the cursor begins a
+// line, and where a carriage return has put it back there.
 func (l *lines) pass(text []byte) error {
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
@@ -65,10 +75,16 @@ func (l *lines) pass(text []byte) error {
 		b.WriteByte('\n') // another rank's line is half written
 	}
 	for line := range bytes.Lines(text) {
-		if fresh {
-			b.WriteString(l.prefix)
+		for part := range bytes.SplitAfterSeq(line, []byte{'\r'}) {
+			if len(part) == 0 {
+				continue
+			}
+			if fresh || l.back && part[0] != '\n' {
+				b.WriteString(l.prefix)
+			}
+			b.Write(part)
+			fresh, l.back = false, part[len(part)-1] == '\r'
 		}
-		b.Write(line)
 		fresh = true
 	}
 	l.out.open = nil

@@ -24,6 +24,11 @@ func TestLines(t *testing.T) {
 		{"a long line broken into", []string{"0:" + long, "1:z\n", "0:y\n"}, "[0] " + long + "\n[1] z\n[0] y\n"},
 		{"a long line without end", []string{"0:" + long}, "[0] " + long + "\n"},
 		{"nothing", []string{"0:"}, ""},
+		{"progress", []string{"0:10 %\r", "0:20 %\r", "0:done\n", "1:b\n"}, "[0] 10 %\r[0] 20 %\r[0] done\n[1] b\n"},
+		{"progress from the left", []string{"0:\r10 %", "0:\r20 %", "0: and", "0:\n", "0:x", "0:y\n"}, "[0] \r[0] 10 %\r[0] 20 % and\n[0] xy\n"},
+		{"progress broken into", []string{"0:10 %\r", "1:b\n", "0:20 %\r"}, "[0] 10 %\r\n[1] b\n[0] 20 %\r\n"},
+		{"two progress", []string{"0:1\r", "1:2\r", "0:3\n"}, "[0] 1\r\n[1] 2\r\n[0] 3\n"},
+		{"lines that end in CRLF", []string{"0:a\r\nb\r", "0:\nc\n"}, "[0] a\r\n[0] b\r\n[0] c\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -38,6 +43,19 @@ func TestLines(t *testing.T) {
 			ranks[1].flush()
 			require.Equal(t, tc.want, b.String())
 		})
+	}
+}
+
+// What a carriage return has begun is shown at once, not with the next newline.
+func TestLinesAreShownAsTheyCome(t *testing.T) {
+	var b bytes.Buffer
+	l := &lines{out: &output{}, to: &b}
+	for _, w := range []struct{ text, want string }{
+		{"10 %", ""}, {"\r", "10 %\r"}, {"20 %", "10 %\r20 %"}, {" of 3", "10 %\r20 % of 3"}, {"\n", "10 %\r20 % of 3\n"}, {"next", "10 %\r20 % of 3\n"},
+	} {
+		_, err := l.Write([]byte(w.text))
+		require.NoError(t, err)
+		require.Equal(t, w.want, b.String())
 	}
 }
 

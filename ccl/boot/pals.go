@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // apinfo is what PALS writes about an application to the file PALS_APINFO.
@@ -114,7 +116,7 @@ func readPALS(v *vars) Launch {
 	case len(hosts) > l.Node && l.Node*l.Locals+l.Local == l.Rank:
 		l.Nodes = len(hosts)
 	}
-	switch own := v.maybe("GOCCL_SIZE"); {
+	switch own := v.maybe(environ.Size.Name); {
 	case own > 0:
 		l.Size = own
 	case v.getenv("PMI_RANK") == v.getenv("PALS_RANKID") && v.has("PMI_SIZE"):

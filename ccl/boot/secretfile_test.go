@@ -80,7 +80,7 @@ func TestR8OrderOfSecrets(t *testing.T) {
 	slurm := map[string]string{"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7",
 		"SLURM_NODEID": "1", "SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_STEP_NODELIST": "localhost,n2", "HOME": shared}
 	file := filepath.Join(t.TempDir(), "own")
-	require.NoError(t, os.WriteFile(file, []byte("from a file"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("from a file of mine"), 0o600))
 	for _, tc := range []struct {
 		name   string
 		set    []string
@@ -89,8 +89,8 @@ func TestR8OrderOfSecrets(t *testing.T) {
 		made   bool
 		err    string
 	}{
-		{"a file goes first", []string{"GOCCL_SECRET_FILE=" + file, "GOCCL_SECRET=from a variable"}, true, "from a file", false, ""},
-		{"then the variable", []string{"GOCCL_SECRET=from a variable"}, true, "from a variable", false, ""},
+		{"a file goes first", []string{"GOCCL_SECRET_FILE=" + file, "GOCCL_SECRET=from a variable of mine"}, true, "from a file of mine", false, ""},
+		{"then the variable", []string{"GOCCL_SECRET=from a variable of mine"}, true, "from a variable of mine", false, ""},
 		{"then Cray's", []string{"PMI_SHARED_SECRET=123", "PMI_CONTROL_PORT=1"}, true, "", false, ""},
 		{"then a shared directory", nil, true, "", true, ""},
 		{"then a shared store", []string{"GOCCL_STORE=" + shared}, false, "", true, ""},

@@ -2,7 +2,6 @@ package boot
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net"
@@ -10,10 +9,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Command says what [Spawn] runs.
@@ -30,26 +31,35 @@ type Command struct {
 	Dir string
 	// Hosts makes the ranks act as on so many hosts, in blocks. 0 leaves them as they are.
 	Hosts int
-	// Stdin is the input of rank 0. The other ranks have none.
+	// Stdin is the input of rank 0. The other ranks have none. Rank 0 gets a file itself, so that what
+	// it does not read stays there; of a terminal, and of anything else, it gets a copy.
 	Stdin io.Reader
-	// Stdout and Stderr receive the ranks' output, line by line. nil drops it.
+	// Stdout and Stderr receive the ranks' output, line by line, a line in which the cursor goes back
+	// as it grows. nil drops it.
 	Stdout, Stderr io.Writer
 	// Prefix puts "[3] " before each line of rank 3.
 	Prefix bool
+	// Logs is a directory in which each rank's output is also written, as it is, to a file of its own,
+	// such as rank-3.log. "" writes none.
+	Logs string
 	// KeepGoing lets the other ranks go on when one fails.
 	KeepGoing bool
 	// Grace is the time between SIGTERM and SIGKILL. 0 means one second.
 	Grace time.Duration
 }
 
-// ExitError says which rank failed first, and how.
+// ExitError says which rank failed, and how.
 type ExitError struct {
-	// Rank is the rank that failed first.
+	// Rank is the rank at fault, as far as it is known; else the one that failed first.
 	Rank int
 	// Code is its exit code, or -1 if a signal ended it.
 	Code int
 	// Signal is the signal that ended it, or nil.
 	Signal os.Signal
+	// Well is how many ranks ended with exit code 0. With KeepGoing these have survived the failure.
+	Well int
+	// Stopped is how many ranks Spawn has ended because of the failure.
+	Stopped int
 }
 
 // Error returns a line such as: rank 2 exited with code 1
@@ -66,12 +76,12 @@ const maxSpawn = 16384
 // Spawn runs a command as N ranks on this host and waits until all have ended. Each rank finds the
 // others with [Env]. Interrupts and similar signals are passed on to the ranks, which then have
 // Grace to end. If a rank fails, the others are ended, unless KeepGoing is set. The error is an
-// *ExitError for the rank that failed first; the others may have failed only as a consequence.
-// Whatever ends this process ends the ranks (on Linux; processes that they started, only where
-// Spawn can still signal them).
+// *ExitError for the rank at fault; the others may have failed only as a consequence. Whatever ends
+// this process ends the ranks and what they have started, on Unix systems with a shell.
 //
-// The job's secret passes through the environment, which only the user's own processes can read.
-// Spawn opens rank 0's socket itself, so that no other process can take the port in between.
+// A secret that Env has stays the job's; one that could be guessed is an error. Otherwise Spawn makes
+// one, which passes through the environment, where only the user's own processes can read it. Spawn
+// opens rank 0's socket itself, so that no other process can take the port in between.
 func Spawn(ctx context.Context, c Command) error {
 	if err := noContext(ctx); err != nil {
 		return err
@@ -90,15 +100,28 @@ func Spawn(ctx context.Context, c Command) error {
 	if c.Grace <= 0 {
 		c.Grace = time.Second
 	}
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	if c.Env, err = auth.Provide(without(c.Env, ownVars)); err != nil {
+		return fault(Argument, "the job's secret is refused: %v", err)
+	}
 	root, err := listenHere("127.0.0.1:0", "[::1]:0")
 	if err != nil {
 		return fault(System, "no free port: %v", err)
 	}
 	defer root.Close()
+	if err := reachHere(root); err != nil {
+		return err
+	}
 	s := &spawn{
-		Command: c, root: root, secret: hex.EncodeToString(auth.NewSecret()),
+		Command: c, root: root, logs: make([]*rankLog, c.N),
 		exits: make(chan exit), ended: make([]bool, c.N), sent: map[os.Signal]bool{},
 	}
+	if err := s.openLogs(); err != nil {
+		return err
+	}
+	defer s.closeLogs()
 	result := make(chan error)
 	go func() {
 		// Linux ends a child with the thread that started it, where told to end it with
@@ -110,32 +133,19 @@ func Spawn(ctx context.Context, c Command) error {
 	return <-result
 }
 
-// listenHere listens at the first of addrs, this host's own, that it has: there may be no IPv4.
-func listenHere(addrs ...string) (net.Listener, error) {
-	var first error
-	for _, a := range addrs {
-		l, err := net.Listen("tcp", a)
-		if err == nil {
-			return l, nil
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return nil, first
-}
-
 // spawn is one run of Spawn.
 type spawn struct {
 	Command
-	root   net.Listener
-	secret string
-	ranks  []*exec.Cmd
-	alive  int
-	out    output
-	exits  chan exit
+	root  net.Listener
+	ranks []*exec.Cmd
+	alive int
+	out   output
+	logs  []*rankLog // by rank; nil without Command.Logs
+	guard *guard
+	exits chan exit
 
 	ended  []bool             // by rank
+	well   int                // so many ended with exit code 0
 	cause  *ExitError         // the first failure
 	ending bool               // the ranks have been told to end
 	sent   map[os.Signal]bool // what they have been sent
@@ -153,6 +163,8 @@ func (s *spawn) run(ctx context.Context) error {
 	}
 	defer signal.Stop(signals)
 
+	s.guard = newGuard()
+	defer s.guard.dismiss()
 	err := s.start()
 	var kill <-chan time.Time
 	end := func(sig os.Signal) {
@@ -170,6 +182,7 @@ func (s *spawn) run(ctx context.Context) error {
 		select {
 		case e := <-s.exits:
 			if s.note(e) && !s.KeepGoing && !s.ending {
+				s.cause.Stopped = s.alive
 				end(terminate)
 			}
 		case sig := <-signals:
@@ -192,9 +205,10 @@ func (s *spawn) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	case s.cause != nil:
+		s.cause.Well = s.well
 		return s.cause
 	}
-	return nil
+	return s.logFailed()
 }
 
 // start starts all ranks.
@@ -208,16 +222,12 @@ func (s *spawn) start() error {
 	}
 	addr := s.root.Addr().String()
 	env := s.Env
-	if env == nil {
-		env = os.Environ()
-	}
-	env = without(env, ownVars)
 	for r := range s.N {
 		cmd := exec.Command(s.Path, s.Args...)
 		cmd.Dir, cmd.SysProcAttr, cmd.WaitDelay = s.Dir, attributes(), s.Grace
 		cmd.Env = append(env[:len(env):len(env)],
-			fmt.Sprintf("GOCCL_RANK=%d", r), fmt.Sprintf("GOCCL_SIZE=%d", s.N),
-			"GOCCL_ROOT="+addr, "GOCCL_SECRET="+s.secret)
+			environ.Rank.Set(strconv.Itoa(r)), environ.Size.Set(strconv.Itoa(s.N)),
+			environ.Root.Set(addr))
 		cmd.Env = append(cmd.Env, s.place(r)...)
 		cmd.Stdout, cmd.Stderr = s.writer(s.Stdout, r), s.writer(s.Stderr, r)
 		if r == 0 && file != nil {
@@ -241,6 +251,7 @@ func (s *spawn) start() error {
 		}
 		s.ranks = append(s.ranks, cmd)
 		s.alive++
+		s.guard.add(cmd.Process.Pid)
 		go func() {
 			cmd.Wait() // what it returns is in ProcessState, too
 			for _, w := range []io.Writer{cmd.Stdout, cmd.Stderr} {
@@ -258,21 +269,21 @@ func (s *spawn) start() error {
 // place says where rank r is to believe it is.
 func (s *spawn) place(r int) []string {
 	if s.Hosts == 0 {
-		return []string{fmt.Sprintf("GOCCL_LOCAL_RANK=%d", r), fmt.Sprintf("GOCCL_LOCAL_SIZE=%d", s.N)}
+		return []string{environ.LocalRank.Set(strconv.Itoa(r)), environ.LocalSize.Set(strconv.Itoa(s.N))}
 	}
 	// Host h has the ranks from first(h) to before first(h+1).
 	first := func(h int) int { return (h*s.N + s.Hosts - 1) / s.Hosts }
 	h := r * s.Hosts / s.N
 	return []string{
 		fmt.Sprintf("GOCCL_HOSTID=host-%d", h),
-		fmt.Sprintf("GOCCL_LOCAL_RANK=%d", r-first(h)),
-		fmt.Sprintf("GOCCL_LOCAL_SIZE=%d", first(h+1)-first(h)),
+		environ.LocalRank.Set(strconv.Itoa(r - first(h))),
+		environ.LocalSize.Set(strconv.Itoa(first(h+1) - first(h))),
 	}
 }
 
 // ownVars are the variables that Spawn sets, or that would contradict them.
-var ownVars = []string{"GOCCL_RANK", "GOCCL_SIZE", "GOCCL_LOCAL_RANK", "GOCCL_LOCAL_SIZE", "GOCCL_ROOT", "GOCCL_ROOT_FD",
-	"GOCCL_STORE", "GOCCL_JOB", "GOCCL_SECRET", "GOCCL_SECRET_FILE", "GOCCL_HOSTID", "GOCCL_LAUNCHER"}
+var ownVars = []string{environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Root.Name, environ.RootFD.Name,
+	environ.Store.Name, environ.JobName.Name, environ.HostID.Name, environ.Launcher.Name}
 
 func without(env, names []string) []string {
 	var kept []string
@@ -288,29 +299,21 @@ next:
 	return kept
 }
 
-// input connects r to the command's input. What has started to read of r when the
-// command ends is lost.
-func input(cmd *exec.Cmd, r io.Reader) (feed func(), err error) {
-	w, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	return func() {
-		go func() { // not waited for: a terminal may say nothing ever more
-			io.Copy(w, r)
-			w.Close()
-		}()
-	}, nil
-}
-
 // note takes down one rank's end; true if it failed.
 func (s *spawn) note(e exit) bool {
 	s.alive--
 	cmd := s.ranks[e.rank]
 	s.ended[e.rank] = true
 	signalGroup(cmd, os.Kill) // what it has left behind
+	if s.KeepGoing {
+		s.guard.gone(cmd.Process.Pid) // its number may be another's before this job is over
+	}
 	state := cmd.ProcessState
-	if state == nil || state.Success() {
+	if state == nil {
+		return false
+	}
+	if state.Success() {
+		s.well++
 		return false
 	}
 	x := &ExitError{Rank: e.rank, Code: state.ExitCode(), Signal: signalOf(state)}
@@ -318,6 +321,9 @@ func (s *spawn) note(e exit) bool {
 	// the others may have failed for its sake before: it is the cause, unless the
 	// signal was ours.
 	if s.cause == nil || s.cause.Signal == nil && x.Signal != nil && !s.sent[x.Signal] {
+		if s.cause != nil {
+			x.Stopped = s.cause.Stopped
+		}
 		s.cause = x
 	}
 	return true
@@ -335,10 +341,13 @@ func (s *spawn) signal(sig os.Signal) {
 
 // writer is where a rank's output goes.
 func (s *spawn) writer(to io.Writer, rank int) io.Writer {
-	if to == nil {
+	if to == nil && s.logs[rank] == nil {
 		return nil
 	}
-	l := &lines{out: &s.out, to: to}
+	if to == nil {
+		to = io.Discard
+	}
+	l := &lines{out: &s.out, to: to, log: s.logs[rank]}
 	if s.Prefix {
 		l.prefix = fmt.Sprintf("[%d] ", rank)
 	}

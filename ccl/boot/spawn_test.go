@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +41,24 @@ var roles = map[string]func(rank string) int{
 	},
 	"allfail": func(rank string) int {
 		return 3
+	},
+	"rank1ends": func(rank string) int {
+		if rank == "1" {
+			return 7
+		}
+		return 0
+	},
+	"count": func(string) int {
+		n, err := io.Copy(io.Discard, os.Stdin)
+		fmt.Println(n)
+		if err != nil {
+			return 1
+		}
+		return 0
+	},
+	"deaf": func(string) int {
+		fmt.Println(0)
+		return 0
 	},
 	"echo": func(rank string) int {
 		in := make([]byte, 100)
@@ -123,7 +143,7 @@ func TestSpawnFails(t *testing.T) {
 	noLeaks(t)
 	c, _ := troupe(t, 4, "rank1fails")
 	err := Spawn(within(t, long), c)
-	require.Equal(t, &ExitError{Rank: 1, Code: 7}, err)
+	require.Equal(t, &ExitError{Rank: 1, Code: 7, Stopped: 3}, err)
 	require.EqualError(t, err, "rank 1 exited with code 7")
 }
 
@@ -133,6 +153,72 @@ func TestSpawnKeepGoing(t *testing.T) {
 	var e *ExitError
 	require.ErrorAs(t, Spawn(within(t, long), c), &e)
 	require.Equal(t, 3, e.Code)
+	require.Zero(t, e.Well)
+	require.Zero(t, e.Stopped)
+
+	c, _ = troupe(t, 4, "rank1ends")
+	c.KeepGoing = true
+	require.Equal(t, &ExitError{Rank: 1, Code: 7, Well: 3}, Spawn(within(t, long), c), "the others have survived")
+}
+
+// Rank 0 gets a file itself: all of it, and what it does not read stays for others. The other ranks have no input.
+func TestSpawnStdinFile(t *testing.T) {
+	noLeaks(t)
+	const size = 3 << 20
+	path := filepath.Join(t.TempDir(), "input")
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("0123456789abcdef"), size/16), 0o600))
+	for role, left := range map[string]int{"count": 0, "deaf": size} {
+		f, err := os.Open(path)
+		require.NoError(t, err)
+		c, out := troupe(t, 3, role)
+		c.Prefix, c.Stdin = true, f
+		require.NoError(t, Spawn(within(t, long), c))
+		require.Equal(t, []string{fmt.Sprintf("[0] %d\n", size-left), "[1] 0\n", "[2] 0\n"}, sortedLines(out))
+		rest, err := io.ReadAll(f)
+		require.NoError(t, err)
+		require.Len(t, rest, left)
+		require.NoError(t, f.Close())
+	}
+}
+
+// Each rank's output is in a file of its own, as it is, also where it is shown to nobody.
+func TestSpawnLogs(t *testing.T) {
+	noLeaks(t)
+	for _, shown := range []bool{true, false} {
+		c, out := troupe(t, 2, "echo")
+		c.Logs, c.Prefix = filepath.Join(t.TempDir(), "a", "b"), true
+		if !shown {
+			c.Stdout, c.Stderr = nil, nil
+		}
+		require.NoError(t, Spawn(within(t, long), c))
+		for r := range 2 {
+			text, err := os.ReadFile(filepath.Join(c.Logs, fmt.Sprintf("rank-%d.log", r)))
+			require.NoError(t, err)
+			require.ElementsMatch(t, strings.Split(fmt.Sprintf("\"\"err of %d\n", r), ""), strings.Split(string(text), ""), "two streams, in any order")
+		}
+		require.Equal(t, shown, out.Len() > 0)
+	}
+	c, _ := troupe(t, 1, "echo")
+	c.Logs = filepath.Join(os.Args[0], "in a file")
+	require.ErrorContains(t, Spawn(within(t, long), c), "the directory for the ranks' logs cannot be made")
+}
+
+// A log on a full disk does not end its rank, and is told of.
+func TestSpawnLogIsFull(t *testing.T) {
+	f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("hardware: no /dev/full")
+	}
+	defer f.Close()
+	s := &spawn{logs: []*rankLog{nil, {f: f}}}
+	l := &lines{out: &s.out, to: io.Discard, log: s.logs[1]}
+	require.NoError(t, s.logFailed())
+	for range 2 {
+		n, err := l.Write([]byte("a line\n"))
+		require.NoError(t, err)
+		require.Equal(t, 7, n)
+	}
+	require.ErrorContains(t, s.logFailed(), "the log of rank 1 is not complete: ")
 }
 
 func TestSpawnStdin(t *testing.T) {
@@ -148,9 +234,31 @@ func TestSpawnStdin(t *testing.T) {
 }
 
 func TestSpawnEnvironment(t *testing.T) {
-	c, out := troupe(t, 1, "secret", "GOCCL_LAUNCHER=slurm", "GOCCL_STORE=/x", "GOCCL_SECRET_FILE=/x", "KEPT=kept")
+	c, out := troupe(t, 1, "secret", "GOCCL_LAUNCHER=slurm", "GOCCL_STORE=/x", "GOCCL_SECRET=", "KEPT=kept")
 	require.NoError(t, Spawn(within(t, long), c))
 	require.Equal(t, "64 false   kept\n", out.String())
+}
+
+// A secret that the environment has is the job's; one that cannot be is an error, before any rank is started.
+func TestSpawnKeepsTheSecret(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte(sesame), 0o600))
+	for _, set := range []string{"GOCCL_SECRET=" + sesame, "GOCCL_SECRET_FILE=" + file} {
+		c, out := troupe(t, 2, "join", set)
+		require.NoError(t, Spawn(within(t, long), c))
+		require.Equal(t, fmt.Sprintf("0 of 2 at 127.0.0.1, secret of %d: /0/2 /1/2\n", len(sesame)), sortedLines(out)[0])
+	}
+	for set, text := range map[string]string{
+		"GOCCL_SECRET=a":                 "the job's secret is refused: GOCCL_SECRET: it holds 1 bytes",
+		"GOCCL_SECRET=REPLACE-ME":        "still holds the placeholder",
+		"GOCCL_SECRET_FILE=/nonexistent": "the job's secret is refused: GOCCL_SECRET_FILE: stat /nonexistent: no such file",
+	} {
+		c, out := troupe(t, 2, "join", set)
+		err := Spawn(within(t, long), c)
+		require.ErrorContains(t, err, text)
+		require.ErrorIs(t, err, Argument)
+		require.Zero(t, out.Len())
+	}
 }
 
 func TestSpawnCanceled(t *testing.T) {
@@ -189,15 +297,4 @@ func TestSpawnArguments(t *testing.T) {
 		require.EqualError(t, err, tc.text)
 		require.ErrorIs(t, err, Argument)
 	}
-}
-
-// A host without IPv4 has another loopback address.
-func TestListenHere(t *testing.T) {
-	const notOurs = "192.0.2.1:0" // TEST-NET-1, RFC 5737
-	l, err := listenHere(notOurs, "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	require.True(t, addrOf(l.Addr()).IsLoopback())
-	_, err = listenHere(notOurs, "localhost:nonsense")
-	require.ErrorContains(t, err, "192.0.2.1")
 }

@@ -52,6 +52,25 @@ func init() {
 		fmt.Printf("pid %d\n", os.Getpid())
 		return rest()
 	}
+	roles["sleeper"] = func(string) int { // as a wrapped program: Linux would end its shell alone
+		c := exec.Command("sh", "-c", "sleep 1000; true")
+		c.Stdout = os.Stdout
+		c.SysProcAttr = &syscall.SysProcAttr{}
+		if err := c.Start(); err != nil {
+			return 1
+		}
+		for {
+			out, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", c.Process.Pid))
+			if err != nil {
+				return 1
+			}
+			if pid := strings.TrimSpace(string(out)); pid != "" {
+				fmt.Println("pid", pid)
+				return rest()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
 	roles["grandchild"] = func(rank string) int {
 		c := exec.Command("sleep", "1000") // which would hold the output, too
 		c.Stdout = os.Stdout
@@ -67,14 +86,14 @@ func TestSpawnKilledRank(t *testing.T) {
 	noLeaks(t)
 	c, _ := troupe(t, 4, "rank2killed")
 	err := Spawn(within(t, long), c)
-	require.Equal(t, &ExitError{Rank: 2, Code: -1, Signal: syscall.SIGKILL}, err)
+	require.Equal(t, &ExitError{Rank: 2, Code: -1, Signal: syscall.SIGKILL, Stopped: 3}, err)
 	require.EqualError(t, err, "rank 2 was ended by a signal: killed")
 }
 
 func TestSpawnStubborn(t *testing.T) {
 	c, _ := troupe(t, 3, "stubborn")
 	c.Grace = 100 * time.Millisecond
-	require.Equal(t, &ExitError{Rank: 0, Code: 5}, Spawn(within(t, long), c))
+	require.Equal(t, &ExitError{Rank: 0, Code: 5, Stopped: 2}, Spawn(within(t, long), c))
 }
 
 // until collects what is written to it and closes ready once it has seen count of what.

@@ -84,6 +84,12 @@ func (m *meeting) at(root string) *Error {
 		} else if err != nil {
 			return nil, nil, fault(System, "rank 0 cannot listen at %s: %v", root, err)
 		}
+		if here(addrs[0]) {
+			if err := reachHere(l); err != nil {
+				l.Close()
+				return nil, nil, err
+			}
+		}
 		return l, m.secret, nil
 	}
 	return nil

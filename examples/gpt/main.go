@@ -85,7 +85,7 @@ func (c *config) adopt(l boot.Launch) error {
 }
 
 // doneEnv names the file that the ranks of a job with -recover make when they have come to the end.
-const doneEnv = "GOCCL_GPT_DONE"
+const doneEnv = "GPT_RECOVER_DONE"
 
 // spawn runs this program as the ranks of -np, and returns its exit code.
 func spawn(c *config) int {

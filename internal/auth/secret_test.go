@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 func env(vars map[string]string) func(string) string {
@@ -31,22 +33,27 @@ func TestFromEnv(t *testing.T) {
 		posix  bool // the case depends on permission bits
 	}{
 		{name: "none"},
-		{name: "blank", vars: map[string]string{SecretVar: " \n"}},
-		{name: "text", vars: map[string]string{SecretVar: "open sesame\n"}, want: "open sesame"},
-		{name: "hex", vars: map[string]string{SecretVar: "00ffAB"}, want: "\x00\xff\xab"},
-		{name: "odd hex is text", vars: map[string]string{SecretVar: "00f"}, want: "00f"},
-		{name: "file", vars: map[string]string{SecretFileVar: file("text", "open\n", 0o600)}, want: "open"},
-		{name: "read-only file", vars: map[string]string{SecretFileVar: file("ro", "0102", 0o400)}, want: "\x01\x02"},
-		{name: "file before value", vars: map[string]string{SecretFileVar: file("both", "file", 0o600), SecretVar: "value"}, want: "file"},
-		{name: "group may read", vars: map[string]string{SecretFileVar: file("group", "x", 0o640)}, posix: true,
+		{name: "blank", vars: map[string]string{environ.SecretText.Name: " \n"}},
+		{name: "text", vars: map[string]string{environ.SecretText.Name: "open sesame, said he\n"}, want: "open sesame, said he"},
+		{name: "hex", vars: map[string]string{environ.SecretText.Name: strings.Repeat("00ffABcd", 4)}, want: strings.Repeat("\x00\xff\xab\xcd", 4)},
+		{name: "odd hex is text", vars: map[string]string{environ.SecretText.Name: strings.Repeat("00f", 7)}, want: strings.Repeat("00f", 7)},
+		{name: "file", vars: map[string]string{environ.SecretFile.Name: file("text", "open sesame, open\n", 0o600)}, want: "open sesame, open"},
+		{name: "read-only file", vars: map[string]string{environ.SecretFile.Name: file("ro", strings.Repeat("0102", 8), 0o400)}, want: strings.Repeat("\x01\x02", 8)},
+		{name: "file before value", vars: map[string]string{environ.SecretFile.Name: file("both", "what the file holds", 0o600), environ.SecretText.Name: "a"}, want: "what the file holds"},
+		{name: "15 bytes", vars: map[string]string{environ.SecretText.Name: strings.Repeat("x", 15)}, errors: []string{"GOCCL_SECRET: it holds 15 bytes, and fewer than 16 can be guessed", "openssl rand"}},
+		{name: "15 bytes of hex", vars: map[string]string{environ.SecretText.Name: strings.Repeat("0f", 15)}, errors: []string{"holds 15 bytes"}},
+		{name: "short file", vars: map[string]string{environ.SecretFile.Name: file("short", "a", 0o600)}, errors: []string{"GOCCL_SECRET_FILE: " + filepath.Join(dir, "short") + " holds 1 bytes"}},
+		{name: "placeholder", vars: map[string]string{environ.SecretText.Name: "REPLACE-ME"}, errors: []string{"GOCCL_SECRET: it still holds the placeholder REPLACE-ME"}},
+		{name: "long placeholder", vars: map[string]string{environ.SecretFile.Name: file("placeholder", "replace-me-with-a-secret", 0o600)}, errors: []string{"still holds the placeholder"}},
+		{name: "group may read", vars: map[string]string{environ.SecretFile.Name: file("group", "x", 0o640)}, posix: true,
 			errors: []string{"GOCCL_SECRET_FILE", "has mode 0640", "chmod 600 " + filepath.Join(dir, "group")}},
-		{name: "others may read", vars: map[string]string{SecretFileVar: file("other", "x", 0o604)}, posix: true,
+		{name: "others may read", vars: map[string]string{environ.SecretFile.Name: file("other", "x", 0o604)}, posix: true,
 			errors: []string{"chmod 600"}},
-		{name: "missing", vars: map[string]string{SecretFileVar: filepath.Join(dir, "missing")},
+		{name: "missing", vars: map[string]string{environ.SecretFile.Name: filepath.Join(dir, "missing")},
 			errors: []string{"GOCCL_SECRET_FILE", filepath.Join(dir, "missing")}},
-		{name: "empty", vars: map[string]string{SecretFileVar: file("empty", " \n", 0o600)}, errors: []string{"is empty"}},
-		{name: "too long", vars: map[string]string{SecretFileVar: file("long", strings.Repeat("x", 4097), 0o600)}, errors: []string{"at most 4096 bytes"}},
-		{name: "directory", vars: map[string]string{SecretFileVar: dir}, errors: []string{"is not a regular file"}},
+		{name: "empty", vars: map[string]string{environ.SecretFile.Name: file("empty", " \n", 0o600)}, errors: []string{"is empty"}},
+		{name: "too long", vars: map[string]string{environ.SecretFile.Name: file("long", strings.Repeat("x", 4097), 0o600)}, errors: []string{"at most 4096 bytes"}},
+		{name: "directory", vars: map[string]string{environ.SecretFile.Name: dir}, errors: []string{"is not a regular file"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.posix && runtime.GOOS == "windows" {
@@ -73,7 +80,7 @@ func TestNewSecret(t *testing.T) {
 	require.Len(t, a, 32)
 	require.NotEqual(t, a, b)
 	// As Spawn hands it on.
-	got, err := FromEnv(env(map[string]string{SecretVar: hex.EncodeToString(a)}))
+	got, err := FromEnv(env(map[string]string{environ.SecretText.Name: hex.EncodeToString(a)}))
 	require.NoError(t, err)
 	require.Equal(t, a, got)
 }

@@ -27,15 +27,15 @@ static const char *fill_from_driver(gdev *t, uintptr_t library) { return gcu_fil
 import "C"
 
 import (
-	"os"
 	"unsafe"
 
 	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // fakeSymbol is what the library for tests exports. It is used only on demand, so that no stray path can
 // pass its figures off as a GPU's.
-const fakeSymbol, allowFake = "goccl_fake", "GOCCL_ALLOW_FAKE"
+const fakeSymbol = "goccl_fake"
 
 // open opens r's library and looks up its functions.
 func open(r *Runtime) (driver, error) {
@@ -47,8 +47,8 @@ func open(r *Runtime) (driver, error) {
 		return nil, r.unavailable("%w", err)
 	}
 	isFake := so.Symbol(fakeSymbol) != 0
-	if isFake && os.Getenv(allowFake) != "1" {
-		return nil, r.unavailable("%s is the fake library for tests, which computes on host memory; set %s=1 to allow it, or unset %s to use the real one", so.Path(), allowFake, r.env)
+	if isFake && !environ.AllowFake.Get() {
+		return nil, r.unavailable("%s is the fake library for tests, which computes on host memory; set %s=1 to allow it, or unset %s to use the real one", so.Path(), environ.AllowFake.Name, r.env)
 	}
 	l := &library{t: (*C.gdev)(C.calloc(1, C.sizeof_gdev)), file: so.Path(), isFake: isFake}
 	if symbols, missing := l.fill(so, r); missing != "" {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Runtime is CUDA's or HIP's runtime library. A process has one of each, CUDA and HIP.
@@ -38,7 +40,7 @@ var CUDA = &Runtime{
 	pkg:    "cuda",
 	prefix: "cuda",
 	tag:    "nccl",
-	env:    "GOCCL_CUDART_LIB",
+	env:    environ.CUDALib.Name,
 	// The driver does for the runtime where there is no runtime: cudriver.c.
 	libs:    []string{"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so", "libcuda.so.1"},
 	advice:  "install NVIDIA's driver, or the CUDA runtime (libcudart) 11, 12 or 13",
@@ -52,7 +54,7 @@ var HIP = &Runtime{
 	pkg:     "rocm",
 	prefix:  "hip",
 	tag:     "rccl",
-	env:     "GOCCL_HIP_LIB",
+	env:     environ.HIPLib.Name,
 	libs:    []string{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"},
 	advice:  "install ROCm's HIP runtime (libamdhip64) 5, 6 or 7",
 	visible: []string{"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"},

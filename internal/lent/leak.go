@@ -3,11 +3,12 @@ package lent
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Origin is a place in the program.
@@ -61,7 +62,7 @@ func (l leak) String() string {
 var onLeak atomic.Pointer[func(string)]
 
 func init() {
-	if os.Getenv("GOCCL_LEAKS") == "1" {
+	if environ.Leaks.Get() {
 		OnLeak(func(text string) { slog.Warn(text) })
 	}
 }

@@ -60,6 +60,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/signals"
 )
 
@@ -76,7 +77,7 @@ func open() error {
 		names = append(names, filepath.Join(filepath.Dir(program), file))
 	}
 	lib, err := dl.Search{
-		What: "the SYCL shim", Env: "GOCCL_XPU_LIB", Names: names,
+		What: "the SYCL shim", Env: environ.XPULib.Name, Names: names,
 		Advice: "build " + file + " where SYCL is (make xpu-shim) and put it beside the program",
 	}.Open()
 	if err != nil {

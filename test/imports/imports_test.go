@@ -50,13 +50,18 @@ var rules = []struct {
 		why:     "what is explored has no transport and no clock",
 	},
 	{
+		who:     "internal/environ",
+		allowed: []string{},
+		why:     "the registry of variables is for every package",
+	},
+	{
 		who:     "internal/reduce",
 		allowed: []string{"golang.org/x/..."},
 		why:     "arithmetic knows no Comm: the engines and the training packages share it",
 	},
 	{
 		who:     "ccl/boot",
-		allowed: []string{module + "/internal/auth", "golang.org/x/..."},
+		allowed: []string{module + "/internal/auth", module + "/internal/environ", "golang.org/x/..."},
 		why:     "the bootstrap is usable without the engines",
 	},
 	{
@@ -103,22 +108,22 @@ var rules = []struct {
 	},
 	{
 		who:     "cuda",
-		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/internal/environ", module + "/include"},
 		why:     "devices are usable without the engines",
 	},
 	{
 		who:     "rocm",
-		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/internal/environ", module + "/include"},
 		why:     "devices are usable without the engines",
 	},
 	{
 		who:     "internal/gpu",
-		allowed: []string{module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/internal/environ", module + "/include"},
 		why:     "the runtime of a device knows no engine",
 	},
 	{
 		who:     "mpi",
-		allowed: []string{module + "/internal/backoff", module + "/internal/dl", module + "/internal/signals", module + "/include"},
+		allowed: []string{module + "/internal/backoff", module + "/internal/dl", module + "/internal/environ", module + "/internal/signals", module + "/include"},
 		why:     "MPI is usable without the engines",
 	},
 }

@@ -59,7 +59,8 @@ func (e *exam) ofHost(host string) (r []*facts) {
 var checks = []func(*exam){
 	(*exam).launch, (*exam).nodes, (*exam).program, (*exam).kernels, (*exam).mpi, (*exam).worlds, (*exam).vendors, (*exam).deviceCount,
 	(*exam).names, (*exam).named, (*exam).network, (*exam).shm, (*exam).memlock, (*exam).files,
-	(*exam).affinity, (*exam).hugePages, (*exam).frequency, (*exam).quota, (*exam).load, (*exam).differing, (*exam).harmful, (*exam).logged,
+	(*exam).affinity, (*exam).hugePages, (*exam).frequency, (*exam).quota, (*exam).load, (*exam).refused, (*exam).strange, (*exam).differing, (*exam).harmful,
+	(*exam).logged,
 }
 
 // diagnose runs all checks.

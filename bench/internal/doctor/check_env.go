@@ -5,7 +5,47 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/goccl/goccl/internal/environ"
 )
+
+// unread is what goccl cannot read of an environment: values that it refuses, and variables that nobody
+// reads, most of them misspelt. Only their names leave the process.
+func unread(around []string) (refused string, strange []string) {
+	if _, err := environ.Check(around); err != nil {
+		refused = err.Error()
+	}
+	for _, m := range environ.Strangers(around) {
+		if m.Meant == nil || !m.Meant.Vital {
+			strange = append(strange, m.String())
+		}
+	}
+	return refused, strange
+}
+
+// refused tells of values for which a job would not start.
+func (e *exam) refused() {
+	told := map[string]bool{}
+	for _, f := range e.ranks {
+		if f.Refused != "" && !told[f.Refused] {
+			told[f.Refused] = true
+			e.say("environment", failure, "docs/environment.md has what each variable takes", "rank %d on %s: %s", f.Rank, f.Host, f.Refused)
+		}
+	}
+}
+
+// strange tells of variables that nobody reads.
+func (e *exam) strange() {
+	told := map[string]bool{}
+	for _, f := range e.ranks {
+		for _, text := range f.Strange {
+			if !told[text] {
+				told[text] = true
+				e.say("environment", warning, "docs/environment.md lists the variables", "rank %d on %s: %s", f.Rank, f.Host, text)
+			}
+		}
+	}
+}
 
 // differing tells of variables that are not the same on all ranks.
 func (e *exam) differing() {

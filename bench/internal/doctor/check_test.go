@@ -52,6 +52,15 @@ func TestFaults(t *testing.T) {
 	}{
 		{"uneven", func(e *exam) { e.ranks[3].Host, e.ranks[3].Leader = "h1", false }, "nodes", warning, "2 nodes have from 1 to 3 ranks"},
 		{"another program", func(e *exam) { e.ranks[2].Program = "4567" }, "program", failure, "differs: 0123 on h1, h2; 4567 on h2"},
+		{"a value that is refused", func(e *exam) {
+			e.ranks[3].Refused, e.ranks[3].Strange = unread([]string{"GOCCL_CHECKSUM=maybe", "GOCCL_CHECKSUM_=1"})
+		}, "environment", failure, "rank 3 on h2: GOCCL_CHECKSUM=maybe: it takes 1 or 0; GOCCL_CHECKSUM_ is not a variable of goccl; did you mean GOCCL_CHECKSUM?"},
+		{"a misspelt variable", func(e *exam) {
+			e.ranks[3].Refused, e.ranks[3].Strange = unread([]string{"GOCCL_TRAEC=/tmp", "GOCCL_TEST_X=1"})
+		},
+			"environment", warning, "rank 3 on h2: GOCCL_TRAEC is not a variable of goccl; did you mean GOCCL_TRACE?"},
+		{"a variable that nobody reads", func(e *exam) { e.ranks[3].Refused, e.ranks[3].Strange = unread([]string{"GOCCL_COLOUR=blue"}) },
+			"environment", warning, "rank 3 on h2: GOCCL_COLOUR is not a variable of goccl"},
 		{"another processor", func(e *exam) { e.ranks[2].Print["cpu"] = "B" }, "cpu", warning, "differs: A on h1; B on h2"},
 		{"a library of another version", func(e *exam) { e.ranks[2].Libraries[0].Version = "2.27.1 (8 bytes)" }, "library nccl", failure, "2.27.1 (8 bytes) on h2; 2.28.3 (9 bytes) on h1"},
 		{"a library on one host", func(e *exam) { e.ranks[2].Libraries = nil }, "library nccl", failure, "none on h2"},

@@ -3,12 +3,14 @@ package doctor
 import (
 	"slices"
 	"strings"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // ofRanks are the variables that say which rank this is, or that are made anew for
 // each job.
 var ofRanks = []string{
-	"GOCCL_RANK", "GOCCL_LOCAL_RANK", "GOCCL_LOCAL_SIZE", "GOCCL_SIZE", "GOCCL_ROOT", "GOCCL_ROOT_FD", "GOCCL_HOSTID", "GOCCL_JOB",
+	environ.Rank.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Size.Name, environ.Root.Name, environ.RootFD.Name, environ.HostID.Name, environ.JobName.Name,
 	"GOCCL_BENCH_*", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT",
 	"PMI_RANK", "PMI_SIZE", "PALS_RANKID", "PALS_NODEID", "PALS_LOCAL_RANKID", "OMPI_COMM_WORLD_*",
 	"SLURM_PROCID", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
@@ -47,8 +49,8 @@ var harms = []harm{
 	{"CCL_PROCESS_LAUNCHER", []string{"none", "None"}, "oneCCL's ranks do not know their host's ranks", "set CCL_LOCAL_RANK and CCL_LOCAL_SIZE as well, or CCL_PROCESS_LAUNCHER=pmix or hydra"},
 	{"MPICH_GPU_SUPPORT_ENABLED", []string{"1"}, "MPI uses the GPU beside the collectives library, which can deadlock", "MPICH_GPU_SUPPORT_ENABLED=0 unless MPI is what is measured"},
 	{"GODEBUG", nil, "changes Go's runtime", "unset GODEBUG"},
-	{"GOCCL_LOG", []string{"all"}, "ranks log while they are measured", "unset GOCCL_LOG"},
-	{"GOCCL_ALGO", nil, "one algorithm for all sizes", "unset GOCCL_ALGO, except to compare"},
+	{environ.Log.Name, []string{"all"}, "ranks log while they are measured", "unset GOCCL_LOG"},
+	{environ.Algo.Name, nil, "one algorithm for all sizes", "unset GOCCL_ALGO, except to compare"},
 }
 
 // hurts reports whether a value of h's variable is one that hurts.

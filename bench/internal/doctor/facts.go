@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // facts are what one rank sees. Those of the host come from its first rank only.
@@ -19,7 +20,9 @@ type facts struct {
 	Local   int      `json:"local"`
 	Program string   `json:"program"` // SHA-256, shortened
 	Env     []string `json:"env"`
-	CPUs    []int    `json:"cpus"` // that this rank may use; nil: not known
+	Refused string   `json:"refused,omitempty"` // of the environment: what a job would refuse
+	Strange []string `json:"strange,omitempty"` // variables that look like goccl's and are not
+	CPUs    []int    `json:"cpus"`              // that this rank may use; nil: not known
 	Procs   int      `json:"gomaxprocs"`
 	Memlock uint64   `json:"memlock"` // bytes that may be locked; unlimited
 	Files   uint64   `json:"nofile"`
@@ -60,6 +63,7 @@ func look(l boot.Launch, program string, environ []string) *facts {
 		Cores: online("/"),
 	}
 	f.Memlock, f.Files = limits()
+	f.Refused, f.Strange = unread(environ)
 	if !f.Leader {
 		return f
 	}
@@ -130,7 +134,7 @@ func interfaces() (found []iface) {
 // absent are the interfaces that a variable names and that this host lacks.
 func absent(getenv func(string) string, have []iface) map[string][]string {
 	missing := map[string][]string{}
-	for _, name := range []string{"GOCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "CCL_KVS_IFACE"} {
+	for _, name := range []string{environ.SocketIfname.Name, "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "CCL_KVS_IFACE"} {
 		value := getenv(name)
 		if value == "" || strings.HasPrefix(value, "^") {
 			continue

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // library is one that engines or launchers use, as this node has it.
@@ -20,10 +22,10 @@ var known = []struct {
 	name, path string
 	files      []string
 }{
-	{"nccl", "GOCCL_NCCL_LIB", []string{"libnccl.so.2", "libnccl.so"}},
-	{"rccl", "GOCCL_RCCL_LIB", []string{"librccl.so.1", "librccl.so"}},
-	{"oneccl", "GOCCL_ONECCL_LIB", []string{"libccl.so.2", "libccl.so.1", "libccl.so"}},
-	{"mpi", "GOCCL_MPI_LIB", []string{"libmpi.so.12", "libmpi.so.40", "libmpi_cray.so.12", "libmpi.so"}},
+	{"nccl", environ.NCCLLib.Name, []string{"libnccl.so.2", "libnccl.so"}},
+	{"rccl", environ.RCCLLib.Name, []string{"librccl.so.1", "librccl.so"}},
+	{"oneccl", environ.OneCCLLib.Name, []string{"libccl.so.2", "libccl.so.1", "libccl.so"}},
+	{"mpi", environ.MPILib.Name, []string{"libmpi.so.12", "libmpi.so.40", "libmpi_cray.so.12", "libmpi.so"}},
 	{"cuda", "", []string{"libcuda.so.1"}},
 	{"cudart", "", []string{"libcudart.so.13", "libcudart.so.12", "libcudart.so"}},
 	{"hip", "", []string{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}},

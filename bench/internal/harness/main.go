@@ -21,6 +21,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/trace"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 const (
@@ -34,11 +35,7 @@ const (
 
 // Main is the program; it returns the exit status. argv begins with the name that it was called by.
 func Main(argv []string) int {
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // nohup's wish
-		ends = append(ends, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	ctx, stop := untilSignalled()
 	defer stop()
 
 	name, theirs, err := option.Program(argv[0])
@@ -91,6 +88,9 @@ func Main(argv []string) int {
 		io.WriteString(os.Stdout, option.Help())
 		return option.Good
 	}
+	if _, err := environ.Check(os.Environ()); err != nil {
+		return complain(option.BadUsage, err)
+	}
 	where, err := boot.Detect(os.Getenv)
 	if err != nil {
 		return complain(option.BadUsage, err)
@@ -121,6 +121,21 @@ func Main(argv []string) int {
 		os.Exit(option.Failed)
 	})()
 	return p.run(ctx, args)
+}
+
+// untilSignalled is a context that a signal ends. A signal that is ignored stays so: nohup wants it of SIGHUP, a shell
+// of SIGINT for what it starts in the background.
+func untilSignalled() (context.Context, context.CancelFunc) {
+	var ends []os.Signal
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			ends = append(ends, s)
+		}
+	}
+	if ends == nil { // NotifyContext would take none for all
+		return context.WithCancel(context.Background())
+	}
+	return signal.NotifyContext(context.Background(), ends...)
 }
 
 // helped turns help, help all and help COMMAND into what the flags say.

@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // plan is what is to be run, and as what.
@@ -37,7 +38,7 @@ func (p *plan) processes() int {
 func (p *plan) check() error {
 	if p.ours {
 		if !p.launched {
-			return errors.New(ours + " is set, but nothing tells this process its rank; unset it")
+			return errors.New(environ.BenchParent.Name + " is set, but nothing tells this process its rank; unset it")
 		}
 		return nil // the parent has checked
 	}

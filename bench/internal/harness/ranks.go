@@ -1,12 +1,12 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // run is the benchmark on the ranks of this process.
@@ -72,15 +73,8 @@ func (p *plan) ranks(ctx context.Context) (ranks []ccl.Bootstrap, done func(), e
 // joinLimit is how long the ranks may take to find each other, and then to make a communicator: what GOCCL_BOOT_TIMEOUT says.
 // What it says wrongly package boot refuses.
 func joinLimit(getenv func(string) string) time.Duration {
-	s := getenv("GOCCL_BOOT_TIMEOUT")
-	d, err := time.ParseDuration(s)
-	if n, number := strconv.Atoi(s); number == nil {
-		d, err = time.Duration(n)*time.Second, nil
-	}
-	if err != nil || d <= 0 {
-		return joining
-	}
-	return d
+	d, _ := environ.BootTimeout.From(getenv)
+	return cmp.Or(d, joining)
 }
 
 // rank is the benchmark on one rank; it returns the exit status if there is no error.

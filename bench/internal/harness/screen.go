@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // passing begins a line that a screen shows until the next one comes. Rank 0 sends
@@ -73,18 +75,18 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// columns begins what a rank is told of the screen behind the table; see ours.
+// columns begins what a rank is told of the screen behind the table; see environ.BenchParent.
 const columns = "columns="
 
 // shownOn is how many columns the screen has that rank 0's table is shown on; 0 for a file, a pipe or one that does not say.
 func shownOn() int {
-	for word := range strings.FieldsSeq(os.Getenv(ours)) {
+	for word := range strings.FieldsSeq(environ.BenchParent.Get()) {
 		if n, ok := strings.CutPrefix(word, columns); ok {
 			wide, _ := strconv.Atoi(n)
 			return wide
 		}
 	}
-	if os.Getenv(ours) == "" && isTerminal(os.Stdout) {
+	if environ.BenchParent.Get() == "" && isTerminal(os.Stdout) {
 		return screenColumns(os.Stdout)
 	}
 	return 0

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 func TestScreen(t *testing.T) {
@@ -27,7 +29,7 @@ func TestScreen(t *testing.T) {
 // Rank 0 knows the screen by what the process with the screen has told it; a file or a pipe is none.
 func TestShownOn(t *testing.T) {
 	for told, want := range map[string]int{"yes columns=80 terminal": 80, "launcher columns=132 ": 132, "yes terminal": 0, "yes ": 0, "": 0} {
-		t.Setenv(ours, told)
+		t.Setenv(environ.BenchParent.Name, told)
 		require.Equal(t, want, shownOn(), told)
 	}
 }

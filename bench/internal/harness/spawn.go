@@ -16,26 +16,26 @@ import (
 	"github.com/goccl/goccl/bench/internal/logline"
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 const (
-	// ours, in the environment, tells a rank that bench started it: itself, or (byLauncher)
-	// through srun or mpiexec. The value ends in terminal if progress is wanted.
-	ours       = "GOCCL_BENCH_PARENT"
+	// environ.BenchParent tells a rank that bench started it: itself, or (byLauncher) through srun
+	// or mpiexec. The value ends in terminal if progress is wanted.
 	terminal   = "terminal"
 	byLauncher = "launcher"
 )
 
 // parented reports whether another bench has the screen.
-func (p *plan) parented() bool { return os.Getenv(ours) != "" }
+func (p *plan) parented() bool { return environ.BenchParent.Get() != "" }
 
 // watched reports whether that bench wants to know how far things are.
-func watched() bool { return strings.HasSuffix(os.Getenv(ours), terminal) }
+func watched() bool { return strings.HasSuffix(environ.BenchParent.Get(), terminal) }
 
 // spawned reports whether bench started this process as a rank itself, and not through
 // a launcher.
 func spawned() bool {
-	v := os.Getenv(ours)
+	v := environ.BenchParent.Get()
 	return v != "" && !strings.HasPrefix(v, byLauncher)
 }
 
@@ -68,7 +68,7 @@ func (p *plan) spawn(ctx context.Context, args []string) int {
 	if isTerminal(os.Stderr) && !p.Quiet {
 		mark += terminal
 	}
-	p.start.Env = []string{ours + "=" + mark}
+	p.start.Env = []string{environ.BenchParent.Set(mark)}
 	sc := newScreen(os.Stderr)
 	voice := new(launch.Voice)
 	ctx, cancel := context.WithCancel(ctx)
@@ -148,7 +148,7 @@ func known(code int) bool { return code >= option.Failed && code <= option.Misse
 // tell makes what is logged say which rank it comes from.
 func tell(ctx context.Context, l boot.Launch, w io.Writer) {
 	host, _ := os.Hostname()
-	h := logline.New(w, l.Rank, host, os.Getenv("GOCCL_LOG"))
+	h := logline.New(w, l.Rank, host, environ.Log.Get())
 	h.Muted = func() bool { return ctx.Err() != nil }
 	slog.SetDefault(slog.New(h))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/launch"
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // A rank tells by one variable who started it, and who has the screen.
@@ -22,7 +23,7 @@ func TestParent(t *testing.T) {
 		"launcher ":         {true, false, false},
 		"launcher terminal": {true, false, true},
 	} {
-		t.Setenv(ours, value)
+		t.Setenv(environ.BenchParent.Name, value)
 		require.Equal(t, want, [3]bool{(&plan{}).parented(), spawned(), watched()}, value)
 	}
 }

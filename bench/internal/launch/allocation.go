@@ -1,8 +1,11 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -137,7 +140,7 @@ func ParseHosts(text string) (*Allocation, error) {
 	for line := range strings.Lines(text) {
 		at++
 		line, _, _ = strings.Cut(line, "#")
-		words := strings.Fields(line)
+		words := strings.Fields(aroundEquals.ReplaceAllString(line, "="))
 		if len(words) == 0 {
 			continue
 		}
@@ -163,6 +166,12 @@ func ParseHosts(text string) (*Allocation, error) {
 	return a, nil
 }
 
+// aroundEquals is an equals sign with the blanks that Open MPI allows around it.
+var aroundEquals = regexp.MustCompile(`\s*=\s*`)
+
+// roomBeyond are Open MPI's words for the most ranks that a host may have.
+var roomBeyond = []string{"max_slots", "max-slots", "slots_max", "max"}
+
 // hostSlots reads one line: a name, and how many ranks it has room for.
 func hostSlots(words []string) (name string, slots int, err error) {
 	name, slots = words[0], 1
@@ -177,9 +186,19 @@ func hostSlots(words []string) (name string, slots int, err error) {
 	} else if at := strings.LastIndexByte(name, ':'); at > 0 && strings.Count(name, ":") == 1 { // more of them: IPv6
 		name, number = name[:at], name[at+1:]
 	}
-	for _, w := range words[1:] {
-		if v, ok := strings.CutPrefix(w, "slots="); ok {
-			number = v
+	for i, w := range words[1:] {
+		key, value, assigned := strings.Cut(w, "=")
+		switch {
+		case assigned && key == "slots":
+			number = value
+			if number == "" {
+				return "", 0, errors.New("slots= has no number")
+			}
+		case assigned && slices.Contains(roomBeyond, key): // for more ranks than there are slots, which bench does not start
+		case !assigned && i == 0 && number == "":
+			number = w
+		default:
+			return "", 0, fmt.Errorf("%.64q means nothing here; a line is h1, h1:4, h1 4 or h1 slots=4", w)
 		}
 	}
 	if number != "" {

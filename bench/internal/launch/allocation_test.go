@@ -112,6 +112,13 @@ func TestParseHosts(t *testing.T) {
 		{text: "h1\n-x\n", err: `line 2: "-x" is not a host`},
 		{text: "h1;reboot\n", err: `line 1: "h1;reboot" is not a host`},
 		{text: "h1 slots=0\n", err: `line 1: "0" is not a number of slots`},
+		{text: "h1 4\nh2 4 # as some write it\n", want: Allocation{Hosts: []string{"h1", "h2"}, Nodes: 2, PerNode: 4}},
+		{text: "h1 slots = 4\nh2 slots= 4 max_slots = 8\nh3\tslots =4\n", want: Allocation{Hosts: []string{"h1", "h2", "h3"}, Nodes: 3, PerNode: 4}},
+		{text: "h1 many\n", err: `line 1: "many" is not a number of slots`},
+		{text: "h1:4 4\n", err: `line 1: "4" means nothing here; a line is h1, h1:4, h1 4 or h1 slots=4`},
+		{text: "h1 slot=4\n", err: `line 1: "slot=4" means nothing here; a line is h1, h1:4, h1 4 or h1 slots=4`},
+		{text: "h1 slots=\n", err: "line 1: slots= has no number"},
+		{text: "h1 4 4\n", err: `line 1: "4" means nothing here; a line is h1, h1:4, h1 4 or h1 slots=4`},
 		{text: "h1:many\n", err: `line 1: "many" is not a number of slots`},
 		{text: strings.Repeat("h", 300), err: "line 1: \"" + strings.Repeat("h", 64) + "\" is not a host"},
 	} {

@@ -6,12 +6,12 @@ import (
 	"os/exec"
 
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
 
-// bindVar tells a rank to bind itself to a core: that of its rank, where all are on one
-// machine whatever they believe, or that of its local rank.
+// The values of environ.BenchBind, which tells a rank to bind itself to a core: that of its rank, where
+// all are on one machine whatever they believe, or that of its local rank.
 const (
-	bindVar = "GOCCL_BENCH_BIND"
 	byRank  = "rank"
 	byLocal = "local"
 )
@@ -25,7 +25,7 @@ const execCommand = "_exec"
 // Where there are too few cores nothing happens.
 func Bind(getenv func(string) string, l boot.Launch) error {
 	i, n := -1, 0
-	switch getenv(bindVar) {
+	switch environ.BenchBind.Text(getenv) {
 	case byRank:
 		i, n = l.Rank, l.Size
 	case byLocal:

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // One thread of each core comes first.
@@ -59,10 +60,10 @@ func TestBind(t *testing.T) {
 		vars []string
 		want int
 	}{
-		{"bound", []string{bindVar + "=" + byRank, "GOCCL_TEST_BIND=1"}, 1},
+		{"bound", []string{environ.BenchBind.Name + "=" + byRank, "GOCCL_TEST_BIND=1"}, 1},
 		{"not told to", []string{"GOCCL_TEST_BIND=1"}, all.Count()},
-		{"more ranks than cores", []string{bindVar + "=" + byRank, "GOCCL_TEST_BIND=100000"}, all.Count()},
-		{"the local rank is not known", []string{bindVar + "=" + byLocal, "GOCCL_TEST_BIND=1"}, all.Count()},
+		{"more ranks than cores", []string{environ.BenchBind.Name + "=" + byRank, "GOCCL_TEST_BIND=100000"}, all.Count()},
+		{"the local rank is not known", []string{environ.BenchBind.Name + "=" + byLocal, "GOCCL_TEST_BIND=1"}, all.Count()},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestBind$")

@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 const about = `bench launch runs a program as several ranks: inside an allocation of Slurm or PBS, or
@@ -22,7 +24,9 @@ before each line. When one rank fails, bench ends the others.
   bench launch [flags] -- PROGRAM ARGS
 `
 
-const end = `Exit status: that of the first rank that failed; 2 for bad usage.`
+const end = `The input of bench launch is that of rank 0.
+
+Exit status: that of the rank that failed; with -keep-going 0 if others ended well; 2 for bad usage.`
 
 // parse reads what follows "launch". Without an order the command is over, with that status.
 func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
@@ -31,6 +35,13 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	sub.Ranks(&o.NP, &o.NPGiven)
 	sub.Count(&o.ActAs, "hosts", "on this machine: act as N hosts, with TCP between them (1)", option.MaxProcesses)
 	sub.BoolVar(&o.KeepGoing, "keep-going", false, "keep the other ranks running when one fails")
+	sub.Func("x", "set `NAME=VALUE` for the ranks, which also have all of this environment; may be given again", o.set)
+	sub.Func("logs", "also write each rank's output to a file `DIR`/rank-N.log (on this machine)", func(dir string) error {
+		if o.Logs = dir; dir == "" {
+			return errors.New("give a directory")
+		}
+		return nil
+	})
 	sub.Job(&o.Job)
 	sub.Stray = func(rest []string) error {
 		return fmt.Errorf("%s: put -- before the program: bench launch -np %d -- %s", rest[0], o.NP, strings.Join(rest, " "))
@@ -53,30 +64,71 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	return o, option.Good
 }
 
+// set takes the value of -x.
+func (o *Order) set(assignment string) error {
+	name, _, ok := strings.Cut(assignment, "=")
+	switch {
+	case !ok || name == "":
+		return errors.New("it takes NAME=VALUE, such as OMP_NUM_THREADS=1")
+	case slices.Contains(rankVars, name):
+		return fmt.Errorf("%s says which rank this is, and each rank gets its own", name)
+	}
+	o.Env = append(o.Env, assignment)
+	return nil
+}
+
 // Command is bench launch: it returns the exit status.
 func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, status := parse(args, stdout, stderr)
 	if o == nil {
 		return status
 	}
+	if _, err := environ.Check(append(os.Environ(), o.Env...)); err != nil {
+		fmt.Fprintln(stderr, "bench launch:", err)
+		return option.BadUsage
+	}
+	o.Stdin = os.Stdin
 	p, err := o.Plan(ctx, os.Getenv)
 	if err != nil {
 		fmt.Fprintln(stderr, "bench launch:", err)
-		return 2
+		return option.BadUsage
 	}
 	if err = p.Run(ctx, stdout, stderr); err == nil {
 		return 0
 	}
-	fmt.Fprintln(stderr, "bench launch:", err)
+	fmt.Fprintln(stderr, "bench launch:", told(err))
 	var rank *boot.ExitError
 	var launcher *Exit
 	switch {
+	case errors.As(err, &rank) && o.KeepGoing && rank.Well > 0:
+		return option.Good // the survivors have done the work
 	case errors.As(err, &rank) && rank.Code > 0:
 		return rank.Code
 	case errors.As(err, &launcher) && launcher.Code > 0:
 		return launcher.Code
 	}
 	return 1
+}
+
+// told is err, and what became of the other ranks.
+func told(err error) string {
+	var rank *boot.ExitError
+	switch {
+	case !errors.As(err, &rank):
+	case rank.Stopped > 0:
+		return fmt.Sprintf("%v; %s ended because of it (with -keep-going the others go on, which a program that calls Shrink needs)", err, others(rank.Stopped))
+	case rank.Well > 0:
+		return fmt.Sprintf("%v; %s ended well", err, others(rank.Well))
+	}
+	return err.Error()
+}
+
+// others reads like: the other 3 ranks
+func others(n int) string {
+	if n == 1 {
+		return "1 other rank"
+	}
+	return fmt.Sprintf("%d other ranks", n)
 }
 
 // noProgram says why exec.LookPath does not take name.

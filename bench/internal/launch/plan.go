@@ -18,6 +18,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/profile"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Order is what is to be run as ranks, and how.
@@ -30,6 +31,8 @@ type Order struct {
 	Self      bool     // the program is this one, which calls Verify and Bind
 	Env       []string // NAME=VALUE, in addition to this process's
 	KeepGoing bool     // a rank that fails does not end the others
+	Logs      string   // a directory for a file of each rank's output
+	Stdin     *os.File // the input of rank 0; nil for none
 	Prefix    bool     // each line begins with its rank
 }
 
@@ -84,6 +87,9 @@ func (o Order) Plan(ctx context.Context, getenv func(string) string) (*Plan, err
 		p.alloc = &Allocation{Nodes: 1}
 	}
 	p.Local = false
+	if o.Logs != "" {
+		return nil, fmt.Errorf("-logs %s: a log for each rank is for ranks on this machine (-launcher local); elsewhere the launcher writes them: srun --output, mpiexec -outfile-pattern or --output-filename", o.Logs)
+	}
 	if p.machine, err = o.profile(getenv, p.alloc.Hosts); err != nil {
 		return nil, err
 	}
@@ -247,7 +253,7 @@ func (p *Plan) place(getenv func(string) string) {
 		p.flagsWhy = strings.TrimPrefix(p.flagsWhy+"; the nodes' names do not resolve: ranks meet over Slurm's PMI-2", "; ")
 	}
 	p.settings = p.machine.Settings(getenv, p.Nodes)
-	if p.starter.kind == "openmpi" && p.Nodes > 1 && getenv("GOCCL_ROOT") == "" && getenv("GOCCL_STORE") == "" {
+	if p.starter.kind == "openmpi" && p.Nodes > 1 && environ.Root.Text(getenv) == "" && environ.Store.Text(getenv) == "" {
 		p.root = rootAt(p.hosts)
 	}
 }

@@ -12,19 +12,13 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
-
-// sumVar tells a rank the SHA-256 of the program it should be: a node may have another
-// file of that name, or an old one in its cache.
-const sumVar = "GOCCL_BENCH_SUM"
-
-// spreadVar tells a rank which copy of its program on its node is to go.
-const spreadVar = "GOCCL_BENCH_SPREAD"
 
 // Joined removes this node's copy of the program, if srun has made one: once all ranks
 // have met, each of them runs.
 func Joined(getenv func(string) string, l boot.Launch) {
-	if copied := getenv(spreadVar); copied != "" && l.Local == 0 {
+	if copied := environ.BenchSpread.Text(getenv); copied != "" && l.Local == 0 {
 		os.Remove(copied)
 	}
 }
@@ -110,7 +104,7 @@ func sum(file string) (string, error) {
 // Verify refuses to run if this node has another program than the one that the job was
 // started with.
 func Verify(getenv func(string) string) error {
-	want := getenv(sumVar)
+	want := environ.BenchSum.Text(getenv)
 	if want == "" {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 func TestLocalFiles(t *testing.T) {
@@ -69,12 +70,12 @@ func TestVerify(t *testing.T) {
 	require.ErrorContains(t, verify(program, want), "there is no "+program)
 
 	require.NoError(t, Verify(env()))
-	require.ErrorContains(t, Verify(env(sumVar+"=0123")), "is not the program")
+	require.ErrorContains(t, Verify(env(environ.BenchSum.Name+"=0123")), "is not the program")
 	self, err := os.Executable()
 	require.NoError(t, err)
 	right, err := sum(self)
 	require.NoError(t, err)
-	require.NoError(t, Verify(env(sumVar+"="+right)))
+	require.NoError(t, Verify(env(environ.BenchSum.Name+"="+right)))
 	require.Equal(t, right[:16], Sum())
 }
 
@@ -83,8 +84,8 @@ func TestJoined(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "copy")
 	require.NoError(t, os.WriteFile(file, nil, 0o755))
 	Joined(env(), boot.Launch{Local: 0})
-	Joined(env(spreadVar+"="+file), boot.Launch{Local: 1})
+	Joined(env(environ.BenchSpread.Name+"="+file), boot.Launch{Local: 1})
 	require.FileExists(t, file)
-	Joined(env(spreadVar+"="+file), boot.Launch{Local: 0})
+	Joined(env(environ.BenchSpread.Name+"="+file), boot.Launch{Local: 0})
 	require.NoFileExists(t, file)
 }

@@ -3,7 +3,6 @@ package launch
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/hint"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Exit is how a launcher ended, if not well.
@@ -46,6 +46,9 @@ const parting = 10 * time.Second
 func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if p.DryRun {
 		return p.Say(stdout)
+	}
+	if name := auth.Blank(append(os.Environ(), p.Env...)); name != "" {
+		fmt.Fprintf(stderr, "bench: %s is set, but empty, which is no secret\n", name)
 	}
 	if p.Local {
 		return p.spawn(ctx, stdout, stderr)
@@ -77,6 +80,9 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 
 	cmd := exec.CommandContext(limited, command[0], command[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = env, stdout, advice, apart()
+	if p.Stdin != nil && !terminal(p.Stdin) { // which would stop a launcher in its background
+		cmd.Stdin = p.Stdin
+	}
 	cmd.Cancel = func() error { return terminate(cmd.Process) }
 	cmd.WaitDelay = parting
 	err = runLocked(cmd)
@@ -100,6 +106,12 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		return &Exit{Launcher: p.starter.path, Code: 1, Said: true}
 	}
 	return fmt.Errorf("starting %s: %w", p.starter.path, err)
+}
+
+// terminal reports whether f is one, or another device that is read as it is typed.
+func terminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err != nil || info.Mode()&os.ModeCharDevice != 0
 }
 
 // runLocked runs cmd from a thread that stays: Linux ends a child, where told to, with
@@ -130,12 +142,16 @@ func (p *Plan) spawn(ctx context.Context, stdout, stderr io.Writer) error {
 		program = append([]string{self, execCommand, ""}, program...)
 		fallthrough
 	case p.Bind == "core", p.Bind == "auto" && p.Self:
-		env = append(env, bindVar+"="+byRank)
+		env = append(env, environ.BenchBind.Set(byRank))
 	}
-	return boot.Spawn(ctx, boot.Command{
+	command := boot.Command{
 		N: p.Ranks, Path: program[0], Args: program[1:], Env: env, Hosts: actAs,
-		Stdout: stdout, Stderr: stderr, Prefix: p.Prefix, KeepGoing: p.KeepGoing,
-	})
+		Stdout: stdout, Stderr: stderr, Prefix: p.Prefix, KeepGoing: p.KeepGoing, Logs: p.Logs,
+	}
+	if p.Stdin != nil {
+		command.Stdin = p.Stdin
+	}
+	return boot.Spawn(ctx, command)
 }
 
 // provide puts the program where all nodes see it.
@@ -201,18 +217,18 @@ var stepVars = []string{
 
 // rankVars tell a rank who it is: none of it is true of the ranks to come.
 var rankVars = []string{
-	"GOCCL_RANK", "GOCCL_SIZE", "GOCCL_LOCAL_RANK", "GOCCL_LOCAL_SIZE", "GOCCL_ROOT_FD", "GOCCL_HOSTID", "GOCCL_LAUNCHER",
+	environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.RootFD.Name, environ.HostID.Name, environ.Launcher.Name,
 	"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
 }
 
 // environment is the launcher's, and so the ranks'.
-func (p *Plan) environment(environ []string, sumOf string) []string {
+func (p *Plan) environment(around []string, sumOf string) []string {
 	drop := rankVars
 	if p.starter.kind == "srun" {
 		drop = append(slices.Clip(drop), stepVars...)
 	}
 	var env []string
-	for _, e := range environ {
+	for _, e := range around {
 		name, _, _ := strings.Cut(e, "=")
 		if !matches(drop, name) {
 			env = append(env, e)
@@ -221,22 +237,26 @@ func (p *Plan) environment(environ []string, sumOf string) []string {
 	for _, s := range p.settings {
 		env = append(env, s.Name+"="+s.Value)
 	}
-	if !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "GOCCL_SECRET") }) {
-		env = append(env, "GOCCL_SECRET="+hex.EncodeToString(auth.NewSecret()))
-	}
 	if sumOf != "" {
-		env = append(env, sumVar+"="+sumOf)
+		env = append(env, environ.BenchSum.Set(sumOf))
 	}
 	if p.spread != "" && p.Self {
-		env = append(env, spreadVar+"="+p.spread)
+		env = append(env, environ.BenchSpread.Set(p.spread))
 	}
 	if p.Bind == "core" && p.Self {
-		env = append(env, bindVar+"="+byLocal)
+		env = append(env, environ.BenchBind.Set(byLocal))
 	}
 	if p.root != "" {
-		env = append(env, "GOCCL_ROOT="+p.root)
+		env = append(env, environ.Root.Set(p.root))
 	}
-	return append(env, p.Env...)
+	return withSecret(append(env, p.Env...))
+}
+
+// withSecret gives the ranks a secret of their own, unless env has one. What it has, but is refused,
+// stays: the ranks say why, and a file may be on the nodes alone.
+func withSecret(env []string) []string {
+	env, _ = auth.Provide(env)
+	return env
 }
 
 func matches(patterns []string, name string) bool {
@@ -248,10 +268,15 @@ func matches(patterns []string, name string) bool {
 
 // passed are the variables that Open MPI is told to pass on: ours and the libraries'.
 func (p *Plan) passed() (names []string) {
-	for _, e := range append(p.environment(os.Environ(), ""), sumVar+"=") {
+	given := map[string]bool{}
+	for _, e := range p.Env {
 		name, _, _ := strings.Cut(e, "=")
-		if matches([]string{"GOCCL_*", "NCCL_*", "RCCL_*", "CCL_*", "FI_*", "UCX_*", "HSA_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH",
-			"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}, name) && !slices.Contains(names, name) {
+		given[name] = true
+	}
+	for _, e := range append(p.environment(os.Environ(), ""), environ.BenchSum.Set("")) {
+		name, _, _ := strings.Cut(e, "=")
+		if (given[name] || matches([]string{"GOCCL_*", "NCCL_*", "RCCL_*", "CCL_*", "FI_*", "UCX_*", "HSA_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH",
+			"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}, name)) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

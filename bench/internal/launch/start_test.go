@@ -8,10 +8,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // launcher is a stand-in for mpiexec, which runs the last word of its command line.
@@ -125,9 +128,44 @@ func TestNoLauncherThere(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	p := &Plan{starter: &starter{kind: "srun"}}
 	got := p.environment([]string{"SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_NTASKS=1", "SLURM_PTY_PORT=9", "PMI_RANK=0", "HOME=/root", "GOCCL_SECRET=mine"}, "0123")
-	require.Equal(t, []string{"SLURM_JOB_ID=7", "HOME=/root", "GOCCL_SECRET=mine", sumVar + "=0123"}, got)
+	require.Equal(t, []string{"SLURM_JOB_ID=7", "HOME=/root", "GOCCL_SECRET=mine", environ.BenchSum.Set("0123")}, got)
 
 	p = &Plan{starter: &starter{kind: "hydra"}, root: "h1:33000"}
 	got = p.environment([]string{"SLURM_STEP_ID=0", "GOCCL_SECRET_FILE=/f", "GOCCL_RANK=3"}, "")
 	require.Equal(t, []string{"SLURM_STEP_ID=0", "GOCCL_SECRET_FILE=/f", "GOCCL_ROOT=h1:33000"}, got)
+}
+
+// The ranks get a secret, unless the environment has one that will do. One that is refused stays, so that they say why.
+func TestWithSecret(t *testing.T) {
+	long := strings.Repeat("s", 16)
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte(long), 0o600))
+	for _, tc := range []struct {
+		name string
+		env  []string
+		made bool
+		kept []string
+	}{
+		{"none", []string{"HOME=/root"}, true, []string{"HOME=/root"}},
+		{"an empty one", []string{"GOCCL_SECRET=", "HOME=/root"}, true, []string{"HOME=/root"}},
+		{"a blank one", []string{"GOCCL_SECRET= \n"}, true, nil},
+		{"an empty file's name", []string{"GOCCL_SECRET_FILE="}, true, nil},
+		{"a variable of a similar name", []string{"GOCCL_SECRETS=1", "GOCCL_SECRETS_DIR=/x"}, true, []string{"GOCCL_SECRETS=1", "GOCCL_SECRETS_DIR=/x"}},
+		{"the last counts", []string{"GOCCL_SECRET=" + long, "GOCCL_SECRET="}, true, nil},
+		{"a good one", []string{"GOCCL_SECRET=" + long}, false, []string{"GOCCL_SECRET=" + long}},
+		{"a good file", []string{"GOCCL_SECRET_FILE=" + file}, false, []string{"GOCCL_SECRET_FILE=" + file}},
+		{"a short one", []string{"GOCCL_SECRET=a"}, false, []string{"GOCCL_SECRET=a"}},
+		{"a file that only the nodes have", []string{"GOCCL_SECRET_FILE=/nonexistent"}, false, []string{"GOCCL_SECRET_FILE=/nonexistent"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := withSecret(slices.Clone(tc.env))
+			if !tc.made {
+				require.Equal(t, tc.kept, got)
+				return
+			}
+			require.Len(t, got, len(tc.kept)+1)
+			require.Equal(t, tc.kept, append([]string(nil), got[:len(got)-1]...))
+			require.Regexp(t, "^GOCCL_SECRET=[0-9a-f]{64}$", got[len(got)-1])
+		})
+	}
 }

@@ -100,7 +100,11 @@ func (j *Plan) srun() []string {
 	if j.Ranks == j.Nodes*j.PerNode {
 		args = append(args, "--ntasks-per-node="+strconv.Itoa(j.PerNode)) // srun refuses it otherwise
 	}
-	args = append(args, "--overlap", "--export=ALL", "--input=none")
+	input := "--input=none"
+	if j.Stdin != nil && !terminal(j.Stdin) {
+		input = "--input=0" // rank 0's alone; without it all ranks get a copy
+	}
+	args = append(args, "--overlap", "--export=ALL", input)
 	if j.KeepGoing {
 		args = append(args, "--kill-on-bad-exit=0")
 	} else {

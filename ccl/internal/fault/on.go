@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // On says whether this build can inject faults.
@@ -30,7 +32,7 @@ var faults = struct {
 }{hits: map[string]int{}, calls: map[string]func(){}}
 
 func init() {
-	if err := Plan(os.Getenv("GOCCL_FAULT")); err != nil {
+	if err := Plan(environ.Fault.Get()); err != nil {
 		fmt.Fprintln(os.Stderr, "GOCCL_FAULT:", err)
 		os.Exit(2)
 	}
@@ -41,7 +43,7 @@ func Plan(text string) error {
 	var plans []plan
 	for one := range strings.SplitSeq(text, ",") {
 		if rank, rest, ok := strings.Cut(one, "@"); ok {
-			if rank != os.Getenv("GOCCL_RANK") {
+			if rank != environ.Rank.Text(os.Getenv) {
 				continue
 			}
 			one = rest

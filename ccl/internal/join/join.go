@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -15,6 +14,7 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Bootstrap is what a launcher supplies. It is ccl.Bootstrap; the other methods of
@@ -146,7 +146,7 @@ func openTCP(j *plane.Job, b Bootstrap) error {
 	if s, ok := b.(interface{ Addr() netip.Addr }); ok {
 		toward = s.Addr()
 	}
-	addr, name, err := tcp.Pick(os.Getenv("GOCCL_SOCKET_IFNAME"), toward)
+	addr, name, err := tcp.Pick(environ.SocketIfname.Get(), toward)
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
-	"os"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // HeadBytes is the size of what precedes each message:
@@ -44,7 +44,7 @@ type head struct {
 
 // checksums says that payloads between hosts carry a CRC32C, for networks that are not to
 // be trusted: TCP's own checksum misses one in 65,536 errors.
-var checksums = os.Getenv("GOCCL_CHECKSUM") == "1"
+var checksums = environ.Checksum.Get()
 
 func (h *head) encode(b []byte) {
 	le := binary.LittleEndian

@@ -10,16 +10,16 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"os"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/signals"
 )
 
 // fakeSymbol is what the library for tests exports. It is used only on demand, so that no stray path can
 // pass its figures off as a GPU's.
-const fakeSymbol, allowFake = "goccl_fake", "GOCCL_ALLOW_FAKE"
+const fakeSymbol = "goccl_fake"
 
 // library is a loaded NCCL or RCCL.
 type library struct {
@@ -47,8 +47,8 @@ func (v *vendor) open() (engine.Library, error) {
 	l.prefix = C.CString(v.prefix)
 	l.fake = so.Symbol(fakeSymbol) != 0
 	switch {
-	case l.fake && os.Getenv(allowFake) != "1":
-		return nil, wrong("is the fake library for tests, which computes on host memory; set %s=1 to allow it, or unset %s to use the real one", allowFake, v.search.Env)
+	case l.fake && !environ.AllowFake.Get():
+		return nil, wrong("is the fake library for tests, which computes on host memory; set %s=1 to allow it, or unset %s to use the real one", environ.AllowFake.Name, v.search.Env)
 	case !l.fake:
 		for _, o := range v.others {
 			if has := so.Symbol(o.symbol) != 0; has != o.lacks && (has || so.Symbol("ncclGetVersion") != 0) {

@@ -5,6 +5,7 @@ package native
 import (
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/gpu"
 )
 
@@ -14,7 +15,7 @@ var nccl = &vendor{
 	title: "NCCL",
 	search: dl.Search{
 		What:   "NCCL",
-		Env:    "GOCCL_NCCL_LIB",
+		Env:    environ.NCCLLib.Name,
 		Names:  []string{"libnccl.so.2", "libnccl.so"},
 		Advice: "install NCCL 2.10 or newer",
 	},
@@ -26,8 +27,8 @@ var nccl = &vendor{
 	fp8Level:    90,
 	launchOrder: true,
 	others: []other{
-		{"ncclAllToAllv", false, "RCCL", "GOCCL_RCCL_LIB"}, // since ROCm 5.2
-		{"onecclGetVersion", false, "oneCCL", "GOCCL_ONECCL_LIB"},
+		{"ncclAllToAllv", false, "RCCL", environ.RCCLLib.Name}, // since ROCm 5.2
+		{"onecclGetVersion", false, "oneCCL", environ.OneCCLLib.Name},
 	},
 }
 

@@ -5,6 +5,7 @@ package native
 import (
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/gpu"
 )
 
@@ -15,7 +16,7 @@ var rccl = &vendor{
 	title: "RCCL",
 	search: dl.Search{
 		What:   "RCCL",
-		Env:    "GOCCL_RCCL_LIB",
+		Env:    environ.RCCLLib.Name,
 		Names:  []string{"librccl.so.1", "librccl.so"},
 		Advice: "install RCCL of ROCm 5.2 or newer",
 	},
@@ -27,8 +28,8 @@ var rccl = &vendor{
 	queryBreaks:   true,
 	currentDevice: true, // its direct, copy engine and hierarchical ways, up to 2.30.4
 	others: []other{
-		{"onecclGetVersion", false, "oneCCL", "GOCCL_ONECCL_LIB"},
-		{"ncclAllToAllv", true, "NCCL", "GOCCL_NCCL_LIB"}, // NCCL has none, up to 2.32
+		{"onecclGetVersion", false, "oneCCL", environ.OneCCLLib.Name},
+		{"ncclAllToAllv", true, "NCCL", environ.NCCLLib.Name}, // NCCL has none, up to 2.32
 	},
 }
 

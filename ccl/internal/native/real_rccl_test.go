@@ -60,7 +60,7 @@ func TestRealRCCL(t *testing.T) {
 			start := func(of, runtime string) string {
 				cmd := exec.CommandContext(within(t), filepath.Join(lib, "ld-linux-x86-64.so.2"), "--library-path", lib, os.Args[0])
 				rccl := filepath.Join(lib, "librccl.so.1")
-				cmd.Env = append(os.Environ(), rankVariable+"=0", ofVariable+"="+of, doVariable+"=start", "GOCCL_REAL=1", allowFake+"=1",
+				cmd.Env = append(os.Environ(), rankVariable+"=0", ofVariable+"="+of, doVariable+"=start", "GOCCL_REAL=1", "GOCCL_ALLOW_FAKE=1",
 					"GOCCL_RCCL_LIB="+rccl, "GOCCL_NCCL_LIB="+rccl, "GOCCL_HIP_LIB="+runtime, "GOCCL_CUDART_LIB="+runtime)
 				out, _ := cmd.CombinedOutput() // status 1 is an error in words, like that of the start
 				return string(out)

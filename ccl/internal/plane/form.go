@@ -25,7 +25,7 @@ func (c *Member) agreeOnForm() {
 }
 
 // chooseForm is what this rank takes for the best form. forced is for tests: so many ranks to a group, and 1000 more for a tree.
-func (c *Member) chooseForm(forced int) tuning.Form {
+func (c *state) chooseForm(forced int) tuning.Form {
 	if m := forced % 1000; m > 1 && m < c.N {
 		return tuning.Form{Group: m, Tree: forced >= 1000, Most: c.Local.Inline / m}
 	}

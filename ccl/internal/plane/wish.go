@@ -1,9 +1,8 @@
 package plane
 
 import (
-	"os"
-
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // wish is what a rank would rather do, as its host's layout and the environment of its process have it. It decides nothing: ranks
@@ -22,7 +21,7 @@ func wishOf(asked string, l *tuning.Layout, n, processors int) (w wish) {
 
 // makeWish makes up this rank's mind, as the Comm begins.
 func (c *state) makeWish() {
-	c.wish = wishOf(os.Getenv("GOCCL_SHM_READ"), &c.Local.Layout, c.N, c.Site.Host.Processors())
+	c.wish = wishOf(environ.SHMRead.Get(), &c.Local.Layout, c.N, c.Site.Host.Processors())
 }
 
 // WouldRead reports in which calls this rank is for reading other processes' memory, where that beats staging: all, among ranks

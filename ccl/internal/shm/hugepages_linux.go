@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Who reads another process's memory has the kernel look up every page of it, which takes as long as half of the copy
@@ -42,13 +44,13 @@ var hugeSize = sync.OnceValue(func() uintptr {
 	const dir = "/sys/kernel/mm/transparent_hugepage/"
 	enabled, _ := os.ReadFile(dir + "enabled") // not there, or not to be read: empty
 	size, _ := os.ReadFile(dir + "hpage_pmd_size")
-	return hugeSizeOf(string(enabled), string(size), os.Getenv("GOCCL_HUGE_PAGES"))
+	return hugeSizeOf(string(enabled), string(size), environ.HugePages.Get())
 })
 
 // hugeSizeOf is hugeSize by what the kernel says, whose administrator may not want any, and the user.
-func hugeSizeOf(enabled, size, wanted string) uintptr {
+func hugeSizeOf(enabled, size string, wanted bool) uintptr {
 	n, err := strconv.ParseUint(strings.TrimSpace(size), 10, 32)
-	if err != nil || n > hugeMax || wanted == "0" || !strings.Contains(enabled, "[always]") && !strings.Contains(enabled, "[madvise]") {
+	if err != nil || n > hugeMax || !wanted || !strings.Contains(enabled, "[always]") && !strings.Contains(enabled, "[madvise]") {
 		return 0
 	}
 	return uintptr(n)

@@ -15,17 +15,18 @@ import (
 
 func TestHugeSizeOf(t *testing.T) {
 	for _, tc := range []struct {
-		name, enabled, size, wanted string
-		want                        uintptr
+		name, enabled, size string
+		wanted              bool
+		want                uintptr
 	}{
-		{"on request", "always [madvise] never\n", "2097152\n", "", 2 << 20},
-		{"everywhere", "[always] madvise never\n", "2097152\n", "1", 2 << 20},
-		{"not by the administrator", "always madvise [never]\n", "2097152\n", "1", 0},
-		{"not by the user", "[always] madvise never\n", "2097152\n", "0", 0},
-		{"too large", "[always] madvise never\n", "536870912\n", "", 0},
-		{"no such files", "", "", "", 0},
-		{"no number", "[always]", "2 MiB", "", 0},
-		{"negative", "[always]", "-1", "", 0},
+		{"on request", "always [madvise] never\n", "2097152\n", true, 2 << 20},
+		{"everywhere", "[always] madvise never\n", "2097152\n", true, 2 << 20},
+		{"not by the administrator", "always madvise [never]\n", "2097152\n", true, 0},
+		{"not by the user", "[always] madvise never\n", "2097152\n", false, 0},
+		{"too large", "[always] madvise never\n", "536870912\n", true, 0},
+		{"no such files", "", "", true, 0},
+		{"no number", "[always]", "2 MiB", true, 0},
+		{"negative", "[always]", "-1", true, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			assert.Equal(t, tc.want, hugeSizeOf(tc.enabled, tc.size, tc.wanted))

@@ -7,11 +7,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-)
 
-// IfnameVar is the environment variable that chooses network interfaces; errors of
-// Pick name it.
-const IfnameVar = "GOCCL_SOCKET_IFNAME"
+	"github.com/goccl/goccl/internal/environ"
+)
 
 // Pick chooses the address of this host that the other hosts shall use.
 //
@@ -81,7 +79,7 @@ func route(toward netip.Addr) (netip.Addr, error) {
 func pick(sel string, toward netip.Addr, ifs []iface, route func(netip.Addr) (netip.Addr, error)) (netip.Addr, string, error) {
 	allows, err := parseSelection(sel)
 	if err != nil {
-		return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s: %w", IfnameVar, sel, err)
+		return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s: %w", environ.SocketIfname.Name, sel, err)
 	}
 	type choice struct {
 		addr netip.Addr
@@ -105,7 +103,7 @@ func pick(sel string, toward netip.Addr, ifs []iface, route func(netip.Addr) (ne
 		if sel == "" {
 			return netip.Addr{}, "", fmt.Errorf("tcp: no network interface is up and has an address, not even loopback; there are: %s", describe(ifs))
 		}
-		return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s matches no interface that is up and has an address; there are: %s", IfnameVar, sel, describe(ifs))
+		return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s matches no interface that is up and has an address; there are: %s", environ.SocketIfname.Name, sel, describe(ifs))
 	}
 	best := slices.MinFunc(choices, func(a, b choice) int { return a.cost - b.cost }) // the first of equals
 	return best.addr, best.name, nil

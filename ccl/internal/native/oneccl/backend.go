@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/sycl"
 )
 
@@ -47,7 +48,7 @@ func noDevice() (why, err error) {
 	}
 	devices, err := sycl.Devices()
 	switch {
-	case err != nil && os.Getenv("GOCCL_XPU_LIB") != "":
+	case err != nil && environ.XPULib.Get() != "":
 		return nil, fmt.Errorf("oneccl: %w", err)
 	case err != nil:
 		return err, nil

@@ -24,6 +24,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/signals"
 	"github.com/goccl/goccl/internal/sycl"
 )
@@ -100,7 +101,7 @@ func open() (engine.Library, error) {
 	if _, err := (dl.Search{What: "libm", Names: []string{"libm.so.6"}, Global: true}).Open(); err != nil {
 		return nil, err // see package sycl: the plugin for devices draws in libimf as well
 	}
-	so, err := dl.Search{What: "oneCCL", Env: "GOCCL_ONECCL_LIB", Names: names, Advice: "install oneCCL 2021.17 or newer (libccl.so.2)"}.Open()
+	so, err := dl.Search{What: "oneCCL", Env: environ.OneCCLLib.Name, Names: names, Advice: "install oneCCL 2021.17 or newer (libccl.so.2)"}.Open()
 	if err != nil {
 		return nil, err
 	}

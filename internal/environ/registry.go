@@ -1,0 +1,126 @@
+package environ
+
+import "time"
+
+// The variables of a job: which rank a process is, and how the ranks find each other.
+var (
+	Rank = count(Var{Name: "GOCCL_RANK", Group: Job, By: "boot, mpi", Vital: true, Default: "what the launcher says",
+		Help: "this process's rank. `boot.Spawn`, `bench` and `bench launch` set it; you can set it by hand"})
+	Size = count(Var{Name: "GOCCL_SIZE", Group: Job, By: "boot", Vital: true, Default: "what the launcher says",
+		Help: "the number of ranks, set as `GOCCL_RANK` is. Alone it says how many there are under PALS and in the pods of a Kubernetes Job; without a launcher that is an error"})
+	LocalRank = count(Var{Name: "GOCCL_LOCAL_RANK", Group: Job, By: "boot", Default: "unknown",
+		Help: "this rank's number on its host. `boot.Spawn` sets it"})
+	LocalSize = count(Var{Name: "GOCCL_LOCAL_SIZE", Group: Job, By: "boot", Default: "unknown",
+		Help: "the number of ranks on this host. `boot.Spawn` sets it"})
+	Root = text(Var{Name: "GOCCL_ROOT", Group: Job, By: "boot", Takes: "host:port", Default: "what the launcher offers",
+		Help: "where rank 0 listens; `:port` for all its interfaces. It takes precedence over `GOCCL_STORE`"})
+	RootFD = count(Var{Name: "GOCCL_ROOT_FD", Group: Job, By: "boot", Takes: "a descriptor", Default: "none",
+		Help: "where rank 0 listens. `boot.Spawn` sets it"})
+	Store = text(Var{Name: "GOCCL_STORE", Group: Job, By: "boot", Takes: "a directory", Default: "none",
+		Help: "a directory that all ranks share, in which rank 0 says where it is"})
+	JobName = text(Var{Name: "GOCCL_JOB", Group: Job, By: "boot", Takes: "a name", Default: "none",
+		Help: "tells jobs apart that share a store or a port, with `GOCCL_RANK` or `RANK`"})
+	Launcher = choice(Var{Name: "GOCCL_LAUNCHER", Group: Job, By: "boot, mpi", Default: "the first in the table of launchers below",
+		Help: "the launcher that counts: `env` for `RANK` and `WORLD_SIZE`, `none` to run alone"},
+		"goccl", "torchrun", "openmpi", "pmi", "pals", "slurm", "env", "pet", "kubernetes", "none")
+	HostID = text(Var{Name: "GOCCL_HOSTID", Group: Job, By: "boot, ccl", Takes: "a name", Default: "what the system says; on Linux the kernel's boot and the network namespace",
+		Help: "ranks with the same value share a host, and ranks with different values do not"})
+	BootTimeout = add(Var{Name: "GOCCL_BOOT_TIMEOUT", Group: Job, By: "boot, bench", Default: "`5m`; in `bench` a minute",
+		Help: "how long joining may take when the context has no deadline"}, "a duration such as 30s or 5m, or a number of seconds", time.Duration(0), some)
+)
+
+// The variables of the job's secret.
+var (
+	SecretFile = text(Var{Name: "GOCCL_SECRET_FILE", Group: Secret, By: "boot", Takes: "a file", Default: "none",
+		Help: "a file with the secret, which only its owner can read (mode 0600). It takes precedence over `GOCCL_SECRET`, under `bench launch` too"})
+	SecretText = text(Var{Name: "GOCCL_SECRET", Group: Secret, By: "boot", Takes: "hex or text, of 16 bytes at least", Default: "none; `boot.Spawn` and `bench` make one",
+		Help: "the secret itself"})
+	RequireSecret = off(Var{Name: "GOCCL_REQUIRE_SECRET", Group: Secret, By: "boot", Vital: true, Default: "warn and run",
+		Help: "`1` to fail rather than run without a secret"})
+)
+
+// The variables of the engine.
+var (
+	SocketIfname = text(Var{Name: "GOCCL_SOCKET_IFNAME", Group: Engine, By: "the CPU engine", Takes: "prefixes with commas between; after `=` whole names; after `^` names to leave out", Default: "the interface that routes to rank 0",
+		Help: "the network interfaces to use in a job on several hosts, in the syntax of `NCCL_SOCKET_IFNAME`"})
+	Algo = text(Var{Name: "GOCCL_ALGO", Group: Engine, By: "ccl", Takes: "collective=algorithm, with commas between", Default: "a table by size and placement",
+		Help: "algorithms for all sizes, such as `allreduce=ring,broadcast=tree`. It must be the same on all ranks, and counts where a Comm spans hosts"})
+	SHMRead = asked(Var{Name: "GOCCL_SHM_READ", Group: Engine, By: "the CPU engine", Default: "`1` on Intel's CPUs if each rank has a core; on AMD's in large calls that move blocks from each rank to one other alone; else `0`",
+		Help: "`1` to read the memory of the host's other processes where that pays and the kernel allows it; `0` to stage. Memory that the kernel lets only its owner read (a driver's, memfd_secret) is copied by its owner, which takes longer"})
+	HugePages = on(Var{Name: "GOCCL_HUGE_PAGES", Group: Engine, By: "the CPU engine", Default: "`1`, on Linux 6.1 and newer, if the system has transparent huge pages `always` or `madvise`",
+		Help: "`0` to leave memory that other processes read as it is; `1` collapses it into huge pages"})
+	Checksum = off(Var{Name: "GOCCL_CHECKSUM", Group: Engine, By: "the CPU engine", Vital: true, Default: "headers only",
+		Help: "`1` to check a CRC32C of all payloads over TCP. It must be the same on all ranks"})
+	StallWarn = add(Var{Name: "GOCCL_STALL_WARN", Group: Engine, By: "ccl", Default: "`10s`",
+		Help: "how long a call waits before the log names the late rank"}, "a duration such as 30s, or a number of seconds; 0 means never", 10*time.Second, span)
+	Trace = text(Var{Name: "GOCCL_TRACE", Group: Engine, By: "ccl", Takes: "a directory", Default: "none",
+		Help: "each rank writes its last calls there, as JSON lines, at a failure and at its end; `bench trace DIR` reads them"})
+	PProf = off(Var{Name: "GOCCL_PPROF", Group: Engine, By: "ccl", Default: "`0`",
+		Help: "`1` for runtime/trace regions and pprof labels around calls"})
+	Log = choice(Var{Name: "GOCCL_LOG", Group: Engine, By: "ccl, bench", Default: "warnings; in `bench`, rank 0 logs more",
+		Help: "what is logged where `Options.Log` is nil: `all` for everything, `quiet` for errors alone"}, "all", "quiet")
+	Fault = text(Var{Name: "GOCCL_FAULT", Group: Engine, By: "builds with the tag `fault`", Takes: "[rank@]point:hit:action[:arg], with commas between", Default: "none",
+		Help: "faults to inject"})
+)
+
+// The variables of libraries and devices.
+var (
+	MPILib = text(Var{Name: "GOCCL_MPI_LIB", Group: Library, By: "mpi, ccl", Takes: "a file, or `none`", Default: "what the launcher, `LD_LIBRARY_PATH` and the system offer",
+		Help: "MPI's library; nothing else is tried. `none` keeps MPI out of `ccl.Join`"})
+	NCCLLib = text(Var{Name: "GOCCL_NCCL_LIB", Group: Library, By: "the nccl engine", Takes: "a file", Default: "what `LD_LIBRARY_PATH` and the system offer",
+		Help: "NCCL's library; nothing else is tried"})
+	RCCLLib = text(Var{Name: "GOCCL_RCCL_LIB", Group: Library, By: "the rccl engine", Takes: "a file", Default: "as above",
+		Help: "RCCL's library; nothing else is tried"})
+	OneCCLLib = text(Var{Name: "GOCCL_ONECCL_LIB", Group: Library, By: "the oneccl engine", Takes: "a file", Default: "as above",
+		Help: "oneCCL's library; nothing else is tried"})
+	CUDALib = text(Var{Name: "GOCCL_CUDART_LIB", Group: Library, By: "cuda, the nccl engine", Takes: "a file", Default: "as above",
+		Help: "the CUDA runtime"})
+	HIPLib = text(Var{Name: "GOCCL_HIP_LIB", Group: Library, By: "rocm, the rccl engine", Takes: "a file", Default: "as above",
+		Help: "the HIP runtime"})
+	XPULib = text(Var{Name: "GOCCL_XPU_LIB", Group: Library, By: "xpu, the oneccl engine", Takes: "a file", Default: "beside the program and where the system looks",
+		Help: "the SYCL shim that `make xpu-shim` builds"})
+	AllowFake = off(Var{Name: "GOCCL_ALLOW_FAKE", Group: Library, By: "cuda, rocm, the nccl and rccl engines", Default: "it is refused",
+		Help: "`1` to let these variables name the fake library of the tests"})
+	Leaks = off(Var{Name: "GOCCL_LEAKS", Group: Library, By: "cuda, rocm, xpu", Default: "`0`",
+		Help: "`1` to log memory, streams and events that were never released, and where they were made"})
+)
+
+// The variables that bench sets for the ranks that it starts.
+var (
+	BenchParent = text(Var{Name: "GOCCL_BENCH_PARENT", Group: Bench, By: "bench", Default: "none",
+		Help: "who started the rank; `bench` sets it for its ranks, as it does the three below"})
+	BenchSum = text(Var{Name: "GOCCL_BENCH_SUM", Group: Bench, By: "bench", Takes: "a SHA-256", Default: "none",
+		Help: "that of the program that was started"})
+	BenchSpread = text(Var{Name: "GOCCL_BENCH_SPREAD", Group: Bench, By: "bench", Takes: "a file", Default: "none",
+		Help: "the copy of the program on the node, to be removed"})
+	BenchBind = choice(Var{Name: "GOCCL_BENCH_BIND", Group: Bench, By: "bench", Default: "none",
+		Help: "how to bind the rank"}, "rank", "local")
+)
+
+// The variables of tests, of which only the names are checked. Those that begin with GOCCL_TEST_ and
+// are not here belong to one test each.
+var _ = []*Value[string]{
+	forTest("GOCCL_CCLTEST_CALL", "ccl/ccltest", "`ccl/ccltest` sets it for the processes that it starts"),
+	forTest("GOCCL_REQUIRE", "make, test/report, tests", "`all` makes what cannot run here a failure"),
+	forTest("GOCCL_CACHE", "tests", "where the tests of `test/vendor`, `test/mpi`, `test/fake` and `train/ckpt` keep what they have fetched or built. Default: the user's cache directory"),
+	forTest("GOCCL_REAL", "test/gpu, native", "`1` to run the tests of the engines on the real library and its devices"),
+	forTest("GOCCL_TEST_GPU", "cuda, rocm", "`1` to run the tests of devices on the real ones"),
+	forTest("GOCCL_TEST_LARGE", "test/mpi, mpi", "`1` for calls of more than 2^31 elements, with 9 GB of memory"),
+	forTest("GOCCL_TEST_COST", "test/cost", "`test/cost` sets it for the processes that it starts"),
+	forTest("GOCCL_TEST_SLOWDOWN", "test/ab", "how much slower the planted build is"),
+	forTest("GOCCL_TEST_ASAN", "test/mpi", "`1` where the C code is built with the address sanitizer"),
+	forTest("GOCCL_PEERS_LAB", "test/peers", "the script that runs a command on a host of the lab, for comparisons between hosts"),
+	forTest("GOCCL_LAB_SHARED", "test/lab/run.sh", "a directory that all hosts of the lab see. Default: `/var/lib`"),
+	forTest("GOCCL_LAB_LIMIT", "test/lab/run.sh", "seconds for a case. Default: 90"),
+	forTest("GOCCL_FAULTS_INSIDE", "test/faults", ""),
+	forTest("GOCCL_FAULTS_NET", "test/faults", ""), forTest("GOCCL_FAULTS_PART", "test/faults", ""),
+	forTest("GOCCL_PROMISES_PART", "test/promises", ""), forTest("GOCCL_CKPT_CHILD", "train/ckpt", ""),
+	forTest("GOCCL_CKPT_LOST", "train/ckpt", ""), forTest("GOCCL_CKPT_RESUME", "train/ckpt", ""),
+	forTest("GOCCL_ZERO_TEST_DIR", "train/zero", ""), forTest("GOCCL_MPI_SCENE", "mpi, test/mpi", ""),
+	forTest("GOCCL_MPI_TEST_LEVEL", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_REFUSES", "mpi, test/mpi", ""),
+	forTest("GOCCL_DL_TEST_LIB", "internal/dl", ""), forTest("GOCCL_ENVIRON_TEST", "test/fake/environ", ""),
+}
+
+func forTest(name, by, help string) *Value[string] {
+	return text(Var{Name: name, Group: Test, By: by, Help: help})
+}

@@ -1,0 +1,144 @@
+package imports
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/environ"
+)
+
+// registry is the one place that has the names of goccl's variables.
+const registry = "internal/environ"
+
+// variable is a string that is such a name, or sets one, or begins all of them.
+var variable = regexp.MustCompile(`^GOCCL_[A-Z0-9_]*(=(%\w)?)?$`)
+
+// namedElsewhere lists the places below dir, tests and what only they use excepted, that have the name of a variable, or
+// that read the environment by an entry's name and not by the entry, which would take any value.
+func namedElsewhere(files fs.FS, dir string) (bad []string, err error) {
+	err = sources(files, dir, func(name string, text []byte) error {
+		if in := path.Dir(name); in == registry || strings.HasPrefix(name, "test/") || strings.HasSuffix(in, "/gputest") || strings.HasSuffix(in, "/ccltest") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		at := func(n ast.Node) string { return name + ":" + strconv.Itoa(fset.Position(n.Pos()).Line) }
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				if s, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && variable.MatchString(s) {
+					bad = append(bad, at(n)+" names "+s)
+				}
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && (f.Sel.Name == "Getenv" || f.Sel.Name == "LookupEnv") && len(n.Args) == 1 && ofEntry(n.Args[0]) {
+					bad = append(bad, at(n)+" reads an entry by its name")
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	slices.Sort(bad)
+	return bad, err
+}
+
+// ofEntry reports whether an expression has something of the registry in it.
+func ofEntry(e ast.Expr) (found bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && id.Name == "environ"
+		return !found
+	})
+	return found
+}
+
+// No code but the registry knows a variable of goccl by its name: whoever reads one asks its entry, which refuses what
+// makes no sense.
+func TestVariablesAreRegistered(t *testing.T) {
+	bad, err := namedElsewhere(os.DirFS("../.."), ".")
+	require.NoError(t, err)
+	require.Empty(t, bad)
+}
+
+func TestVariablesAreRegisteredFinds(t *testing.T) {
+	files := fstest.MapFS{
+		"ccl/a.go": {Data: []byte(`package ccl
+import "os"
+const name = "GOCCL_HIDDEN"
+var a = os.Getenv("GOCCL_RANK") + os.Getenv(environ.Rank.Name) + environ.Rank.Text(os.Getenv)
+var b = []string{"GOCCL_RANK=" + a, "GOCCL_RANK=%d", "set GOCCL_RANK=3", "RANK"}
+func f() bool { return strings.HasPrefix(a, "GOCCL_") }
+`)},
+		"ccl/a_test.go":                {Data: []byte("package ccl\nvar a = \"GOCCL_RANK\"\n")},
+		"internal/environ/registry.go": {Data: []byte("package environ\nvar a = \"GOCCL_RANK\"\n")},
+		"test/lab/main.go":             {Data: []byte("package main\nvar a = \"GOCCL_RANK\"\n")},
+	}
+	bad, err := namedElsewhere(files, ".")
+	require.NoError(t, err)
+	require.Equal(t, []string{"ccl/a.go:3 names GOCCL_HIDDEN", "ccl/a.go:4 names GOCCL_RANK", "ccl/a.go:4 reads an entry by its name",
+		"ccl/a.go:5 names GOCCL_RANK=", "ccl/a.go:5 names GOCCL_RANK=%d", "ccl/a.go:6 names GOCCL_"}, bad)
+}
+
+// spelt are the names in a text.
+var spelt = regexp.MustCompile(`\bGOCCL_[A-Z0-9_]*[A-Z0-9]\b`)
+
+// planted are names that only tests and documents have, to show what becomes of them.
+var planted = []string{"GOCCL_RNAK", "GOCCL_SZIE", "GOCCL_CHEKSUM", "GOCCL_CHECKSUM_", "GOCCL_REQUIRE_SECERT", "GOCCL_REQUIRESECRET", "GOCCL_SECRETS", "GOCCL_TRAEC", "GOCCL_HOST_ID", "GOCCL_SHMREAD",
+	"GOCCL_MY_KEY", "GOCCL_PORT", "GOCCL_SERVICE_HOST", "GOCCL_SERVICE_PORT_RANK", "GOCCL_PORT_29500_TCP_ADDR", "GOCCL_COLOUR", "GOCCL_HIDDEN",
+	"GOCCL_PASSWD", "GOCCL_PROXY", "GOCCL_WORLD_SIZE", "GOCCL_X"}
+
+// unknown lists the names in a text that neither the registry nor this test has.
+func unknown(name, text string) (bad []string) {
+	if path.Ext(name) == ".h" || path.Ext(name) == ".c" {
+		return nil // macros
+	}
+	for _, v := range spelt.FindAllString(text, -1) {
+		if environ.Known(v) == nil && !strings.HasPrefix(v, "GOCCL_TEST_") && !slices.Contains(planted, v) {
+			bad = append(bad, v)
+		}
+	}
+	return bad
+}
+
+// Every variable that code, tests, scripts and documents name is in the registry, and so in docs/environment.md.
+func TestVariablesAreKnown(t *testing.T) {
+	seen := 0
+	require.NoError(t, fs.WalkDir(os.DirFS("../.."), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != "." && strings.HasPrefix(d.Name(), ".") {
+			return fs.SkipDir
+		}
+		switch path.Ext(name) {
+		case ".go", ".md", ".sh", ".yaml", ".yml":
+		default:
+			if d.IsDir() || path.Base(name) != "Makefile" && path.Base(name) != "Dockerfile" {
+				return nil
+			}
+		}
+		text, err := fs.ReadFile(os.DirFS("../.."), name)
+		seen++
+		if name != "CHANGELOG.md" && name != "test/imports/environ_test.go" { // which tell of what there was, and of what there is not
+			require.Empty(t, unknown(name, string(text)), name)
+		}
+		return err
+	}))
+	require.Greater(t, seen, 500)
+	require.Equal(t, []string{"GOCCL_LONELY"}, unknown("a.md", "GOCCL_RANK, GOCCL_LONELY=1, GOCCL_TEST_X, GOCCL_BENCH_*"))
+}
