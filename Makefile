@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test test-all test-sample test-rest test-long test-go test-lab test-faults race noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu deploy native native-plain native-race native-asan test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab first model release-check nccl-tests
+	generated generate tags gpu deploy native native-plain native-race native-asan test-mpi cases-mpi asan interop vendor vendor-oneccl gpu-bundle gpu-train xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab first model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -130,6 +130,9 @@ vendor-oneccl: ## oneCCL for real, without a GPU: its CPU plugin and SYCL's CPU 
 
 gpu-bundle: ## builds gpu-bundle/, to be run on a machine with one GPU or more (docs/gpu.md)
 	test/gpu/bundle.sh gpu-bundle
+
+gpu-train: ## builds gpu-train/, to be run on a machine with one GPU, python3, torch and jax's CUDA plugin (docs/gpu.md; a C compiler)
+	test/gpu/train-bundle.sh gpu-train
 
 xpu-shim: ## libgocclxpu.so, the shim over SYCL that package xpu opens (a C++ compiler and SYCL: SYCL_ROOT)
 	@xpu/shim/build.sh $(or $(OUT),.)
