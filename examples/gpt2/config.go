@@ -72,7 +72,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.StringVar(&c.flags, "flags", "", "XLA's `flags` for all programs: name=value,name=value")
 	f.BoolVar(&c.share, "share", false, "rank 0 compiles, and the others load what it has compiled")
 	f.IntVar(&c.log, "log", 10, "print a line every so many `steps`; nothing waits for the device between")
-	f.BoolVar(&c.wait, "wait", false, "wait for every step")
+	f.BoolVar(&c.wait, "wait", false, "wait for every step, and for gradients before they are averaged")
 	f.StringVar(&c.json, "json", "", "`file` for metrics, one line per line that is printed")
 	f.StringVar(&c.svg, "svg", "", "`file` for a picture of the loss")
 	f.StringVar(&c.export, "export", "", "write the initial parameters and all steps' tokens to this `file`, and end")
@@ -159,6 +159,9 @@ func (c *config) check(set map[string]bool) error {
 	}
 	return nil
 }
+
+// alone reports whether one rank exchanges nothing, not even with itself.
+func (c *config) alone() bool { return c.stage == 0 && !c.parts }
 
 // fits reports whether cuDNN has attention for the model.
 func (c *config) fits() bool {

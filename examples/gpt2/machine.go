@@ -46,7 +46,7 @@ func newMachine(world *ccl.Comm, c *config, out io.Writer) (*machine, error) {
 	if m.client, err = p.NewClient(xla.Options(options)); err != nil {
 		return nil, err
 	}
-	if m.client.OnHost() || world.Size() == 1 && c.stage == 0 {
+	if m.client.OnHost() || world.Size() == 1 && c.alone() {
 		return m, nil
 	}
 	if m.client.Platform() != "cuda" {

@@ -75,7 +75,11 @@ func spawn(c *config) int {
 
 // job is one rank from Join to Close.
 func job(ctx context.Context, c *config, r *run) error {
-	world, err := ccl.Join(ctx, nil)
+	o := &ccl.Options{}
+	if launch, err := boot.Detect(os.Getenv); err == nil && launch.Launcher == "none" && c.alone() {
+		o.Backend = "cpu" // nothing is exchanged, so no library need start
+	}
+	world, err := ccl.Join(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,13 @@ func (m *shape) tokens(batch value) (in, want value) {
 // embed is the embeddings of tokens [N,1], [N,C].
 func (m *shape) embed(wte, wpe, in value) value {
 	n := in.Dims()[0]
-	x := wte.Rows(in).As(hlo.F32).Reshape(n/m.context, m.context, m.width)
+	x := wte.Rows(in).As(hlo.F32)
+	if wte.Type() != hlo.F32 { // a token's gradients are added as float32, and rounded once
+		x = hlo.With(x, []value{wte}, func(d value) []value {
+			return []value{d.Func().Const(hlo.F32, 0).To(wte.Dims()...).AddRows(in, d).As(wte.Type())}
+		})
+	}
+	x = x.Reshape(n/m.context, m.context, m.width)
 	return x.Add(wpe.As(hlo.F32)).Reshape(n, m.width).As(m.res)
 }
 

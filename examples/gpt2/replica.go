@@ -153,8 +153,8 @@ func (r *replica) step(ctx context.Context, n int, lr float64, batches []*xla.Bu
 	return losses, xla.FreeAll(grads...)
 }
 
-// average makes gradients the means over the ranks. The stream waits for the program, or this call does; then this call waits for
-// the stream, so that the next program does not begin before.
+// average makes gradients the means over the ranks. The stream waits for the program, or this call does; then this call waits
+// for the stream, so that the next program does not begin before.
 func (r *replica) average(ctx context.Context, grads []*xla.Buffer) error {
 	if r.m.world.Size() == 1 {
 		return nil
@@ -163,7 +163,12 @@ func (r *replica) average(ctx context.Context, grads []*xla.Buffer) error {
 	bufs := make([]ccl.Buf, len(grads))
 	for i, g := range grads {
 		var err error
-		if bufs[i], err = xla.BufOn[float32](g, s); err != nil {
+		if r.cfg.wait {
+			bufs[i], err = xla.Buf[float32](g)
+		} else {
+			bufs[i], err = xla.BufOn[float32](g, s)
+		}
+		if err != nil {
 			return err
 		}
 	}

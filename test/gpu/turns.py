@@ -37,13 +37,15 @@ class Program:
             self.lines.put(line)
         self.lines.put(None)
 
-    def window(self, number, steps):
-        """One window: True if the program has done it."""
+    def go(self):
         try:
             self.p.stdin.write("\n")
             self.p.stdin.flush()
         except OSError:
             pass  # it has ended: its lines say why
+
+    def window(self, number, steps):
+        """Waits for the end of a window."""
         late = min(deadline, self.began + limit * 2 / 3 if number == 0 else time.time() + limit / 6)
         while not self.failed:
             try:
@@ -67,8 +69,8 @@ class Program:
                 if number > 0:
                     self.dt.append(float(m[3]))
                     self.tps.append(int(m[4]))
-                return True
-        return False
+                return
+        self.p.kill()  # so that it does not disturb the others
 
     def end(self):
         try:
@@ -89,9 +91,14 @@ class Program:
 
 steps = int(os.environ["STEPS"])
 programs = [Program(*a.split("=", 1)) for a in sys.argv[5:]]
-for number in range(windows + 1):
+for p in programs:
+    p.go()
+for p in programs:
+    p.window(0, steps)
+for number in range(1, windows + 1):
     for p in programs:
         if not p.failed:
+            p.go()
             p.window(number, steps)
 for p in programs:
     p.end()
