@@ -53,11 +53,7 @@ func newReplica(ctx context.Context, m *machine, c *config, initial func(i int) 
 		}
 	}
 	if m.world.Size() == 1 && c.micro == 1 {
-		build(&r.whole, "step", func(f *hlo.Func) []value {
-			s := args(f, r.ps, 3)
-			loss := c.loss(s[:n], batch(f))
-			return append(updates(r.ps, s[:n], s[n:2*n], s[2*n:], hlo.Grad(loss, s[:n]...), newHyper(f), c.clip), loss)
-		})
+		build(&r.whole, "step", func(f *hlo.Func) []value { return wholeStep(c, f) })
 	} else {
 		build(&r.grads, "gradients", func(f *hlo.Func) []value {
 			p := args(f, r.ps, 1)
@@ -103,6 +99,14 @@ func newReplica(ctx context.Context, m *machine, c *config, initial func(i int) 
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
+}
+
+// wholeStep is a step of one rank: the state after it, and the loss.
+func wholeStep(c *config, f *hlo.Func) []value {
+	ps := c.params()
+	n, s := len(ps), args(f, ps, 3)
+	loss := c.loss(s[:n], f.Arg(hlo.I32, c.batch(), c.context+1))
+	return append(updates(ps, s[:n], s[n:2*n], s[2*n:], hlo.Grad(loss, s[:n]...), newHyper(f), c.clip), loss)
 }
 
 // scaled are gradients of one of n micro batches, as parts of the mean's.
