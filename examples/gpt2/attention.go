@@ -14,9 +14,9 @@ func (m *shape) attention(q, k, v value) value {
 	}
 	f, d := q.Func(), q.Dims()
 	batch, heads, t := d[0], d[2], d[1]
-	s := hlo.Dot(q, k, []int{3}, []int{3}, []int{0, 2}, []int{0, 2}).As(hlo.F32).MulC(1 / math.Sqrt(float64(d[3])))
+	s := hlo.Dot(q, k, []int{3}, []int{3}, []int{0, 2}, []int{0, 2}).As(m.wide()).MulC(1 / math.Sqrt(float64(d[3])))
 	seen := f.Iota(hlo.I32, 2, 1, 1, t, t).Cmp("GE", f.Iota(hlo.I32, 3, 1, 1, t, t))
-	s = hlo.If(seen.To(batch, heads, t, t), s, f.Const(hlo.F32, -1e30))
+	s = hlo.If(seen.To(batch, heads, t, t), s, f.Const(m.wide(), -1e30))
 	e := s.Sub(hlo.Stop(s.MaxLast())).Exp()
 	p := e.Div(e.SumLast()).As(m.act)
 	return hlo.Dot(p, v, []int{3}, []int{1}, []int{0, 1}, []int{0, 2}).Perm(0, 2, 1, 3)

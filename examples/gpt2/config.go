@@ -20,6 +20,8 @@ type config struct {
 	bf16, share, parts, pace, wait bool
 	preset, attn, residual, data   string
 	plugin, options, flags, export string
+	backend                        string
+	device                         int // -1: the rank\'s own
 	json, svg                      string
 }
 
@@ -35,7 +37,7 @@ var groups = []struct {
 	title string
 	names []string
 }{
-	{"layout", []string{"np", "zero", "parts", "micro", "bf16", "residual", "attn"}},
+	{"layout", []string{"np", "backend", "device", "zero", "parts", "micro", "bf16", "residual", "attn"}},
 	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab"}},
 	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed"}},
 	{"xla", []string{"plugin", "options", "flags", "share"}},
@@ -67,6 +69,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.IntVar(&c.warmup, "warmup", 0, "`steps` over which the learning rate rises; 0: it stays as it is")
 	f.Float64Var(&c.clip, "clip", 1, "clip gradients to this `norm`; 0: do not clip")
 	f.Uint64Var(&c.seed, "seed", 1337, "`seed` of weights and data")
+	f.StringVar(&c.backend, "backend", "", "what moves data between ranks: nccl, or `cpu` (default: nccl if each rank has a GPU)")
+	f.IntVar(&c.device, "device", -1, "`number` of this rank's GPU (default: the rank's own among those of its host); with -backend nccl")
 	f.StringVar(&c.plugin, "plugin", "", "`file` of the PJRT plugin (default: $GOCCL_XLA_PLUGIN)")
 	f.StringVar(&c.options, "options", "", "the plugin's client `options`: name=value,name=value")
 	f.StringVar(&c.flags, "flags", "", "XLA's `flags` for all programs: name=value,name=value")
@@ -108,7 +112,7 @@ func usage(f *flag.FlagSet, out io.Writer) {
 		for _, name := range g.names {
 			x := f.Lookup(name)
 			arg, text := flag.UnquoteUsage(x)
-			if x.DefValue != "" && x.DefValue != "0" && x.DefValue != "false" {
+			if x.DefValue != "" && x.DefValue != "0" && x.DefValue != "false" && x.DefValue != "-1" {
 				text += " (default " + x.DefValue + ")"
 			}
 			fmt.Fprintf(out, "  %-16s %s\n", "-"+name+" "+arg, text)
@@ -150,6 +154,8 @@ func (c *config) check(set map[string]bool) error {
 		return fmt.Errorf("-attn cudnn: it needs -bf16, and heads of 64 or 128 elements; these have %d", c.width/c.heads)
 	case c.residual != "f32" && (c.residual != "bf16" || !c.bf16):
 		return fmt.Errorf("-residual %s: there are f32, and bf16 with -bf16", c.residual)
+	case c.device < -1:
+		return fmt.Errorf("-device %d: devices count from 0", c.device)
 	case c.export != "" && c.np > 1:
 		return errors.New("-export is for one rank")
 	}

@@ -42,7 +42,11 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.close()) }()
+	defer func() {
+		if left := m.close(); err == nil { // what an error leaves behind is not worth a word
+			err = left
+		}
+	}()
 	if c.cudnn = c.attn == "cudnn" || c.attn == "" && m.client.Platform() == "cuda" && c.fits(); c.cudnn && m.client.Platform() != "cuda" {
 		return fmt.Errorf("-attn cudnn: this is %s", m.client.Platform())
 	}
@@ -73,16 +77,9 @@ func (r *run) greet(out io.Writer, m *machine, c *config) {
 	if c.cudnn {
 		attention = "cuDNN's"
 	}
-	fmt.Fprintf(out, "%v on %d ranks of %v\n", backend(m), m.world.Size(), m.client)
+	fmt.Fprintf(out, "%d rank(s) of %v; engine %s\n", m.world.Size(), m.client, m.world.Backend())
 	fmt.Fprintf(out, "%.2f M parameters; %d rows of %d tokens a step; products in %s, residual stream in %s, %s attention; ZeRO stage %d\n",
 		float64(c.count())/1e6, c.rows, c.context, c.act, c.res, attention, c.stage)
-}
-
-func backend(m *machine) string {
-	if m.stream != nil {
-		return "NCCL"
-	}
-	return "the CPU engine"
 }
 
 // rate is the learning rate of a step.

@@ -43,19 +43,47 @@ func newMachine(world *ccl.Comm, c *config, out io.Writer) (*machine, error) {
 		return nil, fmt.Errorf("-flags: %w", err)
 	}
 	m := &machine{world: world, flags: xla.Flags(flags), share: c.share, out: out, host: ccl.NewHostStream()}
+	onGPU := world.Backend() == "nccl"
+	if onGPU {
+		if err := m.takeDevice(c, options); err != nil {
+			return nil, err
+		}
+	}
 	if m.client, err = p.NewClient(xla.Options(options)); err != nil {
 		return nil, err
 	}
-	if m.client.OnHost() || world.Size() == 1 && c.alone() {
+	switch {
+	case m.client.OnHost() || world.Size() == 1 && c.alone():
 		return m, nil
-	}
-	if m.client.Platform() != "cuda" {
-		return nil, errors.Join(fmt.Errorf("several ranks, and -zero, need package cuda, and the plugin is for %s", m.client.Platform()), m.client.Close())
-	}
-	if m.device, err = cuda.At(m.client.Device()); err == nil {
+	case !onGPU:
+		err = fmt.Errorf("the plugin is for %s, and the ranks have the engine %s, which cannot reach its memory: build with -tags nccl, and give each rank a GPU; "+
+			"ranks that share one take -backend nccl -device 0", m.client.Platform(), world.Backend())
+	case m.client.Platform() != "cuda" || m.client.Device() != m.device.Index():
+		err = fmt.Errorf("the plugin has %s %d, and NCCL has %v", m.client.Platform(), m.client.Device(), m.device)
+	default:
 		m.stream, err = m.device.NewStream()
 	}
-	return m, err
+	if err != nil {
+		return nil, errors.Join(err, m.client.Close())
+	}
+	return m, nil
+}
+
+// takeDevice finds the GPU that the Comm has for this rank, and has the plugin use no other.
+func (m *machine) takeDevice(c *config, options map[string]any) (err error) {
+	if c.device >= 0 {
+		m.device, err = cuda.At(c.device)
+	} else {
+		m.device, err = cuda.Local(m.world.Place().Local, m.world.Place().Locals)
+	}
+	if err != nil {
+		return err
+	}
+	n, err := cuda.Count()
+	if _, set := options["visible_devices"]; n > 1 && !set {
+		options["visible_devices"] = []int64{int64(m.device.Index())}
+	}
+	return err
 }
 
 // parseOptions reads name=value,name=value: numbers with a point are floats, true and false are bools.
@@ -79,15 +107,24 @@ func parseOptions(s string) (map[string]any, error) {
 	return o, nil
 }
 
-// build writes and compiles a program.
+// build writes and compiles a program that all ranks have: with -share on rank 0 alone.
 func (m *machine) build(ctx context.Context, name string, write func(f *hlo.Func) []value) (*xla.Program, error) {
+	return m.make(name, write, func(text string) (*xla.Program, error) { return m.compile(ctx, text) })
+}
+
+// own is build of a program of this rank's own: other ranks may have others.
+func (m *machine) own(name string, write func(f *hlo.Func) []value) (*xla.Program, error) {
+	return m.make(name, write, func(text string) (*xla.Program, error) { return m.client.Compile(text, m.flags) })
+}
+
+func (m *machine) make(name string, write func(f *hlo.Func) []value, compile func(text string) (*xla.Program, error)) (*xla.Program, error) {
 	var f hlo.Func
 	text, err := f.Text(name, write(&f)...)
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	p, err := m.compile(ctx, text)
+	p, err := compile(text)
 	if err != nil {
 		return nil, fmt.Errorf("program %s: %w", name, err)
 	}
@@ -112,20 +149,30 @@ func (m *machine) compile(ctx context.Context, text string) (*xla.Program, error
 		}
 		if err != nil {
 			m.world.Abort(err)
-			return nil, err
+			return nil, errors.Join(err, freed(mine))
 		}
 	}
 	n := []int64{int64(len(saved))}
-	if err := ccl.Broadcast(ctx, m.world, n, 0); err != nil {
-		return nil, err
+	if err = ccl.Broadcast(ctx, m.world, n, 0); err == nil {
+		if mine == nil {
+			saved = make([]byte, n[0])
+		}
+		err = ccl.Broadcast(ctx, m.world, saved, 0)
 	}
-	if mine == nil {
-		saved = make([]byte, n[0])
-	}
-	if err := ccl.Broadcast(ctx, m.world, saved, 0); err != nil || mine != nil {
-		return mine, err
+	switch {
+	case err != nil:
+		return nil, errors.Join(err, freed(mine))
+	case mine != nil:
+		return mine, nil
 	}
 	return m.client.Load(saved)
+}
+
+func freed(p *xla.Program) error {
+	if p == nil {
+		return nil
+	}
+	return p.Free()
 }
 
 // queue is for collectives on the device's memory, on the CPU the host's.

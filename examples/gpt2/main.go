@@ -75,9 +75,12 @@ func spawn(c *config) int {
 
 // job is one rank from Join to Close.
 func job(ctx context.Context, c *config, r *run) error {
-	o := &ccl.Options{}
+	o := &ccl.Options{Backend: c.backend}
+	if c.device >= 0 {
+		o.Device = &c.device
+	}
 	if launch, err := boot.Detect(os.Getenv); err == nil && launch.Launcher == "none" && c.alone() {
-		o.Backend = "cpu" // nothing is exchanged, so no library need start
+		o = &ccl.Options{Backend: "cpu"} // nothing is exchanged, so no library need start
 	}
 	world, err := ccl.Join(ctx, o)
 	if err != nil {

@@ -114,68 +114,78 @@ func TestNoPlugin(t *testing.T) {
 	})
 }
 
-// Each parameter's gradient is that by differences, along itself.
+// Each parameter's gradient is that by differences, along itself, in float64.
 func TestGradient(t *testing.T) {
 	client := xlatest.Client(t)
 	c, err := parse([]string{"-preset", "tiny", "-np", "1"}, io.Discard)
 	require.NoError(t, err)
+	c.act, c.res = hlo.F64, hlo.F64
 	ps := c.params()
-	compiled := func(name string, write func(f *hlo.Func, p []value, loss value) []value) *xla.Program {
+	compiled := func(name string, results func(p []value, loss value) []value) *xla.Program {
 		var f hlo.Func
-		p := args(&f, ps, 1)
-		text, err := f.Text(name, write(&f, p, c.loss(p, f.Arg(hlo.I32, c.batch(), c.context+1)))...)
+		var p []value
+		for _, x := range ps {
+			p = append(p, f.Arg(hlo.F64, x.dims...))
+		}
+		text, err := f.Text(name, results(p, c.loss(p, f.Arg(hlo.I32, c.batch(), c.context+1)))...)
 		require.NoError(t, err)
 		program, err := client.Compile(text, nil)
 		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, program.Free()) })
 		return program
 	}
-	loss := compiled("loss", func(_ *hlo.Func, _ []value, loss value) []value { return []value{loss} })
-	grads := compiled("gradients", func(_ *hlo.Func, p []value, loss value) []value { return hlo.Grad(loss, p...) })
+	loss := compiled("loss", func(_ []value, loss value) []value { return []value{loss} })
+	grads := compiled("gradients", func(p []value, loss value) []value { return hlo.Grad(loss, p...) })
+	var live []*xla.Buffer
+	defer func() { require.NoError(t, xla.FreeAll(live...)) }()
+	put := func(x []float64, dims ...int) *xla.Buffer {
+		b, err := xla.Put(client, x, dims...)
+		require.NoError(t, err)
+		live = append(live, b)
+		return b
+	}
+	var first [][]float64
+	var in []*xla.Buffer
+	for i, p := range ps {
+		var x []float64
+		for _, v := range initial(c, i) {
+			x = append(x, float64(v))
+		}
+		first, in = append(first, x), append(in, put(x, p.dims...))
+	}
 	rows, err := newSource(c)
 	require.NoError(t, err)
 	batch, err := xla.Put(client, rows.batch(1, 0, 0), c.batch(), c.context+1)
 	require.NoError(t, err)
-	var first [][]float32
-	var in []*xla.Buffer
-	for i, p := range ps {
-		first = append(first, initial(c, i))
-		b, err := xla.Put(client, first[i], p.dims...)
-		require.NoError(t, err)
-		in = append(in, b)
-	}
-	in = append(in, batch)
+	live, in = append(live, batch), append(in, batch)
 	g, err := grads.Run(0, in...)
 	require.NoError(t, err)
+	live = append(live, g...)
 	for i, p := range ps {
-		d := make([]float32, p.size())
+		d := make([]float64, p.size())
 		require.NoError(t, xla.Get(g[i], d))
 		norm := 0.0
 		for _, x := range d {
-			norm += float64(x) * float64(x)
+			norm += x * x
 		}
 		norm = math.Sqrt(norm)
-		const h = 0.02
+		const h = 1e-3
 		at := func(by float64) float64 {
-			moved := append([]float32(nil), first[i]...)
+			moved := append([]float64(nil), first[i]...)
 			for k := range moved {
-				moved[k] += float32(by * float64(d[k]) / norm)
+				moved[k] += by * d[k] / norm
 			}
-			b, err := xla.Put(client, moved, p.dims...)
-			require.NoError(t, err)
 			with := append([]*xla.Buffer(nil), in...)
-			with[i] = b
+			with[i] = put(moved, p.dims...)
 			out, err := loss.Run(0, with...)
 			require.NoError(t, err)
-			x := []float32{0}
+			live = append(live, out[0])
+			x := []float64{0}
 			require.NoError(t, xla.Get(out[0], x))
-			require.NoError(t, xla.FreeAll(b, out[0]))
-			return float64(x[0])
+			return x[0]
 		}
-		require.InEpsilon(t, norm, (at(h)-at(-h))/(2*h), 0.005, p.name)
+		require.InEpsilon(t, norm, (at(h)-at(-h))/(2*h), 1e-4, p.name)
 	}
-	require.NoError(t, xla.FreeAll(append(in, g...)...))
-	require.NoError(t, loss.Free())
-	require.NoError(t, grads.Free())
 }
 
 // -pace takes a line for each window, and ends with an error if there is none.

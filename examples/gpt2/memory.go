@@ -208,7 +208,7 @@ func (k *memory) run(o operation, bufs []ccl.Buf, more ...*xla.Buffer) (*xla.Buf
 	p := k.programs[o]
 	if p == nil {
 		var err error
-		if p, err = k.m.build(k.ctx, fmt.Sprintf("%s_%d", o.name, o.n), o.write); err != nil {
+		if p, err = k.m.own(fmt.Sprintf("%s_%d", o.name, o.n), o.write); err != nil {
 			return nil, err
 		}
 		k.programs[o] = p

@@ -76,15 +76,23 @@ func (m *shape) flops() float64 {
 
 func product(x, w value) value { return hlo.Dot(x, w, []int{1}, []int{0}, nil, nil) }
 
-// norm is layer norm of x [N,C], in float32.
+// wide is the type of what must not be rounded much.
+func (m *shape) wide() hlo.Type {
+	if m.act == hlo.F64 { // for tests, by differences
+		return hlo.F64
+	}
+	return hlo.F32
+}
+
+// norm is layer norm of x [N,C].
 func (m *shape) norm(x, w value) value {
-	x = x.As(hlo.F32)
+	x = x.As(m.wide())
 	d := x.Sub(x.MeanLast())
-	return d.Mul(d.Mul(d).MeanLast().AddC(1e-5).Rsqrt()).Mul(w.As(hlo.F32)).As(m.act)
+	return d.Mul(d.Mul(d).MeanLast().AddC(1e-5).Rsqrt()).Mul(w.As(m.wide())).As(m.act)
 }
 
 func (m *shape) gelu(x value) value {
-	x = x.As(hlo.F32)
+	x = x.As(m.wide())
 	return x.Mul(x.MulC(1 / math.Sqrt2).Erf().AddC(1).MulC(0.5)).As(m.act)
 }
 
@@ -97,14 +105,14 @@ func (m *shape) tokens(batch value) (in, want value) {
 // embed is the embeddings of tokens [N,1], [N,C].
 func (m *shape) embed(wte, wpe, in value) value {
 	n := in.Dims()[0]
-	x := wte.Rows(in).As(hlo.F32)
-	if wte.Type() != hlo.F32 { // a token's gradients are added as float32, and rounded once
+	x := wte.Rows(in).As(m.wide())
+	if wte.Type() == hlo.BF16 { // a token's gradients are added as float32, and rounded once
 		x = hlo.With(x, []value{wte}, func(d value) []value {
-			return []value{d.Func().Const(hlo.F32, 0).To(wte.Dims()...).AddRows(in, d).As(wte.Type())}
+			return []value{d.Func().Const(d.Type(), 0).To(wte.Dims()...).AddRows(in, d).As(wte.Type())}
 		})
 	}
 	x = x.Reshape(n/m.context, m.context, m.width)
-	return x.Add(wpe.As(hlo.F32)).Reshape(n, m.width).As(m.res)
+	return x.Add(wpe.As(m.wide())).Reshape(n, m.width).As(m.res)
 }
 
 // layer is one layer of x [N,C]; p are its parameters.
@@ -124,11 +132,11 @@ func (m *shape) layer(x value, p []value) value {
 // head is the mean loss of x [N,C], where tokens [N,1] are wanted.
 func (m *shape) head(x, norm, wte, want value) value {
 	f, n := x.Func(), x.Dims()[0]
-	logits := hlo.Dot(m.norm(x, norm), wte.As(m.act), []int{1}, []int{1}, nil, nil).As(hlo.F32)
+	logits := hlo.Dot(m.norm(x, norm), wte.As(m.act), []int{1}, []int{1}, nil, nil).As(m.wide())
 	top := hlo.Stop(logits.MaxLast())
 	sum := logits.Sub(top).Exp().SumLast().Log().Add(top)
 	hit := f.Iota(hlo.I32, 1, n, m.vocab).Cmp("EQ", want)
-	return sum.Sub(hlo.If(hit, logits, f.Const(hlo.F32, 0)).SumLast()).SumAll().MulC(1 / float64(n))
+	return sum.Sub(hlo.If(hit, logits, f.Const(m.wide(), 0)).SumLast()).SumAll().MulC(1 / float64(n))
 }
 
 // loss is the mean loss of a batch [B,T+1].

@@ -119,7 +119,7 @@ func scaled(g []value, n int) []value {
 	return g
 }
 
-func (r *replica) step(ctx context.Context, n int, lr float64, batches []*xla.Buffer) ([]*xla.Buffer, error) {
+func (r *replica) step(ctx context.Context, n int, lr float64, batches []*xla.Buffer) (_ []*xla.Buffer, err error) {
 	h, err := r.m.scalars(n, lr)
 	if err != nil {
 		return nil, err
@@ -135,6 +135,11 @@ func (r *replica) step(ctx context.Context, n int, lr float64, batches []*xla.Bu
 	}
 	k := len(r.ps)
 	var grads, losses []*xla.Buffer
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, xla.FreeAll(append(grads, losses...)...))
+		}
+	}()
 	for i, b := range batches {
 		program, in := r.grads, []*xla.Buffer(nil)
 		if i > 0 {

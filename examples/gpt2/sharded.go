@@ -273,7 +273,7 @@ func (z *sharded[P]) update(ctx context.Context, p zero.Piece, w, g ccl.Buf, h *
 	key := piece{w.Len(), z.ps[z.first[p.Unit]+p.Param].decay}
 	program := z.adam[key]
 	if program == nil {
-		program, err = z.m.build(ctx, fmt.Sprintf("adamw_%d_%v", key.n, key.decays), func(f *hlo.Func) []value {
+		program, err = z.m.own(fmt.Sprintf("adamw_%d_%v", key.n, key.decays), func(f *hlo.Func) []value {
 			m, v := f.Donated(0, hlo.F32, key.n), f.Donated(1, hlo.F32, key.n)
 			w, g := f.Arg(hlo.F32, key.n), f.Arg(hlo.F32, key.n)
 			w, m, v = newHyper(f).adamw(w, m, v, g, key.decays)

@@ -5,13 +5,14 @@
 #
 # GPT-2 with 124 M parameters in bfloat16, at 8 and at 16 rows, in turns with PyTorch, eager and compiled; the losses of all on the same
 # parameters and tokens; then two ranks on the GPU over NCCL, beside one. All logs go to LOGS.
+#   ONLY=ranks  the two ranks alone; ONLY=turns  all but these
 #   REHEARSE=1  the same with a tiny model on the CPU: GOCCL_XLA_PLUGIN names the plugin, TORCH what python3 needs in its
 #               PYTHONPATH (may be empty)
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 [ $# = 1 ] || { echo "usage: $0 LOGS" >&2; exit 2; }
 mkdir -p "$1" && logs=$(cd "$1" && pwd) || exit 1
-LIMIT=${LIMIT:-180} REHEARSE=${REHEARSE:-} failed=0
+LIMIT=${LIMIT:-180} REHEARSE=${REHEARSE:-} failed=0 together=
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cp "$here/gpt2" "$tmp/gpt2" && chmod 755 "$tmp/gpt2" || exit 1
@@ -23,7 +24,7 @@ if [ -n "$REHEARSE" ]; then
 	options() { echo cpu_device_count=1; }
 	fast="" variants="go-residual:-residual~bf16"
 	limits="400 400" LIMIT=1200
-	export STEPS=3 OMP_NUM_THREADS=1
+	export STEPS=3 OMP_NUM_THREADS=1 together="-backend cpu"
 else
 	shape=12,12,768,1024,50304 model="-preset gpt2" rowses="8 16" engine=nccl
 	site=${SITE:-$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')}
@@ -53,7 +54,7 @@ v=ctypes.c_int(); ctypes.CDLL('$GOCCL_NCCL_LIB').ncclGetVersion(ctypes.byref(v))
 	options() { echo "preallocate=false,memory_fraction=$1"; }
 	fast="-flags xla_gpu_enable_triton_gemm=false,xla_gpu_autotune_level=0"
 	variants="go-defaults: go-residual:-residual~bf16~$(echo "$fast" | tr ' ' '~')"
-	limits="66 72"
+	limits="66 72" together="-backend nccl -device 0"
 fi
 {
 	[ -n "$REHEARSE" ] || nvidia-smi --query-gpu=name,driver_version,memory.total,memory.used,compute_mode --format=csv,noheader 2>&1 | head -3
@@ -70,9 +71,10 @@ gpt="$tmp/gpt2 $model -bf16 -lr 6e-4 -log $STEPS"
 windows=5
 most=${rowses##* }
 total=$((STEPS * (windows + 1)))
-$gpt -rows "$most" -steps $total -export "$tmp/same" || exit 1
+[ "${ONLY:-}" = ranks ] || $gpt -rows "$most" -steps $total -export "$tmp/same" || exit 1
 
 set -- $limits
+[ "${ONLY:-}" = ranks ] && rowses=
 for rows in $rowses; do
 	part=.15
 	[ "$rows" -ge 16 ] && part=.2
@@ -89,12 +91,14 @@ for rows in $rowses; do
 	shift
 done
 
+[ "${ONLY:-}" = turns ] && { echo "$SECONDS s; logs in $logs"; exit $failed; }
+
 # Two ranks on the device, 8 rows a step; one rank before, whose losses they should have.
 short="$gpt -lr 1e-4 -rows 8 -steps 12 -log 3 -options $(options .3) $fast"
 patience=40
 [ -n "$REHEARSE" ] && patience=200
 one() {
-	timeout "$patience" $short >"$logs/ranks-1.log" 2>&1 || { failed=1; tail -5 "$logs/ranks-1.log" | cut -c1-300; }
+	timeout "$patience" $short >"$logs/ranks-1.log" 2>&1 || { tail -5 "$logs/ranks-1.log" | cut -c1-300; return 1; }
 }
 # two NAME FLAGS..
 two() {
@@ -107,7 +111,7 @@ two() {
 		(
 			[ "$engine" = nccl ] && [ "${nccl:-0}" -lt 23003 ] && export NCCL_HOSTID=rank$r
 			unset GOCCL_LAUNCHER
-			GOCCL_RANK=$r GOCCL_SIZE=2 GOCCL_STORE=$store GOCCL_SECRET=$secret exec timeout -s QUIT -k 5 "$patience" $short "$@"
+			GOCCL_RANK=$r GOCCL_SIZE=2 GOCCL_STORE=$store GOCCL_SECRET=$secret exec timeout -s QUIT -k 5 "$patience" $short $together "$@"
 		) >"$logs/$name.$r.log" 2>&1 </dev/null &
 		pids="$pids $!"
 	done
@@ -118,13 +122,15 @@ two() {
 	for r in 0 1; do echo "  -- rank $r:"; grep -v '^program' "$logs/$name.$r.log" | sed '/^goroutine /,$d' | tail -8 | cut -c1-300 | sed 's/^/    /'; done
 	return 1
 }
-one
+one &
+first=$!
 two ranks-2-zero-0 || two ranks-2-zero-0-wait -wait
-two ranks-2-zero-1 -zero 1
+wait $first || failed=1
+for stage in 1 3; do two ranks-2-zero-$stage -zero $stage; done
 echo
 echo "two ranks on one device, $engine, 8 rows a step: losses beside one rank's"
-for log in ranks-1.log ranks-2-zero-0.0.log ranks-2-zero-1.0.log; do
-	printf '  %-22s %s\n' "${log%%.*}" "$(grep '^step=' "$logs/$log" 2>/dev/null | sed 's/^step=\([0-9]*\) loss=\([^ ]*\).*/\1:\2/' | tr '\n' ' ')"
+for log in ranks-1.log ranks-2-zero-{0,1,3}.0.log; do
+	printf '  %-16s %s\n' "${log%%.*}" "$(grep '^step=' "$logs/$log" 2>/dev/null | sed 's/^step=\([0-9]*\) loss=\([^ ]*\).*/\1:\2/' | tr '\n' ' ')"
 done
 python3 - "$logs" <<'PY' || failed=1
 import re, sys
@@ -134,7 +140,7 @@ def losses(name):
     except OSError:
         return {}
 one, bad = losses("ranks-1.log"), False
-for name in "ranks-2-zero-0.0.log", "ranks-2-zero-1.0.log":
+for name in (f"ranks-2-zero-{stage}.0.log" for stage in (0, 1, 3)):
     two = losses(name)
     if not one or two.keys() != one.keys():
         print(f"  {name}: not all losses are there")
