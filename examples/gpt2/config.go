@@ -21,6 +21,9 @@ type config struct {
 	preset, attn, residual, data   string
 	plugin, options, flags, export string
 	backend                        string
+	save                           string
+	every, keep                    int
+	resume                         bool
 	device                         int // -1: the rank\'s own
 	json, svg                      string
 }
@@ -41,6 +44,7 @@ var groups = []struct {
 	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab"}},
 	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed"}},
 	{"xla", []string{"plugin", "options", "flags", "share"}},
+	{"checkpoints", []string{"save", "every", "keep", "resume"}},
 	{"output", []string{"log", "wait", "json", "svg", "export", "pace"}},
 }
 
@@ -75,6 +79,10 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.StringVar(&c.options, "options", "", "the plugin's client `options`: name=value,name=value")
 	f.StringVar(&c.flags, "flags", "", "XLA's `flags` for all programs: name=value,name=value")
 	f.BoolVar(&c.share, "share", false, "rank 0 compiles, and the others load what it has compiled")
+	f.StringVar(&c.save, "save", "", "`directory` for checkpoints; one is written at the end, or after an interrupt")
+	f.IntVar(&c.every, "every", 0, "with -save: also write a checkpoint every so many `steps`, while training goes on; a multiple of -log")
+	f.IntVar(&c.keep, "keep", 3, "with -save: how many `checkpoints` to keep")
+	f.BoolVar(&c.resume, "resume", false, "resume from the last checkpoint in -save's directory, whatever its layout")
 	f.IntVar(&c.log, "log", 10, "print a line every so many `steps`; nothing waits for the device between")
 	f.BoolVar(&c.wait, "wait", false, "wait for every step, and for gradients before they are averaged")
 	f.StringVar(&c.json, "json", "", "`file` for metrics, one line per line that is printed")
@@ -130,7 +138,7 @@ func (c *config) check(set map[string]bool) error {
 		is   int
 		min  int
 	}{{"np", c.np, 1}, {"micro", c.micro, 1}, {"layers", c.layers, 1}, {"heads", c.heads, 1}, {"width", c.width, 1}, {"context", c.context, 1},
-		{"vocab", c.vocab, 2}, {"rows", c.rows, 1}, {"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"log", c.log, 1}} {
+		{"vocab", c.vocab, 2}, {"rows", c.rows, 1}, {"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"log", c.log, 1}, {"every", c.every, 0}, {"keep", c.keep, 1}} {
 		if v.is < v.min && (v.name != "np" || set["np"]) {
 			return fmt.Errorf("-%s %d: it must be at least %d", v.name, v.is, v.min)
 		}
@@ -154,6 +162,10 @@ func (c *config) check(set map[string]bool) error {
 		return fmt.Errorf("-attn cudnn: it needs -bf16, and heads of 64 or 128 elements; these have %d", c.width/c.heads)
 	case c.residual != "f32" && (c.residual != "bf16" || !c.bf16):
 		return fmt.Errorf("-residual %s: there are f32, and bf16 with -bf16", c.residual)
+	case c.save == "" && (c.every > 0 || c.resume):
+		return errors.New("-every and -resume need -save, the directory of checkpoints")
+	case c.every%c.log != 0:
+		return fmt.Errorf("-every %d: it must be a multiple of -log %d, when losses are read", c.every, c.log)
 	case c.device < -1:
 		return fmt.Errorf("-device %d: devices count from 0", c.device)
 	case c.export != "" && c.np > 1:

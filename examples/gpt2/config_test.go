@@ -36,6 +36,10 @@ func TestParseErrors(t *testing.T) {
 		{"-residual f16 -bf16", "-residual f16: there are f32"},
 		{"-np 3", "-rows 8 does not divide among 3 ranks x -micro 1; -rows 9 does"},
 		{"-np 2 -micro 3", "-rows 8 does not divide among 2 ranks x -micro 3; -rows 6 does"},
+		{"-every 10", "-every and -resume need -save"},
+		{"-resume", "-every and -resume need -save"},
+		{"-save x -every 15", "-every 15: it must be a multiple of -log 10"},
+		{"-save x -keep 0", "-keep 0: it must be at least 1"},
 		{"-device -2", "-device -2: devices count from 0"},
 		{"-np 2 -export x", "-export is for one rank"},
 	} {

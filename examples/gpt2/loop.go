@@ -113,8 +113,16 @@ func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows 
 			err = errors.Join(err, xla.FreeAll(p...))
 		}
 	}()
-	stopped, began, from := []uint8{0}, time.Now(), 1 // the first step since began
-	for step := 1; step <= c.steps && stopped[0] == 0; step++ {
+	saver, last, err := c.start(ctx, m.world, t, out)
+	if err != nil {
+		return err
+	}
+	if saver != nil {
+		defer func() { err = errors.Join(err, saver.Close(ctx)) }()
+	}
+	first := last + 1
+	stopped, began, from := []uint8{0}, time.Now(), first // from: the first step since began
+	for step := first; step <= c.steps && stopped[0] == 0; step++ {
 		if c.pace && (step-1)%c.log == 0 {
 			if _, err := lines.ReadString('\n'); err != nil {
 				return fmt.Errorf("-pace: %w", err)
@@ -126,7 +134,7 @@ func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows 
 			return fmt.Errorf("step %d: %w", step, err)
 		}
 		pending = append(pending, losses)
-		say := step == 1 || step%c.log == 0 || step == c.steps
+		say := step == first || step%c.log == 0 || step == c.steps
 		if !say && !c.wait {
 			continue
 		}
@@ -147,10 +155,21 @@ func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows 
 		if err := ccl.AllReduce(ctx, m.world, stopped, stopped, ccl.Max); err != nil {
 			return err
 		}
+		if last = step; saver != nil && c.every > 0 && step%c.every == 0 {
+			if err := saver.begin(ctx, t, step); err != nil {
+				return err
+			}
+		}
 		began, from = time.Now(), step+1
 	}
 	if stopped[0] == 1 {
-		fmt.Fprintf(out, "interrupted after step %d\n", len(r.losses))
+		fmt.Fprintf(out, "interrupted after step %d\n", last)
+	}
+	if saver != nil && last >= first {
+		if err := errors.Join(saver.begin(ctx, t, last), saver.finish(ctx)); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "saved step %d in %s\n", last, c.save)
 	}
 	if memory, err := m.client.Memory(); err == nil && memory.Peak > 0 {
 		fmt.Fprintf(out, "at most %.2f GiB on the device\n", float64(memory.Peak)/(1<<30))

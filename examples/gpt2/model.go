@@ -39,7 +39,7 @@ func (p param) size() int {
 // perLayer is how many parameters a layer has.
 const perLayer = 6
 
-// params lists the parameters in the order of programs' arguments.
+// params lists the parameters in the order of programs' arguments, by Hugging Face's names.
 func (m *shape) params() (list []param) {
 	c := m.width
 	add := func(unit int, name string, std float64, dims ...int) {
@@ -51,11 +51,11 @@ func (m *shape) params() (list []param) {
 	for i := range m.layers {
 		h := fmt.Sprintf("h.%d.", i)
 		add(1+i, h+"ln_1", 0, c)
-		add(1+i, h+"attn.qkv", 0.02, c, 3*c)
-		add(1+i, h+"attn.proj", out, c, c)
+		add(1+i, h+"attn.c_attn", 0.02, c, 3*c)
+		add(1+i, h+"attn.c_proj", out, c, c)
 		add(1+i, h+"ln_2", 0, c)
-		add(1+i, h+"mlp.fc", 0.02, c, 4*c)
-		add(1+i, h+"mlp.proj", out, 4*c, c)
+		add(1+i, h+"mlp.c_fc", 0.02, c, 4*c)
+		add(1+i, h+"mlp.c_proj", out, 4*c, c)
 	}
 	add(1+m.layers, "ln_f", 0, c)
 	return list

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/xla"
 	"github.com/goccl/goccl/xla/hlo"
 )
@@ -15,6 +16,9 @@ type trainer interface {
 	// step makes a step with the rows of this rank, [B,T+1] for each micro batch, and returns their losses, which need not be computed
 	// yet.
 	step(ctx context.Context, n int, lr float64, batches []*xla.Buffer) (losses []*xla.Buffer, err error)
+	// tensors are what this rank has of a checkpoint, in memory of the host: with its state, or to be filled for restore.
+	tensors(ctx context.Context, filled bool) ([]ckpt.Tensor, error)
+	restore(ctx context.Context, list []ckpt.Tensor) error
 	close() error
 }
 
