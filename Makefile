@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test nightly test-all test-rest test-long test-go test-lab test-faults race race-long noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
-	generated generate tags gpu deploy native native-plain native-race native-asan test-mpi test-mpi-go test-mpi-lab cases-mpi asan interop vendor vendor-oneccl gpu-bundle xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab first model release-check nccl-tests
+	generated generate tags gpu xla xla-h100 deploy native native-plain native-race native-asan test-mpi test-mpi-go test-mpi-lab cases-mpi asan interop vendor vendor-oneccl gpu-bundle gpu-train xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab first model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -75,15 +75,23 @@ model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that
 	go test -timeout 60m -run '^TestShrink$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 1
 
 tags: ## build with every tag, alone and together, and with all vendors together without cgo (a C compiler)
-	@$(call need,cc,gcc libc6-dev); for build in 1:{nccl,rccl,oneccl,mpi} {1,0}:nccl,rccl,oneccl,mpi 0:{fault,nocheck}; do t=$${build#*:} c=$${build%%:*}; \
+	@$(call need,cc,gcc libc6-dev); for build in 1:{nccl,rccl,oneccl,mpi,xla} {1,0}:nccl,rccl,oneccl,mpi,xla 0:{fault,nocheck}; do t=$${build#*:} c=$${build%%:*}; \
 		echo "build -tags $$t, CGO_ENABLED=$$c"; ( export CGO_ENABLED=$$c GOFLAGS="$$GOFLAGS -tags=$$t"; $(compiled) ) || exit 1; done
-	@for c in 1 0; do echo "vet -directive with all tags, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go vet -directive -tags nccl,rccl,oneccl,mpi,fault ./... || exit 1; done
+	@for c in 1 0; do echo "vet -directive with all tags, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go vet -directive -tags nccl,rccl,oneccl,mpi,xla,fault ./... || exit 1; done
 	@echo "vet -tags nvml"; CGO_ENABLED=1 CGO_CFLAGS=-w go vet -tags nvml ./bench/...
 
 gpu: ## packages cuda and rocm, two ranks on one device, and gpu-bundle, on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./cuda ./rocm ./examples/multigpu ./test/gpu/...
 	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDeviceMemory$$' ./train/zero
 	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
+
+xla: ## packages xla and xla/hlo, examples/gpt2, and gpjrt.h, on XLA's plugin for CPUs (a C compiler, pip: downloads 62 MB once)
+	@$(call need,cc,gcc libc6-dev); test/vendor/pjrt/fetch.sh cpu-0.11.2 >/dev/null && \
+	CGO_ENABLED=1 go test -timeout 10m -tags xla,nccl ./xla/... ./examples/gpt2 ./test/vendor/pjrt
+
+xla-h100: ## GPT-2 compiled for an H100 that is not there: its products, its attention, its memory (a C compiler, pip: downloads 400 MB once)
+	@$(call need,cc,gcc libc6-dev); dir=$$(test/vendor/pjrt/fetch.sh cuda13-0.11.2) && \
+	GPT2_TEST_CUDA=$$dir CGO_ENABLED=1 go test -timeout 10m -tags xla -count 1 -v -run '^TestCompiledForH100$$' ./examples/gpt2
 
 native: ## the NCCL and RCCL engines on the fake library, also with -race and, by native-asan, AddressSanitizer (gcc)
 	@$(call need,cc,gcc libc6-dev); $(MAKE) -j3 -O native-plain native-race native-asan # they wait for most of their time
@@ -136,6 +144,9 @@ vendor-oneccl: ## oneCCL for real, without a GPU: its CPU plugin and SYCL's CPU 
 
 gpu-bundle: ## builds gpu-bundle/, to be run on a machine with one GPU or more (docs/gpu.md)
 	test/gpu/bundle.sh gpu-bundle
+
+gpu-train: ## builds gpu-train/, to be run on a machine with one GPU, python3, torch and jax's CUDA plugin (docs/gpu.md; a C compiler)
+	test/gpu/train-bundle.sh gpu-train
 
 xpu-shim: ## libgocclxpu.so, the shim over SYCL that package xpu opens (a C++ compiler and SYCL: SYCL_ROOT)
 	@xpu/shim/build.sh $(or $(OUT),.)

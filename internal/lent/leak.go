@@ -19,8 +19,8 @@ type Origin struct {
 
 func (o *Origin) String() string { return fmt.Sprintf("%s:%d", filepath.Base(o.file), o.line) }
 
-// here is the line that called a package of devices.
-func here() *Origin {
+// Here is the line that called a package of devices.
+func Here() *Origin {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
@@ -40,7 +40,7 @@ func ours(function string) bool {
 	}
 	pkg, _, _ := strings.Cut(rest, ".")
 	switch pkg {
-	case "internal/lent", "internal/gpu", "cuda", "rocm", "xpu":
+	case "internal/lent", "internal/gpu", "cuda", "rocm", "xpu", "xla":
 		return true
 	}
 	return false

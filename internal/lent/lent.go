@@ -26,14 +26,19 @@ type Resource struct {
 
 // New takes what package pkg's runtime has just made on device dev: its handle, or its address.
 func New(pkg string, dev int, what string, h uintptr) *Resource {
-	r := Borrowed(pkg, dev, what, h)
+	return NewAt(Here(), pkg, dev, what, h)
+}
+
+// NewAt is New of what was made at a place that is known: one call may make many.
+func NewAt(made *Origin, pkg string, dev int, what string, h uintptr) *Resource {
+	r := &Resource{What: what, Made: made, pkg: pkg, dev: dev, h: h}
 	r.cleanup = runtime.AddCleanup(r, leaked, leak{pkg, dev, what, r.Made})
 	return r
 }
 
 // Borrowed is New of what other code has made and gives back: to forget it is no leak.
 func Borrowed(pkg string, dev int, what string, h uintptr) *Resource {
-	return &Resource{What: what, Made: here(), pkg: pkg, dev: dev, h: h}
+	return &Resource{What: what, Made: Here(), pkg: pkg, dev: dev, h: h}
 }
 
 // Handle is the runtime's handle or address; ok is false once it has been given back.
@@ -55,7 +60,7 @@ func (r *Resource) Use() (uintptr, error) {
 // Close gives the resource back with free, once. If that fails it counts as given back nevertheless: nobody knows what is
 // left of it.
 func (r *Resource) Close(free func(h uintptr) error) error {
-	if !r.closed.CompareAndSwap(nil, here()) {
+	if !r.closed.CompareAndSwap(nil, Here()) {
 		return r.errClosed(r.closed.Load())
 	}
 	r.cleanup.Stop()
@@ -65,3 +70,6 @@ func (r *Resource) Close(free func(h uintptr) error) error {
 func (r *Resource) errClosed(at *Origin) error {
 	return fmt.Errorf("%s: device %d: %s, made at %s, was released at %s: %w", r.pkg, r.dev, r.What, r.Made, at, ErrClosed)
 }
+
+// Address is the handle, whether it has been given back or not.
+func (r *Resource) Address() uintptr { return r.h }

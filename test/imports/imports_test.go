@@ -80,6 +80,7 @@ var rules = []struct {
 		who:    "examples/...",
 		direct: true,
 		allowed: []string{module + "/ccl", module + "/ccl/boot", module + "/cuda", module + "/rocm", module + "/train/...",
+			module + "/xla", module + "/xla/hlo",
 			module + "/examples/internal/mat", module + "/examples/internal/perceptron", "golang.org/x/sys/cpu",
 			module + "/internal/gpt"}, // the model, which the tests of train have, too
 		why: "an example shows what a user's program can do",
@@ -122,6 +123,17 @@ var rules = []struct {
 		why:     "the runtime of a device knows no engine",
 	},
 	{
+		who:     "xla",
+		direct:  true,
+		allowed: []string{module + "/ccl", module + "/xla/hlo", module + "/internal/lent", module + "/internal/dl", module + "/include"},
+		why:     "a compiler knows the buffers of collectives, and no engine",
+	},
+	{
+		who:     "xla/hlo",
+		allowed: []string{},
+		why:     "a program is text",
+	},
+	{
 		who:     "mpi",
 		allowed: []string{module + "/internal/backoff", module + "/internal/dl", module + "/internal/environ", module + "/internal/signals", module + "/include"},
 		why:     "MPI is usable without the engines",
@@ -130,7 +142,7 @@ var rules = []struct {
 
 // cgoDirs may import "C". Everything in them has its build tag, but what needs cgo nowhere else.
 var cgoDirs = []string{"ccl/internal/native", "ccl/internal/native/cside", "ccl/internal/native/oneccl", "mpi", "internal/dl", "internal/gpu", "internal/signals", "internal/sycl",
-	"cuda", "rocm", "xpu", "test/fake/environ", "test/gpu/budget"}
+	"cuda", "rocm", "xpu", "xla", "test/fake/environ", "test/gpu/budget"}
 
 // match reports whether path is pattern or, for a pattern that ends in /..., in its tree.
 func match(pattern, path string) bool {

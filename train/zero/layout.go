@@ -14,13 +14,14 @@ import (
 func (m *Model[P, M]) allocate(units [][]int) error {
 	N, stage := m.c.Size(), m.o.Stage
 	total, most := 0, 0 // elements of parts
+	pad := align / ccl.TypeOf[P]().Size()
 	for i, lens := range units {
 		u := unit[P]{lens: lens, slot: -1, gslot: -1}
 		n := 0
 		for _, l := range lens {
 			n += l
 		}
-		u.k = ((n+N-1)/N + align - 1) &^ (align - 1)
+		u.k = ((n+N-1)/N + pad - 1) &^ (pad - 1)
 		u.pieces = pieces(i, lens, m.part*u.k, m.owned*u.k)
 		for p := range m.owned {
 			u.counts = append(u.counts, nil)

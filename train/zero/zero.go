@@ -179,8 +179,9 @@ type slab struct {
 	busy ccl.Work // until then it is read
 }
 
-// align is what parts are padded to, in elements: a cache line of float32.
-const align = 16
+// align is what parts are padded to, in bytes of a parameter: a cache line. Compilers of GPU programs read in place what
+// begins so.
+const align = 64
 
 // New makes a model of zeros; units[i][j] is the length of parameter j of unit i. It is collective.
 func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options) (*Model[P, M], error) {

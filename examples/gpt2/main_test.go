@@ -1,0 +1,208 @@
+//go:build xla && cgo && linux
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/internal/xlatest"
+	"github.com/goccl/goccl/xla"
+	"github.com/goccl/goccl/xla/hlo"
+)
+
+// What PyTorch 2.15 has for the first 30 steps of -preset tiny -lr 3e-3, in float32, and with autocast to bfloat16:
+//
+//	gpt2 -preset tiny -steps 30 -rows 8 -export same
+//	python3 test/gpu/torchgpt.py 2,2,64,32,256 8 same 8 30 1 3e-3 f32 # or bf16
+var torchF32 = []float64{5.56457, 5.50572, 5.37544, 5.27323, 5.21738, 5.08882, 5.00406, 4.93403, 4.94859, 4.81998, 4.73092, 4.60220, 4.48207, 4.52137,
+	4.36762, 4.15231, 4.27422, 4.19418, 4.15091, 3.96760, 3.85862, 3.83253, 3.74653, 3.71828, 3.70283, 3.48737, 3.29867, 3.50892, 3.32637, 3.27081}
+
+var torchBF16 = []float64{5.56461, 5.50564, 5.37583, 5.27351, 5.21726, 5.08836, 5.00356, 4.93356, 4.94832, 4.81988, 4.72993, 4.60206, 4.48144, 4.52090,
+	4.36750, 4.15238, 4.27408, 4.19397, 4.15109, 3.96797, 3.85852, 3.83272, 3.74692, 3.71870, 3.70280, 3.48721, 3.29971, 3.50867, 3.32636, 3.27119}
+
+// losses are what n ranks have with these flags.
+func losses(t *testing.T, n int, args ...string) (all []float64) {
+	t.Helper()
+	args = append([]string{"-preset", "tiny", "-lr", "3e-3", "-plugin", xlatest.Path(t), "-options", "cpu_device_count=1"}, args...)
+	ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+		cfg, err := parse(args, io.Discard)
+		require.NoError(t, err)
+		r := &run{out: io.Discard, in: strings.NewReader("")}
+		require.NoError(t, r.train(t.Context(), c, cfg))
+		if c.Rank() == 0 {
+			all = r.losses
+		}
+	})
+	return all
+}
+
+func TestLossesOfPyTorch(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		args  []string
+		want  []float64
+		delta float64
+	}{
+		{"float32", nil, torchF32, 1e-4},
+		{"bfloat16", []string{"-bf16"}, torchBF16, 1e-3},
+		{"bfloat16 between layers", []string{"-bf16", "-residual", "bf16"}, torchBF16, 2e-3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := losses(t, 1, append(tc.args, "-steps", "30", "-log", "7")...)
+			require.InDeltaSlice(t, tc.want, got, tc.delta)
+		})
+	}
+}
+
+// Any number of ranks, any stage and any number of micro batches has the losses of one rank.
+func TestLayouts(t *testing.T) {
+	const steps = "8"
+	want := torchF32[:8]
+	for _, tc := range []struct {
+		name  string
+		ranks int
+		args  string
+		delta float64
+	}{
+		{"two ranks", 2, "-share", 2e-5},
+		{"four ranks, every step waited for", 4, "-share -wait", 2e-5},
+		{"micro batches", 2, "-share -micro 2", 2e-5},
+		{"a program for each kind of layer", 1, "-parts", 2e-5},
+		{"ZeRO 1", 2, "-share -zero 1", 2e-5},
+		{"ZeRO 2, micro batches", 2, "-share -zero 2 -micro 2", 2e-5},
+		{"ZeRO 3", 2, "-share -zero 3", 2e-5},
+		{"ZeRO 3, bfloat16", 2, "-share -zero 3 -bf16 -micro 2", 2e-3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if testing.Short() && tc.delta > 1e-3 {
+				t.Skip("-short: the last of many layouts")
+			}
+			got := losses(t, tc.ranks, append(strings.Fields(tc.args), "-steps", steps, "-log", "4")...)
+			require.InDeltaSlice(t, want, got, tc.delta)
+		})
+	}
+}
+
+// Rows that do not divide among three ranks are refused by all of them.
+func TestRowsDoNotDivide(t *testing.T) {
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		cfg, err := parse([]string{"-rows", "8"}, io.Discard)
+		require.NoError(t, err)
+		require.EqualError(t, (&run{out: io.Discard}).train(t.Context(), c, cfg), "-rows 8 does not divide among 3 ranks x -micro 1; -rows 9 does")
+	})
+}
+
+// A rank without a plugin says so, and the others end, too.
+func TestNoPlugin(t *testing.T) {
+	path := xlatest.Path(t)
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		if c.Rank() == 1 {
+			path = "/nonexistent/plugin.so"
+		}
+		cfg, err := parse([]string{"-preset", "tiny", "-plugin", path}, io.Discard)
+		require.NoError(t, err)
+		err = (&run{out: io.Discard, in: strings.NewReader("")}).train(t.Context(), c, cfg)
+		require.ErrorContains(t, err, "/nonexistent/plugin.so: cannot open shared object file")
+	})
+}
+
+// Each parameter's gradient is that by differences, along itself, in float64.
+func TestGradient(t *testing.T) {
+	client := xlatest.Client(t)
+	c, err := parse([]string{"-preset", "tiny", "-np", "1"}, io.Discard)
+	require.NoError(t, err)
+	c.act, c.res = hlo.F64, hlo.F64
+	ps := c.params()
+	compiled := func(name string, results func(p []value, loss value) []value) *xla.Program {
+		var f hlo.Func
+		var p []value
+		for _, x := range ps {
+			p = append(p, f.Arg(hlo.F64, x.dims...))
+		}
+		text, err := f.Text(name, results(p, c.loss(p, f.Arg(hlo.I32, c.batch(), c.context+1)))...)
+		require.NoError(t, err)
+		program, err := client.Compile(text, nil)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, program.Free()) })
+		return program
+	}
+	loss := compiled("loss", func(_ []value, loss value) []value { return []value{loss} })
+	grads := compiled("gradients", func(p []value, loss value) []value { return hlo.Grad(loss, p...) })
+	var live []*xla.Buffer
+	defer func() { require.NoError(t, xla.FreeAll(live...)) }()
+	put := func(x []float64, dims ...int) *xla.Buffer {
+		b, err := xla.Put(client, x, dims...)
+		require.NoError(t, err)
+		live = append(live, b)
+		return b
+	}
+	var first [][]float64
+	var in []*xla.Buffer
+	for i, p := range ps {
+		var x []float64
+		for _, v := range initial(c, i) {
+			x = append(x, float64(v))
+		}
+		first, in = append(first, x), append(in, put(x, p.dims...))
+	}
+	rows, err := newSource(c)
+	require.NoError(t, err)
+	batch, err := xla.Put(client, rows.batch(1, 0, 0), c.batch(), c.context+1)
+	require.NoError(t, err)
+	live, in = append(live, batch), append(in, batch)
+	g, err := grads.Run(0, in...)
+	require.NoError(t, err)
+	live = append(live, g...)
+	for i, p := range ps {
+		d := make([]float64, p.size())
+		require.NoError(t, xla.Get(g[i], d))
+		norm := 0.0
+		for _, x := range d {
+			norm += x * x
+		}
+		norm = math.Sqrt(norm)
+		const h = 1e-3
+		at := func(by float64) float64 {
+			moved := append([]float64(nil), first[i]...)
+			for k := range moved {
+				moved[k] += by * d[k] / norm
+			}
+			with := append([]*xla.Buffer(nil), in...)
+			with[i] = put(moved, p.dims...)
+			out, err := loss.Run(0, with...)
+			require.NoError(t, err)
+			live = append(live, out[0])
+			x := []float64{0}
+			require.NoError(t, xla.Get(out[0], x))
+			return x[0]
+		}
+		require.InEpsilon(t, norm, (at(h)-at(-h))/(2*h), 1e-4, p.name)
+	}
+}
+
+// -pace takes a line for each window, and ends with an error if there is none.
+func TestPace(t *testing.T) {
+	args := []string{"-preset", "tiny", "-layers", "1", "-plugin", xlatest.Path(t), "-steps", "4", "-log", "2", "-pace"}
+	for lines, want := range map[string]string{"\n\n": "", "\n": "-pace: EOF"} {
+		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+			cfg, err := parse(args, io.Discard)
+			require.NoError(t, err)
+			var out bytes.Buffer
+			err = (&run{out: &out, in: strings.NewReader(lines)}).train(t.Context(), c, cfg)
+			if want == "" {
+				require.NoError(t, err)
+				require.Regexp(t, `(?s)step=1 loss=.*step=2 loss=.*step=4 loss=`, out.String())
+			} else {
+				require.ErrorContains(t, err, want)
+			}
+		})
+	}
+}

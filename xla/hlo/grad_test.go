@@ -1,0 +1,201 @@
+//go:build xla && cgo && linux
+
+package hlo_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/xlatest"
+	"github.com/goccl/goccl/xla"
+	"github.com/goccl/goccl/xla/hlo"
+)
+
+type values = []*hlo.Value
+
+// differentiable are all operations with a gradient, alone, each with the dimensions of its operands.
+var differentiable = []struct {
+	name string
+	dims [][]int
+	f    func(x values) *hlo.Value
+}{
+	{"Add", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Add(x[1]) }},
+	{"Add, turned", [][]int{{3}, {2, 3}}, func(x values) *hlo.Value { return x[0].Add(x[1]) }},
+	{"Sub", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Sub(x[1]) }},
+	{"Mul", [][]int{{2, 3}, {2, 1}}, func(x values) *hlo.Value { return x[0].Mul(x[1]) }},
+	{"Div", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Div(x[1]) }},
+	{"Div, turned", [][]int{{3}, {2, 3}}, func(x values) *hlo.Value { return x[0].Div(x[1]) }},
+	{"Min", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Min(x[1]) }},
+	{"Max", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Max(x[1]) }},
+	{"Pow", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Pow(x[1]) }},
+	{"AddC, MulC", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].AddC(2).MulC(3) }},
+	{"Neg", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Neg() }},
+	{"Abs", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].AddC(-.8).Abs() }},
+	{"Exp", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Exp() }},
+	{"Log", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Log() }},
+	{"Sqrt", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Sqrt() }},
+	{"Rsqrt", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Rsqrt() }},
+	{"Tanh", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Tanh() }},
+	{"Logistic", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Logistic() }},
+	{"Sin", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Sin() }},
+	{"Cos", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Cos() }},
+	{"Erf", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Erf() }},
+	{"If", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return hlo.If(x[0].Cmp("GT", x[1]), x[0].Mul(x[0]), x[1]) }},
+	{"If of scalars", [][]int{{}, {2, 3}}, func(x values) *hlo.Value { return hlo.If(x[1].Cmp("LT", x[0]), x[0], x[1].Mul(x[1])) }},
+	{"To", [][]int{{3, 1}}, func(x values) *hlo.Value { return x[0].To(2, 3, 4) }},
+	{"Reshape", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Reshape(3, 2).Mul(x[0].Reshape(3, 2)) }},
+	{"Perm", [][]int{{2, 3, 4}}, func(x values) *hlo.Value { return x[0].Perm(2, 0, 1) }},
+	{"Cut", [][]int{{2, 4}}, func(x values) *hlo.Value { return x[0].Cut(1, 1, 3) }},
+	{"Pad", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Pad(1, 1, 2) }},
+	{"Cat", [][]int{{2, 3}, {2, 1}}, func(x values) *hlo.Value { return hlo.Cat(1, x[0], x[1], x[0]) }},
+	{"Sum", [][]int{{2, 3, 4}}, func(x values) *hlo.Value { return x[0].Sum(0, 2) }},
+	{"SumAll", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].SumAll() }},
+	{"SumLast", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].SumLast() }},
+	{"MeanLast", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].MeanLast() }},
+	{"MaxLast", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].MaxLast() }},
+	{"Rows", [][]int{{4, 3}}, func(x values) *hlo.Value { y := x[0].Rows(index(x[0])); return y.Mul(y) }},
+	{"AddRows", [][]int{{4, 3}, {3, 3}}, func(x values) *hlo.Value { y := x[0].AddRows(index(x[0]), x[1]); return y.Mul(y) }},
+	{"matrices", [][]int{{2, 3}, {3, 4}}, dot([]int{1}, []int{0}, nil, nil)},
+	{"right transposed", [][]int{{2, 3}, {4, 3}}, dot([]int{1}, []int{1}, nil, nil)},
+	{"left transposed", [][]int{{3, 2}, {4, 3}}, dot([]int{0}, []int{1}, nil, nil)},
+	{"attention", [][]int{{2, 5, 3, 4}, {2, 6, 3, 4}}, dot([]int{3}, []int{3}, []int{0, 2}, []int{0, 2})},
+	{"two contracted", [][]int{{2, 3, 4}, {4, 5, 3}}, dot([]int{1, 2}, []int{2, 0}, nil, nil)},
+	{"batches turned", [][]int{{3, 2, 4}, {4, 3, 5, 2}}, dot([]int{2}, []int{0}, []int{1, 0}, []int{3, 1})},
+	{"vectors", [][]int{{3}, {3}}, dot([]int{0}, []int{0}, nil, nil)},
+	{"outer", [][]int{{3}, {2}}, dot(nil, nil, nil, nil)},
+	{"softmax", [][]int{{2, 3}}, func(x values) *hlo.Value {
+		e := x[0].Sub(hlo.Stop(x[0].MaxLast())).Exp()
+		return e.Div(e.SumLast())
+	}},
+	{"With", [][]int{{2, 3}}, func(x values) *hlo.Value {
+		return hlo.With(x[0].Mul(x[0]), values{x[0]}, func(d *hlo.Value) []*hlo.Value { return values{d.Mul(x[0]).MulC(2)} })
+	}},
+	{"unused", [][]int{{2}, {3}}, func(x values) *hlo.Value { return x[0].Exp() }},
+}
+
+func dot(ca, cb, ba, bb []int) func(x values) *hlo.Value {
+	return func(x values) *hlo.Value { return hlo.Dot(x[0], x[1], ca, cb, ba, bb) }
+}
+
+// index names rows 0, 2, 2 of four.
+func index(x *hlo.Value) *hlo.Value {
+	f := x.Func()
+	return f.Iota(hlo.I32, 0, 3, 1).MulC(2).Min(f.Const(hlo.I32, 2))
+}
+
+// Each gradient is that by differences, in float64. The cases are one program: compiling lasts longer than running.
+func TestGradients(t *testing.T) {
+	c := xlatest.Client(t)
+	var f hlo.Func
+	var results values
+	for i := range differentiable {
+		tc := &differentiable[i]
+		var x values
+		for _, d := range tc.dims {
+			x = append(x, f.Arg(hlo.F64, d...))
+		}
+		y := tc.f(x)
+		// Weights, so that errors do not cancel in the sum.
+		w := f.Iota(hlo.F64, 0, y.Len()).AddC(1).MulC(.37).Tanh().Reshape(y.Dims()...)
+		loss := y.Mul(w).SumAll()
+		results = append(append(results, loss), hlo.Grad(loss, x...)...)
+	}
+	text, err := f.Text("gradients", results...)
+	require.NoError(t, err)
+	p, err := c.Compile(text, nil)
+	require.NoError(t, err)
+	defer p.Free()
+
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var x [][]float64 // all operands
+	var dims [][]int
+	for _, tc := range differentiable {
+		for _, d := range tc.dims {
+			n := 1
+			for _, k := range d {
+				n *= k
+			}
+			v := make([]float64, n)
+			for i := range v {
+				v[i] = .3 + rnd.Float64() // positive, for logarithms and roots
+			}
+			x, dims = append(x, v), append(dims, d)
+		}
+	}
+	run := func() (out [][]float64) {
+		var in []*xla.Buffer
+		for i, v := range x {
+			b, err := xla.Put(c, v, dims[i]...)
+			require.NoError(t, err)
+			in = append(in, b)
+		}
+		results, err := p.Run(0, in...)
+		require.NoError(t, err)
+		for _, b := range results {
+			v := make([]float64, b.Len())
+			require.NoError(t, xla.Get(b, v))
+			out = append(out, v)
+		}
+		require.NoError(t, xla.FreeAll(append(in, results...)...))
+		return out
+	}
+	exact := run()
+	// Element k of the operands of all cases is moved at once, since the cases do not touch each other.
+	most := 0
+	for _, tc := range differentiable {
+		most = max(most, len(tc.dims))
+	}
+	const h = 1e-5
+	at, first := 0, 0 // of a case: its result, its first operand
+	type place struct{ result, operand, k int }
+	worst := make([]float64, len(differentiable))
+	byNumber := map[int][]place{} // which elements are moved in the same run
+	for i, tc := range differentiable {
+		n := 0
+		for j := range tc.dims {
+			for k := range x[first+j] {
+				byNumber[n] = append(byNumber[n], place{at, first + j, k})
+				n++
+			}
+		}
+		at, first = at+1+len(tc.dims), first+len(tc.dims)
+		_ = i
+	}
+	caseOf := map[int]int{}
+	at = 0
+	for i, tc := range differentiable {
+		caseOf[at] = i
+		at += 1 + len(tc.dims)
+	}
+	firstOf := make([]int, len(differentiable))
+	for i := 1; i < len(differentiable); i++ {
+		firstOf[i] = firstOf[i-1] + len(differentiable[i-1].dims)
+	}
+	for n := 0; len(byNumber[n]) > 0; n++ {
+		move := func(by float64) [][]float64 {
+			for _, p := range byNumber[n] {
+				x[p.operand][p.k] += by
+			}
+			out := run()
+			for _, p := range byNumber[n] {
+				x[p.operand][p.k] -= by
+			}
+			return out
+		}
+		up, down := move(h), move(-h)
+		for _, p := range byNumber[n] {
+			i := caseOf[p.result]
+			got := exact[p.result+1+p.operand-firstOf[i]][p.k]
+			want := (up[p.result][0] - down[p.result][0]) / (2 * h)
+			worst[i] = max(worst[i], math.Abs(got-want)/(1+math.Abs(want)))
+		}
+	}
+	for i, tc := range differentiable {
+		t.Run(tc.name, func(t *testing.T) { require.Less(t, worst[i], 1e-8) })
+	}
+	require.Len(t, worst, len(differentiable), strconv.Itoa(most))
+}

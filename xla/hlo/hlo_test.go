@@ -1,0 +1,122 @@
+package hlo_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/xla/hlo"
+)
+
+func TestText(t *testing.T) {
+	var f hlo.Func
+	x, w := f.Donated(0, hlo.F32, 2, 3), f.Arg(hlo.F32, 3)
+	text, err := f.Text("step", x.Add(w).Reshape(2, 3))
+	require.NoError(t, err)
+	require.Equal(t, `module @step {
+func.func @main(%a0: tensor<2x3xf32> {tf.aliasing_output = 0 : i32}, %a1: tensor<3xf32>) -> (tensor<2x3xf32>) {
+%1 = "stablehlo.broadcast_in_dim"(%a1) {broadcast_dimensions = array<i64: 1>} : (tensor<3xf32>) -> (tensor<2x3xf32>)
+%2 = "stablehlo.add"(%a0, %1)  : (tensor<2x3xf32>, tensor<2x3xf32>) -> (tensor<2x3xf32>)
+return %2 : tensor<2x3xf32>
+}
+}
+`, text)
+	require.Equal(t, []int{2, 3}, x.Dims())
+	require.Equal(t, 6, x.Len())
+	require.Equal(t, 2, x.Rank())
+	require.Equal(t, hlo.F32, x.Type())
+	require.Same(t, &f, x.Func())
+}
+
+// What does not fit is told, with the line of the program that made it, and nothing panics.
+func TestErrors(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		make func(f *hlo.Func) *hlo.Value
+		want string
+	}{
+		{"types", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).Add(f.Arg(hlo.BF16, 2)) }, "add: tensor<2xf32> and tensor<2xbf16>"},
+		{"no type", func(f *hlo.Func) *hlo.Value { return f.Arg("float", 2) }, `"float" is no type`},
+		{"dimensions", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).Mul(f.Arg(hlo.F32, 3)) }, "To: [3] cannot be broadcast to [2]"},
+		{"negative", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, -2) }, "dimensions [-2]"},
+		{"reshape", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).Reshape(3) }, "Reshape: [2] to [3]"},
+		{"perm", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2, 3).Perm(0, 2) }, "Perm: [0 2] is no order of the axes of [2 3]"},
+		{"cut", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).Cut(0, 1, 3) }, "Cut: [1:3] of axis 0 of [2]"},
+		{"cut's axis", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).Cut(1, 0, 1) }, "Cut: axes [1] of [2]"},
+		{"pad", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).Pad(0, -1, 1) }, "Pad: -1 and 1 elements"},
+		{"cat", func(f *hlo.Func) *hlo.Value { return hlo.Cat(0, f.Arg(hlo.F32, 2, 2), f.Arg(hlo.F32, 2, 3)) }, "Cat: tensor<2x2xf32> and tensor<2x3xf32> along axis 0"},
+		{"sum", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).Sum(0, 0) }, "Sum: axes [0 0] of [2]"},
+		{"scalar", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32).SumLast() }, "SumLast: axes [-1] of []"},
+		{"max", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.I32, 2).MaxLast() }, "MaxLast: of i32"},
+		{"compare", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).Cmp("==", f.Arg(hlo.F32, 2)) }, `Cmp: "==" is no comparison`},
+		{"if", func(f *hlo.Func) *hlo.Value { return hlo.If(f.Arg(hlo.F32), f.Arg(hlo.F32), f.Arg(hlo.F32)) }, "If: the condition is tensor<f32>"},
+		{"rows", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 4, 3).Rows(f.Arg(hlo.I32, 2)) }, "Rows: of tensor<4x3xf32> by tensor<2xi32>"},
+		{"add rows", func(f *hlo.Func) *hlo.Value {
+			return f.Arg(hlo.F32, 4, 3).AddRows(f.Arg(hlo.I32, 2, 1), f.Arg(hlo.F32, 2, 2))
+		}, "AddRows: tensor<2x2xf32> to tensor<4x3xf32> by tensor<2x1xi32>"},
+		{"dot", func(f *hlo.Func) *hlo.Value {
+			return hlo.Dot(f.Arg(hlo.F32, 2, 3), f.Arg(hlo.F32, 2, 3), []int{1}, []int{0}, nil, nil)
+		}, "Dot: tensor<2x3xf32> and tensor<2x3xf32>, axes [1] and [0] contracted"},
+		{"dot's axis", func(f *hlo.Func) *hlo.Value {
+			return hlo.Dot(f.Arg(hlo.F32, 2, 3), f.Arg(hlo.F32, 3), []int{2}, []int{0}, nil, nil)
+		}, "Dot: axes [2] of [2 3]"},
+		{"iota", func(f *hlo.Func) *hlo.Value { return f.Iota(hlo.I32, 1, 3) }, "Iota: axis 1 of [3]"},
+		{"constant", func(f *hlo.Func) *hlo.Value { return f.Const(hlo.F32, math.NaN()) }, "Const: NaN"},
+		{"gradient", func(f *hlo.Func) *hlo.Value { x := f.Arg(hlo.F32, 2); return hlo.Grad(x, x)[0] }, "Grad: of tensor<2xf32>: it must be a scalar"},
+		{"own gradient", func(f *hlo.Func) *hlo.Value {
+			x := f.Arg(hlo.F32, 2)
+			y := hlo.With(x.SumAll(), []*hlo.Value{x}, func(d *hlo.Value) []*hlo.Value { return []*hlo.Value{d} })
+			return hlo.Grad(y, x)[0]
+		}, "Grad: a gradient of tensor<f32> for tensor<2xf32>"},
+		{"own gradients", func(f *hlo.Func) *hlo.Value {
+			x := f.Arg(hlo.F32, 2)
+			return hlo.Grad(hlo.With(x.SumAll(), []*hlo.Value{x}, func(*hlo.Value) []*hlo.Value { return nil }), x)[0]
+		}, "Grad: a gradient of 0 parts for 1 inputs"},
+		{"donated", func(f *hlo.Func) *hlo.Value { return f.Donated(-1, hlo.F32) }, "donated to result -1"},
+		{"call", func(f *hlo.Func) *hlo.Value {
+			return f.Call("x", "", nil, [][]int{{0}}, []hlo.Array{{Type: hlo.F32, Dims: []int{1}}}, f.Arg(hlo.F32, 1))[0]
+		}, "Call: 1 operands with 0 layouts, 1 results with 1"},
+		{"two programs", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32).Add(new(hlo.Func).Arg(hlo.F32)) }, "add: an operand is of another program"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var f hlo.Func
+			v := tc.make(&f)
+			_, err := f.Text("t", v)
+			require.ErrorContains(t, err, tc.want)
+			require.ErrorContains(t, err, "hlo: hlo_test.go:")
+			require.Equal(t, err, f.Err())
+			_, err = f.Text("t", v.Exp().SumAll()) // the first error stays
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+func TestTextErrors(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		program string
+		results func(f *hlo.Func) []*hlo.Value
+		want    string
+	}{
+		{"name", "a-b", func(f *hlo.Func) []*hlo.Value { return []*hlo.Value{f.Arg(hlo.F32)} }, `the name "a-b" of a program`},
+		{"nothing", "a", func(*hlo.Func) []*hlo.Value { return nil }, "without results"},
+		{"nil", "a", func(*hlo.Func) []*hlo.Value { return []*hlo.Value{nil} }, "result 0 of program a is of another program"},
+		{"donated", "a", func(f *hlo.Func) []*hlo.Value { return []*hlo.Value{f.Donated(1, hlo.F32)} }, "donated to result 1, but there are 1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var f hlo.Func
+			_, err := f.Text(tc.program, tc.results(&f)...)
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+// No text of a program's can end the string that it is in.
+func TestCallQuotes(t *testing.T) {
+	var f hlo.Func
+	out := f.Call(`a"b\`, "{\n\"x\": 1}", [][]int{{0}}, [][]int{{0}}, []hlo.Array{{Type: hlo.F32, Dims: []int{1}}}, f.Arg(hlo.F32, 1))
+	text, err := f.Text("t", out...)
+	require.NoError(t, err)
+	require.Contains(t, text, `call_target_name = "a\22b\5C", backend_config = "{\0A\22x\22: 1}"`)
+}
