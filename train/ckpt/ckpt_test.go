@@ -112,6 +112,7 @@ func TestFaults(t *testing.T) {
 				if hit[0] == 1 {
 					require.ErrorContains(t, err, fmt.Sprintf("rank %d: ", bad))
 					require.ErrorContains(t, err, "the disk is full")
+					require.NotContains(t, err.Error(), "another job")
 				} else {
 					require.NoError(t, err)
 				}

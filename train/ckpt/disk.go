@@ -205,12 +205,12 @@ func (d *disk) finish(dir, tmp string, ix *index, parts [][]byte) error {
 	}
 	text, err := ix.text()
 	if err == nil {
-		err = d.file(filepath.Join(tmp, indexName), text)
+		err = lost(tmp, d.file(filepath.Join(tmp, indexName), text))
 	}
-	if err == nil {
-		err = d.publish(dir, tmp)
+	if err != nil {
+		return err
 	}
-	return lost(tmp, err)
+	return d.publish(dir, tmp)
 }
 
 // file writes a small file.

@@ -64,7 +64,6 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 	}
 	defer func() {
 		if err != nil {
-			err = lost(tmp, err)
 			d.discard(tmp)
 		}
 	}()
@@ -76,13 +75,13 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 			return ix.copy(w, dir, es)
 		})
 		if err != nil {
-			return err
+			return lost(tmp, err)
 		}
 	}
 	if len(files) > 1 {
 		text, err := json.MarshalIndent(map[string]any{"metadata": map[string]int{"total_size": total}, "weight_map": where}, "", "  ")
 		if err == nil {
-			err = d.file(filepath.Join(tmp, modelIndexName), text)
+			err = lost(tmp, d.file(filepath.Join(tmp, modelIndexName), text))
 		}
 		if err != nil {
 			return err

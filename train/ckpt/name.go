@@ -161,7 +161,7 @@ func (d *disk) setAside(name string) (gone string, err error) {
 // publish gives tmp, whose files are on disk, its name.
 func (d *disk) publish(dir, tmp string) error {
 	if err := d.syncDir(tmp); err != nil {
-		return err
+		return lost(tmp, err)
 	}
 	if err := d.ask("rename", dir); err != nil {
 		return err
@@ -170,15 +170,15 @@ func (d *disk) publish(dir, tmp string) error {
 		if taken := vacant(dir); taken != nil { // which says so on every system
 			return taken
 		}
-		return err
+		return lost(tmp, err)
 	}
 	return d.syncDir(filepath.Dir(dir))
 }
 
-// lost explains why what a Save wrote to tmp is not there any more.
+// lost is an error in what is written to tmp, and says so if tmp is not there.
 func lost(tmp string, err error) error {
-	if _, missing := os.Lstat(tmp); err == nil || !errors.Is(missing, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+	if _, missing := os.Lstat(tmp); err == nil || !errors.Is(missing, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("%w: another job, which saves to the same directory, has removed what this one was writing: end one of the two", err)
+	return fmt.Errorf("%w: another job that saves to the same directory has removed what this one writes, or this host does not see the directory", err)
 }
