@@ -15,7 +15,8 @@ import (
 	"github.com/goccl/goccl/internal/gpu"
 )
 
-// TestProductGroupAllocations: a Group on a device allocates nothing, however many calls it has, of whatever kinds.
+// TestProductGroupAllocations: a Group on a device allocates nothing, however many calls it has, of
+// whatever kinds.
 func TestProductGroupAllocations(t *testing.T) {
 	t.Setenv("FAKE_NCCL_IDLE", "1")
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
@@ -47,8 +48,8 @@ func TestProductGroupAllocations(t *testing.T) {
 	})
 }
 
-// allocations are all that this process makes in n runs of f, after one for what is kept: AllocsPerRun rounds down. The watch of the device, which
-// another goroutine is, makes a few.
+// allocations are all that this process makes in n runs of f, after one for what is kept:
+// AllocsPerRun rounds down. The watch of the device, which another goroutine is, makes a few.
 func allocations(n int, f func()) int {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f()
@@ -61,8 +62,8 @@ func allocations(n int, f func()) int {
 	return int(after.Mallocs - before.Mallocs)
 }
 
-// TestProductGroups: groups of a stream one after the other, one inside another's function on a Queue of its own, and the Queue of one that has
-// returned.
+// TestProductGroups: groups of a stream one after the other, one inside another's function on a
+// Queue of its own, and the Queue of one that has returned.
 func TestProductGroups(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
