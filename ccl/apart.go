@@ -7,12 +7,14 @@ import (
 	"github.com/goccl/goccl/internal/backoff"
 )
 
-// togetherWait is how long Close waits for the other ranks of the host, where the library wants all of them.
+// togetherWait is how long Close waits for the other ranks of the host, where the library wants all
+// of them.
 const togetherWait = 100 * time.Millisecond
 
-// closeLibrary frees c's end of the library's communicator. From NCCL 2.31 on the ranks of a host free theirs together, and each waits
-// for the others without a limit. Close is not collective: so the ranks tell each other that they close, and where one does not come, those that
-// do wait for what they have issued, and leave apart.
+// closeLibrary frees c's end of the library's communicator. From NCCL 2.31 on the ranks of a host
+// free theirs together, and each waits for the others without a limit. Close is not collective: so
+// the ranks tell each other that they close, and where one does not come, those that do wait for
+// what they have issued, and leave apart.
 func closeLibrary(c *Comm) error {
 	g, ok := c.lib.Engine.(engine.Gatherer)
 	if !ok || !g.Gathers() || c.life.failure.Load() != nil || c.eng.Together(togetherWait) {
@@ -26,7 +28,8 @@ func closeLibrary(c *Comm) error {
 	return g.CloseApart()
 }
 
-// settle waits until the streams have passed all that was issued, at most until then. What is being captured runs later, if at all.
+// settle waits until the streams have passed all that was issued, at most until then. What is being
+// captured runs later, if at all.
 func (ds *devices) settle(until time.Time, failed func() bool) {
 	wait := backoff.Sleep{First: deviceNapMin, Most: deviceNapMax}
 	for _, d := range ds.all() {

@@ -296,7 +296,8 @@ func (l *library) fresh(t talk, g engine.Group) (engine.Engine, error) {
 	return l.lib.New(t.ctx, g, id)
 }
 
-// ids are those of a new communicator: of as many as its library wants for this many ranks, each is made by another rank, from where it listens.
+// ids are those of a new communicator: of as many as its library wants for this many ranks, each is
+// made by another rank, from where it listens.
 func (t talk) ids(lib engine.Library) ([]byte, error) {
 	s, ok := lib.(engine.Scaling)
 	if !ok {

@@ -31,8 +31,9 @@ type Hints struct {
 	TrafficClass int
 	// Net names the network plugin: "IB", "Socket", "AWS Libfabric" (netName, NCCL 2.17).
 	Net string
-	// LaunchOrder has the calls of all Comms on a device that have this hint run in the order in which the program issues them. Without it,
-	// two ranks that issue calls of two Comms on two streams may wait for each other (launchOrderImplicit, NCCL 2.31; from 2.26 on
+	// LaunchOrder has the calls of all Comms on a device that have this hint run in the order in
+	// which the program issues them. Without it, two ranks that issue calls of two Comms on two
+	// streams may wait for each other (launchOrderImplicit, NCCL 2.31; from 2.26 on
 	// NCCL_LAUNCH_ORDER_IMPLICIT=1 does the same for all Comms).
 	LaunchOrder bool
 }

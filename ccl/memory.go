@@ -88,8 +88,9 @@ func FreeDevice[T Number](m Memory[T]) error {
 	return nil
 }
 
-// DeviceMemory returns how many bytes of its device the library of c's backend has allocated for c: channels, buffers of
-// connections. ncclCommMemStats says it, from NCCL 2.29.7 on; a backend or a version that does not gives ErrUnsupported.
+// DeviceMemory returns how many bytes of its device the library of c's backend has allocated for c:
+// channels, buffers of connections. ncclCommMemStats says it, from NCCL 2.29.7 on; a backend or a
+// version that does not gives ErrUnsupported.
 func DeviceMemory(c *Comm) (bytes uint64, err error) {
 	const op = "DeviceMemory"
 	if c.none() {

@@ -273,8 +273,9 @@ func argsOf(r *call.Record) *args {
 	return &args{kind: Kind(r.Kind), typ: Type(r.Type), op: Op(r.Op), root: int(r.Root)}
 }
 
-// groupDevice collects what f issues and hands it over in one. A group whose calls were handed over serves the stream's next, so that none
-// allocates; one that is begun while another is collected is another.
+// groupDevice collects what f issues and hands it over in one. A group whose calls were handed over
+// serves the stream's next, so that none allocates; one that is begun while another is collected is
+// another.
 func (q Queue) groupDevice(f func(Queue) error) Work {
 	g := q.dev.handed.group
 	if g == nil {
@@ -311,7 +312,8 @@ func (q *Queue) failed(a *args) Work {
 		Count: uint64(max(a.onDst.count, a.onSrc.count))})
 }
 
-// failedAs is the Work of the call in r on a Comm that has failed. It ends the use of the Comm, which OnFailure may close.
+// failedAs is the Work of the call in r on a Comm that has failed. It ends the use of the Comm,
+// which OnFailure may close.
 func (q *Queue) failedAs(r *call.Record) Work {
 	q.c.life.leave()
 	w := Work{err: q.c.errorIn(context.Background(), nil, r)}

@@ -13,17 +13,20 @@ import (
 // windowAlignment is of the address of a window, as the library wants it (NCCL_WIN_REQUIRED_ALIGNMENT, NCCL 2.28).
 const windowAlignment = 4096
 
-// Window makes b, memory of [MakeDevice], a symmetric window of c (ncclCommWindowRegister with NCCL_WIN_COLL_SYMMETRIC: NCCL and RCCL
-// 2.27): calls whose buffers lie in windows at equal offsets on all ranks reach the peers' memory directly. It is collective, and waits
-// for what was issued before. All ranks give memory of the same size, which begins at a multiple of 4,096 bytes; if they do not, or what one
-// gives cannot have a window, all get the same error, which names that rank, and c goes on. Memory has one window of a Comm at most, on each
-// rank: to NCCL the results of calls on two that overlap are undefined.
+// Window makes b, memory of [MakeDevice], a symmetric window of c (ncclCommWindowRegister with
+// NCCL_WIN_COLL_SYMMETRIC: NCCL and RCCL 2.27): calls whose buffers lie in windows at equal offsets
+// on all ranks reach the peers' memory directly. It is collective, and waits for what was issued
+// before. All ranks give memory of the same size, which begins at a multiple of 4,096 bytes; if
+// they do not, or what one gives cannot have a window, all get the same error, which names that
+// rank, and c goes on. Memory has one window of a Comm at most, on each rank: to NCCL the results
+// of calls on two that overlap are undefined.
 //
-// ErrUnsupported is the error of a backend or version without windows, and, on all ranks, where the library makes none on one of them: they
-// take device memory that peers can map.
+// ErrUnsupported is the error of a backend or version without windows, and, on all ranks, where the
+// library makes none on one of them: they take device memory that peers can map.
 //
-// release closes the window, on this rank alone. Call it once what has been issued with the memory is done on all ranks, and before
-// FreeDevice; Close, and a failure of c, close all windows. Releasing twice does nothing.
+// release closes the window, on this rank alone. Call it once what has been issued with the memory
+// is done on all ranks, and before FreeDevice; Close, and a failure of c, close all windows.
+// Releasing twice does nothing.
 func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err error) {
 	const op = "Window"
 	if err := noContext(ctx, c, op); err != nil {

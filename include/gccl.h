@@ -17,9 +17,10 @@ typedef void *g_stream;
 typedef struct gccl_window *g_win; // 2.27
 #endif
 
-// gccl_config is ncclConfig_t of NCCL 2.31. The library copies min(size, the size it knows) bytes and takes what is newer than
-// `version` from its defaults, so this one struct serves all of NCCL >= 2.14 and RCCL of ROCm >= 5.7. Older versions have the
-// fields up to GCCL_CONFIG_OLD_SIZE, or fewer.
+// gccl_config is ncclConfig_t of NCCL 2.31. The library copies min(size, the size it knows) bytes
+// and takes what is newer than `version` from its defaults, so this one struct serves all of NCCL
+// >= 2.14 and RCCL of ROCm >= 5.7. Older versions have the fields up to GCCL_CONFIG_OLD_SIZE, or
+// fewer.
 struct gccl_config {
 	size_t size;
 	unsigned magic, version;

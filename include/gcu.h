@@ -14,7 +14,8 @@ typedef void *u_ctx, *u_stream, *u_event, *u_graph, *u_exec;
 typedef int u_pointer_attr, u_capmode, u_capstate, u_attr;
 #endif
 
-// X(return, name, parameters): all of the first table are required. What has a newer form goes by the name of that, _v2.
+// X(return, name, parameters): all of the first table are required. What has a newer form goes by
+// the name of that, _v2.
 #define GCU_FUNCS(X) \
 	X(u_res, Init, (unsigned)) \
 	X(u_res, DriverGetVersion, (int *)) \

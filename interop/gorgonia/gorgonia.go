@@ -44,7 +44,8 @@ type DDP struct {
 	scalars []scalar         // by parameter
 }
 
-// scalar is where a parameter of one number, or its gradient, is reduced: gorgonia may keep each step's elsewhere.
+// scalar is where a parameter of one number, or its gradient, is reduced: gorgonia may keep each
+// step's elsewhere.
 type scalar struct {
 	f32 [1]float32
 	f64 [1]float64
@@ -154,8 +155,8 @@ func putBack(all []func()) {
 	}
 }
 
-// buf is the memory of a tensor of float32 or float64 whose elements lie side by side on the host. That of a scalar is s, which put brings
-// back.
+// buf is the memory of a tensor of float32 or float64 whose elements lie side by side on the host.
+// That of a scalar is s, which put brings back.
 func (s *scalar) buf(v gorgonia.Value) (b ccl.Buf, at unsafe.Pointer, put func(), err error) {
 	switch x := v.(type) {
 	case *gorgonia.F32:

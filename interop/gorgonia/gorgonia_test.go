@@ -189,7 +189,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestScalars averages the gradients of parameters of one number, whether gorgonia holds them as scalars or as tensors of no dimensions, in every step.
+// TestScalars averages the gradients of parameters of one number, whether gorgonia holds them as
+// scalars or as tensors of no dimensions, in every step.
 func TestScalars(t *testing.T) {
 	for name, value := range map[string]func(v float32) G.Value{
 		"scalar": func(v float32) G.Value { return G.NewF32(v) },

@@ -12,7 +12,8 @@ func (e *exam) has(name string) bool {
 	})
 }
 
-// logged tells what NCCL or RCCL says of itself, and where: of a call that fails they say why only there.
+// logged tells what NCCL or RCCL says of itself, and where: of a call that fails they say why only
+// there.
 func (e *exam) logged() {
 	if !e.has("nccl") && !e.has("rccl") {
 		return

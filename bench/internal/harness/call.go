@@ -70,8 +70,8 @@ func (t *test[T]) newSet(i int) (st set[T]) {
 	return st
 }
 
-// source is src as calls on a queue get it. An all-reduce in place says so, as a program does: a Queue has a shorter way for the same
-// call once more.
+// source is src as calls on a queue get it. An all-reduce in place says so, as a program does: a
+// Queue has a shorter way for the same call once more.
 func (t *test[T]) source(src []T) ccl.Buf {
 	if t.inPlace && t.Kind == ccl.KindAllReduce {
 		return ccl.InPlace()
@@ -153,9 +153,10 @@ func (t *test[T]) loop(n int) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// loopOnDevice makes n iterations and waits for the last. The device's own clock tells how long they took; with a
-// barrier at the end, the host's. Where nothing is launched, as for one rank in place, the device may come to its first event when the last
-// call was made, so the time is never less than the host took to make the calls.
+// loopOnDevice makes n iterations and waits for the last. The device's own clock tells how long
+// they took; with a barrier at the end, the host's. Where nothing is launched, as for one rank in
+// place, the device may come to its first event when the last call was made, so the time is never
+// less than the host took to make the calls.
 func (t *test[T]) loopOnDevice(n int) (time.Duration, error) {
 	clock := &t.s.dev.clock
 	from := time.Now()

@@ -9,7 +9,8 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// An all-reduce in place says that it is, for which a Queue has a shorter way; other calls name both buffers.
+// An all-reduce in place says that it is, for which a Queue has a shorter way; other calls name
+// both buffers.
 func TestSource(t *testing.T) {
 	sessions(t, 2, options(t), func(s *session) error {
 		if err := s.prepare(); err != nil {
@@ -26,8 +27,8 @@ func TestSource(t *testing.T) {
 	}).ok(t)
 }
 
-// The device's clock counts, unless it says less than the host took to make the calls: where nothing is launched the device may come to its
-// first event when the last call was made.
+// The device's clock counts, unless it says less than the host took to make the calls: where
+// nothing is launched the device may come to its first event when the last call was made.
 func TestTimeOnDevice(t *testing.T) {
 	const calls = 100
 	sessions(t, 1, options(t), func(s *session) error {

@@ -32,7 +32,8 @@ func (s *session) memoryReport(stage string) error {
 	return s.out.comment(fmt.Sprintf("Memory %-14s : %.1f MiB a rank, from %.1f to %.1f", stage, sum/float64(len(all)), least, most))
 }
 
-// library is the most that the library of a rank's Comms has allocated on its device, 0 where none says so.
+// library is the most that the library of a rank's Comms has allocated on its device, 0 where none
+// says so.
 func (s *session) library() (bytes uint64, err error) {
 	for _, l := range s.lanes {
 		n, err := ccl.DeviceMemory(l.c)

@@ -7,8 +7,9 @@ import (
 	"github.com/goccl/goccl/internal/backoff"
 )
 
-// Together reports whether all ranks of this host close c now, which it waits for at most so long: the answer is the same for all that ask, and
-// each asks once. The first that has waited in vain decides for all of them. It comes before Close.
+// Together reports whether all ranks of this host close c now, which it waits for at most so long:
+// the answer is the same for all that ask, and each asks once. The first that has waited in vain
+// decides for all of them. It comes before Close.
 func (c *Comm) Together(limit time.Duration) bool {
 	w, until := c.Local.Leaving(), time.Now().Add(limit)
 	w.Add(1)

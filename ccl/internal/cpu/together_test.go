@@ -11,7 +11,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/region"
 )
 
-// All ranks of a host that ask whether they close together get the same answer, whenever they ask; other hosts are none of their business.
+// All ranks of a host that ask whether they close together get the same answer, whenever they ask;
+// other hosts are none of their business.
 func TestTogether(t *testing.T) {
 	const long, short = time.Minute, time.Millisecond
 	for _, tc := range []struct {

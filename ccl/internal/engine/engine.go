@@ -144,7 +144,8 @@ type Connector interface {
 	Connect(stream uintptr, calls []Call) error
 }
 
-// Leveled is an Engine of which what it supports depends on the device: the least level of all ranks counts on all.
+// Leveled is an Engine of which what it supports depends on the device: the least level of all
+// ranks counts on all.
 type Leveled interface {
 	Level() int64
 	SetLevel(least int64)

@@ -4,6 +4,7 @@ package engine
 type Gatherer interface {
 	// Gathers reports whether Close waits until all ranks of the host have called it.
 	Gathers() bool
-	// CloseApart is Close without that wait. What was issued must have ended on the device: it is cut off otherwise.
+	// CloseApart is Close without that wait. What was issued must have ended on the device: it is
+	// cut off otherwise.
 	CloseApart() error
 }

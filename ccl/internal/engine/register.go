@@ -26,8 +26,8 @@ type Windower interface {
 	CloseWindow(handle uintptr) error
 }
 
-// Accountant is an Engine whose library says how much memory of the device it has allocated for the communicator. A version that lacks the call
-// returns a *Lacks.
+// Accountant is an Engine whose library says how much memory of the device it has allocated for the
+// communicator. A version that lacks the call returns a *Lacks.
 type Accountant interface {
 	Allocated() (bytes uint64, err error)
 }

@@ -88,8 +88,9 @@ var (
 // device memory under a call that runs would wait for it.
 func (e *end) Close() error { return e.close(false) }
 
-// gathers is the first version in which what frees a communicator waits for all ranks of the host to do so (bootstrapIntraNodeBarrier in
-// commDestroySync, src/init.cc; RCCL's the same), unless it aborts.
+// gathers is the first version in which what frees a communicator waits for all ranks of the host
+// to do so (bootstrapIntraNodeBarrier in commDestroySync, src/init.cc; RCCL's the same), unless it
+// aborts.
 const gathers = 23100
 
 // Gathers is true where the ranks of a host must close at the same time.

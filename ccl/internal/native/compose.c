@@ -72,7 +72,8 @@ static int exchange(gccl_end *e, const gccl_call *c, parts in, parts out, g_stre
 	return 0;
 }
 
-// to_itself is an all-to-all, or a message, of one rank alone: a copy. RCCL 2.27.7 to 2.28.3 hangs in its own.
+// to_itself is an all-to-all, or a message, of one rank alone: a copy. RCCL 2.27.7 to 2.28.3 hangs
+// in its own.
 static int to_itself(gccl_end *e, const gccl_call *c, size_t sent, size_t got, g_stream s) {
 	if (sent != got)
 		return FAIL("Send", GCCL_INVALID_ARGUMENT);
@@ -169,10 +170,11 @@ static int single(const gccl_call *c) {
 	return 0;
 }
 
-// on makes the communicator's device this thread's, as all that the library does there leaves it: it puts back what was current
-// before (groupLaunch, src/group.cc), and that would make a context on device 0 where nothing was. Since then others may have
-// chosen another device on this thread, as marks, allocations and users do. NCCL sets its own all the same. Some of RCCL's ways do not, up
-// to 2.30.4, so there the runtime is asked each time.
+// on makes the communicator's device this thread's, as all that the library does there leaves it:
+// it puts back what was current before (groupLaunch, src/group.cc), and that would make a context
+// on device 0 where nothing was. Since then others may have chosen another device on this thread,
+// as marks, allocations and users do. NCCL sets its own all the same. Some of RCCL's ways do not,
+// up to 2.30.4, so there the runtime is asked each time.
 static inline int on(gccl_end *e) {
 	static __thread int device = -1;
 	if (device == e->device && !e->asks)

@@ -56,9 +56,11 @@
 // current (groupLaunch, src/group.cc). On a thread without a device that would be device 0, and a
 // context there takes some hundred MiB.
 //
-// Ranks of a host close together or apart. From 2.31 on ncclCommFinalize and ncclCommDestroy wait for all ranks of the host. Package ccl has
-// these tell each other that they close. Where all do, both are called; otherwise each rank waits for what it has issued, and calls
-// ncclCommAbort, which waits for nobody. A start that has failed is aborted and never revoked: it may lack what ncclCommRevoke uses.
+// Ranks of a host close together or apart. From 2.31 on ncclCommFinalize and ncclCommDestroy wait
+// for all ranks of the host. Package ccl has these tell each other that they close. Where all do,
+// both are called; otherwise each rank waits for what it has issued, and calls ncclCommAbort, which
+// waits for nobody. A start that has failed is aborted and never revoked: it may lack what
+// ncclCommRevoke uses.
 //
 // The device's own times are for OnCall alone. Two events around what is handed over take them, and
 // are asked once a mark is passed, so nothing waits. Without OnCall no such event is made. The

@@ -67,7 +67,8 @@ func (e *end) issue(stream C.U, calls []engine.Call, s *span) error {
 	return e.result(e.hand(stream, calls, s))
 }
 
-// encode is c in the library's terms. A type that the library does not have, or not on every device, is moved as bytes.
+// encode is c in the library's terms. A type that the library does not have, or not on every
+// device, is moved as bytes.
 func (e *end) encode(k *C.gccl_call, c *engine.Call) {
 	typ, width := e.lib.wire(c.Type)
 	scale := 1

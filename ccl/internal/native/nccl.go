@@ -23,7 +23,8 @@ var nccl = &vendor{
 	prefix:  "cuda",
 	oldest:  21003, // bfloat16 and ncclAvg
 	fp8:     22403,
-	// ncclEnqueueCheck, src/enqueue.cc. Up to 2.27 it refuses to move them on older devices as well: encode moves bytes.
+	// ncclEnqueueCheck, src/enqueue.cc. Up to 2.27 it refuses to move them on older devices as
+	// well: encode moves bytes.
 	fp8Level:    90,
 	launchOrder: true,
 	others: []other{

@@ -19,7 +19,8 @@ import (
 	"github.com/goccl/goccl/internal/gpu"
 )
 
-// prompt is what no Close may take, though the library waits for other ranks: half of what would be given up after.
+// prompt is what no Close may take, though the library waits for other ranks: half of what would be
+// given up after.
 const prompt = 5 * time.Second
 
 // closes closes c in time.
@@ -32,8 +33,8 @@ func closes(c *ccl.Comm) error {
 	return err
 }
 
-// TestProductClose: ranks close in whatever order, though from 2.31 on the library waits in that for all ranks of the host. What was issued before
-// is done, and nothing is left.
+// TestProductClose: ranks close in whatever order, though from 2.31 on the library waits in that
+// for all ranks of the host. What was issued before is done, and nothing is left.
 func TestProductClose(t *testing.T) {
 	const n, calls = 3, 40
 	for name, order := range map[string]func(ctx context.Context, r *on, others *sync.WaitGroup) error{
@@ -121,7 +122,8 @@ func TestProductClose(t *testing.T) {
 	})
 }
 
-// TestProductOlder: what depends on the library's version, with one from before 2.31. A process has one version.
+// TestProductOlder: what depends on the library's version, with one from before 2.31. A process has
+// one version.
 func TestProductOlder(t *testing.T) {
 	const version = "FAKE_NCCL_VERSION"
 	if os.Getenv(version) != "" {

@@ -19,8 +19,9 @@ import (
 	"github.com/goccl/goccl/test/fake"
 )
 
-// TestProductFP8: a device before compute capability 9.0 reduces no 8-bit floats, which Supports says on all ranks before a call; they are moved
-// as bytes, which NCCL refuses as floats up to 2.27.
+// TestProductFP8: a device before compute capability 9.0 reduces no 8-bit floats, which Supports
+// says on all ranks before a call; they are moved as bytes, which NCCL refuses as floats up to
+// 2.27.
 func TestProductFP8(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
@@ -68,7 +69,8 @@ func TestProductFP8(t *testing.T) {
 	})
 }
 
-// TestProductAlone: a rank alone copies where it would send to itself, in place and not: RCCL 2.27.7 to 2.28.3 hangs in an all-to-all of one rank.
+// TestProductAlone: a rank alone copies where it would send to itself, in place and not: RCCL
+// 2.27.7 to 2.28.3 hangs in an all-to-all of one rank.
 func TestProductAlone(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
@@ -87,11 +89,13 @@ func TestProductAlone(t *testing.T) {
 	})
 }
 
-// mallocAsync says whose MallocAsync a process of TestProductRefused has; the others are those of TestMain.
+// mallocAsync says whose MallocAsync a process of TestProductRefused has; the others are those of
+// TestMain.
 const mallocAsync, driverVariable = "NATIVE_TEST_MALLOC_ASYNC", "NATIVE_TEST_DRIVER"
 
-// TestProductRefused: where the device runtime has no MallocAsync, an all-to-all in place is an error of all ranks that says which call it was, and
-// what to do, on each of them; with the driver in the runtime's place there is one.
+// TestProductRefused: where the device runtime has no MallocAsync, an all-to-all in place is an
+// error of all ranks that says which call it was, and what to do, on each of them; with the driver
+// in the runtime's place there is one.
 func TestProductRefused(t *testing.T) {
 	if os.Getenv(mallocAsync) == "" {
 		dir := t.TempDir()

@@ -21,9 +21,10 @@ import (
 // shrinks counts the runs with a failure.
 var shrinks atomic.Int64
 
-// TestProductShrink: after a rank has left the others shrink the Comm. The library shrinks its communicator, which was revoked and
-// is freed by Close, where all ranks can; else they make a new one, as they do after an error of the library in that. An error of the network
-// on one rank is one that ncclCommRevoke leaves.
+// TestProductShrink: after a rank has left the others shrink the Comm. The library shrinks its
+// communicator, which was revoked and is freed by Close, where all ranks can; else they make a new
+// one, as they do after an error of the library in that. An error of the network on one rank is one
+// that ncclCommRevoke leaves.
 func TestProductShrink(t *testing.T) {
 	for _, tc := range []struct {
 		name, fail string

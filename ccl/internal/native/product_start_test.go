@@ -16,8 +16,9 @@ import (
 	"github.com/goccl/goccl/internal/gpu"
 )
 
-// TestProductBadStart: the library fails on one rank before it has made what a communicator needs, and keeps that: a full device. All ranks
-// get the error, and nothing is left of the communicators, which are aborted: to revoke that one would be a crash.
+// TestProductBadStart: the library fails on one rank before it has made what a communicator needs,
+// and keeps that: a full device. All ranks get the error, and nothing is left of the communicators,
+// which are aborted: to revoke that one would be a crash.
 func TestProductBadStart(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
@@ -36,8 +37,9 @@ func TestProductBadStart(t *testing.T) {
 	})
 }
 
-// TestProductCurrentDevice: ranks of one process, each on its device, with a library of which some ways need the communicator's device to be
-// the thread's, as RCCL's up to 2.30.4 do. Marks, memory and the other ranks change it on the threads that they share.
+// TestProductCurrentDevice: ranks of one process, each on its device, with a library of which some
+// ways need the communicator's device to be the thread's, as RCCL's up to 2.30.4 do. Marks, memory
+// and the other ranks change it on the threads that they share.
 func TestProductCurrentDevice(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
@@ -47,8 +49,8 @@ func TestProductCurrentDevice(t *testing.T) {
 	})
 }
 
-// TestProductManyRanks: a communicator of many ranks, here of 4, starts from two ids, which two of them have made. A failure of the library in that is
-// one of all ranks.
+// TestProductManyRanks: a communicator of many ranks, here of 4, starts from two ids, which two of
+// them have made. A failure of the library in that is one of all ranks.
 func TestProductManyRanks(t *testing.T) {
 	native.ManyFrom(t, 4)
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {

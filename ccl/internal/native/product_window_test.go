@@ -298,7 +298,8 @@ func TestProductMakeDevice(t *testing.T) {
 	})
 }
 
-// TestProductDeviceMemory: what the library says that a Comm costs on its device, or why it does not.
+// TestProductDeviceMemory: what the library says that a Comm costs on its device, or why it does
+// not.
 func TestProductDeviceMemory(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(_ context.Context, r *on) error {

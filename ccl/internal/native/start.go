@@ -38,7 +38,8 @@ func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.En
 
 const idBytes = int(unsafe.Sizeof(C.g_uid{}))
 
-// From manyRanks on a communicator has an id for each ranksPerID: one root would have to answer all ranks one after the other.
+// From manyRanks on a communicator has an id for each ranksPerID: one root would have to answer all
+// ranks one after the other.
 const manyRanks, ranksPerID = 1024, 256
 
 // IDs is for ncclCommInitRankScalable, which NCCL has since 2.23.
@@ -49,9 +50,10 @@ func (l *library) IDs(ranks int) (n, bytes int) {
 	return max(ranks/ranksPerID, 2), idBytes
 }
 
-// Shrinks is true where Abort has revoked the communicator and freed nothing, and the library would take it: an error of the network outlives
-// ncclCommRevoke (proxyState->asyncResult, src/proxy.cc), and ncclCommShrink refuses such a communicator on this rank, while the others wait in
-// it for this one.
+// Shrinks is true where Abort has revoked the communicator and freed nothing, and the library would
+// take it: an error of the network outlives ncclCommRevoke (proxyState->asyncResult, src/proxy.cc),
+// and ncclCommShrink refuses such a communicator on this rank, while the others wait in it for this
+// one.
 func (p shrinker) Shrinks(ctx context.Context) bool {
 	if p.state.Load()&aborted == 0 {
 		return false
@@ -124,8 +126,9 @@ func (e *end) start(ctx context.Context, init func() C.int) (engine.Engine, erro
 	}
 }
 
-// drop frees an end that nobody gets, and which no call has been made of. It aborts and never revokes: the library keeps the
-// communicator of a start that has failed, and commRevokeAsync (src/init.cc, NCCL 2.28.7 on) uses what such a one may not have yet.
+// drop frees an end that nobody gets, and which no call has been made of. It aborts and never
+// revokes: the library keeps the communicator of a start that has failed, and commRevokeAsync
+// (src/init.cc, NCCL 2.28.7 on) uses what such a one may not have yet.
 func drop(e *end) {
 	if e.c.comm != nil && e.state.Or(aborted)&aborted == 0 {
 		go func() {

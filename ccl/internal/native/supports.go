@@ -54,7 +54,8 @@ func computes(k engine.Kind) bool {
 
 func isFP8(t engine.Type) bool { return t == engine.Float8E4M3 || t == engine.Float8E5M2 }
 
-// Supports depends on the library's version, which is the same on all ranks, and on the least of their devices.
+// Supports depends on the library's version, which is the same on all ranks, and on the least of
+// their devices.
 func (e *end) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) error {
 	if !computes(k) {
 		return nil
@@ -79,10 +80,12 @@ func (e *end) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) er
 	return fmt.Errorf("%s has no %s: it moves it as bytes, but does not reduce it", l.Version(), types[t].name)
 }
 
-// anyLevel is the level of a device that cannot be asked, or of a library to which it does not matter.
+// anyLevel is the level of a device that cannot be asked, or of a library to which it does not
+// matter.
 const anyLevel = math.MaxInt32
 
-// Level is the compute capability of this rank's device, as 80 of 8.0, where the library asks for one.
+// Level is the compute capability of this rank's device, as 80 of 8.0, where the library asks for
+// one.
 func (e *end) Level() int64 {
 	var cc C.int
 	if e.lib.v.fp8Level > 0 && C.gcclCapability(e.c, &cc) == C.GCCL_SUCCESS && cc > 0 {

@@ -23,7 +23,8 @@ import (
 // limit is how long anything in a test may take; what should be over in milliseconds is at ten times that.
 const limit = 20 * time.Second
 
-// libraryVariable names another build of the fake library, driverVariable a driver in the place of CUDA's runtime.
+// libraryVariable names another build of the fake library, driverVariable a driver in the place of
+// CUDA's runtime.
 const libraryVariable, driverVariable = "NATIVE_TEST_LIBRARY", "NATIVE_TEST_DRIVER"
 
 // TestMain loads the fake library, before anything could load another, unless GOCCL_REAL=1 asks for the real one.
@@ -132,7 +133,8 @@ func seat(lib *library, g engine.Group, e engine.Engine) (*rank, error) {
 	return &rank{Engine: e, lib: lib, group: g, device: d, stream: s}, err
 }
 
-// leave closes all ranks, together unless one cannot: package ccl has the ranks of a host agree on that.
+// leave closes all ranks, together unless one cannot: package ccl has the ranks of a host agree on
+// that.
 func leave(t testing.TB, ranks []*rank) {
 	apart := slices.ContainsFunc(ranks, func(r *rank) bool { return r == nil || r.closed || r.end().state.Load() != 0 })
 	each(t, len(ranks), func(i int) error {

@@ -88,7 +88,8 @@ func (g *Region) Sleepers() *atomic.Uint64 { return g.word(256) }
 // so that all ranks take the same.
 func (g *Region) Forms() *atomic.Uint64 { return g.word(384) }
 
-// Leaving is how many ranks of the host want to close the Comm together, and Apart once one has not found them all.
+// Leaving is how many ranks of the host want to close the Comm together, and Apart once one has not
+// found them all.
 func (g *Region) Leaving() *atomic.Uint64 { return g.word(512) }
 
 // Apart is a bit of Leaving.

@@ -31,8 +31,8 @@ static int dead(const char *function) {
 
 long fake_version(void) { return knob("NCCL_VERSION", 23102); }
 
-// lost_peer: an error of sockets or verbs is in proxyState->asyncResult as well, which ncclCommRevoke leaves there (proxy.cc). The devices of a
-// host reach each other without.
+// lost_peer: an error of sockets or verbs is in proxyState->asyncResult as well, which
+// ncclCommRevoke leaves there (proxy.cc). The devices of a host reach each other without.
 int lost_peer(g_comm c) {
 	if (knob("NCCL_NET", 0) && c->rank == knob("NCCL_RANK", c->rank))
 		c->proxy = GCCL_REMOTE;
@@ -424,8 +424,8 @@ void wait_idle(g_comm c) {
 		usleep(100);
 }
 
-// final_barrier: from 2.31 on what ends a communicator waits for all ranks of the host, unless it is aborted (commDestroySync, src/init.cc).
-// A rank that never comes is waited for until then.
+// final_barrier: from 2.31 on what ends a communicator waits for all ranks of the host, unless it
+// is aborted (commDestroySync, src/init.cc). A rank that never comes is waited for until then.
 static void final_barrier(g_comm c) {
 	transfer t[2 * MAX_RANKS];
 	char here = 0, all[MAX_RANKS];

@@ -35,7 +35,8 @@ import (
 	"unsafe"
 )
 
-// bare is the same call without goccl: ncclAllReduce of the communicator, the stream and the memory of a run.
+// bare is the same call without goccl: ncclAllReduce of the communicator, the stream and the memory
+// of a run.
 type bare struct {
 	f                unsafe.Pointer
 	comm, stream, at uintptr

@@ -1,8 +1,10 @@
 //go:build nccl && cgo && linux
 
-// Budget shows where the nanoseconds of a queued call go, on one rank of the nccl backend: it times the calls that a program makes beside
-// the same call in C and in C through cgo, in turns, in stretches of several lengths. What differs between stretches is paid once, what
-// differs between rows by each call. For one rank in place NCCL launches nothing, so the rows are the cost to the caller alone.
+// Budget shows where the nanoseconds of a queued call go, on one rank of the nccl backend: it times
+// the calls that a program makes beside the same call in C and in C through cgo, in turns, in
+// stretches of several lengths. What differs between stretches is paid once, what differs between
+// rows by each call. For one rank in place NCCL launches nothing, so the rows are the cost to the
+// caller alone.
 //
 //	budget [-stretches 200,20000] [-rounds 41] [-profile FILE]
 package main
@@ -74,7 +76,8 @@ func run(out io.Writer, stretches string, rounds int, profile string) error {
 	return b.profile(profile)
 }
 
-// table prints the rows of stretches of n calls, in nanoseconds a call, and what each is more than the crossing that makes the same call.
+// table prints the rows of stretches of n calls, in nanoseconds a call, and what each is more than
+// the crossing that makes the same call.
 func table(out io.Writer, n int, rows []row) {
 	cgo := 0.0
 	for _, r := range rows {
@@ -108,7 +111,8 @@ func (b *budget) profile(file string) error {
 	return nil
 }
 
-// clocksource is what the kernel takes the time from: a call into the kernel where it is not the processor's counter.
+// clocksource is what the kernel takes the time from: a call into the kernel where it is not the
+// processor's counter.
 func clocksource() string {
 	text, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 	if err != nil {
