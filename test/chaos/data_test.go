@@ -55,6 +55,12 @@ func newDataCase(seed uint64, builds []string) *dataCase {
 		points := []string{"cpu.read", "cpu.read", "cpu.post", "cpu.call", "cpu.write"}
 		d.stop, d.hit, d.victim = points[rnd.IntN(len(points))], 1+rnd.IntN(20), rnd.IntN(d.n)
 		d.gives = (d.victim + 1 + rnd.IntN(d.n-1)) % d.n
+		if d.stop == "cpu.read" { // which takes ranks that read
+			d.hosts, d.hit = 1, 1+rnd.IntN(8)
+			for r := range d.read {
+				d.read[r] = "1"
+			}
+		}
 	}
 	return d
 }

@@ -85,9 +85,16 @@ func (a *arena) renew() {
 	a.fill(guard)
 }
 
-func (a *arena) fill(x byte) {
-	for i := range a.mem {
-		a.mem[i] = x
+func (a *arena) fill(x byte) { set(a.mem, x) }
+
+// set makes all of b x: by copies, which the race detector looks at but once each.
+func set(b []byte, x byte) {
+	if len(b) == 0 {
+		return
+	}
+	b[0] = x
+	for n := 1; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
 	}
 }
 
@@ -102,20 +109,16 @@ func (a *arena) place(rnd *rand.Rand, n, elem int) []byte {
 
 // intact reports whether nothing beside the slice has changed, and makes all of it guards again.
 func (a *arena) intact() bool {
-	ok := true
-	for i, x := range a.mem[:a.from+a.n+64<<10] {
-		if x != guard && (i < a.from || i >= a.from+a.n) {
-			ok = false
-		}
-	}
-	for i := range a.n {
-		a.mem[a.from+i] = guard
-	}
+	before, behind := a.mem[:a.from], a.mem[a.from+a.n:][:64<<10]
+	ok := isAll(before, guard) && isAll(behind, guard)
+	set(a.mem[a.from:a.from+a.n], guard)
 	return ok
 }
 
+func isAll(b []byte, x byte) bool { return bytes.Count(b, []byte{x}) == len(b) }
+
 // all reports whether all of it is x.
-func (a *arena) all(x byte) bool { return bytes.Count(a.mem, []byte{x}) == len(a.mem) }
+func (a *arena) all(x byte) bool { return isAll(a.mem, x) }
 
 func int32s(b []byte) []int32 {
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
