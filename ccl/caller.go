@@ -87,6 +87,14 @@ func placeOf(s *stack) string {
 	}
 }
 
+// placed is e, the error of the blocking call that the calling goroutine is in, with the place of the call.
+func placed(e *Error) *Error {
+	if e.Mine != nil && e.Mine.Caller == "" && !e.earlier {
+		e.Mine.Caller = here()
+	}
+	return e
+}
+
 // lineOf is a place as people and editors find it: the folder of its package, the file and the line.
 func lineOf(f runtime.Frame) string {
 	file := filepath.ToSlash(f.File)

@@ -10,6 +10,18 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
+// A mismatch has the place of this rank's call, whether it has waited or not.
+func TestMismatchHasThePlace(t *testing.T) {
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		works(ctx, t, c)
+		x := make([]int, 1+c.Rank())
+		err := ccl.AllReduce(ctx, c, x, x, ccl.Sum) // line 18
+		e := wants(t, err, ccl.ErrMismatch)
+		assert.Equal(t, "ccl/caller_test.go:18", e.Mine.Caller)
+		assert.ErrorContains(t, err, "sum at ccl/caller_test.go:18, rank")
+	})
+}
+
 // A call that has waited for long says in its error, and in the trace, where it was made. The test ends it once the trace
 // does.
 func TestCaller(t *testing.T) {
@@ -31,9 +43,9 @@ func TestCaller(t *testing.T) {
 			})
 		})
 		x := []int{1}
-		err := ccl.AllReduce(ctx, c, x, x, ccl.Sum) // line 34
+		err := ccl.AllReduce(ctx, c, x, x, ccl.Sum) // line 46
 		watch.Wait()
-		assert.Equal(t, "ccl/caller_test.go:34", wants(t, err, ccl.ErrCanceled).Mine.Caller)
-		assert.Equal(t, "ccl/caller_test.go:34", place)
+		assert.Equal(t, "ccl/caller_test.go:46", wants(t, err, ccl.ErrCanceled).Mine.Caller)
+		assert.Equal(t, "ccl/caller_test.go:46", place)
 	})
 }

@@ -71,7 +71,8 @@ type Error struct {
 	// Err is the cause: a context's error, an errno or a *VendorError, for example. It may be nil.
 	Err error
 	// Comm is the name of the Comm. It is empty for the Comm of all ranks.
-	Comm string
+	Comm    string
+	earlier bool // Mine is a call before the one that returns this
 	// World maps each rank of the Comm to its rank in the job. It is nil where the two are the
 	// same.
 	World []int

@@ -57,7 +57,7 @@ func ExampleComm_SetName() {
 		fmt.Println(ccl.Barrier(context.Background(), c))
 		return nil
 	})
-	// Output: ccl: tensor: rank 0: Barrier #1: aborted by rank 0: the loss is NaN
+	// Output: ccl: tensor: rank 0: Barrier #1 at ccl/example_report_test.go:57: aborted by rank 0: the loss is NaN
 }
 
 // After a failure those that are left go on with a Comm of their own.

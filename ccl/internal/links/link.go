@@ -137,7 +137,7 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 		return c.Stop(call.NewFault(call.Closed, l.peer, ""))
 	}
 	if errors.Is(err, tcp.ErrRefused) {
-		if c.Site.LeftInOrder(w) {
+		if c.HasLeft(l.peer) || c.Site.LeftInOrder(w) {
 			return c.Stop(call.NewFault(call.Closed, l.peer, ""))
 		}
 		return c.Stop(&call.Fault{Code: call.RankLost, Peer: l.peer, Err: tcp.ErrRefused})
@@ -184,7 +184,7 @@ func (c *ends) broken(peer int, err error) *call.Fault {
 	if f := c.Outlived(); f != nil {
 		return c.Stop(f)
 	}
-	if c.hasClosed(peer) || c.Site.LeftInOrder(c.Members.World(peer)) {
+	if c.HasLeft(peer) || c.hasClosed(peer) || c.Site.LeftInOrder(c.Members.World(peer)) {
 		return c.Stop(call.NewFault(call.Closed, peer, ""))
 	}
 	if errors.Is(err, io.EOF) {

@@ -71,6 +71,19 @@ func TestCheckWarns(t *testing.T) {
 	require.Empty(t, late, "once for a call")
 }
 
+// A queued call is not said to be made where an earlier blocking one was: of that alone the place is known.
+func TestCheckWarnsOfAQueuedCall(t *testing.T) {
+	late := make(chan status.Late, 1)
+	c := ranks(t, 2, Options{StallWarn: time.Second, OnLate: func(l status.Late) { late <- l }, Caller: func() string { return "main.go:7" }})[0]
+	enter(c, call.Barrier)
+	c.Began = 10
+	c.noteSleep(&call.Call{Record: call.Record{Kind: call.Barrier, Seq: c.Calls}, Queued: true}, &Waiter{}, 1)
+	c.check(10 + int64(time.Second))
+	l := <-late
+	require.Empty(t, l.Waits.Caller())
+	require.Empty(t, c.Site.Statuses.Of(c.id)[0].Caller(), "nor to the other ranks")
+}
+
 // When a Comm fails each rank says, once, where it stood.
 func TestCheckAfterFailure(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]

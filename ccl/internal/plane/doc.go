@@ -53,6 +53,9 @@
 //
 // Shrink runs the agreement of internal/agree over these connections.
 //
+// Between hosts a call under way outlives the end of a process, for as long as what that has sent
+// still arrives: lastcall.go.
+//
 // # The order of locks
 //
 // A goroutine that holds a lock takes only locks that are below it here. No lock is held while a call waits for another rank.

@@ -78,14 +78,14 @@ func TestMarkClosed(t *testing.T) {
 	j := c.Site.Job
 	j.markClosed(hostClosed{11, 1})
 	j.markClosed(hostClosed{12, 2})
-	require.True(t, c.hasLeft(1))
-	require.False(t, c.hasLeft(2))
+	require.True(t, c.HasLeft(1))
+	require.False(t, c.HasLeft(2))
 	later := oneOf(t, []int{0, 1, 2}, &busy)
 	j.comms.remove(c)
 	later.Site.Job = j
 	j.add(later)
-	require.True(t, later.hasLeft(1))
-	require.False(t, later.hasLeft(2))
+	require.True(t, later.HasLeft(1))
+	require.False(t, later.HasLeft(2))
 	for range 2 * earlyMost {
 		j.markClosed(hostClosed{13, 2})
 	}

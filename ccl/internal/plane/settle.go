@@ -211,7 +211,7 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 		c.FailHere(call.NewFault(call.RankLost, r, "the others have given this rank up: %w", e.Cause()))
 		return
 	}
-	if c.hasLeft(r) {
+	if c.HasLeft(r) {
 		return // in good order
 	}
 	f := &call.Fault{Code: call.Code(e.Code), Peer: r, Err: e.Cause()}
@@ -220,8 +220,8 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 	}
 }
 
-// hasLeft reports whether rank r has closed the Comm, as far as is known: of another host once all its ranks have.
-func (c *shared) hasLeft(r int) bool {
+// HasLeft reports whether rank r has closed the Comm, as far as is known: of another host once all its ranks have.
+func (c *shared) HasLeft(r int) bool {
 	c.Life.Lock()
 	defer c.Life.Unlock()
 	if c.Topo.Node(r) != c.Topo.Node(c.rank) {

@@ -57,14 +57,14 @@ func TestShared(t *testing.T) {
 	all := ranks(t, 3, Options{})
 	c := all[0]
 	require.Nil(t, c.closedPeer(-1))
-	require.False(t, c.hasLeft(2))
+	require.False(t, c.HasLeft(2))
 	c.Local.State(2).Store(region.StateClosed)
 	require.Equal(t, 2, c.closedPeer(-1).Peer)
 	require.Equal(t, 2, c.closedPeer(2).Peer)
 	require.Nil(t, c.closedPeer(1), "it does not wait for that one")
-	require.True(t, c.hasLeft(2))
+	require.True(t, c.HasLeft(2))
 	c.Local.State(2).Store(region.StateLeft)
-	require.False(t, c.hasLeft(2), "after a failure it does not leave in order")
+	require.False(t, c.HasLeft(2), "after a failure it does not leave in order")
 
 	require.Equal(t, -1, c.Unexplained(time.Second).Peer)
 	c.Local.Abort().Store(1 + 2)
@@ -110,7 +110,7 @@ func TestGone(t *testing.T) {
 	c.Gone = true
 	require.False(t, c.contradicts(&other))
 	require.Nil(t, c.parties(1))
-	require.True(t, c.hasLeft(1))
+	require.True(t, c.HasLeft(1))
 	require.Nil(t, c.Odd())
 	_, _, ok := c.status(0)
 	require.False(t, ok)

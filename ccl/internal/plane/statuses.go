@@ -77,7 +77,7 @@ func (s *Site) reportStall(c *Member, mine status.Status, moved Moved) {
 	}
 	l.Done, l.Of = moved.Done, moved.Of
 	l.Waits.SetName(c.Name())
-	if c.Opt.Caller != nil {
+	if c.Opt.Caller != nil && !c.note.queued {
 		l.Waits.SetCaller(c.Opt.Caller())
 	}
 	go c.Opt.OnLate(l)
