@@ -20,6 +20,9 @@ func TestManyMicroBatchesInBFloat16(t *testing.T) {
 	for stage := range 4 {
 		for _, wide := range []bool{false, true} {
 			for _, replicas := range []bool{false, true} {
+				if testing.Short() && replicas && wide {
+					continue
+				}
 				ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
 					ctx := t.Context()
 					c, o := world, &zero.Options{Stage: stage, Micro: micro, ReduceMaster: wide}
