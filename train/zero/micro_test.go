@@ -23,7 +23,11 @@ func TestManyMicroBatchesInBFloat16(t *testing.T) {
 				if testing.Short() && replicas && wide {
 					continue
 				}
-				ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
+				ranks := 2
+				if replicas {
+					ranks = 4
+				}
+				ccltest.Run(t, ranks, func(t testing.TB, world *ccl.Comm) {
 					ctx := t.Context()
 					c, o := world, &zero.Options{Stage: stage, Micro: micro, ReduceMaster: wide}
 					if replicas {
