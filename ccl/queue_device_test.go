@@ -74,7 +74,7 @@ func TestIdentical(t *testing.T) {
 func TestRepeats(t *testing.T) {
 	mem, other := &slab{at: 1}, &slab{at: 1}
 	of := func(f func(q *Queue, dst, src *Buf, op *Op)) bool {
-		c := &Comm{lib: &library{known: mem, call: call.Call{Record: call.Record{Kind: call.AllReduce, Type: uint8(TypeInt32), Op: uint8(Max), Count: 5}}}}
+		c := &Comm{lib: &library{known: mem, call: call.Call{Record: call.Record{Kind: call.AllReduce, Type: uint8(TypeInt32), Op: uint8(Max), Count: 5, Root: noRoot}}}}
 		q, dst, src, op := &Queue{c: c}, &Buf{mem: mem, typ: TypeInt32, count: 5}, InPlace(), Max
 		f(q, dst, &src, &op)
 		return q.repeats(dst, &src, op)
@@ -94,6 +94,7 @@ func TestRepeats(t *testing.T) {
 		"two places":                   func(_ *Queue, _, src *Buf, _ *Op) { *src = Buf{mem: mem, typ: TypeInt32, count: 5} },
 		"queued":                       func(q *Queue, _, _ *Buf, _ *Op) { q.c.backlog.pending.Store(true) },
 		"closed":                       func(q *Queue, _, _ *Buf, _ *Op) { q.c.life.closed.Store(true) },
+		"number":                       func(q *Queue, _, _ *Buf, _ *Op) { q.number = 1 },
 	} {
 		assert.False(t, of(f), name)
 	}

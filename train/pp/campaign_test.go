@@ -91,7 +91,10 @@ func (s *uneven) Run(_ context.Context, x pp.Step) error {
 	part, key := s.parts[x.Chunk], [2]int{x.Micro, x.Chunk}
 	n, _ := s.ends(x)
 	first, last := s.first && x.Chunk == 0, s.last && x.Chunk == len(s.parts)-1
-	v := append([]float64(nil), s.in[way(x)][x.In][:n]...)
+	var v []float64
+	if x.Backward && !last || !x.Backward && !first { // else nothing comes in, and the buffer is another step's
+		v = append(v, s.in[way(x)][x.In][:n]...)
+	}
 	if !x.Backward {
 		if first {
 			v = inputOf(&part[0], x.Micro)

@@ -196,7 +196,7 @@ func (p *Pipeline) finish(ctx context.Context, err error) error {
 	}
 	works(func(w ccl.Work) {
 		if err == nil {
-			err = w.Wait(ctx)
+			err = p.cause(w.Wait(ctx))
 		}
 	})
 	if err != nil {
@@ -219,17 +219,22 @@ func (p *Pipeline) hasFailed() bool {
 // grace is how long a link that has failed waits for the Comm of all stages, which fails with it and knows why.
 const grace = time.Second
 
-// failed is why a message of step s failed: the first failure of the Comm of all stages, where there is one. A link is failed
-// by its own rank, when that hears of a failure elsewhere.
-func (p *Pipeline) failed(what string, s Step, err error) error {
+// cause is why a message failed with err: the first failure of the Comm of all stages, where there is one. A link is failed by
+// its own rank, when that hears of a failure elsewhere.
+func (p *Pipeline) cause(err error) error {
 	if errors.Is(err, ccl.ErrAborted) && p.hasFailed() {
 		select {
 		case <-p.c.Done():
-			err = p.c.Err()
+			return p.c.Err()
 		case <-time.After(grace):
 		}
 	}
-	return fmt.Errorf("pp: %s %v: %w", what, s, err)
+	return err
+}
+
+// failed is why a message of step s failed.
+func (p *Pipeline) failed(what string, s Step, err error) error {
+	return fmt.Errorf("pp: %s %v: %w", what, s, p.cause(err))
 }
 
 // agree lays out the steps of this stage, and makes sure that all ranks run the same schedule. A Run like the one before

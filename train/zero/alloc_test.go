@@ -70,3 +70,52 @@ func TestStepAllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+// The same where gradients of several micro batches add up in the type of the masters.
+func TestAccumulationAllocatesNothing(t *testing.T) {
+	const runs = 5
+	units := [][]int{{300, 5}, {4000}, {70}}
+	for stage := range 4 {
+		for _, wide := range []bool{false, true} {
+			ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+				ctx := t.Context()
+				m, err := zero.New[ccl.BFloat16, float32](ctx, c, units, &zero.Options{Stage: stage, Micro: 3, ReduceMaster: wide})
+				require.NoError(t, err)
+				update := func(zero.Piece, []float32, []float32) error { return nil }
+				step := func() {
+					for range 3 {
+						for i := len(units) - 1; i >= 0; i-- {
+							if _, err := m.Grads(ctx, i); err != nil {
+								t.Error(err)
+							}
+							if err := m.Reduce(i); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+					if err := m.Step(ctx, update); err != nil {
+						t.Error(err)
+					}
+				}
+				for range 3 {
+					step()
+				}
+				got := math.Inf(1)
+				for range 3 { // the least: others of the process may have had something to do
+					require.NoError(t, ccl.Barrier(ctx, c))
+					if c.Rank() == 0 {
+						got = min(got, testing.AllocsPerRun(runs, step))
+						continue
+					}
+					for range runs + 1 { // AllocsPerRun makes one more
+						step()
+					}
+				}
+				if c.Rank() == 0 {
+					require.Zero(t, got, "stage %d, ReduceMaster %v", stage, wide)
+				}
+				require.NoError(t, m.Close())
+			})
+		}
+	}
+}

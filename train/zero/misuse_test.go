@@ -256,7 +256,7 @@ func TestRandomRelease(t *testing.T) {
 	const n = 6
 	seeds := 60
 	if testing.Short() {
-		seeds = 12
+		seeds = 5
 	}
 	for _, ahead := range []int{1, 2, 3} {
 		bad := 0
