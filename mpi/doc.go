@@ -45,6 +45,51 @@
 // environment sets it. Otherwise Go's scheduler would disturb each call that waits inside MPI. For the same reason a
 // blocking call of 1,024 elements or more starts with runtime.Gosched if the last one was 7 ms ago or more.
 //
+// # Files
+//
+// [OpenFile] gives a [File] that all ranks of a communicator have open: MPI-IO. ReadAt and WriteAt are one rank's own;
+// ReadAtAll and WriteAtAll are collective, and the library moves the bytes of all ranks as one. Offsets are in bytes, and
+// elements lie in the file as in memory. Hints such as [StripingFactor] go to the library and the file system. A file
+// is closed before Finalize.
+//
+// # Names
+//
+//	MPI                    mpi4py (buffers)     here
+//	Init_thread            on import            Init, Use
+//	Finalize, Abort        Finalize, Abort      Finalize, Comm.Abort
+//	COMM_WORLD, COMM_SELF  COMM_WORLD, ..SELF   World, Self
+//	Comm_rank, Comm_size   Get_rank, Get_size   Comm.Rank, Comm.Size
+//	Comm_split, Comm_dup   Split, Dup           Comm.Split, Comm.Dup
+//	Comm_split_type        Split_type           Comm.SplitNode
+//	Comm_free              Free                 Comm.Free
+//	Send, Recv             Send, Recv           Send, Recv
+//	Sendrecv               Sendrecv             SendRecv
+//	Probe, Iprobe          Probe, Iprobe        Probe, Iprobe
+//	Get_count              Status.Get_count     Status.Count
+//	Barrier                Barrier              Barrier
+//	Bcast                  Bcast                Bcast
+//	Reduce, Allreduce      Reduce, Allreduce    Reduce, AllReduce
+//	MAXLOC, MINLOC         MAXLOC, MINLOC       MaxLoc, MinLoc
+//	Scan, Exscan           Scan, Exscan         Scan, Exscan
+//	Reduce_scatter_block   Reduce_scatter_block ReduceScatter
+//	Reduce_scatter         Reduce_scatter       ReduceScatterV
+//	Gather, Gatherv        Gather, Gatherv      Gather, GatherV
+//	Scatter, Scatterv      Scatter, Scatterv    Scatter, ScatterV
+//	Allgather, Allgatherv  Allgather(v)         AllGather, AllGatherV
+//	Alltoall, Alltoallv    Alltoall(v)          AllToAll, AllToAllV
+//	Isend, Ibcast, ..      Isend, Ibcast, ..    Isend, Ibcast, .., Comm.Start
+//	Wait, Test             Request.Wait, Test   Request.Wait, Request.Test
+//	IN_PLACE               IN_PLACE             one slice given twice
+//	Wtime                  Wtime                Wtime
+//	Get_processor_name     Get_processor_name   ProcessorName
+//	File_open, Info_set    File.Open, Info      OpenFile, Hint
+//	File_close             File.Close           File.Close
+//	File_get_size          File.Get_size        File.Size
+//	File_set_size          File.Set_size        File.SetSize
+//	File_sync              File.Sync            File.Sync
+//	File_read_at(_all)     File.Read_at(_all)   ReadAt, ReadAtAll
+//	File_write_at(_all)    File.Write_at(_all)  WriteAt, WriteAtAll
+//
 // # Errors
 //
 // Every communicator returns its errors, as an [*Error] with the library's own text and a [Class]:

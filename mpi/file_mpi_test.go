@@ -70,7 +70,7 @@ func campaign(t *testing.T, ctx context.Context, name string, random *rand.Rand)
 	want, most := []byte{}, 1500
 	steps := 60
 	if testing.Short() {
-		steps = 25
+		steps = 15
 	}
 	for range steps {
 		switch all := random.IntN(2) == 0; random.IntN(5) {

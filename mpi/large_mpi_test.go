@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -79,4 +80,34 @@ func TestLargeCounts(t *testing.T) {
 		require.Equal(t, -1, where(buf, func(i int) int8 { return far(last, i) }), "Recv")
 	}
 	passed("Send and Recv")
+}
+
+// TestLargeFile reads and writes more bytes at once than an int of C counts, beyond where an int of C can point.
+func TestLargeFile(t *testing.T) {
+	if os.Getenv("GOCCL_TEST_LARGE") != "1" {
+		t.Skip("hardware: 2.1 GB of memory a rank, and of disk for all, are used if GOCCL_TEST_LARGE=1")
+	}
+	ctx, c := context.Background(), mpi.World()
+	const offset = 3 << 30
+	f, err := mpi.OpenFile(ctx, c, filepath.Join(shared(t), "file"), mpi.ReadWrite|mpi.Create)
+	require.NoError(t, err)
+	buf := make([]int8, math.MaxInt32+12_346)
+	fill(buf, 1)
+	part := buf
+	if c.Rank() > 0 {
+		part = nil
+	}
+	n, err := mpi.WriteAtAll(ctx, f, part, offset)
+	require.NoError(t, err)
+	require.Equal(t, len(part), n)
+	require.NoError(t, f.Sync(ctx))
+	clear(buf)
+	n, err = mpi.ReadAtAll(ctx, f, buf, offset)
+	require.NoError(t, err)
+	require.Equal(t, len(buf), n)
+	require.Equal(t, -1, where(buf, func(i int) int8 { return far(1, i) }))
+	size, err := f.Size()
+	require.NoError(t, err)
+	require.Equal(t, int64(offset+len(buf)), size)
+	require.NoError(t, f.Close())
 }

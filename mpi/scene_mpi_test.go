@@ -64,6 +64,41 @@ var scenes = map[string]func() int{
 		time.Sleep(time.Hour)
 		return 0
 	},
+	// lostfile: rank 0 waits for the others in a collective call on a file until a deadline, and they do not come.
+	"lostfile": func() int {
+		if err := mpi.Init(); err != nil {
+			return say(err)
+		}
+		ctx, c := context.Background(), mpi.World()
+		dir, err := os.MkdirTemp("", "goccl-")
+		if err != nil {
+			return say(err)
+		}
+		defer os.RemoveAll(dir)
+		names, err := c.AllGather(ctx, []byte(dir))
+		if err == nil {
+			err = os.Chdir(string(names[0]))
+		}
+		if err != nil {
+			return say(err)
+		}
+		f, err := mpi.OpenFile(ctx, c, "file", mpi.ReadWrite|mpi.Create)
+		if err != nil {
+			return say(err)
+		}
+		if c.Rank() > 0 {
+			time.Sleep(time.Hour) // until the job is ended
+		}
+		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		_, err = mpi.ReadAtAll(short, f, []byte{0}, 0)
+		fmt.Println(err)
+		_, err = mpi.ReadAt(ctx, f, []byte{0}, 0)
+		fmt.Println(err)
+		fmt.Println(f.Close())
+		os.RemoveAll(dir)
+		return say(c.Abort(3))
+	},
 	// freed: the same by a communicator that was freed.
 	"freed": func() int {
 		if err := mpi.Init(); err != nil {

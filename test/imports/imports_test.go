@@ -79,7 +79,7 @@ var rules = []struct {
 	{
 		who:    "examples/...",
 		direct: true,
-		allowed: []string{module + "/ccl", module + "/ccl/boot", module + "/cuda", module + "/rocm", module + "/train/...",
+		allowed: []string{module + "/ccl", module + "/ccl/boot", module + "/cuda", module + "/rocm", module + "/mpi", module + "/train/...",
 			module + "/xla", module + "/xla/hlo",
 			module + "/examples/internal/mat", module + "/examples/internal/perceptron", "golang.org/x/sys/cpu",
 			module + "/internal/gpt"}, // the model, which the tests of train have, too

@@ -78,6 +78,9 @@ func TestConformanceFails(t *testing.T) {
 		{"a number", "COMM_TYPE_SHARED, 1, 0, 221", "COMM_TYPE_SHARED, 2, 1, 222", [3]string{"MPI_COMM_TYPE_SHARED", "MPI_COMM_TYPE_SHARED", "MPI_COMM_TYPE_SHARED"}},
 		{"an offset", "MPI_TAG, 12, 4, 4", "MPI_TAG, 16, 8, 8", [3]string{"MPI_TAG", "MPI_TAG", "MPI_TAG"}},
 		{"a signature", "Comm_split, (GMPI_COMM, int, int, GMPI_COMM *)", "Comm_split, (GMPI_COMM, int, GMPI_COMM *)", [3]string{"MPI_Comm_split", "MPI_Comm_split", "MPI_Comm_split"}},
+		{"a signature of a file", "File_set_size, (GMPI_FILE, GMPI_OFFSET)", "File_set_size, (GMPI_FILE, int)", [3]string{"MPI_File_set_size", "MPI_File_set_size", "MPI_File_set_size"}},
+		{"a mode", "MODE_EXCL, 64, 64, 8", "MODE_EXCL, 65, 65, 9", [3]string{"MPI_MODE_EXCL", "MPI_MODE_EXCL", "MPI_MODE_EXCL"}},
+		{"a class of the standard", "ERR_UNSUPPORTED_OPERATION, 44, 52, 55", "ERR_UNSUPPORTED_OPERATION, 44, 52, 52", [3]string{"", "", "MPI_ERR_UNSUPPORTED_OPERATION is 0x37 here, and 0x34"}},
 		{"a signature in four forms", "(void *, N, GMPI_TYPE, int, GMPI_COMM __VA_ARGS__)", "(void *, N, GMPI_TYPE, N, GMPI_COMM __VA_ARGS__)", [3]string{"MPI_Bcast_c", "", "MPI_Bcast_c"}},
 	} {
 		require.Equal(t, 1, strings.Count(string(text), tc.old), tc.name)

@@ -49,3 +49,17 @@ func TestHints(t *testing.T) {
 		})
 	}
 }
+
+// TestBatchFile runs the example on four ranks under an MPI of each family: each rank reads its own batches of one file.
+func TestBatchFile(t *testing.T) {
+	program := built(t, "build", "github.com/goccl/goccl/examples/batchfile")
+	underEach(t, func(t *testing.T, m install) {
+		if m.name == "MPICH 5" || strings.HasPrefix(m.name, "Intel MPI") {
+			return // these are of families that others here stand for
+		}
+		out, status := m.job(t, 4, nil, program, "-file", filepath.Join(t.TempDir(), "batches"), "-batches", "13", "-floats", "1000", "-compare")
+		require.Zero(t, status, out)
+		require.Contains(t, out, "4 ranks have read 12 batches\n") // as many on each rank
+		require.Regexp(t, `data.Readers +\d`, out)
+	})
+}

@@ -53,10 +53,10 @@ func TestLarge(t *testing.T) {
 	program := built(t, "test", pkg)
 	underEach(t, func(t *testing.T, m install) {
 		m.limit = 10 * time.Minute
-		out, status := m.job(t, 2, nil, program, "-test.run", "TestLargeCounts", "-test.v")
+		out, status := m.job(t, 2, nil, program, "-test.run", "^TestLarge(Counts|File)$", "-test.v")
 		t.Log(out)
 		require.Zero(t, status, out)
-		require.Equal(t, 2, strings.Count(out, "--- PASS: TestLargeCounts"), out)
+		require.Equal(t, 4, strings.Count(out, "--- PASS: TestLarge"), out)
 	})
 }
 
@@ -146,6 +146,11 @@ func TestScenes(t *testing.T) {
 			out, status = m.job(t, 2, at("killed"), program)
 			assert.NotZero(t, status, out)
 		}
+		out, _ := m.job(t, 2, scene("lostfile"), program) // launchers dislike how it ends
+		assert.Contains(t, out, "file: not all ranks have come: this file can no longer be used: context deadline exceeded")
+		assert.Contains(t, out, "mpi: ReadAt file: not all ranks have come")
+		assert.Contains(t, out, "mpi: Close file: not all ranks have come")
+
 		out, status := m.job(t, 1, append(scene("init"), "GOCCL_MPI_TEST_LEVEL=single"), program)
 		assert.NotZero(t, status, out)
 		assert.Contains(t, out, "offers only MPI_THREAD_SINGLE, but goroutines need")

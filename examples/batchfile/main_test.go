@@ -1,0 +1,28 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// One rank, without MPI: test/mpi runs the example on four ranks under each MPI.
+func TestOneRank(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "batchfile.exe")
+	b, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", b)
+	b, err = exec.Command(program, "-file", filepath.Join(t.TempDir(), "batches"), "-batches", "5", "-floats", "100", "-compare").CombinedOutput()
+	require.NoError(t, err, "%s", b)
+	require.Regexp(t, `^1 ranks have read 5 batches\nrank 0 was slowest: \d+\.\d+ s\n(?:mpi.ReadAtAll|mpi.ReadAt|os.File.ReadAt|data.Readers) `, string(b))
+	require.Equal(t, 6, bytes.Count(b, []byte("\n")))
+}
+
+func TestFloats(t *testing.T) {
+	buf := make([]float32, 2)
+	require.NoError(t, readFloats(bytes.NewReader([]byte{9, 0, 0, 0, 0, 0, 0, 0, 0, 9}), buf, 1))
+	require.Equal(t, []float32{0, 0}, buf)
+	require.Error(t, readFloats(bytes.NewReader(nil), buf, 0))
+}
