@@ -158,6 +158,7 @@ func (c *Comm) failed(f *call.Fault) {
 	}
 	e := c.errorOf(f)
 	c.life.failure.Store(e)
+	reporter{c}.blame(e)
 	if c.lib != nil {
 		c.lib.abandon(c, e)
 	}
