@@ -169,6 +169,7 @@ func (c *Comm) failed(f *call.Fault) {
 	}
 	e := c.errorOf(f)
 	c.life.failure.Store(e)
+	reporter{c}.blame(e)
 	if c.lib != nil {
 		c.lib.abandon(c, e)
 	}

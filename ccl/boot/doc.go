@@ -61,6 +61,7 @@
 //	GOCCL_REQUIRE_SECRET  1: fail rather than run without a secret
 //	GOCCL_BOOT_TIMEOUT    how long joining may take where the context has no deadline: 30s, 5m, or seconds; default 5m
 //	GOCCL_ROOT_FD         set by Spawn: the descriptor where rank 0 listens
+//	GOCCL_BLAME_FD        set by Spawn: the pipe into which ranks write whom their failures name (package ccl writes)
 //	GOCCL_RANK GOCCL_SIZE GOCCL_LOCAL_RANK GOCCL_LOCAL_SIZE
 //	                      set by Spawn or by hand. GOCCL_SIZE alone says how many there are under PALS, and of pods
 //	TORCHELASTIC_RUN_ID TORCHELASTIC_RESTART_COUNT RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE MASTER_ADDR MASTER_PORT

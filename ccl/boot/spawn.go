@@ -56,6 +56,8 @@ type ExitError struct {
 	Code int
 	// Signal is the signal that ended it, or nil.
 	Signal os.Signal
+	// Named is the rank that the others hold to be the cause, where it did not fail by itself.
+	Named []int
 	// Well is how many ranks ended with exit code 0. With KeepGoing these have survived the failure.
 	Well int
 	// Stopped is how many ranks Spawn has ended because of the failure.
@@ -64,10 +66,14 @@ type ExitError struct {
 
 // Error returns a line such as: rank 2 exited with code 1
 func (e *ExitError) Error() string {
+	text := fmt.Sprintf("rank %d exited with code %d", e.Rank, e.Code)
 	if e.Signal != nil {
-		return fmt.Sprintf("rank %d was ended by a signal: %v", e.Rank, e.Signal)
+		text = fmt.Sprintf("rank %d was ended by a signal: %v", e.Rank, e.Signal)
 	}
-	return fmt.Sprintf("rank %d exited with code %d", e.Rank, e.Code)
+	for _, r := range e.Named {
+		text += fmt.Sprintf(", for which the ranks name rank %d as the cause", r)
+	}
+	return text
 }
 
 // maxSpawn is how many processes Spawn starts at most.
@@ -116,7 +122,7 @@ func Spawn(ctx context.Context, c Command) error {
 	}
 	s := &spawn{
 		Command: c, root: root, logs: make([]*rankLog, c.N),
-		exits: make(chan exit), ended: make([]bool, c.N), sent: map[os.Signal]bool{},
+		exits: make(chan exit), ended: make([]bool, c.N), failed: make([]*ExitError, c.N), sent: map[os.Signal]bool{},
 	}
 	if err := s.openLogs(); err != nil {
 		return err
@@ -142,11 +148,13 @@ type spawn struct {
 	out   output
 	logs  []*rankLog // by rank; nil without Command.Logs
 	guard *guard
+	names *blamed
 	exits chan exit
 
 	ended  []bool             // by rank
 	well   int                // so many ended with exit code 0
 	cause  *ExitError         // the first failure
+	failed []*ExitError       // by rank, those that ended by themselves
 	ending bool               // the ranks have been told to end
 	sent   map[os.Signal]bool // what they have been sent
 }
@@ -165,6 +173,8 @@ func (s *spawn) run(ctx context.Context) error {
 
 	s.guard = newGuard()
 	defer s.guard.dismiss()
+	s.names = newBlamed()
+	defer s.names.close()
 	err := s.start()
 	var kill <-chan time.Time
 	end := func(sig os.Signal) {
@@ -205,8 +215,7 @@ func (s *spawn) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	case s.cause != nil:
-		s.cause.Well = s.well
-		return s.cause
+		return s.fault()
 	}
 	return s.logFailed()
 }
@@ -234,6 +243,7 @@ func (s *spawn) start() error {
 			cmd.ExtraFiles = []*os.File{file}
 			cmd.Env = append(cmd.Env, "GOCCL_ROOT_FD=3")
 		}
+		cmd.ExtraFiles, cmd.Env = s.names.pass(cmd.ExtraFiles, cmd.Env)
 		var feed func()
 		if r == 0 && s.Stdin != nil {
 			if feed, err = input(cmd, s.Stdin); err != nil {
@@ -282,7 +292,7 @@ func (s *spawn) place(r int) []string {
 }
 
 // ownVars are the variables that Spawn sets, or that would contradict them.
-var ownVars = []string{environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Root.Name, environ.RootFD.Name,
+var ownVars = []string{environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Root.Name, environ.RootFD.Name, environ.BlameFD.Name,
 	environ.Store.Name, environ.JobName.Name, environ.HostID.Name, environ.Launcher.Name}
 
 func without(env, names []string) []string {
@@ -317,6 +327,9 @@ func (s *spawn) note(e exit) bool {
 		return false
 	}
 	x := &ExitError{Rank: e.rank, Code: state.ExitCode(), Signal: signalOf(state)}
+	if x.Signal == nil || !s.sent[x.Signal] {
+		s.failed[e.rank] = x
+	}
 	// A rank that was killed may be slow to go, since Linux frees its memory first, and
 	// the others may have failed for its sake before: it is the cause, unless the
 	// signal was ours.
@@ -327,6 +340,21 @@ func (s *spawn) note(e exit) bool {
 		s.cause = x
 	}
 	return true
+}
+
+// fault is the failure of the rank at fault: the one that the others name, if it has failed by itself; else the one that
+// failed first.
+func (s *spawn) fault() *ExitError {
+	x := s.cause
+	if rank, ok := s.names.rank(s.N); ok && rank != x.Rank {
+		if named := s.failed[rank]; named != nil {
+			named.Stopped, x = x.Stopped, named
+		} else {
+			x.Named = []int{rank}
+		}
+	}
+	x.Well = s.well
+	return x
 }
 
 // signal signals all ranks that have not ended.

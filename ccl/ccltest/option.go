@@ -73,7 +73,7 @@ func newWorld(n int, f func(testing.TB, *ccl.Comm), opts []Option) (*world, erro
 		return nil, fmt.Errorf("a deadline of %v; it must be more than 0", w.deadline)
 	}
 	if w.options.PeerTimeout == 0 {
-		w.options.PeerTimeout = w.deadline
+		w.options.PeerTimeout = max(w.deadline, time.Second) // the least that NewComm takes
 	}
 	return w, nil
 }

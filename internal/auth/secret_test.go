@@ -84,3 +84,39 @@ func TestNewSecret(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, a, got)
 }
+
+func TestProvide(t *testing.T) {
+	good := environ.SecretText.Set("open sesame, open")
+	for _, tc := range []struct {
+		env  []string
+		made bool
+		want []string // without the one that is made
+		err  string
+	}{
+		{nil, true, nil, ""},
+		{[]string{"A=1", "GOCCL_SECRET=", "GOCCL_SECRET_FILE="}, true, []string{"A=1"}, ""},
+		{[]string{"GOCCL_SECRETS=1"}, true, []string{"GOCCL_SECRETS=1"}, ""},
+		{[]string{good, "A=1"}, false, []string{good, "A=1"}, ""},
+		{[]string{good, "GOCCL_SECRET= "}, true, []string{}, ""}, // the last counts
+		{[]string{"GOCCL_SECRET=a"}, false, []string{"GOCCL_SECRET=a"}, "GOCCL_SECRET: it holds 1 bytes"},
+	} {
+		got, err := Provide(tc.env)
+		if tc.err != "" {
+			require.ErrorContains(t, err, tc.err)
+		} else {
+			require.NoError(t, err)
+		}
+		if tc.made {
+			require.Regexp(t, "^GOCCL_SECRET=[0-9a-f]{64}$", got[len(got)-1])
+			got = got[:len(got)-1]
+		}
+		require.ElementsMatch(t, tc.want, got)
+	}
+	for want, env := range map[string][]string{
+		"":                  {"A=1", good},
+		"GOCCL_SECRET":      {good, "GOCCL_SECRET=\n"},
+		"GOCCL_SECRET_FILE": {"GOCCL_SECRET_FILE="},
+	} {
+		require.Equal(t, want, Blank(env))
+	}
+}

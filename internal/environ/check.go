@@ -27,7 +27,7 @@ func (m Misspelling) String() string {
 // misspellings are in the list.
 func Check(environ []string, groups ...Group) (misspelt []Misspelling, err error) {
 	var wrong []string
-	for _, kv := range slices.Sorted(slices.Values(environ)) {
+	for _, kv := range perhaps(environ) {
 		name, value, _ := strings.Cut(kv, "=")
 		if v := Known(name); v != nil {
 			counts := len(groups) == 0 || slices.Contains(groups, v.Group)
@@ -57,7 +57,7 @@ func Check(environ []string, groups ...Group) (misspelt []Misspelling, err error
 // Strangers returns the names of an environment that begin as goccl's do, or nearly, and that
 // nobody reads.
 func Strangers(environ []string) (list []Misspelling) {
-	for _, kv := range slices.Sorted(slices.Values(environ)) {
+	for _, kv := range perhaps(environ) {
 		name, _, _ := strings.Cut(kv, "=")
 		if Known(name) != nil || !ours(name) {
 			continue
@@ -67,6 +67,18 @@ func Strangers(environ []string) (list []Misspelling) {
 		}
 	}
 	return list
+}
+
+// perhaps are the entries of an environment that may be goccl's, in order. Every rank of a process looks at its
+// environment, which has few of them.
+func perhaps(environ []string) (some []string) {
+	for _, kv := range environ {
+		if strings.HasPrefix(kv, "GOC") || strings.HasPrefix(kv, "GCCL_") || len(kv) > len(Prefix) && strings.EqualFold(kv[:len(Prefix)], Prefix) {
+			some = append(some, kv)
+		}
+	}
+	slices.Sort(some)
+	return some
 }
 
 // ours reports whether a name that the registry does not have may have been meant for it. Tests have

@@ -16,6 +16,8 @@ var (
 		Help: "where rank 0 listens; `:port` for all its interfaces. It takes precedence over `GOCCL_STORE`"})
 	RootFD = count(Var{Name: "GOCCL_ROOT_FD", Group: Job, By: "boot", Takes: "a descriptor", Default: "none",
 		Help: "where rank 0 listens. `boot.Spawn` sets it"})
+	BlameFD = text(Var{Name: "GOCCL_BLAME_FD", Group: Job, By: "ccl", Takes: "a descriptor and an inode", Default: "none",
+		Help: "a pipe into which a rank writes which rank its failure names. `boot.Spawn` sets it"})
 	Store = text(Var{Name: "GOCCL_STORE", Group: Job, By: "boot", Takes: "a directory", Default: "none",
 		Help: "a directory that all ranks share, in which rank 0 says where it is"})
 	JobName = text(Var{Name: "GOCCL_JOB", Group: Job, By: "boot", Takes: "a name", Default: "none",

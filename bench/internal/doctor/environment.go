@@ -10,7 +10,7 @@ import (
 // ofRanks are the variables that say which rank this is, or that are made anew for
 // each job.
 var ofRanks = []string{
-	environ.Rank.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Size.Name, environ.Root.Name, environ.RootFD.Name, environ.HostID.Name, environ.JobName.Name,
+	environ.Rank.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Size.Name, environ.Root.Name, environ.RootFD.Name, environ.BlameFD.Name, environ.HostID.Name, environ.JobName.Name,
 	"GOCCL_BENCH_*", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT",
 	"PMI_RANK", "PMI_SIZE", "PALS_RANKID", "PALS_NODEID", "PALS_LOCAL_RANKID", "OMPI_COMM_WORLD_*",
 	"SLURM_PROCID", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",

@@ -51,6 +51,13 @@ func TestCommandLine(t *testing.T) {
 	plain := nodefile(t, "h1", "h1", "h2", "h2")
 	slurm2 := []string{"SLURM_JOB_ID=7", "SLURM_JOB_NUM_NODES=2", "SLURM_JOB_NODELIST=localhost,n2", "SLURM_JOB_CPUS_PER_NODE=4(x2)"}
 	const prog = " /shared/bench -op allreduce"
+	input, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer input.Close()
+	defer w.Close()
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
 	step := func(shape string) string {
 		return dir + "/srun " + shape + " --overlap --export=ALL --input=none --kill-on-bad-exit=1"
 	}
@@ -75,6 +82,10 @@ func TestCommandLine(t *testing.T) {
 			want: step("--nodes=2 --ntasks=2 --ntasks-per-node=1") + " --mpi=pmi2" + prog},
 		{name: "keep going", env: append(slurm2, "SLURM_NTASKS=2"), order: func(o *Order) { o.KeepGoing, o.Prefix = true, true },
 			want: dir + "/srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --overlap --export=ALL --input=none --kill-on-bad-exit=0 --label" + prog},
+		{name: "input for rank 0", env: append(slurm2, "SLURM_NTASKS=2"), order: func(o *Order) { o.Stdin = input },
+			want: strings.Replace(step("--nodes=2 --ntasks=2 --ntasks-per-node=1"), "--input=none", "--input=0", 1) + prog},
+		{name: "no input", env: append(slurm2, "SLURM_NTASKS=2"), order: func(o *Order) { o.Stdin = null }, want: step("--nodes=2 --ntasks=2 --ntasks-per-node=1") + prog},
+		{name: "logs", env: slurm2, order: func(o *Order) { o.Logs = "/logs" }, err: "-logs /logs: a log for each rank is for ranks on this machine (-launcher local); elsewhere the launcher writes them: srun --output, mpiexec -outfile-pattern or --output-filename"},
 		{name: "Frontier", env: []string{"SLURM_JOB_ID=7", "SLURM_JOB_NUM_NODES=1", "SLURM_CLUSTER_NAME=frontier"},
 			want: step("--nodes=1 --ntasks=8 --ntasks-per-node=8") + " --network=disable_rdzv_get --cpus-per-task=7 --gpus-per-task=1 --gpu-bind=closest" + prog},
 		{name: "Perlmutter", env: []string{"SLURM_JOB_ID=7", "SLURM_JOB_NUM_NODES=1", "NERSC_HOST=perlmutter", "SLURM_GPUS_ON_NODE=4"},
@@ -136,11 +147,12 @@ func TestOpenMPI(t *testing.T) {
 	}
 	t.Setenv("NCCL_DEBUG", "WARN")
 	hosts := nodefile(t, "h1", "h2")
-	p, err := order(func(o *Order) { o.Hostfile = hosts }).Plan(t.Context(), env())
+	p, err := order(func(o *Order) { o.Hostfile, o.Env = hosts, []string{"OURS=1"} }).Plan(t.Context(), env())
 	require.NoError(t, err)
 	command := strings.Join(p.starter.command(p), " ")
 	require.Contains(t, command, "-n 2 --bind-to none --oversubscribe --host h1:1,h2:1 -x GOCCL_BENCH_SUM -x GOCCL_ROOT -x GOCCL_SECRET")
 	require.Contains(t, command, "-x NCCL_DEBUG")
+	require.Contains(t, command, "-x OURS ", "what -x of bench launch sets")
 	require.Regexp(t, `^h1:3[2-6]\d\d\d$`, p.root)
 }
 

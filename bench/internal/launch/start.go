@@ -217,7 +217,7 @@ var stepVars = []string{
 
 // rankVars tell a rank who it is: none of it is true of the ranks to come.
 var rankVars = []string{
-	environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.RootFD.Name, environ.HostID.Name, environ.Launcher.Name,
+	environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.RootFD.Name, environ.BlameFD.Name, environ.HostID.Name, environ.Launcher.Name,
 	"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
 }
 

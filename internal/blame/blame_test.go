@@ -1,0 +1,50 @@
+package blame
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMost(t *testing.T) {
+	for _, tc := range []struct {
+		text string
+		rank int
+		ok   bool
+	}{
+		{"", 0, false},
+		{"2\n", 2, true},
+		{"0\n", 0, true},
+		{"2\n1\n1\n", 1, true},
+		{"2\n1\n", 1, true},
+		{"4\n-1\nx\n\n", 0, false},
+		{"3", 0, false}, // cut off
+		{"9999999999999999999999\n3\n", 3, true},
+	} {
+		rank, ok := Most([]byte(tc.text), 4)
+		require.Equal(t, tc.ok, ok, tc.text)
+		require.Equal(t, tc.rank, rank, tc.text)
+	}
+}
+
+func TestValue(t *testing.T) {
+	fd, inode, ok := parse(Value(4, 1<<60))
+	require.True(t, ok)
+	require.Equal(t, 4, fd)
+	require.Equal(t, uint64(1<<60), inode)
+	for _, bad := range []string{"", "4", "4:", ":4", "2:7", "-1:7", "x:y", "4:7:8"} {
+		_, _, ok := parse(bad)
+		require.False(t, ok, bad)
+	}
+}
+
+// Whatever stands in the pipe, the rank is one of the job.
+func FuzzMost(f *testing.F) {
+	f.Add([]byte("1\n2\n"), 3)
+	f.Fuzz(func(t *testing.T, text []byte, size int) {
+		size = min(max(size, 0), 1000)
+		if rank, ok := Most(text, size); ok && (rank < 0 || rank >= size) {
+			t.Fatal(rank)
+		}
+	})
+}
