@@ -47,7 +47,7 @@ func unwinding() error {
 		return fmt.Errorf("it was closed in a panic%s", at)
 	}
 	if at := unwound("runtime.Goexit"); at != "" {
-		return fmt.Errorf("it was closed while its goroutine ended%s, by runtime.Goexit, as after t.FailNow", at)
+		return fmt.Errorf("it was closed while its goroutine ended%s, by runtime.Goexit", at)
 	}
 	return nil
 }

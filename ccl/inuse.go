@@ -11,6 +11,12 @@ import (
 // once that call has slept.
 const placeWait = 20 * time.Millisecond
 
+// usedElsewhere reports whether the call that is under way is a blocking one of another goroutine. A queued one still runs
+// for a moment after drain, where the Comm was closed or has failed meanwhile.
+func (l *life) usedElsewhere() bool {
+	return l.busy.Load() && !l.runs.Load() && !l.closed.Load() && l.failure.Load() == nil
+}
+
 // inUse is why a goroutine cannot make a call of c: another one is in a call. Not all are found: see InCall of package plane.
 // What finds all is the race detector.
 func inUse(c *Comm) error {

@@ -246,10 +246,10 @@ func (c *Comm) failureIn(f *call.Fault, r *call.Record) *Error {
 	in.Mine = callOf(r)
 	in.Mine.Caller = c.rec.callers.of(r.Seq)
 	if f := c.eng.Failure(); f != nil && f.Code == call.Mismatch {
-		if f.Mine != nil && f.Mine.Number != r.Seq { // an earlier call, which this one has found to differ
+		if f.Mine != nil { // often an earlier call, which this one has found to differ
 			in.Mine = callOf(f.Mine)
 			in.Mine.Caller = c.rec.callers.of(in.Mine.Seq)
-			in.earlier = true
+			in.earlier = in.Mine.Seq != r.Seq
 		}
 		if f.Theirs != nil {
 			in.Peer, in.Theirs = f.Peer, callOf(f.Theirs)

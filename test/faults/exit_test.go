@@ -24,14 +24,14 @@ var endings = []struct {
 	end   func(ctx context.Context, c *ccl.Comm)
 	codes []ccl.Code // what the others may hear
 }{
-	{"panic with a deferred Close", func(context.Context, *ccl.Comm) { panic("on purpose") }, []ccl.Code{ccl.ErrClosed, ccl.ErrRankLost}},
+	{"panic with a deferred Close", func(context.Context, *ccl.Comm) { panic("on purpose") }, []ccl.Code{ccl.ErrAborted}},
 	{"os.Exit(0) in a call", func(ctx context.Context, c *ccl.Comm) {
 		time.AfterFunc(3*time.Millisecond, func() { os.Exit(0) })
 		callOn(ctx, c)
 		select {}
 	}, []ccl.Code{ccl.ErrRankLost}},
 	{"log.Fatal", func(context.Context, *ccl.Comm) { log.Fatal("on purpose") }, []ccl.Code{ccl.ErrRankLost}},
-	{"Goexit of main", func(context.Context, *ccl.Comm) { go os.Exit(3); runtime.Goexit() }, []ccl.Code{ccl.ErrClosed, ccl.ErrRankLost}},
+	{"Goexit of main", func(context.Context, *ccl.Comm) { go os.Exit(3); runtime.Goexit() }, []ccl.Code{ccl.ErrAborted, ccl.ErrRankLost}},
 	{"a canceled context", func(ctx context.Context, c *ccl.Comm) {
 		ctx, cancel := context.WithCancel(ctx)
 		time.AfterFunc(3*time.Millisecond, cancel)
