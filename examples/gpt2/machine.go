@@ -175,9 +175,7 @@ func freed(p *xla.Program) error {
 	return p.Free()
 }
 
-// queue is for collectives on the device's memory, on the CPU the host's.
-func (m *machine) queue() ccl.Queue { return m.world.On(m.order()) }
-
+// order is the stream of collectives on the device's memory, on the CPU the host's.
 func (m *machine) order() ccl.Stream {
 	if m.stream != nil {
 		return m.stream

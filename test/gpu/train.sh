@@ -134,21 +134,24 @@ for log in ranks-1.log ranks-2-zero-{0,1,3}.0.log; do
 done
 python3 - "$logs" <<'PY' || failed=1
 import re, sys
+# One rank is up to 8e-4 away from itself on an H100, in two runs; ZeRO's parameters and gradients are bfloat16.
+bounds = {0: 2e-3, 1: 4e-3, 3: 4e-3}
 def losses(name):
     try:
         return {int(m[1]): float(m[2]) for m in re.finditer(r"^step=(\d+) loss=(\S+)", open(f"{sys.argv[1]}/{name}").read(), re.M)}
     except OSError:
         return {}
 one, bad = losses("ranks-1.log"), False
-for name in (f"ranks-2-zero-{stage}.0.log" for stage in (0, 1, 3)):
+for stage, bound in bounds.items():
+    name = f"ranks-2-zero-{stage}.0.log"
     two = losses(name)
     if not one or two.keys() != one.keys():
         print(f"  {name}: not all losses are there")
         bad = True
         continue
     worst = max(abs(two[s] - one[s]) for s in one)
-    print(f"  {name}: at most {worst:.6f} away from one rank's" + ("" if worst < 1e-3 else ": TOO FAR"))
-    bad |= worst >= 1e-3
+    print(f"  {name}: at most {worst:.6f} away from one rank's" + ("" if worst < bound else ": TOO FAR"))
+    bad |= worst >= bound
 sys.exit(bad)
 PY
 echo "$SECONDS s; logs in $logs"

@@ -18,8 +18,8 @@ type variant struct {
 	tags         string
 }
 
-// engines are the tags of those over a library.
-const engines = "nccl,rccl,oneccl,mpi"
+// engines are the tags of those over a library, and xla.
+const engines = "nccl,rccl,oneccl,mpi,xla"
 
 // variants are those that the checks know, the plainest first. Those with cgo are for a machine with a C compiler.
 func variants(cc bool) (all []variant) {
