@@ -5,7 +5,6 @@ package hlo_test
 import (
 	"math"
 	"math/rand/v2"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -145,16 +144,12 @@ func TestGradients(t *testing.T) {
 	}
 	exact := run()
 	// Element k of the operands of all cases is moved at once, since the cases do not touch each other.
-	most := 0
-	for _, tc := range differentiable {
-		most = max(most, len(tc.dims))
-	}
 	const h = 1e-5
 	at, first := 0, 0 // of a case: its result, its first operand
 	type place struct{ result, operand, k int }
 	worst := make([]float64, len(differentiable))
 	byNumber := map[int][]place{} // which elements are moved in the same run
-	for i, tc := range differentiable {
+	for _, tc := range differentiable {
 		n := 0
 		for j := range tc.dims {
 			for k := range x[first+j] {
@@ -163,7 +158,6 @@ func TestGradients(t *testing.T) {
 			}
 		}
 		at, first = at+1+len(tc.dims), first+len(tc.dims)
-		_ = i
 	}
 	caseOf := map[int]int{}
 	at = 0
@@ -197,5 +191,4 @@ func TestGradients(t *testing.T) {
 	for i, tc := range differentiable {
 		t.Run(tc.name, func(t *testing.T) { require.Less(t, worst[i], 1e-8) })
 	}
-	require.Len(t, worst, len(differentiable), strconv.Itoa(most))
 }
