@@ -8,10 +8,8 @@ import (
 	"sync"
 
 	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/internal/environ"
 )
-
-// pluginEnv names the plugin's file.
-const pluginEnv = "GOCCL_XLA_PLUGIN"
 
 // A Plugin is an open plugin. It is never closed.
 type Plugin struct {
@@ -38,8 +36,8 @@ func Open(path string) (*Plugin, error) {
 	}
 	s := dl.Search{What: "the PJRT plugin", Names: []string{path}, Advice: "give the path of a plugin, such as xla_cuda_plugin.so of `pip install jax-cuda13-plugin`"}
 	if path == "" {
-		if s.Env = pluginEnv; os.Getenv(pluginEnv) == "" {
-			return nil, unavailable("no plugin: give Open its path, or set %s to it: xla_cuda_plugin.so of `pip install jax-cuda13-plugin`, for example", pluginEnv)
+		if s.Env = environ.XLAPlugin.Name; environ.XLAPlugin.Get() == "" {
+			return nil, unavailable("no plugin: give Open its path, or set %s to it: xla_cuda_plugin.so of `pip install jax-cuda13-plugin`, for example", environ.XLAPlugin.Name)
 		}
 	}
 	if _, set := os.LookupEnv("TF_CPP_MIN_LOG_LEVEL"); !set {

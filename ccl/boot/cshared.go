@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // In a library for C, Go sees the environment with which the process was started. What the host program has set since, such
@@ -17,7 +19,7 @@ const unseen = "goccl: this is a library for C (-buildmode=%s), which sees only 
 
 // warnUnseen says that the environment may not be what the host program meant, where l is that there is no launcher.
 func warnUnseen(v *vars, l Launch, mode string) {
-	if l.Launcher != "none" || v.getenv("GOCCL_LAUNCHER") != "" || mode != "c-shared" && mode != "c-archive" {
+	if l.Launcher != "none" || environ.Launcher.Text(v.getenv) != "" || mode != "c-shared" && mode != "c-archive" {
 		return
 	}
 	slog.Warn(fmt.Sprintf(unseen, mode))

@@ -123,11 +123,12 @@ func (j job) write(ctx context.Context, c *mpi.Comm) error {
 // ranks as many, so the calls of read may be collective.
 func (j job) each(c *mpi.Comm, read func(buf []float32, at int64) error) (n int, err error) {
 	s := data.Sampler{N: j.batches, Rank: c.Rank(), Size: c.Size(), Seed: 1}
-	if err := s.Check(); err != nil {
+	epoch, err := s.Epoch(0, 0)
+	if err != nil {
 		return 0, err
 	}
 	buf := make([]float32, j.floats)
-	for _, batch := range s.Epoch(0, 0) {
+	for _, batch := range epoch {
 		if err := read(buf, j.offset(batch)); err != nil {
 			return n, err
 		}

@@ -81,6 +81,8 @@ var (
 		Help: "the HIP runtime"})
 	XPULib = text(Var{Name: "GOCCL_XPU_LIB", Group: Library, By: "xpu, the oneccl engine", Takes: "a file", Default: "beside the program and where the system looks",
 		Help: "the SYCL shim that `make xpu-shim` builds"})
+	XLAPlugin = text(Var{Name: "GOCCL_XLA_PLUGIN", Group: Library, By: "xla", Takes: "a file", Default: "none: a program names it",
+		Help: "XLA's plugin for the device, which `xla.Open` takes where it is given no path"})
 	AllowFake = off(Var{Name: "GOCCL_ALLOW_FAKE", Group: Library, By: "cuda, rocm, the nccl and rccl engines", Default: "it is refused",
 		Help: "`1` to let these variables name the fake library of the tests"})
 	Leaks = off(Var{Name: "GOCCL_LEAKS", Group: Library, By: "cuda, rocm, xpu", Default: "`0`",
@@ -119,7 +121,7 @@ var _ = []*Value[string]{
 	forTest("GOCCL_PROMISES_PART", "test/promises", ""), forTest("GOCCL_CKPT_CHILD", "train/ckpt", ""),
 	forTest("GOCCL_CKPT_LOST", "train/ckpt", ""), forTest("GOCCL_CKPT_RESUME", "train/ckpt", ""),
 	forTest("GOCCL_ZERO_TEST_DIR", "train/zero", ""), forTest("GOCCL_MPI_SCENE", "mpi, test/mpi", ""),
-	forTest("GOCCL_MPI_TEST_LEVEL", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_REFUSES", "mpi, test/mpi", ""),
+	forTest("GOCCL_MPI_TEST_DIR", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_LEVEL", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_SEED", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_REFUSES", "mpi, test/mpi", ""),
 	forTest("GOCCL_DL_TEST_LIB", "internal/dl", ""), forTest("GOCCL_ENVIRON_TEST", "test/fake/environ", ""),
 }
 

@@ -29,7 +29,7 @@ var variable = regexp.MustCompile(`^GOCCL_[A-Z0-9_]*(=(%\w)?)?$`)
 // that read the environment by an entry's name and not by the entry, which would take any value.
 func namedElsewhere(files fs.FS, dir string) (bad []string, err error) {
 	err = sources(files, dir, func(name string, text []byte) error {
-		if in := path.Dir(name); in == registry || strings.HasPrefix(name, "test/") || strings.HasSuffix(in, "/gputest") || strings.HasSuffix(in, "/ccltest") {
+		if in := path.Dir(name); in == registry || strings.HasPrefix(name, "test/") || strings.HasSuffix(in, "/gputest") || strings.HasSuffix(in, "/xlatest") || strings.HasSuffix(in, "/ccltest") {
 			return nil
 		}
 		fset := token.NewFileSet()

@@ -125,7 +125,7 @@ var rules = []struct {
 	{
 		who:     "xla",
 		direct:  true,
-		allowed: []string{module + "/ccl", module + "/xla/hlo", module + "/internal/lent", module + "/internal/dl", module + "/include"},
+		allowed: []string{module + "/ccl", module + "/xla/hlo", module + "/internal/lent", module + "/internal/dl", module + "/internal/environ", module + "/include"},
 		why:     "a compiler knows the buffers of collectives, and no engine",
 	},
 	{
