@@ -121,7 +121,7 @@ var _ = []*Value[string]{
 	forTest("GOCCL_PROMISES_PART", "test/promises", ""), forTest("GOCCL_CKPT_CHILD", "train/ckpt", ""),
 	forTest("GOCCL_CKPT_LOST", "train/ckpt", ""), forTest("GOCCL_CKPT_RESUME", "train/ckpt", ""),
 	forTest("GOCCL_ZERO_TEST_DIR", "train/zero", ""), forTest("GOCCL_MPI_SCENE", "mpi, test/mpi", ""),
-	forTest("GOCCL_MPI_TEST_DIR", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_LEVEL", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_SEED", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_REFUSES", "mpi, test/mpi", ""),
+	forTest("GOCCL_MPI_TEST_DIR", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_LEVEL", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_FIXED", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_FULL", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_SEED", "mpi, test/mpi", ""), forTest("GOCCL_MPI_TEST_REFUSES", "mpi, test/mpi", ""),
 	forTest("GOCCL_DL_TEST_LIB", "internal/dl", ""), forTest("GOCCL_ENVIRON_TEST", "test/fake/environ", ""),
 }
 
