@@ -214,7 +214,7 @@ func TestRefusalIsTold(t *testing.T) {
 	lines := sharing(t, 4, "refuses")
 	require.Len(t, lines, 4)
 	for r, l := range lines {
-		assert.Contains(t, l, `GOCCL_STALL_WARN="banana"`, "rank %d", r)
+		assert.Contains(t, l, "GOCCL_STALL_WARN=banana", "rank %d", r)
 		if r != 2 {
 			assert.Regexp(t, `rank 2 \(host .*, pid \d+\) gave up`, l)
 		}

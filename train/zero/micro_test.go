@@ -104,8 +104,8 @@ func TestManyMicroBatchesInBFloat16(t *testing.T) {
 
 // NeedOf is what a model has of parameters, gradients and masters, but for padding.
 func TestNeedOf(t *testing.T) {
-	const n = 3 * 64 * 5
-	units := [][]int{{64 * 5, 64 * 5}, {64 * 5}}
+	const n = 3 * 128 * 5 // 64 bytes are 32 elements on each of 4 ranks: no padding
+	units := [][]int{{128 * 5, 128 * 5}, {128 * 5}}
 	for stage := range 4 {
 		for _, micro := range []int{1, 4} {
 			for _, wide := range []bool{false, true} {

@@ -36,7 +36,7 @@ func TestConflicts(t *testing.T) {
 		"-min-busbw Inf":           "-min-busbw Inf: it must be a number of GB/s, such as 12.5",
 		"-plan ddp -d int8":        "-plan ddp -d int8: gradients are half, bfloat16, float or double",
 		"-z 4":                     "-z 4: it must be 0 (issue all, then wait), 1 (wait and barrier after each), 2 (wait after each) or 3 (as 0, and a barrier)",
-		"-hints ctas=4":            `-hints ctas=4: "ctas=4": a hint is min-ctas=N, max-ctas=N, cta-policy=NAME, traffic-class=N or net=NAME`,
+		"-hints ctas=4":            `-hints ctas=4: "ctas=4": a hint is min-ctas=N, max-ctas=N, cta-policy=NAME, traffic-class=N, launch-order=1 or net=NAME`,
 		"-hints max-ctas=-4":       "-hints max-ctas=-4: max-ctas is -4: it must not be negative",
 		"-R 3":                     "-R 3: it must be 0 (ordinary memory), 1 (registered) or 2 (symmetric windows)",
 		"-backend cpu,mpj":         `-backend cpu,mpj: no such backend; did you mean mpi? (-h all lists them)`,
