@@ -9,6 +9,7 @@ export GOCCL_REQUIRE=all GOFLAGS="${GOFLAGS:+$GOFLAGS }-buildvcs=false" DEBIAN_F
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
 mkdir "$logs/out"
+failed=0 # of this lane
 : "${limit:?seconds for all stages together}"
 
 packages=(
@@ -50,6 +51,7 @@ stage() {
 	shift
 	if [ "$left" -le 0 ]; then
 		row "$name" "$start" 'NOT RUN' 0 0
+		failed=1
 		return
 	fi
 	computed
@@ -66,6 +68,7 @@ stage() {
 	124 | 137) result='OUT OF TIME' ;;
 	*) result=FAILED ;;
 	esac
+	[ "$result" = ok ] || failed=1
 	computed
 	row "$name" "$start" "$result" $((SECONDS - start)) $((computed - cpu))
 	{
@@ -85,14 +88,20 @@ spare() {
 	fi
 }
 
-# lanes FUNCTION..: runs them beside each other, each the stages of a lane.
+# lanes FUNCTION..: runs them beside each other, each the stages of a lane. One that ends before its last stage has failed.
 lanes() {
-	local f pids=()
+	local f p pids=()
 	for f in "$@"; do
-		"$f" &
+		{
+			failed=0
+			"$f"
+			exit $failed
+		} &
 		pids+=($!)
 	done
-	wait "${pids[@]}"
+	for p in "${pids[@]}"; do
+		wait "$p" || failed=1
+	done
 }
 
 # "${alone[@]}" COMMAND..: not while another lane runs one so: test/lab has one set of hosts.
@@ -105,7 +114,7 @@ finish() {
 	for name in "$logs"/out/*; do
 		grep -HE '^(FAIL|--- FAIL|panic:|skipped:|[0-9]+ tests) ?' "$name" | sed 's|^.*/||; s|:|: |'
 	done
-	! grep -qE 'FAILED|OUT OF TIME|NOT RUN' "$logs/rows" || result=FAILED
+	[ $failed = 0 ] && [ -s "$logs/rows" ] || result=FAILED
 	echo
 	echo '=== stages by when they began (s): time, and time on processors'
 	sort -n "$logs/rows"

@@ -1,13 +1,22 @@
 package ccl
 
-import "github.com/goccl/goccl/internal/blame"
+import (
+	"os"
+
+	"github.com/goccl/goccl/internal/blame"
+	"github.com/goccl/goccl/internal/environ"
+)
 
 // blame tells the launcher of this host which rank of the job e names as the cause. A mismatch has none: two ranks
 // disagree.
 func (r reporter) blame(e *Error) {
 	switch e.Code {
 	case ErrAborted, ErrRankLost, ErrClosed:
-		if e.Peer >= 0 && r.c.life.ready.Load() {
+		if e.Peer < 0 || !r.c.life.ready.Load() {
+			return
+		}
+		// The launcher's numbers are those of a job that has one rank a process and was started by it.
+		if size, err := environ.Size.From(os.Getenv); err == nil && size == r.c.eng.Site.Topo.Size() {
 			blame.Name(r.c.eng.World(e.Peer))
 		}
 	}

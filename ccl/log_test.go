@@ -15,9 +15,9 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 )
 
-// TestLogProcess is not a test of its own: it is what the processes run that the tests below start. Rank 3 is killed.
-func TestLogProcess(t *testing.T) {
-	if os.Getenv("CCL_TEST_LOG") == "" {
+// TestLossLogProcess is not a test of its own: it is what the processes run that the tests below start. Rank 3 is killed.
+func TestLossLogProcess(t *testing.T) {
+	if os.Getenv("CCL_TEST_LOSS_LOG") == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), long)
@@ -55,8 +55,8 @@ func TestOneWarningAHost(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), long)
 			defer cancel()
 			var out bytes.Buffer
-			boot.Spawn(ctx, boot.Command{N: 8, Hosts: tc.hosts, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestLogProcess$"},
-				Env: append(os.Environ(), "CCL_TEST_LOG=1", "GOCCL_LOG="+tc.log, "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
+			boot.Spawn(ctx, boot.Command{N: 8, Hosts: tc.hosts, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestLossLogProcess$"},
+				Env: append(os.Environ(), "CCL_TEST_LOSS_LOG=1", "GOCCL_LOG="+tc.log, "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
 			require.NoError(t, ctx.Err(), "%s", &out)
 			warns, debugs := 0, 0
 			for _, m := range warning.FindAllStringSubmatch(out.String(), -1) {

@@ -56,10 +56,10 @@ func TestFault(t *testing.T) {
 		want   ExitError
 		text   string
 	}{
-		{"", []*ExitError{nil, later, first}, ExitError{Rank: 2, Code: 1, Stopped: 1, Well: 3}, "rank 2 exited with code 1"},
-		{"1\n", []*ExitError{nil, later, first}, ExitError{Rank: 1, Code: 5, Stopped: 1, Well: 3}, "rank 1 exited with code 5"},
-		{"2\n", []*ExitError{nil, later, first}, ExitError{Rank: 2, Code: 1, Stopped: 1, Well: 3}, "rank 2 exited with code 1"},
-		{"0\n", []*ExitError{nil, later, first}, ExitError{Rank: 2, Code: 1, Stopped: 1, Well: 3, Named: []int{0}}, "rank 2 exited with code 1, for which the ranks name rank 0 as the cause"},
+		{"", []*ExitError{nil, later, first}, ExitError{Rank: 2, Code: 1, Stopped: 1, Well: 3, Failed: 2}, "rank 2 exited with code 1"},
+		{"1\n", []*ExitError{nil, later, first}, ExitError{Rank: 1, Code: 5, Stopped: 1, Well: 3, Failed: 2}, "rank 1 exited with code 5"},
+		{"2\n", []*ExitError{nil, later, first}, ExitError{Rank: 2, Code: 1, Stopped: 1, Well: 3, Failed: 2}, "rank 2 exited with code 1"},
+		{"0\n", []*ExitError{nil, later, first}, ExitError{Rank: 2, Code: 1, Stopped: 1, Well: 3, Failed: 2, named: 1}, "rank 2 exited with code 1, for which the ranks name rank 0 as the cause"},
 	} {
 		b := newBlamed()
 		require.NotNil(t, b)

@@ -12,18 +12,19 @@ import (
 // guardScript keeps the process groups of a job, and kills them once nobody can write to it any more.
 // It reads what the guard writes: add and gone with the number of a group.
 const guardScript = `trap '' HUP INT QUIT TERM
-all=
+all= dead=
 while read -r what group; do
 	case $what in
 	add) all="$all $group" ;;
-	gone)
-		kept=
-		for g in $all; do [ "$g" = "$group" ] || kept="$kept $g"; done
-		all=$kept
-		;;
+	gone) dead="$dead $group" ;;
 	esac
 done
-for g in $all; do kill -s KILL -- "-$g"; done
+for g in $all; do
+	case "$dead " in
+	*" $g "*) ;;
+	*) kill -s KILL -- "-$g" ;;
+	esac
+done
 `
 
 // guard is a process that ends the ranks, with all that they have started, when this process has ended in a

@@ -56,13 +56,18 @@ type ExitError struct {
 	Code int
 	// Signal is the signal that ended it, or nil.
 	Signal os.Signal
-	// Named is the rank that the others hold to be the cause, where it did not fail by itself.
-	Named []int
 	// Well is how many ranks ended with exit code 0. With KeepGoing these have survived the failure.
 	Well int
+	// Failed is how many ranks failed, this one included.
+	Failed int
 	// Stopped is how many ranks Spawn has ended because of the failure.
 	Stopped int
+
+	named int // 1 more than the rank that the others hold to be the cause; 0 if there is none
 }
+
+// Named is the rank that the others hold to be the cause, where it did not fail by itself.
+func (e *ExitError) Named() (rank int, ok bool) { return e.named - 1, e.named > 0 }
 
 // Error returns a line such as: rank 2 exited with code 1
 func (e *ExitError) Error() string {
@@ -70,7 +75,7 @@ func (e *ExitError) Error() string {
 	if e.Signal != nil {
 		text = fmt.Sprintf("rank %d was ended by a signal: %v", e.Rank, e.Signal)
 	}
-	for _, r := range e.Named {
+	if r, ok := e.Named(); ok {
 		text += fmt.Sprintf(", for which the ranks name rank %d as the cause", r)
 	}
 	return text
@@ -241,7 +246,7 @@ func (s *spawn) start() error {
 		cmd.Stdout, cmd.Stderr = s.writer(s.Stdout, r), s.writer(s.Stderr, r)
 		if r == 0 && file != nil {
 			cmd.ExtraFiles = []*os.File{file}
-			cmd.Env = append(cmd.Env, "GOCCL_ROOT_FD=3")
+			cmd.Env = append(cmd.Env, environ.RootFD.Set("3"))
 		}
 		cmd.ExtraFiles, cmd.Env = s.names.pass(cmd.ExtraFiles, cmd.Env)
 		var feed func()
@@ -285,7 +290,7 @@ func (s *spawn) place(r int) []string {
 	first := func(h int) int { return (h*s.N + s.Hosts - 1) / s.Hosts }
 	h := r * s.Hosts / s.N
 	return []string{
-		fmt.Sprintf("GOCCL_HOSTID=host-%d", h),
+		environ.HostID.Set(fmt.Sprintf("host-%d", h)),
 		environ.LocalRank.Set(strconv.Itoa(r - first(h))),
 		environ.LocalSize.Set(strconv.Itoa(first(h+1) - first(h))),
 	}
@@ -314,10 +319,8 @@ func (s *spawn) note(e exit) bool {
 	s.alive--
 	cmd := s.ranks[e.rank]
 	s.ended[e.rank] = true
-	signalGroup(cmd, os.Kill) // what it has left behind
-	if s.KeepGoing {
-		s.guard.gone(cmd.Process.Pid) // its number may be another's before this job is over
-	}
+	signalGroup(cmd, os.Kill)     // what it has left behind
+	s.guard.gone(cmd.Process.Pid) // its number may be another's before this job is over
 	state := cmd.ProcessState
 	if state == nil {
 		return false
@@ -350,10 +353,10 @@ func (s *spawn) fault() *ExitError {
 		if named := s.failed[rank]; named != nil {
 			named.Stopped, x = x.Stopped, named
 		} else {
-			x.Named = []int{rank}
+			x.named = rank + 1
 		}
 	}
-	x.Well = s.well
+	x.Well, x.Failed = s.well, len(s.failed)
 	return x
 }
 

@@ -158,7 +158,7 @@ func TestSpawnKeepGoing(t *testing.T) {
 
 	c, _ = troupe(t, 4, "rank1ends")
 	c.KeepGoing = true
-	require.Equal(t, &ExitError{Rank: 1, Code: 7, Well: 3}, Spawn(within(t, long), c), "the others have survived")
+	require.Equal(t, &ExitError{Rank: 1, Code: 7, Well: 3, Failed: 1}, Spawn(within(t, long), c), "the others have survived")
 }
 
 // Rank 0 gets a file itself: all of it, and what it does not read stays for others. The other ranks have no input.

@@ -87,6 +87,9 @@ func (v *Value[T]) Get() T {
 
 // wrong is the error for a value that v does not take.
 func (v *Var) wrong(s string) error {
+	if v.Group == Secret { // what was set by mistake may be the secret
+		return fmt.Errorf("%s: it takes %s", v.Name, v.Takes)
+	}
 	return fmt.Errorf("%s=%s: it takes %s", v.Name, clip(s), v.Takes)
 }
 

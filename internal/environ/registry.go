@@ -33,9 +33,9 @@ var (
 
 // The variables of the job's secret.
 var (
-	SecretFile = text(Var{Name: "GOCCL_SECRET_FILE", Group: Secret, By: "boot", Takes: "a file", Default: "none",
+	SecretFile = text(Var{Name: "GOCCL_SECRET_FILE", Group: Secret, By: "boot", Vital: true, Takes: "a file", Default: "none",
 		Help: "a file with the secret, which only its owner can read (mode 0600). It takes precedence over `GOCCL_SECRET`, under `bench launch` too"})
-	SecretText = text(Var{Name: "GOCCL_SECRET", Group: Secret, By: "boot", Takes: "hex or text, of 16 bytes at least", Default: "none; `boot.Spawn` and `bench` make one",
+	SecretText = text(Var{Name: "GOCCL_SECRET", Group: Secret, By: "boot", Vital: true, Takes: "hex or text, of 16 bytes at least", Default: "none; `boot.Spawn` and `bench` make one",
 		Help: "the secret itself"})
 	RequireSecret = off(Var{Name: "GOCCL_REQUIRE_SECRET", Group: Secret, By: "boot", Vital: true, Default: "warn and run",
 		Help: "`1` to fail rather than run without a secret"})

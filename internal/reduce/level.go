@@ -21,14 +21,8 @@ type level struct {
 	sumAll        [Types]SumAll
 }
 
-// isa is an instruction set that weigh has kernels for.
+// isa is an instruction set that weigh has kernels for; 0 is none.
 type isa uint8
-
-const (
-	noVectors isa = iota
-	avx2Vectors
-	avx512Vectors
-)
 
 // levels are those that this CPU runs, best first. The last is generic.
 var levels = append(vector(), generic)

@@ -4,6 +4,13 @@ package reduce
 
 import "unsafe"
 
+// The instruction sets that weigh has kernels for.
+const (
+	noVectors isa = iota
+	avx2Vectors
+	avx512Vectors
+)
+
 // weighFast is weigh by the kernels of an instruction set, as far as they go, and returns how far that is. They are called by
 // name, since what is passed to a function value escapes: weights and operands lie on the caller's stack.
 func weighFast(isa isa, t Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, n int) (done int) {

@@ -23,7 +23,7 @@ import (
 const registry = "internal/environ"
 
 // variable is a string that is such a name, or sets one, or begins all of them.
-var variable = regexp.MustCompile(`^GOCCL_[A-Z0-9_]*(=(%\w)?)?$`)
+var variable = regexp.MustCompile(`^GOCCL_[A-Z0-9_]*(=\S*)?$`)
 
 // namedElsewhere lists the places below dir, tests and what only they use excepted, that have the name of a variable, or
 // that read the environment by an entry's name and not by the entry, which would take any value.

@@ -38,7 +38,7 @@ start() {
 	local r
 	pids=()
 	for r in 0 1 2; do
-		RANK=$r WORLD_SIZE=3 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 GOCCL_SECRET=lab \
+		RANK=$r WORLD_SIZE=3 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 GOCCL_SECRET=the-secret-of-the-lab \
 			GOCCL_FAULTS_NET=$peer timeout -k 1 60 "$net" exec $((r + 1)) "$tmp/faults.test" -test.run '^TestNetRank$' >"$tmp/out.$r" 2>&1 &
 		pids+=($!)
 	done

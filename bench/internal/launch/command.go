@@ -26,7 +26,8 @@ before each line. When one rank fails, bench ends the others.
 
 const end = `The input of bench launch is that of rank 0.
 
-Exit status: that of the rank that failed; with -keep-going 0 if others ended well; 2 for bad usage.`
+Exit status: that of the rank that failed; with -keep-going 0 if no
+fewer ranks ended well than failed; 2 for bad usage.`
 
 // parse reads what follows "launch". Without an order the command is over, with that status.
 func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
@@ -100,7 +101,7 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var rank *boot.ExitError
 	var launcher *Exit
 	switch {
-	case errors.As(err, &rank) && o.KeepGoing && rank.Well > 0:
+	case errors.As(err, &rank) && o.KeepGoing && rank.Well > 0 && rank.Well >= rank.Failed:
 		return option.Good // the survivors have done the work
 	case errors.As(err, &rank) && rank.Code > 0:
 		return rank.Code
@@ -117,6 +118,8 @@ func told(err error) string {
 	case !errors.As(err, &rank):
 	case rank.Stopped > 0:
 		return fmt.Sprintf("%v; %s ended because of it (with -keep-going the others go on, which a program that calls Shrink needs)", err, others(rank.Stopped))
+	case rank.Failed > 1:
+		return fmt.Sprintf("%v; %d ranks failed in all, and %d ended well", err, rank.Failed, rank.Well)
 	case rank.Well > 0:
 		return fmt.Sprintf("%v; %s ended well", err, others(rank.Well))
 	}
