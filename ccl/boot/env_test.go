@@ -168,7 +168,7 @@ const sesame = "open sesame, open"
 func TestEnvRefuses(t *testing.T) {
 	two := map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2", "GOCCL_ROOT": "127.0.0.1:1"}
 	for _, tc := range []struct{ set, text string }{
-		{"GOCCL_REQUIRE_SECRET=perhaps", "GOCCL_REQUIRE_SECRET=perhaps: it takes 1 or 0"},
+		{"GOCCL_REQUIRE_SECRET=perhaps", "GOCCL_REQUIRE_SECRET: it takes 1 or 0"},
 		{"GOCCL_REQUIRE_SECRET=true", "GOCCL_REQUIRE_SECRET=true, but the job has no secret"},
 		{"GOCCL_REQUIRE_SECERT=1", "GOCCL_REQUIRE_SECERT is not a variable of goccl; did you mean GOCCL_REQUIRE_SECRET?"},
 		{"GOCCL_RNAK=1", "GOCCL_RNAK is not a variable of goccl; did you mean GOCCL_RANK?"},

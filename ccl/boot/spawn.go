@@ -58,7 +58,7 @@ type ExitError struct {
 	Signal os.Signal
 	// Well is how many ranks ended with exit code 0. With KeepGoing these have survived the failure.
 	Well int
-	// Failed is how many ranks failed, this one included.
+	// Failed is how many ranks failed, this one included, and not those that a signal of Spawn ended.
 	Failed int
 	// Stopped is how many ranks Spawn has ended because of the failure.
 	Stopped int
@@ -356,7 +356,12 @@ func (s *spawn) fault() *ExitError {
 			x.named = rank + 1
 		}
 	}
-	x.Well, x.Failed = s.well, len(s.failed)
+	x.Well, x.Failed = s.well, 0
+	for _, other := range s.failed {
+		if other != nil {
+			x.Failed++
+		}
+	}
 	return x
 }
 

@@ -143,7 +143,7 @@ func TestSpawnFails(t *testing.T) {
 	noLeaks(t)
 	c, _ := troupe(t, 4, "rank1fails")
 	err := Spawn(within(t, long), c)
-	require.Equal(t, &ExitError{Rank: 1, Code: 7, Stopped: 3}, err)
+	require.Equal(t, &ExitError{Rank: 1, Code: 7, Failed: 1, Stopped: 3}, err)
 	require.EqualError(t, err, "rank 1 exited with code 7")
 }
 

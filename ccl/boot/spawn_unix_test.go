@@ -86,14 +86,14 @@ func TestSpawnKilledRank(t *testing.T) {
 	noLeaks(t)
 	c, _ := troupe(t, 4, "rank2killed")
 	err := Spawn(within(t, long), c)
-	require.Equal(t, &ExitError{Rank: 2, Code: -1, Signal: syscall.SIGKILL, Stopped: 3}, err)
+	require.Equal(t, &ExitError{Rank: 2, Code: -1, Signal: syscall.SIGKILL, Failed: 1, Stopped: 3}, err)
 	require.EqualError(t, err, "rank 2 was ended by a signal: killed")
 }
 
 func TestSpawnStubborn(t *testing.T) {
 	c, _ := troupe(t, 3, "stubborn")
 	c.Grace = 100 * time.Millisecond
-	require.Equal(t, &ExitError{Rank: 0, Code: 5, Stopped: 2}, Spawn(within(t, long), c))
+	require.Equal(t, &ExitError{Rank: 0, Code: 5, Failed: 1, Stopped: 2}, Spawn(within(t, long), c))
 }
 
 // until collects what is written to it and closes ready once it has seen count of what.

@@ -3,7 +3,7 @@
 //
 // No other code of this module has the name of such a variable (test/imports says so). Who reads one
 // asks its entry here, for example [Checksum].Get. What an entry cannot read is refused by [Check],
-// which boot.Env, ccl.NewComm and bench call before anything else: no wrong value is ever ignored.
+// which boot.Env, ccl.NewComm and bench call before anything else: none of these ignores a wrong value.
 // The tables of docs/environment.md are made of this registry.
 package environ
 

@@ -206,3 +206,19 @@ func TestArchitecture(t *testing.T) {
 		}
 	}
 }
+
+// CI runs README's two commands in README's words.
+func TestTwoCommands(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, section, ok := strings.Cut(string(readme), "\n## Two commands\n")
+	require.True(t, ok)
+	section, _, _ = strings.Cut(section, "\nNext, ")
+	commands := regexp.MustCompile(`(?m)^    ((?:go|make) .*)$`).FindAllStringSubmatch(section, -1)
+	require.Len(t, commands, 2)
+	ci, err := os.ReadFile("../../.ci/run")
+	require.NoError(t, err)
+	for _, c := range commands {
+		require.Regexp(t, `(?m)^(\w+=\w+ )*stage \w+ `+regexp.QuoteMeta(c[1])+`$`, string(ci))
+	}
+}

@@ -10,7 +10,7 @@ import (
 )
 
 // unread is what goccl cannot read of an environment: values that it refuses, and variables that nobody
-// reads, most of them misspelt. Only their names leave the process.
+// reads, most of them misspelt. Their names leave the process, and the values of those that are refused, unless they are about the secret.
 func unread(around []string) (refused string, strange []string) {
 	if _, err := environ.Check(around); err != nil {
 		refused = err.Error()

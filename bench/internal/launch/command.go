@@ -118,7 +118,7 @@ func told(err error) string {
 	case !errors.As(err, &rank):
 	case rank.Stopped > 0:
 		return fmt.Sprintf("%v; %s ended because of it (with -keep-going the others go on, which a program that calls Shrink needs)", err, others(rank.Stopped))
-	case rank.Failed > 1:
+	case rank.Failed > 1 && rank.Well > 0:
 		return fmt.Sprintf("%v; %d ranks failed in all, and %d ended well", err, rank.Failed, rank.Well)
 	case rank.Well > 0:
 		return fmt.Sprintf("%v; %s ended well", err, others(rank.Well))
