@@ -99,7 +99,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 			return endedBy(ctx, c, err, a)
 		}
 	}
-	if c.eng.InCall() && c.life.usedElsewhere() {
+	if c.life.usedElsewhere() && c.eng.InCall() {
 		return c.refuse(a, ErrArgument, inUse(c))
 	}
 	a.fill(k, c.rec.seq+1, count, &c.calling.factors)

@@ -59,7 +59,7 @@ func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*
 	if err := c.drain(ctx); err != nil {
 		return nil, endedBy(ctx, c, err, a)
 	}
-	if c.eng.InCall() && c.life.usedElsewhere() {
+	if c.life.usedElsewhere() && c.eng.InCall() {
 		return nil, c.refuse(a, ErrArgument, inUse(c))
 	}
 	if !c.life.enter() {

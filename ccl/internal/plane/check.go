@@ -133,17 +133,20 @@ func (c *Member) checkAbortWord(now time.Duration) {
 	c.Life.Lock()
 	set := !c.Gone && c.Local.Abort().Load() != 0
 	var f *call.Fault
-	if set && c.wordSince != 0 && now-c.wordSince > explainFor {
+	if set {
+		f = c.Outlived() // what this rank's call goes on after has ended the call of another rank
+	}
+	if set && f == nil && c.wordSince != 0 && now-c.wordSince > explainFor {
 		f = c.Unexplained(explainFor)
 	}
 	c.Life.Unlock()
 	switch {
 	case !set:
 		c.wordSince = 0
-	case c.wordSince == 0:
-		c.wordSince = max(now, 1)
 	case f != nil:
 		c.FailHere(f)
+	case c.wordSince == 0:
+		c.wordSince = max(now, 1)
 	}
 }
 

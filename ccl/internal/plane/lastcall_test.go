@@ -2,6 +2,7 @@ package plane
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,4 +91,17 @@ func TestMarkClosed(t *testing.T) {
 		j.markClosed(hostClosed{13, 2})
 	}
 	require.Len(t, j.early, earlyMost)
+}
+
+// The abort word of a peer's failed call needs no explanation where this rank goes on after the same end of a process: it
+// fails with that cause, at once.
+func TestAbortWordAfterAnEnd(t *testing.T) {
+	c := ranks(t, 3, Options{})[0]
+	lost := &call.Fault{Code: call.RankLost, Peer: 1, Err: errEnded}
+	c.outlived.Store(&outlived{fault: lost})
+	c.checkAbortWord(time.Minute)
+	require.Nil(t, c.Cause.Load())
+	c.Local.Abort().Store(1 + 2)
+	c.checkAbortWord(time.Minute)
+	require.Same(t, lost, c.Cause.Load())
 }
