@@ -121,6 +121,25 @@ func TestUseAfterRelease(t *testing.T) {
 	})
 }
 
+// Gradients each of which has a finite square, while the sum of them is infinite, belong to no unit.
+func TestNotFiniteTogether(t *testing.T) {
+	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+		for _, over := range []*ccl.Comm{nil, c} {
+			m, err := zero.New[float64, float64](t.Context(), c, [][]int{{1}, {1}}, &zero.Options{NormOver: over})
+			require.NoError(t, err)
+			for i := range 2 {
+				g, err := m.Grads(t.Context(), i)
+				require.NoError(t, err)
+				g[0][0] = 1.3e154 // whose square is finite
+				require.NoError(t, m.Reduce(i))
+			}
+			err = m.Step(t.Context(), func(zero.Piece, []float64, []float64) error { return nil })
+			require.EqualError(t, err, "zero: Step: all units together: "+zero.ErrNotFinite.Error())
+			require.NoError(t, m.Close())
+		}
+	})
+}
+
 // Gradients that are no numbers change nothing, on any rank, and the next step is made.
 func TestNotFinite(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
