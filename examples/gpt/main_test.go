@@ -341,6 +341,29 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// A signal that came before a rank was lost still ends the run that goes on without it.
+func TestInterruptIsKept(t *testing.T) {
+	var out bytes.Buffer
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, small+"3")
+		require.NoError(t, c.place(2))
+		stop := make(chan os.Signal, 1)
+		r := &run{stop: stop, out: io.Discard}
+		if world.Rank() == 0 {
+			r.out = &out
+		} else {
+			stop <- os.Interrupt
+		}
+		for again := range 3 { // as keepOn does
+			if again == 2 && world.Rank() == 1 { // the rank that had the signal is lost
+				r = &run{out: io.Discard}
+			}
+			require.NoError(t, r.train(t.Context(), world, c))
+		}
+	})
+	require.Equal(t, 3, strings.Count(out.String(), "interrupted after step 1\n"), out.String())
+}
+
 // An interrupt ends all ranks after the step under way.
 func TestInterrupt(t *testing.T) {
 	var out bytes.Buffer
