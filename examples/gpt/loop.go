@@ -16,12 +16,13 @@ import (
 
 // run is one rank's run, over all that it recovers from.
 type run struct {
-	stop <-chan os.Signal
-	out  io.Writer // what rank 0 says
-	step int       // the last that was done
-	over bool      // it has come to its end
-	lost *loss
-	hook func(step int) // before a step; for tests
+	stop     <-chan os.Signal
+	stopping bool      // a signal has come, to this rank or another; it holds over what the run recovers from
+	out      io.Writer // what rank 0 says
+	step     int       // the last that was done
+	over     bool      // it has come to its end
+	lost     *loss
+	hook     func(step int) // before a step; for tests
 }
 
 // train trains on the ranks of world.
@@ -113,13 +114,16 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		}
 		select {
 		case <-r.stop:
-			stopped[0] = 1
+			r.stopping = true
 		default:
+		}
+		if r.stopping {
+			stopped[0] = 1
 		}
 		if err := ccl.AllReduce(ctx, world, stopped, stopped, ccl.Max); err != nil {
 			return err
 		}
-		r.step = step
+		r.step, r.stopping = step, stopped[0] == 1 // which a rank that has heard of it keeps for one that is lost
 		if saver != nil && c.every > 0 && step%c.every == 0 {
 			if err := saver.begin(ctx, step); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,40 @@ func train(t testing.TB, world *ccl.Comm, steps int, layout string) (all []float
 	}
 	require.NoError(t, tr.close())
 	return all
+}
+
+// Ranks of tp have the same parameters where these are not divided, in every bit, though each has made the gradients of them
+// with its own tokens.
+func TestReplicated(t *testing.T) {
+	for _, layout := range []string{"-bf16 -zero 0", "-bf16 -zero 1", "-bf16 -zero 2", "-zero 1"} {
+		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+			c := words(t, small+"3 -tp 2 -sp megatron -micro 2 "+layout)
+			require.NoError(t, c.place(world.Size()))
+			raw, err := read("")
+			require.NoError(t, err)
+			text, err := newText("", raw, c.Context, 0)
+			require.NoError(t, err)
+			c.Vocab = text.vocab
+			tr, err := newTrainer(t.Context(), world, c, text)
+			require.NoError(t, err)
+			for step := 1; step <= 3; step++ {
+				_, _, err := tr.step(t.Context(), step)
+				require.NoError(t, err)
+			}
+			for i, u := range tr.units {
+				for _, p := range tr.model.Pieces(i) {
+					if tr.divided(u, p.Param) {
+						continue
+					}
+					mine := tr.model.Shard(i)[p.At:][:p.Hi-p.Lo]
+					first := slices.Clone(mine)
+					require.NoError(t, ccl.Broadcast(t.Context(), world, first, 0))
+					require.True(t, slices.Equal(first, mine), "%s: parameter %d of unit %d", layout, p.Param, u)
+				}
+			}
+			require.NoError(t, tr.close())
+		})
+	}
 }
 
 // So it has where each rank is a process, and where the ranks are on two hosts.
@@ -304,6 +339,29 @@ func TestSample(t *testing.T) {
 			require.Equal(t, want, last(trained(t, tc.n, args+head+" "+tc.layout)), tc.layout)
 		}
 	}
+}
+
+// A signal that came before a rank was lost still ends the run that goes on without it.
+func TestInterruptIsKept(t *testing.T) {
+	var out bytes.Buffer
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, small+"3")
+		require.NoError(t, c.place(2))
+		stop := make(chan os.Signal, 1)
+		r := &run{stop: stop, out: io.Discard}
+		if world.Rank() == 0 {
+			r.out = &out
+		} else {
+			stop <- os.Interrupt
+		}
+		for again := range 3 { // as keepOn does
+			if again == 2 && world.Rank() == 1 { // the rank that had the signal is lost
+				r = &run{out: io.Discard}
+			}
+			require.NoError(t, r.train(t.Context(), world, c))
+		}
+	})
+	require.Equal(t, 3, strings.Count(out.String(), "interrupted after step 1\n"), out.String())
 }
 
 // An interrupt ends all ranks after the step under way.

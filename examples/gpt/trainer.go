@@ -275,7 +275,8 @@ func (tr *trainer) backward(ctx context.Context, s pp.Step) error {
 			mat.Add(g[0], tr.tied)
 			clear(tr.tied)
 		}
-		if err := tr.reduce(ctx, i, g, last || tr.cfg.stage >= 2); err != nil { // stages 2 and 3 reduce each micro batch
+		// Stages 2 and 3 reduce each micro batch, and a store in bfloat16 hands over each.
+		if err := tr.reduce(ctx, i, g, last || tr.cfg.stage >= 2 || tr.cfg.bf16); err != nil {
 			return err
 		}
 	}

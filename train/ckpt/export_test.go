@@ -27,6 +27,17 @@ func saved(t *testing.T, n int) (dir string) {
 	return dir
 }
 
+// What an Export has left unfinished goes; what a user has named in the same manner stays.
+func TestExportBeside(t *testing.T) {
+	from, dir := saved(t, 1), t.TempDir()
+	mine := []string{"hf.gone-", "hf.gone-wrong", "hf.tmp-", "hf.tmp-0-x", "hf.tmp-old", "hf.tmp-x-" + ending}
+	for _, name := range append(slices.Clone(mine), "hf.tmp-0-"+ending, "hf.tmp-0-"+ending+".gone-"+ending) {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o777))
+	}
+	require.NoError(t, Export(from, filepath.Join(dir, "hf"), 0, nil))
+	require.Equal(t, append([]string{"hf"}, mine...), names(t, dir))
+}
+
 // What is exported, in one file or several, is loaded again in any layout.
 func TestExport(t *testing.T) {
 	dir := saved(t, 3)

@@ -20,6 +20,9 @@ const (
 	format    = "goccl-ckpt/1"
 )
 
+// errFormat is the error of an index of another version of this package.
+var errFormat = errors.New("has format")
+
 type tensor struct {
 	Type  string `json:"type"`
 	Shape []int  `json:"shape"`
@@ -143,7 +146,7 @@ func parseIndex(text []byte) (*index, error) {
 		return nil, fmt.Errorf("%s is damaged: %w", indexName, err)
 	}
 	if e.Format != format {
-		return nil, fmt.Errorf("%s has format %q; this version reads %q", indexName, e.Format, format)
+		return nil, fmt.Errorf("%s %w %q; this version reads %q", indexName, errFormat, e.Format, format)
 	}
 	if crc32.Checksum(e.Index, castagnoli) != e.Sum {
 		return nil, fmt.Errorf("%s is damaged: its checksum does not match", indexName)

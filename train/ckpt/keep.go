@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/same"
@@ -55,9 +57,9 @@ func (d *disk) keep(dir string, n int) error {
 	return d.clear(dir, old, func(e entryName) bool { return e.gone || e.tmp && e.sequence < last })
 }
 
-// Forget removes from dir the checkpoints of the steps after step, and what a Save of one of those has left unfinished, so
-// that a training goes back to step and on from there: the steps that it saves again are not there yet. Step must be whole.
-// Rank 0 removes; all ranks get its error.
+// Forget removes from dir the checkpoints of the steps after step, those of any step that were saved after it, and what a Save
+// of one of those has left unfinished, so that a training goes back to step and on from there: step is the Latest, and the
+// steps that it saves again are not there yet. Step must be whole. Rank 0 removes; all ranks get its error.
 func Forget(ctx context.Context, c *ccl.Comm, dir string, step int) error {
 	what := fmt.Sprintf("ckpt: Forget what is after step %d in %s", step, dir)
 	if err := same.Args(ctx, c, what, nil, "the directory "+dir, fmt.Sprintf("step %d", step)); err != nil {
@@ -79,13 +81,18 @@ func (d *disk) forget(dir string, number int) error {
 	if err != nil {
 		return err
 	}
+	at := slices.IndexFunc(steps, func(s step) bool { return s.number == number })
+	if at < 0 { // another job has removed it since then
+		return fmt.Errorf("there is no going back to %s: %w", Step(dir, number), fs.ErrNotExist)
+	}
+	sequence := steps[at].sequence
 	var later []string
 	for _, s := range steps {
-		if s.number > number {
+		if s.number > number || s.sequence > sequence {
 			later = append(later, s.name)
 		}
 	}
-	return d.clear(dir, later, func(e entryName) bool { return e.number > number })
+	return d.clear(dir, later, func(e entryName) bool { return e.number > number || e.tmp && e.sequence > sequence })
 }
 
 // clear removes checkpoints from dir, by their names, and what else goes of that which is unfinished or half removed. Whenever

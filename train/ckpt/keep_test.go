@@ -21,6 +21,9 @@ func names(t testing.TB, dir string) (list []string) {
 	return list
 }
 
+// ending is as random makes it.
+const ending = "0123456789abcdef"
+
 func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
@@ -29,7 +32,8 @@ func TestKeep(t *testing.T) {
 			require.NoError(t, Save(t.Context(), c, Step(dir, i), i, held(c.Rank(), 2, true)))
 		}
 		if c.Rank() == 0 {
-			for _, name := range []string{"step-00000001.tmp-3-a", "step-00000001.tmp-4-a", "mine", "step-00000002.gone-a", "step-00000003.tmp-1-a.gone-a"} {
+			for _, name := range []string{"step-00000001.tmp-3-" + ending, "step-00000001.tmp-4-" + ending, "mine", "step-00000002.gone-" + ending,
+				"step-00000003.tmp-1-" + ending + ".gone-" + ending, "step-00000001.gone-wrong", "step-00000001.tmp-1-a", "step-00000001.tmp-old"} {
 				require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o777))
 			}
 			require.NoError(t, os.WriteFile(filepath.Join(Step(dir, 0), indexName), []byte("spoilt"), 0o666))
@@ -37,8 +41,9 @@ func TestKeep(t *testing.T) {
 		require.NoError(t, ccl.Barrier(t.Context(), c))
 		require.NoError(t, Keep(t.Context(), c, dir, 2))
 		if c.Rank() == 0 {
-			// What was spoilt stays, as does what a Save that began later may be writing, and what Step has not named.
-			require.Equal(t, []string{"mine", "step-00000000", "step-00000001.tmp-4-a", "step-00000002", "step-00000003"}, names(t, dir))
+			// What was spoilt stays, as does what a Save that began later may be writing, and what a user has named.
+			require.Equal(t, []string{"mine", "step-00000000", "step-00000001.gone-wrong", "step-00000001.tmp-1-a",
+				"step-00000001.tmp-4-" + ending, "step-00000001.tmp-old", "step-00000002", "step-00000003"}, names(t, dir))
 		}
 		require.ErrorContains(t, Keep(t.Context(), c, dir, 0), "at least one checkpoint must be kept")
 		require.ErrorContains(t, Keep(t.Context(), c, dir, 1+c.Rank()), "rank 1")

@@ -55,7 +55,7 @@ func TestKilled(t *testing.T) {
 			}
 		}
 		require.Equal(t, 10, killed, "what the one before has left; the header, two writes and the sync of the part; a write and the sync of the index; the directory; the rename; the directory above")
-		require.NoError(t, os.MkdirAll(Step(dir, 1)+tmpSuffix+"1-x", 0o777))
+		require.NoError(t, os.MkdirAll(Step(dir, 1)+tmpSuffix+"1-"+ending, 0o777))
 		require.NoError(t, Keep(t.Context(), c, dir, 1))
 		require.Equal(t, []string{"step-00000002"}, names(t, dir))
 	})

@@ -157,6 +157,24 @@ func TestGoingBack(t *testing.T) {
 	}
 }
 
+// A training that has gone back without Forget, and then forgets that: the step that it goes back to is the latest, though what
+// was saved after it has a lower number.
+func TestForgetAnotherBranch(t *testing.T) {
+	dir, c := t.TempDir(), alone(t)
+	for _, s := range []int{50, 100, 60} {
+		require.NoError(t, Save(t.Context(), c, Step(dir, s), s, vector(0, 1, float32(s))))
+	}
+	for _, name := range []string{"step-00000050.tmp-2-", "step-00000070.tmp-4-"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name+ending), 0o777))
+	}
+	require.NoError(t, Forget(t.Context(), c, dir, 100))
+	require.Equal(t, []string{"step-00000050", "step-00000050.tmp-2-" + ending, "step-00000100"}, names(t, dir))
+	latest, passed, err := Latest(t.Context(), c, dir)
+	require.NoError(t, err)
+	require.Empty(t, passed)
+	require.Equal(t, Step(dir, 100), latest)
+}
+
 // Forget removes nothing where there is nothing to go back to.
 func TestForgetRefused(t *testing.T) {
 	dir := t.TempDir()
@@ -181,7 +199,7 @@ func TestForgetRefused(t *testing.T) {
 // What Step has not named is no step.
 func TestStepOf(t *testing.T) {
 	for name, want := range map[string]int{"step-00000007": 7, "step-123456789": 123456789, "step-7": -1, "step-+0000007": -1, "step--0000007": -1,
-		"step-00000007.tmp-1-a": -1, "step-": -1, "step": -1, "step-000000007": -1, "step-99999999999999999999": -1} {
+		"step-00000007.tmp-1-" + ending: -1, "step-": -1, "step": -1, "step-000000007": -1, "step-99999999999999999999": -1} {
 		n, ok := stepOf(name)
 		require.Equal(t, want >= 0, ok, name)
 		if ok {

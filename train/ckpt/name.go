@@ -25,12 +25,18 @@ func stepOf(name string) (number int, ok bool) {
 }
 
 // A checkpoint that is written is NAME.tmp-SEQUENCE-RANDOM until it is whole, and one that is removed is
-// NAME.gone-RANDOM. A damaged one in whose place another one is written becomes NAME.damaged-RANDOM: no writer and no remover uses a name of another one, and what has lost its name is
-// never given one again.
+// NAME.gone-RANDOM. A damaged one in whose place another one is written becomes NAME.damaged-RANDOM: no writer and no
+// remover uses a name of another one, and what has lost its name is never given one again. Only names with what random
+// makes at their end are of this package: a NAME.tmp-old or a NAME.gone-wrong is the user's, and stays.
 const (
 	tmpSuffix     = ".tmp-"
 	goneSuffix    = ".gone-"
 	damagedSuffix = ".damaged-"
+)
+
+var (
+	tmpNames  = regexp.MustCompile(`^(.+)\.tmp-(\d+)-[0-9a-f]{16}$`)
+	goneNames = regexp.MustCompile(`^(.+)\.gone-[0-9a-f]{16}$`)
 )
 
 // entryName is what the name of an entry of a directory of checkpoints says.
@@ -44,13 +50,13 @@ type entryName struct {
 
 func parseName(name string) (e entryName) {
 	e.of = name
-	if of, _, ok := strings.Cut(e.of, goneSuffix); ok {
-		e.of, e.gone = of, true
+	if m := goneNames.FindStringSubmatch(e.of); m != nil {
+		e.of, e.gone = m[1], true
 	}
-	if of, rest, ok := strings.Cut(e.of, tmpSuffix); ok {
-		e.of, e.tmp = of, true
-		rest, _, _ = strings.Cut(rest, "-")
-		e.sequence, _ = strconv.ParseInt(rest, 10, 64) // else 0
+	if m := tmpNames.FindStringSubmatch(e.of); m != nil {
+		if n, err := strconv.ParseInt(m[2], 10, 64); err == nil {
+			e.of, e.tmp, e.sequence = m[1], true, n
+		}
 	}
 	e.number = -1
 	if n, ok := stepOf(e.of); ok {
@@ -72,8 +78,16 @@ func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
 		if err := d.ask("rename", dir); err != nil {
 			return "", 0, err
 		}
-		if err := os.Rename(dir, dir+damagedSuffix+random()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		moved := dir + damagedSuffix + random()
+		err := os.Rename(dir, moved)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", 0, err
+		}
+		if err == nil && whole(moved) == nil { // another writer has published dir since then: it gets its name back
+			if err := os.Rename(moved, dir); err != nil {
+				return "", 0, fmt.Errorf("%s is whole: %w", moved, err)
+			}
+			return "", 0, vacant(dir)
 		}
 	} else if err != nil {
 		return "", 0, err
@@ -106,9 +120,12 @@ func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
 }
 
 // damaged reports whether dir is a checkpoint of a step that has lost something, and nothing else: a training that has gone on
-// from the one before comes to that step again.
+// from the one before comes to that step again. What has another format may be whole for another version.
 func damaged(dir string) bool {
-	if _, ok := stepOf(filepath.Base(dir)); !ok || whole(dir) == nil {
+	if _, ok := stepOf(filepath.Base(dir)); !ok {
+		return false
+	}
+	if err := whole(dir); err == nil || errors.Is(err, errFormat) {
 		return false
 	}
 	es, err := os.ReadDir(dir)

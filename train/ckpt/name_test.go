@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -123,6 +124,38 @@ func TestSecondWriter(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Between a writer's look at what is damaged and its rename of that another one has published the same step: it stays.
+func TestPublishedInPlaceOfDamaged(t *testing.T) {
+	dir, c := t.TempDir(), alone(t)
+	require.NoError(t, Save(t.Context(), c, Step(dir, 1), 1, vector(0, 1, 1)))
+	require.NoError(t, os.Remove(filepath.Join(Step(dir, 1), partName(0, 1))))
+	other := alone(t)
+	var once sync.Once
+	d := &disk{fault: func(op, path string) error {
+		once.Do(func() { require.NoError(t, Save(t.Context(), other, Step(dir, 1), 9, vector(0, 1, 9))) })
+		return nil
+	}}
+	require.ErrorIs(t, save(t.Context(), c, d, Step(dir, 1), 1, vector(0, 1, 1)), fs.ErrExist)
+	require.EqualValues(t, 9, valueOf(t, c, Step(dir, 1), 1))
+	left := names(t, dir)
+	require.Len(t, left, 2)
+	require.Regexp(t, `^step-00000001\.damaged-[0-9a-f]{16}$`, left[1])
+	require.ErrorContains(t, whole(filepath.Join(dir, left[1])), "is missing", "only what was damaged has lost its name")
+}
+
+// A checkpoint of another version of this package is not damaged: a Save leaves it where it is.
+func TestAnotherFormatIsNotDamaged(t *testing.T) {
+	dir, c := t.TempDir(), alone(t)
+	require.NoError(t, Save(t.Context(), c, Step(dir, 1), 1, vector(0, 1, 1)))
+	name := filepath.Join(Step(dir, 1), indexName)
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, bytes.Replace(text, []byte(format), []byte("goccl-ckpt/2"), 1), 0o666))
+	require.ErrorIs(t, Save(t.Context(), c, Step(dir, 1), 1, vector(0, 1, 1)), fs.ErrExist)
+	require.Equal(t, []string{"step-00000001"}, names(t, dir))
+	require.ErrorContains(t, whole(Step(dir, 1)), `has format "goccl-ckpt/2"; this version reads "goccl-ckpt/1"`)
 }
 
 // Two jobs, of two ranks each, save the same steps: one Save of each step succeeds, and what it has saved is there, unless Keep

@@ -158,9 +158,12 @@ func (h *History) add(name string, step int, s Stat) {
 // Rewind forgets what was recorded for the steps after step: the run goes on from there, as from a checkpoint. All ranks call
 // it alike. What was written stays; Read leaves it out as well.
 func (h *History) Rewind(step int) {
-	for _, r := range h.series {
-		r.cut(step + 1)
+	for name, r := range h.series {
+		if r.cut(step + 1); len(r.steps) == 0 { // a series has at least one step
+			delete(h.series, name)
+		}
 	}
+	h.names = slices.DeleteFunc(h.names, func(name string) bool { return h.series[name] == nil })
 }
 
 // cut drops the steps from step on.

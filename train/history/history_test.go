@@ -184,6 +184,21 @@ func TestResume(t *testing.T) {
 	})
 }
 
+// A metric that has lost all of its steps is no metric any more, and those that are left can be drawn.
+func TestRewindToBeforeAMetric(t *testing.T) {
+	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+		h := newHistory(t, c, nil)
+		require.NoError(t, h.Log(t.Context(), 1, history.Metric{"loss", 3}))
+		require.NoError(t, h.Log(t.Context(), 2, history.Metric{"loss", 2}, history.Metric{"validation", 1}))
+		h.Rewind(1)
+		require.Equal(t, []string{"loss"}, h.Names())
+		require.NoError(t, h.SVG(io.Discard))
+		require.NoError(t, h.Log(t.Context(), 2, history.Metric{"validation", 5}))
+		require.Equal(t, []string{"loss", "validation"}, h.Names())
+		require.NoError(t, h.SVG(io.Discard))
+	})
+}
+
 // The squares of large values cannot be summed, nor can the values themselves.
 func TestLargeValues(t *testing.T) {
 	const most = math.MaxFloat64

@@ -27,7 +27,7 @@ func (m *Model[P, M]) Load(ctx context.Context, i int, full [][]M, root int) err
 	err := same.Args(ctx, m.c, "zero: Load", bad, what)
 	if m.o.Replicas != nil {
 		if err != nil {
-			bad = unprefixed{err}
+			bad = unprefixed{err, "zero: Load: "}
 		}
 		err = same.Args(ctx, m.o.Replicas, "zero: Load", bad, what)
 	}
@@ -40,10 +40,13 @@ func (m *Model[P, M]) Load(ctx context.Context, i int, full [][]M, root int) err
 	return nil
 }
 
-// unprefixed is an error of Load that will be named so once more.
-type unprefixed struct{ error }
+// unprefixed is an error that will get the prefix once more.
+type unprefixed struct {
+	error
+	prefix string
+}
 
-func (e unprefixed) Error() string { return strings.TrimPrefix(e.error.Error(), "zero: Load: ") }
+func (e unprefixed) Error() string { return strings.TrimPrefix(e.error.Error(), e.prefix) }
 func (e unprefixed) Unwrap() error { return e.error }
 
 func (m *Model[P, M]) fits(i int, full [][]M) error {

@@ -243,6 +243,9 @@ func (m *Model[P, M]) squares(ctx context.Context) (sum float64, where string, e
 			where = fmt.Sprintf("unit %d, part %d of %d", int(bad)-1, p, m.c.Size())
 		}
 	}
+	if where == "" && math.IsInf(m.sums[0], 0) { // each square is finite, but their sum is not
+		where = "all units together"
+	}
 	if m.o.NormOver != nil {
 		if err := ccl.AllReduce(ctx, m.o.NormOver, m.sums, m.sums, ccl.Sum); err != nil {
 			return 0, "", fmt.Errorf("zero: the norm of gradients over NormOver: %w", err)

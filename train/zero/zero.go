@@ -217,6 +217,7 @@ func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options
 	}
 	m.sums, m.parts = make([]float64, 2), make([]float64, 2*c.Size())
 	if err := same.Args(ctx, c, "zero", m.allocate(units)); err != nil {
+		m.tell(err)
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
@@ -262,12 +263,32 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 		m.tell(err)
 		return err
 	}
-	if o.Replicas != nil {
-		shard := fmt.Sprintf("shard %d of %d", m.c.Rank(), m.c.Size())
-		err = errors.Join(err, same.Args(ctx, o.Replicas, "zero: Replicas", err, append(items, shard)...))
+	if o.Replicas == nil && o.NormOver == nil {
+		return err
 	}
-	if o.NormOver != nil { // whose ranks have other units
-		err = errors.Join(err, same.Args(ctx, o.NormOver, "zero: NormOver", err, step...))
+	var unaware []*ccl.Comm // whose ranks have heard of nothing wrong
+	over := func(c *ccl.Comm, what string, items ...string) {
+		if c == nil {
+			return
+		}
+		e := same.Args(ctx, c, what, err, items...)
+		if e == nil {
+			unaware = append(unaware, c)
+		}
+		if err == nil {
+			err = e
+		}
+	}
+	over(o.Replicas, "zero: Replicas", append(items, fmt.Sprintf("shard %d of %d", m.c.Rank(), m.c.Size()))...)
+	over(o.NormOver, "zero: NormOver", step...) // whose ranks have other units
+	if err != nil {
+		err = unprefixed{err, "zero: "}
+	}
+	// These Comms may be wrong for some ranks of m.c alone. Then no rank of it has a model.
+	if err = same.Args(ctx, m.c, "zero", err); err != nil {
+		for _, c := range unaware {
+			c.Abort(err)
+		}
 	}
 	return err
 }

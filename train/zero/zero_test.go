@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -81,6 +82,67 @@ func TestBadOptions(t *testing.T) {
 	})
 }
 
+// Replicas that are wired wrongly for some shards only: no rank has a model.
+func TestReplicasWrongForSome(t *testing.T) {
+	ccltest.Run(t, 6, func(t testing.TB, world *ccl.Comm) {
+		replica, shard := world.Rank()/3, world.Rank()%3
+		c, err := world.Split(t.Context(), replica, shard)
+		require.NoError(t, err)
+		defer c.Close()
+		line := shard
+		if replica == 1 && shard > 0 {
+			line = 3 - shard
+		}
+		across, err := world.Split(t.Context(), line, replica)
+		require.NoError(t, err)
+		defer across.Close()
+		_, err = zero.New[float32, float32](t.Context(), c, [][]int{{3}}, &zero.Options{Stage: 2, Replicas: across})
+		require.ErrorContains(t, err, "Replicas: ranks differ: rank 0 has shard ")
+		require.NotContains(t, err.Error(), "zero: zero: ")
+		require.NoError(t, ccl.Barrier(t.Context(), world))
+	}, ccltest.Deadline(20*time.Second))
+}
+
+// full is memory of which none is left.
+type full struct{ zero.Memory }
+
+func (full) Alloc(ccl.Type, int) (ccl.Buf, error) { return ccl.Buf{}, errors.New("out of memory") }
+
+// A rank that cannot allocate its model fails New on all ranks, and the Comms over which others would wait for these.
+func TestNoMemoryIsTold(t *testing.T) {
+	for _, norm := range []bool{true, false} {
+		ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
+			c, err := world.Split(t.Context(), world.Rank()/2, 0)
+			require.NoError(t, err)
+			defer c.Close()
+			across, err := world.Split(t.Context(), world.Rank()%2, 0)
+			require.NoError(t, err)
+			defer across.Close()
+			o := &zero.Options{Stage: 2, NormOver: across}
+			if !norm {
+				o.NormOver, o.Replicas = nil, across
+			}
+			if world.Rank() == 0 {
+				o.Memory = full{}
+			}
+			m, err := zero.New[float32, float32](t.Context(), c, [][]int{{3}}, o)
+			if world.Rank() < 2 {
+				require.ErrorContains(t, err, "zero: rank 0: no memory for the model: out of memory")
+			}
+			select {
+			case <-across.Done():
+				require.ErrorContains(t, across.Err(), "zero: rank 0: no memory for the model: out of memory")
+			case <-time.After(10 * time.Second):
+				t.Error("the other Comm has not failed")
+			}
+			require.NoError(t, ccl.Barrier(t.Context(), world)) // until then all Comms are open
+			if err == nil {
+				require.NoError(t, m.Close())
+			}
+		}, ccltest.Deadline(30*time.Second))
+	}
+}
+
 // What Release drops at stage 3 is NaN with Poison, so that a use after it shows; before, and at other stages, the slices
 // hold the parameters.
 func TestUseAfterRelease(t *testing.T) {
@@ -117,6 +179,25 @@ func TestUseAfterRelease(t *testing.T) {
 			require.EqualError(t, err, "zero: Release of unit 0, which is not in use")
 			require.NoError(t, m.Close())
 			c.Close()
+		}
+	})
+}
+
+// Gradients each of which has a finite square, while the sum of them is infinite, belong to no unit.
+func TestNotFiniteTogether(t *testing.T) {
+	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+		for _, over := range []*ccl.Comm{nil, c} {
+			m, err := zero.New[float64, float64](t.Context(), c, [][]int{{1}, {1}}, &zero.Options{NormOver: over})
+			require.NoError(t, err)
+			for i := range 2 {
+				g, err := m.Grads(t.Context(), i)
+				require.NoError(t, err)
+				g[0][0] = 1.3e154 // whose square is finite
+				require.NoError(t, m.Reduce(i))
+			}
+			err = m.Step(t.Context(), func(zero.Piece, []float64, []float64) error { return nil })
+			require.EqualError(t, err, "zero: Step: all units together: "+zero.ErrNotFinite.Error())
+			require.NoError(t, m.Close())
 		}
 	})
 }
