@@ -1,6 +1,6 @@
 #!/bin/bash
 # stages.sh is read by .ci/run and .ci/nightly, which run stages: commands that check something, each once, whatever has
-# become of the others. Lanes run stages beside each other: most stages wait for half of their time. The exit status of
+# become of the others. Lanes work off a queue of stages beside each other: most wait for half of their time. The exit status of
 # the whole is 1 if a stage failed, or if one did not run because the time was used up.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
@@ -88,20 +88,37 @@ spare() {
 	fi
 }
 
-# lanes FUNCTION..: runs them beside each other, each the stages of a lane. One that ends before its last stage has failed.
-lanes() {
-	local f p pids=()
-	for f in "$@"; do
+# later STAGE..: puts a stage, or a spare, into the queue that lanes work off: later stage NAME COMMAND..
+queue=()
+later() { queue+=("$(printf '%q ' "$@")"); }
+
+# lane works off the queue, which it shares with other lanes.
+lane() {
+	local i
+	failed=0
+	while true; do
 		{
-			failed=0
-			"$f"
-			exit $failed
-		} &
+			flock 8
+			i=$(<"$logs/next")
+			echo $((i + 1)) >"$logs/next"
+		} 8>"$logs/queue"
+		[ "$i" -lt ${#queue[@]} ] || exit $failed
+		eval "${queue[i]}"
+	done
+}
+
+# lanes N: works off the queue in N lanes beside each other. A lane that ends before the queue has failed.
+lanes() {
+	local p pids=()
+	echo 0 >"$logs/next"
+	for _ in $(seq "$1"); do
+		lane &
 		pids+=($!)
 	done
 	for p in "${pids[@]}"; do
 		wait "$p" || failed=1
 	done
+	[ "$(<"$logs/next")" -ge $((${#queue[@]} + $1)) ] || failed=1
 }
 
 # "${alone[@]}" COMMAND..: not while another lane runs one so: test/lab has one set of hosts.

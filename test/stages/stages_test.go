@@ -29,11 +29,12 @@ func TestStages(t *testing.T) {
 		{"a function fails", "f() { echo from f; return 3; }\nstage a f", true, []string{` a +FAILED `, "from f"}, ""},
 		{"out of time", "stage a sleep 20\nstage b true", true, []string{` a +OUT OF TIME `, ` b +NOT RUN `, ` total +FAILED `}, ""},
 		{"no time to spare", "spare 100 a false\nspare 1 b true", false, []string{` a +LEFT OUT `, ` b +ok `, ` total +ok `}, ""},
-		{"lanes beside each other", "one() { stage a sleep 10; stage b true; }\ntwo() { stage c sleep 10; stage d false; }\nlanes one two", true,
+		{"lanes beside each other", "later stage a sleep 10\nlater stage c sleep 10\nlater stage b true\nlater stage d false\nlanes 2", true,
 			[]string{` a +ok +1\d s `, ` b +ok `, ` c +ok +1\d s `, ` d +FAILED `, ` total +FAILED +1\d s`}, ""},
 		{"what failed is told in short", "stage a echo '--- FAIL: TestX (0.1s)'", false, []string{`(?m)^a: --- FAIL: TestX`}, ""},
 		{"nothing on standard input", "stage a cat", false, []string{` a +ok +\d s `}, ""},
-		{"a lane that dies", "one() { stage a true; echo $undefined; stage b true; }\nlanes one", true, []string{` a +ok `, ` total +FAILED `}, " b "},
+		{"a lane that dies", "later stage a true\nlater eval 'exit 0'\nlater stage b true\nlanes 1", true, []string{` a +ok `, ` total +FAILED `}, " b "},
+		{"arguments with blanks", "later stage a test 'x y' = 'x y'\nlanes 2", false, []string{` a +ok `}, ""},
 		{"nothing was run", "true", true, []string{` total +FAILED `}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
