@@ -14,15 +14,28 @@ const togetherWait = 100 * time.Millisecond
 // closeLibrary frees c's end of the library's communicator. From NCCL 2.31 on the ranks of a host
 // free theirs together, and each waits for the others without a limit. Close is not collective: so
 // the ranks tell each other that they close, and where one does not come, those that do wait for
-// what they have issued, and leave apart.
+// what they have issued, and leave apart. That cuts off what the library still has to send to
+// other hosts for calls that have ended on the device: so where there are such, all that are alive
+// are waited for first.
 func closeLibrary(c *Comm) error {
 	g, ok := c.lib.Engine.(engine.Gatherer)
-	if !ok || !g.Gathers() || c.life.failure.Load() != nil || c.eng.Together(togetherWait) {
+	if !ok || !g.Gathers() {
 		return c.lib.Close()
 	}
 	limit := c.opt.PeerTimeout
 	if limit < 0 {
 		limit = defaultPeerTimeout
+	}
+	wait := togetherWait
+	if c.eng.Topology().Nodes() > 1 {
+		wait = limit
+	}
+	if c.life.failure.Load() == nil && c.eng.Together(wait) {
+		return c.lib.Close()
+	}
+	if c.life.failure.Load() != nil { // who found it may be about to abort: without that Close would wait for the others
+		c.lib.Abort()
+		return c.lib.Close()
 	}
 	c.devices.settle(time.Now().Add(limit), func() bool { return c.eng.Failure() != nil })
 	return g.CloseApart()

@@ -32,6 +32,10 @@ type toyBackend struct {
 	aborted atomic.Int32
 	closed  atomic.Int32
 	made    atomic.Int32
+
+	gathers  bool // the ranks of a host close together
+	apart    atomic.Int32
+	unmarked atomic.Int32 // Closes without an Abort
 }
 
 func (b *toyBackend) Name() string                       { return "mpi" }
@@ -75,7 +79,11 @@ func (l *toyLibrary) New(ctx context.Context, g engine.Group, id []byte) (engine
 		l.rooms[string(id)] = &room{full: make(chan struct{})}
 	}
 	l.made.Add(1)
-	return &toyEngine{toyLibrary: l, g: g, room: l.rooms[string(id)], stop: make(chan struct{})}, nil
+	e := &toyEngine{toyLibrary: l, g: g, room: l.rooms[string(id)], stop: make(chan struct{})}
+	if l.gathers {
+		return gatheringToy{e}, nil
+	}
+	return e, nil
 }
 
 // room is where the ranks of a communicator meet.

@@ -65,7 +65,8 @@ const closeGrace = 500 * time.Millisecond
 // one is open at the end of the process, its peers get ErrRankLost there.
 // From NCCL 2.31 and RCCL 2.31.2 on it is cheapest when the ranks of a host close at the
 // same time: one that closes alone waits 0.1 s for them, and then for what it has issued
-// to the device, at most PeerTimeout.
+// to the device, at most PeerTimeout. Where c has ranks on other hosts it waits for those of its
+// own host as long as PeerTimeout, since the library may still have something to send.
 // It may be called from any goroutine, and from OnFailure: a call, Split or Shrink under
 // way on another goroutine ends with ErrClosed, unless it has just succeeded. Closing
 // twice does nothing, nor does closing in a forked child.

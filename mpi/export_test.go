@@ -53,6 +53,16 @@ func SetMost(t testing.TB, n int) {
 	t.Cleanup(func() { most = old })
 }
 
+// FailSize has f fail to learn the file's size once it has done so n times.
+func FailSize(f *File, n int) {
+	f.ask = func(op string) (int64, error) {
+		if n--; n < 0 {
+			return 0, failed(op, ErrIO, "a test's")
+		}
+		return f.sizeOf(op)
+	}
+}
+
 // BytesOf is the memory of s.
 func BytesOf[T Number](s []T) []byte {
 	if len(s) == 0 {

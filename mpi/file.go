@@ -77,7 +77,8 @@ func pack(name string, hints []Hint) (string, *Error) {
 //
 // OpenFile, Close, SetSize, Sync, ReadAtAll and WriteAtAll are collective, and one goroutine of a rank at a time may call
 // them. The context of such a call ends the wait for the other ranks; once all have come it goes to its end, and then all
-// ranks return an error if one of them has one. A rank that does not come costs the others the File (ErrAbandoned).
+// ranks return an error if one of them has one. A rank that does not come, or does not wait, costs the others the File
+// (ErrAbandoned).
 // ReadAt, WriteAt and Size are one rank's own, at any time and from any goroutine; a transfer that has begun goes to its end.
 type File struct {
 	name    string
@@ -87,7 +88,8 @@ type File struct {
 	mu      sync.RWMutex
 	handle  fileHandle
 	closed  bool
-	size    atomic.Int64 // bytes that the file is known to have
+	size    atomic.Int64                   // bytes that the file is known to have
+	ask     func(op string) (int64, error) // sizeOf; a test has it fail
 }
 
 // openFiles counts the Files of this process that are not closed.
@@ -96,6 +98,7 @@ var openFiles atomic.Int64
 // OpenFile opens the file of that name on all ranks of c, which give the same mode and hints. It is collective over c.
 func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hint) (*File, error) {
 	f := &File{name: name, mode: mode}
+	f.ask = f.sizeOf
 	if err := c.ready("OpenFile"); err != nil {
 		return nil, err
 	}
@@ -103,15 +106,27 @@ func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hin
 	if ctx.Err() != nil {
 		return nil, notBegun(&dup, ctx.Err())
 	}
-	st, err := c.poll(ctx, &dup)
+	by := func(st Status) (err error) {
+		f.comm = &Comm{handle: uintptr(st.Count), rank: c.rank, size: c.size}
+		if process.level != Multiple {
+			f.members, err = f.comm.members(0, 0)
+		}
+		return err
+	}
+	st, left, err := c.pollOrLeave(ctx, &dup)
+	if left != nil { // see together: the others meet when they have it
+		left.goOn(func() {
+			if _, st, err := left.Test(); err == nil && by(st) == nil {
+				gone := f.verdict(failed("", ErrAbandoned, ""))
+				_, _ = f.agree(context.Background(), "OpenFile", []int64{gone, 0, 0})
+			}
+		})
+	}
+	if err == nil {
+		err = by(st)
+	}
 	if err != nil {
 		return nil, err
-	}
-	f.comm = &Comm{handle: uintptr(st.Count), rank: c.rank, size: c.size}
-	if process.level != Multiple {
-		if f.members, err = f.comm.members(0, 0); err != nil {
-			return nil, err
-		}
 	}
 	packed, refusal := pack(name, hints)
 	if refusal == nil {
@@ -122,7 +137,7 @@ func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hin
 	}
 	same := fnv.New64a()
 	fmt.Fprint(same, int(mode), packed)
-	err = f.together(ctx, "OpenFile", refusal, int64(same.Sum64()>>2), "modes or hints", func(int64) (err error) {
+	err = f.together(ctx, "OpenFile", refusal, int64(same.Sum64()>>2), "modes or hints", func(int64, bool) (err error) {
 		f.handle, err = f.comm.openFile(name, mode, packed)
 		return err
 	})
@@ -165,7 +180,7 @@ func (f *File) Close() error {
 	}
 	f.closed = true
 	openFiles.Add(-1)
-	err := f.together(context.Background(), "Close", nil, 0, "", func(int64) error { return f.closeFile() })
+	err := f.together(context.Background(), "Close", nil, 0, "", func(int64, bool) error { return f.closeFile() })
 	if f.comm.broken.Load() != nil {
 		return err // the ranks that are missing do not come to free it either
 	}
@@ -198,8 +213,9 @@ func (f *File) SetSize(ctx context.Context, bytes int64) error {
 	if bytes < 0 || bytes > math.MaxInt64/4 {
 		refusal, bytes = failed("", ErrArg, "a size of %d", bytes), 0
 	}
-	return f.together(ctx, "SetSize", refusal, bytes, "sizes", func(int64) error {
+	return f.together(ctx, "SetSize", refusal, bytes, "sizes", func(int64, bool) error {
 		f.size.Store(0)
+		defer f.size.Store(0) // what a ReadAt of another goroutine has asked for meanwhile may be the old size
 		return f.setSize(bytes)
 	})
 }
@@ -211,7 +227,7 @@ func (f *File) Sync(ctx context.Context) error {
 	if err := f.ready("Sync"); err != nil {
 		return err
 	}
-	return f.together(ctx, "Sync", nil, 0, "", func(int64) error { return f.sync() })
+	return f.together(ctx, "Sync", nil, 0, "", func(int64, bool) error { return f.sync() })
 }
 
 func (f *File) mayRead() *Error {

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -294,6 +296,95 @@ func TestFileContexts(t *testing.T) {
 			_, err = mpi.OpenFile(ended, c, name, mpi.ReadOnly)
 			require.ErrorIs(t, err, context.Canceled)
 			require.NoError(t, f.Close())
+		})
+	}
+}
+
+// TestSizeUnknown has one rank fail to learn the size in a collective read, at once or after its end of file: it makes the
+// calls that the others are in, and all have its error.
+func TestSizeUnknown(t *testing.T) {
+	ctx, c := context.Background(), mpi.World()
+	mpi.SetMost(t, 8)
+	name := filepath.Join(shared(t), "file")
+	for asked := range 2 {
+		within(t, func() {
+			f, err := mpi.OpenFile(ctx, c, name, mpi.ReadWrite|mpi.Create)
+			require.NoError(t, err)
+			if c.Rank() == 0 {
+				mpi.FailSize(f, asked)
+			}
+			for range 2 { // and the file goes on
+				n, err := mpi.ReadAtAll(ctx, f, make([]int64, 3), 0)
+				require.Zero(t, n)
+				require.ErrorIs(t, err, mpi.ErrIO)
+			}
+			mpi.FailSize(f, 0)
+			_, err = mpi.ReadAt(ctx, f, make([]int64, 3), 0)
+			require.ErrorIs(t, err, mpi.ErrIO)
+			require.NoError(t, f.Sync(ctx))
+			require.NoError(t, f.Close())
+		})
+	}
+}
+
+// TestFileLeft has rank 0 give up each collective call on a file, or the opening, before the others come: they do not hang, all
+// learn that the file is lost, and MPI can be ended.
+func TestFileLeft(t *testing.T) {
+	ctx := context.Background()
+	if mpi.World().Size() == 1 {
+		t.Skip("one rank waits for nobody")
+	}
+	name := filepath.Join(shared(t), "file")
+	calls := map[string]func(ctx context.Context, f *mpi.File) error{
+		"SetSize": func(ctx context.Context, f *mpi.File) error { return f.SetSize(ctx, 8) },
+		"Sync":    func(ctx context.Context, f *mpi.File) error { return f.Sync(ctx) },
+		"ReadAtAll": func(ctx context.Context, f *mpi.File) error {
+			_, err := mpi.ReadAtAll(ctx, f, make([]byte, 9), 0)
+			return err
+		},
+		"WriteAtAll": func(ctx context.Context, f *mpi.File) error {
+			_, err := mpi.WriteAtAll(ctx, f, make([]byte, 9), 0)
+			return err
+		},
+		"OpenFile": nil,
+	}
+	for _, op := range slices.Sorted(maps.Keys(calls)) {
+		t.Run(op, func(t *testing.T) {
+			mpi.SetMost(t, 4)
+			c, err := mpi.World().Dup()
+			require.NoError(t, err)
+			within(t, func() {
+				var f *mpi.File
+				if op != "OpenFile" {
+					f, err = mpi.OpenFile(ctx, c, name, mpi.ReadWrite|mpi.Create)
+					require.NoError(t, err)
+				}
+				call := func(ctx context.Context) error {
+					if op != "OpenFile" {
+						return calls[op](ctx, f)
+					}
+					_, err := mpi.OpenFile(ctx, c, name, mpi.ReadWrite|mpi.Create)
+					return err
+				}
+				if c.Rank() == 0 {
+					short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+					defer cancel()
+					require.ErrorIs(t, call(short), context.DeadlineExceeded)
+					require.NotZero(t, mpi.Abandoned())
+					require.ErrorIs(t, mpi.Finalize(), mpi.ErrAbandoned)
+				}
+				require.NoError(t, mpi.Barrier(ctx, mpi.World())) // rank 0 has left
+				if c.Rank() > 0 {
+					require.ErrorIs(t, call(ctx), mpi.ErrAbandoned)
+				}
+				if f != nil {
+					require.ErrorIs(t, f.Sync(ctx), mpi.ErrAbandoned)
+					require.ErrorIs(t, f.Close(), mpi.ErrAbandoned)
+				}
+				for mpi.Abandoned() > 0 {
+					time.Sleep(time.Millisecond)
+				}
+			})
 		})
 	}
 }

@@ -272,21 +272,28 @@ func retain(k *Call) {
 
 // poll makes the call k as a non-blocking one.
 func (c *Comm) poll(ctx context.Context, k *Call) (Status, error) {
+	st, _, err := c.pollOrLeave(ctx, k)
+	return st, err
+}
+
+// pollOrLeave is poll that returns the request if it was abandoned.
+func (c *Comm) pollOrLeave(ctx context.Context, k *Call) (st Status, left *Request, err error) {
 	r, large, err := c.start(k)
 	if large {
-		return c.inPieces(ctx, k)
+		st, err = c.inPieces(ctx, k)
+		return st, nil, err
 	}
 	if err != nil {
-		return Status{}, err
+		return Status{}, nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st, err, ended := r.poll(ctx)
 	if !ended {
-		return st, err
+		return st, nil, err
 	}
 	if r.cancel(ctx.Err()); r.done {
-		return r.st, r.err
+		return r.st, nil, r.err
 	}
-	return Status{}, r.abandon(ctx.Err())
+	return Status{}, r, r.abandon(ctx.Err())
 }

@@ -85,7 +85,11 @@ func (f *File) move(ctx context.Context, t *transfer) (n int, err error) {
 	if t.all {
 		calls := int64(t.bytes+most-1) / int64(most)
 		var end *Error // which is no failure, and one rank's own
-		err = f.together(ctx, t.op, refusal, calls, "", func(calls int64) error {
+		err = f.together(ctx, t.op, refusal, calls, "", func(calls int64, gone bool) error {
+			if gone { // the caller's memory is the caller's again
+				_, err := f.pieces(&transfer{op: t.op, write: t.write, all: true}, int(calls))
+				return orNil(err)
+			}
 			got, err := f.pieces(t, int(calls))
 			n = got
 			switch {
@@ -130,11 +134,12 @@ func (f *File) pieces(t *transfer, calls int) (n int, first *Error) {
 	for i := range calls {
 		piece := t.piece(i * most)
 		got, err := f.checked(t, piece, t.offset+int64(min(i*most, t.bytes)))
-		if first != nil {
-			continue
+		if first == nil {
+			n += got
 		}
-		n += got
-		first = err
+		if err != nil && (first == nil || first.Class == ErrEOF && err.Class != ErrEOF) { // an end of file hides no failure
+			first = err
+		}
 	}
 	return n, first
 }
@@ -144,11 +149,15 @@ func (f *File) pieces(t *transfer, calls int) (n int, first *Error) {
 func (f *File) checked(t *transfer, piece []byte, offset int64) (int, *Error) {
 	wanted := len(piece)
 	if !t.write {
-		there, err := f.there(t.op, offset, wanted)
-		if err != nil {
-			return 0, err
+		there, refused := f.there(t.op, offset, wanted)
+		if refused != nil && !t.all {
+			return 0, refused
 		}
 		piece = piece[:there]
+		if refused != nil { // the others are in the call, and wait for this rank
+			_, _ = f.transfer(t, piece, offset)
+			return 0, refused
+		}
 	}
 	if len(piece) > 0 || t.all {
 		n, err := f.transfer(t, piece, offset)
@@ -169,13 +178,21 @@ func (f *File) checked(t *transfer, piece []byte, offset int64) (int, *Error) {
 // had when it was last asked: other programs do not cut a file that is open here.
 func (f *File) there(op string, offset int64, n int) (int, *Error) {
 	if offset+int64(n) > f.size.Load() {
-		size, err := f.sizeOf(op)
+		size, err := f.ask(op)
 		if err != nil {
 			return 0, f.errorOf(op, err)
 		}
 		f.size.Store(size)
 	}
 	return int(min(int64(n), max(0, f.size.Load()-offset))), nil
+}
+
+// orNil is err, which is nil if there is none.
+func orNil(err *Error) error {
+	if err == nil {
+		return nil
+	}
+	return err
 }
 
 // errorOf is err as an *Error.

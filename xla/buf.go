@@ -1,6 +1,7 @@
 package xla
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -51,6 +52,9 @@ func Buf[T ccl.Number](b *Buffer) (ccl.Buf, error) { return bufOf[T](b, b.Wait) 
 // BufOn is Buf for calls on the stream s alone, which waits in place of the caller if the plugin has PJRT's Stream
 // extension, as CUDA's has; otherwise the caller waits.
 func BufOn[T ccl.Number](b *Buffer, s ccl.Stream) (ccl.Buf, error) {
+	if s == nil {
+		return ccl.Buf{}, errors.New("xla: BufOn of no stream")
+	}
 	return bufOf[T](b, func() error {
 		c := b.own.c
 		stream, ok := s.Handle()

@@ -16,7 +16,7 @@ import (
 type Buffer struct {
 	own   *owned
 	shape *shape
-	keep  any // what a view is of
+	view  bool
 }
 
 // Type returns the type of the elements.
@@ -37,12 +37,20 @@ func (b *Buffer) Len() int { return b.shape.elements() }
 // of is an error if b is not of c.
 func (b *Buffer) of(c *Client) error {
 	switch {
-	case b == nil:
+	case b == nil || b.own == nil:
 		return errors.New("xla: it is nil")
 	case b.own.c != c:
 		return fmt.Errorf("xla: %s, made at %s, is of another client", b.own.res.What, b.own.res.Made)
 	}
 	return nil
+}
+
+// take is owned.take: b may be donated.
+func (b *Buffer) take() (uintptr, error) {
+	if b.view {
+		return 0, fmt.Errorf("xla: %s, made at %s, cannot be donated: its memory is not XLA's", b.own.res.What, b.own.res.Made)
+	}
+	return b.own.take()
 }
 
 // Put copies data to the device, as an array of these dimensions; none make a scalar.
@@ -54,9 +62,10 @@ func Put[T ccl.Number](c *Client, data []T, dims ...int) (*Buffer, error) {
 	if n := s.elements(); n != len(data) {
 		return nil, fmt.Errorf("xla: put: %d elements for %s, which has %d", len(data), s.text, n)
 	}
-	if err := c.open_(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	defer c.mu.RUnlock()
 	h, said := put(c.p.api, c.handle, c.device, unsafe.Pointer(unsafe.SliceData(data)), s)
 	runtime.KeepAlive(data)
 	if err := failure("put", s.text, said); err != nil {
@@ -66,12 +75,14 @@ func Put[T ccl.Number](c *Client, data []T, dims ...int) (*Buffer, error) {
 }
 
 // ViewSlice returns a view of the host's memory, for a client of the CPU: the program reads s itself, which must begin at a
-// multiple of 64 bytes. A view may not be donated. Programs that read it run between the writes of others: wait for them
+// multiple of 64 bytes. A view may not be donated. Programs that read it keep s, also
+// once the view is freed. They run between the writes of others: wait for them
 // before s is written again.
 func ViewSlice[T ccl.Number](c *Client, s []T, dims ...int) (*Buffer, error) {
-	if err := c.open_(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	defer c.mu.RUnlock()
 	if !c.OnHost() {
 		return nil, fmt.Errorf("xla: view: a slice of the host cannot be read in place by %s: use Put", c.platform)
 	}
@@ -86,8 +97,12 @@ func ViewSlice[T ccl.Number](c *Client, s []T, dims ...int) (*Buffer, error) {
 // ViewMemory returns a view of memory of the client's device, which cuda.Alloc or ccl.MakeDevice has made, for example. It
 // must outlive the view. What was said of ViewSlice holds here.
 func ViewMemory[T ccl.Number](c *Client, m ccl.Memory[T], dims ...int) (*Buffer, error) {
-	if err := c.open_(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
+	}
+	defer c.mu.RUnlock()
+	if m == nil {
+		return nil, errors.New("xla: view: no memory")
 	}
 	if c.OnHost() || m.Device() != c.hardware {
 		return nil, fmt.Errorf("xla: view: memory of device %d is no memory of %s %d", m.Device(), c.platform, c.hardware)
@@ -109,11 +124,12 @@ func (c *Client) view(at uintptr, k kind, n int, keep any, dims []int) (*Buffer,
 	if s.elements() != n || n == 0 {
 		return nil, fmt.Errorf("xla: view: %d elements for %s, which has %d", n, s.text, s.elements())
 	}
-	h, said := view(c.p.api, c.handle, c.device, at, s)
+	h, mark, said := view(c.p.api, c.handle, c.device, at, s)
 	if err := failure("view", s.text, said); err != nil {
 		return nil, err
 	}
-	return &Buffer{own: c.own(lent.Here(), "a view of "+s.text, placeBuffer, h), shape: s, keep: keep}, nil
+	viewed.add(mark, keep)
+	return &Buffer{own: c.own(lent.Here(), "a view of "+s.text, placeBuffer, h), shape: s, view: true}, nil
 }
 
 // Get waits for b and copies it to dst, row after row.

@@ -4,6 +4,8 @@ package xla_test
 
 import (
 	"context"
+	"runtime"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -58,6 +60,7 @@ func TestPutErrors(t *testing.T) {
 		{2, nil, "xla: put: 2 elements for f32[], which has 1"},
 		{0, []int{-1}, "f32[-1]: a dimension is negative"},
 		{0, []int{1 << 40, 1 << 40}, "too large"},
+		{1, slices.Repeat([]int{1}, 17), "xla: 17 dimensions: an array has at most 16"},
 	} {
 		_, err := xla.Put(c, make([]float32, tc.n), tc.dims...)
 		require.ErrorContains(t, err, tc.want)
@@ -74,6 +77,9 @@ func TestPutErrors(t *testing.T) {
 		require.ErrorIs(t, err, xla.ErrClosed)
 	}
 	require.NoError(t, (*xla.Buffer)(nil).Free())
+	many := put(t, c, []float32{1, 2}, append(slices.Repeat([]int{1}, 15), 2)...)
+	require.Equal(t, []float32{1, 2}, get(t, many))
+	require.NoError(t, many.Free())
 	empty := put(t, c, nil, 0, 3)
 	require.NoError(t, xla.Get(empty, []float32{}))
 	require.NoError(t, empty.Free())
@@ -109,6 +115,52 @@ func TestView(t *testing.T) {
 	require.ErrorContains(t, err, "xla: view: 6 elements for f32[7], which has 7")
 	_, err = xla.ViewMemory[float32](c, nowhere{}, 2)
 	require.ErrorContains(t, err, "memory of device 5 is no memory of cpu 0")
+	_, err = xla.ViewMemory[float32](c, nil, 2)
+	require.EqualError(t, err, "xla: view: no memory")
+}
+
+// A program that has begun keeps the slice that it reads, also if the view is freed and nothing else has it; then it is let go.
+func TestViewKept(t *testing.T) {
+	c := xlatest.Client(t)
+	const n = 300
+	p := compiled(t, c, func(f *hlo.Func) []*hlo.Value { // lasts a while before it reads all of x again
+		x := f.Arg(hlo.F32, n, n)
+		y := x
+		for range 20 {
+			y = hlo.Dot(y, x, []int{1}, []int{0}, nil, nil).MulC(1. / n)
+		}
+		return []*hlo.Value{y}
+	})
+	before := xla.Viewed()
+	out := func() []*xla.Buffer {
+		s := aligned(n * n)
+		for i := range s {
+			s[i] = 1
+		}
+		v, err := xla.ViewSlice(c, s, n, n)
+		require.NoError(t, err)
+		require.Equal(t, before+1, xla.Viewed())
+		_, err = p.Run(1, v)
+		require.ErrorContains(t, err, "argument 0 of 1: xla: a view of f32[300,300], made at buffer_test.go:")
+		require.ErrorContains(t, err, "cannot be donated: its memory is not XLA's")
+		out, err := p.Run(0, v)
+		require.NoError(t, err)
+		require.NoError(t, v.Free())
+		return out
+	}()
+	for range 3 {
+		runtime.GC()
+		for i, s := 0, aligned(n*n); i < len(s); i++ { // what would take its place
+			s[i] = -7
+		}
+	}
+	for i, x := range get(t, out[0]) {
+		require.InDelta(t, 1, x, 1e-3, i)
+	}
+	require.NoError(t, out[0].Free())
+	for xla.Viewed() > before {
+		runtime.Gosched()
+	}
 }
 
 type nowhere struct{}
@@ -177,6 +229,8 @@ func TestBufOn(t *testing.T) {
 	b := put(t, c, []float32{1, 2, 3, 4}, 4)
 	_, err = xla.BufOn[float32](b, stream(7))
 	require.NoError(t, err)
+	_, err = xla.BufOn[float32](b, nil)
+	require.EqualError(t, err, "xla: BufOn of no stream")
 	_, err = xla.BufOn[float32](b, stream(0))
 	require.NoError(t, err)
 	buf, err := xla.Buf[float32](b)

@@ -30,7 +30,7 @@ type Client struct {
 	name     string
 	live     atomic.Int64 // buffers and programs
 
-	mu     sync.Mutex
+	mu     sync.RWMutex // calls that use the client hold it; Close has it to itself
 	closed bool
 }
 
@@ -84,20 +84,30 @@ type Memory struct{ InUse, Peak, Limit int64 }
 
 // Memory returns what the client has. The plugin for CPUs does not tell.
 func (c *Client) Memory() (Memory, error) {
-	if err := c.open_(); err != nil {
+	if err := c.enter(); err != nil {
 		return Memory{}, err
 	}
+	defer c.mu.RUnlock()
 	m, said := memoryOf(c.p.api, c.device)
 	return m, failure("memory", "", said)
 }
 
-// open_ is an error if c was closed.
-func (c *Client) open_() error {
+// enter begins a call that uses c, and may make something of it: Close waits for c.mu.RUnlock, and sees what was made. It is an
+// error if c was closed.
+func (c *Client) enter() error {
 	if c == nil {
 		return fmt.Errorf("xla: no client: %w", ErrClosed)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.mu.RLock()
+	if err := c.gone(); err != nil {
+		c.mu.RUnlock()
+		return err
+	}
+	return nil
+}
+
+// gone is an error if c was closed. c.mu is held.
+func (c *Client) gone() error {
 	if c.closed {
 		return fmt.Errorf("xla: the client of %s: %w", c.p.path, ErrClosed)
 	}
@@ -106,14 +116,17 @@ func (c *Client) open_() error {
 
 // Close ends the client. It refuses while buffers or programs of it are live.
 func (c *Client) Close() error {
-	if err := c.open_(); err != nil {
+	if c == nil {
+		return fmt.Errorf("xla: no client: %w", ErrClosed)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.gone(); err != nil {
 		return err
 	}
 	if n := c.live.Load(); n > 0 {
 		return fmt.Errorf("xla: the client of %s cannot be closed: %d of its buffers and programs were not freed", c.p.path, n)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.closed = true
 	return failure("close", "", destroyClient(c.p.api, c.handle))
 }

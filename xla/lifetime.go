@@ -33,15 +33,21 @@ func (o *owned) use() (uintptr, error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	h, err := o.good()
+	if err == nil {
+		o.users++
+	}
+	return h, err
+}
+
+// good is the handle, if calls may use it. o.mu is held.
+func (o *owned) good() (uintptr, error) {
 	if o.donating {
 		return 0, fmt.Errorf("xla: %s, made at %s, is being donated to a program: give it once", o.res.What, o.res.Made)
 	}
 	h, err := o.res.Use()
 	if err != nil && o.donated {
 		return 0, fmt.Errorf("donated to a program: %w", err)
-	}
-	if err == nil {
-		o.users++
 	}
 	return h, err
 }
@@ -54,15 +60,15 @@ func (o *owned) done() {
 	}
 }
 
-// take is use by a call that may take the thing; taken or left ends it.
+// take is use by a call that may take the thing; taken or left ends it. From one to the other nobody else uses or frees it.
 func (o *owned) take() (uintptr, error) {
-	h, err := o.use()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h, err := o.good()
 	if err != nil {
 		return 0, err
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.users--; o.users > 0 {
+	if o.users > 0 {
 		return 0, fmt.Errorf("xla: %s, made at %s, cannot be donated while another call uses it, or if it is given twice", o.res.What, o.res.Made)
 	}
 	o.donating = true
@@ -79,9 +85,9 @@ func (o *owned) left() {
 // taken is release of what take has returned.
 func (o *owned) taken() {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.donating, o.donated = false, true
-	o.mu.Unlock()
-	_ = o.release()
+	_ = o.close()
 }
 
 // release gives the thing back, once, as soon as no call uses it.
@@ -94,6 +100,11 @@ func (o *owned) release() error {
 	if o.donating {
 		return fmt.Errorf("xla: %s, made at %s, is being donated to a program", o.res.What, o.res.Made)
 	}
+	return o.close()
+}
+
+// close is release. o.mu is held.
+func (o *owned) close() error {
 	return o.res.Close(func(uintptr) error {
 		o.released = true
 		if o.users > 0 {
@@ -105,6 +116,7 @@ func (o *owned) release() error {
 
 func (o *owned) giveBack() error {
 	defer o.c.live.Add(-1)
+	defer viewed.sweep()
 	return failure("free", o.res.What, destroy(o.c.p.api, o.destroy, o.res.Address()))
 }
 

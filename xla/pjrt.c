@@ -213,12 +213,18 @@ char *gp_put_host(gp_api *api, void *client, void *device, const void *data, int
 	return NULL;
 }
 
-static void nothing(void *address, void *arg) {
+int64_t gp_marks_set;
+
+// deleted is called on any thread, once nothing reads a view's memory. The mark may be gone when it is set.
+static void deleted(void *address, void *mark) {
 	(void)address;
-	(void)arg;
+	__atomic_store_n((int32_t *)mark, 1, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&gp_marks_set, 1, __ATOMIC_SEQ_CST);
 }
 
-char *gp_view_of(gp_api *api, void *client, void *device, uintptr_t address, int type, const int64_t *dims, size_t n, void **buffer) {
+char *gp_view_of(gp_api *api, void *client, void *device, uintptr_t address, int type, const int64_t *dims, size_t n, void **buffer,
+	void **mark) {
+	if (!(*mark = calloc(1, sizeof(int32_t)))) return strdup("8: no memory for a view's mark");
 	ARGS(gp_view, a);
 	a->client = client;
 	a->device = device;
@@ -226,10 +232,11 @@ char *gp_view_of(gp_api *api, void *client, void *device, uintptr_t address, int
 	a->type = type;
 	a->dims = dims;
 	a->num_dims = n;
-	a->deleted = nothing;
+	a->deleted = deleted;
+	a->arg = *mark;
 	char *e = failed(api, api->f[GPJRT_Client_CreateViewOfDeviceBuffer](a));
 	*buffer = a->buffer;
-	return e;
+	return e; // whether a plugin that fails calls deleted is not said: the mark is left
 }
 
 static char *await(gp_api *api, void *event) {

@@ -18,7 +18,8 @@ char *gp_compile_target(gp_api *api, const char *platform, const char *target, s
 char *gp_save_program(gp_api *api, void *executable, char **bytes, size_t *n);
 char *gp_load_program(gp_api *api, void *client, const char *bytes, size_t n, gp_program_made *made);
 char *gp_put_host(gp_api *api, void *client, void *device, const void *data, int type, const int64_t *dims, size_t n, void **buffer);
-char *gp_view_of(gp_api *api, void *client, void *device, uintptr_t address, int type, const int64_t *dims, size_t n, void **buffer);
+char *gp_view_of(gp_api *api, void *client, void *device, uintptr_t address, int type, const int64_t *dims, size_t n, void **buffer, void **mark);
+extern int64_t gp_marks_set;
 char *gp_get_to(gp_api *api, void *buffer, void *dst, size_t bytes, size_t num_dims);
 char *gp_shape(gp_api *api, void *buffer, int *type, int64_t *dims, size_t most, size_t *n);
 char *gp_address(gp_api *api, void *buffer, uintptr_t *address);

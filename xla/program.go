@@ -28,9 +28,10 @@ type Program struct {
 
 // Compile compiles StableHLO text.
 func (c *Client) Compile(text string, f Flags) (*Program, error) {
-	if err := c.open_(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	defer c.mu.RUnlock()
 	o, err := f.encode()
 	if err != nil {
 		return nil, err
@@ -45,9 +46,10 @@ func (c *Client) Compile(text string, f Flags) (*Program, error) {
 // Load returns a program that Save wrote, for a device of the same kind, with a plugin of the same version. The bytes are
 // code, as a plugin is: do not load what others could have written.
 func (c *Client) Load(saved []byte) (*Program, error) {
-	if err := c.open_(); err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	defer c.mu.RUnlock()
 	if len(saved) == 0 {
 		return nil, errors.New("xla: load: no bytes")
 	}
@@ -64,7 +66,7 @@ func (c *Client) program(handle uintptr, results int, s Stats) *Program {
 
 // Save returns the compiled program as bytes for Load: one rank compiles, and the others load.
 func (x *Program) Save() ([]byte, error) {
-	h, err := x.own.use()
+	h, err := x.use()
 	if err != nil {
 		return nil, err
 	}
@@ -73,20 +75,33 @@ func (x *Program) Save() ([]byte, error) {
 	return b, failure("save", "", said)
 }
 
+// use is owned.use.
+func (x *Program) use() (uintptr, error) {
+	if x == nil {
+		return 0, fmt.Errorf("xla: no program: %w", ErrClosed)
+	}
+	return x.own.use()
+}
+
 // Stats returns the memory that x takes.
 func (x *Program) Stats() Stats { return x.stats }
 
 // Results returns how many results x has.
 func (x *Program) Results() int { return x.results }
 
-// Free releases the program. Runs that have begun go on.
-func (x *Program) Free() error { return x.own.release() }
+// Free releases the program. Runs that have begun go on. Nil is nothing to free.
+func (x *Program) Free() error {
+	if x == nil {
+		return nil
+	}
+	return x.own.release()
+}
 
 // Run starts the program on args and returns its results, which are not computed yet: see the package comment. The first donate
 // of the arguments are donated: they are gone when Run returns without an error. The text says whose memory becomes that of which
 // result, by the attribute tf.aliasing_output; an argument with it that is not donated is copied first.
 func (x *Program) Run(donate int, args ...*Buffer) ([]*Buffer, error) {
-	exec, err := x.own.use()
+	exec, err := x.use()
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +114,7 @@ func (x *Program) Run(donate int, args ...*Buffer) ([]*Buffer, error) {
 	keep := make([]int64, 0, len(args)-donate)
 	for i, b := range args {
 		if err = b.of(c); err == nil && i < donate {
-			in[i], err = b.own.take()
+			in[i], err = b.take()
 		} else if err == nil {
 			in[i], err = b.own.use()
 			keep = append(keep, int64(i))

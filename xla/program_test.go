@@ -7,8 +7,10 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/xlatest"
@@ -272,6 +274,73 @@ func TestConcurrent(t *testing.T) {
 		wait.Wait()
 		_ = x.Free()
 	}
+}
+
+// Free beside runs that donate: whoever is second learns it, and nothing is left over, which Close would say.
+func TestFreeBesideDonation(t *testing.T) {
+	c := xlatest.Client(t)
+	p := compiled(t, c, increment)
+	for range 3000 {
+		x := put(t, c, []float32{1, 2, 3, 4}, 4)
+		var freed sync.WaitGroup
+		var begun atomic.Bool
+		freed.Go(func() {
+			for !begun.Load() {
+			}
+			_ = x.Free()
+		})
+		runtime.Gosched()
+		begun.Store(true)
+		if out, err := p.Run(1, x); err == nil {
+			require.NoError(t, out[0].Free())
+		}
+		freed.Wait()
+		_ = x.Free()
+	}
+}
+
+// Close beside a second Close and beside what makes something: one of two is first, and nothing is used after it.
+func TestCloseBeside(t *testing.T) {
+	p, err := xla.Open(xlatest.Path(t))
+	require.NoError(t, err)
+	for range 10 {
+		c, err := p.NewClient(xla.Options{"cpu_device_count": 1})
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		var closed atomic.Int32
+		for i := range 6 {
+			all.Go(func() {
+				switch i {
+				case 0, 1:
+					if c.Close() == nil {
+						closed.Add(1)
+					}
+				case 2:
+					_, _ = c.Memory()
+				default:
+					if b, err := xla.Put(c, []float32{1}); err == nil {
+						assert.NoError(t, b.Free())
+					} else {
+						assert.ErrorIs(t, err, xla.ErrClosed)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if c.Close() == nil {
+			closed.Add(1)
+		}
+		require.EqualValues(t, 1, closed.Load())
+	}
+}
+
+func TestNoProgram(t *testing.T) {
+	var p *xla.Program
+	require.NoError(t, p.Free())
+	_, err := p.Run(0)
+	require.ErrorIs(t, err, xla.ErrClosed)
+	_, err = p.Save()
+	require.ErrorIs(t, err, xla.ErrClosed)
 }
 
 func TestLeak(t *testing.T) {

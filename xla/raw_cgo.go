@@ -11,6 +11,7 @@ import "C"
 import (
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	_ "github.com/goccl/goccl/include" // so that `go mod vendor` keeps gpjrt.h
@@ -177,10 +178,23 @@ func put(api, client, device uintptr, data unsafe.Pointer, sh *shape) (uintptr, 
 	return uintptr(b), s
 }
 
-func view(api, client, device, at uintptr, sh *shape) (uintptr, string) {
+// view makes a view. Once nothing reads its memory any more, freeMark(mark) is true.
+func view(api, client, device, at uintptr, sh *shape) (h uintptr, mark unsafe.Pointer, text string) {
 	var b unsafe.Pointer
-	s := said(C.gp_view_of(table(api), pointer(client), pointer(device), C.uintptr_t(at), C.int(sh.code), ints(sh.dims), C.size_t(len(sh.dims)), &b))
-	return uintptr(b), s
+	text = said(C.gp_view_of(table(api), pointer(client), pointer(device), C.uintptr_t(at), C.int(sh.code), ints(sh.dims), C.size_t(len(sh.dims)), &b, &mark))
+	return uintptr(b), mark, text
+}
+
+// marksSet counts the marks that were set.
+func marksSet() int64 { return atomic.LoadInt64((*int64)(unsafe.Pointer(&C.gp_marks_set))) }
+
+// freeMark frees a mark, if it is set.
+func freeMark(mark unsafe.Pointer) bool {
+	if atomic.LoadInt32((*int32)(mark)) == 0 {
+		return false
+	}
+	C.free(mark)
+	return true
 }
 
 func get(api, h uintptr, dst unsafe.Pointer, sh *shape) string {
@@ -189,7 +203,7 @@ func get(api, h uintptr, dst unsafe.Pointer, sh *shape) string {
 
 func shapeOf(api, h uintptr) (*shape, string) {
 	var code C.int
-	var dims [16]int64
+	var dims [mostDims]int64
 	var n C.size_t
 	if s := said(C.gp_shape(table(api), pointer(h), &code, ints(dims[:]), C.size_t(len(dims)), &n)); s != "" {
 		return nil, s

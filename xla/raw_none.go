@@ -15,19 +15,22 @@ const (
 	placeProgram, placeBuffer = 0, 0
 )
 
-func start(uintptr, *uintptr) string                      { return absent }
-func version(uintptr) (major, minor int)                  { return 0, 0 }
-func hasStreams(uintptr) bool                             { return false }
-func (c *Client) open([]string, Options) string           { return absent }
-func destroyClient(_, _ uintptr) string                   { return absent }
-func destroy(uintptr, int, uintptr) string                { return absent }
-func memoryOf(_, _ uintptr) (Memory, string)              { return Memory{}, absent }
-func save(_, _ uintptr) ([]byte, string)                  { return nil, absent }
-func shapeOf(_, _ uintptr) (*shape, string)               { return nil, absent }
-func addressOf(_, _ uintptr) (uintptr, string)            { return 0, absent }
-func await(_, _ uintptr) string                           { return absent }
-func awaitOn(_, _, _ uintptr) string                      { return absent }
-func view(_, _, _, _ uintptr, _ *shape) (uintptr, string) { return 0, absent }
+func start(uintptr, *uintptr) string            { return absent }
+func version(uintptr) (major, minor int)        { return 0, 0 }
+func hasStreams(uintptr) bool                   { return false }
+func (c *Client) open([]string, Options) string { return absent }
+func destroyClient(_, _ uintptr) string         { return absent }
+func destroy(uintptr, int, uintptr) string      { return absent }
+func memoryOf(_, _ uintptr) (Memory, string)    { return Memory{}, absent }
+func save(_, _ uintptr) ([]byte, string)        { return nil, absent }
+func shapeOf(_, _ uintptr) (*shape, string)     { return nil, absent }
+func addressOf(_, _ uintptr) (uintptr, string)  { return 0, absent }
+func await(_, _ uintptr) string                 { return absent }
+func awaitOn(_, _, _ uintptr) string            { return absent }
+func marksSet() int64                           { return 0 }
+func freeMark(unsafe.Pointer) bool              { return false }
+
+func view(_, _, _, _ uintptr, _ *shape) (uintptr, unsafe.Pointer, string) { return 0, nil, absent }
 
 func compileFor(uintptr, string, string, string, []byte) (Stats, string) { return Stats{}, absent }
 

@@ -48,7 +48,13 @@ type shape struct {
 	text string // f32[2,3]
 }
 
+// mostDims is how many dimensions an array may have: pjrt.c has room for so many.
+const mostDims = 16
+
 func newShape(k kind, dims []int) (*shape, error) {
+	if len(dims) > mostDims {
+		return nil, fmt.Errorf("xla: %d dimensions: an array has at most %d", len(dims), mostDims)
+	}
 	s := &shape{kind: k}
 	for _, d := range dims {
 		s.dims = append(s.dims, int64(d))

@@ -100,6 +100,9 @@ func (j job) write(ctx context.Context, c *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
+	if err := f.SetSize(ctx, 0); err != nil { // a file that is there keeps its length otherwise
+		return err
+	}
 	buf := make([]float32, j.floats)
 	for step := 0; step < j.batches; step += c.Size() {
 		batch, part := step+c.Rank(), buf

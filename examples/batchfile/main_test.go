@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -14,10 +15,15 @@ func TestOneRank(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "batchfile.exe")
 	b, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, "%s", b)
-	b, err = exec.Command(program, "-file", filepath.Join(t.TempDir(), "batches"), "-batches", "5", "-floats", "100", "-compare").CombinedOutput()
+	file := filepath.Join(t.TempDir(), "batches")
+	require.NoError(t, os.WriteFile(file, make([]byte, 9999), 0o600)) // of an earlier run with more batches
+	b, err = exec.Command(program, "-file", file, "-batches", "5", "-floats", "100", "-compare").CombinedOutput()
 	require.NoError(t, err, "%s", b)
 	require.Regexp(t, `^1 ranks have read 5 batches\nrank 0 was slowest: \d+\.\d+ s\n(?:mpi.ReadAtAll|mpi.ReadAt|os.File.ReadAt|data.Readers) `, string(b))
 	require.Equal(t, 6, bytes.Count(b, []byte("\n")))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.EqualValues(t, 5*100*4, info.Size())
 }
 
 func TestFloats(t *testing.T) {

@@ -63,6 +63,9 @@ func (p shrinker) Shrinks(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
+	if p.state.Load()&kept == 0 { // a call may still be inside, with mu, for ever
+		return false
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state.Load()&(closed|kept) == kept && C.gcclAsync(p.aside.c) == C.GCCL_SUCCESS

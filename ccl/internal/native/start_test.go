@@ -101,3 +101,19 @@ func TestStartGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// TestShrinksAtOnce: where a call has not come back after Abort, which holds mu, there is nothing to be shrunk, and no wait for it.
+func TestShrinksAtOnce(t *testing.T) {
+	e := &end{ended: make(chan struct{})}
+	e.state.Or(aborted)
+	close(e.ended)
+	e.mu.Lock()
+	answer := make(chan bool, 1)
+	go func() { answer <- shrinker{e}.Shrinks(t.Context()) }()
+	select {
+	case kept := <-answer:
+		require.False(t, kept)
+	case <-time.After(limit):
+		t.Fatal("it waits for the call")
+	}
+}

@@ -1,0 +1,103 @@
+package ccl_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+)
+
+// gatheringToy is one whose Close waits for the ranks of the host.
+type gatheringToy struct{ *toyEngine }
+
+func (gatheringToy) Gathers() bool { return true }
+
+func (e gatheringToy) Close() error {
+	select {
+	case <-e.stop:
+	default:
+		e.unmarked.Add(1)
+	}
+	return e.toyEngine.Close()
+}
+
+func (e gatheringToy) CloseApart() error { e.apart.Add(1); return e.toyEngine.Close() }
+
+// gathering are Comms on toy, whose ranks are on these hosts.
+func gathering(t *testing.T, toy *toyBackend, hosts ...string) []*ccl.Comm {
+	toy.gathers = true
+	ccl.SetBackend(t, toy)
+	comms := make([]*ccl.Comm, len(hosts))
+	var all sync.WaitGroup
+	for r, b := range boot.Local(len(hosts), hosts...) {
+		all.Go(func() {
+			c, err := ccl.NewComm(t.Context(), b, onToy(ccl.Options{PeerTimeout: long}))
+			assert.NoError(t, err)
+			comms[r] = c
+		})
+	}
+	all.Wait()
+	return comms
+}
+
+// A rank whose neighbour closes late leaves apart, which cuts off what the library has to send, only where no other host waits
+// for that.
+func TestCloseApart(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		hosts []string
+		apart int32
+	}{
+		{"one host", []string{"a", "a", "a"}, 3},
+		{"two hosts", []string{"a", "a", "b"}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			toy := &toyBackend{}
+			comms := gathering(t, toy, tc.hosts...)
+			var first, all sync.WaitGroup
+			for _, c := range []*ccl.Comm{comms[0], comms[2]} {
+				first.Go(func() { assert.NoError(t, c.Close()) })
+			}
+			all.Go(func() {
+				if tc.apart > 0 {
+					first.Wait()
+				} else {
+					time.Sleep(300 * time.Millisecond) // longer than a rank waits where there is one host
+				}
+				assert.NoError(t, comms[1].Close())
+			})
+			first.Wait()
+			all.Wait()
+			require.Equal(t, tc.apart, toy.apart.Load())
+			require.EqualValues(t, 3, toy.closed.Load())
+		})
+	}
+}
+
+// Close in the moment of a failure does not wait in the library for ranks that abort.
+func TestCloseAsItFails(t *testing.T) {
+	for range 30 {
+		toy := &toyBackend{}
+		comms := gathering(t, toy, "a", "a")
+		var all sync.WaitGroup
+		for _, c := range comms {
+			all.Go(func() {
+				if c.Rank() == 0 {
+					c.Abort(errors.New("a test"))
+				}
+				for c.Err() == nil {
+				}
+				_ = c.Close()
+			})
+		}
+		all.Wait()
+		require.Zero(t, toy.unmarked.Load())
+		require.EqualValues(t, 2, toy.closed.Load())
+	}
+}
