@@ -153,7 +153,7 @@ type Place struct {
 // newComm wraps the engine's Comm that join makes, nil if it makes none, and what attach puts beside it.
 func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*cpu.Comm, *call.Fault),
 	attach func(*cpu.Comm) (*library, *call.Fault)) (*Comm, *call.Fault) {
-	c := &Comm{opt: o, tab: tab, host: host, life: life{done: make(chan struct{})}}
+	c := &Comm{opt: o, tab: tab, host: host, life: life{done: make(chan struct{}), unwinding: unwinding() != nil}}
 	c.backlog.c = c
 	eo := plane.Options{
 		Timeout: max(o.Timeout, 0), PeerTimeout: max(o.PeerTimeout, 0),

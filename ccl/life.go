@@ -37,6 +37,7 @@ type life struct {
 	failure   atomic.Pointer[Error]
 	told      atomic.Bool   // OnFailure has been called, or there is none
 	done      chan struct{} // closed once OnFailure has returned
+	unwinding bool          // the Comm was made within a panic, or while its goroutine ended
 }
 
 // enter begins a use of the Comm by the goroutine that calls on it. It is false if the Comm is closed.
@@ -61,7 +62,7 @@ const closeGrace = 500 * time.Millisecond
 // Close leaves c: it waits for queued calls, at most PeerTimeout, and frees what c
 // holds. It is not collective; a peer that calls on gets ErrClosed naming this rank.
 // What this rank has sent reaches its peers, whenever they receive it, and whatever other Comms are
-// open when the process ends. Each Comm of NewComm, Join, Split and Shrink is closed by itself; where
+// open when the process ends: those of other hosts, once all ranks of its host have closed c. Each Comm of NewComm, Join, Split and Shrink is closed by itself; where
 // one is open at the end of the process, its peers get ErrRankLost there.
 // From NCCL 2.31 and RCCL 2.31.2 on it is cheapest when the ranks of a host close at the
 // same time: one that closes alone waits 0.1 s for them, and then for what it has issued
@@ -74,7 +75,7 @@ func (c *Comm) Close() error {
 	if c.none() || proc.Forked() || !c.life.closed.CompareAndSwap(false, true) {
 		return nil
 	}
-	if cause := unwinding(); cause != nil { // else the others would learn only that this rank has closed c
+	if cause := unwinding(); cause != nil && !c.life.unwinding { // else the others would learn only that this rank has closed c
 		c.Abort(cause)
 	}
 	limit := c.opt.PeerTimeout

@@ -105,6 +105,29 @@ func (c *ends) Link(ctx context.Context, peer int, cl class) (*Link, *call.Fault
 	return l, nil
 }
 
+const (
+	endLook  = 100 * time.Millisecond
+	endLooks = 10
+)
+
+// watchEnd calls cancel once the call under way has gone on for a second after the end of a process: the rank that is
+// dialed may have failed for its sake, and says so to nobody who has heard the reason.
+func (c *ends) watchEnd(ctx context.Context, cancel func()) {
+	t := time.NewTicker(endLook)
+	defer t.Stop()
+	for looks := 0; looks < endLooks; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if looks++; c.Outlived() == nil {
+			looks = 0
+		}
+	}
+	cancel()
+}
+
 // dial connects with a rank of another host.
 func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 	w := c.Members.World(l.peer)
@@ -114,6 +137,7 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 	defer cancel()
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
+	go c.watchEnd(dctx, cancel)
 	if t := c.Opt.Timeout; t > 0 {
 		var cancel2 context.CancelFunc
 		dctx, cancel2 = context.WithTimeout(dctx, t)

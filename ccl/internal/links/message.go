@@ -143,7 +143,7 @@ type patience struct {
 
 // moved begins the wait anew. A call that always moves must notice its end, too: the fault is why it must end.
 func (w *patience) moved(ctx context.Context, c *ends) *call.Fault {
-	if w.Nap > 0 {
+	if w.Nap > 0 || c.Running == nil && w.laps&63 == 0 { // Running is nil once the call has slept
 		c.NoteProgress()
 	}
 	w.Waiter = plane.Waiter{}

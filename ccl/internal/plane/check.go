@@ -26,7 +26,7 @@ func (c *state) stallAfter(s *status.Status) time.Duration {
 	if w := c.Opt.StallWarn; w <= stuckAfter || s.Peer < 0 || !call.IsPairwise(s.Call.Kind) {
 		return w
 	}
-	if o, ok := c.Site.Statuses.At(c.id, s.Peer); ok && status.Meets(s, &o) {
+	if o, ok := c.Site.Statuses.At(c.id, s.Peer); ok && status.Pair(s, &o) {
 		return stuckAfter
 	}
 	return c.Opt.StallWarn

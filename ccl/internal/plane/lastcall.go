@@ -100,7 +100,7 @@ type hostClosed struct {
 }
 
 // earlyMost is how many a process keeps for Comms that it is about to have: others may have closed them before.
-const earlyMost = 64
+const earlyMost = 1 << 12
 
 // markClosed notes that all ranks of a host have closed a Comm.
 func (j *Job) markClosed(h hostClosed) {

@@ -58,7 +58,9 @@ func (c *Member) Fail(f *call.Fault) {
 	if c.Closed.Load() {
 		return
 	}
-	f.Missing = f.Missing[:min(len(f.Missing), event.MissingMost)] // as all the others have it
+	if len(f.Missing) > event.MissingMost {
+		f.Missing = f.Missing[:event.MissingMost] // as all the others have it
+	}
 	if !c.Proposal.CompareAndSwap(nil, f) {
 		if f = c.Outlived(); f == nil {
 			return

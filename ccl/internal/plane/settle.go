@@ -211,8 +211,11 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 		c.FailHere(call.NewFault(call.RankLost, r, "the others have given this rank up: %w", e.Cause()))
 		return
 	}
-	if c.HasLeft(r) {
-		return // in good order
+	if c.HasLeft(r) { // in good order; but a call of another engine does not find out by itself
+		if c.Topo.Node(r) != c.Topo.Node(c.rank) && c.foreignSince() != 0 {
+			c.FailHere(&call.Fault{Code: call.Closed, Peer: r})
+		}
+		return
 	}
 	f := &call.Fault{Code: call.Code(e.Code), Peer: r, Err: e.Cause()}
 	if !e.Ended || !c.outlive(f) {

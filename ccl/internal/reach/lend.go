@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
@@ -68,7 +69,7 @@ func (c *Reach) ask(ctx context.Context, r int, dst []byte, addr uint64) *call.F
 		q.state.Store(c.asked<<2 | wanted)
 		c.Local.Wanted(r).Add(1)
 		c.RingRank(r)
-		for w := (plane.Waiter{}); q.state.Load()&3 == wanted; {
+		for w := (plane.Waiter{}); q.state.Load()>>2 != c.asked || q.state.Load()&3 == wanted; {
 			if f := c.Pause(ctx, &w, c.LocalRank(r)); f != nil {
 				return f
 			}
@@ -99,19 +100,24 @@ func (c *Reach) give() {
 			continue
 		}
 		state := q.state.Load()
-		if state&3 != wanted || q.owner != uint64(c.Me) {
+		if state&3 != wanted {
+			continue
+		}
+		owner, addr, size := q.owner, q.addr, q.size
+		ordered.Loaded()
+		if q.state.Load() != state || owner != uint64(c.Me) { // another rank's, which is perhaps being made anew
 			continue
 		}
 		what := uint64(denied)
 		for _, b := range c.lent {
-			off := q.addr - uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
-			if q.size <= tuning.LentPiece && off <= uint64(len(b)) && q.size <= uint64(len(b))-off {
-				copy(q.data(int(q.size)), b[off:])
+			off := addr - uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+			if size <= tuning.LentPiece && off <= uint64(len(b)) && size <= uint64(len(b))-off {
+				copy(q.data(int(size)), b[off:])
 				what = given
 				break
 			}
 		}
-		q.state.Store(state&^3 | what)
+		q.state.CompareAndSwap(state, state&^3|what)
 		c.RingRank(r)
 	}
 }

@@ -28,7 +28,7 @@ func Circle(all []Status) []Wait {
 		for _, o := range members[s.Comm] {
 			switch {
 			case o.Rank == s.Rank:
-			case Meets(&s, &o): // data are on their way, however slowly
+			case Pair(&s, &o): // data are on their way, however slowly
 			case call.IsPairwise(s.Call.Kind) && o.Rank == s.Peer, !call.IsPairwise(s.Call.Kind) && o.Calls < s.Calls:
 				edges[s.World] = append(edges[s.World], Wait{s, o.World})
 			}
@@ -45,6 +45,9 @@ func Circle(all []Status) []Wait {
 	visit = func(w int32) []Wait {
 		for i, e := range path {
 			if e.World == w {
+				if moves(path[i:], members) {
+					return nil
+				}
 				return slices.Clone(path[i:])
 			}
 		}
@@ -69,8 +72,25 @@ func Circle(all []Status) []Wait {
 	return nil
 }
 
+// moves reports whether all ranks of a circle are in calls that meet, as a ring of SendRecvs: then data are on their way.
+func moves(circle []Wait, members map[uint64][]Status) bool {
+	for _, w := range circle {
+		meets := slices.ContainsFunc(members[w.Comm], func(o Status) bool { return o.World == w.On && Meets(&w.Status, &o) })
+		if !meets {
+			return false
+		}
+	}
+	return true
+}
+
+// Pair reports whether a and b wait for each other in the two ends of a message.
+func Pair(a, b *Status) bool {
+	return Meets(a, b) && (b.Peer == a.Rank || a.Several || b.Several)
+}
+
 // Meets reports whether a waits for b, and b is in the call that gives a what it waits for, or takes it: as a Send and its Recv.
-// Of several messages at once only the first is known: they may meet whatever b is in.
+// Of several messages at once only the first is known: they may meet whatever b is in. Without [Pair], b may be in an earlier
+// call of the kind, and wait for another rank.
 func Meets(a, b *Status) bool {
 	if a.Comm != b.Comm || a.Doing != Waits || b.Doing != Waits || !call.IsPairwise(a.Call.Kind) || !call.IsPairwise(b.Call.Kind) || b.Rank != a.Peer {
 		return false

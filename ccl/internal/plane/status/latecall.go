@@ -24,7 +24,7 @@ func LateIn(mine Status, all []Status) (Late, bool) {
 		case o.Rank == mine.Rank:
 		case o.Doing == Waits && o.Calls == mine.Calls && o.Rank < mine.Rank && !pairwise:
 			return Late{}, false
-		case Meets(&mine, &o):
+		case Pair(&mine, &o):
 			if o.Rank < mine.Rank {
 				return Late{}, false
 			}
