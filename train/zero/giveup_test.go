@@ -1,8 +1,8 @@
 package zero_test
 
 import (
-	"errors"
 	"context"
+	"errors"
 	"testing"
 	"time"
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -19,12 +20,15 @@ func limitFiles(t *testing.T) (raise func()) {
 	var plugs []*os.File
 	low := syscall.Rlimit{Cur: uint64(len(names)) + 16, Max: old.Max}
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
-	for {
+	for full := 0; full < 20; { // what earlier tests have left may still be about to close
 		f, err := os.Open(os.DevNull)
 		if err != nil {
 			require.ErrorIs(t, err, syscall.EMFILE)
-			break
+			full++
+			time.Sleep(time.Millisecond)
+			continue
 		}
+		full = 0
 		plugs = append(plugs, f)
 	}
 	raise = func() {
