@@ -98,9 +98,6 @@ type path struct {
 	run  func(n int)
 }
 
-// now is what is written, so that time.Now is called.
-var now time.Time
-
 func (b *budget) paths(refused *int) []path {
 	return []path{
 		{inC, func(n int) { *refused |= b.bare.loop(n) }},
@@ -108,7 +105,9 @@ func (b *budget) paths(refused *int) []path {
 		{alone, func(n int) { *refused |= b.bare.crossings(n) }},
 		{"time.Now", func(n int) {
 			for range n {
-				now = time.Now()
+				if time.Now().IsZero() { // so that it is called
+					return
+				}
 			}
 		}},
 		{"Queue.AllReduce, in place", b.inPlace},
