@@ -50,8 +50,8 @@ func TestClosedCommsLeaveNothing(t *testing.T) {
 		t.Skip("the race detector makes it slow and sees nothing in it that Split's other tests do not show")
 	}
 	const (
-		full  = 2500 // Comms: package tcp remembers the last 4096 ends, of which each leaves two
-		steps = 6000
+		full  = 4200 // Comms: package tcp remembers the last 4096 ends, and plane the last 8192 events; each leaves two
+		steps = 7700
 	)
 	for name, hosts := range map[string][]string{"one host": nil, "two hosts": {"a", "b"}} {
 		t.Run(name, func(t *testing.T) {

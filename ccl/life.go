@@ -62,7 +62,8 @@ const closeGrace = 500 * time.Millisecond
 // Close leaves c: it waits for queued calls, at most PeerTimeout, and frees what c
 // holds. It is not collective; a peer that calls on gets ErrClosed naming this rank.
 // What this rank has sent reaches its peers, whenever they receive it, and whatever other Comms are
-// open when the process ends: those of other hosts, once all ranks of its host have closed c. Each Comm of NewComm, Join, Split and Shrink is closed by itself; where
+// open when the process ends: those of other hosts, once all ranks of its host have closed c, in
+// jobs of up to 256 hosts. Each Comm of NewComm, Join, Split and Shrink is closed by itself; where
 // one is open at the end of the process, its peers get ErrRankLost there.
 // From NCCL 2.31 and RCCL 2.31.2 on it is cheapest when the ranks of a host close at the
 // same time: one that closes alone waits 0.1 s for them, and then for what it has issued

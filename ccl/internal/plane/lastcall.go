@@ -84,10 +84,14 @@ func (c *Member) endLastCall(now int64) {
 	}
 }
 
+// announcedMost is how many hosts a Comm may have whose closing is announced. In larger jobs the events of Comms that all hosts
+// close at once would be more than a process remembers to have seen: see event.Seen.
+const announcedMost = 256
+
 // AnnounceClosed tells the other hosts that all ranks of this one have closed c. Who leaves the job with its first Comm need
 // not: the good bye says so.
 func (c *state) AnnounceClosed() {
-	if c.Topo.Nodes() == 1 || c.id == WorldID && c.Site.isLastHold() {
+	if n := c.Site.Topo.Nodes(); n == 1 || n > announcedMost || c.Topo.Nodes() == 1 || c.id == WorldID && c.Site.isLastHold() {
 		return
 	}
 	c.Site.Post(event.New(c.id, event.HostClosed, c.Members.World(c.rank), -1, c.Site.Node, nil))

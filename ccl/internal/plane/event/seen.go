@@ -5,7 +5,7 @@ import "sync"
 // keptIDs is how many events a process remembers to have seen. It must be more than are on their way at a time: one that is
 // forgotten while a copy of it still comes would go round for ever. Each Comm that closes on several hosts is an event of
 // each host.
-const keptIDs = 1 << 16
+const keptIDs = 1 << 13
 
 // SeenEvents are the last events that have come. Each reaches a host over several connections.
 type Seen struct {
