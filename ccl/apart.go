@@ -33,7 +33,7 @@ func closeLibrary(c *Comm) error {
 	if c.life.failure.Load() == nil && c.eng.Together(wait) {
 		return c.lib.Close()
 	}
-	if c.life.failure.Load() != nil { // who found it may be about to abort: without that Close would wait for the others
+	if c.life.failure.Load() != nil { // the goroutine that found it may not have aborted yet, and without that Close would wait for the others
 		c.lib.Abort()
 		return c.lib.Close()
 	}

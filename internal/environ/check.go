@@ -103,16 +103,16 @@ func nearest(name string) (best *Var) {
 		if len(v.Name)-len(Prefix) < 6 {
 			allowed = 1 // two slips make any word of four letters another
 		}
-		if d := distance(strings.ToUpper(name), v.Name); d <= allowed && d < least {
+		if d := Distance(strings.ToUpper(name), v.Name); d <= allowed && d < least {
 			best, least = v, d
 		}
 	}
 	return best
 }
 
-// distance is how many letters must be put in, left out, replaced or swapped with their neighbour to
+// Distance is how many letters must be put in, left out, replaced or swapped with their neighbour to
 // make a into b (optimal string alignment; Damerau, 1964).
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	last, row := make([]int, len(b)+1), make([]int, len(b)+1) // for i-2, i-1
 	for j := range row {
 		row[j] = j

@@ -72,3 +72,12 @@ func FuzzCheck(f *testing.F) {
 		Strangers([]string{name + "=" + value})
 	})
 }
+
+func TestDistance(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"ab", "ba", 1}, {"kitten", "sitting", 3}, {"redcue", "reduce", 1}} {
+		require.Equal(t, tc.want, Distance(tc.a, tc.b), tc.a+" "+tc.b)
+	}
+}

@@ -15,12 +15,3 @@ func TestNearest(t *testing.T) {
 		require.Equal(t, want, Nearest(in, known), in)
 	}
 }
-
-func TestDistance(t *testing.T) {
-	for _, tc := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"ab", "ba", 1}, {"kitten", "sitting", 3}, {"redcue", "reduce", 1}} {
-		require.Equal(t, tc.want, distance(tc.a, tc.b), tc.a+" "+tc.b)
-	}
-}

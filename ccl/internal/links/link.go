@@ -110,8 +110,8 @@ const (
 	endLooks = 10
 )
 
-// watchEnd calls cancel once the call under way has gone on for a second after the end of a process: the rank that is
-// dialed may have failed for its sake, and says so to nobody who has heard the reason.
+// watchEnd calls cancel once the call under way has gone on for a second after the end of a process. The rank that is
+// dialed may have failed for that reason, and then neither answers nor tells the reason again.
 func (c *ends) watchEnd(ctx context.Context, cancel func()) {
 	t := time.NewTicker(endLook)
 	defer t.Stop()

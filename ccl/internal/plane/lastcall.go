@@ -88,8 +88,8 @@ func (c *Member) endLastCall(now int64) {
 // close at once would be more than a process remembers to have seen: see event.Seen.
 const announcedMost = 256
 
-// AnnounceClosed tells the other hosts that all ranks of this one have closed c. Who leaves the job with its first Comm need
-// not: the good bye says so.
+// AnnounceClosed tells the other hosts that all ranks of this one have closed c. A process that leaves the job with its first
+// Comm need not: its good bye says so.
 func (c *state) AnnounceClosed() {
 	if n := c.Site.Topo.Nodes(); n == 1 || n > announcedMost || c.Topo.Nodes() == 1 || c.id == WorldID && c.Site.isLastHold() {
 		return
