@@ -14,8 +14,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// A rank that waits gives others what they ask for of what it has lent in its call, and nothing else; who asks for that fails the
-// Comm, in the name of the owner.
+// A rank that waits gives others what they ask for of what it has lent in its call, and nothing else. A request for other memory
+// fails the Comm, in the name of the owner.
 func TestAskAndGive(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("processes share memory on Linux alone")
