@@ -81,8 +81,8 @@ func (s *scenario) judge(w *said) string {
 		harmless = true
 	case dropControl: // harmless, but for a good-bye: who leaves without one is lost
 		codes = []ccl.Code{ccl.ErrRankLost}
-	case panics: // runs what was deferred, and so closes the Comm
-		codes, gone = []ccl.Code{ccl.ErrRankLost, ccl.ErrClosed}, s.victim
+	case panics: // runs what was deferred, and so closes the Comm, which says that it is in a panic
+		codes, gone = []ccl.Code{ccl.ErrRankLost, ccl.ErrAborted}, s.victim
 	case kill, exit, stopLong, killInJoin, killInSplit, killInClose:
 		codes, gone = []ccl.Code{ccl.ErrRankLost}, s.victim
 	case killInShrink:

@@ -123,13 +123,6 @@ func TestMulParts(t *testing.T) {
 	})
 }
 
-func TestMulAllocatesNothing(t *testing.T) {
-	a := make([]float32, 50*50)
-	c := make([]float32, 50*50)
-	Mul(false, true, 50, 50, 50, a, a, c)
-	require.Zero(t, testing.AllocsPerRun(20, func() { Mul(false, true, 50, 50, 50, a, a, c) }))
-}
-
 func TestPeak(t *testing.T) {
 	eachLevel(t, func(name string) {
 		p := Peak()
