@@ -198,14 +198,15 @@ func (s *scenario) isMisnamed(verdict string) bool {
 	return false
 }
 
-// limit is ten times what is promised, from the fault to the error on every other rank.
+// limit is ten times what is promised, from the fault to the error on every other rank. Between hosts a call goes on for as long
+// as a second after the end of a process, which may have sent what it needs.
 func (s *scenario) limit() time.Duration {
 	switch s.wrong {
 	case kill, exit, panics, killInSplit:
 		if s.hosts < 2 {
 			return 500 * time.Millisecond
 		}
-		return time.Second
+		return 2 * time.Second
 	case stopLong:
 		return s.peer + 5*time.Second
 	}

@@ -143,7 +143,7 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 		dctx, cancel2 = context.WithTimeout(dctx, t)
 		defer cancel2()
 	}
-	conn, err := c.Site.TCP.OpenUnless(dctx, key, uint32(c.Rank()), addr, c.Site.LeftYet(w))
+	conn, err := c.Site.TCP.OpenUnless(dctx, key, uint32(c.Rank()), addr, c.Site.EndedYet(w))
 	if err == nil {
 		l.conn, l.out, l.in = conn, conn, Stream{conn}
 		return nil

@@ -14,7 +14,7 @@ import (
 // of the Comm: it goes on for as long as it moves. The Comm fails once the call has ended, or
 //
 //   - at once, on all ranks, if a rank finds that the process has not sent what it needs, by the end of a connection or an
-//     empty pipe;
+//     empty pipe, nor has a rank that had no call under way, or has ended it;
 //   - on all ranks, if the call has not moved for lastCallFor: the others may have no part in it any more.
 //
 // Within one host, ranks leave a call together, and a Comm fails at once.
@@ -43,10 +43,14 @@ func (c *state) outlive(f *call.Fault) bool {
 	if c.outlived.Load() != nil { // the first counts
 		return true
 	}
-	if !c.isCalling() || !c.Proposal.CompareAndSwap(nil, f) {
+	if !c.isCalling() {
 		return false
 	}
-	c.outlived.Store(&outlived{f, c.Site.Clock()})
+	c.outlived.Store(&outlived{f, c.Site.Clock()}) // first: who finds the proposal made is to find this, too (see Fail)
+	if !c.Proposal.CompareAndSwap(nil, f) {
+		c.outlived.Store(nil)
+		return false
+	}
 	return true
 }
 
@@ -77,11 +81,19 @@ func (c *Member) endLastCall(now int64) {
 	still := now - max(c.note.since, o.since)
 	asleep, peer := c.note.asleep, int(c.note.peer)
 	c.note.Unlock()
-	// What a process of this host has sent is there, or will never be.
-	empty := peer >= 0 && c.Topo.Node(peer) == c.Topo.Node(c.rank) && c.Site.IsLost(c.Members.World(peer))
-	if asleep && (still > int64(lastCallFor) || empty && still > int64(2*tick)) {
+	if asleep && (still > int64(lastCallFor) || still > int64(2*tick) && c.empty(peer)) {
 		go c.Fail(o.fault) // which takes locks of its own
 	}
+}
+
+// empty reports whether a rank of this host, of which nothing is there, will never send anything: its process has ended, or the
+// Comm has failed there, so that it makes no call any more.
+func (c *state) empty(peer int) bool {
+	if peer < 0 || c.Topo.Node(peer) != c.Topo.Node(c.rank) {
+		return false
+	}
+	s, ok := c.Site.Statuses.At(c.id, int32(peer))
+	return ok && s.Failed || c.Site.IsLost(c.Members.World(peer))
 }
 
 // announcedMost is how many hosts a Comm may have whose closing is announced. In larger jobs the events of Comms that all hosts

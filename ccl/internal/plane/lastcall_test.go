@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
@@ -60,6 +61,29 @@ func TestOutlive(t *testing.T) {
 			require.Zero(t, c.Local.Abort().Load(), "other ranks of the host go on with theirs")
 		})
 	}
+}
+
+// A call that waits for a rank of its host ends as soon as that is known to make no call any more; one that waits for another
+// host goes on, since what that has sent may be under way.
+func TestOutliveWhoFailed(t *testing.T) {
+	failed := func(c *Member, r int) {
+		c.Site.Statuses.Keep(&status.Status{Comm: c.id, Rank: int32(r), Size: 3, Failed: true}, 1)
+	}
+	busy := true
+	apart := oneOf(t, []int{0, 1, 2}, &busy)
+	failed(apart, 1)
+	require.False(t, apart.empty(1))
+
+	c := ranks(t, 3, Options{Busy: func() bool { return true }})[0]
+	lost := &call.Fault{Code: call.RankLost, Peer: 2, Err: errEnded}
+	c.outlived.Store(&outlived{lost, 1})
+	c.Proposal.Store(lost)
+	c.note.asleep, c.note.peer, c.note.since = true, 1, 1
+	require.False(t, c.empty(1))
+	failed(c, 1)
+	require.True(t, c.empty(1))
+	c.endLastCall(1 + int64(3*tick))
+	require.Eventually(t, func() bool { return c.Failure() == lost }, 20*time.Second, time.Millisecond)
 }
 
 // A rank that can wait no longer, or makes another call, gets the cause that the call under way has outlived.

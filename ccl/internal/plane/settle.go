@@ -289,7 +289,7 @@ func (s *Site) answerLeft(w int) {
 // LeftInOrder asks the host of rank w of the world whether w's process has left in good
 // order. It may take a moment.
 func (s *Site) LeftInOrder(w int) bool {
-	left := s.LeftYet(w)
+	left := s.leftYet(w)
 	for range 20 {
 		if left() {
 			return true
@@ -299,9 +299,16 @@ func (s *Site) LeftInOrder(w int) bool {
 	return left()
 }
 
-// LeftYet is the question whether the process of rank w of the world is known to have left in good order. Who asks it for
+// EndedYet is the question whether the process of rank w of the world is known to have ended, in good order or not: then it
+// will not listen again.
+func (s *Site) EndedYet(w int) func() bool {
+	left := s.leftYet(w)
+	return func() bool { return left() || s.IsLost(w) }
+}
+
+// leftYet is the question whether the process of rank w of the world is known to have left in good order. Who asks it for
 // the first time asks w's host, too; the answer takes a moment.
-func (s *Site) LeftYet(w int) func() bool {
+func (s *Site) leftYet(w int) func() bool {
 	asked := false
 	return func() bool {
 		s.Scan()

@@ -19,10 +19,10 @@ func (n *Node) Open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 	return n.OpenUnless(ctx, key, self, peer, func() bool { return false })
 }
 
-// OpenUnless is Open for a caller that may hear otherwise that the peer's Node has ended: once left says so, the first
+// OpenUnless is Open for a caller that may hear otherwise that the peer's Node has ended: once gone says so, the first
 // refusal is the last. It is asked after each.
-func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.AddrPort, left func() bool) (*Conn, error) {
-	tc, err := n.open(ctx, key, self, peer, left)
+func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool) (*Conn, error) {
+	tc, err := n.open(ctx, key, self, peer, gone)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (n *Node) OpenControl(ctx context.Context, key Key, self uint32, peer netip
 	return c, nil
 }
 
-func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPort, left func() bool) (*net.TCPConn, error) {
+func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool) (*net.TCPConn, error) {
 	id, err := key.end(self)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 				if refused.IsZero() {
 					refused = time.Now()
 				}
-				ended = left() || time.Since(refused) > refusedFor
+				ended = gone() || time.Since(refused) > refusedFor
 			}
 			if (ended || isLeft(err)) && n.offered(e) {
 				continue // it had dialed before it closed: what it sent is there
