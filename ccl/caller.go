@@ -1,24 +1,28 @@
 package ccl
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // stack is where a call was made, as program counters: to read them takes memory and
 // time, which only those spend who ask.
 type stack [16]uintptr
 
-// callers are where the last blocking calls were made that have waited for long. Only those are looked at: it takes
-// longer than a short call does.
+// callers are where the last calls were made: queued ones, and blocking ones that have waited for long. Of those only they are
+// looked at: it takes longer than a short call does.
 type callers struct {
 	mu     sync.Mutex
-	slept  [ringCalls]uint64 // the calls whose stacks are known
-	newest uint64            // the last of them
+	known  [ringCalls]uint64 // the calls whose stacks are
+	newest uint64            // the last of them that slept
 	stacks *[ringCalls]stack
 	shown  shownPlace
 }
@@ -44,8 +48,23 @@ func (c *callers) note(seq uint64) {
 	s := &c.stacks[seq%ringCalls]
 	*s = stack{}
 	runtime.Callers(engineFrames, s[:])
-	c.slept[seq%ringCalls] = seq
+	c.known[seq%ringCalls] = seq
 	c.newest = seq
+}
+
+// queueFrames are above the program's in the stack of a call that is queued: Callers, queued, issue, and the method of Queue.
+const queueFrames = 4
+
+// queued keeps where call seq, which its goroutine is about to queue, is made. Two frames do, and take less time than all.
+func (c *callers) queued(seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stacks == nil {
+		c.stacks = new([ringCalls]stack)
+	}
+	s := &c.stacks[seq%ringCalls]
+	clear(s[runtime.Callers(queueFrames, s[:2]):])
+	c.known[seq%ringCalls] = seq
 }
 
 // last is where the call that slept last was made.
@@ -66,7 +85,7 @@ func (c *callers) last() string {
 func (c *callers) of(seq uint64) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stacks == nil || c.slept[seq%ringCalls] != seq {
+	if c.stacks == nil || c.known[seq%ringCalls] != seq {
 		return ""
 	}
 	return placeOf(&c.stacks[seq%ringCalls])
@@ -87,10 +106,21 @@ func placeOf(s *stack) string {
 	}
 }
 
-// placed is e, the error of the blocking call that the calling goroutine is in, with the place of the call.
-func placed(e *Error) *Error {
-	if e.Mine != nil && e.Mine.Caller == "" && !e.earlier {
+// errorHere is why the blocking call in r failed that the calling goroutine is in, with the place of the call. Where ranks have made
+// different calls, they tell each other the places.
+func (c *Comm) errorHere(ctx context.Context, f *call.Fault, r *call.Record) *Error {
+	e := c.errorIn(ctx, f, r)
+	if e.Mine == nil || e.earlier {
+		return e
+	}
+	if e.Mine.Caller == "" {
 		e.Mine.Caller = here()
+	}
+	if e.differs() && e.Peer >= 0 {
+		e.Theirs.Caller = plane.SwapPlaces(&c.eng.Member, *r, e.Mine.Caller, e.Peer, func(r *call.Record) bool {
+			their := callOf(r)
+			return their.Seq == e.Theirs.Seq && their.Kind == e.Theirs.Kind
+		})
 	}
 	return e
 }

@@ -161,9 +161,9 @@ func (e *Error) what() string {
 	switch {
 	case e.differs():
 		mine, theirs := e.Mine.describe(), e.Theirs.describe()
-		here := *e.Mine
-		here.Caller = ""
-		if here.describe() == theirs {
+		here, there := *e.Mine, *e.Theirs
+		here.Caller, there.Caller = "", ""
+		if here.describe() == there.describe() {
 			return fmt.Sprintf("%s: %s made different calls before it, or used different counts or factors", e.Mine, e.rank(e.Peer))
 		}
 		return fmt.Sprintf("call #%d differs: here %s, %s has %s", e.Mine.Seq, mine, e.rank(e.Peer), theirs)

@@ -239,6 +239,7 @@ func (q *Queue) issue(a *args, dst, src *Buf) Work {
 	c.rec.seq++
 	a.fill(k, c.rec.seq, count, &c.calling.factors)
 	k.Queued = true
+	c.rec.callers.queued(k.Seq)
 	c.rec.queue(k)
 	c.backlog.mu.Unlock()
 	if q.group != nil {

@@ -103,7 +103,7 @@ func (c *Member) publish(s status.Status, now int64) {
 	n.published, n.publishedAt = s, now
 	s.SetName(c.Name())
 	s.SetHost(c.Opt.Host)
-	if c.Opt.Caller != nil && s.Doing != status.Outside && !n.queued { // it knows of blocking calls
+	if s.Caller() == "" && c.Opt.Caller != nil && s.Doing == status.Waits && !n.queued && c.foreignSince() == 0 { // it knows of blocking calls that have slept
 		s.SetCaller(c.Opt.Caller())
 	}
 	c.Site.receiveStatus(&s, nil, true)

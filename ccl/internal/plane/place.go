@@ -1,0 +1,37 @@
+package plane
+
+import (
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+)
+
+// placeFor is how long a rank whose Comm has failed waits for another to say where its call was made.
+const placeFor = 50 * time.Millisecond
+
+// SwapPlaces tells the other ranks that c's call mine was made at place, and returns where rank peer says that its call was
+// made, of which is reports that it is the one: "" if it does not say so soon. The Comm has failed, and both calls with it: calls
+// that succeed say nothing.
+func SwapPlaces(c *Member, mine call.Record, place string, peer int, is func(*call.Record) bool) string {
+	if !c.Site.tryHold() { // or the board of the host could go meanwhile
+		return ""
+	}
+	defer c.Site.Leave()
+	n := &c.note
+	n.Lock()
+	now := c.Site.Clock()
+	s, _, _ := c.status(now)
+	s.Call = mine
+	s.SetCaller(place)
+	n.atEnd = nil // this says more
+	c.publish(s, now)
+	n.Unlock()
+	for over := c.Site.deadline(placeFor); ; time.Sleep(time.Millisecond) {
+		if s, ok := c.Site.Statuses.At(c.id, int32(peer)); ok && s.Caller() != "" && is(&s.Call) {
+			return s.Caller()
+		}
+		if over() {
+			return ""
+		}
+	}
+}
