@@ -108,7 +108,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	k.Dst, k.Src, k.DC, k.SC = nil, nil, nil, nil
 	if f != nil {
 		c.rec.end(r, Failed, c.eng.Now())
-		return c.errorHere(ctx, f, r)
+		return errorHere(ctx, c, f, r)
 	}
 	c.rec.end(r, Complete, c.eng.Now())
 	return nil
@@ -173,7 +173,7 @@ func endedBy(ctx context.Context, c *Comm, err error, a *args) error {
 		c.life.leave()
 	}
 	r := call.Record{Seq: c.rec.seq + 1, Kind: call.Kind(a.kind), Type: uint8(a.typ), Op: uint8(a.op), Root: int32(a.root)}
-	return c.errorHere(ctx, f, &r)
+	return errorHere(ctx, c, f, &r)
 }
 
 var errForked = errors.New("this process is a forked child of a rank; only the parent may use the Comm: start a program here (exec) instead")

@@ -106,9 +106,9 @@ func placeOf(s *stack) string {
 	}
 }
 
-// errorHere is why the blocking call in r failed that the calling goroutine is in, with the place of the call. Where ranks have made
+// errorHere is why the blocking call of c in r failed that the calling goroutine is in, with the place of the call. Where ranks have made
 // different calls, they tell each other the places.
-func (c *Comm) errorHere(ctx context.Context, f *call.Fault, r *call.Record) *Error {
+func errorHere(ctx context.Context, c *Comm, f *call.Fault, r *call.Record) *Error {
 	e := c.errorIn(ctx, f, r)
 	if e.Mine == nil || e.earlier {
 		return e

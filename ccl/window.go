@@ -59,7 +59,7 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 	if f != nil {
 		c.rec.end(r, Failed, c.eng.Now())
 		if c.eng.Failure() != nil {
-			return nil, c.errorHere(ctx, f, r)
+			return nil, errorHere(ctx, c, f, r)
 		}
 		return nil, c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Err: f.Err})
 	}
