@@ -150,7 +150,7 @@ func TestLaunchErrors(t *testing.T) {
 			{"negative", shape(gpu.Shape{Grid: gpu.Dim{X: 1, Y: -1}, Block: gpu.Dim{X: 1}}), "a grid of 1x1x1 blocks"},
 			{"high", shape(gpu.Shape{Grid: gpu.Dim{X: 1, Y: 65536}, Block: gpu.Dim{X: 1}}), "a grid of 1x65536x1 blocks"},
 			{"shared memory", shape(gpu.Shape{Grid: gpu.Dim{X: 1}, Block: gpu.Dim{X: 1}, Shared: -1}), "with -1 bytes of shared memory"},
-			{"what the device refuses", shape(gpu.Shape{Grid: gpu.Dim{X: 1}, Block: gpu.Dim{X: 1}, Shared: 1 << 30}), "cuda: device 0: cuLaunchKernel: kernel saxpy: invalid argument (cudaErrorInvalidValue, 1)"},
+			{"what the device refuses", shape(gpu.Shape{Grid: gpu.Dim{X: 1}, Block: gpu.Dim{X: 1}, Shared: 1 << 30}), "cuda: device 0: cuLaunchKernel: kernel saxpy: invalid argument ("},
 			{"a closed stream", saxpy.Launch(closed, line, x.Arg(), x.Arg(), a, n), "stream"},
 			{"no stream", saxpy.Launch(nil, line), "gpu: used without having been made"},
 			{"no kernel", (*gpu.Kernel)(nil).Launch(s, line), "gpu: used without having been made"},
@@ -181,11 +181,11 @@ func TestLoadErrors(t *testing.T) {
 			require.ErrorContains(t, err, "cuda", name)
 		}
 		_, err := m.Kernel("no_such_kernel")
-		require.EqualError(t, err, `cuda: device 0: cuModuleGetFunction: kernel "no_such_kernel": named symbol not found (cudaErrorSymbolNotFound, 500)`)
+		require.ErrorContains(t, err, `cuda: device 0: cuModuleGetFunction: kernel "no_such_kernel": named symbol not found (`)
 		for _, tc := range []struct{ name, image, want string }{
 			{"empty", "", "cuda: cuda:0: Load of an empty image"},
 			{"no image", "ELF it is not", "cuda: device 0: cuModuleLoadDataEx: an image of 13 bytes"},
-			{"newer", strings.Replace(text, ".version 6.0", ".version 99.0", 1), "UnsupportedPtxVersion, 222)"},
+			{"newer", strings.Replace(text, ".version 6.0", ".version 99.0", 1), ", 222)"},
 			{"another machine", strings.Replace(text, ".target sm_70", ".target sm_999", 1), "cuda: device 0: cuModuleLoadDataEx: an image of "},
 		} {
 			_, err := gpu.Load(d, []byte(tc.image))
@@ -194,7 +194,7 @@ func TestLoadErrors(t *testing.T) {
 		broken := strings.Replace(text, "\n\tret;", "\n\tFAKE_SYNTAX_ERROR;\n\tret;", 1)
 		require.NotEqual(t, text, broken)
 		_, err = gpu.Load(d, []byte(broken))
-		require.ErrorContains(t, err, "(cudaErrorInvalidPtx, 218)")
+		require.ErrorContains(t, err, ", 218)")
 		require.ErrorContains(t, err, "FAKE_SYNTAX_ERROR", "what the compiler says")
 	})
 }

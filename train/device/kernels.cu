@@ -149,21 +149,21 @@ DEVICE float decay(float x) {
 DEVICE float weight(float max, float most) { return max == most ? 1 : decay(__fsub_rn(max, most)); }
 DEVICE float greater(float a, float b) { return a > b ? a : b; }
 
-// Merging two blocks of attention, as sp.Softmax.Add does it with one that is computed: first the values, [n / dim][dim], then the
-// greatest scores and the sums of the weights of their rows.
-KERNEL6(merge_values, float *, out, const float *, max, const float *, other, const float *, other_max, u64, n, u32, dim) {
-	float x[EACH], y[EACH];
-	OVER(n) x[k] = out[AT], y[k] = other[AT];
-	OVER(n) {
-		u64 row = n >> 32 ? AT / dim : (u32)AT / dim; // a division of 32 bits is a third as long
-		float most = greater(max[row], other_max[row]);
-		out[AT] = __fadd_rn(__fmul_rn(x[k], weight(max[row], most)), __fmul_rn(y[k], weight(other_max[row], most)));
+// Merging two blocks of attention, as sp.Softmax.Add does it with one that is computed: first the greatest scores and the sums of the
+// weights of their rows, which leaves what both blocks count in weights, [rows][2], then the values, [n / dim][dim].
+KERNEL6(merge_rows, float *, max, float *, sum, const float *, other_max, const float *, other_sum, float *, weights, u64, rows) {
+	OVER(rows) {
+		float a = max[AT], b = other_max[AT], most = greater(a, b), wa = weight(a, most), wb = weight(b, most);
+		sum[AT] = __fadd_rn(__fmul_rn(sum[AT], wa), __fmul_rn(other_sum[AT], wb));
+		max[AT] = most;
+		weights[2 * AT] = wa, weights[2 * AT + 1] = wb;
 	}
 }
-KERNEL5(merge_rows, float *, max, float *, sum, const float *, other_max, const float *, other_sum, u64, rows) {
-	OVER(rows) {
-		float a = max[AT], b = other_max[AT], most = greater(a, b);
-		sum[AT] = __fadd_rn(__fmul_rn(sum[AT], weight(a, most)), __fmul_rn(other_sum[AT], weight(b, most)));
-		max[AT] = most;
+KERNEL5(merge_values, float *, out, const float *, other, const float *, weights, u64, n, u32, dim) {
+	float x[EACH], y[EACH], a[EACH], b[EACH];
+	OVER(n) {
+		u64 row = n >> 32 ? AT / dim : (u32)AT / dim; // a division of 32 bits is a third as long
+		x[k] = out[AT], y[k] = other[AT], a[k] = weights[2 * row], b[k] = weights[2 * row + 1];
 	}
+	OVER(n) out[AT] = __fadd_rn(__fmul_rn(x[k], a[k]), __fmul_rn(y[k], b[k]));
 }

@@ -250,14 +250,28 @@ func (m *Memory) Merge(out, max, sum, other, otherMax, otherSum ccl.Buf, dim int
 			return err
 		}
 	}
-	if rows == 0 {
-		return nil
-	}
-	if n := out.Len(); n > 0 {
-		err := m.run(m.k.mergeValues, n, cuda.Pointer(at[0]), cuda.Pointer(at[1]), cuda.Pointer(at[3]), cuda.Pointer(at[4]), count(n), cuda.Value(uint32(dim)))
+	return m.merge(at, rows, dim)
+}
+
+// merge merges as many rows at a time as there is room for weights.
+func (m *Memory) merge(at [6]uintptr, rows, dim int) error {
+	for ; rows > 0; rows -= lanes {
+		n := min(rows, lanes)
+		weights, ok := m.parts.Ptr()
+		if !ok {
+			return errClosed
+		}
+		w := cuda.Pointer(weights)
+		err := m.run(m.k.mergeRows, n, cuda.Pointer(at[1]), cuda.Pointer(at[2]), cuda.Pointer(at[4]), cuda.Pointer(at[5]), w, count(n))
+		if err == nil && dim > 0 {
+			err = m.run(m.k.mergeValues, n*dim, cuda.Pointer(at[0]), cuda.Pointer(at[3]), w, count(n*dim), cuda.Value(uint32(dim)))
+		}
 		if err != nil {
 			return err
 		}
+		for i, elements := range [6]int{n * dim, n, n, n * dim, n, n} {
+			at[i] += uintptr(4 * elements)
+		}
 	}
-	return m.run(m.k.mergeRows, rows, cuda.Pointer(at[1]), cuda.Pointer(at[2]), cuda.Pointer(at[4]), cuda.Pointer(at[5]), count(rows))
+	return nil
 }

@@ -281,7 +281,7 @@ func TestDecay(t *testing.T) {
 func TestMerge(t *testing.T) {
 	m, _, _ := open(t)
 	inf := float32(math.Inf(-1))
-	for _, shape := range [][2]int{{1, 1}, {5, 64}, {129, 33}, {3000, 3}} {
+	for _, shape := range [][2]int{{1, 1}, {5, 64}, {129, 33}, {3000, 3}, {1<<17 + 5, 2}} {
 		rows, dim := shape[0], shape[1]
 		r := rand.New(rand.NewPCG(uint64(rows), 7))
 		block := func() (out, max, sum []float32) {
