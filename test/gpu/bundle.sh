@@ -13,13 +13,12 @@ go build -ldflags "$small" -tags nccl -o "$out/budget" ./test/gpu/budget
 go test -c -ldflags "$small" -tags nccl,rccl -o "$out/native.test" ./ccl/internal/native
 go test -c -ldflags "$small" -tags nccl,rccl -o "$out/gpu.test" ./internal/gpu
 go test -c -ldflags "$small" -tags nccl,rccl -o "$out/onegpu.test" ./test/gpu/onegpu
-go test -c -ldflags "$small" -tags nccl,rccl -o "$out/device.test" ./train/device
 "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -Werror -o "$out/loop" test/gpu/loop.c -ldl
-mkdir -p "$out/testdata"
+mkdir -p "$out/testdata" # of gpu.test
 cp internal/gpu/testdata/kernels.ptx "$out/testdata/"
 cp test/gpu/run.sh test/gpu/rank.sh test/gpu/torch_call.py "$out/"
 chmod 755 "$out/run.sh" "$out/rank.sh"
-for f in bench budget native.test gpu.test onegpu.test device.test loop; do
+for f in bench budget native.test gpu.test onegpu.test loop; do
 	if ldd "$out/$f" | grep -vE 'linux-vdso|libc\.so|libm\.so|libdl\.so|libpthread\.so|ld-linux'; then
 		echo "$out/$f needs more than the C library" >&2
 		exit 1

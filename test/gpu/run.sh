@@ -108,7 +108,6 @@ if [ "$real" = 1 ]; then
 	GOCCL_REAL=1 part native ./native.test -test.v -test.run 'TestReal|TestOverhead'
 	[ "$devices" -ge 3 ] && GOCCL_REAL=1 part product ./native.test -test.v -test.run 'TestProduct$|TestProductInput|TestProductKilled|TestProductMismatch'
 	GOCCL_TEST_GPU=1 part gpu ./gpu.test -test.v
-	GOCCL_TEST_GPU=1 part device ./device.test -test.v -test.skip '^Test(PTX|Sizes|Compiled)$' # the source is not here
 fi
 
 # The CPU engine, where each rank has a core of its own.
