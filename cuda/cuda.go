@@ -1,4 +1,4 @@
-// Package cuda gives Go programs NVIDIA's devices: memory, streams, events and graphs. It opens the CUDA runtime at
+// Package cuda gives Go programs NVIDIA's devices: memory, streams, events, graphs and kernels. It opens the CUDA runtime at
 // run time, so building needs no SDK, and a program also starts where there is no CUDA.
 //
 // The build tag nccl compiles it in, with cgo, on Linux. In other builds every call returns an [*Unavailable], and
