@@ -3,7 +3,10 @@
 package gpu_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -250,4 +253,32 @@ func TestLaunchAllocatesNothing(t *testing.T) {
 		require.Zero(t, n)
 		require.NoError(t, s.Synchronize())
 	})
+}
+
+// A kernel that uses freed memory breaks the device for good, and the next call that waits says so.
+func TestKernelOnFreedMemory(t *testing.T) {
+	gputest.Fake(t, "it breaks the device")
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "GPU_TEST_PROBE=kernel")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Equal(t, "launch: <nil>\nsynchronize: cuda: device 0: cudaStreamSynchronize: an illegal memory access was encountered (cudaErrorIllegalAddress, 700)\n", string(out))
+}
+
+// probeKernel is what TestKernelOnFreedMemory runs in a process of its own.
+func probeKernel() {
+	text, err := os.ReadFile("testdata/kernels.ptx")
+	d, e1 := gpu.CUDA.Device(0)
+	m, e2 := gpu.Load(d, text)
+	if err = errors.Join(err, e1, e2); err != nil {
+		fmt.Println(err)
+		return
+	}
+	k, _ := m.Kernel("saxpy")
+	s, _ := d.NewStream()
+	x, _ := gpu.Alloc[float32](d, 1)
+	at, _ := x.Ptr()
+	x.Free()
+	fmt.Println("launch:", k.Launch(s, line, gpu.Pointer(at), gpu.Pointer(at), gpu.Value(float32(1)), gpu.Value(uint32(1))))
+	fmt.Println("synchronize:", s.Synchronize())
 }
