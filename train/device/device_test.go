@@ -3,6 +3,8 @@
 package device_test
 
 import (
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -34,6 +36,14 @@ func open(t testing.TB) (*device.Memory, cuda.Device, *cuda.Stream) {
 		require.NoError(t, s.Close())
 	})
 	return m, d, s
+}
+
+var injections atomic.Int32
+
+// failing has the fake fail as FAKE_FAIL says: it begins to count anew, since the variable has another text each time.
+func failing(t *testing.T, how string) {
+	t.Helper()
+	t.Setenv("FAKE_FAIL", fmt.Sprintf("%s,time%d:1:1", how, injections.Add(1)))
 }
 
 func bytes[T any](s []T) []byte {
@@ -130,7 +140,7 @@ func TestNew(t *testing.T) {
 	free, _, err := d.Memory()
 	require.NoError(t, err)
 	for _, fail := range []string{"cuModuleLoadDataEx:1:209", "cuModuleGetFunction:1:500", "cuModuleGetFunction:20:500", "cudaEventCreateWithFlags:1:2", "cudaMalloc:1:2"} {
-		t.Setenv("FAKE_FAIL", fail)
+		failing(t, fail)
 		_, err = device.New(d, s)
 		require.ErrorContains(t, err, "device: cuda: device 0: cu", fail)
 	}
@@ -218,9 +228,9 @@ func TestCopyFails(t *testing.T) {
 	b, x := alloc(t, m, ccl.TypeFloat32, n), make([]float32, n)
 	require.NoError(t, m.Put(b, bytes(x)))
 	for _, fail := range []string{"cudaMemcpyAsync:1:1", "cudaMemcpyAsync:3:1", "cudaEventRecord:2:1"} {
-		t.Setenv("FAKE_FAIL", fail)
+		failing(t, fail)
 		require.ErrorContains(t, m.Put(b, bytes(x)), "device: Put: cuda: device 0: cuda", fail)
-		t.Setenv("FAKE_FAIL", fail+",none:1:1") // which begins to count anew
+		failing(t, fail)
 		require.ErrorContains(t, m.Get(bytes(x), b), "device: Get: cuda: device 0: cuda", fail)
 		t.Setenv("FAKE_FAIL", "")
 		require.NoError(t, m.Get(bytes(x), b))
