@@ -1,4 +1,4 @@
-// Package cuda gives Go programs NVIDIA's devices: memory, streams, events and graphs. It opens the CUDA runtime at
+// Package cuda gives Go programs NVIDIA's devices: memory, streams, events, graphs and kernels. It opens the CUDA runtime at
 // run time, so building needs no SDK, and a program also starts where there is no CUDA.
 //
 // The build tag nccl compiles it in, with cgo, on Linux. In other builds every call returns an [*Unavailable], and
@@ -120,6 +120,8 @@ type Graph = gpu.Graph
 
 // A Mem holds elements in a device's memory. Its methods:
 //
+//	Arg() Arg
+//	    Arg returns the address of m as an argument of a kernel.
 //	CopyOn(s *Stream, src *Mem[T]) error
 //	    CopyOn issues to s a copy of src, which may be on another device, to the start of m.
 //	Device() int
@@ -163,6 +165,29 @@ type Mem[T Element] = gpu.Mem[T]
 //	Slice() []T
 //	    Slice returns the memory as a slice, or nil once it is freed.
 type Host[T Element] = gpu.Host[T]
+
+// A Module is code for a device: its kernels. Its methods:
+//
+//	Close() error
+//	    Close releases the module and its kernels.
+//	Kernel(name string) (*Kernel, error)
+//	    Kernel returns the kernel of that name: in C++ one that is extern "C".
+type Module = gpu.Module
+
+// A Kernel is a function of a Module that runs on the device. Its methods:
+//
+//	Launch(s *Stream, how Shape, args ...Arg) error
+//	    Launch issues k to s, with one argument for each parameter.
+type Kernel = gpu.Kernel
+
+// A Shape says how many threads run a kernel.
+type Shape = gpu.Shape
+
+// A Dim is a number of blocks or of threads, in up to three dimensions. A Y or Z of 0 is 1.
+type Dim = gpu.Dim
+
+// An Arg is an argument of a kernel: [Value], [Pointer] and Mem.Arg make one.
+type Arg = gpu.Arg
 
 // Element is a type of elements: all that ccl.Number allows.
 type Element = gpu.Element
@@ -215,6 +240,25 @@ func AllocManaged[T Element](d Device, n int) (*Mem[T], error) { return gpu.Allo
 
 // AllocHost allocates n elements of pinned host memory, for copies in the background.
 func AllocHost[T Element](d Device, n int) (*Host[T], error) { return gpu.AllocHost[T](d, n) }
+
+// Load compiles an image for d: PTX, as text, or a cubin. If it cannot be compiled, the error has what
+// the driver's compiler says. Close releases the Module.
+//
+//	m, err := cuda.Load(d, ptx)
+//	saxpy, err := m.Kernel("saxpy")
+//	how := cuda.Shape{Grid: cuda.Dim{X: (n + 255) / 256}, Block: cuda.Dim{X: 256}}
+//	err = saxpy.Launch(s, how, y.Arg(), x.Arg(), cuda.Value(float32(2)), cuda.Value(uint32(n)))
+//
+// Where the driver tells what parameters a kernel has, from CUDA 12.4 on, Launch refuses other
+// arguments; older drivers read what they are given.
+func Load(d Device, image []byte) (*Module, error) { return gpu.Load(d, image) }
+
+// Value returns v as an argument of a kernel. An int and a uint have 8 bytes.
+func Value[T Element](v T) Arg { return gpu.Value(v) }
+
+// Pointer returns the address of memory of the device as an argument of a kernel, such as that of a
+// [github.com/goccl/goccl/ccl.Buf].
+func Pointer(addr uintptr) Arg { return gpu.Pointer(addr) }
 
 // OnLeak sets a function that is called for each object that the garbage collector finds and that
 // was never released. Its text says what the object is and which line made it. nil ends that.

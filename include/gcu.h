@@ -10,8 +10,8 @@
 typedef int u_res;           // CUresult: where cudaError_t has the same error, it has the same number
 typedef int u_dev;           // CUdevice
 typedef unsigned long long u_ptr; // CUdeviceptr
-typedef void *u_ctx, *u_stream, *u_event, *u_graph, *u_exec;
-typedef int u_pointer_attr, u_capmode, u_capstate, u_attr;
+typedef void *u_ctx, *u_stream, *u_event, *u_graph, *u_exec, *u_module, *u_function;
+typedef int u_pointer_attr, u_capmode, u_capstate, u_attr, u_jit;
 #endif
 
 // X(return, name, parameters): all of the first table are required. What has a newer form goes by
@@ -71,7 +71,20 @@ typedef int u_pointer_attr, u_capmode, u_capstate, u_attr;
 	X(u_res, MemAllocAsync, (u_ptr *, size_t, u_stream)) \
 	X(u_res, MemFreeAsync, (u_ptr, u_stream))
 
+// What kernels need, beside either: modules are the driver's alone.
+#define GCU_MODULE_FUNCS(X) \
+	X(u_res, ModuleLoadDataEx, (u_module *, const void *, unsigned, u_jit *, void **)) \
+	X(u_res, ModuleUnload, (u_module)) \
+	X(u_res, ModuleGetFunction, (u_function *, u_module, const char *)) \
+	X(u_res, LaunchKernel, (u_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, u_stream, void **, void **))
+
+// This has come with CUDA 12.4.
+#define GCU_PARAM_FUNCS(X) \
+	X(u_res, FuncGetParamInfo, (u_function, size_t, size_t *, size_t *))
+
 enum {
+	GCU_JIT_ERROR_LOG = 5, // u_jit: where the compiler of PTX says what is wrong, and how much room there is
+	GCU_JIT_ERROR_LOG_BYTES = 6,
 	GCU_INVALID_CONTEXT = 201,
 	GCU_POINTER_MEMORY_TYPE = 2,
 	GCU_POINTER_IS_MANAGED = 8,

@@ -120,6 +120,8 @@ type Graph = gpu.Graph
 
 // A Mem holds elements in a device's memory. Its methods:
 //
+//	Arg() Arg
+//	    Arg returns the address of m as an argument of a kernel.
 //	CopyOn(s *Stream, src *Mem[T]) error
 //	    CopyOn issues to s a copy of src, which may be on another device, to the start of m.
 //	Device() int

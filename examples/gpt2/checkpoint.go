@@ -132,12 +132,18 @@ func (z *sharded[P]) tensors(ctx context.Context, filled bool) (list []ckpt.Tens
 	for u := range z.units {
 		for _, p := range z.model.Pieces(u) {
 			n, moments := p.Hi-p.Lo, z.moments[[2]int{u, p.Param}]
+			var onDevice [2]ccl.Buf
+			if z.dev != nil {
+				onDevice = z.dev.moments[[2]int{u, p.Param}]
+			}
 			for kind := range prefixes {
 				x := make([]float32, n)
 				switch {
 				case !filled:
 				case kind == 0:
 					err = z.mem.read(ctx, x, z.model.ShardBuf(u).From(p.At, p.At+n))
+				case onDevice[kind-1].Len() == n:
+					err = z.mem.read(ctx, x, onDevice[kind-1])
 				case moments[kind-1] != nil:
 					err = xla.Get(moments[kind-1], x)
 				}
@@ -162,6 +168,12 @@ func (z *sharded[P]) restore(ctx context.Context, list []ckpt.Tensor) error {
 				return err
 			}
 			at := [2]int{u, p.Param}
+			if z.dev != nil {
+				if err := z.dev.restore(at, x[1:]); err != nil {
+					return err
+				}
+				continue
+			}
 			old, mv := z.moments[at], [2]*xla.Buffer{}
 			for i := range mv {
 				var err error

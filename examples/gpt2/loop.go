@@ -28,6 +28,11 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	if world.Rank() > 0 {
 		out = io.Discard
 	}
+	defer func() { // so that the other ranks, which wait for this one, say why it is gone
+		if err != nil {
+			world.Abort(err)
+		}
+	}()
 	if err := c.place(world.Size()); err != nil {
 		return err
 	}
@@ -38,7 +43,7 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	if c.export != "" {
 		return export(c, rows)
 	}
-	m, err := newMachine(world, c, out)
+	m, err := newMachine(ctx, world, c, out)
 	if err != nil {
 		return err
 	}
@@ -47,6 +52,9 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 			err = left
 		}
 	}()
+	if err := ccl.Barrier(ctx, world); err != nil { // before anybody compiles, all have a device
+		return err
+	}
 	if c.cudnn = c.attn == "cudnn" || c.attn == "" && m.client.Platform() == "cuda" && c.fits(); c.cudnn && m.client.Platform() != "cuda" {
 		return fmt.Errorf("-attn cudnn: this is %s", m.client.Platform())
 	}

@@ -29,7 +29,7 @@ type machine struct {
 }
 
 // newMachine opens the device of this rank.
-func newMachine(world *ccl.Comm, c *config, out io.Writer) (*machine, error) {
+func newMachine(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (*machine, error) {
 	p, err := xla.Open(c.plugin)
 	if err != nil {
 		return nil, err
@@ -46,6 +46,9 @@ func newMachine(world *ccl.Comm, c *config, out io.Writer) (*machine, error) {
 	onGPU := world.Backend() == "nccl"
 	if onGPU {
 		if err := m.takeDevice(c, options); err != nil {
+			return nil, err
+		}
+		if err := m.shared(ctx, options); err != nil {
 			return nil, err
 		}
 	}
@@ -84,6 +87,41 @@ func (m *machine) takeDevice(c *config, options map[string]any) (err error) {
 		options["visible_devices"] = []int64{int64(m.device.Index())}
 	}
 	return err
+}
+
+// shared is an error, on all ranks, if two of them have one GPU and some rank's client may take what the others need.
+func (m *machine) shared(ctx context.Context, options map[string]any) error {
+	address, err := m.device.PCI()
+	if err != nil {
+		return err
+	}
+	const room = 256
+	mine, all := make([]byte, room), make([]byte, room*m.world.Size())
+	copy(mine, m.world.Place().Host+" "+address)
+	_, fraction := options["memory_fraction"]
+	if preallocate, set := options["preallocate"]; set && preallocate == false && fraction {
+		mine[room-1] = 1 // it takes its part alone
+	}
+	if err := ccl.AllGather(ctx, m.world, all, mine); err != nil {
+		return err
+	}
+	of := map[string]int{} // the first rank of a device
+	for r := range m.world.Size() {
+		x := all[r*room : (r+1)*room]
+		name := strings.TrimRight(string(x[:room-1]), "\x00")
+		first, twice := of[name]
+		if !twice {
+			of[name] = r
+			continue
+		}
+		for _, rank := range []int{first, r} {
+			if all[rank*room+room-1] == 0 {
+				return fmt.Errorf("ranks %d and %d share the GPU %s: give all ranks of it -options preallocate=false,memory_fraction=%.1f, or rank %d takes what the other needs",
+					first, r, name, 0.8/float64(m.world.Place().Locals), rank)
+			}
+		}
+	}
+	return nil
 }
 
 // parseOptions reads name=value,name=value: numbers with a point are floats, true and false are bools.
@@ -130,9 +168,33 @@ func (m *machine) make(name string, write func(f *hlo.Func) []value, compile fun
 	}
 	m.made = append(m.made, p)
 	s := p.Stats()
+	if err := m.room(name, s); err != nil {
+		return nil, err
+	}
 	fmt.Fprintf(m.out, "program %s: %d lines, compiled in %.1f s; %.3f GiB at most\n", name, strings.Count(text, "\n"), time.Since(began).Seconds(),
-		float64(max(s.Peak, s.Args+s.Results-s.Alias+s.Temp))/(1<<30))
+		float64(takes(s))/(1<<30))
 	return p, nil
+}
+
+// takes is what a program takes at most, its arguments included.
+func takes(s xla.Stats) int64 { return max(s.Peak, s.Args+s.Results-s.Alias+s.Temp) }
+
+// room is an error if a program takes more than the device has, before it runs.
+func (m *machine) room(name string, s xla.Stats) error {
+	memory, err := m.client.Memory()
+	if err != nil {
+		return nil // it is not known
+	}
+	return outOfRoom(name, takes(s), memory.Limit)
+}
+
+// outOfRoom is an error if limit, unless it is unknown, is less than a program takes.
+func outOfRoom(name string, takes, limit int64) error {
+	if limit <= 0 || takes <= limit {
+		return nil
+	}
+	return fmt.Errorf("program %s takes %d bytes, %.2f GiB, and the client of this GPU has %.2f GiB: give fewer -rows, or more -micro or -zero, "+
+		"or in -options a greater memory_fraction: %w", name, takes, float64(takes)/(1<<30), float64(limit)/(1<<30), xla.ErrOutOfMemory)
 }
 
 // compile compiles on each rank, or on rank 0 for all.

@@ -108,7 +108,7 @@ func TestNoPlugin(t *testing.T) {
 		cfg, err := parse([]string{"-preset", "tiny", "-plugin", path}, io.Discard)
 		require.NoError(t, err)
 		err = (&run{out: io.Discard, in: strings.NewReader("")}).train(t.Context(), c, cfg)
-		want := []string{"rank 1 has closed the Comm", "/nonexistent/plugin.so: cannot open shared object file"}
+		want := []string{"aborted by rank 1: xla: the PJRT plugin cannot be loaded: /nonexistent/plugin.so", "/nonexistent/plugin.so: cannot open shared object file"}
 		require.ErrorContains(t, err, want[c.Rank()])
 	})
 }

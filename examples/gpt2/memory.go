@@ -13,9 +13,9 @@ import (
 	"github.com/goccl/goccl/xla/hlo"
 )
 
-// memory is a zero.Memory whose arithmetic is XLA's: a program for each operation and length, which reads memory in place. Its
-// result is copied to where it belongs, since XLA writes into memory of its own alone. An operation waits for the stream
-// first, and for its program at its end.
+// memory is what zero's memory is for XLA. On a CPU it is that memory, and its arithmetic is XLA's: a program for each operation and
+// length, which reads memory in place. Its result is copied to where it belongs, since XLA writes into memory of its own
+// alone. An operation waits for the stream first, and for its program at its end. On a GPU the memory is a device.Memory.
 type memory struct {
 	m        *machine
 	ctx      context.Context // of those calls of zero that have none

@@ -18,6 +18,7 @@ type sharded[P zero.Float] struct {
 	m     *machine
 	cfg   *config
 	mem   *memory
+	dev   *onDevice // on a GPU, else nil
 	model *zero.Model[P, float32]
 	ps    []param
 	units [][]int // lengths of parameters
@@ -50,7 +51,14 @@ func newSharded[P zero.Float](ctx context.Context, m *machine, c *config, initia
 			err = errors.Join(err, z.close())
 		}
 	}()
-	z.model, err = zero.New[P, float32](ctx, m.world, z.units, &zero.Options{Stage: c.stage, Clip: c.clip, Micro: c.micro, Memory: z.mem})
+	o := &zero.Options{Stage: c.stage, Clip: c.clip, Micro: c.micro, Memory: z.mem}
+	if m.stream != nil {
+		if z.dev, err = newOnDevice(m); err != nil {
+			return z, err
+		}
+		o.Memory = z.dev.Memory
+	}
+	z.model, err = zero.New[P, float32](ctx, m.world, z.units, o)
 	if err != nil {
 		return z, err
 	}
@@ -147,6 +155,11 @@ func (z *sharded[P]) step(ctx context.Context, n int, lr float64, batches []*xla
 		}
 		losses = append(losses, loss)
 	}
+	if z.dev != nil {
+		return losses, z.model.StepBufs(ctx, func(p zero.Piece, w, g ccl.Buf) error {
+			return z.dev.update(p, w, g, n, lr, z.ps[z.first[p.Unit]+p.Param].decay)
+		})
+	}
 	h, err := z.m.scalars(n, lr)
 	if err != nil {
 		return nil, err
@@ -169,6 +182,9 @@ func (w *pass[P]) params(u int) *xla.Buffer {
 		return nil
 	}
 	bufs, err := w.z.model.ParamBufs(w.ctx, u)
+	if err == nil && w.z.dev != nil && w.z.cfg.stage == 0 { // else they were gathered, and waited for
+		err = w.z.m.settle(w.ctx)
+	}
 	if err == nil {
 		var v *xla.Buffer
 		if v, err = w.z.mem.view(whole(bufs)); err == nil {
@@ -209,7 +225,11 @@ func (w *pass[P]) reduce(u int, g *xla.Buffer) {
 	}
 	bufs, err := w.z.model.GradBufs(w.ctx, u)
 	if err == nil {
-		err = w.z.mem.take(w.ctx, whole(bufs), g, w.z.cfg.micro > 1)
+		if add := w.z.cfg.micro > 1; w.z.dev != nil {
+			err = take[P](w.ctx, w.z.dev, whole(bufs), g, add)
+		} else {
+			err = w.z.mem.take(w.ctx, whole(bufs), g, add)
+		}
 	}
 	if err == nil {
 		err = w.z.model.Reduce(u)
@@ -310,6 +330,9 @@ func (z *sharded[P]) close() error {
 	}
 	if z.model != nil {
 		errs = append(errs, z.model.Close())
+	}
+	if z.dev != nil {
+		errs = append(errs, z.dev.Close())
 	}
 	return errors.Join(errs...)
 }

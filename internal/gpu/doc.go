@@ -1,6 +1,7 @@
 // Package gpu is the one CUDA or HIP runtime of a process, and what packages cuda and rocm are made of:
 // devices, memory, streams, events and graphs. The two runtimes are the same but for their names, so
-// there is one of everything here, and cuda and rocm give it theirs.
+// there is one of everything here, and cuda and rocm give it theirs. Modules of kernels are CUDA's alone, and
+// the driver's.
 //
 // The library is opened on first use, never linked, and stays loaded. The tag nccl compiles in CUDA and
 // the tag rccl HIP; without them, or without cgo, every call returns an error that says so.

@@ -72,4 +72,7 @@ type driver interface {
 	capturing(dev int, stream uintptr) (bool, code)
 	launch(dev int, graph, stream uintptr) code
 	closeGraph(dev int, graph uintptr) code
+
+	// programs are what loads kernels of r's.
+	programs(r *Runtime) (programs, error)
 }

@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 	case "failure":
 		probeFailure()
 		return
+	case "kernel":
+		probeKernel()
+		return
 	default:
 		probe()
 		return

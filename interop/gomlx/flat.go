@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/tensors"
 	mlctx "github.com/gomlx/gomlx/pkg/ml/context"
-	"github.com/gomlx/gopjrt/dtypes"
 
 	"github.com/goccl/goccl/ccl"
 )
@@ -56,26 +56,32 @@ func newFlat(vars []*mlctx.Variable) (*flat, error) {
 }
 
 // copy copies from the values of the variables, or into them.
-func (f *flat) copy(from bool) {
+func (f *flat) copy(from bool) error {
 	s, d := f.single, f.double
 	for _, v := range f.vars {
 		n := v.Shape().Size()
-		if v.Shape().DType == dtypes.Float32 {
-			move(v.Value(), s[:n], from)
+		t, err := v.Value()
+		switch {
+		case err != nil:
+		case v.Shape().DType == dtypes.Float32:
+			err = move(t, s[:n], from)
 			s = s[n:]
-		} else {
-			move(v.Value(), d[:n], from)
+		default:
+			err = move(t, d[:n], from)
 			d = d[n:]
 		}
+		if err != nil {
+			return fmt.Errorf("gomlx: %s: %w", v.ScopeAndName(), err)
+		}
 	}
+	return nil
 }
 
-func move[T dtypes.Supported](t *tensors.Tensor, s []T, from bool) {
+func move[T dtypes.Supported](t *tensors.Tensor, s []T, from bool) error {
 	if from {
-		tensors.ConstFlatData(t, func(data []T) { copy(s, data) })
-	} else {
-		tensors.MutableFlatData(t, func(data []T) { copy(data, s) })
+		return tensors.ConstFlatData(t, func(data []T) { copy(s, data) })
 	}
+	return tensors.MutableFlatData(t, func(data []T) { copy(data, s) })
 }
 
 // buf is the memory of a variable's value.

@@ -9,7 +9,11 @@
 //
 // Every step copies the gradients into memory of the host that stays, for gomlx makes new memory for each result, and back.
 //
-// gomlx v0.24.1's own backend has data races between operations that it runs in parallel; backends.NewWithConfig with
+// On a GPU the gradient of a matrix product costs most: gomlx v0.26.0 writes it as a broadcast, a multiplication and a sum, which XLA
+// does not turn into a product again. GPT-2 with 124 M parameters, at one row of 1,024 tokens, takes 125 ms a step on an
+// H100, 8,200 tokens a second. With gradients that are products, as package xla/hlo writes them, it is 394,000 at 8 rows.
+//
+// gomlx v0.26.0's own backend has data races between operations that it runs in parallel; backends.NewWithConfig with
 // "go:ops_sequential" has none, and gives the same bits in every run.
 //
 // What gomlx prints and plots is of the rank that prints it: its loss is that of its own batches. Checkpoints are gomlx's;
@@ -24,13 +28,13 @@ import (
 	"slices"
 
 	"github.com/gomlx/gomlx/backends"
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/tensors"
 	mlctx "github.com/gomlx/gomlx/pkg/ml/context"
 	"github.com/gomlx/gomlx/pkg/ml/context/initializers"
 	"github.com/gomlx/gomlx/pkg/ml/train"
 	"github.com/gomlx/gomlx/pkg/ml/train/optimizers"
-	"github.com/gomlx/gopjrt/dtypes"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/ddp"
@@ -138,22 +142,27 @@ func (o *Optimizer) begin(ctx *mlctx.Context, g *graph.Graph, params []*mlctx.Va
 // broadcast gives all ranks the numbers that rank 0 has in the variables of g: weights, whether they are trained or not,
 // and the optimizer's state. The state of the random numbers stays each rank's own, so that they drop out differently.
 func (o *Optimizer) broadcast(ctx *mlctx.Context, g *graph.Graph) error {
-	ctx.InitializeVariables(o.backend)
+	if err := ctx.InitializeVariables(o.backend, nil); err != nil {
+		return fmt.Errorf("gomlx: the variables: %w", err)
+	}
 	var vars []*mlctx.Variable
 	for v := range ctx.IterVariables() {
-		if v.InUseByGraph(g) && v.Name() != mlctx.RngStateVariableName && !slices.Contains(o.grads, v) {
+		if v.InUseByGraph(g) && v.Name() != mlctx.RNGStateVariableName && !slices.Contains(o.grads, v) {
 			vars = append(vars, v)
 		}
 	}
 	for _, v := range byName(vars) {
-		var err error
-		v.Value().MutableFlatData(func(data any) {
+		t, err := v.Value()
+		if err != nil {
+			return fmt.Errorf("gomlx: %s: %w", v.ScopeAndName(), err)
+		}
+		bad := t.MutableFlatData(func(data any) {
 			var b ccl.Buf
 			if b, err = buf(v, data); err == nil {
 				err = ddp.Broadcast(context.Background(), o.c, []ccl.Buf{b}, 0)
 			}
 		})
-		if err != nil {
+		if err := errors.Join(err, bad); err != nil {
 			return fmt.Errorf("gomlx: rank 0's %s: %w", v.ScopeAndName(), err)
 		}
 	}
@@ -176,11 +185,16 @@ func (o *Optimizer) Step(ctx context.Context) error {
 	if o.reducer == nil {
 		return errors.New("gomlx: Step before the first training step: the Trainer must have this Optimizer")
 	}
-	o.flat.copy(true)
+	if err := o.flat.copy(true); err != nil {
+		o.c.Abort(err) // the other ranks wait for these gradients
+		return err
+	}
 	if err := o.reducer.All(ctx); err != nil {
 		return fmt.Errorf("gomlx: %w", err)
 	}
-	o.flat.copy(false)
+	if err := o.flat.copy(false); err != nil {
+		return err
+	}
 	if o.apply == nil {
 		e, err := mlctx.NewExecAny(o.backend, o.model.Checked(false), o.applyGraph)
 		if err != nil {
@@ -210,7 +224,7 @@ func (o *Optimizer) applyGraph(ctx *mlctx.Context, g *graph.Graph) *graph.Node {
 }
 
 // Clear is for train.Trainer: it removes the variables of the optimizer.
-func (o *Optimizer) Clear(ctx *mlctx.Context) { o.inner.Clear(ctx) }
+func (o *Optimizer) Clear(ctx *mlctx.Context) error { return o.inner.Clear(ctx) }
 
 // Close ends what Step runs on. The Comm stays open.
 func (o *Optimizer) Close() error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gomlx/gomlx/backends"
 	_ "github.com/gomlx/gomlx/backends/simplego"
+	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"github.com/gomlx/gomlx/pkg/core/tensors"
@@ -24,7 +25,6 @@ import (
 	"github.com/gomlx/gomlx/pkg/ml/train"
 	"github.com/gomlx/gomlx/pkg/ml/train/losses"
 	"github.com/gomlx/gomlx/pkg/ml/train/optimizers"
-	"github.com/gomlx/gopjrt/dtypes"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -65,7 +65,7 @@ func newRank(c *ccl.Comm, inner optimizers.Interface, model train.ModelFn) (*ran
 	if r.backend, err = backends.NewWithConfig(backend); err != nil {
 		return nil, err
 	}
-	r.model.RngStateFromSeed(int64(c.Rank()))
+	r.model.SetRNGStateFromSeed(int64(c.Rank()))
 	if r.opt, err = gomlx.New(c, r.backend, r.model, inner); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func hash(t testing.TB, m *mlctx.Context) uint64 {
 		if root := strings.Split(v.Scope(), "/")[1]; root != "a" && root != "b" && root != "AdamOptimizer" {
 			continue
 		}
-		v.Value().ConstFlatData(func(data any) {
+		v.MustValue().MustConstFlatData(func(data any) {
 			switch s := data.(type) {
 			case []float32:
 				of[v.ScopeAndName()] = ddp.Hash(s)
@@ -205,7 +205,7 @@ func TestCheckpoint(t *testing.T) {
 			be, err := backends.NewWithConfig(backend)
 			require.NoError(t, err)
 			m := mlctx.New()
-			m.RngStateFromSeed(int64(c.Rank()))
+			m.SetRNGStateFromSeed(int64(c.Rank()))
 			if all || c.Rank() == 0 {
 				_, err := checkpoints.Load(m).Dir(dir).Immediate().Done()
 				require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestCheckpoint(t *testing.T) {
 type plain struct{}
 
 func (plain) UpdateGraph(*mlctx.Context, *graph.Graph, *graph.Node) {}
-func (plain) Clear(*mlctx.Context)                                  {}
+func (plain) Clear(*mlctx.Context) error                            { return nil }
 
 func TestRefused(t *testing.T) {
 	sgd := func() optimizers.Interface { return optimizers.StochasticGradientDescent().Done() }

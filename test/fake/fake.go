@@ -19,8 +19,8 @@ import (
 //go:embed build.sh lib
 var sources embed.FS
 
-// headers are those of the library, from the module's root.
-var headers = []string{"include/gccl.h", "include/gdev.h"}
+// headers are what the sources include, from the module's root.
+var headers = []string{"include/gccl.h", "include/gcu.h", "include/gdev.h", "train/device/kernels.cu", "internal/gpu/testdata/kernels.cu"}
 
 // Build compiles the library into dir, with all functions but those in without, and returns its path.
 func Build(dir string, without ...string) (string, error) {

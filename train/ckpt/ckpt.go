@@ -45,7 +45,7 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 			d.discard(tmp)
 		}
 	}()
-	mine, data, err := describe(ts)
+	mine, data, err := describe(hosted(ts, nil, true))
 	if err == nil {
 		err = once(mine)
 	}

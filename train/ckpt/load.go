@@ -21,7 +21,8 @@ import (
 func Load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
 	dir = filepath.Clean(dir)
 	what := "ckpt: Load of " + dir
-	want, data, err := describe(ts)
+	loaded := hosted(ts, nil, false)
+	want, data, err := describe(loaded)
 	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
 		return err
 	}
@@ -47,6 +48,9 @@ func Load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) 
 				data[i][k] = min(b, 1)
 			}
 		}
+	}
+	if err == nil {
+		err = putBack(ts, loaded)
 	}
 	if err == nil && state != nil && ix.State != nil {
 		err = json.Unmarshal(ix.State, state)

@@ -70,22 +70,36 @@ func (s *Saver) Save(ctx context.Context, dir string, state any, ts []Tensor) er
 // copy takes the data of ts, into the memory of the last copy where that fits.
 func (s *Saver) copy(ts []Tensor) {
 	old := s.copies
-	s.copies = slices.Clone(ts)
+	s.copies = slices.Clone(hosted(ts, old, true)) // what is of a device is copied by that
 	for i := range s.copies {
-		from := reflect.ValueOf(ts[i].Data)
-		if from.Kind() != reflect.Slice {
-			continue // which Save refuses
+		from := reflect.ValueOf(s.copies[i].Data)
+		if from.Kind() != reflect.Slice || copied(ts[i].Data) {
+			continue // or Save refuses it
 		}
 		to := reflect.Value{}
-		if i < len(old) {
+		if i < len(old) && fits(old[i].Data, s.copies[i].Data, from.Len()) {
 			to = reflect.ValueOf(old[i].Data)
-		}
-		if !to.IsValid() || to.Type() != from.Type() || to.Len() != from.Len() {
+		} else {
 			to = reflect.MakeSlice(from.Type(), from.Len(), from.Len())
 		}
 		reflect.Copy(to, from)
 		s.copies[i].Data = to.Interface()
 	}
+}
+
+// fits reports whether old is a slice of like's type with n elements.
+func fits(old, like any, n int) bool {
+	return old != nil && reflect.TypeOf(old) == reflect.TypeOf(like) && reflect.ValueOf(old).Len() == n
+}
+
+// copied reports whether data is memory of a device, of which hosted has made a copy.
+func copied(data any) bool {
+	b, is := data.(ccl.Buf)
+	if !is {
+		return false
+	}
+	_, onDevice := b.Addr()
+	return onDevice
 }
 
 // Wait waits for the Save under way, and returns the error of the last one, once: the next Save begins anew. If ctx ends

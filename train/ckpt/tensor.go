@@ -17,7 +17,10 @@ type Tensor struct {
 	Shape        []int // of the whole tensor
 	Offset, Size []int // the box of it that this rank works on, as tp splits it; nil: all of it
 	Lo, Hi       int   // the elements of the box, row-major, that are here, as zero splits them; 0, 0 and Data: all
-	Data         any   // []T of one of the types that ccl names, such as []float32 or []ccl.BFloat16, or []bool
+	// Data is []T of one of the types that ccl names, such as []float32 or []ccl.BFloat16, or []bool; or a ccl.Buf, of memory of a device as
+	// well, which On copies to the host and back.
+	Data any
+	On   Copier
 }
 
 // piece is a range of a box of a tensor, and where it is.
@@ -110,6 +113,9 @@ func (p *piece) check() error {
 func describe(ts []Tensor) (ps []piece, data [][]byte, err error) {
 	for i := range ts {
 		t := &ts[i]
+		if b, is := t.Data.(broken); is {
+			return nil, nil, b.error
+		}
 		dtype, ok := dtypeOf[reflect.TypeOf(t.Data)]
 		if !ok {
 			return nil, nil, fmt.Errorf("tensor %q: Data is %T, which is not a slice of an element type of ccl, nor of bool", t.Name, t.Data)

@@ -58,7 +58,9 @@ type Reducer struct {
 	began    time.Time
 	comm     time.Duration
 	closed   bool
-	told     bool // an error of Wait: the step under way has ended with it
+	undone   error // of memory that was not given back; Close tells it
+	used     bool  // Use was called: nothing is joined
+	told     bool  // an error of Wait: the step under way has ended with it
 	timeOn   func() error
 	timeOff  func() error
 }
@@ -189,6 +191,7 @@ func permutation(order []int, n int) bool {
 
 // fill makes buckets of the gradients in that order.
 func (r *Reducer) fill(order []int) {
+	r.undone = errors.Join(r.undone, r.forget())
 	r.buckets = nil
 	var b bucket
 	limit := r.o.FirstBytes
@@ -197,7 +200,7 @@ func (r *Reducer) fill(order []int) {
 			return
 		}
 		bufs := r.join(b.ids)
-		b.Bucket, b.left = Bucket{Index: len(r.buckets), Bufs: bufs, Op: r.op, Ranks: r.c.Size()}, len(b.ids)
+		b.Bucket, b.left = Bucket{Index: len(r.buckets), Bufs: bufs, Op: r.op, Ranks: r.c.Size(), comm: r.c}, len(b.ids)
 		b.group = func(g ccl.Queue) error {
 			for _, x := range bufs {
 				g.AllReduce(x, ccl.InPlace(), r.op)
@@ -220,10 +223,22 @@ func (r *Reducer) fill(order []int) {
 	flush()
 }
 
-// join makes one Buf of gradients that lie side by side, in either direction.
+// forget gives back what the Hook BFloat16On keeps of the buckets.
+func (r *Reducer) forget() (err error) {
+	for i := range r.buckets {
+		if h, ok := r.buckets[i].State.(*halves); ok && h.free != nil {
+			err = errors.Join(err, h.free(h.half))
+			r.buckets[i].State = nil
+		}
+	}
+	return err
+}
+
+// join makes one Buf of gradients that lie side by side, in either direction; after Use of none, since what lies where may then
+// differ between ranks, and from step to step.
 func (r *Reducer) join(ids []int) (out []ccl.Buf) {
 	for _, i := range ids {
-		if n := len(out); n > 0 {
+		if n := len(out); n > 0 && !r.used {
 			if x, ok := out[n-1].Join(r.grads[i]); ok {
 				out[n-1] = x
 				continue
@@ -236,6 +251,46 @@ func (r *Reducer) join(ids []int) (out []ccl.Buf) {
 		out = append(out, r.grads[i])
 	}
 	return out
+}
+
+// Use has the Reducer average these gradients from now on, where each step has others, such as the results of a program of XLA's: call
+// it before the first Ready of a step. Their lengths and types are those of New. It sends nothing; the first Use must come before the
+// same step on all ranks, since from then on each gradient is a call of its own. After an error the gradients are those before.
+func (r *Reducer) Use(grads []ccl.Buf) error {
+	if err := r.between("Use"); err != nil {
+		return err
+	}
+	if len(grads) != len(r.grads) {
+		return fmt.Errorf("ddp: Use of %d gradients; New had %d", len(grads), len(r.grads))
+	}
+	for i, g := range grads {
+		if was := r.grads[i]; g.Len() != was.Len() || g.Type() != was.Type() {
+			return fmt.Errorf("ddp: Use: gradient %d is %d x %v; New had %d x %v", i, g.Len(), g.Type(), was.Len(), was.Type())
+		}
+		if _, within := g.Join(g.From(0, 0)); !within {
+			return fmt.Errorf("ddp: Use: gradient %d is not a buffer, or was cut out of one beyond its end", i)
+		}
+	}
+	copy(r.grads, grads)
+	if !r.used {
+		r.used = true
+		var order []int
+		for i := range r.buckets {
+			order = append(order, r.buckets[i].ids...)
+		}
+		r.fill(order)
+		return nil
+	}
+	for i := range r.buckets {
+		b := &r.buckets[i]
+		for k, id := range b.ids {
+			b.Bufs[k] = grads[id]
+		}
+		if _, keeps := b.State.(*halves); !keeps { // which has the slice Bufs
+			b.State = nil
+		}
+	}
+	return nil
 }
 
 // Ready says that gradient i is final for this step. When that completes a bucket, and all buckets before it are on their
@@ -314,6 +369,9 @@ func (r *Reducer) wait(ctx context.Context) error {
 		if err == nil {
 			err = b.timed.Wait(ctx)
 		}
+		if err == nil && b.Behind != nil {
+			err = b.Behind(ctx)
+		}
 		if err != nil {
 			if e := r.c.Err(); e != nil {
 				err = e
@@ -372,7 +430,7 @@ func (r *Reducer) misused(err error) error {
 // heard of a lost rank on another Comm of the mesh, and close what it has.
 const grace = time.Second
 
-// Close ends the Reducer's stream. The Comm stays open; but within a step, whose end the other ranks wait for, it is aborted.
+// Close ends the Reducer's stream, and waits for the device if its Hook is BFloat16On. The Comm stays open; but within a step, whose end the other ranks wait for, it is aborted.
 func (r *Reducer) Close() error {
 	if i := r.someReady(); i >= 0 && !r.closed && !r.told {
 		select {
@@ -382,5 +440,7 @@ func (r *Reducer) Close() error {
 		}
 	}
 	r.closed = true
-	return r.host.Close()
+	err := errors.Join(r.undone, r.forget(), r.host.Close())
+	r.undone = nil
+	return err
 }

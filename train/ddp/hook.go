@@ -1,6 +1,8 @@
 package ddp
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/goccl/goccl/ccl"
@@ -20,8 +22,12 @@ type Bucket struct {
 	// Stream is what the bucket is reduced on, and Queue that of the Reducer's Comm on it.
 	Stream ccl.Stream
 	Queue  ccl.Queue
-	// State is the Hook's own, kept as long as the Bucket.
+	// State is the Hook's own, kept as long as the Bucket; after a Use it is nil.
 	State any
+	// Behind is set by a Hook that issues work behind the call whose Work it returns: it waits for that.
+	Behind func(ctx context.Context) error
+
+	comm *ccl.Comm
 }
 
 // Hook is PyTorch's communication hook: it issues what reduces b, and does not block. The Work that it returns is that
@@ -35,7 +41,7 @@ func (b *Bucket) refuse(format string, args ...any) ccl.Work {
 }
 
 // BFloat16 is the Hook that sends float32 gradients rounded to bfloat16: half the bytes, in a copy that it keeps. It is
-// for host memory.
+// for host memory; BFloat16On is for a device's.
 func BFloat16(b *Bucket) ccl.Work {
 	h, _ := b.State.(*halves)
 	if h == nil {
@@ -56,11 +62,81 @@ func BFloat16(b *Bucket) ccl.Work {
 	return b.Queue.Do(h.widen)
 }
 
+// Converter is memory of a device that can convert: a device.Memory.
+type Converter interface {
+	Stream() ccl.Stream
+	Alloc(t ccl.Type, n int) (ccl.Buf, error)
+	Free(b ccl.Buf) error
+	Convert(dst, src ccl.Buf) error
+}
+
+// BFloat16On is BFloat16 for float32 gradients on a device. Options.Stream must be that of m, in whose order the gradients are
+// rounded, reduced and widened; the program has m's stream wait for what computes them. Close frees its copies.
+func BFloat16On(m Converter) Hook {
+	return func(b *Bucket) ccl.Work {
+		h, _ := b.State.(*halves)
+		if h == nil {
+			n := 0
+			for _, x := range b.Bufs {
+				if _, ok := x.Addr(); !ok && x.Len() > 0 || x.Type() != ccl.TypeFloat32 {
+					return b.fail(fmt.Errorf("ddp.BFloat16On is for float32 on a device, not for %v or host memory", x.Type()))
+				}
+				n += x.Len()
+			}
+			if s := m.Stream(); s != b.Stream {
+				return b.fail(errors.New("ddp.BFloat16On: Options.Stream is another stream than the memory's"))
+			}
+			half, err := m.Alloc(ccl.TypeBFloat16, n)
+			if err != nil {
+				return b.fail(fmt.Errorf("ddp.BFloat16On: %w", err))
+			}
+			h = &halves{full: b.Bufs, half: half, free: m.Free}
+			b.State = h
+			if s, ok := b.Stream.(interface{ Wait(context.Context) error }); ok {
+				b.Behind = s.Wait
+			}
+		}
+		if err := h.convert(m.Convert, true); err != nil {
+			return b.fail(fmt.Errorf("ddp.BFloat16On: %w", err))
+		}
+		w := b.Queue.AllReduce(h.half, ccl.InPlace(), b.Op)
+		if err := h.convert(m.Convert, false); err != nil {
+			return b.fail(fmt.Errorf("ddp.BFloat16On: %w", err))
+		}
+		return w
+	}
+}
+
+// fail is the Work of a bucket that this rank cannot reduce. It fails the Comm: the other ranks may.
+func (b *Bucket) fail(err error) ccl.Work {
+	b.comm.Abort(err)
+	s := ccl.NewHostStream()
+	defer s.Close()
+	return s.Do(func() error { return err })
+}
+
 // halves is what BFloat16 keeps of a bucket.
 type halves struct {
+	free          func(ccl.Buf) error // on a device
 	full          []ccl.Buf
 	half          ccl.Buf // of all of them
 	narrow, widen func() error
+}
+
+// convert issues conversions on a device.
+func (h *halves) convert(f func(dst, src ccl.Buf) error, narrow bool) error {
+	at := 0
+	for _, full := range h.full {
+		dst, src := full, h.half.From(at, at+full.Len())
+		if narrow {
+			dst, src = src, dst
+		}
+		if err := f(dst, src); err != nil {
+			return err
+		}
+		at += full.Len()
+	}
+	return nil
 }
 
 func (h *halves) each(f func(full, half ccl.Buf)) error {

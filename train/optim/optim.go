@@ -38,20 +38,15 @@ type AdamW struct {
 // first. All have one length; else Apply changes nothing and returns an error.
 func Apply[T Float](h AdamW, step int, p, g, m, v []T) error {
 	n := len(p)
-	h = h.defaults()
+	f, err := h.Factors(step)
 	switch {
-	case step < 1:
-		return fmt.Errorf("optim: step %d; steps are counted from 1", step)
-	case !(h.Beta1 >= 0 && h.Beta1 < 1 && h.Beta2 >= 0 && h.Beta2 < 1 && h.Eps >= 0):
-		return fmt.Errorf("optim: AdamW with Beta1 %v, Beta2 %v, Eps %v: the betas are from 0 to 1 and less than 1, Eps is not negative", h.Beta1, h.Beta2, h.Eps)
+	case err != nil:
+		return err
 	case len(g) != n || len(m) != n || len(v) != n:
 		return fmt.Errorf("optim: %d parameters, but %d gradients, and state of %d and %d", n, len(g), len(m), len(v))
 	}
-	b1, b2, eps := T(h.Beta1), T(h.Beta2), T(h.Eps)
-	a1, a2 := T(1-h.Beta1), T(1-h.Beta2) // not 1-b2: of .9999 in float32 that is off by 2e-4, and the correction below is not
-	rate := T(h.LR / (1 - power(h.Beta1, step)))
-	root := T(1 / math.Sqrt(1-power(h.Beta2, step)))
-	keep := T(1 - float64(h.LR*h.Decay))
+	b1, a1, b2, a2, eps := T(f.Beta1), T(f.Alpha1), T(f.Beta2), T(f.Alpha2), T(f.Eps)
+	rate, root, keep := T(f.Rate), T(f.Root), T(f.Keep)
 	g, m, v = g[:n], m[:n], v[:n]
 	for i := range p {
 		// Each product is converted, so that no compiler fuses it with an addition.
@@ -62,6 +57,30 @@ func Apply[T Float](h AdamW, step int, p, g, m, v []T) error {
 		p[i] = T(p[i]*keep) - T(rate*mi)/d
 	}
 	return nil
+}
+
+// Factors are the numbers of a step by which Apply multiplies, each to be rounded to the type of the elements: for code that does
+// what Apply does elsewhere, as package device on a GPU. With m = Beta1*m + Alpha1*g and v = Beta2*v + (Alpha2*g)*g the parameter
+// becomes p*Keep - Rate*m / (sqrt(v)*Root + Eps), each operation rounded.
+type Factors struct{ Beta1, Alpha1, Beta2, Alpha2, Rate, Root, Keep, Eps float64 }
+
+// Factors returns those of step number step, counted from 1.
+func (h AdamW) Factors(step int) (Factors, error) {
+	h = h.defaults()
+	switch {
+	case step < 1:
+		return Factors{}, fmt.Errorf("optim: step %d; steps are counted from 1", step)
+	case !(h.Beta1 >= 0 && h.Beta1 < 1 && h.Beta2 >= 0 && h.Beta2 < 1 && h.Eps >= 0):
+		return Factors{}, fmt.Errorf("optim: AdamW with Beta1 %v, Beta2 %v, Eps %v: the betas are from 0 to 1 and less than 1, Eps is not negative", h.Beta1, h.Beta2, h.Eps)
+	}
+	return Factors{
+		Beta1: h.Beta1, Alpha1: 1 - h.Beta1,
+		Beta2: h.Beta2, Alpha2: 1 - h.Beta2, // not of the rounded Beta2: of .9999 in float32 that is off by 2e-4, and Root is not
+		Rate: h.LR / (1 - power(h.Beta1, step)),
+		Root: 1 / math.Sqrt(1-power(h.Beta2, step)),
+		Keep: 1 - float64(h.LR*h.Decay),
+		Eps:  h.Eps,
+	}, nil
 }
 
 // defaults is h with the values that stand for 0.

@@ -4,9 +4,8 @@ package zero_test
 
 import (
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,161 +13,32 @@ import (
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/cuda"
 	"github.com/goccl/goccl/internal/gpu/gputest"
+	"github.com/goccl/goccl/train/ckpt"
+	"github.com/goccl/goccl/train/device"
 	"github.com/goccl/goccl/train/internal/vec"
+	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/zero"
 )
 
-// gpu is a zero.Memory of one device. Its arithmetic is done on copies on the host, once the stream has done what was
-// issued before: there are no kernels here.
-type gpu struct {
-	d      cuda.Device
-	s      *cuda.Stream
-	mu     sync.Mutex
-	blocks []block
+// counting is a device.Memory that counts fences.
+type counting struct {
+	*device.Memory
 	fences int
 }
 
-// block is memory of a device of any type.
-type block interface {
-	Ptr() (uintptr, bool)
-	buf() ccl.Buf
-	get(i, n int) (ccl.Buf, error) // a copy of its elements from i on
-	put(i int, b ccl.Buf) error
-	Free() error
-}
+func (g *counting) Fence() error { g.fences++; return g.Memory.Fence() }
 
-type mem[T zero.Float] struct{ *cuda.Mem[T] }
-
-func (m mem[T]) buf() ccl.Buf { return ccl.Device[T](m.Mem) }
-
-func (m mem[T]) get(i, n int) (ccl.Buf, error) {
-	s := make([]T, n)
-	part, err := m.Part(i, i+n)
-	if err == nil {
-		err = part.Get(s)
-	}
-	return ccl.Host(s), err
-}
-
-func (m mem[T]) put(i int, b ccl.Buf) error {
-	s, _ := ccl.Slice[T](b)
-	part, err := m.Part(i, i+len(s))
-	if err != nil {
-		return err
-	}
-	return part.Put(s)
-}
-
-func alloc[T zero.Float](g *gpu, n int) (ccl.Buf, error) {
-	m, err := cuda.Alloc[T](g.d, n)
-	if err != nil {
-		return ccl.Buf{}, err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.blocks = append(g.blocks, mem[T]{m})
-	return g.blocks[len(g.blocks)-1].buf(), m.Set(0)
-}
-
-func (g *gpu) Alloc(t ccl.Type, n int) (ccl.Buf, error) {
-	switch t {
-	case ccl.TypeFloat32:
-		return alloc[float32](g, n)
-	case ccl.TypeBFloat16:
-		return alloc[ccl.BFloat16](g, n)
-	}
-	return ccl.Buf{}, fmt.Errorf("no memory of %v", t)
-}
-
-// find is the block that b lies in, and where, once the stream has come so far.
-func (g *gpu) find(b ccl.Buf) (block, int, error) {
-	if err := g.s.Synchronize(); err != nil {
-		return nil, 0, err
-	}
-	at, ok := b.Addr()
-	if !ok {
-		return nil, 0, errors.New("this is no memory of the device")
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, x := range g.blocks {
-		if from, _ := x.Ptr(); from <= at && at+uintptr(b.Len()*b.Type().Size()) <= from+uintptr(x.buf().Len()*x.buf().Type().Size()) && x.buf().Type() == b.Type() {
-			return x, int(at-from) / b.Type().Size(), nil
-		}
-	}
-	return nil, 0, errors.New("this is none of my memory")
-}
-
-// read is a copy of b on the host, if b is not there.
-func (g *gpu) read(b ccl.Buf) (ccl.Buf, error) {
-	if _, ok := b.Addr(); !ok {
-		return b, nil
-	}
-	x, at, err := g.find(b)
-	if err != nil || b.Len() == 0 {
-		return b, err
-	}
-	return x.get(at, b.Len())
-}
-
-// change reads dst, changes the copy, and writes it back.
-func (g *gpu) change(dst ccl.Buf, f func(ccl.Buf)) error {
-	if dst.Len() == 0 {
+// addTo adds src, of the host, to dst, in m.
+func addTo(m zero.Memory, dst, src ccl.Buf) error {
+	if m == nil {
+		vec.Add(dst, src)
 		return nil
 	}
-	x, at, err := g.find(dst)
+	tmp, err := m.Alloc(src.Type(), src.Len())
 	if err != nil {
 		return err
 	}
-	h, err := x.get(at, dst.Len())
-	if err != nil {
-		return err
-	}
-	f(h)
-	return x.put(at, h)
-}
-
-func (g *gpu) Stream() ccl.Stream { return g.s }
-
-func (g *gpu) Fence() error { g.fences++; return nil }
-
-func (g *gpu) Free(b ccl.Buf) error {
-	x, _, err := g.find(b)
-	if err != nil {
-		return err
-	}
-	return x.Free()
-}
-
-func (g *gpu) Zero(dst ccl.Buf) error { return g.change(dst, vec.Zero) }
-
-func (g *gpu) Add(dst, src ccl.Buf) error {
-	h, err := g.read(src)
-	if err != nil {
-		return err
-	}
-	return g.change(dst, func(d ccl.Buf) { vec.Add(d, h) })
-}
-
-func (g *gpu) Scale(dst ccl.Buf, by float64) error {
-	return g.change(dst, func(d ccl.Buf) { vec.Scale(d, by) })
-}
-
-func (g *gpu) Divide(dst ccl.Buf, n int) error {
-	return g.change(dst, func(d ccl.Buf) { vec.Divide(d, n) })
-}
-
-func (g *gpu) Convert(dst, src ccl.Buf) error {
-	h, err := g.read(src)
-	if err != nil {
-		return err
-	}
-	return g.change(dst, func(d ccl.Buf) { vec.Convert(d, h) })
-}
-
-func (g *gpu) SumSquares(src ccl.Buf) (float64, error) {
-	h, err := g.read(src)
-	return vec.SumSquares(h), err
+	return errors.Join(m.Convert(tmp, src), m.Add(dst, tmp), m.Free(tmp))
 }
 
 // onDevice trains a little with exact arithmetic, in the memory o has, and returns the masters of all ranks.
@@ -177,10 +47,6 @@ func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters 
 	units := [][]int{{5, 40}, {33}, {100}}
 	m, err := zero.New[P, float32](ctx, c, units, &o)
 	require.NoError(t, err)
-	host := zero.Memory(nil)
-	if host = o.Memory; host == nil {
-		host = copier{}
-	}
 	for i, lens := range units {
 		var full [][]float32
 		for _, n := range lens {
@@ -210,7 +76,7 @@ func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters 
 					}
 					more := make([]P, len(x))
 					vec.Convert(ccl.Host(more), ccl.Host(x))
-					require.NoError(t, host.Add(g[j], ccl.Host(more)))
+					require.NoError(t, addTo(o.Memory, g[j], ccl.Host(more)))
 				}
 				m.Release(i)
 				require.NoError(t, m.Reduce(i))
@@ -224,7 +90,7 @@ func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters 
 			for k := range tmp {
 				tmp[k] *= -.25
 			}
-			return host.Add(w, ccl.Host(tmp))
+			return addTo(o.Memory, w, ccl.Host(tmp))
 		}))
 	}
 	for i := range units {
@@ -254,16 +120,13 @@ func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters 
 	return masters
 }
 
-// copier adds on the host.
-type copier struct{ zero.Memory }
-
-func (copier) Add(dst, src ccl.Buf) error { vec.Add(dst, src); return nil }
-
 func copyOut[T zero.Float](m zero.Memory, dst []T, src ccl.Buf) error {
-	if g, ok := m.(*gpu); ok {
-		h, err := g.read(src)
-		vec.Convert(ccl.Host(dst), h)
-		return err
+	if g, ok := m.(*counting); ok {
+		h := make([]T, src.Len())
+		if err := g.Get(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(h))), len(h)*src.Type().Size()), src); err != nil {
+			return err
+		}
+		src = ccl.Host(h)
 	}
 	vec.Convert(ccl.Host(dst), src)
 	return nil
@@ -282,16 +145,116 @@ func TestDeviceMemory(t *testing.T) {
 			for _, clip := range []float64{0, 4} {
 				o := zero.Options{Stage: stage, Micro: 2, Clip: clip}
 				want, wide := onDevice[float32](t, c, o), onDevice[ccl.BFloat16](t, c, o)
-				g := &gpu{d: d, s: s}
+				free, _, err := d.Memory()
+				require.NoError(t, err)
+				mem, err := device.New(d, s)
+				require.NoError(t, err)
+				g := &counting{Memory: mem}
 				o.Memory = g
 				require.Equal(t, want, onDevice[float32](t, c, o), "stage %d, clip %v", stage, clip)
 				require.Equal(t, wide, onDevice[ccl.BFloat16](t, c, o), "stage %d, clip %v, bfloat16", stage, clip)
 				require.NotZero(t, g.fences)
-				for _, b := range g.blocks {
-					_, live := b.Ptr()
-					require.False(t, live, "Close has not freed it")
-				}
+				require.NoError(t, mem.Close())
+				left, _, err := d.Memory()
+				require.NoError(t, err)
+				require.Equal(t, free, left, "Close has not freed it")
 			}
 		}
+	}, ccltest.With(ccl.Options{Backend: "nccl"}))
+}
+
+// A model on devices is saved with the moments of its optimizer, and goes on on the host, in another stage.
+func TestDeviceTensors(t *testing.T) {
+	gputest.Fake(t, "one device does not do for two ranks")
+	dir := t.TempDir()
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx := t.Context()
+		d, err := cuda.Local(c.Place().Local, c.Place().Locals)
+		require.NoError(t, err)
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		defer s.Close()
+		mem, err := device.New(d, s)
+		require.NoError(t, err)
+		defer mem.Close()
+		units := [][]int{{5, 40}, {33}, {100}}
+		start := func(stage int, mem zero.Memory) *zero.Model[ccl.BFloat16, float32] {
+			m, err := zero.New[ccl.BFloat16, float32](ctx, c, units, &zero.Options{Stage: stage, Memory: mem})
+			require.NoError(t, err)
+			return m
+		}
+		h := optim.AdamW{LR: .01, Decay: .1}
+		// gradient is that of element k of parameter j of unit i, in a step.
+		gradient := func(step, i, j, k int) float32 { return float32((step+1)*(k%7-3)+i-j) / 8 }
+
+		a := start(1, mem)
+		for i, lens := range units {
+			var full [][]float32
+			for j, n := range lens {
+				full = append(full, make([]float32, n))
+				for k := range n {
+					full[j][k] = float32(k%9) / 3
+				}
+			}
+			require.NoError(t, a.Load(ctx, i, full, 0))
+		}
+		states := []zero.State[float32]{{Prefix: "m."}, {Prefix: "v."}}
+		for i := range units {
+			for k := range states {
+				b, err := mem.Alloc(ccl.TypeFloat32, a.ShardBuf(i).Len())
+				require.NoError(t, err)
+				states[k].Bufs = append(states[k].Bufs, b)
+			}
+		}
+		train := func(m *zero.Model[ccl.BFloat16, float32], on zero.Memory, step int, u func(p zero.Piece, w, g ccl.Buf) error) {
+			for i := len(units) - 1; i >= 0; i-- {
+				bufs, err := m.GradBufs(ctx, i)
+				require.NoError(t, err)
+				for j, b := range bufs {
+					x := make([]ccl.BFloat16, b.Len())
+					for k := range x {
+						x[k] = ccl.ToBFloat16(gradient(step, i, j, k))
+					}
+					require.NoError(t, addTo(on, b, ccl.Host(x)))
+				}
+				require.NoError(t, m.Reduce(i))
+			}
+			require.NoError(t, m.StepBufs(ctx, u))
+		}
+		onDevice := func(step int) {
+			train(a, mem, step, func(p zero.Piece, w, g ccl.Buf) error {
+				lo, hi := p.At, p.At+w.Len()
+				return mem.AdamW(h, step+1, w, g, states[0].Bufs[p.Unit].From(lo, hi), states[1].Bufs[p.Unit].From(lo, hi))
+			})
+		}
+		onDevice(0)
+		list, err := a.Tensors(nil, states...)
+		require.NoError(t, err)
+		require.NoError(t, ckpt.Save(ctx, c, dir+"/step", nil, list))
+		onDevice(1)
+
+		b := start(2, nil)
+		host := []zero.State[float32]{{Prefix: "m."}, {Prefix: "v."}}
+		for i := range units {
+			for k := range host {
+				host[k].Of = append(host[k].Of, make([]float32, b.ShardBuf(i).Len()))
+			}
+		}
+		list, err = b.Tensors(nil, host...)
+		require.NoError(t, err)
+		require.NoError(t, ckpt.Load(ctx, c, dir+"/step", nil, list))
+		require.NoError(t, b.Loaded(ctx))
+		train(b, nil, 1, func(p zero.Piece, w, g ccl.Buf) error {
+			ws, _ := ccl.Slice[float32](w)
+			gs, _ := ccl.Slice[float32](g)
+			return optim.Apply(h, 2, ws, gs, host[0].Of[p.Unit][p.At:p.At+len(ws)], host[1].Of[p.Unit][p.At:p.At+len(ws)])
+		})
+		for i := range units {
+			got := make([]float32, a.ShardBuf(i).Len())
+			require.NoError(t, copyOut(&counting{Memory: mem}, got, a.ShardBuf(i)))
+			require.Equal(t, b.Shard(i), got, "unit %d", i)
+		}
+		require.NoError(t, a.Close())
+		require.NoError(t, b.Close())
 	}, ccltest.With(ccl.Options{Backend: "nccl"}))
 }

@@ -215,17 +215,18 @@ func (m *Model[P, M]) settle(ctx context.Context) error {
 // added in the order of ranks, at stage 0 as well, so all stages get the same bits.
 func (m *Model[P, M]) squares(ctx context.Context) (sum float64, where string, err error) {
 	for p := range m.owned {
+		if err := m.squaresOf(p); err != nil {
+			return 0, "", err
+		}
 		m.sums[0], m.sums[1] = 0, 0 // and the first unit that is not finite, from 1 on
+		next := 0
 		for i := range m.units {
-			u := &m.units[i]
-			for _, x := range u.counts[p] {
-				s, err := m.near.SumSquares(u.gshard.From(x.At, x.At+x.Hi-x.Lo))
-				if err != nil {
-					return 0, "", fmt.Errorf("zero: unit %d: %w", i, err)
-				}
+			for range m.units[i].counts[p] {
+				s := m.squared[next]
 				if m.sums[0] += s; m.sums[1] == 0 && (math.IsNaN(s) || math.IsInf(s, 0)) {
 					m.sums[1] = float64(i + 1)
 				}
+				next++
 			}
 		}
 		copy(m.parts[2*p:], m.sums)
@@ -256,4 +257,38 @@ func (m *Model[P, M]) squares(ctx context.Context) (sum float64, where string, e
 	}
 	m.stats.Exposed += time.Since(began)
 	return m.sums[0], where, nil
+}
+
+// summer is a Memory that computes many sums and waits once.
+type summer interface {
+	SumsOfSquares(sums []float64, src ...ccl.Buf) error
+}
+
+// squaresOf leaves the sums of squares of the pieces of part p that count in m.squared.
+func (m *Model[P, M]) squaresOf(p int) error {
+	m.counted = m.counted[:0]
+	for i := range m.units {
+		u := &m.units[i]
+		for _, x := range u.counts[p] {
+			m.counted = append(m.counted, u.gshard.From(x.At, x.At+x.Hi-x.Lo))
+		}
+	}
+	if n := len(m.counted); cap(m.squared) < n {
+		m.squared = make([]float64, n)
+	}
+	m.squared = m.squared[:len(m.counted)]
+	if s, ok := m.near.(summer); ok {
+		if err := s.SumsOfSquares(m.squared, m.counted...); err != nil {
+			return fmt.Errorf("zero: the norm of gradients: %w", err)
+		}
+		return nil
+	}
+	for k, b := range m.counted {
+		s, err := m.near.SumSquares(b)
+		if err != nil {
+			return fmt.Errorf("zero: the norm of gradients: %w", err)
+		}
+		m.squared[k] = s
+	}
+	return nil
 }

@@ -13,6 +13,8 @@ type State[M Float] struct {
 	Prefix string
 	// Of is by unit, each laid out as Shard of the unit is, with or without the padding.
 	Of [][]M
+	// Bufs is Of in the Memory of Options, which a device's needs.
+	Bufs []ccl.Buf
 }
 
 // Tensors are the parameters of this rank's shards and the states, as package ckpt saves them and loads them into any number of
@@ -20,24 +22,31 @@ type State[M Float] struct {
 // and the states'.
 //
 // place names a parameter, and gives its shape, or what the parameter is of a larger tensor: Name, Shape, Offset and Size of a
-// ckpt.Tensor. If place is nil the name is UNIT.PARAM, and there is one dimension. With a Memory of a device there is an error:
-// copy ShardBuf, and save that by Pieces.
+// ckpt.Tensor. If place is nil the name is UNIT.PARAM, and there is one dimension. A Memory of a device must be a ckpt.Copier, as a
+// device.Memory is.
 func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ...State[M]) (list []ckpt.Tensor, err error) {
 	switch {
 	case m.closed:
 		return nil, errClosed
-	case m.host == nil:
-		return nil, fmt.Errorf("zero: Tensors are in host memory, and this model is in that of a device: copy ShardBuf, and save it by Pieces")
+	}
+	on, copies := m.mem.(ckpt.Copier)
+	if m.host == nil && !copies {
+		return nil, fmt.Errorf("zero: this model is in memory that a %T cannot copy to the host: copy ShardBuf, and save it by Pieces", m.mem)
 	}
 	for _, s := range states {
-		if len(s.Of) != len(m.units) {
-			return nil, fmt.Errorf("zero: state %q has %d units, not %d", s.Prefix, len(s.Of), len(m.units))
+		if n := max(len(s.Of), len(s.Bufs)); n != len(m.units) || len(s.Of) > 0 && len(s.Bufs) > 0 {
+			return nil, fmt.Errorf("zero: state %q has %d units, not %d", s.Prefix, n, len(m.units))
 		}
 	}
 	for i := range m.units {
-		prefixes, own := []string{""}, [][]M{m.Shard(i)}
+		prefixes, own := []string{""}, []ccl.Buf{m.ShardBuf(i)}
 		for _, s := range states {
-			prefixes, own = append(prefixes, s.Prefix), append(own, s.Of[i])
+			prefixes = append(prefixes, s.Prefix)
+			if len(s.Bufs) > 0 {
+				own = append(own, s.Bufs[i])
+			} else {
+				own = append(own, ccl.Host(s.Of[i]))
+			}
 		}
 		for _, p := range m.units[i].pieces {
 			t := ckpt.Tensor{Name: fmt.Sprintf("%d.%d", i, p.Param), Shape: []int{m.units[i].lens[p.Param]}}
@@ -59,10 +68,10 @@ func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ..
 			t.Lo, t.Hi = p.Lo, p.Hi
 			for k, of := range own {
 				end := p.At + p.Hi - p.Lo
-				if len(of) < end {
-					return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], len(of), i, end)
+				if of.Len() < end {
+					return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], of.Len(), i, end)
 				}
-				t.Name, t.Data = prefixes[k]+name, plain(of[p.At:end])
+				t.Name, t.Data, t.On = prefixes[k]+name, plain(of.From(p.At, end)), on
 				list = append(list, t)
 			}
 		}
@@ -70,15 +79,16 @@ func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ..
 	return list, nil
 }
 
-// plain is x as a slice of the type that M is one of.
-func plain[M Float](x []M) any {
-	b := ccl.Host(x)
+// plain is b as a slice of one of the types of Float, or b itself on a device.
+func plain(b ccl.Buf) any {
 	if s, ok := ccl.Slice[float32](b); ok {
 		return s
 	}
 	if s, ok := ccl.Slice[float64](b); ok {
 		return s
 	}
-	s, _ := ccl.Slice[ccl.BFloat16](b)
-	return s
+	if s, ok := ccl.Slice[ccl.BFloat16](b); ok {
+		return s
+	}
+	return b
 }

@@ -79,7 +79,8 @@ type Options struct {
 }
 
 // Memory allocates, and does the little arithmetic of this package, in the order of its Stream. Its arguments are what
-// Alloc has returned, or parts of it, whose address [ccl.Buf.Addr] tells kernels. Nothing of it need block but SumSquares.
+// Alloc has returned, or parts of it, whose address [ccl.Buf.Addr] tells kernels. Nothing of it need block but SumSquares. That of
+// package device is for NVIDIA's GPUs.
 type Memory interface {
 	// Stream is what collectives are issued on. It is asked for each.
 	Stream() ccl.Stream
@@ -97,7 +98,8 @@ type Memory interface {
 	// Convert computes dst = src, of any of the types of Float. src may be host memory, which is the caller's again
 	// when Convert returns.
 	Convert(dst, src ccl.Buf) error
-	// SumSquares waits for what was issued before.
+	// SumSquares waits for what was issued before. A Memory that also has SumsOfSquares(sums []float64, src ...ccl.Buf) error
+	// is asked once a step for all of them.
 	SumSquares(src ccl.Buf) (float64, error)
 }
 
@@ -144,6 +146,8 @@ type Model[P, M Float] struct {
 	misuse        error // to be told
 	norm          float64
 	sums, parts   []float64
+	counted       []ccl.Buf // what counts in the norm, and the sums of its squares
+	squared       []float64
 	stats, last   Stats
 	comm          atomic.Int64 // nanoseconds
 	began         time.Time    // of the collective under way; the stream's own

@@ -35,7 +35,7 @@ int knob_fail(const char *function); // FAKE_FAIL=function:nth:code,..
 double now(void);
 void born(int kind), died(int kind); // goccl_fake_live counts
 void violation(const char *what);    // goccl_fake_violations counts
-enum { BLOCK, STREAM, EVENT, GRAPH, COMM, JOB, LIVE_KINDS };
+enum { BLOCK, STREAM, EVENT, GRAPH, COMM, JOB, MODULE, LIVE_KINDS };
 
 // device.c
 int current_device(void);
@@ -54,6 +54,7 @@ extern pthread_cond_t changed;
 int enqueue(void *stream, work *w, int wait); // takes over one reference
 int stream_device(void *stream);              // NO_SUCH_THING
 int stream_captures(void *stream); // 1 or 0
+void break_streams(int error); // of all streams, for good
 void drain(int device); // mu is held: wait for all that is queued on its streams
 void work_free(work *w);
 

@@ -27,6 +27,7 @@ static atomic_int broken; // the error of FAKE_FAIL=stream:nth:code, for good, a
 	if (failure_) return keep_error(failure_)
 
 void work_free(work *w) { free(w); }
+void break_streams(int error) { broken = error; }
 
 static void unref(work *w) {
 	if (--w->refs == 0)

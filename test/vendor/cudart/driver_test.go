@@ -34,10 +34,12 @@ func TestDriverConformance(t *testing.T) {
 	text, err := os.ReadFile(driverTable)
 	require.NoError(t, err)
 	for right, wrong := range map[string]string{
-		"X(u_res, MemFree_v2, (u_ptr))":            "X(u_res, MemFree_v2, (void *))",
-		"X(u_res, MemsetD8_v2, (u_ptr, unsigned c": "X(u_res, MemsetD8_v2, (u_ptr, c",
-		"EventDestroy_v2":                          "EventDestroy_v3",
-		"GCU_POINTER_IS_MANAGED = 8":               "GCU_POINTER_IS_MANAGED = 9",
+		"X(u_res, MemFree_v2, (u_ptr))":             "X(u_res, MemFree_v2, (void *))",
+		"X(u_res, MemsetD8_v2, (u_ptr, unsigned c":  "X(u_res, MemsetD8_v2, (u_ptr, c",
+		"X(u_res, ModuleGetFunction, (u_function *": "X(u_res, ModuleGetFunction, (u_module *",
+		"GCU_JIT_ERROR_LOG = 5":                     "GCU_JIT_ERROR_LOG = 3",
+		"EventDestroy_v2":                           "EventDestroy_v3",
+		"GCU_POINTER_IS_MANAGED = 8":                "GCU_POINTER_IS_MANAGED = 9",
 	} {
 		require.Equal(t, 1, strings.Count(string(text), right), right)
 		file := filepath.Join(t.TempDir(), "gcu.h")

@@ -1,0 +1,9 @@
+// The kernels of train/device and of the tests of internal/gpu, for the host.
+#include "kernel.h"
+
+#pragma GCC diagnostic ignored "-Wunused-function" // an intrinsic that no kernel uses
+
+#include "../../../train/device/kernels.cu"
+#undef AT
+#undef OVER
+#include "../../../internal/gpu/testdata/kernels.cu"

@@ -1,0 +1,101 @@
+package ckpt
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/goccl/goccl/ccl"
+)
+
+// Copier copies between the host and memory that the host cannot touch, a device's. A device.Memory is one.
+type Copier interface {
+	Get(dst []byte, src ccl.Buf) error
+	Put(dst ccl.Buf, src []byte) error
+}
+
+// broken is the Data of a tensor that could not be copied, which describe tells all ranks.
+type broken struct{ error }
+
+// kind makes slices of a type, and finds that of a Buf.
+type kind struct {
+	make  func(n int) any
+	slice func(b ccl.Buf) (any, bool)
+}
+
+func kindFor[T ccl.Number]() kind {
+	return kind{
+		make:  func(n int) any { return make([]T, n) },
+		slice: func(b ccl.Buf) (any, bool) { s, ok := ccl.Slice[T](b); return s, ok },
+	}
+}
+
+var kinds = map[ccl.Type]kind{
+	ccl.TypeInt8: kindFor[int8](), ccl.TypeUint8: kindFor[uint8](), ccl.TypeInt16: kindFor[int16](), ccl.TypeUint16: kindFor[uint16](),
+	ccl.TypeInt32: kindFor[int32](), ccl.TypeUint32: kindFor[uint32](), ccl.TypeInt64: kindFor[int64](), ccl.TypeUint64: kindFor[uint64](),
+	ccl.TypeFloat16: kindFor[ccl.Float16](), ccl.TypeBFloat16: kindFor[ccl.BFloat16](), ccl.TypeFloat32: kindFor[float32](),
+	ccl.TypeFloat64: kindFor[float64](), ccl.TypeFloat8E4M3: kindFor[ccl.Float8E4M3](), ccl.TypeFloat8E5M2: kindFor[ccl.Float8E5M2](),
+}
+
+// hosted is ts with slices in the place of Bufs: of the host's memory the slice itself, of a device's one of their own, which is
+// that of old where it fits. get copies what is there.
+func hosted(ts, old []Tensor, get bool) []Tensor {
+	out := ts
+	for i := range ts {
+		b, is := ts[i].Data.(ccl.Buf)
+		if !is {
+			continue
+		}
+		if len(out) > 0 && &out[0] == &ts[0] {
+			out = slices.Clone(ts)
+		}
+		var before any
+		if i < len(old) {
+			before = old[i].Data
+		}
+		out[i].Data = ts[i].host(b, before, get)
+	}
+	return out
+}
+
+// host is the Data of t, whose Data is b, on the host.
+func (t *Tensor) host(b ccl.Buf, old any, get bool) any {
+	k, ok := kinds[b.Type()]
+	if !ok {
+		return broken{fmt.Errorf("tensor %q: Data is a Buf of no type", t.Name)}
+	}
+	if s, ok := k.slice(b); ok {
+		return s
+	}
+	if t.On == nil {
+		return broken{fmt.Errorf("tensor %q: Data is memory of a device, which On must copy, as a device.Memory does", t.Name)}
+	}
+	s := k.make(0)
+	if fits(old, s, b.Len()) {
+		s = old
+	} else {
+		s = k.make(b.Len())
+	}
+	if get {
+		if err := t.On.Get(bytesOf(s), b); err != nil {
+			return broken{fmt.Errorf("tensor %q: %w", t.Name, err)}
+		}
+	}
+	return s
+}
+
+// putBack copies what was loaded to the devices.
+func putBack(ts, loaded []Tensor) error {
+	for i := range ts {
+		b, is := ts[i].Data.(ccl.Buf)
+		if !is {
+			continue
+		}
+		if _, onHost := kinds[b.Type()].slice(b); onHost {
+			continue
+		}
+		if err := ts[i].On.Put(b, bytesOf(loaded[i].Data)); err != nil {
+			return fmt.Errorf("tensor %q: %w", ts[i].Name, err)
+		}
+	}
+	return nil
+}
