@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -63,6 +64,8 @@ func TestClosedCommsLeaveNothing(t *testing.T) {
 			}
 			var before int
 			world(t, 2, hosts, quiet, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*time.Minute) // seconds on a machine of its own
+				defer cancel()
 				for step := range steps + 1 {
 					d, err := c.Split(ctx, 0, c.Rank())
 					require.NoError(t, err)
