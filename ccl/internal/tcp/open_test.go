@@ -303,7 +303,7 @@ func TestOpenFails(t *testing.T) {
 		{name: "other job", key: good, peer: other("boj", "secret"), is: auth.ErrJob},
 		{name: "not goccl", key: good, peer: says("banner"), is: auth.ErrProtocol, text: []string{`"SSH-2.0-"`}},
 		{name: "unknown reply", key: good, peer: says("later"), is: auth.ErrProtocol, text: []string{`replied "later"`}},
-		{name: "nobody there", key: good, self: 1, peer: closed.addr(), time: 50 * time.Millisecond, is: context.DeadlineExceeded, text: []string{"rank 0 at " + closed.addr().String(), "not connected", "the last attempt: ", "refused"}},
+		{name: "nobody there", key: good, self: 1, peer: closed.addr(), time: refusedFor / 2, is: context.DeadlineExceeded, text: []string{"rank 0 at " + closed.addr().String(), "not connected", "the last attempt: ", "refused"}},
 		{name: "no answer", key: good, peer: newFake(t).addr(), time: 50 * time.Millisecond, is: context.DeadlineExceeded},
 		{name: "no address", key: good, peer: netip.AddrPort{}, text: []string{"rank 1 has no address to dial: invalid AddrPort"}},
 		{name: "no port", key: good, peer: netip.AddrPortFrom(loopback, 0), text: []string{"rank 1 has no address to dial: 127.0.0.1:0"}},
