@@ -78,9 +78,9 @@ func (p *program) run(ctx context.Context) (run, error) {
 	return runOf(f), nil
 }
 
-func newTrial(rounds int, budget time.Duration, programs [2]*program) *trial {
+func newTrial(rounds int, budget time.Duration, threshold float64, programs [2]*program) *trial {
 	return &trial{
-		rounds: rounds, budget: budget, enough: narrow, now: time.Now, draw: rand.IntN,
+		rounds: rounds, budget: budget, enough: narrow, leeway: threshold, now: time.Now, draw: rand.IntN,
 		start: func(ctx context.Context, side int) (run, error) { return programs[side].run(ctx) },
 	}
 }

@@ -17,11 +17,12 @@ type lineChange struct {
 	Op, What, Size, Place string
 	Old, New              float64 // us, the middle of the runs
 	change
+	leeway float64 // changes of up to that much are none
 }
 
 // lines compares two sides, half line by half line. Each counts as changed by an interval so wide that a false alarm in any
-// of them is as rare as for one alone.
-func lines(old, new side) (all []lineChange) {
+// of them is as rare as for one alone. Changes of up to leeway are none.
+func lines(old, new side, leeway float64) (all []lineChange) {
 	keys := common(append(append([]run{}, old.runs...), new.runs...)...)
 	for _, g := range groups(keys) {
 		rough := scatter(old.runs[0], new.runs[0], g.keys)
@@ -34,7 +35,7 @@ func lines(old, new side) (all []lineChange) {
 			}
 			a, b := logs(old), logs(new)
 			l := lineChange{Op: k.op, Size: report.SizeOf(k.size), Place: "out of place", Old: math.Exp(stat.Median(a)), New: math.Exp(stat.Median(b)),
-				change: between(a, b, together(len(keys)), rough)}
+				change: between(a, b, together(len(keys)), rough), leeway: leeway}
 			if k.inPlace {
 				l.Place = "in place"
 			}
@@ -64,15 +65,7 @@ func (l lineChange) Interval() string {
 }
 
 // Verdict is what may be said of it.
-func (l lineChange) Verdict() string {
-	switch {
-	case !l.told():
-		return "cannot tell"
-	case l.shown.Estimate > 0:
-		return slower
-	}
-	return faster
-}
+func (l lineChange) Verdict() string { return l.verdict(l.leeway) }
 
 // Times are the two, for people.
 func (l lineChange) Times() [2]string {

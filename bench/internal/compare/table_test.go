@@ -25,7 +25,7 @@ func TestLines(t *testing.T) {
 		{several(5, 1, 2, .02), several(5, 20, 1, .02), "faster", .5},
 		{several(1, 1, 1, 0), several(1, 20, 1.2, 0), "cannot tell", 1.2},
 	} {
-		all := lines(newSide(tc.old), newSide(tc.new))
+		all := lines(newSide(tc.old), newSide(tc.new), .05)
 		require.Len(t, all, 16, "eight sizes, out of place and in place")
 		for _, l := range all {
 			require.Equal(t, tc.verdict, l.Verdict(), "%+v", l)
