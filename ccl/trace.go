@@ -37,7 +37,7 @@ type traceLine struct {
 	For     *int         `json:"for,omitempty"`    // standing: the rank waited for
 	Calls   []tracedCall `json:"calls"`
 	Clock   int64        `json:"clock_ns,omitempty"` // Time by the clock of Calls
-	Graphs  []tracedCall `json:"graphs,omitempty"` // launches of graphs, which have numbers of their own
+	Graphs  []tracedCall `json:"graphs,omitempty"`   // launches of graphs, which have numbers of their own
 }
 
 // tracedCall is one call.
