@@ -125,3 +125,33 @@ func TestTwoNames(t *testing.T) {
 		require.Equal(t, "\nimport (\n\t\"os\"\n\n\t\"github.com/goccl/goccl/bench/internal/harness\"\n)\n\nfunc main() {\n\tos.Exit(harness.Main(os.Args))\n}\n", body)
 	}
 }
+
+// The flight recorders of a job's processes become one timeline, with slices of each rank.
+func TestTimelineOfAJob(t *testing.T) {
+	dir := t.TempDir()
+	_, errs, status := bench(t, []string{"GOCCL_TRACE=" + filepath.Join(dir, "trace")}, "launch", "-np", "2", "-hosts", "2", "--", hello)
+	require.Zero(t, status, errs)
+	file := filepath.Join(dir, "t.json")
+	out, errs, status := bench(t, nil, "trace", "-perfetto", file, filepath.Join(dir, "trace"))
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "nothing went wrong")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var timeline struct {
+		TraceEvents []struct {
+			Name, Ph string
+			Pid      int
+			Ts, Dur  float64
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &timeline))
+	slices := map[int]int{}
+	for _, e := range timeline.TraceEvents {
+		if e.Ph == "X" {
+			slices[e.Pid]++
+			require.Less(t, e.Ts+e.Dur, 60e6, "a minute in microseconds: %+v", e)
+		}
+	}
+	require.Len(t, slices, 2, "%s", text)
+	require.Equal(t, slices[0], slices[1])
+}

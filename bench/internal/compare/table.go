@@ -67,6 +67,25 @@ func (l lineChange) Interval() string {
 // Verdict is what may be said of it.
 func (l lineChange) Verdict() string { return l.verdict(l.leeway) }
 
+// The bar of a line in the page, in pixels: the interval of the ratio on a logarithmic scale, with 1 in the middle.
+const (
+	barWidth = 160
+	barMost  = 8 // the ratio at its right end, and its inverse at the left one
+)
+
+// Bar is where the ends of the interval and the ratio itself lie in the picture, from 0 to barWidth.
+func (l lineChange) Bar() (b struct{ Low, High, At string }) {
+	x := func(log float64) float64 {
+		part := min(max(log/math.Log(barMost), -1), 1) // of half the picture
+		if math.IsNaN(part) {
+			part = 0
+		}
+		return barWidth / 2 * (1 + part)
+	}
+	b.Low, b.High, b.At = fmt.Sprintf("%.1f", x(l.shown.Low)), fmt.Sprintf("%.1f", x(l.shown.High)), fmt.Sprintf("%.1f", x(l.shown.Estimate))
+	return b
+}
+
 // Times are the two, for people.
 func (l lineChange) Times() [2]string {
 	return [2]string{fmt.Sprintf("%.4g", l.Old), fmt.Sprintf("%.4g", l.New)}
@@ -99,6 +118,7 @@ func html(said, old, new string, all []lineChange) func(*report.File, io.Writer)
 			Old, New      string
 			Lines         []lineChange
 			Slower, Worse string
-		}{template.CSS(report.Style()), strings.Split(strings.TrimSpace(said), "\n"), old, new, all, slower, "bad"})
+			Wide, Most    int
+		}{template.CSS(report.Style()), strings.Split(strings.TrimSpace(said), "\n"), old, new, all, slower, "bad", barWidth, barMost})
 	}
 }
