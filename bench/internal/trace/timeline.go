@@ -86,17 +86,27 @@ func (t *timeline) draw(j *job, base int) (processes int) {
 				t.label("process_name", p, 0, map[string]any{"name": fmt.Sprintf("rank %d (host %s, pid %d, job %s)", l.World, l.Host, l.PID, short(j.id))})
 				t.label("process_sort_index", p, 0, map[string]any{"sort_index": p})
 			}
-			t.lane(c.name, p, 1+nth*lanesEach, l, clocks[processOf(l)])
+			t.lane(c.title(), p, 1+nth*lanesEach, l, clocks[processOf(l)])
 		}
 		for _, rank := range slices.Sorted(maps.Keys(c.standing)) {
 			if l := c.standing[rank]; c.ranks[rank] == nil && !named[base+l.World] {
 				named[base+l.World] = true
 				processes = max(processes, l.World+1)
-				t.silent(c.name, base+l.World, 1+nth*lanesEach, l, clocks[writer(clocks, l)])
+				t.silent(c.title(), base+l.World, 1+nth*lanesEach, l, clocks[writer(clocks, l)])
 			}
 		}
 	}
 	return processes
+}
+
+// title names a Comm: after a Shrink there are two of one name.
+func (c *comm) title() string { return fmt.Sprintf("%s (%s)", c.name, plural(c.size, "rank")) }
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // writer is the process that has written how another rank stood: that line has the other's host.
@@ -114,48 +124,101 @@ func (t *timeline) label(what string, process, lane int, args map[string]any) {
 	t.Events = append(t.Events, event{Name: what, Phase: "M", Rank: process, Lane: lane, Args: args})
 }
 
-// lane draws what one rank has recorded of a Comm. Slices of a lane must lie beside each other or within each other.
-func (t *timeline) lane(comm string, process, first int, l *line, clock time.Duration) {
+// slice is a call with its place in the picture.
+type slice struct {
+	*call
+	from, to time.Duration
+	rough    bool // it was shorter than the clock tells
+}
+
+// tick is how often the clock is set that calls read.
+const tick = 5 * time.Millisecond
+
+// placed are the calls of a line in the order in which they began; what had not begun is left out. Calls that begin at one
+// reading of the clock, of which only the last lasts to another, have come one after the other: they share the time up to then.
+func (l *line) placed() (list []slice) {
 	calls := slices.Concat(l.Calls, l.Graphs)
-	calls = slices.DeleteFunc(calls, func(c call) bool { return c.State == "issued" }) // it has not begun
-	end := func(c *call) time.Duration {
-		switch {
-		case c.State == "running": // when this was written
-			return max(l.Clock, c.Start)
-		}
-		return max(c.End, c.Start)
-	}
-	slices.SortStableFunc(calls, func(a, b call) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(end(&b), end(&a)))
-	})
-	var open [][]time.Duration // by lane, the ends of the slices that hold the next one
 	for i := range calls {
 		c := &calls[i]
+		switch c.State {
+		case "issued":
+			continue
+		case "running": // when this was written
+			list = append(list, slice{c, c.Start, max(l.Clock, c.Start), false})
+		default:
+			list = append(list, slice{c, c.Start, max(c.End, c.Start), false})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b slice) int { return cmp.Compare(a.from, b.from) })
+	for i := 0; i < len(list); {
+		n := 1
+		for i+n < len(list) && list[i+n].from == list[i].from {
+			n++
+		}
+		next := time.Duration(math.MaxInt64)
+		if i+n < len(list) {
+			next = list[i+n].from
+		}
+		share(list[i:i+n], next)
+		i += n
+	}
+	slices.SortStableFunc(list, func(a, b slice) int { // what holds others before them
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to))
+	})
+	return list
+}
+
+// share places calls that begin at one reading of the clock; the call after them begins at next.
+func share(list []slice, next time.Duration) {
+	n, from := len(list), list[0].from
+	last := &list[n-1]
+	if slices.ContainsFunc(list[:n-1], func(s slice) bool { return s.to > from }) || n == 1 && last.to > from {
+		return // at the same time, or as long as the clock says
+	}
+	room := min(tick, next-from)
+	if last.to > from {
+		room = min(room, last.to-from)
+	}
+	for i := range list {
+		list[i].from, list[i].rough = from+room*time.Duration(i)/time.Duration(n), true
+		if i < n-1 || last.to == from {
+			list[i].to = from + room*time.Duration(i+1)/time.Duration(n)
+		}
+	}
+}
+
+// lane draws what one rank has recorded of a Comm. Slices of a lane must lie beside each other or within each other.
+func (t *timeline) lane(comm string, process, first int, l *line, clock time.Duration) {
+	var open [][]time.Duration // by lane, the ends of the slices that hold the next one
+	for _, s := range l.placed() {
 		at := 0
 		for ; ; at++ {
 			if at == len(open) {
 				open = append(open, nil)
 				name := comm
 				if at > 0 {
-					name = fmt.Sprintf("%s (%d)", comm, at+1)
+					name = fmt.Sprintf("%s, beside it (%d)", comm, at)
 				}
 				t.label("thread_name", process, first+at, map[string]any{"name": name})
 				t.label("thread_sort_index", process, first+at, map[string]any{"sort_index": first + at})
 			}
-			for n := len(open[at]); n > 0 && open[at][n-1] <= c.Start; n-- {
+			for n := len(open[at]); n > 0 && open[at][n-1] <= s.from; n-- {
 				open[at] = open[at][:n-1]
 			}
-			if n := len(open[at]); n == 0 || end(c) <= open[at][n-1] || at == lanesEach-1 {
-				open[at] = append(open[at], end(c))
+			if n := len(open[at]); n == 0 || s.to <= open[at][n-1] || at == lanesEach-1 {
+				open[at] = append(open[at], s.to)
 				break
 			}
 		}
-		took := micros(end(c) - c.Start)
-		args := map[string]any{"call": c.shape(), "number": c.Seq, "state": c.State}
-		if c.Caller != "" {
-			args["caller"] = c.Caller
+		took := micros(s.to - s.from)
+		args := map[string]any{"call": s.shape(), "number": s.Seq, "state": s.State}
+		if s.Caller != "" {
+			args["caller"] = s.Caller
 		}
-		t.Events = append(t.Events, event{Name: c.Kind, Cat: comm, Phase: "X", Time: micros(clock + c.Start), Took: &took, Rank: process, Lane: first + at, Args: args})
+		if s.rough {
+			args["time"] = "within 5 ms: the clock of the flight recorder tells no more"
+		}
+		t.Events = append(t.Events, event{Name: s.Kind, Cat: comm, Phase: "X", Time: micros(clock + s.from), Took: &took, Rank: process, Lane: first + at, Args: args})
 	}
 	if open == nil {
 		t.label("thread_name", process, first, map[string]any{"name": comm})

@@ -102,9 +102,9 @@ func TestTimeline(t *testing.T) {
 	found, names, instants := formatted(t, out.Bytes())
 	assert.Equal(t, "rank 0 (host a, pid 7, job j)", names[lane{0, 0}])
 	assert.Equal(t, "rank 2 (host c; it has written nothing)", names[lane{2, 0}])
-	assert.Equal(t, "world", names[lane{0, 1}])
-	assert.Equal(t, "tp", names[lane{0, 1 + lanesEach}])
-	assert.Equal(t, "tp (2)", names[lane{0, 2 + lanesEach}])
+	assert.Equal(t, "world (3 ranks)", names[lane{0, 1}])
+	assert.Equal(t, "tp (2 ranks)", names[lane{0, 1 + lanesEach}])
+	assert.Equal(t, "tp (2 ranks), beside it (1)", names[lane{0, 2 + lanesEach}])
 	require.Len(t, found[lane{0, 1}], 2)
 	require.Len(t, found[lane{0, 1 + lanesEach}], 1)
 	require.Len(t, found[lane{0, 2 + lanesEach}], 1)
@@ -141,6 +141,36 @@ func TestPerfettoFlag(t *testing.T) {
 	found, _, _ := formatted(t, text)
 	require.Equal(t, 4., *found[lane{0, 1}][0].Took, "microseconds")
 	require.Zero(t, found[lane{0, 1}][0].Time, "the first")
+	require.NotContains(t, found[lane{0, 1}][0].Args, "time")
 	require.Equal(t, 1, Command([]string{"-perfetto", filepath.Join(dir, "no", "t.json"), dir}, &out, &errs))
 	require.Contains(t, errs.String(), "bench trace: -perfetto: open ")
+}
+
+// Calls that begin at one reading of the clock share what time there is up to the next one, in their order.
+func TestPlaced(t *testing.T) {
+	const ms = time.Millisecond
+	type place struct {
+		seq      uint64
+		from, to time.Duration
+		rough    bool
+	}
+	for name, tc := range map[string]struct {
+		calls []call
+		want  []place
+	}{
+		"by the clock":                {[]call{done(1, "Barrier", 0, 5*ms), done(2, "Barrier", 5*ms, 15*ms)}, []place{{1, 0, 5 * ms, false}, {2, 5 * ms, 15 * ms, false}}},
+		"one":                         {[]call{done(1, "Barrier", 5*ms, 5*ms)}, []place{{1, 5 * ms, 10 * ms, true}}},
+		"two, and another":            {[]call{done(1, "Barrier", 5*ms, 5*ms), done(2, "Barrier", 5*ms, 5*ms), done(3, "Barrier", 7*ms, 12*ms)}, []place{{1, 5 * ms, 6 * ms, true}, {2, 6 * ms, 7 * ms, true}, {3, 7 * ms, 12 * ms, false}}},
+		"the last lasts":              {[]call{done(1, "Barrier", 5*ms, 5*ms), done(2, "Barrier", 5*ms, 9*ms), done(3, "Barrier", 9*ms, 20*ms)}, []place{{1, 5 * ms, 7 * ms, true}, {2, 7 * ms, 9 * ms, true}, {3, 9 * ms, 20 * ms, false}}},
+		"a group":                     {[]call{done(1, "Send", 5*ms, 9*ms), done(2, "Recv", 5*ms, 9*ms)}, []place{{1, 5 * ms, 9 * ms, false}, {2, 5 * ms, 9 * ms, false}}},
+		"a group, the last is longer": {[]call{done(1, "Send", 5*ms, 7*ms), done(2, "Recv", 5*ms, 9*ms)}, []place{{2, 5 * ms, 9 * ms, false}, {1, 5 * ms, 7 * ms, false}}},
+		"none has begun":              {[]call{{Seq: 1, Kind: "Barrier", State: "issued"}}, nil},
+		"one runs":                    {[]call{{Seq: 1, Kind: "Barrier", State: "running", Start: 8 * ms}}, []place{{1, 8 * ms, 30 * ms, false}}},
+	} {
+		var got []place
+		for _, s := range (&line{Calls: tc.calls, Clock: 30 * ms}).placed() {
+			got = append(got, place{s.Seq, s.from, s.to, s.rough})
+		}
+		require.Equal(t, tc.want, got, name)
+	}
 }
