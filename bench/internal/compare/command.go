@@ -41,6 +41,9 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 			return sub.Complain(option.BadUsage, err)
 		}
 	}
+	if *to == option.Stdout { // which has the page alone
+		stdout = stderr
+	}
 	if len(sub.Operands) != 2 {
 		return sub.Complain(option.BadUsage, fmt.Errorf("it compares two runs: bench compare old.json new.json"))
 	}
