@@ -131,6 +131,12 @@ func TestQuietMachine(t *testing.T) {
 	require.Equal(t, outcome{worse: true}, r.outcome())
 }
 
+func TestEnough(t *testing.T) {
+	for threshold, want := range map[float64]float64{.05: .02, 1: .02, .02: .01, 0: .002, .001: .002} {
+		require.Equal(t, want, newTrial(10, time.Second, threshold, [2]*program{}).enough, threshold)
+	}
+}
+
 func TestTrialFails(t *testing.T) {
 	trial := machine(1, 1)
 	trial.start = func(context.Context, int) (run, error) { return nil, errors.New("no ranks") }
