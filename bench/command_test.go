@@ -64,7 +64,7 @@ func TestAB(t *testing.T) {
 
 	_, errs, status = bench(t, nil, "ab", "-", "-", "--", "-np", "1", "-r", "3", "-op", "reduce")
 	require.Equal(t, 1, status)
-	require.Contains(t, errs, "-r 3: there are 1 ranks")
+	require.Contains(t, errs, "-r 3: there is 1 rank")
 }
 
 // Slips of the finger are met with what was meant.
@@ -87,4 +87,71 @@ func TestSuggestions(t *testing.T) {
 		require.Contains(t, errs, want)
 		require.Equal(t, 1, strings.Count(errs, "\n"), errs)
 	}
+}
+
+// The version by each of its names, and words that are no command.
+func TestVersionAndHelp(t *testing.T) {
+	version, errs, status := bench(t, nil, "version")
+	require.Zero(t, status, errs)
+	require.True(t, strings.HasPrefix(version, "bench of goccl "), version)
+	for _, flag := range []string{"-version", "--version"} {
+		out, errs, status := bench(t, nil, flag)
+		require.Zero(t, status, errs)
+		require.Equal(t, version, out)
+	}
+	for args, want := range map[string]string{
+		"help nonsense": "bench: help nonsense: no such command; there are ab compare fit plan trace doctor launch help version\n",
+		"help comapre":  "bench: help comapre: no such command; did you mean compare? There are ab ",
+	} {
+		out, errs, status := bench(t, nil, strings.Fields(args)...)
+		require.Equal(t, 2, status, args)
+		require.Empty(t, out)
+		require.True(t, strings.HasPrefix(errs, want), errs)
+	}
+	for _, command := range []string{"ab", "compare", "fit", "plan", "trace", "doctor", "launch"} {
+		out, errs, status := bench(t, nil, "help", command)
+		require.Zero(t, status, errs)
+		require.True(t, strings.HasSuffix(out, ".\n") && !strings.HasSuffix(out, "\n\n"), "%s: %q", command, out)
+	}
+}
+
+// Both programs are the same, by two names.
+func TestTwoNames(t *testing.T) {
+	for _, file := range []string{"main.go", "goccl-bench/main.go"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		_, body, found := strings.Cut(string(text), "package main\n")
+		require.True(t, found)
+		require.Equal(t, "\nimport (\n\t\"os\"\n\n\t\"github.com/goccl/goccl/bench/internal/harness\"\n)\n\nfunc main() {\n\tos.Exit(harness.Main(os.Args))\n}\n", body)
+	}
+}
+
+// The flight recorders of a job's processes become one timeline, with slices of each rank.
+func TestTimelineOfAJob(t *testing.T) {
+	dir := t.TempDir()
+	_, errs, status := bench(t, []string{"GOCCL_TRACE=" + filepath.Join(dir, "trace")}, "launch", "-np", "2", "-hosts", "2", "--", hello)
+	require.Zero(t, status, errs)
+	file := filepath.Join(dir, "t.json")
+	out, errs, status := bench(t, nil, "trace", "-perfetto", file, filepath.Join(dir, "trace"))
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "nothing went wrong")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var timeline struct {
+		TraceEvents []struct {
+			Name, Ph string
+			Pid      int
+			Ts, Dur  float64
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &timeline))
+	slices := map[int]int{}
+	for _, e := range timeline.TraceEvents {
+		if e.Ph == "X" {
+			slices[e.Pid]++
+			require.Less(t, e.Ts+e.Dur, 60e6, "a minute in microseconds: %+v", e)
+		}
+	}
+	require.Len(t, slices, 2, "%s", text)
+	require.Equal(t, slices[0], slices[1])
 }

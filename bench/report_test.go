@@ -148,6 +148,31 @@ func TestFigureDirectory(t *testing.T) {
 	require.Contains(t, errs, "or use -svg, which needs none")
 }
 
+// -J - has standard output hold the file alone, for a program that reads it; the table goes to standard error.
+func TestJSONToStandardOutput(t *testing.T) {
+	out, errs, status := bench(t, nil, strings.Fields("-np 2 -b 64 -e 128 -J -")...)
+	require.Zero(t, status, errs)
+	var run struct{ Results []struct{ Size int } }
+	require.NoError(t, json.Unmarshal([]byte(out), &run), out)
+	require.Len(t, run.Results, 2)
+	require.Contains(t, errs, "# Avg bus bandwidth")
+	require.NoFileExists(t, "-")
+	out, errs, status = bench(t, nil, strings.Fields("-np 1 -t 2 -b 64 -e 64 -q -csv -")...)
+	require.Zero(t, status, errs)
+	require.True(t, strings.HasPrefix(out, "op,size_bytes,"), out)
+	require.Equal(t, 3, strings.Count(out, "\n"), out)
+}
+
+// A collective of which nothing can be measured has no heading: the reason is below.
+func TestNoHeadingWithoutRows(t *testing.T) {
+	out, errs, status := bench(t, nil, strings.Fields("-np 2 -b 64 -e 64 -op broadcast,allreduce,allgather -d f8e4m3 -q")...)
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "# broadcast\n")
+	require.Contains(t, out, "# allgather\n")
+	require.NotContains(t, out, "# allreduce\n")
+	require.Contains(t, out, "# allreduce f8e4m3 sum: not supported: ")
+}
+
 // A limit that is missed gives 3, and says so, after the table.
 func TestLimits(t *testing.T) {
 	for _, tc := range []struct {

@@ -36,7 +36,8 @@ type traceLine struct {
 	Doing   string       `json:"doing,omitempty"`  // standing: outside, at work or waits
 	For     *int         `json:"for,omitempty"`    // standing: the rank waited for
 	Calls   []tracedCall `json:"calls"`
-	Graphs  []tracedCall `json:"graphs,omitempty"` // launches of graphs, which have numbers of their own
+	Clock   int64        `json:"clock_ns,omitempty"` // Time by the clock of Calls
+	Graphs  []tracedCall `json:"graphs,omitempty"`   // launches of graphs, which have numbers of their own
 }
 
 // tracedCall is one call.
@@ -128,6 +129,7 @@ func (r reporter) writeTrace(why string, e *Error) {
 		}
 		l.Calls = append(l.Calls, traced(&call))
 	}
+	l.Time, l.Clock = time.Now().UTC(), c.eng.Now() // not before the calls have ended that are in it
 	if e != nil {
 		l.Code, l.Error = e.Code.Error(), e.Error()
 		if e.Peer >= 0 {
@@ -144,7 +146,7 @@ func (r reporter) writeTrace(why string, e *Error) {
 func (r reporter) line(why string) traceLine {
 	c := r.c
 	return traceLine{Version: traceVersion, Job: c.eng.Job(), Comm: c.Name(), ID: fmt.Sprintf("%x", c.eng.ID()), Rank: c.Rank(), Size: c.Size(),
-		World: c.eng.World(c.Rank()), Host: c.host, PID: os.Getpid(), Time: time.Now().UTC(), Why: why, Calls: []tracedCall{}}
+		World: c.eng.World(c.Rank()), Host: c.host, PID: os.Getpid(), Time: time.Now().UTC(), Clock: c.eng.Now(), Why: why, Calls: []tracedCall{}}
 }
 
 var doing = map[status.Doing]string{status.Outside: "outside", status.AtWork: "at work", status.Waits: "waits"}

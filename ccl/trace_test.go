@@ -49,13 +49,21 @@ func TestTraceIsWritten(t *testing.T) {
 			Code    string
 			Peer    *int
 			Doing   string
+			Clock   int64 `json:"clock_ns"`
 			Calls   []struct {
 				Seq  uint64
 				Kind string
+				End  int64 `json:"end_ns"`
 			}
 		}
 		require.NoError(t, json.Unmarshal([]byte(l), &line), l)
 		assert.Equal(t, 1, line.Version)
+		if line.Why == "failure" { // after a timeout
+			assert.Greater(t, line.Clock, int64(100*time.Millisecond))
+		}
+		for _, k := range line.Calls {
+			assert.LessOrEqual(t, k.End, line.Clock+int64(time.Second), "the clock of the calls")
+		}
 		count[line.Why+" "+line.Comm+" "+line.Doing]++
 		if line.Why == "failure" {
 			assert.Equal(t, "timed out", line.Code)

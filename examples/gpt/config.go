@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
+	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/internal/gpt"
 )
 
@@ -23,6 +26,9 @@ type config struct {
 	json, svg, save                      string
 	every, keep, from                    int // from: the step to go back to; -1: the last one
 	bf16, resume, recover                bool
+	generate                             bool // sample alone, and train nothing
+	tokens, topk                         int  // of a sample
+	temperature                          float64
 }
 
 // presets are the shapes of the talks.
@@ -39,10 +45,22 @@ var groups = []struct {
 }{
 	{"layout", []string{"np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule", "bf16"}},
 	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab", "tied"}},
-	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed", "eval", "sample"}},
+	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed", "eval", "config"}},
 	{"checkpoints", []string{"save", "every", "keep", "resume", "from", "recover"}},
-	{"output", []string{"log", "json", "svg"}},
+	{"sample", []string{"sample", "generate", "tokens", "temperature", "topk"}},
+	{"output", []string{"log", "json", "svg", "version"}},
 }
+
+// legend says what a step's line has.
+const legend = `loss: nats a token. Seconds: dt the step; of it dtf forward, dtb backward, dto optimizer;
+dtc communication, dtx of that not hidden. tps: tokens/s. mfu: % of the cores' peak.
+`
+
+const about = `gpt trains a GPT-2 on characters or tokens, on any number of ranks.
+
+  gpt -np 2 -steps 1000 -save run -svg loss.svg   train, and keep checkpoints
+  gpt -save run -generate -sample "The light "    continue a text, by the last checkpoint
+`
 
 // parse reads the flags. The error says what to change; flag.ErrHelp is printed already.
 func parse(args []string, out io.Writer) (*config, error) {
@@ -63,7 +81,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.IntVar(&c.every, "every", 0, "with -save: also write a checkpoint every so many `steps`, while training goes on")
 	f.IntVar(&c.keep, "keep", 3, "with -save: how many `checkpoints` to keep")
 	f.BoolVar(&c.resume, "resume", false, "resume from the last checkpoint in -save's directory, whatever its layout; begin if there is none")
-	f.IntVar(&c.from, "from", -1, "with -resume: go back to the checkpoint of this `step`, and remove the later ones")
+	f.IntVar(&c.from, "from", -1, "with -resume: go back to the checkpoint of this `step`, and remove the later ones; with -generate: take that one")
 	f.BoolVar(&c.recover, "recover", false, "with -save and -every: if a rank is lost, the others continue from the last checkpoint")
 	f.StringVar(&c.preset, "preset", "char", "`shape`: char (0.83 M parameters), babygpt (10.7 M), gpt2-85m; the flags below change it")
 	f.IntVar(&c.Layers, "layers", 0, "`layers` of the model")
@@ -80,17 +98,38 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.Uint64Var(&c.seed, "seed", 1, "`seed` of weights and data")
 	f.IntVar(&c.eval, "eval", 0, "validate on the last tenth of the data every so many `steps`; 0: never")
 	f.StringVar(&c.sample, "sample", "", "at the end, continue this `text`")
+	f.BoolVar(&c.generate, "generate", false, "train nothing: continue -sample's text by the last checkpoint in -save, or that of -from")
+	f.IntVar(&c.tokens, "tokens", 200, "how many `tokens` the sample has")
+	f.Float64Var(&c.temperature, "temperature", .8, "divide the sample's logits by this `number`: below 1 likely tokens become likelier; 0: only the likeliest")
+	f.IntVar(&c.topk, "topk", 0, "draw the sample from the `N` likeliest tokens; 0: from all")
+	file := f.String("config", "", "`file` of flags, a line each: steps = 1000; the command line comes first")
+	version := f.Bool("version", false, "say which version this is")
 	f.IntVar(&c.log, "log", 10, "print a line every so many `steps`")
 	f.StringVar(&c.json, "json", "", "`file` for metrics, one line per step")
 	f.StringVar(&c.svg, "svg", "", "`file` for a picture of the loss")
-	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+	if len(args) == 1 && (args[0] == "help" || args[0] == "version") {
+		args = []string{"-" + args[0]}
+	}
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
 		usage(f, out)
 		return nil, err
-	} else if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("%w (-h lists the flags)", err)
-	}
-	if f.NArg() > 0 {
+	case *version:
+		fmt.Fprintf(out, "gpt of goccl %s, %s %s/%s\n", ccl.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return nil, flag.ErrHelp
+	case f.NArg() > 0:
 		return nil, fmt.Errorf("%q is not a flag (-h lists the flags)", f.Arg(0))
+	}
+	if *file != "" {
+		text, err := os.ReadFile(*file)
+		if err != nil {
+			return nil, fmt.Errorf("-config: %w", err)
+		}
+		if err := configure(f, *file, text); err != nil {
+			return nil, err
+		}
 	}
 	p, ok := presets[c.preset]
 	if !ok {
@@ -111,18 +150,19 @@ func parse(args []string, out io.Writer) (*config, error) {
 }
 
 func usage(f *flag.FlagSet, out io.Writer) {
-	fmt.Fprint(out, "gpt trains a GPT-2 on characters or tokens, on any number of ranks.\n")
+	fmt.Fprint(out, about)
 	for _, g := range groups {
 		fmt.Fprintf(out, "\n%s:\n", g.title)
 		for _, name := range g.names {
 			x := f.Lookup(name)
 			arg, text := flag.UnquoteUsage(x)
-			if x.DefValue != "" && x.DefValue != "0" && x.DefValue != "-1" {
+			if x.DefValue != "" && x.DefValue != "0" && x.DefValue != "-1" && x.DefValue != "false" {
 				text += " (default " + x.DefValue + ")"
 			}
 			fmt.Fprintf(out, "  %-16s %s\n", "-"+name+" "+arg, text)
 		}
 	}
+	fmt.Fprint(out, "\nthe line of a step:\n  ", strings.ReplaceAll(strings.TrimSpace(legend), "\n", "\n  "), "\n")
 }
 
 // check says what is wrong with flags that do not depend on the number of ranks.
@@ -133,12 +173,13 @@ func (c *config) check(set map[string]bool) error {
 		min  int
 	}{{"np", c.np, 1}, {"dp", c.dp, 0}, {"pp", c.pp, 1}, {"tp", c.tp, 1}, {"micro", c.micro, 1}, {"layers", c.Layers, 1},
 		{"heads", c.Heads, 1}, {"width", c.Width, 1}, {"context", c.Context, 1}, {"vocab", c.Vocab, 0}, {"rows", c.rows, 1},
-		{"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"eval", c.eval, 0}, {"log", c.log, 1}, {"every", c.every, 0}, {"keep", c.keep, 1}} {
+		{"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"eval", c.eval, 0}, {"log", c.log, 1}, {"every", c.every, 0}, {"keep", c.keep, 1},
+		{"tokens", c.tokens, 1}, {"topk", c.topk, 0}} {
 		if v.is < v.min && (v.name != "np" || set["np"]) {
 			return fmt.Errorf("-%s %d: it must be at least %d", v.name, v.is, v.min)
 		}
 	}
-	if err := c.sequence(); err != nil {
+	if err := errors.Join(c.sampling(set), c.sequence()); err != nil {
 		return err
 	}
 	switch {
@@ -150,21 +191,60 @@ func (c *config) check(set map[string]bool) error {
 		return fmt.Errorf("-schedule %s: no such schedule; there are 1f1b and gpipe", c.schedule)
 	case !(c.lr > 0 && c.clip >= 0) || math.IsInf(c.lr+c.clip, 0): // NaN is neither
 		return fmt.Errorf("-lr %v -clip %v: -lr must be greater than 0, -clip at least 0, and both must be finite", c.lr, c.clip)
+	case !c.generate && c.divides() != nil:
+		return c.divides()
+	case c.save == "" && (c.every > 0 || c.resume || c.recover):
+		return errors.New("-every, -resume and -recover need -save, the directory of checkpoints")
+	case set["from"] && (!c.resume && !c.generate || c.from < 0):
+		return fmt.Errorf("-from %d goes back to a step: it takes -resume or -generate, and a step from 0 on", c.from)
+	case c.recover && c.every == 0:
+		return errors.New("-recover continues from the last checkpoint: give -every, which says how often one is written")
+	}
+	if c.np > 0 {
+		return c.place(c.np)
+	}
+	return nil
+}
+
+// divides says what of the layout does not divide the model.
+func (c *config) divides() error {
+	switch {
 	case c.Width%c.Heads != 0:
 		return fmt.Errorf("-heads %d does not divide -width %d; -heads %d does", c.Heads, c.Width, nearest(c.Width, c.Heads))
 	case c.Heads%c.tp != 0:
 		return fmt.Errorf("-tp %d does not divide %d heads; -tp %d does", c.tp, c.Heads, nearest(c.Heads, c.tp))
 	case c.Layers%c.pp != 0:
 		return fmt.Errorf("-pp %d does not divide %d layers; -pp %d does", c.pp, c.Layers, nearest(c.Layers, c.pp))
-	case c.save == "" && (c.every > 0 || c.resume || c.recover):
-		return errors.New("-every, -resume and -recover need -save, the directory of checkpoints")
-	case set["from"] && (!c.resume || c.from < 0):
-		return fmt.Errorf("-from %d goes back to a step: it takes -resume, and a step from 0 on", c.from)
-	case c.recover && c.every == 0:
-		return errors.New("-recover continues from the last checkpoint: give -every, which says how often one is written")
 	}
-	if c.np > 0 {
-		return c.place(c.np)
+	return nil
+}
+
+// sampling says what is wrong with the flags of a sample.
+func (c *config) sampling(set map[string]bool) error {
+	const least = 1e-3
+	if t := c.temperature; !(t == 0 || t >= least) || math.IsInf(t, 0) {
+		return fmt.Errorf("-temperature %v: give 0, which takes the likeliest token, or at least %v", t, least)
+	}
+	for _, name := range []string{"generate", "tokens", "temperature", "topk"} {
+		if set[name] && c.sample == "" && (name != "generate" || c.generate) {
+			return fmt.Errorf("-%s is about a sample: give -sample, the text that it continues", name)
+		}
+	}
+	if !c.generate {
+		return nil
+	}
+	if c.save == "" {
+		return errors.New("-generate takes a checkpoint: give -save, the directory that has it")
+	}
+	for _, name := range []string{"preset", "layers", "heads", "width", "context", "vocab", "tied", "data"} {
+		if set[name] {
+			return fmt.Errorf("-generate has the model of the checkpoint: leave -%s out", name)
+		}
+	}
+	for _, name := range []string{"resume", "every", "recover", "json", "svg", "eval", "sp", "micro"} {
+		if set[name] {
+			return fmt.Errorf("-generate trains nothing: leave -%s out", name)
+		}
 	}
 	return nil
 }
@@ -204,6 +284,9 @@ func (c *config) fit(n int) int {
 // place fills in dp on n ranks, and says what does not divide.
 func (c *config) place(n int) error {
 	inner := c.pp * c.tp * c.across
+	if c.generate { // each replica computes the one row
+		c.rows = max(n/inner, 1)
+	}
 	switch {
 	case n < inner:
 		return fmt.Errorf("-pp %d -tp %d with %s per sequence does not fit %s: start %d", c.pp, c.tp, count(c.across, "rank", "s"), count(n, "rank", "s"), inner)

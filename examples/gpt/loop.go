@@ -22,6 +22,7 @@ type run struct {
 	step     int       // the last that was done
 	over     bool      // it has come to its end
 	lost     *loss
+	meter    *meter         // nil: nobody watches
 	hook     func(step int) // before a step; for tests
 }
 
@@ -123,6 +124,9 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		if err := ccl.AllReduce(ctx, world, stopped, stopped, ccl.Max); err != nil {
 			return err
 		}
+		if first {
+			r.meter.step(from, step, c.steps, begin)
+		}
 		r.step, r.stopping = step, stopped[0] == 1 // which a rank that has heard of it keeps for one that is lost
 		if saver != nil && c.every > 0 && step%c.every == 0 {
 			if err := saver.begin(ctx, step); err != nil {
@@ -156,11 +160,11 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		}
 	}
 	if c.sample != "" && stopped[0] == 0 {
-		s, err := tr.sample(ctx, c.sample, 200)
+		s, err := tr.sample(ctx, c.sample, c.tokens)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(out, s)
+		c.say(out, s)
 	}
 	r.over = true
 	if c.svg != "" && first {
@@ -176,18 +180,22 @@ func (r *run) log(ctx context.Context, h *history.History, out io.Writer, tr *tr
 	m := []history.Metric{{Name: "loss", Value: loss}, {Name: "dt", Value: t.dt.Seconds()}, {Name: "dtf", Value: t.dtf.Seconds()},
 		{Name: "dtb", Value: t.dtb.Seconds()}, {Name: "dto", Value: t.dto.Seconds()}, {Name: "dtc", Value: t.dtc.Seconds()},
 		{Name: "dtx", Value: t.dtx.Seconds()}, {Name: "tps", Value: tps}, {Name: "mfu", Value: history.MFU(tps, flops, peak)}}
+	validated := c.eval > 0 && step%c.eval == 0
+	if validated {
+		l, err := tr.eval(ctx)
+		if err != nil {
+			return err
+		}
+		m = append(m, history.Metric{Name: validation, Value: l})
+	}
 	if err := h.Log(ctx, step, m...); err != nil {
 		return err
 	}
 	if step <= 3 || step%c.log == 0 || step == c.steps {
 		line(out, h, step)
 	}
-	if c.eval > 0 && step%c.eval == 0 {
-		l, err := tr.eval(ctx)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "step=%d validation=%.4f\n", step, l)
+	if validated {
+		fmt.Fprintf(out, "step=%d validation=%.4f\n", step, m[len(m)-1].Value)
 	}
 	return nil
 }

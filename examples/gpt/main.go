@@ -1,7 +1,8 @@
 // Command gpt trains nanoGPT's GPT-2, in Go alone, on any number of ranks and in any layout that package train has:
 //
 //	go run ./examples/gpt -np 2 -steps 50
-//	go run ./examples/gpt -np 4 -tp 2 -zero 1 -sample "The "
+//	go run ./examples/gpt -np 4 -tp 2 -zero 1 -save run -sample "The "
+//	go run ./examples/gpt -save run -generate -sample "The "
 //	go run ./bench launch -np 4 -- gpt -preset babygpt
 //
 // A rank computes on one core. The losses of all layouts agree to 1e-5 for the first 50 steps.
@@ -53,7 +54,8 @@ func main() {
 		os.Exit(130)
 	}()
 	runtime.GOMAXPROCS(1)
-	if err := job(context.Background(), c, &run{stop: stop, out: os.Stdout}); err != nil {
+	m := newMeter(os.Stdout)
+	if err := job(context.Background(), c, &run{stop: stop, out: m, meter: m}); err != nil {
 		fmt.Fprintln(os.Stderr, "gpt:", err)
 		os.Exit(1)
 	}
@@ -103,7 +105,8 @@ func spawn(c *config) int {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}
-	command := boot.Command{N: c.np, Path: self, Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Grace: time.Minute}
+	command := boot.Command{N: c.np, Path: self, Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Grace: time.Minute,
+		Env: append(os.Environ(), screenEnv+"="+screenName())}
 	done := ""
 	if c.recover {
 		dir, err := os.MkdirTemp("", "gpt")
@@ -112,7 +115,7 @@ func spawn(c *config) int {
 		}
 		defer os.RemoveAll(dir)
 		done = filepath.Join(dir, "done")
-		command.KeepGoing, command.Env = true, append(os.Environ(), doneEnv+"="+done)
+		command.KeepGoing, command.Env = true, append(command.Env, doneEnv+"="+done)
 	}
 	err = boot.Spawn(context.Background(), command)
 	if _, missing := os.Stat(done); done != "" && missing == nil { // the others went on without the ranks that failed
@@ -135,7 +138,11 @@ func job(ctx context.Context, c *config, r *run) error {
 		return err
 	}
 	err = c.place(world.Size())
-	if err == nil {
+	switch {
+	case err != nil:
+	case c.generate:
+		err = r.generate(ctx, world, c)
+	default:
 		world, err = keepOn(ctx, world, c, r)
 	}
 	if file := os.Getenv(doneEnv); err == nil && r.over && world.Rank() == 0 && file != "" {

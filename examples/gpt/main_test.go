@@ -205,6 +205,10 @@ func TestFlags(t *testing.T) {
 		"-np 3 -dp 2": "-dp 3 fits",
 		"-np 3 -tp 2": "start 2, or 4", "-sp ulysses=3": "ulysses=2", "-sp ring=3": "ring=2", "-sp ring=2 -tp 2": "leave -tp out",
 		"-resume": "need -save", "-save x -recover": "-every",
+		"-topk 3": "-topk is about a sample: give -sample", "-sample a -topk -1": "-topk -1: it must be at least 0", "-sample a -tokens 0": "at least 1",
+		"-sample a -temperature -1": "-temperature -1: give 0", "-sample a -temperature NaN": "give 0", "-sample a -temperature 1e-9": "at least 0.001",
+		"-generate -save x": "give -sample", "-generate -sample a": "give -save", "-generate -sample a -save x -preset char": "leave -preset out",
+		"-generate -sample a -save x -resume": "trains nothing: leave -resume out", "-from 3 -save x": "-resume or -generate",
 		"-np 2 -micro 3": "-rows 18 does",
 		"-pp 3":          "-pp 2 does",
 		"-np 0":          "at least 1",
@@ -225,8 +229,18 @@ func TestFlags(t *testing.T) {
 	var help bytes.Buffer
 	_, err := parse([]string{"-h"}, &help)
 	require.True(t, errors.Is(err, flag.ErrHelp))
+	listed := 0
 	for _, g := range groups {
 		require.Contains(t, help.String(), g.title+":")
+		listed += len(g.names)
+	}
+	require.Equal(t, listed, strings.Count(help.String(), "\n  -"), "every flag")
+	require.Contains(t, help.String(), "dtf forward")
+	for _, word := range []string{"help", "version", "-version"} {
+		var out bytes.Buffer
+		_, err := parse([]string{word}, &out)
+		require.ErrorIs(t, err, flag.ErrHelp)
+		require.True(t, strings.HasPrefix(out.String(), "gpt "), out.String())
 	}
 }
 
@@ -289,7 +303,7 @@ func TestTrain(t *testing.T) {
 		}
 		require.NoError(t, (&run{out: to}).train(t.Context(), world, c))
 	})
-	for _, want := range []string{"dp=2", "parameters", "step=1 loss=", "mfu=", "step=4 validation=", "4 steps, 768 tokens"} {
+	for _, want := range []string{"dp=2", "parameters", "step=1 loss=", "mfu=", "step=4 validation=", "width 32) on ", "2 ranks: dp=2 (replicas); a step is 8 rows of 24 tokens\n", "dtx of that not hidden. tps: tokens/s.", "4 steps, 768 tokens"} {
 		require.Contains(t, out.String(), want)
 	}
 	if runtime.GOOS == "linux" {
@@ -298,6 +312,8 @@ func TestTrain(t *testing.T) {
 	b, err := os.ReadFile(svg)
 	require.NoError(t, err)
 	require.Contains(t, string(b), "<svg")
+	require.Contains(t, string(b), ">loss</text>")
+	require.Contains(t, string(b), ">validation</text>")
 	b, err = os.ReadFile(lines)
 	require.NoError(t, err)
 	steps := 0
@@ -310,35 +326,9 @@ func TestTrain(t *testing.T) {
 				require.IsType(t, 0., line[name].(map[string]any)[of], "%s of %s", of, name)
 			}
 		}
+		require.Equal(t, steps%2 == 1, line["validation"] != nil, "every second step")
 	}
 	require.Equal(t, 4, steps)
-}
-
-// The text at the end is that of one rank in every layout.
-func TestSample(t *testing.T) {
-	const args = small + "3 -sample 1"
-	last := func(out string) string {
-		_, text, found := strings.Cut(out, " resident in a rank at most\n")
-		if !found {
-			_, text, _ = strings.Cut(out, "exposed communication ")
-			_, text, _ = strings.Cut(text, "\n")
-		}
-		return text
-	}
-	heads := []string{"", " -tied"}
-	if testing.Short() {
-		heads = heads[1:]
-	}
-	for _, head := range heads {
-		want := last(trained(t, 1, args+head))
-		require.Len(t, want, 202, "the prompt, 200 tokens and a newline")
-		for _, tc := range []struct {
-			n      int
-			layout string
-		}{{2, "-tp 2 -sp megatron"}, {4, "-pp 4 -micro 2"}, {2, "-sp ulysses=2"}, {4, "-sp ring=2 -pp 2 -zero 3"}} {
-			require.Equal(t, want, last(trained(t, tc.n, args+head+" "+tc.layout)), tc.layout)
-		}
-	}
 }
 
 // A signal that came before a rank was lost still ends the run that goes on without it.

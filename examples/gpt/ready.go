@@ -16,6 +16,9 @@ import (
 
 // ready says what of the flags cannot work on this host, before a rank is started.
 func (c *config) ready(ctx context.Context) error {
+	if c.generate { // the checkpoint has all that it needs
+		return lookup(ctx, c)
+	}
 	name := source(c.data)
 	raw, err := read(name)
 	if err != nil {
@@ -80,6 +83,11 @@ func lookup(ctx context.Context, c *config) error {
 		if _, err := ckpt.Inspect(ckpt.Step(c.save, c.from)); err != nil {
 			return fmt.Errorf("-from %d: %w", c.from, err)
 		}
+		if c.generate {
+			return nil
+		}
+	case c.generate:
+		return err
 	case !c.resume && err == nil:
 		return fmt.Errorf("-save %s has %s: resume from it with -resume, or name another directory", c.save, dir)
 	case err != nil && !errors.Is(err, os.ErrNotExist):

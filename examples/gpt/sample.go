@@ -1,18 +1,26 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/examples/internal/mat"
 	"github.com/goccl/goccl/internal/gpt"
+	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/tp"
 )
 
-// sample goes on from a text, n tokens at most, with the same result on all ranks. A rank computes whole sequences; the
+// sample goes on from a text, n tokens, with the same result on all ranks. A rank computes whole sequences; the
 // stages of a pipeline take turns.
 func (tr *trainer) sample(ctx context.Context, from string, n int) (string, error) {
 	tokens, err := tr.text.encode(from)
@@ -40,7 +48,7 @@ func (tr *trainer) sample(ctx context.Context, from string, n int) (string, erro
 				}
 				if stage == last {
 					at := max(len(seen)-1, 0)
-					next[0] = draw(logits[at*c.Vocab:(at+1)*c.Vocab], len(tr.text.chars), r.Float32())
+					next[0] = c.draw(logits[at*c.Vocab : (at+1)*c.Vocab][:len(tr.text.chars)], r.Float32())
 				}
 			}
 			if stage < last {
@@ -58,7 +66,81 @@ func (tr *trainer) sample(ctx context.Context, from string, n int) (string, erro
 	for _, k := range tokens {
 		b = append(b, tr.text.chars[k])
 	}
-	return string(b), nil
+	return readable(string(b)), nil
+}
+
+// readable is a text as a terminal may show it: whole characters, and of those that control it only newlines and tabs.
+// Tokens are bytes, so a text may be no UTF-8, and end within a character.
+func readable(s string) string {
+	for range utf8.UTFMax - 1 {
+		if r, n := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || n != 1 {
+			break
+		}
+		s = s[:len(s)-1]
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
+// say prints a sample.
+func (c *config) say(out io.Writer, sample string) {
+	fmt.Fprintf(out, "\n%s by the model:\n%s\n", count(c.tokens, "token", "s"), sample)
+}
+
+// generate continues -sample's text by a checkpoint. The model is the checkpoint's.
+func (r *run) generate(ctx context.Context, world *ccl.Comm, c *config) (err error) {
+	out := r.out
+	if world.Rank() != 0 {
+		out = io.Discard
+	}
+	dir := ckpt.Step(c.save, c.from)
+	if c.from < 0 {
+		if dir, _, err = ckpt.Latest(ctx, world, c.save); err != nil {
+			return err
+		}
+	}
+	var p progress
+	if err := ckpt.Load(ctx, world, dir, &p, nil); err != nil {
+		return err
+	}
+	if p.Layers < 1 || p.Heads < 1 || p.Width < 1 || p.Context < 1 || p.Vocab < len(p.Chars) {
+		return fmt.Errorf("%s does not say what model it has: an older gpt has saved it; go on from it with -resume once", dir)
+	}
+	c.Config = gpt.Config{Layers: p.Layers, Heads: p.Heads, Width: p.Width, Context: p.Context, Vocab: p.Vocab, Tied: p.Tied}
+	if err := errors.Join(c.divides(), c.place(world.Size())); err != nil {
+		return err
+	}
+	text := known(p.Chars, p.Vocab)
+	if _, err := text.encode(c.sample); err != nil {
+		return err
+	}
+	tr, err := newTrainer(ctx, world, c, text)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tr.close()) }()
+	ts, err := tr.tensors()
+	if err != nil {
+		return err
+	}
+	if err := ckpt.Load(ctx, world, dir, nil, ts); err != nil {
+		return err
+	}
+	if err := tr.model.Loaded(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s of %d parameters, after %s\n", dir, c.Params(), count(p.Step, "step", "s"))
+	s, err := tr.sample(ctx, c.sample, c.tokens)
+	if err != nil {
+		return err
+	}
+	c.say(out, s)
+	r.over = true
+	return nil
 }
 
 // forward runs one row through the units of this stage, and returns its logits if the head is one of them.
@@ -83,14 +165,38 @@ func (tr *trainer) forward(ctx context.Context, net *gpt.Net[float32], x []float
 	return logits, nil
 }
 
-// draw chooses one of the first n tokens by their logits, given a random number below 1.
-func draw(logits []float32, n int, left float32) (next int32) {
-	mat.Softmax(logits, 1/.8)
-	for int(next) < n-1 && left > logits[next] {
-		left -= logits[next]
-		next++
+// draw chooses a token by its logits, which it changes, given a random number below 1.
+func (c *config) draw(logits []float32, left float32) (next int32) {
+	k := c.topk
+	if c.temperature == 0 {
+		k = 1
 	}
-	return next
+	if k > 0 && k < len(logits) {
+		order := make([]int32, len(logits))
+		for i := range order {
+			order[i] = int32(i)
+		}
+		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(logits[b], logits[a]) })
+		for _, i := range order[k:] {
+			logits[i] = float32(math.Inf(-1))
+		}
+	}
+	if c.temperature > 0 {
+		mat.Softmax(logits, float32(1/c.temperature))
+	} else {
+		mat.Softmax(logits, 1)
+	}
+	last := int32(0) // that may be drawn: what is left after it is what rounding has left
+	for i, weight := range logits {
+		if weight == 0 {
+			continue
+		}
+		if last = int32(i); left <= weight {
+			break
+		}
+		left -= weight
+	}
+	return last
 }
 
 // finite says that a loss is a number.

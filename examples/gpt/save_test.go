@@ -203,11 +203,14 @@ type lines struct {
 func (l *lines) Write(p []byte) (int, error) { l.mu.Lock(); defer l.mu.Unlock(); return l.b.Write(p) }
 func (l *lines) String() string              { l.mu.Lock(); defer l.mu.Unlock(); return l.b.String() }
 
+var builtIn string // where built has put the program, for TestMain to remove
+
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "gpt-test")
 	if err != nil {
 		return "", err
 	}
+	builtIn = dir
 	file := filepath.Join(dir, "gpt.exe")
 	if b, err := exec.Command("go", "build", "-o", file, ".").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, b)
@@ -217,8 +220,8 @@ var built = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if file, err := built(); err == nil {
-		os.RemoveAll(filepath.Dir(file))
+	if builtIn != "" {
+		os.RemoveAll(builtIn)
 	}
 	os.Exit(code)
 }

@@ -6,24 +6,34 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/goccl/goccl/train/history"
-	"github.com/goccl/goccl/train/zero"
 )
 
-// picture writes the curve of the loss.
+// validation is the metric of the loss on data that are not trained on.
+const validation = "validation"
+
+// picture writes the curve of the loss, and below it that of the validation if there is one.
 func picture(h *history.History, name string) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(h.SVG(f, "loss"), f.Close())
+	curves := []string{"loss"}
+	if slices.Contains(h.Names(), validation) {
+		curves = append(curves, validation)
+	}
+	return errors.Join(h.SVG(f, curves...), f.Close())
 }
 
 // line prints the means of a step.
 func line(out io.Writer, h *history.History, step int) {
 	fmt.Fprintf(out, "step=%d", step)
 	for _, name := range h.Names() {
+		if name == validation { // it has a line of its own
+			continue
+		}
 		format := " %s=%.3f"
 		switch name {
 		case "loss":
@@ -56,32 +66,62 @@ func (tr *trainer) greet(out io.Writer, flops, peak float64) {
 	for _, m := range tr.m {
 		state += int64(8 * len(m))
 	}
+	onOne := ""
+	if own < c.Params() {
+		onOne = fmt.Sprintf(", %d on rank 0", own)
+	}
+	fmt.Fprintf(out, "training a GPT-2 with %s (%s, %s, width %d%s) on %s, %d of them different\n", count(c.Params(), "parameter", "s"),
+		count(c.Layers, "layer", "s"), count(c.Heads, "head", "s"), c.Width, onOne, count(tr.text.n, "token", "s"), tr.text.different)
+	fmt.Fprintf(out, "%s; a step is %s of %s%s\n", c.layout(), count(c.rows, "row", "s"), count(c.Context, "token", "s"), c.micros())
 	if slices.ContainsFunc([]string{"dp", "pp", "sp", "tp"}, tr.mesh.Crosses) {
 		fmt.Fprintln(out, tr.world) // which says on how many hosts
 	}
-	fmt.Fprintf(out, "%v; %s of %s in %s a rank, %s\n", tr.mesh, count(c.rows, "row", "s"), count(c.Context, "token", "s"), count(c.micro, "micro batch", "es"), c.schedule)
-	fmt.Fprintf(out, "%d parameters, %d of them on rank 0, before ZeRO stage %d; %d tokens of data, %d different\n", c.Params(), own,
-		c.stage, tr.text.n, tr.text.different)
-	fmt.Fprintf(out, "memory of rank 0: %.1f MB by the formula; has %.1f of parameters, %.1f of gradients, %.1f of state, %.1f of buffers\n",
-		float64(need(c, own))/1e6, float64(b.Params)/1e6, float64(b.Grads)/1e6, float64(state)/1e6, float64(b.Buffers)/1e6)
-	if r, ok := tr.model.(*replicas); ok {
-		fmt.Fprintf(out, "%s in %s\n", count(r.tensors(), "gradient", "s"), count(len(r.red.Buckets()), "bucket", "s"))
-	} else {
-		fmt.Fprintf(out, "%s, each reduced as one\n", count(len(tr.units), "unit", "s"))
+	fmt.Fprintf(out, "memory of rank 0: parameters %.1f MB, gradients %.1f, AdamW's state %.1f, buffers %.1f\n",
+		float64(b.Params)/1e6, float64(b.Grads)/1e6, float64(state)/1e6, float64(b.Buffers)/1e6)
+	if r, ok := tr.model.(*replicas); ok && c.dp*c.across > 1 {
+		fmt.Fprintf(out, "communication: %s in %s, averaged behind the backward pass\n", count(r.tensors(), "gradient", "s"), count(len(r.red.Buckets()), "bucket", "s"))
+	} else if !ok && c.dp*c.across > 1 {
+		fmt.Fprintf(out, "communication: %s of parameters, each reduced as one\n", count(len(tr.units), "unit", "s"))
 	}
-	fmt.Fprintf(out, "%.2f MFLOP a token; %.0f GFLOP/s in registers on all ranks\n", flops/1e6, peak/1e9)
+	fmt.Fprintf(out, "%.2f MFLOP a token; these cores can do %.0f GFLOP/s\n", flops/1e6, peak/1e9)
 	if c.tp > 1 && tr.mesh.Crosses("tp") {
 		fmt.Fprintln(out, "warning: tp crosses hosts: each layer waits for the network four times; give each host whole tp groups")
 	}
+	fmt.Fprint(out, legend)
 }
 
-// need is zero.Need for this run's AdamW.
-func need(c *config, own int) int64 {
-	n := c.dp * c.across
-	if c.bf16 {
-		return zero.Need(int64(own), c.stage, n, 2, 2, 12)
+// layout says how the ranks share the work.
+func (c *config) layout() string {
+	text := count(c.dp*c.pp*c.across*c.tp, "rank", "s")
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		name string
+		what string
+	}{{c.dp, "dp", "replicas"}, {c.pp, "pp", "stages of a pipeline"}, {c.across, "sp", "ranks for each sequence, " + c.sp}, {c.tp, "tp", "ranks for each layer"}} {
+		if p.n > 1 {
+			parts = append(parts, fmt.Sprintf("%s=%d (%s)", p.name, p.n, p.what))
+		}
 	}
-	return zero.Need(int64(own), c.stage, n, 4, 4, 8)
+	if c.stage > 0 {
+		parts = append(parts, fmt.Sprintf("ZeRO stage %d (%s sharded)", c.stage, []string{"optimizer state", "gradients, too,", "parameters, too,"}[c.stage-1]))
+	}
+	if parts == nil {
+		return text
+	}
+	return text + ": " + strings.Join(parts, ", ")
+}
+
+// micros says how a step is divided, "" if it is not.
+func (c *config) micros() string {
+	if c.micro == 1 && c.pp == 1 {
+		return ""
+	}
+	text := ", in " + count(c.micro, "micro batch", "es") + " a rank"
+	if c.pp > 1 {
+		text += " by " + c.schedule
+	}
+	return text
 }
 
 // count is a number of things, of which several end in s.

@@ -78,7 +78,7 @@ func TestSecondSignal(t *testing.T) {
 	cmd, out := program(ctx, t, "-preset babygpt -rows 256 -np 2 -log 1") // a step takes more than a minute
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, cmd.Start())
-	until(t, out, "registers") // the last line before the first step
+	until(t, out, "% of the cores' peak") // the last line before the first step
 	over := make(chan error, 1)
 	go func() { over <- cmd.Wait() }()
 	again := time.NewTicker(100 * time.Millisecond) // signals that come together count as one

@@ -183,6 +183,15 @@ func (t *text) unseen(rows, lo, hi, context int) (in, out []int32) {
 	return in, out
 }
 
+// known is text without data, of a model that knows characters by number.
+func known(chars []byte, vocab int) *text {
+	t := &text{chars: chars, vocab: vocab}
+	for k, b := range chars {
+		t.number[b] = int32(k)
+	}
+	return t
+}
+
 // encode makes tokens of a text.
 func (t *text) encode(s string) (tokens []int32, err error) {
 	if t.chars == nil {

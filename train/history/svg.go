@@ -17,7 +17,7 @@ const (
 	left        = 70
 	right       = 20
 	top         = 30
-	bottom      = 35
+	bottom      = 40
 	columns     = plotWidth - left - right
 )
 
@@ -29,7 +29,7 @@ type column struct {
 
 // SVG writes a plot of metrics, of all of them if none is named: below each other, over the steps, the mean as a line in
 // a band from the minimum to the maximum of the ranks. The file needs nothing else. Values that are not finite leave a
-// gap. Where steps outnumber pixels the line is their mean, and the band holds them all.
+// gap. The axes have round numbers. Where steps outnumber pixels the line is their mean, and the band holds them all.
 func (h *History) SVG(w io.Writer, names ...string) error {
 	if len(names) == 0 {
 		names = h.names
@@ -91,13 +91,21 @@ func (h *History) panel(w io.Writer, name string) {
 	y := func(v float64) float64 { // halves, since hi-lo may not be a finite number
 		return top + (hi/2-v/2)/(hi/2-lo/2)*(panelHeight-top-bottom)
 	}
-	for i := range 5 {
-		v := lo*(1-float64(i)/4) + hi*(float64(i)/4)
-		fmt.Fprintf(w, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%.4g</text>`+"\n",
-			left, y(v), plotWidth-right, left-6, y(v)+4, v)
+	const rows, steps = 6, 8 // of labels, at most
+	for _, k := range ticks(lo, hi, rows, false) {
+		fmt.Fprintf(w, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
+			left, y(k.at), plotWidth-right, left-6, y(k.at)+4, k.text)
 	}
-	fmt.Fprintf(w, `<text x="%d" y="%d">%.0f</text><text x="%d" y="%d" text-anchor="end">%.0f</text><text x="%d" y="%d" text-anchor="middle">step</text>`+"\n",
-		left, panelHeight-14, first, plotWidth-right, panelHeight-14, last, left+columns/2, panelHeight-14)
+	const floor = panelHeight - bottom
+	fmt.Fprintf(w, `<path d="M%d %dH%d" stroke="#999"/>`+"\n", left, floor, plotWidth-right)
+	for _, k := range ticks(first, last, steps, true) {
+		x := float64(left)
+		if last > first {
+			x += (k.at - first) / (last - first) * columns
+		}
+		fmt.Fprintf(w, `<path d="M%.1f %dv4" stroke="#999"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x, floor, x, floor+17, k.text)
+	}
+	fmt.Fprintf(w, `<text x="%d" y="%d" text-anchor="middle">step</text>`+"\n", left+columns/2, floor+32)
 	fmt.Fprintf(w, `<text x="%d" y="18" font-weight="bold">%s</text>`+"\n", left, escape(name))
 	runs(cols, r, func(at []int) {
 		var band, line strings.Builder

@@ -22,6 +22,7 @@ type trial struct {
 	rounds int           // the most
 	budget time.Duration // no further round is begun after that
 	enough float64       // half an interval as narrow as that ends the trial
+	leeway float64       // changes of up to that much are none: -threshold
 	start  func(ctx context.Context, side int) (run, error)
 	tell   func(round int, log float64)
 	now    func() time.Time
@@ -42,6 +43,7 @@ type result struct {
 // part is what a trial finds of one group of lines. A change need not concern all sizes.
 type part struct {
 	group
+	leeway        float64
 	logs          []float64 // by round
 	shown, decide stat.Interval
 }
@@ -68,7 +70,7 @@ func (t *trial) run(ctx context.Context) (*result, error) {
 		r.rounds++
 		r.lines = len(keys)
 		logs = append(logs, ratio(sides[0], sides[1], keys))
-		r.add(sides, keys)
+		r.add(sides, keys, t.leeway)
 		t.tell(r.rounds, logs[len(logs)-1])
 		// How narrow the intervals are says nothing about where they are, so stopping for
 		// that is no second chance.
@@ -84,12 +86,12 @@ func (t *trial) run(ctx context.Context) (*result, error) {
 }
 
 // add notes one round.
-func (r *result) add(sides [2]run, keys []key) {
+func (r *result) add(sides [2]run, keys []key, leeway float64) {
 	for _, g := range groups(keys) {
 		i := slices.IndexFunc(r.parts, func(p *part) bool { return p.name == g.name })
 		if i < 0 {
 			i = len(r.parts)
-			r.parts = append(r.parts, &part{group: g})
+			r.parts = append(r.parts, &part{group: g, leeway: leeway})
 		}
 		r.parts[i].logs = append(r.parts[i].logs, ratio(sides[0], sides[1], g.keys))
 	}
@@ -108,43 +110,51 @@ func (r *result) decided() (half float64) {
 
 // The verdicts.
 const (
-	noChange = "no change"
-	slower   = "slower"
-	faster   = "faster"
-	mixed    = "slower and faster"
+	noChange   = "no change" // beyond the threshold
+	cannotTell = "cannot tell"
+	slower     = "slower"
+	faster     = "faster"
+	mixed      = "slower and faster"
 )
 
 func (p *part) verdict() string {
 	switch {
-	case !p.decide.Excludes(0):
-		return noChange
-	case p.decide.Estimate > 0:
+	case p.decide.Excludes(0) && p.decide.Estimate > 0:
 		return slower
+	case p.decide.Excludes(0):
+		return faster
+	case within(p.decide, p.leeway):
+		return noChange
 	}
-	return faster
+	return cannotTell
 }
 
-// verdict is that of the groups which have changed.
+// verdict is that of the groups which have changed; if none has, that of those of which nothing can be told.
 func (r *result) verdict() string {
-	all := noChange
+	has := map[string]bool{}
 	for _, p := range r.parts {
-		switch v := p.verdict(); {
-		case v == noChange || v == all:
-		case all == noChange:
-			all = v
-		default:
-			return mixed
+		has[p.verdict()] = true
+	}
+	if has[slower] && has[faster] {
+		return mixed
+	}
+	for _, v := range []string{slower, faster, cannotTell} {
+		if has[v] {
+			return v
 		}
 	}
-	return all
+	return noChange
 }
 
-// missed reports whether any of the new one's groups is slower by more than the
-// threshold.
-func (r *result) missed(threshold float64) bool {
-	return slices.ContainsFunc(r.parts, func(p *part) bool {
-		return p.verdict() == slower && p.shown.Estimate > math.Log1p(threshold)
-	})
+// outcome is what a script wants to know of the result.
+func (r *result) outcome() outcome {
+	o := outcome{}
+	for _, p := range r.parts {
+		v := p.verdict()
+		o.worse = o.worse || v == slower && p.shown.Estimate > math.Log1p(p.leeway)
+		o.unclear = o.unclear || v == cannotTell
+	}
+	return o
 }
 
 // String is a line for each group, where there are several, and one for all.
@@ -157,7 +167,7 @@ func (r *result) String() string {
 		}
 	}
 	text += fmt.Sprintf("%s: %s, %d rounds of %d lines", r.verdict(), span(r.all), r.rounds, r.lines)
-	if r.verdict() == noChange {
+	if v := r.verdict(); v == noChange || v == cannotTell {
 		text += fmt.Sprintf("; less than %.1f %% could not be detected", 100*math.Expm1(widest))
 	}
 	return text

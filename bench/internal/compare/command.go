@@ -22,7 +22,8 @@ one sample, however many iterations it has: give several of each side.
 `
 
 const storedEnd = `
-Exit status: 0 nothing is slower, 1 failed, 2 bad usage, 3 slower by more than -threshold.
+Exit status: 0 good, 1 failed, 2 bad usage, 3 slower by more than -threshold; with -strict
+4 where the runs cannot tell.
 `
 
 // Stored is bench compare; differences says what differs between two fingerprints.
@@ -30,6 +31,7 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 	sub := option.NewSub("compare", storedUsage, storedEnd, stdout, stderr)
 	threshold := 5.0
 	sub.Percent(&threshold, "threshold", "tolerate slowdowns of up to this many percent (5)")
+	strict := sub.Bool("strict", false, strictHelp)
 	to := sub.String("html", "", "also write the comparison as a page to `FILE`")
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
@@ -38,6 +40,9 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 		if err := report.Writable("html", *to); err != nil {
 			return sub.Complain(option.BadUsage, err)
 		}
+	}
+	if *to == option.Stdout { // which has the page alone
+		stdout = stderr
 	}
 	if len(sub.Operands) != 2 {
 		return sub.Complain(option.BadUsage, fmt.Errorf("it compares two runs: bench compare old.json new.json"))
@@ -60,21 +65,20 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 	for _, d := range differences(settings(&sides[0].files[0].Config), settings(&sides[1].files[0].Config)) {
 		fmt.Fprintln(both, "differs:", d)
 	}
-	worse, err := write(both, sides[0], sides[1], threshold/100, differs)
+	outcome, err := write(both, sides[0], sides[1], threshold/100, differs)
 	if err == nil {
-		all := lines(sides[0], sides[1])
+		all := lines(sides[0], sides[1], threshold/100)
 		if table(stdout, all); *to != "" {
 			err = new(report.File).Save("html", *to, html(said.String(), sub.Operands[0], sub.Operands[1], all))
 		}
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return sub.Complain(option.Failed, err)
-	case worse:
-		return option.Missed
 	}
-	return option.Good
+	return outcome.status(*strict)
 }
+
+const strictHelp = "exit with 4 where nothing is slower but something may be: it cannot be told"
 
 // runs are those that have been read, by their contents: a run is one sample, under however many names.
 type runs map[[sha256.Size]byte]given
@@ -129,7 +133,8 @@ program as it is. Without FLAGS: ` + abFlags + `
 const abFlags = "-op allreduce -b 8 -e 1M -f 8 -c 0 -time 10ms"
 
 const abEnd = `
-Exit status: 0 not slower, 1 failed, 2 bad usage, 3 slower by more than -threshold.
+Exit status: 0 good, 1 failed, 2 bad usage, 3 slower by more than -threshold; with -strict
+4 where it cannot be told.
 `
 
 // AB is bench ab.
@@ -141,6 +146,7 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	sub.Time(&budget, "budget", "start no round after this time (50s)")
 	threshold := 5.0
 	sub.Percent(&threshold, "threshold", "tolerate slowdowns of up to this many percent (5)")
+	strict := sub.Bool("strict", false, strictHelp)
 	sub.Var(&env, "env", "set a variable for NEW, `NAME=VALUE`; may be repeated; with it, OLD and NEW may be left out")
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
@@ -168,17 +174,14 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		programs[i] = p
 	}
-	t := newTrial(rounds, budget, programs)
+	t := newTrial(rounds, budget, threshold/100, programs)
 	t.tell = func(round int, log float64) { fmt.Fprintf(stdout, "# round %d: time %s\n", round, percent(log)) }
 	r, err := t.run(ctx)
 	if err != nil {
 		return sub.Complain(option.Failed, err)
 	}
 	fmt.Fprintln(stdout, r)
-	if r.missed(threshold / 100) {
-		return option.Missed
-	}
-	return option.Good
+	return r.outcome().status(*strict)
 }
 
 // list is a flag that may be given several times.

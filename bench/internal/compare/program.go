@@ -19,8 +19,14 @@ import (
 // defaultBudget leaves room for the last round within a minute.
 const defaultBudget = 50 * time.Second
 
-// narrow enough is an interval of 2 % to each side.
-const narrow = 0.02
+// narrow enough is an interval of 2 % to each side, or half of the threshold: a wider one reaches beyond it.
+const (
+	narrow   = 0.02
+	narrower = 0.002 // is never asked for
+)
+
+// enoughFor is half of an interval that is narrow enough for a threshold.
+func enoughFor(threshold float64) float64 { return max(min(narrow, threshold/2), narrower) }
 
 // program is one side of ab: what is started, and how.
 type program struct {
@@ -78,9 +84,9 @@ func (p *program) run(ctx context.Context) (run, error) {
 	return runOf(f), nil
 }
 
-func newTrial(rounds int, budget time.Duration, programs [2]*program) *trial {
+func newTrial(rounds int, budget time.Duration, threshold float64, programs [2]*program) *trial {
 	return &trial{
-		rounds: rounds, budget: budget, enough: narrow, now: time.Now, draw: rand.IntN,
+		rounds: rounds, budget: budget, enough: enoughFor(threshold), leeway: threshold, now: time.Now, draw: rand.IntN,
 		start: func(ctx context.Context, side int) (run, error) { return programs[side].run(ctx) },
 	}
 }

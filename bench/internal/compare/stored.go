@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/bench/internal/stat"
 )
@@ -73,6 +74,25 @@ type change struct {
 
 // told reports whether the runs tell a change.
 func (c change) told() bool { return c.decide.Excludes(0) && c.apart }
+
+// verdict is what may be said of it; changes of up to threshold are none.
+func (c change) verdict(threshold float64) string {
+	switch {
+	case c.told() && c.shown.Estimate > 0:
+		return slower
+	case c.told():
+		return faster
+	case within(c.decide, threshold):
+		return noChange
+	}
+	return cannotTell
+}
+
+// within reports whether the interval leaves room for no change beyond threshold.
+func within(i stat.Interval, threshold float64) bool {
+	limit := math.Log1p(threshold)
+	return -limit <= i.Low && i.High <= limit
+}
 
 // together is the confidence that each of n groups needs, so that a false alarm in any of them stays as rare
 // as shown has it for one (Bonferroni).
@@ -148,42 +168,70 @@ func scatter(old, new run, keys []key) float64 {
 	return 1.4826 * stat.Median(d) // the standard deviation, were they normal
 }
 
-// write says what has changed, and if nothing has, what could have been told. It
-// returns whether something is slower by more than the threshold.
-func write(w io.Writer, old, new side, threshold float64, differs []string) (worse bool, err error) {
+// outcome is what a script wants to know.
+type outcome struct {
+	worse   bool // something is slower by more than the threshold
+	unclear bool // of something the runs cannot tell whether it is
+}
+
+// status is the exit status.
+func (o outcome) status(strict bool) int {
+	switch {
+	case o.worse:
+		return option.Missed
+	case o.unclear && strict:
+		return option.Unclear
+	}
+	return option.Good
+}
+
+// write says what has changed, and if nothing has, what could have been told.
+func write(w io.Writer, old, new side, threshold float64, differs []string) (o outcome, err error) {
 	cs, err := changes(old, new)
 	if err != nil {
-		return false, err
+		return o, err
 	}
-	told, least := 0, 0.0
+	of, least := map[string]int{}, 0.0
 	for _, c := range cs {
+		v := c.verdict(threshold)
+		of[v]++
 		least = max(least, c.least)
-		if !c.told() {
-			continue
+		o.worse = o.worse || v == slower && c.shown.Estimate > math.Log1p(threshold)
+	}
+	o.unclear = of[cannotTell] > 0
+	told := of[slower] + of[faster]
+	if told > 0 {
+		for _, d := range differs {
+			fmt.Fprintln(w, "differs:", d)
 		}
-		if told++; told == 1 {
-			for _, d := range differs {
-				fmt.Fprintln(w, "differs:", d)
-			}
+	} else {
+		all := noChange
+		if o.unclear {
+			all = cannotTell
 		}
-		verdict := faster
-		if c.shown.Estimate > 0 {
-			verdict = slower
-			worse = worse || c.shown.Estimate > math.Log1p(threshold)
+		why := ""
+		if len(old.runs) == 1 || len(new.runs) == 1 {
+			why = "; one run says little, because launches differ: give several for each side, such as old1.json,old2.json,old3.json"
 		}
-		fmt.Fprintf(w, "%s: %s: %s, %d lines\n", c.name, verdict, span(c.shown), len(c.keys))
+		fmt.Fprintf(w, "%s; the smallest change that %s can detect is %s %%%s\n", all, count(old, new), short(100*math.Expm1(least)), why)
+	}
+	if len(of) > 1 || told > 0 {
+		for _, c := range cs {
+			fmt.Fprintf(w, "%s: %s: %s, %d lines\n", c.name, c.verdict(threshold), span(c.shown), len(c.keys))
+		}
 	}
 	if told > 0 && len(cs) > 1 {
 		fmt.Fprintf(w, "a group counts as changed by its %.4g %% interval, which gives 95 %% for all %d groups together (Bonferroni)\n", 100*together(len(cs)), len(cs))
 	}
-	why := ""
-	if len(old.runs) == 1 || len(new.runs) == 1 {
-		why = "; one run says little, because launches differ: give several for each side, such as old1.json,old2.json,old3.json"
+	return o, nil
+}
+
+// short writes a percentage with two digits or more.
+func short(x float64) string {
+	if x < 10 {
+		return fmt.Sprintf("%.2g", x)
 	}
-	if told == 0 {
-		fmt.Fprintf(w, "no change; the smallest that %s can detect is %.0f %%%s\n", count(old, new), 100*math.Expm1(least), why)
-	}
-	return worse, nil
+	return fmt.Sprintf("%.0f", x)
 }
 
 func count(old, new side) string {

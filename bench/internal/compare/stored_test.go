@@ -42,20 +42,20 @@ func TestStored(t *testing.T) {
 		slower, silent bool
 		contains       string
 	}{
-		{"twins", several(1, 1, 1, 0.1), several(1, 2, 1, 0.1), false, true, "no change; the smallest that 1 run against 1 run can detect is "},
+		{"twins", several(1, 1, 1, 0.1), several(1, 2, 1, 0.1), false, true, "cannot tell; the smallest change that 1 run against 1 run can detect is "},
 		{"twice as slow", several(1, 1, 1, 0), several(1, 2, 2, 0), true, false, "slower: time +10"},
 		{"twice as fast", several(1, 1, 2, 0), several(1, 2, 1, 0), false, false, "faster: time -5"},
 		{"five twins", several(5, 1, 1, 0.05), several(5, 20, 1, 0.05), false, true, "5 runs against 5 runs"},
 		{"five, a fifth slower", several(5, 1, 1, 0.02), several(5, 20, 1.2, 0.02), true, false, "slower: time +"},
-		{"within the threshold", several(5, 1, 1, 0), several(5, 20, 1.04, 0), false, true, "no change"},
+		{"within the threshold", several(5, 1, 1, 0), several(5, 20, 1.04, 0), false, true, "; the smallest change that 5 runs against 5 runs can detect is "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var b bytes.Buffer
-			slower, err := write(&b, newSide(tc.old), newSide(tc.new), 0.05, []string{"cpu: A -> B"})
+			o, err := write(&b, newSide(tc.old), newSide(tc.new), 0.05, []string{"cpu: A -> B"})
 			require.NoError(t, err)
-			require.Equal(t, tc.slower, slower, b.String())
-			require.Equal(t, tc.silent, strings.HasPrefix(b.String(), "no change"), b.String())
-			require.Equal(t, !tc.silent && b.Len() > 0 && !strings.HasPrefix(b.String(), "no"), strings.Contains(b.String(), "differs: cpu: A -> B"), b.String())
+			require.Equal(t, tc.slower, o.worse, b.String())
+			require.Equal(t, tc.silent, strings.HasPrefix(b.String(), "no change; ") || strings.HasPrefix(b.String(), "cannot tell; "), b.String())
+			require.Equal(t, !tc.silent, strings.Contains(b.String(), "differs: cpu: A -> B"), b.String())
 			require.Contains(t, b.String(), tc.contains)
 		})
 	}
@@ -83,7 +83,10 @@ func TestCommand(t *testing.T) {
 		status int
 		want   string
 	}{
-		{[]string{a, b}, 0, "no change"},
+		{[]string{a, b}, 0, "cannot tell; the smallest change that 1 run against 1 run can detect is "},
+		{[]string{"-strict", a, b}, 4, "cannot tell; "},
+		{[]string{"-strict", "-threshold", "1000", a, b}, 0, "no change; "},
+		{[]string{"-strict", a, twice}, 3, "slower"},
 		{[]string{a, twice}, 3, "slower"},
 		{[]string{filepath.Join(dir, "a*.json"), twice}, 3, "slower"},
 		{[]string{"-threshold", "200", a, twice}, 0, "slower"},

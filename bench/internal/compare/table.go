@@ -17,11 +17,12 @@ type lineChange struct {
 	Op, What, Size, Place string
 	Old, New              float64 // us, the middle of the runs
 	change
+	leeway float64 // changes of up to that much are none
 }
 
 // lines compares two sides, half line by half line. Each counts as changed by an interval so wide that a false alarm in any
-// of them is as rare as for one alone.
-func lines(old, new side) (all []lineChange) {
+// of them is as rare as for one alone. Changes of up to leeway are none.
+func lines(old, new side, leeway float64) (all []lineChange) {
 	keys := common(append(append([]run{}, old.runs...), new.runs...)...)
 	for _, g := range groups(keys) {
 		rough := scatter(old.runs[0], new.runs[0], g.keys)
@@ -34,7 +35,7 @@ func lines(old, new side) (all []lineChange) {
 			}
 			a, b := logs(old), logs(new)
 			l := lineChange{Op: k.op, Size: report.SizeOf(k.size), Place: "out of place", Old: math.Exp(stat.Median(a)), New: math.Exp(stat.Median(b)),
-				change: between(a, b, together(len(keys)), rough)}
+				change: between(a, b, together(len(keys)), rough), leeway: leeway}
 			if k.inPlace {
 				l.Place = "in place"
 			}
@@ -64,14 +65,25 @@ func (l lineChange) Interval() string {
 }
 
 // Verdict is what may be said of it.
-func (l lineChange) Verdict() string {
-	switch {
-	case !l.told():
-		return "cannot tell"
-	case l.shown.Estimate > 0:
-		return slower
+func (l lineChange) Verdict() string { return l.verdict(l.leeway) }
+
+// The bar of a line in the page, in pixels: the interval of the ratio on a logarithmic scale, with 1 in the middle.
+const (
+	barWidth = 160
+	barMost  = 8 // the ratio at its right end, and its inverse at the left one
+)
+
+// Bar is where the ends of the interval and the ratio itself lie in the picture, from 0 to barWidth.
+func (l lineChange) Bar() (b struct{ Low, High, At string }) {
+	x := func(log float64) float64 {
+		part := min(max(log/math.Log(barMost), -1), 1) // of half the picture
+		if math.IsNaN(part) {
+			part = 0
+		}
+		return barWidth / 2 * (1 + part)
 	}
-	return faster
+	b.Low, b.High, b.At = fmt.Sprintf("%.1f", x(l.shown.Low)), fmt.Sprintf("%.1f", x(l.shown.High)), fmt.Sprintf("%.1f", x(l.shown.Estimate))
+	return b
 }
 
 // Times are the two, for people.
@@ -106,6 +118,7 @@ func html(said, old, new string, all []lineChange) func(*report.File, io.Writer)
 			Old, New      string
 			Lines         []lineChange
 			Slower, Worse string
-		}{template.CSS(report.Style()), strings.Split(strings.TrimSpace(said), "\n"), old, new, all, slower, "bad"})
+			Wide, Most    int
+		}{template.CSS(report.Style()), strings.Split(strings.TrimSpace(said), "\n"), old, new, all, slower, "bad", barWidth, barMost})
 	}
 }

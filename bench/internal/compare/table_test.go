@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/bench/internal/report"
+	"github.com/goccl/goccl/bench/internal/stat"
 )
 
 // Each half of a line has old, new, their ratio and its interval; of twins nothing can be told, of twice the time everything.
@@ -25,7 +27,7 @@ func TestLines(t *testing.T) {
 		{several(5, 1, 2, .02), several(5, 20, 1, .02), "faster", .5},
 		{several(1, 1, 1, 0), several(1, 20, 1.2, 0), "cannot tell", 1.2},
 	} {
-		all := lines(newSide(tc.old), newSide(tc.new))
+		all := lines(newSide(tc.old), newSide(tc.new), .05)
 		require.Len(t, all, 16, "eight sizes, out of place and in place")
 		for _, l := range all {
 			require.Equal(t, tc.verdict, l.Verdict(), "%+v", l)
@@ -36,6 +38,24 @@ func TestLines(t *testing.T) {
 		require.Equal(t, 2+16, strings.Count(b.String(), "\n"))
 		require.Regexp(t, regexp.MustCompile(`(?m)^# allreduce float sum\n# +size +old \(us\) +new \(us\) +ratio +95 % interval$`), b.String())
 		require.Len(t, regexp.MustCompile(`(?m)^ +[\d.]+ [KM]?i?B  (out of place|in place    )( +[\d.e+-]+){3} +\S+ to \S+  `+tc.verdict+`$`).FindAllString(b.String(), -1), 16, b.String())
+	}
+}
+
+// The bar of an interval: 1 in the middle, 8 at the right end, and what lies beyond there too.
+func TestBar(t *testing.T) {
+	for _, tc := range []struct {
+		low, at, high    float64
+		left, mid, right string
+	}{
+		{1, 1, 1, "80.0", "80.0", "80.0"},
+		{.125, 1, 8, "0.0", "80.0", "160.0"},
+		{1. / 64, 2, 1e9, "0.0", "106.7", "160.0"},
+		{0, 1, math.Inf(1), "0.0", "80.0", "160.0"},
+		{math.NaN(), 1, 1, "80.0", "80.0", "80.0"},
+	} {
+		l := lineChange{change: change{shown: stat.Interval{Low: math.Log(tc.low), Estimate: math.Log(tc.at), High: math.Log(tc.high)}}}
+		b := l.Bar()
+		require.Equal(t, []string{tc.left, tc.mid, tc.right}, []string{b.Low, b.At, b.High}, "%+v", tc)
 	}
 }
 
@@ -57,6 +77,7 @@ func TestComparePage(t *testing.T) {
 	require.NotRegexp(t, `(?i)(https?:|src=|href=|<script|<old>)`, string(b))
 	require.Equal(t, 16, strings.Count(string(b), `<tr class="bad">`))
 	require.Contains(t, string(b), "<li>allreduce up to 4 KiB: slower: ")
+	require.Equal(t, 16, strings.Count(string(b), `<path class="interval" d="M`), "a picture of each interval")
 
 	out.Reset()
 	require.Equal(t, 2, Stored([]string{"-html", filepath.Join(dir, "no", "c.html"), old, new}, &out, &errs, none))

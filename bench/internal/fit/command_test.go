@@ -2,6 +2,7 @@ package fit
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -78,7 +79,10 @@ func TestPlan(t *testing.T) {
 		{"-nodes 1 -inside " + disturbed, 1, "allreduce: the times do not grow with the size"},
 		{"-inside 1.5,100", 2, "-between is missing"},
 		{"", 2, "-inside is missing"},
-		{"-inside x,y -nodes 1", 1, "a link is its latency"},
+		{"-inside x,y -nodes 1", 2, "-inside x,y: a link is its latency"},
+		{"-inside 1 -between 5,25", 2, "-inside 1: a link is its latency in microseconds and its bandwidth in GB/s, such as 5,25"},
+		{"-inside 1,5 -between 1.5/100", 2, "-between 1.5/100: a link is its latency"},
+		{"-inside 1,5 -between none.json", 1, "none.json: it cannot be read"},
 		{"-inside 1,1 -nodes 0", 2, "-nodes 0: it must be a whole number from 1 to 1048576"},
 		{"-inside 1,1 -ppn x", 2, "-ppn x: it must be a whole number from 1 to 4096"},
 		{"run.json", 2, "run.json: an argument without a flag"},
@@ -107,4 +111,16 @@ func TestStep(t *testing.T) {
 	require.Zero(t, Plan(strings.Fields("-inside 0,10 -nodes 1 -ppn 4 -bytes 4"), &out, &out))
 	// gpt2-85m: 343.16 MB x 1.5 / 10 GB/s = 51.47 ms.
 	require.Regexp(t, `ddp +51\.47 +51\.47`, out.String())
+}
+
+// The command by which docs/bench.md answers its question is good for a run between hosts.
+func TestDocumentedCommand(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/bench.md")
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(page), "| What would 10,000 ranks take? | `bench fit run.json ")
+	require.True(t, found)
+	flags, _, _ := strings.Cut(after, "`")
+	var out, errs bytes.Buffer
+	require.Zero(t, Command(append([]string{save(t, measured(t, 2, 1<<20))}, strings.Fields(flags)...), &out, &errs), &errs)
+	require.Contains(t, out.String(), "# EXTRAPOLATED from 2 to 10000 ranks.")
 }

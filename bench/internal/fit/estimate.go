@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,18 +175,28 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 		return sub.Complain(option.BadUsage, fmt.Errorf("-bytes %d: it must be 2 or 4", elem))
 	}
 	j := &job{model: m, nodes: nodes, ppn: ppn, elem: elem}
+	flag := "-inside"
 	if j.inside, err = readLink(*inside); err == nil {
 		j.between = j.inside
 		if nodes > 1 {
+			flag = "-between"
 			j.between, err = readLink(*between)
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errLink):
+		return sub.Complain(option.BadUsage, fmt.Errorf("%s %w", flag, err))
+	case err != nil:
 		return sub.Complain(option.Failed, err)
 	}
 	j.write(stdout)
 	return option.Good
 }
+
+var errLink = errors.New("a link is its latency in microseconds and its bandwidth in GB/s, such as 5,25, or the file of a run")
+
+// numeric is what a link looks like that is meant as numbers, and is no name of a file.
+var numeric = regexp.MustCompile(`^[-+\d.,/eE ]+$`)
 
 // readLink reads 1.5,100 or the name of a run.
 func readLink(s string) (link, error) {
@@ -196,10 +207,13 @@ func readLink(s string) (link, error) {
 		if err1 == nil && err2 == nil && alpha >= 0 && bw > 0 && !math.IsInf(alpha+bw, 0) {
 			return link{alpha, perByte(bw)}, nil
 		}
-		return link{}, fmt.Errorf("%s: a link is its latency in microseconds and its bandwidth in GB/s, such as 5,25", s)
+		return link{}, fmt.Errorf("%s: %w", s, errLink)
 	}
 	f, err := report.Load(s)
-	if err != nil {
+	switch {
+	case err != nil && numeric.MatchString(s):
+		return link{}, fmt.Errorf("%s: %w", s, errLink)
+	case err != nil:
 		return link{}, err
 	}
 	ops := operations(f, "")

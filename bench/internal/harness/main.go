@@ -44,9 +44,11 @@ func Main(argv []string) int {
 		name, args, theirs = args[1], args[2:], true
 	}
 	if len(args) > 0 && !theirs {
-		args = helped(args)
+		if args, err = helped(args); err != nil {
+			return complain(option.BadUsage, err)
+		}
 		switch args[0] {
-		case "version":
+		case "version", "-version", "--version":
 			return version(args[1:])
 		case "launch":
 			return launch.Command(ctx, args[1:], os.Stdout, os.Stderr)
@@ -139,18 +141,16 @@ func untilSignalled() (context.Context, context.CancelFunc) {
 }
 
 // helped turns help, help all and help COMMAND into what the flags say.
-func helped(args []string) []string {
+func helped(args []string) ([]string, error) {
 	switch {
 	case args[0] != "help":
-		return args
-	case len(args) == 1:
-		return []string{"-h"}
+		return args, nil
+	case len(args) == 1 || args[1] == "version" || args[1] == "help":
+		return []string{"-h"}, nil
 	case args[1] == "all":
-		return []string{"-h", "all"}
-	case len(args) == 2 && args[1] == "version" || args[1] == "help":
-		return []string{"-h"}
+		return []string{"-h", "all"}, nil
 	}
-	return append(args[1:], "-h")
+	return append(args[1:], "-h"), option.KnownCommand(args[1])
 }
 
 // version says which bench this is.
@@ -172,8 +172,8 @@ func complain(status int, err error) int {
 }
 
 // hint says that an accelerator lies idle.
-func hint(args []string) {
+func hint(w io.Writer, args []string) {
 	if h := machine.Hint("/", ccl.Backends(), args); h != "" {
-		fmt.Println(h)
+		fmt.Fprintln(w, h)
 	}
 }

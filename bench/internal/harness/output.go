@@ -25,6 +25,7 @@ type output struct {
 	wrong    int // messages about wrong data so far
 
 	headed  bool     // the table has begun: remarks wait for its end, since programs read it
+	named   string   // the collective whose heading its first row brings; "": it has it
 	after   []string // whole lines for below the footer
 	dropped int      // and how many are too many
 
@@ -50,16 +51,28 @@ func (o *output) header(j *report.Job, opts *option.Options) error {
 	return report.Header(o.w, j, opts)
 }
 
-// head starts the table of one collective; named says which, where there are several.
+// head starts the table of one collective; named says which, where there are several. Of one that has no rows nothing is
+// written.
 func (o *output) head(name string, named bool) error {
 	if o == nil || o.headed && !named {
 		return nil // of several cycles the first has written it
 	}
 	o.headed = true
 	if named {
-		if _, err := fmt.Fprintf(o.w, "#\n# %s\n", name); err != nil {
-			return err
-		}
+		o.named = name
+		return nil
+	}
+	return o.layout().Head(o.w)
+}
+
+// heading writes what head has put off.
+func (o *output) heading() error {
+	name := o.named
+	if o.named = ""; name == "" {
+		return nil
+	}
+	if _, err := fmt.Fprintf(o.w, "#\n# %s\n", name); err != nil {
+		return err
 	}
 	return o.layout().Head(o.w)
 }
@@ -67,6 +80,9 @@ func (o *output) head(name string, named bool) error {
 func (o *output) row(r *report.Row) error {
 	if o == nil {
 		return nil
+	}
+	if err := o.heading(); err != nil {
+		return err
 	}
 	r.Time = time.Now().Format(report.StampFormat)
 	kept := *r

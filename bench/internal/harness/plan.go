@@ -50,11 +50,11 @@ func (p *plan) check() error {
 			return fmt.Errorf("-np %d: %s has started %d processes; leave it out", p.NP, p.where.Launcher, p.where.Size)
 		}
 	} else {
-		units, what := p.NP, "processes"
+		units, one, several := p.NP, "process", "processes"
 		if p.NP == 1 {
-			units, what = p.Threads, "ranks"
+			units, one, several = p.Threads, "rank", "ranks"
 		}
-		if err := p.FitsHosts(units, what); err != nil {
+		if err := option.FitsHosts(p.Hosts, units, one, several); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // run is the benchmark on the ranks of this process.
 func (p *plan) run(ctx context.Context, args []string) int {
 	if !p.ours && p.where.Rank == 0 && !p.Quiet {
-		hint(args)
+		hint(p.tableTo(), args)
 	}
 	from := time.Now()
 	ranks, done, err := p.ranks(ctx)
@@ -85,14 +85,15 @@ func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, 
 	}
 	defer s.end()
 	if s.world.Rank() == 0 {
-		s.out = &output{w: os.Stdout, err: os.Stderr, terminal: watched(), opts: &p.Options,
+		to := p.tableTo()
+		s.out = &output{w: to, err: os.Stderr, terminal: watched(), opts: &p.Options,
 			file: report.NewFile(calledBy(args), os.Environ(), time.Now())}
 		wide := shownOn()
 		s.out.narrow = wide > 0 && wide < report.Wide && p.As == "" && p.Plan == ""
 		if !p.parented() {
 			sc := newScreen(os.Stderr)
 			defer sc.clear()
-			s.out.w, s.out.err, s.out.terminal = sc.table(os.Stdout), sc.messages(os.Stderr), isTerminal(os.Stderr) && !p.Quiet
+			s.out.w, s.out.err, s.out.terminal = sc.table(to), sc.messages(os.Stderr), isTerminal(os.Stderr) && !p.Quiet
 		}
 	}
 	err = s.describe(p)
@@ -105,10 +106,21 @@ func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, 
 	if s.out == nil {
 		return option.Good, err
 	}
+	if text := s.out.file.BelowMean(); text != "" {
+		s.out.below("# " + text + "\n")
+	}
 	if e := s.out.tail(); err == nil {
 		err = e
 	}
 	return s.out.finish(p, &s.summary, err)
+}
+
+// tableTo is where the table goes: standard output, unless a file is wanted there.
+func (p *plan) tableTo() *os.File {
+	if p.ToStdout() {
+		return os.Stderr
+	}
+	return os.Stdout
 }
 
 // calledBy is the command line as it was given.

@@ -60,7 +60,7 @@ func (p *plan) spawn(ctx context.Context, args []string) int {
 	if !p.start.Local {
 		mark = byLauncher + " "
 	} else if !p.Quiet {
-		hint(args)
+		hint(p.tableTo(), args)
 	}
 	if isTerminal(os.Stdout) {
 		mark += columns + strconv.Itoa(screenColumns(os.Stdout)) + " "
@@ -68,6 +68,7 @@ func (p *plan) spawn(ctx context.Context, args []string) int {
 	if isTerminal(os.Stderr) && !p.Quiet {
 		mark += terminal
 	}
+	p.start.Quiet = p.start.Quiet || p.ToStdout() // how the ranks are started would stand before the file
 	p.start.Env = []string{environ.BenchParent.Set(mark)}
 	sc := newScreen(os.Stderr)
 	voice := new(launch.Voice)

@@ -51,11 +51,11 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 		return nil, status
 	}
 	o.Program = sub.After
-	switch {
-	case len(o.Program) == 0:
+	if len(o.Program) == 0 {
 		return nil, sub.Complain(option.BadUsage, fmt.Errorf("it needs a program: bench launch -np %d -- ./train -epochs 3", o.NP))
-	case o.ActAs > o.NP:
-		return nil, sub.Complain(option.BadUsage, fmt.Errorf("-hosts %d: there are only %d processes to spread over them; give -np %d or more", o.ActAs, o.NP, o.ActAs))
+	}
+	if err := option.FitsHosts(o.ActAs, o.NP, "process", "processes"); err != nil {
+		return nil, sub.Complain(option.BadUsage, err)
 	}
 	path, err := exec.LookPath(o.Program[0])
 	if err != nil {

@@ -2,6 +2,7 @@ package option
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/coll"
@@ -80,6 +81,14 @@ var Commands = []Command{
 	{"launch", "runs any program as ranks: bench launch -np 4 -- PROGRAM ARGS"},
 	{"help", "this text; bench help COMMAND has the flags of a command"},
 	{"version", "the version of bench, and of Go"},
+}
+
+// KnownCommand refuses a word that is no sub-command.
+func KnownCommand(word string) error {
+	if slices.Contains(commandNames(), word) {
+		return nil
+	}
+	return fmt.Errorf("help %s: %w", word, noSuch("command", word, commandNames()))
 }
 
 func commandNames() []string {

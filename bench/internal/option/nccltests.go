@@ -393,13 +393,34 @@ func theirSplit(name, v string) (s Split, err error) {
 	return Split{How: how, N: int(n)}, nil
 }
 
+// theirHelp is what the options are for that differ from bench's flag with the same letter, or have none.
+var theirHelp = map[string]string{
+	"t": "threads per process, with -g ranks each (1)", "g": "ranks per thread (1)",
+	"b": "smallest size (32M)", "e": "largest size (32M)", "i": "step from size to size in bytes (1M)", "f": "factor from size to size; without it the sizes grow by -i",
+	"p": "taken without effect: the ranks always start at the same time", "o": "operator, or all (sum)", "n": "timed iterations (20)",
+	"d": "element type, or all that NCCL has (float)", "N": "repeat everything N times; 0: for ever (1)",
+	"y": "only 0: calls use a stream of their own", "C": "only 0: whole calls are timed", "S": "1: end each line with the time of day (0)",
+	"J": "write the results as JSON; an existing file is kept, and the new one is FILE.0, FILE.1, ...",
+	"x": "NCCL's CTA policy: 0 default, 1 efficiency, 2 zero", "D": "only 0: no engine calls from inside a kernel", "V": "taken without effect",
+	"M": "1: report the memory that the ranks take (0)", "I": "1: time each iteration in a separate pass (0)",
+}
+
+// helpAs is what an option is for.
+func helpAs(a alias) string {
+	if text, has := theirHelp[a.letter]; has {
+		return text
+	}
+	return lookup(a.letter).help
+}
+
 // HelpAs is what -h prints under a name of nccl-tests.
 func HelpAs(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "USAGE: %s [options]\n\nbench of goccl, with the options of nccl-tests, their defaults, and getopt_long's forms of them:\n\n", name)
 	for i, a := range aliases {
 		if i == 0 || aliases[i-1].letter != a.letter {
-			fmt.Fprintf(&b, "  -%s,--%s\n", a.letter, a.long)
+			lines := wrap(helpAs(a), 66)
+			fmt.Fprintf(&b, "  %-28s %s\n", "-"+a.letter+",--"+a.long, strings.Join(lines, "\n"+strings.Repeat(" ", 31)))
 		}
 	}
 	b.WriteString("  -h,--help\n\nbench's own flags with longer names, such as --backend, --html and --split, are taken, too.\nSee docs/nccl-tests.md, and bench -h.\n")

@@ -222,5 +222,6 @@ func TestLongNames(t *testing.T) {
 		require.ErrorContains(t, err, text)
 	}
 	require.Contains(t, HelpAs("gather_perf"), "USAGE: gather_perf [options]\n")
-	require.Contains(t, HelpAs("gather_perf"), "  -t,--nthreads\n")
+	require.Contains(t, HelpAs("gather_perf"), "\n  -t,--nthreads                threads per process, with -g ranks each (1)\n")
+	require.Contains(t, HelpAs("gather_perf"), "\n  -w,--warmup_iters            warm-up iterations before each size (1)")
 }

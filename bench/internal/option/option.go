@@ -323,27 +323,39 @@ func (o Options) Individually() bool {
 	return o.Iterations || o.Flush || o.MaxP99 > 0 || o.JSON != "" || o.CSV != "" || o.HTML != "" || o.SVG != "" || o.PNG != ""
 }
 
+// ToStdout reports whether a file goes to standard output, which programs read then: the table must not.
+func (o Options) ToStdout() bool { return slices.Contains([]string{o.JSON, o.CSV, o.HTML}, Stdout) }
+
+// Stdout, as the name of a file, is standard output.
+const Stdout = "-"
+
 // Fits refuses what does not fit a job of so many ranks.
 func (o Options) Fits(ranks int) error {
 	if o.Root >= ranks {
+		if ranks == 1 {
+			return fmt.Errorf("-r %d: there is 1 rank, so the root is 0, or all", o.Root)
+		}
 		return fmt.Errorf("-r %d: there are %d ranks, so the root is 0 to %d, or all", o.Root, ranks, ranks-1)
 	}
 	return nil
 }
 
-// FitsHosts refuses more hosts than there are units to spread over them.
-func (o Options) FitsHosts(units int, what string) error {
-	if o.Hosts > units {
-		return fmt.Errorf("-hosts %d: there are only %d %s to spread over them; give -np %d or more", o.Hosts, units, what, o.Hosts)
+// FitsHosts refuses more hosts than there are units, processes or ranks, to spread over them.
+func FitsHosts(hosts, units int, one, several string) error {
+	switch {
+	case hosts <= units:
+		return nil
+	case units == 1:
+		return fmt.Errorf("-hosts %d: there is only 1 %s, and each host needs one; give -np %d or more", hosts, one, hosts)
 	}
-	return nil
+	return fmt.Errorf("-hosts %d: there are only %d %s to spread over them; give -np %d or more", hosts, units, several, hosts)
 }
 
 func stray(arg string) error {
 	if n := Nearest(squeeze(arg), collectiveNames()); n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean -op %s?", arg, n)
 	}
-	if n := Nearest(arg, append(commandNames(), "help")); n == "help" {
+	if n := Nearest(arg, commandNames()); n == "help" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean -h?", arg)
 	} else if n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean bench %s?", arg, n)

@@ -67,12 +67,21 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
+	operations := strings.Join(collectiveNames(), " ")
 	for args, want := range map[string]string{
-		"-op allredcue":              "-op allredcue: no such operation; did you mean allreduce? (-h all lists them)",
-		"-op zzz":                    "-op zzz: no such operation (-h all lists them)",
-		"-op allreduce,brodcast":     `-op allreduce,brodcast: "brodcast": no such operation; did you mean broadcast? (-h all lists them)`,
-		"-d flaot":                   "-d flaot: no such type; did you mean float? (-h all lists them)",
-		"-o sun":                     "-o sun: no such operator; did you mean sum? (-h all lists them)",
+		"-op allredcue":              "-op allredcue: no such operation; did you mean allreduce? There are " + operations,
+		"-op zzz":                    "-op zzz: no such operation; there are " + operations,
+		"-op allreduce,brodcast":     `-op allreduce,brodcast: "brodcast": no such operation; did you mean broadcast? There are ` + operations,
+		"-d flaot":                   "-d flaot: no such type; did you mean float? There are int8 uint8 int16 uint16 int32 uint32 int64 uint64 half bfloat16 float double f8e4m3 f8e5m2",
+		"-d fp8":                     "-d fp8: no such type; did you mean f8e4m3? There are int8 uint8 int16 uint16 int32 uint32 int64 uint64 half bfloat16 float double f8e4m3 f8e5m2",
+		"-o sun":                     "-o sun: no such operator; did you mean sum? There are sum prod min max avg mulsum",
+		"-o median":                  "-o median: no such operator; there are sum prod min max avg mulsum",
+		"-backend cuda":              "-backend cuda: no such backend; did you mean nccl? There are cpu mpi nccl rccl oneccl",
+		"-backend quic":              "-backend quic: no such backend; there are cpu mpi nccl rccl oneccl",
+		"-max-p99 500":               "-max-p99 500: say in which unit: 500us, 2ms",
+		"-max-p99 1e-6":              "-max-p99 1e-6: say in which unit: 500us, 2ms",
+		"-max-p99 0us":               "-max-p99 0us: it must be more than 0",
+		"-J - -csv -":                "-csv -: -J writes that file; give another name",
 		"-b 12x":                     "-b 12x: a size is a number with an optional K, M or G, such as 64K",
 		"-b 2K -e 1K":                "-b 2K -e 1K: the smallest size is larger than the largest; swap them?",
 		"-e 99999999999G":            "-e 99999999999G: the size is larger than this machine's integers",
@@ -93,7 +102,7 @@ func TestParseRefuses(t *testing.T) {
 		"-peer-timeout 9ms":          "-peer-timeout 9ms: a healthy machine can be silent that long: give at least 1s, or 0 for never",
 		"-T -1":                      "-T -1: it must be more than 0",
 		"-T soon":                    "-T soon: a time is a number and a unit, such as 500us, 2s or 10m",
-		"-d float,all":               `-d float,all: "all": it must stand alone (-h all lists them)`,
+		"-d float,all":               `-d float,all: "all": it must stand alone`,
 		"hlep":                       "hlep: an argument without a flag; did you mean -h?",
 		"-host 2":                    "-host: no such flag; did you mean -hosts? (-h all lists them)",
 		"-zzz":                       "-zzz: no such flag (-h all lists them)",
@@ -105,7 +114,7 @@ func TestParseRefuses(t *testing.T) {
 		"-Q":                         "-Q: no such flag (-h all lists them)",
 		"-m 1000000000":              "-m 1000000000: a group has at most 65536 calls; use -n for more iterations",
 		"-G 2 -z 1":                  "-G and -z: a graph is launched, and waited for at the end; leave one out",
-		"-plan ddp -model gpt2":      "-model gpt2: no such model; did you mean gpt2-85m? (-h all lists them)",
+		"-plan ddp -model gpt2":      "-model gpt2: no such model; did you mean gpt2-85m? There are gpt2-85m gpt2-xl llama-7b resnet50",
 		"-plan ddp -d half,float":    "-plan ddp: a step has elements of one type; give -d one",
 		"-plan ddp -backend cpu,mpi": "-plan ddp: a step is replayed on one backend; give -backend one",
 		"allreduce":                  "allreduce: an argument without a flag; did you mean -op allreduce?",
@@ -139,9 +148,12 @@ func TestFits(t *testing.T) {
 	require.NoError(t, Options{Root: 2}.Fits(3))
 	require.NoError(t, Options{Root: AllRoots}.Fits(1))
 	require.EqualError(t, Options{Root: 3}.Fits(3), "-r 3: there are 3 ranks, so the root is 0 to 2, or all")
-	require.NoError(t, Options{Hosts: 2}.FitsHosts(2, "processes"))
-	require.EqualError(t, Options{Hosts: 3}.FitsHosts(2, "processes"),
-		"-hosts 3: there are only 2 processes to spread over them; give -np 3 or more")
+	require.EqualError(t, Options{Root: 3}.Fits(1), "-r 3: there is 1 rank, so the root is 0, or all")
+	require.NoError(t, FitsHosts(2, 2, "process", "processes"))
+	require.EqualError(t, FitsHosts(3, 2, "process", "processes"), "-hosts 3: there are only 2 processes to spread over them; give -np 3 or more")
+	require.EqualError(t, FitsHosts(3, 1, "rank", "ranks"), "-hosts 3: there is only 1 rank, and each host needs one; give -np 3 or more")
+	require.False(t, Options{JSON: "x"}.ToStdout())
+	require.True(t, Options{CSV: Stdout}.ToStdout())
 }
 
 func FuzzParse(f *testing.F) {

@@ -88,7 +88,15 @@ func span(s string) (time.Duration, error) {
 
 func setTarget(o *Options, s string) (err error) { o.Target, err = span(s); return err }
 func setSoak(o *Options, s string) (err error)   { o.Soak, err = span(s); return err }
-func setMaxP99(o *Options, s string) (err error) { o.MaxP99, err = span(s); return err }
+
+// setMaxP99 takes a time with its unit alone. The tables have microseconds: a limit of 500 that is read as seconds never fails.
+func setMaxP99(o *Options, s string) (err error) {
+	if _, number := strconv.ParseFloat(s, 64); number == nil {
+		return errors.New("say in which unit: 500us, 2ms")
+	}
+	o.MaxP99, err = span(s)
+	return err
+}
 
 func bandwidth(field func(*Options) *float64) func(*Options, string) error {
 	return func(o *Options, s string) error {
@@ -270,22 +278,41 @@ func list[T comparable](s, what string, names []string, values []T, plain func(s
 	for _, word := range strings.Split(s, ",") {
 		i := slices.Index(names, plain(word))
 		if i < 0 {
-			err := fmt.Errorf("no such %s", what)
-			if word == "all" {
-				err = errors.New("it must stand alone")
-			} else if n := Nearest(plain(word), names); n != "" {
-				err = fmt.Errorf("%w; did you mean %s?", err, n)
+			err := errors.New("it must stand alone")
+			if word != "all" {
+				err = noSuch(what, plain(word), names)
 			}
 			if word != s {
 				err = fmt.Errorf("%q: %w", word, err)
 			}
-			return nil, fmt.Errorf("%w (-h all lists them)", err)
+			return nil, err
 		}
 		if !slices.Contains(found, values[i]) {
 			found = append(found, values[i])
 		}
 	}
 	return found, nil
+}
+
+// meant are words that others use for what has another name here.
+var meant = map[string]string{
+	"cuda": "nccl", "gpu": "nccl", "nvidia": "nccl", "hip": "rccl", "rocm": "rccl", "amd": "rccl",
+	"xpu": "oneccl", "sycl": "oneccl", "intel": "oneccl", "ccl": "oneccl", "gloo": "cpu", "tcp": "cpu", "shm": "cpu",
+	"fp8": "f8e4m3", "float8": "f8e4m3", "e4m3": "f8e4m3", "e5m2": "f8e5m2", "int": "int32", "long": "int64", "byte": "uint8",
+	"add": "sum", "mean": "avg", "average": "avg", "mul": "prod", "product": "prod",
+}
+
+// noSuch says that there is none of that name, which may have been meant, and which there are.
+func noSuch(what, word string, names []string) error {
+	near := meant[word]
+	if !slices.Contains(names, near) {
+		near = Nearest(word, names)
+	}
+	all := strings.Join(names, " ")
+	if near != "" {
+		return fmt.Errorf("no such %s; did you mean %s? There are %s", what, near, all)
+	}
+	return fmt.Errorf("no such %s; there are %s", what, all)
 }
 
 func collectiveNames() []string { return coll.Names() }

@@ -25,7 +25,7 @@ func TestConflicts(t *testing.T) {
 		"-sizes 8 -b 4":            "-sizes and -b: the list has all sizes; leave one out",
 		"-n 5 -time 1s":            "-n and -time: the iterations are a number, or what fits a time; leave one out",
 		"-N 2 -for 1s":             "-N and -for: it goes on for a number of cycles, or for a time; leave one out",
-		"-plan ddp -op x":          "-op x: no such operation (-h all lists them)",
+		"-plan ddp -op x":          "-op x: no such operation; there are " + strings.Join(collectiveNames(), " "),
 		"-model resnet50":          "-model resnet50: it says whose step -plan replays; add -plan ddp, or write -sizes resnet50",
 		"-mem device":              "-mem device: the cpu backend works on host memory; name the one for your device with -backend",
 		"-device 1":                "-device: the cpu backend has no devices; name the one for yours with -backend, or leave it out",
@@ -39,7 +39,7 @@ func TestConflicts(t *testing.T) {
 		"-hints ctas=4":            `-hints ctas=4: "ctas=4": a hint is min-ctas=N, max-ctas=N, cta-policy=NAME, traffic-class=N, launch-order=1 or net=NAME`,
 		"-hints max-ctas=-4":       "-hints max-ctas=-4: max-ctas is -4: it must not be negative",
 		"-R 3":                     "-R 3: it must be 0 (ordinary memory), 1 (registered) or 2 (symmetric windows)",
-		"-backend cpu,mpj":         `-backend cpu,mpj: no such backend; did you mean mpi? (-h all lists them)`,
+		"-backend cpu,mpj":         `-backend cpu,mpj: no such backend; did you mean mpi? There are cpu mpi nccl rccl oneccl`,
 		"-plan tp -model resnet50": "-plan tp: resnet50 has no transformer layers; the schemes for it are ddp, zero1, zero2 and zero3",
 	} {
 		_, err := Parse(strings.Fields(args))

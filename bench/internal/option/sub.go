@@ -18,6 +18,7 @@ const (
 	Failed   = 1
 	BadUsage = 2
 	Missed   = 3 // a limit: -min-busbw, -max-p99, or -threshold of ab and compare
+	Unclear  = 4 // -strict of ab and compare: the runs cannot tell
 )
 
 // Sub is the command line of a sub-command. Its flags are those of the FlagSet.
@@ -46,7 +47,7 @@ func (s *Sub) Parse(args []string) (goOn bool, status int) {
 	err := s.parse(args)
 	switch {
 	case errors.Is(err, goflag.ErrHelp):
-		fmt.Fprintf(s.stdout, "%s\n\n%s\n", strings.TrimSpace(s.about), strings.TrimLeft(s.flags()+"\n"+s.end, "\n"))
+		fmt.Fprintf(s.stdout, "%s\n\n%s\n", strings.TrimSpace(s.about), strings.Trim(s.flags()+"\n"+s.end, "\n"))
 		return false, Good
 	case err != nil:
 		return false, s.Complain(BadUsage, err)
@@ -63,6 +64,9 @@ func (s *Sub) Complain(status int, err error) int {
 // Job adds the flags that say how ranks are to be started.
 func (s *Sub) Job(j *Job) {
 	for _, f := range jobTable() {
+		if f.name == "q" { // there is no table
+			f.help = "print no line of its own that is no error, such as how the ranks are started"
+		}
 		put := func(value string) error { return f.set(j, value) }
 		if f.value == "" {
 			s.BoolFunc(f.name, f.help, func(value string) error {

@@ -108,7 +108,7 @@ func TestSubHelp(t *testing.T) {
 		require.True(t, strings.HasPrefix(e.out.String(), "bench example shows.\n\n  bench example [flags] FILE\n\n  -bind HOW "), &e.out)
 		require.True(t, strings.HasSuffix(e.out.String(), "  -x PERCENT         more or less\n\nExit status: 0.\n"), &e.out)
 		require.Contains(t, e.out.String(), "\n  -force             anyway\n")
-		for _, line := range []string{"-q                 print only", "-hostfile FILE     the hosts", "-np N              ranks (on", "-count N           so many\n"} {
+		for _, line := range []string{"-q                 print no line", "-hostfile FILE     the hosts", "-np N              ranks (on", "-count N           so many\n"} {
 			require.Contains(t, e.out.String(), "\n  "+line)
 		}
 		for _, line := range strings.Split(e.out.String(), "\n") {

@@ -185,12 +185,12 @@ func (f *File) chart(c *curve) chart {
 			p.ceiling = f.Config.Ceiling.Bandwidth
 			caption += " Dashed: " + f.Config.Ceiling.What + "."
 		} else {
-			caption += fmt.Sprintf(" A ceiling of %s is doubtful, since %.4g GB/s were measured, and is not drawn.", f.Config.Ceiling.What, beyond)
+			caption += fmt.Sprintf(" No ceiling is drawn: %.4g GB/s were measured, more than the estimate of %s.", beyond, f.Config.Ceiling.What)
 		}
 	}
 	timeCaption := "Time of a call by size, both axes logarithmic."
 	if spread {
-		timeCaption += " Dotted: the 99th percentile of single iterations."
+		timeCaption += " Dotted: the 99th percentile of single iterations. They are timed in a pass of their own, so it may lie below the mean."
 	}
 	name := strings.ReplaceAll(ch.Title, " ", "-")
 	ch.Figures = append(ch.Figures, p.figure(name+"-busbw", caption),

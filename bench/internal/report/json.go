@@ -192,7 +192,11 @@ func (f *File) Close(s *Summary, now time.Time) {
 func (f *File) Save(flag, path string, write func(f *File, w io.Writer) error) error {
 	var b bytes.Buffer
 	err := write(f, &b)
-	if err == nil {
+	switch {
+	case err != nil:
+	case path == option.Stdout:
+		_, err = os.Stdout.Write(b.Bytes())
+	default:
 		err = os.WriteFile(path, b.Bytes(), 0o666)
 	}
 	if err != nil {
@@ -248,6 +252,9 @@ func Parse(b []byte) (*File, error) {
 // -flag named.
 // What is there stays as it is.
 func Writable(flag, path string) error {
+	if path == option.Stdout {
+		return nil
+	}
 	_, before := os.Lstat(path)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {

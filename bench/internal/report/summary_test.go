@@ -32,3 +32,16 @@ func TestMissed(t *testing.T) {
 		}
 	}
 }
+
+// No percentile of a sample lies below its mean: where one does, the pass of single iterations was a quieter one, and that is said.
+func TestBelowMean(t *testing.T) {
+	f := &File{Results: []Row{
+		{Op: "allreduce", Type: "float", Size: 64, OutOfPlace: Result{Time: 5}, InPlace: Result{Time: 5}, OutOfPlaceIter: &PerIter{P99: 5}, InPlaceIter: &PerIter{P99: 6}},
+		{Op: "allreduce", Type: "float", Size: 128, OutOfPlace: Result{Time: 5}}, // has none
+	}}
+	require.Empty(t, f.BelowMean())
+	f.Results = append(f.Results, Row{Op: "reduce", Type: "half", Size: 2 << 20, OutOfPlace: Result{Time: 5}, InPlace: Result{Time: 8}, OutOfPlaceIter: &PerIter{P99: 4}, InPlaceIter: &PerIter{P99: 4}})
+	require.Equal(t, "the 99th percentile is below the mean in 2 half lines: single iterations are timed in a pass of their own, and the machine was "+
+		"busier in the other pass. The farthest is reduce half, 2 MiB, in place: its 4 us, and its mean 8 us", f.BelowMean())
+	require.Contains(t, f.Words(), Word{"T" + f.BelowMean()[1:] + ".", true})
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Word is one remark about a run.
@@ -47,6 +48,9 @@ func (f *File) Words() (words []Word) {
 	}
 	for _, s := range f.stragglers() {
 		bad("%s", s)
+	}
+	if text := f.BelowMean(); text != "" {
+		bad("%s.", strings.ToUpper(text[:1])+text[1:])
 	}
 	if s := f.Step; s != nil {
 		good("A step of %s with %s takes %.4g ms for its %d calls of %.4g MB in all.", s.Model, s.Scheme, s.Time/1e3, s.Calls, float64(s.Bytes)/1e6)
@@ -118,6 +122,34 @@ func oddities(title string, rows []Row) (odd []oddity) {
 			title, uneven, count(len(rows), "size"), sizeOf(float64(rows[worst].Size)), micros(it.P99), micros(it.P50))})
 	}
 	return odd
+}
+
+// BelowMean says where a 99th percentile lies below the mean, which no sample's does: they come from two passes. It is ""
+// if none does.
+func (f *File) BelowMean() string {
+	n, worst, text := 0, 1.0, ""
+	for i := range f.Results {
+		r := &f.Results[i]
+		for _, half := range []struct {
+			r     *Result
+			iter  *PerIter
+			where string
+		}{{&r.OutOfPlace, r.OutOfPlaceIter, "out of place"}, {&r.InPlace, r.InPlaceIter, "in place"}} {
+			if half.iter == nil || !(half.iter.P99 < half.r.Time) {
+				continue
+			}
+			n++
+			if share := half.iter.P99 / half.r.Time; share < worst {
+				worst = share
+				text = fmt.Sprintf("%s %s, %s, %s: its %s, and its mean %s", r.Op, r.Type, sizeOf(float64(r.Size)), half.where, micros(half.iter.P99), micros(half.r.Time))
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the 99th percentile is below the mean in %s: single iterations are timed in a pass of their own, "+
+		"and the machine was busier in the other pass. The farthest is %s", count(n, "half line"), text)
 }
 
 // stragglers are the ranks that came late to the barriers, those that did so most often first.

@@ -33,6 +33,9 @@ type line struct {
 	Doing   string    `json:"doing"`
 	For     *int      `json:"for"`
 	Calls   []call    `json:"calls"`
+	Graphs  []call    `json:"graphs"`
+
+	Clock time.Duration `json:"clock_ns"` // Time by the clock of the calls; 0 in older files
 }
 
 // call is one call of the flight recorder.
@@ -85,6 +88,7 @@ const (
 	maxRanks = 1 << 24
 	maxCalls = 1 << 10
 	maxText  = 4 << 10
+	maxTime  = 100 * 365 * 24 * time.Hour
 )
 
 // parse reads one line, believing nothing that it says about itself.
@@ -100,8 +104,12 @@ func parse(b []byte) (*line, error) {
 		return nil, fmt.Errorf("a trace of version %d; this program reads version %d", l.Version, version)
 	case l.Size < 1 || l.Size > maxRanks || l.Rank < 0 || l.Rank >= l.Size || l.World < 0 || l.World >= maxRanks:
 		return nil, fmt.Errorf("rank %d of %d, %d of the job: there is no such rank", l.Rank, l.Size, l.World)
-	case len(l.Calls) > maxCalls:
-		return nil, fmt.Errorf("%d calls; at most %d are kept", len(l.Calls), maxCalls)
+	case len(l.Calls)+len(l.Graphs) > maxCalls:
+		return nil, fmt.Errorf("%d calls; at most %d are kept", len(l.Calls)+len(l.Graphs), maxCalls)
+	case l.Clock < 0 || l.Clock > maxTime || slices.ContainsFunc(slices.Concat(l.Calls, l.Graphs), func(c call) bool {
+		return c.Start < 0 || c.Start > maxTime || c.End < 0 || c.End > maxTime
+	}):
+		return nil, errors.New("a time that no job lasts")
 	case l.Peer != nil && (*l.Peer < 0 || *l.Peer >= l.Size), l.For != nil && (*l.For < 0 || *l.For >= l.Size):
 		return nil, errors.New("a peer that is not a rank of the Comm")
 	}

@@ -1,11 +1,13 @@
 // Package trace says in words what went wrong in jobs that ran with GOCCL_TRACE=dir: which rank was late for which call,
-// on which host, called from which line; in which call ranks differ; who waited for whom.
+// on which host, called from which line; in which call ranks differ; who waited for whom. It also draws their last calls as a
+// timeline.
 package trace
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/goccl/goccl/bench/internal/option"
 )
@@ -14,7 +16,7 @@ const about = `bench trace reads what the processes of a job wrote into DIR, whi
 says in words what went wrong: which ranks had not reached which call, in which call the
 ranks differ, and which rank waited for which.
 
-  bench trace DIR
+  bench trace [-perfetto FILE] DIR
 `
 
 const end = `Exit status: 0 the files were read, whatever they say, 1 failed, 2 bad usage.`
@@ -22,6 +24,7 @@ const end = `Exit status: 0 the files were read, whatever they say, 1 failed, 2 
 // Command is bench trace.
 func Command(args []string, stdout, stderr io.Writer) int {
 	sub := option.NewSub("trace", about, end, stdout, stderr)
+	to := sub.String("perfetto", "", "also write the last calls of all ranks as a timeline to `FILE`, for ui.perfetto.dev")
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}
@@ -36,8 +39,23 @@ func Command(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return sub.Complain(option.Failed, err)
 	}
-	for _, j := range group(lines) {
+	jobs := group(lines)
+	if *to != "" {
+		if err := save(*to, picture(jobs)); err != nil {
+			return sub.Complain(option.Failed, fmt.Errorf("-perfetto: %w", err))
+		}
+	}
+	for _, j := range jobs {
 		j.explain(func(format string, a ...any) { fmt.Fprintf(stdout, format+"\n", a...) })
 	}
 	return option.Good
+}
+
+// save writes a timeline to a file.
+func save(name string, t *timeline) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.write(f), f.Close())
 }

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,8 +98,11 @@ func TestParseRefuses(t *testing.T) {
 		`{"goccl_trace":2}`:                    "a trace of version 2",
 		`{"goccl_trace":1,"size":2,"rank":2}`:  "there is no such rank",
 		`{"goccl_trace":1,"size":2,"rank":-1}`: "there is no such rank",
-		`{"goccl_trace":1,"size":2,"rank":1,"peer":2}`:   "not a rank of the Comm",
-		`{"goccl_trace":1,"size":99999999999,"rank":-1}`: "there is no such rank",
+		`{"goccl_trace":1,"size":2,"rank":1,"peer":2}`:                                    "not a rank of the Comm",
+		`{"goccl_trace":1,"size":99999999999,"rank":-1}`:                                  "there is no such rank",
+		`{"goccl_trace":1,"size":1,"clock_ns":-1}`:                                        "a time that no job lasts",
+		`{"goccl_trace":1,"size":1,"calls":[{"seq":1,"end_ns":9000000000000000000}]}`:     "a time that no job lasts",
+		`{"goccl_trace":1,"size":1,"graphs":[{"seq":1,"start_ns":-9000000000000000000}]}`: "a time that no job lasts",
 	} {
 		_, err := parse([]byte(in))
 		assert.ErrorContains(t, err, want, in)
@@ -122,6 +126,9 @@ func FuzzTrace(f *testing.F) {
 			if n == 0 {
 				t.Fatal("nothing was said")
 			}
+		}
+		if err := picture(group(lines)).write(io.Discard); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

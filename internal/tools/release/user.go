@@ -57,9 +57,9 @@ func asUser(root, work, number string) error {
 		{[]string{"go", "get", modulePath("ccl") + "@v" + number}, ""},
 		{[]string{"go", "build", "-o", filepath.Join(bin, "prog"), "."}, ""},
 		{[]string{filepath.Join(bin, "prog")}, "rank 0 of 1"},
-		{[]string{"go", "install", modulePath("bench") + "@v" + number}, ""},
-		{[]string{filepath.Join(bin, "bench"), "-op", "allreduce", "-e", "1K"}, "# goccl " + number},
-		{[]string{filepath.Join(bin, "bench"), "launch", "-np", "2", "--", filepath.Join(bin, "prog")}, "rank 1 of 2"},
+		{[]string{"go", "install", modulePath("bench/goccl-bench") + "@v" + number}, ""},
+		{[]string{filepath.Join(bin, "goccl-bench"), "-op", "allreduce", "-e", "1K"}, "# goccl " + number},
+		{[]string{filepath.Join(bin, "goccl-bench"), "launch", "-np", "2", "--", filepath.Join(bin, "prog")}, "rank 1 of 2"},
 	} {
 		out, err := at(step.args...)
 		if err != nil {

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// screenEnv tells the ranks of -np which of their outputs a terminal shows, since they write to pipes: stdout or stderr.
+const screenEnv = "GPT_SCREEN"
+
+// watched is the output of this process that a terminal shows, nil if none does.
+func watched() *os.File {
+	for name, f := range map[string]*os.File{"stdout": os.Stdout, "stderr": os.Stderr} {
+		if os.Getenv(screenEnv) == name {
+			return f
+		}
+	}
+	if os.Getenv(screenEnv) != "" {
+		return nil
+	}
+	for _, f := range []*os.File{os.Stdout, os.Stderr} { // lines and meter by one way keep their order
+		if terminal(f) {
+			return f
+		}
+	}
+	return nil
+}
+
+// screenName is watched as screenEnv has it.
+func screenName() string {
+	switch watched() {
+	case os.Stdout:
+		return "stdout"
+	case os.Stderr:
+		return "stderr"
+	}
+	return "none"
+}
+
+func terminal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
+
+// meter shows on a terminal how far a run is, in a line that the next output takes away.
+type meter struct {
+	lines  io.Writer // what stays
+	screen io.Writer // nil: nobody watches
+	now    func() time.Time
+
+	shown bool
+	last  time.Time
+}
+
+func newMeter(lines io.Writer) *meter {
+	m := &meter{lines: lines, now: time.Now}
+	if f := watched(); f != nil {
+		m.screen = f
+	}
+	return m
+}
+
+const erase = "\r\x1b[K"
+
+// Write writes what stays.
+func (m *meter) Write(b []byte) (int, error) {
+	if m.shown {
+		m.shown = false
+		io.WriteString(m.screen, erase)
+	}
+	return m.lines.Write(b)
+}
+
+// often is how often the meter changes at most.
+const often = 200 * time.Millisecond
+
+// step says that a run from step from on, which began at a time, has done step of steps. A nil meter says nothing.
+func (m *meter) step(from, step, steps int, began time.Time) {
+	if m == nil || m.screen == nil || step >= steps {
+		return
+	}
+	now := m.now()
+	if now.Sub(m.last) < often {
+		return
+	}
+	m.last, m.shown = now, true
+	text := fmt.Sprintf("step %d of %d, %d %%", step, steps, 100*int64(step)/int64(steps))
+	const enough = 3 // steps to judge by: the first ones are slower
+	if done := step - from; done >= enough {
+		text += ", " + remaining(time.Duration(float64(now.Sub(began))/float64(done)*float64(steps-step))) + " left"
+	}
+	io.WriteString(m.screen, erase+text)
+}
+
+// remaining is a time for people.
+func remaining(d time.Duration) string {
+	if d < time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(5 * time.Second).String()
+}
