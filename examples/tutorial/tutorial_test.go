@@ -115,6 +115,9 @@ func TestTutorial(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("hardware: the page's commands are for a Unix shell")
 	}
+	if testing.Short() {
+		t.Skip("-short: links seven programs")
+	}
 	before, all := steps(t)
 	dir := t.TempDir()
 	run := func(in string, c command) {
