@@ -238,7 +238,8 @@ func TestValueArguments(t *testing.T) {
 			_, err = ccl.RecvValue[int](ctx, c, root)
 			wants(t, err, ccl.ErrArgument)
 		}
-		_, err = ccl.AllGatherValues(nil, c, 1) //nolint:staticcheck // a program's mistake
+		var none context.Context
+		_, err = ccl.AllGatherValues(none, c, 1)
 		wants(t, err, ccl.ErrArgument)
 		works(ctx, t, c)
 	})
