@@ -26,7 +26,7 @@ export CGO_ENABLED := 0
 # is not, it says so and skips the rest, or fails under GOCCL_REQUIRE=all.
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
-.PHONY: help test nightly test-all test-rest test-long test-go test-lab test-faults race race-long noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell \
+.PHONY: help test nightly test-all test-rest test-long test-go test-lab test-faults race race-long noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell workflows cover \
 	generated generate tags gpu kernels kernels-check xla xla-h100 deploy native native-plain native-race native-asan test-mpi test-mpi-go test-mpi-lab cases-mpi asan interop vendor vendor-oneccl gpu-bundle gpu-train xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab first model release-check nccl-tests
 
 help: ## list the targets
@@ -64,6 +64,10 @@ test-faults: ## delay, loss and partition between three hosts (root)
 # Tests of kernels, of what bench writes, of its statistics, of memory, and of hundreds of ranks, which run nothing side by
 # side but what others run, too.
 unraced = TestFuncIsItsSpecification|TestScaleIsItsSpecification|TestConversionsAreTheirSpecification|TestBoth|TestEveryHalf|TestHTMLInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSumAllIsItsSpecification|TestSimulatedMachine|TestFormsPage|TestR13NothingGrows
+
+COVER ?= ./ccl/... ./bench/... ./train/... ./internal/... ./mpi ./xla/...
+cover: ## how much of each package the sample of its tests runs, and of all (COVER: packages)
+	@f=$$(mktemp) && trap 'rm -f "$$f"' EXIT && go test -short -timeout 30m -coverprofile "$$f" $(COVER) && go tool cover -func "$$f" | tail -1
 
 race: ## the sample under the race detector (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 test/halves.sh -race -short -skip '^($(unraced))$$' -timeout 20m -- ./...
@@ -237,8 +241,8 @@ ab: ## bench ab put to the proof: 20 trials without a change, 20 with one of 10 
 first: ## bench's first rows put to the proof: defaults against -time 15ms, 15 times (a quiet machine; 2 minutes)
 	go run ./test/first
 
-lint: format vet staticcheck shell generated ## all static checks, and that generated files are up to date
-	go test ./test/imports
+lint: format vet staticcheck shell workflows generated ## all static checks, the documents' links and names, and that generated files are up to date
+	go test ./test/imports ./test/docs
 
 format: # gofmt
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "gofmt -w these: $$files"; exit 1; }
@@ -251,6 +255,9 @@ staticcheck: # the same files; pinned in internal/tools
 	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && \
 	go build -C internal/tools -o "$$bin/" honnef.co/go/tools/cmd/staticcheck && PATH=$$bin:$$PATH && \
 	$(call platforms,staticcheck)
+
+workflows: # actionlint; pinned in internal/tools
+	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && go build -C internal/tools -o "$$bin/" github.com/rhysd/actionlint/cmd/actionlint && "$$bin/actionlint" .github/workflows/*.yml
 
 shell: # shellcheck of the scripts
 	@$(call need,shellcheck,shellcheck); shellcheck -x -S warning .ci/run .ci/nightly test/lab/need test/lab/netlab-rsh test/lab/fake-pals/pbs-run \

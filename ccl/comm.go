@@ -16,8 +16,9 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
-// Version is the version of this module. All ranks of a job must run the same.
-const Version = "0.2.0"
+// Version is the version of this module. Between two releases it is that of the next one, with
+// "-dev". All ranks of a job must run the same.
+const Version = "0.3.0-dev"
 
 // Options tune a Comm. The zero value holds the defaults. All fields except Device, OnFailure,
 // OnCall, Log and Name must be the same on all ranks; otherwise NewComm fails and names those that
@@ -27,7 +28,9 @@ type Options struct {
 	// control, Barrier and host slices. "" takes the compiled-in engine whose device every rank
 	// has, if there is one. "cpu" takes none.
 	Backend string
-	// Staged sends host slices through the device's engine as well.
+	// Staged moves host slices through the device's library as well, by copies in device memory.
+	// That is of use where the library knows a network between the hosts that TCP does not reach as
+	// fast. Without it the CPU engine moves host slices.
 	Staged bool
 	// Device is the index of this rank's device. nil takes the rank's local number among the
 	// visible devices.
@@ -47,13 +50,12 @@ type Options struct {
 	// not make calls on it. A call waits for OnFailure to return, but no longer than its context
 	// and Timeout allow.
 	OnFailure func(*Error)
-	// OnCall is called after every call on host memory, on the goroutine of that call. It is also
-	// called, on a goroutine of its own and in order, after every call on a device and after
-	// launches of graphs with calls of the Comm, of the last 16 under way: once the Comm knows that
-	// the stream has passed them, which a Wait, a Synchronize of the stream or the Comm's own look
-	// every 10 ms tells it, or once the Comm has failed. A call that is captured into a graph runs
-	// with the launch, and is not told by itself. Nothing waits for the device because of OnCall,
-	// so what is still under way when the Comm is closed is not told. It is meant for metrics.
+	// OnCall is called after every call on host memory, on the goroutine of that call, and after
+	// every call on a device, on a goroutine of its own and in order. It is meant for metrics.
+	// Nothing waits for a device because of OnCall. The Comm learns that a stream has passed a call
+	// from a Wait, from a Synchronize of the stream, or by looking every 10 ms; what is still under
+	// way when the Comm is closed is not told. A call that is captured into a graph is not told by
+	// itself: each launch of the graph is. Of launches under way at once only the last 16 are told.
 	OnCall func(Observation)
 	// Log receives what the Comm reports. nil sends warnings and errors to slog.Default(), or what
 	// GOCCL_LOG says: only errors with "quiet", and everything with "all".

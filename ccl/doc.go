@@ -8,12 +8,16 @@
 //
 // Every rank must make the same calls on a Comm in the same order ([Send] and
 // [Recv] are ordered per pair of ranks); a Comm is used by one goroutine at a
-// time, a [Work] by any. Breaking the first rule is reported as [ErrMismatch]: in
-// the call itself, or, on a rank that receives nothing in that call (the root of
-// Broadcast and Scatter, the others of Reduce and Gather, Send), by a later call,
-// Wait, Err or Close, unless Options.Check is [CheckStrict]. Breaking the second
-// is a data race, which -race reports; without it, the second goroutine most often gets
-// [ErrArgument], which says so.
+// time, a [Work] by any. Breaking the first rule is reported as [ErrMismatch] on all
+// ranks, most often in the call itself. A rank that receives nothing in a call need not
+// wait for the others there: it gets the error from a later call, Wait, Err or Close. Such
+// ranks are the root of Broadcast and Scatter, the others in Reduce and Gather, and the
+// sender. With Options.Check at [CheckStrict] they wait, and get it at once. Breaking the
+// second rule is a data race, which -race reports; without it, the second goroutine most
+// often gets [ErrArgument], which says so.
+//
+// What is no slice of numbers, such as a struct, a string or a map, goes by [BroadcastValue],
+// [AllGatherValues] and their relatives.
 //
 // A context ends a blocking call and a queued one differently. One that ends during a
 // blocking call or Split fails the Comm, on all ranks: the call was under way, and

@@ -16,7 +16,8 @@ type Code uint8
 // What can go wrong.
 const (
 	_ Code = iota
-	// ErrArgument reports a wrong argument on this rank. The call had no effect, and the Comm is good.
+	// ErrArgument reports a wrong argument on this rank, or, where a value cannot be encoded, on rank Peer. The call had no
+	// effect, and the Comm is good.
 	ErrArgument
 	// ErrUnsupported reports what this backend cannot do. The call had no effect, and the Comm is good.
 	ErrUnsupported

@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
@@ -28,3 +29,23 @@ func Agreed(o Options) string { return o.agreed("") }
 
 // UnmadeInJob is how a Comm that is still being made names ranks that did not answer.
 func UnmadeInJob(of ...int) string { return reporter{new(Comm)}.inJob(1, of) }
+
+// PackText packs texts for n ranks, as ScatterValues does, and returns their heads and the reason why it cannot.
+func PackText(vs []string, n, limit int) (heads []uint64, reason string) {
+	h, _, p := packAll(vs, n, limit)
+	return h, string(p.data)
+}
+
+// ValueSizes reads heads.
+func ValueSizes(h []uint64, limit int) (lengths []int, refused int, err error) {
+	return heads(h).sizes(limit)
+}
+
+// EncodeValue and DecodeValue are what values go through.
+func EncodeValue[V any](v V) ([]byte, error) {
+	var b bytes.Buffer
+	err := encode(&b, v)
+	return b.Bytes(), err
+}
+
+func DecodeValue[V any](data []byte) (V, error) { return decode[V](data) }

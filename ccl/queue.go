@@ -19,8 +19,9 @@ import (
 // A queued call fails with its Comm, at once, though its HostStream may be busy: what has
 // not begun never begins. Options.Timeout counts for it from when it is the next of its
 // Comm, whatever then keeps its HostStream from it. A call on a device is issued once
-// those queued before it on the host have ended; with NCCL and RCCL the first of its kind
-// and size, by powers of two, waits until all ranks have issued it.
+// those queued before it on the host have ended. With NCCL and RCCL the first call of a kind
+// waits, as it is issued, until all ranks have issued it, since the library may connect ranks
+// in it. So does the first of that kind in each range of sizes from one power of two to the next.
 type Queue struct {
 	c     *Comm
 	s     *HostStream

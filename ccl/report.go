@@ -87,10 +87,12 @@ func (r reporter) lateText(l *status.Late) string {
 			b.WriteByte(';')
 		}
 		fmt.Fprintf(&b, " %s on host %s has not arrived", rankOf(&s), s.Host())
-		switch s.Doing {
-		case status.Waits:
+		switch {
+		case s.Call.Kind == 0:
+			b.WriteString("; it has made no call yet")
+		case s.Doing == status.Waits:
 			fmt.Fprintf(&b, "; it waits in %s", callIn(&s))
-		case status.AtWork:
+		case s.Doing == status.AtWork:
 			fmt.Fprintf(&b, "; it is in %s", callIn(&s))
 		default:
 			fmt.Fprintf(&b, "; its last call is %s", callIn(&s))

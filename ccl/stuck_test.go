@@ -37,6 +37,24 @@ func TestStuckText(t *testing.T) {
 	}
 }
 
+// What a late rank did last is said, also where it has done nothing yet.
+func TestLateText(t *testing.T) {
+	for _, tc := range []struct {
+		last call.Record
+		want string
+	}{
+		{call.Record{Kind: call.Broadcast, Seq: 40, Count: 8, Type: uint8(TypeFloat32), Root: 0}, "its last call is Broadcast #40 float x 8 root 0"},
+		{call.Record{}, "it has made no call yet"},
+	} {
+		waits := status.Status{Size: 2, Doing: status.Waits, Waited: 3000, Peer: 1, To: -1, Call: call.Record{Kind: call.Barrier, Seq: 41, Root: -1}}
+		waits.SetName("tp")
+		late := status.Status{Rank: 1, World: 1, Size: 2, Peer: -1, To: -1, Call: tc.last}
+		late.SetHost("a")
+		assert.Equal(t, "ccl: tp: Barrier #41 has waited for 3s on rank 0: rank 1 on host a has not arrived; "+tc.want,
+			reporter{new(Comm)}.lateText(&status.Late{Waits: waits, Late: []status.Status{late}}))
+	}
+}
+
 // Ranks that all send, or all receive, are told so.
 func TestCircleText(t *testing.T) {
 	at := func(rank, on int32, kind call.Kind) status.Wait {

@@ -5,10 +5,11 @@ import "context"
 // Work is the handle of one issued call, a value without an allocation. The zero
 // Work is complete.
 //
-// A call rejected by a Queue (a wrong argument, say) still takes its place in the
-// order and is published as rejected: peers get ErrMismatch naming this rank, and
-// every later Wait here returns the rejection. So waiting for the last of several
-// calls misses nothing. A rejected blocking call takes no place.
+// A Queue that rejects a call, because of a wrong argument, say, still counts it as one of the
+// Comm's calls. The other ranks get ErrMismatch, which names this rank, and every later Wait
+// here returns the rejection. So a program that waits for the last of several calls misses
+// nothing. A blocking call that is rejected counts as never made: the Comm is good, and the
+// program may make it again, with the right arguments.
 type Work struct { // of four words, which a call returns in registers
 	at  place
 	seq uint64 // its number there

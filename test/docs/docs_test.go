@@ -95,10 +95,10 @@ func TestLinks(t *testing.T) {
 	require.Empty(t, broken(readme, "[x](README.md#two-commands) [y](https://go.dev) ```\n[z](none)\n```", all))
 }
 
-// wide lists the lines of a page that have more than 100 columns. Rows of tables, code and output cannot be wrapped.
+// wide lists the lines of a page that have more than 100 columns. Rows of tables, code, output and badges cannot be wrapped.
 func wide(text string) (bad []string) {
 	for _, line := range strings.Split(fence.ReplaceAllString(text, ""), "\n") {
-		if utf8.RuneCountInString(line) > 100 && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "![") {
+		if utf8.RuneCountInString(line) > 100 && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "![") && !strings.HasPrefix(line, "[![") {
 			bad = append(bad, line)
 		}
 	}

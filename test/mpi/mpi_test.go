@@ -112,6 +112,18 @@ func TestJoin(t *testing.T) {
 	})
 }
 
+// TestValues has values that are no slices go through MPI.
+func TestValues(t *testing.T) {
+	program := built(t, "build", "./testdata/values")
+	underEach(t, func(t *testing.T, m install) {
+		out, status := m.job(t, 3, nil, program)
+		require.Zero(t, status, out)
+		for rank := range 3 {
+			require.Contains(t, out, fmt.Sprintf("values: rank %d of 3, mpi: ok", rank))
+		}
+	})
+}
+
 // TestDoctor has bench doctor compare MPI's world with the launcher's job.
 func TestDoctor(t *testing.T) {
 	program := built(t, "build", "github.com/goccl/goccl/bench")

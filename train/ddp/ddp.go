@@ -27,8 +27,8 @@ import (
 // Options must agree on all ranks. New compares them, but for Stream and the Hook, of which it compares whether there is
 // one. The zero value is the default.
 type Options struct {
-	// FirstBytes is when the first bucket is full; default 1 MiB. Bytes is that of every other bucket; default
-	// 25 MiB. As in PyTorch the gradient that fills a bucket is part of it.
+	// FirstBytes is the size in bytes at which the first bucket is full, by default 1 MiB. Bytes is that of every other
+	// bucket, by default 25 MiB. As in PyTorch the gradient that fills a bucket is part of it, so buckets may be larger.
 	FirstBytes, Bytes int
 	// Sum adds up in place of averaging: for losses that are divided by the global batch already.
 	Sum bool
@@ -84,8 +84,8 @@ type Stats struct {
 }
 
 // New returns a Reducer of grads. It is collective, and fails on every rank, naming the first gradient that differs,
-// unless all ranks pass the same lengths, types and options. Nothing is copied: a bucket is one group of calls, or one
-// call where its gradients lie side by side.
+// unless all ranks pass the same lengths, types and options. Gradients are reduced where they lie, without a copy. A bucket
+// is one call if its gradients lie side by side in memory; else it is a group with a call for each piece.
 func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reducer, error) {
 	r := &Reducer{c: c, grads: slices.Clone(grads), host: ccl.NewHostStream(), op: ccl.Avg}
 	if o != nil {

@@ -4,7 +4,7 @@
 //	h, err := history.New(ctx, c, &history.Options{Out: os.Stdout, JSON: file})
 //	for step := range steps {
 //		...
-//		err = h.Log(ctx, step, history.Metric{"loss", loss}, history.Metric{"dt", dt.Seconds()})
+//		err = h.Log(ctx, step, history.Metric{Name: "loss", Value: loss}, history.Metric{Name: "dt", Value: dt.Seconds()})
 //	}
 //
 // Names are free. Those that training programs share are these; times are in seconds:

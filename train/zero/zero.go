@@ -18,8 +18,9 @@
 //
 // Rank r owns part r of each unit, padded to equal parts. Every stage does the same arithmetic in the same order, so all
 // stages give the bits of the unsharded optimizer, if reduce-scatter and all-reduce sum in one order: on one host always,
-// else with ccl.Options.RankOrder. With several micro batches stages 0 and 1 add them up before the reduction, stages 2
-// and 3 after it, so the bits are equal within each pair. They add up in the type of the masters, if that is wider.
+// else with ccl.Options.RankOrder. With several micro batches stages 0 and 1 add them up before the reduction, and stages 2
+// and 3 after it. Then 0 and 1 give the same bits, and so do 2 and 3, but the bits of the first two differ from those of the
+// last two. They add up in the type of the masters, if that is wider.
 //
 // The calls go through a queue of the Comm. A call of the program on the same Comm waits for them, so metrics are better
 // reduced on another Comm. There are no connections, and no Comm, of its own. An error of a Comm ends the model: Close it.

@@ -14,6 +14,8 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 func main() {
@@ -21,7 +23,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: picture PAGE.md FILE.svg")
 		os.Exit(2)
 	}
-	if err := draw(os.Args[1], os.Args[2]); err != nil {
+	if err := picture(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "picture:", err)
 		os.Exit(1)
 	}
@@ -83,14 +85,15 @@ func (sizes) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-func draw(page, file string) error {
+func picture(page, file string) error {
 	all, err := rows(page, "allreduce-2")
 	if err != nil {
 		return err
 	}
 	p := plot.New()
 	p.Title.Text = "AllReduce, two ranks on one host: bus bandwidth"
-	p.X.Label.Text = "vector"
+	p.Title.Padding = vg.Points(8)
+	p.X.Label.Text = "size of the vector"
 	p.Y.Label.Text = "GB/s"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, sizes{}
 	p.Y.Min = 0
@@ -116,8 +119,27 @@ func draw(page, file string) error {
 		p.Add(l, dots)
 		p.Legend.Add(line.name, l, dots)
 	}
-	p.Y.Max *= 1.15 // room for the legend
+	p.Y.Max *= 1.3 // room for the legend above the lines
 	p.X.Padding = vg.Points(6)
 	p.X.Max *= 1.6 // and for the last size
-	return p.Save(18*vg.Centimeter, 9*vg.Centimeter, file)
+	return save(p, file)
+}
+
+// save writes p as SVG, with a margin: Plot.Save would put the title at the very edge.
+func save(p *plot.Plot, file string) error {
+	const margin = 8
+	c := vgsvg.New(18*vg.Centimeter, 9*vg.Centimeter)
+	page := draw.New(c)
+	page.SetColor(color.White)
+	page.Fill(page.Rectangle.Path())
+	p.Draw(draw.Crop(page, margin, -margin, margin, -margin))
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	if _, err := c.WriteTo(f); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
 }

@@ -33,7 +33,7 @@ func TestDraw(t *testing.T) {
 	if err != nil || len(all) != 2 || all[1] != (point{1048576, 100, 200}) {
 		t.Fatal(all, err)
 	}
-	if err := draw(in, out); err != nil {
+	if err := picture(in, out); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(out)
@@ -50,7 +50,7 @@ func TestDraw(t *testing.T) {
 	if !strings.Contains(string(text), "goccl") || strings.Contains(string(text), "NaN") {
 		t.Fatal("not the picture that was asked for")
 	}
-	if err := draw(filepath.Join(dir, "none.md"), out); err == nil {
+	if err := picture(filepath.Join(dir, "none.md"), out); err == nil {
 		t.Fatal("a page that is not there was drawn")
 	}
 	if _, err := rows(in, "tcp-2"); err == nil {

@@ -1,4 +1,5 @@
-// Release checks that the tree is fit to be released as the version that ccl.Version says.
+// Release checks that the tree is fit to be released as the version that ccl.Version says. Between releases, when that ends
+// with -dev, the user of the tree gets it as the last release.
 //
 //	go run -C internal/tools ./release [-shallow]
 //
@@ -53,7 +54,7 @@ func check(root, work string, shallow bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("release: version %s: ccl.Version, CHANGELOG.md and the nested modules agree\n", v.number)
+	fmt.Printf("release: version %s, last release %s: ccl.Version, CHANGELOG.md and the nested modules agree\n", v.says, v.number)
 	if _, err := output(root, "git", "cat-file", "-e", last); err != nil && shallow {
 		fmt.Printf("release: API: NOT COMPARED: %s is not in this clone\n", last)
 	} else {
@@ -66,7 +67,7 @@ func check(root, work string, shallow bool) error {
 		}
 		fmt.Printf("release: API: %d incompatible changes since %s, all of them in CHANGELOG.md\n", len(breaks), last)
 	}
-	return asUser(root, filepath.Join(work, "user"), v.number)
+	return asUser(root, filepath.Join(work, "user"), v)
 }
 
 // output runs a command in dir and returns its standard output; an error has what it wrote to standard error.

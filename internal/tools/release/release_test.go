@@ -27,7 +27,7 @@ func tree(t *testing.T, files map[string]string) string {
 func TestVersion(t *testing.T) {
 	const mod = "module x\n\nrequire (\n\tgithub.com/goccl/goccl v1.2.3\n)\n"
 	good := map[string]string{
-		"CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2026-01-02\n\n- `New`\n\n## [1.2.2] - 2026-01-01\n\n- `Old`\n",
+		"CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n- `Next`\n\n## [1.2.3] - 2026-01-02\n\n- `New`\n\n## [1.2.2] - 2026-01-01\n\n- `Old`\n",
 		"ccl/comm.go":  "package ccl\n\nconst Version = \"1.2.3\"\n",
 	}
 	for _, dir := range nested {
@@ -37,6 +37,14 @@ func TestVersion(t *testing.T) {
 	if err != nil || v.number != "1.2.3" || strings.TrimSpace(v.changes) != "- `New`" {
 		t.Fatalf("got %+v, %v", v, err)
 	}
+	for says, number := range map[string]string{"1.2.3": "1.2.3", "1.2.4-dev": "1.2.3", "1.3.0-dev": "1.2.3", "1.2.3-dev": "", "1.2.2-dev": "", "1.3.0": ""} {
+		good["ccl/comm.go"] = "package ccl\n\nconst Version = \"" + says + "\"\n"
+		v, err := readVersion(tree(t, good))
+		if err == nil && (v.number != number || v.says != says || strings.Contains(v.changes, "`Next`") != strings.HasSuffix(says, "-dev")) || err != nil && number != "" {
+			t.Errorf("%s: got %+v, %v", says, v, err)
+		}
+	}
+	good["ccl/comm.go"] = "package ccl\n\nconst Version = \"1.2.3\"\n"
 	for file, text := range map[string]string{
 		"CHANGELOG.md":      "# Changelog\n\n## [Unreleased]\n",
 		"ccl/comm.go":       "package ccl\n\nconst Version = \"1.2.2\"\n",

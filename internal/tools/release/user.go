@@ -16,7 +16,8 @@ import (
 )
 
 // asUser does what README tells users without a checkout to do, with the tree in the place of the published module.
-func asUser(root, work, number string) error {
+func asUser(root, work string, v version) error {
+	number := v.number
 	proxy, empty, bin := filepath.Join(work, "proxy"), filepath.Join(work, "empty"), filepath.Join(work, "bin")
 	for _, dir := range []string{proxy, empty, bin} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -58,7 +59,7 @@ func asUser(root, work, number string) error {
 		{[]string{"go", "build", "-o", filepath.Join(bin, "prog"), "."}, ""},
 		{[]string{filepath.Join(bin, "prog")}, "rank 0 of 1"},
 		{[]string{"go", "install", modulePath("bench/goccl-bench") + "@v" + number}, ""},
-		{[]string{filepath.Join(bin, "goccl-bench"), "-op", "allreduce", "-e", "1K"}, "# goccl " + number},
+		{[]string{filepath.Join(bin, "goccl-bench"), "-op", "allreduce", "-e", "1K"}, "# goccl " + v.says},
 		{[]string{filepath.Join(bin, "goccl-bench"), "launch", "-np", "2", "--", filepath.Join(bin, "prog")}, "rank 1 of 2"},
 	} {
 		out, err := at(step.args...)

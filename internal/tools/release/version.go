@@ -5,12 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
+
+	"golang.org/x/mod/semver"
 )
 
 // version is what CHANGELOG.md says of the release.
 type version struct {
 	number  string // without a v
-	changes string // the section's text
+	says    string // ccl.Version: the same, or, between releases, that of the next one with -dev
+	changes string // the section's text, and between releases that of what is not released
 }
 
 var (
@@ -19,8 +23,8 @@ var (
 	heading  = regexp.MustCompile(`(?m)^## `)
 )
 
-// readVersion reads the newest release of CHANGELOG.md. It is an error if ccl.Version, or what a nested module requires,
-// is another one.
+// readVersion reads the newest release of CHANGELOG.md. It is an error if ccl.Version is neither that nor a later one with
+// -dev, or if a nested module requires another one.
 func readVersion(root string) (version, error) {
 	log, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
 	if err != nil {
@@ -35,8 +39,14 @@ func readVersion(root string) (version, error) {
 		return version{}, err
 	}
 	m := constant.FindSubmatch(source)
-	if m == nil || string(m[1]) != v.number {
-		return version{}, fmt.Errorf("CHANGELOG.md's newest release is %s, ccl/comm.go has %q", v.number, m)
+	if m == nil {
+		return version{}, fmt.Errorf("ccl/comm.go has no line that matches %s", constant)
+	}
+	v.says = string(m[1])
+	if next, dev := strings.CutSuffix(v.says, "-dev"); dev && semver.Compare("v"+next, "v"+v.number) > 0 {
+		v.changes += unreleased(string(log))
+	} else if v.says != v.number {
+		return version{}, fmt.Errorf("CHANGELOG.md's newest release is %s, ccl/comm.go has %s: it is that, or a later one with -dev", v.number, v.says)
 	}
 	for _, dir := range nested {
 		mod, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
@@ -48,6 +58,15 @@ func readVersion(root string) (version, error) {
 		}
 	}
 	return v, nil
+}
+
+// unreleased returns the section of a changelog that has no version yet.
+func unreleased(log string) string {
+	_, text, _ := strings.Cut(log, "\n## [Unreleased]\n")
+	if end := heading.FindStringIndex(text); end != nil {
+		text = text[:end[0]]
+	}
+	return text
 }
 
 // newest returns the first section of a changelog that has a version and a date.

@@ -1,0 +1,18 @@
+// Package train holds the packages that split the training of one model over the ranks of a job. They move and sum what a
+// program owns: parameters, gradients, activations. They have no tensors, no autograd and no layers, and the
+// loop is the program's.
+//
+//   - ddp averages gradients in buckets, as PyTorch's DistributedDataParallel does
+//   - zero shards optimizer state, gradients and parameters: ZeRO 1 to 3, FSDP2, HSDP
+//   - tp exchanges for layers that are split by columns and rows, as Megatron does
+//   - sp splits a sequence: Ulysses, ring attention
+//   - pp puts layers on stages: GPipe, 1F1B, interleaved
+//   - mesh names the dimensions of the ranks, with a Comm for each
+//   - optim has elementwise optimizers, for whole parameters and for shards
+//   - ckpt saves in parts, and loads into another layout
+//   - data says which samples belong to which rank
+//   - history records metrics over ranks
+//
+// A model that fits on one rank needs ddp, data and ckpt. docs/training.md says which strategy fits which model, what each
+// costs, and which bits are the same.
+package train
