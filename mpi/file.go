@@ -178,8 +178,12 @@ func (f *File) Close() error {
 	if f.closed {
 		return f.error("Close", failed("", ErrFile, "the file was closed"))
 	}
-	err := f.together(context.Background(), "Close", nil, 0, "", func(int64, bool) error { return f.closeFile() })
-	if errors.Is(err, ErrNotSame) {
+	made := false
+	err := f.together(context.Background(), "Close", nil, 0, "", func(int64, bool) error {
+		made = true
+		return f.closeFile()
+	})
+	if !made && errors.Is(err, ErrNotSame) {
 		return err // others go on with it
 	}
 	f.closed = true

@@ -161,3 +161,21 @@ func TestProductRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestProductRefusedByLibrary: the error of a call that the library itself refuses says on each rank which call it was, with its
+// length, and what the library has said.
+func TestProductRefusedByLibrary(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		knobRuns++
+		t.Setenv("FAKE_FAIL", fmt.Sprintf("ncclAllGather:0:4,run%d:1:1", knobRuns))
+		for rank, err := range job(t, 2, ccl.Options{Backend: name, Timeout: soon}, rt, func(ctx context.Context, r *on) error {
+			x, y := r.mem(0, 0, 0, 0, 0, 0), r.mem(1, 2, 3)
+			return r.q.AllGather(ccl.Device(x), ccl.Device(y)).Wait(ctx)
+		}) {
+			e := failure(t, rank, err, ccl.ErrBackend)
+			assert.Contains(t, e.Error(), "AllGather #1 int32 x 3: ", "rank %d", rank)
+			assert.Contains(t, e.Error(), "ncclAllGather: ", "rank %d", rank)
+		}
+	})
+}
