@@ -95,7 +95,8 @@ type File struct {
 // openFiles counts the Files of this process that are not closed.
 var openFiles atomic.Int64
 
-// OpenFile opens the file of that name on all ranks of c, which give the same mode and hints. It is collective over c.
+// OpenFile opens the file of that name on all ranks of c, which give the same name, mode and hints. It is collective over c: a
+// file of each rank's own is opened over Self.
 func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hint) (*File, error) {
 	f := &File{name: name, mode: mode}
 	f.ask = f.sizeOf
@@ -135,8 +136,8 @@ func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hin
 		refusal = noFiles()
 	}
 	same := fnv.New64a()
-	fmt.Fprint(same, int(mode), packed)
-	err = f.together(ctx, "OpenFile", refusal, int64(same.Sum64()>>2), "modes or hints", func(int64, bool) (err error) {
+	fmt.Fprintf(same, "%d %s\x00%s", mode, name, packed)
+	err = f.together(ctx, "OpenFile", refusal, int64(same.Sum64()>>2), "names, modes or hints", func(int64, bool) (err error) {
 		f.handle, err = f.comm.openFile(name, mode, packed)
 		return err
 	})
