@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -123,7 +124,11 @@ func TestProductRefused(t *testing.T) {
 			ccl.KindAllToAllV: func(r *on, dst, src ccl.Buf) ccl.Work { return r.q.AllToAllV(dst, []int{1, 1}, src, []int{1, 1}) },
 			ccl.KindSendRecv:  func(r *on, dst, src ccl.Buf) ccl.Work { return r.q.SendRecv(dst, 1-r.me, src, 1-r.me) },
 		} {
+			var first sync.WaitGroup
+			first.Add(2)
 			for rank, err := range job(t, 2, ccl.Options{Backend: name, Timeout: soon}, rt, func(ctx context.Context, r *on) error {
+				ready := sync.OnceFunc(first.Done)
+				defer ready()
 				x, y := r.mem(int32(10*r.me), int32(10*r.me+1)), r.mem(0, 0)
 				result := []int32{int32(r.me), int32(10 + r.me)}
 				if kind == ccl.KindSendRecv { // what the other had
@@ -138,7 +143,8 @@ func TestProductRefused(t *testing.T) {
 				} else {
 					assert.NoError(r.t, err)
 				}
-				assert.NoError(r.t, ccl.Barrier(ctx, r.c)) // a rank that still waits for the first call would hear of the second
+				ready()
+				first.Wait() // a rank that still waits for the first call would hear of the second
 				err := call(r, dev(x), dev(x)).Wait(ctx)
 				if got := make([]int32, 2); works && x.Get(got) == nil {
 					assert.Equal(r.t, result, got, "%v in place", kind)
