@@ -84,6 +84,9 @@ func TestRegisteredAndHinted(t *testing.T) {
 		require.Contains(t, out, "# Out of bounds values : 0 OK")
 		require.Equal(t, strings.Contains(args, "-v"), strings.Contains(out, "# Hints: max-ctas=8,cta-policy=efficiency,net=Socket\n"))
 	}
+	out, errs, status := run(nil, strings.Fields("-np 2 -backend nccl -b 1K -e 1K -n 1 -M 1")...)
+	require.Zero(t, status, errs)
+	require.Regexp(t, `# Memory .* : at most 2\.0 MiB of a device for the library\n`, out)
 	for args, want := range map[string]string{
 		"-backend cpu -hints net=IB":       "-hints net=IB: the cpu engine takes none; name the backend of your device with -backend, or leave it out",
 		"-backend nccl -mem managed -R 1":  "-R 1 or 2 -mem managed: only device or host memory can be registered",
@@ -101,7 +104,7 @@ func TestRegisteredAndHinted(t *testing.T) {
 		require.Contains(t, errs, "-R 2: ")
 		require.Contains(t, errs, "makes no symmetric window on rank")
 	}
-	_, errs, status := run([]string{"FAKE_NCCL_VERSION=22605"}, strings.Fields("-np 2 -b 1K -e 1K -backend nccl -hints cta-policy=zero")...)
+	_, errs, status = run([]string{"FAKE_NCCL_VERSION=22605"}, strings.Fields("-np 2 -b 1K -e 1K -backend nccl -hints cta-policy=zero")...)
 	require.NotZero(t, status)
 	require.Contains(t, errs, "Options.Hints: NCCL 2.26.5 (FAKE) has no CTAPolicy; that needs NCCL 2.27.0")
 }

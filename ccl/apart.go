@@ -30,14 +30,15 @@ func closeLibrary(c *Comm) error {
 	if c.eng.Topology().Nodes() > 1 {
 		wait = limit
 	}
-	if c.life.failure.Load() == nil && c.eng.Together(wait) {
+	failed := func() bool { return c.life.failure.Load() != nil || c.eng.Failure() != nil }
+	if !failed() && c.eng.Together(wait) {
 		return c.lib.Close()
 	}
-	if c.life.failure.Load() != nil { // the goroutine that found it may not have aborted yet, and without that Close would wait for the others
+	if failed() { // the goroutine that found it may not have aborted yet, and without that Close would wait for the others
 		c.lib.Abort()
 		return c.lib.Close()
 	}
-	c.devices.settle(time.Now().Add(limit), func() bool { return c.eng.Failure() != nil })
+	c.devices.settle(time.Now().Add(limit), failed)
 	return g.CloseApart()
 }
 

@@ -383,14 +383,14 @@ func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engi
 		l.connector = c
 	}
 	if e, ok := l.Engine.(engine.Leveled); ok {
-		least := []int64{e.Level()}
+		least := e.Levels()
 		if err := t.min(least); err != nil {
 			l.Abort()
 			l.Engine.Close()
 			l.letGo(false)
 			return nil, faultOf(err)
 		}
-		e.SetLevel(least[0])
+		e.SetLevels(least)
 	}
 	return l, nil
 }

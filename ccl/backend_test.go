@@ -36,6 +36,7 @@ type toyBackend struct {
 	gathers  bool // the ranks of a host close together
 	apart    atomic.Int32
 	unmarked atomic.Int32 // Closes without an Abort
+	held     []*heldAbort // by rank
 }
 
 func (b *toyBackend) Name() string                       { return "mpi" }
@@ -81,7 +82,11 @@ func (l *toyLibrary) New(ctx context.Context, g engine.Group, id []byte) (engine
 	l.made.Add(1)
 	e := &toyEngine{toyLibrary: l, g: g, room: l.rooms[string(id)], stop: make(chan struct{})}
 	if l.gathers {
-		return gatheringToy{e}, nil
+		toy := gatheringToy{toyEngine: e}
+		if l.held != nil {
+			toy.held = l.held[g.Rank]
+		}
+		return toy, nil
 	}
 	return e, nil
 }

@@ -273,7 +273,8 @@ func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
 }
 
 // Supports returns nil if c can make such a call, and otherwise ErrUnsupported with the reason.
-// Nothing is sent. For a Comm with a device the answer is for memory of the device.
+// Nothing is sent. For a Comm with a device the answer is for memory of the device, and for two
+// buffers: [SupportsInPlace] says whether one will do.
 func (c *Comm) Supports(k Kind, t Type, op Op) error {
 	if c.none() {
 		return refuseNone(k.String())

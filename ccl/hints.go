@@ -16,8 +16,10 @@ import (
 // its version does not take is refused with ErrUnsupported when the Comm is made. From NCCL 2.27 on
 // the library also gets the Comm's name (commName).
 //
-// There is no splitShare: each Comm of a Split has its own resources, so a Comm that fails leaves
-// its parent intact.
+// There is no splitShare. Communicators that share resources share the flag that aborts them: when
+// one of them fails, the kernels of the others end too, and their streams pass with undefined data
+// and no error. Each Comm of a Split has its own resources, so a Comm that fails leaves the others
+// intact.
 type Hints struct {
 	// MinCTAs is the least number of thread blocks that the kernel of a call takes (minCTAs, NCCL
 	// 2.17).
@@ -34,7 +36,9 @@ type Hints struct {
 	// LaunchOrder has the calls of all Comms on a device that have this hint run in the order in
 	// which the program issues them. Without it, two ranks that issue calls of two Comms on two
 	// streams may wait for each other (launchOrderImplicit, NCCL 2.31; from 2.26 on
-	// NCCL_LAUNCH_ORDER_IMPLICIT=1 does the same for all Comms).
+	// NCCL_LAUNCH_ORDER_IMPLICIT=1 does the same for all Comms). One goroutine at a time issues
+	// calls of such Comms on a device: the library refuses calls that race, unless
+	// NCCL_LAUNCH_RACE_FATAL=0. The Comms of package mesh have the hint where the library takes it.
 	LaunchOrder bool
 }
 

@@ -114,6 +114,11 @@ func (q *Queue) issueEntered(a *args) Work {
 		}
 	}
 	count, err := a.checkShape(c.eng.Size(), c.eng.Rank())
+	if err == nil && a.onDst.at == a.onSrc.at && a.onDst.at != 0 && a.kind.exchanges() {
+		if err = l.inPlace(a.kind); err != nil {
+			err = unsupported{fmt.Errorf("%w (%v x %d)", err, a.typ, max(int(count), a.onDst.count))}
+		}
+	}
 	if err != nil {
 		return q.rejected(a, err)
 	}

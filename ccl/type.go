@@ -215,6 +215,9 @@ func (k Kind) String() string {
 // reduces reports whether calls of kind k combine elements.
 func (k Kind) reduces() bool { return k >= KindAllReduce && k <= KindReduceScatterV }
 
+// exchanges reports whether a rank sends other elements in calls of kind k than it receives.
+func (k Kind) exchanges() bool { return k == KindAllToAll || k == KindAllToAllV || k == KindSendRecv }
+
 // rooted reports whether calls of kind k have a root.
 func (k Kind) rooted() bool {
 	switch k {

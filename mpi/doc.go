@@ -49,46 +49,65 @@
 //
 // [OpenFile] gives a [File] that all ranks of a communicator have open: MPI-IO. ReadAt and WriteAt are one rank's own;
 // ReadAtAll and WriteAtAll are collective, and the library moves the bytes of all ranks as one. Offsets are in bytes, and
-// elements lie in the file as in memory. Hints such as [StripingFactor] go to the library and the file system. A file
-// is closed before Finalize.
+// elements lie in the file as in memory. Hints such as [StripingFactor] go to the library and the file system. Ranks that make
+// different collective calls on a file get [ErrNotSame], with two of the names, and no call is made. A file is closed before
+// Finalize.
 //
 // # Names
 //
-//	MPI                    mpi4py (buffers)     here
-//	Init_thread            on import            Init, Use
-//	Finalize, Abort        Finalize, Abort      Finalize, Comm.Abort
-//	COMM_WORLD, COMM_SELF  COMM_WORLD, ..SELF   World, Self
-//	Comm_rank, Comm_size   Get_rank, Get_size   Comm.Rank, Comm.Size
-//	Comm_split, Comm_dup   Split, Dup           Comm.Split, Comm.Dup
-//	Comm_split_type        Split_type           Comm.SplitNode
-//	Comm_free              Free                 Comm.Free
-//	Send, Recv             Send, Recv           Send, Recv
-//	Sendrecv               Sendrecv             SendRecv
-//	Probe, Iprobe          Probe, Iprobe        Probe, Iprobe
-//	Get_count              Status.Get_count     Status.Count
-//	Barrier                Barrier              Barrier
-//	Bcast                  Bcast                Bcast
-//	Reduce, Allreduce      Reduce, Allreduce    Reduce, AllReduce
-//	MAXLOC, MINLOC         MAXLOC, MINLOC       MaxLoc, MinLoc
-//	Scan, Exscan           Scan, Exscan         Scan, Exscan
-//	Reduce_scatter_block   Reduce_scatter_block ReduceScatter
-//	Reduce_scatter         Reduce_scatter       ReduceScatterV
-//	Gather, Gatherv        Gather, Gatherv      Gather, GatherV
-//	Scatter, Scatterv      Scatter, Scatterv    Scatter, ScatterV
-//	Allgather, Allgatherv  Allgather(v)         AllGather, AllGatherV
-//	Alltoall, Alltoallv    Alltoall(v)          AllToAll, AllToAllV
-//	Isend, Ibcast, ..      Isend, Ibcast, ..    Isend, Ibcast, .., Comm.Start
-//	Wait, Test             Request.Wait, Test   Request.Wait, Request.Test
-//	IN_PLACE               IN_PLACE             one slice given twice
-//	Wtime                  Wtime                Wtime
-//	Get_processor_name     Get_processor_name   ProcessorName
-//	File_open, Info_set    File.Open, Info      OpenFile, Hint
-//	File_close             File.Close           File.Close
-//	File_get_size          File.Get_size        File.Size
-//	File_set_size          File.Set_size        File.SetSize
-//	File_sync              File.Sync            File.Sync
-//	File_read_at(_all)     File.Read_at(_all)   ReadAt, ReadAtAll
-//	File_write_at(_all)    File.Write_at(_all)  WriteAt, WriteAtAll
+//	MPI                      mpi4py (buffers)       here
+//	Init_thread              on import              Init, Use
+//	Initialized, Finalized   Is_initialized, ..     Initialized, Finalized
+//	Query_thread             Query_thread           ThreadLevel
+//	Finalize, Abort          Finalize, Abort        Finalize, Comm.Abort
+//	Get_library_version      Get_library_version    LibraryVersion, Version
+//	Get_processor_name       Get_processor_name     ProcessorName
+//	Wtime                    Wtime                  Wtime
+//	COMM_WORLD, COMM_SELF    COMM_WORLD, ..SELF     World, Self
+//	Comm_rank, Comm_size     Get_rank, Get_size     Comm.Rank, Comm.Size
+//	Comm_split, Comm_dup     Split, Dup             Comm.Split, Comm.Dup
+//	Comm_split_type          Split_type             Comm.SplitNode
+//	Comm_free                Free                   Comm.Free
+//	a handle                 handle                 Comm.Native
+//	DOUBLE, Type_size        DOUBLE, Get_size       TypeOf, Type.Size
+//	Send, Recv               Send, Recv             Send, Recv
+//	Sendrecv                 Sendrecv               SendRecv
+//	Probe, Iprobe            Probe, Iprobe          Probe, Iprobe
+//	Get_count                Status.Get_count       Status.Count
+//	Barrier                  Barrier                Barrier
+//	Bcast                    Bcast                  Bcast
+//	Reduce, Allreduce        Reduce, Allreduce      Reduce, AllReduce
+//	MAXLOC, MINLOC           MAXLOC, MINLOC         MaxLoc, MinLoc
+//	Scan, Exscan             Scan, Exscan           Scan, Exscan
+//	Reduce_scatter_block     Reduce_scatter_block   ReduceScatter
+//	Reduce_scatter           Reduce_scatter         ReduceScatterV
+//	Gather, Gatherv          Gather, Gatherv        Gather, GatherV
+//	Scatter, Scatterv        Scatter, Scatterv      Scatter, ScatterV
+//	Allgather, Allgatherv    Allgather(v)           AllGather, AllGatherV
+//	Alltoall, Alltoallv      Alltoall(v)            AllToAll, AllToAllV
+//	Isend, Irecv             Isend, Irecv           Isend, Irecv
+//	Ibarrier, Ibcast         Ibarrier, Ibcast       Ibarrier, Ibcast
+//	Ireduce, Iallreduce      Ireduce, Iallreduce    Ireduce, Iallreduce
+//	Iscan, Iexscan           Iscan, Iexscan         Iscan, Iexscan
+//	Ireduce_scatter_block    Ireduce_scatter_block  Ireducescatter
+//	Igather, Iscatter        Igather, Iscatter      Igather, Iscatter
+//	Iallgather, Ialltoall    Iallgather, Ialltoall  Iallgather, Ialltoall
+//	the other I..            the other I..          Comm.Start
+//	Wait, Test               Request.Wait, Test     Request.Wait, Request.Test
+//	IN_PLACE                 IN_PLACE               one slice given twice
+//	File_open, Info_set      File.Open, Info        OpenFile, Hint
+//	striping_factor, .._unit striping_factor, ..    StripingFactor, StripingUnit
+//	cb_nodes                 cb_nodes               CollectiveNodes
+//	File_close               File.Close             File.Close
+//	File_get_size            File.Get_size          File.Size
+//	File_set_size            File.Set_size          File.SetSize
+//	File_sync                File.Sync              File.Sync
+//	File_read_at(_all)       File.Read_at(_all)     ReadAt, ReadAtAll
+//	File_write_at(_all)      File.Write_at(_all)    WriteAt, WriteAtAll
+//	-                        allgather, of objects  Comm.AllGather, of bytes
+//	-                        -                      Comm.Do
+//	-                        -                      Load, LibraryPath, File.Name
+//	-                        -                      Abandoned, Request.Abandon
 //
 // # Errors
 //

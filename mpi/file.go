@@ -77,8 +77,8 @@ func pack(name string, hints []Hint) (string, *Error) {
 //
 // OpenFile, Close, SetSize, Sync, ReadAtAll and WriteAtAll are collective, and one goroutine of a rank at a time may call
 // them. The context of such a call ends the wait for the other ranks; once all have come it goes to its end, and then all
-// ranks return an error if one of them has one. A rank that does not come, or does not wait, costs the others the File
-// (ErrAbandoned).
+// ranks return an error if one of them has one. Ranks that make different calls all get ErrNotSame, which names two of them,
+// and none of the calls is made. A rank that does not come, or does not wait, costs the others the File (ErrAbandoned).
 // ReadAt, WriteAt and Size are one rank's own, at any time and from any goroutine; a transfer that has begun goes to its end.
 type File struct {
 	name    string
@@ -95,7 +95,8 @@ type File struct {
 // openFiles counts the Files of this process that are not closed.
 var openFiles atomic.Int64
 
-// OpenFile opens the file of that name on all ranks of c, which give the same mode and hints. It is collective over c.
+// OpenFile opens the file of that name on all ranks of c, which give the same name, mode and hints. It is collective over c: a
+// file of each rank's own is opened over Self.
 func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hint) (*File, error) {
 	f := &File{name: name, mode: mode}
 	f.ask = f.sizeOf
@@ -117,8 +118,7 @@ func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hin
 	if left != nil { // see together: the others meet when they have it
 		left.goOn(func() {
 			if _, st, err := left.Test(); err == nil && by(st) == nil {
-				gone := f.verdict(failed("", ErrAbandoned, ""))
-				_, _ = f.agree(context.Background(), "OpenFile", []int64{gone, 0, 0})
+				f.tellGone("OpenFile")
 			}
 		})
 	}
@@ -136,8 +136,8 @@ func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hin
 		refusal = noFiles()
 	}
 	same := fnv.New64a()
-	fmt.Fprint(same, int(mode), packed)
-	err = f.together(ctx, "OpenFile", refusal, int64(same.Sum64()>>2), "modes or hints", func(int64, bool) (err error) {
+	fmt.Fprintf(same, "%d %s\x00%s", mode, name, packed)
+	err = f.together(ctx, "OpenFile", refusal, int64(same.Sum64()>>2), "names, modes or hints", func(int64, bool) (err error) {
 		f.handle, err = f.comm.openFile(name, mode, packed)
 		return err
 	})
@@ -171,16 +171,24 @@ func (f *File) ready(op string) error {
 	return nil
 }
 
-// Close closes the file, once this rank's other calls on it are done. It is collective.
+// Close closes the file, once this rank's other calls on it are done. It is collective. Where other ranks make another call,
+// which is ErrNotSame, the file stays open.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return f.error("Close", failed("", ErrFile, "the file was closed"))
 	}
+	made := false
+	err := f.together(context.Background(), "Close", nil, 0, "", func(int64, bool) error {
+		made = true
+		return f.closeFile()
+	})
+	if !made && errors.Is(err, ErrNotSame) {
+		return err // others go on with it
+	}
 	f.closed = true
 	openFiles.Add(-1)
-	err := f.together(context.Background(), "Close", nil, 0, "", func(int64, bool) error { return f.closeFile() })
 	if f.comm.broken.Load() != nil {
 		return err // the ranks that are missing do not come to free it either
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,106 +61,6 @@ func TestFile(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// campaign makes the same random calls on all ranks: each knows what the others write.
-func campaign(t *testing.T, ctx context.Context, name string, random *rand.Rand) {
-	c := mpi.World()
-	f, err := mpi.OpenFile(ctx, c, name, mpi.ReadWrite|mpi.Create, mpi.StripingFactor(1), mpi.CollectiveNodes(1))
-	require.NoError(t, err)
-	require.Equal(t, name, f.Name())
-	want, most := []byte{}, 1500
-	steps := 60
-	if testing.Short() {
-		steps = 15
-	}
-	for range steps {
-		switch all := random.IntN(2) == 0; random.IntN(5) {
-		case 0:
-			size := random.IntN(2 * most)
-			require.NoError(t, f.SetSize(ctx, int64(size)))
-			want = append(want, make([]byte, max(0, size-len(want)))...)[:size]
-		case 1, 2:
-			want = written(t, ctx, f, random, want, most, all)
-			require.NoError(t, f.Sync(ctx))
-		default:
-			read[int8](t, ctx, f, random, want, most, all)
-			read[float32](t, ctx, f, random, want, most, all)
-			read[int](t, ctx, f, random, want, most, !all)
-		}
-		size, err := f.Size()
-		require.NoError(t, err)
-		require.Equal(t, int64(len(want)), size)
-		require.NoError(t, mpi.Barrier(ctx, c)) // nobody changes what another still looks at
-	}
-	require.NoError(t, f.Close())
-	got, err := os.ReadFile(name)
-	require.NoError(t, err)
-	require.Equal(t, want, append([]byte{}, got...))
-}
-
-// written has each rank write some of its own stretch of the file, and returns what the file holds then.
-func written(t *testing.T, ctx context.Context, f *mpi.File, random *rand.Rand, want []byte, most int, all bool) []byte {
-	c := mpi.World()
-	stretch := most / c.Size()
-	for r := range c.Size() {
-		n := random.IntN(stretch)
-		at := r*stretch + random.IntN(stretch-n)
-		buf := make([]byte, n)
-		for i := range buf {
-			buf[i] = byte(random.Uint32())
-		}
-		if n > 0 {
-			want = append(want, make([]byte, max(0, at+n-len(want)))...)
-			copy(want[at:], buf)
-		}
-		if r != c.Rank() {
-			continue
-		}
-		write := mpi.WriteAt[byte]
-		if all {
-			write = mpi.WriteAtAll
-		}
-		got, err := write(ctx, f, buf, int64(at))
-		require.NoError(t, err)
-		require.Equal(t, n, got)
-	}
-	return want
-}
-
-// read has each rank read a stretch that may lie beyond the end.
-func read[T mpi.Number](t *testing.T, ctx context.Context, f *mpi.File, random *rand.Rand, want []byte, most int, all bool) {
-	c := mpi.World()
-	size := mpi.TypeOf[T]().Size()
-	for r := range c.Size() {
-		n, at := random.IntN(most)/size, random.IntN(most)
-		if r != c.Rank() {
-			continue
-		}
-		dst := make([]T, n)
-		call := mpi.ReadAt[T]
-		if all {
-			call = mpi.ReadAtAll
-		}
-		got, err := call(ctx, f, dst, int64(at))
-
-		file, e := os.Open(f.Name())
-		require.NoError(t, e)
-		buf := make([]byte, n*size)
-		k, e := file.ReadAt(buf, int64(at))
-		require.NoError(t, file.Close())
-		require.Equal(t, k/size, got)
-		require.Equal(t, min(n*size, max(0, len(want)-at)), k)
-		if e == nil {
-			require.NoError(t, err)
-		} else {
-			require.Equal(t, io.EOF, e)
-			require.ErrorIs(t, err, io.EOF)
-			require.ErrorIs(t, err, mpi.ErrEOF)
-		}
-		require.True(t, slices.Equal(buf[:got*size], want[min(at, len(want)):min(at+got*size, len(want))]), "package os")
-		require.True(t, slices.Equal(buf[:got*size], mpi.BytesOf(dst[:got])), "%d elements of %d from byte %d of %d, collectively: %v", n, size, at, len(want), all)
 	}
 }
 
@@ -219,6 +120,8 @@ func TestFileErrors(t *testing.T) {
 		{"made to be read", open(file, mpi.ReadOnly|mpi.Create), mpi.ErrAmode, nil, "a mode of ReadOnly with Create or Excl"},
 		{"no such mode", open(file, 1<<12), mpi.ErrAmode, nil, "a mode of 4096, which has bits without a meaning"},
 		{"mode of one rank", open(file, onLast(1<<12, mpi.ReadOnly)), mpi.ErrAmode, nil, elsewhere("a mode of 4096")},
+		{"names", func() error { return open(filepath.Join(dir, map[bool]string{true: "mine"}[me == last]+"made"), mpi.ReadWrite|mpi.Create)() }, mpi.ErrNotSame, nil, "the ranks give different names, modes or hints (MPI_ERR_NOT_SAME)"},
+		{"modes", open(file, onLast(mpi.ReadOnly, mpi.ReadWrite)), mpi.ErrNotSame, nil, "the ranks give different names, modes or hints (MPI_ERR_NOT_SAME)"},
 		{"no name", open("", mpi.ReadOnly), mpi.ErrBadFile, nil, "a name needs at least one byte, and no zero byte (MPI_ERR_BAD_FILE)"},
 		{"zero byte", open("a\x00b", mpi.ReadOnly), mpi.ErrBadFile, nil, "a name needs at least one byte, and no zero byte"},
 		{"hint", open(file, mpi.ReadOnly, mpi.Hint{Value: "1"}), mpi.ErrInfoKey, nil, `a hint needs a name, and neither name nor value has a zero byte: "", "1" (MPI_ERR_INFO_KEY)`},
@@ -256,11 +159,14 @@ func TestFileErrors(t *testing.T) {
 			})
 		})
 	}
+	left, err := filepath.Glob(filepath.Join(dir, "*made"))
+	require.NoError(t, err)
+	require.Empty(t, left, "none of two names was opened")
 	require.ErrorIs(t, mpi.Finalize(), mpi.ErrState)
 	require.EqualError(t, mpi.Finalize(), "mpi: Finalize: 2 files are open: close them first")
 	require.NoError(t, reads.Close())
 	require.NoError(t, writes.Close())
-	_, err := os.Stat(file)
+	_, err = os.Stat(file)
 	require.NoError(t, err)
 	require.NoError(t, opened(mpi.ReadWrite|mpi.DeleteOnClose).Close())
 	require.NoError(t, mpi.Barrier(ctx, c))
@@ -327,6 +233,67 @@ func TestSizeUnknown(t *testing.T) {
 	}
 }
 
+// collectivesOnFiles are the collective calls on an open file, by name.
+var collectivesOnFiles = map[string]func(ctx context.Context, f *mpi.File) error{
+	"SetSize": func(ctx context.Context, f *mpi.File) error { return f.SetSize(ctx, 8) },
+	"Sync":    func(ctx context.Context, f *mpi.File) error { return f.Sync(ctx) },
+	"ReadAtAll": func(ctx context.Context, f *mpi.File) error {
+		_, err := mpi.ReadAtAll(ctx, f, make([]byte, 9), 0)
+		return err
+	},
+	"WriteAtAll": func(ctx context.Context, f *mpi.File) error {
+		_, err := mpi.WriteAtAll(ctx, f, make([]byte, 9), 0)
+		return err
+	},
+	"Close": func(_ context.Context, f *mpi.File) error { return f.Close() },
+}
+
+// TestFileNotSame has the last rank make another collective call on a file than the others, also one that is refused by itself:
+// all ranks are told both names, none of the calls is made, and the file goes on.
+func TestFileNotSame(t *testing.T) {
+	c := mpi.World()
+	last := c.Size() - 1
+	if last == 0 {
+		t.Skip("one rank makes the calls that all make")
+	}
+	text := []byte("these are the bytes")
+	calls := maps.Clone(collectivesOnFiles)
+	calls["SetSize of -1"] = func(ctx context.Context, f *mpi.File) error { return f.SetSize(ctx, -1) }
+	names := slices.Sorted(maps.Keys(calls))
+	for _, way := range ways(t) {
+		within(t, func() {
+			ctx := way.ctx
+			f, err := mpi.OpenFile(ctx, c, filepath.Join(shared(t), "file"), mpi.ReadWrite|mpi.Create)
+			require.NoError(t, err)
+			_, err = mpi.WriteAtAll(ctx, f, text, 0)
+			require.NoError(t, err)
+			require.NoError(t, f.Sync(ctx))
+			for _, most := range names {
+				for _, one := range names {
+					a, _, _ := strings.Cut(most, " ")
+					b, _, _ := strings.Cut(one, " ")
+					if a == b {
+						continue
+					}
+					mine, op := most, a
+					if c.Rank() == last {
+						mine, op = one, b
+					}
+					require.EqualError(t, calls[mine](ctx, f), fmt.Sprintf(
+						"mpi: %s %s: rank 0 is in %s, rank %d in %s: the ranks make the same collective calls on a file, in the same order (MPI_ERR_NOT_SAME)",
+						op, f.Name(), a, last, b), "%s, %s", most, one)
+				}
+			}
+			got := make([]byte, len(text)+1)
+			n, err := mpi.ReadAtAll(ctx, f, got, 0)
+			require.ErrorIs(t, err, io.EOF)
+			require.Equal(t, string(text), string(got[:n]))
+			require.NoError(t, f.Close())
+			require.ErrorIs(t, f.Close(), fs.ErrClosed)
+		})
+	}
+}
+
 // TestFileLeft has rank 0 give up each collective call on a file, or the opening, before the others come: they do not hang, all
 // learn that the file is lost, and MPI can be ended.
 func TestFileLeft(t *testing.T) {
@@ -335,20 +302,7 @@ func TestFileLeft(t *testing.T) {
 		t.Skip("one rank waits for nobody")
 	}
 	name := filepath.Join(shared(t), "file")
-	calls := map[string]func(ctx context.Context, f *mpi.File) error{
-		"SetSize": func(ctx context.Context, f *mpi.File) error { return f.SetSize(ctx, 8) },
-		"Sync":    func(ctx context.Context, f *mpi.File) error { return f.Sync(ctx) },
-		"ReadAtAll": func(ctx context.Context, f *mpi.File) error {
-			_, err := mpi.ReadAtAll(ctx, f, make([]byte, 9), 0)
-			return err
-		},
-		"WriteAtAll": func(ctx context.Context, f *mpi.File) error {
-			_, err := mpi.WriteAtAll(ctx, f, make([]byte, 9), 0)
-			return err
-		},
-		"OpenFile": nil,
-	}
-	for _, op := range slices.Sorted(maps.Keys(calls)) {
+	for _, op := range []string{"SetSize", "Sync", "ReadAtAll", "WriteAtAll", "OpenFile"} {
 		t.Run(op, func(t *testing.T) {
 			mpi.SetMost(t, 4)
 			c, err := mpi.World().Dup()
@@ -361,7 +315,7 @@ func TestFileLeft(t *testing.T) {
 				}
 				call := func(ctx context.Context) error {
 					if op != "OpenFile" {
-						return calls[op](ctx, f)
+						return collectivesOnFiles[op](ctx, f)
 					}
 					_, err := mpi.OpenFile(ctx, c, name, mpi.ReadWrite|mpi.Create)
 					return err
@@ -381,6 +335,45 @@ func TestFileLeft(t *testing.T) {
 					require.ErrorIs(t, f.Sync(ctx), mpi.ErrAbandoned)
 					require.ErrorIs(t, f.Close(), mpi.ErrAbandoned)
 				}
+				for mpi.Abandoned() > 0 {
+					time.Sleep(time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
+// TestFileLeftAlone has rank 0 give up a call on a file to which the others do not come: they make another one, or one that is
+// refused. Their next call tells them that the file is lost.
+func TestFileLeftAlone(t *testing.T) {
+	ctx, c := context.Background(), mpi.World()
+	if c.Size() == 1 {
+		t.Skip("one rank waits for nobody")
+	}
+	name := filepath.Join(shared(t), "file")
+	for _, tc := range []struct {
+		name string
+		call func(f *mpi.File) error
+		want mpi.Class
+	}{
+		{"another call", func(f *mpi.File) error { _, err := mpi.ReadAtAll(ctx, f, make([]byte, 9), 0); return err }, mpi.ErrNotSame},
+		{"refused", func(f *mpi.File) error { return f.SetSize(ctx, -1) }, mpi.ErrArg},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			within(t, func() {
+				f, err := mpi.OpenFile(ctx, c, name, mpi.ReadWrite|mpi.Create)
+				require.NoError(t, err)
+				if c.Rank() == 0 {
+					short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+					defer cancel()
+					require.ErrorIs(t, f.SetSize(short, 8), context.DeadlineExceeded)
+				}
+				require.NoError(t, mpi.Barrier(ctx, c)) // rank 0 has left
+				if c.Rank() > 0 {
+					require.ErrorIs(t, tc.call(f), tc.want)
+				}
+				require.ErrorIs(t, f.Sync(ctx), mpi.ErrAbandoned)
+				require.ErrorIs(t, f.Close(), mpi.ErrAbandoned)
 				for mpi.Abandoned() > 0 {
 					time.Sleep(time.Millisecond)
 				}

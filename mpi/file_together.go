@@ -2,57 +2,57 @@ package mpi
 
 import (
 	"context"
+	"slices"
 	"time"
 	"unsafe"
 
 	"github.com/goccl/goccl/internal/backoff"
 )
 
-// together makes op on all ranks. They meet first, in a call that ctx can end, and none goes into MPI if one of them has a
-// refusal, or another value of same than the others, which differ says in words. do is told the greatest same that a
-// rank has; it is equal on all where differ is not "". Then all learn whether one has failed: a library tells only
-// the rank that has written for the others.
+// together makes op on all ranks. They meet first, in a call that ctx can end, and none goes into MPI if one of them makes
+// another call, has a refusal, or has another value of same than the others, which differ says in words. do is told the
+// greatest same that a rank has; it is equal on all where differ is not "". Then all learn whether one has failed: a library
+// tells only the rank that has written for the others.
 //
 // A rank whose ctx ends while they meet has said yes already, and the others may find so at any time, and go in. It cannot
 // take that back: so it takes part when they do, with gone set and without anything of the caller's, and tells them afterwards.
+// Where they do not go in, they learn it when they meet next.
 func (f *File) together(ctx context.Context, op string, refusal *Error, same int64, differ string, do func(greatest int64, gone bool) error) error {
-	meet := []int64{f.verdict(refusal), same, -same}
-	differs := func() bool { return differ != "" && meet[1] != -meet[2] }
-	if left, err := f.agree(ctx, op, meet); err != nil {
+	meet := f.meeting(op, refusal, same)
+	if left, err := f.agree(ctx, op, meet[:]); err != nil {
 		if left != nil {
 			left.goOn(func() {
-				if g := f.afresh(); meet[0] == 0 && !differs() {
-					_ = g.comm.collectively(g.members, func() error { return do(meet[1], true) })
-					_, _ = g.agree(context.Background(), op, []int64{0, 1, 0})
+				g := f.afresh()
+				switch refused := g.outcome(meet, op, differ, refusal) != nil; {
+				case refused && meet[metGone] != 0: // nobody uses it any more
+					return
+				case refused && op == "OpenFile":
+					_ = g.comm.Free() // as the others do
+					return
+				case refused:
+					g.tellGone(op)
+					return
 				}
+				_ = g.comm.collectively(g.members, func() error { return do(meet[metSame], true) })
+				_, _ = g.agree(context.Background(), op, []int64{0, 1})
 			})
 		}
 		return err
 	}
-	if refusal != nil {
-		return f.error(op, refusal)
+	if e := f.outcome(meet, op, differ, refusal); e != nil {
+		return f.error(op, e)
 	}
-	if meet[0] != 0 {
-		class, rank := f.said(meet[0])
-		return f.error(op, failed(op, class, "refused on rank %d", rank))
-	}
-	if differs() {
-		return f.error(op, failed(op, ErrNotSame, "the ranks give different %s", differ))
-	}
-	err := f.comm.collectively(f.members, func() error { return do(meet[1], false) })
+	err := f.comm.collectively(f.members, func() error { return do(meet[metSame], false) })
 	own, ok := err.(*Error)
 	if err != nil && !ok {
 		own = failed(op, ErrOther, "%v", err)
 	}
-	ends := []int64{f.verdict(own), 0, 0} // the second word: a rank is gone
+	ends := []int64{f.verdict(own), 0} // the second word: a rank is gone
 	if _, err := f.agree(context.Background(), op, ends); err != nil {
 		return err
 	}
 	if ends[1] != 0 {
-		e := &Error{Class: ErrAbandoned, Text: "another rank did not wait for all to come: this file can no longer be used"}
-		f.comm.broken.Store(e)
-		own := *e
-		return f.error(op, &own)
+		return f.error(op, f.lost())
 	}
 	if ends[0] == 0 {
 		return nil
@@ -63,6 +63,70 @@ func (f *File) together(ctx context.Context, op string, refusal *Error, same int
 		own = failed(op, class, "failed on rank %d", rank)
 	}
 	return f.error(op, own)
+}
+
+// meeting is what ranks tell each other before they make a call. Each word is the greatest of all ranks' afterwards.
+type meeting [6]int64
+
+// The words of a meeting.
+const (
+	metVerdict = iota // of the refusals, see verdict
+	metGone           // 1: a rank has given the file up
+	metSame           // the greatest value
+	metLeast          // the least, with the other sign
+	metLast           // the last of fileOps that a rank makes, and the lowest rank that does
+	metFirst          // the first, counted from the end, and the lowest rank that does
+)
+
+// fileOps are the collective calls on a file.
+var fileOps = [...]string{"OpenFile", "Close", "SetSize", "Sync", "ReadAtAll", "WriteAtAll"}
+
+// meeting is this rank's part of one before op.
+func (f *File) meeting(op string, refusal *Error, same int64) meeting {
+	code, rank := int64(slices.Index(fileOps[:], op)), int64(f.comm.size-f.comm.rank)
+	return meeting{metVerdict: f.verdict(refusal), metSame: same, metLeast: -same,
+		metLast: code<<32 + rank, metFirst: (int64(len(fileOps))-code)<<32 + rank}
+}
+
+// outcome is nil, or why no rank makes op after they have met: on all of them, each with its own refusal if it has one.
+func (f *File) outcome(m meeting, op, differ string, refusal *Error) *Error {
+	word := func(i int) (code int64, rank int) { return m[i] >> 32, f.comm.size - int(m[i]&(1<<32-1)) }
+	last, lastOn := word(metLast)
+	first, firstOn := word(metFirst)
+	first = int64(len(fileOps)) - first
+	switch {
+	case m[metGone] != 0:
+		return f.lost()
+	case first != last:
+		if lastOn < firstOn {
+			first, firstOn, last, lastOn = last, lastOn, first, firstOn
+		}
+		return failed(op, ErrNotSame, "rank %d is in %s, rank %d in %s: the ranks make the same collective calls on a file, in the same order",
+			firstOn, fileOps[first], lastOn, fileOps[last])
+	case refusal != nil:
+		return refusal
+	case m[metVerdict] != 0:
+		class, rank := f.said(m[metVerdict])
+		return failed(op, class, "refused on rank %d", rank)
+	case differ != "" && m[metSame] != -m[metLeast]:
+		return failed(op, ErrNotSame, "the ranks give different %s", differ)
+	}
+	return nil
+}
+
+// lost breaks f, which another rank has given up.
+func (f *File) lost() *Error {
+	e := failed("", ErrAbandoned, "another rank did not wait for all to come: this file can no longer be used")
+	f.comm.broken.Store(e)
+	own := *e
+	return &own
+}
+
+// tellGone has the other ranks learn that this one has given the file up, when they meet next.
+func (f *File) tellGone(op string) {
+	m := f.meeting(op, nil, 0)
+	m[metGone] = 1
+	_, _ = f.agree(context.Background(), op, m[:])
 }
 
 // afresh is f by a communicator that is not broken, for what a rank that has given f up still owes the others.

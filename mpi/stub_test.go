@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,7 +130,28 @@ func stubFile(t *testing.T, ctx context.Context, c *mpi.Comm) {
 	require.Equal(t, int64(10), size)
 	require.ErrorIs(t, mpi.Finalize(), mpi.ErrState)
 	require.NoError(t, f.Close())
-	require.ErrorIs(t, f.Close(), fs.ErrClosed)
+	for name, call := range map[string]func() error{
+		"Close":      f.Close,
+		"Sync":       func() error { return f.Sync(ctx) },
+		"SetSize":    func() error { return f.SetSize(ctx, 1) },
+		"Size":       func() error { _, err := f.Size(); return err },
+		"ReadAt":     func() error { _, err := mpi.ReadAt(ctx, f, got, 0); return err },
+		"WriteAtAll": func() error { _, err := mpi.WriteAtAll(ctx, f, got, 0); return err },
+	} {
+		require.ErrorIs(t, call(), fs.ErrClosed, name)
+	}
+	for _, most := range []int{1 << 30, 100} {
+		mpi.SetMost(t, most)
+		campaign(t, ctx, filepath.Join(t.TempDir(), "file"), rand.New(rand.NewPCG(41, uint64(most))))
+	}
+	if _, err := os.Stat("/dev/full"); err == nil { // a disk without room
+		full, err := mpi.OpenFile(ctx, c, "/dev/full", mpi.WriteOnly)
+		require.NoError(t, err)
+		n, err := mpi.WriteAtAll(ctx, full, got, 0)
+		require.Zero(t, n)
+		require.ErrorIs(t, err, mpi.ErrNoSpace)
+		require.NoError(t, full.Close())
+	}
 	f, err = mpi.OpenFile(ctx, c, name, mpi.ReadOnly|mpi.DeleteOnClose)
 	require.NoError(t, err)
 	_, err = mpi.WriteAt(ctx, f, got, 0)

@@ -16,6 +16,9 @@
 //
 // A gorgonia machine does not say when a gradient is final, so Average begins when all are: no communication is hidden.
 //
+// gorgonia's Grad writes into nodes of constants that all graphs of a process share: ranks that are goroutines of one process
+// build their graphs one after another.
+//
 // gorgonia stops with a panic on releases of Go that are newer than it knows. This package imports a newer release of its
 // go4.org/unsafe/assume-no-moving-gc, with which it runs; whether Go's collector still leaves memory where it is, that
 // package's authors judge.

@@ -9,6 +9,10 @@
 // The Comms of a mesh fail together. Without that a rank whose tp Comm has failed returns with an error, and its dp
 // peers, which wait for it on another Comm, wait for Options.Timeout, since it is alive. See [Tie].
 //
+// On NCCL from 2.31 on, the Comms of a mesh have the hint LaunchOrder: calls of two of them on two streams run in the order
+// in which the program issues them, so ranks do not wait for each other where a device has room for one kernel. One goroutine
+// at a time must issue calls on a device then. A program with several clears Options.Hints.LaunchOrder by [NewWith].
+//
 // New makes one Comm for each dimension with more than one coordinate, and one for all others together, so it takes at
 // most one Split more than there are dimensions. A mesh has no connections of its own, and one goroutine for each Comm.
 package mesh
@@ -43,6 +47,7 @@ type Mesh struct {
 	joined  map[uint64]*ccl.Comm // by the set of dimensions
 	crosses []bool
 	set     func(o *ccl.Options, dims ...string)
+	ordered bool // the library takes LaunchOrder
 	untie   func()
 	closed  bool
 }
@@ -73,6 +78,7 @@ func NewWith(ctx context.Context, c *ccl.Comm, set func(o *ccl.Options, dims ...
 		return nil, err
 	}
 	m.at = m.Coords(c.Rank())
+	m.ordered = ccl.SupportsHints(c, ccl.Hints{LaunchOrder: true}) == nil
 	if err := m.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("mesh: %w", err), m.Close())
 	}
@@ -171,9 +177,14 @@ func (m *Mesh) split(ctx context.Context, set uint64) (*ccl.Comm, error) {
 	}
 	name := strings.Join(in, " x ")
 	split := m.world.Split
-	if m.set != nil {
+	if m.set != nil || m.ordered {
 		split = func(ctx context.Context, color, key int) (*ccl.Comm, error) {
-			return m.world.SplitWith(ctx, color, key, func(o *ccl.Options) { m.set(o, in...) })
+			return m.world.SplitWith(ctx, color, key, func(o *ccl.Options) {
+				o.Hints.LaunchOrder = o.Hints.LaunchOrder || m.ordered
+				if m.set != nil {
+					m.set(o, in...)
+				}
+			})
 		}
 	}
 	c, err := split(ctx, color, key)

@@ -144,11 +144,18 @@ type Connector interface {
 	Connect(stream uintptr, calls []Call) error
 }
 
-// Leveled is an Engine of which what it supports depends on the device: the least level of all
-// ranks counts on all.
+// Leveled is an Engine of which what it supports depends on the device and its runtime: of each
+// level the least of all ranks counts on all.
 type Leveled interface {
-	Level() int64
-	SetLevel(least int64)
+	Levels() []int64
+	SetLevels(least []int64)
+}
+
+// InPlacer is an Engine that may not take one memory as both buffers of a call that it makes with
+// two. The answer is the same on all ranks.
+type InPlacer interface {
+	// InPlace is nil, or why calls of that kind need a second buffer.
+	InPlace(k Kind) error
 }
 
 // Timer is an Engine whose device can take the time of calls.

@@ -50,7 +50,9 @@
 //     goroutine of its own (Connect), while the control plane looks at it.
 //
 // Split makes an id of its own. ncclCommSplit waits inside the parent, which could not be aborted
-// then, and stores the child even after a failure (ncclCommInitRankFunc, src/init.cc).
+// then, and stores the child even after a failure (ncclCommInitRankFunc, src/init.cc). With splitShare
+// a child would also have its parent's abortFlag (ncclCommSplit), so a Comm that fails would end the
+// kernels of Comms that have not: their streams would pass with undefined data, and no error.
 //
 // Every C function chooses its device and leaves it set. The library puts back the device that was
 // current (groupLaunch, src/group.cc). On a thread without a device that would be device 0, and a

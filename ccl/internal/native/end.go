@@ -34,7 +34,7 @@ type end struct {
 
 	mu     sync.Mutex // of Run and of what frees, which last
 	staged staging
-	level  int64 // of all ranks' devices the least: see Level
+	least
 
 	aside aside
 	marks marks

@@ -129,7 +129,7 @@ func TestProductOlder(t *testing.T) {
 	if os.Getenv(version) != "" {
 		t.Skip("hardware: this process is the one that this test has started")
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", "^(TestProductClose|TestProductShrink|TestProductWindow|TestClose|TestFullStream|TestCloseLasts)$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", "^(TestProduct(BadStart|Close|Window|Shrink|CurrentDevice|Alone|Mesh)|TestClose|TestFullStream|TestCloseLasts)$")
 	cmd.Env = append(os.Environ(), version+"=22809")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -5,6 +5,8 @@ package native_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/train/mesh"
 )
 
 // TestProductHints: a Comm's hints and its name reach the library, those of a part too, and what the library's version lacks is
@@ -49,6 +52,47 @@ func TestProductHints(t *testing.T) {
 				}, append(job.opts, ccltest.With(*o))...)
 			})
 		}
+	})
+}
+
+// TestProductMesh: the Comms of a mesh have LaunchOrder where the library has it, unless NewWith clears it. A version without is
+// not asked for it. TestProductOlder is that.
+func TestProductMesh(t *testing.T) {
+	backends(t, func(t *testing.T, name string, _ *gpu.Runtime) {
+		leaves(t, name)
+		fake := fakeOf(t, name)
+		ordered := ""
+		if name == "nccl" && os.Getenv("FAKE_NCCL_VERSION") == "" {
+			ordered = "launchOrderImplicit=1 "
+		}
+		ccltest.Run(t, 4, func(t testing.TB, all *ccl.Comm) {
+			err := ccl.SupportsHints(all, ccl.Hints{LaunchOrder: true})
+			assert.Equal(t, ordered != "", err == nil, "%v", err)
+			if err != nil {
+				assert.ErrorIs(t, err, ccl.ErrUnsupported)
+			}
+			assert.ErrorIs(t, ccl.SupportsHints(all, ccl.Hints{MinCTAs: 2, MaxCTAs: 1}), ccl.ErrArgument)
+			for _, tc := range []struct {
+				set  func(o *ccl.Options, dims ...string)
+				want string
+			}{
+				{nil, ordered},
+				{func(o *ccl.Options, _ ...string) { o.Hints.MaxCTAs = 3 }, "maxCTAs=3 " + ordered},
+				{func(o *ccl.Options, _ ...string) { o.Hints.LaunchOrder = false }, ""},
+			} {
+				m, err := mesh.NewWith(t.Context(), all, tc.set, mesh.Dim{Name: "dp", Size: 2}, mesh.Dim{Name: "tp", Size: 2})
+				if !assert.NoError(t, err) {
+					return
+				}
+				both, err := m.Join(t.Context(), "dp", "tp")
+				assert.NoError(t, err)
+				for _, c := range []*ccl.Comm{m.Comm("dp"), m.Comm("tp"), both} {
+					config, _, _ := strings.Cut(fake.Config(c.Native()), " commName")
+					assert.Equal(t, strings.TrimSpace(tc.want), strings.TrimSpace(config), "%s", c.Name())
+				}
+				assert.NoError(t, m.Close())
+			}
+		}, ccltest.With(ccl.Options{Backend: name}))
 	})
 }
 

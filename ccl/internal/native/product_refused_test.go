@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -93,9 +94,10 @@ func TestProductAlone(t *testing.T) {
 // TestMain.
 const mallocAsync, driverVariable = "NATIVE_TEST_MALLOC_ASYNC", "NATIVE_TEST_DRIVER"
 
-// TestProductRefused: where the device runtime has no MallocAsync, an all-to-all in place is an
-// error of all ranks that says which call it was, and what to do, on each of them; with the driver
-// in the runtime's place there is one.
+// TestProductRefused: where the device runtime has no MallocAsync, SupportsInPlace says which calls
+// need a second buffer; with one they are made. Without, they do not get as far as the library: all
+// ranks have an error that says which call it was, and what to do. With the driver in the runtime's
+// place there is one.
 func TestProductRefused(t *testing.T) {
 	if os.Getenv(mallocAsync) == "" {
 		dir := t.TempDir()
@@ -116,22 +118,70 @@ func TestProductRefused(t *testing.T) {
 		return
 	}
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
-		works := os.Getenv(mallocAsync) == "driver"
+		works, dev := os.Getenv(mallocAsync) == "driver", ccl.Device[int32]
+		for kind, call := range map[ccl.Kind]func(r *on, dst, src ccl.Buf) ccl.Work{
+			ccl.KindAllToAll:  func(r *on, dst, src ccl.Buf) ccl.Work { return r.q.AllToAll(dst, src) },
+			ccl.KindAllToAllV: func(r *on, dst, src ccl.Buf) ccl.Work { return r.q.AllToAllV(dst, []int{1, 1}, src, []int{1, 1}) },
+			ccl.KindSendRecv:  func(r *on, dst, src ccl.Buf) ccl.Work { return r.q.SendRecv(dst, 1-r.me, src, 1-r.me) },
+		} {
+			var first sync.WaitGroup
+			first.Add(2)
+			for rank, err := range job(t, 2, ccl.Options{Backend: name, Timeout: soon}, rt, func(ctx context.Context, r *on) error {
+				ready := sync.OnceFunc(first.Done)
+				defer ready()
+				x, y := r.mem(int32(10*r.me), int32(10*r.me+1)), r.mem(0, 0)
+				result := []int32{int32(r.me), int32(10 + r.me)}
+				if kind == ccl.KindSendRecv { // what the other had
+					result = []int32{int32(10 * (1 - r.me)), int32(10*(1-r.me) + 1)}
+				}
+				assert.NoError(r.t, r.c.Supports(kind, ccl.TypeInt32, ccl.Sum))
+				assert.NoError(r.t, ccl.SupportsInPlace(r.c, ccl.KindAllReduce))
+				assert.Equal(r.t, result, r.ends(call(r, dev(y), dev(x)), y), "%v with two buffers", kind)
+				if err := ccl.SupportsInPlace(r.c, kind); !works {
+					assert.ErrorIs(r.t, err, ccl.ErrUnsupported)
+					assert.ErrorContains(r.t, err, "use a second buffer: in place it needs")
+				} else {
+					assert.NoError(r.t, err)
+				}
+				ready()
+				first.Wait() // a rank that still waits for the first call would hear of the second
+				err := call(r, dev(x), dev(x)).Wait(ctx)
+				if got := make([]int32, 2); works && x.Get(got) == nil {
+					assert.Equal(r.t, result, got, "%v in place", kind)
+				}
+				return err
+			}) {
+				if works {
+					assert.NoError(t, err, "%v, rank %d", kind, rank)
+					continue
+				}
+				var e *ccl.Error
+				if assert.ErrorAs(t, err, &e, "%v, rank %d", kind, rank) {
+					assert.Contains(t, []ccl.Code{ccl.ErrUnsupported, ccl.ErrMismatch}, e.Code, "%v, rank %d: the other may be first", kind, rank)
+					assert.Contains(t, e.Error(), kind.String()+": use a second buffer: in place it needs", "%v, rank %d", kind, rank)
+					if e.Code == ccl.ErrUnsupported {
+						assert.Contains(t, e.Error(), "int32 x ", "%v, rank %d", kind, rank)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestProductRefusedByLibrary: the error of a call that the library itself refuses says on each rank which call it was, with its
+// length, and what the library has said.
+func TestProductRefusedByLibrary(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		knobRuns++
+		t.Setenv("FAKE_FAIL", fmt.Sprintf("ncclAllGather:0:4,run%d:1:1", knobRuns))
 		for rank, err := range job(t, 2, ccl.Options{Backend: name, Timeout: soon}, rt, func(ctx context.Context, r *on) error {
-			x := r.mem(int32(10*r.me), int32(10*r.me+1))
-			err := r.q.AllToAll(ccl.Device(x), ccl.InPlace()).Wait(ctx)
-			if got := make([]int32, 2); works && x.Get(got) == nil {
-				assert.Equal(r.t, []int32{int32(r.me), int32(10 + r.me)}, got)
-			}
-			return err
+			x, y := r.mem(0, 0, 0, 0, 0, 0), r.mem(1, 2, 3)
+			return r.q.AllGather(ccl.Device(x), ccl.Device(y)).Wait(ctx)
 		}) {
-			if works {
-				assert.NoError(t, err, "rank %d", rank)
-				continue
-			}
 			e := failure(t, rank, err, ccl.ErrBackend)
-			assert.Contains(t, e.Error(), "AllToAll #1 int32 x 1", "rank %d", rank)
-			assert.Contains(t, e.Error(), "use a second buffer: in place it needs MallocAsync", "rank %d", rank)
+			assert.Contains(t, e.Error(), "AllGather #1 int32 x 3: ", "rank %d", rank)
+			assert.Contains(t, e.Error(), "ncclAllGather: ", "rank %d", rank)
 		}
 	})
 }

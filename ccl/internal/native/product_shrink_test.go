@@ -29,15 +29,15 @@ func TestProductShrink(t *testing.T) {
 	for _, tc := range []struct {
 		name, fail string
 		network    string // the rank whose network fails
-		native     int    // calls of ncclCommShrink that were taken
+		native     []int  // how many calls of ncclCommShrink may have been taken
 	}{
-		{"the library's", "", "", 2},
-		{"one rank cannot revoke", "ncclCommRevoke:1:3", "", 0},
-		{"none can revoke", "ncclCommRevoke:0:3", "", 0},
-		{"the library fails", "ncclCommShrink:0:3", "", 0},
-		{"the library fails on one rank", "ncclCommShrink:1:3", "", 1},
-		{"the network has failed on one rank", "", "0", 0},
-		{"the network has failed on the other", "", "2", 0},
+		{"the library's", "", "", []int{2}},
+		{"one rank cannot revoke", "ncclCommRevoke:1:3", "", []int{0}},
+		{"none can revoke", "ncclCommRevoke:0:3", "", []int{0}},
+		{"the library fails", "ncclCommShrink:0:3", "", []int{0}},
+		{"the library fails on one rank", "ncclCommShrink:1:3", "", []int{0, 1}}, // the other may hear of it before it calls
+		{"the network has failed on one rank", "", "0", []int{0}},
+		{"the network has failed on the other", "", "2", []int{0}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
@@ -96,7 +96,7 @@ func TestProductShrink(t *testing.T) {
 					assert.NoError(t, err, "rank %d", rank)
 				}
 				assert.Less(t, time.Since(start), soon)
-				require.Equal(t, tc.native, lib.Shrunk()-before)
+				require.Contains(t, tc.native, lib.Shrunk()-before)
 				require.Equal(t, broken, lib.Violations())
 			})
 		})

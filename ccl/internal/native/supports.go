@@ -6,6 +6,7 @@ package native
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -84,15 +85,37 @@ func (e *end) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) er
 // matter.
 const anyLevel = math.MaxInt32
 
-// Level is the compute capability of this rank's device, as 80 of 8.0, where the library asks for
-// one.
-func (e *end) Level() int64 {
+// Levels are the compute capability of this rank's device, as 80 of 8.0, where the library asks for
+// one; and 1 if its runtime allocates memory in the order of a stream, which calls in place need
+// where there are other ranks, or 0.
+func (e *end) Levels() []int64 {
+	levels := []int64{anyLevel, 0}
 	var cc C.int
 	if e.lib.v.fp8Level > 0 && C.gcclCapability(e.c, &cc) == C.GCCL_SUCCESS && cc > 0 {
-		return int64(cc)
+		levels[0] = int64(cc)
 	}
-	return anyLevel
+	if e.group.Size == 1 || e.c.dev.MallocAsync != nil && e.c.dev.FreeAsync != nil {
+		levels[1] = 1
+	}
+	return levels
 }
 
-// SetLevel is told the least of all ranks' levels.
-func (e *end) SetLevel(least int64) { e.level = least }
+// least is what the devices of all ranks have at least.
+type least struct {
+	level  int64 // the compute capability
+	copies bool  // the runtime copies the sources of calls in place
+}
+
+// SetLevels is told the least of all ranks' levels.
+func (l *least) SetLevels(levels []int64) { l.level, l.copies = levels[0], levels[1] > 0 }
+
+// InPlace is nil, or why calls of that kind need a second buffer: see inplace.c.
+func (l *least) InPlace(k engine.Kind) error {
+	switch k {
+	case engine.AllToAll, engine.AllToAllV, engine.SendRecv:
+		if !l.copies {
+			return errors.New("use a second buffer: in place it needs MallocAsync, which the device runtime of a rank lacks")
+		}
+	}
+	return nil
+}

@@ -14,13 +14,13 @@ import (
 func TestSupports(t *testing.T) {
 	vendors(t, func(t *testing.T, v *vendor) {
 		lib := *open(t, v)
-		e := &end{lib: &lib, level: anyLevel}
+		e := &end{lib: &lib, least: least{level: anyLevel}}
 		fp8 := func(old bool) *end {
 			l := lib
 			if l.version = v.fp8; old {
 				l.version = v.fp8 - 1
 			}
-			return &end{lib: &l, level: anyLevel}
+			return &end{lib: &l, least: least{level: anyLevel}}
 		}
 		older := *fp8(false)
 		older.level = 80

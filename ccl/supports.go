@@ -1,0 +1,49 @@
+package ccl
+
+import "github.com/goccl/goccl/ccl/internal/engine"
+
+// SupportsInPlace returns nil if dst and src of such a call on c may be one memory, and otherwise
+// ErrUnsupported with the reason. Nothing is sent, and all ranks get the same answer. It concerns
+// memory of a device: NCCL and RCCL copy what AllToAll, AllToAllV and SendRecv send in place, for
+// which the device runtime of each rank must have MallocAsync (CUDA 11.2, ROCm 5.2).
+func SupportsInPlace(c *Comm, k Kind) error {
+	if c.none() {
+		return refuseNone(k.String())
+	}
+	if c.lib != nil && !c.throughLib && k.exchanges() {
+		if err := c.lib.inPlace(k); err != nil {
+			return c.named(&Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: err})
+		}
+	}
+	return nil
+}
+
+// inPlace is nil, or why the library cannot make calls of a kind in one buffer, which it makes in two.
+func (l *library) inPlace(k Kind) error {
+	if e, ok := l.Engine.(engine.InPlacer); ok {
+		return e.InPlace(engine.Kind(k))
+	}
+	return nil
+}
+
+// SupportsHints returns nil if c's library takes all of the hints h, for Comms that SplitWith makes
+// of c, and otherwise ErrUnsupported with the reason, or ErrArgument where no library takes the
+// values. All ranks get the same answer, since they have the same version of the library.
+func SupportsHints(c *Comm, h Hints) error {
+	const op = "SupportsHints"
+	if c.none() {
+		return refuseNone(op)
+	}
+	err := h.check()
+	if err == nil {
+		var lib engine.Library
+		if c.lib != nil {
+			lib = c.lib.lib
+		}
+		err = h.takes(c.Backend(), lib)
+	}
+	if err != nil {
+		return c.named(&Error{Code: codeOf(err), Op: op, Rank: c.Rank(), Peer: -1, Err: err})
+	}
+	return nil
+}
