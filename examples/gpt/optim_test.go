@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -135,8 +137,9 @@ func TestOptimizers(t *testing.T) {
 		c, rows, steps = presets["char"], 16, 400
 	}
 	loss := map[string]float64{}
-	for name, apply := range optimizers() {
-		loss[name] = course(t.Context(), t, c, rows, steps, apply)
+	all := optimizers()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		loss[name] = course(t.Context(), t, c, rows, steps, all[name])
 		t.Logf("%-16s %.4f", name, loss[name])
 	}
 	for name, l := range loss {
