@@ -50,8 +50,9 @@ func TestMixture(t *testing.T) {
 	early := 0
 	last := 0
 	for consumed, d := range draws {
-		require.Equal(t, last+1, consumed)
-		last = consumed
+		if last++; consumed != last {
+			t.Fatalf("%d consumed after %d draws", consumed, last)
+		}
 		counts[d.Source]++
 		each[d.Source] = append(each[d.Source], d)
 		if consumed == 1000 {
@@ -75,7 +76,9 @@ func TestMixture(t *testing.T) {
 				if at == len(got) {
 					break
 				}
-				require.Equal(t, data.Draw{Source: source, Item: item, Epoch: e}, got[at])
+				if want := (data.Draw{Source: source, Item: item, Epoch: e}); got[at] != want {
+					t.Fatalf("draw %d of source %d is %+v, not %+v", at, source, got[at], want)
+				}
 				at++
 			}
 		}

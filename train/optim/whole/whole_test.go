@@ -109,6 +109,9 @@ func TestBitsOverShards(t *testing.T) {
 	}
 	for _, ranks := range []int{1, 2, 4} {
 		for stage := range 4 {
+			if ranks < 4 && stage != ranks-1 && stage < 3 { // few of the few
+				continue
+			}
 			ccltest.Run(t, ranks, func(t testing.TB, c *ccl.Comm) {
 				units := make([][]int, len(names))
 				for u := range units {
