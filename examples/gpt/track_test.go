@@ -164,6 +164,24 @@ func halves(t testing.TB, tr *trainer, rows int) map[string]float64 {
 	return out
 }
 
+// What cannot be written is told before a rank is started.
+func TestTracksNowhere(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for flags, want := range map[string]string{"-events " + file: "-events: ", "-events " + filepath.Join(file, "x"): "not a directory", "-csv " + filepath.Join(file, "x"): "not a directory"} {
+		c := words(t, flags)
+		require.NoError(t, c.place(1))
+		require.ErrorContains(t, c.ready(t.Context()), want, flags)
+	}
+	dir := filepath.Join(t.TempDir(), "runs", "a")
+	c := words(t, "-events "+dir)
+	require.NoError(t, c.place(1))
+	require.NoError(t, c.ready(t.Context()))
+	list, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
 // A run writes all that it is asked to record, and one that goes on does so in the same directory.
 func TestTracks(t *testing.T) {
 	dir := t.TempDir()
