@@ -64,14 +64,14 @@ func Create(dir string) (*os.File, error) {
 // 1 and 5 eight and four bytes, 2 bytes behind their length.
 const (
 	wallTime    = 1<<3 | 1
-	stepField   = 2<<3 | 0
+	stepField   = 2 << 3
 	fileVersion = 3<<3 | 2
 	summary     = 5<<3 | 2
 	sessionLog  = 7<<3 | 2
 	value       = 1<<3 | 2
 	tag         = 1<<3 | 2
 	simpleValue = 2<<3 | 5
-	status      = 1<<3 | 0
+	status      = 1 << 3
 	start       = 1
 )
 
