@@ -18,6 +18,7 @@ import (
 // config is what the flags say.
 type config struct {
 	gpt.Config
+	tracking
 	np, dp, pp, tp, across, stage, micro int // across: the ranks that share each sequence
 	sp, schedule, preset, data, sample   string
 	rows, steps, warmup, log, eval       int
@@ -43,7 +44,8 @@ var groups = []struct {
 	title string
 	names []string
 }{
-	{"layout", []string{"np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule", "bf16"}},
+	{"layout", []string{"np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule", "bf16", "recompute"}},
+	{"tracking", []string{"events", "csv", "norms"}},
 	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab", "tied"}},
 	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed", "eval", "config"}},
 	{"checkpoints", []string{"save", "every", "keep", "resume", "from", "recover"}},
@@ -76,6 +78,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.IntVar(&c.micro, "micro", 1, "micro `batches` per rank and step")
 	f.StringVar(&c.schedule, "schedule", "1f1b", "`schedule` of the pipeline: 1f1b or gpipe")
 	f.BoolVar(&c.bf16, "bf16", false, "parameters and gradients in bfloat16, with float32 masters")
+	c.tracking.flags(f)
 	f.BoolVar(&c.Tied, "tied", false, "the head uses the embedding of tokens, as gpt2-85m does")
 	f.StringVar(&c.save, "save", "", "`directory` for checkpoints; one is written at the end, or after an interrupt")
 	f.IntVar(&c.every, "every", 0, "with -save: also write a checkpoint every so many `steps`, while training goes on")

@@ -77,13 +77,21 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		defer f.Close()
 		o.JSON = f
 	}
-	h, err := history.New(ctx, world, o)
+	finish, err := c.tracking.open(world, o)
 	if err != nil {
 		return err
 	}
+	h, err := history.New(ctx, world, o)
+	if err != nil {
+		return finish(nil, err)
+	}
+	defer func() { err = finish(h, err) }()
 	from, found, err := r.start(ctx, tr, out)
 	if err != nil {
 		return err
+	}
+	if found {
+		h.Rewind(from)
 	}
 	if c.recover && !found { // so that there is always one to go on from
 		if err := saver.begin(ctx, 0); err != nil {
@@ -111,6 +119,13 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		}
 		exposed += t.dtx
 		if err := r.log(ctx, h, out, tr, step, loss, t, flops, peak); err != nil {
+			return err
+		}
+		more, err := tr.metrics(ctx)
+		if err == nil && more != nil {
+			err = h.Log(ctx, step, more...)
+		}
+		if err != nil {
 			return err
 		}
 		select {

@@ -38,12 +38,20 @@ func (c *config) ready(ctx context.Context) error {
 	}
 	raw, text = nil, nil
 	debug.FreeOSMemory() // the data are read again by the job, which may be this process
-	for _, name := range []string{c.json, c.svg} {
+	for _, name := range []string{c.json, c.svg, c.csv} {
 		if name == "" {
 			continue
 		}
 		if err := writable(name); err != nil {
 			return err
+		}
+	}
+	if c.events != "" {
+		if err := os.MkdirAll(c.events, 0o777); err != nil {
+			return fmt.Errorf("-events: %w", err)
+		}
+		if err := writable(filepath.Join(c.events, "writable")); err != nil {
+			return fmt.Errorf("-events: %w", err)
 		}
 	}
 	return lookup(ctx, c)
@@ -121,13 +129,17 @@ func (c *config) memory(vocab int) float64 {
 	if c.sp != "ring" {
 		block += f(c.Heads) / tp * context
 	}
-	return own*(p+g+s) + 4*tokens*(f(c.Layers/c.pp)*block+w)
+	layers := f(c.Layers/c.pp) * block
+	if c.recompute { // one, and the inputs of all
+		layers = block + f(c.Layers/c.pp)*w
+	}
+	return own*(p+g+s) + 4*tokens*(layers+w)
 }
 
 // room says whether so many ranks, each with data of so many bytes, fit into memory of so many bytes; 0 is not known.
 func (c *config) room(ranks, vocab, data int, bytes float64) error {
 	if need := float64(ranks) * (c.memory(vocab) + float64(data)); bytes > 0 && need > bytes {
-		return fmt.Errorf("%s would hold %.4g GB, and this host has %.4g: a smaller model, fewer -rows, or -zero 3 on ranks of more hosts",
+		return fmt.Errorf("%s would hold %.4g GB, and this host has %.4g: a smaller model, fewer -rows, -recompute, or -zero 3 on ranks of more hosts",
 			count(ranks, "rank", "s"), need/1e9, bytes/1e9)
 	}
 	return nil

@@ -27,6 +27,8 @@ func TestRoom(t *testing.T) {
 		{"-preset gpt2-85m -context 64 -rows 4 -pp 4", 4, 16 * 85.06 / 4, 16*85.06/4 + 120},
 		{"-layers 1 -width 64 -heads 4 -context 1000 -rows 100", 1, 4 * 100 * 4, 4*100*4 + 600}, // the weights of attention
 		{"-layers 1 -width 64 -heads 4 -context 1000 -rows 100 -sp ring=2", 2, 10, 400},         // which a ring does not keep
+		{"-layers 12 -width 64 -heads 4 -context 1000 -rows 10", 1, 12 * 160, 12*160 + 2000},
+		{"-layers 12 -width 64 -heads 4 -context 1000 -rows 10 -recompute", 1, 160, 160 + 200}, // one layer at a time
 	} {
 		c := words(t, tc.args)
 		require.NoError(t, c.place(tc.np))

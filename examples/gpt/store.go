@@ -72,6 +72,7 @@ type replicas struct {
 	passes        []int         // micro batches that each unit has had
 	red           *ddp.Reducer
 	stats         zero.Stats
+	norm          float64 // of the last step, with Clip
 }
 
 func newReplicas(ctx context.Context, c *ccl.Comm, lens [][]int, o *zero.Options) (*replicas, error) {
@@ -105,6 +106,7 @@ func (r *replicas) Grads(_ context.Context, i int) ([][]float32, error)  { retur
 func (r *replicas) Loaded(context.Context) error                         { return nil }
 func (r *replicas) Shard(i int) []float32                                { return r.whole[i] }
 func (r *replicas) Stats() zero.Stats                                    { return r.stats }
+func (r *replicas) Norm() float64                                        { return r.norm }
 
 // Reduce says that the last micro batch's gradients of a unit are final.
 func (r *replicas) Reduce(i int) error {
@@ -144,7 +146,7 @@ func (r *replicas) Step(ctx context.Context, u zero.Update[float32]) error {
 		if math.IsNaN(norm) || math.IsInf(norm, 0) {
 			return fmt.Errorf("%w: %v", zero.ErrNotFinite, norm)
 		}
-		if norm > r.o.Clip {
+		if r.norm = norm; norm > r.o.Clip {
 			scale *= r.o.Clip / norm
 		}
 	}

@@ -49,6 +49,7 @@ type trainer struct {
 	model store
 	m, v  [][]float32 // of AdamW, laid out as the shards
 	pipe  *pp.Pipeline
+	seen  *observed // nil: nothing is measured
 
 	in, out  [2][2][]float32 // of the pipeline: by direction and buffer
 	tied     []float32       // one rank has both ends: the gradient of wte that the head makes
@@ -87,6 +88,9 @@ func newTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr *t
 	tr.split = &split{ctx, &tp.Group{Comm: tr.mesh.Comm("tp"), Sequence: c.sp == "megatron"}}
 	tr.net = gpt.NewNet[float32](c.Config, c.rows/c.dp/c.micro, tr.split)
 	tr.net.K = kernels()
+	if c.recompute {
+		tr.net.Recompute()
+	}
 	tr.spread(ctx)
 	stage, per := tr.mesh.Coord("pp"), c.Layers/c.pp
 	if stage == 0 {
@@ -114,6 +118,7 @@ func newTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr *t
 	if err != nil {
 		return tr, err
 	}
+	tr.observe(o, over)
 	if tr.model, err = newStore(ctx, over, c, lens, o); err != nil {
 		return tr, err
 	}
@@ -296,6 +301,7 @@ func (tr *trainer) reduce(ctx context.Context, i int, g [][]float32, whole bool)
 		if err := tp.SumGrads(ctx, tr.split.g, own...); err != nil {
 			return err
 		}
+		tr.ownGrads(i, g)
 	}
 	return tr.model.Reduce(i)
 }
@@ -333,6 +339,7 @@ func (tr *trainer) step(ctx context.Context, step int) (loss float64, t times, e
 		if c.Decays(tr.units[p.Unit], p.Param) {
 			k = 1
 		}
+		tr.averaged(p, g)
 		n := p.At + len(w)
 		h[k].Apply(w, g, tr.m[p.Unit][p.At:n], tr.v[p.Unit][p.At:n])
 		return nil

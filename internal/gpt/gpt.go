@@ -127,6 +127,7 @@ type Net[T Float] struct {
 	free  []*act[T]
 	head  map[int]*headAct[T]
 	mem   map[string][]T
+	again *recomputed[T] // nil: activations are kept
 }
 
 type act[T Float] struct {
@@ -201,6 +202,9 @@ func (n *Net[T]) Forward(u int, p [][]T, micro int, x []T, tokens, targets []int
 	case n.Layers + 1:
 		return n.loss(p, micro, x, targets), nil
 	default:
+		if n.again != nil {
+			return 0, n.lightly(p, micro, x)
+		}
 		err = n.block(p, micro, x)
 	}
 	return 0, err
@@ -214,6 +218,11 @@ func (n *Net[T]) Backward(u int, p, g [][]T, micro int, dx []T, tokens, _ []int3
 	case n.Layers + 1:
 		n.lossBack(p, g, micro, dx)
 	default:
+		if n.again != nil {
+			if err := n.restore(p, micro); err != nil {
+				return err
+			}
+		}
 		return n.blockBack(p, g, micro, dx)
 	}
 	return nil
@@ -282,4 +291,7 @@ func (n *Net[T]) Logits(p [][]T, micro int, x []T) []T { return n.logits(p, micr
 func (n *Net[T]) Forget(micro int) {
 	n.free = append(n.free, n.acts[micro]...)
 	n.acts[micro] = n.acts[micro][:0]
+	if n.again != nil {
+		n.again.forget(micro)
+	}
 }

@@ -1,5 +1,5 @@
-// Package data gives each rank its own data, and the data of one rank to all. It is PyTorch's DistributedSampler and the
-// reading on rank 0, or on one rank of a host, that programs write by hand.
+// Package data gives each rank its own data, and the data of one rank to all. It is PyTorch's DistributedSampler, mixtures
+// of sources, and the reading on rank 0, or on one rank of a host, that programs write by hand.
 //
 // Each replica of a data-parallel job trains on other samples than its peers, and all ranks of one replica (those of
 // tensor and pipeline parallelism) on the same ones. So rank and size here are those of the dp dimension:
@@ -9,6 +9,8 @@
 //	for consumed, i := range items {
 //		train(samples[i]) // a checkpoint needs epoch and consumed, whatever the number of ranks that load it
 //	}
+//
+// Package loader loads the items ahead, and package pack puts short documents into rows.
 //
 // A Sampler holds no list of more than 256 items: an item costs about 50 ns and a position is found at once. OnRoot makes a fixed number of
 // calls, and moves the data once, whatever the number of ranks. With Readers one rank in k reads, and sends k-1 parts.

@@ -92,3 +92,35 @@ func ExampleReaders() {
 	})
 	// Output: [3 9]
 }
+
+// Three of four draws are of the first source, in the order of its epochs, on two ranks. Rank 0 goes on alone after six.
+func ExampleMixture() {
+	m := data.Mixture{Sources: []data.Source{{N: 5, Weight: 3}, {N: 100, Weight: 1}}, Size: 2, Seed: 1}
+	show := func(m data.Mixture, from, to int) {
+		draws, err := m.From(from)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for consumed, d := range draws {
+			if fmt.Printf(" %d:%d", d.Source, d.Item); consumed >= to {
+				break
+			}
+		}
+		fmt.Println()
+	}
+	fmt.Print("rank 0:")
+	show(m, 0, 6)
+	m.Rank = 1
+	fmt.Print("rank 1:")
+	show(m, 0, 6)
+	m.Rank, m.Size = 0, 1
+	fmt.Print("alone from 6:")
+	show(m, 6, 12)
+	fmt.Println(m.Shares(), "of 65,536")
+	// Output:
+	// rank 0: 0:3 0:1 0:2
+	// rank 1: 0:0 0:4 0:4
+	// alone from 6: 1:76 1:78 0:3 1:99 0:0 0:1
+	// [49152 16384] of 65,536
+}

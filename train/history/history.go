@@ -1,5 +1,5 @@
 // Package history records the metrics of a run: for each step the mean, minimum, maximum and standard deviation over
-// all ranks, as text, as JSON lines and as plots. It is ezpz's History.
+// all ranks, as text, as JSON lines, as TensorBoard's events, as plots and as a table. It is ezpz's History.
 //
 //	h, err := history.New(ctx, c, &history.Options{Out: os.Stdout, JSON: file})
 //	for step := range steps {
@@ -28,8 +28,10 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/history/events"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
@@ -50,6 +52,9 @@ type Options struct {
 	// JSON gets an object a step: {"step":10,"loss":{"mean":2.31,"min":2.3,"max":2.32,"std":0.01}}. A number that JSON
 	// does not have is a string: "NaN", "Inf" or "-Inf".
 	JSON io.Writer
+	// Events gets TensorBoard's events, as events.Create opens a file for them: each mean under the metric's name, and
+	// of several ranks NAME/min and NAME/max.
+	Events io.Writer
 	// MaxRanks is the most ranks that are looked at. Where there are more, a rank records its own values only, and those
 	// of rank 0 are written. Default 384.
 	MaxRanks int
@@ -60,14 +65,16 @@ const defaultMaxRanks = 384
 // History is the metrics of a run. All ranks of a Comm have one, and all can read it. It is used by one goroutine at a
 // time.
 type History struct {
-	c      *ccl.Comm
-	o      Options
-	names  []string // in the order they came
-	series map[string]*series
-	failed error // of writing, on rank 0
-	sum    []float64
-	most   []float64
-	line   []byte
+	c       *ccl.Comm
+	o       Options
+	names   []string // in the order they came
+	series  map[string]*series
+	failed  error // of writing, on rank 0
+	events  *events.Writer
+	sum     []float64
+	most    []float64
+	line    []byte
+	scalars []events.Scalar
 }
 
 // series is a metric over the steps.
@@ -88,6 +95,9 @@ func New(ctx context.Context, c *ccl.Comm, o *Options) (*History, error) {
 	}
 	if h.o.MaxRanks == 0 {
 		h.o.MaxRanks = defaultMaxRanks
+	}
+	if h.o.Events != nil {
+		h.events = events.New(h.o.Events)
 	}
 	if err := same.Args(ctx, c, "history", bad, fmt.Sprintf("MaxRanks %d", h.o.MaxRanks)); err != nil {
 		return nil, err
@@ -156,8 +166,12 @@ func (h *History) add(name string, step int, s Stat) {
 }
 
 // Rewind forgets what was recorded for the steps after step: the run goes on from there, as from a checkpoint. All ranks call
-// it alike. What was written stays; Read leaves it out as well.
+// it alike. What was written stays; Read leaves it out as well, and so does TensorBoard. A new History of a run that goes on in
+// the same directory of events calls it first.
 func (h *History) Rewind(step int) {
+	if h.events != nil && h.c.Rank() == 0 {
+		h.fail(step, h.events.Restart(time.Now(), step+1))
+	}
 	for name, r := range h.series {
 		if r.cut(step + 1); len(r.steps) == 0 { // a series has at least one step
 			delete(h.series, name)

@@ -31,16 +31,9 @@ type column struct {
 // a band from the minimum to the maximum of the ranks. The file needs nothing else. Values that are not finite leave a
 // gap. The axes have round numbers. Where steps outnumber pixels the line is their mean, and the band holds them all.
 func (h *History) SVG(w io.Writer, names ...string) error {
-	if len(names) == 0 {
-		names = h.names
-	}
-	if len(names) == 0 {
-		return fmt.Errorf("history: SVG: %w was logged", errNoMetric)
-	}
-	for _, name := range names {
-		if h.series[name] == nil {
-			return fmt.Errorf("history: SVG: %w: %q; there are %s", errNoMetric, name, strings.Join(h.names, ", "))
-		}
+	names, err := h.named("SVG", names)
+	if err != nil {
+		return err
 	}
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",

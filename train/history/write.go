@@ -9,6 +9,9 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"time"
+
+	"github.com/goccl/goccl/train/history/events"
 )
 
 // stepKey is the name under which an object has its step.
@@ -16,7 +19,7 @@ const stepKey = "step"
 
 // write writes a step as text and as JSON. What goes wrong is kept for all ranks to hear.
 func (h *History) write(step int, m []Metric, stats []Stat) {
-	var errs [2]error
+	var errs [3]error
 	if h.o.Out != nil {
 		b := fmt.Appendf(h.line[:0], "step=%d", step)
 		for i, x := range m {
@@ -38,9 +41,29 @@ func (h *History) write(step int, m []Metric, stats []Stat) {
 		h.line = append(b, "}\n"...)
 		_, errs[1] = h.o.JSON.Write(h.line)
 	}
-	if err := errors.Join(errs[:]...); err != nil && h.failed == nil {
+	if h.events != nil {
+		errs[2] = h.event(step, m, stats)
+	}
+	h.fail(step, errors.Join(errs[:]...))
+}
+
+// fail keeps why a step could not be written, unless something failed before.
+func (h *History) fail(step int, err error) {
+	if err != nil && h.failed == nil {
 		h.failed = fmt.Errorf("history: step %d could not be written: %w", step, err)
 	}
+}
+
+// event writes a step for TensorBoard.
+func (h *History) event(step int, m []Metric, stats []Stat) error {
+	h.scalars = h.scalars[:0]
+	for i, x := range m {
+		h.scalars = append(h.scalars, events.Scalar{Tag: x.Name, Value: stats[i].Mean})
+		if n := h.c.Size(); n > 1 && n <= h.o.MaxRanks {
+			h.scalars = append(h.scalars, events.Scalar{Tag: x.Name + "/min", Value: stats[i].Min}, events.Scalar{Tag: x.Name + "/max", Value: stats[i].Max})
+		}
+	}
+	return h.events.Scalars(time.Now(), step, h.scalars...)
 }
 
 // appendNumber writes x such that it reads back equal.

@@ -1,4 +1,5 @@
-// Package optim has optimizers on slices. They are elementwise, so they can be applied to any part of a parameter: to the
+// Package optim has optimizers on slices, as torch.optim has them on tensors: AdamW, also with state of 8 bits, Lion and
+// SGD, and schedules of the learning rate. They are elementwise, so they can be applied to any part of a parameter: to the
 // pieces of which package zero makes shards, or to whole parameters.
 //
 //	err := m.Step(ctx, func(p zero.Piece, w, g []float32) error {
@@ -10,7 +11,7 @@
 // every machine. Nothing is allocated. Parameters that are not to decay (norms, biases) get a copy of the options with
 // Decay 0.
 //
-// Optimizers that are not elementwise, such as LAMB and Muon, are not here.
+// Package whole has the optimizers whose step depends on all of a tensor: LAMB, Adafactor and Muon.
 package optim
 
 import (
@@ -145,30 +146,4 @@ func power(b float64, n int) float64 {
 		b *= b
 	}
 	return x
-}
-
-// Cosine is the learning rate of a step, counted from 1: it rises linearly to peak at step warm, then falls along half a
-// cosine to floor at step total (Loshchilov and Hutter 2017), and stays there.
-func Cosine(step, warm, total int, peak, floor float64) float64 {
-	switch {
-	case warm > 0 && step <= warm:
-		return peak * float64(max(step, 0)) / float64(warm)
-	case step >= total:
-		return floor
-	}
-	warm = max(warm, 0)
-	x := float64(max(step-warm, 0)) / float64(total-warm)
-	return floor + float64((peak-floor)*(0.5+float64(0.5*cosPi(x))))
-}
-
-// cosPi is the cosine of pi times x, which is from 0 to 1: sin(z) by its series, with z = pi (1/2 - x). math.Cos may be
-// fused on some machines.
-func cosPi(x float64) float64 {
-	z := math.Pi * (0.5 - x)
-	sum, term, zz := z, z, z*z
-	for k := 2; k < 24; k += 2 {
-		term = -term * zz / float64(k*(k+1))
-		sum += float64(term)
-	}
-	return sum
 }

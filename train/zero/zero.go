@@ -112,7 +112,8 @@ type Piece struct {
 	At          int // where they begin in the unit's shard
 }
 
-// Update makes one optimizer step on w, given the averaged gradients g. It must be elementwise. Package optim has some.
+// Update makes one optimizer step on w, given the averaged gradients g. It must be elementwise, as those of package optim are;
+// package optim/whole has some for pieces that are whole tensors.
 type Update[M Float] func(p Piece, w, g []M) error
 
 // Model is the parameters of a model in units, usually a layer each, in forward order: what is communicated as one.

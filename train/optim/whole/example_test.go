@@ -1,0 +1,53 @@
+package whole_test
+
+import (
+	"fmt"
+
+	"github.com/goccl/goccl/train/optim/whole"
+)
+
+// A gradient that is large in one direction: Muon steps in both alike.
+func ExampleApplyMuon() {
+	t := whole.Tensor{Name: "w", Rows: 2, Cols: 2}
+	p, g, m := make([]float32, 4), []float32{100, 0, 0, 1}, make([]float32, 4)
+	var work whole.Workspace[float32]
+	for range 2 {
+		if err := whole.ApplyMuon(whole.Muon{LR: .1}, t, p, g, m, &work); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Printf("%.2f\n", p)
+	// A shard that has a part of it:
+	t.Lo, t.Hi = 2, 4
+	fmt.Println(whole.ApplyMuon(whole.Muon{LR: .1}, t, p[2:], g[2:], m[2:], &work))
+	// Output:
+	// [-0.14 0.00 0.00 -0.14]
+	// optim/whole: Muon needs all of "w", 2 x 2, because an orthogonal step mixes all of its rows, and this shard has elements 2 to 4 of 4: give each rank whole tensors of a unit, or use stage 0
+}
+
+// The state of a matrix of 1,000 x 200 is 1,200 numbers. A step changes it by LR, relative to its own size.
+func ExampleApplyAdafactor() {
+	t := whole.Tensor{Name: "w", Rows: 1000, Cols: 200}
+	p, g := make([]float32, 1000*200), make([]float32, 1000*200)
+	for i := range p {
+		p[i], g[i] = 10, .5
+	}
+	rows, cols := t.State()
+	row, col := make([]float32, rows), make([]float32, cols)
+	if err := whole.ApplyAdafactor(whole.Adafactor{}, 1, t, p, g, row, col); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("%d %.3f\n", rows+cols, p[:3])
+	// Output: 1200 [9.900 9.900 9.900]
+}
+
+// The step is as long as the tensor, times LR.
+func ExampleApplyLAMB() {
+	t := whole.Tensor{Name: "w", Rows: 1, Cols: 2}
+	p, m, v := []float32{30, 40}, make([]float32, 2), make([]float32, 2)
+	if err := whole.ApplyLAMB(whole.LAMB{LR: .1}, 1, t, p, []float32{1e-3, 1e-3}, m, v); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("%.2f\n", p)
+	// Output: [26.46 36.46]
+}

@@ -1,0 +1,3 @@
+package whole
+
+var Root = root
