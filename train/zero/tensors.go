@@ -20,8 +20,9 @@ type State[M Float] struct {
 // and the states'.
 //
 // place names a parameter, and gives its shape, or what the parameter is of a larger tensor: Name, Shape, Offset and Size of a
-// ckpt.Tensor. If place is nil the name is UNIT.PARAM, and there is one dimension. With a Memory of a device there is an error:
-// copy ShardBuf, and save that by Pieces.
+// ckpt.Tensor. A parameter may be longer, and end in padding as tp's Layout makes it, if place says how many elements are
+// none: by Hi, beside Offset and Size. Padding is not saved. If place is nil the name is UNIT.PARAM, and there is one
+// dimension. With a Memory of a device there is an error: copy ShardBuf, and save that by Pieces.
 func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ...State[M]) (list []ckpt.Tensor, err error) {
 	switch {
 	case m.closed:
@@ -52,13 +53,16 @@ func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ..
 			for _, v := range size {
 				n *= v
 			}
-			if n != m.units[i].lens[p.Param] {
+			if padded := t.Size != nil && t.Lo == 0 && t.Hi == n; n > m.units[i].lens[p.Param] || n < m.units[i].lens[p.Param] && !padded {
 				return nil, fmt.Errorf("zero: parameter %d of unit %d has %d elements, not those of %q: %v", p.Param, i, m.units[i].lens[p.Param], t.Name, size)
 			}
 			name := t.Name
-			t.Lo, t.Hi = p.Lo, p.Hi
+			t.Lo, t.Hi = min(p.Lo, n), min(p.Hi, n)
+			if t.Lo == t.Hi && p.Lo < p.Hi {
+				continue // all of it is padding
+			}
 			for k, of := range own {
-				end := p.At + p.Hi - p.Lo
+				end := p.At + t.Hi - t.Lo
 				if len(of) < end {
 					return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], len(of), i, end)
 				}
