@@ -21,7 +21,7 @@ import (
 
 // Save writes what all ranks of c hold into dir, which must not be there yet. It returns when everything is on disk
 // under that name, or with an error on every rank: os.ErrExist if dir is there, and syscall.ENOSPC if the disk is full.
-// state, of rank 0, is kept as JSON. It writes to a directory with a name of its own beside dir, syncs, and renames, so under
+// state, of rank 0, is kept as JSON; a State has some of each rank, too. It writes to a directory with a name of its own beside dir, syncs, and renames, so under
 // the name dir there is a whole checkpoint or none. What Step has named and is not whole gives way to it, and is kept as
 // dir.damaged-RANDOM. Of two jobs that save to one dir at once, one gets an error. An error
 // after the renaming, in the sync of the directory above, is an error of Save's although the checkpoint is there. ts must not
@@ -49,6 +49,10 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	if err == nil {
 		err = once(mine)
 	}
+	job, own, bad := split(state)
+	if err == nil {
+		err = bad
+	}
 	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
 		return err
 	}
@@ -59,7 +63,7 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	var ix *index
 	all := make([]orders, c.Size())
 	if c.Rank() == 0 {
-		ix, tmp, err = d.begin(dir, state, held, all)
+		ix, tmp, err = d.begin(dir, job, held, all)
 	}
 	if err := same.Args(ctx, c, what, err); err != nil {
 		return err
@@ -71,7 +75,7 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	my, err := decode[orders](text)
 	wrote := part{}
 	if err == nil {
-		wrote, err = d.write(my, partName(c.Rank(), c.Size()), mine, data)
+		wrote, err = d.write(my, partName(c.Rank(), c.Size()), mine, data, own)
 		err = lost(my.Tmp, err)
 	}
 	if err := same.Args(ctx, c, what, err); err != nil {

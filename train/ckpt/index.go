@@ -46,6 +46,13 @@ type file struct {
 type part struct {
 	File   file  `json:"file"`
 	Header int64 `json:"header"` // bytes, which the pieces follow
+	Own    int64 `json:"own"`    // bytes of the rank's state, which follows the pieces
+}
+
+// span is where the state of a rank is in its file.
+type span struct {
+	At int64 `json:"at"`
+	N  int64 `json:"n"`
 }
 
 type index struct {
@@ -54,6 +61,7 @@ type index struct {
 	Tensors  map[string]tensor `json:"tensors"`
 	Files    []file            `json:"files"`
 	Pieces   []piece           `json:"pieces"`
+	Own      []span            `json:"own,omitempty"`    // the states of the ranks, by file
 	From     string            `json:"from,omitempty"`   // the file of another program that says what there is
 	Others   map[string]other  `json:"others,omitempty"` // what this package does not move of it
 
@@ -162,6 +170,14 @@ func parseIndex(text []byte) (*index, error) {
 		blocks := f.Size/block + min(f.Size%block, 1)
 		if f.Size < 0 || f.Sums != nil && int64(len(f.Sums)) != blocks || !plain(f.Name) {
 			return nil, fmt.Errorf("%s: file %q of %d bytes with %d checksums", indexName, f.Name, f.Size, len(f.Sums))
+		}
+	}
+	if ix.Own != nil && len(ix.Own) != len(ix.Files) {
+		return nil, fmt.Errorf("%s: %d files with the states of %d ranks", indexName, len(ix.Files), len(ix.Own))
+	}
+	for r, s := range ix.Own {
+		if size := ix.Files[r].Size; s.At < 0 || s.N < 0 || s.At > size || s.N > size-s.At {
+			return nil, fmt.Errorf("%s: the state of rank %d is not in its file", indexName, r)
 		}
 	}
 	for name, t := range ix.Tensors {

@@ -150,7 +150,7 @@ func TestLostInSave(t *testing.T) {
 					ts := held(0, 1, false)
 					want, data, err := describe(ts)
 					require.NoError(t, err)
-					require.NoError(t, ix.fill(from, want, data))
+					require.NoError(t, ix.fill(from, want, data, false))
 					require.Equal(t, held(0, 1, true), ts)
 				}, append(opts, ccltest.Kill(1, call))...)
 			})
