@@ -11,7 +11,7 @@ import (
 type State[M Float] struct {
 	// Prefix comes before the names of the parameters, such as "adamw.m.".
 	Prefix string
-	// Of is by unit, each laid out as Shard of the unit is, with or without the padding.
+	// Of is by unit, each laid out as Shard of the unit is, with or without the padding. That of a frozen unit may be nil.
 	Of [][]M
 }
 
@@ -36,9 +36,11 @@ func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ..
 		}
 	}
 	for i := range m.units {
-		prefixes, own := []string{""}, [][]M{m.Shard(i)}
+		prefixes, own := []string{""}, []ccl.Buf{m.ShardBuf(i)}
 		for _, s := range states {
-			prefixes, own = append(prefixes, s.Prefix), append(own, s.Of[i])
+			if !m.units[i].frozen { // which has none
+				prefixes, own = append(prefixes, s.Prefix), append(own, ccl.Host(s.Of[i]))
+			}
 		}
 		for _, p := range m.units[i].pieces {
 			t := ckpt.Tensor{Name: fmt.Sprintf("%d.%d", i, p.Param), Shape: []int{m.units[i].lens[p.Param]}}
@@ -63,10 +65,10 @@ func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ..
 			}
 			for k, of := range own {
 				end := p.At + t.Hi - t.Lo
-				if len(of) < end {
-					return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], len(of), i, end)
+				if of.Len() < end {
+					return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], of.Len(), i, end)
 				}
-				t.Name, t.Data = prefixes[k]+name, plain(of[p.At:end])
+				t.Name, t.Data = prefixes[k]+name, plain(of.From(p.At, end))
 				list = append(list, t)
 			}
 		}
@@ -74,9 +76,8 @@ func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ..
 	return list, nil
 }
 
-// plain is x as a slice of the type that M is one of.
-func plain[M Float](x []M) any {
-	b := ccl.Host(x)
+// plain is b as a slice of one of the types of Float.
+func plain(b ccl.Buf) any {
 	if s, ok := ccl.Slice[float32](b); ok {
 		return s
 	}
