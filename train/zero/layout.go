@@ -205,6 +205,8 @@ func (h *hostMemory) Alloc(t ccl.Type, n int) (ccl.Buf, error) {
 		return make1[float64](h, n)
 	case ccl.TypeFloat32:
 		return make1[float32](h, n)
+	case ccl.TypeFloat16:
+		return make1[ccl.Float16](h, n)
 	}
 	return make1[ccl.BFloat16](h, n)
 }
@@ -218,6 +220,7 @@ func (h *hostMemory) Free(b ccl.Buf) error {
 	free1[float64](b)
 	free1[float32](b)
 	free1[ccl.BFloat16](b)
+	free1[ccl.Float16](b)
 	return nil
 }
 

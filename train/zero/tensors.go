@@ -84,6 +84,9 @@ func plain(b ccl.Buf) any {
 	if s, ok := ccl.Slice[float64](b); ok {
 		return s
 	}
-	s, _ := ccl.Slice[ccl.BFloat16](b)
+	if s, ok := ccl.Slice[ccl.BFloat16](b); ok {
+		return s
+	}
+	s, _ := ccl.Slice[ccl.Float16](b)
 	return s
 }

@@ -43,9 +43,9 @@ import (
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// Float is what can be trained.
+// Float is what can be trained. Gradients in float16 take a loss that is scaled: package amp.
 type Float interface {
-	~float32 | ~float64 | ccl.BFloat16
+	~float32 | ~float64 | ccl.BFloat16 | ccl.Float16
 }
 
 // Options must agree on all ranks, but for Memory, NormOf and Poison; New compares them.
@@ -91,7 +91,7 @@ type Memory interface {
 	Stream() ccl.Stream
 	// Fence makes Stream wait for the kernels that the program has started so far, if they run on other streams.
 	Fence() error
-	// Alloc returns n zeros.
+	// Alloc returns n zeros. A Memory that has no arithmetic in t, as in float16, returns an error.
 	Alloc(t ccl.Type, n int) (ccl.Buf, error)
 	Free(ccl.Buf) error
 	Zero(dst ccl.Buf) error
