@@ -56,13 +56,13 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
 		return err
 	}
-	held, err := toRoot(ctx, c, mine)
+	held, bad, err := collect(ctx, c, mine, cmp.Or(d.atOnce, atOnce))
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	var ix *index
 	all := make([]orders, c.Size())
-	if c.Rank() == 0 {
+	if err = bad; c.Rank() == 0 && bad == nil {
 		ix, tmp, err = d.begin(dir, job, held, all)
 	}
 	if err := same.Args(ctx, c, what, err); err != nil {
@@ -92,14 +92,8 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 }
 
 // begin plans, makes the directory that is written to, and gives the ranks their orders.
-func (d *disk) begin(dir string, state any, held [][]byte, all []orders) (ix *index, tmp string, err error) {
-	pieces := make([][]piece, len(held))
-	for r, text := range held {
-		if pieces[r], err = decode[[]piece](text); err != nil {
-			return nil, "", err
-		}
-	}
-	ix, tasks, err := plan(pieces, state)
+func (d *disk) begin(dir string, state any, held [][]piece, all []orders) (ix *index, tmp string, err error) {
+	ix, tasks, err := plan(held, state)
 	if err != nil {
 		return nil, "", err
 	}

@@ -1,11 +1,11 @@
 package ckpt
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -73,21 +73,6 @@ func (ix *index) name(dir string) string {
 	return filepath.Join(dir, cmp.Or(ix.From, indexName))
 }
 
-type envelope struct {
-	Format string          `json:"format"`
-	Sum    uint32          `json:"crc32c"` // of index
-	Index  json.RawMessage `json:"index"`
-}
-
-func (ix *index) text() ([]byte, error) {
-	body, err := json.Marshal(ix)
-	if err != nil {
-		return nil, err
-	}
-	// As json.Marshal writes an envelope, without another pass over the body.
-	return fmt.Appendf(nil, `{"format":%q,"crc32c":%d,"index":%s}`, format, crc32.Checksum(body, castagnoli), body), nil
-}
-
 // maxIndex is more than an index of a million tensors has.
 const maxIndex = 1 << 30
 
@@ -122,47 +107,55 @@ func readRegular(name string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// readIndex is the index of dir, as text: its own, else one of what another program has written there.
-func readIndex(dir string) ([]byte, error) {
-	text, err := readRegular(filepath.Join(dir, indexName), maxIndex)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return text, err
+// readerOf is what the index of dir is read from, and how much that is: its own, else one of what another program has written
+// there.
+func readerOf(dir string) (r io.ReadCloser, size int64, err error) {
+	name := filepath.Join(dir, indexName)
+	f, err := openRegular(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		ix, other := foreign(dir)
+		if other != nil {
+			return nil, 0, other
+		}
+		if ix == nil {
+			return nil, 0, err
+		}
+		text, err := ix.text()
+		return io.NopCloser(bytes.NewReader(text)), int64(len(text)), err
 	}
-	ix, other := foreign(dir)
-	if other != nil {
-		return nil, other
+	if err != nil {
+		return nil, 0, err
 	}
-	if ix == nil {
-		return nil, err
+	info, err := f.Stat()
+	if err == nil && info.Size() > maxIndex {
+		err = fmt.Errorf("%s has %d bytes: more than the %d that are read", name, info.Size(), maxIndex)
 	}
-	return ix.text()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
 }
 
 // openIndex is the index of dir.
 func openIndex(dir string) (*index, error) {
-	text, err := readIndex(dir)
+	r, size, err := readerOf(dir)
 	if err != nil {
 		return nil, err
 	}
-	return parseIndex(text)
+	defer r.Close()
+	return parseFrom(io.LimitReader(r, size))
 }
 
-// parseIndex takes text of unknown origin: what it returns refers to nothing outside of what it describes.
-func parseIndex(text []byte) (*index, error) {
-	var e envelope
-	if err := json.Unmarshal(text, &e); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", indexName, err)
+// parseIndex takes text of unknown origin.
+func parseIndex(text []byte) (*index, error) { return parseFrom(bytes.NewReader(text)) }
+
+// parseFrom takes text of unknown origin: what it returns refers to nothing outside of what it describes.
+func parseFrom(r io.Reader) (*index, error) {
+	ix, err := readIndexFrom(r)
+	if err != nil {
+		return nil, err
 	}
-	if e.Format != format {
-		return nil, fmt.Errorf("%s %w %q; this version reads %q", indexName, errFormat, e.Format, format)
-	}
-	if crc32.Checksum(e.Index, castagnoli) != e.Sum {
-		return nil, fmt.Errorf("%s is damaged: its checksum does not match", indexName)
-	}
-	ix := &index{of: map[string][]piece{}}
-	if err := json.Unmarshal(e.Index, ix); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", indexName, err)
-	}
+	ix.of = map[string][]piece{}
 	if ix.Sequence < 0 || ix.Sequence >= maxSequence || ix.From != "" && !plain(ix.From) {
 		return nil, fmt.Errorf("%s: sequence %d, from %q", indexName, ix.Sequence, ix.From)
 	}

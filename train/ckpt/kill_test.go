@@ -143,9 +143,7 @@ func TestLostInSave(t *testing.T) {
 						return
 					}
 					require.NoError(t, err)
-					text, err := readIndex(from)
-					require.NoError(t, err)
-					ix, err := parseIndex(text)
+					ix, err := openIndex(from)
 					require.NoError(t, err)
 					ts := held(0, 1, false)
 					want, data, err := describe(ts)

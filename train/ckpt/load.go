@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 
@@ -29,19 +30,25 @@ func load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, 
 	if err := same.Args(ctx, c, what, err, "the directory "+dir, o.String()); err != nil {
 		return nil, err
 	}
-	var text []byte
+	var own io.ReadCloser
+	var length int64
 	if c.Rank() == 0 {
-		if text, err = readIndex(dir); err == nil {
-			_, err = parseIndex(text)
+		if own, length, err = readerOf(dir); err == nil {
+			defer own.Close()
 		}
 	}
 	if err := same.Args(ctx, c, what, err); err != nil {
 		return nil, err
 	}
-	if text, err = broadcast(ctx, c, text); err != nil {
+	from, err := newRelay(ctx, c, own, length, cmp.Or(o.atOnce, atOnce))
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	ix, err := parseIndex(text)
+	ix, err := parseFrom(from)
+	if failed := from.drain(); failed != nil {
+		return nil, fmt.Errorf("%s: %w", what, failed)
+	}
+	err = cmp.Or(from.lost, err)
 	var missing []string
 	if err == nil {
 		want, data, missing = o.find(ix, want, data)

@@ -21,6 +21,8 @@ type LoadOptions struct {
 	// Partial leaves the Data of a tensor as it is if the checkpoint has none of its name, as PyTorch's strict=False. One of
 	// another shape stays an error.
 	Partial bool
+
+	atOnce int // of tests; the same on all ranks
 }
 
 // String is what ranks compare.
