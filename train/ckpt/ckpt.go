@@ -4,8 +4,10 @@
 // Export writes whole tensors for other programs, and Load reads theirs.
 //
 // All ranks see one directory: on several hosts it is on a file system that they share. Save and Load are collective and
-// open no connections. Rank 0 plans in memory of O(pieces). Load holds the index, one block of 4 MiB, and a list of the
-// runs of elements that it copies: one for each row of a piece that is split by columns.
+// open no connections. Rank 0 plans in memory of O(pieces). Load holds the index, two blocks of 4 MiB, and a list of the
+// runs of elements that it copies: one for each row of a piece that is split by columns. The name of a tensor is in memory
+// once, beside the program's own: on rank 0 those that it does not have itself in Save, and on each rank those of the
+// checkpoint in Load.
 package ckpt
 
 import (

@@ -1,6 +1,7 @@
 package zero_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -12,6 +13,44 @@ import (
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/zero"
 )
+
+// A frozen matrix takes no memory but for itself, and the loop leaves its gradients out.
+func ExampleModel_Frozen() {
+	ctx := context.Background()
+	job(2, func(c *ccl.Comm) error {
+		m, err := zero.New[ccl.BFloat16, float32](ctx, c, [][]int{{64_000}, {640}}, &zero.Options{Stage: 1, Frozen: func(unit int) bool { return unit == 0 }})
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		for i := 1; i >= 0; i-- {
+			if m.Frozen(i) {
+				continue
+			}
+			g, err := m.Grads(ctx, i)
+			if err != nil {
+				return err
+			}
+			g[0][0] = 0x3f80 // 1
+			if err := m.Reduce(i); err != nil {
+				return err
+			}
+		}
+		err = m.Step(ctx, func(p zero.Piece, w, g []float32) error {
+			if c.Rank() == 0 {
+				fmt.Println("unit", p.Unit, "gradient", g[0])
+			}
+			return nil
+		})
+		if b := m.Bytes(); c.Rank() == 0 {
+			fmt.Println(b.Params, "bytes of parameters,", b.Grads, "of gradients,", b.Master, "of master copies")
+		}
+		return err
+	})
+	// Output:
+	// unit 1 gradient 1
+	// 129280 bytes of parameters, 1280 of gradients, 1280 of master copies
+}
 
 // loraUnits are a large frozen matrix, a small pair that is trained beside it, and the same again.
 var loraUnits = [][]int{{960}, {40, 3}, {}, {500, 7}, {64}}
