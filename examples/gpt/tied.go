@@ -3,8 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/train/mesh"
+	"github.com/goccl/goccl/train/pp"
 )
 
 // lengths are those of the parameters of this rank's units. A tied head that is not on the embedding's rank has a copy of
@@ -32,20 +31,13 @@ func (tr *trainer) tie(ctx context.Context, lens [][]int) (err error) {
 		tr.tied = make([]float32, c.Vocab*c.Width)
 		return nil
 	}
-	stage, color := tr.mesh.Coord("pp"), -1
-	if stage == 0 || stage == c.pp-1 {
-		color = 0
-		if stage > 0 {
-			tr.end, tr.wte = len(tr.units)-1, 1
-		}
-		tr.held = views(make([]float32, sum(lens[tr.end])), lens[tr.end])
-	}
-	line := tr.mesh.Comm("pp")
-	ends, err := line.Split(ctx, color, 0)
-	if err != nil || color < 0 {
+	if tr.ends, err = pp.NewEnds(ctx, tr.mesh.Comm("pp")); err != nil || !tr.ends.Has() {
 		return err
 	}
-	tr.ends, tr.untie = ends, mesh.Tie(ends, line)
+	if !tr.ends.Owner() {
+		tr.end, tr.wte = len(tr.units)-1, 1
+	}
+	tr.held = views(make([]float32, sum(lens[tr.end])), lens[tr.end])
 	return nil
 }
 
@@ -66,7 +58,7 @@ func (tr *trainer) joinEnds(ctx context.Context) error {
 	if tr.held == nil {
 		return nil
 	}
-	if err := ccl.AllReduce(ctx, tr.ends, tr.held[tr.wte], tr.held[tr.wte], ccl.Sum); err != nil {
+	if err := pp.SumEnds(ctx, tr.ends, tr.held[tr.wte]); err != nil {
 		return err
 	}
 	for k := range tr.cfg.micro { // the store expects each

@@ -51,13 +51,12 @@ type trainer struct {
 	pipe  *pp.Pipeline
 	seen  *observed // nil: nothing is measured
 
-	in, out  [2][2][]float32 // of the pipeline: by direction and buffer
-	tied     []float32       // one rank has both ends: the gradient of wte that the head makes
-	held     [][]float32     // else an end with a tied wte: its gradients in all micro batches of a step
-	end      int             // that unit, and
-	wte      int             // its parameter
-	ends     *ccl.Comm       // both ends of this pipeline
-	untie    func()
+	in, out  [2][2][]float32       // of the pipeline: by direction and buffer
+	tied     []float32             // one rank has both ends: the gradient of wte that the head makes
+	held     [][]float32           // else an end with a tied wte: its gradients in all micro batches of a step
+	end      int                   // that unit, and
+	wte      int                   // its parameter
+	ends     *pp.Ends              // of the pipeline, which both have wte
 	onto     func(context.Context) // gives the exchanges of attention a context
 	tokens   [][]int32             // of this step, by micro batch
 	targets  [][]int32
@@ -182,9 +181,6 @@ func (tr *trainer) close() error {
 	}
 	if tr.model != nil {
 		err = errors.Join(err, tr.model.Close())
-	}
-	if tr.untie != nil {
-		tr.untie()
 	}
 	if tr.ends != nil {
 		err = errors.Join(err, tr.ends.Close())

@@ -4,8 +4,10 @@
 // Export writes whole tensors for other programs, and Load reads theirs.
 //
 // All ranks see one directory: on several hosts it is on a file system that they share. Save and Load are collective and
-// open no connections. Rank 0 plans in memory of O(pieces). Load holds the index, one block of 4 MiB, and a list of the
-// runs of elements that it copies: one for each row of a piece that is split by columns.
+// open no connections. Rank 0 plans in memory of O(pieces). Load holds the index, two blocks of 4 MiB, and a list of the
+// runs of elements that it copies: one for each row of a piece that is split by columns. The name of a tensor is in memory
+// once, beside the program's own: on rank 0 those that it does not have itself in Save, and on each rank those of the
+// checkpoint in Load.
 package ckpt
 
 import (
@@ -21,7 +23,7 @@ import (
 
 // Save writes what all ranks of c hold into dir, which must not be there yet. It returns when everything is on disk
 // under that name, or with an error on every rank: os.ErrExist if dir is there, and syscall.ENOSPC if the disk is full.
-// state, of rank 0, is kept as JSON. It writes to a directory with a name of its own beside dir, syncs, and renames, so under
+// state, of rank 0, is kept as JSON; a State has some of each rank, too. It writes to a directory with a name of its own beside dir, syncs, and renames, so under
 // the name dir there is a whole checkpoint or none. What Step has named and is not whole gives way to it, and is kept as
 // dir.damaged-RANDOM. Of two jobs that save to one dir at once, one gets an error. An error
 // after the renaming, in the sync of the directory above, is an error of Save's although the checkpoint is there. ts must not
@@ -49,17 +51,21 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	if err == nil {
 		err = once(mine)
 	}
+	job, own, bad := split(state)
+	if err == nil {
+		err = bad
+	}
 	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
 		return err
 	}
-	held, err := toRoot(ctx, c, mine)
+	held, bad, err := collect(ctx, c, mine, cmp.Or(d.atOnce, atOnce))
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	var ix *index
 	all := make([]orders, c.Size())
-	if c.Rank() == 0 {
-		ix, tmp, err = d.begin(dir, state, held, all)
+	if err = bad; c.Rank() == 0 && bad == nil {
+		ix, tmp, err = d.begin(dir, job, held, all)
 	}
 	if err := same.Args(ctx, c, what, err); err != nil {
 		return err
@@ -71,7 +77,7 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	my, err := decode[orders](text)
 	wrote := part{}
 	if err == nil {
-		wrote, err = d.write(my, partName(c.Rank(), c.Size()), mine, data)
+		wrote, err = d.write(my, partName(c.Rank(), c.Size()), mine, data, own)
 		err = lost(my.Tmp, err)
 	}
 	if err := same.Args(ctx, c, what, err); err != nil {
@@ -88,14 +94,8 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 }
 
 // begin plans, makes the directory that is written to, and gives the ranks their orders.
-func (d *disk) begin(dir string, state any, held [][]byte, all []orders) (ix *index, tmp string, err error) {
-	pieces := make([][]piece, len(held))
-	for r, text := range held {
-		if pieces[r], err = decode[[]piece](text); err != nil {
-			return nil, "", err
-		}
-	}
-	ix, tasks, err := plan(pieces, state)
+func (d *disk) begin(dir string, state any, held [][]piece, all []orders) (ix *index, tmp string, err error) {
+	ix, tasks, err := plan(held, state)
 	if err != nil {
 		return nil, "", err
 	}

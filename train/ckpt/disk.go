@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"unsafe"
 )
@@ -21,6 +22,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type disk struct {
 	fault  func(op, path string) error
 	header int  // the longest that Export writes; 0: maxHeader
+	atOnce int  // of what ranks hold; 0: atOnce
 	direct bool // past the page cache, where that can be: it takes less of the processors, and leaves the cache to others
 }
 
@@ -157,24 +159,37 @@ func (d *disk) create(name string, f func(io.Writer) error) (_ *summer, err erro
 	return s, s.f.Sync()
 }
 
-// write writes a rank's part: what it is told to, of the pieces mine, whose memory is data.
-func (d *disk) write(o orders, name string, mine []piece, data [][]byte) (part, error) {
-	entries, out := make([]entry, len(o.Tasks)), make([][]byte, 1, len(o.Tasks)+1)
-	for i, t := range o.Tasks {
+// write writes a rank's part: what it is told to, of the pieces mine, whose memory is data, and own, the state of the rank.
+func (d *disk) write(o orders, name string, mine []piece, data [][]byte, own []byte) (part, error) {
+	out := make([][]byte, 0, len(o.Tasks)+1)
+	for _, t := range o.Tasks {
 		if t.Of < 0 || t.Of >= len(mine) || t.Lo < mine[t.Of].Lo || t.Hi > mine[t.Of].Hi || t.Hi < t.Lo {
 			return part{}, fmt.Errorf("there is no data for elements %d to %d of piece %d", t.Lo, t.Hi, t.Of)
 		}
 		p := &mine[t.Of]
 		size := dtypes[p.Type]
+		out = append(out, data[t.Of][(t.Lo-p.Lo)*size:(t.Hi-p.Lo)*size])
+	}
+	n := len(o.Tasks)
+	if own != nil {
+		n, out = n+1, append(out, own)
+	}
+	h := newHeader(n, func(i int) entry {
+		if i == len(o.Tasks) {
+			return entry{stateName, "U8", []int{len(own)}}
+		}
+		t := o.Tasks[i]
+		p := &mine[t.Of]
 		shape := []int{t.Hi - t.Lo}
 		if t.Lo == 0 && t.Hi == prod(p.Size) {
 			shape = p.Size
 		}
-		entries[i] = entry{fmt.Sprintf("%s#%v+%v[%d:%d]", p.Name, p.Offset, p.Size, t.Lo, t.Hi), p.Type, shape}
-		out = append(out, data[t.Of][(t.Lo-p.Lo)*size:(t.Hi-p.Lo)*size])
-	}
-	out[0] = header(entries)
+		return entry{fmt.Sprintf("%s#%v+%v[%d:%d]", p.Name, p.Offset, p.Size, t.Lo, t.Hi), p.Type, shape}
+	})
 	s, err := d.create(filepath.Join(o.Tmp, name), func(w io.Writer) error {
+		if err := h.write(w); err != nil {
+			return err
+		}
 		for _, b := range out {
 			if _, err := w.Write(b); err != nil {
 				return err
@@ -185,30 +200,31 @@ func (d *disk) write(o orders, name string, mine []piece, data [][]byte) (part, 
 	if err != nil {
 		return part{}, err
 	}
-	return part{file{name, s.n, s.sums}, int64(len(out[0]))}, nil
+	return part{file{name, s.n, s.sums}, h.size, int64(len(own))}, nil
 }
 
 // finish writes the index, with what the ranks say of their parts, and gives tmp its name.
 func (d *disk) finish(dir, tmp string, ix *index, parts [][]byte) error {
-	at := make([]int64, len(parts))
+	at, own := make([]int64, len(parts)), make([]int64, len(parts))
 	for r, text := range parts {
 		p, err := decode[part](text)
 		if err != nil {
 			return err
 		}
-		ix.Files, at[r] = append(ix.Files, p.File), p.Header
+		ix.Files, at[r], own[r] = append(ix.Files, p.File), p.Header, p.Own
 	}
 	for i := range ix.Pieces { // which each rank has written in this order
 		p := &ix.Pieces[i]
 		p.At = at[p.File]
 		at[p.File] += int64((p.Hi - p.Lo) * dtypes[p.Type])
 	}
-	text, err := ix.text()
-	if err == nil {
-		err = lost(tmp, d.file(filepath.Join(tmp, indexName), text))
+	if slices.Max(own) > 0 { // and after it the rank's state
+		for r := range own {
+			ix.Own = append(ix.Own, span{at[r], own[r]})
+		}
 	}
-	if err != nil {
-		return err
+	if _, err := d.create(filepath.Join(tmp, indexName), ix.write); err != nil {
+		return lost(tmp, err)
 	}
 	return d.publish(dir, tmp)
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/goccl/goccl/ccl"
@@ -111,6 +113,65 @@ func ExampleLatest() {
 	// Output:
 	// step 5 w [5]
 	// step 10 w [10]
+}
+
+// A new head on an old trunk: what the checkpoint does not have stays as it is, what it has is read in another type and by
+// another name, and all ranks learn what did not match.
+func ExampleLoadWith() {
+	dir, err := os.MkdirTemp("", "ckpt")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	job(1, func(ctx context.Context, c *ccl.Comm) error {
+		return ckpt.Save(ctx, c, ckpt.Step(dir, 1), nil, []ckpt.Tensor{
+			{Name: "trunk", Shape: []int{2}, Data: []ccl.BFloat16{ccl.ToBFloat16(1.5), ccl.ToBFloat16(-2)}},
+			{Name: "head", Shape: []int{1}, Data: []float32{3}}})
+	})
+	job(2, func(ctx context.Context, c *ccl.Comm) error {
+		trunk, head := make([]float32, 2), []float32{0.25}
+		r, err := ckpt.LoadWith(ctx, c, ckpt.Step(dir, 1), nil, []ckpt.Tensor{
+			{Name: "model.trunk", Shape: []int{2}, Data: trunk}, {Name: "model.classes", Shape: []int{1}, Data: head},
+		}, ckpt.LoadOptions{Convert: true, Partial: true, Rename: func(name string) string { return strings.TrimPrefix(name, "model.") }})
+		if err == nil && c.Rank() == 1 {
+			fmt.Println(trunk, head, "missing", r.Missing, "unused", r.Unused)
+		}
+		return err
+	})
+	// Output: [1.5 -2] [0.25] missing [model.classes] unused [head]
+}
+
+// Each rank goes on with its own random numbers, and all with the job's step.
+func ExampleState() {
+	dir, err := os.MkdirTemp("", "ckpt")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	next := make([]uint64, 2)
+	job(2, func(ctx context.Context, c *ccl.Comm) error {
+		rng := rand.NewPCG(1, uint64(c.Rank()))
+		now, err := rng.MarshalBinary()
+		next[c.Rank()] = rng.Uint64()
+		if err != nil {
+			return err
+		}
+		return ckpt.Save(ctx, c, ckpt.Step(dir, 10), ckpt.State{Job: 10, Rank: now}, nil)
+	})
+	job(2, func(ctx context.Context, c *ccl.Comm) error {
+		step, saved, rng := 0, []byte(nil), &rand.PCG{}
+		if err := ckpt.Load(ctx, c, ckpt.Step(dir, 10), ckpt.State{Job: &step, Rank: &saved}, nil); err != nil {
+			return err
+		}
+		err := rng.UnmarshalBinary(saved)
+		if same := rng.Uint64() == next[c.Rank()]; c.Rank() == 1 {
+			fmt.Println("step", step, "the same number comes next:", same)
+		}
+		return err
+	})
+	// Output: step 10 the same number comes next: true
 }
 
 // job runs f as n ranks; a program starts with ccl.Join in its place.

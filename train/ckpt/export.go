@@ -130,7 +130,7 @@ func (ix *index) copy(w io.Writer, dir string, es []exported) error {
 		for _, e := range es[:k] {
 			want, data, rest = append(want, e.from), append(data, rest[:e.bytes()]), rest[e.bytes():]
 		}
-		if err := ix.fill(dir, want, data); err != nil {
+		if err := ix.fill(dir, want, data, false); err != nil {
 			return err
 		}
 		if _, err := w.Write(memory[:n]); err != nil {

@@ -1,11 +1,11 @@
 package ckpt
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -46,6 +46,13 @@ type file struct {
 type part struct {
 	File   file  `json:"file"`
 	Header int64 `json:"header"` // bytes, which the pieces follow
+	Own    int64 `json:"own"`    // bytes of the rank's state, which follows the pieces
+}
+
+// span is where the state of a rank is in its file.
+type span struct {
+	At int64 `json:"at"`
+	N  int64 `json:"n"`
 }
 
 type index struct {
@@ -54,6 +61,7 @@ type index struct {
 	Tensors  map[string]tensor `json:"tensors"`
 	Files    []file            `json:"files"`
 	Pieces   []piece           `json:"pieces"`
+	Own      []span            `json:"own,omitempty"`    // the states of the ranks, by file
 	From     string            `json:"from,omitempty"`   // the file of another program that says what there is
 	Others   map[string]other  `json:"others,omitempty"` // what this package does not move of it
 
@@ -63,21 +71,6 @@ type index struct {
 // name is the file that says what a checkpoint in dir has.
 func (ix *index) name(dir string) string {
 	return filepath.Join(dir, cmp.Or(ix.From, indexName))
-}
-
-type envelope struct {
-	Format string          `json:"format"`
-	Sum    uint32          `json:"crc32c"` // of index
-	Index  json.RawMessage `json:"index"`
-}
-
-func (ix *index) text() ([]byte, error) {
-	body, err := json.Marshal(ix)
-	if err != nil {
-		return nil, err
-	}
-	// As json.Marshal writes an envelope, without another pass over the body.
-	return fmt.Appendf(nil, `{"format":%q,"crc32c":%d,"index":%s}`, format, crc32.Checksum(body, castagnoli), body), nil
 }
 
 // maxIndex is more than an index of a million tensors has.
@@ -114,47 +107,55 @@ func readRegular(name string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// readIndex is the index of dir, as text: its own, else one of what another program has written there.
-func readIndex(dir string) ([]byte, error) {
-	text, err := readRegular(filepath.Join(dir, indexName), maxIndex)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return text, err
+// readerOf is what the index of dir is read from, and how much that is: its own, else one of what another program has written
+// there.
+func readerOf(dir string) (r io.ReadCloser, size int64, err error) {
+	name := filepath.Join(dir, indexName)
+	f, err := openRegular(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		ix, other := foreign(dir)
+		if other != nil {
+			return nil, 0, other
+		}
+		if ix == nil {
+			return nil, 0, err
+		}
+		text, err := ix.text()
+		return io.NopCloser(bytes.NewReader(text)), int64(len(text)), err
 	}
-	ix, other := foreign(dir)
-	if other != nil {
-		return nil, other
+	if err != nil {
+		return nil, 0, err
 	}
-	if ix == nil {
-		return nil, err
+	info, err := f.Stat()
+	if err == nil && info.Size() > maxIndex {
+		err = fmt.Errorf("%s has %d bytes: more than the %d that are read", name, info.Size(), maxIndex)
 	}
-	return ix.text()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
 }
 
 // openIndex is the index of dir.
 func openIndex(dir string) (*index, error) {
-	text, err := readIndex(dir)
+	r, size, err := readerOf(dir)
 	if err != nil {
 		return nil, err
 	}
-	return parseIndex(text)
+	defer r.Close()
+	return parseFrom(io.LimitReader(r, size))
 }
 
-// parseIndex takes text of unknown origin: what it returns refers to nothing outside of what it describes.
-func parseIndex(text []byte) (*index, error) {
-	var e envelope
-	if err := json.Unmarshal(text, &e); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", indexName, err)
+// parseIndex takes text of unknown origin.
+func parseIndex(text []byte) (*index, error) { return parseFrom(bytes.NewReader(text)) }
+
+// parseFrom takes text of unknown origin: what it returns refers to nothing outside of what it describes.
+func parseFrom(r io.Reader) (*index, error) {
+	ix, err := readIndexFrom(r)
+	if err != nil {
+		return nil, err
 	}
-	if e.Format != format {
-		return nil, fmt.Errorf("%s %w %q; this version reads %q", indexName, errFormat, e.Format, format)
-	}
-	if crc32.Checksum(e.Index, castagnoli) != e.Sum {
-		return nil, fmt.Errorf("%s is damaged: its checksum does not match", indexName)
-	}
-	ix := &index{of: map[string][]piece{}}
-	if err := json.Unmarshal(e.Index, ix); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", indexName, err)
-	}
+	ix.of = map[string][]piece{}
 	if ix.Sequence < 0 || ix.Sequence >= maxSequence || ix.From != "" && !plain(ix.From) {
 		return nil, fmt.Errorf("%s: sequence %d, from %q", indexName, ix.Sequence, ix.From)
 	}
@@ -162,6 +163,14 @@ func parseIndex(text []byte) (*index, error) {
 		blocks := f.Size/block + min(f.Size%block, 1)
 		if f.Size < 0 || f.Sums != nil && int64(len(f.Sums)) != blocks || !plain(f.Name) {
 			return nil, fmt.Errorf("%s: file %q of %d bytes with %d checksums", indexName, f.Name, f.Size, len(f.Sums))
+		}
+	}
+	if ix.Own != nil && len(ix.Own) != len(ix.Files) {
+		return nil, fmt.Errorf("%s: %d files with the states of %d ranks", indexName, len(ix.Files), len(ix.Own))
+	}
+	for r, s := range ix.Own {
+		if size := ix.Files[r].Size; s.At < 0 || s.N < 0 || s.At > size || s.N > size-s.At {
+			return nil, fmt.Errorf("%s: the state of rank %d is not in its file", indexName, r)
 		}
 	}
 	for name, t := range ix.Tensors {

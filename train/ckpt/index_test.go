@@ -10,11 +10,19 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 )
+
+// envelope is what an index stands in.
+type envelope struct {
+	Format string          `json:"format"`
+	Sum    uint32          `json:"crc32c"` // of index
+	Index  json.RawMessage `json:"index"`
+}
 
 // writeIndex writes an index with a checksum that matches, as whoever makes one up can.
 func writeIndex(t testing.TB, dir, body string) {
@@ -181,7 +189,9 @@ func TestStateOfOthers(t *testing.T) {
 
 // An index is written as json.Marshal would write it.
 func TestIndexText(t *testing.T) {
-	ix := &index{Sequence: 3, State: json.RawMessage(`{"a":"<b>"}`), Tensors: map[string]tensor{"<a>&\u2028": {"F32", []int{1}}}}
+	ix := &index{Sequence: 3, State: json.RawMessage(`{"a":"<b>"}`), Tensors: map[string]tensor{"<a>&\u2028": {"F32", []int{1}}, "b": {"I8", nil}},
+		Files: []file{{"p", 5, []uint32{1, 2}}}, Pieces: []piece{{Name: "b", Type: "I8", Hi: 1}, {Name: "<a>&\u2028", Type: "F32", Shape: []int{1}, At: 1}},
+		Own: []span{{5, 0}}, From: "x", Others: map[string]other{"o": {"F4", []uint64{2}}}}
 	text, err := ix.text()
 	require.NoError(t, err)
 	var e envelope
@@ -189,5 +199,12 @@ func TestIndexText(t *testing.T) {
 	want, err := json.Marshal(e)
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(text))
+	body, err := json.Marshal(ix)
+	require.NoError(t, err)
+	require.Equal(t, string(body), string(e.Index))
+	again, err := readIndexFrom(iotest.OneByteReader(bytes.NewReader(text)))
+	require.NoError(t, err)
+	ix.State = json.RawMessage(`{"a":"\u003cb\u003e"}`)
+	require.Equal(t, ix, again)
 	require.Regexp(t, begins, string(text))
 }

@@ -143,14 +143,12 @@ func TestLostInSave(t *testing.T) {
 						return
 					}
 					require.NoError(t, err)
-					text, err := readIndex(from)
-					require.NoError(t, err)
-					ix, err := parseIndex(text)
+					ix, err := openIndex(from)
 					require.NoError(t, err)
 					ts := held(0, 1, false)
 					want, data, err := describe(ts)
 					require.NoError(t, err)
-					require.NoError(t, ix.fill(from, want, data))
+					require.NoError(t, ix.fill(from, want, data, false))
 					require.Equal(t, held(0, 1, true), ts)
 				}, append(opts, ccltest.Kill(1, call))...)
 			})

@@ -3,8 +3,8 @@ package ckpt
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 
@@ -13,34 +13,47 @@ import (
 )
 
 // Load fills the Data of ts from dir, whatever the layout it was saved in, and state, if not nil, as json.Unmarshal
-// does. It verifies the checksums of the blocks that it reads. A tensor that is missing, or of another shape or type,
+// does; a State has that of each rank, too. It verifies the checksums of the blocks that it reads. A tensor that is missing, or of another shape or type,
 // or damaged, is an error that names it and its file, on every rank; ts are then undefined.
 //
-// It also loads model.safetensors, and the files that a model.safetensors.index.json beside them names, as Export and
+// [LoadWith] loads a part, into other types, or by other names. Load also loads model.safetensors, and the files that a model.safetensors.index.json beside them names, as Export and
 // Hugging Face write them. These have no checksums, and leave state as it is.
 func Load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
+	_, err := load(ctx, c, dir, state, ts, LoadOptions{})
+	return err
+}
+
+func load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, o LoadOptions) (*Report, error) {
 	dir = filepath.Clean(dir)
 	what := "ckpt: Load of " + dir
-	loaded := hosted(ts, nil, false)
+	loaded := hosted(ts, nil, o.Partial)
 	want, data, err := describe(loaded)
-	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
-		return err
+	if err := same.Args(ctx, c, what, err, "the directory "+dir, o.String()); err != nil {
+		return nil, err
 	}
-	var text []byte
+	var own io.ReadCloser
+	var length int64
 	if c.Rank() == 0 {
-		if text, err = readIndex(dir); err == nil {
-			_, err = parseIndex(text)
+		if own, length, err = readerOf(dir); err == nil {
+			defer own.Close()
 		}
 	}
 	if err := same.Args(ctx, c, what, err); err != nil {
-		return err
+		return nil, err
 	}
-	if text, err = broadcast(ctx, c, text); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+	from, err := newRelay(ctx, c, own, length, cmp.Or(o.atOnce, atOnce))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	ix, err := parseIndex(text)
+	ix, err := parseFrom(from)
+	if failed := from.drain(); failed != nil {
+		return nil, fmt.Errorf("%s: %w", what, failed)
+	}
+	err = cmp.Or(from.lost, err)
+	var missing []string
 	if err == nil {
-		err = ix.fill(dir, want, data)
+		want, data, missing = o.find(ix, want, data)
+		err = ix.fill(dir, want, data, o.Convert)
 	}
 	for i := range want {
 		if want[i].Type == "BOOL" { // of which Go has two
@@ -52,14 +65,21 @@ func Load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) 
 	if err == nil {
 		err = putBack(ts, loaded)
 	}
-	if err == nil && state != nil && ix.State != nil {
-		err = json.Unmarshal(ix.State, state)
+	if err == nil {
+		err = ix.states(dir, state, c.Rank(), c.Size())
 	}
-	return same.Args(ctx, c, what, err)
+	if err := same.Args(ctx, c, what, err); err != nil || !o.Partial {
+		return &Report{}, err
+	}
+	r, err := ix.report(ctx, c, want, missing)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return r, nil
 }
 
-// fill reads what is wanted into data.
-func (ix *index) fill(dir string, want []piece, data [][]byte) error {
+// fill reads what is wanted into data, of another type of floating point, too, if convert says so.
+func (ix *index) fill(dir string, want []piece, data [][]byte, convert bool) error {
 	reads := make([][]read, len(ix.Files))
 	for i, w := range want {
 		t, ok := ix.Tensors[w.Name]
@@ -69,15 +89,15 @@ func (ix *index) fill(dir string, want []piece, data [][]byte) error {
 		if !ok {
 			return fmt.Errorf("%s has no tensor %q", ix.name(dir), w.Name)
 		}
-		if t.Type != w.Type || !slices.Equal(t.Shape, w.Shape) {
+		if t.Type != w.Type && !(convert && convertible(t.Type, w.Type)) || !slices.Equal(t.Shape, w.Shape) {
 			return fmt.Errorf("tensor %q is %s %v in %s, but %s %v is wanted", w.Name, t.Type, t.Shape, ix.name(dir), w.Type, w.Shape)
 		}
-		size := dtypes[w.Type]
+		from, size := dtypes[t.Type], dtypes[w.Type]
 		var got []run
 		for _, p := range ix.of[w.Name] {
 			for _, r := range overlap(&w, &p) {
 				got = append(got, r)
-				reads[p.File] = append(reads[p.File], read{p.At + int64(r.src*size), data[i][r.dst*size : (r.dst+r.n)*size], w.Name})
+				reads[p.File] = append(reads[p.File], read{p.At + int64(r.src*from), data[i][r.dst*size : (r.dst+r.n)*size], w.Name, t.Type, w.Type})
 			}
 		}
 		slices.SortFunc(got, func(a, b run) int { return cmp.Compare(a.dst, b.dst) })
@@ -117,11 +137,12 @@ func (ix *index) beside(dir string, bad int, err error) error {
 	return fmt.Errorf("%w; whole by size: %s", err, some(good))
 }
 
-// read wants dst from byte at of a part on.
+// read wants dst, of type to, from byte at of a part on, where type from is.
 type read struct {
-	at   int64
-	dst  []byte
-	name string
+	at       int64
+	dst      []byte
+	name     string
+	from, to string
 }
 
 // readPart does the reads of one part, and verifies each block that they touch.
@@ -136,7 +157,7 @@ func readPart(dir string, f *file, rs []read) (err error) {
 	defer p.Close()
 	slices.SortFunc(rs, func(a, b read) int { return cmp.Compare(a.at, b.at) })
 	for _, r := range rs {
-		if err := p.read(r.dst, r.at); err != nil {
+		if err := p.as(r); err != nil {
 			return fmt.Errorf("tensor %q: %w", r.name, err)
 		}
 	}

@@ -14,7 +14,8 @@ type partFile struct {
 	*os.File
 	f    *file
 	buf  []byte
-	have int64 // the block in buf; -1: none
+	have int64  // the block in buf; -1: none
+	raw  []byte // what is converted
 }
 
 // openPart opens a part that has its size.
@@ -26,7 +27,7 @@ func openPart(dir string, f *file) (*partFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &partFile{o, f, nil, -1}, nil
+	return &partFile{o, f, nil, -1, nil}, nil
 }
 
 // block verifies block k, and returns it.

@@ -25,6 +25,9 @@ type box struct {
 	written []piece // the ranges that are planned
 }
 
+// place is where a box is: its name is that of a piece, and no copy.
+type place struct{ name, box string }
+
 // plan says who writes what: each element once, by the rank with least to write among those that have it. ix lists the
 // pieces, with the rank as their file, and tasks has them by rank, in the order of the index. An element that nobody has is
 // an error, wherever boxes overlap.
@@ -69,7 +72,7 @@ func plan(all [][]piece, state any) (ix *index, tasks [][]task, err error) {
 // boxes sorts what the ranks have by tensor and box, and lists the tensors in ix. order is that in which they first come.
 func (ix *index) boxes(all [][]piece) (boxes map[string][]*box, order []string, err error) {
 	boxes = map[string][]*box{}
-	byPlace := map[string]*box{}
+	byPlace := map[place]*box{}
 	var key []byte
 	for r, ps := range all {
 		for i, p := range ps {
@@ -81,16 +84,17 @@ func (ix *index) boxes(all [][]piece) (boxes map[string][]*box, order []string, 
 				ix.Tensors[p.Name] = tensor{p.Type, p.Shape}
 				order = append(order, p.Name)
 			}
-			key = append(key[:0], p.Name...)
+			key = key[:0]
 			for _, x := range [][]int{p.Offset, p.Size} {
 				for _, v := range x {
 					key = strconv.AppendInt(append(key, 0), int64(v), 10)
 				}
 			}
-			b := byPlace[string(key)]
+			at := place{p.Name, string(key)}
+			b := byPlace[at]
 			if b == nil {
 				b = &box{piece: p}
-				byPlace[string(key)] = b
+				byPlace[at] = b
 				boxes[p.Name] = append(boxes[p.Name], b)
 			}
 			b.holders = append(b.holders, holder{r, i, p.Lo, p.Hi})

@@ -54,6 +54,56 @@ func header(es []entry) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
 }
 
+// streamed is a header of many entries, each of which is made when it is written: their names are not in memory together.
+type streamed struct {
+	n    int
+	at   func(i int) entry
+	size int64 // of all of it, with its length and the spaces at its end
+	pad  int
+}
+
+func newHeader(n int, at func(i int) entry) *streamed {
+	h := &streamed{n: n, at: at}
+	var length counter
+	j := newJSONWriter(&length)
+	h.text(j)
+	_ = j.flush() // which has no error
+	h.pad = int(-length & 7)
+	h.size = 8 + int64(length) + int64(h.pad)
+	return h
+}
+
+// counter counts what is written to it.
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
+
+func (h *streamed) text(j *jsonWriter) {
+	j.raw(`{"` + metadata + `":{"format":"pt"}`) // which transformers asks for
+	at := int64(0)
+	for i := range h.n {
+		e := h.at(i)
+		end := at + int64(prod(e.shape)*dtypes[e.dtype])
+		j.raw(",")
+		j.value(e.name)
+		j.raw(":")
+		j.value(field{e.dtype, append([]int{}, e.shape...), [2]int64{at, end}})
+		at = end
+	}
+	j.raw("}")
+}
+
+func (h *streamed) write(w io.Writer) error {
+	j := newJSONWriter(w)
+	j.raw(string(binary.LittleEndian.AppendUint64(nil, uint64(h.size-8))))
+	h.text(j)
+	j.raw(strings.Repeat(" ", h.pad))
+	return j.flush()
+}
+
 // foreignEntry is a tensor in a header of unknown origin.
 type foreignEntry struct {
 	dtype  string

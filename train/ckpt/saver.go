@@ -2,7 +2,6 @@ package ckpt
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -54,9 +53,7 @@ func (s *Saver) Save(ctx context.Context, dir string, state any, ts []Tensor) er
 	if s.ctx.Err() != nil {
 		return errors.New("ckpt: Saver: it is closed")
 	}
-	if text, err := json.Marshal(state); err == nil { // else the function Save tells all ranks
-		state = json.RawMessage(text)
-	}
+	state = frozen(state)
 	s.copy(ts)
 	done := make(chan struct{})
 	s.done = done

@@ -3,6 +3,8 @@ package ckpt
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 
 	"github.com/goccl/goccl/ccl"
 )
@@ -20,26 +22,81 @@ func encode(v any) []byte {
 
 // toRoot collects a value from each rank, at rank 0.
 func toRoot(ctx context.Context, c *ccl.Comm, v any) (list [][]byte, err error) {
-	mine := encode(v)
-	counts := make([]int, c.Size())
-	if err := ccl.AllGather(ctx, c, counts, []int{len(mine)}); err != nil {
-		return nil, err
+	list, _, err = textToRoot(ctx, c, encode(v), false)
+	return list, err
+}
+
+// textToRoot collects text from each rank, at rank 0. Whether any rank has more, all ranks hear.
+func textToRoot(ctx context.Context, c *ccl.Comm, mine []byte, more bool) (list [][]byte, anyMore bool, err error) {
+	counts, own := make([]int, c.Size()), []int{len(mine) << 1}
+	if more {
+		own[0]++
+	}
+	if err := ccl.AllGather(ctx, c, counts, own); err != nil {
+		return nil, false, err
+	}
+	n := 0
+	for r, k := range counts {
+		anyMore = anyMore || k&1 != 0
+		counts[r] = k >> 1
+		n += counts[r]
 	}
 	var all []byte
 	if c.Rank() == 0 {
-		n := 0
-		for _, k := range counts {
-			n += k
-		}
 		all = make([]byte, n)
 	}
 	if err := ccl.GatherV(ctx, c, all, counts, mine, 0); err != nil || c.Rank() != 0 {
-		return nil, err
+		return nil, anyMore, err
 	}
 	for _, k := range counts {
 		list, all = append(list, all[:k:k]), all[k:]
 	}
-	return list, nil
+	return list, anyMore, nil
+}
+
+// atOnce is about how much text of what all ranks hold, or of an index, is in memory at once.
+const atOnce = 4 << 20
+
+// collect brings the pieces of all ranks to rank 0, some at a time, so that it has each name once, however many ranks have it.
+// bad is what is wrong with what came, which rank 0 tells the others.
+func collect(ctx context.Context, c *ccl.Comm, mine []piece, limit int) (held [][]piece, bad, err error) {
+	known := map[string]string{}
+	if c.Rank() == 0 {
+		held = make([][]piece, c.Size())
+		held[0] = mine
+		for i := range mine {
+			known[mine[i].Name] = mine[i].Name
+		}
+		mine = nil // what is here is not sent
+	}
+	for more := true; more; {
+		some := []byte("[")
+		for len(mine) > 0 && len(some) < max(limit/c.Size(), 1) {
+			if len(some) > 1 {
+				some = append(some, ',')
+			}
+			some, mine = append(some, encode(&mine[0])...), mine[1:]
+		}
+		list, anyMore, err := textToRoot(ctx, c, append(some, ']'), len(mine) > 0)
+		if err != nil {
+			return nil, nil, err
+		}
+		more = anyMore
+		for r, text := range list {
+			ps, err := decode[[]piece](text)
+			bad = errors.Join(bad, err)
+			for i := range ps {
+				name, ok := known[ps[i].Name]
+				if !ok {
+					name = ps[i].Name
+					known[name] = name
+				}
+				ps[i].Name = name
+			}
+			held[r] = append(held[r], ps...)
+		}
+	}
+	return held, bad, nil
 }
 
 // toEach gives each rank its value of rank 0's list.
@@ -69,4 +126,64 @@ func broadcast(ctx context.Context, c *ccl.Comm, text []byte) ([]byte, error) {
 		text = make([]byte, n[0])
 	}
 	return text, ccl.Broadcast(ctx, c, text, 0)
+}
+
+// relay is a reader on all ranks of what rank 0 reads, a block at a time.
+type relay struct {
+	ctx  context.Context
+	c    *ccl.Comm
+	r    io.Reader // on rank 0
+	left int64
+	buf  []byte
+	rest []byte // of buf
+	lost error  // what rank 0 could not read; the others get zeros, which are no index
+	err  error  // of the Comm
+}
+
+// newRelay makes a relay of size bytes, which rank 0 knows.
+func newRelay(ctx context.Context, c *ccl.Comm, r io.Reader, size int64, limit int) (*relay, error) {
+	n := []int64{size}
+	if err := ccl.Broadcast(ctx, c, n, 0); err != nil {
+		return nil, err
+	}
+	return &relay{ctx: ctx, c: c, r: r, left: n[0], buf: make([]byte, min(n[0], int64(limit)))}, nil
+}
+
+func (l *relay) Read(p []byte) (int, error) {
+	if len(l.rest) == 0 {
+		if err := l.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// next brings a block.
+func (l *relay) next() error {
+	switch {
+	case l.err != nil:
+		return l.err
+	case l.left == 0:
+		return io.EOF
+	}
+	l.rest = l.buf[:min(l.left, int64(len(l.buf)))]
+	if l.c.Rank() == 0 && l.lost == nil {
+		_, l.lost = io.ReadFull(l.r, l.rest)
+	}
+	if l.lost != nil {
+		clear(l.rest)
+	}
+	l.left -= int64(len(l.rest))
+	l.err = ccl.Broadcast(l.ctx, l.c, l.rest, 0)
+	return l.err
+}
+
+// drain reads what is left, as the other ranks do.
+func (l *relay) drain() error {
+	for l.left > 0 && l.err == nil {
+		_ = l.next() // which is in l.err
+	}
+	return l.err
 }

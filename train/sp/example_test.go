@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/train/mesh"
 	"github.com/goccl/goccl/train/sp"
 )
 
@@ -68,4 +69,42 @@ func ExampleRing() {
 	// block [0.5] of rank 0
 	// block [2.5] of rank 2
 	// gradient [6]
+}
+
+// Four ranks share seven tokens with two heads of one element: two parts in a ring, each for two ranks of Ulysses. Rank 3 has
+// the last token; it gets the second head of the ring's second part, tokens 4 to 6, and then that of all others.
+func ExampleNewRingOf() {
+	ctx := context.Background()
+	ranks(4, func(c *ccl.Comm) error {
+		m, err := mesh.New(ctx, c, mesh.Dim{Name: "ring", Size: 2}, mesh.Dim{Name: "ulysses", Size: 2})
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		var lens []int // of the ring's blocks of one head
+		for r := range 2 {
+			lo, hi := sp.Part(7, r, 2)
+			lens = append(lens, hi-lo)
+		}
+		first, end := sp.Part(7, m.Coord("ring"), 2)
+		lo, hi := sp.Part(end-first, m.Coord("ulysses"), 2)
+		var src []float32
+		for token := first + lo; token < first+hi; token++ {
+			src = append(src, float32(token)+.1, float32(token)+.2) // heads 1 and 2
+		}
+		kv, scratch := make([]float32, end-first), make([]float32, len(src))
+		if err := sp.ToHeads(ctx, m.Comm("ulysses"), sp.Shape{Seq: end - first, Heads: 2, Dim: 1}, kv, src, scratch); err != nil {
+			return err
+		}
+		r := sp.NewRingOf(m.Comm("ring"), kv, lens)
+		for r.Next(ctx) {
+			if c.Rank() == 3 {
+				fmt.Println("from", r.From(), r.Block())
+			}
+		}
+		return r.Err()
+	})
+	// Output:
+	// from 1 [4.2 5.2 6.2]
+	// from 0 [0.2 1.2 2.2 3.2]
 }

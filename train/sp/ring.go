@@ -3,6 +3,7 @@ package sp
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/internal/reduce"
@@ -14,7 +15,7 @@ type Float interface {
 }
 
 // Ring passes blocks around a Comm, as ring attention passes keys and values: the next one travels while the caller
-// computes on this one. All ranks pass blocks of one length, and go around together.
+// computes on this one. All ranks pass blocks of one length, or of those that NewRingOf is told, and go around together.
 //
 //	r := sp.NewRing(c, kv)
 //	for r.Next(ctx) {
@@ -30,7 +31,7 @@ type Float interface {
 //	}
 //	err := r.Home(ctx) // dkv is complete
 //
-// A Ring uses two blocks of memory, a GradRing four. A gradient is summed in T: in bfloat16 it is rounded on each rank,
+// A Ring uses two blocks of memory, of the longest, and a GradRing four. A gradient is summed in T: in bfloat16 it is rounded on each rank,
 // so programs should have these blocks in float32.
 type Ring[T Float] struct {
 	c    *ccl.Comm
@@ -38,6 +39,7 @@ type Ring[T Float] struct {
 	k    int // how many blocks have come before this one; -1 before Next
 	cur  []T
 	bufs [2][]T
+	lens []int    // of the blocks, by rank
 	next ccl.Work // the arrival of the block after this one
 	err  error
 
@@ -49,21 +51,59 @@ type Ring[T Float] struct {
 }
 
 // NewRing returns a Ring that begins with this rank's own block, which it only reads.
-func NewRing[T Float](c *ccl.Comm, own []T) *Ring[T] {
-	r := &Ring[T]{c: c, q: c.On(nil), k: -1, cur: own, bufs: [2][]T{make([]T, len(own)), make([]T, len(own))}}
-	if c.Size() == 0 {
-		r.err = errNoComm
+func NewRing[T Float](c *ccl.Comm, own []T) *Ring[T] { return NewRingOf(c, own, equal(c, len(own))) }
+
+// equal is lengths of blocks that are alike.
+func equal(c *ccl.Comm, n int) []int {
+	lens := make([]int, c.Size())
+	for i := range lens {
+		lens[i] = n
 	}
+	return lens
+}
+
+// NewRingOf is NewRing for blocks of several lengths: lens[r] is that of rank r's, the same on all ranks, as where the tokens
+// of a sequence do not divide. A block may be empty.
+func NewRingOf[T Float](c *ccl.Comm, own []T, lens []int) *Ring[T] {
+	r := &Ring[T]{c: c, k: -1, cur: own, lens: lens}
+	switch {
+	case c.Size() == 0:
+		r.err = errNoComm
+		return r
+	case len(lens) != c.Size() || slices.Min(lens) < 0:
+		r.err = fmt.Errorf("sp: blocks of %d elements for %d ranks", lens, c.Size())
+	case lens[c.Rank()] != len(own):
+		r.err = fmt.Errorf("sp: the block of rank %d has %d elements, and not the %d of lens", c.Rank(), len(own), lens[c.Rank()])
+	}
+	if r.err != nil {
+		c.Abort(r.err) // others wait for this rank's blocks
+		return r
+	}
+	most := slices.Max(lens)
+	r.q, r.lens, r.bufs = c.On(nil), slices.Clone(lens), [2][]T{make([]T, most), make([]T, most)}
 	return r
 }
 
 // NewGradRing is NewRing for the backward pass. Home leaves the gradient of own in grad, which is as long.
 func NewGradRing[T Float](c *ccl.Comm, own, grad []T) *Ring[T] {
-	r := NewRing(c, own)
-	r.home, r.out, r.in = grad, make([]T, len(own)), make([]T, len(own))
-	if r.err == nil && len(grad) != len(own) {
+	return NewGradRingOf(c, own, grad, equal(c, len(own)))
+}
+
+// NewGradRingOf is NewRingOf for the backward pass.
+func NewGradRingOf[T Float](c *ccl.Comm, own, grad []T, lens []int) *Ring[T] {
+	r := NewRingOf(c, own, lens)
+	r.home = grad
+	switch {
+	case r.err != nil:
+	case len(grad) != len(own):
 		r.err = fmt.Errorf("sp: a gradient of %d elements for a block of %d", len(grad), len(own))
-		c.Abort(r.err) // others wait for this rank's blocks
+		c.Abort(r.err)
+	default:
+		most := slices.Max(lens)
+		r.out, r.in = make([]T, most), make([]T, most)
+		if r.home == nil { // of an empty block
+			r.home = []T{}
+		}
 	}
 	return r
 }
@@ -89,14 +129,20 @@ func (r *Ring[T]) Next(ctx context.Context) bool {
 			r.err = fmt.Errorf("sp: the block of rank %d: %w", (r.From()+n-1)%n, err)
 			return false
 		}
-		r.cur = r.bufs[r.k%2]
+		r.cur = r.bufs[r.k%2][:r.coming()]
 	}
 	r.k++
 	r.added = false
 	if r.k < n-1 {
-		r.next = r.q.SendRecv(ccl.Host(r.bufs[r.k%2]), r.before(), ccl.Host(r.cur), r.after())
+		r.next = r.q.SendRecv(ccl.Host(r.bufs[r.k%2][:r.coming()]), r.before(), ccl.Host(r.cur), r.after())
 	}
 	return true
+}
+
+// coming is the length of the block after this one.
+func (r *Ring[T]) coming() int {
+	n := r.c.Size()
+	return r.lens[(r.From()+n-1)%n]
 }
 
 func (r *Ring[T]) after() int  { return (r.c.Rank() + 1) % r.c.Size() }
@@ -133,6 +179,7 @@ func (r *Ring[T]) Add(ctx context.Context, g []T) {
 	}
 	r.added = true
 	if r.k == 0 {
+		r.out = r.out[:len(r.cur)]
 		clear(r.out)
 	} else {
 		if err := r.moved.Wait(ctx); err != nil {
@@ -145,6 +192,7 @@ func (r *Ring[T]) Add(ctx context.Context, g []T) {
 		reduce.Add(reduce.Type(ccl.TypeOf[T]()-ccl.TypeInt8), r.out, g)
 	}
 	// The block before this one's in the ring is at hand next; after the last, it is the own one's gradient that comes.
+	r.in = r.in[:r.coming()]
 	r.moved = r.q.SendRecv(ccl.Host(r.in), r.before(), ccl.Host(r.out), r.after())
 }
 

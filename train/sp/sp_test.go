@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -266,7 +267,6 @@ func TestErrors(t *testing.T) {
 			s    sp.Shape
 			want string
 		}{
-			{sp.Shape{Seq: 3, Heads: 2, Dim: 1}, "sp: 3 tokens do not divide among 2 ranks"},
 			{sp.Shape{Seq: 2, Heads: 3, Dim: 1}, "sp: 3 heads do not divide among 2 ranks; use a Ring, which does not split heads"},
 			{sp.Shape{Seq: 2, Heads: 2, Dim: 5}, "sp: dst has 12 elements, src 12 and scratch 12; the part of a rank of 2 has 10"},
 			{sp.Shape{Seq: -2, Heads: 2, Dim: 5}, "sp: a shape of -2 tokens, 2 heads and 5 elements"},
@@ -295,7 +295,7 @@ func TestErrors(t *testing.T) {
 		require.EqualError(t, sp.NewRing(c, x).Home(t.Context()), "sp: Home of a Ring without gradients; NewGradRing makes one with")
 		require.NoError(t, ccl.Barrier(t.Context(), c))
 	})
-	for _, bad := range [][3]int{{10, 0, 2}, {-8, 0, 2}, {8, 2, 2}, {8, -1, 2}, {8, 0, 0}} {
+	for _, bad := range [][3]int{{-8, 0, 2}, {8, 0, math.MaxInt}, {8, 2, 2}, {8, -1, 2}, {8, 0, 0}} {
 		_, err := sp.Zigzag(bad[0], bad[1], bad[2])
 		require.ErrorContains(t, err, "sp: Zigzag: ")
 	}
@@ -349,4 +349,46 @@ func TestSoftmax(t *testing.T) {
 	s.Weights(w, 1)
 	require.InDelta(t, e/(1+e+e*e), w[0], 1e-6)
 	require.Zero(t, w[1])
+}
+
+// The parts of a zigzag are each token once, and the causal work of two ranks differs by less than what three tokens take.
+func TestZigzagOfAnyLength(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 16, 47, 1000} {
+		for _, size := range []int{1, 2, 3, 5} {
+			seen, work := make([]int, n), make([]int, size)
+			for r := range size {
+				z, err := sp.Zigzag(n, r, size)
+				require.NoError(t, err)
+				for _, part := range z {
+					for i := part[0]; i < part[1]; i++ {
+						seen[i]++
+						work[r] += i + 1
+					}
+				}
+			}
+			for i, k := range seen {
+				require.Equal(t, 1, k, "token %d of %d on %d ranks", i, n, size)
+			}
+			require.LessOrEqual(t, slices.Max(work)-slices.Min(work), 3*n, "%d tokens on %d ranks", n, size)
+		}
+	}
+}
+
+// Lengths of blocks that are not those of the blocks end the ring of all ranks, with the reason.
+func TestWrongLengths(t *testing.T) {
+	ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
+		for i, want := range []string{"sp: the block of rank 1 has 5 elements, and not the 4 of lens", "sp: blocks of [5 5] elements for 3 ranks",
+			"sp: blocks of [5 5 -1] elements for 3 ranks"} {
+			c, x, lens := split(t, world), make([]float32, 5), [][]int{{5, 4, 5}, {5, 5}, {5, 5, -1}}[i]
+			if c.Rank() != 1 {
+				lens = []int{5, 5, 5}
+			}
+			r := sp.NewGradRingOf(c, x, make([]float32, 5), lens)
+			for r.Next(t.Context()) {
+				r.Add(t.Context(), r.Block())
+			}
+			require.ErrorContains(t, r.Home(t.Context()), want)
+			require.NoError(t, ccl.Barrier(t.Context(), world))
+		}
+	})
 }

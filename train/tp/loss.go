@@ -21,6 +21,9 @@ type LossOptions struct {
 	// Divisor is what the weighted sum of the losses is divided by, such as the number of tokens of all micro batches
 	// and ranks; 0: the weights of the rows that are not Ignored. Where none counts the loss is 0.
 	Divisor float64
+	// Words is the size of the vocabulary without padding: entries from Words on, of the whole, are in no softmax, and their
+	// gradients are 0. 0: none is padding.
+	Words int
 	// Losses is set to the loss of each row, without its weight: 0 of one that is Ignored. Nil: it is not wanted.
 	Losses []float64
 }
@@ -50,13 +53,16 @@ func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlog
 		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: %d weights and %d losses for %d targets", len(o.Weights), len(o.Losses), rows))
 	case o.Divisor < 0 || math.IsNaN(o.Divisor):
 		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: the losses cannot be divided by %v", o.Divisor))
+	case o.Words < 0:
+		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: a vocabulary of %d words", o.Words))
 	}
-	words := len(logits) / rows
+	width := len(logits) / rows // of a row
+	words := o.within(first, width)
 	g.scratch = slices.Grow(g.scratch[:0], 4*rows+1)[:4*rows+1]
 	most, sums, own, found := g.scratch[:rows], g.scratch[rows:2*rows], g.scratch[2*rows:3*rows], g.scratch[3*rows:]
 	for i := range rows {
 		most[i] = math.Inf(-1)
-		for _, x := range logits[i*words : (i+1)*words] {
+		for _, x := range logits[i*width : i*width+words] {
 			most[i] = max(most[i], float64(x))
 		}
 	}
@@ -64,7 +70,7 @@ func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlog
 		return 0, err
 	}
 	for i, t := range targets {
-		row, out := logits[i*words:(i+1)*words], dlogits[i*words:(i+1)*words]
+		row, out := logits[i*width:i*width+words], dlogits[i*width:i*width+words]
 		own[i], found[i] = 0, 0 // the logit of the target, less the maximum, and in how many parts it is
 		if k := int(t) - first; t >= 0 && k >= 0 && k < words {
 			own[i], found[i] = float64(row[k])-most[i], 1
@@ -97,7 +103,8 @@ func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlog
 	}
 	loss := 0.
 	for i, t := range targets {
-		out := dlogits[i*words : (i+1)*words]
+		clear(dlogits[i*width+words : (i+1)*width])
+		out := dlogits[i*width : i*width+words]
 		x, w := 0., 0.
 		if t != Ignored {
 			if x = math.Log(sums[i]) - own[i]; count != 0 {
@@ -121,6 +128,30 @@ func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlog
 		}
 	}
 	return loss, nil
+}
+
+// within is how many of the width entries from first on are words.
+func (o *LossOptions) within(first, width int) int {
+	if o.Words == 0 {
+		return width
+	}
+	return min(max(o.Words-first, 0), width)
+}
+
+// Mask sets those of the logits to -Inf that are padding of a vocabulary of so many words: rows of width entries each, which
+// begin with the entry first of the whole. No greatest logit and no sample is padding then; the loss takes LossOptions.Words
+// instead, and needs no Mask.
+func Mask[T ~float32 | ~float64](logits []T, width, first, words int) error {
+	if width < 1 || len(logits)%width != 0 || first < 0 || words < 1 {
+		return fmt.Errorf("tp: Mask: %d logits in rows of %d, from entry %d, of a vocabulary of %d words", len(logits), width, first, words)
+	}
+	o := LossOptions{Words: words}
+	for at := 0; at < len(logits); at += width {
+		for i := at + o.within(first, width); i < at+width; i++ {
+			logits[i] = T(math.Inf(-1))
+		}
+	}
+	return nil
 }
 
 func (o *LossOptions) weight(row int) float64 {
@@ -147,6 +178,7 @@ func (o *LossOptions) hash(targets []int32) float64 {
 		}
 	}
 	add(math.Float64bits(o.Divisor))
+	add(uint64(o.Words))
 	return float64(h.Sum32())
 }
 

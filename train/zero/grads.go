@@ -31,6 +31,9 @@ func (m *Model[P, M]) grads(ctx context.Context, i int) (slot int, err error) {
 		return 0, m.misused(err)
 	}
 	u := &m.units[i]
+	if u.frozen {
+		return 0, m.misused(fmt.Errorf("zero: Grads of unit %d, which is frozen and has none", i))
+	}
 	if u.micro >= m.micro {
 		return 0, m.misused(fmt.Errorf("zero: Grads of unit %d, which was already reduced %d times in this step", i, u.micro))
 	}
@@ -86,6 +89,8 @@ func (m *Model[P, M]) Reduce(i int) error {
 	}
 	u := &m.units[i]
 	switch {
+	case u.frozen:
+		return m.misused(fmt.Errorf("zero: Reduce of unit %d, which is frozen and has no gradients", i))
 	case u.micro >= m.micro:
 		return m.misused(fmt.Errorf("zero: unit %d is reduced %d times in a step of %d micro batches", i, u.micro+1, m.micro))
 	case m.o.Stage >= 2 && u.gslot < 0:
@@ -125,7 +130,7 @@ func (m *Model[P, M]) Reduce(i int) error {
 }
 
 // accumulate adds the gradients of a micro batch to those before, in M, at stages 0 and 1. After the last the average over
-// the micro batches is in u.sum, and in u.grads if that is what is reduced: it is rounded to P once.
+// the micro batches, or with Sum their sum, is in u.sum, and in u.grads if that is what is reduced: it is rounded to P once.
 func (m *Model[P, M]) accumulate(u *unit[P], last bool) error {
 	if u.micro == 1 {
 		if err := m.near.Convert(u.sum, u.grads); err != nil {
@@ -145,8 +150,13 @@ func (m *Model[P, M]) accumulate(u *unit[P], last bool) error {
 			return err
 		}
 	}
-	if err := m.near.Divide(u.sum, m.micro); err != nil || m.reduce == u.sum.Type() {
-		return err
+	if !m.o.Sum {
+		if err := m.near.Divide(u.sum, m.micro); err != nil {
+			return err
+		}
+	}
+	if m.reduce == u.sum.Type() {
+		return nil
 	}
 	return m.near.Convert(u.grads, u.sum)
 }
@@ -162,7 +172,7 @@ func (m *Model[P, M]) average(i int) (ccl.Work, error) {
 				return ccl.Work{}, err
 			}
 		}
-		return q.AllReduce(dst, ccl.InPlace(), ccl.Avg), nil
+		return q.AllReduce(dst, ccl.InPlace(), m.op), nil
 	}
 	switch {
 	case m.reduce != src.Type() && m.o.Stage == 1 && m.accumulates:
@@ -174,14 +184,14 @@ func (m *Model[P, M]) average(i int) (ccl.Work, error) {
 		}
 		src = wide
 	case m.o.Stage == 1: // dst is a part of src
-		return q.ReduceScatter(src, ccl.InPlace(), ccl.Avg), nil
+		return q.ReduceScatter(src, ccl.InPlace(), m.op), nil
 	}
 	if m.o.Stage >= 2 && (u.micro > 1 || m.reduce != dst.Type()) {
 		tmp := m.tmp.From(0, u.k)
-		w := q.ReduceScatter(tmp, src, ccl.Avg)
+		w := q.ReduceScatter(tmp, src, m.op)
 		return w, m.add(dst, tmp, u.micro == 1)
 	}
-	return q.ReduceScatter(dst, src, ccl.Avg), nil
+	return q.ReduceScatter(dst, src, m.op), nil
 }
 
 // add adds src, which may be narrower, to dst; first: dst holds nothing yet.
@@ -204,12 +214,12 @@ func (m *Model[P, M]) averageReplicas(i int) (ccl.Work, error) {
 	u := &m.units[i]
 	q := m.queueOf(m.o.Replicas, i)
 	if u.gshard.Type() == m.reduce {
-		return q.AllReduce(u.gshard, ccl.InPlace(), ccl.Avg), nil
+		return q.AllReduce(u.gshard, ccl.InPlace(), m.op), nil
 	}
 	tmp := m.tmp.From(0, u.k)
 	if err := m.mem.Convert(tmp, u.gshard); err != nil {
 		return ccl.Work{}, err
 	}
-	w := q.AllReduce(tmp, ccl.InPlace(), ccl.Avg)
+	w := q.AllReduce(tmp, ccl.InPlace(), m.op)
 	return w, m.mem.Convert(u.gshard, tmp)
 }

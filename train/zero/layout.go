@@ -13,10 +13,11 @@ import (
 // allocate lays the units out: what the ranks need of each kind is one piece of memory.
 func (m *Model[P, M]) allocate(units [][]int) error {
 	N, stage := m.c.Size(), m.o.Stage
-	total, most := 0, 0 // elements of parts
+	total, most := 0, 0     // elements of parts
+	trained, widest := 0, 0 // of those that are updated
 	pad := align / ccl.TypeOf[P]().Size()
 	for i, lens := range units {
-		u := unit[P]{lens: lens, slot: -1, gslot: -1}
+		u := unit[P]{lens: lens, slot: -1, gslot: -1, frozen: m.o.Frozen != nil && m.o.Frozen(i)}
 		n := 0
 		for _, l := range lens {
 			n += l
@@ -26,13 +27,16 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 		for p := range m.owned {
 			u.counts = append(u.counts, nil)
 			for _, x := range pieces(i, lens, (m.part+p)*u.k, u.k) {
-				if m.o.NormOf == nil || m.o.NormOf(i, x.Param) {
+				if !u.frozen && (m.o.NormOf == nil || m.o.NormOf(i, x.Param)) {
 					x.At += p * u.k
 					u.counts[p] = append(u.counts[p], x)
 				}
 			}
 		}
 		total, most = total+u.k, max(most, u.k)
+		if !u.frozen {
+			trained, widest = trained+u.k, max(widest, u.k)
+		}
 		m.units = append(m.units, u)
 	}
 	var errs []error
@@ -55,13 +59,13 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 		}
 	}
 	if tm != tp {
-		master = alloc(tm, total*m.owned, &m.bytes.Master)
+		master = alloc(tm, trained*m.owned, &m.bytes.Master)
 	}
 	if stage < 2 {
-		grads = alloc(tp, total*N, &m.bytes.Grads)
+		grads = alloc(tp, trained*N, &m.bytes.Grads)
 	} else {
 		for range 2 {
-			m.gslabs = append(m.gslabs, slab{buf: alloc(tp, most*N, &m.bytes.Buffers), unit: -1})
+			m.gslabs = append(m.gslabs, slab{buf: alloc(tp, widest*N, &m.bytes.Buffers), unit: -1})
 		}
 	}
 	gtype := m.reduce // of averaged gradients
@@ -69,27 +73,27 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 		gtype = tm
 	}
 	if stage >= 2 || m.reduce != tp {
-		gshards = alloc(gtype, total*m.owned, &m.bytes.Grads)
+		gshards = alloc(gtype, trained*m.owned, &m.bytes.Grads)
 	}
 	if stage < 2 && m.accumulates && (stage == 1 || m.reduce == tp) { // else they add up in gshards
-		sums = alloc(tm, total*N, &m.bytes.Grads)
+		sums = alloc(tm, trained*N, &m.bytes.Grads)
 	}
 	if stage >= 2 && m.o.Micro > 1 {
-		m.tmp = alloc(m.reduce, most, &m.bytes.Buffers)
+		m.tmp = alloc(m.reduce, widest, &m.bytes.Buffers)
 	}
 	if gtype != m.reduce {
-		m.wideTmp = alloc(tm, most, &m.bytes.Buffers)
+		m.wideTmp = alloc(tm, widest, &m.bytes.Buffers)
 	}
 	if stage >= 1 && m.reduce != tp || stage < 2 && m.accumulates {
-		m.wide = alloc(tm, most*N, &m.bytes.Buffers)
+		m.wide = alloc(tm, widest*N, &m.bytes.Buffers)
 	}
 	if gtype != tm {
-		m.grad = alloc(tm, most*m.owned, &m.bytes.Buffers)
+		m.grad = alloc(tm, widest*m.owned, &m.bytes.Buffers)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("no memory for the model: %w", err)
 	}
-	for i, at := 0, 0; i < len(m.units); i++ { // at: elements of parts before
+	for i, at, gat := 0, 0, 0; i < len(m.units); i++ { // at, gat: elements of parts before, and of those that are updated
 		u := &m.units[i]
 		own := m.owned * u.k
 		if stage < 3 {
@@ -102,11 +106,15 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 				u.view(&u.views, &u.bufs, s.buf)
 			}
 		}
-		if u.master = u.shard; tm != tp {
-			u.master = master.From(at*m.owned, (at+u.k)*m.owned)
+		at += u.k
+		if u.master = u.shard; u.frozen {
+			continue
+		}
+		if tm != tp {
+			u.master = master.From(gat*m.owned, (gat+u.k)*m.owned)
 		}
 		if stage < 2 {
-			u.grads = grads.From(at*N, (at+u.k)*N)
+			u.grads = grads.From(gat*N, (gat+u.k)*N)
 			u.gshard = u.grads.From(m.part*u.k, m.part*u.k+own)
 			u.view(&u.gviews, &u.gbufs, u.grads)
 		} else {
@@ -115,16 +123,16 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 			}
 		}
 		if stage >= 2 || m.reduce != tp {
-			u.gshard = gshards.From(at*m.owned, (at+u.k)*m.owned)
+			u.gshard = gshards.From(gat*m.owned, (gat+u.k)*m.owned)
 		}
 		switch {
 		case stage >= 2 || !m.accumulates:
 		case stage == 1 || m.reduce == tp:
-			u.sum = sums.From(at*N, (at+u.k)*N)
+			u.sum = sums.From(gat*N, (gat+u.k)*N)
 		default:
 			u.sum = u.gshard
 		}
-		at += u.k
+		gat += u.k
 	}
 	return nil
 }
@@ -197,6 +205,8 @@ func (h *hostMemory) Alloc(t ccl.Type, n int) (ccl.Buf, error) {
 		return make1[float64](h, n)
 	case ccl.TypeFloat32:
 		return make1[float32](h, n)
+	case ccl.TypeFloat16:
+		return make1[ccl.Float16](h, n)
 	}
 	return make1[ccl.BFloat16](h, n)
 }
@@ -210,6 +220,7 @@ func (h *hostMemory) Free(b ccl.Buf) error {
 	free1[float64](b)
 	free1[float32](b)
 	free1[ccl.BFloat16](b)
+	free1[ccl.Float16](b)
 	return nil
 }
 

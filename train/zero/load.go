@@ -67,11 +67,13 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 	var all ccl.Buf // on root
 	if first && m.c.Rank() == root {
 		n := u.k * m.c.Size()
-		if m.host != nil {
+		if m.host != nil && u.master.Type() == ccl.TypeOf[M]() {
 			all = ccl.Host(make([]M, n))
+		} else if m.host != nil { // of a frozen unit
+			all = ccl.Host(make([]P, n))
 		} else {
 			var err error
-			if all, err = m.mem.Alloc(ccl.TypeOf[M](), n); err != nil {
+			if all, err = m.mem.Alloc(u.master.Type(), n); err != nil {
 				m.c.Abort(err)
 				return err
 			}
@@ -92,7 +94,7 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 	case m.o.Stage > 0 && m.c.Rank() == root:
 		w = q.Scatter(u.master, all, root)
 	case m.o.Stage > 0:
-		w = q.Scatter(u.master, m.noBuf(), root)
+		w = q.Scatter(u.master, u.master.From(0, 0), root)
 	case m.c.Rank() == root:
 		if err := m.near.Convert(u.master, all); err != nil {
 			m.c.Abort(err)
@@ -110,9 +112,6 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 	}
 	return m.spread(ctx, i)
 }
-
-// noBuf is a Buf of no elements.
-func (m *Model[P, M]) noBuf() ccl.Buf { return m.units[0].master.From(0, 0) }
 
 // Loaded says that Shard was filled for all units, as from a checkpoint, and makes the parameters what the shards say.
 // It is collective.

@@ -71,6 +71,9 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 		}
 	}
 	for i := len(m.units) - 1; i >= 0; i-- { // as they were reduced
+		if m.units[i].frozen {
+			continue
+		}
 		if err := m.wait(ctx, m.units[i].reduced, i, "averaging gradients"); err != nil {
 			return err
 		}
@@ -101,7 +104,7 @@ func (m *Model[P, M]) ready() error {
 	}
 	var never, used []int
 	for i := range m.units {
-		if m.units[i].micro != m.micro {
+		if m.units[i].micro != m.micro && !m.units[i].frozen {
 			never = append(never, i)
 		}
 		if m.units[i].uses > 0 {
@@ -149,6 +152,9 @@ func (m *Model[P, M]) gatherAll() {
 	q := m.queue(m.c)
 	for i := range m.units {
 		u := &m.units[i]
+		if u.frozen { // which is as it was
+			continue
+		}
 		m.begin()
 		u.gathered = m.end(q.Numbered(i+1).AllGather(u.whole, ccl.InPlace()))
 		m.stats.Gathered += int64(u.whole.Len() * u.whole.Type().Size())
@@ -161,7 +167,7 @@ func (m *Model[P, M]) next() error {
 		u := &m.units[i]
 		u.micro, u.reduced = 0, ccl.Work{}
 		m.drop(u) // what is whole at stage 3 is old
-		if m.o.Stage < 2 {
+		if m.o.Stage < 2 && !u.frozen {
 			if err := m.near.Zero(u.grads); err != nil {
 				return fmt.Errorf("zero: unit %d: %w", i, err)
 			}
@@ -181,10 +187,13 @@ func (m *Model[P, M]) checks() bool { return m.o.Clip > 0 || !m.o.Unchecked }
 func (m *Model[P, M]) settle(ctx context.Context) error {
 	for i := len(m.units) - 1; i >= 0; i-- {
 		u := &m.units[i]
+		if u.frozen {
+			continue
+		}
 		if err := m.wait(ctx, u.reduced, i, "averaging gradients"); err != nil {
 			return err
 		}
-		if m.micro > 1 && !(m.accumulates && m.o.Stage < 2) { // which did so
+		if m.micro > 1 && !m.o.Sum && !(m.accumulates && m.o.Stage < 2) { // which did so
 			if err := m.near.Divide(u.gshard, m.micro); err != nil {
 				return fmt.Errorf("zero: unit %d: %w", i, err)
 			}
@@ -204,6 +213,9 @@ func (m *Model[P, M]) settle(ctx context.Context) error {
 		return nil
 	}
 	for i := range m.units {
+		if m.units[i].frozen {
+			continue
+		}
 		if err := m.near.Scale(m.units[i].gshard, m.o.Clip/m.norm); err != nil {
 			return fmt.Errorf("zero: unit %d: %w", i, err)
 		}

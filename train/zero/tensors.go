@@ -11,7 +11,7 @@ import (
 type State[M Float] struct {
 	// Prefix comes before the names of the parameters, such as "adamw.m.".
 	Prefix string
-	// Of is by unit, each laid out as Shard of the unit is, with or without the padding.
+	// Of is by unit, each laid out as Shard of the unit is, with or without the padding. That of a frozen unit may be nil.
 	Of [][]M
 	// Bufs is Of in the Memory of Options, which a device's needs.
 	Bufs []ccl.Buf
@@ -22,8 +22,9 @@ type State[M Float] struct {
 // and the states'.
 //
 // place names a parameter, and gives its shape, or what the parameter is of a larger tensor: Name, Shape, Offset and Size of a
-// ckpt.Tensor. If place is nil the name is UNIT.PARAM, and there is one dimension. A Memory of a device must be a ckpt.Copier, as a
-// device.Memory is.
+// ckpt.Tensor. A parameter may be longer, and end in padding as tp's Layout makes it, if place says how many elements are
+// none: by Hi, beside Offset and Size. Padding is not saved. If place is nil the name is UNIT.PARAM, and there is one
+// dimension. A Memory of a device must be a ckpt.Copier, as a device.Memory is.
 func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ...State[M]) (list []ckpt.Tensor, err error) {
 	switch {
 	case m.closed:
@@ -41,11 +42,12 @@ func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ..
 	for i := range m.units {
 		prefixes, own := []string{""}, []ccl.Buf{m.ShardBuf(i)}
 		for _, s := range states {
-			prefixes = append(prefixes, s.Prefix)
-			if len(s.Bufs) > 0 {
-				own = append(own, s.Bufs[i])
-			} else {
-				own = append(own, ccl.Host(s.Of[i]))
+			switch {
+			case m.units[i].frozen: // which has none
+			case len(s.Bufs) > 0:
+				prefixes, own = append(prefixes, s.Prefix), append(own, s.Bufs[i])
+			default:
+				prefixes, own = append(prefixes, s.Prefix), append(own, ccl.Host(s.Of[i]))
 			}
 		}
 		for _, p := range m.units[i].pieces {
@@ -61,13 +63,16 @@ func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ..
 			for _, v := range size {
 				n *= v
 			}
-			if n != m.units[i].lens[p.Param] {
+			if padded := t.Size != nil && t.Lo == 0 && t.Hi == n; n > m.units[i].lens[p.Param] || n < m.units[i].lens[p.Param] && !padded {
 				return nil, fmt.Errorf("zero: parameter %d of unit %d has %d elements, not those of %q: %v", p.Param, i, m.units[i].lens[p.Param], t.Name, size)
 			}
 			name := t.Name
-			t.Lo, t.Hi = p.Lo, p.Hi
+			t.Lo, t.Hi = min(p.Lo, n), min(p.Hi, n)
+			if t.Lo == t.Hi && p.Lo < p.Hi {
+				continue // all of it is padding
+			}
 			for k, of := range own {
-				end := p.At + p.Hi - p.Lo
+				end := p.At + t.Hi - t.Lo
 				if of.Len() < end {
 					return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], of.Len(), i, end)
 				}
@@ -88,6 +93,9 @@ func plain(b ccl.Buf) any {
 		return s
 	}
 	if s, ok := ccl.Slice[ccl.BFloat16](b); ok {
+		return s
+	}
+	if s, ok := ccl.Slice[ccl.Float16](b); ok {
 		return s
 	}
 	return b

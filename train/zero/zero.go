@@ -44,9 +44,9 @@ import (
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// Float is what can be trained.
+// Float is what can be trained. Gradients in float16 take a loss that is scaled: package amp.
 type Float interface {
-	~float32 | ~float64 | ccl.BFloat16
+	~float32 | ~float64 | ccl.BFloat16 | ccl.Float16
 }
 
 // Options must agree on all ranks, but for Memory, NormOf and Poison; New compares them.
@@ -62,6 +62,12 @@ type Options struct {
 	// Unchecked spares a Step without Clip the norm of the gradients: Norm is 0, and what is not finite is applied. Step
 	// then need not read all gradients before it updates the first unit.
 	Unchecked bool
+	// Sum adds gradients up, over the ranks and the micro batches, in place of averaging: for losses that are divided by the
+	// global batch already, and for ranks whose batches differ in size.
+	Sum bool
+	// Frozen says which units are never updated, such as the weights under a LoRA: they have no gradients, no master copy, and
+	// nothing is reduced for them. Nil: none.
+	Frozen func(unit int) bool
 	// NormOver has the ranks over whose gradients the norm goes, too: those with other tp and pp coordinates.
 	NormOver *ccl.Comm
 	// NormOf says which parameters this rank counts in the norm; nil: all. What several ranks of NormOver hold
@@ -87,7 +93,7 @@ type Memory interface {
 	Stream() ccl.Stream
 	// Fence makes Stream wait for the kernels that the program has started so far, if they run on other streams.
 	Fence() error
-	// Alloc returns n zeros.
+	// Alloc returns n zeros. A Memory that has no arithmetic in t, as in float16, returns an error.
 	Alloc(t ccl.Type, n int) (ccl.Buf, error)
 	Free(ccl.Buf) error
 	Zero(dst ccl.Buf) error
@@ -126,6 +132,7 @@ type Model[P, M Float] struct {
 	near   Memory // for what no call on the Stream uses: on the host it computes at once
 	host   *hostMemory
 	reduce ccl.Type // what gradients are reduced as
+	op     ccl.Op   // and how
 	units  []unit[P]
 	part   int // this rank's; 0 where it owns all
 	owned  int // parts that it owns
@@ -161,6 +168,7 @@ type Model[P, M Float] struct {
 // unit is what is gathered and reduced in one go.
 type unit[P Float] struct {
 	lens   []int
+	frozen bool    // it has no gshard, sum or grads, and shard is its master
 	k      int     // elements of a part
 	shard  ccl.Buf // this rank's parameters, as P
 	master ccl.Buf // and as M, which may be the same memory
@@ -218,6 +226,9 @@ func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options
 	if m.reduce = ccl.TypeOf[P](); m.o.ReduceMaster {
 		m.reduce = ccl.TypeOf[M]()
 	}
+	if m.op = ccl.Avg; m.o.Sum {
+		m.op = ccl.Sum
+	}
 	if m.o.Stage == 0 {
 		m.part, m.owned = 0, c.Size()
 	}
@@ -251,12 +262,16 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 	case len(units) == 0:
 		bad = errors.New("a model without units")
 	}
-	step := []string{fmt.Sprintf("Micro %d", o.Micro), fmt.Sprintf("Clip %v", o.Clip), fmt.Sprintf("Unchecked %v", o.Unchecked)}
+	step := []string{fmt.Sprintf("Micro %d", o.Micro), fmt.Sprintf("Clip %v", o.Clip), fmt.Sprintf("Unchecked %v", o.Unchecked), fmt.Sprintf("Sum %v", o.Sum)}
 	items := []string{fmt.Sprintf("stage %d", o.Stage), step[0], fmt.Sprintf("Ahead %d", o.Ahead),
-		step[1], step[2], fmt.Sprintf("ReduceMaster %v", o.ReduceMaster),
+		step[1], step[2], step[3], fmt.Sprintf("ReduceMaster %v", o.ReduceMaster),
 		fmt.Sprintf("parameters of %v", ccl.TypeOf[P]()), fmt.Sprintf("masters of %v", ccl.TypeOf[M]())}
 	for i, lens := range units {
-		items = append(items, fmt.Sprintf("unit %d with parameters of %d", i, lens))
+		item := fmt.Sprintf("unit %d with parameters of %d", i, lens)
+		if o.Frozen != nil && o.Frozen(i) {
+			item += ", frozen"
+		}
+		items = append(items, item)
 		for j, n := range lens {
 			if n < 0 || n > math.MaxInt32*64 {
 				bad = fmt.Errorf("parameter %d of unit %d has %d elements", j, i, n)
@@ -315,7 +330,8 @@ func (m *Model[P, M]) Pieces(i int) []Piece {
 }
 
 // Shard is this rank's shard of unit i, of the master type, with padding at its end: to save, and to fill from a
-// checkpoint. Optimizer state is laid out alike. After filling call Loaded.
+// checkpoint. Optimizer state is laid out alike. After filling call Loaded. A frozen unit has no master copy: where P is not M,
+// ShardBuf has its shard, as P.
 func (m *Model[P, M]) Shard(i int) []M {
 	s, _ := ccl.Slice[M](m.ShardBuf(i))
 	return s
@@ -328,6 +344,9 @@ func (m *Model[P, M]) ShardBuf(i int) ccl.Buf {
 	}
 	return m.units[i].master
 }
+
+// Frozen reports whether unit i is never updated, and has no gradients.
+func (m *Model[P, M]) Frozen(i int) bool { return i >= 0 && i < len(m.units) && m.units[i].frozen }
 
 // Norm is the global gradient norm of the last Step, before clipping; 0 if Options.Unchecked leaves it out.
 func (m *Model[P, M]) Norm() float64 { return m.norm }
@@ -349,7 +368,8 @@ type Stats struct {
 
 // NeedOf is [Need] for a model of those types and Options, whose optimizer keeps state bytes for each of n parameters
 // besides the masters: 8 for AdamW. Gradients take the size of P, or of M where they add up over micro batches or are
-// reduced in that; at stages 0 and 1 they are then there as P, too.
+// reduced in that; at stages 0 and 1 they are then there as P, too. Frozen parameters take what Need says of them, with no
+// bytes of gradient or state.
 func NeedOf[P, M Float](n int64, ranks int, o *Options, state float64) int64 {
 	if o == nil {
 		o = &Options{}

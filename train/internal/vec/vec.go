@@ -1,5 +1,5 @@
-// Package vec is the arithmetic of training on Bufs of host memory, of float32, float64 and bfloat16; SumSquares and Scale also
-// take float16. The Bufs of a call have one length, which the caller sees to. Nothing is allocated.
+// Package vec is the arithmetic of training on Bufs of host memory, of float32, float64, bfloat16 and float16. The Bufs of a
+// call have one length, which the caller sees to. Nothing is allocated.
 package vec
 
 import (
@@ -23,6 +23,7 @@ func Zero(b ccl.Buf) {
 	clear(f32(b))
 	clear(f64(b))
 	clear(bf16(b))
+	clear(f16(b))
 }
 
 // Add adds src, of dst's type, to dst.
@@ -34,6 +35,8 @@ func Add(dst, src ccl.Buf) {
 		reduce.Add(reduce.Float64, f64(dst), f64(src))
 	case ccl.TypeBFloat16:
 		reduce.Add(reduce.BFloat16, bf16(dst), bf16(src))
+	case ccl.TypeFloat16:
+		reduce.Add(reduce.Float16, f16(dst), f16(src))
 	}
 }
 
@@ -65,16 +68,20 @@ func Divide(b ccl.Buf, n int) {
 	for i, s := 0, bf16(b); i < len(s); i++ {
 		s[i] = ccl.ToBFloat16(s[i].Float32() / float32(n))
 	}
+	for i, s := 0, f16(b); i < len(s); i++ {
+		s[i] = ccl.ToFloat16(s[i].Float32() / float32(n))
+	}
 }
 
 // Convert sets dst to src, each of any of the types. What does not fit is rounded to nearest even; float64 goes to
-// bfloat16 by way of float32.
+// the types of 16 bits by way of float32.
 func Convert(dst, src ccl.Buf) {
 	switch {
 	case dst.Type() == src.Type():
 		copy(f32(dst), f32(src))
 		copy(f64(dst), f64(src))
 		copy(bf16(dst), bf16(src))
+		copy(f16(dst), f16(src))
 	case dst.Type() == ccl.TypeFloat32 && src.Type() == ccl.TypeBFloat16:
 		reduce.ToFloat32(reduce.BFloat16, f32(dst), bf16(src))
 	case dst.Type() == ccl.TypeBFloat16 && src.Type() == ccl.TypeFloat32:
@@ -94,6 +101,26 @@ func Convert(dst, src ccl.Buf) {
 	case dst.Type() == ccl.TypeBFloat16 && src.Type() == ccl.TypeFloat64:
 		for i, x := range f64(src) {
 			bf16(dst)[i] = ccl.ToBFloat16(float32(x))
+		}
+	case dst.Type() == ccl.TypeFloat32 && src.Type() == ccl.TypeFloat16:
+		reduce.ToFloat32(reduce.Float16, f32(dst), f16(src))
+	case dst.Type() == ccl.TypeFloat16 && src.Type() == ccl.TypeFloat32:
+		reduce.FromFloat32(reduce.Float16, f16(dst), f32(src))
+	case dst.Type() == ccl.TypeFloat64 && src.Type() == ccl.TypeFloat16:
+		for i, x := range f16(src) {
+			f64(dst)[i] = float64(x.Float32())
+		}
+	case dst.Type() == ccl.TypeFloat16 && src.Type() == ccl.TypeFloat64:
+		for i, x := range f64(src) {
+			f16(dst)[i] = ccl.ToFloat16(float32(x))
+		}
+	case dst.Type() == ccl.TypeBFloat16 && src.Type() == ccl.TypeFloat16:
+		for i, x := range f16(src) {
+			bf16(dst)[i] = ccl.ToBFloat16(x.Float32())
+		}
+	case dst.Type() == ccl.TypeFloat16 && src.Type() == ccl.TypeBFloat16:
+		for i, x := range bf16(src) {
+			f16(dst)[i] = ccl.ToFloat16(x.Float32())
 		}
 	}
 }

@@ -13,21 +13,22 @@ import (
 func of(x ...float64) (bufs []ccl.Buf, held func(int) []float64) {
 	var a []float32
 	var h []ccl.BFloat16
+	var f []ccl.Float16
 	d := append([]float64(nil), x...)
 	for _, v := range x {
-		a, h = append(a, float32(v)), append(h, ccl.ToBFloat16(float32(v)))
+		a, h, f = append(a, float32(v)), append(h, ccl.ToBFloat16(float32(v))), append(f, ccl.ToFloat16(float32(v)))
 	}
-	return []ccl.Buf{ccl.Host(a), ccl.Host(d), ccl.Host(h)}, func(i int) []float64 {
+	return []ccl.Buf{ccl.Host(a), ccl.Host(d), ccl.Host(h), ccl.Host(f)}, func(i int) []float64 {
 		var out []float64
 		for k := range x {
-			out = append(out, []float64{float64(a[k]), d[k], float64(h[k].Float32())}[i])
+			out = append(out, []float64{float64(a[k]), d[k], float64(h[k].Float32()), float64(f[k].Float32())}[i])
 		}
 		return out
 	}
 }
 
 func TestEachType(t *testing.T) {
-	for i := range 3 {
+	for i := range 4 {
 		b, held := of(1, -2, 3, 96)
 		by, _ := of(.5, .5, .5, .5)
 		vec.Add(b[i], by[i])
@@ -39,7 +40,7 @@ func TestEachType(t *testing.T) {
 		require.Equal(t, []float64{.75, -.75, 1.75, 48.25}, held(i))
 		vec.Zero(b[i])
 		require.Equal(t, []float64{0, 0, 0, 0}, held(i))
-		for j := range 3 {
+		for j := range 4 {
 			src, _ := of(1, -2, .5, 96)
 			vec.Convert(b[i], src[j])
 			require.Equal(t, []float64{1, -2, .5, 96}, held(i), "%d from %d", i, j)

@@ -1,0 +1,299 @@
+package zero_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/ckpt"
+	"github.com/goccl/goccl/train/zero"
+)
+
+// A frozen matrix takes no memory but for itself, and the loop leaves its gradients out.
+func ExampleModel_Frozen() {
+	ctx := context.Background()
+	job(2, func(c *ccl.Comm) error {
+		m, err := zero.New[ccl.BFloat16, float32](ctx, c, [][]int{{64_000}, {640}}, &zero.Options{Stage: 1, Frozen: func(unit int) bool { return unit == 0 }})
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		for i := 1; i >= 0; i-- {
+			if m.Frozen(i) {
+				continue
+			}
+			g, err := m.Grads(ctx, i)
+			if err != nil {
+				return err
+			}
+			g[0][0] = 0x3f80 // 1
+			if err := m.Reduce(i); err != nil {
+				return err
+			}
+		}
+		err = m.Step(ctx, func(p zero.Piece, w, g []float32) error {
+			if c.Rank() == 0 {
+				fmt.Println("unit", p.Unit, "gradient", g[0])
+			}
+			return nil
+		})
+		if b := m.Bytes(); c.Rank() == 0 {
+			fmt.Println(b.Params, "bytes of parameters,", b.Grads, "of gradients,", b.Master, "of master copies")
+		}
+		return err
+	})
+	// Output:
+	// unit 1 gradient 1
+	// 129280 bytes of parameters, 1280 of gradients, 1280 of master copies
+}
+
+// loraUnits are a large frozen matrix, a small pair that is trained beside it, and the same again.
+var loraUnits = [][]int{{960}, {40, 3}, {}, {500, 7}, {64}}
+
+func loraFrozen(unit int) bool { return unit == 0 || unit == 3 }
+
+// loraStep is one step of a model whose gradients depend on the frozen units, too.
+func loraStep[P, M zero.Float](t testing.TB, m *zero.Model[P, M], rank, micros int, update zero.Update[M], value func(P) float64, of func(float64) P) {
+	ctx := t.Context()
+	for micro := range micros {
+		frozen := 0.
+		for i := range loraUnits {
+			w, err := m.Params(ctx, i)
+			require.NoError(t, err)
+			if m.Frozen(i) {
+				frozen += value(w[0][5])
+			}
+			m.Release(i)
+		}
+		for i := len(loraUnits) - 1; i >= 0; i-- {
+			w, err := m.Params(ctx, i)
+			require.NoError(t, err)
+			if !m.Frozen(i) {
+				g, err := m.Grads(ctx, i)
+				require.NoError(t, err)
+				for j := range g {
+					for k := range g[j] {
+						g[j][k] = of(value(g[j][k]) + value(w[j][k])*frozen + float64(rank+micro))
+					}
+				}
+				require.NoError(t, m.Reduce(i))
+			}
+			m.Release(i)
+		}
+	}
+	require.NoError(t, m.Step(ctx, update))
+}
+
+func same64(x float64) float64 { return x }
+
+// Frozen units stay as they are and cost nothing but themselves: no memory for gradients, no bytes on the wire. The others
+// have the numbers of a plain loop, and one result at all stages.
+func TestFrozen(t *testing.T) {
+	const n, steps, rate = 2, 4, .01
+	for _, micros := range []int{1, 2} {
+		plain := make([][]float64, len(loraUnits))
+		for i, lens := range loraUnits {
+			for j, k := range lens {
+				for e := range k {
+					plain[i] = append(plain[i], float64(i+j)+float64(e)/1000)
+				}
+			}
+		}
+		first, trained, all := make([][]float64, len(plain)), 0, 0
+		for i := range plain {
+			first[i] = append(first[i], plain[i]...)
+		}
+		for range steps {
+			frozen := plain[0][5] + plain[3][5]
+			for i := range plain {
+				for e := range plain[i] {
+					if !loraFrozen(i) {
+						sum := 0.
+						for r := range n {
+							for micro := range micros {
+								sum += plain[i][e]*frozen + float64(r+micro)
+							}
+						}
+						plain[i][e] -= rate * sum / float64(n*micros)
+					}
+				}
+			}
+		}
+		pad := func(x int) int { return ((x+n-1)/n + 7) / 8 * 8 * n } // a part begins at a cache line
+		for i := range plain {
+			all += pad(len(plain[i]))
+			if !loraFrozen(i) {
+				trained += pad(len(plain[i]))
+			}
+		}
+		for stage := range 4 {
+			t.Run(fmt.Sprintf("stage %d, %d micro batches", stage, micros), func(t *testing.T) {
+				ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+					ctx := t.Context()
+					m, err := zero.New[float64, float64](ctx, c, loraUnits, &zero.Options{Stage: stage, Micro: micros, Frozen: loraFrozen})
+					require.NoError(t, err)
+					for i, lens := range loraUnits {
+						var full [][]float64
+						at := 0
+						for _, k := range lens {
+							full, at = append(full, first[i][at:at+k]), at+k
+						}
+						require.NoError(t, m.Load(ctx, i, full, 1))
+					}
+					update := func(p zero.Piece, w, g []float64) error {
+						if loraFrozen(p.Unit) {
+							return fmt.Errorf("unit %d is frozen", p.Unit)
+						}
+						for i := range w {
+							w[i] -= rate * g[i]
+						}
+						return nil
+					}
+					for range steps {
+						loraStep(t, m, c.Rank(), micros, update, same64, same64)
+					}
+					for i, lens := range loraUnits {
+						w, err := m.Params(ctx, i)
+						require.NoError(t, err)
+						at := 0
+						for j, k := range lens {
+							if loraFrozen(i) {
+								require.Equal(t, plain[i][at:at+k], w[j])
+							} else {
+								require.InDeltaSlice(t, plain[i][at:at+k], w[j], 1e-12)
+							}
+							at += k
+						}
+						m.Release(i)
+					}
+					part := func(from, x int) int64 {
+						if stage >= from {
+							x /= n
+						}
+						return int64(8 * x)
+					}
+					b := m.Bytes()
+					require.Equal(t, part(3, all), b.Params)
+					require.Equal(t, part(2, trained), b.Grads)
+					reduced, gathered := int64(8*trained), int64(8*trained)
+					if stage >= 2 {
+						reduced *= int64(micros)
+					}
+					require.Equal(t, reduced, m.Stats().Reduced)
+					if stage == 1 || stage == 2 {
+						require.Equal(t, gathered, m.Stats().Gathered)
+					}
+
+					got := math.Inf(1)
+					for range 3 {
+						require.NoError(t, ccl.Barrier(ctx, c))
+						if c.Rank() == 0 {
+							got = min(got, testing.AllocsPerRun(3, func() { loraStep(t, m, 0, micros, update, same64, same64) }))
+							continue
+						}
+						for range 3 + 1 {
+							loraStep(t, m, 1, micros, update, same64, same64)
+						}
+						got = 0
+					}
+					require.Zero(t, got)
+					require.NoError(t, m.Close())
+				})
+			})
+		}
+	}
+}
+
+// A frozen unit is saved and loaded in the type that it has, without states, and frozen for all or none.
+func TestFrozenTensors(t *testing.T) {
+	dir := t.TempDir()
+	for step, at := range [][2]int{{2, 3}, {3, 0}, {1, 2}} {
+		ccltest.Run(t, at[0], func(t testing.TB, c *ccl.Comm) {
+			ctx := t.Context()
+			m, err := zero.New[ccl.BFloat16, float32](ctx, c, loraUnits, &zero.Options{Stage: at[1], Frozen: loraFrozen})
+			require.NoError(t, err)
+			defer m.Close()
+			momenta := zero.State[float32]{Prefix: "m.", Of: make([][]float32, len(loraUnits))}
+			for i := range loraUnits {
+				if !m.Frozen(i) {
+					momenta.Of[i] = make([]float32, len(m.Shard(i)))
+				}
+			}
+			if step == 0 {
+				for i, lens := range loraUnits {
+					var full [][]float32
+					for _, k := range lens {
+						full = append(full, make([]float32, k))
+						for e := range k {
+							full[len(full)-1][e] = float32(e%200) + float32(i)
+						}
+					}
+					require.NoError(t, m.Load(ctx, i, full, 0))
+				}
+			}
+			ts, err := m.Tensors(nil, momenta)
+			require.NoError(t, err)
+			if step > 0 {
+				require.NoError(t, ckpt.Load(ctx, c, ckpt.Step(dir, step-1), nil, ts))
+				require.NoError(t, m.Loaded(ctx))
+			}
+			for i, lens := range loraUnits {
+				w, err := m.Params(ctx, i)
+				require.NoError(t, err)
+				for j, k := range lens {
+					for e := range k {
+						require.Equal(t, ccl.ToBFloat16(float32(e%200)+float32(i)), w[j][e])
+					}
+				}
+				m.Release(i)
+			}
+			require.NoError(t, ckpt.Save(ctx, c, ckpt.Step(dir, step), nil, ts))
+			if c.Rank() == 0 {
+				in, err := ckpt.Inspect(ckpt.Step(dir, step))
+				require.NoError(t, err)
+				require.Equal(t, "[{0.0 BF16 [960]} {1.0 F32 [40]} {1.1 F32 [3]} {3.0 BF16 [500]} {3.1 BF16 [7]} {4.0 F32 [64]} {m.1.0 F32 [40]} {m.1.1 F32 [3]} {m.4.0 F32 [64]}]",
+					fmt.Sprint(in.Tensors))
+			}
+		})
+	}
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		_, err := zero.New[float32, float32](t.Context(), c, loraUnits, &zero.Options{Frozen: func(unit int) bool { return unit == c.Rank() }})
+		require.ErrorContains(t, err, `rank 0 has unit 0 with parameters of [960], frozen, rank 1 has unit 0 with parameters of [960]`)
+		for what, call := range map[string]func(m *zero.Model[float32, float32]) error{
+			"zero: Grads of unit 3, which is frozen and has none":          func(m *zero.Model[float32, float32]) error { _, err := m.Grads(t.Context(), 3); return err },
+			"zero: Reduce of unit 3, which is frozen and has no gradients": func(m *zero.Model[float32, float32]) error { return m.Reduce(3) },
+		} {
+			own, err := c.Split(t.Context(), c.Rank(), 0)
+			require.NoError(t, err)
+			m, err := zero.New[float32, float32](t.Context(), own, loraUnits, &zero.Options{Frozen: loraFrozen})
+			require.NoError(t, err)
+			require.EqualError(t, call(m), what)
+			require.NoError(t, m.Close())
+			require.NoError(t, own.Close())
+		}
+	})
+}
+
+// A model that only evaluates has no gradients at all.
+func TestAllFrozen(t *testing.T) {
+	for stage := range 4 {
+		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+			m, err := zero.New[ccl.BFloat16, float32](t.Context(), c, [][]int{{640}, {64}}, &zero.Options{Stage: stage, Micro: 2, ReduceMaster: true, Frozen: func(int) bool { return true }})
+			require.NoError(t, err)
+			b := m.Bytes()
+			require.Zero(t, b.Grads+b.Master)
+			for i := range 2 {
+				_, err := m.Params(t.Context(), i)
+				require.NoError(t, err)
+				m.Release(i)
+			}
+			require.NoError(t, m.Step(t.Context(), func(zero.Piece, []float32, []float32) error { return nil }))
+			require.NoError(t, m.Close())
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package zero
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/goccl/goccl/train/internal/same"
+)
+
+// Swap exchanges the parameters of this rank's shards with of, a slice for each unit that is laid out as Shard is, and makes
+// the parameters what the shards then say: as to evaluate with a moving average of them. A second Swap exchanges them back. A
+// unit whose slice is nil on all ranks stays. It is collective, and for host memory, between two steps.
+func (m *Model[P, M]) Swap(ctx context.Context, of [][]M) error {
+	if m.closed {
+		return errClosed
+	}
+	var bad error
+	items := make([]string, 0, len(of))
+	switch {
+	case m.host == nil:
+		bad = errors.New("Swap is for host memory, and this model is in that of a device")
+	case len(of) != len(m.units):
+		bad = fmt.Errorf("Swap of %d units with the %d of the model", len(of), len(m.units))
+	default:
+		for i, x := range of {
+			items = append(items, fmt.Sprintf("unit %d to swap: %v", i, x != nil))
+			u := &m.units[i]
+			switch n := u.length(); {
+			case x != nil && u.frozen:
+				bad = fmt.Errorf("Swap of unit %d, which is frozen", i)
+			case x != nil && len(x) < n:
+				bad = fmt.Errorf("Swap of unit %d, whose shard has %d elements, with %d", i, n, len(x))
+			case u.uses > 0 || u.micro > 0:
+				bad = fmt.Errorf("Swap within a step: unit %d is in use, or was reduced", i)
+			}
+		}
+	}
+	if err := same.Args(ctx, m.c, "zero", bad, items...); err != nil {
+		return err
+	}
+	for i, x := range of {
+		if x == nil {
+			continue
+		}
+		w := m.Shard(i)
+		for k := range m.units[i].length() {
+			w[k], x[k] = x[k], w[k]
+		}
+	}
+	return m.Loaded(ctx)
+}
+
+// length is how many elements of the unit's shard are no padding at its end.
+func (u *unit[P]) length() int {
+	if len(u.pieces) == 0 {
+		return 0
+	}
+	last := u.pieces[len(u.pieces)-1]
+	return last.At + last.Hi - last.Lo
+}
