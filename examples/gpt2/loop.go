@@ -28,24 +28,19 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	if world.Rank() > 0 {
 		out = io.Discard
 	}
-	defer func() { // so that the other ranks, which wait for this one, say why it is gone
-		if err != nil {
-			world.Abort(err)
-		}
-	}()
 	if err := c.place(world.Size()); err != nil {
 		return err
 	}
 	rows, err := newSource(c)
 	if err != nil {
-		return err
+		return alone(world, err)
 	}
 	if c.export != "" {
 		return export(c, rows)
 	}
 	m, err := newMachine(ctx, world, c, out)
 	if err != nil {
-		return err
+		return alone(world, err)
 	}
 	defer func() {
 		if left := m.close(); err == nil { // what an error leaves behind is not worth a word
@@ -56,15 +51,22 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		return err
 	}
 	if c.cudnn = c.attn == "cudnn" || c.attn == "" && m.client.Platform() == "cuda" && c.fits(); c.cudnn && m.client.Platform() != "cuda" {
-		return fmt.Errorf("-attn cudnn: this is %s", m.client.Platform())
+		return alone(world, fmt.Errorf("-attn cudnn: this is %s", m.client.Platform()))
 	}
 	r.greet(out, m, c)
 	t, err := newTrainer(ctx, m, c)
 	if err != nil {
-		return err
+		return alone(world, err)
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	return r.steps(ctx, m, c, t, rows, out)
+}
+
+// alone is err, which this rank may have alone: it fails the Comm with that, so that the others, which wait for this one, say why it
+// is gone.
+func alone(world *ccl.Comm, err error) error {
+	world.Abort(err)
+	return err
 }
 
 func newTrainer(ctx context.Context, m *machine, c *config) (trainer, error) {
@@ -139,7 +141,7 @@ func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows 
 		}
 		losses, err := r.step(ctx, m, c, t, rows, step)
 		if err != nil {
-			return fmt.Errorf("step %d: %w", step, err)
+			return alone(m.world, fmt.Errorf("step %d: %w", step, err))
 		}
 		pending = append(pending, losses)
 		say := step == first || step%c.log == 0 || step == c.steps
@@ -213,7 +215,7 @@ func (r *run) read(ctx context.Context, m *machine, pending *[][]*xla.Buffer, st
 		for _, b := range list {
 			x := []float32{0}
 			if err := xla.Get(b, x); err != nil {
-				return err
+				return alone(m.world, err)
 			}
 			mean[i] += float64(x[0]) / float64(len(list))
 		}

@@ -73,7 +73,7 @@ func (s *Saver) copy(ts []Tensor) {
 		if from.Kind() != reflect.Slice || copied(ts[i].Data) {
 			continue // or Save refuses it
 		}
-		to := reflect.Value{}
+		var to reflect.Value
 		if i < len(old) && fits(old[i].Data, s.copies[i].Data, from.Len()) {
 			to = reflect.ValueOf(old[i].Data)
 		} else {

@@ -47,10 +47,11 @@ type Memory struct {
 
 	held map[uintptr]freed // what Alloc has made, by its address
 
-	parts  *cuda.Mem[float64]  // of a sum
-	sums   *cuda.Mem[float64]  // of one SumsOfSquares
-	result *cuda.Host[float64] // and on the host
-	window [2]chunk            // what Get and Put go through
+	parts   *cuda.Mem[float64]  // of a sum
+	weights *cuda.Mem[uint64]   // of rows in a Merge; nil before the first
+	sums    *cuda.Mem[float64]  // of one SumsOfSquares
+	result  *cuda.Host[float64] // and on the host
+	window  [2]chunk            // what Get and Put go through
 }
 
 // freed is memory of any type.
@@ -112,6 +113,9 @@ func (m *Memory) Close() error {
 	}
 	if m.parts != nil {
 		errs = append(errs, m.parts.Free())
+	}
+	if m.weights != nil {
+		errs = append(errs, m.weights.Free())
 	}
 	errs = append(errs, m.freeSums())
 	for i := range m.window {

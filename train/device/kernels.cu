@@ -8,7 +8,6 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 #define DEVICE static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
-#define UNROLL4 _Pragma("unroll 4")
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(THREADS) name
 #define KERNEL2(name, A, a, B, b) KERNEL(name)(A a, B b)
 #define KERNEL3(name, A, a, B, b, C, c) KERNEL(name)(A a, B b, C c)
@@ -74,27 +73,65 @@ CONVERT(bf16_of_f64, u16, double, NARROW64)
 	}
 ADD(add_f32, float, float, SAME, SAME, __fadd_rn)
 ADD(add_f64, double, double, SAME, SAME, __dadd_rn)
-ADD(add_bf16, u16, float, wide, narrow, __fadd_rn)
 BY(scale_f32, float, float, SAME, SAME, __fmul_rn)
 BY(scale_f64, double, double, SAME, SAME, __dmul_rn)
-BY(scale_bf16, u16, float, wide, narrow, __fmul_rn)
 BY(divide_f32, float, float, SAME, SAME, __fdiv_rn)
 BY(divide_f64, double, double, SAME, SAME, __ddiv_rn)
-BY(divide_bf16, u16, float, wide, narrow, __fdiv_rn)
+
+// Of bfloat16 a thread takes two in a word, where all its block's are there and begin at words: half as many loads and stores.
+#define WHOLE(n) (((u64)blockIdx.x + 1) * (THREADS * EACH) <= (n))
+#define ALIGNED(p) (((u64)(p) & 3) == 0)
+#define PAIR ((u64)blockIdx.x * (THREADS * EACH / 2) + (u64)k * THREADS + threadIdx.x)
+#define PAIRS UNROLL for (int k = 0; k < EACH / 2; k++)
+DEVICE float low(u32 w) { return __uint_as_float(w << 16); }
+DEVICE float high(u32 w) { return __uint_as_float(w & 0xffff0000); }
+DEVICE u32 pair(float a, float b) { return narrow(a) | (u32)narrow(b) << 16; }
+KERNEL3(add_bf16, u16 *, dst, const u16 *, src, u64, n) {
+	if (WHOLE(n) && ALIGNED(dst) && ALIGNED(src)) {
+		u32 *d = (u32 *)dst, x[EACH / 2], y[EACH / 2];
+		const u32 *s = (const u32 *)src;
+		PAIRS x[k] = d[PAIR], y[k] = s[PAIR];
+		PAIRS d[PAIR] = pair(__fadd_rn(low(x[k]), low(y[k])), __fadd_rn(high(x[k]), high(y[k])));
+		return;
+	}
+	u16 x[EACH], y[EACH];
+	OVER(n) x[k] = dst[AT], y[k] = src[AT];
+	OVER(n) dst[AT] = narrow(__fadd_rn(wide(x[k]), wide(y[k])));
+}
+#define BY_BF16(name, OP) \
+	KERNEL3(name, u16 *, dst, float, by, u64, n) { \
+		if (WHOLE(n) && ALIGNED(dst)) { \
+			u32 *d = (u32 *)dst, x[EACH / 2]; \
+			PAIRS x[k] = d[PAIR]; \
+			PAIRS d[PAIR] = pair(OP(low(x[k]), by), OP(high(x[k]), by)); \
+			return; \
+		} \
+		u16 x[EACH]; \
+		OVER(n) x[k] = dst[AT]; \
+		OVER(n) dst[AT] = narrow(OP(wide(x[k]), by)); \
+	}
+BY_BF16(scale_bf16, __fmul_rn)
+BY_BF16(divide_bf16, __fdiv_rn)
 
 // The sum of squares, in an order that follows from n alone: the same bits on every device. Of LANES threads thread t adds up
 // elements t, t+LANES, .. in four sums, the element of the j-th LANES to sum j%4, and leaves (s0+s1)+(s2+s3) in part[t]. fold then
 // adds up the parts. Device.SumSquares launches them.
-enum { LANES = 1 << 17 };
+enum { LANES = 1 << 17, AHEAD = 16 }; // a thread has AHEAD reads under way; what is not there is a zero, which changes no sum
 #define SQUARES(name, T, FROM) \
 	KERNEL3(name, double *, part, const T *, x, u64, n) { \
 		u64 t = (u64)blockIdx.x * THREADS + threadIdx.x; \
 		double s[4] = {0, 0, 0, 0}; \
 		if (t >= LANES || t >= n) return; \
-		for (u64 at = t; at < n; at += 4 * (u64)LANES) { \
-			UNROLL for (int j = 0; j < 4; j++) { \
-				double v = at + (u64)j * LANES < n ? (double)FROM(x[at + (u64)j * LANES]) : 0; \
-				s[j] = __dadd_rn(s[j], __dmul_rn(v, v)); \
+		for (u64 at = t; at < n; at += (u64)AHEAD * LANES) { \
+			T y[AHEAD]; \
+			if (at + (u64)(AHEAD - 1) * LANES < n) { \
+				UNROLL for (int j = 0; j < AHEAD; j++) y[j] = x[at + (u64)j * LANES]; \
+			} else { \
+				UNROLL for (int j = 0; j < AHEAD; j++) y[j] = at + (u64)j * LANES < n ? x[at + (u64)j * LANES] : (T)0; \
+			} \
+			UNROLL for (int j = 0; j < AHEAD; j++) { \
+				double v = (double)FROM(y[j]); \
+				s[j % 4] = __dadd_rn(s[j % 4], __dmul_rn(v, v)); \
 			} \
 		} \
 		part[t] = __dadd_rn(__dadd_rn(s[0], s[1]), __dadd_rn(s[2], s[3])); \
@@ -106,9 +143,13 @@ SQUARES(squares_bf16, u16, wide)
 // fold leaves the sum of in[t], in[t+width], .. in out[t], for each t below width, which is at most n.
 KERNEL4(fold, double *, out, const double *, in, u32, n, u32, width) {
 	u32 t = blockIdx.x * THREADS + threadIdx.x;
+	double s = 0;
 	if (t >= width) return;
-	double s = in[t];
-	UNROLL4 for (u32 at = t + width; at < n; at += width) s = __dadd_rn(s, in[at]);
+	for (u32 at = t; at < n; at += AHEAD * width) {
+		double x[AHEAD];
+		UNROLL for (int j = 0; j < AHEAD; j++) x[j] = at + j * width < n ? in[at + j * width] : 0;
+		UNROLL for (int j = 0; j < AHEAD; j++) s = __dadd_rn(s, x[j]);
+	}
 	out[t] = s;
 }
 
@@ -159,11 +200,12 @@ KERNEL6(merge_rows, float *, max, float *, sum, const float *, other_max, const 
 		weights[2 * AT] = wa, weights[2 * AT + 1] = wb;
 	}
 }
-KERNEL5(merge_values, float *, out, const float *, other, const float *, weights, u64, n, u32, dim) {
+KERNEL5(merge_values, float *, out, const float *, other, const u64 *, weights, u64, n, u32, dim) {
 	float x[EACH], y[EACH], a[EACH], b[EACH];
 	OVER(n) {
 		u64 row = n >> 32 ? AT / dim : (u32)AT / dim; // a division of 32 bits is a third as long
-		x[k] = out[AT], y[k] = other[AT], a[k] = weights[2 * row], b[k] = weights[2 * row + 1];
+		u64 w = weights[row]; // both in one read
+		x[k] = out[AT], y[k] = other[AT], a[k] = __uint_as_float((u32)w), b[k] = __uint_as_float((u32)(w >> 32));
 	}
 	OVER(n) out[AT] = __fadd_rn(__fmul_rn(x[k], a[k]), __fmul_rn(y[k], b[k]));
 }

@@ -18,6 +18,9 @@ const (
 	narrow  = 64
 )
 
+// mergedRows is how many rows of attention are merged in one go: there are 8 bytes on the device for each.
+const mergedRows = 1 << 20
+
 // Types of elements, as kernels are listed by.
 const (
 	f32 = iota
@@ -254,14 +257,18 @@ func (m *Memory) Merge(out, max, sum, other, otherMax, otherSum ccl.Buf, dim int
 }
 
 // merge merges as many rows at a time as there is room for weights.
-func (m *Memory) merge(at [6]uintptr, rows, dim int) error {
-	for ; rows > 0; rows -= lanes {
-		n := min(rows, lanes)
-		weights, ok := m.parts.Ptr()
-		if !ok {
-			return errClosed
+func (m *Memory) merge(at [6]uintptr, rows, dim int) (err error) {
+	if m.module == nil {
+		return errClosed
+	}
+	if m.weights == nil {
+		if m.weights, err = cuda.Alloc[uint64](m.d, mergedRows); err != nil {
+			return fmt.Errorf("device: Merge: %w", err)
 		}
-		w := cuda.Pointer(weights)
+	}
+	w := m.weights.Arg()
+	for ; rows > 0; rows -= mergedRows {
+		n := min(rows, mergedRows)
 		err := m.run(m.k.mergeRows, n, cuda.Pointer(at[1]), cuda.Pointer(at[2]), cuda.Pointer(at[4]), cuda.Pointer(at[5]), w, count(n))
 		if err == nil && dim > 0 {
 			err = m.run(m.k.mergeValues, n*dim, cuda.Pointer(at[0]), cuda.Pointer(at[3]), w, count(n*dim), cuda.Value(uint32(dim)))

@@ -29,7 +29,7 @@ func TestPTX(t *testing.T) {
 		for _, fused := range []string{"fma", ".approx", ".ftz", "div.full", "mad.f", "mad.rn"} {
 			require.NotContains(t, string(text), fused, name)
 		}
-		names := regexp.MustCompile(`(?m)^(?:KERNEL\d+|ZERO|CONVERT|ADD|BY|SQUARES|ADAMW)\((\w+),`).FindAllStringSubmatch(string(source), -1)
+		names := regexp.MustCompile(`(?m)^(?:KERNEL\d+|ZERO|CONVERT|ADD|BY|BY_BF16|SQUARES|ADAMW)\((\w+),`).FindAllStringSubmatch(string(source), -1)
 		require.Equal(t, strings.Count(string(text), ".visible .entry "), countNames(names), name)
 		for _, n := range names {
 			if n[1] != "name" {

@@ -28,7 +28,6 @@ extern __thread struct index threadIdx, blockIdx, blockDim, gridDim;
 
 #define DEVICE static inline
 #define UNROLL
-#define UNROLL4
 #define SIZE(T) ((int)sizeof(T) * (__builtin_classify_type((T)0) == 5 ? -1 : 1)) // 5: a pointer
 #define ENTRY(name, n, ...) \
 	static void name##_run(void **p_); \
