@@ -34,6 +34,8 @@ import (
 	"io"
 	"net"
 	"strings"
+
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // MaxHello is the most bytes that a hello, a reply or a refusal may have.
@@ -54,7 +56,7 @@ var (
 // Refused is the error of a server's accept function, as its client gets it.
 type Refused struct{ Text string }
 
-func (r *Refused) Error() string { return "refused by the peer: " + r.Text }
+func (r *Refused) Error() string { return "refused by the peer: " + plain.Text(r.Text) }
 
 // The greeting, and the answer up to its flags, keep their layout in every
 // version: two versions that differ can always say so.

@@ -15,6 +15,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // Bootstrap is what a launcher supplies. It is ccl.Bootstrap; the other methods of
@@ -114,7 +115,7 @@ func (r *exchanges) verdict(ctx context.Context, err error, more []byte) ([][]by
 	}
 	for o, m := range said {
 		if len(m) == 0 || m[0] == failed {
-			return nil, call.NewFault(call.Backend, o, "rank %d: %s", o, m[min(1, len(m)):])
+			return nil, call.NewFault(call.Backend, o, "rank %d: %s", o, plain.Text(string(m[min(1, len(m)):])))
 		}
 	}
 	return said, nil
