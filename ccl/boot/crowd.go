@@ -93,11 +93,15 @@ func (c *crowd) listen(l net.Listener) {
 			conn, err := l.Accept()
 			switch {
 			case err == nil && c.admit(conn):
-				c.wg.Go(func() { c.greet(conn) })
+				if s := c.strangers.Admit(conn); s != nil {
+					c.wg.Go(func() { c.greet(conn, s) })
+				} else {
+					c.forget(conn)
+				}
 			case errors.Is(err, net.ErrClosed):
 				return
 			case err != nil: // out of descriptors, say: make room and go on
-				c.dropOldest()
+				c.strangers.MakeRoom()
 				select {
 				case <-time.After(5 * time.Millisecond):
 				case <-c.done:
@@ -108,8 +112,8 @@ func (c *crowd) listen(l net.Listener) {
 }
 
 // greet is the handshake with one connection; what fails it is dropped.
-func (c *crowd) greet(conn net.Conn) {
-	who, ok := c.vet(conn)
+func (c *crowd) greet(conn net.Conn, s *auth.Stranger) {
+	who, ok := c.vet(conn, s)
 	if !ok {
 		c.forget(conn)
 		return
@@ -120,19 +124,19 @@ func (c *crowd) greet(conn net.Conn) {
 }
 
 // vet finds out whether conn is one of the job's, and whose.
-func (c *crowd) vet(conn net.Conn) (who join, ok bool) {
-	c.await(conn)
-	defer c.settle(conn)
-
+func (c *crowd) vet(conn net.Conn, s *auth.Stranger) (who join, ok bool) {
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
-	if !ownedByUs(conn) {
-		return join{}, false
+	err := auth.SameUser(conn, c.secret)
+	if err == nil {
+		_, err = auth.Server(conn, c.job, c.secret, func(hello []byte) (reply []byte, err error) {
+			who, err = parseJoin(hello)
+			return c.self.encode(), err
+		})
 	}
-	_, err := auth.Server(conn, c.job, c.secret, func(hello []byte) (reply []byte, err error) {
-		who, err = parseJoin(hello)
-		return c.self.encode(), err
-	})
-	c.judge(conn, err)
+	if err == nil {
+		c.reached(conn)
+	}
+	s.Judge(err)
 	return who, err == nil
 }
 

@@ -103,6 +103,8 @@ func (f *finder) unreachable(ctx context.Context, place string, after time.Durat
 	foreign := f.stranger.Load()
 	advice := "Is it running, and is its port open?"
 	switch {
+	case errors.Is(last, auth.ErrUntold):
+		advice = "A secret tells ranks from strangers, whatever containers they are in"
 	case errors.As(last, &unknown):
 		advice = "If host names do not resolve, set GOCCL_ROOT=ADDRESS:PORT on all ranks, with an address of rank 0's host (under Slurm, NodeAddr in scontrol show node), or GOCCL_STORE=/dir, a directory that all hosts share"
 	case foreign != nil && telling(last) < 2 && !errors.Is(last, auth.ErrJob):
@@ -175,9 +177,9 @@ func telling(err error) int {
 	switch {
 	case err == nil:
 		return -1
-	case errors.Is(err, auth.ErrVersion), errors.Is(err, auth.ErrUnauthorized):
+	case errors.Is(err, auth.ErrVersion), errors.Is(err, auth.ErrUnauthorized), errors.Is(err, auth.ErrUntold):
 		return 2
-	case errors.Is(err, auth.ErrJob), errors.Is(err, auth.ErrProtocol):
+	case errors.Is(err, auth.ErrJob), errors.Is(err, auth.ErrProtocol), errors.Is(err, auth.ErrUser):
 		return 1
 	}
 	return 0
@@ -209,8 +211,8 @@ func (f *finder) try(ctx context.Context, p point, addr string) found {
 
 // shake is the handshake on conn; it returns who is at the other end.
 func (f *finder) shake(ctx context.Context, conn net.Conn, secret []byte) (join, error) {
-	if !ownedByUs(conn) {
-		return join{}, auth.ErrUnauthorized
+	if err := auth.SameUser(conn, secret); err != nil {
+		return join{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()

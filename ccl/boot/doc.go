@@ -78,6 +78,7 @@
 //	                      Slurm, inside a step only: the shell of salloc and the script of sbatch are one rank
 //	HOME SLURM_SUBMIT_DIR PBS_O_WORKDIR
 //	                      where a secret made for the job is left, if its hosts share that directory
+//	XDG_RUNTIME_DIR HOME  where the ranks of a host meet, if others have taken the names of all their sockets
 //	RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 //	                      any other launcher, Kubeflow's PyTorchJob among them
 //	PET_NODE_RANK PET_NNODES PET_NPROC_PER_NODE PET_MASTER_ADDR PET_MASTER_PORT PET_RDZV_ENDPOINT KUBERNETES_SERVICE_HOST

@@ -442,12 +442,11 @@ func (h *hub) expected(missing []int) string {
 
 // turnedAway says whether somebody knocked in vain: the missing ranks, perhaps.
 func (h *hub) turnedAway() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.rejected == 0 || h.phase != joining {
+	n := h.refused()
+	if n == 0 || h.phase != joining {
 		return ""
 	}
-	return " Connections turned away because they did not know the job's secret: " + strconv.Itoa(h.rejected) +
+	return " Connections turned away because they did not know the job's secret: " + strconv.Itoa(n) +
 		"; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE."
 }
 

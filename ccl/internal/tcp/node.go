@@ -18,7 +18,6 @@
 package tcp
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -31,11 +30,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-const (
-	handshakeTime = 5 * time.Second        // for a stranger to prove itself
-	maxStrangers  = 256                    // handshakes at once
-	patience      = 100 * time.Millisecond // for the oldest of them, where more want in
-)
+const handshakeTime = 5 * time.Second // for a stranger to prove itself
 
 // What a Node replies to an authenticated hello.
 const (
@@ -58,7 +53,7 @@ type Node struct {
 	ctx       context.Context // ends with Close
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
-	strangers *strangers
+	strangers *auth.Strangers
 	trouble   atomic.Pointer[error]
 	onTrouble atomic.Pointer[func(error)]
 	onOffer   atomic.Pointer[offerTaker]
@@ -113,7 +108,7 @@ func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
 	n := &Node{
 		job: job, secret: secret, l: l.(*net.TCPListener),
 		addr:      netip.AddrPortFrom(addr.Unmap(), uint16(l.Addr().(*net.TCPAddr).Port)),
-		strangers: newStrangers(maxStrangers, patience),
+		strangers: auth.NewStrangers(l.Addr()),
 		ends:      map[endID]*end{},
 		live:      map[member]bool{},
 	}
@@ -146,6 +141,7 @@ func (n *Node) OnOffer(stream uint32, take func(key Key, self uint32)) {
 func (n *Node) Close() error {
 	n.stop()
 	err := n.l.Close()
+	n.strangers.Close()
 	n.wg.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -189,8 +185,8 @@ func (n *Node) accept() {
 		}
 		delay = 0
 		n.trouble.Store(nil)
-		if e := n.strangers.admit(conn, n.ctx.Done()); e != nil {
-			n.wg.Go(func() { n.serve(conn, e) })
+		if s := n.strangers.Admit(conn); s != nil {
+			n.wg.Go(func() { n.serve(conn, s) })
 		}
 	}
 }
@@ -203,8 +199,7 @@ func (n *Node) report(err error) {
 }
 
 // serve runs the handshake with a connection that came in, and files it.
-func (n *Node) serve(conn *net.TCPConn, stranger *list.Element) {
-	defer n.strangers.leave(stranger)
+func (n *Node) serve(conn *net.TCPConn, stranger *auth.Stranger) {
 	unguard := context.AfterFunc(n.ctx, func() { conn.Close() })
 	defer unguard()
 	conn.SetDeadline(time.Now().Add(handshakeTime))
@@ -216,7 +211,7 @@ func (n *Node) serve(conn *net.TCPConn, stranger *list.Element) {
 			return nil, err
 		}
 		// A stranger no more: what is taken now must not be dropped to make room.
-		if !n.strangers.leave(stranger) {
+		if !stranger.Leave() {
 			return nil, net.ErrClosed
 		}
 		id = from.peer()
@@ -230,6 +225,7 @@ func (n *Node) serve(conn *net.TCPConn, stranger *list.Element) {
 	})
 	if e == nil {
 		conn.Close()
+		stranger.Judge(err)
 		return
 	}
 	if err == nil {

@@ -232,9 +232,7 @@ func TestStrangersDoNotStall(t *testing.T) {
 	y, err := b.Open(ctx, key, 1, a.Addr())
 	require.NoError(t, err)
 	defer y.Close()
-	b.strangers.mu.Lock()
-	defer b.strangers.mu.Unlock()
-	require.LessOrEqual(t, b.strangers.list.Len(), maxStrangers)
+	require.LessOrEqual(t, b.strangers.Len(), auth.MaxStrangers)
 }
 
 // TestBadHello: who knows the secret and talks nonsense is told so.
