@@ -103,3 +103,14 @@ func TestPick(t *testing.T) {
 	_, _, err = Pick("=no such interface", netip.Addr{})
 	require.ErrorContains(t, err, ifname+" (")
 }
+
+func FuzzSelection(f *testing.F) {
+	for _, s := range []string{"", "eth,ib", "=eth0", "^docker,lo", "^=lo", "^,", "=="} {
+		f.Add(s, "eth0")
+	}
+	f.Fuzz(func(t *testing.T, sel, name string) {
+		if takes, err := parseSelection(sel); err == nil {
+			takes(name)
+		}
+	})
+}
