@@ -321,3 +321,42 @@ func TestGuessesAreCounted(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return h.refused() == 5 }, long, time.Millisecond)
 }
+
+// Ranks of one host in containers of their own, which share its network: without a secret they are told to have one, and with
+// one they are a job.
+func TestContainersNeedASecret(t *testing.T) {
+	start := func(t *testing.T, r int, env ...string) (*exec.Cmd, *bufio.Reader) {
+		cmd, _ := as(t, "join", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, append(slurm(fmt.Sprint("pods ", os.Getpid(), env), r), env...)...)
+		if os.Getuid() != 0 {
+			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+		}
+		cmd.Stdout, cmd.Stderr = nil, nil
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		cmd.Stderr = cmd.Stdout
+		if err := cmd.Start(); err != nil {
+			t.Skipf("hardware: no PID namespaces: %v", err)
+		}
+		t.Cleanup(func() {
+			cmd.Process.Kill()
+			cmd.Wait()
+		})
+		return cmd, bufio.NewReader(out)
+	}
+	for _, secret := range []string{"", "GOCCL_SECRET=a secret of sixteen"} {
+		t.Run(secret, func(t *testing.T) {
+			start(t, 0, "GOCCL_BOOT_TIMEOUT=1h", secret)
+			_, one := start(t, 1, "GOCCL_BOOT_TIMEOUT=1h", secret)
+			line, err := one.ReadString('\n')
+			require.NoError(t, err, line)
+			if secret == "" {
+				require.Contains(t, line, "is not taken for a rank: the kernel does not tell whose process this is: it runs in another container (PID namespace)")
+				require.Contains(t, line, "give all ranks the same GOCCL_SECRET_FILE")
+			} else {
+				require.Contains(t, line, "1 of 2 at ")
+			}
+		})
+	}
+}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +38,7 @@ type finder struct {
 	fixed bool                  // the one address comes from the user: who says no there, means it
 
 	stranger atomic.Pointer[string] // an address that takes connections, but does not answer as goccl
+	untold   sync.Once              // somebody was met whose process the kernel does not tell
 }
 
 // dial tries every place where rank 0 may be, over and over, until one proves to
@@ -202,6 +205,11 @@ func (f *finder) try(ctx context.Context, p point, addr string) found {
 	if err != nil {
 		if p.network == "tcp" && foreignTo(err) {
 			f.stranger.Store(&addr)
+		}
+		if errors.Is(err, auth.ErrUntold) { // a rank, perhaps, which waits for this one until its timeout
+			f.untold.Do(func() {
+				slog.Warn("goccl: a process at the socket of this job is not taken for a rank: " + err.Error())
+			})
 		}
 		conn.Close()
 		return found{err: err}
