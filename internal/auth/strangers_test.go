@@ -3,6 +3,8 @@ package auth
 import (
 	"fmt"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,10 +15,11 @@ import (
 // closing is a connection that notes its Close.
 type closing struct {
 	net.Conn
-	closed bool
+	shut atomic.Bool
 }
 
-func (c *closing) Close() error         { c.closed = true; return nil }
+func (c *closing) Close() error         { c.shut.Store(true); return nil }
+func (c *closing) closed() bool         { return c.shut.Load() }
 func (c *closing) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 9} }
 
 func ignore(string, ...any) {}
@@ -26,26 +29,26 @@ func TestStrangersMakeRoom(t *testing.T) {
 	a, b, c, d := &closing{}, &closing{}, &closing{}, &closing{}
 	inA := s.Admit(a)
 	inB := s.Admit(b)
-	require.False(t, a.closed)
+	require.False(t, a.closed())
 	s.Admit(c)
-	require.True(t, a.closed)
-	require.False(t, b.closed)
+	require.True(t, a.closed())
+	require.False(t, b.closed())
 
 	require.False(t, inA.Leave())
 	require.True(t, inB.Leave()) // known now: its place is free
 	require.False(t, inB.Leave())
 	s.Admit(d)
-	require.False(t, b.closed || c.closed || d.closed)
+	require.False(t, b.closed() || c.closed() || d.closed())
 	require.Equal(t, 2, s.list.Len())
 
 	s.MakeRoom()
-	require.True(t, c.closed)
-	require.False(t, d.closed)
+	require.True(t, c.closed())
+	require.False(t, d.closed())
 	s.Close()
 	s.Close()
-	require.True(t, d.closed)
+	require.True(t, d.closed())
 	require.Nil(t, s.Admit(b))
-	require.True(t, b.closed)
+	require.True(t, b.closed())
 }
 
 func TestStrangersWaitForRoom(t *testing.T) {
@@ -59,14 +62,14 @@ func TestStrangersWaitForRoom(t *testing.T) {
 	}()
 	require.True(t, inA.Leave())
 	<-admitted
-	require.False(t, a.closed || b.closed)
+	require.False(t, a.closed() || b.closed())
 
 	waits := make(chan *Stranger)
 	c := &closing{}
 	go func() { waits <- s.Admit(c) }()
 	s.Close()
 	require.Nil(t, <-waits)
-	require.True(t, b.closed && c.closed)
+	require.True(t, b.closed() && c.closed())
 }
 
 // Who tries secrets, however fast, gets as many tries as there are places in each patience, and one who knows the secret
@@ -103,7 +106,7 @@ func TestJudge(t *testing.T) {
 			began := time.Now()
 			s.Admit(c).Judge(tc.err)
 			require.Equal(t, tc.held, time.Since(began), "%v", tc.err)
-			require.Equal(t, tc.err == ErrUnauthorized, c.closed, "%v", tc.err)
+			require.Equal(t, tc.err == ErrUnauthorized, c.closed(), "%v", tc.err)
 		}
 	})
 }
@@ -112,8 +115,11 @@ func TestJudge(t *testing.T) {
 func TestRefusalsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
+		var mu sync.Mutex // a line may be the timer's
 		var told []string
 		s := newStrangers("127.0.0.1:1", 100, time.Hour, func(msg string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
 			require.Equal(t, "goccl: connections that did not know the job's secret were turned away", msg)
 			told = append(told, fmt.Sprintf("%v%v", time.Since(began), args))
 		})
@@ -122,6 +128,8 @@ func TestRefusalsAreLogged(t *testing.T) {
 			s.Admit(&closing{}).Judge(ErrUnauthorized)
 		}
 		s.Close()
+		mu.Lock()
+		defer mu.Unlock()
 		const last = " last 10.0.0.7:9 port 127.0.0.1:1]"
 		require.Equal(t, []string{"0s[count 1" + last, "1m0s[count 2" + last, "3m5s[count 1" + last, "3m8s[count 1" + last}, told)
 		require.Equal(t, 5, s.Refused())
