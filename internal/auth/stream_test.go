@@ -331,3 +331,33 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkHandshake is the time from a connection to its two streams.
+func BenchmarkHandshake(b *testing.B) {
+	for _, secret := range []string{"", "a secret of the job"} {
+		b.Run(map[bool]string{true: "secret", false: "none"}[secret != ""], func(b *testing.B) {
+			for b.Loop() {
+				streams(b, secret)
+			}
+		})
+	}
+}
+
+// BenchmarkFrame is the time to send and to read an event of the control plane.
+func BenchmarkFrame(b *testing.B) {
+	for _, secret := range []string{"", "a secret of the job"} {
+		b.Run(map[bool]string{true: "secret", false: "none"}[secret != ""], func(b *testing.B) {
+			client, server := streams(b, secret)
+			conn, frame := says(), make([]byte, 282)
+			client.socket, server.socket = conn, conn
+			for b.Loop() {
+				conn.sent.Reset()
+				client.Write(frame)
+				conn.said.Reset(conn.sent.Bytes())
+				if _, err := io.ReadFull(server, frame); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

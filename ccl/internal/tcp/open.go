@@ -22,11 +22,26 @@ func (n *Node) Open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 // OpenUnless is Open for a caller that may hear otherwise that the peer's Node has ended: once left says so, the first
 // refusal is the last. It is asked after each.
 func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.AddrPort, left func() bool) (*Conn, error) {
+	return n.openConn(ctx, key, self, peer, left, n.wire)
+}
+
+// OpenNotices is Open for what the two ends agree on, which is authenticated wherever the job has a secret. Both ends of a
+// stream choose alike.
+func (n *Node) OpenNotices(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (*Conn, error) {
+	wire := n.wire
+	if wire == auth.Plain && len(n.secret) > 0 {
+		wire = auth.Auth
+	}
+	return n.openConn(ctx, key, self, peer, func() bool { return false }, wire)
+}
+
+// openConn is OpenUnless of a stream that travels as wire says.
+func (n *Node) openConn(ctx context.Context, key Key, self uint32, peer netip.AddrPort, left func() bool, wire auth.Wire) (*Conn, error) {
 	s, err := n.open(ctx, key, self, peer, left)
 	if err != nil {
 		return nil, err
 	}
-	c, err := takeConn(s, n.wire)
+	c, err := takeConn(s, wire)
 	if err != nil {
 		return nil, fmt.Errorf("tcp: %v: %w", key, explain(err))
 	}

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"io"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/onpath"
 )
 
 // wireOf is a connection of which a test has both ends in hand: what is sent, and what comes.
@@ -198,6 +200,43 @@ func TestListenWithoutSecret(t *testing.T) {
 		_, err := Listen("job", nil, w, loopback)
 		require.ErrorIs(t, err, auth.ErrNoSecret)
 		require.ErrorContains(t, err, "Wire (GOCCL_WIRE)="+w.String()+", but the job has no secret")
+	}
+}
+
+// What two ranks agree on is protected wherever there is a secret, and no less than data are.
+func TestOpenNotices(t *testing.T) {
+	for _, tc := range []struct {
+		secret string
+		wire   auth.Wire
+		sealed bool
+		open   bool // it can be read on the way
+	}{
+		{"", auth.Plain, false, true}, {"secret", auth.Plain, true, true}, {"secret", auth.Auth, true, true}, {"secret", auth.Encrypt, true, false},
+	} {
+		var nodes [2]*Node
+		for i := range nodes {
+			n, err := Listen("job", []byte(tc.secret), tc.wire, loopback)
+			require.NoError(t, err)
+			defer n.Close()
+			nodes[i] = n
+		}
+		var seen atomic.Value
+		path, err := onpath.To(nodes[1].Addr().String(), func(p onpath.Piece) []byte {
+			if bytes.Contains(p.Bytes, []byte("survivors")) {
+				seen.Store(true)
+			}
+			return p.Bytes
+		})
+		require.NoError(t, err)
+		defer path.Close()
+		key := MakeKey(1, 3, 0, 1)
+		a, err := nodes[0].OpenNotices(soon(t), key, 0, path.Addr())
+		require.NoError(t, err)
+		b, err := nodes[1].OpenNotices(soon(t), key, 1, nodes[0].Addr())
+		require.NoError(t, err)
+		require.Equal(t, tc.sealed, a.sealed != nil)
+		require.NoError(t, talk(a, b, "survivors"))
+		require.Equal(t, tc.open, seen.Load() == true)
 	}
 }
 
