@@ -260,7 +260,8 @@ func (c *Comm) String() string {
 		c.eng.Topology().Nodes(), plural(c.eng.Topology().Nodes()), c.Backend(), c.eng.Transport())
 }
 
-// Transport returns what connects the ranks of c: memory, shared memory, or TCP with its interface.
+// Transport returns what connects the ranks of c: memory, shared memory, or TCP with its interface and, if that is not plain,
+// its Wire.
 func (c *Comm) Transport() string {
 	if c.none() {
 		return noComm

@@ -184,6 +184,7 @@ func TestWire(t *testing.T) {
 	for _, wire := range []string{"auth", "encrypt"} {
 		t.Run(wire, func(t *testing.T) {
 			world(t, 3, []string{"a", "b", "b"}, func(int) *ccl.Options { return &ccl.Options{Backend: "cpu", Wire: wire} }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+				assert.Equal(t, "memory and TCP (lo, "+wire+")", c.Transport())
 				play := func(e element, s shape) bool { return assert.NoError(t, e.play(ctx, c, s)) }
 				for e, s := range cases(3, lengths) {
 					if s.number%(4*shortShare) == 0 && !play(e, s) {

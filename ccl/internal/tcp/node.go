@@ -134,6 +134,9 @@ func Listen(job string, secret []byte, wire auth.Wire, addr netip.Addr) (*Node, 
 // Addr is where the Node listens: what its peers pass to Open.
 func (n *Node) Addr() netip.AddrPort { return n.addr }
 
+// Wire is how data travel.
+func (n *Node) Wire() auth.Wire { return n.wire }
+
 // OnTrouble sets a function to be told when connections cannot be accepted, as when
 // the process has too many files open; the Node tries again. An Open that ran out
 // of time meanwhile says it, too.
