@@ -181,20 +181,24 @@ func TestDataChangedOnTheWay(t *testing.T) {
 
 // TestWire plays calls of all kinds and sizes between hosts whose data are protected.
 func TestWire(t *testing.T) {
+	share := uint64(shortShare)
+	if raceDetector {
+		share *= 4
+	}
 	for _, wire := range []string{"auth", "encrypt"} {
 		t.Run(wire, func(t *testing.T) {
 			world(t, 3, []string{"a", "b", "b"}, func(int) *ccl.Options { return &ccl.Options{Backend: "cpu", Wire: wire} }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				assert.Equal(t, "memory and TCP (lo, "+wire+")", c.Transport())
 				play := func(e element, s shape) bool { return assert.NoError(t, e.play(ctx, c, s)) }
 				for e, s := range cases(3, lengths) {
-					if s.number%(4*shortShare) == 0 && !play(e, s) {
+					if s.number%(4*share) == 0 && !play(e, s) {
 						return
 					}
 				}
-				number := 0
+				number := uint64(0)
 				thresholdCalls(3, []int{4 * kib, 64 * kib, 128 * kib}, func(e element, s shape) bool { // a record has 64 KiB
 					number++
-					return number%shortShare != 0 || play(e, s)
+					return number%share != 0 || play(e, s)
 				})
 			})
 		})
