@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -268,6 +269,9 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cal
 			f = &call.Fault{Code: call.Unsupported, Peer: -1, Err: err}
 		}
 		return nil, f
+	}
+	if o.Wire != auth.Plain.String() && topo.Nodes() > 1 {
+		return nil, &call.Fault{Code: call.Unsupported, Peer: -1, Err: fmt.Errorf("%s sends data between hosts itself, where Wire (GOCCL_WIRE)=%s does not protect them: take Backend \"cpu\"", backend.Name(), o.Wire)}
 	}
 	l := &library{backend: backend, platform: platforms[backend.Name()]}
 	var err error

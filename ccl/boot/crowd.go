@@ -42,7 +42,7 @@ type crowd struct {
 
 // child is one connection: a rank of this host, or the relay of another one.
 type child struct {
-	conn    net.Conn
+	conn    *auth.Stream
 	who     join // who made the connection
 	within  bool // it does not leave this host
 	out     chan []byte
@@ -64,6 +64,7 @@ type eventKind uint8
 const (
 	eventCame eventKind = iota
 	eventFrame
+	eventChanged // what it sent is read no more, but it is there
 	eventGone
 )
 
@@ -77,11 +78,11 @@ func newCrowd(self join, job string, secret []byte) crowd {
 }
 
 // attach connects the rank of this process. Call it before the loop starts.
-func (c *crowd) attach() net.Conn {
-	here, there := net.Pipe()
+func (c *crowd) attach() *auth.Stream {
+	here, there := auth.Pipe()
 	c.local = newChild(there, c.self, true)
 	c.admit(there)
-	c.serve(c.local, bufio.NewReader(there))
+	c.serve(c.local, there)
 	return here
 }
 
@@ -112,23 +113,23 @@ func (c *crowd) listen(l net.Listener) {
 }
 
 // greet is the handshake with one connection; what fails it is dropped.
-func (c *crowd) greet(conn net.Conn, s *auth.Stranger) {
-	who, ok := c.vet(conn, s)
-	if !ok {
+func (c *crowd) greet(conn net.Conn, stranger *auth.Stranger) {
+	s, who := c.vet(conn, stranger)
+	if s == nil {
 		c.forget(conn)
 		return
 	}
 	conn.SetDeadline(time.Time{})
 	_, within := conn.(*net.UnixConn)
-	c.serve(newChild(conn, who, within), bufio.NewReader(conn))
+	c.serve(newChild(s, who, within), conn)
 }
 
-// vet finds out whether conn is one of the job's, and whose.
-func (c *crowd) vet(conn net.Conn, s *auth.Stranger) (who join, ok bool) {
+// vet finds out whether conn is one of the job's, and whose: else there is no stream.
+func (c *crowd) vet(conn net.Conn, stranger *auth.Stranger) (s *auth.Stream, who join) {
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
 	err := auth.SameUser(conn, c.secret)
 	if err == nil {
-		_, err = auth.Server(conn, c.job, c.secret, func(hello []byte) (reply []byte, err error) {
+		s, _, err = auth.Server(conn, c.job, c.secret, func(hello []byte) (reply []byte, err error) {
 			who, err = parseJoin(hello)
 			return c.self.encode(), err
 		})
@@ -136,17 +137,17 @@ func (c *crowd) vet(conn net.Conn, s *auth.Stranger) (who join, ok bool) {
 	if err == nil {
 		c.reached(conn)
 	}
-	s.Judge(err)
-	return who, err == nil
+	stranger.Judge(err)
+	return s, who
 }
 
-func newChild(conn net.Conn, who join, within bool) *child {
+func newChild(conn *auth.Stream, who join, within bool) *child {
 	// Between two confirmations there is one table at most, and one verdict.
 	return &child{conn: conn, who: who, within: within, out: make(chan []byte, 4), ranks: map[int]struct{}{}}
 }
 
-// serve starts the two goroutines of a child.
-func (c *crowd) serve(ch *child, r *bufio.Reader) {
+// serve starts the two goroutines of a child, which the door knows as conn.
+func (c *crowd) serve(ch *child, conn net.Conn) {
 	c.wg.Go(func() {
 		for {
 			select {
@@ -160,10 +161,14 @@ func (c *crowd) serve(ch *child, r *bufio.Reader) {
 		}
 	})
 	c.wg.Go(func() {
-		defer c.forget(ch.conn)
+		defer c.forget(conn)
 		c.post(event{child: ch, kind: eventCame})
-		for {
+		for r := bufio.NewReader(ch.conn); ; {
 			f, err := readFrame(r, maxUp)
+			if errors.Is(err, auth.ErrChanged) {
+				c.post(event{child: ch, kind: eventChanged})
+				ch.conn.Drain()
+			}
 			if err != nil {
 				c.post(event{child: ch, kind: eventGone})
 				return

@@ -43,7 +43,7 @@ type finder struct {
 
 // dial tries every place where rank 0 may be, over and over, until one proves to
 // be it or ctx ends.
-func (f *finder) dial(ctx context.Context) (net.Conn, point, error) {
+func (f *finder) dial(ctx context.Context) (*auth.Stream, point, error) {
 	began := time.Now()
 	var place string
 	last := errors.New("no attempt was made")
@@ -51,7 +51,7 @@ func (f *finder) dial(ctx context.Context) (net.Conn, point, error) {
 		p, err := f.find()
 		if err == nil {
 			place = p.addrs[0]
-			var conn net.Conn
+			var conn *auth.Stream
 			var who join
 			if conn, who, err = f.sweep(ctx, p); err == nil {
 				p.who = who
@@ -125,14 +125,14 @@ func (f *finder) unreachable(ctx context.Context, place string, after time.Durat
 
 // found is what came of one address.
 type found struct {
-	conn net.Conn
+	conn *auth.Stream
 	who  join
 	err  error
 }
 
 // sweep tries all addresses of p: each as soon as the one before has failed, or
 // has been silent for a while.
-func (f *finder) sweep(ctx context.Context, p point) (net.Conn, join, error) {
+func (f *finder) sweep(ctx context.Context, p point) (*auth.Stream, join, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan found)
@@ -201,7 +201,7 @@ func (f *finder) try(ctx context.Context, p point, addr string) found {
 	if err != nil {
 		return found{err: err}
 	}
-	who, err := f.shake(ctx, conn, p.secret)
+	s, who, err := f.shake(ctx, conn, p.secret)
 	if err != nil {
 		if p.network == "tcp" && foreignTo(err) {
 			f.stranger.Store(&addr)
@@ -214,32 +214,32 @@ func (f *finder) try(ctx context.Context, p point, addr string) found {
 		conn.Close()
 		return found{err: err}
 	}
-	return found{conn: conn, who: who}
+	return found{conn: s, who: who}
 }
 
-// shake is the handshake on conn; it returns who is at the other end.
-func (f *finder) shake(ctx context.Context, conn net.Conn, secret []byte) (join, error) {
+// shake is the handshake on conn; it also returns who is at the other end.
+func (f *finder) shake(ctx context.Context, conn net.Conn, secret []byte) (*auth.Stream, join, error) {
 	if err := auth.SameUser(conn, secret); err != nil {
-		return join{}, err
+		return nil, join{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
 	if ctx.Err() != nil { // it may have ended before the line above
-		return join{}, ctx.Err()
+		return nil, join{}, ctx.Err()
 	}
-	reply, err := auth.Client(conn, f.job, secret, f.self.encode())
+	s, reply, err := auth.Client(conn, f.job, secret, f.self.encode())
 	if err != nil {
-		return join{}, err
+		return nil, join{}, err
 	}
 	who, err := parseJoin(reply)
 	if err != nil {
-		return join{}, err
+		return nil, join{}, err
 	}
 	if !stop() {
-		return join{}, ctx.Err()
+		return nil, join{}, ctx.Err()
 	}
-	return who, conn.SetDeadline(time.Time{})
+	return s, who, conn.SetDeadline(time.Time{})
 }
 
 // selfJoin is how this process introduces itself.

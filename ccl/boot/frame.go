@@ -155,6 +155,11 @@ func verdictOf(e *Error) verdict {
 	return verdict{Code: e.Code, Peer: e.Peer, Missing: e.Missing, Text: e.Text}
 }
 
+// leaving is the frame by which a rank says why it gives up.
+func leaving(rank int, e *Error) frame {
+	return frame{kind: frameLeave, rank: rank, data: verdictOf(e).frame()[frameHead:]}
+}
+
 // error is v as an error that no rank has signed yet; nil for success.
 func (v verdict) error() *Error {
 	if v.Code == 0 {

@@ -65,6 +65,13 @@ var rules = []struct {
 		why:     "the bootstrap is usable without the engines",
 	},
 	{
+		who:     "ccl/internal/plane/control",
+		direct:  true,
+		allowed: []string{module + "/..."},
+		never:   []string{"net"},
+		why:     "a frame is read from an auth.Stream and written to one",
+	},
+	{
 		who:     "ccl",
 		allowed: []string{module + "/...", "golang.org/x/..."},
 		never:   []string{"testing", module + "/train/..."},

@@ -40,7 +40,7 @@ func share(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.M
 	for try := range shareTries {
 		nodeOf := hostsOf(r.all, apart)
 		var at *plane.Site
-		err := j.Once(fmt.Sprint("hosts ", try), func() error { return begin(j, r.boot, nodeOf) })
+		err := j.Once(fmt.Sprint("hosts ", try), func() error { return begin(j, r, nodeOf) })
 		if err == nil {
 			at = j.Site(j.Topo.Node(r.rank))
 			err = at.Once(fmt.Sprint("offer ", at.Node, " ", try), func() error { return offerHost(at, r, try) })
@@ -161,7 +161,7 @@ func (r *exchanges) whyApart(said [][]byte, before string) string {
 }
 
 // begin sets up what the ranks of this process share, once per try: all of them must know the hosts before any goes on.
-func begin(j *plane.Job, b Bootstrap, nodeOf []int) error {
+func begin(j *plane.Job, r *exchanges, nodeOf []int) error {
 	nodes := 0
 	for _, h := range nodeOf {
 		nodes = max(nodes, h+1)
@@ -171,7 +171,7 @@ func begin(j *plane.Job, b Bootstrap, nodeOf []int) error {
 		s.Reset()
 	}
 	if nodes > 1 && j.TCP == nil {
-		return openTCP(j, b)
+		return openTCP(j, r)
 	}
 	return nil
 }

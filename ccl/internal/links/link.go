@@ -202,6 +202,9 @@ func (l *Link) close() {
 // broken reports that the stream with peer ended. Often that is the echo of another
 // failure, whose report is on its way: it gets a moment to arrive.
 func (c *ends) broken(peer int, err error) *call.Fault {
+	if errors.Is(err, tcp.ErrChanged) {
+		return c.Stop(call.NewFault(call.Backend, peer, "%w from rank %d to rank %d (GOCCL_WIRE)", err, peer, c.Rank()))
+	}
 	if f := c.reported(peer); f != nil {
 		return f
 	}

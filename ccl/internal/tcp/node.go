@@ -45,10 +45,9 @@ const goAhead = 'g'
 // Node is a process's end of all TCP streams of a job: one listener, shared by all
 // ranks of the process.
 type Node struct {
-	job    string
-	secret []byte
-	l      *net.TCPListener
-	addr   netip.AddrPort
+	terms
+	l    *net.TCPListener
+	addr netip.AddrPort
 
 	ctx       context.Context // ends with Close
 	stop      context.CancelFunc
@@ -64,13 +63,20 @@ type Node struct {
 	over memory          // what was forgotten of others, or has failed
 }
 
+// terms are what all Nodes of a job have in common.
+type terms struct {
+	job    string
+	secret []byte
+	wire   auth.Wire // how data travel
+}
+
 // end is what a Node knows of a stream's end, from the first sign of it to the return
 // of its Open.
 type end struct {
 	opening   bool               // an Open is under way
 	committed bool               // its own dial has reached the peer's Node
 	coming    int                // dials of the peer that were taken and are not in yet
-	conn      *net.TCPConn       // the connection that the peer dialed
+	conn      *auth.Stream       // the connection that the peer dialed
 	wake      context.CancelFunc // of an Open that waits or dials
 }
 
@@ -92,10 +98,13 @@ func (e *end) close() {
 }
 
 // Listen makes the Node of this process. It listens on addr, an address of this
-// host that the other processes of the job can reach; see Pick.
-func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
+// host that the other processes of the job can reach; see Pick. Data travel as wire says, which is the same in all of them.
+func Listen(job string, secret []byte, wire auth.Wire, addr netip.Addr) (*Node, error) {
 	if !addr.IsValid() {
 		return nil, errors.New("tcp: no address to listen on")
+	}
+	if wire != auth.Plain && len(secret) == 0 {
+		return nil, fmt.Errorf("Wire (GOCCL_WIRE)=%v, but %w", wire, auth.ErrNoSecret)
 	}
 	// Not MPTCP, which Go's listeners speak by default: its sockets ignore
 	// TCP_CONGESTION and cost more per call.
@@ -106,7 +115,7 @@ func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
 		return nil, fmt.Errorf("tcp: cannot listen on %v: %w", addr, explain(err))
 	}
 	n := &Node{
-		job: job, secret: secret, l: l.(*net.TCPListener),
+		terms: terms{job, secret, wire}, l: l.(*net.TCPListener),
 		addr:      netip.AddrPortFrom(addr.Unmap(), uint16(l.Addr().(*net.TCPAddr).Port)),
 		strangers: auth.NewStrangers(l.Addr()),
 		ends:      map[endID]*end{},
@@ -119,6 +128,9 @@ func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
 
 // Addr is where the Node listens: what its peers pass to Open.
 func (n *Node) Addr() netip.AddrPort { return n.addr }
+
+// Wire is how data travel.
+func (n *Node) Wire() auth.Wire { return n.wire }
 
 // OnTrouble sets a function to be told when connections cannot be accepted, as when
 // the process has too many files open; the Node tries again. An Open that ran out
@@ -205,7 +217,7 @@ func (n *Node) serve(conn *net.TCPConn, stranger *auth.Stranger) {
 	conn.SetDeadline(time.Now().Add(handshakeTime))
 	var id endID
 	var e *end
-	_, err := auth.Server(conn, n.job, n.secret, func(hello []byte) ([]byte, error) {
+	s, _, err := auth.Server(conn, n.job, n.secret, func(hello []byte) ([]byte, error) {
 		from, err := parseHello(hello)
 		if err != nil {
 			return nil, err
@@ -229,17 +241,20 @@ func (n *Node) serve(conn *net.TCPConn, stranger *auth.Stranger) {
 		return
 	}
 	if err == nil {
-		err = awaitGo(conn)
+		err = awaitGo(s)
 	}
 	if !unguard() && err == nil { // before it is an Open's, which Close leaves alone
 		err = net.ErrClosed
 	}
-	n.file(id, e, conn, err)
+	if err != nil {
+		conn.Close()
+	}
+	n.file(id, e, s, err)
 }
 
-func awaitGo(conn net.Conn) error {
+func awaitGo(s *auth.Stream) error {
 	var b [1]byte
-	if err := auth.Await(conn, b[:], handshakeTime); err != nil {
+	if err := auth.Await(s, b[:], handshakeTime); err != nil {
 		return err
 	}
 	if b[0] != goAhead {
@@ -270,14 +285,13 @@ func (n *Node) claim(id endID) (*end, error) {
 
 // file hands the connection that was claimed to its end, where an Open takes it; err
 // is why there is none.
-func (n *Node) file(id endID, e *end, conn *net.TCPConn, err error) {
+func (n *Node) file(id endID, e *end, conn *auth.Stream, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e.coming--
 	defer e.news()
 	switch {
 	case err != nil:
-		conn.Close()
 		if !e.opening && !e.expects() {
 			n.drop(id, e)
 		}

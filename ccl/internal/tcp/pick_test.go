@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 func TestPickFromTable(t *testing.T) {
@@ -96,7 +98,7 @@ func TestPick(t *testing.T) {
 
 	addr, _, err = Pick("", netip.Addr{})
 	require.NoError(t, err)
-	n, err := Listen("j", nil, addr)
+	n, err := Listen("j", nil, auth.Plain, addr)
 	require.NoError(t, err, "Pick's address can be listened on")
 	require.NoError(t, n.Close())
 
