@@ -12,6 +12,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // backends are the libraries that this build can open, by name: each is added by the file of
@@ -173,7 +175,7 @@ func (t talk) verdict(err error) *call.Fault {
 		return &call.Fault{Code: call.Code(codeOfLibrary(err)), Peer: t.eng.Rank(), Err: vendorError(err)}
 	}
 	size := min(int(binary.LittleEndian.Uint16(text)), textBytes-3)
-	return &call.Fault{Code: call.Code(text[2]), Peer: int(who[0]), Err: fmt.Errorf("rank %d: %s", who[0], text[3:3+size])}
+	return &call.Fault{Code: call.Code(text[2]), Peer: int(who[0]), Err: fmt.Errorf("rank %d: %s", who[0], plain.Text(string(text[3:3+size])))}
 }
 
 // giveUp tells the others that this rank does not come, since err.
@@ -267,6 +269,9 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cal
 			f = &call.Fault{Code: call.Unsupported, Peer: -1, Err: err}
 		}
 		return nil, f
+	}
+	if o.Wire != auth.Plain.String() && topo.Nodes() > 1 {
+		return nil, &call.Fault{Code: call.Unsupported, Peer: -1, Err: fmt.Errorf("%s sends data between hosts itself, where Wire (GOCCL_WIRE)=%s does not protect them: take Backend \"cpu\"", backend.Name(), o.Wire)}
 	}
 	l := &library{backend: backend, platform: platforms[backend.Name()]}
 	var err error

@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
 )
 
@@ -60,6 +62,11 @@ type Options struct {
 	// Log receives what the Comm reports. nil sends warnings and errors to slog.Default(), or what
 	// GOCCL_LOG says: only errors with "quiet", and everything with "all".
 	Log *slog.Logger
+	// Wire says how the CPU engine's data travel between hosts: "plain"; "auth", which finds out
+	// if they were changed on the way; or "encrypt", which also hides them. "" takes what
+	// GOCCL_WIRE says, and "plain" without it. It is the same on all ranks, and all but "plain" need
+	// the job's secret; docs/secret.md has what each costs.
+	Wire string
 	// Hints tune the library of the backend.
 	Hints Hints
 	// Name is what errors and reports call the Comm, as SetName sets it. "" means "world" for the
@@ -91,6 +98,10 @@ func (o *Options) settled() (Options, error) {
 	if err := checkBackend(s.Backend); err != nil {
 		return s, err
 	}
+	s.Wire = cmp.Or(s.Wire, environ.Wire.Get(), auth.Plain.String())
+	if _, err := auth.ParseWire(s.Wire); err != nil {
+		return s, fmt.Errorf("Options.Wire is %w", err)
+	}
 	if err := s.Hints.check(); err != nil {
 		return s, fmt.Errorf("Options.Hints: %w", err)
 	}
@@ -113,8 +124,8 @@ func (o *Options) agreed(algorithms string) string {
 	if o.Backend == "" {
 		built = strings.Join(Backends(), ",")
 	}
-	return fmt.Sprintf("version %s;Backend=%q;build tags=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;Hints=%q;GOCCL_ALGO=%q",
-		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, o.Hints.String(), algorithms)
+	return fmt.Sprintf("version %s;Backend=%q;build tags=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;Wire (GOCCL_WIRE)=%q;Hints=%q;GOCCL_ALGO=%q",
+		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, o.Wire, o.Hints.String(), algorithms)
 }
 
 // Comm is this rank's membership in an ordered set of ranks.
@@ -254,7 +265,8 @@ func (c *Comm) String() string {
 		c.eng.Topology().Nodes(), plural(c.eng.Topology().Nodes()), c.Backend(), c.eng.Transport())
 }
 
-// Transport returns what connects the ranks of c: memory, shared memory, or TCP with its interface.
+// Transport returns what connects the ranks of c: memory, shared memory, or TCP with its interface and, if that is not plain,
+// its Wire.
 func (c *Comm) Transport() string {
 	if c.none() {
 		return noComm

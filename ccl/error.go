@@ -31,7 +31,8 @@ const (
 	ErrCanceled
 	// ErrAborted reports that rank Peer called Abort.
 	ErrAborted
-	// ErrUnauthorized reports, while a job starts, that the other side does not know its secret.
+	// ErrUnauthorized reports, while a job starts, that the other side does not know its secret, or that what it sent was
+	// changed on the way.
 	ErrUnauthorized
 	// ErrVersion reports, while a job starts, that ranks run different versions or options.
 	ErrVersion

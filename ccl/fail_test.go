@@ -294,6 +294,7 @@ func TestOptionsDiffer(t *testing.T) {
 		{"PeerTimeout", ccl.Options{PeerTimeout: time.Minute}},
 		{"Check", ccl.Options{Check: ccl.CheckStrict}},
 		{"RankOrder", ccl.Options{RankOrder: true}},
+		{"Wire (GOCCL_WIRE)", ccl.Options{Wire: "auth"}},
 	} {
 		t.Run(tc.field, func(t *testing.T) {
 			errs := newComms(t, 3, func(r int) *ccl.Options {

@@ -12,8 +12,10 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
 )
 
@@ -113,8 +115,9 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	}
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(host, ".")
+	wire, _ := auth.ParseWire(s.Wire) // which is settled
 	c, f := newComm(s, tab, host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
-		eng, f := cpu.Join(ctx, b, s.agreed(algorithms), eo)
+		eng, f := cpu.Join(ctx, b, join.Terms{Settings: s.agreed(algorithms), Wire: wire}, eo)
 		return calledFirst(eng, cmp.Or(s.Name, worldName)), f
 	}, func(eng *cpu.Comm) (*library, *call.Fault) {
 		return openLibrary(ctx, eng, &s)

@@ -81,6 +81,8 @@ func TestNewCommRefuses(t *testing.T) {
 		"check":     {&Options{Check: 9}, [2]string{}, "Check is 9; the levels are CheckAsync, CheckStrict and CheckOff"},
 		"stall":     {nil, [2]string{"GOCCL_STALL_WARN", "soon"}, "GOCCL_STALL_WARN=soon: it takes a duration such as 30s, or a number of seconds; 0 means never"},
 		"checksum":  {nil, [2]string{"GOCCL_CHECKSUM", "maybe"}, "GOCCL_CHECKSUM=maybe: it takes 1 or 0"},
+		"wire":      {&Options{Wire: "tls"}, [2]string{}, `Options.Wire is "tls"; it is plain, auth or encrypt`},
+		"wires":     {nil, [2]string{"GOCCL_WIRE", "tls"}, "GOCCL_WIRE=tls: it takes one of plain, auth, encrypt"},
 		"log":       {nil, [2]string{"GOCCL_LOG", "loud"}, "GOCCL_LOG=loud: it takes all or quiet"},
 		"misspelt":  {nil, [2]string{"GOCCL_CHEKSUM", "1"}, "GOCCL_CHEKSUM is not a variable of goccl; did you mean GOCCL_CHECKSUM?"},
 		"silence":   {&Options{PeerTimeout: time.Second - 1}, [2]string{}, "Options.PeerTimeout is 999.999999ms; it is at least 1s, 0 for 5s, or negative for never"},

@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -23,7 +24,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 
 // SplitWith is [Comm.Split] with other Options: set changes those of c into those of the new Comm,
 // such as its Name, a shorter Timeout, or RankOrder for one dimension of a mesh. Backend,
-// Device and PeerTimeout belong to the job and stay. The ranks of one color must set the same
+// Device, PeerTimeout and Wire belong to the job and stay. The ranks of one color must set the same
 // Timeout, Check, RankOrder, Staged and Hints; OnCall, OnFailure, Log and Name may differ. If any rank sets
 // what cannot be, all ranks of c get the same error, which names that rank, and c goes on.
 // Ranks of c that call Split instead have made another call.
@@ -123,6 +124,7 @@ func childOptions(c *Comm, set func(*Options)) (Options, error) {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
+	o.Wire = cmp.Or(o.Wire, c.opt.Wire)
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -133,6 +135,8 @@ func childOptions(c *Comm, set func(*Options)) (Options, error) {
 		return fixed("Device")
 	case o.PeerTimeout != c.opt.PeerTimeout:
 		return fixed("PeerTimeout")
+	case o.Wire != c.opt.Wire:
+		return fixed("Wire")
 	case o.Check > CheckOff:
 		return o, errCheck(o.Check)
 	case o.RankOrder && c.lib != nil && (c.lib.device < 0 || o.Staged):

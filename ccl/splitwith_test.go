@@ -98,6 +98,7 @@ func TestSplitWithRefused(t *testing.T) {
 				o.PeerTimeout = time.Hour
 			}
 		}, ccl.ErrArgument, "on rank 2: Options.PeerTimeout belongs to the whole job"},
+		{"Wire", func(r int, o *ccl.Options) { o.Wire = "auth" }, ccl.ErrArgument, "on rank 0: Options.Wire belongs to the whole job"},
 		{"Device", func(r int, o *ccl.Options) { o.Device = new(int) }, ccl.ErrArgument, "on rank 0: Options.Device"},
 		{"Check", func(r int, o *ccl.Options) { o.Check = 7 }, ccl.ErrArgument, "on rank 0: Check is 7"},
 		{"Timeouts", func(r int, o *ccl.Options) { o.Timeout = time.Duration(1+r/2) * time.Minute }, ccl.ErrVersion,

@@ -2,7 +2,9 @@ package ccl
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -93,7 +95,7 @@ func writeLines(dir string, log *slog.Logger, world int, lines []traceLine) {
 		t.dir = dir
 		host, _ := os.Hostname()
 		if err = os.MkdirAll(dir, 0o700); err == nil {
-			t.f, err = os.OpenFile(filepath.Join(dir, fmt.Sprintf("rank%d-%s-%d.jsonl", world, filepath.Base(host), os.Getpid())), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			t.f, err = createTrace(dir, fmt.Sprintf("rank%d-%s-%d", world, filepath.Base(host), os.Getpid()))
 		}
 	}
 	for _, l := range lines {
@@ -109,6 +111,16 @@ func writeLines(dir string, log *slog.Logger, world int, lines []traceLine) {
 		t.failed = true
 		log.Warn("ccl: GOCCL_TRACE: this rank stops writing", "error", err)
 	}
+}
+
+// createTrace makes a file of that name, or of one that begins so. What is there already stays as it is: where others may
+// write in dir it could be a link to any file of this user's.
+func createTrace(dir, name string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, name+".jsonl"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return os.CreateTemp(dir, name+"-*.jsonl")
+	}
+	return f, err
 }
 
 // traceDir is where to write, "" for nowhere.

@@ -3,6 +3,7 @@ package ccl_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,4 +74,40 @@ func TestTraceIsWritten(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string]int{"exit part ": 2, "failure world ": 2, "standing world waits": 1, "standing world outside": 1}, count)
+}
+
+// Where somebody else has made the files that a rank would write, or links of their names to other files, these stay as they
+// are, and the traces are in new ones.
+func TestTraceFollowsNoLink(t *testing.T) {
+	dir, own := t.TempDir(), filepath.Join(t.TempDir(), "authorized_keys")
+	require.NoError(t, os.WriteFile(own, []byte("a key\n"), 0o600))
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	planted := map[string]bool{}
+	for rank, target := range []string{own, filepath.Join(filepath.Dir(own), "not there yet")} {
+		path := filepath.Join(dir, fmt.Sprintf("rank%d-%s-%d.jsonl", rank, host, os.Getpid()))
+		require.NoError(t, os.Symlink(target, path))
+		planted[path] = true
+	}
+	t.Setenv("GOCCL_TRACE", dir)
+	world(t, 2, nil, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) { works(ctx, t, c) })
+	text, err := os.ReadFile(own)
+	require.NoError(t, err)
+	require.Equal(t, "a key\n", string(text))
+	require.NoFileExists(t, filepath.Join(filepath.Dir(own), "not there yet"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	require.NoError(t, err)
+	lines := 0
+	for _, f := range files {
+		if planted[f] {
+			continue
+		}
+		info, err := os.Stat(f)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		lines += strings.Count(string(text), "\n")
+	}
+	require.Equal(t, 2, lines, "each rank's, at its end")
 }

@@ -5,11 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 const (
@@ -34,7 +35,7 @@ type Boot struct {
 	hostID     string
 
 	gather func(ctx context.Context, mine []byte) ([][]byte, error) // other than over conn: a job of goroutines, or of one
-	conn   net.Conn                                                 // to the hub or the relay of this host
+	conn   *auth.Stream                                             // to the hub or the relay of this host
 	in     <-chan frame                                             // what comes over conn
 	over   <-chan struct{}                                          // closed when only a failure can come
 	via    join                                                     // who is at the other end
@@ -121,8 +122,7 @@ func (b *Boot) Refuse(why error) {
 		}
 		return
 	}
-	v := verdict{Code: Argument, Peer: b.rank, Text: e.Text}.frame()[frameHead:]
-	b.conn.Write(frame{kind: frameLeave, rank: b.rank, data: v}.encode())
+	b.conn.Write(leaving(b.rank, e).encode())
 	select {
 	case <-b.over: // the verdict has come back, so all that this process serves have it
 	case <-time.After(confirmLimit + grace):
@@ -130,9 +130,9 @@ func (b *Boot) Refuse(why error) {
 }
 
 // use makes conn, to who, the connection of b.
-func (b *Boot) use(conn net.Conn, who join) {
+func (b *Boot) use(conn *auth.Stream, who join) {
 	over := make(chan struct{})
-	b.conn, b.in, b.over, b.via = conn, listen(conn, b.size, over), over, who
+	b.conn, b.in, b.over, b.via = conn, listen(conn, who, selfJoin(b.rank, b.size), over), over, who
 }
 
 // announce is the first phase: it says that this rank is here, and hears the verdict.
@@ -183,8 +183,7 @@ func (b *Boot) exchange(ctx context.Context, f frame) (frame, error) {
 	// Over, but for the verdict of all, which others may be held up for: see crowd.
 	canceled := errors.Is(ctx.Err(), context.Canceled)
 	if canceled {
-		leave := verdict{Code: Canceled, Peer: b.rank}.frame()[frameHead:]
-		b.conn.Write(frame{kind: frameLeave, rank: b.rank, data: leave}.encode())
+		b.conn.Write(leaving(b.rank, &Error{Code: Canceled, Peer: b.rank}).encode())
 	}
 	select {
 	case answer, ok := <-b.in:
@@ -206,18 +205,23 @@ func (b *Boot) answered(f frame, ok bool) (frame, error) {
 	return f, nil
 }
 
-// listen reads what comes until the connection ends, and confirms it at once, whether
+// listen reads what comes from one to the other until the connection ends, and confirms it at once, whether
 // or not a call waits for it: see crowd. It closes over when nothing more can come but a failure.
-func listen(conn net.Conn, size int, over chan<- struct{}) <-chan frame {
+func listen(conn *auth.Stream, from, to join, over chan<- struct{}) <-chan frame {
 	in := make(chan frame, 4) // one table, one verdict, and room for what makes no sense
 	go func() {
 		defer close(in)
 		end := sync.OnceFunc(func() { close(over) })
 		defer end()
 		r := bufio.NewReader(conn)
-		for {
-			f, err := readFrame(r, max(maxTable(size), maxVerdict))
-			if err != nil {
+		for err := error(nil); err == nil; {
+			var f frame
+			if f, err = readFrame(r, max(maxTable(to.Size), maxVerdict)); errors.Is(err, auth.ErrChanged) {
+				e := changed(from, to)
+				conn.Write(leaving(to.Rank, e).encode())
+				defer conn.Drain()
+				f = frame{kind: frameVerdict, data: verdictOf(e).frame()[frameHead:]}
+			} else if err != nil {
 				return
 			}
 			select {

@@ -42,7 +42,7 @@ type crowd struct {
 
 // child is one connection: a rank of this host, or the relay of another one.
 type child struct {
-	conn    net.Conn
+	conn    *auth.Stream
 	who     join // who made the connection
 	within  bool // it does not leave this host
 	out     chan []byte
@@ -64,6 +64,7 @@ type eventKind uint8
 const (
 	eventCame eventKind = iota
 	eventFrame
+	eventChanged // what it sent is read no more, but it is there
 	eventGone
 )
 
@@ -77,11 +78,11 @@ func newCrowd(self join, job string, secret []byte) crowd {
 }
 
 // attach connects the rank of this process. Call it before the loop starts.
-func (c *crowd) attach() net.Conn {
-	here, there := net.Pipe()
+func (c *crowd) attach() *auth.Stream {
+	here, there := auth.Pipe()
 	c.local = newChild(there, c.self, true)
 	c.admit(there)
-	c.serve(c.local, bufio.NewReader(there))
+	c.serve(c.local, there)
 	return here
 }
 
@@ -93,11 +94,15 @@ func (c *crowd) listen(l net.Listener) {
 			conn, err := l.Accept()
 			switch {
 			case err == nil && c.admit(conn):
-				c.wg.Go(func() { c.greet(conn) })
+				if s := c.strangers.Admit(conn); s != nil {
+					c.wg.Go(func() { c.greet(conn, s) })
+				} else {
+					c.forget(conn)
+				}
 			case errors.Is(err, net.ErrClosed):
 				return
 			case err != nil: // out of descriptors, say: make room and go on
-				c.dropOldest()
+				c.strangers.MakeRoom()
 				select {
 				case <-time.After(5 * time.Millisecond):
 				case <-c.done:
@@ -108,41 +113,41 @@ func (c *crowd) listen(l net.Listener) {
 }
 
 // greet is the handshake with one connection; what fails it is dropped.
-func (c *crowd) greet(conn net.Conn) {
-	who, ok := c.vet(conn)
-	if !ok {
+func (c *crowd) greet(conn net.Conn, stranger *auth.Stranger) {
+	s, who := c.vet(conn, stranger)
+	if s == nil {
 		c.forget(conn)
 		return
 	}
 	conn.SetDeadline(time.Time{})
 	_, within := conn.(*net.UnixConn)
-	c.serve(newChild(conn, who, within), bufio.NewReader(conn))
+	c.serve(newChild(s, who, within), conn)
 }
 
-// vet finds out whether conn is one of the job's, and whose.
-func (c *crowd) vet(conn net.Conn) (who join, ok bool) {
-	c.await(conn)
-	defer c.settle(conn)
-
+// vet finds out whether conn is one of the job's, and whose: else there is no stream.
+func (c *crowd) vet(conn net.Conn, stranger *auth.Stranger) (s *auth.Stream, who join) {
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
-	if !ownedByUs(conn) {
-		return join{}, false
+	err := auth.SameUser(conn, c.secret)
+	if err == nil {
+		s, _, err = auth.Server(conn, c.job, c.secret, func(hello []byte) (reply []byte, err error) {
+			who, err = parseJoin(hello)
+			return c.self.encode(), err
+		})
 	}
-	_, err := auth.Server(conn, c.job, c.secret, func(hello []byte) (reply []byte, err error) {
-		who, err = parseJoin(hello)
-		return c.self.encode(), err
-	})
-	c.judge(conn, err)
-	return who, err == nil
+	if err == nil {
+		c.reached(conn)
+	}
+	stranger.Judge(err)
+	return s, who
 }
 
-func newChild(conn net.Conn, who join, within bool) *child {
+func newChild(conn *auth.Stream, who join, within bool) *child {
 	// Between two confirmations there is one table at most, and one verdict.
 	return &child{conn: conn, who: who, within: within, out: make(chan []byte, 4), ranks: map[int]struct{}{}}
 }
 
-// serve starts the two goroutines of a child.
-func (c *crowd) serve(ch *child, r *bufio.Reader) {
+// serve starts the two goroutines of a child, which the door knows as conn.
+func (c *crowd) serve(ch *child, conn net.Conn) {
 	c.wg.Go(func() {
 		for {
 			select {
@@ -156,10 +161,14 @@ func (c *crowd) serve(ch *child, r *bufio.Reader) {
 		}
 	})
 	c.wg.Go(func() {
-		defer c.forget(ch.conn)
+		defer c.forget(conn)
 		c.post(event{child: ch, kind: eventCame})
-		for {
+		for r := bufio.NewReader(ch.conn); ; {
 			f, err := readFrame(r, maxUp)
+			if errors.Is(err, auth.ErrChanged) {
+				c.post(event{child: ch, kind: eventChanged})
+				ch.conn.Drain()
+			}
 			if err != nil {
 				c.post(event{child: ch, kind: eventGone})
 				return

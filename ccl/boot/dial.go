@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,11 +38,12 @@ type finder struct {
 	fixed bool                  // the one address comes from the user: who says no there, means it
 
 	stranger atomic.Pointer[string] // an address that takes connections, but does not answer as goccl
+	untold   sync.Once              // somebody was met whose process the kernel does not tell
 }
 
 // dial tries every place where rank 0 may be, over and over, until one proves to
 // be it or ctx ends.
-func (f *finder) dial(ctx context.Context) (net.Conn, point, error) {
+func (f *finder) dial(ctx context.Context) (*auth.Stream, point, error) {
 	began := time.Now()
 	var place string
 	last := errors.New("no attempt was made")
@@ -48,7 +51,7 @@ func (f *finder) dial(ctx context.Context) (net.Conn, point, error) {
 		p, err := f.find()
 		if err == nil {
 			place = p.addrs[0]
-			var conn net.Conn
+			var conn *auth.Stream
 			var who join
 			if conn, who, err = f.sweep(ctx, p); err == nil {
 				p.who = who
@@ -103,6 +106,8 @@ func (f *finder) unreachable(ctx context.Context, place string, after time.Durat
 	foreign := f.stranger.Load()
 	advice := "Is it running, and is its port open?"
 	switch {
+	case errors.Is(last, auth.ErrUntold):
+		advice = "A secret tells ranks from strangers, whatever containers they are in"
 	case errors.As(last, &unknown):
 		advice = "If host names do not resolve, set GOCCL_ROOT=ADDRESS:PORT on all ranks, with an address of rank 0's host (under Slurm, NodeAddr in scontrol show node), or GOCCL_STORE=/dir, a directory that all hosts share"
 	case foreign != nil && telling(last) < 2 && !errors.Is(last, auth.ErrJob):
@@ -120,14 +125,14 @@ func (f *finder) unreachable(ctx context.Context, place string, after time.Durat
 
 // found is what came of one address.
 type found struct {
-	conn net.Conn
+	conn *auth.Stream
 	who  join
 	err  error
 }
 
 // sweep tries all addresses of p: each as soon as the one before has failed, or
 // has been silent for a while.
-func (f *finder) sweep(ctx context.Context, p point) (net.Conn, join, error) {
+func (f *finder) sweep(ctx context.Context, p point) (*auth.Stream, join, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan found)
@@ -175,9 +180,9 @@ func telling(err error) int {
 	switch {
 	case err == nil:
 		return -1
-	case errors.Is(err, auth.ErrVersion), errors.Is(err, auth.ErrUnauthorized):
+	case errors.Is(err, auth.ErrVersion), errors.Is(err, auth.ErrUnauthorized), errors.Is(err, auth.ErrUntold):
 		return 2
-	case errors.Is(err, auth.ErrJob), errors.Is(err, auth.ErrProtocol):
+	case errors.Is(err, auth.ErrJob), errors.Is(err, auth.ErrProtocol), errors.Is(err, auth.ErrUser):
 		return 1
 	}
 	return 0
@@ -196,40 +201,45 @@ func (f *finder) try(ctx context.Context, p point, addr string) found {
 	if err != nil {
 		return found{err: err}
 	}
-	who, err := f.shake(ctx, conn, p.secret)
+	s, who, err := f.shake(ctx, conn, p.secret)
 	if err != nil {
 		if p.network == "tcp" && foreignTo(err) {
 			f.stranger.Store(&addr)
 		}
+		if errors.Is(err, auth.ErrUntold) { // a rank, perhaps, which waits for this one until its timeout
+			f.untold.Do(func() {
+				slog.Warn("goccl: a process at the socket of this job is not taken for a rank: " + err.Error())
+			})
+		}
 		conn.Close()
 		return found{err: err}
 	}
-	return found{conn: conn, who: who}
+	return found{conn: s, who: who}
 }
 
-// shake is the handshake on conn; it returns who is at the other end.
-func (f *finder) shake(ctx context.Context, conn net.Conn, secret []byte) (join, error) {
-	if !ownedByUs(conn) {
-		return join{}, auth.ErrUnauthorized
+// shake is the handshake on conn; it also returns who is at the other end.
+func (f *finder) shake(ctx context.Context, conn net.Conn, secret []byte) (*auth.Stream, join, error) {
+	if err := auth.SameUser(conn, secret); err != nil {
+		return nil, join{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
 	if ctx.Err() != nil { // it may have ended before the line above
-		return join{}, ctx.Err()
+		return nil, join{}, ctx.Err()
 	}
-	reply, err := auth.Client(conn, f.job, secret, f.self.encode())
+	s, reply, err := auth.Client(conn, f.job, secret, f.self.encode())
 	if err != nil {
-		return join{}, err
+		return nil, join{}, err
 	}
 	who, err := parseJoin(reply)
 	if err != nil {
-		return join{}, err
+		return nil, join{}, err
 	}
 	if !stop() {
-		return join{}, ctx.Err()
+		return nil, join{}, ctx.Err()
 	}
-	return who, conn.SetDeadline(time.Time{})
+	return s, who, conn.SetDeadline(time.Time{})
 }
 
 // selfJoin is how this process introduces itself.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/stretchr/testify/require"
@@ -153,4 +154,16 @@ func TestTelling(t *testing.T) {
 	for i := range order[1:] {
 		require.Less(t, telling(order[i]), telling(order[i+1]))
 	}
+}
+
+// A rank that met somebody whose process the kernel does not tell says that a secret would.
+func TestUntoldIsSaid(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	<-ctx.Done()
+	err := new(finder).unreachable(ctx, "@goccl-1", time.Second, fmt.Errorf("%w: it runs elsewhere; give all ranks one", auth.ErrUntold))
+	require.Equal(t, "rank 0 was not found at @goccl-1 within 1s: the kernel does not tell whose process this is: it runs elsewhere; give all ranks one."+
+		" A secret tells ranks from strangers, whatever containers they are in", err.Text)
+	require.Greater(t, telling(auth.ErrUntold), telling(auth.ErrUser))
+	require.Greater(t, telling(auth.ErrUser), telling(errors.New("refused")))
 }

@@ -7,12 +7,14 @@
 //
 // # How ranks meet
 //
-// Rank 0 listens. On Linux the ranks of a host meet at an abstract unix socket, where
-// the first to come serves the others, so that rank 0 holds one connection per host;
-// elsewhere it holds one per rank. Every connection starts with a handshake that
-// proves the job's secret. Joining has two phases: rank 0 collects all ranks, then
-// gives all of them one verdict. A rank that is missing, started twice, or started
-// with another size or by another version is an [*Error] on all ranks that names it.
+// Rank 0 listens. On Linux the ranks of a host meet at an abstract unix socket, where the
+// first to come serves the others, so that rank 0 holds one connection per host; elsewhere
+// it holds one per rank. Every connection starts with a handshake that proves the job's
+// secret. Another user can take the names of these sockets: then each rank goes to rank 0
+// itself, or, in a job on one host, the ranks meet at a socket in a directory where only
+// their user makes files. Joining has two phases: rank 0 collects all ranks, then gives
+// all of them one verdict. A rank that is missing, started twice, or started with another
+// size or by another version is an [*Error] on all ranks that names it.
 //
 // How rank 0 is found, where GOCCL_ROOT and GOCCL_STORE do not say:
 //
@@ -78,6 +80,7 @@
 //	                      Slurm, inside a step only: the shell of salloc and the script of sbatch are one rank
 //	HOME SLURM_SUBMIT_DIR PBS_O_WORKDIR
 //	                      where a secret made for the job is left, if its hosts share that directory
+//	XDG_RUNTIME_DIR HOME  where the ranks of a host meet, if others have taken the names of all their sockets
 //	RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 //	                      any other launcher, Kubeflow's PyTorchJob among them
 //	PET_NODE_RANK PET_NNODES PET_NPROC_PER_NODE PET_MASTER_ADDR PET_MASTER_PORT PET_RDZV_ENDPOINT KUBERNETES_SERVICE_HOST

@@ -126,7 +126,7 @@ func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
 		hosts, where := palsHosts(v)
 		m.where = where
 		if l.Nodes == 1 {
-			return m.alike(l)
+			return m.alike(v, l)
 		}
 		if len(hosts) > 0 && l.Job != "" {
 			m.derived(hosts, 0)
@@ -134,7 +134,7 @@ func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
 		}
 	case "torchrun":
 		if l.Nodes == 1 {
-			return m.alike(l)
+			return m.alike(v, l)
 		}
 		if v.has("MASTER_ADDR") {
 			addr, err := masterOf(v, "MASTER_ADDR", "MASTER_PORT").host()
@@ -147,7 +147,7 @@ func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
 		}
 	case "openmpi":
 		if l.Nodes == 1 && l.Job != "" {
-			return m.alike(l)
+			return m.alike(v, l)
 		}
 	case "env":
 		if v.has("MASTER_ADDR", "MASTER_PORT") {
@@ -183,10 +183,13 @@ var nothingToGoBy = map[string]string{
 }
 
 // alike is the meeting on one host of a job whose ranks know nothing but its name.
-func (m *meeting) alike(l Launch) error {
+func (m *meeting) alike(v *vars, l Launch) error {
 	if meetLocally {
+		if err := auth.Nameless(); err != nil && m.secret == nil {
+			return fault(Unauthorized, "this job has no secret, and its ranks cannot be told from strangers: %v", err)
+		}
 		m.made = true
-		m.here(l.Launcher)
+		m.here(v.getenv, l.Launcher)
 		return nil
 	}
 	m.derived([]string{"127.0.0.1"}, 0)
@@ -197,7 +200,7 @@ func (m *meeting) alike(l Launch) error {
 func (m *meeting) inStep(v *vars, l Launch) error {
 	m.job = l.Job
 	if l.Nodes == 1 {
-		return m.alike(l)
+		return m.alike(v, l)
 	}
 	hosts, err := parseHostlist(v.getenv("SLURM_STEP_NODELIST"))
 	if err != nil {

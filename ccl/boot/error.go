@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // Code classifies an Error. It is an error itself: errors.Is(err, boot.Timeout).
@@ -16,7 +18,7 @@ const (
 	Argument          // an argument or the environment is wrong
 	Timeout           // the context's deadline, or the limit of the bootstrap, passed
 	Canceled          // a context was canceled
-	Unauthorized      // the other side does not know the job's secret, or one is required and there is none
+	Unauthorized      // the other side does not know the job's secret, one is required and there is none, or bytes were changed on the way
 	Version           // ranks run different versions of goccl
 	Mismatch          // ranks disagree: two of one rank, or two sizes
 	Lost              // Peer exited before the bootstrap was over
@@ -84,6 +86,13 @@ func fault(code Code, format string, args ...any) *Error {
 		}
 	}
 	e.Text = fmt.Sprintf(format, args...)
+	return e
+}
+
+// changed is the error for what one sent to the other and somebody on the way has changed.
+func changed(from, to join) *Error {
+	e := fault(Unauthorized, "%v from rank %d (%v) to rank %d (%v)", auth.ErrChanged, from.Rank, from, to.Rank, to)
+	e.Peer = from.Rank
 	return e
 }
 

@@ -19,6 +19,9 @@ import (
 // A job that died may have left its file behind. Such a file leads nowhere, or to a process that
 // does not know its secret; the ranks then read it again until rank 0 has replaced it. Two jobs
 // that run at the same time in one directory need different names.
+//
+// In a directory where all users may write, and none may remove what is another's, as /tmp, rank 0 makes a subdirectory of
+// its user's own, goccl-UID.
 func File(ctx context.Context, dir, job string, rank, size int) (*Boot, error) {
 	if err := noContext(ctx); err != nil {
 		return nil, err
@@ -34,11 +37,11 @@ func File(ctx context.Context, dir, job string, rank, size int) (*Boot, error) {
 // store makes the place that rank 0 publishes in dir the place to meet.
 func (m *meeting) store(dir string, l Launch) {
 	sum := sha256.Sum256([]byte(m.job))
-	path := filepath.Join(dir, "goccl-"+hex.EncodeToString(sum[:8]))
+	name := "goccl-" + hex.EncodeToString(sum[:8])
 	m.made = true
-	m.host = hostSocket(m.job, path, m.hostID)
+	m.host = hostSocket(m.job, filepath.Join(dir, name), m.hostID)
 	m.find = func() (point, error) {
-		n, err := readNotice(path)
+		n, err := findNotice(dir, name)
 		if err != nil {
 			return point{}, err
 		}
@@ -49,6 +52,11 @@ func (m *meeting) store(dir string, l Launch) {
 		return p, nil
 	}
 	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+		in, err := makeStoreDir(dir)
+		if err != nil {
+			return nil, nil, fault(System, "rank 0 cannot write to the shared directory: %v", err)
+		}
+		path := filepath.Join(in, name)
 		listener, n, err := m.announceAt(ctx, l.Nodes == 1)
 		if err != nil {
 			return nil, nil, err
@@ -92,24 +100,50 @@ func writeNotice(path string, n notice) error {
 	return nil
 }
 
+// findNotice reads the file of that name in dir, or in what is this user's there.
+func findNotice(dir, name string) (n notice, err error) {
+	err = fault(System, "rank 0 has not written %s yet", filepath.Join(dir, name))
+	for _, in := range storeDirs(dir) {
+		if n, err = readNotice(filepath.Join(in, name)); err == nil {
+			return n, nil
+		}
+	}
+	return notice{}, err
+}
+
 // readNotice reads the file at path, if it is this user's alone.
 func readNotice(path string) (notice, error) {
-	f, err := openFile(path)
+	b, err := readPrivate(path, maxPMILine)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Dir(path)); err != nil {
 			return notice{}, fault(System, "the shared directory does not exist on host %s: %v", selfJoin(0, 1).Host, err)
 		}
 		return notice{}, fault(System, "rank 0 has not written %s yet", path)
+	} else if e := (*Error)(nil); errors.As(err, &e) {
+		return notice{}, e
 	} else if err != nil {
 		return notice{}, fault(System, "what rank 0 has written cannot be read: %v", err)
 	}
+	return parseNotice(b)
+}
+
+// readPrivate reads the file at path, if it is this user's alone, up to limit bytes. Others may be able to leave something
+// else there: no pipe holds it up.
+func readPrivate(path string, limit int64) ([]byte, error) {
+	f, err := openFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		// NFS remembers for half a minute that a file is not there, unless its directory is looked at.
+		if d, err := os.Open(filepath.Dir(path)); err == nil {
+			d.Readdirnames(1)
+			d.Close()
+		}
+		return nil, err
+	} else if err != nil {
+		return nil, err
+	}
 	defer f.Close()
 	if err := private(f); err != nil {
-		return notice{}, err
+		return nil, err
 	}
-	b, err := io.ReadAll(io.LimitReader(f, maxPMILine))
-	if err != nil {
-		return notice{}, fault(System, "what rank 0 has written cannot be read: %v", err)
-	}
-	return parseNotice(b)
+	return io.ReadAll(io.LimitReader(f, limit))
 }

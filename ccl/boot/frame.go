@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/netip"
 	"time"
+
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // After the handshake both directions of a connection carry frames:
@@ -106,7 +108,7 @@ func (j join) String() string { return fmt.Sprintf("host %s, pid %d", j.Host, j.
 
 func parseJoin(data []byte) (join, error) {
 	var j join
-	if err := json.Unmarshal(data, &j); err != nil {
+	if err := plain.Unmarshal(data, &j); err != nil {
 		return join{}, fmt.Errorf("%w: %v", errFrame, err)
 	}
 	if j.Rank < 0 || j.Size < 1 || int(int32(j.Rank)) != j.Rank {
@@ -142,7 +144,7 @@ func (v verdict) frame() []byte {
 
 func parseVerdict(data []byte) (verdict, error) {
 	v := verdict{Peer: -1}
-	if err := json.Unmarshal(data, &v); err != nil {
+	if err := plain.Unmarshal(data, &v); err != nil {
 		return verdict{}, fmt.Errorf("%w: %v", errFrame, err)
 	}
 	return v, nil
@@ -151,6 +153,11 @@ func parseVerdict(data []byte) (verdict, error) {
 // verdictOf says e to others.
 func verdictOf(e *Error) verdict {
 	return verdict{Code: e.Code, Peer: e.Peer, Missing: e.Missing, Text: e.Text}
+}
+
+// leaving is the frame by which a rank says why it gives up.
+func leaving(rank int, e *Error) frame {
+	return frame{kind: frameLeave, rank: rank, data: verdictOf(e).frame()[frameHead:]}
 }
 
 // error is v as an error that no rank has signed yet; nil for success.

@@ -109,6 +109,24 @@ func TestVerdict(t *testing.T) {
 	require.Empty(t, got.Missing)
 }
 
+// What another rank says is shown without control characters.
+func TestTextsArePlain(t *testing.T) {
+	j := selfJoin(1, 2)
+	j.Host = "h\x1b[2J"
+	got, err := parseJoin(j.encode())
+	require.NoError(t, err)
+	require.Equal(t, `h\x1b[2J`, got.Host)
+	f, err := readFrame(bytes.NewReader(verdict{Code: Lost, Text: "a\nb", Secret: []byte{0x1b}}.frame()), maxVerdict)
+	require.NoError(t, err)
+	v, err := parseVerdict(f.data)
+	require.NoError(t, err)
+	require.Equal(t, `a\nb`, v.Text)
+	require.Equal(t, []byte{0x1b}, v.Secret)
+	n, err := parseNotice(notice{Addrs: []string{"\x1b:1"}}.encode())
+	require.NoError(t, err)
+	require.Equal(t, []string{`\x1b:1`}, n.Addrs)
+}
+
 func TestMilliseconds(t *testing.T) {
 	for d, want := range map[time.Duration]uint32{-time.Second: 1, 0: 1, time.Microsecond: 1, time.Second: 1000, 1 << 62: 1<<32 - 1} {
 		require.Equal(t, want, milliseconds(d))

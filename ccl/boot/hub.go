@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // lateLimit is how long rank 0 stays after a fault among the joining, so that
@@ -104,7 +106,7 @@ func newHub(self join, job string, secret []byte) *hub {
 }
 
 // start listens on l, connects this process's rank, and lets the hub decide.
-func (h *hub) start(l net.Listener) net.Conn {
+func (h *hub) start(l net.Listener) *auth.Stream {
 	if a := addrOf(l.Addr()); !a.IsUnspecified() {
 		h.addr = a
 	}
@@ -148,6 +150,10 @@ func (h *hub) handle(e event) {
 	case eventGone:
 		h.crowd.gone(e.child)
 		h.lost(e.child)
+	case eventChanged:
+		if h.phase != failed {
+			h.fail(changed(e.child.who, h.self))
+		}
 	case eventFrame:
 		if !h.take(e.child, e.frame) {
 			e.child.conn.Close() // its end follows as an event
@@ -442,12 +448,11 @@ func (h *hub) expected(missing []int) string {
 
 // turnedAway says whether somebody knocked in vain: the missing ranks, perhaps.
 func (h *hub) turnedAway() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.rejected == 0 || h.phase != joining {
+	n := h.refused()
+	if n == 0 || h.phase != joining {
 		return ""
 	}
-	return " Connections turned away because they did not know the job's secret: " + strconv.Itoa(h.rejected) +
+	return " Connections turned away because they did not know the job's secret: " + strconv.Itoa(n) +
 		"; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE."
 }
 

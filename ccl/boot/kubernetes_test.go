@@ -3,6 +3,7 @@ package boot
 import (
 	"context"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -186,4 +187,24 @@ func TestOwnNameIsWaitedFor(t *testing.T) {
 
 	_, err = waitForName(t.Context(), "other", func(context.Context, string) (string, error) { return "", notOurs("other", "") })
 	require.ErrorIs(t, err, Argument, "the name of another host will not become this one's")
+}
+
+// Whatever a pod's hosts file and variables hold, its ranks meet at a host, or it is said why not.
+func FuzzPod(f *testing.F) {
+	f.Add("10.0.0.7 job-1.svc.ns job-1\n", "job-1", "c1", "29500")
+	f.Add("# job-1.svc\n::1 localhost\n", "job-1.svc", "[::1]", "+1")
+	f.Fuzz(func(t *testing.T, hosts, name, host, port string) {
+		v := &vars{getenv: func(n string) string {
+			return map[string]string{"HOSTNAME": name, "MASTER_ADDR": host, "MASTER_PORT": port}[n]
+		},
+			readFile: func(string) ([]byte, error) { return []byte(hosts), nil }}
+		if base, domain, ok := v.podName(1); ok && (domain == "" || strings.ContainsAny(base+domain, "\n")) {
+			t.Fatalf("%q %q", base, domain)
+		}
+		if host, port, err := masterOf(v, "MASTER_ADDR", "MASTER_PORT").read(); err == nil {
+			if err := (&meeting{size: 2}).at(net.JoinHostPort(host, port)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }

@@ -116,28 +116,53 @@ func (m *meeting) connect(ctx context.Context, b *Boot, f *finder) error {
 		}
 		return err
 	}
-	var l net.Listener
-	for m.host != "" {
-		var err error
-		if l, err = net.Listen("unix", m.host); !errors.Is(err, syscall.EADDRINUSE) {
-			break // serving, or unable to: then for itself alone
-		}
-		r := f.try(ctx, point{network: "unix", secret: m.secret}, m.host)
-		if r.err == nil {
-			b.use(r.conn, r.who)
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ended(ctx.Err(), "the context ended while this rank looked for the others on its host")
-		}
-		if !isEnding(r.err) {
-			break // a stranger has the name, or one whose secret differs: rank 0 will say
-		}
+	r, l, err := m.meet(ctx, f)
+	if err != nil {
+		return err
 	}
-	r, conn := startRelay(ctx, f.self, m.job, m.secret, l, f.dial)
-	b.server = r
+	if r.conn != nil {
+		b.use(r.conn, r.who)
+		return nil
+	}
+	relay, conn := startRelay(ctx, f.self, m.job, m.secret, l, f.dial)
+	b.server = relay
 	b.use(conn, f.self)
 	return nil
+}
+
+const (
+	// meetLimit is how long a rank tries to meet those of its host where one that ends, or another user, has the name of
+	// their socket and does not serve there.
+	meetLimit  = time.Second
+	maxMeeting = 50 * time.Millisecond // between two tries
+)
+
+// meet finds the rank that serves this host, or returns the listener by which this one is to do so. It returns neither where
+// this rank has to go its own way.
+func (m *meeting) meet(ctx context.Context, f *finder) (found, net.Listener, error) {
+	if m.host == "" {
+		return found{}, nil, nil
+	}
+	over := time.Now().Add(meetLimit)
+	for wait := firstBackoff; ; wait = min(wait*3/2, maxMeeting) {
+		l, err := net.Listen("unix", m.host)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return found{}, l, nil // serving, or unable to: then for itself alone
+		}
+		r := f.try(ctx, point{network: "unix", secret: m.secret}, m.host)
+		switch {
+		case r.err == nil:
+			return r, nil, nil
+		case ctx.Err() != nil:
+			return found{}, nil, ended(ctx.Err(), "the context ended while this rank looked for the others on its host")
+		case !isEnding(r.err) || time.Now().After(over):
+			return found{}, nil, nil // a stranger has the name, or one whose secret differs: rank 0 will say
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
 }
 
 // isEnding reports whether the other end of a socket on this host was just about
@@ -165,16 +190,26 @@ func hostSocket(job, root, hostID string) string {
 	return localName("host", job, root, hostID)
 }
 
-// here is the meeting of a job on one host: at a socket that never leaves it.
-func (m *meeting) here(what ...string) {
+// here is the meeting of a job on one host: at a socket that never leaves it. Anybody on the host can tell its names, and
+// take them first; then the ranks meet where only their user can make a file.
+func (m *meeting) here(getenv func(string) string, what ...string) {
 	names := make([]string, tries)
 	for i := range names {
 		names[i] = localName(append(what, m.job, fmt.Sprint(i))...)
 	}
+	host, _ := os.Hostname() // homes may be shared
+	private := privatePlaces{name: "." + localName(append(what, m.job, host)...)[1:], getenv: getenv}
 	m.direct = true
-	m.find = func() (point, error) { return point{network: "unix", addrs: names, secret: m.secret}, nil }
+	m.find = func() (point, error) {
+		return point{network: "unix", addrs: append(names[:tries:tries], private.paths()...), secret: m.secret}, nil
+	}
 	m.listen = func(context.Context) (net.Listener, []byte, error) {
 		l, err := listenFirst("unix", names)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			if p := private.listen(); p != nil {
+				return p, m.secret, nil
+			}
+		}
 		return l, m.secret, err
 	}
 }

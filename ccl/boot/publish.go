@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // notice is what rank 0 publishes, in a file or over PMI, where no rank can know
@@ -22,7 +23,7 @@ type notice struct {
 
 func parseNotice(b []byte) (notice, error) {
 	var n notice
-	if err := json.Unmarshal(b, &n); err != nil {
+	if err := plain.Unmarshal(b, &n); err != nil {
 		return n, fault(System, "what rank 0 has published is garbled: %v", err)
 	}
 	if n.Failed != "" {

@@ -3,9 +3,12 @@ package boot
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // relay speaks for a host: the ranks there meet at a socket that never leaves it,
@@ -14,14 +17,14 @@ import (
 // on, and only counts confirmations.
 type relay struct {
 	crowd
-	dial func(ctx context.Context) (net.Conn, point, error) // finds rank 0
+	dial func(ctx context.Context) (*auth.Stream, point, error) // finds rank 0
 
 	ctx    context.Context // of dial
 	cancel context.CancelFunc
 
 	root    chan rootEvent
-	up      net.Conn // nil until dial has succeeded
-	queue   []frame  // for up, until then
+	up      *auth.Stream // nil until dial has succeeded
+	queue   []frame      // for up, until then
 	secret  []byte
 	addr    netip.Addr
 	settled bool     // the verdict is here: nobody more is let in
@@ -34,7 +37,7 @@ type relay struct {
 
 // rootEvent is something that came from rank 0's direction.
 type rootEvent struct {
-	conn  net.Conn // dial has succeeded
+	conn  *auth.Stream // dial has succeeded
 	point point
 	frame []byte // as it came, head and all
 	err   *Error // dial or the connection has failed
@@ -43,7 +46,7 @@ type rootEvent struct {
 // startRelay serves this host on l, which may be nil where its ranks cannot meet,
 // and returns the connection of this process's rank.
 func startRelay(ctx context.Context, self join, job string, secret []byte, l net.Listener,
-	dial func(context.Context) (net.Conn, point, error)) (*relay, net.Conn) {
+	dial func(context.Context) (*auth.Stream, point, error)) (*relay, *auth.Stream) {
 	r := &relay{crowd: newCrowd(self, job, secret), dial: dial, root: make(chan rootEvent)}
 	// Early enough for its verdict to be read in time by the ranks of this host.
 	at, _ := ctx.Deadline()
@@ -79,6 +82,11 @@ func (r *relay) follow(size int) {
 		if err != nil {
 			e := fault(Lost, "the connection to rank 0 (%v) was lost", p.who)
 			e.Peer, e.Err = 0, err
+			if errors.Is(err, auth.ErrChanged) {
+				e = changed(p.who, r.self)
+				conn.Write(leaving(r.self.Rank, e).encode())
+				defer conn.Drain()
+			}
 			r.tell(rootEvent{err: e})
 			return
 		}
@@ -122,6 +130,10 @@ func (r *relay) handle(e event) {
 		r.gone(e.child)
 		for rank := range e.child.ranks {
 			r.send(frame{kind: frameLeave, rank: rank, data: lostRank(rank)})
+		}
+	case eventChanged:
+		for rank := range e.child.ranks {
+			r.send(leaving(rank, changed(e.child.who, r.self)))
 		}
 	case eventFrame:
 		switch f := e.frame; f.kind {

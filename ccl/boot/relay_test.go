@@ -3,18 +3,19 @@ package boot
 import (
 	"context"
 	"errors"
-	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // relayTo starts a relay for rank 1 of size, whose way to rank 0 is one end of a
 // pipe, and returns the other end and the connection of rank 1.
-func relayTo(t *testing.T, size int) (root, rank net.Conn) {
-	up, root := net.Pipe()
+func relayTo(t *testing.T, size int) (root, rank *auth.Stream) {
+	up, root := auth.Pipe()
 	r, rank := startRelay(within(t, long), selfJoin(1, size), "job", []byte("s"), nil,
-		func(context.Context) (net.Conn, point, error) {
+		func(context.Context) (*auth.Stream, point, error) {
 			return up, point{secret: []byte("s"), who: selfJoin(0, size)}, nil
 		})
 	t.Cleanup(r.close)
@@ -22,20 +23,20 @@ func relayTo(t *testing.T, size int) (root, rank net.Conn) {
 	return root, rank
 }
 
-func write(t *testing.T, c net.Conn, b []byte) {
+func write(t *testing.T, c *auth.Stream, b []byte) {
 	t.Helper()
 	_, err := c.Write(b)
 	require.NoError(t, err)
 }
 
-func read(t *testing.T, c net.Conn) frame {
+func read(t *testing.T, c *auth.Stream) frame {
 	t.Helper()
 	f, err := readFrame(c, maxVerdict)
 	require.NoError(t, err)
 	return f
 }
 
-func readVerdict(t *testing.T, c net.Conn) verdict {
+func readVerdict(t *testing.T, c *auth.Stream) verdict {
 	t.Helper()
 	f := read(t, c)
 	require.Equal(t, frameVerdict, f.kind)
@@ -87,7 +88,7 @@ func TestRelayCrossed(t *testing.T) {
 func TestRelayFindsNobody(t *testing.T) {
 	noLeaks(t)
 	r, rank := startRelay(within(t, long), selfJoin(1, 2), "job", nil, nil,
-		func(context.Context) (net.Conn, point, error) { return nil, point{}, errors.New("no way") })
+		func(context.Context) (*auth.Stream, point, error) { return nil, point{}, errors.New("no way") })
 	defer r.close()
 	write(t, rank, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}.encode())
 	v := readVerdict(t, rank)

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -90,23 +89,12 @@ func writeSecretFile(path string, secret []byte) error {
 
 // readSecretFile reads the secret at path, if it is this user's alone.
 func readSecretFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	text, err := readPrivate(path, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
-		// NFS remembers for half a minute that a file is not there, unless its directory is looked at.
-		if d, err := os.Open(filepath.Dir(path)); err == nil {
-			d.Readdirnames(1)
-			d.Close()
-		}
 		return nil, fault(System, "rank 0 has not written the job's secret to %s yet", path)
+	} else if e := (*Error)(nil); errors.As(err, &e) {
+		return nil, e
 	} else if err != nil {
-		return nil, fault(System, "the job's secret cannot be read: %v", err)
-	}
-	defer f.Close()
-	if err := private(f); err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, 1<<10))
-	if err != nil {
 		return nil, fault(System, "the job's secret cannot be read: %v", err)
 	}
 	secret, err := hex.DecodeString(string(bytes.TrimSpace(text)))

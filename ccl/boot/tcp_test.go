@@ -205,7 +205,7 @@ func TestHere(t *testing.T) {
 	defer taken.Close()
 	boots := joined(t, 4, func(r int) (*Boot, error) {
 		m := &meeting{job: job, rank: r, size: 4}
-		m.here("test")
+		m.here(os.Getenv, "test")
 		return m.join(within(t, long))
 	})
 	for _, b := range boots {

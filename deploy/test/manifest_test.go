@@ -58,6 +58,8 @@ func ranks(t *testing.T, job *batch.JobSpec) {
 	require.Equal(t, fmt.Sprint(*job.Completions), env["GOCCL_SIZE"].Value)
 	require.NotNil(t, env["GOCCL_SECRET"].ValueFrom.SecretKeyRef, "no secret stands in a manifest of pods")
 	require.Equal(t, core.RestartPolicyNever, job.Template.Spec.RestartPolicy)
+	require.Empty(t, refused(&job.Template.Spec))
+	require.EqualValues(t, imageUser(t), *job.Template.Spec.SecurityContext.RunAsUser)
 }
 
 func TestIndexedJob(t *testing.T) {
@@ -90,4 +92,6 @@ func TestMPIJob(t *testing.T) {
 	args := launcher.Template.Spec.Containers[0].Args
 	require.Equal(t, []string{"-np", fmt.Sprint(*workers.Replicas * *job.Spec.SlotsPerWorker)}, args[:2])
 	require.Contains(t, args, "GOCCL_ROOT="+job.Name+"-worker-0."+job.Name+":29700", "the name that the operator gives the first worker")
+	require.Empty(t, refused(&launcher.Template.Spec))
+	require.Empty(t, refused(&workers.Template.Spec))
 }

@@ -20,7 +20,10 @@
 // The client proves the secret first. Whoever dials a job's port so learns nothing by which to try secrets at home: a short
 // one can be guessed only in as many handshakes, or by who stands where the server should.
 //
-// It authenticates the two ends; the stream that follows is not encrypted.
+// What follows the handshake is bound to it: both ends get a [Stream], the only thing to read from and write to. Where the
+// job has a secret, all that the Stream carries is authenticated and encrypted with keys of this one connection, one for
+// each direction: HKDF-SHA256 of the secret and of all that was said. Who has passed a handshake on can so change
+// nothing after it.
 package auth
 
 import (
@@ -34,6 +37,8 @@ import (
 	"io"
 	"net"
 	"strings"
+
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // MaxHello is the most bytes that a hello, a reply or a refusal may have.
@@ -54,13 +59,13 @@ var (
 // Refused is the error of a server's accept function, as its client gets it.
 type Refused struct{ Text string }
 
-func (r *Refused) Error() string { return "refused by the peer: " + r.Text }
+func (r *Refused) Error() string { return "refused by the peer: " + plain.Text(r.Text) }
 
 // The greeting, and the answer up to its flags, keep their layout in every
 // version: two versions that differ can always say so.
 const (
 	magic   = "goccl\r\n\x1a" // no text protocol starts so, and a text-mode relay spoils it
-	version = 2
+	version = 3
 
 	nonceLen    = 32
 	macLen      = sha256.Size
@@ -87,59 +92,72 @@ const (
 const hasSecret = 1
 
 // Client runs the handshake as the end that dialed conn, sends hello (at most
-// MaxHello bytes), and returns the server's reply to it. It reads no byte beyond
+// MaxHello bytes), and returns the stream and the server's reply to it. It reads no byte beyond
 // the handshake. The caller sets conn's deadline, and closes conn on an error.
-func Client(conn net.Conn, job string, secret, hello []byte) (reply []byte, err error) {
+func Client(conn net.Conn, job string, secret, hello []byte) (s *Stream, reply []byte, err error) {
+	said, reply, err := client(conn, job, secret, hello)
+	if err == nil {
+		s, err = newStream(conn, secret, said, true)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, reply, nil
+}
+
+// client is Client, and returns all that was said before the reply.
+func client(conn net.Conn, job string, secret, hello []byte) (said, reply []byte, err error) {
 	if len(hello) > MaxHello {
-		return nil, fmt.Errorf("auth: a hello of %d bytes; at most %d fit", len(hello), MaxHello)
+		return nil, nil, fmt.Errorf("auth: a hello of %d bytes; at most %d fit", len(hello), MaxHello)
 	}
 	greeting := greet(job, secret)
 	if _, err := conn.Write(greeting); err != nil {
-		return nil, fmt.Errorf("auth: sending the greeting: %w", err)
+		return nil, nil, fmt.Errorf("auth: sending the greeting: %w", err)
 	}
 
 	answer := make([]byte, answerLen, answerLen+nonceLen)
 	if err := readAnswer(conn, answer); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	switch status := answer[statusAt]; status {
 	case ok:
 	case badJob:
-		return nil, fmt.Errorf("auth: %w", ErrJob)
+		return nil, nil, fmt.Errorf("auth: %w", ErrJob)
 	default:
-		return nil, fmt.Errorf("auth: %w: it answered with status %d", ErrProtocol, status)
+		return nil, nil, fmt.Errorf("auth: %w: it answered with status %d", ErrProtocol, status)
 	}
 	answer = answer[:cap(answer)]
 	if err := read(conn, answer[answerLen:], "the server's nonce"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	proof := make([]byte, proofLen)
-	said := append(greeting, answer...)
+	said = append(greeting, answer...)
 	binary.BigEndian.PutUint16(proof[1:], uint16(len(hello)))
 	digest := sha256.Sum256(hello)
 	copy(proof[3:], digest[:])
 	copy(proof[proofLen-macLen:], mac(secret, "client", said, proof[:proofLen-macLen]))
 	said = append(said, proof...)
 	if _, err := conn.Write(proof); err != nil {
-		return nil, fmt.Errorf("auth: sending the proof: %w", err)
+		return nil, nil, fmt.Errorf("auth: sending the proof: %w", err)
 	}
 	opening := make([]byte, openingLen)
 	if err := read(conn, opening, "the server's proof"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if opening[0] != ok && opening[0] != badSecret {
-		return nil, fmt.Errorf("auth: %w: it answered a proof with status %d", ErrProtocol, opening[0])
+		return nil, nil, fmt.Errorf("auth: %w: it answered a proof with status %d", ErrProtocol, opening[0])
 	}
 	if opening[0] == badSecret || !hmac.Equal(opening[1:], mac(secret, "server opens", said)) {
-		return nil, unauthorized(secret, answer[answerLen-1])
+		return nil, nil, unauthorized(secret, answer[answerLen-1])
 	}
 	if len(hello) > 0 {
 		if _, err := conn.Write(hello); err != nil {
-			return nil, fmt.Errorf("auth: sending the hello: %w", err)
+			return nil, nil, fmt.Errorf("auth: sending the hello: %w", err)
 		}
 	}
-	return readReply(conn, secret, said)
+	reply, err = readReply(conn, secret, said)
+	return said, reply, err
 }
 
 // readAnswer fills the part of the server's answer that is the same in all versions.
@@ -176,15 +194,24 @@ func readReply(conn net.Conn, secret, said []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// Server runs the handshake as the end that accepted conn. It hands the client's
-// hello, authenticated, to accept, whose reply (at most MaxHello bytes) goes back;
+// Server runs the handshake as the end that accepted conn, and returns the stream and the client's hello. It hands that hello,
+// authenticated, to accept, whose reply (at most MaxHello bytes) goes back;
 // an error of accept goes back as text, and both Client (as *Refused) and Server
 // return it. It reads no byte beyond the handshake. The caller sets conn's
 // deadline, and closes conn on an error.
-func Server(conn net.Conn, job string, secret []byte, accept func(hello []byte) (reply []byte, err error)) (hello []byte, err error) {
+func Server(conn net.Conn, job string, secret []byte, accept func(hello []byte) (reply []byte, err error)) (s *Stream, hello []byte, err error) {
+	said, hello, err := server(conn, job, secret, accept)
+	if err == nil {
+		s, err = newStream(conn, secret, said, false)
+	}
+	return s, hello, err
+}
+
+// server is Server, and returns all that was said before the reply.
+func server(conn net.Conn, job string, secret []byte, accept func([]byte) ([]byte, error)) (said, hello []byte, err error) {
 	greeting := make([]byte, greetingLen)
 	if err := readMagic(conn, greeting); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	answer := make([]byte, answerLen, answerLen+nonceLen)
 	copy(answer, greet(job, secret)[:len(magic)+2])
@@ -192,46 +219,46 @@ func Server(conn net.Conn, job string, secret []byte, accept func(hello []byte) 
 	if v := binary.BigEndian.Uint16(greeting[len(magic):]); v != version {
 		answer[statusAt] = badVersion
 		conn.Write(answer) // a client that is gone by now needs no answer; so below
-		return nil, versionError(v)
+		return nil, nil, versionError(v)
 	}
 	if id := jobID(job); !bytes.Equal(greeting[greetingLen-jobLen:], id[:]) {
 		answer[statusAt] = badJob
 		conn.Write(answer)
-		return nil, fmt.Errorf("auth: %w", ErrJob)
+		return nil, nil, fmt.Errorf("auth: %w", ErrJob)
 	}
 
 	flags := greeting[len(magic)+3]
 	answer = append(answer, nonce()...)
-	said := append(greeting, answer...)
+	said = append(greeting, answer...)
 	if _, err := conn.Write(answer); err != nil {
-		return nil, fmt.Errorf("auth: answering the greeting: %w", err)
+		return nil, nil, fmt.Errorf("auth: answering the greeting: %w", err)
 	}
 
 	proof := make([]byte, proofLen)
 	if err := read(conn, proof, "the client's proof"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	signed := proof[:proofLen-macLen]
 	if !hmac.Equal(proof[proofLen-macLen:], mac(secret, "client", said, signed)) {
 		conn.Write(append([]byte{badSecret}, make([]byte, openingLen-1)...))
-		return nil, unauthorized(secret, flags)
+		return nil, nil, unauthorized(secret, flags)
 	}
 	n := int(binary.BigEndian.Uint16(proof[1:]))
 	if proof[0] != ok || n > MaxHello {
-		return nil, fmt.Errorf("auth: %w: a proof with status %d and a hello of %d bytes", ErrProtocol, proof[0], n)
+		return nil, nil, fmt.Errorf("auth: %w: a proof with status %d and a hello of %d bytes", ErrProtocol, proof[0], n)
 	}
 	said = append(said, proof...)
 	if _, err := conn.Write(append([]byte{ok}, mac(secret, "server opens", said)...)); err != nil {
-		return nil, fmt.Errorf("auth: answering the client's proof: %w", err)
+		return nil, nil, fmt.Errorf("auth: answering the client's proof: %w", err)
 	}
 	hello = make([]byte, n)
 	if err := read(conn, hello, "the client's hello"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if digest := sha256.Sum256(hello); !bytes.Equal(digest[:], proof[3:3+sha256.Size]) {
-		return nil, fmt.Errorf("auth: the client's hello was changed in transit: %w", ErrUnauthorized)
+		return nil, nil, fmt.Errorf("auth: the client's hello was changed in transit: %w", ErrUnauthorized)
 	}
-	return hello, respond(conn, secret, said, hello, accept)
+	return said, hello, respond(conn, secret, said, hello, accept)
 }
 
 // respond asks accept about the hello and sends what it says.

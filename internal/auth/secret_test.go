@@ -120,3 +120,17 @@ func TestProvide(t *testing.T) {
 		require.Equal(t, want, Blank(env))
 	}
 }
+
+// What a variable or a file holds for a secret is never shorter than may be, and never what a manifest has in its place.
+func FuzzSecret(f *testing.F) {
+	f.Add([]byte("open sesame, open"))
+	f.Add([]byte(" \n00"))
+	f.Add([]byte("REPLACE-ME REPLACE-ME"))
+	f.Add([]byte("0123456789abcdef0123456789abcdef"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		secret, err := FromEnv(env(map[string]string{environ.SecretText.Name: string(text)}))
+		if secret != nil && (err != nil || len(secret) < minSecret || len(secret) > len(text)) {
+			t.Fatalf("%q, %v", secret, err)
+		}
+	})
+}

@@ -62,8 +62,15 @@ var rules = []struct {
 	},
 	{
 		who:     "ccl/boot",
-		allowed: []string{module + "/internal/auth", module + "/internal/blame", module + "/internal/environ", "golang.org/x/..."},
+		allowed: []string{module + "/internal/auth", module + "/internal/blame", module + "/internal/environ", module + "/internal/plain", "golang.org/x/..."},
 		why:     "the bootstrap is usable without the engines",
+	},
+	{
+		who:     "ccl/internal/plane/control",
+		direct:  true,
+		allowed: []string{module + "/..."},
+		never:   []string{"net"},
+		why:     "a frame is read from an auth.Stream and written to one",
 	},
 	{
 		who:     "ccl",

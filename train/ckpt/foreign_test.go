@@ -87,3 +87,26 @@ func TestExportOfALongHeader(t *testing.T) {
 	require.NoError(t, d.export(dir, to, 1, nil))
 	require.Len(t, names(t, to), 4)
 }
+
+// An index of another program's is read or refused, and leads to no file outside of its directory.
+func FuzzWeightMap(f *testing.F) {
+	f.Add([]byte(`{"weight_map":{"t":"model.safetensors"}}`))
+	f.Add([]byte(`{"weight_map":{"t":"../../etc/passwd","u":"/etc/passwd","v":"a\\..\\b"}}`))
+	f.Add([]byte(`{"weight_map":null}`))
+	f.Add([]byte(`{`))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(filepath.Join(dir, modelIndexName), text, 0o600); err != nil {
+			t.Skip(err)
+		}
+		ix, err := foreign(dir)
+		if err != nil {
+			return
+		}
+		for _, f := range ix.Files {
+			if f.Name != modelIndexName { // the one file that is there
+				t.Fatalf("%s: %q", text, f.Name)
+			}
+		}
+	})
+}

@@ -306,3 +306,14 @@ func TestErrorsAreAlike(t *testing.T) {
 		})
 	}
 }
+
+func FuzzName(f *testing.F) {
+	for _, name := range []string{"step-7", "step-7.tmp-3-0123456789abcdef", "x.gone-0123456789abcdef", "step-99999999999999999999", ".tmp-1-"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if e := parseName(name); e.number < -1 || e.sequence < 0 || len(e.of) > len(name) {
+			t.Fatalf("%q is %+v", name, e)
+		}
+	})
+}

@@ -2,13 +2,13 @@ package compare
 
 import (
 	"bytes"
-	"io"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -142,6 +142,9 @@ func TestPercent(t *testing.T) {
 // Files of anybody's may say anything.
 func FuzzFiles(f *testing.F) {
 	f.Add([]byte(`{"version":3,"results":[{"op":"allreduce","size":8,"out_of_place":{"time":9}}]}`), []byte(`{"version":2,"results":[{"op":"allreduce","size":8,"out_of_place":{"time":1e-300}}]}`))
+	const esc = `\u001b]0;x\u0007`
+	f.Add([]byte(`{"version":3,"config":{"engine":"`+esc+`","memory":"`+esc+`","transport":"`+esc+`"},"results":[{"op":"`+esc+`","type":"`+esc+`","size":8,"algorithm":"`+esc+`","out_of_place":{"time":9}}]}`),
+		[]byte(`{"version":3,"config":{"engine":"b"},"results":[{"op":"`+esc+`","type":"`+esc+`","size":8,"out_of_place":{"time":8}}]}`))
 	f.Add([]byte(`{"version":3,"results":[{},{"size":-1,"out_of_place":{"time":-9}}]}`), []byte(`{"version":3,"results":[{"in_place_per_iter":{"p50_us":7}}]}`))
 	f.Fuzz(func(t *testing.T, old, new []byte) {
 		a, err1 := report.Parse(old)
@@ -149,7 +152,11 @@ func FuzzFiles(f *testing.F) {
 		if err1 != nil || err2 != nil {
 			return
 		}
-		_, _ = write(io.Discard, newSide([]*report.File{a}), newSide([]*report.File{b}), 0.05, nil)
-		_, _ = write(io.Discard, newSide([]*report.File{a, a}), newSide([]*report.File{b, a}), 0.05, nil)
+		var out strings.Builder
+		_, _ = write(&out, newSide([]*report.File{a}), newSide([]*report.File{b}), 0.05, nil)
+		_, _ = write(&out, newSide([]*report.File{a, a}), newSide([]*report.File{b, a}), 0.05, nil)
+		if strings.ContainsFunc(strings.ReplaceAll(out.String(), "\n", ""), unicode.IsControl) {
+			t.Fatalf("%q", out.String())
+		}
 	})
 }

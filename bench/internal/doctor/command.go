@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 const about = `bench doctor checks what a job runs on, on every rank: launcher, nodes, libraries,
@@ -169,7 +170,7 @@ func exchange[T any](ctx context.Context, b ccl.Bootstrap, mine *T) ([]*T, error
 	all := make([]*T, len(packed))
 	for r, p := range packed {
 		all[r] = new(T)
-		if err := json.Unmarshal(p, all[r]); err != nil {
+		if err := plain.Unmarshal(p, all[r]); err != nil {
 			return nil, fmt.Errorf("rank %d described itself in a way that this rank cannot read (another build?): %w", r, err)
 		}
 	}

@@ -1,10 +1,11 @@
 package fit
 
 import (
-	"io"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -208,9 +209,27 @@ func FuzzFile(f *testing.F) {
 		}
 		for _, op := range operations(file, "") {
 			if l, err := Of(file, op); err == nil {
-				_ = l.write(io.Discard, []int{1, 2, 1000}, true)
+				var out strings.Builder
+				_ = l.write(&out, []int{1, 2, 1000}, true)
+				if strings.ContainsFunc(strings.ReplaceAll(out.String(), "\n", ""), unicode.IsControl) {
+					t.Fatalf("%q", out.String())
+				}
 			}
 			effective(file, op)
+		}
+	})
+}
+
+func FuzzLink(f *testing.F) {
+	for _, s := range []string{"1.5,100", "nan,1", "1,inf", "1e308,1e-308", ",", "-1,1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !strings.Contains(s, ",") { // the name of a file
+			return
+		}
+		if l, err := readLink(s); err == nil && !(l.alpha >= 0 && l.beta > 0) {
+			t.Fatalf("%q is %+v", s, l)
 		}
 	})
 }

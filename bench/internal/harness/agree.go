@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/bench/internal/verify"
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // found is what one rank has found in one half of a line.
@@ -81,7 +82,7 @@ func (s *session) hostOf(ctx context.Context, rank int, mine string) (string, er
 		return "", err
 	}
 	var host string
-	err := json.Unmarshal(trim(room), &host)
+	err := plain.Unmarshal(trim(room), &host)
 	return host, err
 }
 

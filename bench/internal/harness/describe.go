@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // placeRoom is the room for one rank's description on its way to rank 0.
@@ -42,7 +43,7 @@ func (s *session) describe(p *plan) error {
 	}
 	for r := range s.world.Size() {
 		var at report.Place
-		if err := json.Unmarshal(trim(all[r*placeRoom:(r+1)*placeRoom]), &at); err != nil {
+		if err := plain.Unmarshal(trim(all[r*placeRoom:(r+1)*placeRoom]), &at); err != nil {
 			return fmt.Errorf("rank %d described itself in a way that rank 0 cannot read: %w", r, err)
 		}
 		j.Places = append(j.Places, at)

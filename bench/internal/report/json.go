@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // Schema names the layout of the JSON file: nccl-tests' fields, version 3 of theirs,
@@ -235,7 +236,7 @@ func Parse(b []byte) (*File, error) {
 	f := new(File)
 	var err error
 	if old(b) {
-		err = json.Unmarshal(b, f)
+		err = plain.Unmarshal(b, f)
 	} else {
 		f, err = parse(b)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // The file as it is written: the fields of nccl-tests' version 3, each with its type there, where many a number and all
@@ -245,7 +246,7 @@ func (p *PerIter) theirs() *theirIter {
 // parse reads what theirs has made, or nccl-tests.
 func parse(b []byte) (*File, error) {
 	t := new(theirFile)
-	if err := json.Unmarshal(b, t); err != nil {
+	if err := plain.Unmarshal(b, t); err != nil {
 		return nil, err
 	}
 	c := &t.Config
@@ -366,5 +367,5 @@ func old(b []byte) bool {
 	var head struct {
 		Schema string `json:"schema"`
 	}
-	return bytes.Contains(b, []byte(oldSchema)) && json.Unmarshal(b, &head) == nil && head.Schema == oldSchema
+	return bytes.Contains(b, []byte(oldSchema)) && plain.Unmarshal(b, &head) == nil && head.Schema == oldSchema
 }

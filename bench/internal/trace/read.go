@@ -2,7 +2,6 @@ package trace
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // line is one line of a trace file: a Comm as one rank knows it. Package ccl writes them.
@@ -94,7 +95,7 @@ const (
 // parse reads one line, believing nothing that it says about itself.
 func parse(b []byte) (*line, error) {
 	var l line
-	if err := json.Unmarshal(b, &l); err != nil {
+	if err := plain.Unmarshal(b, &l); err != nil {
 		return nil, fmt.Errorf("not a line of JSON: %w", err)
 	}
 	switch {
@@ -161,10 +162,10 @@ func readDir(dir string, complain func(string)) ([]*line, error) {
 	for _, name := range names {
 		f, err := os.Open(name)
 		if err != nil {
-			complain(err.Error())
+			complain(plain.Text(err.Error()))
 			continue
 		}
-		lines = append(lines, read(filepath.Base(name), f, complain)...)
+		lines = append(lines, read(plain.Text(filepath.Base(name)), f, complain)...)
 		f.Close()
 	}
 	return lines, nil

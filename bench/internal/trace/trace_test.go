@@ -2,11 +2,13 @@ package trace
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -91,6 +93,27 @@ func TestCommandComplains(t *testing.T) {
 	assert.Contains(t, out.String(), "nothing went wrong")
 }
 
+// What a file and its name have of control characters does not reach the terminal.
+func TestTextsArePlain(t *testing.T) {
+	dir := t.TempDir()
+	const esc = `\u001b]0;x\u0007\n\u0000`
+	line := func(rank int, more string) string {
+		return fmt.Sprintf(`{"goccl_trace":1,"job":"%[1]s","comm":"%[1]s","id":"%[1]s","rank":%[2]d,"size":2,"world":%[2]d,"host":"%[1]s",%[3]s,`+
+			`"calls":[{"seq":1,"kind":"%[1]s","type":"%[1]s","op":"%[1]s","state":"%[1]s","caller":"%[1]s"}]}`, esc, rank, more)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a\x1b[2J.jsonl"), []byte(strings.Join([]string{
+		line(0, `"why":"failure","code":"`+esc+`","error":"`+esc+`","peer":1`), line(1, `"why":"standing","doing":"`+esc+`"`),
+		"{\"\x1b[2J\":", ""}, "\n")), 0o600))
+	var out, errs bytes.Buffer
+	assert.Zero(t, Command([]string{dir}, &out, &errs))
+	for _, text := range []string{out.String(), errs.String()} {
+		assert.NotEmpty(t, text)
+		assert.False(t, strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), unicode.IsControl), "%q", text)
+	}
+	assert.Contains(t, out.String(), `\x1b]0;x\a\n\x00`)
+	assert.Contains(t, errs.String(), `a\x1b[2J.jsonl:3: not a line of JSON`)
+}
+
 func TestParseRefuses(t *testing.T) {
 	for in, want := range map[string]string{
 		`7`:                                    "not a line of JSON",
@@ -122,7 +145,12 @@ func FuzzTrace(f *testing.F) {
 		}
 		for _, j := range group(lines) {
 			n := 0
-			j.explain(func(format string, args ...any) { n++ })
+			j.explain(func(format string, args ...any) {
+				n++
+				if text := fmt.Sprintf(format, args...); strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), unicode.IsControl) {
+					t.Fatalf("%q", text)
+				}
+			})
 			if n == 0 {
 				t.Fatal("nothing was said")
 			}

@@ -154,11 +154,10 @@ func orphaned(h *shm.Host, g *region.Region, r int) []shm.Place {
 	return memoryOf(h, child)
 }
 
-// Join makes the Comm of all ranks of a job. settings are the version and the options that must agree, as name=value pairs
-// separated by semicolons.
-func Join(ctx context.Context, b join.Bootstrap, settings string, opt plane.Options) (*Comm, *call.Fault) {
+// Join makes the Comm of all ranks of a job.
+func Join(ctx context.Context, b join.Bootstrap, terms join.Terms, opt plane.Options) (*Comm, *call.Fault) {
 	var c *Comm
-	f := join.Join(ctx, b, settings, opt.PeerTimeout, func(at *plane.Site, topo algo.Topology, rank int, off uint64) (_ *plane.Member, err error) {
+	f := join.Join(ctx, b, terms, opt.PeerTimeout, func(at *plane.Site, topo algo.Topology, rank int, off uint64) (_ *plane.Member, err error) {
 		if c, err = makeComm(at, plane.WorldID, plane.Members{Stride: 1}, topo, rank, off, opt); err != nil {
 			return nil, err
 		}

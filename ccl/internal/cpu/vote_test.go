@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
@@ -25,7 +26,7 @@ func comms(t *testing.T, hosts []string) []*Comm {
 	bs := boot.Local(len(hosts), hosts...)
 	for _, b := range bs {
 		go func() {
-			c, f := Join(t.Context(), b, "test", plane.Options{})
+			c, f := Join(t.Context(), b, join.Terms{Settings: "test"}, plane.Options{})
 			came <- joined{c, f}
 		}()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // process tells the processes of a job apart.
@@ -80,7 +81,7 @@ func firstDifference(a, b string) string {
 	x, y := strings.Split(a, ";"), strings.Split(b, ";")
 	for i := range min(len(x), len(y)) {
 		if x[i] != y[i] {
-			return fmt.Sprintf("%s there, %s on rank 0", y[i], x[i])
+			return plain.Text(fmt.Sprintf("%s there, %s on rank 0", y[i], x[i]))
 		}
 	}
 	return "a different number of options"

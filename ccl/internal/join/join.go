@@ -14,7 +14,9 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // Bootstrap is what a launcher supplies. It is ccl.Bootstrap; the other methods of
@@ -28,9 +30,14 @@ type Bootstrap interface {
 // maker makes this rank's end of the Comm of all ranks, whose region is at off. It begins later, or is abandoned.
 type maker func(at *plane.Site, topo algo.Topology, rank int, off uint64) (*plane.Member, error)
 
-// Join makes the Comm of all ranks of a job. settings are the version and the options that must agree, as name=value pairs
-// separated by semicolons; peer is Options.PeerTimeout.
-func Join(ctx context.Context, b Bootstrap, settings string, peer time.Duration, end maker) *call.Fault {
+// Terms are what the ranks of a job agree on.
+type Terms struct {
+	Settings string    // the version and the options that must agree, as name=value pairs separated by semicolons
+	Wire     auth.Wire // one of these: how data travel between hosts
+}
+
+// Join makes the Comm of all ranks of a job; peer is Options.PeerTimeout.
+func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end maker) *call.Fault {
 	rank, size := b.Rank(), b.Size()
 	if size < 1 || rank < 0 || rank >= size {
 		return call.NewFault(call.Argument, -1, "the bootstrap says rank %d of %d", rank, size)
@@ -39,7 +46,7 @@ func Join(ctx context.Context, b Bootstrap, settings string, peer time.Duration,
 	if s, ok := b.(interface{ HostID() string }); ok {
 		id = s.HostID()
 	}
-	all, err := b.AllGather(ctx, newHello(settings, id))
+	all, err := b.AllGather(ctx, newHello(terms.Settings, id))
 	if err != nil {
 		return bootFault(err)
 	}
@@ -47,7 +54,7 @@ func Join(ctx context.Context, b Bootstrap, settings string, peer time.Duration,
 		return f
 	}
 	j := plane.EnterJob(hex.EncodeToString(hello(all[0]).seed()), peer)
-	_, f := join(ctx, j, b, all, end)
+	_, f := join(ctx, j, &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire}, end)
 	if f != nil {
 		j.Leave()
 	}
@@ -56,8 +63,7 @@ func Join(ctx context.Context, b Bootstrap, settings string, peer time.Duration,
 
 // join runs the steps after the first exchange. Each is done once per process. What can fail comes before a verdict that
 // all hear: so all ranks get a Comm, or all an error.
-func join(ctx context.Context, j *plane.Job, b Bootstrap, all [][]byte, end maker) (*plane.Member, *call.Fault) {
-	r := &exchanges{boot: b, all: all, rank: b.Rank()}
+func join(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.Member, *call.Fault) {
 	c, said, f := share(ctx, j, r, end)
 	if f != nil {
 		return nil, f
@@ -67,7 +73,7 @@ func join(ctx context.Context, j *plane.Job, b Bootstrap, all [][]byte, end make
 		err := j.Once("addresses", func() error { return learn(j, said) })
 		if err == nil {
 			err = c.Site.Once(fmt.Sprint("neighbors ", c.Site.Node), func() error {
-				together, stop := whileAll(ctx, b)
+				together, stop := whileAll(ctx, r.boot)
 				defer stop()
 				return c.Site.JoinNeighbors(together)
 			})
@@ -86,6 +92,7 @@ type exchanges struct {
 	boot Bootstrap
 	all  [][]byte // the hellos
 	rank int
+	wire auth.Wire
 }
 
 // What a verdict's first byte says. Text follows, but after well.
@@ -114,7 +121,7 @@ func (r *exchanges) verdict(ctx context.Context, err error, more []byte) ([][]by
 	}
 	for o, m := range said {
 		if len(m) == 0 || m[0] == failed {
-			return nil, call.NewFault(call.Backend, o, "rank %d: %s", o, m[min(1, len(m)):])
+			return nil, call.NewFault(call.Backend, o, "rank %d: %s", o, plain.Text(string(m[min(1, len(m)):])))
 		}
 	}
 	return said, nil
@@ -137,20 +144,20 @@ func whileAll(ctx context.Context, b Bootstrap) (context.Context, context.Cancel
 }
 
 // openTCP begins to listen at the interface that reaches the other hosts.
-func openTCP(j *plane.Job, b Bootstrap) error {
+func openTCP(j *plane.Job, r *exchanges) error {
 	var secret []byte
 	var toward netip.Addr
-	if s, ok := b.(interface{ Secret() []byte }); ok {
+	if s, ok := r.boot.(interface{ Secret() []byte }); ok {
 		secret = s.Secret()
 	}
-	if s, ok := b.(interface{ Addr() netip.Addr }); ok {
+	if s, ok := r.boot.(interface{ Addr() netip.Addr }); ok {
 		toward = s.Addr()
 	}
 	addr, name, err := tcp.Pick(environ.SocketIfname.Get(), toward)
 	if err != nil {
 		return err
 	}
-	return j.Listen(name, addr, secret)
+	return j.Listen(name, addr, secret, r.wire)
 }
 
 // learn keeps the addresses at which ranks of other hosts are reached.

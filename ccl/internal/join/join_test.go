@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -74,4 +75,22 @@ func TestVerdict(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where a rank is reached is what it says: that is an address or an error.
+func FuzzAddresses(f *testing.F) {
+	for _, a := range []string{"10.0.0.1:7", "[fe80::1%eth0]:9", "[::1]:1"} {
+		b, _ := netip.MustParseAddrPort(a).MarshalBinary()
+		f.Add(append([]byte{well}, b...))
+	}
+	f.Add([]byte{well})
+	f.Fuzz(func(t *testing.T, said []byte) {
+		if len(said) == 0 { // which verdict refuses
+			return
+		}
+		j := new(plane.Job)
+		if learn(j, [][]byte{said}) == nil && len(j.Addrs) != 1 {
+			t.Fatal(j.Addrs)
+		}
+	})
 }

@@ -29,6 +29,7 @@ type server struct {
 	s       *plane.Site
 	fd      int // of the memory
 	key     []byte
+	secret  []byte // of the job, which key proves as well
 	l       *net.UnixListener
 	ctx     context.Context // ends when the server is shut
 	stop    context.CancelFunc
@@ -62,12 +63,12 @@ func socketName(key []byte, role string, rank uint32) string {
 func serverName(key []byte) string { return socketName(key, "door", 0) }
 
 // serveMemory begins to hand out this host's memory.
-func serveMemory(s *plane.Site, key []byte) error {
+func serveMemory(s *plane.Site, key, secret []byte) error {
 	l, err := shm.Listen(serverName(key))
 	if err != nil {
 		return plane.ShareError(err)
 	}
-	d := &server{s: s, fd: s.Host.Descriptor(), key: key, l: l}
+	d := &server{s: s, fd: s.Host.Descriptor(), key: key, secret: secret, l: l}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.givenUp, d.drop = context.WithCancel(context.Background())
 	s.SetEntrance(d)
@@ -89,7 +90,7 @@ func (d *server) accept() {
 	for {
 		c, err := d.l.AcceptUnix()
 		switch {
-		case err == nil && shm.SameUser(c) == nil:
+		case err == nil && auth.SameUser(c, d.secret) == nil:
 			d.s.Attending.Go(func() { d.serve(c) })
 		case err == nil:
 			c.Close()
@@ -126,8 +127,8 @@ func (d *server) serve(c *net.UnixConn) {
 }
 
 // receiveMemory takes the memory from the host's maker, which has begun to serve it before: if it is not there, it is on another host.
-func receiveMemory(ctx context.Context, s *plane.Site, key []byte) (*shm.Host, *net.UnixConn, error) {
-	fd, c, err := requestMemory(ctx, s, key)
+func receiveMemory(ctx context.Context, s *plane.Site, key, secret []byte) (*shm.Host, *net.UnixConn, error) {
+	fd, c, err := requestMemory(ctx, s, key, secret)
 	if err != nil {
 		return nil, nil, plane.ShareError(err)
 	}
@@ -140,7 +141,7 @@ func receiveMemory(ctx context.Context, s *plane.Site, key []byte) (*shm.Host, *
 }
 
 // requestMemory connects with the server and returns the descriptor of the memory, and the connection.
-func requestMemory(ctx context.Context, s *plane.Site, key []byte) (int, *net.UnixConn, error) {
+func requestMemory(ctx context.Context, s *plane.Site, key, secret []byte) (int, *net.UnixConn, error) {
 	until := shareDeadline(ctx)
 	rank := uint32(s.Mine)
 	c, err := dialServer(ctx, serverName(key), until)
@@ -148,7 +149,7 @@ func requestMemory(ctx context.Context, s *plane.Site, key []byte) (int, *net.Un
 		return -1, nil, err
 	}
 	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
-	if err = shm.SameUser(c); err == nil {
+	if err = auth.SameUser(c, secret); err == nil {
 		c.SetDeadline(until)
 		_, err = c.Write(append(binary.LittleEndian.AppendUint32(nil, rank), proof(key, "knocks", rank)...))
 	}

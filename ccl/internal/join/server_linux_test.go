@@ -18,7 +18,7 @@ func TestGiveUpWaitsForNoParting(t *testing.T) {
 	s.Topo, s.Procs = plane.Topology([]int{0, 0}, 1), []int{0, 1}
 	require.NoError(t, s.MakeHost(true))
 	key := []byte(t.Name())
-	require.NoError(t, serveMemory(s, key))
+	require.NoError(t, serveMemory(s, key, nil))
 	c, err := dialServer(t.Context(), serverName(key), time.Now().Add(10*time.Second))
 	require.NoError(t, err)
 	defer c.Close()
@@ -49,7 +49,7 @@ func TestServerTurnsStrangersAway(t *testing.T) {
 	require.NoError(t, s.MakeHost(true))
 	defer j.Leave()
 	key := []byte(t.Name())
-	require.NoError(t, serveMemory(s, key))
+	require.NoError(t, serveMemory(s, key, nil))
 	for _, tc := range []struct {
 		name   string
 		key    []byte

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/plain"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
@@ -39,7 +40,7 @@ func share(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.M
 	for try := range shareTries {
 		nodeOf := hostsOf(r.all, apart)
 		var at *plane.Site
-		err := j.Once(fmt.Sprint("hosts ", try), func() error { return begin(j, r.boot, nodeOf) })
+		err := j.Once(fmt.Sprint("hosts ", try), func() error { return begin(j, r, nodeOf) })
 		if err == nil {
 			at = j.Site(j.Topo.Node(r.rank))
 			err = at.Once(fmt.Sprint("offer ", at.Node, " ", try), func() error { return offerHost(at, r, try) })
@@ -153,14 +154,14 @@ func (r *exchanges) whyApart(said [][]byte, before string) string {
 	}
 	for o, m := range said {
 		if m[0] == unshared && hello(r.all[o]).host() == mine {
-			return fmt.Sprintf("rank %d: %s", o, m[1:])
+			return fmt.Sprintf("rank %d: %s", o, plain.Text(string(m[1:])))
 		}
 	}
 	return ""
 }
 
 // begin sets up what the ranks of this process share, once per try: all of them must know the hosts before any goes on.
-func begin(j *plane.Job, b Bootstrap, nodeOf []int) error {
+func begin(j *plane.Job, r *exchanges, nodeOf []int) error {
 	nodes := 0
 	for _, h := range nodeOf {
 		nodes = max(nodes, h+1)
@@ -170,7 +171,7 @@ func begin(j *plane.Job, b Bootstrap, nodeOf []int) error {
 		s.Reset()
 	}
 	if nodes > 1 && j.TCP == nil {
-		return openTCP(j, b)
+		return openTCP(j, r)
 	}
 	return nil
 }
@@ -198,7 +199,7 @@ func offerHost(s *plane.Site, r *exchanges, try int) error {
 		return err
 	}
 	openRinger(s, hostKey(s, r, try))
-	return serveMemory(s, hostKey(s, r, try))
+	return serveMemory(s, hostKey(s, r, try), r.secret())
 }
 
 // makes reports whether this process has the host's lowest rank, and so makes its memory.
@@ -213,7 +214,7 @@ func openRinger(s *plane.Site, key []byte) {
 func takeHost(ctx context.Context, s *plane.Site, r *exchanges, try int) error {
 	if !makes(s) {
 		key := hostKey(s, r, try)
-		h, c, err := receiveMemory(ctx, s, key)
+		h, c, err := receiveMemory(ctx, s, key, r.secret())
 		if err != nil {
 			return err
 		}
@@ -230,15 +231,19 @@ func takeHost(ctx context.Context, s *plane.Site, r *exchanges, try int) error {
 // hostKey is what only ranks of this job can know of its host's memory in this try: it is made of what all ranks have
 // said in the first exchange. It proves who connects, and names the socket, so that nobody can take the name first.
 func hostKey(s *plane.Site, r *exchanges, try int) []byte {
-	var secret []byte
-	if b, ok := r.boot.(interface{ Secret() []byte }); ok {
-		secret = b.Secret()
-	}
-	k := hmac.New(sha256.New, secret)
+	k := hmac.New(sha256.New, r.secret())
 	for _, h := range r.all {
 		k.Write(hello(h).seed())
 	}
 	k.Write(binary.LittleEndian.AppendUint64(nil, uint64(s.Node)))
 	k.Write([]byte{byte(try)})
 	return k.Sum(nil)
+}
+
+// secret is the job's, nil if it has none.
+func (r *exchanges) secret() []byte {
+	if b, ok := r.boot.(interface{ Secret() []byte }); ok {
+		return b.Secret()
+	}
+	return nil
 }

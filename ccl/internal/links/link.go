@@ -202,6 +202,9 @@ func (l *Link) close() {
 // broken reports that the stream with peer ended. Often that is the echo of another
 // failure, whose report is on its way: it gets a moment to arrive.
 func (c *ends) broken(peer int, err error) *call.Fault {
+	if errors.Is(err, tcp.ErrChanged) {
+		return c.Stop(call.NewFault(call.Backend, peer, "%w from rank %d to rank %d (GOCCL_WIRE)", err, peer, c.Rank()))
+	}
 	if f := c.reported(peer); f != nil {
 		return f
 	}
@@ -245,18 +248,28 @@ func (c *ends) farewell(h *head, peer int) *call.Fault {
 		if h.step == 0 || h.step > uint32(call.Closed) {
 			return call.NewFault(call.RankLost, peer, "")
 		}
-		if call.Code(h.step) == call.Mismatch { // the report on its way says more
-			if f := c.reported(peer); f != nil {
-				return f
-			}
-		}
-		blamed := int(h.record.Root)
-		if blamed == c.Rank() { // to this rank it is the other that differs
-			blamed = peer
-		}
-		return call.NewFault(call.Code(h.step), blamed, "")
+		return c.hearsay(call.Code(h.step), int(h.record.Root), peer)
 	}
 	return nil
+}
+
+// hearsay is the failure that peer leaves with, as it says, and for which it blames that rank. What peer says of itself is
+// believed, and that it blames this one, to which it is the other that differs. Of a third rank only the control plane is: peer
+// has told that, too, if it is true, so the report is on its way.
+func (c *ends) hearsay(code call.Code, blamed, peer int) *call.Fault {
+	third := blamed != peer && blamed != c.Rank()
+	if third || code == call.Mismatch { // the report says more
+		if f := c.reported(peer); f != nil {
+			return f
+		}
+	}
+	if !third {
+		return call.NewFault(code, peer, "")
+	}
+	if f := c.Outlived(); f != nil {
+		return f
+	}
+	return call.NewFault(call.Backend, peer, "it left the call for a failure of rank %d that no rank has reported", blamed)
 }
 
 // hasClosed asks the process of a rank of another host whether the rank has closed

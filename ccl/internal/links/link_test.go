@@ -42,9 +42,11 @@ func TestLinkIsMadeOnce(t *testing.T) {
 	require.Len(t, all[0].made, 2)
 }
 
-// What a peer says last is why it leaves. A failure of which this rank is blamed is one of the peer, as this rank sees it.
+// What a peer says last is why it leaves. A failure of which this rank is blamed is one of the peer, as this rank sees it, and
+// so is one of a third rank, until the control plane says so, too.
 func TestFarewell(t *testing.T) {
 	c := ranksOf(t, 3, plane.Options{})[0]
+	blamesTwo := head{kind: messageFailed, step: uint32(call.RankLost), record: call.Record{Root: 2}}
 	for _, tc := range []struct {
 		name string
 		head head
@@ -52,12 +54,17 @@ func TestFarewell(t *testing.T) {
 	}{
 		{"data", head{kind: messageData}, nil},
 		{"closed", head{kind: messageBye}, call.NewFault(call.Closed, 1, "")},
-		{"failed by another", head{kind: messageFailed, step: uint32(call.RankLost), record: call.Record{Root: 2}}, call.NewFault(call.RankLost, 2, "")},
+		{"failed by another, as nobody else says", blamesTwo, call.NewFault(call.Backend, 1, "it left the call for a failure of rank 2 that no rank has reported")},
+		{"failed by no rank", head{kind: messageFailed, step: uint32(call.Timeout), record: call.Record{Root: -1}}, call.NewFault(call.Backend, 1, "it left the call for a failure of rank -1 that no rank has reported")},
+		{"failed by itself", head{kind: messageFailed, step: uint32(call.Aborted), record: call.Record{Root: 1}}, call.NewFault(call.Aborted, 1, "")},
 		{"failed by this one", head{kind: messageFailed, step: uint32(call.Timeout), record: call.Record{Root: 0}}, call.NewFault(call.Timeout, 1, "")},
 		{"no code", head{kind: messageFailed, record: call.Record{Root: 2}}, call.NewFault(call.RankLost, 1, "")},
 		{"a code that is none", head{kind: messageFailed, step: uint32(call.Closed) + 1, record: call.Record{Root: 2}}, call.NewFault(call.RankLost, 1, "")},
 	} {
 		assert.Equal(t, tc.want, c.farewell(&tc.head, 1), tc.name)
 	}
+	reported := call.NewFault(call.RankLost, 2, "its process ended")
+	require.True(t, c.FailHere(reported))
+	require.Same(t, reported, c.farewell(&blamesTwo, 1), "the report has come")
 	require.False(t, c.hasClosed(1), "a rank of this host needs no connection to say so")
 }

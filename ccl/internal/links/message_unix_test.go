@@ -16,13 +16,14 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // connected are the two ends of a connection.
 func connected(t *testing.T) (a, b *tcp.Conn) {
 	t.Helper()
 	listen := func() *tcp.Node {
-		n, err := tcp.Listen(t.Name(), []byte("secret"), netip.MustParseAddr("127.0.0.1"))
+		n, err := tcp.Listen(t.Name(), []byte("secret"), auth.Plain, netip.MustParseAddr("127.0.0.1"))
 		require.NoError(t, err)
 		t.Cleanup(func() { n.Close() })
 		return n

@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // Job is what the ranks of one job that live in this process have in common.
@@ -264,10 +265,11 @@ func (j *Job) checkMembers(now int64) (waits bool) {
 	return waits
 }
 
-// Listen begins to listen for other hosts at addr, which is that of an interface. secret is the job's, nil if it has none.
-func (j *Job) Listen(iface string, addr netip.Addr, secret []byte) (err error) {
+// Listen begins to listen for other hosts at addr, which is that of an interface. secret is the job's, nil if it has none; wire is
+// Options.Wire.
+func (j *Job) Listen(iface string, addr netip.Addr, secret []byte, wire auth.Wire) (err error) {
 	j.iface = iface
-	j.TCP, err = tcp.Listen(j.id, secret, addr)
+	j.TCP, err = tcp.Listen(j.id, secret, wire, addr)
 	return err
 }
 

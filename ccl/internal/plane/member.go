@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // Member is one rank of one Comm as the control plane sees it, and what it does: the steps of its calls, and failing. What
@@ -224,13 +225,17 @@ func (c *state) Transport() string {
 		inside = "shared memory"
 	}
 	nodes := c.Topo.Nodes()
-	switch {
-	case nodes == 1:
+	if nodes == 1 {
 		return inside
-	case nodes == c.Size():
-		return "TCP (" + c.Site.iface + ")"
 	}
-	return inside + " and TCP (" + c.Site.iface + ")"
+	between := "TCP (" + c.Site.iface + ")"
+	if w := c.Site.TCP.Wire(); w != auth.Plain {
+		between = "TCP (" + c.Site.iface + ", " + w.String() + ")"
+	}
+	if nodes == c.Size() {
+		return between
+	}
+	return inside + " and " + between
 }
 
 // Abandon drops a Comm that has not begun.

@@ -16,6 +16,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // The control plane joins the hosts of a job, independently of all data connections. Each host's first process
@@ -101,7 +102,7 @@ func (s *neighborhood) openControl(ctx context.Context, w int) (*control.Conn, e
 	if err != nil {
 		return nil, fmt.Errorf("control connection to rank %d (%v): %w", w, s.Addrs[w], err)
 	}
-	return &control.Conn{Conn: conn, Host: s.Topo.Node(w), First: w}, nil
+	return &control.Conn{Stream: conn, Host: s.Topo.Node(w), First: w}, nil
 }
 
 // offered takes the control connection that another process has dialed to rank self of this one: it has come to
@@ -163,7 +164,9 @@ func (s *Site) listenTo(c *control.Conn) {
 		case s.ending():
 			s.drop(c)
 		case timeout:
-			s.giveNeighborUp(c)
+			s.giveNeighborUp(c, fmt.Errorf("its host has been silent for %v", s.peer))
+		case errors.Is(err, auth.ErrChanged):
+			s.giveNeighborUp(c, fmt.Errorf("%w from rank %d (host %d) to rank %d (host %d)", auth.ErrChanged, c.First, c.Host, s.Mine, s.Node))
 		case s.isKnownAway(c.First) || s.isGivenUp(): // given up, the others end their connections with this process
 			s.drop(c)
 		case !spoken:
@@ -184,18 +187,16 @@ func (s *Site) lostNeighbor(c *control.Conn, why error) {
 	}
 }
 
-// giveNeighborUp reports a neighbor that has been silent. The connection stays until that is believed: the process at its
-// other end may only be stopped, and is to find there what it is itself before it finds the end of the connection,
+// giveNeighborUp reports a neighbor that is not listened to any more. The connection stays until that is believed: the process at
+// its other end may only be stopped, and is to find there what it is itself before it finds the end of the connection,
 // for which it would have to blame this process.
-func (s *Site) giveNeighborUp(c *control.Conn) {
+func (s *Site) giveNeighborUp(c *control.Conn, why error) {
 	defer s.drop(c)
-	s.lostNeighbor(c, fmt.Errorf("its host has been silent for %v", s.peer))
+	s.lostNeighbor(c, why)
 	for until := s.Lived.Now() + 2*SettleFor; !s.IsLost(c.First) && !s.ending() && s.Lived.Now() < until; {
 		time.Sleep(tick)
 	}
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite()
-	}
+	_ = c.CloseWrite()
 }
 
 // awaitFrame waits for n bytes to come from a neighbor, for PeerTimeout at most, in lived time.

@@ -2,7 +2,6 @@ package plane
 
 import (
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // A status that comes for the first time is kept, and sent on over the tree, or, once a lead has gone, to all neighbors.
@@ -23,10 +23,10 @@ func TestReceiveStatus(t *testing.T) {
 	s.Host, s.Mine, s.Procs = PrivateHost(), 0, []int{0}
 	received := make(chan string, 100)
 	for _, h := range []int{1, 2, 3} { // 1 and 2 are below host 0 in the tree; 3 is beside it on the ring
-		a, b := net.Pipe()
+		a, b := auth.Pipe()
 		defer a.Close()
 		defer b.Close()
-		s.conns = append(s.conns, &control.Conn{Conn: a, Host: h, First: h})
+		s.conns = append(s.conns, &control.Conn{Stream: a, Host: h, First: h})
 		go func() {
 			buf := make([]byte, control.FrameMax)
 			for {

@@ -3,7 +3,6 @@ package plane
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // someEvent is one of a Comm.
@@ -31,8 +31,8 @@ func leadOfThree(t *testing.T) (s *Site, next func() string) {
 	}
 	s = j.Site(1)
 	s.Host, s.Mine, s.Procs = PrivateHost(), 2, []int{2, 3}
-	a, b := net.Pipe()
-	s.conns = append(s.conns, &control.Conn{Conn: a, Host: 0, First: 0})
+	a, b := auth.Pipe()
+	s.conns = append(s.conns, &control.Conn{Stream: a, Host: 0, First: 0})
 	events := make(chan string, 100)
 	go func() {
 		buf := make([]byte, control.FrameMax)

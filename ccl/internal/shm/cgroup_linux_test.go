@@ -95,3 +95,19 @@ func TestHasRoom(t *testing.T) {
 	require.EqualError(t, err, "shared memory: 1025 KiB are needed, but the limit of this process's cgroup leaves 1024 KiB; raise it or use fewer ranks")
 	require.ErrorIs(t, err, syscall.ENOMEM)
 }
+
+// Whatever the system's files hold, there is an answer.
+func FuzzCgroup(f *testing.F) {
+	f.Add("0::/user.slice\n", "MemAvailable:   1024 kB\n")
+	f.Add("5:cpu,memory:/docker/x\n1:name=systemd:/\n", "MemAvailable: 99999999999999999999 kB\n")
+	f.Add("::\n:::\n0::../../..\n", "MemAvailable\n")
+	root, was := f.TempDir(), meminfo
+	f.Cleanup(func() { meminfo = was })
+	f.Fuzz(func(t *testing.T, self, info string) {
+		meminfo = func() ([]byte, error) { return []byte(info), nil }
+		available()
+		for _, g := range limitedGroups(root, self) {
+			t.Fatalf("a limit in an empty directory: %v", g)
+		}
+	})
+}

@@ -51,28 +51,6 @@ func RecvFD(c *net.UnixConn, want []byte) (int, error) {
 	return fd, nil
 }
 
-// SameUser returns an error if the process at the other end belongs to another user: an abstract socket has no permissions.
-func SameUser(c *net.UnixConn) error {
-	rc, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var cred *unix.Ucred
-	var e error
-	if err := rc.Control(func(fd uintptr) {
-		cred, e = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return err
-	}
-	if e != nil {
-		return e
-	}
-	if uid := os.Geteuid(); int(cred.Uid) != uid {
-		return fmt.Errorf("shared memory: process %d at the other end belongs to user %d, not %d", cred.Pid, cred.Uid, uid)
-	}
-	return nil
-}
-
 // HostIdentity tells hosts apart before anything is tried: it names the kernel's boot, and the network namespace, which
 // abstract sockets do not leave.
 func HostIdentity() string {

@@ -25,7 +25,6 @@ func closeFD(int)                                {}
 func Listen(string) (*net.UnixListener, error)   { return nil, errNoSharing }
 func SendFD(*net.UnixConn, int, []byte) error    { return errNoSharing }
 func RecvFD(*net.UnixConn, []byte) (int, error)  { return -1, errNoSharing }
-func SameUser(*net.UnixConn) error               { return errNoSharing }
 
 // mapSlice is n bytes for the ranks of this process alone.
 func mapSlice(_ int, _ uint64, n int) ([]byte, error) {

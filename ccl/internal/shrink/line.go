@@ -202,7 +202,7 @@ func (l *line) dial(probe bool) {
 	l.dialed, l.stop, l.probing = done, cancel, probe
 	node, me := l.c.Site.TCP, uint32(l.c.Rank())
 	go func() {
-		conn, err := node.Open(ctx, key, me, addr)
+		conn, err := node.OpenNotices(ctx, key, me, addr)
 		done <- dialed{conn, err}
 	}()
 }

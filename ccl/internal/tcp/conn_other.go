@@ -6,6 +6,21 @@ import "net"
 
 // Conn is one end of a stream, for callers that poll: no call but Wait blocks; see Waits. One
 // goroutine may send while another receives; Close and Abort are for any.
-type Conn struct{ *pump }
+type Conn struct {
+	*pump
+	sealed *sealed // nil: data travel as they are
+}
 
-func newConn(tc *net.TCPConn) (*Conn, error) { return &Conn{newPump(tc)}, nil }
+func newConn(tc *net.TCPConn) (*Conn, error) { return &Conn{pump: newPump(tc)}, nil }
+
+// sendNow is TrySend of what is not sealed, and so are those below of theirs.
+func (c *Conn) sendNow(b []byte) (int, error)           { return c.pump.TrySend(b) }
+func (c *Conn) receiveNow(b []byte) (int, error)        { return c.pump.TryRecv(b) }
+func (c *Conn) sendBothNow(a, b []byte) (int, error)    { return c.pump.TrySendBoth(a, b) }
+func (c *Conn) receiveBothNow(a, b []byte) (int, error) { return c.pump.TryRecvBoth(a, b) }
+
+func (c *Conn) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}

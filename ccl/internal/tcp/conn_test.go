@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // stream is what Conn and pump have in common.
@@ -40,17 +42,28 @@ func waitFor(s stream, d time.Duration, write bool) {
 	w.Wait(d)
 }
 
-// forms are the two forms of a Conn: the one of this platform, and the pump.
+// forms are the forms of a Conn: that of this platform, with and without a seal, and the pump.
 var forms = []struct {
 	name string
-	make func(t testing.TB, tc *net.TCPConn) stream
+	make func(t testing.TB) (a, b stream)
 }{
-	{"conn", func(t testing.TB, tc *net.TCPConn) stream {
-		c, err := newConn(tc)
-		require.NoError(t, err)
-		return c
+	{"conn", func(t testing.TB) (a, b stream) { return wired(t, auth.Plain) }},
+	{"auth", func(t testing.TB) (a, b stream) { return wired(t, auth.Auth) }},
+	{"encrypt", func(t testing.TB) (a, b stream) { return wired(t, auth.Encrypt) }},
+	{"pump", func(t testing.TB) (a, b stream) {
+		ta, tb := connected(t)
+		return newPump(ta), newPump(tb)
 	}},
-	{"pump", func(_ testing.TB, tc *net.TCPConn) stream { return newPump(tc) }},
+}
+
+// wired returns both ends of a stream whose data travel as w says.
+func wired(t testing.TB, w auth.Wire) (a, b *Conn) {
+	sa, sb := streams(t)
+	a, err := takeConn(sa, w)
+	require.NoError(t, err)
+	b, err = takeConn(sb, w)
+	require.NoError(t, err)
+	return a, b
 }
 
 // eachForm runs test with the two ends of a stream, in each form, and checks that
@@ -59,8 +72,7 @@ func eachForm(t *testing.T, test func(t *testing.T, a, b stream)) {
 	for _, f := range forms {
 		t.Run(f.name, func(t *testing.T) {
 			checkLeaks(t)
-			ta, tb := connected(t)
-			a, b := f.make(t, ta), f.make(t, tb)
+			a, b := f.make(t)
 			t.Cleanup(func() {
 				// At once: an end that lingers waits for the other.
 				var wg sync.WaitGroup
@@ -350,8 +362,7 @@ func TestCloseUnderCalls(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			checkLeaks(t)
 			for i := range 100 {
-				ta, tb := connected(t)
-				a, b := f.make(t, ta), f.make(t, tb)
+				a, b := f.make(t)
 				errs := make(chan error, 3)
 				var started sync.WaitGroup
 				started.Add(3)
@@ -432,8 +443,7 @@ func TestNoAllocations(t *testing.T) {
 func BenchmarkRoundTrip(b *testing.B) {
 	for _, f := range forms {
 		b.Run(f.name, func(b *testing.B) {
-			ta, tb := connected(b)
-			x, y := f.make(b, ta), f.make(b, tb)
+			x, y := f.make(b)
 			go func() {
 				defer y.Close()
 				var buf [8]byte

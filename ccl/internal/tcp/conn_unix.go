@@ -25,8 +25,9 @@ type Conn struct {
 	// users counts the calls that use fd, twice; the lowest bit says that the Conn is
 	// closed. The last user of a closed one closes fd: its number cannot become
 	// another file's under a call.
-	users atomic.Int32
-	ahead ahead
+	users  atomic.Int32
+	ahead  ahead
+	sealed *sealed // nil: data travel as they are
 }
 
 // newConn takes tc over.
@@ -86,9 +87,8 @@ const gone = -1<<30 | closedBit
 // which is not to wait long.
 const quantum = 512 << 10
 
-// TrySend sends what the kernel takes of b now and returns how many bytes that was:
-// 0 and no error if it would have to wait.
-func (c *Conn) TrySend(b []byte) (n int, err error) {
+// sendNow is TrySend of what is not sealed, and so are those below of theirs.
+func (c *Conn) sendNow(b []byte) (n int, err error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
@@ -106,9 +106,7 @@ func (c *Conn) TrySend(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// TryRecv receives what is there, up to len(b) bytes: 0 and no error if nothing is.
-// After the last byte of a peer that has closed it returns io.EOF.
-func (c *Conn) TryRecv(b []byte) (n int, err error) {
+func (c *Conn) receiveNow(b []byte) (n int, err error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
@@ -123,9 +121,7 @@ func (c *Conn) TryRecv(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// TrySendBoth is TrySend of a and then b, neither empty, in one call of the kernel, so that a
-// message and its header need not leave in packets of their own.
-func (c *Conn) TrySendBoth(a, b []byte) (n int, err error) {
+func (c *Conn) sendBothNow(a, b []byte) (n int, err error) {
 	if !c.use() {
 		return 0, net.ErrClosed
 	}
@@ -140,8 +136,7 @@ func (c *Conn) TrySendBoth(a, b []byte) (n int, err error) {
 	return n, nil
 }
 
-// TryRecvBoth is TryRecv into a and then b, neither empty, in one call of the kernel.
-func (c *Conn) TryRecvBoth(a, b []byte) (n int, err error) {
+func (c *Conn) receiveBothNow(a, b []byte) (n int, err error) {
 	if !c.use() {
 		return 0, net.ErrClosed
 	}
@@ -235,6 +230,8 @@ func (c *Conn) Abort() {
 		c.done()
 	}
 }
+
+func (c *Conn) isClosed() bool { return c.users.Load()&closedBit != 0 }
 
 // shut marks c closed, and is true for the first to do so; a done must follow then.
 func (c *Conn) shut() bool {

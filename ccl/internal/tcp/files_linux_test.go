@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // limitFiles lets the process open no more files until the test ends or calls raise.
@@ -48,7 +50,7 @@ func TestTooManyFiles(t *testing.T) {
 	raise := limitFiles(t)
 
 	for _, open := range []func() error{
-		func() error { _, err := Listen("job", nil, loopback); return err },
+		func() error { _, err := Listen("job", nil, auth.Plain, loopback); return err },
 		func() error { _, err := a.Open(soon(t), MakeKey(1, 0, 0, 1), 0, b.Addr()); return err },
 	} {
 		err := open()

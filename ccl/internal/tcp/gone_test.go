@@ -5,16 +5,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // TestForgottenIsGone: a rank that dials a communicator its peer has closed learns
 // so at once, and others are not concerned.
 func TestForgottenIsGone(t *testing.T) {
 	here := netip.MustParseAddr("127.0.0.1")
-	a, err := Listen("job", nil, here)
+	a, err := Listen("job", nil, auth.Plain, here)
 	require.NoError(t, err)
 	defer a.Close()
-	b, err := Listen("job", nil, here)
+	b, err := Listen("job", nil, auth.Plain, here)
 	require.NoError(t, err)
 	defer b.Close()
 	b.Forget(7, 1)

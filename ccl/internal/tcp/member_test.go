@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 func twoNodes(t *testing.T) (a, b *Node) {
@@ -14,7 +16,7 @@ func twoNodes(t *testing.T) (a, b *Node) {
 	here := netip.MustParseAddr("127.0.0.1")
 	for _, n := range []**Node{&a, &b} {
 		var err error
-		*n, err = Listen("job", nil, here)
+		*n, err = Listen("job", nil, auth.Plain, here)
 		require.NoError(t, err)
 		t.Cleanup(func() { (*n).Close() })
 	}

@@ -18,7 +18,6 @@
 package tcp
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -31,11 +30,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-const (
-	handshakeTime = 5 * time.Second        // for a stranger to prove itself
-	maxStrangers  = 256                    // handshakes at once
-	patience      = 100 * time.Millisecond // for the oldest of them, where more want in
-)
+const handshakeTime = 5 * time.Second // for a stranger to prove itself
 
 // What a Node replies to an authenticated hello.
 const (
@@ -50,15 +45,14 @@ const goAhead = 'g'
 // Node is a process's end of all TCP streams of a job: one listener, shared by all
 // ranks of the process.
 type Node struct {
-	job    string
-	secret []byte
-	l      *net.TCPListener
-	addr   netip.AddrPort
+	terms
+	l    *net.TCPListener
+	addr netip.AddrPort
 
 	ctx       context.Context // ends with Close
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
-	strangers *strangers
+	strangers *auth.Strangers
 	trouble   atomic.Pointer[error]
 	onTrouble atomic.Pointer[func(error)]
 	onOffer   atomic.Pointer[offerTaker]
@@ -69,13 +63,20 @@ type Node struct {
 	over memory          // what was forgotten of others, or has failed
 }
 
+// terms are what all Nodes of a job have in common.
+type terms struct {
+	job    string
+	secret []byte
+	wire   auth.Wire // how data travel
+}
+
 // end is what a Node knows of a stream's end, from the first sign of it to the return
 // of its Open.
 type end struct {
 	opening   bool               // an Open is under way
 	committed bool               // its own dial has reached the peer's Node
 	coming    int                // dials of the peer that were taken and are not in yet
-	conn      *net.TCPConn       // the connection that the peer dialed
+	conn      *auth.Stream       // the connection that the peer dialed
 	wake      context.CancelFunc // of an Open that waits or dials
 }
 
@@ -97,10 +98,13 @@ func (e *end) close() {
 }
 
 // Listen makes the Node of this process. It listens on addr, an address of this
-// host that the other processes of the job can reach; see Pick.
-func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
+// host that the other processes of the job can reach; see Pick. Data travel as wire says, which is the same in all of them.
+func Listen(job string, secret []byte, wire auth.Wire, addr netip.Addr) (*Node, error) {
 	if !addr.IsValid() {
 		return nil, errors.New("tcp: no address to listen on")
+	}
+	if wire != auth.Plain && len(secret) == 0 {
+		return nil, fmt.Errorf("Wire (GOCCL_WIRE)=%v, but %w", wire, auth.ErrNoSecret)
 	}
 	// Not MPTCP, which Go's listeners speak by default: its sockets ignore
 	// TCP_CONGESTION and cost more per call.
@@ -111,9 +115,9 @@ func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
 		return nil, fmt.Errorf("tcp: cannot listen on %v: %w", addr, explain(err))
 	}
 	n := &Node{
-		job: job, secret: secret, l: l.(*net.TCPListener),
+		terms: terms{job, secret, wire}, l: l.(*net.TCPListener),
 		addr:      netip.AddrPortFrom(addr.Unmap(), uint16(l.Addr().(*net.TCPAddr).Port)),
-		strangers: newStrangers(maxStrangers, patience),
+		strangers: auth.NewStrangers(l.Addr()),
 		ends:      map[endID]*end{},
 		live:      map[member]bool{},
 	}
@@ -124,6 +128,9 @@ func Listen(job string, secret []byte, addr netip.Addr) (*Node, error) {
 
 // Addr is where the Node listens: what its peers pass to Open.
 func (n *Node) Addr() netip.AddrPort { return n.addr }
+
+// Wire is how data travel.
+func (n *Node) Wire() auth.Wire { return n.wire }
 
 // OnTrouble sets a function to be told when connections cannot be accepted, as when
 // the process has too many files open; the Node tries again. An Open that ran out
@@ -146,6 +153,7 @@ func (n *Node) OnOffer(stream uint32, take func(key Key, self uint32)) {
 func (n *Node) Close() error {
 	n.stop()
 	err := n.l.Close()
+	n.strangers.Close()
 	n.wg.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -189,8 +197,8 @@ func (n *Node) accept() {
 		}
 		delay = 0
 		n.trouble.Store(nil)
-		if e := n.strangers.admit(conn, n.ctx.Done()); e != nil {
-			n.wg.Go(func() { n.serve(conn, e) })
+		if s := n.strangers.Admit(conn); s != nil {
+			n.wg.Go(func() { n.serve(conn, s) })
 		}
 	}
 }
@@ -203,20 +211,19 @@ func (n *Node) report(err error) {
 }
 
 // serve runs the handshake with a connection that came in, and files it.
-func (n *Node) serve(conn *net.TCPConn, stranger *list.Element) {
-	defer n.strangers.leave(stranger)
+func (n *Node) serve(conn *net.TCPConn, stranger *auth.Stranger) {
 	unguard := context.AfterFunc(n.ctx, func() { conn.Close() })
 	defer unguard()
 	conn.SetDeadline(time.Now().Add(handshakeTime))
 	var id endID
 	var e *end
-	_, err := auth.Server(conn, n.job, n.secret, func(hello []byte) ([]byte, error) {
+	s, _, err := auth.Server(conn, n.job, n.secret, func(hello []byte) ([]byte, error) {
 		from, err := parseHello(hello)
 		if err != nil {
 			return nil, err
 		}
 		// A stranger no more: what is taken now must not be dropped to make room.
-		if !n.strangers.leave(stranger) {
+		if !stranger.Leave() {
 			return nil, net.ErrClosed
 		}
 		id = from.peer()
@@ -230,20 +237,24 @@ func (n *Node) serve(conn *net.TCPConn, stranger *list.Element) {
 	})
 	if e == nil {
 		conn.Close()
+		stranger.Judge(err)
 		return
 	}
 	if err == nil {
-		err = awaitGo(conn)
+		err = awaitGo(s)
 	}
 	if !unguard() && err == nil { // before it is an Open's, which Close leaves alone
 		err = net.ErrClosed
 	}
-	n.file(id, e, conn, err)
+	if err != nil {
+		conn.Close()
+	}
+	n.file(id, e, s, err)
 }
 
-func awaitGo(conn net.Conn) error {
+func awaitGo(s *auth.Stream) error {
 	var b [1]byte
-	if err := auth.Await(conn, b[:], handshakeTime); err != nil {
+	if err := auth.Await(s, b[:], handshakeTime); err != nil {
 		return err
 	}
 	if b[0] != goAhead {
@@ -274,14 +285,13 @@ func (n *Node) claim(id endID) (*end, error) {
 
 // file hands the connection that was claimed to its end, where an Open takes it; err
 // is why there is none.
-func (n *Node) file(id endID, e *end, conn *net.TCPConn, err error) {
+func (n *Node) file(id endID, e *end, conn *auth.Stream, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e.coming--
 	defer e.news()
 	switch {
 	case err != nil:
-		conn.Close()
 		if !e.opening && !e.expects() {
 			n.drop(id, e)
 		}

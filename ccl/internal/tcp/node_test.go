@@ -18,7 +18,7 @@ var (
 )
 
 func listen(t testing.TB) *Node {
-	n, err := Listen("job", secret, loopback)
+	n, err := Listen("job", secret, auth.Plain, loopback)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close()) })
 	return n
@@ -52,31 +52,46 @@ func booked(n *Node) int {
 
 // introduce dials n as the peer's end of a stream would, and returns the reply. If
 // the connection is taken it is the stream.
-func introduce(t testing.TB, n *Node, from endID) (*net.TCPConn, string) {
+func introduce(t testing.TB, n *Node, from endID) (*auth.Stream, string) {
 	c, err := net.Dial("tcp", n.Addr().String())
 	require.NoError(t, err)
 	require.NoError(t, c.SetDeadline(time.Now().Add(60*time.Second)))
-	reply, err := auth.Client(c, "job", secret, from.hello())
+	s, reply, err := auth.Client(c, "job", secret, from.hello())
 	require.NoError(t, err)
 	if string(reply) == taken {
-		_, err = c.Write([]byte{goAhead})
+		_, err = s.Write([]byte{goAhead})
 		require.NoError(t, err)
 	}
-	return c.(*net.TCPConn), string(reply)
+	return s, string(reply)
+}
+
+// streams returns both ends of a connection after its handshake.
+func streams(t testing.TB) (a, b *auth.Stream) {
+	ta, tb := connected(t)
+	served := make(chan error, 1)
+	go func() {
+		var err error
+		b, _, err = auth.Server(tb, "job", secret, func([]byte) ([]byte, error) { return nil, nil })
+		served <- err
+	}()
+	a, _, err := auth.Client(ta, "job", secret, nil)
+	require.NoError(t, err)
+	require.NoError(t, <-served)
+	return a, b
 }
 
 func TestListen(t *testing.T) {
 	checkLeaks(t)
-	n, err := Listen("job", nil, netip.MustParseAddr("::ffff:127.0.0.1"))
+	n, err := Listen("job", nil, auth.Plain, netip.MustParseAddr("::ffff:127.0.0.1"))
 	require.NoError(t, err)
 	require.Equal(t, loopback, n.Addr().Addr())
 	require.NotZero(t, n.Addr().Port())
 	require.NoError(t, n.Close())
 	require.NoError(t, n.Close())
 
-	_, err = Listen("job", nil, netip.Addr{})
+	_, err = Listen("job", nil, auth.Plain, netip.Addr{})
 	require.EqualError(t, err, "tcp: no address to listen on")
-	_, err = Listen("job", nil, netip.MustParseAddr("192.0.2.1")) // nobody's, by RFC 5737
+	_, err = Listen("job", nil, auth.Plain, netip.MustParseAddr("192.0.2.1")) // nobody's, by RFC 5737
 	require.ErrorContains(t, err, "tcp: cannot listen on 192.0.2.1: ")
 }
 
@@ -147,7 +162,7 @@ func TestForgetWhileComing(t *testing.T) {
 	id := endID{MakeKey(1, 0, 0, 1), 1}
 	e := claim(t, n, id)
 	n.Forget(1, 1)
-	ta, tb := connected(t)
+	ta, tb := streams(t)
 	defer tb.Close()
 	n.file(id, e, ta, nil)
 	_, err := tb.Read(make([]byte, 1))
@@ -170,17 +185,15 @@ func TestFile(t *testing.T) {
 	// A handshake that fails leaves nothing behind.
 	e := claim(t, n, id)
 	require.True(t, e.expects())
-	c1, d1 := connected(t)
-	defer d1.Close()
-	n.file(id, e, c1, net.ErrClosed)
+	n.file(id, e, nil, net.ErrClosed)
 	require.Zero(t, booked(n))
 
 	// Of two, the later counts.
 	e = claim(t, n, id)
 	require.Same(t, e, claim(t, n, id))
-	c2, d2 := connected(t)
+	c2, d2 := streams(t)
 	defer d2.Close()
-	c3, d3 := connected(t)
+	c3, d3 := streams(t)
 	defer d3.Close()
 	n.file(id, e, c2, nil)
 	n.file(id, e, c3, nil)
@@ -197,7 +210,7 @@ func TestFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, e, claim(t, n, id))
 	n.finish(id, e, false)
-	c4, d4 := connected(t)
+	c4, d4 := streams(t)
 	defer d4.Close()
 	n.file(id, e, c4, nil)
 	got, err = n.OpenControl(soon(t), id.Key, 1, n.Addr())
@@ -232,9 +245,7 @@ func TestStrangersDoNotStall(t *testing.T) {
 	y, err := b.Open(ctx, key, 1, a.Addr())
 	require.NoError(t, err)
 	defer y.Close()
-	b.strangers.mu.Lock()
-	defer b.strangers.mu.Unlock()
-	require.LessOrEqual(t, b.strangers.list.Len(), maxStrangers)
+	require.LessOrEqual(t, b.strangers.Len(), auth.MaxStrangers)
 }
 
 // TestBadHello: who knows the secret and talks nonsense is told so.
@@ -243,7 +254,7 @@ func TestBadHello(t *testing.T) {
 	c, err := net.Dial("tcp", n.Addr().String())
 	require.NoError(t, err)
 	defer c.Close()
-	_, err = auth.Client(c, "job", secret, []byte("nonsense"))
+	_, _, err = auth.Client(c, "job", secret, []byte("nonsense"))
 	require.EqualError(t, err, "refused by the peer: tcp: a hello of 8 bytes, not 24")
 }
 
@@ -255,11 +266,11 @@ func TestNoGoAhead(t *testing.T) {
 	for _, last := range []string{"", "x"} {
 		c, err := net.Dial("tcp", n.Addr().String())
 		require.NoError(t, err)
-		reply, err := auth.Client(c, "job", secret, endID{MakeKey(1, 0, 0, 1), 0}.hello())
+		s, reply, err := auth.Client(c, "job", secret, endID{MakeKey(1, 0, 0, 1), 0}.hello())
 		require.NoError(t, err)
 		require.Equal(t, taken, string(reply))
 		require.Equal(t, 1, kept(n))
-		c.Write([]byte(last))
+		s.Write([]byte(last))
 		c.Close()
 		require.True(t, eventually(func() bool { return kept(n) == 0 && booked(n) == 0 }))
 	}
@@ -268,7 +279,7 @@ func TestNoGoAhead(t *testing.T) {
 // TestCloseEndsAll: Close does not wait for who is in the middle of anything.
 func TestCloseEndsAll(t *testing.T) {
 	checkLeaks(t)
-	n, err := Listen("job", secret, loopback)
+	n, err := Listen("job", secret, auth.Plain, loopback)
 	require.NoError(t, err)
 	silent, err := net.Dial("tcp", n.Addr().String())
 	require.NoError(t, err)
@@ -278,7 +289,7 @@ func TestCloseEndsAll(t *testing.T) {
 	undecided, err := net.Dial("tcp", n.Addr().String())
 	require.NoError(t, err)
 	defer undecided.Close()
-	_, err = auth.Client(undecided, "job", secret, endID{MakeKey(3, 0, 0, 1), 0}.hello())
+	_, _, err = auth.Client(undecided, "job", secret, endID{MakeKey(3, 0, 0, 1), 0}.hello())
 	require.NoError(t, err)
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
 	require.NoError(t, err)

@@ -22,15 +22,44 @@ func (n *Node) Open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 // OpenUnless is Open for a caller that may hear otherwise that the peer's Node has ended: once gone says so, the first
 // refusal is the last. It is asked after each.
 func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool) (*Conn, error) {
-	tc, err := n.open(ctx, key, self, peer, gone)
+	return n.openConn(ctx, key, self, peer, gone, n.wire)
+}
+
+// OpenNotices is Open for what the two ends agree on, which is authenticated wherever the job has a secret. Both ends of a
+// stream choose alike.
+func (n *Node) OpenNotices(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (*Conn, error) {
+	wire := n.wire
+	if wire == auth.Plain && len(n.secret) > 0 {
+		wire = auth.Auth
+	}
+	return n.openConn(ctx, key, self, peer, func() bool { return false }, wire)
+}
+
+// openConn is OpenUnless of a stream that travels as wire says.
+func (n *Node) openConn(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool, wire auth.Wire) (*Conn, error) {
+	s, err := n.open(ctx, key, self, peer, gone)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newConn(tc)
+	c, err := takeConn(s, wire)
 	if err != nil {
 		return nil, fmt.Errorf("tcp: %v: %w", key, explain(err))
 	}
 	return c, nil
+}
+
+// takeConn makes a Conn of a stream.
+func takeConn(s *auth.Stream, wire auth.Wire) (*Conn, error) {
+	tc, out, in, err := s.Take(wire)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	c, err := newConn(tc.(*net.TCPConn))
+	if err == nil && out != nil {
+		c.sealed = &sealed{out: out, in: in}
+	}
+	return c, err
 }
 
 // refusedFor is how long a Node may refuse connections before it counts as ended, where
@@ -40,17 +69,13 @@ const refusedFor = time.Second
 // ErrRefused says that nobody listens any more where the peer's Node did.
 var ErrRefused = errors.New("its process no longer listens")
 
-// OpenControl is Open for the control plane: the stream as a net.Conn, which blocks
-// and has deadlines. Both ends of a stream may choose for themselves.
-func (n *Node) OpenControl(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (net.Conn, error) {
-	c, err := n.open(ctx, key, self, peer, func() bool { return false })
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+// OpenControl is Open for the control plane: the stream as the handshake has left it, which blocks
+// and has deadlines. Both ends of a stream choose alike.
+func (n *Node) OpenControl(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (*auth.Stream, error) {
+	return n.open(ctx, key, self, peer, func() bool { return false })
 }
 
-func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool) (*net.TCPConn, error) {
+func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool) (*auth.Stream, error) {
 	id, err := key.end(self)
 	if err != nil {
 		return nil, err
@@ -178,7 +203,7 @@ func (n *Node) finish(id endID, e *end, opened bool) {
 // await takes the connection that the peer dialed, if it is there. Else it says
 // whether one is about to be, and returns a context that ends with ctx or when
 // there is news of one.
-func (n *Node) await(ctx context.Context, e *end) (conn *net.TCPConn, expected bool, woken context.Context) {
+func (n *Node) await(ctx context.Context, e *end) (conn *auth.Stream, expected bool, woken context.Context) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if e.wake != nil {
@@ -218,25 +243,24 @@ func (n *Node) withdraw(e *end) {
 var errCrossed = errors.New("both ends dialed, but the other's connection has not arrived")
 
 // dial makes one attempt at the connection. It gives up when ctx ends.
-func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) (*net.TCPConn, error) {
+func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) (*auth.Stream, error) {
 	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", peer.String())
+	conn, err := d.DialContext(ctx, "tcp", peer.String())
 	if err != nil {
 		return nil, err
 	}
-	conn := c.(*net.TCPConn)
 	// Until here nothing is decided, so that a rank whose dials get lost on the way
 	// (a firewall that drops them) takes the peer's.
 	if !n.commit(e) {
 		conn.Close()
 		return nil, errCrossed
 	}
-	reply, err := n.introduce(ctx, conn, id)
+	s, reply, err := n.introduce(ctx, conn, id)
 	switch {
 	case err != nil:
 	case string(reply) == taken && n.settle(id, e):
-		if _, err = conn.Write([]byte{goAhead}); err == nil {
-			return conn, nil
+		if _, err = s.Write([]byte{goAhead}); err == nil {
+			return s, nil
 		}
 	case string(reply) == taken, string(reply) == crossed:
 		err = errCrossed
@@ -249,9 +273,9 @@ func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) 
 }
 
 // introduce runs the dialing side's handshake, which the end of ctx interrupts.
-func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]byte, error) {
+func (n *Node) introduce(ctx context.Context, conn net.Conn, id endID) (*auth.Stream, []byte, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	reply, err := auth.Client(conn, n.job, n.secret, id.hello())
+	s, reply, err := auth.Client(conn, n.job, n.secret, id.hello())
 	if r := (*auth.Refused)(nil); errors.As(err, &r) {
 		for _, e := range []error{ErrGone, ErrDone, ErrQuit, errFailed} {
 			if r.Text == e.Error() {
@@ -262,7 +286,7 @@ func (n *Node) introduce(ctx context.Context, conn *net.TCPConn, id endID) ([]by
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
-	return reply, err
+	return s, reply, err
 }
 
 // isLeft reports whether the peer has left the communicator, in whatever way.

@@ -107,9 +107,9 @@ func (f *fake) accept() net.Conn {
 
 // reply answers the handshake on c.
 func (f *fake) reply(c net.Conn, reply string) error {
-	_, err := auth.Server(c, "job", secret, func([]byte) ([]byte, error) { return []byte(reply), nil })
+	s, _, err := auth.Server(c, "job", secret, func([]byte) ([]byte, error) { return []byte(reply), nil })
 	if err == nil && reply == taken {
-		err = awaitGo(c)
+		err = awaitGo(s)
 	}
 	return err
 }
@@ -264,7 +264,7 @@ func TestOpenRetries(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	checkLeaks(t)
 	other := func(job, secret string) netip.AddrPort {
-		n, err := Listen(job, []byte(secret), loopback)
+		n, err := Listen(job, []byte(secret), auth.Plain, loopback)
 		require.NoError(t, err)
 		t.Cleanup(func() { n.Close() })
 		return n.Addr()

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 func TestPickFromTable(t *testing.T) {
@@ -96,10 +98,21 @@ func TestPick(t *testing.T) {
 
 	addr, _, err = Pick("", netip.Addr{})
 	require.NoError(t, err)
-	n, err := Listen("j", nil, addr)
+	n, err := Listen("j", nil, auth.Plain, addr)
 	require.NoError(t, err, "Pick's address can be listened on")
 	require.NoError(t, n.Close())
 
 	_, _, err = Pick("=no such interface", netip.Addr{})
 	require.ErrorContains(t, err, ifname+" (")
+}
+
+func FuzzSelection(f *testing.F) {
+	for _, s := range []string{"", "eth,ib", "=eth0", "^docker,lo", "^=lo", "^,", "=="} {
+		f.Add(s, "eth0")
+	}
+	f.Fuzz(func(t *testing.T, sel, name string) {
+		if takes, err := parseSelection(sel); err == nil {
+			takes(name)
+		}
+	})
 }

@@ -9,11 +9,12 @@ type Waits struct {
 	conn  *Conn // the last that was added
 	count int
 	write bool // one has been added for room to send
+	ready bool // one need not be waited for
 }
 
 // Add adds c, for the next Wait: for what c receives, or with write for room to send.
 func (w *Waits) Add(c *Conn, write bool) {
-	w.conn, w.write = c, w.write || write
+	w.conn, w.write, w.ready = c, w.write || write, w.ready || !write && c.sealed.holds()
 	w.count++
 }
 
@@ -22,7 +23,10 @@ func (w *Waits) Add(c *Conn, write bool) {
 // one alone receives.
 func (w *Waits) Wait(d time.Duration) bool {
 	defer func() { *w = Waits{} }()
-	if w.count != 1 || w.write {
+	switch {
+	case w.ready:
+		return true
+	case w.count != 1 || w.write:
 		return false
 	}
 	w.conn.Wait(d, false)

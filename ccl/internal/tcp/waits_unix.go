@@ -24,7 +24,7 @@ func (w *Waits) Add(c *Conn, write bool) {
 	events := int16(unix.POLLIN)
 	if write {
 		events = unix.POLLOUT
-	} else if c.ahead.some.Load() {
+	} else if c.ahead.some.Load() || c.sealed.holds() {
 		w.ready = true
 	}
 	w.conns, w.fds = append(w.conns, c), append(w.fds, unix.PollFd{Fd: int32(c.fd), Events: events})

@@ -2,29 +2,25 @@ package control
 
 import (
 	"encoding/binary"
-	"errors"
 	"io"
-	"net"
-	"os"
 	"sync"
 	"time"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // Conn is a connection with the process that leads another host. What is written may wait for a slow neighbor; nothing
 // waits long.
 type Conn struct {
-	net.Conn
+	*auth.Stream
 	Host  int // at the other end
 	First int // and the lowest rank of the process there
 	wmu   sync.Mutex
 	out   [FrameMax]byte // under wmu: what is written, so that a beat allocates nothing
 	batch []byte         // under wmu: frames for the next flush
-
-	unsent []byte // under wmu: what the connection has not taken, from within a frame on
 }
 
 // InTree reports whether the connection, as host node has it, is one of the tree.
@@ -75,15 +71,15 @@ func (c *Conn) Flush() bool {
 	switch {
 	case len(c.batch) > 0:
 		c.writeBatch()
-	case len(c.unsent) > 0:
+	case c.Unsent() > 0:
 		c.put(nil)
 	}
-	return len(c.unsent) > 0
+	return c.Unsent() > 0
 }
 
 // writeBatch writes what is kept. c.wmu is held.
 func (c *Conn) writeBatch() {
-	if len(c.unsent) <= unsentMax { // else a neighbor that does not read need not know where ranks stand
+	if c.Unsent() <= unsentMax { // else a neighbor that does not read need not know where ranks stand
 		c.put(c.batch)
 	}
 	c.batch = nil
@@ -98,32 +94,17 @@ const (
 // put sends frames after all that has been put before. What a neighbor does not take in time waits for the next put or
 // flush, so that no frame is cut: a slow neighbor is slow, and not lost. c.wmu is held.
 func (c *Conn) put(frames []byte) {
-	if len(c.unsent) > 0 {
-		c.putWithin(frames, resendFor)
-	} else {
-		c.putWithin(frames, sendFor)
+	limit := sendFor
+	if c.Unsent() > 0 {
+		limit = resendFor
 	}
+	c.putWithin(frames, limit)
 }
 
 // putWithin is put with another time for the neighbor to take what is sent. c.wmu is held.
 func (c *Conn) putWithin(frames []byte, limit time.Duration) {
-	if len(c.unsent) > 0 {
-		c.unsent = append(c.unsent, frames...)
-		frames = c.unsent
-	}
-	if len(frames) == 0 {
-		return
-	}
 	c.SetWriteDeadline(time.Now().Add(limit))
-	n, err := c.Write(frames)
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		n = len(frames) // the reading end finds out
-	}
-	if n == len(frames) {
-		c.unsent = nil // a neighbor that was slow once does not cost its memory for good
-		return
-	}
-	c.unsent = append(c.unsent[:0], frames[n:]...)
+	c.Write(frames) // which keeps what is late; of any other failure the reading end finds out
 }
 
 // putHead writes the head of the frame f.
@@ -138,7 +119,7 @@ func (c *Conn) write(kind byte, n int) {
 	if inject.Cut("control.send") {
 		return
 	}
-	if kind == FrameBeat && len(c.unsent) > 0 { // which is as good a sign of life
+	if kind == FrameBeat && c.Unsent() > 0 { // which is as good a sign of life
 		n = 0
 	}
 	c.put(c.out[:n])
@@ -153,8 +134,7 @@ func (c *Conn) Bye() {
 	if putHead(c.out[:FrameHead], FrameBye); !inject.Cut("control.send") {
 		c.putWithin(c.out[:FrameHead], byeFor)
 	}
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite()
+	if c.CloseWrite() == nil {
 		c.SetReadDeadline(time.Now().Add(byeFor))
 		return
 	}

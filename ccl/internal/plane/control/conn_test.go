@@ -13,13 +13,14 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // What Send and Bye write, ReadFrame reads, one frame after the other.
 func TestSendFrames(t *testing.T) {
-	a, b := net.Pipe()
+	a, b := auth.Pipe()
 	defer b.Close()
-	c := &Conn{Conn: a}
+	c := &Conn{Stream: a}
 	e := someEvent()
 	go func() {
 		c.Send(FrameBeat, nil)
@@ -43,21 +44,35 @@ func TestSendFrames(t *testing.T) {
 // A neighbor that reads nothing for a while gets every frame after that, whole and in order: what a deadline cuts off a
 // frame must come before the next.
 func TestSlowNeighborGetsWholeFrames(t *testing.T) {
+	for name, secret := range map[string][]byte{"secret": []byte("s"), "none": nil} {
+		t.Run(name, func(t *testing.T) { slowNeighbor(t, secret) })
+	}
+}
+
+func slowNeighbor(t *testing.T, secret []byte) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s")) // TCP opens a window of this size slowly
 	require.NoError(t, err)
 	defer l.Close()
-	there, err := net.Dial("unix", l.Addr().String())
+	dialed, err := net.Dial("unix", l.Addr().String())
 	require.NoError(t, err)
-	defer there.Close()
-	here, err := l.Accept()
+	defer dialed.Close()
+	taken, err := l.Accept()
 	require.NoError(t, err)
-	defer here.Close()
-	require.NoError(t, here.(*net.UnixConn).SetWriteBuffer(4096))
+	defer taken.Close()
+	require.NoError(t, taken.(*net.UnixConn).SetWriteBuffer(4096))
+	served := make(chan *auth.Stream, 1)
+	go func() {
+		s, _, err := auth.Server(taken, "job", secret, func([]byte) ([]byte, error) { return nil, nil })
+		assert.NoError(t, err)
+		served <- s
+	}()
+	there, _, err := auth.Client(dialed, "job", secret, nil)
+	require.NoError(t, err)
 
-	c := &Conn{Conn: here}
+	c := &Conn{Stream: <-served}
 	e := someEvent()
 	sent := uint32(0)
-	for len(c.unsent) < 10*FrameMax {
+	for c.Unsent() < 10*FrameMax {
 		e.Number = sent
 		sent++
 		c.Send(FrameEvent, &e)
@@ -89,11 +104,11 @@ func TestSlowNeighborGetsWholeFrames(t *testing.T) {
 // What is kept for a neighbor, or for a flush, is given back once it is sent: a call that was slow once leaves
 // nothing, on none of the connections of a process.
 func TestNothingIsKeptOnceSent(t *testing.T) {
-	a, b := net.Pipe()
+	a, b := auth.Pipe()
 	defer b.Close()
-	c := &Conn{Conn: a}
+	c := &Conn{Stream: a}
 	s := status.Status{Rank: 1, Size: 2}
-	for len(c.unsent) < unsentMax { // nobody reads
+	for c.Unsent() < unsentMax { // nobody reads
 		c.SendStatus(&s)
 	}
 	c.SendStatus(&s)
@@ -102,17 +117,17 @@ func TestNothingIsKeptOnceSent(t *testing.T) {
 	for c.Flush() {
 	}
 	c.Flush()
-	require.Zero(t, cap(c.unsent)+cap(c.batch))
+	require.Zero(t, c.Unsent()+cap(c.batch))
 }
 
 // A good bye comes after what a slow neighbor has not taken yet.
 func TestByeAfterWhatIsUnsent(t *testing.T) {
-	a, b := net.Pipe()
+	a, b := auth.Pipe()
 	defer b.Close()
-	c := &Conn{Conn: a}
+	c := &Conn{Stream: a}
 	e := someEvent()
 	c.Send(FrameEvent, &e) // nobody reads: a pipe holds nothing
-	require.NotEmpty(t, c.unsent)
+	require.NotZero(t, c.Unsent())
 	go func() {
 		time.Sleep(2 * sendFor)
 		c.Bye()

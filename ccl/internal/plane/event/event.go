@@ -2,9 +2,11 @@ package event
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // An event is news on its way to every rank it concerns, most often a failure: through the log
@@ -95,7 +97,7 @@ func (e *Event) Cause() error {
 	if e.Bytes == 0 || int(e.Bytes) > len(e.Text) {
 		return nil
 	}
-	return errors.New(string(e.Text[:e.Bytes]))
+	return errors.New(plain.Text(strings.ToValidUTF8(string(e.Text[:e.Bytes]), ""))) // the last rune may have been cut
 }
 
 // Fault is e as rank me of the Comm sees it; differs says whether a call is another than

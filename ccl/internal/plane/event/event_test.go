@@ -45,6 +45,10 @@ func TestEventFault(t *testing.T) {
 func TestEventCause(t *testing.T) {
 	long := New(1, call.Aborted, 0, 0, 0, errors.New(strings.Repeat("x", 500)))
 	assert.EqualError(t, long.Cause(), strings.Repeat("x", len(long.Text)))
+	runes := New(1, call.Aborted, 0, 0, 0, errors.New(strings.Repeat("é", 100)))
+	assert.EqualError(t, runes.Cause(), strings.Repeat("é", len(long.Text)/2), "no half of one")
+	escapes := New(1, call.Aborted, 0, 0, 0, errors.New("a\x1b[2J\nb"))
+	assert.EqualError(t, escapes.Cause(), `a\x1b[2J\nb`)
 	none := New(1, call.Aborted, 0, 0, 0, nil)
 	assert.NoError(t, none.Cause())
 	none.Bytes = 200 // more than there is room for

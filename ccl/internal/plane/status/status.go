@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // Status says where one rank stands in one Comm. Ranks tell each other only once a call has waited for
@@ -60,8 +62,11 @@ type (
 func (t *short) set(s string) { t.n = uint8(copy(t.b[:], s)) }
 func (t *long) set(s string)  { t.n = uint8(copy(t.b[:], s)) }
 
-func (t short) String() string { return string(t.b[:min(int(t.n), len(t.b))]) }
-func (t long) String() string  { return string(t.b[:min(int(t.n), len(t.b))]) }
+func (t short) String() string { return shown(t.b[:min(int(t.n), len(t.b))]) }
+func (t long) String() string  { return shown(t.b[:min(int(t.n), len(t.b))]) }
+
+// shown is a text that another rank has sent; its last rune may have been cut.
+func shown(b []byte) string { return plain.Text(strings.ToValidUTF8(string(b), "")) }
 
 // Name is the Comm's name there.
 func (s *Status) Name() string { return s.name.String() }

@@ -75,3 +75,12 @@ func FuzzStatus(f *testing.F) {
 		WaitsIn([]Status{s, aStatus()}, 0, 0).LateBehind(s.World, s.For)
 	})
 }
+
+// Texts of other ranks are shown without control characters, and without half a rune at their end.
+func TestTextsArePlain(t *testing.T) {
+	var s Status
+	s.SetName("tp\x1b[2J")
+	s.SetHost("h\n1")
+	s.SetCaller(strings.Repeat("é", 100))
+	assert.Equal(t, []string{`tp\x1b[2J`, `h\n1`, strings.Repeat("é", len(s.caller.b)/2)}, []string{s.Name(), s.Host(), s.Caller()})
+}
