@@ -48,8 +48,7 @@ var forms = []struct {
 	make func(t testing.TB) (a, b stream)
 }{
 	{"conn", func(t testing.TB) (a, b stream) { return wired(t, auth.Plain) }},
-	{"auth", func(t testing.TB) (a, b stream) { return wired(t, auth.Auth) }},
-	{"encrypt", func(t testing.TB) (a, b stream) { return wired(t, auth.Encrypt) }},
+	{"sealed", func(t testing.TB) (a, b stream) { return wired(t, auth.Encrypt) }},
 	{"pump", func(t testing.TB) (a, b stream) {
 		ta, tb := connected(t)
 		return newPump(ta), newPump(tb)
