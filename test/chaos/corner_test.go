@@ -82,7 +82,7 @@ var closerNames = [closers]string{"Close", "Close in Split", "Close in Shrink", 
 func (c closer) String() string { return closerNames[c] }
 
 // points are all points of package fault at which a process may be killed; TestCornerPoints compares them with the sources.
-var points = []string{"cpu.call", "cpu.close", "cpu.log", "cpu.post", "cpu.split", "cpu.step", "cpu.touch", "cpu.touched", "cpu.write",
+var points = []string{"cpu.call", "cpu.close", "cpu.log", "cpu.post", "cpu.read", "cpu.split", "cpu.step", "cpu.touch", "cpu.touched", "cpu.write",
 	"join.host", "join.verdict", "shrink.decide", "shrink.decided", "shrink.done", "shrink.propose", "shrink.ready"}
 
 // newCorner is the case of that seed.
@@ -117,7 +117,7 @@ func newCorner(seed uint64) *corner {
 	case kills:
 		k.point, k.hit, k.action = points[rnd.IntN(len(points))], 1+rnd.IntN(12), "kill"
 		switch prefix, _, _ := strings.Cut(k.point, "."); {
-		case k.point == "cpu.call" || k.point == "cpu.post" || k.point == "cpu.step" || k.point == "cpu.touch" || k.point == "cpu.touched" || k.point == "cpu.write":
+		case k.point == "cpu.call" || k.point == "cpu.post" || k.point == "cpu.read" || k.point == "cpu.step" || k.point == "cpu.touch" || k.point == "cpu.touched" || k.point == "cpu.write":
 			k.hit = 1 + rnd.IntN(100)
 		case prefix == "join":
 			k.hit = 1 + rnd.IntN(2)
@@ -127,12 +127,12 @@ func newCorner(seed uint64) *corner {
 			k.comms[0].shrink = true
 		}
 	case givenUp:
-		k.peer, k.pause = 600*time.Millisecond, 2*time.Second
+		k.peer, k.pause = time.Second, 3*time.Second
 		k.point, k.hit, k.action = "cpu.call", 1+rnd.IntN(10*len(k.comms)), fmt.Sprintf("stop:%v", k.pause)
 	case strangers: // have time while ranks wait for each other at their sockets
 		k.point, k.hit, k.action = "join.host", 1, fmt.Sprintf("delay:%v", 10*k.delay)
 	case pauses:
-		k.peer, k.pause = 600*time.Millisecond, 1500*time.Millisecond
+		k.peer, k.pause = time.Second, 2500*time.Millisecond
 	case wraps: // every Comm makes more calls than are left up to 0
 		k.point, k.hit, k.action = "cpu.counters", 1, fmt.Sprintf("from:%d", math.MaxUint32-rnd.IntN(fewestCalls))
 	}
