@@ -120,7 +120,9 @@ func TestFileErrors(t *testing.T) {
 		{"made to be read", open(file, mpi.ReadOnly|mpi.Create), mpi.ErrAmode, nil, "a mode of ReadOnly with Create or Excl"},
 		{"no such mode", open(file, 1<<12), mpi.ErrAmode, nil, "a mode of 4096, which has bits without a meaning"},
 		{"mode of one rank", open(file, onLast(1<<12, mpi.ReadOnly)), mpi.ErrAmode, nil, elsewhere("a mode of 4096")},
-		{"names", func() error { return open(filepath.Join(dir, map[bool]string{true: "mine"}[me == last]+"made"), mpi.ReadWrite|mpi.Create)() }, mpi.ErrNotSame, nil, "the ranks give different names, modes or hints (MPI_ERR_NOT_SAME)"},
+		{"names", func() error {
+			return open(filepath.Join(dir, map[bool]string{true: "mine"}[me == last]+"made"), mpi.ReadWrite|mpi.Create)()
+		}, mpi.ErrNotSame, nil, "the ranks give different names, modes or hints (MPI_ERR_NOT_SAME)"},
 		{"modes", open(file, onLast(mpi.ReadOnly, mpi.ReadWrite)), mpi.ErrNotSame, nil, "the ranks give different names, modes or hints (MPI_ERR_NOT_SAME)"},
 		{"no name", open("", mpi.ReadOnly), mpi.ErrBadFile, nil, "a name needs at least one byte, and no zero byte (MPI_ERR_BAD_FILE)"},
 		{"zero byte", open("a\x00b", mpi.ReadOnly), mpi.ErrBadFile, nil, "a name needs at least one byte, and no zero byte"},

@@ -47,6 +47,9 @@ func TestWatched(t *testing.T) {
 	require.NoError(t, err)
 	defer file.Close()
 	require.False(t, terminal(file))
+	was := os.Stderr
+	defer func() { os.Stderr = was }()
+	os.Stderr = file // which package testing makes the same as os.Stdout in some runs
 	for name, want := range map[string]*os.File{"stdout": os.Stdout, "stderr": os.Stderr, "none": nil} {
 		t.Setenv(screenEnv, name)
 		require.Equal(t, want, watched())
