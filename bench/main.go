@@ -1,7 +1,7 @@
 // Command bench measures collectives, and checks their results, wherever Go runs:
 //
 //	go run github.com/goccl/goccl/bench@latest -op allreduce
-//	go install github.com/goccl/goccl/bench/goccl-bench@latest    the same, by a name of its own
+//	go install github.com/goccl/goccl/bench/goccl-bench@main    the same, by a name of its own
 //
 // It starts its own ranks on this machine, or joins the job of the launcher that
 // started it. Flags and output are those of nccl-tests. bench -h has the flags. By a link

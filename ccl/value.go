@@ -116,8 +116,9 @@ func (h heads) sizes(limit int) (lengths []int, refused int, err error) {
 var errNoParcel = errors.New("what it has sent is no value: that rank makes another call, or is another program")
 
 // BroadcastValue gives v of root to every rank. v may be anything that package encoding/gob encodes: numbers, strings,
-// structs with exported fields, slices, maps, pointers; a value in an interface needs gob.Register. It is mpi4py's bcast,
-// torch.distributed's broadcast_object_list and Horovod's broadcast_object.
+// structs with exported fields, slices, maps, pointers; a value in an interface needs gob.Register. A value that leads back to
+// itself ends the process, for gob does not notice. It is mpi4py's bcast, torch.distributed's broadcast_object_list and
+// Horovod's broadcast_object.
 //
 // All ranks, root among them, get a copy that was decoded, so that all have the same: fields that are not exported are zero
 // in it, and an empty slice in it may be nil. If root cannot encode v, all ranks get the same ErrArgument, which

@@ -172,7 +172,7 @@ func (f *File) ready(op string) error {
 }
 
 // Close closes the file, once this rank's other calls on it are done. It is collective. Where other ranks make another call,
-// which is ErrNotSame, the file stays open.
+// they get ErrNotSame, and Close waits until they come to theirs.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,12 +180,15 @@ func (f *File) Close() error {
 		return f.error("Close", failed("", ErrFile, "the file was closed"))
 	}
 	made := false
-	err := f.together(context.Background(), "Close", nil, 0, "", func(int64, bool) error {
-		made = true
-		return f.closeFile()
-	})
-	if !made && errors.Is(err, ErrNotSame) {
-		return err // others go on with it
+	closing := func() error {
+		return f.together(context.Background(), "Close", nil, 0, "", func(int64, bool) error {
+			made = true
+			return f.closeFile()
+		})
+	}
+	err := closing()
+	for !made && errors.Is(err, ErrNotSame) { // which the others have learned, too
+		err = closing()
 	}
 	f.closed = true
 	openFiles.Add(-1)

@@ -8,6 +8,8 @@
 //   - sp splits a sequence: Ulysses, ring attention
 //   - pp puts layers on stages: GPipe, 1F1B, interleaved
 //   - mesh names the dimensions of the ranks, with a Comm for each
+//   - device is memory of a GPU, with the kernels that zero needs there
+//   - amp scales a loss, so that gradients fit into float16
 //   - optim has elementwise optimizers, for whole parameters and for shards
 //   - ckpt saves in parts, and loads into another layout
 //   - data says which samples belong to which rank

@@ -130,7 +130,9 @@ func (c *crowd) vet(conn net.Conn, stranger *auth.Stranger) (s *auth.Stream, who
 	err := auth.SameUser(conn, c.secret)
 	if err == nil {
 		s, _, err = auth.Server(conn, c.job, c.secret, func(hello []byte) (reply []byte, err error) {
-			who, err = parseJoin(hello)
+			if who, err = parseJoin(hello); err == nil && !stranger.Leave() { // what is let in must not be dropped to make room
+				err = net.ErrClosed
+			}
 			return c.self.encode(), err
 		})
 	}

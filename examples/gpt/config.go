@@ -244,7 +244,7 @@ func (c *config) sampling(set map[string]bool) error {
 			return fmt.Errorf("-generate has the model of the checkpoint: leave -%s out", name)
 		}
 	}
-	for _, name := range []string{"resume", "every", "recover", "json", "svg", "eval", "sp", "micro"} {
+	for _, name := range []string{"resume", "every", "recover", "json", "svg", "events", "csv", "norms", "recompute", "eval", "sp", "micro"} {
 		if set[name] {
 			return fmt.Errorf("-generate trains nothing: leave -%s out", name)
 		}

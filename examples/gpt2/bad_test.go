@@ -32,7 +32,7 @@ func TestBadOnOneRank(t *testing.T) {
 		{"another version", "-plugin " + other, "its PJRT is 1.69 with 120 functions; 0.70 with 97 or newer is needed", "xla: open: " + other[:20]},
 		{"no such option", "-options no_such_option=1", "no_such_option", "xla: client: "},
 		{"no data", "-data /nonexistent/text", "/nonexistent/text: no such file", "open /nonexistent/text: no such file"},
-		{"too much", "-context 8192 -rows 512", "ut of memory allocating ", "xla: "}, // scores of 137 TB
+		{"too much", "-heads 64 -context 65536 -rows 512", "ut of memory allocating ", "xla: "}, // scores of 280 TB
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {

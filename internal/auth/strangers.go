@@ -26,7 +26,8 @@ const (
 
 // Strangers are the connections that a port has accepted and that have not proved yet that they belong to the job. Their
 // number is bounded, by the descriptors that the process may have as well: where it is reached the oldest goes, once it has
-// had its patience. Each port of a job has its Strangers, and no connection begins the handshake without a place among them.
+// had its patience. Each port of a job, and each socket of its bootstrap, has its Strangers, and no connection begins the handshake without
+// a place among them.
 type Strangers struct {
 	port     string // for the log
 	max      int

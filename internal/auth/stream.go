@@ -69,8 +69,10 @@ func newStream(conn net.Conn, secret, said []byte, dialed bool) (*Stream, error)
 	if s.prk, err = hkdf.Extract(sha256.New, secret, salt[:]); err != nil {
 		return nil, err
 	}
-	s.out, s.in, err = s.directions("frames", true)
-	return s, err
+	if s.out, s.in, err = s.directions("frames", true); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // directions are those of what is named, which this end sends and receives.

@@ -29,8 +29,8 @@ int gcu_load(const gdev *t, int dev, const void *image, uintptr_t *module, char 
 	u_jit options[] = { GCU_JIT_ERROR_LOG, GCU_JIT_ERROR_LOG_BYTES };
 	void *values[] = { log, (void *)room };
 	int r;
-	ON(dev);
 	log[0] = 0;
+	ON(dev);
 	WITH_CONTEXT(r, cu.ModuleLoadDataEx((u_module *)module, image, 2, options, values));
 	return r;
 }

@@ -15,7 +15,8 @@ import (
 // documented are the packages whose names the documents use, as their directories.
 var documented = []string{
 	"ccl", "ccl/boot", "ccl/ccltest", "cuda", "rocm", "xpu", "mpi", "xla", "xla/hlo",
-	"train/ckpt", "train/data", "train/ddp", "train/history", "train/mesh", "train/optim", "train/pp", "train/sp", "train/tp", "train/zero",
+	"train/amp", "train/ckpt", "train/data", "train/data/loader", "train/data/pack", "train/ddp", "train/device", "train/history", "train/history/events", "train/history/grads",
+	"train/mesh", "train/optim", "train/optim/whole", "train/pp", "train/sp", "train/tp", "train/zero",
 }
 
 // exported are the exported names of packages: "ccl.Comm" and "ccl.Comm.Split" alike, methods and fields too.

@@ -8,6 +8,9 @@
 //	ok, err := s.Step(ctx, !errors.Is(err, zero.ErrNotFinite))
 //	if ok { amp.Multiply(wide, gradients, by); update } // else all ranks skip the step
 //
+// With package zero the update is within its Step, which comes first: set zero.Options.NormOver to the ranks of all stages and of
+// tensor parallelism, and not Unchecked, so that all of them get ErrNotFinite in one step.
+//
 // All ranks of a job must skip the same steps, and have one scale: those of a pipeline's stages and of tensor parallelism
 // as well, whose gradients differ. So the decision is collective, over a Comm with all of them: an all-reduce of a byte.
 package amp
@@ -141,8 +144,12 @@ func (s *Scaler) Restore(st State) error {
 }
 
 // Multiply sets dst to src times by, and reports whether all of it is finite. What is multiplied is rounded once, to dst's
-// type: small gradients in float16 are not lost in a float32. dst may be src.
+// type: small gradients in float16 are not lost in a float32. dst may be src, and is as long: else nothing is set, and
+// that is not finite.
 func Multiply[D ~float32 | ~float64, S ~float32 | ~float64 | ccl.Float16 | ccl.BFloat16](dst []D, src []S, by float64) (finite bool) {
+	if len(src) != len(dst) {
+		return false
+	}
 	switch x := any(src).(type) {
 	case []ccl.Float16:
 		return multiply(dst, by, func(i int) float64 { return float64(x[i].Float32()) })
@@ -155,9 +162,9 @@ func Multiply[D ~float32 | ~float64, S ~float32 | ~float64 | ccl.Float16 | ccl.B
 func multiply[D ~float32 | ~float64](dst []D, by float64, at func(i int) float64) bool {
 	odd := 0.
 	for i := range dst {
-		x := at(i) * by
-		dst[i] = D(x)
-		odd += x - x // 0, or no number for good
+		x := D(at(i) * by)
+		dst[i] = x
+		odd += float64(x - x) // 0, or no number for good
 	}
 	return odd == 0
 }

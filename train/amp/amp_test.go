@@ -185,6 +185,8 @@ func TestMultiply(t *testing.T) {
 		require.False(t, amp.Multiply(x, x, 2))
 		require.False(t, amp.Multiply(make([]float32, 3), []ccl.Float16{0x3c00, ccl.ToFloat16(float32(odd)), 0}, 2))
 	}
+	require.False(t, amp.Multiply(make([]float32, 1), []float64{1e39}, 1), "it becomes infinite as it is rounded")
+	require.False(t, amp.Multiply(make([]float64, 2), []float64{1}, 1), "not as long")
 	half, single := make([]ccl.Float16, 3), make([]float32, 3)
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		amp.Multiply(single, half, 2)

@@ -59,6 +59,9 @@ func hosted(ts, old []Tensor, get bool) []Tensor {
 
 // host is the Data of t, whose Data is b, on the host.
 func (t *Tensor) host(b ccl.Buf, old any, get bool) any {
+	if _, within := b.Join(b.From(0, 0)); !within {
+		return broken{fmt.Errorf("tensor %q: Data is no Buf, or was cut out of one beyond its end", t.Name)}
+	}
 	k, ok := kinds[b.Type()]
 	if !ok {
 		return broken{fmt.Errorf("tensor %q: Data is a Buf of no type", t.Name)}

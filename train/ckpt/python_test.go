@@ -43,7 +43,7 @@ func pythonPackages(t *testing.T) string {
 		defer os.RemoveAll(tmp)
 		for range 3 {
 			cmd := exec.CommandContext(t.Context(), "python3", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile",
-				"--only-binary", ":all:", "--target", filepath.Join(tmp, "new"), "safetensors==0.8.0", "numpy")
+				"--only-binary", ":all:", "--target", filepath.Join(tmp, "new"), "safetensors==0.8.0", "numpy==2.4.6")
 			cmd.Env = append(os.Environ(), "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_ROOT_USER_ACTION=ignore")
 			out, err := cmd.CombinedOutput()
 			if err == nil {
@@ -52,8 +52,8 @@ func pythonPackages(t *testing.T) string {
 				}
 				return dir
 			}
-			why = "python3 -m pip install safetensors==0.8.0 numpy: " + err.Error() + "\n" + string(out)
-			time.Sleep(time.Second)
+			why = "python3 -m pip install safetensors==0.8.0 numpy==2.4.6: " + err.Error() + "\n" + string(out)
+			time.Sleep(5 * time.Second)
 		}
 	}
 	if os.Getenv("GOCCL_REQUIRE") == "all" {

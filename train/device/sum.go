@@ -92,7 +92,7 @@ func (m *Memory) roomForSums(n int) (err error) {
 	if m.module == nil {
 		return errClosed
 	}
-	if m.sums != nil && m.sums.Len() >= n {
+	if m.result != nil && m.sums.Len() >= n {
 		return nil
 	}
 	if err := m.freeSums(); err != nil {

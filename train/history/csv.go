@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // CSV writes metrics as a table, all of them if none is named: a line for each step that has one of them, and of each metric
@@ -66,7 +65,7 @@ func (h *History) named(what string, names []string) ([]string, error) {
 	}
 	for _, name := range names {
 		if h.series[name] == nil {
-			return nil, fmt.Errorf("history: %s: %w: %q; there are %s", what, errNoMetric, name, strings.Join(h.names, ", "))
+			return nil, fmt.Errorf("history: %s: %w: %q; there are %q", what, errNoMetric, name, h.names)
 		}
 	}
 	return names, nil

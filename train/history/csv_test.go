@@ -59,7 +59,7 @@ func TestCSV(t *testing.T) {
 		table.Reset()
 		require.NoError(t, h.CSV(&table, "validation"))
 		require.Equal(t, "step,validation,validation.min,validation.max,validation.std\n3,Inf,Inf,Inf,0\n", table.String())
-		require.EqualError(t, h.CSV(&table, "x"), `history: CSV: no such metric: "x"; there are loss, validation`)
+		require.EqualError(t, h.CSV(&table, "x"), `history: CSV: no such metric: "x"; there are ["loss" "validation"]`)
 		require.ErrorContains(t, h.CSV(&full{}), "history: CSV: no space left")
 		require.Contains(t, lines.String(), `"validation"`)
 		// TensorBoard's reader has its test in package events: here are the tags, and the restart at step 6.

@@ -334,7 +334,7 @@ func TestSVG(t *testing.T) {
 	}
 	require.Contains(t, all.String(), "lo&lt;ss")
 	require.NotContains(t, one.String(), "lo&lt;ss")
-	require.EqualError(t, h.SVG(&one, "two"), `history: SVG: no such metric: "two"; there are lo<ss, one`)
+	require.EqualError(t, h.SVG(&one, "two"), `history: SVG: no such metric: "two"; there are ["lo<ss" "one"]`)
 	require.ErrorContains(t, h.SVG(&full{}), "history: SVG: no space left")
 	empty, err := history.Read(strings.NewReader(""))
 	require.NoError(t, err)

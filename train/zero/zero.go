@@ -106,7 +106,7 @@ type Memory interface {
 	// when Convert returns.
 	Convert(dst, src ccl.Buf) error
 	// SumSquares waits for what was issued before. A Memory that also has SumsOfSquares(sums []float64, src ...ccl.Buf) error
-	// is asked once a step for all of them.
+	// is asked once a step for all of them, at stage 0 once for the part of each rank.
 	SumSquares(src ccl.Buf) (float64, error)
 }
 

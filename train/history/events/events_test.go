@@ -118,7 +118,7 @@ func tensorboard(t *testing.T) string {
 		for range 3 {
 			// Only what its reader imports: the rest is a server of 100 MB.
 			cmd := exec.CommandContext(t.Context(), "python3", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile",
-				"--only-binary", ":all:", "--no-deps", "--target", filepath.Join(tmp, "new"), "tensorboard==2.20.0", "protobuf==6.33.0", "absl-py==2.3.1", "numpy")
+				"--only-binary", ":all:", "--no-deps", "--target", filepath.Join(tmp, "new"), "tensorboard==2.20.0", "protobuf==6.33.0", "absl-py==2.3.1", "numpy==2.4.6")
 			cmd.Env = append(os.Environ(), "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_ROOT_USER_ACTION=ignore")
 			out, err := cmd.CombinedOutput()
 			if err == nil {
@@ -128,7 +128,7 @@ func tensorboard(t *testing.T) string {
 				return dir
 			}
 			why = "python3 -m pip install tensorboard==2.20.0: " + err.Error() + "\n" + string(out)
-			time.Sleep(time.Second)
+			time.Sleep(5 * time.Second)
 		}
 	}
 	if os.Getenv("GOCCL_REQUIRE") == "all" {
