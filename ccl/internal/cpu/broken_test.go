@@ -117,16 +117,21 @@ func TestBrokenRankIsBlamed(t *testing.T) {
 			const rank = 2
 			all := comms(t, []string{"a", "b", "c", "d"})
 			faults := make([]*call.Fault, len(all))
-			var wg sync.WaitGroup
+			var wg, good sync.WaitGroup
+			good.Add(len(all))
 			for r, c := range all {
 				wg.Go(func() {
 					of := func() *call.Call {
 						return callOf(call.AllReduce, -1, tc.count, make([]int32, tc.count), make([]int32, tc.count))
 					}
+					ok := true
 					for range tc.good {
-						if f := c.Run(t.Context(), of()); !assert.Nil(t, f) {
-							return
-						}
+						ok = assert.Nil(t, c.Run(t.Context(), of())) && ok
+					}
+					good.Done()
+					good.Wait() // before the rank breaks, for a rank ahead would tell one that is still in these
+					if !ok {
+						return
 					}
 					if k := of(); r == rank {
 						assert.Nil(t, c.Issued(k, false))
