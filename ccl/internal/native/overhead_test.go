@@ -36,7 +36,7 @@ func TestOverhead(t *testing.T) {
 			start := time.Now()
 			require.NoError(t, r.issueMany(at, calls))
 			mine := time.Since(start)
-			bare := c.Loop(r.Native(), r.handle(), at, 1, calls)
+			bare := c.Loop(cside.Asked[v.name], r.Native(), r.handle(), at, 1, calls)
 			require.Positive(t, bare)
 			more = append(more, (mine-bare)/time.Duration(calls))
 			ours, theirs = ours+mine, theirs+bare
