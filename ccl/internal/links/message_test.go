@@ -135,7 +135,7 @@ func TestMayMove(t *testing.T) {
 		assert.Equal(t, tc.want, tc.s.mayMove(), "a sender: %s", tc.name)
 	}
 	whole, part := arrival{n: HeadBytes}, arrival{n: HeadBytes - 1}
-	unsent := &sender{frontLen: HeadBytes, body: payload}
+	unsent := &sender{l: l, frontLen: HeadBytes, body: payload}
 	for _, tc := range []struct {
 		name string
 		r    receiver

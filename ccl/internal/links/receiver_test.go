@@ -61,7 +61,7 @@ func TestAbsorb(t *testing.T) {
 // Where a step sends what it reduces into, whole words of what has left may change, and all of it when all has left.
 func TestLimit(t *testing.T) {
 	to := make([]byte, 100)
-	large := sender{frontLen: HeadBytes, body: to, out: 23}
+	large := sender{l: new(Link), frontLen: HeadBytes, body: to, out: 23}
 	for _, tc := range []struct {
 		name  string
 		after *sender
@@ -71,7 +71,7 @@ func TestLimit(t *testing.T) {
 		{"some has left", &large, 16},
 		{"all has left", &sender{done: true}, 100},
 		{"a copy is sent", &sender{frontLen: HeadBytes + 100}, 96},
-		{"none has left", &sender{frontLen: HeadBytes, body: to}, 0},
+		{"none has left", &sender{l: new(Link), frontLen: HeadBytes, body: to}, 0},
 	} {
 		assert.Equal(t, tc.want, (&receiver{to: to, after: tc.after}).limit(), tc.name)
 	}

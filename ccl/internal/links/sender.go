@@ -22,13 +22,18 @@ type sender struct {
 	done     bool
 }
 
-// moved is how many bytes of its payload have left.
+// moved is how many bytes of its payload have left, or have been copied: they may change. A record of a protected connection is a
+// copy. If it counted only when the kernel has all of it, two ranks that may receive only where they have sent from would wait for
+// each other once the buffers between them hold less than a record.
 func (s *sender) moved() int {
 	inFront := s.frontLen - HeadBytes
 	if len(s.body) == 0 && inFront > 0 {
-		return inFront // a copy: the original may change
+		return inFront
 	}
-	return s.out
+	if s.l.conn == nil || s.done || s.l.outTurn != s.turn {
+		return s.out
+	}
+	return s.out + max(0, s.l.conn.Copied()-(s.frontLen-s.frontOut))
 }
 
 func (s *sender) start(l *Link, h *head, payload []byte) {

@@ -11,6 +11,15 @@ func (c *Conn) TrySend(b []byte) (n int, err error) {
 	return c.sealed.send(c, b, nil)
 }
 
+// Copied is how many bytes of what TrySend and TrySendBoth were given, and have not counted yet, it has copied: their memory may
+// be written already.
+func (c *Conn) Copied() int {
+	if c.sealed == nil {
+		return 0
+	}
+	return c.sealed.carries
+}
+
 // TryRecv receives what is there, up to len(b) bytes: 0 and no error if nothing is.
 // After the last byte of a peer that has closed it returns io.EOF.
 func (c *Conn) TryRecv(b []byte) (n int, err error) {
