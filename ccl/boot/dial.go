@@ -57,6 +57,9 @@ func (f *finder) dial(ctx context.Context) (*auth.Stream, point, error) {
 				p.who = who
 				return conn, p, nil
 			}
+			if errors.Is(err, auth.ErrCipher) {
+				return nil, p, err
+			}
 			if code := f.verdict(err); code != 0 {
 				return nil, p, fault(code, "rank 0 at %s turned this rank away: %v", place, err)
 			}

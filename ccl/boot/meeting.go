@@ -46,6 +46,8 @@ func (m *meeting) join(ctx context.Context) (*Boot, error) {
 	switch {
 	case ctx.Err() != nil:
 		err = ended(ctx.Err(), "the context ended before joining began")
+	case m.secret != nil && auth.Usable() != nil:
+		err = auth.Usable()
 	case m.rank == 0:
 		err = m.serve(ctx, b)
 	default:
@@ -63,6 +65,12 @@ func (m *meeting) serve(ctx context.Context, b *Boot) error {
 	l, secret, err := m.listen(ctx)
 	if err != nil {
 		return err
+	}
+	if secret != nil { // found only now, perhaps
+		if err := auth.Usable(); err != nil {
+			l.Close()
+			return err
+		}
 	}
 	b.secret = secret
 	if l.Addr().Network() == "unix" && secret == nil {

@@ -57,7 +57,18 @@ func (d *Direction) rekey(from []byte, info string) (err error) {
 	if err != nil {
 		return err
 	}
-	d.aead, err = cipher.NewGCM(block)
+	if d.aead, err = cipher.NewGCM(block); err != nil {
+		return fmt.Errorf("%w (%v)", ErrCipher, err)
+	}
+	return nil
+}
+
+// ErrCipher is the error where the process may not use what protects the connections of a job with a secret.
+var ErrCipher = errors.New("connections of a job with a secret are protected by AES-GCM with nonces that count, which GODEBUG=fips140=only refuses: set fips140=on")
+
+// Usable is ErrCipher if the process may not use it.
+func Usable() error {
+	_, err := newDirection(make([]byte, sha256.Size), "try", false)
 	return err
 }
 
