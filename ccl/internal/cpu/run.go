@@ -130,9 +130,6 @@ func (c *Comm) Plan(k *call.Call) string {
 		blocks = max(c.N-1, 1)
 	}
 	n := int(k.Count) * k.Elem
-	if k.Kind == call.AllReduce && n <= c.Local.Form.Most || k.Kind == call.Barrier && c.Local.Form.Group > 0 {
-		return c.Local.Form.String() + " over " + c.Transport()
-	}
 	length, inSlot := c.Layout(n, blocks)
 	switch k.Kind {
 	case call.Broadcast, call.Scatter, call.ScatterV:

@@ -140,7 +140,7 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 // Enlist makes c known to the monitor: from now on it can fail.
 func (c *Member) Enlist() {
 	c.Spins = c.Site.spins() // all processes of this host have said by now where they may run
-	c.agreeOnForm()
+	c.agreeOnCrowding()
 	c.makeWish()
 	c.Site.add(c)
 }

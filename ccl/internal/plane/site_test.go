@@ -39,6 +39,31 @@ func TestSpins(t *testing.T) {
 	j.here.Store(before)
 }
 
+// All ranks take what the first has found, whatever they find themselves. Two ranks need not agree.
+func TestAgreeOnCrowding(t *testing.T) {
+	for _, tc := range []struct {
+		n, spins int
+		want     bool
+	}{{3, SpinsCrowded, true}, {3, spinsAlone, false}, {104, SpinsCrowded, true}, {2, SpinsCrowded, false}} {
+		all := ranks(t, tc.n, Options{})
+		all[0].Local.Crowding().Store(0)
+		for i, c := range all {
+			own := *c.Local // of the same memory
+			c.Local, c.Spins = &own, spinsAlone+SpinsCrowded-tc.spins
+			if i == 1 {
+				c.Spins = tc.spins
+			}
+			c.Local.Crowded = false
+		}
+		all[1].agreeOnCrowding()
+		for _, c := range all {
+			c.agreeOnCrowding()
+			assert.Equal(t, tc.want, c.Local.Crowded, "%+v", tc)
+		}
+		assert.Equal(t, tc.n == 2, all[0].Local.Crowding().Load() == 0, "%+v", tc)
+	}
+}
+
 // entrance counts what it is told.
 type entrance struct{ shut, dropped int }
 

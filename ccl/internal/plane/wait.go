@@ -334,7 +334,7 @@ func (c *state) missing(peer int) []int {
 }
 
 // unposted lists the ranks of this host that have not posted this rank's round: of those that are furthest behind the ones that
-// do not wait themselves. A leader, for one, posts once its group has.
+// do not wait themselves.
 func (c *state) unposted() (m []int) {
 	var last int32
 	lastWaits := false

@@ -35,7 +35,7 @@ func testRegionLayout(t *testing.T, n int) {
 	add("abort", -1, unsafe.Pointer(g.Abort()), 8)
 	add("left", -2, unsafe.Pointer(g.Left()), 8)
 	add("sleepers", -3, unsafe.Pointer(g.Sleepers()), 8)
-	add("forms", -4, unsafe.Pointer(g.Forms()), 8)
+	add("crowding", -4, unsafe.Pointer(g.Crowding()), 8)
 	add("leaving", -5, unsafe.Pointer(g.Leaving()), 8)
 	for r := range n {
 		add("state", r, unsafe.Pointer(g.State(r)), 8)

@@ -35,7 +35,7 @@ func testMixedCalls(t *testing.T, n int, start uint32, crowded bool) {
 	}
 	all := ranksOf(t, n, byStage)
 	for _, c := range all {
-		c.Local.Form.Crowded = crowded && n > 2
+		c.Local.Crowded = crowded && n > 2
 		if start != 0 {
 			c.BeginAt(start)
 			c.Init(new(call.Workspace))

@@ -187,7 +187,7 @@ func everyWay(t *testing.T, f func(t *testing.T, all []*Team, count int)) {
 				swapFrom(t, by.ring > 0)
 				all := ranksOf(t, n, by.way)
 				for _, c := range all {
-					c.Local.Form.Crowded = by.ring > 0
+					c.Local.Crowded = by.ring > 0
 				}
 				for _, count := range sizes(n) {
 					f(t, all, count)

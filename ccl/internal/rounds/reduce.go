@@ -10,13 +10,9 @@ import (
 )
 
 // allReduce: small vectors lie beside the flags and everybody adds up all of
-// them, of many ranks in groups; two ranks do the same chunk by chunk; more ranks each reduce one part of
-// a chunk and then collect the parts.
+// them; two ranks do the same chunk by chunk; more ranks each reduce one part of a chunk and then collect the parts.
 func (c *Team) allReduce(ctx context.Context, k *call.Call) *call.Fault {
 	if len(k.Src) <= c.Local.Whole {
-		if len(k.Src) <= c.Local.Form.Most {
-			return c.groupedAllReduce(ctx, k)
-		}
 		round, f := c.open(ctx, k, false)
 		if f != nil {
 			return f

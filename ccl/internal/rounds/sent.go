@@ -93,7 +93,7 @@ func (c *staging) LayoutSent(block, blocks int) (length, inSlot int) {
 
 // LayoutReduced is Layout of a Reduce of n bytes: of ranks that outnumber their cores, the root alone reduces.
 func (c *staging) LayoutReduced(n int) (length, inSlot int) {
-	if c.Local.Form.Crowded && c.N <= 8 && n > c.Local.Inline && n <= tuning.ReduceAtRootTo(c.N) {
+	if c.Local.Crowded && c.N <= 8 && n > c.Local.Inline && n <= tuning.ReduceAtRootTo(c.N) {
 		return inPieces(n, 1, tuning.SentTo(c.N))
 	}
 	return c.Layout(n, 1)

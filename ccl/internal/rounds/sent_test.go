@@ -166,7 +166,7 @@ func TestLayoutReduced(t *testing.T) {
 		{false, 4, 8<<10 + 8, 128 << 10, NoSlot},
 	} {
 		c := ranksOf(t, tc.ranks, byDirect)[0]
-		c.Local.Form.Crowded = tc.crowded
+		c.Local.Crowded = tc.crowded
 		length, inSlot := c.LayoutReduced(tc.n)
 		assert.Equal(t, []int{tc.length, tc.inSlot}, []int{length, inSlot}, "%d bytes, %d ranks, crowded: %v", tc.n, tc.ranks, tc.crowded)
 	}

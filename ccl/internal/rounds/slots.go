@@ -204,9 +204,6 @@ func (c *slots) awaitAll(ctx context.Context, k *call.Call, round uint32) *call.
 
 // LocalBarrier: a round without data. After it, all have done what they did before it.
 func (c *slots) LocalBarrier(ctx context.Context, k *call.Call) *call.Fault {
-	if c.Local.Form.Group != 0 {
-		return c.groupedBarrier(ctx, k)
-	}
 	round, f := c.open(ctx, k, false)
 	if f != nil {
 		return f

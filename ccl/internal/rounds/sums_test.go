@@ -2,6 +2,7 @@ package rounds
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"unsafe"
 
@@ -166,4 +167,65 @@ func TestOperands(t *testing.T) {
 	assert.Len(t, three, 3)
 	assert.Same(t, &three[0], &c.operands(3)[0])
 	assert.Len(t, c.operands(5), 5)
+}
+
+// floats is what rank r has: numbers whose sum depends on the order in which they are added.
+func floats(r, n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(math.Ldexp(1+float64(r*7+i)/64, (r*5+i)%23-11))
+	}
+	return v
+}
+
+// floatBytes is the memory of v.
+func floatBytes(v []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+}
+
+// A small sum has the bits of adding in rank order, in each call of a long row among barriers; an average is divided once; results
+// may lie where the operands were.
+func TestSmallSumsInRankOrder(t *testing.T) {
+	for _, n := range []int{2, 3, 5, 8, 16} {
+		all := ranksOf(t, n, byDirect)
+		for _, count := range []int{0, 1, 2, 14, 15, 64} {
+			want := floats(0, count)
+			for r := 1; r < n; r++ {
+				for i, x := range floats(r, count) {
+					want[i] += x
+				}
+			}
+			atOnce(t, all, func(c *Team) *call.Fault {
+				for lap := range 20 {
+					src, dst := floats(c.Me, count), make([]float32, count)
+					if lap%2 == 1 {
+						dst = src
+					}
+					k := &call.Call{Record: call.Record{Kind: call.AllReduce, Root: -1, Count: uint64(count)}, Dst: floatBytes(dst), Src: floatBytes(src), Elem: 4,
+						Fold: reduce.For(reduce.Float32, reduce.Sum)}
+					if lap%5 == 0 {
+						k.Scale = reduce.Scale(reduce.Float32)
+					}
+					if f := run(t, c, k); f != nil {
+						return f
+					}
+					for i, x := range want {
+						if k.Scale != nil {
+							x /= float32(n)
+						}
+						if math.Float32bits(dst[i]) != math.Float32bits(x) {
+							t.Errorf("%d ranks, %d elements: rank %d has %v, not %v", n, count, c.Me, dst[i], x)
+							break
+						}
+					}
+					if lap%3 == 0 {
+						if f := run(t, c, barrier()); f != nil {
+							return f
+						}
+					}
+				}
+				return nil
+			})
+		}
+	}
 }
