@@ -83,7 +83,7 @@ func babble(t *testing.T, c *Comm, head []byte) {
 		if peer == c.Rank() {
 			continue
 		}
-		l, f := c.links.Link(t.Context(), peer, 0)
+		l, f := c.links.Ends.Link(t.Context(), peer, 0)
 		if f != nil {
 			continue // it has failed by now
 		}

@@ -56,8 +56,8 @@ func makeComm(at *plane.Site, id uint64, world plane.Members, topo algo.Topology
 	c := &Comm{}
 	c.Member.Init(at, id, world, topo, rank, region.New(off, mem, n), opt)
 	c.Team.Init(&c.work)
-	c.links.Init(&c.Reach, &c.work)
-	c.shrink.Links = &c.links
+	c.links.Init(&c.Member, &c.Reach, &c.work)
+	c.shrink.Init(&c.Member, &c.links)
 	fence.Prepare()
 	if at.TCP != nil {
 		at.TCP.Expect(id, uint32(rank))
@@ -72,7 +72,7 @@ func (c *Comm) Close() {
 	}
 	inject.At("cpu.close")
 	c.Linger()
-	c.links.SayBye()
+	c.links.Ends.SayBye()
 	c.Cancel()
 	c.Site.Remove(&c.Member)
 	if c.Cause.Load() == nil { // else the others are to learn why, not that this one left
@@ -96,7 +96,7 @@ func (c *Comm) Close() {
 			c.AnnounceClosed()
 		}
 	}
-	c.links.Close()
+	c.links.Ends.Close()
 	for _, at := range c.Views {
 		c.Site.Host.Drop(at)
 	}

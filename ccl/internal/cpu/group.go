@@ -17,12 +17,12 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 		return c.Settle(f)
 	}
 	c.Began = c.Site.Clock()
-	c.links.Begin()
+	c.links.Messages.Begin()
 	collectives := c.collectives[:0]
 	for _, k := range calls {
 		if !call.IsPairwise(k.Kind) {
 			collectives = append(collectives, k)
-		} else if f := c.links.AddPointToPoint(ctx, k); f != nil {
+		} else if f := c.links.Pairs.AddPointToPoint(ctx, k); f != nil {
 			c.within = k
 			return f
 		}
@@ -48,12 +48,12 @@ func (c *Comm) Within() *call.Call { return c.within }
 
 // moveMessages moves the messages of a group to their end.
 func (c *Comm) moveMessages(ctx context.Context) *call.Fault {
-	if !c.links.Pending() {
+	if !c.links.Messages.Pending() {
 		return nil
 	}
-	c.Lockstep, c.Running = false, c.links.Awaited()
-	f := c.links.Move(ctx)
-	c.within = c.links.Awaited()
+	c.Lockstep, c.Running = false, c.links.Messages.Awaited()
+	f := c.links.Messages.Move(ctx)
+	c.within = c.links.Messages.Awaited()
 	if c.Running == nil {
 		c.EndSleep()
 	} else if c.Bell.Set {

@@ -65,7 +65,7 @@ func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
 func (c *Comm) dispatch(ctx context.Context, k *call.Call) *call.Fault {
 	switch {
 	case k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv:
-		return c.links.PointToPoint(ctx, k)
+		return c.links.Pairs.PointToPoint(ctx, k)
 	case c.Size() == 1:
 		c.alone(k)
 		return nil

@@ -25,18 +25,19 @@ func ranksOf(t testing.TB, n int, opt plane.Options) []*Links {
 	s.Topo, s.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
 	off, err := s.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
-	mem, err := s.Host.View(off, region.Bytes(n))
+	shared, err := s.Host.View(off, region.Bytes(n))
 	require.NoError(t, err)
 	all := make([]*Links, n)
 	for r := range all {
 		all[r] = new(Links)
-		all[r].Init(new(reach.Reach), new(call.Workspace))
-		all[r].Member.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, mem, n), opt)
-		all[r].Enlist()
+		mem := new(reach.Reach)
+		all[r].Init(&mem.Member, mem, new(call.Workspace))
+		all[r].rank.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, shared, n), opt)
+		all[r].rank.Enlist()
 	}
 	t.Cleanup(func() {
 		for _, c := range all {
-			j.Remove(&c.Member)
+			j.Remove(c.rank)
 		}
 		j.Leave()
 	})
@@ -63,18 +64,18 @@ func made(c *Links, k *call.Call, f func(ctx context.Context, k *call.Call) *cal
 	if k.DC != nil && k.Kind != call.AllToAllV {
 		k.Offsets = call.OffsetsOf(nil, k.DC, k.Elem)
 	}
-	c.Began, c.Running = c.Site.Clock(), k
+	c.rank.Order.Began, c.rank.Order.Running = c.rank.Site.Clock(), k
 	if !call.IsPairwise(k.Kind) {
-		c.Enter(k)
+		c.rank.Order.Enter(k)
 	}
 	fault := f(context.Background(), k)
-	if c.Running == nil {
-		c.EndSleep()
-	} else if c.Bell.Set {
-		c.Unpark()
+	if c.rank.Order.Running == nil {
+		c.rank.EndSleep()
+	} else if c.rank.Standing.Bell.Set {
+		c.rank.Unpark()
 	}
-	c.Running = nil
-	c.Wake()
+	c.rank.Order.Running = nil
+	c.rank.Wake()
 	return fault
 }
 

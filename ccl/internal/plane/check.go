@@ -22,7 +22,7 @@ const (
 )
 
 // stallAfter is how long the call of s may wait before that is reported, 0 for ever.
-func (c *state) stallAfter(s *status.Status) time.Duration {
+func (c *Standing) stallAfter(s *status.Status) time.Duration {
 	if w := c.Opt.StallWarn; w <= stuckAfter || s.Peer < 0 || !call.IsPairwise(s.Call.Kind) {
 		return w
 	}
@@ -110,7 +110,7 @@ func (c *Member) publish(s status.Status, now int64) {
 }
 
 // needsMonitor reports whether the monitor is to look at c again soon.
-func (c *state) needsMonitor() bool {
+func (c *Standing) needsMonitor() bool {
 	n := &c.note
 	n.Lock()
 	defer n.Unlock()
@@ -153,7 +153,7 @@ func (c *Member) checkAbortWord(now time.Duration) {
 // Unexplained is the failure of a Comm whose abort word is set, where nothing has said why for that long. It names the rank
 // that set the word: what that has to say is held up, since another process of this host does not read its log, or since
 // it was stopped itself.
-func (c *shared) Unexplained(since time.Duration) *call.Fault {
+func (c *Share) Unexplained(since time.Duration) *call.Fault {
 	first := -1
 	if l := c.Local.Abort().Load(); l > 0 && l <= uint64(c.N) {
 		first = c.LocalRank(int(l) - 1)

@@ -37,7 +37,7 @@ const (
 
 // CanPark reports whether a wait for peer ends by a post inside this host, and may sleep until then: beside calls on
 // Streams a program computes, from which it may not keep the last processor.
-func (c *state) CanPark(w *Waiter, peer int) bool {
+func (c *Standing) CanPark(w *Waiter, peer int) bool {
 	return !w.Remote && (c.Topo.Nodes() == 1 || peer >= 0 && c.Topo.Node(peer) == c.Topo.Node(c.rank)) &&
 		!(c.Host.Shared() && c.note.onStream(c.Running) && takesLastProcessor())
 }
@@ -143,7 +143,7 @@ func (c *Member) RingRank(r int) {
 
 // claimRing reports whether it is this rank that has to ring rank r of this host: that sleeps until this one has posted or,
 // if all is set, sleeps at all, and nobody else has claimed it.
-func (c *shared) claimRing(r int, all bool) bool {
+func (c *Share) claimRing(r int, all bool) bool {
 	p := c.Local.Bell(r)
 	v := p.Load()
 	if v == bellAwake || r == c.Me || !all && v != BellAnyone && v != BellFrom+uint64(c.Me) {
@@ -153,7 +153,7 @@ func (c *shared) claimRing(r int, all bool) bool {
 }
 
 // ClaimSleepers claims to ring all ranks of this host that sleep, and lists them.
-func (c *shared) ClaimSleepers() (list []int) {
+func (c *Share) ClaimSleepers() (list []int) {
 	if c.Local.Sleepers().Load() == 0 {
 		return nil
 	}

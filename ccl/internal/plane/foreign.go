@@ -19,7 +19,7 @@ func (c *Member) Inside(yes bool) {
 
 // Stands notes since when (see Now) a device has not moved in what was handed to it; 0: it moves. To the others this
 // rank waits in its last collective then.
-func (c *elsewhere) Stands(since int64) {
+func (c *Elsewhere) Stands(since int64) {
 	if since == 0 {
 		c.stands.Store(0)
 		return
@@ -28,7 +28,7 @@ func (c *elsewhere) Stands(since int64) {
 }
 
 // foreignSince is ForeignCall and when the call under way elsewhere began, or the device came to a stand; 0 if neither.
-func (c *elsewhere) foreignSince() uint64 {
+func (c *Elsewhere) foreignSince() uint64 {
 	if began := c.Foreign.Load(); began != 0 {
 		return began
 	}

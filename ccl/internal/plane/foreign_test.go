@@ -24,7 +24,7 @@ func TestForeignSince(t *testing.T) {
 		{"a device that stands since before the job", 0, -3, ForeignCall},
 		{"both", ForeignCall | 7, 9, ForeignCall | 7},
 	} {
-		var e elsewhere
+		var e Elsewhere
 		e.Foreign.Store(tc.began)
 		e.Stands(tc.stands)
 		require.Equal(t, tc.want, e.foreignSince(), tc.name)

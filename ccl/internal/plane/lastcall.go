@@ -36,7 +36,7 @@ type outlived struct {
 
 // outlive lets the call under way go on after a process has ended, which is to be the cause of c's failure. It is false where
 // there is no such call: then c is to fail.
-func (c *state) outlive(f *call.Fault) bool {
+func (c *Standing) outlive(f *call.Fault) bool {
 	if c.Cause.Load() != nil || c.Topo.Nodes() == 1 {
 		return false
 	}
@@ -55,12 +55,12 @@ func (c *state) outlive(f *call.Fault) bool {
 }
 
 // isCalling reports whether a call of the engine's own is under way. One of another engine is not to go on.
-func (c *state) isCalling() bool {
+func (c *Standing) isCalling() bool {
 	return c.Opt.Busy != nil && c.Opt.Busy() && c.foreignSince() == 0
 }
 
 // Outlived is the cause with which c is to fail, if only the call under way is still to end; else nil.
-func (c *failure) Outlived() *call.Fault {
+func (c *Fate) Outlived() *call.Fault {
 	if o := c.outlived.Load(); o != nil {
 		return o.fault
 	}
@@ -88,7 +88,7 @@ func (c *Member) endLastCall(now int64) {
 
 // empty reports whether a rank of this host, of which nothing is there, will never send anything: its process has ended, or the
 // Comm has failed there, so that it makes no call any more.
-func (c *state) empty(peer int) bool {
+func (c *Standing) empty(peer int) bool {
 	if peer < 0 || c.Topo.Node(peer) != c.Topo.Node(c.rank) {
 		return false
 	}
@@ -102,7 +102,7 @@ const announcedMost = 256
 
 // AnnounceClosed tells the other hosts that all ranks of this one have closed c. A process that leaves the job with its first
 // Comm need not: its good bye says so.
-func (c *state) AnnounceClosed() {
+func (c *Standing) AnnounceClosed() {
 	if n := c.Site.Topo.Nodes(); n == 1 || n > announcedMost || c.Topo.Nodes() == 1 || c.id == WorldID && c.Site.isLastHold() {
 		return
 	}
@@ -132,7 +132,7 @@ func (j *Job) markClosed(h hostClosed) {
 }
 
 // noteClosed notes that the ranks on the host of rank w of the world have closed the Comm.
-func (c *shared) noteClosed(w int) {
+func (c *Share) noteClosed(w int) {
 	if r := c.Members.Rank(w, c.Size()); r >= 0 {
 		c.Life.Lock()
 		c.closed = append(c.closed, c.Topo.Node(r))

@@ -12,7 +12,7 @@ import (
 )
 
 // awaited is the rank of the world that this one waits for in s, -1 if that is not known. c.note is locked.
-func (c *state) awaited(s *status.Status) int32 {
+func (c *Standing) awaited(s *status.Status) int32 {
 	if s.Doing != status.Waits {
 		return -1
 	}
@@ -33,7 +33,7 @@ func (c *state) awaited(s *status.Status) int32 {
 }
 
 // Unfinished is the fault of a call that ends unfinished as of ended, for a reason. missing are the ranks of c that it waits for.
-func (c *state) Unfinished(ended, why error, missing []int) *call.Fault {
+func (c *Standing) Unfinished(ended, why error, missing []int) *call.Fault {
 	f := call.CtxFault(ended, missing)
 	f.Err = why
 	all := c.Site.Statuses.Of(0)
@@ -120,18 +120,18 @@ func allIn(circle []status.Wait) string {
 }
 
 // overdue is the fault of a call that has taken Options.Timeout.
-func (c *state) overdue(missing []int) *call.Fault {
+func (c *Standing) overdue(missing []int) *call.Fault {
 	return c.Unfinished(context.DeadlineExceeded, fmt.Errorf("not done after %v", c.Opt.Timeout), missing)
 }
 
 // Late is a timeout whose cause is err, with the ranks of this host that have not come to this rank's last collective.
-func (c *state) Late(err error) *call.Fault {
+func (c *Standing) Late(err error) *call.Fault {
 	return c.Unfinished(context.DeadlineExceeded, err, c.LateRanks())
 }
 
 // LateRanks lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
 // are behind, as far as is known, the ones that are furthest, and of those again the ones that do not wait themselves.
-func (c *state) LateRanks() []int {
+func (c *Standing) LateRanks() []int {
 	type place struct {
 		ahead int32 // of this rank
 		waits bool
@@ -164,7 +164,7 @@ func (c *state) LateRanks() []int {
 }
 
 // lateHere lists those of this host.
-func (c *shared) lateHere() []int {
+func (c *Share) lateHere() []int {
 	var late []int
 	mine := uint32(c.Local.Entered(c.Me).Load() >> 32)
 	for r := range c.N {
@@ -177,7 +177,7 @@ func (c *shared) lateHere() []int {
 
 // closedLate finds a rank of this host that has closed the Comm before the collective
 // that this rank is in.
-func (c *shared) closedLate() *call.Fault {
+func (c *Share) closedLate() *call.Fault {
 	for _, r := range c.lateHere() {
 		if c.Local.State(c.Topo.Local(r)).Load() == region.StateClosed {
 			return c.closedBy(r)
@@ -187,7 +187,7 @@ func (c *shared) closedLate() *call.Fault {
 }
 
 // closedBy is the failure of the Comm since rank r of this host has closed it, with the collective that was r's last.
-func (c *shared) closedBy(r int) *call.Fault {
+func (c *Share) closedBy(r int) *call.Fault {
 	f := call.NewFault(call.Closed, r, "")
 	l := c.Topo.Local(r)
 	place, _ := c.Local.Collective(l)

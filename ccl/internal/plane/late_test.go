@@ -43,7 +43,7 @@ func TestUnfinished(t *testing.T) {
 				s.Statuses.Keep(&st, s.Clock())
 			}
 			c := &Member{}
-			c.identity = identity{id: 1, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
+			c.Group = Group{id: 1, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
 			c.Site = s
 			f := c.Unfinished(context.Canceled, errors.New("too late"), tc.missing)
 			assert.Equal(t, call.Canceled, f.Code)
@@ -73,7 +73,7 @@ func TestUnfinishedInADeadlock(t *testing.T) {
 			s.Statuses.Keep(&st, s.Clock())
 		}
 		c := &Member{}
-		c.identity = identity{id: 1, rank: me, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
+		c.Group = Group{id: 1, rank: me, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
 		c.Site = s
 		f := c.Unfinished(context.DeadlineExceeded, errors.New("too late"), nil)
 		require.EqualError(t, f.Err, want, "rank %d", me)

@@ -11,7 +11,7 @@ import (
 
 // Side is f as it is in collective seq of this rank, with that hash, of which this rank knew nothing yet when the ranks
 // that disagree failed the Comm: of the two, the other is the one whose call is not this one.
-func (c *failure) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
+func (c *Fate) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
 	if f.Other == nil || f.Theirs.Seq != seq || f.Theirs.Hash != hash {
 		return f
 	}
@@ -22,7 +22,7 @@ func (c *failure) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
 }
 
 // Mixed is the hash of all collectives up to k, which is the next.
-func (c *ledger) Mixed(k *call.Call) uint32 {
+func (c *Order) Mixed(k *call.Call) uint32 {
 	if c.Opt.Unchecked {
 		return 1
 	}
@@ -32,7 +32,7 @@ func (c *ledger) Mixed(k *call.Call) uint32 {
 // Enter gives a collective its place in the order of collectives, which point-to-point
 // calls do not count in, and makes its hash that of all of them so far: a rank that
 // received nothing in a call that differed finds out in the next.
-func (c *ledger) Enter(k *call.Call) {
+func (c *Order) Enter(k *call.Call) {
 	c.Calls++
 	r := c.Local.Call(c.Me, c.Calls)
 	if !call.Checked {
@@ -56,7 +56,7 @@ func (c *ledger) Enter(k *call.Call) {
 }
 
 // Entered is what this rank has said of the collective it entered last, or of the back-th before it.
-func (c *ledger) Entered(back uint64) call.Record {
+func (c *Order) Entered(back uint64) call.Record {
 	if back > c.Calls {
 		return call.Record{}
 	}
@@ -71,7 +71,7 @@ func (c *ledger) Entered(back uint64) call.Record {
 func firstNumber() uint32 { return inject.From("cpu.counters") }
 
 // BeginAt sets the counters of a Comm that has made no call. Its pipes begin there, too, as they are made.
-func (c *ledger) BeginAt(start uint32) {
+func (c *Order) BeginAt(start uint32) {
 	if start == 0 {
 		return
 	}

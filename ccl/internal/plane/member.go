@@ -14,11 +14,11 @@ import (
 
 // Member is one rank of one Comm as the control plane sees it, and what it does: the steps of its calls, and failing. What
 // is known of it, and the questions about that, are in its state.
-type Member struct{ state }
+type Member struct{ Standing }
 
 // Init makes c rank rank of a Comm, with what the ranks of its host share.
 func (c *Member) Init(at *Site, id uint64, world Members, topo algo.Topology, rank int, local *region.Region, opt Options) {
-	c.identity = identity{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo, Opt: opt}
+	c.Group = Group{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo, Opt: opt}
 	c.Local, c.Me, c.N = local, topo.Local(rank), local.N
 	c.Host, c.Views = at.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
 	c.Site, c.Bell = at, bell{rung: make(chan struct{}, 1)}
@@ -30,16 +30,16 @@ func (c *Member) Init(at *Site, id uint64, world Members, topo algo.Topology, ra
 }
 
 // Rank is this rank.
-func (c *identity) Rank() int { return c.rank }
+func (c *Group) Rank() int { return c.rank }
 
 // Size is the number of ranks.
-func (c *identity) Size() int { return c.size }
+func (c *Group) Size() int { return c.size }
 
 // Topology says which ranks share a host.
-func (c *identity) Topology() algo.Topology { return c.Topo }
+func (c *Group) Topology() algo.Topology { return c.Topo }
 
 // Failure is why the Comm failed, nil while it has not.
-func (c *failure) Failure() *call.Fault {
+func (c *Fate) Failure() *call.Fault {
 	if f := c.Sided.Load(); f != nil {
 		return f
 	}
@@ -47,7 +47,7 @@ func (c *failure) Failure() *call.Fault {
 }
 
 // Now is the coarse time since the job began, in nanoseconds.
-func (c *state) Now() int64 { return c.Site.Clock() }
+func (c *Standing) Now() int64 { return c.Site.Clock() }
 
 // Fail fails the Comm on all its ranks, with f or with what came before it: see settle.go. It does
 // not wait for a decision.
@@ -93,7 +93,7 @@ func (c *Member) Ended(f *call.Fault) *call.Fault {
 
 // Interrupt makes a Shrink under way come to nothing, with a fault of code Closed, unless this rank is bound to wait for
 // its outcome. Calls are interrupted by Fail.
-func (c *failure) Interrupt() { c.Closing.Store(true) }
+func (c *Fate) Interrupt() { c.Closing.Store(true) }
 
 // FailHere fails the Comm on this rank, and wakes the ranks of this host.
 func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
@@ -175,7 +175,7 @@ func alarming(code call.Code) bool {
 }
 
 // Where says how two ranks of the Comm talk.
-func (c *state) Where(peer int) string {
+func (c *Standing) Where(peer int) string {
 	switch {
 	case c.Topo.Node(peer) != c.Topo.Node(c.rank):
 		return "TCP"
@@ -186,10 +186,10 @@ func (c *state) Where(peer int) string {
 }
 
 // LocalRank is the rank in the Comm of member r of this host.
-func (c *identity) LocalRank(r int) int { return c.Topo.Rank(c.Topo.Node(c.rank), r) }
+func (c *Group) LocalRank(r int) int { return c.Topo.Rank(c.Topo.Node(c.rank), r) }
 
 // Blamed is the rank at fault as the other ranks see it.
-func (c *identity) Blamed(f *call.Fault) int {
+func (c *Group) Blamed(f *call.Fault) int {
 	if f.Own && (f.Code == call.Canceled || f.Peer < 0) {
 		return c.rank
 	}
@@ -216,10 +216,10 @@ func (c *Member) Isolate(cause error) *call.Fault {
 }
 
 // Silence is Options.PeerTimeout, 0 if there is none.
-func (c *identity) Silence() time.Duration { return c.Opt.PeerTimeout }
+func (c *Group) Silence() time.Duration { return c.Opt.PeerTimeout }
 
 // Transport is what the ranks talk over.
-func (c *state) Transport() string {
+func (c *Standing) Transport() string {
 	inside := "memory"
 	if c.Site.Host.Shared() {
 		inside = "shared memory"
@@ -250,7 +250,7 @@ func (c *Member) Abandon() {
 }
 
 // Apart is why ranks that seemed to be on this rank's host share no memory with it, where this rank is to tell.
-func (c *shared) Apart() string { return c.apart }
+func (c *Share) Apart() string { return c.apart }
 
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
@@ -274,7 +274,7 @@ func eventOf(c *Member, f *call.Fault) event.Event {
 }
 
 // SetApart says why ranks that seemed to be on this rank's host share no memory with it.
-func (c *shared) SetApart(why string) { c.apart = why }
+func (c *Share) SetApart(why string) { c.apart = why }
 
 // RanksHere is how many ranks of the job live in this process.
-func (c *state) RanksHere() int { return int(c.Site.here.Load()) }
+func (c *Standing) RanksHere() int { return int(c.Site.here.Load()) }

@@ -10,7 +10,7 @@ import (
 
 // OtherCallAt finds a rank of this host whose collective of that number was another. A rank that has
 // not come yet is not looked at: it will look itself.
-func (c *shared) OtherCallAt(place uint64) *call.Fault {
+func (c *Share) OtherCallAt(place uint64) *call.Fault {
 	mine, ok := c.Local.Made(c.Me, place)
 	for r := range c.N {
 		if r == c.Me || !ok {
@@ -52,7 +52,7 @@ func (c *Member) Odd() *call.Fault {
 
 // otherCall finds a rank of this host that is in another call of the same number:
 // ranks that wait for different peers find it by no message.
-func (c *ledger) otherCall() *call.Fault {
+func (c *Order) otherCall() *call.Fault {
 	mine := c.Local.Entered(c.Me).Load()
 	for r := range c.N {
 		if w := c.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
@@ -64,7 +64,7 @@ func (c *ledger) otherCall() *call.Fault {
 
 // Differs reports that rank r of this host has made another call, the one of that
 // number or one of the last before it.
-func (c *shared) Differs(r int, place uint64) *call.Fault {
+func (c *Share) Differs(r int, place uint64) *call.Fault {
 	f := call.NewFault(call.Mismatch, c.LocalRank(r), "")
 	for i := range min(uint64(c.Local.Kept-1), place) {
 		mine, ok := c.Local.Made(c.Me, place-i)
@@ -78,7 +78,7 @@ func (c *shared) Differs(r int, place uint64) *call.Fault {
 }
 
 // contradicts reports whether this rank has made another collective than r of its number.
-func (c *shared) contradicts(r *call.Record) bool {
+func (c *Share) contradicts(r *call.Record) bool {
 	if r.Kind == call.Send || r.Kind == call.Recv || r.Kind == call.SendRecv { // which are in no order of all ranks
 		return false
 	}
@@ -92,7 +92,7 @@ func (c *shared) contradicts(r *call.Record) bool {
 }
 
 // compare finds a rank, of this host or one heard of, whose collective of that number was another.
-func (c *state) compare(s *status.Status) *call.Fault {
+func (c *Standing) compare(s *status.Status) *call.Fault {
 	if c.note.looked != s.Calls+1 {
 		c.note.looked = s.Calls + 1
 		if f := c.compareHeard(s); f != nil {
@@ -108,7 +108,7 @@ func (c *state) compare(s *status.Status) *call.Fault {
 }
 
 // compareHeard compares with what ranks of other hosts have told.
-func (c *state) compareHeard(s *status.Status) *call.Fault {
+func (c *Standing) compareHeard(s *status.Status) *call.Fault {
 	if other, ok := c.Site.Statuses.Contradiction(s); ok {
 		return Disagree(s.Call, other.Call, int(other.Rank))
 	}

@@ -27,7 +27,7 @@ func (m *mourned) first(w int) bool {
 }
 
 // TellsOf reports whether this rank is the one of its host to tell people that rank r of the Comm is lost.
-func (c *state) TellsOf(r int) bool {
+func (c *Standing) TellsOf(r int) bool {
 	if r < 0 || !c.Site.tryHold() { // the job is over: others may have gone before they told
 		return true
 	}

@@ -52,10 +52,10 @@ func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
 
 // InCall reports whether a call is under way. Only the goroutine that makes the calls may ask, when it is in none: it finds
 // that another one is, by what that has noted anyway. As with Go's maps there is no lock, so not all are found.
-func (c *state) InCall() bool { return c.Running != nil || c.note.asleep }
+func (c *Standing) InCall() bool { return c.Running != nil || c.note.asleep }
 
 // Sleeping is the call that sleeps, if one does.
-func (c *state) Sleeping() (call.Record, bool) {
+func (c *Standing) Sleeping() (call.Record, bool) {
 	c.note.Lock()
 	defer c.note.Unlock()
 	return c.note.call, c.note.asleep
@@ -88,7 +88,7 @@ func (c *Member) noteAgain(w *Waiter, peer int) {
 }
 
 // status is where this rank stands now. c.note is locked; it is false once the Comm's memory is gone.
-func (c *state) status(now int64) (s status.Status, since int64, ok bool) {
+func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 	n := &c.note
 	s = status.Status{Comm: c.id, Rank: int32(c.rank), Size: int32(c.Size()), World: int32(c.Members.World(c.rank)),
 		Node: int32(c.Site.Node), Peer: -1, To: -1, For: -1, Failed: c.Cause.Load() != nil}

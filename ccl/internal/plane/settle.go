@@ -224,7 +224,7 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 }
 
 // HasLeft reports whether rank r has closed the Comm, as far as is known: of another host once all its ranks have.
-func (c *shared) HasLeft(r int) bool {
+func (c *Share) HasLeft(r int) bool {
 	c.Life.Lock()
 	defer c.Life.Unlock()
 	if c.Topo.Node(r) != c.Topo.Node(c.rank) {

@@ -43,7 +43,7 @@ func TestTooMany(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := onCores(t, tc.me, tc.cores...)
 			var ranks [coresMost]uint16
-			require.Equal(t, tc.want, c.spread.tooMany(&c.shared, tc.processors, &ranks))
+			require.Equal(t, tc.want, c.spread.tooMany(&c.Share, tc.processors, &ranks))
 			if tc.want > 0 {
 				for _, core := range tc.cores {
 					ranks[core]--
@@ -77,9 +77,9 @@ func TestWaitsAlone(t *testing.T) {
 					atomic.StoreUint64(c.Local.Flag(r, i), uint64(i)<<32|1)
 				}
 			}
-			assert.False(t, c.spread.waitsAlone(&c.ledger), "a call without rounds")
+			assert.False(t, c.spread.waitsAlone(&c.Order), "a call without rounds")
 			c.Lockstep = true
-			assert.Equal(t, tc.want, c.spread.waitsAlone(&c.ledger))
+			assert.Equal(t, tc.want, c.spread.waitsAlone(&c.Order))
 		})
 	}
 }
@@ -88,22 +88,22 @@ func TestWaitsAlone(t *testing.T) {
 func TestStandOn(t *testing.T) {
 	c := onCores(t, 0, -1) // alone, it stays where it is
 	if proc.Core() < 0 {
-		c.spread.standOn(&c.state)
+		c.spread.standOn(&c.Standing)
 		require.Zero(t, c.Local.Core(0).Load(), "not known here")
 		return
 	}
-	c.spread.standOn(&c.state)
+	c.spread.standOn(&c.Standing)
 	require.NotZero(t, c.Local.Core(0).Load())
 	for range 3 {
 		require.Equal(t, []int{gapLeast, gapLeast}, []int{c.spread.gap, c.spread.laps})
 		for range gapLeast {
 			require.Positive(t, c.spread.laps)
-			c.spread.standOn(&c.state)
+			c.spread.standOn(&c.Standing)
 		}
 	}
 	c.spread.gap = gapMost
 	for range gapLeast {
-		c.spread.standOn(&c.state)
+		c.spread.standOn(&c.Standing)
 	}
 	require.Equal(t, gapMost/2, c.spread.laps)
 }

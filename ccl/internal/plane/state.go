@@ -12,13 +12,13 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// state is what is known of one rank of one Comm. Its layers are embedded by value, each with the questions that it can
+// Standing is what is known of one rank of one Comm. Its layers are embedded by value, each with the questions that it can
 // answer: which rank that is, what it shares with the ranks of its host, which calls it has made, and all of it.
-type state struct {
-	ledger
-	failure
-	elsewhere
-	label
+type Standing struct {
+	Order
+	Fate
+	Elsewhere
+	Label
 
 	Site   *Site
 	Bell   bell // of the call under way
@@ -27,8 +27,8 @@ type state struct {
 	asked  atomic.Bool // another rank was heard to wait
 }
 
-// identity says which rank of which Comm.
-type identity struct {
+// Group says which rank of which Comm.
+type Group struct {
 	id      uint64
 	rank    int
 	size    int           // of Topo
@@ -37,9 +37,9 @@ type identity struct {
 	Opt     Options
 }
 
-// shared is what the ranks of this host share.
-type shared struct {
-	identity
+// Share is what the ranks of this host share.
+type Share struct {
+	Group
 	Local *region.Region
 	Me, N int         // this rank's place among them, and how many there are
 	Host  *shm.Host   // whose memory that is; the site may have another by then, if this Comm is abandoned
@@ -53,9 +53,9 @@ type shared struct {
 	closed []int      // under Life: other hosts whose ranks have all closed the Comm
 }
 
-// ledger is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.
-type ledger struct {
-	shared
+// Order is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.
+type Order struct {
+	Share
 	Start    uint32     // where the counters have begun: see BeginAt
 	Calls    uint64     // collectives made
 	order    uint32     // their hash
@@ -65,8 +65,8 @@ type ledger struct {
 	Lockstep bool       // which is one of rounds among all ranks
 }
 
-// failure is whether and why this rank's Comm has failed.
-type failure struct {
+// Fate is whether and why this rank's Comm has failed.
+type Fate struct {
 	Ctx       context.Context // ends when the Comm fails or closes
 	Cancel    context.CancelFunc
 	Cause     atomic.Pointer[call.Fault]
@@ -80,11 +80,11 @@ type failure struct {
 	voted     []uint64      // collectives whose sides this host has told, under Job.mu: see vote.go
 }
 
-// elsewhere is the call whose data another engine moves.
-type elsewhere struct {
+// Elsewhere is the call whose data another engine moves.
+type Elsewhere struct {
 	Foreign atomic.Uint64 // ForeignCall | when the call under way began; 0 if there is none
 	stands  atomic.Uint64 // the same of a device that does not move
 }
 
-// label is what the Comm is called in reports.
-type label struct{ name atomic.Pointer[string] }
+// Label is what the Comm is called in reports.
+type Label struct{ name atomic.Pointer[string] }

@@ -84,7 +84,7 @@ func (s *Site) reportStall(c *Member, mine status.Status, moved Moved) {
 }
 
 // Name is what the Comm is called in reports.
-func (c *label) Name() string {
+func (c *Label) Name() string {
 	if n := c.name.Load(); n != nil {
 		return *n
 	}
@@ -92,7 +92,7 @@ func (c *label) Name() string {
 }
 
 // SetName names the Comm.
-func (c *label) SetName(name string) { c.name.Store(&name) }
+func (c *Label) SetName(name string) { c.name.Store(&name) }
 
 // reporter is the Comm of this process that speaks for the job, if its process is the one to
 // do so: that of the lowest rank of the world that has not gone. j.mu is held.
@@ -136,10 +136,10 @@ func (j *Job) reportSnapshot(now int64) {
 }
 
 // Job names the job, for reports.
-func (c *state) Job() string { return c.Site.id }
+func (c *Standing) Job() string { return c.Site.id }
 
 // ID tells the Comms of a job apart.
-func (c *identity) ID() uint64 { return c.id }
+func (c *Group) ID() uint64 { return c.id }
 
 // World is the rank in the job's first Comm of rank r.
-func (c *identity) World(r int) int { return c.Members.World(r) }
+func (c *Group) World(r int) int { return c.Members.World(r) }

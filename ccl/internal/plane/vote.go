@@ -51,7 +51,7 @@ func (c *Member) dispute(e event.Event) {
 }
 
 // parties counts the ranks of this host that have made collective seq.
-func (c *shared) parties(seq uint64) (p event.Parties) {
+func (c *Share) parties(seq uint64) (p event.Parties) {
 	c.Life.Lock()
 	defer c.Life.Unlock()
 	if c.Gone {

@@ -158,7 +158,7 @@ func (w *Waiter) lapsAbrupt() int {
 // await sleeps in the kernel until what w is for may have come, but no longer than d. It returns false, soon, if it cannot, or
 // should not: such a sleep keeps one of Go's processors. So goroutines that want one come first, and the program that computes
 // beside a call on a Stream.
-func (c *state) await(w *Waiter, d time.Duration) bool {
+func (c *Standing) await(w *Waiter, d time.Duration) bool {
 	return w.Arrivals != nil && !c.note.onStream(c.Running) && !processorWanted() && w.await(d)
 }
 
@@ -213,7 +213,7 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 // other processes; not at first where none of the job's has anything to do on this processor (spread.go).
 func (c *Member) GiveWay(lap int) {
 	if c.spreads() {
-		if c.spread.standOn(&c.state); lap < lapsAlone && c.spread.waitsAlone(&c.ledger) {
+		if c.spread.standOn(&c.Standing); lap < lapsAlone && c.spread.waitsAlone(&c.Order) {
 			return
 		}
 	}
@@ -229,7 +229,7 @@ func (c *Member) GiveWay(lap int) {
 
 // Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
 // compute on this rank's core. What comes over TCP rings nobody: the rank sleeps in poll(2) where it can, and else takes naps.
-func (c *state) Abrupt(w *Waiter, peer int) bool {
+func (c *Standing) Abrupt(w *Waiter, peer int) bool {
 	y := &c.Site.Yielding
 	return y.ends(c.Site.Born) && (y.others.Load() || ringsPay(c.Site.Topo.Locals(c.Site.Node), c.Host.Processors())) &&
 		(w.Remote || c.Host.Shared() && c.CanPark(w, peer))
@@ -274,7 +274,7 @@ func (c *Member) Aborted() *call.Fault {
 }
 
 // closedPeer finds out whether the rank waited for has closed the Comm.
-func (c *shared) closedPeer(peer int) *call.Fault {
+func (c *Share) closedPeer(peer int) *call.Fault {
 	node := c.Topo.Node(c.rank)
 	for r := range c.N {
 		if c.Local.State(r).Load() == region.StateClosed {
@@ -290,7 +290,7 @@ func (c *shared) closedPeer(peer int) *call.Fault {
 // missing lists who has not arrived: the ranks that have not come to the collective that this one is in, as far as
 // they have told. Else it is the rank waited for, or, if that waits itself, the one it waits for: on this host, and
 // where this call is point-to-point in whatever call, on any host.
-func (c *state) missing(peer int) []int {
+func (c *Standing) missing(peer int) []int {
 	c.note.Lock()
 	pairwise := c.note.asleep && call.IsPairwise(c.note.call.Kind)
 	c.note.Unlock()
@@ -335,7 +335,7 @@ func (c *state) missing(peer int) []int {
 
 // unposted lists the ranks of this host that have not posted this rank's round: of those that are furthest behind the ones that
 // do not wait themselves.
-func (c *state) unposted() (m []int) {
+func (c *Standing) unposted() (m []int) {
 	var last int32
 	lastWaits := false
 	for r := range c.N {
@@ -355,7 +355,7 @@ func (c *state) unposted() (m []int) {
 }
 
 // peerOf is the rank that rank r of another host has said that it waits for, -1 if none.
-func (c *state) peerOf(r int) int {
+func (c *Standing) peerOf(r int) int {
 	for _, s := range c.Site.Statuses.Of(c.id) {
 		if int(s.Rank) == r && s.Doing == status.Waits {
 			return int(s.Peer)

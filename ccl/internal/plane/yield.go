@@ -99,7 +99,7 @@ func (c *yielding) yielded(now, took, late time.Duration) bool {
 }
 
 // yield gives way to other processes, and learns from it.
-func (c *state) yield() {
+func (c *Standing) yield() {
 	y := &c.Site.Yielding
 	began := time.Since(c.Site.Born)
 	proc.Yield()
@@ -114,7 +114,7 @@ func (c *state) yield() {
 func othersRun(runnable, ranks, processors int) bool { return runnable >= ranks+max(2, processors/2) }
 
 // drain lets more time pass than a store waits in its core's buffer.
-func (c *state) drain() {
+func (c *Standing) drain() {
 	began := time.Since(c.Site.Born)
 	if c.Site.Yielding.yields(began) {
 		c.yield()
