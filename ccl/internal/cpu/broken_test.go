@@ -27,7 +27,7 @@ func headerOf(c *Comm, bytes int, change func(b []byte)) []byte {
 	le.PutUint64(b[8:], c.ID())
 	le.PutUint64(b[16:], uint64(bytes))
 	b[28] = 1
-	mine, before := c.Entered(0), c.Entered(1)
+	mine, before := c.rank.Order.Entered(0), c.rank.Order.Entered(1)
 	mine.Encode(b[32:])
 	before.Encode(b[60:])
 	change(b)

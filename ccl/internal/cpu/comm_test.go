@@ -67,11 +67,11 @@ func TestAbortWordComesBeforeTheCause(t *testing.T) {
 			for c.Failure() == nil {
 				runtime.Gosched()
 			}
-			word <- c.Local.Abort().Load()
+			word <- c.rank.Share.Local.Abort().Load()
 		}()
-		require.True(t, c.FailHere(call.NewFault(call.Aborted, 0, "on purpose")))
+		require.True(t, c.rank.FailHere(call.NewFault(call.Aborted, 0, "on purpose")))
 		require.NotZero(t, <-word, "a rank may still begin to write into this one's memory")
-		j.Remove(&c.Member)
+		j.Remove(&c.rank)
 	}
 	j.Leave()
 }

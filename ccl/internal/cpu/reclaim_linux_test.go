@@ -31,7 +31,7 @@ func twoOfAHost(t *testing.T) [2]*Comm {
 	}
 	t.Cleanup(func() {
 		for _, c := range c {
-			j.Remove(&c.Member)
+			j.Remove(&c.rank)
 		}
 		s.Host = plane.PrivateHost()
 		j.Leave()
@@ -64,21 +64,21 @@ func TestReclaim(t *testing.T) {
 	require.NoError(t, err)
 	defer shm.FreeMemory(unsafe.Pointer(&mem[0]))
 	dst, f := mem[shm.Page:3*shm.Page], call.NewFault(call.Canceled, -1, "on purpose")
-	place := c[0].Site.Host.SpanOf(dst)
+	place := c[0].rank.Site.Host.SpanOf(dst)
 
-	require.Equal(t, f, c[0].Reclaim(dst, f))
-	require.Equal(t, place, c[0].Site.Host.SpanOf(dst), "nobody writes: nothing is replaced")
+	require.Equal(t, f, c[0].mem.Reclaim(dst, f))
+	require.Equal(t, place, c[0].rank.Site.Host.SpanOf(dst), "nobody writes: nothing is replaced")
 
-	require.Nil(t, c[1].MayTouch())
+	require.Nil(t, c[1].mem.MayTouch())
 	done := make(chan struct{})
-	time.AfterFunc(time.Millisecond, func() { c[1].Touched(); close(done) })
-	require.Equal(t, f, c[0].Reclaim(dst, f))
+	time.AfterFunc(time.Millisecond, func() { c[1].mem.Touched(); close(done) })
+	require.Equal(t, f, c[0].mem.Reclaim(dst, f))
 	<-done
-	require.Zero(t, c[0].Local.Touches(1).Load(), "it is waited for")
+	require.Zero(t, c[0].rank.Share.Local.Touches(1).Load(), "it is waited for")
 
-	require.Nil(t, c[1].MayTouch())
-	require.Equal(t, f, c[0].Reclaim(dst, f)) // though c[1] still writes
-	require.NotEqual(t, place, c[0].Site.Host.SpanOf(dst))
-	require.Equal(t, place.Base, c[0].Site.Host.SpanOf(mem[:shm.Page]).Base)
-	c[1].Touched()
+	require.Nil(t, c[1].mem.MayTouch())
+	require.Equal(t, f, c[0].mem.Reclaim(dst, f)) // though c[1] still writes
+	require.NotEqual(t, place, c[0].rank.Site.Host.SpanOf(dst))
+	require.Equal(t, place.Base, c[0].rank.Site.Host.SpanOf(mem[:shm.Page]).Base)
+	c[1].mem.Touched()
 }

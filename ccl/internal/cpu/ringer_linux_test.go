@@ -13,7 +13,7 @@ import (
 // A datagram of another process rouses the monitor; one that comes after the end harms nobody.
 func TestRinger(t *testing.T) {
 	c := twoOfAHost(t)
-	s := c[0].Site
+	s := c[0].rank.Site
 	s.Procs = []int{0, 0}
 	s.OpenRinger(func(l int) string { return fmt.Sprint(t.Name(), l) })
 	ringer := s.Ringer.Load()
@@ -35,7 +35,7 @@ func TestRinger(t *testing.T) {
 // A stranger that has found the ringer's name, and sends to it without end, empty datagrams too, does not deafen it.
 func TestRingerOfStrangers(t *testing.T) {
 	c := twoOfAHost(t)
-	s := c[0].Site
+	s := c[0].rank.Site
 	s.Procs = []int{0, 0}
 	name := func(l int) string { return fmt.Sprint(t.Name(), l) }
 	s.OpenRinger(name)

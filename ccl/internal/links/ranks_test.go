@@ -30,10 +30,11 @@ func ranksOf(t testing.TB, n int, opt plane.Options) []*Links {
 	all := make([]*Links, n)
 	for r := range all {
 		all[r] = new(Links)
-		mem := new(reach.Reach)
-		all[r].Init(&mem.Member, mem, new(call.Workspace))
-		all[r].rank.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, shared, n), opt)
-		all[r].rank.Enlist()
+		m, mem := new(plane.Member), new(reach.Reach)
+		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, shared, n), opt)
+		m.Enlist()
+		mem.Init(m)
+		all[r].Init(m, mem, new(call.Workspace))
 	}
 	t.Cleanup(func() {
 		for _, c := range all {

@@ -253,17 +253,17 @@ func TestRanksFollowPattern(t *testing.T) {
 					all := ranksOf(t, n, byDirect)
 					k := callOf(kind, -1, 1, make([]int32, 1), []int32{1})
 					enter(all[me], k)
-					first := all[me].Round + 1
+					first := all[me].rank.Order.Round + 1
 					for r := range n {
 						if r != me && r != lacks {
-							all[r].post(k, first)
+							all[r].slots.post(k, first)
 						}
 					}
 					fault := all[me].RunLocal(ended(t), k)
 					require.Equal(t, waits, fault != nil, "%v, %d ranks: rank %d without rank %d: %v", kind, n, me, lacks, fault)
 					if !waits {
-						require.Equal(t, first, all[me].Round)
-						require.Equal(t, first, all[me].seen)
+						require.Equal(t, first, all[me].rank.Order.Round)
+						require.Equal(t, first, all[me].slots.seen)
 					}
 				}
 			}

@@ -42,10 +42,10 @@ func TestFoldTwo(t *testing.T) {
 		k := callOf(call.AllReduce, -1, n, dst, vector(me, 0, n))
 		k.Fold = minus
 		own, theirs := bytesOf(vector(me, 0, n)), bytesOf(vector(1-me, 0, n))
-		c.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
+		c.sums.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
 		assert.Equal(t, difference(2, n), dst, "rank %d", me)
 		k.Scale = reduce.Scale(reduce.Int32)
-		c.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
+		c.sums.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
 		assert.Equal(t, difference(2, n)[7]/2, dst[7], "rank %d: an average", me)
 	}
 }
@@ -70,17 +70,17 @@ func TestFoldAll(t *testing.T) {
 			t.Run(fmt.Sprintf("%d ranks, %s", n, tc.name), func(t *testing.T) {
 				all := ranksOf(t, n, byStage)
 				whole := tc.from + tc.count
-				inSlot := NoSlot
+				inSlot := noSlot
 				if tc.inSlot {
 					inSlot = 4 * whole
 				}
 				dst := make([]int32, tc.count)
 				k := callOf(call.AllReduce, -1, tc.count, dst, nil)
 				k.Fold, k.Stream = minus, minus
-				round := all[0].Round + 1
+				round := all[0].rank.Order.Round + 1
 				for r, c := range all {
-					require.Nil(t, c.place(t.Context(), k, round, inSlot))
-					to, f := c.slotOf(r, round, inSlot)
+					require.Nil(t, c.slots.place(t.Context(), k, round, inSlot))
+					to, f := c.staging.slotOf(r, round, inSlot)
 					require.Nil(t, f)
 					v := vector(r, 0, whole)
 					if r == 1 && tc.own {
@@ -92,7 +92,7 @@ func TestFoldAll(t *testing.T) {
 				if tc.own {
 					own = unsafe.Pointer(unsafe.SliceData(vector(1, 0, whole)))
 				}
-				f := all[1].foldAll(k, call.Ptr(k.Dst), round, inSlot, func(int) int { return 4 * tc.from }, own, 4*tc.count, false)
+				f := all[1].sums.foldAll(k, call.Ptr(k.Dst), round, inSlot, func(int) int { return 4 * tc.from }, own, 4*tc.count, false)
 				require.Nil(t, f)
 				same(t, difference(n, whole)[tc.from:], dst, "reduced")
 			})
@@ -110,7 +110,7 @@ func TestSumIsRoundedOnce(t *testing.T) {
 				atOnce(t, all, func(c *Team) *call.Fault {
 					src, dst := make([]uint16, n), make([]uint16, n)
 					for i := range src {
-						if src[i] = tiny; c.Me == 0 {
+						if src[i] = tiny; c.me == 0 {
 							src[i] = one
 						}
 					}
@@ -143,18 +143,18 @@ func TestReduceByRead(t *testing.T) {
 		}
 		for me, c := range all {
 			for r, v := range vectors {
-				c.offers[r] = c.newOffer(bytesOf(v), nil)
+				c.offers.posted[r] = c.offers.newOffer(bytesOf(v), nil)
 			}
 			dst := make([]int32, count)
 			k := callOf(call.AllReduce, -1, whole, dst, vectors[me])
 			k.Fold = minus
 			enter(c, k)
-			require.Nil(t, c.reduceByRead(t.Context(), k, k.Dst, 4*from))
+			require.Nil(t, c.sums.reduceByRead(t.Context(), k, k.Dst, 4*from))
 			same(t, difference(n, whole)[from:from+count], dst, "rank %d of %d", me, n)
 
 			own := vector(me, 0, whole)
 			k.Src, k.Dst = bytesOf(own), bytesOf(own)
-			require.Nil(t, c.reduceByRead(t.Context(), k, bytesOf(own[from:from+count]), 4*from))
+			require.Nil(t, c.sums.reduceByRead(t.Context(), k, bytesOf(own[from:from+count]), 4*from))
 			same(t, dst, own[from:from+count], "rank %d of %d, in place", me, n)
 		}
 	}
@@ -197,7 +197,7 @@ func TestSmallSumsInRankOrder(t *testing.T) {
 			}
 			atOnce(t, all, func(c *Team) *call.Fault {
 				for lap := range 20 {
-					src, dst := floats(c.Me, count), make([]float32, count)
+					src, dst := floats(c.me, count), make([]float32, count)
 					if lap%2 == 1 {
 						dst = src
 					}
@@ -214,7 +214,7 @@ func TestSmallSumsInRankOrder(t *testing.T) {
 							x /= float32(n)
 						}
 						if math.Float32bits(dst[i]) != math.Float32bits(x) {
-							t.Errorf("%d ranks, %d elements: rank %d has %v, not %v", n, count, c.Me, dst[i], x)
+							t.Errorf("%d ranks, %d elements: rank %d has %v, not %v", n, count, c.me, dst[i], x)
 							break
 						}
 					}

@@ -27,16 +27,18 @@ func ranksOf(t *testing.T, n int) []*Shrinker {
 	s.Topo, s.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
 	off, err := s.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
-	mem, err := s.Host.View(off, region.Bytes(n))
+	shared, err := s.Host.View(off, region.Bytes(n))
 	require.NoError(t, err)
 	all := make([]*Shrinker, n)
 	for r := range all {
 		l := new(links.Links)
-		m := new(reach.Reach)
-		l.Init(&m.Member, m, new(call.Workspace))
-		m.Member.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, mem, n), plane.Options{})
-		m.Member.Enlist()
-		all[r] = &Shrinker{rank: &m.Member, links: l}
+		m, mem := new(plane.Member), new(reach.Reach)
+		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, shared, n), plane.Options{})
+		m.Enlist()
+		mem.Init(m)
+		l.Init(m, mem, new(call.Workspace))
+		all[r] = new(Shrinker)
+		all[r].Init(m, l)
 	}
 	t.Cleanup(func() {
 		for _, c := range all {
