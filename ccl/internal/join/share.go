@@ -75,7 +75,7 @@ func share(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.M
 			return nil, nil, f
 		}
 		if !again {
-			c.SetApart(why)
+			c.Share.SetApart(why)
 			return c, said, nil
 		}
 		why = r.whyApart(said, why)

@@ -216,8 +216,8 @@ func (j *Job) add(c *Member) {
 	early := slices.Clone(j.early)
 	j.mu.Unlock()
 	for _, h := range early {
-		if h.comm == c.id {
-			c.noteClosed(h.rank)
+		if h.comm == c.Group.id {
+			c.Share.noteClosed(h.rank)
 		}
 	}
 	for _, e := range j.undecided.History() {
@@ -231,14 +231,14 @@ func (j *Job) Remove(c *Member) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.comms.remove(c) {
-		j.Statuses.Forget(c.id)
+		j.Statuses.Forget(c.Group.id)
 	}
 	switch {
 	case j.TCP == nil:
-	case c.Cause.Load() == nil:
-		j.TCP.Forget(c.id, uint32(c.rank))
+	case c.Fate.Cause.Load() == nil:
+		j.TCP.Forget(c.Group.id, uint32(c.Group.rank))
 	default: // the others are to learn why, not that this one left
-		j.TCP.Fail(c.id, uint32(c.rank))
+		j.TCP.Fail(c.Group.id, uint32(c.Group.rank))
 	}
 }
 
@@ -248,17 +248,17 @@ func (j *Job) checkMembers(now int64) (waits bool) {
 	all := j.comms.members(j.watch.members[:0])
 	j.mu.Unlock()
 	for _, c := range all {
-		if c.asked.CompareAndSwap(true, false) {
-			c.note.Lock()
-			c.note.heardAt = now
-			c.note.Unlock()
+		if c.Standing.asked.CompareAndSwap(true, false) {
+			c.Standing.note.Lock()
+			c.Standing.note.heardAt = now
+			c.Standing.note.Unlock()
 		}
 		c.WakeCall()
 		c.checkAbortWord(j.Lived.Now())
 		c.endLastCall(now)
 		c.watchForeign(now)
 		c.check(now)
-		waits = waits || c.needsMonitor()
+		waits = waits || c.Standing.needsMonitor()
 	}
 	clear(all)
 	j.watch.members = all

@@ -23,7 +23,7 @@ func (c *Fate) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
 
 // Mixed is the hash of all collectives up to k, which is the next.
 func (c *Order) Mixed(k *call.Call) uint32 {
-	if c.Opt.Unchecked {
+	if c.group.Opt.Unchecked {
 		return 1
 	}
 	return (c.order*0x01000193 ^ k.Hash) | 1
@@ -34,7 +34,7 @@ func (c *Order) Mixed(k *call.Call) uint32 {
 // received nothing in a call that differed finds out in the next.
 func (c *Order) Enter(k *call.Call) {
 	c.Calls++
-	r := c.Local.Call(c.Me, c.Calls)
+	r := c.records.At(c.Calls)
 	if !call.Checked {
 		k.Hash, k.Place = 1, c.Calls
 		r.Seq, r.Hash = c.Calls, 1
@@ -42,7 +42,7 @@ func (c *Order) Enter(k *call.Call) {
 	}
 	c.order = c.order*0x01000193 ^ k.Hash
 	hash := c.order | 1
-	if c.Opt.Unchecked {
+	if c.unchecked {
 		hash = 1
 	}
 	k.Hash = hash
@@ -52,7 +52,7 @@ func (c *Order) Enter(k *call.Call) {
 		kind = k.Inside
 	}
 	call.StoreRecord(r, &k.Record, c.Calls, k.Seq, hash, kind)
-	ordered.Store((*uint64)(unsafe.Pointer(c.Local.Entered(c.Me))), c.Calls<<32|uint64(hash))
+	ordered.Store((*uint64)(unsafe.Pointer(c.entered)), c.Calls<<32|uint64(hash))
 }
 
 // Entered is what this rank has said of the collective it entered last, or of the back-th before it.
@@ -60,7 +60,7 @@ func (c *Order) Entered(back uint64) call.Record {
 	if back > c.Calls {
 		return call.Record{}
 	}
-	return call.LoadRecord(c.Local.Call(c.Me, c.Calls-back))
+	return call.LoadRecord(c.share.Local.Call(c.share.Me, c.Calls-back))
 }
 
 // The counters of rounds, collectives and records have 32 bits, or travel in 32, and begin again at 0. They begin at 0
@@ -76,8 +76,8 @@ func (c *Order) BeginAt(start uint32) {
 		return
 	}
 	c.Start, c.Round, c.Calls = start, start, uint64(start)
-	for i := range c.Local.Depth {
-		*c.Local.Flag(c.Me, start-i) = uint64(start-i)<<32 | 1
+	for i := range c.share.Local.Depth {
+		*c.share.Local.Flag(c.share.Me, start-i) = uint64(start-i)<<32 | 1
 	}
-	c.Local.Entered(c.Me).Store(uint64(start) << 32)
+	c.share.Local.Entered(c.share.Me).Store(uint64(start) << 32)
 }

@@ -12,21 +12,41 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// Member is one rank of one Comm as the control plane sees it, and what it does: the steps of its calls, and failing. What
-// is known of it, and the questions about that, are in its state.
-type Member struct{ Standing }
+// Member is one rank of one Comm as the control plane sees it, and what it does: the steps of its calls, and failing. Its parts lie
+// in it, so that any of them is one step from a pointer to it. Each has the questions that it can answer.
+type Member struct {
+	Site     *Site
+	Group    Group    // which rank of which Comm
+	Share    Share    // what it shares with the ranks of its host
+	Order    Order    // the calls it has made, and the one under way
+	Fate     Fate     // whether and why its Comm has failed
+	Standing Standing // all that is known of it
+}
 
 // Init makes c rank rank of a Comm, with what the ranks of its host share.
 func (c *Member) Init(at *Site, id uint64, world Members, topo algo.Topology, rank int, local *region.Region, opt Options) {
-	c.Group = Group{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo, Opt: opt}
-	c.Local, c.Me, c.N = local, topo.Local(rank), local.N
-	c.Host, c.Views = at.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
-	c.Site, c.Bell = at, bell{rung: make(chan struct{}, 1)}
-	if c.Local.Layout = LayoutOf(at.Host); c.N == 2 {
-		c.Local.Whole = c.Local.Layout.WholeTwo
+	if local.Layout = LayoutOf(at.Host); local.N == 2 {
+		local.Whole = local.Layout.WholeTwo
 	}
-	c.Ctx, c.Cancel = context.WithCancel(context.Background())
-	c.BeginAt(firstNumber())
+	c.Site = at
+	c.Group = Group{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo, Opt: opt}
+	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
+	c.Share.Host, c.Share.Views = at.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
+	c.Standing.Bell = bell{rung: make(chan struct{}, 1)}
+	c.Fate.Ctx, c.Fate.Cancel = context.WithCancel(context.Background())
+	join(c)
+	c.Order.BeginAt(firstNumber())
+}
+
+// join has the parts of c know each other.
+func join(c *Member) {
+	c.Share.group = &c.Group
+	c.Order.group, c.Order.share, c.Order.unchecked = &c.Group, &c.Share, c.Group.Opt.Unchecked
+	if l := c.Share.Local; l != nil {
+		c.Order.entered, c.Order.records, c.Share.sleepers = l.Entered(c.Share.Me), l.Records(c.Share.Me), l.Sleepers()
+	}
+	s := &c.Standing
+	s.Site, s.group, s.share, s.order, s.fate = c.Site, &c.Group, &c.Share, &c.Order, &c.Fate
 }
 
 // Rank is this rank.
@@ -52,24 +72,24 @@ func (c *Standing) Now() int64 { return c.Site.Clock() }
 // Fail fails the Comm on all its ranks, with f or with what came before it: see settle.go. It does
 // not wait for a decision.
 func (c *Member) Fail(f *call.Fault) {
-	if c.Cause.Load() != nil || !c.Site.tryHold() { // failed, or the job is over
+	if c.Fate.Cause.Load() != nil || !c.Site.tryHold() { // failed, or the job is over
 		return
 	}
 	defer c.Site.Leave()
-	if c.Closed.Load() {
+	if c.Fate.Closed.Load() {
 		return
 	}
 	if len(f.Missing) > event.MissingMost {
 		f.Missing = f.Missing[:event.MissingMost] // as all the others have it
 	}
-	if !c.Proposal.CompareAndSwap(nil, f) {
-		if f = c.Outlived(); f == nil {
+	if !c.Fate.Proposal.CompareAndSwap(nil, f) {
+		if f = c.Fate.Outlived(); f == nil {
 			return
 		}
 		c.FailHere(f) // the call under way was not to be the last
 	}
 	e := eventOf(c, f)
-	if e.IsDisputed(c.Size()) {
+	if e.IsDisputed(c.Group.Size()) {
 		c.dispute(e)
 		return
 	}
@@ -101,47 +121,47 @@ func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
 // failOn is FailHere of c. If aloud, the ranks of this host are told by the abort word of the Comm: not where this rank is in no
 // call and those that are in one are to go on.
 func failOn(c *Member, f *call.Fault, aloud bool) bool {
-	if c.Cause.Load() == nil {
-		c.note.Lock()
-		if s, _, ok := c.status(c.Site.Clock()); ok && c.note.atEnd == nil {
+	if c.Fate.Cause.Load() == nil {
+		c.Standing.note.Lock()
+		if s, _, ok := c.Standing.status(c.Site.Clock()); ok && c.Standing.note.atEnd == nil {
 			s.Failed = true
-			c.note.atEnd = &s
+			c.Standing.note.atEnd = &s
 		}
-		c.note.Unlock()
+		c.Standing.note.Unlock()
 	}
-	c.Life.Lock()
-	if c.Gone {
-		c.Life.Unlock()
+	c.Share.Life.Lock()
+	if c.Share.Gone {
+		c.Share.Life.Unlock()
 		return false
 	}
 	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
 	// (see MayTouch).
 	if aloud {
-		c.Local.Abort().CompareAndSwap(0, 1+uint64(c.Me))
+		c.Share.Local.Abort().CompareAndSwap(0, 1+uint64(c.Share.Me))
 	}
-	sleeping := c.ClaimSleepers()
-	if !c.Cause.CompareAndSwap(nil, f) {
-		c.Life.Unlock()
+	sleeping := c.Share.ClaimSleepers()
+	if !c.Fate.Cause.CompareAndSwap(nil, f) {
+		c.Share.Life.Unlock()
 		c.Ring(sleeping)
 		return false
 	}
-	c.Proposal.CompareAndSwap(nil, f)
-	c.failedAt.Store(int64(time.Since(c.Site.Born)))
-	c.Life.Unlock()
+	c.Fate.Proposal.CompareAndSwap(nil, f)
+	c.Fate.failedAt.Store(int64(time.Since(c.Site.Born)))
+	c.Share.Life.Unlock()
 	c.Ring(sleeping)
 	c.WakeCall()
-	if c.Opt.OnFail != nil {
-		c.Opt.OnFail(f)
+	if c.Group.Opt.OnFail != nil {
+		c.Group.Opt.OnFail(f)
 	}
-	c.Cancel()
+	c.Fate.Cancel()
 	return true
 }
 
 // Enlist makes c known to the monitor: from now on it can fail.
 func (c *Member) Enlist() {
-	c.Spins = c.Site.spins() // all processes of this host have said by now where they may run
+	c.Share.Spins = c.Site.spins() // all processes of this host have said by now where they may run
 	c.agreeOnCrowding()
-	c.makeWish()
+	c.Standing.makeWish()
 	c.Site.add(c)
 }
 
@@ -153,17 +173,17 @@ const (
 )
 
 func (c *Member) Linger() {
-	f := c.Cause.Load()
-	if f == nil || c.Size() == 1 {
+	f := c.Fate.Cause.Load()
+	if f == nil || c.Group.Size() == 1 {
 		return
 	}
 	limit := lingerFor
-	if c.Topo.Nodes() == 1 {
+	if c.Group.Topo.Nodes() == 1 {
 		if limit = lingerHere; !alarming(f.Code) {
 			return
 		}
 	}
-	time.Sleep(remaining(limit, time.Since(c.Site.Born)-time.Duration(c.failedAt.Load())))
+	time.Sleep(remaining(limit, time.Since(c.Site.Born)-time.Duration(c.Fate.failedAt.Load())))
 }
 
 // remaining is what is left of limit once so much of it has passed: never more than limit, whatever clocks say.
@@ -177,7 +197,7 @@ func alarming(code call.Code) bool {
 // Where says how two ranks of the Comm talk.
 func (c *Standing) Where(peer int) string {
 	switch {
-	case c.Topo.Node(peer) != c.Topo.Node(c.rank):
+	case c.group.Topo.Node(peer) != c.group.Topo.Node(c.group.rank):
 		return "TCP"
 	case c.Site.Host.Shared():
 		return "shared memory"
@@ -199,8 +219,8 @@ func (c *Group) Blamed(f *call.Fault) int {
 // Die makes this rank one that is lost, to all other ranks and itself, for the reason given. It
 // stands in for the end of a process that has other ranks, too. It returns when that is settled.
 func (c *Member) Die(cause error) {
-	c.Site.Lost(c.Members.World(c.rank), cause)
-	for end := time.Now().Add(time.Second); c.Cause.Load() == nil && time.Now().Before(end); {
+	c.Site.Lost(c.Group.Members.World(c.Group.rank), cause)
+	for end := time.Now().Add(time.Second); c.Fate.Cause.Load() == nil && time.Now().Before(end); {
 		time.Sleep(tick)
 	}
 }
@@ -208,11 +228,11 @@ func (c *Member) Die(cause error) {
 // Isolate fails the Comm on this rank alone, which sees the lowest other rank as lost.
 func (c *Member) Isolate(cause error) *call.Fault {
 	other := 0
-	if c.rank == 0 {
-		other = min(1, c.Size()-1)
+	if c.Group.rank == 0 {
+		other = min(1, c.Group.Size()-1)
 	}
 	c.FailHere(&call.Fault{Code: call.RankLost, Peer: other, Err: cause})
-	return c.Cause.Load()
+	return c.Fate.Cause.Load()
 }
 
 // Silence is Options.PeerTimeout, 0 if there is none.
@@ -224,7 +244,7 @@ func (c *Standing) Transport() string {
 	if c.Site.Host.Shared() {
 		inside = "shared memory"
 	}
-	nodes := c.Topo.Nodes()
+	nodes := c.group.Topo.Nodes()
 	if nodes == 1 {
 		return inside
 	}
@@ -232,7 +252,7 @@ func (c *Standing) Transport() string {
 	if w := c.Site.TCP.Wire(); w != auth.Plain {
 		between = "TCP (" + c.Site.iface + ", " + w.String() + ")"
 	}
-	if nodes == c.Size() {
+	if nodes == c.group.Size() {
 		return between
 	}
 	return inside + " and " + between
@@ -240,12 +260,12 @@ func (c *Standing) Transport() string {
 
 // Abandon drops a Comm that has not begun.
 func (c *Member) Abandon() {
-	c.Cancel()
-	if c.id != WorldID && c.Site.TCP != nil { // the world may be made again, in another try at sharing memory
-		c.Site.TCP.Forget(c.id, uint32(c.rank))
+	c.Fate.Cancel()
+	if c.Group.id != WorldID && c.Site.TCP != nil { // the world may be made again, in another try at sharing memory
+		c.Site.TCP.Forget(c.Group.id, uint32(c.Group.rank))
 	}
-	for _, off := range c.Views {
-		c.Host.Drop(off)
+	for _, off := range c.Share.Views {
+		c.Share.Host.Drop(off)
 	}
 }
 
@@ -254,7 +274,7 @@ func (c *Share) Apart() string { return c.apart }
 
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
-	e := event.New(c.id, f.Code, c.Blamed(f), c.rank, c.Site.Node, f.Err)
+	e := event.New(c.Group.id, f.Code, c.Group.Blamed(f), c.Group.rank, c.Site.Node, f.Err)
 	e.SetMissing(f.Missing)
 	if f.Code == call.Closed && f.Theirs != nil {
 		e.Theirs = *f.Theirs
@@ -265,7 +285,7 @@ func eventOf(c *Member, f *call.Fault) event.Event {
 	if f.Mine != nil {
 		e.Call = *f.Mine
 	} else { // found by the goroutine that makes the call
-		e.Call = c.Entered(0)
+		e.Call = c.Order.Entered(0)
 	}
 	if f.Theirs != nil {
 		e.Theirs = *f.Theirs

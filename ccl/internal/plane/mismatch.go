@@ -26,37 +26,37 @@ func (c *Share) OtherCallAt(place uint64) *call.Fault {
 // Odd finds a rank that has made another call than this one, in calls that cannot look for themselves: of this host,
 // or of another that has told of its calls. It may be called from any goroutine.
 func (c *Member) Odd() *call.Fault {
-	if c.Topo.Nodes() > 1 && !c.Opt.Unchecked {
-		c.note.Lock()
-		s, _, ok := c.status(c.Site.Clock())
-		c.note.Unlock()
+	if c.Group.Topo.Nodes() > 1 && !c.Group.Opt.Unchecked {
+		c.Standing.note.Lock()
+		s, _, ok := c.Standing.status(c.Site.Clock())
+		c.Standing.note.Unlock()
 		if ok && s.Calls > 0 {
-			if f := c.compareHeard(&s); f != nil {
+			if f := c.Standing.compareHeard(&s); f != nil {
 				return f
 			}
 		}
 	}
-	c.Life.Lock()
-	defer c.Life.Unlock()
-	if c.Gone {
+	c.Share.Life.Lock()
+	defer c.Share.Life.Unlock()
+	if c.Share.Gone {
 		return nil
 	}
-	place, mine := c.Local.Collective(c.Me)
-	for r := range c.N {
-		if w := c.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
-			return c.Differs(r, place)
+	place, mine := c.Share.Local.Collective(c.Share.Me)
+	for r := range c.Share.N {
+		if w := c.Share.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
+			return c.Share.Differs(r, place)
 		}
 	}
-	return c.OtherCallAt(place)
+	return c.Share.OtherCallAt(place)
 }
 
 // otherCall finds a rank of this host that is in another call of the same number:
 // ranks that wait for different peers find it by no message.
 func (c *Order) otherCall() *call.Fault {
-	mine := c.Local.Entered(c.Me).Load()
-	for r := range c.N {
-		if w := c.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
-			return c.Differs(r, c.Calls)
+	mine := c.share.Local.Entered(c.share.Me).Load()
+	for r := range c.share.N {
+		if w := c.share.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
+			return c.share.Differs(r, c.Calls)
 		}
 	}
 	return nil
@@ -65,7 +65,7 @@ func (c *Order) otherCall() *call.Fault {
 // Differs reports that rank r of this host has made another call, the one of that
 // number or one of the last before it.
 func (c *Share) Differs(r int, place uint64) *call.Fault {
-	f := call.NewFault(call.Mismatch, c.LocalRank(r), "")
+	f := call.NewFault(call.Mismatch, c.group.LocalRank(r), "")
 	for i := range min(uint64(c.Local.Kept-1), place) {
 		mine, ok := c.Local.Made(c.Me, place-i)
 		theirs, known := c.Local.Made(r, place-i)
@@ -99,12 +99,12 @@ func (c *Standing) compare(s *status.Status) *call.Fault {
 			return f
 		}
 	}
-	c.Life.Lock()
-	defer c.Life.Unlock()
-	if c.Gone {
+	c.share.Life.Lock()
+	defer c.share.Life.Unlock()
+	if c.share.Gone {
 		return nil
 	}
-	return c.OtherCallAt(s.Calls)
+	return c.share.OtherCallAt(s.Calls)
 }
 
 // compareHeard compares with what ranks of other hosts have told.
@@ -122,16 +122,16 @@ func Disagree(mine, theirs call.Record, peer int) *call.Fault {
 
 // checkAgainst compares this rank's calls with what another has told.
 func (c *Member) checkAgainst(other *status.Status) {
-	if int(other.Rank) == c.rank || c.Opt.Unchecked || c.Cause.Load() != nil || other.Calls == 0 || call.IsPairwise(other.Call.Kind) {
+	if int(other.Rank) == c.Group.rank || c.Group.Opt.Unchecked || c.Fate.Cause.Load() != nil || other.Calls == 0 || call.IsPairwise(other.Call.Kind) {
 		return
 	}
-	c.Life.Lock()
+	c.Share.Life.Lock()
 	var mine call.Record
 	ok := false
-	if !c.Gone {
-		mine, ok = c.Local.Made(c.Me, other.Calls)
+	if !c.Share.Gone {
+		mine, ok = c.Share.Local.Made(c.Share.Me, other.Calls)
 	}
-	c.Life.Unlock()
+	c.Share.Life.Unlock()
 	if ok && mine.Hash != other.Hash {
 		go c.Fail(Disagree(mine, other.Call, int(other.Rank)))
 	}

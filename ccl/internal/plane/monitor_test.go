@@ -15,13 +15,13 @@ func TestCheckMembers(t *testing.T) {
 	all := ranks(t, 2, Options{})
 	j := all[0].Site.Job
 	require.False(t, j.checkMembers(10))
-	all[1].asked.Store(true)
+	all[1].Standing.asked.Store(true)
 	require.True(t, j.checkMembers(20))
-	require.EqualValues(t, 20, all[1].note.heardAt)
-	require.Zero(t, all[0].note.heardAt)
-	require.False(t, all[1].asked.Load())
+	require.EqualValues(t, 20, all[1].Standing.note.heardAt)
+	require.Zero(t, all[0].Standing.note.heardAt)
+	require.False(t, all[1].Standing.asked.Load())
 	require.True(t, j.checkMembers(30), "it publishes what changes")
-	require.EqualValues(t, 20, all[1].note.heardAt)
+	require.EqualValues(t, 20, all[1].Standing.note.heardAt)
 	require.False(t, j.checkMembers(20+int64(follow)), "nobody has waited for long")
 	require.Equal(t, []*Member{nil, nil}, j.watch.members, "it holds no rank")
 }
@@ -32,7 +32,7 @@ func TestMonitor(t *testing.T) {
 	c := all[0]
 	c.Site.StartMonitor()
 	enter(c, call.Barrier)
-	sleeps(c, call.Barrier, 1, c.Now())
+	sleeps(c, call.Barrier, 1, c.Standing.Now())
 	c.Site.WakeMonitor()
 	require.Eventually(t, func() bool {
 		s := c.Site.Statuses.Of(WorldID)

@@ -32,5 +32,5 @@ func (c *Standing) TellsOf(r int) bool {
 		return true
 	}
 	defer c.Site.Leave()
-	return boardOf(c.Site.Host).told.first(c.Members.World(r))
+	return boardOf(c.Site.Host).told.first(c.group.Members.World(r))
 }

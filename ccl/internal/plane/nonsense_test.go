@@ -75,7 +75,7 @@ func TestNonsenseOfANeighbor(t *testing.T) {
 						s.receiveStatus(&gotS, nil, true)
 					}
 				}
-				if f := c.Failure(); f != nil {
+				if f := c.Fate.Failure(); f != nil {
 					assert.NotEmpty(t, f.Error())
 				}
 				j.Remove(c)

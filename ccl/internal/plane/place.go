@@ -17,17 +17,17 @@ func SwapPlaces(c *Member, mine call.Record, place string, peer int, is func(*ca
 		return ""
 	}
 	defer c.Site.Leave()
-	n := &c.note
+	n := &c.Standing.note
 	n.Lock()
 	now := c.Site.Clock()
-	s, _, _ := c.status(now)
+	s, _, _ := c.Standing.status(now)
 	s.Call = mine
 	s.SetCaller(place)
 	n.atEnd = nil // this says more
 	c.publish(s, now)
 	n.Unlock()
 	for over := c.Site.deadline(placeFor); ; time.Sleep(time.Millisecond) {
-		if s, ok := c.Site.Statuses.At(c.id, int32(peer)); ok && s.Caller() != "" && is(&s.Call) {
+		if s, ok := c.Site.Statuses.At(c.Group.id, int32(peer)); ok && s.Caller() != "" && is(&s.Call) {
 			return s.Caller()
 		}
 		if over() {

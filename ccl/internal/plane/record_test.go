@@ -55,7 +55,9 @@ func TestRecordsAreWhole(t *testing.T) {
 // The number of a call in reports has 64 bits, as it is kept, as it is told and as it travels.
 func TestNumbersBeyond32Bits(t *testing.T) {
 	const number = 1<<32 + 7
-	c := &Order{Share: Share{N: 1, Local: region.New(0, shm.Aligned(region.Bytes(1)), 1)}}
+	m := &Member{Share: Share{N: 1, Local: region.New(0, shm.Aligned(region.Bytes(1)), 1)}}
+	join(m)
+	c := &m.Order
 	c.Enter(&call.Call{Record: call.Record{Seq: number, Kind: call.Barrier}})
 	r := c.Entered(0)
 	require.EqualValues(t, number, r.Number)

@@ -140,7 +140,7 @@ func (s *Site) isMoot(e *event.Event) bool {
 		return s.undecided.IsDecided(e)
 	}
 	for _, c := range s.comms[e.Comm] {
-		if c.Cause.Load() == nil {
+		if c.Fate.Cause.Load() == nil {
 			return false
 		}
 	}
@@ -172,7 +172,7 @@ func (s *Site) deliver(e *event.Event) {
 	if s.broken.at == 0 && alarming(call.Code(e.Code)) {
 		s.broken = broken{max(s.Clock(), 1), call.Code(e.Code)}
 		for _, c := range s.comms.members(nil) { // all are to say where they stand
-			c.asked.Store(true)
+			c.Standing.asked.Store(true)
 		}
 	}
 	var all []*Member
@@ -192,9 +192,9 @@ func (s *Site) deliver(e *event.Event) {
 
 // failMember fails c with e, if e concerns c.
 func (j *Job) failMember(c *Member, e *event.Event) {
-	if e.Comm == c.id {
-		f := e.Fault(c.rank, c.contradicts)
-		if own := c.Proposal.Load(); own != nil && int(e.From) == c.rank && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
+	if e.Comm == c.Group.id {
+		f := e.Fault(c.Group.rank, c.Share.contradicts)
+		if own := c.Fate.Proposal.Load(); own != nil && int(e.From) == c.Group.rank && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
 			f = own
 		}
 		c.FailHere(f)
@@ -203,22 +203,22 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 	if e.Comm != 0 {
 		return
 	}
-	r := c.Members.Rank(int(e.Peer), c.Size())
+	r := c.Group.Members.Rank(int(e.Peer), c.Group.Size())
 	if r < 0 {
 		return
 	}
-	if r == c.rank { // of a process that was stopped, and goes on too late
+	if r == c.Group.rank { // of a process that was stopped, and goes on too late
 		c.FailHere(call.NewFault(call.RankLost, r, "the others have given this rank up: %w", e.Cause()))
 		return
 	}
-	if c.HasLeft(r) { // in good order; but a call of another engine does not find out by itself
-		if c.Topo.Node(r) != c.Topo.Node(c.rank) && c.foreignSince() != 0 {
+	if c.Share.HasLeft(r) { // in good order; but a call of another engine does not find out by itself
+		if c.Group.Topo.Node(r) != c.Group.Topo.Node(c.Group.rank) && c.Standing.Elsewhere.foreignSince() != 0 {
 			c.FailHere(&call.Fault{Code: call.Closed, Peer: r})
 		}
 		return
 	}
 	f := &call.Fault{Code: call.Code(e.Code), Peer: r, Err: e.Cause()}
-	if !e.Ended || !c.outlive(f) {
+	if !e.Ended || !c.Standing.outlive(f) {
 		c.FailHere(f)
 	}
 }
@@ -227,10 +227,10 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 func (c *Share) HasLeft(r int) bool {
 	c.Life.Lock()
 	defer c.Life.Unlock()
-	if c.Topo.Node(r) != c.Topo.Node(c.rank) {
-		return slices.Contains(c.closed, c.Topo.Node(r))
+	if c.group.Topo.Node(r) != c.group.Topo.Node(c.group.rank) {
+		return slices.Contains(c.closed, c.group.Topo.Node(r))
 	}
-	return c.Gone || c.Local.State(c.Topo.Local(r)).Load() == region.StateClosed
+	return c.Gone || c.Local.State(c.group.Topo.Local(r)).Load() == region.StateClosed
 }
 
 // isStale reports whether e is what a process has to say that is lost itself by now. One that was stopped, and goes on

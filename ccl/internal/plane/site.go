@@ -87,18 +87,18 @@ func (s *host) spins() int {
 // them do at once is done by turns then, and a Reduce goes another way. The first rank that comes here decides for all, since
 // nothing that differs between ranks may choose a way.
 func (c *Member) agreeOnCrowding() {
-	if c.N <= 2 {
+	if c.Share.N <= 2 {
 		return
 	}
-	w := c.Local.Crowding()
+	w := c.Share.Local.Crowding()
 	if w.Load() == 0 {
 		mine := region.RanksFit
-		if c.Spins == SpinsCrowded {
+		if c.Share.Spins == SpinsCrowded {
 			mine = region.RanksCrowd
 		}
 		w.CompareAndSwap(0, mine)
 	}
-	c.Local.Crowded = w.Load() == region.RanksCrowd
+	c.Share.Local.Crowded = w.Load() == region.RanksCrowd
 }
 
 // Reset drops what an unsuccessful try has left, once nobody uses it.

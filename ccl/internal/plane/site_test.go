@@ -46,21 +46,21 @@ func TestAgreeOnCrowding(t *testing.T) {
 		want     bool
 	}{{3, SpinsCrowded, true}, {3, spinsAlone, false}, {104, SpinsCrowded, true}, {2, SpinsCrowded, false}} {
 		all := ranks(t, tc.n, Options{})
-		all[0].Local.Crowding().Store(0)
+		all[0].Share.Local.Crowding().Store(0)
 		for i, c := range all {
-			own := *c.Local // of the same memory
-			c.Local, c.Spins = &own, spinsAlone+SpinsCrowded-tc.spins
+			own := *c.Share.Local // of the same memory
+			c.Share.Local, c.Share.Spins = &own, spinsAlone+SpinsCrowded-tc.spins
 			if i == 1 {
-				c.Spins = tc.spins
+				c.Share.Spins = tc.spins
 			}
-			c.Local.Crowded = false
+			c.Share.Local.Crowded = false
 		}
 		all[1].agreeOnCrowding()
 		for _, c := range all {
 			c.agreeOnCrowding()
-			assert.Equal(t, tc.want, c.Local.Crowded, "%+v", tc)
+			assert.Equal(t, tc.want, c.Share.Local.Crowded, "%+v", tc)
 		}
-		assert.Equal(t, tc.n == 2, all[0].Local.Crowding().Load() == 0, "%+v", tc)
+		assert.Equal(t, tc.n == 2, all[0].Share.Local.Crowding().Load() == 0, "%+v", tc)
 	}
 }
 

@@ -32,24 +32,24 @@ const (
 
 // spreads reports whether this rank is one of those.
 func (c *Member) spreads() bool {
-	return c.Spins == SpinsCrowded && c.Host.Shared() && c.Site.here.Load() <= 1
+	return c.Share.Spins == SpinsCrowded && c.Share.Host.Shared() && c.Site.here.Load() <= 1
 }
 
 // standOn finds out where the rank runs, and moves it if that is better.
 func (s *spread) standOn(c *Standing) {
 	s.laps--
 	if s.laps <= 0 || s.laps%lapsFresh == 0 {
-		s.runsOn(&c.Share, proc.Core())
+		s.runsOn(c.share, proc.Core())
 	}
 	if s.laps > 0 {
 		return
 	}
 	s.gap = max(s.gap/2, gapLeast)
 	var ranks [coresMost]uint16
-	if most := s.tooMany(&c.Share, c.Host.Processors(), &ranks); most > 0 && !c.Site.Yielding.late(time.Since(c.Site.Born)) {
+	if most := s.tooMany(c.share, c.share.Host.Processors(), &ranks); most > 0 && !c.Site.Yielding.late(time.Since(c.Site.Born)) {
 		to := proc.Elsewhere(func(core int) bool { return core < coresMost && int(ranks[core])+2 <= most })
 		if to >= 0 {
-			s.runsOn(&c.Share, to)
+			s.runsOn(c.share, to)
 			s.gap = min(4*s.gap, gapMost)
 		}
 	}
@@ -70,9 +70,9 @@ func (s *spread) waitsAlone(c *Order) bool {
 		return false // calls of pairs have no rounds
 	}
 	here := uint64(1 + s.core)
-	for i := 1; i < c.N; i++ {
-		r := (c.Me + i) % c.N
-		if c.Local.Core(r).Load() == here && int32(uint32(atomic.LoadUint64(c.Local.Flag(r, c.Round))>>32)-c.Round) < 0 {
+	for i := 1; i < c.share.N; i++ {
+		r := (c.share.Me + i) % c.share.N
+		if c.share.Local.Core(r).Load() == here && int32(uint32(atomic.LoadUint64(c.share.Local.Flag(r, c.Round))>>32)-c.Round) < 0 {
 			return false
 		}
 	}

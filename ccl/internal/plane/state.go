@@ -12,13 +12,15 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// Standing is what is known of one rank of one Comm. Its layers are embedded by value, each with the questions that it can
-// answer: which rank that is, what it shares with the ranks of its host, which calls it has made, and all of it.
+// Standing is what is known of one rank of one Comm, with the questions that take more than one part of a Member to answer.
 type Standing struct {
-	Order
-	Fate
-	Elsewhere
-	Label
+	group *Group
+	share *Share
+	order *Order
+	fate  *Fate
+
+	Elsewhere Elsewhere
+	Label     Label
 
 	Site   *Site
 	Bell   bell // of the call under way
@@ -39,14 +41,15 @@ type Group struct {
 
 // Share is what the ranks of this host share.
 type Share struct {
-	Group
-	Local *region.Region
-	Me, N int         // this rank's place among them, and how many there are
-	Host  *shm.Host   // whose memory that is; the site may have another by then, if this Comm is abandoned
-	Views []shm.Place // what to drop at the end
-	Spins int         // looks before giving way
-	wish  wish        // see makeWish
-	apart string      // see Apart
+	group    *Group
+	Local    *region.Region
+	Me, N    int            // this rank's place among them, and how many there are
+	Host     *shm.Host      // whose memory that is; the site may have another by then, if this Comm is abandoned
+	Views    []shm.Place    // what to drop at the end
+	Spins    int            // looks before giving way
+	sleepers *atomic.Uint64 // of Local
+	wish     wish           // see makeWish
+	apart    string         // see Apart
 
 	Life   sync.Mutex // keeps Close from unmapping what another goroutine looks at
 	Gone   bool       // under Life: the Comm's memory may be another's
@@ -55,14 +58,18 @@ type Share struct {
 
 // Order is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.
 type Order struct {
-	Share
-	Start    uint32     // where the counters have begun: see BeginAt
-	Calls    uint64     // collectives made
-	order    uint32     // their hash
-	Round    uint32     // the last round opened
-	Began    int64      // the call under way
-	Running  *call.Call // and itself; nil once it has slept
-	Lockstep bool       // which is one of rounds among all ranks
+	group     *Group
+	share     *Share
+	unchecked bool           // Options.Unchecked
+	entered   *atomic.Uint64 // this rank's words in the region
+	records   region.Records
+	Start     uint32     // where the counters have begun: see BeginAt
+	Calls     uint64     // collectives made
+	order     uint32     // their hash
+	Round     uint32     // the last round opened
+	Began     int64      // the call under way
+	Running   *call.Call // and itself; nil once it has slept
+	Lockstep  bool       // which is one of rounds among all ranks
 }
 
 // Fate is whether and why this rank's Comm has failed.

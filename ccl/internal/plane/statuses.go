@@ -42,8 +42,8 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 	s.mu.Unlock()
 	for _, c := range mine {
 		c.checkAgainst(st)
-		if !st.Brief && st.Doing == status.Waits && int(st.Rank) != c.rank {
-			c.asked.Store(true)
+		if !st.Brief && st.Doing == status.Waits && int(st.Rank) != c.Group.rank {
+			c.Standing.asked.Store(true)
 		}
 	}
 }
@@ -68,19 +68,19 @@ func (s *Site) readBoard() {
 
 // reportStall reports the call that c waits in, if no lower rank does.
 func (s *Site) reportStall(c *Member, mine status.Status, moved Moved) {
-	if c.Opt.OnLate == nil {
+	if c.Group.Opt.OnLate == nil {
 		return
 	}
-	l, ok := status.LateIn(mine, s.Statuses.Of(c.id))
+	l, ok := status.LateIn(mine, s.Statuses.Of(c.Group.id))
 	if !ok {
 		return
 	}
 	l.Done, l.Of = moved.Done, moved.Of
-	l.Waits.SetName(c.Name())
-	if c.Opt.Caller != nil && !c.note.queued {
-		l.Waits.SetCaller(c.Opt.Caller())
+	l.Waits.SetName(c.Standing.Label.Name())
+	if c.Group.Opt.Caller != nil && !c.Standing.note.queued {
+		l.Waits.SetCaller(c.Group.Opt.Caller())
 	}
-	go c.Opt.OnLate(l)
+	go c.Group.Opt.OnLate(l)
 }
 
 // Name is what the Comm is called in reports.
@@ -129,9 +129,9 @@ func (j *Job) reportSnapshot(now int64) {
 	j.broken = broken{}
 	m := j.reporter()
 	j.mu.Unlock()
-	if m != nil && m.Opt.OnPicture != nil {
+	if m != nil && m.Group.Opt.OnPicture != nil {
 		all := j.Statuses.Of(0)
-		j.Wg.Go(func() { m.Opt.OnPicture(code, all) }) // which may take its time
+		j.Wg.Go(func() { m.Group.Opt.OnPicture(code, all) }) // which may take its time
 	}
 }
 

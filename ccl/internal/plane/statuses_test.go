@@ -93,7 +93,7 @@ func TestReceiveStatusOfAMember(t *testing.T) {
 	}
 	asked := func() (list []bool) {
 		for _, c := range all {
-			list = append(list, c.asked.Swap(false))
+			list = append(list, c.Standing.asked.Swap(false))
 		}
 		return list
 	}
@@ -171,7 +171,7 @@ func TestComms(t *testing.T) {
 	require.Nil(t, m)
 	of := func(id uint64, world int) *Member {
 		c := &Member{}
-		c.id, c.Members = id, Members{Stride: 1, start: world}
+		c.Group.id, c.Group.Members = id, Members{Stride: 1, start: world}
 		table.add(c)
 		return c
 	}

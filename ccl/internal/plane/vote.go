@@ -19,17 +19,17 @@ const holdHere = 5 * time.Millisecond // for the ranks of a host to come to the 
 
 // dispute reports a mismatch when the sides are known.
 func (c *Member) dispute(e event.Event) {
-	if c.N < c.Size() {
-		e.Size = int32(c.Size())
+	if c.Share.N < c.Group.Size() {
+		e.Size = int32(c.Group.Size())
 		c.Site.Post(e)
 		return
 	}
 	settled := func() bool {
-		p := c.parties(e.Call.Seq)
-		if _, sure := p.Largest(c.N); !sure {
+		p := c.Share.parties(e.Call.Seq)
+		if _, sure := p.Largest(c.Share.N); !sure {
 			return false
 		}
-		e.BlameMinority(p, c.N)
+		e.BlameMinority(p, c.Share.N)
 		c.Site.Post(e)
 		return true
 	}
@@ -41,11 +41,11 @@ func (c *Member) dispute(e event.Event) {
 		defer c.Site.Leave()
 		for over := c.Site.deadline(holdHere); !over(); {
 			time.Sleep(napMax)
-			if c.Cause.Load() != nil || settled() {
+			if c.Fate.Cause.Load() != nil || settled() {
 				return
 			}
 		}
-		e.BlameMinority(c.parties(e.Call.Seq), c.N)
+		e.BlameMinority(c.Share.parties(e.Call.Seq), c.Share.N)
 		c.Site.Post(e)
 	}()
 }
@@ -59,7 +59,7 @@ func (c *Share) parties(seq uint64) (p event.Parties) {
 	}
 	for r := range c.N {
 		if rec, ok := c.Local.Made(r, seq); ok {
-			p.Add(event.Party{Call: rec, Rank: int32(c.LocalRank(r)), N: 1})
+			p.Add(event.Party{Call: rec, Rank: int32(c.group.LocalRank(r)), N: 1})
 		}
 	}
 	return p
@@ -71,8 +71,8 @@ func (s *Site) sendTally(e *event.Event) {
 	s.mu.Lock()
 	var first *Member
 	for _, c := range s.comms[e.Comm] {
-		if c.Site == s && c.Me == 0 && !slices.Contains(c.voted, seq) {
-			c.voted = append(c.voted, seq)
+		if c.Site == s && c.Share.Me == 0 && !slices.Contains(c.Fate.voted, seq) {
+			c.Fate.voted = append(c.Fate.voted, seq)
 			first = c
 		}
 	}
@@ -89,18 +89,18 @@ func (s *Site) sendTally(e *event.Event) {
 // sendVotes tells who has made collective seq, until all ranks of this host have.
 func (c *Member) sendVotes(seq uint64) {
 	sent := map[uint32]int{}
-	for over := c.Site.deadline(event.HoldFar); c.Cause.Load() == nil && !c.Closed.Load(); time.Sleep(napMax) {
+	for over := c.Site.deadline(event.HoldFar); c.Fate.Cause.Load() == nil && !c.Fate.Closed.Load(); time.Sleep(napMax) {
 		all := 0
-		for _, p := range c.parties(seq) {
+		for _, p := range c.Share.parties(seq) {
 			if all += p.N; sent[p.Call.Hash] == p.N {
 				continue
 			}
 			sent[p.Call.Hash] = p.N
-			e := event.New(c.id, event.Voted, p.N, int(p.Rank), c.Site.Node, nil)
+			e := event.New(c.Group.id, event.Voted, p.N, int(p.Rank), c.Site.Node, nil)
 			e.Call = p.Call
 			c.Site.Post(e)
 		}
-		if all == c.N || over() {
+		if all == c.Share.N || over() {
 			return
 		}
 	}

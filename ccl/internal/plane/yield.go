@@ -104,8 +104,8 @@ func (c *Standing) yield() {
 	began := time.Since(c.Site.Born)
 	proc.Yield()
 	now := time.Since(c.Site.Born)
-	if y.yielded(now, now-began, lateYield(c.Spins)) {
-		y.others.Store(othersRun(proc.Runnable(), c.Site.Topo.Locals(c.Site.Node), c.Host.Processors()))
+	if y.yielded(now, now-began, lateYield(c.share.Spins)) {
+		y.others.Store(othersRun(proc.Runnable(), c.Site.Topo.Locals(c.Site.Node), c.share.Host.Processors()))
 	}
 }
 

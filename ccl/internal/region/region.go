@@ -139,6 +139,20 @@ func (g *Region) Call(r int, seq uint64) *call.Record {
 	return (*call.Record)(g.at(regionHead + r*g.rank + rankHead + int(uint32(seq)&(g.Kept-1))*recordBytes))
 }
 
+// Records are where one rank's last calls are: what Call finds, kept by a rank that makes calls.
+type Records struct {
+	first unsafe.Pointer
+	mask  uint32
+}
+
+// Records are rank r's.
+func (g *Region) Records(r int) Records { return Records{unsafe.Pointer(g.Call(r, 0)), g.Kept - 1} }
+
+// At is what the rank says of call seq, while it is one of its last.
+func (l *Records) At(seq uint64) *call.Record {
+	return (*call.Record)(unsafe.Add(l.first, int(uint32(seq)&l.mask)*recordBytes))
+}
+
 // Touches is 1 while r touches the memory of others: see Comm.MayTouch.
 func (g *Region) Touches(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 136) }
 
@@ -148,6 +162,23 @@ func (g *Region) slotOf(r int, round uint32) int {
 
 // Flag returns the flag of r's slot of round.
 func (g *Region) Flag(r int, round uint32) *uint64 { return (*uint64)(g.at(g.slotOf(r, round))) }
+
+// Flags are where one rank's flags are: what Flag finds, kept by a rank that posts.
+type Flags struct {
+	first unsafe.Pointer
+	size  uint32
+	mask  uint32
+}
+
+// Flags are rank r's.
+func (g *Region) Flags(r int) Flags {
+	return Flags{unsafe.Pointer(g.Flag(r, 0)), uint32(g.slot), g.Depth - 1}
+}
+
+// At is the flag of the rank's slot of round.
+func (l *Flags) At(round uint32) *uint64 {
+	return (*uint64)(unsafe.Add(l.first, (round&l.mask)*l.size))
+}
 
 // Data returns where r's slot of round has room for data, right behind the flag.
 func (g *Region) Data(r int, round uint32) unsafe.Pointer { return g.at(g.slotOf(r, round) + 8) }

@@ -20,7 +20,8 @@ type slots struct {
 	local *region.Region
 	rank  *plane.Member
 	mem   *reach.Reach
-	seen  uint32 // a round that all ranks are known to have posted
+	own   region.Flags // this rank's own
+	seen  uint32       // a round that all ranks are known to have posted
 	ring  ring
 }
 
@@ -155,7 +156,7 @@ func (c *slots) catchUp(ctx context.Context, k *call.Call, need uint32) *call.Fa
 // post says that this rank's data of round is there.
 func (c *slots) post(k *call.Call, round uint32) {
 	inject.At("cpu.post")
-	ordered.Post(c.local.Flag(c.me, round), uint64(round)<<32|uint64(k.Hash), c.local.Flag(c.me, round+1))
+	ordered.Post(c.own.At(round), uint64(round)<<32|uint64(k.Hash), c.own.At(round+1))
 }
 
 // postInline is post of a round of which n bytes lie in this rank's slot.

@@ -39,7 +39,7 @@ type Team struct {
 // Init readies the calls of a rank, which gets at the memory of its host by r.
 func (c *Team) Init(m *plane.Member, r *reach.Reach, work *call.Workspace) {
 	c.bind(m.Share.Me, m.Share.N, m.Share.Local, m, r)
-	c.work = work
+	c.work, c.slots.own = work, c.local.Flags(c.me)
 	c.slots.begin(m.Order.Start)
 }
 
