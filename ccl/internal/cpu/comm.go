@@ -51,7 +51,7 @@ func newComm(at *plane.Site, id uint64, world plane.Members, topo algo.Topology,
 func makeComm(at *plane.Site, id uint64, world plane.Members, topo algo.Topology, rank int, off uint64, opt plane.Options) (*Comm, error) {
 	node := topo.Node(rank)
 	n := topo.Locals(node)
-	mem, err := at.Host.View(off, region.Bytes(n))
+	mem, err := at.Here.Host.View(off, region.Bytes(n))
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func makeComm(at *plane.Site, id uint64, world plane.Members, topo algo.Topology
 	c.links.Init(&c.rank, &c.mem, &c.work)
 	c.shrink.Init(&c.rank, &c.links)
 	fence.Prepare()
-	if at.TCP != nil {
-		at.TCP.Expect(id, uint32(rank))
+	if at.Job.Net.TCP != nil {
+		at.Job.Net.TCP.Expect(id, uint32(rank))
 	}
 	return c, nil
 }
@@ -77,7 +77,7 @@ func (c *Comm) Close() {
 	c.rank.Linger()
 	c.links.Ends.SayBye()
 	c.rank.Fate.Cancel()
-	c.rank.Site.Remove(&c.rank)
+	c.rank.Site.Job.Remove(&c.rank)
 	if c.rank.Fate.Cause.Load() == nil { // else the others are to learn why, not that this one left
 		c.rank.Share.Local.State(c.rank.Share.Me).Store(region.StateClosed)
 	} else {
@@ -101,13 +101,13 @@ func (c *Comm) Close() {
 	}
 	c.links.Ends.Close()
 	for _, at := range c.rank.Share.Views {
-		c.rank.Site.Host.Drop(at)
+		c.rank.Site.Here.Host.Drop(at)
 	}
 	c.mem.Close()
 	for _, at := range made {
-		c.rank.Site.Host.Free(at.Off, int(at.Size))
+		c.rank.Site.Here.Host.Free(at.Off, int(at.Size))
 	}
-	c.rank.Site.Leave()
+	c.rank.Site.Job.Leave()
 }
 
 // memoryOf lists what the ranks of a host have made for a Comm: its region, staging memory, rings, requests, and pipes with the

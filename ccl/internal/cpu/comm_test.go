@@ -55,12 +55,12 @@ func TestStageChunk(t *testing.T) {
 func TestAbortWordComesBeforeTheCause(t *testing.T) {
 	j := plane.EnterJob("the order of failing", 0)
 	s := j.Site(0)
-	s.Topo = plane.Topology([]int{0}, 1)
+	s.Job.World.Topo = plane.Topology([]int{0}, 1)
 	for range 5000 {
-		s.Host = plane.PrivateHost()
-		off, err := s.Host.Alloc(region.Bytes(1))
+		s.Here.Host = plane.PrivateHost()
+		off, err := s.Here.Host.Alloc(region.Bytes(1))
 		require.NoError(t, err)
-		c, err := newComm(s, plane.WorldID, plane.MembersOf([]int{0}), s.Topo, 0, off, plane.Options{})
+		c, err := newComm(s, plane.WorldID, plane.MembersOf([]int{0}), s.Job.World.Topo, 0, off, plane.Options{})
 		require.NoError(t, err)
 		word := make(chan uint64)
 		go func() {

@@ -30,12 +30,12 @@ func TestControl(t *testing.T) {
 	j := plane.EnterJob(t.Name(), 0)
 	defer j.Leave()
 	s := j.Site(0)
-	s.Topo, s.Host = plane.Topology([]int{0, 0}, 1), plane.PrivateHost()
-	off, err := s.Host.Alloc(region.Bytes(2))
+	s.Job.World.Topo, s.Here.Host = plane.Topology([]int{0, 0}, 1), plane.PrivateHost()
+	off, err := s.Here.Host.Alloc(region.Bytes(2))
 	require.NoError(t, err)
 	all := make([]*Comm, 2)
 	for r := range all {
-		all[r], err = newComm(s, plane.WorldID, plane.MembersOf([]int{0, 1}), s.Topo, r, off, plane.Options{})
+		all[r], err = newComm(s, plane.WorldID, plane.MembersOf([]int{0, 1}), s.Job.World.Topo, r, off, plane.Options{})
 		require.NoError(t, err)
 		defer j.Remove(all[r].Control())
 	}

@@ -127,7 +127,7 @@ func TestQueuedCallGivesWay(t *testing.T) {
 // notices only after up to 20 ms that it may have it.
 func TestQueuedCallKeepsNoProcessor(t *testing.T) {
 	c := twoOfAHost(t)
-	require.True(t, c[0].rank.Site.Host.Shared())
+	require.True(t, c[0].rank.Site.Here.Host.Shared())
 	for _, tc := range []struct {
 		processors int
 		queued     bool

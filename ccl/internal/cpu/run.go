@@ -36,7 +36,7 @@ func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
 		c.work.Offsets = call.OffsetsOf(c.work.Offsets, k.DC, k.Elem)
 		k.Offsets = c.work.Offsets
 	}
-	c.rank.Order.Began = c.rank.Site.Clock()
+	c.rank.Order.Began = c.rank.Site.Job.Clock()
 	c.rank.Order.Lockstep, c.rank.Order.Running = false, k
 	if k.Kind != call.Send && k.Kind != call.Recv && k.Kind != call.SendRecv {
 		c.rank.Order.Enter(k)
@@ -179,7 +179,7 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 	var err error
 	if color >= 0 && lead == c.Rank() {
 		var o uint64
-		if o, err = c.rank.Site.Host.Alloc(region.Bytes(locals)); err != nil {
+		if o, err = c.rank.Site.Here.Host.Alloc(region.Bytes(locals)); err != nil {
 			o = 1 // no region is there
 		} else { // all have returned from the last Split
 			c.rank.Share.Local.Joined(c.rank.Share.Me).Store(0)
@@ -229,7 +229,7 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 		}
 		if off > 1 {
 			c.rank.Share.Local.Split(c.rank.Share.Me).Store(0)
-			c.rank.Site.Host.Free(uint64(off), region.Bytes(locals))
+			c.rank.Site.Here.Host.Free(uint64(off), region.Bytes(locals))
 		}
 		if r != c.Rank() || err == nil {
 			err = fmt.Errorf("rank %d has no shared memory left for the new Comm", r)
@@ -243,7 +243,7 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 		return nil, nil
 	}
 	c.rank.Share.Local.Joined(c.rank.Group.Topo.Local(lead)).Add(1)
-	c.rank.Site.Hold()
+	c.rank.Site.Job.Hold()
 	child.disturb = c.disturb
 	child.rank.Enlist()
 	return child, nil
@@ -262,5 +262,5 @@ func neverSplit(c *plane.Member, id uint64, f *call.Fault, group []int, me int) 
 			cause = fmt.Errorf("Split failed: world rank %d: %s", c.Group.Members.World(culprit), f.Said())
 		}
 	}
-	return event.New(id, code, peer, me, c.Site.Node, cause)
+	return event.New(id, code, peer, me, c.Site.Here.Node, cause)
 }

@@ -31,11 +31,11 @@ func (c *Comm) Shrink(ctx context.Context, opt plane.Options) (*Comm, *call.Faul
 		return nil, call.NewFault(call.Backend, c.Rank(), "the ranks agreed on what makes no sense: %d hosts, memory for %d", len(hosts), len(a.Party.Offs))
 	}
 	id := plane.ChildID(c.ID(), uint64(a.Attempt)|1<<40, int(a.Party.Ballot()))
-	c.rank.Site.Hold()
+	c.rank.Site.Job.Hold()
 	child, err := newComm(c.rank.Site, id, plane.MembersOf(world), plane.Topology(plane.Dense(nodeOf), len(hosts)), me, a.Party.Offs[node], opt)
 	if err != nil { // the others have decided on this rank as well, and are to shrink once more, without it
 		a.IsLost(fmt.Errorf("it cannot make its part of the new Comm: %w", err))
-		c.rank.Site.Leave()
+		c.rank.Site.Job.Leave()
 		return nil, call.NewFault(call.Backend, c.Rank(), "%w", err)
 	}
 	child.disturb = c.disturb

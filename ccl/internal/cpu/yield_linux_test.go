@@ -18,7 +18,7 @@ func TestAbrupt(t *testing.T) {
 	require.False(t, c[0].rank.Standing.Abrupt(&w, 1), "it gives way at first")
 	require.False(t, c[0].rank.Standing.Abrupt(&plane.Waiter{Remote: true}, 1))
 	for _, x := range c {
-		x.rank.Site.Yielding.Until.Store(int64(time.Since(x.rank.Site.Born) + time.Hour))
+		x.rank.Site.Job.Time.Yielding.Until.Store(int64(time.Since(x.rank.Site.Job.Time.Coarse.Born) + time.Hour))
 	}
 	require.True(t, c[0].rank.Standing.Abrupt(&w, 1))
 	require.True(t, c[0].rank.Standing.Abrupt(&plane.Waiter{Remote: true}, 1), "it sleeps where nobody rings, too")

@@ -134,7 +134,7 @@ func (c *ends) watchEnd(ctx context.Context, cancel func()) {
 // dial connects with a rank of another host.
 func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 	w := c.rank.Group.Members.World(l.peer)
-	addr := c.rank.Site.Addrs[w]
+	addr := c.rank.Site.Job.Net.Addrs[w]
 	key := tcp.MakeKey(c.rank.Group.ID(), uint32(cl), uint32(c.rank.Group.Rank()), uint32(l.peer))
 	dctx, cancel := context.WithCancel(c.rank.Fate.Ctx)
 	defer cancel()
@@ -146,7 +146,7 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 		dctx, cancel2 = context.WithTimeout(dctx, t)
 		defer cancel2()
 	}
-	conn, err := c.rank.Site.TCP.OpenUnless(dctx, key, uint32(c.rank.Group.Rank()), addr, c.rank.Site.EndedYet(w))
+	conn, err := c.rank.Site.Job.Net.TCP.OpenUnless(dctx, key, uint32(c.rank.Group.Rank()), addr, c.rank.Site.EndedYet(w))
 	if err == nil {
 		l.conn, l.out, l.in = conn, conn, Stream{conn}
 		return nil
@@ -283,7 +283,7 @@ func (c *ends) hasClosed(peer int) bool {
 	}
 	ctx, cancel := context.WithTimeout(c.rank.Fate.Ctx, 100*time.Millisecond)
 	defer cancel()
-	conn, err := c.rank.Site.TCP.Open(ctx, tcp.MakeKey(c.rank.Group.ID(), uint32(classes), uint32(c.rank.Group.Rank()), uint32(peer)), uint32(c.rank.Group.Rank()), c.rank.Site.Addrs[c.rank.Group.Members.World(peer)])
+	conn, err := c.rank.Site.Job.Net.TCP.Open(ctx, tcp.MakeKey(c.rank.Group.ID(), uint32(classes), uint32(c.rank.Group.Rank()), uint32(peer)), uint32(c.rank.Group.Rank()), c.rank.Site.Job.Net.Addrs[c.rank.Group.Members.World(peer)])
 	if err == nil {
 		conn.Close()
 	}

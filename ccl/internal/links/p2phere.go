@@ -85,7 +85,7 @@ func (c *pairs) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 	}
 	if !out.Done {
 		inPlace := k.Kind == call.SendRecv && call.Ptr(k.Src) == call.Ptr(k.Dst)
-		if inPlace && c.Offers(out, k) && (c.rank.Standing.WouldReadMessage(len(k.Src)) || !c.rank.Site.Host.Shared()) {
+		if inPlace && c.Offers(out, k) && (c.rank.Standing.WouldReadMessage(len(k.Src)) || !c.rank.Site.Here.Host.Shared()) {
 			c.setAside(out)
 			inPlace = false
 		}

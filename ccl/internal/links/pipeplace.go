@@ -17,13 +17,13 @@ func (c *ends) PipeTo(r int, cl class) (*PipeWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	off, err := c.rank.Site.Host.Alloc(pipeBytes(c.rank.Share.N))
+	off, err := c.rank.Site.Here.Host.Alloc(pipeBytes(c.rank.Share.N))
 	if err != nil {
 		return nil, err
 	}
-	mem, err := c.rank.Site.Host.View(off, pipeBytes(c.rank.Share.N))
+	mem, err := c.rank.Site.Here.Host.View(off, pipeBytes(c.rank.Share.N))
 	if err != nil {
-		c.rank.Site.Host.Free(off, pipeBytes(c.rank.Share.N))
+		c.rank.Site.Here.Host.Free(off, pipeBytes(c.rank.Share.N))
 		return nil, err
 	}
 	c.rank.Share.Views = append(c.rank.Share.Views, shm.PlaceAt(off, pipeBytes(c.rank.Share.N)))
@@ -44,7 +44,7 @@ func (c *ends) PipeFrom(r int, cl class) (*pipeReader, error) {
 	if off == 0 {
 		return nil, nil
 	}
-	mem, err := c.rank.Site.Host.View(off, pipeBytes(c.rank.Share.N))
+	mem, err := c.rank.Site.Here.Host.View(off, pipeBytes(c.rank.Share.N))
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +62,14 @@ func (c *ends) row(r int, make bool) ([]atomic.Uint64, error) {
 			return nil, nil
 		}
 		var err error
-		if off, err = c.rank.Site.Host.Alloc(rowBytes(c.rank.Share.N)); err != nil {
+		if off, err = c.rank.Site.Here.Host.Alloc(rowBytes(c.rank.Share.N)); err != nil {
 			return nil, err
 		}
 	}
-	mem, err := c.rank.Site.Host.View(off, rowBytes(c.rank.Share.N))
+	mem, err := c.rank.Site.Here.Host.View(off, rowBytes(c.rank.Share.N))
 	if err != nil {
 		if make && c.rank.Share.Local.Row(r).Load() == 0 {
-			c.rank.Site.Host.Free(off, rowBytes(c.rank.Share.N))
+			c.rank.Site.Here.Host.Free(off, rowBytes(c.rank.Share.N))
 		}
 		return nil, err
 	}

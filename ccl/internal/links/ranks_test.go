@@ -22,16 +22,16 @@ func ranksOf(t testing.TB, n int, opt plane.Options) []*Links {
 	t.Helper()
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Topo, s.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
-	off, err := s.Host.Alloc(region.Bytes(n))
+	s.Job.World.Topo, s.Here.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
+	off, err := s.Here.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
-	shared, err := s.Host.View(off, region.Bytes(n))
+	shared, err := s.Here.Host.View(off, region.Bytes(n))
 	require.NoError(t, err)
 	all := make([]*Links, n)
 	for r := range all {
 		all[r] = new(Links)
 		m, mem := new(plane.Member), new(reach.Reach)
-		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, shared, n), opt)
+		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, shared, n), opt)
 		m.Enlist()
 		mem.Init(m)
 		all[r].Init(m, mem, new(call.Workspace))
@@ -65,7 +65,7 @@ func made(c *Links, k *call.Call, f func(ctx context.Context, k *call.Call) *cal
 	if k.DC != nil && k.Kind != call.AllToAllV {
 		k.Offsets = call.OffsetsOf(nil, k.DC, k.Elem)
 	}
-	c.rank.Order.Began, c.rank.Order.Running = c.rank.Site.Clock(), k
+	c.rank.Order.Began, c.rank.Order.Running = c.rank.Site.Job.Clock(), k
 	if !call.IsPairwise(k.Kind) {
 		c.rank.Order.Enter(k)
 	}

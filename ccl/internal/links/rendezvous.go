@@ -60,8 +60,8 @@ func (c *pairs) offer(o *Outgoing, k *call.Call, e *cell) bool {
 	if k.Kind == call.SendRecv && call.Ptr(o.Left) == call.Ptr(k.Dst) {
 		return false // what arrives would replace it before it is fetched
 	}
-	p := c.rank.Site.Host.SpanOf(o.Left)
-	if p.Size == 0 && c.rank.Site.Host.Shared() && !c.rank.Standing.WouldReadMessage(len(o.Left)) {
+	p := c.rank.Site.Here.Host.SpanOf(o.Left)
+	if p.Size == 0 && c.rank.Site.Here.Host.Shared() && !c.rank.Standing.WouldReadMessage(len(o.Left)) {
 		return false
 	}
 	c.mem.ToBeRead(&p, o.Left)

@@ -26,7 +26,7 @@ func (c *Standing) stallAfter(s *status.Status) time.Duration {
 	if w := c.group.Opt.StallWarn; w <= stuckAfter || s.Peer < 0 || !call.IsPairwise(s.Call.Kind) {
 		return w
 	}
-	if o, ok := c.Site.Statuses.At(c.group.id, s.Peer); ok && status.Pair(s, &o) {
+	if o, ok := c.Site.Job.Statuses.At(c.group.id, s.Peer); ok && status.Pair(s, &o) {
 		return stuckAfter
 	}
 	return c.group.Opt.StallWarn

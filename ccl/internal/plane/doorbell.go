@@ -179,9 +179,9 @@ func (s *Site) ringRank(c *Member, r int) {
 		proc.WakeSleeper(c.Share.Local.Bell(r))
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, x := range s.comms[c.Group.id] {
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	for _, x := range s.Job.comms[c.Group.id] {
 		if x.Share.Me == r && x.Site == s {
 			x.WakeCall()
 		}

@@ -13,7 +13,7 @@ func (c *Member) Inside(yes bool) {
 		c.Standing.Elsewhere.Foreign.Store(0)
 		return
 	}
-	c.Order.Began = c.Site.Clock()
+	c.Order.Began = c.Site.Job.Clock()
 	c.Standing.Elsewhere.Foreign.Store(ForeignCall | uint64(c.Order.Began))
 }
 

@@ -36,7 +36,7 @@ func TestForeignSince(t *testing.T) {
 // A call of another engine begins now, by the coarse clock, until it has ended.
 func TestInside(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
-	c.Site.Stamp(c.Site.Born.Add(900), false)
+	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(900), false)
 	c.Inside(true)
 	require.Equal(t, uint64(ForeignCall|900), c.Standing.Elsewhere.foreignSince())
 	require.EqualValues(t, 900, c.Order.Began)

@@ -46,7 +46,7 @@ func (c *Standing) outlive(f *call.Fault) bool {
 	if !c.isCalling() {
 		return false
 	}
-	c.fate.outlived.Store(&outlived{f, c.Site.Clock()}) // first: who finds the proposal made is to find this, too (see Fail)
+	c.fate.outlived.Store(&outlived{f, c.Site.Job.Clock()}) // first: who finds the proposal made is to find this, too (see Fail)
 	if !c.fate.Proposal.CompareAndSwap(nil, f) {
 		c.fate.outlived.Store(nil)
 		return false
@@ -92,8 +92,8 @@ func (c *Standing) empty(peer int) bool {
 	if peer < 0 || c.group.Topo.Node(peer) != c.group.Topo.Node(c.group.rank) {
 		return false
 	}
-	s, ok := c.Site.Statuses.At(c.group.id, int32(peer))
-	return ok && s.Failed || c.Site.IsLost(c.group.Members.World(peer))
+	s, ok := c.Site.Job.Statuses.At(c.group.id, int32(peer))
+	return ok && s.Failed || c.Site.Job.IsLost(c.group.Members.World(peer))
 }
 
 // announcedMost is how many hosts a Comm may have whose closing is announced. In larger jobs the events of Comms that all hosts
@@ -103,10 +103,10 @@ const announcedMost = 256
 // AnnounceClosed tells the other hosts that all ranks of this one have closed c. A process that leaves the job with its first
 // Comm need not: its good bye says so.
 func (c *Standing) AnnounceClosed() {
-	if n := c.Site.Topo.Nodes(); n == 1 || n > announcedMost || c.group.Topo.Nodes() == 1 || c.group.id == WorldID && c.Site.isLastHold() {
+	if n := c.Site.Job.World.Topo.Nodes(); n == 1 || n > announcedMost || c.group.Topo.Nodes() == 1 || c.group.id == WorldID && c.Site.Job.isLastHold() {
 		return
 	}
-	c.Site.Post(event.New(c.group.id, event.HostClosed, c.group.Members.World(c.group.rank), -1, c.Site.Node, nil))
+	c.Site.Post(event.New(c.group.id, event.HostClosed, c.group.Members.World(c.group.rank), -1, c.Site.Here.Node, nil))
 }
 
 // hostClosed says that all ranks of a host, of which one is rank of the world, have closed a Comm.
@@ -122,8 +122,8 @@ const earlyMost = 1 << 12
 func (j *Job) markClosed(h hostClosed) {
 	j.mu.Lock()
 	list := slices.Clone(j.comms[h.comm])
-	if j.early = append(j.early, h); len(j.early) > earlyMost {
-		j.early = slices.Delete(j.early, 0, 1)
+	if j.World.early = append(j.World.early, h); len(j.World.early) > earlyMost {
+		j.World.early = slices.Delete(j.World.early, 0, 1)
 	}
 	j.mu.Unlock()
 	for _, c := range list {

@@ -15,11 +15,11 @@ import (
 
 // oneOf is rank 0 of a Comm of three ranks, one a host, or all on one.
 func oneOf(t *testing.T, hosts []int, busy *bool) *Member {
-	j := &Job{membership: newMembership(), comms: comms{}}
-	j.Coarse.Start()
+	j := &Job{World: newMembership(), comms: comms{}}
+	j.Time.Coarse.Start()
 	s := newSite(j, 0)
-	s.Host = PrivateHost()
-	t.Cleanup(func() { s.Host.Close() })
+	s.Here.Host = PrivateHost()
+	t.Cleanup(func() { s.Here.Host.Close() })
 	topo := algo.Placed(hosts)
 	c := new(Member)
 	n := topo.Locals(0)
@@ -67,7 +67,7 @@ func TestOutlive(t *testing.T) {
 // host goes on, since what that has sent may be under way.
 func TestOutliveWhoFailed(t *testing.T) {
 	failed := func(c *Member, r int) {
-		c.Site.Statuses.Keep(&status.Status{Comm: c.Group.id, Rank: int32(r), Size: 3, Failed: true}, 1)
+		c.Site.Job.Statuses.Keep(&status.Status{Comm: c.Group.id, Rank: int32(r), Size: 3, Failed: true}, 1)
 	}
 	busy := true
 	apart := oneOf(t, []int{0, 1, 2}, &busy)
@@ -114,7 +114,7 @@ func TestMarkClosed(t *testing.T) {
 	for range 2 * earlyMost {
 		j.markClosed(hostClosed{13, 2})
 	}
-	require.Len(t, j.early, earlyMost)
+	require.Len(t, j.World.early, earlyMost)
 }
 
 // The abort word of a peer's failed call needs no explanation where this rank goes on after the same end of a process: it

@@ -36,7 +36,7 @@ func (c *Standing) awaited(s *status.Status) int32 {
 func (c *Standing) Unfinished(ended, why error, missing []int) *call.Fault {
 	f := call.CtxFault(ended, missing)
 	f.Err = why
-	all := c.Site.Statuses.Of(0)
+	all := c.Site.Job.Statuses.Of(0)
 	if text := circleOf(all, c.group.id, int32(c.group.rank)); text != "" {
 		f.Peer, f.Missing, f.Own, f.Err = -1, nil, false, fmt.Errorf("%s: %w", text, why)
 		return f
@@ -44,7 +44,7 @@ func (c *Standing) Unfinished(ended, why error, missing []int) *call.Fault {
 	if len(missing) == 0 {
 		return f
 	}
-	ws, me := status.WaitsIn(all, c.Site.Clock(), max(c.group.Opt.Timeout/2, time.Second)), int32(c.group.Members.World(c.group.rank))
+	ws, me := status.WaitsIn(all, c.Site.Job.Clock(), max(c.group.Opt.Timeout/2, time.Second)), int32(c.group.Members.World(c.group.rank))
 	var here []int // ranks of c that wait for nobody
 	other, by := int32(-1), (*status.Status)(nil)
 	for _, r := range missing {
@@ -154,7 +154,7 @@ func (c *Standing) LateRanks() []int {
 	for r := range c.share.N {
 		add(c.group.LocalRank(r), uint32(c.share.Local.Entered(r).Load()>>32), c.share.Local.Waits(r).Load() != 0)
 	}
-	for _, s := range c.Site.Statuses.Of(c.group.id) {
+	for _, s := range c.Site.Job.Statuses.Of(c.group.id) {
 		if c.group.Topo.Node(int(s.Rank)) != c.group.Topo.Node(c.group.rank) {
 			add(int(s.Rank), uint32(s.Calls), s.Doing == status.Waits)
 		}

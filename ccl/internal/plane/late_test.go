@@ -40,7 +40,7 @@ func TestUnfinished(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newSite(&Job{}, 0)
 			for _, st := range tc.told {
-				s.Statuses.Keep(&st, s.Clock())
+				s.Job.Statuses.Keep(&st, s.Job.Clock())
 			}
 			c := &Member{}
 			c.Group = Group{id: 1, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
@@ -71,7 +71,7 @@ func TestUnfinishedInADeadlock(t *testing.T) {
 	} {
 		s := newSite(&Job{}, 0)
 		for _, st := range []status.Status{recv(0, 2), recv(1, 0), recv(2, 1)} {
-			s.Statuses.Keep(&st, s.Clock())
+			s.Job.Statuses.Keep(&st, s.Job.Clock())
 		}
 		c := &Member{}
 		c.Group = Group{id: 1, rank: me, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}

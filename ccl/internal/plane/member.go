@@ -25,13 +25,13 @@ type Member struct {
 
 // Init makes c rank rank of a Comm, with what the ranks of its host share.
 func (c *Member) Init(at *Site, id uint64, world Members, topo algo.Topology, rank int, local *region.Region, opt Options) {
-	if local.Layout = LayoutOf(at.Host); local.N == 2 {
+	if local.Layout = LayoutOf(at.Here.Host); local.N == 2 {
 		local.Whole = local.Layout.WholeTwo
 	}
 	c.Site = at
 	c.Group = Group{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo, Opt: opt}
 	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
-	c.Share.Host, c.Share.Views = at.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
+	c.Share.Host, c.Share.Views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
 	c.Standing.Bell = bell{rung: make(chan struct{}, 1)}
 	c.Fate.Ctx, c.Fate.Cancel = context.WithCancel(context.Background())
 	join(c)
@@ -67,15 +67,15 @@ func (c *Fate) Failure() *call.Fault {
 }
 
 // Now is the coarse time since the job began, in nanoseconds.
-func (c *Standing) Now() int64 { return c.Site.Clock() }
+func (c *Standing) Now() int64 { return c.Site.Job.Clock() }
 
 // Fail fails the Comm on all its ranks, with f or with what came before it: see settle.go. It does
 // not wait for a decision.
 func (c *Member) Fail(f *call.Fault) {
-	if c.Fate.Cause.Load() != nil || !c.Site.tryHold() { // failed, or the job is over
+	if c.Fate.Cause.Load() != nil || !c.Site.Job.tryHold() { // failed, or the job is over
 		return
 	}
-	defer c.Site.Leave()
+	defer c.Site.Job.Leave()
 	if c.Fate.Closed.Load() {
 		return
 	}
@@ -104,10 +104,10 @@ func (c *Member) Fail(f *call.Fault) {
 // Ended fails the Comm because of a call that could not begin, and waits for the cause. On a Comm whose job is over in
 // this process it does nothing.
 func (c *Member) Ended(f *call.Fault) *call.Fault {
-	if !c.Site.tryHold() { // or the memory of the host, which settle looks at, could go meanwhile
+	if !c.Site.Job.tryHold() { // or the memory of the host, which settle looks at, could go meanwhile
 		return f
 	}
-	defer c.Site.Leave()
+	defer c.Site.Job.Leave()
 	return c.Stop(f)
 }
 
@@ -123,7 +123,7 @@ func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
 func failOn(c *Member, f *call.Fault, aloud bool) bool {
 	if c.Fate.Cause.Load() == nil {
 		c.Standing.note.Lock()
-		if s, _, ok := c.Standing.status(c.Site.Clock()); ok && c.Standing.note.atEnd == nil {
+		if s, _, ok := c.Standing.status(c.Site.Job.Clock()); ok && c.Standing.note.atEnd == nil {
 			s.Failed = true
 			c.Standing.note.atEnd = &s
 		}
@@ -146,7 +146,7 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 		return false
 	}
 	c.Fate.Proposal.CompareAndSwap(nil, f)
-	c.Fate.failedAt.Store(int64(time.Since(c.Site.Born)))
+	c.Fate.failedAt.Store(int64(time.Since(c.Site.Job.Time.Coarse.Born)))
 	c.Share.Life.Unlock()
 	c.Ring(sleeping)
 	c.WakeCall()
@@ -159,10 +159,10 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 
 // Enlist makes c known to the monitor: from now on it can fail.
 func (c *Member) Enlist() {
-	c.Share.Spins = c.Site.spins() // all processes of this host have said by now where they may run
+	c.Share.Spins = c.Site.Here.spins() // all processes of this host have said by now where they may run
 	c.agreeOnCrowding()
 	c.Standing.makeWish()
-	c.Site.add(c)
+	c.Site.Job.add(c)
 }
 
 // A Comm that has just failed stays for a while: its process may be one through which the report
@@ -183,7 +183,7 @@ func (c *Member) Linger() {
 			return
 		}
 	}
-	time.Sleep(remaining(limit, time.Since(c.Site.Born)-time.Duration(c.Fate.failedAt.Load())))
+	time.Sleep(remaining(limit, time.Since(c.Site.Job.Time.Coarse.Born)-time.Duration(c.Fate.failedAt.Load())))
 }
 
 // remaining is what is left of limit once so much of it has passed: never more than limit, whatever clocks say.
@@ -199,7 +199,7 @@ func (c *Standing) Where(peer int) string {
 	switch {
 	case c.group.Topo.Node(peer) != c.group.Topo.Node(c.group.rank):
 		return "TCP"
-	case c.Site.Host.Shared():
+	case c.Site.Here.Host.Shared():
 		return "shared memory"
 	}
 	return "memory"
@@ -241,16 +241,16 @@ func (c *Group) Silence() time.Duration { return c.Opt.PeerTimeout }
 // Transport is what the ranks talk over.
 func (c *Standing) Transport() string {
 	inside := "memory"
-	if c.Site.Host.Shared() {
+	if c.Site.Here.Host.Shared() {
 		inside = "shared memory"
 	}
 	nodes := c.group.Topo.Nodes()
 	if nodes == 1 {
 		return inside
 	}
-	between := "TCP (" + c.Site.iface + ")"
-	if w := c.Site.TCP.Wire(); w != auth.Plain {
-		between = "TCP (" + c.Site.iface + ", " + w.String() + ")"
+	between := "TCP (" + c.Site.Job.Net.iface + ")"
+	if w := c.Site.Job.Net.TCP.Wire(); w != auth.Plain {
+		between = "TCP (" + c.Site.Job.Net.iface + ", " + w.String() + ")"
 	}
 	if nodes == c.group.Size() {
 		return between
@@ -261,8 +261,8 @@ func (c *Standing) Transport() string {
 // Abandon drops a Comm that has not begun.
 func (c *Member) Abandon() {
 	c.Fate.Cancel()
-	if c.Group.id != WorldID && c.Site.TCP != nil { // the world may be made again, in another try at sharing memory
-		c.Site.TCP.Forget(c.Group.id, uint32(c.Group.rank))
+	if c.Group.id != WorldID && c.Site.Job.Net.TCP != nil { // the world may be made again, in another try at sharing memory
+		c.Site.Job.Net.TCP.Forget(c.Group.id, uint32(c.Group.rank))
 	}
 	for _, off := range c.Share.Views {
 		c.Share.Host.Drop(off)
@@ -274,7 +274,7 @@ func (c *Share) Apart() string { return c.apart }
 
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
-	e := event.New(c.Group.id, f.Code, c.Group.Blamed(f), c.Group.rank, c.Site.Node, f.Err)
+	e := event.New(c.Group.id, f.Code, c.Group.Blamed(f), c.Group.rank, c.Site.Here.Node, f.Err)
 	e.SetMissing(f.Missing)
 	if f.Code == call.Closed && f.Theirs != nil {
 		e.Theirs = *f.Theirs
@@ -297,4 +297,4 @@ func eventOf(c *Member, f *call.Fault) event.Event {
 func (c *Share) SetApart(why string) { c.apart = why }
 
 // RanksHere is how many ranks of the job live in this process.
-func (c *Standing) RanksHere() int { return int(c.Site.here.Load()) }
+func (c *Standing) RanksHere() int { return int(c.Site.Job.Life.here.Load()) }

@@ -15,8 +15,8 @@ import (
 func TestMemberOfTwoHosts(t *testing.T) {
 	world := MembersOf([]int{7, 5, 2, 3}) // ranks 1 and 3 are on the second host
 	s := newSite(&Job{}, 0)
-	s.Host = PrivateHost()
-	defer s.Host.Close()
+	s.Here.Host = PrivateHost()
+	defer s.Here.Host.Close()
 	var c Member
 	c.Init(s, 11, world, algo.Placed([]int{0, 1, 0, 1}), 3, region.New(0, shm.Aligned(region.Bytes(2)), 2), Options{})
 	require.Equal(t, []int{3, 4, 3, 1}, []int{c.Group.Rank(), c.Group.Size(), c.Group.World(3), c.Share.Me})

@@ -28,7 +28,7 @@ func (c *Share) OtherCallAt(place uint64) *call.Fault {
 func (c *Member) Odd() *call.Fault {
 	if c.Group.Topo.Nodes() > 1 && !c.Group.Opt.Unchecked {
 		c.Standing.note.Lock()
-		s, _, ok := c.Standing.status(c.Site.Clock())
+		s, _, ok := c.Standing.status(c.Site.Job.Clock())
 		c.Standing.note.Unlock()
 		if ok && s.Calls > 0 {
 			if f := c.Standing.compareHeard(&s); f != nil {
@@ -109,7 +109,7 @@ func (c *Standing) compare(s *status.Status) *call.Fault {
 
 // compareHeard compares with what ranks of other hosts have told.
 func (c *Standing) compareHeard(s *status.Status) *call.Fault {
-	if other, ok := c.Site.Statuses.Contradiction(s); ok {
+	if other, ok := c.Site.Job.Statuses.Contradiction(s); ok {
 		return Disagree(s.Call, other.Call, int(other.Rank))
 	}
 	return nil

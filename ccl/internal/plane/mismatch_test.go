@@ -78,7 +78,7 @@ func TestCompare(t *testing.T) {
 	mine, _, _ := c.Standing.status(0)
 	require.Nil(t, c.Standing.compare(&mine))
 	theirs := status.Status{Comm: WorldID, Rank: 1, Calls: 1, Hash: mine.Hash + 2, Brief: true, Call: call.Record{Kind: call.Barrier}}
-	c.Site.Statuses.Keep(&theirs, 0)
+	c.Site.Job.Statuses.Keep(&theirs, 0)
 	require.Nil(t, c.Standing.compare(&mine), "it has been compared")
 	f := c.Standing.compareHeard(&mine)
 	require.Equal(t, []any{1, call.Barrier}, []any{f.Peer, f.Theirs.Kind})

@@ -30,16 +30,16 @@ func TestCheckMembers(t *testing.T) {
 func TestMonitor(t *testing.T) {
 	all := ranks(t, 2, Options{})
 	c := all[0]
-	c.Site.StartMonitor()
+	c.Site.Job.StartMonitor()
 	enter(c, call.Barrier)
 	sleeps(c, call.Barrier, 1, c.Standing.Now())
-	c.Site.WakeMonitor()
+	c.Site.Job.Time.Coarse.WakeMonitor()
 	require.Eventually(t, func() bool {
-		s := c.Site.Statuses.Of(WorldID)
+		s := c.Site.Job.Statuses.Of(WorldID)
 		return len(s) > 0 && s[0].Rank == 0 && s[0].Doing == status.Waits
 	}, 20*time.Second, 5*time.Millisecond, "it does not say that it waits")
-	require.EqualValues(t, 1, c.Site.Statuses.Of(WorldID)[0].For)
+	require.EqualValues(t, 1, c.Site.Job.Statuses.Of(WorldID)[0].For)
 	c.EndSleep()
 	c.Fail(&call.Fault{Code: call.Aborted, Peer: 0})
-	require.Eventually(t, func() bool { return c.Site.Statuses.Of(WorldID)[0].Failed }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return c.Site.Job.Statuses.Of(WorldID)[0].Failed }, 20*time.Second, 5*time.Millisecond)
 }

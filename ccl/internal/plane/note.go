@@ -75,7 +75,7 @@ func (c *Member) EndSleep() {
 func (c *Member) NoteProgress() {
 	n := &c.Standing.note
 	n.Lock()
-	n.since = c.Site.Clock()
+	n.since = c.Site.Job.Clock()
 	n.Unlock()
 }
 
@@ -91,7 +91,7 @@ func (c *Member) noteAgain(w *Waiter, peer int) {
 func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 	n := &c.note
 	s = status.Status{Comm: c.group.id, Rank: int32(c.group.rank), Size: int32(c.group.Size()), World: int32(c.group.Members.World(c.group.rank)),
-		Node: int32(c.Site.Node), Peer: -1, To: -1, For: -1, Failed: c.fate.Cause.Load() != nil}
+		Node: int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1, Failed: c.fate.Cause.Load() != nil}
 	c.share.Life.Lock()
 	if c.share.Gone {
 		c.share.Life.Unlock()

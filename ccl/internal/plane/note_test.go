@@ -40,7 +40,7 @@ func TestStatusOfARank(t *testing.T) {
 	c.noteAgain(&Waiter{}, 0)
 	waits.Peer = 0
 	require.Equal(t, waits, at(12*ms))
-	c.Site.Stamp(c.Site.Born.Add(10*time.Millisecond), false)
+	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(10*time.Millisecond), false)
 	c.NoteProgress()
 	waits.Waited = 2
 	require.Equal(t, waits, at(12*ms))

@@ -32,7 +32,7 @@ const (
 
 // spreads reports whether this rank is one of those.
 func (c *Member) spreads() bool {
-	return c.Share.Spins == SpinsCrowded && c.Share.Host.Shared() && c.Site.here.Load() <= 1
+	return c.Share.Spins == SpinsCrowded && c.Share.Host.Shared() && c.Site.Job.Life.here.Load() <= 1
 }
 
 // standOn finds out where the rank runs, and moves it if that is better.
@@ -46,7 +46,7 @@ func (s *spread) standOn(c *Standing) {
 	}
 	s.gap = max(s.gap/2, gapLeast)
 	var ranks [coresMost]uint16
-	if most := s.tooMany(c.share, c.share.Host.Processors(), &ranks); most > 0 && !c.Site.Yielding.late(time.Since(c.Site.Born)) {
+	if most := s.tooMany(c.share, c.share.Host.Processors(), &ranks); most > 0 && !c.Site.Job.Time.Yielding.late(time.Since(c.Site.Job.Time.Coarse.Born)) {
 		to := proc.Elsewhere(func(core int) bool { return core < coresMost && int(ranks[core])+2 <= most })
 		if to >= 0 {
 			s.runsOn(c.share, to)

@@ -15,18 +15,18 @@ import (
 func ranks(t *testing.T, n int, opt Options) []*Member {
 	t.Helper()
 	j := EnterJob(t.Name(), 0)
-	j.Topo = algo.Flat(n)
+	j.World.Topo = algo.Flat(n)
 	s := j.Site(0)
-	s.Procs, s.Host = make([]int, n), PrivateHost()
-	off, err := s.Host.Alloc(region.Bytes(n))
+	s.Here.Procs, s.Here.Host = make([]int, n), PrivateHost()
+	off, err := s.Here.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
-	mem, err := s.Host.View(off, region.Bytes(n))
+	mem, err := s.Here.Host.View(off, region.Bytes(n))
 	require.NoError(t, err)
 	local := region.New(off, mem, n)
 	all := make([]*Member, n)
 	for r := range all {
 		all[r] = &Member{}
-		all[r].Init(s, WorldID, Members{Stride: 1}, j.Topo, r, local, opt)
+		all[r].Init(s, WorldID, Members{Stride: 1}, j.World.Topo, r, local, opt)
 		all[r].Enlist()
 	}
 	t.Cleanup(func() {

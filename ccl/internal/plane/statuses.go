@@ -11,7 +11,7 @@ import (
 // publishBrief tells the other hosts of a call that waits, one rank for all of this host.
 func (s *Site) publishBrief(st status.Status) {
 	st.Brief = true
-	if !s.Statuses.HasBrief(&st) {
+	if !s.Job.Statuses.HasBrief(&st) {
 		s.receiveStatus(&st, nil, true)
 	}
 }
@@ -22,24 +22,24 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 	if !s.seen.First(st) {
 		return
 	}
-	s.WakeMonitor()
-	if aloud && s.Host.Shared() {
-		boardOf(s.Host).status.Append(st, s.Topo.Local(s.Mine), nil)
-		s.ringIdle()
+	s.Job.Time.Coarse.WakeMonitor()
+	if aloud && s.Here.Host.Shared() {
+		boardOf(s.Here.Host).status.Append(st, s.Job.World.Topo.Local(s.Here.Mine), nil)
+		s.Here.ringIdle()
 	}
-	if s.leads() {
-		all := s.isBroken()
-		for _, c := range s.neighbors() {
-			if c != from && (all || c.InTree(s.Node)) {
+	if s.Here.leads() {
+		all := s.Here.isBroken()
+		for _, c := range s.near.neighbors() {
+			if c != from && (all || c.InTree(s.Here.Node)) {
 				c.SendStatus(st)
 			}
 		}
 	}
-	s.Statuses.Keep(st, s.Clock())
-	s.mu.Lock()
+	s.Job.Statuses.Keep(st, s.Job.Clock())
+	s.Job.mu.Lock()
 	var few [8]*Member
-	mine := append(few[:0], s.comms[st.Comm]...)
-	s.mu.Unlock()
+	mine := append(few[:0], s.Job.comms[st.Comm]...)
+	s.Job.mu.Unlock()
 	for _, c := range mine {
 		c.checkAgainst(st)
 		if !st.Brief && st.Doing == status.Waits && int(st.Rank) != c.Group.rank {
@@ -50,20 +50,20 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 
 // isBroken reports whether a lead has gone: then the tree does not reach all.
 func (s *host) isBroken() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.first) > 0
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	return len(s.Job.World.first) > 0
 }
 
 // readBoard takes in what other processes of this host have told.
 func (s *Site) readBoard() {
-	s.mu.Lock()
-	h := s.Host
-	s.mu.Unlock()
-	if h == nil || !h.Shared() || boardOf(h).status.Claimed() == s.log.read {
+	s.Job.mu.Lock()
+	h := s.Here.Host
+	s.Job.mu.Unlock()
+	if h == nil || !h.Shared() || boardOf(h).status.Claimed() == s.Here.log.read {
 		return
 	}
-	boardOf(h).status.Unread(&s.log.read, s.writesNoMore, func(st status.Status) { s.receiveStatus(&st, nil, false) })
+	boardOf(h).status.Unread(&s.Here.log.read, s.Here.writesNoMore, func(st status.Status) { s.receiveStatus(&st, nil, false) })
 }
 
 // reportStall reports the call that c waits in, if no lower rank does.
@@ -71,7 +71,7 @@ func (s *Site) reportStall(c *Member, mine status.Status, moved Moved) {
 	if c.Group.Opt.OnLate == nil {
 		return
 	}
-	l, ok := status.LateIn(mine, s.Statuses.Of(c.Group.id))
+	l, ok := status.LateIn(mine, s.Job.Statuses.Of(c.Group.id))
 	if !ok {
 		return
 	}
@@ -102,7 +102,7 @@ func (j *Job) reporter() *Member {
 		return nil
 	}
 	for w := range lowest {
-		if !j.isAway(w) && !j.hasLeft(w) {
+		if !j.World.isAway(w) && !j.World.hasLeft(w) {
 			return nil
 		}
 	}
@@ -131,12 +131,12 @@ func (j *Job) reportSnapshot(now int64) {
 	j.mu.Unlock()
 	if m != nil && m.Group.Opt.OnPicture != nil {
 		all := j.Statuses.Of(0)
-		j.Wg.Go(func() { m.Group.Opt.OnPicture(code, all) }) // which may take its time
+		j.Life.Wg.Go(func() { m.Group.Opt.OnPicture(code, all) }) // which may take its time
 	}
 }
 
 // Job names the job, for reports.
-func (c *Standing) Job() string { return c.Site.id }
+func (c *Standing) Job() string { return c.Site.Job.id }
 
 // ID tells the Comms of a job apart.
 func (c *Group) ID() uint64 { return c.id }

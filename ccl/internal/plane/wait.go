@@ -94,7 +94,7 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.Stop(c.Standing.Unfinished(err, err, c.Standing.missing(peer)))
 	}
-	if t := c.Group.Opt.Timeout; t > 0 && c.Site.Clock()-c.Order.Began > int64(t) {
+	if t := c.Group.Opt.Timeout; t > 0 && c.Site.Job.Clock()-c.Order.Began > int64(t) {
 		return c.Stop(c.Standing.overdue(c.Standing.missing(peer)))
 	}
 	now := time.Now()
@@ -117,7 +117,7 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 			c.GiveWay(w.laps)
 		case c.Standing.CanPark(w, peer):
 			c.Park(ctx, w, peer, awake-waited)
-		case !c.Standing.await(w, arriveMax) && !c.Site.naps.Nap(NapMin):
+		case !c.Standing.await(w, arriveMax) && !c.Site.Job.Time.naps.Nap(NapMin):
 			c.GiveWay(w.laps)
 		}
 		proc.HaltFork()
@@ -190,7 +190,7 @@ func (w *Waiter) await(d time.Duration) bool {
 // sleep takes a nap. The first are as short as they should be; not all, since time may stand still until all sleep
 // (testing/synctest).
 func (c *Member) sleep(w *Waiter) {
-	if w.naps++; w.naps > napsExact || !c.Site.naps.Nap(w.Nap) {
+	if w.naps++; w.naps > napsExact || !c.Site.Job.Time.naps.Nap(w.Nap) {
 		time.Sleep(w.Nap)
 	}
 }
@@ -203,7 +203,7 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.Stop(call.CtxFault(err, nil))
 	}
-	if t := c.Group.Opt.Timeout; t > 0 && c.Site.Clock()-c.Order.Began > int64(t) {
+	if t := c.Group.Opt.Timeout; t > 0 && c.Site.Job.Clock()-c.Order.Began > int64(t) {
 		return c.Stop(c.Standing.overdue(c.Standing.missing(-1)))
 	}
 	return nil
@@ -217,10 +217,10 @@ func (c *Member) GiveWay(lap int) {
 			return
 		}
 	}
-	if int(c.Site.here.Load()) > 1 || c.Standing.note.onStream(c.Order.Running) {
+	if int(c.Site.Job.Life.here.Load()) > 1 || c.Standing.note.onStream(c.Order.Running) {
 		runtime.Gosched()
 		proc.HaltFork()
-		if lap&3 != 0 || !c.Site.Host.Shared() {
+		if lap&3 != 0 || !c.Site.Here.Host.Shared() {
 			return
 		}
 	}
@@ -230,8 +230,8 @@ func (c *Member) GiveWay(lap int) {
 // Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
 // compute on this rank's core. What comes over TCP rings nobody: the rank sleeps in poll(2) where it can, and else takes naps.
 func (c *Standing) Abrupt(w *Waiter, peer int) bool {
-	y := &c.Site.Yielding
-	return y.ends(c.Site.Born) && (y.others.Load() || ringsPay(c.Site.Topo.Locals(c.Site.Node), c.share.Host.Processors())) &&
+	y := &c.Site.Job.Time.Yielding
+	return y.ends(c.Site.Job.Time.Coarse.Born) && (y.others.Load() || ringsPay(c.Site.Job.World.Topo.Locals(c.Site.Here.Node), c.share.Host.Processors())) &&
 		(w.Remote || c.share.Host.Shared() && c.CanPark(w, peer))
 }
 
@@ -252,7 +252,7 @@ func (c *Member) Settle(f *call.Fault) *call.Fault {
 	if last := c.Fate.Outlived(); last != nil {
 		failOn(c, last, false)
 	}
-	for over := c.Site.deadline(2 * SettleFor); c.Fate.Cause.Load() == nil; {
+	for over := c.Site.Job.deadline(2 * SettleFor); c.Fate.Cause.Load() == nil; {
 		if c.Fate.Closed.Load() || over() {
 			c.FailHere(f) // the job is over, or its log is stuck: nobody else will say
 			break
@@ -356,7 +356,7 @@ func (c *Standing) unposted() (m []int) {
 
 // peerOf is the rank that rank r of another host has said that it waits for, -1 if none.
 func (c *Standing) peerOf(r int) int {
-	for _, s := range c.Site.Statuses.Of(c.group.id) {
+	for _, s := range c.Site.Job.Statuses.Of(c.group.id) {
 		if int(s.Rank) == r && s.Doing == status.Waits {
 			return int(s.Peer)
 		}

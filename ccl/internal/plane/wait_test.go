@@ -32,7 +32,9 @@ func TestPauseEnds(t *testing.T) {
 		{"another rank fails the Comm", func(all []*Member) { all[2].Fail(&call.Fault{Code: call.Aborted, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.Aborted, Peer: 2}, 0},
 		{"the context has ended", func([]*Member) {}, canceled, 1, call.Fault{Code: call.Canceled, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
 		{"one has come", func(all []*Member) { enter(all[1], call.Barrier) }, canceled, 1, call.Fault{Code: call.Canceled, Peer: 2, Missing: []int{2}, Own: true}, lapsAwake - 1},
-		{"the time is over", func(all []*Member) { all[0].Site.Stamp(all[0].Site.Born.Add(time.Minute+2), false) }, t.Context(), 1, call.Fault{Code: call.Timeout, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
+		{"the time is over", func(all []*Member) {
+			all[0].Site.Job.Time.Coarse.Stamp(all[0].Site.Job.Time.Coarse.Born.Add(time.Minute+2), false)
+		}, t.Context(), 1, call.Fault{Code: call.Timeout, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
 		{"the peer has closed the Comm", func(all []*Member) { all[0].Share.Local.State(1).Store(region.StateClosed) }, t.Context(), 1, call.Fault{Code: call.Closed, Peer: 1}, lapsAwake},
 		{"any rank has", func(all []*Member) { all[0].Share.Local.State(2).Store(region.StateClosed) }, t.Context(), -1, call.Fault{Code: call.Closed, Peer: 2}, lapsAwake},
 	} {
@@ -147,8 +149,8 @@ func TestPauseAwaitsSoonWhereYieldsAreLate(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
 	enter(c, call.Barrier)
 	c.Share.Spins = spinsAlone
-	c.Site.Yielding.Until.Store(int64(time.Since(c.Site.Born) + time.Hour))
-	c.Site.Yielding.others.Store(true)
+	c.Site.Job.Time.Yielding.Until.Store(int64(time.Since(c.Site.Job.Time.Coarse.Born) + time.Hour))
+	c.Site.Job.Time.Yielding.others.Store(true)
 	var a arrivals
 	w := Waiter{Remote: true, Arrivals: &a}
 	for range lapsRemote - 1 {
@@ -265,9 +267,9 @@ func TestMissing(t *testing.T) {
 func TestPeerOf(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
 	require.Equal(t, -1, c.Standing.peerOf(1))
-	c.Site.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.AtWork}, 0)
+	c.Site.Job.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.AtWork}, 0)
 	require.Equal(t, -1, c.Standing.peerOf(1))
-	c.Site.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.Waits}, 0)
+	c.Site.Job.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.Waits}, 0)
 	require.Equal(t, 0, c.Standing.peerOf(1))
 }
 
@@ -275,9 +277,9 @@ func TestPeerOf(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	c := ranks(t, 2, Options{Timeout: time.Second})[0]
 	require.Nil(t, c.Interrupted(t.Context()))
-	c.Site.Stamp(c.Site.Born.Add(time.Second), false)
+	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(time.Second), false)
 	require.Nil(t, c.Interrupted(t.Context()), "just in time")
-	c.Site.Stamp(c.Site.Born.Add(time.Second+2), false)
+	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(time.Second+2), false)
 	f := c.Interrupted(t.Context())
 	require.Equal(t, []any{call.Timeout, -1}, []any{f.Code, f.Peer})
 	require.EqualError(t, f.Err, "not done after 1s")

@@ -21,7 +21,7 @@ func wishOf(asked string, l *tuning.Layout, n, processors int) (w wish) {
 
 // makeWish makes up this rank's mind, as the Comm begins.
 func (c *Standing) makeWish() {
-	c.share.wish = wishOf(environ.SHMRead.Get(), &c.share.Local.Layout, c.share.N, c.Site.Host.Processors())
+	c.share.wish = wishOf(environ.SHMRead.Get(), &c.share.Local.Layout, c.share.N, c.Site.Here.Host.Processors())
 }
 
 // WouldRead reports in which calls this rank is for reading other processes' memory, where that beats staging: all, among ranks

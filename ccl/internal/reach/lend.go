@@ -51,7 +51,7 @@ type lending struct {
 
 // Lend says that other processes may ask for these slices until the call ends.
 func (c *Reach) Lend(src, dst []byte) {
-	if c.rank.Site.Host.Shared() {
+	if c.rank.Site.Here.Host.Shared() {
 		c.lending.lent, c.Untidy = [2][]byte{src, dst}, true
 	}
 }
@@ -133,14 +133,14 @@ func (c *Reach) request(r int, make bool) (*request, error) {
 	}
 	if off == 0 {
 		var err error
-		if off, err = c.rank.Site.Host.Alloc(RequestBytes); err != nil {
+		if off, err = c.rank.Site.Here.Host.Alloc(RequestBytes); err != nil {
 			return nil, err
 		}
 	}
-	mem, err := c.rank.Site.Host.View(off, RequestBytes)
+	mem, err := c.rank.Site.Here.Host.View(off, RequestBytes)
 	if err != nil {
 		if make {
-			c.rank.Site.Host.Free(off, RequestBytes)
+			c.rank.Site.Here.Host.Free(off, RequestBytes)
 		}
 		return nil, err
 	}

@@ -28,7 +28,7 @@ var (
 
 // ToBeRead says that other processes are going to read b, which lies at p.
 func (c *Reach) ToBeRead(p *shm.Span, b []byte) {
-	if p.Size == 0 && c.rank.Site.Host.Shared() {
+	if p.Size == 0 && c.rank.Site.Here.Host.Shared() {
 		c.huge.Add(b)
 	}
 }

@@ -17,7 +17,7 @@ func ranksOn(t *testing.T, n int, h *shm.Host) []*Reach {
 	t.Helper()
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Topo, s.Host = plane.Topology(make([]int, n), 1), h
+	s.Job.World.Topo, s.Here.Host = plane.Topology(make([]int, n), 1), h
 	off, err := h.Alloc(region.Bytes(n))
 	require.NoError(t, err)
 	mem, err := h.View(off, region.Bytes(n))
@@ -25,7 +25,7 @@ func ranksOn(t *testing.T, n int, h *shm.Host) []*Reach {
 	all := make([]*Reach, n)
 	for r := range all {
 		m := new(plane.Member)
-		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, mem, n), plane.Options{})
+		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, mem, n), plane.Options{})
 		m.Enlist()
 		all[r] = &Reach{Pids: make([]int32, n), Known: Agreed{All: !h.Shared()}}
 		all[r].Init(m)
@@ -34,7 +34,7 @@ func ranksOn(t *testing.T, n int, h *shm.Host) []*Reach {
 		for _, c := range all {
 			j.Remove(c.rank)
 		}
-		s.Host = plane.PrivateHost()
+		s.Here.Host = plane.PrivateHost()
 		j.Leave()
 	})
 	return all

@@ -53,7 +53,7 @@ func TestReadAndFill(t *testing.T) {
 			}
 			c := ranksOn(t, 2, plane.PrivateHost())[0]
 			c.Pids[1] = tc.pid
-			p := c.rank.Site.Host.SpanOf(mem)
+			p := c.rank.Site.Here.Host.SpanOf(mem)
 			s, f := c.Find(1, &p)
 			require.Nil(t, f)
 			require.Equal(t, tc.pid == 0, s.here == unsafe.Pointer(&mem[0]))
@@ -95,7 +95,7 @@ func TestReadLooksAfterwards(t *testing.T) {
 		all := ranksOn(t, 2, plane.PrivateHost())
 		c, mem := all[0], []byte{1, 2, 3, 4}
 		c.Pids[1] = pid
-		p := c.rank.Site.Host.SpanOf(mem)
+		p := c.rank.Site.Here.Host.SpanOf(mem)
 		s, f := c.Find(1, &p)
 		require.Nil(t, f)
 		cause := call.NewFault(call.Canceled, 1, "on purpose")

@@ -61,7 +61,7 @@ const (
 
 // Reclaim returns when no rank of another process writes into dst any more, after a call has failed with f.
 func (c *Reach) Reclaim(dst []byte, f *call.Fault) *call.Fault {
-	if f == nil || !c.rank.Site.Host.Shared() {
+	if f == nil || !c.rank.Site.Here.Host.Shared() {
 		return f
 	}
 	c.awaitOthers(reclaimAfter, c.mayGoOn)
@@ -112,10 +112,10 @@ func (c *Reach) awaitOthers(longest time.Duration, of func(r int) bool) bool {
 // isHere reports whether rank r of this host is in this process.
 func (c *Reach) isHere(r int) bool {
 	s := c.rank.Site
-	return !s.Host.Shared() || s.Procs[s.Topo.Local(c.rank.Group.Members.World(c.rank.Group.LocalRank(r)))] == s.Mine
+	return !s.Here.Host.Shared() || s.Here.Procs[s.Job.World.Topo.Local(c.rank.Group.Members.World(c.rank.Group.LocalRank(r)))] == s.Here.Mine
 }
 
 // mayGoOn reports whether rank r of this host is not known to be lost.
 func (c *Reach) mayGoOn(r int) bool {
-	return !c.rank.Site.IsLost(c.rank.Group.Members.World(c.rank.Group.LocalRank(r)))
+	return !c.rank.Site.Job.IsLost(c.rank.Group.Members.World(c.rank.Group.LocalRank(r)))
 }

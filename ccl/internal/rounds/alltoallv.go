@@ -95,7 +95,7 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 	where, from := vBehind, shm.Span{}
 	if total > room {
 		where = vStaged
-		if from = c.rank.Site.Host.SpanOf(out.Mem); call.Ptr(k.Src) != call.Ptr(k.Dst) && // else they are a copy, and staging it is as fast
+		if from = c.rank.Site.Here.Host.SpanOf(out.Mem); call.Ptr(k.Src) != call.Ptr(k.Dst) && // else they are a copy, and staging it is as fast
 			(c.mem.Known.All || (c.mem.Known.Reads || from.Shared()) && largest >= tuning.ReadFrom || c.mem.Known.Moves && movedPays(&c.local.Layout, k.Kind, largest, n)) {
 			where, largest = vOffered, 0
 			c.mem.ToBeRead(&from, out.Mem)

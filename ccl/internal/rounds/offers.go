@@ -57,7 +57,7 @@ func (c *offering) acquaint(ctx context.Context, k *call.Call) *call.Fault {
 	c.posted = make([]offer, c.n)
 	rc.Scratch = make([]byte, 2*tuning.ReadPiece)
 	rc.Pids = make([]int32, c.n)
-	if rc.Known.All = !c.rank.Site.Host.Shared(); rc.Known.All {
+	if rc.Known.All = !c.rank.Site.Here.Host.Shared(); rc.Known.All {
 		rc.Known.Asked = true
 		return nil
 	}
@@ -122,7 +122,7 @@ func (c *offering) postOffer(ctx context.Context, k *call.Call, src, dst []byte)
 }
 
 func (c *offering) newOffer(src, dst []byte) offer {
-	mine := offer{src: c.rank.Site.Host.SpanOf(src), dst: c.rank.Site.Host.SpanOf(dst)}
+	mine := offer{src: c.rank.Site.Here.Host.SpanOf(src), dst: c.rank.Site.Here.Host.SpanOf(dst)}
 	if len(src) > 0 && call.Ptr(src) == call.Ptr(dst) {
 		mine.flags = offersInPlace
 	}

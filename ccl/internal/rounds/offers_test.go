@@ -28,7 +28,7 @@ func TestAcquaint(t *testing.T) {
 func TestNewOffer(t *testing.T) {
 	c := ranksOf(t, 2, byDirect)[0]
 	src, dst := bytesOf(vector(0, 0, 4)), bytesOf(make([]int32, 4))
-	span := func(b []byte) shm.Span { return c.rank.Site.Host.SpanOf(b) }
+	span := func(b []byte) shm.Span { return c.rank.Site.Here.Host.SpanOf(b) }
 	for _, tc := range []struct {
 		name     string
 		src, dst []byte
@@ -89,8 +89,8 @@ func TestExchange(t *testing.T) {
 			})
 			for _, c := range all {
 				for r, o := range c.offers.posted {
-					assert.Equal(t, c.rank.Site.Host.SpanOf(bytesOf(src[r])), o.src)
-					assert.Equal(t, c.rank.Site.Host.SpanOf(bytesOf(dst[r])), o.dst)
+					assert.Equal(t, c.rank.Site.Here.Host.SpanOf(bytesOf(src[r])), o.src)
+					assert.Equal(t, c.rank.Site.Here.Host.SpanOf(bytesOf(dst[r])), o.dst)
 					assert.Equal(t, r == tc.inPlace, o.flags&offersInPlace != 0, "rank %d", r)
 				}
 				assert.Equal(t, tc.inPlace >= 0, c.offers.someInPlace())

@@ -32,17 +32,17 @@ func ranksOn(t testing.TB, host *shm.Host, n int, w way) []*Team {
 	}
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Topo, s.Host = plane.Topology(make([]int, n), 1), host
-	off, err := s.Host.Alloc(region.Bytes(n))
+	s.Job.World.Topo, s.Here.Host = plane.Topology(make([]int, n), 1), host
+	off, err := s.Here.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
-	mem, err := s.Host.View(off, region.Bytes(n))
+	mem, err := s.Here.Host.View(off, region.Bytes(n))
 	require.NoError(t, err)
 	all := make([]*Team, n)
 	for r := range all {
 		c := new(Team)
 		all[r] = c
 		m, at := new(plane.Member), new(reach.Reach)
-		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, mem, n), plane.Options{})
+		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, mem, n), plane.Options{})
 		m.Share.Local.Whole = tuning.Inline(n)
 		m.Enlist()
 		at.Init(m)
@@ -88,7 +88,7 @@ func enter(c *Team, k *call.Call) {
 	if k.DC != nil && k.Kind != call.AllToAllV {
 		k.Offsets = call.OffsetsOf(nil, k.DC, k.Elem)
 	}
-	c.rank.Order.Began, c.rank.Order.Lockstep, c.rank.Order.Running = c.rank.Site.Clock(), true, k
+	c.rank.Order.Began, c.rank.Order.Lockstep, c.rank.Order.Running = c.rank.Site.Job.Clock(), true, k
 	c.rank.Order.Enter(k)
 }
 

@@ -53,15 +53,15 @@ func (c *staging) memory(at *atomic.Uint64, bytes int) ([]byte, *call.Fault) {
 	off := at.Load()
 	if off == 0 {
 		var err error
-		if off, err = c.rank.Site.Host.Alloc(bytes); err != nil {
+		if off, err = c.rank.Site.Here.Host.Alloc(bytes); err != nil {
 			return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 		}
 		if !at.CompareAndSwap(0, off) {
-			c.rank.Site.Host.Free(off, bytes)
+			c.rank.Site.Here.Host.Free(off, bytes)
 			off = at.Load()
 		}
 	}
-	mem, err := c.rank.Site.Host.View(off, bytes)
+	mem, err := c.rank.Site.Here.Host.View(off, bytes)
 	if err != nil {
 		return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 	}

@@ -107,7 +107,7 @@ func (a *Agreement) look() []bool {
 	for r := range gone {
 		switch {
 		case r == a.Rank:
-		case c.rank.Site.IsLost(c.rank.Group.Members.World(r)):
+		case c.rank.Site.Job.IsLost(c.rank.Group.Members.World(r)):
 			gone[r] = true
 		case c.rank.Group.Topo.Node(r) == c.rank.Group.Topo.Node(c.rank.Group.Rank()):
 			l := c.rank.Group.Topo.Local(r)
@@ -132,7 +132,7 @@ func (a *Agreement) look() []bool {
 	if len(over) > 0 {
 		c.rank.Site.Scan() // ranks that have decided without this one have heard before that it is lost
 	}
-	if c.rank.Site.IsLost(c.rank.Group.Members.World(a.Rank)) {
+	if c.rank.Site.Job.IsLost(c.rank.Group.Members.World(a.Rank)) {
 		a.Party.Lost()
 	}
 	for _, r := range over {
@@ -157,7 +157,7 @@ func (a *Agreement) trouble() *call.Fault {
 func (a *Agreement) IsLost(why error) {
 	w := a.c.rank.Group.Members.World(a.Rank)
 	a.c.rank.Site.Lost(w, why)
-	for until := time.Now().Add(2 * plane.SettleFor); !a.c.rank.Site.IsLost(w) && time.Now().Before(until); a.c.rank.Site.Scan() {
+	for until := time.Now().Add(2 * plane.SettleFor); !a.c.rank.Site.Job.IsLost(w) && time.Now().Before(until); a.c.rank.Site.Scan() {
 		time.Sleep(agreeNapMax)
 	}
 }
@@ -297,7 +297,7 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 			l.push()
 		}
 	}
-	a.c.rank.Site.WakeMonitor() // its lines and the log are to be read soon
+	a.c.rank.Site.Job.Time.Coarse.WakeMonitor() // its lines and the log are to be read soon
 	a.rest.Next()
 	return nil
 }
@@ -333,7 +333,7 @@ func (a *Agreement) offered() {
 	c := a.c
 	for r := range a.lines {
 		if r != a.Rank && c.rank.Group.Topo.Node(r) != c.rank.Group.Topo.Node(c.rank.Group.Rank()) &&
-			c.rank.Site.TCP.Offered(tcp.MakeKey(c.agreementID(a.Attempt+1), linesOf, uint32(c.rank.Group.Rank()), uint32(r)), uint32(c.rank.Group.Rank())) {
+			c.rank.Site.Job.Net.TCP.Offered(tcp.MakeKey(c.agreementID(a.Attempt+1), linesOf, uint32(c.rank.Group.Rank()), uint32(r)), uint32(c.rank.Group.Rank())) {
 			a.quitted(r)
 		}
 	}
@@ -386,7 +386,7 @@ func (a *Agreement) make(ranks []int32) (uint64, error) {
 	if first != a.Rank {
 		return 0, nil
 	}
-	off, err := a.c.rank.Site.Host.Alloc(region.Bytes(locals))
+	off, err := a.c.rank.Site.Here.Host.Alloc(region.Bytes(locals))
 	if err != nil {
 		return 0, err
 	}
@@ -397,7 +397,7 @@ func (a *Agreement) make(ranks []int32) (uint64, error) {
 // drop frees the memory of a proposal that came to nothing.
 func (a *Agreement) drop() {
 	if a.made != 0 {
-		a.c.rank.Site.Host.Forget(a.made, region.Bytes(a.madeFor)) // others may have heard of it
+		a.c.rank.Site.Here.Host.Forget(a.made, region.Bytes(a.madeFor)) // others may have heard of it
 		a.made = 0
 	}
 }

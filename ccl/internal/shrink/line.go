@@ -153,7 +153,7 @@ func (c *Shrinker) newLine(peer int, attempt uint32) *line {
 		l.attempt = attempt
 		return l
 	}
-	l := &line{c: c, peer: peer, attempt: attempt, via: connection{heard: c.rank.Site.Lived.Now()}}
+	l := &line{c: c, peer: peer, attempt: attempt, via: connection{heard: c.rank.Site.Job.Time.Lived.Now()}}
 	if l.inside() {
 		if c.talks == nil {
 			c.talks = map[int]*line{}
@@ -177,8 +177,8 @@ func (c *Shrinker) agreementID(attempt uint32) uint64 {
 
 // Leave tells ranks that still want to take part in an agreement with this one why it does not.
 func (c *Shrinker) Leave(attempt uint32, leave func(n *tcp.Node, comm uint64, rank uint32)) {
-	if c.rank.Site.TCP != nil && c.rank.Group.Topo.Nodes() > 1 {
-		leave(c.rank.Site.TCP, c.agreementID(attempt), uint32(c.rank.Group.Rank()))
+	if c.rank.Site.Job.Net.TCP != nil && c.rank.Group.Topo.Nodes() > 1 {
+		leave(c.rank.Site.Job.Net.TCP, c.agreementID(attempt), uint32(c.rank.Group.Rank()))
 	}
 }
 
@@ -195,14 +195,14 @@ func (l *line) dial(probe bool) {
 		stream = probesOf
 	}
 	key := tcp.MakeKey(l.c.agreementID(l.attempt), stream, uint32(l.c.rank.Group.Rank()), uint32(l.peer))
-	addr := l.c.rank.Site.Addrs[l.c.rank.Group.Members.World(l.peer)]
+	addr := l.c.rank.Site.Job.Net.Addrs[l.c.rank.Group.Members.World(l.peer)]
 	ctx, cancel := context.WithCancel(context.Background())
 	if t := l.c.rank.Group.Opt.PeerTimeout; t > 0 {
 		ctx, cancel = context.WithTimeout(context.Background(), t)
 	}
 	done := make(chan dialed, 1)
 	l.via.dialed, l.via.stop, l.via.probing = done, cancel, probe
-	node, me := l.c.rank.Site.TCP, uint32(l.c.rank.Group.Rank())
+	node, me := l.c.rank.Site.Job.Net.TCP, uint32(l.c.rank.Group.Rank())
 	go func() {
 		conn, err := node.OpenNotices(ctx, key, me, addr)
 		done <- dialed{conn, err}
@@ -218,7 +218,7 @@ func (l *line) settle() {
 	case d := <-l.via.dialed:
 		l.via.stop()
 		l.via.dialed = nil
-		now := l.c.rank.Site.Lived.Now()
+		now := l.c.rank.Site.Job.Time.Lived.Now()
 		silent := now - l.via.heard
 		l.via.heard = now
 		switch {
@@ -310,7 +310,7 @@ func (l *line) hear() (notice, bool) {
 		n, err := l.in.TryRecv(b[:])
 		l.got = append(l.got, b[:n]...)
 		if n > 0 {
-			l.via.heard = l.c.rank.Site.Lived.Now()
+			l.via.heard = l.c.rank.Site.Job.Time.Lived.Now()
 		}
 		note, taken, bad := parseNotice(l.got, l.c.rank.Group.Size())
 		switch {
@@ -331,7 +331,7 @@ func (l *line) hear() (notice, bool) {
 		}
 	}
 	if !l.inside() && l.via.dialed == nil && !l.far.over() && l.via.trouble == nil {
-		silent := l.c.rank.Site.Lived.Now() - l.via.heard
+		silent := l.c.rank.Site.Job.Time.Lived.Now() - l.via.heard
 		if t := l.c.rank.Group.Opt.PeerTimeout; l.via.conn != nil && t > 0 && silent > t {
 			l.via.heard += silent
 			l.dial(true)
