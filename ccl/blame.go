@@ -16,7 +16,7 @@ func (r reporter) blame(e *Error) {
 			return
 		}
 		// The launcher's numbers are those of a job that has one rank a process and was started by it.
-		if size, err := environ.Size.From(os.Getenv); err == nil && size == r.c.eng.Site.Topo.Size() {
+		if size, err := environ.Size.From(os.Getenv); err == nil && size == r.c.eng.Control().Site.Job.World.Topo.Size() {
 			blame.Name(r.c.eng.World(e.Peer))
 		}
 	}

@@ -117,7 +117,7 @@ func errorHere(ctx context.Context, c *Comm, f *call.Fault, r *call.Record) *Err
 		e.Mine.Caller = here()
 	}
 	if e.differs() && e.Peer >= 0 {
-		e.Theirs.Caller = plane.SwapPlaces(&c.eng.Member, *r, e.Mine.Caller, e.Peer, func(r *call.Record) bool {
+		e.Theirs.Caller = plane.SwapPlaces(c.eng.Control(), *r, e.Mine.Caller, e.Peer, func(r *call.Record) bool {
 			their := callOf(r)
 			return their.Seq == e.Theirs.Seq && their.Kind == e.Theirs.Kind
 		})

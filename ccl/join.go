@@ -125,7 +125,7 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	if f != nil {
 		return nil, newCommError(b.Rank(), f)
 	}
-	if why := c.eng.Apart(); why != "" {
+	if why := c.eng.Control().Share.Apart(); why != "" {
 		s.Log.Warn(fmt.Sprintf("ccl: rank %d: ranks that appear to be on this host cannot share memory, and use TCP: %s", c.Rank(), why))
 	}
 	return c, nil

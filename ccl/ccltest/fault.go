@@ -29,7 +29,7 @@ func Kill(rank, nth int) Option {
 	return disturb(rank, nth, func(r *rankFault, c *cpu.Comm, k *call.Call) *call.Fault {
 		r.over.killed.Store(true)
 		why := errors.New("its process ended")
-		c.Die(why)
+		c.Control().Die(why)
 		if !k.Queued {
 			runtime.Goexit()
 		}
@@ -57,13 +57,13 @@ func Stall(rank, nth int, d time.Duration) Option {
 // this rank names one of them.
 func Partition(rank, nth int) Option {
 	return disturb(rank, nth, func(r *rankFault, c *cpu.Comm, _ *call.Call) *call.Fault {
-		silence := c.Silence()
+		silence := c.Control().Group.Silence()
 		if !r.sleep(silence) {
 			return nil
 		}
 		why := fmt.Errorf("its host has been silent for %v", silence)
-		f := c.Isolate(why)
-		c.Die(why)
+		f := c.Control().Isolate(why)
+		c.Control().Die(why)
 		return f
 	})
 }

@@ -1,5 +1,5 @@
 // Command tune measures the thresholds of the CPU engine on this machine: each algorithm, as GOCCL_ALGO forces it,
-// and each way to the data of one host, in interleaved rounds over sizes, and how long cache lines take between cores. It prints which was the fastest where, and
+// and each way to the data of one host, in interleaved rounds over sizes. It prints which was the fastest where, and
 // the table of internal/algo, and the sizes of tuning.go, with the thresholds that fit the measurements.
 //
 //	go run ./test/tune
@@ -46,7 +46,7 @@ func (l layout) topology() algo.Topology { return algo.Blocks(l.hosts, l.each) }
 type options struct {
 	layouts          []layout
 	kinds            []algo.Kind
-	ways, lines      bool
+	ways             bool
 	min, max, factor int
 	rounds           int
 	target           float64
@@ -61,7 +61,6 @@ func parse(args []string) (*options, error) {
 	layouts := fs.String("layouts", "2x1,3x1,4x1,2x2", "hosts x ranks on each, comma-separated")
 	only := fs.String("kinds", "", "comma-separated collectives; empty: all")
 	fs.BoolVar(&o.ways, "ways", true, "the ways of one host as well")
-	fs.BoolVar(&o.lines, "lines", true, "the time of a cache line between two cores as well")
 	fs.IntVar(&o.min, "min", 256, "smallest size, the vector's bytes")
 	fs.IntVar(&o.max, "max", 4<<20, "largest size")
 	fs.IntVar(&o.factor, "factor", 4, "between sizes")
@@ -109,11 +108,6 @@ func (o *options) run() error {
 	}
 	if o.ways {
 		if err := o.waysOfOneHost(os.Stdout); err != nil {
-			return err
-		}
-	}
-	if o.lines {
-		if err := o.linesOfCores(os.Stdout); err != nil {
 			return err
 		}
 	}

@@ -50,7 +50,7 @@ func TestRecordsWrap(t *testing.T) {
 			t.Run(fmt.Sprintf("%d bytes from record %d on", n, start), func(t *testing.T) {
 				all := comms(t, []string{"a", "a"})
 				for _, c := range all {
-					c.BeginAt(start)
+					c.rank.Order.BeginAt(start)
 				}
 				each(t, all, func(c *Comm) error {
 					for i := range 400 {
@@ -83,7 +83,7 @@ func TestRoundsWrap(t *testing.T) {
 				}
 				all := comms(t, hosts)
 				for _, c := range all {
-					c.BeginAt(start)
+					c.rank.Order.BeginAt(start)
 				}
 				each(t, all, func(c *Comm) error {
 					for i := range 400 {
@@ -114,8 +114,8 @@ func TestRoundsWrap(t *testing.T) {
 							return fmt.Errorf("call %d, %v of %d bytes has %d, not %d", i, kind, n, k.Dst[0], want)
 						}
 					}
-					if place, _ := c.Local.Collective(c.Me); place != c.Calls || c.Calls != uint64(start)+400 {
-						return fmt.Errorf("collective %d is told as %d", c.Calls, place)
+					if place, _ := c.rank.Share.Local.Collective(c.rank.Share.Me); place != c.rank.Order.Calls || c.rank.Order.Calls != uint64(start)+400 {
+						return fmt.Errorf("collective %d is told as %d", c.rank.Order.Calls, place)
 					}
 					return nil
 				})

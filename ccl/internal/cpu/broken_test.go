@@ -27,7 +27,7 @@ func headerOf(c *Comm, bytes int, change func(b []byte)) []byte {
 	le.PutUint64(b[8:], c.ID())
 	le.PutUint64(b[16:], uint64(bytes))
 	b[28] = 1
-	mine, before := c.Entered(0), c.Entered(1)
+	mine, before := c.rank.Order.Entered(0), c.rank.Order.Entered(1)
 	mine.Encode(b[32:])
 	before.Encode(b[60:])
 	change(b)
@@ -83,7 +83,7 @@ func babble(t *testing.T, c *Comm, head []byte) {
 		if peer == c.Rank() {
 			continue
 		}
-		l, f := c.links.Link(t.Context(), peer, 0)
+		l, f := c.links.Ends.Link(t.Context(), peer, 0)
 		if f != nil {
 			continue // it has failed by now
 		}

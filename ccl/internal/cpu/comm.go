@@ -21,7 +21,9 @@ import (
 
 // Comm is one rank's end of a communicator. Run is for one goroutine at a time; Fail and Failure are for any.
 type Comm struct {
-	rounds.Team
+	rank   plane.Member
+	mem    reach.Reach
+	local  rounds.Team
 	links  links.Links
 	shrink shrink.Shrinker
 
@@ -38,7 +40,7 @@ type Comm struct {
 func newComm(at *plane.Site, id uint64, world plane.Members, topo algo.Topology, rank int, off uint64, opt plane.Options) (*Comm, error) {
 	c, err := makeComm(at, id, world, topo, rank, off, opt)
 	if err == nil {
-		c.Enlist()
+		c.rank.Enlist()
 	}
 	return c, err
 }
@@ -49,64 +51,63 @@ func newComm(at *plane.Site, id uint64, world plane.Members, topo algo.Topology,
 func makeComm(at *plane.Site, id uint64, world plane.Members, topo algo.Topology, rank int, off uint64, opt plane.Options) (*Comm, error) {
 	node := topo.Node(rank)
 	n := topo.Locals(node)
-	mem, err := at.Host.View(off, region.Bytes(n))
+	mem, err := at.Here.Host.View(off, region.Bytes(n))
 	if err != nil {
 		return nil, err
 	}
 	c := &Comm{}
-	c.Member.Init(at, id, world, topo, rank, region.New(off, mem, n), opt)
-	c.Team.Init(&c.work)
-	c.links.Init(&c.Reach, &c.work)
-	c.shrink.Links = &c.links
+	c.rank.Init(at, id, world, topo, rank, region.New(off, mem, n), opt)
+	c.mem.Init(&c.rank)
+	c.local.Init(&c.rank, &c.mem, &c.work)
+	c.links.Init(&c.rank, &c.mem, &c.work)
+	c.shrink.Init(&c.rank, &c.links)
 	fence.Prepare()
-	if at.TCP != nil {
-		at.TCP.Expect(id, uint32(rank))
+	if at.Job.Net.TCP != nil {
+		at.Job.Net.TCP.Expect(id, uint32(rank))
 	}
 	return c, nil
 }
 
 // Close leaves the Comm. The last rank of the host to leave frees its memory.
 func (c *Comm) Close() {
-	if !c.Closed.CompareAndSwap(false, true) {
+	if !c.rank.Fate.Closed.CompareAndSwap(false, true) {
 		return
 	}
 	inject.At("cpu.close")
-	c.Linger()
-	c.links.SayBye()
-	c.Cancel()
-	c.Site.Remove(&c.Member)
-	if c.Cause.Load() == nil { // else the others are to learn why, not that this one left
-		c.Local.State(c.Me).Store(region.StateClosed)
+	c.rank.Linger()
+	c.links.Ends.SayBye()
+	c.rank.Fate.Cancel()
+	c.rank.Site.Job.Remove(&c.rank)
+	if c.rank.Fate.Cause.Load() == nil { // else the others are to learn why, not that this one left
+		c.rank.Share.Local.State(c.rank.Share.Me).Store(region.StateClosed)
 	} else {
-		c.Local.State(c.Me).Store(region.StateLeft)
+		c.rank.Share.Local.State(c.rank.Share.Me).Store(region.StateLeft)
 	}
-	c.Ring(c.ClaimSleepers())
+	c.rank.Ring(c.rank.Share.ClaimSleepers())
 	c.shrink.Leave(c.shrink.Attempts, (*tcp.Node).Forget)
 	c.shrink.Leave(c.shrink.Attempts+1, (*tcp.Node).Forget)
 	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and
 	// its memory may be another's at once.
-	c.Life.Lock()
-	c.Gone = true
-	c.Life.Unlock()
-	last := int(c.Local.Left().Add(1)) == c.N
+	c.rank.Share.Life.Lock()
+	c.rank.Share.Gone = true
+	c.rank.Share.Life.Unlock()
+	last := int(c.rank.Share.Local.Left().Add(1)) == c.rank.Share.N
 	var made []shm.Place
 	if last {
-		made = memoryOf(c.Host, c.Local)
-		if c.Cause.Load() == nil {
-			c.AnnounceClosed()
+		made = memoryOf(c.rank.Share.Host, c.rank.Share.Local)
+		if c.rank.Fate.Cause.Load() == nil {
+			c.rank.Standing.AnnounceClosed()
 		}
 	}
-	c.links.Close()
-	for _, at := range c.Views {
-		c.Site.Host.Drop(at)
+	c.links.Ends.Close()
+	for _, at := range c.rank.Share.Views {
+		c.rank.Site.Here.Host.Drop(at)
 	}
-	for at := range c.Maps {
-		c.Site.Host.Drop(at)
-	}
+	c.mem.Close()
 	for _, at := range made {
-		c.Site.Host.Free(at.Off, int(at.Size))
+		c.rank.Site.Here.Host.Free(at.Off, int(at.Size))
 	}
-	c.Site.Leave()
+	c.rank.Site.Job.Leave()
 }
 
 // memoryOf lists what the ranks of a host have made for a Comm: its region, staging memory, rings, requests, and pipes with the
@@ -161,7 +162,7 @@ func Join(ctx context.Context, b join.Bootstrap, terms join.Terms, opt plane.Opt
 		if c, err = makeComm(at, plane.WorldID, plane.Members{Stride: 1}, topo, rank, off, opt); err != nil {
 			return nil, err
 		}
-		return &c.Member, nil
+		return &c.rank, nil
 	})
 	if f != nil {
 		return nil, f

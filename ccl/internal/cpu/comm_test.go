@@ -55,23 +55,23 @@ func TestStageChunk(t *testing.T) {
 func TestAbortWordComesBeforeTheCause(t *testing.T) {
 	j := plane.EnterJob("the order of failing", 0)
 	s := j.Site(0)
-	s.Topo = plane.Topology([]int{0}, 1)
+	s.Job.World.Topo = plane.Topology([]int{0}, 1)
 	for range 5000 {
-		s.Host = plane.PrivateHost()
-		off, err := s.Host.Alloc(region.Bytes(1))
+		s.Here.Host = plane.PrivateHost()
+		off, err := s.Here.Host.Alloc(region.Bytes(1))
 		require.NoError(t, err)
-		c, err := newComm(s, plane.WorldID, plane.MembersOf([]int{0}), s.Topo, 0, off, plane.Options{})
+		c, err := newComm(s, plane.WorldID, plane.MembersOf([]int{0}), s.Job.World.Topo, 0, off, plane.Options{})
 		require.NoError(t, err)
 		word := make(chan uint64)
 		go func() {
 			for c.Failure() == nil {
 				runtime.Gosched()
 			}
-			word <- c.Local.Abort().Load()
+			word <- c.rank.Share.Local.Abort().Load()
 		}()
-		require.True(t, c.FailHere(call.NewFault(call.Aborted, 0, "on purpose")))
+		require.True(t, c.rank.FailHere(call.NewFault(call.Aborted, 0, "on purpose")))
 		require.NotZero(t, <-word, "a rank may still begin to write into this one's memory")
-		j.Remove(&c.Member)
+		j.Remove(&c.rank)
 	}
 	j.Leave()
 }

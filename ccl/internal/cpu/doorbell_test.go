@@ -19,57 +19,57 @@ import (
 func TestBell(t *testing.T) {
 	c := twoOfAHost(t)
 	w := &plane.Waiter{}
-	require.True(t, c[0].CanPark(w, 1))
-	require.False(t, c[0].CanPark(&plane.Waiter{Remote: true}, 1), "what comes over TCP rings nobody")
-	c[0].Park(t.Context(), w, 1, 0) // says that it sleeps, and returns for a last look
-	require.EqualValues(t, 1, c[0].Local.Sleepers().Load())
-	require.EqualValues(t, plane.BellFrom+1, c[0].Local.Bell(0).Load())
+	require.True(t, c[0].rank.Standing.CanPark(w, 1))
+	require.False(t, c[0].rank.Standing.CanPark(&plane.Waiter{Remote: true}, 1), "what comes over TCP rings nobody")
+	c[0].rank.Park(t.Context(), w, 1, 0) // says that it sleeps, and returns for a last look
+	require.EqualValues(t, 1, c[0].rank.Share.Local.Sleepers().Load())
+	require.EqualValues(t, plane.BellFrom+1, c[0].rank.Share.Local.Bell(0).Load())
 
-	c[0].Wake()
-	require.EqualValues(t, plane.BellFrom+1, c[1].Local.Bell(0).Load(), "a rank does not ring itself")
-	c[1].Wake()
-	require.Zero(t, c[1].Local.Bell(0).Load(), "one ring is claimed once")
-	c[0].Park(t.Context(), w, 1, 0) // the word was taken: it sets the bell anew, and drops the old ring
-	require.EqualValues(t, plane.BellFrom+1, c[1].Local.Bell(0).Load())
+	c[0].rank.Wake()
+	require.EqualValues(t, plane.BellFrom+1, c[1].rank.Share.Local.Bell(0).Load(), "a rank does not ring itself")
+	c[1].rank.Wake()
+	require.Zero(t, c[1].rank.Share.Local.Bell(0).Load(), "one ring is claimed once")
+	c[0].rank.Park(t.Context(), w, 1, 0) // the word was taken: it sets the bell anew, and drops the old ring
+	require.EqualValues(t, plane.BellFrom+1, c[1].rank.Share.Local.Bell(0).Load())
 
 	done := make(chan bool)
 	go func() {
-		c[0].Park(context.Background(), w, 1, 0)
+		c[0].rank.Park(context.Background(), w, 1, 0)
 		close(done)
 	}()
-	c[1].Wake()
+	c[1].rank.Wake()
 	select {
 	case <-done:
 	case <-time.After(10 * time.Second):
 		t.Fatal("it was not rung")
 	}
-	c[0].Unpark()
-	require.Zero(t, c[0].Local.Sleepers().Load())
-	require.Zero(t, c[0].Local.Bell(0).Load())
+	c[0].rank.Unpark()
+	require.Zero(t, c[0].rank.Share.Local.Sleepers().Load())
+	require.Zero(t, c[0].rank.Share.Local.Bell(0).Load())
 
 	w = &plane.Waiter{Several: true}
-	c[0].Park(t.Context(), w, 1, 0)
-	require.EqualValues(t, plane.BellAnyone, c[0].Local.Bell(0).Load())
-	require.Equal(t, []int{0}, c[1].ClaimSleepers())
-	require.Empty(t, c[1].ClaimSleepers(), "claimed")
+	c[0].rank.Park(t.Context(), w, 1, 0)
+	require.EqualValues(t, plane.BellAnyone, c[0].rank.Share.Local.Bell(0).Load())
+	require.Equal(t, []int{0}, c[1].rank.Share.ClaimSleepers())
+	require.Empty(t, c[1].rank.Share.ClaimSleepers(), "claimed")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	c[0].Park(ctx, w, 1, 0)
-	c[0].Park(ctx, w, 1, 0) // ends with its context
-	c[0].Unpark()
+	c[0].rank.Park(ctx, w, 1, 0)
+	c[0].rank.Park(ctx, w, 1, 0) // ends with its context
+	c[0].rank.Unpark()
 
 	// A call that has slept for long ends with its context, too, and when its own process rouses it.
 	for _, rouse := range []bool{false, true} {
 		w = &plane.Waiter{Rests: plane.ShortRests}
 		ctx, cancel = context.WithCancel(t.Context())
-		c[0].Park(ctx, w, 1, 0)
+		c[0].rank.Park(ctx, w, 1, 0)
 		done = make(chan bool)
 		go func() {
-			c[0].Park(ctx, w, 1, 0)
+			c[0].rank.Park(ctx, w, 1, 0)
 			close(done)
 		}()
 		if rouse {
-			c[0].WakeCall()
+			c[0].rank.WakeCall()
 		} else {
 			cancel()
 		}
@@ -78,7 +78,7 @@ func TestBell(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatal("it was not roused")
 		}
-		c[0].Unpark()
+		c[0].rank.Unpark()
 		cancel()
 	}
 }
@@ -96,7 +96,7 @@ func TestLongWaitIsRung(t *testing.T) {
 		want, got := bytesFrom(round, 8), make([]byte, 8)
 		done := make(chan *call.Fault, 1)
 		go func() { done <- c[0].Run(context.Background(), message(call.Recv, 1, got, nil)) }()
-		require.Eventually(t, func() bool { return c[1].Local.Bell(0).Load() == plane.BellFrom+1 }, 20*time.Second, time.Millisecond, "it does not sleep")
+		require.Eventually(t, func() bool { return c[1].rank.Share.Local.Bell(0).Load() == plane.BellFrom+1 }, 20*time.Second, time.Millisecond, "it does not sleep")
 		require.Nil(t, c[1].Run(context.Background(), message(call.Send, 0, nil, want)))
 		select {
 		case f := <-done:
@@ -105,7 +105,7 @@ func TestLongWaitIsRung(t *testing.T) {
 			t.Fatal("it was not woken")
 		}
 		require.Equal(t, want, got)
-		require.Zero(t, c[1].Local.Sleepers().Load())
+		require.Zero(t, c[1].rank.Share.Local.Sleepers().Load())
 	}
 }
 
@@ -114,12 +114,12 @@ func TestLongWaitIsRung(t *testing.T) {
 func TestQueuedCallGivesWay(t *testing.T) {
 	c := twoOfAHost(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	c[0].Running = &call.Call{Queued: true}
+	c[0].rank.Order.Running = &call.Call{Queued: true}
 	var ran atomic.Bool
 	go ran.Store(true)
 	for lap := 1; !ran.Load(); lap++ {
 		require.Less(t, lap, 1000)
-		c[0].GiveWay(lap)
+		c[0].rank.GiveWay(lap)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestQueuedCallGivesWay(t *testing.T) {
 // notices only after up to 20 ms that it may have it.
 func TestQueuedCallKeepsNoProcessor(t *testing.T) {
 	c := twoOfAHost(t)
-	require.True(t, c[0].Site.Host.Shared())
+	require.True(t, c[0].rank.Site.Here.Host.Shared())
 	for _, tc := range []struct {
 		processors int
 		queued     bool
@@ -136,8 +136,8 @@ func TestQueuedCallKeepsNoProcessor(t *testing.T) {
 		{1, true, false}, {1, false, true}, {2, true, true}, {2, false, true},
 	} {
 		before := runtime.GOMAXPROCS(tc.processors)
-		c[0].Running = &call.Call{Queued: tc.queued}
-		parks := c[0].CanPark(&plane.Waiter{}, 1)
+		c[0].rank.Order.Running = &call.Call{Queued: tc.queued}
+		parks := c[0].rank.Standing.CanPark(&plane.Waiter{}, 1)
 		runtime.GOMAXPROCS(before)
 		require.Equal(t, tc.parks, parks, "%+v", tc)
 	}

@@ -18,16 +18,16 @@ func TestJobEndsWhileTheMonitorFails(t *testing.T) {
 	defer b.Close()
 	c, f := Join(t.Context(), b, join.Terms{Settings: "test"}, plane.Options{Timeout: time.Millisecond})
 	require.Nil(t, f)
-	s := c.Site
-	s.Order.Lock() // what is reported waits for this test
+	s := c.rank.Site
+	s.Job.Order.Lock() // what is reported waits for this test
 	c.Stands(1)
-	require.Eventually(t, func() bool { return c.Proposal.Load() != nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.rank.Fate.Proposal.Load() != nil }, 10*time.Second, time.Millisecond)
 	c.Close()
-	s.Order.Unlock()
+	s.Job.Order.Unlock()
 	ended := make(chan struct{})
 	go func() {
-		<-s.StopCh
-		s.Wg.Wait()
+		<-s.Job.Life.StopCh
+		s.Job.Life.Wg.Wait()
 		close(ended)
 	}()
 	select {

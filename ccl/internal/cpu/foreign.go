@@ -15,60 +15,60 @@ import (
 // Begin gives k its place among the calls of c. After a fault it must not be made. With meet, as in a strict Comm, all ranks
 // have the same collective before any of them goes on.
 func (c *Comm) Begin(ctx context.Context, k *call.Call, meet bool) *call.Fault {
-	if f := c.Cause.Load(); f != nil {
+	if f := c.rank.Fate.Cause.Load(); f != nil {
 		return f
 	}
 	if err := ctx.Err(); err != nil {
-		return c.Stop(call.CtxFault(err, nil))
+		return c.rank.Stop(call.CtxFault(err, nil))
 	}
-	c.Began = c.Site.Clock()
+	c.rank.Order.Began = c.rank.Site.Job.Clock()
 	if k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv {
 		k.Place = 0
-		c.Foreign.Store(plane.ForeignCall | uint64(c.Began))
+		c.rank.Standing.Elsewhere.Foreign.Store(plane.ForeignCall | uint64(c.rank.Order.Began))
 		return nil
 	}
-	c.Enter(k)
-	if (meet || c.Opt.Strict) && c.Size() > 1 { // no rank moves data before all have the same call
+	c.rank.Order.Enter(k)
+	if (meet || c.rank.Group.Opt.Strict) && c.Size() > 1 { // no rank moves data before all have the same call
 		if f := c.meet(ctx, k); f != nil {
 			return f
 		}
 	}
-	c.Foreign.Store(plane.ForeignCall | uint64(c.Began))
+	c.rank.Standing.Elsewhere.Foreign.Store(plane.ForeignCall | uint64(c.rank.Order.Began))
 	return nil
 }
 
 // End ends the call that Begin began; err is what the library said.
 func (c *Comm) End(k *call.Call, err error) *call.Fault {
-	c.Foreign.Store(0)
-	if f := c.Cause.Load(); f != nil && (err != nil || f.Code == call.Mismatch) {
+	c.rank.Standing.Elsewhere.Foreign.Store(0)
+	if f := c.rank.Fate.Cause.Load(); f != nil && (err != nil || f.Code == call.Mismatch) {
 		return f // err is a consequence; a call that was done before is done
 	}
 	if k.Place != 0 {
-		if f := c.OtherCallAt(k.Place); f != nil {
-			return c.Stop(f)
+		if f := c.rank.Share.OtherCallAt(k.Place); f != nil {
+			return c.rank.Stop(f)
 		}
 	}
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return c.Stop(call.CtxFault(err, c.LateRanks()))
+		return c.rank.Stop(call.CtxFault(err, c.rank.Standing.LateRanks()))
 	}
-	return c.Stop(&call.Fault{Code: call.Backend, Peer: c.Rank(), Own: true, Err: err})
+	return c.rank.Stop(&call.Fault{Code: call.Backend, Peer: c.Rank(), Own: true, Err: err})
 }
 
 // Issued gives k, a call for a device, its place among the calls of c: its data move when the device gets there.
 // With meet, as in a strict Comm, all ranks have the same collective before any of them hands it over.
 func (c *Comm) Issued(k *call.Call, meet bool) *call.Fault {
-	if f := c.Cause.Load(); f != nil {
+	if f := c.rank.Fate.Cause.Load(); f != nil {
 		return f
 	}
 	if call.IsPairwise(k.Kind) {
 		return nil
 	}
-	c.Enter(k)
-	if (meet || c.Opt.Strict) && c.Size() > 1 {
-		c.Began = c.Site.Clock()
+	c.rank.Order.Enter(k)
+	if (meet || c.rank.Group.Opt.Strict) && c.Size() > 1 {
+		c.rank.Order.Began = c.rank.Site.Job.Clock()
 		return c.meet(context.Background(), k)
 	}
 	return nil
@@ -79,14 +79,14 @@ func (c *Comm) meet(ctx context.Context, k *call.Call) *call.Fault {
 	b := call.Call{Record: k.Record, Place: k.Place}
 	b.Kind = call.Barrier
 	defer func() {
-		c.Local.Waits(c.Me).Store(0)
-		c.Unpark()
-		c.Wake()
+		c.rank.Share.Local.Waits(c.rank.Share.Me).Store(0)
+		c.rank.Unpark()
+		c.rank.Wake()
 	}()
-	if c.N == c.Size() {
-		c.Lockstep = true
-		defer func() { c.Lockstep = false }()
-		return c.LocalBarrier(ctx, &b)
+	if c.rank.Share.N == c.Size() {
+		c.rank.Order.Lockstep = true
+		defer func() { c.rank.Order.Lockstep = false }()
+		return c.local.Barrier(ctx, &b)
 	}
 	return c.links.RunRemote(ctx, &b)
 }

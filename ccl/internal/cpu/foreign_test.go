@@ -18,7 +18,7 @@ import (
 // until it ends.
 func TestBeginAndEnd(t *testing.T) {
 	c := comms(t, []string{"a", "a"})[0]
-	start := c.Calls
+	start := c.rank.Order.Calls
 	for i, tc := range []struct {
 		kind  call.Kind
 		place uint64
@@ -27,15 +27,15 @@ func TestBeginAndEnd(t *testing.T) {
 		k.Place = 77
 		require.Nil(t, c.Begin(t.Context(), k, false))
 		assert.Equal(t, tc.place, k.Place, "call %d", i)
-		assert.Equal(t, plane.ForeignCall|uint64(c.Began), c.Foreign.Load(), "call %d", i)
+		assert.Equal(t, plane.ForeignCall|uint64(c.rank.Order.Began), c.rank.Standing.Elsewhere.Foreign.Load(), "call %d", i)
 		require.Nil(t, c.End(k, nil))
-		assert.Zero(t, c.Foreign.Load(), "call %d", i)
+		assert.Zero(t, c.rank.Standing.Elsewhere.Foreign.Load(), "call %d", i)
 	}
-	assert.Equal(t, start+2, c.Calls)
+	assert.Equal(t, start+2, c.rank.Order.Calls)
 	for _, kind := range []call.Kind{call.Send, call.AllGather} {
 		require.Nil(t, c.Issued(callOf(kind, 0, 4, nil, nil), false))
 	}
-	assert.Equal(t, start+3, c.Calls)
+	assert.Equal(t, start+3, c.rank.Order.Calls)
 }
 
 // What a library says at the end of a call becomes a fault, unless the Comm has failed before: then its cause is the fault,
@@ -64,7 +64,7 @@ func TestEndTells(t *testing.T) {
 			k := callOf(call.AllReduce, -1, 4, nil, nil)
 			require.Nil(t, c.Begin(t.Context(), k, false))
 			if tc.cause != nil {
-				require.True(t, c.FailHere(tc.cause))
+				require.True(t, c.rank.FailHere(tc.cause))
 			}
 			f := c.End(k, tc.err)
 			if tc.code == 0 {
@@ -104,8 +104,8 @@ func TestMeet(t *testing.T) {
 						return f
 					}
 					for r := range all { // all of this host have entered
-						if c.Topo.Node(r) == c.Topo.Node(c.Rank()) {
-							if place, _ := c.Local.Collective(c.Topo.Local(r)); place < c.Calls {
+						if c.rank.Group.Topo.Node(r) == c.rank.Group.Topo.Node(c.Rank()) {
+							if place, _ := c.rank.Share.Local.Collective(c.rank.Group.Topo.Local(r)); place < c.rank.Order.Calls {
 								return fmt.Errorf("rank %d has not come", r)
 							}
 						}
@@ -146,14 +146,14 @@ func TestForeignCallIsWatched(t *testing.T) {
 			all := comms(t, []string{"a", "a"})
 			tc.do(all)
 			select {
-			case <-all[0].Ctx.Done():
+			case <-all[0].rank.Fate.Ctx.Done():
 			case <-time.After(10 * time.Second):
 				t.Fatal("nobody has noticed")
 			}
 			assert.Equal(t, tc.code, all[0].Failure().Code)
 			assert.Equal(t, 1, all[0].Failure().Peer)
 			all[0].Inside(false)
-			assert.Zero(t, all[0].Foreign.Load())
+			assert.Zero(t, all[0].rank.Standing.Elsewhere.Foreign.Load())
 		})
 	}
 }

@@ -13,23 +13,35 @@ import (
 // exchange. Which are follows from the collectives alone: ranks may have other messages, at other places of the group.
 func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 	c.within = nil
-	if f := c.Proposal.Load(); f != nil { // messages that fit into a pipe would seem sent
-		return c.Settle(f)
+	if f := c.rank.Fate.Proposal.Load(); f != nil { // messages that fit into a pipe would seem sent
+		return c.rank.Settle(f)
 	}
-	c.Began = c.Site.Clock()
-	c.links.Begin()
+	c.rank.Order.Began = c.rank.Site.Job.Clock()
+	c.links.Messages.Begin()
 	collectives := c.collectives[:0]
 	for _, k := range calls {
 		if !call.IsPairwise(k.Kind) {
 			collectives = append(collectives, k)
-		} else if f := c.links.AddPointToPoint(ctx, k); f != nil {
+		} else if f := c.links.Pairs.AddPointToPoint(ctx, k); f != nil {
 			c.within = k
 			return f
 		}
 	}
-	f := c.moveMessages(ctx)
+	var f *call.Fault
+	if c.links.Messages.Pending() { // these go first, to their end
+		c.rank.Order.Lockstep, c.rank.Order.Running = false, c.links.Messages.Awaited()
+		f = c.links.Messages.Move(ctx)
+		c.within = c.links.Messages.Awaited()
+		if c.rank.Order.Running == nil {
+			c.rank.EndSleep()
+		} else if c.rank.Standing.Bell.Set {
+			c.rank.Unpark()
+		}
+		c.rank.Order.Running = nil
+		c.rank.Wake()
+	}
 	for rest := collectives; f == nil && len(rest) > 0; {
-		n := c.fusible(rest)
+		n := fusible(rest, c.Size())
 		c.within = rest[0]
 		if n > 1 {
 			f = c.fused(ctx, rest[:n])
@@ -46,26 +58,8 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 // Within is the call of the last group that the group has come to: of messages the first that has not ended.
 func (c *Comm) Within() *call.Call { return c.within }
 
-// moveMessages moves the messages of a group to their end.
-func (c *Comm) moveMessages(ctx context.Context) *call.Fault {
-	if !c.links.Pending() {
-		return nil
-	}
-	c.Lockstep, c.Running = false, c.links.Awaited()
-	f := c.links.Move(ctx)
-	c.within = c.links.Awaited()
-	if c.Running == nil {
-		c.EndSleep()
-	} else if c.Bell.Set {
-		c.Unpark()
-	}
-	c.Running = nil
-	c.Wake()
-	return f
-}
-
-// fusible is how many collectives from the first on can be one.
-func (c *Comm) fusible(calls []*call.Call) int {
+// fusible is how many collectives from the first on can be one, among so many ranks.
+func fusible(calls []*call.Call, ranks int) int {
 	first, bytes, n := calls[0], 0, 0
 	for _, k := range calls {
 		if k.Kind != first.Kind || k.Type != first.Type || k.Op != first.Op || k.Root != first.Root {
@@ -76,7 +70,7 @@ func (c *Comm) fusible(calls []*call.Call) int {
 		default:
 			return 1
 		}
-		size := int(k.Bytes(c.Size()))
+		size := int(k.Bytes(ranks))
 		if bytes+size > tuning.FuseMax {
 			break
 		}

@@ -45,7 +45,7 @@ func TestFusible(t *testing.T) {
 		{"blocks of all ranks count", []*call.Call{of(call.AllGather, -1, tuning.FuseMax/8-10), of(call.AllGather, -1, 10), of(call.AllGather, -1, 1)}, 2},
 		{"a large one alone", []*call.Call{of(call.AllReduce, -1, tuning.FuseMax), small()}, 1},
 	} {
-		assert.Equal(t, tc.want, c.fusible(tc.calls), tc.name)
+		assert.Equal(t, tc.want, fusible(tc.calls, c.Size()), tc.name)
 	}
 }
 
@@ -120,8 +120,8 @@ func TestRunGroup(t *testing.T) {
 					}
 					assert.Equal(t, vector(2, i, count), got[11+i], "rank %d: Broadcast %d", r, i)
 				}
-				if want := uint64(c.Start) + 4; c.Calls != want {
-					return fmt.Errorf("the group was %d collectives, not %d", c.Calls-uint64(c.Start), want-uint64(c.Start))
+				if want := uint64(c.rank.Order.Start) + 4; c.rank.Order.Calls != want {
+					return fmt.Errorf("the group was %d collectives, not %d", c.rank.Order.Calls-uint64(c.rank.Order.Start), want-uint64(c.rank.Order.Start))
 				}
 				return nil
 			})
@@ -150,7 +150,7 @@ func TestGroupEndsItsSleep(t *testing.T) {
 	each(t, all, func(c *Comm) error {
 		if c.Rank() == 0 {
 			var w plane.Waiter
-			c.Park(t.Context(), &w, -1, 0) // as a wait does in the group, which ends before it is a long one
+			c.rank.Park(t.Context(), &w, -1, 0) // as a wait does in the group, which ends before it is a long one
 		}
 		message := callOf([]call.Kind{call.Send, call.Recv}[c.Rank()], 1-c.Rank(), 5, make([]int32, 5*c.Rank()), make([]int32, 5*(1-c.Rank())))
 		if f := c.RunGroup(t.Context(), []*call.Call{message}); f != nil {
@@ -159,7 +159,7 @@ func TestGroupEndsItsSleep(t *testing.T) {
 		return nil
 	})
 	for _, c := range all {
-		assert.False(t, c.Bell.Set, "rank %d", c.Rank())
-		assert.Zero(t, c.Local.Sleepers().Load())
+		assert.False(t, c.rank.Standing.Bell.Set, "rank %d", c.Rank())
+		assert.Zero(t, c.rank.Share.Local.Sleepers().Load())
 	}
 }

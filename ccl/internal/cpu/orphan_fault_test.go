@@ -22,7 +22,7 @@ func TestRefusedSplitsLeaveNothing(t *testing.T) {
 		n = 1000
 	}
 	world := twoOfAHost(t)
-	h := world[0].Site.Host
+	h := world[0].rank.Site.Here.Host
 	var space, memory, maps int
 	for i := range n {
 		if i == 10 {

@@ -17,13 +17,13 @@ import (
 // again is another Comm of the two ranks of twoOfAHost.
 func again(t *testing.T, of [2]*Comm) (c [2]*Comm) {
 	t.Helper()
-	s := of[0].Site
+	s := of[0].rank.Site
 	of[0].splits++ // no two Comms of a job have the same number
-	off, err := s.Host.Alloc(region.Bytes(2))
+	off, err := s.Here.Host.Alloc(region.Bytes(2))
 	require.NoError(t, err)
 	for r := range c {
-		s.Hold()
-		c[r], err = newComm(s, plane.ChildID(plane.WorldID, of[0].splits, 0), plane.MembersOf([]int{0, 1}), s.Topo, r, off, plane.Options{})
+		s.Job.Hold()
+		c[r], err = newComm(s, plane.ChildID(plane.WorldID, of[0].splits, 0), plane.MembersOf([]int{0, 1}), s.Job.World.Topo, r, off, plane.Options{})
 		require.NoError(t, err)
 	}
 	return c
@@ -32,7 +32,7 @@ func again(t *testing.T, of [2]*Comm) (c [2]*Comm) {
 // A Comm that is closed gives back what its calls have made: staging memory, and the rings of what each rank has sent alone.
 func TestClosedCommGivesBack(t *testing.T) {
 	world := twoOfAHost(t)
-	h := world[0].Site.Host
+	h := world[0].rank.Site.Here.Host
 	var space, memory int
 	for i := range 20 {
 		if i == 5 { // what is taken once is there
@@ -64,7 +64,7 @@ func TestClosedCommGivesBack(t *testing.T) {
 // What a Split that failed has made is given back, on whichever rank it failed and in whatever order the Comms are closed.
 func TestFailedSplitLeavesNothing(t *testing.T) {
 	world := twoOfAHost(t)
-	h := world[0].Site.Host
+	h := world[0].rank.Site.Here.Host
 	for _, tc := range []struct {
 		name   string
 		gather int // of Split, in which rank 1 comes only when rank 0 has given up
@@ -96,8 +96,8 @@ func TestFailedSplitLeavesNothing(t *testing.T) {
 					if gathers++; of != c[1] || gathers != tc.gather {
 						return nil
 					}
-					for tc.late && of.Local.Posted(0, of.Round) != of.Round+1 {
-						of.Site.Scan()
+					for tc.late && of.rank.Share.Local.Posted(0, of.rank.Order.Round) != of.rank.Order.Round+1 {
+						of.rank.Site.Scan()
 					}
 					stop()
 					<-left

@@ -21,19 +21,19 @@ func twoOfAHost(t *testing.T) [2]*Comm {
 	require.NoError(t, err)
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Topo, s.Host = plane.Topology([]int{0, 0}, 1), h
+	s.Job.World.Topo, s.Here.Host = plane.Topology([]int{0, 0}, 1), h
 	off, err := h.Alloc(region.Bytes(2))
 	require.NoError(t, err)
 	var c [2]*Comm
 	for r := range c {
-		c[r], err = newComm(s, plane.WorldID, plane.MembersOf([]int{0, 1}), s.Topo, r, off, plane.Options{})
+		c[r], err = newComm(s, plane.WorldID, plane.MembersOf([]int{0, 1}), s.Job.World.Topo, r, off, plane.Options{})
 		require.NoError(t, err)
 	}
 	t.Cleanup(func() {
 		for _, c := range c {
-			j.Remove(&c.Member)
+			j.Remove(&c.rank)
 		}
-		s.Host = plane.PrivateHost()
+		s.Here.Host = plane.PrivateHost()
 		j.Leave()
 		h.Close()
 	})
@@ -64,21 +64,21 @@ func TestReclaim(t *testing.T) {
 	require.NoError(t, err)
 	defer shm.FreeMemory(unsafe.Pointer(&mem[0]))
 	dst, f := mem[shm.Page:3*shm.Page], call.NewFault(call.Canceled, -1, "on purpose")
-	place := c[0].Site.Host.SpanOf(dst)
+	place := c[0].rank.Site.Here.Host.SpanOf(dst)
 
-	require.Equal(t, f, c[0].Reclaim(dst, f))
-	require.Equal(t, place, c[0].Site.Host.SpanOf(dst), "nobody writes: nothing is replaced")
+	require.Equal(t, f, c[0].mem.Reclaim(dst, f))
+	require.Equal(t, place, c[0].rank.Site.Here.Host.SpanOf(dst), "nobody writes: nothing is replaced")
 
-	require.Nil(t, c[1].MayTouch())
+	require.Nil(t, c[1].mem.MayTouch())
 	done := make(chan struct{})
-	time.AfterFunc(time.Millisecond, func() { c[1].Touched(); close(done) })
-	require.Equal(t, f, c[0].Reclaim(dst, f))
+	time.AfterFunc(time.Millisecond, func() { c[1].mem.Touched(); close(done) })
+	require.Equal(t, f, c[0].mem.Reclaim(dst, f))
 	<-done
-	require.Zero(t, c[0].Local.Touches(1).Load(), "it is waited for")
+	require.Zero(t, c[0].rank.Share.Local.Touches(1).Load(), "it is waited for")
 
-	require.Nil(t, c[1].MayTouch())
-	require.Equal(t, f, c[0].Reclaim(dst, f)) // though c[1] still writes
-	require.NotEqual(t, place, c[0].Site.Host.SpanOf(dst))
-	require.Equal(t, place.Base, c[0].Site.Host.SpanOf(mem[:shm.Page]).Base)
-	c[1].Touched()
+	require.Nil(t, c[1].mem.MayTouch())
+	require.Equal(t, f, c[0].mem.Reclaim(dst, f)) // though c[1] still writes
+	require.NotEqual(t, place, c[0].rank.Site.Here.Host.SpanOf(dst))
+	require.Equal(t, place.Base, c[0].rank.Site.Here.Host.SpanOf(mem[:shm.Page]).Base)
+	c[1].mem.Touched()
 }

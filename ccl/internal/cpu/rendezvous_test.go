@@ -16,15 +16,15 @@ func pairOf(t *testing.T, n int) (all []*Comm, o *links.Outgoing, i *links.Incom
 	t.Helper()
 	all = comms(t, []string{"a", "a"})
 	k = &call.Call{Record: call.Record{Count: uint64(n), Kind: call.SendRecv}, Src: bytesFrom(3, n), Dst: make([]byte, n)}
-	out, f := all[0].links.Link(t.Context(), 1, links.PointToPoint)
+	out, f := all[0].links.Ends.Link(t.Context(), 1, links.PointToPoint)
 	require.Nil(t, f)
-	in, f := all[1].links.Link(t.Context(), 0, links.PointToPoint)
+	in, f := all[1].links.Ends.Link(t.Context(), 0, links.PointToPoint)
 	require.Nil(t, f)
-	ok, f := all[1].links.Ready(in)
+	ok, f := all[1].links.Ends.Ready(in)
 	require.Nil(t, f)
 	require.True(t, ok)
 	o, i = &links.Outgoing{L: out, Hash: 5, Left: k.Src}, &links.Incoming{L: in, Hash: 5, Left: make([]byte, n)}
-	require.True(t, all[0].links.SendHere(o, k))
+	require.True(t, all[0].links.Pairs.SendHere(o, k))
 	return all, o, i, k
 }
 
@@ -32,8 +32,8 @@ func TestRendezvous(t *testing.T) {
 	all, o, i, k := pairOf(t, 100_000)
 	require.EqualValues(t, links.RecordOffer, i.L.From.Cell().Record())
 	to := i.Left
-	require.False(t, all[0].links.SendHere(o, k), "nobody has answered yet")
-	moved, f := all[1].links.ReceiveHere(t.Context(), i, k)
+	require.False(t, all[0].links.Pairs.SendHere(o, k), "nobody has answered yet")
+	moved, f := all[1].links.Pairs.ReceiveHere(t.Context(), i, k)
 	require.Nil(t, f)
 	require.True(t, moved)
 	require.True(t, i.Done)
@@ -47,7 +47,7 @@ func TestRendezvousWithdrawn(t *testing.T) {
 	all, o, i, k := pairOf(t, 100_000)
 	o.Withdraw()
 	clear(k.Src)
-	_, f := all[1].links.ReceiveHere(t.Context(), i, k)
+	_, f := all[1].links.Pairs.ReceiveHere(t.Context(), i, k)
 	require.NotNil(t, f)
 	assert.Equal(t, call.Backend, f.Code)
 	assert.Equal(t, 0, f.Peer)
@@ -68,7 +68,7 @@ func TestRendezvousRefused(t *testing.T) {
 		}, true},
 		{"memory of another process that cannot be read", func(t *testing.T, c *Comm, i *links.Incoming, k *call.Call) {
 			i.L.From.Rendezvous().Number++ // the same number of the process, as in another container
-			moved, f := c.links.ReceiveHere(t.Context(), i, k)
+			moved, f := c.links.Pairs.ReceiveHere(t.Context(), i, k)
 			require.Nil(t, f)
 			require.True(t, moved)
 		}, false},
@@ -79,14 +79,14 @@ func TestRendezvousRefused(t *testing.T) {
 			tc.refuse(t, all[1], i, k)
 			require.False(t, i.Done)
 			for !i.Done {
-				all[0].links.SendHere(o, k)
-				_, f := all[1].links.ReceiveHere(t.Context(), i, k)
+				all[0].links.Pairs.SendHere(o, k)
+				_, f := all[1].links.Pairs.ReceiveHere(t.Context(), i, k)
 				require.Nil(t, f)
 			}
 			require.True(t, o.Done)
 			require.Equal(t, k.Src, to)
 			next := &links.Outgoing{L: o.L, Hash: 5, Left: k.Src}
-			require.True(t, all[0].links.SendHere(next, k))
+			require.True(t, all[0].links.Pairs.SendHere(next, k))
 			assert.Equal(t, tc.later, i.L.From.Cell().Record() == links.RecordOffer)
 		})
 	}
@@ -111,9 +111,9 @@ func TestOffers(t *testing.T) {
 			var c links.Links
 			o := &links.Outgoing{L: &links.Link{To: &links.PipeWriter{}}, Left: make([]byte, tc.n)}
 			k := &call.Call{Record: call.Record{Kind: tc.kind}, Src: o.Left}
-			assert.Equal(t, tc.want, c.Offers(o, k))
+			assert.Equal(t, tc.want, c.Pairs.Offers(o, k))
 			k.Dst = k.Src
-			assert.Equal(t, tc.want && (tc.kind == call.Send || tc.n >= tuning.ReadAsideFrom), c.Offers(o, k), "in place")
+			assert.Equal(t, tc.want && (tc.kind == call.Send || tc.n >= tuning.ReadAsideFrom), c.Pairs.Offers(o, k), "in place")
 		})
 	}
 }

@@ -13,33 +13,33 @@ import (
 // A datagram of another process rouses the monitor; one that comes after the end harms nobody.
 func TestRinger(t *testing.T) {
 	c := twoOfAHost(t)
-	s := c[0].Site
-	s.Procs = []int{0, 0}
-	s.OpenRinger(func(l int) string { return fmt.Sprint(t.Name(), l) })
-	ringer := s.Ringer.Load()
+	s := c[0].rank.Site
+	s.Here.Procs = []int{0, 0}
+	s.Here.OpenRinger(func(l int) string { return fmt.Sprint(t.Name(), l) })
+	ringer := s.Here.Ends.Ringer.Load()
 	require.NotNil(t, ringer)
-	s.Look()
+	s.Job.Time.Coarse.Look()
 	ringer.Ring(1) // to a process that is not there
 	ringer.Ring(0)
-	require.Eventually(t, s.IsActive, 10*time.Second, time.Millisecond, "it was not rung")
-	s.CloseRinger()
+	require.Eventually(t, s.Job.Time.Coarse.IsActive, 10*time.Second, time.Millisecond, "it was not rung")
+	s.Here.CloseRinger()
 	ringer.Ring(0)
-	s.Attending.Wait()
+	s.Here.Ends.Attending.Wait()
 
-	s.OpenRinger(func(l int) string { return fmt.Sprint(t.Name(), l) }) // the name is free again
-	require.NotNil(t, s.Ringer.Load())
-	s.CloseRinger()
-	s.Attending.Wait()
+	s.Here.OpenRinger(func(l int) string { return fmt.Sprint(t.Name(), l) }) // the name is free again
+	require.NotNil(t, s.Here.Ends.Ringer.Load())
+	s.Here.CloseRinger()
+	s.Here.Ends.Attending.Wait()
 }
 
 // A stranger that has found the ringer's name, and sends to it without end, empty datagrams too, does not deafen it.
 func TestRingerOfStrangers(t *testing.T) {
 	c := twoOfAHost(t)
-	s := c[0].Site
-	s.Procs = []int{0, 0}
+	s := c[0].rank.Site
+	s.Here.Procs = []int{0, 0}
 	name := func(l int) string { return fmt.Sprint(t.Name(), l) }
-	s.OpenRinger(name)
-	ringer := s.Ringer.Load()
+	s.Here.OpenRinger(name)
+	ringer := s.Here.Ends.Ringer.Load()
 	require.NotNil(t, ringer)
 	stranger, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: "@" + name(0), Net: "unixgram"})
 	require.NoError(t, err)
@@ -53,11 +53,11 @@ func TestRingerOfStrangers(t *testing.T) {
 		_, err := stranger.Write(nil)
 		return err == nil
 	}, 10*time.Second, time.Millisecond)
-	s.Look()
+	s.Job.Time.Coarse.Look()
 	require.Eventually(t, func() bool {
 		ringer.Ring(0)
-		return s.IsActive()
+		return s.Job.Time.Coarse.IsActive()
 	}, 10*time.Second, time.Millisecond, "it was not rung")
-	s.CloseRinger()
-	s.Attending.Wait()
+	s.Here.CloseRinger()
+	s.Here.Ends.Attending.Wait()
 }

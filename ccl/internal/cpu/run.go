@@ -12,23 +12,23 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
-	"github.com/goccl/goccl/ccl/internal/rounds"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
 // Run makes one call. Whatever goes wrong fails the Comm.
 func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
-	if f := c.Proposal.Load(); f != nil {
-		f = c.Settle(f)
+	if f := c.rank.Fate.Proposal.Load(); f != nil {
+		f = c.rank.Settle(f)
 		if call.IsPairwise(k.Kind) {
 			return f
 		}
-		return c.Side(f, c.Calls+1, c.Mixed(k))
+		return c.rank.Fate.Side(f, c.rank.Order.Calls+1, c.rank.Order.Mixed(k))
 	}
 	if c.disturb != nil {
 		if f := c.disturb(c, k); f != nil {
-			return c.Stop(f)
+			return c.rank.Stop(f)
 		}
 	}
 	k.Offsets = nil
@@ -36,28 +36,28 @@ func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
 		c.work.Offsets = call.OffsetsOf(c.work.Offsets, k.DC, k.Elem)
 		k.Offsets = c.work.Offsets
 	}
-	c.Began = c.Site.Clock()
-	c.Lockstep, c.Running = false, k
+	c.rank.Order.Began = c.rank.Site.Job.Clock()
+	c.rank.Order.Lockstep, c.rank.Order.Running = false, k
 	if k.Kind != call.Send && k.Kind != call.Recv && k.Kind != call.SendRecv {
-		c.Enter(k)
+		c.rank.Order.Enter(k)
 	}
 	inject.At("cpu.call")
 	f := c.dispatch(ctx, k)
-	if c.Untidy || f != nil {
-		c.Tidy(f)
+	if c.mem.Untidy || f != nil {
+		c.mem.Tidy(f)
 	}
-	if f == nil && c.Opt.Strict {
+	if f == nil && c.rank.Group.Opt.Strict {
 		f = c.confirm(ctx, k)
 	}
-	if c.Running == nil {
-		c.EndSleep()
-	} else if c.Bell.Set {
-		c.Unpark()
+	if c.rank.Order.Running == nil {
+		c.rank.EndSleep()
+	} else if c.rank.Standing.Bell.Set {
+		c.rank.Unpark()
 	}
-	c.Running = nil
-	c.Wake()
+	c.rank.Order.Running = nil
+	c.rank.Wake()
 	if f != nil && !call.IsPairwise(k.Kind) { // what the others say may have come just before this call
-		f = c.Side(f, k.Place, k.Hash)
+		f = c.rank.Fate.Side(f, k.Place, k.Hash)
 	}
 	return f
 }
@@ -65,28 +65,23 @@ func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
 func (c *Comm) dispatch(ctx context.Context, k *call.Call) *call.Fault {
 	switch {
 	case k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv:
-		return c.links.PointToPoint(ctx, k)
+		return c.links.Pairs.PointToPoint(ctx, k)
 	case c.Size() == 1:
-		c.alone(k)
+		alone(&c.mem, k)
 		return nil
-	case c.isLocal(k.Kind):
-		c.Lockstep = true
-		return c.RunLocal(ctx, k)
+	case c.local.Runs(k.Kind):
+		c.rank.Order.Lockstep = true
+		return c.local.RunLocal(ctx, k)
 	case k.Kind == call.AllToAllV:
 		return c.links.RemoteAllToAllV(ctx, k)
 	}
 	return c.links.RunRemote(ctx, k)
 }
 
-// isLocal reports whether a collective of that kind goes in rounds among the ranks of this host.
-func (c *Comm) isLocal(k call.Kind) bool {
-	return c.N == c.Size() && (k != call.AllToAllV || c.SlotsV())
-}
-
 // alone is a collective of one rank: a copy.
-func (c *Comm) alone(k *call.Call) {
+func alone(mem *reach.Reach, k *call.Call) {
 	if k.Kind != call.Barrier {
-		c.TakeOwn(k.Dst, k.Src, len(k.Dst))
+		mem.TakeOwn(k.Dst, k.Src, len(k.Dst))
 	}
 	switch {
 	case len(k.Dst) == 0:
@@ -104,8 +99,8 @@ func (c *Comm) confirm(ctx context.Context, k *call.Call) *call.Fault {
 	case call.Broadcast, call.Reduce, call.Gather, call.GatherV, call.Scatter, call.ScatterV:
 		b := call.Call{Record: k.Record, Place: k.Place}
 		b.Kind = call.Barrier
-		if c.N == c.Size() {
-			return c.LocalBarrier(ctx, &b)
+		if c.rank.Share.N == c.Size() {
+			return c.local.Barrier(ctx, &b)
 		}
 		return c.links.RunRemote(ctx, &b)
 	}
@@ -119,28 +114,12 @@ func (c *Comm) Plan(k *call.Call) string {
 		return "copy"
 	case k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv:
 		return "point to point"
-	case k.Kind == call.AllToAllV && !c.isLocal(k.Kind):
+	case k.Kind == call.AllToAllV && !c.local.Runs(k.Kind):
 		return "pairwise over " + c.Transport()
-	case c.N < c.Size():
+	case c.rank.Share.N < c.Size():
 		return c.links.Algorithm(k) + " over " + c.Transport()
 	}
-	blocks := 1
-	switch k.Kind {
-	case call.ReduceScatter, call.ReduceScatterV, call.Scatter, call.ScatterV, call.AllToAll:
-		blocks = max(c.N-1, 1)
-	}
-	n := int(k.Count) * k.Elem
-	if k.Kind == call.AllReduce && n <= c.Local.Form.Most || k.Kind == call.Barrier && c.Local.Form.Group > 0 {
-		return c.Local.Form.String() + " over " + c.Transport()
-	}
-	length, inSlot := c.Layout(n, blocks)
-	switch k.Kind {
-	case call.Broadcast, call.Scatter, call.ScatterV:
-		length, inSlot = c.LayoutSent(n, blocks)
-	case call.Reduce:
-		length, inSlot = c.LayoutReduced(n)
-	}
-	if inSlot != rounds.NoSlot && length >= n || k.Kind == call.AllReduce && n <= c.Local.Whole {
+	if c.local.Inline(k) {
 		return "inline over " + c.Transport()
 	}
 	return "staged over " + c.Transport()
@@ -182,17 +161,17 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 	// The first member of each host makes the memory for the host's members.
 	world, nodeOf, me, lead := make([]int, len(group)), make([]int, len(group)), -1, -1
 	for i, r := range group {
-		world[i], nodeOf[i] = c.Members.World(r), c.Topo.Node(r)
+		world[i], nodeOf[i] = c.rank.Group.Members.World(r), c.rank.Group.Topo.Node(r)
 		if r == c.Rank() {
 			me = i
 		}
-		if lead < 0 && nodeOf[i] == c.Topo.Node(c.Rank()) {
+		if lead < 0 && nodeOf[i] == c.rank.Group.Topo.Node(c.Rank()) {
 			lead = r
 		}
 	}
 	locals := 0
 	for _, h := range nodeOf {
-		if h == c.Topo.Node(c.Rank()) {
+		if h == c.rank.Group.Topo.Node(c.Rank()) {
 			locals++
 		}
 	}
@@ -200,12 +179,12 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 	var err error
 	if color >= 0 && lead == c.Rank() {
 		var o uint64
-		if o, err = c.Site.Host.Alloc(region.Bytes(locals)); err != nil {
+		if o, err = c.rank.Site.Here.Host.Alloc(region.Bytes(locals)); err != nil {
 			o = 1 // no region is there
 		} else { // all have returned from the last Split
-			c.Local.Joined(c.Me).Store(0)
-			c.Local.SplitSize(c.Me).Store(uint64(locals))
-			c.Local.Split(c.Me).Store(o)
+			c.rank.Share.Local.Joined(c.rank.Share.Me).Store(0)
+			c.rank.Share.Local.SplitSize(c.rank.Share.Me).Store(uint64(locals))
+			c.rank.Share.Local.Split(c.rank.Share.Me).Store(o)
 		}
 		off = int64(o)
 	}
@@ -221,7 +200,7 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 		for _, h := range nodeOf {
 			nodes[h] = true
 		}
-		child, err = makeComm(c.Site, id, plane.MembersOf(world), plane.Topology(plane.Dense(nodeOf), len(nodes)), me, uint64(offs[lead]), opt)
+		child, err = makeComm(c.rank.Site, id, plane.MembersOf(world), plane.Topology(plane.Dense(nodeOf), len(nodes)), me, uint64(offs[lead]), opt)
 	}
 	// All members have the Comm, or none.
 	made := []int64{0}
@@ -234,10 +213,10 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 	all = all[:n]
 	if f := gather(bytesOf64(made), bytesOf64(all)); f != nil {
 		if me >= 0 { // others may have the new Comm by now, and wait for this rank there
-			c.Site.Post(c.neverSplit(id, f, group, me))
+			c.rank.Site.Post(neverSplit(&c.rank, id, f, group, me))
 		}
 		if child != nil {
-			child.Abandon()
+			child.rank.Abandon()
 		}
 		return nil, f
 	}
@@ -246,11 +225,11 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 			continue
 		}
 		if child != nil {
-			child.Abandon()
+			child.rank.Abandon()
 		}
 		if off > 1 {
-			c.Local.Split(c.Me).Store(0)
-			c.Site.Host.Free(uint64(off), region.Bytes(locals))
+			c.rank.Share.Local.Split(c.rank.Share.Me).Store(0)
+			c.rank.Site.Here.Host.Free(uint64(off), region.Bytes(locals))
 		}
 		if r != c.Rank() || err == nil {
 			err = fmt.Errorf("rank %d has no shared memory left for the new Comm", r)
@@ -263,25 +242,25 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 	if child == nil {
 		return nil, nil
 	}
-	c.Local.Joined(c.Topo.Local(lead)).Add(1)
-	c.Site.Hold()
+	c.rank.Share.Local.Joined(c.rank.Group.Topo.Local(lead)).Add(1)
+	c.rank.Site.Job.Hold()
 	child.disturb = c.disturb
-	child.Enlist()
+	child.rank.Enlist()
 	return child, nil
 }
 
 // neverSplit says to those that have the new Comm by now that rank me of it, this one, never will, since c has failed with
 // f. It names the rank at fault as c does, if that is one of group, the members. Else it is this rank that leaves them, and
 // the cause says which rank of the world made it.
-func (c *Comm) neverSplit(id uint64, f *call.Fault, group []int, me int) event.Event {
-	culprit := c.Blamed(f)
+func neverSplit(c *plane.Member, id uint64, f *call.Fault, group []int, me int) event.Event {
+	culprit := c.Group.Blamed(f)
 	code, peer, cause := f.Code, slices.Index(group, culprit), f.Err
 	if peer < 0 || code == call.Mismatch { // of the calls of another Comm
 		code, peer = call.Aborted, me
 		cause = fmt.Errorf("Split failed: %s", f.Said())
 		if culprit >= 0 {
-			cause = fmt.Errorf("Split failed: world rank %d: %s", c.Members.World(culprit), f.Said())
+			cause = fmt.Errorf("Split failed: world rank %d: %s", c.Group.Members.World(culprit), f.Said())
 		}
 	}
-	return event.New(id, code, peer, me, c.Site.Node, cause)
+	return event.New(id, code, peer, me, c.Site.Here.Node, cause)
 }

@@ -57,12 +57,12 @@ func TestSide(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &call.Fault{Code: call.Mismatch, Peer: 1, Theirs: &odd, OtherPeer: 2, Other: &most}
 			var c Comm
-			g := c.Side(f, tc.seq, tc.hash)
+			g := c.rank.Fate.Side(f, tc.seq, tc.hash)
 			assert.Equal(t, tc.want, g.Peer)
 			assert.Equal(t, 1, f.Peer)
 			if tc.want == 2 {
 				assert.Equal(t, &most, g.Theirs)
-				assert.Same(t, g, c.Sided.Load())
+				assert.Same(t, g, c.rank.Fate.Sided.Load())
 			}
 		})
 	}
@@ -80,10 +80,10 @@ func TestSplitFailedOnOne(t *testing.T) {
 		peer   int // of the new Comm
 		text   string
 	}{
-		{"a rank of another color is lost", []int{0, 1, 0}, func(all []*Comm, _ []context.CancelFunc) { all[0].Site.Lost(1, ended) },
+		{"a rank of another color is lost", []int{0, 1, 0}, func(all []*Comm, _ []context.CancelFunc) { all[0].rank.Site.Lost(1, ended) },
 			call.Aborted, 0, "Split failed: world rank 1: its process ended"},
 		{"a rank of this color is lost, as far as rank 0 knows", []int{0, 0, 0}, func(all []*Comm, _ []context.CancelFunc) {
-			all[0].FailHere(&call.Fault{Code: call.RankLost, Peer: 1, Err: ended})
+			all[0].rank.FailHere(&call.Fault{Code: call.RankLost, Peer: 1, Err: ended})
 		}, call.RankLost, 1, "its process ended"},
 		{"rank 0 gives up", []int{0, 1, 0}, func(_ []*Comm, stop []context.CancelFunc) { stop[0]() }, call.Canceled, 0, "context canceled"},
 		{"a rank of another color gives up", []int{0, 1, 0}, func(_ []*Comm, stop []context.CancelFunc) { stop[1]() },
@@ -91,7 +91,7 @@ func TestSplitFailedOnOne(t *testing.T) {
 		{"a rank of another color closes", []int{0, 1, 0}, func(all []*Comm, _ []context.CancelFunc) { all[0].Fail(call.NewFault(call.Closed, 1, "")) },
 			call.Aborted, 0, "Split failed: world rank 1: it has closed the old Comm"},
 		{"a rank of this color has made another call", []int{0, 0, 0}, func(all []*Comm, _ []context.CancelFunc) {
-			all[0].FailHere(call.NewFault(call.Mismatch, 1, ""))
+			all[0].rank.FailHere(call.NewFault(call.Mismatch, 1, ""))
 		}, call.Aborted, 0, "Split failed: world rank 1: it has made another call"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestSplitFailedOnOne(t *testing.T) {
 					return nil
 				}
 				for r := range 2 { // which wait for this rank alone, once they have posted
-					for c.Local.Posted(r, c.Round) != c.Round+1 {
+					for c.rank.Share.Local.Posted(r, c.rank.Order.Round) != c.rank.Order.Round+1 {
 						time.Sleep(time.Millisecond)
 					}
 				}
@@ -137,7 +137,7 @@ func TestSplitFailedOnOne(t *testing.T) {
 			})
 			require.NotNil(t, child)
 			select {
-			case <-child.Ctx.Done():
+			case <-child.rank.Fate.Ctx.Done():
 			case <-time.After(10 * time.Second):
 				require.Fail(t, "the new Comm hears nothing")
 			}

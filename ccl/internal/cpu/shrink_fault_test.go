@@ -24,7 +24,7 @@ func TestShrinkThatCannotMap(t *testing.T) {
 		t.Run(fmt.Sprintf("mapping %d", hit+1), func(t *testing.T) {
 			world := twoOfAHost(t)
 			for _, c := range world {
-				c.FailHere(call.NewFault(call.Aborted, 0, "on purpose"))
+				c.rank.FailHere(call.NewFault(call.Aborted, 0, "on purpose"))
 			}
 			require.NoError(t, inject.Plan(fmt.Sprintf("cpu.map:%d:cut", hit+1)))
 			defer inject.Plan("")

@@ -6,7 +6,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
-	"github.com/goccl/goccl/ccl/internal/shrink"
 )
 
 // What the ranks that have agreed make of it: memory on each host, and the Comm.
@@ -17,15 +16,10 @@ func (c *Comm) Shrink(ctx context.Context, opt plane.Options) (*Comm, *call.Faul
 	if f != nil {
 		return nil, f
 	}
-	return c.decided(a, opt)
-}
-
-// decided makes the Comm that a has decided.
-func (c *Comm) decided(a *shrink.Agreement, opt plane.Options) (*Comm, *call.Fault) {
-	world, nodeOf, me := make([]int, len(a.Ranks)), make([]int, len(a.Ranks)), -1
+	world, nodeOf, me := make([]int, len(a.Party.Ranks)), make([]int, len(a.Party.Ranks)), -1
 	node, hosts := -1, map[int]int{}
-	for i, r := range a.Ranks {
-		world[i], nodeOf[i] = c.Members.World(int(r)), c.Topo.Node(int(r))
+	for i, r := range a.Party.Ranks {
+		world[i], nodeOf[i] = c.rank.Group.Members.World(int(r)), c.rank.Group.Topo.Node(int(r))
 		if _, ok := hosts[nodeOf[i]]; !ok {
 			hosts[nodeOf[i]] = len(hosts)
 		}
@@ -33,15 +27,15 @@ func (c *Comm) decided(a *shrink.Agreement, opt plane.Options) (*Comm, *call.Fau
 			me, node = i, hosts[nodeOf[i]]
 		}
 	}
-	if me < 0 || len(a.Offs) != len(hosts) {
-		return nil, call.NewFault(call.Backend, c.Rank(), "the ranks agreed on what makes no sense: %d hosts, memory for %d", len(hosts), len(a.Offs))
+	if me < 0 || len(a.Party.Offs) != len(hosts) {
+		return nil, call.NewFault(call.Backend, c.Rank(), "the ranks agreed on what makes no sense: %d hosts, memory for %d", len(hosts), len(a.Party.Offs))
 	}
-	id := plane.ChildID(c.ID(), uint64(a.Attempt)|1<<40, int(a.Ballot()))
-	c.Site.Hold()
-	child, err := newComm(c.Site, id, plane.MembersOf(world), plane.Topology(plane.Dense(nodeOf), len(hosts)), me, a.Offs[node], opt)
+	id := plane.ChildID(c.ID(), uint64(a.Attempt)|1<<40, int(a.Party.Ballot()))
+	c.rank.Site.Job.Hold()
+	child, err := newComm(c.rank.Site, id, plane.MembersOf(world), plane.Topology(plane.Dense(nodeOf), len(hosts)), me, a.Party.Offs[node], opt)
 	if err != nil { // the others have decided on this rank as well, and are to shrink once more, without it
 		a.IsLost(fmt.Errorf("it cannot make its part of the new Comm: %w", err))
-		c.Site.Leave()
+		c.rank.Site.Job.Leave()
 		return nil, call.NewFault(call.Backend, c.Rank(), "%w", err)
 	}
 	child.disturb = c.disturb

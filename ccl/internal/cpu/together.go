@@ -11,16 +11,16 @@ import (
 // the answer is the same for all that ask, and each asks once. The first that has waited in vain
 // decides for all of them. It comes before Close.
 func (c *Comm) Together(limit time.Duration) bool {
-	w, until := c.Local.Leaving(), time.Now().Add(limit)
+	w, until := c.rank.Share.Local.Leaving(), time.Now().Add(limit)
 	w.Add(1)
 	wait := backoff.Sleep{First: 20 * time.Microsecond, Most: time.Millisecond}
 	for {
 		switch v := w.Load(); {
 		case v&region.Apart != 0:
 			return false
-		case int(v) == c.N:
+		case int(v) == c.rank.Share.N:
 			return true
-		case c.Cause.Load() != nil, time.Now().After(until):
+		case c.rank.Fate.Cause.Load() != nil, time.Now().After(until):
 			if w.CompareAndSwap(v, v|region.Apart) {
 				return false
 			}

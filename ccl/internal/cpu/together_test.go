@@ -43,7 +43,7 @@ func TestTogether(t *testing.T) {
 			asked.Wait()
 			for _, r := range tc.ask {
 				require.Equal(t, tc.want, got[r], "rank %d", r)
-				require.Equal(t, tc.want, all[r].Local.Leaving().Load()&region.Apart == 0)
+				require.Equal(t, tc.want, all[r].rank.Share.Local.Leaving().Load()&region.Apart == 0)
 			}
 		})
 	}

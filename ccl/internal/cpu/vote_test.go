@@ -81,12 +81,12 @@ func TestOddRankIsNamed(t *testing.T) {
 						require.Nil(t, c.Issued(&k, false))
 					}
 				}
-				mine, theirs := all[tc.by].Entered(0), all[tc.of].Entered(0)
+				mine, theirs := all[tc.by].rank.Order.Entered(0), all[tc.of].rank.Order.Entered(0)
 				all[tc.by].Fail(plane.Disagree(mine, theirs, tc.of))
 				first := -1
 				for r, c := range all {
 					select {
-					case <-c.Ctx.Done():
+					case <-c.rank.Fate.Ctx.Done():
 					case <-time.After(time.Minute): // test/promises asserts how soon
 						require.Fail(t, "it is not told", "rank %d", r)
 					}

@@ -15,13 +15,13 @@ import (
 func TestAbrupt(t *testing.T) {
 	c := twoOfAHost(t)
 	var w plane.Waiter
-	require.False(t, c[0].Abrupt(&w, 1), "it gives way at first")
-	require.False(t, c[0].Abrupt(&plane.Waiter{Remote: true}, 1))
+	require.False(t, c[0].rank.Standing.Abrupt(&w, 1), "it gives way at first")
+	require.False(t, c[0].rank.Standing.Abrupt(&plane.Waiter{Remote: true}, 1))
 	for _, x := range c {
-		x.Site.Yielding.Until.Store(int64(time.Since(x.Site.Born) + time.Hour))
+		x.rank.Site.Job.Time.Yielding.Until.Store(int64(time.Since(x.rank.Site.Job.Time.Coarse.Born) + time.Hour))
 	}
-	require.True(t, c[0].Abrupt(&w, 1))
-	require.True(t, c[0].Abrupt(&plane.Waiter{Remote: true}, 1), "it sleeps where nobody rings, too")
+	require.True(t, c[0].rank.Standing.Abrupt(&w, 1))
+	require.True(t, c[0].rank.Standing.Abrupt(&plane.Waiter{Remote: true}, 1), "it sleeps where nobody rings, too")
 
 	each(t, c[:], func(c *Comm) error {
 		for range 100 {
@@ -32,7 +32,7 @@ func TestAbrupt(t *testing.T) {
 		return nil
 	})
 	for _, x := range c {
-		require.Zero(t, x.Local.Sleepers().Load())
-		require.Zero(t, x.Local.Bell(x.Me).Load())
+		require.Zero(t, x.rank.Share.Local.Sleepers().Load())
+		require.Zero(t, x.rank.Share.Local.Bell(x.rank.Share.Me).Load())
 	}
 }

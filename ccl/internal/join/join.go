@@ -69,10 +69,10 @@ func join(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.Me
 		return nil, f
 	}
 	_ = j.Once("monitor", func() error { j.StartMonitor(); return nil })
-	if j.Topo.Nodes() > 1 {
+	if j.World.Topo.Nodes() > 1 {
 		err := j.Once("addresses", func() error { return learn(j, said) })
 		if err == nil {
-			err = c.Site.Once(fmt.Sprint("neighbors ", c.Site.Node), func() error {
+			err = c.Site.Job.Once(fmt.Sprint("neighbors ", c.Site.Here.Node), func() error {
 				together, stop := whileAll(ctx, r.boot)
 				defer stop()
 				return c.Site.JoinNeighbors(together)
@@ -162,9 +162,9 @@ func openTCP(j *plane.Job, r *exchanges) error {
 
 // learn keeps the addresses at which ranks of other hosts are reached.
 func learn(j *plane.Job, said [][]byte) error {
-	j.Addrs = make([]netip.AddrPort, len(said))
+	j.Net.Addrs = make([]netip.AddrPort, len(said))
 	for r, m := range said {
-		if err := j.Addrs[r].UnmarshalBinary(m[1:]); err != nil {
+		if err := j.Net.Addrs[r].UnmarshalBinary(m[1:]); err != nil {
 			return fmt.Errorf("rank %d gave no address: %w", r, err)
 		}
 	}

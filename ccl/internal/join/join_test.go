@@ -32,7 +32,7 @@ func (b withSecret) AllGather(_ context.Context, mine []byte) ([][]byte, error) 
 // siteOf is this process's part of a host.
 func siteOf(node int) *plane.Site {
 	s := &plane.Site{}
-	s.Node = node
+	s.Here.Node = node
 	return s
 }
 
@@ -89,8 +89,8 @@ func FuzzAddresses(f *testing.F) {
 			return
 		}
 		j := new(plane.Job)
-		if learn(j, [][]byte{said}) == nil && len(j.Addrs) != 1 {
-			t.Fatal(j.Addrs)
+		if learn(j, [][]byte{said}) == nil && len(j.Net.Addrs) != 1 {
+			t.Fatal(j.Net.Addrs)
 		}
 	})
 }

@@ -68,11 +68,11 @@ func serveMemory(s *plane.Site, key, secret []byte) error {
 	if err != nil {
 		return plane.ShareError(err)
 	}
-	d := &server{s: s, fd: s.Host.Descriptor(), key: key, secret: secret, l: l}
+	d := &server{s: s, fd: s.Here.Host.Descriptor(), key: key, secret: secret, l: l}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.givenUp, d.drop = context.WithCancel(context.Background())
-	s.SetEntrance(d)
-	s.Attending.Go(d.accept)
+	s.Here.SetEntrance(d)
+	s.Here.Ends.Attending.Go(d.accept)
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (d *server) accept() {
 		c, err := d.l.AcceptUnix()
 		switch {
 		case err == nil && auth.SameUser(c, d.secret) == nil:
-			d.s.Attending.Go(func() { d.serve(c) })
+			d.s.Here.Ends.Attending.Go(func() { d.serve(c) })
 		case err == nil:
 			c.Close()
 		case d.ctx.Err() != nil:
@@ -119,7 +119,7 @@ func (d *server) serve(c *net.UnixConn) {
 		return
 	}
 	defer context.AfterFunc(d.givenUp, func() { c.Close() })()
-	if err := auth.Await(c, b[:1], max(requestTime, d.s.Silence())); err != nil || b[0] != connKeep { // it is of the job, and may be slow
+	if err := auth.Await(c, b[:1], max(requestTime, d.s.Job.Silence())); err != nil || b[0] != connKeep { // it is of the job, and may be slow
 		c.Close() // if it has died just now, it has not joined, as the bootstrap says
 		return
 	}
@@ -143,7 +143,7 @@ func receiveMemory(ctx context.Context, s *plane.Site, key, secret []byte) (*shm
 // requestMemory connects with the server and returns the descriptor of the memory, and the connection.
 func requestMemory(ctx context.Context, s *plane.Site, key, secret []byte) (int, *net.UnixConn, error) {
 	until := shareDeadline(ctx)
-	rank := uint32(s.Mine)
+	rank := uint32(s.Here.Mine)
 	c, err := dialServer(ctx, serverName(key), until)
 	if err != nil {
 		return -1, nil, err
@@ -176,14 +176,14 @@ func dialServer(ctx context.Context, name string, until time.Time) (*net.UnixCon
 
 // keepOrClose tells the maker of the memory, at the other end of c, whether the two need to notice each other's end by c.
 func keepOrClose(s *plane.Site, c *net.UnixConn) {
-	if s.KernelTells(0) { // the maker has the host's first rank
+	if s.Here.KernelTells(0) { // the maker has the host's first rank
 		c.Write([]byte{connClose})
 		c.Close()
 		return
 	}
 	c.SetDeadline(time.Time{})
 	c.Write([]byte{connKeep}) // if this fails, the end of c follows
-	s.WatchEnd(c, s.Topo.Rank(s.Node, 0), nil)
+	s.WatchEnd(c, s.Job.World.Topo.Rank(s.Here.Node, 0), nil)
 }
 
 // shareDeadline is when to give up sharing: before ctx ends, so that there is time left to go on without.

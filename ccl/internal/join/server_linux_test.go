@@ -15,8 +15,8 @@ import (
 func TestGiveUpWaitsForNoParting(t *testing.T) {
 	j := plane.EnterJob(t.Name(), time.Hour)
 	s := j.Site(0)
-	s.Topo, s.Procs = plane.Topology([]int{0, 0}, 1), []int{0, 1}
-	require.NoError(t, s.MakeHost(true))
+	s.Job.World.Topo, s.Here.Procs = plane.Topology([]int{0, 0}, 1), []int{0, 1}
+	require.NoError(t, s.Here.MakeHost(true))
 	key := []byte(t.Name())
 	require.NoError(t, serveMemory(s, key, nil))
 	c, err := dialServer(t.Context(), serverName(key), time.Now().Add(10*time.Second))
@@ -37,7 +37,7 @@ func TestGiveUpWaitsForNoParting(t *testing.T) {
 	case <-time.After(10 * time.Second): // it would wait for an hour
 		require.Fail(t, "giveUp does not return")
 	}
-	s.Host = plane.PrivateHost()
+	s.Here.Host = plane.PrivateHost()
 	j.Leave()
 }
 
@@ -45,8 +45,8 @@ func TestGiveUpWaitsForNoParting(t *testing.T) {
 func TestServerTurnsStrangersAway(t *testing.T) {
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Topo, s.Procs = plane.Topology([]int{0, 0}, 1), []int{0, 1}
-	require.NoError(t, s.MakeHost(true))
+	s.Job.World.Topo, s.Here.Procs = plane.Topology([]int{0, 0}, 1), []int{0, 1}
+	require.NoError(t, s.Here.MakeHost(true))
 	defer j.Leave()
 	key := []byte(t.Name())
 	require.NoError(t, serveMemory(s, key, nil))
@@ -80,7 +80,7 @@ func TestServerTurnsStrangersAway(t *testing.T) {
 	s.Reset()
 	_, err := dialServer(t.Context(), serverName(key), time.Now())
 	require.Error(t, err, "nobody serves what is given up")
-	s.Host = plane.PrivateHost()
+	s.Here.Host = plane.PrivateHost()
 }
 
 // The time for sharing leaves half of the caller's time to go on without, and is a minute at most.

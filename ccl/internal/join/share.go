@@ -42,8 +42,8 @@ func share(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.M
 		var at *plane.Site
 		err := j.Once(fmt.Sprint("hosts ", try), func() error { return begin(j, r, nodeOf) })
 		if err == nil {
-			at = j.Site(j.Topo.Node(r.rank))
-			err = at.Once(fmt.Sprint("offer ", at.Node, " ", try), func() error { return offerHost(at, r, try) })
+			at = j.Site(j.World.Topo.Node(r.rank))
+			err = at.Job.Once(fmt.Sprint("offer ", at.Here.Node, " ", try), func() error { return offerHost(at, r, try) })
 		}
 		if anyShared(r.all, nodeOf) {
 			said, f := r.verdict(ctx, err, nil)
@@ -57,14 +57,14 @@ func share(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.M
 		}
 		var c *plane.Member
 		if err == nil {
-			err = at.Once(fmt.Sprint("take ", at.Node, " ", try), func() error { return takeHost(ctx, at, r, try) })
+			err = at.Job.Once(fmt.Sprint("take ", at.Here.Node, " ", try), func() error { return takeHost(ctx, at, r, try) })
 		}
 		if err == nil {
-			c, err = end(at, j.Topo, r.rank, at.FirstRegion())
+			c, err = end(at, j.World.Topo, r.rank, at.Here.FirstRegion())
 		}
 		var addr []byte
-		if err == nil && j.TCP != nil {
-			addr, _ = j.TCP.Addr().MarshalBinary()
+		if err == nil && j.Net.TCP != nil {
+			addr, _ = j.Net.TCP.Addr().MarshalBinary()
 		}
 		said, f := r.verdict(ctx, err, addr)
 		again := f == nil && markApart(apart, nodeOf, said, false)
@@ -75,7 +75,7 @@ func share(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.M
 			return nil, nil, f
 		}
 		if !again {
-			c.SetApart(why)
+			c.Share.SetApart(why)
 			return c, said, nil
 		}
 		why = r.whyApart(said, why)
@@ -166,11 +166,11 @@ func begin(j *plane.Job, r *exchanges, nodeOf []int) error {
 	for _, h := range nodeOf {
 		nodes = max(nodes, h+1)
 	}
-	j.Topo = plane.Topology(nodeOf, nodes)
+	j.World.Topo = plane.Topology(nodeOf, nodes)
 	for _, s := range j.Sites() { // from an earlier try
 		s.Reset()
 	}
-	if nodes > 1 && j.TCP == nil {
+	if nodes > 1 && j.Net.TCP == nil {
 		return openTCP(j, r)
 	}
 	return nil
@@ -181,21 +181,21 @@ func offerHost(s *plane.Site, r *exchanges, try int) error {
 	inject.At("join.host")
 	// The processes of this host, each by its lowest rank.
 	first := map[string]int{}
-	procs := make([]int, s.Topo.Locals(s.Node))
+	procs := make([]int, s.Job.World.Topo.Locals(s.Here.Node))
 	for l := range procs {
-		w := s.Topo.Rank(s.Node, l)
+		w := s.Job.World.Topo.Rank(s.Here.Node, l)
 		p := string(hello(r.all[w]).process())
 		if _, ok := first[p]; !ok {
 			first[p] = w
 		}
 		procs[l] = first[p]
 	}
-	s.Procs, s.Mine = procs, first[string(process[:])]
+	s.Here.Procs, s.Here.Mine = procs, first[string(process[:])]
 	if !makes(s) {
 		return nil
 	}
 	shared := len(first) > 1
-	if err := s.MakeHost(shared); err != nil || !shared {
+	if err := s.Here.MakeHost(shared); err != nil || !shared {
 		return err
 	}
 	openRinger(s, hostKey(s, r, try))
@@ -203,11 +203,11 @@ func offerHost(s *plane.Site, r *exchanges, try int) error {
 }
 
 // makes reports whether this process has the host's lowest rank, and so makes its memory.
-func makes(s *plane.Site) bool { return s.Mine == s.Topo.Rank(s.Node, 0) }
+func makes(s *plane.Site) bool { return s.Here.Mine == s.Job.World.Topo.Rank(s.Here.Node, 0) }
 
 // openRinger lets other processes of the host wake this one's monitor.
 func openRinger(s *plane.Site, key []byte) {
-	s.OpenRinger(func(local int) string { return socketName(key, "bell", uint32(local)) })
+	s.Here.OpenRinger(func(local int) string { return socketName(key, "bell", uint32(local)) })
 }
 
 // takeHost takes this host's memory from its maker, if this process is not that, and makes sure that there is enough.
@@ -218,14 +218,14 @@ func takeHost(ctx context.Context, s *plane.Site, r *exchanges, try int) error {
 		if err != nil {
 			return err
 		}
-		if err := s.TakeHost(h); err != nil {
+		if err := s.Here.TakeHost(h); err != nil {
 			c.Close()
 			return err
 		}
 		openRinger(s, key)
 		keepOrClose(s, c)
 	}
-	return roomForCalls(s.Topo.Locals(s.Node), plane.LayoutOf(s.Host))
+	return roomForCalls(s.Job.World.Topo.Locals(s.Here.Node), plane.LayoutOf(s.Here.Host))
 }
 
 // hostKey is what only ranks of this job can know of its host's memory in this try: it is made of what all ranks have
@@ -235,7 +235,7 @@ func hostKey(s *plane.Site, r *exchanges, try int) []byte {
 	for _, h := range r.all {
 		k.Write(hello(h).seed())
 	}
-	k.Write(binary.LittleEndian.AppendUint64(nil, uint64(s.Node)))
+	k.Write(binary.LittleEndian.AppendUint64(nil, uint64(s.Here.Node)))
 	k.Write([]byte{byte(try)})
 	return k.Sum(nil)
 }

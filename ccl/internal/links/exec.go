@@ -6,20 +6,25 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// Links run schedules, and the calls of pairs of ranks. They are made of layers, each of which embeds the one before it and
-// knows none of those that follow:
+// Links run schedules, and the calls of pairs of ranks. Their parts know those before them:
 //
-//	ends      the links: pipes inside a host, connections between hosts
-//	messages  the messages that are under way on them
-//	pairs     Send, Recv and SendRecv
+//	Ends      the links: pipes inside a host, connections between hosts
+//	Messages  the messages that are under way on them
+//	Pairs     Send, Recv and SendRecv
 //
 // What calls need is kept, so that they allocate nothing once everything has been used once.
 type Links struct {
-	pairs
+	Ends     ends
+	Messages messages
+	Pairs    pairs
+
+	rank   *plane.Member
+	mem    *reach.Reach
 	step   algo.Step // under way
 	slice  []int     // where the blocks of a slice begin
 	shares []int32   // of how many operands each part is the share, where a call Weighs
@@ -27,9 +32,12 @@ type Links struct {
 	from   operand
 }
 
-// Init readies c, whose Reach is.
-func (c *Links) Init(r *reach.Reach, work *call.Workspace) {
-	c.Reach, c.work, c.made = r, work, map[linkKey]*Link{}
+// Init readies the links of a rank, which gets at the memory of its host by r.
+func (c *Links) Init(m *plane.Member, r *reach.Reach, work *call.Workspace) {
+	c.rank, c.mem = m, r
+	c.Ends = ends{rank: m, made: map[linkKey]*Link{}}
+	c.Messages = messages{rank: m, mem: r, ends: &c.Ends}
+	c.Pairs = pairs{rank: m, mem: r, ends: &c.Ends, messages: &c.Messages, work: work}
 }
 
 // operand is what a schedule reduces. Its parts stay where the caller has them until something is written in their place:
@@ -55,7 +63,7 @@ func (c *Links) Algorithm(k *call.Call) string {
 }
 
 func (c *Links) choose(k *call.Call) string {
-	return algo.Choose(call.KindOf(k.Kind), k.Bytes(c.Size()), c.Topo, c.Opt.RankOrder, c.Opt.Table)
+	return algo.Choose(call.KindOf(k.Kind), k.Bytes(c.rank.Group.Size()), c.rank.Group.Topo, c.rank.Group.Opt.RankOrder, c.rank.Group.Opt.Table)
 }
 
 // schedule builds this rank's schedule for k, or takes it from an earlier call.
@@ -64,9 +72,9 @@ func (c *Links) schedule(k *call.Call) (algo.Schedule, *call.Fault) {
 	if s, ok := c.plans[p]; ok {
 		return s, nil
 	}
-	s, err := algo.Build(p.name, p.kind, c.Topo, c.Rank(), p.root)
+	s, err := algo.Build(p.name, p.kind, c.rank.Group.Topo, c.rank.Group.Rank(), p.root)
 	if err != nil {
-		return s, c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
+		return s, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 	}
 	if c.plans == nil || len(c.plans) >= 64 { // many roots: start anew
 		c.plans = map[plan]algo.Schedule{}
@@ -132,28 +140,28 @@ func (c *Links) run(ctx context.Context, k *call.Call, s algo.Schedule, out, in 
 	for i := range s.Steps {
 		inject.At("cpu.step")
 		s.At(i, &c.step)
-		c.Begin()
-		h := head{comm: c.ID(), kind: messageData, step: uint32(slice), record: c.Entered(0), before: c.Entered(1)}
+		c.Messages.Begin()
+		h := head{comm: c.rank.Group.ID(), kind: messageData, step: uint32(slice), record: c.rank.Order.Entered(0), before: c.rank.Order.Entered(1)}
 		h.record.Hash = k.Hash
 		for _, m := range c.step.Send {
-			l, f := c.Link(ctx, m.Peer, collective)
+			l, f := c.Ends.Link(ctx, m.Peer, collective)
 			if f != nil {
 				return f
 			}
 			if k.Weighs {
 				h.shares = c.shares[m.Lo]
 			}
-			c.newSender().start(l, &h, c.from.at(&out, m.Lo, m.Hi))
+			c.Messages.newSender().start(l, &h, c.from.at(&out, m.Lo, m.Hi))
 		}
 		for _, m := range c.step.Recv {
-			l, f := c.Link(ctx, m.Peer, collective)
+			l, f := c.Ends.Link(ctx, m.Peer, collective)
 			if f != nil {
 				return f
 			}
-			r := c.newReceiver()
+			r := c.Messages.newReceiver()
 			r.start(l, h, in.Parts(m.Lo, m.Hi))
 			if m.Reduce {
-				r.fold = folding{fn: k.Fold, elem: k.Elem, first: m.Peer < c.Rank(), own: c.from.at(&in, m.Lo, m.Hi)}
+				r.fold = folding{fn: k.Fold, elem: k.Elem, first: m.Peer < c.rank.Group.Rank(), own: c.from.at(&in, m.Lo, m.Hi)}
 				if k.Weighs {
 					r.fold.k = k
 				}
@@ -164,7 +172,7 @@ func (c *Links) run(ctx context.Context, k *call.Call, s algo.Schedule, out, in 
 			}
 			c.from.writes(m.Lo, m.Hi)
 		}
-		if f := c.Move(ctx); f != nil {
+		if f := c.Messages.Move(ctx); f != nil {
 			return f
 		}
 	}
@@ -177,13 +185,13 @@ func (c *Links) inTurn(swap bool, m algo.Move, r *receiver) {
 	if swap {
 		for i, s := range c.step.Send {
 			if s.Lo == m.Lo && s.Hi == m.Hi {
-				r.after = c.tx[i]
+				r.after = c.Messages.tx[i]
 			}
 		}
 	}
-	for i, o := range c.step.Recv[:len(c.rx)-1] {
+	for i, o := range c.step.Recv[:len(c.Messages.rx)-1] {
 		if o.Lo < m.Hi && m.Lo < o.Hi {
-			r.prev = c.rx[i]
+			r.prev = c.Messages.rx[i]
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestScheduleIsKept(t *testing.T) {
 	_, f = c.schedule(callOf(call.Broadcast, 64, 8, nil, nil))
 	require.Nil(t, f)
 	require.Len(t, c.plans, 1, "many roots begin anew")
-	require.Equal(t, algo.Choose(algo.Broadcast, 32, c.Topo, false, nil), c.Algorithm(callOf(call.Broadcast, 0, 8, nil, nil)))
+	require.Equal(t, algo.Choose(algo.Broadcast, 32, c.rank.Group.Topo, false, nil), c.Algorithm(callOf(call.Broadcast, 0, 8, nil, nil)))
 }
 
 // A reduction waits where the same step sends from its place, or another receive reduces into it.
@@ -83,20 +83,20 @@ func TestInTurn(t *testing.T) {
 	c.step.Send = []algo.Move{{Peer: 1, Lo: 0, Hi: 2}, {Peer: 2, Lo: 2, Hi: 4}}
 	c.step.Recv = []algo.Move{{Peer: 1, Lo: 2, Hi: 4}, {Peer: 2, Lo: 0, Hi: 2}, {Peer: 3, Lo: 3, Hi: 4}, {Peer: 4, Lo: 0, Hi: 1}, {Peer: 5, Lo: 4, Hi: 5}}
 	for range 2 {
-		c.newSender()
+		c.Messages.newSender()
 	}
 	for i, want := range []struct {
 		after *sender
 		prev  int // -1: none
-	}{{c.tx[1], -1}, {c.tx[0], -1}, {nil, 0}, {nil, 1}, {nil, -1}} {
-		r := c.newReceiver()
+	}{{c.Messages.tx[1], -1}, {c.Messages.tx[0], -1}, {nil, 0}, {nil, 1}, {nil, -1}} {
+		r := c.Messages.newReceiver()
 		*r = receiver{}
 		c.inTurn(true, c.step.Recv[i], r)
 		assert.Equal(t, want.after, r.after, "receive %d", i)
 		if want.prev < 0 {
 			assert.Nil(t, r.prev, "receive %d", i)
 		} else {
-			assert.Same(t, c.rx[want.prev], r.prev, "receive %d", i)
+			assert.Same(t, c.Messages.rx[want.prev], r.prev, "receive %d", i)
 		}
 		r.after = nil
 		c.inTurn(false, c.step.Recv[i], r)
@@ -113,10 +113,10 @@ func TestOrderOfOperands(t *testing.T) {
 		}
 		atOnce(t, ranksOf(t, 2, plane.Options{}), func(c *Links) *call.Fault {
 			dst := make([]int32, count)
-			k := callOf(call.AllReduce, -1, count, dst, vector(c.Rank(), 0, count))
+			k := callOf(call.AllReduce, -1, count, dst, vector(c.rank.Group.Rank(), 0, count))
 			k.Fold = minus
 			f := made(c, k, c.RunRemote)
-			same(t, want, dst, "rank %d, %d elements", c.Rank(), count)
+			same(t, want, dst, "rank %d, %d elements", c.rank.Group.Rank(), count)
 			return f
 		})
 	}

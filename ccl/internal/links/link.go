@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
 // ends are a rank's links: pipes to the ranks of its host, connections with those of others.
 type ends struct {
-	*reach.Reach
+	rank *plane.Member
 	made map[linkKey]*Link
 }
 
@@ -57,11 +57,14 @@ type Inlet interface {
 }
 
 // Stream is a TCP connection as an inlet.
-type Stream struct{ *tcp.Conn }
+type Stream struct{ Conn *tcp.Conn }
+
+// TryRecv receives what is there, up to len(b) bytes.
+func (s Stream) TryRecv(b []byte) (int, error) { return s.Conn.TryRecv(b) }
 
 // Peek receives up to limit bytes into buf.
 func (s Stream) Peek(buf []byte, limit int) ([]byte, error) {
-	n, err := s.TryRecv(buf[:min(limit, len(buf))])
+	n, err := s.Conn.TryRecv(buf[:min(limit, len(buf))])
 	return buf[:n], err
 }
 
@@ -91,11 +94,11 @@ func (c *ends) Link(ctx context.Context, peer int, cl class) (*Link, *call.Fault
 	if l := c.made[key]; l != nil {
 		return l, nil
 	}
-	l := &Link{peer: peer, class: cl, sent: uint64(c.Start), received: uint64(c.Start)}
-	if c.Topo.Node(peer) == c.Topo.Node(c.Rank()) {
-		out, err := c.PipeTo(c.Topo.Local(peer), cl)
+	l := &Link{peer: peer, class: cl, sent: uint64(c.rank.Order.Start), received: uint64(c.rank.Order.Start)}
+	if c.rank.Group.Topo.Node(peer) == c.rank.Group.Topo.Node(c.rank.Group.Rank()) {
+		out, err := c.PipeTo(c.rank.Group.Topo.Local(peer), cl)
 		if err != nil {
-			return nil, c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
+			return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 		}
 		l.out, l.To = out, out
 	} else if f := c.dial(ctx, l, cl); f != nil {
@@ -121,7 +124,7 @@ func (c *ends) watchEnd(ctx context.Context, cancel func()) {
 			return
 		case <-t.C:
 		}
-		if looks++; c.Outlived() == nil {
+		if looks++; c.rank.Fate.Outlived() == nil {
 			looks = 0
 		}
 	}
@@ -130,49 +133,49 @@ func (c *ends) watchEnd(ctx context.Context, cancel func()) {
 
 // dial connects with a rank of another host.
 func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
-	w := c.Members.World(l.peer)
-	addr := c.Site.Addrs[w]
-	key := tcp.MakeKey(c.ID(), uint32(cl), uint32(c.Rank()), uint32(l.peer))
-	dctx, cancel := context.WithCancel(c.Ctx)
+	w := c.rank.Group.Members.World(l.peer)
+	addr := c.rank.Site.Job.Net.Addrs[w]
+	key := tcp.MakeKey(c.rank.Group.ID(), uint32(cl), uint32(c.rank.Group.Rank()), uint32(l.peer))
+	dctx, cancel := context.WithCancel(c.rank.Fate.Ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
 	go c.watchEnd(dctx, cancel)
-	if t := c.Opt.Timeout; t > 0 {
+	if t := c.rank.Group.Opt.Timeout; t > 0 {
 		var cancel2 context.CancelFunc
 		dctx, cancel2 = context.WithTimeout(dctx, t)
 		defer cancel2()
 	}
-	conn, err := c.Site.TCP.OpenUnless(dctx, key, uint32(c.Rank()), addr, c.Site.EndedYet(w))
+	conn, err := c.rank.Site.Job.Net.TCP.OpenUnless(dctx, key, uint32(c.rank.Group.Rank()), addr, c.rank.Site.EndedYet(w))
 	if err == nil {
 		l.conn, l.out, l.in = conn, conn, Stream{conn}
 		return nil
 	}
-	if f := c.Cause.Load(); f != nil {
+	if f := c.rank.Fate.Cause.Load(); f != nil {
 		return f
 	}
 	if e := ctx.Err(); e != nil {
-		return c.Stop(call.CtxFault(e, []int{l.peer}))
+		return c.rank.Stop(call.CtxFault(e, []int{l.peer}))
 	}
-	if f := c.Outlived(); f != nil {
-		return c.Stop(f)
+	if f := c.rank.Fate.Outlived(); f != nil {
+		return c.rank.Stop(f)
 	}
 	if errors.Is(err, tcp.ErrGone) {
-		return c.Stop(call.NewFault(call.Closed, l.peer, ""))
+		return c.rank.Stop(call.NewFault(call.Closed, l.peer, ""))
 	}
 	if errors.Is(err, tcp.ErrRefused) {
-		if c.HasLeft(l.peer) || c.Site.LeftInOrder(w) {
-			return c.Stop(call.NewFault(call.Closed, l.peer, ""))
+		if c.rank.Share.HasLeft(l.peer) || c.rank.Site.LeftInOrder(w) {
+			return c.rank.Stop(call.NewFault(call.Closed, l.peer, ""))
 		}
-		return c.Stop(&call.Fault{Code: call.RankLost, Peer: l.peer, Err: tcp.ErrRefused})
+		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: l.peer, Err: tcp.ErrRefused})
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return c.Stop(&call.Fault{Code: call.Timeout, Peer: l.peer, Missing: []int{l.peer}, Err: err})
+		return c.rank.Stop(&call.Fault{Code: call.Timeout, Peer: l.peer, Missing: []int{l.peer}, Err: err})
 	}
 	if tcp.IsOwnTrouble(err) { // which the peer is not to blame for
-		return c.Stop(call.NewFault(call.Backend, c.Rank(), "cannot connect with rank %d: %w", l.peer, err))
+		return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "cannot connect with rank %d: %w", l.peer, err))
 	}
-	return c.Stop(call.NewFault(call.Backend, l.peer, "cannot reach rank %d at %v: %w", l.peer, addr, err))
+	return c.rank.Stop(call.NewFault(call.Backend, l.peer, "cannot reach rank %d at %v: %w", l.peer, addr, err))
 }
 
 // Ready makes sure of l's inlet. It is false while a peer of this host has not
@@ -181,9 +184,9 @@ func (c *ends) Ready(l *Link) (bool, *call.Fault) {
 	if l.in != nil {
 		return true, nil
 	}
-	p, err := c.PipeFrom(c.Topo.Local(l.peer), l.class)
+	p, err := c.PipeFrom(c.rank.Group.Topo.Local(l.peer), l.class)
 	if err != nil {
-		return false, c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
+		return false, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 	}
 	if p == nil {
 		return false, nil
@@ -203,33 +206,33 @@ func (l *Link) close() {
 // failure, whose report is on its way: it gets a moment to arrive.
 func (c *ends) broken(peer int, err error) *call.Fault {
 	if errors.Is(err, tcp.ErrChanged) {
-		return c.Stop(call.NewFault(call.Backend, peer, "%w from rank %d to rank %d (GOCCL_WIRE)", err, peer, c.Rank()))
+		return c.rank.Stop(call.NewFault(call.Backend, peer, "%w from rank %d to rank %d (GOCCL_WIRE)", err, peer, c.rank.Group.Rank()))
 	}
 	if f := c.reported(peer); f != nil {
 		return f
 	}
-	if f := c.Outlived(); f != nil {
-		return c.Stop(f)
+	if f := c.rank.Fate.Outlived(); f != nil {
+		return c.rank.Stop(f)
 	}
-	if c.HasLeft(peer) || c.hasClosed(peer) || c.Site.LeftInOrder(c.Members.World(peer)) {
-		return c.Stop(call.NewFault(call.Closed, peer, ""))
+	if c.rank.Share.HasLeft(peer) || c.hasClosed(peer) || c.rank.Site.LeftInOrder(c.rank.Group.Members.World(peer)) {
+		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
 	}
 	if errors.Is(err, io.EOF) {
 		err = errors.New("its process ended")
 	}
-	return c.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Err: err})
+	return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Err: err})
 }
 
 // reported waits a moment for the report of a failure, or for peer to have left in good order.
 func (c *ends) reported(peer int) *call.Fault {
 	for range 30 {
-		if f := c.Cause.Load(); f != nil {
+		if f := c.rank.Fate.Cause.Load(); f != nil {
 			return f
 		}
-		if peer >= 0 && c.Site.KnownLeft(c.Members.World(peer)) || c.Outlived() != nil {
+		if peer >= 0 && c.rank.Site.KnownLeft(c.rank.Group.Members.World(peer)) || c.rank.Fate.Outlived() != nil {
 			return nil
 		}
-		c.Site.Scan()
+		c.rank.Site.Scan()
 		time.Sleep(5 * time.Millisecond)
 	}
 	return nil
@@ -257,7 +260,7 @@ func (c *ends) farewell(h *head, peer int) *call.Fault {
 // believed, and that it blames this one, to which it is the other that differs. Of a third rank only the control plane is: peer
 // has told that, too, if it is true, so the report is on its way.
 func (c *ends) hearsay(code call.Code, blamed, peer int) *call.Fault {
-	third := blamed != peer && blamed != c.Rank()
+	third := blamed != peer && blamed != c.rank.Group.Rank()
 	if third || code == call.Mismatch { // the report says more
 		if f := c.reported(peer); f != nil {
 			return f
@@ -266,7 +269,7 @@ func (c *ends) hearsay(code call.Code, blamed, peer int) *call.Fault {
 	if !third {
 		return call.NewFault(code, peer, "")
 	}
-	if f := c.Outlived(); f != nil {
+	if f := c.rank.Fate.Outlived(); f != nil {
 		return f
 	}
 	return call.NewFault(call.Backend, peer, "it left the call for a failure of rank %d that no rank has reported", blamed)
@@ -275,12 +278,12 @@ func (c *ends) hearsay(code call.Code, blamed, peer int) *call.Fault {
 // hasClosed asks the process of a rank of another host whether the rank has closed
 // the Comm: then it takes no new connection for it.
 func (c *ends) hasClosed(peer int) bool {
-	if c.Topo.Node(peer) == c.Topo.Node(c.Rank()) {
+	if c.rank.Group.Topo.Node(peer) == c.rank.Group.Topo.Node(c.rank.Group.Rank()) {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(c.Ctx, 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(c.rank.Fate.Ctx, 100*time.Millisecond)
 	defer cancel()
-	conn, err := c.Site.TCP.Open(ctx, tcp.MakeKey(c.ID(), uint32(classes), uint32(c.Rank()), uint32(peer)), uint32(c.Rank()), c.Site.Addrs[c.Members.World(peer)])
+	conn, err := c.rank.Site.Job.Net.TCP.Open(ctx, tcp.MakeKey(c.rank.Group.ID(), uint32(classes), uint32(c.rank.Group.Rank()), uint32(peer)), uint32(c.rank.Group.Rank()), c.rank.Site.Job.Net.Addrs[c.rank.Group.Members.World(peer)])
 	if err == nil {
 		conn.Close()
 	}
@@ -290,12 +293,12 @@ func (c *ends) hasClosed(peer int) bool {
 // SayBye tells the other ends of this rank's connections that it closes the Comm, or
 // why the Comm has failed.
 func (c *ends) SayBye() {
-	h := head{comm: c.ID(), kind: messageBye}
-	if c.Calls > uint64(c.Start) {
-		h.record = c.Entered(0)
+	h := head{comm: c.rank.Group.ID(), kind: messageBye}
+	if c.rank.Order.Calls > uint64(c.rank.Order.Start) {
+		h.record = c.rank.Order.Entered(0)
 	}
-	if f := c.Cause.Load(); f != nil {
-		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(c.Blamed(f))
+	if f := c.rank.Fate.Cause.Load(); f != nil {
+		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(c.rank.Group.Blamed(f))
 	}
 	var b [HeadBytes]byte
 	h.encode(b[:])

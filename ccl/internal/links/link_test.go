@@ -15,12 +15,12 @@ import (
 func TestLinkIsMadeOnce(t *testing.T) {
 	all := ranksOf(t, 2, plane.Options{})
 	link := func(c *Links, peer int, cl class) *Link {
-		l, f := c.Link(t.Context(), peer, cl)
+		l, f := c.Ends.Link(t.Context(), peer, cl)
 		require.Nil(t, f)
 		return l
 	}
 	ready := func(c *Links, l *Link) bool {
-		ok, f := c.Ready(l)
+		ok, f := c.Ends.Ready(l)
 		require.Nil(t, f)
 		return ok
 	}
@@ -39,7 +39,7 @@ func TestLinkIsMadeOnce(t *testing.T) {
 	n, err = theirs.in.TryRecv(b)
 	require.NoError(t, err)
 	require.Equal(t, "abc", string(b[:n]))
-	require.Len(t, all[0].made, 2)
+	require.Len(t, all[0].Ends.made, 2)
 }
 
 // What a peer says last is why it leaves. A failure of which this rank is blamed is one of the peer, as this rank sees it, and
@@ -61,10 +61,10 @@ func TestFarewell(t *testing.T) {
 		{"no code", head{kind: messageFailed, record: call.Record{Root: 2}}, call.NewFault(call.RankLost, 1, "")},
 		{"a code that is none", head{kind: messageFailed, step: uint32(call.Closed) + 1, record: call.Record{Root: 2}}, call.NewFault(call.RankLost, 1, "")},
 	} {
-		assert.Equal(t, tc.want, c.farewell(&tc.head, 1), tc.name)
+		assert.Equal(t, tc.want, c.Ends.farewell(&tc.head, 1), tc.name)
 	}
 	reported := call.NewFault(call.RankLost, 2, "its process ended")
-	require.True(t, c.FailHere(reported))
-	require.Same(t, reported, c.farewell(&blamesTwo, 1), "the report has come")
-	require.False(t, c.hasClosed(1), "a rank of this host needs no connection to say so")
+	require.True(t, c.rank.FailHere(reported))
+	require.Same(t, reported, c.Ends.farewell(&blamesTwo, 1), "the report has come")
+	require.False(t, c.Ends.hasClosed(1), "a rank of this host needs no connection to say so")
 }

@@ -6,13 +6,16 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // messages are those of a step, or of point-to-point calls: all of them move at once.
 type messages struct {
-	ends
+	rank  *plane.Member
+	mem   *reach.Reach
+	ends  *ends
 	tx    []*sender
 	rx    []*receiver
 	wire  []byte // see received
@@ -86,21 +89,21 @@ func (c *messages) Move(ctx context.Context) *call.Fault {
 			return nil
 		}
 		if moved {
-			if f := w.moved(ctx, &c.ends); f != nil {
+			if f := w.moved(ctx, c.ends); f != nil {
 				return f
 			}
 			continue
 		}
-		w.Looks++
+		w.wait.Looks++
 		remote, only := c.remote()
-		if w.Looks < c.looks(remote) {
+		if w.wait.Looks < c.looks(remote) {
 			continue
 		}
-		w.Looks, w.Several, w.Remote, w.Arrivals = 0, left > 1, remote, nil
+		w.wait.Looks, w.wait.Several, w.wait.Remote, w.wait.Arrivals = 0, left > 1, remote, nil
 		if only {
-			w.Arrivals = c
+			w.wait.Arrivals = c
 		}
-		if f := c.Pause(ctx, &w.Waiter, c.awaited()); f != nil {
+		if f := c.mem.Pause(ctx, &w.wait, c.awaited()); f != nil {
 			return f
 		}
 	}
@@ -137,18 +140,18 @@ func (c *messages) Moved() (m plane.Moved) {
 
 // patience is how a loop that moves messages waits while none moves.
 type patience struct {
-	plane.Waiter
+	wait plane.Waiter
 	laps int // in which something has moved
 }
 
 // moved begins the wait anew. A call that always moves must notice its end, too: the fault is why it must end.
 func (w *patience) moved(ctx context.Context, c *ends) *call.Fault {
-	if w.Nap > 0 || c.Running == nil && w.laps&63 == 0 { // Running is nil once the call has slept
-		c.NoteProgress()
+	if w.wait.Nap > 0 || c.rank.Order.Running == nil && w.laps&63 == 0 { // Running is nil once the call has slept
+		c.rank.NoteProgress()
 	}
-	w.Waiter = plane.Waiter{}
+	w.wait = plane.Waiter{}
 	if w.laps++; w.laps&4095 == 0 {
-		return c.Interrupted(ctx)
+		return c.rank.Interrupted(ctx)
 	}
 	return nil
 }
@@ -175,7 +178,7 @@ func (c *messages) looks(remote bool) int {
 	if remote {
 		return tuning.ConnLooks
 	}
-	return c.Spins / 16
+	return c.rank.Share.Spins / 16
 }
 
 // Awaited is the point-to-point call of the first unfinished message, which awaited names the rank of; nil if there is none.

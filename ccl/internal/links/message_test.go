@@ -50,30 +50,30 @@ func TestAwaited(t *testing.T) {
 		{"all from and to other hosts", []*sender{{l: there}, {l: here, done: true}}, []*receiver{{l: there}}, 2, true, true},
 	} {
 		var c messages
-		c.tx, c.rx, c.Reach = tc.tx, tc.rx, ranksOf(t, 1, plane.Options{})[0].Reach
-		c.Spins = 64
+		c.tx, c.rx, c.rank = tc.tx, tc.rx, ranksOf(t, 1, plane.Options{})[0].rank
+		c.rank.Share.Spins = 64
 		assert.Equal(t, tc.peer, c.awaited(), tc.name)
 		remote, only := c.remote()
 		assert.Equal(t, []bool{tc.remote, tc.only}, []bool{remote, only}, tc.name)
 	}
 	var c messages
-	c.Reach = ranksOf(t, 1, plane.Options{})[0].Reach
-	c.Spins = 64
+	c.rank = ranksOf(t, 1, plane.Options{})[0].rank
+	c.rank.Share.Spins = 64
 	assert.Equal(t, []int{4, tuning.ConnLooks}, []int{c.looks(false), c.looks(true)})
 }
 
 // A wait begins anew when something has moved; after 4096 times in a row, a call looks whether it must end.
 func TestPatience(t *testing.T) {
 	c := ranksOf(t, 1, plane.Options{})[0]
-	c.Began = c.Site.Clock()
+	c.rank.Order.Began = c.rank.Site.Job.Clock()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w := patience{Waiter: plane.Waiter{Looks: 3, Several: true}}
+	w := patience{wait: plane.Waiter{Looks: 3, Several: true}}
 	for range 4095 {
-		require.Nil(t, w.moved(ctx, &c.ends))
-		require.Zero(t, w.Waiter)
+		require.Nil(t, w.moved(ctx, &c.Ends))
+		require.Zero(t, w.wait)
 	}
-	f := w.moved(ctx, &c.ends)
+	f := w.moved(ctx, &c.Ends)
 	require.NotNil(t, f)
 	require.Equal(t, call.Canceled, f.Code)
 }
@@ -85,24 +85,24 @@ func TestMove(t *testing.T) {
 	got := make([][][]int32, n)
 	atOnce(t, ranks, func(c *Links) *call.Fault {
 		return made(c, callOf(call.Barrier, -1, 0, nil, nil), func(ctx context.Context, k *call.Call) *call.Fault {
-			c.Begin()
-			got[c.Rank()] = make([][]int32, 2*n)
+			c.Messages.Begin()
+			got[c.rank.Group.Rank()] = make([][]int32, 2*n)
 			for i := range 2 {
 				for q := range n {
-					if q == c.Rank() {
+					if q == c.rank.Group.Rank() {
 						continue
 					}
-					l, f := c.Link(ctx, q, collective)
+					l, f := c.Ends.Link(ctx, q, collective)
 					if f != nil {
 						return f
 					}
-					h := head{comm: c.ID(), kind: messageData, step: uint32(i), record: c.Entered(0), before: c.Entered(1)}
-					c.newSender().start(l, &h, bytesOf(vector(c.Rank(), q, count+i)))
-					got[c.Rank()][2*q+i] = make([]int32, count+i)
-					c.newReceiver().start(l, h, bytesOf(got[c.Rank()][2*q+i]))
+					h := head{comm: c.rank.Group.ID(), kind: messageData, step: uint32(i), record: c.rank.Order.Entered(0), before: c.rank.Order.Entered(1)}
+					c.Messages.newSender().start(l, &h, bytesOf(vector(c.rank.Group.Rank(), q, count+i)))
+					got[c.rank.Group.Rank()][2*q+i] = make([]int32, count+i)
+					c.Messages.newReceiver().start(l, h, bytesOf(got[c.rank.Group.Rank()][2*q+i]))
 				}
 			}
-			return c.Move(ctx)
+			return c.Messages.Move(ctx)
 		})
 	})
 	for r := range n {

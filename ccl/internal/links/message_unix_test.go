@@ -104,22 +104,22 @@ func TestMoveSleeps(t *testing.T) {
 				return made(c, callOf(call.Barrier, -1, 0, nil, nil), func(ctx context.Context, k *call.Call) *call.Fault {
 					ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 					defer cancel()
-					c.Begin()
-					c.newReceiver().start(&Link{peer: 1, conn: conn, in: Stream{conn}}, head{}, make([]byte, 8))
+					c.Messages.Begin()
+					c.Messages.newReceiver().start(&Link{peer: 1, conn: conn, in: Stream{conn}}, head{}, make([]byte, 8))
 					if here {
-						l, f := c.Link(ctx, 1, collective)
+						l, f := c.Ends.Link(ctx, 1, collective)
 						if f != nil {
 							return f
 						}
-						c.newReceiver().start(l, head{}, make([]byte, 8))
+						c.Messages.newReceiver().start(l, head{}, make([]byte, 8))
 					}
-					if f := c.Move(ctx); f == nil || f.Code != call.Timeout {
+					if f := c.Messages.Move(ctx); f == nil || f.Code != call.Timeout {
 						t.Errorf("%v", f)
 					}
 					return nil
 				})
 			})
-			require.Equal(t, here, reflect.ValueOf(c.waits).IsZero(), "it has slept on no connection")
+			require.Equal(t, here, reflect.ValueOf(c.Messages.waits).IsZero(), "it has slept on no connection")
 		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
@@ -12,26 +14,29 @@ import (
 
 // pairs are the point-to-point calls of a rank.
 type pairs struct {
-	messages
-	work *call.Workspace
-	out  Outgoing // of the call under way, or the last
-	in   Incoming
+	rank     *plane.Member
+	mem      *reach.Reach
+	ends     *ends
+	messages *messages
+	work     *call.Workspace
+	out      Outgoing // of the call under way, or the last
+	in       Incoming
 }
 
 // PointToPoint runs a Send, Recv or SendRecv.
 func (c *pairs) PointToPoint(ctx context.Context, k *call.Call) *call.Fault {
-	c.Begin()
+	c.messages.Begin()
 	to, from := int(k.Root), int(k.Root)
 	if k.Kind == call.SendRecv {
 		to = k.To
 	}
-	if !c.Opt.Strict && (k.Kind == call.Recv || c.near(c.out.L, to)) && (k.Kind == call.Send || c.near(c.in.L, from)) {
+	if !c.rank.Group.Opt.Strict && (k.Kind == call.Recv || c.near(c.out.L, to)) && (k.Kind == call.Send || c.near(c.in.L, from)) {
 		return c.pointToPointHere(ctx, k, to, from)
 	}
 	if f := c.AddPointToPoint(ctx, k); f != nil {
 		return f
 	}
-	return c.Move(ctx)
+	return c.messages.Move(ctx)
 }
 
 // AddPointToPoint adds the messages of k to those under way.
@@ -54,53 +59,53 @@ func (c *pairs) AddPointToPoint(ctx context.Context, k *call.Call) *call.Fault {
 
 // pairHash is what the two ends of a message must agree on.
 func (c *pairs) pairHash(k *call.Call, count int) uint32 {
-	if c.Opt.Unchecked {
+	if c.rank.Group.Opt.Unchecked {
 		return 1
 	}
 	return call.NewMix(uint64(count), call.Send, k.Type, 0, -1).Sum()
 }
 
 func (c *pairs) addSend(ctx context.Context, k *call.Call, src []byte, to int) *call.Fault {
-	l, f := c.Link(ctx, to, PointToPoint)
+	l, f := c.ends.Link(ctx, to, PointToPoint)
 	if f != nil {
 		return f
 	}
-	h := head{comm: c.ID(), kind: messageData, record: k.Record}
+	h := head{comm: c.rank.Group.ID(), kind: messageData, record: k.Record}
 	h.record.Hash = c.pairHash(k, len(src)/max(k.Elem, 1))
 	h.record.Seq = l.sent
 	l.sent++
-	s := c.newSender()
+	s := c.messages.newSender()
 	s.start(l, &h, src)
 	s.of = k
-	if c.Opt.Strict { // the receiver confirms
-		l, f := c.Link(ctx, to, confirmations)
+	if c.rank.Group.Opt.Strict { // the receiver confirms
+		l, f := c.ends.Link(ctx, to, confirmations)
 		if f != nil {
 			return f
 		}
-		c.newReceiver().start(l, c.confirmation(k, h.record.Seq), nil)
+		c.messages.newReceiver().start(l, c.confirmation(k, h.record.Seq), nil)
 	}
 	return nil
 }
 
 func (c *pairs) addRecv(ctx context.Context, k *call.Call, from int) *call.Fault {
-	l, f := c.Link(ctx, from, PointToPoint)
+	l, f := c.ends.Link(ctx, from, PointToPoint)
 	if f != nil {
 		return f
 	}
-	h := head{comm: c.ID(), kind: messageData, record: k.Record}
+	h := head{comm: c.rank.Group.ID(), kind: messageData, record: k.Record}
 	h.record.Hash = c.pairHash(k, len(k.Dst)/max(k.Elem, 1))
 	h.record.Seq = l.received
 	l.received++
-	r := c.newReceiver()
+	r := c.messages.newReceiver()
 	r.start(l, h, k.Dst)
 	r.of = k
-	if c.Opt.Strict {
-		l, f := c.Link(ctx, from, confirmations)
+	if c.rank.Group.Opt.Strict {
+		l, f := c.ends.Link(ctx, from, confirmations)
 		if f != nil {
 			return f
 		}
 		h := c.confirmation(k, h.record.Seq)
-		s := c.newSender()
+		s := c.messages.newSender()
 		s.start(l, &h, nil)
 		s.behind = r
 	}
@@ -109,7 +114,7 @@ func (c *pairs) addRecv(ctx context.Context, k *call.Call, from int) *call.Fault
 
 // confirmation is the header of the message that says a Send was received.
 func (c *pairs) confirmation(k *call.Call, seq uint64) head {
-	h := head{comm: c.ID(), kind: messageData, record: k.Record}
+	h := head{comm: c.rank.Group.ID(), kind: messageData, record: k.Record}
 	h.record.Seq, h.record.Hash = seq, 1
 	return h
 }

@@ -31,24 +31,24 @@ func TestPointToPoint(t *testing.T) {
 		all := ranksOf(t, 3, plane.Options{Strict: strict})
 		for _, n := range []int{0, 1, 4, 300, tuning.HeaderPayload/4 + 1, 40_000} {
 			atOnce(t, all[:2], func(c *Links) *call.Fault {
-				if c.Rank() == 0 {
-					return made(c, message(call.Send, 1, 0, nil, vector(0, 1, n)), c.PointToPoint)
+				if c.rank.Group.Rank() == 0 {
+					return made(c, message(call.Send, 1, 0, nil, vector(0, 1, n)), c.Pairs.PointToPoint)
 				}
 				got := make([]int32, n)
-				f := made(c, message(call.Recv, 0, 0, got, nil), c.PointToPoint)
+				f := made(c, message(call.Recv, 0, 0, got, nil), c.Pairs.PointToPoint)
 				same(t, vector(0, 1, n), got, "%d elements, strict %v", n, strict)
 				return f
 			})
 			for _, inPlace := range []bool{false, true} {
 				atOnce(t, all, func(c *Links) *call.Fault { // around a ring
-					next, last := (c.Rank()+1)%3, (c.Rank()+2)%3
-					src := vector(c.Rank(), next, n)
+					next, last := (c.rank.Group.Rank()+1)%3, (c.rank.Group.Rank()+2)%3
+					src := vector(c.rank.Group.Rank(), next, n)
 					got := make([]int32, n)
 					if inPlace {
 						got = src
 					}
-					f := made(c, message(call.SendRecv, next, last, got, src), c.PointToPoint)
-					same(t, vector(last, c.Rank(), n), got, "around the ring: %d elements, strict %v, in place %v", n, strict, inPlace)
+					f := made(c, message(call.SendRecv, next, last, got, src), c.Pairs.PointToPoint)
+					same(t, vector(last, c.rank.Group.Rank(), n), got, "around the ring: %d elements, strict %v, in place %v", n, strict, inPlace)
 					return f
 				})
 			}
@@ -61,26 +61,26 @@ func TestAddPointToPoint(t *testing.T) {
 	const n = 40_000
 	all := ranksOf(t, 2, plane.Options{})
 	atOnce(t, all, func(c *Links) *call.Fault {
-		peer := 1 - c.Rank()
+		peer := 1 - c.rank.Group.Rank()
 		first, second := make([]int32, n), make([]int32, 5)
 		f := made(c, message(call.Recv, 0, peer, first, nil), func(ctx context.Context, k *call.Call) *call.Fault {
-			c.Begin()
+			c.Messages.Begin()
 			for _, k := range []*call.Call{k, message(call.Recv, 0, peer, second, nil),
-				message(call.Send, peer, 0, nil, vector(c.Rank(), 8, n)), message(call.Send, peer, 0, nil, vector(c.Rank(), 9, 5))} {
-				if f := c.AddPointToPoint(ctx, k); f != nil {
+				message(call.Send, peer, 0, nil, vector(c.rank.Group.Rank(), 8, n)), message(call.Send, peer, 0, nil, vector(c.rank.Group.Rank(), 9, 5))} {
+				if f := c.Pairs.AddPointToPoint(ctx, k); f != nil {
 					return f
 				}
 			}
-			return c.Move(ctx)
+			return c.Messages.Move(ctx)
 		})
 		same(t, vector(peer, 8, n), first, "the first")
 		same(t, vector(peer, 9, 5), second, "the second")
 		return f
 	})
 	for _, c := range all {
-		l, f := c.Link(t.Context(), 1-c.Rank(), PointToPoint)
+		l, f := c.Ends.Link(t.Context(), 1-c.rank.Group.Rank(), PointToPoint)
 		require.Nil(t, f)
-		assert.EqualValues(t, []uint64{uint64(c.Start) + 2, uint64(c.Start) + 2}, []uint64{l.sent, l.received})
+		assert.EqualValues(t, []uint64{uint64(c.rank.Order.Start) + 2, uint64(c.rank.Order.Start) + 2}, []uint64{l.sent, l.received})
 	}
 }
 
@@ -89,9 +89,9 @@ func TestSendRecvInPlaceIsCopied(t *testing.T) {
 	for _, n := range []int{1, tuning.HeaderPayload / 4, tuning.HeaderPayload/4 + 1, 10_000} {
 		c := ranksOf(t, 2, plane.Options{})[0]
 		x := vector(0, 1, n)
-		c.Begin()
-		require.Nil(t, c.AddPointToPoint(t.Context(), message(call.SendRecv, 1, 1, x, x)))
-		s := c.tx[0]
+		c.Messages.Begin()
+		require.Nil(t, c.Pairs.AddPointToPoint(t.Context(), message(call.SendRecv, 1, 1, x, x)))
+		s := c.Messages.tx[0]
 		clear(x)
 		got := append([]byte(nil), s.front[HeadBytes:s.frontLen]...)
 		same(t, vector(0, 1, n), int32sOf(append(got, s.body...)), "%d elements", n)
@@ -102,17 +102,17 @@ func TestSendRecvInPlaceIsCopied(t *testing.T) {
 func TestPairHash(t *testing.T) {
 	c := ranksOf(t, 1, plane.Options{})[0]
 	hash := func(kind call.Kind, typ uint8, root int32, count int) uint32 {
-		return c.pairHash(&call.Call{Record: call.Record{Kind: kind, Type: typ, Root: root}}, count)
+		return c.Pairs.pairHash(&call.Call{Record: call.Record{Kind: kind, Type: typ, Root: root}}, count)
 	}
 	want := hash(call.Send, 6, 1, 10)
 	assert.NotZero(t, want)
 	assert.Equal(t, want, hash(call.Recv, 6, 0, 10))
 	assert.NotEqual(t, want, hash(call.Send, 6, 1, 11))
 	assert.NotEqual(t, want, hash(call.Send, 7, 1, 10))
-	c.Opt.Unchecked = true
+	c.rank.Group.Opt.Unchecked = true
 	assert.EqualValues(t, 1, hash(call.Send, 6, 1, 10))
-	h := c.confirmation(&call.Call{Record: call.Record{Kind: call.Send, Hash: 77, Seq: 3}}, 12)
-	assert.Equal(t, head{comm: c.ID(), kind: messageData, record: call.Record{Kind: call.Send, Hash: 1, Seq: 12}}, h)
+	h := c.Pairs.confirmation(&call.Call{Record: call.Record{Kind: call.Send, Hash: 77, Seq: 3}}, 12)
+	assert.Equal(t, head{comm: c.rank.Group.ID(), kind: messageData, record: call.Record{Kind: call.Send, Hash: 1, Seq: 12}}, h)
 }
 
 // A message of another count is a mismatch, which the receiver names.
@@ -121,10 +121,10 @@ func TestPointToPointThatDiffers(t *testing.T) {
 		all := ranksOf(t, 2, plane.Options{Strict: strict})
 		faults := make([]*call.Fault, 2)
 		atOnce(t, all, func(c *Links) *call.Fault {
-			if c.Rank() == 0 {
-				faults[0] = made(c, message(call.Send, 1, 0, nil, vector(0, 1, 3)), c.PointToPoint)
+			if c.rank.Group.Rank() == 0 {
+				faults[0] = made(c, message(call.Send, 1, 0, nil, vector(0, 1, 3)), c.Pairs.PointToPoint)
 			} else {
-				faults[1] = made(c, message(call.Recv, 0, 0, make([]int32, 4), nil), c.PointToPoint)
+				faults[1] = made(c, message(call.Recv, 0, 0, make([]int32, 4), nil), c.Pairs.PointToPoint)
 			}
 			return nil
 		})

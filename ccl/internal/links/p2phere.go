@@ -14,7 +14,7 @@ import (
 
 // near reports whether rank r is on this host, as l's is, if it is not nil.
 func (c *pairs) near(l *Link, r int) bool {
-	return l != nil && l.peer == r || c.Topo.Node(r) == c.Topo.Node(c.Rank())
+	return l != nil && l.peer == r || c.rank.Group.Topo.Node(r) == c.rank.Group.Topo.Node(c.rank.Group.Rank())
 }
 
 // Outgoing is a message on its way out of a point-to-point call, incoming one on its way in.
@@ -54,7 +54,7 @@ func (c *pairs) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 	if out.Done = k.Kind == call.Recv; !out.Done {
 		l := out.L
 		if l == nil || l.peer != to {
-			if l, f = c.Link(ctx, to, PointToPoint); f != nil {
+			if l, f = c.ends.Link(ctx, to, PointToPoint); f != nil {
 				return f
 			}
 			out.L = l
@@ -68,7 +68,7 @@ func (c *pairs) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 	if in.Done = k.Kind == call.Send; !in.Done {
 		l := in.L
 		if l == nil || l.peer != from {
-			if l, f = c.Link(ctx, from, PointToPoint); f != nil {
+			if l, f = c.ends.Link(ctx, from, PointToPoint); f != nil {
 				return f
 			}
 			in.L = l
@@ -85,7 +85,7 @@ func (c *pairs) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 	}
 	if !out.Done {
 		inPlace := k.Kind == call.SendRecv && call.Ptr(k.Src) == call.Ptr(k.Dst)
-		if inPlace && c.Offers(out, k) && (c.WouldReadMessage(len(k.Src)) || !c.Site.Host.Shared()) {
+		if inPlace && c.Offers(out, k) && (c.rank.Standing.WouldReadMessage(len(k.Src)) || !c.rank.Site.Here.Host.Shared()) {
 			c.setAside(out)
 			inPlace = false
 		}
@@ -110,24 +110,24 @@ func (c *pairs) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 			return nil
 		}
 		if moved {
-			if f := w.moved(ctx, &c.ends); f != nil {
+			if f := w.moved(ctx, c.ends); f != nil {
 				return f
 			}
 			continue
 		}
 		if out.Done && in.slow == nil && in.L.From != nil {
-			if in.L.From.await(c.Spins) {
+			if in.L.From.await(c.rank.Share.Spins) {
 				continue
 			}
-		} else if w.Looks++; w.Looks < c.Spins/16 {
+		} else if w.wait.Looks++; w.wait.Looks < c.rank.Share.Spins/16 {
 			continue
 		}
-		w.Looks, w.Several = 0, !in.Done && !out.Done
+		w.wait.Looks, w.wait.Several = 0, !in.Done && !out.Done
 		l := in.L
 		if in.Done {
 			l = out.L
 		}
-		if f := c.Pause(ctx, &w.Waiter, l.peer); f != nil {
+		if f := c.mem.Pause(ctx, &w.wait, l.peer); f != nil {
 			return f
 		}
 	}
@@ -187,13 +187,13 @@ func (o *Outgoing) begin(e *cell, k *call.Call) {
 // ReceiveHere takes the next record of a message, if that has come.
 func (c *pairs) ReceiveHere(ctx context.Context, i *Incoming, k *call.Call) (moved bool, f *call.Fault) {
 	if i.slow != nil {
-		moved, f = c.progressIn(i.slow)
+		moved, f = c.messages.progressIn(i.slow)
 		i.Done = i.slow.done
 		return moved, f
 	}
 	r := i.L.From
 	if r == nil {
-		return c.Ready(i.L)
+		return c.ends.Ready(i.L)
 	}
 	e := r.Cell()
 	if e == nil {
@@ -201,13 +201,13 @@ func (c *pairs) ReceiveHere(ctx context.Context, i *Incoming, k *call.Call) (mov
 	}
 	if !i.begun {
 		if e.Record() == recordStream {
-			i.slow = c.newReceiver()
-			i.slow.start(i.L, head{comm: c.ID(), kind: messageData, record: c.expected(i, k)}, i.Left)
+			i.slow = c.messages.newReceiver()
+			i.slow.start(i.L, head{comm: c.rank.Group.ID(), kind: messageData, record: c.expected(i, k)}, i.Left)
 			return true, nil
 		}
 		if !i.fits(e) {
 			mine, theirs := c.expected(i, k), e.said()
-			return false, c.Stop(plane.Disagree(mine, theirs, i.L.peer))
+			return false, c.rank.Stop(plane.Disagree(mine, theirs, i.L.peer))
 		}
 		if e.Record() == RecordOffer {
 			return true, c.fetchOffered(ctx, i, e)

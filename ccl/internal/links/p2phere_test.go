@@ -28,7 +28,7 @@ func TestFits(t *testing.T) {
 				o := Outgoing{L: &Link{To: w}, seq: 3, Hash: 5, Left: bytesFrom(0, n)}
 				tc.change(&o)
 				var c Links
-				require.True(t, c.SendHere(&o, &call.Call{Record: call.Record{Count: uint64(n), Kind: call.Send}}))
+				require.True(t, c.Pairs.SendHere(&o, &call.Call{Record: call.Record{Count: uint64(n), Kind: call.Send}}))
 				in := Incoming{L: &Link{From: r}, seq: 3, Hash: 5, Left: make([]byte, n)}
 				assert.Equal(t, tc.want, in.fits(r.Cell()))
 			}
@@ -48,9 +48,9 @@ func TestSendAndReceiveHere(t *testing.T) {
 			in := Incoming{L: &Link{From: r}, seq: 3, Hash: 5, Left: got}
 			var c Links
 			for !in.Done {
-				for !o.Done && c.SendHere(&o, k) {
+				for !o.Done && c.Pairs.SendHere(&o, k) {
 				}
-				moved, f := c.ReceiveHere(t.Context(), &in, k)
+				moved, f := c.Pairs.ReceiveHere(t.Context(), &in, k)
 				require.Nil(t, f)
 				require.True(t, moved)
 			}

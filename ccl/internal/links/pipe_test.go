@@ -150,7 +150,7 @@ func TestPipeMessageAsStream(t *testing.T) {
 		k := &call.Call{Record: call.Record{Count: uint64(n), Kind: call.Send, Type: 4, Root: 2}}
 		var c Links
 		for !o.Done {
-			require.True(t, c.SendHere(&o, k))
+			require.True(t, c.Pairs.SendHere(&o, k))
 		}
 		var b [HeadBytes]byte
 		got, _ := r.TryRecv(b[:])

@@ -13,24 +13,24 @@ import (
 // PipeTo makes the pipe from this rank to rank r of this host: its place is written
 // into this rank's row of places.
 func (c *ends) PipeTo(r int, cl class) (*PipeWriter, error) {
-	row, err := c.row(c.Me, true)
+	row, err := c.row(c.rank.Share.Me, true)
 	if err != nil {
 		return nil, err
 	}
-	off, err := c.Site.Host.Alloc(pipeBytes(c.N))
+	off, err := c.rank.Site.Here.Host.Alloc(pipeBytes(c.rank.Share.N))
 	if err != nil {
 		return nil, err
 	}
-	mem, err := c.Site.Host.View(off, pipeBytes(c.N))
+	mem, err := c.rank.Site.Here.Host.View(off, pipeBytes(c.rank.Share.N))
 	if err != nil {
-		c.Site.Host.Free(off, pipeBytes(c.N))
+		c.rank.Site.Here.Host.Free(off, pipeBytes(c.rank.Share.N))
 		return nil, err
 	}
-	c.Views = append(c.Views, shm.PlaceAt(off, pipeBytes(c.N)))
+	c.rank.Share.Views = append(c.rank.Share.Views, shm.PlaceAt(off, pipeBytes(c.rank.Share.N)))
 	w := newPipeWriter(mem)
-	w.beginAt(c.Start)
-	w.crowded = c.Spins == plane.SpinsCrowded
-	row[int(cl)*c.N+r].Store(off)
+	w.beginAt(c.rank.Order.Start)
+	w.crowded = c.rank.Share.Spins == plane.SpinsCrowded
+	row[int(cl)*c.rank.Share.N+r].Store(off)
 	return w, nil
 }
 
@@ -40,44 +40,44 @@ func (c *ends) PipeFrom(r int, cl class) (*pipeReader, error) {
 	if row == nil || err != nil {
 		return nil, err
 	}
-	off := row[int(cl)*c.N+c.Me].Load()
+	off := row[int(cl)*c.rank.Share.N+c.rank.Share.Me].Load()
 	if off == 0 {
 		return nil, nil
 	}
-	mem, err := c.Site.Host.View(off, pipeBytes(c.N))
+	mem, err := c.rank.Site.Here.Host.View(off, pipeBytes(c.rank.Share.N))
 	if err != nil {
 		return nil, err
 	}
-	c.Views = append(c.Views, shm.PlaceAt(off, pipeBytes(c.N)))
-	p := newPipeReader(mem, c.ID())
-	p.beginAt(c.Start)
+	c.rank.Share.Views = append(c.rank.Share.Views, shm.PlaceAt(off, pipeBytes(c.rank.Share.N)))
+	p := newPipeReader(mem, c.rank.Group.ID())
+	p.beginAt(c.rank.Order.Start)
 	return p, nil
 }
 
 // row is where rank r's pipes to the ranks of this host are, nil if it has none.
 func (c *ends) row(r int, make bool) ([]atomic.Uint64, error) {
-	off := c.Local.Row(r).Load()
+	off := c.rank.Share.Local.Row(r).Load()
 	if off == 0 {
 		if !make {
 			return nil, nil
 		}
 		var err error
-		if off, err = c.Site.Host.Alloc(rowBytes(c.N)); err != nil {
+		if off, err = c.rank.Site.Here.Host.Alloc(rowBytes(c.rank.Share.N)); err != nil {
 			return nil, err
 		}
 	}
-	mem, err := c.Site.Host.View(off, rowBytes(c.N))
+	mem, err := c.rank.Site.Here.Host.View(off, rowBytes(c.rank.Share.N))
 	if err != nil {
-		if make && c.Local.Row(r).Load() == 0 {
-			c.Site.Host.Free(off, rowBytes(c.N))
+		if make && c.rank.Share.Local.Row(r).Load() == 0 {
+			c.rank.Site.Here.Host.Free(off, rowBytes(c.rank.Share.N))
 		}
 		return nil, err
 	}
-	c.Views = append(c.Views, shm.PlaceAt(off, rowBytes(c.N)))
+	c.rank.Share.Views = append(c.rank.Share.Views, shm.PlaceAt(off, rowBytes(c.rank.Share.N)))
 	if make {
-		c.Local.Row(r).Store(off)
+		c.rank.Share.Local.Row(r).Store(off)
 	}
-	return unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[0])), rowBytes(c.N)/8), nil
+	return unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[0])), rowBytes(c.rank.Share.N)/8), nil
 }
 
 // rowBytes is the size of a row: a place for each rank and class.

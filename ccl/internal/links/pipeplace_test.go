@@ -14,35 +14,35 @@ func TestPipesHavePlaces(t *testing.T) {
 	const n = 3
 	all := ranksOf(t, n, plane.Options{})
 	find := func(c *Links, from int, cl class) *pipeReader {
-		p, err := c.PipeFrom(from, cl)
+		p, err := c.Ends.PipeFrom(from, cl)
 		require.NoError(t, err)
 		return p
 	}
 	require.Nil(t, find(all[1], 0, collective), "rank 0 has no row")
-	require.Zero(t, all[0].Local.Row(0).Load())
-	w, err := all[0].PipeTo(1, collective)
+	require.Zero(t, all[0].rank.Share.Local.Row(0).Load())
+	w, err := all[0].Ends.PipeTo(1, collective)
 	require.NoError(t, err)
-	require.NotZero(t, all[0].Local.Row(0).Load())
+	require.NotZero(t, all[0].rank.Share.Local.Row(0).Load())
 	require.Nil(t, find(all[1], 0, PointToPoint), "another class")
 	require.Nil(t, find(all[2], 0, collective), "another reader")
 	r := find(all[1], 0, collective)
 	require.Same(t, &w.mem[0], &r.mem[0])
-	require.Equal(t, all[1].ID(), r.comm)
+	require.Equal(t, all[1].rank.Group.ID(), r.comm)
 	w.TrySend([]byte("abc"))
 	b := make([]byte, 9)
 	got, err := r.TryRecv(b)
 	require.NoError(t, err)
 	require.Equal(t, "abc", string(b[:got]))
 
-	_, err = all[0].PipeTo(2, Agreements)
+	_, err = all[0].Ends.PipeTo(2, Agreements)
 	require.NoError(t, err)
-	row := all[0].Local.Row(0).Load()
-	places := PipesOf(all[0].Host, n, row)
+	row := all[0].rank.Share.Local.Row(0).Load()
+	places := PipesOf(all[0].rank.Share.Host, n, row)
 	require.Equal(t, shm.PlaceAt(row, rowBytes(n)), places[0])
 	require.Equal(t, 8*n*int(classes), rowBytes(n))
 	require.Len(t, places, 3)
 	for _, p := range places[1:] {
 		require.Equal(t, shm.PlaceAt(p.Off, pipeBytes(n)), p)
-		require.Contains(t, all[0].Views, p)
+		require.Contains(t, all[0].rank.Share.Views, p)
 	}
 }

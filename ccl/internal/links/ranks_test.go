@@ -22,21 +22,23 @@ func ranksOf(t testing.TB, n int, opt plane.Options) []*Links {
 	t.Helper()
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Topo, s.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
-	off, err := s.Host.Alloc(region.Bytes(n))
+	s.Job.World.Topo, s.Here.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
+	off, err := s.Here.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
-	mem, err := s.Host.View(off, region.Bytes(n))
+	shared, err := s.Here.Host.View(off, region.Bytes(n))
 	require.NoError(t, err)
 	all := make([]*Links, n)
 	for r := range all {
 		all[r] = new(Links)
-		all[r].Init(new(reach.Reach), new(call.Workspace))
-		all[r].Member.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, mem, n), opt)
-		all[r].Enlist()
+		m, mem := new(plane.Member), new(reach.Reach)
+		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, shared, n), opt)
+		m.Enlist()
+		mem.Init(m)
+		all[r].Init(m, mem, new(call.Workspace))
 	}
 	t.Cleanup(func() {
 		for _, c := range all {
-			j.Remove(&c.Member)
+			j.Remove(c.rank)
 		}
 		j.Leave()
 	})
@@ -63,18 +65,18 @@ func made(c *Links, k *call.Call, f func(ctx context.Context, k *call.Call) *cal
 	if k.DC != nil && k.Kind != call.AllToAllV {
 		k.Offsets = call.OffsetsOf(nil, k.DC, k.Elem)
 	}
-	c.Began, c.Running = c.Site.Clock(), k
+	c.rank.Order.Began, c.rank.Order.Running = c.rank.Site.Job.Clock(), k
 	if !call.IsPairwise(k.Kind) {
-		c.Enter(k)
+		c.rank.Order.Enter(k)
 	}
 	fault := f(context.Background(), k)
-	if c.Running == nil {
-		c.EndSleep()
-	} else if c.Bell.Set {
-		c.Unpark()
+	if c.rank.Order.Running == nil {
+		c.rank.EndSleep()
+	} else if c.rank.Standing.Bell.Set {
+		c.rank.Unpark()
 	}
-	c.Running = nil
-	c.Wake()
+	c.rank.Order.Running = nil
+	c.rank.Wake()
 	return fault
 }
 

@@ -63,7 +63,7 @@ func (c *messages) progressIn(r *receiver) (moved bool, f *call.Fault) {
 		return false, nil
 	}
 	if r.l.in == nil {
-		if ok, f := c.Ready(r.l); !ok {
+		if ok, f := c.ends.Ready(r.l); !ok {
 			return false, f
 		}
 	}
@@ -79,7 +79,7 @@ func (c *messages) progressIn(r *receiver) (moved bool, f *call.Fault) {
 			n, err = r.l.in.TryRecv(head)
 		}
 		if err != nil {
-			return false, c.broken(r.l.peer, err)
+			return false, c.ends.broken(r.l.peer, err)
 		}
 		if n == 0 {
 			return false, nil
@@ -109,7 +109,7 @@ func (c *messages) progressIn(r *receiver) (moved bool, f *call.Fault) {
 		moved = true
 	}
 	if r.check.on && r.check.sum != r.check.promised {
-		return true, c.Stop(call.NewFault(call.Backend, r.l.peer, "what rank %d sent was damaged in transit (GOCCL_CHECKSUM)", r.l.peer))
+		return true, c.rank.Stop(call.NewFault(call.Backend, r.l.peer, "what rank %d sent was damaged in transit (GOCCL_CHECKSUM)", r.l.peer))
 	}
 	r.counts()
 	r.done = true
@@ -181,7 +181,7 @@ func (c *messages) take(r *receiver) (int, *call.Fault) {
 		v, err = r.l.in.Peek(c.received(), n)
 	}
 	if err != nil {
-		return 0, c.broken(r.l.peer, err)
+		return 0, c.ends.broken(r.l.peer, err)
 	}
 	r.absorb(v)
 	if r.fold.fn != nil {
@@ -236,7 +236,7 @@ func (r *receiver) combine(p unsafe.Pointer, n int) {
 func (c *messages) checkHead(r *receiver) *call.Fault {
 	var h head
 	if err := h.decode(r.head.got[:]); err != nil {
-		return c.Stop(call.NewFault(call.Backend, r.l.peer, "from rank %d: %w", r.l.peer, err))
+		return c.rank.Stop(call.NewFault(call.Backend, r.l.peer, "from rank %d: %w", r.l.peer, err))
 	}
 	r.check.on, r.check.promised = h.summed, h.sum
 	r.fold.theirs = h.shares
@@ -248,10 +248,10 @@ func (c *messages) checkHead(r *receiver) *call.Fault {
 }
 
 func (c *messages) wrongHead(r *receiver, h head) *call.Fault {
-	if f := c.farewell(&h, r.l.peer); f != nil {
-		return c.Stop(f)
+	if f := c.ends.farewell(&h, r.l.peer); f != nil {
+		return c.rank.Stop(f)
 	}
-	mine, theirs, before := r.head.want.record, h.record, c.Entered(1)
+	mine, theirs, before := r.head.want.record, h.record, c.rank.Order.Entered(1)
 	switch {
 	case call.IsPairwise(mine.Kind):
 	case theirs.Seq == mine.Seq+1: // it got nothing in the call that differs, and went on
@@ -261,7 +261,7 @@ func (c *messages) wrongHead(r *receiver, h head) *call.Fault {
 	case h.before.Seq == before.Seq && h.before.Hash != before.Hash: // so did both
 		mine, theirs = before, h.before
 	}
-	return c.Stop(&call.Fault{Code: call.Mismatch, Peer: r.l.peer, Mine: &mine, Theirs: &theirs})
+	return c.rank.Stop(&call.Fault{Code: call.Mismatch, Peer: r.l.peer, Mine: &mine, Theirs: &theirs})
 }
 
 // received is where bytes that have come wait to be combined.

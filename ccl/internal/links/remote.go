@@ -31,7 +31,7 @@ func (c *Links) RunRemote(ctx context.Context, k *call.Call) *call.Fault {
 		return c.run(ctx, k, s, v, v, 0)
 	case call.AllGather, call.AllGatherV:
 		v := k.Blocks(k.Dst)
-		own := v.Parts(c.Rank(), c.Rank()+1)
+		own := v.Parts(c.rank.Group.Rank(), c.rank.Group.Rank()+1)
 		if call.Ptr(own) != call.Ptr(k.Src) {
 			copy(own, k.Src)
 		}
@@ -52,9 +52,9 @@ func (c *Links) scale(k *call.Call, b []byte) {
 	for len(b) > 0 { // a piece at a time, so that the collector need not wait
 		n := min(len(b), tuning.PreemptPiece)
 		if k.Weighs {
-			k.Last(unsafe.Pointer(&b[0]), n, c.Size())
+			k.Last(unsafe.Pointer(&b[0]), n, c.rank.Group.Size())
 		} else {
-			k.Scale(unsafe.Pointer(&b[0]), n/k.Elem, c.Size())
+			k.Scale(unsafe.Pointer(&b[0]), n/k.Elem, c.rank.Group.Size())
 		}
 		b = b[n:]
 	}
@@ -66,15 +66,15 @@ func (c *Links) remoteReduce(ctx context.Context, k *call.Call, s algo.Schedule)
 	for i := range call.Pieces(len(k.Src), tuning.SlicePiece) {
 		src := k.Src[i*tuning.SlicePiece : min((i+1)*tuning.SlicePiece, len(k.Src))]
 		var mem []byte
-		if c.Rank() == int(k.Root) {
+		if c.rank.Group.Rank() == int(k.Root) {
 			mem = k.Dst[i*tuning.SlicePiece:][:len(src)]
 		} else {
-			mem = c.work.Scratch(len(src))
+			mem = c.Pairs.work.Scratch(len(src))
 		}
 		if f := c.runFrom(ctx, k, s, src, call.Even(mem, s.Parts), i); f != nil {
 			return f
 		}
-		if c.Rank() == int(k.Root) {
+		if c.rank.Group.Rank() == int(k.Root) {
 			c.scale(k, mem)
 		}
 	}
@@ -84,7 +84,7 @@ func (c *Links) remoteReduce(ctx context.Context, k *call.Call, s algo.Schedule)
 // remoteBlocks runs what has a block for each rank, a slice of all blocks at a time: in the caller's memory, as far as that goes,
 // else in memory for the blocks of other ranks.
 func (c *Links) remoteBlocks(ctx context.Context, k *call.Call, s algo.Schedule) *call.Fault {
-	n, largest := c.Size(), k.Largest()
+	n, largest := c.rank.Group.Size(), k.Largest()
 	length := max(tuning.SlicePiece/n&^63, 64)
 	for i := range call.Pieces(largest, length) {
 		at := i * length
@@ -102,7 +102,7 @@ func (c *Links) remoteBlocks(ctx context.Context, k *call.Call, s algo.Schedule)
 			if f := c.runFrom(ctx, k, s, src, v, i); f != nil {
 				return f
 			}
-			mine := v.Parts(c.Rank(), c.Rank()+1)
+			mine := v.Parts(c.rank.Group.Rank(), c.rank.Group.Rank()+1)
 			c.scale(k, mine)
 			copy(k.Dst[min(at, len(k.Dst)):], mine)
 		case call.Scatter, call.ScatterV:
@@ -120,7 +120,7 @@ func (c *Links) remoteBlocks(ctx context.Context, k *call.Call, s algo.Schedule)
 
 // scatterSlice is slice i of a Scatter: length bytes of each block, from at on.
 func (c *Links) scatterSlice(ctx context.Context, k *call.Call, s algo.Schedule, i, at, length int) *call.Fault {
-	n, me := c.Size(), c.Rank()
+	n, me := c.rank.Group.Size(), c.rank.Group.Rank()
 	root := me == int(k.Root)
 	v, inPlace := c.inPlace(k, s, k.Src, k.Dst, at, length)
 	if !inPlace {
@@ -143,7 +143,7 @@ func (c *Links) scatterSlice(ctx context.Context, k *call.Call, s algo.Schedule,
 
 // gatherSlice is slice i of a Gather.
 func (c *Links) gatherSlice(ctx context.Context, k *call.Call, s algo.Schedule, i, at, length int) *call.Fault {
-	n, me := c.Size(), c.Rank()
+	n, me := c.rank.Group.Size(), c.rank.Group.Rank()
 	root := me == int(k.Root)
 	v, inPlace := c.inPlace(k, s, k.Dst, k.Src, at, length)
 	mine := k.Src[min(at, len(k.Src)):min(at+length, len(k.Src))]
@@ -166,7 +166,7 @@ func (c *Links) gatherSlice(ctx context.Context, k *call.Call, s algo.Schedule, 
 // inPlace is what a slice of a call with a root runs on in the caller's memory: at the root all, the blocks of all ranks; at a rank
 // that passes nothing on, own, its block. It is false where that does not do.
 func (c *Links) inPlace(k *call.Call, s algo.Schedule, all, own []byte, at, length int) (v call.Vector, ok bool) {
-	me, single, mine := c.Rank(), true, true
+	me, single, mine := c.rank.Group.Rank(), true, true
 	root := me == int(k.Root)
 	if root && k.Largest() <= length {
 		return k.Blocks(all), true
@@ -190,26 +190,26 @@ func (c *Links) inPlace(k *call.Call, s algo.Schedule, all, own []byte, at, leng
 
 // sliceOf is scratch memory for length bytes, from at on, of each block.
 func (c *Links) sliceOf(k *call.Call, at, length int) call.Vector {
-	n := c.Size()
+	n := c.rank.Group.Size()
 	if k.Offsets == nil {
 		size := max(min(length, k.Largest()-at), 0)
-		return call.Vector{Mem: c.work.Scratch(n * size), Size: size}
+		return call.Vector{Mem: c.Pairs.work.Scratch(n * size), Size: size}
 	}
 	offs := append(c.slice[:0], 0)
 	for r := range n {
 		offs = append(offs, offs[r]+min(at+length, k.BlockLen(r))-min(at, k.BlockLen(r)))
 	}
 	c.slice = offs
-	return call.Vector{Mem: c.work.Scratch(offs[n]), Offsets: offs}
+	return call.Vector{Mem: c.Pairs.work.Scratch(offs[n]), Offsets: offs}
 }
 
 // remoteAllToAll goes in slices of every block, which are set aside first where dst
 // is src. That is a rank's own affair: the messages are the same.
 func (c *Links) remoteAllToAll(ctx context.Context, k *call.Call, s algo.Schedule) *call.Fault {
-	n, block := c.Size(), k.Largest()
+	n, block := c.rank.Group.Size(), k.Largest()
 	inPlace := call.Ptr(k.Dst) == call.Ptr(k.Src)
 	if !inPlace {
-		c.TakeOwn(k.Piece(k.Dst, c.Rank(), 0, block), k.Piece(k.Src, c.Rank(), 0, block), len(k.Dst))
+		c.mem.TakeOwn(k.Piece(k.Dst, c.rank.Group.Rank(), 0, block), k.Piece(k.Src, c.rank.Group.Rank(), 0, block), len(k.Dst))
 	}
 	length := max(tuning.SlicePiece/n&^63, 64)
 	for i := range call.Pieces(block, length) {
@@ -217,7 +217,7 @@ func (c *Links) remoteAllToAll(ctx context.Context, k *call.Call, s algo.Schedul
 		out := call.Vector{Mem: k.Src, Size: size, Stride: block, From: i * length}
 		in := call.Vector{Mem: k.Dst, Size: size, Stride: block, From: i * length}
 		if inPlace {
-			aside := call.Vector{Mem: c.work.Scratch(n * size), Size: size}
+			aside := call.Vector{Mem: c.Pairs.work.Scratch(n * size), Size: size}
 			for r := range n {
 				copy(aside.Parts(r, r+1), out.Parts(r, r+1))
 			}
@@ -238,7 +238,7 @@ func (c *Links) RemoteAllToAllV(ctx context.Context, k *call.Call) *call.Fault {
 		return f
 	}
 	var out, in call.Vector
-	c.work.BlocksV(k, &out, &in)
-	copy(in.Parts(c.Rank(), c.Rank()+1), out.Parts(c.Rank(), c.Rank()+1))
+	c.Pairs.work.BlocksV(k, &out, &in)
+	copy(in.Parts(c.rank.Group.Rank(), c.rank.Group.Rank()+1), out.Parts(c.rank.Group.Rank(), c.rank.Group.Rank()+1))
 	return c.run(ctx, k, s, out, in, 0)
 }

@@ -52,7 +52,7 @@ func TestRunRemote(t *testing.T) {
 				for _, count := range []int{0, 1, 500, 40_000} {
 					for _, root := range []int{0, n - 1} {
 						atOnce(t, ranks, func(c *Links) *call.Fault {
-							r := c.Rank()
+							r := c.rank.Group.Rank()
 							src, want := tc.src(r, n, root, count), tc.want(r, n, root, count)
 							dst := make([]int32, len(want))
 							if tc.kind == call.Broadcast {
@@ -79,9 +79,9 @@ func TestRunRemoteInPlace(t *testing.T) {
 			tc := remote[i]
 			t.Run(fmt.Sprintf("kind %d, %d ranks", tc.kind, n), func(t *testing.T) {
 				atOnce(t, ranksOf(t, n, plane.Options{}), func(c *Links) *call.Fault {
-					x := tc.src(c.Rank(), n, 0, count)
+					x := tc.src(c.rank.Group.Rank(), n, 0, count)
 					f := made(c, callOf(tc.kind, 0, count, x, x), c.RunRemote)
-					same(t, tc.want(c.Rank(), n, 0, count), x, "rank %d", c.Rank())
+					same(t, tc.want(c.rank.Group.Rank(), n, 0, count), x, "rank %d", c.rank.Group.Rank())
 					return f
 				})
 			})
@@ -99,10 +99,10 @@ func TestSlices(t *testing.T) {
 		c := remote[tc.kind]
 		t.Run(fmt.Sprintf("kind %d", c.kind), func(t *testing.T) {
 			atOnce(t, ranksOf(t, n, plane.Options{}), func(l *Links) *call.Fault {
-				want := c.want(l.Rank(), n, 1, tc.count)
+				want := c.want(l.rank.Group.Rank(), n, 1, tc.count)
 				dst := make([]int32, len(want))
-				f := made(l, callOf(c.kind, 1, tc.count, dst, c.src(l.Rank(), n, 1, tc.count)), l.RunRemote)
-				same(t, want, dst, "rank %d", l.Rank())
+				f := made(l, callOf(c.kind, 1, tc.count, dst, c.src(l.rank.Group.Rank(), n, 1, tc.count)), l.RunRemote)
+				same(t, want, dst, "rank %d", l.rank.Group.Rank())
 				return f
 			})
 		})
@@ -132,7 +132,7 @@ func TestBlocksInPlace(t *testing.T) {
 			const root = 1
 			whole := blocks(n, func(q int) []int32 { return vector(q, 0, tc.counts[q]) })
 			atOnce(t, ranksOf(t, n, plane.Options{}), func(c *Links) *call.Fault {
-				r := c.Rank()
+				r := c.rank.Group.Rank()
 				want, src := at(r, root, whole), vector(r, 0, tc.counts[r])
 				if tc.kind == call.Scatter || tc.kind == call.ScatterV {
 					want, src = src, want
@@ -144,10 +144,10 @@ func TestBlocksInPlace(t *testing.T) {
 				}
 				f := made(c, k, c.RunRemote)
 				same(t, want, dst, "rank %d", r)
-				if c.Rank() == root {
-					require.Equal(t, tc.scratch, cap(c.work.Scratch(0)) > 0)
+				if c.rank.Group.Rank() == root {
+					require.Equal(t, tc.scratch, cap(c.Pairs.work.Scratch(0)) > 0)
 				} else {
-					require.Zero(t, cap(c.work.Scratch(0)))
+					require.Zero(t, cap(c.Pairs.work.Scratch(0)))
 				}
 				return f
 			})
@@ -172,12 +172,12 @@ func TestRunRemoteV(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("kind %d", tc.kind), func(t *testing.T) {
 			atOnce(t, ranksOf(t, n, plane.Options{}), func(c *Links) *call.Fault {
-				want := tc.want(c.Rank())
+				want := tc.want(c.rank.Group.Rank())
 				dst := make([]int32, len(want))
-				k := callOf(tc.kind, 1, total, dst, tc.src(c.Rank()))
+				k := callOf(tc.kind, 1, total, dst, tc.src(c.rank.Group.Rank()))
 				k.DC = counts
 				f := made(c, k, c.RunRemote)
-				same(t, want, dst, "rank %d", c.Rank())
+				same(t, want, dst, "rank %d", c.rank.Group.Rank())
 				return f
 			})
 		})
@@ -187,14 +187,14 @@ func TestRunRemoteV(t *testing.T) {
 		atOnce(t, ranksOf(t, n, plane.Options{}), func(c *Links) *call.Fault {
 			sc, dc := make([]int, n), make([]int, n)
 			for q := range n {
-				sc[q], dc[q] = count(c.Rank(), q), count(q, c.Rank())
+				sc[q], dc[q] = count(c.rank.Group.Rank(), q), count(q, c.rank.Group.Rank())
 			}
-			want := blocks(n, func(q int) []int32 { return vector(q, c.Rank(), dc[q]) })
+			want := blocks(n, func(q int) []int32 { return vector(q, c.rank.Group.Rank(), dc[q]) })
 			dst := make([]int32, len(want))
-			k := callOf(call.AllToAllV, -1, 0, dst, blocks(n, func(q int) []int32 { return vector(c.Rank(), q, sc[q]) }))
+			k := callOf(call.AllToAllV, -1, 0, dst, blocks(n, func(q int) []int32 { return vector(c.rank.Group.Rank(), q, sc[q]) }))
 			k.SC, k.DC = sc, dc
 			f := made(c, k, c.RemoteAllToAllV)
-			same(t, want, dst, "rank %d", c.Rank())
+			same(t, want, dst, "rank %d", c.rank.Group.Rank())
 			return f
 		})
 	})
@@ -207,15 +207,15 @@ func TestRemoteAverage(t *testing.T) {
 		tc := remote[kind-call.AllReduce]
 		require.Equal(t, kind, tc.kind)
 		atOnce(t, ranksOf(t, n, plane.Options{}), func(c *Links) *call.Fault {
-			want := tc.want(c.Rank(), n, 2, count)
+			want := tc.want(c.rank.Group.Rank(), n, 2, count)
 			for i := range want {
 				want[i] /= n
 			}
 			dst := make([]int32, len(want))
-			k := callOf(kind, 2, count, dst, tc.src(c.Rank(), n, 2, count))
+			k := callOf(kind, 2, count, dst, tc.src(c.rank.Group.Rank(), n, 2, count))
 			k.Scale = reduce.Scale(reduce.Int32)
 			f := made(c, k, c.RunRemote)
-			same(t, want, dst, "kind %d, rank %d", kind, c.Rank())
+			same(t, want, dst, "kind %d, rank %d", kind, c.rank.Group.Rank())
 			return f
 		})
 	}

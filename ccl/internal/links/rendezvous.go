@@ -60,11 +60,11 @@ func (c *pairs) offer(o *Outgoing, k *call.Call, e *cell) bool {
 	if k.Kind == call.SendRecv && call.Ptr(o.Left) == call.Ptr(k.Dst) {
 		return false // what arrives would replace it before it is fetched
 	}
-	p := c.Site.Host.SpanOf(o.Left)
-	if p.Size == 0 && c.Site.Host.Shared() && !c.WouldReadMessage(len(o.Left)) {
+	p := c.rank.Site.Here.Host.SpanOf(o.Left)
+	if p.Size == 0 && c.rank.Site.Here.Host.Shared() && !c.rank.Standing.WouldReadMessage(len(o.Left)) {
 		return false
 	}
-	c.ToBeRead(&p, o.Left)
+	c.mem.ToBeRead(&p, o.Left)
 	w := o.L.To
 	r := w.Rendezvous()
 	r.from, r.pid, r.at, r.Number = p, reach.OwnPID, uint64(uintptr(unsafe.Pointer(&reach.Secret))), reach.Secret
@@ -110,17 +110,17 @@ func (r *pipeReader) answer(e *cell, what uint64) bool {
 
 // fetchOffered copies a message from where e, the next record, says that it lies, or has it sent through the pipe.
 func (c *pairs) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fault {
-	r, peer := i.L.From, c.Topo.Local(i.L.peer)
+	r, peer := i.L.From, c.rank.Group.Topo.Local(i.L.peer)
 	v := r.Rendezvous()
 	from, ours, what := v.from, v.Number == reach.Secret, uint64(Fetched)
 	if from.Size == 0 && !ours && !c.canRead(r, v) {
 		what = unread
 	} else {
-		s, f := c.Offered(peer, &from, ours, r.pid)
+		s, f := c.mem.Offered(peer, &from, ours, r.pid)
 		if f == nil {
-			f = c.FillFrom(ctx, s, i.Left)
+			f = c.mem.FillFrom(ctx, s, i.Left)
 		}
-		c.Touched()
+		c.mem.Touched()
 		if f == reach.Refused {
 			what = refused // this message, which then comes from its beginning
 		} else if f != nil {
@@ -138,11 +138,11 @@ func (c *pairs) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fa
 func (c *pairs) gaveUp(ctx context.Context, peer int) *call.Fault {
 	w := plane.Waiter{Remote: true} // the peer may live and wait for this rank: nobody would ring
 	for began := time.Now(); time.Since(began) < gaveUpGrace; {
-		if f := c.Pause(ctx, &w, peer); f != nil {
+		if f := c.mem.Pause(ctx, &w, peer); f != nil {
 			return f
 		}
 	}
-	return c.Stop(call.NewFault(call.Backend, peer, "rank %d has left its call", peer))
+	return c.rank.Stop(call.NewFault(call.Backend, peer, "rank %d has left its call", peer))
 }
 
 const gaveUpGrace = 200 * time.Millisecond
@@ -151,7 +151,7 @@ const gaveUpGrace = 200 * time.Millisecond
 func (c *pairs) canRead(r *pipeReader, v *rendezvous) bool {
 	if r.pid == 0 {
 		r.pid = -1
-		_, moves := c.WouldRead()
+		_, moves := c.rank.Standing.WouldRead()
 		if pid := int32(v.pid); moves && reach.Readable(pid, v.at, v.Number) {
 			r.pid = pid
 		}

@@ -101,15 +101,15 @@ func (c *messages) progressOut(s *sender) (moved bool, f *call.Fault) {
 func (c *messages) cut(l *Link, err error) *call.Fault {
 	for _, r := range c.rx {
 		if r.l == l && !r.done && r.head.n > 0 {
-			return c.broken(l.peer, err)
+			return c.ends.broken(l.peer, err)
 		}
 	}
 	var b [HeadBytes]byte
 	var h head
 	if n, _ := l.in.TryRecv(b[:]); n == HeadBytes && h.decode(b[:]) == nil {
-		if f := c.farewell(&h, l.peer); f != nil {
-			return c.Stop(f)
+		if f := c.ends.farewell(&h, l.peer); f != nil {
+			return c.rank.Stop(f)
 		}
 	}
-	return c.broken(l.peer, err)
+	return c.ends.broken(l.peer, err)
 }

@@ -78,7 +78,7 @@ func (s *host) MakeHost(shared bool) error {
 			return err
 		}
 	}
-	n := s.Topo.Locals(s.Node)
+	n := s.Job.World.Topo.Locals(s.Node)
 	off, err := h.Alloc(region.Bytes(n))
 	if err != nil {
 		h.Close()
@@ -107,7 +107,7 @@ func (s *host) FirstRegion() uint64 { return boardOf(s.Host).world.Load() }
 
 // open lets the monitor see the host's memory.
 func (s *host) open(h *shm.Host) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
 	s.Host = h
 }

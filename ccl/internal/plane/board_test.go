@@ -31,19 +31,19 @@ func TestMakeHost(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		j := EnterJob(fmt.Sprint(t.Name(), shared), 0)
 		s := j.Site(0)
-		s.Topo, s.Procs = Topology([]int{0, 0, 0}, 1), []int{0, 0, 2}
-		if err := s.MakeHost(shared); err != nil {
+		s.Job.World.Topo, s.Here.Procs = Topology([]int{0, 0, 0}, 1), []int{0, 0, 2}
+		if err := s.Here.MakeHost(shared); err != nil {
 			t.Skip("hardware: no memory to share here: " + err.Error())
 		}
-		require.Equal(t, shared, s.Host.Shared())
-		_, err := s.Host.View(s.FirstRegion(), region.Bytes(3))
+		require.Equal(t, shared, s.Here.Host.Shared())
+		_, err := s.Here.Host.View(s.Here.FirstRegion(), region.Bytes(3))
 		require.NoError(t, err)
 		if shared {
-			require.Len(t, s.pulses, 3)
-			require.Equal(t, []watched{{local: 2}}, s.others)
-			require.EqualValues(t, syscall.Getpid(), s.pulse.pid.Load())
+			require.Len(t, s.Here.processes.pulses, 3)
+			require.Equal(t, []watched{{local: 2}}, s.Here.processes.others)
+			require.EqualValues(t, syscall.Getpid(), s.Here.processes.pulse.pid.Load())
 		} else {
-			require.Nil(t, s.pulse)
+			require.Nil(t, s.Here.processes.pulse)
 		}
 		j.Leave()
 	}

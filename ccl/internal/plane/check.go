@@ -22,53 +22,53 @@ const (
 )
 
 // stallAfter is how long the call of s may wait before that is reported, 0 for ever.
-func (c *state) stallAfter(s *status.Status) time.Duration {
-	if w := c.Opt.StallWarn; w <= stuckAfter || s.Peer < 0 || !call.IsPairwise(s.Call.Kind) {
+func (c *Standing) stallAfter(s *status.Status) time.Duration {
+	if w := c.group.Opt.StallWarn; w <= stuckAfter || s.Peer < 0 || !call.IsPairwise(s.Call.Kind) {
 		return w
 	}
-	if o, ok := c.Site.Statuses.At(c.id, s.Peer); ok && status.Pair(s, &o) {
+	if o, ok := c.Site.Job.Statuses.At(c.group.id, s.Peer); ok && status.Pair(s, &o) {
 		return stuckAfter
 	}
-	return c.Opt.StallWarn
+	return c.group.Opt.StallWarn
 }
 
 // check is the monitor's look at c.
 func (c *Member) check(now int64) {
-	n := &c.note
+	n := &c.Standing.note
 	n.Lock()
 	defer n.Unlock()
-	if c.Cause.Load() != nil {
+	if c.Fate.Cause.Load() != nil {
 		c.publishAtFailure(now)
 		return
 	}
-	if !n.asleep && c.foreignSince() == 0 && n.heardAt == 0 {
+	if !n.asleep && c.Standing.Elsewhere.foreignSince() == 0 && n.heardAt == 0 {
 		return
 	}
-	s, since, ok := c.status(now)
+	s, since, ok := c.Standing.status(now)
 	if !ok {
 		return
 	}
 	waits := s.Doing == status.Waits && now-since >= int64(compareAfter)
-	if waits && !call.IsPairwise(s.Call.Kind) && !c.Opt.Unchecked {
-		if f := c.compare(&s); f != nil {
+	if waits && !call.IsPairwise(s.Call.Kind) && !c.Group.Opt.Unchecked {
+		if f := c.Standing.compare(&s); f != nil {
 			go c.Fail(f) // which takes locks of its own
 			return
 		}
-		if c.Topo.Nodes() > 1 && n.brief != s.Calls+1 {
+		if c.Group.Topo.Nodes() > 1 && n.brief != s.Calls+1 {
 			n.brief = s.Calls + 1
 			c.Site.publishBrief(s)
 		}
 	}
 	after := publishAfter
-	if t := c.Opt.Timeout; t > 0 {
+	if t := c.Group.Opt.Timeout; t > 0 {
 		after = min(after, t/4)
 	}
 	switch {
 	case waits && now-since >= int64(after):
-		if !sameStanding(&s, &n.published) || now-n.publishedAt >= int64(status.Again(c.Size())) {
+		if !sameStanding(&s, &n.published) || now-n.publishedAt >= int64(status.Again(c.Group.Size())) {
 			c.publish(s, now)
 		}
-		if w := int64(c.stallAfter(&s)); w > 0 && now-since >= w && n.warned != since+1 {
+		if w := int64(c.Standing.stallAfter(&s)); w > 0 && now-since >= w && n.warned != since+1 {
 			n.warned = since + 1
 			c.Site.reportStall(c, s, n.pair.moved)
 		}
@@ -86,8 +86,8 @@ func (c *Member) check(now int64) {
 
 // publishAtFailure publishes, once, where this rank stood when the Comm failed.
 func (c *Member) publishAtFailure(now int64) {
-	if end := c.note.atEnd; end != nil {
-		c.note.atEnd = nil
+	if end := c.Standing.note.atEnd; end != nil {
+		c.Standing.note.atEnd = nil
 		c.publish(*end, now)
 	}
 }
@@ -98,27 +98,27 @@ func sameStanding(a, b *status.Status) bool {
 
 // publish tells all ranks of the job where this one stands. c.note is locked.
 func (c *Member) publish(s status.Status, now int64) {
-	n := &c.note
-	s.Number, s.For = n.published.Number+1, c.awaited(&s)
+	n := &c.Standing.note
+	s.Number, s.For = n.published.Number+1, c.Standing.awaited(&s)
 	n.published, n.publishedAt = s, now
-	s.SetName(c.Name())
-	s.SetHost(c.Opt.Host)
-	if s.Caller() == "" && c.Opt.Caller != nil && s.Doing == status.Waits && !n.queued && c.foreignSince() == 0 { // it knows of blocking calls that have slept
-		s.SetCaller(c.Opt.Caller())
+	s.SetName(c.Standing.Label.Name())
+	s.SetHost(c.Group.Opt.Host)
+	if s.Caller() == "" && c.Group.Opt.Caller != nil && s.Doing == status.Waits && !n.queued && c.Standing.Elsewhere.foreignSince() == 0 { // it knows of blocking calls that have slept
+		s.SetCaller(c.Group.Opt.Caller())
 	}
 	c.Site.receiveStatus(&s, nil, true)
 }
 
 // needsMonitor reports whether the monitor is to look at c again soon.
-func (c *state) needsMonitor() bool {
+func (c *Standing) needsMonitor() bool {
 	n := &c.note
 	n.Lock()
 	defer n.Unlock()
-	if c.Cause.Load() != nil {
+	if c.fate.Cause.Load() != nil {
 		return n.atEnd != nil
 	}
-	return n.asleep || n.heardAt != 0 || n.published.Doing == status.Waits || c.Bell.sleep.Load() || c.foreignSince() != 0 || c.wordSince != 0 ||
-		c.asked.Load() || c.Proposal.Load() != nil
+	return n.asleep || n.heardAt != 0 || n.published.Doing == status.Waits || c.Bell.sleep.Load() || c.Elsewhere.foreignSince() != 0 || c.fate.wordSince != 0 ||
+		c.asked.Load() || c.fate.Proposal.Load() != nil
 }
 
 // explainFor is how long a Comm whose abort word is set waits for the event that says why.
@@ -127,36 +127,36 @@ const explainFor = time.Second
 // checkAbortWord fails the Comm whose abort word says that it has failed, where nothing says why: whoever set the word may
 // have been stopped since. It is the monitor's.
 func (c *Member) checkAbortWord(now time.Duration) {
-	if c.Cause.Load() != nil {
+	if c.Fate.Cause.Load() != nil {
 		return
 	}
-	c.Life.Lock()
-	set := !c.Gone && c.Local.Abort().Load() != 0
+	c.Share.Life.Lock()
+	set := !c.Share.Gone && c.Share.Local.Abort().Load() != 0
 	var f *call.Fault
 	if set {
-		f = c.Outlived() // what this rank's call goes on after has ended the call of another rank
+		f = c.Fate.Outlived() // what this rank's call goes on after has ended the call of another rank
 	}
-	if set && f == nil && c.wordSince != 0 && now-c.wordSince > explainFor {
-		f = c.Unexplained(explainFor)
+	if set && f == nil && c.Fate.wordSince != 0 && now-c.Fate.wordSince > explainFor {
+		f = c.Share.Unexplained(explainFor)
 	}
-	c.Life.Unlock()
+	c.Share.Life.Unlock()
 	switch {
 	case !set:
-		c.wordSince = 0
+		c.Fate.wordSince = 0
 	case f != nil:
 		c.FailHere(f)
-	case c.wordSince == 0:
-		c.wordSince = max(now, 1)
+	case c.Fate.wordSince == 0:
+		c.Fate.wordSince = max(now, 1)
 	}
 }
 
 // Unexplained is the failure of a Comm whose abort word is set, where nothing has said why for that long. It names the rank
 // that set the word: what that has to say is held up, since another process of this host does not read its log, or since
 // it was stopped itself.
-func (c *shared) Unexplained(since time.Duration) *call.Fault {
+func (c *Share) Unexplained(since time.Duration) *call.Fault {
 	first := -1
 	if l := c.Local.Abort().Load(); l > 0 && l <= uint64(c.N) {
-		first = c.LocalRank(int(l) - 1)
+		first = c.group.LocalRank(int(l) - 1)
 	}
 	return call.NewFault(call.Aborted, first, "the Comm has failed there, and why has not been said for %v", since)
 }

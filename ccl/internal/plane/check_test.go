@@ -13,7 +13,7 @@ import (
 // numbers are those of the last statuses of the world's ranks, with what they do.
 func numbers(c *Member) map[int32][2]int {
 	got := map[int32][2]int{}
-	for _, s := range c.Site.Statuses.Of(WorldID) {
+	for _, s := range c.Site.Job.Statuses.Of(WorldID) {
 		got[s.Rank] = [2]int{int(s.Number), int(s.Doing)}
 	}
 	return got
@@ -44,11 +44,11 @@ func TestCheckPublishes(t *testing.T) {
 			c.check(at + 1)
 			require.Equal(t, map[int32][2]int{0: {3, int(status.Waits)}}, numbers(c), "for others")
 			c.EndSleep()
-			c.note.heardAt = at // as of any rank that has heard of a wait
+			c.Standing.note.heardAt = at // as of any rank that has heard of a wait
 			c.check(at + int64(publishEvery) + 1)
 			require.Equal(t, map[int32][2]int{0: {4, int(status.Outside)}}, numbers(c), "no more")
 			c.check(at + int64(follow))
-			require.Zero(t, c.note.heardAt, "nobody has waited for long")
+			require.Zero(t, c.Standing.note.heardAt, "nobody has waited for long")
 			require.Equal(t, map[int32][2]int{0: {4, int(status.Outside)}}, numbers(c))
 		})
 	}
@@ -58,16 +58,16 @@ func TestCheckPublishes(t *testing.T) {
 func TestCheckWarns(t *testing.T) {
 	late := make(chan status.Late, 10)
 	c := ranks(t, 2, Options{StallWarn: time.Second, OnLate: func(l status.Late) { late <- l }, Caller: func() string { return "main.go:7" }})[0]
-	c.SetName("tp")
+	c.Standing.Label.SetName("tp")
 	enter(c, call.Barrier)
 	sleeps(c, call.Barrier, 1, 10)
 	c.check(10 + int64(time.Second) - 1)
-	require.Zero(t, c.note.warned)
+	require.Zero(t, c.Standing.note.warned)
 	c.check(10 + int64(time.Second))
 	l := <-late
 	require.Equal(t, []any{"tp", "main.go:7", int32(0), []int{1}}, []any{l.Waits.Name(), l.Waits.Caller(), l.Waits.Rank, l.Unheard})
 	c.check(10 + 9*int64(time.Second))
-	require.EqualValues(t, 11, c.note.warned)
+	require.EqualValues(t, 11, c.Standing.note.warned)
 	require.Empty(t, late, "once for a call")
 }
 
@@ -76,12 +76,12 @@ func TestCheckWarnsOfAQueuedCall(t *testing.T) {
 	late := make(chan status.Late, 1)
 	c := ranks(t, 2, Options{StallWarn: time.Second, OnLate: func(l status.Late) { late <- l }, Caller: func() string { return "main.go:7" }})[0]
 	enter(c, call.Barrier)
-	c.Began = 10
-	c.noteSleep(&call.Call{Record: call.Record{Kind: call.Barrier, Seq: c.Calls}, Queued: true}, &Waiter{}, 1)
+	c.Order.Began = 10
+	c.noteSleep(&call.Call{Record: call.Record{Kind: call.Barrier, Seq: c.Order.Calls}, Queued: true}, &Waiter{}, 1)
 	c.check(10 + int64(time.Second))
 	l := <-late
 	require.Empty(t, l.Waits.Caller())
-	require.Empty(t, c.Site.Statuses.Of(c.id)[0].Caller(), "nor to the other ranks")
+	require.Empty(t, c.Site.Job.Statuses.Of(c.Group.id)[0].Caller(), "nor to the other ranks")
 }
 
 // When a Comm fails each rank says, once, where it stood.
@@ -91,14 +91,14 @@ func TestCheckAfterFailure(t *testing.T) {
 	sleeps(c, call.Barrier, 1, 10)
 	require.True(t, c.FailHere(&call.Fault{Code: call.RankLost, Peer: 1}))
 	require.False(t, c.FailHere(&call.Fault{Code: call.Aborted, Peer: 1}), "it has failed")
-	require.True(t, c.needsMonitor())
+	require.True(t, c.Standing.needsMonitor())
 	c.EndSleep()
 	c.check(100)
 	c.check(200)
-	all := c.Site.Statuses.Of(WorldID)
+	all := c.Site.Job.Statuses.Of(WorldID)
 	require.Len(t, all, 1)
 	require.Equal(t, []any{uint32(1), status.Waits, true, int32(1)}, []any{all[0].Number, all[0].Doing, all[0].Failed, all[0].Peer})
-	require.False(t, c.needsMonitor())
+	require.False(t, c.Standing.needsMonitor())
 }
 
 // What the monitor has to look at again soon.
@@ -106,19 +106,19 @@ func TestNeedsMonitor(t *testing.T) {
 	for name, change := range map[string]func(c *Member){
 		"nothing":                      func(*Member) {},
 		"a call sleeps":                func(c *Member) { c.noteSleep(&call.Call{}, &Waiter{}, 1) },
-		"another rank waits":           func(c *Member) { c.asked.Store(true) },
-		"has waited":                   func(c *Member) { c.note.heardAt = 1 },
-		"others believe that it waits": func(c *Member) { c.note.published.Doing = status.Waits },
-		"it has set its bell":          func(c *Member) { c.Bell.sleep.Store(true) },
+		"another rank waits":           func(c *Member) { c.Standing.asked.Store(true) },
+		"has waited":                   func(c *Member) { c.Standing.note.heardAt = 1 },
+		"others believe that it waits": func(c *Member) { c.Standing.note.published.Doing = status.Waits },
+		"it has set its bell":          func(c *Member) { c.Standing.Bell.sleep.Store(true) },
 		"it is in another engine":      func(c *Member) { c.Inside(true) },
-		"a device stands still":        func(c *Member) { c.Stands(1) },
-		"the abort word is set":        func(c *Member) { c.wordSince = 1 },
-		"it has proposed a failure":    func(c *Member) { c.Proposal.Store(&call.Fault{}) },
+		"a device stands still":        func(c *Member) { c.Standing.Elsewhere.Stands(1) },
+		"the abort word is set":        func(c *Member) { c.Fate.wordSince = 1 },
+		"it has proposed a failure":    func(c *Member) { c.Fate.Proposal.Store(&call.Fault{}) },
 	} {
 		c := ranks(t, 2, Options{})[0]
-		require.False(t, c.needsMonitor(), name)
+		require.False(t, c.Standing.needsMonitor(), name)
 		change(c)
-		require.Equal(t, name != "nothing", c.needsMonitor(), name)
+		require.Equal(t, name != "nothing", c.Standing.needsMonitor(), name)
 	}
 }
 
@@ -126,19 +126,19 @@ func TestNeedsMonitor(t *testing.T) {
 func TestCheckAbortWord(t *testing.T) {
 	c := ranks(t, 3, Options{})[0]
 	c.checkAbortWord(time.Minute)
-	require.Zero(t, c.wordSince)
-	c.Local.Abort().Store(1 + 2)
+	require.Zero(t, c.Fate.wordSince)
+	c.Share.Local.Abort().Store(1 + 2)
 	c.checkAbortWord(time.Minute)
-	require.Equal(t, time.Minute, c.wordSince)
+	require.Equal(t, time.Minute, c.Fate.wordSince)
 	c.checkAbortWord(time.Minute + explainFor)
-	require.Nil(t, c.Cause.Load())
-	c.Local.Abort().Store(0)
+	require.Nil(t, c.Fate.Cause.Load())
+	c.Share.Local.Abort().Store(0)
 	c.checkAbortWord(time.Minute + explainFor)
-	require.Zero(t, c.wordSince, "it was another's memory")
-	c.Local.Abort().Store(1 + 2)
+	require.Zero(t, c.Fate.wordSince, "it was another's memory")
+	c.Share.Local.Abort().Store(1 + 2)
 	c.checkAbortWord(0)
 	c.checkAbortWord(explainFor + 2)
-	f := c.Cause.Load()
+	f := c.Fate.Cause.Load()
 	require.NotNil(t, f)
 	require.Equal(t, []any{call.Aborted, 2}, []any{f.Code, f.Peer})
 }

@@ -7,8 +7,9 @@
 //   - A [Site] is this process's part of one host of the job: the host's memory and log (board.go, hostlog.go), the processes
 //     beside this one (pulse.go), and the connections with other hosts (control, neighbors.go). A process has one, unless its
 //     ranks were told to act as several hosts.
-//   - A [Member] is one rank of one Comm: what is known of it (state.go: which rank it is, what it shares with its host,
-//     its calls in ledger.go), and what it does: it waits (wait.go, doorbell.go), and fails (member.go, vote.go).
+//   - A [Member] is one rank of one Comm. Its parts (state.go) are its [Group], which rank it is of what; its [Share], what it has in
+//     common with the ranks of its host; its [Order], the calls it has made; its [Fate]; and its [Standing], all that is known
+//     of it. What a Member does is to wait (wait.go, doorbell.go) and to fail (member.go, vote.go).
 //
 // # Waiting
 //
@@ -63,7 +64,7 @@
 //	Job.Order           the order in which this process believes events; held while one is handled
 //	hostLog.kept        events that the host's log has no room for yet
 //	note                what a Member tells the monitor of the call under way
-//	shared.Life         keeps the memory of a Comm mapped while another goroutine looks at it
+//	Share.Life          keeps the memory of a Comm mapped while another goroutine looks at it
 //	event.Proposals.mu  what this process has proposed; held while that is compared with what is believed
 //	Job.mu              all that the process knows of its job: Comms, ranks lost, connections
 //	jobs                the jobs of the process, and how many Comms keep each

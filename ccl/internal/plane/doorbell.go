@@ -37,9 +37,9 @@ const (
 
 // CanPark reports whether a wait for peer ends by a post inside this host, and may sleep until then: beside calls on
 // Streams a program computes, from which it may not keep the last processor.
-func (c *state) CanPark(w *Waiter, peer int) bool {
-	return !w.Remote && (c.Topo.Nodes() == 1 || peer >= 0 && c.Topo.Node(peer) == c.Topo.Node(c.rank)) &&
-		!(c.Host.Shared() && c.note.onStream(c.Running) && takesLastProcessor())
+func (c *Standing) CanPark(w *Waiter, peer int) bool {
+	return !w.Remote && (c.group.Topo.Nodes() == 1 || peer >= 0 && c.group.Topo.Node(peer) == c.group.Topo.Node(c.group.rank)) &&
+		!(c.share.Host.Shared() && c.note.onStream(c.order.Running) && takesLastProcessor())
 }
 
 // onStream reports whether the call that waits is one on a Stream. It is running, or nil once it has slept.
@@ -64,25 +64,25 @@ func takesLastProcessor() bool { return int(parked.Load())+1 >= runtime.GOMAXPRO
 func (c *Member) Park(ctx context.Context, w *Waiter, peer int, limit time.Duration) {
 	want := uint64(BellAnyone)
 	if peer >= 0 && !w.Several {
-		want = BellFrom + uint64(c.Topo.Local(peer))
+		want = BellFrom + uint64(c.Group.Topo.Local(peer))
 	}
-	b := &c.Bell
-	if w.Nap == 0 || c.Local.Bell(c.Me).Load() != want {
+	b := &c.Standing.Bell
+	if w.Nap == 0 || c.Share.Local.Bell(c.Share.Me).Load() != want {
 		w.Nap = NapMin
 		if !b.Set {
 			b.Set = true
 			b.sleep.Store(true)
-			c.Local.Sleepers().Add(1)
+			c.Share.Local.Sleepers().Add(1)
 		}
 		select {
 		case <-b.rung: // of an earlier sleep
 		default:
 		}
-		c.Local.Bell(c.Me).Store(want)
-		c.drain()
+		c.Share.Local.Bell(c.Share.Me).Store(want)
+		c.Standing.drain()
 		return
 	}
-	if c.Host.Shared() {
+	if c.Share.Host.Shared() {
 		c.parkInKernel(ctx, w, want, limit)
 		return
 	}
@@ -110,24 +110,24 @@ func (c *Member) parkInKernel(ctx context.Context, w *Waiter, want uint64, limit
 	}
 	parked.Add(1)
 	defer parked.Add(-1)
-	proc.SleepWhile(c.Local.Bell(c.Me), want, limit)
+	proc.SleepWhile(c.Share.Local.Bell(c.Share.Me), want, limit)
 }
 
 // Unpark ends what Park began.
 func (c *Member) Unpark() {
-	if b := &c.Bell; b.Set {
+	if b := &c.Standing.Bell; b.Set {
 		b.Set = false
 		b.sleep.Store(false)
-		c.Local.Bell(c.Me).Store(bellAwake)
-		c.Local.Sleepers().Add(^uint64(0))
+		c.Share.Local.Bell(c.Share.Me).Store(bellAwake)
+		c.Share.Local.Sleepers().Add(^uint64(0))
 	}
 }
 
 // Wake rings the ranks that sleep until this one has posted.
 func (c *Member) Wake() {
-	if c.Local.Sleepers().Load() != 0 {
-		for r := range c.N {
-			if c.claimRing(r, false) {
+	if c.Share.sleepers.Load() != 0 {
+		for r := range c.Share.N {
+			if c.Share.claimRing(r, false) {
 				c.Site.ringRank(c, r)
 			}
 		}
@@ -136,14 +136,14 @@ func (c *Member) Wake() {
 
 // RingRank rings rank r of this host, if it sleeps, whatever for.
 func (c *Member) RingRank(r int) {
-	if c.claimRing(r, true) {
+	if c.Share.claimRing(r, true) {
 		c.Site.ringRank(c, r)
 	}
 }
 
 // claimRing reports whether it is this rank that has to ring rank r of this host: that sleeps until this one has posted or,
 // if all is set, sleeps at all, and nobody else has claimed it.
-func (c *shared) claimRing(r int, all bool) bool {
+func (c *Share) claimRing(r int, all bool) bool {
 	p := c.Local.Bell(r)
 	v := p.Load()
 	if v == bellAwake || r == c.Me || !all && v != BellAnyone && v != BellFrom+uint64(c.Me) {
@@ -153,7 +153,7 @@ func (c *shared) claimRing(r int, all bool) bool {
 }
 
 // ClaimSleepers claims to ring all ranks of this host that sleep, and lists them.
-func (c *shared) ClaimSleepers() (list []int) {
+func (c *Share) ClaimSleepers() (list []int) {
 	if c.Local.Sleepers().Load() == 0 {
 		return nil
 	}
@@ -175,14 +175,14 @@ func (c *Member) Ring(list []int) {
 // ringRank rings rank r of this host in the Comm that c is an end of, for which it has been claimed. In a Comm that is
 // gone the kernel finds nothing at the address, and nobody sleeps.
 func (s *Site) ringRank(c *Member, r int) {
-	if c.Host.Shared() {
-		proc.WakeSleeper(c.Local.Bell(r))
+	if c.Share.Host.Shared() {
+		proc.WakeSleeper(c.Share.Local.Bell(r))
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, x := range s.comms[c.id] {
-		if x.Me == r && x.Site == s {
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	for _, x := range s.Job.comms[c.Group.id] {
+		if x.Share.Me == r && x.Site == s {
 			x.WakeCall()
 		}
 	}
@@ -191,17 +191,17 @@ func (s *Site) ringRank(c *Member, r int) {
 // WakeCall wakes the call of c, if it sleeps or is about to.
 func (c *Member) WakeCall() {
 	switch {
-	case !c.Bell.sleep.Load():
-	case c.Host.Shared():
-		c.Life.Lock()
-		defer c.Life.Unlock()
-		if !c.Gone { // else there is no call, nor the word
-			c.Local.Bell(c.Me).Store(bellAwake) // which a call that does not sleep yet sees
-			proc.WakeSleeper(c.Local.Bell(c.Me))
+	case !c.Standing.Bell.sleep.Load():
+	case c.Share.Host.Shared():
+		c.Share.Life.Lock()
+		defer c.Share.Life.Unlock()
+		if !c.Share.Gone { // else there is no call, nor the word
+			c.Share.Local.Bell(c.Share.Me).Store(bellAwake) // which a call that does not sleep yet sees
+			proc.WakeSleeper(c.Share.Local.Bell(c.Share.Me))
 		}
 	default:
 		select {
-		case c.Bell.rung <- struct{}{}:
+		case c.Standing.Bell.rung <- struct{}{}:
 		default: // it is being woken already
 		}
 	}

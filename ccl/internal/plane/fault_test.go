@@ -11,7 +11,7 @@ import (
 
 // Whom the other ranks are told of, by rank 3 of a Comm.
 func TestBlamed(t *testing.T) {
-	c := &identity{rank: 3}
+	c := &Group{rank: 3}
 	for _, tc := range []struct {
 		name string
 		f    call.Fault

@@ -10,16 +10,16 @@ import (
 // looks at it as at a call of Begin.
 func (c *Member) Inside(yes bool) {
 	if !yes {
-		c.Foreign.Store(0)
+		c.Standing.Elsewhere.Foreign.Store(0)
 		return
 	}
-	c.Began = c.Site.Clock()
-	c.Foreign.Store(ForeignCall | uint64(c.Began))
+	c.Order.Began = c.Site.Job.Clock()
+	c.Standing.Elsewhere.Foreign.Store(ForeignCall | uint64(c.Order.Began))
 }
 
 // Stands notes since when (see Now) a device has not moved in what was handed to it; 0: it moves. To the others this
 // rank waits in its last collective then.
-func (c *elsewhere) Stands(since int64) {
+func (c *Elsewhere) Stands(since int64) {
 	if since == 0 {
 		c.stands.Store(0)
 		return
@@ -28,7 +28,7 @@ func (c *elsewhere) Stands(since int64) {
 }
 
 // foreignSince is ForeignCall and when the call under way elsewhere began, or the device came to a stand; 0 if neither.
-func (c *elsewhere) foreignSince() uint64 {
+func (c *Elsewhere) foreignSince() uint64 {
 	if began := c.Foreign.Load(); began != 0 {
 		return began
 	}
@@ -37,26 +37,26 @@ func (c *elsewhere) foreignSince() uint64 {
 
 // watchForeign is the monitor's look at a foreign call, which cannot look for itself.
 func (c *Member) watchForeign(now int64) {
-	began := c.foreignSince()
-	if began == 0 || c.Cause.Load() != nil {
+	began := c.Standing.Elsewhere.foreignSince()
+	if began == 0 || c.Fate.Cause.Load() != nil {
 		return
 	}
-	c.Life.Lock()
-	if c.Gone {
-		c.Life.Unlock()
+	c.Share.Life.Lock()
+	if c.Share.Gone {
+		c.Share.Life.Unlock()
 		return
 	}
 	var f *call.Fault
-	place, _ := c.Local.Collective(c.Me)
-	switch t := int64(c.Opt.Timeout); {
+	place, _ := c.Share.Local.Collective(c.Share.Me)
+	switch t := int64(c.Group.Opt.Timeout); {
 	case t > 0 && now-int64(began&math.MaxInt64) > t:
-		f = c.overdue(c.LateRanks())
+		f = c.Standing.overdue(c.Standing.LateRanks())
 	default:
-		if f = c.OtherCallAt(place); f == nil {
-			f = c.closedLate()
+		if f = c.Share.OtherCallAt(place); f == nil {
+			f = c.Share.closedLate()
 		}
 	}
-	c.Life.Unlock()
+	c.Share.Life.Unlock()
 	if f != nil {
 		go c.Fail(f) // whose part in the job may be the last: the job ends when the monitor has
 	}

@@ -24,7 +24,7 @@ func TestForeignSince(t *testing.T) {
 		{"a device that stands since before the job", 0, -3, ForeignCall},
 		{"both", ForeignCall | 7, 9, ForeignCall | 7},
 	} {
-		var e elsewhere
+		var e Elsewhere
 		e.Foreign.Store(tc.began)
 		e.Stands(tc.stands)
 		require.Equal(t, tc.want, e.foreignSince(), tc.name)
@@ -36,12 +36,12 @@ func TestForeignSince(t *testing.T) {
 // A call of another engine begins now, by the coarse clock, until it has ended.
 func TestInside(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
-	c.Site.Stamp(c.Site.Born.Add(900), false)
+	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(900), false)
 	c.Inside(true)
-	require.Equal(t, uint64(ForeignCall|900), c.foreignSince())
-	require.EqualValues(t, 900, c.Began)
+	require.Equal(t, uint64(ForeignCall|900), c.Standing.Elsewhere.foreignSince())
+	require.EqualValues(t, 900, c.Order.Began)
 	c.Inside(false)
-	require.Zero(t, c.foreignSince())
+	require.Zero(t, c.Standing.Elsewhere.foreignSince())
 }
 
 // The monitor finds what a call of another engine cannot notice itself.
@@ -53,28 +53,28 @@ func TestWatchForeign(t *testing.T) {
 		now    int64
 		code   call.Code // 0: nothing is wrong
 	}{
-		{"no call", func(all []*Member) { all[0].Foreign.Store(0); enter(all[1], call.AllReduce) }, 99 * ms, 0},
+		{"no call", func(all []*Member) { all[0].Standing.Elsewhere.Foreign.Store(0); enter(all[1], call.AllReduce) }, 99 * ms, 0},
 		{"it is at work", func(all []*Member) {}, 9 * ms, 0},
 		{"just in time", func(all []*Member) {}, 12 * ms, 0},
 		{"too late", func(all []*Member) {}, 12*ms + 1, call.Timeout},
 		{"another call", func(all []*Member) { enter(all[1], call.AllReduce) }, 9 * ms, call.Mismatch},
-		{"the rank that is late has closed the Comm", func(all []*Member) { all[0].Local.State(1).Store(region.StateClosed) }, 9 * ms, call.Closed},
-		{"the memory is gone", func(all []*Member) { all[0].Gone = true }, 99 * ms, 0},
-		{"the Comm has failed", func(all []*Member) { all[0].Cause.Store(&call.Fault{Code: call.Aborted}) }, 99 * ms, call.Aborted},
+		{"the rank that is late has closed the Comm", func(all []*Member) { all[0].Share.Local.State(1).Store(region.StateClosed) }, 9 * ms, call.Closed},
+		{"the memory is gone", func(all []*Member) { all[0].Share.Gone = true }, 99 * ms, 0},
+		{"the Comm has failed", func(all []*Member) { all[0].Fate.Cause.Store(&call.Fault{Code: call.Aborted}) }, 99 * ms, call.Aborted},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			all := ranks(t, 2, Options{Timeout: 10 * time.Millisecond})
 			c := all[0]
 			enter(c, call.Barrier)
-			c.Foreign.Store(ForeignCall | uint64(2*ms))
+			c.Standing.Elsewhere.Foreign.Store(ForeignCall | uint64(2*ms))
 			tc.before(all)
 			c.watchForeign(tc.now)
 			if tc.code == 0 {
-				require.Never(t, func() bool { return c.Proposal.Load() != nil }, 5*time.Millisecond, time.Millisecond)
+				require.Never(t, func() bool { return c.Fate.Proposal.Load() != nil }, 5*time.Millisecond, time.Millisecond)
 				return
 			}
-			require.Eventually(t, func() bool { return c.Cause.Load() != nil }, 10*time.Second, time.Millisecond)
-			require.Equal(t, tc.code, c.Cause.Load().Code)
+			require.Eventually(t, func() bool { return c.Fate.Cause.Load() != nil }, 10*time.Second, time.Millisecond)
+			require.Equal(t, tc.code, c.Fate.Cause.Load().Code)
 		})
 	}
 }

@@ -22,9 +22,9 @@ func (s *host) appendLog(h *shm.Host, e event.Event) {
 
 // appendKept appends what there is room for by now, and reports whether that is all.
 func (s *host) appendKept() bool {
-	s.mu.Lock()
+	s.Job.mu.Lock()
 	h := s.Host
-	s.mu.Unlock()
+	s.Job.mu.Unlock()
 	s.log.kept.Lock()
 	defer s.log.kept.Unlock()
 	if h != nil && h.Shared() {
@@ -37,7 +37,7 @@ func (s *host) appendKept() bool {
 func (s *host) appendInOrder(h *shm.Host) {
 	u := &s.log.kept
 	done := 0
-	for done < len(u.events) && boardOf(h).log.Append(&u.events[done], s.Topo.Local(s.Mine), s.hasRead) {
+	for done < len(u.events) && boardOf(h).log.Append(&u.events[done], s.Job.World.Topo.Local(s.Mine), s.hasRead) {
 		done++
 	}
 	if u.events = u.events[done:]; len(u.events) == 0 {
@@ -50,7 +50,7 @@ func (s *host) appendInOrder(h *shm.Host) {
 
 // drainKept appends what was kept before this process leaves, as far as the others read on.
 func (s *Site) drainKept() {
-	for until := time.Now().Add(2 * SettleFor); !s.appendKept() && time.Now().Before(until); {
+	for until := time.Now().Add(2 * SettleFor); !s.Here.appendKept() && time.Now().Before(until); {
 		s.Scan()
 		time.Sleep(time.Millisecond)
 	}
@@ -65,12 +65,12 @@ func (s *host) hasRead(i uint64) bool {
 	if s.log.scanned.Load() <= oldest {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for j := range s.others {
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	for j := range s.processes.others {
 		// An acquire: what is stored into the slot after it comes after the reader's loads, before which it did
 		// not store this.
-		if o := &s.others[j]; s.pulses[o.local].read.Load() <= oldest && !s.isOut(o) {
+		if o := &s.processes.others[j]; s.processes.pulses[o.local].read.Load() <= oldest && !s.isOut(o) {
 			return false
 		}
 	}
@@ -79,16 +79,16 @@ func (s *host) hasRead(i uint64) bool {
 
 // isOut reports whether a process of this host reads and writes no more. s.mu is held.
 func (s *host) isOut(o *watched) bool {
-	p := &s.pulses[o.local]
-	return o.gone || p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0 || s.dead[s.Topo.Rank(s.Node, o.local)]
+	p := &s.processes.pulses[o.local]
+	return o.gone || p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0 || s.Job.World.dead[s.Job.World.Topo.Rank(s.Node, o.local)]
 }
 
 // writesNoMore is isOut of the process whose lowest rank is the l-th of this host.
 func (s *host) writesNoMore(l int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.others {
-		if o := &s.others[i]; o.local == l {
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	for i := range s.processes.others {
+		if o := &s.processes.others[i]; o.local == l {
 			return s.isOut(o)
 		}
 	}
@@ -98,9 +98,9 @@ func (s *host) writesNoMore(l int) bool {
 // showRead says how far this process has read the log.
 func (s *host) showRead(next uint64) {
 	s.log.scanned.Store(next)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pulse != nil {
-		s.pulse.read.Store(next) // a release: the loads of what was read come before it
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	if s.processes.pulse != nil {
+		s.processes.pulse.read.Store(next) // a release: the loads of what was read come before it
 	}
 }

@@ -17,8 +17,8 @@ func besideAnother(t *testing.T) *Site {
 	j := EnterJob(t.Name(), 0)
 	t.Cleanup(j.Leave)
 	s := j.Site(0)
-	s.Topo, s.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
-	if err := s.MakeHost(true); err != nil {
+	s.Job.World.Topo, s.Here.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
+	if err := s.Here.MakeHost(true); err != nil {
 		t.Skip("hardware: no memory to share here: " + err.Error())
 	}
 	return s
@@ -27,27 +27,27 @@ func besideAnother(t *testing.T) *Site {
 // What the log has no room for is kept until the other process has read far enough, and goes in its order.
 func TestLogWaitsForReaders(t *testing.T) {
 	s := besideAnother(t)
-	log := &boardOf(s.Host).log
+	log := &boardOf(s.Here.Host).log
 	post := func(n int) {
 		for range n {
-			s.appendLog(s.Host, event.New(uint64(99+log.Claimed())+uint64(len(s.log.kept.events)), call.Aborted, 0, 0, 0, nil))
+			s.Here.appendLog(s.Here.Host, event.New(uint64(99+log.Claimed())+uint64(len(s.Here.log.kept.events)), call.Aborted, 0, 0, 0, nil))
 		}
 	}
 	post(shm.RingSlots)
 	require.EqualValues(t, shm.RingSlots, log.Claimed())
-	require.True(t, s.appendKept())
+	require.True(t, s.Here.appendKept())
 	post(3)
 	require.EqualValues(t, shm.RingSlots, log.Claimed())
-	require.False(t, s.appendKept())
+	require.False(t, s.Here.appendKept())
 	s.Scan()
-	require.EqualValues(t, shm.RingSlots, s.pulse.read.Load(), "this process has read all")
-	require.False(t, s.appendKept(), "the other has not")
-	s.pulses[1].read.Store(2)
-	require.False(t, s.appendKept())
+	require.EqualValues(t, shm.RingSlots, s.Here.processes.pulse.read.Load(), "this process has read all")
+	require.False(t, s.Here.appendKept(), "the other has not")
+	s.Here.processes.pulses[1].read.Store(2)
+	require.False(t, s.Here.appendKept())
 	require.EqualValues(t, shm.RingSlots+2, log.Claimed())
-	require.Len(t, s.log.kept.events, 1)
-	s.pulses[1].left.Store(1)
-	require.True(t, s.appendKept(), "it has left")
+	require.Len(t, s.Here.log.kept.events, 1)
+	s.Here.processes.pulses[1].left.Store(1)
+	require.True(t, s.Here.appendKept(), "it has left")
 	for i := range uint64(shm.RingSlots) {
 		e, ok, _ := log.Read(i+3, nil)
 		require.True(t, ok)
@@ -59,21 +59,21 @@ func TestLogWaitsForReaders(t *testing.T) {
 func TestIsOut(t *testing.T) {
 	for name, change := range map[string]func(s *Site){
 		"it is there":         func(*Site) {},
-		"it was given up":     func(s *Site) { s.others[0].gone = true },
-		"it has left":         func(s *Site) { s.pulses[1].left.Store(1) },
-		"it has died":         func(s *Site) { s.pulses[1].death.Store(proc.OwnerDied) },
-		"the job has lost it": func(s *Site) { s.dead[1] = true },
+		"it was given up":     func(s *Site) { s.Here.processes.others[0].gone = true },
+		"it has left":         func(s *Site) { s.Here.processes.pulses[1].left.Store(1) },
+		"it has died":         func(s *Site) { s.Here.processes.pulses[1].death.Store(proc.OwnerDied) },
+		"the job has lost it": func(s *Site) { s.Job.World.dead[1] = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := besideAnother(t)
-			s.log.scanned.Store(shm.RingSlots)
+			s.Here.log.scanned.Store(shm.RingSlots)
 			change(s)
 			out := name != "it is there"
-			require.Equal(t, out, s.writesNoMore(1))
-			require.Equal(t, out, s.hasRead(shm.RingSlots), "nobody else has to read")
-			require.False(t, s.writesNoMore(0), "this process itself")
-			require.True(t, s.hasRead(shm.RingSlots-1), "a slot that was free")
-			s.dead[1] = false
+			require.Equal(t, out, s.Here.writesNoMore(1))
+			require.Equal(t, out, s.Here.hasRead(shm.RingSlots), "nobody else has to read")
+			require.False(t, s.Here.writesNoMore(0), "this process itself")
+			require.True(t, s.Here.hasRead(shm.RingSlots-1), "a slot that was free")
+			s.Job.World.dead[1] = false
 		})
 	}
 }
@@ -81,12 +81,12 @@ func TestIsOut(t *testing.T) {
 // This process tells others how far it has read, and knows whether there is more.
 func TestHasNews(t *testing.T) {
 	s := besideAnother(t)
-	require.False(t, s.hasNews())
+	require.False(t, s.Here.hasNews())
 	e := event.New(99, call.Aborted, 0, 0, 0, nil)
-	require.True(t, boardOf(s.Host).log.Append(&e, 1, nil))
-	require.True(t, s.hasNews())
+	require.True(t, boardOf(s.Here.Host).log.Append(&e, 1, nil))
+	require.True(t, s.Here.hasNews())
 	s.Scan()
-	require.False(t, s.hasNews())
-	require.EqualValues(t, 1, s.pulse.read.Load())
-	require.True(t, s.undecided.IsDecided(&e), "it was believed")
+	require.False(t, s.Here.hasNews())
+	require.EqualValues(t, 1, s.Here.processes.pulse.read.Load())
+	require.True(t, s.Job.undecided.IsDecided(&e), "it was believed")
 }

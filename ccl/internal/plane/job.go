@@ -20,17 +20,17 @@ import (
 type Job struct {
 	id   string
 	peer time.Duration // Options.PeerTimeout of the first Comm
-	timing
-	network
-	lifetime
+	Time timing        // how time passes
+	Net  network       // how other hosts are reached
+	Life lifetime      // how long the job lasts here
 
 	Order     sync.Mutex      // of what is believed
 	undecided event.Sequencer // what is not decided yet
 	Statuses  status.Table    // where all ranks stand
 	watch     monitored       // what the monitor keeps
 
-	mu sync.Mutex // guards what follows
-	membership
+	mu     sync.Mutex // guards what follows
+	World  membership // which ranks of the world have gone
 	comms  comms
 	sites  map[int]*Site // of this process, by host
 	all    []*Site       // the same
@@ -39,7 +39,7 @@ type Job struct {
 
 // timing is how time passes in this process.
 type timing struct {
-	clock.Coarse
+	Coarse   clock.Coarse
 	Lived    clock.Lived
 	naps     proc.Napper
 	Yielding yielding
@@ -102,21 +102,21 @@ func EnterJob(id string, peer time.Duration) *Job {
 		if peer > 0 {
 			peer = max(peer, leastSilence)
 		}
-		j = &Job{id: id, peer: peer, membership: newMembership(), comms: comms{}, sites: map[int]*Site{}}
-		j.StopCh, j.steps = make(chan struct{}), map[string]*step{}
-		j.Start()
-		j.naps.Open()
+		j = &Job{id: id, peer: peer, World: newMembership(), comms: comms{}, sites: map[int]*Site{}}
+		j.Life.StopCh, j.Life.steps = make(chan struct{}), map[string]*step{}
+		j.Time.Coarse.Start()
+		j.Time.naps.Open()
 		jobs.m[id] = j
 	}
-	j.refs++
-	j.here.Add(1)
+	j.Life.refs++
+	j.Life.here.Add(1)
 	return j
 }
 
 // Hold adds a Comm to what keeps the job alive.
 func (j *Job) Hold() {
 	jobs.Lock()
-	j.refs++
+	j.Life.refs++
 	jobs.Unlock()
 }
 
@@ -124,10 +124,10 @@ func (j *Job) Hold() {
 func (j *Job) tryHold() bool {
 	jobs.Lock()
 	defer jobs.Unlock()
-	if j.refs == 0 {
+	if j.Life.refs == 0 {
 		return false
 	}
-	j.refs++
+	j.Life.refs++
 	return true
 }
 
@@ -135,14 +135,14 @@ func (j *Job) tryHold() bool {
 func (j *Job) isLastHold() bool {
 	jobs.Lock()
 	defer jobs.Unlock()
-	return j.refs == 1
+	return j.Life.refs == 1
 }
 
 // Leave takes one away; the last ends the job in this process.
 func (j *Job) Leave() {
 	jobs.Lock()
-	j.refs--
-	last := j.refs == 0
+	j.Life.refs--
+	last := j.Life.refs == 0
 	if last {
 		delete(jobs.m, j.id)
 	}
@@ -156,68 +156,71 @@ func (j *Job) Leave() {
 // which its time stands still. A wait for what other processes are to say ends so: what they said during a pause is read
 // before it is over.
 func (j *Job) deadline(d time.Duration) (over func() bool) {
-	until := j.Lived.Now() + d
+	until := j.Time.Lived.Now() + d
 	return func() bool {
 		select {
-		case <-j.StopCh:
+		case <-j.Life.StopCh:
 			return true
 		default:
-			return j.Lived.Now() >= until
+			return j.Time.Lived.Now() >= until
 		}
 	}
 }
 
 func (j *Job) close() {
 	j.mu.Lock()
-	j.leaving = true
+	j.Life.leaving = true
 	j.mu.Unlock()
 	for _, s := range j.Sites() {
 		s.drainKept()
 	}
-	close(j.StopCh)
+	close(j.Life.StopCh)
 	for _, s := range j.Sites() {
-		s.hidePulse()
-		s.mu.Lock()
-		watched, d := slices.Clone(s.unix), s.entrance // and no more of them: this process leaves
-		s.mu.Unlock()
+		s.Here.hidePulse()
+		s.Job.mu.Lock()
+		watched, d := slices.Clone(s.Here.Ends.unix), s.Here.Ends.entrance // and no more of them: this process leaves
+		s.Job.mu.Unlock()
 		for _, c := range watched {
 			closeInOrder(c)
 		}
 		if d != nil {
 			d.Shut()
 		}
-		for _, c := range s.neighbors() {
+		for _, c := range s.near.neighbors() {
 			c.Bye()
 		}
 	}
-	j.Wg.Wait()
+	j.Life.Wg.Wait()
 	for _, s := range j.Sites() {
-		s.CloseRinger()
-		s.Attending.Wait()
+		s.Here.CloseRinger()
+		s.Here.Ends.Attending.Wait()
 	}
-	j.naps.Close()
-	if j.TCP != nil {
-		j.TCP.Close()
+	j.Time.naps.Close()
+	if j.Net.TCP != nil {
+		j.Net.TCP.Close()
 	}
 	for _, s := range j.Sites() {
-		if s.Host != nil {
-			s.Host.Close()
+		if s.Here.Host != nil {
+			s.Here.Host.Close()
 		}
 	}
 }
 
 // Ended is what package proc calls when the process that this one watches has ended: the monitor looks at once.
-func (j *Job) Ended() { j.WakeMonitor() }
+func (j *Job) Ended() { j.Time.Coarse.WakeMonitor() }
+
+// Clock is the coarse time since the job began, in nanoseconds.
+func (j *Job) Clock() int64 { return j.Time.Coarse.Clock() }
 
 // add makes c known to the monitor. A failure that came before it did counts.
 func (j *Job) add(c *Member) {
 	j.mu.Lock()
 	j.comms.add(c)
-	early := slices.Clone(j.early)
+	early := slices.Clone(j.World.early)
 	j.mu.Unlock()
 	for _, h := range early {
-		if h.comm == c.id {
-			c.noteClosed(h.rank)
+		if h.comm == c.Group.id {
+			c.Share.noteClosed(h.rank)
 		}
 	}
 	for _, e := range j.undecided.History() {
@@ -231,14 +234,14 @@ func (j *Job) Remove(c *Member) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.comms.remove(c) {
-		j.Statuses.Forget(c.id)
+		j.Statuses.Forget(c.Group.id)
 	}
 	switch {
-	case j.TCP == nil:
-	case c.Cause.Load() == nil:
-		j.TCP.Forget(c.id, uint32(c.rank))
+	case j.Net.TCP == nil:
+	case c.Fate.Cause.Load() == nil:
+		j.Net.TCP.Forget(c.Group.id, uint32(c.Group.rank))
 	default: // the others are to learn why, not that this one left
-		j.TCP.Fail(c.id, uint32(c.rank))
+		j.Net.TCP.Fail(c.Group.id, uint32(c.Group.rank))
 	}
 }
 
@@ -248,17 +251,17 @@ func (j *Job) checkMembers(now int64) (waits bool) {
 	all := j.comms.members(j.watch.members[:0])
 	j.mu.Unlock()
 	for _, c := range all {
-		if c.asked.CompareAndSwap(true, false) {
-			c.note.Lock()
-			c.note.heardAt = now
-			c.note.Unlock()
+		if c.Standing.asked.CompareAndSwap(true, false) {
+			c.Standing.note.Lock()
+			c.Standing.note.heardAt = now
+			c.Standing.note.Unlock()
 		}
 		c.WakeCall()
-		c.checkAbortWord(j.Lived.Now())
+		c.checkAbortWord(j.Time.Lived.Now())
 		c.endLastCall(now)
 		c.watchForeign(now)
 		c.check(now)
-		waits = waits || c.needsMonitor()
+		waits = waits || c.Standing.needsMonitor()
 	}
 	clear(all)
 	j.watch.members = all
@@ -268,19 +271,19 @@ func (j *Job) checkMembers(now int64) (waits bool) {
 // Listen begins to listen for other hosts at addr, which is that of an interface. secret is the job's, nil if it has none; wire is
 // Options.Wire.
 func (j *Job) Listen(iface string, addr netip.Addr, secret []byte, wire auth.Wire) (err error) {
-	j.iface = iface
-	j.TCP, err = tcp.Listen(j.id, secret, wire, addr)
+	j.Net.iface = iface
+	j.Net.TCP, err = tcp.Listen(j.id, secret, wire, addr)
 	return err
 }
 
 // StartMonitor lets the monitor begin, once all have their memory.
 func (j *Job) StartMonitor() {
 	for _, s := range j.Sites() {
-		if s.entrance != nil {
-			s.entrance.Shut()
+		if s.Here.Ends.entrance != nil {
+			s.Here.Ends.entrance.Shut()
 		}
-		s.startSilence()
+		s.Here.startSilence()
 	}
-	j.Wg.Add(1)
+	j.Life.Wg.Add(1)
 	go j.monitor()
 }

@@ -36,31 +36,31 @@ type outlived struct {
 
 // outlive lets the call under way go on after a process has ended, which is to be the cause of c's failure. It is false where
 // there is no such call: then c is to fail.
-func (c *state) outlive(f *call.Fault) bool {
-	if c.Cause.Load() != nil || c.Topo.Nodes() == 1 {
+func (c *Standing) outlive(f *call.Fault) bool {
+	if c.fate.Cause.Load() != nil || c.group.Topo.Nodes() == 1 {
 		return false
 	}
-	if c.outlived.Load() != nil { // the first counts
+	if c.fate.outlived.Load() != nil { // the first counts
 		return true
 	}
 	if !c.isCalling() {
 		return false
 	}
-	c.outlived.Store(&outlived{f, c.Site.Clock()}) // first: who finds the proposal made is to find this, too (see Fail)
-	if !c.Proposal.CompareAndSwap(nil, f) {
-		c.outlived.Store(nil)
+	c.fate.outlived.Store(&outlived{f, c.Site.Job.Clock()}) // first: who finds the proposal made is to find this, too (see Fail)
+	if !c.fate.Proposal.CompareAndSwap(nil, f) {
+		c.fate.outlived.Store(nil)
 		return false
 	}
 	return true
 }
 
 // isCalling reports whether a call of the engine's own is under way. One of another engine is not to go on.
-func (c *state) isCalling() bool {
-	return c.Opt.Busy != nil && c.Opt.Busy() && c.foreignSince() == 0
+func (c *Standing) isCalling() bool {
+	return c.group.Opt.Busy != nil && c.group.Opt.Busy() && c.Elsewhere.foreignSince() == 0
 }
 
 // Outlived is the cause with which c is to fail, if only the call under way is still to end; else nil.
-func (c *failure) Outlived() *call.Fault {
+func (c *Fate) Outlived() *call.Fault {
 	if o := c.outlived.Load(); o != nil {
 		return o.fault
 	}
@@ -69,31 +69,31 @@ func (c *failure) Outlived() *call.Fault {
 
 // endLastCall fails a Comm whose last call has ended, or does not move any more. It is the monitor's.
 func (c *Member) endLastCall(now int64) {
-	o := c.outlived.Load()
-	if o == nil || c.Cause.Load() != nil {
+	o := c.Fate.outlived.Load()
+	if o == nil || c.Fate.Cause.Load() != nil {
 		return
 	}
-	if !c.isCalling() {
+	if !c.Standing.isCalling() {
 		failOn(c, o.fault, false)
 		return
 	}
-	c.note.Lock()
-	still := now - max(c.note.since, o.since)
-	asleep, peer := c.note.asleep, int(c.note.peer)
-	c.note.Unlock()
-	if asleep && (still > int64(lastCallFor) || still > int64(2*tick) && c.empty(peer)) {
+	c.Standing.note.Lock()
+	still := now - max(c.Standing.note.since, o.since)
+	asleep, peer := c.Standing.note.asleep, int(c.Standing.note.peer)
+	c.Standing.note.Unlock()
+	if asleep && (still > int64(lastCallFor) || still > int64(2*tick) && c.Standing.empty(peer)) {
 		go c.Fail(o.fault) // which takes locks of its own
 	}
 }
 
 // empty reports whether a rank of this host, of which nothing is there, will never send anything: its process has ended, or the
 // Comm has failed there, so that it makes no call any more.
-func (c *state) empty(peer int) bool {
-	if peer < 0 || c.Topo.Node(peer) != c.Topo.Node(c.rank) {
+func (c *Standing) empty(peer int) bool {
+	if peer < 0 || c.group.Topo.Node(peer) != c.group.Topo.Node(c.group.rank) {
 		return false
 	}
-	s, ok := c.Site.Statuses.At(c.id, int32(peer))
-	return ok && s.Failed || c.Site.IsLost(c.Members.World(peer))
+	s, ok := c.Site.Job.Statuses.At(c.group.id, int32(peer))
+	return ok && s.Failed || c.Site.Job.IsLost(c.group.Members.World(peer))
 }
 
 // announcedMost is how many hosts a Comm may have whose closing is announced. In larger jobs the events of Comms that all hosts
@@ -102,11 +102,11 @@ const announcedMost = 256
 
 // AnnounceClosed tells the other hosts that all ranks of this one have closed c. A process that leaves the job with its first
 // Comm need not: its good bye says so.
-func (c *state) AnnounceClosed() {
-	if n := c.Site.Topo.Nodes(); n == 1 || n > announcedMost || c.Topo.Nodes() == 1 || c.id == WorldID && c.Site.isLastHold() {
+func (c *Standing) AnnounceClosed() {
+	if n := c.Site.Job.World.Topo.Nodes(); n == 1 || n > announcedMost || c.group.Topo.Nodes() == 1 || c.group.id == WorldID && c.Site.Job.isLastHold() {
 		return
 	}
-	c.Site.Post(event.New(c.id, event.HostClosed, c.Members.World(c.rank), -1, c.Site.Node, nil))
+	c.Site.Post(event.New(c.group.id, event.HostClosed, c.group.Members.World(c.group.rank), -1, c.Site.Here.Node, nil))
 }
 
 // hostClosed says that all ranks of a host, of which one is rank of the world, have closed a Comm.
@@ -122,20 +122,20 @@ const earlyMost = 1 << 12
 func (j *Job) markClosed(h hostClosed) {
 	j.mu.Lock()
 	list := slices.Clone(j.comms[h.comm])
-	if j.early = append(j.early, h); len(j.early) > earlyMost {
-		j.early = slices.Delete(j.early, 0, 1)
+	if j.World.early = append(j.World.early, h); len(j.World.early) > earlyMost {
+		j.World.early = slices.Delete(j.World.early, 0, 1)
 	}
 	j.mu.Unlock()
 	for _, c := range list {
-		c.noteClosed(h.rank)
+		c.Share.noteClosed(h.rank)
 	}
 }
 
 // noteClosed notes that the ranks on the host of rank w of the world have closed the Comm.
-func (c *shared) noteClosed(w int) {
-	if r := c.Members.Rank(w, c.Size()); r >= 0 {
+func (c *Share) noteClosed(w int) {
+	if r := c.group.Members.Rank(w, c.group.Size()); r >= 0 {
 		c.Life.Lock()
-		c.closed = append(c.closed, c.Topo.Node(r))
+		c.closed = append(c.closed, c.group.Topo.Node(r))
 		c.Life.Unlock()
 	}
 }

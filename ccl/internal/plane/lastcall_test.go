@@ -15,11 +15,11 @@ import (
 
 // oneOf is rank 0 of a Comm of three ranks, one a host, or all on one.
 func oneOf(t *testing.T, hosts []int, busy *bool) *Member {
-	j := &Job{membership: newMembership(), comms: comms{}}
-	j.Coarse.Start()
+	j := &Job{World: newMembership(), comms: comms{}}
+	j.Time.Coarse.Start()
 	s := newSite(j, 0)
-	s.Host = PrivateHost()
-	t.Cleanup(func() { s.Host.Close() })
+	s.Here.Host = PrivateHost()
+	t.Cleanup(func() { s.Here.Host.Close() })
 	topo := algo.Placed(hosts)
 	c := new(Member)
 	n := topo.Locals(0)
@@ -45,20 +45,20 @@ func TestOutlive(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			busy := tc.busy
 			c := oneOf(t, tc.hosts, &busy)
-			require.Equal(t, tc.lives, c.outlive(ended))
-			require.Equal(t, tc.lives, c.Outlived() != nil)
-			require.Nil(t, c.Failure())
+			require.Equal(t, tc.lives, c.Standing.outlive(ended))
+			require.Equal(t, tc.lives, c.Fate.Outlived() != nil)
+			require.Nil(t, c.Fate.Failure())
 			if !tc.lives {
 				return
 			}
-			require.Same(t, ended, c.Proposal.Load(), "no call begins any more")
-			require.True(t, c.outlive(call.NewFault(call.RankLost, 2, "its process ended")), "the first counts")
+			require.Same(t, ended, c.Fate.Proposal.Load(), "no call begins any more")
+			require.True(t, c.Standing.outlive(call.NewFault(call.RankLost, 2, "its process ended")), "the first counts")
 			c.endLastCall(0)
-			require.Nil(t, c.Failure(), "while it moves")
+			require.Nil(t, c.Fate.Failure(), "while it moves")
 			busy = false
 			c.endLastCall(0)
-			require.Same(t, ended, c.Failure())
-			require.Zero(t, c.Local.Abort().Load(), "other ranks of the host go on with theirs")
+			require.Same(t, ended, c.Fate.Failure())
+			require.Zero(t, c.Share.Local.Abort().Load(), "other ranks of the host go on with theirs")
 		})
 	}
 }
@@ -67,23 +67,23 @@ func TestOutlive(t *testing.T) {
 // host goes on, since what that has sent may be under way.
 func TestOutliveWhoFailed(t *testing.T) {
 	failed := func(c *Member, r int) {
-		c.Site.Statuses.Keep(&status.Status{Comm: c.id, Rank: int32(r), Size: 3, Failed: true}, 1)
+		c.Site.Job.Statuses.Keep(&status.Status{Comm: c.Group.id, Rank: int32(r), Size: 3, Failed: true}, 1)
 	}
 	busy := true
 	apart := oneOf(t, []int{0, 1, 2}, &busy)
 	failed(apart, 1)
-	require.False(t, apart.empty(1))
+	require.False(t, apart.Standing.empty(1))
 
 	c := ranks(t, 3, Options{Busy: func() bool { return true }})[0]
 	lost := &call.Fault{Code: call.RankLost, Peer: 2, Err: errEnded}
-	c.outlived.Store(&outlived{lost, 1})
-	c.Proposal.Store(lost)
-	c.note.asleep, c.note.peer, c.note.since = true, 1, 1
-	require.False(t, c.empty(1))
+	c.Fate.outlived.Store(&outlived{lost, 1})
+	c.Fate.Proposal.Store(lost)
+	c.Standing.note.asleep, c.Standing.note.peer, c.Standing.note.since = true, 1, 1
+	require.False(t, c.Standing.empty(1))
 	failed(c, 1)
-	require.True(t, c.empty(1))
+	require.True(t, c.Standing.empty(1))
 	c.endLastCall(1 + int64(3*tick))
-	require.Eventually(t, func() bool { return c.Failure() == lost }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.Fate.Failure() == lost }, 20*time.Second, time.Millisecond)
 }
 
 // A rank that can wait no longer, or makes another call, gets the cause that the call under way has outlived.
@@ -91,7 +91,7 @@ func TestSettleAfterTheLastCall(t *testing.T) {
 	busy := true
 	c := oneOf(t, []int{0, 1, 2}, &busy)
 	ended := call.NewFault(call.RankLost, 1, "its process ended")
-	require.True(t, c.outlive(ended))
+	require.True(t, c.Standing.outlive(ended))
 	require.Same(t, ended, c.Settle(call.NewFault(call.Timeout, 0, "")))
 }
 
@@ -103,18 +103,18 @@ func TestMarkClosed(t *testing.T) {
 	j := c.Site.Job
 	j.markClosed(hostClosed{11, 1})
 	j.markClosed(hostClosed{12, 2})
-	require.True(t, c.HasLeft(1))
-	require.False(t, c.HasLeft(2))
+	require.True(t, c.Share.HasLeft(1))
+	require.False(t, c.Share.HasLeft(2))
 	later := oneOf(t, []int{0, 1, 2}, &busy)
 	j.comms.remove(c)
 	later.Site.Job = j
 	j.add(later)
-	require.True(t, later.HasLeft(1))
-	require.False(t, later.HasLeft(2))
+	require.True(t, later.Share.HasLeft(1))
+	require.False(t, later.Share.HasLeft(2))
 	for range 2 * earlyMost {
 		j.markClosed(hostClosed{13, 2})
 	}
-	require.Len(t, j.early, earlyMost)
+	require.Len(t, j.World.early, earlyMost)
 }
 
 // The abort word of a peer's failed call needs no explanation where this rank goes on after the same end of a process: it
@@ -122,10 +122,10 @@ func TestMarkClosed(t *testing.T) {
 func TestAbortWordAfterAnEnd(t *testing.T) {
 	c := ranks(t, 3, Options{})[0]
 	lost := &call.Fault{Code: call.RankLost, Peer: 1, Err: errEnded}
-	c.outlived.Store(&outlived{fault: lost})
+	c.Fate.outlived.Store(&outlived{fault: lost})
 	c.checkAbortWord(time.Minute)
-	require.Nil(t, c.Cause.Load())
-	c.Local.Abort().Store(1 + 2)
+	require.Nil(t, c.Fate.Cause.Load())
+	c.Share.Local.Abort().Store(1 + 2)
 	c.checkAbortWord(time.Minute)
-	require.Same(t, lost, c.Cause.Load())
+	require.Same(t, lost, c.Fate.Cause.Load())
 }

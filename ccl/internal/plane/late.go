@@ -12,48 +12,48 @@ import (
 )
 
 // awaited is the rank of the world that this one waits for in s, -1 if that is not known. c.note is locked.
-func (c *state) awaited(s *status.Status) int32 {
+func (c *Standing) awaited(s *status.Status) int32 {
 	if s.Doing != status.Waits {
 		return -1
 	}
 	if !call.IsPairwise(s.Call.Kind) {
-		c.Life.Lock()
-		defer c.Life.Unlock()
-		if c.Gone {
+		c.share.Life.Lock()
+		defer c.share.Life.Unlock()
+		if c.share.Gone {
 			return -1
 		}
 		if late := c.LateRanks(); len(late) > 0 {
-			return int32(c.Members.World(late[0]))
+			return int32(c.group.Members.World(late[0]))
 		}
 	}
 	if s.Peer < 0 {
 		return -1
 	}
-	return int32(c.Members.World(int(s.Peer)))
+	return int32(c.group.Members.World(int(s.Peer)))
 }
 
 // Unfinished is the fault of a call that ends unfinished as of ended, for a reason. missing are the ranks of c that it waits for.
-func (c *state) Unfinished(ended, why error, missing []int) *call.Fault {
+func (c *Standing) Unfinished(ended, why error, missing []int) *call.Fault {
 	f := call.CtxFault(ended, missing)
 	f.Err = why
-	all := c.Site.Statuses.Of(0)
-	if text := circleOf(all, c.id, int32(c.rank)); text != "" {
+	all := c.Site.Job.Statuses.Of(0)
+	if text := circleOf(all, c.group.id, int32(c.group.rank)); text != "" {
 		f.Peer, f.Missing, f.Own, f.Err = -1, nil, false, fmt.Errorf("%s: %w", text, why)
 		return f
 	}
 	if len(missing) == 0 {
 		return f
 	}
-	ws, me := status.WaitsIn(all, c.Site.Clock(), max(c.Opt.Timeout/2, time.Second)), int32(c.Members.World(c.rank))
+	ws, me := status.WaitsIn(all, c.Site.Job.Clock(), max(c.group.Opt.Timeout/2, time.Second)), int32(c.group.Members.World(c.group.rank))
 	var here []int // ranks of c that wait for nobody
 	other, by := int32(-1), (*status.Status)(nil)
 	for _, r := range missing {
-		w := int32(c.Members.World(r))
+		w := int32(c.group.Members.World(r))
 		end, last := ws.LateBehind(w, me)
 		if end < 0 {
 			continue
 		}
-		if r := c.Members.Rank(int(end), c.Size()); r >= 0 {
+		if r := c.group.Members.Rank(int(end), c.group.Size()); r >= 0 {
 			if !slices.Contains(here, r) {
 				here = append(here, r)
 			}
@@ -120,23 +120,23 @@ func allIn(circle []status.Wait) string {
 }
 
 // overdue is the fault of a call that has taken Options.Timeout.
-func (c *state) overdue(missing []int) *call.Fault {
-	return c.Unfinished(context.DeadlineExceeded, fmt.Errorf("not done after %v", c.Opt.Timeout), missing)
+func (c *Standing) overdue(missing []int) *call.Fault {
+	return c.Unfinished(context.DeadlineExceeded, fmt.Errorf("not done after %v", c.group.Opt.Timeout), missing)
 }
 
 // Late is a timeout whose cause is err, with the ranks of this host that have not come to this rank's last collective.
-func (c *state) Late(err error) *call.Fault {
+func (c *Standing) Late(err error) *call.Fault {
 	return c.Unfinished(context.DeadlineExceeded, err, c.LateRanks())
 }
 
 // LateRanks lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
 // are behind, as far as is known, the ones that are furthest, and of those again the ones that do not wait themselves.
-func (c *state) LateRanks() []int {
+func (c *Standing) LateRanks() []int {
 	type place struct {
 		ahead int32 // of this rank
 		waits bool
 	}
-	mine := uint32(c.Local.Entered(c.Me).Load() >> 32)
+	mine := uint32(c.share.Local.Entered(c.share.Me).Load() >> 32)
 	var late []int
 	var last place
 	add := func(rank int, calls uint32, waits bool) {
@@ -151,11 +151,11 @@ func (c *state) LateRanks() []int {
 		}
 		late = append(late, rank)
 	}
-	for r := range c.N {
-		add(c.LocalRank(r), uint32(c.Local.Entered(r).Load()>>32), c.Local.Waits(r).Load() != 0)
+	for r := range c.share.N {
+		add(c.group.LocalRank(r), uint32(c.share.Local.Entered(r).Load()>>32), c.share.Local.Waits(r).Load() != 0)
 	}
-	for _, s := range c.Site.Statuses.Of(c.id) {
-		if c.Topo.Node(int(s.Rank)) != c.Topo.Node(c.rank) {
+	for _, s := range c.Site.Job.Statuses.Of(c.group.id) {
+		if c.group.Topo.Node(int(s.Rank)) != c.group.Topo.Node(c.group.rank) {
 			add(int(s.Rank), uint32(s.Calls), s.Doing == status.Waits)
 		}
 	}
@@ -164,12 +164,12 @@ func (c *state) LateRanks() []int {
 }
 
 // lateHere lists those of this host.
-func (c *shared) lateHere() []int {
+func (c *Share) lateHere() []int {
 	var late []int
 	mine := uint32(c.Local.Entered(c.Me).Load() >> 32)
 	for r := range c.N {
 		if int32(uint32(c.Local.Entered(r).Load()>>32)-mine) < 0 {
-			late = append(late, c.LocalRank(r))
+			late = append(late, c.group.LocalRank(r))
 		}
 	}
 	return late
@@ -177,9 +177,9 @@ func (c *shared) lateHere() []int {
 
 // closedLate finds a rank of this host that has closed the Comm before the collective
 // that this rank is in.
-func (c *shared) closedLate() *call.Fault {
+func (c *Share) closedLate() *call.Fault {
 	for _, r := range c.lateHere() {
-		if c.Local.State(c.Topo.Local(r)).Load() == region.StateClosed {
+		if c.Local.State(c.group.Topo.Local(r)).Load() == region.StateClosed {
 			return c.closedBy(r)
 		}
 	}
@@ -187,9 +187,9 @@ func (c *shared) closedLate() *call.Fault {
 }
 
 // closedBy is the failure of the Comm since rank r of this host has closed it, with the collective that was r's last.
-func (c *shared) closedBy(r int) *call.Fault {
+func (c *Share) closedBy(r int) *call.Fault {
 	f := call.NewFault(call.Closed, r, "")
-	l := c.Topo.Local(r)
+	l := c.group.Topo.Local(r)
 	place, _ := c.Local.Collective(l)
 	if last, ok := c.Local.Made(l, place); ok && last.Kind != 0 {
 		f.Theirs = &last

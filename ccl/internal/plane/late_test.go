@@ -40,12 +40,13 @@ func TestUnfinished(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newSite(&Job{}, 0)
 			for _, st := range tc.told {
-				s.Statuses.Keep(&st, s.Clock())
+				s.Job.Statuses.Keep(&st, s.Job.Clock())
 			}
 			c := &Member{}
-			c.identity = identity{id: 1, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
+			c.Group = Group{id: 1, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
 			c.Site = s
-			f := c.Unfinished(context.Canceled, errors.New("too late"), tc.missing)
+			join(c)
+			f := c.Standing.Unfinished(context.Canceled, errors.New("too late"), tc.missing)
 			assert.Equal(t, call.Canceled, f.Code)
 			assert.Equal(t, tc.peer, f.Peer)
 			assert.Equal(t, tc.late, f.Missing)
@@ -70,12 +71,13 @@ func TestUnfinishedInADeadlock(t *testing.T) {
 	} {
 		s := newSite(&Job{}, 0)
 		for _, st := range []status.Status{recv(0, 2), recv(1, 0), recv(2, 1)} {
-			s.Statuses.Keep(&st, s.Clock())
+			s.Job.Statuses.Keep(&st, s.Job.Clock())
 		}
 		c := &Member{}
-		c.identity = identity{id: 1, rank: me, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
+		c.Group = Group{id: 1, rank: me, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
 		c.Site = s
-		f := c.Unfinished(context.DeadlineExceeded, errors.New("too late"), nil)
+		join(c)
+		f := c.Standing.Unfinished(context.DeadlineExceeded, errors.New("too late"), nil)
 		require.EqualError(t, f.Err, want, "rank %d", me)
 		require.Equal(t, -1, f.Peer)
 	}
@@ -86,32 +88,32 @@ func TestUnfinishedInADeadlock(t *testing.T) {
 func TestLateRanks(t *testing.T) {
 	all := ranks(t, 4, Options{})
 	c := all[0]
-	require.Empty(t, c.LateRanks(), "none has made a call")
+	require.Empty(t, c.Standing.LateRanks(), "none has made a call")
 	for _, n := range []int{2, 3, 1} { // calls of ranks 0, 1, 2; rank 3 makes none
 		for range n {
 			enter(all[0], call.Barrier)
 		}
 		all = all[1:]
 	}
-	require.Equal(t, []int{3}, c.LateRanks())
-	require.Equal(t, []int{2, 3}, c.lateHere())
+	require.Equal(t, []int{3}, c.Standing.LateRanks())
+	require.Equal(t, []int{2, 3}, c.Share.lateHere())
 	enter(all[0], call.Barrier)
-	require.Equal(t, []int{2, 3}, c.LateRanks())
-	c.Local.Waits(3).Store(1<<32 | 3)
-	require.Equal(t, []int{2}, c.LateRanks(), "rank 3 waits for another")
-	c.Local.Waits(2).Store(1<<32 | 1)
-	require.Equal(t, []int{2, 3}, c.LateRanks(), "all of them wait")
+	require.Equal(t, []int{2, 3}, c.Standing.LateRanks())
+	c.Share.Local.Waits(3).Store(1<<32 | 3)
+	require.Equal(t, []int{2}, c.Standing.LateRanks(), "rank 3 waits for another")
+	c.Share.Local.Waits(2).Store(1<<32 | 1)
+	require.Equal(t, []int{2, 3}, c.Standing.LateRanks(), "all of them wait")
 
-	require.Nil(t, c.closedLate())
-	c.Local.State(1).Store(region.StateClosed)
-	require.Nil(t, c.closedLate(), "it has done its part")
-	c.Local.State(3).Store(region.StateClosed)
-	f := c.closedLate()
+	require.Nil(t, c.Share.closedLate())
+	c.Share.Local.State(1).Store(region.StateClosed)
+	require.Nil(t, c.Share.closedLate(), "it has done its part")
+	c.Share.Local.State(3).Store(region.StateClosed)
+	f := c.Share.closedLate()
 	require.Equal(t, []any{call.Closed, 3}, []any{f.Code, f.Peer})
 
-	f = c.Late(errors.New("the stream stands still"))
+	f = c.Standing.Late(errors.New("the stream stands still"))
 	require.Equal(t, []any{call.Timeout, 2, []int{2, 3}}, []any{f.Code, f.Peer, f.Missing})
-	f = c.overdue([]int{3})
+	f = c.Standing.overdue([]int{3})
 	require.EqualError(t, f.Err, "not done after 0s")
 }
 
@@ -122,14 +124,14 @@ func TestAwaited(t *testing.T) {
 	enter(c, call.Barrier)
 	enter(all[1], call.Barrier)
 	st := status.Status{Doing: status.Waits, Peer: 1, Call: call.Record{Kind: call.Barrier}}
-	require.EqualValues(t, 2, c.awaited(&st))
+	require.EqualValues(t, 2, c.Standing.awaited(&st))
 	st.Call.Kind = call.Recv
-	require.EqualValues(t, 1, c.awaited(&st))
+	require.EqualValues(t, 1, c.Standing.awaited(&st))
 	st.Peer = -1
-	require.EqualValues(t, -1, c.awaited(&st))
+	require.EqualValues(t, -1, c.Standing.awaited(&st))
 	st.Peer, st.Doing = 1, status.AtWork
-	require.EqualValues(t, -1, c.awaited(&st))
+	require.EqualValues(t, -1, c.Standing.awaited(&st))
 	enter(all[2], call.Barrier)
 	st = status.Status{Doing: status.Waits, Peer: 1, Call: call.Record{Kind: call.Barrier}}
-	require.EqualValues(t, 1, c.awaited(&st), "all have come: the one it waits for in it")
+	require.EqualValues(t, 1, c.Standing.awaited(&st), "all have come: the one it waits for in it")
 }

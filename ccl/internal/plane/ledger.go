@@ -11,7 +11,7 @@ import (
 
 // Side is f as it is in collective seq of this rank, with that hash, of which this rank knew nothing yet when the ranks
 // that disagree failed the Comm: of the two, the other is the one whose call is not this one.
-func (c *failure) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
+func (c *Fate) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
 	if f.Other == nil || f.Theirs.Seq != seq || f.Theirs.Hash != hash {
 		return f
 	}
@@ -22,8 +22,8 @@ func (c *failure) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
 }
 
 // Mixed is the hash of all collectives up to k, which is the next.
-func (c *ledger) Mixed(k *call.Call) uint32 {
-	if c.Opt.Unchecked {
+func (c *Order) Mixed(k *call.Call) uint32 {
+	if c.group.Opt.Unchecked {
 		return 1
 	}
 	return (c.order*0x01000193 ^ k.Hash) | 1
@@ -32,9 +32,9 @@ func (c *ledger) Mixed(k *call.Call) uint32 {
 // Enter gives a collective its place in the order of collectives, which point-to-point
 // calls do not count in, and makes its hash that of all of them so far: a rank that
 // received nothing in a call that differed finds out in the next.
-func (c *ledger) Enter(k *call.Call) {
+func (c *Order) Enter(k *call.Call) {
 	c.Calls++
-	r := c.Local.Call(c.Me, c.Calls)
+	r := c.records.At(c.Calls)
 	if !call.Checked {
 		k.Hash, k.Place = 1, c.Calls
 		r.Seq, r.Hash = c.Calls, 1
@@ -42,7 +42,7 @@ func (c *ledger) Enter(k *call.Call) {
 	}
 	c.order = c.order*0x01000193 ^ k.Hash
 	hash := c.order | 1
-	if c.Opt.Unchecked {
+	if c.unchecked {
 		hash = 1
 	}
 	k.Hash = hash
@@ -52,15 +52,15 @@ func (c *ledger) Enter(k *call.Call) {
 		kind = k.Inside
 	}
 	call.StoreRecord(r, &k.Record, c.Calls, k.Seq, hash, kind)
-	ordered.Store((*uint64)(unsafe.Pointer(c.Local.Entered(c.Me))), c.Calls<<32|uint64(hash))
+	ordered.Store((*uint64)(unsafe.Pointer(c.entered)), c.Calls<<32|uint64(hash))
 }
 
 // Entered is what this rank has said of the collective it entered last, or of the back-th before it.
-func (c *ledger) Entered(back uint64) call.Record {
+func (c *Order) Entered(back uint64) call.Record {
 	if back > c.Calls {
 		return call.Record{}
 	}
-	return call.LoadRecord(c.Local.Call(c.Me, c.Calls-back))
+	return call.LoadRecord(c.share.Local.Call(c.share.Me, c.Calls-back))
 }
 
 // The counters of rounds, collectives and records have 32 bits, or travel in 32, and begin again at 0. They begin at 0
@@ -71,13 +71,13 @@ func (c *ledger) Entered(back uint64) call.Record {
 func firstNumber() uint32 { return inject.From("cpu.counters") }
 
 // BeginAt sets the counters of a Comm that has made no call. Its pipes begin there, too, as they are made.
-func (c *ledger) BeginAt(start uint32) {
+func (c *Order) BeginAt(start uint32) {
 	if start == 0 {
 		return
 	}
 	c.Start, c.Round, c.Calls = start, start, uint64(start)
-	for i := range c.Local.Depth {
-		*c.Local.Flag(c.Me, start-i) = uint64(start-i)<<32 | 1
+	for i := range c.share.Local.Depth {
+		*c.share.Local.Flag(c.share.Me, start-i) = uint64(start-i)<<32 | 1
 	}
-	c.Local.Entered(c.Me).Store(uint64(start) << 32)
+	c.share.Local.Entered(c.share.Me).Store(uint64(start) << 32)
 }

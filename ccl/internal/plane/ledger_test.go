@@ -16,20 +16,20 @@ func TestEnter(t *testing.T) {
 		for i, kind := range []call.Kind{call.AllReduce, call.Barrier, call.AllReduce} {
 			k := call.Call{Record: call.Record{Kind: kind, Count: 1, Root: -1}}
 			k.Seal()
-			mixed := all[r].Mixed(&k)
-			all[r].Enter(&k)
+			mixed := all[r].Order.Mixed(&k)
+			all[r].Order.Enter(&k)
 			require.EqualValues(t, i+1, k.Place)
 			require.Equal(t, mixed, k.Hash)
-			require.Equal(t, uint64(i+1)<<32|uint64(k.Hash), all[r].Local.Entered(r).Load())
-			require.Equal(t, kind, all[r].Entered(0).Kind)
+			require.Equal(t, uint64(i+1)<<32|uint64(k.Hash), all[r].Share.Local.Entered(r).Load())
+			require.Equal(t, kind, all[r].Order.Entered(0).Kind)
 			hashes[r] = append(hashes[r], k.Hash)
 		}
 	}
 	require.Equal(t, hashes[0], hashes[1])
 	require.NotEqual(t, hashes[0][0], hashes[0][2], "the same call after others")
-	require.Equal(t, []call.Kind{call.AllReduce, call.Barrier, call.AllReduce}, []call.Kind{all[0].Entered(2).Kind, all[0].Entered(1).Kind, all[0].Entered(0).Kind})
-	require.Equal(t, call.Record{}, all[0].Entered(4), "before the first")
-	require.Zero(t, all[2].Entered(0).Kind, "it has made none")
+	require.Equal(t, []call.Kind{call.AllReduce, call.Barrier, call.AllReduce}, []call.Kind{all[0].Order.Entered(2).Kind, all[0].Order.Entered(1).Kind, all[0].Order.Entered(0).Kind})
+	require.Equal(t, call.Record{}, all[0].Order.Entered(4), "before the first")
+	require.Zero(t, all[2].Order.Entered(0).Kind, "it has made none")
 }
 
 // Where calls are not checked all hashes are 1, and a call inside another has that one's kind.
@@ -37,10 +37,10 @@ func TestEnterUnchecked(t *testing.T) {
 	c := ranks(t, 2, Options{Unchecked: true})[0]
 	k := call.Call{Record: call.Record{Kind: call.AllGather}, Inside: call.Split}
 	k.Seal()
-	require.EqualValues(t, 1, c.Mixed(&k))
-	c.Enter(&k)
+	require.EqualValues(t, 1, c.Order.Mixed(&k))
+	c.Order.Enter(&k)
 	require.EqualValues(t, 1, k.Hash)
-	require.Equal(t, call.Split, c.Entered(0).Kind)
+	require.Equal(t, call.Split, c.Order.Entered(0).Kind)
 }
 
 // Of a mismatch a rank knows its own side only when it comes to the call: then the other is the one at fault.
@@ -48,30 +48,30 @@ func TestSide(t *testing.T) {
 	c := ranks(t, 3, Options{})[0]
 	theirs, other := call.Record{Seq: 3, Hash: 7}, call.Record{Seq: 3, Hash: 9}
 	f := &call.Fault{Code: call.Mismatch, Peer: 1, Theirs: &theirs, OtherPeer: 2, Other: &other}
-	require.Same(t, f, c.Side(f, 2, 7), "another collective")
-	require.Same(t, f, c.Side(f, 3, 9), "its call is that of the other")
-	require.Nil(t, c.Failure())
-	g := c.Side(f, 3, 7)
+	require.Same(t, f, c.Fate.Side(f, 2, 7), "another collective")
+	require.Same(t, f, c.Fate.Side(f, 3, 9), "its call is that of the other")
+	require.Nil(t, c.Fate.Failure())
+	g := c.Fate.Side(f, 3, 7)
 	require.Equal(t, &call.Fault{Code: call.Mismatch, Peer: 2, Theirs: &other, OtherPeer: 2}, g)
-	require.Same(t, g, c.Failure())
+	require.Same(t, g, c.Fate.Failure())
 	lost := &call.Fault{Code: call.RankLost, Peer: 1}
-	require.Same(t, lost, c.Side(lost, 3, 7))
+	require.Same(t, lost, c.Fate.Side(lost, 3, 7))
 }
 
 // A Comm whose counters begin elsewhere has posted all rounds before that, and no calls.
 func TestBeginAt(t *testing.T) {
 	const start = 1<<32 - 2
 	c := ranks(t, 2, Options{})[0]
-	c.BeginAt(start)
-	require.Equal(t, []uint64{start, start, start}, []uint64{uint64(c.Start), uint64(c.Round), c.Calls})
-	require.EqualValues(t, uint64(start)<<32, c.Local.Entered(0).Load())
-	require.Equal(t, uint32(start), c.Local.Posted(0, start))
-	require.Less(t, int32(c.Local.Posted(0, start+1)-(start+1)), int32(0), "the next is to come")
+	c.Order.BeginAt(start)
+	require.Equal(t, []uint64{start, start, start}, []uint64{uint64(c.Order.Start), uint64(c.Order.Round), c.Order.Calls})
+	require.EqualValues(t, uint64(start)<<32, c.Share.Local.Entered(0).Load())
+	require.Equal(t, uint32(start), c.Share.Local.Posted(0, start))
+	require.Less(t, int32(c.Share.Local.Posted(0, start+1)-(start+1)), int32(0), "the next is to come")
 	enter(c, call.Barrier)
 	enter(c, call.Barrier)
 	enter(c, call.Barrier)
-	require.Equal(t, uint64(start+3), c.Calls)
-	require.EqualValues(t, uint32(1), c.Local.Entered(0).Load()>>32, "in 32 bits they begin again")
-	c.BeginAt(0)
-	require.Equal(t, uint64(start+3), c.Calls, "0 is where they are")
+	require.Equal(t, uint64(start+3), c.Order.Calls)
+	require.EqualValues(t, uint32(1), c.Share.Local.Entered(0).Load()>>32, "in 32 bits they begin again")
+	c.Order.BeginAt(0)
+	require.Equal(t, uint64(start+3), c.Order.Calls, "0 is where they are")
 }

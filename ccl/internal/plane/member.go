@@ -12,34 +12,54 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// Member is one rank of one Comm as the control plane sees it, and what it does: the steps of its calls, and failing. What
-// is known of it, and the questions about that, are in its state.
-type Member struct{ state }
+// Member is one rank of one Comm as the control plane sees it, and what it does: the steps of its calls, and failing. Its parts lie
+// in it, so that any of them is one step from a pointer to it. Each has the questions that it can answer.
+type Member struct {
+	Site     *Site
+	Group    Group    // which rank of which Comm
+	Share    Share    // what it shares with the ranks of its host
+	Order    Order    // the calls it has made, and the one under way
+	Fate     Fate     // whether and why its Comm has failed
+	Standing Standing // all that is known of it
+}
 
 // Init makes c rank rank of a Comm, with what the ranks of its host share.
 func (c *Member) Init(at *Site, id uint64, world Members, topo algo.Topology, rank int, local *region.Region, opt Options) {
-	c.identity = identity{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo, Opt: opt}
-	c.Local, c.Me, c.N = local, topo.Local(rank), local.N
-	c.Host, c.Views = at.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
-	c.Site, c.Bell = at, bell{rung: make(chan struct{}, 1)}
-	if c.Local.Layout = LayoutOf(at.Host); c.N == 2 {
-		c.Local.Whole = c.Local.Layout.WholeTwo
+	if local.Layout = LayoutOf(at.Here.Host); local.N == 2 {
+		local.Whole = local.Layout.WholeTwo
 	}
-	c.Ctx, c.Cancel = context.WithCancel(context.Background())
-	c.BeginAt(firstNumber())
+	c.Site = at
+	c.Group = Group{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo, Opt: opt}
+	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
+	c.Share.Host, c.Share.Views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
+	c.Standing.Bell = bell{rung: make(chan struct{}, 1)}
+	c.Fate.Ctx, c.Fate.Cancel = context.WithCancel(context.Background())
+	join(c)
+	c.Order.BeginAt(firstNumber())
+}
+
+// join has the parts of c know each other.
+func join(c *Member) {
+	c.Share.group = &c.Group
+	c.Order.group, c.Order.share, c.Order.unchecked = &c.Group, &c.Share, c.Group.Opt.Unchecked
+	if l := c.Share.Local; l != nil {
+		c.Order.entered, c.Order.records, c.Share.sleepers = l.Entered(c.Share.Me), l.Records(c.Share.Me), l.Sleepers()
+	}
+	s := &c.Standing
+	s.Site, s.group, s.share, s.order, s.fate = c.Site, &c.Group, &c.Share, &c.Order, &c.Fate
 }
 
 // Rank is this rank.
-func (c *identity) Rank() int { return c.rank }
+func (c *Group) Rank() int { return c.rank }
 
 // Size is the number of ranks.
-func (c *identity) Size() int { return c.size }
+func (c *Group) Size() int { return c.size }
 
 // Topology says which ranks share a host.
-func (c *identity) Topology() algo.Topology { return c.Topo }
+func (c *Group) Topology() algo.Topology { return c.Topo }
 
 // Failure is why the Comm failed, nil while it has not.
-func (c *failure) Failure() *call.Fault {
+func (c *Fate) Failure() *call.Fault {
 	if f := c.Sided.Load(); f != nil {
 		return f
 	}
@@ -47,29 +67,29 @@ func (c *failure) Failure() *call.Fault {
 }
 
 // Now is the coarse time since the job began, in nanoseconds.
-func (c *state) Now() int64 { return c.Site.Clock() }
+func (c *Standing) Now() int64 { return c.Site.Job.Clock() }
 
 // Fail fails the Comm on all its ranks, with f or with what came before it: see settle.go. It does
 // not wait for a decision.
 func (c *Member) Fail(f *call.Fault) {
-	if c.Cause.Load() != nil || !c.Site.tryHold() { // failed, or the job is over
+	if c.Fate.Cause.Load() != nil || !c.Site.Job.tryHold() { // failed, or the job is over
 		return
 	}
-	defer c.Site.Leave()
-	if c.Closed.Load() {
+	defer c.Site.Job.Leave()
+	if c.Fate.Closed.Load() {
 		return
 	}
 	if len(f.Missing) > event.MissingMost {
 		f.Missing = f.Missing[:event.MissingMost] // as all the others have it
 	}
-	if !c.Proposal.CompareAndSwap(nil, f) {
-		if f = c.Outlived(); f == nil {
+	if !c.Fate.Proposal.CompareAndSwap(nil, f) {
+		if f = c.Fate.Outlived(); f == nil {
 			return
 		}
 		c.FailHere(f) // the call under way was not to be the last
 	}
 	e := eventOf(c, f)
-	if e.IsDisputed(c.Size()) {
+	if e.IsDisputed(c.Group.Size()) {
 		c.dispute(e)
 		return
 	}
@@ -84,16 +104,16 @@ func (c *Member) Fail(f *call.Fault) {
 // Ended fails the Comm because of a call that could not begin, and waits for the cause. On a Comm whose job is over in
 // this process it does nothing.
 func (c *Member) Ended(f *call.Fault) *call.Fault {
-	if !c.Site.tryHold() { // or the memory of the host, which settle looks at, could go meanwhile
+	if !c.Site.Job.tryHold() { // or the memory of the host, which settle looks at, could go meanwhile
 		return f
 	}
-	defer c.Site.Leave()
+	defer c.Site.Job.Leave()
 	return c.Stop(f)
 }
 
 // Interrupt makes a Shrink under way come to nothing, with a fault of code Closed, unless this rank is bound to wait for
 // its outcome. Calls are interrupted by Fail.
-func (c *failure) Interrupt() { c.Closing.Store(true) }
+func (c *Fate) Interrupt() { c.Closing.Store(true) }
 
 // FailHere fails the Comm on this rank, and wakes the ranks of this host.
 func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
@@ -101,48 +121,48 @@ func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
 // failOn is FailHere of c. If aloud, the ranks of this host are told by the abort word of the Comm: not where this rank is in no
 // call and those that are in one are to go on.
 func failOn(c *Member, f *call.Fault, aloud bool) bool {
-	if c.Cause.Load() == nil {
-		c.note.Lock()
-		if s, _, ok := c.status(c.Site.Clock()); ok && c.note.atEnd == nil {
+	if c.Fate.Cause.Load() == nil {
+		c.Standing.note.Lock()
+		if s, _, ok := c.Standing.status(c.Site.Job.Clock()); ok && c.Standing.note.atEnd == nil {
 			s.Failed = true
-			c.note.atEnd = &s
+			c.Standing.note.atEnd = &s
 		}
-		c.note.Unlock()
+		c.Standing.note.Unlock()
 	}
-	c.Life.Lock()
-	if c.Gone {
-		c.Life.Unlock()
+	c.Share.Life.Lock()
+	if c.Share.Gone {
+		c.Share.Life.Unlock()
 		return false
 	}
 	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
 	// (see MayTouch).
 	if aloud {
-		c.Local.Abort().CompareAndSwap(0, 1+uint64(c.Me))
+		c.Share.Local.Abort().CompareAndSwap(0, 1+uint64(c.Share.Me))
 	}
-	sleeping := c.ClaimSleepers()
-	if !c.Cause.CompareAndSwap(nil, f) {
-		c.Life.Unlock()
+	sleeping := c.Share.ClaimSleepers()
+	if !c.Fate.Cause.CompareAndSwap(nil, f) {
+		c.Share.Life.Unlock()
 		c.Ring(sleeping)
 		return false
 	}
-	c.Proposal.CompareAndSwap(nil, f)
-	c.failedAt.Store(int64(time.Since(c.Site.Born)))
-	c.Life.Unlock()
+	c.Fate.Proposal.CompareAndSwap(nil, f)
+	c.Fate.failedAt.Store(int64(time.Since(c.Site.Job.Time.Coarse.Born)))
+	c.Share.Life.Unlock()
 	c.Ring(sleeping)
 	c.WakeCall()
-	if c.Opt.OnFail != nil {
-		c.Opt.OnFail(f)
+	if c.Group.Opt.OnFail != nil {
+		c.Group.Opt.OnFail(f)
 	}
-	c.Cancel()
+	c.Fate.Cancel()
 	return true
 }
 
 // Enlist makes c known to the monitor: from now on it can fail.
 func (c *Member) Enlist() {
-	c.Spins = c.Site.spins() // all processes of this host have said by now where they may run
-	c.agreeOnForm()
-	c.makeWish()
-	c.Site.add(c)
+	c.Share.Spins = c.Site.Here.spins() // all processes of this host have said by now where they may run
+	c.agreeOnCrowding()
+	c.Standing.makeWish()
+	c.Site.Job.add(c)
 }
 
 // A Comm that has just failed stays for a while: its process may be one through which the report
@@ -153,17 +173,17 @@ const (
 )
 
 func (c *Member) Linger() {
-	f := c.Cause.Load()
-	if f == nil || c.Size() == 1 {
+	f := c.Fate.Cause.Load()
+	if f == nil || c.Group.Size() == 1 {
 		return
 	}
 	limit := lingerFor
-	if c.Topo.Nodes() == 1 {
+	if c.Group.Topo.Nodes() == 1 {
 		if limit = lingerHere; !alarming(f.Code) {
 			return
 		}
 	}
-	time.Sleep(remaining(limit, time.Since(c.Site.Born)-time.Duration(c.failedAt.Load())))
+	time.Sleep(remaining(limit, time.Since(c.Site.Job.Time.Coarse.Born)-time.Duration(c.Fate.failedAt.Load())))
 }
 
 // remaining is what is left of limit once so much of it has passed: never more than limit, whatever clocks say.
@@ -175,21 +195,21 @@ func alarming(code call.Code) bool {
 }
 
 // Where says how two ranks of the Comm talk.
-func (c *state) Where(peer int) string {
+func (c *Standing) Where(peer int) string {
 	switch {
-	case c.Topo.Node(peer) != c.Topo.Node(c.rank):
+	case c.group.Topo.Node(peer) != c.group.Topo.Node(c.group.rank):
 		return "TCP"
-	case c.Site.Host.Shared():
+	case c.Site.Here.Host.Shared():
 		return "shared memory"
 	}
 	return "memory"
 }
 
 // LocalRank is the rank in the Comm of member r of this host.
-func (c *identity) LocalRank(r int) int { return c.Topo.Rank(c.Topo.Node(c.rank), r) }
+func (c *Group) LocalRank(r int) int { return c.Topo.Rank(c.Topo.Node(c.rank), r) }
 
 // Blamed is the rank at fault as the other ranks see it.
-func (c *identity) Blamed(f *call.Fault) int {
+func (c *Group) Blamed(f *call.Fault) int {
 	if f.Own && (f.Code == call.Canceled || f.Peer < 0) {
 		return c.rank
 	}
@@ -199,8 +219,8 @@ func (c *identity) Blamed(f *call.Fault) int {
 // Die makes this rank one that is lost, to all other ranks and itself, for the reason given. It
 // stands in for the end of a process that has other ranks, too. It returns when that is settled.
 func (c *Member) Die(cause error) {
-	c.Site.Lost(c.Members.World(c.rank), cause)
-	for end := time.Now().Add(time.Second); c.Cause.Load() == nil && time.Now().Before(end); {
+	c.Site.Lost(c.Group.Members.World(c.Group.rank), cause)
+	for end := time.Now().Add(time.Second); c.Fate.Cause.Load() == nil && time.Now().Before(end); {
 		time.Sleep(tick)
 	}
 }
@@ -208,31 +228,31 @@ func (c *Member) Die(cause error) {
 // Isolate fails the Comm on this rank alone, which sees the lowest other rank as lost.
 func (c *Member) Isolate(cause error) *call.Fault {
 	other := 0
-	if c.rank == 0 {
-		other = min(1, c.Size()-1)
+	if c.Group.rank == 0 {
+		other = min(1, c.Group.Size()-1)
 	}
 	c.FailHere(&call.Fault{Code: call.RankLost, Peer: other, Err: cause})
-	return c.Cause.Load()
+	return c.Fate.Cause.Load()
 }
 
 // Silence is Options.PeerTimeout, 0 if there is none.
-func (c *identity) Silence() time.Duration { return c.Opt.PeerTimeout }
+func (c *Group) Silence() time.Duration { return c.Opt.PeerTimeout }
 
 // Transport is what the ranks talk over.
-func (c *state) Transport() string {
+func (c *Standing) Transport() string {
 	inside := "memory"
-	if c.Site.Host.Shared() {
+	if c.Site.Here.Host.Shared() {
 		inside = "shared memory"
 	}
-	nodes := c.Topo.Nodes()
+	nodes := c.group.Topo.Nodes()
 	if nodes == 1 {
 		return inside
 	}
-	between := "TCP (" + c.Site.iface + ")"
-	if w := c.Site.TCP.Wire(); w != auth.Plain {
-		between = "TCP (" + c.Site.iface + ", " + w.String() + ")"
+	between := "TCP (" + c.Site.Job.Net.iface + ")"
+	if w := c.Site.Job.Net.TCP.Wire(); w != auth.Plain {
+		between = "TCP (" + c.Site.Job.Net.iface + ", " + w.String() + ")"
 	}
-	if nodes == c.Size() {
+	if nodes == c.group.Size() {
 		return between
 	}
 	return inside + " and " + between
@@ -240,21 +260,21 @@ func (c *state) Transport() string {
 
 // Abandon drops a Comm that has not begun.
 func (c *Member) Abandon() {
-	c.Cancel()
-	if c.id != WorldID && c.Site.TCP != nil { // the world may be made again, in another try at sharing memory
-		c.Site.TCP.Forget(c.id, uint32(c.rank))
+	c.Fate.Cancel()
+	if c.Group.id != WorldID && c.Site.Job.Net.TCP != nil { // the world may be made again, in another try at sharing memory
+		c.Site.Job.Net.TCP.Forget(c.Group.id, uint32(c.Group.rank))
 	}
-	for _, off := range c.Views {
-		c.Host.Drop(off)
+	for _, off := range c.Share.Views {
+		c.Share.Host.Drop(off)
 	}
 }
 
 // Apart is why ranks that seemed to be on this rank's host share no memory with it, where this rank is to tell.
-func (c *shared) Apart() string { return c.apart }
+func (c *Share) Apart() string { return c.apart }
 
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
-	e := event.New(c.id, f.Code, c.Blamed(f), c.rank, c.Site.Node, f.Err)
+	e := event.New(c.Group.id, f.Code, c.Group.Blamed(f), c.Group.rank, c.Site.Here.Node, f.Err)
 	e.SetMissing(f.Missing)
 	if f.Code == call.Closed && f.Theirs != nil {
 		e.Theirs = *f.Theirs
@@ -265,7 +285,7 @@ func eventOf(c *Member, f *call.Fault) event.Event {
 	if f.Mine != nil {
 		e.Call = *f.Mine
 	} else { // found by the goroutine that makes the call
-		e.Call = c.Entered(0)
+		e.Call = c.Order.Entered(0)
 	}
 	if f.Theirs != nil {
 		e.Theirs = *f.Theirs
@@ -274,7 +294,7 @@ func eventOf(c *Member, f *call.Fault) event.Event {
 }
 
 // SetApart says why ranks that seemed to be on this rank's host share no memory with it.
-func (c *shared) SetApart(why string) { c.apart = why }
+func (c *Share) SetApart(why string) { c.apart = why }
 
 // RanksHere is how many ranks of the job live in this process.
-func (c *state) RanksHere() int { return int(c.Site.here.Load()) }
+func (c *Standing) RanksHere() int { return int(c.Site.Job.Life.here.Load()) }

@@ -15,18 +15,18 @@ import (
 func TestMemberOfTwoHosts(t *testing.T) {
 	world := MembersOf([]int{7, 5, 2, 3}) // ranks 1 and 3 are on the second host
 	s := newSite(&Job{}, 0)
-	s.Host = PrivateHost()
-	defer s.Host.Close()
+	s.Here.Host = PrivateHost()
+	defer s.Here.Host.Close()
 	var c Member
 	c.Init(s, 11, world, algo.Placed([]int{0, 1, 0, 1}), 3, region.New(0, shm.Aligned(region.Bytes(2)), 2), Options{})
-	require.Equal(t, []int{3, 4, 3, 1}, []int{c.Rank(), c.Size(), c.World(3), c.Me})
-	require.Equal(t, []int{1, 3}, []int{c.LocalRank(0), c.LocalRank(1)})
-	require.Equal(t, uint64(11), c.ID())
-	require.Equal(t, "comm", c.Name())
-	require.Equal(t, []shm.Place{shm.PlaceAt(0, region.Bytes(2))}, c.Views)
-	require.Nil(t, c.Failure())
-	c.SetName("tp")
-	require.Equal(t, "tp", c.Name())
+	require.Equal(t, []int{3, 4, 3, 1}, []int{c.Group.Rank(), c.Group.Size(), c.Group.World(3), c.Share.Me})
+	require.Equal(t, []int{1, 3}, []int{c.Group.LocalRank(0), c.Group.LocalRank(1)})
+	require.Equal(t, uint64(11), c.Group.ID())
+	require.Equal(t, "comm", c.Standing.Label.Name())
+	require.Equal(t, []shm.Place{shm.PlaceAt(0, region.Bytes(2))}, c.Share.Views)
+	require.Nil(t, c.Fate.Failure())
+	c.Standing.Label.SetName("tp")
+	require.Equal(t, "tp", c.Standing.Label.Name())
 }
 
 // A Close after a failure waits for what is left of its time, and never for longer than all of it, though a clock may have

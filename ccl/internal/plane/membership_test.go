@@ -27,8 +27,8 @@ func TestLeadOfAHost(t *testing.T) {
 		{"a rank that cannot be", func(j *Job) { j.markFailed(-1); j.markFailed(9) }, []int{0, 3, 6}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j := &Job{membership: newMembership()}
-			j.Topo = algo.Blocks(3, 3)
+			j := &Job{World: newMembership()}
+			j.World.Topo = algo.Blocks(3, 3)
 			tc.what(j)
 			for h, want := range tc.want {
 				assert.Equal(t, want, j.leadOf(h), "host %d", h)
@@ -40,11 +40,11 @@ func TestLeadOfAHost(t *testing.T) {
 // Where the lead of a host has left, and no other has come, all of its host count as having left, but for those
 // that are lost.
 func TestWhoHasLeft(t *testing.T) {
-	j := &Job{membership: newMembership()}
-	j.Topo = algo.Blocks(2, 3)
+	j := &Job{World: newMembership()}
+	j.World.Topo = algo.Blocks(2, 3)
 	left := func() (ranks []int) {
 		for w := range 6 {
-			if j.hasLeft(w) {
+			if j.World.hasLeft(w) {
 				ranks = append(ranks, w)
 			}
 		}
@@ -55,9 +55,9 @@ func TestWhoHasLeft(t *testing.T) {
 	assert.Equal(t, []int{4}, left())
 	j.markLeft(1, []int{3})
 	assert.Equal(t, []int{3, 4, 5}, left())
-	delete(j.vacant, 1) // rank 5 has said that it leads now
+	delete(j.World.vacant, 1) // rank 5 has said that it leads now
 	assert.Equal(t, []int{3, 4}, left())
-	j.dead[0] = true
+	j.World.dead[0] = true
 	j.markFailed(0)
 	assert.Equal(t, []int{3, 4}, left())
 }

@@ -10,7 +10,7 @@ import (
 
 // OtherCallAt finds a rank of this host whose collective of that number was another. A rank that has
 // not come yet is not looked at: it will look itself.
-func (c *shared) OtherCallAt(place uint64) *call.Fault {
+func (c *Share) OtherCallAt(place uint64) *call.Fault {
 	mine, ok := c.Local.Made(c.Me, place)
 	for r := range c.N {
 		if r == c.Me || !ok {
@@ -26,37 +26,37 @@ func (c *shared) OtherCallAt(place uint64) *call.Fault {
 // Odd finds a rank that has made another call than this one, in calls that cannot look for themselves: of this host,
 // or of another that has told of its calls. It may be called from any goroutine.
 func (c *Member) Odd() *call.Fault {
-	if c.Topo.Nodes() > 1 && !c.Opt.Unchecked {
-		c.note.Lock()
-		s, _, ok := c.status(c.Site.Clock())
-		c.note.Unlock()
+	if c.Group.Topo.Nodes() > 1 && !c.Group.Opt.Unchecked {
+		c.Standing.note.Lock()
+		s, _, ok := c.Standing.status(c.Site.Job.Clock())
+		c.Standing.note.Unlock()
 		if ok && s.Calls > 0 {
-			if f := c.compareHeard(&s); f != nil {
+			if f := c.Standing.compareHeard(&s); f != nil {
 				return f
 			}
 		}
 	}
-	c.Life.Lock()
-	defer c.Life.Unlock()
-	if c.Gone {
+	c.Share.Life.Lock()
+	defer c.Share.Life.Unlock()
+	if c.Share.Gone {
 		return nil
 	}
-	place, mine := c.Local.Collective(c.Me)
-	for r := range c.N {
-		if w := c.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
-			return c.Differs(r, place)
+	place, mine := c.Share.Local.Collective(c.Share.Me)
+	for r := range c.Share.N {
+		if w := c.Share.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
+			return c.Share.Differs(r, place)
 		}
 	}
-	return c.OtherCallAt(place)
+	return c.Share.OtherCallAt(place)
 }
 
 // otherCall finds a rank of this host that is in another call of the same number:
 // ranks that wait for different peers find it by no message.
-func (c *ledger) otherCall() *call.Fault {
-	mine := c.Local.Entered(c.Me).Load()
-	for r := range c.N {
-		if w := c.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
-			return c.Differs(r, c.Calls)
+func (c *Order) otherCall() *call.Fault {
+	mine := c.share.Local.Entered(c.share.Me).Load()
+	for r := range c.share.N {
+		if w := c.share.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
+			return c.share.Differs(r, c.Calls)
 		}
 	}
 	return nil
@@ -64,8 +64,8 @@ func (c *ledger) otherCall() *call.Fault {
 
 // Differs reports that rank r of this host has made another call, the one of that
 // number or one of the last before it.
-func (c *shared) Differs(r int, place uint64) *call.Fault {
-	f := call.NewFault(call.Mismatch, c.LocalRank(r), "")
+func (c *Share) Differs(r int, place uint64) *call.Fault {
+	f := call.NewFault(call.Mismatch, c.group.LocalRank(r), "")
 	for i := range min(uint64(c.Local.Kept-1), place) {
 		mine, ok := c.Local.Made(c.Me, place-i)
 		theirs, known := c.Local.Made(r, place-i)
@@ -78,7 +78,7 @@ func (c *shared) Differs(r int, place uint64) *call.Fault {
 }
 
 // contradicts reports whether this rank has made another collective than r of its number.
-func (c *shared) contradicts(r *call.Record) bool {
+func (c *Share) contradicts(r *call.Record) bool {
 	if r.Kind == call.Send || r.Kind == call.Recv || r.Kind == call.SendRecv { // which are in no order of all ranks
 		return false
 	}
@@ -92,24 +92,24 @@ func (c *shared) contradicts(r *call.Record) bool {
 }
 
 // compare finds a rank, of this host or one heard of, whose collective of that number was another.
-func (c *state) compare(s *status.Status) *call.Fault {
+func (c *Standing) compare(s *status.Status) *call.Fault {
 	if c.note.looked != s.Calls+1 {
 		c.note.looked = s.Calls + 1
 		if f := c.compareHeard(s); f != nil {
 			return f
 		}
 	}
-	c.Life.Lock()
-	defer c.Life.Unlock()
-	if c.Gone {
+	c.share.Life.Lock()
+	defer c.share.Life.Unlock()
+	if c.share.Gone {
 		return nil
 	}
-	return c.OtherCallAt(s.Calls)
+	return c.share.OtherCallAt(s.Calls)
 }
 
 // compareHeard compares with what ranks of other hosts have told.
-func (c *state) compareHeard(s *status.Status) *call.Fault {
-	if other, ok := c.Site.Statuses.Contradiction(s); ok {
+func (c *Standing) compareHeard(s *status.Status) *call.Fault {
+	if other, ok := c.Site.Job.Statuses.Contradiction(s); ok {
 		return Disagree(s.Call, other.Call, int(other.Rank))
 	}
 	return nil
@@ -122,16 +122,16 @@ func Disagree(mine, theirs call.Record, peer int) *call.Fault {
 
 // checkAgainst compares this rank's calls with what another has told.
 func (c *Member) checkAgainst(other *status.Status) {
-	if int(other.Rank) == c.rank || c.Opt.Unchecked || c.Cause.Load() != nil || other.Calls == 0 || call.IsPairwise(other.Call.Kind) {
+	if int(other.Rank) == c.Group.rank || c.Group.Opt.Unchecked || c.Fate.Cause.Load() != nil || other.Calls == 0 || call.IsPairwise(other.Call.Kind) {
 		return
 	}
-	c.Life.Lock()
+	c.Share.Life.Lock()
 	var mine call.Record
 	ok := false
-	if !c.Gone {
-		mine, ok = c.Local.Made(c.Me, other.Calls)
+	if !c.Share.Gone {
+		mine, ok = c.Share.Local.Made(c.Share.Me, other.Calls)
 	}
-	c.Life.Unlock()
+	c.Share.Life.Unlock()
 	if ok && mine.Hash != other.Hash {
 		go c.Fail(Disagree(mine, other.Call, int(other.Rank)))
 	}

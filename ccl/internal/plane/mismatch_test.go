@@ -15,29 +15,29 @@ func TestOtherCalls(t *testing.T) {
 	all := ranks(t, 3, Options{})
 	a, b := all[0], all[1]
 	enter(a, call.AllReduce)
-	require.Nil(t, a.OtherCallAt(1), "nobody else has come")
+	require.Nil(t, a.Share.OtherCallAt(1), "nobody else has come")
 	require.Nil(t, a.Odd())
 	enter(b, call.AllReduce)
-	require.Nil(t, a.OtherCallAt(1))
+	require.Nil(t, a.Share.OtherCallAt(1))
 	enter(a, call.Barrier)
 	enter(b, call.AllReduce)
-	for _, find := range []func() *call.Fault{func() *call.Fault { return a.OtherCallAt(2) }, a.Odd, a.otherCall} {
+	for _, find := range []func() *call.Fault{func() *call.Fault { return a.Share.OtherCallAt(2) }, a.Odd, a.Order.otherCall} {
 		f := find()
 		require.Equal(t, []any{call.Mismatch, 1, call.Barrier, call.AllReduce, uint64(2)}, []any{f.Code, f.Peer, f.Mine.Kind, f.Theirs.Kind, f.Theirs.Seq})
 	}
 	enter(a, call.AllReduce)
 	enter(b, call.AllReduce)
-	f := a.OtherCallAt(3)
+	f := a.Share.OtherCallAt(3)
 	require.Equal(t, []any{call.Barrier, uint64(2)}, []any{f.Mine.Kind, f.Mine.Seq}, "the first that differs")
 	enter(b, call.AllReduce)
-	require.Nil(t, a.otherCall(), "the other is in another place")
+	require.Nil(t, a.Order.otherCall(), "the other is in another place")
 	require.NotNil(t, a.Odd(), "but has been here")
 	require.Nil(t, all[2].Odd(), "a rank that has made none")
 
-	require.True(t, a.contradicts(&call.Record{Seq: 2, Kind: call.AllReduce, Hash: f.Theirs.Hash}))
-	require.False(t, a.contradicts(f.Mine))
-	require.False(t, a.contradicts(&call.Record{Seq: 2, Kind: call.Recv, Hash: 1}), "in no order of all ranks")
-	require.False(t, a.contradicts(&call.Record{Seq: 9, Kind: call.Barrier, Hash: 1}), "not made yet")
+	require.True(t, a.Share.contradicts(&call.Record{Seq: 2, Kind: call.AllReduce, Hash: f.Theirs.Hash}))
+	require.False(t, a.Share.contradicts(f.Mine))
+	require.False(t, a.Share.contradicts(&call.Record{Seq: 2, Kind: call.Recv, Hash: 1}), "in no order of all ranks")
+	require.False(t, a.Share.contradicts(&call.Record{Seq: 9, Kind: call.Barrier, Hash: 1}), "not made yet")
 }
 
 // What a rank of another host says of its calls is compared with what this one has made.
@@ -60,11 +60,11 @@ func TestCheckAgainst(t *testing.T) {
 			enter(c, call.AllReduce)
 			c.checkAgainst(&tc.of)
 			if !tc.fails {
-				require.Nil(t, c.Proposal.Load())
+				require.Nil(t, c.Fate.Proposal.Load())
 				return
 			}
-			require.Eventually(t, func() bool { return c.Cause.Load() != nil }, 10*time.Second, time.Millisecond)
-			f := c.Cause.Load()
+			require.Eventually(t, func() bool { return c.Fate.Cause.Load() != nil }, 10*time.Second, time.Millisecond)
+			f := c.Fate.Cause.Load()
 			require.Equal(t, []any{call.Mismatch, 1, call.AllReduce, call.Barrier}, []any{f.Code, f.Peer, f.Mine.Kind, f.Theirs.Kind})
 		})
 	}
@@ -75,16 +75,16 @@ func TestCompare(t *testing.T) {
 	all := ranks(t, 2, Options{})
 	c := all[0]
 	enter(c, call.AllReduce)
-	mine, _, _ := c.status(0)
-	require.Nil(t, c.compare(&mine))
+	mine, _, _ := c.Standing.status(0)
+	require.Nil(t, c.Standing.compare(&mine))
 	theirs := status.Status{Comm: WorldID, Rank: 1, Calls: 1, Hash: mine.Hash + 2, Brief: true, Call: call.Record{Kind: call.Barrier}}
-	c.Site.Statuses.Keep(&theirs, 0)
-	require.Nil(t, c.compare(&mine), "it has been compared")
-	f := c.compareHeard(&mine)
+	c.Site.Job.Statuses.Keep(&theirs, 0)
+	require.Nil(t, c.Standing.compare(&mine), "it has been compared")
+	f := c.Standing.compareHeard(&mine)
 	require.Equal(t, []any{1, call.Barrier}, []any{f.Peer, f.Theirs.Kind})
-	c.note.looked = 0
-	require.Equal(t, f, c.compare(&mine))
+	c.Standing.note.looked = 0
+	require.Equal(t, f, c.Standing.compare(&mine))
 	enter(all[1], call.Barrier)
-	f = c.compare(&mine)
+	f = c.Standing.compare(&mine)
 	require.Equal(t, []any{1, call.AllReduce, call.Barrier, uint64(1)}, []any{f.Peer, f.Mine.Kind, f.Theirs.Kind, f.Theirs.Seq}, "of this host")
 }

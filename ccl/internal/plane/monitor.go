@@ -20,7 +20,7 @@ type monitored struct {
 // monitor is the one goroutine that keeps the coarse clock, reads what other processes have to say, and looks
 // after calls that wait. While there is nothing to look after it is idle: see pace.
 func (j *Job) monitor() {
-	defer j.Wg.Done()
+	defer j.Life.Wg.Done()
 	quick := j.quickTick()
 	t := time.NewTimer(quick)
 	defer t.Stop()
@@ -28,38 +28,38 @@ func (j *Job) monitor() {
 	var beaten time.Time
 	for {
 		select {
-		case <-j.StopCh:
+		case <-j.Life.StopCh:
 			return
-		case <-j.Woken():
+		case <-j.Time.Coarse.Woken():
 		case <-t.C:
 		}
 		proc.HaltFork()
 		now := time.Now()
-		if j.Look() {
+		if j.Time.Coarse.Look() {
 			active = now
 		}
-		at := j.Stamp(now, now.Sub(active) >= probeAfter)
-		j.Lived.Lap(now)
+		at := j.Time.Coarse.Stamp(now, now.Sub(active) >= probeAfter)
+		j.Time.Lived.Lap(now)
 		// A tick that comes a little before its time is not to put off the beat by a whole one.
 		beats := now.Sub(beaten) >= BeatEvery-tick
 		if beats {
 			beaten = now
 		}
 		for _, s := range j.Sites() {
-			s.clearIdle()
+			s.Here.clearIdle()
 			s.checkPulses(beats)
 			s.Scan()
-			s.appendKept()
+			s.Here.appendKept()
 			s.readBoard()
 			s.expireProposals()
 			s.reconsider()
 			if beats {
-				s.beat()
+				s.near.beat()
 			}
 		}
 		waits := j.checkMembers(at)
 		for _, s := range j.Sites() {
-			waits = s.flush() || waits
+			waits = s.near.flush() || waits
 		}
 		j.reportSnapshot(at)
 		if beats {
@@ -73,7 +73,7 @@ func (j *Job) monitor() {
 			next = j.idleTick()
 		}
 		if next > tick {
-			j.Lived.SleepsFor(next)
+			j.Time.Lived.SleepsFor(next)
 		}
 		t.Reset(next)
 	}

@@ -15,13 +15,13 @@ func TestCheckMembers(t *testing.T) {
 	all := ranks(t, 2, Options{})
 	j := all[0].Site.Job
 	require.False(t, j.checkMembers(10))
-	all[1].asked.Store(true)
+	all[1].Standing.asked.Store(true)
 	require.True(t, j.checkMembers(20))
-	require.EqualValues(t, 20, all[1].note.heardAt)
-	require.Zero(t, all[0].note.heardAt)
-	require.False(t, all[1].asked.Load())
+	require.EqualValues(t, 20, all[1].Standing.note.heardAt)
+	require.Zero(t, all[0].Standing.note.heardAt)
+	require.False(t, all[1].Standing.asked.Load())
 	require.True(t, j.checkMembers(30), "it publishes what changes")
-	require.EqualValues(t, 20, all[1].note.heardAt)
+	require.EqualValues(t, 20, all[1].Standing.note.heardAt)
 	require.False(t, j.checkMembers(20+int64(follow)), "nobody has waited for long")
 	require.Equal(t, []*Member{nil, nil}, j.watch.members, "it holds no rank")
 }
@@ -30,16 +30,16 @@ func TestCheckMembers(t *testing.T) {
 func TestMonitor(t *testing.T) {
 	all := ranks(t, 2, Options{})
 	c := all[0]
-	c.Site.StartMonitor()
+	c.Site.Job.StartMonitor()
 	enter(c, call.Barrier)
-	sleeps(c, call.Barrier, 1, c.Now())
-	c.Site.WakeMonitor()
+	sleeps(c, call.Barrier, 1, c.Standing.Now())
+	c.Site.Job.Time.Coarse.WakeMonitor()
 	require.Eventually(t, func() bool {
-		s := c.Site.Statuses.Of(WorldID)
+		s := c.Site.Job.Statuses.Of(WorldID)
 		return len(s) > 0 && s[0].Rank == 0 && s[0].Doing == status.Waits
 	}, 20*time.Second, 5*time.Millisecond, "it does not say that it waits")
-	require.EqualValues(t, 1, c.Site.Statuses.Of(WorldID)[0].For)
+	require.EqualValues(t, 1, c.Site.Job.Statuses.Of(WorldID)[0].For)
 	c.EndSleep()
 	c.Fail(&call.Fault{Code: call.Aborted, Peer: 0})
-	require.Eventually(t, func() bool { return c.Site.Statuses.Of(WorldID)[0].Failed }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return c.Site.Job.Statuses.Of(WorldID)[0].Failed }, 20*time.Second, 5*time.Millisecond)
 }

@@ -27,10 +27,10 @@ func (m *mourned) first(w int) bool {
 }
 
 // TellsOf reports whether this rank is the one of its host to tell people that rank r of the Comm is lost.
-func (c *state) TellsOf(r int) bool {
-	if r < 0 || !c.Site.tryHold() { // the job is over: others may have gone before they told
+func (c *Standing) TellsOf(r int) bool {
+	if r < 0 || !c.Site.Job.tryHold() { // the job is over: others may have gone before they told
 		return true
 	}
-	defer c.Site.Leave()
-	return boardOf(c.Site.Host).told.first(c.Members.World(r))
+	defer c.Site.Job.Leave()
+	return boardOf(c.Site.Here.Host).told.first(c.group.Members.World(r))
 }

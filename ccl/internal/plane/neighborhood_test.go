@@ -11,10 +11,10 @@ import (
 
 // planeOf is the sites of n hosts of one rank, of which some are gone, as all know.
 func planeOf(n int, gone ...int) []*Site {
-	j := &Job{membership: newMembership()}
-	j.Topo = algo.Blocks(n, 1)
+	j := &Job{World: newMembership()}
+	j.World.Topo = algo.Blocks(n, 1)
 	for _, h := range gone {
-		j.first[h] = 1
+		j.World.first[h] = 1
 	}
 	var sites []*Site
 	for h := range n {
@@ -38,11 +38,11 @@ func TestPlaneStaysOne(t *testing.T) {
 						return
 					}
 					reached[h] = true
-					beside := sites[h].beside()
+					beside := sites[h].Here.beside()
 					assert.LessOrEqual(t, len(beside), 7)
 					for _, o := range beside {
 						assert.True(t, there(o) && o != h)
-						assert.Contains(t, sites[o].beside(), h)
+						assert.Contains(t, sites[o].Here.beside(), h)
 						visit(o)
 					}
 				}
@@ -69,7 +69,7 @@ func TestLowestHostDecides(t *testing.T) {
 	}{{nil, 0}, {[]int{0}, 1}, {[]int{0, 1, 2}, 3}, {[]int{1, 3}, 0}} {
 		for h, s := range planeOf(5, tc.gone...) {
 			if !slices.Contains(tc.gone, h) {
-				assert.Equal(t, h == tc.want, s.lowest(), "%d without %v", h, tc.gone)
+				assert.Equal(t, h == tc.want, s.Here.lowest(), "%d without %v", h, tc.gone)
 			}
 		}
 	}

@@ -32,61 +32,61 @@ const controlStream = 0xc0
 // joinPlane connects this host with those beside it. From now on this process takes what others dial to it, too: it
 // may come to speak for its host before it knows so.
 func (s *Site) JoinNeighbors(ctx context.Context) error {
-	if s.Topo.Nodes() == 1 {
+	if s.Job.World.Topo.Nodes() == 1 {
 		return nil
 	}
-	s.mu.Lock()
-	s.inPlane = true
-	s.mu.Unlock()
-	if s.leads() {
-		for _, h := range s.beside() {
-			if err := s.joinRank(ctx, s.leadOf(h)); err != nil {
+	s.Job.mu.Lock()
+	s.near.inPlane = true
+	s.Job.mu.Unlock()
+	if s.Here.leads() {
+		for _, h := range s.Here.beside() {
+			if err := s.joinRank(ctx, s.Job.leadOf(h)); err != nil {
 				return err
 			}
 		}
 	}
-	s.TCP.OnOffer(controlStream, s.offered)
+	s.Job.Net.TCP.OnOffer(controlStream, s.Job.offered)
 	return nil
 }
 
 // beside lists the hosts that this one has connections with.
 func (s *host) beside() []int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.membership.beside(s.Node)
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	return s.Job.World.beside(s.Node)
 }
 
 // joinRank connects with the process of rank w of the world, and tells it what has happened so far.
 func (s *Site) joinRank(ctx context.Context, w int) error {
-	if w < 0 || s.Topo.Node(w) == s.Node {
+	if w < 0 || s.Job.World.Topo.Node(w) == s.Here.Node {
 		return nil
 	}
-	w = s.alongWith(w)[0] // both ends name a process alike
-	s.mu.Lock()
-	known := s.joining[w] || s.leaving || slices.ContainsFunc(s.conns, func(c *control.Conn) bool { return c.First == w })
+	w = s.Here.alongWith(w)[0] // both ends name a process alike
+	s.Job.mu.Lock()
+	known := s.near.joining[w] || s.Job.Life.leaving || slices.ContainsFunc(s.near.conns, func(c *control.Conn) bool { return c.First == w })
 	if !known {
-		s.joining[w] = true
+		s.near.joining[w] = true
 	}
-	s.mu.Unlock()
+	s.Job.mu.Unlock()
 	if known {
 		return nil
 	}
-	c, err := s.openControl(ctx, w)
-	s.mu.Lock()
-	delete(s.joining, w)
+	c, err := s.near.openControl(ctx, w)
+	s.Job.mu.Lock()
+	delete(s.near.joining, w)
 	if err != nil {
-		s.mu.Unlock()
+		s.Job.mu.Unlock()
 		return err
 	}
-	if s.leaving {
-		s.mu.Unlock()
+	if s.Job.Life.leaving {
+		s.Job.mu.Unlock()
 		c.ByeAndClose()
 		return nil
 	}
-	s.conns = append(s.conns[:len(s.conns):len(s.conns)], c)
-	s.Wg.Add(1)
-	s.mu.Unlock()
-	old := s.undecided.All()       // what comes from now on is sent to c as well
+	s.near.conns = append(s.near.conns[:len(s.near.conns):len(s.near.conns)], c)
+	s.Job.Life.Wg.Add(1)
+	s.Job.mu.Unlock()
+	old := s.Job.undecided.All()   // what comes from now on is sent to c as well
 	c.Send(control.FrameBeat, nil) // who has said something was there: see listenTo
 	for i := range old {
 		c.Send(control.FrameEvent, &old[i])
@@ -97,12 +97,12 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 
 // openControl opens a control connection with the process whose lowest rank is w.
 func (s *neighborhood) openControl(ctx context.Context, w int) (*control.Conn, error) {
-	key := tcp.MakeKey(0, controlStream, uint32(s.Mine), uint32(w))
-	conn, err := s.TCP.OpenControl(ctx, key, uint32(s.Mine), s.Addrs[w])
+	key := tcp.MakeKey(0, controlStream, uint32(s.host.Mine), uint32(w))
+	conn, err := s.host.Job.Net.TCP.OpenControl(ctx, key, uint32(s.host.Mine), s.host.Job.Net.Addrs[w])
 	if err != nil {
-		return nil, fmt.Errorf("control connection to rank %d (%v): %w", w, s.Addrs[w], err)
+		return nil, fmt.Errorf("control connection to rank %d (%v): %w", w, s.host.Job.Net.Addrs[w], err)
 	}
-	return &control.Conn{Stream: conn, Host: s.Topo.Node(w), First: w}, nil
+	return &control.Conn{Stream: conn, Host: s.host.Job.World.Topo.Node(w), First: w}, nil
 }
 
 // offered takes the control connection that another process has dialed to rank self of this one: it has come to
@@ -112,12 +112,12 @@ func (j *Job) offered(key tcp.Key, self uint32) {
 	defer cancel()
 	w := int(key.A ^ key.B ^ self)
 	for _, s := range j.Sites() {
-		if s.Mine != int(self) || w >= j.Topo.Size() {
+		if s.Here.Mine != int(self) || w >= j.World.Topo.Size() {
 			continue
 		}
-		if !s.ending() {
+		if !s.Here.ending() {
 			_ = s.joinRank(ctx, w) // who has dialed will dial again, or be found to be gone
-		} else if c, err := s.openControl(ctx, w); err == nil {
+		} else if c, err := s.near.openControl(ctx, w); err == nil {
 			c.ByeAndClose()
 		}
 	}
@@ -125,15 +125,15 @@ func (j *Job) offered(key tcp.Key, self uint32) {
 
 // listenTo takes what comes from a neighbor, and reports its end.
 func (s *Site) listenTo(c *control.Conn) {
-	defer s.Wg.Done()
+	defer s.Job.Life.Wg.Done()
 	in, buf := bufio.NewReader(c), make([]byte, control.FrameMax)
 	var e event.Event
 	var st status.Status
 	for spoken := false; ; spoken = true {
-		err := s.awaitFrame(c, in, control.FrameHead)
+		err := s.near.awaitFrame(c, in, control.FrameHead)
 		if err == nil {
 			head, _ := in.Peek(control.FrameHead)
-			err = s.awaitFrame(c, in, min(int(binary.LittleEndian.Uint16(head)), control.FrameMax))
+			err = s.near.awaitFrame(c, in, min(int(binary.LittleEndian.Uint16(head)), control.FrameMax))
 		}
 		var kind byte
 		var body []byte
@@ -150,8 +150,8 @@ func (s *Site) listenTo(c *control.Conn) {
 				s.receiveStatus(&st, c, true)
 			}
 		case err == nil && kind == control.FrameBye:
-			s.drop(c)
-			if !s.ending() {
+			s.near.drop(c)
+			if !s.Here.ending() {
 				s.Post(event.New(0, event.ProcessLeft, c.First, -1, c.Host, nil))
 			}
 			return
@@ -161,19 +161,19 @@ func (s *Site) listenTo(c *control.Conn) {
 		}
 		var ne net.Error
 		switch timeout := errors.As(err, &ne) && ne.Timeout(); {
-		case s.ending():
-			s.drop(c)
+		case s.Here.ending():
+			s.near.drop(c)
 		case timeout:
-			s.giveNeighborUp(c, fmt.Errorf("its host has been silent for %v", s.peer))
+			s.giveNeighborUp(c, fmt.Errorf("its host has been silent for %v", s.Job.peer))
 		case errors.Is(err, auth.ErrChanged):
-			s.giveNeighborUp(c, fmt.Errorf("%w from rank %d (host %d) to rank %d (host %d)", auth.ErrChanged, c.First, c.Host, s.Mine, s.Node))
-		case s.isKnownAway(c.First) || s.isGivenUp(): // given up, the others end their connections with this process
-			s.drop(c)
+			s.giveNeighborUp(c, fmt.Errorf("%w from rank %d (host %d) to rank %d (host %d)", auth.ErrChanged, c.First, c.Host, s.Here.Mine, s.Here.Node))
+		case s.Job.isKnownAway(c.First) || s.isGivenUp(): // given up, the others end their connections with this process
+			s.near.drop(c)
 		case !spoken:
-			s.drop(c)
+			s.near.drop(c)
 			s.checkCutShort(c.First)
 		default:
-			s.drop(c)
+			s.near.drop(c)
 			s.lostNeighbor(c, fmt.Errorf("%w, or its host cannot be reached", errEnded))
 		}
 		return
@@ -182,7 +182,7 @@ func (s *Site) listenTo(c *control.Conn) {
 
 // lostNeighbor reports the ranks of the process at the other end of c.
 func (s *Site) lostNeighbor(c *control.Conn, why error) {
-	for _, w := range s.alongWith(c.First) {
+	for _, w := range s.Here.alongWith(c.First) {
 		s.Lost(w, why)
 	}
 }
@@ -191,9 +191,9 @@ func (s *Site) lostNeighbor(c *control.Conn, why error) {
 // its other end may only be stopped, and is to find there what it is itself before it finds the end of the connection,
 // for which it would have to blame this process.
 func (s *Site) giveNeighborUp(c *control.Conn, why error) {
-	defer s.drop(c)
+	defer s.near.drop(c)
 	s.lostNeighbor(c, why)
-	for until := s.Lived.Now() + 2*SettleFor; !s.IsLost(c.First) && !s.ending() && s.Lived.Now() < until; {
+	for until := s.Job.Time.Lived.Now() + 2*SettleFor; !s.Job.IsLost(c.First) && !s.Here.ending() && s.Job.Time.Lived.Now() < until; {
 		time.Sleep(tick)
 	}
 	_ = c.CloseWrite()
@@ -201,18 +201,18 @@ func (s *Site) giveNeighborUp(c *control.Conn, why error) {
 
 // awaitFrame waits for n bytes to come from a neighbor, for PeerTimeout at most, in lived time.
 func (s *neighborhood) awaitFrame(c *control.Conn, in *bufio.Reader, n int) error {
-	if s.peer <= 0 || s.ending() {
-		if !s.ending() {
+	if s.host.Job.peer <= 0 || s.host.ending() {
+		if !s.host.ending() {
 			c.SetReadDeadline(time.Time{})
 		}
 		_, err := in.Peek(n)
 		return err
 	}
-	for until := s.Lived.Now() + s.peer; ; {
-		left := until - s.Lived.Now()
+	for until := s.host.Job.Time.Lived.Now() + s.host.Job.peer; ; {
+		left := until - s.host.Job.Time.Lived.Now()
 		c.SetReadDeadline(time.Now().Add(max(left, readAgain)))
 		// A deadline that has passed hides what has come: there is one more look, so that it counts.
-		if _, err := in.Peek(n); left <= 0 || s.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err := in.Peek(n); left <= 0 || s.host.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
 	}
@@ -239,13 +239,13 @@ func (s *Site) receiveEvent(e *event.Event, from *control.Conn) {
 // forward sends e on to all neighbors but the one it came from, once. It is false where e has been here
 // before.
 func (s *Site) forward(e *event.Event, from *control.Conn) bool {
-	if s.Topo.Nodes() == 1 {
+	if s.Job.World.Topo.Nodes() == 1 {
 		return true
 	}
 	if !s.passed.First(e) {
 		return false
 	}
-	for _, c := range s.neighbors() {
+	for _, c := range s.near.neighbors() {
 		if c != from {
 			c.Send(control.FrameEvent, e)
 		}
@@ -254,15 +254,15 @@ func (s *Site) forward(e *event.Event, from *control.Conn) bool {
 }
 
 func (s *host) ending() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.leaving
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	return s.Job.Life.leaving
 }
 
 // drop takes a neighbor away.
 func (s *neighborhood) drop(c *control.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.host.Job.mu.Lock()
+	defer s.host.Job.mu.Unlock()
 	i := slices.Index(s.conns, c)
 	if i >= 0 {
 		s.conns = append(s.conns[:i:i], s.conns[i+1:]...)
@@ -287,7 +287,7 @@ func (s *neighborhood) flush() (more bool) {
 
 // neighbors are this host's connections with others; only the process that leads the host has any.
 func (s *neighborhood) neighbors() []*control.Conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.host.Job.mu.Lock()
+	defer s.host.Job.mu.Unlock()
 	return s.conns
 }

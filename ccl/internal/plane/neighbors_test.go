@@ -22,16 +22,16 @@ func TestLateRestOfAFrame(t *testing.T) {
 	body := e.Encode(make([]byte, event.Wire))
 	frame := append([]byte{byte((control.FrameHead + len(body)) & 0xff), byte((control.FrameHead + len(body)) >> 8), control.FrameEvent, control.FrameVersion}, body...)
 	s := newSite(&Job{}, 0) // nobody moves its clock on: it is as if the process were stopped
-	s.peer = 10 * time.Millisecond
+	s.Job.peer = 10 * time.Millisecond
 	c := &control.Conn{Stream: a}
 	go func() {
 		b.Write(frame[:control.FrameHead+3])
-		time.Sleep(readAgain + 10*s.peer)
+		time.Sleep(readAgain + 10*s.Job.peer)
 		b.Write(frame[control.FrameHead+3:])
 	}()
 	in := bufio.NewReader(a)
-	require.NoError(t, s.awaitFrame(c, in, control.FrameHead))
-	require.NoError(t, s.awaitFrame(c, in, len(frame)))
+	require.NoError(t, s.near.awaitFrame(c, in, control.FrameHead))
+	require.NoError(t, s.near.awaitFrame(c, in, len(frame)))
 	kind, body, err := control.ReadFrame(in, make([]byte, control.FrameMax))
 	require.NoError(t, err)
 	require.Equal(t, byte(control.FrameEvent), kind)

@@ -49,16 +49,16 @@ func TestNonsenseOfANeighbor(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			j := EnterJob(t.Name(), 0)
 			s := j.Site(0)
-			j.Topo, s.Host, s.Procs = Topology([]int{0, 1, 2, 3}, 4), PrivateHost(), []int{0}
+			j.World.Topo, s.Here.Host, s.Here.Procs = Topology([]int{0, 1, 2, 3}, 4), PrivateHost(), []int{0}
 			for r := range 4 {
-				j.Addrs = append(j.Addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(1+r)))
+				j.Net.Addrs = append(j.Net.Addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(1+r)))
 			}
-			off, err := s.Host.Alloc(region.Bytes(1))
+			off, err := s.Here.Host.Alloc(region.Bytes(1))
 			require.NoError(t, err)
-			mem, err := s.Host.View(off, region.Bytes(1))
+			mem, err := s.Here.Host.View(off, region.Bytes(1))
 			require.NoError(t, err)
 			c := new(Member)
-			c.Init(s, WorldID, Members{Stride: 1}, j.Topo, 0, region.New(off, mem, 1), Options{})
+			c.Init(s, WorldID, Members{Stride: 1}, j.World.Topo, 0, region.New(off, mem, 1), Options{})
 			c.Enlist()
 			done := make(chan struct{})
 			go func() {
@@ -75,7 +75,7 @@ func TestNonsenseOfANeighbor(t *testing.T) {
 						s.receiveStatus(&gotS, nil, true)
 					}
 				}
-				if f := c.Failure(); f != nil {
+				if f := c.Fate.Failure(); f != nil {
 					assert.NotEmpty(t, f.Error())
 				}
 				j.Remove(c)

@@ -37,25 +37,25 @@ type pairNote struct {
 
 // noteSleep notes that the call under way sleeps, waiting for peer.
 func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
-	n := &c.note
+	n := &c.Standing.note
 	n.Lock()
 	n.pair = pairNote{to: -1, moved: w.moved()}
 	switch {
 	case k.Kind == call.SendRecv:
 		n.pair.to = int32(k.To)
 	case call.IsPairwise(k.Kind):
-		n.pair.several = w.Several && !c.Opt.Strict // else the other message is the confirmation
+		n.pair.several = w.Several && !c.Group.Opt.Strict // else the other message is the confirmation
 	}
-	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.Calls, int32(peer), c.Began
+	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.Order.Calls, int32(peer), c.Order.Began
 	n.Unlock()
 }
 
 // InCall reports whether a call is under way. Only the goroutine that makes the calls may ask, when it is in none: it finds
 // that another one is, by what that has noted anyway. As with Go's maps there is no lock, so not all are found.
-func (c *state) InCall() bool { return c.Running != nil || c.note.asleep }
+func (c *Standing) InCall() bool { return c.order.Running != nil || c.note.asleep }
 
 // Sleeping is the call that sleeps, if one does.
-func (c *state) Sleeping() (call.Record, bool) {
+func (c *Standing) Sleeping() (call.Record, bool) {
 	c.note.Lock()
 	defer c.note.Unlock()
 	return c.note.call, c.note.asleep
@@ -64,8 +64,8 @@ func (c *state) Sleeping() (call.Record, bool) {
 // EndSleep notes that the sleep of the call under way has ended.
 func (c *Member) EndSleep() {
 	c.Unpark()
-	c.Local.Waits(c.Me).Store(0)
-	n := &c.note
+	c.Share.Local.Waits(c.Share.Me).Store(0)
+	n := &c.Standing.note
 	n.Lock()
 	n.asleep = false
 	n.Unlock()
@@ -73,38 +73,38 @@ func (c *Member) EndSleep() {
 
 // NoteProgress notes that the sleeping call goes on: it has waited only since now.
 func (c *Member) NoteProgress() {
-	n := &c.note
+	n := &c.Standing.note
 	n.Lock()
-	n.since = c.Site.Clock()
+	n.since = c.Site.Job.Clock()
 	n.Unlock()
 }
 
 // noteAgain notes that the sleeping call waits once more, perhaps for another rank.
 func (c *Member) noteAgain(w *Waiter, peer int) {
-	n := &c.note
+	n := &c.Standing.note
 	n.Lock()
 	n.peer, n.pair.moved = int32(peer), w.moved()
 	n.Unlock()
 }
 
 // status is where this rank stands now. c.note is locked; it is false once the Comm's memory is gone.
-func (c *state) status(now int64) (s status.Status, since int64, ok bool) {
+func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 	n := &c.note
-	s = status.Status{Comm: c.id, Rank: int32(c.rank), Size: int32(c.Size()), World: int32(c.Members.World(c.rank)),
-		Node: int32(c.Site.Node), Peer: -1, To: -1, For: -1, Failed: c.Cause.Load() != nil}
-	c.Life.Lock()
-	if c.Gone {
-		c.Life.Unlock()
+	s = status.Status{Comm: c.group.id, Rank: int32(c.group.rank), Size: int32(c.group.Size()), World: int32(c.group.Members.World(c.group.rank)),
+		Node: int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1, Failed: c.fate.Cause.Load() != nil}
+	c.share.Life.Lock()
+	if c.share.Gone {
+		c.share.Life.Unlock()
 		return s, 0, false
 	}
-	calls, word := c.Local.Collective(c.Me)
-	last, have := c.Local.Made(c.Me, calls)
-	c.Life.Unlock()
+	calls, word := c.share.Local.Collective(c.share.Me)
+	last, have := c.share.Local.Made(c.share.Me, calls)
+	c.share.Life.Unlock()
 	s.Calls, s.Hash = calls, uint32(word)
 	if have {
 		s.Call = last
 	}
-	began := c.foreignSince()
+	began := c.Elsewhere.foreignSince()
 	switch {
 	case began != 0:
 		s.Doing, since = status.Waits, int64(began&^ForeignCall)
@@ -113,7 +113,7 @@ func (c *state) status(now int64) (s status.Status, since int64, ok bool) {
 		if call.IsPairwise(n.call.Kind) {
 			s.Call, s.To, s.Several = n.call, n.pair.to, n.pair.several
 		}
-	case c.Opt.Busy != nil && c.Opt.Busy():
+	case c.group.Opt.Busy != nil && c.group.Opt.Busy():
 		s.Doing = status.AtWork
 	}
 	if s.Doing == status.Waits {

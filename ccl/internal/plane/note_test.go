@@ -16,16 +16,16 @@ func TestStatusOfARank(t *testing.T) {
 	c := ranks(t, 3, Options{Busy: func() bool { return busy }})[1]
 	ms := int64(time.Millisecond)
 	at := func(now int64) status.Status {
-		c.note.Lock()
-		defer c.note.Unlock()
-		s, _, ok := c.status(now)
+		c.Standing.note.Lock()
+		defer c.Standing.note.Unlock()
+		s, _, ok := c.Standing.status(now)
 		require.True(t, ok)
 		return s
 	}
 	outside := status.Status{Comm: WorldID, Rank: 1, Size: 3, World: 1, Peer: -1, To: -1, For: -1}
 	require.Equal(t, outside, at(0))
 	enter(c, call.AllReduce)
-	outside.Calls, outside.Call = 1, c.Entered(0)
+	outside.Calls, outside.Call = 1, c.Order.Entered(0)
 	outside.Hash = outside.Call.Hash
 	require.Equal(t, outside, at(0))
 	busy = true
@@ -40,7 +40,7 @@ func TestStatusOfARank(t *testing.T) {
 	c.noteAgain(&Waiter{}, 0)
 	waits.Peer = 0
 	require.Equal(t, waits, at(12*ms))
-	c.Site.Stamp(c.Site.Born.Add(10*time.Millisecond), false)
+	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(10*time.Millisecond), false)
 	c.NoteProgress()
 	waits.Waited = 2
 	require.Equal(t, waits, at(12*ms))
@@ -51,21 +51,21 @@ func TestStatusOfARank(t *testing.T) {
 	require.Equal(t, call.Recv, at(6*ms).Call.Kind, "a receive is no collective, but what it waits in")
 	enter(c, call.Barrier)
 	require.Equal(t, status.AtWork, at(6*ms).Doing, "the note is of a call before")
-	c.Stands(2 * ms)
+	c.Standing.Elsewhere.Stands(2 * ms)
 	s := at(6 * ms)
 	require.Equal(t, []any{status.Waits, int32(-1), uint32(4), call.Barrier}, []any{s.Doing, s.Peer, s.Waited, s.Call.Kind})
-	c.Cause.Store(&call.Fault{Code: call.Aborted})
+	c.Fate.Cause.Store(&call.Fault{Code: call.Aborted})
 	require.True(t, at(6*ms).Failed)
 }
 
 // A call on a Stream is known as one while it runs, and while it sleeps.
 func TestOnStream(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
-	require.False(t, c.note.onStream(nil))
-	require.True(t, c.note.onStream(&call.Call{Queued: true}))
-	require.False(t, c.note.onStream(&call.Call{}))
+	require.False(t, c.Standing.note.onStream(nil))
+	require.True(t, c.Standing.note.onStream(&call.Call{Queued: true}))
+	require.False(t, c.Standing.note.onStream(&call.Call{}))
 	c.noteSleep(&call.Call{Queued: true}, &Waiter{}, 1)
-	require.True(t, c.note.onStream(nil))
+	require.True(t, c.Standing.note.onStream(nil))
 	c.EndSleep()
-	require.False(t, c.note.onStream(nil))
+	require.False(t, c.Standing.note.onStream(nil))
 }

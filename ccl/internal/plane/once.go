@@ -11,10 +11,10 @@ type step struct {
 // Once runs f for the first rank of this process that comes to the step of that name, and returns its error to all.
 func (j *Job) Once(name string, f func() error) error {
 	j.mu.Lock()
-	s := j.steps[name]
+	s := j.Life.steps[name]
 	if s == nil {
 		s = new(step)
-		j.steps[name] = s
+		j.Life.steps[name] = s
 	}
 	j.mu.Unlock()
 	s.Do(func() { s.err = f() })

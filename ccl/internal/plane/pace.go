@@ -24,11 +24,11 @@ const (
 func (j *Job) quickTick() time.Duration {
 	quick := tick
 	for _, s := range j.Sites() {
-		s.mu.Lock()
-		if h := s.Host; h != nil && h.Shared() {
-			quick = max(quick, time.Duration(1+len(s.others))*time.Second/time.Duration(2000*max(h.Processors(), 1)))
+		s.Job.mu.Lock()
+		if h := s.Here.Host; h != nil && h.Shared() {
+			quick = max(quick, time.Duration(1+len(s.Here.processes.others))*time.Second/time.Duration(2000*max(h.Processors(), 1)))
 		}
-		s.mu.Unlock()
+		s.Job.mu.Unlock()
 	}
 	return quick
 }
@@ -55,74 +55,74 @@ func (j *Job) becomeIdle(at int64) bool {
 		return false
 	}
 	for _, s := range j.Sites() {
-		if !s.canIdle() {
+		if !s.Here.canIdle() {
 			return false
 		}
 	}
 	// Each of these says that it is idle before it looks once more; a process that has something to say says so
 	// before it looks which are idle.
-	j.GoIdle(at)
+	j.Time.Coarse.GoIdle(at)
 	for _, s := range j.Sites() {
-		s.setIdle()
+		s.Here.setIdle()
 	}
 	for _, s := range j.Sites() {
-		if s.hasNews() {
-			j.WakeMonitor()
+		if s.Here.hasNews() {
+			j.Time.Coarse.WakeMonitor()
 		}
 	}
-	return j.StayIdle()
+	return j.Time.Coarse.StayIdle()
 }
 
 // canIdle reports whether this process would be rung.
 func (s *host) canIdle() bool {
-	s.mu.Lock()
-	h, guarded := s.Host, s.guarded
-	s.mu.Unlock()
+	s.Job.mu.Lock()
+	h, guarded := s.Host, s.processes.guarded
+	s.Job.mu.Unlock()
 	if h == nil || !h.Shared() {
 		return true
 	}
 	s.log.kept.Lock()
 	said := len(s.log.kept.events) == 0
 	s.log.kept.Unlock()
-	return said && guarded && s.Ringer.Load() != nil
+	return said && guarded && s.Ends.Ringer.Load() != nil
 }
 
 // setIdle says in this process's pulse that it is to be rung.
 func (s *host) setIdle() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pulse != nil {
-		s.pulse.idle.Store(1)
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	if s.processes.pulse != nil {
+		s.processes.pulse.idle.Store(1)
 	}
 }
 
 // clearIdle ends what setIdle began.
 func (s *host) clearIdle() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pulse != nil && s.pulse.idle.Load() != 0 {
-		s.pulse.idle.Store(0)
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	if s.processes.pulse != nil && s.processes.pulse.idle.Load() != 0 {
+		s.processes.pulse.idle.Store(0)
 	}
 }
 
 // hasNews reports whether the host's log or board has something that this process has not read.
 func (s *host) hasNews() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
 	h := s.Host
 	return h != nil && h.Shared() && (boardOf(h).log.Claimed() != s.log.scanned.Load() || boardOf(h).status.Claimed() != s.log.read)
 }
 
 // ringIdle rings the idle processes of this host, which have something to read.
 func (s *host) ringIdle() {
-	t := s.Ringer.Load()
+	t := s.Ends.Ringer.Load()
 	if t == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.others {
-		if o := &s.others[i]; !o.gone && s.pulses[o.local].idle.Load() != 0 && s.pulses[o.local].idle.CompareAndSwap(1, 0) {
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	for i := range s.processes.others {
+		if o := &s.processes.others[i]; !o.gone && s.processes.pulses[o.local].idle.Load() != 0 && s.processes.pulses[o.local].idle.CompareAndSwap(1, 0) {
 			t.Ring(o.local)
 		}
 	}
@@ -132,12 +132,12 @@ func (s *host) ringIdle() {
 // watched by one. It is false where that cannot be. s.mu is held.
 func (s *host) guard() bool {
 	var next *watched
-	for i := range s.others {
-		o := &s.others[i]
-		if o.gone || s.pulses[o.local].death.Load() == 0 { // whose socket tells
+	for i := range s.processes.others {
+		o := &s.processes.others[i]
+		if o.gone || s.processes.pulses[o.local].death.Load() == 0 { // whose socket tells
 			continue
 		}
-		if o.local > s.Topo.Local(s.Mine) {
+		if o.local > s.Job.World.Topo.Local(s.Mine) {
 			next = o
 			break
 		}
@@ -146,7 +146,7 @@ func (s *host) guard() bool {
 		}
 	}
 	if next == nil {
-		return proc.WatchDeath(&s.pulse.death, nil, s.Job)
+		return proc.WatchDeath(&s.processes.pulse.death, nil, s.Job)
 	}
-	return proc.WatchDeath(&s.pulse.death, &s.pulses[next.local].death, s.Job)
+	return proc.WatchDeath(&s.processes.pulse.death, &s.processes.pulses[next.local].death, s.Job)
 }

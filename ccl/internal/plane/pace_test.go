@@ -26,9 +26,9 @@ func TestQuickTick(t *testing.T) {
 	if err != nil {
 		t.Skip("hardware: no memory to share here: " + err.Error())
 	}
-	s.Host = h
+	s.Here.Host = h
 	assert.Equal(t, tick, j.quickTick())
-	s.others = make([]watched, 200*h.Processors()-1)
+	s.Here.processes.others = make([]watched, 200*h.Processors()-1)
 	assert.Equal(t, 100*time.Millisecond, j.quickTick())
 }
 
@@ -38,11 +38,11 @@ func TestSettleDown(t *testing.T) {
 	j := EnterJob(t.Name(), 0)
 	defer j.Leave()
 	s := j.Site(0)
-	s.Host = PrivateHost()
+	s.Here.Host = PrivateHost()
 	assert.True(t, j.becomeIdle(1000))
-	assert.False(t, j.IsActive())
+	assert.False(t, j.Time.Coarse.IsActive())
 	j.Clock()
-	assert.True(t, j.Look(), "the clock says that it is late")
+	assert.True(t, j.Time.Coarse.Look(), "the clock says that it is late")
 
 	e := event.Event{Stage: event.Proposed}
 	j.undecided.Remember(&e)
@@ -51,6 +51,6 @@ func TestSettleDown(t *testing.T) {
 	s.proposals.Add(event.Event{}, time.Hour)
 	assert.False(t, j.becomeIdle(1000))
 	s.proposals = event.Proposals{}
-	j.WakeMonitor()
+	j.Time.Coarse.WakeMonitor()
 	assert.False(t, j.becomeIdle(1000), "a call has just begun")
 }

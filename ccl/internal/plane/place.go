@@ -13,21 +13,21 @@ const placeFor = 50 * time.Millisecond
 // made, of which is reports that it is the one: "" if it does not say so soon. The Comm has failed, and both calls with it: calls
 // that succeed say nothing.
 func SwapPlaces(c *Member, mine call.Record, place string, peer int, is func(*call.Record) bool) string {
-	if !c.Site.tryHold() { // or the board of the host could go meanwhile
+	if !c.Site.Job.tryHold() { // or the board of the host could go meanwhile
 		return ""
 	}
-	defer c.Site.Leave()
-	n := &c.note
+	defer c.Site.Job.Leave()
+	n := &c.Standing.note
 	n.Lock()
-	now := c.Site.Clock()
-	s, _, _ := c.status(now)
+	now := c.Site.Job.Clock()
+	s, _, _ := c.Standing.status(now)
 	s.Call = mine
 	s.SetCaller(place)
 	n.atEnd = nil // this says more
 	c.publish(s, now)
 	n.Unlock()
-	for over := c.Site.deadline(placeFor); ; time.Sleep(time.Millisecond) {
-		if s, ok := c.Site.Statuses.At(c.id, int32(peer)); ok && s.Caller() != "" && is(&s.Call) {
+	for over := c.Site.Job.deadline(placeFor); ; time.Sleep(time.Millisecond) {
+		if s, ok := c.Site.Job.Statuses.At(c.Group.id, int32(peer)); ok && s.Caller() != "" && is(&s.Call) {
 			return s.Caller()
 		}
 		if over() {

@@ -57,32 +57,32 @@ func (s *host) showPulse(h *shm.Host) error {
 		return err
 	}
 	pulses := unsafe.Slice((*pulse)(unsafe.Pointer(&mem[0])), n)
-	mine := &pulses[s.Topo.Local(s.Mine)]
+	mine := &pulses[s.Job.World.Topo.Local(s.Mine)]
 	mine.pid.Store(uint64(os.Getpid()))
 	mine.space.Store(proc.Namespace())
 	proc.MarkDeath(&mine.death)
 	var others []watched
 	for l, first := range s.Procs {
-		if first == s.Topo.Rank(s.Node, l) && first != s.Mine {
-			others = append(others, watched{local: l, since: s.Lived.Now()})
+		if first == s.Job.World.Topo.Rank(s.Node, l) && first != s.Mine {
+			others = append(others, watched{local: l, since: s.Job.Time.Lived.Now()})
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pulses, s.pulse, s.others = pulses, mine, others
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	s.processes.pulses, s.processes.pulse, s.processes.others = pulses, mine, others
 	return nil
 }
 
 // startSilence begins to count the silence of the others.
 func (s *host) startSilence() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pulse == nil {
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	if s.processes.pulse == nil {
 		return
 	}
-	s.pulse.beat.Add(1)
-	for i := range s.others {
-		s.others[i].since = s.Lived.Now()
+	s.processes.pulse.beat.Add(1)
+	for i := range s.processes.others {
+		s.processes.others[i].since = s.Job.Time.Lived.Now()
 	}
 }
 
@@ -99,9 +99,9 @@ const turns = 40 * time.Millisecond
 // and more share a processor, what a live one may need. s.mu is held.
 func (s *host) silence() time.Duration {
 	if s.Host == nil {
-		return s.peer
+		return s.Job.peer
 	}
-	return max(s.peer, time.Duration(1+len(s.others))*turns/time.Duration(max(s.Host.Processors(), 1))).Truncate(time.Millisecond)
+	return max(s.Job.peer, time.Duration(1+len(s.processes.others))*turns/time.Duration(max(s.Host.Processors(), 1))).Truncate(time.Millisecond)
 }
 
 // threads are those of the process that p is of, as seen by the one that me is of; nil where that cannot know.
@@ -136,12 +136,12 @@ func (o *watched) lost(p, me *pulse, now, bar time.Duration) bool {
 
 // hideLife says that this process leaves in good order.
 func (s *host) hidePulse() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pulse != nil {
-		s.pulse.left.Store(1)
-		proc.UnmarkDeath(&s.pulse.death)
-		s.pulse, s.pulses, s.others = nil, nil, nil
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	if s.processes.pulse != nil {
+		s.processes.pulse.left.Store(1)
+		proc.UnmarkDeath(&s.processes.pulse.death)
+		s.processes.pulse, s.processes.pulses, s.processes.others = nil, nil, nil
 	}
 }
 
@@ -154,60 +154,60 @@ func (s *Site) checkPulses(beats bool) {
 	}
 	var losses []loss
 	var left []int
-	s.mu.Lock()
-	if s.pulse == nil {
-		s.mu.Unlock()
+	s.Job.mu.Lock()
+	if s.Here.processes.pulse == nil {
+		s.Job.mu.Unlock()
 		return
 	}
-	now := s.Lived.Now()
+	now := s.Job.Time.Lived.Now()
 	var bar time.Duration
 	if beats {
-		s.pulse.beat.Add(1)
-		bar = s.silence()
+		s.Here.processes.pulse.beat.Add(1)
+		bar = s.Here.silence()
 	}
-	for i := range s.others {
-		o := &s.others[i]
-		p := &s.pulses[o.local]
+	for i := range s.Here.processes.others {
+		o := &s.Here.processes.others[i]
+		p := &s.Here.processes.pulses[o.local]
 		switch {
 		case o.gone:
 		case p.left.Load() != 0:
 			o.gone = true
-			left = append(left, s.ranksOf(s.Topo.Rank(s.Node, o.local))...)
+			left = append(left, s.Here.ranksOf(s.Job.World.Topo.Rank(s.Here.Node, o.local))...)
 		case p.death.Load()&proc.OwnerDied != 0:
 			o.gone = true
 			losses = append(losses, loss{o.local, errEnded})
 		case beats:
-			if b := p.beat.Load(); b != o.beat || s.peer <= 0 {
+			if b := p.beat.Load(); b != o.beat || s.Job.peer <= 0 {
 				o.beats(b, now)
-			} else if o.lost(p, s.pulse, now, bar) {
+			} else if o.lost(p, s.Here.processes.pulse, now, bar) {
 				o.gone = true
 				losses = append(losses, loss{o.local, fmt.Errorf("its process has been silent for %v", bar)})
 			}
 		}
 	}
-	s.guarded = s.guard()
-	s.mu.Unlock()
+	s.Here.processes.guarded = s.Here.guard()
+	s.Job.mu.Unlock()
 	if len(left)+len(losses) > 0 {
 		s.Scan() // what they have said before they ended comes first
 	}
 	if len(left) > 0 {
-		s.markLeft(s.Node, left)
+		s.Job.markLeft(s.Here.Node, left)
 	}
 	for _, l := range losses {
-		s.lostProcess(s.Topo.Rank(s.Node, l.local), l.why)
+		s.lostProcess(s.Job.World.Topo.Rank(s.Here.Node, l.local), l.why)
 	}
 }
 
 // lostProcess reports the ranks of the process whose lowest rank is first.
 func (s *Site) lostProcess(first int, why error) {
-	s.mu.Lock()
-	for i := range s.others { // also where only its socket tells
-		if o := &s.others[i]; s.Topo.Rank(s.Node, o.local) == first {
+	s.Job.mu.Lock()
+	for i := range s.Here.processes.others { // also where only its socket tells
+		if o := &s.Here.processes.others[i]; s.Job.World.Topo.Rank(s.Here.Node, o.local) == first {
 			o.gone = true
 		}
 	}
-	s.mu.Unlock()
-	for _, w := range s.ranksOf(first) {
+	s.Job.mu.Unlock()
+	for _, w := range s.Here.ranksOf(first) {
 		s.Lost(w, why)
 	}
 }
@@ -217,7 +217,7 @@ func (s *host) ranksOf(first int) []int {
 	var ranks []int
 	for l, p := range s.Procs {
 		if p == first {
-			ranks = append(ranks, s.Topo.Rank(s.Node, l))
+			ranks = append(ranks, s.Job.World.Topo.Rank(s.Node, l))
 		}
 	}
 	return ranks
@@ -226,9 +226,9 @@ func (s *host) ranksOf(first int) []int {
 // KernelTells reports whether the kernel raises a flag when this process ends, or that whose lowest rank is the l-th of this
 // host: then the two need no connection to notice each other's end.
 func (s *host) KernelTells(l int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pulse.death.Load() != 0 && s.pulses[l].death.Load() != 0
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	return s.processes.pulse.death.Load() != 0 && s.processes.pulses[l].death.Load() != 0
 }
 
 // Silence is how long another process or host is silent when it is lost; 0: for ever.

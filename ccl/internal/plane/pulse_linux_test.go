@@ -52,27 +52,27 @@ func TestStarvedIsNotLost(t *testing.T) {
 	j := EnterJob(t.Name(), time.Second)
 	defer j.Leave()
 	s := j.Site(0)
-	s.Topo, s.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
-	s.open(h)
-	require.NoError(t, s.showPulse(h))
-	his := &s.pulses[1]
+	s.Job.World.Topo, s.Here.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
+	s.Here.open(h)
+	require.NoError(t, s.Here.showPulse(h))
+	his := &s.Here.processes.pulses[1]
 	his.pid.Store(uint64(starved.Pid))
 	his.space.Store(proc.Namespace())
 	his.beat.Store(7)
 	check := func() (gone bool) {
-		j.Lived.Lap(time.Now()) // as the monitor: a time in which this process gets no turn does not count
+		j.Time.Lived.Lap(time.Now()) // as the monitor: a time in which this process gets no turn does not count
 		s.checkPulses(true)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.others[0].gone
+		s.Job.mu.Lock()
+		defer s.Job.mu.Unlock()
+		return s.Here.processes.others[0].gone
 	}
-	for j.Lived.Now() < 3*time.Second {
-		require.False(t, check(), "lost after %v", j.Lived.Now())
+	for j.Time.Lived.Now() < 3*time.Second {
+		require.False(t, check(), "lost after %v", j.Time.Lived.Now())
 		time.Sleep(50 * time.Millisecond)
 	}
 	schedule(starved, unix.SCHED_NORMAL) // it takes a turn to stop
 	require.NoError(t, starved.Signal(syscall.SIGSTOP))
 	assert.Eventually(t, check, time.Minute, 50*time.Millisecond, "it is stopped")
 	s.Reset()
-	s.Host = PrivateHost()
+	s.Here.Host = PrivateHost()
 }

@@ -18,7 +18,7 @@ import (
 // A rank that makes calls as fast as it can is looked at by another: what that reads of a call is all of that call.
 func TestRecordsAreWhole(t *testing.T) {
 	const n = 3
-	c := &shared{N: n, Local: region.New(0, shm.Aligned(region.Bytes(n)), n)}
+	c := &Share{N: n, Local: region.New(0, shm.Aligned(region.Bytes(n)), n)}
 	var over atomic.Bool
 	done := make(chan struct{})
 	go func() {
@@ -55,7 +55,9 @@ func TestRecordsAreWhole(t *testing.T) {
 // The number of a call in reports has 64 bits, as it is kept, as it is told and as it travels.
 func TestNumbersBeyond32Bits(t *testing.T) {
 	const number = 1<<32 + 7
-	c := &ledger{shared: shared{N: 1, Local: region.New(0, shm.Aligned(region.Bytes(1)), 1)}}
+	m := &Member{Share: Share{N: 1, Local: region.New(0, shm.Aligned(region.Bytes(1)), 1)}}
+	join(m)
+	c := &m.Order
 	c.Enter(&call.Call{Record: call.Record{Seq: number, Kind: call.Barrier}})
 	r := c.Entered(0)
 	require.EqualValues(t, number, r.Number)

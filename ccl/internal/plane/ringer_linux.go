@@ -23,7 +23,7 @@ type ringer struct {
 
 // OpenRinger makes the ringer of this process; name is that of the socket of each process of the host. Where that cannot be its monitor never idles.
 func (s *host) OpenRinger(name func(local int) string) {
-	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "@" + name(s.Topo.Local(s.Mine)), Net: "unixgram"})
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "@" + name(s.Job.World.Topo.Local(s.Mine)), Net: "unixgram"})
 	if err != nil {
 		return
 	}
@@ -32,13 +32,13 @@ func (s *host) OpenRinger(name func(local int) string) {
 		l.Close()
 		return
 	}
-	s.Ringer.Store(t)
-	s.Attending.Go(t.listen)
+	s.Ends.Ringer.Store(t)
+	s.Ends.Attending.Go(t.listen)
 }
 
 // CloseRinger ends what OpenRinger began.
 func (s *host) CloseRinger() {
-	if t := s.Ringer.Swap(nil); t != nil {
+	if t := s.Ends.Ringer.Swap(nil); t != nil {
 		t.mu.Lock()
 		t.closed = true
 		t.mu.Unlock()
@@ -53,7 +53,7 @@ func (t *ringer) listen() {
 		if _, err := t.l.Read(b[:]); err != nil {
 			return
 		}
-		t.job.WakeMonitor()
+		t.job.Time.Coarse.WakeMonitor()
 	}
 }
 

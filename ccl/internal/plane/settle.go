@@ -24,49 +24,49 @@ const (
 func (s *Site) Post(e event.Event) {
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
 		s.Scan()
-		if s.isStale(&event.Event{Origin: int32(s.Mine), Peer: e.Peer, Code: e.Code}) {
+		if s.isStale(&event.Event{Origin: int32(s.Here.Mine), Peer: e.Peer, Code: e.Code}) {
 			return
 		}
 	}
-	e.Origin, e.Number = int32(s.Mine), s.numbers.Add(1)
-	if s.Topo.Nodes() > 1 && call.Code(e.Code) <= call.Closed {
+	e.Origin, e.Number = int32(s.Here.Mine), s.numbers.Add(1)
+	if s.Job.World.Topo.Nodes() > 1 && call.Code(e.Code) <= call.Closed {
 		e.Stage = event.Proposed
-		s.proposals.Add(e, s.Lived.Now()+SettleFor)
+		s.proposals.Add(e, s.Job.Time.Lived.Now()+SettleFor)
 	}
 	s.publish(e)
 }
 
 // publish puts an event in the order of this host.
 func (s *Site) publish(e event.Event) {
-	s.mu.Lock()
-	h := s.Host // none yet, or no more, while this process joins the job
-	s.mu.Unlock()
+	s.Job.mu.Lock()
+	h := s.Here.Host // none yet, or no more, while this process joins the job
+	s.Job.mu.Unlock()
 	if h != nil && h.Shared() {
-		s.appendLog(h, e)
+		s.Here.appendLog(h, e)
 		s.Scan()
 		return
 	}
-	s.Order.Lock()
-	defer s.Order.Unlock()
+	s.Job.Order.Lock()
+	defer s.Job.Order.Unlock()
 	s.handle(&e)
 }
 
 // Scan reads what other processes have added to the host's log.
 func (s *Site) Scan() {
-	s.mu.Lock()
-	h := s.Host
-	s.mu.Unlock()
-	if h == nil || !h.Shared() || boardOf(h).log.Claimed() == s.log.scanned.Load() {
+	s.Job.mu.Lock()
+	h := s.Here.Host
+	s.Job.mu.Unlock()
+	if h == nil || !h.Shared() || boardOf(h).log.Claimed() == s.Here.log.scanned.Load() {
 		return
 	}
-	s.Order.Lock()
-	defer s.Order.Unlock()
-	next := s.log.scanned.Load()
-	boardOf(h).log.Unread(&next, s.writesNoMore, func(e event.Event) {
-		s.showRead(next)
+	s.Job.Order.Lock()
+	defer s.Job.Order.Unlock()
+	next := s.Here.log.scanned.Load()
+	boardOf(h).log.Unread(&next, s.Here.writesNoMore, func(e event.Event) {
+		s.Here.showRead(next)
 		s.handle(&e)
 	})
-	s.showRead(next)
+	s.Here.showRead(next)
 }
 
 // handle does what this process has to do about an event, in the order of its host. s.order is held.
@@ -80,8 +80,8 @@ func (s *Site) handle(e *event.Event) {
 		s.decide()
 		return
 	}
-	s.WakeMonitor()
-	s.undecided.Remember(e) // before it is passed on, so that who is connected meanwhile hears of it
+	s.Job.Time.Coarse.WakeMonitor()
+	s.Job.undecided.Remember(e) // before it is passed on, so that who is connected meanwhile hears of it
 	s.forward(e, nil)
 	switch {
 	case call.Code(e.Code) == event.AskLeft:
@@ -91,7 +91,7 @@ func (s *Site) handle(e *event.Event) {
 	case e.Size > 0:
 		s.sendTally(e)
 	case e.Comm == 0 && call.Code(e.Code) == call.RankLost:
-		s.markFailed(int(e.Peer))
+		s.Job.markFailed(int(e.Peer))
 	}
 	s.decide()
 }
@@ -99,15 +99,15 @@ func (s *Site) handle(e *event.Event) {
 // decide gives the proposals their places, if this process is the one to do that.
 func (s *Site) decide() {
 	for {
-		if s.undecided.Prune() == 0 || !s.leads() || !s.lowest() {
+		if s.Job.undecided.Prune() == 0 || !s.Here.leads() || !s.Here.lowest() {
 			return
 		}
-		d, ok := s.undecided.Next(s.Lived.Now())
+		d, ok := s.Job.undecided.Next(s.Job.Time.Lived.Now())
 		if !ok {
 			return
 		}
-		if s.Host.Shared() {
-			s.appendLog(s.Host, d) // the scan that is under way comes to it
+		if s.Here.Host.Shared() {
+			s.Here.appendLog(s.Here.Host, d) // the scan that is under way comes to it
 		} else {
 			s.handle(&d)
 		}
@@ -116,31 +116,31 @@ func (s *Site) decide() {
 
 // lowest reports whether no host before this one has a lead.
 func (s *host) lowest() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.membership.lowest(s.Node)
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	return s.Job.World.lowest(s.Node)
 }
 
 // expireProposals believes the proposals of this process that nobody has decided in time.
 func (s *Site) expireProposals() {
-	for _, e := range s.proposals.Due(s.Lived.Now(), s.isMoot) {
+	for _, e := range s.proposals.Due(s.Job.Time.Lived.Now(), s.isMoot) {
 		s.publish(e)
 	}
 }
 
 // isMoot reports whether what e proposes, or another cause, is believed here.
 func (s *Site) isMoot(e *event.Event) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
 	switch {
 	case e.Comm == 0:
-		return s.dead[int(e.Peer)]
+		return s.Job.World.dead[int(e.Peer)]
 	case call.Code(e.Code) == call.Aborted, // which this process has believed at once
-		len(s.comms[e.Comm]) == 0: // of ranks elsewhere: see neverSplit
-		return s.undecided.IsDecided(e)
+		len(s.Job.comms[e.Comm]) == 0: // of ranks elsewhere: see neverSplit
+		return s.Job.undecided.IsDecided(e)
 	}
-	for _, c := range s.comms[e.Comm] {
-		if c.Cause.Load() == nil {
+	for _, c := range s.Job.comms[e.Comm] {
+		if c.Fate.Cause.Load() == nil {
 			return false
 		}
 	}
@@ -151,50 +151,50 @@ func (s *Site) isMoot(e *event.Event) bool {
 func (s *Site) deliver(e *event.Event) {
 	if w := int(e.Peer); call.Code(e.Code) > call.Closed {
 		switch {
-		case w < 0 || w >= s.Topo.Size():
-		case call.Code(e.Code) == event.ProcessLeft && s.Topo.Node(w) != s.Node: // whose own host says more
-			s.markLeft(s.Topo.Node(w), s.alongWith(w))
+		case w < 0 || w >= s.Job.World.Topo.Size():
+		case call.Code(e.Code) == event.ProcessLeft && s.Job.World.Topo.Node(w) != s.Here.Node: // whose own host says more
+			s.Job.markLeft(s.Job.World.Topo.Node(w), s.Here.alongWith(w))
 		case call.Code(e.Code) == event.RankLeft:
-			s.markLeft(s.Topo.Node(w), []int{w})
+			s.Job.markLeft(s.Job.World.Topo.Node(w), []int{w})
 		case call.Code(e.Code) == event.NewLead:
-			s.mu.Lock()
-			s.occupy(s.Topo.Node(w))
-			s.mu.Unlock()
+			s.Job.mu.Lock()
+			s.Job.World.occupy(s.Job.World.Topo.Node(w))
+			s.Job.mu.Unlock()
 		case call.Code(e.Code) == event.HostClosed:
-			s.markClosed(hostClosed{e.Comm, w})
+			s.Job.markClosed(hostClosed{e.Comm, w})
 		}
 		return
 	}
-	s.mu.Lock()
+	s.Job.mu.Lock()
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
-		s.dead[int(e.Peer)] = true
+		s.Job.World.dead[int(e.Peer)] = true
 	}
-	if s.broken.at == 0 && alarming(call.Code(e.Code)) {
-		s.broken = broken{max(s.Clock(), 1), call.Code(e.Code)}
-		for _, c := range s.comms.members(nil) { // all are to say where they stand
-			c.asked.Store(true)
+	if s.Job.broken.at == 0 && alarming(call.Code(e.Code)) {
+		s.Job.broken = broken{max(s.Job.Clock(), 1), call.Code(e.Code)}
+		for _, c := range s.Job.comms.members(nil) { // all are to say where they stand
+			c.Standing.asked.Store(true)
 		}
 	}
 	var all []*Member
 	if e.Comm != 0 {
-		all = append(all, s.comms[e.Comm]...)
+		all = append(all, s.Job.comms[e.Comm]...)
 	} else {
-		all = s.comms.members(all)
+		all = s.Job.comms.members(all)
 	}
-	s.mu.Unlock()
+	s.Job.mu.Unlock()
 	for _, c := range all {
-		s.failMember(c, e)
+		s.Job.failMember(c, e)
 	}
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
-		s.markFailed(int(e.Peer))
+		s.Job.markFailed(int(e.Peer))
 	}
 }
 
 // failMember fails c with e, if e concerns c.
 func (j *Job) failMember(c *Member, e *event.Event) {
-	if e.Comm == c.id {
-		f := e.Fault(c.rank, c.contradicts)
-		if own := c.Proposal.Load(); own != nil && int(e.From) == c.rank && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
+	if e.Comm == c.Group.id {
+		f := e.Fault(c.Group.rank, c.Share.contradicts)
+		if own := c.Fate.Proposal.Load(); own != nil && int(e.From) == c.Group.rank && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
 			f = own
 		}
 		c.FailHere(f)
@@ -203,34 +203,34 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 	if e.Comm != 0 {
 		return
 	}
-	r := c.Members.Rank(int(e.Peer), c.Size())
+	r := c.Group.Members.Rank(int(e.Peer), c.Group.Size())
 	if r < 0 {
 		return
 	}
-	if r == c.rank { // of a process that was stopped, and goes on too late
+	if r == c.Group.rank { // of a process that was stopped, and goes on too late
 		c.FailHere(call.NewFault(call.RankLost, r, "the others have given this rank up: %w", e.Cause()))
 		return
 	}
-	if c.HasLeft(r) { // in good order; but a call of another engine does not find out by itself
-		if c.Topo.Node(r) != c.Topo.Node(c.rank) && c.foreignSince() != 0 {
+	if c.Share.HasLeft(r) { // in good order; but a call of another engine does not find out by itself
+		if c.Group.Topo.Node(r) != c.Group.Topo.Node(c.Group.rank) && c.Standing.Elsewhere.foreignSince() != 0 {
 			c.FailHere(&call.Fault{Code: call.Closed, Peer: r})
 		}
 		return
 	}
 	f := &call.Fault{Code: call.Code(e.Code), Peer: r, Err: e.Cause()}
-	if !e.Ended || !c.outlive(f) {
+	if !e.Ended || !c.Standing.outlive(f) {
 		c.FailHere(f)
 	}
 }
 
 // HasLeft reports whether rank r has closed the Comm, as far as is known: of another host once all its ranks have.
-func (c *shared) HasLeft(r int) bool {
+func (c *Share) HasLeft(r int) bool {
 	c.Life.Lock()
 	defer c.Life.Unlock()
-	if c.Topo.Node(r) != c.Topo.Node(c.rank) {
-		return slices.Contains(c.closed, c.Topo.Node(r))
+	if c.group.Topo.Node(r) != c.group.Topo.Node(c.group.rank) {
+		return slices.Contains(c.closed, c.group.Topo.Node(r))
 	}
-	return c.Gone || c.Local.State(c.Topo.Local(r)).Load() == region.StateClosed
+	return c.Gone || c.Local.State(c.group.Topo.Local(r)).Load() == region.StateClosed
 }
 
 // isStale reports whether e is what a process has to say that is lost itself by now. One that was stopped, and goes on
@@ -241,20 +241,20 @@ func (s *Site) isStale(e *event.Event) bool {
 	if e.Stage == event.Decided || call.Code(e.Code) > call.Closed && call.Code(e.Code) != event.NewLead || w == int(e.Peer) {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dead[w]
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	return s.Job.World.dead[w]
 }
 
 // isGivenUp reports whether the others have given this process up.
 func (s *Site) isGivenUp() bool {
 	s.Scan()
-	return s.IsLost(s.Mine)
+	return s.Job.IsLost(s.Here.Mine)
 }
 
 // Lost reports that rank w of the world is gone.
 func (s *Site) Lost(w int, cause error) {
-	e := event.New(0, call.RankLost, w, -1, s.Node, cause)
+	e := event.New(0, call.RankLost, w, -1, s.Here.Node, cause)
 	e.Ended = errors.Is(cause, errEnded)
 	s.Post(e)
 }
@@ -263,23 +263,23 @@ func (s *Site) Lost(w int, cause error) {
 func (j *Job) IsLost(w int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.dead[w]
+	return j.World.dead[w]
 }
 
 // answerLeft says whether a rank of this host has left in good order, if it has.
 func (s *Site) answerLeft(w int) {
-	if w < 0 || w >= s.Topo.Size() || !s.leads() || s.Topo.Node(w) != s.Node {
+	if w < 0 || w >= s.Job.World.Topo.Size() || !s.Here.leads() || s.Job.World.Topo.Node(w) != s.Here.Node {
 		return
 	}
-	s.mu.Lock()
-	p := s.Procs[s.Topo.Local(w)]
-	left := s.leavers[w] || s.pulses != nil && s.pulses[s.Topo.Local(p)].left.Load() != 0
-	s.mu.Unlock()
+	s.Job.mu.Lock()
+	p := s.Here.Procs[s.Job.World.Topo.Local(w)]
+	left := s.Job.World.leavers[w] || s.Here.processes.pulses != nil && s.Here.processes.pulses[s.Job.World.Topo.Local(p)].left.Load() != 0
+	s.Job.mu.Unlock()
 	if left {
-		e := event.New(0, event.RankLeft, w, -1, s.Node, nil)
-		if s.tryHold() {
+		e := event.New(0, event.RankLeft, w, -1, s.Here.Node, nil)
+		if s.Job.tryHold() {
 			go func() { // not within the order of what is being handled
-				defer s.Leave()
+				defer s.Job.Leave()
 				s.Post(e)
 			}()
 		}
@@ -303,7 +303,7 @@ func (s *Site) LeftInOrder(w int) bool {
 // will not listen again.
 func (s *Site) EndedYet(w int) func() bool {
 	left := s.leftYet(w)
-	return func() bool { return left() || s.IsLost(w) }
+	return func() bool { return left() || s.Job.IsLost(w) }
 }
 
 // leftYet is the question whether the process of rank w of the world is known to have left in good order. Who asks it for
@@ -317,7 +317,7 @@ func (s *Site) leftYet(w int) func() bool {
 		}
 		if !asked {
 			asked = true
-			s.Post(event.New(0, event.AskLeft, w, -1, s.Node, nil))
+			s.Post(event.New(0, event.AskLeft, w, -1, s.Here.Node, nil))
 		}
 		return false
 	}
@@ -325,7 +325,7 @@ func (s *Site) leftYet(w int) func() bool {
 
 // KnownLeft reports whether this process knows that rank w's has left in good order.
 func (s *Site) KnownLeft(w int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.hasLeft(w)
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	return s.Job.World.hasLeft(w)
 }

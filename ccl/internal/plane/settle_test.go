@@ -17,7 +17,7 @@ func TestProposalOfAnothersComm(t *testing.T) {
 		e := event.Event{Comm: 42 + uint64(code), Code: uint8(code), Peer: 1}
 		assert.False(t, s.isMoot(&e), "code %d", code)
 		decided := e
-		s.undecided.Remember(&decided)
+		s.Job.undecided.Remember(&decided)
 		assert.True(t, s.isMoot(&e), "code %d", code)
 	}
 }

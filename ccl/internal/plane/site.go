@@ -9,13 +9,16 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // Site is this process's part in one host of its job. A process has one, unless its
 // ranks were told to count as on several hosts.
 type Site struct {
-	neighborhood
+	Job       *Job
+	Here      host            // the host
+	near      neighborhood    // its connections with others
 	numbers   atomic.Uint32   // of this process's events
 	proposals event.Proposals // those of them that wait for a decision
 	passed    event.Seen      // which events have come
@@ -24,7 +27,7 @@ type Site struct {
 
 // host is what this process knows of one host: its memory, and the other processes there.
 type host struct {
-	*Job
+	Job  *Job
 	Node int
 
 	// Set once, by the first rank that comes by.
@@ -32,9 +35,9 @@ type host struct {
 	Procs []int // by rank of this host, the lowest rank of its process
 	Host  *shm.Host
 
-	log hostLog
-	processes
-	ends
+	log       hostLog
+	processes processes
+	Ends      ends
 }
 
 // hostLog is how far this process has read and written what the processes of a host tell each other.
@@ -55,16 +58,18 @@ type ends struct {
 	Attending sync.WaitGroup         // goroutines at the entrance and at the ends of unix: they use the host's memory
 }
 
-// neighborhood is a host and its connections with others, which Job.mu guards.
+// neighborhood is the connections of a host with others, which Job.mu guards.
 type neighborhood struct {
-	host
+	host    *host
 	conns   []*control.Conn
 	joining map[int]bool // ranks of the world to which a connection is being made
 	inPlane bool         // it has been connected first
 }
 
 func newSite(j *Job, node int) *Site {
-	return &Site{neighborhood: neighborhood{host: host{Job: j, Node: node}, joining: map[int]bool{}}}
+	s := &Site{Job: j, Here: host{Job: j, Node: node}, near: neighborhood{joining: map[int]bool{}}}
+	s.near.host = &s.Here
+	return s
 }
 
 // How often a rank looks at a flag before it gives way: hardly at all where ranks outnumber processors, since then the rank
@@ -76,20 +81,38 @@ const (
 
 // spins is that number for the ranks of this host.
 func (s *host) spins() int {
-	if s.Topo.Locals(s.Node) > s.Host.Processors() || int(s.here.Load()) > runtime.GOMAXPROCS(0) {
+	if s.Job.World.Topo.Locals(s.Node) > s.Host.Processors() || int(s.Job.Life.here.Load()) > runtime.GOMAXPROCS(0) {
 		return SpinsCrowded
 	}
 	return spinsAlone
 }
 
+// agreeOnCrowding has the ranks of this host, more than two, agree on whether they outnumber their processors: what several of
+// them do at once is done by turns then, and a Reduce goes another way. The first rank that comes here decides for all, since
+// nothing that differs between ranks may choose a way.
+func (c *Member) agreeOnCrowding() {
+	if c.Share.N <= 2 {
+		return
+	}
+	w := c.Share.Local.Crowding()
+	if w.Load() == 0 {
+		mine := region.RanksFit
+		if c.Share.Spins == SpinsCrowded {
+			mine = region.RanksCrowd
+		}
+		w.CompareAndSwap(0, mine)
+	}
+	c.Share.Local.Crowded = w.Load() == region.RanksCrowd
+}
+
 // Reset drops what an unsuccessful try has left, once nobody uses it.
 func (s *Site) Reset() {
-	s.hidePulse()
-	s.CloseRinger()
-	s.mu.Lock()
-	d, ends := s.entrance, s.unix
-	s.entrance, s.unix = nil, nil
-	s.mu.Unlock()
+	s.Here.hidePulse()
+	s.Here.CloseRinger()
+	s.Job.mu.Lock()
+	d, ends := s.Here.Ends.entrance, s.Here.Ends.unix
+	s.Here.Ends.entrance, s.Here.Ends.unix = nil, nil
+	s.Job.mu.Unlock()
 	if d != nil {
 		d.Shut()
 		d.Drop()
@@ -97,15 +120,15 @@ func (s *Site) Reset() {
 	for _, c := range ends {
 		closeInOrder(c)
 	}
-	s.Attending.Wait()
-	s.log.kept.Lock()
-	s.log.kept.events = nil
-	s.log.kept.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.log.scanned.Store(0)
-	if s.Host != nil {
-		s.Host.Close()
-		s.Host = nil
+	s.Here.Ends.Attending.Wait()
+	s.Here.log.kept.Lock()
+	s.Here.log.kept.events = nil
+	s.Here.log.kept.Unlock()
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	s.Here.log.scanned.Store(0)
+	if s.Here.Host != nil {
+		s.Here.Host.Close()
+		s.Here.Host = nil
 	}
 }

@@ -19,7 +19,7 @@ func TestSites(t *testing.T) {
 	require.Same(t, a, j.Site(3))
 	require.NotSame(t, a, b)
 	require.Equal(t, []*Site{a, b}, j.Sites())
-	require.Equal(t, []int{3, 1}, []int{a.Node, b.Node})
+	require.Equal(t, []int{3, 1}, []int{a.Here.Node, b.Here.Node})
 }
 
 // Ranks that outnumber the processors, those of the host or those of Go, look only a few times before they give way.
@@ -27,16 +27,41 @@ func TestSpins(t *testing.T) {
 	j := EnterJob(t.Name(), 0)
 	defer j.Leave()
 	s := j.Site(0)
-	s.Host = PrivateHost()
-	cores := s.Host.Processors()
-	s.Topo = Topology(make([]int, cores), 1)
-	assert.Equal(t, spinsAlone, s.spins())
-	s.Topo = Topology(make([]int, cores+1), 1)
-	assert.Equal(t, SpinsCrowded, s.spins(), "ranks of the host")
-	s.Topo = Topology(make([]int, 1), 1)
-	before := j.here.Swap(int32(runtime.GOMAXPROCS(0) + 1))
-	assert.Equal(t, SpinsCrowded, s.spins(), "ranks of this process")
-	j.here.Store(before)
+	s.Here.Host = PrivateHost()
+	cores := s.Here.Host.Processors()
+	s.Job.World.Topo = Topology(make([]int, cores), 1)
+	assert.Equal(t, spinsAlone, s.Here.spins())
+	s.Job.World.Topo = Topology(make([]int, cores+1), 1)
+	assert.Equal(t, SpinsCrowded, s.Here.spins(), "ranks of the host")
+	s.Job.World.Topo = Topology(make([]int, 1), 1)
+	before := j.Life.here.Swap(int32(runtime.GOMAXPROCS(0) + 1))
+	assert.Equal(t, SpinsCrowded, s.Here.spins(), "ranks of this process")
+	j.Life.here.Store(before)
+}
+
+// All ranks take what the first has found, whatever they find themselves. Two ranks need not agree.
+func TestAgreeOnCrowding(t *testing.T) {
+	for _, tc := range []struct {
+		n, spins int
+		want     bool
+	}{{3, SpinsCrowded, true}, {3, spinsAlone, false}, {104, SpinsCrowded, true}, {2, SpinsCrowded, false}} {
+		all := ranks(t, tc.n, Options{})
+		all[0].Share.Local.Crowding().Store(0)
+		for i, c := range all {
+			own := *c.Share.Local // of the same memory
+			c.Share.Local, c.Share.Spins = &own, spinsAlone+SpinsCrowded-tc.spins
+			if i == 1 {
+				c.Share.Spins = tc.spins
+			}
+			c.Share.Local.Crowded = false
+		}
+		all[1].agreeOnCrowding()
+		for _, c := range all {
+			c.agreeOnCrowding()
+			assert.Equal(t, tc.want, c.Share.Local.Crowded, "%+v", tc)
+		}
+		assert.Equal(t, tc.n == 2, all[0].Share.Local.Crowding().Load() == 0, "%+v", tc)
+	}
 }
 
 // entrance counts what it is told.
@@ -50,11 +75,11 @@ func TestReset(t *testing.T) {
 	j := EnterJob(t.Name(), 0)
 	defer j.Leave()
 	s := j.Site(0)
-	s.Host = PrivateHost()
+	s.Here.Host = PrivateHost()
 	e := &entrance{}
-	s.SetEntrance(e)
-	s.log.scanned.Store(7)
-	s.log.kept.events = append(s.log.kept.events, someEvent())
+	s.Here.SetEntrance(e)
+	s.Here.log.scanned.Store(7)
+	s.Here.log.kept.events = append(s.Here.log.kept.events, someEvent())
 	l, err := net.Listen("unix", "")
 	require.NoError(t, err)
 	defer l.Close()
@@ -64,14 +89,14 @@ func TestReset(t *testing.T) {
 	here, err := l.Accept()
 	require.NoError(t, err)
 	s.WatchEnd(here.(*net.UnixConn), 0, e)
-	require.Len(t, s.unix, 1)
+	require.Len(t, s.Here.Ends.unix, 1)
 	s.Reset()
 	require.Equal(t, entrance{1, 1}, *e)
-	require.Nil(t, s.Host)
-	require.Nil(t, s.entrance)
-	require.Empty(t, s.unix)
-	require.Zero(t, s.log.scanned.Load())
-	require.Empty(t, s.log.kept.events)
+	require.Nil(t, s.Here.Host)
+	require.Nil(t, s.Here.Ends.entrance)
+	require.Empty(t, s.Here.Ends.unix)
+	require.Zero(t, s.Here.log.scanned.Load())
+	require.Empty(t, s.Here.log.kept.events)
 	said, err := io.ReadAll(there)
 	require.NoError(t, err)
 	require.Equal(t, "b", string(said), "the other end hears that this is no accident")
@@ -82,7 +107,7 @@ func TestReset(t *testing.T) {
 	here, err = l.Accept()
 	require.NoError(t, err)
 	s.WatchEnd(here.(*net.UnixConn), 0, e) // it came through an entrance that is no longer the Site's
-	require.Empty(t, s.unix)
+	require.Empty(t, s.Here.Ends.unix)
 	said, err = io.ReadAll(late)
 	require.NoError(t, err)
 	require.Equal(t, "b", string(said))

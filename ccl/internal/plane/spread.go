@@ -32,24 +32,24 @@ const (
 
 // spreads reports whether this rank is one of those.
 func (c *Member) spreads() bool {
-	return c.Spins == SpinsCrowded && c.Host.Shared() && c.Site.here.Load() <= 1
+	return c.Share.Spins == SpinsCrowded && c.Share.Host.Shared() && c.Site.Job.Life.here.Load() <= 1
 }
 
 // standOn finds out where the rank runs, and moves it if that is better.
-func (s *spread) standOn(c *state) {
+func (s *spread) standOn(c *Standing) {
 	s.laps--
 	if s.laps <= 0 || s.laps%lapsFresh == 0 {
-		s.runsOn(&c.shared, proc.Core())
+		s.runsOn(c.share, proc.Core())
 	}
 	if s.laps > 0 {
 		return
 	}
 	s.gap = max(s.gap/2, gapLeast)
 	var ranks [coresMost]uint16
-	if most := s.tooMany(&c.shared, c.Host.Processors(), &ranks); most > 0 && !c.Site.Yielding.late(time.Since(c.Site.Born)) {
+	if most := s.tooMany(c.share, c.share.Host.Processors(), &ranks); most > 0 && !c.Site.Job.Time.Yielding.late(time.Since(c.Site.Job.Time.Coarse.Born)) {
 		to := proc.Elsewhere(func(core int) bool { return core < coresMost && int(ranks[core])+2 <= most })
 		if to >= 0 {
-			s.runsOn(&c.shared, to)
+			s.runsOn(c.share, to)
 			s.gap = min(4*s.gap, gapMost)
 		}
 	}
@@ -57,7 +57,7 @@ func (s *spread) standOn(c *state) {
 }
 
 // runsOn tells the other ranks of the host of this one's processor.
-func (s *spread) runsOn(c *shared, core int) {
+func (s *spread) runsOn(c *Share, core int) {
 	s.core = core
 	if p := c.Local.Core(c.Me); p.Load() != uint64(1+core) {
 		p.Store(uint64(1 + core))
@@ -65,14 +65,14 @@ func (s *spread) runsOn(c *shared, core int) {
 }
 
 // waitsAlone reports whether no other rank of this one's processor has anything to do, as far as rounds tell.
-func (s *spread) waitsAlone(c *ledger) bool {
+func (s *spread) waitsAlone(c *Order) bool {
 	if !c.Lockstep {
 		return false // calls of pairs have no rounds
 	}
 	here := uint64(1 + s.core)
-	for i := 1; i < c.N; i++ {
-		r := (c.Me + i) % c.N
-		if c.Local.Core(r).Load() == here && int32(uint32(atomic.LoadUint64(c.Local.Flag(r, c.Round))>>32)-c.Round) < 0 {
+	for i := 1; i < c.share.N; i++ {
+		r := (c.share.Me + i) % c.share.N
+		if c.share.Local.Core(r).Load() == here && int32(uint32(atomic.LoadUint64(c.share.Local.Flag(r, c.Round))>>32)-c.Round) < 0 {
 			return false
 		}
 	}
@@ -81,7 +81,7 @@ func (s *spread) waitsAlone(c *ledger) bool {
 
 // tooMany counts the ranks of each processor, and returns how many run on this one's if they are more than their share and it
 // is for this one to leave, else 0. Of several that had better leave the same processor, the first does.
-func (s *spread) tooMany(c *shared, processors int, ranks *[coresMost]uint16) int {
+func (s *spread) tooMany(c *Share, processors int, ranks *[coresMost]uint16) int {
 	for r := range c.N {
 		at := int(c.Local.Core(r).Load()) - 1
 		if at < 0 || at >= coresMost || at == s.core && r < c.Me {

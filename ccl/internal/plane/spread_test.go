@@ -15,9 +15,9 @@ func onCores(t *testing.T, me int, cores ...int) *Member {
 	t.Helper()
 	c := ranks(t, len(cores), Options{})[me]
 	for r, core := range cores {
-		c.Local.Core(r).Store(uint64(1 + core))
+		c.Share.Local.Core(r).Store(uint64(1 + core))
 	}
-	c.spread.core = cores[me]
+	c.Standing.spread.core = cores[me]
 	return c
 }
 
@@ -43,7 +43,7 @@ func TestTooMany(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := onCores(t, tc.me, tc.cores...)
 			var ranks [coresMost]uint16
-			require.Equal(t, tc.want, c.spread.tooMany(&c.shared, tc.processors, &ranks))
+			require.Equal(t, tc.want, c.Standing.spread.tooMany(&c.Share, tc.processors, &ranks))
 			if tc.want > 0 {
 				for _, core := range tc.cores {
 					ranks[core]--
@@ -71,15 +71,15 @@ func TestWaitsAlone(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := onCores(t, 1, tc.cores...)
-			c.Round = round
+			c.Order.Round = round
 			for r, n := range tc.posted {
 				for i := range n + 1 {
-					atomic.StoreUint64(c.Local.Flag(r, i), uint64(i)<<32|1)
+					atomic.StoreUint64(c.Share.Local.Flag(r, i), uint64(i)<<32|1)
 				}
 			}
-			assert.False(t, c.spread.waitsAlone(&c.ledger), "a call without rounds")
-			c.Lockstep = true
-			assert.Equal(t, tc.want, c.spread.waitsAlone(&c.ledger))
+			assert.False(t, c.Standing.spread.waitsAlone(&c.Order), "a call without rounds")
+			c.Order.Lockstep = true
+			assert.Equal(t, tc.want, c.Standing.spread.waitsAlone(&c.Order))
 		})
 	}
 }
@@ -88,29 +88,29 @@ func TestWaitsAlone(t *testing.T) {
 func TestStandOn(t *testing.T) {
 	c := onCores(t, 0, -1) // alone, it stays where it is
 	if proc.Core() < 0 {
-		c.spread.standOn(&c.state)
-		require.Zero(t, c.Local.Core(0).Load(), "not known here")
+		c.Standing.spread.standOn(&c.Standing)
+		require.Zero(t, c.Share.Local.Core(0).Load(), "not known here")
 		return
 	}
-	c.spread.standOn(&c.state)
-	require.NotZero(t, c.Local.Core(0).Load())
+	c.Standing.spread.standOn(&c.Standing)
+	require.NotZero(t, c.Share.Local.Core(0).Load())
 	for range 3 {
-		require.Equal(t, []int{gapLeast, gapLeast}, []int{c.spread.gap, c.spread.laps})
+		require.Equal(t, []int{gapLeast, gapLeast}, []int{c.Standing.spread.gap, c.Standing.spread.laps})
 		for range gapLeast {
-			require.Positive(t, c.spread.laps)
-			c.spread.standOn(&c.state)
+			require.Positive(t, c.Standing.spread.laps)
+			c.Standing.spread.standOn(&c.Standing)
 		}
 	}
-	c.spread.gap = gapMost
+	c.Standing.spread.gap = gapMost
 	for range gapLeast {
-		c.spread.standOn(&c.state)
+		c.Standing.spread.standOn(&c.Standing)
 	}
-	require.Equal(t, gapMost/2, c.spread.laps)
+	require.Equal(t, gapMost/2, c.Standing.spread.laps)
 }
 
 // Goroutines of one process share its threads, and ranks with a processor each have it to themselves.
 func TestSpreads(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
-	c.Spins = SpinsCrowded
+	c.Share.Spins = SpinsCrowded
 	assert.False(t, c.spreads(), "goroutines")
 }

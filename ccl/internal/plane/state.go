@@ -12,13 +12,15 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// state is what is known of one rank of one Comm. Its layers are embedded by value, each with the questions that it can
-// answer: which rank that is, what it shares with the ranks of its host, which calls it has made, and all of it.
-type state struct {
-	ledger
-	failure
-	elsewhere
-	label
+// Standing is what is known of one rank of one Comm, with the questions that take more than one part of a Member to answer.
+type Standing struct {
+	group *Group
+	share *Share
+	order *Order
+	fate  *Fate
+
+	Elsewhere Elsewhere
+	Label     Label
 
 	Site   *Site
 	Bell   bell // of the call under way
@@ -27,8 +29,8 @@ type state struct {
 	asked  atomic.Bool // another rank was heard to wait
 }
 
-// identity says which rank of which Comm.
-type identity struct {
+// Group says which rank of which Comm.
+type Group struct {
 	id      uint64
 	rank    int
 	size    int           // of Topo
@@ -37,36 +39,41 @@ type identity struct {
 	Opt     Options
 }
 
-// shared is what the ranks of this host share.
-type shared struct {
-	identity
-	Local *region.Region
-	Me, N int         // this rank's place among them, and how many there are
-	Host  *shm.Host   // whose memory that is; the site may have another by then, if this Comm is abandoned
-	Views []shm.Place // what to drop at the end
-	Spins int         // looks before giving way
-	wish  wish        // see makeWish
-	apart string      // see Apart
+// Share is what the ranks of this host share.
+type Share struct {
+	group    *Group
+	Local    *region.Region
+	Me, N    int            // this rank's place among them, and how many there are
+	Host     *shm.Host      // whose memory that is; the site may have another by then, if this Comm is abandoned
+	Views    []shm.Place    // what to drop at the end
+	Spins    int            // looks before giving way
+	sleepers *atomic.Uint64 // of Local
+	wish     wish           // see makeWish
+	apart    string         // see Apart
 
 	Life   sync.Mutex // keeps Close from unmapping what another goroutine looks at
 	Gone   bool       // under Life: the Comm's memory may be another's
 	closed []int      // under Life: other hosts whose ranks have all closed the Comm
 }
 
-// ledger is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.
-type ledger struct {
-	shared
-	Start    uint32     // where the counters have begun: see BeginAt
-	Calls    uint64     // collectives made
-	order    uint32     // their hash
-	Round    uint32     // the last round opened
-	Began    int64      // the call under way
-	Running  *call.Call // and itself; nil once it has slept
-	Lockstep bool       // which is one of rounds among all ranks
+// Order is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.
+type Order struct {
+	group     *Group
+	share     *Share
+	unchecked bool           // Options.Unchecked
+	entered   *atomic.Uint64 // this rank's words in the region
+	records   region.Records
+	Start     uint32     // where the counters have begun: see BeginAt
+	Calls     uint64     // collectives made
+	order     uint32     // their hash
+	Round     uint32     // the last round opened
+	Began     int64      // the call under way
+	Running   *call.Call // and itself; nil once it has slept
+	Lockstep  bool       // which is one of rounds among all ranks
 }
 
-// failure is whether and why this rank's Comm has failed.
-type failure struct {
+// Fate is whether and why this rank's Comm has failed.
+type Fate struct {
 	Ctx       context.Context // ends when the Comm fails or closes
 	Cancel    context.CancelFunc
 	Cause     atomic.Pointer[call.Fault]
@@ -80,11 +87,11 @@ type failure struct {
 	voted     []uint64      // collectives whose sides this host has told, under Job.mu: see vote.go
 }
 
-// elsewhere is the call whose data another engine moves.
-type elsewhere struct {
+// Elsewhere is the call whose data another engine moves.
+type Elsewhere struct {
 	Foreign atomic.Uint64 // ForeignCall | when the call under way began; 0 if there is none
 	stands  atomic.Uint64 // the same of a device that does not move
 }
 
-// label is what the Comm is called in reports.
-type label struct{ name atomic.Pointer[string] }
+// Label is what the Comm is called in reports.
+type Label struct{ name atomic.Pointer[string] }

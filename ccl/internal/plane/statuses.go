@@ -11,7 +11,7 @@ import (
 // publishBrief tells the other hosts of a call that waits, one rank for all of this host.
 func (s *Site) publishBrief(st status.Status) {
 	st.Brief = true
-	if !s.Statuses.HasBrief(&st) {
+	if !s.Job.Statuses.HasBrief(&st) {
 		s.receiveStatus(&st, nil, true)
 	}
 }
@@ -22,69 +22,69 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 	if !s.seen.First(st) {
 		return
 	}
-	s.WakeMonitor()
-	if aloud && s.Host.Shared() {
-		boardOf(s.Host).status.Append(st, s.Topo.Local(s.Mine), nil)
-		s.ringIdle()
+	s.Job.Time.Coarse.WakeMonitor()
+	if aloud && s.Here.Host.Shared() {
+		boardOf(s.Here.Host).status.Append(st, s.Job.World.Topo.Local(s.Here.Mine), nil)
+		s.Here.ringIdle()
 	}
-	if s.leads() {
-		all := s.isBroken()
-		for _, c := range s.neighbors() {
-			if c != from && (all || c.InTree(s.Node)) {
+	if s.Here.leads() {
+		all := s.Here.isBroken()
+		for _, c := range s.near.neighbors() {
+			if c != from && (all || c.InTree(s.Here.Node)) {
 				c.SendStatus(st)
 			}
 		}
 	}
-	s.Statuses.Keep(st, s.Clock())
-	s.mu.Lock()
+	s.Job.Statuses.Keep(st, s.Job.Clock())
+	s.Job.mu.Lock()
 	var few [8]*Member
-	mine := append(few[:0], s.comms[st.Comm]...)
-	s.mu.Unlock()
+	mine := append(few[:0], s.Job.comms[st.Comm]...)
+	s.Job.mu.Unlock()
 	for _, c := range mine {
 		c.checkAgainst(st)
-		if !st.Brief && st.Doing == status.Waits && int(st.Rank) != c.rank {
-			c.asked.Store(true)
+		if !st.Brief && st.Doing == status.Waits && int(st.Rank) != c.Group.rank {
+			c.Standing.asked.Store(true)
 		}
 	}
 }
 
 // isBroken reports whether a lead has gone: then the tree does not reach all.
 func (s *host) isBroken() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.first) > 0
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	return len(s.Job.World.first) > 0
 }
 
 // readBoard takes in what other processes of this host have told.
 func (s *Site) readBoard() {
-	s.mu.Lock()
-	h := s.Host
-	s.mu.Unlock()
-	if h == nil || !h.Shared() || boardOf(h).status.Claimed() == s.log.read {
+	s.Job.mu.Lock()
+	h := s.Here.Host
+	s.Job.mu.Unlock()
+	if h == nil || !h.Shared() || boardOf(h).status.Claimed() == s.Here.log.read {
 		return
 	}
-	boardOf(h).status.Unread(&s.log.read, s.writesNoMore, func(st status.Status) { s.receiveStatus(&st, nil, false) })
+	boardOf(h).status.Unread(&s.Here.log.read, s.Here.writesNoMore, func(st status.Status) { s.receiveStatus(&st, nil, false) })
 }
 
 // reportStall reports the call that c waits in, if no lower rank does.
 func (s *Site) reportStall(c *Member, mine status.Status, moved Moved) {
-	if c.Opt.OnLate == nil {
+	if c.Group.Opt.OnLate == nil {
 		return
 	}
-	l, ok := status.LateIn(mine, s.Statuses.Of(c.id))
+	l, ok := status.LateIn(mine, s.Job.Statuses.Of(c.Group.id))
 	if !ok {
 		return
 	}
 	l.Done, l.Of = moved.Done, moved.Of
-	l.Waits.SetName(c.Name())
-	if c.Opt.Caller != nil && !c.note.queued {
-		l.Waits.SetCaller(c.Opt.Caller())
+	l.Waits.SetName(c.Standing.Label.Name())
+	if c.Group.Opt.Caller != nil && !c.Standing.note.queued {
+		l.Waits.SetCaller(c.Group.Opt.Caller())
 	}
-	go c.Opt.OnLate(l)
+	go c.Group.Opt.OnLate(l)
 }
 
 // Name is what the Comm is called in reports.
-func (c *label) Name() string {
+func (c *Label) Name() string {
 	if n := c.name.Load(); n != nil {
 		return *n
 	}
@@ -92,7 +92,7 @@ func (c *label) Name() string {
 }
 
 // SetName names the Comm.
-func (c *label) SetName(name string) { c.name.Store(&name) }
+func (c *Label) SetName(name string) { c.name.Store(&name) }
 
 // reporter is the Comm of this process that speaks for the job, if its process is the one to
 // do so: that of the lowest rank of the world that has not gone. j.mu is held.
@@ -102,7 +102,7 @@ func (j *Job) reporter() *Member {
 		return nil
 	}
 	for w := range lowest {
-		if !j.isAway(w) && !j.hasLeft(w) {
+		if !j.World.isAway(w) && !j.World.hasLeft(w) {
 			return nil
 		}
 	}
@@ -129,17 +129,17 @@ func (j *Job) reportSnapshot(now int64) {
 	j.broken = broken{}
 	m := j.reporter()
 	j.mu.Unlock()
-	if m != nil && m.Opt.OnPicture != nil {
+	if m != nil && m.Group.Opt.OnPicture != nil {
 		all := j.Statuses.Of(0)
-		j.Wg.Go(func() { m.Opt.OnPicture(code, all) }) // which may take its time
+		j.Life.Wg.Go(func() { m.Group.Opt.OnPicture(code, all) }) // which may take its time
 	}
 }
 
 // Job names the job, for reports.
-func (c *state) Job() string { return c.Site.id }
+func (c *Standing) Job() string { return c.Site.Job.id }
 
 // ID tells the Comms of a job apart.
-func (c *identity) ID() uint64 { return c.id }
+func (c *Group) ID() uint64 { return c.id }
 
 // World is the rank in the job's first Comm of rank r.
-func (c *identity) World(r int) int { return c.Members.World(r) }
+func (c *Group) World(r int) int { return c.Members.World(r) }

@@ -18,15 +18,15 @@ import (
 func TestReceiveStatus(t *testing.T) {
 	j := EnterJob(t.Name(), 0)
 	defer j.Leave()
-	j.Topo = algo.Blocks(5, 1)
+	j.World.Topo = algo.Blocks(5, 1)
 	s := j.Site(0)
-	s.Host, s.Mine, s.Procs = PrivateHost(), 0, []int{0}
+	s.Here.Host, s.Here.Mine, s.Here.Procs = PrivateHost(), 0, []int{0}
 	received := make(chan string, 100)
 	for _, h := range []int{1, 2, 3} { // 1 and 2 are below host 0 in the tree; 3 is beside it on the ring
 		a, b := auth.Pipe()
 		defer a.Close()
 		defer b.Close()
-		s.conns = append(s.conns, &control.Conn{Stream: a, Host: h, First: h})
+		s.near.conns = append(s.near.conns, &control.Conn{Stream: a, Host: h, First: h})
 		go func() {
 			buf := make([]byte, control.FrameMax)
 			for {
@@ -41,19 +41,19 @@ func TestReceiveStatus(t *testing.T) {
 			}
 		}()
 	}
-	defer func() { s.conns = nil }()
+	defer func() { s.near.conns = nil }()
 	st := status.Status{Comm: WorldID, Rank: 4, Size: 5, World: 4, Peer: -1, For: -1, Number: 1, Doing: status.Waits}
 	sent := func(from *control.Conn) (hosts []string) {
 		t.Helper()
 		s.receiveStatus(&st, from, true)
-		s.flush()
+		s.near.flush()
 		marker := st
 		marker.Rank, marker.Number = 0, st.Number
-		for _, c := range s.conns {
+		for _, c := range s.near.conns {
 			c.SendStatus(&marker)
 		}
-		s.flush()
-		for range len(s.conns) { // each neighbor has received all that was sent before
+		s.near.flush()
+		for range len(s.near.conns) { // each neighbor has received all that was sent before
 			for {
 				select {
 				case got := <-received:
@@ -75,11 +75,11 @@ func TestReceiveStatus(t *testing.T) {
 	require.ElementsMatch(t, []string{"1", "2"}, sent(nil))
 	require.Empty(t, sent(nil), "it is not new")
 	st.Number = 2
-	require.Equal(t, []string{"1"}, sent(s.conns[1]), "not where it came from")
-	j.first[4] = 1
+	require.Equal(t, []string{"1"}, sent(s.near.conns[1]), "not where it came from")
+	j.World.first[4] = 1
 	st.Number = 3
 	require.ElementsMatch(t, []string{"1", "2", "3"}, sent(nil), "the tree does not reach all")
-	all := s.Statuses.Of(WorldID)
+	all := s.Job.Statuses.Of(WorldID)
 	require.Len(t, all, 1)
 	require.EqualValues(t, 3, all[0].Number)
 }
@@ -93,7 +93,7 @@ func TestReceiveStatusOfAMember(t *testing.T) {
 	}
 	asked := func() (list []bool) {
 		for _, c := range all {
-			list = append(list, c.asked.Swap(false))
+			list = append(list, c.Standing.asked.Swap(false))
 		}
 		return list
 	}
@@ -111,19 +111,19 @@ func TestReceiveStatusOfAMember(t *testing.T) {
 func TestReadBoard(t *testing.T) {
 	s := besideAnother(t)
 	st := status.Status{Comm: WorldID, Rank: 1, Size: 2, World: 1, Number: 1, Doing: status.Waits}
-	require.True(t, boardOf(s.Host).status.Append(&st, 1, nil))
-	require.Empty(t, s.Statuses.Of(WorldID))
+	require.True(t, boardOf(s.Here.Host).status.Append(&st, 1, nil))
+	require.Empty(t, s.Job.Statuses.Of(WorldID))
 	s.readBoard()
-	require.Len(t, s.Statuses.Of(WorldID), 1)
-	s.Statuses.Forget(WorldID)
+	require.Len(t, s.Job.Statuses.Of(WorldID), 1)
+	s.Job.Statuses.Forget(WorldID)
 	s.readBoard()
-	require.Empty(t, s.Statuses.Of(WorldID))
+	require.Empty(t, s.Job.Statuses.Of(WorldID))
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		st.Number++
-		boardOf(s.Host).status.Append(&st, 1, nil)
+		boardOf(s.Here.Host).status.Append(&st, 1, nil)
 		s.readBoard()
 	}), "reading allocates")
-	require.Equal(t, uint32(12), s.Statuses.Of(WorldID)[0].Number)
+	require.Equal(t, uint32(12), s.Job.Statuses.Of(WorldID)[0].Number)
 }
 
 // The process of the lowest rank that has not gone speaks for the job, and reports where all stood, once, a moment after
@@ -137,8 +137,8 @@ func TestReportSnapshot(t *testing.T) {
 	}{
 		{"rank 0 is here", func(*Job) {}, 1},
 		{"rank 0 is elsewhere", func(j *Job) { j.comms.remove(j.comms[WorldID][0]) }, 0},
-		{"rank 0 is elsewhere, and lost", func(j *Job) { j.comms.remove(j.comms[WorldID][0]); j.dead[0] = true }, 1},
-		{"rank 0 is elsewhere, and has left", func(j *Job) { j.comms.remove(j.comms[WorldID][0]); j.leavers[0] = true }, 1},
+		{"rank 0 is elsewhere, and lost", func(j *Job) { j.comms.remove(j.comms[WorldID][0]); j.World.dead[0] = true }, 1},
+		{"rank 0 is elsewhere, and has left", func(j *Job) { j.comms.remove(j.comms[WorldID][0]); j.World.leavers[0] = true }, 1},
 		{"nothing has failed", func(j *Job) { j.broken.at = 0 }, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -149,12 +149,12 @@ func TestReportSnapshot(t *testing.T) {
 			j.broken.at = at
 			tc.before(j)
 			j.reportSnapshot(at + int64(snapshotAfter) - 1)
-			j.Wg.Wait()
+			j.Life.Wg.Wait()
 			require.Empty(t, told)
 			for range 3 {
 				j.reportSnapshot(at + int64(snapshotAfter))
 			}
-			j.Wg.Wait()
+			j.Life.Wg.Wait()
 			require.Len(t, told, tc.told)
 			if tc.told > 0 {
 				s := <-told
@@ -171,7 +171,7 @@ func TestComms(t *testing.T) {
 	require.Nil(t, m)
 	of := func(id uint64, world int) *Member {
 		c := &Member{}
-		c.id, c.Members = id, Members{Stride: 1, start: world}
+		c.Group.id, c.Group.Members = id, Members{Stride: 1, start: world}
 		table.add(c)
 		return c
 	}

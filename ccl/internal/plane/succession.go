@@ -20,28 +20,28 @@ import (
 func (j *Job) leadOf(h int) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.lead(h)
+	return j.World.lead(h)
 }
 
 // leads reports whether this process leads its host.
 func (s *host) leads() bool {
-	w := s.leadOf(s.Node)
-	return w >= 0 && s.Procs[s.Topo.Local(w)] == s.Mine
+	w := s.Job.leadOf(s.Node)
+	return w >= 0 && s.Procs[s.Job.World.Topo.Local(w)] == s.Mine
 }
 
 // isKnownAway is isAway.
 func (j *Job) isKnownAway(w int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.isAway(w)
+	return j.World.isAway(w)
 }
 
 // alongWith lists the ranks of the process of rank w of another host.
 func (s *host) alongWith(w int) []int {
 	var ranks []int
-	h := s.Topo.Node(w)
-	for l := range s.Topo.Locals(h) {
-		if o := s.Topo.Rank(h, l); s.Addrs[o] == s.Addrs[w] {
+	h := s.Job.World.Topo.Node(w)
+	for l := range s.Job.World.Topo.Locals(h) {
+		if o := s.Job.World.Topo.Rank(h, l); s.Job.Net.Addrs[o] == s.Job.Net.Addrs[w] {
 			ranks = append(ranks, o)
 		}
 	}
@@ -51,43 +51,43 @@ func (s *host) alongWith(w int) []int {
 // markLeft notes that ranks of host h have left in good order.
 func (j *Job) markLeft(h int, ranks []int) {
 	j.mu.Lock()
-	j.leave(ranks)
+	j.World.leave(ranks)
 	j.mu.Unlock()
 	j.updateLead(h, leftHost)
 }
 
 // markFailed notes that a rank is said to be lost: it leads no more, whatever the order in which that is believed.
 func (j *Job) markFailed(w int) {
-	if w < 0 || w >= j.Topo.Size() {
+	if w < 0 || w >= j.World.Topo.Size() {
 		return
 	}
 	j.mu.Lock()
-	j.fallen[w] = true
+	j.World.fallen[w] = true
 	j.mu.Unlock()
-	j.updateLead(j.Topo.Node(w), lostHost)
+	j.updateLead(j.World.Topo.Node(w), lostHost)
 }
 
 // updateLead finds the lead of host h, of which ranks have gone. If it is another now, those beside it, and it itself,
 // see to the connections that they need.
 func (j *Job) updateLead(h int, why absence) {
-	if j.Topo.Nodes() == 1 {
+	if j.World.Topo.Nodes() == 1 {
 		return
 	}
 	j.mu.Lock()
-	if j.leaving || !j.advance(h, why) {
+	if j.Life.leaving || !j.World.advance(h, why) {
 		j.mu.Unlock()
 		return
 	}
 	var busy []*Site
 	for _, s := range j.all {
-		if s.inPlane {
+		if s.near.inPlane {
 			busy = append(busy, s)
 		}
 	}
 	j.mu.Unlock()
 	for _, s := range busy {
-		if s.leads() {
-			s.Wg.Go(s.closeRing)
+		if s.Here.leads() {
+			s.Job.Life.Wg.Go(s.closeRing)
 		}
 	}
 }
@@ -99,48 +99,48 @@ const ringAfter = 10 * time.Millisecond
 // closeRing joins the hosts that are beside this one now.
 func (s *Site) closeRing() {
 	select {
-	case <-s.StopCh:
+	case <-s.Job.Life.StopCh:
 		return
 	case <-time.After(ringAfter):
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(s.peer, time.Second))
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.Job.peer, time.Second))
 	defer cancel()
 	stopped := make(chan struct{})
 	defer close(stopped)
 	go func() {
 		select {
-		case <-s.StopCh:
+		case <-s.Job.Life.StopCh:
 			cancel()
 		case <-stopped:
 		}
 	}()
 	var all sync.WaitGroup // one that does not answer must not keep the others waiting
-	for _, h := range s.beside() {
-		w := s.leadOf(h)
+	for _, h := range s.Here.beside() {
+		w := s.Job.leadOf(h)
 		all.Go(func() {
-			if err := s.joinRank(ctx, w); err != nil && !s.ending() && s.peer > 0 && s.leadOf(h) == w {
+			if err := s.joinRank(ctx, w); err != nil && !s.Here.ending() && s.Job.peer > 0 && s.Job.leadOf(h) == w {
 				s.reportUnreachable(w, err)
 			}
 			s.announceLead()
 		})
 	}
 	all.Wait()
-	s.Order.Lock()
+	s.Job.Order.Lock()
 	s.decide() // what the lead before this one has left
-	s.Order.Unlock()
+	s.Job.Order.Unlock()
 	s.Scan()
 }
 
 // announceLead says that this process leads its host, if another did.
 func (s *Site) announceLead() {
-	s.mu.Lock()
-	news := s.vacant[s.Node] != 0 && len(s.conns) > 0
+	s.Job.mu.Lock()
+	news := s.Job.World.vacant[s.Here.Node] != 0 && len(s.near.conns) > 0
 	if news {
-		s.occupy(s.Node)
+		s.Job.World.occupy(s.Here.Node)
 	}
-	s.mu.Unlock()
+	s.Job.mu.Unlock()
 	if news {
-		s.Post(event.New(0, event.NewLead, s.Mine, -1, s.Node, nil))
+		s.Post(event.New(0, event.NewLead, s.Here.Mine, -1, s.Here.Node, nil))
 	}
 }
 
@@ -150,9 +150,9 @@ func (s *Site) checkCutShort(w int) {
 	if s.LeftInOrder(w) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(s.peer, time.Second))
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.Job.peer, time.Second))
 	defer cancel()
-	if err := s.joinRank(ctx, w); err != nil && !s.ending() {
+	if err := s.joinRank(ctx, w); err != nil && !s.Here.ending() {
 		s.reportUnreachable(w, err)
 	}
 }
@@ -164,19 +164,19 @@ func (s *Site) reportUnreachable(w int, err error) {
 	if refused && s.LeftInOrder(w) {
 		return
 	}
-	s.mu.Lock()
+	s.Job.mu.Lock()
 	// The last on the control plane has nobody left to ask.
-	leaving := s.vacant[s.Topo.Node(w)] == leftHost || s.vacant[s.Node] == leftHost || len(s.leavers) > 0 && len(s.conns) == 0
-	s.mu.Unlock()
+	leaving := s.Job.World.vacant[s.Job.World.Topo.Node(w)] == leftHost || s.Job.World.vacant[s.Here.Node] == leftHost || len(s.Job.World.leavers) > 0 && len(s.near.conns) == 0
+	s.Job.mu.Unlock()
 	if leaving && refused {
-		s.Post(event.New(0, event.ProcessLeft, w, -1, s.Topo.Node(w), nil))
+		s.Post(event.New(0, event.ProcessLeft, w, -1, s.Job.World.Topo.Node(w), nil))
 		return
 	}
 	why := errors.New("its host cannot be reached")
 	if refused {
 		why = errEnded
 	}
-	for _, o := range s.alongWith(w) {
+	for _, o := range s.Here.alongWith(w) {
 		s.Lost(o, why)
 	}
 }

@@ -25,14 +25,14 @@ func someEvent() event.Event { return event.New(8, call.Aborted, 5, 3, 2, errors
 func leadOfThree(t *testing.T) (s *Site, next func() string) {
 	t.Helper()
 	j := EnterJob(t.Name(), 0)
-	j.Topo = algo.Blocks(3, 2)
+	j.World.Topo = algo.Blocks(3, 2)
 	for w := range 6 {
-		j.Addrs = append(j.Addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(100+w)))
+		j.Net.Addrs = append(j.Net.Addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(100+w)))
 	}
 	s = j.Site(1)
-	s.Host, s.Mine, s.Procs = PrivateHost(), 2, []int{2, 3}
+	s.Here.Host, s.Here.Mine, s.Here.Procs = PrivateHost(), 2, []int{2, 3}
 	a, b := auth.Pipe()
-	s.conns = append(s.conns, &control.Conn{Stream: a, Host: 0, First: 0})
+	s.near.conns = append(s.near.conns, &control.Conn{Stream: a, Host: 0, First: 0})
 	events := make(chan string, 100)
 	go func() {
 		buf := make([]byte, control.FrameMax)
@@ -49,7 +49,7 @@ func leadOfThree(t *testing.T) (s *Site, next func() string) {
 		}
 	}()
 	t.Cleanup(func() {
-		s.conns = nil
+		s.near.conns = nil
 		a.Close()
 		b.Close()
 		j.Leave()
@@ -72,11 +72,11 @@ func said(code call.Code, stage event.Stage, peer, node int) string {
 func TestAnnounceLead(t *testing.T) {
 	s, next := leadOfThree(t)
 	s.announceLead() // it was the lead all the time
-	s.markLeft(1, []int{2})
-	require.Equal(t, 3, s.leadOf(1))
+	s.Job.markLeft(1, []int{2})
+	require.Equal(t, 3, s.Job.leadOf(1))
 	s.announceLead()
 	require.Equal(t, said(event.NewLead, event.Final, 2, 1), next())
-	require.Empty(t, s.vacant)
+	require.Empty(t, s.Job.World.vacant)
 	s.announceLead()
 	s.Post(event.New(0, event.RankLeft, 5, -1, 1, nil))
 	require.Equal(t, said(event.RankLeft, event.Final, 5, 1), next(), "it has not said so again")
@@ -92,8 +92,8 @@ func TestReportUnreachable(t *testing.T) {
 	}{
 		{"its host does not answer", func(*Site) {}, errors.New("no route"), []string{said(call.RankLost, event.Proposed, 4, 1)}},
 		{"nobody listens, and it has not left", func(*Site) {}, tcp.ErrRefused, []string{said(event.AskLeft, event.Final, 4, 1), said(call.RankLost, event.Proposed, 4, 1)}},
-		{"nobody listens, and it has left", func(s *Site) { s.markLeft(2, []int{4}) }, tcp.ErrRefused, nil},
-		{"nobody listens, and the lead of this host has just left", func(s *Site) { s.vacant[1] = leftHost }, tcp.ErrRefused,
+		{"nobody listens, and it has left", func(s *Site) { s.Job.markLeft(2, []int{4}) }, tcp.ErrRefused, nil},
+		{"nobody listens, and the lead of this host has just left", func(s *Site) { s.Job.World.vacant[1] = leftHost }, tcp.ErrRefused,
 			[]string{said(event.AskLeft, event.Final, 4, 1), said(event.ProcessLeft, event.Final, 4, 2)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

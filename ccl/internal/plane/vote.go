@@ -19,39 +19,39 @@ const holdHere = 5 * time.Millisecond // for the ranks of a host to come to the 
 
 // dispute reports a mismatch when the sides are known.
 func (c *Member) dispute(e event.Event) {
-	if c.N < c.Size() {
-		e.Size = int32(c.Size())
+	if c.Share.N < c.Group.Size() {
+		e.Size = int32(c.Group.Size())
 		c.Site.Post(e)
 		return
 	}
 	settled := func() bool {
-		p := c.parties(e.Call.Seq)
-		if _, sure := p.Largest(c.N); !sure {
+		p := c.Share.parties(e.Call.Seq)
+		if _, sure := p.Largest(c.Share.N); !sure {
 			return false
 		}
-		e.BlameMinority(p, c.N)
+		e.BlameMinority(p, c.Share.N)
 		c.Site.Post(e)
 		return true
 	}
 	if settled() {
 		return
 	}
-	c.Site.Hold()
+	c.Site.Job.Hold()
 	go func() {
-		defer c.Site.Leave()
-		for over := c.Site.deadline(holdHere); !over(); {
+		defer c.Site.Job.Leave()
+		for over := c.Site.Job.deadline(holdHere); !over(); {
 			time.Sleep(napMax)
-			if c.Cause.Load() != nil || settled() {
+			if c.Fate.Cause.Load() != nil || settled() {
 				return
 			}
 		}
-		e.BlameMinority(c.parties(e.Call.Seq), c.N)
+		e.BlameMinority(c.Share.parties(e.Call.Seq), c.Share.N)
 		c.Site.Post(e)
 	}()
 }
 
 // parties counts the ranks of this host that have made collective seq.
-func (c *shared) parties(seq uint64) (p event.Parties) {
+func (c *Share) parties(seq uint64) (p event.Parties) {
 	c.Life.Lock()
 	defer c.Life.Unlock()
 	if c.Gone {
@@ -59,7 +59,7 @@ func (c *shared) parties(seq uint64) (p event.Parties) {
 	}
 	for r := range c.N {
 		if rec, ok := c.Local.Made(r, seq); ok {
-			p.Add(event.Party{Call: rec, Rank: int32(c.LocalRank(r)), N: 1})
+			p.Add(event.Party{Call: rec, Rank: int32(c.group.LocalRank(r)), N: 1})
 		}
 	}
 	return p
@@ -68,20 +68,20 @@ func (c *shared) parties(seq uint64) (p event.Parties) {
 // sendTally has this host tell which of its ranks are on which side of e, once.
 func (s *Site) sendTally(e *event.Event) {
 	seq := e.Call.Seq
-	s.mu.Lock()
+	s.Job.mu.Lock()
 	var first *Member
-	for _, c := range s.comms[e.Comm] {
-		if c.Site == s && c.Me == 0 && !slices.Contains(c.voted, seq) {
-			c.voted = append(c.voted, seq)
+	for _, c := range s.Job.comms[e.Comm] {
+		if c.Site == s && c.Share.Me == 0 && !slices.Contains(c.Fate.voted, seq) {
+			c.Fate.voted = append(c.Fate.voted, seq)
 			first = c
 		}
 	}
-	s.mu.Unlock()
-	if first == nil || !s.tryHold() {
+	s.Job.mu.Unlock()
+	if first == nil || !s.Job.tryHold() {
 		return
 	}
 	go func() { // not within the order of what is being handled
-		defer s.Leave()
+		defer s.Job.Leave()
 		first.sendVotes(seq)
 	}()
 }
@@ -89,18 +89,18 @@ func (s *Site) sendTally(e *event.Event) {
 // sendVotes tells who has made collective seq, until all ranks of this host have.
 func (c *Member) sendVotes(seq uint64) {
 	sent := map[uint32]int{}
-	for over := c.Site.deadline(event.HoldFar); c.Cause.Load() == nil && !c.Closed.Load(); time.Sleep(napMax) {
+	for over := c.Site.Job.deadline(event.HoldFar); c.Fate.Cause.Load() == nil && !c.Fate.Closed.Load(); time.Sleep(napMax) {
 		all := 0
-		for _, p := range c.parties(seq) {
+		for _, p := range c.Share.parties(seq) {
 			if all += p.N; sent[p.Call.Hash] == p.N {
 				continue
 			}
 			sent[p.Call.Hash] = p.N
-			e := event.New(c.id, event.Voted, p.N, int(p.Rank), c.Site.Node, nil)
+			e := event.New(c.Group.id, event.Voted, p.N, int(p.Rank), c.Site.Here.Node, nil)
 			e.Call = p.Call
 			c.Site.Post(e)
 		}
-		if all == c.N || over() {
+		if all == c.Share.N || over() {
 			return
 		}
 	}
@@ -108,13 +108,13 @@ func (c *Member) sendVotes(seq uint64) {
 
 // countVote counts a vote, and sends it on to those nearer to the host that decides.
 func (s *Site) countVote(e *event.Event, from *control.Conn) {
-	if e.Peer <= 0 || s.undecided.IsDecided(e) || !s.passed.First(e) {
+	if e.Peer <= 0 || s.Job.undecided.IsDecided(e) || !s.passed.First(e) {
 		return
 	}
-	s.undecided.Vote(e, s.Lived.Now())
-	broken := s.isBroken()
-	for _, c := range s.neighbors() {
-		if c != from && (broken || c.Host < s.Node && c.InTree(s.Node)) {
+	s.Job.undecided.Vote(e, s.Job.Time.Lived.Now())
+	broken := s.Here.isBroken()
+	for _, c := range s.near.neighbors() {
+		if c != from && (broken || c.Host < s.Here.Node && c.InTree(s.Here.Node)) {
 			c.Send(control.FrameEvent, e)
 		}
 	}
@@ -122,11 +122,11 @@ func (s *Site) countVote(e *event.Event, from *control.Conn) {
 
 // reconsider decides what has become ripe.
 func (s *Site) reconsider() {
-	if !s.undecided.Any() {
+	if !s.Job.undecided.Any() {
 		return
 	}
-	s.Order.Lock()
+	s.Job.Order.Lock()
 	s.decide()
-	s.Order.Unlock()
+	s.Job.Order.Unlock()
 	s.Scan()
 }

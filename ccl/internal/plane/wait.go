@@ -68,10 +68,10 @@ const (
 // Pause gives way to others, at first for a moment, later by sleeping. peer is the
 // rank waited for, -1 if there are several.
 func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
-	if f := c.Cause.Load(); f != nil {
+	if f := c.Fate.Cause.Load(); f != nil {
 		return f
 	}
-	if c.Local.Abort().Load() != 0 {
+	if c.Share.Local.Abort().Load() != 0 {
 		if f := c.Aborted(); f != nil {
 			return f
 		}
@@ -80,22 +80,22 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 		c.Wake() // what this rank has posted may be what others sleep for
 	}
 	w.laps++
-	if abrupt := c.Abrupt(w, peer); abrupt && w.laps < w.lapsAbrupt() && c.Spins != SpinsCrowded {
+	if abrupt := c.Standing.Abrupt(w, peer); abrupt && w.laps < w.lapsAbrupt() && c.Share.Spins != SpinsCrowded {
 		return nil
 	} else if !abrupt && w.laps < lapsAwake {
 		c.GiveWay(w.laps)
 		return nil
 	}
 	if w.laps&15 == 0 || w.Nap > 0 {
-		if f := c.otherCall(); f != nil {
+		if f := c.Order.otherCall(); f != nil {
 			return c.Stop(f)
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return c.Stop(c.Unfinished(err, err, c.missing(peer)))
+		return c.Stop(c.Standing.Unfinished(err, err, c.Standing.missing(peer)))
 	}
-	if t := c.Opt.Timeout; t > 0 && c.Site.Clock()-c.Began > int64(t) {
-		return c.Stop(c.overdue(c.missing(peer)))
+	if t := c.Group.Opt.Timeout; t > 0 && c.Site.Job.Clock()-c.Order.Began > int64(t) {
+		return c.Stop(c.Standing.overdue(c.Standing.missing(peer)))
 	}
 	now := time.Now()
 	if w.began.IsZero() {
@@ -104,7 +104,7 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	waited := now.Sub(w.began)
 	if w.left || w.laps&15 == 0 || w.Nap > 0 {
 		// Who closes may have done its part just before: one more look decides.
-		if f := c.closedPeer(peer); f != nil && w.left {
+		if f := c.Share.closedPeer(peer); f != nil && w.left {
 			return c.Stop(f)
 		} else if f != nil {
 			w.left = true
@@ -113,34 +113,34 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	}
 	if waited < awake && w.laps < lapsMax {
 		switch {
-		case !c.Abrupt(w, peer):
+		case !c.Standing.Abrupt(w, peer):
 			c.GiveWay(w.laps)
-		case c.CanPark(w, peer):
+		case c.Standing.CanPark(w, peer):
 			c.Park(ctx, w, peer, awake-waited)
-		case !c.await(w, arriveMax) && !c.Site.naps.Nap(NapMin):
+		case !c.Standing.await(w, arriveMax) && !c.Site.Job.Time.naps.Nap(NapMin):
 			c.GiveWay(w.laps)
 		}
 		proc.HaltFork()
 		return nil
 	}
-	if k := c.Running; k != nil {
-		c.Running = nil
+	if k := c.Order.Running; k != nil {
+		c.Order.Running = nil
 		c.noteSleep(k, w, peer)
-		if c.Opt.OnSleep != nil {
-			c.Opt.OnSleep(k)
+		if c.Group.Opt.OnSleep != nil {
+			c.Group.Opt.OnSleep(k)
 		}
 	} else if peer != w.peer || w.Nap == 0 {
 		c.noteAgain(w, peer)
 	}
 	w.peer = peer
-	c.Local.Waits(c.Me).Store(c.Calls<<32 | uint64(peer+1))
-	if c.CanPark(w, peer) {
+	c.Share.Local.Waits(c.Share.Me).Store(c.Order.Calls<<32 | uint64(peer+1))
+	if c.Standing.CanPark(w, peer) {
 		c.Park(ctx, w, peer, 0)
 		proc.HaltFork()
 		return nil
 	}
 	w.Nap = max(NapMin, min(2*w.Nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
-	if !c.await(w, max(w.Nap, arriveMax)) {
+	if !c.Standing.await(w, max(w.Nap, arriveMax)) {
 		c.sleep(w)
 	}
 	proc.HaltFork()
@@ -158,8 +158,8 @@ func (w *Waiter) lapsAbrupt() int {
 // await sleeps in the kernel until what w is for may have come, but no longer than d. It returns false, soon, if it cannot, or
 // should not: such a sleep keeps one of Go's processors. So goroutines that want one come first, and the program that computes
 // beside a call on a Stream.
-func (c *state) await(w *Waiter, d time.Duration) bool {
-	return w.Arrivals != nil && !c.note.onStream(c.Running) && !processorWanted() && w.await(d)
+func (c *Standing) await(w *Waiter, d time.Duration) bool {
+	return w.Arrivals != nil && !c.note.onStream(c.order.Running) && !processorWanted() && w.await(d)
 }
 
 // processorWanted lets other goroutines run, and reports whether any wanted to.
@@ -190,21 +190,21 @@ func (w *Waiter) await(d time.Duration) bool {
 // sleep takes a nap. The first are as short as they should be; not all, since time may stand still until all sleep
 // (testing/synctest).
 func (c *Member) sleep(w *Waiter) {
-	if w.naps++; w.naps > napsExact || !c.Site.naps.Nap(w.Nap) {
+	if w.naps++; w.naps > napsExact || !c.Site.Job.Time.naps.Nap(w.Nap) {
 		time.Sleep(w.Nap)
 	}
 }
 
 // Interrupted is why a call under way must end, nil if it need not.
 func (c *Member) Interrupted(ctx context.Context) *call.Fault {
-	if f := c.Cause.Load(); f != nil {
+	if f := c.Fate.Cause.Load(); f != nil {
 		return f
 	}
 	if err := ctx.Err(); err != nil {
 		return c.Stop(call.CtxFault(err, nil))
 	}
-	if t := c.Opt.Timeout; t > 0 && c.Site.Clock()-c.Began > int64(t) {
-		return c.Stop(c.overdue(c.missing(-1)))
+	if t := c.Group.Opt.Timeout; t > 0 && c.Site.Job.Clock()-c.Order.Began > int64(t) {
+		return c.Stop(c.Standing.overdue(c.Standing.missing(-1)))
 	}
 	return nil
 }
@@ -213,26 +213,26 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 // other processes; not at first where none of the job's has anything to do on this processor (spread.go).
 func (c *Member) GiveWay(lap int) {
 	if c.spreads() {
-		if c.spread.standOn(&c.state); lap < lapsAlone && c.spread.waitsAlone(&c.ledger) {
+		if c.Standing.spread.standOn(&c.Standing); lap < lapsAlone && c.Standing.spread.waitsAlone(&c.Order) {
 			return
 		}
 	}
-	if int(c.Site.here.Load()) > 1 || c.note.onStream(c.Running) {
+	if int(c.Site.Job.Life.here.Load()) > 1 || c.Standing.note.onStream(c.Order.Running) {
 		runtime.Gosched()
 		proc.HaltFork()
-		if lap&3 != 0 || !c.Site.Host.Shared() {
+		if lap&3 != 0 || !c.Site.Here.Host.Shared() {
 			return
 		}
 	}
-	c.yield()
+	c.Standing.yield()
 }
 
 // Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
 // compute on this rank's core. What comes over TCP rings nobody: the rank sleeps in poll(2) where it can, and else takes naps.
-func (c *state) Abrupt(w *Waiter, peer int) bool {
-	y := &c.Site.Yielding
-	return y.ends(c.Site.Born) && (y.others.Load() || ringsPay(c.Site.Topo.Locals(c.Site.Node), c.Host.Processors())) &&
-		(w.Remote || c.Host.Shared() && c.CanPark(w, peer))
+func (c *Standing) Abrupt(w *Waiter, peer int) bool {
+	y := &c.Site.Job.Time.Yielding
+	return y.ends(c.Site.Job.Time.Coarse.Born) && (y.others.Load() || ringsPay(c.Site.Job.World.Topo.Locals(c.Site.Here.Node), c.share.Host.Processors())) &&
+		(w.Remote || c.share.Host.Shared() && c.CanPark(w, peer))
 }
 
 // ringsPay reports whether so many ranks of a host may ring each other in each call, whatever made their yields late. Beside
@@ -249,18 +249,18 @@ func (c *Member) Stop(f *call.Fault) *call.Fault {
 
 // Settle waits for the cause to be decided; f is what this rank believes.
 func (c *Member) Settle(f *call.Fault) *call.Fault {
-	if last := c.Outlived(); last != nil {
+	if last := c.Fate.Outlived(); last != nil {
 		failOn(c, last, false)
 	}
-	for over := c.Site.deadline(2 * SettleFor); c.Cause.Load() == nil; {
-		if c.Closed.Load() || over() {
+	for over := c.Site.Job.deadline(2 * SettleFor); c.Fate.Cause.Load() == nil; {
+		if c.Fate.Closed.Load() || over() {
 			c.FailHere(f) // the job is over, or its log is stuck: nobody else will say
 			break
 		}
 		time.Sleep(200 * time.Microsecond)
 		c.Site.Scan()
 	}
-	if cause := c.Cause.Load(); cause != nil {
+	if cause := c.Fate.Cause.Load(); cause != nil {
 		return cause
 	}
 	return f
@@ -270,15 +270,15 @@ func (c *Member) Settle(f *call.Fault) *call.Fault {
 // while the reason is still on its way.
 func (c *Member) Aborted() *call.Fault {
 	c.Site.Scan()
-	return c.Cause.Load()
+	return c.Fate.Cause.Load()
 }
 
 // closedPeer finds out whether the rank waited for has closed the Comm.
-func (c *shared) closedPeer(peer int) *call.Fault {
-	node := c.Topo.Node(c.rank)
+func (c *Share) closedPeer(peer int) *call.Fault {
+	node := c.group.Topo.Node(c.group.rank)
 	for r := range c.N {
 		if c.Local.State(r).Load() == region.StateClosed {
-			left := c.Topo.Rank(node, r)
+			left := c.group.Topo.Rank(node, r)
 			if peer < 0 || left == peer {
 				return c.closedBy(left)
 			}
@@ -290,7 +290,7 @@ func (c *shared) closedPeer(peer int) *call.Fault {
 // missing lists who has not arrived: the ranks that have not come to the collective that this one is in, as far as
 // they have told. Else it is the rank waited for, or, if that waits itself, the one it waits for: on this host, and
 // where this call is point-to-point in whatever call, on any host.
-func (c *state) missing(peer int) []int {
+func (c *Standing) missing(peer int) []int {
 	c.note.Lock()
 	pairwise := c.note.asleep && call.IsPairwise(c.note.call.Kind)
 	c.note.Unlock()
@@ -300,15 +300,15 @@ func (c *state) missing(peer int) []int {
 			return m
 		}
 	}
-	if c.Lockstep {
+	if c.order.Lockstep {
 		m = c.unposted()
 	}
 	if len(m) > 0 || peer < 0 {
 		return m
 	}
 	first := peer
-	for range c.Size() {
-		if c.Topo.Node(peer) != c.Topo.Node(c.rank) {
+	for range c.group.Size() {
+		if c.group.Topo.Node(peer) != c.group.Topo.Node(c.group.rank) {
 			next := c.peerOf(peer)
 			if !pairwise || next < 0 {
 				return []int{peer}
@@ -316,47 +316,47 @@ func (c *state) missing(peer int) []int {
 			peer = next
 			continue
 		}
-		r := c.Topo.Local(peer)
-		w := c.Local.Waits(r).Load()
+		r := c.group.Topo.Local(peer)
+		w := c.share.Local.Waits(r).Load()
 		next := int(w&math.MaxUint32) - 1 // -1: it does not wait, or for several
-		if pairwise && next < 0 || !pairwise && int32(uint32(c.Local.Entered(r).Load()>>32)-uint32(c.Calls)) < 0 {
+		if pairwise && next < 0 || !pairwise && int32(uint32(c.share.Local.Entered(r).Load()>>32)-uint32(c.order.Calls)) < 0 {
 			return []int{peer}
 		}
-		if next < 0 || !pairwise && w>>32 != c.Calls&math.MaxUint32 {
+		if next < 0 || !pairwise && w>>32 != c.order.Calls&math.MaxUint32 {
 			return nil // it is in this call, and at work
 		}
 		peer = next
 	}
-	if c.Topo.Node(first) != c.Topo.Node(c.rank) {
+	if c.group.Topo.Node(first) != c.group.Topo.Node(c.group.rank) {
 		return []int{first}
 	}
 	return nil // they wait for each other
 }
 
 // unposted lists the ranks of this host that have not posted this rank's round: of those that are furthest behind the ones that
-// do not wait themselves. A leader, for one, posts once its group has.
-func (c *state) unposted() (m []int) {
+// do not wait themselves.
+func (c *Standing) unposted() (m []int) {
 	var last int32
 	lastWaits := false
-	for r := range c.N {
-		behind := int32(c.Local.Posted(r, c.Round) - c.Round)
-		waits := c.Local.Waits(r).Load()>>32 == c.Calls&math.MaxUint32 && c.Local.Waits(r).Load() != 0
+	for r := range c.share.N {
+		behind := int32(c.share.Local.Posted(r, c.order.Round) - c.order.Round)
+		waits := c.share.Local.Waits(r).Load()>>32 == c.order.Calls&math.MaxUint32 && c.share.Local.Waits(r).Load() != 0
 		switch {
-		case r == c.Me || behind >= 0:
+		case r == c.share.Me || behind >= 0:
 			continue
 		case m == nil || behind < last || behind == last && lastWaits && !waits:
 			m, last, lastWaits = nil, behind, waits
 		case behind > last || waits && !lastWaits:
 			continue
 		}
-		m = append(m, c.LocalRank(r))
+		m = append(m, c.group.LocalRank(r))
 	}
 	return m
 }
 
 // peerOf is the rank that rank r of another host has said that it waits for, -1 if none.
-func (c *state) peerOf(r int) int {
-	for _, s := range c.Site.Statuses.Of(c.id) {
+func (c *Standing) peerOf(r int) int {
+	for _, s := range c.Site.Job.Statuses.Of(c.group.id) {
 		if int(s.Rank) == r && s.Doing == status.Waits {
 			return int(s.Peer)
 		}

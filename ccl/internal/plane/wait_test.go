@@ -28,13 +28,15 @@ func TestPauseEnds(t *testing.T) {
 		want   call.Fault
 		laps   int // 0: it returns at once
 	}{
-		{"the Comm has failed", func(all []*Member) { all[0].Cause.Store(&call.Fault{Code: call.RankLost, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.RankLost, Peer: 2}, 0},
+		{"the Comm has failed", func(all []*Member) { all[0].Fate.Cause.Store(&call.Fault{Code: call.RankLost, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.RankLost, Peer: 2}, 0},
 		{"another rank fails the Comm", func(all []*Member) { all[2].Fail(&call.Fault{Code: call.Aborted, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.Aborted, Peer: 2}, 0},
 		{"the context has ended", func([]*Member) {}, canceled, 1, call.Fault{Code: call.Canceled, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
 		{"one has come", func(all []*Member) { enter(all[1], call.Barrier) }, canceled, 1, call.Fault{Code: call.Canceled, Peer: 2, Missing: []int{2}, Own: true}, lapsAwake - 1},
-		{"the time is over", func(all []*Member) { all[0].Site.Stamp(all[0].Site.Born.Add(time.Minute+2), false) }, t.Context(), 1, call.Fault{Code: call.Timeout, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
-		{"the peer has closed the Comm", func(all []*Member) { all[0].Local.State(1).Store(region.StateClosed) }, t.Context(), 1, call.Fault{Code: call.Closed, Peer: 1}, lapsAwake},
-		{"any rank has", func(all []*Member) { all[0].Local.State(2).Store(region.StateClosed) }, t.Context(), -1, call.Fault{Code: call.Closed, Peer: 2}, lapsAwake},
+		{"the time is over", func(all []*Member) {
+			all[0].Site.Job.Time.Coarse.Stamp(all[0].Site.Job.Time.Coarse.Born.Add(time.Minute+2), false)
+		}, t.Context(), 1, call.Fault{Code: call.Timeout, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
+		{"the peer has closed the Comm", func(all []*Member) { all[0].Share.Local.State(1).Store(region.StateClosed) }, t.Context(), 1, call.Fault{Code: call.Closed, Peer: 1}, lapsAwake},
+		{"any rank has", func(all []*Member) { all[0].Share.Local.State(2).Store(region.StateClosed) }, t.Context(), -1, call.Fault{Code: call.Closed, Peer: 2}, lapsAwake},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			all := ranks(t, 3, Options{Timeout: time.Minute})
@@ -51,7 +53,7 @@ func TestPauseEnds(t *testing.T) {
 			got := *f
 			got.Err = nil
 			require.Equal(t, tc.want, got)
-			require.Same(t, f, c.Cause.Load())
+			require.Same(t, f, c.Fate.Cause.Load())
 			require.Zero(t, w.Nap)
 		})
 	}
@@ -76,28 +78,28 @@ func TestPauseSleeps(t *testing.T) {
 	all := ranks(t, 3, Options{OnSleep: func(*call.Call) { slept++ }})
 	c := all[0]
 	enter(c, call.Barrier)
-	c.Running = &call.Call{Record: call.Record{Kind: call.Barrier, Seq: 1}}
+	c.Order.Running = &call.Call{Record: call.Record{Kind: call.Barrier, Seq: 1}}
 	w := Waiter{began: time.Now().Add(-time.Second)} // it has given way for long enough
-	for c.Running != nil {
+	for c.Order.Running != nil {
 		require.Nil(t, c.Pause(t.Context(), &w, 2))
 	}
 	require.Equal(t, 1, slept)
-	require.Equal(t, uint64(1<<32|3), c.Local.Waits(0).Load())
-	require.EqualValues(t, BellFrom+2, c.Local.Bell(0).Load())
-	require.EqualValues(t, 1, c.Local.Sleepers().Load())
-	s, _, _ := c.status(c.Now())
+	require.Equal(t, uint64(1<<32|3), c.Share.Local.Waits(0).Load())
+	require.EqualValues(t, BellFrom+2, c.Share.Local.Bell(0).Load())
+	require.EqualValues(t, 1, c.Share.Local.Sleepers().Load())
+	s, _, _ := c.Standing.status(c.Standing.Now())
 	require.Equal(t, []any{status.Waits, int32(2)}, []any{s.Doing, s.Peer})
 
 	all[1].Wake()
-	require.Empty(t, c.Bell.rung, "it waits for another")
+	require.Empty(t, c.Standing.Bell.rung, "it waits for another")
 	all[2].Wake()
-	require.Len(t, c.Bell.rung, 1)
+	require.Len(t, c.Standing.Bell.rung, 1)
 	require.Nil(t, c.Pause(t.Context(), &w, 2), "it was rung, so it sleeps no more before it has looked")
-	require.EqualValues(t, BellFrom+2, c.Local.Bell(0).Load(), "it has set the bell anew")
+	require.EqualValues(t, BellFrom+2, c.Share.Local.Bell(0).Load(), "it has set the bell anew")
 	c.EndSleep()
-	require.Zero(t, c.Local.Waits(0).Load())
-	require.Zero(t, c.Local.Bell(0).Load())
-	require.Zero(t, c.Local.Sleepers().Load())
+	require.Zero(t, c.Share.Local.Waits(0).Load())
+	require.Zero(t, c.Share.Local.Bell(0).Load())
+	require.Zero(t, c.Share.Local.Sleepers().Load())
 }
 
 // arrivals are what a wait is for that notes how it is awaited.
@@ -146,9 +148,9 @@ func TestPauseAwaitsArrivals(t *testing.T) {
 func TestPauseAwaitsSoonWhereYieldsAreLate(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
 	enter(c, call.Barrier)
-	c.Spins = spinsAlone
-	c.Site.Yielding.Until.Store(int64(time.Since(c.Site.Born) + time.Hour))
-	c.Site.Yielding.others.Store(true)
+	c.Share.Spins = spinsAlone
+	c.Site.Job.Time.Yielding.Until.Store(int64(time.Since(c.Site.Job.Time.Coarse.Born) + time.Hour))
+	c.Site.Job.Time.Yielding.others.Store(true)
 	var a arrivals
 	w := Waiter{Remote: true, Arrivals: &a}
 	for range lapsRemote - 1 {
@@ -195,16 +197,16 @@ func TestAwait(t *testing.T) {
 // beside a call on a Stream.
 func TestAwaitIfNobodyWantsTheProcessor(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
-	require.False(t, c.await(&Waiter{}, time.Second), "nothing can be awaited")
+	require.False(t, c.Standing.await(&Waiter{}, time.Second), "nothing can be awaited")
 	a := arrivals{takes: 2 * NapMin}
 	w := Waiter{Arrivals: &a}
-	for !c.await(&w, time.Second) { // as long as other goroutines want it
+	for !c.Standing.await(&w, time.Second) { // as long as other goroutines want it
 	}
-	c.Running = &call.Call{Queued: true}
+	c.Order.Running = &call.Call{Queued: true}
 	for range 100 {
-		require.False(t, c.await(&w, time.Second))
+		require.False(t, c.Standing.await(&w, time.Second))
 	}
-	c.Running = nil
+	c.Order.Running = nil
 	require.Equal(t, 1, a.times)
 
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -219,7 +221,7 @@ func TestAwaitIfNobodyWantsTheProcessor(t *testing.T) {
 	})
 	slept := 0
 	for range 100 {
-		if c.await(&w, time.Second) { // now and then Go's scheduler goes on with this goroutine
+		if c.Standing.await(&w, time.Second) { // now and then Go's scheduler goes on with this goroutine
 			slept++
 		}
 	}
@@ -232,52 +234,52 @@ func TestAwaitIfNobodyWantsTheProcessor(t *testing.T) {
 func TestMissing(t *testing.T) {
 	all := ranks(t, 4, Options{})
 	c := all[0]
-	require.Nil(t, c.missing(1), "none is late: no rank has made a call")
+	require.Nil(t, c.Standing.missing(1), "none is late: no rank has made a call")
 	for _, r := range []int{0, 1, 3} {
 		enter(all[r], call.Barrier)
 	}
-	require.Equal(t, []int{2}, c.missing(1), "late in the collective")
+	require.Equal(t, []int{2}, c.Standing.missing(1), "late in the collective")
 	enter(all[2], call.Barrier)
-	require.Nil(t, c.missing(1), "all have come: it is at work")
-	c.Local.Waits(1).Store(1<<32 | 4)
-	require.Nil(t, c.missing(1))
-	require.Nil(t, c.missing(-1))
-	c.Lockstep, c.Round = true, 1
-	*c.Local.Flag(3, 1) = 1<<32 | 1
-	require.Equal(t, []int{2}, c.missing(-1), "of those that have not posted this round, the one that does not wait")
-	c.Local.Waits(1).Store(0)
-	require.Equal(t, []int{1, 2}, c.missing(-1), "those that have not posted this round")
-	c.Round = 2
-	*c.Local.Flag(1, 1), *c.Local.Flag(3, 2) = 1<<32|1, 2<<32|1
-	require.Equal(t, []int{2}, c.missing(-1), "the one that is furthest behind")
-	c.Round = 1
+	require.Nil(t, c.Standing.missing(1), "all have come: it is at work")
+	c.Share.Local.Waits(1).Store(1<<32 | 4)
+	require.Nil(t, c.Standing.missing(1))
+	require.Nil(t, c.Standing.missing(-1))
+	c.Order.Lockstep, c.Order.Round = true, 1
+	*c.Share.Local.Flag(3, 1) = 1<<32 | 1
+	require.Equal(t, []int{2}, c.Standing.missing(-1), "of those that have not posted this round, the one that does not wait")
+	c.Share.Local.Waits(1).Store(0)
+	require.Equal(t, []int{1, 2}, c.Standing.missing(-1), "those that have not posted this round")
+	c.Order.Round = 2
+	*c.Share.Local.Flag(1, 1), *c.Share.Local.Flag(3, 2) = 1<<32|1, 2<<32|1
+	require.Equal(t, []int{2}, c.Standing.missing(-1), "the one that is furthest behind")
+	c.Order.Round = 1
 
 	sleeps(c, call.Recv, 1, 0)
-	c.Lockstep = false
-	c.Local.Waits(1).Store(3) // for rank 2
-	require.Equal(t, []int{2}, c.missing(1), "its peer waits for that one")
-	c.Local.Waits(2).Store(1) // for rank 0
-	c.Local.Waits(0).Store(2) // for rank 1
-	require.Nil(t, c.missing(1), "they wait for each other")
+	c.Order.Lockstep = false
+	c.Share.Local.Waits(1).Store(3) // for rank 2
+	require.Equal(t, []int{2}, c.Standing.missing(1), "its peer waits for that one")
+	c.Share.Local.Waits(2).Store(1) // for rank 0
+	c.Share.Local.Waits(0).Store(2) // for rank 1
+	require.Nil(t, c.Standing.missing(1), "they wait for each other")
 }
 
 // What another rank has said that it waits for.
 func TestPeerOf(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
-	require.Equal(t, -1, c.peerOf(1))
-	c.Site.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.AtWork}, 0)
-	require.Equal(t, -1, c.peerOf(1))
-	c.Site.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.Waits}, 0)
-	require.Equal(t, 0, c.peerOf(1))
+	require.Equal(t, -1, c.Standing.peerOf(1))
+	c.Site.Job.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.AtWork}, 0)
+	require.Equal(t, -1, c.Standing.peerOf(1))
+	c.Site.Job.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.Waits}, 0)
+	require.Equal(t, 0, c.Standing.peerOf(1))
 }
 
 // A call that looks for itself ends with its Comm, its context, or its time.
 func TestInterrupted(t *testing.T) {
 	c := ranks(t, 2, Options{Timeout: time.Second})[0]
 	require.Nil(t, c.Interrupted(t.Context()))
-	c.Site.Stamp(c.Site.Born.Add(time.Second), false)
+	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(time.Second), false)
 	require.Nil(t, c.Interrupted(t.Context()), "just in time")
-	c.Site.Stamp(c.Site.Born.Add(time.Second+2), false)
+	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(time.Second+2), false)
 	f := c.Interrupted(t.Context())
 	require.Equal(t, []any{call.Timeout, -1}, []any{f.Code, f.Peer})
 	require.EqualError(t, f.Err, "not done after 1s")

@@ -13,31 +13,31 @@ type Entrance interface {
 
 // SetEntrance notes the entrance to this host's memory, which is shut when the job begins.
 func (s *host) SetEntrance(e Entrance) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.entrance = e
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	s.Ends.entrance = e
 }
 
 // WatchEnd reports the end of the process at the other end of c, whose lowest rank is
 // first, unless it says good bye. If this process leaves already, it says good bye itself; so it does where d is
 // the entrance that the other one came through, and no longer the site's.
 func (s *Site) WatchEnd(c *net.UnixConn, first int, d Entrance) {
-	s.mu.Lock()
-	late := s.leaving || d != nil && s.entrance != d
+	s.Job.mu.Lock()
+	late := s.Job.Life.leaving || d != nil && s.Here.Ends.entrance != d
 	if !late {
-		s.unix = append(s.unix, c)
+		s.Here.Ends.unix = append(s.Here.Ends.unix, c)
 	}
-	s.mu.Unlock()
+	s.Job.mu.Unlock()
 	if late {
 		closeInOrder(c)
 		return
 	}
-	s.Attending.Go(func() {
+	s.Here.Ends.Attending.Go(func() {
 		var b [1]byte
 		n, _ := c.Read(b[:])
-		s.mu.Lock()
-		leaving := s.leaving || s.Host == nil || !slices.Contains(s.unix, c) // closed here: see giveUp
-		s.mu.Unlock()
+		s.Job.mu.Lock()
+		leaving := s.Job.Life.leaving || s.Here.Host == nil || !slices.Contains(s.Here.Ends.unix, c) // closed here: see giveUp
+		s.Job.mu.Unlock()
 		if n > 0 || leaving {
 			return
 		}

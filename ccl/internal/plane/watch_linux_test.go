@@ -38,18 +38,18 @@ func TestGiveUpWaitsForTheWatch(t *testing.T) {
 	boardOf(h).pulses.Store(off)
 	j := EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Topo, s.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
-	s.open(h)
-	require.NoError(t, s.showPulse(h))
+	s.Job.World.Topo, s.Here.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
+	s.Here.open(h)
+	require.NoError(t, s.Here.showPulse(h))
 	require.True(t, boardOf(h).log.Append(&event.Event{Comm: 99, Code: uint8(call.Aborted), Peer: -1}, 0, nil)) // so that there is something to read
-	s.Order.Lock()                                                                                              // and the watch comes to it when this test lets it
+	s.Job.Order.Lock()                                                                                          // and the watch comes to it when this test lets it
 	here, there := unixPair(t)
 	s.WatchEnd(here, 1, nil)
 	there.Close()
 	require.Eventually(t, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.others[0].gone
+		s.Job.mu.Lock()
+		defer s.Job.mu.Unlock()
+		return s.Here.processes.others[0].gone
 	}, 10*time.Second, time.Millisecond)
 	over := make(chan struct{})
 	go func() {
@@ -60,13 +60,13 @@ func TestGiveUpWaitsForTheWatch(t *testing.T) {
 	case <-over:
 	case <-time.After(50 * time.Millisecond):
 	}
-	s.Order.Unlock() // what the watch reads now must be there
+	s.Job.Order.Unlock() // what the watch reads now must be there
 	select {
 	case <-over:
 	case <-time.After(10 * time.Second):
 		require.Fail(t, "giveUp does not return")
 	}
-	require.Nil(t, s.Host)
-	s.Host = PrivateHost()
+	require.Nil(t, s.Here.Host)
+	s.Here.Host = PrivateHost()
 	j.Leave()
 }

@@ -20,16 +20,18 @@ func wishOf(asked string, l *tuning.Layout, n, processors int) (w wish) {
 }
 
 // makeWish makes up this rank's mind, as the Comm begins.
-func (c *state) makeWish() {
-	c.wish = wishOf(environ.SHMRead.Get(), &c.Local.Layout, c.N, c.Site.Host.Processors())
+func (c *Standing) makeWish() {
+	c.share.wish = wishOf(environ.SHMRead.Get(), &c.share.Local.Layout, c.share.N, c.Site.Here.Host.Processors())
 }
 
 // WouldRead reports in which calls this rank is for reading other processes' memory, where that beats staging: all, among ranks
 // with a core each, or those that move data from each rank to one other.
-func (c *state) WouldRead() (all, moves bool) { return c.wish.all, c.wish.moves }
+func (c *Standing) WouldRead() (all, moves bool) { return c.share.wish.all, c.share.wish.moves }
 
 // WouldReadMessage reports whether it is for reading a message of n bytes.
-func (c *state) WouldReadMessage(n int) bool { return c.wish.message(&c.Local.Layout, n) }
+func (c *Standing) WouldReadMessage(n int) bool {
+	return c.share.wish.message(&c.share.Local.Layout, n)
+}
 
 func (w wish) message(l *tuning.Layout, n int) bool {
 	return w.all || w.moves && l.ReadMovedFrom > 0 && n >= l.ReadMovedFrom

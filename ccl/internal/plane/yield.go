@@ -99,13 +99,13 @@ func (c *yielding) yielded(now, took, late time.Duration) bool {
 }
 
 // yield gives way to other processes, and learns from it.
-func (c *state) yield() {
-	y := &c.Site.Yielding
-	began := time.Since(c.Site.Born)
+func (c *Standing) yield() {
+	y := &c.Site.Job.Time.Yielding
+	began := time.Since(c.Site.Job.Time.Coarse.Born)
 	proc.Yield()
-	now := time.Since(c.Site.Born)
-	if y.yielded(now, now-began, lateYield(c.Spins)) {
-		y.others.Store(othersRun(proc.Runnable(), c.Site.Topo.Locals(c.Site.Node), c.Host.Processors()))
+	now := time.Since(c.Site.Job.Time.Coarse.Born)
+	if y.yielded(now, now-began, lateYield(c.share.Spins)) {
+		y.others.Store(othersRun(proc.Runnable(), c.Site.Job.World.Topo.Locals(c.Site.Here.Node), c.share.Host.Processors()))
 	}
 }
 
@@ -114,12 +114,12 @@ func (c *state) yield() {
 func othersRun(runnable, ranks, processors int) bool { return runnable >= ranks+max(2, processors/2) }
 
 // drain lets more time pass than a store waits in its core's buffer.
-func (c *state) drain() {
-	began := time.Since(c.Site.Born)
-	if c.Site.Yielding.yields(began) {
+func (c *Standing) drain() {
+	began := time.Since(c.Site.Job.Time.Coarse.Born)
+	if c.Site.Job.Time.Yielding.yields(began) {
 		c.yield()
 		return
 	}
-	for time.Since(c.Site.Born)-began < time.Microsecond {
+	for time.Since(c.Site.Job.Time.Coarse.Born)-began < time.Microsecond {
 	}
 }

@@ -35,5 +35,5 @@ func (c *Reach) TakeOwn(dst, src []byte, results int) {
 
 // streamsOwn reports whether what a rank sends itself, so many bytes among so many of results, does.
 func (c *Reach) streamsOwn(own, results int) bool {
-	return results >= c.Local.Layout.StreamFrom || own+results > c.Local.Layout.StreamOwnOver
+	return results >= c.local.Layout.StreamFrom || own+results > c.local.Layout.StreamOwnOver
 }

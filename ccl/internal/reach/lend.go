@@ -51,31 +51,31 @@ type lending struct {
 
 // Lend says that other processes may ask for these slices until the call ends.
 func (c *Reach) Lend(src, dst []byte) {
-	if c.Site.Host.Shared() {
-		c.lent, c.Untidy = [2][]byte{src, dst}, true
+	if c.rank.Site.Here.Host.Shared() {
+		c.lending.lent, c.Untidy = [2][]byte{src, dst}, true
 	}
 }
 
 // ask fills dst with what lies at that address in the process of rank r.
 func (c *Reach) ask(ctx context.Context, r int, dst []byte, addr uint64) *call.Fault {
-	q, err := c.request(c.Me, true)
+	q, err := c.request(c.me, true)
 	if err != nil {
-		return c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
+		return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 	}
 	for len(dst) > 0 {
 		n := min(len(dst), tuning.LentPiece)
-		c.asked++
+		c.lending.asked++
 		q.owner, q.addr, q.size = uint64(r), addr, uint64(n)
-		q.state.Store(c.asked<<2 | wanted)
-		c.Local.Wanted(r).Add(1)
-		c.RingRank(r)
-		for w := (plane.Waiter{}); q.state.Load()>>2 != c.asked || q.state.Load()&3 == wanted; {
-			if f := c.Pause(ctx, &w, c.LocalRank(r)); f != nil {
+		q.state.Store(c.lending.asked<<2 | wanted)
+		c.local.Wanted(r).Add(1)
+		c.rank.RingRank(r)
+		for w := (plane.Waiter{}); q.state.Load()>>2 != c.lending.asked || q.state.Load()&3 == wanted; {
+			if f := c.Pause(ctx, &w, c.rank.Group.LocalRank(r)); f != nil {
 				return f
 			}
 		}
 		if q.state.Load()&3 == denied {
-			return c.Stop(call.NewFault(call.Backend, c.LocalRank(r), "the memory of rank %d cannot be read", c.LocalRank(r)))
+			return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.LocalRank(r), "the memory of rank %d cannot be read", c.rank.Group.LocalRank(r)))
 		}
 		copy(dst, q.data(n))
 		dst, addr = dst[n:], addr+uint64(n)
@@ -85,18 +85,18 @@ func (c *Reach) ask(ctx context.Context, r int, dst []byte, addr uint64) *call.F
 
 // Pause is a step of any wait of this rank: it first gives what others ask for.
 func (c *Reach) Pause(ctx context.Context, w *plane.Waiter, peer int) *call.Fault {
-	if n := c.Local.Wanted(c.Me).Load(); n != c.served {
-		c.served = n
+	if n := c.local.Wanted(c.me).Load(); n != c.lending.served {
+		c.lending.served = n
 		c.give()
 	}
-	return c.Member.Pause(ctx, w, peer)
+	return c.rank.Pause(ctx, w, peer)
 }
 
 // give gives the ranks that ask this one what they ask for.
 func (c *Reach) give() {
-	for r := range c.N {
+	for r := range c.n {
 		q, err := c.request(r, false)
-		if q == nil || err != nil || r == c.Me {
+		if q == nil || err != nil || r == c.me {
 			continue
 		}
 		state := q.state.Load()
@@ -105,11 +105,11 @@ func (c *Reach) give() {
 		}
 		owner, addr, size := q.owner, q.addr, q.size
 		ordered.Loaded()
-		if q.state.Load() != state || owner != uint64(c.Me) { // another rank's, which is perhaps being made anew
+		if q.state.Load() != state || owner != uint64(c.me) { // another rank's, which is perhaps being made anew
 			continue
 		}
 		what := uint64(denied)
-		for _, b := range c.lent {
+		for _, b := range c.lending.lent {
 			off := addr - uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 			if size <= tuning.LentPiece && off <= uint64(len(b)) && size <= uint64(len(b))-off {
 				copy(q.data(int(size)), b[off:])
@@ -118,38 +118,38 @@ func (c *Reach) give() {
 			}
 		}
 		q.state.CompareAndSwap(state, state&^3|what)
-		c.RingRank(r)
+		c.rank.RingRank(r)
 	}
 }
 
 // request is what rank r asks for, nil if it has never asked for anything and make is not set.
 func (c *Reach) request(r int, make bool) (*request, error) {
-	if q := c.requests[r]; q != nil {
+	if q := c.lending.requests[r]; q != nil {
 		return q, nil
 	}
-	off := c.Local.Request(r).Load()
+	off := c.local.Request(r).Load()
 	if off == 0 && !make {
 		return nil, nil
 	}
 	if off == 0 {
 		var err error
-		if off, err = c.Site.Host.Alloc(RequestBytes); err != nil {
+		if off, err = c.rank.Site.Here.Host.Alloc(RequestBytes); err != nil {
 			return nil, err
 		}
 	}
-	mem, err := c.Site.Host.View(off, RequestBytes)
+	mem, err := c.rank.Site.Here.Host.View(off, RequestBytes)
 	if err != nil {
 		if make {
-			c.Site.Host.Free(off, RequestBytes)
+			c.rank.Site.Here.Host.Free(off, RequestBytes)
 		}
 		return nil, err
 	}
-	c.Views = append(c.Views, shm.PlaceAt(off, RequestBytes))
+	c.rank.Share.Views = append(c.rank.Share.Views, shm.PlaceAt(off, RequestBytes))
 	q := (*request)(unsafe.Pointer(&mem[0]))
-	if c.requests == nil {
-		c.requests = map[int]*request{}
+	if c.lending.requests == nil {
+		c.lending.requests = map[int]*request{}
 	}
-	c.requests[r] = q
-	c.Local.Request(r).Store(off)
+	c.lending.requests[r] = q
+	c.local.Request(r).Store(off)
 	return q, nil
 }

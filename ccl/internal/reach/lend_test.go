@@ -74,8 +74,8 @@ func TestAskAndGive(t *testing.T) {
 			require.Nil(t, f)
 			require.Equal(t, mem[tc.off:tc.off+tc.n], got)
 			owner.Tidy(nil)
-			require.Nil(t, owner.lent[0])
-			require.Nil(t, owner.lent[1])
+			require.Nil(t, owner.lending.lent[0])
+			require.Nil(t, owner.lending.lent[1])
 		})
 	}
 	runtime.KeepAlive(mem)
@@ -91,6 +91,6 @@ func TestAskOfAFailedComm(t *testing.T) {
 	defer h.Close()
 	all := ranksOn(t, 2, h)
 	cause := call.NewFault(call.Canceled, 1, "on purpose")
-	all[0].FailHere(cause)
+	all[0].rank.FailHere(cause)
 	require.Same(t, cause, all[0].ask(t.Context(), 1, make([]byte, 1), 8))
 }

@@ -28,7 +28,7 @@ var (
 
 // ToBeRead says that other processes are going to read b, which lies at p.
 func (c *Reach) ToBeRead(p *shm.Span, b []byte) {
-	if p.Size == 0 && c.Site.Host.Shared() {
+	if p.Size == 0 && c.rank.Site.Here.Host.Shared() {
 		c.huge.Add(b)
 	}
 }
@@ -37,7 +37,7 @@ func (c *Reach) ToBeRead(p *shm.Span, b []byte) {
 // only be read.
 func (c *Reach) touch(r int, p *shm.Span) (unsafe.Pointer, *call.Fault) {
 	switch {
-	case p.Size != 0 && !c.All:
+	case p.Size != 0 && !c.Known.All:
 		return c.mapped(r, p)
 	case c.Pids[r] != 0 || p.At == 0:
 		return nil, nil
@@ -72,15 +72,15 @@ func writePiece(to unsafe.Pointer, piece []byte, move func(dst, src unsafe.Point
 // InterruptedNow is why the call must end, nil if it need not: two loads. Once a rank has said that the Comm has
 // failed, this one may not write any more, whether it knows the reason or waits for it.
 func (c *Reach) InterruptedNow() *call.Fault {
-	if f := c.Cause.Load(); f != nil {
+	if f := c.rank.Fate.Cause.Load(); f != nil {
 		return f
 	}
-	if c.Local.Abort().Load() == 0 {
+	if c.local.Abort().Load() == 0 {
 		return nil
 	}
 	c.Touched()
-	if f := c.Aborted(); f != nil {
+	if f := c.rank.Aborted(); f != nil {
 		return f
 	}
-	return c.Settle(c.Unexplained(2 * plane.SettleFor))
+	return c.rank.Settle(c.rank.Share.Unexplained(2 * plane.SettleFor))
 }

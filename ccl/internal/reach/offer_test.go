@@ -17,22 +17,24 @@ func ranksOn(t *testing.T, n int, h *shm.Host) []*Reach {
 	t.Helper()
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Topo, s.Host = plane.Topology(make([]int, n), 1), h
+	s.Job.World.Topo, s.Here.Host = plane.Topology(make([]int, n), 1), h
 	off, err := h.Alloc(region.Bytes(n))
 	require.NoError(t, err)
 	mem, err := h.View(off, region.Bytes(n))
 	require.NoError(t, err)
 	all := make([]*Reach, n)
 	for r := range all {
-		all[r] = &Reach{Pids: make([]int32, n), Agreed: Agreed{All: !h.Shared()}}
-		all[r].Member.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, mem, n), plane.Options{})
-		all[r].Enlist()
+		m := new(plane.Member)
+		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, mem, n), plane.Options{})
+		m.Enlist()
+		all[r] = &Reach{Pids: make([]int32, n), Known: Agreed{All: !h.Shared()}}
+		all[r].Init(m)
 	}
 	t.Cleanup(func() {
 		for _, c := range all {
-			j.Remove(&c.Member)
+			j.Remove(c.rank)
 		}
-		s.Host = plane.PrivateHost()
+		s.Here.Host = plane.PrivateHost()
 		j.Leave()
 	})
 	return all
@@ -43,7 +45,7 @@ func TestInterruptedNow(t *testing.T) {
 	c := ranksOn(t, 2, plane.PrivateHost())[0]
 	require.Nil(t, c.InterruptedNow())
 	cause := call.NewFault(call.RankLost, 1, "its process ended")
-	require.True(t, c.FailHere(cause))
+	require.True(t, c.rank.FailHere(cause))
 	assert.Same(t, cause, c.InterruptedNow())
 	_, f := c.here(&shm.Span{At: 4096})
 	assert.Same(t, cause, f, "nothing is touched after a failure")

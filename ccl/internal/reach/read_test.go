@@ -53,12 +53,12 @@ func TestReadAndFill(t *testing.T) {
 			}
 			c := ranksOn(t, 2, plane.PrivateHost())[0]
 			c.Pids[1] = tc.pid
-			p := c.Site.Host.SpanOf(mem)
+			p := c.rank.Site.Here.Host.SpanOf(mem)
 			s, f := c.Find(1, &p)
 			require.Nil(t, f)
 			require.Equal(t, tc.pid == 0, s.here == unsafe.Pointer(&mem[0]))
 			require.Equal(t, tc.pid != 0, s.here == nil)
-			require.Equal(t, tc.pid == 0, c.Local.Touches(0).Load() == 1, "it says that it touches memory of others")
+			require.Equal(t, tc.pid == 0, c.local.Touches(0).Load() == 1, "it says that it touches memory of others")
 
 			buf := make([]byte, 100)
 			two := []Source{s.At(500), Own(unsafe.Pointer(&mem[7]))}
@@ -71,7 +71,7 @@ func TestReadAndFill(t *testing.T) {
 			dst := make([]byte, n-300)
 			require.Nil(t, c.Fill(t.Context(), 1, &p, 300, dst))
 			require.Equal(t, mem[300:], dst)
-			require.Zero(t, c.Local.Touches(0).Load(), "and that it does not any more")
+			require.Zero(t, c.local.Touches(0).Load(), "and that it does not any more")
 			touched := c.Untidy
 			c.Untidy = false
 			require.Nil(t, c.Fill(t.Context(), 1, &p, n, nil), "an empty block at the end of what another has")
@@ -81,7 +81,7 @@ func TestReadAndFill(t *testing.T) {
 			s, f = c.Find(1, &none)
 			require.Nil(t, f)
 			require.Nil(t, s.here, "an empty operand is nowhere")
-			require.Zero(t, c.Local.Touches(0).Load())
+			require.Zero(t, c.local.Touches(0).Load())
 		})
 	}
 }
@@ -95,13 +95,13 @@ func TestReadLooksAfterwards(t *testing.T) {
 		all := ranksOn(t, 2, plane.PrivateHost())
 		c, mem := all[0], []byte{1, 2, 3, 4}
 		c.Pids[1] = pid
-		p := c.Site.Host.SpanOf(mem)
+		p := c.rank.Site.Here.Host.SpanOf(mem)
 		s, f := c.Find(1, &p)
 		require.Nil(t, f)
 		cause := call.NewFault(call.Canceled, 1, "on purpose")
 		f = c.Read(t.Context(), []Source{s}, 4, make([]byte, 4), 4, func([]unsafe.Pointer) {
-			require.True(t, all[1].FailHere(cause))
-			c.FailHere(cause)
+			require.True(t, all[1].rank.FailHere(cause))
+			c.rank.FailHere(cause)
 		})
 		require.Same(t, cause, f)
 	}
@@ -113,5 +113,5 @@ func TestRefused(t *testing.T) {
 	s, f := c.Offered(1, &shm.Span{At: 8}, false, int32(OwnPID))
 	require.Nil(t, f)
 	require.Same(t, Refused, c.FillFrom(t.Context(), s, make([]byte, 8)))
-	require.Nil(t, c.Cause.Load(), "the Comm goes on")
+	require.Nil(t, c.rank.Fate.Cause.Load(), "the Comm goes on")
 }

@@ -30,7 +30,7 @@ func (c *Reach) MayTouch() *call.Fault {
 		return nil
 	}
 	c.touching, c.Untidy = true, true
-	c.Local.Touches(c.Me).Store(1)
+	c.local.Touches(c.me).Store(1)
 	return c.InterruptedNow()
 }
 
@@ -38,7 +38,7 @@ func (c *Reach) MayTouch() *call.Fault {
 func (c *Reach) Touched() {
 	if c.touching {
 		c.touching = false
-		c.Local.Touches(c.Me).Store(0)
+		c.local.Touches(c.me).Store(0)
 	}
 }
 
@@ -61,7 +61,7 @@ const (
 
 // Reclaim returns when no rank of another process writes into dst any more, after a call has failed with f.
 func (c *Reach) Reclaim(dst []byte, f *call.Fault) *call.Fault {
-	if f == nil || !c.Site.Host.Shared() {
+	if f == nil || !c.rank.Site.Here.Host.Shared() {
 		return f
 	}
 	c.awaitOthers(reclaimAfter, c.mayGoOn)
@@ -74,9 +74,9 @@ func (c *Reach) Reclaim(dst []byte, f *call.Fault) *call.Fault {
 
 // Tidy ends what a call has begun beside its result; f is why it has failed, if it has.
 func (c *Reach) Tidy(f *call.Fault) {
-	c.Untidy, c.lent = false, [2][]byte{}
+	c.Untidy, c.lending.lent = false, [2][]byte{}
 	c.Touched()
-	if c.stale {
+	if c.views.stale {
 		c.sweep()
 	}
 	if f != nil {
@@ -88,8 +88,8 @@ func (c *Reach) Tidy(f *call.Fault) {
 // reports whether none does; if of is not nil, of those ranks that it holds for.
 func (c *Reach) awaitOthers(longest time.Duration, of func(r int) bool) bool {
 	busy := func() bool {
-		for r := range c.N {
-			if r != c.Me && c.Local.Touches(r).Load() != 0 && (of == nil || of(r)) {
+		for r := range c.n {
+			if r != c.me && c.local.Touches(r).Load() != 0 && (of == nil || of(r)) {
 				return true
 			}
 		}
@@ -102,7 +102,7 @@ func (c *Reach) awaitOthers(longest time.Duration, of func(r int) bool) bool {
 		} else if time.Since(began) >= longest {
 			return false
 		}
-		if c.GiveWay(lap); lap&1023 == 0 {
+		if c.rank.GiveWay(lap); lap&1023 == 0 {
 			time.Sleep(plane.NapMin) // time may stand still until all sleep: testing/synctest
 		}
 	}
@@ -111,9 +111,11 @@ func (c *Reach) awaitOthers(longest time.Duration, of func(r int) bool) bool {
 
 // isHere reports whether rank r of this host is in this process.
 func (c *Reach) isHere(r int) bool {
-	s := c.Site
-	return !s.Host.Shared() || s.Procs[s.Topo.Local(c.Members.World(c.LocalRank(r)))] == s.Mine
+	s := c.rank.Site
+	return !s.Here.Host.Shared() || s.Here.Procs[s.Job.World.Topo.Local(c.rank.Group.Members.World(c.rank.Group.LocalRank(r)))] == s.Here.Mine
 }
 
 // mayGoOn reports whether rank r of this host is not known to be lost.
-func (c *Reach) mayGoOn(r int) bool { return !c.Site.IsLost(c.Members.World(c.LocalRank(r))) }
+func (c *Reach) mayGoOn(r int) bool {
+	return !c.rank.Site.Job.IsLost(c.rank.Group.Members.World(c.rank.Group.LocalRank(r)))
+}

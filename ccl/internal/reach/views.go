@@ -13,7 +13,22 @@ import (
 // midst of calls, which hold pointers into them, and unmapped between calls.
 
 // MakeMemory returns n bytes, all zero, that all ranks of this host can map. They outlive the Comm and the job.
-func (c *Reach) MakeMemory(n int) ([]byte, error) { return shm.MakeMemory(c.Site.Host, n) }
+func (c *Reach) MakeMemory(n int) ([]byte, error) { return shm.MakeMemory(c.rank.Site.Here.Host, n) }
+
+// views are those mappings.
+type views struct {
+	maps     map[shm.Place]view // regions of other ranks' MakeSlice memory
+	mappings uint64             // how many there have been
+	returned uint64             // how many regions of the host had been given back when maps was last swept
+	stale    bool               // it is to be swept
+}
+
+// Close unmaps them.
+func (c *Reach) Close() {
+	for at := range c.views.maps {
+		c.rank.Site.Here.Host.Drop(at)
+	}
+}
 
 // view is one such mapping.
 type view struct {
@@ -25,24 +40,24 @@ type view struct {
 func (c *Reach) mapped(r int, p *shm.Span) (unsafe.Pointer, *call.Fault) {
 	rc := c
 	at := shm.PlaceAt(p.Base, int(p.Size))
-	v, ok := rc.Maps[at]
+	v, ok := rc.views.maps[at]
 	if !ok {
-		h := c.Site.Host
+		h := c.rank.Site.Here.Host
 		mem, err := h.View(at.Off, int(at.Size))
 		if err != nil {
-			return nil, c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
+			return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 		}
-		if rc.Maps == nil {
-			rc.Maps = map[shm.Place]view{}
+		if rc.views.maps == nil {
+			rc.views.maps = map[shm.Place]view{}
 		}
-		v = view{mem, rc.mappings}
-		rc.Maps[at] = v
-		rc.mappings++
-		rc.stale = h.Returned() != rc.returned
-		c.Untidy = c.Untidy || rc.stale
+		v = view{mem, rc.views.mappings}
+		rc.views.maps[at] = v
+		rc.views.mappings++
+		rc.views.stale = h.Returned() != rc.views.returned
+		c.Untidy = c.Untidy || rc.views.stale
 	}
 	if p.At >= p.Size {
-		return nil, c.Stop(call.NewFault(call.Backend, c.LocalRank(r), "rank %d offers memory that is not there", c.LocalRank(r)))
+		return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.LocalRank(r), "rank %d offers memory that is not there", c.rank.Group.LocalRank(r)))
 	}
 	return unsafe.Pointer(&v.mem[p.At]), nil
 }
@@ -50,21 +65,21 @@ func (c *Reach) mapped(r int, p *shm.Span) (unsafe.Pointer, *call.Fault) {
 // sweep unmaps what has been freed. Memory in use does not overlap: of two mappings that do, the older is of memory
 // that has been freed, and handed out again.
 func (c *Reach) sweep() {
-	rc, h := c, c.Site.Host
-	rc.stale, rc.returned = false, h.Returned()
+	rc, h := c, c.rank.Site.Here.Host
+	rc.views.stale, rc.views.returned = false, h.Returned()
 	known := h.Unused() // which are not in use, and then those that are, in their order
 	byPlace := func(r, q shm.Range) int { return cmp.Compare(r.First(), q.First()) }
 	slices.SortFunc(known, byPlace)
 	var newest []shm.Place
-	for at := range rc.Maps {
+	for at := range rc.views.maps {
 		newest = append(newest, at)
 	}
-	slices.SortFunc(newest, func(a, b shm.Place) int { return cmp.Compare(rc.Maps[b].number, rc.Maps[a].number) })
+	slices.SortFunc(newest, func(a, b shm.Place) int { return cmp.Compare(rc.views.maps[b].number, rc.views.maps[a].number) })
 	for _, at := range newest {
 		r := shm.RangeOf(at.Off, at.Size)
 		i, _ := slices.BinarySearchFunc(known, r, byPlace)
 		if i > 0 && known[i-1].Overlaps(r) || i < len(known) && known[i].Overlaps(r) {
-			delete(rc.Maps, at)
+			delete(rc.views.maps, at)
 			h.Drop(at)
 			continue
 		}

@@ -33,7 +33,7 @@ func TestMapped(t *testing.T) {
 	again, f := c.touch(1, &p)
 	require.Nil(t, f)
 	require.Equal(t, at, again)
-	require.Len(t, c.Maps, 1)
+	require.Len(t, c.views.maps, 1)
 	require.False(t, c.Untidy)
 
 	p.At = p.Size
@@ -64,7 +64,7 @@ func TestSweep(t *testing.T) {
 	place := func(p shm.Span) shm.Place { return shm.PlaceAt(p.Base, int(p.Size)) }
 	kept, keptAt := made(4 * shm.Page)
 	gone, goneAt := made(8 * shm.Page)
-	require.Len(t, c.Maps, 2)
+	require.Len(t, c.views.maps, 2)
 	require.False(t, c.Untidy, "nothing has been freed")
 	shm.FreeMemory(unsafe.Pointer(&gone[0]))
 
@@ -73,12 +73,12 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, goneAt.Base, min(nextAt.Base, h.SpanOf(rest).Base), "it lies where the freed one lay")
 	require.True(t, c.Untidy)
-	require.Len(t, c.Maps, 3, "the call under way may hold a pointer into it")
+	require.Len(t, c.views.maps, 3, "the call under way may hold a pointer into it")
 	c.Tidy(nil)
 	require.False(t, c.Untidy)
-	assert.Contains(t, c.Maps, place(keptAt))
-	assert.Contains(t, c.Maps, place(nextAt))
-	assert.NotContains(t, c.Maps, place(goneAt))
+	assert.Contains(t, c.views.maps, place(keptAt))
+	assert.Contains(t, c.views.maps, place(nextAt))
+	assert.NotContains(t, c.views.maps, place(goneAt))
 	shm.FreeMemory(unsafe.Pointer(&kept[0]))
 	shm.FreeMemory(unsafe.Pointer(&next[0]))
 	shm.FreeMemory(unsafe.Pointer(&rest[0]))

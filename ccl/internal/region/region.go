@@ -10,7 +10,7 @@ import (
 
 // A region holds what the ranks of one Comm on one host share:
 //
-//	4 KiB         the abort word, how many have left, how many sleep, the form of small calls, how many are leaving
+//	4 KiB         the abort word, how many have left, how many sleep, whether they are crowded, how many are leaving
 //	per rank      control: state, where its staging memory, its ring of what it sends alone and its pipes are,
 //	              its last calls; then slots of (flag, data), and with
 //	              more than two ranks a ring for what does not fit there
@@ -28,26 +28,26 @@ const (
 )
 
 type Region struct {
-	Off    uint64
-	mem    []byte
-	base   unsafe.Pointer // &mem[0]
-	N      int            // ranks
-	Depth  uint32         // tuning.SlotDepth(n)
-	Kept   uint32         // tuning.CallsKept(n)
-	Inline int            // tuning.Inline(n)
-	Whole  int            // how many bytes of AllReduce lie in the slots
-	Form   tuning.Form    // of small calls, as Forms says
-	Layout tuning.Layout  // what the ranks of the host have agreed on
-	slot   int            // bytes of a slot
-	rank   int            // bytes of a rank
-	slots  int            // where its slots begin
-	ring   int            // where its ring begins, of more than two ranks
+	Off     uint64
+	mem     []byte
+	base    unsafe.Pointer // &mem[0]
+	N       int            // ranks
+	Depth   uint32         // tuning.SlotDepth(n)
+	Kept    uint32         // tuning.CallsKept(n)
+	Inline  int            // tuning.Inline(n)
+	Whole   int            // how many bytes of AllReduce lie in the slots
+	Crowded bool           // the ranks outnumber their processors, as Crowding says
+	Layout  tuning.Layout  // what the ranks of the host have agreed on
+	slot    int            // bytes of a slot
+	rank    int            // bytes of a rank
+	slots   int            // where its slots begin
+	ring    int            // where its ring begins, of more than two ranks
 }
 
 // New returns the region of n ranks in mem, which lies at off in the memory of the host.
 func New(off uint64, mem []byte, n int) *Region {
 	return &Region{Off: off, mem: mem, base: unsafe.Pointer(&mem[0]), N: n, Depth: tuning.SlotDepth(n), Kept: tuning.CallsKept(n),
-		Inline: tuning.Inline(n), Whole: tuning.Inline(n), Form: tuning.Flat, slot: slotBytes(n), rank: rankBytes(n), slots: slotsAt(n),
+		Inline: tuning.Inline(n), Whole: tuning.Inline(n), slot: slotBytes(n), rank: rankBytes(n), slots: slotsAt(n),
 		ring: slotsAt(n) + int(tuning.SlotDepth(n))*slotBytes(n)}
 }
 
@@ -84,9 +84,9 @@ func (g *Region) Left() *atomic.Uint64 { return g.word(128) }
 // Sleepers is how many ranks of the host sleep until they are rung: see bell.
 func (g *Region) Sleepers() *atomic.Uint64 { return g.word(256) }
 
-// Forms is the form of the Comm's calls (tuning.Form.Word), 0 until a rank of the host has decided. It is decided once,
-// so that all ranks take the same.
-func (g *Region) Forms() *atomic.Uint64 { return g.word(384) }
+// Crowding is RanksFit or RanksCrowd, 0 until a rank of the host has decided. It is decided once, so that all ranks take the
+// same.
+func (g *Region) Crowding() *atomic.Uint64 { return g.word(384) }
 
 // Leaving is how many ranks of the host want to close the Comm together, and Apart once one has not
 // found them all.
@@ -139,6 +139,20 @@ func (g *Region) Call(r int, seq uint64) *call.Record {
 	return (*call.Record)(g.at(regionHead + r*g.rank + rankHead + int(uint32(seq)&(g.Kept-1))*recordBytes))
 }
 
+// Records are where one rank's last calls are: what Call finds, kept by a rank that makes calls.
+type Records struct {
+	first unsafe.Pointer
+	mask  uint32
+}
+
+// Records are rank r's.
+func (g *Region) Records(r int) Records { return Records{unsafe.Pointer(g.Call(r, 0)), g.Kept - 1} }
+
+// At is what the rank says of call seq, while it is one of its last.
+func (l *Records) At(seq uint64) *call.Record {
+	return (*call.Record)(unsafe.Add(l.first, int(uint32(seq)&l.mask)*recordBytes))
+}
+
 // Touches is 1 while r touches the memory of others: see Comm.MayTouch.
 func (g *Region) Touches(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 136) }
 
@@ -148,6 +162,23 @@ func (g *Region) slotOf(r int, round uint32) int {
 
 // Flag returns the flag of r's slot of round.
 func (g *Region) Flag(r int, round uint32) *uint64 { return (*uint64)(g.at(g.slotOf(r, round))) }
+
+// Flags are where one rank's flags are: what Flag finds, kept by a rank that posts.
+type Flags struct {
+	first unsafe.Pointer
+	size  uint32
+	mask  uint32
+}
+
+// Flags are rank r's.
+func (g *Region) Flags(r int) Flags {
+	return Flags{unsafe.Pointer(g.Flag(r, 0)), uint32(g.slot), g.Depth - 1}
+}
+
+// At is the flag of the rank's slot of round.
+func (l *Flags) At(round uint32) *uint64 {
+	return (*uint64)(unsafe.Add(l.first, (round&l.mask)*l.size))
+}
 
 // Data returns where r's slot of round has room for data, right behind the flag.
 func (g *Region) Data(r int, round uint32) unsafe.Pointer { return g.at(g.slotOf(r, round) + 8) }
@@ -183,6 +214,12 @@ func (g *Region) Turn(r int, u uint32) int {
 	}
 	return r
 }
+
+// Whether the ranks of a host outnumber their processors.
+const (
+	RanksFit uint64 = 1 + iota
+	RanksCrowd
+)
 
 const (
 	StateOpen uint64 = iota

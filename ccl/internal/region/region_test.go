@@ -35,7 +35,7 @@ func testRegionLayout(t *testing.T, n int) {
 	add("abort", -1, unsafe.Pointer(g.Abort()), 8)
 	add("left", -2, unsafe.Pointer(g.Left()), 8)
 	add("sleepers", -3, unsafe.Pointer(g.Sleepers()), 8)
-	add("forms", -4, unsafe.Pointer(g.Forms()), 8)
+	add("crowding", -4, unsafe.Pointer(g.Crowding()), 8)
 	add("leaving", -5, unsafe.Pointer(g.Leaving()), 8)
 	for r := range n {
 		add("state", r, unsafe.Pointer(g.State(r)), 8)
@@ -89,6 +89,12 @@ func TestRegionTurns(t *testing.T) {
 	assert.NotSame(t, g.Flag(1, 3), g.Flag(1, 4))
 	assert.NotSame(t, g.Flag(0, 3), g.Flag(1, 3))
 	last := ^uint32(0)
+	flags, records := g.Flags(1), g.Records(1)
+	for _, i := range []uint32{0, 3, depth - 1, depth, 3 * depth, last} {
+		assert.Same(t, g.Flag(1, i), flags.At(i), "%d", i)
+		assert.Same(t, g.Call(1, uint64(i)), records.At(uint64(i)), "%d", i)
+		assert.Same(t, g.Call(1, 1<<32+uint64(i)), records.At(1<<32+uint64(i)), "%d", i)
+	}
 	assert.Same(t, g.Flag(0, last+1), g.Flag(0, last-depth+1))
 	assert.Same(t, g.Call(1, 2), g.Call(1, 2+kept))
 	assert.NotSame(t, g.Call(1, 2), g.Call(1, 3))

@@ -57,8 +57,13 @@ func readHeader(n, me int, theirs []uint64) (at, length uint64, where, largest i
 	return at, length, vBehind, 0
 }
 
-// SlotsV reports whether headers fit: half of a slot is enough.
-func (c *Team) SlotsV() bool { return 8*headerWords(c.N) <= c.Local.Inline/2 }
+// Runs reports whether a collective of that kind goes in rounds: where all ranks are on this host, and, of AllToAllV, headers fit,
+// for which half of a slot is enough.
+func (c *Team) Runs(k call.Kind) bool {
+	return c.n == c.rank.Group.Size() && (k != call.AllToAllV || slotsV(c.n, c.local.Inline))
+}
+
+func slotsV(n, inline int) bool { return 8*headerWords(n) <= inline/2 }
 
 // headerOf returns the header in rank r's slot of round.
 func headerOf(g *region.Region, r int, round uint32) []uint64 {
@@ -74,15 +79,15 @@ func beginV(g *region.Region, r int, round uint32) unsafe.Pointer {
 }
 
 func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
-	if f := c.acquaint(ctx, k); f != nil {
+	if f := c.offers.acquaint(ctx, k); f != nil {
 		return f
 	}
-	n, room := c.N, c.Local.Inline-8*headerWords(c.N)
+	n, room := c.n, c.local.Inline-8*headerWords(c.n)
 	var out, in call.Vector
 	c.work.BlocksV(k, &out, &in)
 	total, largest := 0, 0
 	for r := range n {
-		if r != c.Me {
+		if r != c.me {
 			size := len(out.Parts(r, r+1))
 			total, largest = total+size, max(largest, size)
 		}
@@ -90,18 +95,18 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 	where, from := vBehind, shm.Span{}
 	if total > room {
 		where = vStaged
-		if from = c.Site.Host.SpanOf(out.Mem); call.Ptr(k.Src) != call.Ptr(k.Dst) && // else they are a copy, and staging it is as fast
-			(c.Reach.All || (c.Reach.Reads || from.Shared()) && largest >= tuning.ReadFrom || c.Reach.Moves && movedPays(&c.Local.Layout, k.Kind, largest, n)) {
+		if from = c.rank.Site.Here.Host.SpanOf(out.Mem); call.Ptr(k.Src) != call.Ptr(k.Dst) && // else they are a copy, and staging it is as fast
+			(c.mem.Known.All || (c.mem.Known.Reads || from.Shared()) && largest >= tuning.ReadFrom || c.mem.Known.Moves && movedPays(&c.local.Layout, k.Kind, largest, n)) {
 			where, largest = vOffered, 0
-			c.ToBeRead(&from, out.Mem)
-			c.Lend(out.Mem, nil)
+			c.mem.ToBeRead(&from, out.Mem)
+			c.mem.Lend(out.Mem, nil)
 		}
 	} else {
 		largest = 0
 	}
-	length, _ := c.Layout(c.chunk, n-1) // of a piece
+	length, _ := c.staging.layout(c.staging.chunk, n-1) // of a piece
 
-	round, f := c.open(ctx, k, where == vStaged)
+	round, f := c.slots.open(ctx, k, where == vStaged)
 	if f != nil {
 		return f
 	}
@@ -118,40 +123,40 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 		case vOffered:
 			behind = int(unsafe.Sizeof(from))
 		}
-		if f := c.placeInRing(ctx, k, round, 8*headerWords(n)+behind); f != nil {
+		if f := c.slots.placeInRing(ctx, k, round, 8*headerWords(n)+behind); f != nil {
 			return f
 		}
 	}
 	c.putHeader(round, &out, where, largest, from)
-	c.postInline(k, round, 8*headerWords(n)+total)
+	c.slots.postInline(k, round, 8*headerWords(n)+total)
 
-	keep, kept := out.Parts(c.Me, c.Me+1), in.Parts(c.Me, c.Me+1)
-	c.TakeOwn(cut(kept, 0, length), cut(keep, 0, length), len(k.Dst))
+	keep, kept := out.Parts(c.me, c.me+1), in.Parts(c.me, c.me+1)
+	c.mem.TakeOwn(cut(kept, 0, length), cut(keep, 0, length), len(k.Dst))
 	staged := c.staged[:0] // by rank, whether its blocks come in pieces
 	for r := range n {
-		staged = append(staged, r == c.Me && where == vStaged)
+		staged = append(staged, r == c.me && where == vStaged)
 	}
 	c.staged = staged
 	wait := where == vOffered
 	for i := 1; i < n; i++ {
-		r := (c.Me + i) % n
-		if f := c.await(ctx, k, r, round); f != nil {
+		r := (c.me + i) % n
+		if f := c.slots.await(ctx, k, r, round); f != nil {
 			return f
 		}
 		to := in.Parts(r, r+1)
-		at, size, where, most := readHeader(c.N, c.Me, headerOf(c.Local, r, round))
+		at, size, where, most := readHeader(c.n, c.me, headerOf(c.local, r, round))
 		if size != uint64(len(to)) {
-			own := c.Entered(0)
-			other, _ := c.Local.Made(r, k.Place)
-			return c.Stop(plane.Disagree(own, other, c.LocalRank(r)))
+			own := c.rank.Order.Entered(0)
+			other, _ := c.local.Made(r, k.Place)
+			return c.rank.Stop(plane.Disagree(own, other, c.rank.Group.LocalRank(r)))
 		}
 		switch where {
 		case vBehind:
-			reach.Get(to, unsafe.Add(behindHeader(c.Local, r, round), at))
+			reach.Get(to, unsafe.Add(behindHeader(c.local, r, round), at))
 		case vOffered:
 			wait = true
-			from := *(*shm.Span)(behindHeader(c.Local, r, round))
-			f = c.Fill(ctx, r, &from, int(at), to)
+			from := *(*shm.Span)(behindHeader(c.local, r, round))
+			f = c.mem.Fill(ctx, r, &from, int(at), to)
 		default:
 			staged[r], largest = true, max(largest, most)
 			f = c.unstageV(r, round, cut(to, 0, length), length)
@@ -160,7 +165,7 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 			return f
 		}
 	}
-	c.seen = round
+	c.slots.seen = round
 	at := length
 	for ; at < largest; at += length {
 		if f := c.pieceV(ctx, k, &out, &in, at, length); f != nil {
@@ -168,32 +173,32 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 		}
 		copy(cut(kept, at, length), cut(keep, at, length))
 	}
-	c.TakeOwn(cut(kept, at, len(kept)), cut(keep, at, len(keep)), len(k.Dst))
+	c.mem.TakeOwn(cut(kept, at, len(kept)), cut(keep, at, len(keep)), len(k.Dst))
 	if wait {
-		return c.LocalBarrier(ctx, k)
+		return c.slots.barrier(ctx, k)
 	}
 	return nil
 }
 
 // putHeader writes this rank's header, and behind it the blocks, or from where they are offered.
 func (c *Team) putHeader(round uint32, out *call.Vector, where, largest int, from shm.Span) {
-	mine, behind := headerOf(c.Local, c.Me, round), behindHeader(c.Local, c.Me, round)
-	if c.N == 2 {
-		b := out.Parts(1-c.Me, 2-c.Me)
+	mine, behind := headerOf(c.local, c.me, round), behindHeader(c.local, c.me, round)
+	if c.n == 2 {
+		b := out.Parts(1-c.me, 2-c.me)
 		mine[0] = uint64(len(b))<<2 | uint64(where)
 		switch where {
 		case vBehind:
 			reach.Put(behind, b)
 		case vOffered:
-			from.At += uint64(out.At(1 - c.Me))
+			from.At += uint64(out.At(1 - c.me))
 			*(*shm.Span)(behind) = from
 		}
 		return
 	}
 	at := 0
-	for r := range c.N {
+	for r := range c.n {
 		mine[r] = uint64(at)
-		if r == c.Me && where != vOffered { // this rank's own lies only there
+		if r == c.me && where != vOffered { // this rank's own lies only there
 			continue
 		}
 		b := out.Parts(r, r+1)
@@ -202,9 +207,9 @@ func (c *Team) putHeader(round uint32, out *call.Vector, where, largest int, fro
 		}
 		at += len(b)
 	}
-	mine[c.N], mine[c.N+1] = uint64(at), uint64(largest)
+	mine[c.n], mine[c.n+1] = uint64(at), uint64(largest)
 	if where == vOffered {
-		mine[c.N+1] = offeredV
+		mine[c.n+1] = offeredV
 		*(*shm.Span)(behind) = from
 	}
 }
@@ -216,13 +221,13 @@ func behindHeader(g *region.Region, r int, round uint32) unsafe.Pointer {
 
 // stageV stages length bytes, from at on, of the blocks of the others.
 func (c *Team) stageV(round uint32, out *call.Vector, at, length int) *call.Fault {
-	to, f := c.stage(c.Me, round)
+	to, f := c.staging.stage(c.me, round)
 	if f != nil {
 		return f
 	}
-	for r := range c.N {
-		if r != c.Me {
-			reach.Put(unsafe.Add(to, other(c.Me, r)*length), cut(out.Parts(r, r+1), at, length))
+	for r := range c.n {
+		if r != c.me {
+			reach.Put(unsafe.Add(to, other(c.me, r)*length), cut(out.Parts(r, r+1), at, length))
 		}
 	}
 	return nil
@@ -230,9 +235,9 @@ func (c *Team) stageV(round uint32, out *call.Vector, at, length int) *call.Faul
 
 // unstageV receives what rank r has staged in round.
 func (c *Team) unstageV(r int, round uint32, piece []byte, length int) *call.Fault {
-	from, f := c.stage(r, round)
+	from, f := c.staging.stage(r, round)
 	if f == nil {
-		c.receive(piece, unsafe.Add(from, other(r, c.Me)*length), true)
+		c.staging.receive(piece, unsafe.Add(from, other(r, c.me)*length), true)
 	}
 	return f
 }
@@ -240,23 +245,23 @@ func (c *Team) unstageV(r int, round uint32, piece []byte, length int) *call.Fau
 // pieceV is a round in which the staged ranks move what lies from at on in their blocks.
 func (c *Team) pieceV(ctx context.Context, k *call.Call, out, in *call.Vector, at, length int) *call.Fault {
 	staged := c.staged
-	round, f := c.open(ctx, k, true)
+	round, f := c.slots.open(ctx, k, true)
 	if f != nil {
 		return f
 	}
-	if staged[c.Me] {
+	if staged[c.me] {
 		if f := c.stageV(round, out, at, length); f != nil {
 			return f
 		}
 	}
-	c.post(k, round)
-	for i := 1; i < c.N; i++ {
-		r := (c.Me + i) % c.N
+	c.slots.post(k, round)
+	for i := 1; i < c.n; i++ {
+		r := (c.me + i) % c.n
 		piece := cut(in.Parts(r, r+1), at, length)
 		if !staged[r] || len(piece) == 0 {
 			continue
 		}
-		if f := c.await(ctx, k, r, round); f != nil {
+		if f := c.slots.await(ctx, k, r, round); f != nil {
 			return f
 		}
 		if f := c.unstageV(r, round, piece, length); f != nil {

@@ -42,12 +42,7 @@ func TestHeaderV(t *testing.T) {
 // Headers take at most half of a slot: with more than 126 ranks they do not fit.
 func TestSlotsV(t *testing.T) {
 	for n, want := range map[int]bool{2: true, 3: true, 8: true, 126: true, 127: false, 1000: false} {
-		c := new(Team)
-		c.N, c.Local = n, ranksOf(t, 2, byStage)[0].Local
-		g := *c.Local
-		g.Inline = tuning.Inline(n)
-		c.Local = &g
-		assert.Equal(t, want, c.SlotsV(), "%d ranks", n)
+		assert.Equal(t, want, slotsV(n, tuning.Inline(n)), "%d ranks", n)
 	}
 }
 
@@ -84,11 +79,11 @@ func TestAllToAllV(t *testing.T) {
 						atOnce(t, all, func(c *Team) *call.Fault {
 							sc, dc, sent, got := make([]int, n), make([]int, n), 0, 0
 							for q := range n {
-								sc[q], dc[q] = count(c.Me, q), count(q, c.Me)
+								sc[q], dc[q] = count(c.me, q), count(q, c.me)
 								sent, got = sent+sc[q], got+dc[q]
 							}
-							src := blocks(n, func(q int) []int32 { return vector(c.Me, q, sc[q]) })
-							want := blocks(n, func(q int) []int32 { return vector(q, c.Me, dc[q]) })
+							src := blocks(n, func(q int) []int32 { return vector(c.me, q, sc[q]) })
+							want := blocks(n, func(q int) []int32 { return vector(q, c.me, dc[q]) })
 							dst := make([]int32, got)
 							if inPlace {
 								both := make([]int32, max(sent, got))
@@ -98,7 +93,7 @@ func TestAllToAllV(t *testing.T) {
 							k := callOf(call.AllToAllV, -1, 0, dst, src)
 							k.DC, k.SC = dc, sc
 							f := run(t, c, k)
-							same(t, want, dst, "rank %d, up to %d, in place %v", c.Me, largest, inPlace)
+							same(t, want, dst, "rank %d, up to %d, in place %v", c.me, largest, inPlace)
 							return f
 						})
 					}
@@ -115,17 +110,17 @@ func TestAllToAllVEndsWithNothing(t *testing.T) {
 	all := ranksOf(t, n, byDirect)
 	atOnce(t, all, func(c *Team) *call.Fault {
 		sc, dc := []int{count, count, 0}, []int{count, count, count}
-		if c.Me == n-1 {
+		if c.me == n-1 {
 			dc = []int{0, 0, 0}
 		}
 		src := make([]int32, 2*count)
-		copy(src, slices.Concat(vector(c.Me, 0, count), vector(c.Me, 1, count)))
-		want := blocks(n, func(q int) []int32 { return vector(q, c.Me, dc[q]) })
+		copy(src, slices.Concat(vector(c.me, 0, count), vector(c.me, 1, count)))
+		want := blocks(n, func(q int) []int32 { return vector(q, c.me, dc[q]) })
 		dst := make([]int32, len(want))
 		k := callOf(call.AllToAllV, -1, 0, dst, src)
 		k.DC, k.SC = dc, sc
 		f := run(t, c, k)
-		same(t, want, dst, "rank %d", c.Me)
+		same(t, want, dst, "rank %d", c.me)
 		return f
 	})
 }
@@ -137,7 +132,7 @@ func TestAllToAllVThatDisagrees(t *testing.T) {
 		faults := make([]*call.Fault, n)
 		atOnce(t, all, func(c *Team) *call.Fault {
 			sc, dc := make([]int, n), make([]int, n)
-			switch c.Me {
+			switch c.me {
 			case 0:
 				sc[1] = 5
 			case 1:
@@ -145,7 +140,7 @@ func TestAllToAllVThatDisagrees(t *testing.T) {
 			}
 			k := callOf(call.AllToAllV, -1, 0, make([]int32, dc[0]), make([]int32, sc[1]))
 			k.SC, k.DC = sc, dc
-			faults[c.Me] = run(t, c, k)
+			faults[c.me] = run(t, c, k)
 			return nil
 		})
 		if assert.NotNil(t, faults[1]) {

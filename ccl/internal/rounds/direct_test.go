@@ -31,11 +31,12 @@ func TestEdges(t *testing.T) {
 		{"edges that overlap", shm.Page * 3 / 2, 4, [2]shm.Span{at(64), at(page / 4)}, shm.Page * 3 / 2, 0},
 	} {
 		c := new(Team)
-		c.N, c.offers = 2, []offer{{dst: tc.results[0]}, {dst: tc.results[1]}}
-		lead, tail := c.edges(tc.n, tc.elem)
+		c.bind(0, 2, nil, nil, new(reach.Reach))
+		c.offers.posted = []offer{{dst: tc.results[0]}, {dst: tc.results[1]}}
+		lead, tail := c.inPlace.edges(tc.n, tc.elem)
 		assert.Equal(t, []int{tc.lead, tc.tail}, []int{lead, tail}, tc.name)
-		c.All = true
-		lead, tail = c.edges(tc.n, tc.elem)
+		c.mem.Known.All = true
+		lead, tail = c.inPlace.edges(tc.n, tc.elem)
 		assert.Equal(t, []int{0, 0}, []int{lead, tail}, "%s: goroutine ranks", tc.name)
 	}
 }
@@ -46,7 +47,7 @@ func TestDirectPart(t *testing.T) {
 		all := ranksOf(t, n, byDirect)
 		const count = 3 * tuning.DirectPieces * tuning.FoldPiece / 4
 		c := all[1]
-		d := c.directly()
+		d := c.inPlace.directly()
 		results := make([][]int32, n)
 		for r := range all {
 			results[r] = make([]int32, count)
@@ -55,9 +56,9 @@ func TestDirectPart(t *testing.T) {
 		k := callOf(call.AllReduce, -1, count, results[1], vector(1, 0, count))
 		k.Fold, k.Both = minus, nil
 		enter(c, k)
-		require.Nil(t, c.acquaint(t.Context(), k))
+		require.Nil(t, c.offers.acquaint(t.Context(), k))
 		from, end := 4000, count-4000
-		require.Nil(t, c.directPart(t.Context(), k, 4*from, 4*end))
+		require.Nil(t, c.inPlace.directPart(t.Context(), k, 4*from, 4*end))
 		want := difference(n, count)
 		clear(want[:from])
 		clear(want[end:])
@@ -78,25 +79,25 @@ func TestStagedEdges(t *testing.T) {
 		for r := range results {
 			results[r] = make([]int32, count)
 		}
-		round := all[0].Round + 1
+		round := all[0].rank.Order.Round + 1
 		for me, c := range all {
-			d := c.directly()
+			d := c.inPlace.directly()
 			for r := range n {
 				d.src[r], d.dst[r] = reach.Own(call.Ptr(bytesOf(vector(r, 0, count)))), reach.Own(call.Ptr(bytesOf(results[r])))
 			}
 			k := callOf(call.AllReduce, -1, count, results[me], vector(me, 0, count))
 			k.Fold = minus
 			enter(c, k)
-			require.Nil(t, c.acquaint(t.Context(), k))
-			from, end := c.part(4*count, me)
-			require.Nil(t, c.stageEdges(t.Context(), k, d, round, from, end, tc.lead, tc.tail))
+			require.Nil(t, c.offers.acquaint(t.Context(), k))
+			from, end := c.staging.part(4*count, me)
+			require.Nil(t, c.inPlace.stageEdges(t.Context(), k, d, round, from, end, tc.lead, tc.tail))
 			if from, end = max(from, tc.lead), min(end, 4*count-tc.tail); from < end {
-				require.Nil(t, c.directPart(t.Context(), k, from, end))
+				require.Nil(t, c.inPlace.directPart(t.Context(), k, from, end))
 			}
 		}
 		for me, c := range all {
 			k := callOf(call.AllReduce, -1, count, results[me], vector(me, 0, count))
-			require.Nil(t, c.takeEdges(k, round, tc.lead, tc.tail))
+			require.Nil(t, c.inPlace.takeEdges(k, round, tc.lead, tc.tail))
 			same(t, want, results[me], "rank %d, edges %d and %d", me, tc.lead, tc.tail)
 		}
 	}
@@ -116,13 +117,13 @@ func TestAllReduceByReading(t *testing.T) {
 					vectors[r], results[r] = vector(r, 0, count), make([]int32, count)
 				}
 				atOnce(t, all, func(c *Team) *call.Fault {
-					for r := range c.offers {
-						c.offers[r] = c.newOffer(bytesOf(vectors[r]), bytesOf(results[r]))
+					for r := range c.offers.posted {
+						c.offers.posted[r] = c.offers.newOffer(bytesOf(vectors[r]), bytesOf(results[r]))
 					}
-					k := callOf(call.AllReduce, -1, count, results[c.Me], vectors[c.Me])
+					k := callOf(call.AllReduce, -1, count, results[c.me], vectors[c.me])
 					k.Fold = minus
 					enter(c, k)
-					defer c.Wake()
+					defer c.rank.Wake()
 					if halves {
 						return c.allReduceByHalves(t.Context(), k)
 					}

@@ -21,10 +21,7 @@
 // What one of 3 to 8 ranks alone sends, in Broadcast and Scatter, lies there up to 32 KiB. On AMD's CPUs what is more than 2 KiB
 // lies in another ring, which is larger than L2, in pieces of up to 32 KiB: see sent.go. Two ranks always have that ring.
 //
-// With many ranks, Barrier and an AllReduce of few bytes go in groups: see grouped.go. A leader collects what its group has
-// posted, and either all ranks or the leaders alone read from the leaders. The form is the region's, so all ranks take the same.
-// Every form reduces all operands in rank order. TestPatternsHold proves the forms for up to 128 ranks, and the simulation
-// beside it gives them times on machines with many cores.
+// All operands are reduced in rank order. TestPatternHolds proves the rounds of small calls for up to 128 ranks.
 //
 // A round takes 2 KiB of data (with 3 or 4 ranks 8 KiB, with 5 to 8 ranks 4 KiB, and 4 KiB in an
 // AllReduce with two ranks unless the CPU is Intel's). Larger calls begin with an offer, in which

@@ -14,64 +14,64 @@ import (
 // Scatter, in which the root copies its own.
 func (c *Team) fetchFromRoot(ctx context.Context, k *call.Call, root int, dst []byte, off int) *call.Fault {
 	var mine []byte
-	if c.Me == root {
+	if c.me == root {
 		if mine = k.Src; k.Kind == call.Broadcast {
 			mine = k.Dst
 		}
 	}
-	round, f := c.postOffer(ctx, k, mine, nil)
+	round, f := c.offers.postOffer(ctx, k, mine, nil)
 	if f != nil {
 		return f
 	}
-	if c.Me != root {
-		o, f := c.offerOf(ctx, k, root, round)
+	if c.me != root {
+		o, f := c.offers.offerOf(ctx, k, root, round)
 		if f != nil {
 			return f
 		}
 		src := o.src
-		if f := c.Fill(ctx, root, &src, off, dst); f != nil {
+		if f := c.mem.Fill(ctx, root, &src, off, dst); f != nil {
 			return f
 		}
 	} else {
-		c.TakeOwn(dst, mine[off:off+len(dst)], len(dst))
+		c.mem.TakeOwn(dst, mine[off:off+len(dst)], len(dst))
 	}
-	return c.release(ctx, k, c.Me == root)
+	return c.slots.release(ctx, k, c.me == root)
 }
 
 // scatterByRead: the root offers its vector, the others read their blocks of it.
 func (c *Team) scatterByRead(ctx context.Context, k *call.Call, root int) *call.Fault {
-	from, _ := k.Block(c.Me)
+	from, _ := k.Block(c.me)
 	return c.fetchFromRoot(ctx, k, root, k.Dst, from)
 }
 
 // collectByRead: everybody offers its block; root, or everybody where it is -1, reads those of the others.
 func (c *Team) collectByRead(ctx context.Context, k *call.Call, root int) *call.Fault {
 	mine := k.Src
-	if root == c.Me {
+	if root == c.me {
 		mine = nil // nobody else wants it
 	}
-	round, f := c.postOffer(ctx, k, mine, nil)
+	round, f := c.offers.postOffer(ctx, k, mine, nil)
 	if f != nil {
 		return f
 	}
-	if root < 0 || root == c.Me {
-		c.TakeOwn(k.Piece(k.Dst, c.Me, 0, len(k.Src)), k.Src, len(k.Dst))
-		for i := 1; i < c.N; i++ {
-			r := (c.Me + i) % c.N
-			o, f := c.offerOf(ctx, k, r, round)
+	if root < 0 || root == c.me {
+		c.mem.TakeOwn(k.Piece(k.Dst, c.me, 0, len(k.Src)), k.Src, len(k.Dst))
+		for i := 1; i < c.n; i++ {
+			r := (c.me + i) % c.n
+			o, f := c.offers.offerOf(ctx, k, r, round)
 			if f != nil {
 				return f
 			}
 			src := o.src
-			if f := c.Fill(ctx, r, &src, 0, k.Piece(k.Dst, r, 0, k.BlockLen(r))); f != nil {
+			if f := c.mem.Fill(ctx, r, &src, 0, k.Piece(k.Dst, r, 0, k.BlockLen(r))); f != nil {
 				return f
 			}
 		}
 	}
 	if root < 0 {
-		return c.LocalBarrier(ctx, k)
+		return c.slots.barrier(ctx, k)
 	}
-	return c.releaseBy(ctx, k, root)
+	return c.slots.releaseBy(ctx, k, root)
 }
 
 // gatherByWrite has each rank write its block into the root's results, all at once, if they can be touched: those of a rank of
@@ -82,77 +82,77 @@ func (c *Team) gatherByWrite(ctx context.Context, k *call.Call, root int) (bool,
 	if largest < tuning.WriteRootFrom {
 		return false, nil
 	}
-	if f := c.acquaint(ctx, k); f != nil {
+	if f := c.offers.acquaint(ctx, k); f != nil {
 		return false, f
 	}
-	if !c.Reach.All && largest < tuning.AskRootFrom {
+	if !c.mem.Known.All && largest < tuning.AskRootFrom {
 		return false, nil
 	}
 	var results []byte
-	if c.Me == root {
+	if c.me == root {
 		results = k.Dst
 	}
-	round, f := c.postOffer(ctx, k, nil, results)
+	round, f := c.offers.postOffer(ctx, k, nil, results)
 	if f != nil {
 		return false, f
 	}
-	o := c.newOffer(nil, results)
-	if c.Me != root {
-		theirs, f := c.offerOf(ctx, k, root, round)
+	o := c.offers.newOffer(nil, results)
+	if c.me != root {
+		theirs, f := c.offers.offerOf(ctx, k, root, round)
 		if f != nil {
 			return false, f
 		}
 		o = *theirs
 	}
-	_, size := k.Block(c.N - 1)
-	if lead, tail := o.dst.Edges(size); !c.Reach.All && (o.dst.Size == 0 || lead+tail > 0) {
+	_, size := k.Block(c.n - 1)
+	if lead, tail := o.dst.Edges(size); !c.mem.Known.All && (o.dst.Size == 0 || lead+tail > 0) {
 		return false, nil
 	}
-	if c.Me == root {
-		c.TakeOwn(k.Part(k.Dst, c.Me), k.Src, size)
-		return true, c.Reclaim(k.Dst, c.release(ctx, k, true))
+	if c.me == root {
+		c.mem.TakeOwn(k.Part(k.Dst, c.me), k.Src, size)
+		return true, c.mem.Reclaim(k.Dst, c.slots.release(ctx, k, true))
 	}
-	from, _ := k.Block(c.Me)
-	if f := c.Write(root, &o.dst, from, k.Src, size); f != nil {
+	from, _ := k.Block(c.me)
+	if f := c.mem.Write(root, &o.dst, from, k.Src, size); f != nil {
 		return true, f
 	}
-	return true, c.release(ctx, k, false)
+	return true, c.slots.release(ctx, k, false)
 }
 
 // allToAllByRead reads this rank's block of each of the others' vectors, which have been offered.
 func (c *Team) allToAllByRead(ctx context.Context, k *call.Call) *call.Fault {
 	n := k.Largest()
-	c.TakeOwn(k.Piece(k.Dst, c.Me, 0, n), k.Piece(k.Src, c.Me, 0, n), len(k.Dst))
-	for i := 1; i < c.N; i++ {
-		r := (c.Me + i) % c.N
-		if f := c.Fill(ctx, r, &c.offers[r].src, c.Me*n, k.Piece(k.Dst, r, 0, n)); f != nil {
+	c.mem.TakeOwn(k.Piece(k.Dst, c.me, 0, n), k.Piece(k.Src, c.me, 0, n), len(k.Dst))
+	for i := 1; i < c.n; i++ {
+		r := (c.me + i) % c.n
+		if f := c.mem.Fill(ctx, r, &c.offers.posted[r].src, c.me*n, k.Piece(k.Dst, r, 0, n)); f != nil {
 			return f
 		}
 	}
-	return c.LocalBarrier(ctx, k)
+	return c.slots.barrier(ctx, k)
 }
 
 // reduceAtRoot is for two ranks: the root reduces what it reads from the other.
 func (c *Team) reduceAtRoot(ctx context.Context, k *call.Call, root int) *call.Fault {
-	if _, _, f := c.exchange(ctx, k, k.Src, nil, 0); f != nil {
+	if _, _, f := c.offers.exchange(ctx, k, k.Src, nil, 0); f != nil {
 		return f
 	}
-	if c.Me == root {
-		if f := c.reduceByRead(ctx, k, k.Dst, 0); f != nil {
+	if c.me == root {
+		if f := c.sums.reduceByRead(ctx, k, k.Dst, 0); f != nil {
 			return f
 		}
 	}
-	return c.releaseBy(ctx, k, root)
+	return c.slots.releaseBy(ctx, k, root)
 }
 
 // reduceScatterByRead: each rank reduces its block from what it reads of the others' vectors.
 func (c *Team) reduceScatterByRead(ctx context.Context, k *call.Call) *call.Fault {
-	if _, _, f := c.exchange(ctx, k, k.Src, nil, 0); f != nil {
+	if _, _, f := c.offers.exchange(ctx, k, k.Src, nil, 0); f != nil {
 		return f
 	}
-	from, _ := k.Block(c.Me)
-	if f := c.reduceByRead(ctx, k, k.Dst, from); f != nil {
+	from, _ := k.Block(c.me)
+	if f := c.sums.reduceByRead(ctx, k, k.Dst, from); f != nil {
 		return f
 	}
-	return c.LocalBarrier(ctx, k)
+	return c.slots.barrier(ctx, k)
 }

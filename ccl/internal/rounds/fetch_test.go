@@ -46,7 +46,7 @@ func TestFetch(t *testing.T) {
 			return blocks(n, func(q int) []int32 { return vector(q, 0, count) })
 		}, []way{byDirect}},
 		{"a block of each", call.AllToAll, func(c *Team, k *call.Call) *call.Fault {
-			if _, _, f := c.exchange(t.Context(), k, k.Src, k.Dst, 0); f != nil {
+			if _, _, f := c.offers.exchange(t.Context(), k, k.Src, k.Dst, 0); f != nil {
 				return f
 			}
 			return c.allToAllByRead(t.Context(), k)
@@ -67,29 +67,29 @@ func TestFetch(t *testing.T) {
 				atOnce(t, all, func(c *Team) *call.Fault {
 					var src []int32
 					if tc.src != nil {
-						src = tc.src(c.Me)
+						src = tc.src(c.me)
 					}
-					want := tc.want(c.Me)
+					want := tc.want(c.me)
 					dst := make([]int32, len(want))
-					if tc.kind == call.Broadcast && c.Me == 1 {
+					if tc.kind == call.Broadcast && c.me == 1 {
 						copy(dst, want)
 					}
 					k := callOf(tc.kind, 1, count, dst, src)
 					enter(c, k)
-					defer c.Wake()
-					if f := c.acquaint(t.Context(), k); f != nil {
+					defer c.rank.Wake()
+					if f := c.offers.acquaint(t.Context(), k); f != nil {
 						return f
 					}
 					f := tc.run(c, k)
 					clear(src) // nobody reads it any more
-					if c.Me == 1 && tc.kind == call.Broadcast {
+					if c.me == 1 && tc.kind == call.Broadcast {
 						return f
 					}
-					same(t, want, dst, "rank %d", c.Me)
+					same(t, want, dst, "rank %d", c.me)
 					return f
 				})
 				for _, c := range all {
-					require.Nil(t, c.lines, "something was staged")
+					require.Nil(t, c.staging.lines, "something was staged")
 				}
 			})
 		}

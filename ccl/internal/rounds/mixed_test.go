@@ -35,14 +35,14 @@ func testMixedCalls(t *testing.T, n int, start uint32, crowded bool) {
 	}
 	all := ranksOf(t, n, byStage)
 	for _, c := range all {
-		c.Local.Form.Crowded = crowded && n > 2
+		c.local.Crowded = crowded && n > 2
 		if start != 0 {
-			c.BeginAt(start)
-			c.Init(new(call.Workspace))
+			c.rank.Order.BeginAt(start)
+			c.slots.begin(start)
 		}
 	}
 	atOnce(t, all, func(c *Team) *call.Fault {
-		random, own := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, uint64(c.Me)))
+		random, own := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, uint64(c.me)))
 		root := 0
 		for i := range calls {
 			count := 1 + random.IntN(tuning.SlotRoom(2)/4)
@@ -65,28 +65,28 @@ func testMixedCalls(t *testing.T, n int, start uint32, crowded bool) {
 				if !m.root {
 					root = -1
 				}
-				want := m.want(c.Me, n, root, count)
+				want := m.want(c.me, n, root, count)
 				dst := make([]int32, len(want))
-				f = run(t, c, callOf(m.kind, root, count, dst, m.src(c.Me, n, root, count)))
-				same(t, want, dst, "call %d, %s of %d elements, rank %d of root %d", i, m.name, count, c.Me, root)
+				f = run(t, c, callOf(m.kind, root, count, dst, m.src(c.me, n, root, count)))
+				same(t, want, dst, "call %d, %s of %d elements, rank %d of root %d", i, m.name, count, c.me, root)
 			case kind == len(moved)+2:
 				var dst, want []int32
-				if c.Me == root {
+				if c.me == root {
 					dst, want = make([]int32, count), sumOf(n, i, count)
 				}
-				f = run(t, c, callOf(call.Reduce, root, count, dst, vector(c.Me, i, count)))
-				same(t, want, dst, "call %d, Reduce of %d elements, rank %d of root %d", i, count, c.Me, root)
+				f = run(t, c, callOf(call.Reduce, root, count, dst, vector(c.me, i, count)))
+				same(t, want, dst, "call %d, Reduce of %d elements, rank %d of root %d", i, count, c.me, root)
 			case kind == len(moved):
 				dst := make([]int32, count)
-				f = run(t, c, callOf(call.AllReduce, -1, count, dst, vector(c.Me, i, count)))
-				same(t, sumOf(n, i, count), dst, "call %d, AllReduce of %d elements, rank %d", i, count, c.Me)
+				f = run(t, c, callOf(call.AllReduce, -1, count, dst, vector(c.me, i, count)))
+				same(t, sumOf(n, i, count), dst, "call %d, AllReduce of %d elements, rank %d", i, count, c.me)
 			default:
 				dst := make([]int32, count)
-				if c.Me == root {
+				if c.me == root {
 					dst = vector(root, i, count)
 				}
 				f = run(t, c, callOf(call.Broadcast, root, count, dst, nil))
-				same(t, vector(root, i, count), dst, "call %d, Broadcast of %d elements, rank %d of root %d", i, count, c.Me, root)
+				same(t, vector(root, i, count), dst, "call %d, Broadcast of %d elements, rank %d of root %d", i, count, c.me, root)
 			}
 			if f != nil || t.Failed() {
 				return f

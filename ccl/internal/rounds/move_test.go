@@ -59,10 +59,10 @@ func TestMove(t *testing.T) {
 				}
 				for _, root := range roots {
 					atOnce(t, all, func(c *Team) *call.Fault {
-						want := tc.want(c.Me, n, root, count)
+						want := tc.want(c.me, n, root, count)
 						dst := make([]int32, len(want))
-						f := run(t, c, callOf(tc.kind, root, count, dst, tc.src(c.Me, n, root, count)))
-						same(t, want, dst, "rank %d of root %d, %d elements", c.Me, root, count)
+						f := run(t, c, callOf(tc.kind, root, count, dst, tc.src(c.me, n, root, count)))
+						same(t, want, dst, "rank %d of root %d, %d elements", c.me, root, count)
 						return f
 					})
 				}
@@ -77,11 +77,11 @@ func TestBroadcast(t *testing.T) {
 		for root := range all {
 			atOnce(t, all, func(c *Team) *call.Fault {
 				dst := make([]int32, count)
-				if c.Me == root {
+				if c.me == root {
 					dst = vector(root, 0, count)
 				}
 				f := run(t, c, callOf(call.Broadcast, root, count, dst, nil))
-				same(t, vector(root, 0, count), dst, "rank %d of root %d, %d elements", c.Me, root, count)
+				same(t, vector(root, 0, count), dst, "rank %d of root %d, %d elements", c.me, root, count)
 				return f
 			})
 		}
@@ -92,9 +92,9 @@ func TestBroadcast(t *testing.T) {
 func TestAllToAllInPlace(t *testing.T) {
 	everyWay(t, func(t *testing.T, all []*Team, count int) {
 		atOnce(t, all, func(c *Team) *call.Fault {
-			x := moved[3].src(c.Me, len(all), -1, count)
+			x := moved[3].src(c.me, len(all), -1, count)
 			f := run(t, c, callOf(call.AllToAll, -1, count, x, x))
-			same(t, moved[3].want(c.Me, len(all), -1, count), x, "rank %d, %d elements", c.Me, count)
+			same(t, moved[3].want(c.me, len(all), -1, count), x, "rank %d, %d elements", c.me, count)
 			return f
 		})
 	})
@@ -131,12 +131,12 @@ func TestMoveBlocksOfDifferentLengths(t *testing.T) {
 			}, func(r int) []int32 { return vector(r, 0, counts[r]) }},
 		} {
 			atOnce(t, all, func(c *Team) *call.Fault {
-				want := tc.want(c.Me)
+				want := tc.want(c.me)
 				dst := make([]int32, len(want))
-				k := callOf(tc.kind, tc.root, total, dst, tc.src(c.Me))
+				k := callOf(tc.kind, tc.root, total, dst, tc.src(c.me))
 				k.DC = counts
 				f := run(t, c, k)
-				same(t, want, dst, "%v: rank %d, %v", tc.kind, c.Me, counts)
+				same(t, want, dst, "%v: rank %d, %v", tc.kind, c.me, counts)
 				return f
 			})
 		}

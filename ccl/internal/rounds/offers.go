@@ -5,7 +5,9 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
@@ -35,48 +37,53 @@ const (
 // offering is what the ranks of a host know of each other's memory: at first nothing, then which rank may read which,
 // and in each call where it lies.
 type offering struct {
-	staging
-	offers []offer // of the call under way, by rank
+	me, n   int // this rank's place among those of its host, and how many there are
+	local   *region.Region
+	rank    *plane.Member
+	mem     *reach.Reach
+	slots   *slots
+	staging *staging
+	posted  []offer // of the call under way, by rank
 }
 
 // acquaint finds out, once per Comm, whether the ranks can read each other's memory. Each rank tries to read a number from
 // each of the others, and all must succeed, since what differs between ranks must not steer the message pattern.
 func (c *offering) acquaint(ctx context.Context, k *call.Call) *call.Fault {
-	if c.Asked {
+	if c.mem.Known.Asked {
 		return nil
 	}
 	type card struct{ pid, at, number uint64 }
-	rc := &c.Reach
-	c.offers = make([]offer, c.N)
+	rc := c.mem
+	c.posted = make([]offer, c.n)
 	rc.Scratch = make([]byte, 2*tuning.ReadPiece)
-	rc.Pids = make([]int32, c.N)
-	if rc.All = !c.Site.Host.Shared(); rc.All {
-		rc.Asked = true
+	rc.Pids = make([]int32, c.n)
+	if rc.Known.All = !c.rank.Site.Here.Host.Shared(); rc.Known.All {
+		rc.Known.Asked = true
 		return nil
 	}
-	round, f := c.open(ctx, k, false)
+	round, f := c.slots.open(ctx, k, false)
 	if f != nil {
 		return f
 	}
-	*(*card)(c.Local.Data(c.Me, round)) = card{reach.OwnPID, uint64(uintptr(unsafe.Pointer(&reach.Secret))), reach.Secret}
-	c.post(k, round)
-	if f := c.awaitAll(ctx, k, round); f != nil {
+	*(*card)(c.local.Data(c.me, round)) = card{reach.OwnPID, uint64(uintptr(unsafe.Pointer(&reach.Secret))), reach.Secret}
+	c.slots.post(k, round)
+	if f := c.slots.awaitAll(ctx, k, round); f != nil {
 		return f
 	}
 	const inAll, inMoves = 1, 2 // the calls in which a rank reads
 	ok := uint64(0)
-	all, moves := c.WouldRead()
+	all, moves := c.rank.Standing.WouldRead()
 	if all {
 		ok |= inAll
 	}
 	if moves {
 		ok |= inMoves
 	}
-	for r := range c.N {
-		if r == c.Me || ok == 0 {
+	for r := range c.n {
+		if r == c.me || ok == 0 {
 			continue
 		}
-		his := *(*card)(c.Local.Data(r, round))
+		his := *(*card)(c.local.Data(r, round))
 		if his.number == reach.Secret {
 			continue
 		}
@@ -85,37 +92,37 @@ func (c *offering) acquaint(ctx context.Context, k *call.Call) *call.Fault {
 			ok = 0
 		}
 	}
-	if round, f = c.open(ctx, k, false); f != nil {
+	if round, f = c.slots.open(ctx, k, false); f != nil {
 		return f
 	}
-	*(*uint64)(c.Local.Data(c.Me, round)) = ok
-	c.post(k, round)
-	if f := c.awaitAll(ctx, k, round); f != nil {
+	*(*uint64)(c.local.Data(c.me, round)) = ok
+	c.slots.post(k, round)
+	if f := c.slots.awaitAll(ctx, k, round); f != nil {
 		return f
 	}
-	for r := range c.N {
-		ok &= *(*uint64)(c.Local.Data(r, round))
+	for r := range c.n {
+		ok &= *(*uint64)(c.local.Data(r, round))
 	}
-	rc.Reads, rc.Moves = ok&inAll != 0, ok&inMoves != 0
-	rc.Asked = true
+	rc.Known.Reads, rc.Known.Moves = ok&inAll != 0, ok&inMoves != 0
+	rc.Known.Asked = true
 	return nil
 }
 
 // postOffer posts this rank's offer, and returns the round.
 func (c *offering) postOffer(ctx context.Context, k *call.Call, src, dst []byte) (uint32, *call.Fault) {
-	round, f := c.open(ctx, k, false)
+	round, f := c.slots.open(ctx, k, false)
 	if f == nil {
 		mine := c.newOffer(src, dst)
-		c.ToBeRead(&mine.src, src)
-		c.Lend(src, nil)
-		*(*offer)(c.Local.Data(c.Me, round)) = mine
-		c.post(k, round)
+		c.mem.ToBeRead(&mine.src, src)
+		c.mem.Lend(src, nil)
+		*(*offer)(c.local.Data(c.me, round)) = mine
+		c.slots.post(k, round)
 	}
 	return round, f
 }
 
 func (c *offering) newOffer(src, dst []byte) offer {
-	mine := offer{src: c.Site.Host.SpanOf(src), dst: c.Site.Host.SpanOf(dst)}
+	mine := offer{src: c.rank.Site.Here.Host.SpanOf(src), dst: c.rank.Site.Here.Host.SpanOf(dst)}
 	if len(src) > 0 && call.Ptr(src) == call.Ptr(dst) {
 		mine.flags = offersInPlace
 	}
@@ -124,61 +131,61 @@ func (c *offering) newOffer(src, dst []byte) offer {
 
 // offerOf waits for rank r's offer.
 func (c *offering) offerOf(ctx context.Context, k *call.Call, r int, round uint32) (*offer, *call.Fault) {
-	if f := c.await(ctx, k, r, round); f != nil {
+	if f := c.slots.await(ctx, k, r, round); f != nil {
 		return nil, f
 	}
-	return (*offer)(c.Local.Data(r, round)), nil
+	return (*offer)(c.local.Data(r, round)), nil
 }
 
 // exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
 // A rank whose memory others cannot reach, or will not read, stages the first `first` bytes of src with its offer, and so does
 // one that had better; ahead says that all have, in the round that has just been. With first 0, the ranks have agreed to read.
 func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, first int) (w way, ahead bool, f *call.Fault) {
-	rc := &c.Reach
-	round, f := c.open(ctx, k, first > 0)
+	rc := c.mem
+	round, f := c.slots.open(ctx, k, first > 0)
 	if f != nil {
 		return 0, false, f
 	}
 	mine := c.newOffer(src, dst)
 	inPlace := mine.flags&offersInPlace != 0
-	read := first == 0 || rc.Reads && c.readsAll(len(src), inPlace)
+	read := first == 0 || rc.Known.Reads && c.readsAll(len(src), inPlace)
 	switch {
-	case rc.All || mine.src.Shared() && mine.dst.Shared() && (first == 0 || !c.stagesShared(len(src), inPlace)):
+	case rc.Known.All || mine.src.Shared() && mine.dst.Shared() && (first == 0 || !c.stagesShared(len(src), inPlace)):
 	case read:
 		if first > 0 || !inPlace { // AllToAll in place is staged
-			c.ToBeRead(&mine.src, src)
+			c.mem.ToBeRead(&mine.src, src)
 		}
-		if first > 0 && !inPlace && (c.N > 2 || len(src) > tuning.ReadAllTo) {
-			from, end := c.part(len(dst), c.Me)
-			c.ToBeRead(&mine.dst, dst[from:end])
+		if first > 0 && !inPlace && (c.n > 2 || len(src) > tuning.ReadAllTo) {
+			from, end := c.staging.part(len(dst), c.me)
+			c.mem.ToBeRead(&mine.dst, dst[from:end])
 		}
 	case first > 0:
-		to, f := c.stage(c.Me, round)
+		to, f := c.staging.stage(c.me, round)
 		if f != nil {
 			return 0, false, f
 		}
 		reach.Put(to, src[:first])
 		mine.flags |= offersStaged
 	}
-	c.Lend(src, dst)
-	*(*offer)(c.Local.Data(c.Me, round)) = mine
-	c.post(k, round)
-	if f := c.awaitAll(ctx, k, round); f != nil {
+	c.mem.Lend(src, dst)
+	*(*offer)(c.local.Data(c.me, round)) = mine
+	c.slots.post(k, round)
+	if f := c.slots.awaitAll(ctx, k, round); f != nil {
 		return 0, false, f
 	}
 	shared, ahead := true, true
-	for r := range c.N {
-		o := &c.offers[r]
-		*o = *(*offer)(c.Local.Data(r, round))
+	for r := range c.n {
+		o := &c.posted[r]
+		*o = *(*offer)(c.local.Data(r, round))
 		shared = shared && o.src.Shared() && o.dst.Shared()
 		ahead = ahead && o.flags&offersStaged != 0
 	}
 	switch {
 	case ahead: // on all ranks, or none: each has looked at all offers
 		return byStage, true, nil
-	case shared || rc.All:
+	case shared || rc.Known.All:
 		return byDirect, false, nil
-	case rc.Reads:
+	case rc.Known.Reads:
 		return byRead, false, nil
 	}
 	return byStage, false, nil
@@ -187,17 +194,17 @@ func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, 
 // stagesShared reports whether this rank stages n bytes of an AllReduce though the other one can touch its memory: in vain if the
 // other one does not, whose call is not in place. Edges in place go to and fro.
 func (c *offering) stagesShared(n int, inPlace bool) bool {
-	to := c.Local.Layout.StageSharedTo
+	to := c.local.Layout.StageSharedTo
 	if inPlace {
 		to *= 2
 	}
-	return c.N == 2 && n <= to
+	return c.n == 2 && n <= to
 }
 
 // someInPlace reports whether some rank's results are where its operands are.
 func (c *offering) someInPlace() bool {
-	for i := range c.offers {
-		if c.offers[i].flags&offersInPlace != 0 {
+	for i := range c.posted {
+		if c.posted[i].flags&offersInPlace != 0 {
 			return true
 		}
 	}

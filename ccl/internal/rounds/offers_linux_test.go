@@ -38,8 +38,8 @@ func TestExchangeOfSharedMemory(t *testing.T) {
 			all := ranksOn(t, host, tc.ranks, byStage)
 			src, dst := make([][]byte, tc.ranks), make([][]byte, tc.ranks)
 			for r, c := range all {
-				c.Local.Layout.StageSharedTo = tc.to
-				mem, err := c.MakeMemory(2 * tc.n)
+				c.local.Layout.StageSharedTo = tc.to
+				mem, err := c.mem.MakeMemory(2 * tc.n)
 				require.NoError(t, err)
 				copy(mem, bytesOf(vector(r, 0, tc.n/4)))
 				src[r], dst[r] = mem[:tc.n], mem[tc.n:]
@@ -49,20 +49,20 @@ func TestExchangeOfSharedMemory(t *testing.T) {
 			}
 			atOnce(t, all, func(c *Team) *call.Fault {
 				k := callOf(call.AllReduce, -1, tc.n/4, nil, nil)
-				k.Dst, k.Src = dst[c.Me], src[c.Me]
+				k.Dst, k.Src = dst[c.me], src[c.me]
 				enter(c, k)
-				w, ahead, f := c.exchange(t.Context(), k, k.Src, k.Dst, tc.first)
-				c.Running = nil
-				c.Wake()
-				assert.Equal(t, tc.want, w, "rank %d", c.Me)
-				assert.Equal(t, tc.want == byStage, ahead, "rank %d", c.Me)
+				w, ahead, f := c.offers.exchange(t.Context(), k, k.Src, k.Dst, tc.first)
+				c.rank.Order.Running = nil
+				c.rank.Wake()
+				assert.Equal(t, tc.want, w, "rank %d", c.me)
+				assert.Equal(t, tc.want == byStage, ahead, "rank %d", c.me)
 				return f
 			})
 			staged := 0
-			for r, o := range all[0].offers {
+			for r, o := range all[0].offers.posted {
 				if o.flags&offersStaged != 0 {
 					staged++
-					mem, f := all[0].stage(r, all[0].Round)
+					mem, f := all[0].staging.stage(r, all[0].rank.Order.Round)
 					require.Nil(t, f)
 					require.Equal(t, vector(r, 0, 2), []int32{*(*int32)(mem), *(*int32)(unsafe.Add(mem, 4))})
 				}

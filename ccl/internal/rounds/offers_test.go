@@ -14,21 +14,21 @@ import (
 // Ranks of one process touch each other's memory: they need no round to find that out.
 func TestAcquaint(t *testing.T) {
 	c := ranksOf(t, 3, byDirect)[1]
-	before := c.Round
-	require.Nil(t, c.acquaint(t.Context(), barrier()))
-	assert.True(t, c.Asked)
-	assert.True(t, c.All)
-	assert.False(t, c.Reads)
-	assert.Equal(t, before, c.Round)
-	assert.Len(t, c.offers, 3)
-	assert.Equal(t, []int32{0, 0, 0}, c.Pids)
-	assert.Len(t, c.Scratch, 2*tuning.ReadPiece)
+	before := c.rank.Order.Round
+	require.Nil(t, c.offers.acquaint(t.Context(), barrier()))
+	assert.True(t, c.mem.Known.Asked)
+	assert.True(t, c.mem.Known.All)
+	assert.False(t, c.mem.Known.Reads)
+	assert.Equal(t, before, c.rank.Order.Round)
+	assert.Len(t, c.offers.posted, 3)
+	assert.Equal(t, []int32{0, 0, 0}, c.mem.Pids)
+	assert.Len(t, c.mem.Scratch, 2*tuning.ReadPiece)
 }
 
 func TestNewOffer(t *testing.T) {
 	c := ranksOf(t, 2, byDirect)[0]
 	src, dst := bytesOf(vector(0, 0, 4)), bytesOf(make([]int32, 4))
-	span := func(b []byte) shm.Span { return c.Site.Host.SpanOf(b) }
+	span := func(b []byte) shm.Span { return c.rank.Site.Here.Host.SpanOf(b) }
 	for _, tc := range []struct {
 		name     string
 		src, dst []byte
@@ -39,7 +39,7 @@ func TestNewOffer(t *testing.T) {
 		{"nothing, in one place", src[:0], src, offer{src: span(src), dst: span(src)}},
 		{"only what is sent", src, nil, offer{src: span(src)}},
 	} {
-		assert.Equal(t, tc.want, c.newOffer(tc.src, tc.dst), tc.name)
+		assert.Equal(t, tc.want, c.offers.newOffer(tc.src, tc.dst), tc.name)
 	}
 	assert.NotZero(t, span(src).At)
 }
@@ -75,25 +75,25 @@ func TestExchange(t *testing.T) {
 				}
 			}
 			atOnce(t, all, func(c *Team) *call.Fault {
-				k := callOf(call.AllReduce, -1, n/4, dst[c.Me], src[c.Me])
+				k := callOf(call.AllReduce, -1, n/4, dst[c.me], src[c.me])
 				enter(c, k)
-				if f := c.acquaint(t.Context(), k); f != nil {
+				if f := c.offers.acquaint(t.Context(), k); f != nil {
 					return f
 				}
-				w, ahead, f := c.exchange(t.Context(), k, k.Src, k.Dst, tc.first)
-				c.Running = nil
-				c.Wake()
-				assert.Equal(t, tc.want, w, "rank %d", c.Me)
-				assert.Equal(t, tc.ahead, ahead, "rank %d", c.Me)
+				w, ahead, f := c.offers.exchange(t.Context(), k, k.Src, k.Dst, tc.first)
+				c.rank.Order.Running = nil
+				c.rank.Wake()
+				assert.Equal(t, tc.want, w, "rank %d", c.me)
+				assert.Equal(t, tc.ahead, ahead, "rank %d", c.me)
 				return f
 			})
 			for _, c := range all {
-				for r, o := range c.offers {
-					assert.Equal(t, c.Site.Host.SpanOf(bytesOf(src[r])), o.src)
-					assert.Equal(t, c.Site.Host.SpanOf(bytesOf(dst[r])), o.dst)
+				for r, o := range c.offers.posted {
+					assert.Equal(t, c.rank.Site.Here.Host.SpanOf(bytesOf(src[r])), o.src)
+					assert.Equal(t, c.rank.Site.Here.Host.SpanOf(bytesOf(dst[r])), o.dst)
 					assert.Equal(t, r == tc.inPlace, o.flags&offersInPlace != 0, "rank %d", r)
 				}
-				assert.Equal(t, tc.inPlace >= 0, c.someInPlace())
+				assert.Equal(t, tc.inPlace >= 0, c.offers.someInPlace())
 			}
 		})
 	}

@@ -32,34 +32,36 @@ func ranksOn(t testing.TB, host *shm.Host, n int, w way) []*Team {
 	}
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Topo, s.Host = plane.Topology(make([]int, n), 1), host
-	off, err := s.Host.Alloc(region.Bytes(n))
+	s.Job.World.Topo, s.Here.Host = plane.Topology(make([]int, n), 1), host
+	off, err := s.Here.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
-	mem, err := s.Host.View(off, region.Bytes(n))
+	mem, err := s.Here.Host.View(off, region.Bytes(n))
 	require.NoError(t, err)
 	all := make([]*Team, n)
 	for r := range all {
 		c := new(Team)
 		all[r] = c
-		c.Member.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, mem, n), plane.Options{})
-		c.Local.Whole = tuning.Inline(n)
-		c.Init(new(call.Workspace))
-		c.Enlist()
+		m, at := new(plane.Member), new(reach.Reach)
+		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, mem, n), plane.Options{})
+		m.Share.Local.Whole = tuning.Inline(n)
+		m.Enlist()
+		at.Init(m)
+		c.Init(m, at, new(call.Workspace))
 		if w == byDirect {
 			continue
 		}
 		// What acquaint finds out about ranks of other processes: this one, which can read itself.
-		c.Asked, c.Reads = true, w == byRead
-		c.offers, c.Pids, c.Scratch = make([]offer, n), make([]int32, n), make([]byte, 2*tuning.ReadPiece)
+		c.mem.Known.Asked, c.mem.Known.Reads = true, w == byRead
+		c.offers.posted, c.mem.Pids, c.mem.Scratch = make([]offer, n), make([]int32, n), make([]byte, 2*tuning.ReadPiece)
 		for other := range n {
 			if other != r {
-				c.Pids[other] = int32(reach.OwnPID)
+				c.mem.Pids[other] = int32(reach.OwnPID)
 			}
 		}
 	}
 	t.Cleanup(func() {
 		for _, c := range all {
-			j.Remove(&c.Member)
+			j.Remove(c.rank)
 		}
 		j.Leave()
 	})
@@ -86,8 +88,8 @@ func enter(c *Team, k *call.Call) {
 	if k.DC != nil && k.Kind != call.AllToAllV {
 		k.Offsets = call.OffsetsOf(nil, k.DC, k.Elem)
 	}
-	c.Began, c.Lockstep, c.Running = c.Site.Clock(), true, k
-	c.Enter(k)
+	c.rank.Order.Began, c.rank.Order.Lockstep, c.rank.Order.Running = c.rank.Site.Job.Clock(), true, k
+	c.rank.Order.Enter(k)
 }
 
 // run makes k, as Comm.Run does.
@@ -96,16 +98,16 @@ func run(t testing.TB, c *Team, k *call.Call) *call.Fault { return runIn(t.Conte
 func runIn(ctx context.Context, c *Team, k *call.Call) *call.Fault {
 	enter(c, k)
 	f := c.RunLocal(ctx, k)
-	if c.Untidy || f != nil {
-		c.Tidy(f)
+	if c.mem.Untidy || f != nil {
+		c.mem.Tidy(f)
 	}
-	if c.Running == nil {
-		c.EndSleep()
-	} else if c.Bell.Set {
-		c.Unpark()
+	if c.rank.Order.Running == nil {
+		c.rank.EndSleep()
+	} else if c.rank.Standing.Bell.Set {
+		c.rank.Unpark()
 	}
-	c.Running = nil
-	c.Wake()
+	c.rank.Order.Running = nil
+	c.rank.Wake()
 	return f
 }
 
@@ -187,16 +189,16 @@ func everyWay(t *testing.T, f func(t *testing.T, all []*Team, count int)) {
 				swapFrom(t, by.ring > 0)
 				all := ranksOf(t, n, by.way)
 				for _, c := range all {
-					c.Local.Form.Crowded = by.ring > 0
+					c.local.Crowded = by.ring > 0
 				}
 				for _, count := range sizes(n) {
 					f(t, all, count)
 				}
-				if all[0].Asked { // a Reduce of more than two ranks does not
-					require.Equal(t, by.way == byDirect, all[0].All)
+				if all[0].mem.Known.Asked { // a Reduce of more than two ranks does not
+					require.Equal(t, by.way == byDirect, all[0].mem.Known.All)
 				}
 				if by.way == byStage && by.ring == 0 {
-					require.NotNil(t, all[0].lines)
+					require.NotNil(t, all[0].staging.lines)
 				}
 			})
 		}

@@ -63,11 +63,11 @@ func everyRead(t *testing.T, f func(t *testing.T, all []*Team, callOf func(c *Te
 					require.NoError(t, err)
 					defer host.Close()
 					f(t, ranksOn(t, host, n, byRead), func(c *Team) (*call.Call, []int32) {
-						want := tc.want(c.Me, n, count)
+						want := tc.want(c.me, n, count)
 						k := callOf(tc.kind, tc.root, count, make([]int32, len(want)), nil)
 						if tc.src != nil {
-							k.Src = bytesOf(tc.src(c.Me, n, count))
-						} else if c.Me == tc.root { // Broadcast
+							k.Src = bytesOf(tc.src(c.me, n, count))
+						} else if c.me == tc.root { // Broadcast
 							k.Dst = bytesOf(slices.Clone(want))
 						}
 						if tc.kind == call.AllToAllV {
@@ -106,9 +106,9 @@ func TestReadOfWhatWasGivenUp(t *testing.T) {
 				}
 				returned.Add(1)
 				if f == nil {
-					assert.True(t, slices.Equal(bytesOf(want), got), "rank %d: no error, and wrong data", c.Me)
+					assert.True(t, slices.Equal(bytesOf(want), got), "rank %d: no error, and wrong data", c.me)
 				} else {
-					assert.Equal(t, call.Canceled, f.Code, "rank %d: %v", c.Me, f)
+					assert.Equal(t, call.Canceled, f.Code, "rank %d: %v", c.me, f)
 				}
 			})
 		}
@@ -116,7 +116,7 @@ func TestReadOfWhatWasGivenUp(t *testing.T) {
 		for idle := 0; idle+int(returned.Load()) < len(all)-1; time.Sleep(time.Millisecond) {
 			idle = 0
 			for _, c := range all {
-				if c.Local.Waits(c.Me).Load() != 0 {
+				if c.local.Waits(c.me).Load() != 0 {
 					idle++
 				}
 			}
@@ -139,10 +139,10 @@ func TestReadOfWhatTheKernelRefuses(t *testing.T) {
 			atOnce(t, all, func(c *Team) *call.Fault {
 				k, want := callOf(c)
 				f := run(t, c, k)
-				same(t, want, unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(k.Dst))), len(want)), "rank %d", c.Me)
+				same(t, want, unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(k.Dst))), len(want)), "rank %d", c.me)
 				return f
 			})
 		}
-		require.NotZero(t, all[0].Local.Wanted(0).Load()+all[0].Local.Wanted(1).Load(), "nothing was asked for")
+		require.NotZero(t, all[0].local.Wanted(0).Load()+all[0].local.Wanted(1).Load(), "nothing was asked for")
 	})
 }

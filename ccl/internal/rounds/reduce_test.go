@@ -13,15 +13,15 @@ func TestAllReduce(t *testing.T) {
 		want := sumOf(len(all), 0, count)
 		for _, inPlace := range []bool{false, true} {
 			atOnce(t, all, func(c *Team) *call.Fault {
-				src := vector(c.Me, 0, count)
+				src := vector(c.me, 0, count)
 				dst := src
 				if !inPlace {
 					dst = make([]int32, count)
 				}
 				f := run(t, c, callOf(call.AllReduce, -1, count, dst, src))
-				same(t, want, dst, "rank %d, %d elements, in place %v", c.Me, count, inPlace)
+				same(t, want, dst, "rank %d, %d elements, in place %v", c.me, count, inPlace)
 				if !inPlace {
-					same(t, vector(c.Me, 0, count), src, "an operand has changed")
+					same(t, vector(c.me, 0, count), src, "an operand has changed")
 				}
 				return f
 			})
@@ -38,10 +38,10 @@ func TestAverage(t *testing.T) {
 		}
 		atOnce(t, all, func(c *Team) *call.Fault {
 			dst := make([]int32, count)
-			k := callOf(call.AllReduce, -1, count, dst, vector(c.Me, 0, count))
+			k := callOf(call.AllReduce, -1, count, dst, vector(c.me, 0, count))
 			k.Scale = reduce.Scale(reduce.Int32)
 			f := run(t, c, k)
-			same(t, want, dst, "rank %d, %d elements", c.Me, count)
+			same(t, want, dst, "rank %d, %d elements", c.me, count)
 			return f
 		})
 	})
@@ -53,11 +53,11 @@ func TestReduce(t *testing.T) {
 		for root := range all {
 			atOnce(t, all, func(c *Team) *call.Fault {
 				var dst, want []int32
-				if c.Me == root {
+				if c.me == root {
 					dst, want = make([]int32, count), sumOf(len(all), 0, count)
 				}
-				f := run(t, c, callOf(call.Reduce, root, count, dst, vector(c.Me, 0, count)))
-				same(t, want, dst, "rank %d of root %d, %d elements", c.Me, root, count)
+				f := run(t, c, callOf(call.Reduce, root, count, dst, vector(c.me, 0, count)))
+				same(t, want, dst, "rank %d of root %d, %d elements", c.me, root, count)
 				return f
 			})
 		}
@@ -77,13 +77,13 @@ func TestReduceScatter(t *testing.T) {
 				total += counts[r]
 			}
 			atOnce(t, all, func(c *Team) *call.Fault {
-				dst := make([]int32, counts[c.Me])
-				k := callOf(kind, -1, count, dst, blocks(n, func(q int) []int32 { return vector(c.Me, q, counts[q]) }))
+				dst := make([]int32, counts[c.me])
+				k := callOf(kind, -1, count, dst, blocks(n, func(q int) []int32 { return vector(c.me, q, counts[q]) }))
 				if kind == call.ReduceScatterV {
 					k.DC, k.Count = counts, uint64(total)
 				}
 				f := run(t, c, k)
-				same(t, sumOf(n, c.Me, counts[c.Me]), dst, "rank %d, %v", c.Me, counts)
+				same(t, sumOf(n, c.me, counts[c.me]), dst, "rank %d, %v", c.me, counts)
 				return f
 			})
 		}

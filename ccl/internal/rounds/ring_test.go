@@ -20,21 +20,21 @@ func TestRingKeepsItsRule(t *testing.T) {
 			c, k, random := all[0], barrier(), rand.New(rand.NewPCG(seed, uint64(n)))
 			enter(c, k)
 			room, largest := tuning.SlotRoom(n), tuning.SentTo(n)
-			posted := c.Start
+			posted := c.rank.Order.Start
 			post := func() {
 				posted++
 				for r := 1; r < n; r++ {
-					atomic.StoreUint64(c.Local.Flag(r, posted), uint64(posted)<<32|1)
+					atomic.StoreUint64(c.local.Flag(r, posted), uint64(posted)<<32|1)
 				}
 			}
 			// try makes the others post until f, which waits for them, does not have to.
 			try := func(f func() *call.Fault) {
-				round, ring := c.Round, c.ring
+				round, ring := c.rank.Order.Round, c.slots.ring
 				for f() != nil {
-					c.Cause.Store(nil)
-					c.Proposal.Store(nil)
-					c.Local.Abort().Store(0)
-					c.Round, c.ring = round, ring
+					c.rank.Fate.Cause.Store(nil)
+					c.rank.Fate.Proposal.Store(nil)
+					c.local.Abort().Store(0)
+					c.rank.Order.Round, c.slots.ring = round, ring
 					post()
 				}
 			}
@@ -46,12 +46,12 @@ func TestRingKeepsItsRule(t *testing.T) {
 			often := random.IntN(10) // how many of ten rounds it awaits all in
 			for range 500 {
 				var round uint32
-				try(func() (f *call.Fault) { round, f = c.open(ended(t), k, false); return f })
+				try(func() (f *call.Fault) { round, f = c.slots.open(ended(t), k, false); return f })
 				size := [...]int{0, tuning.BesideFlag, tuning.BesideFlag + 1 + random.IntN(200), room, tuning.BesideFlag + 1 + random.IntN(largest-tuning.BesideFlag)}[random.IntN(5)]
-				try(func() *call.Fault { return c.place(ended(t), k, round, size) })
+				try(func() *call.Fault { return c.slots.place(ended(t), k, round, size) })
 				require.Negative(t, int32(posted-round), "%d ranks, seed %d: it waits for what others post only later", n, seed)
 				if size > tuning.BesideFlag {
-					from := c.ring.segment*room + c.ring.used - (size+63)&^63
+					from := c.slots.ring.segment*room + c.slots.ring.used - (size+63)&^63
 					mine := data{round, from, from + size}
 					require.GreaterOrEqual(t, mine.from, 0)
 					require.LessOrEqual(t, mine.to, tuning.RingSegments(n)*room)
@@ -59,7 +59,7 @@ func TestRingKeepsItsRule(t *testing.T) {
 					for _, d := range kept {
 						if d.from >= mine.to || mine.from >= d.to {
 							still = append(still, d)
-						} else if round-d.round < c.Local.Depth { // else its slot has been used again
+						} else if round-d.round < c.local.Depth { // else its slot has been used again
 							require.GreaterOrEqual(t, int32(posted-d.round), int32(2), "%d ranks, seed %d: round %d writes over round %d", n, seed, round, d.round)
 						}
 					}
@@ -69,7 +69,7 @@ func TestRingKeepsItsRule(t *testing.T) {
 					for posted != round {
 						post()
 					}
-					c.seen = round
+					c.slots.seen = round
 				}
 			}
 		}

@@ -20,7 +20,7 @@ type rings struct {
 
 // inRing reports whether n bytes of a round that one rank alone sends lie in its ring.
 func (c *staging) inRing(n int) bool {
-	return n > tuning.SmallPayload && c.Local.Layout.SentRing(c.N) > 0
+	return n > tuning.SmallPayload && c.local.Layout.SentRing(c.n) > 0
 }
 
 // piece is where the next n bytes lie that rank r sends alone. All ranks ask for each, in the same order.
@@ -31,7 +31,7 @@ func (c *staging) piece(r, n int) (unsafe.Pointer, *call.Fault) {
 	}
 	from := c.sent.begins(r, n, len(mem))
 	step := (n + 63) &^ 63
-	if c.Local.Layout.Ring == 0 { // L2 holds all of it: small pieces, apart, take fewer of its lines
+	if c.local.Layout.Ring == 0 { // L2 holds all of it: small pieces, apart, take fewer of its lines
 		step = tuning.StreamPiece
 	}
 	c.sent.next[r] = from + step
@@ -53,17 +53,17 @@ func (c *staging) ringOf(r int) ([]byte, *call.Fault) {
 		return g.mem[r], nil
 	}
 	if g.mem == nil {
-		g.mem, g.next = make([][]byte, c.N), make([]int, c.N)
+		g.mem, g.next = make([][]byte, c.n), make([]int, c.n)
 	}
 	var f *call.Fault
-	g.mem[r], f = c.memory(c.Local.Sent(r), c.Local.Layout.SentRing(c.N))
+	g.mem[r], f = c.memory(c.local.Sent(r), c.local.Layout.SentRing(c.n))
 	return g.mem[r], f
 }
 
 // roomAlone is room of a rank that sends alone.
 func (c *staging) roomAlone(ctx context.Context, k *call.Call, round uint32, n int) (unsafe.Pointer, *call.Fault) {
 	if c.inRing(n) {
-		return c.piece(c.Me, n)
+		return c.piece(c.me, n)
 	}
 	return c.room(ctx, k, round, n)
 }
@@ -73,30 +73,30 @@ func (c *staging) fetchAlone(ctx context.Context, k *call.Call, r int, round uin
 	if !c.inRing(n) {
 		return c.fetch(ctx, k, r, round, n)
 	}
-	if f := c.await(ctx, k, r, round); f != nil {
+	if f := c.slots.await(ctx, k, r, round); f != nil {
 		return nil, f
 	}
 	return c.piece(r, n)
 }
 
-// LayoutSent is Layout of a call in which one of more than two ranks sends alone: it runs further ahead of the others in a ring
+// layoutSent is layout of a call in which one of more than two ranks sends alone: it runs further ahead of the others in a ring
 // than in staging memory.
-func (c *staging) LayoutSent(block, blocks int) (length, inSlot int) {
-	switch room := tuning.SentTo(c.N); {
+func (c *staging) layoutSent(block, blocks int) (length, inSlot int) {
+	switch room := tuning.SentTo(c.n); {
 	case block*blocks <= room:
 		return block, block * blocks
-	case block*blocks <= c.Local.Layout.SentMost(c.N):
+	case block*blocks <= c.local.Layout.SentMost(c.n):
 		return inPieces(block, blocks, room)
 	}
-	return c.Layout(block, blocks)
+	return c.layout(block, blocks)
 }
 
-// LayoutReduced is Layout of a Reduce of n bytes: of ranks that outnumber their cores, the root alone reduces.
-func (c *staging) LayoutReduced(n int) (length, inSlot int) {
-	if c.Local.Form.Crowded && c.N <= 8 && n > c.Local.Inline && n <= tuning.ReduceAtRootTo(c.N) {
-		return inPieces(n, 1, tuning.SentTo(c.N))
+// layoutReduced is layout of a Reduce of n bytes: of ranks that outnumber their cores, the root alone reduces.
+func (c *staging) layoutReduced(n int) (length, inSlot int) {
+	if c.local.Crowded && c.n <= 8 && n > c.local.Inline && n <= tuning.ReduceAtRootTo(c.n) {
+		return inPieces(n, 1, tuning.SentTo(c.n))
 	}
-	return c.Layout(n, 1)
+	return c.layout(n, 1)
 }
 
 // inPieces cuts blocks into pieces, of at most room bytes each, as equal as can be.

@@ -42,7 +42,7 @@ func TestPieces(t *testing.T) {
 		t.Run(fmt.Sprintf("%d ranks, a ring of at least %d bytes", tc.ranks, tc.ring), func(t *testing.T) {
 			ringOf(t, tc.ring)
 			all := ranksOf(t, tc.ranks, byStage)
-			mem, f := all[0].ringOf(0)
+			mem, f := all[0].staging.ringOf(0)
 			require.Nil(t, f)
 			random := rand.New(rand.NewPCG(1, 2))
 			type piece struct{ from, to uintptr }
@@ -53,13 +53,13 @@ func TestPieces(t *testing.T) {
 				if i/100%2 == 1 { // a hundred of the largest, then a hundred of any size
 					n = 1 + random.IntN(tc.largest)
 				}
-				at, f := all[0].piece(0, n)
+				at, f := all[0].staging.piece(0, n)
 				require.Nil(t, f)
 				from := uintptr(at) - uintptr(call.Ptr(mem))
 				for _, c := range all[1:] {
-					at, f := c.piece(0, n)
+					at, f := c.staging.piece(0, n)
 					require.Nil(t, f)
-					require.Equal(t, from, uintptr(at)-uintptr(call.Ptr(c.sent.mem[0])))
+					require.Equal(t, from, uintptr(at)-uintptr(call.Ptr(c.staging.sent.mem[0])))
 				}
 				require.LessOrEqual(t, from+uintptr(n), uintptr(len(mem)))
 				require.Zero(t, from%64)
@@ -94,19 +94,19 @@ func TestSentKeepsWhatIsUnread(t *testing.T) {
 		}
 		var ahead uint32
 		atOnce(t, all, func(c *Team) *call.Fault {
-			pause := rand.New(rand.NewPCG(3, uint64(c.Me)))
+			pause := rand.New(rand.NewPCG(3, uint64(c.me)))
 			for i, count := range counts {
 				dst := make([]int32, count)
-				if c.Me == 0 {
+				if c.me == 0 {
 					dst = vector(i, 0, count)
 				}
 				if f := run(t, c, callOf(call.Broadcast, 0, count, dst, nil)); f != nil {
 					return f
 				}
-				if c.Me == 0 {
-					ahead = max(ahead, c.Round-c.seen)
+				if c.me == 0 {
+					ahead = max(ahead, c.rank.Order.Round-c.slots.seen)
 				} else {
-					same(t, vector(i, 0, count), dst, "rank %d, call %d", c.Me, i)
+					same(t, vector(i, 0, count), dst, "rank %d, call %d", c.me, i)
 				}
 				if pause.IntN(10) == 0 {
 					runtime.Gosched()
@@ -126,24 +126,24 @@ func TestLayoutSent(t *testing.T) {
 		length, inSlot       int
 	}{
 		{0, 2, 2 << 10, 1, 2 << 10, 2 << 10},
-		{0, 2, 2<<10 + 1, 1, 128 << 10, NoSlot},
+		{0, 2, 2<<10 + 1, 1, 128 << 10, noSlot},
 		{0, 3, 32 << 10, 1, 32 << 10, 32 << 10},
-		{0, 3, 32<<10 + 1, 1, 128 << 10, NoSlot},
+		{0, 3, 32<<10 + 1, 1, 128 << 10, noSlot},
 		{0, 8, 4 << 10, 8, 4 << 10, 32 << 10},
-		{0, 8, 4<<10 + 1, 8, 16 << 10, NoSlot},
+		{0, 8, 4<<10 + 1, 8, 16 << 10, noSlot},
 		{0, 9, 2 << 10, 1, 2 << 10, 2 << 10},
-		{0, 9, 2<<10 + 1, 1, 128 << 10, NoSlot},
-		{2 << 20, 2, 2<<10 + 1, 1, 128 << 10, NoSlot},
+		{0, 9, 2<<10 + 1, 1, 128 << 10, noSlot},
+		{2 << 20, 2, 2<<10 + 1, 1, 128 << 10, noSlot},
 		{2 << 20, 3, 32 << 10, 1, 32 << 10, 32 << 10},
 		{2 << 20, 3, 32<<10 + 1, 1, 16<<10 + 64, 16<<10 + 64},
 		{2 << 20, 4, 1 << 20, 1, 32 << 10, 32 << 10},
 		{2 << 20, 4, 1 << 20, 3, 10<<10 + 576, 31<<10 + 704},
 		{2 << 20, 8, 5 << 10, 7, 2<<10 + 512, 17<<10 + 512},
-		{2 << 20, 9, 2<<10 + 1, 1, 128 << 10, NoSlot},
+		{2 << 20, 9, 2<<10 + 1, 1, 128 << 10, noSlot},
 	} {
 		ringOf(t, tc.ring)
 		c := ranksOf(t, tc.ranks, byDirect)[0]
-		length, inSlot := c.LayoutSent(tc.block, tc.blocks)
+		length, inSlot := c.staging.layoutSent(tc.block, tc.blocks)
 		assert.Equal(t, []int{tc.length, tc.inSlot}, []int{length, inSlot}, "%d blocks of %d bytes, %d ranks", tc.blocks, tc.block, tc.ranks)
 	}
 }
@@ -158,16 +158,16 @@ func TestLayoutReduced(t *testing.T) {
 		{true, 3, 8 << 10, 8 << 10, 8 << 10},
 		{true, 3, 8<<10 + 8, 8<<10 + 64, 8<<10 + 64},
 		{true, 4, 128 << 10, 32 << 10, 32 << 10},
-		{true, 4, 128<<10 + 8, 128 << 10, NoSlot},
+		{true, 4, 128<<10 + 8, 128 << 10, noSlot},
 		{true, 8, 40 << 10, 20 << 10, 20 << 10},
-		{true, 8, 64<<10 + 8, 128 << 10, NoSlot},
-		{true, 9, 8 << 10, 128 << 10, NoSlot},
+		{true, 8, 64<<10 + 8, 128 << 10, noSlot},
+		{true, 9, 8 << 10, 128 << 10, noSlot},
 		{false, 4, 8 << 10, 8 << 10, 8 << 10},
-		{false, 4, 8<<10 + 8, 128 << 10, NoSlot},
+		{false, 4, 8<<10 + 8, 128 << 10, noSlot},
 	} {
 		c := ranksOf(t, tc.ranks, byDirect)[0]
-		c.Local.Form.Crowded = tc.crowded
-		length, inSlot := c.LayoutReduced(tc.n)
+		c.local.Crowded = tc.crowded
+		length, inSlot := c.staging.layoutReduced(tc.n)
 		assert.Equal(t, []int{tc.length, tc.inSlot}, []int{length, inSlot}, "%d bytes, %d ranks, crowded: %v", tc.n, tc.ranks, tc.crowded)
 	}
 }

@@ -9,15 +9,20 @@ import (
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // slots are the rounds of one rank: it opens a round, posts its flag, and awaits the flags of others. Package region has the
 // layout.
 type slots struct {
-	reach.Reach
-	seen uint32 // a round that all ranks are known to have posted
-	ring ring
+	me, n int // this rank's place among those of its host, and how many there are
+	local *region.Region
+	rank  *plane.Member
+	mem   *reach.Reach
+	own   region.Flags // this rank's own
+	seen  uint32       // a round that all ranks are known to have posted
+	ring  ring
 }
 
 // ring is where a rank, one of more than two, puts the data that do not fit beside its flags: into one segment after the
@@ -27,30 +32,38 @@ type ring struct {
 	last          [tuning.MaxSegments]uint32 // the last round with data in each segment
 }
 
+// begin says how many rounds there seem to have been: see plane.Order.BeginAt.
+func (c *slots) begin(start uint32) {
+	c.seen = start
+	for i := range c.ring.last {
+		c.ring.last[i] = start - c.local.Depth // long ago
+	}
+}
+
 // open begins a round: it waits until the slot of that round has been read by all.
 func (c *slots) open(ctx context.Context, k *call.Call, staged bool) (uint32, *call.Fault) {
-	c.Round++
-	if !staged && c.seen-c.Round+c.Local.Depth-2 < 1<<31 {
-		return c.Round, nil
+	c.rank.Order.Round++
+	if !staged && c.seen-c.rank.Order.Round+c.local.Depth-2 < 1<<31 {
+		return c.rank.Order.Round, nil
 	}
 	return c.openLate(ctx, k, staged)
 }
 
 // openLate is open where the slot is in staging memory, or it is not known that it has been read.
 func (c *slots) openLate(ctx context.Context, k *call.Call, staged bool) (uint32, *call.Fault) {
-	need := c.Round - (tuning.StageDepth - 2)
+	need := c.rank.Order.Round - (tuning.StageDepth - 2)
 	if !staged { // some more, so that the next rounds need not look: each look is a line that others write
-		need = c.Round - (c.Local.Depth - 2) + c.Local.Depth/4
+		need = c.rank.Order.Round - (c.local.Depth - 2) + c.local.Depth/4
 	}
 	if int32(c.seen-need) >= 0 {
-		return c.Round, nil
+		return c.rank.Order.Round, nil
 	}
-	return c.Round, c.catchUp(ctx, k, need)
+	return c.rank.Order.Round, c.catchUp(ctx, k, need)
 }
 
 // place finds room for this rank's n bytes of round, which it has opened.
 func (c *slots) place(ctx context.Context, k *call.Call, round uint32, n int) *call.Fault {
-	if n <= tuning.BesideFlag || c.N == 2 {
+	if n <= tuning.BesideFlag || c.n == 2 {
 		return nil
 	}
 	return c.placeInRing(ctx, k, round, n)
@@ -59,9 +72,9 @@ func (c *slots) place(ctx context.Context, k *call.Call, round uint32, n int) *c
 // placeInRing is place where the data lie in the ring, in one segment or at the beginning of some. A segment is used again when
 // all have read what it has: when they have posted the second round after its last one.
 func (c *slots) placeInRing(ctx context.Context, k *call.Call, round uint32, n int) *call.Fault {
-	g, room := &c.ring, tuning.SlotRoom(c.N)
+	g, room := &c.ring, tuning.SlotRoom(c.n)
 	if g.used+n > room {
-		segments, takes := tuning.RingSegments(c.N), (n+room-1)/room
+		segments, takes := tuning.RingSegments(c.n), (n+room-1)/room
 		next := (g.segment + 1) % segments
 		keepUp := int32(c.seen-round) >= -2 // the others: so the first segments do, which stay in the caches
 		if keepUp && c.isRead(g.last[:takes]) {
@@ -70,11 +83,11 @@ func (c *slots) placeInRing(ctx context.Context, k *call.Call, round uint32, n i
 		next = g.run(next, takes, segments, round)
 		// If it must wait, then for some more, as in openLate: the two segments after those as well. What is older than the
 		// slots has been read.
-		back := c.Local.Depth
+		back := c.local.Depth
 		for i := range takes + 2 {
 			back = min(back, round-g.last[(next+i)%segments])
 		}
-		if back < c.Local.Depth && !c.isRead(g.last[next:next+takes]) {
+		if back < c.local.Depth && !c.isRead(g.last[next:next+takes]) {
 			need := round - 1
 			if back > 3 {
 				need = round - back + 2
@@ -91,7 +104,7 @@ func (c *slots) placeInRing(ctx context.Context, k *call.Call, round uint32, n i
 		g.segment, g.used = next+takes-1, -(takes-1)*room
 	}
 	g.last[g.segment] = round
-	c.Local.Place(c.Me, round, g.segment*room+g.used)
+	c.local.Place(c.me, round, g.segment*room+g.used)
 	g.used += (n + 63) &^ 63
 	return nil
 }
@@ -122,16 +135,16 @@ func (c *slots) isRead(rounds []uint32) bool {
 
 // catchUp waits until all ranks of this host have posted round need.
 func (c *slots) catchUp(ctx context.Context, k *call.Call, need uint32) *call.Fault {
-	for i := 1; i < c.N; i++ {
-		r := (c.Me + i) % c.N
-		p := c.Local.Flag(r, need)
+	for i := 1; i < c.n; i++ {
+		r := (c.me + i) % c.n
+		p := c.local.Flag(r, need)
 		var w plane.Waiter
 		for looks := 0; int32(uint32(atomic.LoadUint64(p)>>32)-need) < 0; looks++ {
-			if looks < c.Spins {
+			if looks < c.rank.Share.Spins {
 				continue
 			}
 			looks = 0
-			if f := c.Pause(ctx, &w, c.LocalRank(r)); f != nil {
+			if f := c.mem.Pause(ctx, &w, c.rank.Group.LocalRank(r)); f != nil {
 				return f
 			}
 		}
@@ -143,7 +156,7 @@ func (c *slots) catchUp(ctx context.Context, k *call.Call, need uint32) *call.Fa
 // post says that this rank's data of round is there.
 func (c *slots) post(k *call.Call, round uint32) {
 	inject.At("cpu.post")
-	ordered.Post(c.Local.Flag(c.Me, round), uint64(round)<<32|uint64(k.Hash), c.Local.Flag(c.Me, round+1))
+	ordered.Post(c.own.At(round), uint64(round)<<32|uint64(k.Hash), c.own.At(round+1))
 }
 
 // postInline is post of a round of which n bytes lie in this rank's slot.
@@ -155,20 +168,20 @@ func (c *slots) postInline(k *call.Call, round uint32, n int) {
 // claimAhead asks for the lines that n bytes of the round after this will take, where that helps: with two
 // ranks, the other one has copies of them.
 func (c *slots) claimAhead(round uint32, n int) {
-	if c.Local.Layout.ClaimAhead && c.N == 2 && n > tuning.BesideFlag && n <= c.Local.Inline {
-		ordered.Claim(c.Local.Payload(c.Me, round+1, n), n)
+	if c.local.Layout.ClaimAhead && c.n == 2 && n > tuning.BesideFlag && n <= c.local.Inline {
+		ordered.Claim(c.local.Payload(c.me, round+1, n), n)
 	}
 }
 
 // await returns when rank r of this host has posted round, in the call that k is.
 func (c *slots) await(ctx context.Context, k *call.Call, r int, round uint32) *call.Fault {
-	p, want := c.Local.Flag(r, round), uint64(round)<<32|uint64(k.Hash)
+	p, want := c.local.Flag(r, round), uint64(round)<<32|uint64(k.Hash)
 	if atomic.LoadUint64(p) == want {
 		return nil
 	}
 	var w plane.Waiter
 	for {
-		for range c.Spins {
+		for range c.rank.Share.Spins {
 			if atomic.LoadUint64(p) == want {
 				return nil
 			}
@@ -178,9 +191,9 @@ func (c *slots) await(ctx context.Context, k *call.Call, r int, round uint32) *c
 			return nil
 		}
 		if uint32(v>>32) == round || int32(uint32(v>>32)-round) > 0 {
-			return c.Stop(c.Differs(r, k.Place))
+			return c.rank.Stop(c.rank.Share.Differs(r, k.Place))
 		}
-		if f := c.Pause(ctx, &w, c.LocalRank(r)); f != nil {
+		if f := c.mem.Pause(ctx, &w, c.rank.Group.LocalRank(r)); f != nil {
 			return f
 		}
 	}
@@ -188,12 +201,12 @@ func (c *slots) await(ctx context.Context, k *call.Call, r int, round uint32) *c
 
 // awaitAll waits for every other rank's post of round.
 func (c *slots) awaitAll(ctx context.Context, k *call.Call, round uint32) *call.Fault {
-	for r := c.Me + 1; r < c.N; r++ {
+	for r := c.me + 1; r < c.n; r++ {
 		if f := c.await(ctx, k, r, round); f != nil {
 			return f
 		}
 	}
-	for r := range c.Me {
+	for r := range c.me {
 		if f := c.await(ctx, k, r, round); f != nil {
 			return f
 		}
@@ -202,11 +215,8 @@ func (c *slots) awaitAll(ctx context.Context, k *call.Call, round uint32) *call.
 	return nil
 }
 
-// LocalBarrier: a round without data. After it, all have done what they did before it.
-func (c *slots) LocalBarrier(ctx context.Context, k *call.Call) *call.Fault {
-	if c.Local.Form.Group != 0 {
-		return c.groupedBarrier(ctx, k)
-	}
+// barrier is a round without data. After it, all have done what they did before it.
+func (c *slots) barrier(ctx context.Context, k *call.Call) *call.Fault {
 	round, f := c.open(ctx, k, false)
 	if f != nil {
 		return f
@@ -235,7 +245,7 @@ func (c *slots) releaseBy(ctx context.Context, k *call.Call, root int) *call.Fau
 		return f
 	}
 	c.post(k, round)
-	if c.Me != root {
+	if c.me != root {
 		return c.await(ctx, k, root, round)
 	}
 	return nil

@@ -26,14 +26,14 @@ func TestPostAndAwait(t *testing.T) {
 	enter(all[0], k)
 	other.Count = 1
 	enter(all[1], other)
-	round, f := all[0].open(t.Context(), k, false)
+	round, f := all[0].slots.open(t.Context(), k, false)
 	require.Nil(t, f)
-	require.Equal(t, all[0].Start+1, round)
-	all[0].post(k, round)
-	require.Equal(t, uint64(round)<<32|uint64(k.Hash), atomic.LoadUint64(all[1].Local.Flag(0, round)))
-	require.Nil(t, all[1].await(t.Context(), k, 0, round), "the same call")
+	require.Equal(t, all[0].rank.Order.Start+1, round)
+	all[0].slots.post(k, round)
+	require.Equal(t, uint64(round)<<32|uint64(k.Hash), atomic.LoadUint64(all[1].local.Flag(0, round)))
+	require.Nil(t, all[1].slots.await(t.Context(), k, 0, round), "the same call")
 
-	f = all[1].await(t.Context(), other, 0, round)
+	f = all[1].slots.await(t.Context(), other, 0, round)
 	require.NotNil(t, f, "another call")
 	assert.Equal(t, call.Mismatch, f.Code)
 	assert.Equal(t, 0, f.Peer)
@@ -46,16 +46,16 @@ func TestOpenWaitsForReaders(t *testing.T) {
 		c := all[0]
 		k := barrier()
 		enter(c, k)
-		for range c.Local.Depth - 2 {
-			round, f := c.open(t.Context(), k, false)
+		for range c.local.Depth - 2 {
+			round, f := c.slots.open(t.Context(), k, false)
 			require.Nil(t, f)
-			c.post(k, round)
+			c.slots.post(k, round)
 		}
-		before := c.Round
-		_, f := c.open(ended(t), k, false)
+		before := c.rank.Order.Round
+		_, f := c.slots.open(ended(t), k, false)
 		require.NotNil(t, f, "%d ranks: a slot that may not have been read is opened", n)
 		assert.Equal(t, call.Canceled, f.Code)
-		assert.Equal(t, before+1, c.Round)
+		assert.Equal(t, before+1, c.rank.Order.Round)
 	}
 }
 
@@ -66,19 +66,19 @@ func TestOpenLooksAhead(t *testing.T) {
 	for _, c := range all {
 		enter(c, k)
 	}
-	depth := all[0].Local.Depth
+	depth := all[0].local.Depth
 	for range depth - 2 {
 		for _, c := range all {
-			round, f := c.open(t.Context(), k, false)
+			round, f := c.slots.open(t.Context(), k, false)
 			require.Nil(t, f)
-			c.post(k, round)
+			c.slots.post(k, round)
 		}
 	}
-	start := all[0].Start
-	require.Equal(t, start, all[0].seen, "no rank has looked")
-	_, f := all[0].open(t.Context(), k, false)
+	start := all[0].rank.Order.Start
+	require.Equal(t, start, all[0].slots.seen, "no rank has looked")
+	_, f := all[0].slots.open(t.Context(), k, false)
 	require.Nil(t, f)
-	require.Equal(t, start+1+depth/4, all[0].seen)
+	require.Equal(t, start+1+depth/4, all[0].slots.seen)
 }
 
 // How far a rank that only sends runs ahead of the others follows from the size of its data: as far as it has slots, and
@@ -94,8 +94,8 @@ func TestPlaceRunsAhead(t *testing.T) {
 		var f *call.Fault
 		for ; f == nil; ahead++ {
 			var round uint32
-			if round, _, f = c.begin(ended(t), k, tc.bytes); f == nil {
-				c.post(k, round)
+			if round, _, f = c.staging.begin(ended(t), k, tc.bytes); f == nil {
+				c.slots.post(k, round)
 			}
 		}
 		assert.Equal(t, call.Canceled, f.Code)
@@ -122,36 +122,36 @@ func TestPlaceKeepsWhatIsUnread(t *testing.T) {
 			}
 		}
 		for _, c := range all {
-			c.BeginAt(start)
-			c.Init(new(call.Workspace))
+			c.rank.Order.BeginAt(start)
+			c.slots.begin(start)
 			if start != 0 {
-				for i := range c.ring.last {
-					c.ring.last[i] = start + uint32(i)
+				for i := range c.slots.ring.last {
+					c.slots.ring.last[i] = start + uint32(i)
 				}
 			}
 		}
 		atOnce(t, all, func(c *Team) *call.Fault {
 			k := barrier()
 			enter(c, k)
-			pause := rand.New(rand.NewPCG(3, uint64(c.Me)))
+			pause := rand.New(rand.NewPCG(3, uint64(c.me)))
 			for i, n := range lengths {
-				if c.Me == 0 {
-					round, to, f := c.begin(t.Context(), k, n)
+				if c.me == 0 {
+					round, to, f := c.staging.begin(t.Context(), k, n)
 					if f != nil {
 						return f
 					}
 					for at := range n {
 						*(*byte)(unsafe.Add(to, at)) = byte(i + at)
 					}
-					c.post(k, round)
+					c.slots.post(k, round)
 					continue
 				}
-				round, f := c.open(t.Context(), k, false)
+				round, f := c.slots.open(t.Context(), k, false)
 				if f != nil {
 					return f
 				}
-				c.post(k, round)
-				from, f := c.fetch(t.Context(), k, 0, round, n)
+				c.slots.post(k, round)
+				from, f := c.staging.fetch(t.Context(), k, 0, round, n)
 				if f != nil {
 					return f
 				}
@@ -160,14 +160,14 @@ func TestPlaceKeepsWhatIsUnread(t *testing.T) {
 				}
 				for at := range n {
 					if got := *(*byte)(unsafe.Add(from, at)); got != byte(i+at) {
-						t.Errorf("rank %d, message %d: byte %d of %d is %d, not %d", c.Me, i, at, n, got, byte(i+at))
+						t.Errorf("rank %d, message %d: byte %d of %d is %d, not %d", c.me, i, at, n, got, byte(i+at))
 						break
 					}
 				}
 			}
-			f := c.LocalBarrier(t.Context(), k)
-			c.Running = nil
-			c.Wake()
+			f := c.slots.barrier(t.Context(), k)
+			c.rank.Order.Running = nil
+			c.rank.Wake()
 			return f
 		})
 	}
@@ -182,22 +182,22 @@ func TestBarrierAndRelease(t *testing.T) {
 		rounds uint32
 		seen   [3]uint32 // how many rounds back of the last is known to be posted by all, by rank
 	}{
-		{"barrier", func(c *Team, k *call.Call) *call.Fault { return c.LocalBarrier(t.Context(), k) }, 1, [3]uint32{0, 0, 0}},
-		{"released by all", func(c *Team, k *call.Call) *call.Fault { return c.release(t.Context(), k, c.Me == 1) }, 1, [3]uint32{1, 0, 1}},
-		{"released by one", func(c *Team, k *call.Call) *call.Fault { return c.releaseBy(t.Context(), k, 2) }, 1, [3]uint32{2, 1, 2}},
+		{"barrier", func(c *Team, k *call.Call) *call.Fault { return c.slots.barrier(t.Context(), k) }, 1, [3]uint32{0, 0, 0}},
+		{"released by all", func(c *Team, k *call.Call) *call.Fault { return c.slots.release(t.Context(), k, c.me == 1) }, 1, [3]uint32{1, 0, 1}},
+		{"released by one", func(c *Team, k *call.Call) *call.Fault { return c.slots.releaseBy(t.Context(), k, 2) }, 1, [3]uint32{2, 1, 2}},
 	} {
-		before := all[0].Round
+		before := all[0].rank.Order.Round
 		atOnce(t, all, func(c *Team) *call.Fault {
 			k := barrier()
 			enter(c, k)
 			f := tc.f(c, k)
-			c.Running = nil
-			c.Wake()
+			c.rank.Order.Running = nil
+			c.rank.Wake()
 			return f
 		})
 		for r, c := range all {
-			assert.Equal(t, before+tc.rounds, c.Round, tc.name)
-			assert.Equal(t, c.Round-tc.seen[r], c.seen, "%s: rank %d", tc.name, r)
+			assert.Equal(t, before+tc.rounds, c.rank.Order.Round, tc.name)
+			assert.Equal(t, c.rank.Order.Round-tc.seen[r], c.slots.seen, "%s: rank %d", tc.name, r)
 		}
 	}
 }

@@ -7,14 +7,20 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // staging is where the data of a round lie: in the slots, or in the staging memory of each rank.
 type staging struct {
-	slots
+	me, n int // this rank's place among those of its host, and how many there are
+	local *region.Region
+	rank  *plane.Member
+	mem   *reach.Reach
+	slots *slots
 	lines [][]byte // the staging memory of each rank, as far as it is mapped
 	chunk int      // bytes of a staging slot
 	sent  rings
@@ -22,7 +28,7 @@ type staging struct {
 
 // stage is where rank r's data of round lie in staging memory.
 func (c *staging) stage(r int, round uint32) (unsafe.Pointer, *call.Fault) {
-	mem, f := c.stageOf(c.Local.Turn(r, round/tuning.StageDepth))
+	mem, f := c.stageOf(c.local.Turn(r, round/tuning.StageDepth))
 	if f != nil {
 		return nil, f
 	}
@@ -35,10 +41,10 @@ func (c *staging) stageOf(r int) ([]byte, *call.Fault) {
 		return c.lines[r], nil
 	}
 	if c.lines == nil {
-		c.lines = make([][]byte, c.N)
+		c.lines = make([][]byte, c.n)
 	}
 	var f *call.Fault
-	c.lines[r], f = c.memory(c.Local.Stage(r), tuning.StageBytes(c.N))
+	c.lines[r], f = c.memory(c.local.Stage(r), tuning.StageBytes(c.n))
 	return c.lines[r], f
 }
 
@@ -47,29 +53,29 @@ func (c *staging) memory(at *atomic.Uint64, bytes int) ([]byte, *call.Fault) {
 	off := at.Load()
 	if off == 0 {
 		var err error
-		if off, err = c.Site.Host.Alloc(bytes); err != nil {
-			return nil, c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
+		if off, err = c.rank.Site.Here.Host.Alloc(bytes); err != nil {
+			return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 		}
 		if !at.CompareAndSwap(0, off) {
-			c.Site.Host.Free(off, bytes)
+			c.rank.Site.Here.Host.Free(off, bytes)
 			off = at.Load()
 		}
 	}
-	mem, err := c.Site.Host.View(off, bytes)
+	mem, err := c.rank.Site.Here.Host.View(off, bytes)
 	if err != nil {
-		return nil, c.Stop(call.NewFault(call.Backend, c.Rank(), "%w", err))
+		return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 	}
-	c.Views = append(c.Views, shm.PlaceAt(off, bytes))
+	c.rank.Share.Views = append(c.rank.Share.Views, shm.PlaceAt(off, bytes))
 	return mem, nil
 }
 
-// NoSlot, in place of a number of bytes in a slot, says that data lie in staging memory.
-const NoSlot = -1
+// noSlot, in place of a number of bytes in a slot, says that data lie in staging memory.
+const noSlot = -1
 
 // slotOf is where rank r's n bytes of round lie.
 func (c *staging) slotOf(r int, round uint32, n int) (unsafe.Pointer, *call.Fault) {
-	if n != NoSlot {
-		return c.Local.Payload(c.holder(r, round, n), round, n), nil
+	if n != noSlot {
+		return c.local.Payload(c.holder(r, round, n), round, n), nil
 	}
 	return c.stage(r, round)
 }
@@ -77,23 +83,23 @@ func (c *staging) slotOf(r int, round uint32, n int) (unsafe.Pointer, *call.Faul
 // holder is the rank in whose slot n bytes of r lie, in a round in which all ranks have as many.
 func (c *staging) holder(r int, round uint32, n int) int {
 	if c.swaps(n) {
-		return c.Local.Turn(r, round/c.Local.Depth)
+		return c.local.Turn(r, round/c.local.Depth)
 	}
 	return r
 }
 
 // swaps reports whether two ranks swap the lines of their slots behind the flag's, as they do those of staging memory.
 func (c *staging) swaps(n int) bool {
-	from := c.Local.Layout.SwapFrom
-	return c.N == 2 && from > 0 && n >= from
+	from := c.local.Layout.SwapFrom
+	return c.n == 2 && from > 0 && n >= from
 }
 
 // returns reports whether a rank that reads n bytes of the other, or staged ones, writes there next.
-func (c *staging) returns(n int) bool { return n == NoSlot || c.swaps(n) }
+func (c *staging) returns(n int) bool { return n == noSlot || c.swaps(n) }
 
 // begin opens a round and returns where this rank's n bytes of it go.
 func (c *staging) begin(ctx context.Context, k *call.Call, n int) (round uint32, to unsafe.Pointer, f *call.Fault) {
-	if round, f = c.open(ctx, k, n == NoSlot); f == nil {
+	if round, f = c.slots.open(ctx, k, n == noSlot); f == nil {
 		to, f = c.room(ctx, k, round, n)
 	}
 	return round, to, f
@@ -101,37 +107,37 @@ func (c *staging) begin(ctx context.Context, k *call.Call, n int) (round uint32,
 
 // room is where this rank's n bytes of round, which it has opened, go.
 func (c *staging) room(ctx context.Context, k *call.Call, round uint32, n int) (unsafe.Pointer, *call.Fault) {
-	if f := c.place(ctx, k, round, n); f != nil {
+	if f := c.slots.place(ctx, k, round, n); f != nil {
 		return nil, f
 	}
-	return c.slotOf(c.Me, round, n)
+	return c.slotOf(c.me, round, n)
 }
 
 // fetch waits for rank r's post of round and returns where its n bytes lie.
 func (c *staging) fetch(ctx context.Context, k *call.Call, r int, round uint32, n int) (from unsafe.Pointer, f *call.Fault) {
-	if f = c.await(ctx, k, r, round); f == nil {
+	if f = c.slots.await(ctx, k, r, round); f == nil {
 		from, f = c.slotOf(r, round, n)
 	}
 	return from, f
 }
 
-// Layout says how a call whose ranks each post some blocks is cut into rounds:
+// layout says how a call whose ranks each post some blocks is cut into rounds:
 // length bytes of every block at a time, and how many bytes each rank has in its slot. All ranks compute the same.
-func (c *staging) Layout(block, blocks int) (length, inSlot int) {
-	if block*blocks <= c.Local.Inline {
+func (c *staging) layout(block, blocks int) (length, inSlot int) {
+	if block*blocks <= c.local.Inline {
 		return block, block * blocks
 	}
 	length = c.chunk / max(blocks, 1)
 	if length >= 64 {
-		return length &^ 63, NoSlot
+		return length &^ 63, noSlot
 	}
-	return length &^ 7, NoSlot
+	return length &^ 7, noSlot
 }
 
 // receive is Get of what another rank has staged, or has in a slot, in a call in which all post and all read where bothWays is set: of
 // two ranks the reader writes there next, so it takes the lines as its own.
 func (c *staging) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
-	if c.N != 2 || !bothWays {
+	if c.n != 2 || !bothWays {
 		reach.Get(dst, from)
 		return
 	}
@@ -147,6 +153,6 @@ func (c *staging) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
 
 // part r of n bytes among the ranks of the host, in whole cache lines.
 func (c *staging) part(n, r int) (from, to int) {
-	q := ((n+c.N-1)/c.N + 63) &^ 63
+	q := ((n+c.n-1)/c.n + 63) &^ 63
 	return min(r*q, n), min((r+1)*q, n)
 }

@@ -19,18 +19,18 @@ func TestLayout(t *testing.T) {
 		{2, 0, 1, 0, 0},
 		{2, 8, 1, 8, 8},
 		{2, 2 << 10, 1, 2 << 10, 2 << 10},
-		{2, 2<<10 + 1, 1, 128 << 10, NoSlot},
+		{2, 2<<10 + 1, 1, 128 << 10, noSlot},
 		{2, 1 << 10, 2, 1 << 10, 2 << 10},
-		{2, 1<<10 + 1, 2, 64 << 10, NoSlot},
+		{2, 1<<10 + 1, 2, 64 << 10, noSlot},
 		{3, 8 << 10, 1, 8 << 10, 8 << 10},
 		{3, 4 << 10, 2, 4 << 10, 8 << 10},
-		{3, 4<<10 + 8, 2, 64 << 10, NoSlot},
-		{3, 100 << 10, 3, (128 << 10 / 3) &^ 63, NoSlot},
-		{3, 100, 1 << 12, 32, NoSlot}, // less than a cache line: whole elements
-		{3, 100, 1 << 14, 8, NoSlot},
+		{3, 4<<10 + 8, 2, 64 << 10, noSlot},
+		{3, 100 << 10, 3, (128 << 10 / 3) &^ 63, noSlot},
+		{3, 100, 1 << 12, 32, noSlot}, // less than a cache line: whole elements
+		{3, 100, 1 << 14, 8, noSlot},
 	} {
 		c := ranksOf(t, tc.ranks, byDirect)[0]
-		length, inSlot := c.Layout(tc.block, tc.blocks)
+		length, inSlot := c.staging.layout(tc.block, tc.blocks)
 		assert.Equal(t, []int{tc.length, tc.inSlot}, []int{length, inSlot}, "%d blocks of %d bytes, %d ranks", tc.blocks, tc.block, tc.ranks)
 	}
 }
@@ -41,15 +41,15 @@ func TestHolder(t *testing.T) {
 	swapFrom(t, true)
 	for _, n := range []int{2, 3} {
 		c := ranksOf(t, n, byStage)[0]
-		depth := c.Local.Depth
+		depth := c.local.Depth
 		for _, round := range []uint32{0, 1, depth - 1, depth, 5*depth + 3, ^uint32(0), ^uint32(0) - depth} {
 			for r := range 2 {
-				require.Equal(t, r, c.holder(r, round, tuning.LineFrom-1))
+				require.Equal(t, r, c.staging.holder(r, round, tuning.LineFrom-1))
 				if n > 2 {
-					require.Equal(t, r, c.holder(r, round, tuning.LineFrom))
+					require.Equal(t, r, c.staging.holder(r, round, tuning.LineFrom))
 					continue
 				}
-				require.Equal(t, c.holder(1-r, round, tuning.LineFrom), c.holder(r, round+depth, tuning.LineFrom), "round %d", round)
+				require.Equal(t, c.staging.holder(1-r, round, tuning.LineFrom), c.staging.holder(r, round+depth, tuning.LineFrom), "round %d", round)
 			}
 		}
 	}
@@ -61,13 +61,13 @@ func TestPlaceReuses(t *testing.T) {
 		c := ranksOf(t, 4, byDirect)[0]
 		room, far := tuning.SlotRoom(4), 0
 		for range 3 * tuning.RingSegments(4) / 2 {
-			c.Round++
-			c.seen = c.Round - 3
+			c.rank.Order.Round++
+			c.slots.seen = c.rank.Order.Round - 3
 			if keepUp {
-				c.seen = c.Round - 1
+				c.slots.seen = c.rank.Order.Round - 1
 			}
-			require.Nil(t, c.place(t.Context(), barrier(), c.Round, room))
-			far = max(far, c.ring.segment)
+			require.Nil(t, c.slots.place(t.Context(), barrier(), c.rank.Order.Round, room))
+			far = max(far, c.slots.ring.segment)
 		}
 		if keepUp {
 			assert.Equal(t, 2, far)
@@ -93,7 +93,7 @@ func TestPart(t *testing.T) {
 		c := ranksOf(t, tc.ranks, byDirect)[0]
 		begin := 0
 		for r, end := range tc.ends {
-			from, to := c.part(tc.n, r)
+			from, to := c.staging.part(tc.n, r)
 			assert.Equal(t, []int{begin, end}, []int{from, to}, "part %d of %d bytes", r, tc.n)
 			begin = end
 		}
@@ -107,7 +107,7 @@ func TestStage(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		all := ranksOf(t, n, byStage)
 		at := func(c *Team, r int, round uint32) unsafe.Pointer {
-			p, f := c.stage(r, round)
+			p, f := c.staging.stage(r, round)
 			require.Nil(t, f)
 			return p
 		}
@@ -117,7 +117,7 @@ func TestStage(t *testing.T) {
 			mine, theirs := at(all[0], 0, round), at(all[0], 1, round)
 			turn := round / tuning.StageDepth
 			if n > 2 || turn%2 == 0 {
-				require.Equal(t, uintptr(round%tuning.StageDepth)*uintptr(all[0].chunk), uintptr(theirs)-uintptr(base))
+				require.Equal(t, uintptr(round%tuning.StageDepth)*uintptr(all[0].staging.chunk), uintptr(theirs)-uintptr(base))
 			}
 			if round >= tuning.StageDepth {
 				lastMine, lastTheirs := at(all[0], 0, round-tuning.StageDepth), at(all[0], 1, round-tuning.StageDepth)
@@ -125,27 +125,27 @@ func TestStage(t *testing.T) {
 				require.Equal(t, n > 2, mine == lastMine && theirs == lastTheirs, "round %d", round)
 			}
 		}
-		require.Len(t, all[0].Views, 3, "the region, and the memory of two ranks")
+		require.Len(t, all[0].rank.Share.Views, 3, "the region, and the memory of two ranks")
 	}
 }
 
 // What lies in a slot lies in the region; a fetch waits for it and finds it there.
 func TestBeginAndFetch(t *testing.T) {
 	all := ranksOf(t, 2, byStage)
-	for _, n := range []int{8, 1000, NoSlot} {
+	for _, n := range []int{8, 1000, noSlot} {
 		k := barrier()
 		for _, c := range all {
 			enter(c, k)
 		}
-		round, to, f := all[0].begin(t.Context(), k, n)
+		round, to, f := all[0].staging.begin(t.Context(), k, n)
 		require.Nil(t, f)
-		all[0].post(k, round)
-		from, f := all[1].fetch(t.Context(), k, 0, round, n)
+		all[0].slots.post(k, round)
+		from, f := all[1].staging.fetch(t.Context(), k, 0, round, n)
 		require.Nil(t, f)
 		require.Equal(t, to, from)
-		region := all[0].Local.Payload(0, round, max(n, 8))
-		require.Equal(t, n != NoSlot, to == region)
-		all[1].Round++ // as the rank that only reads does
-		all[1].post(k, round)
+		region := all[0].local.Payload(0, round, max(n, 8))
+		require.Equal(t, n != noSlot, to == region)
+		all[1].rank.Order.Round++ // as the rank that only reads does
+		all[1].slots.post(k, round)
 	}
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/reduce"
 )
@@ -19,71 +21,78 @@ import (
 
 // stream is what two ranks do in a call with a root: one sends, the other receives.
 type stream struct {
-	sums
+	me, n   int // this rank's place among those of its host, and how many there are
+	local   *region.Region
+	rank    *plane.Member
+	mem     *reach.Reach
+	slots   *slots
+	staging *staging
+	offers  *offering
+	sums    *sums
 }
 
 // streamed opens a round that carries n bytes from rank r, one of two, and returns where they lie.
 func (c *stream) streamed(ctx context.Context, k *call.Call, r, n int) (round uint32, at unsafe.Pointer, f *call.Fault) {
 	switch {
-	case n <= c.Local.Inline:
-		if round, f = c.open(ctx, k, false); f != nil {
+	case n <= c.local.Inline:
+		if round, f = c.slots.open(ctx, k, false); f != nil {
 			return round, nil, f
 		}
-		return round, c.Local.Payload(r, round, n), nil
+		return round, c.local.Payload(r, round, n), nil
 	case n > tuning.StreamPiece:
-		if round, f = c.open(ctx, k, true); f == nil {
-			at, f = c.stage(r, round)
+		if round, f = c.slots.open(ctx, k, true); f == nil {
+			at, f = c.staging.stage(r, round)
 		}
 		return round, at, f
 	}
-	c.Round++
-	round = c.Round
-	if need := round - (tuning.StreamDepth - 2); r == c.Me && int32(c.seen-need) < 0 {
-		if f = c.catchUp(ctx, k, need+tuning.StreamDepth/4); f != nil { // some more, as in openLate
+	c.rank.Order.Round++
+	round = c.rank.Order.Round
+	if need := round - (tuning.StreamDepth - 2); r == c.me && int32(c.slots.seen-need) < 0 {
+		if f = c.slots.catchUp(ctx, k, need+tuning.StreamDepth/4); f != nil { // some more, as in openLate
 			return round, nil, f
 		}
 	}
-	at, f = c.piece(r, n)
+	at, f = c.staging.piece(r, n)
 	return round, at, f
 }
 
 // pieceOf is how many bytes of a stream of n go in a round.
 func (c *stream) pieceOf(n int) int {
-	if n > c.Local.Layout.StreamTo {
-		return c.chunk
+	if n > c.local.Layout.StreamTo {
+		return c.staging.chunk
 	}
 	return tuning.StreamPiece
 }
 
 // sendStream posts src, piece by piece.
 func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call.Fault {
-	if n := len(src); n <= c.Local.Inline { // straight: the smallest calls
-		round, f := c.open(ctx, k, false)
+	if n := len(src); n <= c.local.Inline { // straight: the smallest calls
+		round, f := c.slots.open(ctx, k, false)
 		if f != nil {
 			return f
 		}
-		reach.Put(c.Local.Payload(c.Me, round, n), src)
-		c.post(k, round)
+		reach.Put(c.local.Payload(c.me, round, n), src)
+		c.slots.post(k, round)
 		if n > tuning.BesideFlag { // the next call's data begin in a line that the other has, too
 			ahead := 1
-			if n <= c.Local.Layout.ClaimSent {
-				ahead = c.Local.BehindFlag(n) + n - 64
+			if n <= c.local.Layout.ClaimSent {
+				ahead = c.local.BehindFlag(n) + n - 64
 			}
-			ordered.Claim(unsafe.Add(unsafe.Pointer(c.Local.Flag(c.Me, round+1)), 64), ahead)
+			ordered.Claim(unsafe.Add(unsafe.Pointer(c.local.Flag(c.me, round+1)), 64), ahead)
 		}
 		return nil
 	}
 	for piece := c.pieceOf(len(src)); len(src) > 0; {
 		n := min(len(src), piece)
-		round, to, f := c.streamed(ctx, k, c.Me, n)
+		round, to, f := c.streamed(ctx, k, c.me, n)
 		if f != nil {
 			return f
 		}
 		reach.Put(to, src[:n])
-		c.post(k, round)
-		if c.Local.Layout.ClaimAhead && n > c.Local.Inline && n <= tuning.StreamPiece {
-			mem := c.sent.mem[c.Me]
-			ordered.Claim(unsafe.Pointer(&mem[c.sent.begins(c.Me, n, len(mem))]), min(tuning.ClaimPiece, n))
+		c.slots.post(k, round)
+		if c.local.Layout.ClaimAhead && n > c.local.Inline && n <= tuning.StreamPiece {
+			mem := c.staging.sent.mem[c.me]
+			ordered.Claim(unsafe.Pointer(&mem[c.staging.sent.begins(c.me, n, len(mem))]), min(tuning.ClaimPiece, n))
 		}
 		src = src[n:]
 	}
@@ -93,30 +102,30 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 // fetchAhead asks for what the sender has posted, or will soon, two rounds after this one, where that helps. A rank that has
 // caught up with the sender would take away the lines that the sender is about to write.
 func (c *stream) fetchAhead(round uint32, n int) {
-	if !c.Local.Layout.FetchAhead || uint32(atomic.LoadUint64(c.Local.Flag(1-c.Me, round))>>32) != round {
+	if !c.local.Layout.FetchAhead || uint32(atomic.LoadUint64(c.local.Flag(1-c.me, round))>>32) != round {
 		return
 	}
 	lines := 1
 	if n > tuning.BesideFlag {
-		lines = c.Local.BehindFlag(n) + n
+		lines = c.local.BehindFlag(n) + n
 	}
-	ordered.Fetch(unsafe.Pointer(c.Local.Flag(1-c.Me, round+2)), lines)
+	ordered.Fetch(unsafe.Pointer(c.local.Flag(1-c.me, round+2)), lines)
 }
 
 // receiveStream fills dst with what the other rank sends, or, where own is not nil, with that and own, reduced.
 func (c *stream) receiveStream(ctx context.Context, k *call.Call, dst []byte, own unsafe.Pointer) *call.Fault {
-	if n := len(dst); n <= c.Local.Inline {
-		round, f := c.open(ctx, k, false)
+	if n := len(dst); n <= c.local.Inline {
+		round, f := c.slots.open(ctx, k, false)
 		if f != nil {
 			return f
 		}
 		c.fetchAhead(round, n)
-		return c.receivePiece(ctx, k, round, dst, own, c.Local.Payload(1-c.Me, round, n))
+		return c.receivePiece(ctx, k, round, dst, own, c.local.Payload(1-c.me, round, n))
 	}
 	piece := c.pieceOf(len(dst))
 	for at := 0; at < len(dst); at += piece {
 		part := dst[at:min(at+piece, len(dst))]
-		round, from, f := c.streamed(ctx, k, 1-c.Me, len(part))
+		round, from, f := c.streamed(ctx, k, 1-c.me, len(part))
 		if f != nil {
 			return f
 		}
@@ -133,18 +142,18 @@ func (c *stream) receiveStream(ctx context.Context, k *call.Call, dst []byte, ow
 
 // receivePiece fills dst with the piece of round, which lies at from.
 func (c *stream) receivePiece(ctx context.Context, k *call.Call, round uint32, dst []byte, own, from unsafe.Pointer) *call.Fault {
-	c.post(k, round)
-	if f := c.await(ctx, k, 1-c.Me, round); f != nil {
+	c.slots.post(k, round)
+	if f := c.slots.await(ctx, k, 1-c.me, round); f != nil {
 		return f
 	}
-	c.seen = round
+	c.slots.seen = round
 	switch {
-	case own == nil && len(dst) > c.Local.Inline && c.streams(k.Kind, len(k.Dst)):
+	case own == nil && len(dst) > c.local.Inline && c.offers.streams(k.Kind, len(k.Dst)):
 		reduce.Stream(call.Ptr(dst), from, len(dst))
 	case own == nil:
 		reach.Get(dst, from)
 	default:
-		c.foldTwo(k, call.Ptr(dst), own, from, len(dst))
+		c.sums.foldTwo(k, call.Ptr(dst), own, from, len(dst))
 	}
 	return nil
 }

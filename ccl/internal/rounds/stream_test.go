@@ -15,17 +15,17 @@ import (
 func TestStream(t *testing.T) {
 	all := ranksOf(t, 2, byStage)
 	for _, n := range []int{0, 8, tuning.BesideFlag, tuning.BesideFlag + 8, tuning.Inline(2), tuning.Inline(2) + 4, tuning.StreamPiece, tuning.StreamPiece + 4,
-		this.CPU.StreamTo, this.CPU.StreamTo + 4, all[0].chunk + 4, 3*all[0].chunk + 40} {
+		this.CPU.StreamTo, this.CPU.StreamTo + 4, all[0].staging.chunk + 4, 3*all[0].staging.chunk + 40} {
 		for from := range 2 {
 			for _, reduced := range []bool{false, true} {
 				atOnce(t, all, func(c *Team) *call.Fault {
-					v, want := vector(c.Me, 0, n/4), vector(from, 0, n/4)
+					v, want := vector(c.me, 0, n/4), vector(from, 0, n/4)
 					k := callOf(call.Reduce, 1-from, n/4, make([]int32, n/4), v)
 					k.Fold, k.Stream = minus, minus
 					enter(c, k)
-					defer c.Wake()
-					if c.Me == from {
-						return c.sendStream(t.Context(), k, k.Src)
+					defer c.rank.Wake()
+					if c.me == from {
+						return c.stream.sendStream(t.Context(), k, k.Src)
 					}
 					own := call.Ptr(k.Src)
 					if !reduced {
@@ -34,7 +34,7 @@ func TestStream(t *testing.T) {
 						want = difference(2, n/4)
 					}
 					dst := make([]int32, n/4)
-					f := c.receiveStream(t.Context(), k, bytesOf(dst), own)
+					f := c.stream.receiveStream(t.Context(), k, bytesOf(dst), own)
 					same(t, want, dst, "%d bytes from %d, reduced %v", n, from, reduced)
 					return f
 				})
@@ -49,7 +49,7 @@ func TestPieceOf(t *testing.T) {
 	for _, tc := range []struct{ n, want int }{
 		{tuning.Inline(2) + 1, tuning.StreamPiece}, {this.CPU.StreamTo, tuning.StreamPiece}, {this.CPU.StreamTo + 1, tuning.StageChunk(2)},
 	} {
-		assert.Equal(t, tc.want, c.pieceOf(tc.n), "%d bytes", tc.n)
+		assert.Equal(t, tc.want, c.stream.pieceOf(tc.n), "%d bytes", tc.n)
 	}
 }
 
@@ -65,9 +65,9 @@ func TestSenderRunsAhead(t *testing.T) {
 		k := callOf(call.Broadcast, 0, tc.n/4, src, nil)
 		enter(c, k)
 		for range tc.ahead {
-			require.Nil(t, c.sendStream(t.Context(), k, k.Dst), "%d bytes", tc.n)
+			require.Nil(t, c.stream.sendStream(t.Context(), k, k.Dst), "%d bytes", tc.n)
 		}
-		require.Equal(t, c.Start+uint32(tc.ahead), c.Round)
-		require.NotNil(t, c.sendStream(ended(t), k, k.Dst), "%d bytes: it does not wait", tc.n)
+		require.Equal(t, c.rank.Order.Start+uint32(tc.ahead), c.rank.Order.Round)
+		require.NotNil(t, c.stream.sendStream(ended(t), k, k.Dst), "%d bytes: it does not wait", tc.n)
 	}
 }

@@ -6,42 +6,50 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // sums reduces what the ranks have posted, or what a rank reads from the others. Sums of more than two 16-bit floats are made
 // of all operands at once, so that they are rounded once.
 type sums struct {
-	offering
-	srcs []unsafe.Pointer // where the operands are, while they are added
-	from []reach.Source   // where they lie, by rank
+	me, n   int // this rank's place among those of its host, and how many there are
+	local   *region.Region
+	rank    *plane.Member
+	mem     *reach.Reach
+	slots   *slots
+	staging *staging
+	offers  *offering
+	srcs    []unsafe.Pointer // where the operands are, while they are added
+	from    []reach.Source   // where they lie, by rank
 }
 
 // foldAll reduces n bytes at offset from of every rank's slot, in which inSlot bytes lie, into dst, in rank
 // order; own, where not nil, stands for this rank's slot. The sums of more than two 16-bit floats are rounded once.
 func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot int, from func(r int) int, own unsafe.Pointer, n int, stream bool) *call.Fault {
 	operand := func(r, i int) (unsafe.Pointer, *call.Fault) {
-		if r == c.Me && own != nil {
+		if r == c.me && own != nil {
 			return unsafe.Add(own, i), nil
 		}
-		p, f := c.slotOf(r, round, inSlot)
+		p, f := c.staging.slotOf(r, round, inSlot)
 		if f != nil {
 			return nil, f
 		}
 		return unsafe.Add(p, from(r)+i), nil
 	}
 	fold := k.Fold
-	if c.N == 2 && stream {
+	if c.n == 2 && stream {
 		fold = k.Stream
 	}
 	step := tuning.FoldPiece
 	var theirs unsafe.Pointer // with two ranks, the other's operand: the lines of its next step are claimed, see receive
-	if c.N == 2 {
+	if c.n == 2 {
 		step = max(n, 1)
-		if c.returns(inSlot) {
+		if c.staging.returns(inSlot) {
 			var f *call.Fault
-			if theirs, f = operand(1-c.Me, 0); f != nil {
+			if theirs, f = operand(1-c.me, 0); f != nil {
 				return f
 			}
 			step = tuning.ClaimPiece
@@ -54,8 +62,8 @@ func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot in
 		}
 		m := min(step, n-i)
 		to := unsafe.Add(dst, i)
-		if k.SumsAll(c.N) {
-			srcs := c.operands(c.N)
+		if k.SumsAll(c.n) {
+			srcs := c.operands(c.n)
 			for r := range srcs {
 				var f *call.Fault
 				if srcs[r], f = operand(r, i); f != nil {
@@ -69,7 +77,7 @@ func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot in
 		if f != nil {
 			return f
 		}
-		for r := 1; r < c.N; r++ {
+		for r := 1; r < c.n; r++ {
 			b, f := operand(r, i)
 			if f != nil {
 				return f
@@ -78,7 +86,7 @@ func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot in
 			a = to
 		}
 		if k.Scale != nil {
-			k.Scale(to, m/k.Elem, c.N)
+			k.Scale(to, m/k.Elem, c.n)
 		}
 	}
 	return nil
@@ -87,11 +95,11 @@ func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot in
 // foldTwo is foldAll for two ranks and n bytes whose lines the caller has claimed, if need be. The smallest calls use it.
 func (c *sums) foldTwo(k *call.Call, dst, own, theirs unsafe.Pointer, n int) {
 	a, b := own, theirs
-	if c.Me == 1 {
+	if c.me == 1 {
 		a, b = b, a
 	}
 	fold := k.Fold
-	if n > c.Local.Inline && c.streams(k.Kind, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src) {
+	if n > c.local.Inline && c.offers.streams(k.Kind, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src) {
 		fold = k.Stream
 	}
 	fold(dst, a, b, n/k.Elem)
@@ -118,32 +126,32 @@ func (c *sums) reduceByRead(ctx context.Context, k *call.Call, dst []byte, off i
 	from, f := c.operandsAt(k, off)
 	switch {
 	case f != nil:
-	case k.SumsAll(c.N):
+	case k.SumsAll(c.n):
 		f = c.sumByRead(ctx, k, dst, from)
 	default:
 		f = c.foldByRead(ctx, k, dst, from)
 	}
 	clear(from) // see Read
-	c.Touched()
+	c.mem.Touched()
 	return f
 }
 
 // foldByRead is reduceByRead of what is reduced two operands at a time.
 func (c *sums) foldByRead(ctx context.Context, k *call.Call, dst []byte, from []reach.Source) *call.Fault {
-	one := unsafe.Pointer(&c.Reach.Scratch[0]) // which the first of two operands is read to
+	one := unsafe.Pointer(&c.mem.Scratch[0]) // which the first of two operands is read to
 	for i := 0; i < len(dst); i += tuning.ReadPiece {
 		m := min(tuning.ReadPiece, len(dst)-i)
 		a := from[0].At(i)
-		for r := 1; r < c.N; r++ {
+		for r := 1; r < c.n; r++ {
 			to, scale := one, false // not dst, where this rank's own operand may still be needed
-			if r == c.N-1 {
+			if r == c.n-1 {
 				to, scale = unsafe.Pointer(&dst[i]), k.Scale != nil
 			}
 			two := [2]reach.Source{a, from[r].At(i)}
-			f := c.Read(ctx, two[:], m, c.Reach.Scratch, tuning.ReadPiece, func(at []unsafe.Pointer) {
+			f := c.mem.Read(ctx, two[:], m, c.mem.Scratch, tuning.ReadPiece, func(at []unsafe.Pointer) {
 				foldPieceOf(k, to, at[0], at[1], m)
 				if scale {
-					k.Scale(to, m/k.Elem, c.N)
+					k.Scale(to, m/k.Elem, c.n)
 				}
 			})
 			if f != nil {
@@ -157,15 +165,15 @@ func (c *sums) foldByRead(ctx context.Context, k *call.Call, dst []byte, from []
 
 // operandsAt says where the operands of all ranks are, from offset off on.
 func (c *sums) operandsAt(k *call.Call, off int) ([]reach.Source, *call.Fault) {
-	if len(c.from) != c.N {
-		c.from = make([]reach.Source, c.N)
+	if len(c.from) != c.n {
+		c.from = make([]reach.Source, c.n)
 	}
 	for r := range c.from {
-		if r == c.Me {
+		if r == c.me {
 			c.from[r] = reach.Own(unsafe.Pointer(&k.Src[off]))
 			continue
 		}
-		s, f := c.Find(r, &c.offers[r].src)
+		s, f := c.mem.Find(r, &c.offers.posted[r].src)
 		if f != nil {
 			return c.from, f
 		}
@@ -179,9 +187,9 @@ func foldPieceOf(k *call.Call, to, a, b unsafe.Pointer, n int) { k.Fold(to, a, b
 
 // sumByRead is reduceByRead of such a sum: it reads a piece of every operand before it adds them.
 func (c *sums) sumByRead(ctx context.Context, k *call.Call, dst []byte, from []reach.Source) *call.Fault {
-	length := max(len(c.Reach.Scratch)/c.N&^63, 64)
-	if need := length * c.N; need > len(c.Reach.Scratch) {
-		c.Reach.Scratch = make([]byte, need)
+	length := max(len(c.mem.Scratch)/c.n&^63, 64)
+	if need := length * c.n; need > len(c.mem.Scratch) {
+		c.mem.Scratch = make([]byte, need)
 	}
 	for i := 0; i < len(dst); i += length {
 		for r := range from {
@@ -190,7 +198,7 @@ func (c *sums) sumByRead(ctx context.Context, k *call.Call, dst []byte, from []r
 			}
 		}
 		m := min(length, len(dst)-i)
-		f := c.Read(ctx, from, m, c.Reach.Scratch, length, func(at []unsafe.Pointer) { k.SumAll(unsafe.Pointer(&dst[i]), at, m) })
+		f := c.mem.Read(ctx, from, m, c.mem.Scratch, length, func(at []unsafe.Pointer) { k.SumAll(unsafe.Pointer(&dst[i]), at, m) })
 		if f != nil {
 			return f
 		}

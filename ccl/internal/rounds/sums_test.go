@@ -2,6 +2,7 @@ package rounds
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"unsafe"
 
@@ -41,10 +42,10 @@ func TestFoldTwo(t *testing.T) {
 		k := callOf(call.AllReduce, -1, n, dst, vector(me, 0, n))
 		k.Fold = minus
 		own, theirs := bytesOf(vector(me, 0, n)), bytesOf(vector(1-me, 0, n))
-		c.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
+		c.sums.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
 		assert.Equal(t, difference(2, n), dst, "rank %d", me)
 		k.Scale = reduce.Scale(reduce.Int32)
-		c.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
+		c.sums.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
 		assert.Equal(t, difference(2, n)[7]/2, dst[7], "rank %d: an average", me)
 	}
 }
@@ -69,17 +70,17 @@ func TestFoldAll(t *testing.T) {
 			t.Run(fmt.Sprintf("%d ranks, %s", n, tc.name), func(t *testing.T) {
 				all := ranksOf(t, n, byStage)
 				whole := tc.from + tc.count
-				inSlot := NoSlot
+				inSlot := noSlot
 				if tc.inSlot {
 					inSlot = 4 * whole
 				}
 				dst := make([]int32, tc.count)
 				k := callOf(call.AllReduce, -1, tc.count, dst, nil)
 				k.Fold, k.Stream = minus, minus
-				round := all[0].Round + 1
+				round := all[0].rank.Order.Round + 1
 				for r, c := range all {
-					require.Nil(t, c.place(t.Context(), k, round, inSlot))
-					to, f := c.slotOf(r, round, inSlot)
+					require.Nil(t, c.slots.place(t.Context(), k, round, inSlot))
+					to, f := c.staging.slotOf(r, round, inSlot)
 					require.Nil(t, f)
 					v := vector(r, 0, whole)
 					if r == 1 && tc.own {
@@ -91,7 +92,7 @@ func TestFoldAll(t *testing.T) {
 				if tc.own {
 					own = unsafe.Pointer(unsafe.SliceData(vector(1, 0, whole)))
 				}
-				f := all[1].foldAll(k, call.Ptr(k.Dst), round, inSlot, func(int) int { return 4 * tc.from }, own, 4*tc.count, false)
+				f := all[1].sums.foldAll(k, call.Ptr(k.Dst), round, inSlot, func(int) int { return 4 * tc.from }, own, 4*tc.count, false)
 				require.Nil(t, f)
 				same(t, difference(n, whole)[tc.from:], dst, "reduced")
 			})
@@ -109,7 +110,7 @@ func TestSumIsRoundedOnce(t *testing.T) {
 				atOnce(t, all, func(c *Team) *call.Fault {
 					src, dst := make([]uint16, n), make([]uint16, n)
 					for i := range src {
-						if src[i] = tiny; c.Me == 0 {
+						if src[i] = tiny; c.me == 0 {
 							src[i] = one
 						}
 					}
@@ -142,18 +143,18 @@ func TestReduceByRead(t *testing.T) {
 		}
 		for me, c := range all {
 			for r, v := range vectors {
-				c.offers[r] = c.newOffer(bytesOf(v), nil)
+				c.offers.posted[r] = c.offers.newOffer(bytesOf(v), nil)
 			}
 			dst := make([]int32, count)
 			k := callOf(call.AllReduce, -1, whole, dst, vectors[me])
 			k.Fold = minus
 			enter(c, k)
-			require.Nil(t, c.reduceByRead(t.Context(), k, k.Dst, 4*from))
+			require.Nil(t, c.sums.reduceByRead(t.Context(), k, k.Dst, 4*from))
 			same(t, difference(n, whole)[from:from+count], dst, "rank %d of %d", me, n)
 
 			own := vector(me, 0, whole)
 			k.Src, k.Dst = bytesOf(own), bytesOf(own)
-			require.Nil(t, c.reduceByRead(t.Context(), k, bytesOf(own[from:from+count]), 4*from))
+			require.Nil(t, c.sums.reduceByRead(t.Context(), k, bytesOf(own[from:from+count]), 4*from))
 			same(t, dst, own[from:from+count], "rank %d of %d, in place", me, n)
 		}
 	}
@@ -166,4 +167,65 @@ func TestOperands(t *testing.T) {
 	assert.Len(t, three, 3)
 	assert.Same(t, &three[0], &c.operands(3)[0])
 	assert.Len(t, c.operands(5), 5)
+}
+
+// floats is what rank r has: numbers whose sum depends on the order in which they are added.
+func floats(r, n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(math.Ldexp(1+float64(r*7+i)/64, (r*5+i)%23-11))
+	}
+	return v
+}
+
+// floatBytes is the memory of v.
+func floatBytes(v []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+}
+
+// A small sum has the bits of adding in rank order, in each call of a long row among barriers; an average is divided once; results
+// may lie where the operands were.
+func TestSmallSumsInRankOrder(t *testing.T) {
+	for _, n := range []int{2, 3, 5, 8, 16} {
+		all := ranksOf(t, n, byDirect)
+		for _, count := range []int{0, 1, 2, 14, 15, 64} {
+			want := floats(0, count)
+			for r := 1; r < n; r++ {
+				for i, x := range floats(r, count) {
+					want[i] += x
+				}
+			}
+			atOnce(t, all, func(c *Team) *call.Fault {
+				for lap := range 20 {
+					src, dst := floats(c.me, count), make([]float32, count)
+					if lap%2 == 1 {
+						dst = src
+					}
+					k := &call.Call{Record: call.Record{Kind: call.AllReduce, Root: -1, Count: uint64(count)}, Dst: floatBytes(dst), Src: floatBytes(src), Elem: 4,
+						Fold: reduce.For(reduce.Float32, reduce.Sum)}
+					if lap%5 == 0 {
+						k.Scale = reduce.Scale(reduce.Float32)
+					}
+					if f := run(t, c, k); f != nil {
+						return f
+					}
+					for i, x := range want {
+						if k.Scale != nil {
+							x /= float32(n)
+						}
+						if math.Float32bits(dst[i]) != math.Float32bits(x) {
+							t.Errorf("%d ranks, %d elements: rank %d has %v, not %v", n, count, c.me, dst[i], x)
+							break
+						}
+					}
+					if lap%3 == 0 {
+						if f := run(t, c, barrier()); f != nil {
+							return f
+						}
+					}
+				}
+				return nil
+			})
+		}
+	}
 }

@@ -15,11 +15,11 @@ import (
 func (c *offering) streams(k call.Kind, n int) bool {
 	switch k {
 	case call.Reduce:
-		return n >= c.Local.Layout.StreamReduceFrom
+		return n >= c.local.Layout.StreamReduceFrom
 	case call.AllReduce:
-		return n >= c.Local.Layout.StreamAllReduceFrom
+		return n >= c.local.Layout.StreamAllReduceFrom
 	}
-	return n >= c.Local.Layout.StreamFrom
+	return n >= c.local.Layout.StreamFrom
 }
 
 type allReduceWay uint8
@@ -49,11 +49,11 @@ func readPays(k call.Kind, n int) bool {
 // allReduceWay is how an AllReduce of n bytes goes, once the offers are known.
 func (c *offering) allReduceWay(w way, n int) allReduceWay {
 	switch {
-	case w == byDirect && c.N <= tuning.MaxDirect && (c.Reach.All || 2*shm.Page <= c.chunk): // which edges fit into
+	case w == byDirect && c.n <= tuning.MaxDirect && (c.mem.Known.All || 2*shm.Page <= c.staging.chunk): // which edges fit into
 		return direct
 	case w == byStage || w == byRead && !c.readsAll(n, c.someInPlace()) || n > tuning.ReadHalvesTo:
 		return stageAll // memory that can be touched takes no system calls, so that no size is too small for it
-	case c.N == 2 && n <= tuning.ReadAllTo && !c.someInPlace():
+	case c.n == 2 && n <= tuning.ReadAllTo && !c.someInPlace():
 		return readAll
 	}
 	return readHalves
@@ -64,21 +64,21 @@ func (c *offering) readsAll(n int, inPlace bool) bool {
 	switch {
 	case n > tuning.ReadHalvesTo:
 		return false
-	case c.N > 2:
-		return n >= c.N*tuning.ReadPartFrom
+	case c.n > 2:
+		return n >= c.n*tuning.ReadPartFrom
 	}
 	return n >= tuning.ReadTwoFrom && !inPlace || n >= tuning.ReadInPlaceFrom
 }
 
 // reads reports whether a call in which a rank fetches n bytes from another reads them where they are.
 func (c *offering) reads(ctx context.Context, k *call.Call, n int) (bool, *call.Fault) {
-	if n <= c.Local.Inline {
+	if n <= c.local.Inline {
 		return false, nil
 	}
 	if f := c.acquaint(ctx, k); f != nil {
 		return false, f
 	}
-	return c.Reach.All || c.Reach.Reads && readPays(k.Kind, n) || c.Reach.Moves && movedPays(&c.Local.Layout, k.Kind, n, c.N), nil
+	return c.mem.Known.All || c.mem.Known.Reads && readPays(k.Kind, n) || c.mem.Known.Moves && movedPays(&c.local.Layout, k.Kind, n, c.n), nil
 }
 
 // movedPays is readPays among n ranks that read only what moves from each rank to one other, in blocks of so many bytes. Between

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	this "github.com/goccl/goccl/ccl/internal/machine"
+	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
@@ -16,9 +17,10 @@ import (
 // teamOf is a rank of n that knows only what the choice of a way depends on.
 func teamOf(n int, inPlace bool) *Team {
 	c := new(Team)
-	c.N, c.chunk, c.offers = n, tuning.StageChunk(n), make([]offer, n)
+	c.bind(0, n, new(region.Region), nil, new(reach.Reach))
+	c.offers.posted = make([]offer, n)
 	if inPlace {
-		c.offers[n-1].flags = offersInPlace
+		c.offers.posted[n-1].flags = offersInPlace
 	}
 	return c
 }
@@ -52,24 +54,23 @@ func TestAllReduceWay(t *testing.T) {
 		{"more", 3, byRead, tuning.ReadHalvesTo + 8, false, stageAll},
 	} {
 		c := teamOf(tc.ranks, tc.inPlace)
-		require.LessOrEqual(t, 2*shm.Page, c.chunk, "the edges fit")
-		assert.Equal(t, tc.inPlace, c.someInPlace(), tc.name)
-		assert.Equal(t, tc.want, c.allReduceWay(tc.way, tc.n), tc.name)
+		require.LessOrEqual(t, 2*shm.Page, c.staging.chunk, "the edges fit")
+		assert.Equal(t, tc.inPlace, c.offers.someInPlace(), tc.name)
+		assert.Equal(t, tc.want, c.offers.allReduceWay(tc.way, tc.n), tc.name)
 	}
 	c := teamOf(3, false)
-	c.chunk = 2*shm.Page - 64
-	assert.Equal(t, readHalves, c.allReduceWay(byDirect, 8), "edges that do not fit into a chunk")
-	c.All = true
-	assert.Equal(t, direct, c.allReduceWay(byDirect, 8), "goroutine ranks have no edges")
+	c.staging.chunk = 2*shm.Page - 64
+	assert.Equal(t, readHalves, c.offers.allReduceWay(byDirect, 8), "edges that do not fit into a chunk")
+	c.mem.Known.All = true
+	assert.Equal(t, direct, c.offers.allReduceWay(byDirect, 8), "goroutine ranks have no edges")
 }
 
 // Two ranks stage small vectors whose memory they can touch, and larger ones in place.
 func TestStagesShared(t *testing.T) {
 	stages := func(ranks, to, n int, inPlace bool) bool {
 		c := teamOf(ranks, inPlace)
-		c.Local = new(region.Region)
-		c.Local.Layout.StageSharedTo = to
-		return c.stagesShared(n, inPlace)
+		c.local.Layout.StageSharedTo = to
+		return c.offers.stagesShared(n, inPlace)
 	}
 	for _, tc := range []struct {
 		ranks, n int
@@ -128,8 +129,8 @@ func TestReads(t *testing.T) {
 	assert.False(t, movedPays(&l, call.AllToAll, 1<<40, 2))
 	for _, n := range []int{1<<20 - 4, 1 << 20} {
 		c := ranksOf(t, 2, byStage)[0]
-		c.Moves, c.Local.Layout.ReadMovedFrom = true, 1<<20
-		read, f := c.reads(t.Context(), callOf(call.AllToAll, -1, n/4, nil, nil), n)
+		c.mem.Known.Moves, c.local.Layout.ReadMovedFrom = true, 1<<20
+		read, f := c.offers.reads(t.Context(), callOf(call.AllToAll, -1, n/4, nil, nil), n)
 		require.Nil(t, f)
 		assert.Equal(t, n >= 1<<20, read, "%d bytes", n)
 	}
@@ -140,7 +141,7 @@ func TestReads(t *testing.T) {
 			n    int
 			want bool
 		}{{tuning.Inline(2), false}, {tuning.Inline(2) + 1, w == byDirect}, {tuning.ReadFrom, w != byStage}} {
-			read, f := c.reads(t.Context(), callOf(call.AllGather, -1, tc.n/4, nil, nil), tc.n)
+			read, f := c.offers.reads(t.Context(), callOf(call.AllGather, -1, tc.n/4, nil, nil), tc.n)
 			require.Nil(t, f)
 			assert.Equal(t, tc.want, read, "way %d, %d bytes", w, tc.n)
 		}
@@ -152,7 +153,7 @@ func TestStreams(t *testing.T) {
 	for kind, from := range map[call.Kind]int{
 		call.Reduce: this.CPU.StreamReduceFrom, call.AllReduce: this.CPU.StreamAllReduceFrom, call.Broadcast: this.CPU.StreamFrom, call.Gather: this.CPU.StreamFrom,
 	} {
-		assert.False(t, c.streams(kind, from-1), "%v", kind)
-		assert.True(t, c.streams(kind, from), "%v", kind)
+		assert.False(t, c.offers.streams(kind, from-1), "%v", kind)
+		assert.True(t, c.offers.streams(kind, from), "%v", kind)
 	}
 }

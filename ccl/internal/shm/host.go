@@ -106,11 +106,6 @@ func (h *Host) Processors() int {
 	return max(n, runtime.NumCPU())
 }
 
-// Allows reports whether some rank of the host may run on a processor. It is false for all where that is not known.
-func (h *Host) Allows(cpu int) bool {
-	return cpu < 64*len(h.own.cores) && h.own.cores[cpu/64].Load()>>(cpu%64)&1 != 0
-}
-
 // Alloc hands out a region of n bytes, all zero, and returns its offset.
 func (h *Host) Alloc(n int) (uint64, error) {
 	size := pages(n)

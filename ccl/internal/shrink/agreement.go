@@ -27,7 +27,7 @@ import (
 
 // Agreement is this rank's part in one Shrink.
 type Agreement struct {
-	*agree.Party
+	Party   *agree.Party
 	c       *Shrinker
 	Attempt uint32
 	Rank    int
@@ -44,17 +44,21 @@ type Agreement struct {
 
 // Shrinker makes this rank's part in the Shrinks of its Comm.
 type Shrinker struct {
-	*links.Links
+	rank     *plane.Member
+	links    *links.Links
 	Attempts uint32
 	talks    map[int]*line // inside this host: a pipe is made once
 }
 
+// Init readies the Shrinks of a rank.
+func (c *Shrinker) Init(m *plane.Member, l *links.Links) { c.rank, c.links = m, l }
+
 // Agree agrees with the other ranks on which of them are alive.
 func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 	c.Attempts++
-	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.Rank(), began: time.Now(), lines: make([]*line, c.Size()), quit: make([]time.Time, c.Size()),
+	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.rank.Group.Rank(), began: time.Now(), lines: make([]*line, c.rank.Group.Size()), quit: make([]time.Time, c.rank.Group.Size()),
 		rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}
-	a.Party = agree.New(c.Rank(), c.Size(), a.make)
+	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), a.make)
 	f := a.run(ctx)
 	a.end(f == nil)
 	return a, f
@@ -68,25 +72,25 @@ func (a *Agreement) run(ctx context.Context) *call.Fault {
 			return f
 		}
 		a.hear() // also what ranks have said that are gone by now
-		a.Look(func(r int) bool { return gone[r] })
+		a.Party.Look(func(r int) bool { return gone[r] })
 		a.send()
-		if a.End == agree.Open {
+		if a.Party.End == agree.Open {
 			if f := a.wait(ctx); f != nil {
 				return f
 			}
 		}
-		switch a.End {
+		switch a.Party.End {
 		case agree.Agreed:
 			return nil
 		case agree.Out:
 			return call.NewFault(call.RankLost, a.Rank, "the others have given this rank up")
 		case agree.GaveUp:
 			switch {
-			case a.Failed != nil:
-				return a.giveUp(call.NewFault(call.Backend, a.Rank, "%w", a.Failed))
+			case a.Party.Failed != nil:
+				return a.giveUp(call.NewFault(call.Backend, a.Rank, "%w", a.Party.Failed))
 			case a.why == nil:
-				return a.giveUp(call.NewFault(call.Canceled, a.Quitter, "rank %d gave up", a.Quitter))
-			case a.Leads():
+				return a.giveUp(call.NewFault(call.Canceled, a.Party.Quitter, "rank %d gave up", a.Party.Quitter))
+			case a.Party.Leads():
 				return a.giveUp(a.why)
 			}
 			return a.why
@@ -97,18 +101,18 @@ func (a *Agreement) run(ctx context.Context) *call.Fault {
 // look finds out which ranks are gone, and tells the Party of those that have come to their end, this rank among them.
 func (a *Agreement) look() []bool {
 	c := a.c
-	c.Site.Scan()
+	c.rank.Site.Scan()
 	gone := make([]bool, len(a.lines))
 	var over []int
 	for r := range gone {
 		switch {
 		case r == a.Rank:
-		case c.Site.IsLost(c.Members.World(r)):
+		case c.rank.Site.Job.IsLost(c.rank.Group.Members.World(r)):
 			gone[r] = true
-		case c.Topo.Node(r) == c.Topo.Node(c.Rank()):
-			l := c.Topo.Local(r)
-			closed := c.Local.State(l).Load() != region.StateOpen // looked at before what it has done
-			switch word := c.Local.Agreed(l).Load(); {
+		case c.rank.Group.Topo.Node(r) == c.rank.Group.Topo.Node(c.rank.Group.Rank()):
+			l := c.rank.Group.Topo.Local(r)
+			closed := c.rank.Share.Local.State(l).Load() != region.StateOpen // looked at before what it has done
+			switch word := c.rank.Share.Local.Agreed(l).Load(); {
 			case word == uint64(a.Attempt)<<1:
 				over = append(over, r)
 			case closed:
@@ -117,22 +121,22 @@ func (a *Agreement) look() []bool {
 				a.quitted(r)
 			}
 		case a.lines[r] == nil:
-		case a.lines[r].done:
+		case a.lines[r].far.done:
 			over = append(over, r)
-		case a.lines[r].quit:
+		case a.lines[r].far.quit:
 			a.quitted(r)
 		default:
-			gone[r] = a.lines[r].gone
+			gone[r] = a.lines[r].far.gone
 		}
 	}
 	if len(over) > 0 {
-		c.Site.Scan() // ranks that have decided without this one have heard before that it is lost
+		c.rank.Site.Scan() // ranks that have decided without this one have heard before that it is lost
 	}
-	if c.Site.IsLost(c.Members.World(a.Rank)) {
-		a.Lost()
+	if c.rank.Site.Job.IsLost(c.rank.Group.Members.World(a.Rank)) {
+		a.Party.Lost()
 	}
 	for _, r := range over {
-		a.Over(r)
+		a.Party.Over(r)
 	}
 	return gone
 }
@@ -140,34 +144,34 @@ func (a *Agreement) look() []bool {
 // trouble says that this rank cannot connect with the others. It is no member then, and says so.
 func (a *Agreement) trouble() *call.Fault {
 	for _, l := range a.lines {
-		if l == nil || l.trouble == nil {
+		if l == nil || l.via.trouble == nil {
 			continue
 		}
-		a.IsLost(fmt.Errorf("it cannot connect: %w", l.trouble))
-		return call.NewFault(call.Backend, a.Rank, "cannot connect: %w", l.trouble)
+		a.IsLost(fmt.Errorf("it cannot connect: %w", l.via.trouble))
+		return call.NewFault(call.Backend, a.Rank, "cannot connect: %w", l.via.trouble)
 	}
 	return nil
 }
 
 // IsLost tells all ranks of the job that this one counts as lost, and why.
 func (a *Agreement) IsLost(why error) {
-	w := a.c.Members.World(a.Rank)
-	a.c.Site.Lost(w, why)
-	for until := time.Now().Add(2 * plane.SettleFor); !a.c.Site.IsLost(w) && time.Now().Before(until); a.c.Site.Scan() {
+	w := a.c.rank.Group.Members.World(a.Rank)
+	a.c.rank.Site.Lost(w, why)
+	for until := time.Now().Add(2 * plane.SettleFor); !a.c.rank.Site.Job.IsLost(w) && time.Now().Before(until); a.c.rank.Site.Scan() {
 		time.Sleep(agreeNapMax)
 	}
 }
 
 // hear reads what has come from those that this rank waits for.
 func (a *Agreement) hear() {
-	missing := a.Missing()
+	missing := a.Party.Missing()
 	for _, r := range missing {
 		l := a.line(r)
-		for a.Waits(r) {
+		for a.Party.Waits(r) {
 			n, ok := l.hear()
-			if l.renewed {
-				l.renewed = false
-				a.Renewed(r)
+			if l.via.renewed {
+				l.via.renewed = false
+				a.Party.Renewed(r)
 			}
 			if !ok {
 				break
@@ -178,7 +182,7 @@ func (a *Agreement) hear() {
 			}
 			switch n.kind {
 			case agree.Quit:
-				if a.Leads() {
+				if a.Party.Leads() {
 					a.why = a.given(n, r, missing)
 				} else {
 					a.why = a.given(n, r, nil)
@@ -186,8 +190,8 @@ func (a *Agreement) hear() {
 			case agree.Decide:
 				inject.At("shrink.decided")
 			}
-			a.came = a.came || !a.Leads()
-			a.Hear(r, agree.Notice{Kind: n.kind, Ballot: n.ballot, Ranks: n.ranks, Offs: n.offs})
+			a.came = a.came || !a.Party.Leads()
+			a.Party.Hear(r, agree.Notice{Kind: n.kind, Ballot: n.ballot, Ranks: n.ranks, Offs: n.offs})
 			a.send()
 		}
 	}
@@ -195,7 +199,7 @@ func (a *Agreement) hear() {
 
 // send sends what the Party has to say. That it gives up is said with the reason: see giveUp.
 func (a *Agreement) send() {
-	for _, m := range a.Post {
+	for _, m := range a.Party.Post {
 		l := a.line(m.To)
 		switch m.Kind {
 		case agree.Quit:
@@ -211,7 +215,7 @@ func (a *Agreement) send() {
 		}
 		l.say(notice{kind: m.Kind, ballot: m.Ballot, ranks: m.Ranks, offs: m.Offs})
 	}
-	a.Post = a.Post[:0]
+	a.Party.Post = a.Party.Post[:0]
 }
 
 // outOfTime waits a moment for the lead, which has come, to say which ranks have not.
@@ -231,7 +235,7 @@ func (a *Agreement) outOfTime(l *line, f *call.Fault) *call.Fault {
 func (a *Agreement) giveUp(f *call.Fault) *call.Fault {
 	for _, l := range a.lines {
 		if l != nil {
-			l.say(notice{kind: agree.Quit, code: f.Code, ballot: uint64(a.c.Blamed(f) + 1), ranks: ranks32(f.Missing)})
+			l.say(notice{kind: agree.Quit, code: f.Code, ballot: uint64(a.c.rank.Group.Blamed(f) + 1), ranks: ranks32(f.Missing)})
 		}
 	}
 	return f
@@ -265,21 +269,21 @@ const (
 func (a *Agreement) wait(ctx context.Context) *call.Fault {
 	for r, at := range a.quit {
 		if !at.IsZero() && time.Since(at) > quitAfter {
-			if a.Dropped(r); a.End != agree.Open {
+			if a.Party.Dropped(r); a.Party.End != agree.Open {
 				return nil
 			}
 		}
 	}
-	if f := a.expired(ctx); f != nil && a.MayQuit() {
-		a.Give()
-		if a.giveUp(f); f.Code == call.Timeout && a.came && !a.Leads() {
-			f = a.outOfTime(a.line(a.Lead()), f)
+	if f := a.expired(ctx); f != nil && a.Party.MayQuit() {
+		a.Party.Give()
+		if a.giveUp(f); f.Code == call.Timeout && a.came && !a.Party.Leads() {
+			f = a.outOfTime(a.line(a.Party.Lead()), f)
 		}
 		return f
 	}
 	if now := time.Now(); now.Sub(a.beaten) > plane.BeatEvery {
 		a.beaten = now
-		if a.c.Topo.Nodes() > 1 {
+		if a.c.rank.Group.Topo.Nodes() > 1 {
 			a.offered()
 		}
 		for _, l := range a.lines {
@@ -293,21 +297,21 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 			l.push()
 		}
 	}
-	a.c.Site.WakeMonitor() // its lines and the log are to be read soon
+	a.c.rank.Site.Job.Time.Coarse.WakeMonitor() // its lines and the log are to be read soon
 	a.rest.Next()
 	return nil
 }
 
 // expired says that the time of this Shrink is over.
 func (a *Agreement) expired(ctx context.Context) *call.Fault {
-	if a.c.Closing.Load() {
+	if a.c.rank.Fate.Closing.Load() {
 		return call.NewFault(call.Closed, a.Rank, "")
 	}
 	if err := ctx.Err(); err != nil {
-		return call.CtxFault(err, a.Missing())
+		return call.CtxFault(err, a.Party.Missing())
 	}
-	if t := a.c.Opt.Timeout; t > 0 && time.Since(a.began) > t {
-		f := call.CtxFault(context.DeadlineExceeded, a.Missing())
+	if t := a.c.rank.Group.Opt.Timeout; t > 0 && time.Since(a.began) > t {
+		f := call.CtxFault(context.DeadlineExceeded, a.Party.Missing())
 		f.Err = fmt.Errorf("not done after %v", t)
 		return f
 	}
@@ -328,8 +332,8 @@ func (a *Agreement) quitted(r int) {
 func (a *Agreement) offered() {
 	c := a.c
 	for r := range a.lines {
-		if r != a.Rank && c.Topo.Node(r) != c.Topo.Node(c.Rank()) &&
-			c.Site.TCP.Offered(tcp.MakeKey(c.agreementID(a.Attempt+1), linesOf, uint32(c.Rank()), uint32(r)), uint32(c.Rank())) {
+		if r != a.Rank && c.rank.Group.Topo.Node(r) != c.rank.Group.Topo.Node(c.rank.Group.Rank()) &&
+			c.rank.Site.Job.Net.TCP.Offered(tcp.MakeKey(c.agreementID(a.Attempt+1), linesOf, uint32(c.rank.Group.Rank()), uint32(r)), uint32(c.rank.Group.Rank())) {
 			a.quitted(r)
 		}
 	}
@@ -353,10 +357,10 @@ func (a *Agreement) end(agreed bool) {
 	switch {
 	case agreed:
 		a.c.Leave(a.Attempt, (*tcp.Node).Finish)
-		a.c.Local.Agreed(a.c.Me).Store(uint64(a.Attempt) << 1)
-	case a.End == agree.GaveUp: // not of a rank that is lost: the others go on without it
+		a.c.rank.Share.Local.Agreed(a.c.rank.Share.Me).Store(uint64(a.Attempt) << 1)
+	case a.Party.End == agree.GaveUp: // not of a rank that is lost: the others go on without it
 		a.c.Leave(a.Attempt, (*tcp.Node).Quit)
-		a.c.Local.Agreed(a.c.Me).Store(uint64(a.Attempt)<<1 | gaveUp)
+		a.c.rank.Share.Local.Agreed(a.c.rank.Share.Me).Store(uint64(a.Attempt)<<1 | gaveUp)
 		a.drop() // nobody has decided on it
 	}
 	for _, l := range a.lines {
@@ -370,9 +374,9 @@ func (a *Agreement) end(agreed bool) {
 // of its host in it.
 func (a *Agreement) make(ranks []int32) (uint64, error) {
 	a.drop()
-	node, first, locals := a.c.Topo.Node(a.Rank), -1, 0
+	node, first, locals := a.c.rank.Group.Topo.Node(a.Rank), -1, 0
 	for _, r := range ranks {
-		if a.c.Topo.Node(int(r)) == node {
+		if a.c.rank.Group.Topo.Node(int(r)) == node {
 			if first < 0 {
 				first = int(r)
 			}
@@ -382,7 +386,7 @@ func (a *Agreement) make(ranks []int32) (uint64, error) {
 	if first != a.Rank {
 		return 0, nil
 	}
-	off, err := a.c.Site.Host.Alloc(region.Bytes(locals))
+	off, err := a.c.rank.Site.Here.Host.Alloc(region.Bytes(locals))
 	if err != nil {
 		return 0, err
 	}
@@ -393,7 +397,7 @@ func (a *Agreement) make(ranks []int32) (uint64, error) {
 // drop frees the memory of a proposal that came to nothing.
 func (a *Agreement) drop() {
 	if a.made != 0 {
-		a.c.Site.Host.Forget(a.made, region.Bytes(a.madeFor)) // others may have heard of it
+		a.c.rank.Site.Here.Host.Forget(a.made, region.Bytes(a.madeFor)) // others may have heard of it
 		a.made = 0
 	}
 }

@@ -24,22 +24,25 @@ func ranksOf(t *testing.T, n int) []*Shrinker {
 	t.Helper()
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Topo, s.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
-	off, err := s.Host.Alloc(region.Bytes(n))
+	s.Job.World.Topo, s.Here.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
+	off, err := s.Here.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
-	mem, err := s.Host.View(off, region.Bytes(n))
+	shared, err := s.Here.Host.View(off, region.Bytes(n))
 	require.NoError(t, err)
 	all := make([]*Shrinker, n)
 	for r := range all {
 		l := new(links.Links)
-		l.Init(new(reach.Reach), new(call.Workspace))
-		l.Member.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Topo, r, region.New(off, mem, n), plane.Options{})
-		l.Enlist()
-		all[r] = &Shrinker{Links: l}
+		m, mem := new(plane.Member), new(reach.Reach)
+		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, shared, n), plane.Options{})
+		m.Enlist()
+		mem.Init(m)
+		l.Init(m, mem, new(call.Workspace))
+		all[r] = new(Shrinker)
+		all[r].Init(m, l)
 	}
 	t.Cleanup(func() {
 		for _, c := range all {
-			j.Remove(&c.Member)
+			j.Remove(c.rank)
 		}
 		j.Leave()
 	})
@@ -74,7 +77,7 @@ func TestAgree(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			all := ranksOf(t, 3)
 			for _, r := range tc.closed {
-				all[r].Local.State(r).Store(region.StateClosed)
+				all[r].rank.Share.Local.State(r).Store(region.StateClosed)
 			}
 			for attempt := uint32(1); attempt <= 2; attempt++ {
 				agreements, faults := agreeing(t, all, tc.ranks, func(int) context.Context { return t.Context() })
@@ -84,15 +87,15 @@ func TestAgree(t *testing.T) {
 					a := agreements[r]
 					require.Equal(t, attempt, a.Attempt)
 					require.Equal(t, r, a.Rank)
-					require.Len(t, a.Ranks, len(tc.ranks))
-					for i, got := range a.Ranks {
+					require.Len(t, a.Party.Ranks, len(tc.ranks))
+					for i, got := range a.Party.Ranks {
 						require.EqualValues(t, tc.ranks[i], got)
 					}
-					require.Len(t, a.Offs, 1, "one host")
-					require.Equal(t, lead.Offs, a.Offs)
-					require.NotZero(t, a.Offs[0])
+					require.Len(t, a.Party.Offs, 1, "one host")
+					require.Equal(t, lead.Party.Offs, a.Party.Offs)
+					require.NotZero(t, a.Party.Offs[0])
 					require.Equal(t, r == tc.ranks[0], a.made != 0, "the first rank of a host makes its memory")
-					require.Equal(t, uint64(attempt)<<1, all[r].Local.Agreed(r).Load())
+					require.Equal(t, uint64(attempt)<<1, all[r].rank.Share.Local.Agreed(r).Load())
 				}
 			}
 		})
@@ -113,7 +116,7 @@ func TestAgreeInVain(t *testing.T) {
 	for r := range 2 {
 		require.NotNil(t, faults[r])
 		assert.Equal(t, call.Canceled, faults[r].Code, "rank %d: %v", r, faults[r])
-		assert.Equal(t, uint64(1)<<1|gaveUp, all[r].Local.Agreed(r).Load())
+		assert.Equal(t, uint64(1)<<1|gaveUp, all[r].rank.Share.Local.Agreed(r).Load())
 	}
 }
 
@@ -153,10 +156,12 @@ func TestExpired(t *testing.T) {
 	}{
 		{"not yet", func(*Agreement) {}, t.Context(), 0, ""},
 		{"no timeout", func(a *Agreement) { a.began = time.Time{} }, t.Context(), 0, ""},
-		{"not so long", func(a *Agreement) { a.c.Opt.Timeout = time.Hour }, t.Context(), 0, ""},
-		{"the timeout", func(a *Agreement) { a.began, a.c.Opt.Timeout = time.Now().Add(-1500*time.Millisecond), time.Second }, t.Context(), call.Timeout, "not done after 1s"},
+		{"not so long", func(a *Agreement) { a.c.rank.Group.Opt.Timeout = time.Hour }, t.Context(), 0, ""},
+		{"the timeout", func(a *Agreement) {
+			a.began, a.c.rank.Group.Opt.Timeout = time.Now().Add(-1500*time.Millisecond), time.Second
+		}, t.Context(), call.Timeout, "not done after 1s"},
 		{"its context", func(*Agreement) {}, ended, call.Canceled, "context canceled"},
-		{"its Comm closes", func(a *Agreement) { a.c.Closing.Store(true) }, ended, call.Closed, "code 11, rank 0"},
+		{"its Comm closes", func(a *Agreement) { a.c.rank.Fate.Closing.Store(true) }, ended, call.Closed, "code 11, rank 0"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := ranksOf(t, 2)[0]
@@ -201,11 +206,11 @@ func TestTrouble(t *testing.T) {
 	a := &Agreement{c: c, Rank: 1, lines: []*line{nil, {}}}
 	require.Nil(t, a.trouble())
 	why := errors.New("no descriptor is left")
-	a.lines[1].trouble = why
+	a.lines[1].via.trouble = why
 	f := a.trouble()
 	require.NotNil(t, f)
 	assert.Equal(t, call.Backend, f.Code)
 	assert.Equal(t, 1, f.Peer)
 	assert.ErrorIs(t, f, why)
-	assert.True(t, c.Site.IsLost(1))
+	assert.True(t, c.rank.Site.Job.IsLost(1))
 }

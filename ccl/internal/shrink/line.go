@@ -115,8 +115,8 @@ type line struct {
 	queue   []byte   // not sent yet
 	got     []byte   // not read yet
 	later   []notice // of the next agreement, which the peer is in already
-	peerEnd
-	connection
+	far     peerEnd
+	via     connection
 }
 
 // peerEnd is what a line knows of its peer.
@@ -153,7 +153,7 @@ func (c *Shrinker) newLine(peer int, attempt uint32) *line {
 		l.attempt = attempt
 		return l
 	}
-	l := &line{c: c, peer: peer, attempt: attempt, connection: connection{heard: c.Site.Lived.Now()}}
+	l := &line{c: c, peer: peer, attempt: attempt, via: connection{heard: c.rank.Site.Job.Time.Lived.Now()}}
 	if l.inside() {
 		if c.talks == nil {
 			c.talks = map[int]*line{}
@@ -165,18 +165,20 @@ func (c *Shrinker) newLine(peer int, attempt uint32) *line {
 	return l
 }
 
-func (l *line) inside() bool { return l.c.Topo.Node(l.peer) == l.c.Topo.Node(l.c.Rank()) }
+func (l *line) inside() bool {
+	return l.c.rank.Group.Topo.Node(l.peer) == l.c.rank.Group.Topo.Node(l.c.rank.Group.Rank())
+}
 
 // agreementID is the Comm's id for the connections of an agreement, which are not those
 // of its calls.
 func (c *Shrinker) agreementID(attempt uint32) uint64 {
-	return plane.ChildID(c.ID(), uint64(attempt)|1<<41, 0)
+	return plane.ChildID(c.rank.Group.ID(), uint64(attempt)|1<<41, 0)
 }
 
 // Leave tells ranks that still want to take part in an agreement with this one why it does not.
 func (c *Shrinker) Leave(attempt uint32, leave func(n *tcp.Node, comm uint64, rank uint32)) {
-	if c.Site.TCP != nil && c.Topo.Nodes() > 1 {
-		leave(c.Site.TCP, c.agreementID(attempt), uint32(c.Rank()))
+	if c.rank.Site.Job.Net.TCP != nil && c.rank.Group.Topo.Nodes() > 1 {
+		leave(c.rank.Site.Job.Net.TCP, c.agreementID(attempt), uint32(c.rank.Group.Rank()))
 	}
 }
 
@@ -192,15 +194,15 @@ func (l *line) dial(probe bool) {
 	if probe {
 		stream = probesOf
 	}
-	key := tcp.MakeKey(l.c.agreementID(l.attempt), stream, uint32(l.c.Rank()), uint32(l.peer))
-	addr := l.c.Site.Addrs[l.c.Members.World(l.peer)]
+	key := tcp.MakeKey(l.c.agreementID(l.attempt), stream, uint32(l.c.rank.Group.Rank()), uint32(l.peer))
+	addr := l.c.rank.Site.Job.Net.Addrs[l.c.rank.Group.Members.World(l.peer)]
 	ctx, cancel := context.WithCancel(context.Background())
-	if t := l.c.Opt.PeerTimeout; t > 0 {
+	if t := l.c.rank.Group.Opt.PeerTimeout; t > 0 {
 		ctx, cancel = context.WithTimeout(context.Background(), t)
 	}
 	done := make(chan dialed, 1)
-	l.dialed, l.stop, l.probing = done, cancel, probe
-	node, me := l.c.Site.TCP, uint32(l.c.Rank())
+	l.via.dialed, l.via.stop, l.via.probing = done, cancel, probe
+	node, me := l.c.rank.Site.Job.Net.TCP, uint32(l.c.rank.Group.Rank())
 	go func() {
 		conn, err := node.OpenNotices(ctx, key, me, addr)
 		done <- dialed{conn, err}
@@ -209,41 +211,41 @@ func (l *line) dial(probe bool) {
 
 // settle takes note of a dial that has ended.
 func (l *line) settle() {
-	if l.dialed == nil {
+	if l.via.dialed == nil {
 		return
 	}
 	select {
-	case d := <-l.dialed:
-		l.stop()
-		l.dialed = nil
-		now := l.c.Site.Lived.Now()
-		silent := now - l.heard
-		l.heard = now
+	case d := <-l.via.dialed:
+		l.via.stop()
+		l.via.dialed = nil
+		now := l.c.rank.Site.Job.Time.Lived.Now()
+		silent := now - l.via.heard
+		l.via.heard = now
 		switch {
-		case d.err == nil && l.probing:
+		case d.err == nil && l.via.probing:
 			d.conn.Close()
 		case d.err == nil:
-			l.conn, l.out, l.in = d.conn, d.conn, links.Stream{Conn: d.conn}
-			l.got, l.queue, l.renewed = nil, nil, true
+			l.via.conn, l.out, l.in = d.conn, d.conn, links.Stream{Conn: d.conn}
+			l.got, l.queue, l.via.renewed = nil, nil, true
 		case errors.Is(d.err, tcp.ErrDone):
-			l.done = true
+			l.far.done = true
 		case errors.Is(d.err, tcp.ErrQuit):
-			l.quit = true
+			l.far.quit = true
 		case errors.Is(d.err, tcp.ErrGone) || errors.Is(d.err, tcp.ErrRefused):
-			l.gone = true
+			l.far.gone = true
 		case tcp.IsOwnTrouble(d.err):
-			l.trouble = d.err
-		case !errors.Is(d.err, context.DeadlineExceeded) || silent > l.c.Opt.PeerTimeout*3/4: // the dial took all of it
+			l.via.trouble = d.err
+		case !errors.Is(d.err, context.DeadlineExceeded) || silent > l.c.rank.Group.Opt.PeerTimeout*3/4: // the dial took all of it
 			l.accuse(fmt.Errorf("it cannot be reached: %w", d.err))
 		default: // this process was stopped meanwhile
-			l.heard -= silent
+			l.via.heard -= silent
 		}
 	default:
 	}
 }
 
 // accuse tells all that the peer is lost.
-func (l *line) accuse(why error) { l.c.Site.Lost(l.c.Members.World(l.peer), why) }
+func (l *line) accuse(why error) { l.c.rank.Site.Lost(l.c.rank.Group.Members.World(l.peer), why) }
 
 // dialAgain is when a line without a connection is dialed anew, after the last attempt.
 const dialAgain = 250 * time.Millisecond
@@ -260,7 +262,7 @@ func (l *line) say(n notice) {
 // push sends what it can of what was said.
 func (l *line) push() {
 	if l.out == nil && l.inside() {
-		p, err := l.c.PipeTo(l.c.Topo.Local(l.peer), links.Agreements)
+		p, err := l.c.links.Ends.PipeTo(l.c.rank.Group.Topo.Local(l.peer), links.Agreements)
 		if err != nil {
 			return // tried again
 		}
@@ -281,11 +283,11 @@ func (l *line) push() {
 
 // broken dials anew: that says whether the peer is still there.
 func (l *line) broken() {
-	if l.conn != nil {
-		l.conn.Close()
+	if l.via.conn != nil {
+		l.via.conn.Close()
 	}
-	l.conn, l.out, l.in, l.got, l.queue = nil, nil, nil, nil, nil
-	if l.dialed == nil {
+	l.via.conn, l.out, l.in, l.got, l.queue = nil, nil, nil, nil, nil
+	if l.via.dialed == nil {
 		l.dial(false)
 	}
 }
@@ -299,7 +301,7 @@ func (l *line) hear() (notice, bool) {
 		return n, true
 	}
 	if l.in == nil && l.inside() {
-		if p, err := l.c.PipeFrom(l.c.Topo.Local(l.peer), links.Agreements); err == nil && p != nil {
+		if p, err := l.c.links.Ends.PipeFrom(l.c.rank.Group.Topo.Local(l.peer), links.Agreements); err == nil && p != nil {
 			l.in = p
 		}
 	}
@@ -308,9 +310,9 @@ func (l *line) hear() (notice, bool) {
 		n, err := l.in.TryRecv(b[:])
 		l.got = append(l.got, b[:n]...)
 		if n > 0 {
-			l.heard = l.c.Site.Lived.Now()
+			l.via.heard = l.c.rank.Site.Job.Time.Lived.Now()
 		}
-		note, taken, bad := parseNotice(l.got, l.c.Size())
+		note, taken, bad := parseNotice(l.got, l.c.rank.Group.Size())
 		switch {
 		case bad != nil && l.inside():
 			l.got = nil
@@ -328,12 +330,12 @@ func (l *line) hear() (notice, bool) {
 			l.broken()
 		}
 	}
-	if !l.inside() && l.dialed == nil && !l.over() && l.trouble == nil {
-		silent := l.c.Site.Lived.Now() - l.heard
-		if t := l.c.Opt.PeerTimeout; l.conn != nil && t > 0 && silent > t {
-			l.heard += silent
+	if !l.inside() && l.via.dialed == nil && !l.far.over() && l.via.trouble == nil {
+		silent := l.c.rank.Site.Job.Time.Lived.Now() - l.via.heard
+		if t := l.c.rank.Group.Opt.PeerTimeout; l.via.conn != nil && t > 0 && silent > t {
+			l.via.heard += silent
 			l.dial(true)
-		} else if l.conn == nil && silent > dialAgain {
+		} else if l.via.conn == nil && silent > dialAgain {
 			l.dial(false)
 		}
 	}
@@ -352,15 +354,15 @@ func (l *line) flush() {
 
 // close ends the line. The Comm keeps its pipes.
 func (l *line) close() {
-	if l.dialed != nil {
-		l.stop()
-		if d := <-l.dialed; d.conn != nil {
+	if l.via.dialed != nil {
+		l.via.stop()
+		if d := <-l.via.dialed; d.conn != nil {
 			d.conn.Close()
 		}
-		l.dialed = nil
+		l.via.dialed = nil
 	}
-	if l.conn != nil {
-		l.conn.Close()
-		l.conn, l.out, l.in = nil, nil, nil
+	if l.via.conn != nil {
+		l.via.conn.Close()
+		l.via.conn, l.out, l.in = nil, nil, nil
 	}
 }

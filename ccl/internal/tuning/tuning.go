@@ -16,11 +16,6 @@ type Family struct {
 	Maker string
 	// MoveString: REP MOVSB is the fastest copy, also of lines that another core has, and Go's memmove does not use it.
 	MoveString bool
-	// Lines chooses the form of small calls of many ranks: see ChooseForm. Same, Other and Socket are medians of other people's
-	// measurements (github.com/nviennot/core-to-core-latency): of two Xeon Platinum 8375C, of two EPYC 7R13, and a guess for
-	// other CPUs. Next and Share are assumed. `make tune` measures all five.
-	Lines Lines
-
 	Layout
 }
 
@@ -75,7 +70,6 @@ type Layout struct {
 var families = []Family{
 	{
 		Maker: "GenuineIntel",
-		Lines: Lines{Same: 51, Other: 51, Socket: 108, Next: 7, Share: 5},
 		Layout: Layout{
 			ClaimAhead: true, ClaimSent: 2 << 10, FetchAhead: true, ReadOthers: true,
 			WholeTwo: 2 << 10, StreamTo: 64 << 10,
@@ -84,7 +78,6 @@ var families = []Family{
 	},
 	{
 		Maker: "AuthenticAMD", MoveString: true,
-		Lines: Lines{Same: 23, Other: 107, Socket: 197, Next: 7, Share: 5},
 		Layout: Layout{
 			ClaimSent: 512, ReadMovedFrom: 128 << 10,
 			WholeTwo: 4 << 10, SwapFrom: LineFrom, Ring: 2 << 20, StreamTo: 256 << 10, StageSharedTo: 8 << 10,
@@ -93,7 +86,6 @@ var families = []Family{
 	},
 	{
 		Maker: "",
-		Lines: Lines{Same: 50, Other: 100, Socket: 200, Next: 7, Share: 5},
 		Layout: Layout{
 			WholeTwo: 4 << 10, StreamTo: 64 << 10,
 			StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
