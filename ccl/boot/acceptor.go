@@ -8,8 +8,8 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// door is where connections come to a crowd: the listener, and all that came by it, until it is shut.
-type door struct {
+// acceptor is where connections come to a hostServer: the listener, and all that came by it, until it is shut.
+type acceptor struct {
 	done      chan struct{}   // closed by shut
 	strangers *auth.Strangers // nil until open
 
@@ -19,17 +19,19 @@ type door struct {
 	seen     netip.Addr            // the address of this host that another one reached first
 }
 
-func newDoor() door { return door{done: make(chan struct{}), conns: map[net.Conn]struct{}{}} }
+func newAcceptor() acceptor {
+	return acceptor{done: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+}
 
 // open notes the listener, which shut and deafen close.
-func (d *door) open(l net.Listener) {
+func (d *acceptor) open(l net.Listener) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.listener, d.strangers = l, auth.NewStrangers(l.Addr())
 }
 
 // admit notes a new connection, so that shut finds it.
-func (d *door) admit(conn net.Conn) bool {
+func (d *acceptor) admit(conn net.Conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	select {
@@ -43,7 +45,7 @@ func (d *door) admit(conn net.Conn) bool {
 }
 
 // reached notes at which address of this host one of the job's has reached it.
-func (d *door) reached(conn net.Conn) {
+func (d *acceptor) reached(conn net.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if a := addrOf(conn.LocalAddr()); a.IsValid() && !a.IsLoopback() && !d.seen.IsValid() {
@@ -52,7 +54,7 @@ func (d *door) reached(conn net.Conn) {
 }
 
 // refused is how many connections did not know the job's secret.
-func (d *door) refused() int {
+func (d *acceptor) refused() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.strangers == nil {
@@ -62,7 +64,7 @@ func (d *door) refused() int {
 }
 
 // forget closes a connection that has ended.
-func (d *door) forget(conn net.Conn) {
+func (d *acceptor) forget(conn net.Conn) {
 	conn.Close()
 	d.mu.Lock()
 	delete(d.conns, conn)
@@ -70,7 +72,7 @@ func (d *door) forget(conn net.Conn) {
 }
 
 // deafen stops listening, and ends what is still in the handshake.
-func (d *door) deafen() {
+func (d *acceptor) deafen() {
 	d.mu.Lock()
 	l, s := d.listener, d.strangers
 	d.mu.Unlock()
@@ -81,7 +83,7 @@ func (d *door) deafen() {
 }
 
 // shut closes the listener and all connections; no more are admitted.
-func (d *door) shut() {
+func (d *acceptor) shut() {
 	d.mu.Lock()
 	select {
 	case <-d.done:

@@ -1,17 +1,18 @@
-// Package crew lets several ranks of one process share its bootstrap: the last rank of the process to arrive at an
+// Package goranks lets several ranks of one process share its bootstrap: the last rank of the process to arrive at an
 // all-gather makes one all-gather of the processes for all of them.
-package crew
+package goranks
 
 import (
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 )
 
-// Crew is the ranks of one process.
-type Crew struct {
+// Ranks is the ranks of one process.
+type Ranks struct {
 	ranksOf func(process int) int
 	gather  func(ctx context.Context, mine []byte) ([][]byte, error)
 
@@ -32,12 +33,12 @@ func newRound(n int) *round { return &round{mine: make([][]byte, n), done: make(
 
 // New makes the crew of a process with n ranks. ranksOf is the number of ranks of each process, in whose order ranks are
 // numbered; gather is the all-gather of the processes.
-func New(n int, ranksOf func(process int) int, gather func(ctx context.Context, mine []byte) ([][]byte, error)) *Crew {
-	return &Crew{ranksOf: ranksOf, gather: gather, round: newRound(n)}
+func New(n int, ranksOf func(process int) int, gather func(ctx context.Context, mine []byte) ([][]byte, error)) *Ranks {
+	return &Ranks{ranksOf: ranksOf, gather: gather, round: newRound(n)}
 }
 
 // AllGather is the call of rank i of this process, counted from 0. It returns the values of all ranks of the job.
-func (c *Crew) AllGather(ctx context.Context, i int, mine []byte) ([][]byte, error) {
+func (c *Ranks) AllGather(ctx context.Context, i int, mine []byte) ([][]byte, error) {
 	c.mu.Lock()
 	r := c.round
 	r.mine[i] = mine
@@ -60,7 +61,7 @@ func (c *Crew) AllGather(ctx context.Context, i int, mine []byte) ([][]byte, err
 }
 
 // exchange swaps the values of this process's ranks for those of all ranks.
-func (c *Crew) exchange(ctx context.Context, mine [][]byte) ([][]byte, error) {
+func (c *Ranks) exchange(ctx context.Context, mine [][]byte) ([][]byte, error) {
 	processes, err := c.gather(ctx, pack(mine))
 	if err != nil {
 		return nil, err
@@ -103,4 +104,38 @@ func unpack(b []byte, n int) ([][]byte, error) {
 		return nil, ErrValues
 	}
 	return parts, nil
+}
+
+// Bootstrap is what a bootstrap must have.
+type Bootstrap interface {
+	Rank() int
+	Size() int
+	AllGather(ctx context.Context, mine []byte) ([][]byte, error)
+}
+
+// Full is a bootstrap with the methods that some have. They return nothing where its own has none.
+type Full struct{ Bootstrap }
+
+// Secret returns what only the job's ranks know, or nil.
+func (f Full) Secret() []byte {
+	if b, ok := f.Bootstrap.(interface{ Secret() []byte }); ok {
+		return b.Secret()
+	}
+	return nil
+}
+
+// Addr returns the address by which others reach this process, if it is known.
+func (f Full) Addr() netip.Addr {
+	if b, ok := f.Bootstrap.(interface{ Addr() netip.Addr }); ok {
+		return b.Addr()
+	}
+	return netip.Addr{}
+}
+
+// HostID returns a name that the ranks of a host share, or "".
+func (f Full) HostID() string {
+	if b, ok := f.Bootstrap.(interface{ HostID() string }); ok {
+		return b.HostID()
+	}
+	return ""
 }

@@ -141,7 +141,7 @@ func TestWrongVersion(t *testing.T) {
 		if r < 2 {
 			return TCP(within(t, long), root, r, 3, nil)
 		}
-		f := &finder{self: selfJoin(r, 3), find: func() (point, error) { return point{network: "tcp", addrs: []string{root}}, nil }}
+		f := &dialer{self: selfJoin(r, 3), find: func() (point, error) { return point{network: "tcp", addrs: []string{root}}, nil }}
 		f.self.Protocol = protocol + 1
 		conn, _, err := f.dial(within(t, long))
 		require.NoError(t, err)
@@ -398,7 +398,7 @@ func TestExpected(t *testing.T) {
 		{[]int{2, 3, 4}, " They were expected from x1 (PALS), x2 (PALS)."},
 		{[]int{0, 2, 4, 6, 8}, " They were expected from x0 (PALS), x1 (PALS), x2 (PALS), x3 (PALS), ...."},
 	} {
-		h := &hub{where: func(r int) string { return fmt.Sprintf("x%d (PALS)", r/2) }}
+		h := &rootServer{where: func(r int) string { return fmt.Sprintf("x%d (PALS)", r/2) }}
 		require.Equal(t, tc.text, h.expected(tc.missing))
 	}
 }
@@ -417,9 +417,9 @@ func TestNonsense(t *testing.T) {
 		noLeaks(t)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		h := newHub(selfJoin(0, 2), "job", nil)
+		h := newRootServer(selfJoin(0, 2), "job", nil)
 		h.start(l)
-		f := &finder{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
+		f := &dialer{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
 			return point{network: "tcp", addrs: []string{l.Addr().String()}}, nil
 		}}
 		conn, p, err := f.dial(within(t, long))

@@ -1,4 +1,4 @@
-package boot
+package slurm
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParseHostlist(t *testing.T) {
+func TestHosts(t *testing.T) {
 	for _, tc := range []struct {
 		list string
 		want []string
@@ -21,7 +21,7 @@ func TestParseHostlist(t *testing.T) {
 		{"a,b,c.example.org", []string{"a", "b", "c.example.org"}},
 		{"[1-2]", []string{"1", "2"}},
 	} {
-		got, err := parseHostlist(tc.list)
+		got, err := Hosts(tc.list)
 		require.NoError(t, err, tc.list)
 		require.Equal(t, tc.want, got, tc.list)
 	}
@@ -31,12 +31,12 @@ func TestParseHostlist(t *testing.T) {
 		strings.Repeat("n", 300) + "[1-2]", "n[" + strings.Repeat("0", 300) + "1-9]",
 		strings.Repeat("n[1-131072],", 2) + "m",
 	} {
-		_, err := parseHostlist(bad)
-		require.ErrorIs(t, err, Argument, bad)
+		_, err := Hosts(bad)
+		require.Error(t, err, bad)
 	}
 }
 
-func TestTasksOn(t *testing.T) {
+func TestOnNode(t *testing.T) {
 	for _, tc := range []struct {
 		list string
 		node int
@@ -48,18 +48,18 @@ func TestTasksOn(t *testing.T) {
 		{"4(x3),1,2(x2)", 3, 1, true}, {"4(x3),1,2(x2)", 5, 2, true},
 		{"", 0, 0, false}, {"2(x2", 0, 0, false}, {"2(x)", 0, 0, false}, {"x", 0, 0, false}, {"2(x0)", 0, 0, false}, {"2", -1, 0, false},
 	} {
-		n, ok := tasksOn(tc.list, tc.node)
+		n, ok := OnNode(tc.list, tc.node)
 		require.Equal(t, tc.ok, ok, tc.list)
 		require.Equal(t, tc.want, n, tc.list)
 	}
 }
 
-func FuzzHostlist(f *testing.F) {
+func FuzzHosts(f *testing.F) {
 	for _, s := range []string{"n[1-3,7],m2", "nid[008-011]", "r[1-2]n[1,3]-ib", "n[", "n[1-"} {
 		f.Add(s, 1)
 	}
 	f.Fuzz(func(t *testing.T, list string, node int) {
-		hosts, err := parseHostlist(list)
+		hosts, err := Hosts(list)
 		if err == nil {
 			require.LessOrEqual(t, len(hosts), maxHosts)
 			require.Equal(t, list == "", len(hosts) == 0)
@@ -68,7 +68,7 @@ func FuzzHostlist(f *testing.F) {
 				require.NotEmpty(t, h)
 			}
 		}
-		if n, ok := tasksOn(list, node); ok {
+		if n, ok := OnNode(list, node); ok {
 			require.GreaterOrEqual(t, n, 0)
 		}
 	})

@@ -17,11 +17,11 @@ import (
 // ranks on their way hear of it, too, and do not wait for a rank 0 that has left.
 const lateLimit = 2 * time.Second
 
-// hub is rank 0's side: it collects the ranks, gives all of them one verdict, then
+// rootServer is rank 0's side: it collects the ranks, gives all of them one verdict, then
 // collects their values, round by round, and gives all of them one table. One
 // goroutine decides; see loop.
-type hub struct {
-	crowd
+type rootServer struct {
+	hostServer
 	size  int
 	where func(rank int) string // where a rank was expected, if the launcher tells
 	addr  netip.Addr            // the address listened on, if it is one
@@ -32,13 +32,13 @@ type hub struct {
 	deadline time.Time // the first of all ranks gives up then; zero: none does
 	leave    time.Time // failed: the local rank is told then, at the latest
 
-	ranks attendance
+	ranks roster
 	round round
 	final []byte // failed: the verdict
 }
 
-// attendance is which ranks have come, and gone again.
-type attendance struct {
+// roster is which ranks have come, and gone again.
+type roster struct {
 	joined  []*join // by rank
 	present int
 	gone    map[int]string // ranks that left after joining
@@ -46,7 +46,7 @@ type attendance struct {
 }
 
 // note counts a rank as present, so that nobody waits for it.
-func (a *attendance) note(j join) {
+func (a *roster) note(j join) {
 	if j.Rank < len(a.joined) && a.joined[j.Rank] == nil {
 		a.joined[j.Rank] = &j
 		a.present++
@@ -54,7 +54,7 @@ func (a *attendance) note(j join) {
 }
 
 // leaves notes that a rank which had joined is gone.
-func (a *attendance) leaves(rank int) {
+func (a *roster) leaves(rank int) {
 	a.gone[rank] = a.joined[rank].String()
 	a.order = append(a.order, rank)
 }
@@ -95,18 +95,18 @@ const (
 	failed
 )
 
-func newHub(self join, job string, secret []byte) *hub {
-	return &hub{
-		crowd: newCrowd(self, job, secret),
-		size:  self.Size,
-		since: time.Now(),
-		ranks: attendance{joined: make([]*join, self.Size), gone: map[int]string{}},
-		round: round{values: make([][]byte, self.Size)},
+func newRootServer(self join, job string, secret []byte) *rootServer {
+	return &rootServer{
+		hostServer: newHostServer(self, job, secret),
+		size:       self.Size,
+		since:      time.Now(),
+		ranks:      roster{joined: make([]*join, self.Size), gone: map[int]string{}},
+		round:      round{values: make([][]byte, self.Size)},
 	}
 }
 
-// start listens on l, connects this process's rank, and lets the hub decide.
-func (h *hub) start(l net.Listener) *auth.Stream {
+// start listens on l, connects this process's rank, and lets the root server decide.
+func (h *rootServer) start(l net.Listener) *auth.Stream {
 	if a := addrOf(l.Addr()); !a.IsUnspecified() {
 		h.addr = a
 	}
@@ -116,7 +116,7 @@ func (h *hub) start(l net.Listener) *auth.Stream {
 	return conn
 }
 
-func (h *hub) loop() {
+func (h *rootServer) loop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -143,12 +143,12 @@ func (h *hub) loop() {
 	}
 }
 
-func (h *hub) handle(e event) {
+func (h *rootServer) handle(e event) {
 	switch e.kind {
 	case eventCame:
 		h.came(e.child)
 	case eventGone:
-		h.crowd.gone(e.child)
+		h.hostServer.gone(e.child)
 		h.lost(e.child)
 	case eventChanged:
 		if h.phase != failed {
@@ -162,7 +162,7 @@ func (h *hub) handle(e event) {
 }
 
 // take handles one frame; false if it makes no sense here.
-func (h *hub) take(ch *child, f frame) bool {
+func (h *rootServer) take(ch *child, f frame) bool {
 	switch f.kind {
 	case frameJoin:
 		j, err := parseJoin(f.data)
@@ -192,7 +192,7 @@ func (h *hub) take(ch *child, f frame) bool {
 }
 
 // join is the first phase: one rank, here, says that it is there.
-func (h *hub) join(ch *child, j join) {
+func (h *rootServer) join(ch *child, j join) {
 	fits := j.Rank < h.size && j.Size == h.size
 	var first *join
 	if j.Rank < h.size {
@@ -223,7 +223,7 @@ func (h *hub) join(ch *child, j join) {
 }
 
 // refuse ends the joining for all, or, once it has succeeded, for the one who came too late.
-func (h *hub) refuse(ch *child, e *Error, j join) {
+func (h *rootServer) refuse(ch *child, e *Error, j join) {
 	e.Peer = j.Rank
 	if h.phase == joining {
 		h.ranks.note(j)
@@ -234,14 +234,14 @@ func (h *hub) refuse(ch *child, e *Error, j join) {
 }
 
 // answer tells one who has come too late, unless what was told to all answers it.
-func (h *hub) answer(ch *child, b []byte) {
+func (h *rootServer) answer(ch *child, b []byte) {
 	if ch != h.local && !ch.told {
 		h.send(ch, b)
 	}
 }
 
 // admitAll ends the joining with success.
-func (h *hub) admitAll() {
+func (h *rootServer) admitAll() {
 	h.phase, h.deadline = open, time.Time{}
 	v := verdict{Peer: -1, Addr: h.address()}
 	h.broadcast(func(ch *child) []byte {
@@ -254,7 +254,7 @@ func (h *hub) admitAll() {
 }
 
 // address is where this host is reached from others.
-func (h *hub) address() netip.Addr {
+func (h *rootServer) address() netip.Addr {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -269,7 +269,7 @@ func (h *hub) address() netip.Addr {
 }
 
 // value is the second phase: one rank's part of this round.
-func (h *hub) value(ch *child, f frame) bool {
+func (h *rootServer) value(ch *child, f frame) bool {
 	if _, ok := ch.ranks[f.rank]; !ok || len(f.data) < valueHead || h.phase == joining {
 		return false
 	}
@@ -294,7 +294,7 @@ func (h *hub) value(ch *child, f frame) bool {
 }
 
 // watch notes that a rank needs all others before it comes to the next round.
-func (h *hub) watch(ch *child, rank int) bool {
+func (h *rootServer) watch(ch *child, rank int) bool {
 	if _, ok := ch.ranks[rank]; !ok || h.phase == joining {
 		return false
 	}
@@ -305,7 +305,7 @@ func (h *hub) watch(ch *child, rank int) bool {
 	return true
 }
 
-func (h *hub) broadcastTable() {
+func (h *rootServer) broadcastTable() {
 	if n := h.round.bytes(); n > maxTable(h.size) {
 		h.fail(fault(Argument, "AllGather %d: the values of all ranks have %d bytes; at most %d fit", h.round.number, n, maxTable(h.size)))
 		return
@@ -318,7 +318,7 @@ func (h *hub) broadcastTable() {
 
 // lost notes that a connection has ended, and with it all ranks behind it. Whoever
 // held the other end is at fault; the others may well be alive.
-func (h *hub) lost(ch *child) {
+func (h *rootServer) lost(ch *child) {
 	if _, ok := ch.ranks[ch.who.Rank]; ok {
 		h.left(ch.who.Rank, verdict{Code: Lost})
 	}
@@ -331,7 +331,7 @@ func (h *hub) lost(ch *child) {
 
 // left notes that a rank is gone, and why. It is nobody's business unless something
 // is, or later comes, under way that needs it.
-func (h *hub) left(rank int, v verdict) {
+func (h *rootServer) left(rank int, v verdict) {
 	if h.phase == failed || h.ranks.joined[rank] == nil {
 		return
 	}
@@ -369,7 +369,7 @@ func reason(rank int, who join, v verdict) string {
 
 // blame fails a round that needs a rank which is gone: the first of them to go, since
 // the ranks behind a relay go with it.
-func (h *hub) blame() {
+func (h *rootServer) blame() {
 	for _, rank := range h.ranks.order {
 		if h.round.values[rank] == nil {
 			e := fault(Lost, "AllGather %d: rank %d (%s) is gone", h.round.number+1, rank, h.ranks.gone[rank])
@@ -381,7 +381,7 @@ func (h *hub) blame() {
 }
 
 // hurry notes that a rank gives up after so many milliseconds.
-func (h *hub) hurry(left uint32) {
+func (h *rootServer) hurry(left uint32) {
 	if left == 0 {
 		return
 	}
@@ -391,7 +391,7 @@ func (h *hub) hurry(left uint32) {
 }
 
 // expire is called when a time has come.
-func (h *hub) expire(now time.Time) {
+func (h *rootServer) expire(now time.Time) {
 	switch h.phase {
 	case failed:
 		h.release()
@@ -406,7 +406,7 @@ func (h *hub) expire(now time.Time) {
 	}
 }
 
-func (h *hub) failMissing(what string, isMissing func(int) bool) {
+func (h *rootServer) failMissing(what string, isMissing func(int) bool) {
 	var missing []int
 	for r := range h.size {
 		if isMissing(r) {
@@ -423,7 +423,7 @@ func (h *hub) failMissing(what string, isMissing func(int) bool) {
 }
 
 // expected says where missing ranks should have been.
-func (h *hub) expected(missing []int) string {
+func (h *rootServer) expected(missing []int) string {
 	if h.where == nil || h.phase != joining {
 		return ""
 	}
@@ -447,7 +447,7 @@ func (h *hub) expected(missing []int) string {
 }
 
 // turnedAway says whether somebody knocked in vain: the missing ranks, perhaps.
-func (h *hub) turnedAway() string {
+func (h *rootServer) turnedAway() string {
 	n := h.refused()
 	if n == 0 || h.phase != joining {
 		return ""
@@ -457,7 +457,7 @@ func (h *hub) turnedAway() string {
 }
 
 // fail gives all ranks the verdict e, and keeps it for those still to come.
-func (h *hub) fail(e *Error) {
+func (h *rootServer) fail(e *Error) {
 	now := time.Now()
 	h.leave = now.Add(confirmLimit)
 	if h.phase == joining && e.Code != Timeout && e.Code != Canceled {

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is in the handshake ends where the door is deaf, and nothing more is let in.
+// What is in the handshake ends where the acceptor is deaf, and nothing more is let in.
 func TestDoorDeafens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	d := newDoor()
+	d := newAcceptor()
 	d.deafen() // nothing is open
 	require.Zero(t, d.refused())
 	d.open(l)
@@ -42,7 +42,7 @@ func (f from) LocalAddr() net.Addr {
 
 // The first address of this host counts that another host has reached.
 func TestDoorReached(t *testing.T) {
-	d := newDoor()
+	d := newAcceptor()
 	for _, tc := range [][2]string{
 		{"127.0.0.1", "invalid IP"},
 		{"10.0.0.2", "10.0.0.2"},
@@ -53,11 +53,11 @@ func TestDoorReached(t *testing.T) {
 	}
 }
 
-// What was admitted is closed with the door, and what comes later is turned away.
+// What was admitted is closed with the acceptor, and what comes later is turned away.
 func TestDoorShut(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	d := newDoor()
+	d := newAcceptor()
 	d.open(l)
 	first, here := net.Pipe()
 	forgotten, gone := net.Pipe()

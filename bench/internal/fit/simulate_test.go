@@ -1,16 +1,20 @@
-// Package simulate runs the schedules of collectives in virtual time, on a machine
-// whose latency and bandwidth are known: what a fit of measured times should find.
-package simulate
+package fit
 
 import (
 	"container/heap"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/algo"
 )
 
-// Machine is what ranks run on. Times are in microseconds, sizes in bytes.
-type Machine struct {
+// simulated is a machine on which the schedules of collectives run in virtual time, whose latency and bandwidth are known:
+// what a fit of measured times should find. Times are in microseconds, sizes in bytes.
+type simulated struct {
 	Ranks, PerNode int
 
 	// Alpha is the latency of a message between nodes, Beta its time per byte: a node
@@ -30,27 +34,23 @@ type Machine struct {
 	Seed   uint64
 }
 
-// Move is one message of a step: a part of the vector to or from Peer.
-type Move struct {
-	Peer  int
-	Share float64 // of the vector
-}
-
-// Step is what a rank does at once.
-type Step struct{ Send, Recv []Move }
-
-// Schedule is one rank's part in a collective.
-type Schedule struct {
-	Steps int
-	At    func(k int, st *Step)
+// scheduleOf is rank's part in an algorithm for AllReduce, or for Broadcast from rank 0, between n hosts.
+func scheduleOf(kind algo.Kind, name string, n int) func(rank int) algo.Schedule {
+	return func(rank int) algo.Schedule {
+		s, err := algo.Build(name, kind, algo.Flat(n), rank, 0)
+		if err != nil {
+			panic(err) // the test asks for what is not there
+		}
+		return s
+	}
 }
 
 // errStuck says that a schedule waits for a message that nobody sends.
-var errStuck = errors.New("simulate: the schedules wait for each other for ever")
+var errStuck = errors.New("the schedules wait for each other for ever")
 
-// Time is how long the last rank takes for a call on size bytes.
-func (m *Machine) Time(size float64, schedule func(rank int) Schedule) (float64, error) {
-	w := &world{Machine: m, size: size, rand: rand.New(rand.NewPCG(m.Seed, math.Float64bits(size))),
+// time is how long the last rank takes for a call on size bytes.
+func (m *simulated) time(size float64, schedule func(rank int) algo.Schedule) (float64, error) {
+	w := &world{simulated: m, size: size, rand: rand.New(rand.NewPCG(m.Seed, math.Float64bits(size))),
 		link: make([]float64, (m.Ranks+m.PerNode-1)/m.PerNode)}
 	w.players = make([]player, m.Ranks)
 	for r := range w.players {
@@ -63,7 +63,7 @@ func (m *Machine) Time(size float64, schedule func(rank int) Schedule) (float64,
 // world is a call under way. It is a heap of the ranks that can go on, the earliest
 // first, so that messages take the shared links in the order of their times.
 type world struct {
-	*Machine
+	*simulated
 	size    float64
 	rand    *rand.Rand
 	players []player
@@ -73,13 +73,13 @@ type world struct {
 
 type player struct {
 	rank     int
-	schedule Schedule
+	schedule algo.Schedule
 	step     int
 	sent     bool
 	recv     int // messages of this step that have come
 	clock    float64
 	latest   float64 // arrival in this step
-	st       Step
+	st       algo.Step
 	inbox    []inbox
 }
 
@@ -133,7 +133,6 @@ func (w *world) advance(p *player) bool {
 		return true
 	}
 	if !p.sent {
-		p.st.Send, p.st.Recv = p.st.Send[:0], p.st.Recv[:0]
 		p.schedule.At(p.step, &p.st)
 		p.sent, p.recv, p.latest = true, 0, p.clock
 		for _, m := range p.st.Send {
@@ -156,8 +155,8 @@ func (w *world) advance(p *player) bool {
 }
 
 // send puts a message on its way. The sender goes on once its last byte has left.
-func (w *world) send(p *player, m Move) {
-	bytes := m.Share * w.size
+func (w *world) send(p *player, m algo.Move) {
+	bytes := float64(m.Hi-m.Lo) / float64(p.schedule.Parts) * w.size
 	alpha, beta := w.InsideAlpha, w.InsideBeta
 	from, to := p.rank/w.PerNode, m.Peer/w.PerNode
 	if from != to {
@@ -181,4 +180,56 @@ func (w *world) send(p *player, m Move) {
 		in.waited = false
 		heap.Push(w, m.Peer)
 	}
+}
+
+func quiet(n, perNode int) *simulated {
+	return &simulated{Ranks: n, PerNode: perNode, Alpha: 5, Beta: 1e-4, InsideAlpha: 1, InsideBeta: 5e-5}
+}
+
+// Without jitter the times are those of the papers.
+func TestTimes(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		n, per int
+		size   float64
+		kind   algo.Kind
+		want   float64
+	}{
+		{"ring", 8, 1, 8e6, algo.AllReduce, 14 * (5 + 100)},
+		{"doubling", 8, 1, 1e4, algo.AllReduce, 3 * (5 + 1)},
+		{"halving", 8, 1, 8e6, algo.AllReduce, 6*5 + 2*7*100},
+		{"tree", 8, 1, 1e4, algo.Broadcast, 3 * (5 + 1)},
+		{"ring", 1, 1, 1e4, algo.AllReduce, 0},
+		{"ring", 8, 8, 8e6, algo.AllReduce, 14 * (1 + 50)},
+		// Both ranks of a node send to the other node at once in the second step.
+		{"doubling", 4, 2, 1e6, algo.AllReduce, 1 + 50 + 5 + 2*100},
+	} {
+		got, err := quiet(tc.n, tc.per).time(tc.size, scheduleOf(tc.kind, tc.name, tc.n))
+		require.NoError(t, err)
+		require.InDelta(t, tc.want, got, 1e-6, "%+v", tc)
+	}
+}
+
+func TestSwitch(t *testing.T) {
+	m := quiet(2, 1)
+	m.Switch, m.Announce, m.Copy = 1000, 7, 1e-3
+	small, err := m.time(999, scheduleOf(algo.AllReduce, "doubling", 2))
+	require.NoError(t, err)
+	require.InDelta(t, 5+0.999+0.0999, small, 1e-9)
+	large, err := m.time(1000, scheduleOf(algo.AllReduce, "doubling", 2))
+	require.NoError(t, err)
+	require.InDelta(t, 5+7+0.1, large, 1e-9)
+}
+
+// The same seed is the same machine on the same day.
+func TestSeed(t *testing.T) {
+	m := quiet(16, 1)
+	m.Jitter = 0.1
+	a, err := m.time(1e6, scheduleOf(algo.AllReduce, "ring", 16))
+	require.NoError(t, err)
+	b, _ := m.time(1e6, scheduleOf(algo.AllReduce, "ring", 16))
+	require.Equal(t, a, b)
+	m.Seed = 1
+	c, _ := m.time(1e6, scheduleOf(algo.AllReduce, "ring", 16))
+	require.NotEqual(t, a, c)
 }

@@ -19,17 +19,17 @@ const (
 	confirmLimit = time.Second
 )
 
-// crowd serves the connections below a hub or a relay: it lets in who knows the
+// hostServer serves the connections below a root server or a relay: it lets in who knows the
 // secret, turns what they send into events for one loop, and counts who has
 // confirmed what. The rank of this process is one of them, connected by a pipe;
 // it is told everything last, because then it may end and take the others' server
 // with it.
-type crowd struct {
+type hostServer struct {
 	self   join // who serves
 	job    string
 	secret []byte
 
-	door
+	acceptor
 	events chan event
 	wg     sync.WaitGroup
 
@@ -68,17 +68,17 @@ const (
 	eventGone
 )
 
-func newCrowd(self join, job string, secret []byte) crowd {
-	return crowd{
+func newHostServer(self join, job string, secret []byte) hostServer {
+	return hostServer{
 		self: self, job: job, secret: secret,
-		door:     newDoor(),
+		acceptor: newAcceptor(),
 		events:   make(chan event, 64),
 		children: map[*child]struct{}{},
 	}
 }
 
 // attach connects the rank of this process. Call it before the loop starts.
-func (c *crowd) attach() *auth.Stream {
+func (c *hostServer) attach() *auth.Stream {
 	here, there := auth.Pipe()
 	c.local = newChild(there, c.self, true)
 	c.admit(there)
@@ -87,7 +87,7 @@ func (c *crowd) attach() *auth.Stream {
 }
 
 // listen lets in what connects to l, until close or deafen.
-func (c *crowd) listen(l net.Listener) {
+func (c *hostServer) listen(l net.Listener) {
 	c.open(l)
 	c.wg.Go(func() {
 		for {
@@ -113,7 +113,7 @@ func (c *crowd) listen(l net.Listener) {
 }
 
 // greet is the handshake with one connection; what fails it is dropped.
-func (c *crowd) greet(conn net.Conn, stranger *auth.Stranger) {
+func (c *hostServer) greet(conn net.Conn, stranger *auth.Stranger) {
 	s, who := c.vet(conn, stranger)
 	if s == nil {
 		c.forget(conn)
@@ -125,7 +125,7 @@ func (c *crowd) greet(conn net.Conn, stranger *auth.Stranger) {
 }
 
 // vet finds out whether conn is one of the job's, and whose: else there is no stream.
-func (c *crowd) vet(conn net.Conn, stranger *auth.Stranger) (s *auth.Stream, who join) {
+func (c *hostServer) vet(conn net.Conn, stranger *auth.Stranger) (s *auth.Stream, who join) {
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
 	err := auth.SameUser(conn, c.secret)
 	if err == nil {
@@ -148,8 +148,8 @@ func newChild(conn *auth.Stream, who join, within bool) *child {
 	return &child{conn: conn, who: who, within: within, out: make(chan []byte, 4), ranks: map[int]struct{}{}}
 }
 
-// serve starts the two goroutines of a child, which the door knows as conn.
-func (c *crowd) serve(ch *child, conn net.Conn) {
+// serve starts the two goroutines of a child, which the acceptor knows as conn.
+func (c *hostServer) serve(ch *child, conn net.Conn) {
 	c.wg.Go(func() {
 		for {
 			select {
@@ -180,7 +180,7 @@ func (c *crowd) serve(ch *child, conn net.Conn) {
 	})
 }
 
-func (c *crowd) post(e event) {
+func (c *hostServer) post(e event) {
 	select {
 	case c.events <- e:
 	case <-c.done:
@@ -188,16 +188,16 @@ func (c *crowd) post(e event) {
 }
 
 // came and gone keep the set of children; the loop calls them first.
-func (c *crowd) came(ch *child) { c.children[ch] = struct{}{} }
+func (c *hostServer) came(ch *child) { c.children[ch] = struct{}{} }
 
-func (c *crowd) gone(ch *child) {
+func (c *hostServer) gone(ch *child) {
 	delete(c.children, ch)
 	c.unacked -= ch.unacked
 	ch.unacked = 0
 }
 
 // broadcast sends each child its frame, the local rank once the others have confirmed.
-func (c *crowd) broadcast(of func(*child) []byte) {
+func (c *hostServer) broadcast(of func(*child) []byte) {
 	for ch := range c.children {
 		if ch != c.local {
 			c.send(ch, of(ch))
@@ -207,7 +207,7 @@ func (c *crowd) broadcast(of func(*child) []byte) {
 }
 
 // send queues a frame for one child that is not the local one.
-func (c *crowd) send(ch *child, b []byte) {
+func (c *hostServer) send(ch *child, b []byte) {
 	ch.told = true
 	select {
 	case ch.out <- b:
@@ -219,7 +219,7 @@ func (c *crowd) send(ch *child, b []byte) {
 }
 
 // acked notes one confirmation.
-func (c *crowd) acked(ch *child) {
+func (c *hostServer) acked(ch *child) {
 	if ch.unacked > 0 {
 		ch.unacked--
 		c.unacked--
@@ -227,7 +227,7 @@ func (c *crowd) acked(ch *child) {
 }
 
 // release hands what was held to the local rank.
-func (c *crowd) release() {
+func (c *hostServer) release() {
 	for _, b := range c.held {
 		select {
 		case c.local.out <- b:
@@ -238,7 +238,7 @@ func (c *crowd) release() {
 }
 
 // close ends everything and waits until it has ended.
-func (c *crowd) close() {
+func (c *hostServer) close() {
 	c.shut()
 	c.wg.Wait()
 }

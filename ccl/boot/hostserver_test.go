@@ -9,15 +9,15 @@ import (
 )
 
 // TestCrowdLocalLast is what lets a process end as soon as it has its answer: the
-// others on whom it may shut the door have confirmed theirs.
+// others on whom it may shut the acceptor have confirmed theirs.
 func TestCrowdLocalLast(t *testing.T) {
 	noLeaks(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	h := newHub(selfJoin(0, 2), "job", nil)
+	h := newRootServer(selfJoin(0, 2), "job", nil)
 	local := h.start(l)
 	defer h.close()
-	f := &finder{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
+	f := &dialer{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
 		return point{network: "tcp", addrs: []string{l.Addr().String()}}, nil
 	}}
 	other, _, err := f.dial(within(t, long))

@@ -16,8 +16,8 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// meeting is all that a rank needs to know to join the others.
-type meeting struct {
+// joinConfig is all that a rank needs to know to join the others.
+type joinConfig struct {
 	job        string
 	rank, size int
 	secret     []byte // known beforehand; nil: none, or found with rank 0
@@ -25,7 +25,7 @@ type meeting struct {
 	limit      time.Duration
 
 	find   func() (point, error)                               // where rank 0 is
-	fixed  bool                                                // see finder
+	fixed  bool                                                // see dialer
 	listen func(context.Context) (net.Listener, []byte, error) // rank 0: what it listens at, and the secret to knock with
 	direct bool                                                // all ranks are on one host: rank 0 serves them itself
 	host   string                                              // else names the socket where the ranks of a host meet; "": each goes its own way
@@ -34,8 +34,8 @@ type meeting struct {
 	met    func()                                              // rank 0: the joining is over
 }
 
-// join joins: rank 0 as hub, the first of a host as its relay, the others there.
-func (m *meeting) join(ctx context.Context) (*Boot, error) {
+// join joins: rank 0 as root server, the first of a host as its relay, the others there.
+func (m *joinConfig) join(ctx context.Context) (*Boot, error) {
 	if m.size == 1 {
 		return alone(m.secret, m.hostID), nil
 	}
@@ -59,17 +59,17 @@ func (m *meeting) join(ctx context.Context) (*Boot, error) {
 }
 
 // serve is join on rank 0.
-func (m *meeting) serve(ctx context.Context, b *Boot) error {
+func (m *joinConfig) serve(ctx context.Context, b *Boot) error {
 	l, secret, err := m.listen(ctx)
 	if err != nil {
 		return err
 	}
 	b.secret = secret
 	if l.Addr().Network() == "unix" && secret == nil {
-		// The kernel says who knocks, so this can be handed out at the door.
+		// The kernel says who knocks, so this can be handed out to all who come.
 		b.secret = auth.NewSecret()
 	}
-	h := newHub(selfJoin(0, m.size), m.job, secret)
+	h := newRootServer(selfJoin(0, m.size), m.job, secret)
 	h.where, h.give = m.where, b.secret
 	b.server = h
 	b.use(h.start(l), h.self)
@@ -81,8 +81,8 @@ func (m *meeting) serve(ctx context.Context, b *Boot) error {
 }
 
 // enter is join on the other ranks.
-func (m *meeting) enter(ctx context.Context, b *Boot) error {
-	f := &finder{job: m.job, self: selfJoin(m.rank, m.size), find: m.find, fixed: m.fixed}
+func (m *joinConfig) enter(ctx context.Context, b *Boot) error {
+	f := &dialer{job: m.job, self: selfJoin(m.rank, m.size), find: m.find, fixed: m.fixed}
 	if err := m.connect(ctx, b, f); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (m *meeting) enter(ctx context.Context, b *Boot) error {
 }
 
 // connect connects b to who serves this rank: rank 0, this host's relay, or itself.
-func (m *meeting) connect(ctx context.Context, b *Boot, f *finder) error {
+func (m *joinConfig) connect(ctx context.Context, b *Boot, f *dialer) error {
 	if m.direct {
 		conn, p, err := f.dial(ctx)
 		if err == nil {
@@ -124,7 +124,7 @@ func (m *meeting) connect(ctx context.Context, b *Boot, f *finder) error {
 		b.use(r.conn, r.who)
 		return nil
 	}
-	relay, conn := startRelay(ctx, f.self, m.job, m.secret, l, f.dial)
+	relay, conn := startHostRelay(ctx, f.self, m.job, m.secret, l, f.dial)
 	b.server = relay
 	b.use(conn, f.self)
 	return nil
@@ -139,7 +139,7 @@ const (
 
 // meet finds the rank that serves this host, or returns the listener by which this one is to do so. It returns neither where
 // this rank has to go its own way.
-func (m *meeting) meet(ctx context.Context, f *finder) (found, net.Listener, error) {
+func (m *joinConfig) meet(ctx context.Context, f *dialer) (found, net.Listener, error) {
 	if m.host == "" {
 		return found{}, nil, nil
 	}
@@ -192,7 +192,7 @@ func hostSocket(job, root, hostID string) string {
 
 // here is the meeting of a job on one host: at a socket that never leaves it. Anybody on the host can tell its names, and
 // take them first; then the ranks meet where only their user can make a file.
-func (m *meeting) here(getenv func(string) string, what ...string) {
+func (m *joinConfig) here(getenv func(string) string, what ...string) {
 	names := make([]string, tries)
 	for i := range names {
 		names[i] = localName(append(what, m.job, fmt.Sprint(i))...)

@@ -14,7 +14,7 @@ import (
 // pipe, and returns the other end and the connection of rank 1.
 func relayTo(t *testing.T, size int) (root, rank *auth.Stream) {
 	up, root := auth.Pipe()
-	r, rank := startRelay(within(t, long), selfJoin(1, size), "job", []byte("s"), nil,
+	r, rank := startHostRelay(within(t, long), selfJoin(1, size), "job", []byte("s"), nil,
 		func(context.Context) (*auth.Stream, point, error) {
 			return up, point{secret: []byte("s"), who: selfJoin(0, size)}, nil
 		})
@@ -87,7 +87,7 @@ func TestRelayCrossed(t *testing.T) {
 
 func TestRelayFindsNobody(t *testing.T) {
 	noLeaks(t)
-	r, rank := startRelay(within(t, long), selfJoin(1, 2), "job", nil, nil,
+	r, rank := startHostRelay(within(t, long), selfJoin(1, 2), "job", nil, nil,
 		func(context.Context) (*auth.Stream, point, error) { return nil, point{}, errors.New("no way") })
 	defer r.close()
 	write(t, rank, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}.encode())

@@ -11,12 +11,12 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// relay speaks for a host: the ranks there meet at a socket that never leaves it,
+// hostRelay speaks for a host: the ranks there meet at a socket that never leaves it,
 // and rank 0 holds one connection per host, not per rank. Whoever comes first
 // serves; it does not matter who, nor how many there are: a relay passes everything
 // on, and only counts confirmations.
-type relay struct {
-	crowd
+type hostRelay struct {
+	hostServer
 	dial func(ctx context.Context) (*auth.Stream, point, error) // finds rank 0
 
 	ctx    context.Context // of dial
@@ -43,11 +43,11 @@ type rootEvent struct {
 	err   *Error // dial or the connection has failed
 }
 
-// startRelay serves this host on l, which may be nil where its ranks cannot meet,
+// startHostRelay serves this host on l, which may be nil where its ranks cannot meet,
 // and returns the connection of this process's rank.
-func startRelay(ctx context.Context, self join, job string, secret []byte, l net.Listener,
-	dial func(context.Context) (*auth.Stream, point, error)) (*relay, *auth.Stream) {
-	r := &relay{crowd: newCrowd(self, job, secret), dial: dial, root: make(chan rootEvent)}
+func startHostRelay(ctx context.Context, self join, job string, secret []byte, l net.Listener,
+	dial func(context.Context) (*auth.Stream, point, error)) (*hostRelay, *auth.Stream) {
+	r := &hostRelay{hostServer: newHostServer(self, job, secret), dial: dial, root: make(chan rootEvent)}
 	// Early enough for its verdict to be read in time by the ranks of this host.
 	at, _ := ctx.Deadline()
 	r.ctx, r.cancel = context.WithDeadline(ctx, at.Add(-min(time.Until(at)/10, grace)))
@@ -61,7 +61,7 @@ func startRelay(ctx context.Context, self join, job string, secret []byte, l net
 }
 
 // follow finds rank 0 and reads what it says.
-func (r *relay) follow(size int) {
+func (r *hostRelay) follow(size int) {
 	conn, p, err := r.dial(r.ctx)
 	if err != nil {
 		e := asError(err)
@@ -94,14 +94,14 @@ func (r *relay) follow(size int) {
 	}
 }
 
-func (r *relay) tell(e rootEvent) {
+func (r *hostRelay) tell(e rootEvent) {
 	select {
 	case r.root <- e:
 	case <-r.done:
 	}
 }
 
-func (r *relay) loop() {
+func (r *hostRelay) loop() {
 	for {
 		select {
 		case e := <-r.events:
@@ -122,7 +122,7 @@ func (r *relay) loop() {
 }
 
 // handle passes on what the ranks of this host send.
-func (r *relay) handle(e event) {
+func (r *hostRelay) handle(e event) {
 	switch e.kind {
 	case eventCame:
 		r.came(e.child)
@@ -152,18 +152,18 @@ func (r *relay) handle(e event) {
 	}
 }
 
-func (r *relay) pass(ch *child, f frame) {
+func (r *hostRelay) pass(ch *child, f frame) {
 	switch {
 	case r.final != nil:
 		if ch == r.local {
 			r.held = append(r.held, r.final)
 		} else {
-			r.crowd.send(ch, r.final)
+			r.hostServer.send(ch, r.final)
 		}
 		return
 	case f.kind == frameJoin && r.settled:
 		// It has slipped in behind the verdict: it has to ask rank 0 itself.
-		r.crowd.send(ch, verdict{Peer: -1}.frame())
+		r.hostServer.send(ch, verdict{Peer: -1}.frame())
 		return
 	case f.kind == frameJoin:
 		ch.ranks[f.rank] = struct{}{}
@@ -183,7 +183,7 @@ func (r *relay) pass(ch *child, f frame) {
 }
 
 // send sends a frame towards rank 0.
-func (r *relay) send(f frame) {
+func (r *hostRelay) send(f frame) {
 	if r.up == nil {
 		r.queue = append(r.queue, f)
 		return
@@ -192,7 +192,7 @@ func (r *relay) send(f frame) {
 }
 
 // answer passes on what rank 0 sends.
-func (r *relay) answer(e rootEvent) {
+func (r *hostRelay) answer(e rootEvent) {
 	switch {
 	case e.conn != nil:
 		r.up, r.secret, r.addr = e.conn, e.point.secret, addrOf(e.conn.LocalAddr())
@@ -209,7 +209,7 @@ func (r *relay) answer(e rootEvent) {
 			r.final = verdictOf(e.err).frame()
 			for ch := range r.children {
 				if ch != r.local {
-					r.crowd.send(ch, r.final)
+					r.hostServer.send(ch, r.final)
 				}
 			}
 		}
@@ -225,7 +225,7 @@ func (r *relay) answer(e rootEvent) {
 }
 
 // conclude passes a verdict on, with what its receivers on this host need to know.
-func (r *relay) conclude(b []byte) {
+func (r *hostRelay) conclude(b []byte) {
 	r.settled = true
 	r.deafen()
 	v, err := parseVerdict(b[frameHead:])
@@ -249,16 +249,16 @@ func (r *relay) conclude(b []byte) {
 }
 
 // fail tells this host what rank 0 can no longer tell it.
-func (r *relay) fail(e *Error) {
+func (r *hostRelay) fail(e *Error) {
 	r.settled = true
 	r.deafen()
 	r.final = verdictOf(e).frame()
 	r.broadcast(func(*child) []byte { return r.final })
 }
 
-func (r *relay) close() {
+func (r *hostRelay) close() {
 	r.cancel()
-	r.crowd.close()
+	r.hostServer.close()
 }
 
 func lostRank(rank int) []byte {
