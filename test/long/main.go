@@ -1,3 +1,6 @@
+// Long prints the tests that -short skips or shortens, as arguments of test/halves.sh.
+//
+//	go run ./test/long
 package main
 
 import (
@@ -6,11 +9,21 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 )
+
+func main() {
+	args, err := long(".")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "long:", err)
+		os.Exit(1)
+	}
+	fmt.Println(strings.Join(args, "\n"))
+}
 
 // long returns the arguments of go test that run the tests in the module at root which -short skips or shortens:
 // those whose package has testing.Short in them, or in a function or variable that they use, directly or not.

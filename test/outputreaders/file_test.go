@@ -1,4 +1,4 @@
-package clients
+package outputreaders
 
 import (
 	"encoding/json"

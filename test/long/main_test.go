@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,51 +56,29 @@ func TestLongMain(t *testing.T) {
 	require.Equal(t, []string{"-run", "^(Example.*|Fuzz.*|Test.*)$", "--", "./."}, args)
 }
 
+// Each file of this module that can be compiled for a platform that the checks know is in one line of test/platforms.sh: so a
+// file with a vet error that only one platform compiles is found there.
 func TestPlatforms(t *testing.T) {
-	plain := variant{"linux", "amd64", "0", ""}
-	same := variant{"linux", "arm64", "0", ""}
-	other := variant{"windows", "amd64", "0", "noasm"}
-	of := map[variant][]pkg{
-		plain: {{ImportPath: "p", GoFiles: []string{"a.go"}}, {ImportPath: "q", GoFiles: []string{"a.go"}, TestGoFiles: []string{"a_test.go"}}, {ImportPath: "none"}},
-		same:  {{ImportPath: "p", GoFiles: []string{"a.go"}}, {ImportPath: "q", GoFiles: []string{"a.go"}, TestGoFiles: []string{"a_test.go"}}},
-		other: {{ImportPath: "p", GoFiles: []string{"a.go"}}, {ImportPath: "q", GoFiles: []string{"a.go"}}, {ImportPath: "none", TestGoFiles: []string{"a.go"}}},
-	}
-	lines, err := platforms([]variant{plain, same, other, plain}, func(v variant) ([]pkg, error) { return of[v], nil })
+	cmd := exec.Command("bash", "test/platforms.sh", "all")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
 	require.NoError(t, err)
-	require.Equal(t, []string{"linux amd64 0 - p q", "windows amd64 0 noasm q none"}, lines)
-
-	_, err = platforms([]variant{plain}, func(variant) ([]pkg, error) { return nil, errors.New("no go") })
-	require.ErrorContains(t, err, "no go")
-}
-
-// Each file of this module that can be compiled for a platform the checks know is in one of their lines; so a file
-// with a vet error that only one platform compiles is found there.
-func TestEveryFile(t *testing.T) {
-	t.Chdir("../..")
-	lines, err := platforms(variants(true), list)
-	require.NoError(t, err)
+	const module, engines = "github.com/goccl/goccl/", "nccl,rccl,oneccl,mpi,xla"
 	looked := map[string]bool{}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	for _, line := range lines {
 		words := strings.Fields(line)
 		for _, p := range words[4:] {
 			looked[strings.Join(words[:4], " ")+" "+p] = true
 		}
 	}
-	const module = "github.com/goccl/goccl/"
 	for _, want := range []string{
 		"linux amd64 0 - " + module + "ccl", "darwin arm64 0 - " + module + "ccl/boot", "windows amd64 0 - " + module + "ccl/boot",
 		"linux arm64 0 - " + module + "internal/reduce", "linux amd64 0 fault " + module + "ccl/internal/fault",
 		"linux amd64 1 " + engines + " " + module + "ccl/internal/native",
 	} {
-		require.True(t, looked[want], "%s\n%s", want, strings.Join(lines, "\n"))
+		require.True(t, looked[want], "%s\n%s", want, out)
 	}
 	require.False(t, looked["darwin arm64 0 - "+module+"internal/algo"], "it has the same files everywhere")
 	require.Less(t, len(looked), 3*strings.Count(lines[0], " "))
-}
-
-func TestProgram(t *testing.T) {
-	cmd := exec.Command("go", "run", ".", "short")
-	out, err := cmd.CombinedOutput()
-	require.Error(t, err)
-	require.Contains(t, string(out), `"short" is nothing that it prints`)
 }

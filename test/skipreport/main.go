@@ -1,9 +1,9 @@
-// Report shows what `go test -json` prints as go test itself would: a line per package, and all
+// Skipreport shows what `go test -json` prints as go test itself would: a line per package, and all
 // that a failed test wrote. It adds the list of skipped tests, since a suite that was skipped is
 // no suite that passed.
 //
-//	go test -json ./... | go run ./test/report
-//	report <(go test -json ./a) <(go test -json ./b) # at the same time
+//	go test -json ./... | go run ./test/skipreport
+//	skipreport <(go test -json ./a) <(go test -json ./b) # at the same time
 //
 // The exit status is 1 if a test failed, if there was no test at all, or if GOCCL_REQUIRE is "all"
 // and a test was skipped for another reason than the hardware. Such a skip says so at its start:

@@ -1,9 +1,9 @@
-// Command ab puts bench ab and bench compare to the proof. In trials of bench ab a program is compared with itself, which
+// Command benchab puts bench ab and bench compare to the proof. In trials of bench ab a program is compared with itself, which
 // must find no change, and with one whose calls are made 10 % longer, which must find it slower. In those of bench compare
 // runs that were stored are: twins, of which it must say nothing, and runs with calls of twice the length.
 //
-//	go run ./test/ab                       20 trials of each: 19, 18, 19 and 20 must be right
-//	go run ./test/ab -trials 3 -only same  a slice of them
+//	go run ./test/benchab                       20 trials of each: 19, 18, 19 and 20 must be right
+//	go run ./test/benchab -trials 3 -only same  a slice of them
 package main
 
 import (
