@@ -14,7 +14,7 @@ MODULES     = $(shell find . -name go.mod -not -path './.*' -not -path './intern
 compiled = go list -export ./... >/dev/null && go build -o /dev/null ./bench
 
 # $(call platforms,COMMAND): the command for each platform and set of tags, on the packages that have other files there.
-platforms = set -o pipefail; go run ./test/once platforms | { bad=; while read -r os arch cgo tags packages; do \
+platforms = set -o pipefail; test/platforms.sh | { bad=; while read -r os arch cgo tags packages; do \
 	tags=$${tags\#-}; echo "$(1) for $$os/$$arch, CGO_ENABLED=$$cgo, tags $${tags:-none}"; \
 	GOOS=$$os GOARCH=$$arch CGO_ENABLED=$$cgo $(1) -tags "$$tags" $$packages </dev/null || bad="$$bad $$os/$$arch"; done; \
 	test -z "$$bad" || { echo "$(1) failed for:$$bad" >&2; exit 1; }; }
@@ -43,10 +43,10 @@ test-all: test-go test-lab ## every suite: test-go and test-lab
 test-rest: test-long test-lab # what test leaves of test-all
 
 test-long: # the tests that -short skips or shortens
-	args=$$(go run ./test/once long) && eval "set -- $$(printf '%q ' $$args)" && test/halves.sh -timeout 20m "$$@"
+	args=$$(go run ./test/long) && eval "set -- $$(printf '%q ' $$args)" && test/halves.sh -timeout 20m "$$@"
 
 test-go: ## the Go tests in full, and what they skipped
-	set -o pipefail; go test -json -timeout 20m ./... | go run ./test/report
+	set -o pipefail; go test -json -timeout 20m ./... | go run ./test/skipreport
 
 test-lab: ## bench under real launchers on two hosts (root and the packages of test/lab/need)
 	@if test/lab/need; then test/lab/run.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
@@ -136,7 +136,7 @@ asan: ## package mpi, its engine, and random calls over it on three ranks under 
 	GOCCL_TEST_ASAN=1 go test -tags mpi -count 1 -timeout 30m -run '^TestCases$$/.*of_Debian' ./test/mpi
 
 vendor: ## the tables of include/ against the vendors' headers and libraries (cc, CPython 3.11 with pip, apt; 2.5 GB of wheels and packages)
-	@$(call need,pip3,python3-pip); set -o pipefail; CGO_ENABLED=1 go test -json -timeout 25m ./test/vendor/nccl ./test/vendor/cudart | go run ./test/report
+	@$(call need,pip3,python3-pip); set -o pipefail; CGO_ENABLED=1 go test -json -timeout 25m ./test/vendor/nccl ./test/vendor/cudart | go run ./test/skipreport
 
 deploy: ## the manifests of deploy/, strictly decoded into the types of the projects that read them
 	go test -C deploy/test ./...
@@ -236,7 +236,7 @@ tune: ## measure each algorithm and way of the CPU engine, and print a table of 
 	go run ./test/tune $(ARGS)
 
 ab: ## bench ab put to the proof: 20 trials without a change, 20 with one of 10 % (a quiet machine; 10 minutes)
-	go run ./test/ab
+	go run ./test/benchab
 
 wire: ## what GOCCL_WIRE=auth and encrypt cost beside plain data, in turns, and a secret while ranks join (a quiet machine; 6 minutes)
 	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && go build -o "$$dir" ./bench && for size in 8 64K 8M; do \
@@ -245,7 +245,7 @@ wire: ## what GOCCL_WIRE=auth and encrypt cost beside plain data, in turns, and 
 	go test -count=1 -run '^$$' -bench 'Handshake|Frame|Record' ./internal/auth
 
 first: ## bench's first rows put to the proof: defaults against -time 15ms, 15 times (a quiet machine; 2 minutes)
-	go run ./test/first
+	go test -count=1 -v -timeout 10m -run '^TestFirstRows$$' ./bench -args -first 15
 
 lint: format vet staticcheck shell workflows generated ## all static checks, the documents' links and names, and that generated files are up to date
 	go test ./test/imports ./test/docs

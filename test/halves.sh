@@ -2,7 +2,7 @@
 # go test, where package ccl takes as long as all others together and waits for most of that: its tests run as two
 # processes beside the others'.
 #   test/halves.sh [-skip NAMES] FLAGS.. -- PACKAGES..    NAMES and FLAGS are those of go test
-# Prints what test/report does, a line as soon as a package is done. The exit status is 1 if a test failed.
+# Prints what test/skipreport does, a line as soon as a package is done. The exit status is 1 if a test failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 skip='' flags=() report=()
@@ -21,7 +21,7 @@ ccl=$(grep -E '^[^/]+/[^/]+/[^/]+/ccl$' <<<"$packages")
 
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-go build -o "$dir/report" ./test/report || exit 1
+go build -o "$dir/report" ./test/skipreport || exit 1
 parts=()
 # part ARGS..: go test of them, into a pipe that the report reads. How it ends is kept: go test may fail without a word.
 part() {

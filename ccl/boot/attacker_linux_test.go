@@ -130,7 +130,7 @@ func TestAllNamesTaken(t *testing.T) {
 				return map[string]string{"XDG_RUNTIME_DIR": tc.runtime, "HOME": tc.home}[name]
 			}
 			start := func(ctx context.Context, r int) (*Boot, error) {
-				m := &meeting{job: job, rank: r, size: 3}
+				m := &joinConfig{job: job, rank: r, size: 3}
 				m.here(getenv, "test")
 				return m.join(ctx)
 			}
@@ -211,8 +211,8 @@ func TestPlantedStore(t *testing.T) {
 	}
 }
 
-// slurm is the environment of a rank of a step on one host.
-func slurm(job string, rank int) []string {
+// slurmStep is the environment of a rank of a step on one host.
+func slurmStep(job string, rank int) []string {
 	r := strconv.Itoa(rank)
 	return []string{"HOME=/nonexistent", "SLURM_JOB_ID=" + job, "SLURM_STEP_ID=0", "SLURM_PROCID=" + r, "SLURM_NTASKS=2", "SLURM_STEP_NUM_TASKS=2",
 		"SLURM_LOCALID=" + r, "SLURM_NODEID=0", "SLURM_STEP_NUM_NODES=1", "SLURM_NNODES=1", "SLURM_STEP_TASKS_PER_NODE=2", "SLURM_STEP_NODELIST=n1",
@@ -232,7 +232,7 @@ func TestOverflowUsersAreNotOne(t *testing.T) {
 		for r := range 2 {
 			cmd, out := as(t, "join", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true},
 				UidMappings: []syscall.SysProcIDMap{{ContainerID: 65534, HostID: ids[r], Size: 1}},
-				GidMappings: []syscall.SysProcIDMap{{ContainerID: 65534, HostID: ids[r], Size: 1}}}, append(slurm(job, r), env...)...)
+				GidMappings: []syscall.SysProcIDMap{{ContainerID: 65534, HostID: ids[r], Size: 1}}}, append(slurmStep(job, r), env...)...)
 			if err := cmd.Start(); err != nil {
 				t.Skipf("hardware: no user namespaces: %v", err)
 			}
@@ -311,10 +311,10 @@ func TestGuessesAreCounted(t *testing.T) {
 	noLeaks(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	h := newHub(selfJoin(0, 2), "job", []byte("a secret of sixteen"))
+	h := newRootServer(selfJoin(0, 2), "job", []byte("a secret of sixteen"))
 	h.start(l)
 	defer h.close()
-	f := &finder{job: "job", self: selfJoin(1, 2)}
+	f := &dialer{job: "job", self: selfJoin(1, 2)}
 	for i := range 5 {
 		_, _, err := f.sweep(within(t, long), point{network: "tcp", addrs: []string{l.Addr().String()}, secret: fmt.Append(nil, "a secret of guess ", i)})
 		require.ErrorIs(t, err, auth.ErrUnauthorized)
@@ -326,7 +326,7 @@ func TestGuessesAreCounted(t *testing.T) {
 // one they are a job.
 func TestContainersNeedASecret(t *testing.T) {
 	start := func(t *testing.T, r int, env ...string) (*exec.Cmd, *bufio.Reader) {
-		cmd, _ := as(t, "join", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, append(slurm(fmt.Sprint("pods ", os.Getpid(), env), r), env...)...)
+		cmd, _ := as(t, "join", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, append(slurmStep(fmt.Sprint("pods ", os.Getpid(), env), r), env...)...)
 		if os.Getuid() != 0 {
 			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}

@@ -35,11 +35,11 @@ type Boot struct {
 	hostID     string
 
 	gather func(ctx context.Context, mine []byte) ([][]byte, error) // other than over conn: a job of goroutines, or of one
-	conn   *auth.Stream                                             // to the hub or the relay of this host
+	conn   *auth.Stream                                             // to the root server or the relay of this host
 	in     <-chan frame                                             // what comes over conn
 	over   <-chan struct{}                                          // closed when only a failure can come
 	via    join                                                     // who is at the other end
-	server interface{ close() }                                     // the hub or relay, if this process runs one
+	server interface{ close() }                                     // the root server or the relay, if this process runs one
 
 	mu     sync.Mutex
 	closed bool
@@ -180,7 +180,7 @@ func (b *Boot) exchange(ctx context.Context, f frame) (frame, error) {
 		return b.answered(answer, ok)
 	case <-ctx.Done():
 	}
-	// Over, but for the verdict of all, which others may be held up for: see crowd.
+	// Over, but for the verdict of all, which others may be held up for: see hostServer.
 	canceled := errors.Is(ctx.Err(), context.Canceled)
 	if canceled {
 		b.conn.Write(leaving(b.rank, &Error{Code: Canceled, Peer: b.rank}).encode())
@@ -206,7 +206,7 @@ func (b *Boot) answered(f frame, ok bool) (frame, error) {
 }
 
 // listen reads what comes from one to the other until the connection ends, and confirms it at once, whether
-// or not a call waits for it: see crowd. It closes over when nothing more can come but a failure.
+// or not a call waits for it: see hostServer. It closes over when nothing more can come but a failure.
 func listen(conn *auth.Stream, from, to join, over chan<- struct{}) <-chan frame {
 	in := make(chan frame, 4) // one table, one verdict, and room for what makes no sense
 	go func() {

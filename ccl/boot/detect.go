@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // Launch is what the environment says about this process and its launcher.
@@ -37,7 +38,7 @@ type vars struct {
 func (v *vars) number(name, with string) int {
 	if v.getenv(name) == "" {
 		v.fail("%s is not set, though %s=%s is; set both, or set GOCCL_LAUNCHER to what started this process (none if nothing did)",
-			name, with, clip(v.getenv(with)))
+			name, with, plain.Clip(v.getenv(with)))
 		return -1
 	}
 	return v.maybe(name)
@@ -51,7 +52,7 @@ func (v *vars) maybe(name string) int {
 	}
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || n < 0 {
-		v.fail("%s=%s is not a whole number of at least 0", name, clip(s))
+		v.fail("%s=%s is not a whole number of at least 0", name, plain.Clip(s))
 		return -1
 	}
 	return int(n)
@@ -70,17 +71,6 @@ func (v *vars) has(names ...string) bool {
 		}
 	}
 	return true
-}
-
-// clip keeps a message a message, whatever a variable holds.
-func clip(s string) string {
-	if len(s) > 64 {
-		s = s[:64] + "..."
-	}
-	if q := strconv.QuoteToGraphic(s); q != `"`+s+`"` || strings.TrimSpace(s) != s || s == "" {
-		return q
-	}
-	return s
 }
 
 // family is one launcher's variables. Values are taken from one family only: a
@@ -158,10 +148,10 @@ func (v *vars) which() (*family, error) {
 		}
 	}
 	if forced != "" {
-		return nil, fault(Argument, "GOCCL_LAUNCHER=%s is not one of %s, none", clip(forced), strings.Join(names, ", "))
+		return nil, fault(Argument, "GOCCL_LAUNCHER=%s is not one of %s, none", plain.Clip(forced), strings.Join(names, ", "))
 	}
 	if v.has(environ.Size.Name) {
-		return nil, fault(Argument, "GOCCL_SIZE=%s, but GOCCL_RANK is not set, and no launcher says which rank this is", clip(environ.Size.Text(v.getenv)))
+		return nil, fault(Argument, "GOCCL_SIZE=%s, but GOCCL_RANK is not set, and no launcher says which rank this is", plain.Clip(environ.Size.Text(v.getenv)))
 	}
 	return nil, nil
 }
@@ -177,16 +167,16 @@ func (v *vars) conflict(f *family, l Launch) error {
 		rank, size := v.getenv("PMI_RANK"), v.getenv("PMI_SIZE")
 		if !agrees(rank, l.Rank) || !agrees(size, l.Size) {
 			return fault(Argument, "two launchers contradict each other: %s, and PMI_RANK=%s PMI_SIZE=%s (pmi); set GOCCL_LAUNCHER to the one that started this process: openmpi or pmi",
-				mine, clip(rank), clip(size)).of(l.Rank, -1)
+				mine, plain.Clip(rank), plain.Clip(size)).of(l.Rank, -1)
 		}
 	}
-	for _, plain := range []struct {
+	for _, own := range []struct {
 		name string
 		want int
 	}{{"RANK", l.Rank}, {"WORLD_SIZE", l.Size}, {environ.Size.Name, l.Size}} {
-		if s := v.getenv(plain.name); s != "" && !agrees(s, plain.want) {
+		if s := v.getenv(own.name); s != "" && !agrees(s, own.want) {
 			return fault(Argument, "the environment contradicts itself: %s, and %s=%s; unset the wrong one, or set GOCCL_LAUNCHER to what started this process: %s, env or none",
-				mine, plain.name, clip(s), f.name).of(l.Rank, -1)
+				mine, own.name, plain.Clip(s), f.name).of(l.Rank, -1)
 		}
 	}
 	return nil

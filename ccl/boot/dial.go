@@ -30,8 +30,8 @@ type point struct {
 	who     join // who was found there
 }
 
-// finder finds rank 0.
-type finder struct {
+// dialer finds rank 0.
+type dialer struct {
 	job   string
 	self  join
 	find  func() (point, error) // asked again for each try: what is written in a file may be old
@@ -43,7 +43,7 @@ type finder struct {
 
 // dial tries every place where rank 0 may be, over and over, until one proves to
 // be it or ctx ends.
-func (f *finder) dial(ctx context.Context) (*auth.Stream, point, error) {
+func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 	began := time.Now()
 	var place string
 	last := errors.New("no attempt was made")
@@ -83,7 +83,7 @@ func (f *finder) dial(ctx context.Context) (*auth.Stream, point, error) {
 }
 
 // verdict is the code of an error after which it makes no sense to try again; else 0.
-func (f *finder) verdict(err error) Code {
+func (f *dialer) verdict(err error) Code {
 	var no *auth.Refused
 	switch {
 	case errors.As(err, &no):
@@ -96,7 +96,7 @@ func (f *finder) verdict(err error) Code {
 	return 0
 }
 
-func (f *finder) unreachable(ctx context.Context, place string, after time.Duration, last error) *Error {
+func (f *dialer) unreachable(ctx context.Context, place string, after time.Duration, last error) *Error {
 	if ctx.Err() != context.DeadlineExceeded {
 		e := fault(Canceled, "canceled while looking for rank 0")
 		e.Err = ctx.Err()
@@ -135,7 +135,7 @@ type found struct {
 
 // sweep tries all addresses of p: each as soon as the one before has failed, or
 // has been silent for a while.
-func (f *finder) sweep(ctx context.Context, p point) (*auth.Stream, join, error) {
+func (f *dialer) sweep(ctx context.Context, p point) (*auth.Stream, join, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan found)
@@ -198,7 +198,7 @@ func foreignTo(err error) bool {
 }
 
 // try connects to one address and proves who is who.
-func (f *finder) try(ctx context.Context, p point, addr string) found {
+func (f *dialer) try(ctx context.Context, p point, addr string) found {
 	d := net.Dialer{Timeout: dialLimit}
 	conn, err := d.DialContext(ctx, p.network, addr)
 	if err != nil {
@@ -221,7 +221,7 @@ func (f *finder) try(ctx context.Context, p point, addr string) found {
 }
 
 // shake is the handshake on conn; it also returns who is at the other end.
-func (f *finder) shake(ctx context.Context, conn net.Conn, secret []byte) (*auth.Stream, join, error) {
+func (f *dialer) shake(ctx context.Context, conn net.Conn, secret []byte) (*auth.Stream, join, error) {
 	if err := auth.SameUser(conn, secret); err != nil {
 		return nil, join{}, err
 	}

@@ -22,11 +22,11 @@ func silent(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// hubAt starts a hub for two ranks and returns its address.
+// hubAt starts a root server for two ranks and returns its address.
 func hubAt(t *testing.T, job, secret string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	h := newHub(selfJoin(0, 2), job, []byte(secret))
+	h := newRootServer(selfJoin(0, 2), job, []byte(secret))
 	h.start(l)
 	t.Cleanup(h.close)
 	return l.Addr().String()
@@ -46,7 +46,7 @@ func TestDial(t *testing.T) {
 		{"behind all of them", []string{freeRoot(t), silent(t), hubAt(t, "other", "s"), hubAt(t, "job", "x"), right}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := &finder{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
+			f := &dialer{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
 				return point{network: "tcp", addrs: tc.addrs, secret: []byte("s")}, nil
 			}}
 			conn, p, err := f.dial(within(t, long))
@@ -131,7 +131,7 @@ func TestDialFails(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			noLeaks(t)
 			ctx := &untilAgain{Context: context.Background(), passed: make(chan struct{})}
-			f := &finder{job: "job", self: selfJoin(1, 2), fixed: tc.fixed, find: func() (point, error) {
+			f := &dialer{job: "job", self: selfJoin(1, 2), fixed: tc.fixed, find: func() (point, error) {
 				ctx.again()
 				return point{network: "tcp", addrs: tc.addrs, secret: []byte("s")}, nil
 			}}
@@ -143,7 +143,7 @@ func TestDialFails(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	f := &finder{find: func() (point, error) { return point{}, errors.New("not yet") }}
+	f := &dialer{find: func() (point, error) { return point{}, errors.New("not yet") }}
 	_, _, err := f.dial(ctx)
 	require.ErrorIs(t, err, Canceled)
 	require.ErrorIs(t, err, context.Canceled)
@@ -161,7 +161,7 @@ func TestUntoldIsSaid(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	<-ctx.Done()
-	err := new(finder).unreachable(ctx, "@goccl-1", time.Second, fmt.Errorf("%w: it runs elsewhere; give all ranks one", auth.ErrUntold))
+	err := new(dialer).unreachable(ctx, "@goccl-1", time.Second, fmt.Errorf("%w: it runs elsewhere; give all ranks one", auth.ErrUntold))
 	require.Equal(t, "rank 0 was not found at @goccl-1 within 1s: the kernel does not tell whose process this is: it runs elsewhere; give all ranks one."+
 		" A secret tells ranks from strangers, whatever containers they are in", err.Text)
 	require.Greater(t, telling(auth.ErrUntold), telling(auth.ErrUser))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/slurm"
 )
 
 // Env returns the bootstrap of the job in which a launcher started this process. It calls Detect
@@ -33,7 +34,7 @@ func env(ctx context.Context, v *vars) (*Boot, error) {
 		return nil, err
 	}
 	warnUnseen(v, l, buildMode())
-	m := &meeting{job: l.Job, rank: l.Rank, size: l.Size, hostID: environ.HostID.Text(v.getenv)}
+	m := &joinConfig{job: l.Job, rank: l.Rank, size: l.Size, hostID: environ.HostID.Text(v.getenv)}
 	if err := m.prepare(ctx, v, l); err != nil {
 		return nil, asError(err).of(l.Rank, l.Size)
 	}
@@ -41,7 +42,7 @@ func env(ctx context.Context, v *vars) (*Boot, error) {
 }
 
 // prepare finds out what m needs to join.
-func (m *meeting) prepare(ctx context.Context, v *vars, l Launch) (err error) {
+func (m *joinConfig) prepare(ctx context.Context, v *vars, l Launch) (err error) {
 	if m.limit, err = environ.BootTimeout.From(v.getenv); err != nil {
 		return fault(Argument, "%v", err)
 	} else if m.limit == 0 {
@@ -100,7 +101,7 @@ func craySecret(v *vars, l Launch) []byte {
 
 // locate says where the ranks meet: where the user says, else where the launcher's
 // variables lead all ranks alike.
-func (m *meeting) locate(ctx context.Context, v *vars, l Launch) error {
+func (m *joinConfig) locate(ctx context.Context, v *vars, l Launch) error {
 	if root := environ.Root.Text(v.getenv); root != "" {
 		if err := m.at(root); err != nil {
 			return err
@@ -183,7 +184,7 @@ var nothingToGoBy = map[string]string{
 }
 
 // alike is the meeting on one host of a job whose ranks know nothing but its name.
-func (m *meeting) alike(v *vars, l Launch) error {
+func (m *joinConfig) alike(v *vars, l Launch) error {
 	if meetLocally {
 		if err := auth.Nameless(); err != nil && m.secret == nil {
 			return fault(Unauthorized, "this job has no secret, and its ranks cannot be told from strangers: %v", err)
@@ -197,12 +198,12 @@ func (m *meeting) alike(v *vars, l Launch) error {
 }
 
 // inStep is the meeting of a Slurm step: on its first host, where rank 0 is.
-func (m *meeting) inStep(v *vars, l Launch) error {
+func (m *joinConfig) inStep(v *vars, l Launch) error {
 	m.job = l.Job
 	if l.Nodes == 1 {
 		return m.alike(v, l)
 	}
-	hosts, err := parseHostlist(v.getenv("SLURM_STEP_NODELIST"))
+	hosts, err := slurm.Hosts(v.getenv("SLURM_STEP_NODELIST"))
 	if err != nil {
 		return fault(Argument, "SLURM_STEP_NODELIST: %v", err)
 	}
@@ -215,7 +216,7 @@ func (m *meeting) inStep(v *vars, l Launch) error {
 
 // inherit makes rank 0 listen at a socket that Spawn opened for it, so that nobody
 // can take the port in between. It stays open for the next Env of this process.
-func (m *meeting) inherit(fd, root string) {
+func (m *joinConfig) inherit(fd, root string) {
 	n, err := strconv.Atoi(fd)
 	if err != nil || m.rank != 0 {
 		return

@@ -150,7 +150,7 @@ func TestEnvRejects(t *testing.T) {
 
 func TestBootLimit(t *testing.T) {
 	for s, want := range map[string]time.Duration{"": DefaultLimit, "30s": 30 * time.Second, "2m": 2 * time.Minute, "7": 7 * time.Second} {
-		m := &meeting{size: 1}
+		m := &joinConfig{size: 1}
 		v := varsOf(map[string]string{"GOCCL_BOOT_TIMEOUT": s}, nil)
 		require.NoError(t, m.prepare(t.Context(), v, Launch{Size: 1}))
 		require.Equal(t, want, m.limit)

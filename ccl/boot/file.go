@@ -26,7 +26,7 @@ func File(ctx context.Context, dir, job string, rank, size int) (*Boot, error) {
 	if err := noContext(ctx); err != nil {
 		return nil, err
 	}
-	m := &meeting{job: job, rank: rank, size: size}
+	m := &joinConfig{job: job, rank: rank, size: size}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -35,13 +35,13 @@ func File(ctx context.Context, dir, job string, rank, size int) (*Boot, error) {
 }
 
 // store makes the place that rank 0 publishes in dir the place to meet.
-func (m *meeting) store(dir string, l Launch) {
+func (m *joinConfig) store(dir string, l Launch) {
 	sum := sha256.Sum256([]byte(m.job))
 	name := "goccl-" + hex.EncodeToString(sum[:8])
 	m.made = true
 	m.host = hostSocket(m.job, filepath.Join(dir, name), m.hostID)
 	m.find = func() (point, error) {
-		n, err := findNotice(dir, name)
+		n, err := findRootAddr(dir, name)
 		if err != nil {
 			return point{}, err
 		}
@@ -61,12 +61,12 @@ func (m *meeting) store(dir string, l Launch) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := writeNotice(path, n); err != nil {
+		if err := writeRootAddr(path, n); err != nil {
 			listener.Close()
 			return nil, nil, err
 		}
 		m.met = func() {
-			if now, err := readNotice(path); err == nil && string(now.encode()) == string(n.encode()) {
+			if now, err := readRootAddr(path); err == nil && string(now.encode()) == string(n.encode()) {
 				os.Remove(path)
 			}
 		}
@@ -77,8 +77,8 @@ func (m *meeting) store(dir string, l Launch) {
 	}
 }
 
-// writeNotice replaces the file at path, in one step.
-func writeNotice(path string, n notice) error {
+// writeRootAddr replaces the file at path, in one step.
+func writeRootAddr(path string, n rootAddr) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return fault(System, "rank 0 cannot write to the shared directory: %v", err)
@@ -100,31 +100,31 @@ func writeNotice(path string, n notice) error {
 	return nil
 }
 
-// findNotice reads the file of that name in dir, or in what is this user's there.
-func findNotice(dir, name string) (n notice, err error) {
+// findRootAddr reads the file of that name in dir, or in what is this user's there.
+func findRootAddr(dir, name string) (n rootAddr, err error) {
 	err = fault(System, "rank 0 has not written %s yet", filepath.Join(dir, name))
 	for _, in := range storeDirs(dir) {
-		if n, err = readNotice(filepath.Join(in, name)); err == nil {
+		if n, err = readRootAddr(filepath.Join(in, name)); err == nil {
 			return n, nil
 		}
 	}
-	return notice{}, err
+	return rootAddr{}, err
 }
 
-// readNotice reads the file at path, if it is this user's alone.
-func readNotice(path string) (notice, error) {
+// readRootAddr reads the file at path, if it is this user's alone.
+func readRootAddr(path string) (rootAddr, error) {
 	b, err := readPrivate(path, maxPMILine)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Dir(path)); err != nil {
-			return notice{}, fault(System, "the shared directory does not exist on host %s: %v", selfJoin(0, 1).Host, err)
+			return rootAddr{}, fault(System, "the shared directory does not exist on host %s: %v", selfJoin(0, 1).Host, err)
 		}
-		return notice{}, fault(System, "rank 0 has not written %s yet", path)
+		return rootAddr{}, fault(System, "rank 0 has not written %s yet", path)
 	} else if e := (*Error)(nil); errors.As(err, &e) {
-		return notice{}, e
+		return rootAddr{}, e
 	} else if err != nil {
-		return notice{}, fault(System, "what rank 0 has written cannot be read: %v", err)
+		return rootAddr{}, fault(System, "what rank 0 has written cannot be read: %v", err)
 	}
-	return parseNotice(b)
+	return parseRootAddr(b)
 }
 
 // readPrivate reads the file at path, if it is this user's alone, up to limit bytes. Others may be able to leave something

@@ -36,10 +36,10 @@ func TestFileStale(t *testing.T) {
 		text string
 		mode os.FileMode
 	}{
-		{"leads nowhere", string(notice{Addrs: []string{dead}, Secret: []byte("old")}.encode()), 0o600},
-		{"leads to another job", string(notice{Addrs: []string{alive}, Secret: []byte("old")}.encode()), 0o600},
+		{"leads nowhere", string(rootAddr{Addrs: []string{dead}, Secret: []byte("old")}.encode()), 0o600},
+		{"leads to another job", string(rootAddr{Addrs: []string{alive}, Secret: []byte("old")}.encode()), 0o600},
 		{"is garbled", "{", 0o600},
-		{"is for all eyes", string(notice{Addrs: []string{alive}, Secret: []byte("other")}.encode()), 0o644},
+		{"is for all eyes", string(rootAddr{Addrs: []string{alive}, Secret: []byte("other")}.encode()), 0o644},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			noLeaks(t)
@@ -66,7 +66,7 @@ func TestFileStale(t *testing.T) {
 // pathOf is the name of the file of the job "job".
 func pathOf(t *testing.T, dir string) string {
 	t.Helper()
-	m := &meeting{job: "job", size: 2}
+	m := &joinConfig{job: "job", size: 2}
 	m.store(dir, Launch{Nodes: 1})
 	l, _, err := m.listen(t.Context())
 	require.NoError(t, err)

@@ -122,7 +122,7 @@ func TestTextsArePlain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `a\nb`, v.Text)
 	require.Equal(t, []byte{0x1b}, v.Secret)
-	n, err := parseNotice(notice{Addrs: []string{"\x1b:1"}}.encode())
+	n, err := parseRootAddr(rootAddr{Addrs: []string{"\x1b:1"}}.encode())
 	require.NoError(t, err)
 	require.Equal(t, []string{`\x1b:1`}, n.Addrs)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // hasPlain reports RANK or WORLD_SIZE. In the pods of a job that has other variables for the rank, WORLD_SIZE is what
@@ -32,7 +33,7 @@ func hasPET(v *vars) bool {
 // readPET reads the PET_ variables of a process that no torchrun has started: it is the only one of its pod.
 func readPET(v *vars) Launch {
 	if n := v.getenv("PET_NNODES"); strings.Contains(n, ":") {
-		v.fail("PET_NNODES=%s is a range, from which only torchrun can choose: start this process with torchrun, or set PET_NNODES to one number, or GOCCL_LAUNCHER=none to run alone", clip(n))
+		v.fail("PET_NNODES=%s is a range, from which only torchrun can choose: start this process with torchrun, or set PET_NNODES to one number, or GOCCL_LAUNCHER=none to run alone", plain.Clip(n))
 	}
 	v.onePerPod("PET_NODE_RANK")
 	return pod(v.number("PET_NODE_RANK", "PET_NNODES"), v.number("PET_NNODES", "PET_NODE_RANK"), environ.JobName.Text(v.getenv))
@@ -42,7 +43,7 @@ func readPET(v *vars) Launch {
 func (v *vars) onePerPod(rank string) {
 	if n, err := strconv.Atoi(v.getenv("PET_NPROC_PER_NODE")); err == nil && n > 1 {
 		v.fail("PET_NPROC_PER_NODE=%d, but torchrun has not started this process, so %s=%s describes the pod, not one of its %d ranks: start the program with torchrun, or set PET_NPROC_PER_NODE=1, or GOCCL_LAUNCHER=none to run alone",
-			n, rank, clip(v.getenv(rank)), n)
+			n, rank, plain.Clip(v.getenv(rank)), n)
 	}
 }
 
@@ -92,7 +93,7 @@ func (v *vars) podName(index int) (base, domain string, ok bool) {
 }
 
 // amongPods is the meeting of the pods of an Indexed Job: at that with index 0.
-func (m *meeting) amongPods(v *vars) bool {
+func (m *joinConfig) amongPods(v *vars) bool {
 	base, domain, ok := v.podName(m.rank)
 	if ok {
 		m.derived([]string{base + "-0" + domain}, 0)
@@ -102,7 +103,7 @@ func (m *meeting) amongPods(v *vars) bool {
 
 // atMaster is the meeting at the address that a launcher for training gives. In a pod it says localhost on the master,
 // which the others reach from elsewhere.
-func (m *meeting) atMaster(v *vars, l Launch, at master) error {
+func (m *joinConfig) atMaster(v *vars, l Launch, at master) error {
 	host, port, err := at.read()
 	if err != nil {
 		return err

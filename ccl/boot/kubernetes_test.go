@@ -102,7 +102,7 @@ func TestWherePodsMeet(t *testing.T) {
 		v := varsOf(env, files)
 		l, err := detect(v)
 		require.NoError(t, err)
-		m := &meeting{job: l.Job, rank: l.Rank, size: l.Size}
+		m := &joinConfig{job: l.Job, rank: l.Rank, size: l.Size}
 		if err := m.locate(t.Context(), v, l); err != nil {
 			return nil, err
 		}
@@ -154,7 +154,7 @@ func TestMasterListens(t *testing.T) {
 		v := varsOf(with(tc.env, "MASTER_PORT="+port(t)), nil)
 		l, err := detect(v)
 		require.NoError(t, err)
-		m := &meeting{size: l.Size}
+		m := &joinConfig{size: l.Size}
 		require.NoError(t, m.locate(t.Context(), v, l))
 		listener, _, err := m.listen(t.Context())
 		require.NoError(t, err)
@@ -202,7 +202,7 @@ func FuzzPod(f *testing.F) {
 			t.Fatalf("%q %q", base, domain)
 		}
 		if host, port, err := masterOf(v, "MASTER_ADDR", "MASTER_PORT").read(); err == nil {
-			if err := (&meeting{size: 2}).at(net.JoinHostPort(host, port)); err != nil {
+			if err := (&joinConfig{size: 2}).at(net.JoinHostPort(host, port)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // master is rank 0's host and port as two variables of a launcher for training give them.
@@ -20,7 +22,7 @@ func (m master) read() (host, port string, err error) {
 		return "", "", err
 	}
 	if n, err := strconv.Atoi(m.portText); err != nil || n < 1 || n > 65535 || strings.HasPrefix(m.portText, "+") {
-		return "", "", fault(Argument, "%s=%s is not a port: rank 0's is a number from 1 to 65535, such as 29500", m.portVar, clip(m.portText))
+		return "", "", fault(Argument, "%s=%s is not a port: rank 0's is a number from 1 to 65535, such as 29500", m.portVar, plain.Clip(m.portText))
 	}
 	return host, m.portText, nil
 }
@@ -34,7 +36,7 @@ func (m master) host() (string, error) {
 		}
 	}
 	if !isHost(host) {
-		return "", fault(Argument, "%s=%s is not a host: rank 0's is a name or an address, such as c1, 10.0.0.1 or fd00::1, without a port", m.hostVar, clip(m.hostText))
+		return "", fault(Argument, "%s=%s is not a host: rank 0's is a name or an address, such as c1, 10.0.0.1 or fd00::1, without a port", m.hostVar, plain.Clip(m.hostText))
 	}
 	return host, nil
 }

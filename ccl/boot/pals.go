@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // apinfo is what PALS writes about an application to the file PALS_APINFO.
@@ -42,7 +43,7 @@ func parseAPInfo(b []byte) (*apinfo, error) {
 	for _, e := range node {
 		name, _, ended := bytes.Cut(e[apNodeName:apNodeName+apNameLen], []byte{0})
 		if !ended || len(name) == 0 || bytes.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, fault(Argument, "it has an invalid host name: %s", clip(string(name)))
+			return nil, fault(Argument, "it has an invalid host name: %s", plain.Clip(string(name)))
 		}
 		a.hosts = append(a.hosts, string(name))
 	}

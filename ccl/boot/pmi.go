@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // pmi speaks PMI-1, the lines of text that MPICH's process managers (Hydra, Intel
@@ -39,7 +41,7 @@ func startPMI(conn net.Conn) (*pmi, error) {
 		return nil, err
 	}
 	if p.most, err = strconv.Atoi(maxes["vallen_max"]); err != nil || p.most < 64 {
-		return nil, fault(System, "the process manager takes values of at most %s bytes", clip(maxes["vallen_max"]))
+		return nil, fault(System, "the process manager takes values of at most %s bytes", plain.Clip(maxes["vallen_max"]))
 	}
 	p.most = min(p.most, maxPMILine) - 16 // a zero byte, and the number of parts
 	kvs, err := p.call("get_my_kvsname")
@@ -64,10 +66,10 @@ func (p *pmi) call(command string) (map[string]string, error) {
 	}
 	answer, err := parsePMI(string(line))
 	if err != nil {
-		return nil, fault(System, "the process manager's answer to %s is garbled: %s", name, clip(string(line)))
+		return nil, fault(System, "the process manager's answer to %s is garbled: %s", name, plain.Clip(string(line)))
 	}
 	if rc := answer["rc"]; rc != "" && rc != "0" {
-		return nil, fault(System, "the process manager refuses %s: %s", name, clip(strings.TrimSpace(string(line))))
+		return nil, fault(System, "the process manager refuses %s: %s", name, plain.Clip(strings.TrimSpace(string(line))))
 	}
 	return answer, nil
 }
@@ -117,7 +119,7 @@ func (p *pmi) get(key string) ([]byte, error) {
 		if i == 0 {
 			count, rest, _ := strings.Cut(part, ".")
 			if parts, err = strconv.Atoi(count); err != nil || parts < 1 || parts > pmiParts {
-				return nil, fault(System, "the process manager returned a garbled value: %s", clip(part))
+				return nil, fault(System, "the process manager returned a garbled value: %s", plain.Clip(part))
 			}
 			part = rest
 		}
@@ -132,10 +134,10 @@ func (p *pmi) get(key string) ([]byte, error) {
 
 // overPMI makes the place that rank 0 publishes over PMI the place to meet. Only
 // rank 0's address goes that way: gets cost O(n) for each rank.
-func (m *meeting) overPMI(ctx context.Context, fd string, l Launch) error {
+func (m *joinConfig) overPMI(ctx context.Context, fd string, l Launch) error {
 	n, err := strconv.Atoi(fd)
 	if err != nil {
-		return fault(Argument, "PMI_FD=%s is not a file descriptor", clip(fd))
+		return fault(Argument, "PMI_FD=%s is not a file descriptor", plain.Clip(fd))
 	}
 	conn, err := inheritedConn(n)
 	if err != nil {
@@ -145,7 +147,7 @@ func (m *meeting) overPMI(ctx context.Context, fd string, l Launch) error {
 	return m.throughPMI(ctx, conn, l.Nodes == 1)
 }
 
-func (m *meeting) throughPMI(ctx context.Context, conn net.Conn, oneHost bool) (err error) {
+func (m *joinConfig) throughPMI(ctx context.Context, conn net.Conn, oneHost bool) (err error) {
 	ctx, cancel := limited(ctx, m.limit)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
@@ -168,7 +170,7 @@ func (m *meeting) throughPMI(ctx context.Context, conn net.Conn, oneHost bool) (
 	}
 	var failed error
 	if m.rank == 0 {
-		var n notice
+		var n rootAddr
 		if listener, n, failed = m.announceAt(ctx, oneHost); failed != nil {
 			n.Failed = failed.Error() // and tell the others, who wait at the barrier
 		}
@@ -189,7 +191,7 @@ func (m *meeting) throughPMI(ctx context.Context, conn net.Conn, oneHost bool) (
 	if failed != nil {
 		return failed
 	}
-	n, err := parseNotice(value)
+	n, err := parseRootAddr(value)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func TestPMI(t *testing.T) {
 			const n = 5
 			manager := newFakePMI(n, most)
 			boots := joined(t, n, func(r int) (*Boot, error) {
-				m := &meeting{rank: r, size: n}
+				m := &joinConfig{rank: r, size: n}
 				conn := manager.connect()
 				defer conn.Close()
 				if err := m.throughPMI(within(t, long), conn, most < 1024); err != nil {
@@ -139,7 +139,7 @@ func TestPMIFailure(t *testing.T) {
 		defer conn.Close()
 		p, err := startPMI(conn)
 		if err == nil {
-			err = p.put("goccl", notice{Failed: "no port"}.encode())
+			err = p.put("goccl", rootAddr{Failed: "no port"}.encode())
 		}
 		if err == nil {
 			_, err = p.call("barrier_in")
@@ -149,7 +149,7 @@ func TestPMIFailure(t *testing.T) {
 		}
 	})
 	conn := manager.connect()
-	m := &meeting{rank: 1, size: 2}
+	m := &joinConfig{rank: 1, size: 2}
 	err := m.throughPMI(within(t, long), conn, true)
 	require.EqualError(t, err, "boot: rank 0 failed: no port")
 	conn.Close()
@@ -161,7 +161,7 @@ func TestPMITimeout(t *testing.T) {
 	noLeaks(t)
 	manager := newFakePMI(2, 1024) // whose other rank never comes
 	conn := manager.connect()
-	m := &meeting{rank: 0, size: 2}
+	m := &joinConfig{rank: 0, size: 2}
 	err := m.throughPMI(within(t, 100*time.Millisecond), conn, true)
 	require.ErrorIs(t, err, Timeout)
 	conn.Close()
@@ -192,7 +192,7 @@ func FuzzPMI(f *testing.F) {
 		})
 		if p, err := startPMI(here); err == nil {
 			if v, err := p.get("goccl"); err == nil {
-				parseNotice(v)
+				parseRootAddr(v)
 			}
 		}
 		here.Close()

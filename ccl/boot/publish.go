@@ -13,16 +13,16 @@ import (
 	"github.com/goccl/goccl/internal/plain"
 )
 
-// notice is what rank 0 publishes, in a file or over PMI, where no rank can know
+// rootAddr is what rank 0 publishes, in a file or over PMI, where no rank can know
 // beforehand where it is: its addresses, and a secret made for this one meeting.
-type notice struct {
+type rootAddr struct {
 	Addrs  []string `json:"addrs,omitempty"`  // the likeliest first
 	Secret []byte   `json:"secret,omitempty"` // nil if the ranks have one already
 	Failed string   `json:"failed,omitempty"` // why rank 0 listens nowhere
 }
 
-func parseNotice(b []byte) (notice, error) {
-	var n notice
+func parseRootAddr(b []byte) (rootAddr, error) {
+	var n rootAddr
 	if err := plain.Unmarshal(b, &n); err != nil {
 		return n, fault(System, "what rank 0 has published is garbled: %v", err)
 	}
@@ -35,7 +35,7 @@ func parseNotice(b []byte) (notice, error) {
 	return n, nil
 }
 
-func (n notice) encode() []byte {
+func (n rootAddr) encode() []byte {
 	b, _ := json.Marshal(n) // strings and numbers always can
 	return b
 }
@@ -45,17 +45,17 @@ const maxAddrs = 8
 
 // announceAt listens at a port of the system's choice, and returns what to publish.
 // If all ranks are on this host, nobody else needs to reach it.
-func (m *meeting) announceAt(ctx context.Context, oneHost bool) (net.Listener, notice, error) {
+func (m *joinConfig) announceAt(ctx context.Context, oneHost bool) (net.Listener, rootAddr, error) {
 	on := ""
 	if oneHost {
 		on = loopback.String()
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(on, "0"))
 	if err != nil {
-		return nil, notice{}, fault(System, "rank 0 cannot listen: %v", err)
+		return nil, rootAddr{}, fault(System, "rank 0 cannot listen: %v", err)
 	}
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	var n notice
+	var n rootAddr
 	if m.secret == nil {
 		n.Secret = auth.NewSecret()
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNotice(t *testing.T) {
-	n := notice{Addrs: []string{"10.0.0.1:1", "[::1]:1"}, Secret: []byte("s")}
-	got, err := parseNotice(n.encode())
+func TestRootAddr(t *testing.T) {
+	n := rootAddr{Addrs: []string{"10.0.0.1:1", "[::1]:1"}, Secret: []byte("s")}
+	got, err := parseRootAddr(n.encode())
 	require.NoError(t, err)
 	require.Equal(t, n, got)
 	for bad, text := range map[string]string{
@@ -19,25 +19,25 @@ func TestNotice(t *testing.T) {
 		`{"failed":"no port"}`: "rank 0 failed: no port",
 		`{"addrs":["` + strings.Repeat(`x","`, maxAddrs) + `y"]}`: "has 9 addresses",
 	} {
-		_, err := parseNotice([]byte(bad))
+		_, err := parseRootAddr([]byte(bad))
 		require.ErrorIs(t, err, System)
 		require.ErrorContains(t, err, text)
 	}
 }
 
-func FuzzNotice(f *testing.F) {
+func FuzzRootAddr(f *testing.F) {
 	f.Add([]byte(`{"addrs":["10.0.0.1:1","[::1]:1"],"secret":"AA=="}`))
 	f.Add([]byte(`{"failed":"no port"}`))
 	f.Add([]byte(`{"addrs":[]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		n, err := parseNotice(b)
+		n, err := parseRootAddr(b)
 		if err != nil {
 			require.ErrorIs(t, err, System)
 			return
 		}
 		require.NotEmpty(t, n.Addrs)
 		require.LessOrEqual(t, len(n.Addrs), maxAddrs)
-		again, err := parseNotice(n.encode())
+		again, err := parseRootAddr(n.encode())
 		require.NoError(t, err)
 		require.Equal(t, n.encode(), again.encode())
 	})
@@ -46,7 +46,7 @@ func FuzzNotice(f *testing.F) {
 func TestAnnounceAt(t *testing.T) {
 	for _, oneHost := range []bool{true, false} {
 		for _, secret := range [][]byte{nil, []byte("s")} {
-			m := &meeting{secret: secret}
+			m := &joinConfig{secret: secret}
 			l, n, err := m.announceAt(t.Context(), oneHost)
 			require.NoError(t, err)
 			require.Equal(t, secret == nil, n.Secret != nil) // one that all have is not written down

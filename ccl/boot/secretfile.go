@@ -34,7 +34,7 @@ func secretDir(v *vars) string {
 }
 
 // keepSecretIn makes the job's secret one that rank 0 writes in dir.
-func (m *meeting) keepSecretIn(dir string) {
+func (m *joinConfig) keepSecretIn(dir string) {
 	sum := sha256.Sum256([]byte("goccl secret file " + m.job))
 	path := filepath.Join(dir, ".goccl-"+hex.EncodeToString(sum[:8]))
 	m.made = true

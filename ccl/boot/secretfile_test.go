@@ -11,9 +11,9 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// meetingIn is a rank of a job on several hosts whose launcher gives no secret, and whose hosts share dir.
-func meetingIn(dir, job string, rank, size int) *meeting {
-	m := &meeting{job: job, rank: rank, size: size, hostID: string(rune('a' + rank))}
+// configIn is a rank of a job on several hosts whose launcher gives no secret, and whose hosts share dir.
+func configIn(dir, job string, rank, size int) *joinConfig {
+	m := &joinConfig{job: job, rank: rank, size: size, hostID: string(rune('a' + rank))}
 	m.derived([]string{"localhost"}, 0)
 	m.keepSecretIn(dir)
 	return m
@@ -32,7 +32,7 @@ func TestR8SecretIsLeftInAFile(t *testing.T) {
 	noLeaks(t)
 	dir := t.TempDir()
 	ctx := within(t, long)
-	stale := meetingIn(dir, "7.0", 0, 3)
+	stale := configIn(dir, "7.0", 0, 3)
 	_, err := stale.find()
 	require.ErrorContains(t, err, "rank 0 has not written the job's secret")
 	require.Empty(t, leftIn(t, dir))
@@ -47,7 +47,7 @@ func TestR8SecretIsLeftInAFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, old, p.secret)
 
-	boots := joined(t, 3, func(r int) (*Boot, error) { return meetingIn(dir, "7.0", r, 3).join(ctx) })
+	boots := joined(t, 3, func(r int) (*Boot, error) { return configIn(dir, "7.0", r, 3).join(ctx) })
 	secret := boots[0].Secret()
 	require.Len(t, secret, 32)
 	require.NotEqual(t, old, secret)
@@ -106,7 +106,7 @@ func TestR8OrderOfSecrets(t *testing.T) {
 				shared: func(dir string) bool { return tc.shared && dir == shared }}
 			l, err := detect(v)
 			require.NoError(t, err)
-			m := &meeting{job: l.Job, rank: l.Rank, size: l.Size}
+			m := &joinConfig{job: l.Job, rank: l.Rank, size: l.Size}
 			err = m.prepare(within(t, long), v, l)
 			if tc.err != "" {
 				require.ErrorContains(t, err, tc.err)

@@ -40,7 +40,7 @@ func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot
 	if o == nil {
 		o = &TCPOptions{}
 	}
-	m := &meeting{job: o.Job, rank: rank, size: size, secret: o.Secret, hostID: o.HostID}
+	m := &joinConfig{job: o.Job, rank: rank, size: size, secret: o.Secret, hostID: o.HostID}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot
 }
 
 // check looks at what the caller chose.
-func (m *meeting) check() error {
+func (m *joinConfig) check() error {
 	if m.size < 1 || m.rank < 0 || m.rank >= m.size {
 		return fault(Argument, "rank %d of %d: a rank is at least 0 and less than the size", m.rank, m.size)
 	}
@@ -59,7 +59,7 @@ func (m *meeting) check() error {
 }
 
 // at makes root, host:port, the place to meet.
-func (m *meeting) at(root string) *Error {
+func (m *joinConfig) at(root string) *Error {
 	host, port, err := net.SplitHostPort(root)
 	n, perr := strconv.Atoi(port)
 	if err != nil || perr != nil || n < 1 || n > 65535 {
@@ -97,7 +97,7 @@ func (m *meeting) at(root string) *Error {
 
 // derived makes a port derived from the job, on the first of hosts, the place to
 // meet. The other hosts are further names of the same one.
-func (m *meeting) derived(hosts []string, avoid int) {
+func (m *joinConfig) derived(hosts []string, avoid int) {
 	ports := derivePorts(m.job, avoid)
 	var addrs []string
 	for _, p := range ports {

@@ -40,7 +40,7 @@ func TestTCPWithoutMeeting(t *testing.T) {
 	noLeaks(t)
 	root := freeRoot(t)
 	boots := joined(t, 5, func(r int) (*Boot, error) {
-		m := &meeting{rank: r, size: 5, secret: []byte("secret")}
+		m := &joinConfig{rank: r, size: 5, secret: []byte("secret")}
 		if err := m.at(root); err != nil {
 			return nil, err
 		}
@@ -175,7 +175,7 @@ func TestDerivedCollisions(t *testing.T) {
 			t.Cleanup(func() { l.Close() })
 		}},
 		{"another job", func(t *testing.T, l net.Listener) {
-			h := newHub(selfJoin(0, 2), "another job", nil)
+			h := newRootServer(selfJoin(0, 2), "another job", nil)
 			h.start(l)
 			t.Cleanup(h.close)
 		}},
@@ -185,7 +185,7 @@ func TestDerivedCollisions(t *testing.T) {
 			job, taken := jobWithPort(t)
 			tc.take(t, taken)
 			boots := joined(t, 3, func(r int) (*Boot, error) {
-				m := &meeting{job: job, rank: r, size: 3}
+				m := &joinConfig{job: job, rank: r, size: 3}
 				m.derived([]string{"127.0.0.1"}, 0)
 				return m.join(within(t, long))
 			})
@@ -204,7 +204,7 @@ func TestHere(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	boots := joined(t, 4, func(r int) (*Boot, error) {
-		m := &meeting{job: job, rank: r, size: 4}
+		m := &joinConfig{job: job, rank: r, size: 4}
 		m.here(os.Getenv, "test")
 		return m.join(within(t, long))
 	})

@@ -3,7 +3,6 @@ package ccltest
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/internal/goranks"
 )
 
 // VirtualTime runs the ranks in a bubble of testing/synctest: time passes only while
@@ -114,7 +114,7 @@ func (w *world) inVirtualTime(t testing.TB, f func(testing.TB)) {
 func (w *world) disturbed(b ccl.Bootstrap, r *rank) ccl.Bootstrap {
 	for _, d := range w.disturbances {
 		if d.rank == b.Rank() {
-			return &rankFault{Bootstrap: b, world: w, over: r}
+			return &rankFault{Full: goranks.Full{Bootstrap: b}, world: w, over: r}
 		}
 	}
 	return b
@@ -122,7 +122,7 @@ func (w *world) disturbed(b ccl.Bootstrap, r *rank) ccl.Bootstrap {
 
 // rankFault is the Bootstrap of a rank, and counts its calls.
 type rankFault struct {
-	ccl.Bootstrap
+	goranks.Full
 	world *world
 	over  *rank
 	calls atomic.Int64 // some are made on the goroutine of a HostStream
@@ -136,29 +136,6 @@ func (r *rankFault) sleep(d time.Duration) bool {
 	case <-r.over.ctx.Done():
 		return false
 	}
-}
-
-// What the bootstrap of the rank has beside the three methods.
-
-func (r *rankFault) Secret() []byte {
-	if b, ok := r.Bootstrap.(interface{ Secret() []byte }); ok {
-		return b.Secret()
-	}
-	return nil
-}
-
-func (r *rankFault) Addr() netip.Addr {
-	if b, ok := r.Bootstrap.(interface{ Addr() netip.Addr }); ok {
-		return b.Addr()
-	}
-	return netip.Addr{}
-}
-
-func (r *rankFault) HostID() string {
-	if b, ok := r.Bootstrap.(interface{ HostID() string }); ok {
-		return b.HostID()
-	}
-	return ""
 }
 
 // BeforeCall is called by the engine before each call of the rank.

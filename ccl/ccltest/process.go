@@ -62,7 +62,7 @@ func (w *world) asProcess(t testing.TB) {
 	if w.processes == nil || *w.processes != b.Size() {
 		t.Fatalf("ccltest: this call of Run has different Options in the process that started this one")
 	}
-	switch w.run(t, newCrew(w, b)) {
+	switch w.run(t, newSeats(w, b)) {
 	case felled:
 		time.Sleep(grace) // the process with the reason is to end first, and ends this one
 		t.FailNow()

@@ -1,9 +1,9 @@
 // Package algo holds the schedules of the collectives: who sends what to whom, when.
 //
 // An algorithm is a pure function from (kind, topology, rank, root) to a list of steps. It moves
-// nothing itself: one executor runs the steps over any transport, and [Check] proves them. A job
-// may have a hundred thousand ranks, so a schedule computes each step when asked for it and holds
-// O(1) memory.
+// nothing itself: one executor runs the steps over any transport, and Check, in the tests, proves
+// them. A job may have a hundred thousand ranks, so a schedule computes each step when asked for it
+// and holds O(1) memory.
 //
 // # The vector
 //

@@ -134,3 +134,11 @@ func Distance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// Match reports whether name is one of patterns, of which one that ends in * stands for all names that begin so.
+func Match(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		prefix, open := strings.CutSuffix(pattern, "*")
+		return name == pattern || open && strings.HasPrefix(name, prefix)
+	})
+}

@@ -81,3 +81,10 @@ func TestDistance(t *testing.T) {
 		require.Equal(t, tc.want, Distance(tc.a, tc.b), tc.a+" "+tc.b)
 	}
 }
+
+func TestMatch(t *testing.T) {
+	patterns := []string{"RANK", "PMI_*"}
+	for name, want := range map[string]bool{"RANK": true, "RANKS": false, "PMI_": true, "PMI_RANK": true, "PMIX_RANK": false, "": false} {
+		require.Equal(t, want, Match(patterns, name), name)
+	}
+}

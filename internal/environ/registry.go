@@ -107,13 +107,13 @@ var (
 // are not here belong to one test each.
 var _ = []*Value[string]{
 	forTest("GOCCL_CCLTEST_CALL", "ccl/ccltest", "`ccl/ccltest` sets it for the processes that it starts"),
-	forTest("GOCCL_REQUIRE", "make, test/report, tests", "`all` makes what cannot run here a failure"),
+	forTest("GOCCL_REQUIRE", "make, test/skipreport, tests", "`all` makes what cannot run here a failure"),
 	forTest("GOCCL_CACHE", "tests", "where the tests of `test/vendor`, `test/mpi`, `test/fake` and `train/ckpt` keep what they have fetched or built. Default: the user's cache directory"),
 	forTest("GOCCL_REAL", "test/gpu, native", "`1` to run the tests of the engines on the real library and its devices"),
 	forTest("GOCCL_TEST_GPU", "cuda, rocm", "`1` to run the tests of devices on the real ones"),
 	forTest("GOCCL_TEST_LARGE", "test/mpi, mpi", "`1` for calls of more than 2^31 elements, with 9 GB of memory"),
 	forTest("GOCCL_TEST_COST", "test/cost", "`test/cost` sets it for the processes that it starts"),
-	forTest("GOCCL_TEST_SLOWDOWN", "test/ab", "how much slower the planted build is"),
+	forTest("GOCCL_TEST_SLOWDOWN", "test/benchab", "how much slower the planted build is"),
 	forTest("GOCCL_TEST_ASAN", "test/mpi", "`1` where the C code is built with the address sanitizer"),
 	forTest("GOCCL_PEERS_LAB", "test/peers", "the script that runs a command on a host of the lab, for comparisons between hosts"),
 	forTest("GOCCL_LAB_SHARED", "test/lab/run.sh", "a directory that all hosts of the lab see. Default: `/var/lib`"),

@@ -33,6 +33,17 @@ func Text(s string) string {
 	return b.String()
 }
 
+// Clip is s for an error: at most 64 bytes of it, in quotes where it would not be read as one word.
+func Clip(s string) string {
+	if len(s) > 64 {
+		s = s[:64] + "..."
+	}
+	if q := strconv.QuoteToGraphic(s); q != `"`+s+`"` || strings.TrimSpace(s) != s || s == "" {
+		return q
+	}
+	return s
+}
+
 func hidden(r rune) bool { return !strconv.IsGraphic(r) }
 
 // Unmarshal is json.Unmarshal, and all texts in v are Text then, the keys of maps as well.

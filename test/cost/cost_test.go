@@ -21,6 +21,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/race"
 )
 
 // roleVariable tells the test binary, run again as a rank, what to do.
@@ -203,7 +204,7 @@ func BenchmarkCalls(b *testing.B) {
 // has no connection to each of them.
 func TestManyRanks(t *testing.T) {
 	n := 512
-	if testing.Short() || raceDetector {
+	if testing.Short() || race.Enabled {
 		n = 64
 	}
 	f := job(t, n, "calls")

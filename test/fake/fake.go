@@ -14,7 +14,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/goccl/goccl/test/cache"
 )
+
+const library = "libgocclfake.so"
 
 //go:embed build.sh lib
 var sources embed.FS
@@ -28,7 +32,7 @@ func Build(dir string, without ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out := filepath.Join(dir, "libgocclfake.so")
+	out := filepath.Join(dir, library)
 	args := []string{out}
 	if len(without) > 0 {
 		script := filepath.Join(dir, "without.map")
@@ -63,38 +67,11 @@ func Path() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	base, err := os.UserCacheDir()
-	if c := os.Getenv("GOCCL_CACHE"); c != "" {
-		base, err = c, nil
-	} else {
-		base = filepath.Join(base, "goccl")
-	}
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(base, "fake")
-	path := filepath.Join(dir, key, "libgocclfake.so")
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	tmp, err := os.MkdirTemp(dir, "build-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(tmp)
-	if _, err := Build(tmp); err != nil {
-		return "", err
-	}
-	// Another process may have been faster: its library is the same.
-	if err := os.Rename(tmp, filepath.Dir(path)); err != nil && !errors.Is(err, os.ErrExist) {
-		if _, e := os.Stat(path); e != nil {
-			return "", err
-		}
-	}
-	return path, nil
+	dir, err := cache.Dir(filepath.Join("fake", key), func(dir string) error {
+		_, err := Build(dir)
+		return err
+	})
+	return filepath.Join(dir, library), err
 }
 
 // Env is what a program finds the library by.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/race"
 )
 
 const partVar = "GOCCL_FAULTS_PART"
@@ -172,7 +173,7 @@ func TestFewDescriptors(t *testing.T) {
 
 // An address-space limit: Go itself needs some 200 MiB of it, and the engine maps little.
 func TestLittleAddressSpace(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		return // which itself wants terabytes of it
 	}
 	for _, mib := range []int{4096, 1024} {
@@ -209,7 +210,7 @@ func TestLittleCgroupMemory(t *testing.T) {
 				t.Skip("hardware: the cgroup has no memory controller: it must be in cgroup.subtree_control")
 			}
 			limit := "48M"
-			if raceDetector { // with which a process takes several times as much before it does anything
+			if race.Enabled { // with which a process takes several times as much before it does anything
 				limit = "288M"
 			}
 			require.NoError(t, os.WriteFile(filepath.Join(group, v.limit), []byte(limit), 0))

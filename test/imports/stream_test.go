@@ -20,8 +20,8 @@ var framed = []string{"ccl/boot", "ccl/internal/plane/control"}
 
 // unshaken are the fields of these packages that hold a connection all the same.
 var unshaken = []string{
-	"ccl/boot.door.conns", // to be closed
-	"ccl/boot.pmi.conn",   // with the launcher
+	"ccl/boot.acceptor.conns", // to be closed
+	"ccl/boot.pmi.conn",       // with the launcher
 }
 
 // connections lists the fields of a package's types that hold a net.Conn, or one of its kinds.

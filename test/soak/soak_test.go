@@ -21,6 +21,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/internal/race"
 )
 
 var (
@@ -94,7 +95,7 @@ func soak(t testing.TB, c *ccl.Comm, what string, n int, call func(context.Conte
 			before.maps, after.maps, before.shared>>10, after.shared>>10)
 	}
 	spare := 1 << 20
-	if raceDetector { // whose own memory follows what was touched
+	if race.Enabled { // whose own memory follows what was touched
 		spare = 8 << 20
 	}
 	require.LessOrEqual(t, after.resident, before.resident+spare, "resident memory grows: %d KiB, then %d KiB", before.resident>>10, after.resident>>10)

@@ -8,15 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/ckpt"
 )
 
 // Three ranks save a vector of which each has a part. Two ranks go on with it, and it is exported for other programs.
 func Example() {
+	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "ckpt")
 	if err != nil {
 		fmt.Println(err)
@@ -27,14 +27,14 @@ func Example() {
 		lo, hi := 10*c.Rank()/c.Size(), 10*(c.Rank()+1)/c.Size()
 		return []ckpt.Tensor{{Name: "w", Shape: []int{2, 5}, Lo: lo, Hi: hi, Data: make([]float32, hi-lo)}}
 	}
-	job(3, func(ctx context.Context, c *ccl.Comm) error {
+	ccltest.Example(3, func(c *ccl.Comm) error {
 		ts := part(c)
 		for i, w := 0, ts[0].Data.([]float32); i < len(w); i++ {
 			w[i] = float32(ts[0].Lo + i)
 		}
 		return ckpt.Save(ctx, c, ckpt.Step(dir, 1000), map[string]int{"step": 1000}, ts)
 	})
-	job(2, func(ctx context.Context, c *ccl.Comm) error {
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		latest, _, err := ckpt.Latest(ctx, c, dir)
 		if err != nil {
 			return err
@@ -74,13 +74,14 @@ func Example() {
 
 // The same program begins, and goes on where it was when it is started again: errors.Is gives one answer on all ranks.
 func ExampleLatest() {
+	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "ckpt")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer os.RemoveAll(dir)
-	train := func(ctx context.Context, c *ccl.Comm) error {
+	train := func(c *ccl.Comm) error {
 		step, w := 0, []float32{0}
 		ts := []ckpt.Tensor{{Name: "w", Shape: []int{1}, Data: w}}
 		latest, passed, err := ckpt.Latest(ctx, c, dir)
@@ -108,8 +109,8 @@ func ExampleLatest() {
 		}
 		return ckpt.Keep(ctx, c, dir, 2)
 	}
-	job(2, train)
-	job(3, train)
+	ccltest.Example(2, train)
+	ccltest.Example(3, train)
 	// Output:
 	// step 5 w [5]
 	// step 10 w [10]
@@ -118,18 +119,19 @@ func ExampleLatest() {
 // A new head on an old trunk: what the checkpoint does not have stays as it is, what it has is read in another type and by
 // another name, and all ranks learn what did not match.
 func ExampleLoadWith() {
+	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "ckpt")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer os.RemoveAll(dir)
-	job(1, func(ctx context.Context, c *ccl.Comm) error {
+	ccltest.Example(1, func(c *ccl.Comm) error {
 		return ckpt.Save(ctx, c, ckpt.Step(dir, 1), nil, []ckpt.Tensor{
 			{Name: "trunk", Shape: []int{2}, Data: []ccl.BFloat16{ccl.ToBFloat16(1.5), ccl.ToBFloat16(-2)}},
 			{Name: "head", Shape: []int{1}, Data: []float32{3}}})
 	})
-	job(2, func(ctx context.Context, c *ccl.Comm) error {
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		trunk, head := make([]float32, 2), []float32{0.25}
 		r, err := ckpt.LoadWith(ctx, c, ckpt.Step(dir, 1), nil, []ckpt.Tensor{
 			{Name: "model.trunk", Shape: []int{2}, Data: trunk}, {Name: "model.classes", Shape: []int{1}, Data: head},
@@ -144,6 +146,7 @@ func ExampleLoadWith() {
 
 // Each rank goes on with its own random numbers, and all with the job's step.
 func ExampleState() {
+	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "ckpt")
 	if err != nil {
 		fmt.Println(err)
@@ -151,7 +154,7 @@ func ExampleState() {
 	}
 	defer os.RemoveAll(dir)
 	next := make([]uint64, 2)
-	job(2, func(ctx context.Context, c *ccl.Comm) error {
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		rng := rand.NewPCG(1, uint64(c.Rank()))
 		now, err := rng.MarshalBinary()
 		next[c.Rank()] = rng.Uint64()
@@ -160,7 +163,7 @@ func ExampleState() {
 		}
 		return ckpt.Save(ctx, c, ckpt.Step(dir, 10), ckpt.State{Job: 10, Rank: now}, nil)
 	})
-	job(2, func(ctx context.Context, c *ccl.Comm) error {
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		step, saved, rng := 0, []byte(nil), &rand.PCG{}
 		if err := ckpt.Load(ctx, c, ckpt.Step(dir, 10), ckpt.State{Job: &step, Rank: &saved}, nil); err != nil {
 			return err
@@ -172,22 +175,4 @@ func ExampleState() {
 		return err
 	})
 	// Output: step 10 the same number comes next: true
-}
-
-// job runs f as n ranks; a program starts with ccl.Join in its place.
-func job(n int, f func(context.Context, *ccl.Comm) error) {
-	var all sync.WaitGroup
-	for _, b := range boot.Local(n) {
-		all.Go(func() {
-			c, err := ccl.NewComm(context.Background(), b, nil)
-			if err == nil {
-				err = f(context.Background(), c)
-				c.Close()
-			}
-			if err != nil {
-				fmt.Println(err)
-			}
-		})
-	}
-	all.Wait()
 }

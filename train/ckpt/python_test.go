@@ -9,58 +9,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/test/cache"
 )
 
-// pythonPackages are the directory of safetensors and numpy, which it fetches once.
+// pythonPackages are the directory of safetensors and numpy, fetched once.
 func pythonPackages(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: fetches 20 MB of Python's packages")
-	}
-	_, err := exec.LookPath("python3")
-	why := "no python3 (Debian: apt-get install python3-pip)"
-	if err == nil {
-		cache, err := os.UserCacheDir()
-		require.NoError(t, err)
-		if dir := os.Getenv("GOCCL_CACHE"); dir != "" {
-			cache = dir
-		} else {
-			cache = filepath.Join(cache, "goccl")
-		}
-		dir := filepath.Join(cache, "safetensors-0.8.0")
-		if _, err := os.Stat(dir); err == nil {
-			return dir
-		}
-		require.NoError(t, os.MkdirAll(cache, 0o777))
-		tmp, err := os.MkdirTemp(cache, ".fetch")
-		require.NoError(t, err)
-		defer os.RemoveAll(tmp)
-		for range 3 {
-			cmd := exec.CommandContext(t.Context(), "python3", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile",
-				"--only-binary", ":all:", "--target", filepath.Join(tmp, "new"), "safetensors==0.8.0", "numpy==2.4.6")
-			cmd.Env = append(os.Environ(), "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_ROOT_USER_ACTION=ignore")
-			out, err := cmd.CombinedOutput()
-			if err == nil {
-				if err := os.Rename(filepath.Join(tmp, "new"), dir); err != nil { // another may have been quicker
-					require.DirExists(t, dir)
-				}
-				return dir
-			}
-			why = "python3 -m pip install safetensors==0.8.0 numpy==2.4.6: " + err.Error() + "\n" + string(out)
-			time.Sleep(5 * time.Second)
-		}
-	}
-	if os.Getenv("GOCCL_REQUIRE") == "all" {
-		t.Fatal(why)
-	}
-	t.Skip("NOT RUN: " + why)
-	return ""
+	return cache.Wheels(t, "20 MB", "safetensors-0.8.0", "safetensors==0.8.0", "numpy==2.4.6")
 }
 
 // pythonTensor is what Python says of a tensor.

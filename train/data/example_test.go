@@ -3,30 +3,11 @@ package data_test
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/data"
 )
-
-// ranks runs f as n ranks of this process. A program starts with ccl.Join in its place.
-func ranks(n int, f func(c *ccl.Comm) error) {
-	var all sync.WaitGroup
-	for _, b := range boot.Local(n) {
-		all.Go(func() {
-			c, err := ccl.NewComm(context.Background(), b, nil)
-			if err == nil {
-				defer c.Close()
-				err = f(c)
-			}
-			if err != nil {
-				fmt.Println(err)
-			}
-		})
-	}
-	all.Wait()
-}
 
 // Ten items on three ranks: the parts differ by at most one.
 func ExampleRange() {
@@ -70,7 +51,7 @@ func ExampleSampler() {
 // One rank reads the file, all have it.
 func ExampleOnRoot() {
 	ctx := context.Background()
-	ranks(3, func(c *ccl.Comm) error {
+	ccltest.Example(3, func(c *ccl.Comm) error {
 		text, err := data.OnRoot(ctx, c, 0, func() ([]byte, error) { return []byte("to be"), nil }) // os.ReadFile
 		if c.Rank() == 2 {
 			fmt.Printf("%s\n", text)
@@ -83,7 +64,7 @@ func ExampleOnRoot() {
 // Ranks 0 and 2 read; ranks 1 and 3 get theirs from them.
 func ExampleReaders() {
 	ctx := context.Background()
-	ranks(4, func(c *ccl.Comm) error {
+	ccltest.Example(4, func(c *ccl.Comm) error {
 		mine, err := data.Readers(ctx, c, 2, func(rank int) ([]int, error) { return []int{rank, rank * rank}, nil })
 		if c.Rank() == 3 {
 			fmt.Println(mine)

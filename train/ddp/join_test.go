@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/ddp"
 	"github.com/goccl/goccl/train/zero"
@@ -19,21 +17,9 @@ import (
 // Two ranks fit y = x with 3 batches and with 1: rank 1 takes part with zeros until rank 0 is done.
 func ExampleJoin() {
 	ctx := context.Background()
-	var all sync.WaitGroup
-	for _, b := range boot.Local(2) { // a program starts with ccl.Join in its place
-		all.Go(func() {
-			c, err := ccl.NewComm(ctx, b, nil)
-			if err != nil {
-				fmt.Println(err)
-				return
-			}
-			defer c.Close()
-			if err := fit(ctx, c, [][][]float64{{{1}, {2, 4}, {3}}, {{5}}}[c.Rank()]); err != nil {
-				fmt.Println(err)
-			}
-		})
-	}
-	all.Wait()
+	ccltest.Example(2, func(c *ccl.Comm) error {
+		return fit(ctx, c, [][][]float64{{{1}, {2, 4}, {3}}, {{5}}}[c.Rank()])
+	})
 	// Output:
 	// step 0: mean 3 of 2
 	// step 1: mean 3 of 2

@@ -5,35 +5,16 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/history"
 )
-
-// ranks runs f as n ranks of this process. A program starts with ccl.Join in its place.
-func ranks(n int, f func(c *ccl.Comm) error) {
-	var all sync.WaitGroup
-	for _, b := range boot.Local(n) {
-		all.Go(func() {
-			c, err := ccl.NewComm(context.Background(), b, nil)
-			if err == nil {
-				defer c.Close()
-				err = f(c)
-			}
-			if err != nil {
-				fmt.Println(err)
-			}
-		})
-	}
-	all.Wait()
-}
 
 // Rank 0 writes a line for each step; each rank knows all of it.
 func ExampleHistory_Log() {
 	ctx := context.Background()
-	ranks(2, func(c *ccl.Comm) error {
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		h, err := history.New(ctx, c, &history.Options{Out: os.Stdout, JSON: os.Stdout})
 		if err != nil {
 			return err

@@ -3,35 +3,16 @@ package mesh_test
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/mesh"
 )
-
-// ranks runs f as n ranks of this process. A program starts with ccl.Join in its place.
-func ranks(n int, f func(c *ccl.Comm) error) {
-	var all sync.WaitGroup
-	for _, b := range boot.Local(n) {
-		all.Go(func() {
-			c, err := ccl.NewComm(context.Background(), b, nil)
-			if err == nil {
-				defer c.Close()
-				err = f(c)
-			}
-			if err != nil {
-				fmt.Println(err)
-			}
-		})
-	}
-	all.Wait()
-}
 
 // Eight ranks hold two replicas of a model, each in two stages of a pipeline, whose layers two ranks share.
 func ExampleNew() {
 	ctx := context.Background()
-	ranks(8, func(c *ccl.Comm) error {
+	ccltest.Example(8, func(c *ccl.Comm) error {
 		m, err := mesh.New(ctx, c, mesh.Dim{Name: "dp"}, mesh.Dim{Name: "pp", Size: 2}, mesh.Dim{Name: "tp", Size: 2})
 		if err != nil {
 			return err
@@ -60,7 +41,7 @@ func ExampleParse() {
 // The gradients of what every rank holds whole are summed over all ranks but those of the pipeline.
 func ExampleMesh_Join() {
 	ctx := context.Background()
-	ranks(8, func(c *ccl.Comm) error {
+	ccltest.Example(8, func(c *ccl.Comm) error {
 		m, err := mesh.New(ctx, c, mesh.Dim{Name: "dp", Size: 2}, mesh.Dim{Name: "pp", Size: 2}, mesh.Dim{Name: "sp", Size: 2})
 		if err != nil {
 			return err

@@ -3,10 +3,9 @@ package pp_test
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/pp"
 )
 
@@ -47,34 +46,24 @@ func (l *line) Run(_ context.Context, s pp.Step) error {
 
 func Example() {
 	ctx := context.Background()
-	var all sync.WaitGroup
 	stages := [2]*line{}
-	for r, b := range boot.Local(2) { // a program starts with ccl.Join in its place
-		all.Go(func() {
-			c, err := ccl.NewComm(ctx, b, nil)
-			if err != nil {
-				fmt.Println(err)
-				return
-			}
-			defer c.Close()
-			p, err := pp.New(ctx, c, nil)
-			if err != nil {
-				fmt.Println(err)
-				return
-			}
-			l := &line{first: r == 0}
-			for k := range 2 {
-				l.in[k], l.out[k], l.back[k] = make([]float32, 1), make([]float32, 1), make([]float32, 1)
-			}
-			if _, err := p.Run(ctx, pp.OneFOneB, 3, l); err != nil {
-				fmt.Println(err)
-			}
-			stages[r] = l
-			ccl.Barrier(ctx, c) // nobody closes before all have come
-			p.Close()
-		})
-	}
-	all.Wait()
+	ccltest.Example(2, func(c *ccl.Comm) error {
+		p, err := pp.New(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		l := &line{first: c.Rank() == 0}
+		for k := range 2 {
+			l.in[k], l.out[k], l.back[k] = make([]float32, 1), make([]float32, 1), make([]float32, 1)
+		}
+		if _, err := p.Run(ctx, pp.OneFOneB, 3, l); err != nil {
+			return err
+		}
+		stages[c.Rank()] = l
+		ccl.Barrier(ctx, c) // nobody closes before all have come
+		p.Close()
+		return nil
+	})
 	fmt.Println(stages[1].acts, stages[0].grads)
 	// Output: [1 3 5] [2 2 2]
 }

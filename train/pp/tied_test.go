@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/pp"
 )
@@ -19,33 +17,23 @@ import (
 func ExampleNewEnds() {
 	ctx := context.Background()
 	lines := make([]string, 3)
-	var all sync.WaitGroup
-	for r, b := range boot.Local(3) { // a program starts with ccl.Join in its place
-		all.Go(func() {
-			c, err := ccl.NewComm(ctx, b, nil)
-			if err != nil {
-				fmt.Println(err)
-				return
-			}
-			defer c.Close()
-			ends, err := pp.NewEnds(ctx, c)
-			if err != nil {
-				fmt.Println(err)
-				return
-			}
-			defer ends.Close()
-			w, g := []float32{float32(r + 5)}, []float32{float32(r + 1)}
-			if err := pp.Begin(ctx, ends, w); err != nil {
-				fmt.Println(err)
-			}
-			if err := pp.SumEnds(ctx, ends, g); err != nil {
-				fmt.Println(err)
-			}
-			lines[r] = fmt.Sprint("stage ", r, " has ", w[0], " and the gradient ", g[0], "; it counts there: ", ends.Owner())
-			ccl.Barrier(ctx, c)
-		})
-	}
-	all.Wait()
+	ccltest.Example(3, func(c *ccl.Comm) error {
+		ends, err := pp.NewEnds(ctx, c)
+		if err != nil {
+			return err
+		}
+		defer ends.Close()
+		w, g := []float32{float32(c.Rank() + 5)}, []float32{float32(c.Rank() + 1)}
+		if err := pp.Begin(ctx, ends, w); err != nil {
+			return err
+		}
+		if err := pp.SumEnds(ctx, ends, g); err != nil {
+			return err
+		}
+		lines[c.Rank()] = fmt.Sprint("stage ", c.Rank(), " has ", w[0], " and the gradient ", g[0], "; it counts there: ", ends.Owner())
+		ccl.Barrier(ctx, c)
+		return nil
+	})
 	for _, l := range lines {
 		fmt.Println(l)
 	}

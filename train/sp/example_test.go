@@ -3,36 +3,17 @@ package sp_test
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/mesh"
 	"github.com/goccl/goccl/train/sp"
 )
 
-// ranks runs f as n ranks of this process. A program starts with ccl.Join in its place.
-func ranks(n int, f func(c *ccl.Comm) error) {
-	var all sync.WaitGroup
-	for _, b := range boot.Local(n) {
-		all.Go(func() {
-			c, err := ccl.NewComm(context.Background(), b, nil)
-			if err == nil {
-				defer c.Close()
-				err = f(c)
-			}
-			if err != nil {
-				fmt.Println(err)
-			}
-		})
-	}
-	all.Wait()
-}
-
 // Two tokens with two heads: rank 1 has the second token, then the second head of both.
 func ExampleToHeads() {
 	ctx := context.Background()
-	ranks(2, func(c *ccl.Comm) error {
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		src := []int{10*c.Rank() + 1, 10*c.Rank() + 2} // heads 1 and 2 of this rank's token
 		dst, scratch := make([]int, 2), make([]int, 2)
 		err := sp.ToHeads(ctx, c, sp.Shape{Seq: 2, Heads: 2, Dim: 1}, dst, src, scratch)
@@ -47,7 +28,7 @@ func ExampleToHeads() {
 // Each rank sees all blocks, its own one first, and adds to their gradients.
 func ExampleRing() {
 	ctx := context.Background()
-	ranks(3, func(c *ccl.Comm) error {
+	ccltest.Example(3, func(c *ccl.Comm) error {
 		grad := make([]float32, 1)
 		r := sp.NewGradRing(c, []float32{float32(c.Rank()) + .5}, grad)
 		for r.Next(ctx) {
@@ -75,7 +56,7 @@ func ExampleRing() {
 // the last token; it gets the second head of the ring's second part, tokens 4 to 6, and then that of all others.
 func ExampleNewRingOf() {
 	ctx := context.Background()
-	ranks(4, func(c *ccl.Comm) error {
+	ccltest.Example(4, func(c *ccl.Comm) error {
 		m, err := mesh.New(ctx, c, mesh.Dim{Name: "ring", Size: 2}, mesh.Dim{Name: "ulysses", Size: 2})
 		if err != nil {
 			return err

@@ -3,36 +3,17 @@ package tp_test
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/tp"
 )
-
-// ranks runs f as n ranks of this process. A program starts with ccl.Join in its place.
-func ranks(n int, f func(c *ccl.Comm) error) {
-	var all sync.WaitGroup
-	for _, b := range boot.Local(n) {
-		all.Go(func() {
-			c, err := ccl.NewComm(context.Background(), b, nil)
-			if err == nil {
-				defer c.Close()
-				err = f(c)
-			}
-			if err != nil {
-				fmt.Println(err)
-			}
-		})
-	}
-	all.Wait()
-}
 
 // The second layer of a pair, y = h*B for one token, is split by rows: each rank has two of the four elements of h.
 func ExampleLeave() {
 	ctx := context.Background()
 	h, b := []float32{1, 2, 3, 4}, []float32{1, 10, 100, 1000}
-	ranks(2, func(c *ccl.Comm) error {
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		mine, err := tp.Shard(tp.Layout{Rows: 4, Cols: 1, ByRows: true}, b, c.Rank(), c.Size())
 		if err != nil {
 			return err
@@ -80,7 +61,7 @@ func ExampleLayout_parts() {
 func ExampleRowsCrossEntropy() {
 	ctx := context.Background()
 	l := tp.Layout{Rows: 5, Cols: 1, ByRows: true, Pad: true}
-	ranks(2, func(c *ccl.Comm) error {
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		logits := []float64{0, 0, 0}
 		if c.Rank() == 1 {
 			logits[2] = 1000

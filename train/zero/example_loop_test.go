@@ -3,10 +3,9 @@ package zero_test
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/zero"
 )
@@ -15,21 +14,9 @@ import (
 // model has two units: a factor, and a shift.
 func Example() {
 	for stage := range 4 {
-		var all sync.WaitGroup
-		for _, b := range boot.Local(2) { // a program starts with ccl.Join in its place
-			all.Go(func() {
-				c, err := ccl.NewComm(context.Background(), b, nil)
-				if err != nil {
-					fmt.Println(err)
-					return
-				}
-				defer c.Close()
-				if err := fit(context.Background(), c, stage); err != nil {
-					fmt.Println(err)
-				}
-			})
-		}
-		all.Wait()
+		ccltest.Example(2, func(c *ccl.Comm) error {
+			return fit(context.Background(), c, stage)
+		})
 	}
 	// Output:
 	// stage 0: y = 3.00 x + 1.00

@@ -17,7 +17,7 @@ import (
 // A frozen matrix takes no memory but for itself, and the loop leaves its gradients out.
 func ExampleModel_Frozen() {
 	ctx := context.Background()
-	job(2, func(c *ccl.Comm) error {
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		m, err := zero.New[ccl.BFloat16, float32](ctx, c, [][]int{{64_000}, {640}}, &zero.Options{Stage: 1, Frozen: func(unit int) bool { return unit == 0 }})
 		if err != nil {
 			return err

@@ -3,40 +3,20 @@ package zero_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/zero"
 )
 
-// job runs f as n ranks of this process. A program starts with ccl.Join in its place.
-func job(n int, f func(c *ccl.Comm) error) {
-	var all sync.WaitGroup
-	for _, b := range boot.Local(n) {
-		all.Go(func() {
-			c, err := ccl.NewComm(context.Background(), b, nil)
-			if err == nil {
-				defer c.Close()
-				err = f(c)
-			}
-			if err != nil {
-				fmt.Println(err)
-			}
-		})
-	}
-	all.Wait()
-}
-
 // A moving average that is sharded as the parameters are serves to evaluate with.
 func ExampleModel_Swap() {
 	ctx := context.Background()
-	job(2, func(c *ccl.Comm) error {
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		m, err := zero.New[float32, float32](ctx, c, [][]int{{40}}, &zero.Options{Stage: 3})
 		if err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // Matrix says what alltoallv sends: what rank i sends to rank j, relative to what the
@@ -36,11 +38,7 @@ func ReadMatrix(name string) (*Matrix, error) {
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		var p *os.PathError
-		if errors.As(err, &p) {
-			err = p.Err
-		}
-		return nil, fmt.Errorf("it cannot be read: %w", err)
+		return nil, fmt.Errorf("it cannot be read: %w", prose.Cause(err))
 	}
 	defer file.Close()
 	m := &Matrix{Name: name}

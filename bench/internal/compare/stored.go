@@ -5,9 +5,9 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/bench/internal/stat"
 )
@@ -213,7 +213,7 @@ func write(w io.Writer, old, new side, threshold float64, differs []string) (o o
 		if len(old.runs) == 1 || len(new.runs) == 1 {
 			why = "; one run says little, because launches differ: give several for each side, such as old1.json,old2.json,old3.json"
 		}
-		fmt.Fprintf(w, "%s; the smallest change that %s can detect is %s %%%s\n", all, count(old, new), short(100*math.Expm1(least)), why)
+		fmt.Fprintf(w, "%s; the smallest change that %s can detect is %s %%%s\n", all, prose.Count(len(old.runs), "run")+" against "+prose.Count(len(new.runs), "run"), short(100*math.Expm1(least)), why)
 	}
 	if len(of) > 1 || told > 0 {
 		for _, c := range cs {
@@ -232,16 +232,4 @@ func short(x float64) string {
 		return fmt.Sprintf("%.2g", x)
 	}
 	return fmt.Sprintf("%.0f", x)
-}
-
-func count(old, new side) string {
-	runs := func(n int) string { return strings.TrimSuffix(fmt.Sprintf("%d runs", n), "s"[:bit(n == 1)]) }
-	return runs(len(old.runs)) + " against " + runs(len(new.runs))
-}
-
-func bit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/goccl/goccl/internal/environ"
 )
@@ -17,12 +16,7 @@ var ofRanks = []string{
 	"MPI_LOCALRANKID", "FI_CXI_DEVICE_NAME",
 }
 
-func ofRank(name string) bool {
-	return slices.ContainsFunc(ofRanks, func(pattern string) bool {
-		prefix, open := strings.CutSuffix(pattern, "*")
-		return name == pattern || open && strings.HasPrefix(name, prefix)
-	})
-}
+func ofRank(name string) bool { return environ.Match(ofRanks, name) }
 
 // harm is a setting known to hurt.
 type harm struct {

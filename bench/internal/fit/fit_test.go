@@ -10,36 +10,36 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/bench/internal/report"
-	"github.com/goccl/goccl/bench/internal/simulate"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // machine is one whose links have what fit knows nothing of: jitter, contention, since
 // two hosts share one link to the others, and another way to send messages from 16 KiB
 // on.
-func machine(ranks int) *simulate.Machine {
-	return &simulate.Machine{Ranks: ranks, PerNode: 2, Alpha: 5, Beta: 1 / 12.5e3, InsideAlpha: 5, InsideBeta: 1 / 12.5e3,
+func machine(ranks int) *simulated {
+	return &simulated{Ranks: ranks, PerNode: 2, Alpha: 5, Beta: 1 / 12.5e3, InsideAlpha: 5, InsideBeta: 1 / 12.5e3,
 		Switch: 16 << 10, Announce: 3, Copy: 1 / 30e3, Jitter: 0.05, Seed: 42}
 }
 
 // algorithm is the choice by size that measured runs make, too.
-func algorithm(size, ranks int) (string, func(int) simulate.Schedule) {
+func algorithm(size, ranks int) (string, func(int) algo.Schedule) {
 	if size < 32<<10 {
-		return "doubling over TCP", simulate.Doubling(ranks)
+		return "doubling over TCP", scheduleOf(algo.AllReduce, "doubling", ranks)
 	}
-	return "ring over TCP", simulate.Ring(ranks)
+	return "ring over TCP", scheduleOf(algo.AllReduce, "ring", ranks)
 }
 
 // measured is a run on the machine as -J would have stored it.
 func measured(t *testing.T, ranks, largest int) *report.File {
 	t.Helper()
-	f := &report.File{Version: 3, Config: report.Config{Ranks: ranks, GroupRanks: ranks, Hosts: ranks}}
+	f := &report.File{Version: 3, Config: report.Config{Setup: report.Setup{Ranks: ranks, GroupRanks: ranks, Hosts: ranks}}}
 	for size := 8; size <= largest; size *= 2 {
 		name, schedule := algorithm(size, ranks)
 		row := report.Row{Op: "allreduce", Size: size, Algorithm: name}
 		for i, half := range []*report.Result{&row.OutOfPlace, &row.InPlace} {
 			m := machine(ranks)
 			m.Seed = uint64(i)
-			us, err := m.Time(float64(size), schedule)
+			us, err := m.time(float64(size), schedule)
 			require.NoError(t, err)
 			half.Time = us
 		}
@@ -64,7 +64,7 @@ func TestSimulatedMachine(t *testing.T) {
 		if i%6 != 5 || testing.Short() && p.Size > 1<<20 {
 			continue
 		}
-		truth, err := m.Time(p.Size, schedule)
+		truth, err := m.time(p.Size, schedule)
 		require.NoError(t, err)
 		require.InEpsilon(t, truth, p.Time, 0.2, "%v bytes: %v us, not %v", p.Size, p.Time, truth)
 	}
@@ -72,7 +72,7 @@ func TestSimulatedMachine(t *testing.T) {
 
 // Without noise the line is found as it is, and there is only one.
 func TestExact(t *testing.T) {
-	f := &report.File{Config: report.Config{Ranks: 8, Hosts: 8}}
+	f := &report.File{Config: report.Config{Setup: report.Setup{Ranks: 8, Hosts: 8}}}
 	for size := 8; size <= 1<<20; size *= 4 {
 		us := 14*3 + 1.75*float64(size)*2e-4
 		f.Results = append(f.Results, report.Row{Op: "allreduce", Size: size, Algorithm: "ring over TCP", OutOfPlace: report.Result{Time: us}, InPlace: report.Result{Time: us}})
@@ -134,7 +134,7 @@ func TestSplit(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	f := &report.File{Config: report.Config{Ranks: 8, Hosts: 8}}
+	f := &report.File{Config: report.Config{Setup: report.Setup{Ranks: 8, Hosts: 8}}}
 	_, err := Of(f, "allreduce")
 	require.EqualError(t, err, "allreduce: 0 lines are too few; measure at least 4 sizes")
 	for size := 8; size < 1<<12; size *= 2 {

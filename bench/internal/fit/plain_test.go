@@ -12,7 +12,7 @@ import (
 
 // shared is a run on one host, whose calls take us(size), and up to 4 % more.
 func shared(us func(size float64) float64) *report.File {
-	f := &report.File{Version: 3, Schema: report.Schema, Config: report.Config{Ranks: 4, Hosts: 1}}
+	f := &report.File{Version: 3, Schema: report.Schema, Config: report.Config{Setup: report.Setup{Ranks: 4, Hosts: 1}}}
 	noise := rand.New(rand.NewPCG(7, 7))
 	for size := 8; size <= 64<<20; size *= 2 {
 		time := func() float64 { return us(float64(size)) * (1 + .04*noise.Float64()) }

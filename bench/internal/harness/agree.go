@@ -12,8 +12,8 @@ import (
 	"github.com/goccl/goccl/internal/plain"
 )
 
-// found is what one rank has found in one half of a line.
-type found struct {
+// findings is what one rank has found in one half of a line.
+type findings struct {
 	us        float64 // per call
 	firstCall float64
 	late      float64
@@ -31,25 +31,25 @@ type found struct {
 // words are found as numbers.
 const words = 10
 
-func (f *found) pack() []uint64 {
+func (f *findings) pack() []uint64 {
 	return []uint64{math.Float64bits(f.us), math.Float64bits(f.firstCall), math.Float64bits(f.late),
 		bit(f.checked), uint64(f.wrong), uint64(f.first.Index)<<1 | bit(f.first.Input), f.first.Got, f.first.Want, uint64(f.round),
 		math.Float64bits(f.busy)}
 }
 
-func unpack(w []uint64) found {
-	return found{us: math.Float64frombits(w[0]), firstCall: math.Float64frombits(w[1]), late: math.Float64frombits(w[2]),
+func unpack(w []uint64) findings {
+	return findings{us: math.Float64frombits(w[0]), firstCall: math.Float64frombits(w[1]), late: math.Float64frombits(w[2]),
 		checked: w[3] != 0, wrong: int(w[4]), first: verify.Wrong{Index: int(w[5] >> 1), Input: w[5]&1 != 0, Got: w[6], Want: w[7]}, round: int(w[8]),
 		busy: math.Float64frombits(w[9])}
 }
 
 // agree brings together what the ranks have found: every rank gets the same result.
-func (s *session) agree(ctx context.Context, f *found, row *report.Row, inPlace bool) (report.Result, error) {
+func (s *session) agree(ctx context.Context, f *findings, row *report.Row, inPlace bool) (report.Result, error) {
 	flat := make([]uint64, words*s.world.Size())
 	if err := ccl.AllGather(ctx, s.world, flat, f.pack()); err != nil {
 		return report.Result{}, err
 	}
-	all, factor := make([]found, s.world.Size()), 0.0
+	all, factor := make([]findings, s.world.Size()), 0.0
 	for r := range all {
 		all[r] = unpack(flat[r*words:])
 		all[r].other = !s.groups.alike(r)
@@ -90,7 +90,7 @@ func (s *session) hostOf(ctx context.Context, rank int, mine string) (string, er
 // earlier: three times, and by half of the call's time and 20 microseconds, which is
 // more than ranks that share cores do to each other. Of two ranks one is always later,
 // so there it takes the whole of the call's time, and 50.
-func standsOut(all []found, us float64) *report.Straggler {
+func standsOut(all []findings, us float64) *report.Straggler {
 	last, next, n := 0, 0.0, 0
 	for r, f := range all {
 		if !f.other && f.late > all[last].late {
@@ -115,7 +115,7 @@ func standsOut(all []found, us float64) *report.Straggler {
 
 // combine makes one result of what all ranks have found; times are those of the ranks whose calls
 // are rank 0's.
-func combine(all []found, average option.Average, size int, factor float64) report.Result {
+func combine(all []findings, average option.Average, size int, factor float64) report.Result {
 	least, most, sum, first := all[0].us, all[0].us, 0.0, 0.0
 	wrong, checked, n := int64(0), true, 0
 	for _, f := range all {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestCombine(t *testing.T) {
-	all := []found{{us: 4, checked: true, wrong: 1}, {us: 1, checked: true}, {us: 7, checked: true, wrong: 2}}
+	all := []findings{{us: 4, checked: true, wrong: 1}, {us: 1, checked: true}, {us: 7, checked: true, wrong: 2}}
 	for _, tc := range []struct {
 		average option.Average
 		want    float64
@@ -48,9 +48,9 @@ func TestStandsOut(t *testing.T) {
 		{"of two", []float64{0, 40}, 1, -1},
 		{"far, of two", []float64{0, 400}, 100, 1},
 	} {
-		var all []found
+		var all []findings
 		for _, late := range tc.late {
-			all = append(all, found{late: late})
+			all = append(all, findings{late: late})
 		}
 		got := standsOut(all, tc.us)
 		if tc.want < 0 {
@@ -63,7 +63,7 @@ func TestStandsOut(t *testing.T) {
 }
 
 func TestPack(t *testing.T) {
-	f := found{us: 1.5, firstCall: 2.5, late: 3.5, checked: true, wrong: 4, first: verify.Wrong{Index: 5, Got: 6, Want: 7}, round: 8, busy: 9}
+	f := findings{us: 1.5, firstCall: 2.5, late: 3.5, checked: true, wrong: 4, first: verify.Wrong{Index: 5, Got: 6, Want: 7}, round: 8, busy: 9}
 	require.Len(t, f.pack(), words)
 	require.Equal(t, f, unpack(f.pack()))
 }

@@ -79,8 +79,8 @@ func (t *test[T]) source(src []T) ccl.Buf {
 	return bufOf(t.s, src)
 }
 
-// turn is the set of the next iteration.
-func (t *test[T]) turn() *set[T] {
+// nextBuffers is the set of the next iteration.
+func (t *test[T]) nextBuffers() *set[T] {
 	if len(t.sets) == 1 {
 		return &t.sets[0]
 	}
@@ -121,13 +121,13 @@ func (t *test[T]) loop(n int) (time.Duration, error) {
 	switch t.s.o.Blocking {
 	case option.WaitEach:
 		for range n {
-			if err := t.call(t.turn()); err != nil {
+			if err := t.call(t.nextBuffers()); err != nil {
 				return 0, err
 			}
 		}
 	case option.BarrierEach:
 		for range n {
-			if err := t.call(t.turn()); err != nil {
+			if err := t.call(t.nextBuffers()); err != nil {
 				return 0, err
 			}
 			if err := ccl.Barrier(t.ctx, t.s.world); err != nil {
@@ -139,7 +139,7 @@ func (t *test[T]) loop(n int) (time.Duration, error) {
 			return t.loopOnDevice(n)
 		}
 		for range n {
-			last = t.put(t.turn())
+			last = t.put(t.nextBuffers())
 		}
 		if err := last.Wait(t.ctx); err != nil {
 			return 0, err
@@ -166,7 +166,7 @@ func (t *test[T]) loopOnDevice(n int) (time.Duration, error) {
 	var last ccl.Work
 	first := time.Now()
 	for range n {
-		last = t.put(t.turn())
+		last = t.put(t.nextBuffers())
 	}
 	made := time.Since(first)
 	if err := clock.stop(); err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // check makes one iteration whose results are known.
-func (t *test[T]) check(f *found) error {
-	st := t.turn()
+func (t *test[T]) check(f *findings) error {
+	st := t.nextBuffers()
 	patterns := make([]*verify.Pattern, len(st.slots))
 	for i, sl := range st.slots {
 		t.s.seed++
@@ -57,7 +57,7 @@ func (t *test[T]) check(f *found) error {
 }
 
 // add counts wrong elements and keeps the first.
-func (f *found) add(n int, first verify.Wrong) {
+func (f *findings) add(n int, first verify.Wrong) {
 	if n > 0 && f.wrong == 0 {
 		f.first, f.round = first, f.rounds
 	}
@@ -72,19 +72,19 @@ func (t *test[T]) parts(dst []T, f func(got []byte, part coll.Part)) {
 	}
 }
 
-// stretch is elements from to to of a slice.
-type stretch struct{ from, to int }
+// span is elements from to to of a slice.
+type span struct{ from, to int }
 
 // outside is what of src is not also dst.
-func outside[T ccl.Number](src, dst []T) []stretch {
+func outside[T ccl.Number](src, dst []T) []span {
 	if len(src) == 0 || len(dst) == 0 {
-		return []stretch{{0, len(src)}}
+		return []span{{0, len(src)}}
 	}
 	elem := int(unsafe.Sizeof(src[0]))
 	at := func(s []T) int { return int(uintptr(unsafe.Pointer(&s[0]))) }
 	from, to := (at(dst)-at(src))/elem, (at(dst)-at(src))/elem+len(dst)
 	if from >= len(src) || to <= 0 {
-		return []stretch{{0, len(src)}}
+		return []span{{0, len(src)}}
 	}
-	return []stretch{{0, max(from, 0)}, {min(to, len(src)), len(src)}}
+	return []span{{0, max(from, 0)}, {min(to, len(src)), len(src)}}
 }

@@ -46,7 +46,7 @@ func TestPlantedErrors(t *testing.T) {
 							}
 							return err
 						}
-						f := new(found)
+						f := new(findings)
 						e := extentOf(s, c, 96)
 						if err := newTest(s, s.ctx, s.lanes[0], c, ccl.Sum, root, e.count, e.room, inPlace).check(f); err != nil {
 							return err
@@ -91,16 +91,16 @@ func TestOutside(t *testing.T) {
 	memory := make([]float64, 10)
 	for _, tc := range []struct {
 		src, dst []float64
-		want     []stretch
+		want     []span
 	}{
-		{memory[:4], memory[6:], []stretch{{0, 4}}},
-		{memory[6:], memory[:6], []stretch{{0, 4}}},
-		{memory, memory[2:5], []stretch{{0, 2}, {5, 10}}},
-		{memory[2:5], memory, []stretch{{0, 0}, {3, 3}}},
-		{memory, memory, []stretch{{0, 0}, {10, 10}}},
-		{memory[:3], nil, []stretch{{0, 3}}},
-		{nil, memory, []stretch{{0, 0}}},
-		{memory[:3], make([]float64, 3), []stretch{{0, 3}}},
+		{memory[:4], memory[6:], []span{{0, 4}}},
+		{memory[6:], memory[:6], []span{{0, 4}}},
+		{memory, memory[2:5], []span{{0, 2}, {5, 10}}},
+		{memory[2:5], memory, []span{{0, 0}, {3, 3}}},
+		{memory, memory, []span{{0, 0}, {10, 10}}},
+		{memory[:3], nil, []span{{0, 3}}},
+		{nil, memory, []span{{0, 0}}},
+		{memory[:3], make([]float64, 3), []span{{0, 3}}},
 	} {
 		require.Equal(t, tc.want, outside(tc.src, tc.dst))
 	}

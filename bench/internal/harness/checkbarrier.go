@@ -14,7 +14,7 @@ const delayed = 10 * time.Millisecond
 // checkBarrier makes a barrier to which one rank of each group comes late, another one each time: no rank may
 // leave before it has come. Ranks are compared by their host's clock, so a host sees its own ranks alone, and
 // the late one is a rank with company there. A group that has none sees nothing, and counts as unchecked.
-func (t *test[T]) checkBarrier(f *found) error {
+func (t *test[T]) checkBarrier(f *findings) error {
 	s := t.s
 	s.seed++
 	visible := s.groups.visible(s.world.Rank())
@@ -28,7 +28,7 @@ func (t *test[T]) checkBarrier(f *found) error {
 		time.Sleep(delayed)
 	}
 	enter, ok := machine.Clock()
-	if err := t.call(t.turn()); err != nil {
+	if err := t.call(t.nextBuffers()); err != nil {
 		return err
 	}
 	exit, _ := machine.Clock()

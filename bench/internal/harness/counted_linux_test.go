@@ -84,7 +84,7 @@ func countedBytes(t testing.TB, s *session, op string) {
 	sent, received := traffic()
 	together()
 	for range calls {
-		require.NoError(t, test.call(test.turn()))
+		require.NoError(t, test.call(test.nextBuffers()))
 	}
 	together()
 	sentNow, receivedNow := traffic()

@@ -15,7 +15,7 @@ type graph struct {
 
 // loopOfGraph captures n iterations, launches them -G times, and tells how long one launch took.
 func (t *test[T]) loopOfGraph(n int) (time.Duration, error) {
-	g, err := t.capture(n, t.turn)
+	g, err := t.capture(n, t.nextBuffers)
 	if err != nil {
 		return 0, err
 	}
@@ -30,12 +30,12 @@ func (t *test[T]) loopOfGraph(n int) (time.Duration, error) {
 	return took / time.Duration(t.s.o.Graph), g.close()
 }
 
-// capture makes a graph of n iterations, on the sets that turn gives.
-func (t *test[T]) capture(n int, turn func() *set[T]) (*graph, error) {
+// capture makes a graph of n iterations, on the sets that next gives.
+func (t *test[T]) capture(n int, next func() *set[T]) (*graph, error) {
 	var last ccl.Work
 	g, err := t.s.dev.capture(func() error {
 		for range n {
-			last = t.put(turn())
+			last = t.put(next())
 		}
 		return nil
 	})

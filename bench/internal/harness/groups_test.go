@@ -110,7 +110,7 @@ func TestMatrixOfGroups(t *testing.T) {
 // Times are those of the groups that are as large as rank 0's.
 func TestTimesOfUnequalGroups(t *testing.T) {
 	j := sessions(t, 3, options(t, "-split", "div:2"), func(s *session) error {
-		f := &found{us: 1}
+		f := &findings{us: 1}
 		if s.world.Rank() == 2 {
 			f.us, f.late = 1000, 5000
 		}

@@ -26,7 +26,7 @@ func (t *test[T]) iterate(n int) (*iterations, error) {
 	s := t.s
 	times, waits := make([]float64, n), make([]float64, n)
 	for i := range n {
-		st := t.turn()
+		st := t.nextBuffers()
 		if err := t.captureOne(st); err != nil {
 			return nil, err
 		}

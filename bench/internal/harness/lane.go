@@ -12,13 +12,13 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// lane is one backend under test: the communicator that its calls go to.
+// lane is a backend under test, and the communicator that its calls go to.
 type lane struct {
 	name string
 	c    *ccl.Comm // of this rank's group
 }
 
-// operator is op as the lane's Comm has it.
+// operator is op as its Comm has it.
 func (l lane) operator(op ccl.Op) ccl.Op {
 	if op == option.MulSum {
 		return l.c.Scaled(option.Factor)

@@ -39,19 +39,19 @@ func newRow[T ccl.Number](s *session, l lane, c *coll.Collective[T], op ccl.Op, 
 
 // half measures one half of the rows, in turns where there are several backends.
 func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], op ccl.Op, root int, e extent, inPlace bool, rows []*report.Row) error {
-	passes := make([]*pass[T], len(s.lanes))
+	loops := make([]*loop[T], len(s.lanes))
 	for i, l := range s.lanes {
-		passes[i] = &pass[T]{t: newTest(s, ctx, l, c, op, root, e.count, e.room, inPlace)}
+		loops[i] = &loop[T]{t: newTest(s, ctx, l, c, op, root, e.count, e.room, inPlace)}
 	}
-	if err := timed(s, passes); err != nil {
+	if err := timed(s, loops); err != nil {
 		return err
 	}
-	for i, p := range passes {
+	for i, p := range loops {
 		each, err := p.t.iterate(s.individually(p.iters))
 		if err != nil {
 			return err
 		}
-		f := p.found()
+		f := p.findings()
 		f.late, f.host, f.busy = each.late, p.t.c.Place().Host, c.Factor(p.t.shape)
 		if s.o.Flush {
 			f.us = each.mean
@@ -96,34 +96,34 @@ func (s *session) individually(n int) int {
 	return min(n, few)
 }
 
-// pass is the timing of one test, all iterations together.
-type pass[T ccl.Number] struct {
+// loop is the timing of one test, all iterations together.
+type loop[T ccl.Number] struct {
 	t     *test[T]
 	took  time.Duration
 	iters int
 	first time.Duration // of the very first call
-	batch int           // iterations of the next stretch; 0: enough
+	batch int           // iterations of the next batch; 0: enough
 }
 
 // timed times the tests. Several take turns, so that what changes meanwhile on the
 // machine changes for all of them.
-func timed[T ccl.Number](s *session, passes []*pass[T]) error {
-	for _, p := range passes {
+func timed[T ccl.Number](s *session, loops []*loop[T]) error {
+	for _, p := range loops {
 		if err := p.warm(); err != nil {
 			return err
 		}
 	}
 	if s.o.Flush {
-		for _, p := range passes {
+		for _, p := range loops {
 			p.iters = s.o.Iters // each is timed by itself
 		}
 		return nil
 	}
 	turns := 1
-	if len(passes) > 1 {
+	if len(loops) > 1 {
 		turns = 5
 	}
-	for _, p := range passes {
+	for _, p := range loops {
 		groups := (s.o.Agg + p.t.calls() - 1) / p.t.calls()
 		p.batch = max(s.o.Timed(p.t.bytes)*groups/turns, 1)
 		if s.o.Long() > 0 {
@@ -132,11 +132,11 @@ func timed[T ccl.Number](s *session, passes []*pass[T]) error {
 	}
 	for turn, more := 0, true; more; turn++ {
 		more = false
-		for _, p := range passes {
+		for _, p := range loops {
 			if p.batch == 0 {
 				continue
 			}
-			if err := p.stretch(); err != nil {
+			if err := p.runBatch(); err != nil {
 				return err
 			}
 			if err := p.plan(turn+1 == turns); err != nil {
@@ -149,7 +149,7 @@ func timed[T ccl.Number](s *session, passes []*pass[T]) error {
 }
 
 // warm makes the first call, and the others that are not timed.
-func (p *pass[T]) warm() error {
+func (p *loop[T]) warm() error {
 	t := p.t
 	fill(t.s.a.bytes())
 	fill(t.s.b.bytes())
@@ -158,7 +158,7 @@ func (p *pass[T]) warm() error {
 	}
 	for i := range t.s.o.Warmup {
 		start := time.Now()
-		if err := t.call(t.turn()); err != nil {
+		if err := t.call(t.nextBuffers()); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -168,8 +168,8 @@ func (p *pass[T]) warm() error {
 	return nil
 }
 
-// stretch times the next iterations.
-func (p *pass[T]) stretch() error {
+// runBatch times the next iterations.
+func (p *loop[T]) runBatch() error {
 	if err := ccl.Barrier(p.t.ctx, p.t.s.world); err != nil {
 		return err
 	}
@@ -179,8 +179,8 @@ func (p *pass[T]) stretch() error {
 	return err
 }
 
-// plan sets the next batch, alike on all ranks: what the slowest rank needs to fill the time that the pass is to take.
-func (p *pass[T]) plan(last bool) error {
+// plan sets the next batch, alike on all ranks: what the slowest rank needs to fill the time that the loop is to take.
+func (p *loop[T]) plan(last bool) error {
 	target := p.t.s.o.Long()
 	if target == 0 {
 		if last {
@@ -202,9 +202,9 @@ func (p *pass[T]) plan(last bool) error {
 	return nil
 }
 
-// found is what this rank has found.
-func (p *pass[T]) found() *found {
-	f := &found{firstCall: p.first.Seconds() * 1e6}
+// findings is what this rank has found.
+func (p *loop[T]) findings() *findings {
+	f := &findings{firstCall: p.first.Seconds() * 1e6}
 	if calls := p.iters * p.t.calls(); calls > 0 {
 		f.us = p.took.Seconds() * 1e6 / float64(calls)
 	}

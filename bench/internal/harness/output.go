@@ -190,7 +190,7 @@ func (o *output) foot(s *report.Summary) error {
 }
 
 // complain describes the first wrong element.
-func (o *output) complain(all []found, row *report.Row, inPlace bool) {
+func (o *output) complain(all []findings, row *report.Row, inPlace bool) {
 	if o == nil {
 		return
 	}

@@ -22,7 +22,7 @@ func newOutput() (o *output, out, err *bytes.Buffer) {
 func TestComplain(t *testing.T) {
 	o, _, err := newOutput()
 	row := &report.Row{Op: "allreduce", Type: "float", Redop: "sum", Size: 1024}
-	all := []found{{}, {wrong: 3, first: verify.Wrong{Index: 17, Got: uint64(math.Float32bits(3)), Want: uint64(math.Float32bits(5))}}, {wrong: 1}}
+	all := []findings{{}, {wrong: 3, first: verify.Wrong{Index: 17, Got: uint64(math.Float32bits(3)), Want: uint64(math.Float32bits(5))}}, {wrong: 1}}
 	o.complain(all, row, true)
 	require.Equal(t, "bench: wrong data: allreduce float sum, 1024 bytes, in place: rank 1: element 17 is 3, not 5 (wrong there: 3)\n", err.String())
 	for range 20 {
@@ -59,7 +59,7 @@ func TestSkip(t *testing.T) {
 func TestNoOutput(t *testing.T) {
 	var o *output
 	o.progress("x")
-	o.complain([]found{{wrong: 1}}, nil, false)
+	o.complain([]findings{{wrong: 1}}, nil, false)
 	require.NoError(t, o.head("x", true))
 	require.NoError(t, o.row(nil))
 	require.NoError(t, o.skip("x", nil))

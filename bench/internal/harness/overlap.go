@@ -23,7 +23,7 @@ func (t *test[T]) overlap(us float64) (*report.Overlap, error) {
 			start := time.Now()
 			var w ccl.Work
 			if k != 1 {
-				w = t.put(t.turn())
+				w = t.put(t.nextBuffers())
 			}
 			if k != 0 {
 				compute(rounds)

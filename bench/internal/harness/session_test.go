@@ -15,6 +15,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/race"
 )
 
 // job is sessions of n ranks in this process, and what rank 0 writes.
@@ -127,7 +128,7 @@ func TestHungRank(t *testing.T) {
 func TestOverhead(t *testing.T) {
 	const n = 10000
 	most := 100.0
-	if raceDetector { // which looks at each access to memory
+	if race.Enabled { // which looks at each access to memory
 		most *= 10
 	}
 	for _, args := range [][]string{nil, {"-rotate", "4"}} {
@@ -250,20 +251,20 @@ func TestRows(t *testing.T) {
 func TestTarget(t *testing.T) {
 	o, err := option.Parse([]string{"-b", "64", "-e", "64", "-time", "20ms"})
 	require.NoError(t, err)
-	var passes []*pass[float32]
+	var loops []*loop[float32]
 	j := sessions(t, 2, o, func(s *session) error {
 		if err := s.prepare(); err != nil {
 			return err
 		}
-		p := &pass[float32]{t: newTest(s, s.ctx, s.lanes[0], named[float32]("allreduce"), ccl.Sum, -1, 16, 64, false)}
+		p := &loop[float32]{t: newTest(s, s.ctx, s.lanes[0], named[float32]("allreduce"), ccl.Sum, -1, 16, 64, false)}
 		if s.world.Rank() == 0 {
-			passes = append(passes, p)
+			loops = append(loops, p)
 		}
-		return timed(s, []*pass[float32]{p})
+		return timed(s, []*loop[float32]{p})
 	})
 	j.ok(t)
-	require.GreaterOrEqual(t, passes[0].iters, 20)
-	require.GreaterOrEqual(t, passes[0].took, 10*time.Millisecond)
+	require.GreaterOrEqual(t, loops[0].iters, 20)
+	require.GreaterOrEqual(t, loops[0].took, 10*time.Millisecond)
 }
 
 func TestStartup(t *testing.T) {

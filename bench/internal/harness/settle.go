@@ -55,7 +55,7 @@ func (t *test[T]) settle() error {
 		}
 		start := time.Now()
 		for range n {
-			if err := t.call(t.turn()); err != nil {
+			if err := t.call(t.nextBuffers()); err != nil {
 				return err
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/launch"
 	"github.com/goccl/goccl/bench/internal/logline"
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/environ"
 )
@@ -104,10 +105,7 @@ func (s *sink) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	if _, err := s.w.Write(b); err != nil {
-		var path *os.PathError
-		if s.err = err; errors.As(err, &path) {
-			s.err = path.Err
-		}
+		s.err = prose.Cause(err)
 		s.broken()
 	}
 	return len(b), nil

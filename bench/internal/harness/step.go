@@ -83,7 +83,7 @@ func replay[T ccl.Number](s *session, calls []model.Call, tests map[model.Call]*
 		start := time.Now()
 		for _, call := range calls {
 			t := tests[call]
-			if err := t.call(t.turn()); err != nil {
+			if err := t.call(t.nextBuffers()); err != nil {
 				return nil, err
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // Allocation is the nodes that a scheduler has given to this job.
@@ -30,7 +32,7 @@ func Interactive(getenv func(string) string) bool {
 // alone does not mean PBS, since a plugin of Slurm sets it, too.
 func Find(getenv func(string) string, readFile func(string) ([]byte, error)) (*Allocation, error) {
 	if getenv("SLURM_JOB_ID") != "" {
-		return slurm(getenv)
+		return fromSlurm(getenv)
 	}
 	path := getenv("PBS_NODEFILE")
 	if path == "" {
@@ -38,7 +40,7 @@ func Find(getenv func(string) string, readFile func(string) ([]byte, error)) (*A
 	}
 	text, err := readFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("PBS_NODEFILE=%s, the list of this job's nodes, cannot be read: %w (-launcher local runs on this machine alone)", path, pathless(err))
+		return nil, fmt.Errorf("PBS_NODEFILE=%s, the list of this job's nodes, cannot be read: %w (-launcher local runs on this machine alone)", path, prose.Cause(err))
 	}
 	a, err := ParseHosts(string(text))
 	if err != nil {
@@ -63,7 +65,7 @@ func operator(getenv func(string) string, readFile func(string) ([]byte, error))
 		}
 		text, err := readFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("%s=%s, the list of this job's workers, cannot be read: %w (-launcher local runs on this machine alone)", name, path, pathless(err))
+			return nil, fmt.Errorf("%s=%s, the list of this job's workers, cannot be read: %w (-launcher local runs on this machine alone)", name, path, prose.Cause(err))
 		}
 		a, err := ParseHosts(string(text))
 		if err != nil {
@@ -74,9 +76,9 @@ func operator(getenv func(string) string, readFile func(string) ([]byte, error))
 	return nil, nil
 }
 
-// slurm reads what salloc and sbatch set. SLURM_NTASKS is there only where the user
+// fromSlurm reads what salloc and sbatch set. SLURM_NTASKS is there only where the user
 // asked for tasks; SLURM_TASKS_PER_NODE always is, and then means nothing.
-func slurm(getenv func(string) string) (*Allocation, error) {
+func fromSlurm(getenv func(string) string) (*Allocation, error) {
 	a := &Allocation{Scheduler: "slurm"}
 	for _, v := range []struct {
 		names []string

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,26 +148,4 @@ func FuzzParseHosts(f *testing.F) {
 			require.False(t, strings.HasPrefix(h, "-"))
 		}
 	})
-}
-
-func TestFirstHost(t *testing.T) {
-	for list, want := range map[string]string{
-		"n1": "n1", "n1,n2": "n1", "n[1-3]": "n1", "nid[001234,001240-001250]": "nid001234", "n[07]x,m": "n07x", "a,n[1-2]": "a",
-		"r[1-2]c[3-4]": "", "": "",
-	} {
-		require.Equal(t, want, firstHost(list), list)
-	}
-}
-
-func TestPathless(t *testing.T) {
-	require.Equal(t, os.ErrNotExist, pathless(&os.PathError{Op: "open", Path: "x", Err: os.ErrNotExist}))
-	other := errors.New("other")
-	require.Equal(t, other, pathless(other))
-}
-
-func FuzzFirstHost(f *testing.F) {
-	for _, s := range []string{"n[1-3],m", "nid[001,007]", "a[", "[", "a]b[", ""} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, list string) { require.LessOrEqual(t, len(firstHost(list)), len(list)) })
 }

@@ -17,8 +17,10 @@ import (
 	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/profile"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/slurm"
 )
 
 // Order is what is to be run as ranks, and how.
@@ -138,7 +140,7 @@ func (o Order) refuseNodes(why string) error {
 func readHosts(file string) (*Allocation, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("-hostfile %s: %w", file, pathless(err))
+		return nil, fmt.Errorf("-hostfile %s: %w", file, prose.Cause(err))
 	}
 	a, err := ParseHosts(string(text))
 	if err != nil {
@@ -219,13 +221,9 @@ func (p *Plan) source() string {
 	return "this machine"
 }
 
-// coresOfNode is how many cores Slurm gave of a node ("8(x2),4"), or this machine has.
+// coresOfNode is how many cores Slurm gave of a node, or this machine has.
 func coresOfNode(getenv func(string) string) int {
-	first := getenv("SLURM_JOB_CPUS_PER_NODE")
-	if end := strings.IndexAny(first, "(,"); end >= 0 {
-		first = first[:end]
-	}
-	if n, err := strconv.Atoi(first); err == nil && n > 0 {
+	if n, ok := slurm.OnNode(getenv("SLURM_JOB_CPUS_PER_NODE"), 0); ok && n > 0 {
 		return n
 	}
 	return runtime.NumCPU()
@@ -248,7 +246,7 @@ func (p *Plan) place(getenv func(string) string) {
 	}
 	p.bindFlags()
 	p.carry(getenv)
-	if p.starter.kind == "srun" && p.Nodes > 1 && !resolves(firstHost(getenv("SLURM_JOB_NODELIST"))) {
+	if p.starter.kind == "srun" && p.Nodes > 1 && !resolves(getenv("SLURM_JOB_NODELIST")) {
 		p.flags = append(p.flags, "--mpi=pmi2")
 		p.flagsWhy = strings.TrimPrefix(p.flagsWhy+"; the nodes' names do not resolve: ranks meet over Slurm's PMI-2", "; ")
 	}
@@ -272,32 +270,15 @@ func (p *Plan) carry(getenv func(string) string) {
 	}
 }
 
-// firstHost is the first of a Slurm host list: n1 of n[1-3,7].
-func firstHost(list string) string {
-	at := strings.IndexAny(list, "[,")
-	if at < 0 || list[at] == ',' {
-		first, _, _ := strings.Cut(list, ",")
-		return first
-	}
-	ranges, suffix, _ := strings.Cut(list[at+1:], "]")
-	if end := strings.IndexAny(ranges, "-,"); end >= 0 {
-		ranges = ranges[:end]
-	}
-	suffix, _, _ = strings.Cut(suffix, ",")
-	if strings.Contains(suffix, "[") {
-		return "" // more than one range: such names are a machine's own, and known to it
-	}
-	return list[:at] + ranges + suffix
-}
-
-// resolves reports whether a name leads to an address, as far as it is known here.
-func resolves(host string) bool {
-	if host == "" {
+// resolves reports whether the first host of a list leads to an address, as far as it is known here.
+func resolves(list string) bool {
+	hosts, err := slurm.Hosts(list)
+	if err != nil || len(hosts) == 0 {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_, err := net.DefaultResolver.LookupHost(ctx, host)
+	_, err = net.DefaultResolver.LookupHost(ctx, hosts[0])
 	return err == nil
 }
 
@@ -322,14 +303,6 @@ func (p *Plan) bindFlags() {
 	p.flags, p.flagsWhy = append(kept, none...), "-bind "+p.Bind
 }
 
-// many is n of something.
-func many(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // Say writes what will be done, as comments.
 func (p *Plan) Say(w io.Writer) error {
 	if p.Local {
@@ -340,7 +313,7 @@ func (p *Plan) Say(w io.Writer) error {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# launch: %d ranks on %s, %d each (%s), by %s (%s), profile %s\n", p.Ranks, many(p.Nodes, "node"), p.PerNode, p.why, p.starter.path, p.starter.kind, p.machine.Name)
+	fmt.Fprintf(&b, "# launch: %d ranks on %s, %d each (%s), by %s (%s), profile %s\n", p.Ranks, prose.Count(p.Nodes, "node"), p.PerNode, p.why, p.starter.path, p.starter.kind, p.machine.Name)
 	if p.flagsWhy != "" && len(p.flags) > 0 {
 		fmt.Fprintf(&b, "# launch: %s: %s\n", strings.Join(p.flags, " "), p.flagsWhy)
 	}

@@ -130,15 +130,6 @@ func verify(file, want string) error {
 	return nil
 }
 
-// pathless is err without the path, which is said already.
-func pathless(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
-}
-
 // Sum is this program's SHA-256, shortened; "" if it cannot be read.
 func Sum() string {
 	self, err := os.Executable()

@@ -230,7 +230,7 @@ func (p *Plan) environment(around []string, sumOf string) []string {
 	var env []string
 	for _, e := range around {
 		name, _, _ := strings.Cut(e, "=")
-		if !matches(drop, name) {
+		if !environ.Match(drop, name) {
 			env = append(env, e)
 		}
 	}
@@ -259,13 +259,6 @@ func withSecret(env []string) []string {
 	return env
 }
 
-func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		prefix, open := strings.CutSuffix(pattern, "*")
-		return name == pattern || open && strings.HasPrefix(name, prefix)
-	})
-}
-
 // passed are the variables that Open MPI is told to pass on: ours and the libraries'.
 func (p *Plan) passed() (names []string) {
 	given := map[string]bool{}
@@ -275,7 +268,7 @@ func (p *Plan) passed() (names []string) {
 	}
 	for _, e := range append(p.environment(os.Environ(), ""), environ.BenchSum.Set("")) {
 		name, _, _ := strings.Cut(e, "=")
-		if (given[name] || matches([]string{"GOCCL_*", "NCCL_*", "RCCL_*", "CCL_*", "FI_*", "UCX_*", "HSA_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH",
+		if (given[name] || environ.Match([]string{"GOCCL_*", "NCCL_*", "RCCL_*", "CCL_*", "FI_*", "UCX_*", "HSA_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH",
 			"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}, name)) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/coll"
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // Help is what -h prints: one screen of 40 lines and 80 columns.
@@ -31,7 +32,7 @@ or joins the job of the launcher that started it.
   -T T             give up when one line takes longer: 90s
   -h all           every flag
 `)
-	b.WriteString(strings.Join(wrap("Operations: "+strings.Join(coll.Names(), " ")+".", 80), "\n") + "\n")
+	b.WriteString(strings.Join(prose.Wrap("Operations: "+strings.Join(coll.Names(), " ")+".", 80), "\n") + "\n")
 	b.WriteString(examples)
 	return b.String()
 }
@@ -59,10 +60,10 @@ func HelpAll() string {
 			group = f.group
 			fmt.Fprintf(&b, "%s:\n", group)
 		}
-		lines := wrap(f.help, 81)
+		lines := prose.Wrap(f.help, 81)
 		fmt.Fprintf(&b, "  %-15s %s\n", strings.TrimRight("-"+f.name+" "+f.value, " "), strings.Join(lines, "\n"+strings.Repeat(" ", 18)))
 	}
-	b.WriteString(strings.Join(wrap("Operations: "+strings.Join(coll.Names(), " ")+".", 100), "\n") + "\n")
+	b.WriteString(strings.Join(prose.Wrap("Operations: "+strings.Join(coll.Names(), " ")+".", 100), "\n") + "\n")
 	b.WriteString(examples)
 	return b.String()
 }
@@ -97,19 +98,4 @@ func commandNames() []string {
 		names = append(names, c.Name)
 	}
 	return names
-}
-
-// wrap breaks text into lines of at most width characters.
-func wrap(text string, width int) (lines []string) {
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > width {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/ccl"
 )
 
@@ -419,7 +420,7 @@ func HelpAs(name string) string {
 	fmt.Fprintf(&b, "USAGE: %s [options]\n\nbench of goccl, with the options of nccl-tests, their defaults, and getopt_long's forms of them:\n\n", name)
 	for i, a := range aliases {
 		if i == 0 || aliases[i-1].letter != a.letter {
-			lines := wrap(helpAs(a), 66)
+			lines := prose.Wrap(helpAs(a), 66)
 			fmt.Fprintf(&b, "  %-28s %s\n", "-"+a.letter+",--"+a.long, strings.Join(lines, "\n"+strings.Repeat(" ", 31)))
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // The exit statuses of bench and its sub-commands.
@@ -183,7 +185,7 @@ func (s *Sub) flags() string {
 	var b strings.Builder
 	s.VisitAll(func(f *goflag.Flag) {
 		value, help := s.usage(f)
-		lines := wrap(help, 74)
+		lines := prose.Wrap(help, 74)
 		fmt.Fprintf(&b, "  %-18s %s\n", strings.TrimSpace("-"+f.Name+" "+value), strings.Join(lines, "\n"+strings.Repeat(" ", 21)))
 	})
 	return b.String()

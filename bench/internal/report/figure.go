@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // figureStyle has the colours, of the page and of each figure that is a file.
@@ -78,7 +80,7 @@ func (f *figure) File() string {
 		y += 8
 	}
 	var caption strings.Builder
-	for _, line := range broken(f.caption, perLine) {
+	for _, line := range prose.Wrap(f.caption, perLine) {
 		fmt.Fprintf(&caption, `<text x="%g" y="%g">%s</text>`, left, y, template.HTMLEscapeString(line))
 		y += lineHigh
 	}
@@ -92,23 +94,11 @@ func (f *figure) File() string {
 // sentence begins with a capital letter.
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// broken is text in lines of at most so many letters.
-func broken(text string, most int) (lines []string) {
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > most {
-			lines, line = append(lines, line), ""
-		}
-		line = strings.TrimSpace(line + " " + word)
-	}
-	return append(lines, line)
-}
-
 // SaveFigures writes each figure of f into a directory, which -flag named: as it is, or through render, which gets
 // the file to read, the one to write, and the figure's size.
 func (f *File) SaveFigures(flag, dir string, render func(from, to string, wide, high int) error) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("-%s %s: the figures could not be written: %w", flag, dir, cause(err))
+		return fmt.Errorf("-%s %s: the figures could not be written: %w", flag, dir, prose.Cause(err))
 	}
 	figures := f.figures()
 	if len(figures) == 0 {
@@ -126,7 +116,7 @@ func (f *File) SaveFigures(flag, dir string, render func(from, to string, wide, 
 		}
 		text := g.File()
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			return fmt.Errorf("-%s %s: the figures could not be written: %w", flag, dir, cause(err))
+			return fmt.Errorf("-%s %s: the figures could not be written: %w", flag, dir, prose.Cause(err))
 		}
 		if render == nil {
 			continue

@@ -87,8 +87,3 @@ func TestFiguresFail(t *testing.T) {
 	f.Results = nil
 	require.ErrorContains(t, f.SaveFigures("svg", dir, nil), "there is no figure to write")
 }
-
-func TestBroken(t *testing.T) {
-	require.Equal(t, []string{"a bb", "ccc d"}, broken("a bb ccc  d", 5))
-	require.Equal(t, []string{"toolong", "x"}, broken("toolong x", 3))
-}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 //go:embed report.html
@@ -58,23 +60,15 @@ func (f *File) HTML(w io.Writer) error {
 	if len(ops) > 3 {
 		what = fmt.Sprintf("%d operations", len(ops))
 	}
-	s.Title = fmt.Sprintf("%s on %s of %s", what, count(f.Config.Ranks, "rank"), hosts)
+	s.Title = fmt.Sprintf("%s on %s of %s", what, prose.Count(f.Config.Ranks, "rank"), hosts)
 	for _, r := range f.Results {
 		s.Rows = append(s.Rows, cells(&r))
 	}
 	return pageTemplate.Execute(w, s)
 }
 
-// count is n of something.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // Count is the same for the page.
-func (s sheet) Count(n int, what string) string { return count(n, what) }
+func (s sheet) Count(n int, what string) string { return prose.Count(n, what) }
 
 // curve is the lines of one operation, type, operator and root.
 type curve struct {
@@ -233,7 +227,7 @@ func (f *File) facts() []fact {
 		{"ranks", fmt.Sprintf("%d, processes: %d, hosts: %d, %s", c.Ranks, c.Processes, c.Hosts, c.Launcher)},
 		{"engine", c.Engine + ", " + c.Transport},
 		{"processor", c.CPU},
-		{"iterations", fmt.Sprintf("%s, %d warm-up, %s each, %d checked", f.iters, c.Warmup, count(c.Agg, "call"), c.Check)},
+		{"iterations", fmt.Sprintf("%s, %d warm-up, %s each, %d checked", f.iters, c.Warmup, prose.Count(c.Agg, "call"), c.Check)},
 	}
 	if s := f.Startup; s != nil {
 		facts = append(facts, fact{"start-up", strings.TrimPrefix(strings.TrimSpace(s.line()), "#\n# Start-up: ")})

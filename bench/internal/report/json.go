@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/prose"
+	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -66,16 +68,25 @@ type Config struct {
 	Iters     int     `json:"iterations"`
 	Agg       int     `json:"aggregated_iterations"`
 	Check     int     `json:"validation"`
-	Average   int     `json:"average"`
-	Ranks     int     `json:"nranks"`
-	Processes int     `json:"nprocs"`
-	Hosts     int     `json:"nhosts"`
-	Launcher  string  `json:"launcher"`
-	Engine    string  `json:"engine"`
-	Transport string  `json:"transport"`
-	CPU       string  `json:"cpu"`
 	Devices   []Place `json:"devices"`
+	Graph     int     `json:"graph_launches,omitempty"`
+	Blocked   bool    `json:"-"` // -z asked for it
+	Each      bool    `json:"-"` // single iterations are timed as well, and
+	Skip      int     `json:"-"` // so many of the first ones left out
 
+	Setup
+}
+
+// Setup is what goccl's files have beyond nccl-tests' configuration.
+type Setup struct {
+	Average    int      `json:"average"`
+	Ranks      int      `json:"nranks"`
+	Processes  int      `json:"nprocs"`
+	Hosts      int      `json:"nhosts"`
+	Launcher   string   `json:"launcher"`
+	Engine     string   `json:"engine"`
+	Transport  string   `json:"transport"`
+	CPU        string   `json:"cpu"`
 	Backends   []string `json:"backends"`
 	Memory     string   `json:"memory"`
 	Registered bool     `json:"registered,omitempty"`
@@ -87,10 +98,6 @@ type Config struct {
 	GroupRanks int      `json:"group_ranks"` // of rank 0's group: all, without -split
 	GroupHosts int      `json:"group_hosts,omitempty"`
 	Rotate     int      `json:"rotate,omitempty"`
-	Graph      int      `json:"graph_launches,omitempty"`
-	Blocked    bool     `json:"-"` // -z asked for it
-	Each       bool     `json:"-"` // single iterations are timed as well, and
-	Skip       int      `json:"-"` // so many of the first ones left out
 	Flush      bool     `json:"flush,omitempty"`
 	Target     float64  `json:"target_seconds,omitempty"`
 	Matrix     string   `json:"matrix,omitempty"`
@@ -152,11 +159,11 @@ func (f *File) Describe(j *Job, o *option.Options) {
 	f.Startup, f.Fingerprint, f.NCCL = j.Startup, j.Fingerprint, ncclVersion(j.Engine)
 	f.Config = Config{
 		Threads: o.Threads, PerThread: o.PerThread, Blocked: o.BlockingGiven && o.Blocking != option.WaitAtEnd, Each: o.Individually(), Skip: o.Skip, Min: o.Min, Max: o.Max, Factor: o.Factor, Step: o.Step,
-		Warmup: o.Warmup, Iters: o.Iters, Agg: o.Agg, Check: o.Check, Average: int(o.Average),
-		Ranks: j.Ranks, Processes: j.Processes, Hosts: j.Hosts, Launcher: j.Launcher,
-		Engine: j.Engine, Transport: j.Transport, CPU: j.CPU, Devices: j.Places,
-		Backends: o.Backends, Memory: o.Mem, Registered: o.Registered, Windows: o.Windows, Hints: o.Hints.String(), Misalign: o.Misalign, Blocking: int(o.Blocking),
-		Split: o.Split.String(), GroupRanks: j.GroupRanks, GroupHosts: j.GroupHosts, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds(), Graph: o.Graph,
+		Warmup: o.Warmup, Iters: o.Iters, Agg: o.Agg, Check: o.Check, Graph: o.Graph, Devices: j.Places,
+		Setup: Setup{Average: int(o.Average), Ranks: j.Ranks, Processes: j.Processes, Hosts: j.Hosts, Launcher: j.Launcher,
+			Engine: j.Engine, Transport: j.Transport, CPU: j.CPU,
+			Backends: o.Backends, Memory: o.Mem, Registered: o.Registered, Windows: o.Windows, Hints: o.Hints.String(), Misalign: o.Misalign, Blocking: int(o.Blocking),
+			Split: o.Split.String(), GroupRanks: j.GroupRanks, GroupHosts: j.GroupHosts, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds()},
 	}
 	switch {
 	case o.Long() > 0:
@@ -201,7 +208,7 @@ func (f *File) Save(flag, path string, write func(f *File, w io.Writer) error) e
 		err = os.WriteFile(path, b.Bytes(), 0o666)
 	}
 	if err != nil {
-		return fmt.Errorf("-%s %s: the results could not be written: %w", flag, path, cause(err))
+		return fmt.Errorf("-%s %s: the results could not be written: %w", flag, path, prose.Cause(err))
 	}
 	return nil
 }
@@ -223,7 +230,7 @@ func Load(path string) (*File, error) {
 func LoadSum(path string) (f *File, sum [sha256.Size]byte, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, sum, fmt.Errorf("%s: it cannot be read: %w", path, cause(err))
+		return nil, sum, fmt.Errorf("%s: it cannot be read: %w", path, prose.Cause(err))
 	}
 	if f, err = Parse(b); err != nil {
 		return nil, sum, fmt.Errorf("%s: %w", path, err)
@@ -259,7 +266,7 @@ func Writable(flag, path string) error {
 	_, before := os.Lstat(path)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
-		return fmt.Errorf("-%s %s: it cannot be written: %w", flag, path, cause(err))
+		return fmt.Errorf("-%s %s: it cannot be written: %w", flag, path, prose.Cause(err))
 	}
 	file.Close()
 	if errors.Is(before, os.ErrNotExist) {
@@ -279,18 +286,9 @@ func WritableDirectory(flag, dir string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("-%s %s: it is not a writable directory: %w", flag, dir, cause(err))
+		return fmt.Errorf("-%s %s: it is not a writable directory: %w", flag, dir, prose.Cause(err))
 	}
 	return nil
-}
-
-// cause is err without the path, which is said already.
-func cause(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }
 
 // allowed are the variables that go into the file: those that change how a job
@@ -333,8 +331,5 @@ func shown(name string) bool {
 		slices.ContainsFunc(secretWord, func(s string) bool { return slices.Contains(words, s) }) {
 		return false
 	}
-	return slices.ContainsFunc(allowed, func(a string) bool {
-		prefix, open := strings.CutSuffix(a, "*")
-		return name == a || open && strings.HasPrefix(name, prefix)
-	})
+	return environ.Match(allowed, name)
 }

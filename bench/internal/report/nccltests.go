@@ -43,7 +43,7 @@ type ourFile struct {
 	Schema      string            `json:"schema"`
 	Goccl       string            `json:"version"`
 	Go          string            `json:"go_version"`
-	Config      ourConfig         `json:"config"`
+	Config      Setup             `json:"config"`
 	Startup     *Startup          `json:"startup,omitempty"`
 	Step        *Step             `json:"step,omitempty"`
 	Skipped     []string          `json:"skipped"`
@@ -69,32 +69,6 @@ type theirConfig struct {
 	Skip     int     `json:"per_iter_skip"`
 	Parallel text    `json:"parallel_init"`
 	Devices  []Place `json:"devices"`
-}
-
-type ourConfig struct {
-	Average    int      `json:"average"`
-	Ranks      int      `json:"nranks"`
-	Processes  int      `json:"nprocs"`
-	Hosts      int      `json:"nhosts"`
-	Launcher   string   `json:"launcher"`
-	Engine     string   `json:"engine"`
-	Transport  string   `json:"transport"`
-	CPU        string   `json:"cpu"`
-	Backends   []string `json:"backends"`
-	Memory     string   `json:"memory"`
-	Registered bool     `json:"registered,omitempty"`
-	Windows    bool     `json:"windows,omitempty"`
-	Hints      string   `json:"hints,omitempty"`
-	Misalign   int      `json:"misalign,omitempty"`
-	Blocking   int      `json:"blocking"`
-	Split      string   `json:"split,omitempty"`
-	GroupRanks int      `json:"group_ranks"`
-	GroupHosts int      `json:"group_hosts,omitempty"`
-	Rotate     int      `json:"rotate,omitempty"`
-	Flush      bool     `json:"flush,omitempty"`
-	Target     float64  `json:"target_seconds,omitempty"`
-	Matrix     string   `json:"matrix,omitempty"`
-	Ceiling    *Ceiling `json:"ceiling,omitempty"`
 }
 
 type theirRow struct {
@@ -187,9 +161,7 @@ func (f *File) theirs() *theirFile {
 			Agg: c.Agg, Check: c.Check, Graph: c.Graph, Blocking: truth(c.Blocked), Each: truth(c.Each), Skip: c.Skip, Parallel: "true", Devices: c.Devices},
 		Results: []theirRow{},
 		Goccl: &ourFile{Schema: Schema, Goccl: f.Goccl, Go: f.Go, Startup: f.Startup, Step: f.Step, Skipped: f.Skipped, Fingerprint: f.Fingerprint, Limits: f.Limits, Busy: f.Busy,
-			Config: ourConfig{Average: c.Average, Ranks: c.Ranks, Processes: c.Processes, Hosts: c.Hosts, Launcher: c.Launcher, Engine: c.Engine, Transport: c.Transport,
-				CPU: c.CPU, Backends: c.Backends, Memory: c.Memory, Registered: c.Registered, Windows: c.Windows, Hints: c.Hints, Misalign: c.Misalign, Blocking: c.Blocking, Split: c.Split,
-				GroupRanks: c.GroupRanks, GroupHosts: c.GroupHosts, Rotate: c.Rotate, Flush: c.Flush, Target: c.Target, Matrix: c.Matrix, Ceiling: c.Ceiling}},
+			Config: c.Setup},
 	}
 	if c.Factor > 1 {
 		t.Config.Factor = &c.Factor
@@ -253,7 +225,7 @@ func parse(b []byte) (*File, error) {
 	f := &File{Schema: Schema, Version: t.Version, StartTime: t.StartTime, Args: t.Args, Env: t.Env, NCCL: t.NCCL, Errors: t.Errors, EndTime: t.EndTime,
 		Config: Config{Threads: c.Threads * max(c.GPUs, 1), PerThread: c.GPUs, Min: c.Min, Max: c.Max, Warmup: c.Warmup, Iters: c.Iters, Agg: c.Agg, Check: c.Check,
 			Graph: c.Graph, Blocked: c.Blocking == "true", Each: c.Each == "true", Skip: c.Skip, Devices: c.Devices,
-			Ranks: len(c.Devices), GroupRanks: len(c.Devices), Engine: "nccl", Backends: []string{"nccl"}},
+			Setup: Setup{Ranks: len(c.Devices), GroupRanks: len(c.Devices), Engine: "nccl", Backends: []string{"nccl"}}},
 		Results:     []Row{},
 		OutOfBounds: Verdict{t.OutOfBounds.Count, t.OutOfBounds.OK == "true"},
 		Average:     Bandwidth{float64(t.Average.Bandwidth), any(string(t.Average.OK))}}
@@ -272,7 +244,7 @@ func parse(b []byte) (*File, error) {
 			return nil, fmt.Errorf("its schema is %q, and this program knows %s and %s", g.Schema, Schema, oldSchema)
 		}
 		f.Goccl, f.Go, f.Startup, f.Step, f.Skipped, f.Fingerprint, f.Limits, f.Busy = g.Goccl, g.Go, g.Startup, g.Step, g.Skipped, g.Fingerprint, g.Limits, g.Busy
-		g.Config.into(&f.Config)
+		f.Config.Setup = g.Config
 	}
 	op := ""
 	if len(t.Args) > 0 {
@@ -286,12 +258,6 @@ func parse(b []byte) (*File, error) {
 		f.Results = append(f.Results, row)
 	}
 	return f, nil
-}
-
-func (o *ourConfig) into(c *Config) {
-	c.Average, c.Ranks, c.Processes, c.Hosts, c.Launcher, c.Engine, c.Transport = o.Average, o.Ranks, o.Processes, o.Hosts, o.Launcher, o.Engine, o.Transport
-	c.CPU, c.Backends, c.Memory, c.Registered, c.Windows, c.Hints, c.Misalign, c.Blocking, c.Split = o.CPU, o.Backends, o.Memory, o.Registered, o.Windows, o.Hints, o.Misalign, o.Blocking, o.Split
-	c.GroupRanks, c.GroupHosts, c.Rotate, c.Flush, c.Target, c.Matrix, c.Ceiling = o.GroupRanks, o.GroupHosts, o.Rotate, o.Flush, o.Target, o.Matrix, o.Ceiling
 }
 
 // row is a row of a file; of nccl-tests' own it is of the collective that op names.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // Word is one remark about a run.
@@ -44,7 +46,7 @@ func (f *File) Words() (words []Word) {
 		bad("%s", o.text)
 	}
 	if more := len(odd) - mostOdd; more > 0 {
-		bad("And %s of that kind: see the curves.", count(more, "more remark"))
+		bad("And %s of that kind: see the curves.", prose.Count(more, "more remark"))
 	}
 	for _, s := range f.stragglers() {
 		bad("%s", s)
@@ -119,7 +121,7 @@ func oddities(title string, rows []Row) (odd []oddity) {
 	if uneven > 0 {
 		it := rows[worst].OutOfPlaceIter
 		odd = append(odd, oddity{ratio, fmt.Sprintf("%s: uneven at %d of %s; at %s the 99th percentile is %s, the median %s.",
-			title, uneven, count(len(rows), "size"), sizeOf(float64(rows[worst].Size)), micros(it.P99), micros(it.P50))})
+			title, uneven, prose.Count(len(rows), "size"), sizeOf(float64(rows[worst].Size)), micros(it.P99), micros(it.P50))})
 	}
 	return odd
 }
@@ -149,7 +151,7 @@ func (f *File) BelowMean() string {
 		return ""
 	}
 	return fmt.Sprintf("the 99th percentile is below the mean in %s: single iterations are timed in a pass of their own, "+
-		"and the machine was busier in the other pass. The farthest is %s", count(n, "half line"), text)
+		"and the machine was busier in the other pass. The farthest is %s", prose.Count(n, "half line"), text)
 }
 
 // stragglers are the ranks that came late to the barriers, those that did so most often first.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aclements/go-moremath/mathx"
 	"github.com/aclements/go-moremath/stats"
 )
 
@@ -67,63 +68,18 @@ func Student(a, b []float64, confidence float64) Interval {
 	return Interval{d.Estimate, d.Estimate - half, d.Estimate + half}
 }
 
-// Separate is how likely samples from one distribution lie as far apart as a and b by their ranks, in either
-// direction (Mann and Whitney, 1947). One outlier, however far off, hardly matters.
+// Separate is the probability that samples from one distribution lie as far apart as a and b by their ranks, in either
+// direction (Mann and Whitney, 1947). One outlier, however far off, hardly matters. Equal values tell nothing: it is 1.
 func Separate(a, b []float64) float64 {
-	doubled := 0 // twice the pairs in which that of b is larger
-	for _, x := range a {
-		for _, y := range b {
-			switch {
-			case x < y:
-				doubled += 2
-			case x == y:
-				doubled++
-			}
-		}
+	r, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers)
+	if err != nil { // no values, or all equal
+		return 1
 	}
-	pairs := len(a) * len(b)
-	ways := rankSums(len(a), len(b))
-	below, all := 0.0, 0.0
-	for u, n := range ways {
-		all += n
-		if 2*u <= min(doubled, 2*pairs-doubled) {
-			below += n
-		}
-	}
-	return min(2*below/all, 1)
+	return r.P
 }
 
 // LeastSeparate is the least that Separate can be of n against m values.
-func LeastSeparate(n, m int) float64 {
-	ways := 1.0
-	for i := 1; i <= n; i++ {
-		ways *= float64(m+i) / float64(i)
-	}
-	return min(2/ways*(1+1e-9), 1)
-}
-
-// rankSums is in how many orders of n and m values u of the pairs have that of the m larger, by u.
-func rankSums(n, m int) []float64 {
-	// Of i and j values the largest is either one of the i, larger than none of the j's beyond it, or one of the j.
-	row := make([][]float64, m+1) // for i values, by j
-	for j := range row {
-		row[j] = make([]float64, n*m+1)
-		row[j][0] = 1
-	}
-	for i := 1; i <= n; i++ {
-		for j := 1; j <= m; j++ {
-			next := make([]float64, n*m+1)
-			for u := range next {
-				next[u] = row[j][u]
-				if u >= i {
-					next[u] += row[j-1][u-i]
-				}
-			}
-			row[j] = next
-		}
-	}
-	return row[m]
-}
+func LeastSeparate(n, m int) float64 { return min(2/mathx.Choose(n+m, n)*(1+1e-9), 1) }
 
 // T is how many standard errors an interval of that confidence reaches to each side.
 func T(freedom, confidence float64) float64 {

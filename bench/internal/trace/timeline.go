@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // event is one event of Chrome's Trace Event Format, which ui.perfetto.dev and chrome://tracing show. Times are microseconds.
@@ -100,14 +102,7 @@ func (t *timeline) draw(j *job, base int) (processes int) {
 }
 
 // title names a Comm: after a Shrink there are two of one name.
-func (c *comm) title() string { return fmt.Sprintf("%s (%s)", c.name, plural(c.size, "rank")) }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
+func (c *comm) title() string { return fmt.Sprintf("%s (%s)", c.name, prose.Count(c.size, "rank")) }
 
 // writer is the process that has written how another rank stood: that line has the other's host.
 func writer(clocks map[process]time.Duration, l *line) (w process) {

@@ -1,25 +1,24 @@
-// Command gen makes the vector kernels of package reduce: reduce_amd64.s and the
-// declarations in reduce_amd64.go. Run it by go generate in that package; its
-// output depends on nothing but this source.
+// Command gen makes the vector kernels of package reduce: reduce_amd64.s, and a file with the declarations of the kernels for
+// each set of instructions. Run it by go generate in that package; its output depends on nothing but this source.
 package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/pass"
 	"github.com/mmcloughlin/avo/printer"
 )
 
 func main() {
-	asm, stubs, err := generate()
-	if err == nil {
-		err = os.WriteFile("../reduce_amd64.s", asm, 0o666)
-	}
-	if err == nil {
-		err = os.WriteFile("../reduce_amd64.go", stubs, 0o666)
+	files, err := generate()
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile("../"+name, text, 0o666))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
@@ -27,8 +26,8 @@ func main() {
 	}
 }
 
-// generate makes the assembly and its declarations.
-func generate() (asm, stubs []byte, err error) {
+// generate makes the files, by their names.
+func generate() (files map[string][]byte, err error) {
 	c := build.NewContext()
 	c.ConstraintExpr("!noasm")
 	for _, g := range []*gen{
@@ -45,19 +44,34 @@ func generate() (asm, stubs []byte, err error) {
 	hasF16C(c)
 	f, err := c.Result()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := pass.Compile.Execute(f); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	cfg := printer.Config{Name: "internal/reduce/gen", Pkg: "reduce"}
-	if asm, err = printer.NewGoAsm(cfg).Print(f); err != nil {
-		return nil, nil, err
+	asm, err := printer.NewGoAsm(cfg).Print(f)
+	if err != nil {
+		return nil, err
 	}
-	if stubs, err = printer.NewStubs(cfg).Print(f); err != nil {
-		return nil, nil, err
+	files = map[string][]byte{"reduce_amd64.s": asm}
+	for name, holds := range map[string]func(function string) bool{
+		"reduce_avx2_amd64.go":   func(function string) bool { return !strings.HasSuffix(function, "AVX512") },
+		"reduce_avx512_amd64.go": func(function string) bool { return strings.HasSuffix(function, "AVX512") },
+	} {
+		part := ir.NewFile()
+		part.Constraints = f.Constraints
+		for _, fn := range f.Functions() {
+			if holds(fn.Name) {
+				part.AddSection(fn)
+			}
+		}
+		stubs, err := printer.NewStubs(cfg).Print(part)
+		if err != nil {
+			return nil, err
+		}
+		// avo knows the type unsafe.Pointer but not that it needs an import.
+		files[name] = bytes.Replace(stubs, []byte("package reduce\n"), []byte("package reduce\n\nimport \"unsafe\"\n"), 1)
 	}
-	// avo knows the type unsafe.Pointer but not that it needs an import.
-	stubs = bytes.Replace(stubs, []byte("package reduce\n"), []byte("package reduce\n\nimport \"unsafe\"\n"), 1)
-	return asm, stubs, nil
+	return files, nil
 }

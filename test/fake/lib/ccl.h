@@ -1,4 +1,4 @@
-// What comm.c, shrink.c and collective.c share: communicators, and the one mover of data.
+// What comm.c, mesh.c, split.c, shrink.c and collective.c share: communicators, and the one mover of data.
 #ifndef FAKE_CCL_H
 #define FAKE_CCL_H
 
@@ -57,7 +57,14 @@ int on_comm_device(g_comm c); // makes the communicator's device current, as eac
 void made_call(g_comm c), other_call(g_comm c); // FAKE_NCCL_JOB=thread: whose the pending call is
 int group_init(g_comm c, void *(*start)(void *)); // starts c when the group ends
 void wait_idle(g_comm c);                         // for the operations under way
+int meet(g_comm c);   // connects a rank to all others
+void part(g_comm c);  // ends what meet has made
 int gather(g_comm c, void *mine, void *all, size_t n); // gives all ranks what each has
 int warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// What is defined must be what gccl.h declares, and so, by test/vendor, what the vendors do.
+#define SAME(required, ret, name, params) extern ret nccl##name params;
+GCCL_FUNCS(SAME)
+#undef SAME
 
 #endif

@@ -1,15 +1,10 @@
-// Communicators. The ranks of one are a full mesh of abstract unix sockets, named by the unique id, so nothing is
-// left behind when a process dies, and its peers see that it did.
+// The life of communicators: how they start, what their errors are, how they end.
 #define _GNU_SOURCE
 #include "ccl.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 static char last_error[256]; // one for all, as in NCCL
 
@@ -54,152 +49,6 @@ int usable(g_comm c, const char *function) {
 	return c->async;
 }
 
-// ---- the mesh
-
-static socklen_t address(struct sockaddr_un *a, const g_uid *id, int rank) {
-	memset(a, 0, sizeof *a);
-	a->sun_family = AF_UNIX;
-	return sizeof(sa_family_t) + 1 + snprintf(a->sun_path + 1, sizeof a->sun_path - 1, "fake-nccl-%.80s-%d", id->internal, rank);
-}
-
-// greet moves a small fixed message.
-static int greet(g_comm c, int fd, void *p, size_t n, int out) {
-	for (size_t k = 0; k < n;) {
-		struct pollfd f = { fd, out ? POLLOUT : POLLIN, 0 };
-		if (c->abort)
-			return GCCL_INTERNAL;
-		if (poll(&f, 1, 10) < 1)
-			continue;
-		ssize_t r = out ? send(fd, (char *)p + k, n - k, MSG_NOSIGNAL) : recv(fd, (char *)p + k, n - k, 0);
-		if (r <= 0 && !(r < 0 && errno == EINTR))
-			return GCCL_REMOTE;
-		k += r > 0 ? r : 0;
-	}
-	return 0;
-}
-
-typedef struct { int rank, kind, size; } hello;
-
-static int overdue(g_comm c, double end, const char *what) {
-	if (c->abort)
-		return GCCL_INTERNAL;
-	if (now() < end)
-		return 0;
-	return warn("rank %d: %s", c->rank, what), GCCL_SYSTEM;
-}
-
-static int call(g_comm c, int peer, int kind, double end) {
-	struct sockaddr_un a;
-	socklen_t n = address(&a, &c->id, peer);
-	hello mine = { c->rank, kind, c->size };
-	for (int error;;) {
-		int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (!connect(s, (void *)&a, n)) {
-			c->fd[peer][kind] = s;
-			return greet(c, s, &mine, sizeof mine, 1);
-		}
-		close(s);
-		if ((error = overdue(c, end, "a rank does not answer")))
-			return error;
-		usleep(2000);
-	}
-}
-
-static int answer(g_comm c, int listener, double end) {
-	for (int left = (c->size - 1 - c->rank) * KINDS, error; left > 0;) {
-		struct pollfd f = { listener, POLLIN, 0 };
-		hello h;
-		if ((error = overdue(c, end, "not all ranks have come")))
-			return error;
-		if (poll(&f, 1, 10) < 1)
-			continue;
-		int s = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-		if (s < 0)
-			continue;
-		if ((error = greet(c, s, &h, sizeof h, 0)) == GCCL_REMOTE) { // it left without a word: no rank does
-			close(s);
-			continue;
-		}
-		if (error) {
-			close(s);
-			return error;
-		}
-		if (h.size != c->size || h.rank <= c->rank || h.rank >= c->size || c->fd[h.rank][h.kind] >= 0) {
-			close(s);
-			return warn("rank %d of %d has come to rank %d of %d", h.rank, h.size, c->rank, c->size), GCCL_INVALID_USAGE;
-		}
-		c->fd[h.rank][h.kind] = s;
-		left--;
-	}
-	return 0;
-}
-
-// gather gives all ranks what each has, on the control sockets.
-int gather(g_comm c, void *mine, void *all, size_t n) {
-	transfer t[2 * MAX_RANKS];
-	int k = 0;
-	for (int p = 0; p < c->size; p++) {
-		t[k++] = (transfer){ p, CONTROL, mine, NULL, n, 0 };
-		t[k++] = (transfer){ p, CONTROL, NULL, (char *)all + p * n, n, 0 };
-	}
-	return exchange(c, t, k);
-}
-
-typedef struct { int device; char host[60]; } seat;
-
-static int meet(g_comm c) {
-	struct sockaddr_un a;
-	double end = now() + c->patience;
-	int error = 0, listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	socklen_t n = address(&a, &c->id, c->rank);
-	c->fd = malloc(c->size * sizeof *c->fd);
-	memset(c->fd, -1, c->size * sizeof *c->fd);
-	memset(c->self, -1, sizeof c->self);
-	if (bind(listener, (void *)&a, n) || listen(listener, 4 * MAX_RANKS)) {
-		close(listener);
-		return warn("there is a rank %d of this unique id already", c->rank), GCCL_INVALID_USAGE;
-	}
-	for (int k = 0; k < KINDS; k++) {
-		int pair[2];
-		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
-		c->fd[c->rank][k] = pair[0];
-		c->self[k] = pair[1];
-	}
-	for (int p = 0; p < c->rank && !error; p++)
-		for (int k = 0; k < KINDS && !error; k++)
-			error = call(c, p, k, end);
-	if (!error)
-		error = answer(c, listener, end);
-	close(listener);
-	seat mine = { .device = physical(c->device) }, all[MAX_RANKS];
-	snprintf(mine.host, sizeof mine.host, "%s", getenv("NCCL_HOSTID") ? getenv("NCCL_HOSTID") : "here");
-	if (!error)
-		error = gather(c, &mine, all, sizeof mine);
-	// NCCL 2.30.3 and newer allow it with this variable (ncclParamMultiRankGpuEnable in init.cc).
-	const char *multi = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-	int shared = knob("NCCL_SHARED_DEVICES", 0) || (multi && *multi == '1' && fake_version() >= 23003);
-	for (int p = 0; p < c->size && !error; p++)
-		c->mates |= (unsigned long)!strcmp(all[p].host, mine.host) << p;
-	for (int p = 0; p < c->size && !error && !shared; p++)
-		if (p != c->rank && all[p].device == mine.device && !strcmp(all[p].host, mine.host))
-			error = (warn("Duplicate GPU detected : rank %d and rank %d both on device %d", c->rank, p, mine.device), GCCL_INVALID_USAGE);
-	return error;
-}
-
-static void part(g_comm c) {
-	for (int k = 0; k < KINDS && c->fd; k++) {
-		if (c->self[k] >= 0)
-			close(c->self[k]);
-		for (int p = 0; p < c->size; p++)
-			if (c->fd[p][k] >= 0)
-				close(c->fd[p][k]);
-	}
-	free(c->fd);
-	c->fd = NULL;
-}
-
-// ---- life
-
 g_comm make_comm(int size, const g_uid *id, int rank, int device, int asynchronous) {
 	g_comm c = calloc(1, sizeof *c);
 	c->magic = ALIVE;
@@ -220,8 +69,6 @@ g_comm make_comm(int size, const g_uid *id, int rank, int device, int asynchrono
 	born(COMM);
 	return c;
 }
-
-g_res ncclCommAbort(g_comm c);
 
 static void *start(void *v) {
 	g_comm c = v;
@@ -353,66 +200,6 @@ g_res ncclCommInitRankScalable(g_comm *out, int n, int rank, int nids, g_uid *id
 	return ncclCommInitRankConfig(out, n, id, rank, config);
 }
 
-// child is the id of the next communicator that is made of c.
-g_uid child_id(g_comm c, int number, int color) {
-	g_uid id = c->id;
-	size_t n = strlen(id.internal);
-	snprintf(id.internal + n, sizeof id.internal - n, ".%d.%x", number, color);
-	return id;
-}
-
-typedef struct { g_comm parent, *out; int color, key, number, asynchronous; } splitting;
-
-static int split(splitting *s) {
-	g_comm c = s->parent;
-	int mine[2] = { s->color, s->key }, all[MAX_RANKS][2], n = 0, rank = 0, error = gather(c, mine, all, sizeof mine);
-	if (error || s->color == GCCL_SPLIT_NOCOLOR)
-		return error;
-	for (int p = 0; p < c->size; p++)
-		if (all[p][0] == s->color) {
-			n++;
-			rank += all[p][1] < s->key || (all[p][1] == s->key && p < c->rank);
-		}
-	g_uid id = child_id(c, s->number, s->color);
-	error = launch_comm(make_comm(n, &id, rank, c->device, s->asynchronous), s->out);
-	return error == GCCL_IN_PROGRESS ? 0 : error;
-}
-
-static void *split_later(void *v) {
-	splitting *s = v;
-	long late = knob("NCCL_SPLIT_LATE_US", 0);
-	g_comm made = NULL, *out = s->out;
-	if (late)
-		s->out = &made;
-	int error = split(s);
-	if (late) { // as ncclCommInitRankFunc, init.cc of NCCL 2.18 on: at its exit, after a failure too
-		usleep(late);
-		*out = made;
-	}
-	s->parent->async = error;
-	s->parent->pending--;
-	free(s);
-	return NULL;
-}
-
-g_res ncclCommSplit(g_comm c, int color, int key, g_comm *out, g_cfg *config) {
-	int error = usable(c, __func__);
-	if (error)
-		return error;
-	*out = NULL;
-	splitting s = { c, out, color, key, c->children++, config ? !blocking(config) : c->asynchronous };
-	if (!c->asynchronous)
-		return split(&s);
-	pthread_t thread;
-	splitting *later = malloc(sizeof *later);
-	*later = s;
-	c->async = GCCL_IN_PROGRESS;
-	c->pending++;
-	pthread_create(&thread, NULL, split_later, later);
-	pthread_detach(thread);
-	return GCCL_IN_PROGRESS;
-}
-
 // goccl_fake_asking and goccl_fake_aborting are how many threads are in ncclCommGetAsyncError, and in ncclCommAbort
 // with all operations ended.
 static atomic_int asking, aborting;
@@ -523,7 +310,3 @@ const char *ncclGetErrorString(g_res r) {
 	};
 	return r >= 0 && r <= GCCL_TIMEOUT ? text[r] : "unknown result code";
 }
-
-// What is defined here must be what gccl.h declares, and so, by test/vendor, what the vendors do.
-#define SAME(required, ret, name, params) extern ret nccl##name params;
-GCCL_FUNCS(SAME)

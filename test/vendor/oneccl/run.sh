@@ -16,7 +16,7 @@ trap 'rm -rf "$bin"' EXIT
 
 # tests ARGS..: go test, and a report of what was skipped.
 tests() {
-	timeout 900 go test -tags oneccl -json -count 1 "$@" | go run ./test/report
+	timeout 900 go test -tags oneccl -json -count 1 "$@" | go run ./test/skipreport
 }
 
 # bench LAUNCHER.. -- FLAGS..: bench, which must report no wrong value.

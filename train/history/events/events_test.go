@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/goccl/goccl/train/history/events"
 )
 
@@ -92,50 +93,10 @@ func TestCreate(t *testing.T) {
 	require.ErrorContains(t, err, "events: ")
 }
 
-// tensorboard is the directory of TensorBoard's reader and what it needs, fetched once.
+// tensorboard is the directory of TensorBoard's reader and what it imports, fetched once. The rest of it is a server of 100 MB.
 func tensorboard(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: fetches 25 MB of TensorBoard")
-	}
-	why := "no python3 (Debian: apt-get install python3-pip)"
-	if _, err := exec.LookPath("python3"); err == nil {
-		cache, err := os.UserCacheDir()
-		require.NoError(t, err)
-		if dir := os.Getenv("GOCCL_CACHE"); dir != "" {
-			cache = dir
-		} else {
-			cache = filepath.Join(cache, "goccl")
-		}
-		dir := filepath.Join(cache, "tensorboard-2.20.0")
-		if _, err := os.Stat(dir); err == nil {
-			return dir
-		}
-		require.NoError(t, os.MkdirAll(cache, 0o777))
-		tmp, err := os.MkdirTemp(cache, ".fetch")
-		require.NoError(t, err)
-		defer os.RemoveAll(tmp)
-		for range 3 {
-			// Only what its reader imports: the rest is a server of 100 MB.
-			cmd := exec.CommandContext(t.Context(), "python3", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile",
-				"--only-binary", ":all:", "--no-deps", "--target", filepath.Join(tmp, "new"), "tensorboard==2.20.0", "protobuf==6.33.0", "absl-py==2.3.1", "numpy==2.4.6")
-			cmd.Env = append(os.Environ(), "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_ROOT_USER_ACTION=ignore")
-			out, err := cmd.CombinedOutput()
-			if err == nil {
-				if err := os.Rename(filepath.Join(tmp, "new"), dir); err != nil { // another may have been quicker
-					require.DirExists(t, dir)
-				}
-				return dir
-			}
-			why = "python3 -m pip install tensorboard==2.20.0: " + err.Error() + "\n" + string(out)
-			time.Sleep(5 * time.Second)
-		}
-	}
-	if os.Getenv("GOCCL_REQUIRE") == "all" {
-		t.Fatal(why)
-	}
-	t.Skip("NOT RUN: " + why)
-	return ""
+	return cache.Wheels(t, "25 MB", "tensorboard-2.20.0", "--no-deps", "tensorboard==2.20.0", "protobuf==6.33.0", "absl-py==2.3.1", "numpy==2.4.6")
 }
 
 // read is what TensorBoard finds in a directory: of each tag steps and values.

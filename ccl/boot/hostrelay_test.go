@@ -1,0 +1,127 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// relayTo starts a relay for rank 1 of size, whose way to rank 0 is one end of a
+// pipe, and returns the other end and the connection of rank 1.
+func relayTo(t *testing.T, size int) (root, rank *auth.Stream) {
+	up, root := auth.Pipe()
+	r, rank := startHostRelay(within(t, long), selfJoin(1, size), "job", []byte("s"), nil,
+		func(context.Context) (*auth.Stream, point, error) {
+			return up, point{secret: []byte("s"), who: selfJoin(0, size)}, nil
+		})
+	t.Cleanup(r.close)
+	t.Cleanup(func() { root.Close() })
+	return root, rank
+}
+
+func write(t *testing.T, c *auth.Stream, b []byte) {
+	t.Helper()
+	_, err := c.Write(b)
+	require.NoError(t, err)
+}
+
+func read(t *testing.T, c *auth.Stream) frame {
+	t.Helper()
+	f, err := readFrame(c, maxVerdict)
+	require.NoError(t, err)
+	return f
+}
+
+func readVerdict(t *testing.T, c *auth.Stream) verdict {
+	t.Helper()
+	f := read(t, c)
+	require.Equal(t, frameVerdict, f.kind)
+	v, err := parseVerdict(f.data)
+	require.NoError(t, err)
+	return v
+}
+
+func TestRelay(t *testing.T) {
+	noLeaks(t)
+	root, rank := relayTo(t, 2)
+	join := frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}
+	write(t, rank, join.encode())
+	require.Equal(t, join, read(t, root))
+
+	write(t, root, verdict{Peer: -1, Taken: 1}.frame())
+	require.Equal(t, frameAck, read(t, root).kind) // rank 0 first: this rank's process may end now
+	v := readVerdict(t, rank)
+	require.Equal(t, verdict{Peer: -1, Taken: 1, Secret: []byte("s")}, v)
+
+	value := frame{kind: frameValue, rank: 1, data: []byte("\x00\x00\x00\x00value")}
+	write(t, rank, value.encode())
+	require.Equal(t, value, read(t, root))
+	table := tableFrame([][]byte{[]byte("a"), []byte("value")})
+	write(t, root, table)
+	require.Equal(t, frameAck, read(t, root).kind)
+	require.Equal(t, table, read(t, rank).encode())
+
+	// Rank 0 may go once nobody needs it; who does then, hears why.
+	root.Close()
+	for range 2 {
+		write(t, rank, value.encode())
+		require.Equal(t, Lost, readVerdict(t, rank).Code)
+	}
+}
+
+// TestRelayCrossed is a join on its way to rank 0 when a success that is not about
+// it comes the other way: it is told to try again.
+func TestRelayCrossed(t *testing.T) {
+	noLeaks(t)
+	root, rank := relayTo(t, 2)
+	write(t, rank, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}.encode())
+	read(t, root)
+	write(t, root, verdict{Peer: -1, Taken: 0}.frame())
+	read(t, root)
+	require.Equal(t, 0, readVerdict(t, rank).Taken)
+}
+
+func TestRelayFindsNobody(t *testing.T) {
+	noLeaks(t)
+	r, rank := startHostRelay(within(t, long), selfJoin(1, 2), "job", nil, nil,
+		func(context.Context) (*auth.Stream, point, error) { return nil, point{}, errors.New("no way") })
+	defer r.close()
+	write(t, rank, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}.encode())
+	v := readVerdict(t, rank)
+	require.Equal(t, System, v.Code)
+	require.Equal(t, "no way", v.Text)
+}
+
+// TestRelayEndsAfterRoot is rank 0 that is lost between two rounds, and then the relay, whose rank has noticed it first:
+// who comes to the next round later is to hear of rank 0.
+func TestRelayEndsAfterRoot(t *testing.T) {
+	if !meetLocally {
+		t.Skip("no relays here")
+	}
+	noLeaks(t)
+	root := freeRoot(t)
+	boots := joined(t, 4, func(r int) (*Boot, error) {
+		return TCP(within(t, long), root, r, 4, &TCPOptions{Secret: []byte("s")})
+	})
+	swap(t, boots)
+	boots[0].Close()
+	var others []*Boot
+	for _, b := range boots[1:] {
+		if b.server == nil {
+			others = append(others, b)
+			continue
+		}
+		_, err := b.AllGather(t.Context(), nil)
+		wantError(t, err, Lost, b.Rank(), 0)
+		b.Close()
+	}
+	require.NotEmpty(t, others)
+	for _, b := range others {
+		_, err := b.AllGather(t.Context(), nil)
+		wantError(t, err, Lost, b.Rank(), 0)
+	}
+}

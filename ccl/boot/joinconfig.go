@@ -1,0 +1,244 @@
+package boot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// joinConfig is all that a rank needs to know to join the others.
+type joinConfig struct {
+	job        string
+	rank, size int
+	secret     []byte // known beforehand; nil: none, or found with rank 0
+	hostID     string
+	limit      time.Duration
+
+	find   func() (point, error)                               // where rank 0 is
+	fixed  bool                                                // see dialer
+	listen func(context.Context) (net.Listener, []byte, error) // rank 0: what it listens at, and the secret to knock with
+	direct bool                                                // all ranks are on one host: rank 0 serves them itself
+	host   string                                              // else names the socket where the ranks of a host meet; "": each goes its own way
+	where  func(rank int) string                               // where the launcher put a rank, if it tells
+	made   bool                                                // a secret is made at the meeting
+	met    func()                                              // rank 0: the joining is over
+}
+
+// join joins: rank 0 as root server, the first of a host as its relay, the others there.
+func (m *joinConfig) join(ctx context.Context) (*Boot, error) {
+	if m.size == 1 {
+		return alone(m.secret, m.hostID), nil
+	}
+	ctx, cancel := limited(ctx, m.limit)
+	defer cancel()
+	b := &Boot{rank: m.rank, size: m.size, limit: m.limit, secret: m.secret, hostID: m.hostID}
+	var err error
+	switch {
+	case ctx.Err() != nil:
+		err = ended(ctx.Err(), "the context ended before joining began")
+	case m.secret != nil && auth.Usable() != nil:
+		err = auth.Usable()
+	case m.rank == 0:
+		err = m.serve(ctx, b)
+	default:
+		err = m.enter(ctx, b)
+	}
+	if err != nil {
+		b.Close()
+		return nil, asError(err).of(m.rank, m.size)
+	}
+	return b, nil
+}
+
+// serve is join on rank 0.
+func (m *joinConfig) serve(ctx context.Context, b *Boot) error {
+	l, secret, err := m.listen(ctx)
+	if err != nil {
+		return err
+	}
+	if secret != nil { // found only now, perhaps
+		if err := auth.Usable(); err != nil {
+			l.Close()
+			return err
+		}
+	}
+	b.secret = secret
+	if l.Addr().Network() == "unix" && secret == nil {
+		// The kernel says who knocks, so this can be handed out to all who come.
+		b.secret = auth.NewSecret()
+	}
+	h := newRootServer(selfJoin(0, m.size), m.job, secret)
+	h.where, h.give = m.where, b.secret
+	b.server = h
+	b.use(h.start(l), h.self)
+	_, err = b.announce(ctx)
+	if m.met != nil {
+		m.met()
+	}
+	return err
+}
+
+// enter is join on the other ranks.
+func (m *joinConfig) enter(ctx context.Context, b *Boot) error {
+	f := &dialer{job: m.job, self: selfJoin(m.rank, m.size), find: m.find, fixed: m.fixed}
+	if err := m.connect(ctx, b, f); err != nil {
+		return err
+	}
+	again, first := b.announce(ctx)
+	// Rank 0 knows more, if it is still there.
+	ctx, cancel := context.WithTimeout(ctx, lateLimit)
+	defer cancel()
+	for err := first; again && err != nil; {
+		b.hangUp()
+		if m.connect(ctx, b, f) != nil {
+			return first
+		}
+		if again, err = b.announce(ctx); !again {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return first
+		case <-time.After(firstBackoff):
+		}
+	}
+	return first
+}
+
+// connect connects b to who serves this rank: rank 0, this host's relay, or itself.
+func (m *joinConfig) connect(ctx context.Context, b *Boot, f *dialer) error {
+	if m.direct {
+		conn, p, err := f.dial(ctx)
+		if err == nil {
+			b.use(conn, p.who)
+		}
+		return err
+	}
+	r, l, err := m.meet(ctx, f)
+	if err != nil {
+		return err
+	}
+	if r.conn != nil {
+		b.use(r.conn, r.who)
+		return nil
+	}
+	relay, conn := startHostRelay(ctx, f.self, m.job, m.secret, l, f.dial)
+	b.server = relay
+	b.use(conn, f.self)
+	return nil
+}
+
+const (
+	// meetLimit is how long a rank tries to meet those of its host where one that ends, or another user, has the name of
+	// their socket and does not serve there.
+	meetLimit  = time.Second
+	maxMeeting = 50 * time.Millisecond // between two tries
+)
+
+// meet finds the rank that serves this host, or returns the listener by which this one is to do so. It returns neither where
+// this rank has to go its own way.
+func (m *joinConfig) meet(ctx context.Context, f *dialer) (found, net.Listener, error) {
+	if m.host == "" {
+		return found{}, nil, nil
+	}
+	over := time.Now().Add(meetLimit)
+	for wait := firstBackoff; ; wait = min(wait*3/2, maxMeeting) {
+		l, err := net.Listen("unix", m.host)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return found{}, l, nil // serving, or unable to: then for itself alone
+		}
+		r := f.try(ctx, point{network: "unix", secret: m.secret}, m.host)
+		switch {
+		case r.err == nil:
+			return r, nil, nil
+		case ctx.Err() != nil:
+			return found{}, nil, ended(ctx.Err(), "the context ended while this rank looked for the others on its host")
+		case !isEnding(r.err) || time.Now().After(over):
+			return found{}, nil, nil // a stranger has the name, or one whose secret differs: rank 0 will say
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// isEnding reports whether the other end of a socket on this host was just about
+// to go, so that the next try finds another, or none.
+func isEnding(err error) bool {
+	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// localName names an abstract socket that stands for what, for this user alone.
+func localName(what ...string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q", os.Geteuid(), what))
+	return "@goccl-" + hex.EncodeToString(sum[:16])
+}
+
+// hostSocket names the socket where the ranks of this host meet on their way to root.
+func hostSocket(job, root, hostID string) string {
+	if !meetLocally {
+		return ""
+	}
+	return localName("host", job, root, hostID)
+}
+
+// here is the meeting of a job on one host: at a socket that never leaves it. Anybody on the host can tell its names, and
+// take them first; then the ranks meet where only their user can make a file.
+func (m *joinConfig) here(getenv func(string) string, what ...string) {
+	names := make([]string, tries)
+	for i := range names {
+		names[i] = localName(append(what, m.job, fmt.Sprint(i))...)
+	}
+	host, _ := os.Hostname() // homes may be shared
+	private := privatePlaces{name: "." + localName(append(what, m.job, host)...)[1:], getenv: getenv}
+	m.direct = true
+	m.find = func() (point, error) {
+		return point{network: "unix", addrs: append(names[:tries:tries], private.paths()...), secret: m.secret}, nil
+	}
+	m.listen = func(context.Context) (net.Listener, []byte, error) {
+		l, err := listenFirst("unix", names)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			if p := private.listen(); p != nil {
+				return p, m.secret, nil
+			}
+		}
+		return l, m.secret, err
+	}
+}
+
+// tries is how many ports, or names, a job has to choose from. All ranks derive
+// the same; rank 0 takes the first that is free, and the handshake tells the
+// others whom they have found.
+const tries = 8
+
+// listenFirst listens at the first address that is free.
+func listenFirst(network string, addrs []string) (net.Listener, error) {
+	var last error
+	for _, a := range addrs {
+		l, err := net.Listen(network, a)
+		if err == nil {
+			return l, nil
+		}
+		if last = err; !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	e := fault(System, "rank 0 cannot listen at any of %s: %v; choose an address with GOCCL_ROOT=host:port", strings.Join(addrs, ", "), last)
+	return nil, e
+}

@@ -1,5 +1,0 @@
-//go:build race && (nccl || rccl) && cgo && linux
-
-package native
-
-const raceEnabled = true

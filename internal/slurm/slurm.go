@@ -1,0 +1,127 @@
+// Package slurm reads the lists that Slurm gives its jobs in variables.
+package slurm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/goccl/goccl/internal/plain"
+)
+
+// OnNode reads what a list such as 2(x3),1 says of one node: of its tasks, or its cores.
+func OnNode(list string, node int) (int, bool) {
+	if node < 0 {
+		return 0, false
+	}
+	for item := range strings.SplitSeq(list, ",") {
+		count, times, repeated := strings.Cut(item, "(x")
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 0 {
+			return 0, false
+		}
+		k := 1
+		if repeated {
+			k, err = strconv.Atoi(strings.TrimSuffix(times, ")"))
+			if err != nil || k < 1 || !strings.HasSuffix(times, ")") {
+				return 0, false
+			}
+		}
+		if node < k {
+			return n, true
+		}
+		node -= k
+	}
+	return 0, false
+}
+
+// What a host list may stand for, lest a short one fills the memory.
+const (
+	maxHosts = 1 << 17
+	maxName  = 255
+)
+
+// Hosts expands a host list: n[1-3,07],m2 or r[1-2]n[1-4]-ib.
+func Hosts(list string) ([]string, error) {
+	var hosts []string
+	for list != "" {
+		// A comma within brackets does not end a name.
+		depth, end := 0, len(list)
+		for i, c := range []byte(list) {
+			if c == '[' {
+				depth++
+			} else if c == ']' {
+				depth--
+			}
+			if depth < 0 || depth > 1 {
+				return nil, fmt.Errorf("host list %s: its brackets do not match", plain.Clip(list))
+			}
+			if c == ',' && depth == 0 {
+				end = i
+				break
+			}
+		}
+		names, err := expand(list[:end])
+		if err != nil {
+			return nil, err
+		}
+		if hosts = append(hosts, names...); len(hosts) > maxHosts {
+			return nil, fmt.Errorf("host list %s: more than %d hosts", plain.Clip(list), maxHosts)
+		}
+		if end == len(list) {
+			break
+		}
+		list = list[end+1:]
+		if list == "" {
+			return nil, fmt.Errorf("host list: it ends with a comma")
+		}
+	}
+	return hosts, nil
+}
+
+// expand writes out the bracketed ranges of one item, the last varying fastest.
+func expand(item string) ([]string, error) {
+	prefix, rest, ranged := strings.Cut(item, "[")
+	if !ranged {
+		if item == "" || strings.Contains(item, "]") {
+			return nil, fmt.Errorf("host list: %s is not a host name", plain.Clip(item))
+		}
+		return []string{item}, nil
+	}
+	ranges, suffix, closed := strings.Cut(rest, "]")
+	if !closed {
+		return nil, fmt.Errorf("host list %s: its brackets do not match", plain.Clip(item))
+	}
+	tails := []string{""}
+	if suffix != "" {
+		var err error
+		if tails, err = expand(suffix); err != nil {
+			return nil, err
+		}
+	}
+	var hosts []string
+	for r := range strings.SplitSeq(ranges, ",") {
+		first, last, isRange := strings.Cut(r, "-")
+		if !isRange {
+			last = first
+		}
+		from, err1 := strconv.ParseUint(first, 10, 32)
+		to, err2 := strconv.ParseUint(last, 10, 32)
+		if err1 != nil || err2 != nil || from > to || (to-from+1)*uint64(len(tails)) > maxHosts {
+			return nil, fmt.Errorf("host list %s: %s is not a range", plain.Clip(item), plain.Clip(r))
+		}
+		for n := from; n <= to; n++ {
+			digits := fmt.Sprintf("%0*d", min(len(first), maxName), n)
+			for _, t := range tails {
+				if len(prefix)+len(digits)+len(t) > maxName {
+					return nil, fmt.Errorf("host list %s: a host's name has at most %d bytes", plain.Clip(item), maxName)
+				}
+				hosts = append(hosts, prefix+digits+t)
+			}
+		}
+		if len(hosts) > maxHosts {
+			return nil, fmt.Errorf("host list %s: more than %d hosts", plain.Clip(item), maxHosts)
+		}
+	}
+	return hosts, nil
+}

@@ -1,5 +1,0 @@
-//go:build linux && race
-
-package soak
-
-const raceDetector = true
