@@ -24,7 +24,7 @@ var prefixes = [3]string{"", "adamw.m.", "adamw.v."}
 
 // tensor is elements lo to hi of parameter p, of the kind that a prefix says.
 func tensor(p param, kind, lo, hi int, data []float32) ckpt.Tensor {
-	return ckpt.Tensor{Name: prefixes[kind] + p.name + ".weight", Shape: p.dims, Lo: lo, Hi: hi, Data: data}
+	return ckpt.Tensor{Name: prefixes[kind] + p.name, Shape: p.dims, Lo: lo, Hi: hi, Data: data}
 }
 
 // saver makes the checkpoints of a run, and removes old ones.
@@ -214,26 +214,35 @@ func (k *memory) move(ctx context.Context, b ccl.Buf, onHost func([]float32), on
 	return onDevice(d)
 }
 
-// start makes the saver and resumes, as the flags say; it returns the step that was reached.
-func (c *config) start(ctx context.Context, world *ccl.Comm, t trainer, out io.Writer) (s *saver, step int, err error) {
-	if c.save == "" {
-		return nil, 0, nil
-	}
-	if world.Rank() == 0 {
-		if err := os.MkdirAll(c.save, 0o777); err != nil {
-			world.Abort(err)
+// start makes the saver and resumes, or begins with the weights of -hf, as the flags say; it returns the step that was reached.
+func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, out io.Writer) (s *saver, step int, err error) {
+	resumed := false
+	if c.save != "" {
+		if world.Rank() == 0 {
+			if err := os.MkdirAll(c.save, 0o777); err != nil {
+				world.Abort(err)
+				return nil, 0, err
+			}
+		}
+		if s, err = newSaver(ctx, world, c); err != nil {
 			return nil, 0, err
 		}
 	}
-	if s, err = newSaver(ctx, world, c); err != nil {
-		return nil, 0, err
-	}
 	if c.resume {
 		step, err = resume(ctx, world, c, t, out)
-		s.saved = step
+		if r.again && errors.Is(err, os.ErrNotExist) { // a rank was lost before there was one: all ranks have this error
+			fmt.Fprintf(out, "there is no checkpoint in %s yet: beginning again\n", c.save)
+			err = nil
+		} else {
+			resumed, s.saved = true, step
+		}
 	}
-	if err != nil {
-		return nil, 0, errors.Join(err, s.Close(ctx))
+	if err == nil && c.hf != "" && !resumed {
+		err = c.begin(ctx, world, t, out)
 	}
-	return s, step, nil
+	if err != nil && s != nil {
+		err = errors.Join(err, s.Close(ctx))
+		s = nil
+	}
+	return s, step, err
 }

@@ -21,9 +21,9 @@ type config struct {
 	preset, attn, residual, data   string
 	plugin, options, flags, export string
 	backend                        string
-	save                           string
+	save, hf                       string
 	every, keep                    int
-	resume                         bool
+	resume, recover                bool
 	device                         int // -1: the rank\'s own
 	json, svg                      string
 }
@@ -40,11 +40,11 @@ var groups = []struct {
 	title string
 	names []string
 }{
-	{"layout", []string{"np", "backend", "device", "zero", "parts", "micro", "bf16", "residual", "attn"}},
+	{"layout", []string{"np", "backend", "device", "zero", "parts", "micro", "recompute", "bf16", "residual", "attn"}},
 	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab"}},
 	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed"}},
 	{"xla", []string{"plugin", "options", "flags", "share"}},
-	{"checkpoints", []string{"save", "every", "keep", "resume"}},
+	{"checkpoints", []string{"hf", "save", "every", "keep", "resume", "recover"}},
 	{"output", []string{"log", "wait", "json", "svg", "export", "pace"}},
 }
 
@@ -57,6 +57,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.IntVar(&c.stage, "zero", 0, "ZeRO `stage`: 1 shards optimizer state, 2 gradients too, 3 parameters too")
 	f.BoolVar(&c.parts, "parts", false, "a program for each kind of layer at -zero 0, too; the other stages always have them")
 	f.IntVar(&c.micro, "micro", 1, "micro `batches` per rank and step")
+	f.BoolVar(&c.again, "recompute", false, "keep the inputs of layers only, and compute each once more for its backward pass: less memory, a third more work; "+
+		"-parts and -zero 1 to 3 always do")
 	f.BoolVar(&c.bf16, "bf16", false, "products and activations in bfloat16, with float32 parameters, or masters at -zero 1 to 3")
 	f.StringVar(&c.residual, "residual", "f32", "`type` of what goes from layer to layer: f32, or bf16 with -bf16")
 	f.StringVar(&c.attn, "attn", "", "`attention`: softmax, or cudnn (default: cudnn on CUDA where it fits)")
@@ -79,10 +81,12 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.StringVar(&c.options, "options", "", "the plugin's client `options`: name=value,name=value")
 	f.StringVar(&c.flags, "flags", "", "XLA's `flags` for all programs: name=value,name=value")
 	f.BoolVar(&c.share, "share", false, "rank 0 compiles, and the others load what it has compiled")
+	f.StringVar(&c.hf, "hf", "", "begin with the GPT-2 in this `directory`, as Hugging Face saves it: config.json, and model.safetensors; it says what the model is")
 	f.StringVar(&c.save, "save", "", "`directory` for checkpoints; one is written at the end, or after an interrupt")
 	f.IntVar(&c.every, "every", 0, "with -save: also write a checkpoint every so many `steps`, while training goes on; a multiple of -log")
 	f.IntVar(&c.keep, "keep", 3, "with -save: how many `checkpoints` to keep")
 	f.BoolVar(&c.resume, "resume", false, "resume from the last checkpoint in -save's directory, whatever its layout")
+	f.BoolVar(&c.recover, "recover", false, "with -save and -every: if a rank is lost, the others go on from the last checkpoint")
 	f.IntVar(&c.log, "log", 10, "print a line every so many `steps`; nothing waits for the device between")
 	f.BoolVar(&c.wait, "wait", false, "wait for every step, and for gradients before they are averaged")
 	f.StringVar(&c.json, "json", "", "`file` for metrics, one line per line that is printed")
@@ -104,6 +108,18 @@ func parse(args []string, out io.Writer) (*config, error) {
 	}
 	set := map[string]bool{}
 	f.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	if c.hf != "" {
+		for _, name := range []string{"preset", "layers", "heads", "width", "context", "vocab", "export"} {
+			if set[name] {
+				return nil, fmt.Errorf("-%s does not go with -hf, which says what the model is", name)
+			}
+		}
+		var err error
+		if p, err = describe(c.hf); err != nil {
+			return nil, fmt.Errorf("-hf: %w", err)
+		}
+		c.openAI = true
+	}
 	for name, v := range map[string][2]*int{"layers": {&c.layers, &p.layers}, "heads": {&c.heads, &p.heads}, "width": {&c.width, &p.width},
 		"context": {&c.context, &p.context}, "vocab": {&c.vocab, &p.vocab}} {
 		if !set[name] {
@@ -164,6 +180,8 @@ func (c *config) check(set map[string]bool) error {
 		return fmt.Errorf("-residual %s: there are f32, and bf16 with -bf16", c.residual)
 	case c.save == "" && (c.every > 0 || c.resume):
 		return errors.New("-every and -resume need -save, the directory of checkpoints")
+	case c.recover && c.every == 0:
+		return errors.New("-recover needs -save and -every: checkpoints to go on from")
 	case c.every%c.log != 0:
 		return fmt.Errorf("-every %d: it must be a multiple of -log %d, when losses are read", c.every, c.log)
 	case c.device < -1:

@@ -38,6 +38,8 @@ func TestParseErrors(t *testing.T) {
 		{"-np 2 -micro 3", "-rows 8 does not divide among 2 ranks x -micro 3; -rows 6 does"},
 		{"-every 10", "-every and -resume need -save"},
 		{"-resume", "-every and -resume need -save"},
+		{"-recover", "-recover needs -save and -every: checkpoints to go on from"},
+		{"-recover -save x", "-recover needs -save and -every"},
 		{"-save x -every 15", "-every 15: it must be a multiple of -log 10"},
 		{"-save x -keep 0", "-keep 0: it must be at least 1"},
 		{"-device -2", "-device -2: devices count from 0"},

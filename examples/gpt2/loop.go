@@ -104,7 +104,11 @@ func (c *config) rate(step int) float64 {
 func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows *source, out io.Writer) (err error) {
 	o := &history.Options{}
 	if c.json != "" && m.world.Rank() == 0 {
-		f, err := os.Create(c.json)
+		how := os.O_TRUNC
+		if r.again { // the lines of what is done once more replace those before
+			how = os.O_APPEND
+		}
+		f, err := os.OpenFile(c.json, os.O_WRONLY|os.O_CREATE|how, 0o666)
 		if err != nil {
 			m.world.Abort(err)
 			return err
@@ -123,7 +127,7 @@ func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows 
 			err = errors.Join(err, xla.FreeAll(p...))
 		}
 	}()
-	saver, last, err := c.start(ctx, m.world, t, out)
+	saver, last, err := r.start(ctx, m.world, c, t, out)
 	if err != nil {
 		return err
 	}
@@ -165,6 +169,7 @@ func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows 
 		if err := ccl.AllReduce(ctx, m.world, stopped, stopped, ccl.Max); err != nil {
 			return err
 		}
+		r.said = step
 		if last = step; saver != nil && c.every > 0 && step%c.every == 0 {
 			if err := saver.begin(ctx, t, step); err != nil {
 				return err

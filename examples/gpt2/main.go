@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -56,14 +57,30 @@ func main() {
 	}
 }
 
+// doneEnv names a file that rank 0 makes when the training is over: with -recover ranks may have failed before.
+const doneEnv = "GPT2_DONE"
+
 // spawn runs this program as the ranks of -np, and returns its exit code.
 func spawn(c *config) int {
-	self, err := os.Executable()
-	if err == nil {
-		err = boot.Spawn(context.Background(), boot.Command{N: c.np, Path: self, Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Grace: time.Minute})
+	command := boot.Command{N: c.np, Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Grace: time.Minute}
+	var err error
+	done := ""
+	if command.Path, err = os.Executable(); err == nil && c.recover {
+		var dir string
+		if dir, err = os.MkdirTemp("", "gpt2"); err == nil {
+			defer os.RemoveAll(dir)
+			done = filepath.Join(dir, "done")
+			command.KeepGoing, command.Env = true, append(os.Environ(), doneEnv+"="+done)
+		}
 	}
+	if err == nil {
+		err = boot.Spawn(context.Background(), command)
+	}
+	_, missing := os.Stat(done)
 	var exit *boot.ExitError
 	switch {
+	case done != "" && missing == nil: // the others went on without the ranks that failed
+		return 0
 	case errors.As(err, &exit) && exit.Code > 0:
 		return exit.Code
 	case err != nil:
@@ -86,7 +103,11 @@ func job(ctx context.Context, c *config, r *run) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.train(ctx, world, c), world.Close())
+	world, err = keepOn(ctx, world, c, r)
+	if file := os.Getenv(doneEnv); err == nil && world.Rank() == 0 && file != "" {
+		err = os.WriteFile(file, nil, 0o600)
+	}
+	return errors.Join(err, world.Close())
 }
 
 // run is one rank's run.
@@ -94,5 +115,7 @@ type run struct {
 	stop   <-chan os.Signal
 	in     io.Reader // -pace's
 	out    io.Writer // what rank 0 says
+	said   int       // the step of the last line
+	again  bool      // a rank was lost
 	losses []float64 // of all steps, for tests
 }

@@ -127,8 +127,9 @@ func (z *sharded[P]) programs(ctx context.Context) (err error) {
 		p, e := z.unit(f, last), z.unit(f, 0)
 		x := stream(f)
 		_, want := c.tokens(batch(f))
-		loss := c.shape.head(x, p[0], e[0], want)
-		return append(hlo.Grad(loss, x, p[0], e[0]), loss)
+		loss := c.shape.head(x, p, e[0], want)
+		g := hlo.Grad(loss, append([]value{x, e[0]}, p...)...)
+		return []value{g[0], joined(g[2:]), g[1], loss}
 	})
 	build(&z.layerBack, "layer_back", func(f *hlo.Func) []value {
 		p := z.unit(f, 1)
@@ -261,7 +262,7 @@ func (z *sharded[P]) batch(ctx context.Context, b *xla.Buffer) (loss *xla.Buffer
 		xs = append(xs, x)
 	}
 	view, embeddings := w.params(layers+1), w.params(0)
-	h := w.run(z.head, view, embeddings, x, b) // the gradients of x, ln_f and wte, and the loss
+	h := w.run(z.head, view, embeddings, x, b) // the gradients of x, the last unit and wte, and the loss
 	w.done(h[0], embeddings, 0)
 	w.done(h[0], view, layers+1)
 	w.reduce(layers+1, h[1])

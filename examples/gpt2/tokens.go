@@ -84,6 +84,9 @@ func initial(c *config, i int) []float32 {
 	rnd := rand.New(rand.NewPCG(c.seed, uint64(i)))
 	x := make([]float32, p.size())
 	for k := range x {
+		if p.bias {
+			break
+		}
 		if x[k] = 1; p.std > 0 {
 			x[k] = float32(rnd.NormFloat64() * p.std)
 		}

@@ -1,5 +1,5 @@
-// Package ddp keeps the replicas of a data-parallel job equal: it averages gradients in buckets while the backward pass
-// still runs (Li et al. 2020, PyTorch Distributed), and checks that parameters stay the same bits.
+// Package ddp keeps the replicas of a data-parallel job equal, as PyTorch's DistributedDataParallel (Li et al. 2020): it averages
+// gradients in buckets while the backward pass still runs, and checks that parameters stay the same bits.
 //
 // It knows no tensor library: gradients are [ccl.Buf] views of whatever memory the program has, host or device, and the
 // program says when each is final. Where the memory belongs to goccl, package zero does all of this at its stage 0.

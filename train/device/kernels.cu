@@ -117,28 +117,60 @@ BY_BF16(divide_bf16, __fdiv_rn)
 // elements t, t+LANES, .. in four sums, the element of the j-th LANES to sum j%4, and leaves (s0+s1)+(s2+s3) in part[t]. fold then
 // adds up the parts. Device.SumSquares launches them.
 enum { LANES = 1 << 17, AHEAD = 16 }; // a thread has AHEAD reads under way; what is not there is a zero, which changes no sum
-#define SQUARES(name, T, FROM) \
-	KERNEL3(name, double *, part, const T *, x, u64, n) { \
-		u64 t = (u64)blockIdx.x * THREADS + threadIdx.x; \
-		double s[4] = {0, 0, 0, 0}; \
-		if (t >= LANES || t >= n) return; \
-		for (u64 at = t; at < n; at += (u64)AHEAD * LANES) { \
-			T y[AHEAD]; \
-			if (at + (u64)(AHEAD - 1) * LANES < n) { \
-				UNROLL for (int j = 0; j < AHEAD; j++) y[j] = x[at + (u64)j * LANES]; \
-			} else { \
-				UNROLL for (int j = 0; j < AHEAD; j++) y[j] = at + (u64)j * LANES < n ? x[at + (u64)j * LANES] : (T)0; \
-			} \
-			UNROLL for (int j = 0; j < AHEAD; j++) { \
-				double v = (double)FROM(y[j]); \
-				s[j % 4] = __dadd_rn(s[j % 4], __dmul_rn(v, v)); \
-			} \
+#define PLUS_SQUARE(sum, x) do { double v = (double)(x); sum = __dadd_rn(sum, __dmul_rn(v, v)); } while (0)
+#define LANE(T, FROM) \
+	u64 t = (u64)blockIdx.x * THREADS + threadIdx.x; \
+	double s[4] = {0, 0, 0, 0}; \
+	if (t >= LANES || t >= n) return; \
+	for (u64 at = t; at < n; at += (u64)AHEAD * LANES) { \
+		T y[AHEAD]; \
+		if (at + (u64)(AHEAD - 1) * LANES < n) { \
+			UNROLL for (int j = 0; j < AHEAD; j++) y[j] = x[at + (u64)j * LANES]; \
+		} else { \
+			UNROLL for (int j = 0; j < AHEAD; j++) y[j] = at + (u64)j * LANES < n ? x[at + (u64)j * LANES] : (T)0; \
 		} \
-		part[t] = __dadd_rn(__dadd_rn(s[0], s[1]), __dadd_rn(s[2], s[3])); \
-	}
+		UNROLL for (int j = 0; j < AHEAD; j++) PLUS_SQUARE(s[j % 4], FROM(y[j])); \
+	} \
+	part[t] = __dadd_rn(__dadd_rn(s[0], s[1]), __dadd_rn(s[2], s[3]));
+#define SQUARES(name, T, FROM) KERNEL3(name, double *, part, const T *, x, u64, n) { LANE(T, FROM) }
 SQUARES(squares_f32, float, SAME)
 SQUARES(squares_f64, double, SAME)
-SQUARES(squares_bf16, u16, wide)
+
+// Of bfloat16 a thread has two neighbouring lanes, whose elements are in one word where x begins at words, and twice AHEAD words under
+// way: while it adds up some the next ones come. So half of the threads have four times as many bytes under way each, which the
+// conversion to float64 and the additions need, or memory would wait for them. The sums are the same, and in the same order.
+DEVICE void two_lanes(u32 *y, const u16 *x, u64 at, u64 n) {
+	const u32 *w = (const u32 *)x;
+	if (at + (u64)(AHEAD - 1) * LANES + 1 < n) {
+		UNROLL for (int j = 0; j < AHEAD; j++) y[j] = w[(at + (u64)j * LANES) / 2];
+		return;
+	}
+	UNROLL for (int j = 0; j < AHEAD; j++) {
+		u64 k = at + (u64)j * LANES;
+		y[j] = k + 1 < n ? w[k / 2] : k < n ? x[k] : 0;
+	}
+}
+KERNEL3(squares_bf16, double *, part, const u16 *, x, u64, n) {
+	if (!ALIGNED(x)) {
+		LANE(u16, wide)
+		return;
+	}
+	u64 t = 2 * ((u64)blockIdx.x * THREADS + threadIdx.x);
+	double s[4] = {0, 0, 0, 0}, r[4] = {0, 0, 0, 0};
+	if (t >= LANES || t >= n) return;
+	u32 y[AHEAD], next[AHEAD];
+	two_lanes(y, x, t, n);
+	for (u64 at = t; at < n; at += (u64)AHEAD * LANES) {
+		two_lanes(next, x, at + (u64)AHEAD * LANES, n);
+		UNROLL for (int j = 0; j < AHEAD; j++) {
+			PLUS_SQUARE(s[j % 4], low(y[j]));
+			PLUS_SQUARE(r[j % 4], high(y[j]));
+		}
+		UNROLL for (int j = 0; j < AHEAD; j++) y[j] = next[j];
+	}
+	part[t] = __dadd_rn(__dadd_rn(s[0], s[1]), __dadd_rn(s[2], s[3]));
+	if (t + 1 < LANES && t + 1 < n) part[t + 1] = __dadd_rn(__dadd_rn(r[0], r[1]), __dadd_rn(r[2], r[3]));
+}
 
 // fold leaves the sum of in[t], in[t+width], .. in out[t], for each t below width, which is at most n.
 KERNEL4(fold, double *, out, const double *, in, u32, n, u32, width) {

@@ -194,7 +194,7 @@ func sums[T zero.Float](t *testing.T) {
 	m, _, _ := open(t)
 	var bufs []ccl.Buf
 	var want []float64
-	for i, n := range []int{1, 3, 63, 64, 65, 257, 4096, 4097, 5000, 1<<17 - 1, 1 << 17, 1<<17 + 1, 1<<20 + 77} {
+	for i, n := range []int{1, 3, 63, 64, 65, 257, 4096, 4097, 5000, 1<<17 - 1, 1 << 17, 1<<17 + 1, 1<<20 + 77, 2<<20 + 1, 3<<20 + 5, 5<<20 + 33} {
 		x := make([]T, n)
 		r, y := rand.New(rand.NewPCG(uint64(n), 4)), make([]float64, n)
 		for k := range y {

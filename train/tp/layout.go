@@ -24,6 +24,10 @@ type Layout struct {
 	// matrix. It is for a vocabulary, such as the 50,257 words of GPT-2; LossOptions.Words leaves them out of the loss. Only
 	// one matrix can be padded.
 	Pad bool
+	// Replicate gives a unit to several ranks where a matrix has fewer units than there are ranks, as many to each unit: with two
+	// heads of keys on 8 ranks each has one, and 4 ranks have the same. Without it that is an error. SumReplicas adds up the
+	// gradients of what several ranks have.
+	Replicate bool
 	// ByRows splits rows, for the second layer of a pair. Else columns are split, for the first.
 	ByRows bool
 }
@@ -63,6 +67,30 @@ func (l Layout) share(n, size int) int {
 	return (units + size - 1) / size * l.unit()
 }
 
+// replicas is how many of size ranks have the same part of a matrix of n.
+func (l Layout) replicas(n, size int) int {
+	if units := n / l.unit(); l.Replicate && units > 0 && units < size {
+		return size / units
+	}
+	return 1
+}
+
+// Replicas is how many of size ranks have each unit of what is replicated, and 1 if nothing is. Ranks r and s have the same units if
+// r/Replicas and s/Replicas are equal. It is 0 where Check has an error.
+func (l Layout) Replicas(size int) int {
+	if l.Check(size) != nil {
+		return 0
+	}
+	k := 1
+	for i := range l.kinds() {
+		k = max(k, l.replicas(l.sizeOf(i), size))
+	}
+	return k
+}
+
+// kinds is how many of the matrices may differ from each other.
+func (l Layout) kinds() int { return max(1, len(l.Parts)) }
+
 // Share is what each of size ranks has in the split dimension, padding included: rank r's part of a vocabulary begins with
 // entry r*Share. It is 0 where Check has an error.
 func (l Layout) Share(size int) int {
@@ -97,11 +125,13 @@ func (l Layout) Check(size int) error {
 		return fmt.Errorf("tp: a matrix in %d blocks and in parts of %d %s; give one of them", l.Blocks, l.Parts, what)
 	case size < 1:
 		return fmt.Errorf("tp: a matrix over %d ranks", size)
+	case l.Pad && l.Replicate:
+		return errors.New("tp: a matrix cannot be both padded and replicated")
 	case l.Pad && (l.Blocks > 1 || len(l.Parts) > 1):
 		return errors.New("tp: matrices that lie side by side cannot be padded")
 	case l.Pad && (n > math.MaxInt/2 || l.unit() > math.MaxInt/2/size):
 		return fmt.Errorf("tp: %d %s padded to units of %d on %d ranks", n, what, l.Unit, size)
-	case l.Parts == nil && !l.Pad && l.Unit <= 1 && (n%l.blocks() != 0 || n/l.blocks()%size != 0):
+	case l.Parts == nil && !l.Pad && !l.Replicate && l.Unit <= 1 && (n%l.blocks() != 0 || n/l.blocks()%size != 0):
 		return fmt.Errorf("tp: %d %s in blocks of equal size, %d, do not divide among %d ranks", n, what, l.blocks(), size)
 	case l.Parts == nil && n%l.blocks() != 0:
 		return fmt.Errorf("tp: %d %s are not %d blocks of equal size", n, what, l.blocks())
@@ -119,7 +149,9 @@ func (l Layout) Check(size int) error {
 	if l.Parts != nil && left != 0 {
 		return fmt.Errorf("tp: parts of %d %s are not the %d of the matrix", l.Parts, what, n)
 	}
-	uneven := func(p int) bool { return !l.Pad && (p%l.unit() != 0 || p/l.unit()%size != 0) }
+	uneven := func(p int) bool {
+		return !l.Pad && (p%l.unit() != 0 || p/l.unit()*l.replicas(p, size)%size != 0)
+	}
 	if p := n / l.blocks(); l.Parts == nil && uneven(p) {
 		return fmt.Errorf("tp: %d %s in units of %d do not divide among %d ranks", p, what, l.unit(), size)
 	}
@@ -127,6 +159,15 @@ func (l Layout) Check(size int) error {
 		if uneven(p) {
 			return fmt.Errorf("tp: the %d %s of part %d, in units of %d, do not divide among %d ranks", p, what, i, l.unit(), size)
 		}
+	}
+	before := 1
+	for i := range l.kinds() {
+		k := l.replicas(l.sizeOf(i), size)
+		if k > 1 && before > 1 && k != before {
+			return fmt.Errorf("tp: parts of %d %s, in units of %d, of which some would be on %d ranks each and others on %d; give each a Layout of its own",
+				l.Parts, what, l.unit(), before, k)
+		}
+		before = max(before, k)
 	}
 	return nil
 }
@@ -157,7 +198,7 @@ func (l Layout) stretches(rank, size int, f func(whole, part, n int)) {
 		for i := range l.matrices() {
 			n := l.sizeOf(i)
 			k := l.share(n, size)
-			lo := min(rank*k, n)
+			lo := min(rank/l.replicas(n, size)*k, n)
 			hi := min(lo+k, n)
 			f(at+lo*inner, part, (hi-lo)*inner)
 			at, part = at+n*inner, part+k*inner
@@ -178,7 +219,7 @@ func Shard[T ccl.Number](l Layout, w []T, rank, size int) ([]T, error) {
 	return out, nil
 }
 
-// Unshard puts the parts of all ranks together, without padding.
+// Unshard puts the parts of all ranks together, without padding. What several ranks have must be alike.
 func Unshard[T ccl.Number](l Layout, parts [][]T) ([]T, error) {
 	size := len(parts)
 	if err := l.Check(size); err != nil {
@@ -218,8 +259,8 @@ func (l Layout) Box(rank, size int) (shape, offset, extent []int, err error) {
 		shape, split = []int{l.Rows, b, l.Cols / b}, 2
 	}
 	offset, extent = make([]int, len(shape)), append([]int(nil), shape...)
-	extent[split] /= size
-	offset[split] = rank * extent[split]
+	extent[split] = l.share(l.sizeOf(0), size)
+	offset[split] = rank / l.replicas(l.sizeOf(0), size) * extent[split]
 	return shape, offset, extent, nil
 }
 
@@ -231,7 +272,8 @@ type Box struct {
 
 // Boxes are where a rank's part of a matrix that is split by rows lies in the whole: one box for each of the matrices that lie
 // side by side, without padding. A Tensor of package ckpt takes each of them, with the shape [Rows][Cols] and that much of
-// the part, so that what is saved has neither the number of ranks nor padding in it.
+// the part, so that what is saved has neither the number of ranks nor padding in it. Several ranks have the boxes of what is
+// replicated; ckpt writes them once.
 func (l Layout) Boxes(rank, size int) ([]Box, error) {
 	if err := l.check(rank, size); err != nil {
 		return nil, err

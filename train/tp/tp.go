@@ -42,6 +42,7 @@ type Group struct {
 
 	stats   Stats
 	scratch []float64 // of CrossEntropy
+	packed  any       // of SumReplicas: a slice of its type
 }
 
 // Stats are what the exchanges of a Group took.

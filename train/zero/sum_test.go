@@ -1,12 +1,14 @@
 package zero_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/mesh"
 	"github.com/goccl/goccl/train/zero"
@@ -81,4 +83,50 @@ func testSum[P zero.Float, M ~float32 | ~float64](t *testing.T, wide bool, of fu
 		_, err := zero.New[float32, float32](t.Context(), c, [][]int{{1}}, &zero.Options{Sum: c.Rank() == 0})
 		require.ErrorContains(t, err, "Sum")
 	})
+}
+
+// Two ranks have 1 and 3 rows, and each divides the sum of its losses by all 4: their gradients add up to those of the mean, and the
+// step is that of one rank with all rows.
+func ExampleOptions_sum() {
+	ctx := context.Background()
+	rows := [][]float32{{4}, {0, 8, 8}} // the gradient of each row's loss
+	rank := func(c *ccl.Comm) error {
+		m, err := zero.New[float32, float32](ctx, c, [][]int{{1}}, &zero.Options{Stage: 2, Sum: true})
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		g, err := m.Grads(ctx, 0)
+		if err != nil {
+			return err
+		}
+		for _, x := range rows[c.Rank()] {
+			g[0][0] += x / 4
+		}
+		if err := m.Reduce(0); err != nil {
+			return err
+		}
+		err = m.Step(ctx, func(p zero.Piece, w, g []float32) error {
+			fmt.Println("the owner has", g)
+			return nil
+		})
+		return err
+	}
+	done := make(chan error)
+	for _, b := range boot.Local(2) {
+		go func() {
+			c, err := ccl.NewComm(ctx, b, nil)
+			if err == nil {
+				err = rank(c)
+				c.Close()
+			}
+			done <- err
+		}()
+	}
+	for range 2 {
+		if err := <-done; err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output: the owner has [5]
 }

@@ -1,6 +1,7 @@
 package zero
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/goccl/goccl/ccl"
@@ -26,9 +27,23 @@ type State[M Float] struct {
 // none: by Hi, beside Offset and Size. Padding is not saved. If place is nil the name is UNIT.PARAM, and there is one
 // dimension. A Memory of a device must be a ckpt.Copier, as a device.Memory is.
 func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ...State[M]) (list []ckpt.Tensor, err error) {
+	if place == nil {
+		return m.TensorsOf(func(unit, param int) []ckpt.Tensor {
+			return []ckpt.Tensor{{Name: fmt.Sprintf("%d.%d", unit, param), Shape: []int{m.units[unit].lens[param]}}}
+		}, states...)
+	}
+	return m.TensorsOf(func(unit, param int) []ckpt.Tensor { return []ckpt.Tensor{place(unit, param)} }, states...)
+}
+
+// TensorsOf is Tensors where a parameter is several tensors, or several boxes of one, as this rank's part of a fused matrix of
+// queries, keys and values is in a tp.Layout with Parts. place lists them. Lo and Hi, beside Offset and Size, say which elements
+// of the parameter a tensor is, as tp's Boxes do; without them it begins where the one before it ends.
+func (m *Model[P, M]) TensorsOf(place func(unit, param int) []ckpt.Tensor, states ...State[M]) (list []ckpt.Tensor, err error) {
 	switch {
 	case m.closed:
 		return nil, errClosed
+	case place == nil:
+		return nil, errors.New("zero: TensorsOf takes a place")
 	}
 	on, copies := m.mem.(ckpt.Copier)
 	if m.host == nil && !copies {
@@ -51,37 +66,70 @@ func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ..
 			}
 		}
 		for _, p := range m.units[i].pieces {
-			t := ckpt.Tensor{Name: fmt.Sprintf("%d.%d", i, p.Param), Shape: []int{m.units[i].lens[p.Param]}}
-			if place != nil {
-				t = place(i, p.Param)
+			of, err := m.placed(p, place(i, p.Param))
+			if err != nil {
+				return nil, err
 			}
-			size := t.Shape
-			if t.Size != nil {
-				size = t.Size
-			}
-			n := 1
-			for _, v := range size {
-				n *= v
-			}
-			if padded := t.Size != nil && t.Lo == 0 && t.Hi == n; n > m.units[i].lens[p.Param] || n < m.units[i].lens[p.Param] && !padded {
-				return nil, fmt.Errorf("zero: parameter %d of unit %d has %d elements, not those of %q: %v", p.Param, i, m.units[i].lens[p.Param], t.Name, size)
-			}
-			name := t.Name
-			t.Lo, t.Hi = min(p.Lo, n), min(p.Hi, n)
-			if t.Lo == t.Hi && p.Lo < p.Hi {
-				continue // all of it is padding
-			}
-			for k, of := range own {
-				end := p.At + t.Hi - t.Lo
-				if of.Len() < end {
-					return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], of.Len(), i, end)
+			for _, t := range of {
+				lo, hi := max(p.Lo, t.Lo), min(p.Hi, t.Hi)
+				if lo >= hi {
+					continue
 				}
-				t.Name, t.Data, t.On = prefixes[k]+name, plain(of.From(p.At, end)), on
-				list = append(list, t)
+				at, end, name := p.At+lo-p.Lo, p.At+hi-p.Lo, t.Name
+				t.Lo, t.Hi = lo-t.Lo, hi-t.Lo
+				for k, of := range own {
+					if of.Len() < end {
+						return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], of.Len(), i, end)
+					}
+					t.Name, t.Data, t.On = prefixes[k]+name, plain(of.From(at, end)), on
+					list = append(list, t)
+				}
 			}
 		}
 	}
 	return list, nil
+}
+
+// placed are the tensors of a parameter with the elements of it that each is. What is in none of them is padding, which only
+// tensors may leave that say where they are.
+func (m *Model[P, M]) placed(p Piece, of []ckpt.Tensor) ([]ckpt.Tensor, error) {
+	n, at, padded := m.units[p.Unit].lens[p.Param], 0, false
+	out := make([]ckpt.Tensor, 0, len(of))
+	for _, t := range of {
+		size, k := t.Shape, 1
+		if t.Size != nil {
+			size = t.Size
+		}
+		for _, v := range size {
+			k *= v
+		}
+		explicit := t.Size != nil && t.Hi > 0
+		if explicit {
+			at = t.Lo
+		}
+		padded = padded || explicit || t.Size != nil && k == 0 // which is all padding here
+		if k < 0 || t.Lo < 0 || t.Hi != 0 && t.Hi-t.Lo != k || at > n || k > n-at {
+			return nil, fmt.Errorf("zero: parameter %d of unit %d has %d elements, not those of %q: %v", p.Param, p.Unit, n, t.Name, size)
+		}
+		t.Lo, t.Hi = at, at+k
+		at += k
+		out = append(out, t)
+	}
+	if !padded && at != n {
+		last := ckpt.Tensor{}
+		if len(of) > 0 {
+			last = of[len(of)-1]
+		}
+		return nil, fmt.Errorf("zero: parameter %d of unit %d has %d elements, not those of %q: %v", p.Param, p.Unit, n, last.Name, last.Shape)
+	}
+	for i, t := range out {
+		for _, other := range out[:i] {
+			if max(t.Lo, other.Lo) < min(t.Hi, other.Hi) {
+				return nil, fmt.Errorf("zero: parameter %d of unit %d: %q and %q have the same elements", p.Param, p.Unit, other.Name, t.Name)
+			}
+		}
+	}
+	return out, nil
 }
 
 // plain is b as a slice of one of the types of Float, or b itself on a device.

@@ -73,6 +73,10 @@ var differentiable = []struct {
 	{"With", [][]int{{2, 3}}, func(x values) *hlo.Value {
 		return hlo.With(x[0].Mul(x[0]), values{x[0]}, func(d *hlo.Value) []*hlo.Value { return values{d.Mul(x[0]).MulC(2)} })
 	}},
+	{"Again", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value {
+		y := hlo.Again(x, func(x values) *hlo.Value { return x[0].Mul(x[1]).Tanh().Mul(x[0]) })
+		return y.Mul(x[1].Exp()) // and its inputs are used beside it
+	}},
 	{"unused", [][]int{{2}, {3}}, func(x values) *hlo.Value { return x[0].Exp() }},
 }
 
