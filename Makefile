@@ -84,13 +84,13 @@ tags: ## build with every tag, alone and together, and with all vendors together
 	@for c in 1 0; do echo "vet -directive with all tags, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go vet -directive -tags nccl,rccl,oneccl,mpi,xla,fault ./... || exit 1; done
 	@echo "vet -tags nvml"; CGO_ENABLED=1 CGO_CFLAGS=-w go vet -tags nvml ./bench/...
 
-gpu: ## packages cuda, rocm and train/device, two ranks on one device, and gpu-bundle, on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
-	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./cuda ./rocm ./train/device ./examples/multigpu ./test/gpu/...
+gpu: ## packages gpu, cuda, rocm and train/device, two ranks on one device, and gpu-bundle, on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
+	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./gpu ./cuda ./rocm ./train/device ./examples/multigpu ./test/gpu/...
 	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDevice' ./train/zero ./train/ddp ./train/ckpt
 	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
 
-kernels: ## compiles kernels.cu of train/device and internal/gpu to PTX (python3, pip: downloads 130 MB once)
-	dir=$$(train/device/ptx/fetch.sh) && train/device/ptx/compile.py "$$dir" train/device/kernels.cu internal/gpu/testdata/kernels.cu
+kernels: ## compiles kernels.cu of train/device and gpu to PTX (python3, pip: downloads 130 MB once)
+	dir=$$(train/device/ptx/fetch.sh) && train/device/ptx/compile.py "$$dir" train/device/kernels.cu gpu/testdata/kernels.cu
 
 kernels-check: ## kernels.ptx is what NVRTC makes of kernels.cu, and ptxas takes it for all devices (python3, pip: downloads 130 MB once)
 	dir=$$(train/device/ptx/fetch.sh) && DEVICE_TEST_NVRTC=$$dir go test -count 1 -run '^TestCompiled$$' -v ./train/device

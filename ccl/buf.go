@@ -15,20 +15,59 @@ type Buf struct {
 	typ   Type
 }
 
-// Host returns a view of s, which keeps s alive.
-func Host[T Number](s []T) Buf {
+// BufOf returns a view of s, which keeps s alive.
+func BufOf[T Number](s []T) Buf {
 	return Buf{host: unsafe.Pointer(unsafe.SliceData(s)), room: cap(s), count: len(s), typ: TypeOf[T]()}
 }
 
-// Slice returns the elements of b as a slice that shares b's memory. It returns false if b is not a
+// Host is [BufOf].
+//
+// Deprecated: use BufOf. Host goes with version 0.4.
+func Host[T Number](s []T) Buf { return BufOf(s) }
+
+// Memory is typed device memory: cuda.Mem[T], rocm.Mem[T], xpu.Mem[T]. Elem only
+// carries the type.
+type Memory[T Number] interface {
+	Ptr() (addr uintptr, ok bool) // ok is false once freed
+	Device() int
+	Len() int
+	Elem() T
+}
+
+// BufOfMemory returns a view of m, which keeps m alive. A call on it after m was freed is refused. The
+// view of nil is empty.
+func BufOfMemory[T Number](m Memory[T]) Buf {
+	if m == nil {
+		return Buf{typ: TypeOf[T]()}
+	}
+	return Buf{mem: m, count: m.Len(), typ: TypeOf[T]()}
+}
+
+// Device is [BufOfMemory].
+//
+// Deprecated: use BufOfMemory. Device goes with version 0.4.
+func Device[T Number](m Memory[T]) Buf { return BufOfMemory(m) }
+
+// deviceMemory is what a Buf asks its owner.
+type deviceMemory interface {
+	Ptr() (addr uintptr, ok bool)
+	Device() int
+}
+
+// SliceOf returns the elements of b as a slice that shares b's memory. It returns false if b is not a
 // view of host memory, or if its elements are not of T's Type. The slice is part of the one that
-// Host was given, cut as Buf.From has cut b.
-func Slice[T Number](b Buf) ([]T, bool) {
+// BufOf was given, cut as Buf.From has cut b.
+func SliceOf[T Number](b Buf) ([]T, bool) {
 	if b.mem != nil || b.count < 0 || b.typ == TypeNone || b.typ != TypeOf[T]() {
 		return nil, false
 	}
 	return unsafe.Slice((*T)(b.host), b.count), true
 }
+
+// Slice is [SliceOf].
+//
+// Deprecated: use SliceOf. Slice goes with version 0.4.
+func Slice[T Number](b Buf) ([]T, bool) { return SliceOf[T](b) }
 
 // From returns b[i:j]. If the bounds are out of range, every call rejects the Buf.
 func (b Buf) From(i, j int) Buf {
@@ -71,7 +110,7 @@ func (b Buf) Join(next Buf) (Buf, bool) {
 }
 
 // Addr returns the device address at which b begins, for a program's own kernels that work on b
-// between calls. ok is false for host memory, which Slice returns, and for freed memory.
+// between calls. ok is false for host memory, which SliceOf returns, and for freed memory.
 func (b Buf) Addr() (addr uintptr, ok bool) {
 	if b.mem == nil || b.count < 0 {
 		return 0, false

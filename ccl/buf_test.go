@@ -13,7 +13,7 @@ import (
 )
 
 func TestBuf(t *testing.T) {
-	b := ccl.Host([]float64{1, 2, 3, 4})
+	b := ccl.BufOf([]float64{1, 2, 3, 4})
 	for _, tc := range []struct {
 		name string
 		b    ccl.Buf
@@ -21,8 +21,8 @@ func TestBuf(t *testing.T) {
 		typ  ccl.Type
 	}{
 		{"none", ccl.Buf{}, 0, ccl.TypeNone},
-		{"nil", ccl.Host([]int8(nil)), 0, ccl.TypeInt8},
-		{"empty", ccl.Host([]uint16{}), 0, ccl.TypeUint16},
+		{"nil", ccl.BufOf([]int8(nil)), 0, ccl.TypeInt8},
+		{"empty", ccl.BufOf([]uint16{}), 0, ccl.TypeUint16},
 		{"whole", b, 4, ccl.TypeFloat64},
 		{"part", b.From(1, 3), 2, ccl.TypeFloat64},
 		{"part of a part", b.From(1, 4).From(1, 2), 1, ccl.TypeFloat64},
@@ -42,28 +42,28 @@ func TestBuf(t *testing.T) {
 func TestSlice(t *testing.T) {
 	type myFloat float64
 	x := []float64{1, 2, 3, 4}
-	got, ok := ccl.Slice[float64](ccl.Host(x[:3]).From(1, 3))
+	got, ok := ccl.SliceOf[float64](ccl.BufOf(x[:3]).From(1, 3))
 	assert.True(t, ok)
 	assert.Equal(t, []float64{2, 3}, got)
 	assert.Equal(t, 2, cap(got), "what lies behind the view is not in it")
 	got[0] = 7
 	assert.Equal(t, 7.0, x[1])
 
-	mine, ok := ccl.Slice[myFloat](ccl.Host(x))
+	mine, ok := ccl.SliceOf[myFloat](ccl.BufOf(x))
 	assert.True(t, ok, "they are of one Type")
 	assert.Equal(t, myFloat(7), mine[1])
-	ints, ok := ccl.Slice[int64](ccl.Host([]int{5}))
+	ints, ok := ccl.SliceOf[int64](ccl.BufOf([]int{5}))
 	assert.True(t, ok, "int has 64 bits")
 	assert.Equal(t, []int64{5}, ints)
-	none, ok := ccl.Slice[int8](ccl.Host([]int8(nil)))
+	none, ok := ccl.SliceOf[int8](ccl.BufOf([]int8(nil)))
 	assert.True(t, ok)
 	assert.Empty(t, none)
 
 	for name, b := range map[string]ccl.Buf{
-		"none": {}, "in place": ccl.InPlace(), "other type": ccl.Host([]uint64{1}), "bounds": ccl.Host(x).From(2, 9),
-		"device": ccl.Device(fakeMemory{n: 4}),
+		"none": {}, "in place": ccl.InPlace(), "other type": ccl.BufOf([]uint64{1}), "bounds": ccl.BufOf(x).From(2, 9),
+		"device": ccl.BufOfMemory(fakeMemory{n: 4}),
 	} {
-		s, ok := ccl.Slice[float64](b)
+		s, ok := ccl.SliceOf[float64](b)
 		assert.False(t, ok, name)
 		assert.Nil(t, s, name)
 	}
@@ -71,12 +71,12 @@ func TestSlice(t *testing.T) {
 
 // Addr is the address of what From has cut out of device memory, and nothing else's.
 func TestBufAddr(t *testing.T) {
-	b := ccl.Device(fakeMemory{n: 4})
+	b := ccl.BufOfMemory(fakeMemory{n: 4})
 	at, ok := b.From(1, 4).From(1, 2).Addr()
 	assert.True(t, ok)
 	assert.EqualValues(t, 4096+2*8, at)
 	for name, b := range map[string]ccl.Buf{
-		"none": {}, "in place": ccl.InPlace(), "host": ccl.Host([]float64{1}), "bounds": b.From(2, 9), "freed": ccl.Device(freedMemory{}),
+		"none": {}, "in place": ccl.InPlace(), "host": ccl.BufOf([]float64{1}), "bounds": b.From(2, 9), "freed": ccl.BufOfMemory(freedMemory{}),
 	} {
 		_, ok := b.Addr()
 		assert.False(t, ok, name)
@@ -101,20 +101,20 @@ func (fakeMemory) Elem() float64        { return 0 }
 // Join makes one Buf of two if, and only if, it is right for a call on both.
 func TestBufJoin(t *testing.T) {
 	flat := []float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
-	b, dev := ccl.Host(flat), ccl.Device[float64](&fakeMemory{n: 10})
-	empty := ccl.Host([]float64{})
+	b, dev := ccl.BufOf(flat), ccl.BufOfMemory[float64](&fakeMemory{n: 10})
+	empty := ccl.BufOf([]float64{})
 	for _, tc := range []struct {
 		name    string
 		a, next ccl.Buf
 		want    []float64 // nil: no
 	}{
 		{"parts of a Buf", b.From(1, 3), b.From(3, 7), flat[1:7]},
-		{"parts of a slice", ccl.Host(flat[:4]), ccl.Host(flat[4:6:6]), flat[:6]},
-		{"part and slice", b.From(2, 4), ccl.Host(flat[4:5]), flat[2:5]},
-		{"limited capacity", ccl.Host(flat[:4:4]), ccl.Host(flat[4:6]), nil},
-		{"capacity for some", ccl.Host(flat[:4:5]), ccl.Host(flat[4:6]), nil},
-		{"capacity for some, cut", ccl.Host(flat[:4:5]).From(1, 4), ccl.Host(flat[4:6]), nil},
-		{"capacity for all, cut", ccl.Host(flat[:4:6]).From(3, 4), ccl.Host(flat[4:6]), flat[3:6]},
+		{"parts of a slice", ccl.BufOf(flat[:4]), ccl.BufOf(flat[4:6:6]), flat[:6]},
+		{"part and slice", b.From(2, 4), ccl.BufOf(flat[4:5]), flat[2:5]},
+		{"limited capacity", ccl.BufOf(flat[:4:4]), ccl.BufOf(flat[4:6]), nil},
+		{"capacity for some", ccl.BufOf(flat[:4:5]), ccl.BufOf(flat[4:6]), nil},
+		{"capacity for some, cut", ccl.BufOf(flat[:4:5]).From(1, 4), ccl.BufOf(flat[4:6]), nil},
+		{"capacity for all, cut", ccl.BufOf(flat[:4:6]).From(3, 4), ccl.BufOf(flat[4:6]), flat[3:6]},
 		{"a gap", b.From(0, 2), b.From(3, 4), nil},
 		{"the other way around", b.From(3, 4), b.From(0, 3), nil},
 		{"overlap", b.From(0, 3), b.From(2, 4), nil},
@@ -124,7 +124,7 @@ func TestBufJoin(t *testing.T) {
 		{"empty first", empty, b.From(1, 3), flat[1:3]},
 		{"out of bounds", b.From(0, 11), b, nil},
 		{"next out of bounds", b.From(0, 2), b.From(2, 11), nil},
-		{"another type", b.From(0, 2), ccl.Host([]int64{}), nil},
+		{"another type", b.From(0, 2), ccl.BufOf([]int64{}), nil},
 		{"none", ccl.Buf{}, b, nil},
 		{"next is none", b, ccl.Buf{}, nil},
 		{"in place", ccl.InPlace(), ccl.InPlace(), nil},
@@ -132,7 +132,7 @@ func TestBufJoin(t *testing.T) {
 	} {
 		j, ok := tc.a.Join(tc.next)
 		assert.Equal(t, tc.want != nil, ok, tc.name)
-		s, isHost := ccl.Slice[float64](j)
+		s, isHost := ccl.SliceOf[float64](j)
 		assert.Equal(t, tc.want != nil, isHost, tc.name)
 		assert.Equal(t, tc.want, s, tc.name)
 	}
@@ -145,12 +145,12 @@ func TestBufJoin(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, 8, j.Len())
 	for name, next := range map[string]ccl.Buf{
-		"gap": dev.From(5, 6), "other memory": ccl.Device[float64](&fakeMemory{n: 10}).From(4, 5), "cannot be compared": ccl.Device(fakeMemory{n: 10}).From(4, 5),
+		"gap": dev.From(5, 6), "other memory": ccl.BufOfMemory[float64](&fakeMemory{n: 10}).From(4, 5), "cannot be compared": ccl.BufOfMemory(fakeMemory{n: 10}).From(4, 5),
 	} {
 		_, ok := dev.From(2, 4).Join(next)
 		assert.False(t, ok, name)
 	}
-	odd := ccl.Device(fakeMemory{n: 10})
+	odd := ccl.BufOfMemory(fakeMemory{n: 10})
 	_, ok = odd.From(0, 1).Join(odd.From(1, 2))
 	assert.False(t, ok, "memory whose values cannot be compared may be any")
 }
@@ -159,7 +159,7 @@ func TestBufJoin(t *testing.T) {
 func TestJoinedCall(t *testing.T) {
 	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		flat := []int{1, 2, 3, 4, 5}
-		j, ok := ccl.Host(flat[1:2]).Join(ccl.Host(flat[2:4]))
+		j, ok := ccl.BufOf(flat[1:2]).Join(ccl.BufOf(flat[2:4]))
 		assert.True(t, ok)
 		assert.NoError(t, c.On(nil).AllReduce(j, ccl.InPlace(), ccl.Sum).Wait(ctx))
 		assert.Equal(t, []int{1, 4, 6, 8, 5}, flat)
@@ -169,7 +169,7 @@ func TestJoinedCall(t *testing.T) {
 // Buffers that are wrong make a call that is refused, for a reason.
 func TestBufRefused(t *testing.T) {
 	x := []int{1, 2, 3, 4}
-	b, f := ccl.Host(x), ccl.Host([]float32{1, 2, 3, 4})
+	b, f := ccl.BufOf(x), ccl.BufOf([]float32{1, 2, 3, 4})
 	for _, tc := range []struct {
 		name string
 		call func(q ccl.Queue) ccl.Work
@@ -205,15 +205,15 @@ func TestInPlace(t *testing.T) {
 		all, gathered, allV, gatheredV := at(2, r, r+1), at(2, r, r+1), at(3, 2*r, r+1), at(3, 2*r, r+1)
 		sum, reduced, rs, rsV, swap := []int{1, r}, []int{1, r}, []int{1, 2, 3, 4}, []int{1, 2, 3}, []int{10 * r, 10*r + 1}
 		counts := []int{2, 1}
-		q.AllReduce(ccl.Host(sum), in, ccl.Sum)
-		q.Reduce(ccl.Host(reduced), in, ccl.Sum, 0)
-		q.AllGather(ccl.Host(all), in)
-		q.Gather(ccl.Host(gathered), in, 0)
-		q.AllGatherV(ccl.Host(allV), counts, in)
-		q.GatherV(ccl.Host(gatheredV), counts, in, 0)
-		q.ReduceScatter(ccl.Host(rs), in, ccl.Sum)
-		q.ReduceScatterV(ccl.Host(rsV), in, counts, ccl.Sum)
-		if !assert.NoError(t, q.AllToAll(ccl.Host(swap), in).Wait(ctx)) {
+		q.AllReduce(ccl.BufOf(sum), in, ccl.Sum)
+		q.Reduce(ccl.BufOf(reduced), in, ccl.Sum, 0)
+		q.AllGather(ccl.BufOf(all), in)
+		q.Gather(ccl.BufOf(gathered), in, 0)
+		q.AllGatherV(ccl.BufOf(allV), counts, in)
+		q.GatherV(ccl.BufOf(gatheredV), counts, in, 0)
+		q.ReduceScatter(ccl.BufOf(rs), in, ccl.Sum)
+		q.ReduceScatterV(ccl.BufOf(rsV), in, counts, ccl.Sum)
+		if !assert.NoError(t, q.AllToAll(ccl.BufOf(swap), in).Wait(ctx)) {
 			return
 		}
 		assert.Equal(t, []int{2, 1}, sum)
@@ -236,7 +236,7 @@ func TestBufKeepsAlive(t *testing.T) {
 		q := c.On(nil)
 		var w ccl.Work
 		for range 50 {
-			w = q.AllReduce(ccl.Host(make([]int, 1000)), ccl.Host(make([]int, 1000)), ccl.Sum)
+			w = q.AllReduce(ccl.BufOf(make([]int, 1000)), ccl.BufOf(make([]int, 1000)), ccl.Sum)
 			runtime.GC()
 		}
 		assert.NoError(t, w.Wait(ctx), fmt.Sprint(c))

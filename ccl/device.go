@@ -15,30 +15,6 @@ import (
 	"github.com/goccl/goccl/internal/backoff"
 )
 
-// Memory is typed device memory: cuda.Mem[T], rocm.Mem[T], xpu.Mem[T]. Elem only
-// carries the type.
-type Memory[T Number] interface {
-	Ptr() (addr uintptr, ok bool) // ok is false once freed
-	Device() int
-	Len() int
-	Elem() T
-}
-
-// Device returns a view of m, which keeps m alive. A call on it after m was freed is refused. The
-// view of nil is empty.
-func Device[T Number](m Memory[T]) Buf {
-	if m == nil {
-		return Buf{typ: TypeOf[T]()}
-	}
-	return Buf{mem: m, count: m.Len(), typ: TypeOf[T]()}
-}
-
-// deviceMemory is what a Buf asks its owner.
-type deviceMemory interface {
-	Ptr() (addr uintptr, ok bool)
-	Device() int
-}
-
 // deviceStream is one stream of a device, as one Comm sees it. Its calls have the Comm's call numbers as
 // tickets. How far the stream has got is known from marks, of which at most one is under way: Wait, Test and
 // the watch set them; a call sets none.
@@ -84,25 +60,28 @@ type devices struct {
 	streams []*deviceStream // a slice that others range over without mu is never written
 }
 
-// stream returns c's view of s.
-func (ds *devices) stream(c *Comm, s Stream) *deviceStream {
+// stream returns c's view of s, which must be of its device.
+func (ds *devices) stream(c *Comm, s Stream) (*deviceStream, error) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	live := make([]*deviceStream, 0, len(ds.streams)+1)
 	for _, d := range ds.streams {
 		if d.s == s {
-			return d
+			return d, nil
 		}
 		if !d.over() {
 			live = append(live, d)
 		}
+	}
+	if err := c.lib.owns(s, "the "+typeName(s)); err != nil {
+		return nil, err
 	}
 	d := &deviceStream{c: c, s: s}
 	ds.streams = append(live, d)
 	if s, ok := s.(observedStream); ok {
 		s.Observe(d)
 	}
-	return d
+	return d, nil
 }
 
 // all are the streams at this moment.
@@ -217,7 +196,10 @@ func (d *deviceStream) launchedOn(s interface{ Handle() (uintptr, bool) }, calls
 	}
 	defer c.life.leave()
 	if c.life.failure.Load() == nil {
-		on := c.devices.stream(c, s)
+		on, err := c.devices.stream(c, s)
+		if err != nil {
+			return
+		}
 		c.rec.launches.add(launch{on: on, began: time.Now(), call: Call{Kind: KindGraph, Count: calls, Root: -1, State: Running,
 			Start: time.Duration(c.eng.Now())}})
 		on.watch()

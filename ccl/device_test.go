@@ -155,7 +155,7 @@ func (m *toyMem) Elem() int64 { return 0 }
 
 func onDevice(x ...int64) *toyMem { return &toyMem{x: x} }
 
-func view(m *toyMem) ccl.Buf { return ccl.Device[int64](m) }
+func view(m *toyMem) ccl.Buf { return ccl.BufOfMemory[int64](m) }
 
 func onToyDevice(t *testing.T, n int, o ccl.Options, f func(ctx context.Context, t *testing.T, c *ccl.Comm, s *toyStream)) *toyDevice {
 	toy := &toyDevice{}
@@ -230,7 +230,7 @@ func TestDeviceQueueRefuses(t *testing.T) {
 		code  ccl.Code
 		text  string
 	}{
-		{"host memory", func(q ccl.Queue) ccl.Work { return q.AllReduce(ccl.Host([]int64{1, 2}), view(good), ccl.Sum) },
+		{"host memory", func(q ccl.Queue) ccl.Work { return q.AllReduce(ccl.BufOf([]int64{1, 2}), view(good), ccl.Sum) },
 			ccl.ErrArgument, "dst: host memory where device memory is needed"},
 		{"freed", func(q ccl.Queue) ccl.Work {
 			return q.AllReduce(view(good), view(&toyMem{x: []int64{1, 2}, freed: true}), ccl.Sum)

@@ -396,7 +396,7 @@ func ExampleHostStream_Close() {
 	// Output: <nil> true
 }
 
-func ExampleHost() {
+func ExampleBufOf() {
 	b := ccl.Host([]float32{1, 2, 3})
 	fmt.Println(b.Type(), b.Len())
 	// Output: float 3
@@ -428,7 +428,7 @@ func ExampleBuf_Type() {
 }
 
 // A function on a stream works on what the Bufs before it hold.
-func ExampleSlice() {
+func ExampleSliceOf() {
 	b := ccl.Host([]float32{1, 2, 3}).From(1, 3)
 	x, ok := ccl.Slice[float32](b)
 	fmt.Println(x, ok)

@@ -16,7 +16,7 @@ import (
 // [Comm.Register], and the only memory for [Comm.Window]. It is local: ranks may ask for different n, or for none. A backend or a
 // version that has no such memory gives ErrUnsupported; on the CPU [MakeSlice] makes memory for fewer copies.
 //
-// [Device] is the view of it that calls take; to copy to and from it, packages cuda and rocm have MemOf. The memory lives until
+// [BufOfMemory] is the view of it that calls take; to copy to and from it, packages cuda and rocm have MemOf. The memory lives until
 // FreeDevice or exit, whatever becomes of c.
 func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error) {
 	const op = "MakeDevice"
@@ -76,7 +76,7 @@ func FreeDevice[T Number](m Memory[T]) error {
 	}
 	d, ok := m.(*deviceElements[T])
 	if !ok {
-		return refuse(ErrArgument, fmt.Errorf("the memory, a %T, was not made by MakeDevice: free it where it was made", m))
+		return refuse(ErrArgument, fmt.Errorf("the memory, a %s, was not made by MakeDevice: free it where it was made", typeName(m)))
 	}
 	if err := d.free(); err != nil {
 		var l *engine.LibraryError

@@ -30,26 +30,13 @@ func (b *Buf) on(l *library) (extent, error) {
 		return extent{}, errors.New("the device memory was freed")
 	}
 	if !identical(b.mem, l.known) {
-		if err := l.owns(b.mem); err != nil {
+		if err := l.owns(b.mem, "the memory"); err != nil {
 			return extent{}, err
 		}
 		l.known = b.mem
 	}
 	e := b.typ.Size()
 	return extent{at + uintptr(b.first*e), b.count * e, b.count}, nil
-}
-
-// owns is an error of memory that is not of the Comm's device.
-func (l *library) owns(m deviceMemory) error {
-	if p, ok := m.(interface{ Platform() string }); ok && l.platform != "" {
-		if name := p.Platform(); name != l.platform {
-			return fmt.Errorf("the memory is from package %s, but the Comm's backend %s needs memory from package %s", name, l.backend.Name(), l.platform)
-		}
-	}
-	if d := m.Device(); d != l.device {
-		return fmt.Errorf("the memory is on device %d, the Comm on device %d", d, l.device)
-	}
-	return nil
 }
 
 // identical reports whether a and b are one value, not just equal ones, whose type need not be comparable.
@@ -64,14 +51,15 @@ func deviceQueue(c *Comm, s Stream) Queue {
 	}
 	switch _, ok := s.Handle(); {
 	case c.lib == nil || c.lib.device < 0:
-		return refuse(ErrUnsupported, fmt.Errorf("the %s backend runs on a HostStream, not on a %T", c.Backend(), s))
+		return refuse(ErrUnsupported, fmt.Errorf("the %s backend runs on a HostStream, not on a %s", c.Backend(), typeName(s)))
 	case !ok:
-		return refuse(ErrArgument, fmt.Errorf("the %T is closed", s))
+		return refuse(ErrArgument, fmt.Errorf("the %s is closed", typeName(s)))
 	}
-	if on, ok := s.(interface{ Device() int }); ok && on.Device() != c.lib.device {
-		return refuse(ErrArgument, fmt.Errorf("the %T is on device %d, the Comm on device %d", s, on.Device(), c.lib.device))
+	d, err := c.devices.stream(c, s)
+	if err != nil {
+		return refuse(ErrArgument, err)
 	}
-	return Queue{c: c, dev: c.devices.stream(c, s)}
+	return Queue{c: c, dev: d}
 }
 
 // issueDevice hands a call, whose arguments are resolved, to the library. It allocates nothing.
@@ -267,7 +255,7 @@ func (d *deviceStream) handAs(h uintptr, calls []engine.Call, how manner) (err e
 // notHanded is the Work of calls that hand has failed with; r is of the one, or of the group.
 func (q *Queue) notHanded(r call.Record, err error) Work {
 	if errors.Is(err, errStreamGone) {
-		return q.rejected(argsOf(&r), fmt.Errorf("the %T is closed", q.dev.s))
+		return q.rejected(argsOf(&r), fmt.Errorf("the %s is closed", typeName(q.dev.s)))
 	}
 	vendorFails(q.c, err)
 	return q.failedAs(&r)

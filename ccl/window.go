@@ -93,7 +93,7 @@ func (l *library) windowOf(b Buf) (extent, error) {
 		return extent{}, err
 	}
 	if _, ok := b.mem.(interface{ hold(n int32) }); !ok && x.n > 0 {
-		return extent{}, fmt.Errorf("a window needs memory from MakeDevice, not a %T", b.mem)
+		return extent{}, fmt.Errorf("a window needs memory from MakeDevice, not a %s", typeName(b.mem))
 	}
 	if x.at%windowAlignment != 0 {
 		return extent{}, fmt.Errorf("the memory begins at %#x, which is not a multiple of %d", x.at, windowAlignment)

@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/cuda"
+	"github.com/goccl/goccl/gpu"
 	"github.com/goccl/goccl/internal/gpu/gputest"
 )
 
@@ -15,7 +16,7 @@ var (
 )
 
 // platform is this package, for the tests that it has in common with the other one.
-var platform = gputest.Platform{
+var platform = gputest.Platform[gpu.CUDA]{
 	Name: "cuda", Runtime: "CUDA", Tag: "nccl",
 	Available: cuda.Available, Count: cuda.Count, Devices: cuda.Devices, At: cuda.At, Local: cuda.Local, Versions: cuda.Versions, Library: cuda.Library,
 	Alloc: cuda.Alloc[float32], AllocManaged: cuda.AllocManaged[float32], AllocHost: cuda.AllocHost[float32],

@@ -11,7 +11,7 @@ import (
 )
 
 func TestCUDA(t *testing.T) {
-	b := ccl.Device(platform.Test(t))
+	b := ccl.BufOfMemory(platform.Test(t))
 	require.Equal(t, 3, b.Len())
 	require.Equal(t, ccl.TypeFloat32, b.Type())
 }

@@ -2,6 +2,7 @@ package rocm_test
 
 import (
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/gpu"
 	"github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/rocm"
 )
@@ -15,7 +16,7 @@ var (
 )
 
 // platform is this package, for the tests that it has in common with the other one.
-var platform = gputest.Platform{
+var platform = gputest.Platform[gpu.ROCm]{
 	Name: "rocm", Runtime: "HIP", Tag: "rccl",
 	Available: rocm.Available, Count: rocm.Count, Devices: rocm.Devices, At: rocm.At, Local: rocm.Local, Versions: rocm.Versions, Library: rocm.Library,
 	Alloc: rocm.Alloc[float32], AllocManaged: rocm.AllocManaged[float32], AllocHost: rocm.AllocHost[float32],

@@ -23,7 +23,9 @@ type owned struct {
 
 func (c *Client) own(made *lent.Origin, what string, destroy int, handle uintptr) *owned {
 	c.live.Add(1)
-	return &owned{c: c, res: lent.NewAt(made, "xla", c.hardware, what, handle), destroy: destroy}
+	o := &owned{c: c, destroy: destroy}
+	o.res = lent.NewAt(made, "xla", c.hardware, what, handle, o.closed)
+	return o
 }
 
 // use returns the handle, which is good until done.
@@ -87,7 +89,7 @@ func (o *owned) taken() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.donating, o.donated = false, true
-	_ = o.close()
+	_ = o.res.Close()
 }
 
 // release gives the thing back, once, as soon as no call uses it.
@@ -100,18 +102,16 @@ func (o *owned) release() error {
 	if o.donating {
 		return fmt.Errorf("xla: %s, made at %s, is being donated to a program", o.res.What, o.res.Made)
 	}
-	return o.close()
+	return o.res.Close()
 }
 
-// close is release. o.mu is held.
-func (o *owned) close() error {
-	return o.res.Close(func(uintptr) error {
-		o.released = true
-		if o.users > 0 {
-			return nil
-		}
-		return o.giveBack()
-	})
+// closed is what the Close of o.res does, once. o.mu is held.
+func (o *owned) closed(uintptr) error {
+	o.released = true
+	if o.users > 0 {
+		return nil
+	}
+	return o.giveBack()
 }
 
 func (o *owned) giveBack() error {

@@ -34,7 +34,7 @@ func TestComm(t *testing.T) {
 			h.Slice()[i] = float32(i%7 + c.Rank())
 		}
 		require.NoError(t, x.PutOn(q, h))
-		work := c.On(q).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+		work := c.On(q).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 		require.NoError(t, x.GetOn(q, h))
 		require.NoError(t, work.Wait(t.Context()))
 		require.NoError(t, q.Synchronize())

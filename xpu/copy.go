@@ -1,65 +1,74 @@
 package xpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goccl/goccl/internal/lent"
+	"github.com/goccl/goccl/internal/sycl"
+)
 
 // Put copies src to the start of m and returns when it is there. It does not wait for work on queues.
 func (m *Mem[T]) Put(src []T) error {
-	p, err := m.of().live()
-	if err == nil {
-		err = m.mem.Fits(len(src), "Put")
-	}
-	if err != nil || len(src) == 0 {
+	p, n, err := m.of().Use("Put", len(src))
+	if err != nil {
 		return err
 	}
-	q, err := ownQueue(m.dev)
-	if err == nil {
-		err = q.Put(p, unsafe.Pointer(&src[0]), m.mem.Bytes(len(src)))
-	}
-	return m.check(err)
+	return m.now(n, func(q sycl.Queue) error { return q.Put(p, unsafe.Pointer(&src[0]), n) })
 }
 
 // Get copies the start of m to dst. It does not wait for work on queues.
 func (m *Mem[T]) Get(dst []T) error {
-	p, err := m.of().live()
-	if err == nil {
-		err = m.mem.Fits(len(dst), "Get")
-	}
-	if err != nil || len(dst) == 0 {
+	p, n, err := m.of().Use("Get", len(dst))
+	if err != nil {
 		return err
 	}
-	q, err := ownQueue(m.dev)
-	if err == nil {
-		err = q.Get(unsafe.Pointer(&dst[0]), p, m.mem.Bytes(len(dst)))
-	}
-	return m.check(err)
+	return m.now(n, func(q sycl.Queue) error { return q.Get(unsafe.Pointer(&dst[0]), p, n) })
 }
 
 // Set writes v to every byte of m and returns when it is there. It does not wait for work on queues.
 func (m *Mem[T]) Set(v byte) error {
-	p, err := m.of().live()
-	if err != nil || m.Len() == 0 {
-		return err
-	}
-	q, err := ownQueue(m.dev)
-	if err == nil {
-		err = q.Set(p, v, m.mem.Bytes(m.Len()))
-	}
-	if err == nil {
-		err = q.Wait()
-	}
-	return m.check(err)
-}
-
-// copyOn copies n elements, which call has asked for, when q gets there. device is the memory that is on a device.
-func copyOn(q *Queue, dst, src, device *block, n int, call string) error {
-	to, err := dst.live()
+	p, n, err := m.of().Use("Set", m.Len())
 	if err != nil {
 		return err
 	}
-	from, err := src.live()
-	if err == nil {
-		err = device.mem.Fits(n, call)
+	return m.now(n, func(q sycl.Queue) error {
+		if err := q.Set(p, v, n); err != nil {
+			return err
+		}
+		return q.Wait()
+	})
+}
+
+// now does something with n bytes of m on the device's own queue; with none there is nothing to do.
+func (m *Mem[T]) now(n int, do func(q sycl.Queue) error) error {
+	if n == 0 {
+		return nil
 	}
+	q, err := ownQueue(m.Device())
+	if err == nil {
+		err = do(q)
+	}
+	return on(m.Device(), err)
+}
+
+// PutOn copies src to the start of m when q gets there. src must not be written or freed before.
+func (m *Mem[T]) PutOn(q *Queue, src *Host[T]) error {
+	return copyOn(q, m.of(), src.of(), m.of(), "PutOn", src.Len())
+}
+
+// CopyOn copies src, of this or another device, to the start of m when q gets there.
+func (m *Mem[T]) CopyOn(q *Queue, src *Mem[T]) error {
+	return copyOn(q, m.of(), src.of(), m.of(), "CopyOn", src.Len())
+}
+
+// GetOn copies the start of m to dst when q gets there. dst must not be read or freed before.
+func (m *Mem[T]) GetOn(q *Queue, dst *Host[T]) error {
+	return copyOn(q, dst.of(), m.of(), m.of(), "GetOn", dst.Len())
+}
+
+// SetOn writes v to every byte of m when q gets there.
+func (m *Mem[T]) SetOn(q *Queue, v byte) error {
+	p, n, err := m.of().Use("SetOn", m.Len())
 	if err != nil {
 		return err
 	}
@@ -67,33 +76,18 @@ func copyOn(q *Queue, dst, src, device *block, n int, call string) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	return q.check(h.Copy(to, from, device.mem.Bytes(n)))
+	return q.check(h.Set(p, v, n))
 }
 
-// PutOn copies src to the start of m when q gets there. src must not be written or freed before.
-func (m *Mem[T]) PutOn(q *Queue, src *Host[T]) error {
-	return copyOn(q, m.of(), src.of(), m.of(), src.Len(), "PutOn")
-}
-
-// CopyOn copies src, of this or another device, to the start of m when q gets there.
-func (m *Mem[T]) CopyOn(q *Queue, src *Mem[T]) error {
-	return copyOn(q, m.of(), src.of(), m.of(), src.Len(), "CopyOn")
-}
-
-// GetOn copies the start of m to dst when q gets there. dst must not be read or freed before.
-func (m *Mem[T]) GetOn(q *Queue, dst *Host[T]) error {
-	return copyOn(q, dst.of(), m.of(), m.of(), dst.Len(), "GetOn")
-}
-
-// SetOn writes v to every byte of m when q gets there.
-func (m *Mem[T]) SetOn(q *Queue, v byte) error {
-	p, err := m.of().live()
+// copyOn copies n elements for a method of m, which is to or from, when q gets there.
+func copyOn(q *Queue, to, from, m *lent.Memory, method string, n int) error {
+	dst, src, bytes, err := lent.Copy(to, from, m, method, n)
 	if err != nil {
 		return err
 	}
 	h, err := q.use()
-	if err != nil || m.Len() == 0 {
+	if err != nil || n == 0 {
 		return err
 	}
-	return q.check(h.Set(p, v, m.mem.Bytes(m.Len())))
+	return q.check(h.Copy(dst, src, bytes))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Event is a mark in a queue, and tells times.
-type Event struct{ *resource }
+type Event struct{ lent *lent.Resource }
 
 // NewEvent makes an event.
 func (d Device) NewEvent() (*Event, error) {
@@ -21,17 +21,25 @@ func (d Device) NewEvent() (*Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xpu: device %d: %w", d.n, err)
 	}
-	return &Event{newResource(d.n, "event", uintptr(e))}, nil
+	return &Event{d.lend("event", uintptr(e), func(h uintptr) error { return sycl.Event(h).Close() })}, nil
+}
+
+// of is e's resource, nil if there is none.
+func (e *Event) of() *lent.Resource {
+	if e == nil {
+		return nil
+	}
+	return e.lent
 }
 
 // use is the event, for a call.
 func (e *Event) use() (sycl.Event, error) {
-	if e == nil {
-		return 0, errNil
-	}
-	h, err := e.resource.use()
+	h, err := e.of().Use()
 	return sycl.Event(h), err
 }
+
+// check is err with the device.
+func (e *Event) check(err error) error { return on(e.lent.Device(), err) }
 
 // Record puts the mark at the present end of q, and takes it away from where it was before.
 func (e *Event) Record(q *Queue) error {
@@ -83,9 +91,4 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 }
 
 // Close gives the event back. What waits for it still does.
-func (e *Event) Close() error {
-	if e == nil {
-		return errNil
-	}
-	return e.close(func(h uintptr) error { return sycl.Event(h).Close() })
-}
+func (e *Event) Close() error { return e.of().Close() }

@@ -10,10 +10,7 @@ import (
 )
 
 // Queue is a first-in first-out queue of work on a device: an in-order sycl::queue. It is a ccl.Stream.
-type Queue struct {
-	*resource
-	borrowed bool // someone else's
-}
+type Queue struct{ lent *lent.Resource }
 
 // NewQueue makes a queue, whose events tell times.
 func (d Device) NewQueue() (*Queue, error) {
@@ -24,7 +21,7 @@ func (d Device) NewQueue() (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xpu: device %d: %w", d.n, err)
 	}
-	return &Queue{resource: newResource(d.n, "queue", uintptr(q))}, nil
+	return &Queue{d.lend("queue", uintptr(q), func(h uintptr) error { return sycl.Queue(h).Close() })}, nil
 }
 
 // QueueOf is a queue that other code has made on d, by its sycl::queue *. It must be in order, and of the platform's
@@ -37,33 +34,34 @@ func (d Device) QueueOf(handle uintptr) (*Queue, error) {
 	if handle == 0 {
 		return nil, fmt.Errorf("xpu: device %d: a null sycl::queue", d.n)
 	}
-	return &Queue{&resource{d.n, lent.Borrowed("xpu", d.n, "queue", handle)}, true}, nil
+	return &Queue{lent.Borrowed("xpu", d.n, "queue", handle)}, nil
+}
+
+// of is q's resource, nil if there is none.
+func (q *Queue) of() *lent.Resource {
+	if q == nil {
+		return nil
+	}
+	return q.lent
 }
 
 // use is the queue, for a call.
 func (q *Queue) use() (sycl.Queue, error) {
-	if q == nil {
-		return 0, errNil
-	}
-	h, err := q.resource.use()
+	h, err := q.of().Use()
 	return sycl.Queue(h), err
 }
 
+// check is err with the device.
+func (q *Queue) check(err error) error { return on(q.Device(), err) }
+
 // Handle is the sycl::queue *; ok is false once q is closed.
-func (q *Queue) Handle() (h uintptr, ok bool) {
-	if q == nil {
-		return 0, false
-	}
-	return q.handle()
-}
+func (q *Queue) Handle() (h uintptr, ok bool) { return q.of().Handle() }
 
 // Device is the number of the device.
-func (q *Queue) Device() int {
-	if q == nil {
-		return -1
-	}
-	return q.device()
-}
+func (q *Queue) Device() int { return q.of().Device() }
+
+// Platform is "xpu".
+func (q *Queue) Platform() string { return "xpu" }
 
 // Synchronize waits for all that was issued to q. It holds a thread of the system and cannot be ended; see Wait.
 func (q *Queue) Synchronize() error {
@@ -102,17 +100,7 @@ func (q *Queue) WaitEvent(e *Event) error {
 }
 
 // Close gives the queue back; what was issued to it still runs.
-func (q *Queue) Close() error {
-	if q == nil {
-		return errNil
-	}
-	return q.close(func(h uintptr) error {
-		if q.borrowed {
-			return nil
-		}
-		return sycl.Queue(h).Close()
-	})
-}
+func (q *Queue) Close() error { return q.of().Close() }
 
 // own are the queues for copies that wait, one a device, made on first use.
 var own struct {

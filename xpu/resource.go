@@ -13,54 +13,15 @@ var ErrClosed = lent.ErrClosed
 // where it was made. GOCCL_LEAKS=1 in the environment logs it.
 func OnLeak(f func(text string)) { lent.OnLeak(f) }
 
-var errNil = fmt.Errorf("xpu: used without having been made: %w", ErrClosed)
-
-// resource is something of SYCL's that has to be given back: memory, a queue, an event.
-type resource struct {
-	dev  int
-	lent *lent.Resource
+// lend accounts for what SYCL has made on d: memory, a queue, an event.
+func (d Device) lend(what string, h uintptr, free func(h uintptr) error) *lent.Resource {
+	return lent.New("xpu", d.n, what, h, func(h uintptr) error { return on(d.n, free(h)) })
 }
 
-func newResource(dev int, what string, h uintptr) *resource {
-	return &resource{dev, lent.New("xpu", dev, what, h)}
-}
-
-// handle is SYCL's; ok is false once it has been given back.
-func (r *resource) handle() (h uintptr, ok bool) {
-	if r == nil {
-		return 0, false
-	}
-	return r.lent.Handle()
-}
-
-// use is the handle, for a call.
-func (r *resource) use() (uintptr, error) {
-	if r == nil {
-		return 0, errNil
-	}
-	return r.lent.Use()
-}
-
-// device is the number of the device, -1 of nothing.
-func (r *resource) device() int {
-	if r == nil {
-		return -1
-	}
-	return r.dev
-}
-
-// close gives the resource back with free, once.
-func (r *resource) close(free func(h uintptr) error) error {
-	if r == nil {
-		return errNil
-	}
-	return r.lent.Close(func(h uintptr) error { return r.check(free(h)) })
-}
-
-// check is err with the device.
-func (r *resource) check(err error) error {
+// on is err with the device.
+func on(dev int, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("xpu: device %d: %w", r.dev, err)
+	return fmt.Errorf("xpu: device %d: %w", dev, err)
 }

@@ -10,7 +10,7 @@
 //	q, err := d.NewQueue()
 //	x, err := xpu.Alloc[float32](d, 1<<20)
 //	err = x.Put(data)
-//	c.On(q).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+//	c.On(q).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 //	err = q.Synchronize()
 //	err = x.Get(data)
 //

@@ -4,8 +4,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/cuda"
-	"github.com/goccl/goccl/rocm"
+	"github.com/goccl/goccl/gpu"
 )
 
 // memory is where the buckets lie, and the stream that orders work on them.
@@ -23,39 +22,35 @@ func open(c *ccl.Comm) (memory, error) {
 	at := c.Place()
 	switch c.Backend() {
 	case "nccl":
-		d, err := cuda.Local(at.Local, at.Locals)
-		if err != nil {
-			return nil, err
-		}
-		return onDevice(d)
+		return onDevice[gpu.CUDA](at)
 	case "rccl":
-		d, err := rocm.Local(at.Local, at.Locals)
-		if err != nil {
-			return nil, err
-		}
-		return onDevice(d)
+		return onDevice[gpu.ROCm](at)
 	}
 	return &host{s: ccl.NewHostStream(), all: make([]float32, buckets*count)}, nil
 }
 
-// device is a GPU of either vendor: packages cuda and rocm have the same types.
-type device struct {
+// device is a GPU of either vendor. Programs for one of them use package cuda or rocm.
+type device[P gpu.Platform] struct {
 	name string
-	s    *cuda.Stream
-	all  [buckets]*cuda.Mem[float32]
+	s    *gpu.Stream[P]
+	all  [buckets]*gpu.Mem[float32, P]
 }
 
-func onDevice(d cuda.Device) (*device, error) {
+func onDevice[P gpu.Platform](at ccl.Place) (*device[P], error) {
+	d, err := gpu.Local[P](at.Local, at.Locals)
+	if err != nil {
+		return nil, err
+	}
 	name, err := d.Name()
 	if err != nil {
 		return nil, err
 	}
-	m := &device{name: fmt.Sprintf("%v (%s)", d, name)}
+	m := &device[P]{name: fmt.Sprintf("%v (%s)", d, name)}
 	if m.s, err = d.NewStream(); err != nil {
 		return nil, err
 	}
 	for b := range m.all {
-		if m.all[b], err = cuda.Alloc[float32](d, count); err != nil {
+		if m.all[b], err = gpu.Alloc[float32](d, count); err != nil {
 			m.close()
 			return nil, err
 		}
@@ -63,13 +58,13 @@ func onDevice(d cuda.Device) (*device, error) {
 	return m, nil
 }
 
-func (m *device) String() string                 { return m.name }
-func (m *device) stream() ccl.Stream             { return m.s }
-func (m *device) bucket(b int) ccl.Buf           { return ccl.Device(m.all[b]) }
-func (m *device) put(b int, src []float32) error { return m.all[b].Put(src) }
-func (m *device) get(dst []float32, b int) error { return m.all[b].Get(dst) }
+func (m *device[P]) String() string                 { return m.name }
+func (m *device[P]) stream() ccl.Stream             { return m.s }
+func (m *device[P]) bucket(b int) ccl.Buf           { return ccl.BufOfMemory(m.all[b]) }
+func (m *device[P]) put(b int, src []float32) error { return m.all[b].Put(src) }
+func (m *device[P]) get(dst []float32, b int) error { return m.all[b].Get(dst) }
 
-func (m *device) close() {
+func (m *device[P]) close() {
 	m.s.Synchronize()
 	for _, x := range m.all {
 		x.Free()
@@ -87,7 +82,7 @@ func (m *host) part(b int) []float32 { return m.all[b*count : (b+1)*count] }
 
 func (m *host) String() string                 { return "the CPU" }
 func (m *host) stream() ccl.Stream             { return m.s }
-func (m *host) bucket(b int) ccl.Buf           { return ccl.Host(m.part(b)) }
+func (m *host) bucket(b int) ccl.Buf           { return ccl.BufOf(m.part(b)) }
 func (m *host) put(b int, src []float32) error { copy(m.part(b), src); return nil }
 func (m *host) get(dst []float32, b int) error { copy(dst, m.part(b)); return nil }
 func (m *host) close()                         { m.s.Close() }

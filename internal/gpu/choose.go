@@ -9,23 +9,22 @@ import (
 // else device local of those that are visible. Two ranks get one device only if they ask for it.
 func (r *Runtime) Choose(want, local, locals int) (int, error) {
 	if want >= 0 {
-		d, err := r.Device(want)
-		return d.n, err
+		return want, r.Has(want)
 	}
 	count, err := r.Count()
 	switch {
 	case err != nil:
 		return 0, err
 	case count == 0:
-		return 0, r.errorf("%s; there is no device to run on", r.visibleDevices(0))
+		return 0, r.Errorf("%s; there is no device to run on", r.visibleDevices(0))
 	case local < 0 || local >= locals:
-		return 0, r.errorf("local rank %d of %d: a local rank is at least 0 and less than the number of local ranks", local, locals)
+		return 0, r.Errorf("local rank %d of %d: a local rank is at least 0 and less than the number of local ranks", local, locals)
 	case local < count:
 		return local, nil
 	case count == 1 && r.chosen():
 		return 0, nil
 	}
-	return 0, r.errorf("local rank %d of %d has no device of its own: %s. Start at most one rank per device; to share one on purpose, name it (Options.Device, or -device in bench)",
+	return 0, r.Errorf("local rank %d of %d has no device of its own: %s. Start at most one rank per device; to share one on purpose, name it (Options.Device, or -device in bench)",
 		local, locals, r.visibleDevices(count))
 }
 
@@ -38,13 +37,4 @@ func (r *Runtime) chosen() bool {
 		}
 	}
 	return false
-}
-
-// Local is the device that Choose chooses for a rank that does not ask for one.
-func (r *Runtime) Local(local, locals int) (Device, error) {
-	n, err := r.Choose(-1, local, locals)
-	if err != nil {
-		return Device{}, err
-	}
-	return Device{r, n}, nil
 }

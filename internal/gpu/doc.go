@@ -1,7 +1,6 @@
-// Package gpu is the one CUDA or HIP runtime of a process, and what packages cuda and rocm are made of:
-// devices, memory, streams, events and graphs. The two runtimes are the same but for their names, so
-// there is one of everything here, and cuda and rocm give it theirs. Modules of kernels are CUDA's alone, and
-// the driver's.
+// Package gpu is the CUDA or HIP runtime of a process: it opens the library, calls its functions, and makes
+// errors of what they return. The public package gpu makes devices, memory, streams, events and graphs of it.
+// The two runtimes are the same but for their names, so there is one of everything here.
 //
 // The library is opened on first use, never linked, and stays loaded. The tag nccl compiles in CUDA and
 // the tag rccl HIP; without them, or without cgo, every call returns an error that says so.

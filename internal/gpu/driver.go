@@ -2,77 +2,90 @@ package gpu
 
 import "unsafe"
 
-// code is a cudaError_t or hipError_t. Those named here are the same in both.
-type code int
+// Code is a cudaError_t or hipError_t. Those named here are the same in both.
+type Code int
 
 const (
-	success            code = 0
-	noMemory           code = 2
-	insufficientDriver code = 35
-	noDevice           code = 100
-	notReady           code = 600
-	peerEnabled        code = 704
-	peerNotEnabled     code = 705
-	// absent is ours: the library has no such function.
-	absent code = -1
+	Success            Code = 0
+	NoMemory           Code = 2
+	insufficientDriver Code = 35
+	noDevice           Code = 100
+	NotReady           Code = 600
+	PeerEnabled        Code = 704
+	PeerNotEnabled     Code = 705
+	// Absent is ours: the library has no such function.
+	Absent Code = -1
 )
 
-// kind is a kind of memory.
-type kind int
+// Kind is a kind of memory.
+type Kind int
 
 const (
-	onDevice kind = iota
-	managed       // one address for host and device
-	pinned        // host memory that devices read and write directly
+	OnDevice Kind = iota
+	Managed       // one address for host and device
+	Pinned        // host memory that devices read and write directly
 )
 
-// driver is the library. Each method is one call into C, which sets the device where one is given; it knows
+// Driver is the library. Each method is one call into C, which sets the device where one is given; it knows
 // no owner and checks nothing. Addresses of Go memory are unsafe.Pointers and used only during the call.
-type driver interface {
-	table() unsafe.Pointer
-	path() string
-	fake() bool
-	text(code) (name, text string)
+type Driver interface {
+	Table() unsafe.Pointer
+	Path() string
+	Fake() bool
+	Text(Code) (name, text string)
 
-	versions() (driver, runtime int, c code)
-	count() (int, code)
-	name(dev int) (string, code)
-	bus(dev int) (string, code)
-	memory(dev int) (free, total uint64, c code)
-	synchronize(dev int) code
-	canAccess(dev, peer int) (bool, code)
-	enablePeer(dev, peer int) code
-	disablePeer(dev, peer int) code
+	Versions() (driver, runtime int, c Code)
+	Count() (int, Code)
+	Name(dev int) (string, Code)
+	Bus(dev int) (string, Code)
+	Memory(dev int) (free, total uint64, c Code)
+	Synchronize(dev int) Code
+	CanAccess(dev, peer int) (bool, Code)
+	EnablePeer(dev, peer int) Code
+	DisablePeer(dev, peer int) Code
 
-	alloc(dev int, k kind, bytes int) (uintptr, code)
-	free(dev int, k kind, p uintptr) code
-	put(dev int, dst uintptr, src unsafe.Pointer, bytes int) code
-	get(dev int, dst unsafe.Pointer, src uintptr, bytes int) code
-	copy(dev int, dst, src uintptr, bytes int) code
-	copyAsync(dev int, stream, dst, src uintptr, bytes int) code
-	set(dev int, dst uintptr, v byte, bytes int) code
-	setAsync(dev int, stream, dst uintptr, v byte, bytes int) code
-	pointer(dev int, p uintptr) (typ, on int, c code)
+	Alloc(dev int, k Kind, bytes int) (uintptr, Code)
+	Free(dev int, k Kind, p uintptr) Code
+	Put(dev int, dst uintptr, src unsafe.Pointer, bytes int) Code
+	Get(dev int, dst unsafe.Pointer, src uintptr, bytes int) Code
+	Copy(dev int, dst, src uintptr, bytes int) Code
+	CopyAsync(dev int, stream, dst, src uintptr, bytes int) Code
+	Set(dev int, dst uintptr, v byte, bytes int) Code
+	SetAsync(dev int, stream, dst uintptr, v byte, bytes int) Code
+	Pointer(dev int, p uintptr) (typ, on int, c Code)
 
-	newStream(dev int) (uintptr, code)
-	closeStream(dev int, stream uintptr) code
-	syncStream(dev int, stream uintptr) code
-	queryStream(dev int, stream uintptr) code
-	waitEvent(dev int, stream, event uintptr) code
+	NewStream(dev int) (uintptr, Code)
+	CloseStream(dev int, stream uintptr) Code
+	SyncStream(dev int, stream uintptr) Code
+	QueryStream(dev int, stream uintptr) Code
+	WaitEvent(dev int, stream, event uintptr) Code
 
-	newEvent(dev int, timing bool) (uintptr, code)
-	closeEvent(dev int, event uintptr) code
-	record(dev int, event, stream uintptr) code
-	queryEvent(dev int, event uintptr) code
-	syncEvent(dev int, event uintptr) code
-	elapsed(dev int, from, to uintptr) (ms float32, c code)
+	NewEvent(dev int, timing bool) (uintptr, Code)
+	CloseEvent(dev int, event uintptr) Code
+	Record(dev int, event, stream uintptr) Code
+	QueryEvent(dev int, event uintptr) Code
+	SyncEvent(dev int, event uintptr) Code
+	Elapsed(dev int, from, to uintptr) (ms float32, c Code)
 
-	beginCapture(dev int, stream uintptr) code
-	endCapture(dev int, stream uintptr) (graph uintptr, c code)
-	capturing(dev int, stream uintptr) (bool, code)
-	launch(dev int, graph, stream uintptr) code
-	closeGraph(dev int, graph uintptr) code
+	BeginCapture(dev int, stream uintptr) Code
+	EndCapture(dev int, stream uintptr) (graph uintptr, c Code)
+	Capturing(dev int, stream uintptr) (bool, Code)
+	Launch(dev int, graph, stream uintptr) Code
+	CloseGraph(dev int, graph uintptr) Code
 
-	// programs are what loads kernels of r's.
-	programs(r *Runtime) (programs, error)
+	// Programs returns what loads kernels of r's.
+	Programs(r *Runtime) (Programs, error)
+}
+
+// MaxParams is how many parameters a kernel may have.
+const MaxParams = 64
+
+// Programs are what the driver does with modules. Each method is one call into C.
+type Programs interface {
+	Load(dev int, image []byte) (module uintptr, log string, c Code)
+	Unload(dev int, module uintptr) Code
+	// Function also returns the sizes of the parameters; nil if the driver does not tell.
+	Function(dev int, module uintptr, name string) (function uintptr, sizes []int, c Code)
+	// Start takes arrays by value: what goes through an interface by address is allocated.
+	Start(dev int, stream, function uintptr, dims [6]uint32, shared int, values [MaxParams]uint64, n int) Code
 }

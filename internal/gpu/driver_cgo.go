@@ -36,175 +36,175 @@ type library struct {
 	isFake bool
 }
 
-func (l *library) table() unsafe.Pointer { return unsafe.Pointer(l.t) }
-func (l *library) path() string          { return l.file }
-func (l *library) fake() bool            { return l.isFake }
+func (l *library) Table() unsafe.Pointer { return unsafe.Pointer(l.t) }
+func (l *library) Path() string          { return l.file }
+func (l *library) Fake() bool            { return l.isFake }
 
-func (l *library) text(c code) (name, text string) {
+func (l *library) Text(c Code) (name, text string) {
 	return C.GoString(C.dev_error_name(l.t, C.int(c))), C.GoString(C.dev_error_text(l.t, C.int(c)))
 }
 
-func (l *library) versions() (driver, runtime int, c code) {
+func (l *library) Versions() (driver, runtime int, c Code) {
 	var d, r C.int
-	c = code(C.dev_versions(l.t, &d, &r))
+	c = Code(C.dev_versions(l.t, &d, &r))
 	return int(d), int(r), c
 }
 
-// count: CUDA does not write the number where there is none.
-func (l *library) count() (int, code) {
+// Count: CUDA does not write the number where there is none.
+func (l *library) Count() (int, Code) {
 	var n C.int
-	c := code(C.dev_count(l.t, &n))
+	c := Code(C.dev_count(l.t, &n))
 	return int(n), c
 }
 
-func (l *library) name(dev int) (string, code) {
+func (l *library) Name(dev int) (string, Code) {
 	var text [256]C.char
-	c := code(C.dev_name(l.t, C.int(dev), &text[0]))
+	c := Code(C.dev_name(l.t, C.int(dev), &text[0]))
 	return C.GoString(&text[0]), c
 }
 
-func (l *library) bus(dev int) (string, code) {
+func (l *library) Bus(dev int) (string, Code) {
 	var text [32]C.char
-	c := code(C.dev_bus(l.t, C.int(dev), &text[0], C.int(len(text))))
+	c := Code(C.dev_bus(l.t, C.int(dev), &text[0], C.int(len(text))))
 	return C.GoString(&text[0]), c
 }
 
-func (l *library) memory(dev int) (free, total uint64, c code) {
+func (l *library) Memory(dev int) (free, total uint64, c Code) {
 	var f, t C.size_t
-	c = code(C.dev_memory(l.t, C.int(dev), &f, &t))
+	c = Code(C.dev_memory(l.t, C.int(dev), &f, &t))
 	return uint64(f), uint64(t), c
 }
 
-func (l *library) synchronize(dev int) code { return code(C.dev_synchronize(l.t, C.int(dev))) }
+func (l *library) Synchronize(dev int) Code { return Code(C.dev_synchronize(l.t, C.int(dev))) }
 
-func (l *library) canAccess(dev, peer int) (bool, code) {
+func (l *library) CanAccess(dev, peer int) (bool, Code) {
 	var can C.int
-	c := code(C.dev_can_access(l.t, C.int(dev), C.int(peer), &can))
+	c := Code(C.dev_can_access(l.t, C.int(dev), C.int(peer), &can))
 	return can != 0, c
 }
 
-func (l *library) enablePeer(dev, peer int) code {
-	return code(C.dev_enable_peer(l.t, C.int(dev), C.int(peer)))
+func (l *library) EnablePeer(dev, peer int) Code {
+	return Code(C.dev_enable_peer(l.t, C.int(dev), C.int(peer)))
 }
 
-func (l *library) disablePeer(dev, peer int) code {
-	return code(C.dev_disable_peer(l.t, C.int(dev), C.int(peer)))
+func (l *library) DisablePeer(dev, peer int) Code {
+	return Code(C.dev_disable_peer(l.t, C.int(dev), C.int(peer)))
 }
 
-func (l *library) alloc(dev int, k kind, bytes int) (uintptr, code) {
+func (l *library) Alloc(dev int, k Kind, bytes int) (uintptr, Code) {
 	var p C.uintptr_t
-	c := code(C.dev_alloc(l.t, C.int(dev), C.int(k), C.size_t(bytes), &p))
+	c := Code(C.dev_alloc(l.t, C.int(dev), C.int(k), C.size_t(bytes), &p))
 	return uintptr(p), c
 }
 
-func (l *library) free(dev int, k kind, p uintptr) code {
-	return code(C.dev_free(l.t, C.int(dev), C.int(k), C.uintptr_t(p)))
+func (l *library) Free(dev int, k Kind, p uintptr) Code {
+	return Code(C.dev_free(l.t, C.int(dev), C.int(k), C.uintptr_t(p)))
 }
 
-func (l *library) put(dev int, dst uintptr, src unsafe.Pointer, bytes int) code {
-	return code(C.dev_put(l.t, C.int(dev), C.uintptr_t(dst), src, C.size_t(bytes)))
+func (l *library) Put(dev int, dst uintptr, src unsafe.Pointer, bytes int) Code {
+	return Code(C.dev_put(l.t, C.int(dev), C.uintptr_t(dst), src, C.size_t(bytes)))
 }
 
-func (l *library) get(dev int, dst unsafe.Pointer, src uintptr, bytes int) code {
-	return code(C.dev_get(l.t, C.int(dev), dst, C.uintptr_t(src), C.size_t(bytes)))
+func (l *library) Get(dev int, dst unsafe.Pointer, src uintptr, bytes int) Code {
+	return Code(C.dev_get(l.t, C.int(dev), dst, C.uintptr_t(src), C.size_t(bytes)))
 }
 
-func (l *library) copy(dev int, dst, src uintptr, bytes int) code {
-	return code(C.dev_copy(l.t, C.int(dev), C.uintptr_t(dst), C.uintptr_t(src), C.size_t(bytes)))
+func (l *library) Copy(dev int, dst, src uintptr, bytes int) Code {
+	return Code(C.dev_copy(l.t, C.int(dev), C.uintptr_t(dst), C.uintptr_t(src), C.size_t(bytes)))
 }
 
-func (l *library) copyAsync(dev int, stream, dst, src uintptr, bytes int) code {
-	return code(C.dev_copy_async(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(dst), C.uintptr_t(src), C.size_t(bytes)))
+func (l *library) CopyAsync(dev int, stream, dst, src uintptr, bytes int) Code {
+	return Code(C.dev_copy_async(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(dst), C.uintptr_t(src), C.size_t(bytes)))
 }
 
-func (l *library) set(dev int, dst uintptr, v byte, bytes int) code {
-	return code(C.dev_set(l.t, C.int(dev), C.uintptr_t(dst), C.int(v), C.size_t(bytes)))
+func (l *library) Set(dev int, dst uintptr, v byte, bytes int) Code {
+	return Code(C.dev_set(l.t, C.int(dev), C.uintptr_t(dst), C.int(v), C.size_t(bytes)))
 }
 
-func (l *library) setAsync(dev int, stream, dst uintptr, v byte, bytes int) code {
-	return code(C.dev_set_async(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(dst), C.int(v), C.size_t(bytes)))
+func (l *library) SetAsync(dev int, stream, dst uintptr, v byte, bytes int) Code {
+	return Code(C.dev_set_async(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(dst), C.int(v), C.size_t(bytes)))
 }
 
-func (l *library) pointer(dev int, p uintptr) (typ, on int, c code) {
+func (l *library) Pointer(dev int, p uintptr) (typ, on int, c Code) {
 	var t, d C.int
-	c = code(C.dev_pointer(l.t, C.int(dev), C.uintptr_t(p), &t, &d))
+	c = Code(C.dev_pointer(l.t, C.int(dev), C.uintptr_t(p), &t, &d))
 	return int(t), int(d), c
 }
 
-func (l *library) newStream(dev int) (uintptr, code) {
+func (l *library) NewStream(dev int) (uintptr, Code) {
 	var s C.uintptr_t
-	c := code(C.dev_new_stream(l.t, C.int(dev), &s))
+	c := Code(C.dev_new_stream(l.t, C.int(dev), &s))
 	return uintptr(s), c
 }
 
-func (l *library) closeStream(dev int, stream uintptr) code {
-	return code(C.dev_close_stream(l.t, C.int(dev), C.uintptr_t(stream)))
+func (l *library) CloseStream(dev int, stream uintptr) Code {
+	return Code(C.dev_close_stream(l.t, C.int(dev), C.uintptr_t(stream)))
 }
 
-func (l *library) syncStream(dev int, stream uintptr) code {
-	return code(C.dev_sync_stream(l.t, C.int(dev), C.uintptr_t(stream)))
+func (l *library) SyncStream(dev int, stream uintptr) Code {
+	return Code(C.dev_sync_stream(l.t, C.int(dev), C.uintptr_t(stream)))
 }
 
-func (l *library) queryStream(dev int, stream uintptr) code {
-	return code(C.dev_query_stream(l.t, C.int(dev), C.uintptr_t(stream)))
+func (l *library) QueryStream(dev int, stream uintptr) Code {
+	return Code(C.dev_query_stream(l.t, C.int(dev), C.uintptr_t(stream)))
 }
 
-func (l *library) waitEvent(dev int, stream, event uintptr) code {
-	return code(C.dev_wait_event(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(event)))
+func (l *library) WaitEvent(dev int, stream, event uintptr) Code {
+	return Code(C.dev_wait_event(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(event)))
 }
 
-func (l *library) newEvent(dev int, timing bool) (uintptr, code) {
+func (l *library) NewEvent(dev int, timing bool) (uintptr, Code) {
 	var e C.uintptr_t
 	var t C.int
 	if timing {
 		t = 1
 	}
-	c := code(C.dev_new_event(l.t, C.int(dev), t, &e))
+	c := Code(C.dev_new_event(l.t, C.int(dev), t, &e))
 	return uintptr(e), c
 }
 
-func (l *library) closeEvent(dev int, event uintptr) code {
-	return code(C.dev_close_event(l.t, C.int(dev), C.uintptr_t(event)))
+func (l *library) CloseEvent(dev int, event uintptr) Code {
+	return Code(C.dev_close_event(l.t, C.int(dev), C.uintptr_t(event)))
 }
 
-func (l *library) record(dev int, event, stream uintptr) code {
-	return code(C.dev_record(l.t, C.int(dev), C.uintptr_t(event), C.uintptr_t(stream)))
+func (l *library) Record(dev int, event, stream uintptr) Code {
+	return Code(C.dev_record(l.t, C.int(dev), C.uintptr_t(event), C.uintptr_t(stream)))
 }
 
-func (l *library) queryEvent(dev int, event uintptr) code {
-	return code(C.dev_query_event(l.t, C.int(dev), C.uintptr_t(event)))
+func (l *library) QueryEvent(dev int, event uintptr) Code {
+	return Code(C.dev_query_event(l.t, C.int(dev), C.uintptr_t(event)))
 }
 
-func (l *library) syncEvent(dev int, event uintptr) code {
-	return code(C.dev_sync_event(l.t, C.int(dev), C.uintptr_t(event)))
+func (l *library) SyncEvent(dev int, event uintptr) Code {
+	return Code(C.dev_sync_event(l.t, C.int(dev), C.uintptr_t(event)))
 }
 
-func (l *library) elapsed(dev int, from, to uintptr) (float32, code) {
+func (l *library) Elapsed(dev int, from, to uintptr) (float32, Code) {
 	var ms C.float
-	c := code(C.dev_elapsed(l.t, C.int(dev), C.uintptr_t(from), C.uintptr_t(to), &ms))
+	c := Code(C.dev_elapsed(l.t, C.int(dev), C.uintptr_t(from), C.uintptr_t(to), &ms))
 	return float32(ms), c
 }
 
-func (l *library) beginCapture(dev int, stream uintptr) code {
-	return code(C.dev_begin_capture(l.t, C.int(dev), C.uintptr_t(stream)))
+func (l *library) BeginCapture(dev int, stream uintptr) Code {
+	return Code(C.dev_begin_capture(l.t, C.int(dev), C.uintptr_t(stream)))
 }
 
-func (l *library) endCapture(dev int, stream uintptr) (uintptr, code) {
+func (l *library) EndCapture(dev int, stream uintptr) (uintptr, Code) {
 	var g C.uintptr_t
-	c := code(C.dev_end_capture(l.t, C.int(dev), C.uintptr_t(stream), &g))
+	c := Code(C.dev_end_capture(l.t, C.int(dev), C.uintptr_t(stream), &g))
 	return uintptr(g), c
 }
 
-func (l *library) capturing(dev int, stream uintptr) (bool, code) {
+func (l *library) Capturing(dev int, stream uintptr) (bool, Code) {
 	var state C.int
-	c := code(C.dev_capturing(l.t, C.int(dev), C.uintptr_t(stream), &state))
+	c := Code(C.dev_capturing(l.t, C.int(dev), C.uintptr_t(stream), &state))
 	return state != C.GDEV_CAPTURE_NONE, c
 }
 
-func (l *library) launch(dev int, graph, stream uintptr) code {
-	return code(C.dev_launch(l.t, C.int(dev), C.uintptr_t(graph), C.uintptr_t(stream)))
+func (l *library) Launch(dev int, graph, stream uintptr) Code {
+	return Code(C.dev_launch(l.t, C.int(dev), C.uintptr_t(graph), C.uintptr_t(stream)))
 }
 
-func (l *library) closeGraph(dev int, graph uintptr) code {
-	return code(C.dev_close_graph(l.t, C.int(dev), C.uintptr_t(graph)))
+func (l *library) CloseGraph(dev int, graph uintptr) Code {
+	return Code(C.dev_close_graph(l.t, C.int(dev), C.uintptr_t(graph)))
 }

@@ -3,4 +3,4 @@
 package gpu
 
 // open needs C.
-func open(r *Runtime) (driver, error) { return nil, r.notBuilt() }
+func open(r *Runtime) (Driver, error) { return nil, r.notBuilt() }

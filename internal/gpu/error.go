@@ -1,13 +1,6 @@
 package gpu
 
-import (
-	"fmt"
-
-	"github.com/goccl/goccl/internal/lent"
-)
-
-// ErrClosed is in the errors of calls on freed memory and on closed streams, events and graphs.
-var ErrClosed = lent.ErrClosed
+import "fmt"
 
 // Error is a failure inside the runtime: its own code and texts.
 type Error struct {
@@ -33,25 +26,29 @@ func (e *Error) Error() string {
 	return s + fmt.Sprintf("%s (%s, %d)", e.Text, e.Name, e.Code)
 }
 
-// check makes an error of a call's result: nil for success. call is the function without its prefix.
-func (r *Runtime) check(c code, call string, dev int) error {
-	if c == success {
+// Check makes an error of a call's result: nil for Success. call is the function without its prefix.
+func (r *Runtime) Check(c Code, call string, dev int) error {
+	if c == Success {
 		return nil
 	}
-	return r.failure(c, call, dev, "")
+	return r.Failure(c, r.prefix+call, dev, "")
 }
 
-func (r *Runtime) failure(c code, call string, dev int, what string) *Error {
-	e := &Error{Runtime: r.name, Call: r.prefix + call, Device: dev, Code: int(c), What: what}
-	if c == absent {
+// Prefix begins the names of the library's functions: "cuda" or "hip".
+func (r *Runtime) Prefix() string { return r.prefix }
+
+// Failure is the error of a function, by its whole name, that was to do what.
+func (r *Runtime) Failure(c Code, function string, dev int, what string) *Error {
+	e := &Error{Runtime: r.name, Call: function, Device: dev, Code: int(c), What: what}
+	if c == Absent {
 		e.Name, e.Text = "not supported", "this version of the library has no such function"
 	} else {
-		e.Name, e.Text = r.drv.text(c)
+		e.Name, e.Text = r.Driver.Text(c)
 	}
 	return e
 }
 
-// errorf is an error of this package's own, about what the caller did.
-func (r *Runtime) errorf(format string, args ...any) error {
+// Errorf makes an error about what the caller did.
+func (r *Runtime) Errorf(format string, args ...any) error {
 	return fmt.Errorf(r.pkg+": "+format, args...)
 }

@@ -26,12 +26,9 @@ var modules struct {
 	err error
 }
 
-// programs are the functions of the driver for modules: those of the runtime's own file, if it is the driver or the fake, else of
+// Programs are the functions of the driver for modules: those of the runtime's own file, if it is the driver or the fake, else of
 // libcuda.so.1, which the runtime has opened already.
-func (l *library) programs(r *Runtime) (programs, error) {
-	if r != CUDA {
-		return nil, r.errorf("modules of kernels are there for CUDA alone")
-	}
+func (l *library) Programs(r *Runtime) (Programs, error) {
 	modules.Do(func() { modules.err = l.findModules(r) })
 	if modules.err != nil {
 		return nil, modules.err
@@ -56,28 +53,28 @@ func (l *library) findModules(r *Runtime) error {
 // loader calls the driver.
 type loader struct{ t *C.gdev }
 
-func (l loader) load(dev int, image []byte) (module uintptr, log string, c code) {
+func (l loader) Load(dev int, image []byte) (module uintptr, log string, c Code) {
 	var m C.uintptr_t
 	const room = 4096
 	text := (*C.char)(C.malloc(room))
 	defer C.free(unsafe.Pointer(text))
 	held := C.CBytes(append(image[:len(image):len(image)], 0)) // PTX ends with a zero
 	defer C.free(held)
-	c = code(C.gcu_load(l.t, C.int(dev), held, &m, text, room))
+	c = Code(C.gcu_load(l.t, C.int(dev), held, &m, text, room))
 	return uintptr(m), C.GoString(text), c
 }
 
-func (l loader) unload(dev int, module uintptr) code {
-	return code(C.gcu_unload(l.t, C.int(dev), C.uintptr_t(module)))
+func (l loader) Unload(dev int, module uintptr) Code {
+	return Code(C.gcu_unload(l.t, C.int(dev), C.uintptr_t(module)))
 }
 
-func (l loader) function(dev int, module uintptr, name string) (function uintptr, sizes []int, c code) {
+func (l loader) Function(dev int, module uintptr, name string) (function uintptr, sizes []int, c Code) {
 	var f C.uintptr_t
 	var n C.int
-	var found [maxParams]C.uint
+	var found [MaxParams]C.uint
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
-	if c = code(C.gcu_function(l.t, C.int(dev), C.uintptr_t(module), cname, &f, &n, &found[0])); c == success && n >= 0 {
+	if c = Code(C.gcu_function(l.t, C.int(dev), C.uintptr_t(module), cname, &f, &n, &found[0])); c == Success && n >= 0 {
 		sizes = make([]int, n)
 		for i := range sizes {
 			sizes[i] = int(found[i])
@@ -86,9 +83,9 @@ func (l loader) function(dev int, module uintptr, name string) (function uintptr
 	return uintptr(f), sizes, c
 }
 
-func (l loader) start(dev int, stream, function uintptr, dims [6]uint32, shared int, values [maxParams]uint64, n int) code {
-	return code(C.gcu_launch(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(function), (*C.uint)(unsafe.Pointer(&dims)), C.uint(shared),
+func (l loader) Start(dev int, stream, function uintptr, dims [6]uint32, shared int, values [MaxParams]uint64, n int) Code {
+	return Code(C.gcu_launch(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(function), (*C.uint)(unsafe.Pointer(&dims)), C.uint(shared),
 		(*C.ulonglong)(unsafe.Pointer(&values)), C.int(n)))
 }
 
-const _ = uint(C.GPU_PARAMS-maxParams) + uint(maxParams-C.GPU_PARAMS) // they are equal
+const _ = uint(C.GPU_PARAMS-MaxParams) + uint(MaxParams-C.GPU_PARAMS) // they are equal

@@ -22,23 +22,24 @@ type Observer = interface {
 	Capturing(own bool) (ended func() (launched func(on interface{ Handle() (uintptr, bool) })))
 }
 
-// launched is what an Observer wants to hear of a graph.
-type launched = func(on interface{ Handle() (uintptr, bool) })
+// Launched is what an Observer wants to hear of a graph.
+type Launched = func(on interface{ Handle() (uintptr, bool) })
 
-// observers are those of a stream, or of all streams of a runtime.
-type observers struct {
+// Observers are those of a stream, or of all streams of a runtime.
+type Observers struct {
 	mu  sync.Mutex
 	all []Observer
 }
 
-func (o *observers) add(x Observer) {
+// Add has x told as well.
+func (o *Observers) Add(x Observer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.all = append(slices.DeleteFunc(o.all, over), x)
 }
 
-// live are those that still want to hear.
-func (o *observers) live() []Observer {
+// Live are those that still want to hear.
+func (o *Observers) Live() []Observer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if slices.ContainsFunc(o.all, over) {
@@ -48,36 +49,6 @@ func (o *observers) live() []Observer {
 }
 
 func over(x Observer) bool { return !x.Live() }
-
-// Observe tells o of what becomes of the work of s, for as long as o is live.
-func (s *Stream) Observe(o Observer) {
-	s.observers.add(o)
-	s.rt.observers.add(o)
-}
-
-// syncing is what to call once s has passed what it holds now.
-func (s *Stream) syncing() (passed []func()) {
-	for _, o := range s.observers.live() {
-		if f := o.Syncing(); f != nil {
-			passed = append(passed, f)
-		}
-	}
-	return passed
-}
-
-// call calls all of passed.
-func call(passed []func()) {
-	for _, f := range passed {
-		f()
-	}
-}
-
-// capture is what is being captured from a stream.
-type capture struct {
-	mu    sync.Mutex
-	under bool
-	ended []func() launched
-}
 
 // Capturing reports whether a stream of r is being captured, by BeginCapture.
 func (r *Runtime) Capturing() bool { return r.capturing.Load() > 0 }
@@ -96,34 +67,12 @@ func (r *Runtime) HoldCaptures() bool {
 // ReleaseCaptures ends what HoldCaptures began.
 func (r *Runtime) ReleaseCaptures() { r.begins.RUnlock() }
 
-// beginCapture notes that s is being captured.
-func (s *Stream) beginCapture() {
-	var ended []func() launched
-	own := s.observers.live()
-	for _, o := range s.rt.observers.live() {
-		if f := o.Capturing(slices.Contains(own, o)); f != nil {
-			ended = append(ended, f)
-		}
-	}
-	s.capture.mu.Lock()
-	defer s.capture.mu.Unlock()
-	s.capture.under, s.capture.ended = true, ended
+// CaptureBegins notes a capture, before it begins: nobody is to ask for an event then.
+func (r *Runtime) CaptureBegins() {
+	r.begins.Lock()
+	r.capturing.Add(1)
+	r.begins.Unlock()
 }
 
-// endCapture is what to call at each launch of the graph.
-func (s *Stream) endCapture() (hear []launched) {
-	s.capture.mu.Lock()
-	under, ended := s.capture.under, s.capture.ended
-	s.capture.under, s.capture.ended = false, nil
-	s.capture.mu.Unlock()
-	if !under {
-		return nil
-	}
-	s.rt.capturing.Add(-1)
-	for _, f := range ended {
-		if g := f(); g != nil {
-			hear = append(hear, g)
-		}
-	}
-	return hear
-}
+// CaptureEnds notes that a capture is over, or has not begun.
+func (r *Runtime) CaptureEnds() { r.capturing.Add(-1) }

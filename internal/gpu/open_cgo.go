@@ -38,7 +38,7 @@ import (
 const fakeSymbol = "goccl_fake"
 
 // open opens r's library and looks up its functions.
-func open(r *Runtime) (driver, error) {
+func open(r *Runtime) (Driver, error) {
 	if !r.tagged {
 		return nil, r.notBuilt()
 	}

@@ -1,29 +1,32 @@
 package gpu
 
-// Owns returns an error if the driver says that p is not an address in the memory of d, and nil if it cannot tell. It is
-// for addresses that come from outside: memory of this package knows its device.
-func (d Device) Owns(p uintptr) error {
-	drv, err := d.ready()
-	if err != nil {
+import "strconv"
+
+// Owns returns an error if the driver says that p is not an address in the memory of device n, and nil if it cannot tell.
+func (r *Runtime) Owns(n int, p uintptr) error {
+	if err := r.Open(); err != nil {
 		return err
 	}
 	// HIP 5 numbers the kinds of memory otherwise.
-	if _, version, c := drv.versions(); c != success || d.rt == HIP && version < 60000000 {
+	if _, version, c := r.Driver.Versions(); c != Success || r == HIP && version < 60000000 {
 		return nil
 	}
-	typ, on, c := drv.pointer(d.n, p)
+	typ, on, c := r.Driver.Pointer(n, p)
 	const host, device, managed = 1, 2, 3
 	switch {
-	case c == absent || typ == managed:
+	case c == Absent || typ == managed:
 		return nil
-	case c != success:
-		return d.rt.failure(c, "PointerGetAttributes", d.n, "not an address in device memory")
+	case c != Success:
+		return r.Failure(c, r.prefix+"PointerGetAttributes", n, "not an address in device memory")
 	case typ == host:
-		return d.rt.errorf("%v: %#x is host memory, not device memory", d, p)
+		return r.Errorf("%s: %#x is host memory, not device memory", r.device(n), p)
 	case typ != device:
-		return d.rt.errorf("%v: %#x is not an address in device memory", d, p)
-	case on != d.n:
-		return d.rt.errorf("%v: %#x is memory of %v", d, p, Device{d.rt, on})
+		return r.Errorf("%s: %#x is not an address in device memory", r.device(n), p)
+	case on != n:
+		return r.Errorf("%s: %#x is memory of %s", r.device(n), p, r.device(on))
 	}
 	return nil
 }
+
+// device reads like "cuda:0".
+func (r *Runtime) device(n int) string { return r.pkg + ":" + strconv.Itoa(n) }

@@ -23,12 +23,14 @@ type Runtime struct {
 	advice  string   // what to do where there is none
 	visible []string // variables that hide devices
 
-	tagged bool // set by init where the tag is
-	once   sync.Once
-	drv    driver // nil until open, and where that failed
-	err    error
+	// Driver is the library: nil until Open, and where that failed.
+	Driver Driver
+	// Observers are those of all its streams.
+	Observers Observers
 
-	observers observers    // of its streams
+	tagged    bool // set by init where the tag is
+	once      sync.Once
+	err       error
 	begins    sync.RWMutex // held while a capture begins, and shared by HoldCaptures
 	capturing atomic.Int32 // how many streams are
 }
@@ -63,12 +65,15 @@ var HIP = &Runtime{
 // Name is "CUDA" or "HIP".
 func (r *Runtime) Name() string { return r.name }
 
+// Package is "cuda" or "rocm", as errors begin.
+func (r *Runtime) Package() string { return r.pkg }
+
 // Open loads the library, once in a process; later calls return what the first has. An error is an
 // [*Unavailable].
 func (r *Runtime) Open() error {
 	r.once.Do(func() {
-		if r.drv, r.err = open(r); r.err != nil {
-			r.drv = nil
+		if r.Driver, r.err = open(r); r.err != nil {
+			r.Driver = nil
 		}
 	})
 	return r.err
@@ -80,7 +85,7 @@ func (r *Runtime) Table() unsafe.Pointer {
 	if r.Open() != nil {
 		return nil
 	}
-	return r.drv.table()
+	return r.Driver.Table()
 }
 
 // Path is the file that was opened, as it was named; "" if none.
@@ -88,11 +93,11 @@ func (r *Runtime) Path() string {
 	if r.Open() != nil {
 		return ""
 	}
-	return r.drv.path()
+	return r.Driver.Path()
 }
 
 // Fake reports whether the library is the one for tests, which computes on host memory.
-func (r *Runtime) Fake() bool { return r.Open() == nil && r.drv.fake() }
+func (r *Runtime) Fake() bool { return r.Open() == nil && r.Driver.Fake() }
 
 // Versions are the driver's and the runtime's, as the library encodes them: 13000 is CUDA 13.0, 60443484
 // is HIP 6.4.43484.
@@ -100,8 +105,8 @@ func (r *Runtime) Versions() (driver, runtime int, err error) {
 	if err := r.Open(); err != nil {
 		return 0, 0, err
 	}
-	driver, runtime, code := r.drv.versions()
-	return driver, runtime, r.check(code, "RuntimeGetVersion", -1)
+	driver, runtime, code := r.Driver.Versions()
+	return driver, runtime, r.Check(code, "RuntimeGetVersion", -1)
 }
 
 // Count is the number of visible devices. A machine without any is no error, unless the
@@ -110,18 +115,39 @@ func (r *Runtime) Count() (int, error) {
 	if err := r.Open(); err != nil {
 		return 0, err
 	}
-	n, c := r.drv.count()
+	n, c := r.Driver.Count()
 	switch c {
 	case noDevice:
 		return 0, nil // CUDA has not written n then
 	case insufficientDriver:
 		// The same code for a driver that is too old and for none at all.
-		if driver, _, _ := r.drv.versions(); driver == 0 {
-			_, text := r.drv.text(c)
+		if driver, _, _ := r.Driver.Versions(); driver == 0 {
+			_, text := r.Driver.Text(c)
 			return 0, r.unavailable("no %s driver is loaded on this machine (%sGetDeviceCount: %s)", r.vendor, r.prefix, text)
 		}
 	}
-	return n, r.check(c, "GetDeviceCount", -1)
+	return n, r.Check(c, "GetDeviceCount", -1)
+}
+
+// Has is an error if device n is not visible. It says which are.
+func (r *Runtime) Has(n int) error {
+	count, err := r.Count()
+	if err == nil && (n < 0 || n >= count) {
+		err = r.Errorf("there is no device %d: %s", n, r.visibleDevices(count))
+	}
+	return err
+}
+
+// visibleDevices reads like: 2 devices are visible (CUDA_VISIBLE_DEVICES=0,1)
+func (r *Runtime) visibleDevices(count int) string {
+	switch count {
+	case 0:
+		return "no device is visible" + r.hidden()
+	case 1:
+		return "1 device is visible, device 0" + r.hidden()
+	default:
+		return fmt.Sprintf("%d devices are visible, 0 to %d%s", count, count-1, r.hidden())
+	}
 }
 
 // Unavailable says why there is no runtime in this process.

@@ -40,7 +40,7 @@ func ours(function string) bool {
 	}
 	pkg, _, _ := strings.Cut(rest, ".")
 	switch pkg {
-	case "internal/lent", "internal/gpu", "cuda", "rocm", "xpu", "xla":
+	case "internal/lent", "gpu", "cuda", "rocm", "xpu", "xla":
 		return true
 	}
 	return false

@@ -1,5 +1,5 @@
 // Package lent keeps account of what a vendor's runtime has lent to the program: memory, streams, events, graphs. Each is
-// given back once. What is used after that, or is forgotten, is named with where it was made and given back.
+// given back once. Later use, and what is forgotten, are named with where it was made and given back.
 package lent
 
 import (
@@ -12,7 +12,10 @@ import (
 // ErrClosed is in the errors of calls on what was given back.
 var ErrClosed = errors.New("closed")
 
-// Resource is something that has to be given back.
+// errNone is of nil pointers and zero values.
+var errNone = fmt.Errorf("the memory, stream, event or graph is nil or a zero value: a function of its package must make it: %w", ErrClosed)
+
+// Resource is something that has to be given back: a handle, or an address. A nil Resource was never lent.
 type Resource struct {
 	What string // "stream", "4096 bytes of device memory"
 	Made *Origin
@@ -20,19 +23,20 @@ type Resource struct {
 	pkg     string // that the program knows: "cuda"
 	dev     int
 	h       uintptr
+	free    func(h uintptr) error  // nil: somebody else gives it back
 	closed  atomic.Pointer[Origin] // where it was given back; nil while it is there
 	cleanup runtime.Cleanup
 }
 
-// New takes what package pkg's runtime has just made on device dev: its handle, or its address.
-func New(pkg string, dev int, what string, h uintptr) *Resource {
-	return NewAt(Here(), pkg, dev, what, h)
+// New takes what package pkg's runtime has just made on device dev: its handle or address, and what gives it back.
+func New(pkg string, dev int, what string, h uintptr, free func(h uintptr) error) *Resource {
+	return NewAt(Here(), pkg, dev, what, h, free)
 }
 
-// NewAt is New of what was made at a place that is known: one call may make many.
-func NewAt(made *Origin, pkg string, dev int, what string, h uintptr) *Resource {
-	r := &Resource{What: what, Made: made, pkg: pkg, dev: dev, h: h}
-	r.cleanup = runtime.AddCleanup(r, leaked, leak{pkg, dev, what, r.Made})
+// NewAt is New of what was made at a known place: one call may make many.
+func NewAt(made *Origin, pkg string, dev int, what string, h uintptr, free func(h uintptr) error) *Resource {
+	r := &Resource{What: what, Made: made, pkg: pkg, dev: dev, h: h, free: free}
+	r.cleanup = runtime.AddCleanup(r, leaked, leak{pkg, dev, what, made})
 	return r
 }
 
@@ -41,35 +45,51 @@ func Borrowed(pkg string, dev int, what string, h uintptr) *Resource {
 	return &Resource{What: what, Made: Here(), pkg: pkg, dev: dev, h: h}
 }
 
-// Handle is the runtime's handle or address; ok is false once it has been given back.
+// Handle returns the handle or address; ok is false once it has been given back.
 func (r *Resource) Handle() (h uintptr, ok bool) {
-	if r.closed.Load() != nil {
+	if r == nil || r.closed.Load() != nil {
 		return 0, false
 	}
 	return r.h, true
 }
 
-// Use is the handle, for a call.
+// Use returns the handle, for a call.
 func (r *Resource) Use() (uintptr, error) {
+	if r == nil {
+		return 0, errNone
+	}
 	if at := r.closed.Load(); at != nil {
 		return 0, r.errClosed(at)
 	}
 	return r.h, nil
 }
 
-// Close gives the resource back with free, once. If that fails it counts as given back nevertheless: nobody knows what is
-// left of it.
-func (r *Resource) Close(free func(h uintptr) error) error {
+// Device returns the number of the device, -1 for nil.
+func (r *Resource) Device() int {
+	if r == nil {
+		return -1
+	}
+	return r.dev
+}
+
+// Close gives the resource back, once. If that fails it counts as given back nevertheless: nobody knows what is left of it.
+func (r *Resource) Close() error {
+	if r == nil {
+		return errNone
+	}
 	if !r.closed.CompareAndSwap(nil, Here()) {
 		return r.errClosed(r.closed.Load())
 	}
 	r.cleanup.Stop()
-	return free(r.h)
+	if r.free == nil {
+		return nil
+	}
+	return r.free(r.h)
 }
 
 func (r *Resource) errClosed(at *Origin) error {
 	return fmt.Errorf("%s: device %d: %s, made at %s, was released at %s: %w", r.pkg, r.dev, r.What, r.Made, at, ErrClosed)
 }
 
-// Address is the handle, whether it has been given back or not.
+// Address returns the handle, whether it has been given back or not.
 func (r *Resource) Address() uintptr { return r.h }

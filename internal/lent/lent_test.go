@@ -13,7 +13,14 @@ import (
 )
 
 func TestResource(t *testing.T) {
-	r := lent.New("xpu", 1, "queue", 7)
+	failed := errors.New("the driver is gone")
+	times := 0
+	r := lent.New("xpu", 1, "queue", 7, func(h uintptr) error {
+		times++
+		require.Equal(t, uintptr(7), h)
+		return failed
+	})
+	require.Equal(t, 1, r.Device())
 	h, ok := r.Handle()
 	require.True(t, ok)
 	require.Equal(t, uintptr(7), h)
@@ -21,31 +28,37 @@ func TestResource(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, uintptr(7), h)
 
-	failed := errors.New("the driver is gone")
-	require.Equal(t, failed, r.Close(func(h uintptr) error {
-		require.Equal(t, uintptr(7), h)
-		return failed
-	}), "what could not be given back is given up")
+	require.Equal(t, failed, r.Close(), "what could not be given back is given up")
 	_, ok = r.Handle()
 	require.False(t, ok)
-	for _, use := range []func() error{
-		func() error { _, err := r.Use(); return err },
-		func() error { return r.Close(func(uintptr) error { panic("given back twice") }) },
-	} {
-		err := use()
+	_, err = r.Use()
+	for _, err := range []error{err, r.Close()} {
 		require.ErrorIs(t, err, lent.ErrClosed)
 		require.Regexp(t, `^xpu: device 1: queue, made at \S+:\d+, was released at \S+:\d+: closed$`, err.Error())
 	}
+	require.Equal(t, 1, times)
+	require.Equal(t, uintptr(7), r.Address())
+}
+
+// What was never made is as what was given back.
+func TestNone(t *testing.T) {
+	var r *lent.Resource
+	_, ok := r.Handle()
+	require.False(t, ok)
+	_, err := r.Use()
+	require.ErrorIs(t, err, lent.ErrClosed)
+	require.ErrorIs(t, r.Close(), lent.ErrClosed)
+	require.Equal(t, -1, r.Device())
 }
 
 // Of two that give back at once one does it, the other hears of it.
 func TestCloseAtOnce(t *testing.T) {
 	for range 100 {
-		r := lent.New("cuda", 0, "event", 1)
 		freed := make(chan bool, 8)
+		r := lent.New("cuda", 0, "event", 1, func(uintptr) error { freed <- true; return nil })
 		var wg sync.WaitGroup
 		for range 8 {
-			wg.Go(func() { r.Close(func(uintptr) error { freed <- true; return nil }) })
+			wg.Go(func() { r.Close() })
 		}
 		wg.Wait()
 		require.Len(t, freed, 1)
@@ -81,7 +94,8 @@ func TestOnLeak(t *testing.T) {
 //
 //go:noinline
 func forget() {
-	lent.New("rocm", 2, "8 bytes of device memory", 1)
-	lent.New("rocm", 2, "stream", 2).Close(func(uintptr) error { return nil })
+	free := func(uintptr) error { return nil }
+	lent.New("rocm", 2, "8 bytes of device memory", 1, free)
+	lent.New("rocm", 2, "stream", 2, free).Close()
 	lent.Borrowed("rocm", 2, "stream", 3)
 }

@@ -14,7 +14,7 @@ import (
 
 // documented are the packages whose names the documents use, as their directories.
 var documented = []string{
-	"ccl", "ccl/boot", "ccl/ccltest", "cuda", "rocm", "xpu", "mpi", "xla", "xla/hlo",
+	"ccl", "ccl/boot", "ccl/ccltest", "gpu", "cuda", "rocm", "xpu", "mpi", "xla", "xla/hlo",
 	"train/amp", "train/ckpt", "train/data", "train/data/loader", "train/data/pack", "train/ddp", "train/device", "train/history", "train/history/events", "train/history/grads",
 	"train/mesh", "train/optim", "train/optim/whole", "train/pp", "train/sp", "train/tp", "train/zero",
 }

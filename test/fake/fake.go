@@ -24,7 +24,7 @@ const library = "libgocclfake.so"
 var sources embed.FS
 
 // headers are what the sources include, from the module's root.
-var headers = []string{"include/gccl.h", "include/gcu.h", "include/gdev.h", "train/device/kernels.cu", "internal/gpu/testdata/kernels.cu"}
+var headers = []string{"include/gccl.h", "include/gcu.h", "include/gdev.h", "train/device/kernels.cu", "gpu/testdata/kernels.cu"}
 
 // Build compiles the library into dir, with all functions but those in without, and returns its path.
 func Build(dir string, without ...string) (string, error) {

@@ -11,11 +11,11 @@ small='-s -w' # without what a debugger reads: a profile and a panic need none o
 go build -ldflags "$small" -tags nccl,rccl,oneccl,mpi -o "$out/bench" ./bench
 go build -ldflags "$small" -tags nccl -o "$out/budget" ./test/gpu/budget
 go test -c -ldflags "$small" -tags nccl,rccl -o "$out/native.test" ./ccl/internal/native
-go test -c -ldflags "$small" -tags nccl,rccl -o "$out/gpu.test" ./internal/gpu
+go test -c -ldflags "$small" -tags nccl,rccl -o "$out/gpu.test" ./gpu
 go test -c -ldflags "$small" -tags nccl,rccl -o "$out/onegpu.test" ./test/gpu/onegpu
 "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -Werror -o "$out/loop" test/gpu/loop.c -ldl
 mkdir -p "$out/testdata" # of gpu.test
-cp internal/gpu/testdata/kernels.ptx "$out/testdata/"
+cp gpu/testdata/kernels.ptx "$out/testdata/"
 cp test/gpu/run.sh test/gpu/rank.sh test/gpu/torch_call.py "$out/"
 chmod 755 "$out/run.sh" "$out/rank.sh"
 for f in bench budget native.test gpu.test onegpu.test loop; do

@@ -7,11 +7,11 @@ mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."
 CGO_ENABLED=1 go build -trimpath -ldflags "-s -w" -tags xla,nccl -o "$out/gpt2" ./examples/gpt2
-for pkg in internal/gpu train/device; do
+for pkg in gpu train/device; do
 	CGO_ENABLED=1 go test -c -trimpath -ldflags "-s -w" -tags nccl,rccl -o "$out/$(basename $pkg).test" ./$pkg
 done
 mkdir -p "$out/testdata"
-cp internal/gpu/testdata/kernels.ptx "$out/testdata/"
+cp gpu/testdata/kernels.ptx "$out/testdata/"
 cp test/gpu/device.sh test/gpu/train.sh test/gpu/turns.py test/gpu/torchgpt.py "$out/"
 chmod 755 "$out/train.sh" "$out/device.sh"
 for f in gpt2 gpu.test device.test; do

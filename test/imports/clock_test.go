@@ -17,7 +17,7 @@ import (
 
 // The wall clock may be set, forwards and back, while a job runs. So nothing below these directories measures by it: a
 // time.Time keeps a monotonic reading from time.Now on, which each of wallNames takes away.
-var monotonic = []string{"ccl", "cuda", "internal", "mpi", "rocm", "xpu"}
+var monotonic = []string{"ccl", "cuda", "gpu", "internal", "mpi", "rocm", "xpu"}
 
 var wallNames = []string{"Unix", "UnixMicro", "UnixMilli", "UnixNano", "UTC", "ModTime", "CLOCK_REALTIME", "Gettimeofday"}
 

@@ -87,7 +87,7 @@ var rules = []struct {
 	{
 		who:    "examples/...",
 		direct: true,
-		allowed: []string{module + "/ccl", module + "/ccl/boot", module + "/cuda", module + "/rocm", module + "/mpi", module + "/train/...",
+		allowed: []string{module + "/ccl", module + "/ccl/boot", module + "/cuda", module + "/rocm", module + "/gpu", module + "/mpi", module + "/train/...",
 			module + "/xla", module + "/xla/hlo",
 			module + "/examples/internal/mat", module + "/examples/internal/perceptron", "golang.org/x/sys/cpu",
 			module + "/internal/gpt"}, // the model, which the tests of train have, too
@@ -125,17 +125,22 @@ var rules = []struct {
 	},
 	{
 		who:     "cuda",
-		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/internal/environ", module + "/include"},
+		allowed: []string{module + "/gpu", module + "/internal/gpu", module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/internal/environ", module + "/include"},
 		why:     "devices are usable without the engines",
 	},
 	{
 		who:     "rocm",
+		allowed: []string{module + "/gpu", module + "/internal/gpu", module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/internal/environ", module + "/include"},
+		why:     "devices are usable without the engines",
+	},
+	{
+		who:     "gpu",
 		allowed: []string{module + "/internal/gpu", module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/internal/environ", module + "/include"},
 		why:     "devices are usable without the engines",
 	},
 	{
 		who:     "internal/gpu",
-		allowed: []string{module + "/internal/lent", module + "/internal/backoff", module + "/internal/dl", module + "/internal/environ", module + "/include"},
+		allowed: []string{module + "/internal/dl", module + "/internal/environ", module + "/include"},
 		why:     "the runtime of a device knows no engine",
 	},
 	{

@@ -14,7 +14,7 @@ import (
 )
 
 // sources are the kernels, and what is made of them.
-var sources = []string{"kernels", "../../internal/gpu/testdata/kernels"}
+var sources = []string{"kernels", "../../gpu/testdata/kernels"}
 
 // The PTX is made from the source as it is, for what we say that it is for, and rounds where the source does.
 func TestPTX(t *testing.T) {

@@ -5,17 +5,16 @@ package harness
 import (
 	"errors"
 
-	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/gpu"
 )
 
-// gpus are the devices of CUDA or HIP.
-func gpus(rt *gpu.Runtime) kindOfDevice {
-	return kindOfDevice{count: rt.Count, open: func(at, local, locals int) (*device, error) {
-		n, err := rt.Choose(at, local, locals)
-		if err != nil {
-			return nil, err
+// gpus are the devices of CUDA or ROCm.
+func gpus[P gpu.Platform]() kindOfDevice {
+	return kindOfDevice{count: gpu.Count[P], open: func(at, local, locals int) (*device, error) {
+		d, err := gpu.At[P](max(at, 0))
+		if at < 0 {
+			d, err = gpu.Local[P](local, locals)
 		}
-		d, err := rt.Device(n)
 		if err != nil {
 			return nil, err
 		}
@@ -23,7 +22,7 @@ func gpus(rt *gpu.Runtime) kindOfDevice {
 	}}
 }
 
-func openGPU(g gpu.Device) (*device, error) {
+func openGPU[P gpu.Platform](g gpu.Device[P]) (*device, error) {
 	s, err := g.NewStream()
 	if err != nil {
 		return nil, err
@@ -40,9 +39,9 @@ func openGPU(g gpu.Device) (*device, error) {
 	d.info, _ = g.Name()
 	d.hex, _ = g.PCI()
 	d.alloc = func(managed bool, bytes int) (block, error) {
-		alloc := gpu.Alloc[uint8]
+		alloc := gpu.Alloc[uint8, P]
 		if managed {
-			alloc = gpu.AllocManaged[uint8]
+			alloc = gpu.AllocManaged[uint8, P]
 		}
 		b, err := alloc(g, bytes)
 		if err != nil {
@@ -63,7 +62,7 @@ func openGPU(g gpu.Device) (*device, error) {
 }
 
 // captureGPU makes a graph of what issue puts on s.
-func captureGPU(s *gpu.Stream, issue func() error) (*graph, error) {
+func captureGPU[P gpu.Platform](s *gpu.Stream[P], issue func() error) (*graph, error) {
 	if err := s.BeginCapture(); err != nil {
 		return nil, err
 	}

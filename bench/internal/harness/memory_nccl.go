@@ -2,6 +2,6 @@
 
 package harness
 
-import "github.com/goccl/goccl/internal/gpu"
+import "github.com/goccl/goccl/gpu"
 
-func init() { devices["nccl"] = gpus(gpu.CUDA) }
+func init() { devices["nccl"] = gpus[gpu.CUDA]() }

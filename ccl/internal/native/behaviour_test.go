@@ -18,7 +18,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/cside"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
 // What NCCL and RCCL do at run time, by their sources, and the fake library with them: each of their habits, and an engine

@@ -40,9 +40,7 @@ func TestMemory(t *testing.T) {
 		}
 		require.NoError(t, err)
 		require.NotZero(t, p)
-		d, err := v.runtime.Device(1)
-		require.NoError(t, err)
-		require.NoError(t, d.Owns(p))
+		require.NoError(t, v.runtime.Owns(1, p))
 		require.NoError(t, lib.Free(1, p))
 		var failure *engine.LibraryError
 		require.ErrorAs(t, lib.Free(1, p), &failure)

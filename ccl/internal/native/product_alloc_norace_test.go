@@ -11,7 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
 // TestProductGroupAllocations: a Group on a device allocates nothing, however many calls it has, of

@@ -13,7 +13,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/train/mesh"
 )
 

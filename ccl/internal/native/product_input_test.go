@@ -11,7 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
 // foreign is memory of another package.
@@ -72,7 +72,7 @@ func TestProductInput(t *testing.T) {
 				s, _ := d.NewStream()
 				defer s.Close()
 				return r.c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
-			}, ccl.ErrArgument, "the *gpu.Stream is on device 5, the Comm on device 0"},
+			}, ccl.ErrArgument, "Stream is on device 5, the Comm on device 0"},
 			"root": {func(r *on, x *gpu.Mem[int32]) ccl.Work { return r.q.Broadcast(ccl.Device(x), 1) },
 				ccl.ErrArgument, "root is 1; the ranks are 0 to 0"},
 		} {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/test/fake"
 )
 
@@ -105,7 +105,7 @@ func TestProductRefused(t *testing.T) {
 		require.NoError(t, err)
 		whole := os.Getenv(libraryOf["nccl"]) // the one that is loaded: its runtime is the driver's
 		driver := filepath.Join(dir, "libcuda.so.1")
-		out, err := exec.Command("cc", "-std=gnu11", "-fPIC", "-shared", "-o", driver, "../../../internal/gpu/testdata/libcuda.c",
+		out, err := exec.Command("cc", "-std=gnu11", "-fPIC", "-shared", "-o", driver, "../../../gpu/testdata/libcuda.c",
 			whole, "-Wl,-rpath,"+filepath.Dir(whole)).CombinedOutput()
 		require.NoError(t, err, string(out))
 		for name, library := range map[string]string{"none": libraryVariable + "=" + without, "driver": driverVariable + "=" + driver} {

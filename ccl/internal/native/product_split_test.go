@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
 // splits counts the runs of TestProductSplitLate with a failure.

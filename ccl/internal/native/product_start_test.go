@@ -13,7 +13,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/internal/native"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
 // TestProductBadStart: the library fails on one rank before it has made what a communicator needs,

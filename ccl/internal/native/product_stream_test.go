@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
 // TestProductStreamClosed: a program that has synchronized a stream may close it, though no mark has told the Comm that its
@@ -124,7 +125,7 @@ func TestProductElsewhere(t *testing.T) {
 	}{
 		{"stream", func(r *on, near, _ *gpu.Mem[int32], s *gpu.Stream) ccl.Work {
 			return r.c.On(s).AllReduce(ccl.Device(near), ccl.InPlace(), ccl.Max)
-		}, "On: the *gpu.Stream is"},
+		}, "On: the *PACKAGE.Stream is"},
 		{"memory", func(r *on, _, far *gpu.Mem[int32], _ *gpu.Stream) ccl.Work {
 			return r.q.AllReduce(ccl.Device(far), ccl.InPlace(), ccl.Max)
 		}, "AllReduce: dst: the memory is"},
@@ -161,7 +162,7 @@ func TestProductElsewhere(t *testing.T) {
 					defer far.Free()
 					return tc.issue(r, x, far, s).Wait(ctx)
 				}) {
-					what := tc.what + " on device 5, the Comm on device 1"
+					what := strings.Replace(tc.what, "PACKAGE", rt.Package(), 1) + " on device 5, the Comm on device 1"
 					if rank == 1 {
 						assert.Contains(t, failure(t, rank, err, ccl.ErrArgument).Error(), "rank 1: "+what)
 						continue

@@ -14,7 +14,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
 // make is memory of n elements of the library, and how a device sees it.
@@ -120,7 +120,7 @@ func TestProductWindowRefused(t *testing.T) {
 			if r.me == 0 {
 				b = ccl.Device(r.mem(make([]int32, 4096)...))
 			}
-			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 0: a window needs memory from MakeDevice, not a *gpu.Mem[int32]"); err != nil {
+			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 0: a window needs memory from MakeDevice, not a *"+rt.Package()+".Mem"); err != nil {
 				return err
 			}
 			freed, _ := r.make(4096)

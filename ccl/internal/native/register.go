@@ -46,10 +46,6 @@ func own(e *end, call func() C.int) error {
 // checkAddresses asks the device runtime whether the addresses of calls are memory of this device, which
 // costs some microseconds each.
 func checkAddresses(e *end, calls []engine.Call) error {
-	gpu, err := e.lib.v.runtime.Device(e.group.Device)
-	if err != nil {
-		return err
-	}
 	for i := range calls {
 		src, dst := e.extent(&calls[i])
 		for _, a := range []struct {
@@ -60,7 +56,7 @@ func checkAddresses(e *end, calls []engine.Call) error {
 			if a.bytes == 0 {
 				continue
 			}
-			if err := gpu.Owns(a.addr); err != nil {
+			if err := e.lib.v.runtime.Owns(e.group.Device, a.addr); err != nil {
 				return fmt.Errorf("%s: %s: %w", e.lib.v.name, a.name, err)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
 // TestProductScaled sums multiplied elements on the device, alone and in a group, and on host memory through the library.

@@ -21,7 +21,7 @@ func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.En
 	if n == 0 || len(id)%idBytes != 0 || n > 1 && l.t.CommInitRankScalable == nil {
 		return nil, fmt.Errorf("%s: a unique id has %d bytes, this one %d", l.v.name, idBytes, len(id))
 	}
-	if _, err := l.v.runtime.Device(g.Device); err != nil {
+	if err := l.v.runtime.Has(g.Device); err != nil {
 		return nil, err
 	}
 	ids := make([]C.g_uid, n)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/test/fake"
 )
 
@@ -125,7 +125,7 @@ func world(t testing.TB, v *vendor, n int) []*rank {
 }
 
 func seat(lib *library, g engine.Group, e engine.Engine) (*rank, error) {
-	d, err := lib.v.runtime.Device(g.Device)
+	d, err := gpu.Of(lib.v.runtime).Device(g.Device)
 	if err != nil {
 		return nil, err
 	}

@@ -5,27 +5,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/gpu"
 )
 
 // Platform is what a package of devices, cuda or rocm, makes of package gpu.
-type Platform struct {
+type Platform[P gpu.Platform] struct {
 	Name, Runtime, Tag string
 
 	Available           func() error
 	Count               func() (int, error)
-	Devices             func() ([]gpu.Device, error)
-	At                  func(n int) (gpu.Device, error)
-	Local               func(local, locals int) (gpu.Device, error)
+	Devices             func() ([]gpu.Device[P], error)
+	At                  func(n int) (gpu.Device[P], error)
+	Local               func(local, locals int) (gpu.Device[P], error)
 	Versions            func() (driver, runtime int, err error)
 	Library             func() string
-	Alloc, AllocManaged func(gpu.Device, int) (*gpu.Mem[float32], error)
-	AllocHost           func(gpu.Device, int) (*gpu.Host[float32], error)
+	Alloc, AllocManaged func(gpu.Device[P], int) (*gpu.Mem[float32, P], error)
+	AllocHost           func(gpu.Device[P], int) (*gpu.Host[float32, P], error)
 }
 
 // Test has the functions find a device, and data go from the host to it and back by each kind of memory. It returns
 // memory of the device with 1, 2 and 3 in it.
-func (p Platform) Test(t *testing.T) *gpu.Mem[float32] {
+func (p Platform[P]) Test(t *testing.T) *gpu.Mem[float32, P] {
 	Use(t)
 	if err := p.Available(); err != nil {
 		t.Skip("hardware: " + err.Error())
@@ -70,7 +70,7 @@ func (p Platform) Test(t *testing.T) *gpu.Mem[float32] {
 }
 
 // TestAbsent has every function say, in a build without the tag, that the platform is not compiled in.
-func (p Platform) TestAbsent(t *testing.T) {
+func (p Platform[P]) TestAbsent(t *testing.T) {
 	want := p.Name + ": this program was built without " + p.Runtime + "; build it with -tags " + p.Tag
 	var reason *gpu.Unavailable
 	require.ErrorAs(t, p.Available(), &reason)
@@ -87,10 +87,10 @@ func (p Platform) TestAbsent(t *testing.T) {
 	_, _, err = p.Versions()
 	require.EqualError(t, err, want)
 	require.Empty(t, p.Library())
-	_, err = p.Alloc(gpu.Device{}, 1)
+	_, err = p.Alloc(gpu.Device[P]{}, 1)
 	require.Error(t, err)
-	_, err = p.AllocManaged(gpu.Device{}, 1)
+	_, err = p.AllocManaged(gpu.Device[P]{}, 1)
 	require.Error(t, err)
-	_, err = p.AllocHost(gpu.Device{}, 1)
+	_, err = p.AllocHost(gpu.Device[P]{}, 1)
 	require.Error(t, err)
 }

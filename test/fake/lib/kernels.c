@@ -1,4 +1,4 @@
-// The kernels of train/device and of the tests of internal/gpu, for the host.
+// The kernels of train/device and of the tests of gpu, for the host.
 #include "kernel.h"
 
 #pragma GCC diagnostic ignored "-Wunused-function" // an intrinsic that no kernel uses
@@ -6,4 +6,4 @@
 #include "../../../train/device/kernels.cu"
 #undef AT
 #undef OVER
-#include "../../../internal/gpu/testdata/kernels.cu"
+#include "../../../gpu/testdata/kernels.cu"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
 // cases are what a rank can do. Each returns what it has seen, or why that is wrong.
@@ -67,7 +67,7 @@ func (r *rank) warm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.expect(ctx, r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum), x, 2)
+	return r.expect(ctx, r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum), x, 2)
 }
 
 func (r *rank) mem(v ...int32) (*gpu.Mem[int32], error) {
@@ -122,7 +122,7 @@ func (r *rank) kernel(ctx context.Context) (ccl.Work, error) {
 	if err != nil {
 		return ccl.Work{}, err
 	}
-	w := r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+	w := r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if done, err := w.Test(); done || err != nil {
 			return w, fmt.Errorf("a call that one rank makes alone has ended: %w", err)
@@ -144,7 +144,7 @@ func graph(ctx context.Context) (string, error) {
 	if err := errors.Join(r.both(ctx), r.s.BeginCapture()); err != nil {
 		return "", err
 	}
-	r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+	r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 	g, err := r.s.EndCapture()
 	if err != nil {
 		return "", err
@@ -155,7 +155,7 @@ func graph(ctx context.Context) (string, error) {
 		}
 	}
 	// A call that is issued directly comes after the replays.
-	w := r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+	w := r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 	return "right", errors.Join(r.expect(ctx, w, x, 16, 80), g.Close(), r.leave())
 }
 
@@ -177,11 +177,11 @@ func register(ctx context.Context) (string, error) {
 		}
 		release := func() error { return nil }
 		if turn == 1 || turn == 0 && r.me == 1 {
-			if release, err = r.c.Register(ctx, ccl.Device(x)); err != nil {
+			if release, err = r.c.Register(ctx, ccl.BufOfMemory(x)); err != nil {
 				return "", err
 			}
 		}
-		w := r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+		w := r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 		if err := w.Wait(ctx); err != nil {
 			return "", err
 		}
@@ -212,7 +212,7 @@ func differ(ctx context.Context, calls [2]call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return r.failed(ctx, calls[r.me](r.q, ccl.Device(x)).Wait(ctx))
+	return r.failed(ctx, calls[r.me](r.q, ccl.BufOfMemory(x)).Wait(ctx))
 }
 
 // killed: rank 1 is killed while the kernel of rank 0 waits for it.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/internal/gpu"
+	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
 // values makes every collective with few elements and with many, and compares each element.
@@ -149,7 +149,7 @@ func (r *rank) collective(ctx context.Context, n int, tc collective) error {
 	if err != nil {
 		return err
 	}
-	w := tc.call(r, ccl.Device[int32](dst), ccl.Device[int32](src), n)
+	w := tc.call(r, ccl.BufOfMemory[int32](dst), ccl.BufOfMemory[int32](src), n)
 	if tc.only >= 0 && tc.only != r.me {
 		want = nil // what the others' dst holds is not promised
 	}
