@@ -36,7 +36,7 @@ func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
 		c.work.Offsets = call.OffsetsOf(c.work.Offsets, k.DC, k.Elem)
 		k.Offsets = c.work.Offsets
 	}
-	c.rank.Order.Began = c.rank.Site.Job.Clock()
+	c.rank.Order.Began = c.rank.Clock.Clock()
 	c.rank.Order.Lockstep, c.rank.Order.Running = false, k
 	if k.Kind != call.Send && k.Kind != call.Recv && k.Kind != call.SendRecv {
 		c.rank.Order.Enter(k)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/clock"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -16,11 +17,12 @@ import (
 // in it, so that any of them is one step from a pointer to it. Each has the questions that it can answer.
 type Member struct {
 	Site     *Site
-	Group    Group    // which rank of which Comm
-	Share    Share    // what it shares with the ranks of its host
-	Order    Order    // the calls it has made, and the one under way
-	Fate     Fate     // whether and why its Comm has failed
-	Standing Standing // all that is known of it
+	Clock    *clock.Coarse // of the job
+	Group    Group         // which rank of which Comm
+	Share    Share         // what it shares with the ranks of its host
+	Order    Order         // the calls it has made, and the one under way
+	Fate     Fate          // whether and why its Comm has failed
+	Standing Standing      // all that is known of it
 }
 
 // Init makes c rank rank of a Comm, with what the ranks of its host share.
@@ -28,7 +30,7 @@ func (c *Member) Init(at *Site, id uint64, world Members, topo algo.Topology, ra
 	if local.Layout = LayoutOf(at.Here.Host); local.N == 2 {
 		local.Whole = local.Layout.WholeTwo
 	}
-	c.Site = at
+	c.Site, c.Clock = at, &at.Job.Time.Coarse
 	c.Group = Group{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo, Opt: opt}
 	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
 	c.Share.Host, c.Share.Views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
