@@ -8,6 +8,7 @@
 //
 //	tuning  thresholds and sizes
 //	call    a call, its record, its vectors, its fault
+//	group   what all ranks of a Comm agreed on when it was made
 //	region  the layout of what the ranks of one Comm on one host share
 //	plane   the control plane: joining, waiting, failing, watching
 //	reach   the memory of the other ranks of the host

@@ -28,7 +28,7 @@ func (c *Comm) Begin(ctx context.Context, k *call.Call, meet bool) *call.Fault {
 		return nil
 	}
 	c.rank.Order.Enter(k)
-	if (meet || c.rank.Group.Opt.Strict) && c.Size() > 1 { // no rank moves data before all have the same call
+	if (meet || c.rank.Group.Strict()) && c.Size() > 1 { // no rank moves data before all have the same call
 		if f := c.meet(ctx, k); f != nil {
 			return f
 		}
@@ -67,7 +67,7 @@ func (c *Comm) Issued(k *call.Call, meet bool) *call.Fault {
 		return nil
 	}
 	c.rank.Order.Enter(k)
-	if (meet || c.rank.Group.Opt.Strict) && c.Size() > 1 {
+	if (meet || c.rank.Group.Strict()) && c.Size() > 1 {
 		c.rank.Order.Began = c.rank.Clock.Clock()
 		return c.meet(context.Background(), k)
 	}

@@ -113,7 +113,7 @@ func (r *pipeReader) answer(e *cell, what uint64) bool {
 
 // fetchOffered copies a message from where e, the next record, says that it lies, or has it sent through the pipe.
 func (c *pairs) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fault {
-	r, peer := i.L.From, c.rank.Group.Topo.Local(i.L.peer)
+	r, peer := i.L.From, c.rank.Group.Topology().Local(i.L.peer)
 	v := r.pipe.rendezvous()
 	from, ours, what := v.from, v.Number == reach.Secret, uint64(Fetched)
 	if from.Size == 0 && !ours && !c.canRead(r, v) {

@@ -48,7 +48,7 @@ func (c *Member) watchForeign(now int64) {
 	}
 	var f *call.Fault
 	place, _ := c.Share.Local.Collective(c.Share.Me)
-	switch t := int64(c.Group.Opt.Timeout); {
+	switch t := int64(c.Group.Timeout()); {
 	case t > 0 && now-int64(began&math.MaxInt64) > t:
 		f = c.Standing.overdue(c.Standing.LateRanks())
 	default:

@@ -26,7 +26,7 @@ func (c *Share) OtherCallAt(place uint64) *call.Fault {
 // Odd finds a rank that has made another call than this one, in calls that cannot look for themselves: of this host,
 // or of another that has told of its calls. It may be called from any goroutine.
 func (c *Member) Odd() *call.Fault {
-	if c.Group.Topo.Nodes() > 1 && !c.Group.Opt.Unchecked {
+	if c.Group.Topology().Nodes() > 1 && !c.Group.Unchecked() {
 		c.Standing.note.Lock()
 		s, _, ok := c.Standing.status(c.Site.Job.Clock())
 		c.Standing.note.Unlock()
@@ -122,7 +122,7 @@ func Disagree(mine, theirs call.Record, peer int) *call.Fault {
 
 // checkAgainst compares this rank's calls with what another has told.
 func (c *Member) checkAgainst(other *status.Status) {
-	if int(other.Rank) == c.Group.rank || c.Group.Opt.Unchecked || c.Fate.Cause.Load() != nil || other.Calls == 0 || call.IsPairwise(other.Call.Kind) {
+	if int(other.Rank) == c.Group.Rank() || c.Group.Unchecked() || c.Fate.Cause.Load() != nil || other.Calls == 0 || call.IsPairwise(other.Call.Kind) {
 		return
 	}
 	c.Share.Life.Lock()

@@ -96,7 +96,7 @@ func (c *Member) sendVotes(seq uint64) {
 				continue
 			}
 			sent[p.Call.Hash] = p.N
-			e := event.New(c.Group.id, event.Voted, p.N, int(p.Rank), c.Site.Here.Node, nil)
+			e := event.New(c.Group.ID(), event.Voted, p.N, int(p.Rank), c.Site.Here.Node, nil)
 			e.Call = p.Call
 			c.Site.Post(e)
 		}
