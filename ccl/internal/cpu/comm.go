@@ -89,10 +89,7 @@ func (c *Comm) Close() {
 	c.shrink.Leave(c.shrink.Attempts+1, (*tcp.Node).Forget)
 	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and
 	// its memory may be another's at once.
-	c.rank.Share.Life.Lock()
-	c.rank.Share.Gone = true
-	c.rank.Share.Life.Unlock()
-	last := int(c.rank.Share.Local.Left().Add(1)) == c.rank.Share.N
+	last := c.rank.Share.Leave()
 	var made []shm.Place
 	if last {
 		made = memoryOf(c.rank.Share.Host, c.rank.Share.Local)
@@ -101,9 +98,7 @@ func (c *Comm) Close() {
 		}
 	}
 	c.links.Ends.Close()
-	for _, at := range c.rank.Share.Views {
-		c.rank.Site.Here.Host.Drop(at)
-	}
+	c.rank.Share.Drop()
 	c.mem.Close()
 	for _, at := range made {
 		c.rank.Site.Here.Host.Free(at.Off, int(at.Size))

@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
+
 func TestStageChunk(t *testing.T) {
 	for _, tc := range []struct{ ranks, want int }{
 		{1, 128 << 10}, {2, 128 << 10}, {32, 128 << 10}, {33, 124 << 10}, {64, 64 << 10}, {1024, 8 << 10}, {5000, 40 << 10},

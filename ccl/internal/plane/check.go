@@ -130,16 +130,16 @@ func (c *Member) checkAbortWord(now time.Duration) {
 	if c.Fate.Cause.Load() != nil {
 		return
 	}
-	c.Share.Life.Lock()
-	set := !c.Share.Gone && c.Share.Local.Abort().Load() != 0
+	set := false
 	var f *call.Fault
-	if set {
-		f = c.Fate.Outlived() // what this rank's call goes on after has ended the call of another rank
-	}
-	if set && f == nil && c.Fate.wordSince != 0 && now-c.Fate.wordSince > explainFor {
-		f = c.Share.Unexplained(explainFor)
-	}
-	c.Share.Life.Unlock()
+	c.Share.Look(func() {
+		if set = c.Share.Local.Abort().Load() != 0; set {
+			f = c.Fate.Outlived() // what this rank's call goes on after has ended the call of another rank
+		}
+		if set && f == nil && c.Fate.wordSince != 0 && now-c.Fate.wordSince > explainFor {
+			f = c.Share.Unexplained(explainFor)
+		}
+	})
 	switch {
 	case !set:
 		c.Fate.wordSince = 0

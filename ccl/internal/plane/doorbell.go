@@ -193,12 +193,10 @@ func (c *Member) WakeCall() {
 	switch {
 	case !c.Standing.Bell.sleep.Load():
 	case c.Share.Host.Shared():
-		c.Share.Life.Lock()
-		defer c.Share.Life.Unlock()
-		if !c.Share.Gone { // else there is no call, nor the word
+		c.Share.Look(func() { // else there is no call, nor the word
 			c.Share.Local.Bell(c.Share.Me).Store(bellAwake) // which a call that does not sleep yet sees
 			proc.WakeSleeper(c.Share.Local.Bell(c.Share.Me))
-		}
+		})
 	default:
 		select {
 		case c.Standing.Bell.rung <- struct{}{}:

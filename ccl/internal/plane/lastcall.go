@@ -135,8 +135,8 @@ func (j *Job) markClosed(h hostClosed) {
 // noteClosed notes that the ranks on the host of rank w of the world have closed the Comm.
 func (c *Share) noteClosed(w int) {
 	if r := c.group.RankOf(w); r >= 0 {
-		c.Life.Lock()
+		c.life.Lock()
 		c.closed = append(c.closed, c.group.Topology().Node(r))
-		c.Life.Unlock()
+		c.life.Unlock()
 	}
 }

@@ -17,12 +17,11 @@ func (c *Standing) awaited(s *status.Status) int32 {
 		return -1
 	}
 	if !call.IsPairwise(s.Call.Kind) {
-		c.share.Life.Lock()
-		defer c.share.Life.Unlock()
-		if c.share.Gone {
+		var late []int
+		if !c.share.Look(func() { late = c.LateRanks() }) {
 			return -1
 		}
-		if late := c.LateRanks(); len(late) > 0 {
+		if len(late) > 0 {
 			return int32(c.group.World(late[0]))
 		}
 	}

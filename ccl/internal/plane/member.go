@@ -35,7 +35,7 @@ func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topolo
 	c.Site, c.Clock = at, &at.Job.Time.Coarse
 	c.Group, c.Hooks = group.New(id, world, topo, rank, opt.agreed()), opt.hooks()
 	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
-	c.Share.Host, c.Share.Views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
+	c.Share.Host, c.Share.views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
 	c.Standing.Bell = bell{rung: make(chan struct{}, 1)}
 	c.Fate.Ctx, c.Fate.Cancel = context.WithCancel(context.Background())
 	join(c)
@@ -124,26 +124,24 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 		}
 		c.Standing.note.Unlock()
 	}
-	c.Share.Life.Lock()
-	if c.Share.Gone {
-		c.Share.Life.Unlock()
-		return false
-	}
-	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
-	// (see MayTouch).
-	if aloud {
-		c.Share.Local.Abort().CompareAndSwap(0, 1+uint64(c.Share.Me))
-	}
-	sleeping := c.Share.ClaimSleepers()
-	if !c.Fate.Cause.CompareAndSwap(nil, f) {
-		c.Share.Life.Unlock()
-		c.Ring(sleeping)
-		return false
-	}
-	c.Fate.Proposal.CompareAndSwap(nil, f)
-	c.Fate.failedAt.Store(int64(time.Since(c.Site.Job.Time.Coarse.Born)))
-	c.Share.Life.Unlock()
+	var sleeping []int
+	first := false
+	c.Share.Look(func() {
+		// Before the cause: a rank that sees that leaves its call, and one that begins to write after that must see the word
+		// (see MayTouch).
+		if aloud {
+			c.Share.Local.Abort().CompareAndSwap(0, 1+uint64(c.Share.Me))
+		}
+		sleeping = c.Share.ClaimSleepers()
+		if first = c.Fate.Cause.CompareAndSwap(nil, f); first {
+			c.Fate.Proposal.CompareAndSwap(nil, f)
+			c.Fate.failedAt.Store(int64(time.Since(c.Site.Job.Time.Coarse.Born)))
+		}
+	})
 	c.Ring(sleeping)
+	if !first {
+		return false
+	}
 	c.WakeCall()
 	if c.Hooks.OnFail != nil {
 		c.Hooks.OnFail(f)
@@ -245,9 +243,7 @@ func (c *Member) Abandon() {
 	if c.Group.ID() != group.WorldID && c.Site.Job.Net.TCP != nil { // the world may be made again, in another try at sharing memory
 		c.Site.Job.Net.TCP.Forget(c.Group.ID(), uint32(c.Group.Rank()))
 	}
-	for _, off := range c.Share.Views {
-		c.Share.Host.Drop(off)
-	}
+	c.Share.Drop()
 }
 
 // Apart is why ranks that seemed to be on this rank's host share no memory with it, where this rank is to tell.

@@ -24,7 +24,7 @@ func TestMemberOfTwoHosts(t *testing.T) {
 	require.Equal(t, []int{1, 3}, []int{c.Group.LocalRank(0), c.Group.LocalRank(1)})
 	require.Equal(t, uint64(11), c.Group.ID())
 	require.Equal(t, "comm", c.Standing.Label.Name())
-	require.Equal(t, []shm.Place{shm.PlaceAt(0, region.Bytes(2))}, c.Share.Views)
+	require.Equal(t, []shm.Place{shm.PlaceAt(0, region.Bytes(2))}, c.Share.views)
 	require.Nil(t, c.Fate.Failure())
 	c.Standing.Label.SetName("tp")
 	require.Equal(t, "tp", c.Standing.Label.Name())

@@ -92,17 +92,14 @@ func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 	n := &c.note
 	s = status.Status{Comm: c.group.ID(), Rank: int32(c.group.Rank()), Size: int32(c.group.Size()), World: int32(c.group.World(c.group.Rank())),
 		Node: int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1, Failed: c.fate.Cause.Load() != nil}
-	c.share.Life.Lock()
-	if c.share.Gone {
-		c.share.Life.Unlock()
+	if !c.share.Look(func() {
+		calls, word := c.share.Local.Collective(c.share.Me)
+		s.Calls, s.Hash = calls, uint32(word)
+		if last, have := c.share.Local.Made(c.share.Me, calls); have {
+			s.Call = last
+		}
+	}) {
 		return s, 0, false
-	}
-	calls, word := c.share.Local.Collective(c.share.Me)
-	last, have := c.share.Local.Made(c.share.Me, calls)
-	c.share.Life.Unlock()
-	s.Calls, s.Hash = calls, uint32(word)
-	if have {
-		s.Call = last
 	}
 	began := c.Elsewhere.foreignSince()
 	switch {

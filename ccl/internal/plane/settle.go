@@ -225,12 +225,12 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 
 // HasLeft reports whether rank r has closed the Comm, as far as is known: of another host once all its ranks have.
 func (c *Share) HasLeft(r int) bool {
-	c.Life.Lock()
-	defer c.Life.Unlock()
+	c.life.Lock()
+	defer c.life.Unlock()
 	if c.group.Topology().Node(r) != c.group.Topology().Node(c.group.Rank()) {
 		return slices.Contains(c.closed, c.group.Topology().Node(r))
 	}
-	return c.Gone || c.Local.State(c.group.Topology().Local(r)).Load() == region.StateClosed
+	return c.gone || c.Local.State(c.group.Topology().Local(r)).Load() == region.StateClosed
 }
 
 // isStale reports whether e is what a process has to say that is lost itself by now. One that was stopped, and goes on

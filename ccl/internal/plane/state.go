@@ -2,14 +2,12 @@ package plane
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/region"
-	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // Standing is what is known of one rank of one Comm, with the questions that take more than one part of a Member to answer.
@@ -28,23 +26,6 @@ type Standing struct {
 	note   note
 	spread spread
 	asked  atomic.Bool // another rank was heard to wait
-}
-
-// Share is what the ranks of this host share.
-type Share struct {
-	group    *group.Group
-	Local    *region.Region
-	Me, N    int            // this rank's place among them, and how many there are
-	Host     *shm.Host      // whose memory that is; the site may have another by then, if this Comm is abandoned
-	Views    []shm.Place    // what to drop at the end
-	Spins    int            // looks before giving way
-	sleepers *atomic.Uint64 // of Local
-	wish     wish           // see makeWish
-	apart    string         // see Apart
-
-	Life   sync.Mutex // keeps Close from unmapping what another goroutine looks at
-	Gone   bool       // under Life: the Comm's memory may be another's
-	closed []int      // under Life: other hosts whose ranks have all closed the Comm
 }
 
 // Order is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.

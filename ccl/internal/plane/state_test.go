@@ -108,7 +108,7 @@ func TestGone(t *testing.T) {
 	other := call.Record{Seq: 1, Hash: 7, Kind: call.Barrier}
 	require.True(t, c.Share.contradicts(&other))
 	require.NotNil(t, c.Share.parties(1))
-	c.Share.Gone = true
+	c.Share.gone = true
 	require.False(t, c.Share.contradicts(&other))
 	require.Nil(t, c.Share.parties(1))
 	require.True(t, c.Share.HasLeft(1))
