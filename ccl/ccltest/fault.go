@@ -57,7 +57,7 @@ func Stall(rank, nth int, d time.Duration) Option {
 // this rank names one of them.
 func Partition(rank, nth int) Option {
 	return disturb(rank, nth, func(r *rankFault, c *cpu.Comm, _ *call.Call) *call.Fault {
-		silence := c.Control().Group.Silence()
+		silence := c.Control().Group.PeerTimeout()
 		if !r.sleep(silence) {
 			return nil
 		}

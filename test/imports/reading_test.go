@@ -33,8 +33,8 @@ var reading = []struct {
 	{".touch", []string{"reach/offer.go:Write", "reach/read.go:Find"}, "where a Source lies only Read hands out; Write only writes"},
 	{".View", []string{
 		"cpu/comm.go:makeComm", "cpu/comm.go:orphaned", "links/pipeplace.go:PipeTo", "links/pipeplace.go:PipeFrom",
-		"links/pipeplace.go:row", "links/pipeplace.go:PipesOf", "plane/pulse.go:showPulse", "reach/lend.go:request",
-		"reach/views.go:mapped", "rounds/staging.go:memory"},
+		"links/pipeplace.go:PipesOf", "plane/pulse.go:showPulse", "plane/share.go:Map", "plane/share.go:View",
+		"reach/views.go:mapped"},
 		"the engine maps memory of its own; slices of other ranks only package reach"},
 }
 

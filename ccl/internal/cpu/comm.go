@@ -6,6 +6,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/fence"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/links"
 	"github.com/goccl/goccl/ccl/internal/plane"
@@ -37,7 +38,7 @@ type Comm struct {
 }
 
 // newComm makes a Comm that begins at once: see makeComm.
-func newComm(at *plane.Site, id uint64, world plane.Members, topo algo.Topology, rank int, off uint64, opt plane.Options) (*Comm, error) {
+func newComm(at *plane.Site, id uint64, world group.Members, topo algo.Topology, rank int, off uint64, opt plane.Options) (*Comm, error) {
 	c, err := makeComm(at, id, world, topo, rank, off, opt)
 	if err == nil {
 		c.rank.Enlist()
@@ -48,7 +49,7 @@ func newComm(at *plane.Site, id uint64, world plane.Members, topo algo.Topology,
 // makeComm is the common end of Join, Split and Shrink, and all of them that can fail: world is the ranks of the world in
 // the order of the new Comm, off the region of this host's members. The Comm begins once all its ranks have one, or is
 // abandoned.
-func makeComm(at *plane.Site, id uint64, world plane.Members, topo algo.Topology, rank int, off uint64, opt plane.Options) (*Comm, error) {
+func makeComm(at *plane.Site, id uint64, world group.Members, topo algo.Topology, rank int, off uint64, opt plane.Options) (*Comm, error) {
 	node := topo.Node(rank)
 	n := topo.Locals(node)
 	mem, err := at.Here.Host.View(off, region.Bytes(n))
@@ -88,10 +89,7 @@ func (c *Comm) Close() {
 	c.shrink.Leave(c.shrink.Attempts+1, (*tcp.Node).Forget)
 	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and
 	// its memory may be another's at once.
-	c.rank.Share.Life.Lock()
-	c.rank.Share.Gone = true
-	c.rank.Share.Life.Unlock()
-	last := int(c.rank.Share.Local.Left().Add(1)) == c.rank.Share.N
+	last := c.rank.Share.Leave()
 	var made []shm.Place
 	if last {
 		made = memoryOf(c.rank.Share.Host, c.rank.Share.Local)
@@ -100,9 +98,7 @@ func (c *Comm) Close() {
 		}
 	}
 	c.links.Ends.Close()
-	for _, at := range c.rank.Share.Views {
-		c.rank.Site.Here.Host.Drop(at)
-	}
+	c.rank.Share.Drop()
 	c.mem.Close()
 	for _, at := range made {
 		c.rank.Site.Here.Host.Free(at.Off, int(at.Size))
@@ -159,7 +155,7 @@ func orphaned(h *shm.Host, g *region.Region, r int) []shm.Place {
 func Join(ctx context.Context, b join.Bootstrap, terms join.Terms, opt plane.Options) (*Comm, *call.Fault) {
 	var c *Comm
 	f := join.Join(ctx, b, terms, opt.PeerTimeout, func(at *plane.Site, topo algo.Topology, rank int, off uint64) (_ *plane.Member, err error) {
-		if c, err = makeComm(at, plane.WorldID, plane.Members{Stride: 1}, topo, rank, off, opt); err != nil {
+		if c, err = makeComm(at, group.WorldID, group.Members{Stride: 1}, topo, rank, off, opt); err != nil {
 			return nil, err
 		}
 		return &c.rank, nil

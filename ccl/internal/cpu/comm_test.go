@@ -8,39 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
-
-func TestMembers(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		world  []int
-		list   bool  // a list is needed
-		others []int // no members
-	}{
-		{"none", nil, false, []int{1, 2}},
-		{"one", []int{5}, false, []int{0, 4, 6}},
-		{"row", []int{4, 5, 6, 7}, false, []int{0, 3, 8}},
-		{"column", []int{1, 5, 9}, false, []int{0, 2, 4, 13, -3}},
-		{"backwards", []int{7, 5, 3}, false, []int{9, 6, 4, 1}},
-		{"irregular", []int{2, 3, 7}, true, []int{0, 1, 4, 5, 6, 8}},
-		{"shuffled", []int{2, 0, 1}, true, []int{3, -1}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			m := plane.MembersOf(tc.world)
-			assert.Equal(t, tc.list, m.List != nil)
-			for r, w := range tc.world {
-				assert.Equal(t, w, m.World(r))
-				assert.Equal(t, r, m.Rank(w, len(tc.world)))
-			}
-			for _, w := range tc.others {
-				assert.Equal(t, -1, m.Rank(w, len(tc.world)), "%d", w)
-			}
-		})
-	}
-}
 
 func TestStageChunk(t *testing.T) {
 	for _, tc := range []struct{ ranks, want int }{
@@ -55,12 +27,12 @@ func TestStageChunk(t *testing.T) {
 func TestAbortWordComesBeforeTheCause(t *testing.T) {
 	j := plane.EnterJob("the order of failing", 0)
 	s := j.Site(0)
-	s.Job.World.Topo = plane.Topology([]int{0}, 1)
+	s.Job.World.Topo = group.Topology([]int{0}, 1)
 	for range 5000 {
 		s.Here.Host = plane.PrivateHost()
 		off, err := s.Here.Host.Alloc(region.Bytes(1))
 		require.NoError(t, err)
-		c, err := newComm(s, plane.WorldID, plane.MembersOf([]int{0}), s.Job.World.Topo, 0, off, plane.Options{})
+		c, err := newComm(s, group.WorldID, group.MembersOf([]int{0}), s.Job.World.Topo, 0, off, plane.Options{})
 		require.NoError(t, err)
 		word := make(chan uint64)
 		go func() {

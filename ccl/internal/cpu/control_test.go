@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/region"
 )
@@ -30,12 +31,12 @@ func TestControl(t *testing.T) {
 	j := plane.EnterJob(t.Name(), 0)
 	defer j.Leave()
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Host = plane.Topology([]int{0, 0}, 1), plane.PrivateHost()
+	s.Job.World.Topo, s.Here.Host = group.Topology([]int{0, 0}, 1), plane.PrivateHost()
 	off, err := s.Here.Host.Alloc(region.Bytes(2))
 	require.NoError(t, err)
 	all := make([]*Comm, 2)
 	for r := range all {
-		all[r], err = newComm(s, plane.WorldID, plane.MembersOf([]int{0, 1}), s.Job.World.Topo, r, off, plane.Options{})
+		all[r], err = newComm(s, group.WorldID, group.MembersOf([]int{0, 1}), s.Job.World.Topo, r, off, plane.Options{})
 		require.NoError(t, err)
 		defer j.Remove(all[r].Control())
 	}

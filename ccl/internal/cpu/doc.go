@@ -3,10 +3,12 @@
 // engine: it keeps the order of calls, and notices mismatches, deaths and timeouts.
 //
 // A [Comm] is one rank's end of a communicator. It puts together the parts that do the work, each a package that knows only
-// those above it:
+// those above it. The parts lie in the Comm, and none is embedded; each has pointers to those that it uses, and keeps what it looks
+// at in every call. So no call goes from pointer to pointer: that takes 1.1 to 2 times as long.
 //
 //	tuning  thresholds and sizes
 //	call    a call, its record, its vectors, its fault
+//	group   what all ranks of a Comm agreed on when it was made
 //	region  the layout of what the ranks of one Comm on one host share
 //	plane   the control plane: joining, waiting, failing, watching
 //	reach   the memory of the other ranks of the host

@@ -21,14 +21,14 @@ func (c *Comm) Begin(ctx context.Context, k *call.Call, meet bool) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.rank.Stop(call.CtxFault(err, nil))
 	}
-	c.rank.Order.Began = c.rank.Site.Job.Clock()
+	c.rank.Order.Began = c.rank.Clock.Clock()
 	if k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv {
 		k.Place = 0
 		c.rank.Standing.Elsewhere.Foreign.Store(plane.ForeignCall | uint64(c.rank.Order.Began))
 		return nil
 	}
 	c.rank.Order.Enter(k)
-	if (meet || c.rank.Group.Opt.Strict) && c.Size() > 1 { // no rank moves data before all have the same call
+	if (meet || c.rank.Group.Strict()) && c.Size() > 1 { // no rank moves data before all have the same call
 		if f := c.meet(ctx, k); f != nil {
 			return f
 		}
@@ -67,8 +67,8 @@ func (c *Comm) Issued(k *call.Call, meet bool) *call.Fault {
 		return nil
 	}
 	c.rank.Order.Enter(k)
-	if (meet || c.rank.Group.Opt.Strict) && c.Size() > 1 {
-		c.rank.Order.Began = c.rank.Site.Job.Clock()
+	if (meet || c.rank.Group.Strict()) && c.Size() > 1 {
+		c.rank.Order.Began = c.rank.Clock.Clock()
 		return c.meet(context.Background(), k)
 	}
 	return nil

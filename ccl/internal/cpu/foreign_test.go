@@ -104,8 +104,8 @@ func TestMeet(t *testing.T) {
 						return f
 					}
 					for r := range all { // all of this host have entered
-						if c.rank.Group.Topo.Node(r) == c.rank.Group.Topo.Node(c.Rank()) {
-							if place, _ := c.rank.Share.Local.Collective(c.rank.Group.Topo.Local(r)); place < c.rank.Order.Calls {
+						if c.rank.Group.Topology().Node(r) == c.rank.Group.Topology().Node(c.Rank()) {
+							if place, _ := c.rank.Share.Local.Collective(c.rank.Group.Topology().Local(r)); place < c.rank.Order.Calls {
 								return fmt.Errorf("rank %d has not come", r)
 							}
 						}

@@ -16,7 +16,7 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 	if f := c.rank.Fate.Proposal.Load(); f != nil { // messages that fit into a pipe would seem sent
 		return c.rank.Settle(f)
 	}
-	c.rank.Order.Began = c.rank.Site.Job.Clock()
+	c.rank.Order.Began = c.rank.Clock.Clock()
 	c.links.Messages.Begin()
 	collectives := c.collectives[:0]
 	for _, k := range calls {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/region"
 )
@@ -23,7 +24,7 @@ func again(t *testing.T, of [2]*Comm) (c [2]*Comm) {
 	require.NoError(t, err)
 	for r := range c {
 		s.Job.Hold()
-		c[r], err = newComm(s, plane.ChildID(plane.WorldID, of[0].splits, 0), plane.MembersOf([]int{0, 1}), s.Job.World.Topo, r, off, plane.Options{})
+		c[r], err = newComm(s, group.ChildID(group.WorldID, of[0].splits, 0), group.MembersOf([]int{0, 1}), s.Job.World.Topo, r, off, plane.Options{})
 		require.NoError(t, err)
 	}
 	return c

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -21,12 +22,12 @@ func twoOfAHost(t *testing.T) [2]*Comm {
 	require.NoError(t, err)
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Host = plane.Topology([]int{0, 0}, 1), h
+	s.Job.World.Topo, s.Here.Host = group.Topology([]int{0, 0}, 1), h
 	off, err := h.Alloc(region.Bytes(2))
 	require.NoError(t, err)
 	var c [2]*Comm
 	for r := range c {
-		c[r], err = newComm(s, plane.WorldID, plane.MembersOf([]int{0, 1}), s.Job.World.Topo, r, off, plane.Options{})
+		c[r], err = newComm(s, group.WorldID, group.MembersOf([]int{0, 1}), s.Job.World.Topo, r, off, plane.Options{})
 		require.NoError(t, err)
 	}
 	t.Cleanup(func() {

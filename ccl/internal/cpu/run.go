@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/reach"
@@ -36,7 +37,7 @@ func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
 		c.work.Offsets = call.OffsetsOf(c.work.Offsets, k.DC, k.Elem)
 		k.Offsets = c.work.Offsets
 	}
-	c.rank.Order.Began = c.rank.Site.Job.Clock()
+	c.rank.Order.Began = c.rank.Clock.Clock()
 	c.rank.Order.Lockstep, c.rank.Order.Running = false, k
 	if k.Kind != call.Send && k.Kind != call.Recv && k.Kind != call.SendRecv {
 		c.rank.Order.Enter(k)
@@ -46,7 +47,7 @@ func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
 	if c.mem.Untidy || f != nil {
 		c.mem.Tidy(f)
 	}
-	if f == nil && c.rank.Group.Opt.Strict {
+	if f == nil && c.rank.Group.Strict() {
 		f = c.confirm(ctx, k)
 	}
 	if c.rank.Order.Running == nil {
@@ -143,13 +144,13 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 	if f := gather(bytesOf64([]int64{int64(color), int64(key)}), bytesOf64(all)); f != nil {
 		return nil, f
 	}
-	var group []int
+	var members []int
 	for r := range n {
 		if all[2*r] == int64(color) {
-			group = append(group, r)
+			members = append(members, r)
 		}
 	}
-	slices.SortStableFunc(group, func(a, b int) int {
+	slices.SortStableFunc(members, func(a, b int) int {
 		switch {
 		case all[2*a+1] < all[2*b+1]:
 			return -1
@@ -159,19 +160,19 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 		return 0
 	})
 	// The first member of each host makes the memory for the host's members.
-	world, nodeOf, me, lead := make([]int, len(group)), make([]int, len(group)), -1, -1
-	for i, r := range group {
-		world[i], nodeOf[i] = c.rank.Group.Members.World(r), c.rank.Group.Topo.Node(r)
+	world, nodeOf, me, lead := make([]int, len(members)), make([]int, len(members)), -1, -1
+	for i, r := range members {
+		world[i], nodeOf[i] = c.rank.Group.World(r), c.rank.Group.Topology().Node(r)
 		if r == c.Rank() {
 			me = i
 		}
-		if lead < 0 && nodeOf[i] == c.rank.Group.Topo.Node(c.Rank()) {
+		if lead < 0 && nodeOf[i] == c.rank.Group.Topology().Node(c.Rank()) {
 			lead = r
 		}
 	}
 	locals := 0
 	for _, h := range nodeOf {
-		if h == c.rank.Group.Topo.Node(c.Rank()) {
+		if h == c.rank.Group.Topology().Node(c.Rank()) {
 			locals++
 		}
 	}
@@ -193,14 +194,14 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 		return nil, f
 	}
 	c.splits++
-	id := plane.ChildID(c.ID(), c.splits, color) | tcp.Announced
+	id := group.ChildID(c.ID(), c.splits, color) | tcp.Announced
 	var child *Comm
 	if color >= 0 && err == nil && offs[lead] != 1 {
 		nodes := map[int]bool{}
 		for _, h := range nodeOf {
 			nodes[h] = true
 		}
-		child, err = makeComm(c.rank.Site, id, plane.MembersOf(world), plane.Topology(plane.Dense(nodeOf), len(nodes)), me, uint64(offs[lead]), opt)
+		child, err = makeComm(c.rank.Site, id, group.MembersOf(world), group.Topology(group.Dense(nodeOf), len(nodes)), me, uint64(offs[lead]), opt)
 	}
 	// All members have the Comm, or none.
 	made := []int64{0}
@@ -213,14 +214,14 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 	all = all[:n]
 	if f := gather(bytesOf64(made), bytesOf64(all)); f != nil {
 		if me >= 0 { // others may have the new Comm by now, and wait for this rank there
-			c.rank.Site.Post(neverSplit(&c.rank, id, f, group, me))
+			c.rank.Site.Post(neverSplit(&c.rank, id, f, members, me))
 		}
 		if child != nil {
 			child.rank.Abandon()
 		}
 		return nil, f
 	}
-	for _, r := range group {
+	for _, r := range members {
 		if all[r] == 0 {
 			continue
 		}
@@ -242,7 +243,7 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 	if child == nil {
 		return nil, nil
 	}
-	c.rank.Share.Local.Joined(c.rank.Group.Topo.Local(lead)).Add(1)
+	c.rank.Share.Local.Joined(c.rank.Group.Topology().Local(lead)).Add(1)
 	c.rank.Site.Job.Hold()
 	child.disturb = c.disturb
 	child.rank.Enlist()
@@ -250,16 +251,16 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 }
 
 // neverSplit says to those that have the new Comm by now that rank me of it, this one, never will, since c has failed with
-// f. It names the rank at fault as c does, if that is one of group, the members. Else it is this rank that leaves them, and
+// f. It names the rank at fault as c does, if that is one of the members. Else it is this rank that leaves them, and
 // the cause says which rank of the world made it.
-func neverSplit(c *plane.Member, id uint64, f *call.Fault, group []int, me int) event.Event {
+func neverSplit(c *plane.Member, id uint64, f *call.Fault, members []int, me int) event.Event {
 	culprit := c.Group.Blamed(f)
-	code, peer, cause := f.Code, slices.Index(group, culprit), f.Err
+	code, peer, cause := f.Code, slices.Index(members, culprit), f.Err
 	if peer < 0 || code == call.Mismatch { // of the calls of another Comm
 		code, peer = call.Aborted, me
 		cause = fmt.Errorf("Split failed: %s", f.Said())
 		if culprit >= 0 {
-			cause = fmt.Errorf("Split failed: world rank %d: %s", c.Group.Members.World(culprit), f.Said())
+			cause = fmt.Errorf("Split failed: world rank %d: %s", c.Group.World(culprit), f.Said())
 		}
 	}
 	return event.New(id, code, peer, me, c.Site.Here.Node, cause)

@@ -10,26 +10,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 func TestDense(t *testing.T) {
-	assert.Equal(t, []int{0, 1, 0, 2, 1}, plane.Dense([]int{7, 3, 7, 0, 3}))
-	assert.Empty(t, plane.Dense(nil))
+	assert.Equal(t, []int{0, 1, 0, 2, 1}, group.Dense([]int{7, 3, 7, 0, 3}))
+	assert.Empty(t, group.Dense(nil))
 }
 
 // Every Comm of a job has a number of its own, and none that of the world.
 func TestChildID(t *testing.T) {
-	seen := map[uint64]bool{plane.WorldID: true}
-	parents := []uint64{plane.WorldID}
+	seen := map[uint64]bool{group.WorldID: true}
+	parents := []uint64{group.WorldID}
 	for range 2 {
 		var next []uint64
 		for _, p := range parents {
 			for split := range uint64(5) {
 				for color := range 5 {
-					id := plane.ChildID(p, split+1, color)
+					id := group.ChildID(p, split+1, color)
 					assert.False(t, seen[id])
-					assert.Equal(t, id, plane.ChildID(p, split+1, color))
+					assert.Equal(t, id, group.ChildID(p, split+1, color))
 					seen[id] = true
 					next = append(next, id)
 				}

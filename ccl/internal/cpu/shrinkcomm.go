@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
@@ -19,7 +20,7 @@ func (c *Comm) Shrink(ctx context.Context, opt plane.Options) (*Comm, *call.Faul
 	world, nodeOf, me := make([]int, len(a.Party.Ranks)), make([]int, len(a.Party.Ranks)), -1
 	node, hosts := -1, map[int]int{}
 	for i, r := range a.Party.Ranks {
-		world[i], nodeOf[i] = c.rank.Group.Members.World(int(r)), c.rank.Group.Topo.Node(int(r))
+		world[i], nodeOf[i] = c.rank.Group.World(int(r)), c.rank.Group.Topology().Node(int(r))
 		if _, ok := hosts[nodeOf[i]]; !ok {
 			hosts[nodeOf[i]] = len(hosts)
 		}
@@ -30,9 +31,9 @@ func (c *Comm) Shrink(ctx context.Context, opt plane.Options) (*Comm, *call.Faul
 	if me < 0 || len(a.Party.Offs) != len(hosts) {
 		return nil, call.NewFault(call.Backend, c.Rank(), "the ranks agreed on what makes no sense: %d hosts, memory for %d", len(hosts), len(a.Party.Offs))
 	}
-	id := plane.ChildID(c.ID(), uint64(a.Attempt)|1<<40, int(a.Party.Ballot()))
+	id := group.ChildID(c.ID(), uint64(a.Attempt)|1<<40, int(a.Party.Ballot()))
 	c.rank.Site.Job.Hold()
-	child, err := newComm(c.rank.Site, id, plane.MembersOf(world), plane.Topology(plane.Dense(nodeOf), len(hosts)), me, a.Party.Offs[node], opt)
+	child, err := newComm(c.rank.Site, id, group.MembersOf(world), group.Topology(group.Dense(nodeOf), len(hosts)), me, a.Party.Offs[node], opt)
 	if err != nil { // the others have decided on this rank as well, and are to shrink once more, without it
 		a.IsLost(fmt.Errorf("it cannot make its part of the new Comm: %w", err))
 		c.rank.Site.Job.Leave()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,7 @@ import (
 func TestGiveUpWaitsForNoParting(t *testing.T) {
 	j := plane.EnterJob(t.Name(), time.Hour)
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Procs = plane.Topology([]int{0, 0}, 1), []int{0, 1}
+	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
 	require.NoError(t, s.Here.MakeHost(true))
 	key := []byte(t.Name())
 	require.NoError(t, serveMemory(s, key, nil))
@@ -45,7 +46,7 @@ func TestGiveUpWaitsForNoParting(t *testing.T) {
 func TestServerTurnsStrangersAway(t *testing.T) {
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Procs = plane.Topology([]int{0, 0}, 1), []int{0, 1}
+	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
 	require.NoError(t, s.Here.MakeHost(true))
 	defer j.Leave()
 	key := []byte(t.Name())

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/internal/plain"
 
@@ -166,7 +167,7 @@ func begin(j *plane.Job, r *exchanges, nodeOf []int) error {
 	for _, h := range nodeOf {
 		nodes = max(nodes, h+1)
 	}
-	j.World.Topo = plane.Topology(nodeOf, nodes)
+	j.World.Topo = group.Topology(nodeOf, nodes)
 	for _, s := range j.Sites() { // from an earlier try
 		s.Reset()
 	}

@@ -63,7 +63,7 @@ func (c *Links) Algorithm(k *call.Call) string {
 }
 
 func (c *Links) choose(k *call.Call) string {
-	return algo.Choose(call.KindOf(k.Kind), k.Bytes(c.rank.Group.Size()), c.rank.Group.Topo, c.rank.Group.Opt.RankOrder, c.rank.Group.Opt.Table)
+	return algo.Choose(call.KindOf(k.Kind), k.Bytes(c.rank.Group.Size()), c.rank.Group.Topology(), c.rank.Group.RankOrder(), c.rank.Group.Table())
 }
 
 // schedule builds this rank's schedule for k, or takes it from an earlier call.
@@ -72,7 +72,7 @@ func (c *Links) schedule(k *call.Call) (algo.Schedule, *call.Fault) {
 	if s, ok := c.plans[p]; ok {
 		return s, nil
 	}
-	s, err := algo.Build(p.name, p.kind, c.rank.Group.Topo, c.rank.Group.Rank(), p.root)
+	s, err := algo.Build(p.name, p.kind, c.rank.Group.Topology(), c.rank.Group.Rank(), p.root)
 	if err != nil {
 		return s, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 	}

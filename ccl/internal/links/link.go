@@ -95,8 +95,8 @@ func (c *ends) Link(ctx context.Context, peer int, cl class) (*Link, *call.Fault
 		return l, nil
 	}
 	l := &Link{peer: peer, class: cl, sent: uint64(c.rank.Order.Start), received: uint64(c.rank.Order.Start)}
-	if c.rank.Group.Topo.Node(peer) == c.rank.Group.Topo.Node(c.rank.Group.Rank()) {
-		out, err := c.PipeTo(c.rank.Group.Topo.Local(peer), cl)
+	if c.rank.Group.Topology().Node(peer) == c.rank.Group.Topology().Node(c.rank.Group.Rank()) {
+		out, err := c.PipeTo(c.rank.Group.Topology().Local(peer), cl)
 		if err != nil {
 			return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 		}
@@ -133,7 +133,7 @@ func (c *ends) watchEnd(ctx context.Context, cancel func()) {
 
 // dial connects with a rank of another host.
 func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
-	w := c.rank.Group.Members.World(l.peer)
+	w := c.rank.Group.World(l.peer)
 	addr := c.rank.Site.Job.Net.Addrs[w]
 	key := tcp.MakeKey(c.rank.Group.ID(), uint32(cl), uint32(c.rank.Group.Rank()), uint32(l.peer))
 	dctx, cancel := context.WithCancel(c.rank.Fate.Ctx)
@@ -141,7 +141,7 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
 	go c.watchEnd(dctx, cancel)
-	if t := c.rank.Group.Opt.Timeout; t > 0 {
+	if t := c.rank.Group.Timeout(); t > 0 {
 		var cancel2 context.CancelFunc
 		dctx, cancel2 = context.WithTimeout(dctx, t)
 		defer cancel2()
@@ -184,7 +184,7 @@ func (c *ends) Ready(l *Link) (bool, *call.Fault) {
 	if l.in != nil {
 		return true, nil
 	}
-	p, err := c.PipeFrom(c.rank.Group.Topo.Local(l.peer), l.class)
+	p, err := c.PipeFrom(c.rank.Group.Topology().Local(l.peer), l.class)
 	if err != nil {
 		return false, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 	}
@@ -214,7 +214,7 @@ func (c *ends) broken(peer int, err error) *call.Fault {
 	if f := c.rank.Fate.Outlived(); f != nil {
 		return c.rank.Stop(f)
 	}
-	if c.rank.Share.HasLeft(peer) || c.hasClosed(peer) || c.rank.Site.LeftInOrder(c.rank.Group.Members.World(peer)) {
+	if c.rank.Share.HasLeft(peer) || c.hasClosed(peer) || c.rank.Site.LeftInOrder(c.rank.Group.World(peer)) {
 		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
 	}
 	if errors.Is(err, io.EOF) {
@@ -229,7 +229,7 @@ func (c *ends) reported(peer int) *call.Fault {
 		if f := c.rank.Fate.Cause.Load(); f != nil {
 			return f
 		}
-		if peer >= 0 && c.rank.Site.KnownLeft(c.rank.Group.Members.World(peer)) || c.rank.Fate.Outlived() != nil {
+		if peer >= 0 && c.rank.Site.KnownLeft(c.rank.Group.World(peer)) || c.rank.Fate.Outlived() != nil {
 			return nil
 		}
 		c.rank.Site.Scan()
@@ -278,12 +278,12 @@ func (c *ends) hearsay(code call.Code, blamed, peer int) *call.Fault {
 // hasClosed asks the process of a rank of another host whether the rank has closed
 // the Comm: then it takes no new connection for it.
 func (c *ends) hasClosed(peer int) bool {
-	if c.rank.Group.Topo.Node(peer) == c.rank.Group.Topo.Node(c.rank.Group.Rank()) {
+	if c.rank.Group.Topology().Node(peer) == c.rank.Group.Topology().Node(c.rank.Group.Rank()) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(c.rank.Fate.Ctx, 100*time.Millisecond)
 	defer cancel()
-	conn, err := c.rank.Site.Job.Net.TCP.Open(ctx, tcp.MakeKey(c.rank.Group.ID(), uint32(classes), uint32(c.rank.Group.Rank()), uint32(peer)), uint32(c.rank.Group.Rank()), c.rank.Site.Job.Net.Addrs[c.rank.Group.Members.World(peer)])
+	conn, err := c.rank.Site.Job.Net.TCP.Open(ctx, tcp.MakeKey(c.rank.Group.ID(), uint32(classes), uint32(c.rank.Group.Rank()), uint32(peer)), uint32(c.rank.Group.Rank()), c.rank.Site.Job.Net.Addrs[c.rank.Group.World(peer)])
 	if err == nil {
 		conn.Close()
 	}

@@ -30,7 +30,7 @@ func (c *pairs) PointToPoint(ctx context.Context, k *call.Call) *call.Fault {
 	if k.Kind == call.SendRecv {
 		to = k.To
 	}
-	if !c.rank.Group.Opt.Strict && (k.Kind == call.Recv || c.near(c.out.L, to)) && (k.Kind == call.Send || c.near(c.in.L, from)) {
+	if !c.rank.Group.Strict() && (k.Kind == call.Recv || c.near(c.out.L, to)) && (k.Kind == call.Send || c.near(c.in.L, from)) {
 		return c.pointToPointHere(ctx, k, to, from)
 	}
 	if f := c.AddPointToPoint(ctx, k); f != nil {
@@ -59,7 +59,7 @@ func (c *pairs) AddPointToPoint(ctx context.Context, k *call.Call) *call.Fault {
 
 // pairHash is what the two ends of a message must agree on.
 func (c *pairs) pairHash(k *call.Call, count int) uint32 {
-	if c.rank.Group.Opt.Unchecked {
+	if c.rank.Group.Unchecked() {
 		return 1
 	}
 	return call.NewMix(uint64(count), call.Send, k.Type, 0, -1).Sum()
@@ -77,7 +77,7 @@ func (c *pairs) addSend(ctx context.Context, k *call.Call, src []byte, to int) *
 	s := c.messages.newSender()
 	s.start(l, &h, src)
 	s.of = k
-	if c.rank.Group.Opt.Strict { // the receiver confirms
+	if c.rank.Group.Strict() { // the receiver confirms
 		l, f := c.ends.Link(ctx, to, confirmations)
 		if f != nil {
 			return f
@@ -99,7 +99,7 @@ func (c *pairs) addRecv(ctx context.Context, k *call.Call, from int) *call.Fault
 	r := c.messages.newReceiver()
 	r.start(l, h, k.Dst)
 	r.of = k
-	if c.rank.Group.Opt.Strict {
+	if c.rank.Group.Strict() {
 		l, f := c.ends.Link(ctx, from, confirmations)
 		if f != nil {
 			return f

@@ -109,7 +109,7 @@ func TestPairHash(t *testing.T) {
 	assert.Equal(t, want, hash(call.Recv, 6, 0, 10))
 	assert.NotEqual(t, want, hash(call.Send, 6, 1, 11))
 	assert.NotEqual(t, want, hash(call.Send, 7, 1, 10))
-	c.rank.Group.Opt.Unchecked = true
+	c = ranksOf(t, 1, plane.Options{Unchecked: true})[0]
 	assert.EqualValues(t, 1, hash(call.Send, 6, 1, 10))
 	h := c.Pairs.confirmation(&call.Call{Record: call.Record{Kind: call.Send, Hash: 77, Seq: 3}}, 12)
 	assert.Equal(t, head{comm: c.rank.Group.ID(), kind: messageData, record: call.Record{Kind: call.Send, Hash: 1, Seq: 12}}, h)

@@ -123,7 +123,7 @@ func inUnits(n int) int { return (n + ringUnit - 1) &^ (ringUnit - 1) }
 
 // PipeWriter is the end of a pipe that is written to.
 type PipeWriter struct {
-	pipe
+	pipe         pipe
 	wrote, freed uint32   // records written, and those of them known to have been taken
 	free         int      // bytes of the ring
 	next         int      // where the next data go there
@@ -148,8 +148,8 @@ const kept = 1 << 7
 
 func newPipeWriter(mem []byte) *PipeWriter {
 	w := &PipeWriter{pipe: newPipe(mem)}
-	w.free, w.took = len(w.ring), make([]uint32, len(w.cells))
-	for i := range w.chunks {
+	w.free, w.took = len(w.pipe.ring), make([]uint32, len(w.pipe.cells))
+	for i := range w.pipe.chunks {
 		w.push(uint8(i))
 	}
 	return w
@@ -157,17 +157,17 @@ func newPipeWriter(mem []byte) *PipeWriter {
 
 // cell is where the next record goes, nil if there is no room.
 func (w *PipeWriter) cell() *cell {
-	if w.wrote-w.freed >= uint32(len(w.cells)) && !w.look() {
+	if w.wrote-w.freed >= uint32(len(w.pipe.cells)) && !w.look() {
 		return nil
 	}
-	return w.at(w.wrote)
+	return w.pipe.at(w.wrote)
 }
 
 // look finds out what the reader has taken.
 func (w *PipeWriter) look() bool {
-	taken, before := uint32(w.taken().Load()), w.freed
+	taken, before := uint32(w.pipe.taken().Load()), w.freed
 	for ; w.freed != taken; w.freed++ {
-		w.free += int(w.took[w.freed&uint32(len(w.cells)-1)])
+		w.free += int(w.took[w.freed&uint32(len(w.pipe.cells)-1)])
 	}
 	return taken != before
 }
@@ -199,25 +199,25 @@ func (w *PipeWriter) put(e *cell, what, hash uint32, b []byte) int {
 
 // post says that the next record, of n bytes, is there; it took so many of the ring.
 func (w *PipeWriter) post(e *cell, n, took int, where, hash uint32) {
-	w.took[w.wrote&uint32(len(w.cells)-1)] = uint32(took)
+	w.took[w.wrote&uint32(len(w.pipe.cells)-1)] = uint32(took)
 	e.size, e.where = uint32(n), where
 	w.wrote++
-	ordered.Post(&e.flag, uint64(w.wrote)<<32|uint64(hash), &w.at(w.wrote).flag)
+	ordered.Post(&e.flag, uint64(w.wrote)<<32|uint64(hash), &w.pipe.at(w.wrote).flag)
 }
 
 // room is a chunk for n bytes or some of them, nil if the ring is to take them.
 func (w *PipeWriter) room(n int) (to []byte, where uint32) {
-	if n < chunkFrom && (w.back == nil || !w.back.keep) || w.chunks == 0 || w.nHave == 0 && !w.reclaim() {
+	if n < chunkFrom && (w.back == nil || !w.back.keep) || w.pipe.chunks == 0 || w.nHave == 0 && !w.reclaim() {
 		return nil, 0
 	}
 	w.nHave--
 	i := w.have[w.nHave]
 	if i&kept != 0 {
 		w.nKept--
-		return w.back.chunk(int(i &^ kept)), inReturn | uint32(i&^kept)<<8
+		return w.back.pipe.chunk(int(i &^ kept)), inReturn | uint32(i&^kept)<<8
 	}
 	w.away[i] = true
-	return w.chunk(int(i)), inChunk | uint32(i)<<8
+	return w.pipe.chunk(int(i)), inChunk | uint32(i)<<8
 }
 
 // push adds a chunk to those that this end has.
@@ -233,11 +233,11 @@ func (w *PipeWriter) push(i uint8) {
 
 // reclaim finds the chunks that were given back.
 func (w *PipeWriter) reclaim() bool {
-	for i := range w.chunks {
+	for i := range w.pipe.chunks {
 		if !w.away[i] {
 			continue
 		}
-		if n := w.given(i).Load(); n != w.seen[i] {
+		if n := w.pipe.given(i).Load(); n != w.seen[i] {
 			w.seen[i] = n
 			w.push(uint8(i))
 		}
@@ -249,10 +249,10 @@ func (w *PipeWriter) reclaim() bool {
 func (w *PipeWriter) inRing(n int) (to []byte, took int) {
 	// A quarter: as much as the reader may have taken and not said, with as much again lost at the end of the ring, leaves
 	// room for it.
-	n = min(n, len(w.ring)/4&^(ringUnit-1))
+	n = min(n, len(w.pipe.ring)/4&^(ringUnit-1))
 	at, took := w.next, inUnits(n)
-	if at+took > len(w.ring) {
-		took += len(w.ring) - at
+	if at+took > len(w.pipe.ring) {
+		took += len(w.pipe.ring) - at
 		at = 0
 	}
 	if took > w.free {
@@ -262,7 +262,7 @@ func (w *PipeWriter) inRing(n int) (to []byte, took int) {
 	}
 	w.free -= took
 	w.next = at
-	return w.ring[at : at+n], took
+	return w.pipe.ring[at : at+n], took
 }
 
 // TrySend writes what fits, as a stream.
@@ -285,7 +285,7 @@ func (w *PipeWriter) TrySend(b []byte) (int, error) {
 
 // pipeReader is the end of a pipe that is read from.
 type pipeReader struct {
-	pipe
+	pipe       pipe
 	read, told uint32 // records taken, and those of them that the writer has been told of
 	ringTaken  int    // bytes of the ring taken and not told
 	back       *PipeWriter
@@ -310,7 +310,7 @@ func (r *pipeReader) join(w *PipeWriter) { r.back, w.back = w, r }
 
 // Cell is that of the next record, nil if that has not come.
 func (r *pipeReader) Cell() *cell {
-	e := r.at(r.read)
+	e := r.pipe.at(r.read)
 	if uint32(atomic.LoadUint64(&e.flag)>>32) != r.read+1 {
 		return nil
 	}
@@ -323,11 +323,11 @@ func (r *pipeReader) data(e *cell) []byte {
 	case inCell:
 		return e.data[:e.size]
 	case inRing:
-		return r.ring[e.whereOf()*ringUnit:][:e.size]
+		return r.pipe.ring[e.whereOf()*ringUnit:][:e.size]
 	case inChunk:
-		return r.chunk(int(e.whereOf()))[:e.size]
+		return r.pipe.chunk(int(e.whereOf()))[:e.size]
 	}
-	return r.back.chunk(int(e.whereOf()))[:e.size]
+	return r.back.pipe.chunk(int(e.whereOf()))[:e.size]
 }
 
 // done says that the next record is taken.
@@ -345,16 +345,16 @@ func (r *pipeReader) done(e *cell) {
 		r.back.push(uint8(i))
 	}
 	r.read++
-	if r.read-r.told >= uint32(len(r.cells)/4) || r.ringTaken >= len(r.ring)/4 {
+	if r.read-r.told >= uint32(len(r.pipe.cells)/4) || r.ringTaken >= len(r.pipe.ring)/4 {
 		r.told, r.ringTaken = r.read, 0
-		ordered.Store((*uint64)(unsafe.Pointer(r.taken())), uint64(r.read))
+		ordered.Store((*uint64)(unsafe.Pointer(r.pipe.taken())), uint64(r.read))
 	}
 }
 
 // give gives chunk i of the writer back.
 func (r *pipeReader) give(i int) {
 	r.gave[i]++
-	ordered.Store((*uint64)(unsafe.Pointer(r.given(i))), r.gave[i])
+	ordered.Store((*uint64)(unsafe.Pointer(r.pipe.given(i))), r.gave[i])
 }
 
 // release gives back the chunks that have been kept.
@@ -413,7 +413,7 @@ func (r *pipeReader) Discard(n int) {
 	k := min(n, len(r.front))
 	r.front = r.front[k:]
 	r.in += n - k
-	if e := r.at(r.read); len(r.front) == 0 && r.in == int(e.size) {
+	if e := r.pipe.at(r.read); len(r.front) == 0 && r.in == int(e.size) {
 		if r.keep = r.back != nil && r.back.more; !r.keep {
 			r.release()
 		}

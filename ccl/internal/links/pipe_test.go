@@ -21,7 +21,7 @@ func pipeEnds(n int, start uint32) (w *PipeWriter, r *pipeReader) {
 	mem := shm.Aligned(pipeHead + n)
 	w, r = newPipeWriter(mem), newPipeReader(mem, 7)
 	w.wrote, w.freed, r.read, r.told = start, start, start, start
-	w.taken().Store(uint64(start))
+	w.pipe.taken().Store(uint64(start))
 	return w, r
 }
 func TestPipeCap(t *testing.T) {
@@ -54,7 +54,7 @@ func TestPipe(t *testing.T) {
 		assert.Equal(t, 10, n)
 		long := bytesFrom(0, 8<<10)
 		fits, _ := w.TrySend(long)
-		assert.GreaterOrEqual(t, fits, len(w.ring)/2)
+		assert.GreaterOrEqual(t, fits, len(w.pipe.ring)/2)
 		assert.Less(t, fits, 4<<10) // what fits
 		n, _ = w.TrySend(make([]byte, 1<<10))
 		assert.Equal(t, 0, n)
@@ -93,9 +93,9 @@ func TestPipeAlwaysHasRoomAgain(t *testing.T) {
 				for r.Cell() != nil { // empty
 					r.TryRecv(b[:1+i%977])
 				}
-				for _, n := range []int{1, cellData, cellData + 1, 500, len(w.ring) / 4} {
+				for _, n := range []int{1, cellData, cellData + 1, 500, len(w.pipe.ring) / 4} {
 					sent, _ := w.TrySend(b[:n])
-					require.Equal(t, min(n, len(w.ring)/4&^63), min(sent, len(w.ring)/4&^63), "%d bytes, %d of %d", n, i, size)
+					require.Equal(t, min(n, len(w.pipe.ring)/4&^63), min(sent, len(w.pipe.ring)/4&^63), "%d bytes, %d of %d", n, i, size)
 					for r.Cell() != nil {
 						r.TryRecv(b)
 					}

@@ -6,10 +6,10 @@ func (p *PipeWriter) beginAt(start uint32) {
 		return
 	}
 	p.wrote, p.freed = start, start
-	for i := range uint32(len(p.cells)) {
-		p.at(start - 1 - i).flag = uint64(start-i)<<32 | 1
+	for i := range uint32(len(p.pipe.cells)) {
+		p.pipe.at(start - 1 - i).flag = uint64(start-i)<<32 | 1
 	}
-	p.taken().Store(uint64(start))
+	p.pipe.taken().Store(uint64(start))
 }
 
 func (p *pipeReader) beginAt(start uint32) { p.read, p.told = start, start }

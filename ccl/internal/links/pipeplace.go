@@ -21,12 +21,11 @@ func (c *ends) PipeTo(r int, cl class) (*PipeWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	mem, err := c.rank.Site.Here.Host.View(off, pipeBytes(c.rank.Share.N))
+	mem, err := c.rank.Share.View(off, pipeBytes(c.rank.Share.N))
 	if err != nil {
 		c.rank.Site.Here.Host.Free(off, pipeBytes(c.rank.Share.N))
 		return nil, err
 	}
-	c.rank.Share.Views = append(c.rank.Share.Views, shm.PlaceAt(off, pipeBytes(c.rank.Share.N)))
 	w := newPipeWriter(mem)
 	w.beginAt(c.rank.Order.Start)
 	w.crowded = c.rank.Share.Spins == plane.SpinsCrowded
@@ -44,11 +43,10 @@ func (c *ends) PipeFrom(r int, cl class) (*pipeReader, error) {
 	if off == 0 {
 		return nil, nil
 	}
-	mem, err := c.rank.Site.Here.Host.View(off, pipeBytes(c.rank.Share.N))
+	mem, err := c.rank.Share.View(off, pipeBytes(c.rank.Share.N))
 	if err != nil {
 		return nil, err
 	}
-	c.rank.Share.Views = append(c.rank.Share.Views, shm.PlaceAt(off, pipeBytes(c.rank.Share.N)))
 	p := newPipeReader(mem, c.rank.Group.ID())
 	p.beginAt(c.rank.Order.Start)
 	return p, nil
@@ -56,28 +54,11 @@ func (c *ends) PipeFrom(r int, cl class) (*pipeReader, error) {
 
 // row is where rank r's pipes to the ranks of this host are, nil if it has none.
 func (c *ends) row(r int, make bool) ([]atomic.Uint64, error) {
-	off := c.rank.Share.Local.Row(r).Load()
-	if off == 0 {
-		if !make {
-			return nil, nil
-		}
-		var err error
-		if off, err = c.rank.Site.Here.Host.Alloc(rowBytes(c.rank.Share.N)); err != nil {
-			return nil, err
-		}
-	}
-	mem, err := c.rank.Site.Here.Host.View(off, rowBytes(c.rank.Share.N))
-	if err != nil {
-		if make && c.rank.Share.Local.Row(r).Load() == 0 {
-			c.rank.Site.Here.Host.Free(off, rowBytes(c.rank.Share.N))
-		}
+	mem, err := c.rank.Share.Map(c.rank.Share.Local.Row(r), rowBytes(c.rank.Share.N), make)
+	if mem == nil {
 		return nil, err
 	}
-	c.rank.Share.Views = append(c.rank.Share.Views, shm.PlaceAt(off, rowBytes(c.rank.Share.N)))
-	if make {
-		c.rank.Share.Local.Row(r).Store(off)
-	}
-	return unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[0])), rowBytes(c.rank.Share.N)/8), nil
+	return unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[0])), len(mem)/8), nil
 }
 
 // rowBytes is the size of a row: a place for each rank and class.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
@@ -22,7 +23,7 @@ func ranksOf(t testing.TB, n int, opt plane.Options) []*Links {
 	t.Helper()
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
+	s.Job.World.Topo, s.Here.Host = group.Topology(make([]int, n), 1), plane.PrivateHost()
 	off, err := s.Here.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
 	shared, err := s.Here.Host.View(off, region.Bytes(n))
@@ -31,7 +32,7 @@ func ranksOf(t testing.TB, n int, opt plane.Options) []*Links {
 	for r := range all {
 		all[r] = new(Links)
 		m, mem := new(plane.Member), new(reach.Reach)
-		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, shared, n), opt)
+		m.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, shared, n), opt)
 		m.Enlist()
 		mem.Init(m)
 		all[r].Init(m, mem, new(call.Workspace))

@@ -40,8 +40,11 @@ func offerNumber(n uint32) uint64 { return (1<<32 | uint64(n)) << 3 }
 
 var _ [64 - unsafe.Sizeof(rendezvous{})]byte
 
-// Rendezvous is that of the pipe.
-func (p *pipe) Rendezvous() *rendezvous { return (*rendezvous)(unsafe.Pointer(&p.mem[meetAt])) }
+// rendezvous is that of the pipe.
+func (p *pipe) rendezvous() *rendezvous { return (*rendezvous)(unsafe.Pointer(&p.mem[meetAt])) }
+
+// Rendezvous is that of the pipe that r reads.
+func (r *pipeReader) Rendezvous() *rendezvous { return r.pipe.rendezvous() }
 
 // Offers reports whether the message goes by rendezvous, as far as the sender knows.
 func (c *pairs) Offers(o *Outgoing, k *call.Call) bool {
@@ -66,7 +69,7 @@ func (c *pairs) offer(o *Outgoing, k *call.Call, e *cell) bool {
 	}
 	c.mem.ToBeRead(&p, o.Left)
 	w := o.L.To
-	r := w.Rendezvous()
+	r := w.pipe.rendezvous()
 	r.from, r.pid, r.at, r.Number = p, reach.OwnPID, uint64(uintptr(unsafe.Pointer(&reach.Secret))), reach.Secret
 	o.offer = offerNumber(w.wrote + 1)
 	atomic.StoreUint64(&r.State, o.offer|offered)
@@ -77,7 +80,7 @@ func (c *pairs) offer(o *Outgoing, k *call.Call, e *cell) bool {
 
 // answered finds out what has become of the message, and reports whether anything has.
 func (o *Outgoing) answered() bool {
-	switch atomic.LoadUint64(&o.L.To.Rendezvous().State) - o.offer {
+	switch atomic.LoadUint64(&o.L.To.pipe.rendezvous().State) - o.offer {
 	case offered:
 		return false
 	case Fetched:
@@ -92,7 +95,7 @@ func (o *Outgoing) answered() bool {
 // Withdraw ends a rendezvous of a call that has failed. If the receiver has come first, it has got the data.
 func (o *Outgoing) Withdraw() {
 	if o.offer != 0 {
-		atomic.CompareAndSwapUint64(&o.L.To.Rendezvous().State, o.offer|offered, o.offer|withdrawn)
+		atomic.CompareAndSwapUint64(&o.L.To.pipe.rendezvous().State, o.offer|offered, o.offer|withdrawn)
 		o.offer = 0
 	}
 }
@@ -101,7 +104,7 @@ func (o *Outgoing) Withdraw() {
 // sender has left its call.
 func (r *pipeReader) answer(e *cell, what uint64) bool {
 	offer := offerNumber(r.read + 1)
-	if !atomic.CompareAndSwapUint64(&r.Rendezvous().State, offer|offered, offer|what) {
+	if !atomic.CompareAndSwapUint64(&r.pipe.rendezvous().State, offer|offered, offer|what) {
 		return false
 	}
 	r.done(e)
@@ -110,8 +113,8 @@ func (r *pipeReader) answer(e *cell, what uint64) bool {
 
 // fetchOffered copies a message from where e, the next record, says that it lies, or has it sent through the pipe.
 func (c *pairs) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fault {
-	r, peer := i.L.From, c.rank.Group.Topo.Local(i.L.peer)
-	v := r.Rendezvous()
+	r, peer := i.L.From, c.rank.Group.Topology().Local(i.L.peer)
+	v := r.pipe.rendezvous()
 	from, ours, what := v.from, v.Number == reach.Secret, uint64(Fetched)
 	if from.Size == 0 && !ours && !c.canRead(r, v) {
 		what = unread

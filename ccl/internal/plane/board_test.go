@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/region"
 )
 
@@ -31,7 +32,7 @@ func TestMakeHost(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		j := EnterJob(fmt.Sprint(t.Name(), shared), 0)
 		s := j.Site(0)
-		s.Job.World.Topo, s.Here.Procs = Topology([]int{0, 0, 0}, 1), []int{0, 0, 2}
+		s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0, 0}, 1), []int{0, 0, 2}
 		if err := s.Here.MakeHost(shared); err != nil {
 			t.Skip("hardware: no memory to share here: " + err.Error())
 		}

@@ -23,13 +23,13 @@ const (
 
 // stallAfter is how long the call of s may wait before that is reported, 0 for ever.
 func (c *Standing) stallAfter(s *status.Status) time.Duration {
-	if w := c.group.Opt.StallWarn; w <= stuckAfter || s.Peer < 0 || !call.IsPairwise(s.Call.Kind) {
+	if w := c.hooks.StallWarn; w <= stuckAfter || s.Peer < 0 || !call.IsPairwise(s.Call.Kind) {
 		return w
 	}
-	if o, ok := c.Site.Job.Statuses.At(c.group.id, s.Peer); ok && status.Pair(s, &o) {
+	if o, ok := c.Site.Job.Statuses.At(c.group.ID(), s.Peer); ok && status.Pair(s, &o) {
 		return stuckAfter
 	}
-	return c.group.Opt.StallWarn
+	return c.hooks.StallWarn
 }
 
 // check is the monitor's look at c.
@@ -49,18 +49,18 @@ func (c *Member) check(now int64) {
 		return
 	}
 	waits := s.Doing == status.Waits && now-since >= int64(compareAfter)
-	if waits && !call.IsPairwise(s.Call.Kind) && !c.Group.Opt.Unchecked {
+	if waits && !call.IsPairwise(s.Call.Kind) && !c.Group.Unchecked() {
 		if f := c.Standing.compare(&s); f != nil {
 			go c.Fail(f) // which takes locks of its own
 			return
 		}
-		if c.Group.Topo.Nodes() > 1 && n.brief != s.Calls+1 {
+		if c.Group.Topology().Nodes() > 1 && n.brief != s.Calls+1 {
 			n.brief = s.Calls + 1
 			c.Site.publishBrief(s)
 		}
 	}
 	after := publishAfter
-	if t := c.Group.Opt.Timeout; t > 0 {
+	if t := c.Group.Timeout(); t > 0 {
 		after = min(after, t/4)
 	}
 	switch {
@@ -102,9 +102,9 @@ func (c *Member) publish(s status.Status, now int64) {
 	s.Number, s.For = n.published.Number+1, c.Standing.awaited(&s)
 	n.published, n.publishedAt = s, now
 	s.SetName(c.Standing.Label.Name())
-	s.SetHost(c.Group.Opt.Host)
-	if s.Caller() == "" && c.Group.Opt.Caller != nil && s.Doing == status.Waits && !n.queued && c.Standing.Elsewhere.foreignSince() == 0 { // it knows of blocking calls that have slept
-		s.SetCaller(c.Group.Opt.Caller())
+	s.SetHost(c.Hooks.Host)
+	if s.Caller() == "" && c.Hooks.Caller != nil && s.Doing == status.Waits && !n.queued && c.Standing.Elsewhere.foreignSince() == 0 { // it knows of blocking calls that have slept
+		s.SetCaller(c.Hooks.Caller())
 	}
 	c.Site.receiveStatus(&s, nil, true)
 }
@@ -130,16 +130,16 @@ func (c *Member) checkAbortWord(now time.Duration) {
 	if c.Fate.Cause.Load() != nil {
 		return
 	}
-	c.Share.Life.Lock()
-	set := !c.Share.Gone && c.Share.Local.Abort().Load() != 0
+	set := false
 	var f *call.Fault
-	if set {
-		f = c.Fate.Outlived() // what this rank's call goes on after has ended the call of another rank
-	}
-	if set && f == nil && c.Fate.wordSince != 0 && now-c.Fate.wordSince > explainFor {
-		f = c.Share.Unexplained(explainFor)
-	}
-	c.Share.Life.Unlock()
+	c.Share.Look(func() {
+		if set = c.Share.Local.Abort().Load() != 0; set {
+			f = c.Fate.Outlived() // what this rank's call goes on after has ended the call of another rank
+		}
+		if set && f == nil && c.Fate.wordSince != 0 && now-c.Fate.wordSince > explainFor {
+			f = c.Share.Unexplained(explainFor)
+		}
+	})
 	switch {
 	case !set:
 		c.Fate.wordSince = 0

@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
 // numbers are those of the last statuses of the world's ranks, with what they do.
 func numbers(c *Member) map[int32][2]int {
 	got := map[int32][2]int{}
-	for _, s := range c.Site.Job.Statuses.Of(WorldID) {
+	for _, s := range c.Site.Job.Statuses.Of(group.WorldID) {
 		got[s.Rank] = [2]int{int(s.Number), int(s.Doing)}
 	}
 	return got
@@ -81,7 +82,7 @@ func TestCheckWarnsOfAQueuedCall(t *testing.T) {
 	c.check(10 + int64(time.Second))
 	l := <-late
 	require.Empty(t, l.Waits.Caller())
-	require.Empty(t, c.Site.Job.Statuses.Of(c.Group.id)[0].Caller(), "nor to the other ranks")
+	require.Empty(t, c.Site.Job.Statuses.Of(c.Group.ID())[0].Caller(), "nor to the other ranks")
 }
 
 // When a Comm fails each rank says, once, where it stood.
@@ -95,7 +96,7 @@ func TestCheckAfterFailure(t *testing.T) {
 	c.EndSleep()
 	c.check(100)
 	c.check(200)
-	all := c.Site.Job.Statuses.Of(WorldID)
+	all := c.Site.Job.Statuses.Of(group.WorldID)
 	require.Len(t, all, 1)
 	require.Equal(t, []any{uint32(1), status.Waits, true, int32(1)}, []any{all[0].Number, all[0].Doing, all[0].Failed, all[0].Peer})
 	require.False(t, c.Standing.needsMonitor())

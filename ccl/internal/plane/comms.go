@@ -4,20 +4,20 @@ package plane
 type comms map[uint64][]*Member
 
 // add takes in c.
-func (t comms) add(c *Member) { t[c.Group.id] = append(t[c.Group.id], c) }
+func (t comms) add(c *Member) { t[c.Group.ID()] = append(t[c.Group.ID()], c) }
 
 // remove takes c out, and reports whether it was the last of its Comm.
 func (t comms) remove(c *Member) (last bool) {
-	list := t[c.Group.id]
+	list := t[c.Group.ID()]
 	for i, x := range list {
 		if x == c {
 			list = append(list[:i:i], list[i+1:]...)
-			t[c.Group.id] = list
+			t[c.Group.ID()] = list
 			break
 		}
 	}
 	if len(list) == 0 {
-		delete(t, c.Group.id)
+		delete(t, c.Group.ID())
 	}
 	return len(list) == 0
 }
@@ -34,7 +34,7 @@ func (t comms) members(list []*Member) []*Member {
 func (t comms) lowest() (m *Member, rank int) {
 	for _, list := range t {
 		for _, c := range list {
-			if w := c.Group.Members.World(c.Group.rank); m == nil || w < rank || w == rank && c.Group.id < m.Group.id {
+			if w := c.Group.World(c.Group.Rank()); m == nil || w < rank || w == rank && c.Group.ID() < m.Group.ID() {
 				rank, m = w, c
 			}
 		}

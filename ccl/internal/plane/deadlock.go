@@ -15,12 +15,12 @@ func (j *Job) findCircle() {
 	j.mu.Lock()
 	m := j.reporter()
 	j.mu.Unlock()
-	if m == nil || m.Group.Opt.OnCircle == nil {
+	if m == nil || m.Hooks.OnCircle == nil {
 		return
 	}
 	found := status.Circle(j.Statuses.Of(0))
 	if j.watch.circles.confirm(found) {
-		m.Group.Opt.OnCircle(found)
+		m.Hooks.OnCircle(found)
 	}
 }
 

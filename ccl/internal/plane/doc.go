@@ -64,7 +64,7 @@
 //	Job.Order           the order in which this process believes events; held while one is handled
 //	hostLog.kept        events that the host's log has no room for yet
 //	note                what a Member tells the monitor of the call under way
-//	Share.Life          keeps the memory of a Comm mapped while another goroutine looks at it
+//	Share.life          keeps the memory of a Comm mapped while another goroutine looks at it
 //	event.Proposals.mu  what this process has proposed; held while that is compared with what is believed
 //	Job.mu              all that the process knows of its job: Comms, ranks lost, connections
 //	jobs                the jobs of the process, and how many Comms keep each

@@ -38,7 +38,7 @@ const (
 // CanPark reports whether a wait for peer ends by a post inside this host, and may sleep until then: beside calls on
 // Streams a program computes, from which it may not keep the last processor.
 func (c *Standing) CanPark(w *Waiter, peer int) bool {
-	return !w.Remote && (c.group.Topo.Nodes() == 1 || peer >= 0 && c.group.Topo.Node(peer) == c.group.Topo.Node(c.group.rank)) &&
+	return !w.Remote && (c.group.Topology().Nodes() == 1 || peer >= 0 && c.group.Topology().Node(peer) == c.group.Topology().Node(c.group.Rank())) &&
 		!(c.share.Host.Shared() && c.note.onStream(c.order.Running) && takesLastProcessor())
 }
 
@@ -64,7 +64,7 @@ func takesLastProcessor() bool { return int(parked.Load())+1 >= runtime.GOMAXPRO
 func (c *Member) Park(ctx context.Context, w *Waiter, peer int, limit time.Duration) {
 	want := uint64(BellAnyone)
 	if peer >= 0 && !w.Several {
-		want = BellFrom + uint64(c.Group.Topo.Local(peer))
+		want = BellFrom + uint64(c.Group.Topology().Local(peer))
 	}
 	b := &c.Standing.Bell
 	if w.Nap == 0 || c.Share.Local.Bell(c.Share.Me).Load() != want {
@@ -181,7 +181,7 @@ func (s *Site) ringRank(c *Member, r int) {
 	}
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
-	for _, x := range s.Job.comms[c.Group.id] {
+	for _, x := range s.Job.comms[c.Group.ID()] {
 		if x.Share.Me == r && x.Site == s {
 			x.WakeCall()
 		}
@@ -193,12 +193,10 @@ func (c *Member) WakeCall() {
 	switch {
 	case !c.Standing.Bell.sleep.Load():
 	case c.Share.Host.Shared():
-		c.Share.Life.Lock()
-		defer c.Share.Life.Unlock()
-		if !c.Share.Gone { // else there is no call, nor the word
+		c.Share.Look(func() { // else there is no call, nor the word
 			c.Share.Local.Bell(c.Share.Me).Store(bellAwake) // which a call that does not sleep yet sees
 			proc.WakeSleeper(c.Share.Local.Bell(c.Share.Me))
-		}
+		})
 	default:
 		select {
 		case c.Standing.Bell.rung <- struct{}{}:

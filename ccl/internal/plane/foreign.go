@@ -41,22 +41,18 @@ func (c *Member) watchForeign(now int64) {
 	if began == 0 || c.Fate.Cause.Load() != nil {
 		return
 	}
-	c.Share.Life.Lock()
-	if c.Share.Gone {
-		c.Share.Life.Unlock()
-		return
-	}
 	var f *call.Fault
-	place, _ := c.Share.Local.Collective(c.Share.Me)
-	switch t := int64(c.Group.Opt.Timeout); {
-	case t > 0 && now-int64(began&math.MaxInt64) > t:
-		f = c.Standing.overdue(c.Standing.LateRanks())
-	default:
-		if f = c.Share.OtherCallAt(place); f == nil {
-			f = c.Share.closedLate()
+	c.Share.Look(func() {
+		place, _ := c.Share.Local.Collective(c.Share.Me)
+		switch t := int64(c.Group.Timeout()); {
+		case t > 0 && now-int64(began&math.MaxInt64) > t:
+			f = c.Standing.overdue(c.Standing.LateRanks())
+		default:
+			if f = c.Share.OtherCallAt(place); f == nil {
+				f = c.Share.closedLate()
+			}
 		}
-	}
-	c.Share.Life.Unlock()
+	})
 	if f != nil {
 		go c.Fail(f) // whose part in the job may be the last: the job ends when the monitor has
 	}

@@ -59,7 +59,7 @@ func TestWatchForeign(t *testing.T) {
 		{"too late", func(all []*Member) {}, 12*ms + 1, call.Timeout},
 		{"another call", func(all []*Member) { enter(all[1], call.AllReduce) }, 9 * ms, call.Mismatch},
 		{"the rank that is late has closed the Comm", func(all []*Member) { all[0].Share.Local.State(1).Store(region.StateClosed) }, 9 * ms, call.Closed},
-		{"the memory is gone", func(all []*Member) { all[0].Share.Gone = true }, 99 * ms, 0},
+		{"the memory is gone", func(all []*Member) { all[0].Share.gone = true }, 99 * ms, 0},
 		{"the Comm has failed", func(all []*Member) { all[0].Fate.Cause.Store(&call.Fault{Code: call.Aborted}) }, 99 * ms, call.Aborted},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

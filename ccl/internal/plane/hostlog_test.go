@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -17,7 +18,7 @@ func besideAnother(t *testing.T) *Site {
 	j := EnterJob(t.Name(), 0)
 	t.Cleanup(j.Leave)
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
+	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
 	if err := s.Here.MakeHost(true); err != nil {
 		t.Skip("hardware: no memory to share here: " + err.Error())
 	}

@@ -219,7 +219,7 @@ func (j *Job) add(c *Member) {
 	early := slices.Clone(j.World.early)
 	j.mu.Unlock()
 	for _, h := range early {
-		if h.comm == c.Group.id {
+		if h.comm == c.Group.ID() {
 			c.Share.noteClosed(h.rank)
 		}
 	}
@@ -234,14 +234,14 @@ func (j *Job) Remove(c *Member) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.comms.remove(c) {
-		j.Statuses.Forget(c.Group.id)
+		j.Statuses.Forget(c.Group.ID())
 	}
 	switch {
 	case j.Net.TCP == nil:
 	case c.Fate.Cause.Load() == nil:
-		j.Net.TCP.Forget(c.Group.id, uint32(c.Group.rank))
+		j.Net.TCP.Forget(c.Group.ID(), uint32(c.Group.Rank()))
 	default: // the others are to learn why, not that this one left
-		j.Net.TCP.Fail(c.Group.id, uint32(c.Group.rank))
+		j.Net.TCP.Fail(c.Group.ID(), uint32(c.Group.Rank()))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 )
 
@@ -37,7 +38,7 @@ type outlived struct {
 // outlive lets the call under way go on after a process has ended, which is to be the cause of c's failure. It is false where
 // there is no such call: then c is to fail.
 func (c *Standing) outlive(f *call.Fault) bool {
-	if c.fate.Cause.Load() != nil || c.group.Topo.Nodes() == 1 {
+	if c.fate.Cause.Load() != nil || c.group.Topology().Nodes() == 1 {
 		return false
 	}
 	if c.fate.outlived.Load() != nil { // the first counts
@@ -56,7 +57,7 @@ func (c *Standing) outlive(f *call.Fault) bool {
 
 // isCalling reports whether a call of the engine's own is under way. One of another engine is not to go on.
 func (c *Standing) isCalling() bool {
-	return c.group.Opt.Busy != nil && c.group.Opt.Busy() && c.Elsewhere.foreignSince() == 0
+	return c.hooks.Busy != nil && c.hooks.Busy() && c.Elsewhere.foreignSince() == 0
 }
 
 // Outlived is the cause with which c is to fail, if only the call under way is still to end; else nil.
@@ -89,11 +90,11 @@ func (c *Member) endLastCall(now int64) {
 // empty reports whether a rank of this host, of which nothing is there, will never send anything: its process has ended, or the
 // Comm has failed there, so that it makes no call any more.
 func (c *Standing) empty(peer int) bool {
-	if peer < 0 || c.group.Topo.Node(peer) != c.group.Topo.Node(c.group.rank) {
+	if peer < 0 || c.group.Topology().Node(peer) != c.group.Topology().Node(c.group.Rank()) {
 		return false
 	}
-	s, ok := c.Site.Job.Statuses.At(c.group.id, int32(peer))
-	return ok && s.Failed || c.Site.Job.IsLost(c.group.Members.World(peer))
+	s, ok := c.Site.Job.Statuses.At(c.group.ID(), int32(peer))
+	return ok && s.Failed || c.Site.Job.IsLost(c.group.World(peer))
 }
 
 // announcedMost is how many hosts a Comm may have whose closing is announced. In larger jobs the events of Comms that all hosts
@@ -103,10 +104,10 @@ const announcedMost = 256
 // AnnounceClosed tells the other hosts that all ranks of this one have closed c. A process that leaves the job with its first
 // Comm need not: its good bye says so.
 func (c *Standing) AnnounceClosed() {
-	if n := c.Site.Job.World.Topo.Nodes(); n == 1 || n > announcedMost || c.group.Topo.Nodes() == 1 || c.group.id == WorldID && c.Site.Job.isLastHold() {
+	if n := c.Site.Job.World.Topo.Nodes(); n == 1 || n > announcedMost || c.group.Topology().Nodes() == 1 || c.group.ID() == group.WorldID && c.Site.Job.isLastHold() {
 		return
 	}
-	c.Site.Post(event.New(c.group.id, event.HostClosed, c.group.Members.World(c.group.rank), -1, c.Site.Here.Node, nil))
+	c.Site.Post(event.New(c.group.ID(), event.HostClosed, c.group.World(c.group.Rank()), -1, c.Site.Here.Node, nil))
 }
 
 // hostClosed says that all ranks of a host, of which one is rank of the world, have closed a Comm.
@@ -133,9 +134,9 @@ func (j *Job) markClosed(h hostClosed) {
 
 // noteClosed notes that the ranks on the host of rank w of the world have closed the Comm.
 func (c *Share) noteClosed(w int) {
-	if r := c.group.Members.Rank(w, c.group.Size()); r >= 0 {
-		c.Life.Lock()
-		c.closed = append(c.closed, c.group.Topo.Node(r))
-		c.Life.Unlock()
+	if r := c.group.RankOf(w); r >= 0 {
+		c.life.Lock()
+		c.closed = append(c.closed, c.group.Topology().Node(r))
+		c.life.Unlock()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -23,7 +24,7 @@ func oneOf(t *testing.T, hosts []int, busy *bool) *Member {
 	topo := algo.Placed(hosts)
 	c := new(Member)
 	n := topo.Locals(0)
-	c.Init(s, 11, Members{Stride: 1}, topo, 0, region.New(0, shm.Aligned(region.Bytes(n)), n), Options{Busy: func() bool { return *busy }})
+	c.Init(s, 11, group.Members{Stride: 1}, topo, 0, region.New(0, shm.Aligned(region.Bytes(n)), n), Options{Busy: func() bool { return *busy }})
 	j.comms.add(c)
 	return c
 }
@@ -67,7 +68,7 @@ func TestOutlive(t *testing.T) {
 // host goes on, since what that has sent may be under way.
 func TestOutliveWhoFailed(t *testing.T) {
 	failed := func(c *Member, r int) {
-		c.Site.Job.Statuses.Keep(&status.Status{Comm: c.Group.id, Rank: int32(r), Size: 3, Failed: true}, 1)
+		c.Site.Job.Statuses.Keep(&status.Status{Comm: c.Group.ID(), Rank: int32(r), Size: 3, Failed: true}, 1)
 	}
 	busy := true
 	apart := oneOf(t, []int{0, 1, 2}, &busy)

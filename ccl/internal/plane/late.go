@@ -17,19 +17,18 @@ func (c *Standing) awaited(s *status.Status) int32 {
 		return -1
 	}
 	if !call.IsPairwise(s.Call.Kind) {
-		c.share.Life.Lock()
-		defer c.share.Life.Unlock()
-		if c.share.Gone {
+		var late []int
+		if !c.share.Look(func() { late = c.LateRanks() }) {
 			return -1
 		}
-		if late := c.LateRanks(); len(late) > 0 {
-			return int32(c.group.Members.World(late[0]))
+		if len(late) > 0 {
+			return int32(c.group.World(late[0]))
 		}
 	}
 	if s.Peer < 0 {
 		return -1
 	}
-	return int32(c.group.Members.World(int(s.Peer)))
+	return int32(c.group.World(int(s.Peer)))
 }
 
 // Unfinished is the fault of a call that ends unfinished as of ended, for a reason. missing are the ranks of c that it waits for.
@@ -37,23 +36,23 @@ func (c *Standing) Unfinished(ended, why error, missing []int) *call.Fault {
 	f := call.CtxFault(ended, missing)
 	f.Err = why
 	all := c.Site.Job.Statuses.Of(0)
-	if text := circleOf(all, c.group.id, int32(c.group.rank)); text != "" {
+	if text := circleOf(all, c.group.ID(), int32(c.group.Rank())); text != "" {
 		f.Peer, f.Missing, f.Own, f.Err = -1, nil, false, fmt.Errorf("%s: %w", text, why)
 		return f
 	}
 	if len(missing) == 0 {
 		return f
 	}
-	ws, me := status.WaitsIn(all, c.Site.Job.Clock(), max(c.group.Opt.Timeout/2, time.Second)), int32(c.group.Members.World(c.group.rank))
+	ws, me := status.WaitsIn(all, c.Site.Job.Clock(), max(c.group.Timeout()/2, time.Second)), int32(c.group.World(c.group.Rank()))
 	var here []int // ranks of c that wait for nobody
 	other, by := int32(-1), (*status.Status)(nil)
 	for _, r := range missing {
-		w := int32(c.group.Members.World(r))
+		w := int32(c.group.World(r))
 		end, last := ws.LateBehind(w, me)
 		if end < 0 {
 			continue
 		}
-		if r := c.group.Members.Rank(int(end), c.group.Size()); r >= 0 {
+		if r := c.group.RankOf(int(end)); r >= 0 {
 			if !slices.Contains(here, r) {
 				here = append(here, r)
 			}
@@ -121,7 +120,7 @@ func allIn(circle []status.Wait) string {
 
 // overdue is the fault of a call that has taken Options.Timeout.
 func (c *Standing) overdue(missing []int) *call.Fault {
-	return c.Unfinished(context.DeadlineExceeded, fmt.Errorf("not done after %v", c.group.Opt.Timeout), missing)
+	return c.Unfinished(context.DeadlineExceeded, fmt.Errorf("not done after %v", c.group.Timeout()), missing)
 }
 
 // Late is a timeout whose cause is err, with the ranks of this host that have not come to this rank's last collective.
@@ -154,8 +153,8 @@ func (c *Standing) LateRanks() []int {
 	for r := range c.share.N {
 		add(c.group.LocalRank(r), uint32(c.share.Local.Entered(r).Load()>>32), c.share.Local.Waits(r).Load() != 0)
 	}
-	for _, s := range c.Site.Job.Statuses.Of(c.group.id) {
-		if c.group.Topo.Node(int(s.Rank)) != c.group.Topo.Node(c.group.rank) {
+	for _, s := range c.Site.Job.Statuses.Of(c.group.ID()) {
+		if c.group.Topology().Node(int(s.Rank)) != c.group.Topology().Node(c.group.Rank()) {
 			add(int(s.Rank), uint32(s.Calls), s.Doing == status.Waits)
 		}
 	}
@@ -179,7 +178,7 @@ func (c *Share) lateHere() []int {
 // that this rank is in.
 func (c *Share) closedLate() *call.Fault {
 	for _, r := range c.lateHere() {
-		if c.Local.State(c.group.Topo.Local(r)).Load() == region.StateClosed {
+		if c.Local.State(c.group.Topology().Local(r)).Load() == region.StateClosed {
 			return c.closedBy(r)
 		}
 	}
@@ -189,7 +188,7 @@ func (c *Share) closedLate() *call.Fault {
 // closedBy is the failure of the Comm since rank r of this host has closed it, with the collective that was r's last.
 func (c *Share) closedBy(r int) *call.Fault {
 	f := call.NewFault(call.Closed, r, "")
-	l := c.group.Topo.Local(r)
+	l := c.group.Topology().Local(r)
 	place, _ := c.Local.Collective(l)
 	if last, ok := c.Local.Made(l, place); ok && last.Kind != 0 {
 		f.Theirs = &last

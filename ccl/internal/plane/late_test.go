@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // The call of rank 0, whose context ends, names ranks of its Comm that wait for nobody. Where those it waits for wait
@@ -43,7 +45,7 @@ func TestUnfinished(t *testing.T) {
 				s.Job.Statuses.Keep(&st, s.Job.Clock())
 			}
 			c := &Member{}
-			c.Group = Group{id: 1, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
+			c.Group = group.New(1, group.MembersOf([]int{0, 1, 2, 3}), algo.Flat(4), 0, group.Agreed{})
 			c.Site = s
 			join(c)
 			f := c.Standing.Unfinished(context.Canceled, errors.New("too late"), tc.missing)
@@ -74,7 +76,7 @@ func TestUnfinishedInADeadlock(t *testing.T) {
 			s.Job.Statuses.Keep(&st, s.Job.Clock())
 		}
 		c := &Member{}
-		c.Group = Group{id: 1, rank: me, size: 4, Members: MembersOf([]int{0, 1, 2, 3})}
+		c.Group = group.New(1, group.MembersOf([]int{0, 1, 2, 3}), algo.Flat(4), me, group.Agreed{})
 		c.Site = s
 		join(c)
 		f := c.Standing.Unfinished(context.DeadlineExceeded, errors.New("too late"), nil)

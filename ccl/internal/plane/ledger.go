@@ -23,7 +23,7 @@ func (c *Fate) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
 
 // Mixed is the hash of all collectives up to k, which is the next.
 func (c *Order) Mixed(k *call.Call) uint32 {
-	if c.group.Opt.Unchecked {
+	if c.group.Unchecked() {
 		return 1
 	}
 	return (c.order*0x01000193 ^ k.Hash) | 1

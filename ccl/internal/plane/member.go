@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/plane/clock"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -16,22 +18,24 @@ import (
 // in it, so that any of them is one step from a pointer to it. Each has the questions that it can answer.
 type Member struct {
 	Site     *Site
-	Group    Group    // which rank of which Comm
-	Share    Share    // what it shares with the ranks of its host
-	Order    Order    // the calls it has made, and the one under way
-	Fate     Fate     // whether and why its Comm has failed
-	Standing Standing // all that is known of it
+	Clock    *clock.Coarse // of the job
+	Group    group.Group   // which rank of which Comm, and what all of them have agreed on
+	Hooks    Hooks         // whom it tells
+	Share    Share         // what it shares with the ranks of its host
+	Order    Order         // the calls it has made, and the one under way
+	Fate     Fate          // whether and why its Comm has failed
+	Standing Standing      // all that is known of it
 }
 
 // Init makes c rank rank of a Comm, with what the ranks of its host share.
-func (c *Member) Init(at *Site, id uint64, world Members, topo algo.Topology, rank int, local *region.Region, opt Options) {
+func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topology, rank int, local *region.Region, opt Options) {
 	if local.Layout = LayoutOf(at.Here.Host); local.N == 2 {
 		local.Whole = local.Layout.WholeTwo
 	}
-	c.Site = at
-	c.Group = Group{id: id, rank: rank, size: topo.Size(), Members: world, Topo: topo, Opt: opt}
+	c.Site, c.Clock = at, &at.Job.Time.Coarse
+	c.Group, c.Hooks = group.New(id, world, topo, rank, opt.agreed()), opt.hooks()
 	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
-	c.Share.Host, c.Share.Views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
+	c.Share.Host, c.Share.views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
 	c.Standing.Bell = bell{rung: make(chan struct{}, 1)}
 	c.Fate.Ctx, c.Fate.Cancel = context.WithCancel(context.Background())
 	join(c)
@@ -41,22 +45,13 @@ func (c *Member) Init(at *Site, id uint64, world Members, topo algo.Topology, ra
 // join has the parts of c know each other.
 func join(c *Member) {
 	c.Share.group = &c.Group
-	c.Order.group, c.Order.share, c.Order.unchecked = &c.Group, &c.Share, c.Group.Opt.Unchecked
+	c.Order.group, c.Order.share, c.Order.unchecked = &c.Group, &c.Share, c.Group.Unchecked()
 	if l := c.Share.Local; l != nil {
 		c.Order.entered, c.Order.records, c.Share.sleepers = l.Entered(c.Share.Me), l.Records(c.Share.Me), l.Sleepers()
 	}
 	s := &c.Standing
-	s.Site, s.group, s.share, s.order, s.fate = c.Site, &c.Group, &c.Share, &c.Order, &c.Fate
+	s.Site, s.group, s.hooks, s.share, s.order, s.fate = c.Site, &c.Group, &c.Hooks, &c.Share, &c.Order, &c.Fate
 }
-
-// Rank is this rank.
-func (c *Group) Rank() int { return c.rank }
-
-// Size is the number of ranks.
-func (c *Group) Size() int { return c.size }
-
-// Topology says which ranks share a host.
-func (c *Group) Topology() algo.Topology { return c.Topo }
 
 // Failure is why the Comm failed, nil while it has not.
 func (c *Fate) Failure() *call.Fault {
@@ -129,29 +124,27 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 		}
 		c.Standing.note.Unlock()
 	}
-	c.Share.Life.Lock()
-	if c.Share.Gone {
-		c.Share.Life.Unlock()
-		return false
-	}
-	// Before the cause: who sees that leaves its call, and a rank that begins to write after that must see the word
-	// (see MayTouch).
-	if aloud {
-		c.Share.Local.Abort().CompareAndSwap(0, 1+uint64(c.Share.Me))
-	}
-	sleeping := c.Share.ClaimSleepers()
-	if !c.Fate.Cause.CompareAndSwap(nil, f) {
-		c.Share.Life.Unlock()
-		c.Ring(sleeping)
-		return false
-	}
-	c.Fate.Proposal.CompareAndSwap(nil, f)
-	c.Fate.failedAt.Store(int64(time.Since(c.Site.Job.Time.Coarse.Born)))
-	c.Share.Life.Unlock()
+	var sleeping []int
+	first := false
+	c.Share.Look(func() {
+		// Before the cause: a rank that sees that leaves its call, and one that begins to write after that must see the word
+		// (see MayTouch).
+		if aloud {
+			c.Share.Local.Abort().CompareAndSwap(0, 1+uint64(c.Share.Me))
+		}
+		sleeping = c.Share.ClaimSleepers()
+		if first = c.Fate.Cause.CompareAndSwap(nil, f); first {
+			c.Fate.Proposal.CompareAndSwap(nil, f)
+			c.Fate.failedAt.Store(int64(time.Since(c.Site.Job.Time.Coarse.Born)))
+		}
+	})
 	c.Ring(sleeping)
+	if !first {
+		return false
+	}
 	c.WakeCall()
-	if c.Group.Opt.OnFail != nil {
-		c.Group.Opt.OnFail(f)
+	if c.Hooks.OnFail != nil {
+		c.Hooks.OnFail(f)
 	}
 	c.Fate.Cancel()
 	return true
@@ -178,7 +171,7 @@ func (c *Member) Linger() {
 		return
 	}
 	limit := lingerFor
-	if c.Group.Topo.Nodes() == 1 {
+	if c.Group.Topology().Nodes() == 1 {
 		if limit = lingerHere; !alarming(f.Code) {
 			return
 		}
@@ -197,7 +190,7 @@ func alarming(code call.Code) bool {
 // Where says how two ranks of the Comm talk.
 func (c *Standing) Where(peer int) string {
 	switch {
-	case c.group.Topo.Node(peer) != c.group.Topo.Node(c.group.rank):
+	case c.group.Topology().Node(peer) != c.group.Topology().Node(c.group.Rank()):
 		return "TCP"
 	case c.Site.Here.Host.Shared():
 		return "shared memory"
@@ -205,21 +198,10 @@ func (c *Standing) Where(peer int) string {
 	return "memory"
 }
 
-// LocalRank is the rank in the Comm of member r of this host.
-func (c *Group) LocalRank(r int) int { return c.Topo.Rank(c.Topo.Node(c.rank), r) }
-
-// Blamed is the rank at fault as the other ranks see it.
-func (c *Group) Blamed(f *call.Fault) int {
-	if f.Own && (f.Code == call.Canceled || f.Peer < 0) {
-		return c.rank
-	}
-	return f.Peer
-}
-
 // Die makes this rank one that is lost, to all other ranks and itself, for the reason given. It
 // stands in for the end of a process that has other ranks, too. It returns when that is settled.
 func (c *Member) Die(cause error) {
-	c.Site.Lost(c.Group.Members.World(c.Group.rank), cause)
+	c.Site.Lost(c.Group.World(c.Group.Rank()), cause)
 	for end := time.Now().Add(time.Second); c.Fate.Cause.Load() == nil && time.Now().Before(end); {
 		time.Sleep(tick)
 	}
@@ -228,15 +210,12 @@ func (c *Member) Die(cause error) {
 // Isolate fails the Comm on this rank alone, which sees the lowest other rank as lost.
 func (c *Member) Isolate(cause error) *call.Fault {
 	other := 0
-	if c.Group.rank == 0 {
+	if c.Group.Rank() == 0 {
 		other = min(1, c.Group.Size()-1)
 	}
 	c.FailHere(&call.Fault{Code: call.RankLost, Peer: other, Err: cause})
 	return c.Fate.Cause.Load()
 }
-
-// Silence is Options.PeerTimeout, 0 if there is none.
-func (c *Group) Silence() time.Duration { return c.Opt.PeerTimeout }
 
 // Transport is what the ranks talk over.
 func (c *Standing) Transport() string {
@@ -244,7 +223,7 @@ func (c *Standing) Transport() string {
 	if c.Site.Here.Host.Shared() {
 		inside = "shared memory"
 	}
-	nodes := c.group.Topo.Nodes()
+	nodes := c.group.Topology().Nodes()
 	if nodes == 1 {
 		return inside
 	}
@@ -261,12 +240,10 @@ func (c *Standing) Transport() string {
 // Abandon drops a Comm that has not begun.
 func (c *Member) Abandon() {
 	c.Fate.Cancel()
-	if c.Group.id != WorldID && c.Site.Job.Net.TCP != nil { // the world may be made again, in another try at sharing memory
-		c.Site.Job.Net.TCP.Forget(c.Group.id, uint32(c.Group.rank))
+	if c.Group.ID() != group.WorldID && c.Site.Job.Net.TCP != nil { // the world may be made again, in another try at sharing memory
+		c.Site.Job.Net.TCP.Forget(c.Group.ID(), uint32(c.Group.Rank()))
 	}
-	for _, off := range c.Share.Views {
-		c.Share.Host.Drop(off)
-	}
+	c.Share.Drop()
 }
 
 // Apart is why ranks that seemed to be on this rank's host share no memory with it, where this rank is to tell.
@@ -274,7 +251,7 @@ func (c *Share) Apart() string { return c.apart }
 
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
-	e := event.New(c.Group.id, f.Code, c.Group.Blamed(f), c.Group.rank, c.Site.Here.Node, f.Err)
+	e := event.New(c.Group.ID(), f.Code, c.Group.Blamed(f), c.Group.Rank(), c.Site.Here.Node, f.Err)
 	e.SetMissing(f.Missing)
 	if f.Code == call.Closed && f.Theirs != nil {
 		e.Theirs = *f.Theirs

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
@@ -13,7 +14,7 @@ import (
 
 // A Member knows itself by its rank in the Comm, in the world, and on its host.
 func TestMemberOfTwoHosts(t *testing.T) {
-	world := MembersOf([]int{7, 5, 2, 3}) // ranks 1 and 3 are on the second host
+	world := group.MembersOf([]int{7, 5, 2, 3}) // ranks 1 and 3 are on the second host
 	s := newSite(&Job{}, 0)
 	s.Here.Host = PrivateHost()
 	defer s.Here.Host.Close()
@@ -23,7 +24,7 @@ func TestMemberOfTwoHosts(t *testing.T) {
 	require.Equal(t, []int{1, 3}, []int{c.Group.LocalRank(0), c.Group.LocalRank(1)})
 	require.Equal(t, uint64(11), c.Group.ID())
 	require.Equal(t, "comm", c.Standing.Label.Name())
-	require.Equal(t, []shm.Place{shm.PlaceAt(0, region.Bytes(2))}, c.Share.Views)
+	require.Equal(t, []shm.Place{shm.PlaceAt(0, region.Bytes(2))}, c.Share.views)
 	require.Nil(t, c.Fate.Failure())
 	c.Standing.Label.SetName("tp")
 	require.Equal(t, "tp", c.Standing.Label.Name())

@@ -26,7 +26,7 @@ func (c *Share) OtherCallAt(place uint64) *call.Fault {
 // Odd finds a rank that has made another call than this one, in calls that cannot look for themselves: of this host,
 // or of another that has told of its calls. It may be called from any goroutine.
 func (c *Member) Odd() *call.Fault {
-	if c.Group.Topo.Nodes() > 1 && !c.Group.Opt.Unchecked {
+	if c.Group.Topology().Nodes() > 1 && !c.Group.Unchecked() {
 		c.Standing.note.Lock()
 		s, _, ok := c.Standing.status(c.Site.Job.Clock())
 		c.Standing.note.Unlock()
@@ -36,18 +36,20 @@ func (c *Member) Odd() *call.Fault {
 			}
 		}
 	}
-	c.Share.Life.Lock()
-	defer c.Share.Life.Unlock()
-	if c.Share.Gone {
-		return nil
-	}
-	place, mine := c.Share.Local.Collective(c.Share.Me)
-	for r := range c.Share.N {
-		if w := c.Share.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
-			return c.Share.Differs(r, place)
+	var f *call.Fault
+	c.Share.Look(func() { f = c.Share.odd() })
+	return f
+}
+
+// odd is Odd among the ranks of this host.
+func (c *Share) odd() *call.Fault {
+	place, mine := c.Local.Collective(c.Me)
+	for r := range c.N {
+		if w := c.Local.Entered(r).Load(); w>>32 == mine>>32 && w != mine {
+			return c.Differs(r, place)
 		}
 	}
-	return c.Share.OtherCallAt(place)
+	return c.OtherCallAt(place)
 }
 
 // otherCall finds a rank of this host that is in another call of the same number:
@@ -82,12 +84,9 @@ func (c *Share) contradicts(r *call.Record) bool {
 	if r.Kind == call.Send || r.Kind == call.Recv || r.Kind == call.SendRecv { // which are in no order of all ranks
 		return false
 	}
-	c.Life.Lock()
-	defer c.Life.Unlock()
-	if c.Gone {
-		return false
-	}
-	mine, ok := c.Local.Made(c.Me, r.Seq)
+	var mine call.Record
+	ok := false
+	c.Look(func() { mine, ok = c.Local.Made(c.Me, r.Seq) })
 	return ok && mine.Hash != r.Hash
 }
 
@@ -99,12 +98,9 @@ func (c *Standing) compare(s *status.Status) *call.Fault {
 			return f
 		}
 	}
-	c.share.Life.Lock()
-	defer c.share.Life.Unlock()
-	if c.share.Gone {
-		return nil
-	}
-	return c.share.OtherCallAt(s.Calls)
+	var f *call.Fault
+	c.share.Look(func() { f = c.share.OtherCallAt(s.Calls) })
+	return f
 }
 
 // compareHeard compares with what ranks of other hosts have told.
@@ -122,16 +118,12 @@ func Disagree(mine, theirs call.Record, peer int) *call.Fault {
 
 // checkAgainst compares this rank's calls with what another has told.
 func (c *Member) checkAgainst(other *status.Status) {
-	if int(other.Rank) == c.Group.rank || c.Group.Opt.Unchecked || c.Fate.Cause.Load() != nil || other.Calls == 0 || call.IsPairwise(other.Call.Kind) {
+	if int(other.Rank) == c.Group.Rank() || c.Group.Unchecked() || c.Fate.Cause.Load() != nil || other.Calls == 0 || call.IsPairwise(other.Call.Kind) {
 		return
 	}
-	c.Share.Life.Lock()
 	var mine call.Record
 	ok := false
-	if !c.Share.Gone {
-		mine, ok = c.Share.Local.Made(c.Share.Me, other.Calls)
-	}
-	c.Share.Life.Unlock()
+	c.Share.Look(func() { mine, ok = c.Share.Local.Made(c.Share.Me, other.Calls) })
 	if ok && mine.Hash != other.Hash {
 		go c.Fail(Disagree(mine, other.Call, int(other.Rank)))
 	}

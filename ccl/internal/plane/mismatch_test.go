@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
@@ -77,7 +78,7 @@ func TestCompare(t *testing.T) {
 	enter(c, call.AllReduce)
 	mine, _, _ := c.Standing.status(0)
 	require.Nil(t, c.Standing.compare(&mine))
-	theirs := status.Status{Comm: WorldID, Rank: 1, Calls: 1, Hash: mine.Hash + 2, Brief: true, Call: call.Record{Kind: call.Barrier}}
+	theirs := status.Status{Comm: group.WorldID, Rank: 1, Calls: 1, Hash: mine.Hash + 2, Brief: true, Call: call.Record{Kind: call.Barrier}}
 	c.Site.Job.Statuses.Keep(&theirs, 0)
 	require.Nil(t, c.Standing.compare(&mine), "it has been compared")
 	f := c.Standing.compareHeard(&mine)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
@@ -35,11 +36,11 @@ func TestMonitor(t *testing.T) {
 	sleeps(c, call.Barrier, 1, c.Standing.Now())
 	c.Site.Job.Time.Coarse.WakeMonitor()
 	require.Eventually(t, func() bool {
-		s := c.Site.Job.Statuses.Of(WorldID)
+		s := c.Site.Job.Statuses.Of(group.WorldID)
 		return len(s) > 0 && s[0].Rank == 0 && s[0].Doing == status.Waits
 	}, 20*time.Second, 5*time.Millisecond, "it does not say that it waits")
-	require.EqualValues(t, 1, c.Site.Job.Statuses.Of(WorldID)[0].For)
+	require.EqualValues(t, 1, c.Site.Job.Statuses.Of(group.WorldID)[0].For)
 	c.EndSleep()
 	c.Fail(&call.Fault{Code: call.Aborted, Peer: 0})
-	require.Eventually(t, func() bool { return c.Site.Job.Statuses.Of(WorldID)[0].Failed }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return c.Site.Job.Statuses.Of(group.WorldID)[0].Failed }, 20*time.Second, 5*time.Millisecond)
 }

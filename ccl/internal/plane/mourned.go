@@ -32,5 +32,5 @@ func (c *Standing) TellsOf(r int) bool {
 		return true
 	}
 	defer c.Site.Job.Leave()
-	return boardOf(c.Site.Here.Host).told.first(c.group.Members.World(r))
+	return boardOf(c.Site.Here.Host).told.first(c.group.World(r))
 }

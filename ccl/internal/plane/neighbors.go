@@ -126,7 +126,7 @@ func (j *Job) offered(key tcp.Key, self uint32) {
 // listenTo takes what comes from a neighbor, and reports its end.
 func (s *Site) listenTo(c *control.Conn) {
 	defer s.Job.Life.Wg.Done()
-	in, buf := bufio.NewReader(c), make([]byte, control.FrameMax)
+	in, buf := bufio.NewReader(c.Stream), make([]byte, control.FrameMax)
 	var e event.Event
 	var st status.Status
 	for spoken := false; ; spoken = true {
@@ -196,21 +196,21 @@ func (s *Site) giveNeighborUp(c *control.Conn, why error) {
 	for until := s.Job.Time.Lived.Now() + 2*SettleFor; !s.Job.IsLost(c.First) && !s.Here.ending() && s.Job.Time.Lived.Now() < until; {
 		time.Sleep(tick)
 	}
-	_ = c.CloseWrite()
+	_ = c.Stream.CloseWrite()
 }
 
 // awaitFrame waits for n bytes to come from a neighbor, for PeerTimeout at most, in lived time.
 func (s *neighborhood) awaitFrame(c *control.Conn, in *bufio.Reader, n int) error {
 	if s.host.Job.peer <= 0 || s.host.ending() {
 		if !s.host.ending() {
-			c.SetReadDeadline(time.Time{})
+			c.Stream.SetReadDeadline(time.Time{})
 		}
 		_, err := in.Peek(n)
 		return err
 	}
 	for until := s.host.Job.Time.Lived.Now() + s.host.Job.peer; ; {
 		left := until - s.host.Job.Time.Lived.Now()
-		c.SetReadDeadline(time.Now().Add(max(left, readAgain)))
+		c.Stream.SetReadDeadline(time.Now().Add(max(left, readAgain)))
 		// A deadline that has passed hides what has come: there is one more look, so that it counts.
 		if _, err := in.Peek(n); left <= 0 || s.host.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
@@ -267,7 +267,7 @@ func (s *neighborhood) drop(c *control.Conn) {
 	if i >= 0 {
 		s.conns = append(s.conns[:i:i], s.conns[i+1:]...)
 	}
-	c.Close()
+	c.Stream.Close()
 }
 
 // beat tells the neighbors that this host is alive.

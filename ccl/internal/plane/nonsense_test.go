@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
@@ -49,7 +50,7 @@ func TestNonsenseOfANeighbor(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			j := EnterJob(t.Name(), 0)
 			s := j.Site(0)
-			j.World.Topo, s.Here.Host, s.Here.Procs = Topology([]int{0, 1, 2, 3}, 4), PrivateHost(), []int{0}
+			j.World.Topo, s.Here.Host, s.Here.Procs = group.Topology([]int{0, 1, 2, 3}, 4), PrivateHost(), []int{0}
 			for r := range 4 {
 				j.Net.Addrs = append(j.Net.Addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(1+r)))
 			}
@@ -58,7 +59,7 @@ func TestNonsenseOfANeighbor(t *testing.T) {
 			mem, err := s.Here.Host.View(off, region.Bytes(1))
 			require.NoError(t, err)
 			c := new(Member)
-			c.Init(s, WorldID, Members{Stride: 1}, j.World.Topo, 0, region.New(off, mem, 1), Options{})
+			c.Init(s, group.WorldID, group.Members{Stride: 1}, j.World.Topo, 0, region.New(off, mem, 1), Options{})
 			c.Enlist()
 			done := make(chan struct{})
 			go func() {

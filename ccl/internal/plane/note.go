@@ -44,7 +44,7 @@ func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
 	case k.Kind == call.SendRecv:
 		n.pair.to = int32(k.To)
 	case call.IsPairwise(k.Kind):
-		n.pair.several = w.Several && !c.Group.Opt.Strict // else the other message is the confirmation
+		n.pair.several = w.Several && !c.Group.Strict() // else the other message is the confirmation
 	}
 	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.Order.Calls, int32(peer), c.Order.Began
 	n.Unlock()
@@ -90,19 +90,16 @@ func (c *Member) noteAgain(w *Waiter, peer int) {
 // status is where this rank stands now. c.note is locked; it is false once the Comm's memory is gone.
 func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 	n := &c.note
-	s = status.Status{Comm: c.group.id, Rank: int32(c.group.rank), Size: int32(c.group.Size()), World: int32(c.group.Members.World(c.group.rank)),
+	s = status.Status{Comm: c.group.ID(), Rank: int32(c.group.Rank()), Size: int32(c.group.Size()), World: int32(c.group.World(c.group.Rank())),
 		Node: int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1, Failed: c.fate.Cause.Load() != nil}
-	c.share.Life.Lock()
-	if c.share.Gone {
-		c.share.Life.Unlock()
+	if !c.share.Look(func() {
+		calls, word := c.share.Local.Collective(c.share.Me)
+		s.Calls, s.Hash = calls, uint32(word)
+		if last, have := c.share.Local.Made(c.share.Me, calls); have {
+			s.Call = last
+		}
+	}) {
 		return s, 0, false
-	}
-	calls, word := c.share.Local.Collective(c.share.Me)
-	last, have := c.share.Local.Made(c.share.Me, calls)
-	c.share.Life.Unlock()
-	s.Calls, s.Hash = calls, uint32(word)
-	if have {
-		s.Call = last
 	}
 	began := c.Elsewhere.foreignSince()
 	switch {
@@ -113,7 +110,7 @@ func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 		if call.IsPairwise(n.call.Kind) {
 			s.Call, s.To, s.Several = n.call, n.pair.to, n.pair.several
 		}
-	case c.group.Opt.Busy != nil && c.group.Opt.Busy():
+	case c.hooks.Busy != nil && c.hooks.Busy():
 		s.Doing = status.AtWork
 	}
 	if s.Doing == status.Waits {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
@@ -22,7 +23,7 @@ func TestStatusOfARank(t *testing.T) {
 		require.True(t, ok)
 		return s
 	}
-	outside := status.Status{Comm: WorldID, Rank: 1, Size: 3, World: 1, Peer: -1, To: -1, For: -1}
+	outside := status.Status{Comm: group.WorldID, Rank: 1, Size: 3, World: 1, Peer: -1, To: -1, For: -1}
 	require.Equal(t, outside, at(0))
 	enter(c, call.AllReduce)
 	outside.Calls, outside.Call = 1, c.Order.Entered(0)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/internal/algo"
 )
@@ -27,4 +28,28 @@ type Options struct {
 	OnLate    func(status.Late)                // a call has waited for StallWarn
 	OnCircle  func([]status.Wait)              // ranks wait for each other
 	OnPicture func(call.Code, []status.Status) // where all ranks stood when a Comm failed with that code
+}
+
+// agreed are those that all ranks have the same.
+func (o *Options) agreed() group.Agreed {
+	return group.Agreed{Timeout: o.Timeout, PeerTimeout: o.PeerTimeout, Strict: o.Strict, Unchecked: o.Unchecked, RankOrder: o.RankOrder, Table: o.Table}
+}
+
+// Hooks are the others: whom a rank tells of what, and what it asks for reports. Options has what each is.
+type Hooks struct {
+	OnFail    func(*call.Fault)
+	OnSleep   func(*call.Call)
+	Host      string
+	StallWarn time.Duration
+	Busy      func() bool
+	Caller    func() string
+	OnLate    func(status.Late)
+	OnCircle  func([]status.Wait)
+	OnPicture func(call.Code, []status.Status)
+}
+
+// hooks are those.
+func (o *Options) hooks() Hooks {
+	return Hooks{OnFail: o.OnFail, OnSleep: o.OnSleep, Host: o.Host, StallWarn: o.StallWarn, Busy: o.Busy, Caller: o.Caller, OnLate: o.OnLate,
+		OnCircle: o.OnCircle, OnPicture: o.OnPicture}
 }

@@ -27,7 +27,7 @@ func SwapPlaces(c *Member, mine call.Record, place string, peer int, is func(*ca
 	c.publish(s, now)
 	n.Unlock()
 	for over := c.Site.Job.deadline(placeFor); ; time.Sleep(time.Millisecond) {
-		if s, ok := c.Site.Job.Statuses.At(c.Group.id, int32(peer)); ok && s.Caller() != "" && is(&s.Call) {
+		if s, ok := c.Site.Job.Statuses.At(c.Group.ID(), int32(peer)); ok && s.Caller() != "" && is(&s.Call) {
 			return s.Caller()
 		}
 		if over() {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
@@ -52,7 +53,7 @@ func TestStarvedIsNotLost(t *testing.T) {
 	j := EnterJob(t.Name(), time.Second)
 	defer j.Leave()
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
+	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
 	s.Here.open(h)
 	require.NoError(t, s.Here.showPulse(h))
 	his := &s.Here.processes.pulses[1]

@@ -192,9 +192,9 @@ func (s *Site) deliver(e *event.Event) {
 
 // failMember fails c with e, if e concerns c.
 func (j *Job) failMember(c *Member, e *event.Event) {
-	if e.Comm == c.Group.id {
-		f := e.Fault(c.Group.rank, c.Share.contradicts)
-		if own := c.Fate.Proposal.Load(); own != nil && int(e.From) == c.Group.rank && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
+	if e.Comm == c.Group.ID() {
+		f := e.Fault(c.Group.Rank(), c.Share.contradicts)
+		if own := c.Fate.Proposal.Load(); own != nil && int(e.From) == c.Group.Rank() && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
 			f = own
 		}
 		c.FailHere(f)
@@ -203,16 +203,16 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 	if e.Comm != 0 {
 		return
 	}
-	r := c.Group.Members.Rank(int(e.Peer), c.Group.Size())
+	r := c.Group.RankOf(int(e.Peer))
 	if r < 0 {
 		return
 	}
-	if r == c.Group.rank { // of a process that was stopped, and goes on too late
+	if r == c.Group.Rank() { // of a process that was stopped, and goes on too late
 		c.FailHere(call.NewFault(call.RankLost, r, "the others have given this rank up: %w", e.Cause()))
 		return
 	}
 	if c.Share.HasLeft(r) { // in good order; but a call of another engine does not find out by itself
-		if c.Group.Topo.Node(r) != c.Group.Topo.Node(c.Group.rank) && c.Standing.Elsewhere.foreignSince() != 0 {
+		if c.Group.Topology().Node(r) != c.Group.Topology().Node(c.Group.Rank()) && c.Standing.Elsewhere.foreignSince() != 0 {
 			c.FailHere(&call.Fault{Code: call.Closed, Peer: r})
 		}
 		return
@@ -225,12 +225,12 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 
 // HasLeft reports whether rank r has closed the Comm, as far as is known: of another host once all its ranks have.
 func (c *Share) HasLeft(r int) bool {
-	c.Life.Lock()
-	defer c.Life.Unlock()
-	if c.group.Topo.Node(r) != c.group.Topo.Node(c.group.rank) {
-		return slices.Contains(c.closed, c.group.Topo.Node(r))
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.group.Topology().Node(r) != c.group.Topology().Node(c.group.Rank()) {
+		return slices.Contains(c.closed, c.group.Topology().Node(r))
 	}
-	return c.Gone || c.Local.State(c.group.Topo.Local(r)).Load() == region.StateClosed
+	return c.gone || c.Local.State(c.group.Topology().Local(r)).Load() == region.StateClosed
 }
 
 // isStale reports whether e is what a process has to say that is lost itself by now. One that was stopped, and goes on

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/group"
 )
 
 // A process has one Site for each host, which all its ranks share.
@@ -29,11 +31,11 @@ func TestSpins(t *testing.T) {
 	s := j.Site(0)
 	s.Here.Host = PrivateHost()
 	cores := s.Here.Host.Processors()
-	s.Job.World.Topo = Topology(make([]int, cores), 1)
+	s.Job.World.Topo = group.Topology(make([]int, cores), 1)
 	assert.Equal(t, spinsAlone, s.Here.spins())
-	s.Job.World.Topo = Topology(make([]int, cores+1), 1)
+	s.Job.World.Topo = group.Topology(make([]int, cores+1), 1)
 	assert.Equal(t, SpinsCrowded, s.Here.spins(), "ranks of the host")
-	s.Job.World.Topo = Topology(make([]int, 1), 1)
+	s.Job.World.Topo = group.Topology(make([]int, 1), 1)
 	before := j.Life.here.Swap(int32(runtime.GOMAXPROCS(0) + 1))
 	assert.Equal(t, SpinsCrowded, s.Here.spins(), "ranks of this process")
 	j.Life.here.Store(before)

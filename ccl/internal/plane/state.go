@@ -2,19 +2,18 @@ package plane
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/region"
-	"github.com/goccl/goccl/ccl/internal/shm"
-	"github.com/goccl/goccl/internal/algo"
 )
 
 // Standing is what is known of one rank of one Comm, with the questions that take more than one part of a Member to answer.
 type Standing struct {
-	group *Group
+	group *group.Group
+	hooks *Hooks
 	share *Share
 	order *Order
 	fate  *Fate
@@ -29,36 +28,9 @@ type Standing struct {
 	asked  atomic.Bool // another rank was heard to wait
 }
 
-// Group says which rank of which Comm.
-type Group struct {
-	id      uint64
-	rank    int
-	size    int           // of Topo
-	Members Members       // rank -> rank of the world
-	Topo    algo.Topology // of this Comm
-	Opt     Options
-}
-
-// Share is what the ranks of this host share.
-type Share struct {
-	group    *Group
-	Local    *region.Region
-	Me, N    int            // this rank's place among them, and how many there are
-	Host     *shm.Host      // whose memory that is; the site may have another by then, if this Comm is abandoned
-	Views    []shm.Place    // what to drop at the end
-	Spins    int            // looks before giving way
-	sleepers *atomic.Uint64 // of Local
-	wish     wish           // see makeWish
-	apart    string         // see Apart
-
-	Life   sync.Mutex // keeps Close from unmapping what another goroutine looks at
-	Gone   bool       // under Life: the Comm's memory may be another's
-	closed []int      // under Life: other hosts whose ranks have all closed the Comm
-}
-
 // Order is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.
 type Order struct {
-	group     *Group
+	group     *group.Group
 	share     *Share
 	unchecked bool           // Options.Unchecked
 	entered   *atomic.Uint64 // this rank's words in the region

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/internal/algo"
 )
@@ -26,7 +27,7 @@ func ranks(t *testing.T, n int, opt Options) []*Member {
 	all := make([]*Member, n)
 	for r := range all {
 		all[r] = &Member{}
-		all[r].Init(s, WorldID, Members{Stride: 1}, j.World.Topo, r, local, opt)
+		all[r].Init(s, group.WorldID, group.Members{Stride: 1}, j.World.Topo, r, local, opt)
 		all[r].Enlist()
 	}
 	t.Cleanup(func() {
@@ -107,7 +108,7 @@ func TestGone(t *testing.T) {
 	other := call.Record{Seq: 1, Hash: 7, Kind: call.Barrier}
 	require.True(t, c.Share.contradicts(&other))
 	require.NotNil(t, c.Share.parties(1))
-	c.Share.Gone = true
+	c.Share.gone = true
 	require.False(t, c.Share.contradicts(&other))
 	require.Nil(t, c.Share.parties(1))
 	require.True(t, c.Share.HasLeft(1))

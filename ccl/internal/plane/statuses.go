@@ -42,7 +42,7 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 	s.Job.mu.Unlock()
 	for _, c := range mine {
 		c.checkAgainst(st)
-		if !st.Brief && st.Doing == status.Waits && int(st.Rank) != c.Group.rank {
+		if !st.Brief && st.Doing == status.Waits && int(st.Rank) != c.Group.Rank() {
 			c.Standing.asked.Store(true)
 		}
 	}
@@ -68,19 +68,19 @@ func (s *Site) readBoard() {
 
 // reportStall reports the call that c waits in, if no lower rank does.
 func (s *Site) reportStall(c *Member, mine status.Status, moved Moved) {
-	if c.Group.Opt.OnLate == nil {
+	if c.Hooks.OnLate == nil {
 		return
 	}
-	l, ok := status.LateIn(mine, s.Job.Statuses.Of(c.Group.id))
+	l, ok := status.LateIn(mine, s.Job.Statuses.Of(c.Group.ID()))
 	if !ok {
 		return
 	}
 	l.Done, l.Of = moved.Done, moved.Of
 	l.Waits.SetName(c.Standing.Label.Name())
-	if c.Group.Opt.Caller != nil && !c.Standing.note.queued {
-		l.Waits.SetCaller(c.Group.Opt.Caller())
+	if c.Hooks.Caller != nil && !c.Standing.note.queued {
+		l.Waits.SetCaller(c.Hooks.Caller())
 	}
-	go c.Group.Opt.OnLate(l)
+	go c.Hooks.OnLate(l)
 }
 
 // Name is what the Comm is called in reports.
@@ -129,17 +129,11 @@ func (j *Job) reportSnapshot(now int64) {
 	j.broken = broken{}
 	m := j.reporter()
 	j.mu.Unlock()
-	if m != nil && m.Group.Opt.OnPicture != nil {
+	if m != nil && m.Hooks.OnPicture != nil {
 		all := j.Statuses.Of(0)
-		j.Life.Wg.Go(func() { m.Group.Opt.OnPicture(code, all) }) // which may take its time
+		j.Life.Wg.Go(func() { m.Hooks.OnPicture(code, all) }) // which may take its time
 	}
 }
 
 // Job names the job, for reports.
 func (c *Standing) Job() string { return c.Site.Job.id }
-
-// ID tells the Comms of a job apart.
-func (c *Group) ID() uint64 { return c.id }
-
-// World is the rank in the job's first Comm of rank r.
-func (c *Group) World(r int) int { return c.Members.World(r) }

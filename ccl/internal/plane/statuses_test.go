@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/internal/algo"
@@ -42,7 +43,7 @@ func TestReceiveStatus(t *testing.T) {
 		}()
 	}
 	defer func() { s.near.conns = nil }()
-	st := status.Status{Comm: WorldID, Rank: 4, Size: 5, World: 4, Peer: -1, For: -1, Number: 1, Doing: status.Waits}
+	st := status.Status{Comm: group.WorldID, Rank: 4, Size: 5, World: 4, Peer: -1, For: -1, Number: 1, Doing: status.Waits}
 	sent := func(from *control.Conn) (hosts []string) {
 		t.Helper()
 		s.receiveStatus(&st, from, true)
@@ -79,7 +80,7 @@ func TestReceiveStatus(t *testing.T) {
 	j.World.first[4] = 1
 	st.Number = 3
 	require.ElementsMatch(t, []string{"1", "2", "3"}, sent(nil), "the tree does not reach all")
-	all := s.Job.Statuses.Of(WorldID)
+	all := s.Job.Statuses.Of(group.WorldID)
 	require.Len(t, all, 1)
 	require.EqualValues(t, 3, all[0].Number)
 }
@@ -89,7 +90,7 @@ func TestReceiveStatusOfAMember(t *testing.T) {
 	all := ranks(t, 3, Options{})
 	s := all[0].Site
 	tells := func(rank, number int32, doing status.Doing, brief bool) {
-		s.receiveStatus(&status.Status{Comm: WorldID, Rank: rank, Size: 3, World: rank, Number: uint32(number), Doing: doing, Brief: brief}, nil, true)
+		s.receiveStatus(&status.Status{Comm: group.WorldID, Rank: rank, Size: 3, World: rank, Number: uint32(number), Doing: doing, Brief: brief}, nil, true)
 	}
 	asked := func() (list []bool) {
 		for _, c := range all {
@@ -110,20 +111,20 @@ func TestReceiveStatusOfAMember(t *testing.T) {
 // What another process of the host writes to the board is read once.
 func TestReadBoard(t *testing.T) {
 	s := besideAnother(t)
-	st := status.Status{Comm: WorldID, Rank: 1, Size: 2, World: 1, Number: 1, Doing: status.Waits}
+	st := status.Status{Comm: group.WorldID, Rank: 1, Size: 2, World: 1, Number: 1, Doing: status.Waits}
 	require.True(t, boardOf(s.Here.Host).status.Append(&st, 1, nil))
-	require.Empty(t, s.Job.Statuses.Of(WorldID))
+	require.Empty(t, s.Job.Statuses.Of(group.WorldID))
 	s.readBoard()
-	require.Len(t, s.Job.Statuses.Of(WorldID), 1)
-	s.Job.Statuses.Forget(WorldID)
+	require.Len(t, s.Job.Statuses.Of(group.WorldID), 1)
+	s.Job.Statuses.Forget(group.WorldID)
 	s.readBoard()
-	require.Empty(t, s.Job.Statuses.Of(WorldID))
+	require.Empty(t, s.Job.Statuses.Of(group.WorldID))
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		st.Number++
 		boardOf(s.Here.Host).status.Append(&st, 1, nil)
 		s.readBoard()
 	}), "reading allocates")
-	require.Equal(t, uint32(12), s.Job.Statuses.Of(WorldID)[0].Number)
+	require.Equal(t, uint32(12), s.Job.Statuses.Of(group.WorldID)[0].Number)
 }
 
 // The process of the lowest rank that has not gone speaks for the job, and reports where all stood, once, a moment after
@@ -136,16 +137,16 @@ func TestReportSnapshot(t *testing.T) {
 		told   int
 	}{
 		{"rank 0 is here", func(*Job) {}, 1},
-		{"rank 0 is elsewhere", func(j *Job) { j.comms.remove(j.comms[WorldID][0]) }, 0},
-		{"rank 0 is elsewhere, and lost", func(j *Job) { j.comms.remove(j.comms[WorldID][0]); j.World.dead[0] = true }, 1},
-		{"rank 0 is elsewhere, and has left", func(j *Job) { j.comms.remove(j.comms[WorldID][0]); j.World.leavers[0] = true }, 1},
+		{"rank 0 is elsewhere", func(j *Job) { j.comms.remove(j.comms[group.WorldID][0]) }, 0},
+		{"rank 0 is elsewhere, and lost", func(j *Job) { j.comms.remove(j.comms[group.WorldID][0]); j.World.dead[0] = true }, 1},
+		{"rank 0 is elsewhere, and has left", func(j *Job) { j.comms.remove(j.comms[group.WorldID][0]); j.World.leavers[0] = true }, 1},
 		{"nothing has failed", func(j *Job) { j.broken.at = 0 }, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			told := make(chan []status.Status, 10)
 			all := ranks(t, 2, Options{OnPicture: func(_ call.Code, s []status.Status) { told <- s }})
 			j := all[0].Site.Job
-			j.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Calls: 5}, 0)
+			j.Statuses.Keep(&status.Status{Comm: group.WorldID, Rank: 1, Calls: 5}, 0)
 			j.broken.at = at
 			tc.before(j)
 			j.reportSnapshot(at + int64(snapshotAfter) - 1)
@@ -171,7 +172,7 @@ func TestComms(t *testing.T) {
 	require.Nil(t, m)
 	of := func(id uint64, world int) *Member {
 		c := &Member{}
-		c.Group.id, c.Group.Members = id, Members{Stride: 1, start: world}
+		c.Group = group.New(id, group.MembersOf([]int{world}), algo.Flat(1), 0, group.Agreed{})
 		table.add(c)
 		return c
 	}

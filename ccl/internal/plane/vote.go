@@ -52,16 +52,13 @@ func (c *Member) dispute(e event.Event) {
 
 // parties counts the ranks of this host that have made collective seq.
 func (c *Share) parties(seq uint64) (p event.Parties) {
-	c.Life.Lock()
-	defer c.Life.Unlock()
-	if c.Gone {
-		return nil
-	}
-	for r := range c.N {
-		if rec, ok := c.Local.Made(r, seq); ok {
-			p.Add(event.Party{Call: rec, Rank: int32(c.group.LocalRank(r)), N: 1})
+	c.Look(func() {
+		for r := range c.N {
+			if rec, ok := c.Local.Made(r, seq); ok {
+				p.Add(event.Party{Call: rec, Rank: int32(c.group.LocalRank(r)), N: 1})
+			}
 		}
-	}
+	})
 	return p
 }
 
@@ -96,7 +93,7 @@ func (c *Member) sendVotes(seq uint64) {
 				continue
 			}
 			sent[p.Call.Hash] = p.N
-			e := event.New(c.Group.id, event.Voted, p.N, int(p.Rank), c.Site.Here.Node, nil)
+			e := event.New(c.Group.ID(), event.Voted, p.N, int(p.Rank), c.Site.Here.Node, nil)
 			e.Call = p.Call
 			c.Site.Post(e)
 		}

@@ -94,7 +94,7 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.Stop(c.Standing.Unfinished(err, err, c.Standing.missing(peer)))
 	}
-	if t := c.Group.Opt.Timeout; t > 0 && c.Site.Job.Clock()-c.Order.Began > int64(t) {
+	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Order.Began > int64(t) {
 		return c.Stop(c.Standing.overdue(c.Standing.missing(peer)))
 	}
 	now := time.Now()
@@ -126,8 +126,8 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	if k := c.Order.Running; k != nil {
 		c.Order.Running = nil
 		c.noteSleep(k, w, peer)
-		if c.Group.Opt.OnSleep != nil {
-			c.Group.Opt.OnSleep(k)
+		if c.Hooks.OnSleep != nil {
+			c.Hooks.OnSleep(k)
 		}
 	} else if peer != w.peer || w.Nap == 0 {
 		c.noteAgain(w, peer)
@@ -203,7 +203,7 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.Stop(call.CtxFault(err, nil))
 	}
-	if t := c.Group.Opt.Timeout; t > 0 && c.Site.Job.Clock()-c.Order.Began > int64(t) {
+	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Order.Began > int64(t) {
 		return c.Stop(c.Standing.overdue(c.Standing.missing(-1)))
 	}
 	return nil
@@ -275,10 +275,10 @@ func (c *Member) Aborted() *call.Fault {
 
 // closedPeer finds out whether the rank waited for has closed the Comm.
 func (c *Share) closedPeer(peer int) *call.Fault {
-	node := c.group.Topo.Node(c.group.rank)
+	node := c.group.Topology().Node(c.group.Rank())
 	for r := range c.N {
 		if c.Local.State(r).Load() == region.StateClosed {
-			left := c.group.Topo.Rank(node, r)
+			left := c.group.Topology().Rank(node, r)
 			if peer < 0 || left == peer {
 				return c.closedBy(left)
 			}
@@ -308,7 +308,7 @@ func (c *Standing) missing(peer int) []int {
 	}
 	first := peer
 	for range c.group.Size() {
-		if c.group.Topo.Node(peer) != c.group.Topo.Node(c.group.rank) {
+		if c.group.Topology().Node(peer) != c.group.Topology().Node(c.group.Rank()) {
 			next := c.peerOf(peer)
 			if !pairwise || next < 0 {
 				return []int{peer}
@@ -316,7 +316,7 @@ func (c *Standing) missing(peer int) []int {
 			peer = next
 			continue
 		}
-		r := c.group.Topo.Local(peer)
+		r := c.group.Topology().Local(peer)
 		w := c.share.Local.Waits(r).Load()
 		next := int(w&math.MaxUint32) - 1 // -1: it does not wait, or for several
 		if pairwise && next < 0 || !pairwise && int32(uint32(c.share.Local.Entered(r).Load()>>32)-uint32(c.order.Calls)) < 0 {
@@ -327,7 +327,7 @@ func (c *Standing) missing(peer int) []int {
 		}
 		peer = next
 	}
-	if c.group.Topo.Node(first) != c.group.Topo.Node(c.group.rank) {
+	if c.group.Topology().Node(first) != c.group.Topology().Node(c.group.Rank()) {
 		return []int{first}
 	}
 	return nil // they wait for each other
@@ -356,7 +356,7 @@ func (c *Standing) unposted() (m []int) {
 
 // peerOf is the rank that rank r of another host has said that it waits for, -1 if none.
 func (c *Standing) peerOf(r int) int {
-	for _, s := range c.Site.Job.Statuses.Of(c.group.id) {
+	for _, s := range c.Site.Job.Statuses.Of(c.group.ID()) {
 		if int(s.Rank) == r && s.Doing == status.Waits {
 			return int(s.Peer)
 		}

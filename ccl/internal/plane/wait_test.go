@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
 )
@@ -267,9 +268,9 @@ func TestMissing(t *testing.T) {
 func TestPeerOf(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
 	require.Equal(t, -1, c.Standing.peerOf(1))
-	c.Site.Job.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.AtWork}, 0)
+	c.Site.Job.Statuses.Keep(&status.Status{Comm: group.WorldID, Rank: 1, Peer: 0, Doing: status.AtWork}, 0)
 	require.Equal(t, -1, c.Standing.peerOf(1))
-	c.Site.Job.Statuses.Keep(&status.Status{Comm: WorldID, Rank: 1, Peer: 0, Doing: status.Waits}, 0)
+	c.Site.Job.Statuses.Keep(&status.Status{Comm: group.WorldID, Rank: 1, Peer: 0, Doing: status.Waits}, 0)
 	require.Equal(t, 0, c.Standing.peerOf(1))
 }
 

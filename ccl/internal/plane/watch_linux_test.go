@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 )
 
@@ -38,7 +39,7 @@ func TestGiveUpWaitsForTheWatch(t *testing.T) {
 	boardOf(h).pulses.Store(off)
 	j := EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Procs = Topology([]int{0, 0}, 1), []int{0, 1}
+	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
 	s.Here.open(h)
 	require.NoError(t, s.Here.showPulse(h))
 	require.True(t, boardOf(h).log.Append(&event.Event{Comm: 99, Code: uint8(call.Aborted), Peer: -1}, 0, nil)) // so that there is something to read

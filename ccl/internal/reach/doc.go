@@ -1,5 +1,5 @@
 // Package reach gets at the memory of the other ranks of a host: in place, where all can touch it, or by reading it from
-// another process. A [Reach] is a [plane.Member] that knows what it may touch, and says so while it does.
+// another process. A [Reach] knows what its rank may touch, and says so while it does.
 //
 // # Whose memory
 //

@@ -8,7 +8,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
-	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
@@ -127,29 +126,14 @@ func (c *Reach) request(r int, make bool) (*request, error) {
 	if q := c.lending.requests[r]; q != nil {
 		return q, nil
 	}
-	off := c.local.Request(r).Load()
-	if off == 0 && !make {
-		return nil, nil
-	}
-	if off == 0 {
-		var err error
-		if off, err = c.rank.Site.Here.Host.Alloc(RequestBytes); err != nil {
-			return nil, err
-		}
-	}
-	mem, err := c.rank.Site.Here.Host.View(off, RequestBytes)
-	if err != nil {
-		if make {
-			c.rank.Site.Here.Host.Free(off, RequestBytes)
-		}
+	mem, err := c.rank.Share.Map(c.local.Request(r), RequestBytes, make)
+	if mem == nil {
 		return nil, err
 	}
-	c.rank.Share.Views = append(c.rank.Share.Views, shm.PlaceAt(off, RequestBytes))
 	q := (*request)(unsafe.Pointer(&mem[0]))
 	if c.lending.requests == nil {
 		c.lending.requests = map[int]*request{}
 	}
 	c.lending.requests[r] = q
-	c.local.Request(r).Store(off)
 	return q, nil
 }

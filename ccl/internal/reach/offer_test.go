@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -17,7 +18,7 @@ func ranksOn(t *testing.T, n int, h *shm.Host) []*Reach {
 	t.Helper()
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Host = plane.Topology(make([]int, n), 1), h
+	s.Job.World.Topo, s.Here.Host = group.Topology(make([]int, n), 1), h
 	off, err := h.Alloc(region.Bytes(n))
 	require.NoError(t, err)
 	mem, err := h.View(off, region.Bytes(n))
@@ -25,7 +26,7 @@ func ranksOn(t *testing.T, n int, h *shm.Host) []*Reach {
 	all := make([]*Reach, n)
 	for r := range all {
 		m := new(plane.Member)
-		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, mem, n), plane.Options{})
+		m.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, mem, n), plane.Options{})
 		m.Enlist()
 		all[r] = &Reach{Pids: make([]int32, n), Known: Agreed{All: !h.Shared()}}
 		all[r].Init(m)

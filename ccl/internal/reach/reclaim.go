@@ -112,10 +112,10 @@ func (c *Reach) awaitOthers(longest time.Duration, of func(r int) bool) bool {
 // isHere reports whether rank r of this host is in this process.
 func (c *Reach) isHere(r int) bool {
 	s := c.rank.Site
-	return !s.Here.Host.Shared() || s.Here.Procs[s.Job.World.Topo.Local(c.rank.Group.Members.World(c.rank.Group.LocalRank(r)))] == s.Here.Mine
+	return !s.Here.Host.Shared() || s.Here.Procs[s.Job.World.Topo.Local(c.rank.Group.World(c.rank.Group.LocalRank(r)))] == s.Here.Mine
 }
 
 // mayGoOn reports whether rank r of this host is not known to be lost.
 func (c *Reach) mayGoOn(r int) bool {
-	return !c.rank.Site.Job.IsLost(c.rank.Group.Members.World(c.rank.Group.LocalRank(r)))
+	return !c.rank.Site.Job.IsLost(c.rank.Group.World(c.rank.Group.LocalRank(r)))
 }

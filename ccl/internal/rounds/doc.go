@@ -1,4 +1,4 @@
-// Package rounds has the collectives among the ranks of one host. A [Team] is a [reach.Reach] that posts and awaits rounds.
+// Package rounds has the collectives among the ranks of one host. A [Team] is a rank that posts and awaits rounds.
 //
 // # Rounds: a collective on one host
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	this "github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
@@ -32,7 +33,7 @@ func ranksOn(t testing.TB, host *shm.Host, n int, w way) []*Team {
 	}
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Host = plane.Topology(make([]int, n), 1), host
+	s.Job.World.Topo, s.Here.Host = group.Topology(make([]int, n), 1), host
 	off, err := s.Here.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
 	mem, err := s.Here.Host.View(off, region.Bytes(n))
@@ -42,7 +43,7 @@ func ranksOn(t testing.TB, host *shm.Host, n int, w way) []*Team {
 		c := new(Team)
 		all[r] = c
 		m, at := new(plane.Member), new(reach.Reach)
-		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, mem, n), plane.Options{})
+		m.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, mem, n), plane.Options{})
 		m.Share.Local.Whole = tuning.Inline(n)
 		m.Enlist()
 		at.Init(m)

@@ -10,7 +10,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
-	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
@@ -50,22 +49,10 @@ func (c *staging) stageOf(r int) ([]byte, *call.Fault) {
 
 // memory is what lies at the offset in at, so many bytes. If nothing does, it makes that.
 func (c *staging) memory(at *atomic.Uint64, bytes int) ([]byte, *call.Fault) {
-	off := at.Load()
-	if off == 0 {
-		var err error
-		if off, err = c.rank.Site.Here.Host.Alloc(bytes); err != nil {
-			return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
-		}
-		if !at.CompareAndSwap(0, off) {
-			c.rank.Site.Here.Host.Free(off, bytes)
-			off = at.Load()
-		}
-	}
-	mem, err := c.rank.Site.Here.Host.View(off, bytes)
+	mem, err := c.rank.Share.Map(at, bytes, true)
 	if err != nil {
 		return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 	}
-	c.rank.Share.Views = append(c.rank.Share.Views, shm.PlaceAt(off, bytes))
 	return mem, nil
 }
 

@@ -125,7 +125,10 @@ func TestStage(t *testing.T) {
 				require.Equal(t, n > 2, mine == lastMine && theirs == lastTheirs, "round %d", round)
 			}
 		}
-		require.Len(t, all[0].rank.Share.Views, 3, "the region, and the memory of two ranks")
+		require.Len(t, all[0].staging.lines, n)
+		for _, mem := range all[0].staging.lines[:2] {
+			require.Len(t, mem, tuning.StageBytes(n), "the memory of two ranks")
+		}
 	}
 }
 

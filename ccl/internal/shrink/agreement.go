@@ -107,10 +107,10 @@ func (a *Agreement) look() []bool {
 	for r := range gone {
 		switch {
 		case r == a.Rank:
-		case c.rank.Site.Job.IsLost(c.rank.Group.Members.World(r)):
+		case c.rank.Site.Job.IsLost(c.rank.Group.World(r)):
 			gone[r] = true
-		case c.rank.Group.Topo.Node(r) == c.rank.Group.Topo.Node(c.rank.Group.Rank()):
-			l := c.rank.Group.Topo.Local(r)
+		case c.rank.Group.Topology().Node(r) == c.rank.Group.Topology().Node(c.rank.Group.Rank()):
+			l := c.rank.Group.Topology().Local(r)
 			closed := c.rank.Share.Local.State(l).Load() != region.StateOpen // looked at before what it has done
 			switch word := c.rank.Share.Local.Agreed(l).Load(); {
 			case word == uint64(a.Attempt)<<1:
@@ -132,7 +132,7 @@ func (a *Agreement) look() []bool {
 	if len(over) > 0 {
 		c.rank.Site.Scan() // ranks that have decided without this one have heard before that it is lost
 	}
-	if c.rank.Site.Job.IsLost(c.rank.Group.Members.World(a.Rank)) {
+	if c.rank.Site.Job.IsLost(c.rank.Group.World(a.Rank)) {
 		a.Party.Lost()
 	}
 	for _, r := range over {
@@ -155,7 +155,7 @@ func (a *Agreement) trouble() *call.Fault {
 
 // IsLost tells all ranks of the job that this one counts as lost, and why.
 func (a *Agreement) IsLost(why error) {
-	w := a.c.rank.Group.Members.World(a.Rank)
+	w := a.c.rank.Group.World(a.Rank)
 	a.c.rank.Site.Lost(w, why)
 	for until := time.Now().Add(2 * plane.SettleFor); !a.c.rank.Site.Job.IsLost(w) && time.Now().Before(until); a.c.rank.Site.Scan() {
 		time.Sleep(agreeNapMax)
@@ -283,7 +283,7 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 	}
 	if now := time.Now(); now.Sub(a.beaten) > plane.BeatEvery {
 		a.beaten = now
-		if a.c.rank.Group.Topo.Nodes() > 1 {
+		if a.c.rank.Group.Topology().Nodes() > 1 {
 			a.offered()
 		}
 		for _, l := range a.lines {
@@ -310,7 +310,7 @@ func (a *Agreement) expired(ctx context.Context) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return call.CtxFault(err, a.Party.Missing())
 	}
-	if t := a.c.rank.Group.Opt.Timeout; t > 0 && time.Since(a.began) > t {
+	if t := a.c.rank.Group.Timeout(); t > 0 && time.Since(a.began) > t {
 		f := call.CtxFault(context.DeadlineExceeded, a.Party.Missing())
 		f.Err = fmt.Errorf("not done after %v", t)
 		return f
@@ -332,7 +332,7 @@ func (a *Agreement) quitted(r int) {
 func (a *Agreement) offered() {
 	c := a.c
 	for r := range a.lines {
-		if r != a.Rank && c.rank.Group.Topo.Node(r) != c.rank.Group.Topo.Node(c.rank.Group.Rank()) &&
+		if r != a.Rank && c.rank.Group.Topology().Node(r) != c.rank.Group.Topology().Node(c.rank.Group.Rank()) &&
 			c.rank.Site.Job.Net.TCP.Offered(tcp.MakeKey(c.agreementID(a.Attempt+1), linesOf, uint32(c.rank.Group.Rank()), uint32(r)), uint32(c.rank.Group.Rank())) {
 			a.quitted(r)
 		}
@@ -374,9 +374,9 @@ func (a *Agreement) end(agreed bool) {
 // of its host in it.
 func (a *Agreement) make(ranks []int32) (uint64, error) {
 	a.drop()
-	node, first, locals := a.c.rank.Group.Topo.Node(a.Rank), -1, 0
+	node, first, locals := a.c.rank.Group.Topology().Node(a.Rank), -1, 0
 	for _, r := range ranks {
-		if a.c.rank.Group.Topo.Node(int(r)) == node {
+		if a.c.rank.Group.Topology().Node(int(r)) == node {
 			if first < 0 {
 				first = int(r)
 			}

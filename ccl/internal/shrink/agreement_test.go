@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/links"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
@@ -24,7 +25,7 @@ func ranksOf(t *testing.T, n int) []*Shrinker {
 	t.Helper()
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Host = plane.Topology(make([]int, n), 1), plane.PrivateHost()
+	s.Job.World.Topo, s.Here.Host = group.Topology(make([]int, n), 1), plane.PrivateHost()
 	off, err := s.Here.Host.Alloc(region.Bytes(n))
 	require.NoError(t, err)
 	shared, err := s.Here.Host.View(off, region.Bytes(n))
@@ -33,7 +34,7 @@ func ranksOf(t *testing.T, n int) []*Shrinker {
 	for r := range all {
 		l := new(links.Links)
 		m, mem := new(plane.Member), new(reach.Reach)
-		m.Init(s, plane.WorldID, plane.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, shared, n), plane.Options{})
+		m.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, shared, n), plane.Options{})
 		m.Enlist()
 		mem.Init(m)
 		l.Init(m, mem, new(call.Workspace))
@@ -143,6 +144,12 @@ func TestGiven(t *testing.T) {
 	}
 }
 
+// limit gives a's Comm that timeout.
+func limit(a *Agreement, timeout time.Duration) {
+	g := &a.c.rank.Group
+	*g = group.New(g.ID(), group.Members{Stride: 1}, g.Topology(), g.Rank(), group.Agreed{Timeout: timeout})
+}
+
 // The time of a Shrink is over when its Comm closes, its context ends, or the timeout has passed.
 func TestExpired(t *testing.T) {
 	ended, stop := context.WithCancel(t.Context())
@@ -156,9 +163,10 @@ func TestExpired(t *testing.T) {
 	}{
 		{"not yet", func(*Agreement) {}, t.Context(), 0, ""},
 		{"no timeout", func(a *Agreement) { a.began = time.Time{} }, t.Context(), 0, ""},
-		{"not so long", func(a *Agreement) { a.c.rank.Group.Opt.Timeout = time.Hour }, t.Context(), 0, ""},
+		{"not so long", func(a *Agreement) { limit(a, time.Hour) }, t.Context(), 0, ""},
 		{"the timeout", func(a *Agreement) {
-			a.began, a.c.rank.Group.Opt.Timeout = time.Now().Add(-1500*time.Millisecond), time.Second
+			a.began = time.Now().Add(-1500 * time.Millisecond)
+			limit(a, time.Second)
 		}, t.Context(), call.Timeout, "not done after 1s"},
 		{"its context", func(*Agreement) {}, ended, call.Canceled, "context canceled"},
 		{"its Comm closes", func(a *Agreement) { a.c.rank.Fate.Closing.Store(true) }, ended, call.Closed, "code 11, rank 0"},

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/links"
-	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/agree"
 )
@@ -166,18 +166,18 @@ func (c *Shrinker) newLine(peer int, attempt uint32) *line {
 }
 
 func (l *line) inside() bool {
-	return l.c.rank.Group.Topo.Node(l.peer) == l.c.rank.Group.Topo.Node(l.c.rank.Group.Rank())
+	return l.c.rank.Group.Topology().Node(l.peer) == l.c.rank.Group.Topology().Node(l.c.rank.Group.Rank())
 }
 
 // agreementID is the Comm's id for the connections of an agreement, which are not those
 // of its calls.
 func (c *Shrinker) agreementID(attempt uint32) uint64 {
-	return plane.ChildID(c.rank.Group.ID(), uint64(attempt)|1<<41, 0)
+	return group.ChildID(c.rank.Group.ID(), uint64(attempt)|1<<41, 0)
 }
 
 // Leave tells ranks that still want to take part in an agreement with this one why it does not.
 func (c *Shrinker) Leave(attempt uint32, leave func(n *tcp.Node, comm uint64, rank uint32)) {
-	if c.rank.Site.Job.Net.TCP != nil && c.rank.Group.Topo.Nodes() > 1 {
+	if c.rank.Site.Job.Net.TCP != nil && c.rank.Group.Topology().Nodes() > 1 {
 		leave(c.rank.Site.Job.Net.TCP, c.agreementID(attempt), uint32(c.rank.Group.Rank()))
 	}
 }
@@ -195,9 +195,9 @@ func (l *line) dial(probe bool) {
 		stream = probesOf
 	}
 	key := tcp.MakeKey(l.c.agreementID(l.attempt), stream, uint32(l.c.rank.Group.Rank()), uint32(l.peer))
-	addr := l.c.rank.Site.Job.Net.Addrs[l.c.rank.Group.Members.World(l.peer)]
+	addr := l.c.rank.Site.Job.Net.Addrs[l.c.rank.Group.World(l.peer)]
 	ctx, cancel := context.WithCancel(context.Background())
-	if t := l.c.rank.Group.Opt.PeerTimeout; t > 0 {
+	if t := l.c.rank.Group.PeerTimeout(); t > 0 {
 		ctx, cancel = context.WithTimeout(context.Background(), t)
 	}
 	done := make(chan dialed, 1)
@@ -235,7 +235,7 @@ func (l *line) settle() {
 			l.far.gone = true
 		case tcp.IsOwnTrouble(d.err):
 			l.via.trouble = d.err
-		case !errors.Is(d.err, context.DeadlineExceeded) || silent > l.c.rank.Group.Opt.PeerTimeout*3/4: // the dial took all of it
+		case !errors.Is(d.err, context.DeadlineExceeded) || silent > l.c.rank.Group.PeerTimeout()*3/4: // the dial took all of it
 			l.accuse(fmt.Errorf("it cannot be reached: %w", d.err))
 		default: // this process was stopped meanwhile
 			l.via.heard -= silent
@@ -245,7 +245,7 @@ func (l *line) settle() {
 }
 
 // accuse tells all that the peer is lost.
-func (l *line) accuse(why error) { l.c.rank.Site.Lost(l.c.rank.Group.Members.World(l.peer), why) }
+func (l *line) accuse(why error) { l.c.rank.Site.Lost(l.c.rank.Group.World(l.peer), why) }
 
 // dialAgain is when a line without a connection is dialed anew, after the last attempt.
 const dialAgain = 250 * time.Millisecond
@@ -262,7 +262,7 @@ func (l *line) say(n notice) {
 // push sends what it can of what was said.
 func (l *line) push() {
 	if l.out == nil && l.inside() {
-		p, err := l.c.links.Ends.PipeTo(l.c.rank.Group.Topo.Local(l.peer), links.Agreements)
+		p, err := l.c.links.Ends.PipeTo(l.c.rank.Group.Topology().Local(l.peer), links.Agreements)
 		if err != nil {
 			return // tried again
 		}
@@ -301,7 +301,7 @@ func (l *line) hear() (notice, bool) {
 		return n, true
 	}
 	if l.in == nil && l.inside() {
-		if p, err := l.c.links.Ends.PipeFrom(l.c.rank.Group.Topo.Local(l.peer), links.Agreements); err == nil && p != nil {
+		if p, err := l.c.links.Ends.PipeFrom(l.c.rank.Group.Topology().Local(l.peer), links.Agreements); err == nil && p != nil {
 			l.in = p
 		}
 	}
@@ -332,7 +332,7 @@ func (l *line) hear() (notice, bool) {
 	}
 	if !l.inside() && l.via.dialed == nil && !l.far.over() && l.via.trouble == nil {
 		silent := l.c.rank.Site.Job.Time.Lived.Now() - l.via.heard
-		if t := l.c.rank.Group.Opt.PeerTimeout; l.via.conn != nil && t > 0 && silent > t {
+		if t := l.c.rank.Group.PeerTimeout(); l.via.conn != nil && t > 0 && silent > t {
 			l.via.heard += silent
 			l.dial(true)
 		} else if l.via.conn == nil && silent > dialAgain {

@@ -15,12 +15,12 @@ import (
 // Conn is a connection with the process that leads another host. What is written may wait for a slow neighbor; nothing
 // waits long.
 type Conn struct {
-	*auth.Stream
-	Host  int // at the other end
-	First int // and the lowest rank of the process there
-	wmu   sync.Mutex
-	out   [FrameMax]byte // under wmu: what is written, so that a beat allocates nothing
-	batch []byte         // under wmu: frames for the next flush
+	Stream *auth.Stream
+	Host   int // at the other end
+	First  int // and the lowest rank of the process there
+	wmu    sync.Mutex
+	out    [FrameMax]byte // under wmu: what is written, so that a beat allocates nothing
+	batch  []byte         // under wmu: frames for the next flush
 }
 
 // InTree reports whether the connection, as host node has it, is one of the tree.
@@ -71,15 +71,15 @@ func (c *Conn) Flush() bool {
 	switch {
 	case len(c.batch) > 0:
 		c.writeBatch()
-	case c.Unsent() > 0:
+	case c.Stream.Unsent() > 0:
 		c.put(nil)
 	}
-	return c.Unsent() > 0
+	return c.Stream.Unsent() > 0
 }
 
 // writeBatch writes what is kept. c.wmu is held.
 func (c *Conn) writeBatch() {
-	if c.Unsent() <= unsentMax { // else a neighbor that does not read need not know where ranks stand
+	if c.Stream.Unsent() <= unsentMax { // else a neighbor that does not read need not know where ranks stand
 		c.put(c.batch)
 	}
 	c.batch = nil
@@ -95,7 +95,7 @@ const (
 // flush, so that no frame is cut: a slow neighbor is slow, and not lost. c.wmu is held.
 func (c *Conn) put(frames []byte) {
 	limit := sendFor
-	if c.Unsent() > 0 {
+	if c.Stream.Unsent() > 0 {
 		limit = resendFor
 	}
 	c.putWithin(frames, limit)
@@ -103,8 +103,8 @@ func (c *Conn) put(frames []byte) {
 
 // putWithin is put with another time for the neighbor to take what is sent. c.wmu is held.
 func (c *Conn) putWithin(frames []byte, limit time.Duration) {
-	c.SetWriteDeadline(time.Now().Add(limit))
-	c.Write(frames) // which keeps what is late; of any other failure the reading end finds out
+	c.Stream.SetWriteDeadline(time.Now().Add(limit))
+	c.Stream.Write(frames) // which keeps what is late; of any other failure the reading end finds out
 }
 
 // putHead writes the head of the frame f.
@@ -119,7 +119,7 @@ func (c *Conn) write(kind byte, n int) {
 	if inject.Cut("control.send") {
 		return
 	}
-	if kind == FrameBeat && c.Unsent() > 0 { // which is as good a sign of life
+	if kind == FrameBeat && c.Stream.Unsent() > 0 { // which is as good a sign of life
 		n = 0
 	}
 	c.put(c.out[:n])
@@ -134,18 +134,18 @@ func (c *Conn) Bye() {
 	if putHead(c.out[:FrameHead], FrameBye); !inject.Cut("control.send") {
 		c.putWithin(c.out[:FrameHead], byeFor)
 	}
-	if c.CloseWrite() == nil {
-		c.SetReadDeadline(time.Now().Add(byeFor))
+	if c.Stream.CloseWrite() == nil {
+		c.Stream.SetReadDeadline(time.Now().Add(byeFor))
 		return
 	}
-	c.Close()
+	c.Stream.Close()
 }
 
 // ByeAndClose is Bye on a connection that nobody else uses.
 func (c *Conn) ByeAndClose() {
 	c.Bye()
-	_, _ = io.Copy(io.Discard, c)
-	c.Close()
+	_, _ = io.Copy(io.Discard, c.Stream)
+	c.Stream.Close()
 }
 
 // byeFor is how long the other end has to hear that this one leaves.

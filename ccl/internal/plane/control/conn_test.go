@@ -72,7 +72,7 @@ func slowNeighbor(t *testing.T, secret []byte) {
 	c := &Conn{Stream: <-served}
 	e := someEvent()
 	sent := uint32(0)
-	for c.Unsent() < 10*FrameMax {
+	for c.Stream.Unsent() < 10*FrameMax {
 		e.Number = sent
 		sent++
 		c.Send(FrameEvent, &e)
@@ -108,7 +108,7 @@ func TestNothingIsKeptOnceSent(t *testing.T) {
 	defer b.Close()
 	c := &Conn{Stream: a}
 	s := status.Status{Rank: 1, Size: 2}
-	for c.Unsent() < unsentMax { // nobody reads
+	for c.Stream.Unsent() < unsentMax { // nobody reads
 		c.SendStatus(&s)
 	}
 	c.SendStatus(&s)
@@ -117,7 +117,7 @@ func TestNothingIsKeptOnceSent(t *testing.T) {
 	for c.Flush() {
 	}
 	c.Flush()
-	require.Zero(t, c.Unsent()+cap(c.batch))
+	require.Zero(t, c.Stream.Unsent()+cap(c.batch))
 }
 
 // A good bye comes after what a slow neighbor has not taken yet.
@@ -127,7 +127,7 @@ func TestByeAfterWhatIsUnsent(t *testing.T) {
 	c := &Conn{Stream: a}
 	e := someEvent()
 	c.Send(FrameEvent, &e) // nobody reads: a pipe holds nothing
-	require.NotZero(t, c.Unsent())
+	require.NotZero(t, c.Stream.Unsent())
 	go func() {
 		time.Sleep(2 * sendFor)
 		c.Bye()

@@ -13,7 +13,7 @@ type Proposals struct {
 }
 
 type proposal struct {
-	Event
+	event Event
 	until time.Duration // in lived time
 }
 
@@ -37,13 +37,13 @@ func (p *Proposals) Due(now time.Duration, moot func(*Event) bool) (due []Event)
 	defer p.mu.Unlock()
 	p.list = slices.DeleteFunc(p.list, func(x proposal) bool {
 		switch {
-		case moot(&x.Event):
+		case moot(&x.event):
 			return true
 		case now < x.until:
 			return false
 		}
-		x.Stage = Final
-		due = append(due, x.Event)
+		x.event.Stage = Final
+		due = append(due, x.event)
 		return true
 	})
 	return due

@@ -1,4 +1,4 @@
-package plane
+package group
 
 import (
 	"github.com/goccl/goccl/ccl/internal/tcp"

@@ -1,4 +1,4 @@
-package plane
+package group
 
 // Members maps the ranks of a Comm to ranks of the world: start + i*stride, which
 // is most of what mesh-shaped jobs split into, or a list.

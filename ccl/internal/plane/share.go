@@ -1,0 +1,84 @@
+package plane
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// Share is what a rank shares with the ranks of its host.
+type Share struct {
+	group    *group.Group
+	Local    *region.Region
+	Me, N    int            // this rank's place among them, and how many there are
+	Host     *shm.Host      // whose memory that is; the site may have another by then, if this Comm is abandoned
+	Spins    int            // looks before giving way
+	sleepers *atomic.Uint64 // of Local
+	wish     wish           // see makeWish
+	apart    string         // see Apart
+
+	life   sync.Mutex  // keeps the memory mapped while another goroutine looks at it
+	gone   bool        // under life: the Comm's memory may be another's
+	closed []int       // under life: other hosts whose ranks have all closed the Comm
+	views  []shm.Place // what to unmap at the end
+}
+
+// Look calls f, unless the Comm has been closed and its memory may be another's: it reports whether it has. Goroutines that do not
+// make the Comm's calls look at what ranks share by it alone.
+func (c *Share) Look(f func()) bool {
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.gone {
+		return false
+	}
+	f()
+	return true
+}
+
+// Leave counts this rank out: from here on no Look of it sees the region. It reports whether the rank is the last of its host, which is
+// to free what all of them have made.
+func (c *Share) Leave() (last bool) {
+	c.life.Lock()
+	c.gone = true
+	c.life.Unlock()
+	return int(c.Local.Left().Add(1)) == c.N
+}
+
+// Map is the memory that lies at the offset in at, so many bytes. If none does yet, and make is set, it makes that: of several ranks
+// one does. It is nil where there is none.
+func (c *Share) Map(at *atomic.Uint64, bytes int, make bool) ([]byte, error) {
+	off := at.Load()
+	if off == 0 {
+		if !make {
+			return nil, nil
+		}
+		var err error
+		if off, err = c.Host.Alloc(bytes); err != nil {
+			return nil, err
+		}
+		if !at.CompareAndSwap(0, off) {
+			c.Host.Free(off, bytes)
+			off = at.Load()
+		}
+	}
+	return c.View(off, bytes)
+}
+
+// View maps so many bytes of the host's memory, until the Comm is closed.
+func (c *Share) View(off uint64, bytes int) ([]byte, error) {
+	mem, err := c.Host.View(off, bytes)
+	if err == nil {
+		c.views = append(c.views, shm.PlaceAt(off, bytes))
+	}
+	return mem, err
+}
+
+// Drop unmaps all that this rank has mapped.
+func (c *Share) Drop() {
+	for _, at := range c.views {
+		c.Host.Drop(at)
+	}
+}
