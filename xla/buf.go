@@ -20,7 +20,7 @@ func (m memory[T]) Device() int          { return m.b.own.c.hardware }
 func (m memory[T]) Len() int             { return m.b.Len() }
 func (m memory[T]) Elem() (zero T)       { return }
 
-// Memory returns b as memory of the device, for a client that is not of the CPU, once it is computed: cuda.MemOf(d, addr, n)
+// MemoryOf returns b as memory of the device, for a client that is not of the CPU, once it is computed: cuda.MemOf(d, addr, n)
 // makes of its address what copies.
 func MemoryOf[T ccl.Number](b *Buffer) (ccl.Memory[T], error) {
 	at, err := address[T](b, b.Wait)

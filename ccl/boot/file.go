@@ -77,27 +77,31 @@ func (m *joinConfig) store(dir string, l Launch) {
 	}
 }
 
-// writeRootAddr replaces the file at path, in one step.
+// writeRootAddr writes it to the file at path.
 func writeRootAddr(path string, n rootAddr) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
-	if err != nil {
+	if err := replaceFile(path, n.encode()); err != nil {
 		return fault(System, "rank 0 cannot write to the shared directory: %v", err)
 	}
-	_, err = f.Write(n.encode())
+	return nil
+}
+
+// replaceFile replaces the file at path in one step, by one of this user's alone: an earlier job may have left it.
+func replaceFile(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
 	if err == nil {
 		err = f.Sync() // other hosts look at it next
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return fault(System, "rank 0 cannot write to the shared directory: %v", err)
 	}
-	return nil
+	return err
 }
 
 // findRootAddr reads the file of that name in dir, or in what is this user's there.

@@ -66,22 +66,9 @@ func (m *joinConfig) keepSecretIn(dir string) {
 	}
 }
 
-// writeSecretFile replaces the file at path, in one step: an earlier job may have left it.
+// writeSecretFile writes the secret to the file at path.
 func writeSecretFile(path string, secret []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return fault(System, "rank 0 cannot write the job's secret for the other ranks: %v; set GOCCL_SECRET_FILE for all ranks", err)
-	}
-	_, err = f.WriteString(hex.EncodeToString(secret))
-	if err == nil {
-		err = f.Sync() // other hosts look at it next
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
+	if err := replaceFile(path, []byte(hex.EncodeToString(secret))); err != nil {
 		return fault(System, "rank 0 cannot write the job's secret for the other ranks: %v; set GOCCL_SECRET_FILE for all ranks", err)
 	}
 	return nil

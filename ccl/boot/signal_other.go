@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"syscall"
 )
 
 // forwarded is only watched: the console tells the ranks itself.
@@ -25,5 +24,3 @@ func signalGroup(cmd *exec.Cmd, sig os.Signal) {
 func signalOf(*os.ProcessState) os.Signal { return nil }
 
 func listenerFile(net.Listener) (*os.File, error) { return nil, nil }
-
-func attributes() *syscall.SysProcAttr { return nil }

@@ -8,13 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"strconv"
-	"strings"
+	"syscall"
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/subprocess"
 )
 
 // Command says what [Spawn] runs.
@@ -34,8 +34,8 @@ type Command struct {
 	// Stdin is the input of rank 0. The other ranks have none. Rank 0 gets a file itself, so that what
 	// it does not read stays there; of a terminal, and of anything else, it gets a copy.
 	Stdin io.Reader
-	// Stdout and Stderr receive the ranks' output, line by line, a line in which the cursor goes back
-	// as it grows. nil drops it.
+	// Stdout and Stderr receive the ranks' output, one write at a time, so the two may be one: line by
+	// line, a line in which the cursor goes back as it grows. nil drops it.
 	Stdout, Stderr io.Writer
 	// Prefix puts "[3] " before each line of rank 3.
 	Prefix bool
@@ -114,7 +114,7 @@ func Spawn(ctx context.Context, c Command) error {
 	if c.Env == nil {
 		c.Env = os.Environ()
 	}
-	if c.Env, err = auth.Provide(without(c.Env, ownVars)); err != nil {
+	if c.Env, err = auth.Provide(environ.Without(c.Env, ownVars)); err != nil {
 		return fault(Argument, "the job's secret is refused: %v", err)
 	}
 	root, err := listenHere("127.0.0.1:0", "[::1]:0")
@@ -133,15 +133,7 @@ func Spawn(ctx context.Context, c Command) error {
 		return err
 	}
 	defer s.closeLogs()
-	result := make(chan error)
-	go func() {
-		// Linux ends a child with the thread that started it, where told to end it with
-		// its parent: so this thread stays until all have ended.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		result <- s.run(ctx)
-	}()
-	return <-result
+	return subprocess.Locked(func() error { return s.run(ctx) })
 }
 
 // spawn is one run of Spawn.
@@ -238,7 +230,7 @@ func (s *spawn) start() error {
 	env := s.Env
 	for r := range s.N {
 		cmd := exec.Command(s.Path, s.Args...)
-		cmd.Dir, cmd.SysProcAttr, cmd.WaitDelay = s.Dir, attributes(), s.Grace
+		cmd.Dir, cmd.SysProcAttr, cmd.WaitDelay = s.Dir, subprocess.Apart(syscall.SIGKILL), s.Grace
 		cmd.Env = append(env[:len(env):len(env)],
 			environ.Rank.Set(strconv.Itoa(r)), environ.Size.Set(strconv.Itoa(s.N)),
 			environ.Root.Set(addr))
@@ -299,20 +291,6 @@ func (s *spawn) place(r int) []string {
 // ownVars are the variables that Spawn sets, or that would contradict them.
 var ownVars = []string{environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Root.Name, environ.RootFD.Name, environ.BlameFD.Name,
 	environ.Store.Name, environ.JobName.Name, environ.HostID.Name, environ.Launcher.Name}
-
-func without(env, names []string) []string {
-	var kept []string
-next:
-	for _, kv := range env {
-		for _, n := range names {
-			if strings.HasPrefix(kv, n+"=") {
-				continue next
-			}
-		}
-		kept = append(kept, kv)
-	}
-	return kept
-}
 
 // note takes down one rank's end; true if it failed.
 func (s *spawn) note(e exit) bool {

@@ -142,3 +142,13 @@ func Match(patterns []string, name string) bool {
 		return name == pattern || open && strings.HasPrefix(name, prefix)
 	})
 }
+
+// Without is an environment without the variables whose names match patterns.
+func Without(environ, patterns []string) (kept []string) {
+	for _, kv := range environ {
+		if name, _, _ := strings.Cut(kv, "="); !Match(patterns, name) {
+			kept = append(kept, kv)
+		}
+	}
+	return kept
+}

@@ -87,4 +87,5 @@ func TestMatch(t *testing.T) {
 	for name, want := range map[string]bool{"RANK": true, "RANKS": false, "PMI_": true, "PMI_RANK": true, "PMIX_RANK": false, "": false} {
 		require.Equal(t, want, Match(patterns, name), name)
 	}
+	require.Equal(t, []string{"PATH=/bin", "X"}, Without([]string{"RANK=1", "PATH=/bin", "PMI_FD=3", "RANK", "X"}, patterns))
 }

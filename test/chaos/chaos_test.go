@@ -115,7 +115,7 @@ type job struct {
 func (j job) run(ctx context.Context, judge func(string) string) (text, verdict string) {
 	ctx, stop := context.WithTimeout(ctx, bound+10*time.Second)
 	defer stop()
-	var out lockedBuffer
+	var out bytes.Buffer
 	env := append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), j.env...)
 	args := []string{"-test.run=^" + j.test + "$"}
 	var beside sync.WaitGroup
@@ -154,21 +154,3 @@ func (s *scenario) job() job {
 }
 
 func (s *scenario) verdict(text string) string { return s.judge(parse(text)) }
-
-// lockedBuffer is what two streams are written to.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}

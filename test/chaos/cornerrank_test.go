@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -462,33 +461,7 @@ func TestCornerRank(t *testing.T) {
 		return
 	}
 	k := newCorner(seed)
-	goroutines, files := runtime.NumGoroutine(), openFiles()
-	if k.processes {
-		b, err := boot.Env(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		goroutines, files = runtime.NumGoroutine(), openFiles()
-		(&resident{corner: k, rank: b.Rank(), out: os.Stdout}).live(b)
-		b.Close()
-		tellLeaks(b.Rank(), goroutines, files)
-		return
-	}
-	var hosts []string
-	if k.hosts > 0 {
-		for r := range k.n {
-			hosts = append(hosts, fmt.Sprintf("host-%d", r*k.hosts/k.n))
-		}
-	}
-	var all sync.WaitGroup
-	for _, b := range boot.Local(k.n, hosts...) {
-		all.Go(func() {
-			defer b.Close()
-			(&resident{corner: k, rank: b.Rank(), out: os.Stdout}).live(b)
-		})
-	}
-	all.Wait()
-	tellLeaks(0, goroutines, files)
+	asRanks(t, k.processes, k.n, k.hosts, func(b *boot.Boot) { (&resident{corner: k, rank: b.Rank(), out: os.Stdout}).live(b) })
 }
 
 // sorted is a copy of ranks, in order.

@@ -232,29 +232,33 @@ func TestChaosRank(t *testing.T) {
 		return
 	}
 	s := newScenario(seed)
-	if s.processes {
+	asRanks(t, s.processes, s.n, s.hosts, func(b *boot.Boot) { s.live(b, os.Stdout) })
+}
+
+// asRanks runs the life of the rank that this process is, or of all n ranks as goroutines, as on so many hosts. It tells what they
+// leave behind.
+func asRanks(t *testing.T, processes bool, n, hosts int, live func(b *boot.Boot)) {
+	if processes {
 		b, err := boot.Env(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		goroutines, files := runtime.NumGoroutine(), openFiles()
-		s.live(b, os.Stdout)
+		live(b)
 		b.Close()
 		tellLeaks(b.Rank(), goroutines, files)
 		return
 	}
 	goroutines, files := runtime.NumGoroutine(), openFiles()
-	var hosts []string
-	if s.hosts > 0 {
-		for r := range s.n {
-			hosts = append(hosts, fmt.Sprintf("host-%d", r*s.hosts/s.n))
-		}
+	var names []string
+	for r := range n * min(hosts, 1) {
+		names = append(names, fmt.Sprintf("host-%d", r*hosts/n))
 	}
 	var all sync.WaitGroup
-	for _, b := range boot.Local(s.n, hosts...) {
+	for _, b := range boot.Local(n, names...) {
 		all.Go(func() {
 			defer b.Close()
-			s.live(b, os.Stdout)
+			live(b)
 		})
 	}
 	all.Wait()

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -75,29 +74,12 @@ func work(ctx context.Context, c *ccl.Comm) {
 	fmt.Printf("rank %d is done\n", c.Rank())
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // processes runs a part on n processes, each under sh with a prelude such as ulimit.
 func processes(t *testing.T, n, hosts int, part, prelude string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var out lockedBuffer
+	var out bytes.Buffer
 	err := boot.Spawn(ctx, boot.Command{N: n, Hosts: hosts, Path: "/bin/sh", KeepGoing: true,
 		Args: []string{"-c", prelude + ` exec "$0" -test.run='^TestRankProcess$'`, os.Args[0]},
 		Env:  append(os.Environ(), partVar+"="+part, "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
@@ -139,7 +121,7 @@ func TestSmallOrNoDevShm(t *testing.T) {
 		"read only": "mount -t tmpfs -o ro none /dev/shm",
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out lockedBuffer
+			var out bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", mount+`; exec "$0" -test.run='^TestInside$' -test.v`, os.Args[0])
 			cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "GOCCL_FAULTS_INSIDE=1"), &out, &out
 			require.NoError(t, cmd.Run(), out.String())

@@ -3,11 +3,8 @@ package imports
 import (
 	"go/ast"
 	"go/build/constraint"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -37,41 +34,33 @@ var platforms = []string{"linux", "darwin", "windows", "unix", "amd64", "arm64"}
 
 // sees lists what the files of a package see of this process alone.
 func sees(files fs.FS, dir string) (list []string, err error) {
-	err = sources(files, dir, func(name string, text []byte) error {
-		if path.Dir(name) != dir || local[name] != "" {
-			return nil
+	err = in(files, dir, func(src *source) {
+		if local[src.name] != "" {
+			return
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for _, spec := range file.Imports {
+		for _, spec := range src.Imports {
 			if imported := strings.Trim(spec.Path.Value, `"`); slices.Contains(blind, imported) {
-				list = append(list, name+" imports "+imported)
+				list = append(list, src.name+" imports "+imported)
 			}
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
+		ast.Inspect(src.File, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains(unseen, s.Sel.Name) {
-				list = append(list, name+" names "+s.Sel.Name)
+				list = append(list, src.name+" names "+s.Sel.Name)
 			}
 			return true
 		})
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(string(src.text)) {
 			if !constraint.IsGoBuild(line) {
 				continue
 			}
-			expr, err := constraint.Parse(line)
-			if err != nil {
-				return err
-			}
+			expr, _ := constraint.Parse(line) // which the compiler has read
 			expr.Eval(func(tag string) bool {
 				if !slices.Contains(platforms, tag) {
-					list = append(list, name+" is built by "+tag)
+					list = append(list, src.name+" is built by "+tag)
 				}
 				return true
 			})
 		}
-		return nil
 	})
 	return list, err
 }

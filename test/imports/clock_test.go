@@ -2,8 +2,6 @@ package imports
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"slices"
@@ -37,22 +35,17 @@ func wallReads(files fs.FS, dirs []string) (list []string, err error) {
 		if _, err := fs.Stat(files, dir); err != nil {
 			continue
 		}
-		err = sources(files, dir, func(name string, text []byte) error {
-			if strings.HasPrefix(name, "internal/tools/") {
-				return nil
+		err = below(files, dir, func(src *source) {
+			if strings.HasPrefix(src.name, "internal/tools/") {
+				return
 			}
-			file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
+			ast.Inspect(src.File, func(n ast.Node) bool {
 				s, ok := n.(*ast.SelectorExpr)
-				if ok && slices.Contains(wallNames, s.Sel.Name) && !slices.Contains(list, name+" "+s.Sel.Name) {
-					list = append(list, name+" "+s.Sel.Name)
+				if ok && slices.Contains(wallNames, s.Sel.Name) && !slices.Contains(list, src.name+" "+s.Sel.Name) {
+					list = append(list, src.name+" "+s.Sel.Name)
 				}
 				return true
 			})
-			return nil
 		})
 		if err != nil {
 			return nil, err

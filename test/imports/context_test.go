@@ -2,11 +2,8 @@ package imports
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"testing"
 	"testing/fstest"
@@ -19,15 +16,8 @@ var refusing = []string{"noContext", "block", "beginValue", "split", "env", "Lau
 
 // trusting lists the functions of a package that take a context from its user and do not ask, and those of refusing that do not.
 func trusting(files fs.FS, dir string) (list []string, err error) {
-	err = sources(files, dir, func(name string, text []byte) error {
-		if path.Dir(name) != dir {
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for _, d := range file.Decls {
+	err = in(files, dir, func(s *source) {
+		for _, d := range s.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || f.Name.Name == "noContext" || !takesContext(f) {
 				continue
@@ -52,10 +42,9 @@ func trusting(files fs.FS, dir string) (list []string, err error) {
 				return true
 			})
 			if !asks {
-				list = append(list, name+": "+f.Name.Name)
+				list = append(list, s.name+": "+f.Name.Name)
 			}
 		}
-		return nil
 	})
 	return list, err
 }

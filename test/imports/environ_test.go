@@ -2,7 +2,6 @@ package imports
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
@@ -28,30 +27,23 @@ var variable = regexp.MustCompile(`^GOCCL_[A-Z0-9_]*(=\S*)?$`)
 // namedElsewhere lists the places below dir, tests and what only they use excepted, that have the name of a variable, or
 // that read the environment by an entry's name and not by the entry, which would take any value.
 func namedElsewhere(files fs.FS, dir string) (bad []string, err error) {
-	err = sources(files, dir, func(name string, text []byte) error {
-		if in := path.Dir(name); in == registry || strings.HasPrefix(name, "test/") || strings.HasSuffix(in, "/gputest") || strings.HasSuffix(in, "/xlatest") || strings.HasSuffix(in, "/ccltest") {
-			return nil
+	err = below(files, dir, func(src *source) {
+		if in := path.Dir(src.name); in == registry || strings.HasPrefix(src.name, "test/") || strings.HasSuffix(in, "/gputest") || strings.HasSuffix(in, "/xlatest") || strings.HasSuffix(in, "/ccltest") {
+			return
 		}
-		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		at := func(n ast.Node) string { return name + ":" + strconv.Itoa(fset.Position(n.Pos()).Line) }
-		ast.Inspect(file, func(n ast.Node) bool {
+		ast.Inspect(src.File, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.BasicLit:
 				if s, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && variable.MatchString(s) {
-					bad = append(bad, at(n)+" names "+s)
+					bad = append(bad, src.at(n)+" names "+s)
 				}
 			case *ast.CallExpr:
 				if f, ok := n.Fun.(*ast.SelectorExpr); ok && (f.Sel.Name == "Getenv" || f.Sel.Name == "LookupEnv") && len(n.Args) == 1 && ofEntry(n.Args[0]) {
-					bad = append(bad, at(n)+" reads an entry by its name")
+					bad = append(bad, src.at(n)+" reads an entry by its name")
 				}
 			}
 			return true
 		})
-		return nil
 	})
 	slices.Sort(bad)
 	return bad, err

@@ -2,8 +2,6 @@ package imports
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"path"
@@ -49,15 +47,8 @@ func locks(files fs.FS, dir string) (list []string, err error) {
 			}
 		}
 	}
-	err = sources(files, dir, func(name string, text []byte) error {
-		if path.Dir(name) != dir {
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for _, d := range file.Decls {
+	err = in(files, dir, func(src *source) {
+		for _, d := range src.Decls {
 			g, ok := d.(*ast.GenDecl)
 			if !ok {
 				continue
@@ -77,7 +68,6 @@ func locks(files fs.FS, dir string) (list []string, err error) {
 				}
 			}
 		}
-		return nil
 	})
 	slices.Sort(list)
 	return list, err

@@ -2,8 +2,6 @@ package imports
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"path"
@@ -23,32 +21,26 @@ var decoders = map[string]string{
 // decodes lists where files below dir decode JSON other than by plain.Unmarshal: the texts in it come from a file or from another
 // rank, and reach terminals and logs.
 func decodes(files fs.FS, dir string, allowed map[string]string) (bad []string, err error) {
-	err = sources(files, dir, func(name string, text []byte) error {
-		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
+	err = below(files, dir, func(src *source) {
 		local := ""
-		for _, spec := range file.Imports {
+		for _, spec := range src.Imports {
 			if p, _ := strconv.Unquote(spec.Path.Value); p == "encoding/json" {
 				if local = path.Base(p); spec.Name != nil {
 					local = spec.Name.Name
 				}
 			}
 		}
-		if local == "" || allowed[name] != "" {
-			return nil
+		if local == "" || allowed[src.name] != "" {
+			return
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
+		ast.Inspect(src.File, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "Unmarshal" || s.Sel.Name == "NewDecoder") {
 				if x, ok := s.X.(*ast.Ident); ok && x.Name == local {
-					bad = append(bad, name+":"+strconv.Itoa(fset.Position(n.Pos()).Line))
+					bad = append(bad, src.at(n))
 				}
 			}
 			return true
 		})
-		return nil
 	})
 	slices.Sort(bad)
 	return bad, err

@@ -2,12 +2,9 @@ package imports
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -18,14 +15,8 @@ import (
 // unbounded lists what serves handshakes without a place among a port's strangers, and what asks the kernel for the user of a
 // peer other than by auth.SameUser: as file:line below dir.
 func unbounded(files fs.FS, dir string) (bad []string, err error) {
-	err = sources(files, dir, func(name string, text []byte) error {
-		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		at := func(n ast.Node) string { return name + ":" + strconv.Itoa(fset.Position(n.Pos()).Line) }
-		for _, d := range file.Decls {
+	err = below(files, dir, func(src *source) {
+		for _, d := range src.Decls {
 			f, _ := d.(*ast.FuncDecl)
 			admitted := f != nil && slices.ContainsFunc(f.Type.Params.List, func(p *ast.Field) bool { return isOf(p.Type, "auth", "Stranger") })
 			ast.Inspect(d, func(n ast.Node) bool {
@@ -33,14 +24,13 @@ func unbounded(files fs.FS, dir string) (bad []string, err error) {
 				switch {
 				case !ok:
 				case isOf(s, "auth", "Server") && !admitted:
-					bad = append(bad, at(s)+" serves a handshake of no *auth.Stranger")
-				case (s.Sel.Name == "SO_PEERCRED" || s.Sel.Name == "GetsockoptUcred") && !strings.HasPrefix(name, "internal/auth/"):
-					bad = append(bad, at(s)+" asks for the user of a peer")
+					bad = append(bad, src.at(s)+" serves a handshake of no *auth.Stranger")
+				case (s.Sel.Name == "SO_PEERCRED" || s.Sel.Name == "GetsockoptUcred") && !strings.HasPrefix(src.name, "internal/auth/"):
+					bad = append(bad, src.at(s)+" asks for the user of a peer")
 				}
 				return true
 			})
 		}
-		return nil
 	})
 	slices.Sort(bad)
 	return bad, err

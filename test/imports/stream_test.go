@@ -2,11 +2,8 @@ package imports
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"testing"
 	"testing/fstest"
@@ -26,12 +23,8 @@ var unshaken = []string{
 
 // connections lists the fields of a package's types that hold a net.Conn, or one of its kinds.
 func connections(files fs.FS, dir string) (list []string, err error) {
-	err = sources(files, dir, func(name string, text []byte) error {
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		if err != nil || path.Dir(name) != dir {
-			return err
-		}
-		for spec := range declared(file) {
+	err = in(files, dir, func(src *source) {
+		for spec := range declared(src.File) {
 			s, ok := spec.Type.(*ast.StructType)
 			if !ok {
 				continue
@@ -55,7 +48,6 @@ func connections(files fs.FS, dir string) (list []string, err error) {
 				}
 			}
 		}
-		return nil
 	})
 	return list, err
 }

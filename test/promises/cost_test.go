@@ -4,6 +4,7 @@
 package promises
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -61,7 +62,7 @@ func TestR16ChecksCostNothing(t *testing.T) {
 	latency := func(program string) float64 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		var out lockedBuffer
+		var out bytes.Buffer
 		err := boot.Spawn(ctx, boot.Command{N: 2, Path: program, Args: []string{"-test.run=^TestRankProcess$"},
 			Env: append(os.Environ(), partVar+"=latency"), Stdout: &out, Stderr: &out})
 		require.NoError(t, err, out.String())

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -90,7 +89,7 @@ func processesOf(t *testing.T, test string, n, hosts int, name, arg string) (lin
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	var out lockedBuffer
+	var out bytes.Buffer
 	// That a rank is lost is no failure here.
 	_ = boot.Spawn(ctx, boot.Command{N: n, Hosts: hosts, Path: os.Args[0], Args: []string{"-test.run=^" + test + "$"}, KeepGoing: true,
 		Env: append(os.Environ(), partVar+"="+name, partVar+"_ARG="+arg, "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
@@ -126,21 +125,4 @@ func callOn(ctx context.Context, c *ccl.Comm) error {
 			return err
 		}
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

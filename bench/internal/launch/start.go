@@ -10,17 +10,18 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/hint"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/subprocess"
 )
 
 // Exit is how a launcher ended, if not well.
@@ -79,13 +80,13 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 
 	cmd := exec.CommandContext(limited, command[0], command[1:]...)
-	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = env, stdout, advice, apart()
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = env, stdout, advice, subprocess.Apart(syscall.SIGTERM)
 	if p.Stdin != nil && !terminal(p.Stdin) { // which would stop a launcher in its background
 		cmd.Stdin = p.Stdin
 	}
 	cmd.Cancel = func() error { return terminate(cmd.Process) }
 	cmd.WaitDelay = parting
-	err = runLocked(cmd)
+	err = subprocess.Locked(cmd.Run)
 	if p.spread != "" && (err != nil || !p.Self) { // otherwise the ranks have done it
 		p.unspread(env)
 	}
@@ -112,18 +113,6 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 func terminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err != nil || info.Mode()&os.ModeCharDevice != 0
-}
-
-// runLocked runs cmd from a thread that stays: Linux ends a child, where told to, with
-// the thread that started it.
-func runLocked(cmd *exec.Cmd) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		done <- cmd.Run()
-	}()
-	return <-done
 }
 
 // spawn starts the ranks on this machine.
@@ -227,13 +216,7 @@ func (p *Plan) environment(around []string, sumOf string) []string {
 	if p.starter.kind == "srun" {
 		drop = append(slices.Clip(drop), stepVars...)
 	}
-	var env []string
-	for _, e := range around {
-		name, _, _ := strings.Cut(e, "=")
-		if !environ.Match(drop, name) {
-			env = append(env, e)
-		}
-	}
+	env := environ.Without(around, drop)
 	for _, s := range p.settings {
 		env = append(env, s.Name+"="+s.Value)
 	}

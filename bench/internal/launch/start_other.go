@@ -5,11 +5,7 @@ package launch
 import (
 	"errors"
 	"os"
-	"syscall"
 )
-
-// apart does nothing here: consoles tell all processes themselves.
-func apart() *syscall.SysProcAttr { return nil }
 
 // terminate ends a launcher.
 func terminate(p *os.Process) error { return p.Kill() }

@@ -95,58 +95,58 @@ func (s *starter) command(j *Plan) []string {
 
 // srun: a step takes the defaults of the step around it, so everything is said; and
 // the shell of srun --pty or of an interactive step holds cores, hence overlap.
-func (j *Plan) srun() []string {
-	args := []string{"--nodes=" + strconv.Itoa(j.Nodes), "--ntasks=" + strconv.Itoa(j.Ranks)}
-	if j.Ranks == j.Nodes*j.PerNode {
-		args = append(args, "--ntasks-per-node="+strconv.Itoa(j.PerNode)) // srun refuses it otherwise
+func (p *Plan) srun() []string {
+	args := []string{"--nodes=" + strconv.Itoa(p.Nodes), "--ntasks=" + strconv.Itoa(p.Ranks)}
+	if p.Ranks == p.Nodes*p.PerNode {
+		args = append(args, "--ntasks-per-node="+strconv.Itoa(p.PerNode)) // srun refuses it otherwise
 	}
 	input := "--input=none"
-	if j.Stdin != nil && !terminal(j.Stdin) {
+	if p.Stdin != nil && !terminal(p.Stdin) {
 		input = "--input=0" // rank 0's alone; without it all ranks get a copy
 	}
 	args = append(args, "--overlap", "--export=ALL", input)
-	if j.KeepGoing {
+	if p.KeepGoing {
 		args = append(args, "--kill-on-bad-exit=0")
 	} else {
 		args = append(args, "--kill-on-bad-exit=1")
 	}
-	if j.cores > 0 && !hasFlag(j.flags, "--cpus-per-task") {
-		args = append(args, "--cpus-per-task="+strconv.Itoa(j.cores)) // no longer inherited since Slurm 22.05
+	if p.cores > 0 && !hasFlag(p.flags, "--cpus-per-task") {
+		args = append(args, "--cpus-per-task="+strconv.Itoa(p.cores)) // no longer inherited since Slurm 22.05
 	}
-	if len(j.hosts) > 0 {
-		args = append(args, "--nodelist="+strings.Join(j.hosts, ","))
+	if len(p.hosts) > 0 {
+		args = append(args, "--nodelist="+strings.Join(p.hosts, ","))
 	}
-	if j.Prefix {
+	if p.Prefix {
 		args = append(args, "--label")
 	}
-	if j.spread != "" {
-		args = append(args, "--bcast="+j.spread)
+	if p.spread != "" {
+		args = append(args, "--bcast="+p.spread)
 	}
 	return args
 }
 
 // pals: the node file has every node of the job; --np and --ppn fill them in order.
-func (j *Plan) pals() []string {
-	args := []string{"--envall", "--np", strconv.Itoa(j.Ranks), "--ppn", strconv.Itoa(j.PerNode)}
-	if j.hostfile != "" {
-		args = append(args, "--hostfile", j.hostfile)
+func (p *Plan) pals() []string {
+	args := []string{"--envall", "--np", strconv.Itoa(p.Ranks), "--ppn", strconv.Itoa(p.PerNode)}
+	if p.hostfile != "" {
+		args = append(args, "--hostfile", p.hostfile)
 	}
-	if j.Prefix {
+	if p.Prefix {
 		args = append(args, "--label")
 	}
-	if j.KeepGoing {
+	if p.KeepGoing {
 		args = append(args, "--no-abort-on-failure")
 	}
 	return args
 }
 
 // hydra: -hosts with room on each.
-func (j *Plan) hydra() []string {
-	args := []string{"-n", strconv.Itoa(j.Ranks), "-ppn", strconv.Itoa(j.PerNode)}
-	if len(j.hosts) > 0 {
-		args = append(args, "-hosts", j.hostList())
+func (p *Plan) hydra() []string {
+	args := []string{"-n", strconv.Itoa(p.Ranks), "-ppn", strconv.Itoa(p.PerNode)}
+	if len(p.hosts) > 0 {
+		args = append(args, "-hosts", p.hostList())
 	}
-	if j.Prefix {
+	if p.Prefix {
 		args = append(args, "-l")
 	}
 	return args
@@ -154,27 +154,27 @@ func (j *Plan) hydra() []string {
 
 // openmpi: its binding would leave Go one core (GOMAXPROCS) for all threads of a
 // rank, and it passes on no variables but its own unless told to.
-func (j *Plan) openmpi() []string {
-	args := []string{"-n", strconv.Itoa(j.Ranks), "--bind-to", "none", "--oversubscribe"}
-	if len(j.hosts) > 0 {
-		args = append(args, "--host", j.hostList())
+func (p *Plan) openmpi() []string {
+	args := []string{"-n", strconv.Itoa(p.Ranks), "--bind-to", "none", "--oversubscribe"}
+	if len(p.hosts) > 0 {
+		args = append(args, "--host", p.hostList())
 	} else {
-		args = append(args, "-npernode", strconv.Itoa(j.PerNode))
+		args = append(args, "-npernode", strconv.Itoa(p.PerNode))
 	}
-	for _, name := range j.passed() {
+	for _, name := range p.passed() {
 		args = append(args, "-x", name)
 	}
-	if j.Prefix {
+	if p.Prefix {
 		args = append(args, "--tag-output")
 	}
 	return args
 }
 
 // hostList is the hosts with their room: h1:2,h2:2.
-func (j *Plan) hostList() string {
+func (p *Plan) hostList() string {
 	var list []string
-	for _, h := range j.hosts {
-		list = append(list, h+":"+strconv.Itoa(j.PerNode))
+	for _, h := range p.hosts {
+		list = append(list, h+":"+strconv.Itoa(p.PerNode))
 	}
 	return strings.Join(list, ",")
 }

@@ -52,17 +52,6 @@ func (m *Model) Sizes() []int {
 	return sizes
 }
 
-// Layer is the number of elements of one block.
-func (m *Model) Layer() int {
-	n := 0
-	for _, t := range m.Tensors {
-		if t.Layer == 0 {
-			n += t.Elements()
-		}
-	}
-	return n
-}
-
 // models are all there are, made when asked for.
 var models = []struct {
 	name string

@@ -101,7 +101,7 @@ func (o *Options) Long() time.Duration {
 	return enough
 }
 
-// AllRoots, as a root, stands for each rank in turn.
+// AllRoots stands, as a root, for each rank in turn.
 const AllRoots = -1
 
 // Average says which of the ranks' times is reported.
@@ -326,7 +326,7 @@ func (o Options) Individually() bool {
 // ToStdout reports whether a file goes to standard output, which programs read then: the table must not.
 func (o Options) ToStdout() bool { return slices.Contains([]string{o.JSON, o.CSV, o.HTML}, Stdout) }
 
-// Stdout, as the name of a file, is standard output.
+// Stdout is the name of a file that means standard output.
 const Stdout = "-"
 
 // Fits refuses what does not fit a job of so many ranks.

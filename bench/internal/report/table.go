@@ -137,18 +137,18 @@ func (r *Row) Remarks() (all []string) {
 	return all
 }
 
-func (r *Result) half(zero bool) string {
+func (h *Result) half(zero bool) string {
 	bus, wrong := "n/a", "N/A"
 	if zero {
 		bus = fit(0, 6)
 	}
-	if r.BusBW != nil {
-		bus = fit(*r.BusBW, 6)
+	if h.BusBW != nil {
+		bus = fit(*h.BusBW, 6)
 	}
-	if r.Wrong != nil {
-		wrong = strconv.FormatFloat(float64(*r.Wrong), 'g', 6, 64)
+	if h.Wrong != nil {
+		wrong = strconv.FormatFloat(float64(*h.Wrong), 'g', 6, 64)
 	}
-	return fmt.Sprintf("  %7s  %6s  %6s  %6s", fit(r.Time, 7), fit(r.AlgBW, 6), bus, wrong)
+	return fmt.Sprintf("  %7s  %6s  %6s  %6s", fit(h.Time, 7), fit(h.AlgBW, 6), bus, wrong)
 }
 
 // fit writes x with as many decimals, of two at most, as width leaves room for.

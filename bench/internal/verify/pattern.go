@@ -27,7 +27,7 @@ type Pattern struct {
 	poison []byte
 }
 
-// Reduced, in place of a rank, means all ranks' inputs, reduced.
+// Reduced means, in place of a rank, the reduced inputs of all ranks.
 const Reduced = -1
 
 // bits is element x of rank's input, or of the reduced inputs.
