@@ -7,7 +7,17 @@
 //	opt.Attach(ctx, loop)
 //	_, err = loop.RunSteps(dataset, 1000) // a dataset of this rank's samples
 //
-// Every step copies the gradients into memory of the host that stays, for gomlx makes new memory for each result, and back.
+// Every step copies the gradients into memory of the host that stays, for gomlx makes new memory for each result, and back. With
+// gomlx's backend "xla", and the build tag xla, OnXLA averages them in XLA's own memory in its place, on a GPU over NCCL:
+//
+//	backend, err := xla.NewWithOptions(plugin, options) // of gomlx's backends/xla
+//	c, err := ccl.Join(ctx, &ccl.Options{Backend: "nccl"})
+//	d, err := cuda.Local(c.Place().Local, c.Place().Locals) // the device that XLA has, too
+//	s, err := d.NewStream()
+//	err = opt.OnXLA(gomlx.XLA{Device: d, Stream: s})
+//
+// With 16.8 million parameters on two ranks that shared an H100 exchange and optimizer took 48 ms a step in place and 53 by views,
+// where NCCL went through sockets, and 82 by way of the host.
 //
 // On a GPU the gradient of a matrix product costs most: gomlx v0.26.0 writes it as a broadcast, a multiplication and a sum, which XLA
 // does not turn into a product again. GPT-2 with 124 M parameters, at one row of 1,024 tokens, takes 125 ms a step on an
@@ -64,9 +74,19 @@ type Optimizer struct {
 	flat          *flat
 	reducer       *ddp.Reducer
 
+	exchange exchange // nil: gradients are averaged in flat
+
 	alike  bool // all ranks have had rank 0's values
 	passed int  // steps of the Trainer since the last Step
 	agreed bool // ranks accumulate alike
+}
+
+// exchange averages gradients elsewhere than in memory of the host.
+type exchange interface {
+	// average makes the gradients the means over the ranks, and returns what the optimizer's graph takes for those of flat.vars: nothing
+	// where the variables have them. An error of this rank alone it has told.
+	average(ctx context.Context, o *Optimizer) ([]any, error)
+	close() error
 }
 
 // withGradients is what an optimizer must be: gomlx's SGD and Adam are.
@@ -289,34 +309,56 @@ func (o *Optimizer) Step(ctx context.Context) error {
 	if o.reducer == nil {
 		return o.failed(errors.New("gomlx: Step before the first training step: the Trainer must have this Optimizer"))
 	}
-	if err := o.flat.copy(true); err != nil {
-		return o.failed(err)
-	}
-	if err := o.reducer.All(ctx); err != nil {
-		return fmt.Errorf("gomlx: %w", err)
-	}
-	if err := o.flat.copy(false); err != nil {
-		return o.failed(err)
+	grads, err := o.average(ctx)
+	if err != nil {
+		return err
 	}
 	if o.apply == nil {
-		e, err := mlctx.NewExecAny(o.backend, o.model.Checked(false), o.applyGraph)
+		var build any = o.applyGraph
+		if grads != nil {
+			build = o.applyArgs
+		}
+		e, err := mlctx.NewExecAny(o.backend, o.model.Checked(false), build)
 		if err != nil {
 			return o.failed(fmt.Errorf("gomlx: the graph of the optimizer: %w", err))
 		}
 		o.apply = e
 	}
-	if _, err := o.apply.Exec(); err != nil {
+	if _, err := o.apply.Exec(grads...); err != nil {
 		return o.failed(fmt.Errorf("gomlx: the optimizer: %w", err))
 	}
 	return nil
 }
 
+// average averages the gradients of the last training step: in the variables, or in what it returns.
+func (o *Optimizer) average(ctx context.Context) ([]any, error) {
+	if o.exchange != nil {
+		return o.exchange.average(ctx, o)
+	}
+	if err := o.flat.copy(true); err != nil {
+		return nil, o.failed(err)
+	}
+	if err := o.reducer.All(ctx); err != nil {
+		return nil, fmt.Errorf("gomlx: %w", err)
+	}
+	return nil, o.failed(o.flat.copy(false))
+}
+
 // applyGraph builds the graph of the optimizer's part of a step.
 func (o *Optimizer) applyGraph(ctx *mlctx.Context, g *graph.Graph) *graph.Node {
+	return o.applied(ctx, g, func(v *mlctx.Variable) *graph.Node { return v.ValueGraph(g) })
+}
+
+// applyArgs is applyGraph with the gradients of flat.vars as arguments.
+func (o *Optimizer) applyArgs(ctx *mlctx.Context, args []*graph.Node) *graph.Node {
+	return o.applied(ctx, args[0].Graph(), func(v *mlctx.Variable) *graph.Node { return args[slices.Index(o.flat.vars, v)] })
+}
+
+func (o *Optimizer) applied(ctx *mlctx.Context, g *graph.Graph, gradient func(v *mlctx.Variable) *graph.Node) *graph.Node {
 	ctx.SetTraining(g, true)
 	grads := make([]*graph.Node, len(o.grads))
 	for i, v := range o.grads {
-		grads[i] = v.ValueGraph(g)
+		grads[i] = gradient(v)
 		o.params[i].ValueGraph(g) // optimizers look for the variables that a graph uses
 	}
 	o.inner.UpdateGraphWithGradients(ctx, grads, o.loss)
@@ -337,5 +379,9 @@ func (o *Optimizer) Close() error {
 	if o.reducer == nil {
 		return nil
 	}
-	return o.reducer.Close()
+	err := o.reducer.Close()
+	if o.exchange != nil {
+		err = errors.Join(err, o.exchange.close())
+	}
+	return err
 }
