@@ -60,6 +60,11 @@ func hidden(n int) train.ModelFn {
 }
 
 func newRank(c *ccl.Comm, inner optimizers.Interface, model train.ModelFn) (*rank, error) {
+	return newRankOf(c, inner, model, 0)
+}
+
+// newRankOf is newRank with gradients of so many steps accumulated.
+func newRankOf(c *ccl.Comm, inner optimizers.Interface, model train.ModelFn, accumulate int) (*rank, error) {
 	r := &rank{c: c, model: mlctx.New()}
 	var err error
 	if r.backend, err = backends.NewWithConfig(backend); err != nil {
@@ -69,7 +74,15 @@ func newRank(c *ccl.Comm, inner optimizers.Interface, model train.ModelFn) (*ran
 	if r.opt, err = gomlx.New(c, r.backend, r.model, inner); err != nil {
 		return nil, err
 	}
+	if accumulate > 0 {
+		model = r.opt.Model(model)
+	}
 	trainer := train.NewTrainer(r.backend, r.model, model, losses.MeanSquaredError, r.opt, nil, nil)
+	if accumulate > 0 {
+		if err := trainer.AccumulateGradients(accumulate); err != nil {
+			return nil, err
+		}
+	}
 	r.loop = train.NewLoop(trainer)
 	r.opt.Attach(context.Background(), r.loop)
 	return r, nil

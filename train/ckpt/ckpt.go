@@ -1,5 +1,5 @@
-// Package ckpt saves the state of a job in parts, a file per rank, and loads it into any other layout: other numbers of
-// ranks, other ZeRO stages, other tensor and pipeline splits. A file is in safetensors format. What several ranks hold
+// Package ckpt saves checkpoints of a job in parts, a file per rank, and loads them into any other layout, as PyTorch's distributed
+// checkpoint (DCP): other numbers of ranks, other ZeRO stages, other tensor and pipeline splits. A file is in safetensors format. What several ranks hold
 // alike is written once. A Saver does it while training goes on; Latest finds the last whole one, and Keep removes old ones.
 // Export writes whole tensors for other programs, and Load reads theirs.
 //

@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -190,12 +191,13 @@ func (d *disk) write(o orders, name string, mine []piece, data [][]byte, own []b
 		if err := h.write(w); err != nil {
 			return err
 		}
+		small := bufio.NewWriterSize(w, 64<<10) // of a million tensors most have a few bytes; what is larger goes past it
 		for _, b := range out {
-			if _, err := w.Write(b); err != nil {
+			if _, err := small.Write(b); err != nil {
 				return err
 			}
 		}
-		return nil
+		return small.Flush()
 	})
 	if err != nil {
 		return part{}, err

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,12 +28,14 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// look looks each few times.
+// look looks each few times, and now at once.
 func (l *live) look() {
 	if l.asked++; l.asked%16 == 1 {
-		l.most = max(l.most, inUse())
+		l.now()
 	}
 }
+
+func (l *live) now() { l.most = max(l.most, inUse()) }
 
 // of is how much f has in use at most.
 func (l *live) of(f func()) int {
@@ -41,76 +44,152 @@ func (l *live) of(f func()) int {
 	return int(max(l.most, l.before) - l.before)
 }
 
+// watched are ranks, each a process with a heap of its own, whose calls of more than a few bytes are moments to look.
+type watched struct {
+	live
+	c      *ccl.Comm
+	dir    string // of all ranks
+	limit  int    // of what is in memory at once
+	seldom bool   // looks at the calls by which ranks agree, at which all that was read or planned is there, and at no others
+}
+
+func watch(t testing.TB, world *ccl.Comm, limit int) *watched {
+	w := &watched{limit: limit}
+	var err error
+	w.c, err = world.SplitWith(t.Context(), 0, world.Rank(), func(o *ccl.Options) {
+		o.OnCall = func(k ccl.Observation) {
+			switch {
+			case w.seldom && k.Call.Kind == ccl.KindAllReduce:
+				w.now()
+			case !w.seldom && k.Bytes > limit/8:
+				w.look()
+			}
+		}
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { w.c.Close() })
+	root := make([]byte, 200)
+	if world.Rank() == 0 {
+		dir, err := os.MkdirTemp("", "names")
+		require.NoError(t, err)
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		copy(root, dir)
+	}
+	require.NoError(t, ccl.Broadcast(t.Context(), world, root, 0))
+	w.dir = strings.TrimRight(string(root), "\x00")
+	return w
+}
+
+// saving is how much Save has in use beside the tensors, and loading how much Load has.
+func (w *watched) saving(t testing.TB, name string, ts []Tensor) int {
+	return w.of(func() {
+		d := &disk{atOnce: w.limit}
+		if !w.seldom {
+			d.fault = func(string, string) error { w.look(); return nil }
+		}
+		require.NoError(t, save(t.Context(), w.c, d, w.dir+"/"+name, nil, ts))
+	})
+}
+
+func (w *watched) loading(t testing.TB, name string, ts []Tensor) int {
+	return w.of(func() {
+		_, err := load(t.Context(), w.c, w.dir+"/"+name, nil, ts, LoadOptions{atOnce: w.limit})
+		require.NoError(t, err)
+	})
+}
+
 // The names of tensors are in memory once, beside those that the program has: with long names Save and Load hold no more bytes
 // than with short ones, but for the names of other ranks alone, once, on rank 0, and those of the index, once, in Load. Each
 // rank is a process, so that each has a heap of its own.
 func TestNamesOnce(t *testing.T) {
 	// With numbers before them names fit into 4 KiB, which is what the allocator gives them.
-	const n, size, ranks, limit = 500, 4<<10 - 8, 2, 64 << 10
+	const n, size, ranks = 500, 4<<10 - 8, 2
 	const names = n * size
 	ccltest.Run(t, ranks, func(t testing.TB, world *ccl.Comm) {
-		ctx, l := t.Context(), &live{}
-		c, err := world.SplitWith(ctx, 0, world.Rank(), func(o *ccl.Options) {
-			o.OnCall = func(k ccl.Observation) {
-				if k.Bytes > limit/8 {
-					l.look()
-				}
-			}
-		})
-		require.NoError(t, err)
-		defer c.Close()
-		root := make([]byte, 200)
-		if c.Rank() == 0 {
-			dir, err := os.MkdirTemp("", "names")
-			require.NoError(t, err)
-			defer os.RemoveAll(dir)
-			copy(root, dir)
-		}
-		require.NoError(t, ccl.Broadcast(ctx, world, root, 0))
-		dir := strings.TrimRight(string(root), "\x00")
+		w := watch(t, world, 64<<10)
 		var held [2][3]int
 		for k, length := range []int{0, size} {
 			tensors := func(own bool) (ts []Tensor) {
 				for i := range n {
 					name := fmt.Sprint(i, strings.Repeat("x", length))
-					at := 2 * c.Rank()
+					at := 2 * world.Rank()
 					shape := []int{2 * ranks}
 					if own {
-						name, at, shape = fmt.Sprint(c.Rank(), name), 0, []int{2}
+						name, at, shape = fmt.Sprint(world.Rank(), name), 0, []int{2}
 					}
 					ts = append(ts, Tensor{Name: name, Shape: shape, Lo: at, Hi: at + 2, Data: []int8{int8(i), int8(at)}})
 				}
 				return ts
 			}
 			alike, own := tensors(false), tensors(true)
-			saving := func(name string, ts []Tensor) int {
-				return l.of(func() {
-					d := &disk{atOnce: limit, fault: func(string, string) error { l.look(); return nil }}
-					require.NoError(t, save(ctx, c, d, dir+"/"+name, nil, ts))
-				})
-			}
 			name := fmt.Sprint(length)
-			held[k][0] = saving(name, alike)
-			held[k][1] = saving("own"+name, own)
-			held[k][2] = l.of(func() {
-				alike[5].Data.([]int8)[0] = 0
-				_, err := load(ctx, c, dir+"/"+name, nil, alike, LoadOptions{atOnce: limit})
-				require.NoError(t, err)
-				require.Equal(t, []int8{5, int8(2 * c.Rank())}, alike[5].Data)
-			})
+			held[k][0] = w.saving(t, name, alike)
+			held[k][1] = w.saving(t, "own"+name, own)
+			alike[5].Data.([]int8)[0] = 0
+			held[k][2] = w.loading(t, name, alike)
+			require.Equal(t, []int8{5, int8(2 * world.Rank())}, alike[5].Data)
 			runtime.KeepAlive(own)
 		}
 		for i, what := range []string{"Save of names that all have", "Save of names of each rank's own", "Load"} {
-			more, want := held[1][i]-held[0][i], 0
-			if i == 2 || i == 1 && c.Rank() == 0 {
+			want := 0
+			if i == 2 || i == 1 && world.Rank() == 0 {
 				want = names
 			}
-			t.Logf("%s: %d bytes of names, of which %d more are held", what, names, more)
-			require.Less(t, more, want+names/2, what)
-			if want > 0 {
-				require.Greater(t, more, want/2, "%s: what is measured is there", what)
+			requireHeld(t, what, names, want, held[1][i]-held[0][i])
+		}
+		require.NoError(t, ccl.Barrier(t.Context(), world))
+	}, ccltest.Processes(ranks))
+}
+
+// requireHeld compares how much more is held with long names than with short ones, which are names bytes more, with what it should be.
+func requireHeld(t testing.TB, what string, names, want, more int) {
+	t.Logf("%s: %d bytes of names, of which %d more are held", what, names, more)
+	require.Less(t, more, want+names/2, what)
+	if want > 0 {
+		require.Greater(t, more, want/2, "%s: what is measured is there", what)
+	}
+}
+
+// A million tensors, half of them each rank's own, have their names in memory as often as a few have.
+func TestAMillionNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: a million tensors, saved and loaded twice")
+	}
+	const n, ranks, short, long = 500_000, 2, 8, 48 // bytes of a name, of which the allocator takes no more
+	ccltest.Run(t, ranks, func(t testing.TB, world *ccl.Comm) {
+		w := watch(t, world, atOnce)
+		w.seldom = true // each look is at a heap of a million tensors
+		var held [2][2]int
+		for k, length := range []int{short, long} {
+			ts := make([]Tensor, n)
+			for i := range ts {
+				at := world.Rank()*n + i
+				name := fmt.Sprintf("%0*d", length, at)
+				if length == long {
+					name = fmt.Sprintf("layers.%03d.mlp.experts.%05d.down_proj.weight.sq", at/8192, at%8192)
+				}
+				require.Len(t, name, length)
+				ts[i] = Tensor{Name: name, Shape: []int{1}, Data: []int32{int32(at)}}
+			}
+			name := fmt.Sprint(length)
+			held[k][0] = w.saving(t, name, ts)
+			for i := range ts {
+				ts[i].Data.([]int32)[0] = -1
+			}
+			held[k][1] = w.loading(t, name, ts)
+			for i := range ts {
+				if got := ts[i].Data.([]int32)[0]; got != int32(world.Rank()*n+i) {
+					t.Fatalf("%s is %d", ts[i].Name, got)
+				}
 			}
 		}
-		require.NoError(t, ccl.Barrier(ctx, world))
-	}, ccltest.Processes(ranks))
+		const names = n * (long - short)
+		others := 0
+		if world.Rank() == 0 {
+			others = names
+		}
+		requireHeld(t, "Save", names, others, held[1][0]-held[0][0])
+		requireHeld(t, "Load", names, ranks*names, held[1][1]-held[0][1])
+		require.NoError(t, ccl.Barrier(t.Context(), world))
+	}, ccltest.Processes(ranks), ccltest.Deadline(9*time.Minute))
 }

@@ -3,6 +3,7 @@ package tp_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -215,19 +216,17 @@ func TestSumReplicasAllocatesNothing(t *testing.T) {
 	l := tp.Layout{Rows: 4, Cols: 8, Parts: []int{4, 2, 2}, Replicate: true}
 	ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
 		g, same := &tp.Group{Comm: c}, sharing(t, c, l)
-		d := make([]float32, 4*l.Share(4))
-		const runs = 20
+		d, ctx := make([]float32, 4*l.Share(4)), t.Context()
 		sum := func() {
-			if err := tp.SumReplicas(t.Context(), g, same, l, d); err != nil {
+			if err := tp.SumReplicas(ctx, g, same, l, d); err != nil {
 				t.Fatal(err)
 			}
 		}
-		sum()
-		sum()
-		n := testing.AllocsPerRun(runs, sum)
-		if c.Rank() == 0 {
-			require.Zero(t, n)
+		got := math.Inf(1)
+		for range 3 { // the least: others of the process may have had something to do
+			got = min(got, testing.AllocsPerRun(20, sum))
 		}
+		require.Zero(t, got)
 	}, ccltest.Processes(4))
 }
 

@@ -1,4 +1,4 @@
-// Package events writes TensorBoard's event files: scalars over steps. history.Options.Events has a History write one; a program
+// Package events writes TensorBoard's event files, scalars over steps, as PyTorch's SummaryWriter. history.Options.Events has a History write one; a program
 // that has no History uses it alone. It writes the format by itself: records of TensorFlow (TFRecord, each with masked CRC-32C
 // sums) that hold Event messages in protobuf's encoding.
 package events
@@ -44,20 +44,24 @@ func Create(dir string) (*os.File, error) {
 	if err != nil || host == "" {
 		host = "localhost"
 	}
-	now := time.Now()
+	name := fileName(time.Now(), host, os.Getpid())
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("events: %w", err)
+	}
+	return f, nil
+}
+
+// fileName is the name of a file that is made at now. TensorBoard reads the files of a directory in the order of their names: so the
+// time comes first, to the nanosecond and with leading zeros.
+func fileName(now time.Time, host string, pid int) string {
 	host = strings.Map(func(r rune) rune {
 		if r == '/' || r == filepath.Separator {
 			return '-'
 		}
 		return r
 	}, host)
-	// TensorBoard reads the files of a directory in the order of their names: the time comes first, in ten digits.
-	name := fmt.Sprintf("events.out.tfevents.%010d.%s.%d.%09d", now.Unix(), host, os.Getpid(), now.Nanosecond())
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return nil, fmt.Errorf("events: %w", err)
-	}
-	return f, nil
+	return fmt.Sprintf("events.out.tfevents.%010d.%09d.%s.%d", now.Unix(), now.Nanosecond(), host, pid)
 }
 
 // The fields of Event, Summary, Summary.Value and SessionLog (tensorboard/compat/proto), with protobuf's type of each: 0 a number,
