@@ -84,10 +84,10 @@ func (m *Mem[T]) Ptr() (addr uintptr, ok bool) {
 
 // Device is the number of the device.
 func (m *Mem[T]) Device() int {
-	if m == nil {
+	if m == nil || m.mem.Whole == nil {
 		return -1
 	}
-	return m.mem.Whole.Device()
+	return m.mem.Whole.Dev
 }
 
 // Len is the number of elements.
