@@ -97,7 +97,10 @@ func (m *Mem[T, P]) Ptr() (addr uintptr, ok bool) {
 	if m == nil {
 		return 0, false
 	}
-	return m.mem.Ptr()
+	if _, ok := m.mem.Whole.Handle(); !ok {
+		return 0, false
+	}
+	return m.mem.Addr, true
 }
 
 // Device returns the number of the device.

@@ -79,7 +79,10 @@ func (m *Mem[T]) Ptr() (addr uintptr, ok bool) {
 	if m == nil {
 		return 0, false
 	}
-	return m.mem.Ptr()
+	if _, ok := m.mem.Whole.Handle(); !ok {
+		return 0, false
+	}
+	return m.mem.Addr, true
 }
 
 // Device is the number of the device.
