@@ -56,11 +56,11 @@ type library struct {
 	engine.Engine
 	backend   engine.Backend
 	lib       engine.Library
-	device    int            // -1: it takes host memory
-	platform  string         // the package whose memory it takes, "" if none in particular
-	known     deviceMemory   // of the last call, which is the device's
-	one       [1]engine.Call // the call being made on a device
-	calls     []engine.Call  // and those on host memory
+	device    int             // -1: it takes host memory
+	platform  string          // the package whose memory it takes, "" if none in particular
+	known     [2]deviceMemory // of the last calls, which is the device's
+	one       [1]engine.Call  // the call being made on a device
+	calls     []engine.Call   // and those on host memory
 	held      holdings
 	call      call.Call                // its record, for the control plane
 	connector engine.Connector         // nil unless a first call waits inside the library for the others

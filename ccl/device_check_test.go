@@ -48,6 +48,30 @@ func TestOwns(t *testing.T) {
 	}
 }
 
+// asked counts how often it is asked for its device.
+type asked struct{ times int }
+
+func (*asked) Ptr() (uintptr, bool) { return 8, true }
+func (a *asked) Device() int        { a.times++; return 0 }
+
+// The two Memories of a call that is made again and again are checked once.
+func TestOwnsOnce(t *testing.T) {
+	var dst, src, third asked
+	l := &library{backend: named{name: "nccl"}}
+	for range 10 {
+		for _, m := range []*asked{&dst, &src} {
+			_, err := (&Buf{mem: m, typ: TypeInt8, count: 1}).on(l)
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, []int{1, 1}, []int{dst.times, src.times})
+	for _, m := range []*asked{&third, &src, &dst} { // src is still known, dst is not
+		_, err := (&Buf{mem: m, typ: TypeInt8, count: 1}).on(l)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []int{2, 1, 1}, []int{dst.times, src.times, third.times})
+}
+
 func TestTypeName(t *testing.T) {
 	for want, v := range map[string]any{
 		"*ccl.HostStream": &HostStream{}, "ccl.lane": lane{platform: "cuda"}, "*gpu.Stream": (*cuda.Stream)(nil), "*gpu.Mem": &rocm.Mem[int8]{},

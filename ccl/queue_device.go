@@ -29,11 +29,11 @@ func (b *Buf) on(l *library) (extent, error) {
 	if !ok {
 		return extent{}, errors.New("the device memory was freed")
 	}
-	if !identical(b.mem, l.known) {
+	if !identical(b.mem, l.known[0]) && !identical(b.mem, l.known[1]) {
 		if err := l.owns(b.mem, "the memory"); err != nil {
 			return extent{}, err
 		}
-		l.known = b.mem
+		l.known = [2]deviceMemory{b.mem, l.known[0]}
 	}
 	e := b.typ.Size()
 	return extent{at + uintptr(b.first*e), b.count * e, b.count}, nil
@@ -143,7 +143,8 @@ func (q *Queue) repeats(dst, src *Buf, op Op) bool {
 	c := q.c
 	k := &c.lib.call
 	return !q.late() && Kind(k.Kind) == KindAllReduce && Op(k.Op) == op && op < firstScaled && int(k.Root) == noRoot-q.number && Type(k.Type) == dst.typ &&
-		k.Count == uint64(dst.count) && dst.mem != nil && identical(dst.mem, c.lib.known) && src.inPlace() && !c.backlog.pending.Load() && !c.life.shut()
+		k.Count == uint64(dst.count) && dst.mem != nil && (identical(dst.mem, c.lib.known[0]) || identical(dst.mem, c.lib.known[1])) &&
+		src.inPlace() && !c.backlog.pending.Load() && !c.life.shut()
 }
 
 // repeat issues a call of which repeats is true, on dst, whose Memory is at that address.

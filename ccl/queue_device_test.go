@@ -46,7 +46,7 @@ func TestBufOnDevice(t *testing.T) {
 		{Buf{mem: slab{at: 8, device: 1, platform: "rocm"}, typ: TypeInt8, count: 1}, extent{}, "the memory is from package rocm, but the Comm's backend nccl works with package cuda"},
 		{Buf{mem: slab{at: 8, platform: "cuda"}, typ: TypeInt8, count: 1}, extent{}, "the memory is on device 0, the Comm on device 1"},
 		{Buf{mem: slab{freed: true, device: 1, platform: "cuda"}, typ: TypeInt8, count: 1}, extent{}, "the device memory was freed"},
-		{Host([]int32{1}), extent{}, "host memory where device memory is needed: copy it to the device, or issue the call on a HostStream"},
+		{BufOf([]int32{1}), extent{}, "host memory where device memory is needed: copy it to the device, or issue the call on a HostStream"},
 		{Buf{}, extent{}, ""},
 		{Buf{typ: TypeInt8}, extent{}, ""}, // Device of nil
 	} {
@@ -74,7 +74,7 @@ func TestIdentical(t *testing.T) {
 func TestRepeats(t *testing.T) {
 	mem, other := &slab{at: 1}, &slab{at: 1}
 	of := func(f func(q *Queue, dst, src *Buf, op *Op)) bool {
-		c := &Comm{lib: &library{known: mem, call: call.Call{Record: call.Record{Kind: call.AllReduce, Type: uint8(TypeInt32), Op: uint8(Max), Count: 5, Root: noRoot}}}}
+		c := &Comm{lib: &library{known: [2]deviceMemory{mem}, call: call.Call{Record: call.Record{Kind: call.AllReduce, Type: uint8(TypeInt32), Op: uint8(Max), Count: 5, Root: noRoot}}}}
 		q, dst, src, op := &Queue{c: c}, &Buf{mem: mem, typ: TypeInt32, count: 5}, InPlace(), Max
 		f(q, dst, &src, &op)
 		return q.repeats(dst, &src, op)

@@ -75,7 +75,7 @@ func (d Device[P]) Platform() string {
 	if d.rt == nil {
 		return ""
 	}
-	return d.rt.Package()
+	return d.rt.Package
 }
 
 // String reads like "cuda:0".

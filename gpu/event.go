@@ -42,7 +42,7 @@ func (e *Event[P]) of() *lent.Resource {
 }
 
 // check makes an error of the result of a call.
-func (e *Event[P]) check(c rt.Code, call string) error { return e.rt.Check(c, call, e.lent.Device()) }
+func (e *Event[P]) check(c rt.Code, call string) error { return e.rt.Check(c, call, e.lent.Dev) }
 
 // Record moves the mark to the present end of s.
 func (e *Event[P]) Record(s *Stream[P]) error {
@@ -54,7 +54,7 @@ func (e *Event[P]) Record(s *Stream[P]) error {
 	if err != nil {
 		return err
 	}
-	return e.check(e.rt.Driver.Record(e.lent.Device(), h, stream), "EventRecord")
+	return e.check(e.rt.Driver.Record(e.lent.Dev, h, stream), "EventRecord")
 }
 
 // Query reports whether the stream has passed the mark. An event that was never recorded counts as passed.
@@ -63,7 +63,7 @@ func (e *Event[P]) Query() (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c := e.rt.Driver.QueryEvent(e.lent.Device(), h)
+	c := e.rt.Driver.QueryEvent(e.lent.Dev, h)
 	if c == rt.NotReady {
 		return false, nil
 	}
@@ -76,7 +76,7 @@ func (e *Event[P]) Synchronize() error {
 	if err != nil {
 		return err
 	}
-	return e.check(e.rt.Driver.SyncEvent(e.lent.Device(), h), "EventSynchronize")
+	return e.check(e.rt.Driver.SyncEvent(e.lent.Dev, h), "EventSynchronize")
 }
 
 // Wait waits as Synchronize does, but also returns when ctx ends.
@@ -92,7 +92,7 @@ func (e *Event[P]) Since(start *Event[P]) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	ms, c := e.rt.Driver.Elapsed(e.lent.Device(), from, h)
+	ms, c := e.rt.Driver.Elapsed(e.lent.Dev, from, h)
 	return time.Duration(float64(ms) * float64(time.Millisecond)), e.check(c, "EventElapsedTime")
 }
 

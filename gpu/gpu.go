@@ -1,6 +1,6 @@
-// Package gpu gives Go programs the devices of NVIDIA and AMD: memory, streams, events and graphs, and for NVIDIA's kernels.
-// Programs for one of them import package cuda or rocm, whose types and functions are those of this package with the
-// platform filled in: cuda.Mem[float32] is Mem[float32, CUDA]. This page documents the methods of all of them.
+// Package gpu gives Go programs the devices of NVIDIA and AMD: memory, streams, events and graphs, and kernels for
+// NVIDIA's. Programs for one of the two import package cuda or rocm, whose types and functions are those of this package
+// with the platform filled in: cuda.Mem[float32] is Mem[float32, CUDA]. This page documents the methods of all of them.
 //
 // The platform is a type, [CUDA] or [ROCm]. So the compiler keeps memory and streams of one apart from those of the other,
 // and code for both is generic:

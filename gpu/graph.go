@@ -74,7 +74,7 @@ func (g *Graph[P]) Launch(s *Stream[P]) error {
 	if err != nil {
 		return err
 	}
-	dev := g.lent.Device()
+	dev := g.lent.Dev
 	if c := g.rt.Driver.Launch(dev, h, stream); c != rt.Success {
 		return g.rt.Check(c, "GraphLaunch", dev)
 	}

@@ -44,7 +44,7 @@ func MemOf[T Element, P Platform](d Device[P], addr uintptr, n int) (*Mem[T, P],
 	if !ok || addr == 0 && n > 0 {
 		return nil, d.rt.Errorf("%v: %d elements of %d bytes at %#x is not valid memory", d, n, elem, addr)
 	}
-	whole := lent.Borrowed(d.rt.Package(), d.n, kinds[rt.OnDevice].name(bytes), addr)
+	whole := lent.Borrowed(d.rt.Package, d.n, kinds[rt.OnDevice].name(bytes), addr)
 	return &Mem[T, P]{rt: d.rt, mem: lent.NewMemory[T](whole, n, false)}, nil
 }
 
@@ -97,15 +97,18 @@ func (m *Mem[T, P]) Ptr() (addr uintptr, ok bool) {
 	if m == nil {
 		return 0, false
 	}
-	return m.mem.Ptr()
+	if _, ok := m.mem.Whole.Handle(); !ok {
+		return 0, false
+	}
+	return m.mem.Addr, true
 }
 
 // Device returns the number of the device.
 func (m *Mem[T, P]) Device() int {
-	if m == nil {
+	if m == nil || m.mem.Whole == nil {
 		return -1
 	}
-	return m.mem.Whole.Device()
+	return m.mem.Whole.Dev
 }
 
 // Len returns the number of elements.
@@ -124,7 +127,7 @@ func (m *Mem[T, P]) Platform() string {
 	if m == nil || m.rt == nil {
 		return ""
 	}
-	return m.rt.Package()
+	return m.rt.Package
 }
 
 // Part returns m[i:j]. It shares the memory of m, and only the whole can be freed.

@@ -85,9 +85,9 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
 		return nil, rt.CUDA.Errorf("%q is not the name of a kernel", name)
 	}
-	f, sizes, c := m.p.Function(m.lent.Device(), h, name)
+	f, sizes, c := m.p.Function(m.lent.Dev, h, name)
 	if c != rt.Success {
-		return nil, rt.CUDA.Failure(c, "cuModuleGetFunction", m.lent.Device(), fmt.Sprintf("kernel %q", name))
+		return nil, rt.CUDA.Failure(c, "cuModuleGetFunction", m.lent.Dev, fmt.Sprintf("kernel %q", name))
 	}
 	return &Kernel{m, f, name, sizes}, nil
 }
@@ -134,7 +134,7 @@ func (k *Kernel) Launch(s *Stream[CUDA], how Shape, args ...Arg) error {
 	if err != nil {
 		return err
 	}
-	dev := m.lent.Device()
+	dev := m.lent.Dev
 	if on := s.Device(); on != dev {
 		return rt.CUDA.Errorf("kernel %s is of cuda:%d, and the stream of cuda:%d", k.name, dev, on)
 	}

@@ -35,12 +35,12 @@ func (d Device[P]) StreamOf(handle uintptr) (*Stream[P], error) {
 	if _, err := d.ready(); err != nil {
 		return nil, err
 	}
-	return &Stream[P]{rt: d.rt, lent: lent.Borrowed(d.rt.Package(), d.n, "stream", handle)}, nil
+	return &Stream[P]{rt: d.rt, lent: lent.Borrowed(d.rt.Package, d.n, "stream", handle)}, nil
 }
 
 // lend accounts for what a driver has made on a device, and gives back with free, which the library calls call.
 func lend(r *rt.Runtime, dev int, what, call string, h uintptr, free func(d rt.Driver, dev int, h uintptr) rt.Code) *lent.Resource {
-	return lent.New(r.Package(), dev, what, h, func(h uintptr) error { return r.Check(free(r.Driver, dev, h), call, dev) })
+	return lent.New(r.Package, dev, what, h, func(h uintptr) error { return r.Check(free(r.Driver, dev, h), call, dev) })
 }
 
 // of is s's resource, nil if there is none.
@@ -64,10 +64,10 @@ func (s *Stream[P]) Handle() (h uintptr, ok bool) {
 
 // Device returns the number of the device.
 func (s *Stream[P]) Device() int {
-	if s == nil {
+	if s == nil || s.lent == nil {
 		return -1
 	}
-	return s.lent.Device()
+	return s.lent.Dev
 }
 
 // Platform returns "cuda" or "rocm".
@@ -75,7 +75,7 @@ func (s *Stream[P]) Platform() string {
 	if s == nil || s.rt == nil {
 		return ""
 	}
-	return s.rt.Package()
+	return s.rt.Package
 }
 
 // Synchronize waits for all work that was issued to s. It blocks an OS thread and cannot be interrupted; see Wait.

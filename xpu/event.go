@@ -39,7 +39,7 @@ func (e *Event) use() (sycl.Event, error) {
 }
 
 // check is err with the device.
-func (e *Event) check(err error) error { return on(e.lent.Device(), err) }
+func (e *Event) check(err error) error { return on(e.lent.Dev, err) }
 
 // Record puts the mark at the present end of q, and takes it away from where it was before.
 func (e *Event) Record(q *Queue) error {

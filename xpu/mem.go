@@ -79,15 +79,18 @@ func (m *Mem[T]) Ptr() (addr uintptr, ok bool) {
 	if m == nil {
 		return 0, false
 	}
-	return m.mem.Ptr()
+	if _, ok := m.mem.Whole.Handle(); !ok {
+		return 0, false
+	}
+	return m.mem.Addr, true
 }
 
 // Device is the number of the device.
 func (m *Mem[T]) Device() int {
-	if m == nil {
+	if m == nil || m.mem.Whole == nil {
 		return -1
 	}
-	return m.mem.Whole.Device()
+	return m.mem.Whole.Dev
 }
 
 // Len is the number of elements.

@@ -58,7 +58,12 @@ func (q *Queue) check(err error) error { return on(q.Device(), err) }
 func (q *Queue) Handle() (h uintptr, ok bool) { return q.of().Handle() }
 
 // Device is the number of the device.
-func (q *Queue) Device() int { return q.of().Device() }
+func (q *Queue) Device() int {
+	if q == nil || q.lent == nil {
+		return -1
+	}
+	return q.lent.Dev
+}
 
 // Platform is "xpu".
 func (q *Queue) Platform() string { return "xpu" }

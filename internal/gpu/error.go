@@ -50,5 +50,5 @@ func (r *Runtime) Failure(c Code, function string, dev int, what string) *Error 
 
 // Errorf makes an error about what the caller did.
 func (r *Runtime) Errorf(format string, args ...any) error {
-	return fmt.Errorf(r.pkg+": "+format, args...)
+	return fmt.Errorf(r.Package+": "+format, args...)
 }

@@ -29,4 +29,4 @@ func (r *Runtime) Owns(n int, p uintptr) error {
 }
 
 // device reads like "cuda:0".
-func (r *Runtime) device(n int) string { return r.pkg + ":" + strconv.Itoa(n) }
+func (r *Runtime) device(n int) string { return r.Package + ":" + strconv.Itoa(n) }

@@ -13,9 +13,9 @@ import (
 
 // Runtime is CUDA's or HIP's runtime library. A process has one of each, CUDA and HIP.
 type Runtime struct {
+	Package string   // "cuda" or "rocm", as errors begin
 	name    string   // "CUDA": for people
 	vendor  string   // "NVIDIA", whose driver it needs
-	pkg     string   // "cuda": how errors begin
 	prefix  string   // of the library's functions
 	tag     string   // that compiles it in
 	env     string   // that names the file
@@ -37,12 +37,12 @@ type Runtime struct {
 
 // CUDA is NVIDIA's runtime, compiled in by the tag nccl.
 var CUDA = &Runtime{
-	name:   "CUDA",
-	vendor: "NVIDIA",
-	pkg:    "cuda",
-	prefix: "cuda",
-	tag:    "nccl",
-	env:    environ.CUDALib.Name,
+	name:    "CUDA",
+	vendor:  "NVIDIA",
+	Package: "cuda",
+	prefix:  "cuda",
+	tag:     "nccl",
+	env:     environ.CUDALib.Name,
 	// The driver does for the runtime where there is no runtime: cudriver.c.
 	libs:    []string{"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so", "libcuda.so.1"},
 	advice:  "install NVIDIA's driver, or the CUDA runtime (libcudart) 11, 12 or 13",
@@ -53,7 +53,7 @@ var CUDA = &Runtime{
 var HIP = &Runtime{
 	name:    "HIP",
 	vendor:  "AMD",
-	pkg:     "rocm",
+	Package: "rocm",
 	prefix:  "hip",
 	tag:     "rccl",
 	env:     environ.HIPLib.Name,
@@ -64,9 +64,6 @@ var HIP = &Runtime{
 
 // Name is "CUDA" or "HIP".
 func (r *Runtime) Name() string { return r.name }
-
-// Package is "cuda" or "rocm", as errors begin.
-func (r *Runtime) Package() string { return r.pkg }
 
 // Open loads the library, once in a process; later calls return what the first has. An error is an
 // [*Unavailable].
@@ -161,7 +158,7 @@ func (e *Unavailable) Error() string { return e.Reason }
 func (e *Unavailable) Unwrap() error { return e.Err }
 
 func (r *Runtime) unavailable(format string, args ...any) error {
-	err := fmt.Errorf(r.pkg+": "+format, args...)
+	err := fmt.Errorf(r.Package+": "+format, args...)
 	return &Unavailable{Runtime: r.name, Reason: err.Error(), Err: errors.Unwrap(err)}
 }
 

@@ -17,11 +17,11 @@ var errNone = fmt.Errorf("the memory, stream, event or graph is nil or a zero va
 
 // Resource is something that has to be given back: a handle, or an address. A nil Resource was never lent.
 type Resource struct {
+	Dev  int    // the number of the device
 	What string // "stream", "4096 bytes of device memory"
 	Made *Origin
 
 	pkg     string // that the program knows: "cuda"
-	dev     int
 	h       uintptr
 	free    func(h uintptr) error  // nil: somebody else gives it back
 	closed  atomic.Pointer[Origin] // where it was given back; nil while it is there
@@ -35,14 +35,14 @@ func New(pkg string, dev int, what string, h uintptr, free func(h uintptr) error
 
 // NewAt is New of what was made at a known place: one call may make many.
 func NewAt(made *Origin, pkg string, dev int, what string, h uintptr, free func(h uintptr) error) *Resource {
-	r := &Resource{What: what, Made: made, pkg: pkg, dev: dev, h: h, free: free}
+	r := &Resource{Dev: dev, What: what, Made: made, pkg: pkg, h: h, free: free}
 	r.cleanup = runtime.AddCleanup(r, leaked, leak{pkg, dev, what, made})
 	return r
 }
 
 // Borrowed is New of what other code has made and gives back: to forget it is no leak.
 func Borrowed(pkg string, dev int, what string, h uintptr) *Resource {
-	return &Resource{What: what, Made: Here(), pkg: pkg, dev: dev, h: h}
+	return &Resource{Dev: dev, What: what, Made: Here(), pkg: pkg, h: h}
 }
 
 // Handle returns the handle or address; ok is false once it has been given back.
@@ -64,14 +64,6 @@ func (r *Resource) Use() (uintptr, error) {
 	return r.h, nil
 }
 
-// Device returns the number of the device, -1 for nil.
-func (r *Resource) Device() int {
-	if r == nil {
-		return -1
-	}
-	return r.dev
-}
-
 // Close gives the resource back, once. If that fails it counts as given back nevertheless: nobody knows what is left of it.
 func (r *Resource) Close() error {
 	if r == nil {
@@ -88,7 +80,7 @@ func (r *Resource) Close() error {
 }
 
 func (r *Resource) errClosed(at *Origin) error {
-	return fmt.Errorf("%s: device %d: %s, made at %s, was released at %s: %w", r.pkg, r.dev, r.What, r.Made, at, ErrClosed)
+	return fmt.Errorf("%s: device %d: %s, made at %s, was released at %s: %w", r.pkg, r.Dev, r.What, r.Made, at, ErrClosed)
 }
 
 // Address returns the handle, whether it has been given back or not.

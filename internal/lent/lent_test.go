@@ -20,7 +20,7 @@ func TestResource(t *testing.T) {
 		require.Equal(t, uintptr(7), h)
 		return failed
 	})
-	require.Equal(t, 1, r.Device())
+	require.Equal(t, 1, r.Dev)
 	h, ok := r.Handle()
 	require.True(t, ok)
 	require.Equal(t, uintptr(7), h)
@@ -48,7 +48,6 @@ func TestNone(t *testing.T) {
 	_, err := r.Use()
 	require.ErrorIs(t, err, lent.ErrClosed)
 	require.ErrorIs(t, r.Close(), lent.ErrClosed)
-	require.Equal(t, -1, r.Device())
 }
 
 // Of two that give back at once one does it, the other hears of it.

@@ -35,14 +35,6 @@ func sizeOf[T any]() int {
 	return int(unsafe.Sizeof(zero))
 }
 
-// Ptr returns the address; ok is false once the whole has been given back.
-func (m *Memory) Ptr() (addr uintptr, ok bool) {
-	if m.Whole == nil || m.Whole.closed.Load() != nil {
-		return 0, false
-	}
-	return m.Addr, true
-}
-
 // Use returns where the first n elements lie, and their size in bytes, for a call with that name.
 func (m *Memory) Use(call string, n int) (addr uintptr, bytes int, err error) {
 	if m == nil {

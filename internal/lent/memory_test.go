@@ -22,9 +22,7 @@ func TestMemory(t *testing.T) {
 		return failed
 	}), len(host), true)
 	require.Equal(t, 5, m.Len)
-	p, ok := m.Ptr()
-	require.True(t, ok)
-	require.Equal(t, at, p)
+	require.Equal(t, at, m.Addr)
 	s, err := lent.Elements[int32](&m)
 	require.NoError(t, err)
 	require.Equal(t, host, s)
@@ -41,7 +39,7 @@ func TestMemory(t *testing.T) {
 	s, err = lent.Elements[int32](&inner)
 	require.NoError(t, err)
 	require.Equal(t, []int32{3, 4}, s)
-	p, _, err = inner.Use("Get", 2)
+	p, _, err := inner.Use("Get", 2)
 	require.NoError(t, err)
 	require.Equal(t, at+8, p)
 	none, err := m.Part(5, 5)
@@ -61,8 +59,6 @@ func TestMemory(t *testing.T) {
 	require.ErrorContains(t, inner.Free(), "rocm: only whole memory can be freed, not a part; the whole was made at memory_test.go:")
 
 	require.Equal(t, failed, m.Free())
-	_, ok = part.Ptr()
-	require.False(t, ok)
 	_, err = lent.Elements[int32](&inner)
 	require.ErrorIs(t, err, lent.ErrClosed)
 	_, _, err = part.Use("Put", 0)
@@ -86,17 +82,15 @@ func TestNoMemory(t *testing.T) {
 		require.ErrorIs(t, err, lent.ErrClosed)
 		require.ErrorIs(t, m.Free(), lent.ErrClosed)
 	}
-	_, ok := new(lent.Memory).Ptr()
-	require.False(t, ok)
 }
 
 // No elements have no address, and there is nothing to give back to the runtime. Memory that the host cannot read is no slice.
 func TestEmptyMemory(t *testing.T) {
 	m := lent.NewMemory[float64](lent.New("cuda", 0, "0 bytes of device memory", 0, nil), 0, false)
-	p, ok := m.Ptr()
-	require.True(t, ok)
+	p, _, err := m.Use("Put", 0)
+	require.NoError(t, err)
 	require.Zero(t, p)
-	_, err := lent.Elements[float64](&m)
+	_, err = lent.Elements[float64](&m)
 	require.EqualError(t, err, "cuda: 0 bytes of device memory cannot be read by the host: copy it with Get, or use AllocManaged for memory that both can read")
 	require.NoError(t, m.Free())
 	require.ErrorIs(t, m.Free(), lent.ErrClosed)
@@ -126,8 +120,9 @@ func TestUseWhileFreed(t *testing.T) {
 		for range 4 {
 			wg.Go(func() {
 				for {
-					p, ok := part.Ptr()
-					if !ok {
+					p, _, err := part.Use("Put", 2)
+					if err != nil {
+						assert.ErrorIs(t, err, lent.ErrClosed)
 						return
 					}
 					assert.Equal(t, uintptr(0x1008), p)

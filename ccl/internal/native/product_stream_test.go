@@ -162,7 +162,7 @@ func TestProductElsewhere(t *testing.T) {
 					defer far.Free()
 					return tc.issue(r, x, far, s).Wait(ctx)
 				}) {
-					what := strings.Replace(tc.what, "PACKAGE", rt.Package(), 1) + " on device 5, the Comm on device 1"
+					what := strings.Replace(tc.what, "PACKAGE", rt.Package, 1) + " on device 5, the Comm on device 1"
 					if rank == 1 {
 						assert.Contains(t, failure(t, rank, err, ccl.ErrArgument).Error(), "rank 1: "+what)
 						continue

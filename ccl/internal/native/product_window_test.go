@@ -120,7 +120,7 @@ func TestProductWindowRefused(t *testing.T) {
 			if r.me == 0 {
 				b = ccl.Device(r.mem(make([]int32, 4096)...))
 			}
-			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 0: a window needs memory from MakeDevice, not a *"+rt.Package()+".Mem"); err != nil {
+			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 0: a window needs memory from MakeDevice, not a *"+rt.Package+".Mem"); err != nil {
 				return err
 			}
 			freed, _ := r.make(4096)
