@@ -9,11 +9,11 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Connect is Issue of calls that may wait inside the library for other ranks.
-func (e *end) Connect(stream uintptr, calls []engine.Call) error {
+func (e *end) Connect(stream uintptr, calls []*op.Call) error {
 	if err := strict(e, calls); err != nil {
 		return err
 	}
@@ -21,13 +21,13 @@ func (e *end) Connect(stream uintptr, calls []engine.Call) error {
 }
 
 // hand gives the library calls, of which there is at least one, between the events of s, if that is not nil. The rank is inside.
-func (e *end) hand(stream C.U, calls []engine.Call, s *span) C.int {
+func (e *end) hand(stream C.U, calls []*op.Call, s *span) C.int {
 	if len(calls) > len(e.calls) {
 		e.calls = make([]C.gccl_call, len(calls))
 	}
 	e.counts = e.counts[:0]
 	for i := range calls {
-		e.encode(&e.calls[i], &calls[i])
+		e.encode(&e.calls[i], calls[i])
 	}
 	began := s != nil && C.gcclSpan(e.c, &s.events[0], 0, stream) != 0
 	r := C.gcclIssue(e.c, &e.calls[0], C.int(len(calls)), unsafe.SliceData(e.counts), stream)

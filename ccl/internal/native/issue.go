@@ -10,30 +10,30 @@ import "C"
 import (
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
 // What compose.c takes the kinds to be.
 const (
-	_ = uint(engine.AllReduce-1) + uint(1-engine.AllReduce)
-	_ = uint(engine.AllToAll-12) + uint(12-engine.AllToAll)
-	_ = uint(engine.Barrier-17) + uint(17-engine.Barrier)
+	_ = uint(op.AllReduce-1) + uint(1-op.AllReduce)
+	_ = uint(op.AllToAll-12) + uint(12-op.AllToAll)
+	_ = uint(op.Barrier-17) + uint(17-op.Barrier)
 )
 
 // Issue hands over calls in one call into C.
-func (e *end) Issue(stream uintptr, calls []engine.Call) error {
+func (e *end) Issue(stream uintptr, calls []*op.Call) error {
 	if err := strict(e, calls); err != nil {
 		return err
 	}
-	if len(calls) == 1 && calls[0].Kind == engine.AllReduce && calls[0].Op != engine.Scaled { // the call that is worth a path of its own
-		return e.allReduce(C.U(stream), &calls[0])
+	if len(calls) == 1 && calls[0].Kind == op.AllReduce && !calls[0].Op.Scales() { // the call that is worth a path of its own
+		return e.allReduce(C.U(stream), calls[0])
 	}
 	return e.issue(C.U(stream), calls, nil)
 }
 
 // strict is what is wrong with the addresses of calls, where the user has asked for that.
-func strict(e *end, calls []engine.Call) error {
+func strict(e *end, calls []*op.Call) error {
 	if !e.group.Strict {
 		return nil
 	}
@@ -42,12 +42,12 @@ func strict(e *end, calls []engine.Call) error {
 
 // allReduce is issue of one call whose arguments cross as they are: to C, and not into an array first. They are numbers alone, so
 // cgo needs no noescape for them, and nocallback would cost 2 ns.
-func (e *end) allReduce(stream C.U, k *engine.Call) error {
+func (e *end) allReduce(stream C.U, k *op.Call) error {
 	typ, _ := e.lib.wire(k.Type)
 	if err := e.enter(); err != nil {
 		return err
 	}
-	r := C.gcclAllReduce(C.U(uintptr(unsafe.Pointer(e.c))), C.U(k.Src), C.U(k.Dst), C.size_t(k.Count), C.int(typ), ops[k.Op], stream)
+	r := C.gcclAllReduce(C.U(uintptr(unsafe.Pointer(e.c))), C.U(k.SrcAt), C.U(k.DstAt), C.size_t(k.Count), typ, ops[k.Op], stream)
 	if r != C.GCCL_SUCCESS {
 		defer e.inside.Clear()
 		return e.result(r)
@@ -56,7 +56,7 @@ func (e *end) allReduce(stream C.U, k *engine.Call) error {
 	return nil
 }
 
-func (e *end) issue(stream C.U, calls []engine.Call, s *span) error {
+func (e *end) issue(stream C.U, calls []*op.Call, s *span) error {
 	if len(calls) == 0 {
 		return nil
 	}
@@ -69,16 +69,16 @@ func (e *end) issue(stream C.U, calls []engine.Call, s *span) error {
 
 // encode is c in the library's terms. A type that the library does not have, or not on every
 // device, is moved as bytes.
-func (e *end) encode(k *C.gccl_call, c *engine.Call) {
+func (e *end) encode(k *C.gccl_call, c *op.Call) {
 	typ, width := e.lib.wire(c.Type)
 	scale := 1
-	if typ < 0 || isFP8(c.Type) && !computes(c.Kind) {
+	if typ < 0 || c.Type.Float8() && !c.Kind.Reduces() {
 		typ, scale, width = C.GCCL_UINT8, width, 1
 	}
-	k.kind, k._type, k.op, k.root, k.to, k.width = C.int(c.Kind), C.int(typ), ops[c.Op], C.int(c.Root), C.int(c.To), C.int(width)
-	k.count, k.sent = C.size_t(c.Count*scale), C.size_t(c.Sent*scale)
-	k.dst, k.src = C.U(c.Dst), C.U(c.Src)
-	if c.Op == engine.Scaled {
+	k.kind, k._type, k.op, k.root, k.to, k.width = C.int(c.Kind), typ, wireOp(c.Op), C.int(c.Root), C.int(c.To), C.int(width)
+	k.count, k.sent = C.size_t(int(c.Count)*scale), C.size_t(c.SrcN*scale)
+	k.dst, k.src = C.U(c.DstAt), C.U(c.SrcAt)
+	if c.Op.Scales() {
 		encodeFactor(k, c.Type, c.Factor)
 	}
 	k.dc = e.encodeCounts(c.DC, scale)
@@ -86,15 +86,15 @@ func (e *end) encode(k *C.gccl_call, c *engine.Call) {
 }
 
 // encodeFactor writes the factor as an element of the type.
-func encodeFactor(k *C.gccl_call, t engine.Type, factor float64) {
+func encodeFactor(k *C.gccl_call, t op.Type, factor float64) {
 	p := unsafe.Pointer(&k.factor)
 	*(*uint64)(p) = 0
 	switch t {
-	case engine.Float16:
+	case op.Float16:
 		*(*uint16)(p) = reduce.F32ToF16(float32(factor))
-	case engine.BFloat16:
+	case op.BFloat16:
 		*(*uint16)(p) = reduce.F32ToBF16(float32(factor))
-	case engine.Float32:
+	case op.Float32:
 		*(*float32)(p) = float32(factor)
 	default:
 		*(*float64)(p) = factor
@@ -110,5 +110,13 @@ func (e *end) encodeCounts(counts []int, scale int) C.size_t {
 	return at
 }
 
-// ops are the library's, by engine.Op.
-var ops = [...]C.int{engine.Sum: C.GCCL_SUM, engine.Prod: C.GCCL_PROD, engine.Min: C.GCCL_MIN, engine.Max: C.GCCL_MAX, engine.Avg: C.GCCL_AVG, engine.Scaled: C.GCCL_SCALED}
+// ops are the library's numbers of the operators.
+var ops = [op.Ops]C.int{op.Sum: C.GCCL_SUM, op.Prod: C.GCCL_PROD, op.Min: C.GCCL_MIN, op.Max: C.GCCL_MAX, op.Avg: C.GCCL_AVG}
+
+// wireOp is the library's number of o; of one that scales what gcclScaled replaces.
+func wireOp(o op.Op) C.int {
+	if o.Scales() {
+		return C.GCCL_SCALED
+	}
+	return ops[o]
+}

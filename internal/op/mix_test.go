@@ -1,4 +1,4 @@
-package hash
+package op
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 )
 
 func of(words ...uint64) Mix {
-	h := New()
+	h := NewMix()
 	for _, w := range words {
 		h = h.With(w)
 	}
