@@ -3,31 +3,42 @@
 package native
 
 // #cgo noescape gcclIssue
-// #cgo nocallback gcclIssue
 // #include "native.h"
 import "C"
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
-// What compose.c takes the kinds to be.
-const (
-	_ = uint(op.AllReduce-1) + uint(1-op.AllReduce)
-	_ = uint(op.AllToAll-12) + uint(12-op.AllToAll)
-	_ = uint(op.Barrier-17) + uint(17-op.Barrier)
+// C reads op.Head as it is: each index is 0, or does not compile.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(op.Head{})-C.sizeof_gccl_head]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Count)-unsafe.Offsetof(C.gccl_head{}.count)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Root)-unsafe.Offsetof(C.gccl_head{}.root)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Kind)-unsafe.Offsetof(C.gccl_head{}.kind)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Type)-unsafe.Offsetof(C.gccl_head{}._type)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Op)-unsafe.Offsetof(C.gccl_head{}.op)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.DstAt)-unsafe.Offsetof(C.gccl_head{}.dst)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.SrcAt)-unsafe.Offsetof(C.gccl_head{}.src)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.SrcN)-unsafe.Offsetof(C.gccl_head{}.srcN)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.To)-unsafe.Offsetof(C.gccl_head{}.to)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Factor)-unsafe.Offsetof(C.gccl_head{}.factor)]
+	_ = [1]struct{}{}[(op.AllReduce^C.ALL_REDUCE)|(op.Reduce^C.REDUCE)|(op.ReduceScatter^C.REDUCE_SCATTER)|(op.ReduceScatterV^C.REDUCE_SCATTER_V)|
+		(op.Broadcast^C.BROADCAST)|(op.AllGather^C.ALL_GATHER)|(op.AllGatherV^C.ALL_GATHER_V)|(op.Gather^C.GATHER)|(op.GatherV^C.GATHER_V)|
+		(op.Scatter^C.SCATTER)|(op.ScatterV^C.SCATTER_V)|(op.AllToAll^C.ALL_TO_ALL)|(op.AllToAllV^C.ALL_TO_ALL_V)|
+		(op.Send^C.SEND)|(op.Recv^C.RECV)|(op.SendRecv^C.SEND_RECV)|(op.Barrier^C.BARRIER)]
+	_ = [1]struct{}{}[op.Sum|(op.Prod^1)|(op.Min^2)|(op.Max^3)|(op.Avg^4)|(op.Scaled^C.SCALED)] // the order of ops in resolve, compose.c
+	_ = [len(C.gccl_end{}.types) - int(op.Types)]struct{}{}
 )
 
 // Issue hands over calls in one call into C.
 func (e *end) Issue(stream uintptr, calls []*op.Call) error {
 	if err := strict(e, calls); err != nil {
 		return err
-	}
-	if len(calls) == 1 && calls[0].Kind == op.AllReduce && !calls[0].Op.Scales() { // the call that is worth a path of its own
-		return e.allReduce(C.U(stream), calls[0])
 	}
 	return e.issue(C.U(stream), calls, nil)
 }
@@ -40,22 +51,6 @@ func strict(e *end, calls []*op.Call) error {
 	return checkAddresses(e, calls)
 }
 
-// allReduce is issue of one call whose arguments cross as they are: to C, and not into an array first. They are numbers alone, so
-// cgo needs no noescape for them, and nocallback would cost 2 ns.
-func (e *end) allReduce(stream C.U, k *op.Call) error {
-	typ, _ := e.lib.wire(k.Type)
-	if err := e.enter(); err != nil {
-		return err
-	}
-	r := C.gcclAllReduce(C.U(uintptr(unsafe.Pointer(e.c))), C.U(k.SrcAt), C.U(k.DstAt), C.size_t(k.Count), typ, ops[k.Op], stream)
-	if r != C.GCCL_SUCCESS {
-		defer e.inside.Clear()
-		return e.result(r)
-	}
-	e.inside.Clear() // a defer takes 3 ns
-	return nil
-}
-
 func (e *end) issue(stream C.U, calls []*op.Call, s *span) error {
 	if len(calls) == 0 {
 		return nil
@@ -63,60 +58,50 @@ func (e *end) issue(stream C.U, calls []*op.Call, s *span) error {
 	if err := e.enter(); err != nil {
 		return err
 	}
-	defer e.inside.Clear()
-	return e.result(e.hand(stream, calls, s))
+	if r := e.hand(stream, calls, s); r != C.GCCL_SUCCESS {
+		defer e.inside.Clear()
+		return e.result(r)
+	}
+	e.inside.Clear() // a defer takes 3 ns
+	return nil
 }
 
-// encode is c in the library's terms. A type that the library does not have, or not on every
-// device, is moved as bytes.
-func (e *end) encode(k *C.gccl_call, c *op.Call) {
-	typ, width := e.lib.wire(c.Type)
-	scale := 1
-	if typ < 0 || c.Type.Float8() && !c.Kind.Reduces() {
-		typ, scale, width = C.GCCL_UINT8, width, 1
+// hand gives the library calls, of which there is at least one, between the events of s, if that is not nil. The rank is inside. The head
+// of one call crosses where it lies; those of several are copied, one behind the other, and so is one with a factor.
+func (e *end) hand(stream C.U, calls []*op.Call, s *span) C.int {
+	first := &calls[0].Head
+	e.counts = append(append(e.counts[:0], calls[0].DC...), calls[0].SC...)
+	if len(calls) > 1 || first.Op.Scales() {
+		e.heads, e.counts = e.heads[:0], e.counts[:0]
+		for _, c := range calls {
+			h := c.Head
+			if h.Op.Scales() {
+				h.Factor = element(h.Type, h.Factor)
+			}
+			e.heads = append(e.heads, h)
+			e.counts = append(append(e.counts, c.DC...), c.SC...)
+		}
+		first = &e.heads[0]
 	}
-	k.kind, k._type, k.op, k.root, k.to, k.width = C.int(c.Kind), typ, wireOp(c.Op), C.int(c.Root), C.int(c.To), C.int(width)
-	k.count, k.sent = C.size_t(int(c.Count)*scale), C.size_t(c.SrcN*scale)
-	k.dst, k.src = C.U(c.DstAt), C.U(c.SrcAt)
-	if c.Op.Scales() {
-		encodeFactor(k, c.Type, c.Factor)
+	began := s != nil && C.gcclSpan(e.c, &s.events[0], 0, stream) != 0
+	r := C.gcclIssue(C.U(uintptr(unsafe.Pointer(e.c))), (*C.gccl_head)(unsafe.Pointer(first)), C.int(len(calls)),
+		(*C.intptr_t)(unsafe.Pointer(unsafe.SliceData(e.counts))), stream)
+	if began && r == C.GCCL_SUCCESS {
+		s.known = C.gcclSpan(e.c, &s.events[0], 1, stream) != 0
 	}
-	k.dc = e.encodeCounts(c.DC, scale)
-	k.sc = e.encodeCounts(c.SC, scale)
+	return r
 }
 
-// encodeFactor writes the factor as an element of the type.
-func encodeFactor(k *C.gccl_call, t op.Type, factor float64) {
-	p := unsafe.Pointer(&k.factor)
-	*(*uint64)(p) = 0
+// element has the bytes of factor as an element of type t.
+func element(t op.Type, factor float64) float64 {
+	bits := math.Float64bits(factor)
 	switch t {
 	case op.Float16:
-		*(*uint16)(p) = reduce.F32ToF16(float32(factor))
+		bits = uint64(reduce.F32ToF16(float32(factor)))
 	case op.BFloat16:
-		*(*uint16)(p) = reduce.F32ToBF16(float32(factor))
+		bits = uint64(reduce.F32ToBF16(float32(factor)))
 	case op.Float32:
-		*(*float32)(p) = float32(factor)
-	default:
-		*(*float64)(p) = factor
+		bits = uint64(math.Float32bits(float32(factor)))
 	}
-}
-
-// encodeCounts appends counts to those of the Issue and returns their place there.
-func (e *end) encodeCounts(counts []int, scale int) C.size_t {
-	at := C.size_t(len(e.counts))
-	for _, n := range counts {
-		e.counts = append(e.counts, C.size_t(n*scale))
-	}
-	return at
-}
-
-// ops are the library's numbers of the operators.
-var ops = [op.Ops]C.int{op.Sum: C.GCCL_SUM, op.Prod: C.GCCL_PROD, op.Min: C.GCCL_MIN, op.Max: C.GCCL_MAX, op.Avg: C.GCCL_AVG}
-
-// wireOp is the library's number of o; of one that scales what gcclScaled replaces.
-func wireOp(o op.Op) C.int {
-	if o.Scales() {
-		return C.GCCL_SCALED
-	}
-	return ops[o]
+	return math.Float64frombits(bits)
 }
