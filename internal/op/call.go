@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Record describes one call: what ranks compare, and what the flight recorder keeps. Other processes read it: it is plain
-// memory, in whole words.
+// Record describes one call: what ranks compare, and what the flight recorder keeps. Other
+// processes read it: it is plain memory, in whole words.
 type Record struct {
 	Seq, Count uint64
 	Start, End int64  // coarse nanoseconds since the Comm was made
@@ -20,9 +20,10 @@ type Record struct {
 	Times      float32 // the factor of an Op that scales, rounded, for people
 }
 
-// Head is what a call has without Go pointers. So C may read it, by its address in the call. Record.Count are elements: of the vector
-// (AllReduce, Reduce, Broadcast), of one rank's block (AllGather, Gather, Scatter, ReduceScatter, AllToAll), of all ranks' blocks
-// together (the kinds with one vector of counts), of the message (Send, Recv; SendRecv's received one).
+// Head is what a call has without Go pointers. So C may read it, by its address in the call.
+// Record.Count are elements: of the vector (AllReduce, Reduce, Broadcast), of one rank's block
+// (AllGather, Gather, Scatter, ReduceScatter, AllToAll), of all ranks' blocks together (the kinds
+// with one vector of counts), of the message (Send, Recv; SendRecv's received one).
 type Head struct {
 	Record
 	DstAt, SrcAt uintptr // where the memory is, on the host or a device; 0 where this rank has none
@@ -31,24 +32,30 @@ type Head struct {
 	Factor       float64 // of an Op that scales
 }
 
-// Call is one call, on its way from package ccl to what carries it out. Check has found its arguments right.
+// Call is one call, on its way from package ccl to what carries it out. Check has found its
+// arguments right.
 type Call struct {
 	Head
 	Dst, Src []byte // the memory, if it is the host's; DstAt and SrcAt say where it begins
 	DC, SC   []int  // counts in elements: of Dst by rank, of Src by rank (kinds that end in V)
 
-	// What follows from Type and Op, for the CPU engine.
-	Elem   int                                                    // bytes of an element; 0 for Barrier
-	Fold   func(dst, a, b unsafe.Pointer, n int)                  // for the kinds that reduce
-	Stream func(dst, a, b unsafe.Pointer, n int)                  // the same with streaming stores
-	Both   func(dst, other, a, b unsafe.Pointer, n int)           // into two places; nil where there is none
-	All    func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int) // of all operands, rounded once; nil where Fold of one after another is no less exact
-	Scale  func(p unsafe.Pointer, n, ranks int)                   // ends the sum, if that needs an end
-	Weighs bool                                                   // it averages or scales 16-bit floats: see SumAll
-	// Then, of n bytes: Share makes of the share of na operands at a, and that of nb at b, the share of both; Last makes of the
-	// share of all ranks' operands what the call promises.
-	Share func(to, a, b unsafe.Pointer, n int, na, nb int32)
-	Last  func(p unsafe.Pointer, n, ranks int)
+	Elem int // bytes of an element; 0 for Barrier
+
+	// How the CPU engine reduces, for the kinds that do.
+	Fold, Stream func(dst, a, b unsafe.Pointer, n int) // Stream has streaming stores
+	// Both reduces into two places; nil where there is none.
+	Both func(dst, other, a, b unsafe.Pointer, n int)
+	// All reduces all operands and rounds once; nil where Fold of one after another is no less
+	// exact.
+	All func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int)
+	// Scale ends the sum, if that needs an end.
+	Scale func(p unsafe.Pointer, n, ranks int)
+	// Weighs is set for averages and scaled sums of 16-bit floats: see SumAll. Then, of n bytes,
+	// Share makes of the share of na operands at a, and that of nb at b, the share of both, and
+	// Last makes of the share of all ranks' operands what the call promises.
+	Weighs bool
+	Share  func(to, a, b unsafe.Pointer, n int, na, nb int32)
+	Last   func(p unsafe.Pointer, n, ranks int)
 
 	// What the CPU engine keeps.
 	Own     uint32 // the call's hash alone; Hash becomes that of all calls so far
@@ -58,7 +65,8 @@ type Call struct {
 	Queued  bool   // it is made on the goroutine of a HostStream
 }
 
-// Address says where Dst and Src begin. Slices that a call holds are on the heap, which does not move.
+// Address says where Dst and Src begin. Slices that a call holds are on the heap, which does not
+// move.
 func (c *Call) Address() {
 	c.DstAt, c.SrcAt = uintptr(unsafe.Pointer(unsafe.SliceData(c.Dst))), uintptr(unsafe.Pointer(unsafe.SliceData(c.Src)))
 }
@@ -98,8 +106,8 @@ func (c *Call) Bytes(n int) int64 {
 	return b
 }
 
-// The blocks of a call that cuts a vector by ranks. Where counts differ, Offsets has where each begins, in bytes, and where the
-// last ends.
+// The blocks of a call that cuts a vector by ranks. Where counts differ, Offsets has where each
+// begins, in bytes, and where the last ends.
 
 // Block is where block r lies, in bytes.
 func (c *Call) Block(r int) (from, to int) {
@@ -140,8 +148,8 @@ func (c *Call) Piece(v []byte, r, at, length int) []byte {
 	return v[min(from+at, to):min(from+at+length, to)]
 }
 
-// A call that Weighs has no Scale: All, or Fold and Stream for the two operands of two ranks, end what they compute. Between
-// hosts partial results are shares, which Share adds and Last ends.
+// A call that Weighs has no Scale: All, or Fold and Stream for the two operands of two ranks, end
+// what they compute. Between hosts partial results are shares, which Share adds and Last ends.
 
 // SumsAll reports whether the operands of n ranks are added at once.
 func (c *Call) SumsAll(n int) bool { return n > 2 && c.All != nil }

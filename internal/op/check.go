@@ -8,8 +8,9 @@ import (
 // ErrOverlap is the error of a call whose memory overlaps other than in place.
 var ErrOverlap = errors.New("dst and src overlap partially")
 
-// Check says what is wrong with a call on rank me of n. It looks at numbers alone, wherever the memory lies. If nothing is
-// wrong it sets Count, and takes from the call the memory that has no meaning on this rank.
+// Check says what is wrong with a call on rank me of n, whose Elem is set. It looks at numbers
+// alone, wherever the memory lies. If nothing is wrong it sets Count, and takes from the call the
+// memory that has no meaning on this rank.
 func Check(c *Call, n, me int) error {
 	if c.Kind == AllReduce && c.DstAt == c.SrcAt && c.DstN == c.SrcN {
 		c.Count = uint64(c.SrcN)
@@ -96,7 +97,8 @@ func lengths(dst, src, want int) error {
 func (c *Call) dropDst() { c.Dst, c.DstAt, c.DstN = nil, 0, 0 }
 func (c *Call) dropSrc() { c.Src, c.SrcAt, c.SrcN = nil, 0, 0 }
 
-// checkCounts checks the kinds with one vector of counts: the one memory is whole, the other this rank's part of it.
+// checkCounts checks the kinds with one vector of counts: the one memory is whole, the other this
+// rank's part of it.
 func (c *Call) checkCounts(whole, part string, n, me int) error {
 	total, before, err := Total("counts", c.DC, n, me)
 	if err != nil {
@@ -160,7 +162,7 @@ func Total(name string, counts []int, n, me int) (total, before int, err error) 
 
 // overlaps reports whether dst and src do.
 func (c *Call) overlaps() bool {
-	size := uintptr(max(c.Type.Size(), 1))
+	size := uintptr(c.Elem)
 	return c.DstN > 0 && c.SrcN > 0 && c.DstAt < c.SrcAt+uintptr(c.SrcN)*size && c.SrcAt < c.DstAt+uintptr(c.DstN)*size
 }
 
@@ -172,11 +174,11 @@ func (c *Call) overlap() error {
 	return nil
 }
 
-// part refuses the n elements at an address, this rank's part of the other memory, if they overlap that elsewhere than from element
-// before on.
+// part refuses the n elements at an address, this rank's part of the other memory, if they overlap
+// that elsewhere than from element before on.
 func (c *Call) part(at uintptr, n, before int) error {
 	whole := c.DstAt + c.SrcAt - at
-	if c.overlaps() && whole+uintptr(before*max(c.Type.Size(), 1)) != at {
+	if c.overlaps() && whole+uintptr(before*c.Elem) != at {
 		return ErrOverlap
 	}
 	return nil

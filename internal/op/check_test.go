@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What is wrong with the lengths, the root, the peer or the counts of a call, on rank 1 of 3; the memory of dst begins at
-// 1000, that of src at 2000, of elements of 4 bytes.
+// What is wrong with the lengths, the root, the peer or the counts of a call, on rank 1 of 3; the
+// memory of dst begins at 1000, that of src at 2000, of elements of 4 bytes.
 func TestCheck(t *testing.T) {
 	for _, tc := range []struct {
 		kind     Kind
@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 		{Recv, 3, 4, 0, nil, nil, 0, "peer is 3; the ranks are 0 to 2"},
 		{Barrier, -1, 0, 0, nil, nil, 0, ""},
 	} {
-		c := &Call{Head: Head{Record: Record{Kind: tc.kind, Type: Int32, Root: tc.root}, DstAt: 1000, DstN: tc.dst, SrcAt: 2000, SrcN: tc.src}, DC: tc.dc, SC: tc.sc}
+		c := &Call{Head: Head{Record: Record{Kind: tc.kind, Type: Int32, Root: tc.root}, DstAt: 1000, DstN: tc.dst, SrcAt: 2000, SrcN: tc.src}, Elem: 4, DC: tc.dc, SC: tc.sc}
 		err := Check(c, 3, 1)
 		if tc.want != "" {
 			assert.EqualError(t, err, tc.want, "%v", tc)
@@ -67,7 +67,8 @@ func TestCheck(t *testing.T) {
 	assert.EqualError(t, Check(c, 3, 1), "peer is 3; the ranks are 0 to 2")
 }
 
-// In place is where a part lies in its whole, and nowhere else: on rank 1 of 3, of 4 bytes an element.
+// In place is where a part lies in its whole, and nowhere else: on rank 1 of 3, of 4 bytes an
+// element.
 func TestOverlap(t *testing.T) {
 	counts := []int{2, 2, 2}
 	for _, tc := range []struct {
@@ -94,7 +95,7 @@ func TestOverlap(t *testing.T) {
 		{"the root's part", Gather, 1000, 1000, 6, 2, ErrOverlap},
 		{"no root's part", Scatter, 1000, 1000, 2, 6, nil},
 	} {
-		c := &Call{Head: Head{Record: Record{Kind: tc.kind, Type: Int32, Root: 1}, DstAt: tc.dstAt, DstN: tc.dst, SrcAt: tc.srcAt, SrcN: tc.src}}
+		c := &Call{Head: Head{Record: Record{Kind: tc.kind, Type: Int32, Root: 1}, DstAt: tc.dstAt, DstN: tc.dst, SrcAt: tc.srcAt, SrcN: tc.src}, Elem: 4}
 		if tc.kind.Counted() {
 			c.DC = counts
 		}
@@ -114,7 +115,7 @@ func TestCheckDrops(t *testing.T) {
 	}{
 		{Reduce, 0, 2}, {Gather, 0, 2}, {GatherV, 0, 2}, {Scatter, 2, 0}, {ScatterV, 2, 0}, {Broadcast, 2, 2},
 	} {
-		c := &Call{Head: Head{Record: Record{Kind: tc.kind, Type: Int32}, DstN: 2, SrcN: 2}, Dst: mem[:8], Src: mem[16:], DC: []int{1, 2, 3}}
+		c := &Call{Head: Head{Record: Record{Kind: tc.kind, Type: Int32}, DstN: 2, SrcN: 2}, Elem: 4, Dst: mem[:8], Src: mem[16:], DC: []int{1, 2, 3}}
 		c.Address()
 		assert.NoError(t, Check(c, 3, 1), "%v", tc.kind)
 		assert.Equal(t, []any{tc.dst, tc.dst > 0, tc.dst > 0}, []any{c.DstN, c.DstAt != 0, c.Dst != nil}, "%v", tc.kind)

@@ -1,8 +1,9 @@
-// Package op is the vocabulary of calls: the kinds of calls, the types of elements and the operators, with their numbers,
-// names and sizes and what follows from them; and [Call], one call on its way from package ccl to what carries it out.
+// Package op is the vocabulary of calls: the kinds of calls, the types of elements and the
+// operators, with their numbers, names and sizes and what follows from them; and [Call], one call
+// on its way from package ccl to what carries it out.
 //
-// There is one list of each. Package ccl has types of its own for users, whose numbers are these; the arithmetic, the
-// schedules, the engines and the C of package native use these.
+// There is one list of each. Package ccl has types of its own for users, whose numbers are these;
+// the arithmetic, the schedules, the engines and the C of package native use these.
 package op
 
 import "strings"
@@ -90,7 +91,8 @@ func (k Kind) Dataless() bool { return dataless.has(k) }
 // Counted reports whether calls of kind k have counts by rank that are the same on all ranks.
 func (k Kind) Counted() bool { return counted.has(k) }
 
-// Equal returns the kind that does with equal counts what k does with counts by rank; k itself where it has none.
+// Equal returns the kind that does with equal counts what k does with counts by rank; k itself
+// where it has none.
 func (k Kind) Equal() Kind {
 	if k.Counted() || k == AllToAllV {
 		return k - 1

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What follows from a kind: by name, whether it reduces, has a root, is between two ranks, counts blocks, exchanges, is without
-// data, and the kind with equal counts.
+// What follows from a kind: by name, whether it reduces, has a root, is between two ranks, counts
+// blocks, exchanges, is without data, and the kind with equal counts.
 func TestKinds(t *testing.T) {
 	const yes, no = true, false
 	for i, tc := range []struct {

@@ -1,7 +1,7 @@
 package op
 
-// Mix is the rolling hash by which ranks compare the calls that they have made: of the words that have been mixed into it, in
-// their order. It finds mistakes, not attacks.
+// Mix is the rolling hash by which ranks compare the calls that they have made: of the words that
+// have been mixed into it, in their order. It finds mistakes, not attacks.
 type Mix uint64
 
 // NewMix returns the hash of no words.

@@ -14,7 +14,8 @@ func of(words ...uint64) Mix {
 	return h
 }
 
-// Other words, another order or another number of them is another hash; the same words are the same.
+// Other words, another order or another number of them is another hash; the same words are the
+// same.
 func TestMixTellsApart(t *testing.T) {
 	seen := map[Mix]bool{}
 	for _, words := range [][]uint64{{}, {0}, {0, 0}, {1}, {0, 1}, {1, 0}, {2}, {1 << 63}, {1, 2, 3}, {3, 2, 1}} {

@@ -66,14 +66,16 @@ func (t Type) Go() string {
 // Valid reports whether t is the type of an element.
 func (t Type) Valid() bool { return t != None && t < Types }
 
-// Float8 reports whether t is an 8-bit float, which is moved, and not reduced but by some libraries.
+// Float8 reports whether t is an 8-bit float, which is moved, and not reduced but by some
+// libraries.
 func (t Type) Float8() bool { return t == Float8E4M3 || t == Float8E5M2 }
 
-// Half reports whether t is a 16-bit float, of which an average or a scaled sum is computed in float32.
+// Half reports whether t is a 16-bit float, of which an average or a scaled sum is computed in
+// float32.
 func (t Type) Half() bool { return t == Float16 || t == BFloat16 }
 
-// TypeOf returns the Type of T. The others are a package's own types for floats that Go lacks: 16 bits, 16 bits of
-// bfloat16, and the two of 8 bits; a package without one gives what T cannot be.
+// TypeOf returns the Type of T. The others are a package's own types for floats that Go lacks: 16
+// bits, 16 bits of bfloat16, and the two of 8 bits; a package without one gives what T cannot be.
 func TypeOf[T, F16, BF16, E4M3, E5M2 any]() Type {
 	var z T
 	switch any(z).(type) {
