@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -59,10 +60,9 @@ type library struct {
 	device    int             // -1: it takes host memory
 	platform  string          // the package whose memory it takes, "" if none in particular
 	known     [2]deviceMemory // of the last calls, which is the device's
-	one       [1]engine.Call  // the call being made on a device
-	calls     []engine.Call   // and those on host memory
 	held      holdings
-	call      call.Call                // its record, for the control plane
+	call      call.Call                // the last call on a device that was in no group, and
+	one       [1]*call.Call            // the same as what is handed over
 	connector engine.Connector         // nil unless a first call waits inside the library for the others
 	unshrunk  bool                     // the library has failed to shrink it: what is made of it is new
 	shared    func(left bool) error    // lets go of what its backend shares, see shares
@@ -100,7 +100,7 @@ func (l *library) first(k *call.Call, ranks int) bool {
 		from, to := mark(int(k.Root), gotFrom), mark(k.To, sentTo)
 		return from || to
 	}
-	met, size := &l.met[k.Kind], uint64(1)<<bits.Len64(k.Count*uint64(Type(k.Type).Size()))
+	met, size := &l.met[k.Kind], uint64(1)<<bits.Len64(k.Count*uint64(k.Type.Size()))
 	if *met&size != 0 {
 		return false
 	}
@@ -115,17 +115,15 @@ type talk struct {
 	eng *cpu.Comm
 }
 
-func (t talk) run(kind engine.Kind, typ Type, op Op, dst, src []byte) error {
-	a := &args{kind: Kind(kind), typ: typ, op: op, root: -1, dst: dst, src: src}
-	if a.kind == KindBroadcast {
+func (t talk) run(kind op.Kind, typ Type, o Op, dst, src []byte) error {
+	a := args{kind: kind, typ: typ, op: o, root: noRoot}
+	if kind == op.Broadcast {
 		a.root = 0
 	}
 	var k call.Call
-	count := len(dst) / max(typ.Size(), 1)
-	if a.kind == KindAllGather {
-		count = len(src) / typ.Size()
-	}
-	a.fill(&k, 0, uint64(count), nil)
+	a.kernels(&k, nil)
+	k.Dst, k.Src, k.Count = dst, src, uint64(min(len(dst), len(src))/max(k.Elem, 1)) // AllGather counts what a rank gives
+	k.Seal()
 	if f := t.eng.Run(t.ctx, &k); f != nil {
 		return f
 	}
@@ -135,12 +133,12 @@ func (t talk) run(kind engine.Kind, typ Type, op Op, dst, src []byte) error {
 // min is the least of what all ranks say, number by number.
 func (t talk) min(x []int64) error {
 	b := bytesOf(x)
-	return t.run(engine.AllReduce, TypeInt64, Min, b, b)
+	return t.run(op.AllReduce, TypeInt64, Min, b, b)
 }
 
 // broadcast gives all ranks what rank 0 has in b.
 func (t talk) broadcast(b []byte) error {
-	return t.run(engine.Broadcast, TypeUint8, Sum, b, b)
+	return t.run(op.Broadcast, TypeUint8, Sum, b, b)
 }
 
 // textBytes is how much of an error is passed on to the other ranks.
@@ -168,7 +166,7 @@ func (t talk) verdict(err error) *call.Fault {
 		binary.LittleEndian.PutUint16(text, uint16(copy(text[3:], s)))
 		text[2] = byte(codeOfLibrary(err))
 	}
-	if e := t.run(engine.AllReduce, TypeUint8, Max, text, text); e != nil {
+	if e := t.run(op.AllReduce, TypeUint8, Max, text, text); e != nil {
 		return faultOf(e)
 	}
 	if int64(t.eng.Rank()) == who[0] {
@@ -327,10 +325,10 @@ func (t talk) ids(lib engine.Library) ([]byte, error) {
 	if f := t.verdict(err); f != nil {
 		return nil, f
 	}
-	if err := t.run(engine.AllReduce, TypeUint8, Max, all, all); err != nil { // what others have made is 0 here
+	if err := t.run(op.AllReduce, TypeUint8, Max, all, all); err != nil { // what others have made is 0 here
 		return nil, err
 	}
-	return all, t.run(engine.Barrier, TypeNone, Sum, nil, nil)
+	return all, t.run(op.Barrier, TypeNone, Sum, nil, nil)
 }
 
 // shares has, by backend, how to hold what the backend's library uses together with others, until let go is called; nil if there is
@@ -418,7 +416,7 @@ func (t talk) id(lib engine.Library) ([]byte, error) {
 	if err := t.broadcast(buf); err != nil {
 		return nil, err
 	}
-	if err := t.run(engine.Barrier, TypeNone, Sum, nil, nil); err != nil {
+	if err := t.run(op.Barrier, TypeNone, Sum, nil, nil); err != nil {
 		return nil, err
 	}
 	size := binary.LittleEndian.Uint64(buf)
@@ -451,7 +449,7 @@ func (t talk) sameVersion(mine string) *call.Fault {
 		return nil
 	}
 	all := make([]byte, width*t.eng.Size())
-	if err := t.run(engine.AllGather, TypeUint8, Sum, all, own); err != nil {
+	if err := t.run(op.AllGather, TypeUint8, Sum, all, own); err != nil {
 		return faultOf(err)
 	}
 	who := map[string][]int{}

@@ -19,10 +19,10 @@ func (lane) Handle() (uintptr, bool) { return 0, true }
 func (l lane) Device() int           { return l.device }
 func (l lane) Platform() string      { return l.platform }
 
-// bare is a stream that says nothing of its device.
-type bare struct{}
+// silentLane is a stream that says nothing of its device.
+type silentLane struct{}
 
-func (bare) Handle() (uintptr, bool) { return 0, true }
+func (silentLane) Handle() (uintptr, bool) { return 0, true }
 
 // What the compiler cannot tell apart, as it sees a Stream or a Buf, is told apart when it is used.
 func TestOwns(t *testing.T) {
@@ -32,7 +32,7 @@ func TestOwns(t *testing.T) {
 		want string
 	}{
 		{lane{1, "cuda"}, ""},
-		{bare{}, ""},
+		{silentLane{}, ""},
 		{lane{0, "cuda"}, "the ccl.lane is on device 0, the Comm on device 1"},
 		{lane{1, "rocm"}, "the ccl.lane is from package rocm, but the Comm's backend nccl works with package cuda"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
@@ -22,9 +23,8 @@ func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 		return nil, refuseNone("MakeSlice")
 	}
 	c.calling.count++
-	a := &args{kind: KindBarrier, root: -1}
 	refuse := func(code Code, err error) ([]T, error) {
-		e := c.refuse(a, code, err)
+		e := c.refuse(call.Barrier, code, err)
 		e.Op = "MakeSlice"
 		return nil, e
 	}

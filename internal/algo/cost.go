@@ -1,6 +1,8 @@
 package algo
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // A Cost is what a schedule costs one rank.
 type Cost struct {

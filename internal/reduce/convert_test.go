@@ -9,13 +9,15 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
-var halves = []Type{Float16, BFloat16}
+var halves = []op.Type{op.Float16, op.BFloat16}
 
 func TestConversionsAreNilWhereThereAreNone(t *testing.T) {
-	for typ := range Types + 1 {
-		has := typ == Float16 || typ == BFloat16
+	for typ := range op.Types + 1 {
+		has := typ == op.Float16 || typ == op.BFloat16
 		require.Equal(t, has, Widen(typ) != nil, "Widen %v", typ)
 		require.Equal(t, has, Narrow(typ) != nil, "Narrow %v", typ)
 	}
@@ -30,10 +32,10 @@ func TestEveryHalf(t *testing.T) {
 	}
 	eachLevel(t, func(t *testing.T) {
 		for _, tc := range []struct {
-			typ    Type
+			typ    op.Type
 			to     func(uint16) float32
 			inf, q uint16
-		}{{Float16, F16ToF32, 0x7c00, 0x200}, {BFloat16, BF16ToF32, 0x7f80, 0x40}} {
+		}{{op.Float16, F16ToF32, 0x7c00, 0x200}, {op.BFloat16, BF16ToF32, 0x7f80, 0x40}} {
 			ToFloat32(tc.typ, wide, src)
 			FromFloat32(tc.typ, back, wide)
 			for i, x := range src {
@@ -63,7 +65,7 @@ func TestConversionsAreTheirSpecification(t *testing.T) {
 	})
 }
 
-func checkConversions(t *testing.T, r *rand.Rand, typ Type, n int) {
+func checkConversions(t *testing.T, r *rand.Rand, typ op.Type, n int) {
 	narrow, wide := newSpan(r.IntN(64), 2*n), newSpan(r.IntN(64), 4*n)
 	fill(r, typ, narrow.data)
 	want := make([]byte, 4*n)
@@ -71,7 +73,7 @@ func checkConversions(t *testing.T, r *rand.Rand, typ Type, n int) {
 	Widen(typ)(wide.at(), narrow.at(), n)
 	require.True(t, bytes.Equal(want, wide.data), "widen %v of %d", typ, n)
 
-	fill(r, Float32, wide.data)
+	fill(r, op.Float32, wide.data)
 	for i := range n / 3 { // what rounding has its corners at: ties, and one off
 		x := uint64(r.Uint32())&^0x1fff | []uint64{0, 1, 0x1fff, 0x1000, 0x0fff, 0x1001}[i%6]
 		put(wide.data[12*i:], 4, x)
@@ -98,7 +100,7 @@ func TestConversionsAllocateNothing(t *testing.T) {
 				ToFloat32(typ, wide, half)
 				FromFloat32(typ, half, wide)
 			}
-			Add(Float32, wide, wide)
+			Add(op.Float32, wide, wide)
 			SumSquares(wide)
 		}))
 	})

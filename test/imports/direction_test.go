@@ -27,7 +27,7 @@ var inside = []struct {
 	{"tcp", "fault", "connections know no ranks' calls"},
 	{"hash", "", "a hash of words knows not whose they are"},
 	{"shm", "fault hash", "memory knows neither ranks nor calls"},
-	{"call", "engine hash shm", "a call is described without regard to how it is made"},
+	{"call", "hash shm", "a call is described without regard to how it is made"},
 	{"group", "call tcp", "what all ranks agreed on, whatever they do with it"},
 	{"region", "call ordered tuning", "a layout knows not who waits for what it holds"},
 	{"plane/event", "call shm", "news and their order, however they travel"},

@@ -235,7 +235,7 @@ func ExampleSumReplicas() {
 	ctx := context.Background()
 	qkv := []float32{10, 11, 12, 13, 20, 21, 30, 31} // one row, with heads of one element
 	l := tp.Layout{Rows: 1, Cols: 8, Parts: []int{4, 2, 2}, Replicate: true}
-	ranks(4, func(c *ccl.Comm) error {
+	ccltest.Example(4, func(c *ccl.Comm) error {
 		mine, err := tp.Shard(l, qkv, c.Rank(), c.Size())
 		if err != nil {
 			return err

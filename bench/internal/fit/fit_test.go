@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // machine is one whose links have what fit knows nothing of: jitter, contention, since
@@ -24,9 +25,9 @@ func machine(ranks int) *simulated {
 // algorithm is the choice by size that measured runs make, too.
 func algorithm(size, ranks int) (string, func(int) algo.Schedule) {
 	if size < 32<<10 {
-		return "doubling over TCP", scheduleOf(algo.AllReduce, "doubling", ranks)
+		return "doubling over TCP", scheduleOf(op.AllReduce, "doubling", ranks)
 	}
-	return "ring over TCP", scheduleOf(algo.AllReduce, "ring", ranks)
+	return "ring over TCP", scheduleOf(op.AllReduce, "ring", ranks)
 }
 
 // measured is a run on the machine as -J would have stored it.

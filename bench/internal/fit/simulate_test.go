@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // simulated is a machine on which the schedules of collectives run in virtual time, whose latency and bandwidth are known:
@@ -35,7 +36,7 @@ type simulated struct {
 }
 
 // scheduleOf is rank's part in an algorithm for AllReduce, or for Broadcast from rank 0, between n hosts.
-func scheduleOf(kind algo.Kind, name string, n int) func(rank int) algo.Schedule {
+func scheduleOf(kind op.Kind, name string, n int) func(rank int) algo.Schedule {
 	return func(rank int) algo.Schedule {
 		s, err := algo.Build(name, kind, algo.Flat(n), rank, 0)
 		if err != nil {
@@ -192,17 +193,17 @@ func TestTimes(t *testing.T) {
 		name   string
 		n, per int
 		size   float64
-		kind   algo.Kind
+		kind   op.Kind
 		want   float64
 	}{
-		{"ring", 8, 1, 8e6, algo.AllReduce, 14 * (5 + 100)},
-		{"doubling", 8, 1, 1e4, algo.AllReduce, 3 * (5 + 1)},
-		{"halving", 8, 1, 8e6, algo.AllReduce, 6*5 + 2*7*100},
-		{"tree", 8, 1, 1e4, algo.Broadcast, 3 * (5 + 1)},
-		{"ring", 1, 1, 1e4, algo.AllReduce, 0},
-		{"ring", 8, 8, 8e6, algo.AllReduce, 14 * (1 + 50)},
+		{"ring", 8, 1, 8e6, op.AllReduce, 14 * (5 + 100)},
+		{"doubling", 8, 1, 1e4, op.AllReduce, 3 * (5 + 1)},
+		{"halving", 8, 1, 8e6, op.AllReduce, 6*5 + 2*7*100},
+		{"tree", 8, 1, 1e4, op.Broadcast, 3 * (5 + 1)},
+		{"ring", 1, 1, 1e4, op.AllReduce, 0},
+		{"ring", 8, 8, 8e6, op.AllReduce, 14 * (1 + 50)},
 		// Both ranks of a node send to the other node at once in the second step.
-		{"doubling", 4, 2, 1e6, algo.AllReduce, 1 + 50 + 5 + 2*100},
+		{"doubling", 4, 2, 1e6, op.AllReduce, 1 + 50 + 5 + 2*100},
 	} {
 		got, err := quiet(tc.n, tc.per).time(tc.size, scheduleOf(tc.kind, tc.name, tc.n))
 		require.NoError(t, err)
@@ -213,10 +214,10 @@ func TestTimes(t *testing.T) {
 func TestSwitch(t *testing.T) {
 	m := quiet(2, 1)
 	m.Switch, m.Announce, m.Copy = 1000, 7, 1e-3
-	small, err := m.time(999, scheduleOf(algo.AllReduce, "doubling", 2))
+	small, err := m.time(999, scheduleOf(op.AllReduce, "doubling", 2))
 	require.NoError(t, err)
 	require.InDelta(t, 5+0.999+0.0999, small, 1e-9)
-	large, err := m.time(1000, scheduleOf(algo.AllReduce, "doubling", 2))
+	large, err := m.time(1000, scheduleOf(op.AllReduce, "doubling", 2))
 	require.NoError(t, err)
 	require.InDelta(t, 5+7+0.1, large, 1e-9)
 }
@@ -225,11 +226,11 @@ func TestSwitch(t *testing.T) {
 func TestSeed(t *testing.T) {
 	m := quiet(16, 1)
 	m.Jitter = 0.1
-	a, err := m.time(1e6, scheduleOf(algo.AllReduce, "ring", 16))
+	a, err := m.time(1e6, scheduleOf(op.AllReduce, "ring", 16))
 	require.NoError(t, err)
-	b, _ := m.time(1e6, scheduleOf(algo.AllReduce, "ring", 16))
+	b, _ := m.time(1e6, scheduleOf(op.AllReduce, "ring", 16))
 	require.Equal(t, a, b)
 	m.Seed = 1
-	c, _ := m.time(1e6, scheduleOf(algo.AllReduce, "ring", 16))
+	c, _ := m.time(1e6, scheduleOf(op.AllReduce, "ring", 16))
 	require.NotEqual(t, a, c)
 }

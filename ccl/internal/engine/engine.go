@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Backend is a library, as far as this build knows it.
@@ -69,16 +71,16 @@ type Group struct {
 type Engine interface {
 	// Supports is nil, or why the library cannot make such a call: an answer that must be the same
 	// on all ranks. host says that the data lie in host memory.
-	Supports(k Kind, t Type, op Op, host bool) error
+	Supports(k op.Kind, t op.Type, o op.Op, host bool) error
 
 	// Run makes calls on host memory and returns when they are done: mostly one, else a group,
 	// whose sends and receives must not wait for each other in the order given. An engine whose library
 	// takes no host memory stages through its device.
-	Run(ctx context.Context, calls []Call) error
+	Run(ctx context.Context, calls []*op.Call) error
 
 	// Issue hands over calls on device memory, as one group where there are several, in the order
 	// of the stream, and returns once they are issued.
-	Issue(stream uintptr, calls []Call) error
+	Issue(stream uintptr, calls []*op.Call) error
 
 	// Mark notes the present end of the stream; Passed reports whether the stream has got there.
 	// A Mark that was passed, or that failed, is free again. Marks are recycled: none is made per call.
@@ -141,7 +143,7 @@ type Connector interface {
 	Connects() bool
 	// Connect is Issue of calls for which connections may be made. Abort ends its wait, though the call may stay inside the
 	// library.
-	Connect(stream uintptr, calls []Call) error
+	Connect(stream uintptr, calls []*op.Call) error
 }
 
 // Leveled is an Engine of which what it supports depends on the device and its runtime: of each
@@ -155,14 +157,14 @@ type Leveled interface {
 // two. The answer is the same on all ranks.
 type InPlacer interface {
 	// InPlace is nil, or why calls of that kind need a second buffer.
-	InPlace(k Kind) error
+	InPlace(k op.Kind) error
 }
 
 // Timer is an Engine whose device can take the time of calls.
 type Timer interface {
 	// Timed is Issue, or Connect, of calls whose time on the device is to be known. The Span is nil where it cannot be: the stream
 	// is being captured, say, or the device makes no event.
-	Timed(stream uintptr, calls []Call, connect bool) (Span, error)
+	Timed(stream uintptr, calls []*op.Call, connect bool) (Span, error)
 }
 
 // Span is the time of calls on a device.

@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Links run schedules, and the calls of pairs of ranks. Their parts know those before them:
@@ -49,7 +50,7 @@ type operand struct {
 
 type plan struct {
 	name string
-	kind algo.Kind
+	kind op.Kind
 	root int
 }
 

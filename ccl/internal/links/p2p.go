@@ -7,6 +7,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Point-to-point calls have a sequence of their own for each ordered pair of ranks,
@@ -62,7 +63,7 @@ func (c *pairs) pairHash(k *call.Call, count int) uint32 {
 	if c.rank.Group.Unchecked() {
 		return 1
 	}
-	return call.NewMix(uint64(count), call.Send, k.Type, 0, -1).Sum()
+	return op.Hash(uint64(count), call.Send, k.Type, 0, -1).Sum()
 }
 
 func (c *pairs) addSend(ctx context.Context, k *call.Call, src []byte, to int) *call.Fault {

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // spans are an end's pairs of events that take the time of calls. An event is recorded as a part of the call and without mu: where the
@@ -32,7 +33,7 @@ type span struct {
 }
 
 // Timed hands over calls between two events.
-func (e *end) Timed(stream uintptr, calls []engine.Call, connect bool) (engine.Span, error) {
+func (e *end) Timed(stream uintptr, calls []*op.Call, connect bool) (engine.Span, error) {
 	err := strict(e, calls)
 	if err != nil {
 		return nil, err

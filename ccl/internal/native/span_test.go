@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // TestTimed: the device takes the time of calls, of the first, which makes connections, too; a span serves again once it was asked. Where
@@ -21,23 +21,23 @@ func TestTimed(t *testing.T) {
 		e := r.Engine.(shrinker).end
 		m := r.memory(t)
 		at, _ := m.Ptr()
-		one := engine.Call{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1, Dst: at, Src: at}
+		one := op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1}, DstAt: at, SrcAt: at}}
 		for i, tc := range []struct {
 			name     string
 			fail     string // FAKE_FAIL
-			calls    []engine.Call
+			calls    []*op.Call
 			capture  bool
 			connects bool
 			timed    bool
 		}{
-			{"no events can be made", "cudaEventCreateWithFlags:0:2", []engine.Call{one}, false, false, false},
-			{"the first event cannot be recorded", "cudaEventRecord:1:1", []engine.Call{one}, false, false, false},
-			{"the second event cannot be recorded", "cudaEventRecord:2:1", []engine.Call{one}, false, false, false},
-			{"a first call", "", []engine.Call{one}, false, true, true},
-			{"a call", "", []engine.Call{one}, false, false, true},
-			{"a group", "", []engine.Call{one, one, one}, false, false, true},
-			{"a call that is captured", "", []engine.Call{one}, true, false, false},
-			{"again", "", []engine.Call{one}, false, false, true},
+			{"no events can be made", "cudaEventCreateWithFlags:0:2", []*op.Call{&one}, false, false, false},
+			{"the first event cannot be recorded", "cudaEventRecord:1:1", []*op.Call{&one}, false, false, false},
+			{"the second event cannot be recorded", "cudaEventRecord:2:1", []*op.Call{&one}, false, false, false},
+			{"a first call", "", []*op.Call{&one}, false, true, true},
+			{"a call", "", []*op.Call{&one}, false, false, true},
+			{"a group", "", []*op.Call{&one, &one, &one}, false, false, true},
+			{"a call that is captured", "", []*op.Call{&one}, true, false, false},
+			{"again", "", []*op.Call{&one}, false, false, true},
 		} {
 			t.Setenv("FAKE_FAIL", tc.fail)
 			if tc.capture {
@@ -61,13 +61,13 @@ func TestTimed(t *testing.T) {
 			}
 			require.Len(t, e.spans.all, 1, "%d: %s", i, tc.name)
 		}
-		_, err := e.Timed(r.handle(), []engine.Call{{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1 << 20, Dst: at, Src: at}}, false)
+		_, err := e.Timed(r.handle(), []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: uint64(1 << 20)}, DstAt: at, SrcAt: at}}}, false)
 		require.Error(t, err, "more than the memory has")
 
 		t.Setenv("FAKE_DELAY_US", "0")
-		first, err := e.Timed(r.handle(), []engine.Call{one}, false)
+		first, err := e.Timed(r.handle(), []*op.Call{&one}, false)
 		require.NoError(t, err)
-		second, err := e.Timed(r.handle(), []engine.Call{one}, false)
+		second, err := e.Timed(r.handle(), []*op.Call{&one}, false)
 		require.NoError(t, err)
 		require.NotSame(t, first, second)
 		require.NoError(t, r.wait(within(t)))
@@ -85,7 +85,7 @@ func TestTimed(t *testing.T) {
 		require.NoError(t, r.Close())
 		_, ok = second.Took()
 		require.False(t, ok, "after Close")
-		_, err = e.Timed(r.handle(), []engine.Call{one}, false)
+		_, err = e.Timed(r.handle(), []*op.Call{&one}, false)
 		require.ErrorIs(t, err, errClosed)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Every wait notices what makes it vain: by then it has looked a few times, and has not slept.
@@ -79,7 +80,7 @@ func TestPauseSleeps(t *testing.T) {
 	all := ranks(t, 3, Options{OnSleep: func(*call.Call) { slept++ }})
 	c := all[0]
 	enter(c, call.Barrier)
-	c.Order.Running = &call.Call{Record: call.Record{Kind: call.Barrier, Seq: 1}}
+	c.Order.Running = &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: 1}}}
 	w := Waiter{began: time.Now().Add(-time.Second)} // it has given way for long enough
 	for c.Order.Running != nil {
 		require.Nil(t, c.Pause(t.Context(), &w, 2))

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/stretchr/testify/require"
 )
 
@@ -52,7 +52,7 @@ func TestGivenUpWhenDone(t *testing.T) {
 func TestAbortedLeavesThePlan(t *testing.T) {
 	e := &comm{device: -1, gone: make(chan struct{}), plan: plan{size: 2, steps: []step{{what: send, count: 7}}}}
 	e.Abort()
-	calls := []engine.Call{{Kind: engine.Barrier}}
+	calls := []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Barrier}}}}
 	require.ErrorIs(t, e.Run(t.Context(), calls), errAborted)
 	require.ErrorIs(t, e.Issue(1, nil), errAborted)
 	require.Equal(t, []step{{what: send, count: 7}}, e.plan.steps)
