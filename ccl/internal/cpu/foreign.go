@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // A foreign call is one whose data another engine moves: NCCL, MPI. The Comm gives it its place
@@ -21,10 +20,10 @@ func (c *Comm) Begin(ctx context.Context, k *call.Call, meet bool) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.rank.Stop(call.CtxFault(err, nil))
 	}
-	c.rank.Order.Began = c.rank.Clock.Clock()
+	c.rank.Current.Begin(nil, c.rank.Clock.Clock())
 	if k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv {
 		k.Place = 0
-		c.rank.Standing.Elsewhere.Foreign.Store(plane.ForeignCall | uint64(c.rank.Order.Began))
+		c.rank.Standing.Elsewhere.Begin(c.rank.Current.Since())
 		return nil
 	}
 	c.rank.Order.Enter(k)
@@ -33,13 +32,13 @@ func (c *Comm) Begin(ctx context.Context, k *call.Call, meet bool) *call.Fault {
 			return f
 		}
 	}
-	c.rank.Standing.Elsewhere.Foreign.Store(plane.ForeignCall | uint64(c.rank.Order.Began))
+	c.rank.Standing.Elsewhere.Begin(c.rank.Current.Since())
 	return nil
 }
 
 // End ends the call that Begin began; err is what the library said.
 func (c *Comm) End(k *call.Call, err error) *call.Fault {
-	c.rank.Standing.Elsewhere.Foreign.Store(0)
+	c.rank.Standing.Elsewhere.End()
 	if f := c.rank.Fate.Cause.Load(); f != nil && (err != nil || f.Code == call.Mismatch) {
 		return f // err is a consequence; a call that was done before is done
 	}
@@ -68,7 +67,7 @@ func (c *Comm) Issued(k *call.Call, meet bool) *call.Fault {
 	}
 	c.rank.Order.Enter(k)
 	if (meet || c.rank.Group.Strict()) && c.Size() > 1 {
-		c.rank.Order.Began = c.rank.Clock.Clock()
+		c.rank.Current.Begin(nil, c.rank.Clock.Clock())
 		return c.meet(context.Background(), k)
 	}
 	return nil
@@ -84,8 +83,8 @@ func (c *Comm) meet(ctx context.Context, k *call.Call) *call.Fault {
 		c.rank.Wake()
 	}()
 	if c.rank.Share.N == c.Size() {
-		c.rank.Order.Lockstep = true
-		defer func() { c.rank.Order.Lockstep = false }()
+		c.rank.Current.InRounds(true)
+		defer c.rank.Current.InRounds(false)
 		return c.local.Barrier(ctx, &b)
 	}
 	return c.links.RunRemote(ctx, &b)

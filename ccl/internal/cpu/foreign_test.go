@@ -27,7 +27,7 @@ func TestBeginAndEnd(t *testing.T) {
 		k.Place = 77
 		require.Nil(t, c.Begin(t.Context(), k, false))
 		assert.Equal(t, tc.place, k.Place, "call %d", i)
-		assert.Equal(t, plane.ForeignCall|uint64(c.rank.Order.Began), c.rank.Standing.Elsewhere.Foreign.Load(), "call %d", i)
+		assert.Equal(t, plane.ForeignCall|uint64(c.rank.Current.Since()), c.rank.Standing.Elsewhere.Foreign.Load(), "call %d", i)
 		require.Nil(t, c.End(k, nil))
 		assert.Zero(t, c.rank.Standing.Elsewhere.Foreign.Load(), "call %d", i)
 	}

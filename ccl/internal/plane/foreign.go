@@ -10,11 +10,11 @@ import (
 // looks at it as at a call of Begin.
 func (c *Member) Inside(yes bool) {
 	if !yes {
-		c.Standing.Elsewhere.Foreign.Store(0)
+		c.Standing.Elsewhere.End()
 		return
 	}
-	c.Order.Began = c.Site.Job.Clock()
-	c.Standing.Elsewhere.Foreign.Store(ForeignCall | uint64(c.Order.Began))
+	c.Current.began = c.Site.Job.Clock()
+	c.Standing.Elsewhere.Begin(c.Current.began)
 }
 
 // Stands notes since when (see Now) a device has not moved in what was handed to it; 0: it moves. To the others this

@@ -39,7 +39,7 @@ func TestInside(t *testing.T) {
 	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(900), false)
 	c.Inside(true)
 	require.Equal(t, uint64(ForeignCall|900), c.Standing.Elsewhere.foreignSince())
-	require.EqualValues(t, 900, c.Order.Began)
+	require.EqualValues(t, 900, c.Current.began)
 	c.Inside(false)
 	require.Zero(t, c.Standing.Elsewhere.foreignSince())
 }

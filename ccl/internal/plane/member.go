@@ -22,7 +22,8 @@ type Member struct {
 	Group    group.Group   // which rank of which Comm, and what all of them have agreed on
 	Hooks    Hooks         // whom it tells
 	Share    Share         // what it shares with the ranks of its host
-	Order    Order         // the calls it has made, and the one under way
+	Order    Order         // the calls it has made
+	Current  Current       // the one under way
 	Fate     Fate          // whether and why its Comm has failed
 	Standing Standing      // all that is known of it
 }
@@ -50,7 +51,7 @@ func join(c *Member) {
 		c.Order.entered, c.Order.records, c.Share.sleepers = l.Entered(c.Share.Me), l.Records(c.Share.Me), l.Sleepers()
 	}
 	s := &c.Standing
-	s.Site, s.group, s.hooks, s.share, s.order, s.fate = c.Site, &c.Group, &c.Hooks, &c.Share, &c.Order, &c.Fate
+	s.Site, s.group, s.hooks, s.share, s.order, s.current, s.fate = c.Site, &c.Group, &c.Hooks, &c.Share, &c.Order, &c.Current, &c.Fate
 }
 
 // Failure is why the Comm failed, nil while it has not.
@@ -153,7 +154,7 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 // Enlist makes c known to the monitor: from now on it can fail.
 func (c *Member) Enlist() {
 	c.Share.Spins = c.Site.Here.spins() // all processes of this host have said by now where they may run
-	c.agreeOnCrowding()
+	c.Share.agreeOnCrowding()
 	c.Standing.makeWish()
 	c.Site.Job.add(c)
 }

@@ -12,11 +12,12 @@ import (
 
 // Standing is what is known of one rank of one Comm, with the questions that take more than one part of a Member to answer.
 type Standing struct {
-	group *group.Group
-	hooks *Hooks
-	share *Share
-	order *Order
-	fate  *Fate
+	group   *group.Group
+	hooks   *Hooks
+	share   *Share
+	order   *Order
+	current *Current
+	fate    *Fate
 
 	Elsewhere Elsewhere
 	Label     Label
@@ -28,20 +29,17 @@ type Standing struct {
 	asked  atomic.Bool // another rank was heard to wait
 }
 
-// Order is the order of this rank's calls, and the call under way. It is the goroutine's that makes the calls.
+// Order is the order of this rank's calls. It is the goroutine's that makes the calls.
 type Order struct {
 	group     *group.Group
 	share     *Share
 	unchecked bool           // Options.Unchecked
 	entered   *atomic.Uint64 // this rank's words in the region
 	records   region.Records
-	Start     uint32     // where the counters have begun: see BeginAt
-	Calls     uint64     // collectives made
-	order     uint32     // their hash
-	Round     uint32     // the last round opened
-	Began     int64      // the call under way
-	Running   *call.Call // and itself; nil once it has slept
-	Lockstep  bool       // which is one of rounds among all ranks
+	Start     uint32 // where the counters have begun: see BeginAt
+	Calls     uint64 // collectives made
+	order     uint32 // their hash
+	Round     uint32 // the last round opened
 }
 
 // Fate is whether and why this rank's Comm has failed.
@@ -64,6 +62,12 @@ type Elsewhere struct {
 	Foreign atomic.Uint64 // ForeignCall | when the call under way began; 0 if there is none
 	stands  atomic.Uint64 // the same of a device that does not move
 }
+
+// Begin notes that such a call has begun.
+func (c *Elsewhere) Begin(since int64) { c.Foreign.Store(ForeignCall | uint64(since)) }
+
+// End notes that it has ended.
+func (c *Elsewhere) End() { c.Foreign.Store(0) }
 
 // Label is what the Comm is called in reports.
 type Label struct{ name atomic.Pointer[string] }

@@ -49,7 +49,7 @@ func enter(c *Member, kind call.Kind) {
 
 // sleeps has c sleep in the collective that it has made last, since that coarse time; peer is whom it waits for.
 func sleeps(c *Member, kind call.Kind, peer int, since int64) {
-	c.Order.Began = since
+	c.Current.began = since
 	c.noteSleep(&call.Call{Record: call.Record{Kind: kind, Seq: c.Order.Calls}}, &Waiter{}, peer)
 }
 

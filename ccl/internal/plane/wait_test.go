@@ -79,9 +79,9 @@ func TestPauseSleeps(t *testing.T) {
 	all := ranks(t, 3, Options{OnSleep: func(*call.Call) { slept++ }})
 	c := all[0]
 	enter(c, call.Barrier)
-	c.Order.Running = &call.Call{Record: call.Record{Kind: call.Barrier, Seq: 1}}
+	c.Current.running = &call.Call{Record: call.Record{Kind: call.Barrier, Seq: 1}}
 	w := Waiter{began: time.Now().Add(-time.Second)} // it has given way for long enough
-	for c.Order.Running != nil {
+	for c.Current.running != nil {
 		require.Nil(t, c.Pause(t.Context(), &w, 2))
 	}
 	require.Equal(t, 1, slept)
@@ -203,11 +203,11 @@ func TestAwaitIfNobodyWantsTheProcessor(t *testing.T) {
 	w := Waiter{Arrivals: &a}
 	for !c.Standing.await(&w, time.Second) { // as long as other goroutines want it
 	}
-	c.Order.Running = &call.Call{Queued: true}
+	c.Current.running = &call.Call{Queued: true}
 	for range 100 {
 		require.False(t, c.Standing.await(&w, time.Second))
 	}
-	c.Order.Running = nil
+	c.Current.running = nil
 	require.Equal(t, 1, a.times)
 
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -245,7 +245,7 @@ func TestMissing(t *testing.T) {
 	c.Share.Local.Waits(1).Store(1<<32 | 4)
 	require.Nil(t, c.Standing.missing(1))
 	require.Nil(t, c.Standing.missing(-1))
-	c.Order.Lockstep, c.Order.Round = true, 1
+	c.Current.lockstep, c.Order.Round = true, 1
 	*c.Share.Local.Flag(3, 1) = 1<<32 | 1
 	require.Equal(t, []int{2}, c.Standing.missing(-1), "of those that have not posted this round, the one that does not wait")
 	c.Share.Local.Waits(1).Store(0)
@@ -256,7 +256,7 @@ func TestMissing(t *testing.T) {
 	c.Order.Round = 1
 
 	sleeps(c, call.Recv, 1, 0)
-	c.Order.Lockstep = false
+	c.Current.lockstep = false
 	c.Share.Local.Waits(1).Store(3) // for rank 2
 	require.Equal(t, []int{2}, c.Standing.missing(1), "its peer waits for that one")
 	c.Share.Local.Waits(2).Store(1) // for rank 0
