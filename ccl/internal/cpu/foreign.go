@@ -14,7 +14,7 @@ import (
 // Begin gives k its place among the calls of c. After a fault it must not be made. With meet, as in a strict Comm, all ranks
 // have the same collective before any of them goes on.
 func (c *Comm) Begin(ctx context.Context, k *call.Call, meet bool) *call.Fault {
-	if f := c.rank.Fate.Cause.Load(); f != nil {
+	if f := c.rank.Fate.Cause(); f != nil {
 		return f
 	}
 	if err := ctx.Err(); err != nil {
@@ -39,7 +39,7 @@ func (c *Comm) Begin(ctx context.Context, k *call.Call, meet bool) *call.Fault {
 // End ends the call that Begin began; err is what the library said.
 func (c *Comm) End(k *call.Call, err error) *call.Fault {
 	c.rank.Standing.Elsewhere.End()
-	if f := c.rank.Fate.Cause.Load(); f != nil && (err != nil || f.Code == call.Mismatch) {
+	if f := c.rank.Fate.Cause(); f != nil && (err != nil || f.Code == call.Mismatch) {
 		return f // err is a consequence; a call that was done before is done
 	}
 	if k.Place != 0 {
@@ -59,7 +59,7 @@ func (c *Comm) End(k *call.Call, err error) *call.Fault {
 // Issued gives k, a call for a device, its place among the calls of c: its data move when the device gets there.
 // With meet, as in a strict Comm, all ranks have the same collective before any of them hands it over.
 func (c *Comm) Issued(k *call.Call, meet bool) *call.Fault {
-	if f := c.rank.Fate.Cause.Load(); f != nil {
+	if f := c.rank.Fate.Cause(); f != nil {
 		return f
 	}
 	if call.IsPairwise(k.Kind) {

@@ -146,7 +146,7 @@ func TestForeignCallIsWatched(t *testing.T) {
 			all := comms(t, []string{"a", "a"})
 			tc.do(all)
 			select {
-			case <-all[0].rank.Fate.Ctx.Done():
+			case <-all[0].rank.Fate.Context().Done():
 			case <-time.After(10 * time.Second):
 				t.Fatal("nobody has noticed")
 			}

@@ -13,7 +13,7 @@ import (
 // exchange. Which are follows from the collectives alone: ranks may have other messages, at other places of the group.
 func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 	c.within = nil
-	if f := c.rank.Fate.Proposal.Load(); f != nil { // messages that fit into a pipe would seem sent
+	if f := c.rank.Fate.Proposal(); f != nil { // messages that fit into a pipe would seem sent
 		return c.rank.Settle(f)
 	}
 	c.rank.Current.Begin(nil, c.rank.Clock.Clock())

@@ -20,7 +20,7 @@ import (
 
 // Run makes one call. Whatever goes wrong fails the Comm.
 func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
-	if f := c.rank.Fate.Proposal.Load(); f != nil {
+	if f := c.rank.Fate.Proposal(); f != nil {
 		f = c.rank.Settle(f)
 		if call.IsPairwise(k.Kind) {
 			return f

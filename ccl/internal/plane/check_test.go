@@ -114,7 +114,7 @@ func TestNeedsMonitor(t *testing.T) {
 		"it is in another engine":      func(c *Member) { c.Inside(true) },
 		"a device stands still":        func(c *Member) { c.Standing.Elsewhere.Stands(1) },
 		"the abort word is set":        func(c *Member) { c.Fate.wordSince = 1 },
-		"it has proposed a failure":    func(c *Member) { c.Fate.Proposal.Store(&call.Fault{}) },
+		"it has proposed a failure":    func(c *Member) { c.Fate.proposal.Store(&call.Fault{}) },
 	} {
 		c := ranks(t, 2, Options{})[0]
 		require.False(t, c.Standing.needsMonitor(), name)
@@ -132,14 +132,14 @@ func TestCheckAbortWord(t *testing.T) {
 	c.checkAbortWord(time.Minute)
 	require.Equal(t, time.Minute, c.Fate.wordSince)
 	c.checkAbortWord(time.Minute + explainFor)
-	require.Nil(t, c.Fate.Cause.Load())
+	require.Nil(t, c.Fate.cause.Load())
 	c.Share.Local.Abort().Store(0)
 	c.checkAbortWord(time.Minute + explainFor)
 	require.Zero(t, c.Fate.wordSince, "it was another's memory")
 	c.Share.Local.Abort().Store(1 + 2)
 	c.checkAbortWord(0)
 	c.checkAbortWord(explainFor + 2)
-	f := c.Fate.Cause.Load()
+	f := c.Fate.cause.Load()
 	require.NotNil(t, f)
 	require.Equal(t, []any{call.Aborted, 2}, []any{f.Code, f.Peer})
 }

@@ -38,7 +38,7 @@ func (c *Elsewhere) foreignSince() uint64 {
 // watchForeign is the monitor's look at a foreign call, which cannot look for itself.
 func (c *Member) watchForeign(now int64) {
 	began := c.Standing.Elsewhere.foreignSince()
-	if began == 0 || c.Fate.Cause.Load() != nil {
+	if began == 0 || c.Fate.cause.Load() != nil {
 		return
 	}
 	var f *call.Fault

@@ -91,7 +91,7 @@ func (c *Member) noteAgain(w *Waiter, peer int) {
 func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 	n := &c.note
 	s = status.Status{Comm: c.group.ID(), Rank: int32(c.group.Rank()), Size: int32(c.group.Size()), World: int32(c.group.World(c.group.Rank())),
-		Node: int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1, Failed: c.fate.Cause.Load() != nil}
+		Node: int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1, Failed: c.fate.cause.Load() != nil}
 	if !c.share.Look(func() {
 		calls, word := c.share.Local.Collective(c.share.Me)
 		s.Calls, s.Hash = calls, uint32(word)

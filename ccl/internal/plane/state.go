@@ -1,11 +1,8 @@
 package plane
 
 import (
-	"context"
 	"sync/atomic"
-	"time"
 
-	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/region"
 )
@@ -40,21 +37,6 @@ type Order struct {
 	Calls     uint64 // collectives made
 	order     uint32 // their hash
 	Round     uint32 // the last round opened
-}
-
-// Fate is whether and why this rank's Comm has failed.
-type Fate struct {
-	Ctx       context.Context // ends when the Comm fails or closes
-	Cancel    context.CancelFunc
-	Cause     atomic.Pointer[call.Fault]
-	Proposal  atomic.Pointer[call.Fault] // what this rank first believed to be the cause: not nil where Cause is not
-	Sided     atomic.Pointer[call.Fault] // see Side
-	failedAt  atomic.Int64               // nanoseconds since the job began
-	outlived  atomic.Pointer[outlived]   // see lastcall.go
-	Closed    atomic.Bool
-	Closing   atomic.Bool   // see Interrupt
-	wordSince time.Duration // that the abort word was seen set, in lived time; the monitor's
-	voted     []uint64      // collectives whose sides this host has told, under Job.mu: see vote.go
 }
 
 // Elsewhere is the call whose data another engine moves.

@@ -33,7 +33,7 @@ func ranks(t *testing.T, n int, opt Options) []*Member {
 	t.Cleanup(func() {
 		for _, c := range all {
 			j.Remove(c)
-			c.Fate.Cancel()
+			c.Fate.cancel()
 		}
 		j.Leave()
 	})

@@ -68,7 +68,7 @@ const (
 // Pause gives way to others, at first for a moment, later by sleeping. peer is the
 // rank waited for, -1 if there are several.
 func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
-	if f := c.Fate.Cause.Load(); f != nil {
+	if f := c.Fate.cause.Load(); f != nil {
 		return f
 	}
 	if c.Share.Local.Abort().Load() != 0 {
@@ -197,7 +197,7 @@ func (c *Member) sleep(w *Waiter) {
 
 // Interrupted is why a call under way must end, nil if it need not.
 func (c *Member) Interrupted(ctx context.Context) *call.Fault {
-	if f := c.Fate.Cause.Load(); f != nil {
+	if f := c.Fate.cause.Load(); f != nil {
 		return f
 	}
 	if err := ctx.Err(); err != nil {
@@ -252,15 +252,15 @@ func (c *Member) Settle(f *call.Fault) *call.Fault {
 	if last := c.Fate.Outlived(); last != nil {
 		failOn(c, last, false)
 	}
-	for over := c.Site.Job.deadline(2 * SettleFor); c.Fate.Cause.Load() == nil; {
-		if c.Fate.Closed.Load() || over() {
+	for over := c.Site.Job.deadline(2 * SettleFor); c.Fate.cause.Load() == nil; {
+		if c.Fate.closed.Load() || over() {
 			c.FailHere(f) // the job is over, or its log is stuck: nobody else will say
 			break
 		}
 		time.Sleep(200 * time.Microsecond)
 		c.Site.Scan()
 	}
-	if cause := c.Fate.Cause.Load(); cause != nil {
+	if cause := c.Fate.cause.Load(); cause != nil {
 		return cause
 	}
 	return f
@@ -270,7 +270,7 @@ func (c *Member) Settle(f *call.Fault) *call.Fault {
 // while the reason is still on its way.
 func (c *Member) Aborted() *call.Fault {
 	c.Site.Scan()
-	return c.Fate.Cause.Load()
+	return c.Fate.cause.Load()
 }
 
 // closedPeer finds out whether the rank waited for has closed the Comm.

@@ -29,7 +29,7 @@ func TestPauseEnds(t *testing.T) {
 		want   call.Fault
 		laps   int // 0: it returns at once
 	}{
-		{"the Comm has failed", func(all []*Member) { all[0].Fate.Cause.Store(&call.Fault{Code: call.RankLost, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.RankLost, Peer: 2}, 0},
+		{"the Comm has failed", func(all []*Member) { all[0].Fate.cause.Store(&call.Fault{Code: call.RankLost, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.RankLost, Peer: 2}, 0},
 		{"another rank fails the Comm", func(all []*Member) { all[2].Fail(&call.Fault{Code: call.Aborted, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.Aborted, Peer: 2}, 0},
 		{"the context has ended", func([]*Member) {}, canceled, 1, call.Fault{Code: call.Canceled, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
 		{"one has come", func(all []*Member) { enter(all[1], call.Barrier) }, canceled, 1, call.Fault{Code: call.Canceled, Peer: 2, Missing: []int{2}, Own: true}, lapsAwake - 1},
@@ -54,7 +54,7 @@ func TestPauseEnds(t *testing.T) {
 			got := *f
 			got.Err = nil
 			require.Equal(t, tc.want, got)
-			require.Same(t, f, c.Fate.Cause.Load())
+			require.Same(t, f, c.Fate.cause.Load())
 			require.Zero(t, w.Nap)
 		})
 	}
