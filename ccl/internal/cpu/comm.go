@@ -71,7 +71,7 @@ func makeComm(at *plane.Site, id uint64, world group.Members, topo algo.Topology
 
 // Close leaves the Comm. The last rank of the host to leave frees its memory.
 func (c *Comm) Close() {
-	if !c.rank.Fate.Closed.CompareAndSwap(false, true) {
+	if !c.rank.Fate.Close() {
 		return
 	}
 	inject.At("cpu.close")
@@ -79,7 +79,7 @@ func (c *Comm) Close() {
 	c.links.Ends.SayBye()
 	c.rank.Fate.Cancel()
 	c.rank.Site.Job.Remove(&c.rank)
-	if c.rank.Fate.Cause.Load() == nil { // else the others are to learn why, not that this one left
+	if c.rank.Fate.Cause() == nil { // else the others are to learn why, not that this one left
 		c.rank.Share.Local.State(c.rank.Share.Me).Store(region.StateClosed)
 	} else {
 		c.rank.Share.Local.State(c.rank.Share.Me).Store(region.StateLeft)
@@ -93,7 +93,7 @@ func (c *Comm) Close() {
 	var made []shm.Place
 	if last {
 		made = memoryOf(c.rank.Share.Host, c.rank.Share.Local)
-		if c.rank.Fate.Cause.Load() == nil {
+		if c.rank.Fate.Cause() == nil {
 			c.rank.Standing.AnnounceClosed()
 		}
 	}

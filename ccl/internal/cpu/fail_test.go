@@ -21,7 +21,7 @@ func TestJobEndsWhileTheMonitorFails(t *testing.T) {
 	s := c.rank.Site
 	s.Job.Order.Lock() // what is reported waits for this test
 	c.Stands(1)
-	require.Eventually(t, func() bool { return c.rank.Fate.Proposal.Load() != nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.rank.Fate.Proposal() != nil }, 10*time.Second, time.Millisecond)
 	c.Close()
 	s.Job.Order.Unlock()
 	ended := make(chan struct{})

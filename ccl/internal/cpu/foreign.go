@@ -5,8 +5,11 @@ import (
 	"errors"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+<<<<<<< HEAD
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/internal/op"
+=======
+>>>>>>> chain
 )
 
 // A foreign call is one whose data another engine moves: NCCL, MPI. The Comm gives it its place
@@ -16,16 +19,16 @@ import (
 // Begin gives k its place among the calls of c. After a fault it must not be made. With meet, as in a strict Comm, all ranks
 // have the same collective before any of them goes on.
 func (c *Comm) Begin(ctx context.Context, k *call.Call, meet bool) *call.Fault {
-	if f := c.rank.Fate.Cause.Load(); f != nil {
+	if f := c.rank.Fate.Cause(); f != nil {
 		return f
 	}
 	if err := ctx.Err(); err != nil {
 		return c.rank.Stop(call.CtxFault(err, nil))
 	}
-	c.rank.Order.Began = c.rank.Clock.Clock()
+	c.rank.Current.Begin(nil, c.rank.Clock.Clock())
 	if k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv {
 		k.Place = 0
-		c.rank.Standing.Elsewhere.Foreign.Store(plane.ForeignCall | uint64(c.rank.Order.Began))
+		c.rank.Standing.Elsewhere.Begin(c.rank.Current.Since())
 		return nil
 	}
 	c.rank.Order.Enter(k)
@@ -34,14 +37,14 @@ func (c *Comm) Begin(ctx context.Context, k *call.Call, meet bool) *call.Fault {
 			return f
 		}
 	}
-	c.rank.Standing.Elsewhere.Foreign.Store(plane.ForeignCall | uint64(c.rank.Order.Began))
+	c.rank.Standing.Elsewhere.Begin(c.rank.Current.Since())
 	return nil
 }
 
 // End ends the call that Begin began; err is what the library said.
 func (c *Comm) End(k *call.Call, err error) *call.Fault {
-	c.rank.Standing.Elsewhere.Foreign.Store(0)
-	if f := c.rank.Fate.Cause.Load(); f != nil && (err != nil || f.Code == call.Mismatch) {
+	c.rank.Standing.Elsewhere.End()
+	if f := c.rank.Fate.Cause(); f != nil && (err != nil || f.Code == call.Mismatch) {
 		return f // err is a consequence; a call that was done before is done
 	}
 	if k.Place != 0 {
@@ -61,7 +64,7 @@ func (c *Comm) End(k *call.Call, err error) *call.Fault {
 // Issued gives k, a call for a device, its place among the calls of c: its data move when the device gets there.
 // With meet, as in a strict Comm, all ranks have the same collective before any of them hands it over.
 func (c *Comm) Issued(k *call.Call, meet bool) *call.Fault {
-	if f := c.rank.Fate.Cause.Load(); f != nil {
+	if f := c.rank.Fate.Cause(); f != nil {
 		return f
 	}
 	if call.IsPairwise(k.Kind) {
@@ -69,7 +72,7 @@ func (c *Comm) Issued(k *call.Call, meet bool) *call.Fault {
 	}
 	c.rank.Order.Enter(k)
 	if (meet || c.rank.Group.Strict()) && c.Size() > 1 {
-		c.rank.Order.Began = c.rank.Clock.Clock()
+		c.rank.Current.Begin(nil, c.rank.Clock.Clock())
 		return c.meet(context.Background(), k)
 	}
 	return nil
@@ -85,8 +88,8 @@ func (c *Comm) meet(ctx context.Context, k *call.Call) *call.Fault {
 		c.rank.Wake()
 	}()
 	if c.rank.Share.N == c.Size() {
-		c.rank.Order.Lockstep = true
-		defer func() { c.rank.Order.Lockstep = false }()
+		c.rank.Current.InRounds(true)
+		defer c.rank.Current.InRounds(false)
 		return c.local.Barrier(ctx, &b)
 	}
 	return c.links.RunRemote(ctx, &b)

@@ -27,7 +27,7 @@ func TestBeginAndEnd(t *testing.T) {
 		k.Place = 77
 		require.Nil(t, c.Begin(t.Context(), k, false))
 		assert.Equal(t, tc.place, k.Place, "call %d", i)
-		assert.Equal(t, plane.ForeignCall|uint64(c.rank.Order.Began), c.rank.Standing.Elsewhere.Foreign.Load(), "call %d", i)
+		assert.Equal(t, plane.ForeignCall|uint64(c.rank.Current.Since()), c.rank.Standing.Elsewhere.Foreign.Load(), "call %d", i)
 		require.Nil(t, c.End(k, nil))
 		assert.Zero(t, c.rank.Standing.Elsewhere.Foreign.Load(), "call %d", i)
 	}
@@ -146,7 +146,7 @@ func TestForeignCallIsWatched(t *testing.T) {
 			all := comms(t, []string{"a", "a"})
 			tc.do(all)
 			select {
-			case <-all[0].rank.Fate.Ctx.Done():
+			case <-all[0].rank.Fate.Context().Done():
 			case <-time.After(10 * time.Second):
 				t.Fatal("nobody has noticed")
 			}

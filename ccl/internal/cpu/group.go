@@ -13,10 +13,10 @@ import (
 // exchange. Which are follows from the collectives alone: ranks may have other messages, at other places of the group.
 func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 	c.within = nil
-	if f := c.rank.Fate.Proposal.Load(); f != nil { // messages that fit into a pipe would seem sent
+	if f := c.rank.Fate.Proposal(); f != nil { // messages that fit into a pipe would seem sent
 		return c.rank.Settle(f)
 	}
-	c.rank.Order.Began = c.rank.Clock.Clock()
+	c.rank.Current.Begin(nil, c.rank.Clock.Clock())
 	c.links.Messages.Begin()
 	collectives := c.collectives[:0]
 	for _, k := range calls {
@@ -29,16 +29,10 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 	}
 	var f *call.Fault
 	if c.links.Messages.Pending() { // these go first, to their end
-		c.rank.Order.Lockstep, c.rank.Order.Running = false, c.links.Messages.Awaited()
+		c.rank.Current.Begin(c.links.Messages.Awaited(), c.rank.Current.Since())
 		f = c.links.Messages.Move(ctx)
 		c.within = c.links.Messages.Awaited()
-		if c.rank.Order.Running == nil {
-			c.rank.EndSleep()
-		} else if c.rank.Standing.Bell.Set {
-			c.rank.Unpark()
-		}
-		c.rank.Order.Running = nil
-		c.rank.Wake()
+		c.rank.EndCall()
 	}
 	for rest := collectives; f == nil && len(rest) > 0; {
 		n := fusible(rest, c.Size())

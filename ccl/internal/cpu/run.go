@@ -21,7 +21,7 @@ import (
 
 // Run makes one call. Whatever goes wrong fails the Comm.
 func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
-	if f := c.rank.Fate.Proposal.Load(); f != nil {
+	if f := c.rank.Fate.Proposal(); f != nil {
 		f = c.rank.Settle(f)
 		if call.IsPairwise(k.Kind) {
 			return f
@@ -38,8 +38,7 @@ func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
 		c.work.Offsets = call.OffsetsOf(c.work.Offsets, k.DC, k.Elem)
 		k.Offsets = c.work.Offsets
 	}
-	c.rank.Order.Began = c.rank.Clock.Clock()
-	c.rank.Order.Lockstep, c.rank.Order.Running = false, k
+	c.rank.Current.Begin(k, c.rank.Clock.Clock())
 	if k.Kind != call.Send && k.Kind != call.Recv && k.Kind != call.SendRecv {
 		c.rank.Order.Enter(k)
 	}
@@ -51,13 +50,7 @@ func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
 	if f == nil && c.rank.Group.Strict() {
 		f = c.confirm(ctx, k)
 	}
-	if c.rank.Order.Running == nil {
-		c.rank.EndSleep()
-	} else if c.rank.Standing.Bell.Set {
-		c.rank.Unpark()
-	}
-	c.rank.Order.Running = nil
-	c.rank.Wake()
+	c.rank.EndCall()
 	if f != nil && !call.IsPairwise(k.Kind) { // what the others say may have come just before this call
 		f = c.rank.Fate.Side(f, k.Place, k.Hash)
 	}
@@ -72,7 +65,7 @@ func (c *Comm) dispatch(ctx context.Context, k *call.Call) *call.Fault {
 		alone(&c.mem, k)
 		return nil
 	case c.local.Runs(k.Kind):
-		c.rank.Order.Lockstep = true
+		c.rank.Current.InRounds(true)
 		return c.local.RunLocal(ctx, k)
 	case k.Kind == call.AllToAllV:
 		return c.links.RemoteAllToAllV(ctx, k)

@@ -64,7 +64,7 @@ func TestSide(t *testing.T) {
 			assert.Equal(t, 1, f.Peer)
 			if tc.want == 2 {
 				assert.Equal(t, &most, g.Theirs)
-				assert.Same(t, g, c.rank.Fate.Sided.Load())
+				assert.Same(t, g, c.rank.Fate.Failure())
 			}
 		})
 	}
@@ -139,7 +139,7 @@ func TestSplitFailedOnOne(t *testing.T) {
 			})
 			require.NotNil(t, child)
 			select {
-			case <-child.rank.Fate.Ctx.Done():
+			case <-child.rank.Fate.Context().Done():
 			case <-time.After(10 * time.Second):
 				require.Fail(t, "the new Comm hears nothing")
 			}

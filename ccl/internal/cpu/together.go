@@ -20,7 +20,7 @@ func (c *Comm) Together(limit time.Duration) bool {
 			return false
 		case int(v) == c.rank.Share.N:
 			return true
-		case c.rank.Fate.Cause.Load() != nil, time.Now().After(until):
+		case c.rank.Fate.Cause() != nil, time.Now().After(until):
 			if w.CompareAndSwap(v, v|region.Apart) {
 				return false
 			}

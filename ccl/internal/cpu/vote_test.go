@@ -87,7 +87,7 @@ func TestOddRankIsNamed(t *testing.T) {
 				first := -1
 				for r, c := range all {
 					select {
-					case <-c.rank.Fate.Ctx.Done():
+					case <-c.rank.Fate.Context().Done():
 					case <-time.After(time.Minute): // test/promises asserts how soon
 						require.Fail(t, "it is not told", "rank %d", r)
 					}

@@ -136,7 +136,7 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 	w := c.rank.Group.World(l.peer)
 	addr := c.rank.Site.Job.Net.Addrs[w]
 	key := tcp.MakeKey(c.rank.Group.ID(), uint32(cl), uint32(c.rank.Group.Rank()), uint32(l.peer))
-	dctx, cancel := context.WithCancel(c.rank.Fate.Ctx)
+	dctx, cancel := context.WithCancel(c.rank.Fate.Context())
 	defer cancel()
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
@@ -151,7 +151,7 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 		l.conn, l.out, l.in = conn, conn, Stream{conn}
 		return nil
 	}
-	if f := c.rank.Fate.Cause.Load(); f != nil {
+	if f := c.rank.Fate.Cause(); f != nil {
 		return f
 	}
 	if e := ctx.Err(); e != nil {
@@ -226,7 +226,7 @@ func (c *ends) broken(peer int, err error) *call.Fault {
 // reported waits a moment for the report of a failure, or for peer to have left in good order.
 func (c *ends) reported(peer int) *call.Fault {
 	for range 30 {
-		if f := c.rank.Fate.Cause.Load(); f != nil {
+		if f := c.rank.Fate.Cause(); f != nil {
 			return f
 		}
 		if peer >= 0 && c.rank.Site.KnownLeft(c.rank.Group.World(peer)) || c.rank.Fate.Outlived() != nil {
@@ -281,7 +281,7 @@ func (c *ends) hasClosed(peer int) bool {
 	if c.rank.Group.Topology().Node(peer) == c.rank.Group.Topology().Node(c.rank.Group.Rank()) {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(c.rank.Fate.Ctx, 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(c.rank.Fate.Context(), 100*time.Millisecond)
 	defer cancel()
 	conn, err := c.rank.Site.Job.Net.TCP.Open(ctx, tcp.MakeKey(c.rank.Group.ID(), uint32(classes), uint32(c.rank.Group.Rank()), uint32(peer)), uint32(c.rank.Group.Rank()), c.rank.Site.Job.Net.Addrs[c.rank.Group.World(peer)])
 	if err == nil {
@@ -297,7 +297,7 @@ func (c *ends) SayBye() {
 	if c.rank.Order.Calls > uint64(c.rank.Order.Start) {
 		h.record = c.rank.Order.Entered(0)
 	}
-	if f := c.rank.Fate.Cause.Load(); f != nil {
+	if f := c.rank.Fate.Cause(); f != nil {
 		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(c.rank.Group.Blamed(f))
 	}
 	var b [HeadBytes]byte

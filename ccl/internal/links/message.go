@@ -146,7 +146,7 @@ type patience struct {
 
 // moved begins the wait anew. A call that always moves must notice its end, too: the fault is why it must end.
 func (w *patience) moved(ctx context.Context, c *ends) *call.Fault {
-	if w.wait.Nap > 0 || c.rank.Order.Running == nil && w.laps&63 == 0 { // Running is nil once the call has slept
+	if w.wait.Nap > 0 || c.rank.Current.Slept() && w.laps&63 == 0 {
 		c.rank.NoteProgress()
 	}
 	w.wait = plane.Waiter{}

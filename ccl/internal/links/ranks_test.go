@@ -67,18 +67,12 @@ func made(c *Links, k *call.Call, f func(ctx context.Context, k *call.Call) *cal
 	if k.DC != nil && k.Kind != call.AllToAllV {
 		k.Offsets = call.OffsetsOf(nil, k.DC, k.Elem)
 	}
-	c.rank.Order.Began, c.rank.Order.Running = c.rank.Site.Job.Clock(), k
+	c.rank.Current.Begin(k, c.rank.Site.Job.Clock())
 	if !call.IsPairwise(k.Kind) {
 		c.rank.Order.Enter(k)
 	}
 	fault := f(context.Background(), k)
-	if c.rank.Order.Running == nil {
-		c.rank.EndSleep()
-	} else if c.rank.Standing.Bell.Set {
-		c.rank.Unpark()
-	}
-	c.rank.Order.Running = nil
-	c.rank.Wake()
+	c.rank.EndCall()
 	return fault
 }
 

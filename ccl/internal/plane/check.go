@@ -37,7 +37,7 @@ func (c *Member) check(now int64) {
 	n := &c.Standing.note
 	n.Lock()
 	defer n.Unlock()
-	if c.Fate.Cause.Load() != nil {
+	if c.Fate.cause.Load() != nil {
 		c.publishAtFailure(now)
 		return
 	}
@@ -114,11 +114,11 @@ func (c *Standing) needsMonitor() bool {
 	n := &c.note
 	n.Lock()
 	defer n.Unlock()
-	if c.fate.Cause.Load() != nil {
+	if c.fate.cause.Load() != nil {
 		return n.atEnd != nil
 	}
 	return n.asleep || n.heardAt != 0 || n.published.Doing == status.Waits || c.Bell.sleep.Load() || c.Elsewhere.foreignSince() != 0 || c.fate.wordSince != 0 ||
-		c.asked.Load() || c.fate.Proposal.Load() != nil
+		c.asked.Load() || c.fate.proposal.Load() != nil
 }
 
 // explainFor is how long a Comm whose abort word is set waits for the event that says why.
@@ -127,7 +127,7 @@ const explainFor = time.Second
 // checkAbortWord fails the Comm whose abort word says that it has failed, where nothing says why: whoever set the word may
 // have been stopped since. It is the monitor's.
 func (c *Member) checkAbortWord(now time.Duration) {
-	if c.Fate.Cause.Load() != nil {
+	if c.Fate.cause.Load() != nil {
 		return
 	}
 	set := false

@@ -78,8 +78,13 @@ func TestCheckWarnsOfAQueuedCall(t *testing.T) {
 	late := make(chan status.Late, 1)
 	c := ranks(t, 2, Options{StallWarn: time.Second, OnLate: func(l status.Late) { late <- l }, Caller: func() string { return "main.go:7" }})[0]
 	enter(c, call.Barrier)
+<<<<<<< HEAD
 	c.Order.Began = 10
 	c.noteSleep(&call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: c.Order.Calls}}, Queued: true}, &Waiter{}, 1)
+=======
+	c.Current.began = 10
+	c.noteSleep(&call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: c.Order.Calls}}, Queued: true}, &Waiter{}, 1)
+>>>>>>> chain
 	c.check(10 + int64(time.Second))
 	l := <-late
 	require.Empty(t, l.Waits.Caller())
@@ -115,7 +120,7 @@ func TestNeedsMonitor(t *testing.T) {
 		"it is in another engine":      func(c *Member) { c.Inside(true) },
 		"a device stands still":        func(c *Member) { c.Standing.Elsewhere.Stands(1) },
 		"the abort word is set":        func(c *Member) { c.Fate.wordSince = 1 },
-		"it has proposed a failure":    func(c *Member) { c.Fate.Proposal.Store(&call.Fault{}) },
+		"it has proposed a failure":    func(c *Member) { c.Fate.proposal.Store(&call.Fault{}) },
 	} {
 		c := ranks(t, 2, Options{})[0]
 		require.False(t, c.Standing.needsMonitor(), name)
@@ -133,14 +138,14 @@ func TestCheckAbortWord(t *testing.T) {
 	c.checkAbortWord(time.Minute)
 	require.Equal(t, time.Minute, c.Fate.wordSince)
 	c.checkAbortWord(time.Minute + explainFor)
-	require.Nil(t, c.Fate.Cause.Load())
+	require.Nil(t, c.Fate.cause.Load())
 	c.Share.Local.Abort().Store(0)
 	c.checkAbortWord(time.Minute + explainFor)
 	require.Zero(t, c.Fate.wordSince, "it was another's memory")
 	c.Share.Local.Abort().Store(1 + 2)
 	c.checkAbortWord(0)
 	c.checkAbortWord(explainFor + 2)
-	f := c.Fate.Cause.Load()
+	f := c.Fate.cause.Load()
 	require.NotNil(t, f)
 	require.Equal(t, []any{call.Aborted, 2}, []any{f.Code, f.Peer})
 }

@@ -7,9 +7,10 @@
 //   - A [Site] is this process's part of one host of the job: the host's memory and log (board.go, hostlog.go), the processes
 //     beside this one (pulse.go), and the connections with other hosts (control, neighbors.go). A process has one, unless its
 //     ranks were told to act as several hosts.
-//   - A [Member] is one rank of one Comm. Its parts (state.go) are its [Group], which rank it is of what; its [Share], what it has in
-//     common with the ranks of its host; its [Order], the calls it has made; its [Fate]; and its [Standing], all that is known
-//     of it. What a Member does is to wait (wait.go, doorbell.go) and to fail (member.go, vote.go).
+//   - A [Member] is one rank of one Comm. Its parts (state.go) are its Group, which rank it is of what (package group); its
+//     [Share], what it has in common with the ranks of its host (share.go); its [Order], the calls it has made; [Current], the
+//     one under way; its [Fate]; and its [Standing], what is known of it. A Member waits (wait.go, doorbell.go) and fails
+//     (member.go, vote.go).
 //
 // # Waiting
 //

@@ -39,7 +39,7 @@ const (
 // Streams a program computes, from which it may not keep the last processor.
 func (c *Standing) CanPark(w *Waiter, peer int) bool {
 	return !w.Remote && (c.group.Topology().Nodes() == 1 || peer >= 0 && c.group.Topology().Node(peer) == c.group.Topology().Node(c.group.Rank())) &&
-		!(c.share.Host.Shared() && c.note.onStream(c.order.Running) && takesLastProcessor())
+		!(c.share.Host.Shared() && c.note.onStream(c.current.running) && takesLastProcessor())
 }
 
 // onStream reports whether the call that waits is one on a Stream. It is running, or nil once it has slept.

@@ -10,11 +10,11 @@ import (
 // looks at it as at a call of Begin.
 func (c *Member) Inside(yes bool) {
 	if !yes {
-		c.Standing.Elsewhere.Foreign.Store(0)
+		c.Standing.Elsewhere.End()
 		return
 	}
-	c.Order.Began = c.Site.Job.Clock()
-	c.Standing.Elsewhere.Foreign.Store(ForeignCall | uint64(c.Order.Began))
+	c.Current.began = c.Site.Job.Clock()
+	c.Standing.Elsewhere.Begin(c.Current.began)
 }
 
 // Stands notes since when (see Now) a device has not moved in what was handed to it; 0: it moves. To the others this
@@ -38,7 +38,7 @@ func (c *Elsewhere) foreignSince() uint64 {
 // watchForeign is the monitor's look at a foreign call, which cannot look for itself.
 func (c *Member) watchForeign(now int64) {
 	began := c.Standing.Elsewhere.foreignSince()
-	if began == 0 || c.Fate.Cause.Load() != nil {
+	if began == 0 || c.Fate.cause.Load() != nil {
 		return
 	}
 	var f *call.Fault

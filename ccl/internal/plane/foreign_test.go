@@ -39,7 +39,7 @@ func TestInside(t *testing.T) {
 	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(900), false)
 	c.Inside(true)
 	require.Equal(t, uint64(ForeignCall|900), c.Standing.Elsewhere.foreignSince())
-	require.EqualValues(t, 900, c.Order.Began)
+	require.EqualValues(t, 900, c.Current.began)
 	c.Inside(false)
 	require.Zero(t, c.Standing.Elsewhere.foreignSince())
 }
@@ -60,7 +60,7 @@ func TestWatchForeign(t *testing.T) {
 		{"another call", func(all []*Member) { enter(all[1], call.AllReduce) }, 9 * ms, call.Mismatch},
 		{"the rank that is late has closed the Comm", func(all []*Member) { all[0].Share.Local.State(1).Store(region.StateClosed) }, 9 * ms, call.Closed},
 		{"the memory is gone", func(all []*Member) { all[0].Share.gone = true }, 99 * ms, 0},
-		{"the Comm has failed", func(all []*Member) { all[0].Fate.Cause.Store(&call.Fault{Code: call.Aborted}) }, 99 * ms, call.Aborted},
+		{"the Comm has failed", func(all []*Member) { all[0].Fate.cause.Store(&call.Fault{Code: call.Aborted}) }, 99 * ms, call.Aborted},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			all := ranks(t, 2, Options{Timeout: 10 * time.Millisecond})
@@ -70,11 +70,11 @@ func TestWatchForeign(t *testing.T) {
 			tc.before(all)
 			c.watchForeign(tc.now)
 			if tc.code == 0 {
-				require.Never(t, func() bool { return c.Fate.Proposal.Load() != nil }, 5*time.Millisecond, time.Millisecond)
+				require.Never(t, func() bool { return c.Fate.proposal.Load() != nil }, 5*time.Millisecond, time.Millisecond)
 				return
 			}
-			require.Eventually(t, func() bool { return c.Fate.Cause.Load() != nil }, 10*time.Second, time.Millisecond)
-			require.Equal(t, tc.code, c.Fate.Cause.Load().Code)
+			require.Eventually(t, func() bool { return c.Fate.cause.Load() != nil }, 10*time.Second, time.Millisecond)
+			require.Equal(t, tc.code, c.Fate.cause.Load().Code)
 		})
 	}
 }

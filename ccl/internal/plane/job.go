@@ -238,7 +238,7 @@ func (j *Job) Remove(c *Member) {
 	}
 	switch {
 	case j.Net.TCP == nil:
-	case c.Fate.Cause.Load() == nil:
+	case c.Fate.cause.Load() == nil:
 		j.Net.TCP.Forget(c.Group.ID(), uint32(c.Group.Rank()))
 	default: // the others are to learn why, not that this one left
 		j.Net.TCP.Fail(c.Group.ID(), uint32(c.Group.Rank()))

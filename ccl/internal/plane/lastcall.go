@@ -38,7 +38,7 @@ type outlived struct {
 // outlive lets the call under way go on after a process has ended, which is to be the cause of c's failure. It is false where
 // there is no such call: then c is to fail.
 func (c *Standing) outlive(f *call.Fault) bool {
-	if c.fate.Cause.Load() != nil || c.group.Topology().Nodes() == 1 {
+	if c.fate.cause.Load() != nil || c.group.Topology().Nodes() == 1 {
 		return false
 	}
 	if c.fate.outlived.Load() != nil { // the first counts
@@ -48,7 +48,7 @@ func (c *Standing) outlive(f *call.Fault) bool {
 		return false
 	}
 	c.fate.outlived.Store(&outlived{f, c.Site.Job.Clock()}) // first: who finds the proposal made is to find this, too (see Fail)
-	if !c.fate.Proposal.CompareAndSwap(nil, f) {
+	if !c.fate.proposal.CompareAndSwap(nil, f) {
 		c.fate.outlived.Store(nil)
 		return false
 	}
@@ -71,7 +71,7 @@ func (c *Fate) Outlived() *call.Fault {
 // endLastCall fails a Comm whose last call has ended, or does not move any more. It is the monitor's.
 func (c *Member) endLastCall(now int64) {
 	o := c.Fate.outlived.Load()
-	if o == nil || c.Fate.Cause.Load() != nil {
+	if o == nil || c.Fate.cause.Load() != nil {
 		return
 	}
 	if !c.Standing.isCalling() {

@@ -52,7 +52,7 @@ func TestOutlive(t *testing.T) {
 			if !tc.lives {
 				return
 			}
-			require.Same(t, ended, c.Fate.Proposal.Load(), "no call begins any more")
+			require.Same(t, ended, c.Fate.proposal.Load(), "no call begins any more")
 			require.True(t, c.Standing.outlive(call.NewFault(call.RankLost, 2, "its process ended")), "the first counts")
 			c.endLastCall(0)
 			require.Nil(t, c.Fate.Failure(), "while it moves")
@@ -78,7 +78,7 @@ func TestOutliveWhoFailed(t *testing.T) {
 	c := ranks(t, 3, Options{Busy: func() bool { return true }})[0]
 	lost := &call.Fault{Code: call.RankLost, Peer: 2, Err: errEnded}
 	c.Fate.outlived.Store(&outlived{lost, 1})
-	c.Fate.Proposal.Store(lost)
+	c.Fate.proposal.Store(lost)
 	c.Standing.note.asleep, c.Standing.note.peer, c.Standing.note.since = true, 1, 1
 	require.False(t, c.Standing.empty(1))
 	failed(c, 1)
@@ -125,8 +125,8 @@ func TestAbortWordAfterAnEnd(t *testing.T) {
 	lost := &call.Fault{Code: call.RankLost, Peer: 1, Err: errEnded}
 	c.Fate.outlived.Store(&outlived{fault: lost})
 	c.checkAbortWord(time.Minute)
-	require.Nil(t, c.Fate.Cause.Load())
+	require.Nil(t, c.Fate.cause.Load())
 	c.Share.Local.Abort().Store(1 + 2)
 	c.checkAbortWord(time.Minute)
-	require.Same(t, lost, c.Fate.Cause.Load())
+	require.Same(t, lost, c.Fate.cause.Load())
 }

@@ -9,18 +9,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
-// Side is f as it is in collective seq of this rank, with that hash, of which this rank knew nothing yet when the ranks
-// that disagree failed the Comm: of the two, the other is the one whose call is not this one.
-func (c *Fate) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
-	if f.Other == nil || f.Theirs.Seq != seq || f.Theirs.Hash != hash {
-		return f
-	}
-	g := *f
-	g.Peer, g.Theirs, g.Other = f.OtherPeer, f.Other, nil
-	c.Sided.CompareAndSwap(nil, &g)
-	return &g
-}
-
 // Mixed is the hash of all collectives up to k, which is the next.
 func (c *Order) Mixed(k *call.Call) uint32 {
 	if c.group.Unchecked() {

@@ -22,7 +22,8 @@ type Member struct {
 	Group    group.Group   // which rank of which Comm, and what all of them have agreed on
 	Hooks    Hooks         // whom it tells
 	Share    Share         // what it shares with the ranks of its host
-	Order    Order         // the calls it has made, and the one under way
+	Order    Order         // the calls it has made
+	Current  Current       // the one under way
 	Fate     Fate          // whether and why its Comm has failed
 	Standing Standing      // all that is known of it
 }
@@ -37,7 +38,7 @@ func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topolo
 	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
 	c.Share.Host, c.Share.views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
 	c.Standing.Bell = bell{rung: make(chan struct{}, 1)}
-	c.Fate.Ctx, c.Fate.Cancel = context.WithCancel(context.Background())
+	c.Fate.ctx, c.Fate.cancel = context.WithCancel(context.Background())
 	join(c)
 	c.Order.BeginAt(firstNumber())
 }
@@ -50,15 +51,7 @@ func join(c *Member) {
 		c.Order.entered, c.Order.records, c.Share.sleepers = l.Entered(c.Share.Me), l.Records(c.Share.Me), l.Sleepers()
 	}
 	s := &c.Standing
-	s.Site, s.group, s.hooks, s.share, s.order, s.fate = c.Site, &c.Group, &c.Hooks, &c.Share, &c.Order, &c.Fate
-}
-
-// Failure is why the Comm failed, nil while it has not.
-func (c *Fate) Failure() *call.Fault {
-	if f := c.Sided.Load(); f != nil {
-		return f
-	}
-	return c.Cause.Load()
+	s.Site, s.group, s.hooks, s.share, s.order, s.current, s.fate = c.Site, &c.Group, &c.Hooks, &c.Share, &c.Order, &c.Current, &c.Fate
 }
 
 // Now is the coarse time since the job began, in nanoseconds.
@@ -67,17 +60,17 @@ func (c *Standing) Now() int64 { return c.Site.Job.Clock() }
 // Fail fails the Comm on all its ranks, with f or with what came before it: see settle.go. It does
 // not wait for a decision.
 func (c *Member) Fail(f *call.Fault) {
-	if c.Fate.Cause.Load() != nil || !c.Site.Job.tryHold() { // failed, or the job is over
+	if c.Fate.cause.Load() != nil || !c.Site.Job.tryHold() { // failed, or the job is over
 		return
 	}
 	defer c.Site.Job.Leave()
-	if c.Fate.Closed.Load() {
+	if c.Fate.closed.Load() {
 		return
 	}
 	if len(f.Missing) > event.MissingMost {
 		f.Missing = f.Missing[:event.MissingMost] // as all the others have it
 	}
-	if !c.Fate.Proposal.CompareAndSwap(nil, f) {
+	if !c.Fate.proposal.CompareAndSwap(nil, f) {
 		if f = c.Fate.Outlived(); f == nil {
 			return
 		}
@@ -106,17 +99,13 @@ func (c *Member) Ended(f *call.Fault) *call.Fault {
 	return c.Stop(f)
 }
 
-// Interrupt makes a Shrink under way come to nothing, with a fault of code Closed, unless this rank is bound to wait for
-// its outcome. Calls are interrupted by Fail.
-func (c *Fate) Interrupt() { c.Closing.Store(true) }
-
 // FailHere fails the Comm on this rank, and wakes the ranks of this host.
 func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
 
 // failOn is FailHere of c. If aloud, the ranks of this host are told by the abort word of the Comm: not where this rank is in no
 // call and those that are in one are to go on.
 func failOn(c *Member, f *call.Fault, aloud bool) bool {
-	if c.Fate.Cause.Load() == nil {
+	if c.Fate.cause.Load() == nil {
 		c.Standing.note.Lock()
 		if s, _, ok := c.Standing.status(c.Site.Job.Clock()); ok && c.Standing.note.atEnd == nil {
 			s.Failed = true
@@ -133,8 +122,8 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 			c.Share.Local.Abort().CompareAndSwap(0, 1+uint64(c.Share.Me))
 		}
 		sleeping = c.Share.ClaimSleepers()
-		if first = c.Fate.Cause.CompareAndSwap(nil, f); first {
-			c.Fate.Proposal.CompareAndSwap(nil, f)
+		if first = c.Fate.cause.CompareAndSwap(nil, f); first {
+			c.Fate.proposal.CompareAndSwap(nil, f)
 			c.Fate.failedAt.Store(int64(time.Since(c.Site.Job.Time.Coarse.Born)))
 		}
 	})
@@ -146,14 +135,14 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 	if c.Hooks.OnFail != nil {
 		c.Hooks.OnFail(f)
 	}
-	c.Fate.Cancel()
+	c.Fate.cancel()
 	return true
 }
 
 // Enlist makes c known to the monitor: from now on it can fail.
 func (c *Member) Enlist() {
 	c.Share.Spins = c.Site.Here.spins() // all processes of this host have said by now where they may run
-	c.agreeOnCrowding()
+	c.Share.agreeOnCrowding()
 	c.Standing.makeWish()
 	c.Site.Job.add(c)
 }
@@ -166,7 +155,7 @@ const (
 )
 
 func (c *Member) Linger() {
-	f := c.Fate.Cause.Load()
+	f := c.Fate.cause.Load()
 	if f == nil || c.Group.Size() == 1 {
 		return
 	}
@@ -202,7 +191,7 @@ func (c *Standing) Where(peer int) string {
 // stands in for the end of a process that has other ranks, too. It returns when that is settled.
 func (c *Member) Die(cause error) {
 	c.Site.Lost(c.Group.World(c.Group.Rank()), cause)
-	for end := time.Now().Add(time.Second); c.Fate.Cause.Load() == nil && time.Now().Before(end); {
+	for end := time.Now().Add(time.Second); c.Fate.cause.Load() == nil && time.Now().Before(end); {
 		time.Sleep(tick)
 	}
 }
@@ -214,7 +203,7 @@ func (c *Member) Isolate(cause error) *call.Fault {
 		other = min(1, c.Group.Size()-1)
 	}
 	c.FailHere(&call.Fault{Code: call.RankLost, Peer: other, Err: cause})
-	return c.Fate.Cause.Load()
+	return c.Fate.cause.Load()
 }
 
 // Transport is what the ranks talk over.
@@ -239,7 +228,7 @@ func (c *Standing) Transport() string {
 
 // Abandon drops a Comm that has not begun.
 func (c *Member) Abandon() {
-	c.Fate.Cancel()
+	c.Fate.cancel()
 	if c.Group.ID() != group.WorldID && c.Site.Job.Net.TCP != nil { // the world may be made again, in another try at sharing memory
 		c.Site.Job.Net.TCP.Forget(c.Group.ID(), uint32(c.Group.Rank()))
 	}

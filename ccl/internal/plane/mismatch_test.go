@@ -61,11 +61,11 @@ func TestCheckAgainst(t *testing.T) {
 			enter(c, call.AllReduce)
 			c.checkAgainst(&tc.of)
 			if !tc.fails {
-				require.Nil(t, c.Fate.Proposal.Load())
+				require.Nil(t, c.Fate.proposal.Load())
 				return
 			}
-			require.Eventually(t, func() bool { return c.Fate.Cause.Load() != nil }, 10*time.Second, time.Millisecond)
-			f := c.Fate.Cause.Load()
+			require.Eventually(t, func() bool { return c.Fate.cause.Load() != nil }, 10*time.Second, time.Millisecond)
+			f := c.Fate.cause.Load()
 			require.Equal(t, []any{call.Mismatch, 1, call.AllReduce, call.Barrier}, []any{f.Code, f.Peer, f.Mine.Kind, f.Theirs.Kind})
 		})
 	}

@@ -46,13 +46,13 @@ func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
 	case call.IsPairwise(k.Kind):
 		n.pair.several = w.Several && !c.Group.Strict() // else the other message is the confirmation
 	}
-	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.Order.Calls, int32(peer), c.Order.Began
+	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.Order.Calls, int32(peer), c.Current.began
 	n.Unlock()
 }
 
 // InCall reports whether a call is under way. Only the goroutine that makes the calls may ask, when it is in none: it finds
 // that another one is, by what that has noted anyway. As with Go's maps there is no lock, so not all are found.
-func (c *Standing) InCall() bool { return c.order.Running != nil || c.note.asleep }
+func (c *Standing) InCall() bool { return c.current.running != nil || c.note.asleep }
 
 // Sleeping is the call that sleeps, if one does.
 func (c *Standing) Sleeping() (call.Record, bool) {
@@ -91,7 +91,7 @@ func (c *Member) noteAgain(w *Waiter, peer int) {
 func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 	n := &c.note
 	s = status.Status{Comm: c.group.ID(), Rank: int32(c.group.Rank()), Size: int32(c.group.Size()), World: int32(c.group.World(c.group.Rank())),
-		Node: int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1, Failed: c.fate.Cause.Load() != nil}
+		Node: int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1, Failed: c.fate.cause.Load() != nil}
 	if !c.share.Look(func() {
 		calls, word := c.share.Local.Collective(c.share.Me)
 		s.Calls, s.Hash = calls, uint32(word)

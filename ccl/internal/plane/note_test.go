@@ -55,7 +55,7 @@ func TestStatusOfARank(t *testing.T) {
 	c.Standing.Elsewhere.Stands(2 * ms)
 	s := at(6 * ms)
 	require.Equal(t, []any{status.Waits, int32(-1), uint32(4), call.Barrier}, []any{s.Doing, s.Peer, s.Waited, s.Call.Kind})
-	c.Fate.Cause.Store(&call.Fault{Code: call.Aborted})
+	c.Fate.cause.Store(&call.Fault{Code: call.Aborted})
 	require.True(t, at(6*ms).Failed)
 }
 

@@ -140,7 +140,7 @@ func (s *Site) isMoot(e *event.Event) bool {
 		return s.Job.undecided.IsDecided(e)
 	}
 	for _, c := range s.Job.comms[e.Comm] {
-		if c.Fate.Cause.Load() == nil {
+		if c.Fate.cause.Load() == nil {
 			return false
 		}
 	}
@@ -194,7 +194,7 @@ func (s *Site) deliver(e *event.Event) {
 func (j *Job) failMember(c *Member, e *event.Event) {
 	if e.Comm == c.Group.ID() {
 		f := e.Fault(c.Group.Rank(), c.Share.contradicts)
-		if own := c.Fate.Proposal.Load(); own != nil && int(e.From) == c.Group.Rank() && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
+		if own := c.Fate.proposal.Load(); own != nil && int(e.From) == c.Group.Rank() && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
 			f = own
 		}
 		c.FailHere(f)

@@ -82,3 +82,21 @@ func (c *Share) Drop() {
 		c.Host.Drop(at)
 	}
 }
+
+// agreeOnCrowding has the ranks of this host, more than two, agree on whether they outnumber their processors: what several of
+// them do at once is done by turns then, and a Reduce goes another way. The first rank that comes here decides for all, since
+// nothing that differs between ranks may choose a way.
+func (c *Share) agreeOnCrowding() {
+	if c.N <= 2 {
+		return
+	}
+	w := c.Local.Crowding()
+	if w.Load() == 0 {
+		mine := region.RanksFit
+		if c.Spins == SpinsCrowded {
+			mine = region.RanksCrowd
+		}
+		w.CompareAndSwap(0, mine)
+	}
+	c.Local.Crowded = w.Load() == region.RanksCrowd
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
-	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
@@ -85,24 +84,6 @@ func (s *host) spins() int {
 		return SpinsCrowded
 	}
 	return spinsAlone
-}
-
-// agreeOnCrowding has the ranks of this host, more than two, agree on whether they outnumber their processors: what several of
-// them do at once is done by turns then, and a Reduce goes another way. The first rank that comes here decides for all, since
-// nothing that differs between ranks may choose a way.
-func (c *Member) agreeOnCrowding() {
-	if c.Share.N <= 2 {
-		return
-	}
-	w := c.Share.Local.Crowding()
-	if w.Load() == 0 {
-		mine := region.RanksFit
-		if c.Share.Spins == SpinsCrowded {
-			mine = region.RanksCrowd
-		}
-		w.CompareAndSwap(0, mine)
-	}
-	c.Share.Local.Crowded = w.Load() == region.RanksCrowd
 }
 
 // Reset drops what an unsuccessful try has left, once nobody uses it.

@@ -57,9 +57,9 @@ func TestAgreeOnCrowding(t *testing.T) {
 			}
 			c.Share.Local.Crowded = false
 		}
-		all[1].agreeOnCrowding()
+		all[1].Share.agreeOnCrowding()
 		for _, c := range all {
-			c.agreeOnCrowding()
+			c.Share.agreeOnCrowding()
 			assert.Equal(t, tc.want, c.Share.Local.Crowded, "%+v", tc)
 		}
 		assert.Equal(t, tc.n == 2, all[0].Share.Local.Crowding().Load() == 0, "%+v", tc)

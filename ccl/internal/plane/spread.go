@@ -65,8 +65,8 @@ func (s *spread) runsOn(c *Share, core int) {
 }
 
 // waitsAlone reports whether no other rank of this one's processor has anything to do, as far as rounds tell.
-func (s *spread) waitsAlone(c *Order) bool {
-	if !c.Lockstep {
+func (s *spread) waitsAlone(c *Order, now *Current) bool {
+	if !now.lockstep {
 		return false // calls of pairs have no rounds
 	}
 	here := uint64(1 + s.core)

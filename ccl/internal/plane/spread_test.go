@@ -77,9 +77,9 @@ func TestWaitsAlone(t *testing.T) {
 					atomic.StoreUint64(c.Share.Local.Flag(r, i), uint64(i)<<32|1)
 				}
 			}
-			assert.False(t, c.Standing.spread.waitsAlone(&c.Order), "a call without rounds")
-			c.Order.Lockstep = true
-			assert.Equal(t, tc.want, c.Standing.spread.waitsAlone(&c.Order))
+			assert.False(t, c.Standing.spread.waitsAlone(&c.Order, &c.Current), "a call without rounds")
+			c.Current.lockstep = true
+			assert.Equal(t, tc.want, c.Standing.spread.waitsAlone(&c.Order, &c.Current))
 		})
 	}
 }

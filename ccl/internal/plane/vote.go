@@ -41,7 +41,7 @@ func (c *Member) dispute(e event.Event) {
 		defer c.Site.Job.Leave()
 		for over := c.Site.Job.deadline(holdHere); !over(); {
 			time.Sleep(napMax)
-			if c.Fate.Cause.Load() != nil || settled() {
+			if c.Fate.cause.Load() != nil || settled() {
 				return
 			}
 		}
@@ -86,7 +86,7 @@ func (s *Site) sendTally(e *event.Event) {
 // sendVotes tells who has made collective seq, until all ranks of this host have.
 func (c *Member) sendVotes(seq uint64) {
 	sent := map[uint32]int{}
-	for over := c.Site.Job.deadline(event.HoldFar); c.Fate.Cause.Load() == nil && !c.Fate.Closed.Load(); time.Sleep(napMax) {
+	for over := c.Site.Job.deadline(event.HoldFar); c.Fate.cause.Load() == nil && !c.Fate.closed.Load(); time.Sleep(napMax) {
 		all := 0
 		for _, p := range c.Share.parties(seq) {
 			if all += p.N; sent[p.Call.Hash] == p.N {

@@ -68,7 +68,7 @@ const (
 // Pause gives way to others, at first for a moment, later by sleeping. peer is the
 // rank waited for, -1 if there are several.
 func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
-	if f := c.Fate.Cause.Load(); f != nil {
+	if f := c.Fate.cause.Load(); f != nil {
 		return f
 	}
 	if c.Share.Local.Abort().Load() != 0 {
@@ -94,7 +94,7 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.Stop(c.Standing.Unfinished(err, err, c.Standing.missing(peer)))
 	}
-	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Order.Began > int64(t) {
+	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Current.began > int64(t) {
 		return c.Stop(c.Standing.overdue(c.Standing.missing(peer)))
 	}
 	now := time.Now()
@@ -123,8 +123,8 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 		proc.HaltFork()
 		return nil
 	}
-	if k := c.Order.Running; k != nil {
-		c.Order.Running = nil
+	if k := c.Current.running; k != nil {
+		c.Current.running = nil
 		c.noteSleep(k, w, peer)
 		if c.Hooks.OnSleep != nil {
 			c.Hooks.OnSleep(k)
@@ -159,7 +159,7 @@ func (w *Waiter) lapsAbrupt() int {
 // should not: such a sleep keeps one of Go's processors. So goroutines that want one come first, and the program that computes
 // beside a call on a Stream.
 func (c *Standing) await(w *Waiter, d time.Duration) bool {
-	return w.Arrivals != nil && !c.note.onStream(c.order.Running) && !processorWanted() && w.await(d)
+	return w.Arrivals != nil && !c.note.onStream(c.current.running) && !processorWanted() && w.await(d)
 }
 
 // processorWanted lets other goroutines run, and reports whether any wanted to.
@@ -197,13 +197,13 @@ func (c *Member) sleep(w *Waiter) {
 
 // Interrupted is why a call under way must end, nil if it need not.
 func (c *Member) Interrupted(ctx context.Context) *call.Fault {
-	if f := c.Fate.Cause.Load(); f != nil {
+	if f := c.Fate.cause.Load(); f != nil {
 		return f
 	}
 	if err := ctx.Err(); err != nil {
 		return c.Stop(call.CtxFault(err, nil))
 	}
-	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Order.Began > int64(t) {
+	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Current.began > int64(t) {
 		return c.Stop(c.Standing.overdue(c.Standing.missing(-1)))
 	}
 	return nil
@@ -213,11 +213,11 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 // other processes; not at first where none of the job's has anything to do on this processor (spread.go).
 func (c *Member) GiveWay(lap int) {
 	if c.spreads() {
-		if c.Standing.spread.standOn(&c.Standing); lap < lapsAlone && c.Standing.spread.waitsAlone(&c.Order) {
+		if c.Standing.spread.standOn(&c.Standing); lap < lapsAlone && c.Standing.spread.waitsAlone(&c.Order, &c.Current) {
 			return
 		}
 	}
-	if int(c.Site.Job.Life.here.Load()) > 1 || c.Standing.note.onStream(c.Order.Running) {
+	if int(c.Site.Job.Life.here.Load()) > 1 || c.Standing.note.onStream(c.Current.running) {
 		runtime.Gosched()
 		proc.HaltFork()
 		if lap&3 != 0 || !c.Site.Here.Host.Shared() {
@@ -252,15 +252,15 @@ func (c *Member) Settle(f *call.Fault) *call.Fault {
 	if last := c.Fate.Outlived(); last != nil {
 		failOn(c, last, false)
 	}
-	for over := c.Site.Job.deadline(2 * SettleFor); c.Fate.Cause.Load() == nil; {
-		if c.Fate.Closed.Load() || over() {
+	for over := c.Site.Job.deadline(2 * SettleFor); c.Fate.cause.Load() == nil; {
+		if c.Fate.closed.Load() || over() {
 			c.FailHere(f) // the job is over, or its log is stuck: nobody else will say
 			break
 		}
 		time.Sleep(200 * time.Microsecond)
 		c.Site.Scan()
 	}
-	if cause := c.Fate.Cause.Load(); cause != nil {
+	if cause := c.Fate.cause.Load(); cause != nil {
 		return cause
 	}
 	return f
@@ -270,7 +270,7 @@ func (c *Member) Settle(f *call.Fault) *call.Fault {
 // while the reason is still on its way.
 func (c *Member) Aborted() *call.Fault {
 	c.Site.Scan()
-	return c.Fate.Cause.Load()
+	return c.Fate.cause.Load()
 }
 
 // closedPeer finds out whether the rank waited for has closed the Comm.
@@ -300,7 +300,7 @@ func (c *Standing) missing(peer int) []int {
 			return m
 		}
 	}
-	if c.order.Lockstep {
+	if c.current.lockstep {
 		m = c.unposted()
 	}
 	if len(m) > 0 || peer < 0 {

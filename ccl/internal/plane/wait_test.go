@@ -30,7 +30,7 @@ func TestPauseEnds(t *testing.T) {
 		want   call.Fault
 		laps   int // 0: it returns at once
 	}{
-		{"the Comm has failed", func(all []*Member) { all[0].Fate.Cause.Store(&call.Fault{Code: call.RankLost, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.RankLost, Peer: 2}, 0},
+		{"the Comm has failed", func(all []*Member) { all[0].Fate.cause.Store(&call.Fault{Code: call.RankLost, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.RankLost, Peer: 2}, 0},
 		{"another rank fails the Comm", func(all []*Member) { all[2].Fail(&call.Fault{Code: call.Aborted, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.Aborted, Peer: 2}, 0},
 		{"the context has ended", func([]*Member) {}, canceled, 1, call.Fault{Code: call.Canceled, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
 		{"one has come", func(all []*Member) { enter(all[1], call.Barrier) }, canceled, 1, call.Fault{Code: call.Canceled, Peer: 2, Missing: []int{2}, Own: true}, lapsAwake - 1},
@@ -55,7 +55,7 @@ func TestPauseEnds(t *testing.T) {
 			got := *f
 			got.Err = nil
 			require.Equal(t, tc.want, got)
-			require.Same(t, f, c.Fate.Cause.Load())
+			require.Same(t, f, c.Fate.cause.Load())
 			require.Zero(t, w.Nap)
 		})
 	}
@@ -80,9 +80,13 @@ func TestPauseSleeps(t *testing.T) {
 	all := ranks(t, 3, Options{OnSleep: func(*call.Call) { slept++ }})
 	c := all[0]
 	enter(c, call.Barrier)
+<<<<<<< HEAD
 	c.Order.Running = &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: 1}}}
+=======
+	c.Current.running = &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: 1}}}
+>>>>>>> chain
 	w := Waiter{began: time.Now().Add(-time.Second)} // it has given way for long enough
-	for c.Order.Running != nil {
+	for c.Current.running != nil {
 		require.Nil(t, c.Pause(t.Context(), &w, 2))
 	}
 	require.Equal(t, 1, slept)
@@ -204,11 +208,11 @@ func TestAwaitIfNobodyWantsTheProcessor(t *testing.T) {
 	w := Waiter{Arrivals: &a}
 	for !c.Standing.await(&w, time.Second) { // as long as other goroutines want it
 	}
-	c.Order.Running = &call.Call{Queued: true}
+	c.Current.running = &call.Call{Queued: true}
 	for range 100 {
 		require.False(t, c.Standing.await(&w, time.Second))
 	}
-	c.Order.Running = nil
+	c.Current.running = nil
 	require.Equal(t, 1, a.times)
 
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -246,7 +250,7 @@ func TestMissing(t *testing.T) {
 	c.Share.Local.Waits(1).Store(1<<32 | 4)
 	require.Nil(t, c.Standing.missing(1))
 	require.Nil(t, c.Standing.missing(-1))
-	c.Order.Lockstep, c.Order.Round = true, 1
+	c.Current.lockstep, c.Order.Round = true, 1
 	*c.Share.Local.Flag(3, 1) = 1<<32 | 1
 	require.Equal(t, []int{2}, c.Standing.missing(-1), "of those that have not posted this round, the one that does not wait")
 	c.Share.Local.Waits(1).Store(0)
@@ -257,7 +261,7 @@ func TestMissing(t *testing.T) {
 	c.Order.Round = 1
 
 	sleeps(c, call.Recv, 1, 0)
-	c.Order.Lockstep = false
+	c.Current.lockstep = false
 	c.Share.Local.Waits(1).Store(3) // for rank 2
 	require.Equal(t, []int{2}, c.Standing.missing(1), "its peer waits for that one")
 	c.Share.Local.Waits(2).Store(1) // for rank 0

@@ -72,7 +72,7 @@ func writePiece(to unsafe.Pointer, piece []byte, move func(dst, src unsafe.Point
 // InterruptedNow is why the call must end, nil if it need not: two loads. Once a rank has said that the Comm has
 // failed, this one may not write any more, whether it knows the reason or waits for it.
 func (c *Reach) InterruptedNow() *call.Fault {
-	if f := c.rank.Fate.Cause.Load(); f != nil {
+	if f := c.rank.Fate.Cause(); f != nil {
 		return f
 	}
 	if c.local.Abort().Load() == 0 {

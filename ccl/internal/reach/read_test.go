@@ -113,5 +113,5 @@ func TestRefused(t *testing.T) {
 	s, f := c.Offered(1, &shm.Span{At: 8}, false, int32(OwnPID))
 	require.Nil(t, f)
 	require.Same(t, Refused, c.FillFrom(t.Context(), s, make([]byte, 8)))
-	require.Nil(t, c.rank.Fate.Cause.Load(), "the Comm goes on")
+	require.Nil(t, c.rank.Fate.Cause(), "the Comm goes on")
 }

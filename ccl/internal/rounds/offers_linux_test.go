@@ -52,8 +52,7 @@ func TestExchangeOfSharedMemory(t *testing.T) {
 				k.Dst, k.Src = dst[c.me], src[c.me]
 				enter(c, k)
 				w, ahead, f := c.offers.exchange(t.Context(), k, k.Src, k.Dst, tc.first)
-				c.rank.Order.Running = nil
-				c.rank.Wake()
+				c.rank.EndCall()
 				assert.Equal(t, tc.want, w, "rank %d", c.me)
 				assert.Equal(t, tc.want == byStage, ahead, "rank %d", c.me)
 				return f

@@ -81,8 +81,7 @@ func TestExchange(t *testing.T) {
 					return f
 				}
 				w, ahead, f := c.offers.exchange(t.Context(), k, k.Src, k.Dst, tc.first)
-				c.rank.Order.Running = nil
-				c.rank.Wake()
+				c.rank.EndCall()
 				assert.Equal(t, tc.want, w, "rank %d", c.me)
 				assert.Equal(t, tc.ahead, ahead, "rank %d", c.me)
 				return f

@@ -90,7 +90,8 @@ func enter(c *Team, k *call.Call) {
 	if k.DC != nil && k.Kind != call.AllToAllV {
 		k.Offsets = call.OffsetsOf(nil, k.DC, k.Elem)
 	}
-	c.rank.Order.Began, c.rank.Order.Lockstep, c.rank.Order.Running = c.rank.Site.Job.Clock(), true, k
+	c.rank.Current.Begin(k, c.rank.Site.Job.Clock())
+	c.rank.Current.InRounds(true)
 	c.rank.Order.Enter(k)
 }
 
@@ -103,13 +104,7 @@ func runIn(ctx context.Context, c *Team, k *call.Call) *call.Fault {
 	if c.mem.Untidy || f != nil {
 		c.mem.Tidy(f)
 	}
-	if c.rank.Order.Running == nil {
-		c.rank.EndSleep()
-	} else if c.rank.Standing.Bell.Set {
-		c.rank.Unpark()
-	}
-	c.rank.Order.Running = nil
-	c.rank.Wake()
+	c.rank.EndCall()
 	return f
 }
 

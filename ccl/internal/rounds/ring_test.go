@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
@@ -31,8 +33,8 @@ func TestRingKeepsItsRule(t *testing.T) {
 			try := func(f func() *call.Fault) {
 				round, ring := c.rank.Order.Round, c.slots.ring
 				for f() != nil {
-					c.rank.Fate.Cause.Store(nil)
-					c.rank.Fate.Proposal.Store(nil)
+					m := c.rank // as if it had not failed
+					m.Init(m.Site, m.Group.ID(), group.Members{Stride: 1}, m.Group.Topology(), m.Group.Rank(), c.local, plane.Options{})
 					c.local.Abort().Store(0)
 					c.rank.Order.Round, c.slots.ring = round, ring
 					post()

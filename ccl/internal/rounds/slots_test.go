@@ -167,8 +167,7 @@ func TestPlaceKeepsWhatIsUnread(t *testing.T) {
 				}
 			}
 			f := c.slots.barrier(t.Context(), k)
-			c.rank.Order.Running = nil
-			c.rank.Wake()
+			c.rank.EndCall()
 			return f
 		})
 	}
@@ -192,8 +191,7 @@ func TestBarrierAndRelease(t *testing.T) {
 			k := barrier()
 			enter(c, k)
 			f := tc.f(c, k)
-			c.rank.Order.Running = nil
-			c.rank.Wake()
+			c.rank.EndCall()
 			return f
 		})
 		for r, c := range all {

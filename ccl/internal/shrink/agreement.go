@@ -304,7 +304,7 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 
 // expired says that the time of this Shrink is over.
 func (a *Agreement) expired(ctx context.Context) *call.Fault {
-	if a.c.rank.Fate.Closing.Load() {
+	if a.c.rank.Fate.Interrupted() {
 		return call.NewFault(call.Closed, a.Rank, "")
 	}
 	if err := ctx.Err(); err != nil {

@@ -169,7 +169,7 @@ func TestExpired(t *testing.T) {
 			limit(a, time.Second)
 		}, t.Context(), call.Timeout, "not done after 1s"},
 		{"its context", func(*Agreement) {}, ended, call.Canceled, "context canceled"},
-		{"its Comm closes", func(a *Agreement) { a.c.rank.Fate.Closing.Store(true) }, ended, call.Closed, "code 11, rank 0"},
+		{"its Comm closes", func(a *Agreement) { a.c.rank.Fate.Interrupt() }, ended, call.Closed, "code 11, rank 0"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := ranksOf(t, 2)[0]
