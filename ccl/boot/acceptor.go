@@ -8,7 +8,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// acceptor is where connections come to a hostServer: the listener, and all that came by it, until it is shut.
+// acceptor has the listener of a hostServer, and the connections that it accepted, until it is shut.
 type acceptor struct {
 	done      chan struct{}   // closed by shut
 	strangers *auth.Strangers // nil until open

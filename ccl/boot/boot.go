@@ -136,7 +136,7 @@ func (b *Boot) use(conn *auth.Stream, who join) {
 }
 
 // announce is the first phase: it says that this rank is here, and hears the verdict.
-// If the two have crossed, or who serves this host was lost, it is worth trying again.
+// If the two have crossed, or the server of this host was lost, it is worth trying again.
 func (b *Boot) announce(ctx context.Context) (again bool, err error) {
 	j := selfJoin(b.rank, b.size)
 	j.Left = left(ctx)

@@ -35,14 +35,14 @@ type dialer struct {
 	job   string
 	self  join
 	find  func() (point, error) // asked again for each try: what is written in a file may be old
-	fixed bool                  // the one address comes from the user: who says no there, means it
+	fixed bool                  // the user gave the address: a refusal there is final
 
 	stranger atomic.Pointer[string] // an address that takes connections, but does not answer as goccl
-	untold   sync.Once              // somebody was met whose process the kernel does not tell
+	untold   sync.Once              // a peer answered whose process the kernel does not tell
 }
 
-// dial tries every place where rank 0 may be, over and over, until one proves to
-// be it or ctx ends.
+// dial tries all addresses that rank 0 may have, again and again, until rank 0 answers at one or ctx
+// ends.
 func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 	began := time.Now()
 	var place string

@@ -18,8 +18,8 @@ import (
 //	kind 1, rank 4, length 4, payload
 //
 // Numbers are big-endian. Up, towards rank 0, go join, value, leave, ack and watch; down
-// go verdict and table. Every frame that goes down is confirmed by an ack from each
-// connection it went to, so that who serves others can tell when they need it no more.
+// go verdict and table. Each connection confirms a frame that came down it by an ack, so a server
+// knows when the others need it no more.
 const (
 	frameJoin    byte = iota + 1 // up: I am here; a join
 	frameValue                   // up: my value for this round; milliseconds left 4, value

@@ -11,10 +11,9 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// hostRelay speaks for a host: the ranks there meet at a socket that never leaves it,
-// and rank 0 holds one connection per host, not per rank. Whoever comes first
-// serves; it does not matter who, nor how many there are: a relay passes everything
-// on, and only counts confirmations.
+// hostRelay connects the ranks of a host to rank 0, which so has one connection per host. The ranks
+// meet at a socket that never leaves the host, and the first to come is the relay. Any rank will do,
+// and several relays do no harm: a relay passes all frames on and only counts confirmations.
 type hostRelay struct {
 	hostServer
 	dial func(ctx context.Context) (*auth.Stream, point, error) // finds rank 0
@@ -173,7 +172,7 @@ func (r *hostRelay) pass(ch *child, f frame) {
 	}
 	r.busy = r.busy || f.kind != frameLeave
 	if r.up == nil && f.kind == frameLeave && ch == r.local {
-		// Who speaks for this host gives up before rank 0 was found.
+		// The rank of this process gives up before rank 0 was found.
 		if v, err := parseVerdict(f.data); err == nil && v.Code != 0 {
 			r.fail(&Error{Code: v.Code, Peer: f.rank, Text: reason(f.rank, r.self, v)})
 		}
@@ -204,7 +203,7 @@ func (r *hostRelay) answer(e rootEvent) {
 		if r.busy || r.up == nil {
 			r.fail(e.err)
 		} else {
-			// The job is over for rank 0, and so it may be for all. Who is not done is to hear of it before
+			// The job is over for rank 0, and perhaps for all. The ranks that are not done hear of it before
 			// this process, which may end then.
 			r.final = verdictOf(e.err).frame()
 			for ch := range r.children {

@@ -19,13 +19,12 @@ const (
 	confirmLimit = time.Second
 )
 
-// hostServer serves the connections below a root server or a relay: it lets in who knows the
-// secret, turns what they send into events for one loop, and counts who has
-// confirmed what. The rank of this process is one of them, connected by a pipe;
-// it is told everything last, because then it may end and take the others' server
-// with it.
+// hostServer serves the connections of a root server or a relay. It admits processes that know the
+// secret, turns their frames into events for one loop, and counts their confirmations. The rank of
+// this process is connected by a pipe. It gets each message last, because it may end then, and the
+// server with it.
 type hostServer struct {
-	self   join // who serves
+	self   join // the rank of this process
 	job    string
 	secret []byte
 
@@ -43,16 +42,16 @@ type hostServer struct {
 // child is one connection: a rank of this host, or the relay of another one.
 type child struct {
 	conn    *auth.Stream
-	who     join // who made the connection
+	who     join // the rank that made the connection
 	within  bool // it does not leave this host
 	out     chan []byte
 	unacked int
-	ranks   map[int]struct{} // who has joined through it
+	ranks   map[int]struct{} // those that joined through it
 	told    bool             // it has been sent a verdict: what it sends later gets no other
 	taken   int              // how many of its joins counted
 }
 
-// event is something that a child did.
+// event is a frame from a child, or the beginning or the end of its connection.
 type event struct {
 	child *child
 	kind  eventKind

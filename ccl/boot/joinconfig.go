@@ -16,7 +16,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// joinConfig is all that a rank needs to know to join the others.
+// joinConfig has what a rank needs to join the others.
 type joinConfig struct {
 	job        string
 	rank, size int
@@ -26,7 +26,7 @@ type joinConfig struct {
 
 	find   func() (point, error)                               // where rank 0 is
 	fixed  bool                                                // see dialer
-	listen func(context.Context) (net.Listener, []byte, error) // rank 0: what it listens at, and the secret to knock with
+	listen func(context.Context) (net.Listener, []byte, error) // rank 0: its listener, and the secret that others need
 	direct bool                                                // all ranks are on one host: rank 0 serves them itself
 	host   string                                              // else names the socket where the ranks of a host meet; "": each goes its own way
 	where  func(rank int) string                               // where the launcher put a rank, if it tells
@@ -34,7 +34,8 @@ type joinConfig struct {
 	met    func()                                              // rank 0: the joining is over
 }
 
-// join joins: rank 0 as root server, the first of a host as its relay, the others there.
+// join joins the job: rank 0 as root server, the first rank of a host as its relay, the other ranks
+// through that relay.
 func (m *joinConfig) join(ctx context.Context) (*Boot, error) {
 	if m.size == 1 {
 		return alone(m.secret, m.hostID), nil
@@ -74,7 +75,7 @@ func (m *joinConfig) serve(ctx context.Context, b *Boot) error {
 	}
 	b.secret = secret
 	if l.Addr().Network() == "unix" && secret == nil {
-		// The kernel says who knocks, so this can be handed out to all who come.
+		// The kernel tells the user of each peer, so the secret can be given to all peers of this user.
 		b.secret = auth.NewSecret()
 	}
 	h := newRootServer(selfJoin(0, m.size), m.job, secret)
@@ -115,7 +116,7 @@ func (m *joinConfig) enter(ctx context.Context, b *Boot) error {
 	return first
 }
 
-// connect connects b to who serves this rank: rank 0, this host's relay, or itself.
+// connect connects b to the server of this rank: rank 0, this host's relay, or this process itself.
 func (m *joinConfig) connect(ctx context.Context, b *Boot, f *dialer) error {
 	if m.direct {
 		conn, p, err := f.dial(ctx)

@@ -13,8 +13,8 @@ import (
 	"github.com/goccl/goccl/internal/plain"
 )
 
-// rootAddr is what rank 0 publishes, in a file or over PMI, where no rank can know
-// beforehand where it is: its addresses, and a secret made for this one meeting.
+// rootAddr is what rank 0 publishes, in a file or over PMI, where the other ranks cannot know its
+// address: its addresses, and a secret for this job alone.
 type rootAddr struct {
 	Addrs  []string `json:"addrs,omitempty"`  // the likeliest first
 	Secret []byte   `json:"secret,omitempty"` // nil if the ranks have one already

@@ -17,15 +17,15 @@ import (
 // ranks on their way hear of it, too, and do not wait for a rank 0 that has left.
 const lateLimit = 2 * time.Second
 
-// rootServer is rank 0's side: it collects the ranks, gives all of them one verdict, then
-// collects their values, round by round, and gives all of them one table. One
-// goroutine decides; see loop.
+// rootServer is rank 0's side of the bootstrap. It waits for all ranks and sends them one verdict.
+// Then it collects their values, round by round, and sends all of them one table. One goroutine
+// decides; see loop.
 type rootServer struct {
 	hostServer
 	size  int
 	where func(rank int) string // where a rank was expected, if the launcher tells
 	addr  netip.Addr            // the address listened on, if it is one
-	give  []byte                // the job's secret, for those who have come in by a socket of this host
+	give  []byte                // the job's secret, for ranks that came by a socket of this host
 
 	phase    phase
 	since    time.Time // when this phase or round began
@@ -37,7 +37,7 @@ type rootServer struct {
 	final []byte // failed: the verdict
 }
 
-// roster is which ranks have come, and gone again.
+// roster has the ranks that joined, and those that left.
 type roster struct {
 	joined  []*join // by rank
 	present int
@@ -222,7 +222,7 @@ func (h *rootServer) join(ch *child, j join) {
 	}
 }
 
-// refuse ends the joining for all, or, once it has succeeded, for the one who came too late.
+// refuse ends the joining for all ranks. Once they have joined, it only turns away a process that came too late.
 func (h *rootServer) refuse(ch *child, e *Error, j join) {
 	e.Peer = j.Rank
 	if h.phase == joining {
@@ -233,7 +233,7 @@ func (h *rootServer) refuse(ch *child, e *Error, j join) {
 	h.answer(ch, verdictOf(e).frame())
 }
 
-// answer tells one who has come too late, unless what was told to all answers it.
+// answer sends b to a process that came too late, unless it has had a verdict.
 func (h *rootServer) answer(ch *child, b []byte) {
 	if ch != h.local && !ch.told {
 		h.send(ch, b)
@@ -316,8 +316,8 @@ func (h *rootServer) broadcastTable() {
 	h.deadline = time.Time{}
 }
 
-// lost notes that a connection has ended, and with it all ranks behind it. Whoever
-// held the other end is at fault; the others may well be alive.
+// lost notes that a connection has ended, and with it the ranks behind it. The rank that made the
+// connection is at fault; the others may be alive.
 func (h *rootServer) lost(ch *child) {
 	if _, ok := ch.ranks[ch.who.Rank]; ok {
 		h.left(ch.who.Rank, verdict{Code: Lost})

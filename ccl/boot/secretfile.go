@@ -47,7 +47,7 @@ func (m *joinConfig) keepSecretIn(dir string) {
 		return p, err
 	}
 	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
-		// Before rank 0 can be found, so that who finds it finds this.
+		// Before rank 0 can be found: a rank that finds it finds the secret, too.
 		secret := auth.NewSecret()
 		if err := writeSecretFile(path, secret); err != nil {
 			return nil, nil, err

@@ -8,16 +8,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/test/program"
 )
 
 // One rank, without MPI: test/mpi runs the example on four ranks under each MPI.
 func TestOneRank(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "batchfile.exe")
-	b, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, "%s", b)
+	path := program.Build(t)
 	file := filepath.Join(t.TempDir(), "batches")
 	require.NoError(t, os.WriteFile(file, make([]byte, 9999), 0o600)) // of an earlier run with more batches
-	b, err = exec.Command(program, "-file", file, "-batches", "5", "-floats", "100", "-compare").CombinedOutput()
+	b, err := exec.Command(path, "-file", file, "-batches", "5", "-floats", "100", "-compare").CombinedOutput()
 	require.NoError(t, err, "%s", b)
 	require.Regexp(t, `^1 ranks have read 5 batches\nrank 0 was slowest: \d+\.\d+ s\n(?:mpi.ReadAtAll|mpi.ReadAt|os.File.ReadAt|data.Readers) `, string(b))
 	require.Equal(t, 6, bytes.Count(b, []byte("\n")))

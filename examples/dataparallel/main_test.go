@@ -1,47 +1,30 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/test/program"
 )
 
 // trainOn trains on n ranks of this process and returns what each has come to.
 func trainOn(t *testing.T, n int) (first, last float32, hashes []string) {
 	t.Helper()
 	hashes = make([]string, n)
-	var wg sync.WaitGroup
-	for r, b := range boot.Local(n) {
-		wg.Go(func() {
-			c, err := ccl.NewComm(context.Background(), b, &ccl.Options{RankOrder: true})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer c.Close()
-			f, l, weights, err := train(t.Context(), c)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			hashes[r] = fmt.Sprintf("%x", fingerprint(weights))
-			if r == 0 {
-				first, last = f, l
-			}
-		})
-	}
-	wg.Wait()
+	ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+		f, l, weights, err := train(t.Context(), c)
+		require.NoError(t, err)
+		hashes[c.Rank()] = fmt.Sprintf("%x", fingerprint(weights))
+		if c.Rank() == 0 {
+			first, last = f, l
+		}
+	}, ccltest.With(ccl.Options{RankOrder: true}))
 	return first, last, hashes
 }
 
@@ -59,14 +42,11 @@ func TestSameBitsOnAnyNumberOfRanks(t *testing.T) {
 
 // The program says the same on 1, 2 and 4 processes, but for their number.
 func TestProcesses(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "dataparallel.exe")
-	b, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, "%s", b)
+	path := program.Build(t)
 	var said []string
 	for _, n := range []int{1, 2, 4} {
-		var out, errs bytes.Buffer
-		require.NoError(t, boot.Spawn(t.Context(), boot.Command{N: n, Path: program, Stdout: &out, Stderr: &errs}), errs.String())
-		ranks, rest, ok := strings.Cut(out.String(), " ")
+		out, _ := program.Ranks(t, path, n)
+		ranks, rest, ok := strings.Cut(out, " ")
 		require.True(t, ok)
 		require.Equal(t, strconv.Itoa(n), ranks)
 		said = append(said, rest)

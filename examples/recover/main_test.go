@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/test/program"
 )
 
 func TestLearnsWithoutLoss(t *testing.T) {
@@ -28,12 +27,10 @@ func TestLearnsWithoutLoss(t *testing.T) {
 // A rank is killed; the others say so, go on from the step they were in, and end with
 // a lower loss: on one host, and on several.
 func TestGoesOn(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "recover.exe")
-	b, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, "%s", b)
+	path := program.Build(t)
 	run := func(hosts, victim int) string {
 		var out bytes.Buffer
-		err := boot.Spawn(t.Context(), boot.Command{N: 4, Hosts: hosts, Path: program, KeepGoing: true,
+		err := boot.Spawn(t.Context(), boot.Command{N: 4, Hosts: hosts, Path: path, KeepGoing: true,
 			Args: []string{"-kill", strconv.Itoa(victim)}, Stdout: &out, Stderr: &out})
 		if victim < 0 {
 			require.NoError(t, err, "%s", &out)

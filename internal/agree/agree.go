@@ -216,7 +216,8 @@ func (p *Party) answered(r int) bool {
 	return n.Kind != 0
 }
 
-// Renewed says that what was said to or by rank r may be lost.
+// Renewed tells p that the connection to rank r broke and is there again, so that messages may be
+// lost. This rank tells its lead again what it knows; a lead asks r again unless r has answered.
 func (p *Party) Renewed(r int) {
 	switch {
 	case p.End != Open || p.gone[r]:

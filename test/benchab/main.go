@@ -38,7 +38,7 @@ const longest = time.Minute
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "ab:", err)
+		fmt.Fprintln(os.Stderr, "benchab:", err)
 		os.Exit(1)
 	}
 }

@@ -29,7 +29,7 @@ func main() {
 	flag.BoolVar(&r.race, "race", false, "the tests ran with -race")
 	flag.Parse()
 	if err := r.readAll(flag.Args()); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
+		fmt.Fprintln(os.Stderr, "skipreport:", err)
 		os.Exit(1)
 	}
 	if !r.verdict(os.Getenv("GOCCL_REQUIRE") == "all") {
