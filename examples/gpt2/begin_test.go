@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,7 +86,7 @@ func TestBeginsWith(t *testing.T) {
 				all = r.losses
 				require.Equal(t, !cfg.resume, strings.Contains(out.String(), "beginning with the weights in "))
 			}
-		})
+		}, ccltest.Deadline(3*time.Minute))
 		return all
 	}
 	require.InDeltaSlice(t, huggingFace, trained(1, "-hf", dir, "-steps", "6"), 1e-4)

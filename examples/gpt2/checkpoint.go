@@ -140,6 +140,8 @@ func (z *sharded[P]) tensors(ctx context.Context, filled bool) (list []ckpt.Tens
 				x := make([]float32, n)
 				switch {
 				case !filled:
+				case kind > 0 && z.cfg.offload:
+					copy(x, z.onHost.of(u, p.Param, n)[kind-1])
 				case kind == 0:
 					err = z.mem.read(ctx, x, z.model.ShardBuf(u).From(p.At, p.At+n))
 				case onDevice[kind-1].Len() == n:
@@ -168,6 +170,10 @@ func (z *sharded[P]) restore(ctx context.Context, list []ckpt.Tensor) error {
 				return err
 			}
 			at := [2]int{u, p.Param}
+			if z.cfg.offload {
+				z.onHost[at] = [2][]float32{x[1], x[2]}
+				continue
+			}
 			if z.dev != nil {
 				if err := z.dev.restore(at, x[1:]); err != nil {
 					return err

@@ -25,7 +25,7 @@ func TestResume(t *testing.T) {
 		ranks                int
 	}{
 		{"ZeRO 3, one rank", "-zero 3 -share -every 3", "", 1},
-		{"replicas, ZeRO 1 on three ranks", "-share", "-zero 1 -share", 3},
+		{"replicas, ZeRO 1 on three ranks", "-share", "-zero 1 -share -offload", 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "b")

@@ -23,7 +23,7 @@ type config struct {
 	backend                        string
 	save, hf                       string
 	every, keep                    int
-	resume, recover                bool
+	resume, recover, offload       bool
 	device                         int // -1: the rank\'s own
 	json, svg                      string
 }
@@ -40,7 +40,7 @@ var groups = []struct {
 	title string
 	names []string
 }{
-	{"layout", []string{"np", "backend", "device", "zero", "parts", "micro", "recompute", "bf16", "residual", "attn"}},
+	{"layout", []string{"np", "backend", "device", "zero", "parts", "offload", "micro", "recompute", "bf16", "residual", "attn"}},
 	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab"}},
 	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed"}},
 	{"xla", []string{"plugin", "options", "flags", "share"}},
@@ -56,6 +56,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.IntVar(&c.np, "np", 0, "start this many `ranks` here (default: the ranks that a launcher started, or one)")
 	f.IntVar(&c.stage, "zero", 0, "ZeRO `stage`: 1 shards optimizer state, 2 gradients too, 3 parameters too")
 	f.BoolVar(&c.parts, "parts", false, "a program for each kind of layer at -zero 0, too; the other stages always have them")
+	f.BoolVar(&c.offload, "offload", false, "with -zero or -parts: masters and AdamW's moments in memory of the host, which updates them (ZeRO-Offload)")
 	f.IntVar(&c.micro, "micro", 1, "micro `batches` per rank and step")
 	f.BoolVar(&c.again, "recompute", false, "keep the inputs of layers only, and compute each once more for its backward pass: less memory, a third more work; "+
 		"-parts and -zero 1 to 3 always do")
@@ -180,6 +181,8 @@ func (c *config) check(set map[string]bool) error {
 		return fmt.Errorf("-residual %s: there are f32, and bf16 with -bf16", c.residual)
 	case c.save == "" && (c.every > 0 || c.resume):
 		return errors.New("-every and -resume need -save, the directory of checkpoints")
+	case c.offload && c.alone():
+		return errors.New("-offload needs -zero 1, 2 or 3, or -parts")
 	case c.recover && c.every == 0:
 		return errors.New("-recover needs -save and -every: checkpoints to go on from")
 	case c.every%c.log != 0:

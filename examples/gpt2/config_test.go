@@ -38,6 +38,7 @@ func TestParseErrors(t *testing.T) {
 		{"-np 2 -micro 3", "-rows 8 does not divide among 2 ranks x -micro 3; -rows 6 does"},
 		{"-every 10", "-every and -resume need -save"},
 		{"-resume", "-every and -resume need -save"},
+		{"-offload", "-offload needs -zero 1, 2 or 3, or -parts"},
 		{"-recover", "-recover needs -save and -every: checkpoints to go on from"},
 		{"-recover -save x", "-recover needs -save and -every"},
 		{"-save x -every 15", "-every 15: it must be a multiple of -log 10"},

@@ -79,7 +79,8 @@ func TestLayouts(t *testing.T) {
 		{"ZeRO 1", 2, "-share -zero 1", 2e-5},
 		{"ZeRO 2, micro batches", 2, "-share -zero 2 -micro 2", 2e-5},
 		{"ZeRO 3", 2, "-share -zero 3", 2e-5},
-		{"ZeRO 3, bfloat16", 2, "-share -zero 3 -bf16 -micro 2", 2e-3},
+		{"ZeRO 3, masters on the host", 2, "-share -zero 3 -offload", 2e-5},
+		{"ZeRO 3, bfloat16", 2, "-share -zero 3 -bf16 -micro 2 -offload", 2e-3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if testing.Short() && tc.delta > 1e-3 {

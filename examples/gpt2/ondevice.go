@@ -6,7 +6,6 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/device"
-	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/zero"
 	"github.com/goccl/goccl/xla"
 )
@@ -62,15 +61,11 @@ func (d *onDevice) update(p zero.Piece, w, g ccl.Buf, step int, lr float64, deca
 	if w.Len() == 0 {
 		return nil
 	}
-	h := optim.AdamW{LR: lr, Beta1: beta1, Beta2: beta2, Eps: epsilon}
-	if decays {
-		h.Decay = decay
-	}
 	mv, err := d.at(p.Unit, p.Param, w.Len())
 	if err != nil {
 		return err
 	}
-	return d.AdamW(h, step, w, g, mv[0], mv[1])
+	return d.AdamW(adamOf(lr, decays), step, w, g, mv[0], mv[1])
 }
 
 // restore sets the moments of a piece.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,12 +46,13 @@ func TestRecover(t *testing.T) {
 				require.NoError(t, left.Close())
 				require.InDelta(t, want[5], r.losses[len(r.losses)-1], 1e-5)
 				if c.Rank() == 0 {
+					t.Log(out.String())
 					require.Contains(t, out.String(), "rank 1")
 					require.Contains(t, out.String(), "going on with 2 rank(s) after ")
 					require.Contains(t, out.String(), tc.say)
 					require.Contains(t, out.String(), "saved step 6")
 				}
-			}, ccltest.Kill(1, tc.call))
+			}, ccltest.Kill(1, tc.call), ccltest.Deadline(3*time.Minute))
 		})
 	}
 }

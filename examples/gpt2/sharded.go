@@ -28,6 +28,7 @@ type sharded[P zero.Float] struct {
 	embed, layer, head, layerBack, embedBack *xla.Program
 	moments                                  map[[2]int][2]*xla.Buffer // of a piece, by unit and parameter
 	adam                                     map[piece]*xla.Program
+	onHost                                   moments // with -offload
 }
 
 // piece is what a program of AdamW's depends on.
@@ -37,7 +38,7 @@ type piece struct {
 }
 
 func newSharded[P zero.Float](ctx context.Context, m *machine, c *config, initial func(i int) []float32) (z *sharded[P], err error) {
-	z = &sharded[P]{m: m, cfg: c, ps: c.params(), moments: map[[2]int][2]*xla.Buffer{}, adam: map[piece]*xla.Program{}}
+	z = &sharded[P]{m: m, cfg: c, ps: c.params(), moments: map[[2]int][2]*xla.Buffer{}, adam: map[piece]*xla.Program{}, onHost: moments{}}
 	z.mem = newMemory(m)
 	for i, p := range z.ps {
 		if p.unit == len(z.units) {
@@ -51,7 +52,7 @@ func newSharded[P zero.Float](ctx context.Context, m *machine, c *config, initia
 			err = errors.Join(err, z.close())
 		}
 	}()
-	o := &zero.Options{Stage: c.stage, Clip: c.clip, Micro: c.micro, Memory: z.mem}
+	o := &zero.Options{Stage: c.stage, Clip: c.clip, Micro: c.micro, Memory: z.mem, Offload: c.offload}
 	if m.stream != nil {
 		if z.dev, err = newOnDevice(m); err != nil {
 			return z, err
@@ -155,6 +156,11 @@ func (z *sharded[P]) step(ctx context.Context, n int, lr float64, batches []*xla
 			return nil, err
 		}
 		losses = append(losses, loss)
+	}
+	if z.cfg.offload {
+		return losses, z.model.Step(ctx, func(p zero.Piece, w, g []float32) error {
+			return z.onHost.update(p, w, g, n, lr, z.ps[z.first[p.Unit]+p.Param].decay)
+		})
 	}
 	if z.dev != nil {
 		return losses, z.model.StepBufs(ctx, func(p zero.Piece, w, g ccl.Buf) error {

@@ -47,6 +47,10 @@ func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters 
 	units := [][]int{{5, 40}, {33}, {100}}
 	m, err := zero.New[P, float32](ctx, c, units, &o)
 	require.NoError(t, err)
+	at := o.Memory // where masters are updated
+	if o.Offload {
+		at = nil
+	}
 	for i, lens := range units {
 		var full [][]float32
 		for _, n := range lens {
@@ -84,18 +88,18 @@ func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters 
 		}
 		require.NoError(t, m.StepBufs(ctx, func(_ zero.Piece, w, g ccl.Buf) error {
 			tmp := make([]float32, g.Len())
-			if err := copyOut(o.Memory, tmp, g); err != nil {
+			if err := copyOut(at, tmp, g); err != nil {
 				return err
 			}
 			for k := range tmp {
 				tmp[k] *= -.25
 			}
-			return addTo(o.Memory, w, ccl.Host(tmp))
+			return addTo(at, w, ccl.Host(tmp))
 		}))
 	}
 	for i := range units {
 		mine := make([]float32, m.ShardBuf(i).Len())
-		require.NoError(t, copyOut(o.Memory, mine, m.ShardBuf(i)))
+		require.NoError(t, copyOut(at, mine, m.ShardBuf(i)))
 		if whole := mine; o.Stage > 0 {
 			whole = make([]float32, len(mine)*c.Size())
 			require.NoError(t, ccl.AllGather(ctx, c, whole, mine))
@@ -153,6 +157,9 @@ func TestDeviceMemory(t *testing.T) {
 				o.Memory = g
 				require.Equal(t, want, onDevice[float32](t, c, o), "stage %d, clip %v", stage, clip)
 				require.Equal(t, wide, onDevice[ccl.BFloat16](t, c, o), "stage %d, clip %v, bfloat16", stage, clip)
+				o.Offload = true
+				require.Equal(t, want, onDevice[float32](t, c, o), "stage %d, clip %v, masters on the host", stage, clip)
+				require.Equal(t, wide, onDevice[ccl.BFloat16](t, c, o), "stage %d, clip %v, bfloat16, masters on the host", stage, clip)
 				require.NotZero(t, g.fences)
 				require.NoError(t, mem.Close())
 				left, _, err := d.Memory()

@@ -58,7 +58,11 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 			m.slabs = append(m.slabs, slab{buf: alloc(tp, most*N, &m.bytes.Buffers), unit: -1})
 		}
 	}
-	if tm != tp {
+	switch {
+	case m.off != nil:
+		m.bytes.Host = m.off.allocate(trained*m.owned, widest*m.owned)
+		master = ccl.Host(m.off.masters)
+	case tm != tp:
 		master = alloc(tm, trained*m.owned, &m.bytes.Master)
 	}
 	if stage < 2 {
@@ -110,7 +114,7 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 		if u.master = u.shard; u.frozen {
 			continue
 		}
-		if tm != tp {
+		if tm != tp || m.off != nil {
 			u.master = master.From(gat*m.owned, (gat+u.k)*m.owned)
 		}
 		if stage < 2 {

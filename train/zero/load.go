@@ -88,27 +88,43 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 			at += len(p)
 		}
 	}
+	to, onHost := u.master, m.off != nil && !u.frozen
+	if onHost { // by way of the device, which the others' library reaches
+		var err error
+		if to, err = m.mem.Alloc(u.master.Type(), u.master.Len()); err != nil {
+			m.c.Abort(err)
+			return err
+		}
+		defer m.mem.Free(to)
+	}
 	var w ccl.Work
 	switch q := m.queue(m.c); {
 	case !first:
 	case m.o.Stage > 0 && m.c.Rank() == root:
-		w = q.Scatter(u.master, all, root)
+		w = q.Scatter(to, all, root)
 	case m.o.Stage > 0:
-		w = q.Scatter(u.master, u.master.From(0, 0), root)
+		w = q.Scatter(to, to.From(0, 0), root)
 	case m.c.Rank() == root:
-		if err := m.near.Convert(u.master, all); err != nil {
+		if err := m.near.Convert(to, all); err != nil {
 			m.c.Abort(err)
 			return err
 		}
 		fallthrough
 	default:
-		w = q.Broadcast(u.master, root)
+		w = q.Broadcast(to, root)
 	}
 	if m.o.Replicas != nil {
-		w = m.queue(m.o.Replicas).Broadcast(u.master, 0)
+		w = m.queue(m.o.Replicas).Broadcast(to, 0)
 	}
 	if err := w.Wait(ctx); err != nil {
 		return err
+	}
+	if onHost {
+		masters, _ := ccl.Slice[M](u.master)
+		if err := m.off.get(masters, to); err != nil {
+			m.c.Abort(err)
+			return err
+		}
 	}
 	return m.spread(ctx, i)
 }

@@ -130,6 +130,12 @@ func (m *Model[P, M]) update(i int, u func(p Piece, w, g ccl.Buf) error) error {
 			return fmt.Errorf("zero: unit %d: %w", i, err)
 		}
 	}
+	if m.off != nil {
+		var err error
+		if g, err = m.off.gradients(g); err != nil {
+			return fmt.Errorf("zero: unit %d: %w", i, err)
+		}
+	}
 	for _, p := range x.pieces {
 		n := p.At + p.Hi - p.Lo
 		if err := u(p, x.master.From(p.At, n), g.From(p.At, n)); err != nil {
@@ -141,7 +147,7 @@ func (m *Model[P, M]) update(i int, u func(p Piece, w, g ccl.Buf) error) error {
 
 // narrow brings the master copy into the parameters.
 func (m *Model[P, M]) narrow(u *unit[P]) error {
-	if u.master.Type() == u.shard.Type() {
+	if u.frozen || m.off == nil && u.master.Type() == u.shard.Type() { // it is the same memory
 		return nil
 	}
 	return m.near.Convert(u.shard, u.master)

@@ -41,6 +41,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
@@ -81,6 +82,10 @@ type Options struct {
 	// in place. With a Memory of a device Params, Grads and Shard return nil slices: use ParamBufs, GradBufs,
 	// ShardBuf and StepBufs.
 	Memory Memory
+	// Offload keeps the master copies of a Memory of a device in memory of the host (ZeRO-Offload, Ren et al. 2021): the Update of Step
+	// runs there, on slices, beside the optimizer's state, and the device has parameters and gradients alone. In each step gradients
+	// go to the host as M, and parameters come back. Where the Memory is the host's it does nothing.
+	Offload bool
 	// Poison fills with NaN what Release drops at stage 3, so that a use after Release shows. For tests; host memory.
 	Poison bool
 }
@@ -136,6 +141,8 @@ type Model[P, M Float] struct {
 	units  []unit[P]
 	part   int // this rank's; 0 where it owns all
 	owned  int // parts that it owns
+
+	off *offloaded[M] // nil: masters are in mem
 
 	slabs  []slab // stage 3: parameters
 	gslabs []slab // stages 2 and 3: gradients
@@ -221,6 +228,9 @@ func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options
 		m.host = newHostMemory(ctx, c)
 		m.mem, m.near = m.host, now{m.host}
 	}
+	if m.o.Offload && m.host == nil {
+		m.off = &offloaded[M]{from: m.mem.(ckpt.Copier)}
+	}
 	m.started = func() error { m.began = time.Now(); return nil }
 	m.stopped = func() error { m.comm.Add(int64(time.Since(m.began))); return nil }
 	if m.reduce = ccl.TypeOf[P](); m.o.ReduceMaster {
@@ -261,10 +271,12 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 		bad = fmt.Errorf("master copies of %v are narrower than parameters of %v", ccl.TypeOf[M](), ccl.TypeOf[P]())
 	case len(units) == 0:
 		bad = errors.New("a model without units")
+	case o.Offload:
+		bad = noOffload(o.Memory)
 	}
 	step := []string{fmt.Sprintf("Micro %d", o.Micro), fmt.Sprintf("Clip %v", o.Clip), fmt.Sprintf("Unchecked %v", o.Unchecked), fmt.Sprintf("Sum %v", o.Sum)}
 	items := []string{fmt.Sprintf("stage %d", o.Stage), step[0], fmt.Sprintf("Ahead %d", o.Ahead),
-		step[1], step[2], step[3], fmt.Sprintf("ReduceMaster %v", o.ReduceMaster),
+		step[1], step[2], step[3], fmt.Sprintf("ReduceMaster %v", o.ReduceMaster), fmt.Sprintf("Offload %v", o.Offload),
 		fmt.Sprintf("parameters of %v", ccl.TypeOf[P]()), fmt.Sprintf("masters of %v", ccl.TypeOf[M]())}
 	for i, lens := range units {
 		item := fmt.Sprintf("unit %d with parameters of %d", i, lens)
@@ -354,8 +366,9 @@ func (m *Model[P, M]) Norm() float64 { return m.norm }
 // Bytes is what this rank holds.
 func (m *Model[P, M]) Bytes() Bytes { return m.bytes }
 
-// Bytes of memory. Params, Grads and Master are what the paper's formula counts, without an optimizer's state.
-type Bytes struct{ Params, Grads, Master, Buffers int64 }
+// Bytes of memory. Params, Grads and Master are what the paper's formula counts, without an optimizer's state. Host is what Offload
+// has on the host, masters and the gradients of a unit.
+type Bytes struct{ Params, Grads, Master, Buffers, Host int64 }
 
 // Stats are of the last step.
 func (m *Model[P, M]) Stats() Stats { return m.last }
@@ -369,15 +382,19 @@ type Stats struct {
 // NeedOf is [Need] for a model of those types and Options, whose optimizer keeps state bytes for each of n parameters
 // besides the masters: 8 for AdamW. Gradients take the size of P, or of M where they add up over micro batches or are
 // reduced in that; at stages 0 and 1 they are then there as P, too. Frozen parameters take what Need says of them, with no
-// bytes of gradient or state.
+// bytes of gradient or state. With Offload it is what the device holds, without masters and state.
 func NeedOf[P, M Float](n int64, ranks int, o *Options, state float64) int64 {
 	if o == nil {
 		o = &Options{}
 	}
 	p, m := float64(ccl.TypeOf[P]().Size()), float64(ccl.TypeOf[M]().Size())
 	grads, part := p, 0. // of which the part is sharded from stage 1 on
-	if m > p {
+	if o.Offload {
+		state = 0
+	} else if m > p {
 		state += m
+	}
+	if m > p {
 		accumulates := o.Micro > 1
 		switch {
 		case o.Stage >= 2 && (accumulates || o.ReduceMaster):
