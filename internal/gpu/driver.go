@@ -48,7 +48,6 @@ type Driver interface {
 	Free(dev int, k Kind, p uintptr) Code
 	Put(dev int, dst uintptr, src unsafe.Pointer, bytes int) Code
 	Get(dev int, dst unsafe.Pointer, src uintptr, bytes int) Code
-	Copy(dev int, dst, src uintptr, bytes int) Code
 	CopyAsync(dev int, stream, dst, src uintptr, bytes int) Code
 	Set(dev int, dst uintptr, v byte, bytes int) Code
 	SetAsync(dev int, stream, dst uintptr, v byte, bytes int) Code

@@ -64,10 +64,6 @@ static inline int dev_get(const gdev *t, int dev, void *dst, uintptr_t src, size
 	ON(dev);
 	RETURN(t->Memcpy(dst, (void *)src, n, GDEV_DEVICE_TO_HOST));
 }
-static inline int dev_copy(const gdev *t, int dev, uintptr_t dst, uintptr_t src, size_t n) {
-	ON(dev);
-	RETURN(done(t, t->Memcpy((void *)dst, (void *)src, n, GDEV_ANY_TO_ANY)));
-}
 static inline int dev_copy_async(const gdev *t, int dev, uintptr_t stream, uintptr_t dst, uintptr_t src, size_t n) {
 	ON(dev);
 	RETURN(t->MemcpyAsync((void *)dst, (void *)src, n, GDEV_ANY_TO_ANY, (g_stream)stream));

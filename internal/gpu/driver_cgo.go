@@ -109,10 +109,6 @@ func (l *library) Get(dev int, dst unsafe.Pointer, src uintptr, bytes int) Code 
 	return Code(C.dev_get(l.t, C.int(dev), dst, C.uintptr_t(src), C.size_t(bytes)))
 }
 
-func (l *library) Copy(dev int, dst, src uintptr, bytes int) Code {
-	return Code(C.dev_copy(l.t, C.int(dev), C.uintptr_t(dst), C.uintptr_t(src), C.size_t(bytes)))
-}
-
 func (l *library) CopyAsync(dev int, stream, dst, src uintptr, bytes int) Code {
 	return Code(C.dev_copy_async(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(dst), C.uintptr_t(src), C.size_t(bytes)))
 }

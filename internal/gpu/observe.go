@@ -3,6 +3,7 @@ package gpu
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Observer is told what becomes of the work of a stream. It is an alias, of types without names, so that package ccl
@@ -50,29 +51,35 @@ func (o *Observers) Live() []Observer {
 
 func over(x Observer) bool { return !x.Live() }
 
+// captures are those of a runtime's streams that are under way.
+type captures struct {
+	begins sync.RWMutex // held while one begins, and shared by HoldCaptures
+	under  atomic.Int32
+}
+
 // Capturing reports whether a stream of r is being captured, by BeginCapture.
-func (r *Runtime) Capturing() bool { return r.capturing.Load() > 0 }
+func (r *Runtime) Capturing() bool { return r.captures.under.Load() > 0 }
 
 // HoldCaptures is false while a stream of r is being captured; else no capture begins until ReleaseCaptures. Nothing that may wait for
 // a stream belongs in between.
 func (r *Runtime) HoldCaptures() bool {
-	r.begins.RLock()
+	r.captures.begins.RLock()
 	if r.Capturing() {
-		r.begins.RUnlock()
+		r.captures.begins.RUnlock()
 		return false
 	}
 	return true
 }
 
 // ReleaseCaptures ends what HoldCaptures began.
-func (r *Runtime) ReleaseCaptures() { r.begins.RUnlock() }
+func (r *Runtime) ReleaseCaptures() { r.captures.begins.RUnlock() }
 
 // CaptureBegins notes a capture, before it begins: nobody is to ask for an event then.
 func (r *Runtime) CaptureBegins() {
-	r.begins.Lock()
-	r.capturing.Add(1)
-	r.begins.Unlock()
+	r.captures.begins.Lock()
+	r.captures.under.Add(1)
+	r.captures.begins.Unlock()
 }
 
 // CaptureEnds notes that a capture is over, or has not begun.
-func (r *Runtime) CaptureEnds() { r.capturing.Add(-1) }
+func (r *Runtime) CaptureEnds() { r.captures.under.Add(-1) }

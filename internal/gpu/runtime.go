@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/goccl/goccl/internal/environ"
@@ -28,11 +27,10 @@ type Runtime struct {
 	// Observers are those of all its streams.
 	Observers Observers
 
-	tagged    bool // set by init where the tag is
-	once      sync.Once
-	err       error
-	begins    sync.RWMutex // held while a capture begins, and shared by HoldCaptures
-	capturing atomic.Int32 // how many streams are
+	tagged   bool // set by init where the tag is
+	once     sync.Once
+	err      error
+	captures captures
 }
 
 // CUDA is NVIDIA's runtime, compiled in by the tag nccl.
