@@ -12,9 +12,12 @@ var ErrOverlap = errors.New("dst and src overlap partially")
 // alone, wherever the memory lies. If nothing is wrong it sets Count, and takes from the call the
 // memory that has no meaning on this rank.
 func Check(c *Call, n, me int) error {
-	if c.Kind == AllReduce && c.DstAt == c.SrcAt && c.DstN == c.SrcN {
-		c.Count = uint64(c.SrcN)
-		return nil // in place: the call that is made most, of which nothing can be wrong
+	dst, src := c.DstN, c.SrcN
+	if c.Kind == AllReduce { // the call that is made most
+		if c.Count = uint64(src); dst != src {
+			return lengths(dst, src, src)
+		}
+		return c.overlap()
 	}
 	root := int(c.Root)
 	if (root < 0 || root >= n) && (c.Kind.Rooted() || c.Kind.Pairwise()) {
@@ -23,22 +26,18 @@ func Check(c *Call, n, me int) error {
 	if c.Kind == SendRecv && (c.To < 0 || c.To >= n) {
 		return NoRank(c.Kind, c.To, n)
 	}
-	dst, src, here := c.DstN, c.SrcN, me == root
 	switch c.Kind {
-	case AllReduce, AllToAll:
+	case AllToAll:
+		c.Count = uint64(src / n)
 		if dst != src {
 			return lengths(dst, src, src)
-		}
-		if c.Count = uint64(src); c.Kind == AllToAll {
-			if src%n != 0 {
-				return fmt.Errorf("%d elements do not divide among %d ranks", src, n)
-			}
-			c.Count = uint64(src / n)
+		} else if src%n != 0 {
+			return fmt.Errorf("%d elements do not divide among %d ranks", src, n)
 		}
 		return c.overlap()
 	case Reduce:
 		c.Count = uint64(src)
-		if !here {
+		if me != root {
 			c.dropDst()
 		} else if dst != src {
 			return lengths(dst, src, src)
@@ -48,7 +47,7 @@ func Check(c *Call, n, me int) error {
 		c.Count = uint64(dst)
 	case AllGather, Gather:
 		c.Count = uint64(src)
-		if c.Kind == Gather && !here {
+		if c.Kind == Gather && me != root {
 			c.dropDst()
 		} else if dst != n*src {
 			return lengths(dst, src, n*src)
@@ -56,7 +55,7 @@ func Check(c *Call, n, me int) error {
 		return c.part(c.SrcAt, src, me*src)
 	case ReduceScatter, Scatter:
 		c.Count = uint64(dst)
-		if c.Kind == Scatter && !here {
+		if c.Kind == Scatter && me != root {
 			c.dropSrc()
 		} else if src != n*dst {
 			return fmt.Errorf("src has %d elements, dst %d: src must have %d, %d for each of %d ranks", src, dst, n*dst, dst, n)

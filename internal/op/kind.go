@@ -54,17 +54,13 @@ func (k Kind) String() string {
 // Flag returns the kind as the benchmark's -op and GOCCL_ALGO spell it: "allreduce".
 func (k Kind) Flag() string { return strings.ToLower(k.String()) }
 
-// set is a set of kinds, by bits.
-type set uint32
-
-func (s set) has(k Kind) bool { return s>>k&1 != 0 }
-
+// Sets of kinds, by bits.
 const (
-	rooted    set = 1<<Reduce | 1<<Broadcast | 1<<Gather | 1<<GatherV | 1<<Scatter | 1<<ScatterV
-	blocks    set = 1<<ReduceScatter | 1<<AllGather | 1<<Gather | 1<<Scatter | 1<<AllToAll
-	exchanges set = 1<<AllToAll | 1<<AllToAllV | 1<<SendRecv
-	counted   set = 1<<ReduceScatterV | 1<<AllGatherV | 1<<GatherV | 1<<ScatterV
-	dataless  set = 1<<Barrier | 1<<Split | 1<<Group | 1<<Window | 1<<Graph
+	rooted    = 1<<Reduce | 1<<Broadcast | 1<<Gather | 1<<GatherV | 1<<Scatter | 1<<ScatterV
+	blocks    = 1<<ReduceScatter | 1<<AllGather | 1<<Gather | 1<<Scatter | 1<<AllToAll
+	exchanges = 1<<AllToAll | 1<<AllToAllV | 1<<SendRecv
+	counted   = 1<<ReduceScatterV | 1<<AllGatherV | 1<<GatherV | 1<<ScatterV
+	dataless  = 1<<Barrier | 1<<Split | 1<<Group | 1<<Window | 1<<Graph
 )
 
 // Valid reports whether k is a kind.
@@ -74,22 +70,22 @@ func (k Kind) Valid() bool { return k != 0 && k < Kinds }
 func (k Kind) Reduces() bool { return k >= AllReduce && k <= ReduceScatterV }
 
 // Rooted reports whether one rank, the root, has a part of its own.
-func (k Kind) Rooted() bool { return rooted.has(k) }
+func (k Kind) Rooted() bool { return rooted>>k&1 != 0 }
 
 // Pairwise reports whether calls of kind k are between two ranks.
 func (k Kind) Pairwise() bool { return k >= Send && k <= SendRecv }
 
 // Blocks reports whether the count of a call is that of one rank's block.
-func (k Kind) Blocks() bool { return blocks.has(k) }
+func (k Kind) Blocks() bool { return blocks>>k&1 != 0 }
 
 // Exchanges reports whether a rank sends other elements in calls of kind k than it receives.
-func (k Kind) Exchanges() bool { return exchanges.has(k) }
+func (k Kind) Exchanges() bool { return exchanges>>k&1 != 0 }
 
 // Dataless reports whether calls of kind k move no elements of the caller's.
-func (k Kind) Dataless() bool { return dataless.has(k) }
+func (k Kind) Dataless() bool { return dataless>>k&1 != 0 }
 
 // Counted reports whether calls of kind k have counts by rank that are the same on all ranks.
-func (k Kind) Counted() bool { return counted.has(k) }
+func (k Kind) Counted() bool { return counted>>k&1 != 0 }
 
 // Equal returns the kind that does with equal counts what k does with counts by rank; k itself
 // where it has none.
