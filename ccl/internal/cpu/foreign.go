@@ -5,11 +5,7 @@ import (
 	"errors"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-<<<<<<< HEAD
-	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/internal/op"
-=======
->>>>>>> chain
 )
 
 // A foreign call is one whose data another engine moves: NCCL, MPI. The Comm gives it its place

@@ -78,13 +78,8 @@ func TestCheckWarnsOfAQueuedCall(t *testing.T) {
 	late := make(chan status.Late, 1)
 	c := ranks(t, 2, Options{StallWarn: time.Second, OnLate: func(l status.Late) { late <- l }, Caller: func() string { return "main.go:7" }})[0]
 	enter(c, call.Barrier)
-<<<<<<< HEAD
-	c.Order.Began = 10
-	c.noteSleep(&call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: c.Order.Calls}}, Queued: true}, &Waiter{}, 1)
-=======
 	c.Current.began = 10
 	c.noteSleep(&call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: c.Order.Calls}}, Queued: true}, &Waiter{}, 1)
->>>>>>> chain
 	c.check(10 + int64(time.Second))
 	l := <-late
 	require.Empty(t, l.Waits.Caller())

@@ -50,13 +50,8 @@ func enter(c *Member, kind call.Kind) {
 
 // sleeps has c sleep in the collective that it has made last, since that coarse time; peer is whom it waits for.
 func sleeps(c *Member, kind call.Kind, peer int, since int64) {
-<<<<<<< HEAD
-	c.Order.Began = since
-	c.noteSleep(&call.Call{Head: op.Head{Record: call.Record{Kind: kind, Seq: c.Order.Calls}}}, &Waiter{}, peer)
-=======
 	c.Current.began = since
 	c.noteSleep(&call.Call{Head: op.Head{Record: call.Record{Kind: kind, Seq: c.Order.Calls}}}, &Waiter{}, peer)
->>>>>>> chain
 }
 
 // What a rank can see of the others in the memory of its host.

@@ -80,11 +80,7 @@ func TestPauseSleeps(t *testing.T) {
 	all := ranks(t, 3, Options{OnSleep: func(*call.Call) { slept++ }})
 	c := all[0]
 	enter(c, call.Barrier)
-<<<<<<< HEAD
-	c.Order.Running = &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: 1}}}
-=======
 	c.Current.running = &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: 1}}}
->>>>>>> chain
 	w := Waiter{began: time.Now().Add(-time.Second)} // it has given way for long enough
 	for c.Current.running != nil {
 		require.Nil(t, c.Pause(t.Context(), &w, 2))
