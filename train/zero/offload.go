@@ -39,5 +39,5 @@ func (o *offloaded[M]) get(dst []M, src ccl.Buf) error {
 // gradients are those of a unit, on the host, once the device has them.
 func (o *offloaded[M]) gradients(g ccl.Buf) (ccl.Buf, error) {
 	dst := o.grads[:g.Len()]
-	return ccl.Host(dst), o.get(dst, g)
+	return ccl.BufOf(dst), o.get(dst, g)
 }

@@ -74,7 +74,7 @@ func TestDeviceOffload(t *testing.T) {
 					for k := range g {
 						g[k] = ccl.ToBFloat16(float32((n+1)*(k%7-3)+i-j) / 8)
 					}
-					require.NoError(t, addTo(on, b, ccl.Host(g)))
+					require.NoError(t, addTo(on, b, ccl.BufOf(g)))
 				}
 				require.NoError(t, x.m.Reduce(i))
 			}
