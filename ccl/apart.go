@@ -3,8 +3,8 @@ package ccl
 import (
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/backoff"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // togetherWait is how long Close waits for the other ranks of the host, where the library wants all

@@ -11,8 +11,8 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/plain"
 )
 

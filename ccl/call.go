@@ -8,8 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/reduce"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/backoff"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // Memory is typed device memory: cuda.Mem[T], rocm.Mem[T], xpu.Mem[T]. Elem only

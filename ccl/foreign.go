@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // ExitStuck is the exit status of a process that ends itself because a call has failed that its library cannot

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // group is what is issued as one: a call, or those of a Group. A Comm uses the memory of those that have succeeded

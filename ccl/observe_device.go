@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // Options.OnCall hears of calls on a device, and of launches of graphs, when the Comm learns that their stream has passed them, with the

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // extent is memory by address and length, in bytes and in elements, wherever it lies.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // Register tells the library of c's backend of device memory that calls will use again and again, so that the network and

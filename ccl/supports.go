@@ -1,6 +1,6 @@
 package ccl
 
-import "github.com/goccl/goccl/ccl/internal/engine"
+import "github.com/goccl/goccl/internal/engine"
 
 // SupportsInPlace returns nil if dst and src of such a call on c may be one memory, and otherwise
 // ErrUnsupported with the reason. Nothing is sent, and all ranks get the same answer. It concerns

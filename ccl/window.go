@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // windowAlignment is of the address of a window, as the library wants it (NCCL_WIN_REQUIRED_ALIGNMENT, NCCL 2.28).

@@ -4,8 +4,8 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/hash"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/reduce"
 )
 

@@ -16,7 +16,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/mpi"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/mpiengine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/mpi"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // Connect is Issue of calls that may wait inside the library for other ranks.

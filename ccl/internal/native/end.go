@@ -14,8 +14,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/fence"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // end is one rank's end of a communicator. It blocks: a call of one that does not makes a thread from NCCL 2.23.4 on

@@ -10,7 +10,7 @@ import "C"
 import (
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/reduce"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // TestCaptureUnbroken: marks are set and asked while another stream is captured, in CUDA's global mode, in which that is forbidden,

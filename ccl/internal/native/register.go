@@ -8,7 +8,7 @@ import "C"
 import (
 	"fmt"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // lacks is the error of a call that this version does not have.

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // spans are an end's pairs of events that take the time of calls. An event is recorded as a part of the call and without mu: where the

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // TestTimed: the device takes the time of calls, of the first, which makes connections, too; a span serves again once it was asked. Where

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // staging is device memory for calls on host memory, and a stream for them. It is made on first use.

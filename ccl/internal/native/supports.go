@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // types are the element types: the library's number, or -1; the bytes of one; and the name in errors.

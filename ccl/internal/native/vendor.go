@@ -5,8 +5,8 @@ package native
 import (
 	"sync"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/gpu"
 )
 

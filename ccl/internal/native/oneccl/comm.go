@@ -14,7 +14,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	kernel "github.com/goccl/goccl/internal/reduce"
 	"github.com/goccl/goccl/internal/sycl"
 )

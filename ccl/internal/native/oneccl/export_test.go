@@ -2,7 +2,7 @@
 
 package oneccl
 
-import "github.com/goccl/goccl/ccl/internal/engine"
+import "github.com/goccl/goccl/internal/engine"
 
 // Left is how many communicators were closed and are not destroyed.
 func Left(lib engine.Library) int {

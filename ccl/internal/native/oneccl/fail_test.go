@@ -17,8 +17,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/oneccl"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/stretchr/testify/require"
 )
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"runtime"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // open says what this build lacks.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // what says which function a step calls. call.c has the same list.

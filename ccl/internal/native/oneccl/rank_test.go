@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/boot"
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/oneccl"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/stretchr/testify/require"
 )
 

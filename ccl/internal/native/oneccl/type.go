@@ -3,7 +3,7 @@ package oneccl
 import (
 	"fmt"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	kernel "github.com/goccl/goccl/internal/reduce"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/oneccl"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 func init() {
