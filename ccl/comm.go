@@ -281,7 +281,7 @@ func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
 	case c.none():
 		return noComm
 	case c.lib != nil:
-		return c.lib.lib.Version()
+		return c.lib.lib.Version
 	}
 	one := call.Call{Record: call.Record{Kind: call.Kind(k), Type: uint8(t), Op: uint8(op), Count: uint64(max(count, 0))}, Elem: t.Size()}
 	return c.eng.Plan(&one)
@@ -323,7 +323,7 @@ func (c *Comm) Backend() string {
 	case c.lib == nil:
 		return "cpu"
 	}
-	return c.lib.backend.Name()
+	return c.lib.backend.Name
 }
 
 // Library returns the name and version of the backend's library, such as "NCCL 2.28.9", or "" if
@@ -332,7 +332,7 @@ func (c *Comm) Library() string {
 	if c.none() || c.lib == nil {
 		return ""
 	}
-	return c.lib.lib.Version()
+	return c.lib.lib.Version
 }
 
 // Abort fails c on every rank with cause. It may be called from any goroutine.

@@ -24,7 +24,7 @@ type group struct {
 	reject  *Error
 	failure *Error        // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
 	foreign []engine.Call // on a device
-	how     manner        // and how they are handed over
+	how     engine.How    // and how they are handed over
 }
 
 // newGroup is a group without calls.

@@ -41,28 +41,34 @@ func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error
 	if err := ctx.Err(); err != nil {
 		return refuse(waitError(err).Code, err)
 	}
-	if c.lib == nil || c.lib.device < 0 {
-		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" has no device memory; MakeSlice makes host memory that needs fewer copies"))
-	}
-	from, ok := c.lib.lib.(engine.Allocator)
+	m, err := memoryOf(c, "has no device memory; MakeSlice makes host memory that needs fewer copies", "allocates no memory here")
 	switch {
-	case !ok:
-		return refuse(ErrUnsupported, errors.New(c.Library()+" allocates no memory here"))
+	case err != nil:
+		return refuse(ErrUnsupported, err)
 	case n < 0 || n > math.MaxInt/16/size:
 		return refuse(ErrArgument, fmt.Errorf("memory of %d elements", n))
 	}
-	b := &deviceBlock{from: from, device: c.lib.device, platform: c.lib.platform}
+	b := &deviceBlock{device: c.lib.device, platform: c.lib.backend.Platform}
 	if n > 0 {
-		var err error
-		if b.at, err = from.Alloc(b.device, n*size); err != nil {
-			var lacks *engine.Lacks
-			if errors.As(err, &lacks) {
-				return refuse(ErrUnsupported, err)
-			}
+		if b.at, b.release, err = m.Alloc(n * size); errors.Is(err, engine.ErrUnsupported) {
+			return refuse(ErrUnsupported, err)
+		} else if err != nil {
 			return refuse(ErrBackend, fmt.Errorf("%d bytes on device %d: %w", n*size, b.device, vendorError(err)))
 		}
 	}
 	return &deviceElements[T]{b, n}, nil
+}
+
+// memoryOf is c's library as what makes and registers memory on its device, or why it is not: the backend takes host memory, or the
+// library has no such calls. The answer is the same on all ranks.
+func memoryOf(c *Comm, onHost, lacks string) (engine.Memory, error) {
+	if c.lib == nil || c.lib.device < 0 {
+		return nil, errors.New("the backend " + c.Backend() + " " + onHost)
+	}
+	if m, ok := c.lib.Engine.(engine.Memory); ok {
+		return m, nil
+	}
+	return nil, errors.New(c.Library() + " " + lacks)
 }
 
 // FreeDevice gives back what MakeDevice returned. What was issued with it must be done: the library does not wait for that.
@@ -102,19 +108,15 @@ func DeviceMemory(c *Comm) (bytes uint64, err error) {
 	if c.life.shut() {
 		return refuse(ErrClosed, whyShut())
 	}
-	if c.lib == nil {
-		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" has no memory of a device"))
+	m, err := memoryOf(c, "has no memory of a device", "does not say what it has allocated")
+	if err != nil {
+		return refuse(ErrUnsupported, err)
 	}
-	a, ok := c.lib.Engine.(engine.Accountant)
-	if !ok {
-		return refuse(ErrUnsupported, errors.New(c.Library()+" does not say what it has allocated"))
-	}
-	bytes, err = a.Allocated()
-	var lacks *engine.Lacks
+	bytes, err = m.Allocated()
 	switch {
 	case err == nil:
 		return bytes, nil
-	case errors.As(err, &lacks):
+	case errors.Is(err, engine.ErrUnsupported):
 		return refuse(ErrUnsupported, err)
 	case c.Err() != nil:
 		return 0, c.Err()
@@ -136,14 +138,14 @@ func (d *deviceElements[T]) Elem() (zero T) { return zero }
 
 // deviceBlock is memory of a library.
 type deviceBlock struct {
-	from     engine.Allocator
 	device   int
 	platform string
 
-	mu    sync.Mutex
-	at    uintptr // 0 of no elements
-	freed bool
-	held  int32 // registrations and windows
+	mu      sync.Mutex
+	at      uintptr      // 0 of no elements
+	release func() error // nil of no elements
+	freed   bool
+	held    int32 // registrations and windows
 }
 
 // Ptr is the address; ok is false once the memory is freed.
@@ -175,10 +177,9 @@ func (b *deviceBlock) free() error {
 		return fmt.Errorf("the memory has %d window%s or registration%[2]s: first release what Register and Window returned, or close the Comm", b.held, plural(int(b.held)))
 	}
 	b.freed = true
-	if b.at == 0 {
+	b.at = 0
+	if b.release == nil {
 		return nil
 	}
-	at := b.at
-	b.at = 0
-	return b.from.Free(b.device, at)
+	return b.release()
 }

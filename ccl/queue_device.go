@@ -41,9 +41,9 @@ func (b *Buf) on(l *library) (extent, error) {
 
 // owns is an error of memory that is not of the Comm's device.
 func (l *library) owns(m deviceMemory) error {
-	if p, ok := m.(interface{ Platform() string }); ok && l.platform != "" {
-		if name := p.Platform(); name != l.platform {
-			return fmt.Errorf("the memory is from package %s, but the Comm's backend %s needs memory from package %s", name, l.backend.Name(), l.platform)
+	if p, ok := m.(interface{ Platform() string }); ok && l.backend.Platform != "" {
+		if name := p.Platform(); name != l.backend.Platform {
+			return fmt.Errorf("the memory is from package %s, but the Comm's backend %s needs memory from package %s", name, l.backend.Name, l.backend.Platform)
 		}
 	}
 	if d := m.Device(); d != l.device {
@@ -115,7 +115,7 @@ func (q *Queue) issueEntered(a *args) Work {
 	}
 	count, err := a.checkShape(c.eng.Size(), c.eng.Rank())
 	if err == nil && a.onDst.at == a.onSrc.at && a.onDst.at != 0 && a.kind.exchanges() {
-		if err = l.inPlace(a.kind); err != nil {
+		if err = l.InPlace(engine.Kind(a.kind)); err != nil {
 			err = unsupported{fmt.Errorf("%w (%v x %d)", err, a.typ, max(int(count), a.onDst.count))}
 		}
 	}
@@ -196,12 +196,12 @@ func (q *Queue) give(meet bool, bytes int) Work {
 	store(&c.rec.ring[seq%ringCalls], k)
 	c.rec.issuers[seq%ringCalls] = q.dev
 	c.rec.unlock()
-	var how manner
+	var how engine.How
 	if meet {
-		how = connecting
+		how = engine.Connecting
 	}
 	if c.watchers.onCall != nil && q.dev.await(&k.Record, bytes) {
-		how |= timed
+		how |= engine.Timed
 	}
 	if f := c.eng.Issued(k, meet); f != nil {
 		return q.failedAs(&k.Record)
@@ -216,52 +216,32 @@ func (q *Queue) give(meet bool, bytes int) Work {
 	return Work{at: q.dev, seq: seq}
 }
 
-// How calls are handed to the library.
-type manner uint8
-
-const (
-	connecting manner = 1 << iota // it may wait inside for other ranks: the monitor looks at that, and a failure of the Comm ends it
-	timed                         // OnCall is to be told how long the device took
-)
-
-// hand gives the library calls, of which seq is the last.
-func (d *deviceStream) hand(calls []engine.Call, seq uint64, how manner) error {
+// hand gives the library calls, of which seq is the last. The monitor looks at those that may wait inside for other ranks, and a
+// failure of the Comm ends that.
+func (d *deviceStream) hand(calls []engine.Call, seq uint64, how engine.How) error {
 	h, ok := d.s.Handle()
 	if !ok {
 		return errStreamGone
 	}
 	c := d.c
-	if how != 0 {
-		if err := d.handAs(h, calls, how); err != nil {
-			return err
-		}
-	} else if err := c.lib.Issue(h, calls); err != nil {
+	connects := how&engine.Connecting != 0
+	if connects {
+		c.eng.Inside(true)
+	}
+	span, err := c.lib.Issue(h, calls, how)
+	if connects {
+		c.eng.Inside(false)
+	}
+	if span != nil {
+		d.timed(span)
+	}
+	if err != nil {
 		return err
 	}
 	ordered.Store(&d.handed.ticket, seq)
 	ordered.Store(&d.handed.calls, d.handed.calls+uint64(len(calls)))
 	d.watch()
 	return nil
-}
-
-// handAs hands calls over in that manner.
-func (d *deviceStream) handAs(h uintptr, calls []engine.Call, how manner) (err error) {
-	c := d.c
-	if how&connecting != 0 {
-		c.eng.Inside(true)
-		defer c.eng.Inside(false)
-	}
-	if timer, ok := c.lib.Engine.(engine.Timer); ok && how&timed != 0 {
-		span, err := timer.Timed(h, calls, how&connecting != 0)
-		if span != nil {
-			d.timed(span)
-		}
-		return err
-	}
-	if how&connecting != 0 {
-		return c.lib.connector.Connect(h, calls)
-	}
-	return c.lib.Issue(h, calls)
 }
 
 // notHanded is the Work of calls that hand has failed with; r is of the one, or of the group.

@@ -38,12 +38,9 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 	if err := ctx.Err(); err != nil {
 		return refuse(waitError(err).Code, err)
 	}
-	if c.lib == nil || c.lib.device < 0 {
-		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" registers no memory; MakeSlice makes memory that it uses without copies"))
-	}
-	r, ok := c.lib.Engine.(engine.Registrar)
-	if !ok {
-		return refuse(ErrUnsupported, errors.New(c.Library()+" registers no memory here"))
+	m, err := memoryOf(c, "registers no memory; MakeSlice makes memory that it uses without copies", "registers no memory here")
+	if err != nil {
+		return refuse(ErrUnsupported, err)
 	}
 	if b.count < 0 {
 		return refuse(ErrArgument, errors.New("a Buf.From was out of bounds"))
@@ -58,16 +55,15 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 	if !c.life.enter() {
 		return refuse(ErrClosed, nil)
 	}
-	handle, err := r.Register(x.at, x.n)
+	undo, err := m.Register(x.at, x.n)
 	c.life.leave()
-	if err != nil {
-		var lacks *engine.Lacks
-		if errors.As(err, &lacks) {
-			return refuse(ErrUnsupported, err)
-		}
+	switch {
+	case errors.Is(err, engine.ErrUnsupported):
+		return refuse(ErrUnsupported, err)
+	case err != nil:
 		return refuse(ErrBackend, vendorError(err))
 	}
-	return c.lib.held.add(&registration{c: c, op: op, memory: b, undo: func() error { return r.Deregister(handle) }}), nil
+	return c.lib.held.add(&registration{c: c, op: op, memory: b, undo: undo}), nil
 }
 
 // registration keeps memory from being collected or freed while the library knows it.

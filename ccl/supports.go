@@ -11,17 +11,9 @@ func SupportsInPlace(c *Comm, k Kind) error {
 		return refuseNone(k.String())
 	}
 	if c.lib != nil && !c.throughLib && k.exchanges() {
-		if err := c.lib.inPlace(k); err != nil {
+		if err := c.lib.InPlace(engine.Kind(k)); err != nil {
 			return c.named(&Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: err})
 		}
-	}
-	return nil
-}
-
-// inPlace is nil, or why the library cannot make calls of a kind in one buffer, which it makes in two.
-func (l *library) inPlace(k Kind) error {
-	if e, ok := l.Engine.(engine.InPlacer); ok {
-		return e.InPlace(engine.Kind(k))
 	}
 	return nil
 }
@@ -36,7 +28,7 @@ func SupportsHints(c *Comm, h Hints) error {
 	}
 	err := h.check()
 	if err == nil {
-		var lib engine.Library
+		var lib *engine.Library
 		if c.lib != nil {
 			lib = c.lib.lib
 		}

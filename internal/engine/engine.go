@@ -2,47 +2,44 @@
 // calls: NCCL, RCCL, oneCCL, MPI. Every Comm has the CPU engine for its control plane (order,
 // mismatches, deaths, timeouts, host slices); a Comm that was asked for a library has an Engine
 // beside it, which moves the data.
+//
+// A library is one Backend: its row in this package says what is known of it whether or not a build
+// has its engine, and the file with its build tag registers the row with the engine in it. Package
+// ccl, bench and the documents read nothing else. An Engine answers ErrUnsupported to what its
+// library lacks, which embedding Lacking does for it.
 package engine
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
-// Backend is a library, as far as this build knows it.
-type Backend interface {
-	// Name is what Options.Backend calls it: "nccl", "rccl", "oneccl", "mpi".
-	Name() string
-
-	// Device is the device that the rank which is the local-th of locals on its host would use:
-	// want where that is not negative. It must not be slow, load no library that cannot be left
-	// loaded, and its error says what is there and what to do. A library for host memory
-	// alone returns -1.
-	Device(want, local, locals int) (device int, err error)
-
-	// Open loads the library and is called before any rank is told to go on, so an error keeps
-	// the Comm from being made on all ranks: a missing library, with all that was tried.
-	Open() (Library, error)
-}
-
-// Sole is a Backend whose library takes one rank of a job per process.
-type Sole interface {
-	Sole() bool
-}
-
-// Library is a loaded library. It stays loaded until the process ends.
-type Library interface {
-	// Version reads like "NCCL 2.28.9". All ranks must have the same.
-	Version() string
+// Library is a loaded library. It stays loaded until the process ends. Its facts follow from its
+// version, and so are the same on all ranks.
+type Library struct {
+	Version       string // such as "NCCL 2.28.9": all ranks must have the same
+	Interruptible bool   // Abort ends a call under way; otherwise the call's thread stays inside the library
+	// Connects: connections are made when they are first needed, inside a call of the rank's own
+	// that waits for the other ranks. Such a call is issued with Connecting.
+	Connects bool
+	Gathers  bool  // Close waits until all ranks of the host have called it
+	Windows  error // why it makes no symmetric windows, nil if it does
 
 	// ID makes the id by which the ranks of a new communicator find each other. Rank 0 calls it;
 	// the others get the bytes. A library that needs none returns nil.
-	ID() ([]byte, error)
-
+	ID func() ([]byte, error)
+	// IDs is how many ids a communicator of that many ranks takes, each made by another rank, and
+	// the bytes of one. New gets them one behind the other. A nil IDs stands for one id.
+	IDs func(ranks int) (n, bytes int)
 	// New makes this rank's end of a communicator. All of the group's ranks call it, with the id.
 	// It returns within ctx where the library allows that, and says so where it does not.
-	New(ctx context.Context, g Group, id []byte) (Engine, error)
+	New func(ctx context.Context, g Group, id []byte) (Engine, error)
+	// Hints is nil, or which of them the library lacks. A library with a nil Hints takes none.
+	Hints func(h Hints) error
+	// EndJob has the launcher end the whole job, this process as well: it may leave the other
+	// processes alone when one ends by itself. It may hang where a call is inside the library. It
+	// is nil where the library has nothing to tell a launcher.
+	EndJob func(status int)
 }
 
 // Group is the ranks of a new communicator, as one of them sees it.
@@ -51,11 +48,10 @@ type Group struct {
 	Device     int // -1 for a library of host memory
 	Local      int // this rank's place on its host
 	Locals     int
-	// Parent is set for a Split: the Engine that is being split. Color is negative for a rank that gets nothing, else the
+	// Color and Key are for Split. Color is negative for a rank that gets nothing, else the
 	// world's rank of the new group's first; Key is Rank. Both are ranks, and so fit in 32 bits.
-	Parent     Engine
 	Color, Key int
-	// Check is called while New waits for long: an error ends the wait. It is the control
+	// Check is called while a start waits for long: an error ends the wait. It is the control
 	// plane's report that another rank has been lost, or that ctx has ended.
 	Check func() error
 	// Strict asks for what ccl.CheckStrict promises.
@@ -64,12 +60,30 @@ type Group struct {
 	Name   string // what the library may call the communicator in its own messages
 }
 
-// Engine is one rank's end of a communicator. Run and Issue are for one goroutine at a time; the
-// others are for any.
+// Hints are what a user asks of the way in which a library works. A field that is zero is left to the library.
+type Hints struct {
+	MinCTAs, MaxCTAs int
+	CTAPolicy        int // 1: efficiency, 2: zero
+	TrafficClass     int
+	Net              string
+	LaunchOrder      bool
+}
+
+// Engine is one rank's end of a communicator. Run, Issue, Split and Shrink are for one goroutine at
+// a time; the other methods are for any. Lacking answers those that a library may lack.
 type Engine interface {
 	// Supports is nil, or why the library cannot make such a call: an answer that must be the same
 	// on all ranks. host says that the data lie in host memory.
 	Supports(k Kind, t Type, op Op, host bool) error
+
+	// InPlace is nil, or why calls of that kind on device memory need a second buffer. The answer
+	// is the same on all ranks.
+	InPlace(k Kind) error
+
+	// Agree is called once on all ranks of a new communicator. Engines of which what they support
+	// depends on the device give least what theirs has, and get the least that any rank has, number
+	// by number. All ranks call least equally often.
+	Agree(least func(levels []int64) error) error
 
 	// Run makes calls on host memory and returns when they are done: mostly one, else a group,
 	// whose sends and receives must not wait for each other in the order given. An engine whose library
@@ -77,8 +91,9 @@ type Engine interface {
 	Run(ctx context.Context, calls []Call) error
 
 	// Issue hands over calls on device memory, as one group where there are several, in the order
-	// of the stream, and returns once they are issued.
-	Issue(stream uintptr, calls []Call) error
+	// of the stream, and returns once they are issued. With Timed it returns a Span, unless the
+	// device cannot take the time: the stream is being captured, say.
+	Issue(stream uintptr, calls []Call, how How) (Span, error)
 
 	// Mark notes the present end of the stream; Passed reports whether the stream has got there.
 	// A Mark that was passed, or that failed, is free again. Marks are recycled: none is made per call.
@@ -87,82 +102,64 @@ type Engine interface {
 	// Err is what has gone wrong inside the library meanwhile, nil if nothing: the monitor asks.
 	Err() error
 
-	// Abort makes calls under way end, on this rank, as soon as the library allows. It never
-	// blocks, and may be called again. What Interruptible denies it gives up: such a call's
-	// thread stays inside the library.
-	Abort()
+	// Split makes this rank's end of its color's part where the library splits by itself. All ranks
+	// of the parent call it, those with a negative color as well; these get nil.
+	Split(ctx context.Context, g Group) (Engine, error)
 
-	// Interruptible reports whether Abort ends a call under way.
-	Interruptible() bool
+	// Shrinks waits until Abort is over. It is nil if the communicator is still there to be shrunk,
+	// and ErrUnsupported, on all ranks, if the library shrinks none.
+	Shrinks(ctx context.Context) error
+
+	// Shrink makes this rank's end of a communicator without lost, the ranks of this one in order, of which
+	// there is at least one. All others call it, once each of them Shrinks.
+	Shrink(ctx context.Context, g Group, lost []int) (Engine, error)
+
+	// Abort makes calls under way end, on this rank, as soon as the library allows. It never
+	// blocks, and may be called again. Calls of a library that is not Interruptible it gives up.
+	Abort()
 
 	// Close frees the communicator. After Abort it does not wait for peers.
 	Close() error
+
+	// CloseApart is Close without waiting for the other ranks, where the library Gathers. What was
+	// issued must have ended on the device: it is cut off otherwise.
+	CloseApart() error
 
 	// Native is the library's own handle: ncclComm_t, the value of an MPI_Comm.
 	Native() uintptr
 }
 
-// ErrCapturing is Mark's error on a stream that is being captured into a graph, on which no event may be recorded.
-var ErrCapturing = errors.New("the stream is being captured into a graph: its calls run when the graph is launched")
+// Memory is an Engine whose library makes or registers memory, which it moves faster than other
+// memory. A version that lacks a call returns a *Lacks.
+type Memory interface {
+	// Register tells the library of memory until release or Close. Every rank registers its own.
+	Register(addr uintptr, bytes int) (release func() error, err error)
 
-// ErrNotNow is Mark's error while a capture is under way elsewhere that would break.
-var ErrNotNow = errors.New("another stream is being captured into a graph: events cannot be queried")
+	// Alloc makes memory on the engine's device. It lives until release, whatever becomes of the
+	// Engine.
+	Alloc(bytes int) (addr uintptr, release func() error, err error)
+
+	// Window makes a symmetric window of memory of Alloc. All ranks call it with as many bytes; it
+	// waits for them, and Abort ends that. A nil release says that the library makes no window
+	// here. Release is local.
+	Window(addr uintptr, bytes int) (release func() error, err error)
+
+	// Allocated is how many bytes of its device the library has allocated for the communicator.
+	Allocated() (bytes uint64, err error)
+}
+
+// How says how calls are issued.
+type How uint8
+
+const (
+	Connecting How = 1 << iota // they may wait inside the library for other ranks; Abort ends that wait, though the calls may stay inside
+	Timed                      // the device takes their time
+)
 
 // Mark is a place in a stream.
 type Mark interface {
 	// Passed reports whether all before the mark is done. An error is the device's.
 	Passed() (bool, error)
-}
-
-// Splitter is an Engine whose library splits a communicator by itself. All ranks of the parent
-// call it, those with a negative color as well; these get nil.
-type Splitter interface {
-	Split(ctx context.Context, g Group) (Engine, error)
-}
-
-// JobEnder is an Engine whose library can have the launcher end the whole job. A launcher may leave the other processes
-// alone when one ends by itself.
-type JobEnder interface {
-	// EndJob ends this process as well, and does not return then. It may hang where a call is inside the library.
-	EndJob(status int)
-}
-
-// Shrinker is an Engine whose library makes a communicator without the ranks in lost.
-type Shrinker interface {
-	// Shrinks waits until Abort is over and reports whether the communicator is still there to be shrunk.
-	Shrinks(ctx context.Context) bool
-	// Shrink makes this rank's end of one without lost, the ranks of this one in order, of which there is at least one.
-	Shrink(ctx context.Context, g Group, lost []int) (Engine, error)
-}
-
-// Connector is an Engine whose library makes connections when they are first needed, inside a call of the rank's own that
-// waits for the other ranks.
-type Connector interface {
-	Connects() bool
-	// Connect is Issue of calls for which connections may be made. Abort ends its wait, though the call may stay inside the
-	// library.
-	Connect(stream uintptr, calls []Call) error
-}
-
-// Leveled is an Engine of which what it supports depends on the device and its runtime: of each
-// level the least of all ranks counts on all.
-type Leveled interface {
-	Levels() []int64
-	SetLevels(least []int64)
-}
-
-// InPlacer is an Engine that may not take one memory as both buffers of a call that it makes with
-// two. The answer is the same on all ranks.
-type InPlacer interface {
-	// InPlace is nil, or why calls of that kind need a second buffer.
-	InPlace(k Kind) error
-}
-
-// Timer is an Engine whose device can take the time of calls.
-type Timer interface {
-	// Timed is Issue, or Connect, of calls whose time on the device is to be known. The Span is nil where it cannot be: the stream
-	// is being captured, say, or the device makes no event.
-	Timed(stream uintptr, calls []Call, connect bool) (Span, error)
 }
 
 // Span is the time of calls on a device.
@@ -171,12 +168,36 @@ type Span interface {
 	Took() (d time.Duration, ok bool)
 }
 
-// LibraryError is a failure inside a library: its own code and text.
-type LibraryError struct {
-	Library string // "NCCL 2.28.9"
-	Call    string // "ncclAllReduce"
-	Result  int
-	Text    string
-}
+// Lacking is what an Engine embeds whose library lacks some of what an Engine does. It has no
+// streams, needs no second buffer, has nothing to agree on, and neither splits nor shrinks.
+type Lacking struct{}
 
-func (e *LibraryError) Error() string { return e.Library + ": " + e.Call + ": " + e.Text }
+// InPlace is nil.
+func (Lacking) InPlace(Kind) error { return nil }
+
+// Agree does nothing.
+func (Lacking) Agree(func([]int64) error) error { return nil }
+
+// Issue is not supported.
+func (Lacking) Issue(uintptr, []Call, How) (Span, error) { return nil, ErrUnsupported }
+
+// Mark is not supported.
+func (Lacking) Mark(uintptr) (Mark, error) { return nil, ErrUnsupported }
+
+// Err is nil.
+func (Lacking) Err() error { return nil }
+
+// Split is not supported: what is made of a part of the ranks is a communicator like any other.
+func (Lacking) Split(context.Context, Group) (Engine, error) { return nil, ErrUnsupported }
+
+// Shrinks is not supported.
+func (Lacking) Shrinks(context.Context) error { return ErrUnsupported }
+
+// Shrink is not supported.
+func (Lacking) Shrink(context.Context, Group, []int) (Engine, error) { return nil, ErrUnsupported }
+
+// CloseApart is not supported: Close waits for nobody.
+func (Lacking) CloseApart() error { return ErrUnsupported }
+
+// Native is 0.
+func (Lacking) Native() uintptr { return 0 }

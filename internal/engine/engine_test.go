@@ -1,22 +1,36 @@
 package engine
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// An error says which library, which of its functions, and what the library said.
-func TestErrors(t *testing.T) {
-	for _, tc := range []struct {
-		err  error
-		want string
-	}{
-		{&LibraryError{Library: "NCCL 2.28.9", Call: "ncclAllReduce", Result: 2, Text: "unhandled system error"}, "NCCL 2.28.9: ncclAllReduce: unhandled system error"},
-		{&Lacks{Library: "NCCL 2.18.3", Call: "ncclCommWindowRegister", Since: "NCCL 2.27"}, "NCCL 2.18.3 has no ncclCommWindowRegister; that needs NCCL 2.27"},
-		{ErrCapturing, "the stream is being captured into a graph: its calls run when the graph is launched"},
-		{ErrNotNow, "another stream is being captured into a graph: events cannot be queried"},
-	} {
-		require.EqualError(t, tc.err, tc.want)
+// least is an Engine that has only what none may lack.
+type least struct{ Lacking }
+
+func (least) Supports(Kind, Type, Op, bool) error { return nil }
+func (least) Run(context.Context, []Call) error   { return nil }
+func (least) Abort()                              {}
+func (least) Close() error                        { return nil }
+
+// What an Engine lacks it answers with ErrUnsupported, as does a version that lacks a call.
+func TestLacking(t *testing.T) {
+	var e Engine = least{}
+	_, isMemory := e.(Memory)
+	require.False(t, isMemory)
+	ctx := t.Context()
+	_, issue := e.Issue(0, nil, 0)
+	_, mark := e.Mark(0)
+	_, split := e.Split(ctx, Group{})
+	_, shrink := e.Shrink(ctx, Group{}, nil)
+	for _, err := range []error{issue, mark, split, shrink, e.Shrinks(ctx), e.CloseApart(), &Lacks{}} {
+		require.ErrorIs(t, err, ErrUnsupported)
 	}
+	require.NotErrorIs(t, &Lacks{}, ErrCapturing)
+	require.NoError(t, e.Agree(nil))
+	require.NoError(t, e.InPlace(AllToAll))
+	require.NoError(t, e.Err())
+	require.Zero(t, e.Native())
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/hint"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
 )
 
@@ -230,7 +231,7 @@ func (p *Plan) environment(around []string, sumOf string) []string {
 	var env []string
 	for _, e := range around {
 		name, _, _ := strings.Cut(e, "=")
-		if !matches(drop, name) {
+		if !engine.Matches(drop, name) {
 			env = append(env, e)
 		}
 	}
@@ -259,15 +260,9 @@ func withSecret(env []string) []string {
 	return env
 }
 
-func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		prefix, open := strings.CutSuffix(pattern, "*")
-		return name == pattern || open && strings.HasPrefix(name, prefix)
-	})
-}
-
 // passed are the variables that Open MPI is told to pass on: ours and the libraries'.
 func (p *Plan) passed() (names []string) {
+	patterns := append(engine.Variables(), "GOCCL_*", "FI_*", "UCX_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH")
 	given := map[string]bool{}
 	for _, e := range p.Env {
 		name, _, _ := strings.Cut(e, "=")
@@ -275,8 +270,7 @@ func (p *Plan) passed() (names []string) {
 	}
 	for _, e := range append(p.environment(os.Environ(), ""), environ.BenchSum.Set("")) {
 		name, _, _ := strings.Cut(e, "=")
-		if (given[name] || matches([]string{"GOCCL_*", "NCCL_*", "RCCL_*", "CCL_*", "FI_*", "UCX_*", "HSA_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH",
-			"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}, name)) && !slices.Contains(names, name) {
+		if (given[name] || engine.Matches(patterns, name)) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // Accelerator is a kind of device and the build tag of the engine for it.
@@ -16,32 +18,23 @@ type Accelerator struct {
 	Tag  string // nccl
 }
 
-// intel is Intel's PCI vendor number, as sysfs has it.
-const intel = "0x8086"
-
 // Accelerators are the kinds of device that are there, under root, which is / but
-// in tests. Intel's is known by the vendor of its render node, since every vendor's
-// GPUs have render nodes.
-func Accelerators(root string) []Accelerator {
-	var found []Accelerator
-	exists := func(file string) bool {
-		_, err := os.Stat(filepath.Join(root, file))
-		return err == nil
-	}
-	if exists("/dev/nvidia0") {
-		found = append(found, Accelerator{"NVIDIA", "/dev/nvidia0", "nccl"})
-	}
-	if exists("/dev/kfd") {
-		found = append(found, Accelerator{"AMD", "/dev/kfd", "rccl"})
-	}
-	nodes, _ := filepath.Glob(filepath.Join(root, "/dev/dri/renderD*"))
-	for _, node := range nodes {
-		name := filepath.Base(node)
-		vendor, _ := os.ReadFile(filepath.Join(root, "/sys/class/drm", name, "device/vendor"))
-		if strings.TrimSpace(string(vendor)) == intel {
-			found = append(found, Accelerator{"Intel", "/dev/dri/" + name, "oneccl"})
-			break
+// in tests. One whose driver has no file of its own is known by the vendor of its render node,
+// since every vendor's GPUs have render nodes.
+func Accelerators(root string) (found []Accelerator) {
+	nodes := renderNodes(root)
+	for _, b := range engine.Backends() {
+		file := b.Hardware.Node
+		if file != "" {
+			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+				continue
+			}
+		} else if of := nodes[b.Hardware.PCI]; len(of) > 0 {
+			file = of[0]
+		} else {
+			continue
 		}
+		found = append(found, Accelerator{b.Hardware.Vendor, file, b.Name})
 	}
 	return found
 }

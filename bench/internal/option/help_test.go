@@ -20,7 +20,7 @@ func TestHelp(t *testing.T) {
 	for _, c := range Commands {
 		require.Contains(t, help, "\n  bench "+c.Name+" ")
 	}
-	for _, name := range backendNames {
+	for _, name := range backendNames() {
 		require.Contains(t, help, " "+name)
 		require.Contains(t, HelpAll(), " "+name)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -294,7 +295,7 @@ func cause(err error) error {
 }
 
 // allowed are the variables that go into the file: those that change how a job
-// runs. The rest of an environment is nobody's business, secrets above all.
+// runs, besides those of the backends. The rest of an environment is nobody's business, secrets above all.
 var allowed = []string{
 	"GOCCL_*", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOAMD64", "OMP_NUM_THREADS",
 	"NCCL_*", "RCCL_*", "CCL_*", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
@@ -333,8 +334,5 @@ func shown(name string) bool {
 		slices.ContainsFunc(secretWord, func(s string) bool { return slices.Contains(words, s) }) {
 		return false
 	}
-	return slices.ContainsFunc(allowed, func(a string) bool {
-		prefix, open := strings.CutSuffix(a, "*")
-		return name == a || open && strings.HasPrefix(name, prefix)
-	})
+	return engine.Matches(allowed, name) || engine.Matches(engine.Variables(), name)
 }

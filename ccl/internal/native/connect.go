@@ -12,14 +12,6 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-// Connect is Issue of calls that may wait inside the library for other ranks.
-func (e *end) Connect(stream uintptr, calls []engine.Call) error {
-	if err := strict(e, calls); err != nil {
-		return err
-	}
-	return waits(e, func() C.int { return e.hand(C.U(stream), calls, nil) })
-}
-
 // hand gives the library calls, of which there is at least one, between the events of s, if that is not nil. The rank is inside.
 func (e *end) hand(stream C.U, calls []engine.Call, s *span) C.int {
 	if len(calls) > len(e.calls) {

@@ -22,14 +22,17 @@ const (
 )
 
 // Issue hands over calls in one call into C.
-func (e *end) Issue(stream uintptr, calls []engine.Call) error {
+func (e *end) Issue(stream uintptr, calls []engine.Call, how engine.How) (engine.Span, error) {
 	if err := strict(e, calls); err != nil {
-		return err
+		return nil, err
+	}
+	if how != 0 {
+		return e.issueAs(stream, calls, how)
 	}
 	if len(calls) == 1 && calls[0].Kind == engine.AllReduce && calls[0].Op != engine.Scaled { // the call that is worth a path of its own
-		return e.allReduce(C.U(stream), &calls[0])
+		return nil, e.allReduce(C.U(stream), &calls[0])
 	}
-	return e.issue(C.U(stream), calls, nil)
+	return nil, e.issue(C.U(stream), calls, nil)
 }
 
 // strict is what is wrong with the addresses of calls, where the user has asked for that.

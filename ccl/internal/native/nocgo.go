@@ -9,8 +9,13 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
+// library is one that this build cannot open.
+type library struct{}
+
+func (*library) described() *engine.Library { return nil }
+
 // open needs C, and the library is for Linux alone.
-func (v *vendor) open() (engine.Library, error) {
+func (v *vendor) open() (*library, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("%s: %s is for Linux, this is %s", v.name, v.title, runtime.GOOS)
 	}

@@ -89,12 +89,4 @@ func TestStaging(t *testing.T) {
 	})
 }
 
-func stagingOf(r *rank) *staging {
-	switch e := r.Engine.(type) {
-	case *end:
-		return &e.staged
-	case shrinker:
-		return &e.staged
-	}
-	return nil
-}
+func stagingOf(r *rank) *staging { return &r.end().staged }

@@ -79,7 +79,7 @@ func (m *deviceMemory) call(calls ...engine.Call) error {
 	if m.first != nil {
 		return m.first
 	}
-	if err := m.e.Issue(uintptr(m.q), calls); err != nil {
+	if _, err := m.e.Issue(uintptr(m.q), calls, 0); err != nil {
 		return err
 	}
 	mark, err := m.e.Mark(uintptr(m.q))

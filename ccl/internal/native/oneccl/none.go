@@ -9,8 +9,13 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
+// library is one that this build cannot open.
+type library struct{}
+
+func (*library) described() *engine.Library { return nil }
+
 // open says what this build lacks.
-func open() (engine.Library, error) {
+func open() (*library, error) {
 	if runtime.GOOS != "linux" {
 		return nil, errors.New("oneccl: oneCCL is opened only on Linux")
 	}

@@ -38,7 +38,7 @@ func kept(r *rank) error {
 	if r.Rank() == 1 {
 		want = 0
 	}
-	if n := oneccl.Left(r.lib); n != want {
+	if n := oneccl.Left(); n != want {
 		return fmt.Errorf("rank %d: %d communicators are closed and not destroyed, not %d", r.Rank(), n, want)
 	}
 	for _, e := range append(held, e) {

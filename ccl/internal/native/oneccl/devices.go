@@ -1,26 +1,25 @@
 //go:build oneccl
 
-package harness
+package oneccl
 
 import (
 	"errors"
 	"os"
 	"strings"
 
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/xpu"
 )
 
-func init() { devices["oneccl"] = kindOfDevice{count: countXPU, open: openXPU} }
-
-// countXPU is 0 where oneCCL was told to run on its CPU plugin.
-func countXPU() (int, error) {
+// countDevices is 0 where oneCCL was told to run on its CPU plugin.
+func countDevices() (int, error) {
 	if strings.Contains(strings.ToLower(os.Getenv("CCL_PLUGIN")), "cpu") {
 		return 0, nil
 	}
 	return xpu.Count()
 }
 
-func openXPU(at, local, locals int) (*device, error) {
+func openDevice(at, local, locals int) (*engine.Device, error) {
 	x, err := xpu.At(max(at, 0))
 	if at < 0 {
 		x, err = xpu.Local(local, locals)
@@ -40,10 +39,10 @@ func openXPU(at, local, locals int) (*device, error) {
 	if err != nil {
 		return nil, errors.Join(err, from.Close(), q.Close())
 	}
-	d := &device{n: x.Index(), stream: q, clock: clockOf(q, from, to)}
-	d.info, _ = x.Name()
-	d.hex, _ = x.PCI()
-	d.alloc = func(managed bool, bytes int) (block, error) {
+	d := &engine.Device{Number: x.Index(), Stream: q, Clock: engine.ClockOf(q, from, to)}
+	d.Name, _ = x.Name()
+	d.PCI, _ = x.PCI()
+	d.Alloc = func(managed bool, bytes int) (engine.Block, error) {
 		alloc := xpu.Alloc[uint8]
 		if managed {
 			alloc = xpu.AllocManaged[uint8]
@@ -54,6 +53,6 @@ func openXPU(at, local, locals int) (*device, error) {
 		}
 		return b, nil
 	}
-	d.close = func() error { return errors.Join(to.Close(), from.Close(), q.Close()) }
+	d.Close = func() error { return errors.Join(to.Close(), from.Close(), q.Close()) }
 	return d, nil
 }

@@ -1,0 +1,239 @@
+// Package toy holds no code, only a test: a vendor in one file, on which bench runs. It is all that CONTRIBUTING calls a
+// backend, but for the C library behind it.
+package toy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/goccl/goccl/internal/engine"
+)
+
+// The toy knows one call, on devices that are goroutines and whose memory is the heap.
+func init() {
+	engine.Register(engine.Backend{
+		Name: "toy", Title: "Toy", Platform: "toy",
+		Files:    engine.Files{Env: "TOY_LIB", Names: []string{"libtoy.so.1"}, Advice: "install the toy"},
+		Hardware: engine.Hardware{Vendor: "Toys", Node: "/dev/toy0"},
+		Aliases:  []string{"plaything"},
+		Settings: []string{"TOY_*"},
+		Visible:  []string{"TOY_VISIBLE_DEVICES"},
+		Harms:    []engine.Harm{{Name: "TOY_DEBUG", Why: "the toy chatters", Remedy: "unset TOY_DEBUG"}},
+		Failures: []engine.Failure{{Pattern: "toy box is shut", Advice: "open the toy box"}},
+		Choose:   choose,
+		Open: func() (*engine.Library, error) {
+			return &engine.Library{Version: "Toy 1.0", Interruptible: true, Windows: engine.ErrUnsupported, ID: newID, New: newEnd}, nil
+		},
+		Devices: engine.Devices{Count: func() (int, error) { return 4, nil }, Open: openDevice},
+	})
+}
+
+func choose(want, local, _ int) (int, error) {
+	if want >= 0 {
+		local = want
+	}
+	if local > 3 {
+		return 0, fmt.Errorf("toy: device %d: there are 4", local)
+	}
+	return local, nil
+}
+
+// rooms are where the ranks of communicators meet, by id.
+var rooms struct {
+	sync.Mutex
+	all []*room
+}
+
+type room struct {
+	mu   sync.Mutex
+	in   map[int][2][]float32 // by rank: dst and src
+	full chan struct{}        // closed when all are in, and their sums out
+}
+
+func newID() ([]byte, error) {
+	rooms.Lock()
+	defer rooms.Unlock()
+	rooms.all = append(rooms.all, &room{in: map[int][2][]float32{}, full: make(chan struct{})})
+	return strconv.AppendInt(nil, int64(len(rooms.all)-1), 10), nil
+}
+
+// end is one rank's end of a communicator.
+type end struct {
+	engine.Lacking
+	g    engine.Group
+	room *room
+	once sync.Once
+	stop chan struct{}
+}
+
+func newEnd(_ context.Context, g engine.Group, id []byte) (engine.Engine, error) {
+	n, err := strconv.Atoi(string(id))
+	if err != nil {
+		return nil, err
+	}
+	rooms.Lock()
+	defer rooms.Unlock()
+	return &end{g: g, room: rooms.all[n], stop: make(chan struct{})}, nil
+}
+
+func (e *end) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) error {
+	if host || k != engine.AllReduce || t != engine.Float32 || op != engine.Sum {
+		return errors.New("the toy sums float32 on its devices, and does nothing else")
+	}
+	return nil
+}
+
+func (e *end) Run(context.Context, []engine.Call) error { return engine.ErrUnsupported }
+
+func (e *end) Issue(s uintptr, calls []engine.Call, _ engine.How) (engine.Span, error) {
+	calls = slices.Clone(calls)
+	streams.at(s).push(func() {
+		for i := range calls {
+			e.sum(&calls[i])
+		}
+	})
+	return nil, nil
+}
+
+// sum waits for all ranks, of which the last makes the sums of all.
+func (e *end) sum(c *engine.Call) {
+	r := e.room
+	r.mu.Lock()
+	full := r.full
+	r.in[e.g.Rank] = [2][]float32{floats(c.Dst, c.Count), floats(c.Src, c.Count)}
+	if len(r.in) == e.g.Size {
+		total := make([]float32, c.Count)
+		for rank := range e.g.Size {
+			for i, x := range r.in[rank][1] {
+				total[i] += x
+			}
+		}
+		for rank := range e.g.Size {
+			copy(r.in[rank][0], total)
+		}
+		clear(r.in)
+		r.full = make(chan struct{})
+		close(full)
+	}
+	r.mu.Unlock()
+	select {
+	case <-full:
+	case <-e.stop:
+	}
+}
+
+// floats is memory of a block, which bench keeps.
+func floats(at uintptr, n int) []float32 { return unsafe.Slice(*(**float32)(unsafe.Pointer(&at)), n) }
+
+func (e *end) Mark(s uintptr) (engine.Mark, error) {
+	m := &event{}
+	return m, m.Record(streams.at(s))
+}
+
+func (e *end) Abort()       { e.once.Do(func() { close(e.stop) }) }
+func (e *end) Close() error { return nil }
+
+// stream runs what it is given, in order.
+type stream struct {
+	handle uintptr
+	tasks  chan func()
+}
+
+var streams registry
+
+// registry has streams by handle.
+type registry struct {
+	mu  sync.Mutex
+	all []*stream
+}
+
+func (r *registry) at(h uintptr) *stream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[h]
+}
+
+func (r *registry) open() *stream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &stream{uintptr(len(r.all)), make(chan func(), 1024)}
+	r.all = append(r.all, s)
+	go func() {
+		for f := range s.tasks {
+			f()
+		}
+	}()
+	return s
+}
+
+func (s *stream) Handle() (uintptr, bool) { return s.handle, true }
+func (s *stream) push(f func())           { s.tasks <- f }
+
+// event is when a stream got to a place.
+type event struct {
+	at   time.Time
+	done chan struct{}
+}
+
+func (m *event) Record(s *stream) error {
+	done := make(chan struct{})
+	m.done = done
+	s.push(func() {
+		m.at = time.Now()
+		close(done)
+	})
+	return nil
+}
+
+func (m *event) Synchronize() error {
+	<-m.done
+	return nil
+}
+
+func (m *event) Since(from *event) (time.Duration, error) { return m.at.Sub(from.at), nil }
+
+func (m *event) Passed() (bool, error) {
+	select {
+	case <-m.done:
+		return true, nil
+	default:
+		return false, nil
+	}
+}
+
+func openDevice(at, local, locals int) (*engine.Device, error) {
+	n, err := choose(at, local, locals)
+	if err != nil {
+		return nil, err
+	}
+	s := streams.open()
+	return &engine.Device{
+		Number: n, Name: "Toy", Stream: s, Clock: engine.ClockOf(s, &event{}, &event{}),
+		Alloc: func(managed bool, bytes int) (engine.Block, error) {
+			words := make([]uint64, bytes/8+1)
+			return &block{n, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), bytes+1)[:bytes], managed}, nil
+		},
+		Close: func() error { close(s.tasks); return nil },
+	}, nil
+}
+
+// block is memory of a device.
+type block struct {
+	device  int
+	b       []byte
+	managed bool
+}
+
+func (b *block) Ptr() (uintptr, bool)    { return uintptr(unsafe.Pointer(unsafe.SliceData(b.b))), true }
+func (b *block) Device() int             { return b.device }
+func (b *block) Platform() string        { return "toy" }
+func (b *block) Put(src []uint8) error   { copy(b.b, src); return nil }
+func (b *block) Get(dst []uint8) error   { copy(dst, b.b); return nil }
+func (b *block) Slice() ([]uint8, error) { return b.b, nil }
+func (b *block) Free() error             { return nil }
