@@ -44,11 +44,7 @@ func checkBackend(name string) error {
 	case engine.Find(name) != nil:
 		return fmt.Errorf("no backend %q is compiled in: build with -tags %s; this build has %s", name, name, strings.Join(Backends(), ", "))
 	}
-	all := "cpu"
-	for _, b := range engine.Backends() {
-		all += ", " + b.Name
-	}
-	return fmt.Errorf("there is no backend %q; there are %s", name, all)
+	return fmt.Errorf("there is no backend %q; there are %s", name, strings.Join(engine.Names(), ", "))
 }
 
 // library is what a Comm has beside the CPU engine: a rank's end of a library's communicator.
@@ -304,14 +300,12 @@ func (l *library) fresh(t talk, g engine.Group) (engine.Engine, error) {
 }
 
 // ids are those of a new communicator: of as many as its library wants for this many ranks, each is
-// made by another rank, from where it listens.
+// made by another rank, from where it listens. Nobody goes on before all have them: a library's start
+// may block, and a rank still in here would wait for one in there.
 func (t talk) ids(lib *engine.Library) ([]byte, error) {
-	n, size := 1, 0
+	n, size := min(lib.IDBytes, 1), lib.IDBytes
 	if lib.IDs != nil {
-		n, size = lib.IDs(t.eng.Size())
-	}
-	if n <= 1 {
-		return t.id(lib)
+		n = lib.IDs(t.eng.Size())
 	}
 	all := make([]byte, n*size)
 	var err error
@@ -387,34 +381,6 @@ func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engi
 		return nil, f
 	}
 	return l, nil
-}
-
-// id is the id that rank 0 makes. Nobody goes on before all have it: a library's start may block,
-// and a rank still in the broadcast would wait for one in there.
-func (t talk) id(lib *engine.Library) ([]byte, error) {
-	buf := make([]byte, 8+4096)
-	var err error
-	if t.eng.Rank() == 0 {
-		var id []byte
-		if id, err = lib.ID(); err == nil && len(id) > len(buf)-8 {
-			err = fmt.Errorf("%s makes ids of %d bytes; at most %d are expected", lib.Version, len(id), len(buf)-8)
-		}
-		binary.LittleEndian.PutUint64(buf, uint64(copy(buf[8:], id)))
-	}
-	if f := t.verdict(err); f != nil {
-		return nil, f
-	}
-	if err := t.broadcast(buf); err != nil {
-		return nil, err
-	}
-	if err := t.run(engine.Barrier, TypeNone, Sum, nil, nil); err != nil {
-		return nil, err
-	}
-	size := binary.LittleEndian.Uint64(buf)
-	if size == 0 {
-		return nil, nil
-	}
-	return buf[8 : 8+size], nil
 }
 
 // sameVersion compares the library's version on all ranks, and lists who has what.

@@ -48,7 +48,7 @@ func (b *toyBackend) Open() (*engine.Library, error) {
 	if b.open != nil {
 		l.version, err = b.open(int(b.opened.Add(1)) - 1)
 	}
-	return &engine.Library{Version: l.version, Interruptible: true, Gathers: b.gathers, ID: l.ID, New: l.New}, err
+	return &engine.Library{Version: l.version, Interruptible: true, Gathers: b.gathers, ID: l.ID, IDBytes: 16, New: l.New}, err
 }
 
 type toyLibrary struct {
@@ -60,7 +60,7 @@ func (l *toyLibrary) ID() ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ids++
-	return fmt.Append(nil, "room ", l.ids), nil
+	return fmt.Appendf(nil, "room %11d", l.ids), nil
 }
 
 func (l *toyLibrary) New(ctx context.Context, g engine.Group, id []byte) (engine.Engine, error) {

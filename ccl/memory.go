@@ -20,43 +20,56 @@ import (
 // FreeDevice or exit, whatever becomes of c.
 func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error) {
 	const op = "MakeDevice"
-	if err := noContext(ctx, c, op); err != nil {
+	if err := usable(ctx, c, op); err != nil {
 		return nil, err
 	}
-	if c.none() {
-		return nil, refuseNone(op)
-	}
-	c.calling.count++
 	var zero T
 	size := int(unsafe.Sizeof(zero))
-	refuse := func(code Code, err error) (Memory[T], error) {
-		return nil, c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
-	}
-	if c.life.shut() {
-		return refuse(ErrClosed, whyShut())
-	}
-	if err := c.Err(); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return refuse(waitError(err).Code, err)
-	}
 	m, err := memoryOf(c, "has no device memory; MakeSlice makes host memory that needs fewer copies", "allocates no memory here")
 	switch {
 	case err != nil:
-		return refuse(ErrUnsupported, err)
+		return nil, refuseOp(c, op, ErrUnsupported, err)
 	case n < 0 || n > math.MaxInt/16/size:
-		return refuse(ErrArgument, fmt.Errorf("memory of %d elements", n))
+		return nil, refuseOp(c, op, ErrArgument, fmt.Errorf("memory of %d elements", n))
 	}
 	b := &deviceBlock{device: c.lib.device, platform: c.lib.backend.Platform}
 	if n > 0 {
 		if b.at, b.release, err = m.Alloc(n * size); errors.Is(err, engine.ErrUnsupported) {
-			return refuse(ErrUnsupported, err)
+			return nil, refuseOp(c, op, ErrUnsupported, err)
 		} else if err != nil {
-			return refuse(ErrBackend, fmt.Errorf("%d bytes on device %d: %w", n*size, b.device, vendorError(err)))
+			return nil, refuseOp(c, op, ErrBackend, fmt.Errorf("%d bytes on device %d: %w", n*size, b.device, vendorError(err)))
 		}
 	}
 	return &deviceElements[T]{b, n}, nil
+}
+
+// usable is nil, or why op, a call of this rank alone, cannot be made now.
+func usable(ctx context.Context, c *Comm, op string) error {
+	if err := noContext(ctx, c, op); err != nil {
+		return err
+	}
+	if c.none() {
+		return refuseNone(op)
+	}
+	c.calling.count++
+	code, err := ErrClosed, error(nil)
+	switch {
+	case c.life.shut():
+		err = whyShut()
+	case c.Err() != nil:
+		return c.Err()
+	case ctx.Err() == nil:
+		return nil
+	default:
+		err = ctx.Err()
+		code = waitError(err).Code
+	}
+	return refuseOp(c, op, code, err)
+}
+
+// refuseOp is why op, which is no call in the order of all, was not done.
+func refuseOp(c *Comm, op string, code Code, err error) *Error {
+	return c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
 }
 
 // memoryOf is c's library as what makes and registers memory on its device, or why it is not: the backend takes host memory, or the
@@ -102,26 +115,23 @@ func DeviceMemory(c *Comm) (bytes uint64, err error) {
 	if c.none() {
 		return 0, refuseNone(op)
 	}
-	refuse := func(code Code, err error) (uint64, error) {
-		return 0, c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
-	}
 	if c.life.shut() {
-		return refuse(ErrClosed, whyShut())
+		return 0, refuseOp(c, op, ErrClosed, whyShut())
 	}
 	m, err := memoryOf(c, "has no memory of a device", "does not say what it has allocated")
 	if err != nil {
-		return refuse(ErrUnsupported, err)
+		return 0, refuseOp(c, op, ErrUnsupported, err)
 	}
 	bytes, err = m.Allocated()
 	switch {
 	case err == nil:
 		return bytes, nil
 	case errors.Is(err, engine.ErrUnsupported):
-		return refuse(ErrUnsupported, err)
+		return 0, refuseOp(c, op, ErrUnsupported, err)
 	case c.Err() != nil:
 		return 0, c.Err()
 	}
-	return refuse(ErrBackend, vendorError(err))
+	return 0, refuseOp(c, op, ErrBackend, vendorError(err))
 }
 
 // deviceElements is memory of MakeDevice.

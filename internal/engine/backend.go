@@ -70,6 +70,15 @@ var rows = []*Backend{&NCCL, &RCCL, &OneCCL, &MPI}
 // Backends are the libraries that goccl knows, those of this build and of others, in the order in which one is chosen.
 func Backends() []*Backend { return rows }
 
+// Names are what Options.Backend may be, in this build or in others: "cpu", and those of the Backends.
+func Names() []string {
+	names := []string{"cpu"}
+	for _, b := range rows {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
 // Find is the backend of that name, nil if there is none.
 func Find(name string) *Backend {
 	if i := slices.IndexFunc(rows, func(b *Backend) bool { return b.Name == name }); i >= 0 {

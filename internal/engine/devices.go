@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Devices are the devices of a backend for a program that knows no vendor: bench. It is empty for a library of host memory.
 type Devices struct {
@@ -42,20 +45,56 @@ type Clock struct {
 	Took        func() (time.Duration, error)
 }
 
-// ClockOf makes a clock of two events on s.
-func ClockOf[S any, E interface {
+// OpenDevice makes a Device of one of packages cuda, rocm or xpu, with a stream, which it returns as well, and a clock. How it makes
+// memory and graphs is the caller's to add.
+func OpenDevice[S interface {
+	Handle() (uintptr, bool)
+	Close() error
+}, E interface {
 	Record(S) error
 	Synchronize() error
 	Since(E) (time.Duration, error)
-}](s S, from, to E) Clock {
-	return Clock{
-		Start: func() error { return from.Record(s) },
-		Stop:  func() error { return to.Record(s) },
-		Took: func() (time.Duration, error) {
-			if err := to.Synchronize(); err != nil {
-				return 0, err
-			}
-			return to.Since(from)
-		},
+	Close() error
+}](d interface {
+	Index() int
+	Name() (string, error)
+	PCI() (string, error)
+}, newStream func() (S, error), newEvent func() (E, error)) (*Device, S, error) {
+	s, err := newStream()
+	if err != nil {
+		return nil, s, err
 	}
+	from, err := newEvent()
+	if err != nil {
+		return nil, s, errors.Join(err, s.Close())
+	}
+	to, err := newEvent()
+	if err != nil {
+		return nil, s, errors.Join(err, from.Close(), s.Close())
+	}
+	opened := &Device{
+		Number: d.Index(), Stream: s,
+		Clock: Clock{
+			Start: func() error { return from.Record(s) },
+			Stop:  func() error { return to.Record(s) },
+			Took: func() (time.Duration, error) {
+				if err := to.Synchronize(); err != nil {
+					return 0, err
+				}
+				return to.Since(from)
+			},
+		},
+		Close: func() error { return errors.Join(to.Close(), from.Close(), s.Close()) },
+	}
+	opened.Name, _ = d.Name()
+	opened.PCI, _ = d.PCI()
+	return opened, s, nil
+}
+
+// BlockOf is b as a Block, nil beside an error.
+func BlockOf[B Block](b B, err error) (Block, error) {
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }

@@ -25,12 +25,13 @@ type Library struct {
 	Gathers  bool  // Close waits until all ranks of the host have called it
 	Windows  error // why it makes no symmetric windows, nil if it does
 
-	// ID makes the id by which the ranks of a new communicator find each other. Rank 0 calls it;
-	// the others get the bytes. A library that needs none returns nil.
-	ID func() ([]byte, error)
-	// IDs is how many ids a communicator of that many ranks takes, each made by another rank, and
-	// the bytes of one. New gets them one behind the other. A nil IDs stands for one id.
-	IDs func(ranks int) (n, bytes int)
+	// ID makes the id by which the ranks of a new communicator find each other, of IDBytes. Rank 0
+	// calls it; the others get the bytes. A library that needs none has no IDBytes.
+	ID      func() ([]byte, error)
+	IDBytes int
+	// IDs is how many ids a communicator of that many ranks takes, each made by another rank. New gets
+	// them one behind the other. A nil IDs stands for one id.
+	IDs func(ranks int) int
 	// New makes this rank's end of a communicator. All of the group's ranks call it, with the id.
 	// It returns within ctx where the library allows that, and says so where it does not.
 	New func(ctx context.Context, g Group, id []byte) (Engine, error)

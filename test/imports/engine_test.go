@@ -157,6 +157,12 @@ func TestBackends(t *testing.T) {
 		require.True(t, strings.HasPrefix(string(text), "//go:build "+name+"\n"), name)
 		require.Contains(t, string(text), "engine.Register(", name)
 	}
+	registering, err := fs.Glob(files, "ccl/backend_*.go")
+	require.NoError(t, err)
+	for _, file := range registering {
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "ccl/backend_"), ".go")
+		require.Contains(t, append(names, "test"), name, "a backend without a row: builds without it know nothing of it")
+	}
 	for _, dir := range []string{"ccl", "bench", "internal/gpu", "internal/sycl"} {
 		list, err := listing(files, dir, names)
 		require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/goccl/goccl/internal/engine"
@@ -23,23 +22,15 @@ type rule struct {
 
 // rules are searched in order, line by line; a line gets the first that fits: those of launchers and machines, then those of the
 // backends.
-func rules() []rule {
-	all, files := general, []string{"libcudart", "libze_loader"}
+var rules = sync.OnceValue(func() []rule {
+	all := general
 	for _, b := range engine.Backends() {
 		for _, f := range b.Failures {
 			all = append(slices.Clip(all), known(f.Pattern, f.Advice))
 		}
-		for _, name := range b.Files.Names {
-			name, _, _ = strings.Cut(name, ".")
-			files = append(files, name)
-		}
 	}
-	return append(all, known(`(?i)(`+strings.Join(files, "|")+`)[^ ]*: cannot open shared object`,
-		"a library is missing on a node: load its module in the job, or set LD_LIBRARY_PATH; bench doctor shows which node has which"))
-}
-
-// compiled are the rules, once somebody asks.
-var compiled = sync.OnceValue(rules)
+	return all
+})
 
 var general = []rule{
 	// The program on the nodes.
@@ -86,7 +77,9 @@ var general = []rule{
 	known(`PMIX_ERR_NOT_FOUND`,
 		"PMIX_ERR_NOT_FOUND alone is harmless; look for the first other message"),
 
-	// Memory.
+	// Libraries and memory.
+	known(`(?i)\blib[^ /]*: cannot open shared object`,
+		"a library is missing on a node: load its module in the job, or set LD_LIBRARY_PATH; bench doctor shows which node has which"),
 	known(`(?i)(ibv_reg_mr|memory registration|register).*cannot allocate memory`,
 		"memory cannot be locked for the network: ulimit -l unlimited (in a container --ulimit memlock=-1)"),
 	known(`(?i)bus error|/dev/shm.*no space left|no space left.*/dev/shm`,
@@ -101,7 +94,7 @@ func fatal(pattern, advice string) rule { return rule{regexp.MustCompile(pattern
 // For is the advice for one line of output, "" if it is no known failure; fatal says
 // that the job cannot go on whatever its ranks do.
 func For(line string) (advice string, fatal bool) {
-	for _, r := range compiled() {
+	for _, r := range rules() {
 		if r.pattern.MatchString(line) {
 			return r.advice, r.fatal
 		}

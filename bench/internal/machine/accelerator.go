@@ -11,42 +11,23 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-// Accelerator is a kind of device and the build tag of the engine for it.
-type Accelerator struct {
-	Name string // NVIDIA
-	File string // /dev/nvidia0
-	Tag  string // nccl
-}
-
-// Accelerators are the kinds of device that are there, under root, which is / but
-// in tests. One whose driver has no file of its own is known by the vendor of its render node,
-// since every vendor's GPUs have render nodes.
-func Accelerators(root string) (found []Accelerator) {
-	nodes := renderNodes(root)
-	for _, b := range engine.Backends() {
-		file := b.Hardware.Node
-		if file != "" {
-			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
-				continue
-			}
-		} else if of := nodes[b.Hardware.PCI]; len(of) > 0 {
-			file = of[0]
-		} else {
-			continue
-		}
-		found = append(found, Accelerator{b.Hardware.Vendor, file, b.Name})
-	}
-	return found
-}
-
 // Hint says, in one line, that an accelerator lies idle since no engine for it is
-// compiled in, and the command that would use it; "" if there is nothing to say.
+// compiled in, and the command that would use it; "" if there is nothing to say. A device whose
+// driver has no file of its own is known by the vendor of its render node, since every vendor's GPUs
+// have render nodes.
 func Hint(root string, compiled, args []string) string {
 	var names, tags []string
-	for _, a := range Accelerators(root) {
-		if !slices.Contains(compiled, a.Tag) {
-			names = append(names, a.Name+" ("+a.File+")")
-			tags = append(tags, a.Tag)
+	nodes := renderNodes(root)
+	for _, b := range engine.Backends() {
+		var files []string
+		if node := b.Hardware.Node; node == "" {
+			files = nodes[b.Hardware.PCI]
+		} else if _, err := os.Stat(filepath.Join(root, node)); err == nil {
+			files = []string{node}
+		}
+		if len(files) > 0 && !slices.Contains(compiled, b.Name) {
+			names = append(names, b.Hardware.Vendor+" ("+files[0]+")")
+			tags = append(tags, b.Name)
 		}
 	}
 	if tags == nil {

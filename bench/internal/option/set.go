@@ -232,20 +232,11 @@ func setDevices(o *Options, s string) error {
 	return nil
 }
 
-// backendNames are those that ccl may have; which of them this build has, ccl knows.
-func backendNames() []string {
-	names := []string{"cpu"}
-	for _, b := range engine.Backends() {
-		names = append(names, b.Name)
-	}
-	return names
-}
-
 // setBackends takes a backend more than once: what differs then is noise.
 func setBackends(o *Options, s string) error {
 	o.Backends = nil
 	for _, word := range strings.Split(s, ",") {
-		found, err := list(word, "backend", backendNames(), backendNames(), strings.ToLower)
+		found, err := list(word, "backend", engine.Names(), engine.Names(), strings.ToLower)
 		if err != nil {
 			return err
 		}

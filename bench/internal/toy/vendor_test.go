@@ -28,7 +28,7 @@ func init() {
 		Failures: []engine.Failure{{Pattern: "toy box is shut", Advice: "open the toy box"}},
 		Choose:   choose,
 		Open: func() (*engine.Library, error) {
-			return &engine.Library{Version: "Toy 1.0", Interruptible: true, Windows: engine.ErrUnsupported, ID: newID, New: newEnd}, nil
+			return &engine.Library{Version: "Toy 1.0", Interruptible: true, Windows: engine.ErrUnsupported, ID: newID, IDBytes: 8, New: newEnd}, nil
 		},
 		Devices: engine.Devices{Count: func() (int, error) { return 4, nil }, Open: openDevice},
 	})
@@ -60,7 +60,7 @@ func newID() ([]byte, error) {
 	rooms.Lock()
 	defer rooms.Unlock()
 	rooms.all = append(rooms.all, &room{in: map[int][2][]float32{}, full: make(chan struct{})})
-	return strconv.AppendInt(nil, int64(len(rooms.all)-1), 10), nil
+	return fmt.Appendf(nil, "%08d", len(rooms.all)-1), nil
 }
 
 // end is one rank's end of a communicator.
@@ -159,7 +159,7 @@ func (r *registry) at(h uintptr) *stream {
 	return r.all[h]
 }
 
-func (r *registry) open() *stream {
+func (r *registry) open() (*stream, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &stream{uintptr(len(r.all)), make(chan func(), 1024)}
@@ -169,10 +169,11 @@ func (r *registry) open() *stream {
 			f()
 		}
 	}()
-	return s
+	return s, nil
 }
 
 func (s *stream) Handle() (uintptr, bool) { return s.handle, true }
+func (s *stream) Close() error            { close(s.tasks); return nil }
 func (s *stream) push(f func())           { s.tasks <- f }
 
 // event is when a stream got to a place.
@@ -190,6 +191,8 @@ func (m *event) Record(s *stream) error {
 	})
 	return nil
 }
+
+func (m *event) Close() error { return nil }
 
 func (m *event) Synchronize() error {
 	<-m.done
@@ -212,22 +215,24 @@ func openDevice(at, local, locals int) (*engine.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := streams.open()
-	return &engine.Device{
-		Number: n, Name: "Toy", Stream: s, Clock: engine.ClockOf(s, &event{}, &event{}),
-		Alloc: func(managed bool, bytes int) (engine.Block, error) {
-			words := make([]uint64, bytes/8+1)
-			return &block{n, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), bytes+1)[:bytes], managed}, nil
-		},
-		Close: func() error { close(s.tasks); return nil },
-	}, nil
+	d, _, err := engine.OpenDevice(device(n), streams.open, func() (*event, error) { return &event{}, nil })
+	d.Alloc = func(_ bool, bytes int) (engine.Block, error) {
+		words := make([]uint64, bytes/8+1)
+		return &block{n, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), bytes)}, nil
+	}
+	return d, err
 }
+
+type device int
+
+func (d device) Index() int            { return int(d) }
+func (d device) Name() (string, error) { return "Toy", nil }
+func (d device) PCI() (string, error)  { return "0000:0" + strconv.Itoa(int(d)), nil }
 
 // block is memory of a device.
 type block struct {
-	device  int
-	b       []byte
-	managed bool
+	device int
+	b      []byte
 }
 
 func (b *block) Ptr() (uintptr, bool)    { return uintptr(unsafe.Pointer(unsafe.SliceData(b.b))), true }

@@ -25,41 +25,20 @@ func devicesOf(rt *gpu.Runtime) engine.Devices {
 }
 
 func openDevice(g gpu.Device) (*engine.Device, error) {
-	s, err := g.NewStream()
+	d, s, err := engine.OpenDevice(g, g.NewStream, g.NewEvent)
 	if err != nil {
 		return nil, err
 	}
-	from, err := g.NewEvent()
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	to, err := g.NewEvent()
-	if err != nil {
-		return nil, errors.Join(err, from.Close(), s.Close())
-	}
-	d := &engine.Device{Number: g.Index(), Stream: s, Clock: engine.ClockOf(s, from, to)}
-	d.Name, _ = g.Name()
-	d.PCI, _ = g.PCI()
 	d.Alloc = func(managed bool, bytes int) (engine.Block, error) {
-		alloc := gpu.Alloc[uint8]
 		if managed {
-			alloc = gpu.AllocManaged[uint8]
+			return engine.BlockOf(gpu.AllocManaged[uint8](g, bytes))
 		}
-		b, err := alloc(g, bytes)
-		if err != nil {
-			return nil, err
-		}
-		return b, nil
+		return engine.BlockOf(gpu.Alloc[uint8](g, bytes))
 	}
 	d.At = func(addr uintptr, bytes int) (engine.Block, error) {
-		b, err := gpu.MemOf[uint8](g, addr, bytes)
-		if err != nil {
-			return nil, err
-		}
-		return b, nil
+		return engine.BlockOf(gpu.MemOf[uint8](g, addr, bytes))
 	}
 	d.Capture = func(issue func() error) (launch, close func() error, err error) { return capture(s, issue) }
-	d.Close = func() error { return errors.Join(to.Close(), from.Close(), s.Close()) }
 	return d, nil
 }
 

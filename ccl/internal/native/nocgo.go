@@ -12,7 +12,7 @@ import (
 // library is one that this build cannot open.
 type library struct{}
 
-func (*library) described() *engine.Library { return nil }
+func describe(_ *library, err error) (*engine.Library, error) { return nil, err }
 
 // open needs C, and the library is for Linux alone.
 func (v *vendor) open() (*library, error) {

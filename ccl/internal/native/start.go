@@ -43,11 +43,11 @@ const idBytes = int(unsafe.Sizeof(C.g_uid{}))
 const manyRanks, ranksPerID = 1024, 256
 
 // IDs is for ncclCommInitRankScalable, which NCCL has since 2.23.
-func (l *library) IDs(ranks int) (n, bytes int) {
+func (l *library) IDs(ranks int) int {
 	if l.t.CommInitRankScalable == nil || ranks < l.many {
-		return 1, idBytes
+		return 1
 	}
-	return max(ranks/ranksPerID, 2), idBytes
+	return max(ranks/ranksPerID, 2)
 }
 
 // Split is not the library's: a communicator of a part of the ranks is made as any other, with an id

@@ -48,13 +48,7 @@ func searchFor(row *engine.Backend) dl.Search {
 // no two ranks on a device, unless it was set up to.
 func (v *vendor) backend(row engine.Backend) engine.Backend {
 	row.Choose, row.Devices = v.runtime.Choose, devicesOf(v.runtime)
-	row.Open = func() (*engine.Library, error) {
-		l, err := v.load()
-		if err != nil {
-			return nil, err
-		}
-		return l.described(), nil
-	}
+	row.Open = func() (*engine.Library, error) { return describe(v.load()) }
 	return row
 }
 

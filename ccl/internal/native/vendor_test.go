@@ -28,7 +28,9 @@ func TestBackend(t *testing.T) {
 		for version, together := range map[int]bool{23004: false, 23102: true} {
 			lib := *open(t, v)
 			lib.version = version
-			require.Equal(t, together, lib.described().Gathers, version)
+			l, err := describe(&lib, nil)
+			require.NoError(t, err)
+			require.Equal(t, together, l.Gathers, version)
 		}
 	})
 }

@@ -17,13 +17,7 @@ import (
 func Backend() engine.Backend {
 	b := engine.OneCCL
 	b.Choose, b.Devices = choose, engine.Devices{Count: countDevices, Open: openDevice}
-	b.Open = func() (*engine.Library, error) {
-		l, err := open()
-		if err != nil {
-			return nil, err
-		}
-		return l.described(), nil
-	}
+	b.Open = func() (*engine.Library, error) { return describe(open()) }
 	return b
 }
 

@@ -3,7 +3,6 @@
 package oneccl
 
 import (
-	"errors"
 	"os"
 	"strings"
 
@@ -27,32 +26,15 @@ func openDevice(at, local, locals int) (*engine.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := x.NewQueue()
+	d, _, err := engine.OpenDevice(x, x.NewQueue, x.NewEvent)
 	if err != nil {
 		return nil, err
 	}
-	from, err := x.NewEvent()
-	if err != nil {
-		return nil, errors.Join(err, q.Close())
-	}
-	to, err := x.NewEvent()
-	if err != nil {
-		return nil, errors.Join(err, from.Close(), q.Close())
-	}
-	d := &engine.Device{Number: x.Index(), Stream: q, Clock: engine.ClockOf(q, from, to)}
-	d.Name, _ = x.Name()
-	d.PCI, _ = x.PCI()
 	d.Alloc = func(managed bool, bytes int) (engine.Block, error) {
-		alloc := xpu.Alloc[uint8]
 		if managed {
-			alloc = xpu.AllocManaged[uint8]
+			return engine.BlockOf(xpu.AllocManaged[uint8](x, bytes))
 		}
-		b, err := alloc(x, bytes)
-		if err != nil {
-			return nil, err
-		}
-		return b, nil
+		return engine.BlockOf(xpu.Alloc[uint8](x, bytes))
 	}
-	d.Close = func() error { return errors.Join(to.Close(), from.Close(), q.Close()) }
 	return d, nil
 }

@@ -164,9 +164,12 @@ func (l *library) plug(so *dl.Library) error {
 	return nil
 }
 
-// described is l as package ccl knows it.
-func (l *library) described() *engine.Library {
-	return &engine.Library{Version: l.version, Windows: engine.ErrUnsupported, ID: l.ID, New: l.New}
+// describe is l as package ccl knows it, nil beside an error.
+func describe(l *library, err error) (*engine.Library, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Library{Version: l.version, Windows: engine.ErrUnsupported, ID: l.ID, IDBytes: idBytes, New: l.New}, nil
 }
 
 // failure is what the library says of a result; nil for success.

@@ -12,7 +12,7 @@ import (
 // library is one that this build cannot open.
 type library struct{}
 
-func (*library) described() *engine.Library { return nil }
+func describe(_ *library, err error) (*engine.Library, error) { return nil, err }
 
 // open says what this build lacks.
 func open() (*library, error) {
