@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -52,12 +53,11 @@ type library struct {
 	engine.Engine
 	backend  *engine.Backend
 	lib      *engine.Library
-	device   int            // -1: it takes host memory
-	known    deviceMemory   // of the last call, which is the device's
-	one      [1]engine.Call // the call being made on a device
-	calls    []engine.Call  // and those on host memory
+	device   int          // -1: it takes host memory
+	known    deviceMemory // of the last call, which is the device's
 	held     holdings
-	call     call.Call                // its record, for the control plane
+	call     call.Call                // the last call on a device that was in no group, and
+	one      [1]*call.Call            // the same as what is handed over
 	unshrunk bool                     // the library has failed to shrink it: what is made of it is new
 	shared   func(left bool) error    // lets go of what its backend shares
 	sent     []uint8                  // what messages there have been with each rank: sentTo, gotFrom
@@ -94,7 +94,7 @@ func (l *library) first(k *call.Call, ranks int) bool {
 		from, to := mark(int(k.Root), gotFrom), mark(k.To, sentTo)
 		return from || to
 	}
-	met, size := &l.met[k.Kind], uint64(1)<<bits.Len64(k.Count*uint64(Type(k.Type).Size()))
+	met, size := &l.met[k.Kind], uint64(1)<<bits.Len64(k.Count*uint64(k.Type.Size()))
 	if *met&size != 0 {
 		return false
 	}
@@ -109,17 +109,15 @@ type talk struct {
 	eng *cpu.Comm
 }
 
-func (t talk) run(kind engine.Kind, typ Type, op Op, dst, src []byte) error {
-	a := &args{kind: Kind(kind), typ: typ, op: op, root: -1, dst: dst, src: src}
-	if a.kind == KindBroadcast {
+func (t talk) run(kind op.Kind, typ Type, o Op, dst, src []byte) error {
+	a := args{kind: kind, typ: typ, op: o, root: noRoot}
+	if kind == op.Broadcast {
 		a.root = 0
 	}
 	var k call.Call
-	count := len(dst) / max(typ.Size(), 1)
-	if a.kind == KindAllGather {
-		count = len(src) / typ.Size()
-	}
-	a.fill(&k, 0, uint64(count), nil)
+	a.kernels(&k, nil)
+	k.Dst, k.Src, k.Count = dst, src, uint64(min(len(dst), len(src))/max(k.Elem, 1)) // AllGather counts what a rank gives
+	k.Seal()
 	if f := t.eng.Run(t.ctx, &k); f != nil {
 		return f
 	}
@@ -129,12 +127,12 @@ func (t talk) run(kind engine.Kind, typ Type, op Op, dst, src []byte) error {
 // min is the least of what all ranks say, number by number.
 func (t talk) min(x []int64) error {
 	b := bytesOf(x)
-	return t.run(engine.AllReduce, TypeInt64, Min, b, b)
+	return t.run(op.AllReduce, TypeInt64, Min, b, b)
 }
 
 // broadcast gives all ranks what rank 0 has in b.
 func (t talk) broadcast(b []byte) error {
-	return t.run(engine.Broadcast, TypeUint8, Sum, b, b)
+	return t.run(op.Broadcast, TypeUint8, Sum, b, b)
 }
 
 // textBytes is how much of an error is passed on to the other ranks.
@@ -162,7 +160,7 @@ func (t talk) verdict(err error) *call.Fault {
 		binary.LittleEndian.PutUint16(text, uint16(copy(text[3:], s)))
 		text[2] = byte(codeOfLibrary(err))
 	}
-	if e := t.run(engine.AllReduce, TypeUint8, Max, text, text); e != nil {
+	if e := t.run(op.AllReduce, TypeUint8, Max, text, text); e != nil {
 		return faultOf(e)
 	}
 	if int64(t.eng.Rank()) == who[0] {
@@ -322,10 +320,10 @@ func (t talk) ids(lib *engine.Library) ([]byte, error) {
 	if f := t.verdict(err); f != nil {
 		return nil, f
 	}
-	if err := t.run(engine.AllReduce, TypeUint8, Max, all, all); err != nil { // what others have made is 0 here
+	if err := t.run(op.AllReduce, TypeUint8, Max, all, all); err != nil { // what others have made is 0 here
 		return nil, err
 	}
-	return all, t.run(engine.Barrier, TypeNone, Sum, nil, nil)
+	return all, t.run(op.Barrier, TypeNone, Sum, nil, nil)
 }
 
 // share holds what l's backend shares, on all ranks or on none.
@@ -406,7 +404,7 @@ func (t talk) sameVersion(mine string) *call.Fault {
 		return nil
 	}
 	all := make([]byte, width*t.eng.Size())
-	if err := t.run(engine.AllGather, TypeUint8, Sum, all, own); err != nil {
+	if err := t.run(op.AllGather, TypeUint8, Sum, all, own); err != nil {
 		return faultOf(err)
 	}
 	who := map[string][]int{}

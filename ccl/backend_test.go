@@ -15,6 +15,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A library in a few lines of Go, for the tests of what lies around a library: it knows
@@ -28,7 +29,7 @@ type toyBackend struct {
 	open    func(nth int) (version string, err error) // nth: the how many-th rank asks
 	opened  atomic.Int32
 	new     func(g engine.Group) error
-	run     func(g engine.Group, calls []engine.Call) error
+	run     func(g engine.Group, calls []*op.Call) error
 	aborted atomic.Int32
 	closed  atomic.Int32
 	made    atomic.Int32
@@ -105,14 +106,14 @@ type toyEngine struct {
 	stop chan struct{}
 }
 
-func (e *toyEngine) Supports(k engine.Kind, t engine.Type, _ engine.Op, _ bool) error {
-	if k == engine.AllReduce && t == engine.Float64 {
+func (e *toyEngine) Supports(k op.Kind, t op.Type, _ op.Op, _ bool) error {
+	if k == op.AllReduce && t == op.Float64 {
 		return errors.New("the toy has no float64")
 	}
 	return nil
 }
 
-func (e *toyEngine) Run(_ context.Context, calls []engine.Call) error {
+func (e *toyEngine) Run(_ context.Context, calls []*op.Call) error {
 	if e.run != nil {
 		if err := e.run(e.g, calls); err != nil {
 			return err
@@ -126,13 +127,13 @@ func (e *toyEngine) Run(_ context.Context, calls []engine.Call) error {
 	return nil
 }
 
-func (e *toyEngine) call(c engine.Call) error {
+func (e *toyEngine) call(c *op.Call) error {
 	at := func(p uintptr) []int64 { // the address is one of the Go heap: the caller keeps it
 		return unsafe.Slice(*(**int64)(unsafe.Pointer(&p)), c.Count)
 	}
 	var src, dst []int64
-	if c.Kind == engine.AllReduce && c.Count > 0 {
-		src, dst = append([]int64(nil), at(c.Src)...), at(c.Dst)
+	if c.Kind == op.AllReduce && c.Count > 0 {
+		src, dst = append([]int64(nil), at(c.SrcAt)...), at(c.DstAt)
 	}
 	r := e.room
 	r.mu.Lock()
@@ -175,7 +176,7 @@ func TestCallsGoThroughTheLibrary(t *testing.T) {
 	for name, check := range map[string]ccl.Check{"async": ccl.CheckAsync, "strict": ccl.CheckStrict} {
 		t.Run(name, func(t *testing.T) {
 			var ran atomic.Int32
-			toy := &toyBackend{run: func(_ engine.Group, calls []engine.Call) error { ran.Add(int32(len(calls))); return nil }}
+			toy := &toyBackend{run: func(_ engine.Group, calls []*op.Call) error { ran.Add(int32(len(calls))); return nil }}
 			ccl.SetBackend(t, toy.backend())
 			everywhere(t, 3, onToy(ccl.Options{Check: check}), func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				ran.Store(0)
@@ -329,7 +330,7 @@ func TestLibraryIsInterrupted(t *testing.T) {
 
 // An error of the library in one call fails the Comm everywhere, and names the rank.
 func TestLibraryFails(t *testing.T) {
-	toy := &toyBackend{run: func(g engine.Group, calls []engine.Call) error {
+	toy := &toyBackend{run: func(g engine.Group, calls []*op.Call) error {
 		if g.Rank == 1 && calls[0].Count == 5 {
 			return &engine.LibraryError{Library: "Toy 1.0", Call: "toyAllReduce", Result: math.MaxInt32, Text: "cable unplugged"}
 		}

@@ -48,7 +48,7 @@ func (e *ends) failed(g *group) {
 	if e.failedAt != 0 {
 		return
 	}
-	e.failedAt, e.failedCall = g.ticket, call.Record{Kind: call.Kind(KindGroup), Root: -1}
+	e.failedAt, e.failedCall = g.ticket, call.Record{Kind: call.Group, Root: noRoot}
 	if g.at != nil {
 		e.failedCall = g.at.Record
 	} else if len(g.calls) > 0 {

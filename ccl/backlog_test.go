@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // From the first rejected call on all are rejected, from the first failed one on all have failed, and what was before
@@ -18,7 +19,7 @@ func TestEnds(t *testing.T) {
 	var e ends
 	assert.Equal(t, how{done: true}, e.of(3, 3))
 	assert.Equal(t, how{}, e.of(4, 3))
-	first := &group{ticket: 5, calls: []*call.Call{{Record: call.Record{Seq: 9, Kind: call.Send}}}}
+	first := &group{ticket: 5, calls: []*call.Call{{Head: op.Head{Record: call.Record{Seq: 9, Kind: call.Send}}}}}
 	e.failed(first)
 	e.failed(&group{ticket: 6})
 	e.rejected(7, refused)

@@ -88,11 +88,12 @@ func (b Buf) Len() int { return max(b.count, 0) }
 // Type returns the type of the elements.
 func (b Buf) Type() Type { return b.typ }
 
-func (b *Buf) bytes() []byte {
+// area is where b lies on the host.
+func (b *Buf) area() area {
 	if b.count <= 0 {
-		return nil
+		return area{}
 	}
-	return unsafe.Slice((*byte)(b.host), b.count*b.typ.Size())
+	return area{b.host, uintptr(b.host), b.count}
 }
 
 // inPlace marks the Buf that InPlace returns.

@@ -14,7 +14,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
-	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
 )
 
@@ -149,9 +148,8 @@ type Comm struct {
 // calling is what belongs to the one goroutine that makes calls on a Comm.
 type calling struct {
 	count   int           // calls of any kind; a plain counter, so that -race sees two goroutines on one Comm
-	call    call.Call     // the blocking call under way
-	one     [1]*call.Call // what the blocking call hands to its library, and to those that watch it
-	checked checked       // the last blocking call that passed check: most calls are like the one before
+	call    call.Call     // the blocking call under way, or the last: most calls are like the one before
+	one     [1]*call.Call // what it hands to its library, and to those that watch it
 	factors factors       // of the operators that Scaled has made
 }
 
@@ -283,7 +281,8 @@ func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
 	case c.lib != nil:
 		return c.lib.lib.Version
 	}
-	one := call.Call{Record: call.Record{Kind: call.Kind(k), Type: uint8(t), Op: uint8(op), Count: uint64(max(count, 0))}, Elem: t.Size()}
+	one := call.Call{Elem: t.Size()}
+	one.Kind, one.Type, one.Op, one.Count = call.Kind(k), call.Type(t), call.Op(op), uint64(max(count, 0))
 	return c.eng.Plan(&one)
 }
 
@@ -294,13 +293,7 @@ func (c *Comm) Supports(k Kind, t Type, op Op) error {
 	if c.none() {
 		return refuseNone(k.String())
 	}
-	e := error(nil)
-	if c.lib != nil && !c.throughLib && k != 0 && k < kindEnd && t < typeEnd && op < opEnd {
-		e = c.lib.Supports(engine.Kind(k), engine.Type(t), engine.Op(op), false)
-	} else {
-		e = hostSupports(c, k, t, op)
-	}
-	if e != nil {
+	if e := supports(c, call.Kind(k), call.Type(t), call.Op(op), c.lib == nil || c.throughLib); e != nil {
 		return c.named(&Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: e})
 	}
 	return nil

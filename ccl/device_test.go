@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // toyStream is a stream of the toy's device: a goroutine that runs what was issued, in order.
@@ -96,10 +97,14 @@ type toyDeviceEngine struct {
 	b *toyDevice
 }
 
-func (e *toyDeviceEngine) Issue(h uintptr, calls []engine.Call, _ engine.How) (engine.Span, error) {
+func (e *toyDeviceEngine) Issue(h uintptr, calls []*op.Call, _ engine.How) (engine.Span, error) {
 	e.b.issues.Add(1)
 	s, _ := toyStreams.Load(h)
-	mine := append([]engine.Call(nil), calls...)
+	var mine []*op.Call
+	for _, c := range calls { // which package ccl uses again
+		own := *c
+		mine = append(mine, &own)
+	}
 	s.(*toyStream).push(func() {
 		for _, c := range mine {
 			_ = e.call(c) // an interruption shows in the stream's end, as on a device
@@ -372,9 +377,9 @@ func TestDeviceQueueAllocatesNothing(t *testing.T) {
 // quietEngine takes calls and does nothing.
 type quietEngine struct{ engine.Lacking }
 
-func (*quietEngine) Supports(engine.Kind, engine.Type, engine.Op, bool) error { return nil }
-func (*quietEngine) Run(context.Context, []engine.Call) error                 { return nil }
-func (*quietEngine) Issue(uintptr, []engine.Call, engine.How) (engine.Span, error) {
+func (*quietEngine) Supports(op.Kind, op.Type, op.Op, bool) error { return nil }
+func (*quietEngine) Run(context.Context, []*op.Call) error        { return nil }
+func (*quietEngine) Issue(uintptr, []*op.Call, engine.How) (engine.Span, error) {
 	return nil, nil
 }
 func (*quietEngine) Mark(uintptr) (engine.Mark, error) { return toyMark{s: &toyStream{}}, nil }

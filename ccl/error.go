@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Code classifies an [Error]. A Code is itself an error, so that errors.Is(err, ccl.ErrRankLost)
@@ -338,14 +340,14 @@ func (c *Call) describe() string {
 	if c.Type != TypeNone {
 		s += fmt.Sprintf(" %s x %d", c.Type, c.Count)
 	}
-	if c.Kind.reduces() {
+	if op.Kind(c.Kind).Reduces() {
 		s += " " + c.Op.String()
 		if c.Op >= firstScaled {
 			s += fmt.Sprintf(" by %.7g", c.Factor)
 		}
 	}
 	if c.Root >= 0 {
-		if c.Kind.rooted() {
+		if op.Kind(c.Kind).Rooted() {
 			s += fmt.Sprintf(" root %d", c.Root)
 		} else {
 			s += fmt.Sprintf(" peer %d", c.Root)

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
-	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/internal/engine"
 )
 
 // ExitStuck is the exit status of a process that ends itself because a call has failed that its library cannot
@@ -27,16 +25,12 @@ func (c *Comm) foreign(ctx context.Context, calls []*call.Call) *call.Fault {
 			return f
 		}
 	}
-	l.calls = l.calls[:0]
-	for _, k := range calls {
-		l.calls = append(l.calls, foreignCall(k))
-	}
 	if ctx.Done() != nil { // the call cannot look at it
 		stop := context.AfterFunc(ctx, func() { c.eng.Ended(call.ContextFault(ctx.Err())) })
 		defer stop()
 	}
 	c.life.inLibrary.Store(true)
-	err := vendorError(l.Run(ctx, l.calls))
+	err := vendorError(l.Run(ctx, calls))
 	c.life.inLibrary.Store(false)
 	var f *call.Fault
 	for _, k := range calls {
@@ -46,19 +40,6 @@ func (c *Comm) foreign(ctx context.Context, calls []*call.Call) *call.Fault {
 	}
 	return f
 }
-
-// foreignCall is k as an engine beside the CPU engine sees it.
-func foreignCall(k *call.Call) engine.Call {
-	e := engine.Call{Kind: k.Kind, Type: engine.Type(k.Type), Op: engineOp(Op(k.Op)), Factor: k.Factor, Root: max(int(k.Root), noRoot), To: k.To,
-		Count: int(k.Count), Dst: address(k.Dst), Src: address(k.Src), DC: k.DC, SC: k.SC}
-	if k.Kind == engine.SendRecv {
-		e.Sent = len(k.Src) / max(k.Elem, 1)
-	}
-	return e
-}
-
-// address is where b begins. Slices that a call holds are on the heap, which does not move.
-func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
 // abandon ends what the library is doing for c, since that has failed with e. Where it cannot be ended the
 // process is, with the report: to wait for ever would be worse.

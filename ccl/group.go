@@ -22,9 +22,8 @@ type group struct {
 	made    []*call.Call // there were for a group in this memory: calls is the first of them
 	counts  []int        // those of calls; the caller may use its own again
 	reject  *Error
-	failure *Error        // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
-	foreign []engine.Call // on a device
-	how     engine.How    // and how they are handed over
+	failure *Error     // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
+	how     engine.How // how those on a device are handed over
 }
 
 // newGroup is a group without calls.
@@ -47,7 +46,7 @@ func (g *group) free() {
 		return
 	}
 	for _, k := range g.calls {
-		k.Dst, k.Src, k.DC, k.SC = nil, nil, nil, nil
+		k.Forget()
 	}
 	g.calls, g.counts = g.calls[:0], g.counts[:0]
 	b := &g.c.backlog
@@ -56,8 +55,10 @@ func (g *group) free() {
 	g.next, b.idle = b.idle, g
 }
 
-// add adds a call, which is to be filled.
-func (g *group) add() *call.Call {
+// add adds a call that a asks for, which is to be described. It holds what an earlier one in its place did. The counts of a become g's
+// own: the caller may use its own again.
+func (g *group) add(a *args) *call.Call {
+	a.dc, a.sc = g.keep(a.dc), g.keep(a.sc)
 	n := len(g.calls)
 	if n == len(g.made) {
 		g.made = append(g.made, new(call.Call))
@@ -66,20 +67,18 @@ func (g *group) add() *call.Call {
 	return g.made[n]
 }
 
+// drop takes back the call that was added last, and g's memory where g was for that call alone.
+func (g *group) drop(whole bool) {
+	g.calls = g.calls[:len(g.calls)-1]
+	if whole {
+		g.free()
+	}
+}
+
 // begin makes g a device's new group, of no calls, in the memory of its last.
 func (g *group) begin() {
 	g.use++
-	g.over, g.how, g.counts, g.foreign = false, 0, g.counts[:0], g.foreign[:0]
-}
-
-// more adds a call of a device. It holds what an earlier one in its place did.
-func (g *group) more() *engine.Call {
-	n := len(g.foreign)
-	if n == cap(g.foreign) {
-		g.foreign = append(g.foreign, engine.Call{})
-	}
-	g.foreign = g.foreign[:n+1]
-	return &g.foreign[n]
+	g.over, g.how, g.counts, g.calls = false, 0, g.counts[:0], g.calls[:0]
 }
 
 // keep copies counts into g's memory.
@@ -93,11 +92,11 @@ func (g *group) keep(counts []int) []int {
 }
 
 // kind is that of the one call of g, or Group.
-func (g *group) kind() Kind {
+func (g *group) kind() call.Kind {
 	if len(g.calls) == 1 {
-		return Kind(g.calls[0].Kind)
+		return g.calls[0].Kind
 	}
-	return KindGroup
+	return call.Group
 }
 
 // wait waits for the calls of g, as one of its Works does.
@@ -130,5 +129,5 @@ func (g *group) issued(use uint64) (uint64, error) {
 	case g.reject != nil:
 		return 0, g.reject
 	}
-	return 0, g.c.refuse(&args{kind: KindGroup}, ErrArgument, errors.New("a Work of a Group is valid only after Group has returned"))
+	return 0, g.c.refuse(call.Group, ErrArgument, errors.New("a Work of a Group is valid only after Group has returned"))
 }

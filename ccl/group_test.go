@@ -15,7 +15,7 @@ func TestGroupReuse(t *testing.T) {
 	c.backlog.c = c
 	g := c.backlog.newGroup()
 	assert.EqualValues(t, 1, g.use)
-	k := g.add()
+	k := g.add(&args{})
 	k.Dst, k.DC = []byte{1}, g.keep([]int{1, 2})
 	assert.Equal(t, []int{3}, g.keep([]int{3}))
 	assert.Equal(t, []int{1, 2}, k.DC)
@@ -32,7 +32,7 @@ func TestGroupReuse(t *testing.T) {
 	assert.EqualValues(t, 2, again.use)
 	assert.Zero(t, again.ticket)
 	assert.Empty(t, again.calls)
-	assert.Same(t, k, again.add(), "its calls are used again")
+	assert.Same(t, k, again.add(&args{}), "its calls are used again")
 	at, err = g.issued(1)
 	require.NoError(t, err)
 	assert.Zero(t, at, "a Work of the first use is long over")
@@ -58,9 +58,9 @@ func TestGroupKept(t *testing.T) {
 // A group of one call is named after it.
 func TestGroupKind(t *testing.T) {
 	g := &group{}
-	assert.Equal(t, KindGroup, g.kind())
-	g.add().Record = call.Record{Kind: call.Send}
-	assert.Equal(t, KindSend, g.kind())
-	g.add()
-	assert.Equal(t, KindGroup, g.kind())
+	assert.Equal(t, call.Group, g.kind())
+	g.add(&args{}).Record = call.Record{Kind: call.Send}
+	assert.Equal(t, call.Send, g.kind())
+	g.add(&args{})
+	assert.Equal(t, call.Group, g.kind())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Options.OnCall hears of calls on a device, and of launches of graphs, when the Comm learns that their stream has passed them, with the
@@ -143,7 +144,7 @@ func tellFailed(c *Comm) {
 		o := &told[i]
 		o.Call.State, o.OnDevice = Failed, 0
 		o.Err = c.failureIn(nil, &call.Record{Seq: o.Call.Seq, Count: o.Call.Count, Start: int64(o.Call.Start), End: int64(o.Call.End), Root: o.Call.Root - o.Call.Number,
-			Kind: call.Kind(o.Call.Kind), Type: uint8(o.Call.Type), Op: uint8(o.Call.Op), State: uint8(Failed), Times: float32(o.Call.Factor)})
+			Kind: op.Kind(o.Call.Kind), Type: op.Type(o.Call.Type), Op: op.Op(o.Call.Op), State: uint8(Failed), Times: float32(o.Call.Factor)})
 	}
 	c.rec.teller.tell(c.watchers.onCall, told)
 }

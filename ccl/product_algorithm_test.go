@@ -10,16 +10,17 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // TestOperandStays: with every algorithm a reduction between hosts leaves the operand as it was, and gives the same
 // bits as in place, where the operand is not read from elsewhere.
 func TestOperandStays(t *testing.T) {
-	for _, k := range []algo.Kind{algo.AllReduce, algo.Reduce} {
+	for _, k := range []op.Kind{op.AllReduce, op.Reduce} {
 		for _, name := range algo.Names(k) {
 			for _, l := range []struct{ ranks, hosts int }{{2, 2}, {3, 3}, {4, 2}, {5, 5}, {6, 2}, {8, 8}} {
-				t.Run(fmt.Sprintf("%v/%s/%d on %d", k, name, l.ranks, l.hosts), func(t *testing.T) {
-					t.Setenv("GOCCL_ALGO", fmt.Sprintf("%v=%s", k, name))
+				t.Run(fmt.Sprintf("%s/%s/%d on %d", k.Flag(), name, l.ranks, l.hosts), func(t *testing.T) {
+					t.Setenv("GOCCL_ALGO", fmt.Sprintf("%s=%s", k.Flag(), name))
 					ccltest.Run(t, l.ranks, func(t testing.TB, c *ccl.Comm) {
 						for _, n := range []int{1, 3, 100, 1025, 20_011, 150_003} {
 							if raceDetector && n > 2000 {
@@ -32,7 +33,7 @@ func TestOperandStays(t *testing.T) {
 							copy(inPlace, src)
 							before, dst := slices.Clone(src), make([]float32, n)
 							root := n % c.Size()
-							if k == algo.AllReduce {
+							if k == op.AllReduce {
 								require.NoError(t, ccl.AllReduce(t.Context(), c, dst, src, ccl.Avg))
 								require.NoError(t, ccl.AllReduce(t.Context(), c, inPlace, inPlace, ccl.Avg))
 							} else {
@@ -40,7 +41,7 @@ func TestOperandStays(t *testing.T) {
 								require.NoError(t, ccl.Reduce(t.Context(), c, inPlace, inPlace, ccl.Sum, root))
 							}
 							require.True(t, slices.Equal(before, src), "%d elements: the operand has changed", n)
-							if k == algo.AllReduce || c.Rank() == root {
+							if k == op.AllReduce || c.Rank() == root {
 								require.True(t, slices.Equal(inPlace, dst), "%d elements: not the bits of the call in place", n)
 							}
 						}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Queue issues calls in order without waiting for them. Queues are values; all
@@ -73,92 +74,87 @@ func (q Queue) Numbered(n int) Queue {
 
 // AllReduce issues [AllReduce].
 func (q Queue) AllReduce(dst, src Buf, op Op) Work {
-	if q.dev != nil && q.repeats(&dst, &src, op) {
-		if at, ok := dst.mem.Ptr(); ok {
-			return q.repeat(&dst, at, op)
-		}
-	}
-	return q.issue(&args{kind: KindAllReduce, op: op, root: -1}, &dst, &src)
+	return q.issue(&args{kind: call.AllReduce, op: op, root: -1}, &dst, &src)
 }
 
 // Reduce issues [Reduce].
 func (q Queue) Reduce(dst, src Buf, op Op, root int) Work {
-	return q.issue(&args{kind: KindReduce, op: op, root: root}, &dst, &src)
+	return q.issue(&args{kind: call.Reduce, op: op, root: root}, &dst, &src)
 }
 
 // ReduceScatter issues [ReduceScatter].
 func (q Queue) ReduceScatter(dst, src Buf, op Op) Work {
-	return q.issue(&args{kind: KindReduceScatter, op: op, root: -1}, &dst, &src)
+	return q.issue(&args{kind: call.ReduceScatter, op: op, root: -1}, &dst, &src)
 }
 
 // ReduceScatterV issues [ReduceScatterV].
 func (q Queue) ReduceScatterV(dst, src Buf, counts []int, op Op) Work {
-	return q.issue(&args{kind: KindReduceScatterV, op: op, root: -1, dc: counts}, &dst, &src)
+	return q.issue(&args{kind: call.ReduceScatterV, op: op, root: -1, dc: counts}, &dst, &src)
 }
 
 // Broadcast issues [Broadcast].
 func (q Queue) Broadcast(buf Buf, root int) Work {
-	return q.issue(&args{kind: KindBroadcast, root: root}, &buf, &buf)
+	return q.issue(&args{kind: call.Broadcast, root: root}, &buf, &buf)
 }
 
 // AllGather issues [AllGather].
 func (q Queue) AllGather(dst, src Buf) Work {
-	return q.issue(&args{kind: KindAllGather, root: -1}, &dst, &src)
+	return q.issue(&args{kind: call.AllGather, root: -1}, &dst, &src)
 }
 
 // AllGatherV issues [AllGatherV].
 func (q Queue) AllGatherV(dst Buf, counts []int, src Buf) Work {
-	return q.issue(&args{kind: KindAllGatherV, root: -1, dc: counts}, &dst, &src)
+	return q.issue(&args{kind: call.AllGatherV, root: -1, dc: counts}, &dst, &src)
 }
 
 // Gather issues [Gather].
 func (q Queue) Gather(dst, src Buf, root int) Work {
-	return q.issue(&args{kind: KindGather, root: root}, &dst, &src)
+	return q.issue(&args{kind: call.Gather, root: root}, &dst, &src)
 }
 
 // GatherV issues [GatherV].
 func (q Queue) GatherV(dst Buf, counts []int, src Buf, root int) Work {
-	return q.issue(&args{kind: KindGatherV, root: root, dc: counts}, &dst, &src)
+	return q.issue(&args{kind: call.GatherV, root: root, dc: counts}, &dst, &src)
 }
 
 // Scatter issues [Scatter].
 func (q Queue) Scatter(dst, src Buf, root int) Work {
-	return q.issue(&args{kind: KindScatter, root: root}, &dst, &src)
+	return q.issue(&args{kind: call.Scatter, root: root}, &dst, &src)
 }
 
 // ScatterV issues [ScatterV].
 func (q Queue) ScatterV(dst, src Buf, counts []int, root int) Work {
-	return q.issue(&args{kind: KindScatterV, root: root, dc: counts}, &dst, &src)
+	return q.issue(&args{kind: call.ScatterV, root: root, dc: counts}, &dst, &src)
 }
 
 // AllToAll issues [AllToAll].
 func (q Queue) AllToAll(dst, src Buf) Work {
-	return q.issue(&args{kind: KindAllToAll, root: -1}, &dst, &src)
+	return q.issue(&args{kind: call.AllToAll, root: -1}, &dst, &src)
 }
 
 // AllToAllV issues [AllToAllV].
 func (q Queue) AllToAllV(dst Buf, dc []int, src Buf, sc []int) Work {
-	return q.issue(&args{kind: KindAllToAllV, root: -1, dc: dc, sc: sc}, &dst, &src)
+	return q.issue(&args{kind: call.AllToAllV, root: -1, dc: dc, sc: sc}, &dst, &src)
 }
 
 // Send issues [Send].
 func (q Queue) Send(src Buf, peer int) Work {
-	return q.issue(&args{kind: KindSend, root: peer}, &Buf{typ: src.typ}, &src)
+	return q.issue(&args{kind: call.Send, root: peer}, &Buf{typ: src.typ}, &src)
 }
 
 // Recv issues [Recv].
 func (q Queue) Recv(dst Buf, peer int) Work {
-	return q.issue(&args{kind: KindRecv, root: peer}, &dst, &Buf{typ: dst.typ})
+	return q.issue(&args{kind: call.Recv, root: peer}, &dst, &Buf{typ: dst.typ})
 }
 
 // SendRecv issues [SendRecv].
 func (q Queue) SendRecv(dst Buf, from int, src Buf, to int) Work {
-	return q.issue(&args{kind: KindSendRecv, root: from, to: to}, &dst, &src)
+	return q.issue(&args{kind: call.SendRecv, root: from, to: to}, &dst, &src)
 }
 
 // Barrier issues [Barrier].
 func (q Queue) Barrier() Work {
-	return q.issue(&args{kind: KindBarrier, root: -1}, &Buf{}, &Buf{})
+	return q.issue(&args{kind: call.Barrier, root: -1}, &Buf{}, &Buf{})
 }
 
 // Group issues the calls f makes on g as one, as ncclGroupStart and End: a send and
@@ -173,20 +169,20 @@ func (q Queue) Barrier() Work {
 func (q Queue) Group(f func(g Queue) error) Work {
 	switch {
 	case q.c == nil:
-		return zeroQueue(KindGroup)
+		return zeroQueue(call.Group)
 	case q.late():
-		return q.tooLate(&args{kind: KindGroup})
+		return q.tooLate(call.Group)
 	case f == nil:
-		return q.rejected(&args{kind: KindGroup}, errNilFunction)
+		return q.rejected(call.Group, errNilFunction)
 	case q.group != nil: // a group in a group is part of it, as in NCCL
 		if err := f(q); err != nil {
-			return q.rejected(&args{kind: KindGroup}, err)
+			return q.rejected(call.Group, err)
 		}
 		return Work{at: q.group, seq: q.use}
 	}
 	q.c.calling.count++
 	if q.err != nil || q.c.life.shut() {
-		return q.rejected(&args{kind: KindGroup}, nil)
+		return q.rejected(call.Group, nil)
 	}
 	if q.dev != nil {
 		return q.groupDevice(f)
@@ -195,7 +191,7 @@ func (q Queue) Group(f func(g Queue) error) Work {
 	inner := q
 	inner.group, inner.use = g, g.use
 	if err := f(inner); err != nil && g.reject == nil {
-		g.reject = q.c.refuse(&args{kind: KindGroup}, ErrArgument, err)
+		g.reject = q.c.refuse(call.Group, ErrArgument, err)
 	}
 	g.over = true
 	return q.push(g)
@@ -208,40 +204,37 @@ func (q *Queue) issue(a *args, dst, src *Buf) Work {
 		return zeroQueue(a.kind)
 	}
 	c.calling.count++
-	if q.err != nil || c.life.shut() {
-		return q.rejected(a, nil)
-	}
-	if q.late() {
-		return q.tooLate(a)
+	switch {
+	case q.err != nil || c.life.shut():
+		return q.rejected(a.kind, nil)
+	case q.late():
+		return q.tooLate(a.kind)
 	}
 	if err := q.resolve(a, dst, src); err != nil {
-		return q.rejected(a, err)
+		return q.rejected(a.kind, err)
 	}
 	if a.root == noRoot {
 		a.root -= q.number
 	}
-	if q.dev != nil {
+	switch {
+	case q.dev != nil:
 		return q.issueDevice(a)
-	}
-	if q.now && q.group == nil {
+	case q.now && q.group == nil:
 		return q.callNow(a)
-	}
-	count, err := a.check(c)
-	if err != nil {
-		return q.rejected(a, err)
 	}
 	g := q.group
 	if g == nil {
 		g = c.backlog.newGroup()
 	}
-	k := g.add()
-	a.dc, a.sc = g.keep(a.dc), g.keep(a.sc)
-	c.backlog.mu.Lock()
-	c.rec.seq++
-	a.fill(k, c.rec.seq, count, &c.calling.factors)
+	k := g.add(a)
+	if _, err := describe(c, k, a, true); err != nil {
+		g.drop(q.group == nil)
+		return q.rejected(a.kind, err)
+	}
 	k.Queued = true
-	c.rec.callers.queued(k.Seq)
+	c.backlog.mu.Lock()
 	c.rec.queue(k)
+	c.rec.callers.queued(k.Seq)
 	c.backlog.mu.Unlock()
 	if q.group != nil {
 		return Work{at: g, seq: q.use}
@@ -254,7 +247,7 @@ func (q *Queue) push(g *group) Work {
 	c := q.c
 	c.backlog.mu.Lock()
 	if c.life.closed.Load() { // since it was looked at: Close may have found nothing queued
-		w := q.shut(&args{kind: g.kind()})
+		w := q.shut(g.kind())
 		g.reject = w.err
 		c.backlog.mu.Unlock()
 		return w
@@ -300,31 +293,31 @@ func (q *Queue) resolve(a *args, dst, src *Buf) error {
 	if src.inPlace() {
 		me := q.c.Rank()
 		switch a.kind {
-		case KindAllGather, KindGather:
+		case call.AllGather, call.Gather:
 			if n := q.c.Size(); dst.count%n == 0 {
 				part := dst.From(me*(dst.count/n), (me+1)*(dst.count/n))
 				src = &part
 			}
-		case KindAllGatherV, KindGatherV:
-			if _, at, err := sum("counts", a.dc, q.c.Size(), me); err != nil {
+		case call.AllGatherV, call.GatherV:
+			if _, at, err := op.Total("counts", a.dc, q.c.Size(), me); err != nil {
 				return err
 			} else {
 				part := dst.From(at, at+a.dc[me])
 				src = &part
 			}
-		case KindReduceScatter:
+		case call.ReduceScatter:
 			if n := q.c.Size(); dst.count%n == 0 {
 				part := dst.From(me*(dst.count/n), (me+1)*(dst.count/n))
 				src, dst = dst, &part
 			}
-		case KindReduceScatterV:
-			if _, at, err := sum("counts", a.dc, q.c.Size(), me); err != nil {
+		case call.ReduceScatterV:
+			if _, at, err := op.Total("counts", a.dc, q.c.Size(), me); err != nil {
 				return err
 			} else {
 				part := dst.From(at, at+a.dc[me])
 				src, dst = dst, &part
 			}
-		case KindAllReduce, KindReduce, KindAllToAll, KindAllToAllV:
+		case call.AllReduce, call.Reduce, call.AllToAll, call.AllToAllV:
 			src = dst
 		default:
 			return fmt.Errorf("%s cannot take InPlace as src", a.kind)
@@ -336,40 +329,39 @@ func (q *Queue) resolve(a *args, dst, src *Buf) error {
 	if dst.typ != TypeNone && src.typ != TypeNone && dst.typ != src.typ {
 		return fmt.Errorf("dst is %s and src is %s", dst.typ, src.typ)
 	}
-	if q.dev != nil {
-		var err error
-		if a.onDst, err = dst.on(q.c.lib); err != nil {
+	var err error
+	switch {
+	case q.dev != nil:
+		if a.dst, err = dst.on(q.c.lib); err != nil {
 			return fmt.Errorf("dst: %w", err)
 		}
-		if a.onSrc = a.onDst; src == dst {
-			return nil
+		if a.src = a.dst; src != dst {
+			if a.src, err = src.on(q.c.lib); err != nil {
+				return fmt.Errorf("src: %w", err)
+			}
 		}
-		if a.onSrc, err = src.on(q.c.lib); err != nil {
-			return fmt.Errorf("src: %w", err)
-		}
-		return nil
-	}
-	if dst.mem != nil || src.mem != nil {
+	case dst.mem != nil || src.mem != nil:
 		return errors.New("device memory needs a queue on a stream of the device")
+	default:
+		a.dst, a.src = dst.area(), src.area()
 	}
-	a.dst, a.src = dst.bytes(), src.bytes()
-	if a.kind == KindBroadcast {
+	if a.kind == call.Broadcast {
 		a.src = a.dst
 	}
 	return nil
 }
 
 // rejected gives a refused call its place in the order.
-func (q *Queue) rejected(a *args, err error) Work {
+func (q *Queue) rejected(k call.Kind, err error) Work {
 	e := q.err
 	switch {
 	case proc.Forked():
-		return q.shut(a)
+		return q.shut(k)
 	case e != nil:
 	case err == nil:
-		return q.shut(a)
+		return q.shut(k)
 	default:
-		e = q.c.refuse(a, codeOf(err), err)
+		e = q.c.refuse(k, codeOf(err), err)
 	}
 	if q.group != nil {
 		if q.group.reject == nil {
@@ -387,8 +379,8 @@ func (q *Queue) rejected(a *args, err error) Work {
 
 // shut refuses a call on a Comm that is closed. It takes no place in the order, but what Do runs later on its stream
 // would rely on it. In a forked child the stream is a copy without its goroutine, and its lock may be held for ever.
-func (q *Queue) shut(a *args) Work {
-	e := q.c.refuse(a, ErrClosed, whyShut())
+func (q *Queue) shut(k call.Kind) Work {
+	e := q.c.refuse(k, ErrClosed, whyShut())
 	if q.s != nil && !proc.Forked() {
 		q.s.push(task{err: e})
 	}
@@ -399,13 +391,13 @@ func (q *Queue) shut(a *args) Work {
 func (q *Queue) late() bool { return q.group != nil && (q.group.over || q.group.use != q.use) }
 
 // tooLate refuses a call through the Queue of a Group that has returned: the group is on its way without it.
-func (q *Queue) tooLate(a *args) Work {
+func (q *Queue) tooLate(k call.Kind) Work {
 	q.group = nil
-	return q.rejected(a, errGroupOver)
+	return q.rejected(k, errGroupOver)
 }
 
 // zeroQueue is the Work of a call on the zero Queue.
-func zeroQueue(k Kind) Work {
+func zeroQueue(k call.Kind) Work {
 	return Work{err: &Error{Code: ErrArgument, Op: k.String(), Rank: -1, Peer: -1, Err: errZeroQueue}}
 }
 

@@ -40,13 +40,16 @@ func (r *recorder) unlock() {
 	}
 }
 
-// begin notes the next call, which blocks.
-func (r *recorder) begin(k *call.Call, now int64) *call.Record {
+// begin gives k, which begins now, the next place in the order, and notes it: a call that blocks, or one on a device, by its stream.
+func (r *recorder) begin(k *call.Call, by *deviceStream, now int64) *call.Record {
 	r.lock()
 	r.seq++
 	e := &r.ring[r.seq%ringCalls]
-	k.Start = now
+	k.Seq, k.Start = r.seq, now
 	store(e, k)
+	if by != nil {
+		r.issuers[r.seq%ringCalls] = by
+	}
 	r.unlock()
 	return e
 }
@@ -59,8 +62,10 @@ func store(e *call.Record, k *call.Call) {
 	e.Kind, e.Type, e.Op, e.State, e.Times = k.Kind, k.Type, k.Op, uint8(Running), k.Times
 }
 
-// queue numbers k, which waits for its turn. The backlog is locked.
+// queue gives k, which waits for its turn, the next place in the order. The backlog is locked.
 func (r *recorder) queue(k *call.Call) {
+	r.seq++
+	k.Seq = r.seq
 	r.ring[k.Seq%ringCalls], r.issuers[k.Seq%ringCalls] = k.Record, nil
 }
 

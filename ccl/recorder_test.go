@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // The recorder has the last calls, each as far as it has got, and forgets the others.
@@ -16,8 +17,8 @@ func TestRecorder(t *testing.T) {
 	assert.Empty(t, r.kept(&b, ringCalls))
 	assert.Equal(t, "none", callsText(nil))
 	for i := range uint64(ringCalls + 2) {
-		k := &call.Call{Record: call.Record{Seq: i + 1, Kind: call.Send, Type: uint8(TypeInt8), Count: i, Root: 1}}
-		e := r.begin(k, int64(10*i))
+		k := &call.Call{Head: op.Head{Record: call.Record{Seq: i + 1, Kind: call.Send, Type: op.Int8, Count: i, Root: 1}}}
+		e := r.begin(k, nil, int64(10*i))
 		assert.Equal(t, int64(10*i), k.Start)
 		r.end(e, Complete, int64(10*i+5))
 	}
@@ -34,15 +35,14 @@ func TestRecorder(t *testing.T) {
 func TestRecorderQueued(t *testing.T) {
 	var r recorder
 	var b backlog
-	r.seq = 1
-	k := &call.Call{Record: call.Record{Seq: 1, Kind: call.Barrier}}
+	k := &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier}}}
 	r.queue(k)
 	assert.Equal(t, []Call{{Seq: 1, Kind: KindBarrier}}, r.kept(&b, 1))
 	r.mark(k, Running, 7)
 	assert.Equal(t, []Call{{Seq: 1, Kind: KindBarrier, State: Running, Start: 7}}, r.kept(&b, 1))
 	r.mark(k, Failed, 9)
 	assert.Equal(t, []Call{{Seq: 1, Kind: KindBarrier, State: Failed, Start: 7, End: 9}}, r.kept(&b, 1))
-	r.mark(&call.Call{Record: call.Record{Seq: 1 + ringCalls}}, Running, 11)
+	r.mark(&call.Call{Head: op.Head{Record: call.Record{Seq: 1 + ringCalls}}}, Running, 11)
 	assert.Equal(t, Failed, r.kept(&b, 1)[0].State, "another call's place")
 }
 
@@ -53,7 +53,7 @@ func TestRecorderOnDevice(t *testing.T) {
 	d := &deviceStream{}
 	for seq := range uint64(2) {
 		r.seq = seq + 1
-		store(&r.ring[r.seq], &call.Call{Record: call.Record{Seq: r.seq, Kind: call.AllReduce, Start: 1}})
+		store(&r.ring[r.seq], &call.Call{Head: op.Head{Record: call.Record{Seq: r.seq, Kind: call.AllReduce, Start: 1}}})
 		r.issuers[r.seq] = d
 	}
 	d.passed.Store(1)

@@ -50,6 +50,12 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 	return c.lib.held.add(&registration{c: c, op: op, memory: b, undo: undo}), nil
 }
 
+// extent is memory of a device: where it begins, and how many bytes.
+type extent struct {
+	at uintptr
+	n  int
+}
+
 // registration keeps memory from being collected or freed while the library knows it.
 type registration struct {
 	c      *Comm

@@ -6,14 +6,14 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
 // The operators that Scaled makes are numbers of a Comm: places in its list of factors.
 const (
-	firstScaled Op = call.Scaled
-	noScaled    Op = 255 // of one factor too many
+	firstScaled = Op(op.Scaled)
+	noScaled    = Op(255) // of one factor too many
 )
 
 // Scaled returns an operator that sums what the ranks have, multiplied by factor, as ncclRedOpCreatePreMulSum makes one: 1/n
@@ -47,13 +47,13 @@ func (f *factors) op(factor float64) Op {
 }
 
 // of is what op, which is firstScaled or more and the Comm's, multiplies elements of type t by.
-func (f factors) of(t Type, op Op) (float64, error) {
-	switch i := int(op - firstScaled); {
-	case op == noScaled:
+func (f factors) of(t op.Type, o op.Op) (float64, error) {
+	switch i := int(o - op.Scaled); {
+	case Op(o) == noScaled:
 		return 0, fmt.Errorf("too many factors: a Comm has room for %d", int(noScaled-firstScaled))
 	case i >= len(f):
-		return 0, fmt.Errorf("there is no operator %d here: an operator that Scaled made is valid only on its own Comm", op)
-	case reduce.Multiply(t.kernel()) == nil:
+		return 0, fmt.Errorf("there is no operator %d here: an operator that Scaled made is valid only on its own Comm", o)
+	case !op.Reduces(t, o):
 		return 0, fmt.Errorf("Scaled multiplies floating-point elements of 16 bits and more, not %s", t)
 	default:
 		return f[i], nil
@@ -62,50 +62,64 @@ func (f factors) of(t Type, op Op) (float64, error) {
 
 // scale has k, a call whose operator is firstScaled or more, multiply its sum.
 func (f factors) scale(k *call.Call) {
-	multiply, factor := reduce.Multiply(Type(k.Type).kernel()), f[Op(k.Op)-firstScaled]
+	multiply, factor := reduce.Multiply(k.Type), f[k.Op-op.Scaled]
 	k.Times, k.Factor, k.Scale = float32(factor), factor, func(p unsafe.Pointer, n, _ int) { multiply(p, n, factor) }
 }
 
-// weigh has k, an average or a scaled sum of the 16-bit float t, end in float32 before it is rounded.
-func weigh(k *call.Call, t reduce.Type) {
-	k.Weighs, k.Half, k.Scale, k.Both = true, t, nil, nil
-	switch {
-	case Op(k.Op) == Avg && t == reduce.Float16:
-		k.Fold = meanFloat16
-	case Op(k.Op) == Avg:
-		k.Fold = meanBFloat16
-	default:
-		w := rounded(t, k.Factor)
-		k.Weight, k.Fold = w, func(dst, a, b unsafe.Pointer, n int) {
-			srcs := [2]unsafe.Pointer{a, b}
-			reduce.ScaledAll(t, dst, srcs[:], w, n)
-		}
+// weigh has k, an average or a scaled sum of 16-bit floats, end in float32 before it is rounded.
+func weigh(k *call.Call) {
+	w := &means[k.Type]
+	if k.Op.Scales() {
+		w = scaledBy(k.Type, rounded(k.Type, k.Factor))
 	}
-	k.Stream = k.Fold
+	k.Weighs, k.Scale, k.Both = true, nil, nil
+	k.Fold, k.Stream, k.All, k.Share, k.Last = w.fold, w.fold, w.all, w.share, w.last
 }
 
-func meanFloat16(dst, a, b unsafe.Pointer, n int) {
-	srcs := [2]unsafe.Pointer{a, b}
-	reduce.MeanAll(reduce.Float16, dst, srcs[:], n)
+// weights are how an average or a scaled sum of 16-bit floats is computed: of two operands, of all, and by shares, see op.Call.
+type weights struct {
+	fold  func(dst, a, b unsafe.Pointer, n int)
+	all   func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int)
+	share func(to, a, b unsafe.Pointer, n int, na, nb int32)
+	last  func(p unsafe.Pointer, n, ranks int)
 }
 
-func meanBFloat16(dst, a, b unsafe.Pointer, n int) {
-	srcs := [2]unsafe.Pointer{a, b}
-	reduce.MeanAll(reduce.BFloat16, dst, srcs[:], n)
+var means = [op.Types]weights{op.Float16: meanOf(op.Float16), op.BFloat16: meanOf(op.BFloat16)}
+
+func meanOf(t op.Type) weights {
+	return weights{
+		func(dst, a, b unsafe.Pointer, n int) {
+			srcs := [2]unsafe.Pointer{a, b}
+			reduce.MeanAll(t, dst, srcs[:], n)
+		},
+		func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int) { reduce.MeanAll(t, dst, srcs, n) },
+		sharesOf(t),
+		func(p unsafe.Pointer, n, ranks int) { reduce.MeanOfShare(t, p, n/t.Size(), ranks) },
+	}
+}
+
+func scaledBy(t op.Type, factor float32) *weights {
+	return &weights{
+		func(dst, a, b unsafe.Pointer, n int) {
+			srcs := [2]unsafe.Pointer{a, b}
+			reduce.ScaledAll(t, dst, srcs[:], factor, n)
+		},
+		func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int) { reduce.ScaledAll(t, dst, srcs, factor, n) },
+		sharesOf(t),
+		func(p unsafe.Pointer, n, ranks int) { reduce.ScaledOfShare(t, p, factor, n/t.Size(), ranks) },
+	}
+}
+
+func sharesOf(t op.Type) func(to, a, b unsafe.Pointer, n int, na, nb int32) {
+	return func(to, a, b unsafe.Pointer, n int, na, nb int32) {
+		reduce.AddShares(t, to, a, b, n/t.Size(), na, nb)
+	}
 }
 
 // rounded is factor as the 16-bit float t holds it.
-func rounded(t reduce.Type, factor float64) float32 {
-	if t == reduce.Float16 {
+func rounded(t op.Type, factor float64) float32 {
+	if t == op.Float16 {
 		return reduce.F16ToF32(reduce.F32ToF16(float32(factor)))
 	}
 	return reduce.BF16ToF32(reduce.F32ToBF16(float32(factor)))
-}
-
-// engineOp is op for an engine beside the CPU engine.
-func engineOp(op Op) engine.Op {
-	if op >= firstScaled {
-		return engine.Scaled
-	}
-	return engine.Op(op)
 }

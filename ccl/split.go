@@ -50,25 +50,25 @@ func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*
 	if set != nil {
 		opt, wrong = childOptions(c, set)
 	}
-	a, op := &args{kind: KindSplit, root: -1}, "Split"
+	op := "Split"
 	if set != nil {
 		op = "SplitWith"
 	}
 	if c.life.shut() {
-		return nil, c.refuse(a, ErrClosed, whyShut())
+		return nil, c.refuse(call.Split, ErrClosed, whyShut())
 	}
 	if err := c.drain(ctx); err != nil {
-		return nil, endedBy(ctx, c, err, a)
+		return nil, endedBy(ctx, c, err, call.Record{Kind: call.Split, Root: noRoot})
 	}
 	if c.life.usedElsewhere() && c.eng.InCall() {
-		return nil, c.refuse(a, ErrArgument, inUse(c))
+		return nil, c.refuse(call.Split, ErrArgument, inUse(c))
 	}
 	if !c.life.enter() {
-		return nil, c.refuse(a, ErrClosed, nil)
+		return nil, c.refuse(call.Split, ErrClosed, nil)
 	}
 	k := &c.calling.call
-	a.fill(k, c.rec.seq+1, 0, &c.calling.factors)
-	r := c.rec.begin(k, c.eng.Now())
+	bare(k, call.Split)
+	r := c.rec.begin(k, nil, c.eng.Now())
 	child, f := func() (*Comm, *call.Fault) {
 		defer c.life.leave() // also if the goroutine is ended in here, as by ccltest.Kill
 		if set != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A message whose two ends are there, and which does not move, is said to be that: how far it came, and between hosts what is
@@ -14,7 +15,7 @@ import (
 func TestStuckText(t *testing.T) {
 	at := func(rank int32, node int32, kind call.Kind, peer int32) status.Status {
 		s := status.Status{Rank: rank, World: rank, Node: node, Size: 2, Doing: status.Waits, Waited: 3000, Peer: peer, To: -1,
-			Call: call.Record{Kind: kind, Seq: 4, Count: 2000, Type: uint8(TypeFloat32), Root: peer}}
+			Call: call.Record{Kind: kind, Seq: 4, Count: 2000, Type: op.Float32, Root: peer}}
 		s.SetName("tp")
 		s.SetHost([]string{"a", "b"}[node])
 		return s
@@ -43,7 +44,7 @@ func TestLateText(t *testing.T) {
 		last call.Record
 		want string
 	}{
-		{call.Record{Kind: call.Broadcast, Seq: 40, Count: 8, Type: uint8(TypeFloat32), Root: 0}, "its last call is Broadcast #40 float x 8 root 0"},
+		{call.Record{Kind: call.Broadcast, Seq: 40, Count: 8, Type: op.Float32, Root: 0}, "its last call is Broadcast #40 float x 8 root 0"},
 		{call.Record{}, "it has made no call yet"},
 	} {
 		waits := status.Status{Size: 2, Doing: status.Waits, Waited: 3000, Peer: 1, To: -1, Call: call.Record{Kind: call.Barrier, Seq: 41, Root: -1}}

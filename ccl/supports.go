@@ -1,6 +1,9 @@
 package ccl
 
-import "github.com/goccl/goccl/internal/engine"
+import (
+	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
+)
 
 // SupportsInPlace returns nil if dst and src of such a call on c may be one memory, and otherwise
 // ErrUnsupported with the reason. Nothing is sent, and all ranks get the same answer. It concerns
@@ -10,8 +13,8 @@ func SupportsInPlace(c *Comm, k Kind) error {
 	if c.none() {
 		return refuseNone(k.String())
 	}
-	if c.lib != nil && !c.throughLib && k.exchanges() {
-		if err := c.lib.InPlace(engine.Kind(k)); err != nil {
+	if c.lib != nil && !c.throughLib && op.Kind(k).Exchanges() {
+		if err := c.lib.InPlace(op.Kind(k)); err != nil {
 			return c.named(&Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: err})
 		}
 	}

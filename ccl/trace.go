@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // GOCCL_TRACE names a directory into which each process writes, as lines of JSON, the flight recorder of its Comms when they
@@ -62,7 +63,7 @@ func traced(c *Call) tracedCall {
 	if c.Type != TypeNone {
 		t.Type = c.Type.String()
 	}
-	if c.Kind.reduces() {
+	if op.Kind(c.Kind).Reduces() {
 		t.Op = c.Op.String()
 	}
 	return t

@@ -1,11 +1,8 @@
 package ccl
 
 import (
-	"math/bits"
-	"reflect"
-
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -65,83 +62,22 @@ const (
 	typeEnd
 )
 
-// kernel is t as the reduction kernels name it.
-func (t Type) kernel() reduce.Type { return reduce.Type(t - 1) }
-
-// The lists of the engines and of the kernels must not drift apart from these: each index is 0, or does not compile.
+// What users see has the numbers of package op: each index is 0, or does not compile. That the names are the same a test says.
 var (
-	_ = [1]struct{}{}[Type(reduce.Float8E5M2)+1-TypeFloat8E5M2]
-	_ = [1]struct{}{}[Type(engine.Float8E5M2)-TypeFloat8E5M2]
-	_ = [1]struct{}{}[Op(reduce.Avg)-Avg]
-	_ = [1]struct{}{}[Op(engine.Avg)-Avg]
-	_ = [1]struct{}{}[Kind(engine.Barrier)-KindBarrier]
-	_ = [1]struct{}{}[Kind(engine.SymmetricWindow)-KindWindow]
+	_ = [1]struct{}{}[Type(op.Types)-typeEnd]
+	_ = [1]struct{}{}[Op(op.Ops)-opEnd]
+	_ = [1]struct{}{}[Kind(op.Kinds)-kindEnd]
 	_ = [1]struct{}{}[Code(call.Closed)-ErrClosed]
 )
 
 // Size returns the size of an element in bytes.
-func (t Type) Size() int {
-	if t == TypeNone || t >= typeEnd {
-		return 0
-	}
-	return t.kernel().Size()
-}
+func (t Type) Size() int { return op.Type(t).Size() }
 
 // String returns the type's name in nccl-tests: float, half, bfloat16, f8e4m3, int8, ...
-func (t Type) String() string {
-	if t == TypeNone || t >= typeEnd {
-		return "none"
-	}
-	return t.kernel().String()
-}
+func (t Type) String() string { return op.Type(t).String() }
 
 // TypeOf returns the Type of T.
-func TypeOf[T Number]() Type {
-	var z T
-	switch any(z).(type) {
-	case float32:
-		return TypeFloat32
-	case float64:
-		return TypeFloat64
-	case int8:
-		return TypeInt8
-	case uint8:
-		return TypeUint8
-	case int16:
-		return TypeInt16
-	case uint16:
-		return TypeUint16
-	case int32:
-		return TypeInt32
-	case uint32:
-		return TypeUint32
-	case int64:
-		return TypeInt64
-	case uint64:
-		return TypeUint64
-	case Float16:
-		return TypeFloat16
-	case BFloat16:
-		return TypeBFloat16
-	case Float8E4M3:
-		return TypeFloat8E4M3
-	case Float8E5M2:
-		return TypeFloat8E5M2
-	case int:
-		return TypeInt64 - Type(64-bits.UintSize)/16
-	case uint:
-		return TypeUint64 - Type(64-bits.UintSize)/16
-	}
-	return typeOfKind[reflect.TypeFor[T]().Kind()]
-}
-
-// typeOfKind serves the named types whose underlying type is a basic one.
-var typeOfKind = [...]Type{
-	reflect.Int8: TypeInt8, reflect.Int16: TypeInt16, reflect.Int32: TypeInt32, reflect.Int64: TypeInt64,
-	reflect.Uint32: TypeUint32, reflect.Uint64: TypeUint64,
-	reflect.Int: TypeInt64 - Type(64-bits.UintSize)/16, reflect.Uint: TypeUint64 - Type(64-bits.UintSize)/16,
-	reflect.Float32: TypeFloat32, reflect.Float64: TypeFloat64,
-}
+func TypeOf[T Number]() Type { return Type(op.TypeOf[T, Float16, BFloat16, Float8E4M3, Float8E5M2]()) }
 
 // Op is an operator that combines elements. docs/types.md says what each does on each type.
 type Op uint8
@@ -158,15 +94,7 @@ const (
 
 // String returns the operator's name in nccl-tests: sum, prod, min, max or avg, and mulsum for an
 // operator that [Comm.Scaled] made.
-func (o Op) String() string {
-	switch {
-	case o >= firstScaled:
-		return "mulsum"
-	case o >= opEnd:
-		return "none"
-	}
-	return reduce.Op(o).String()
-}
+func (o Op) String() string { return op.Op(o).String() }
 
 // Kind names a collective.
 type Kind uint8
@@ -198,34 +126,8 @@ const (
 	kindEnd
 )
 
-var kindNames = [kindEnd]string{
-	"", "AllReduce", "Reduce", "ReduceScatter", "ReduceScatterV", "Broadcast", "AllGather", "AllGatherV",
-	"Gather", "GatherV", "Scatter", "ScatterV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Barrier",
-	"Split", "Group", "Window", "Graph",
-}
-
 // String returns the name of the function that makes such calls.
-func (k Kind) String() string {
-	if k == 0 || k >= kindEnd {
-		return "unknown"
-	}
-	return kindNames[k]
-}
-
-// reduces reports whether calls of kind k combine elements.
-func (k Kind) reduces() bool { return k >= KindAllReduce && k <= KindReduceScatterV }
-
-// exchanges reports whether a rank sends other elements in calls of kind k than it receives.
-func (k Kind) exchanges() bool { return k == KindAllToAll || k == KindAllToAllV || k == KindSendRecv }
-
-// rooted reports whether calls of kind k have a root.
-func (k Kind) rooted() bool {
-	switch k {
-	case KindReduce, KindBroadcast, KindGather, KindGatherV, KindScatter, KindScatterV:
-		return true
-	}
-	return false
-}
+func (k Kind) String() string { return op.Kind(k).String() }
 
 // State is how far a call has come.
 type State uint8

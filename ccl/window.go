@@ -36,27 +36,26 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 		return nil, refuseNone(op)
 	}
 	c.calling.count++
-	a := &args{kind: KindWindow, root: -1}
 	if c.life.shut() {
-		return nil, c.refuse(a, ErrClosed, whyShut())
+		return nil, c.refuse(call.Window, ErrClosed, whyShut())
 	}
 	w, err := memoryOf(c, "makes no windows; MakeSlice makes memory that the ranks of a host share", "makes no windows here")
 	if err == nil {
 		err = c.lib.lib.Windows // the same on all ranks
 	}
 	if err != nil {
-		return nil, c.refuse(a, ErrUnsupported, err)
+		return nil, c.refuse(call.Window, ErrUnsupported, err)
 	}
 	x, wrong := c.lib.windowOf(b)
 	if err := c.drain(ctx); err != nil {
-		return nil, endedBy(ctx, c, err, a)
+		return nil, endedBy(ctx, c, err, call.Record{Kind: call.Window, Root: noRoot})
 	}
 	if !c.life.enter() {
-		return nil, c.refuse(a, ErrClosed, nil)
+		return nil, c.refuse(call.Window, ErrClosed, nil)
 	}
 	k := &c.calling.call
-	a.fill(k, c.rec.seq+1, 0, &c.calling.factors)
-	r := c.rec.begin(k, c.eng.Now())
+	bare(k, call.Window)
+	r := c.rec.begin(k, nil, c.eng.Now())
 	undo, f := openWindow(ctx, c, k, w, x, wrong)
 	c.life.leave()
 	if f != nil {
@@ -78,10 +77,11 @@ func (l *library) windowOf(b Buf) (extent, error) {
 	if b.count < 0 {
 		return extent{}, errors.New("a Buf.From was out of bounds")
 	}
-	x, err := b.on(l)
+	m, err := b.on(l)
 	if err != nil {
 		return extent{}, err
 	}
+	x := extent{m.at, m.n * b.typ.Size()}
 	if _, ok := b.mem.(interface{ hold(n int32) }); !ok && x.n > 0 {
 		return extent{}, fmt.Errorf("a window needs memory from MakeDevice, not a %T", b.mem)
 	}

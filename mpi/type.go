@@ -2,8 +2,8 @@ package mpi
 
 import (
 	"fmt"
-	"math/bits"
-	"reflect"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Number is an element type.
@@ -40,69 +40,36 @@ const (
 	typeEnd
 )
 
-var types = [typeEnd]struct {
-	name string
-	size int
-}{
-	{"none", 0}, {"int8", 1}, {"uint8", 1}, {"int16", 2}, {"uint16", 2}, {"int32", 4}, {"uint32", 4},
-	{"int64", 8}, {"uint64", 8}, {"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8}, {"placed", 16},
-}
+// What users see has the numbers of package op: each index is 0, or does not compile. That the names are the same a test says.
+var (
+	_ = [1]struct{}{}[TypeFloat64-Type(op.Float64)]
+	_ = [1]struct{}{}[Max-Op(op.Max)]
+)
 
 // Size is the size of an element in bytes, 0 of no type.
 func (t Type) Size() int {
-	if t >= typeEnd {
+	switch {
+	case t >= typeEnd:
 		return 0
+	case t == typePlaced:
+		return 16
 	}
-	return types[t].size
+	return op.Type(t).Size()
 }
 
 // String is the type's name in Go.
 func (t Type) String() string {
-	if t >= typeEnd {
+	switch {
+	case t >= typeEnd:
 		return fmt.Sprintf("Type(%d)", uint8(t))
+	case t == typePlaced:
+		return "placed"
 	}
-	return types[t].name
+	return op.Type(t).Go()
 }
 
 // TypeOf is the Type of T.
-func TypeOf[T Number]() Type {
-	var z T
-	switch any(z).(type) {
-	case int8:
-		return TypeInt8
-	case uint8:
-		return TypeUint8
-	case int16:
-		return TypeInt16
-	case uint16:
-		return TypeUint16
-	case int32:
-		return TypeInt32
-	case uint32:
-		return TypeUint32
-	case int64:
-		return TypeInt64
-	case uint64:
-		return TypeUint64
-	case Float16:
-		return TypeFloat16
-	case BFloat16:
-		return TypeBFloat16
-	case float32:
-		return TypeFloat32
-	case float64:
-		return TypeFloat64
-	}
-	return typeOfKind[reflect.TypeFor[T]().Kind()]
-}
-
-// typeOfKind serves int, uint and the named types whose underlying type is a basic one.
-var typeOfKind = [...]Type{
-	reflect.Int8: TypeInt8, reflect.Int16: TypeInt16, reflect.Int32: TypeInt32, reflect.Int64: TypeInt64,
-	reflect.Uint8: TypeUint8, reflect.Uint32: TypeUint32, reflect.Uint64: TypeUint64,
-	reflect.Int: TypeInt64 - Type(64-bits.UintSize)/16, reflect.Uint: TypeUint64 - Type(64-bits.UintSize)/16,
-	reflect.Float32: TypeFloat32, reflect.Float64: TypeFloat64,
-}
+func TypeOf[T Number]() Type { return Type(op.TypeOf[T, Float16, BFloat16, struct{}, struct{}]()) }
 
 // Op is how elements are reduced.
 type Op uint8
@@ -119,8 +86,11 @@ const (
 
 // String names the operator.
 func (o Op) String() string {
-	if o >= opEnd {
+	switch {
+	case o >= opEnd:
 		return fmt.Sprintf("Op(%d)", uint8(o))
+	case o == opFirst:
+		return "first"
 	}
-	return [...]string{"sum", "prod", "min", "max", "first"}[o]
+	return op.Op(o).String()
 }

@@ -49,47 +49,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
-// Kind is a collective operation.
-type Kind uint8
+// collectives are the kinds that have schedules, in the order of docs/costs.md. See the package comment for what each leaves where.
+var collectives = []op.Kind{op.Barrier, op.Broadcast, op.Reduce, op.AllReduce, op.ReduceScatter, op.AllGather, op.Gather, op.Scatter, op.AllToAll}
 
-// The collectives. See the package comment for what each leaves where.
-const (
-	Barrier Kind = iota
-	Broadcast
-	Reduce
-	AllReduce
-	ReduceScatter
-	AllGather
-	Gather
-	Scatter
-	AllToAll
-
-	kinds = int(AllToAll) + 1
-)
-
-var kindNames = [kinds]string{
-	"barrier", "broadcast", "reduce", "allreduce", "reducescatter",
-	"allgather", "gather", "scatter", "alltoall",
-}
-
-// String returns the kind as bench's -op and GOCCL_ALGO spell it: "allreduce".
-func (k Kind) String() string {
-	if int(k) < kinds {
-		return kindNames[k]
+// names are the collectives as people give them.
+func names() string {
+	var all []string
+	for _, k := range collectives {
+		all = append(all, k.Flag())
 	}
-	return fmt.Sprintf("Kind(%d)", uint8(k))
+	return strings.Join(all, ", ")
 }
-
-// Reduces reports whether the kind combines contributions.
-func (k Kind) Reduces() bool { return k == Reduce || k == AllReduce || k == ReduceScatter }
-
-// Rooted reports whether one rank, the root, has a part of its own.
-func (k Kind) Rooted() bool { return k == Broadcast || k == Reduce || k == Gather || k == Scatter }
-
-// Blocks reports whether V is made of one part for each rank.
-func (k Kind) Blocks() bool { return k >= ReduceScatter && int(k) < kinds }
 
 // A Move is one message: the parts [Lo, Hi) to or from Peer. If Lo == Hi it is
 // empty, yet it is sent. One of parts that are empty in a call, because the vector
@@ -138,38 +112,38 @@ type builder func(t Topology, rank, root int) Schedule
 // An algorithm is a family of schedules that share an idea and so a name.
 type algorithm struct {
 	name     string
-	build    [kinds]builder
+	build    [op.Kinds]builder
 	fromLeft bool // it reduces strictly in rank order, which Check then asks for
 }
 
 // algorithms is the one list of what there is, in the order Names gives.
 var algorithms = []algorithm{
-	{"ring", [kinds]builder{AllReduce: ringAllReduce, ReduceScatter: ringReduceScatter, AllGather: ringAllGather}, false},
-	{"doubling", [kinds]builder{AllReduce: doublingAllReduce}, false},
-	{"halving", [kinds]builder{AllReduce: halvingAllReduce}, false},
-	{"dissemination", [kinds]builder{Barrier: disseminationBarrier, AllReduce: disseminationAllReduce,
-		ReduceScatter: disseminationReduceScatter, AllGather: disseminationAllGather}, false},
-	{"tree", [kinds]builder{Barrier: treeBarrier, Broadcast: treeBroadcast, Reduce: treeReduce,
-		AllReduce: treeAllReduce, Gather: treeGather, Scatter: treeScatter}, false},
-	{"hier", [kinds]builder{Barrier: hierBarrier, AllReduce: hierAllReduce}, false},
-	{"hier-ring", [kinds]builder{AllReduce: hierRingAllReduce}, false},
-	{"scatter-ring", [kinds]builder{Broadcast: scatterRingBroadcast, Reduce: scatterRingReduce}, false},
-	{"chain", [kinds]builder{Reduce: chainReduce, AllReduce: chainAllReduce, ReduceScatter: chainReduceScatter}, true},
-	{"pairwise", [kinds]builder{AllToAll: pairwiseAllToAll}, false},
-	{"direct", [kinds]builder{Barrier: directBarrier, Broadcast: directBroadcast, Reduce: directReduce,
-		AllReduce: directAllReduce, ReduceScatter: directReduceScatter, AllGather: directAllGather,
-		Gather: directGather, Scatter: directScatter, AllToAll: directAllToAll}, false},
+	{"ring", [op.Kinds]builder{op.AllReduce: ringAllReduce, op.ReduceScatter: ringReduceScatter, op.AllGather: ringAllGather}, false},
+	{"doubling", [op.Kinds]builder{op.AllReduce: doublingAllReduce}, false},
+	{"halving", [op.Kinds]builder{op.AllReduce: halvingAllReduce}, false},
+	{"dissemination", [op.Kinds]builder{op.Barrier: disseminationBarrier, op.AllReduce: disseminationAllReduce,
+		op.ReduceScatter: disseminationReduceScatter, op.AllGather: disseminationAllGather}, false},
+	{"tree", [op.Kinds]builder{op.Barrier: treeBarrier, op.Broadcast: treeBroadcast, op.Reduce: treeReduce,
+		op.AllReduce: treeAllReduce, op.Gather: treeGather, op.Scatter: treeScatter}, false},
+	{"hier", [op.Kinds]builder{op.Barrier: hierBarrier, op.AllReduce: hierAllReduce}, false},
+	{"hier-ring", [op.Kinds]builder{op.AllReduce: hierRingAllReduce}, false},
+	{"scatter-ring", [op.Kinds]builder{op.Broadcast: scatterRingBroadcast, op.Reduce: scatterRingReduce}, false},
+	{"chain", [op.Kinds]builder{op.Reduce: chainReduce, op.AllReduce: chainAllReduce, op.ReduceScatter: chainReduceScatter}, true},
+	{"pairwise", [op.Kinds]builder{op.AllToAll: pairwiseAllToAll}, false},
+	{"direct", [op.Kinds]builder{op.Barrier: directBarrier, op.Broadcast: directBroadcast, op.Reduce: directReduce,
+		op.AllReduce: directAllReduce, op.ReduceScatter: directReduceScatter, op.AllGather: directAllGather,
+		op.Gather: directGather, op.Scatter: directScatter, op.AllToAll: directAllToAll}, false},
 }
 
 // Names lists the algorithms that can do k, each for any topology and root.
-func Names(k Kind) []string {
-	var names []string
+func Names(k op.Kind) []string {
+	var found []string
 	for _, a := range algorithms {
-		if int(k) < kinds && a.build[k] != nil {
-			names = append(names, a.name)
+		if k.Valid() && a.build[k] != nil {
+			found = append(found, a.name)
 		}
 	}
-	return names
+	return found
 }
 
 // indexOf is where algorithm name is in algorithms, or -1.
@@ -179,23 +153,23 @@ func indexOf(name string) int {
 
 // Build returns the schedule of rank in algorithm name for k. A kind without a root
 // ignores root. One rank alone has no steps.
-func Build(name string, k Kind, t Topology, rank, root int) (Schedule, error) {
+func Build(name string, k op.Kind, t Topology, rank, root int) (Schedule, error) {
 	n := t.Size()
 	if n < 1 {
-		return Schedule{}, fmt.Errorf("algo: %s %s: a topology of %d ranks; there must be at least 1", name, k, n)
+		return Schedule{}, fmt.Errorf("algo: %s %s: a topology of %d ranks; there must be at least 1", name, k.Flag(), n)
 	}
 	if rank < 0 || rank >= n {
-		return Schedule{}, fmt.Errorf("algo: %s %s: rank %d of %d ranks; ranks are 0 to %d", name, k, rank, n, n-1)
+		return Schedule{}, fmt.Errorf("algo: %s %s: rank %d of %d ranks; ranks are 0 to %d", name, k.Flag(), rank, n, n-1)
 	}
 	if k.Rooted() && (root < 0 || root >= n) {
-		return Schedule{}, fmt.Errorf("algo: %s %s: root %d of %d ranks; ranks are 0 to %d", name, k, root, n, n-1)
+		return Schedule{}, fmt.Errorf("algo: %s %s: root %d of %d ranks; ranks are 0 to %d", name, k.Flag(), root, n, n-1)
 	}
-	if int(k) >= kinds {
-		return Schedule{}, fmt.Errorf("algo: %s: no such collective; there are %s", k, strings.Join(kindNames[:], ", "))
+	if !slices.Contains(collectives, k) {
+		return Schedule{}, fmt.Errorf("algo: %s: no such collective; there are %s", k.Flag(), names())
 	}
 	i := indexOf(name)
 	if i < 0 || algorithms[i].build[k] == nil {
-		return Schedule{}, fmt.Errorf("algo: %q: no such algorithm for %s; there are %s", name, k, strings.Join(Names(k), ", "))
+		return Schedule{}, fmt.Errorf("algo: %q: no such algorithm for %s; there are %s", name, k.Flag(), strings.Join(Names(k), ", "))
 	}
 	if n == 1 {
 		return Schedule{Name: name, Parts: 1}, nil

@@ -5,52 +5,22 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
-func TestKind(t *testing.T) {
-	for _, tc := range []struct {
-		k                       Kind
-		text                    string
-		reduces, rooted, blocks bool
-	}{
-		{Barrier, "barrier", false, false, false},
-		{Broadcast, "broadcast", false, true, false},
-		{Reduce, "reduce", true, true, false},
-		{AllReduce, "allreduce", true, false, false},
-		{ReduceScatter, "reducescatter", true, false, true},
-		{AllGather, "allgather", false, false, true},
-		{Gather, "gather", false, true, true},
-		{Scatter, "scatter", false, true, true},
-		{AllToAll, "alltoall", false, false, true},
-		{AllToAll + 1, "Kind(9)", false, false, false},
-	} {
-		if got := tc.k.String(); got != tc.text {
-			t.Errorf("String is %q, want %q", got, tc.text)
-		}
-		if got := tc.k.Reduces(); got != tc.reduces {
-			t.Errorf("%s: Reduces is %v", tc.k, got)
-		}
-		if got := tc.k.Rooted(); got != tc.rooted {
-			t.Errorf("%s: Rooted is %v", tc.k, got)
-		}
-		if got := tc.k.Blocks(); got != tc.blocks {
-			t.Errorf("%s: Blocks is %v", tc.k, got)
-		}
-	}
-}
-
 func TestNames(t *testing.T) {
-	for k, want := range map[Kind][]string{
-		Barrier:       {"dissemination", "tree", "hier", "direct"},
-		Broadcast:     {"tree", "scatter-ring", "direct"},
-		Reduce:        {"tree", "scatter-ring", "chain", "direct"},
-		AllReduce:     {"ring", "doubling", "halving", "dissemination", "tree", "hier", "hier-ring", "chain", "direct"},
-		ReduceScatter: {"ring", "dissemination", "chain", "direct"},
-		AllGather:     {"ring", "dissemination", "direct"},
-		Gather:        {"tree", "direct"},
-		Scatter:       {"tree", "direct"},
-		AllToAll:      {"pairwise", "direct"},
-		AllToAll + 1:  nil,
+	for k, want := range map[op.Kind][]string{
+		op.Barrier:       {"dissemination", "tree", "hier", "direct"},
+		op.Broadcast:     {"tree", "scatter-ring", "direct"},
+		op.Reduce:        {"tree", "scatter-ring", "chain", "direct"},
+		op.AllReduce:     {"ring", "doubling", "halving", "dissemination", "tree", "hier", "hier-ring", "chain", "direct"},
+		op.ReduceScatter: {"ring", "dissemination", "chain", "direct"},
+		op.AllGather:     {"ring", "dissemination", "direct"},
+		op.Gather:        {"tree", "direct"},
+		op.Scatter:       {"tree", "direct"},
+		op.AllToAll:      {"pairwise", "direct"},
+		op.AllToAllV:     nil,
 	} {
 		if got := Names(k); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", k, got, want)
@@ -61,21 +31,21 @@ func TestNames(t *testing.T) {
 func TestBuildErrors(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
-		k          Kind
+		k          op.Kind
 		n          int
 		rank, root int
 		want       string
 	}{
-		{"rnig", AllReduce, 4, 0, 0, `algo: "rnig": no such algorithm for allreduce; there are ring, doubling, halving, dissemination, tree, hier, hier-ring, chain, direct`},
-		{"pairwise", Gather, 4, 0, 0, `algo: "pairwise": no such algorithm for gather; there are tree, direct`},
-		{"pairwise", Gather, 1, 0, 0, `algo: "pairwise": no such algorithm for gather; there are tree, direct`},
-		{"ring", AllToAll + 1, 4, 0, 0, "algo: Kind(9): no such collective; there are barrier, broadcast, reduce, allreduce, reducescatter, allgather, gather, scatter, alltoall"},
-		{"ring", AllReduce, 0, 0, 0, "algo: ring allreduce: a topology of 0 ranks; there must be at least 1"},
-		{"ring", AllReduce, 4, 4, 0, "algo: ring allreduce: rank 4 of 4 ranks; ranks are 0 to 3"},
-		{"ring", AllReduce, 4, -1, 0, "algo: ring allreduce: rank -1 of 4 ranks; ranks are 0 to 3"},
-		{"tree", Reduce, 4, 0, 4, "algo: tree reduce: root 4 of 4 ranks; ranks are 0 to 3"},
-		{"tree", Reduce, 4, 0, -1, "algo: tree reduce: root -1 of 4 ranks; ranks are 0 to 3"},
-		{"tree", AllReduce, 4, 0, -1, ""},
+		{"rnig", op.AllReduce, 4, 0, 0, `algo: "rnig": no such algorithm for allreduce; there are ring, doubling, halving, dissemination, tree, hier, hier-ring, chain, direct`},
+		{"pairwise", op.Gather, 4, 0, 0, `algo: "pairwise": no such algorithm for gather; there are tree, direct`},
+		{"pairwise", op.Gather, 1, 0, 0, `algo: "pairwise": no such algorithm for gather; there are tree, direct`},
+		{"ring", op.AllToAllV, 4, 0, 0, "algo: alltoallv: no such collective; there are barrier, broadcast, reduce, allreduce, reducescatter, allgather, gather, scatter, alltoall"},
+		{"ring", op.AllReduce, 0, 0, 0, "algo: ring allreduce: a topology of 0 ranks; there must be at least 1"},
+		{"ring", op.AllReduce, 4, 4, 0, "algo: ring allreduce: rank 4 of 4 ranks; ranks are 0 to 3"},
+		{"ring", op.AllReduce, 4, -1, 0, "algo: ring allreduce: rank -1 of 4 ranks; ranks are 0 to 3"},
+		{"tree", op.Reduce, 4, 0, 4, "algo: tree reduce: root 4 of 4 ranks; ranks are 0 to 3"},
+		{"tree", op.Reduce, 4, 0, -1, "algo: tree reduce: root -1 of 4 ranks; ranks are 0 to 3"},
+		{"tree", op.AllReduce, 4, 0, -1, ""},
 	} {
 		got := ""
 		if _, err := Build(tc.name, tc.k, Flat(tc.n), tc.rank, tc.root); err != nil {
@@ -88,8 +58,8 @@ func TestBuildErrors(t *testing.T) {
 }
 
 // everyName calls do for every algorithm of every kind.
-func everyName(do func(k Kind, name string)) {
-	for k := range Kind(kinds) {
+func everyName(do func(k op.Kind, name string)) {
+	for _, k := range collectives {
 		for _, name := range Names(k) {
 			do(k, name)
 		}
@@ -97,7 +67,7 @@ func everyName(do func(k Kind, name string)) {
 }
 
 func TestOneRankHasNoSteps(t *testing.T) {
-	everyName(func(k Kind, name string) {
+	everyName(func(k op.Kind, name string) {
 		s, err := Build(name, k, Flat(1), 0, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -113,7 +83,7 @@ func TestOneRankHasNoSteps(t *testing.T) {
 }
 
 func TestBuildSaysWhatItBuilt(t *testing.T) {
-	everyName(func(k Kind, name string) {
+	everyName(func(k op.Kind, name string) {
 		for r := range 6 {
 			s, err := Build(name, k, Blocks(3, 2), r, 0)
 			if err != nil {
@@ -122,7 +92,7 @@ func TestBuildSaysWhatItBuilt(t *testing.T) {
 			if s.Name != name {
 				t.Errorf("%s %s: named %q", name, k, s.Name)
 			}
-			if want := name == "doubling" || name == "hier" && k == AllReduce; s.Swap && !want {
+			if want := name == "doubling" || name == "hier" && k == op.AllReduce; s.Swap && !want {
 				t.Errorf("%s %s swaps", name, k)
 			}
 		}
@@ -132,7 +102,7 @@ func TestBuildSaysWhatItBuilt(t *testing.T) {
 // TestStepsInAnyOrder asks for the steps of a schedule shuffled, into one Step.
 func TestStepsInAnyOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	everyName(func(k Kind, name string) {
+	everyName(func(k op.Kind, name string) {
 		for r := range 13 {
 			s, err := Build(name, k, placements[4].of(13), r, 5)
 			if err != nil {
@@ -157,7 +127,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	everyName(func(k Kind, name string) {
+	everyName(func(k op.Kind, name string) {
 		for _, topo := range []Topology{Blocks(16, 1), placements[4].of(16)} {
 			for _, r := range []int{0, 7, 15} {
 				s, err := Build(name, k, topo, r, 7)
@@ -187,20 +157,20 @@ func TestManyRanks(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	size := func(name string, k Kind, topo Topology) float64 {
+	size := func(name string, k op.Kind, topo Topology) float64 {
 		return testing.AllocsPerRun(10, func() {
 			if _, err := Build(name, k, topo, 5, 0); err != nil {
 				t.Fatal(err)
 			}
 		})
 	}
-	everyName(func(k Kind, name string) {
+	everyName(func(k op.Kind, name string) {
 		small, large := size(name, k, Blocks(2, 12)), size(name, k, Blocks(10080, 12))
 		if large > small+8 {
 			t.Errorf("%s %s: %v allocations for 24 ranks, %v for 120,960", name, k, small, large)
 		}
 	})
-	s, err := Build("ring", AllReduce, Blocks(10080, 12), 120_959, 0)
+	s, err := Build("ring", op.AllReduce, Blocks(10080, 12), 120_959, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

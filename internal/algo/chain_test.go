@@ -1,24 +1,28 @@
 package algo
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 func TestChain(t *testing.T) {
 	for _, tc := range []struct {
-		k    Kind
+		k    op.Kind
 		n    int
 		root int
 		want Cost
 	}{
 		// 8 pieces there and, a tick later, back.
-		{AllReduce, 2, 0, Cost{9, 16, 1, 1, 1}},
-		{AllReduce, 3, 0, Cost{11, 32, 2, 2, 2}},
+		{op.AllReduce, 2, 0, Cost{9, 16, 1, 1, 1}},
+		{op.AllReduce, 3, 0, Cost{11, 32, 2, 2, 2}},
 		// Rank 0 of many sends its 8 and then waits for them to come back; ranks
 		// between take a tick more each way.
-		{AllReduce, 100, 0, Cost{18, 32, 2, 2, 2}},
-		{Reduce, 5, 4, Cost{9, 16, 1, 1, 2}},
-		{Reduce, 5, 0, Cost{12, 16, 1, 1, 2}},
+		{op.AllReduce, 100, 0, Cost{18, 32, 2, 2, 2}},
+		{op.Reduce, 5, 4, Cost{9, 16, 1, 1, 2}},
+		{op.Reduce, 5, 0, Cost{12, 16, 1, 1, 2}},
 		// Ranks between receive all parts and then their own.
-		{ReduceScatter, 5, 0, Cost{6, 11, 1, 1.2, 4}},
+		{op.ReduceScatter, 5, 0, Cost{6, 11, 1, 1.2, 4}},
 	} {
 		wantCost(t, "chain", tc.k, Flat(tc.n), tc.root, tc.want)
 	}
@@ -30,7 +34,7 @@ func TestChainSteps(t *testing.T) {
 		{add(0, 0, 1), both(to(2, 0, 1), add(0, 1, 2)), both(to(2, 1, 2), add(0, 2, 3)), both(to(2, 2, 3), from(2, 1, 2))},
 		{add(1, 0, 1), both(to(0, 0, 1), add(1, 1, 2)), both(to(1, 1, 2), add(1, 2, 3))},
 	} {
-		s, err := Build("chain", ReduceScatter, Flat(3), rank, 0)
+		s, err := Build("chain", op.ReduceScatter, Flat(3), rank, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,8 @@ package algo
 import (
 	"fmt"
 	"slices"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Check proves algorithm name for one kind, topology and root. It runs the schedules
@@ -19,7 +21,7 @@ import (
 //   - every rank ends with what the kind promises: each contribution exactly once,
 //     combined by the same expression on all ranks, and for chain by the fold from
 //     the left.
-func Check(name string, k Kind, t Topology, root int) error {
+func Check(name string, k op.Kind, t Topology, root int) error {
 	ranks := make([]Schedule, t.Size())
 	for r := range ranks {
 		s, err := Build(name, k, t, r, root)
@@ -29,16 +31,16 @@ func Check(name string, k Kind, t Topology, root int) error {
 		ranks[r] = s
 	}
 	if len(ranks) == 0 {
-		return fmt.Errorf("algo: %s %s: a topology of no ranks", name, k)
+		return fmt.Errorf("algo: %s %s: a topology of no ranks", name, k.Flag())
 	}
 	if err := prove(k, root, ranks, algorithms[indexOf(name)].fromLeft); err != nil {
-		return fmt.Errorf("algo: %s %s of %d ranks on %d hosts, root %d: %w", name, k, t.Size(), t.Nodes(), root, err)
+		return fmt.Errorf("algo: %s %s of %d ranks on %d hosts, root %d: %w", name, k.Flag(), t.Size(), t.Nodes(), root, err)
 	}
 	return nil
 }
 
 // prove is Check of the schedules of all ranks; fromLeft asks for the left fold.
-func prove(k Kind, root int, ranks []Schedule, fromLeft bool) error {
+func prove(k op.Kind, root int, ranks []Schedule, fromLeft bool) error {
 	p, err := newProof(k, root, ranks)
 	if err != nil {
 		return err
@@ -51,7 +53,7 @@ func prove(k Kind, root int, ranks []Schedule, fromLeft bool) error {
 
 // A proof is a simulated job.
 type proof struct {
-	kind  Kind
+	kind  op.Kind
 	root  int
 	n     int
 	parts int
@@ -83,7 +85,7 @@ type player struct {
 	heard set     // Barrier: whom it knows to be there
 }
 
-func newProof(k Kind, root int, ranks []Schedule) (*proof, error) {
+func newProof(k op.Kind, root int, ranks []Schedule) (*proof, error) {
 	n := len(ranks)
 	p := &proof{
 		kind: k, root: root, n: n, parts: ranks[0].Parts,
@@ -109,7 +111,7 @@ func newProof(k Kind, root int, ranks []Schedule) (*proof, error) {
 		if k.Reduces() && Even(ranks[r].Name, k) == ranks[r].Name {
 			p.ranks[r].count = slices.Repeat([]int32{1}, p.parts)
 		}
-		if k == Barrier {
+		if k == op.Barrier {
 			p.ranks[r].heard = newSet(n)
 			p.ranks[r].heard.add(r)
 		}
@@ -121,9 +123,9 @@ func newProof(k Kind, root int, ranks []Schedule) (*proof, error) {
 // destination, where only the own block is there from the start.
 func (p *proof) holds(r, part int) bool {
 	switch p.kind {
-	case Broadcast, Scatter:
+	case op.Broadcast, op.Scatter:
 		return r == p.root
-	case AllGather, Gather, AllToAll:
+	case op.AllGather, op.Gather, op.AllToAll:
 		return r == part
 	default:
 		return true
@@ -190,7 +192,7 @@ func (p *proof) enter(r int) error {
 // look checks what one rank can know about its step.
 func (p *proof) look(r int) error {
 	pl := &p.ranks[r]
-	if p.kind == AllToAll {
+	if p.kind == op.AllToAll {
 		// Blocks are sent from one buffer and received into another.
 		for _, ms := range [2][]Move{pl.step.Send, pl.step.Recv} {
 			for _, m := range ms {
@@ -269,10 +271,10 @@ func (p *proof) valid(r int, m Move) error {
 		return fmt.Errorf("a message to or from rank %d", m.Peer)
 	case m.Lo < 0 || m.Lo > m.Hi || m.Hi > p.parts:
 		return fmt.Errorf("a message of parts [%d,%d) of %d", m.Lo, m.Hi, p.parts)
-	case (m.Lo == m.Hi) != (p.kind == Barrier):
-		return fmt.Errorf("a message of %d parts in a %s", m.Hi-m.Lo, p.kind)
+	case (m.Lo == m.Hi) != (p.kind == op.Barrier):
+		return fmt.Errorf("a message of %d parts in a %s", m.Hi-m.Lo, p.kind.Flag())
 	case m.Reduce && !p.kind.Reduces():
-		return fmt.Errorf("reduces in a %s", p.kind)
+		return fmt.Errorf("reduces in a %s", p.kind.Flag())
 	}
 	return nil
 }
@@ -295,9 +297,9 @@ func (p *proof) pass(src, dst, i, j int) error {
 	from, to := &p.ranks[src], &p.ranks[dst]
 	out, in := from.step.Send[i], to.step.Recv[j]
 	switch p.kind {
-	case Barrier:
+	case op.Barrier:
 		to.heard.later(from.heard)
-	case AllToAll:
+	case op.AllToAll:
 		if to.v[src] != 0 {
 			return fmt.Errorf("the block of rank %d reaches rank %d a second time", src, dst)
 		}
@@ -323,8 +325,8 @@ func (p *proof) pass(src, dst, i, j int) error {
 func (p *proof) leave(r int) {
 	pl := &p.ranks[r]
 	switch {
-	case pl.k < 0 || p.kind == AllToAll:
-	case p.kind == Barrier:
+	case pl.k < 0 || p.kind == op.AllToAll:
+	case p.kind == op.Barrier:
 		pl.heard.now()
 	default:
 		for i, m := range pl.step.Recv {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A placement makes a topology of n ranks.
@@ -53,7 +55,7 @@ func brief() bool { return testing.Short() || raceEnabled }
 
 // roots is the roots to prove: all there are, on two placements at any size and on
 // the others while there are few; three otherwise.
-func roots(k Kind, p placement, n int) []int {
+func roots(k op.Kind, p placement, n int) []int {
 	all := make([]int, n)
 	for r := range all {
 		all[r] = r
@@ -70,7 +72,7 @@ func roots(k Kind, p placement, n int) []int {
 // TestEveryAlgorithm is the proof of every algorithm for every kind that it does,
 // 1 to 64 ranks, every root and every placement.
 func TestEveryAlgorithm(t *testing.T) {
-	for k := range Kind(kinds) {
+	for _, k := range collectives {
 		for _, name := range Names(k) {
 			for _, p := range placements {
 				t.Run(fmt.Sprintf("%s/%s/%s", k, name, p.name), func(t *testing.T) {
@@ -98,7 +100,7 @@ func TestLargeJobs(t *testing.T) {
 		sizes = sizes[:1]
 	}
 	for _, n := range sizes {
-		for k := range Kind(kinds) {
+		for _, k := range collectives {
 			for _, name := range Names(k) {
 				for _, topo := range []Topology{Blocks(n, 1), Blocks(n/4, 4)} {
 					if err := Check(name, k, topo, n/3); err != nil {
@@ -181,7 +183,7 @@ func rewrite(s Schedule, change func(k int, st *Step)) Schedule {
 }
 
 // build is the schedules of all ranks.
-func build(t *testing.T, name string, k Kind, topo Topology, root int) []Schedule {
+func build(t *testing.T, name string, k op.Kind, topo Topology, root int) []Schedule {
 	t.Helper()
 	ranks := make([]Schedule, topo.Size())
 	for r := range ranks {
@@ -196,11 +198,11 @@ func build(t *testing.T, name string, k Kind, topo Topology, root int) []Schedul
 
 // TestMutationsAreCaught breaks the schedule of each rank in turn.
 func TestMutationsAreCaught(t *testing.T) {
-	for k := range Kind(kinds) {
+	for _, k := range collectives {
 		for _, name := range Names(k) {
 			for _, n := range []int{2, 5, 8} {
 				for _, m := range mutations {
-					if m.name == "swapped part" && k == Barrier {
+					if m.name == "swapped part" && k == op.Barrier {
 						continue // a barrier has no parts
 					}
 					t.Run(fmt.Sprintf("%s/%s/%d/%s", k, name, n, m.name), func(t *testing.T) {
@@ -253,64 +255,64 @@ func TestWhatCheckSays(t *testing.T) {
 	swap := func(r int) Step { return both(to(1-r, 0, 1), add(1-r, 0, 1)) }
 	for _, tc := range []struct {
 		name string
-		kind Kind
+		kind op.Kind
 		of   []Schedule
 		left bool
 		want string // "" if it is right
 	}{
-		{"a swap", AllReduce, []Schedule{swapping(on(1, swap(0))), swapping(on(1, swap(1)))}, true, ""},
-		{"a swap unsaid", AllReduce, []Schedule{on(1, swap(0)), on(1, swap(1))}, false,
+		{"a swap", op.AllReduce, []Schedule{swapping(on(1, swap(0))), swapping(on(1, swap(1)))}, true, ""},
+		{"a swap unsaid", op.AllReduce, []Schedule{on(1, swap(0)), on(1, swap(1))}, false,
 			"rank 1, step 0 of 1: receives part 0 from rank 0 while it sends that part"},
-		{"replacing what is sent", Broadcast, []Schedule{on(1, both(to(1, 0, 1), from(1, 0, 1))), on(1, both(from(0, 0, 1), to(0, 0, 1)))}, false,
+		{"replacing what is sent", op.Broadcast, []Schedule{on(1, both(to(1, 0, 1), from(1, 0, 1))), on(1, both(from(0, 0, 1), to(0, 0, 1)))}, false,
 			"rank 1, step 0 of 1: sends part 0 to rank 0, but does not hold it"},
-		{"replacing what is sent, held", AllReduce, []Schedule{swapping(on(1, both(to(1, 0, 1), from(1, 0, 1)))), swapping(on(1, swap(1)))}, false,
+		{"replacing what is sent, held", op.AllReduce, []Schedule{swapping(on(1, both(to(1, 0, 1), from(1, 0, 1)))), swapping(on(1, swap(1)))}, false,
 			"rank 0, step 0 of 1: receives part 0 from rank 1 while it sends that part"},
-		{"both send first", AllReduce, []Schedule{on(1, to(1, 0, 1), add(1, 0, 1)), on(1, to(0, 0, 1), add(0, 0, 1))}, false,
+		{"both send first", op.AllReduce, []Schedule{on(1, to(1, 0, 1), add(1, 0, 1)), on(1, to(0, 0, 1), add(0, 0, 1))}, false,
 			"rank 0 is stuck in step 0: it sends {Peer:1 Lo:0 Hi:1 Reduce:false}, but rank 1 is in step 0"},
-		{"nobody sends", Broadcast, []Schedule{on(1), on(1, from(0, 0, 1))}, false,
+		{"nobody sends", op.Broadcast, []Schedule{on(1), on(1, from(0, 0, 1))}, false,
 			"rank 1 is stuck in step 0: it receives {Peer:0 Lo:0 Hi:1 Reduce:false}, but rank 0 has finished"},
-		{"nobody receives", Reduce, []Schedule{on(1), on(1, to(0, 0, 1))}, false,
+		{"nobody receives", op.Reduce, []Schedule{on(1), on(1, to(0, 0, 1))}, false,
 			"rank 1 is stuck in step 0: it sends {Peer:0 Lo:0 Hi:1 Reduce:false}, but rank 0 has finished"},
-		{"nothing happens", Reduce, []Schedule{on(1), on(1)}, false,
+		{"nothing happens", op.Reduce, []Schedule{on(1), on(1)}, false,
 			"part 0 on rank 0 is 0: rank 1's contribution is missing"},
-		{"twice", Reduce, []Schedule{on(1, add(1, 0, 1), add(1, 0, 1)), on(1, to(0, 0, 1), to(0, 0, 1))}, false,
+		{"twice", op.Reduce, []Schedule{on(1, add(1, 0, 1), add(1, 0, 1)), on(1, to(0, 0, 1), to(0, 0, 1))}, false,
 			"part 0 on rank 0 is ((0+1)+1): rank 1's contribution is in it twice"},
-		{"other parts", Reduce, []Schedule{on(2, add(1, 0, 1)), on(2, to(0, 1, 2))}, false,
+		{"other parts", op.Reduce, []Schedule{on(2, add(1, 0, 1)), on(2, to(0, 1, 2))}, false,
 			"rank 0, step 0 of 1: rank 1 sends parts [1,2) to rank 0, which receives them as [0,1)"},
-		{"half the parts", Broadcast, []Schedule{on(2, to(1, 0, 1)), on(2, from(0, 0, 1))}, false,
+		{"half the parts", op.Broadcast, []Schedule{on(2, to(1, 0, 1)), on(2, from(0, 0, 1))}, false,
 			"rank 1 ends without part 1"},
-		{"not for all", AllReduce, []Schedule{on(1, add(1, 0, 1)), on(1, to(0, 0, 1))}, false,
+		{"not for all", op.AllReduce, []Schedule{on(1, add(1, 0, 1)), on(1, to(0, 0, 1))}, false,
 			"part 0 is 1 on rank 1 but (0+1) on rank 0"},
-		{"parts differ", Broadcast, []Schedule{on(1, to(1, 0, 1)), on(2, from(0, 0, 1))}, false,
+		{"parts differ", op.Broadcast, []Schedule{on(1, to(1, 0, 1)), on(2, from(0, 0, 1))}, false,
 			"rank 1 has 2 parts, rank 0 has 1"},
-		{"parts that are not ranks", Gather, []Schedule{on(3), on(3)}, false, "3 parts"},
-		{"an empty message", Broadcast, []Schedule{on(1, to(1, 1, 1)), on(1, from(0, 1, 1))}, false,
+		{"parts that are not ranks", op.Gather, []Schedule{on(3), on(3)}, false, "3 parts"},
+		{"an empty message", op.Broadcast, []Schedule{on(1, to(1, 1, 1)), on(1, from(0, 1, 1))}, false,
 			"rank 1, step 0 of 1: a message of 0 parts in a broadcast"},
-		{"a part too far", Broadcast, []Schedule{on(1, to(1, 0, 2)), on(1, from(0, 0, 2))}, false,
+		{"a part too far", op.Broadcast, []Schedule{on(1, to(1, 0, 2)), on(1, from(0, 0, 2))}, false,
 			"rank 1, step 0 of 1: a message of parts [0,2) of 1"},
-		{"itself", Broadcast, []Schedule{on(1, to(0, 0, 1)), on(1)}, false,
+		{"itself", op.Broadcast, []Schedule{on(1, to(0, 0, 1)), on(1)}, false,
 			"rank 0, step 0 of 1: a message to or from rank 0"},
-		{"reducing a broadcast", Broadcast, []Schedule{on(1, to(1, 0, 1)), on(1, add(0, 0, 1))}, false,
+		{"reducing a broadcast", op.Broadcast, []Schedule{on(1, to(1, 0, 1)), on(1, add(0, 0, 1))}, false,
 			"rank 1, step 0 of 1: reduces in a broadcast"},
-		{"a reducing send", Reduce, []Schedule{on(1, add(1, 0, 1)), on(1, Step{Send: []Move{{Peer: 0, Hi: 1, Reduce: true}}})}, false,
+		{"a reducing send", op.Reduce, []Schedule{on(1, add(1, 0, 1)), on(1, Step{Send: []Move{{Peer: 0, Hi: 1, Reduce: true}}})}, false,
 			"rank 1, step 0 of 1: a send to rank 0 that reduces"},
-		{"two at once", Reduce, []Schedule{on(1, both(add(1, 0, 1), from(1, 0, 1))), on(1, both(to(0, 0, 1), to(0, 0, 1)))}, false,
+		{"two at once", op.Reduce, []Schedule{on(1, both(add(1, 0, 1), from(1, 0, 1))), on(1, both(to(0, 0, 1), to(0, 0, 1)))}, false,
 			"rank 0, step 0 of 1: receives part 0 from rank 1 and from another rank"},
-		{"an empty step", Broadcast, []Schedule{on(1, Step{}, to(1, 0, 1)), on(1, from(0, 0, 1))}, false,
+		{"an empty step", op.Broadcast, []Schedule{on(1, Step{}, to(1, 0, 1)), on(1, from(0, 0, 1))}, false,
 			"rank 0, step 0 of 2: does nothing"},
-		{"a silent barrier", Barrier, []Schedule{on(1, to(1, 0, 0)), on(1, from(0, 0, 0))}, false,
+		{"a silent barrier", op.Barrier, []Schedule{on(1, to(1, 0, 0)), on(1, from(0, 0, 0))}, false,
 			"rank 0 ends without knowing that rank 1 is there"},
-		{"someone else's block", AllToAll, []Schedule{on(2, to(1, 0, 1)), on(2, from(0, 0, 1))}, false,
+		{"someone else's block", op.AllToAll, []Schedule{on(2, to(1, 0, 1)), on(2, from(0, 0, 1))}, false,
 			"rank 0, step 0 of 1: {Peer:1 Lo:0 Hi:1 Reduce:false} is no block"},
-		{"a block twice", AllToAll, []Schedule{on(2, to(1, 1, 2), to(1, 1, 2)), on(2, from(0, 0, 1), from(0, 0, 1))}, false,
+		{"a block twice", op.AllToAll, []Schedule{on(2, to(1, 1, 2), to(1, 1, 2)), on(2, from(0, 0, 1), from(0, 0, 1))}, false,
 			"rank 1, step 1 of 2: the block of rank 0 reaches rank 1 a second time"},
-		{"wrapped ranges in order", Gather, []Schedule{on(3, both(from(1, 1, 2), from(2, 2, 3))), on(3, to(0, 1, 2)), on(3, to(0, 2, 3))}, false, ""},
-		{"from the left", Reduce, []Schedule{on(1, add(1, 0, 1), add(2, 0, 1)), on(1, to(0, 0, 1)), on(1, to(0, 0, 1))}, true, ""},
-		{"from the right", Reduce, []Schedule{on(1, add(1, 0, 1)), on(1, add(2, 0, 1), to(0, 0, 1)), on(1, to(1, 0, 1))}, true,
+		{"wrapped ranges in order", op.Gather, []Schedule{on(3, both(from(1, 1, 2), from(2, 2, 3))), on(3, to(0, 1, 2)), on(3, to(0, 2, 3))}, false, ""},
+		{"from the left", op.Reduce, []Schedule{on(1, add(1, 0, 1), add(2, 0, 1)), on(1, to(0, 0, 1)), on(1, to(0, 0, 1))}, true, ""},
+		{"from the right", op.Reduce, []Schedule{on(1, add(1, 0, 1)), on(1, add(2, 0, 1), to(0, 0, 1)), on(1, to(1, 0, 1))}, true,
 			"part 0 on rank 0 is (0+(1+2)), not the fold from the left"},
-		{"uneven", Reduce, []Schedule{on(2, both(add(1, 0, 2), add(2, 1, 2))), on(2, add(2, 0, 1), to(0, 0, 2)), on(2, both(to(1, 0, 1), to(0, 1, 2)))}, false,
+		{"uneven", op.Reduce, []Schedule{on(2, both(add(1, 0, 2), add(2, 1, 2))), on(2, add(2, 0, 1), to(0, 0, 2)), on(2, both(to(1, 0, 1), to(0, 1, 2)))}, false,
 			"rank 1, step 1 of 2: a message to or from rank 0 has part 0 of 2 contributions and part 1 of 1"},
-		{"a wrong part", Scatter, []Schedule{on(2, to(1, 0, 1)), on(2, from(0, 0, 1))}, false,
+		{"a wrong part", op.Scatter, []Schedule{on(2, to(1, 0, 1)), on(2, from(0, 0, 1))}, false,
 			"rank 1 ends without part 1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -326,17 +328,17 @@ func TestWhatCheckSays(t *testing.T) {
 }
 
 func TestCheckNamesTheCase(t *testing.T) {
-	err := Check("ring", Broadcast, Flat(4), 0)
+	err := Check("ring", op.Broadcast, Flat(4), 0)
 	if want := `algo: "ring": no such algorithm for broadcast; there are tree, scatter-ring, direct`; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	err = Check("ring", AllReduce, Flat(0), 0)
+	err = Check("ring", op.AllReduce, Flat(0), 0)
 	if want := "algo: ring allreduce: a topology of no ranks"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	ranks := build(t, "ring", AllReduce, Flat(4), 0)
+	ranks := build(t, "ring", op.AllReduce, Flat(4), 0)
 	ranks[2].Steps--
-	if err := prove(AllReduce, 0, ranks, false); err == nil || !strings.Contains(err.Error(), "rank 2 has finished") {
+	if err := prove(op.AllReduce, 0, ranks, false); err == nil || !strings.Contains(err.Error(), "rank 2 has finished") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -344,7 +346,7 @@ func TestCheckNamesTheCase(t *testing.T) {
 // TestLeavesInOrder checks what direct promises: contributions stay in rank order.
 func TestLeavesInOrder(t *testing.T) {
 	for root := range 5 {
-		p, err := newProof(Reduce, root, build(t, "direct", Reduce, Flat(5), root))
+		p, err := newProof(op.Reduce, root, build(t, "direct", op.Reduce, Flat(5), root))
 		if err != nil {
 			t.Fatal(err)
 		}

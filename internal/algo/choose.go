@@ -1,5 +1,7 @@
 package algo
 
+import "github.com/goccl/goccl/internal/op"
+
 // Spread says how ranks are placed on hosts, as far as choosing an algorithm goes.
 type Spread uint8
 
@@ -21,7 +23,7 @@ func spreadOf(t Topology) Spread {
 // An Entry names the algorithm for the calls it fits: those of its Kind that are at
 // least as large as all its bounds.
 type Entry struct {
-	Kind   Kind
+	Kind   op.Kind
 	Spread Spread
 	Bytes  int64 // bytes of the vector: all n blocks where it is made of blocks
 	Share  int64 // those bytes / n
@@ -40,33 +42,33 @@ const kib = 1 << 10
 // hide each other's latency; below that the count of steps decides, and for the
 // shortest vectors the count of messages.
 var defaults = Table{
-	{Kind: Barrier, Spread: OneEach, Name: "dissemination"},
-	{Kind: Barrier, Name: "hier"},
+	{Kind: op.Barrier, Spread: OneEach, Name: "dissemination"},
+	{Kind: op.Barrier, Name: "hier"},
 
-	{Kind: AllReduce, Spread: OneEach, Bytes: 512*kib + 1, Share: 32*kib + 1, Ranks: 3, Name: "ring"},
-	{Kind: AllReduce, Spread: OneEach, Share: 256*kib + 1, Name: "ring"}, // two ranks: a step more, half the arithmetic
-	{Kind: AllReduce, Spread: OneEach, Bytes: 32*kib + 1, Ranks: 3, Pow2: true, Name: "halving"},
-	{Kind: AllReduce, Spread: OneEach, Bytes: 128*kib + 1, Ranks: 3, Name: "dissemination"},
-	{Kind: AllReduce, Spread: OneEach, Name: "doubling"},
-	{Kind: AllReduce, Bytes: 512*kib + 1, Share: 1 * kib, Name: "hier-ring"},
-	{Kind: AllReduce, Name: "hier"},
+	{Kind: op.AllReduce, Spread: OneEach, Bytes: 512*kib + 1, Share: 32*kib + 1, Ranks: 3, Name: "ring"},
+	{Kind: op.AllReduce, Spread: OneEach, Share: 256*kib + 1, Name: "ring"}, // two ranks: a step more, half the arithmetic
+	{Kind: op.AllReduce, Spread: OneEach, Bytes: 32*kib + 1, Ranks: 3, Pow2: true, Name: "halving"},
+	{Kind: op.AllReduce, Spread: OneEach, Bytes: 128*kib + 1, Ranks: 3, Name: "dissemination"},
+	{Kind: op.AllReduce, Spread: OneEach, Name: "doubling"},
+	{Kind: op.AllReduce, Bytes: 512*kib + 1, Share: 1 * kib, Name: "hier-ring"},
+	{Kind: op.AllReduce, Name: "hier"},
 
-	{Kind: Broadcast, Bytes: 512 * kib, Share: 4 * kib, Ranks: 8, Name: "scatter-ring"},
-	{Kind: Broadcast, Name: "tree"},
-	{Kind: Reduce, Bytes: 512 * kib, Share: 4 * kib, Ranks: 8, Name: "scatter-ring"},
-	{Kind: Reduce, Name: "tree"},
+	{Kind: op.Broadcast, Bytes: 512 * kib, Share: 4 * kib, Ranks: 8, Name: "scatter-ring"},
+	{Kind: op.Broadcast, Name: "tree"},
+	{Kind: op.Reduce, Bytes: 512 * kib, Share: 4 * kib, Ranks: 8, Name: "scatter-ring"},
+	{Kind: op.Reduce, Name: "tree"},
 
-	{Kind: ReduceScatter, Bytes: 64 * kib, Share: 4 * kib, Name: "ring"},
-	{Kind: ReduceScatter, Name: "dissemination"},
-	{Kind: AllGather, Bytes: 64 * kib, Share: 4 * kib, Name: "ring"},
-	{Kind: AllGather, Name: "dissemination"},
+	{Kind: op.ReduceScatter, Bytes: 64 * kib, Share: 4 * kib, Name: "ring"},
+	{Kind: op.ReduceScatter, Name: "dissemination"},
+	{Kind: op.AllGather, Bytes: 64 * kib, Share: 4 * kib, Name: "ring"},
+	{Kind: op.AllGather, Name: "dissemination"},
 
-	{Kind: Gather, Share: 64 * kib, Name: "direct"},
-	{Kind: Gather, Name: "tree"},
-	{Kind: Scatter, Share: 64 * kib, Name: "direct"},
-	{Kind: Scatter, Name: "tree"},
+	{Kind: op.Gather, Share: 64 * kib, Name: "direct"},
+	{Kind: op.Gather, Name: "tree"},
+	{Kind: op.Scatter, Share: 64 * kib, Name: "direct"},
+	{Kind: op.Scatter, Name: "tree"},
 
-	{Kind: AllToAll, Name: "pairwise"},
+	{Kind: op.AllToAll, Name: "pairwise"},
 }
 
 // Defaults returns the table that Choose falls back on.
@@ -76,7 +78,7 @@ func Defaults() Table { return append(Table(nil), defaults...) }
 // that fits, else the first of Defaults. With rankOrder whatever reduces is a chain.
 // It depends on nothing but its arguments, so that ranks which agree about them
 // agree about the algorithm. It is "" if k is no collective.
-func Choose(k Kind, bytes int64, t Topology, rankOrder bool, tab Table) string {
+func Choose(k op.Kind, bytes int64, t Topology, rankOrder bool, tab Table) string {
 	if rankOrder && k.Reduces() {
 		return "chain"
 	}
@@ -93,11 +95,11 @@ func Choose(k Kind, bytes int64, t Topology, rankOrder bool, tab Table) string {
 
 // Even is name, or, where a message of that algorithm may hold parts with different numbers of contributions, an algorithm
 // for k whose messages do not: what combines means needs to be told one number for each message. Check proves it.
-func Even(name string, k Kind) string {
+func Even(name string, k op.Kind) string {
 	switch {
 	case name != "dissemination" || !k.Reduces():
 		return name
-	case k == AllReduce:
+	case k == op.AllReduce:
 		return "doubling"
 	}
 	return "ring"

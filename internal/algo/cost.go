@@ -1,6 +1,10 @@
 package algo
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 // A Cost is what a schedule costs one rank.
 type Cost struct {
@@ -49,7 +53,7 @@ func (c Cost) Most(d Cost) Cost {
 }
 
 // MostCost is the most that algorithm name costs any rank.
-func MostCost(name string, k Kind, t Topology, root int) (Cost, error) {
+func MostCost(name string, k op.Kind, t Topology, root int) (Cost, error) {
 	var most Cost
 	for r := range t.Size() {
 		s, err := Build(name, k, t, r, root)

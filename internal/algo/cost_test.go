@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // wantCost checks the most that any rank pays.
-func wantCost(t *testing.T, name string, k Kind, topo Topology, root int, want Cost) {
+func wantCost(t *testing.T, name string, k op.Kind, topo Topology, root int, want Cost) {
 	t.Helper()
 	got, err := MostCost(name, k, topo, root)
 	if err != nil {
@@ -21,7 +23,7 @@ func wantCost(t *testing.T, name string, k Kind, topo Topology, root int, want C
 }
 
 // crossing counts the messages that pass between hosts, and the parts in them.
-func crossing(t *testing.T, name string, k Kind, topo Topology, root int) (messages, parts int) {
+func crossing(t *testing.T, name string, k op.Kind, topo Topology, root int) (messages, parts int) {
 	t.Helper()
 	for r, s := range build(t, name, k, topo, root) {
 		for _, st := range steps(s) {
@@ -52,7 +54,7 @@ func TestCost(t *testing.T) {
 	if got, want := a.Most(b), (Cost{2, 9, 1, 3, 5}); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if _, err := MostCost("rnig", AllReduce, Flat(2), 0); err == nil {
+	if _, err := MostCost("rnig", op.AllReduce, Flat(2), 0); err == nil {
 		t.Error("no error for an unknown algorithm")
 	}
 }
@@ -64,19 +66,19 @@ func TestConnections(t *testing.T) {
 		log := log2(n-1) + 1 // rounded up
 		for _, tc := range []struct {
 			name  string
-			kinds []Kind
+			kinds []op.Kind
 			most  int
 		}{
-			{"ring", []Kind{AllReduce, ReduceScatter, AllGather}, 2},
-			{"doubling", []Kind{AllReduce}, log},
-			{"halving", []Kind{AllReduce}, log},
-			{"dissemination", []Kind{Barrier, AllReduce, ReduceScatter, AllGather}, 2 * log},
-			{"tree", []Kind{Barrier, Broadcast, Reduce, AllReduce, Gather, Scatter}, log + 1},
-			{"hier", []Kind{Barrier, AllReduce}, 2 * log},
-			{"hier-ring", []Kind{AllReduce}, 4},
-			{"scatter-ring", []Kind{Broadcast, Reduce}, log + 2},
-			{"chain", []Kind{AllReduce}, 2},
-			{"chain", []Kind{Reduce}, 3},
+			{"ring", []op.Kind{op.AllReduce, op.ReduceScatter, op.AllGather}, 2},
+			{"doubling", []op.Kind{op.AllReduce}, log},
+			{"halving", []op.Kind{op.AllReduce}, log},
+			{"dissemination", []op.Kind{op.Barrier, op.AllReduce, op.ReduceScatter, op.AllGather}, 2 * log},
+			{"tree", []op.Kind{op.Barrier, op.Broadcast, op.Reduce, op.AllReduce, op.Gather, op.Scatter}, log + 1},
+			{"hier", []op.Kind{op.Barrier, op.AllReduce}, 2 * log},
+			{"hier-ring", []op.Kind{op.AllReduce}, 4},
+			{"scatter-ring", []op.Kind{op.Broadcast, op.Reduce}, log + 2},
+			{"chain", []op.Kind{op.AllReduce}, 2},
+			{"chain", []op.Kind{op.Reduce}, 3},
 		} {
 			for _, k := range tc.kinds {
 				for _, topo := range []Topology{Blocks(n, 1), Blocks(n/4, 4), place(n, func(r int) int { return r % 10 })} {

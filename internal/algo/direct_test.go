@@ -3,21 +3,23 @@ package algo
 import (
 	"slices"
 	"testing"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 func TestDirect(t *testing.T) {
 	const n = 8
 	share := 7.0 / 8
-	for k, want := range map[Kind]Cost{
-		Barrier:       {1, 14, 0, 0, 7},
-		Broadcast:     {1, 7, 7, 1, 7},
-		Reduce:        {1, 7, 1, 7, 7},
-		AllReduce:     {2, 28, 2 * share, 2 * share, 7},
-		ReduceScatter: {1, 14, share, share, 7},
-		AllGather:     {1, 14, share, share, 7},
-		Gather:        {1, 7, 1.0 / 8, share, 7},
-		Scatter:       {1, 7, share, 1.0 / 8, 7},
-		AllToAll:      {1, 14, share, share, 7},
+	for k, want := range map[op.Kind]Cost{
+		op.Barrier:       {1, 14, 0, 0, 7},
+		op.Broadcast:     {1, 7, 7, 1, 7},
+		op.Reduce:        {1, 7, 1, 7, 7},
+		op.AllReduce:     {2, 28, 2 * share, 2 * share, 7},
+		op.ReduceScatter: {1, 14, share, share, 7},
+		op.AllGather:     {1, 14, share, share, 7},
+		op.Gather:        {1, 7, 1.0 / 8, share, 7},
+		op.Scatter:       {1, 7, share, 1.0 / 8, 7},
+		op.AllToAll:      {1, 14, share, share, 7},
 	} {
 		wantCost(t, "direct", k, Flat(n), 3, want)
 	}
@@ -35,7 +37,7 @@ func TestOthers(t *testing.T) {
 
 // TestDirectSteps: every rank's contribution to part 1 comes straight to rank 1.
 func TestDirectSteps(t *testing.T) {
-	s, err := Build("direct", AllReduce, Flat(3), 1, 0)
+	s, err := Build("direct", op.AllReduce, Flat(3), 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,20 +1,24 @@
 package algo
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 func TestDissemination(t *testing.T) {
 	for _, tc := range []struct {
-		k    Kind
+		k    op.Kind
 		n    int
 		want Cost
 	}{
-		{Barrier, 2, Cost{1, 2, 0, 0, 1}},
-		{Barrier, 8, Cost{3, 6, 0, 0, 5}},
-		{Barrier, 9, Cost{4, 8, 0, 0, 6}},
-		{AllGather, 2, Cost{1, 2, 1.0 / 2, 1.0 / 2, 1}},
-		{AllGather, 7, Cost{3, 8, 6.0 / 7, 6.0 / 7, 6}},
-		{AllReduce, 7, Cost{6, 16, 12.0 / 7, 12.0 / 7, 6}},
-		{ReduceScatter, 7, Cost{3, 8, 6.0 / 7, 6.0 / 7, 6}},
+		{op.Barrier, 2, Cost{1, 2, 0, 0, 1}},
+		{op.Barrier, 8, Cost{3, 6, 0, 0, 5}},
+		{op.Barrier, 9, Cost{4, 8, 0, 0, 6}},
+		{op.AllGather, 2, Cost{1, 2, 1.0 / 2, 1.0 / 2, 1}},
+		{op.AllGather, 7, Cost{3, 8, 6.0 / 7, 6.0 / 7, 6}},
+		{op.AllReduce, 7, Cost{6, 16, 12.0 / 7, 12.0 / 7, 6}},
+		{op.ReduceScatter, 7, Cost{3, 8, 6.0 / 7, 6.0 / 7, 6}},
 	} {
 		wantCost(t, "dissemination", tc.k, Blocks(tc.n, 1), 0, tc.want)
 	}
@@ -22,7 +26,7 @@ func TestDissemination(t *testing.T) {
 	for n := 2; n <= 64; n++ {
 		share := float64(n-1) / float64(n)
 		for r := range n {
-			s, err := Build("dissemination", ReduceScatter, Flat(n), r, 0)
+			s, err := Build("dissemination", op.ReduceScatter, Flat(n), r, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +38,7 @@ func TestDissemination(t *testing.T) {
 }
 
 func TestDisseminationSteps(t *testing.T) {
-	s, err := Build("dissemination", AllGather, Flat(5), 3, 0)
+	s, err := Build("dissemination", op.AllGather, Flat(5), 3, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

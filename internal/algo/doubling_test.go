@@ -1,6 +1,10 @@
 package algo
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 func TestDoubling(t *testing.T) {
 	for _, tc := range []struct {
@@ -16,7 +20,7 @@ func TestDoubling(t *testing.T) {
 		{6, Cost{4, 6, 3, 3, 3}},
 		{63, Cost{7, 12, 6, 6, 6}},
 	} {
-		wantCost(t, "doubling", AllReduce, Blocks(tc.n, 1), 0, tc.want)
+		wantCost(t, "doubling", op.AllReduce, Blocks(tc.n, 1), 0, tc.want)
 	}
 }
 
@@ -30,7 +34,7 @@ func TestDoublingSteps(t *testing.T) {
 		{swap(5), swap(1)},
 		{swap(4), swap(3)},
 	} {
-		s, err := Build("doubling", AllReduce, Flat(6), rank, 0)
+		s, err := Build("doubling", op.AllReduce, Flat(6), rank, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,10 @@
 package algo
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 func TestHalving(t *testing.T) {
 	for _, tc := range []struct {
@@ -15,21 +19,21 @@ func TestHalving(t *testing.T) {
 		{5, Cost{6, 10, 2.5, 2.5, 3}},
 		{12, Cost{8, 14, 2.75, 2.75, 4}},
 	} {
-		wantCost(t, "halving", AllReduce, Blocks(tc.n, 1), 0, tc.want)
+		wantCost(t, "halving", op.AllReduce, Blocks(tc.n, 1), 0, tc.want)
 	}
 }
 
 // TestHalvingStaysNear: the large messages are those inside a host. Of each rank's
 // 7/8 of the vector each way only the last eighth goes to the other host.
 func TestHalvingStaysNear(t *testing.T) {
-	messages, parts := crossing(t, "halving", AllReduce, Blocks(2, 4), 0)
+	messages, parts := crossing(t, "halving", op.AllReduce, Blocks(2, 4), 0)
 	if messages != 16 || parts != 16 {
 		t.Errorf("%d messages of %d parts between hosts", messages, parts)
 	}
 }
 
 func TestHalvingSteps(t *testing.T) {
-	s, err := Build("halving", AllReduce, Flat(4), 1, 0)
+	s, err := Build("halving", op.AllReduce, Flat(4), 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,17 +3,19 @@ package algo
 import (
 	"reflect"
 	"testing"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 func TestHier(t *testing.T) {
 	for _, tc := range []struct {
-		k    Kind
+		k    op.Kind
 		topo Topology
 		want Cost
 	}{
-		{AllReduce, Blocks(4, 4), Cost{6, 8, 4, 4, 4}},
-		{AllReduce, Blocks(3, 2), Cost{5, 6, 3, 3, 3}},
-		{Barrier, Blocks(4, 4), Cost{6, 8, 0, 0, 5}},
+		{op.AllReduce, Blocks(4, 4), Cost{6, 8, 4, 4, 4}},
+		{op.AllReduce, Blocks(3, 2), Cost{5, 6, 3, 3, 3}},
+		{op.Barrier, Blocks(4, 4), Cost{6, 8, 0, 0, 5}},
 	} {
 		wantCost(t, "hier", tc.k, tc.topo, 0, tc.want)
 	}
@@ -21,7 +23,7 @@ func TestHier(t *testing.T) {
 
 // TestHierCrosses: only leaders talk between hosts, log2 of the hosts times each.
 func TestHierCrosses(t *testing.T) {
-	for _, k := range []Kind{AllReduce, Barrier} {
+	for _, k := range []op.Kind{op.AllReduce, op.Barrier} {
 		for _, topo := range []Topology{Blocks(4, 4), place(16, func(r int) int { return r % 4 })} {
 			if got, _ := crossing(t, "hier", k, topo, 0); got != 4*2 {
 				t.Errorf("%s: %d messages between hosts, want 8", k, got)
@@ -33,14 +35,14 @@ func TestHierCrosses(t *testing.T) {
 // TestHierIsOtherwise: with one rank on each host, and with one host.
 func TestHierIsOtherwise(t *testing.T) {
 	for _, tc := range []struct {
-		k    Kind
+		k    op.Kind
 		topo Topology
 		name string
 	}{
-		{AllReduce, Blocks(13, 1), "doubling"},
-		{AllReduce, Flat(13), "tree"},
-		{Barrier, Blocks(13, 1), "dissemination"},
-		{Barrier, Flat(13), "tree"},
+		{op.AllReduce, Blocks(13, 1), "doubling"},
+		{op.AllReduce, Flat(13), "tree"},
+		{op.Barrier, Blocks(13, 1), "dissemination"},
+		{op.Barrier, Flat(13), "tree"},
 	} {
 		want := build(t, tc.name, tc.k, tc.topo, 0)
 		for r, s := range build(t, "hier", tc.k, tc.topo, 0) {

@@ -1,6 +1,10 @@
 package algo
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 func TestHierRing(t *testing.T) {
 	for _, tc := range []struct {
@@ -14,20 +18,20 @@ func TestHierRing(t *testing.T) {
 		{place(8, func(r int) int { return r % 2 }), Cost{8, 16, 1.75, 1.75, 3}},
 		{place(5, func(r int) int { return r % 2 }), Cost{8, 16, 1.6, 1.6, 2}}, // uneven: one ring
 	} {
-		wantCost(t, "hier-ring", AllReduce, tc.t, 0, tc.want)
+		wantCost(t, "hier-ring", op.AllReduce, tc.t, 0, tc.want)
 	}
 	// Between 4 hosts of 2 pass 2 x 3/4 of the vector for each, in parts of an eighth; one ring moves 2 x 7/8.
-	if _, parts := crossing(t, "hier-ring", AllReduce, Blocks(4, 2), 0); parts != 4*8*6/4 {
+	if _, parts := crossing(t, "hier-ring", op.AllReduce, Blocks(4, 2), 0); parts != 4*8*6/4 {
 		t.Errorf("%d parts pass between hosts", parts)
 	}
-	if _, parts := crossing(t, "ring", AllReduce, Blocks(4, 2), 0); parts != 4*2*7 {
+	if _, parts := crossing(t, "ring", op.AllReduce, Blocks(4, 2), 0); parts != 4*2*7 {
 		t.Errorf("%d parts pass between hosts in a ring", parts)
 	}
 }
 
 func TestHierRingSteps(t *testing.T) {
 	// Rank 3 of two hosts with two ranks has the upper half of the vector, and of that the last quarter.
-	s, err := Build("hier-ring", AllReduce, Blocks(2, 2), 3, 0)
+	s, err := Build("hier-ring", op.AllReduce, Blocks(2, 2), 3, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

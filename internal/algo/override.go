@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // ParseOverride reads GOCCL_ALGO, such as "allreduce=ring,broadcast=tree", into a
@@ -20,16 +22,16 @@ func ParseOverride(text string) (Table, error) {
 		if !ok {
 			return nil, fmt.Errorf("GOCCL_ALGO: %q: an item is collective=algorithm, such as allreduce=ring", item)
 		}
-		i := slices.Index(kindNames[:], kindName)
+		i := slices.IndexFunc(collectives, func(k op.Kind) bool { return k.Flag() == kindName })
 		if i < 0 {
-			return nil, fmt.Errorf("GOCCL_ALGO: %q: no such collective; there are %s", kindName, strings.Join(kindNames[:], ", "))
+			return nil, fmt.Errorf("GOCCL_ALGO: %q: no such collective; there are %s", kindName, names())
 		}
-		k := Kind(i)
-		if names := Names(k); !slices.Contains(names, name) {
-			return nil, fmt.Errorf("GOCCL_ALGO: %q: no such algorithm for %s; there are %s", name, k, strings.Join(names, ", "))
+		k := collectives[i]
+		if known := Names(k); !slices.Contains(known, name) {
+			return nil, fmt.Errorf("GOCCL_ALGO: %q: no such algorithm for %s; there are %s", name, k.Flag(), strings.Join(known, ", "))
 		}
 		if slices.ContainsFunc(tab, func(e Entry) bool { return e.Kind == k }) {
-			return nil, fmt.Errorf("GOCCL_ALGO: %s is given twice in %q", k, text)
+			return nil, fmt.Errorf("GOCCL_ALGO: %s is given twice in %q", k.Flag(), text)
 		}
 		tab = append(tab, Entry{Kind: k, Name: name})
 	}

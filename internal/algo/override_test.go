@@ -3,6 +3,8 @@ package algo
 import (
 	"slices"
 	"testing"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 func TestParseOverride(t *testing.T) {
@@ -13,8 +15,8 @@ func TestParseOverride(t *testing.T) {
 	}{
 		{"", nil, ""},
 		{"  ", nil, ""},
-		{"allreduce=ring", Table{{Kind: AllReduce, Name: "ring"}}, ""},
-		{" allreduce = ring, broadcast=scatter-ring ", Table{{Kind: AllReduce, Name: "ring"}, {Kind: Broadcast, Name: "scatter-ring"}}, ""},
+		{"allreduce=ring", Table{{Kind: op.AllReduce, Name: "ring"}}, ""},
+		{" allreduce = ring, broadcast=scatter-ring ", Table{{Kind: op.AllReduce, Name: "ring"}, {Kind: op.Broadcast, Name: "scatter-ring"}}, ""},
 		{"ring", nil, `GOCCL_ALGO: "ring": an item is collective=algorithm, such as allreduce=ring`},
 		{"allreduce=ring,", nil, `GOCCL_ALGO: "": an item is collective=algorithm, such as allreduce=ring`},
 		{"allredcue=ring", nil, `GOCCL_ALGO: "allredcue": no such collective; there are barrier, broadcast, reduce, allreduce, reducescatter, allgather, gather, scatter, alltoall`},

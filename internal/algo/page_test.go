@@ -20,9 +20,9 @@ const (
 func costRows(t *testing.T, topologies ...Topology) []string {
 	t.Helper()
 	var rows []string
-	for k := Barrier; int(k) < kinds; k++ {
+	for _, k := range collectives {
 		for _, name := range Names(k) {
-			row := fmt.Sprintf("| %s | %s |", k, name)
+			row := fmt.Sprintf("| %s | %s |", k.Flag(), name)
 			for _, topo := range topologies {
 				c, err := MostCost(name, k, topo, 0)
 				if err != nil {

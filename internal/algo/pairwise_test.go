@@ -1,13 +1,17 @@
 package algo
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 func TestPairwise(t *testing.T) {
 	for _, n := range []int{2, 5, 64} {
 		share := float64(n-1) / float64(n)
-		wantCost(t, "pairwise", AllToAll, Flat(n), 0, Cost{n - 1, 2 * (n - 1), share, share, n - 1})
+		wantCost(t, "pairwise", op.AllToAll, Flat(n), 0, Cost{n - 1, 2 * (n - 1), share, share, n - 1})
 	}
-	s, err := Build("pairwise", AllToAll, Flat(4), 1, 0)
+	s, err := Build("pairwise", op.AllToAll, Flat(4), 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,19 @@
 package algo
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 func TestRing(t *testing.T) {
 	for _, n := range []int{2, 3, 8, 64} {
 		share := float64(n-1) / float64(n)
 		peers := min(n-1, 2)
 		for _, topo := range []Topology{Flat(n), placements[4].of(n)} {
-			wantCost(t, "ring", AllReduce, topo, 0, Cost{2 * (n - 1), 4 * (n - 1), 2 * share, 2 * share, peers})
-			wantCost(t, "ring", ReduceScatter, topo, 0, Cost{n - 1, 2 * (n - 1), share, share, peers})
-			wantCost(t, "ring", AllGather, topo, 0, Cost{n - 1, 2 * (n - 1), share, share, peers})
+			wantCost(t, "ring", op.AllReduce, topo, 0, Cost{2 * (n - 1), 4 * (n - 1), 2 * share, 2 * share, peers})
+			wantCost(t, "ring", op.ReduceScatter, topo, 0, Cost{n - 1, 2 * (n - 1), share, share, peers})
+			wantCost(t, "ring", op.AllGather, topo, 0, Cost{n - 1, 2 * (n - 1), share, share, peers})
 		}
 	}
 }
@@ -22,14 +26,14 @@ func TestRingEntersHostsOnce(t *testing.T) {
 		if topo.Nodes() == 1 {
 			want = 0
 		}
-		if got, _ := crossing(t, "ring", AllReduce, topo, 0); got != want {
+		if got, _ := crossing(t, "ring", op.AllReduce, topo, 0); got != want {
 			t.Errorf("%s: %d messages between hosts, want %d", p.name, got, want)
 		}
 	}
 }
 
 func TestRingSteps(t *testing.T) {
-	s, err := Build("ring", AllReduce, Flat(3), 1, 0)
+	s, err := Build("ring", op.AllReduce, Flat(3), 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,17 +1,21 @@
 package algo
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 func TestScatterRing(t *testing.T) {
 	for _, tc := range []struct {
-		k    Kind
+		k    op.Kind
 		n    int
 		want Cost
 	}{
 		// The root of 8 sends 7/8 down the tree and 7/8 around the ring; the head of
 		// the upper half receives 4/8 and 7/8.
-		{Broadcast, 8, Cost{10, 17, 14.0 / 8, 11.0 / 8, 4}},
-		{Reduce, 8, Cost{10, 17, 11.0 / 8, 14.0 / 8, 4}},
+		{op.Broadcast, 8, Cost{10, 17, 14.0 / 8, 11.0 / 8, 4}},
+		{op.Reduce, 8, Cost{10, 17, 11.0 / 8, 14.0 / 8, 4}},
 	} {
 		wantCost(t, "scatter-ring", tc.k, Blocks(tc.n, 1), 3, tc.want)
 	}
@@ -24,7 +28,7 @@ func TestScatterRingSteps(t *testing.T) {
 		{from(2, 2, 3), both(to(2, 2, 3), from(0, 1, 2)), both(to(2, 1, 2), from(0, 0, 1))},
 		{to(1, 2, 3), to(0, 1, 2), both(to(0, 0, 1), from(1, 2, 3)), both(to(0, 2, 3), from(1, 1, 2))},
 	} {
-		s, err := Build("scatter-ring", Broadcast, Flat(3), rank, 2)
+		s, err := Build("scatter-ring", op.Broadcast, Flat(3), rank, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

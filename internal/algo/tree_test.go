@@ -1,27 +1,31 @@
 package algo
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 func TestTree(t *testing.T) {
 	for _, tc := range []struct {
-		k    Kind
+		k    op.Kind
 		topo Topology
 		want Cost
 	}{
 		// Of 8 ranks the root has 3 children, and no rank has more neighbours.
-		{Broadcast, Blocks(8, 1), Cost{3, 3, 3, 1, 3}},
-		{Reduce, Blocks(8, 1), Cost{3, 3, 1, 3, 3}},
-		{AllReduce, Blocks(8, 1), Cost{6, 6, 3, 3, 3}},
-		{Scatter, Blocks(8, 1), Cost{3, 3, 7.0 / 8, 4.0 / 8, 3}},
-		{Gather, Blocks(8, 1), Cost{3, 3, 4.0 / 8, 7.0 / 8, 3}},
-		{Barrier, Blocks(8, 1), Cost{6, 6, 0, 0, 3}},
+		{op.Broadcast, Blocks(8, 1), Cost{3, 3, 3, 1, 3}},
+		{op.Reduce, Blocks(8, 1), Cost{3, 3, 1, 3, 3}},
+		{op.AllReduce, Blocks(8, 1), Cost{6, 6, 3, 3, 3}},
+		{op.Scatter, Blocks(8, 1), Cost{3, 3, 7.0 / 8, 4.0 / 8, 3}},
+		{op.Gather, Blocks(8, 1), Cost{3, 3, 4.0 / 8, 7.0 / 8, 3}},
+		{op.Barrier, Blocks(8, 1), Cost{6, 6, 0, 0, 3}},
 		// Of 4 hosts of 4 the root has 2 children on other hosts and 2 on its own.
-		{Broadcast, Blocks(4, 4), Cost{4, 4, 4, 1, 4}},
-		{Reduce, Blocks(4, 4), Cost{4, 4, 1, 4, 4}},
-		{Scatter, Blocks(4, 4), Cost{4, 4, 15.0 / 16, 8.0 / 16, 4}},
-		{Gather, Blocks(4, 4), Cost{4, 4, 8.0 / 16, 15.0 / 16, 4}},
+		{op.Broadcast, Blocks(4, 4), Cost{4, 4, 4, 1, 4}},
+		{op.Reduce, Blocks(4, 4), Cost{4, 4, 1, 4, 4}},
+		{op.Scatter, Blocks(4, 4), Cost{4, 4, 15.0 / 16, 8.0 / 16, 4}},
+		{op.Gather, Blocks(4, 4), Cost{4, 4, 8.0 / 16, 15.0 / 16, 4}},
 		// The same with ranks dealt out: the parts of a host are as many moves.
-		{Scatter, place(16, func(r int) int { return r % 4 }), Cost{4, 15, 15.0 / 16, 8.0 / 16, 4}},
+		{op.Scatter, place(16, func(r int) int { return r % 4 }), Cost{4, 15, 15.0 / 16, 8.0 / 16, 4}},
 	} {
 		wantCost(t, "tree", tc.k, tc.topo, 0, tc.want)
 	}
@@ -35,7 +39,7 @@ func TestTreeCrossesLeast(t *testing.T) {
 			topo := p.of(n)
 			least := topo.Nodes() - 1
 			for root := range n {
-				for k, want := range map[Kind]int{Broadcast: least, Reduce: least, AllReduce: 2 * least, Barrier: 2 * least} {
+				for k, want := range map[op.Kind]int{op.Broadcast: least, op.Reduce: least, op.AllReduce: 2 * least, op.Barrier: 2 * least} {
 					if got, _ := crossing(t, "tree", k, topo, root); got != want {
 						t.Errorf("%s of %d, %s, root %d: %d messages between hosts, want %d", p.name, n, k, root, got, want)
 					}
@@ -50,7 +54,7 @@ func TestTreeCrossesLeast(t *testing.T) {
 func TestTreeMovesRanges(t *testing.T) {
 	for _, topo := range []Topology{Blocks(64, 1), Blocks(8, 8), placements[3].of(64)} {
 		for root := range 64 {
-			for _, s := range build(t, "tree", Gather, topo, root) {
+			for _, s := range build(t, "tree", op.Gather, topo, root) {
 				for _, st := range steps(s) {
 					if len(st.Send) > 2 || len(st.Recv) > 2 {
 						t.Fatalf("root %d: a step of %d sends and %d receives", root, len(st.Send), len(st.Recv))
@@ -73,7 +77,7 @@ func TestTreeSteps(t *testing.T) {
 		{from(3, 4, 6), to(5, 5, 6)},
 		{from(4, 5, 6)},
 	} {
-		s, err := Build("tree", Scatter, topo, rank, 3)
+		s, err := Build("tree", op.Scatter, topo, rank, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,10 @@
 package algo
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 // verify compares what the ranks of a proof hold at its end with what its kind
 // promises.
@@ -12,7 +16,7 @@ func (p *proof) verify(fromLeft bool) error {
 	proven := map[term]bool{}
 	for r := range p.ranks {
 		pl := &p.ranks[r]
-		if p.kind == Barrier {
+		if p.kind == op.Barrier {
 			if missing, ok := pl.heard.all(p.n); !ok {
 				return fmt.Errorf("rank %d ends without knowing that rank %d is there", r, missing)
 			}
@@ -31,7 +35,7 @@ func (p *proof) verify(fromLeft bool) error {
 					return fmt.Errorf("rank %d ends with %s in part %d, not %s", r, p.terms.text(x), part, p.terms.text(want))
 				}
 				continue
-			case p.kind == AllReduce && x != p.ranks[0].v[part]:
+			case p.kind == op.AllReduce && x != p.ranks[0].v[part]:
 				return fmt.Errorf("part %d is %s on rank %d but %s on rank 0", part, p.terms.text(x), r, p.terms.text(p.ranks[0].v[part]))
 			case fromLeft && x != fold:
 				return fmt.Errorf("part %d on rank %d is %s, not the fold from the left", part, r, p.terms.text(x))
@@ -50,9 +54,9 @@ func (p *proof) verify(fromLeft bool) error {
 // promised reports whether the kind says what rank r holds in part at the end.
 func (p *proof) promised(r, part int) bool {
 	switch p.kind {
-	case Reduce, Gather:
+	case op.Reduce, op.Gather:
 		return r == p.root
-	case ReduceScatter, Scatter:
+	case op.ReduceScatter, op.Scatter:
 		return r == part
 	default:
 		return true
@@ -61,7 +65,7 @@ func (p *proof) promised(r, part int) bool {
 
 // source is the rank whose data a kind that only moves leaves in part.
 func (p *proof) source(part int) int {
-	if p.kind == Broadcast || p.kind == Scatter {
+	if p.kind == op.Broadcast || p.kind == op.Scatter {
 		return p.root
 	}
 	return part

@@ -12,6 +12,8 @@ package engine
 import (
 	"context"
 	"time"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Library is a loaded library. It stays loaded until the process ends. Its facts follow from its
@@ -75,11 +77,11 @@ type Hints struct {
 type Engine interface {
 	// Supports is nil, or why the library cannot make such a call: an answer that must be the same
 	// on all ranks. host says that the data lie in host memory.
-	Supports(k Kind, t Type, op Op, host bool) error
+	Supports(k op.Kind, t op.Type, o op.Op, host bool) error
 
 	// InPlace is nil, or why calls of that kind on device memory need a second buffer. The answer
 	// is the same on all ranks.
-	InPlace(k Kind) error
+	InPlace(k op.Kind) error
 
 	// Agree is called once on all ranks of a new communicator. Engines of which what they support
 	// depends on the device give least what theirs has, and get the least that any rank has, number
@@ -89,12 +91,12 @@ type Engine interface {
 	// Run makes calls on host memory and returns when they are done: mostly one, else a group,
 	// whose sends and receives must not wait for each other in the order given. An engine whose library
 	// takes no host memory stages through its device.
-	Run(ctx context.Context, calls []Call) error
+	Run(ctx context.Context, calls []*op.Call) error
 
 	// Issue hands over calls on device memory, as one group where there are several, in the order
 	// of the stream, and returns once they are issued. With Timed it returns a Span, unless the
 	// device cannot take the time: the stream is being captured, say.
-	Issue(stream uintptr, calls []Call, how How) (Span, error)
+	Issue(stream uintptr, calls []*op.Call, how How) (Span, error)
 
 	// Mark notes the present end of the stream; Passed reports whether the stream has got there.
 	// A Mark that was passed, or that failed, is free again. Marks are recycled: none is made per call.
@@ -174,13 +176,13 @@ type Span interface {
 type Lacking struct{}
 
 // InPlace is nil.
-func (Lacking) InPlace(Kind) error { return nil }
+func (Lacking) InPlace(op.Kind) error { return nil }
 
 // Agree does nothing.
 func (Lacking) Agree(func([]int64) error) error { return nil }
 
 // Issue is not supported.
-func (Lacking) Issue(uintptr, []Call, How) (Span, error) { return nil, ErrUnsupported }
+func (Lacking) Issue(uintptr, []*op.Call, How) (Span, error) { return nil, ErrUnsupported }
 
 // Mark is not supported.
 func (Lacking) Mark(uintptr) (Mark, error) { return nil, ErrUnsupported }

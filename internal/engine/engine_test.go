@@ -5,15 +5,17 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // least is an Engine that has only what none may lack.
 type least struct{ Lacking }
 
-func (least) Supports(Kind, Type, Op, bool) error { return nil }
-func (least) Run(context.Context, []Call) error   { return nil }
-func (least) Abort()                              {}
-func (least) Close() error                        { return nil }
+func (least) Supports(op.Kind, op.Type, op.Op, bool) error { return nil }
+func (least) Run(context.Context, []*op.Call) error        { return nil }
+func (least) Abort()                                       {}
+func (least) Close() error                                 { return nil }
 
 // What an Engine lacks it answers with ErrUnsupported, as does a version that lacks a call.
 func TestLacking(t *testing.T) {
@@ -30,7 +32,7 @@ func TestLacking(t *testing.T) {
 	}
 	require.NotErrorIs(t, &Lacks{}, ErrCapturing)
 	require.NoError(t, e.Agree(nil))
-	require.NoError(t, e.InPlace(AllToAll))
+	require.NoError(t, e.InPlace(op.AllToAll))
 	require.NoError(t, e.Err())
 	require.Zero(t, e.Native())
 }

@@ -1,6 +1,10 @@
 package reduce
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 // Convert computes: for i := range n { dst[i] = src[i] } between a 16-bit float and float32.
 //
@@ -8,16 +12,16 @@ import "unsafe"
 type Convert func(dst, src unsafe.Pointer, n int)
 
 // Widen is the conversion of t to float32, which is exact. It is nil for what is neither Float16 nor BFloat16.
-func Widen(t Type) Convert {
-	if t >= Types {
+func Widen(t op.Type) Convert {
+	if t >= op.Types {
 		return nil
 	}
 	return chosen.widen[t]
 }
 
 // Narrow is the conversion of float32 to t: to nearest even, as F32ToF16 and F32ToBF16. It is nil where Widen is.
-func Narrow(t Type) Convert {
-	if t >= Types {
+func Narrow(t op.Type) Convert {
+	if t >= op.Types {
 		return nil
 	}
 	return chosen.narrow[t]
@@ -25,8 +29,8 @@ func Narrow(t Type) Convert {
 
 // Accumulate computes: for i := range n { dst[i] = a[i] + b[i] }, where dst and a are float32 and b has the type t:
 // the sum of many without a rounding to t for each. dst may be a. It is nil where Widen is.
-func Accumulate(t Type) Func {
-	if t >= Types {
+func Accumulate(t op.Type) Func {
+	if t >= op.Types {
 		return nil
 	}
 	return chosen.accumulate[t]

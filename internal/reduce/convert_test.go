@@ -9,13 +9,15 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
-var halves = []Type{Float16, BFloat16}
+var halves = []op.Type{op.Float16, op.BFloat16}
 
 func TestConversionsAreNilWhereThereAreNone(t *testing.T) {
-	for typ := range Types + 1 {
-		has := typ == Float16 || typ == BFloat16
+	for typ := range op.Types + 1 {
+		has := typ == op.Float16 || typ == op.BFloat16
 		require.Equal(t, has, Widen(typ) != nil, "Widen %v", typ)
 		require.Equal(t, has, Narrow(typ) != nil, "Narrow %v", typ)
 		require.Equal(t, has, Accumulate(typ) != nil, "Accumulate %v", typ)
@@ -31,10 +33,10 @@ func TestEveryHalf(t *testing.T) {
 	}
 	eachLevel(t, func(t *testing.T) {
 		for _, tc := range []struct {
-			typ    Type
+			typ    op.Type
 			to     func(uint16) float32
 			inf, q uint16
-		}{{Float16, F16ToF32, 0x7c00, 0x200}, {BFloat16, BF16ToF32, 0x7f80, 0x40}} {
+		}{{op.Float16, F16ToF32, 0x7c00, 0x200}, {op.BFloat16, BF16ToF32, 0x7f80, 0x40}} {
 			ToFloat32(tc.typ, wide, src)
 			FromFloat32(tc.typ, back, wide)
 			for i, x := range src {
@@ -64,7 +66,7 @@ func TestConversionsAreTheirSpecification(t *testing.T) {
 	})
 }
 
-func checkConversions(t *testing.T, r *rand.Rand, typ Type, n int) {
+func checkConversions(t *testing.T, r *rand.Rand, typ op.Type, n int) {
 	narrow, wide := newSpan(r.IntN(64), 2*n), newSpan(r.IntN(64), 4*n)
 	fill(r, typ, narrow.data)
 	from := bytes.Clone(narrow.data)
@@ -73,7 +75,7 @@ func checkConversions(t *testing.T, r *rand.Rand, typ Type, n int) {
 	Widen(typ)(wide.at(), narrow.at(), n)
 	require.True(t, bytes.Equal(want, wide.data), "widen %v of %d", typ, n)
 
-	fill(r, Float32, wide.data)
+	fill(r, op.Float32, wide.data)
 	for i := range n / 3 { // what rounding has its corners at: ties, and one off
 		x := uint64(r.Uint32())&^0x1fff | []uint64{0, 1, 0x1fff, 0x1000, 0x0fff, 0x1001}[i%6]
 		put(wide.data[12*i:], 4, x)
@@ -91,9 +93,9 @@ func checkConversions(t *testing.T, r *rand.Rand, typ Type, n int) {
 	sum, want := newSpan(r.IntN(64), 4*n), make([]byte, 4*n)
 	generic.accumulate[typ](unsafe.Pointer(unsafe.SliceData(want)), wide.at(), narrow.at(), n)
 	Accumulate(typ)(sum.at(), wide.at(), narrow.at(), n)
-	require.NoError(t, equal(Float32, Sum, sum.data, bytes.Clone(want)), "accumulate %v of %d", typ, n)
+	require.NoError(t, equal(op.Float32, op.Sum, sum.data, bytes.Clone(want)), "accumulate %v of %d", typ, n)
 	Accumulate(typ)(wide.at(), wide.at(), narrow.at(), n)
-	require.NoError(t, equal(Float32, Sum, wide.data, want), "accumulate %v of %d in place", typ, n)
+	require.NoError(t, equal(op.Float32, op.Sum, wide.data, want), "accumulate %v of %d in place", typ, n)
 	require.True(t, bytes.Equal(from, narrow.data), "accumulate %v of %d writes its source", typ, n)
 	for _, v := range []span{narrow, wide, sum} {
 		require.NoError(t, v.untouched(), "%v of %d", typ, n)
@@ -109,7 +111,7 @@ func TestConversionsAllocateNothing(t *testing.T) {
 				AddTo(typ, wide, half)
 				FromFloat32(typ, half, wide)
 			}
-			Add(Float32, wide, wide)
+			Add(op.Float32, wide, wide)
 			SumSquares(wide)
 		}))
 	})

@@ -1,6 +1,10 @@
 package reduce
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 type signed interface{ int8 | int16 | int32 | int64 }
 
@@ -15,47 +19,47 @@ type float interface{ float32 | float64 }
 // generic is the specification as a level.
 var generic = func() *level {
 	g := &level{name: "generic", copy: Copy}
-	g.reduce = [Types][Ops]Func{
-		Int8:     integers[int8](),
-		Uint8:    integers[uint8](),
-		Int16:    integers[int16](),
-		Uint16:   integers[uint16](),
-		Int32:    integers[int32](),
-		Uint32:   integers[uint32](),
-		Int64:    integers[int64](),
-		Uint64:   integers[uint64](),
-		Float16:  {sumF16, prodF16, minF16, maxF16, sumF16},
-		BFloat16: {sumBF16, prodBF16, minBF16, maxBF16, sumBF16},
-		Float32:  floats[float32](),
-		Float64:  floats[float64](),
+	g.reduce = [op.Types][op.Ops]Func{
+		op.Int8:     integers[int8](),
+		op.Uint8:    integers[uint8](),
+		op.Int16:    integers[int16](),
+		op.Uint16:   integers[uint16](),
+		op.Int32:    integers[int32](),
+		op.Uint32:   integers[uint32](),
+		op.Int64:    integers[int64](),
+		op.Uint64:   integers[uint64](),
+		op.Float16:  {sumF16, prodF16, minF16, maxF16, sumF16},
+		op.BFloat16: {sumBF16, prodBF16, minBF16, maxBF16, sumBF16},
+		op.Float32:  floats[float32](),
+		op.Float64:  floats[float64](),
 	}
 	g.stream = g.reduce
-	g.scale = [Types]func(unsafe.Pointer, int, int){
-		Int8:     scaleSigned[int8],
-		Uint8:    scaleUnsigned[uint8],
-		Int16:    scaleSigned[int16],
-		Uint16:   scaleUnsigned[uint16],
-		Int32:    scaleSigned[int32],
-		Uint32:   scaleUnsigned[uint32],
-		Int64:    scaleInt64,
-		Uint64:   scaleUint64,
-		Float16:  scaleF16,
-		BFloat16: scaleBF16,
-		Float32:  scaleFloat[float32],
-		Float64:  scaleFloat[float64],
+	g.scale = [op.Types]func(unsafe.Pointer, int, int){
+		op.Int8:     scaleSigned[int8],
+		op.Uint8:    scaleUnsigned[uint8],
+		op.Int16:    scaleSigned[int16],
+		op.Uint16:   scaleUnsigned[uint16],
+		op.Int32:    scaleSigned[int32],
+		op.Uint32:   scaleUnsigned[uint32],
+		op.Int64:    scaleInt64,
+		op.Uint64:   scaleUint64,
+		op.Float16:  scaleF16,
+		op.BFloat16: scaleBF16,
+		op.Float32:  scaleFloat[float32],
+		op.Float64:  scaleFloat[float64],
 	}
-	g.widen[Float16], g.narrow[Float16], g.accumulate[Float16] = widenF16, narrowF16, accumulateF16
-	g.widen[BFloat16], g.narrow[BFloat16], g.accumulate[BFloat16] = widenBF16, narrowBF16, accumulateBF16
-	g.sumAll[Float16], g.sumAll[BFloat16] = sumAllFrom(sumAllF16).whole, sumAllFrom(sumAllBF16).whole
+	g.widen[op.Float16], g.narrow[op.Float16], g.accumulate[op.Float16] = widenF16, narrowF16, accumulateF16
+	g.widen[op.BFloat16], g.narrow[op.BFloat16], g.accumulate[op.BFloat16] = widenBF16, narrowBF16, accumulateBF16
+	g.sumAll[op.Float16], g.sumAll[op.BFloat16] = sumAllFrom(sumAllF16).whole, sumAllFrom(sumAllBF16).whole
 	return g
 }()
 
-func integers[T integer]() [Ops]Func {
-	return [Ops]Func{Sum: sum[T], Prod: prod[T], Min: minInt[T], Max: maxInt[T], Avg: sum[T]}
+func integers[T integer]() [op.Ops]Func {
+	return [op.Ops]Func{op.Sum: sum[T], op.Prod: prod[T], op.Min: minInt[T], op.Max: maxInt[T], op.Avg: sum[T]}
 }
 
-func floats[T float]() [Ops]Func {
-	return [Ops]Func{Sum: sum[T], Prod: prod[T], Min: minFloat[T], Max: maxFloat[T], Avg: sum[T]}
+func floats[T float]() [op.Ops]Func {
+	return [op.Ops]Func{op.Sum: sum[T], op.Prod: prod[T], op.Min: minFloat[T], op.Max: maxFloat[T], op.Avg: sum[T]}
 }
 
 // vectors are the n elements at each of three places.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // fenced is a page between two that may not be touched.
@@ -25,7 +27,7 @@ func fenced(t *testing.T) []byte {
 func TestNothingIsReadOutside(t *testing.T) {
 	pages := [3][]byte{fenced(t), fenced(t), fenced(t)}
 	eachLevel(t, func(t *testing.T) {
-		eachFunc(func(f Func, typ Type, op Op) {
+		eachFunc(func(f Func, typ op.Type, o op.Op) {
 			for n := range 4096/typ.Size() + 1 {
 				if n > 140 && n < 4096/typ.Size()-70 {
 					continue
@@ -41,7 +43,7 @@ func TestNothingIsReadOutside(t *testing.T) {
 				Scale(typ)(last[0], n, 3)
 				Stream(first[0], first[1], n*typ.Size())
 				Stream(last[0], last[1], n*typ.Size())
-				if all := ForSumAll(typ, op); all != nil {
+				if all := ForSumAll(typ, o); all != nil {
 					all(first[0], first[1:], n)
 					all(last[0], last[1:], n)
 				}

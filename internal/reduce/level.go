@@ -4,21 +4,23 @@ import (
 	"fmt"
 	"strings"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // level is one implementation of everything here.
 type level struct {
 	name   string
 	isa    isa // of weigh
-	reduce [Types][Ops]Func
-	stream [Types][Ops]Func
-	both   [Types]Both // sums; nil where there is none
-	scale  [Types]func(dst unsafe.Pointer, n int, ranks int)
+	reduce [op.Types][op.Ops]Func
+	stream [op.Types][op.Ops]Func
+	both   [op.Types]Both // sums; nil where there is none
+	scale  [op.Types]func(dst unsafe.Pointer, n int, ranks int)
 	copy   func(dst, src unsafe.Pointer, n int)
 
-	widen, narrow [Types]Convert // of the 16-bit floats
-	accumulate    [Types]Func
-	sumAll        [Types]SumAll
+	widen, narrow [op.Types]Convert // of the 16-bit floats
+	accumulate    [op.Types]Func
+	sumAll        [op.Types]SumAll
 }
 
 // isa is an instruction set that weigh has kernels for; 0 is none.

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 func TestForce(t *testing.T) {
@@ -23,10 +25,10 @@ func TestForce(t *testing.T) {
 
 func TestLevelsAreWhole(t *testing.T) {
 	for _, l := range levels {
-		eachKind(func(typ Type) {
-			for op := range Ops {
-				require.NotNil(t, l.reduce[typ][op], "%s %v %v", l.name, typ, op)
-				require.NotNil(t, l.stream[typ][op], "%s %v %v", l.name, typ, op)
+		eachKind(func(typ op.Type) {
+			for o := range op.Ops {
+				require.NotNil(t, l.reduce[typ][o], "%s %v %v", l.name, typ, o)
+				require.NotNil(t, l.stream[typ][o], "%s %v %v", l.name, typ, o)
 			}
 			require.NotNil(t, l.scale[typ], "%s %v", l.name, typ)
 		})

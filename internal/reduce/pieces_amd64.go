@@ -2,20 +2,24 @@
 
 package reduce
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 // The functions below make what this package exports of assembly kernels: one call
 // for up to a piece, more for more. step is how many bytes a kernel takes at a
 // time; what is over goes to the specification. A kernel of step 0 takes all.
 
 // assemble is a level of kernels and, where there are none, of the specification.
-func assemble(name string, step int, kernels *[Types][Ops]Func) *level {
+func assemble(name string, step int, kernels *[op.Types][op.Ops]Func) *level {
 	l := &level{name: name, scale: generic.scale, copy: Copy, widen: generic.widen, narrow: generic.narrow, accumulate: generic.accumulate}
 	for t := range kernels {
-		kernels[t][Avg] = kernels[t][Sum]
-		for op, k := range kernels[t] {
+		kernels[t][op.Avg] = kernels[t][op.Sum]
+		for o, k := range kernels[t] {
 			if k != nil {
-				l.reduce[t][op] = pieces(step, Type(t), Op(op), k)
+				l.reduce[t][o] = pieces(step, op.Type(t), op.Op(o), k)
 			}
 		}
 	}
@@ -24,8 +28,8 @@ func assemble(name string, step int, kernels *[Types][Ops]Func) *level {
 }
 
 // pieces makes a Func of a kernel.
-func pieces(step int, t Type, op Op, k Func) Func {
-	size, rest := t.Size(), Generic(t, op)
+func pieces(step int, t op.Type, o op.Op, k Func) Func {
+	size, rest := t.Size(), Generic(t, o)
 	most, whole := piece/size, -1 // whole: the bits of n that are the kernel's
 	if step > 0 {
 		whole = -(step / size)
@@ -58,8 +62,8 @@ const (
 )
 
 // streamSum sets the streaming sums of t to k and to two, for one place and for two, which need these aligned to a line.
-func (l *level) streamSum(step int, t Type, k Func, two Both) {
-	size, plain, aligned := t.Size(), l.reduce[t][Sum], pieces(step, t, Sum, k)
+func (l *level) streamSum(step int, t op.Type, k Func, two Both) {
+	size, plain, aligned := t.Size(), l.reduce[t][op.Sum], pieces(step, t, op.Sum, k)
 	f := func(dst, a, b unsafe.Pointer, n int) {
 		head := int(-uintptr(dst) % line)
 		if head%size != 0 || n < streamFrom/size {
@@ -71,7 +75,7 @@ func (l *level) streamSum(step int, t Type, k Func, two Both) {
 		}
 		aligned(unsafe.Add(dst, head), unsafe.Add(a, head), unsafe.Add(b, head), n-head/size)
 	}
-	l.stream[t][Sum], l.stream[t][Avg] = f, f
+	l.stream[t][op.Sum], l.stream[t][op.Avg] = f, f
 
 	whole := -1
 	if step > 0 {
@@ -99,7 +103,7 @@ func (l *level) streamSum(step int, t Type, k Func, two Both) {
 }
 
 // divide makes a Scale of a kernel.
-func divide[F float](step int, t Type, k func(dst unsafe.Pointer, n int, by F)) func(unsafe.Pointer, int, int) {
+func divide[F float](step int, t op.Type, k func(dst unsafe.Pointer, n int, by F)) func(unsafe.Pointer, int, int) {
 	size, rest := t.Size(), generic.scale[t]
 	most, whole := piece/size, -1
 	if step > 0 {

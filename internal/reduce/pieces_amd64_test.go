@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // TestPieces has a kernel that writes down how it is called.
@@ -29,7 +31,7 @@ func TestPieces(t *testing.T) {
 		{32, most + 9, []call{{0, most}, {piece, 8}}},
 	} {
 		var got []call
-		f := pieces(tc.step, Float32, Sum, func(dst, a, b unsafe.Pointer, n int) {
+		f := pieces(tc.step, op.Float32, op.Sum, func(dst, a, b unsafe.Pointer, n int) {
 			require.Equal(t, dst, a)
 			require.Equal(t, dst, b)
 			got = append(got, call{int(uintptr(dst) - uintptr(base)), n})

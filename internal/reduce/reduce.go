@@ -27,69 +27,13 @@
 // leaves them out, and so do other architectures.
 package reduce
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 //go:generate go -C gen run .
-
-// Type is the type of an element.
-type Type uint8
-
-// The types, in the order of nccl-tests' list; Types is their number.
-const (
-	Int8 Type = iota
-	Uint8
-	Int16
-	Uint16
-	Int32
-	Uint32
-	Int64
-	Uint64
-	Float16
-	BFloat16
-	Float32
-	Float64
-	Float8E4M3
-	Float8E5M2
-	Types
-)
-
-// Size is the number of bytes of an element; 0 if t is no type.
-func (t Type) Size() int {
-	if t >= Types {
-		return 0
-	}
-	return int([Types]uint8{1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1}[t])
-}
-
-// String is the name that nccl-tests gives the type.
-func (t Type) String() string {
-	if t >= Types {
-		return "unknown"
-	}
-	return [Types]string{"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-		"half", "bfloat16", "float", "double", "f8e4m3", "f8e5m2"}[t]
-}
-
-// Op is a reduction.
-type Op uint8
-
-// The reductions; Ops is their number.
-const (
-	Sum Op = iota
-	Prod
-	Min
-	Max
-	Avg
-	Ops
-)
-
-// String is the name that nccl-tests gives the reduction.
-func (op Op) String() string {
-	if op >= Ops {
-		return "unknown"
-	}
-	return [Ops]string{"sum", "prod", "min", "max", "avg"}[op]
-}
 
 // Func computes: for i := range n { dst[i] = a[i] op b[i] }
 //
@@ -99,20 +43,20 @@ type Func func(dst, a, b unsafe.Pointer, n int)
 // For is the best kernel for this CPU. It is nil for a type that is not reduced
 // (the 8-bit floats) and for what is no Type or Op. Avg has the kernel of Sum:
 // Scale does the rest, once, at the end; for 16-bit floats MeanAll does all of it.
-func For(t Type, op Op) Func {
-	if t >= Types || op >= Ops {
+func For(t op.Type, o op.Op) Func {
+	if t >= op.Types || o >= op.Ops {
 		return nil
 	}
-	return chosen.reduce[t][op]
+	return chosen.reduce[t][o]
 }
 
 // ForStream is For, with stores that go past the caches where that is worth
 // something: for results that are larger than the caches and not soon read.
-func ForStream(t Type, op Op) Func {
-	if t >= Types || op >= Ops {
+func ForStream(t op.Type, o op.Op) Func {
+	if t >= op.Types || o >= op.Ops {
 		return nil
 	}
-	return chosen.stream[t][op]
+	return chosen.stream[t][o]
 }
 
 // Both is a reduction into two places: for i := range n { dst[i], other[i] = a[i] op b[i], a[i] op b[i] }.
@@ -120,19 +64,19 @@ func ForStream(t Type, op Op) Func {
 type Both func(dst, other, a, b unsafe.Pointer, n int)
 
 // ForBoth is ForStream into two places. It is nil where two steps, by way of memory that stays in a cache, are no slower.
-func ForBoth(t Type, op Op) Both {
-	if t >= Types || op != Sum && op != Avg {
+func ForBoth(t op.Type, o op.Op) Both {
+	if t >= op.Types || o != op.Sum && o != op.Avg {
 		return nil
 	}
 	return chosen.both[t]
 }
 
 // Generic is the specification of For: the same function in plain Go.
-func Generic(t Type, op Op) Func {
-	if t >= Types || op >= Ops {
+func Generic(t op.Type, o op.Op) Func {
+	if t >= op.Types || o >= op.Ops {
 		return nil
 	}
-	return generic.reduce[t][op]
+	return generic.reduce[t][o]
 }
 
 // Scale is the end of Avg: the function computes for i := range n { dst[i] /= ranks }.
@@ -140,8 +84,8 @@ func Generic(t Type, op Op) Func {
 // Floats are divided truly and rounded once; half and bfloat16 in float32, then
 // to nearest even. Integers are divided as Go does it: towards zero. ranks below 2
 // change nothing. It is nil where For is.
-func Scale(t Type) func(dst unsafe.Pointer, n int, ranks int) {
-	if t >= Types {
+func Scale(t op.Type) func(dst unsafe.Pointer, n int, ranks int) {
+	if t >= op.Types {
 		return nil
 	}
 	return chosen.scale[t]

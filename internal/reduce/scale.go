@@ -3,6 +3,8 @@ package reduce
 import (
 	"math/bits"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // scaled are the n elements at dst, or none if ranks leave them as they are.
@@ -36,25 +38,25 @@ func scaleBF16(dst unsafe.Pointer, n int, ranks int) {
 
 // Multiply is the end of a scaled sum: for i := range n { dst[i] *= factor }, with the factor rounded to the type; half and
 // bfloat16 in float32, and then rounded once. It is nil for what is no float of 16 bits or more.
-func Multiply(t Type) func(dst unsafe.Pointer, n int, factor float64) {
+func Multiply(t op.Type) func(dst unsafe.Pointer, n int, factor float64) {
 	switch t {
-	case Float16:
+	case op.Float16:
 		return func(dst unsafe.Pointer, n int, factor float64) {
 			f := F16ToF32(F32ToF16(float32(factor)))
 			for i, x := range unsafe.Slice((*uint16)(dst), n) {
 				*(*uint16)(unsafe.Add(dst, 2*i)) = F32ToF16(F16ToF32(x) * f)
 			}
 		}
-	case BFloat16:
+	case op.BFloat16:
 		return func(dst unsafe.Pointer, n int, factor float64) {
 			f := BF16ToF32(F32ToBF16(float32(factor)))
 			for i, x := range unsafe.Slice((*uint16)(dst), n) {
 				*(*uint16)(unsafe.Add(dst, 2*i)) = F32ToBF16(BF16ToF32(x) * f)
 			}
 		}
-	case Float32:
+	case op.Float32:
 		return multiply[float32]
-	case Float64:
+	case op.Float64:
 		return multiply[float64]
 	}
 	return nil

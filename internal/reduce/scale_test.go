@@ -6,29 +6,31 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 func TestScale(t *testing.T) {
 	for _, tc := range []struct {
-		t     Type
+		t     op.Type
 		x     uint64
 		ranks int
 		want  uint64
 	}{
-		{Int8, 0xf9, 2, 0xfd}, // -7 / 2 = -3
-		{Int8, 0x80, 200, 0},
-		{Uint8, 0xf9, 2, 0x7c},
-		{Int16, 0x8000, 3, 0xd556},
-		{Uint16, 0x8000, 3, 0x2aaa},
-		{Int32, 0x80000000, 2, 0xc0000000},
-		{Uint32, 0xffffffff, 3, 0x55555555},
-		{Int64, 1<<64 - 10, 3, 1<<64 - 3},
-		{Uint64, 1<<64 - 1, 5, 0x3333333333333333},
-		{Float16, 0x3c00, 3, 0x3555},
-		{BFloat16, 0x3f80, 3, 0x3eab},
-		{Float32, uint64(math.Float32bits(1)), 3, 0x3eaaaaab},
-		{Float64, math.Float64bits(1), 10, math.Float64bits(0.1)},
-		{Float32, 0x7f800001, 1, 0x7f800001}, // unchanged
+		{op.Int8, 0xf9, 2, 0xfd}, // -7 / 2 = -3
+		{op.Int8, 0x80, 200, 0},
+		{op.Uint8, 0xf9, 2, 0x7c},
+		{op.Int16, 0x8000, 3, 0xd556},
+		{op.Uint16, 0x8000, 3, 0x2aaa},
+		{op.Int32, 0x80000000, 2, 0xc0000000},
+		{op.Uint32, 0xffffffff, 3, 0x55555555},
+		{op.Int64, 1<<64 - 10, 3, 1<<64 - 3},
+		{op.Uint64, 1<<64 - 1, 5, 0x3333333333333333},
+		{op.Float16, 0x3c00, 3, 0x3555},
+		{op.BFloat16, 0x3f80, 3, 0x3eab},
+		{op.Float32, uint64(math.Float32bits(1)), 3, 0x3eaaaaab},
+		{op.Float64, math.Float64bits(1), 10, math.Float64bits(0.1)},
+		{op.Float32, 0x7f800001, 1, 0x7f800001}, // unchanged
 	} {
 		b := make([]byte, 8)
 		put(b, tc.t.Size(), tc.x)

@@ -3,16 +3,18 @@ package reduce
 import (
 	"fmt"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // The arithmetic on slices, for Go code that has them. A slice of a 16-bit float is one of any type whose underlying
 // type is uint16; which float it holds is what t says. Slices that must have the same length, but do not, panic.
 
 // Add computes: for i := range src { dst[i] += src[i] }, as For(t, Sum) does. dst may be src.
-func Add[T any](t Type, dst, src []T) {
+func Add[T any](t op.Type, dst, src []T) {
 	sameLength(len(dst), len(src))
 	var z T
-	add := For(t, Sum)
+	add := For(t, op.Sum)
 	if add == nil || int(unsafe.Sizeof(z)) != t.Size() {
 		panic(fmt.Sprintf("reduce: Add of %v on %T", t, z))
 	}
@@ -21,20 +23,20 @@ func Add[T any](t Type, dst, src []T) {
 }
 
 // AddTo computes: for i := range src { dst[i] += src[i] }, src of the 16-bit float t. Nothing is rounded to t.
-func AddTo[H ~uint16](t Type, dst []float32, src []H) {
+func AddTo[H ~uint16](t op.Type, dst []float32, src []H) {
 	sameLength(len(dst), len(src))
 	d := unsafe.Pointer(unsafe.SliceData(dst))
 	of(Accumulate(t), t)(d, d, unsafe.Pointer(unsafe.SliceData(src)), len(dst))
 }
 
 // ToFloat32 sets dst to src, whose elements are the 16-bit float t. It is exact.
-func ToFloat32[H ~uint16](t Type, dst []float32, src []H) {
+func ToFloat32[H ~uint16](t op.Type, dst []float32, src []H) {
 	sameLength(len(dst), len(src))
 	of(Widen(t), t)(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src)), len(dst))
 }
 
 // FromFloat32 sets dst, whose elements are the 16-bit float t, to src, rounded to nearest even.
-func FromFloat32[H ~uint16](t Type, dst []H, src []float32) {
+func FromFloat32[H ~uint16](t op.Type, dst []H, src []float32) {
 	sameLength(len(dst), len(src))
 	of(Narrow(t), t)(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src)), len(dst))
 }
@@ -73,8 +75,8 @@ func sameLength(dst, src int) {
 }
 
 // of is f, which there is for the 16-bit floats.
-func of[F ~func(dst, src unsafe.Pointer, n int) | ~func(dst, a, b unsafe.Pointer, n int)](f F, t Type) F {
-	if t != Float16 && t != BFloat16 {
+func of[F ~func(dst, src unsafe.Pointer, n int) | ~func(dst, a, b unsafe.Pointer, n int)](f F, t op.Type) F {
+	if t != op.Float16 && t != op.BFloat16 {
 		panic(fmt.Sprintf("reduce: %v is no 16-bit float", t))
 	}
 	return f

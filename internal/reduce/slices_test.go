@@ -7,47 +7,49 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 type bf16 uint16 // as ccl.BFloat16 is
 
 func TestAdd(t *testing.T) {
 	ints := []int16{1, 2, math.MaxInt16}
-	Add(Int16, ints, []int16{10, -2, 1})
+	Add(op.Int16, ints, []int16{10, -2, 1})
 	require.Equal(t, []int16{11, 0, math.MinInt16}, ints)
 
 	floats := []float32{1, 2.5}
-	Add(Float32, floats, floats)
+	Add(op.Float32, floats, floats)
 	require.Equal(t, []float32{2, 5}, floats)
 
 	half := []bf16{0x3f80, 0x4000} // 1, 2
-	Add(BFloat16, half, []bf16{0x3f80, 0x3f80})
+	Add(op.BFloat16, half, []bf16{0x3f80, 0x3f80})
 	require.Equal(t, []bf16{0x4000, 0x4040}, half)
 
-	Add(Float64, nil, []float64{})
+	Add(op.Float64, nil, []float64{})
 
-	require.PanicsWithValue(t, "reduce: dst has 2 elements, src 1", func() { Add(Float32, floats, floats[:1]) })
-	require.PanicsWithValue(t, "reduce: Add of double on float32", func() { Add(Float64, floats, floats) })
-	require.PanicsWithValue(t, "reduce: Add of f8e4m3 on uint8", func() { Add(Float8E4M3, []uint8{1}, []uint8{1}) })
+	require.PanicsWithValue(t, "reduce: dst has 2 elements, src 1", func() { Add(op.Float32, floats, floats[:1]) })
+	require.PanicsWithValue(t, "reduce: Add of double on float32", func() { Add(op.Float64, floats, floats) })
+	require.PanicsWithValue(t, "reduce: Add of f8e4m3 on uint8", func() { Add(op.Float8E4M3, []uint8{1}, []uint8{1}) })
 }
 
 func TestConvertSlices(t *testing.T) {
 	wide := make([]float32, 3)
-	ToFloat32(BFloat16, wide, []bf16{0x3f80, 0xc000, 0x7f80})
+	ToFloat32(op.BFloat16, wide, []bf16{0x3f80, 0xc000, 0x7f80})
 	require.Equal(t, []float32{1, -2, float32(math.Inf(1))}, wide)
-	AddTo(BFloat16, wide, []bf16{0x3f80, 0x3f80, 0x3f80})
+	AddTo(op.BFloat16, wide, []bf16{0x3f80, 0x3f80, 0x3f80})
 	require.Equal(t, []float32{2, -1, float32(math.Inf(1))}, wide)
 	half := make([]bf16, 3)
-	FromFloat32(BFloat16, half, wide)
+	FromFloat32(op.BFloat16, half, wide)
 	require.Equal(t, []bf16{0x4000, 0xbf80, 0x7f80}, half)
-	FromFloat32(Float16, half, wide)
+	FromFloat32(op.Float16, half, wide)
 	require.Equal(t, []bf16{0x4000, 0xbc00, 0x7c00}, half)
 
-	ToFloat32(Float16, nil, []bf16{})
-	require.PanicsWithValue(t, "reduce: dst has 3 elements, src 2", func() { ToFloat32(BFloat16, wide, half[:2]) })
-	require.PanicsWithValue(t, "reduce: dst has 2 elements, src 3", func() { FromFloat32(BFloat16, half[:2], wide) })
-	require.PanicsWithValue(t, "reduce: float is no 16-bit float", func() { FromFloat32(Float32, half, wide) })
-	require.PanicsWithValue(t, "reduce: int16 is no 16-bit float", func() { AddTo(Int16, wide, half) })
+	ToFloat32(op.Float16, nil, []bf16{})
+	require.PanicsWithValue(t, "reduce: dst has 3 elements, src 2", func() { ToFloat32(op.BFloat16, wide, half[:2]) })
+	require.PanicsWithValue(t, "reduce: dst has 2 elements, src 3", func() { FromFloat32(op.BFloat16, half[:2], wide) })
+	require.PanicsWithValue(t, "reduce: float is no 16-bit float", func() { FromFloat32(op.Float32, half, wide) })
+	require.PanicsWithValue(t, "reduce: int16 is no 16-bit float", func() { AddTo(op.Int16, wide, half) })
 }
 
 func TestSumSquares(t *testing.T) {

@@ -1,6 +1,10 @@
 package reduce
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 // SumAll computes: for i := range n { dst[i] = srcs[0][i] + srcs[1][i] + ... } in float32, in that order, and rounds once,
 // to nearest even.
@@ -10,8 +14,8 @@ type SumAll func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int)
 
 // ForSumAll is the sum of any number of vectors of a 16-bit float, for Sum and for Avg, of which Scale does the rest. It is
 // nil for other types, where adding one vector after another, by For, is no less exact, and for other operations.
-func ForSumAll(t Type, op Op) SumAll {
-	if t >= Types || op != Sum && op != Avg {
+func ForSumAll(t op.Type, o op.Op) SumAll {
+	if t >= op.Types || o != op.Sum && o != op.Avg {
 		return nil
 	}
 	return chosen.sumAll[t]

@@ -9,13 +9,15 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 func TestForSumAllIsNilWhereThereIsNone(t *testing.T) {
-	for typ := range Types + 1 {
-		for op := range Ops + 1 {
-			has := (typ == Float16 || typ == BFloat16) && (op == Sum || op == Avg)
-			require.Equal(t, has, ForSumAll(typ, op) != nil, "%v %v", typ, op)
+	for typ := range op.Types + 1 {
+		for o := range op.Ops + 1 {
+			has := (typ == op.Float16 || typ == op.BFloat16) && (o == op.Sum || o == op.Avg)
+			require.Equal(t, has, ForSumAll(typ, o) != nil, "%v %v", typ, o)
 		}
 	}
 }
@@ -41,9 +43,9 @@ func TestSumAllIsItsSpecification(t *testing.T) {
 }
 
 // checkSumAll adds count vectors of n elements; the result lies where vector in is, beside all of them if that is -1.
-func checkSumAll(r *rand.Rand, typ Type, n, count, in int) error {
+func checkSumAll(r *rand.Rand, typ op.Type, n, count, in int) error {
 	to, from := F32ToF16, F16ToF32
-	if typ == BFloat16 {
+	if typ == op.BFloat16 {
 		to, from = F32ToBF16, BF16ToF32
 	}
 	vectors := make([]span, min(count, 67))
@@ -71,8 +73,8 @@ func checkSumAll(r *rand.Rand, typ Type, n, count, in int) error {
 		dst = vectors[in]
 	}
 	list := slices.Clone(srcs)
-	ForSumAll(typ, Sum)(dst.at(), srcs, n)
-	err := equal(typ, Sum, dst.data, want)
+	ForSumAll(typ, op.Sum)(dst.at(), srcs, n)
+	err := equal(typ, op.Sum, dst.data, want)
 	if err == nil && !slices.Equal(list, srcs) {
 		err = fmt.Errorf("the list of vectors is written")
 	}
@@ -94,13 +96,13 @@ func checkSumAll(r *rand.Rand, typ Type, n, count, in int) error {
 func TestSumAllRoundsOnce(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, tc := range []struct {
-			typ       Type
+			typ       op.Type
 			to        func(float32) uint16
 			large     float32
 			each, all float32 // rounded after each addition, and once
 		}{
-			{BFloat16, F32ToBF16, 256, 256, 260},
-			{Float16, F32ToF16, 2048, 2048, 2052},
+			{op.BFloat16, F32ToBF16, 256, 256, 260},
+			{op.Float16, F32ToF16, 2048, 2048, 2052},
 		} {
 			const n = 37
 			var v [5][n]uint16
@@ -116,9 +118,9 @@ func TestSumAllRoundsOnce(t *testing.T) {
 			}
 			each, all := v[0], [n]uint16{}
 			for _, src := range srcs[1:] {
-				For(tc.typ, Sum)(unsafe.Pointer(&each), unsafe.Pointer(&each), src, n)
+				For(tc.typ, op.Sum)(unsafe.Pointer(&each), unsafe.Pointer(&each), src, n)
 			}
-			ForSumAll(tc.typ, Avg)(unsafe.Pointer(&all), srcs, n)
+			ForSumAll(tc.typ, op.Avg)(unsafe.Pointer(&all), srcs, n)
 			for k := range n {
 				require.Equal(t, tc.to(tc.each), each[k], "%v", tc.typ)
 				require.Equal(t, tc.to(tc.all), all[k], "%v", tc.typ)
@@ -134,7 +136,7 @@ func TestSumAllAllocatesNothing(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(3, func() {
 			for _, typ := range halves {
-				ForSumAll(typ, Sum)(at, srcs, len(v)-1)
+				ForSumAll(typ, op.Sum)(at, srcs, len(v)-1)
 			}
 		}))
 	})
@@ -161,7 +163,7 @@ func BenchmarkSumAll(b *testing.B) {
 					{"pairs", func() {
 						a := srcs[0]
 						for _, x := range srcs[1:] {
-							l.reduce[typ][Sum](dst, a, x, n)
+							l.reduce[typ][op.Sum](dst, a, x, n)
 							a = dst
 						}
 					}},

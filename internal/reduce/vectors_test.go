@@ -7,15 +7,17 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // reduced are the operations with kernels of their own; Avg is Sum.
-var reduced = []Op{Sum, Prod, Min, Max}
+var reduced = []op.Op{op.Sum, op.Prod, op.Min, op.Max}
 
 // eachKind calls f for every type that is reduced.
-func eachKind(f func(t Type)) {
-	for t := range Types {
-		if Generic(t, Sum) != nil {
+func eachKind(f func(t op.Type)) {
+	for t := range op.Types {
+		if Generic(t, op.Sum) != nil {
 			f(t)
 		}
 	}
@@ -46,7 +48,7 @@ var special = map[int][]uint64{
 
 // fill gives b values of t: corner cases, small integers, and any bits. They repeat
 // after a prime number of elements.
-func fill(r *rand.Rand, t Type, b []byte) {
+func fill(r *rand.Rand, t op.Type, b []byte) {
 	size := t.Size()
 	if period := 4093 * size; len(b) > period {
 		defer func(whole []byte) {
@@ -93,15 +95,15 @@ func get(b []byte, size int) uint64 {
 
 // infinity has the bits of the type's infinity: what is above it is a NaN. It is
 // 0 for integers.
-func infinity(t Type) uint64 {
+func infinity(t op.Type) uint64 {
 	switch t {
-	case Float16:
+	case op.Float16:
 		return 0x7c00
-	case BFloat16:
+	case op.BFloat16:
 		return 0x7f80
-	case Float32:
+	case op.Float32:
 		return 0x7f800000
-	case Float64:
+	case op.Float64:
 		return 0x7ff0000000000000
 	default:
 		return 0
@@ -109,7 +111,7 @@ func infinity(t Type) uint64 {
 }
 
 // oneNaN makes all NaNs of b the same, for the operations that do not specify them.
-func oneNaN(t Type, b []byte) {
+func oneNaN(t op.Type, b []byte) {
 	inf, size := infinity(t), t.Size()
 	if inf == 0 {
 		return
@@ -122,11 +124,11 @@ func oneNaN(t Type, b []byte) {
 }
 
 // equal compares what a kernel made of n elements with what is specified.
-func equal(t Type, op Op, got, want []byte) error {
+func equal(t op.Type, o op.Op, got, want []byte) error {
 	if bytes.Equal(got, want) {
 		return nil
 	}
-	if op == Sum || op == Prod {
+	if o == op.Sum || o == op.Prod {
 		oneNaN(t, got)
 		oneNaN(t, want)
 	}
@@ -189,7 +191,7 @@ func (s alias) String() string {
 }
 
 // checkFunc compares f with the specification on n elements, at offsets to a line.
-func checkFunc(r *rand.Rand, f Func, t Type, op Op, n int, offsets [3]int, same alias) error {
+func checkFunc(r *rand.Rand, f Func, t op.Type, o op.Op, n int, offsets [3]int, same alias) error {
 	bytesOf := n * t.Size()
 	dst, a, b := newSpan(offsets[0], bytesOf), newSpan(offsets[1], bytesOf), newSpan(offsets[2], bytesOf)
 	if same == aIsB || same == allSame {
@@ -205,9 +207,9 @@ func checkFunc(r *rand.Rand, f Func, t Type, op Op, n int, offsets [3]int, same 
 	fill(r, t, b.data)
 	beforeA, beforeB := bytes.Clone(a.data), bytes.Clone(b.data)
 	want := make([]byte, bytesOf)
-	Generic(t, op)(unsafe.Pointer(unsafe.SliceData(want)), a.at(), b.at(), n)
+	Generic(t, o)(unsafe.Pointer(unsafe.SliceData(want)), a.at(), b.at(), n)
 	f(dst.at(), a.at(), b.at(), n)
-	err := equal(t, op, dst.data, want)
+	err := equal(t, o, dst.data, want)
 	for _, v := range []span{dst, a, b} {
 		if err == nil {
 			err = v.untouched()
@@ -217,7 +219,7 @@ func checkFunc(r *rand.Rand, f Func, t Type, op Op, n int, offsets [3]int, same 
 		err = fmt.Errorf("an input is written")
 	}
 	if err != nil {
-		return fmt.Errorf("%v %v of %d at %v, %v: %w", t, op, n, offsets, same, err)
+		return fmt.Errorf("%v %v of %d at %v, %v: %w", t, o, n, offsets, same, err)
 	}
 	return nil
 }

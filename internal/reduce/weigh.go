@@ -3,6 +3,8 @@ package reduce
 import (
 	"math/bits"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Averages and scaled sums of 16-bit floats. A sum of them may be too large for the type, or for float32, where their average
@@ -17,39 +19,36 @@ import (
 //
 // srcs has at least one vector of the 16-bit float t. dst may be one of them, but must not overlap them partly. No alignment
 // is required.
-func MeanAll(t Type, dst unsafe.Pointer, srcs []unsafe.Pointer, n int) {
+func MeanAll(t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, n int) {
 	w := headroom(t, len(srcs))
 	weigh(t, dst, srcs, &weights{each: [2]float32{w}, mul: 1, div: float32(len(srcs)) * w}, n)
 }
 
 // ScaledAll is MeanAll with a multiplication by factor in the place of the division.
-func ScaledAll(t Type, dst unsafe.Pointer, srcs []unsafe.Pointer, factor float32, n int) {
+func ScaledAll(t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, factor float32, n int) {
 	w := headroom(t, len(srcs))
 	weigh(t, dst, srcs, &weights{each: [2]float32{w}, mul: factor, div: w}, n)
 }
 
 // AddShares combines the share of na operands at a with that of nb at b into the share of all of them at dst, which may be a or
 // b. The share of one operand is that operand.
-func AddShares(t Type, dst, a, b unsafe.Pointer, n int, na, nb int32) {
+func AddShares(t op.Type, dst, a, b unsafe.Pointer, n int, na, nb int32) {
 	e := exponent(int(na) + int(nb))
 	srcs := [2]unsafe.Pointer{a, b}
 	weigh(t, dst, srcs[:], &weights{each: [2]float32{half(e - exponent(int(na))), half(e - exponent(int(nb)))}, two: 1, mul: 1, div: 1}, n)
 }
 
 // MeanOfShare makes the average of ranks operands of their share.
-func MeanOfShare(t Type, dst unsafe.Pointer, n, ranks int) {
+func MeanOfShare(t op.Type, dst unsafe.Pointer, n, ranks int) {
 	srcs := [1]unsafe.Pointer{dst}
 	weigh(t, dst, srcs[:], &weights{each: [2]float32{1}, mul: 1, div: float32(ranks) * half(exponent(ranks))}, n)
 }
 
 // ScaledOfShare makes the sum of ranks operands, multiplied by factor, of their share.
-func ScaledOfShare(t Type, dst unsafe.Pointer, factor float32, n, ranks int) {
+func ScaledOfShare(t op.Type, dst unsafe.Pointer, factor float32, n, ranks int) {
 	srcs := [1]unsafe.Pointer{dst}
 	weigh(t, dst, srcs[:], &weights{each: [2]float32{1}, mul: factor, div: half(exponent(ranks))}, n)
 }
-
-// Weighs reports whether the functions above take t.
-func Weighs(t Type) bool { return t == Float16 || t == BFloat16 }
 
 // weights say what is computed of a number of vectors: (w0*x0 + w1*x1 + ...)*mul/div in float32.
 type weights struct {
@@ -65,14 +64,14 @@ func exponent(n int) int { return bits.Len(uint(n - 1)) }
 func half(e int) float32 { return 1 / float32(uint64(1)<<min(e, 63)) }
 
 // headroom is what n elements of t are multiplied by so that float32 can hold their sum.
-func headroom(t Type, n int) float32 {
-	if t == Float16 {
+func headroom(t op.Type, n int) float32 {
+	if t == op.Float16 {
 		return 1
 	}
 	return half(exponent(n))
 }
 
-func weigh(t Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, n int) {
+func weigh(t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, n int) {
 	if w.two == 0 && len(srcs) == 1 && w.each[0] == 1 && w.mul == 1 && w.div == 1 && dst == srcs[0] {
 		return
 	}
@@ -83,9 +82,9 @@ func weigh(t Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, n int)
 
 // weighSpec is the specification, of the elements from first to n-1. Products are converted, so that no compiler fuses them
 // with an addition.
-func weighSpec(t Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, first, n int) {
+func weighSpec(t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, first, n int) {
 	from, to := F16ToF32, F32ToF16
-	if t == BFloat16 {
+	if t == op.BFloat16 {
 		from, to = BF16ToF32, F32ToBF16
 	}
 	for i := first; i < n; i++ {

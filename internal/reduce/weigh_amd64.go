@@ -2,7 +2,11 @@
 
 package reduce
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 // The instruction sets that weigh has kernels for.
 const (
@@ -13,7 +17,7 @@ const (
 
 // weighFast is weigh by the kernels of an instruction set, as far as they go, and returns how far that is. They are called by
 // name, since what is passed to a function value escapes: weights and operands lie on the caller's stack.
-func weighFast(isa isa, t Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, n int) (done int) {
+func weighFast(isa isa, t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, n int) (done int) {
 	switch isa {
 	case noVectors:
 		return 0
@@ -34,17 +38,17 @@ func weighFast(isa isa, t Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *we
 // weighPiece is one call of a kernel. It is not inlined: see call.
 //
 //go:noinline
-func weighPiece(isa isa, t Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, first, n int) {
+func weighPiece(isa isa, t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, first, n int) {
 	list, each, ends := unsafe.Pointer(unsafe.SliceData(srcs)), unsafe.Pointer(&w.each), 1
 	if w.mul == 1 && w.div == 1 {
 		ends = 0
 	}
 	switch {
-	case isa == avx2Vectors && t == Float16:
+	case isa == avx2Vectors && t == op.Float16:
 		weighAllFloat16AVX2(dst, list, len(srcs), 2*first, n, each, 4*w.two, ends, w.mul, w.div)
 	case isa == avx2Vectors:
 		weighAllBFloat16AVX2(dst, list, len(srcs), 2*first, n, each, 4*w.two, ends, w.mul, w.div)
-	case t == Float16:
+	case t == op.Float16:
 		weighAllFloat16AVX512(dst, list, len(srcs), 2*first, n, each, 4*w.two, ends, w.mul, w.div)
 	default:
 		weighAllBFloat16AVX512(dst, list, len(srcs), 2*first, n, each, 4*w.two, ends, w.mul, w.div)

@@ -2,6 +2,10 @@
 
 package reduce
 
-import "unsafe"
+import (
+	"unsafe"
 
-func weighFast(isa, Type, unsafe.Pointer, []unsafe.Pointer, *weights, int) int { return 0 }
+	"github.com/goccl/goccl/internal/op"
+)
+
+func weighFast(isa, op.Type, unsafe.Pointer, []unsafe.Pointer, *weights, int) int { return 0 }

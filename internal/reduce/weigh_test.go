@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Every length around the kernels' steps, every offset, all corner cases, memory around that nobody may touch, one weight and
@@ -31,7 +33,7 @@ func TestWeighIsItsSpecification(t *testing.T) {
 }
 
 // checkWeigh weighs count vectors of n elements; the result lies where vector in is, beside all of them if that is -1.
-func checkWeigh(r *rand.Rand, typ Type, n, count, in int) error {
+func checkWeigh(r *rand.Rand, typ op.Type, n, count, in int) error {
 	vectors, srcs, before := make([]span, count), make([]unsafe.Pointer, count), make([][]byte, count)
 	for i := range vectors {
 		vectors[i] = newSpan(r.IntN(64), 2*n)
@@ -51,7 +53,7 @@ func checkWeigh(r *rand.Rand, typ Type, n, count, in int) error {
 		dst = vectors[in]
 	}
 	weigh(typ, dst.at(), srcs, w, n)
-	err := equal(typ, Sum, dst.data, want.data)
+	err := equal(typ, op.Sum, dst.data, want.data)
 	for i, v := range append(vectors, dst) {
 		if err == nil {
 			err = v.untouched()
@@ -72,7 +74,7 @@ func TestMeansAreRoundedOnce(t *testing.T) {
 		r := seeded(t)
 		for _, typ := range halves {
 			from, to, most := F16ToF32, F32ToF16, uint16(0x7bff)
-			if typ == BFloat16 {
+			if typ == op.BFloat16 {
 				from, to, most = BF16ToF32, F32ToBF16, 0x7f7f
 			}
 			for _, count := range []int{1, 2, 3, 4, 5, 7, 8, 64, 100} {
@@ -146,7 +148,7 @@ func TestMeansOfEqualElements(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, typ := range halves {
 			from := F16ToF32
-			if typ == BFloat16 {
+			if typ == op.BFloat16 {
 				from = BF16ToF32
 			}
 			const n = 1 << 16
@@ -180,15 +182,9 @@ func TestWeighAllocatesNothing(t *testing.T) {
 		var x [3][300]uint16
 		got := testing.AllocsPerRun(100, func() {
 			a, b, dst := unsafe.Pointer(&x[1]), unsafe.Pointer(&x[2]), unsafe.Pointer(&x[0])
-			AddShares(Float16, dst, a, b, 300, 3, 1)
-			MeanOfShare(BFloat16, dst, 300, 3)
+			AddShares(op.Float16, dst, a, b, 300, 3, 1)
+			MeanOfShare(op.BFloat16, dst, 300, 3)
 		})
 		require.Zero(t, got)
 	})
-}
-
-func TestWeighs(t *testing.T) {
-	for typ := range Types + 1 {
-		require.Equal(t, typ == Float16 || typ == BFloat16, Weighs(typ))
-	}
 }

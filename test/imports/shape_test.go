@@ -26,7 +26,7 @@ const (
 )
 
 // records are types whose fields are what a caller fills in or reads.
-var records = []string{"ccl.Error", "ccl.Options", "ccl.traceLine", "ccl/internal/call.Call", "ccl/internal/plane/status.Status"}
+var records = []string{"ccl.Error", "ccl.Options", "ccl.traceLine", "internal/op.Call", "ccl/internal/plane/status.Status"}
 
 // large are the types that have more fields or methods than they should.
 var large = map[string]size{}

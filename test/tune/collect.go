@@ -14,23 +14,24 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
 // A point is one collective at one size in one layout, and how long each algorithm took, round by round.
 type point struct {
-	kind  algo.Kind
+	kind  op.Kind
 	l     layout
 	bytes int
 	us    map[string][]float64
 }
 
 // operation is k as package measure spells it.
-func operation(k algo.Kind) string {
-	if k == algo.ReduceScatter {
+func operation(k op.Kind) string {
+	if k == op.ReduceScatter {
 		return "reduce_scatter"
 	}
-	return k.String()
+	return k.Flag()
 }
 
 // algorithms measures all that can be chosen for each kind, in turn.
@@ -46,7 +47,7 @@ func (o *options) algorithms() ([]*point, error) {
 			}
 			at := map[int]*point{}
 			err := o.inTurn(l.ranks(), l.hosts, operation(k), len(names), func(i int) []string {
-				return []string{"GOCCL_ALGO=" + k.String() + "=" + names[i]}
+				return []string{"GOCCL_ALGO=" + k.Flag() + "=" + names[i]}
 			}, func(i, size int, us float64) {
 				p := at[size]
 				if p == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
@@ -67,7 +68,7 @@ func candidates(points []*point, e *algo.Entry, share bool) []int64 {
 
 // cost is how much longer the calls of kind take by tab than by the fastest algorithm: the sum of the logarithms of
 // the ratios, as far as they are beyond doubt.
-func cost(points []*point, tab algo.Table, kind algo.Kind) float64 {
+func cost(points []*point, tab algo.Table, kind op.Kind) float64 {
 	sum := 0.0
 	for _, p := range points {
 		if p.kind != kind {
@@ -106,7 +107,7 @@ func printPoints(w io.Writer, points []*point) {
 				others = append(others, fmt.Sprintf("%s %.2f", name, r))
 			}
 		}
-		fmt.Fprintf(w, "%-6v %-14v %10d  %-14s %10.2f  %-14s %6.2f%-2s %s\n", p.l, p.kind, p.bytes, best, us, now, ratio, mark, strings.Join(others, ", "))
+		fmt.Fprintf(w, "%-6v %-14v %10d  %-14s %10.2f  %-14s %6.2f%-2s %s\n", p.l, p.kind.Flag(), p.bytes, best, us, now, ratio, mark, strings.Join(others, ", "))
 	}
 	fmt.Fprintln(w, "* slower beyond doubt: the 95 % interval of the ratio lies above 1")
 }
@@ -127,15 +128,12 @@ func printTables(w io.Writer, present, proposed algo.Table) {
 	}
 }
 
-var (
-	kindNames   = []string{"Barrier", "Broadcast", "Reduce", "AllReduce", "ReduceScatter", "AllGather", "Gather", "Scatter", "AllToAll"}
-	spreadNames = []string{"AnySpread", "OneEach", "Shared"}
-)
+var spreadNames = []string{"AnySpread", "OneEach", "Shared"}
 
 // source is e as a line of Go.
 func source(e *algo.Entry) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "{Kind: %s", kindNames[e.Kind])
+	fmt.Fprintf(&b, "{Kind: op.%s", e.Kind)
 	if e.Spread != algo.AnySpread {
 		fmt.Fprintf(&b, ", Spread: %s", spreadNames[e.Spread])
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
@@ -45,7 +46,7 @@ func (l layout) topology() algo.Topology { return algo.Blocks(l.hosts, l.each) }
 // options are what is measured, and for how long.
 type options struct {
 	layouts          []layout
-	kinds            []algo.Kind
+	kinds            []op.Kind
 	ways, lines      bool
 	min, max, factor int
 	rounds           int
@@ -53,7 +54,7 @@ type options struct {
 }
 
 // kinds are those of which there is more than one algorithm to choose from.
-var kinds = []algo.Kind{algo.AllReduce, algo.Broadcast, algo.Reduce, algo.ReduceScatter, algo.AllGather, algo.Gather, algo.Scatter, algo.AllToAll, algo.Barrier}
+var kinds = []op.Kind{op.AllReduce, op.Broadcast, op.Reduce, op.ReduceScatter, op.AllGather, op.Gather, op.Scatter, op.AllToAll, op.Barrier}
 
 func parse(args []string) (*options, error) {
 	o := &options{}
@@ -87,7 +88,7 @@ func parse(args []string) (*options, error) {
 		o.layouts = append(o.layouts, layout{h, e})
 	}
 	for _, k := range kinds {
-		if *only == "" || slices.Contains(strings.Split(*only, ","), k.String()) {
+		if *only == "" || slices.Contains(strings.Split(*only, ","), k.Flag()) {
 			o.kinds = append(o.kinds, k)
 		}
 	}

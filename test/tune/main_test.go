@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
@@ -41,7 +42,7 @@ func TestRun(t *testing.T) {
 	printTables(&out, algo.Defaults(), fit(points, algo.Defaults()))
 	require.NoError(t, o.waysOfOneHost(&out))
 	require.NoError(t, o.linesOfCores(&out))
-	for _, part := range []string{"\n2x1    gather               1024  ", "doubling", `  {Kind: AllToAll, Name: "pairwise"},`, "\nallreduce         65536 ", "ReadFrom = ", "\nlines between cores"} {
+	for _, part := range []string{"\n2x1    gather               1024  ", "doubling", `  {Kind: op.AllToAll, Name: "pairwise"},`, "\nallreduce         65536 ", "ReadFrom = ", "\nlines between cores"} {
 		require.Contains(t, out.String(), part)
 	}
 }
@@ -57,7 +58,7 @@ func TestParse(t *testing.T) {
 func synthetic(us func(name string, bytes int) float64) []*point {
 	var points []*point
 	for bytes := 1 << 10; bytes <= 1<<20; bytes *= 2 {
-		p := &point{algo.AllReduce, layout{4, 1}, bytes, map[string][]float64{}}
+		p := &point{op.AllReduce, layout{4, 1}, bytes, map[string][]float64{}}
 		for _, name := range []string{"ring", "halving", "doubling"} {
 			for round := range 7 {
 				p.us[name] = append(p.us[name], us(name, bytes)*(1+0.001*float64(round%3)))
@@ -83,11 +84,11 @@ func TestFitMovesThresholds(t *testing.T) {
 		require.Equal(t, want, algo.Choose(p.kind, int64(p.bytes), p.l.topology(), false, tab), p.bytes)
 	}
 	for i, e := range algo.Defaults() {
-		if e.Kind != algo.AllReduce {
+		if e.Kind != op.AllReduce {
 			require.Equal(t, e, tab[i], "nothing was measured")
 		}
 	}
-	require.Zero(t, cost(points, tab, algo.AllReduce))
+	require.Zero(t, cost(points, tab, op.AllReduce))
 }
 
 func TestFitLeavesWhatIsAsGood(t *testing.T) {
@@ -96,11 +97,8 @@ func TestFitLeavesWhatIsAsGood(t *testing.T) {
 }
 
 func TestSource(t *testing.T) {
-	for i, k := range kindNames {
-		require.Equal(t, strings.ToLower(k), algo.Kind(i).String())
-	}
-	e := algo.Entry{Kind: algo.AllReduce, Spread: algo.OneEach, Bytes: 32<<10 + 1, Share: 1 << 20, Ranks: 3, Pow2: true, Name: "halving"}
-	require.Equal(t, `{Kind: AllReduce, Spread: OneEach, Bytes: 32*kib + 1, Share: 1024 * kib, Ranks: 3, Pow2: true, Name: "halving"},`, source(&e))
+	e := algo.Entry{Kind: op.AllReduce, Spread: algo.OneEach, Bytes: 32<<10 + 1, Share: 1 << 20, Ranks: 3, Pow2: true, Name: "halving"}
+	require.Equal(t, `{Kind: op.AllReduce, Spread: OneEach, Bytes: 32*kib + 1, Share: 1024 * kib, Ranks: 3, Pow2: true, Name: "halving"},`, source(&e))
 	gone := e
 	gone.Share = never
 	var out strings.Builder

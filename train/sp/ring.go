@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -189,7 +190,7 @@ func (r *Ring[T]) Add(ctx context.Context, g []T) {
 		r.in, r.out = r.out, r.in
 	}
 	if g != nil {
-		reduce.Add(reduce.Type(ccl.TypeOf[T]()-ccl.TypeInt8), r.out, g)
+		reduce.Add(op.Type(ccl.TypeOf[T]()), r.out, g)
 	}
 	// The block before this one's in the ring is at hand next; after the last, it is the own one's gradient that comes.
 	r.in = r.in[:r.coming()]

@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 	"unsafe"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // The toy knows one call, on devices that are goroutines and whose memory is the heap.
@@ -82,31 +82,29 @@ func newEnd(_ context.Context, g engine.Group, id []byte) (engine.Engine, error)
 	return &end{g: g, room: rooms.all[n], stop: make(chan struct{})}, nil
 }
 
-func (e *end) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) error {
-	if host || k != engine.AllReduce || t != engine.Float32 || op != engine.Sum {
+func (e *end) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
+	if host || k != op.AllReduce || t != op.Float32 || o != op.Sum {
 		return errors.New("the toy sums float32 on its devices, and does nothing else")
 	}
 	return nil
 }
 
-func (e *end) Run(context.Context, []engine.Call) error { return engine.ErrUnsupported }
+func (e *end) Run(context.Context, []*op.Call) error { return engine.ErrUnsupported }
 
-func (e *end) Issue(s uintptr, calls []engine.Call, _ engine.How) (engine.Span, error) {
-	calls = slices.Clone(calls)
-	streams.at(s).push(func() {
-		for i := range calls {
-			e.sum(&calls[i])
-		}
-	})
+func (e *end) Issue(s uintptr, calls []*op.Call, _ engine.How) (engine.Span, error) {
+	for _, c := range calls {
+		own := *c // package ccl uses it again
+		streams.at(s).push(func() { e.sum(&own) })
+	}
 	return nil, nil
 }
 
 // sum waits for all ranks, of which the last makes the sums of all.
-func (e *end) sum(c *engine.Call) {
+func (e *end) sum(c *op.Call) {
 	r := e.room
 	r.mu.Lock()
 	full := r.full
-	r.in[e.g.Rank] = [2][]float32{floats(c.Dst, c.Count), floats(c.Src, c.Count)}
+	r.in[e.g.Rank] = [2][]float32{floats(c.DstAt, int(c.Count)), floats(c.SrcAt, int(c.Count))}
 	if len(r.in) == e.g.Size {
 		total := make([]float32, c.Count)
 		for rank := range e.g.Size {

@@ -37,8 +37,8 @@ func (v *Vector) Parts(lo, hi int) []byte {
 	return v.Mem[v.At(lo):v.At(hi)]
 }
 
-// Blocks is v cut by ranks.
-func (c *Call) Blocks(v []byte) Vector {
+// Blocks is v, memory of c, cut by ranks.
+func Blocks(c *Call, v []byte) Vector {
 	return Vector{Mem: v, Offsets: c.Offsets, Size: int(c.Count) * c.Elem}
 }
 

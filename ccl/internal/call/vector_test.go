@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // The parts of a vector, one behind another, are the vector.
@@ -35,7 +37,7 @@ func TestVectorParts(t *testing.T) {
 // In place, what goes is copied: what comes would replace it.
 func TestBlocksInPlace(t *testing.T) {
 	mem := []byte{1, 2, 3, 4, 5, 6, 7, 8}
-	k := &Call{Record: Record{Kind: AllToAllV}, Dst: mem, Src: mem, SC: []int{2, 6}, DC: []int{5, 3}, Elem: 1}
+	k := &Call{Head: op.Head{Record: Record{Kind: AllToAllV}}, Dst: mem, Src: mem, SC: []int{2, 6}, DC: []int{5, 3}, Elem: 1}
 	var w Workspace
 	var out, in Vector
 	w.BlocksV(k, &out, &in)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -55,8 +56,7 @@ func TestRecordsWrap(t *testing.T) {
 				each(t, all, func(c *Comm) error {
 					for i := range 400 {
 						peer := 1 - c.Rank()
-						k := &call.Call{Record: call.Record{Count: uint64(n), Kind: call.SendRecv, Root: int32(peer)}, To: peer, Elem: 1,
-							Src: bytesFrom(c.Rank()+i, n), Dst: make([]byte, n)}
+						k := &call.Call{Head: op.Head{Record: call.Record{Count: uint64(n), Kind: call.SendRecv, Root: int32(peer)}, To: peer}, Elem: 1, Src: bytesFrom(c.Rank()+i, n), Dst: make([]byte, n)}
 						if err := run(t, c, k); err != nil {
 							return fmt.Errorf("message %d: %w", i, err)
 						}
@@ -93,11 +93,11 @@ func TestRoundsWrap(t *testing.T) {
 							x[j] = byte(i + c.Rank())
 						}
 						kind := []call.Kind{call.AllReduce, call.Broadcast, call.AllGather}[i%3]
-						k := &call.Call{Record: call.Record{Seq: uint64(i + 1), Count: uint64(n), Kind: kind, Root: -1}, Elem: 1, Src: x, Dst: make([]byte, n)}
+						k := &call.Call{Head: op.Head{Record: call.Record{Seq: uint64(i + 1), Count: uint64(n), Kind: kind, Root: -1}}, Elem: 1, Src: x, Dst: make([]byte, n)}
 						want := byte(i)
 						switch kind {
 						case call.AllReduce:
-							k.Fold, k.Stream, k.Both = reduce.For(reduce.Uint8, reduce.Max), reduce.ForStream(reduce.Uint8, reduce.Max), reduce.ForBoth(reduce.Uint8, reduce.Max)
+							k.Fold, k.Stream, k.Both = reduce.For(op.Uint8, op.Max), reduce.ForStream(op.Uint8, op.Max), reduce.ForBoth(op.Uint8, op.Max)
 							want = byte(i + ranks - 1)
 							if want < byte(i) { // the largest of bytes that have begun again
 								want = math.MaxUint8
@@ -123,7 +123,7 @@ func TestRoundsWrap(t *testing.T) {
 					return
 				}
 				each(t, all, func(c *Comm) error {
-					k := &call.Call{Record: call.Record{Seq: 401, Kind: call.Barrier, Root: -1, Count: uint64(c.Rank())}}
+					k := &call.Call{Head: op.Head{Record: call.Record{Seq: 401, Kind: call.Barrier, Root: -1, Count: uint64(c.Rank())}}}
 					k.Seal()
 					if f := c.Run(t.Context(), k); f == nil || f.Code != call.Mismatch {
 						return fmt.Errorf("calls that differ: %v", f)

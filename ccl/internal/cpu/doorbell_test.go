@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A rank says that it sleeps, is rung by the rank that it waits for, and by no other; a rank that fails the Comm rings all.
@@ -88,7 +89,7 @@ func TestBell(t *testing.T) {
 func TestLongWaitIsRung(t *testing.T) {
 	c := twoOfAHost(t)
 	message := func(kind call.Kind, peer int32, dst, src []byte) *call.Call {
-		k := &call.Call{Record: call.Record{Kind: kind, Count: 8, Root: peer}, Dst: dst, Src: src, Elem: 1}
+		k := &call.Call{Head: op.Head{Record: call.Record{Kind: kind, Count: 8, Root: peer}}, Dst: dst, Src: src, Elem: 1}
 		k.Seal()
 		return k
 	}

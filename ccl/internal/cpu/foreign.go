@@ -6,6 +6,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A foreign call is one whose data another engine moves: NCCL, MPI. The Comm gives it its place
@@ -76,7 +77,7 @@ func (c *Comm) Issued(k *call.Call, meet bool) *call.Fault {
 
 // meet waits until all ranks are in the same call.
 func (c *Comm) meet(ctx context.Context, k *call.Call) *call.Fault {
-	b := call.Call{Record: k.Record, Place: k.Place}
+	b := call.Call{Head: op.Head{Record: k.Record}, Place: k.Place}
 	b.Kind = call.Barrier
 	defer func() {
 		c.Local.Waits(c.Me).Store(0)

@@ -10,14 +10,14 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
 // callOf is a call on int32, with the sum.
 func callOf(kind call.Kind, root, count int, dst, src []int32) *call.Call {
 	b := func(v []int32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v)) }
-	k := &call.Call{Record: call.Record{Kind: kind, Type: 5, Root: int32(root), Count: uint64(count)}, Elem: 4, Dst: b(dst), Src: b(src), To: root,
-		Fold: reduce.For(reduce.Int32, reduce.Sum), Stream: reduce.ForStream(reduce.Int32, reduce.Sum)}
+	k := &call.Call{Head: op.Head{Record: call.Record{Kind: kind, Type: 5, Root: int32(root), Count: uint64(count)}, To: root}, Elem: 4, Dst: b(dst), Src: b(src), Fold: reduce.For(op.Int32, op.Sum), Stream: reduce.ForStream(op.Int32, op.Sum)}
 	k.Seal()
 	return k
 }

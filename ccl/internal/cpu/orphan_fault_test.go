@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A Split that is refused, since a rank cannot map the memory, leaves nothing behind, and the Comm goes on.
@@ -30,7 +31,7 @@ func TestRefusedSplitsLeaveNothing(t *testing.T) {
 		}
 		require.NoError(t, inject.Plan("cpu.map:1:cut"))
 		each(t, world[:], func(c *Comm) error {
-			_, f := c.Split(t.Context(), &call.Call{Record: call.Record{Kind: call.Split, Root: -1}}, 0, 0, plane.Options{})
+			_, f := c.Split(t.Context(), &call.Call{Head: op.Head{Record: call.Record{Kind: call.Split, Root: -1}}}, 0, 0, plane.Options{})
 			if f == nil || f.Code != call.Backend {
 				return fmt.Errorf("not refused: %v", f)
 			}

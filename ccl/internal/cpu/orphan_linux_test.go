@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // again is another Comm of the two ranks of twoOfAHost.
@@ -45,9 +46,9 @@ func TestClosedCommGivesBack(t *testing.T) {
 			both.Go(func() {
 				src, dst := make([]byte, 64<<10), make([]byte, 64<<10)
 				for root := range int32(2) {
-					assert.NoError(t, run(t, c, &call.Call{Record: call.Record{Kind: call.Broadcast, Root: root, Count: 4 << 10}, Dst: dst[:4<<10], Src: dst[:4<<10], Elem: 1}))
+					assert.NoError(t, run(t, c, &call.Call{Head: op.Head{Record: call.Record{Kind: call.Broadcast, Root: root, Count: 4 << 10}}, Dst: dst[:4<<10], Src: dst[:4<<10], Elem: 1}))
 				}
-				assert.NoError(t, run(t, c, &call.Call{Record: call.Record{Kind: call.AllGather, Root: -1, Count: 16 << 10}, Dst: dst[:32<<10], Src: src[:16<<10], Elem: 1}))
+				assert.NoError(t, run(t, c, &call.Call{Head: op.Head{Record: call.Record{Kind: call.AllGather, Root: -1, Count: 16 << 10}}, Dst: dst[:32<<10], Src: src[:16<<10], Elem: 1}))
 			})
 		}
 		both.Wait()
@@ -113,7 +114,7 @@ func TestFailedSplitLeavesNothing(t *testing.T) {
 					if c.Rank() == 1 {
 						in = t.Context()
 					}
-					child[c.Rank()], f = c.Split(in, &call.Call{Record: call.Record{Kind: call.Split, Root: -1}}, tc.colors[c.Rank()], 0, plane.Options{})
+					child[c.Rank()], f = c.Split(in, &call.Call{Head: op.Head{Record: call.Record{Kind: call.Split, Root: -1}}}, tc.colors[c.Rank()], 0, plane.Options{})
 					if c.Rank() == 0 {
 						close(left)
 					}

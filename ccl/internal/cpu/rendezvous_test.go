@@ -9,13 +9,14 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/links"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // pairOf are the ends of a message of n bytes from one goroutine rank to another, of which the first record is there.
 func pairOf(t *testing.T, n int) (all []*Comm, o *links.Outgoing, i *links.Incoming, k *call.Call) {
 	t.Helper()
 	all = comms(t, []string{"a", "a"})
-	k = &call.Call{Record: call.Record{Count: uint64(n), Kind: call.SendRecv}, Src: bytesFrom(3, n), Dst: make([]byte, n)}
+	k = &call.Call{Head: op.Head{Record: call.Record{Count: uint64(n), Kind: call.SendRecv}}, Src: bytesFrom(3, n), Dst: make([]byte, n)}
 	out, f := all[0].links.Link(t.Context(), 1, links.PointToPoint)
 	require.Nil(t, f)
 	in, f := all[1].links.Link(t.Context(), 0, links.PointToPoint)
@@ -110,7 +111,7 @@ func TestOffers(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var c links.Links
 			o := &links.Outgoing{L: &links.Link{To: &links.PipeWriter{}}, Left: make([]byte, tc.n)}
-			k := &call.Call{Record: call.Record{Kind: tc.kind}, Src: o.Left}
+			k := &call.Call{Head: op.Head{Record: call.Record{Kind: tc.kind}}, Src: o.Left}
 			assert.Equal(t, tc.want, c.Offers(o, k))
 			k.Dst = k.Src
 			assert.Equal(t, tc.want && (tc.kind == call.Send || tc.n >= tuning.ReadAsideFrom), c.Offers(o, k), "in place")

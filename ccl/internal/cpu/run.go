@@ -15,6 +15,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/rounds"
 	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Run makes one call. Whatever goes wrong fails the Comm.
@@ -102,7 +103,7 @@ func (c *Comm) alone(k *call.Call) {
 func (c *Comm) confirm(ctx context.Context, k *call.Call) *call.Fault {
 	switch k.Kind {
 	case call.Broadcast, call.Reduce, call.Gather, call.GatherV, call.Scatter, call.ScatterV:
-		b := call.Call{Record: k.Record, Place: k.Place}
+		b := call.Call{Head: op.Head{Record: k.Record}, Place: k.Place}
 		b.Kind = call.Barrier
 		if c.N == c.Size() {
 			return c.LocalBarrier(ctx, &b)
@@ -148,7 +149,7 @@ func (c *Comm) Plan(k *call.Call) string {
 
 // Exchange gathers a few bytes of each rank, within the call k, a Split or a Window, under whose name others see it.
 func (c *Comm) Exchange(ctx context.Context, k *call.Call, mine, all []byte) *call.Fault {
-	g := call.Call{Record: k.Record, Dst: all, Src: mine, Elem: 1}
+	g := call.Call{Head: op.Head{Record: k.Record}, Dst: all, Src: mine, Elem: 1}
 	g.Kind, g.Inside, g.Count = call.AllGather, k.Kind, uint64(len(mine))
 	g.Seal()
 	return c.Run(ctx, &g)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/op"
 )
 
 func TestDense(t *testing.T) {
@@ -117,7 +118,7 @@ func TestSplitFailedOnOne(t *testing.T) {
 			}
 			var child *Comm
 			each(t, all, func(c *Comm) error {
-				k := &call.Call{Record: call.Record{Kind: call.Split, Root: -1}}
+				k := &call.Call{Head: op.Head{Record: call.Record{Kind: call.Split, Root: -1}}}
 				sub, f := c.Split(ctxs[c.Rank()], k, tc.colors[c.Rank()], 0, plane.Options{})
 				if sub != nil {
 					t.Cleanup(sub.Close)

@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A mapping is refused anywhere in a Shrink. Where a rank cannot map the memory of the Comm that was agreed on, that rank
@@ -52,7 +53,7 @@ func TestShrinkThatCannotMap(t *testing.T) {
 				}
 				ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 				defer stop()
-				k := &call.Call{Record: call.Record{Kind: call.Barrier, Root: -1}}
+				k := &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Root: -1}}}
 				k.Seal()
 				f := c.Run(ctx, k)
 				if next[1-of.Rank()] != nil {

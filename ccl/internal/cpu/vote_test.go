@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // comms are the Comms of a job whose ranks are goroutines, on those hosts.
@@ -52,7 +53,7 @@ func comms(t *testing.T, hosts []string) []*Comm {
 // Whoever reports a mismatch, the rank whose call differs from that of the most is the one named, by those also who
 // have not made theirs yet.
 func TestOddRankIsNamed(t *testing.T) {
-	most, odd, other := call.Call{Record: call.Record{Kind: call.AllReduce, Count: 5}}, call.Call{Record: call.Record{Kind: call.Broadcast, Root: 1}}, call.Call{Record: call.Record{Kind: call.Barrier}}
+	most, odd, other := call.Call{Head: op.Head{Record: call.Record{Kind: call.AllReduce, Count: 5}}}, call.Call{Head: op.Head{Record: call.Record{Kind: call.Broadcast, Root: 1}}}, call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier}}}
 	for _, tc := range []struct {
 		name  string
 		calls []*call.Call // by rank; nil: it has not come to its call yet

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A rank of this host that waits beside processes that compute sleeps soon, its call ends when the other one posts, and
@@ -25,7 +26,7 @@ func TestAbrupt(t *testing.T) {
 
 	each(t, c[:], func(c *Comm) error {
 		for range 100 {
-			if err := run(t, c, &call.Call{Record: call.Record{Kind: call.Barrier}}); err != nil {
+			if err := run(t, c, &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier}}}); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Links run schedules, and the calls of pairs of ranks. They are made of layers, each of which embeds the one before it and
@@ -41,7 +42,7 @@ type operand struct {
 
 type plan struct {
 	name string
-	kind algo.Kind
+	kind op.Kind
 	root int
 }
 

@@ -74,7 +74,7 @@ func TestScheduleIsKept(t *testing.T) {
 	_, f = c.schedule(callOf(call.Broadcast, 64, 8, nil, nil))
 	require.Nil(t, f)
 	require.Len(t, c.plans, 1, "many roots begin anew")
-	require.Equal(t, algo.Choose(algo.Broadcast, 32, c.Topo, false, nil), c.Algorithm(callOf(call.Broadcast, 0, 8, nil, nil)))
+	require.Equal(t, algo.Choose(call.Broadcast, 32, c.Topo, false, nil), c.Algorithm(callOf(call.Broadcast, 0, 8, nil, nil)))
 }
 
 // A reduction waits where the same step sends from its place, or another receive reduces into it.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Point-to-point calls have a sequence of their own for each ordered pair of ranks,
@@ -57,7 +58,7 @@ func (c *pairs) pairHash(k *call.Call, count int) uint32 {
 	if c.Opt.Unchecked {
 		return 1
 	}
-	return call.NewMix(uint64(count), call.Send, k.Type, 0, -1).Sum()
+	return op.Hash(uint64(count), call.Send, k.Type, 0, -1).Sum()
 }
 
 func (c *pairs) addSend(ctx context.Context, k *call.Call, src []byte, to int) *call.Fault {

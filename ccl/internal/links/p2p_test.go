@@ -10,6 +10,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // message is a Send, Recv or SendRecv of count elements.
@@ -102,7 +103,7 @@ func TestSendRecvInPlaceIsCopied(t *testing.T) {
 func TestPairHash(t *testing.T) {
 	c := ranksOf(t, 1, plane.Options{})[0]
 	hash := func(kind call.Kind, typ uint8, root int32, count int) uint32 {
-		return c.pairHash(&call.Call{Record: call.Record{Kind: kind, Type: typ, Root: root}}, count)
+		return c.pairHash(&call.Call{Head: op.Head{Record: call.Record{Kind: kind, Type: op.Type(typ), Root: root}}}, count)
 	}
 	want := hash(call.Send, 6, 1, 10)
 	assert.NotZero(t, want)
@@ -111,7 +112,7 @@ func TestPairHash(t *testing.T) {
 	assert.NotEqual(t, want, hash(call.Send, 7, 1, 10))
 	c.Opt.Unchecked = true
 	assert.EqualValues(t, 1, hash(call.Send, 6, 1, 10))
-	h := c.confirmation(&call.Call{Record: call.Record{Kind: call.Send, Hash: 77, Seq: 3}}, 12)
+	h := c.confirmation(&call.Call{Head: op.Head{Record: call.Record{Kind: call.Send, Hash: 77, Seq: 3}}}, 12)
 	assert.Equal(t, head{comm: c.ID(), kind: messageData, record: call.Record{Kind: call.Send, Hash: 1, Seq: 12}}, h)
 }
 

@@ -181,7 +181,7 @@ func (c *pairs) SendHere(o *Outgoing, k *call.Call) bool {
 // begin says in e that the message begins.
 func (o *Outgoing) begin(e *cell, k *call.Call) {
 	e.bytes, e.seq, e.count, e.root = uint64(len(o.Left)), o.seq, k.Count, k.Root
-	e.kind, e.typ, e.op, e.state = k.Kind, k.Type, k.Op, k.State
+	e.kind, e.typ, e.op, e.state = k.Kind, uint8(k.Type), uint8(k.Op), k.State
 }
 
 // ReceiveHere takes the next record of a message, if that has come.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A message is taken only where all that both ends have said of it is the same.
@@ -28,7 +29,7 @@ func TestFits(t *testing.T) {
 				o := Outgoing{L: &Link{To: w}, seq: 3, Hash: 5, Left: bytesFrom(0, n)}
 				tc.change(&o)
 				var c Links
-				require.True(t, c.SendHere(&o, &call.Call{Record: call.Record{Count: uint64(n), Kind: call.Send}}))
+				require.True(t, c.SendHere(&o, &call.Call{Head: op.Head{Record: call.Record{Count: uint64(n), Kind: call.Send}}}))
 				in := Incoming{L: &Link{From: r}, seq: 3, Hash: 5, Left: make([]byte, n)}
 				assert.Equal(t, tc.want, in.fits(r.Cell()))
 			}
@@ -42,7 +43,7 @@ func TestSendAndReceiveHere(t *testing.T) {
 		for _, n := range []int{0, 1, cellData, cellData + 1, 1000, 10_000, 300_000} {
 			w, r := pipeEnds(room, 0)
 			want := bytesFrom(n, n)
-			k := &call.Call{Record: call.Record{Count: uint64(n), Kind: call.Send}}
+			k := &call.Call{Head: op.Head{Record: call.Record{Count: uint64(n), Kind: call.Send}}}
 			o := Outgoing{L: &Link{To: w}, seq: 3, Hash: 5, Left: want, piped: true}
 			got := make([]byte, n)
 			in := Incoming{L: &Link{From: r}, seq: 3, Hash: 5, Left: got}

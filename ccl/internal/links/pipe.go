@@ -7,6 +7,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A pipe carries records from one rank to another of the same host, through memory that both have mapped:
@@ -402,7 +403,7 @@ func (r *pipeReader) Peek(_ []byte, limit int) ([]byte, error) {
 
 // said is the record of the call that sent the message that e begins.
 func (e *cell) said() call.Record {
-	return call.Record{Seq: e.seq, Count: e.count, Root: e.root, Hash: uint32(e.flag), Kind: e.kind, Type: e.typ, Op: e.op, State: e.state}
+	return call.Record{Seq: e.seq, Count: e.count, Root: e.root, Hash: uint32(e.flag), Kind: e.kind, Type: op.Type(e.typ), Op: op.Op(e.op), State: e.state}
 }
 
 // Discard takes n bytes that Peek has shown.

@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // pipeEnds is a pipe of n bytes, as its writer and its reader have it, start records of which have been taken.
@@ -147,7 +148,7 @@ func TestPipeMessageAsStream(t *testing.T) {
 	for _, n := range []int{0, 1, cellData, 100, 700, 5000, 40_000} {
 		w, r := pipeEnds(64<<10, 3)
 		o := Outgoing{L: &Link{To: w}, seq: 9, Hash: 77, Left: bytesFrom(n, n)}
-		k := &call.Call{Record: call.Record{Count: uint64(n), Kind: call.Send, Type: 4, Root: 2}}
+		k := &call.Call{Head: op.Head{Record: call.Record{Count: uint64(n), Kind: call.Send, Type: 4, Root: 2}}}
 		var c Links
 		for !o.Done {
 			require.True(t, c.SendHere(&o, k))

@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -116,8 +117,7 @@ func int32sOf(b []byte) []int32 {
 
 // callOf is a call on elements of 4 bytes, with the sum.
 func callOf(kind call.Kind, root, count int, dst, src []int32) *call.Call {
-	return &call.Call{Record: call.Record{Kind: kind, Root: int32(root), Count: uint64(count)}, Dst: bytesOf(dst), Src: bytesOf(src), Elem: 4,
-		Fold: reduce.For(reduce.Int32, reduce.Sum)}
+	return &call.Call{Head: op.Head{Record: call.Record{Kind: kind, Root: int32(root), Count: uint64(count)}}, Dst: bytesOf(dst), Src: bytesOf(src), Elem: 4, Fold: reduce.For(op.Int32, op.Sum)}
 }
 
 // same fails t where got is not want. Ranks are goroutines, which must not end there: the others would wait for them.

@@ -30,7 +30,7 @@ func (c *Links) RunRemote(ctx context.Context, k *call.Call) *call.Fault {
 		v := call.Even(k.Dst, s.Parts)
 		return c.run(ctx, k, s, v, v, 0)
 	case call.AllGather, call.AllGatherV:
-		v := k.Blocks(k.Dst)
+		v := call.Blocks(k, k.Dst)
 		own := v.Parts(c.Rank(), c.Rank()+1)
 		if call.Ptr(own) != call.Ptr(k.Src) {
 			copy(own, k.Src)
@@ -169,7 +169,7 @@ func (c *Links) inPlace(k *call.Call, s algo.Schedule, all, own []byte, at, leng
 	me, single, mine := c.Rank(), true, true
 	root := me == int(k.Root)
 	if root && k.Largest() <= length {
-		return k.Blocks(all), true
+		return call.Blocks(k, all), true
 	}
 	for i := range s.Steps {
 		s.At(i, &c.step)

@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -213,7 +214,7 @@ func TestRemoteAverage(t *testing.T) {
 			}
 			dst := make([]int32, len(want))
 			k := callOf(kind, 2, count, dst, tc.src(c.Rank(), n, 2, count))
-			k.Scale = reduce.Scale(reduce.Int32)
+			k.Scale = reduce.Scale(op.Int32)
 			f := made(c, k, c.RunRemote)
 			same(t, want, dst, "kind %d, rank %d", kind, c.Rank())
 			return f

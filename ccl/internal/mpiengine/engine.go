@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/mpi"
 )
 
@@ -96,18 +97,18 @@ func (e *Engine) Split(_ context.Context, g engine.Group) (engine.Engine, error)
 }
 
 // Supports refuses device memory, and to reduce what MPI has no arithmetic for.
-func (e *Engine) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) error {
+func (e *Engine) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
 	switch {
 	case !host:
 		return errors.New("MPI takes only host memory here, and this is device memory")
-	case k > engine.Barrier:
+	case k > op.Barrier:
 		return fmt.Errorf("MPI has no call of kind %d", k)
-	case k <= engine.ReduceScatterV && t > engine.Float64:
+	case k.Reduces() && t.Float8():
 		return errors.New("MPI does not reduce 8-bit floats")
-	case op == engine.Scaled && k <= engine.ReduceScatterV:
+	case o.Scales() && k.Reduces():
 		return errors.New("MPI has no scaling operator: use sum, then multiply")
-	case op > engine.Avg:
-		return fmt.Errorf("MPI has no operator %d", op)
+	case !o.Valid():
+		return fmt.Errorf("MPI has no operator %d", o)
 	}
 	return nil
 }

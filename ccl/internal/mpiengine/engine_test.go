@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/mpiengine"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/mpi"
 )
 
@@ -45,12 +46,12 @@ func TestEngine(t *testing.T) {
 	require.NotZero(t, e.Native())
 	require.NoError(t, e.Err())
 
-	require.NoError(t, e.Supports(engine.AllReduce, engine.BFloat16, engine.Avg, true))
-	require.NoError(t, e.Supports(engine.AllGather, engine.Float8E4M3, engine.Sum, true))
-	require.EqualError(t, e.Supports(engine.AllReduce, engine.Float8E4M3, engine.Sum, true), "MPI does not reduce 8-bit floats")
-	require.EqualError(t, e.Supports(engine.AllReduce, engine.Float32, engine.Scaled, true), "MPI has no scaling operator: use sum, then multiply")
-	require.Error(t, e.Supports(engine.AllReduce, engine.Float32, engine.Sum, false))
-	require.Error(t, e.Supports(engine.Shrink, engine.Float32, engine.Sum, true))
+	require.NoError(t, e.Supports(op.AllReduce, op.BFloat16, op.Avg, true))
+	require.NoError(t, e.Supports(op.AllGather, op.Float8E4M3, op.Sum, true))
+	require.EqualError(t, e.Supports(op.AllReduce, op.Float8E4M3, op.Sum, true), "MPI does not reduce 8-bit floats")
+	require.EqualError(t, e.Supports(op.AllReduce, op.Float32, op.Scaled, true), "MPI has no scaling operator: use sum, then multiply")
+	require.Error(t, e.Supports(op.AllReduce, op.Float32, op.Sum, false))
+	require.Error(t, e.Supports(op.Kinds, op.Float32, op.Sum, true))
 	_, err = e.Issue(0, nil, 0)
 	require.ErrorIs(t, err, engine.ErrUnsupported)
 	_, err = e.Mark(0)
@@ -58,31 +59,31 @@ func TestEngine(t *testing.T) {
 
 	ctx := context.Background()
 	heap := func(x ...float32) []float32 { return append(make([]float32, 0, len(x)), x...) }
-	for kind := engine.AllReduce; kind <= engine.AllToAllV; kind++ {
+	for kind := op.AllReduce; kind <= op.AllToAllV; kind++ {
 		for _, inPlace := range []bool{false, true} {
 			dst, src := heap(0, 0, 0), heap(1, 2, 3)
 			if inPlace {
 				dst = src
 			}
-			c := engine.Call{Kind: kind, Type: engine.Float32, Op: engine.Avg, Count: 3, Dst: address(dst), Src: address(src)}
+			c := op.Call{Head: op.Head{Record: op.Record{Kind: kind, Type: op.Float32, Op: op.Avg, Count: 3}, DstAt: address(dst), SrcAt: address(src)}}
 			switch kind {
-			case engine.Broadcast:
+			case op.Broadcast:
 				copy(dst, src)
-			case engine.ReduceScatterV, engine.AllGatherV, engine.GatherV, engine.ScatterV:
+			case op.ReduceScatterV, op.AllGatherV, op.GatherV, op.ScatterV:
 				c.DC = []int{3}
-			case engine.AllToAllV:
+			case op.AllToAllV:
 				c.DC, c.SC = []int{3}, []int{3}
 			}
-			require.NoError(t, e.Run(ctx, []engine.Call{c}), "kind %d", kind)
+			require.NoError(t, e.Run(ctx, []*op.Call{&c}), "kind %d", kind)
 			require.Equal(t, heap(1, 2, 3), dst, "kind %d", kind)
 		}
 	}
-	require.NoError(t, e.Run(ctx, []engine.Call{{Kind: engine.Barrier}}))
+	require.NoError(t, e.Run(ctx, []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Barrier}}}}))
 
 	dst, src := heap(0, 0), heap(4, 5)
-	require.NoError(t, e.Run(ctx, []engine.Call{
-		{Kind: engine.AllReduce, Type: engine.Float32, Op: engine.Sum, Count: 1, Dst: address(dst), Src: address(src)},
-		{Kind: engine.SendRecv, Type: engine.Float32, Count: 1, Sent: 1, Dst: address(dst[1:]), Src: address(src[1:])},
+	require.NoError(t, e.Run(ctx, []*op.Call{
+		{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Float32, Op: op.Sum, Count: 1}, DstAt: address(dst), SrcAt: address(src)}},
+		{Head: op.Head{Record: op.Record{Kind: op.SendRecv, Type: op.Float32, Count: 1}, SrcN: 1, DstAt: address(dst[1:]), SrcAt: address(src[1:])}},
 	}))
 	require.Equal(t, heap(4, 5), dst)
 
@@ -96,7 +97,7 @@ func TestEngine(t *testing.T) {
 	require.Nil(t, none)
 
 	var failed *engine.LibraryError
-	require.ErrorAs(t, e.Run(ctx, []engine.Call{{Kind: engine.Broadcast, Type: engine.Float32, Root: 9}}), &failed)
+	require.ErrorAs(t, e.Run(ctx, []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Broadcast, Type: op.Float32, Root: 9}}}}), &failed)
 	require.Equal(t, "MPI_Bcast", failed.Call)
 
 	require.NoError(t, e.Close())

@@ -6,38 +6,38 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/mpi"
 )
 
 // Each kind that MPI has a call for goes to the one of its name.
 func TestKinds(t *testing.T) {
-	for kind, want := range map[engine.Kind]string{
-		engine.AllReduce: "AllReduce", engine.Reduce: "Reduce", engine.ReduceScatter: "ReduceScatter", engine.ReduceScatterV: "ReduceScatterV",
-		engine.Broadcast: "Bcast", engine.AllGather: "AllGather", engine.AllGatherV: "AllGatherV", engine.Gather: "Gather", engine.GatherV: "GatherV",
-		engine.Scatter: "Scatter", engine.ScatterV: "ScatterV", engine.AllToAll: "AllToAll", engine.AllToAllV: "AllToAllV",
-		engine.Send: "Send", engine.Recv: "Recv", engine.SendRecv: "SendRecv", engine.Barrier: "Barrier",
+	for kind, want := range map[op.Kind]string{
+		op.AllReduce: "AllReduce", op.Reduce: "Reduce", op.ReduceScatter: "ReduceScatter", op.ReduceScatterV: "ReduceScatterV",
+		op.Broadcast: "Bcast", op.AllGather: "AllGather", op.AllGatherV: "AllGatherV", op.Gather: "Gather", op.GatherV: "GatherV",
+		op.Scatter: "Scatter", op.ScatterV: "ScatterV", op.AllToAll: "AllToAll", op.AllToAllV: "AllToAllV",
+		op.Send: "Send", op.Recv: "Recv", op.SendRecv: "SendRecv", op.Barrier: "Barrier",
 	} {
 		require.Equal(t, want, kinds[kind].String(), "kind %d", kind)
 	}
-	require.Len(t, kinds, int(engine.Barrier)+1)
+	require.Len(t, kinds, int(op.Barrier)+1)
 }
 
 // The 8-bit floats go as bytes, a Barrier has no type, and all others are MPI's of the same name.
 func TestTypeOf(t *testing.T) {
 	for _, tc := range []struct {
-		typ  engine.Type
+		typ  op.Type
 		want mpi.Type
 		size int
 	}{
-		{engine.Int8, mpi.TypeInt8, 1}, {engine.Uint16, mpi.TypeUint16, 2}, {engine.Int64, mpi.TypeInt64, 8}, {engine.Float16, mpi.TypeFloat16, 2},
-		{engine.BFloat16, mpi.TypeBFloat16, 2}, {engine.Float32, mpi.TypeFloat32, 4}, {engine.Float64, mpi.TypeFloat64, 8},
-		{engine.Float8E4M3, mpi.TypeUint8, 1}, {engine.Float8E5M2, mpi.TypeUint8, 1},
+		{op.Int8, mpi.TypeInt8, 1}, {op.Uint16, mpi.TypeUint16, 2}, {op.Int64, mpi.TypeInt64, 8}, {op.Float16, mpi.TypeFloat16, 2},
+		{op.BFloat16, mpi.TypeBFloat16, 2}, {op.Float32, mpi.TypeFloat32, 4}, {op.Float64, mpi.TypeFloat64, 8},
+		{op.Float8E4M3, mpi.TypeUint8, 1}, {op.Float8E5M2, mpi.TypeUint8, 1},
 	} {
 		require.Equal(t, tc.want, typeOf(tc.typ), "type %d", tc.typ)
 		require.Equal(t, tc.size, typeOf(tc.typ).Size(), "type %d", tc.typ)
 	}
-	require.Zero(t, typeOf(engine.None))
+	require.Zero(t, typeOf(op.None))
 }
 
 // What is in place where MPI does not allow it, or in a way that differs between ranks, goes through scratch memory; what
@@ -54,35 +54,35 @@ func TestPrepare(t *testing.T) {
 	const n = 3
 	for _, tc := range []struct {
 		name    string
-		call    engine.Call
+		call    op.Call
 		inPlace bool
 		src     bool // the operand is copied to scratch memory
 		dst     bool // the result comes from there
 		elems   int  // of the result that this rank gets
 	}{
-		{"AllReduce", engine.Call{Kind: engine.AllReduce, Dst: at(0), Src: at(6)}, false, false, false, n},
-		{"AllReduce in place", engine.Call{Kind: engine.AllReduce, Dst: at(0), Src: at(0)}, true, false, false, n},
-		{"Reduce at the root", engine.Call{Kind: engine.Reduce, Root: me, Dst: at(0), Src: at(6)}, false, false, false, n},
-		{"Reduce in place at the root", engine.Call{Kind: engine.Reduce, Root: me, Dst: at(0), Src: at(0)}, false, true, false, n},
-		{"Reduce elsewhere", engine.Call{Kind: engine.Reduce, Root: 1, Src: at(0)}, false, false, false, 0},
-		{"ReduceScatter", engine.Call{Kind: engine.ReduceScatter, Dst: at(0), Src: at(6)}, false, false, false, n},
-		{"ReduceScatter in place", engine.Call{Kind: engine.ReduceScatter, Dst: at(3), Src: at(6)}, false, false, true, n},
-		{"AllGather", engine.Call{Kind: engine.AllGather, Dst: at(6), Src: at(0)}, false, false, false, n},
-		{"AllGather in place", engine.Call{Kind: engine.AllGather, Dst: at(6), Src: at(3)}, true, false, false, n},
-		{"Gather in place at the root", engine.Call{Kind: engine.Gather, Root: me, Dst: at(6), Src: at(3)}, true, false, false, n},
-		{"Gather elsewhere", engine.Call{Kind: engine.Gather, Root: 1, Dst: at(6), Src: at(3)}, false, false, false, n},
-		{"Scatter in place at the root", engine.Call{Kind: engine.Scatter, Root: me, Dst: at(3), Src: at(6)}, true, false, false, n},
-		{"Scatter elsewhere", engine.Call{Kind: engine.Scatter, Root: 1, Dst: at(3), Src: at(6)}, false, false, false, n},
-		{"AllToAll in place", engine.Call{Kind: engine.AllToAll, Dst: at(0), Src: at(0)}, false, true, false, n},
-		{"SendRecv", engine.Call{Kind: engine.SendRecv, Root: 1, To: 2, Sent: n, Dst: at(0), Src: at(6)}, false, false, false, n},
-		{"SendRecv in place", engine.Call{Kind: engine.SendRecv, Root: 1, To: 2, Sent: n, Dst: at(0), Src: at(0)}, false, true, false, n},
+		{"AllReduce", op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce}, DstAt: at(0), SrcAt: at(6)}}, false, false, false, n},
+		{"AllReduce in place", op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce}, DstAt: at(0), SrcAt: at(0)}}, true, false, false, n},
+		{"Reduce at the root", op.Call{Head: op.Head{Record: op.Record{Kind: op.Reduce, Root: int32(me)}, DstAt: at(0), SrcAt: at(6)}}, false, false, false, n},
+		{"Reduce in place at the root", op.Call{Head: op.Head{Record: op.Record{Kind: op.Reduce, Root: int32(me)}, DstAt: at(0), SrcAt: at(0)}}, false, true, false, n},
+		{"Reduce elsewhere", op.Call{Head: op.Head{Record: op.Record{Kind: op.Reduce, Root: 1}, SrcAt: at(0)}}, false, false, false, 0},
+		{"ReduceScatter", op.Call{Head: op.Head{Record: op.Record{Kind: op.ReduceScatter}, DstAt: at(0), SrcAt: at(6)}}, false, false, false, n},
+		{"ReduceScatter in place", op.Call{Head: op.Head{Record: op.Record{Kind: op.ReduceScatter}, DstAt: at(3), SrcAt: at(6)}}, false, false, true, n},
+		{"AllGather", op.Call{Head: op.Head{Record: op.Record{Kind: op.AllGather}, DstAt: at(6), SrcAt: at(0)}}, false, false, false, n},
+		{"AllGather in place", op.Call{Head: op.Head{Record: op.Record{Kind: op.AllGather}, DstAt: at(6), SrcAt: at(3)}}, true, false, false, n},
+		{"Gather in place at the root", op.Call{Head: op.Head{Record: op.Record{Kind: op.Gather, Root: int32(me)}, DstAt: at(6), SrcAt: at(3)}}, true, false, false, n},
+		{"Gather elsewhere", op.Call{Head: op.Head{Record: op.Record{Kind: op.Gather, Root: 1}, DstAt: at(6), SrcAt: at(3)}}, false, false, false, n},
+		{"Scatter in place at the root", op.Call{Head: op.Head{Record: op.Record{Kind: op.Scatter, Root: int32(me)}, DstAt: at(3), SrcAt: at(6)}}, true, false, false, n},
+		{"Scatter elsewhere", op.Call{Head: op.Head{Record: op.Record{Kind: op.Scatter, Root: 1}, DstAt: at(3), SrcAt: at(6)}}, false, false, false, n},
+		{"AllToAll in place", op.Call{Head: op.Head{Record: op.Record{Kind: op.AllToAll}, DstAt: at(0), SrcAt: at(0)}}, false, true, false, n},
+		{"SendRecv", op.Call{Head: op.Head{Record: op.Record{Kind: op.SendRecv, Root: 1}, To: 2, SrcN: n, DstAt: at(0), SrcAt: at(6)}}, false, false, false, n},
+		{"SendRecv in place", op.Call{Head: op.Head{Record: op.Record{Kind: op.SendRecv, Root: 1}, To: 2, SrcN: n, DstAt: at(0), SrcAt: at(0)}}, false, true, false, n},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for i := range mem {
 				mem[i] = float32(i)
 			}
 			c := tc.call
-			c.Type, c.Count = engine.Float32, n
+			c.Type, c.Count = op.Float32, n
 			scratch := make([]float32, n)
 			asked := 0
 			p := plan{e: &Engine{comm: world}, c: &c, k: new(mpi.Call)}
@@ -97,11 +97,11 @@ func TestPrepare(t *testing.T) {
 			require.Equal(t, tc.dst, p.k.Dst == room)
 			require.Equal(t, tc.src || tc.dst, asked == 1)
 			if !tc.src {
-				require.Equal(t, c.Src, p.k.Src)
+				require.Equal(t, c.SrcAt, p.k.Src)
 			}
 			require.Equal(t, tc.elems, p.n)
-			require.Equal(t, []int{c.Root, n, c.Sent}, []int{p.k.Root, p.k.N, p.k.M})
-			if tc.src && c.Kind == engine.SendRecv { // what is copied is what is sent
+			require.Equal(t, []int{int(c.Root), n, c.SrcN}, []int{p.k.Root, p.k.N, p.k.M})
+			if tc.src && c.Kind == op.SendRecv { // what is copied is what is sent
 				require.Equal(t, []float32{0, 1, 2}, scratch)
 			}
 			if tc.dst {
@@ -115,13 +115,13 @@ func TestPrepare(t *testing.T) {
 
 // A Send's peer is where it goes, and a sum is what an average begins as.
 func TestPrepareNames(t *testing.T) {
-	p := plan{e: &Engine{comm: mpi.World()}, c: &engine.Call{Kind: engine.Send, Type: engine.Int8, Root: 4, Count: 1}, k: new(mpi.Call)}
+	p := plan{e: &Engine{comm: mpi.World()}, c: &op.Call{Head: op.Head{Record: op.Record{Kind: op.Send, Type: op.Int8, Root: 4, Count: 1}}}, k: new(mpi.Call)}
 	p.prepare(nil)
 	require.Equal(t, 4, p.k.To)
-	p.c = &engine.Call{Kind: engine.AllReduce, Type: engine.Float32, Op: engine.Avg, Count: 2}
+	p.c = &op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Float32, Op: op.Avg, Count: 2}}}
 	p.prepare(nil)
 	require.Equal(t, mpi.Sum, p.k.Op)
-	p.c.Op = engine.Max
+	p.c.Op = op.Max
 	p.prepare(nil)
 	require.Equal(t, mpi.Max, p.k.Op)
 }

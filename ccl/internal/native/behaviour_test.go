@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/native/cside"
-	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // What NCCL and RCCL do at run time, by their sources, and the fake library with them: each of their habits, and an engine
@@ -184,7 +184,7 @@ func TestStrangers(t *testing.T) {
 func (r *rank) performSome(ctx context.Context) error {
 	for _, kind := range kinds {
 		for p := onDevice; p <= onHost; p++ {
-			if err := r.perform(ctx, exampleOf(kind, engine.Float32, engine.Sum, r.group.Rank, r.group.Size, 5), p); err != nil {
+			if err := r.perform(ctx, exampleOf(kind, op.Float32, op.Sum, r.group.Rank, r.group.Size, 5), p); err != nil {
 				return fmt.Errorf("kind %d, %v: %w", kind, p, err)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // TestGroupIsOneCall: eight calls cross from Go to C once, as one does, strict or not.
@@ -21,9 +21,9 @@ func TestGroupIsOneCall(t *testing.T) {
 		require.NoError(t, err)
 		defer m.Free()
 		at, _ := m.Ptr()
-		var calls []engine.Call
+		var calls []*op.Call
 		for i := range uintptr(8) {
-			calls = append(calls, engine.Call{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1, Dst: at + 4*i, Src: at + 4*i})
+			calls = append(calls, &op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1}, DstAt: at + 4*i, SrcAt: at + 4*i}})
 		}
 		h := r.handle()
 		require.NoError(t, r.Issue(h, calls)) // what is made on first use

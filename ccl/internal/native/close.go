@@ -167,6 +167,7 @@ func (e *end) free() {
 	if e.c.scratch != nil {
 		C.gcclFree(e.c, C.U(uintptr(e.c.scratch)))
 	}
+	C.free(unsafe.Pointer(e.c.calls))
 	C.free(unsafe.Pointer(e.c.copies))
 	C.free(unsafe.Pointer(e.c.scaled))
 	C.free(unsafe.Pointer(e.c.hints.netName))

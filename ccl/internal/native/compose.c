@@ -4,11 +4,8 @@
 // of sends, receives and rooted calls in one group, as nccl.h itself advises for all-to-all.
 #include "native.h"
 
-// The values of engine.Kind; issue.go does not compile where they differ.
-enum {
-	ALL_REDUCE = 1, REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_V, BROADCAST, ALL_GATHER, ALL_GATHER_V, GATHER, GATHER_V,
-	SCATTER, SCATTER_V, ALL_TO_ALL, ALL_TO_ALL_V, SEND, RECV, SEND_RECV, BARRIER
-};
+#include <stdlib.h>
+#include <string.h>
 
 #define FAIL(call, result) gcclFail(e->ccl, e->comm, &e->fault, call, result)
 // DO makes a call of the library and returns its error.
@@ -20,8 +17,8 @@ enum {
 	} while (0)
 
 // parts are the ranks' parts of a vector: of these counts, or equal ones.
-typedef struct { const size_t *counts; size_t count; } parts;
-static size_t part(parts p, int r) { return p.counts ? p.counts[r] : p.count; }
+typedef struct { const intptr_t *counts; size_t count, scale; } parts;
+static size_t part(parts p, int r) { return p.counts ? p.counts[r] * p.scale : p.count; }
 
 static int send(gccl_end *e, const gccl_call *c, U at, size_t n, int peer, g_stream s) {
 	if (n)
@@ -83,11 +80,11 @@ static int to_itself(gccl_end *e, const gccl_call *c, size_t sent, size_t got, g
 }
 
 // one makes a call. Of what composes it makes several, which are in a group.
-static int one(gccl_end *e, const gccl_call *c, const size_t *counts, g_stream s) {
+static int one(gccl_end *e, const gccl_call *c, g_stream s) {
 	const gccl_table *t = e->ccl;
 	void *dst = (void *)c->dst;
 	const void *src = (void *)c->src;
-	parts equal = { NULL, c->count }, in = { counts + c->dc, 0 }, out = { counts + c->sc, 0 };
+	parts equal = { NULL, c->count, 1 }, in = { c->dc, 0, c->scale }, out = { c->sc, 0, c->scale };
 	switch (c->kind) {
 	case ALL_REDUCE:
 		DO(AllReduce, src, dst, c->count, c->type, c->op, e->comm, s);
@@ -99,9 +96,9 @@ static int one(gccl_end *e, const gccl_call *c, const size_t *counts, g_stream s
 		DO(ReduceScatter, src, dst, c->count, c->type, c->op, e->comm, s);
 		break;
 	case REDUCE_SCATTER_V:
-		for (int r = 0; r < e->size; src = (const char *)src + in.counts[r++] * c->width)
-			if (in.counts[r])
-				DO(Reduce, src, r == e->rank ? dst : NULL, in.counts[r], c->type, c->op, r, e->comm, s);
+		for (int r = 0; r < e->size; src = (const char *)src + part(in, r++) * c->width)
+			if (part(in, r))
+				DO(Reduce, src, r == e->rank ? dst : NULL, part(in, r), c->type, c->op, r, e->comm, s);
 		break;
 	case BROADCAST:
 		DO(Broadcast, e->rank == c->root && src ? src : dst, dst, c->count, c->type, c->root, e->comm, s);
@@ -110,9 +107,9 @@ static int one(gccl_end *e, const gccl_call *c, const size_t *counts, g_stream s
 		DO(AllGather, src, dst, c->count, c->type, e->comm, s);
 		break;
 	case ALL_GATHER_V:
-		for (int r = 0; r < e->size; dst = (char *)dst + in.counts[r++] * c->width)
-			if (in.counts[r])
-				DO(Broadcast, r == e->rank ? src : dst, dst, in.counts[r], c->type, r, e->comm, s);
+		for (int r = 0; r < e->size; dst = (char *)dst + part(in, r++) * c->width)
+			if (part(in, r))
+				DO(Broadcast, r == e->rank ? src : dst, dst, part(in, r), c->type, r, e->comm, s);
 		break;
 	case GATHER:
 		if (!t->Gather || !c->count)
@@ -140,7 +137,7 @@ static int one(gccl_end *e, const gccl_call *c, const size_t *counts, g_stream s
 		break;
 	case ALL_TO_ALL_V:
 		if (e->size == 1)
-			return to_itself(e, c, out.counts[0], in.counts[0], s);
+			return to_itself(e, c, part(out, 0), part(in, 0), s);
 		return exchange(e, c, in, out, s);
 	case SEND:
 		return send(e, c, c->src, c->count, c->root, s);
@@ -185,23 +182,52 @@ static inline int on(gccl_end *e) {
 	return r;
 }
 
-int gcclAllReduce(U end, U src, U dst, size_t count, int type, int op, U stream) {
-	gccl_end *e = (gccl_end *)end;
-	int r = on(e);
-	if (r)
-		return r;
-	r = e->ccl->AllReduce((void *)src, (void *)dst, count, type, op, e->comm, (g_stream)stream);
-	return r == GCCL_SUCCESS ? r : FAIL("AllReduce", r);
+// resolve makes *c the call h in the library's terms, and moves *counts past what are h's.
+static void resolve(const gccl_end *e, const gccl_head *h, gccl_call *c, const intptr_t **counts) {
+	static const int ops[] = { GCCL_SUM, GCCL_PROD, GCCL_MIN, GCCL_MAX, GCCL_AVG };
+	int reduces = h->kind <= REDUCE_SCATTER_V, type = e->types[h->type];
+	*c = (gccl_call){ .kind = h->kind, .type = type, .op = h->op < SCALED ? ops[h->op] : GCCL_SCALED, .root = h->root, .to = h->to,
+		.width = e->widths[h->type], .scale = 1, .dst = h->dst, .src = h->src };
+	if (type < 0 || (type >= GCCL_FLOAT8E4M3 && !reduces)) { // which not every device has
+		c->type = GCCL_UINT8;
+		c->scale = c->width;
+		c->width = 1;
+	}
+	c->count = h->count * c->scale;
+	c->sent = h->srcN * c->scale;
+	memcpy(c->factor, h->factor, sizeof c->factor);
+	switch (h->kind) {
+	case REDUCE_SCATTER_V: case ALL_GATHER_V: case GATHER_V: case SCATTER_V: case ALL_TO_ALL_V:
+		c->dc = *counts;
+		*counts += e->size;
+	}
+	if (h->kind == ALL_TO_ALL_V) {
+		c->sc = *counts;
+		*counts += e->size;
+	}
 }
 
-int gcclIssue(gccl_end *e, gccl_call *calls, int n, const size_t *counts, U stream) {
+int gcclIssue(U end, const gccl_head *heads, int n, const intptr_t *counts, U stream) {
+	gccl_end *e = (gccl_end *)end;
 	g_stream s = (g_stream)stream;
+	gccl_call alone, *calls = &alone;
+	if (n > 1) {
+		if (n > e->capcalls) {
+			if (!(calls = realloc(e->calls, n * sizeof *calls)))
+				return FAIL("GroupStart", GCCL_SYSTEM);
+			e->calls = calls;
+			e->capcalls = n;
+		}
+		calls = e->calls;
+	}
+	for (int i = 0; i < n; i++)
+		resolve(e, &heads[i], &calls[i], &counts);
 	int r = on(e);
 	if (r || (r = gcclScaled(e, calls, n)))
 		return r;
 	if (n == 1 && single(calls))
-		return one(e, calls, counts, s);
-	if ((r = gcclCopySources(e, calls, n, counts, s)))
+		return one(e, calls, s);
+	if ((r = gcclCopySources(e, calls, n, s)))
 		return r;
 	if ((r = FAIL("GroupStart", e->ccl->GroupStart()))) {
 		gcclFreeSources(e, s);
@@ -209,15 +235,15 @@ int gcclIssue(gccl_end *e, gccl_call *calls, int n, const size_t *counts, U stre
 	}
 	gccl_fault first;
 	for (int i = 0; i < n && !r; i++)
-		r = one(e, &calls[i], counts, s);
+		r = one(e, &calls[i], s);
 	if (r)
 		first = e->fault;
 	// Also after an error: the group belongs to the thread, and Go lends it to others.
-	int end = FAIL("GroupEnd", e->ccl->GroupEnd());
+	int last = FAIL("GroupEnd", e->ccl->GroupEnd());
 	if (r)
 		e->fault = first;
 	else
-		r = end;
+		r = last;
 	int freed = gcclFreeSources(e, s);
 	return r ? r : freed;
 }

@@ -5,29 +5,7 @@ package native
 // #include "native.h"
 import "C"
 
-import (
-	"time"
-	"unsafe"
-
-	"github.com/goccl/goccl/internal/engine"
-)
-
-// hand gives the library calls, of which there is at least one, between the events of s, if that is not nil. The rank is inside.
-func (e *end) hand(stream C.U, calls []engine.Call, s *span) C.int {
-	if len(calls) > len(e.calls) {
-		e.calls = make([]C.gccl_call, len(calls))
-	}
-	e.counts = e.counts[:0]
-	for i := range calls {
-		e.encode(&e.calls[i], &calls[i])
-	}
-	began := s != nil && C.gcclSpan(e.c, &s.events[0], 0, stream) != 0
-	r := C.gcclIssue(e.c, &e.calls[0], C.int(len(calls)), unsafe.SliceData(e.counts), stream)
-	if began && r == C.GCCL_SUCCESS {
-		s.known = C.gcclSpan(e.c, &s.events[0], 1, stream) != 0
-	}
-	return r
-}
+import "time"
 
 // waits makes a call of the rank's own that may wait for other ranks inside the library. It is on a goroutine of its own: where
 // Abort cannot make it come back, which takes ncclCommRevoke (NCCL 2.28.7), the caller does, and the call stays inside.

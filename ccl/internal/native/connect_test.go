@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // TestConnect: a call for which the library waits inside for a rank that does not come ends with Abort, in bounded time, whether the
@@ -29,7 +30,7 @@ func TestConnect(t *testing.T) {
 				m := r.memory(t)
 				at, _ := m.Ptr()
 				e := r.end()
-				call := []engine.Call{{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1, Dst: at, Src: at}}
+				call := []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1}, DstAt: at, SrcAt: at}}}
 				came := make(chan error, 1)
 				connect := func() error {
 					_, err := e.Issue(r.handle(), call, engine.Connecting)

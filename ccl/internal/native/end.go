@@ -16,6 +16,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/fence"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // end is one rank's end of a communicator. It blocks: a call of one that does not makes a thread from NCCL 2.23.4 on
@@ -29,8 +30,8 @@ type end struct {
 	// c is for the calls of the rank itself, of which there is one at a time. inside is set while it is in the library.
 	inside fence.Flag
 	c      *C.gccl_end
-	calls  []C.gccl_call
-	counts []C.size_t
+	heads  []op.Head
+	counts []int
 
 	mu     sync.Mutex // of Run and of what frees, which last
 	staged staging
@@ -80,6 +81,10 @@ func (l *library) newEnd(g engine.Group) *end {
 func (l *library) cell(device int) *C.gccl_end {
 	c := (*C.gccl_end)(C.calloc(1, C.size_t(unsafe.Sizeof(C.gccl_end{}))))
 	c.ccl, c.dev, c.prefix, c.device = l.t, (*C.gdev)(l.v.runtime.Table()), l.prefix, C.int(device)
+	for t := range op.Types {
+		typ, width := l.wire(t)
+		c.types[t], c.widths[t] = C.schar(typ), C.uchar(width)
+	}
 	return c
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/native/cside"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // soon is ten times what the end of a call that was aborted may take.
@@ -46,7 +47,7 @@ func leaks(t *testing.T, v *vendor) {
 // issueOne is an all-reduce of one int32.
 func (r *rank) issueOne(m *gpu.Mem[int32]) error {
 	at, _ := m.Ptr()
-	return r.Issue(r.handle(), []engine.Call{{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1, Dst: at, Src: at}})
+	return r.Issue(r.handle(), []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1}, DstAt: at, SrcAt: at}}})
 }
 
 func (r *rank) memory(t testing.TB) *gpu.Mem[int32] {
@@ -121,9 +122,9 @@ func TestRefusedCall(t *testing.T) {
 			m := r.memory(t)
 			defer m.Free()
 			at, _ := m.Ptr()
-			for _, calls := range [][]engine.Call{
-				{{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1 << 20, Dst: at, Src: at}},
-				{{Kind: engine.Broadcast, Type: engine.Int32, Root: 7, Count: 1, Dst: at, Src: at}, {Kind: engine.Barrier, Root: -1}},
+			for _, calls := range [][]*op.Call{
+				{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1 << 20}, DstAt: at, SrcAt: at}}},
+				{{Head: op.Head{Record: op.Record{Kind: op.Broadcast, Type: op.Int32, Root: 7, Count: 1}, DstAt: at, SrcAt: at}}, {Head: op.Head{Record: op.Record{Kind: op.Barrier, Root: -1}}}},
 			} {
 				var l *engine.LibraryError
 				if err := r.Issue(r.handle(), calls); !errors.As(err, &l) || l.Result != 4 {
@@ -149,7 +150,7 @@ func TestStrict(t *testing.T) {
 		defer other.Free()
 		at, _ := other.Ptr()
 		for _, addr := range []uintptr{addressOf(host), at, 12345} {
-			err := ranks[0].Issue(ranks[0].handle(), []engine.Call{{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1, Dst: addr, Src: addr}})
+			err := ranks[0].Issue(ranks[0].handle(), []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1}, DstAt: addr, SrcAt: addr}}})
 			require.ErrorContains(t, err, fmt.Sprintf("%#x", addr))
 		}
 	})

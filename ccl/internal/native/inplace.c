@@ -8,22 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL_TO_ALL = 12, ALL_TO_ALL_V = 13, SEND_RECV = 16 };
-
 #define FAIL(call, result) gcclDeviceFail(e, call, result)
 
-static size_t sourceSize(const gccl_end *e, const gccl_call *c, const size_t *counts) {
+static size_t sourceSize(const gccl_end *e, const gccl_call *c) {
 	size_t n = c->kind == ALL_TO_ALL ? c->count * e->size : c->kind == SEND_RECV ? c->sent : 0;
 	for (int r = 0; c->kind == ALL_TO_ALL_V && r < e->size; r++)
-		n += counts[c->sc + r];
+		n += c->sc[r] * c->scale;
 	return n * c->width;
 }
 
-int gcclCopySources(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, g_stream s) {
+int gcclCopySources(gccl_end *e, gccl_call *calls, int n, g_stream s) {
 	e->ncopies = 0;
 	for (int i = 0; i < n; i++) {
-		gccl_call *c = (gccl_call *)&calls[i]; // ours: issue.go fills them for this call
-		size_t bytes = c->dst == c->src && c->src ? sourceSize(e, c, counts) : 0;
+		gccl_call *c = &calls[i];
+		size_t bytes = c->dst == c->src && c->src ? sourceSize(e, c) : 0;
 		if (!bytes || e->size == 1)
 			continue;
 		if (!e->dev->MallocAsync || !e->dev->FreeAsync) {

@@ -3,55 +3,66 @@
 package native
 
 // #cgo noescape gcclIssue
-// #cgo nocallback gcclIssue
 // #include "native.h"
 import "C"
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
-// What compose.c takes the kinds to be.
-const (
-	_ = uint(engine.AllReduce-1) + uint(1-engine.AllReduce)
-	_ = uint(engine.AllToAll-12) + uint(12-engine.AllToAll)
-	_ = uint(engine.Barrier-17) + uint(17-engine.Barrier)
+// C reads op.Head as it is: each index is 0, or does not compile.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(op.Head{})-C.sizeof_gccl_head]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Count)-unsafe.Offsetof(C.gccl_head{}.count)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Root)-unsafe.Offsetof(C.gccl_head{}.root)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Kind)-unsafe.Offsetof(C.gccl_head{}.kind)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Type)-unsafe.Offsetof(C.gccl_head{}._type)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Op)-unsafe.Offsetof(C.gccl_head{}.op)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.DstAt)-unsafe.Offsetof(C.gccl_head{}.dst)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.SrcAt)-unsafe.Offsetof(C.gccl_head{}.src)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.SrcN)-unsafe.Offsetof(C.gccl_head{}.srcN)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.To)-unsafe.Offsetof(C.gccl_head{}.to)]
+	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Factor)-unsafe.Offsetof(C.gccl_head{}.factor)]
+	_ = [1]struct{}{}[(op.AllReduce^C.ALL_REDUCE)|(op.Reduce^C.REDUCE)|(op.ReduceScatter^C.REDUCE_SCATTER)|(op.ReduceScatterV^C.REDUCE_SCATTER_V)|
+		(op.Broadcast^C.BROADCAST)|(op.AllGather^C.ALL_GATHER)|(op.AllGatherV^C.ALL_GATHER_V)|(op.Gather^C.GATHER)|(op.GatherV^C.GATHER_V)|
+		(op.Scatter^C.SCATTER)|(op.ScatterV^C.SCATTER_V)|(op.AllToAll^C.ALL_TO_ALL)|(op.AllToAllV^C.ALL_TO_ALL_V)|
+		(op.Send^C.SEND)|(op.Recv^C.RECV)|(op.SendRecv^C.SEND_RECV)|(op.Barrier^C.BARRIER)]
+	_ = [1]struct{}{}[op.Sum|(op.Prod^1)|(op.Min^2)|(op.Max^3)|(op.Avg^4)|(op.Scaled^C.SCALED)] // the order of ops in resolve, compose.c
+	_ = [len(C.gccl_end{}.types) - int(op.Types)]struct{}{}
 )
 
 // Issue hands over calls in one call into C.
-func (e *end) Issue(stream uintptr, calls []engine.Call, how engine.How) (engine.Span, error) {
+func (e *end) Issue(stream uintptr, calls []*op.Call, how engine.How) (engine.Span, error) {
 	if err := strict(e, calls); err != nil {
 		return nil, err
 	}
 	if how != 0 {
 		return e.issueAs(stream, calls, how)
 	}
-	if len(calls) == 1 && calls[0].Kind == engine.AllReduce && calls[0].Op != engine.Scaled { // the call that is worth a path of its own
-		return nil, e.allReduce(C.U(stream), &calls[0])
-	}
 	return nil, e.issue(C.U(stream), calls, nil)
 }
 
 // strict is what is wrong with the addresses of calls, where the user has asked for that.
-func strict(e *end, calls []engine.Call) error {
+func strict(e *end, calls []*op.Call) error {
 	if !e.group.Strict {
 		return nil
 	}
 	return checkAddresses(e, calls)
 }
 
-// allReduce is issue of one call whose arguments cross as they are: to C, and not into an array first. They are numbers alone, so
-// cgo needs no noescape for them, and nocallback would cost 2 ns.
-func (e *end) allReduce(stream C.U, k *engine.Call) error {
-	typ, _ := e.lib.wire(k.Type)
+func (e *end) issue(stream C.U, calls []*op.Call, s *span) error {
+	if len(calls) == 0 {
+		return nil
+	}
 	if err := e.enter(); err != nil {
 		return err
 	}
-	r := C.gcclAllReduce(C.U(uintptr(unsafe.Pointer(e.c))), C.U(k.Src), C.U(k.Dst), C.size_t(k.Count), C.int(typ), ops[k.Op], stream)
-	if r != C.GCCL_SUCCESS {
+	if r := e.hand(stream, calls, s); r != C.GCCL_SUCCESS {
 		defer e.inside.Clear()
 		return e.result(r)
 	}
@@ -59,59 +70,42 @@ func (e *end) allReduce(stream C.U, k *engine.Call) error {
 	return nil
 }
 
-func (e *end) issue(stream C.U, calls []engine.Call, s *span) error {
-	if len(calls) == 0 {
-		return nil
+// hand gives the library calls, of which there is at least one, between the events of s, if that is not nil. The rank is inside. The head
+// of one call crosses where it lies; those of several are copied, one behind the other, and so is one with a factor.
+func (e *end) hand(stream C.U, calls []*op.Call, s *span) C.int {
+	first := &calls[0].Head
+	e.counts = append(append(e.counts[:0], calls[0].DC...), calls[0].SC...)
+	if len(calls) > 1 || first.Op.Scales() {
+		e.heads, e.counts = e.heads[:0], e.counts[:0]
+		for _, c := range calls {
+			h := c.Head
+			if h.Op.Scales() {
+				h.Factor = element(h.Type, h.Factor)
+			}
+			e.heads = append(e.heads, h)
+			e.counts = append(append(e.counts, c.DC...), c.SC...)
+		}
+		first = &e.heads[0]
 	}
-	if err := e.enter(); err != nil {
-		return err
+	began := s != nil && C.gcclSpan(e.c, &s.events[0], 0, stream) != 0
+	r := C.gcclIssue(C.U(uintptr(unsafe.Pointer(e.c))), (*C.gccl_head)(unsafe.Pointer(first)), C.int(len(calls)),
+		(*C.intptr_t)(unsafe.Pointer(unsafe.SliceData(e.counts))), stream)
+	if began && r == C.GCCL_SUCCESS {
+		s.known = C.gcclSpan(e.c, &s.events[0], 1, stream) != 0
 	}
-	defer e.inside.Clear()
-	return e.result(e.hand(stream, calls, s))
+	return r
 }
 
-// encode is c in the library's terms. A type that the library does not have, or not on every
-// device, is moved as bytes.
-func (e *end) encode(k *C.gccl_call, c *engine.Call) {
-	typ, width := e.lib.wire(c.Type)
-	scale := 1
-	if typ < 0 || isFP8(c.Type) && !computes(c.Kind) {
-		typ, scale, width = C.GCCL_UINT8, width, 1
-	}
-	k.kind, k._type, k.op, k.root, k.to, k.width = C.int(c.Kind), C.int(typ), ops[c.Op], C.int(c.Root), C.int(c.To), C.int(width)
-	k.count, k.sent = C.size_t(c.Count*scale), C.size_t(c.Sent*scale)
-	k.dst, k.src = C.U(c.Dst), C.U(c.Src)
-	if c.Op == engine.Scaled {
-		encodeFactor(k, c.Type, c.Factor)
-	}
-	k.dc = e.encodeCounts(c.DC, scale)
-	k.sc = e.encodeCounts(c.SC, scale)
-}
-
-// encodeFactor writes the factor as an element of the type.
-func encodeFactor(k *C.gccl_call, t engine.Type, factor float64) {
-	p := unsafe.Pointer(&k.factor)
-	*(*uint64)(p) = 0
+// element has the bytes of factor as an element of type t.
+func element(t op.Type, factor float64) float64 {
+	bits := math.Float64bits(factor)
 	switch t {
-	case engine.Float16:
-		*(*uint16)(p) = reduce.F32ToF16(float32(factor))
-	case engine.BFloat16:
-		*(*uint16)(p) = reduce.F32ToBF16(float32(factor))
-	case engine.Float32:
-		*(*float32)(p) = float32(factor)
-	default:
-		*(*float64)(p) = factor
+	case op.Float16:
+		bits = uint64(reduce.F32ToF16(float32(factor)))
+	case op.BFloat16:
+		bits = uint64(reduce.F32ToBF16(float32(factor)))
+	case op.Float32:
+		bits = uint64(math.Float32bits(float32(factor)))
 	}
+	return math.Float64frombits(bits)
 }
-
-// encodeCounts appends counts to those of the Issue and returns their place there.
-func (e *end) encodeCounts(counts []int, scale int) C.size_t {
-	at := C.size_t(len(e.counts))
-	for _, n := range counts {
-		e.counts = append(e.counts, C.size_t(n*scale))
-	}
-	return at
-}
-
-// ops are the library's, by engine.Op.
-var ops = [...]C.int{engine.Sum: C.GCCL_SUM, engine.Prod: C.GCCL_PROD, engine.Min: C.GCCL_MIN, engine.Max: C.GCCL_MAX, engine.Avg: C.GCCL_AVG, engine.Scaled: C.GCCL_SCALED}

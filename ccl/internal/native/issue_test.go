@@ -16,6 +16,7 @@ import (
 
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // placement is where a test's data lie.
@@ -35,7 +36,7 @@ func (r *rank) perform(ctx context.Context, e example, p placement) error {
 		return r.performOnHost(ctx, e)
 	}
 	c, t := e.call, e.call.Type
-	width := types[t].width
+	width := t.Size()
 	src, want := encodeAll(t, e.src), encodeAll(t, e.want)
 	srcAt, dstAt, together := inPlace(&e, r.group.Rank, r.group.Size)
 	together = together && p == onDeviceInPlace
@@ -60,12 +61,12 @@ func (r *rank) perform(ctx context.Context, e example, p placement) error {
 	}
 	at, _ := m.Ptr()
 	if src != nil {
-		c.Src = at + uintptr(srcAt)
+		c.SrcAt = at + uintptr(srcAt)
 	}
 	if want != nil {
-		c.Dst = at + uintptr(dstAt)
+		c.DstAt = at + uintptr(dstAt)
 	}
-	if err := r.Issue(r.handle(), []engine.Call{c}); err != nil {
+	if err := r.Issue(r.handle(), []*op.Call{&c}); err != nil {
 		return err
 	}
 	if err := r.wait(ctx); err != nil {
@@ -84,9 +85,9 @@ func (r *rank) performOnHost(ctx context.Context, e example) error {
 	c, t := e.call, e.call.Type
 	src, want := encodeAll(t, e.src), encodeAll(t, e.want)
 	dst := bytes.Repeat([]byte{0x5A}, len(want))
-	c.Src, c.Dst = uintptr(unsafe.Pointer(unsafe.SliceData(src))), uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
+	c.SrcAt, c.DstAt = uintptr(unsafe.Pointer(unsafe.SliceData(src))), uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
 	defer runtime.KeepAlive(src)
-	if err := r.Run(ctx, []engine.Call{c}); err != nil {
+	if err := r.Run(ctx, []*op.Call{&c}); err != nil {
 		return err
 	}
 	return compare(dst, want)
@@ -121,15 +122,15 @@ func (r *rank) performAll(ctx context.Context, short bool) error {
 	}
 	for _, k := range lengths {
 		for _, kind := range kinds {
-			for typ := engine.Int8; typ <= engine.Float8E5M2; typ++ {
-				for op := engine.Sum; op <= engine.Avg; op++ {
-					if op != engine.Sum && !reduces(kind) || r.Supports(kind, typ, op, false) != nil {
+			for typ := op.Int8; typ <= op.Float8E5M2; typ++ {
+				for o := op.Sum; o <= op.Avg; o++ {
+					if o != op.Sum && !kind.Reduces() || r.Supports(kind, typ, o, false) != nil {
 						continue
 					}
 					for p := onDevice; p <= onHost; p++ {
-						e := exampleOf(kind, typ, op, r.group.Rank, r.group.Size, k)
+						e := exampleOf(kind, typ, o, r.group.Rank, r.group.Size, k)
 						if err := r.perform(ctx, e, p); err != nil {
-							return fmt.Errorf("kind %d, %s, op %d, %d elements, %v: %w", kind, types[typ].name, op, k, p, err)
+							return fmt.Errorf("kind %d, %s, operator %d, %d elements, %v: %w", kind, typ, o, k, p, err)
 						}
 					}
 				}
@@ -160,17 +161,17 @@ func TestGroup(t *testing.T) {
 			}
 			at, _ := m.Ptr()
 			part := func(j int) uintptr { return at + uintptr(4*k*j) }
-			call := func(kind engine.Kind, dst, src uintptr, root int) engine.Call {
-				return engine.Call{Kind: kind, Type: engine.Float32, Root: root, Count: k, Dst: dst, Src: src}
+			call := func(kind op.Kind, dst, src uintptr, root int) *op.Call {
+				return &op.Call{Head: op.Head{Record: op.Record{Kind: kind, Type: op.Float32, Root: int32(root), Count: uint64(k)}, DstAt: dst, SrcAt: src}}
 			}
 			next, prev := (i+1)%n, (i+n-1)%n
 			for range 20 {
-				err = r.Issue(r.handle(), []engine.Call{
-					call(engine.Send, 0, part(0), next),
-					call(engine.AllReduce, part(1), part(0), -1),
-					call(engine.Recv, part(2), 0, prev),
-					call(engine.Broadcast, part(3), part(3), 1),
-					call(engine.Gather, part(4), part(0), 0),
+				err = r.Issue(r.handle(), []*op.Call{
+					call(op.Send, 0, part(0), next),
+					call(op.AllReduce, part(1), part(0), -1),
+					call(op.Recv, part(2), 0, prev),
+					call(op.Broadcast, part(3), part(3), 1),
+					call(op.Gather, part(4), part(0), 0),
 				})
 				if err != nil {
 					return err
@@ -214,9 +215,9 @@ func TestCapture(t *testing.T) {
 			}
 			at, _ := m.Ptr()
 			// The second swaps what the ranks have for each other, of a copy, since it is in place.
-			calls := []engine.Call{
-				{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1, Dst: at, Src: at},
-				{Kind: engine.AllToAll, Type: engine.Int32, Root: -1, Count: 1, Dst: at + 4, Src: at + 4},
+			calls := []*op.Call{
+				{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1}, DstAt: at, SrcAt: at}},
+				{Head: op.Head{Record: op.Record{Kind: op.AllToAll, Type: op.Int32, Root: -1, Count: 1}, DstAt: at + 4, SrcAt: at + 4}},
 			}
 			issue := func() error {
 				return errors.Join(r.Issue(r.handle(), calls[:1]), r.Issue(r.handle(), calls[1:]))
@@ -263,9 +264,9 @@ func TestAllocations(t *testing.T) {
 	t.Setenv("FAKE_NCCL_IDLE", "1")
 	vendors(t, func(t *testing.T, v *vendor) {
 		r := world(t, v, 1)[0]
-		calls := make([]engine.Call, 8)
+		calls := make([]*op.Call, 8)
 		for i := range calls {
-			calls[i] = engine.Call{Kind: engine.AllReduce, Type: engine.Float32, Root: -1, Count: 1, Dst: 4096, Src: 4096}
+			calls[i] = &op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Float32, Root: -1, Count: 1}, DstAt: 4096, SrcAt: 4096}}
 		}
 		h := r.handle()
 		require.NoError(t, r.Issue(h, calls)) // makes room

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // TestCaptureUnbroken: marks are set and asked while another stream is captured, in CUDA's global mode, in which that is forbidden,
@@ -40,7 +41,7 @@ func TestCaptureUnbroken(t *testing.T) {
 		if v.queryBreaks { // a call on host memory waits until the capture is over
 			host, ran := new([16]int32), make(chan error)
 			go func() {
-				ran <- r.Run(within(t), []engine.Call{{Kind: engine.Broadcast, Type: engine.Int32, Count: 1, Dst: addressOf(host)}})
+				ran <- r.Run(within(t), []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Broadcast, Type: op.Int32, Count: 1}, DstAt: addressOf(host)}}})
 			}()
 			select {
 			case err := <-ran:

@@ -36,16 +36,42 @@ typedef struct {
 	int ncopies, capcopies;
 	struct gccl_scaled *scaled; // the library's operators for factors, see scaled.c
 	int nscaled;
+	signed char types[16]; // the library's numbers of internal/op's types, -1 where it has none
+	unsigned char widths[16]; // and the bytes of an element
+	struct gccl_call *calls;   // room for those of an Issue
+	int capcalls;
 	gccl_hints hints;
 	gccl_fault fault;   // of the last call that failed
 } gccl_end;
 
-// gccl_call is engine.Call. counts are sizes before it in the array that all calls of an Issue share.
+// The kinds of calls, and the first operator that scales, of internal/op. issue.go does not compile where they differ.
+enum {
+	ALL_REDUCE = 1, REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_V, BROADCAST, ALL_GATHER, ALL_GATHER_V, GATHER, GATHER_V,
+	SCATTER, SCATTER_V, ALL_TO_ALL, ALL_TO_ALL_V, SEND, RECV, SEND_RECV, BARRIER, SCALED = 16
+};
+
+// gccl_head is op.Head, where Go has it. issue.go does not compile where they differ.
 typedef struct {
-	int kind, type, op, root, to, width; // width: bytes of an element of type
-	size_t count, sent, dc, sc;
+	uint64_t seq, count;
+	int64_t start, end;
+	uint64_t number;
+	int32_t root;
+	uint32_t hash;
+	uint8_t kind, type, op, state;
+	float times;
 	U dst, src;
-	unsigned char factor[8]; // of GCCL_SCALED, as an element
+	intptr_t dstN, srcN, to;
+	unsigned char factor[8]; // of an operator that scales, as an element
+} gccl_head;
+
+// gccl_call is a call in the library's terms. What it has no type for is moved as bytes, scale to an element.
+typedef struct gccl_call {
+	int kind, type, op, root, to;
+	size_t width, scale; // bytes of an element of type; how many of them an element of the caller's is
+	size_t count, sent;
+	const intptr_t *dc, *sc; // elements of the caller's, by rank
+	U dst, src;
+	unsigned char factor[8];
 } gccl_call;
 
 enum { GCCL_SCALED = -1 }; // op of a call that multiplies by factor, before gcclScaled
@@ -95,16 +121,15 @@ int gcclWindowClose(gccl_end *e, U handle);
 int gcclMemAlloc(gccl_end *e, U *addr, size_t bytes);
 int gcclMemFree(gccl_end *e, U addr);
 
-// compose.c. Returns what the library answered, or -1 for the device's.
-int gcclIssue(gccl_end *e, gccl_call *calls, int n, const size_t *counts, U stream);
-// gcclAllReduce is one all-reduce; its end crosses as U.
-int gcclAllReduce(U end, U src, U dst, size_t count, int type, int op, U stream);
+// compose.c. Returns what the library answered, or -1 for the device's. The end, a gccl_end, crosses as U, as addresses do. counts
+// has the counts by rank of all calls that have them, one after the other: of an all-to-all first those that come.
+int gcclIssue(U end, const gccl_head *calls, int n, const intptr_t *counts, U stream);
 
 // scaled.c gives calls that multiply the library's operator for their factor.
 int gcclScaled(gccl_end *e, gccl_call *calls, int n);
 
 // inplace.c
-int gcclCopySources(gccl_end *e, const gccl_call *calls, int n, const size_t *counts, g_stream stream);
+int gcclCopySources(gccl_end *e, gccl_call *calls, int n, g_stream stream);
 int gcclFreeSources(gccl_end *e, g_stream stream);
 
 #endif

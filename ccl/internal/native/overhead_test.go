@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/native/cside"
-	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // promised is what an Issue of one call may cost more than the call in C; the test asserts ten times that, since
@@ -51,7 +51,7 @@ func TestOverhead(t *testing.T) {
 }
 
 func (r *rank) issueMany(at uintptr, n int) error {
-	calls := []engine.Call{{Kind: engine.AllReduce, Type: engine.Float32, Root: -1, Count: 1, Dst: at, Src: at}}
+	calls := []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Float32, Root: -1, Count: 1}, DstAt: at, SrcAt: at}}}
 	h := r.handle()
 	for range n {
 		if err := r.Issue(h, calls); err != nil {
@@ -66,9 +66,9 @@ func BenchmarkIssue(b *testing.B) {
 	b.Setenv("FAKE_NCCL_IDLE", "1")
 	for _, v := range compiledIn {
 		r := world(b, v, 1)[0]
-		calls := make([]engine.Call, 8)
+		calls := make([]*op.Call, 8)
 		for i := range calls {
-			calls[i] = engine.Call{Kind: engine.AllReduce, Type: engine.Float32, Root: -1, Count: 1, Dst: 4096, Src: 4096}
+			calls[i] = &op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Float32, Root: -1, Count: 1}, DstAt: 4096, SrcAt: 4096}}
 		}
 		for name, n := range map[string]int{"1": 1, "8": 8} {
 			b.Run(v.name+"/calls="+name, func(b *testing.B) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // lacks is the error of a call that this version does not have.
@@ -39,18 +40,18 @@ func own(e *end, call func() C.int) error {
 
 // checkAddresses asks the device runtime whether the addresses of calls are memory of this device, which
 // costs some microseconds each.
-func checkAddresses(e *end, calls []engine.Call) error {
+func checkAddresses(e *end, calls []*op.Call) error {
 	gpu, err := e.lib.v.runtime.Device(e.group.Device)
 	if err != nil {
 		return err
 	}
 	for i := range calls {
-		src, dst := e.extent(&calls[i])
+		src, dst := e.extent(calls[i])
 		for _, a := range []struct {
 			name  string
 			addr  uintptr
 			bytes int
-		}{{"src", source(&calls[i]), src}, {"dst", calls[i].Dst, dst}} {
+		}{{"src", source(calls[i]), src}, {"dst", calls[i].DstAt, dst}} {
 			if a.bytes == 0 {
 				continue
 			}

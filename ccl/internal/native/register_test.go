@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A library that cannot register memory says from which version on it could.
@@ -38,8 +39,8 @@ func TestCheckAddresses(t *testing.T) {
 		m, _ := block.Ptr()
 		host := new([64]byte)
 		e := r.end()
-		call := func(dst, src uintptr, n int) []engine.Call {
-			return []engine.Call{{Kind: engine.AllReduce, Type: engine.Int8, Op: engine.Sum, Root: -1, Count: n, Dst: dst, Src: src}}
+		call := func(dst, src uintptr, n int) []*op.Call {
+			return []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int8, Op: op.Sum, Root: -1, Count: uint64(n)}, DstAt: dst, SrcAt: src}}}
 		}
 		require.NoError(t, checkAddresses(e, call(m, m, 64)))
 		require.NoError(t, checkAddresses(e, call(0, 0, 0)), "nothing is read")

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // spans are an end's pairs of events that take the time of calls. An event is recorded as a part of the call and without mu: where the
@@ -32,7 +33,7 @@ type span struct {
 }
 
 // issueAs hands over calls that may wait inside the library, or between two events that take their time.
-func (e *end) issueAs(stream uintptr, calls []engine.Call, how engine.How) (engine.Span, error) {
+func (e *end) issueAs(stream uintptr, calls []*op.Call, how engine.How) (engine.Span, error) {
 	var s *span
 	if how&engine.Timed != 0 {
 		s = e.spans.get(e)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // TestTimed: the device takes the time of calls, of the first, which makes connections, too; a span serves again once it was asked. Where
@@ -21,23 +22,23 @@ func TestTimed(t *testing.T) {
 		e := r.end()
 		m := r.memory(t)
 		at, _ := m.Ptr()
-		one := engine.Call{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1, Dst: at, Src: at}
+		one := op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1}, DstAt: at, SrcAt: at}}
 		for i, tc := range []struct {
 			name    string
 			fail    string // FAKE_FAIL
-			calls   []engine.Call
+			calls   []*op.Call
 			capture bool
 			how     engine.How
 			timed   bool
 		}{
-			{"no events can be made", "cudaEventCreateWithFlags:0:2", []engine.Call{one}, false, engine.Timed, false},
-			{"the first event cannot be recorded", "cudaEventRecord:1:1", []engine.Call{one}, false, engine.Timed, false},
-			{"the second event cannot be recorded", "cudaEventRecord:2:1", []engine.Call{one}, false, engine.Timed, false},
-			{"a first call", "", []engine.Call{one}, false, engine.Connecting | engine.Timed, true},
-			{"a call", "", []engine.Call{one}, false, engine.Timed, true},
-			{"a group", "", []engine.Call{one, one, one}, false, engine.Timed, true},
-			{"a call that is captured", "", []engine.Call{one}, true, engine.Timed, false},
-			{"again", "", []engine.Call{one}, false, engine.Timed, true},
+			{"no events can be made", "cudaEventCreateWithFlags:0:2", []*op.Call{&one}, false, engine.Timed, false},
+			{"the first event cannot be recorded", "cudaEventRecord:1:1", []*op.Call{&one}, false, engine.Timed, false},
+			{"the second event cannot be recorded", "cudaEventRecord:2:1", []*op.Call{&one}, false, engine.Timed, false},
+			{"a first call", "", []*op.Call{&one}, false, engine.Connecting | engine.Timed, true},
+			{"a call", "", []*op.Call{&one}, false, engine.Timed, true},
+			{"a group", "", []*op.Call{&one, &one, &one}, false, engine.Timed, true},
+			{"a call that is captured", "", []*op.Call{&one}, true, engine.Timed, false},
+			{"again", "", []*op.Call{&one}, false, engine.Timed, true},
 		} {
 			t.Setenv("FAKE_FAIL", tc.fail)
 			if tc.capture {
@@ -61,13 +62,13 @@ func TestTimed(t *testing.T) {
 			}
 			require.Len(t, e.spans.all, 1, "%d: %s", i, tc.name)
 		}
-		_, err := e.Issue(r.handle(), []engine.Call{{Kind: engine.AllReduce, Type: engine.Int32, Root: -1, Count: 1 << 20, Dst: at, Src: at}}, engine.Timed)
+		_, err := e.Issue(r.handle(), []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: uint64(1 << 20)}, DstAt: at, SrcAt: at}}}, engine.Timed)
 		require.Error(t, err, "more than the memory has")
 
 		t.Setenv("FAKE_DELAY_US", "0")
-		first, err := e.Issue(r.handle(), []engine.Call{one}, engine.Timed)
+		first, err := e.Issue(r.handle(), []*op.Call{&one}, engine.Timed)
 		require.NoError(t, err)
-		second, err := e.Issue(r.handle(), []engine.Call{one}, engine.Timed)
+		second, err := e.Issue(r.handle(), []*op.Call{&one}, engine.Timed)
 		require.NoError(t, err)
 		require.NotSame(t, first, second)
 		require.NoError(t, r.wait(within(t)))
@@ -85,7 +86,7 @@ func TestTimed(t *testing.T) {
 		require.NoError(t, r.Close())
 		_, ok = second.Took()
 		require.False(t, ok, "after Close")
-		_, err = e.Issue(r.handle(), []engine.Call{one}, engine.Timed)
+		_, err = e.Issue(r.handle(), []*op.Call{&one}, engine.Timed)
 		require.ErrorIs(t, err, errClosed)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // staging is device memory for calls on host memory, and a stream for them. It is made on first use.
@@ -19,7 +20,8 @@ type staging struct {
 	made   bool
 	memory C.U
 	size   int
-	calls  []engine.Call
+	calls  []op.Call // copies, with the addresses of the memory
+	all    []*op.Call
 }
 
 // alignment of what lies in the staging memory: what NCCL likes best, and what it reads at once.
@@ -27,14 +29,18 @@ const alignment = 256
 
 // Run copies the sources to the device, makes the calls there and copies the results back. The copy back
 // begins when all is done, so that the wait for peers is one that ctx, an error and Abort can end.
-func (e *end) Run(ctx context.Context, calls []engine.Call) error {
+func (e *end) Run(ctx context.Context, calls []*op.Call) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.usable(); err != nil {
 		return err
 	}
 	s := &e.staged
-	s.calls = append(s.calls[:0], calls...)
+	s.calls, s.all = s.calls[:0], s.all[:0]
+	for _, c := range calls {
+		s.calls = append(s.calls, *c)
+	}
+	defer clear(s.calls) // lets go of the caller's memory
 	at := 0
 	place := func(addr *uintptr, bytes int) {
 		if *addr = 0; bytes > 0 {
@@ -43,36 +49,37 @@ func (e *end) Run(ctx context.Context, calls []engine.Call) error {
 		}
 	}
 	for i := range s.calls {
-		src, dst := e.extent(&calls[i])
-		place(&s.calls[i].Src, src)
-		place(&s.calls[i].Dst, dst)
+		s.all = append(s.all, &s.calls[i])
+		src, dst := e.extent(calls[i])
+		place(&s.calls[i].SrcAt, src)
+		place(&s.calls[i].DstAt, dst)
 	}
 	if err := s.grow(e, at); err != nil {
 		return err
 	}
 	for i := range s.calls {
-		src, dst := e.extent(&calls[i])
-		c, from := &s.calls[i], source(&calls[i])
-		c.Src += uintptr(s.memory)
-		c.Dst += uintptr(s.memory)
+		src, dst := e.extent(calls[i])
+		c, from := &s.calls[i], source(calls[i])
+		c.SrcAt += uintptr(s.memory)
+		c.DstAt += uintptr(s.memory)
 		if src == 0 {
-			c.Src = 0
-		} else if err := e.result(C.gcclCopy(e.c, C.U(c.Src), C.U(from), C.size_t(src), C.GDEV_HOST_TO_DEVICE, s.stream)); err != nil {
+			c.SrcAt = 0
+		} else if err := e.result(C.gcclCopy(e.c, C.U(c.SrcAt), C.U(from), C.size_t(src), C.GDEV_HOST_TO_DEVICE, s.stream)); err != nil {
 			return err
 		}
 		if dst == 0 {
-			c.Dst = 0
+			c.DstAt = 0
 		}
 	}
-	if err := waits(e, func() C.int { return e.hand(s.stream, s.calls, nil) }); err != nil {
+	if err := waits(e, func() C.int { return e.hand(s.stream, s.all, nil) }); err != nil {
 		return err
 	}
 	if err := e.pass(ctx, s.stream); err != nil {
 		return err
 	}
 	for i := range s.calls {
-		if _, dst := e.extent(&calls[i]); dst > 0 {
-			if err := e.result(C.gcclCopy(e.c, C.U(calls[i].Dst), C.U(s.calls[i].Dst), C.size_t(dst), C.GDEV_DEVICE_TO_HOST, s.stream)); err != nil {
+		if _, dst := e.extent(calls[i]); dst > 0 {
+			if err := e.result(C.gcclCopy(e.c, C.U(calls[i].DstAt), C.U(s.calls[i].DstAt), C.size_t(dst), C.GDEV_DEVICE_TO_HOST, s.stream)); err != nil {
 				return err
 			}
 		}
@@ -110,55 +117,56 @@ func (e *end) pass(ctx context.Context, stream C.U) error {
 }
 
 // source is where a call reads: a broadcast's root has its data in either.
-func source(c *engine.Call) uintptr {
-	if c.Src == 0 && c.Kind == engine.Broadcast {
-		return c.Dst
+func source(c *op.Call) uintptr {
+	if c.SrcAt == 0 && c.Kind == op.Broadcast {
+		return c.DstAt
 	}
-	return c.Src
+	return c.SrcAt
 }
 
 // extent is how many bytes of its source this rank reads in a call, and how many it writes.
-func (e *end) extent(c *engine.Call) (src, dst int) {
-	rank, size, root := e.group.Rank, e.group.Size, e.group.Rank == c.Root
-	atRoot := func(n int) int {
+func (e *end) extent(c *op.Call) (src, dst int) {
+	n := int(c.Count)
+	rank, size, root := e.group.Rank, e.group.Size, e.group.Rank == int(c.Root)
+	atRoot := func(k int) int {
 		if root {
-			return n
+			return k
 		}
 		return 0
 	}
 	switch c.Kind {
-	case engine.AllReduce:
-		src, dst = c.Count, c.Count
-	case engine.Reduce:
-		src, dst = c.Count, atRoot(c.Count)
-	case engine.ReduceScatter:
-		src, dst = c.Count*size, c.Count
-	case engine.ReduceScatterV:
+	case op.AllReduce:
+		src, dst = n, n
+	case op.Reduce:
+		src, dst = n, atRoot(n)
+	case op.ReduceScatter:
+		src, dst = n*size, n
+	case op.ReduceScatterV:
 		src, dst = sum(c.DC), c.DC[rank]
-	case engine.Broadcast:
-		src, dst = atRoot(c.Count), c.Count
-	case engine.AllGather:
-		src, dst = c.Count, c.Count*size
-	case engine.AllGatherV:
+	case op.Broadcast:
+		src, dst = atRoot(n), n
+	case op.AllGather:
+		src, dst = n, n*size
+	case op.AllGatherV:
 		src, dst = c.DC[rank], sum(c.DC)
-	case engine.Gather:
-		src, dst = c.Count, atRoot(c.Count*size)
-	case engine.GatherV:
+	case op.Gather:
+		src, dst = n, atRoot(n*size)
+	case op.GatherV:
 		src, dst = c.DC[rank], atRoot(sum(c.DC))
-	case engine.Scatter:
-		src, dst = atRoot(c.Count*size), c.Count
-	case engine.ScatterV:
+	case op.Scatter:
+		src, dst = atRoot(n*size), n
+	case op.ScatterV:
 		src, dst = atRoot(sum(c.DC)), c.DC[rank]
-	case engine.AllToAll:
-		src, dst = c.Count*size, c.Count*size
-	case engine.AllToAllV:
+	case op.AllToAll:
+		src, dst = n*size, n*size
+	case op.AllToAllV:
 		src, dst = sum(c.SC), sum(c.DC)
-	case engine.Send:
-		src = c.Count
-	case engine.Recv:
-		dst = c.Count
-	case engine.SendRecv:
-		src, dst = c.Sent, c.Count
+	case op.Send:
+		src = n
+	case op.Recv:
+		dst = n
+	case op.SendRecv:
+		src, dst = c.SrcN, n
 	}
 	_, width := e.lib.wire(c.Type)
 	return src * width, dst * width

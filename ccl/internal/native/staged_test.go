@@ -9,35 +9,36 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // How many bytes each kind reads and writes, on the root, rank 1, and on rank 2, of 3.
 func TestExtent(t *testing.T) {
 	counts := []int{1, 2, 3}
 	for _, tc := range []struct {
-		k                  engine.Kind
+		k                  op.Kind
 		root, src, dst     int // on rank 1
 		otherSrc, otherDst int // on rank 2
 	}{
-		{engine.AllReduce, -1, 40, 40, 40, 40},
-		{engine.Reduce, 1, 40, 40, 40, 0},
-		{engine.ReduceScatter, -1, 120, 40, 120, 40},
-		{engine.ReduceScatterV, -1, 24, 8, 24, 12},
-		{engine.Broadcast, 1, 40, 40, 0, 40},
-		{engine.AllGather, -1, 40, 120, 40, 120},
-		{engine.AllGatherV, -1, 8, 24, 12, 24},
-		{engine.Gather, 1, 40, 120, 40, 0},
-		{engine.GatherV, 1, 8, 24, 12, 0},
-		{engine.Scatter, 1, 120, 40, 0, 40},
-		{engine.ScatterV, 1, 24, 8, 0, 12},
-		{engine.AllToAll, -1, 120, 120, 120, 120},
-		{engine.AllToAllV, -1, 16, 24, 16, 24},
-		{engine.Send, 0, 40, 0, 40, 0},
-		{engine.Recv, 0, 0, 40, 0, 40},
-		{engine.SendRecv, 0, 20, 40, 20, 40},
-		{engine.Barrier, -1, 0, 0, 0, 0},
+		{op.AllReduce, -1, 40, 40, 40, 40},
+		{op.Reduce, 1, 40, 40, 40, 0},
+		{op.ReduceScatter, -1, 120, 40, 120, 40},
+		{op.ReduceScatterV, -1, 24, 8, 24, 12},
+		{op.Broadcast, 1, 40, 40, 0, 40},
+		{op.AllGather, -1, 40, 120, 40, 120},
+		{op.AllGatherV, -1, 8, 24, 12, 24},
+		{op.Gather, 1, 40, 120, 40, 0},
+		{op.GatherV, 1, 8, 24, 12, 0},
+		{op.Scatter, 1, 120, 40, 0, 40},
+		{op.ScatterV, 1, 24, 8, 0, 12},
+		{op.AllToAll, -1, 120, 120, 120, 120},
+		{op.AllToAllV, -1, 16, 24, 16, 24},
+		{op.Send, 0, 40, 0, 40, 0},
+		{op.Recv, 0, 0, 40, 0, 40},
+		{op.SendRecv, 0, 20, 40, 20, 40},
+		{op.Barrier, -1, 0, 0, 0, 0},
 	} {
-		c := &engine.Call{Kind: tc.k, Type: engine.Float32, Count: 10, Sent: 5, Root: tc.root, DC: counts, SC: []int{0, 2, 2}}
+		c := &op.Call{Head: op.Head{Record: op.Record{Kind: tc.k, Type: op.Float32, Count: 10, Root: int32(tc.root)}, SrcN: 5}, DC: counts, SC: []int{0, 2, 2}}
 		for rank, want := range map[int][2]int{1: {tc.src, tc.dst}, 2: {tc.otherSrc, tc.otherDst}} {
 			e := &end{lib: &library{v: compiledIn[0]}, group: engine.Group{Rank: rank, Size: 3}}
 			src, dst := e.extent(c)
@@ -45,9 +46,9 @@ func TestExtent(t *testing.T) {
 		}
 	}
 	require.Equal(t, 6, sum(counts))
-	require.EqualValues(t, 7, source(&engine.Call{Kind: engine.Broadcast, Dst: 7}), "a root may give either")
-	require.EqualValues(t, 8, source(&engine.Call{Kind: engine.Broadcast, Dst: 7, Src: 8}))
-	require.EqualValues(t, 0, source(&engine.Call{Kind: engine.Recv, Dst: 7}))
+	require.EqualValues(t, 7, source(&op.Call{Head: op.Head{Record: op.Record{Kind: op.Broadcast}, DstAt: 7}}), "a root may give either")
+	require.EqualValues(t, 8, source(&op.Call{Head: op.Head{Record: op.Record{Kind: op.Broadcast}, DstAt: 7, SrcAt: 8}}))
+	require.EqualValues(t, 0, source(&op.Call{Head: op.Head{Record: op.Record{Kind: op.Recv}, DstAt: 7}}))
 }
 
 // Calls on host memory go through memory on the device, which grows with them, is used again and is given back.
@@ -66,8 +67,8 @@ func TestStaging(t *testing.T) {
 				defer pin.Unpin()
 				pin.Pin(&src[0])
 				pin.Pin(&dst[0])
-				err := ranks[r].Run(within(t), []engine.Call{
-					{Kind: engine.AllReduce, Type: engine.Int32, Op: engine.Sum, Root: -1, Count: n, Dst: addressOf(&dst[0]), Src: addressOf(&src[0])},
+				err := ranks[r].Run(within(t), []*op.Call{
+					{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Op: op.Sum, Root: -1, Count: uint64(n)}, DstAt: addressOf(&dst[0]), SrcAt: addressOf(&src[0])}},
 				})
 				for j := range dst {
 					if want := int32(2*j + 1); dst[j] != want && err == nil {

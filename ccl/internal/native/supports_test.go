@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // What is reduced depends on the type, the operator and the version; everything is moved.
@@ -35,25 +35,25 @@ func TestSupports(t *testing.T) {
 		for _, tc := range []struct {
 			name string
 			e    *end
-			k    engine.Kind
-			t    engine.Type
-			op   engine.Op
+			k    op.Kind
+			t    op.Type
+			op   op.Op
 			want string // after the version; "" if it does
 		}{
-			{"float", e, engine.AllReduce, engine.Float32, engine.Avg, ""},
-			{"bfloat16", e, engine.ReduceScatterV, engine.BFloat16, engine.Max, ""},
-			{"int16 is moved", e, engine.AllGather, engine.Int16, engine.Sum, ""},
-			{"int16 is not reduced", e, engine.Reduce, engine.Int16, engine.Sum, " has no int16: it moves it as bytes, but does not reduce it"},
-			{"scaled", e, engine.AllReduce, engine.Float64, engine.Scaled, ""},
-			{"scaled integers", e, engine.AllReduce, engine.Int32, engine.Scaled, " does not scale int32 here"},
-			{"scaled, old", &end{lib: &plain}, engine.AllReduce, engine.Float32, engine.Scaled, " has no ncclRedOpCreatePreMulSum; that needs " + v.title + " 2.11"},
-			{"fp8", fp8(false), engine.AllReduce, engine.Float8E4M3, engine.Sum, ""},
-			{"fp8, an older device", &older, engine.Reduce, engine.Float8E4M3, engine.Sum, refused},
-			{"fp8 is moved, an older device", &older, engine.Broadcast, engine.Float8E4M3, engine.Sum, ""},
-			{"fp8, old", fp8(true), engine.AllReduce, engine.Float8E5M2, engine.Sum, " moves f8e5m2, but does not reduce it; that needs " + v.title + " " + version(v.fp8)},
-			{"fp8 is moved, old", fp8(true), engine.Send, engine.Float8E5M2, engine.Sum, ""},
-			{"a type to come", e, engine.AllReduce, 99, engine.Sum, " has no such type or operator"},
-			{"an operator to come", e, engine.AllReduce, engine.Int8, 99, " has no such type or operator"},
+			{"float", e, op.AllReduce, op.Float32, op.Avg, ""},
+			{"bfloat16", e, op.ReduceScatterV, op.BFloat16, op.Max, ""},
+			{"int16 is moved", e, op.AllGather, op.Int16, op.Sum, ""},
+			{"int16 is not reduced", e, op.Reduce, op.Int16, op.Sum, " has no int16: it moves it as bytes, but does not reduce it"},
+			{"scaled", e, op.AllReduce, op.Float64, op.Scaled, ""},
+			{"scaled integers", e, op.AllReduce, op.Int32, op.Scaled, " does not scale int32 here"},
+			{"scaled, old", &end{lib: &plain}, op.AllReduce, op.Float32, op.Scaled, " has no ncclRedOpCreatePreMulSum; that needs " + v.title + " 2.11"},
+			{"fp8", fp8(false), op.AllReduce, op.Float8E4M3, op.Sum, ""},
+			{"fp8, an older device", &older, op.Reduce, op.Float8E4M3, op.Sum, refused},
+			{"fp8 is moved, an older device", &older, op.Broadcast, op.Float8E4M3, op.Sum, ""},
+			{"fp8, old", fp8(true), op.AllReduce, op.Float8E5M2, op.Sum, " moves f8e5m2, but does not reduce it; that needs " + v.title + " " + version(v.fp8)},
+			{"fp8 is moved, old", fp8(true), op.Send, op.Float8E5M2, op.Sum, ""},
+			{"a type to come", e, op.AllReduce, 99, op.Sum, " has no such type or operator"},
+			{"an operator to come", e, op.AllReduce, op.Int8, op.Ops, " has no such type or operator"},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
 				err := tc.e.Supports(tc.k, tc.t, tc.op, false)
@@ -69,8 +69,8 @@ func TestSupports(t *testing.T) {
 
 // All types have the size that they have in Go.
 func TestWidths(t *testing.T) {
-	want := map[engine.Type]int{engine.None: 1, engine.Int8: 1, engine.Uint8: 1, engine.Int16: 2, engine.Uint16: 2, engine.Int32: 4, engine.Uint32: 4,
-		engine.Int64: 8, engine.Uint64: 8, engine.Float16: 2, engine.BFloat16: 2, engine.Float32: 4, engine.Float64: 8, engine.Float8E4M3: 1, engine.Float8E5M2: 1}
+	want := map[op.Type]int{op.None: 1, op.Int8: 1, op.Uint8: 1, op.Int16: 2, op.Uint16: 2, op.Int32: 4, op.Uint32: 4,
+		op.Int64: 8, op.Uint64: 8, op.Float16: 2, op.BFloat16: 2, op.Float32: 4, op.Float64: 8, op.Float8E4M3: 1, op.Float8E5M2: 1}
 	require.Len(t, types, len(want))
 	vendors(t, func(t *testing.T, v *vendor) {
 		lib := open(t, v)

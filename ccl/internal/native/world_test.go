@@ -17,6 +17,7 @@ import (
 
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/gpu"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/test/fake"
 )
 
@@ -156,7 +157,7 @@ func leave(t testing.TB, ranks []*rank) {
 func (r *rank) end() *end { return r.Engine.(*end) }
 
 // Issue hands over calls that neither connect nor are timed.
-func (r *rank) Issue(stream uintptr, calls []engine.Call) error {
+func (r *rank) Issue(stream uintptr, calls []*op.Call) error {
 	_, err := r.Engine.Issue(stream, calls, 0)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // numbers are those of the last statuses of the world's ranks, with what they do.
@@ -77,7 +78,7 @@ func TestCheckWarnsOfAQueuedCall(t *testing.T) {
 	c := ranks(t, 2, Options{StallWarn: time.Second, OnLate: func(l status.Late) { late <- l }, Caller: func() string { return "main.go:7" }})[0]
 	enter(c, call.Barrier)
 	c.Began = 10
-	c.noteSleep(&call.Call{Record: call.Record{Kind: call.Barrier, Seq: c.Calls}, Queued: true}, &Waiter{}, 1)
+	c.noteSleep(&call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: c.Calls}}, Queued: true}, &Waiter{}, 1)
 	c.check(10 + int64(time.Second))
 	l := <-late
 	require.Empty(t, l.Waits.Caller())

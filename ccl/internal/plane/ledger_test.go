@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A collective has its place in the order of collectives, and a hash of all of them so far.
@@ -14,7 +15,7 @@ func TestEnter(t *testing.T) {
 	var hashes [2][]uint32
 	for r := range hashes {
 		for i, kind := range []call.Kind{call.AllReduce, call.Barrier, call.AllReduce} {
-			k := call.Call{Record: call.Record{Kind: kind, Count: 1, Root: -1}}
+			k := call.Call{Head: op.Head{Record: call.Record{Kind: kind, Count: 1, Root: -1}}}
 			k.Seal()
 			mixed := all[r].Mixed(&k)
 			all[r].Enter(&k)
@@ -35,7 +36,7 @@ func TestEnter(t *testing.T) {
 // Where calls are not checked all hashes are 1, and a call inside another has that one's kind.
 func TestEnterUnchecked(t *testing.T) {
 	c := ranks(t, 2, Options{Unchecked: true})[0]
-	k := call.Call{Record: call.Record{Kind: call.AllGather}, Inside: call.Split}
+	k := call.Call{Head: op.Head{Record: call.Record{Kind: call.AllGather}}, Inside: call.Split}
 	k.Seal()
 	require.EqualValues(t, 1, c.Mixed(&k))
 	c.Enter(&k)

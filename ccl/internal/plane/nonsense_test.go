@@ -15,6 +15,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // nonsense is what a broken rank may say: numbers of no rank, host or Comm, in any mixture with those that there are.
@@ -25,7 +26,7 @@ func (n nonsense) number() int32 {
 }
 
 func (n nonsense) record() call.Record {
-	return call.Record{Seq: n.Uint64() >> n.IntN(64), Count: n.Uint64(), Root: n.number(), Hash: n.Uint32(), Kind: call.Kind(n.IntN(256)), Op: uint8(n.IntN(256)), State: uint8(n.IntN(256))}
+	return call.Record{Seq: n.Uint64() >> n.IntN(64), Count: n.Uint64(), Root: n.number(), Hash: n.Uint32(), Kind: call.Kind(n.IntN(256)), Op: op.Op(n.IntN(256)), State: uint8(n.IntN(256))}
 }
 
 func (n nonsense) event(i int) event.Event {

@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A rank that makes calls as fast as it can is looked at by another: what that reads of a call is all of that call.
@@ -56,7 +57,7 @@ func TestRecordsAreWhole(t *testing.T) {
 func TestNumbersBeyond32Bits(t *testing.T) {
 	const number = 1<<32 + 7
 	c := &ledger{shared: shared{N: 1, Local: region.New(0, shm.Aligned(region.Bytes(1)), 1)}}
-	c.Enter(&call.Call{Record: call.Record{Seq: number, Kind: call.Barrier}})
+	c.Enter(&call.Call{Head: op.Head{Record: call.Record{Seq: number, Kind: call.Barrier}}})
 	r := c.Entered(0)
 	require.EqualValues(t, number, r.Number)
 

@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // ranks are the ranks of the world on one host, all in this process, whose monitor does not run. They begin with opt.
@@ -41,7 +42,7 @@ func ranks(t *testing.T, n int, opt Options) []*Member {
 
 // enter has c make a collective of that kind.
 func enter(c *Member, kind call.Kind) {
-	k := call.Call{Record: call.Record{Kind: kind, Count: 1, Seq: c.Calls + 1, Number: c.Calls + 1}}
+	k := call.Call{Head: op.Head{Record: call.Record{Kind: kind, Count: 1, Seq: c.Calls + 1, Number: c.Calls + 1}}}
 	k.Seal()
 	c.Enter(&k)
 }
@@ -49,7 +50,7 @@ func enter(c *Member, kind call.Kind) {
 // sleeps has c sleep in the collective that it has made last, since that coarse time; peer is whom it waits for.
 func sleeps(c *Member, kind call.Kind, peer int, since int64) {
 	c.Began = since
-	c.noteSleep(&call.Call{Record: call.Record{Kind: kind, Seq: c.Calls}}, &Waiter{}, peer)
+	c.noteSleep(&call.Call{Head: op.Head{Record: call.Record{Kind: kind, Seq: c.Calls}}}, &Waiter{}, peer)
 }
 
 // What a rank can see of the others in the memory of its host.

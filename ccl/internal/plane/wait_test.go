@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Every wait notices what makes it vain: by then it has looked a few times, and has not slept.
@@ -76,7 +77,7 @@ func TestPauseSleeps(t *testing.T) {
 	all := ranks(t, 3, Options{OnSleep: func(*call.Call) { slept++ }})
 	c := all[0]
 	enter(c, call.Barrier)
-	c.Running = &call.Call{Record: call.Record{Kind: call.Barrier, Seq: 1}}
+	c.Running = &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: 1}}}
 	w := Waiter{began: time.Now().Add(-time.Second)} // it has given way for long enough
 	for c.Running != nil {
 		require.Nil(t, c.Pause(t.Context(), &w, 2))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -49,10 +50,9 @@ func TestGroupedAllReduce(t *testing.T) {
 						if lap%2 == 1 {
 							dst = src
 						}
-						k := &call.Call{Record: call.Record{Kind: call.AllReduce, Root: -1, Count: uint64(count)}, Dst: floatBytes(dst), Src: floatBytes(src), Elem: 4,
-							Fold: reduce.For(reduce.Float32, reduce.Sum)}
+						k := &call.Call{Head: op.Head{Record: call.Record{Kind: call.AllReduce, Root: -1, Count: uint64(count)}}, Dst: floatBytes(dst), Src: floatBytes(src), Elem: 4, Fold: reduce.For(op.Float32, op.Sum)}
 						if lap%5 == 0 {
-							k.Scale = reduce.Scale(reduce.Float32)
+							k.Scale = reduce.Scale(op.Float32)
 						}
 						if f := run(t, c, k); f != nil {
 							return f
@@ -106,8 +106,7 @@ func TestGroupedSumIsRoundedOnce(t *testing.T) {
 				src[0] = tiny
 			}
 			mem := func(v []uint16) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 2) }
-			k := &call.Call{Record: call.Record{Kind: call.AllReduce, Root: -1, Count: 1}, Dst: mem(dst), Src: mem(src), Elem: 2,
-				Fold: reduce.For(reduce.BFloat16, reduce.Sum), All: reduce.ForSumAll(reduce.BFloat16, reduce.Sum)}
+			k := &call.Call{Head: op.Head{Record: call.Record{Kind: call.AllReduce, Root: -1, Count: 1}}, Dst: mem(dst), Src: mem(src), Elem: 2, Fold: reduce.For(op.BFloat16, op.Sum), All: reduce.ForSumAll(op.BFloat16, op.Sum)}
 			fault := run(t, c, k)
 			assert.EqualValues(t, want, dst[0], "%+v: rank %d", f, c.Me)
 			return fault

@@ -18,6 +18,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -155,10 +156,7 @@ func bytesOf(v []int32) []byte {
 
 // callOf is a call on elements of 4 bytes, with the sum.
 func callOf(kind call.Kind, root, count int, dst, src []int32) *call.Call {
-	return &call.Call{
-		Record: call.Record{Kind: kind, Root: int32(root), Count: uint64(count)}, Dst: bytesOf(dst), Src: bytesOf(src), Elem: 4,
-		Fold: reduce.For(reduce.Int32, reduce.Sum), Stream: reduce.ForStream(reduce.Int32, reduce.Sum), Both: reduce.ForBoth(reduce.Int32, reduce.Sum),
-	}
+	return &call.Call{Head: op.Head{Record: call.Record{Kind: kind, Root: int32(root), Count: uint64(count)}}, Dst: bytesOf(dst), Src: bytesOf(src), Elem: 4, Fold: reduce.For(op.Int32, op.Sum), Stream: reduce.ForStream(op.Int32, op.Sum), Both: reduce.ForBoth(op.Int32, op.Sum)}
 }
 
 // sizes are numbers of elements on both sides of where a call among n ranks goes another way: beside the flag, in the slot,

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -39,7 +40,7 @@ func TestAverage(t *testing.T) {
 		atOnce(t, all, func(c *Team) *call.Fault {
 			dst := make([]int32, count)
 			k := callOf(call.AllReduce, -1, count, dst, vector(c.Me, 0, count))
-			k.Scale = reduce.Scale(reduce.Int32)
+			k.Scale = reduce.Scale(op.Int32)
 			f := run(t, c, k)
 			same(t, want, dst, "rank %d, %d elements", c.Me, count)
 			return f

@@ -12,10 +12,11 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 func barrier() *call.Call {
-	return &call.Call{Record: call.Record{Kind: call.Barrier, Root: -1}}
+	return &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Root: -1}}}
 }
 
 // A flag is the number of its round and the hash of the call; a rank that waits for it returns, and with another hash finds

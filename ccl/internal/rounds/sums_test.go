@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -43,7 +44,7 @@ func TestFoldTwo(t *testing.T) {
 		own, theirs := bytesOf(vector(me, 0, n)), bytesOf(vector(1-me, 0, n))
 		c.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
 		assert.Equal(t, difference(2, n), dst, "rank %d", me)
-		k.Scale = reduce.Scale(reduce.Int32)
+		k.Scale = reduce.Scale(op.Int32)
 		c.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
 		assert.Equal(t, difference(2, n)[7]/2, dst[7], "rank %d: an average", me)
 	}
@@ -114,8 +115,7 @@ func TestSumIsRoundedOnce(t *testing.T) {
 						}
 					}
 					mem := func(v []uint16) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 2*n) }
-					k := &call.Call{Record: call.Record{Kind: call.AllReduce, Root: -1, Count: uint64(n)}, Dst: mem(dst), Src: mem(src), Elem: 2,
-						Fold: reduce.For(reduce.BFloat16, reduce.Sum), Stream: reduce.ForStream(reduce.BFloat16, reduce.Sum), All: reduce.ForSumAll(reduce.BFloat16, reduce.Sum)}
+					k := &call.Call{Head: op.Head{Record: call.Record{Kind: call.AllReduce, Root: -1, Count: uint64(n)}}, Dst: mem(dst), Src: mem(src), Elem: 2, Fold: reduce.For(op.BFloat16, op.Sum), Stream: reduce.ForStream(op.BFloat16, op.Sum), All: reduce.ForSumAll(op.BFloat16, op.Sum)}
 					f := run(t, c, k)
 					for i, x := range dst {
 						if x != want {

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
-	"github.com/goccl/goccl/ccl/internal/hash"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // RingSlots is how many values a Ring holds.
@@ -36,7 +36,7 @@ func words[T any](v *T) []uint64 {
 
 // sumOf is the sum of value i.
 func sumOf[T any](v *T, i uint64) uint64 {
-	h := hash.Mix(i + 1)
+	h := op.Mix(i + 1)
 	for _, w := range words(v) {
 		h = h.With(w)
 	}

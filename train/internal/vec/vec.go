@@ -4,6 +4,7 @@ package vec
 
 import (
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -30,13 +31,13 @@ func Zero(b ccl.Buf) {
 func Add(dst, src ccl.Buf) {
 	switch dst.Type() {
 	case ccl.TypeFloat32:
-		reduce.Add(reduce.Float32, f32(dst), f32(src))
+		reduce.Add(op.Float32, f32(dst), f32(src))
 	case ccl.TypeFloat64:
-		reduce.Add(reduce.Float64, f64(dst), f64(src))
+		reduce.Add(op.Float64, f64(dst), f64(src))
 	case ccl.TypeBFloat16:
-		reduce.Add(reduce.BFloat16, bf16(dst), bf16(src))
+		reduce.Add(op.BFloat16, bf16(dst), bf16(src))
 	case ccl.TypeFloat16:
-		reduce.Add(reduce.Float16, f16(dst), f16(src))
+		reduce.Add(op.Float16, f16(dst), f16(src))
 	}
 }
 
@@ -83,9 +84,9 @@ func Convert(dst, src ccl.Buf) {
 		copy(bf16(dst), bf16(src))
 		copy(f16(dst), f16(src))
 	case dst.Type() == ccl.TypeFloat32 && src.Type() == ccl.TypeBFloat16:
-		reduce.ToFloat32(reduce.BFloat16, f32(dst), bf16(src))
+		reduce.ToFloat32(op.BFloat16, f32(dst), bf16(src))
 	case dst.Type() == ccl.TypeBFloat16 && src.Type() == ccl.TypeFloat32:
-		reduce.FromFloat32(reduce.BFloat16, bf16(dst), f32(src))
+		reduce.FromFloat32(op.BFloat16, bf16(dst), f32(src))
 	case dst.Type() == ccl.TypeFloat32 && src.Type() == ccl.TypeFloat64:
 		for i, x := range f64(src) {
 			f32(dst)[i] = float32(x)
@@ -103,9 +104,9 @@ func Convert(dst, src ccl.Buf) {
 			bf16(dst)[i] = ccl.ToBFloat16(float32(x))
 		}
 	case dst.Type() == ccl.TypeFloat32 && src.Type() == ccl.TypeFloat16:
-		reduce.ToFloat32(reduce.Float16, f32(dst), f16(src))
+		reduce.ToFloat32(op.Float16, f32(dst), f16(src))
 	case dst.Type() == ccl.TypeFloat16 && src.Type() == ccl.TypeFloat32:
-		reduce.FromFloat32(reduce.Float16, f16(dst), f32(src))
+		reduce.FromFloat32(op.Float16, f16(dst), f32(src))
 	case dst.Type() == ccl.TypeFloat64 && src.Type() == ccl.TypeFloat16:
 		for i, x := range f16(src) {
 			f64(dst)[i] = float64(x.Float32())

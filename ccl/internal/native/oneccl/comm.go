@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	kernel "github.com/goccl/goccl/internal/reduce"
 	"github.com/goccl/goccl/internal/sycl"
 )
@@ -65,8 +66,8 @@ var functions = [...]string{
 	send: "onecclSend", recv: "onecclRecv", move: "queue::memcpy",
 }
 
-func (e *comm) Supports(k engine.Kind, t engine.Type, op engine.Op, host bool) error {
-	return supports(k, t, op, host, e.device)
+func (e *comm) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
+	return supports(k, t, o, host, e.device)
 }
 
 // carryOut makes the calls of the plan. It runs on the worker.
@@ -80,7 +81,7 @@ func (e *comm) carryOut() {
 }
 
 // Run makes calls on host memory.
-func (e *comm) Run(ctx context.Context, calls []engine.Call) error {
+func (e *comm) Run(ctx context.Context, calls []*op.Call) error {
 	if err := e.prepare(calls, true); err != nil {
 		return err
 	}
@@ -92,13 +93,13 @@ func (e *comm) Run(ctx context.Context, calls []engine.Call) error {
 		return err
 	}
 	for i := range calls {
-		e.average(&calls[i])
+		e.average(calls[i])
 	}
 	return nil
 }
 
 // Issue makes calls on device memory.
-func (e *comm) Issue(stream uintptr, calls []engine.Call, _ engine.How) (engine.Span, error) {
+func (e *comm) Issue(stream uintptr, calls []*op.Call, _ engine.How) (engine.Span, error) {
 	if stream == 0 {
 		return nil, errors.New("calls on device memory need a queue (xpu.Queue)")
 	}
@@ -107,7 +108,7 @@ func (e *comm) Issue(stream uintptr, calls []engine.Call, _ engine.How) (engine.
 	}
 	if e.strict {
 		for i := range calls {
-			if err := e.known(&calls[i]); err != nil {
+			if err := e.known(calls[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -124,14 +125,14 @@ func (e *comm) Issue(stream uintptr, calls []engine.Call, _ engine.How) (engine.
 }
 
 // prepare plans calls.
-func (e *comm) prepare(calls []engine.Call, host bool) error {
+func (e *comm) prepare(calls []*op.Call, host bool) error {
 	select {
 	case <-e.gone: // a call that was given up may still read the plan
 		return errAborted
 	default:
 	}
 	for i := range calls {
-		c := &calls[i]
+		c := calls[i]
 		if err := e.Supports(c.Kind, c.Type, c.Op, host); err != nil {
 			return err
 		}
@@ -190,25 +191,25 @@ func (e *comm) addresses() []unsafe.Pointer {
 }
 
 // average ends Avg: the sum is there, and is divided where a rank has it.
-func (e *comm) average(c *engine.Call) {
-	if c.Op != engine.Avg || !reduces(c.Kind) {
+func (e *comm) average(c *op.Call) {
+	if c.Op != op.Avg || !c.Kind.Reduces() {
 		return
 	}
-	n := c.Count
+	n := int(c.Count)
 	switch {
-	case c.Kind == engine.Reduce && e.plan.rank != c.Root:
+	case c.Kind == op.Reduce && e.plan.rank != int(c.Root):
 		return
-	case c.Kind == engine.ReduceScatterV:
+	case c.Kind == op.ReduceScatterV:
 		n = c.DC[e.plan.rank]
 	}
 	if n > 0 {
-		kernel.Scale(kernel.Type(c.Type-1))(*(*unsafe.Pointer)(unsafe.Pointer(&c.Dst)), n, e.plan.size)
+		kernel.Scale(c.Type)(*(*unsafe.Pointer)(unsafe.Pointer(&c.DstAt)), n, e.plan.size)
 	}
 }
 
 // known refuses addresses of memory that is not SYCL's.
-func (e *comm) known(c *engine.Call) error {
-	for name, p := range map[string]uintptr{"dst": c.Dst, "src": c.Src} {
+func (e *comm) known(c *op.Call) error {
+	for name, p := range map[string]uintptr{"dst": c.DstAt, "src": c.SrcAt} {
 		if p == 0 {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/native/oneccl"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/stretchr/testify/require"
 )
 
@@ -45,7 +46,7 @@ func (r *rank) sum(ctx context.Context, e engine.Engine, size int) error {
 	x := numbers(1)
 	x[0] = 1
 	p := uintptr(unsafe.Pointer(&x[0]))
-	err := e.Run(ctx, []engine.Call{{Kind: engine.AllReduce, Type: engine.Int32, Count: 1, Root: -1, Dst: p, Src: p}})
+	err := e.Run(ctx, []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Count: 1, Root: -1}, DstAt: p, SrcAt: p}}})
 	runtime.KeepAlive(x)
 	if err == nil && x[0] != int32(size) {
 		err = fmt.Errorf("rank %d: the sum of %d ones is %d", r.Rank(), size, x[0])
@@ -282,9 +283,9 @@ func arguments(r *rank) error {
 	}
 	x := numbers(8)
 	p := uintptr(unsafe.Pointer(&x[0]))
-	run := func(c engine.Call) error { return e.Run(r.ctx, []engine.Call{c}) }
+	run := func(c op.Call) error { return e.Run(r.ctx, []*op.Call{&c}) }
 	issue := func(queue uintptr) error {
-		_, err := e.Issue(queue, []engine.Call{{Kind: engine.Barrier}}, 0)
+		_, err := e.Issue(queue, []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Barrier}}}}, 0)
 		return err
 	}
 	_, shortID := r.lib.New(r.ctx, engine.Group{Size: 1, Device: -1, Locals: 1}, make([]byte, 128))
@@ -293,10 +294,10 @@ func arguments(r *rank) error {
 	_, device := r.lib.New(r.ctx, engine.Group{Size: 1, Device: 3}, make([]byte, 4096))
 	_, wanted := oneccl.Backend().Choose(3, 0, 1)
 	return errors.Join(
-		want(run(engine.Call{Kind: engine.AllReduce, Type: engine.Int32, Count: 1, Dst: p}), "onecclAllReduce: a null address"),
-		want(run(engine.Call{Kind: engine.Broadcast, Type: engine.Int32, Count: 1, Root: -1, Dst: p}), "onecclBroadcast: rank -1; the ranks are 0 to 0"),
-		want(run(engine.Call{Kind: engine.Reduce, Type: engine.Int32, Count: 1, Root: 1, Dst: p, Src: p}), "onecclReduce: rank 1; the ranks are 0 to 0"),
-		want(run(engine.Call{Kind: engine.AllReduce, Type: engine.Int16, Count: 1, Dst: p, Src: p}), "oneCCL moves int16, but does not reduce it"),
+		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Count: 1}, DstAt: p}}), "onecclAllReduce: a null address"),
+		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.Broadcast, Type: op.Int32, Count: 1, Root: -1}, DstAt: p}}), "onecclBroadcast: rank -1; the ranks are 0 to 0"),
+		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.Reduce, Type: op.Int32, Count: 1, Root: 1}, DstAt: p, SrcAt: p}}), "onecclReduce: rank 1; the ranks are 0 to 0"),
+		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int16, Count: 1}, DstAt: p, SrcAt: p}}), "oneCCL moves int16, but does not reduce it"),
 		want(issue(p), "it takes only host memory"),
 		want(issue(0), "need a queue"),
 		want(shortID, "4096 bytes, not 128"),
@@ -382,7 +383,7 @@ func allocs(r *rank) error {
 	}
 	x := numbers(4)
 	p := uintptr(unsafe.Pointer(&x[0]))
-	calls := []engine.Call{{Kind: engine.AllReduce, Type: engine.Int32, Count: 4, Root: -1, Dst: p, Src: p}}
+	calls := []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Count: 4, Root: -1}, DstAt: p, SrcAt: p}}}
 	ctx := context.Background()
 	n := testing.AllocsPerRun(200, func() {
 		if e := e.Run(ctx, calls); e != nil {

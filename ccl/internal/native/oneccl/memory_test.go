@@ -12,6 +12,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/sycl"
 )
 
@@ -20,7 +21,7 @@ type memory interface {
 	alloc(bytes int) uintptr
 	put(at uintptr, b []byte)
 	get(b []byte, at uintptr)
-	call(calls ...engine.Call) error
+	call(calls ...*op.Call) error
 	free()
 }
 
@@ -41,8 +42,8 @@ func (m *hostMemory) put(at uintptr, b []byte) {
 func (m *hostMemory) get(b []byte, at uintptr) {
 	copy(b, unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), len(b)))
 }
-func (m *hostMemory) call(calls ...engine.Call) error { return m.e.Run(m.r.ctx, calls) }
-func (m *hostMemory) free()                           {}
+func (m *hostMemory) call(calls ...*op.Call) error { return m.e.Run(m.r.ctx, calls) }
+func (m *hostMemory) free()                        {}
 
 type deviceMemory struct {
 	e     engine.Engine
@@ -75,7 +76,7 @@ func (m *deviceMemory) get(b []byte, at uintptr) {
 }
 
 // call waits by a mark, as ccl does.
-func (m *deviceMemory) call(calls ...engine.Call) error {
+func (m *deviceMemory) call(calls ...*op.Call) error {
 	if m.first != nil {
 		return m.first
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // what says which function a step calls. call.c has the same list.
@@ -64,17 +64,17 @@ type message struct {
 }
 
 // make plans calls: their messages first, as the CPU engine does, then the others in order.
-func (p *plan) make(calls []engine.Call) error {
+func (p *plan) make(calls []*op.Call) error {
 	p.steps, p.counts, p.msgs = p.steps[:0], p.counts[:0], p.msgs[:0]
 	p.fixDst, p.fixSrc, p.need = p.fixDst[:0], p.fixSrc[:0], 0
 	for i := range calls {
-		p.messages(&calls[i])
+		p.messages(calls[i])
 	}
 	if err := p.exchange(); err != nil {
 		return err
 	}
 	for i := range calls {
-		if err := p.collective(&calls[i]); err != nil {
+		if err := p.collective(calls[i]); err != nil {
 			return err
 		}
 	}
@@ -109,29 +109,29 @@ func (p *plan) aside(src, bytes uintptr) (at uintptr) {
 func (p *plan) add(s step) { p.steps = append(p.steps, s) }
 
 // messages notes what Send, Recv and SendRecv exchange.
-func (p *plan) messages(c *engine.Call) {
+func (p *plan) messages(c *op.Call) {
 	m := message{typ: carrier(c.Type), size: sizeOf(c.Type)}
 	out := func(peer, count int, addr uintptr, scratch bool) {
 		m.peer, m.out, m.count, m.addr, m.scratch = peer, true, uintptr(count), addr, scratch
 		p.msgs = append(p.msgs, m)
 	}
 	in := func(peer int) {
-		m.peer, m.out, m.count, m.addr, m.scratch = peer, false, uintptr(c.Count), c.Dst, false
+		m.peer, m.out, m.count, m.addr, m.scratch = peer, false, uintptr(c.Count), c.DstAt, false
 		p.msgs = append(p.msgs, m)
 	}
 	switch c.Kind {
-	case engine.Send:
-		out(c.Root, c.Count, c.Src, false)
-	case engine.Recv:
-		in(c.Root)
-	case engine.SendRecv:
-		src, scratch := c.Src, false
-		if alone := c.Root == p.rank && c.To == p.rank; c.Dst == c.Src && c.Sent > 0 && c.Count > 0 && !alone {
+	case op.Send:
+		out(int(c.Root), int(c.Count), c.SrcAt, false)
+	case op.Recv:
+		in(int(c.Root))
+	case op.SendRecv:
+		src, scratch := c.SrcAt, false
+		if alone := int(c.Root) == p.rank && c.To == p.rank; c.DstAt == c.SrcAt && c.SrcN > 0 && c.Count > 0 && !alone {
 			// What comes may come before what is there has left.
-			src, scratch = p.aside(c.Src, uintptr(c.Sent)*m.size), true
+			src, scratch = p.aside(c.SrcAt, uintptr(c.SrcN)*m.size), true
 		}
-		out(c.To, c.Sent, src, scratch)
-		in(c.Root)
+		out(c.To, c.SrcN, src, scratch)
+		in(int(c.Root))
 	}
 }
 
@@ -210,16 +210,16 @@ func (p *plan) self(msgs []message) error {
 }
 
 // collective adds the steps of a call that is no message.
-func (p *plan) collective(c *engine.Call) error {
+func (p *plan) collective(c *op.Call) error {
 	size, count := sizeOf(c.Type), uintptr(c.Count)
 	block := count * size
-	s := step{typ: carrier(c.Type), peer: int32(c.Root), count: count, dst: c.Dst, src: c.Src}
-	if reduces(c.Kind) {
-		typ, op, ok := arithmetic(c.Type, c.Op)
+	s := step{typ: carrier(c.Type), peer: c.Root, count: count, dst: c.DstAt, src: c.SrcAt}
+	if c.Kind.Reduces() {
+		typ, redop, ok := arithmetic(c.Type, c.Op)
 		if !ok {
 			return fmt.Errorf("oneCCL does not reduce type %d with operator %d", c.Type, c.Op)
 		}
-		s.typ, s.op = typ, op
+		s.typ, s.op = typ, redop
 	}
 	whole := func(w what) {
 		if s.what = w; s.count > 0 {
@@ -227,63 +227,63 @@ func (p *plan) collective(c *engine.Call) error {
 		}
 	}
 	switch c.Kind {
-	case engine.AllReduce:
+	case op.AllReduce:
 		whole(allReduce)
-	case engine.Reduce:
+	case op.Reduce:
 		p.reduce(s)
-	case engine.Broadcast:
+	case op.Broadcast:
 		if s.dst == 0 {
 			s.dst = s.src
 		}
 		s.src = s.dst
 		whole(broadcast)
-	case engine.ReduceScatter:
+	case op.ReduceScatter:
 		whole(reduceScatter)
-	case engine.AllGather:
+	case op.AllGather:
 		whole(allGather)
-	case engine.AllToAll:
+	case op.AllToAll:
 		whole(allToAll)
-	case engine.ReduceScatterV:
-		at := c.Src
+	case op.ReduceScatterV:
+		at := c.SrcAt
 		for r, n := range c.DC {
-			s.peer, s.count, s.src, s.dst = int32(r), uintptr(n), at, c.Dst
+			s.peer, s.count, s.src, s.dst = int32(r), uintptr(n), at, c.DstAt
 			p.reduce(s)
 			at += uintptr(n) * size
 		}
-	case engine.AllGatherV:
-		at := c.Dst
+	case op.AllGatherV:
+		at := c.DstAt
 		for r, n := range c.DC {
 			s.peer, s.count, s.src, s.dst = int32(r), uintptr(n), at, at
 			if r == p.rank {
-				s.src = c.Src
+				s.src = c.SrcAt
 			}
 			whole(broadcast)
 			at += uintptr(n) * size
 		}
-	case engine.Gather:
+	case op.Gather:
 		return p.gather(c, func(int) uintptr { return count })
-	case engine.GatherV:
+	case op.GatherV:
 		return p.gather(c, func(r int) uintptr { return uintptr(c.DC[r]) })
-	case engine.Scatter:
+	case op.Scatter:
 		if !p.hasScatter {
 			return p.scatter(c, func(int) uintptr { return count })
 		}
-		if p.rank != c.Root {
+		if p.rank != int(c.Root) {
 			s.src = s.dst // it is not looked at, but must not be null
 		} else if s.dst == 0 {
 			s.dst = s.src + uintptr(p.rank)*block
 		}
 		whole(scatter)
-	case engine.ScatterV:
+	case op.ScatterV:
 		return p.scatter(c, func(r int) uintptr { return uintptr(c.DC[r]) })
-	case engine.AllToAllV:
+	case op.AllToAllV:
 		return p.allToAllV(c, s, size)
-	case engine.Barrier:
+	case op.Barrier:
 		// A barrier is the sum of nothing much: no rank has it before all have come.
 		at := p.set(1)
 		p.fixDst, p.fixSrc = append(p.fixDst, len(p.steps)), append(p.fixSrc, len(p.steps))
-		p.add(step{what: allReduce, typ: carrier(engine.Uint8), count: 1, dst: at, src: at})
-	case engine.Send, engine.Recv, engine.SendRecv: // messages, which come first
+		p.add(step{what: allReduce, typ: carrier(op.Uint8), count: 1, dst: at, src: at})
+	case op.Send, op.Recv, op.SendRecv: // messages, which come first
 	default:
 		return fmt.Errorf("oneCCL has no calls of kind %d", c.Kind)
 	}
@@ -301,27 +301,27 @@ func (p *plan) reduce(s step) {
 }
 
 // gather adds Gather and GatherV: count is the size of a rank's block.
-func (p *plan) gather(c *engine.Call, count func(r int) uintptr) error {
+func (p *plan) gather(c *op.Call, count func(r int) uintptr) error {
 	m := message{typ: carrier(c.Type), size: sizeOf(c.Type)}
-	if p.rank == c.Root {
-		at := c.Dst
+	if p.rank == int(c.Root) {
+		at := c.DstAt
 		for r := range p.size {
 			m.peer, m.count, m.addr = r, count(r), at
 			p.msgs = append(p.msgs, m)
 			at += count(r) * m.size
 		}
 	}
-	m.peer, m.out, m.count, m.addr = c.Root, true, count(p.rank), c.Src
+	m.peer, m.out, m.count, m.addr = int(c.Root), true, count(p.rank), c.SrcAt
 	p.msgs = append(p.msgs, m)
 	return p.exchange()
 }
 
 // scatter adds Scatter and ScatterV.
-func (p *plan) scatter(c *engine.Call, count func(r int) uintptr) error {
-	m := message{typ: carrier(c.Type), size: sizeOf(c.Type), peer: c.Root, count: count(p.rank), addr: c.Dst}
+func (p *plan) scatter(c *op.Call, count func(r int) uintptr) error {
+	m := message{typ: carrier(c.Type), size: sizeOf(c.Type), peer: int(c.Root), count: count(p.rank), addr: c.DstAt}
 	p.msgs = append(p.msgs, m)
-	if p.rank == c.Root {
-		at := c.Src
+	if p.rank == int(c.Root) {
+		at := c.SrcAt
 		for r := range p.size {
 			m.peer, m.out, m.count, m.addr = r, true, count(r), at
 			p.msgs = append(p.msgs, m)
@@ -332,14 +332,14 @@ func (p *plan) scatter(c *engine.Call, count func(r int) uintptr) error {
 }
 
 // allToAllV adds the library's own, or the exchange of all pairs.
-func (p *plan) allToAllV(c *engine.Call, s step, size uintptr) error {
+func (p *plan) allToAllV(c *op.Call, s step, size uintptr) error {
 	var bytes uintptr
 	for _, n := range c.SC {
 		bytes += uintptr(n) * size
 	}
-	src, scratch := c.Src, false
-	if c.Src == c.Dst && bytes > 0 {
-		src, scratch = p.aside(c.Src, bytes), true
+	src, scratch := c.SrcAt, false
+	if c.SrcAt == c.DstAt && bytes > 0 {
+		src, scratch = p.aside(c.SrcAt, bytes), true
 	}
 	if p.hasAllToAllV {
 		s.what, s.src = allToAllV, src
@@ -358,7 +358,7 @@ func (p *plan) allToAllV(c *engine.Call, s step, size uintptr) error {
 		return nil
 	}
 	m := message{typ: s.typ, size: size}
-	in, out := c.Dst, src
+	in, out := c.DstAt, src
 	for r := range p.size {
 		m.peer, m.out, m.scratch, m.count, m.addr = r, false, false, uintptr(c.DC[r]), in
 		p.msgs = append(p.msgs, m)

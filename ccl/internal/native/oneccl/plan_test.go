@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/stretchr/testify/require"
 )
 
@@ -184,7 +184,7 @@ func sum[T int | uintptr](x []T) (total T) {
 }
 
 // call plans calls(r) on every rank r and carries them out.
-func (w *world) call(calls func(r int) []engine.Call) {
+func (w *world) call(calls func(r int) []*op.Call) {
 	for r, p := range w.plans {
 		require.NoError(w.t, p.make(calls(r)))
 		require.LessOrEqual(w.t, p.need, uintptr(4*(words-scratchAt)))
@@ -243,35 +243,35 @@ func testPlan(t *testing.T, n int, has, inPlace bool, count int) {
 			require.Equal(t, want(i), got[i], "rank %d, element %d", r, i)
 		}
 	}
-	base := engine.Call{Type: engine.Int32, Op: engine.Sum, Count: count, Root: -1}
-	run := func(f func(r int, c *engine.Call)) *world {
+	base := op.Call{Head: op.Head{Record: op.Record{Type: op.Int32, Op: op.Sum, Count: uint64(count), Root: -1}}}
+	run := func(f func(r int, c *op.Call)) *world {
 		w := newWorld(t, n, has)
-		w.call(func(r int) []engine.Call {
+		w.call(func(r int) []*op.Call {
 			c := base
 			f(r, &c)
-			return []engine.Call{c}
+			return []*op.Call{&c}
 		})
 		return w
 	}
 
-	w := run(func(r int, c *engine.Call) { c.Kind, c.Src, c.Dst = engine.AllReduce, src, same(src, dst, 0) })
+	w := run(func(r int, c *op.Call) { c.Kind, c.SrcAt, c.DstAt = op.AllReduce, src, same(src, dst, 0) })
 	for r := range n {
 		expect(w, r, same(src, dst, 0), count, func(i int) int32 { return total(srcAt + i) })
 	}
-	run(func(r int, c *engine.Call) { c.Kind = engine.Barrier })
-	w = run(func(r int, c *engine.Call) {
-		c.Kind, c.Src, c.Dst = engine.ReduceScatter, src, same(src, dst, r*count)
+	run(func(r int, c *op.Call) { c.Kind = op.Barrier })
+	w = run(func(r int, c *op.Call) {
+		c.Kind, c.SrcAt, c.DstAt = op.ReduceScatter, src, same(src, dst, r*count)
 	})
 	for r := range n {
 		expect(w, r, same(src, dst, r*count), count, func(i int) int32 { return total(srcAt + r*count + i) })
 	}
-	w = run(func(r int, c *engine.Call) {
-		c.Kind, c.DC, c.Src, c.Dst = engine.ReduceScatterV, counts, src, same(src, dst, before[r])
+	w = run(func(r int, c *op.Call) {
+		c.Kind, c.DC, c.SrcAt, c.DstAt = op.ReduceScatterV, counts, src, same(src, dst, before[r])
 	})
 	for r := range n {
 		expect(w, r, same(src, dst, before[r]), counts[r], func(i int) int32 { return total(srcAt + before[r] + i) })
 	}
-	w = run(func(r int, c *engine.Call) { c.Kind, c.Dst, c.Src = engine.AllGather, dst, same(dst, src, r*count) })
+	w = run(func(r int, c *op.Call) { c.Kind, c.DstAt, c.SrcAt = op.AllGather, dst, same(dst, src, r*count) })
 	for r := range n {
 		expect(w, r, dst, n*count, func(i int) int32 {
 			p := i / count
@@ -285,18 +285,18 @@ func testPlan(t *testing.T, n int, has, inPlace bool, count int) {
 			expect(w, r, dst+uintptr(4*before[p]), counts[p], func(i int) int32 { return value(p, int(same(dst, src, before[p]))/4+i) })
 		}
 	}
-	w = run(func(r int, c *engine.Call) {
-		c.Kind, c.DC, c.Dst, c.Src = engine.AllGatherV, counts, dst, same(dst, src, before[r])
+	w = run(func(r int, c *op.Call) {
+		c.Kind, c.DC, c.DstAt, c.SrcAt = op.AllGatherV, counts, dst, same(dst, src, before[r])
 	})
 	for r := range n {
 		blocks(w, r)
 	}
-	w = run(func(r int, c *engine.Call) { c.Kind, c.Dst, c.Src = engine.AllToAll, same(src, dst, 0), src })
+	w = run(func(r int, c *op.Call) { c.Kind, c.DstAt, c.SrcAt = op.AllToAll, same(src, dst, 0), src })
 	for r := range n {
 		expect(w, r, same(src, dst, 0), n*count, func(i int) int32 { return value(i/count, srcAt+r*count+i%count) })
 	}
-	w = run(func(r int, c *engine.Call) {
-		c.Kind, c.Dst, c.Src = engine.AllToAllV, same(src, dst, 0), src
+	w = run(func(r int, c *op.Call) {
+		c.Kind, c.DstAt, c.SrcAt = op.AllToAllV, same(src, dst, 0), src
 		for p := range n {
 			c.DC, c.SC = append(c.DC, pair(p, r)), append(c.SC, pair(r, p))
 		}
@@ -312,22 +312,22 @@ func testPlan(t *testing.T, n int, has, inPlace bool, count int) {
 			to += uintptr(4 * pair(p, r))
 		}
 	}
-	w = run(func(r int, c *engine.Call) {
-		c.Kind, c.Sent, c.To, c.Root, c.Dst, c.Src = engine.SendRecv, count, (r+1)%n, (r+n-1)%n, same(src, dst, 0), src
+	w = run(func(r int, c *op.Call) {
+		c.Kind, c.SrcN, c.To, c.Root, c.DstAt, c.SrcAt = op.SendRecv, count, (r+1)%n, int32((r+n-1)%n), same(src, dst, 0), src
 	})
 	for r := range n {
 		expect(w, r, same(src, dst, 0), count, func(i int) int32 { return value((r+n-1)%n, srcAt+i) })
 	}
 
 	for root := range n {
-		w = run(func(r int, c *engine.Call) { c.Kind, c.Root, c.Dst, c.Src = engine.Broadcast, root, dst, dst })
+		w = run(func(r int, c *op.Call) { c.Kind, c.Root, c.DstAt, c.SrcAt = op.Broadcast, int32(root), dst, dst })
 		for r := range n {
 			expect(w, r, dst, count, func(i int) int32 { return value(root, dstAt+i) })
 		}
-		w = run(func(r int, c *engine.Call) {
-			c.Kind, c.Root, c.Src = engine.Reduce, root, src
+		w = run(func(r int, c *op.Call) {
+			c.Kind, c.Root, c.SrcAt = op.Reduce, int32(root), src
 			if r == root {
-				c.Dst = same(src, dst, 0)
+				c.DstAt = same(src, dst, 0)
 			}
 		})
 		expect(w, root, same(src, dst, 0), count, func(i int) int32 { return total(srcAt + i) })
@@ -336,10 +336,10 @@ func testPlan(t *testing.T, n int, has, inPlace bool, count int) {
 				expect(w, r, src, count, func(i int) int32 { return value(r, srcAt+i) })
 			}
 		}
-		w = run(func(r int, c *engine.Call) {
-			c.Kind, c.Root, c.Src = engine.Gather, root, src
+		w = run(func(r int, c *op.Call) {
+			c.Kind, c.Root, c.SrcAt = op.Gather, int32(root), src
 			if r == root {
-				c.Dst, c.Src = dst, same(dst, src, r*count)
+				c.DstAt, c.SrcAt = dst, same(dst, src, r*count)
 			}
 		})
 		expect(w, root, dst, n*count, func(i int) int32 {
@@ -348,17 +348,17 @@ func testPlan(t *testing.T, n int, has, inPlace bool, count int) {
 			}
 			return value(root, dstAt+i)
 		})
-		w = run(func(r int, c *engine.Call) {
-			c.Kind, c.Root, c.DC, c.Dst, c.Src = engine.GatherV, root, counts, 0, same(dst, src, before[r])
+		w = run(func(r int, c *op.Call) {
+			c.Kind, c.Root, c.DC, c.DstAt, c.SrcAt = op.GatherV, int32(root), counts, 0, same(dst, src, before[r])
 			if r == root {
-				c.Dst = dst
+				c.DstAt = dst
 			}
 		})
 		blocks(w, root)
-		w = run(func(r int, c *engine.Call) {
-			c.Kind, c.Root, c.Dst = engine.Scatter, root, dst
+		w = run(func(r int, c *op.Call) {
+			c.Kind, c.Root, c.DstAt = op.Scatter, int32(root), dst
 			if r == root {
-				c.Src, c.Dst = src, same(src, dst, r*count)
+				c.SrcAt, c.DstAt = src, same(src, dst, r*count)
 			}
 		})
 		for r := range n {
@@ -368,10 +368,10 @@ func testPlan(t *testing.T, n int, has, inPlace bool, count int) {
 			}
 			expect(w, r, at, count, func(i int) int32 { return value(root, srcAt+r*count+i) })
 		}
-		w = run(func(r int, c *engine.Call) {
-			c.Kind, c.Root, c.DC, c.Dst = engine.ScatterV, root, counts, dst
+		w = run(func(r int, c *op.Call) {
+			c.Kind, c.Root, c.DC, c.DstAt = op.ScatterV, int32(root), counts, dst
 			if r == root {
-				c.Src, c.Dst = src, same(src, dst, before[r])
+				c.SrcAt, c.DstAt = src, same(src, dst, before[r])
 			}
 		})
 		for r := range n {
@@ -389,7 +389,7 @@ func TestPlanMessages(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		n := 1 + rnd.IntN(7)
-		calls, used := make([][]engine.Call, n), make([]uintptr, n)
+		calls, used := make([][]*op.Call, n), make([]uintptr, n)
 		type sent struct{ from, to, at, got, count int }
 		var all []sent
 		place := func(r, count int) uintptr {
@@ -400,11 +400,11 @@ func TestPlanMessages(t *testing.T) {
 			from, to, count := rnd.IntN(n), rnd.IntN(n), rnd.IntN(5)
 			a, b := place(from, count), place(to, count)
 			all = append(all, sent{from, to, int(a / 4), int(b / 4), count})
-			calls[from] = append(calls[from], engine.Call{Kind: engine.Send, Type: engine.Float32, Root: to, Count: count, Src: a})
-			calls[to] = append(calls[to], engine.Call{Kind: engine.Recv, Type: engine.Float32, Root: from, Count: count, Dst: b})
+			calls[from] = append(calls[from], &op.Call{Head: op.Head{Record: op.Record{Kind: op.Send, Type: op.Float32, Root: int32(to), Count: uint64(count)}, SrcAt: a}})
+			calls[to] = append(calls[to], &op.Call{Head: op.Head{Record: op.Record{Kind: op.Recv, Type: op.Float32, Root: int32(from), Count: uint64(count)}, DstAt: b}})
 		}
 		w := newWorld(t, n, false)
-		w.call(func(r int) []engine.Call { return calls[r] })
+		w.call(func(r int) []*op.Call { return calls[r] })
 		for _, m := range all {
 			for i := range m.count {
 				require.Equal(t, int32(m.from*10000+m.at+i), w.mem[m.to][m.got+i])
@@ -416,20 +416,20 @@ func TestPlanMessages(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		calls []engine.Call
+		calls []*op.Call
 		want  string
 	}{
-		{"a send to itself", []engine.Call{{Kind: engine.Send, Type: engine.Int8, Root: 1, Count: 1, Src: 8}}, errSelf.Error()},
-		{"sizes that differ", []engine.Call{
-			{Kind: engine.Send, Type: engine.Int8, Root: 1, Count: 1, Src: 8},
-			{Kind: engine.Recv, Type: engine.Int8, Root: 1, Count: 2, Dst: 16},
+		{"a send to itself", []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Send, Type: op.Int8, Root: 1, Count: 1}, SrcAt: 8}}}, errSelf.Error()},
+		{"sizes that differ", []*op.Call{
+			{Head: op.Head{Record: op.Record{Kind: op.Send, Type: op.Int8, Root: 1, Count: 1}, SrcAt: 8}},
+			{Head: op.Head{Record: op.Record{Kind: op.Recv, Type: op.Int8, Root: 1, Count: 2}, DstAt: 16}},
 		}, errSelf.Error()},
-		{"two receives", []engine.Call{
-			{Kind: engine.Recv, Type: engine.Int8, Root: 1, Count: 1, Dst: 8},
-			{Kind: engine.Recv, Type: engine.Int8, Root: 1, Count: 1, Dst: 16},
+		{"two receives", []*op.Call{
+			{Head: op.Head{Record: op.Record{Kind: op.Recv, Type: op.Int8, Root: 1, Count: 1}, DstAt: 8}},
+			{Head: op.Head{Record: op.Record{Kind: op.Recv, Type: op.Int8, Root: 1, Count: 1}, DstAt: 16}},
 		}, errSelf.Error()},
-		{"int16", []engine.Call{{Kind: engine.AllReduce, Type: engine.Int16, Count: 1, Dst: 8, Src: 8}}, "oneCCL does not reduce type 3 with operator 0"},
-		{"no kind", []engine.Call{{Kind: 77}}, "oneCCL has no calls of kind 77"},
+		{"int16", []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int16, Count: 1}, DstAt: 8, SrcAt: 8}}}, "oneCCL does not reduce type 3 with operator 0"},
+		{"no kind", []*op.Call{{Head: op.Head{Record: op.Record{Kind: 77}}}}, "oneCCL has no calls of kind 77"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := &plan{rank: 1, size: 3}
@@ -440,10 +440,10 @@ func TestPlanRefuses(t *testing.T) {
 
 func TestPlanAllocates(t *testing.T) {
 	p := &plan{rank: 1, size: 4}
-	calls := []engine.Call{
-		{Kind: engine.AllReduce, Type: engine.Float32, Count: 4, Dst: 8, Src: 8},
-		{Kind: engine.SendRecv, Type: engine.Float32, Count: 4, Sent: 4, Root: 0, To: 2, Dst: 8, Src: 8},
-		{Kind: engine.Gather, Type: engine.Float32, Count: 4, Root: 1, Dst: 64, Src: 64},
+	calls := []*op.Call{
+		{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Float32, Count: 4}, DstAt: 8, SrcAt: 8}},
+		{Head: op.Head{Record: op.Record{Kind: op.SendRecv, Type: op.Float32, Count: 4, Root: 0}, SrcN: 4, To: 2, DstAt: 8, SrcAt: 8}},
+		{Head: op.Head{Record: op.Record{Kind: op.Gather, Type: op.Float32, Count: 4, Root: 1}, DstAt: 64, SrcAt: 64}},
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		if err := p.make(calls); err != nil {

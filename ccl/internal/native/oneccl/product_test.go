@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/sycl"
 )
 
@@ -147,7 +147,7 @@ func product(r *rank) error {
 			o.typ = typ
 			for _, o.inPlace = range []bool{false, true} {
 				for o.op = ccl.Sum; o.op <= ccl.Avg; o.op++ {
-					if err := e.Supports(engine.AllReduce, engine.Type(typ), engine.Op(o.op), host); err != nil {
+					if err := e.Supports(op.AllReduce, op.Type(typ), op.Op(o.op), host); err != nil {
 						continue
 					}
 					if err := o.reductions(count); err != nil {
@@ -176,10 +176,10 @@ func product(r *rank) error {
 }
 
 // call makes one call of this type and operator.
-func (o *one) call(kind engine.Kind, count int, f func(c *engine.Call)) error {
-	c := engine.Call{Kind: kind, Type: engine.Type(o.typ), Op: engine.Op(o.op), Root: -1, Count: count}
+func (o *one) call(kind op.Kind, count int, f func(c *op.Call)) error {
+	c := op.Call{Head: op.Head{Record: op.Record{Kind: kind, Type: op.Type(o.typ), Op: op.Op(o.op), Root: -1, Count: uint64(count)}}}
 	f(&c)
-	if err := o.mem.call(c); err != nil {
+	if err := o.mem.call(&c); err != nil {
 		return fmt.Errorf("rank %d of %d: %v %v %v x %d: %w", o.Rank(), o.Size(), ccl.Kind(kind), o.typ, o.op, count, err)
 	}
 	return nil
@@ -210,7 +210,7 @@ func (o *one) reductions(count int) error {
 	n, me := o.Size(), o.Rank()
 	dst := o.in(o.src, o.dst, 0)
 	o.fill(o.src, count, o.mine)
-	if err := o.call(engine.AllReduce, count, func(c *engine.Call) { c.Src, c.Dst = o.src, dst }); err != nil {
+	if err := o.call(op.AllReduce, count, func(c *op.Call) { c.SrcAt, c.DstAt = o.src, dst }); err != nil {
 		return err
 	}
 	if err := errors.Join(o.check("AllReduce", dst, count, o.want), o.behind("AllReduce", o.src, count)); err != nil {
@@ -221,10 +221,10 @@ func (o *one) reductions(count int) error {
 			continue
 		}
 		o.fill(o.src, count, o.mine)
-		err := o.call(engine.Reduce, count, func(c *engine.Call) {
-			c.Root, c.Src = root, o.src
+		err := o.call(op.Reduce, count, func(c *op.Call) {
+			c.Root, c.SrcAt = int32(root), o.src
 			if me == root {
-				c.Dst = dst
+				c.DstAt = dst
 			}
 		})
 		if err != nil {
@@ -241,7 +241,7 @@ func (o *one) reductions(count int) error {
 	}
 	o.fill(o.src, count*n, o.mine)
 	dst = o.in(o.src, o.dst, me*count)
-	if err := o.call(engine.ReduceScatter, count, func(c *engine.Call) { c.Src, c.Dst = o.src, dst }); err != nil {
+	if err := o.call(op.ReduceScatter, count, func(c *op.Call) { c.SrcAt, c.DstAt = o.src, dst }); err != nil {
 		return err
 	}
 	if err := o.check("ReduceScatter", dst, count, func(i int) int { return o.want(i + me*count) }); err != nil {
@@ -250,7 +250,7 @@ func (o *one) reductions(count int) error {
 	counts, before, total := o.unequal(count / 2)
 	o.fill(o.src, total, o.mine)
 	dst = o.in(o.src, o.dst, before[me])
-	if err := o.call(engine.ReduceScatterV, total, func(c *engine.Call) { c.Src, c.Dst, c.DC = o.src, dst, counts }); err != nil {
+	if err := o.call(op.ReduceScatterV, total, func(c *op.Call) { c.SrcAt, c.DstAt, c.DC = o.src, dst, counts }); err != nil {
 		return err
 	}
 	return o.check("ReduceScatterV", dst, counts[me], func(i int) int { return o.want(i + before[me]) })
@@ -272,7 +272,7 @@ func (o *one) moves(count int) error {
 	src := o.in(o.dst, o.src, me*count)
 	o.fill(o.dst, 0, nil)
 	o.mem.put(src, o.bytes(count, o.mine))
-	if err := o.call(engine.AllGather, count, func(c *engine.Call) { c.Src, c.Dst = src, o.dst }); err != nil {
+	if err := o.call(op.AllGather, count, func(c *op.Call) { c.SrcAt, c.DstAt = src, o.dst }); err != nil {
 		return err
 	}
 	if err := errors.Join(o.check("AllGather", o.dst, n*count, each), o.behind("AllGather", o.dst, n*count)); err != nil {
@@ -281,7 +281,7 @@ func (o *one) moves(count int) error {
 	src = o.in(o.dst, o.src, before[me])
 	o.fill(o.dst, 0, nil)
 	o.mem.put(src, o.bytes(counts[me], o.mine))
-	if err := o.call(engine.AllGatherV, total, func(c *engine.Call) { c.Src, c.Dst, c.DC = src, o.dst, counts }); err != nil {
+	if err := o.call(op.AllGatherV, total, func(c *op.Call) { c.SrcAt, c.DstAt, c.DC = src, o.dst, counts }); err != nil {
 		return err
 	}
 	if err := errors.Join(o.check("AllGatherV", o.dst, total, unequal), o.behind("AllGatherV", o.dst, total)); err != nil {
@@ -291,7 +291,7 @@ func (o *one) moves(count int) error {
 	dst := o.in(o.src, o.dst, 0)
 	to := func(from, to, i int) int { return (i + 3*to + 5*from) % 50 }
 	o.fill(o.src, n*count, func(i int) int { return to(me, i/max(count, 1), i%max(count, 1)) })
-	if err := o.call(engine.AllToAll, count, func(c *engine.Call) { c.Src, c.Dst = o.src, dst }); err != nil {
+	if err := o.call(op.AllToAll, count, func(c *op.Call) { c.SrcAt, c.DstAt = o.src, dst }); err != nil {
 		return err
 	}
 	if err := o.check("AllToAll", dst, n*count, func(i int) int { return to(i/count, me, i%count) }); err != nil {
@@ -304,16 +304,16 @@ func (o *one) moves(count int) error {
 	if !o.inPlace {
 		o.fill(o.src, count, o.mine)
 		from := (me + n - 1) % n
-		sendRecv := func(c *engine.Call) { c.Src, c.Dst, c.Sent, c.To, c.Root = o.src, o.dst, count, (me+1)%n, from }
-		if err := o.call(engine.SendRecv, count, sendRecv); err != nil {
+		sendRecv := func(c *op.Call) { c.SrcAt, c.DstAt, c.SrcN, c.To, c.Root = o.src, o.dst, count, (me+1)%n, int32(from) }
+		if err := o.call(op.SendRecv, count, sendRecv); err != nil {
 			return err
 		}
 		if err := o.check("SendRecv", o.dst, count, func(i int) int { return o.value(from, i) }); err != nil {
 			return err
 		}
 		if n > 1 && me < 2 {
-			kind := [...]engine.Kind{engine.Send, engine.Recv}[me]
-			if err := o.call(kind, count, func(c *engine.Call) { c.Src, c.Dst, c.Root = o.src, o.dst, 1-me }); err != nil {
+			kind := [...]op.Kind{op.Send, op.Recv}[me]
+			if err := o.call(kind, count, func(c *op.Call) { c.SrcAt, c.DstAt, c.Root = o.src, o.dst, int32(1-me) }); err != nil {
 				return err
 			}
 		}
@@ -325,15 +325,17 @@ func (o *one) moves(count int) error {
 	} else {
 		o.fill(o.src, count, o.mine)
 		from := (me + 1) % n
-		sendRecv := func(c *engine.Call) { c.Src, c.Dst, c.Sent, c.To, c.Root = o.src, o.src, count, (me+n-1)%n, from }
-		if err := o.call(engine.SendRecv, count, sendRecv); err != nil {
+		sendRecv := func(c *op.Call) {
+			c.SrcAt, c.DstAt, c.SrcN, c.To, c.Root = o.src, o.src, count, (me+n-1)%n, int32(from)
+		}
+		if err := o.call(op.SendRecv, count, sendRecv); err != nil {
 			return err
 		}
 		if err := o.check("SendRecv", o.src, count, func(i int) int { return o.value(from, i) }); err != nil {
 			return err
 		}
 	}
-	if err := o.call(engine.Barrier, 0, func(c *engine.Call) { c.Type = engine.None }); err != nil {
+	if err := o.call(op.Barrier, 0, func(c *op.Call) { c.Type = op.None }); err != nil {
 		return err
 	}
 
@@ -361,17 +363,17 @@ func (o *one) rooted(root, count int, each, unequal func(i int) int) error {
 	n, me := o.Size(), o.Rank()
 	counts, before, total := o.unequal(count / 2)
 	o.fill(o.src, count, o.mine)
-	if err := o.call(engine.Broadcast, count, func(c *engine.Call) { c.Dst, c.Src, c.Root = o.src, o.src, root }); err != nil {
+	if err := o.call(op.Broadcast, count, func(c *op.Call) { c.DstAt, c.SrcAt, c.Root = o.src, o.src, int32(root) }); err != nil {
 		return err
 	}
 	if err := errors.Join(o.check("Broadcast", o.src, count, func(i int) int { return o.value(root, i) }), o.behind("Broadcast", o.src, count)); err != nil {
 		return err
 	}
 	for _, v := range []bool{false, true} {
-		kind, at, mine, all, want := engine.Gather, me*count, count, n*count, each
-		back := engine.Scatter
+		kind, at, mine, all, want := op.Gather, me*count, count, n*count, each
+		back := op.Scatter
 		if v {
-			kind, at, mine, all, want, back = engine.GatherV, before[me], counts[me], total, unequal, engine.ScatterV
+			kind, at, mine, all, want, back = op.GatherV, before[me], counts[me], total, unequal, op.ScatterV
 		}
 		src := o.src
 		if me == root {
@@ -379,13 +381,13 @@ func (o *one) rooted(root, count int, each, unequal func(i int) int) error {
 		}
 		o.fill(o.dst, 0, nil)
 		o.mem.put(src, o.bytes(mine, o.mine))
-		gather := func(c *engine.Call) {
-			c.Root, c.Src = root, src
+		gather := func(c *op.Call) {
+			c.Root, c.SrcAt = int32(root), src
 			if v {
-				c.DC, c.Count = counts, total
+				c.DC, c.Count = counts, uint64(total)
 			}
 			if me == root {
-				c.Dst = o.dst
+				c.DstAt = o.dst
 			}
 		}
 		if err := o.call(kind, count, gather); err != nil {
@@ -404,13 +406,13 @@ func (o *one) rooted(root, count int, each, unequal func(i int) int) error {
 		if into == o.src {
 			o.fill(o.src, 0, nil)
 		}
-		scatter := func(c *engine.Call) {
-			c.Root, c.Dst = root, into
+		scatter := func(c *op.Call) {
+			c.Root, c.DstAt = int32(root), into
 			if v {
-				c.DC, c.Count = counts, total
+				c.DC, c.Count = counts, uint64(total)
 			}
 			if me == root {
-				c.Src = o.dst
+				c.SrcAt = o.dst
 			}
 		}
 		if err := o.call(back, count, scatter); err != nil {
@@ -437,7 +439,7 @@ func (o *one) allToAllV(count int) error {
 	dst := o.in(o.src, o.dst, 0)
 	o.fill(o.dst, 0, nil)
 	o.mem.put(o.src, out)
-	if err := o.call(engine.AllToAllV, 0, func(c *engine.Call) { c.Src, c.Dst, c.DC, c.SC = o.src, dst, dc, sc }); err != nil {
+	if err := o.call(op.AllToAllV, 0, func(c *op.Call) { c.SrcAt, c.DstAt, c.DC, c.SC = o.src, dst, dc, sc }); err != nil {
 		return err
 	}
 	got := make([]byte, len(in))
@@ -457,15 +459,15 @@ func (o *one) groups() error {
 	o.fill(o.src, count, o.mine)
 	o.fill(o.dst, 0, nil)
 	block := uintptr(count * o.typ.Size())
-	var calls []engine.Call
+	var calls []*op.Call
 	for p := range n { // receives first, from all and from itself
-		calls = append(calls, engine.Call{Kind: engine.Recv, Type: engine.Int32, Root: p, Count: count, Dst: o.dst + uintptr(p)*block})
+		calls = append(calls, &op.Call{Head: op.Head{Record: op.Record{Kind: op.Recv, Type: op.Int32, Root: int32(p), Count: uint64(count)}, DstAt: o.dst + uintptr(p)*block}})
 	}
 	for p := range n {
-		calls = append(calls, engine.Call{Kind: engine.Send, Type: engine.Int32, Root: p, Count: count, Src: o.src})
+		calls = append(calls, &op.Call{Head: op.Head{Record: op.Record{Kind: op.Send, Type: op.Int32, Root: int32(p), Count: uint64(count)}, SrcAt: o.src}})
 	}
 	sum := o.dst + uintptr(n)*block
-	calls = append(calls, engine.Call{Kind: engine.AllReduce, Type: engine.Int32, Count: count, Root: -1, Src: o.src, Dst: sum})
+	calls = append(calls, &op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Count: uint64(count), Root: -1}, SrcAt: o.src, DstAt: sum}})
 	if err := o.mem.call(calls...); err != nil {
 		return fmt.Errorf("rank %d: group: %w", me, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A closed communicator can be destroyed once all its ranks have closed it, and then only by all of them at the
@@ -81,10 +81,7 @@ func (e *comm) tell(ctx context.Context, names []uint64, room int) ([]uint64, er
 	mine, all := both[:room], both[room:]
 	mine[0] = uint64(len(names))
 	copy(mine[1:], names)
-	err := e.Run(ctx, []engine.Call{{
-		Kind: engine.AllGather, Type: engine.Uint64, Root: -1, Count: room,
-		Dst: uintptr(unsafe.Pointer(&all[0])), Src: uintptr(unsafe.Pointer(&mine[0])),
-	}})
+	err := e.Run(ctx, []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllGather, Type: op.Uint64, Root: -1, Count: uint64(room)}, DstAt: uintptr(unsafe.Pointer(&all[0])), SrcAt: uintptr(unsafe.Pointer(&mine[0]))}}})
 	runtime.KeepAlive(both) // the addresses keep nothing
 	return all, err
 }

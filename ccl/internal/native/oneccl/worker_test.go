@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccl/goccl/internal/op"
 	"github.com/stretchr/testify/require"
-
-	"github.com/goccl/goccl/internal/engine"
 )
 
 // TestWaitingBehindLost has a job that nothing stops wait for its turn behind one that never ends, and is given up.
@@ -53,7 +52,7 @@ func TestGivenUpWhenDone(t *testing.T) {
 func TestAbortedLeavesThePlan(t *testing.T) {
 	e := &comm{device: -1, gone: make(chan struct{}), plan: plan{size: 2, steps: []step{{what: send, count: 7}}}}
 	e.Abort()
-	calls := []engine.Call{{Kind: engine.Barrier}}
+	calls := []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Barrier}}}}
 	require.ErrorIs(t, e.Run(t.Context(), calls), errAborted)
 	_, err := e.Issue(1, nil, 0)
 	require.ErrorIs(t, err, errAborted)

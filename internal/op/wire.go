@@ -1,4 +1,4 @@
-package call
+package op
 
 import (
 	"encoding/binary"
@@ -15,7 +15,7 @@ func (r *Record) Encode(b []byte) {
 	le.PutUint64(b[8:], r.Count)
 	le.PutUint32(b[16:], uint32(r.Root))
 	le.PutUint32(b[20:], r.Hash)
-	b[24], b[25], b[26], b[27] = byte(r.Kind), r.Type, r.Op, r.State
+	b[24], b[25], b[26], b[27] = byte(r.Kind), byte(r.Type), byte(r.Op), r.State
 }
 
 // Decode reads what Encode has written.
@@ -23,7 +23,7 @@ func (r *Record) Decode(b []byte) {
 	le := binary.LittleEndian
 	r.Seq, r.Count = le.Uint64(b[0:]), le.Uint64(b[8:])
 	r.Root, r.Hash = int32(le.Uint32(b[16:])), le.Uint32(b[20:])
-	r.Kind, r.Type, r.Op, r.State = Kind(b[24]), b[25], b[26], b[27]
+	r.Kind, r.Type, r.Op, r.State = Kind(b[24]), Type(b[25]), Op(b[26]), b[27]
 }
 
 // NumberedWire is the size of a record with its number and factor.

@@ -1,4 +1,4 @@
-package hash
+package op
 
 import (
 	"testing"
@@ -7,14 +7,15 @@ import (
 )
 
 func of(words ...uint64) Mix {
-	h := New()
+	h := NewMix()
 	for _, w := range words {
 		h = h.With(w)
 	}
 	return h
 }
 
-// Other words, another order or another number of them is another hash; the same words are the same.
+// Other words, another order or another number of them is another hash; the same words are the
+// same.
 func TestMixTellsApart(t *testing.T) {
 	seen := map[Mix]bool{}
 	for _, words := range [][]uint64{{}, {0}, {0, 0}, {1}, {0, 1}, {1, 0}, {2}, {1 << 63}, {1, 2, 3}, {3, 2, 1}} {

@@ -1,11 +1,11 @@
-// Package hash has the rolling hash by which ranks compare the calls that they have made. It finds mistakes, not attacks.
-package hash
+package op
 
-// Mix is the hash of the words that have been mixed into it, in their order.
+// Mix is the rolling hash by which ranks compare the calls that they have made: of the words that
+// have been mixed into it, in their order. It finds mistakes, not attacks.
 type Mix uint64
 
-// New returns the hash of no words.
-func New() Mix { return 14695981039346656037 }
+// NewMix returns the hash of no words.
+func NewMix() Mix { return 14695981039346656037 }
 
 // With returns the hash of what has been mixed into h, and then v.
 func (h Mix) With(v uint64) Mix {
