@@ -47,3 +47,16 @@ func (c Cost) Most(d Cost) Cost {
 		max(c.Sent, d.Sent), max(c.Received, d.Received), max(c.Peers, d.Peers),
 	}
 }
+
+// MostCost is the most that algorithm name costs any rank.
+func MostCost(name string, k Kind, t Topology, root int) (Cost, error) {
+	var most Cost
+	for r := range t.Size() {
+		s, err := Build(name, k, t, r, root)
+		if err != nil {
+			return Cost{}, err
+		}
+		most = most.Most(s.Cost())
+	}
+	return most, nil
+}

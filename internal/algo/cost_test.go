@@ -6,23 +6,10 @@ import (
 	"testing"
 )
 
-// mostCost is the most that algorithm name costs any rank.
-func mostCost(name string, k Kind, t Topology, root int) (Cost, error) {
-	var most Cost
-	for r := range t.Size() {
-		s, err := Build(name, k, t, r, root)
-		if err != nil {
-			return Cost{}, err
-		}
-		most = most.Most(s.Cost())
-	}
-	return most, nil
-}
-
 // wantCost checks the most that any rank pays.
 func wantCost(t *testing.T, name string, k Kind, topo Topology, root int, want Cost) {
 	t.Helper()
-	got, err := mostCost(name, k, topo, root)
+	got, err := MostCost(name, k, topo, root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +52,7 @@ func TestCost(t *testing.T) {
 	if got, want := a.Most(b), (Cost{2, 9, 1, 3, 5}); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if _, err := mostCost("rnig", AllReduce, Flat(2), 0); err == nil {
+	if _, err := MostCost("rnig", AllReduce, Flat(2), 0); err == nil {
 		t.Error("no error for an unknown algorithm")
 	}
 }

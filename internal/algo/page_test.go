@@ -24,7 +24,7 @@ func costRows(t *testing.T, topologies ...Topology) []string {
 		for _, name := range Names(k) {
 			row := fmt.Sprintf("| %s | %s |", k, name)
 			for _, topo := range topologies {
-				c, err := mostCost(name, k, topo, 0)
+				c, err := MostCost(name, k, topo, 0)
 				if err != nil {
 					t.Fatal(err)
 				}

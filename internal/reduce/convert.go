@@ -23,6 +23,15 @@ func Narrow(t Type) Convert {
 	return chosen.narrow[t]
 }
 
+// Accumulate computes: for i := range n { dst[i] = a[i] + b[i] }, where dst and a are float32 and b has the type t:
+// the sum of many without a rounding to t for each. dst may be a. It is nil where Widen is.
+func Accumulate(t Type) Func {
+	if t >= Types {
+		return nil
+	}
+	return chosen.accumulate[t]
+}
+
 func widenF16(dst, src unsafe.Pointer, n int) {
 	d, s := unsafe.Slice((*float32)(dst), n), unsafe.Slice((*uint16)(src), n)
 	for i := range d {
@@ -48,5 +57,19 @@ func narrowBF16(dst, src unsafe.Pointer, n int) {
 	d, s := unsafe.Slice((*uint16)(dst), n), unsafe.Slice((*float32)(src), n)
 	for i := range d {
 		d[i] = F32ToBF16(s[i])
+	}
+}
+
+func accumulateF16(dst, a, b unsafe.Pointer, n int) {
+	d, x, y := unsafe.Slice((*float32)(dst), n), unsafe.Slice((*float32)(a), n), unsafe.Slice((*uint16)(b), n)
+	for i := range d {
+		d[i] = x[i] + F16ToF32(y[i])
+	}
+}
+
+func accumulateBF16(dst, a, b unsafe.Pointer, n int) {
+	d, x, y := unsafe.Slice((*float32)(dst), n), unsafe.Slice((*float32)(a), n), unsafe.Slice((*uint16)(b), n)
+	for i := range d {
+		d[i] = x[i] + BF16ToF32(y[i])
 	}
 }

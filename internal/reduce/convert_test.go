@@ -18,6 +18,7 @@ func TestConversionsAreNilWhereThereAreNone(t *testing.T) {
 		has := typ == Float16 || typ == BFloat16
 		require.Equal(t, has, Widen(typ) != nil, "Widen %v", typ)
 		require.Equal(t, has, Narrow(typ) != nil, "Narrow %v", typ)
+		require.Equal(t, has, Accumulate(typ) != nil, "Accumulate %v", typ)
 	}
 }
 
@@ -66,6 +67,7 @@ func TestConversionsAreTheirSpecification(t *testing.T) {
 func checkConversions(t *testing.T, r *rand.Rand, typ Type, n int) {
 	narrow, wide := newSpan(r.IntN(64), 2*n), newSpan(r.IntN(64), 4*n)
 	fill(r, typ, narrow.data)
+	from := bytes.Clone(narrow.data)
 	want := make([]byte, 4*n)
 	generic.widen[typ](unsafe.Pointer(unsafe.SliceData(want)), narrow.at(), n)
 	Widen(typ)(wide.at(), narrow.at(), n)
@@ -85,7 +87,15 @@ func checkConversions(t *testing.T, r *rand.Rand, typ Type, n int) {
 	require.True(t, bytes.Equal(want, narrow.data), "narrow %v of %d: %x, want %x", typ, n, narrow.data, want)
 	require.True(t, bytes.Equal(before, wide.data), "narrow %v of %d writes its source", typ, n)
 
-	for _, v := range []span{narrow, wide} {
+	copy(narrow.data, from)
+	sum, want := newSpan(r.IntN(64), 4*n), make([]byte, 4*n)
+	generic.accumulate[typ](unsafe.Pointer(unsafe.SliceData(want)), wide.at(), narrow.at(), n)
+	Accumulate(typ)(sum.at(), wide.at(), narrow.at(), n)
+	require.NoError(t, equal(Float32, Sum, sum.data, bytes.Clone(want)), "accumulate %v of %d", typ, n)
+	Accumulate(typ)(wide.at(), wide.at(), narrow.at(), n)
+	require.NoError(t, equal(Float32, Sum, wide.data, want), "accumulate %v of %d in place", typ, n)
+	require.True(t, bytes.Equal(from, narrow.data), "accumulate %v of %d writes its source", typ, n)
+	for _, v := range []span{narrow, wide, sum} {
 		require.NoError(t, v.untouched(), "%v of %d", typ, n)
 	}
 }
@@ -96,6 +106,7 @@ func TestConversionsAllocateNothing(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(3, func() {
 			for _, typ := range halves {
 				ToFloat32(typ, wide, half)
+				AddTo(typ, wide, half)
 				FromFloat32(typ, half, wide)
 			}
 			Add(Float32, wide, wide)
@@ -116,6 +127,7 @@ func BenchmarkConvert(b *testing.B) {
 			}{
 				{"widen", func() { l.widen[typ](w, h, n) }},
 				{"narrow", func() { l.narrow[typ](h, w, n) }},
+				{"accumulate", func() { l.accumulate[typ](w, w, h, n) }},
 			} {
 				b.Run(fmt.Sprintf("%s/%v/%s", l.name, typ, tc.name), func(b *testing.B) {
 					b.SetBytes(4 * n)

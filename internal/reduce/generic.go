@@ -44,8 +44,8 @@ var generic = func() *level {
 		Float32:  scaleFloat[float32],
 		Float64:  scaleFloat[float64],
 	}
-	g.widen[Float16], g.narrow[Float16] = widenF16, narrowF16
-	g.widen[BFloat16], g.narrow[BFloat16] = widenBF16, narrowBF16
+	g.widen[Float16], g.narrow[Float16], g.accumulate[Float16] = widenF16, narrowF16, accumulateF16
+	g.widen[BFloat16], g.narrow[BFloat16], g.accumulate[BFloat16] = widenBF16, narrowBF16, accumulateBF16
 	g.sumAll[Float16], g.sumAll[BFloat16] = sumAllFrom(sumAllF16).whole, sumAllFrom(sumAllBF16).whole
 	return g
 }()

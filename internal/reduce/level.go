@@ -17,6 +17,7 @@ type level struct {
 	copy   func(dst, src unsafe.Pointer, n int)
 
 	widen, narrow [Types]Convert // of the 16-bit floats
+	accumulate    [Types]Func
 	sumAll        [Types]SumAll
 }
 

@@ -10,7 +10,7 @@ import "unsafe"
 
 // assemble is a level of kernels and, where there are none, of the specification.
 func assemble(name string, step int, kernels *[Types][Ops]Func) *level {
-	l := &level{name: name, scale: generic.scale, copy: Copy, widen: generic.widen, narrow: generic.narrow}
+	l := &level{name: name, scale: generic.scale, copy: Copy, widen: generic.widen, narrow: generic.narrow, accumulate: generic.accumulate}
 	for t := range kernels {
 		kernels[t][Avg] = kernels[t][Sum]
 		for op, k := range kernels[t] {

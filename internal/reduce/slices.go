@@ -20,6 +20,13 @@ func Add[T any](t Type, dst, src []T) {
 	add(d, d, unsafe.Pointer(unsafe.SliceData(src)), len(dst))
 }
 
+// AddTo computes: for i := range src { dst[i] += src[i] }, src of the 16-bit float t. Nothing is rounded to t.
+func AddTo[H ~uint16](t Type, dst []float32, src []H) {
+	sameLength(len(dst), len(src))
+	d := unsafe.Pointer(unsafe.SliceData(dst))
+	of(Accumulate(t), t)(d, d, unsafe.Pointer(unsafe.SliceData(src)), len(dst))
+}
+
 // ToFloat32 sets dst to src, whose elements are the 16-bit float t. It is exact.
 func ToFloat32[H ~uint16](t Type, dst []float32, src []H) {
 	sameLength(len(dst), len(src))

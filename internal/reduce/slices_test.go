@@ -35,7 +35,8 @@ func TestConvertSlices(t *testing.T) {
 	wide := make([]float32, 3)
 	ToFloat32(BFloat16, wide, []bf16{0x3f80, 0xc000, 0x7f80})
 	require.Equal(t, []float32{1, -2, float32(math.Inf(1))}, wide)
-	wide[0], wide[1] = 2, -1
+	AddTo(BFloat16, wide, []bf16{0x3f80, 0x3f80, 0x3f80})
+	require.Equal(t, []float32{2, -1, float32(math.Inf(1))}, wide)
 	half := make([]bf16, 3)
 	FromFloat32(BFloat16, half, wide)
 	require.Equal(t, []bf16{0x4000, 0xbf80, 0x7f80}, half)
@@ -46,7 +47,7 @@ func TestConvertSlices(t *testing.T) {
 	require.PanicsWithValue(t, "reduce: dst has 3 elements, src 2", func() { ToFloat32(BFloat16, wide, half[:2]) })
 	require.PanicsWithValue(t, "reduce: dst has 2 elements, src 3", func() { FromFloat32(BFloat16, half[:2], wide) })
 	require.PanicsWithValue(t, "reduce: float is no 16-bit float", func() { FromFloat32(Float32, half, wide) })
-	require.PanicsWithValue(t, "reduce: int16 is no 16-bit float", func() { ToFloat32(Int16, wide, half) })
+	require.PanicsWithValue(t, "reduce: int16 is no 16-bit float", func() { AddTo(Int16, wide, half) })
 }
 
 func TestSumSquares(t *testing.T) {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/goccl/goccl/internal/environ"
 )
@@ -16,7 +17,12 @@ var ofRanks = []string{
 	"MPI_LOCALRANKID", "FI_CXI_DEVICE_NAME",
 }
 
-func ofRank(name string) bool { return environ.Match(ofRanks, name) }
+func ofRank(name string) bool {
+	return slices.ContainsFunc(ofRanks, func(pattern string) bool {
+		prefix, open := strings.CutSuffix(pattern, "*")
+		return name == pattern || open && strings.HasPrefix(name, prefix)
+	})
+}
 
 // harm is a setting known to hurt.
 type harm struct {
