@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-
-	"github.com/goccl/goccl/internal/race"
 )
 
 func TestKind(t *testing.T) {
@@ -156,7 +154,7 @@ func TestStepsInAnyOrder(t *testing.T) {
 }
 
 func TestStepsAllocateNothing(t *testing.T) {
-	if race.Enabled {
+	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	everyName(func(k Kind, name string) {
@@ -186,7 +184,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 // TestManyRanks builds for the largest machine there is: what a schedule holds must
 // not grow with the ranks.
 func TestManyRanks(t *testing.T) {
-	if race.Enabled {
+	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	size := func(name string, k Kind, topo Topology) float64 {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/goccl/goccl/internal/race"
 )
 
 // A placement makes a topology of n ranks.
@@ -51,7 +49,7 @@ func place(n int, node func(rank int) int) Topology {
 
 // brief reports whether to prove a sample only. Schedules start no goroutines, so
 // the race detector, which makes proofs ten times as long, gets the sample.
-func brief() bool { return testing.Short() || race.Enabled }
+func brief() bool { return testing.Short() || raceEnabled }
 
 // roots is the roots to prove: all there are, on two placements at any size and on
 // the others while there are few; three otherwise.

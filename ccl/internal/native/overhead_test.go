@@ -12,7 +12,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/cside"
-	"github.com/goccl/goccl/internal/race"
 )
 
 // promised is what an Issue of one call may cost more than the call in C; the test asserts ten times that, since
@@ -45,7 +44,7 @@ func TestOverhead(t *testing.T) {
 		slices.Sort(more)
 		n := time.Duration(rounds * calls)
 		t.Logf("an all-reduce: %v in Go, %v in C; the differences of %d rounds are %v at least, %v in the median", ours/n, theirs/n, rounds, more[0], more[rounds/2])
-		if !race.Enabled {
+		if !raceEnabled {
 			require.Less(t, more[rounds/2], 10*promised)
 		}
 	})

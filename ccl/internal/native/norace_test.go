@@ -1,0 +1,5 @@
+//go:build !race && (nccl || rccl) && cgo && linux
+
+package native
+
+const raceEnabled = false
