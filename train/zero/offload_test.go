@@ -132,7 +132,7 @@ func TestDeviceOffload(t *testing.T) {
 			}
 		}
 		_, err = zero.New[ccl.BFloat16, float32](ctx, c, units, &zero.Options{Memory: bare{mem}, Offload: true})
-		require.ErrorContains(t, err, "zero: Offload of what is in memory that a zero_test.bare cannot copy to the host")
+		require.ErrorContains(t, err, "zero: masters cannot be offloaded from memory that a zero_test.bare cannot copy to the host")
 		_, err = zero.New[ccl.BFloat16, float32](ctx, c, units, &zero.Options{Memory: mem, Offload: c.Rank() == 1})
 		require.ErrorContains(t, err, "Offload")
 	}, ccltest.With(ccl.Options{Backend: "nccl"}))
