@@ -12,8 +12,9 @@ import (
 	"github.com/goccl/goccl/internal/reduce"
 )
 
-// The way of a call. A function or a method of Queue says what is asked for, args; describe checks that and makes it a call.Call,
-// the one form that all engines and the control plane know; the recorder gives it its place in the order; an engine carries it out.
+// The way of a call. A function or a method of Queue says what is asked for, args; describe checks
+// that and makes it a call.Call, the one form that all engines and the control plane know; the
+// recorder gives it its place in the order; an engine carries it out.
 //
 //	blocking       block:        describe, wait for what is queued, recorder.begin, run
 //	Queue, Group   Queue.issue:  describe, recorder.queue; the backlog waits for its turn: carryOut
@@ -43,8 +44,8 @@ func areaOf[T Number](s []T) area {
 	return area{p, uintptr(p), len(s)}
 }
 
-// noRoot is the root of a call that has neither root nor peer. A number of Queue.Numbered is subtracted from it, so that it
-// is compared, kept and sent as a root is.
+// noRoot is the root of a call that has neither root nor peer. A number of Queue.Numbered is
+// subtracted from it, so that it is compared, kept and sent as a root is.
 const noRoot = -1
 
 // block makes a call on the calling goroutine.
@@ -68,6 +69,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	}
 	if c.backlog.pending.Load() || c.devices.streams != nil {
 		if err := c.drain(ctx); err != nil {
+			k.Forget()
 			return endedBy(ctx, c, err, k.Record)
 		}
 	}
@@ -82,9 +84,10 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	return nil
 }
 
-// describe makes k the call that a asks for, on host memory or on that of c's device, unless something is wrong with it. What follows
-// from kind, type, operator and root is kept where these are as they were in k, and the hash where the count is, too: most calls are
-// like the one before. changed reports whether they are not. After an error k is no call.
+// describe makes k the call that a asks for, on host memory or on that of c's device, unless
+// something is wrong with it. What follows from kind, type, operator and root is kept where these
+// are as they were in k, and the hash where the count is, too: most calls are like the one before.
+// changed reports whether they are not. After an error k is no call.
 func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err error) {
 	if k.Kind != a.kind || k.Type != op.Type(a.typ) || k.Op != op.Op(a.op) || int(k.Root) != a.root || k.To != a.to || a.kind.Counted() {
 		if err := supports(c, a.kind, op.Type(a.typ), op.Op(a.op), host); err != nil {
@@ -161,7 +164,7 @@ func (c *Comm) run(ctx context.Context, k *call.Call) *call.Fault {
 	return c.eng.Run(ctx, k) // what carryOut would do
 }
 
-// carryOut makes queued calls, as a group if there are several: through the library where the Comm has one
+// carryOut makes calls, as a group if there are several: through the library where the Comm has one
 // for host memory, else on the CPU engine.
 func (c *Comm) carryOut(ctx context.Context, calls []*call.Call) *call.Fault {
 	if c.watchers.any() {
@@ -181,7 +184,8 @@ func (c *Comm) perform(ctx context.Context, calls []*call.Call) *call.Fault {
 	return c.eng.RunGroup(ctx, calls)
 }
 
-// drain waits until all that was issued before has ended, however, or c is closed. Its error is ctx's.
+// drain waits until all that was issued before has ended, however, or c is closed. Its error is
+// ctx's.
 func (c *Comm) drain(ctx context.Context) error {
 	if c.devices.streams != nil {
 		if err := c.devices.drain(ctx, &c.life); err != nil {
