@@ -15,7 +15,6 @@ var nccl = &vendor{
 	title:   engine.NCCL.Title,
 	search:  searchFor(&engine.NCCL),
 	runtime: rt.CUDA,
-	devices: devicesOf[gpu.CUDA](),
 	prefix:  "cuda",
 	oldest:  21003, // bfloat16 and ncclAvg
 	fp8:     22403,
@@ -30,4 +29,4 @@ var nccl = &vendor{
 }
 
 // NCCL is the backend "nccl".
-func NCCL() engine.Backend { return nccl.backend(engine.NCCL) }
+func NCCL() engine.Backend { return nccl.backend(engine.NCCL, devicesOf[gpu.CUDA]()) }

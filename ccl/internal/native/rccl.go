@@ -16,7 +16,6 @@ var rccl = &vendor{
 	title:   engine.RCCL.Title,
 	search:  searchFor(&engine.RCCL),
 	runtime: rt.HIP,
-	devices: devicesOf[gpu.ROCm](),
 	prefix:  "hip",
 	oldest:  21003,
 	fp8:     22005, // ROCm 6.2
@@ -30,4 +29,4 @@ var rccl = &vendor{
 }
 
 // RCCL is the backend "rccl".
-func RCCL() engine.Backend { return rccl.backend(engine.RCCL) }
+func RCCL() engine.Backend { return rccl.backend(engine.RCCL, devicesOf[gpu.ROCm]()) }
