@@ -49,6 +49,16 @@ func used() usage {
 	return usage{heap: m.HeapAlloc, stacks: m.StackInuse, sockets: sockets(), goroutines: runtime.NumGoroutine()}
 }
 
+// usedOnce is used once the heap is at most so large, or after half a minute: what a neighbor of the control tree has not read yet,
+// at most 64 KiB for each, its host keeps until then, and monitors that share two cores with hundreds of ranks are late.
+func usedOnce(heap uint64) usage {
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if u := used(); u.heap <= heap || time.Since(began) > 30*time.Second {
+			return u
+		}
+	}
+}
+
 // gate lets all ranks of a process wait for each other without a call, and the last
 // to come do something meanwhile.
 type gate struct {
@@ -132,6 +142,8 @@ func TestScaleConnections(t *testing.T) {
 			if !enough {
 				t.Logf("the limit of %d files (ulimit -n) does for rings of %d ranks only", fileLimit(), n)
 			}
+			mostRinged := 128<<10 + control*keys + n*picture
+			mostCalled := 512<<10 + control*keys + n*picture
 			before := used()
 			var joined, ringed, called usage
 			g := newGate(n)
@@ -139,7 +151,7 @@ func TestScaleConnections(t *testing.T) {
 				ctx := t.Context()
 				g.meet(func() { joined = used() })
 				require.NoError(t, turn(ctx, c))
-				g.meet(func() { ringed = used() })
+				g.meet(func() { ringed = usedOnce(before.heap + uint64(n*(mostRinged-1))) })
 				if !enough {
 					return
 				}
@@ -149,7 +161,7 @@ func TestScaleConnections(t *testing.T) {
 				require.NoError(t, ccl.Broadcast(ctx, c, x, 0))
 				require.NoError(t, ccl.Reduce(ctx, c, x, x, ccl.Sum, 0))
 				require.NoError(t, ccl.Barrier(ctx, c))
-				g.meet(func() { called = used() })
+				g.meet(func() { called = usedOnce(before.heap + uint64(n*(mostCalled-1))) })
 			}, ccltest.Hosts(n), ccltest.Deadline(3*time.Minute))
 			perRank := func(u usage) float64 { return float64(u.sockets-before.sockets) / float64(n) }
 			heap := func(u usage) int { return int(u.heap-before.heap) / n }
@@ -157,11 +169,11 @@ func TestScaleConnections(t *testing.T) {
 				n, perRank(joined), perRank(ringed), heap(joined), heap(ringed), ringed.goroutines)
 			require.LessOrEqual(t, perRank(joined), float64(listener+control+spare))
 			require.LessOrEqual(t, perRank(ringed), float64(listener+control+ring+spare))
-			require.Less(t, heap(ringed), 128<<10+control*keys+n*picture)
+			require.Less(t, heap(ringed), mostRinged)
 			if enough {
 				t.Logf("%d ranks: sockets per rank %.2f with small calls; heap per rank %d B", n, perRank(called), heap(called))
 				require.LessOrEqual(t, perRank(called), float64(listener+control+ring+small+spare))
-				require.Less(t, heap(called), 512<<10+control*keys+n*picture)
+				require.Less(t, heap(called), mostCalled)
 			}
 		})
 	}

@@ -21,7 +21,10 @@ import (
 )
 
 // Platform is [CUDA] or [ROCm].
-type Platform interface{ Runtime() *rt.Runtime }
+type Platform interface {
+	~struct{}
+	Runtime() *rt.Runtime
+}
 
 // CUDA is the platform of NVIDIA's devices: package cuda. The build tag nccl compiles it in.
 type CUDA struct{}

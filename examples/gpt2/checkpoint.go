@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/cuda"
@@ -67,11 +68,17 @@ func (s *saver) finish(ctx context.Context) error {
 	return ckpt.Keep(ctx, s.world, s.cfg.save, s.cfg.keep)
 }
 
+// errNoCheckpoint says that there was never a whole one.
+var errNoCheckpoint = errors.New("nothing to resume from")
+
 // resume sets a trainer to the last checkpoint, whatever its layout was, and returns its step.
 func resume(ctx context.Context, world *ccl.Comm, c *config, t trainer, out io.Writer) (int, error) {
 	dir, passed, err := ckpt.Latest(ctx, world, c.save)
 	for _, p := range passed {
 		fmt.Fprintf(out, "passed over: %v\n", p)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", errNoCheckpoint, err)
 	}
 	if err != nil {
 		return 0, err
@@ -234,9 +241,17 @@ func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, 
 			return nil, 0, err
 		}
 	}
-	if c.resume {
+	if c.recover && !c.resume { // what a lost rank would go on from must be of this run
+		switch dir, _, failed := ckpt.Latest(ctx, world, c.save); {
+		case failed == nil:
+			err = fmt.Errorf("-save %s has %s: resume from it with -resume, or name another directory", c.save, filepath.Base(dir))
+		case !errors.Is(failed, os.ErrNotExist):
+			err = failed
+		}
+	}
+	if err == nil && c.resume {
 		step, err = resume(ctx, world, c, t, out)
-		if r.again && errors.Is(err, os.ErrNotExist) { // a rank was lost before there was one: all ranks have this error
+		if r.again && errors.Is(err, errNoCheckpoint) { // a rank was lost before there was one: all ranks have this error
 			fmt.Fprintf(out, "there is no checkpoint in %s yet: beginning again\n", c.save)
 			err = nil
 		} else {

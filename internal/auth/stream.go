@@ -104,7 +104,9 @@ func (s *Stream) Read(b []byte) (int, error) {
 		}
 	}
 	n := copy(b, s.plain)
-	s.plain = s.plain[n:]
+	if s.plain = s.plain[n:]; len(s.plain) == 0 && cap(s.record) > keptRoom {
+		s.record, s.plain = nil, nil // one large record does not cost its memory for good
+	}
 	return n, nil
 }
 
@@ -136,7 +138,7 @@ func (s *Stream) fill() error {
 	}
 }
 
-// keptRoom is how much memory a Stream keeps for what it writes next.
+// keptRoom is how much memory a Stream keeps for what it reads next, and for what it writes.
 const keptRoom = 1 << 10
 
 // Write sends b, and takes all of it. What the connection has not taken by the write deadline is kept, and goes before what is

@@ -361,3 +361,17 @@ func BenchmarkFrame(b *testing.B) {
 		})
 	}
 }
+
+// A large record does not cost its memory for good: a Comm of many hosts has a Stream to several, and large pictures come rarely.
+func TestStreamKeepsLittle(t *testing.T) {
+	client, server := streams(t, "a secret of many letters")
+	for _, n := range []int{100, MaxRecord, 20} {
+		go client.Write(make([]byte, n))
+		for got := 0; got < n; {
+			m, err := server.Read(make([]byte, 1000))
+			require.NoError(t, err)
+			got += m
+		}
+		require.LessOrEqual(t, cap(server.record)+cap(server.plain), 2*keptRoom, n)
+	}
+}

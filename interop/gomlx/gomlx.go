@@ -81,8 +81,12 @@ type Optimizer struct {
 	agreed bool // ranks accumulate alike
 }
 
+// places are where gradients are averaged.
+var places = [...]string{"on the host", "where XLA has them", "in views"}
+
 // exchange averages gradients elsewhere than in memory of the host.
 type exchange interface {
+	place() int // among places: all ranks have the same
 	// average makes the gradients the means over the ranks, and returns what the optimizer's graph takes for those of flat.vars: nothing
 	// where the variables have them. An error of this rank alone it has told.
 	average(ctx context.Context, o *Optimizer) ([]any, error)
@@ -285,18 +289,24 @@ func (o *Optimizer) Attach(ctx context.Context, loop *train.Loop) {
 	})
 }
 
-// agree compares, once, how many steps the ranks accumulate.
+// agree compares, once, how many steps the ranks accumulate, and where they average.
 func (o *Optimizer) agree(ctx context.Context, n int) error {
 	if o.agreed {
 		return nil
 	}
-	all := make([]int, o.c.Size())
-	if err := ccl.AllGather(ctx, o.c, all, []int{n}); err != nil {
+	all, place := make([]int, 2*o.c.Size()), 0
+	if o.exchange != nil {
+		place = o.exchange.place()
+	}
+	if err := ccl.AllGather(ctx, o.c, all, []int{n, place}); err != nil {
 		return fmt.Errorf("gomlx: %w", err)
 	}
-	for r, k := range all {
-		if k != all[0] {
-			return fmt.Errorf("gomlx: AccumulateGradients: rank %d has %d steps, and rank 0 has %d", r, k, all[0])
+	for r := range o.c.Size() {
+		switch {
+		case all[2*r] != all[0]:
+			return fmt.Errorf("gomlx: AccumulateGradients: rank %d has %d steps, and rank 0 has %d", r, all[2*r], all[0])
+		case all[2*r+1] != all[1]:
+			return fmt.Errorf("gomlx: OnXLA: rank %d averages %s, and rank 0 %s", r, places[all[2*r+1]], places[all[1]])
 		}
 	}
 	o.agreed = true

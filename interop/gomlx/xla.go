@@ -46,8 +46,9 @@ type onXLA struct {
 	XLA
 	all     ccl.Buf // View's memory
 	host    []float32
-	offsets []int // of the gradients in it, and its end
-	views   []any // of it, tensors
+	offsets []int  // of the gradients in it, and its end
+	free    func() // lets go of it, on a device
+	views   []any  // of it, tensors
 	reducer *ddp.Reducer
 }
 
@@ -95,6 +96,13 @@ func changed(t *tensors.Tensor) {
 	if t.HasLocal() {
 		t.FinalizeLocal()
 	}
+}
+
+func (x *onXLA) place() int {
+	if x.View {
+		return 2
+	}
+	return 1
 }
 
 func (x *onXLA) average(ctx context.Context, o *Optimizer) ([]any, error) {
@@ -150,14 +158,15 @@ func (x *onXLA) begin(ctx context.Context, o *Optimizer) error {
 	if x.Stream == nil {
 		var err error
 		if x.host, err = ccl.MakeSlice[float32](ctx, o.c, n); err != nil {
-			return fmt.Errorf("gomlx: OnXLA: %w", err)
+			return o.failed(fmt.Errorf("gomlx: OnXLA: %w", err))
 		}
 		base, x.all = unsafe.Pointer(unsafe.SliceData(x.host)), ccl.BufOf(x.host)
 	} else {
 		m, err := ccl.MakeDevice[float32](ctx, o.c, n)
 		if err != nil {
-			return fmt.Errorf("gomlx: OnXLA: %w", err)
+			return o.failed(fmt.Errorf("gomlx: OnXLA: %w", err))
 		}
+		x.free = func() { ccl.FreeDevice(m) }
 		at, _ := m.Ptr()
 		base, x.all = *(*unsafe.Pointer)(unsafe.Pointer(&at)), ccl.BufOfMemory(m)
 		all, err := cuda.MemOf[float32](x.Device, at, n)
@@ -251,15 +260,18 @@ func (x *onXLA) copy(offset int, g gradient) error {
 
 // close ends the exchange. The views must not be used any more.
 func (x *onXLA) close() error {
-	if x.reducer == nil {
-		return nil
+	var err error
+	if x.reducer != nil {
+		err = x.reducer.Close()
 	}
-	err := x.reducer.Close()
 	for _, t := range x.views {
 		err = errors.Join(err, t.(*tensors.Tensor).FinalizeAll())
 	}
 	if x.host != nil {
 		ccl.FreeSlice(x.host)
+	}
+	if x.free != nil {
+		x.free()
 	}
 	return err
 }

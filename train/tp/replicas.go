@@ -40,8 +40,9 @@ func (l Layout) replicated(size int, f func(at, n int)) {
 //
 // replicas are the ranks that have the same units as this one: g.Comm.Split(ctx, rank/k, rank) for k = l.Replicas(size), or the
 // last dimension of a mesh whose tp is two dimensions joined. Where nothing is replicated it may be nil, and nothing is sent.
-// Once they begin alike, what the ranks have stays alike to the bit. In a norm over all ranks it counts once:
-// zero.Options.NormOf leaves it out where rank%k is not 0.
+// Once they begin alike, what the ranks have stays alike to the bit. In a norm over all ranks it must count once.
+// zero.Options.NormOf takes whole parameters: give queries a Layout and a parameter of their own, and leave out that of keys
+// and values where rank%k is not 0.
 func SumReplicas[T Float](ctx context.Context, g *Group, replicas *ccl.Comm, l Layout, grad []T) error {
 	if err := g.usable("SumReplicas"); err != nil {
 		return err
@@ -80,7 +81,7 @@ func SumReplicas[T Float](ctx context.Context, g *Group, replicas *ccl.Comm, l L
 		l.replicated(size, func(at, n int) { x = append(x, grad[at:at+n]...) })
 	}
 	if err := ccl.AllReduce(ctx, replicas, x, x, ccl.Sum); err != nil {
-		return g.failed("SumReplicas", err)
+		return g.refuseBoth(replicas, fmt.Errorf("tp: SumReplicas: %w", err)) // the ranks of other units wait in g.Comm
 	}
 	if runs > 1 {
 		l.replicated(size, func(at, n int) {

@@ -12,7 +12,8 @@ func barrier(in []*Value) []*Value {
 }
 
 // Again is what of returns, and is computed once more from in for its gradient: what of makes in between need not be kept until
-// then. It is activation checkpointing, as jax.checkpoint has it.
+// then. It is activation checkpointing, as jax.checkpoint has it. Only in has
+// a gradient: what of takes from elsewhere counts as constant.
 func Again(in []*Value, of func(in []*Value) *Value) *Value {
 	out := of(in)
 	if !out.fits("Again", in...) || len(in) == 0 {
