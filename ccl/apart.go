@@ -3,7 +3,6 @@ package ccl
 import (
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/backoff"
 )
 
@@ -18,8 +17,7 @@ const togetherWait = 100 * time.Millisecond
 // other hosts for calls that have ended on the device: so where there are such, all that are alive
 // are waited for first.
 func closeLibrary(c *Comm) error {
-	g, ok := c.lib.Engine.(engine.Gatherer)
-	if !ok || !g.Gathers() {
+	if !c.lib.lib.Gathers {
 		return c.lib.Close()
 	}
 	limit := c.opt.PeerTimeout
@@ -39,7 +37,7 @@ func closeLibrary(c *Comm) error {
 		return c.lib.Close()
 	}
 	c.devices.settle(time.Now().Add(limit), failed)
-	return g.CloseApart()
+	return c.lib.CloseApart()
 }
 
 // settle waits until the streams have passed all that was issued, at most until then. What is being

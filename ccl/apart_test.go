@@ -26,8 +26,6 @@ type heldAbort struct {
 	in, closed chan struct{}
 }
 
-func (gatheringToy) Gathers() bool { return true }
-
 func (e gatheringToy) Close() error {
 	select {
 	case <-e.stop:
@@ -53,7 +51,7 @@ func (e gatheringToy) CloseApart() error { e.apart.Add(1); return e.toyEngine.Cl
 // gathering are Comms on toy, whose ranks are on these hosts.
 func gathering(t *testing.T, toy *toyBackend, hosts ...string) []*ccl.Comm {
 	toy.gathers = true
-	ccl.SetBackend(t, toy)
+	ccl.SetBackend(t, toy.backend())
 	comms := make([]*ccl.Comm, len(hosts))
 	var all sync.WaitGroup
 	for r, b := range boot.Local(len(hosts), hosts...) {

@@ -11,32 +11,28 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/plain"
 )
 
-// backends are the libraries that this build can open, by name: each is added by the file of
-// its build tag.
-var backends = map[string]engine.Backend{}
-
-// backendNames are all there are: those for devices, in the order in which one is chosen, and MPI.
-var backendNames = []string{"nccl", "rccl", "oneccl", "mpi"}
-
-const deviceBackends = 3
-
-// platforms are the packages of the backends' devices.
-var platforms = map[string]string{"nccl": "cuda", "rccl": "rocm", "oneccl": "xpu"}
+// compiledIn are the libraries that this build can open.
+func compiledIn() (list []*engine.Backend) {
+	for _, b := range engine.Backends() {
+		if b.Open != nil {
+			list = append(list, b)
+		}
+	}
+	return list
+}
 
 // Backends lists the values of Options.Backend that this build can open: cpu, and one for
 // each of the build tags nccl, rccl, oneccl and mpi that it was built with.
 func Backends() []string {
 	names := []string{"cpu"}
-	for _, name := range backendNames {
-		if backends[name] != nil {
-			names = append(names, name)
-		}
+	for _, b := range compiledIn() {
+		names = append(names, b.Name)
 	}
 	return names
 }
@@ -46,28 +42,26 @@ func checkBackend(name string) error {
 	switch {
 	case name == "" || slices.Contains(Backends(), name):
 		return nil
-	case slices.Contains(backendNames, name):
+	case engine.Find(name) != nil:
 		return fmt.Errorf("no backend %q is compiled in: build with -tags %s; this build has %s", name, name, strings.Join(Backends(), ", "))
 	}
-	return fmt.Errorf("there is no backend %q; there are cpu, %s", name, strings.Join(backendNames, ", "))
+	return fmt.Errorf("there is no backend %q; there are %s", name, strings.Join(engine.Names(), ", "))
 }
 
 // library is what a Comm has beside the CPU engine: a rank's end of a library's communicator.
 type library struct {
 	engine.Engine
-	backend   engine.Backend
-	lib       engine.Library
-	device    int             // -1: it takes host memory
-	platform  string          // the package whose memory it takes, "" if none in particular
-	known     [2]deviceMemory // of the last calls, which is the device's
-	held      holdings
-	call      call.Call                // the last call on a device that was in no group, and
-	one       [1]*call.Call            // the same as what is handed over
-	connector engine.Connector         // nil unless a first call waits inside the library for the others
-	unshrunk  bool                     // the library has failed to shrink it: what is made of it is new
-	shared    func(left bool) error    // lets go of what its backend shares, see shares
-	sent      []uint8                  // what messages there have been with each rank: sentTo, gotFrom
-	met       [call.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
+	backend  *engine.Backend
+	lib      *engine.Library
+	device   int             // -1: it takes host memory
+	known    [2]deviceMemory // of the last calls, which is the device's
+	held     holdings
+	call     call.Call                // the last call on a device that was in no group, and
+	one      [1]*call.Call            // the same as what is handed over
+	unshrunk bool                     // the library has failed to shrink it: what is made of it is new
+	shared   func(left bool) error    // lets go of what its backend shares
+	sent     []uint8                  // what messages there have been with each rank: sentTo, gotFrom
+	met      [call.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
 }
 
 // What messages there have been with a rank.
@@ -80,7 +74,7 @@ const (
 // its size, by which the library chooses what it does: all ranks say the same, and then meet on the control plane, so that none waits
 // inside the library for one that is gone. A message is, if it is the first to a rank, or from one: it waits inside for that rank.
 func (l *library) first(k *call.Call, ranks int) bool {
-	if l.connector == nil {
+	if !l.lib.Connects {
 		return false
 	}
 	if l.sent == nil {
@@ -214,45 +208,49 @@ func vendorError(err error) error {
 	return &VendorError{Library: l.Library, Result: l.Result, Text: l.Call + ": " + l.Text}
 }
 
-// choose is the backend for a new Comm: the one asked for, or the first whose device every rank has.
-func (t talk) choose(o *Options, local, locals int) (engine.Backend, *call.Fault) {
+// choose is the backend for a new Comm: the one asked for, or the first whose device every rank has. Which are compiled in is the
+// same on all ranks of a job that asks for none, as the options, which are compared, say.
+func (t talk) choose(o *Options, local, locals int) (*engine.Backend, *call.Fault) {
 	if o.Backend != "" {
-		return backends[o.Backend], nil
+		return engine.Find(o.Backend), nil // nil for cpu
 	}
-	if len(backends) == 0 { // the same on all ranks of one binary, as the options, which are compared, say
-		return nil, nil
-	}
-	have := make([]int64, deviceBackends)
-	for i := range have {
-		b := backends[backendNames[i]]
-		if b == nil {
+	var devices []*engine.Backend
+	var have []int64
+	for _, b := range compiledIn() {
+		if b.Choose == nil {
 			continue
 		}
-		if d, err := b.Device(deviceOf(o), local, locals); err != nil || d < 0 {
+		devices, have = append(devices, b), append(have, 0)
+		if d, err := deviceFor(b, o, local, locals); err != nil || d < 0 {
 			continue
 		}
 		if _, err := b.Open(); err != nil {
-			o.Log.Warn("a device is here, but not its library: host memory only", "backend", b.Name(), "error", err)
+			o.Log.Warn("a device is here, but not its library: host memory only", "backend", b.Name, "error", err)
 			continue
 		}
-		have[i] = 1
+		have[len(have)-1] = 1
+	}
+	if devices == nil {
+		return nil, nil
 	}
 	if err := t.min(have); err != nil {
 		return nil, faultOf(err)
 	}
-	for i, x := range have {
-		if x == 1 {
-			return backends[backendNames[i]], nil
-		}
+	if i := slices.Index(have, 1); i >= 0 {
+		return devices[i], nil
 	}
 	return nil, nil
 }
 
-func deviceOf(o *Options) int {
-	if o.Device != nil {
-		return *o.Device
+// deviceFor is b's device for a rank, -1 for host memory.
+func deviceFor(b *engine.Backend, o *Options, local, locals int) (int, error) {
+	switch {
+	case b.Choose == nil:
+		return -1, nil
+	case o.Device != nil:
+		return b.Choose(*o.Device, local, locals)
 	}
-	return -1
+	return b.Choose(-1, local, locals)
 }
 
 // openLibrary gives a new Comm of the whole job its library, nil if it has none: all ranks get it, or all
@@ -269,21 +267,21 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cal
 		return nil, f
 	}
 	if o.Wire != auth.Plain.String() && topo.Nodes() > 1 {
-		return nil, &call.Fault{Code: call.Unsupported, Peer: -1, Err: fmt.Errorf("%s sends data between hosts itself, where Wire (GOCCL_WIRE)=%s does not protect them: take Backend \"cpu\"", backend.Name(), o.Wire)}
+		return nil, &call.Fault{Code: call.Unsupported, Peer: -1, Err: fmt.Errorf("%s sends data between hosts itself, where Wire (GOCCL_WIRE)=%s does not protect them: take Backend \"cpu\"", backend.Name, o.Wire)}
 	}
-	l := &library{backend: backend, platform: platforms[backend.Name()]}
+	l := &library{backend: backend}
 	var err error
-	if sole, ok := backend.(engine.Sole); ok && sole.Sole() && eng.RanksHere() > 1 {
-		err = fmt.Errorf("%s takes one rank per process, and this process has %d: start one process per rank", backend.Name(), eng.RanksHere())
+	if backend.Sole && eng.RanksHere() > 1 {
+		err = fmt.Errorf("%s takes one rank per process, and this process has %d: start one process per rank", backend.Name, eng.RanksHere())
 	} else if l.lib, err = backend.Open(); err == nil {
-		if l.device, err = backend.Device(deviceOf(o), local, locals); err == nil {
-			err = o.Hints.takes(backend.Name(), l.lib)
+		if l.device, err = deviceFor(backend, o, local, locals); err == nil {
+			err = o.Hints.takes(backend.Name, l.lib)
 		}
 	}
 	if f := t.verdict(err); f != nil {
 		return nil, f
 	}
-	if f := t.sameVersion(l.lib.Version()); f != nil {
+	if f := t.sameVersion(l.lib.Version); f != nil {
 		return nil, f
 	}
 	g := engine.Group{Local: local, Locals: locals, Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: eng.Name()}
@@ -300,15 +298,12 @@ func (l *library) fresh(t talk, g engine.Group) (engine.Engine, error) {
 }
 
 // ids are those of a new communicator: of as many as its library wants for this many ranks, each is
-// made by another rank, from where it listens.
-func (t talk) ids(lib engine.Library) ([]byte, error) {
-	s, ok := lib.(engine.Scaling)
-	if !ok {
-		return t.id(lib)
-	}
-	n, size := s.IDs(t.eng.Size())
-	if n <= 1 {
-		return t.id(lib)
+// made by another rank, from where it listens. Nobody goes on before all have them: a library's start
+// may block, and a rank still in here would wait for one in there.
+func (t talk) ids(lib *engine.Library) ([]byte, error) {
+	n, size := min(lib.IDBytes, 1), lib.IDBytes
+	if lib.IDs != nil {
+		n = lib.IDs(t.eng.Size())
 	}
 	all := make([]byte, n*size)
 	var err error
@@ -318,7 +313,7 @@ func (t talk) ids(lib engine.Library) ([]byte, error) {
 		}
 		var id []byte
 		if id, err = lib.ID(); err == nil && len(id) != size {
-			err = fmt.Errorf("%s has made an id of %d bytes, not of %d", lib.Version(), len(id), size)
+			err = fmt.Errorf("%s has made an id of %d bytes, not of %d", lib.Version, len(id), size)
 		}
 		copy(all[i*size:], id)
 	}
@@ -331,18 +326,13 @@ func (t talk) ids(lib engine.Library) ([]byte, error) {
 	return all, t.run(op.Barrier, TypeNone, Sum, nil, nil)
 }
 
-// shares has, by backend, how to hold what the backend's library uses together with others, until let go is called; nil if there is
-// nothing. left says that calls were left inside.
-var shares = map[string]func() (letGo func(left bool) error, err error){"oneccl": leaveMPI}
-
 // share holds what l's backend shares, on all ranks or on none.
 func (l *library) share(t talk) *call.Fault {
-	hold := shares[l.backend.Name()]
-	if hold == nil {
+	if l.backend.Share == nil {
 		return nil
 	}
 	var err error
-	l.shared, err = hold()
+	l.shared, err = l.backend.Share()
 	f := t.verdict(err)
 	if f != nil {
 		l.letGo(false)
@@ -374,56 +364,21 @@ func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engi
 	if l.Engine, err = start(g); err != nil {
 		t.giveUp(err) // the others may wait in the library for this rank
 	}
-	if f := t.verdict(err); f != nil {
-		defer l.letGo(false)
-		if err == nil && l.Engine != nil {
-			l.Abort()
-			l.Engine.Close()
+	f := t.verdict(err)
+	if f == nil {
+		if e := l.Agree(t.min); e != nil {
+			f = faultOf(e)
 		}
+	}
+	if f != nil {
+		if err == nil {
+			l.Abort()
+			l.Close()
+		}
+		l.letGo(false)
 		return nil, f
-	}
-	if c, ok := l.Engine.(engine.Connector); ok && c.Connects() {
-		l.connector = c
-	}
-	if e, ok := l.Engine.(engine.Leveled); ok {
-		least := e.Levels()
-		if err := t.min(least); err != nil {
-			l.Abort()
-			l.Engine.Close()
-			l.letGo(false)
-			return nil, faultOf(err)
-		}
-		e.SetLevels(least)
 	}
 	return l, nil
-}
-
-// id is the id that rank 0 makes. Nobody goes on before all have it: a library's start may block,
-// and a rank still in the broadcast would wait for one in there.
-func (t talk) id(lib engine.Library) ([]byte, error) {
-	buf := make([]byte, 8+4096)
-	var err error
-	if t.eng.Rank() == 0 {
-		var id []byte
-		if id, err = lib.ID(); err == nil && len(id) > len(buf)-8 {
-			err = fmt.Errorf("%s makes ids of %d bytes; at most %d are expected", lib.Version(), len(id), len(buf)-8)
-		}
-		binary.LittleEndian.PutUint64(buf, uint64(copy(buf[8:], id)))
-	}
-	if f := t.verdict(err); f != nil {
-		return nil, f
-	}
-	if err := t.broadcast(buf); err != nil {
-		return nil, err
-	}
-	if err := t.run(op.Barrier, TypeNone, Sum, nil, nil); err != nil {
-		return nil, err
-	}
-	size := binary.LittleEndian.Uint64(buf)
-	if size == 0 {
-		return nil, nil
-	}
-	return buf[8 : 8+size], nil
 }
 
 // sameVersion compares the library's version on all ranks, and lists who has what.
@@ -473,25 +428,23 @@ func (t talk) sameVersion(mine string) *call.Fault {
 // take part, since some libraries split collectively. They take colors and keys of 32 bits, so they get others than the
 // caller's, which make the same parts in the same order: the world's rank of a part's first member, and ranks.
 func splitLibrary(ctx context.Context, c *Comm, child *cpu.Comm, o *Options, name string) (*library, *call.Fault) {
-	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
-	split, native := c.lib.Engine.(engine.Splitter)
+	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device}
 	if child == nil {
-		if native {
-			g := engine.Group{Parent: c.lib.Engine, Color: -1, Rank: -1, Device: l.device}
-			if _, err := split.Split(ctx, g); err != nil {
-				return nil, faultOf(err)
-			}
+		_, err := c.lib.Split(ctx, engine.Group{Color: -1, Rank: -1, Device: l.device})
+		if err != nil && !errors.Is(err, engine.ErrUnsupported) {
+			return nil, faultOf(err)
 		}
 		return nil, nil
 	}
 	topo, rank := child.Topology(), child.Rank()
-	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Parent: c.lib.Engine,
+	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)),
 		Color: child.World(0), Key: rank, Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: name}
 	t := talk{ctx, child}
 	return l.connect(t, g, func(g engine.Group) (engine.Engine, error) {
-		if native {
-			return split.Split(ctx, g)
+		made, err := c.lib.Split(ctx, g)
+		if errors.Is(err, engine.ErrUnsupported) { // the same on all ranks
+			return l.fresh(t, g)
 		}
-		return l.fresh(t, g)
+		return made, err
 	})
 }

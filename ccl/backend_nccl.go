@@ -2,6 +2,9 @@
 
 package ccl
 
-import "github.com/goccl/goccl/ccl/internal/native"
+import (
+	"github.com/goccl/goccl/ccl/internal/native"
+	"github.com/goccl/goccl/internal/engine"
+)
 
-func init() { backends["nccl"] = native.NCCL() }
+func init() { engine.Register(native.NCCL()) }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -40,16 +40,16 @@ type toyBackend struct {
 	held     []*heldAbort // by rank
 }
 
-func (b *toyBackend) Name() string                       { return "mpi" }
-func (b *toyBackend) Device(want, _, _ int) (int, error) { return -1, nil }
-func (b *toyBackend) Open() (engine.Library, error) {
+// backend is b in the place of MPI.
+func (b *toyBackend) backend() engine.Backend { return engine.Backend{Name: "mpi", Open: b.Open} }
+
+func (b *toyBackend) Open() (*engine.Library, error) {
 	l := &toyLibrary{toyBackend: b, version: "Toy 1.0"}
-	if b.open == nil {
-		return l, nil
-	}
 	var err error
-	l.version, err = b.open(int(b.opened.Add(1)) - 1)
-	return l, err
+	if b.open != nil {
+		l.version, err = b.open(int(b.opened.Add(1)) - 1)
+	}
+	return &engine.Library{Version: l.version, Interruptible: true, Gathers: b.gathers, ID: l.ID, IDBytes: 16, New: l.New}, err
 }
 
 type toyLibrary struct {
@@ -57,13 +57,11 @@ type toyLibrary struct {
 	version string
 }
 
-func (l *toyLibrary) Version() string { return l.version }
-
 func (l *toyLibrary) ID() ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ids++
-	return fmt.Append(nil, "room ", l.ids), nil
+	return fmt.Appendf(nil, "room %11d", l.ids), nil
 }
 
 func (l *toyLibrary) New(ctx context.Context, g engine.Group, id []byte) (engine.Engine, error) {
@@ -100,6 +98,7 @@ type room struct {
 }
 
 type toyEngine struct {
+	engine.Lacking
 	*toyLibrary
 	g    engine.Group
 	room *room
@@ -164,13 +163,9 @@ func (e *toyEngine) call(c *op.Call) error {
 	}
 }
 
-func (e *toyEngine) Issue(uintptr, []*op.Call) error   { return errors.ErrUnsupported }
-func (e *toyEngine) Mark(uintptr) (engine.Mark, error) { return nil, errors.ErrUnsupported }
-func (e *toyEngine) Err() error                        { return nil }
-func (e *toyEngine) Abort()                            { e.once.Do(func() { close(e.stop); e.aborted.Add(1) }) }
-func (e *toyEngine) Interruptible() bool               { return true }
-func (e *toyEngine) Close() error                      { e.closed.Add(1); return nil }
-func (e *toyEngine) Native() uintptr                   { return uintptr(1000 + e.g.Rank) }
+func (e *toyEngine) Abort()          { e.once.Do(func() { close(e.stop); e.aborted.Add(1) }) }
+func (e *toyEngine) Close() error    { e.closed.Add(1); return nil }
+func (e *toyEngine) Native() uintptr { return uintptr(1000 + e.g.Rank) }
 
 func onToy(o ccl.Options) *ccl.Options {
 	o.Backend = "mpi"
@@ -182,7 +177,7 @@ func TestCallsGoThroughTheLibrary(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var ran atomic.Int32
 			toy := &toyBackend{run: func(_ engine.Group, calls []*op.Call) error { ran.Add(int32(len(calls))); return nil }}
-			ccl.SetBackend(t, toy)
+			ccl.SetBackend(t, toy.backend())
 			everywhere(t, 3, onToy(ccl.Options{Check: check}), func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				ran.Store(0)
 				meet(ctx)
@@ -241,7 +236,7 @@ func TestLibraryThatDoesNotStart(t *testing.T) {
 		}}, ccl.ErrBackend, "out of toys"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ccl.SetBackend(t, tc.toy)
+			ccl.SetBackend(t, tc.toy.backend())
 			for r, err := range newComms(t, 3, func(int) *ccl.Options { return onToy(ccl.Options{}) }) {
 				e := wants(t, err, tc.code)
 				assert.Contains(t, e.Error(), tc.text, "rank %d", r)
@@ -260,7 +255,7 @@ func TestLibraryThatDoesNotStart(t *testing.T) {
 
 // The library gives both ranks something; that they meant different things is found all the same.
 func TestMismatchInALibrary(t *testing.T) {
-	ccl.SetBackend(t, &toyBackend{})
+	ccl.SetBackend(t, (&toyBackend{}).backend())
 	everywhere(t, 2, onToy(ccl.Options{Check: ccl.CheckStrict}), func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		works(ctx, t, c)
 		x := []int64{1, 2}
@@ -291,7 +286,7 @@ func TestMismatchInALibrary(t *testing.T) {
 // A rank that does not come: the others leave the library at the timeout, and know whom they waited for.
 func TestTimeoutInALibrary(t *testing.T) {
 	toy := &toyBackend{}
-	ccl.SetBackend(t, toy)
+	ccl.SetBackend(t, toy.backend())
 	world(t, 3, nil, func(int) *ccl.Options { return onToy(ccl.Options{Timeout: time.Second}) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		works(ctx, t, c)
 		meet(ctx)
@@ -309,7 +304,7 @@ func TestTimeoutInALibrary(t *testing.T) {
 
 // A context that ends, and Abort, end a call inside the library.
 func TestLibraryIsInterrupted(t *testing.T) {
-	ccl.SetBackend(t, &toyBackend{})
+	ccl.SetBackend(t, (&toyBackend{}).backend())
 	everywhere(t, 3, onToy(ccl.Options{}), func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		meet(ctx)
 		if c.Rank() == 2 {
@@ -335,12 +330,13 @@ func TestLibraryIsInterrupted(t *testing.T) {
 
 // An error of the library in one call fails the Comm everywhere, and names the rank.
 func TestLibraryFails(t *testing.T) {
-	ccl.SetBackend(t, &toyBackend{run: func(g engine.Group, calls []*op.Call) error {
+	toy := &toyBackend{run: func(g engine.Group, calls []*op.Call) error {
 		if g.Rank == 1 && calls[0].Count == 5 {
 			return &engine.LibraryError{Library: "Toy 1.0", Call: "toyAllReduce", Result: math.MaxInt32, Text: "cable unplugged"}
 		}
 		return nil
-	}})
+	}}
+	ccl.SetBackend(t, toy.backend())
 	everywhere(t, 3, onToy(ccl.Options{}), func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		meet(ctx) // who is still in NewComm hears of it there
 		x := make([]int64, 5)
@@ -357,7 +353,7 @@ func TestBackends(t *testing.T) {
 // Programs built with other tags may be one job only where all are told what to use.
 func TestBuildsDiffer(t *testing.T) {
 	open, named := ccl.Agreed(ccl.Options{}), ccl.Agreed(ccl.Options{Backend: "cpu"})
-	ccl.SetBackend(t, &toyDevice{})
+	ccl.SetBackend(t, (&toyDevice{}).backend())
 	assert.Contains(t, ccl.Agreed(ccl.Options{}), `;build tags="cpu,nccl`)
 	assert.NotEqual(t, open, ccl.Agreed(ccl.Options{}))
 	assert.Equal(t, named, ccl.Agreed(ccl.Options{Backend: "cpu"}))

@@ -279,7 +279,7 @@ func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
 	case c.none():
 		return noComm
 	case c.lib != nil:
-		return c.lib.lib.Version()
+		return c.lib.lib.Version
 	}
 	one := call.Call{Elem: t.Size()}
 	one.Kind, one.Type, one.Op, one.Count = call.Kind(k), call.Type(t), call.Op(op), uint64(max(count, 0))
@@ -316,7 +316,7 @@ func (c *Comm) Backend() string {
 	case c.lib == nil:
 		return "cpu"
 	}
-	return c.lib.backend.Name()
+	return c.lib.backend.Name
 }
 
 // Library returns the name and version of the backend's library, such as "NCCL 2.28.9", or "" if
@@ -325,7 +325,7 @@ func (c *Comm) Library() string {
 	if c.none() || c.lib == nil {
 		return ""
 	}
-	return c.lib.lib.Version()
+	return c.lib.lib.Version
 }
 
 // Abort fails c on every rank with cause. It may be called from any goroutine.

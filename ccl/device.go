@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/backoff"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // deviceStream is one stream of a device, as one Comm sees it. Its calls have the Comm's call numbers as

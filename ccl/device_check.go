@@ -7,9 +7,9 @@ import (
 
 // owns is an error if v, memory or a stream, is not of the Comm's device, or of another package's devices.
 func (l *library) owns(v any, what string) error {
-	if p, ok := v.(interface{ Platform() string }); ok && l.platform != "" {
-		if name := p.Platform(); name != l.platform {
-			return fmt.Errorf("%s is from package %s, but the Comm's backend %s works with package %s", what, name, l.backend.Name(), l.platform)
+	if p, ok := v.(interface{ Platform() string }); ok && l.backend.Platform != "" {
+		if name := p.Platform(); name != l.backend.Platform {
+			return fmt.Errorf("%s is from package %s, but the Comm's backend %s works with package %s", what, name, l.backend.Name, l.backend.Platform)
 		}
 	}
 	if p, ok := v.(interface{ Device() int }); ok {

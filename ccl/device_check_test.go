@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/cuda"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/rocm"
 )
 
@@ -26,7 +27,7 @@ func (silentLane) Handle() (uintptr, bool) { return 0, true }
 
 // What the compiler cannot tell apart, as it sees a Stream or a Buf, is told apart when it is used.
 func TestOwns(t *testing.T) {
-	c := &Comm{lib: &library{backend: named{name: "nccl"}, platform: "cuda", device: 1}}
+	c := &Comm{lib: &library{backend: &engine.Backend{Name: "nccl", Platform: "cuda"}, device: 1}}
 	for _, tc := range []struct {
 		s    Stream
 		want string
@@ -57,7 +58,7 @@ func (a *asked) Device() int        { a.times++; return 0 }
 // The two Memories of a call that is made again and again are checked once.
 func TestOwnsOnce(t *testing.T) {
 	var dst, src, third asked
-	l := &library{backend: named{name: "nccl"}}
+	l := &library{backend: &engine.Backend{Name: "nccl"}}
 	for range 10 {
 		for _, m := range []*asked{&dst, &src} {
 			_, err := (&Buf{mem: m, typ: TypeInt8, count: 1}).on(l)

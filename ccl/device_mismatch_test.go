@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // onQuietDevice is onToyDevice over a library whose calls wait for nobody, or, if still, whose streams do
 // not move.
 func onQuietDevice(t *testing.T, n int, hosts []string, still bool, o ccl.Options, f func(ctx context.Context, t *testing.T, c *ccl.Comm, s *toyStream)) {
-	ccl.SetBackend(t, &toyDevice{})
+	ccl.SetBackend(t, (&toyDevice{}).backend())
 	o.Backend = "nccl"
 	world(t, n, hosts, func(int) *ccl.Options { return &o }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		e := engine.Engine(&quietEngine{})

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -74,24 +74,22 @@ type toyDevice struct {
 	async  atomic.Bool  // Err reports an error
 }
 
-func (b *toyDevice) Name() string                       { return "nccl" }
-func (b *toyDevice) Device(want, _, _ int) (int, error) { return 0, nil }
-func (b *toyDevice) Open() (engine.Library, error) {
+// backend is b in the place of NCCL.
+func (b *toyDevice) backend() engine.Backend {
+	return engine.Backend{Name: "nccl", Choose: func(int, int, int) (int, error) { return 0, nil }, Open: b.Open}
+}
+
+func (b *toyDevice) Open() (*engine.Library, error) {
 	l, err := b.toyBackend.Open()
-	return &toyDeviceLibrary{l, b}, err
-}
-
-type toyDeviceLibrary struct {
-	engine.Library
-	b *toyDevice
-}
-
-func (l *toyDeviceLibrary) New(ctx context.Context, g engine.Group, id []byte) (engine.Engine, error) {
-	e, err := l.Library.New(ctx, g, id)
-	if err != nil {
-		return nil, err
+	onHost := l.New
+	l.New = func(ctx context.Context, g engine.Group, id []byte) (engine.Engine, error) {
+		e, err := onHost(ctx, g, id)
+		if err != nil {
+			return nil, err
+		}
+		return &toyDeviceEngine{e.(*toyEngine), b}, nil
 	}
-	return &toyDeviceEngine{e.(*toyEngine), l.b}, nil
+	return l, err
 }
 
 type toyDeviceEngine struct {
@@ -99,7 +97,7 @@ type toyDeviceEngine struct {
 	b *toyDevice
 }
 
-func (e *toyDeviceEngine) Issue(h uintptr, calls []*op.Call) error {
+func (e *toyDeviceEngine) Issue(h uintptr, calls []*op.Call, _ engine.How) (engine.Span, error) {
 	e.b.issues.Add(1)
 	s, _ := toyStreams.Load(h)
 	var mine []*op.Call
@@ -112,7 +110,7 @@ func (e *toyDeviceEngine) Issue(h uintptr, calls []*op.Call) error {
 			_ = e.call(c) // an interruption shows in the stream's end, as on a device
 		}
 	})
-	return nil
+	return nil, nil
 }
 
 type toyMark struct {
@@ -164,7 +162,7 @@ func view(m *toyMem) ccl.Buf { return ccl.BufOfMemory[int64](m) }
 
 func onToyDevice(t *testing.T, n int, o ccl.Options, f func(ctx context.Context, t *testing.T, c *ccl.Comm, s *toyStream)) *toyDevice {
 	toy := &toyDevice{}
-	ccl.SetBackend(t, toy)
+	ccl.SetBackend(t, toy.backend())
 	o.Backend = "nccl"
 	world(t, n, nil, func(int) *ccl.Options { return &o }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		f(ctx, t, c, newToyStream())
@@ -377,19 +375,20 @@ func TestDeviceQueueAllocatesNothing(t *testing.T) {
 }
 
 // quietEngine takes calls and does nothing.
-type quietEngine struct{ engine.Engine }
+type quietEngine struct{ engine.Lacking }
 
 func (*quietEngine) Supports(op.Kind, op.Type, op.Op, bool) error { return nil }
-func (*quietEngine) Issue(uintptr, []*op.Call) error              { return nil }
-func (*quietEngine) Mark(uintptr) (engine.Mark, error)            { return toyMark{s: &toyStream{}}, nil }
-func (*quietEngine) Err() error                                   { return nil }
-func (*quietEngine) Abort()                                       {}
-func (*quietEngine) Interruptible() bool                          { return true }
-func (*quietEngine) Close() error                                 { return nil }
+func (*quietEngine) Run(context.Context, []*op.Call) error        { return nil }
+func (*quietEngine) Issue(uintptr, []*op.Call, engine.How) (engine.Span, error) {
+	return nil, nil
+}
+func (*quietEngine) Mark(uintptr) (engine.Mark, error) { return toyMark{s: &toyStream{}}, nil }
+func (*quietEngine) Abort()                            {}
+func (*quietEngine) Close() error                      { return nil }
 
 func BenchmarkDeviceQueue(b *testing.B) {
 	toy := &toyDevice{}
-	ccl.SetBackend(b, toy)
+	ccl.SetBackend(b, toy.backend())
 	c, err := ccl.NewComm(context.Background(), alone{}, &ccl.Options{Backend: "nccl"})
 	if err != nil {
 		b.Fatal(err)

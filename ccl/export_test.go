@@ -4,18 +4,14 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
-// SetBackend compiles b in, for one test.
+// SetBackend compiles b in, in the place of the backend of its name, for one test.
 func SetBackend(t testing.TB, b engine.Backend) {
-	old := backends[b.Name()]
-	backends[b.Name()] = b
-	t.Cleanup(func() {
-		if backends[b.Name()] = old; old == nil {
-			delete(backends, b.Name())
-		}
-	})
+	old := *engine.Find(b.Name)
+	engine.Register(b)
+	t.Cleanup(func() { engine.Register(old) })
 }
 
 // EngineOf is what c has beside the CPU engine.

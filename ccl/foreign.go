@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/engine"
 )
 
 // ExitStuck is the exit status of a process that ends itself because a call has failed that its library cannot
@@ -46,15 +45,15 @@ func (c *Comm) foreign(ctx context.Context, calls []*call.Call) *call.Fault {
 // process is, with the report: to wait for ever would be worse.
 func (l *library) abandon(c *Comm, e *Error) {
 	l.Abort()
-	if l.Interruptible() {
+	if l.lib.Interruptible {
 		return
 	}
 	time.AfterFunc(stuckAfter, func() {
 		if !c.life.inLibrary.Load() {
 			return
 		}
-		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", l.lib.Version(), "exit", ExitStuck)
-		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers never arrive: this process exits with status %d\n", e, l.lib.Version(), ExitStuck)
+		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", l.lib.Version, "exit", ExitStuck)
+		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers never arrive: this process exits with status %d\n", e, l.lib.Version, ExitStuck)
 		l.endJob()
 		os.Exit(ExitStuck)
 	})
@@ -66,15 +65,14 @@ const readFor = 500 * time.Millisecond
 // endJob has the library tell its launcher that the job is over, for a while: a thread of this process is inside the
 // library, which may never answer.
 func (l *library) endJob() {
-	e, ok := l.Engine.(engine.JobEnder)
-	if !ok {
+	if l.lib.EndJob == nil {
 		return
 	}
 	time.Sleep(readFor)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		e.EndJob(ExitStuck)
+		l.lib.EndJob(ExitStuck)
 	}()
 	select {
 	case <-over:

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // group is what is issued as one: a call, or those of a Group. A Comm uses the memory of those that have succeeded
@@ -21,8 +22,8 @@ type group struct {
 	made    []*call.Call // there were for a group in this memory: calls is the first of them
 	counts  []int        // those of calls; the caller may use its own again
 	reject  *Error
-	failure *Error // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
-	how     manner // how those on a device are handed over
+	failure *Error     // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
+	how     engine.How // how those on a device are handed over
 }
 
 // newGroup is a group without calls.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // Hints tune the library that carries out a Comm's calls: NCCL or RCCL. The doc of each field names
@@ -95,13 +95,19 @@ func (h *Hints) numbers() []number {
 // ParseHints parses a comma-separated list such as
 // "min-ctas=4,max-ctas=16,cta-policy=efficiency,traffic-class=3,net=IB". It is meant for flags.
 func ParseHints(s string) (h Hints, err error) {
+	refuse := func(err error) (Hints, error) {
+		return Hints{}, &Error{Code: ErrArgument, Op: "ParseHints", Rank: -1, Peer: -1, Err: err}
+	}
 	for _, part := range strings.Split(s, ",") {
 		name, value, _ := strings.Cut(part, "=")
 		if err := h.set(name, value); err != nil {
-			return Hints{}, fmt.Errorf("%q: %w", part, err)
+			return refuse(fmt.Errorf("%q: %w", part, err))
 		}
 	}
-	return h, h.check()
+	if err := h.check(); err != nil {
+		return refuse(err)
+	}
+	return h, nil
 }
 
 func (h *Hints) set(name, value string) error {
@@ -156,12 +162,12 @@ func (h *Hints) check() error {
 }
 
 // takes is nil, or which of the hints lib, that of the backend of that name, has no use for; lib is nil for the CPU engine.
-func (h Hints) takes(backend string, lib engine.Library) error {
+func (h Hints) takes(backend string, lib *engine.Library) error {
 	if h == (Hints{}) {
 		return nil
 	}
-	if hinted, ok := lib.(engine.Hinted); ok {
-		if err := hinted.Hints(h.engine()); err != nil {
+	if lib != nil && lib.Hints != nil {
+		if err := lib.Hints(h.engine()); err != nil {
 			return unsupported{fmt.Errorf("Options.Hints: %w", err)}
 		}
 		return nil

@@ -35,7 +35,10 @@ func TestParseHints(t *testing.T) {
 	} {
 		got, err := ccl.ParseHints(tc.text)
 		if tc.err != "" {
-			assert.EqualError(t, err, tc.err)
+			assert.EqualError(t, err, "ccl: ParseHints: "+tc.err)
+			assert.ErrorIs(t, err, ccl.ErrArgument)
+			var e *ccl.Error
+			assert.ErrorAs(t, err, &e)
 			continue
 		}
 		require.NoError(t, err)

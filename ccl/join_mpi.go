@@ -9,16 +9,14 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl/boot"
-	"github.com/goccl/goccl/ccl/internal/mpiengine"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/mpi"
 )
 
 func init() {
-	backends["mpi"] = mpiengine.Backend{}
 	launchers = append(launchers, overMPI)
-	shares["oneccl"] = keepMPI
+	shareMPI = keepMPI
 }
 
 // keepMPI keeps MPI initialised for oneCCL where that moves data over it, see transport.go: what it finds initialised it

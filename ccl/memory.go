@@ -8,7 +8,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // MakeDevice returns n elements of memory on c's device, which hold anything. The library of c's backend allocates it
@@ -20,49 +20,68 @@ import (
 // FreeDevice or exit, whatever becomes of c.
 func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error) {
 	const op = "MakeDevice"
-	if err := noContext(ctx, c, op); err != nil {
+	if err := usable(ctx, c, op); err != nil {
 		return nil, err
 	}
-	if c.none() {
-		return nil, refuseNone(op)
-	}
-	c.calling.count++
 	var zero T
 	size := int(unsafe.Sizeof(zero))
-	refuse := func(code Code, err error) (Memory[T], error) {
-		return nil, c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
-	}
-	if c.life.shut() {
-		return refuse(ErrClosed, whyShut())
-	}
-	if err := c.Err(); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return refuse(waitError(err).Code, err)
-	}
-	if c.lib == nil || c.lib.device < 0 {
-		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" has no device memory; MakeSlice makes host memory that needs fewer copies"))
-	}
-	from, ok := c.lib.lib.(engine.Allocator)
+	m, err := memoryOf(c, "has no device memory; MakeSlice makes host memory that needs fewer copies", "allocates no memory here")
 	switch {
-	case !ok:
-		return refuse(ErrUnsupported, errors.New(c.Library()+" allocates no memory here"))
+	case err != nil:
+		return nil, refuseOp(c, op, ErrUnsupported, err)
 	case n < 0 || n > math.MaxInt/16/size:
-		return refuse(ErrArgument, fmt.Errorf("memory of %d elements", n))
+		return nil, refuseOp(c, op, ErrArgument, fmt.Errorf("memory of %d elements", n))
 	}
-	b := &deviceBlock{from: from, device: c.lib.device, platform: c.lib.platform}
+	b := &deviceBlock{device: c.lib.device, platform: c.lib.backend.Platform}
 	if n > 0 {
-		var err error
-		if b.at, err = from.Alloc(b.device, n*size); err != nil {
-			var lacks *engine.Lacks
-			if errors.As(err, &lacks) {
-				return refuse(ErrUnsupported, err)
-			}
-			return refuse(ErrBackend, fmt.Errorf("%d bytes on device %d: %w", n*size, b.device, vendorError(err)))
+		if b.at, b.release, err = m.Alloc(n * size); errors.Is(err, engine.ErrUnsupported) {
+			return nil, refuseOp(c, op, ErrUnsupported, err)
+		} else if err != nil {
+			return nil, refuseOp(c, op, ErrBackend, fmt.Errorf("%d bytes on device %d: %w", n*size, b.device, vendorError(err)))
 		}
 	}
 	return &deviceElements[T]{b, n}, nil
+}
+
+// usable is nil, or why op, a call of this rank alone, cannot be made now.
+func usable(ctx context.Context, c *Comm, op string) error {
+	if err := noContext(ctx, c, op); err != nil {
+		return err
+	}
+	if c.none() {
+		return refuseNone(op)
+	}
+	c.calling.count++
+	code, err := ErrClosed, error(nil)
+	switch {
+	case c.life.shut():
+		err = whyShut()
+	case c.Err() != nil:
+		return c.Err()
+	case ctx.Err() == nil:
+		return nil
+	default:
+		err = ctx.Err()
+		code = waitError(err).Code
+	}
+	return refuseOp(c, op, code, err)
+}
+
+// refuseOp is why op, which is no call in the order of all, was not done.
+func refuseOp(c *Comm, op string, code Code, err error) *Error {
+	return c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
+}
+
+// memoryOf is c's library as what makes and registers memory on its device, or why it is not: the backend takes host memory, or the
+// library has no such calls. The answer is the same on all ranks.
+func memoryOf(c *Comm, onHost, lacks string) (engine.Memory, error) {
+	if c.lib == nil || c.lib.device < 0 {
+		return nil, errors.New("the backend " + c.Backend() + " " + onHost)
+	}
+	if m, ok := c.lib.Engine.(engine.Memory); ok {
+		return m, nil
+	}
+	return nil, errors.New(c.Library() + " " + lacks)
 }
 
 // FreeDevice gives back what MakeDevice returned. What was issued with it must be done: the library does not wait for that.
@@ -96,30 +115,23 @@ func DeviceMemory(c *Comm) (bytes uint64, err error) {
 	if c.none() {
 		return 0, refuseNone(op)
 	}
-	refuse := func(code Code, err error) (uint64, error) {
-		return 0, c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
-	}
 	if c.life.shut() {
-		return refuse(ErrClosed, whyShut())
+		return 0, refuseOp(c, op, ErrClosed, whyShut())
 	}
-	if c.lib == nil {
-		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" has no memory of a device"))
+	m, err := memoryOf(c, "has no memory of a device", "does not say what it has allocated")
+	if err != nil {
+		return 0, refuseOp(c, op, ErrUnsupported, err)
 	}
-	a, ok := c.lib.Engine.(engine.Accountant)
-	if !ok {
-		return refuse(ErrUnsupported, errors.New(c.Library()+" does not say what it has allocated"))
-	}
-	bytes, err = a.Allocated()
-	var lacks *engine.Lacks
+	bytes, err = m.Allocated()
 	switch {
 	case err == nil:
 		return bytes, nil
-	case errors.As(err, &lacks):
-		return refuse(ErrUnsupported, err)
+	case errors.Is(err, engine.ErrUnsupported):
+		return 0, refuseOp(c, op, ErrUnsupported, err)
 	case c.Err() != nil:
 		return 0, c.Err()
 	}
-	return refuse(ErrBackend, vendorError(err))
+	return 0, refuseOp(c, op, ErrBackend, vendorError(err))
 }
 
 // deviceElements is memory of MakeDevice.
@@ -136,14 +148,14 @@ func (d *deviceElements[T]) Elem() (zero T) { return zero }
 
 // deviceBlock is memory of a library.
 type deviceBlock struct {
-	from     engine.Allocator
 	device   int
 	platform string
 
-	mu    sync.Mutex
-	at    uintptr // 0 of no elements
-	freed bool
-	held  int32 // registrations and windows
+	mu      sync.Mutex
+	at      uintptr      // 0 of no elements
+	release func() error // nil of no elements
+	freed   bool
+	held    int32 // registrations and windows
 }
 
 // Ptr is the address; ok is false once the memory is freed.
@@ -175,10 +187,9 @@ func (b *deviceBlock) free() error {
 		return fmt.Errorf("the memory has %d window%s or registration%[2]s: first release what Register and Window returned, or close the Comm", b.held, plural(int(b.held)))
 	}
 	b.freed = true
-	if b.at == 0 {
+	b.at = 0
+	if b.release == nil {
 		return nil
 	}
-	at := b.at
-	b.at = 0
-	return b.from.Free(b.device, at)
+	return b.release()
 }

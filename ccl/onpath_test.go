@@ -251,7 +251,7 @@ func TestWireWithoutSecret(t *testing.T) {
 
 // What a library sends between hosts nobody here can protect; within a host nothing is on the way.
 func TestWireBesideALibrary(t *testing.T) {
-	ccl.SetBackend(t, &toyBackend{})
+	ccl.SetBackend(t, (&toyBackend{}).backend())
 	o := onToy(ccl.Options{Wire: "encrypt"})
 	world(t, 2, nil, func(int) *ccl.Options { return o }, works)
 	var all sync.WaitGroup

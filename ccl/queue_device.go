@@ -7,8 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -89,7 +89,7 @@ func (q *Queue) give(a *args) Work {
 	}
 	changed, err := describe(c, k, a, false)
 	if err == nil && k.DstAt == k.SrcAt && k.DstAt != 0 && k.Kind.Exchanges() {
-		if err = l.inPlace(k.Kind); err != nil {
+		if err = l.InPlace(k.Kind); err != nil {
 			err = unsupported{fmt.Errorf("%w (%v x %d)", err, k.Type, max(int(k.Count), k.DstN))}
 			k.Kind = 0
 		}
@@ -100,15 +100,15 @@ func (q *Queue) give(a *args) Work {
 		}
 		return q.rejected(a.kind, err)
 	}
-	var how manner
+	var how engine.How
 	meet := changed && l.first(k, c.eng.Size())
 	if meet {
-		how = connecting
+		how = engine.Connecting
 	}
 	k.State = uint8(Running)
 	c.rec.begin(k, q.dev, c.eng.Now())
 	if c.watchers.onCall != nil && q.dev.await(&k.Record, max(k.DstN, k.SrcN)*k.Elem) {
-		how |= timed
+		how |= engine.Timed
 	}
 	if f := c.eng.Issued(k, meet); f != nil {
 		return q.failedAs(&k.Record)
@@ -124,52 +124,32 @@ func (q *Queue) give(a *args) Work {
 	return Work{at: q.dev, seq: k.Seq}
 }
 
-// How calls are handed to the library.
-type manner uint8
-
-const (
-	connecting manner = 1 << iota // it may wait inside for other ranks: the monitor looks at that, and a failure of the Comm ends it
-	timed                         // OnCall is to be told how long the device took
-)
-
-// hand gives the library calls, of which seq is the last.
-func (d *deviceStream) hand(calls []*call.Call, seq uint64, how manner) error {
+// hand gives the library calls, of which seq is the last. The monitor looks at those that may wait inside for other ranks, and a
+// failure of the Comm ends that.
+func (d *deviceStream) hand(calls []*call.Call, seq uint64, how engine.How) error {
 	h, ok := d.s.Handle()
 	if !ok {
 		return errStreamGone
 	}
 	c := d.c
-	if how != 0 {
-		if err := d.handAs(h, calls, how); err != nil {
-			return err
-		}
-	} else if err := c.lib.Issue(h, calls); err != nil {
+	connects := how&engine.Connecting != 0
+	if connects {
+		c.eng.Inside(true)
+	}
+	span, err := c.lib.Issue(h, calls, how)
+	if connects {
+		c.eng.Inside(false)
+	}
+	if span != nil {
+		d.timed(span)
+	}
+	if err != nil {
 		return err
 	}
 	ordered.Store(&d.handed.ticket, seq)
 	ordered.Store(&d.handed.calls, d.handed.calls+uint64(len(calls)))
 	d.watch()
 	return nil
-}
-
-// handAs hands calls over in that manner.
-func (d *deviceStream) handAs(h uintptr, calls []*call.Call, how manner) (err error) {
-	c := d.c
-	if how&connecting != 0 {
-		c.eng.Inside(true)
-		defer c.eng.Inside(false)
-	}
-	if timer, ok := c.lib.Engine.(engine.Timer); ok && how&timed != 0 {
-		area, err := timer.Timed(h, calls, how&connecting != 0)
-		if area != nil {
-			d.timed(area)
-		}
-		return err
-	}
-	if how&connecting != 0 {
-		return c.lib.connector.Connect(h, calls)
-	}
-	return c.lib.Issue(h, calls)
 }
 
 // notHanded is the Work of calls that hand has failed with; r is of the one, or of the group.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // slab is device memory of a test.
@@ -23,17 +23,9 @@ func (s slab) Ptr() (uintptr, bool) { return s.at, !s.freed }
 func (s slab) Device() int          { return s.device }
 func (s slab) Platform() string     { return s.platform }
 
-// named is a Backend that only has a name.
-type named struct {
-	engine.Backend
-	name string
-}
-
-func (n named) Name() string { return n.name }
-
 // Where a Buf lies on the Comm's device, or why a call cannot take it.
 func TestBufOnDevice(t *testing.T) {
-	l := &library{backend: named{name: "nccl"}, platform: "cuda", device: 1}
+	l := &library{backend: &engine.Backend{Name: "nccl", Platform: "cuda"}, device: 1}
 	mine := slab{at: 0x1000, device: 1, platform: "cuda"}
 	for _, tc := range []struct {
 		b    Buf

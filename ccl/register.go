@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // Register tells the library of c's backend of device memory that calls will use again and again, so that the network and
@@ -19,55 +19,35 @@ import (
 // ErrUnsupported; on the CPU the memory for fewer copies is that of [MakeSlice].
 func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err error) {
 	const op = "Register"
-	if err := noContext(ctx, c, op); err != nil {
+	if err := usable(ctx, c, op); err != nil {
 		return nil, err
 	}
-	if c.none() {
-		return nil, refuseNone(op)
-	}
-	c.calling.count++
-	refuse := func(code Code, err error) (func() error, error) {
-		return nil, c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
-	}
-	if c.life.shut() {
-		return refuse(ErrClosed, whyShut())
-	}
-	if err := c.Err(); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return refuse(waitError(err).Code, err)
-	}
-	if c.lib == nil || c.lib.device < 0 {
-		return refuse(ErrUnsupported, errors.New("the backend "+c.Backend()+" registers no memory; MakeSlice makes memory that it uses without copies"))
-	}
-	r, ok := c.lib.Engine.(engine.Registrar)
-	if !ok {
-		return refuse(ErrUnsupported, errors.New(c.Library()+" registers no memory here"))
+	m, err := memoryOf(c, "registers no memory; MakeSlice makes memory that it uses without copies", "registers no memory here")
+	if err != nil {
+		return nil, refuseOp(c, op, ErrUnsupported, err)
 	}
 	if b.count < 0 {
-		return refuse(ErrArgument, errors.New("a Buf.From was out of bounds"))
+		return nil, refuseOp(c, op, ErrArgument, errors.New("a Buf.From was out of bounds"))
 	}
 	x, err := b.on(c.lib)
 	if err != nil {
-		return refuse(ErrArgument, err)
+		return nil, refuseOp(c, op, ErrArgument, err)
 	}
 	if x.n == 0 {
 		return func() error { return nil }, nil
 	}
 	if !c.life.enter() {
-		return refuse(ErrClosed, nil)
+		return nil, refuseOp(c, op, ErrClosed, nil)
 	}
-	handle, err := r.Register(x.at, x.n)
+	undo, err := m.Register(x.at, x.n)
 	c.life.leave()
-	if err != nil {
-		var lacks *engine.Lacks
-		if errors.As(err, &lacks) {
-			return refuse(ErrUnsupported, err)
-		}
-		return refuse(ErrBackend, vendorError(err))
+	switch {
+	case errors.Is(err, engine.ErrUnsupported):
+		return nil, refuseOp(c, op, ErrUnsupported, err)
+	case err != nil:
+		return nil, refuseOp(c, op, ErrBackend, vendorError(err))
 	}
-	return c.lib.held.add(&registration{c: c, op: op, memory: b, undo: func() error { return r.Deregister(handle) }}), nil
+	return c.lib.held.add(&registration{c: c, op: op, memory: b, undo: undo}), nil
 }
 
 // extent is memory of a device: where it begins, and how many bytes.

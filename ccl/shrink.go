@@ -2,12 +2,13 @@ package ccl
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // Shrink returns a Comm of the surviving ranks, in their old order. It is the only collective
@@ -83,19 +84,24 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 		}
 	}
 	anew := c.opt // with the same device, on which the program has its memory, whatever place on the host the rank has now
-	anew.Backend = c.lib.backend.Name()
+	anew.Backend = c.lib.backend.Name
 	if c.lib.device >= 0 {
 		anew.Device = &c.lib.device
 	}
-	shrinker, able := c.lib.Engine.(engine.Shrinker)
-	if !able || len(lost) == 0 { // the same on all ranks
+	if len(lost) == 0 { // the same on all ranks
 		return openLibrary(ctx, child, &anew)
 	}
-	t := talk{ctx, child}
 	can, before := []int64{0}, c.lib.unshrunk
-	if !before && shrinker.Shrinks(ctx) {
-		can[0] = 1
+	if !before {
+		err := c.lib.Shrinks(ctx)
+		if errors.Is(err, engine.ErrUnsupported) { // the same on all ranks, none of which has tried it before
+			return openLibrary(ctx, child, &anew)
+		}
+		if err == nil {
+			can[0] = 1
+		}
 	}
+	t := talk{ctx, child}
 	c.lib.unshrunk = true // before the first word: another rank's failure may be heard in any of what follows
 	if err := t.min(can); err != nil {
 		return nil, faultOf(err)
@@ -105,11 +111,11 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 		c.lib.unshrunk = before || f != nil
 		return made, f
 	}
-	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device, platform: c.lib.platform}
+	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device}
 	topo, rank := child.Topology(), child.Rank()
 	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Strict: c.opt.Check == CheckStrict,
 		Hints: c.opt.Hints.engine(), Name: child.Name()}
-	made, f := l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return shrinker.Shrink(ctx, g, lost) })
+	made, f := l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return c.lib.Engine.Shrink(ctx, g, lost) })
 	c.lib.unshrunk = f != nil
 	return made, f
 }

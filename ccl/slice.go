@@ -6,7 +6,6 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
@@ -16,41 +15,24 @@ import (
 // of c. Appending beyond the capacity moves the slice to ordinary memory. A call that fails
 // concerns only the elements that were its result.
 func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
-	if err := noContext(ctx, c, "MakeSlice"); err != nil {
+	const op = "MakeSlice"
+	if err := usable(ctx, c, op); err != nil {
 		return nil, err
 	}
-	if c.none() {
-		return nil, refuseNone("MakeSlice")
-	}
-	c.calling.count++
-	refuse := func(code Code, err error) ([]T, error) {
-		e := c.refuse(call.Barrier, code, err)
-		e.Op = "MakeSlice"
-		return nil, e
-	}
 	var z T
-	if c.life.shut() {
-		return refuse(ErrClosed, whyShut())
-	}
-	if e := c.Err(); e != nil {
-		return nil, e
-	}
-	if err := ctx.Err(); err != nil {
-		return refuse(waitError(err).Code, err)
-	}
 	if n < 0 || n > math.MaxInt/16/int(unsafe.Sizeof(z)) {
-		return refuse(ErrArgument, fmt.Errorf("a slice of %d elements", n))
+		return nil, refuseOp(c, op, ErrArgument, fmt.Errorf("a slice of %d elements", n))
 	}
 	if n == 0 {
 		return []T{}, nil
 	}
 	if !c.life.enter() {
-		return refuse(ErrClosed, nil)
+		return nil, refuseOp(c, op, ErrClosed, nil)
 	}
 	mem, err := c.eng.MakeMemory(n * int(unsafe.Sizeof(z)))
 	c.life.leave()
 	if err != nil {
-		return refuse(ErrBackend, err)
+		return nil, refuseOp(c, op, ErrBackend, err)
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(&mem[0])), n), nil
 }

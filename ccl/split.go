@@ -140,7 +140,7 @@ func childOptions(c *Comm, set func(*Options)) (Options, error) {
 	case o.Check > CheckOff:
 		return o, errCheck(o.Check)
 	case o.RankOrder && c.lib != nil && (c.lib.device < 0 || o.Staged):
-		return o, fmt.Errorf("RankOrder is only for the CPU engine, but calls on host memory go through %s here", c.lib.backend.Name())
+		return o, fmt.Errorf("RankOrder is only for the CPU engine, but calls on host memory go through %s here", c.lib.backend.Name)
 	}
 	if err := o.Hints.check(); err != nil {
 		return o, fmt.Errorf("Options.Hints: %w", err)
@@ -148,7 +148,7 @@ func childOptions(c *Comm, set func(*Options)) (Options, error) {
 	if c.lib == nil {
 		return o, o.Hints.takes("cpu", nil)
 	}
-	return o, o.Hints.takes(c.lib.backend.Name(), c.lib.lib)
+	return o, o.Hints.takes(c.lib.backend.Name, c.lib.lib)
 }
 
 const (

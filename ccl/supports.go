@@ -1,7 +1,7 @@
 package ccl
 
 import (
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -14,17 +14,9 @@ func SupportsInPlace(c *Comm, k Kind) error {
 		return refuseNone(k.String())
 	}
 	if c.lib != nil && !c.throughLib && op.Kind(k).Exchanges() {
-		if err := c.lib.inPlace(op.Kind(k)); err != nil {
+		if err := c.lib.InPlace(op.Kind(k)); err != nil {
 			return c.named(&Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: err})
 		}
-	}
-	return nil
-}
-
-// inPlace is nil, or why the library cannot make calls of a kind in one buffer, which it makes in two.
-func (l *library) inPlace(k op.Kind) error {
-	if e, ok := l.Engine.(engine.InPlacer); ok {
-		return e.InPlace(k)
 	}
 	return nil
 }
@@ -39,7 +31,7 @@ func SupportsHints(c *Comm, h Hints) error {
 	}
 	err := h.check()
 	if err == nil {
-		var lib engine.Library
+		var lib *engine.Library
 		if c.lib != nil {
 			lib = c.lib.lib
 		}

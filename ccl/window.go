@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // windowAlignment is of the address of a window, as the library wants it (NCCL_WIN_REQUIRED_ALIGNMENT, NCCL 2.28).
@@ -39,7 +39,10 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 	if c.life.shut() {
 		return nil, c.refuse(call.Window, ErrClosed, whyShut())
 	}
-	w, err := windowerOf(c)
+	w, err := memoryOf(c, "makes no windows; MakeSlice makes memory that the ranks of a host share", "makes no windows here")
+	if err == nil {
+		err = c.lib.lib.Windows // the same on all ranks
+	}
 	if err != nil {
 		return nil, c.refuse(call.Window, ErrUnsupported, err)
 	}
@@ -53,7 +56,7 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 	k := &c.calling.call
 	bare(k, call.Window)
 	r := c.rec.begin(k, nil, c.eng.Now())
-	handle, f := openWindow(ctx, c, k, w, x, wrong)
+	undo, f := openWindow(ctx, c, k, w, x, wrong)
 	c.life.leave()
 	if f != nil {
 		c.rec.end(r, Failed, c.eng.Now())
@@ -63,23 +66,10 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 		return nil, c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Err: f.Err})
 	}
 	c.rec.end(r, Complete, c.eng.Now())
-	if handle == 0 {
+	if undo == nil {
 		return func() error { return nil }, nil // of no bytes
 	}
-	return c.lib.held.add(&registration{c: c, op: op, memory: b, window: x, undo: func() error { return w.CloseWindow(handle) }}), nil
-}
-
-// windowerOf is c's Engine, if its library makes windows: the same answer on all ranks.
-func windowerOf(c *Comm) (engine.Windower, error) {
-	if c.lib == nil || c.lib.device < 0 {
-		return nil, errors.New("the backend " + c.Backend() + " makes no windows; MakeSlice makes memory that the ranks of a host share")
-	}
-	w, ok := c.lib.Engine.(engine.Windower)
-	from, allocates := c.lib.lib.(engine.Allocator)
-	if !ok || !allocates {
-		return nil, errors.New(c.Library() + " makes no windows here")
-	}
-	return w, from.Windows()
+	return c.lib.held.add(&registration{c: c, op: op, memory: b, window: x, undo: undo}), nil
 }
 
 // windowOf is where b lies, or why it can have no window.
@@ -104,8 +94,9 @@ func (l *library) windowOf(b Buf) (extent, error) {
 // windowWords are what the ranks tell each other, of 8 bytes: whether something is wrong, the size of the memory, and 0.
 const windowWords = 3
 
-// openWindow makes the window x, of which wrong is what is wrong, once all ranks agree on it.
-func openWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Windower, x extent, wrong error) (handle uintptr, f *call.Fault) {
+// openWindow makes the window x, of which wrong is what is wrong, once all ranks agree on it. Its undo closes it, and is nil for a
+// window of no bytes.
+func openWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Memory, x extent, wrong error) (undo func() error, f *call.Fault) {
 	n, mine := c.Size(), make([]byte, 8*windowWords)
 	if wrong != nil {
 		mine[0] = 1
@@ -113,49 +104,49 @@ func openWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Windower, x
 	binary.LittleEndian.PutUint64(mine[8:], uint64(x.n))
 	all := make([]byte, n*len(mine))
 	if f := c.eng.Exchange(ctx, k, mine, all); f != nil {
-		return 0, f
+		return nil, f
 	}
 	size := func(r int) uint64 { return binary.LittleEndian.Uint64(all[r*len(mine)+8:]) }
 	for r := range n {
 		if all[r*len(mine)] != 0 {
-			return 0, refusedOn(ctx, c.eng, k, r, wrong)
+			return nil, refusedOn(ctx, c.eng, k, r, wrong)
 		}
 	}
 	for r := range n {
 		if size(r) != size(0) {
-			return 0, &call.Fault{Code: call.Argument, Peer: r, Err: fmt.Errorf("a window has one size on all ranks: rank 0 has %d bytes, rank %d has %d", size(0), r, size(r))}
+			return nil, &call.Fault{Code: call.Argument, Peer: r, Err: fmt.Errorf("a window has one size on all ranks: rank 0 has %d bytes, rank %d has %d", size(0), r, size(r))}
 		}
 	}
 	if x.n == 0 {
-		return 0, nil
+		return nil, nil
 	}
-	if handle, f = insideWindow(ctx, c, w, x); f != nil {
-		return 0, f
+	if undo, f = insideWindow(ctx, c, w, x); f != nil {
+		return nil, f
 	}
-	return handle, keepWindow(ctx, c, k, w, handle)
+	return undo, keepWindow(ctx, c, k, undo)
 }
 
 // insideWindow has the library make the window. The call cannot look at ctx, nor at the other ranks, of which one may fail in it: so
 // such a failure is the Comm's.
-func insideWindow(ctx context.Context, c *Comm, w engine.Windower, x extent) (uintptr, *call.Fault) {
+func insideWindow(ctx context.Context, c *Comm, w engine.Memory, x extent) (undo func() error, f *call.Fault) {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() { c.eng.Ended(call.ContextFault(ctx.Err())) })
 		defer stop()
 	}
 	c.eng.Inside(true)
-	handle, err := w.Window(x.at, x.n)
+	undo, err := w.Window(x.at, x.n)
 	c.eng.Inside(false)
 	if err != nil {
 		vendorFails(c, err)
-		return 0, c.eng.Failure()
+		return nil, c.eng.Failure()
 	}
-	return handle, nil
+	return undo, nil
 }
 
-// keepWindow has all ranks keep the window, or none.
-func keepWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Windower, handle uintptr) *call.Fault {
+// keepWindow has all ranks keep the window that undo closes, or none; undo is nil where the library has made none.
+func keepWindow(ctx context.Context, c *Comm, k *call.Call, undo func() error) *call.Fault {
 	mine, all := []byte{0}, make([]byte, c.Size())
-	if handle != 0 {
+	if undo != nil {
 		mine[0] = 1
 	}
 	if f := c.eng.Exchange(ctx, k, mine, all); f != nil {
@@ -165,8 +156,8 @@ func keepWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Windower, h
 		if has != 0 {
 			continue
 		}
-		if handle != 0 {
-			if err := w.CloseWindow(handle); err != nil {
+		if undo != nil {
+			if err := undo(); err != nil {
 				vendorFails(c, err)
 				return c.eng.Failure()
 			}

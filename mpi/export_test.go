@@ -13,6 +13,11 @@ func SetLimit(t testing.TB, n int) {
 	t.Cleanup(func() { limit = old })
 }
 
+// Libraries are the files to try under no launcher.
+func Libraries() []string {
+	return launch{family: anyFamily}.libraries(func(string) string { return "" })
+}
+
 // ShortVersion is the name and the number in a library's text.
 var ShortVersion = shortVersion
 

@@ -5,8 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/mpi"
 )
+
+// What doctor looks for is what is opened.
+func TestLibraries(t *testing.T) {
+	require.Equal(t, mpi.Libraries(), engine.MPI.Files.Names)
+}
 
 func TestLauncher(t *testing.T) {
 	openMPI := map[string]string{"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"}

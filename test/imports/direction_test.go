@@ -23,7 +23,6 @@ var inside = []struct {
 	{"ordered", "machine", "stores and loads know nothing of what they publish"},
 	{"fence", "ordered", "a flag is a store and a barrier"},
 	{"proc", "", "what the kernel says of a process depends on no job"},
-	{"engine", "", "the seam between package ccl and what moves data"},
 	{"tcp", "fault", "connections know no ranks' calls"},
 	{"hash", "", "a hash of words knows not whose they are"},
 	{"shm", "fault hash", "memory knows neither ranks nor calls"},
@@ -41,10 +40,10 @@ var inside = []struct {
 	{"shrink", "call fault group links plane region tcp", "an agreement runs over links"},
 	{"join", "call fault group plane shm tcp tuning", "a job begins before any call"},
 	{"cpu", "call fault fence group join links plane plane/event reach region rounds shm shrink tcp tuning", "a Comm puts the parts together"},
-	{"native", "engine fence native/cside", "a library is one engine, and knows no other"},
+	{"native", "fence native/cside", "a library is one engine, and knows no other"},
 	{"native/cside", "", "the C side of native"},
-	{"native/oneccl", "engine fence native/cside", "a library is one engine, and knows no other"},
-	{"mpiengine", "engine fence", "a library is one engine, and knows no other"},
+	{"native/oneccl", "fence native/cside", "a library is one engine, and knows no other"},
+	{"mpiengine", "fence", "a library is one engine, and knows no other"},
 }
 
 const internal = module + "/ccl/internal/"

@@ -89,10 +89,10 @@ func alike(n int) string {
 
 // harmful tells of settings known to hurt.
 func (e *exam) harmful() {
-	for _, h := range harms {
+	for _, h := range harms() {
 		for _, f := range e.ranks {
-			if v := getenvOf(f.Env)(h.name); h.hurts(v) {
-				e.say("environment", warning, h.remedy, "%s=%s on rank %d: %s", h.name, v, f.Rank, h.why)
+			if v := getenvOf(f.Env)(h.Name); hurts(&h, v) {
+				e.say("environment", warning, h.Remedy, "%s=%s on rank %d: %s", h.Name, v, f.Rank, h.Why)
 				break
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/engine"
 )
 
 func TestOfRank(t *testing.T) {
@@ -16,14 +18,14 @@ func TestOfRank(t *testing.T) {
 }
 
 func TestHurts(t *testing.T) {
-	some, any := harm{values: []string{"1"}}, harm{}
-	require.True(t, some.hurts("1"))
-	require.False(t, some.hurts("0"))
-	require.False(t, some.hurts(""))
-	require.True(t, any.hurts("x"))
-	require.False(t, any.hurts(""))
-	for _, h := range harms {
-		require.NotEmpty(t, h.why, h.name)
-		require.NotEmpty(t, h.remedy, h.name)
+	some, any := engine.Harm{Values: []string{"1"}}, engine.Harm{}
+	require.True(t, hurts(&some, "1"))
+	require.False(t, hurts(&some, "0"))
+	require.False(t, hurts(&some, ""))
+	require.True(t, hurts(&any, "x"))
+	require.False(t, hurts(&any, ""))
+	for _, h := range harms() {
+		require.NotEmpty(t, h.Why, h.Name)
+		require.NotEmpty(t, h.Remedy, h.Name)
 	}
 }

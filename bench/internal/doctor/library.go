@@ -10,29 +10,24 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // library is one that engines or launchers use, as this node has it.
 type library struct{ Name, Path, Version string }
 
-// known are the libraries to look for: the variable that names one by its path, then
-// the names of its files.
-var known = []struct {
-	name, path string
-	files      []string
+// parts are the libraries to look for besides the backends' own, by the names of their files.
+var parts = []struct {
+	name  string
+	files []string
 }{
-	{"nccl", environ.NCCLLib.Name, []string{"libnccl.so.2", "libnccl.so"}},
-	{"rccl", environ.RCCLLib.Name, []string{"librccl.so.1", "librccl.so"}},
-	{"oneccl", environ.OneCCLLib.Name, []string{"libccl.so.2", "libccl.so.1", "libccl.so"}},
-	{"mpi", environ.MPILib.Name, []string{"libmpi.so.12", "libmpi.so.40", "libmpi_cray.so.12", "libmpi.so"}},
-	{"cuda", "", []string{"libcuda.so.1"}},
-	{"cudart", "", []string{"libcudart.so.13", "libcudart.so.12", "libcudart.so"}},
-	{"hip", "", []string{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}},
-	{"level zero", "", []string{"libze_loader.so.1"}},
-	{"libfabric", "", []string{"libfabric.so.1"}},
-	{"ucx", "", []string{"libucp.so.0"}},
-	{"nccl net plugin", "", []string{"libnccl-net.so", "libnccl-net-ofi.so", "librccl-net.so"}},
+	{"cuda", []string{"libcuda.so.1"}},
+	{"cudart", []string{"libcudart.so.13", "libcudart.so.12", "libcudart.so"}},
+	{"hip", []string{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}},
+	{"level zero", []string{"libze_loader.so.1"}},
+	{"libfabric", []string{"libfabric.so.1"}},
+	{"ucx", []string{"libucp.so.0"}},
+	{"nccl net plugin", []string{"libnccl-net.so", "libnccl-net-ofi.so", "librccl-net.so"}},
 }
 
 // roots are variables that name where a library is installed.
@@ -41,26 +36,32 @@ var roots = []string{"NCCL_HOME", "CUDA_HOME", "ROCM_PATH", "CCL_ROOT", "I_MPI_R
 // libraries finds them where the loader would, under root, which is / but in tests.
 func libraries(root string, getenv func(string) string) (found []library) {
 	dirs := searched(root, getenv)
-	for _, k := range known {
+	find := func(name, variable string, files []string) {
 		named := ""
-		if k.path != "" {
-			named = getenv(k.path)
+		if variable != "" {
+			named = getenv(variable)
 		}
 		file := named
 		switch {
 		case named == "none": // GOCCL_MPI_LIB: without MPI
-			continue
+			return
 		case named == "":
-			file = first(root, dirs, k.files)
+			file = first(root, dirs, files)
 		case !strings.Contains(named, "/"): // the loader looks for it
 			file = first(root, dirs, []string{named})
 		}
 		switch _, err := os.Stat(filepath.Join(root, file)); {
 		case file != "" && err == nil:
-			found = append(found, library{k.name, file, version(root, file)})
+			found = append(found, library{name, file, version(root, file)})
 		case named != "":
-			found = append(found, library{k.name, named, "missing"})
+			found = append(found, library{name, named, "missing"})
 		}
+	}
+	for _, b := range engine.Backends() {
+		find(b.Name, b.Files.Env, b.Files.Names)
+	}
+	for _, p := range parts {
+		find(p.name, "", p.files)
 	}
 	return found
 }

@@ -158,9 +158,9 @@ func (t *test[T]) loop(n int) (time.Duration, error) {
 // place, the device may come to its first event when the last call was made, so the time is never
 // less than the host took to make the calls.
 func (t *test[T]) loopOnDevice(n int) (time.Duration, error) {
-	clock := &t.s.dev.clock
+	clock := &t.s.dev.Clock
 	from := time.Now()
-	if err := clock.start(); err != nil {
+	if err := clock.Start(); err != nil {
 		return 0, err
 	}
 	var last ccl.Work
@@ -169,7 +169,7 @@ func (t *test[T]) loopOnDevice(n int) (time.Duration, error) {
 		last = t.put(t.nextBuffers())
 	}
 	made := time.Since(first)
-	if err := clock.stop(); err != nil {
+	if err := clock.Stop(); err != nil {
 		return 0, err
 	}
 	if err := last.Wait(t.ctx); err != nil {
@@ -179,7 +179,7 @@ func (t *test[T]) loopOnDevice(n int) (time.Duration, error) {
 		err := ccl.Barrier(t.ctx, t.s.world)
 		return time.Since(from), err
 	}
-	took, err := clock.took()
+	took, err := clock.Took()
 	return max(took, made), err
 }
 
@@ -193,18 +193,18 @@ func (t *test[T]) once(st *set[T]) (time.Duration, error) {
 	if t.s.o.Graph > 0 {
 		return t.launch(st.graph, 1)
 	}
-	clock := &t.s.dev.clock
-	if err := clock.start(); err != nil {
+	clock := &t.s.dev.Clock
+	if err := clock.Start(); err != nil {
 		return 0, err
 	}
 	last := t.put(st)
-	if err := clock.stop(); err != nil {
+	if err := clock.Stop(); err != nil {
 		return 0, err
 	}
 	if err := last.Wait(t.ctx); err != nil {
 		return 0, err
 	}
-	return clock.took()
+	return clock.Took()
 }
 
 // stream is what calls are queued on: the device's, nil for that of the Comm itself.
@@ -212,7 +212,7 @@ func (s *session) stream() ccl.Stream {
 	if s.dev == nil {
 		return nil
 	}
-	return s.dev.stream
+	return s.dev.Stream
 }
 
 // reach is how much of the buffers the test's calls use, from their beginning.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // An all-reduce in place says that it is, for which a Queue has a shorter way; other calls name
@@ -37,7 +38,7 @@ func TestTimeOnDevice(t *testing.T) {
 		}
 		nothing := func() error { return nil }
 		for _, says := range []time.Duration{1, time.Hour} {
-			s.dev = &device{clock: clock{start: nothing, stop: nothing, took: func() (time.Duration, error) { return says, nil }}}
+			s.dev = &engine.Device{Clock: engine.Clock{Start: nothing, Stop: nothing, Took: func() (time.Duration, error) { return says, nil }}}
 			test := newTest(s, s.ctx, s.lanes[0], named[float32]("allreduce"), ccl.Sum, 0, 16, 64, true)
 			took, err := test.loopOnDevice(calls)
 			s.dev = nil

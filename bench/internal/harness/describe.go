@@ -23,7 +23,7 @@ func (s *session) describe(p *plan) error {
 	place := s.world.Place()
 	mine := report.Place{Rank: s.world.Rank(), Group: s.group, Pid: os.Getpid(), Host: clip(place.Host), Device: place.Local, Hex: "cpu", Info: clip(machine.CPU("/"))}
 	if s.dev != nil {
-		mine.Device, mine.Hex, mine.Info = s.dev.n, s.dev.hex, clip(s.dev.info)
+		mine.Device, mine.Hex, mine.Info = s.dev.Number, s.dev.PCI, clip(s.dev.Name)
 	}
 	room, all := make([]uint8, placeRoom), make([]uint8, placeRoom*s.world.Size())
 	text, _ := json.Marshal(mine)

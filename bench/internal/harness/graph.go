@@ -33,7 +33,7 @@ func (t *test[T]) loopOfGraph(n int) (time.Duration, error) {
 // capture makes a graph of n iterations, on the sets that next gives.
 func (t *test[T]) capture(n int, next func() *set[T]) (*graph, error) {
 	var last ccl.Work
-	g, err := t.s.dev.capture(func() error {
+	launch, end, err := t.s.dev.Capture(func() error {
 		for range n {
 			last = t.put(next())
 		}
@@ -42,14 +42,13 @@ func (t *test[T]) capture(n int, next func() *set[T]) (*graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.last = last
-	return g, nil
+	return &graph{launch, end, last}, nil
 }
 
 // launch launches g and waits for it, by the device's own clock.
 func (t *test[T]) launch(g *graph, times int) (time.Duration, error) {
-	clock := &t.s.dev.clock
-	if err := clock.start(); err != nil {
+	clock := &t.s.dev.Clock
+	if err := clock.Start(); err != nil {
 		return 0, err
 	}
 	for range times {
@@ -57,13 +56,13 @@ func (t *test[T]) launch(g *graph, times int) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	if err := clock.stop(); err != nil {
+	if err := clock.Stop(); err != nil {
 		return 0, err
 	}
 	if err := g.last.Wait(t.ctx); err != nil {
 		return 0, err
 	}
-	return clock.took()
+	return clock.Took()
 }
 
 // captureOne makes the graph of one iteration on st, with -G.

@@ -120,7 +120,7 @@ func (s *session) end() error {
 		errs = append(errs, s.comms[i].Close())
 	}
 	if s.dev != nil {
-		errs = append(errs, s.dev.close())
+		errs = append(errs, s.dev.Close())
 	}
 	return errors.Join(errs...)
 }

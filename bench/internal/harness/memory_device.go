@@ -4,60 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 	"unsafe"
 
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/engine"
 )
-
-// device is one rank's device, as the package of its backend gives it.
-type device struct {
-	n         int
-	hex, info string // its address and name
-	stream    ccl.Stream
-	alloc     func(managed bool, bytes int) (block, error)
-	at        func(addr uintptr, bytes int) (block, error) // that somebody else has made; nil where there is none
-	clock     clock
-	capture   func(issue func() error) (*graph, error) // nil where there are no graphs
-	close     func() error
-}
-
-// block is memory of a device: of package cuda, rocm or xpu.
-type block interface {
-	Ptr() (addr uintptr, ok bool)
-	Device() int
-	Platform() string
-	Put(src []uint8) error
-	Get(dst []uint8) error
-	Slice() ([]uint8, error) // of managed memory
-	Free() error
-}
-
-// clock times what is issued to the stream between start and stop, by the device's own events. took waits for
-// stop without an end: it is for when the calls before it are done.
-type clock struct {
-	start, stop func() error
-	took        func() (time.Duration, error)
-}
-
-// devices by the backend that has them, each added by the file of its build tag.
-var devices = map[string]kindOfDevice{}
-
-// kindOfDevice counts the visible devices, and opens that of the rank which is the local-th of locals on its host;
-// at where that is not negative.
-type kindOfDevice struct {
-	count func() (int, error)
-	open  func(at, local, locals int) (*device, error)
-}
 
 // present reports whether this process sees a device of a backend.
 func present(backend string) bool {
-	kind, ok := devices[backend]
-	if !ok {
+	b := engine.Find(backend)
+	if b == nil || b.Devices.Count == nil {
 		return false
 	}
-	n, err := kind.count()
+	n, err := b.Devices.Count()
 	return err == nil && n > 0
 }
 
@@ -86,16 +46,16 @@ func (s *session) openDevice() (err error) {
 			return fmt.Errorf("-mem %s -backend %s,%s: two backends cannot share device memory; add -mem host, or measure one at a time", s.o.Mem, name, other)
 		}
 	}
-	kind, ok := devices[name]
-	if !ok {
+	b := engine.Find(name)
+	if b == nil || b.Devices.Open == nil {
 		return fmt.Errorf("-mem %s: no such memory in this build; host memory is always available", s.o.Mem)
 	}
 	if s.o.Registered && s.o.Mem == "managed" {
 		return errors.New("-R 1 or 2 -mem managed: only device or host memory can be registered, not memory that moves between them; leave one out")
 	}
 	at := s.world.Place()
-	s.dev, err = kind.open(s.o.DeviceOf(at.Local), at.Local, at.Locals)
-	if err == nil && s.o.Graph > 0 && s.dev.capture == nil {
+	s.dev, err = b.Devices.Open(s.o.DeviceOf(at.Local), at.Local, at.Locals)
+	if err == nil && s.o.Graph > 0 && s.dev.Capture == nil {
 		return fmt.Errorf("-G %d: the %s backend has no graphs; leave it out", s.o.Graph, name)
 	}
 	return err
@@ -115,7 +75,7 @@ func (m deviceMemory) alloc(s *session, n int) (buffer, error) {
 	if s.o.Windows {
 		return s.window(n)
 	}
-	b, err := s.dev.alloc(m.managed, n)
+	b, err := s.dev.Alloc(m.managed, n)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +104,7 @@ func (m deviceMemory) alloc(s *session, n int) (buffer, error) {
 
 // deviceBuffer is memory of a device. Where the host cannot see it, what it sees is a copy.
 type deviceBuffer struct {
-	block      block
+	block      engine.Block
 	b          []byte
 	copied     bool
 	registered []func() error    // what undoes it
@@ -153,7 +113,7 @@ type deviceBuffer struct {
 
 // window is n bytes of the library, with a window of each lane.
 func (s *session) window(n int) (buffer, error) {
-	if s.dev.at == nil {
+	if s.dev.At == nil {
 		return nil, fmt.Errorf("-R 2: the %s backend has no windows; leave it out", s.o.Backends[0])
 	}
 	m, err := ccl.MakeDevice[uint8](s.ctx, s.lanes[0].c, n)
@@ -162,7 +122,7 @@ func (s *session) window(n int) (buffer, error) {
 	}
 	d := &deviceBuffer{made: m, b: alloc(n), copied: true}
 	addr, _ := m.Ptr()
-	if d.block, err = s.dev.at(addr, n); err != nil {
+	if d.block, err = s.dev.At(addr, n); err != nil {
 		return nil, errors.Join(err, ccl.FreeDevice(m))
 	}
 	for i := range s.lanes {
@@ -222,14 +182,16 @@ func bufOf[T ccl.Number](s *session, x []T) ccl.Buf {
 
 // part is elements of a block, of any type.
 type part[T ccl.Number] struct {
-	block
-	off uintptr
-	n   int
+	block engine.Block
+	off   uintptr
+	n     int
 }
 
 func (p part[T]) Ptr() (uintptr, bool) {
 	at, ok := p.block.Ptr()
 	return at + p.off, ok
 }
-func (p part[T]) Len() int       { return p.n }
-func (p part[T]) Elem() (zero T) { return zero }
+func (p part[T]) Device() int      { return p.block.Device() }
+func (p part[T]) Platform() string { return p.block.Platform() }
+func (p part[T]) Len() int         { return p.n }
+func (p part[T]) Elem() (zero T)   { return zero }

@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // session is the benchmark as one rank runs it. All ranks make the same calls.
@@ -19,10 +20,10 @@ type session struct {
 	o       *option.Options
 	world   *ccl.Comm // all ranks, for what the harness itself has to say
 	lanes   []lane
-	dev     *device     // where the buffers lie; nil: in host memory
-	group   int         // this rank's, with -split
-	groups  groups      // of all ranks
-	comms   []*ccl.Comm // all there are, in the order in which they were made
+	dev     *engine.Device // where the buffers lie; nil: in host memory
+	group   int            // this rank's, with -split
+	groups  groups         // of all ranks
+	comms   []*ccl.Comm    // all there are, in the order in which they were made
 	startup *report.Startup
 	out     *output // nil but on rank 0
 	seed    uint64  // changes with every checked call, alike on all ranks

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // rule is one known failure.
@@ -18,8 +20,19 @@ type rule struct {
 	fatal bool
 }
 
-// rules are searched in order, line by line; a line gets the first that fits.
-var rules = []rule{
+// rules are searched in order, line by line; a line gets the first that fits: those of launchers and machines, then those of the
+// backends.
+var rules = sync.OnceValue(func() []rule {
+	all := general
+	for _, b := range engine.Backends() {
+		for _, f := range b.Failures {
+			all = append(slices.Clip(all), known(f.Pattern, f.Advice))
+		}
+	}
+	return all
+})
+
+var general = []rule{
 	// The program on the nodes.
 	fatal(`(?i)(execve?p?\(\)|execvp error on file|goccl-bench-).*no such file or directory|unable to find the specified executable`,
 		"a node does not see the program: put it into a directory that all nodes share, or name one with -share DIR"),
@@ -64,17 +77,9 @@ var rules = []rule{
 	known(`PMIX_ERR_NOT_FOUND`,
 		"PMIX_ERR_NOT_FOUND alone is harmless; look for the first other message"),
 
-	// Devices.
-	known(`(?i)index must be in \[0, ?6\)`,
-		"12 ranks look for 6 devices: ZE_FLAT_DEVICE_HIERARCHY=FLAT makes each tile a device, or start 6 ranks a node (-ppn 6)"),
-	known(`(?i)(libnccl|librccl|libccl|libmpi|libcudart|libze_loader)[^ ]*: cannot open shared object`,
+	// Libraries and memory.
+	known(`(?i)\blib[^ /]*: cannot open shared object`,
 		"a library is missing on a node: load its module in the job, or set LD_LIBRARY_PATH; bench doctor shows which node has which"),
-	known(`(?i)enqueue process failed`,
-		"a known problem of oneCCL on several nodes: set CCL_OP_SYNC=1, and if that does not help, CCL_ATL_SYNC_COLL=1"),
-	known(`(?i)mismatch(ed)? nccl version|nccl version mismatch`,
-		"ranks load different NCCL: bench doctor shows which node has which"),
-
-	// Memory.
 	known(`(?i)(ibv_reg_mr|memory registration|register).*cannot allocate memory`,
 		"memory cannot be locked for the network: ulimit -l unlimited (in a container --ulimit memlock=-1)"),
 	known(`(?i)bus error|/dev/shm.*no space left|no space left.*/dev/shm`,
@@ -89,7 +94,7 @@ func fatal(pattern, advice string) rule { return rule{regexp.MustCompile(pattern
 // For is the advice for one line of output, "" if it is no known failure; fatal says
 // that the job cannot go on whatever its ranks do.
 func For(line string) (advice string, fatal bool) {
-	for _, r := range rules {
+	for _, r := range rules() {
 		if r.pattern.MatchString(line) {
 			return r.advice, r.fatal
 		}

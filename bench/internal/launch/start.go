@@ -20,6 +20,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/hint"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/subprocess"
 )
@@ -244,6 +245,7 @@ func withSecret(env []string) []string {
 
 // passed are the variables that Open MPI is told to pass on: ours and the libraries'.
 func (p *Plan) passed() (names []string) {
+	patterns := append(engine.Variables(), "GOCCL_*", "FI_*", "UCX_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH")
 	given := map[string]bool{}
 	for _, e := range p.Env {
 		name, _, _ := strings.Cut(e, "=")
@@ -251,8 +253,7 @@ func (p *Plan) passed() (names []string) {
 	}
 	for _, e := range append(p.environment(os.Environ(), ""), environ.BenchSum.Set("")) {
 		name, _, _ := strings.Cut(e, "=")
-		if (given[name] || environ.Match([]string{"GOCCL_*", "NCCL_*", "RCCL_*", "CCL_*", "FI_*", "UCX_*", "HSA_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH",
-			"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}, name)) && !slices.Contains(names, name) {
+		if (given[name] || environ.Match(patterns, name)) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -7,53 +7,27 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/goccl/goccl/internal/engine"
 )
 
-// Accelerator is a kind of device and the build tag of the engine for it.
-type Accelerator struct {
-	Name string // NVIDIA
-	File string // /dev/nvidia0
-	Tag  string // nccl
-}
-
-// intel is Intel's PCI vendor number, as sysfs has it.
-const intel = "0x8086"
-
-// Accelerators are the kinds of device that are there, under root, which is / but
-// in tests. Intel's is known by the vendor of its render node, since every vendor's
-// GPUs have render nodes.
-func Accelerators(root string) []Accelerator {
-	var found []Accelerator
-	exists := func(file string) bool {
-		_, err := os.Stat(filepath.Join(root, file))
-		return err == nil
-	}
-	if exists("/dev/nvidia0") {
-		found = append(found, Accelerator{"NVIDIA", "/dev/nvidia0", "nccl"})
-	}
-	if exists("/dev/kfd") {
-		found = append(found, Accelerator{"AMD", "/dev/kfd", "rccl"})
-	}
-	nodes, _ := filepath.Glob(filepath.Join(root, "/dev/dri/renderD*"))
-	for _, node := range nodes {
-		name := filepath.Base(node)
-		vendor, _ := os.ReadFile(filepath.Join(root, "/sys/class/drm", name, "device/vendor"))
-		if strings.TrimSpace(string(vendor)) == intel {
-			found = append(found, Accelerator{"Intel", "/dev/dri/" + name, "oneccl"})
-			break
-		}
-	}
-	return found
-}
-
 // Hint says, in one line, that an accelerator lies idle since no engine for it is
-// compiled in, and the command that would use it; "" if there is nothing to say.
+// compiled in, and the command that would use it; "" if there is nothing to say. A device whose
+// driver has no file of its own is known by the vendor of its render node, since every vendor's GPUs
+// have render nodes.
 func Hint(root string, compiled, args []string) string {
 	var names, tags []string
-	for _, a := range Accelerators(root) {
-		if !slices.Contains(compiled, a.Tag) {
-			names = append(names, a.Name+" ("+a.File+")")
-			tags = append(tags, a.Tag)
+	nodes := renderNodes(root)
+	for _, b := range engine.Backends() {
+		var files []string
+		if node := b.Hardware.Node; node == "" {
+			files = nodes[b.Hardware.PCI]
+		} else if _, err := os.Stat(filepath.Join(root, node)); err == nil {
+			files = []string{node}
+		}
+		if len(files) > 0 && !slices.Contains(compiled, b.Name) {
+			names = append(names, b.Hardware.Vendor+" ("+files[0]+")")
+			tags = append(tags, b.Name)
 		}
 	}
 	if tags == nil {

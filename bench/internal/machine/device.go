@@ -3,33 +3,39 @@ package machine
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/goccl/goccl/internal/engine"
 )
 
-// Devices counts the accelerators under root by their vendor's name.
+// Devices counts the accelerators under root by their vendor's name: by numbered files of their
+// driver, else by render nodes.
 func Devices(root string) map[string]int {
 	found := map[string]int{}
-	nvidia, _ := filepath.Glob(filepath.Join(root, "/dev/nvidia*"))
-	for _, f := range nvidia {
-		if nvidiaDevice.MatchString(f) {
-			found["NVIDIA"]++
+	nodes := renderNodes(root)
+	for _, b := range engine.Backends() {
+		n := len(nodes[b.Hardware.PCI])
+		if files, numbered := strings.CutSuffix(b.Hardware.Node, "0"); numbered {
+			all, _ := filepath.Glob(filepath.Join(root, files+"[0-9]*"))
+			n = len(all)
 		}
-	}
-	nodes, _ := filepath.Glob(filepath.Join(root, "/dev/dri/renderD*"))
-	for _, node := range nodes {
-		b, _ := os.ReadFile(filepath.Join(root, "/sys/class/drm", filepath.Base(node), "device/vendor"))
-		switch strings.TrimSpace(string(b)) {
-		case intel:
-			found["Intel"]++
-		case amd:
-			found["AMD"]++
+		if n > 0 {
+			found[b.Hardware.Vendor] = n
 		}
 	}
 	return found
 }
 
-// amd is AMD's PCI vendor number, as sysfs has it.
-const amd = "0x1002"
-
-var nvidiaDevice = regexp.MustCompile(`/nvidia\d+$`)
+// renderNodes are the render nodes under root by the PCI number of their vendor, as sysfs has it.
+func renderNodes(root string) map[string][]string {
+	nodes := map[string][]string{}
+	files, _ := filepath.Glob(filepath.Join(root, "/dev/dri/renderD*"))
+	for _, file := range files {
+		name := filepath.Base(file)
+		b, _ := os.ReadFile(filepath.Join(root, "/sys/class/drm", name, "device/vendor"))
+		if vendor := strings.TrimSpace(string(b)); vendor != "" {
+			nodes[vendor] = append(nodes[vendor], "/dev/dri/"+name)
+		}
+	}
+	return nodes
+}

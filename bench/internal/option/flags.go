@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/model"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // flag is one flag: the table drives the parser, the help and the suggestions.
@@ -54,7 +55,7 @@ func benchFlags() []flag {
 		{"T", "T", "give up when one line takes longer, such as 90s; 0: never (0)", groupHow, setTimeout},
 		{"peer-timeout", "T", "a rank is lost after this long without a sign of life; 0: never (5s)", groupHow, setPeerTimeout},
 
-		{"backend", "NAME", "engine: " + strings.Join(backendNames, " ") + "; or a comma list, measured in turns (the one for this machine's device, else cpu)", groupWho, setBackends},
+		{"backend", "NAME", "engine: " + strings.Join(engine.Names(), " ") + "; or a comma list, measured in turns (the one for this machine's device, else cpu)", groupWho, setBackends},
 		{"mem", "KIND", "memory of the buffers: host device managed (what the engine works on)", groupWho, setMem},
 		{"device", "LIST", "devices of a host's ranks, in turn; 0: all share device 0 (each its own)", groupWho, setDevices},
 		{"hints", "LIST", "hints for NCCL or RCCL: min-ctas=4,max-ctas=16,cta-policy=efficiency,traffic-class=3,net=IB (none)", groupWho, setHints},

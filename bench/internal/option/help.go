@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/coll"
 	"github.com/goccl/goccl/bench/internal/prose"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // Help is what -h prints: one screen of 40 lines and 80 columns.
@@ -26,7 +27,7 @@ or joins the job of the launcher that started it.
   -d TYPE -o OP    element type, operator (float, sum)
   -np N -t N       processes to start here; ranks in each
   -nodes N -ppn N  nodes of the allocation to use, ranks on each
-  -backend NAME    engine: ` + strings.Join(backendNames, " ") + `
+  -backend NAME    engine: ` + strings.Join(engine.Names(), " ") + `
   -n N, -time T    timed iterations, or how long they go on (10ms)
   -J -csv -html F  write the results to a file as well
   -T T             give up when one line takes longer: 90s

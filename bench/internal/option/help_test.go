@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // One screen of 40 lines and 80 columns, with every command.
@@ -20,7 +22,7 @@ func TestHelp(t *testing.T) {
 	for _, c := range Commands {
 		require.Contains(t, help, "\n  bench "+c.Name+" ")
 	}
-	for _, name := range backendNames {
+	for _, name := range engine.Names() {
 		require.Contains(t, help, " "+name)
 		require.Contains(t, HelpAll(), " "+name)
 	}

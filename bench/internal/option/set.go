@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/coll"
 	"github.com/goccl/goccl/bench/internal/model"
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 func set(field func(*Options) *bool) func(*Options, string) error {
@@ -158,6 +159,9 @@ func setRegister(o *Options, s string) error {
 
 func setHints(o *Options, s string) (err error) {
 	o.Hints, err = ccl.ParseHints(s)
+	if e := (*ccl.Error)(nil); errors.As(err, &e) {
+		return e.Err // who parses is told beside it
+	}
 	return err
 }
 
@@ -228,14 +232,11 @@ func setDevices(o *Options, s string) error {
 	return nil
 }
 
-// backendNames are those that ccl may have; which of them this build has, ccl knows.
-var backendNames = []string{"cpu", "mpi", "nccl", "rccl", "oneccl"}
-
 // setBackends takes a backend more than once: what differs then is noise.
 func setBackends(o *Options, s string) error {
 	o.Backends = nil
 	for _, word := range strings.Split(s, ",") {
-		found, err := list(word, "backend", backendNames, backendNames, strings.ToLower)
+		found, err := list(word, "backend", engine.Names(), engine.Names(), strings.ToLower)
 		if err != nil {
 			return err
 		}
@@ -296,8 +297,7 @@ func list[T comparable](s, what string, names []string, values []T, plain func(s
 
 // meant are words that others use for what has another name here.
 var meant = map[string]string{
-	"cuda": "nccl", "gpu": "nccl", "nvidia": "nccl", "hip": "rccl", "rocm": "rccl", "amd": "rccl",
-	"xpu": "oneccl", "sycl": "oneccl", "intel": "oneccl", "ccl": "oneccl", "gloo": "cpu", "tcp": "cpu", "shm": "cpu",
+	"gloo": "cpu", "tcp": "cpu", "shm": "cpu",
 	"fp8": "f8e4m3", "float8": "f8e4m3", "e4m3": "f8e4m3", "e5m2": "f8e5m2", "int": "int32", "long": "int64", "byte": "uint8",
 	"add": "sum", "mean": "avg", "average": "avg", "mul": "prod", "product": "prod",
 }
@@ -305,6 +305,11 @@ var meant = map[string]string{
 // noSuch says that there is none of that name, which may have been meant, and which there are.
 func noSuch(what, word string, names []string) error {
 	near := meant[word]
+	for _, b := range engine.Backends() {
+		if slices.Contains(b.Aliases, word) {
+			near = b.Name
+		}
+	}
 	if !slices.Contains(names, near) {
 		near = Nearest(word, names)
 	}

@@ -39,7 +39,7 @@ func TestConflicts(t *testing.T) {
 		"-hints ctas=4":            `-hints ctas=4: "ctas=4": a hint is min-ctas=N, max-ctas=N, cta-policy=NAME, traffic-class=N, launch-order=1 or net=NAME`,
 		"-hints max-ctas=-4":       "-hints max-ctas=-4: max-ctas is -4: it must not be negative",
 		"-R 3":                     "-R 3: it must be 0 (ordinary memory), 1 (registered) or 2 (symmetric windows)",
-		"-backend cpu,mpj":         `-backend cpu,mpj: no such backend; did you mean mpi? There are cpu mpi nccl rccl oneccl`,
+		"-backend cpu,mpj":         `-backend cpu,mpj: no such backend; did you mean mpi? There are cpu nccl rccl oneccl mpi`,
 		"-plan tp -model resnet50": "-plan tp: resnet50 has no transformer layers; the schemes for it are ddp, zero1, zero2 and zero3",
 	} {
 		_, err := Parse(strings.Fields(args))

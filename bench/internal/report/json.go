@@ -16,6 +16,7 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/prose"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/plain"
 )
@@ -292,7 +293,7 @@ func WritableDirectory(flag, dir string) error {
 }
 
 // allowed are the variables that go into the file: those that change how a job
-// runs. The rest of an environment is nobody's business, secrets above all.
+// runs, besides those of the backends. The rest of an environment is nobody's business, secrets above all.
 var allowed = []string{
 	"GOCCL_*", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOAMD64", "OMP_NUM_THREADS",
 	"NCCL_*", "RCCL_*", "CCL_*", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
@@ -331,5 +332,5 @@ func shown(name string) bool {
 		slices.ContainsFunc(secretWord, func(s string) bool { return slices.Contains(words, s) }) {
 		return false
 	}
-	return environ.Match(allowed, name)
+	return environ.Match(allowed, name) || environ.Match(engine.Variables(), name)
 }

@@ -16,44 +16,34 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/mpi"
 )
 
-// Backend is MPI.
-type Backend struct{}
-
-// Name is "mpi".
-func (Backend) Name() string { return "mpi" }
-
-// Device is -1: MPI takes host memory.
-func (Backend) Device(int, int, int) (int, error) { return -1, nil }
-
-// Open loads the library. MPI_Init, which waits for all ranks, is left to New.
-func (Backend) Open() (engine.Library, error) {
-	if err := mpi.Load(); err != nil {
-		return nil, err
+// Backend is MPI. Opening it loads the library; MPI_Init, which waits for all ranks, is left to New.
+func Backend() engine.Backend {
+	b := engine.MPI
+	b.Open = func() (*engine.Library, error) {
+		if err := mpi.Load(); err != nil {
+			return nil, err
+		}
+		return &engine.Library{Version: mpi.Version(), Windows: engine.ErrUnsupported, New: join, EndJob: endJob}, nil // no ID: the ranks know each other by MPI's world
 	}
-	return library{}, nil
+	return b
 }
 
-type library struct{}
+// endJob is MPI_Abort.
+func endJob(status int) { _ = mpi.World().Abort(status) }
 
-// Version reads like "MPICH 4.0.2".
-func (library) Version() string { return mpi.Version() }
-
-// ID is nil: the ranks know each other by MPI's world.
-func (library) ID() ([]byte, error) { return nil, nil }
-
-// New makes a communicator of all ranks of MPI's world, in the order of the group. It cannot be
+// join makes a communicator of all ranks of MPI's world, in the order of the group. It cannot be
 // interrupted while a rank has not come.
-func (library) New(_ context.Context, g engine.Group, _ []byte) (engine.Engine, error) {
+func join(_ context.Context, g engine.Group, _ []byte) (engine.Engine, error) {
 	done, err := mpi.Use()
 	if err != nil {
 		return nil, err
 	}
-	e, err := join(g)
+	e, err := joinWorld(g)
 	if err != nil {
 		return nil, errors.Join(err, done(false))
 	}
@@ -61,7 +51,7 @@ func (library) New(_ context.Context, g engine.Group, _ []byte) (engine.Engine, 
 	return e, nil
 }
 
-func join(g engine.Group) (*Engine, error) {
+func joinWorld(g engine.Group) (*Engine, error) {
 	world := mpi.World()
 	if world.Size() != g.Size {
 		return nil, fmt.Errorf("MPI's world has %d ranks, but this Comm has %d: the backend mpi is for the ranks that one mpiexec or srun started, all of them", world.Size(), g.Size)
@@ -78,6 +68,7 @@ func join(g engine.Group) (*Engine, error) {
 
 // Engine is one rank's end of a communicator.
 type Engine struct {
+	engine.Lacking
 	comm    *mpi.Comm
 	done    func(left bool) error // MPI is used no longer
 	aborted atomic.Bool
@@ -122,25 +113,8 @@ func (e *Engine) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
 	return nil
 }
 
-// Issue refuses: MPI knows no streams.
-func (e *Engine) Issue(uintptr, []*op.Call) error { return errNoStreams }
-
-// Mark refuses as well.
-func (e *Engine) Mark(uintptr) (engine.Mark, error) { return nil, errNoStreams }
-
-var errNoStreams = errors.New("MPI does not support device streams")
-
-// Err is nil: MPI tells of errors in calls alone.
-func (e *Engine) Err() error { return nil }
-
-// Abort makes Close leave what MPI has under way. It cannot end it.
+// Abort makes Close leave what MPI has under way. It cannot end it: MPI has no way to leave a call whose peers do not come.
 func (e *Engine) Abort() { e.aborted.Store(true) }
-
-// Interruptible is false: MPI has no way to leave a call whose peers do not come.
-func (e *Engine) Interruptible() bool { return false }
-
-// EndJob is MPI_Abort.
-func (e *Engine) EndJob(status int) { _ = mpi.World().Abort(status) }
 
 // Close frees the communicator, and finalises MPI where this was the last use and ccl had
 // initialised it. After Abort, or a failure inside MPI, it does neither: both wait for peers.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/mpiengine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/mpi"
 )
@@ -18,15 +18,14 @@ import (
 // tested by test/mpi, through bench.
 func open(t *testing.T) *mpiengine.Engine {
 	t.Helper()
-	lib, err := mpiengine.Backend{}.Open()
+	lib, err := mpiengine.Backend().Open()
 	if err != nil && os.Getenv("GOCCL_REQUIRE") != "all" {
 		t.Skip(err)
 	}
 	require.NoError(t, err)
-	require.NotEmpty(t, lib.Version())
-	id, err := lib.ID()
-	require.NoError(t, err)
-	require.Nil(t, id)
+	require.NotEmpty(t, lib.Version)
+	require.False(t, lib.Interruptible)
+	require.Zero(t, lib.IDBytes)
 	_, err = lib.New(t.Context(), engine.Group{Rank: 0, Size: 2}, nil)
 	require.EqualError(t, err, "MPI's world has 1 ranks, but this Comm has 2: the backend mpi is for the ranks that one mpiexec or srun started, all of them")
 	e, err := lib.New(t.Context(), engine.Group{Rank: 0, Size: 1}, nil)
@@ -44,7 +43,6 @@ func TestEngine(t *testing.T) {
 	}
 	require.NoError(t, err)
 	e := open(t)
-	require.False(t, e.Interruptible())
 	require.NotZero(t, e.Native())
 	require.NoError(t, e.Err())
 
@@ -54,7 +52,8 @@ func TestEngine(t *testing.T) {
 	require.EqualError(t, e.Supports(op.AllReduce, op.Float32, op.Scaled, true), "MPI has no scaling operator: use sum, then multiply")
 	require.Error(t, e.Supports(op.AllReduce, op.Float32, op.Sum, false))
 	require.Error(t, e.Supports(op.Kinds, op.Float32, op.Sum, true))
-	require.Error(t, e.Issue(0, nil))
+	_, err = e.Issue(0, nil, 0)
+	require.ErrorIs(t, err, engine.ErrUnsupported)
 	_, err = e.Mark(0)
 	require.Error(t, err)
 

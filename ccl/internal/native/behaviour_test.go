@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/cside"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/internal/op"
@@ -233,15 +232,15 @@ func TestFreshThread(t *testing.T) {
 		r := world(t, v, 1)[0]
 		m := r.memory(t)
 		at, _ := m.Ptr()
-		e := r.Engine.(engine.Registrar)
+		e := r.end()
 		for range 8 { // one at a time
 			each(t, 1, func(int) error {
 				runtime.LockOSThread() // never unlocked, so that the thread ends with its goroutine
-				h, err := e.Register(at, 4)
+				release, err := e.Register(at, 4)
 				if err != nil {
 					return err
 				}
-				return e.Deregister(h)
+				return release()
 			})
 		}
 		require.NoError(t, m.Free())

@@ -93,9 +93,6 @@ func (e *end) Close() error { return e.close(false) }
 // aborts.
 const gathers = 23100
 
-// Gathers is true where the ranks of a host must close at the same time.
-func (e *end) Gathers() bool { return e.lib.version >= gathers }
-
 // CloseApart aborts the communicator, which nothing of is under way.
 func (e *end) CloseApart() error { return e.close(true) }
 

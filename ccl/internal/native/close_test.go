@@ -75,7 +75,7 @@ func TestFullStream(t *testing.T) {
 					}
 					inside <- err
 				}()
-				e := r.Engine.(shrinker).end
+				e := r.end()
 				require.Eventually(t, func() bool { return !e.returned(50 * time.Millisecond) }, limit, time.Millisecond)
 				go func() {
 					_, err := r.Mark(r.handle())
@@ -167,7 +167,7 @@ func TestCloseLasts(t *testing.T) {
 // impatient makes r's Close wait less, and leaves it to the test.
 func (r *rank) impatient() {
 	r.closed = true
-	r.Engine.(shrinker).closing.patience = 200 * time.Millisecond
+	r.end().closing.patience = 200 * time.Millisecond
 }
 
 // TestAskedWhileAborted: Abort frees the communicator only once ncclCommGetAsyncError has come back, however long it takes.
@@ -198,7 +198,7 @@ func TestAbortLasts(t *testing.T) {
 		t.Setenv("FAKE_FAIL", "ncclCommRevoke:0:3") // else Abort does no more
 		t.Setenv("FAKE_NCCL_ABORT_US", "1000000")
 		stuck.Abort()
-		e := stuck.Engine.(shrinker).end
+		e := stuck.end()
 		require.Eventually(t, func() bool { return lib.Aborting() > 0 }, limit, time.Millisecond)
 		require.NoError(t, well.issueOne(m))
 		require.NoError(t, well.wait(within(t)))

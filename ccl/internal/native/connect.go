@@ -5,19 +5,7 @@ package native
 // #include "native.h"
 import "C"
 
-import (
-	"time"
-
-	"github.com/goccl/goccl/internal/op"
-)
-
-// Connect is Issue of calls that may wait inside the library for other ranks.
-func (e *end) Connect(stream uintptr, calls []*op.Call) error {
-	if err := strict(e, calls); err != nil {
-		return err
-	}
-	return waits(e, func() C.int { return e.hand(C.U(stream), calls, nil) })
-}
+import "time"
 
 // waits makes a call of the rank's own that may wait for other ranks inside the library. It is on a goroutine of its own: where
 // Abort cannot make it come back, which takes ncclCommRevoke (NCCL 2.28.7), the caller does, and the call stays inside.

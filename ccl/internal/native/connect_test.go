@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -28,10 +29,14 @@ func TestConnect(t *testing.T) {
 				r.closed = true
 				m := r.memory(t)
 				at, _ := m.Ptr()
-				e := r.Engine.(shrinker).end
+				e := r.end()
 				call := []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1}, DstAt: at, SrcAt: at}}}
 				came := make(chan error, 1)
-				go func() { came <- e.Connect(r.handle(), call) }()
+				connect := func() error {
+					_, err := e.Issue(r.handle(), call, engine.Connecting)
+					return err
+				}
+				go func() { came <- connect() }()
 				require.Eventually(t, e.inside.Load, limit, time.Millisecond)
 				e.Abort()
 				select {
@@ -41,8 +46,8 @@ func TestConnect(t *testing.T) {
 					t.Fatal("the call has not come back")
 				}
 				for range 3 {
-					require.ErrorIs(t, e.Issue(r.handle(), call), errAborted)
-					require.ErrorIs(t, e.Connect(r.handle(), call), errAborted)
+					require.ErrorIs(t, r.Issue(r.handle(), call), errAborted)
+					require.ErrorIs(t, connect(), errAborted)
 				}
 				require.Equal(t, !revokes, e.inside.Load(), "a call that was left is inside still")
 				err := e.Close()
@@ -52,7 +57,7 @@ func TestConnect(t *testing.T) {
 				} else {
 					require.ErrorContains(t, err, "a call has not returned from the library 1s after the communicator failed")
 				}
-				require.True(t, errors.Is(e.Issue(r.handle(), call), errClosed))
+				require.True(t, errors.Is(r.Issue(r.handle(), call), errClosed))
 			})
 		})
 	}

@@ -3,10 +3,11 @@
 // says what is missing. The tags nccl, rccl and oneccl choose which are compiled in, in any
 // combination.
 //
-// What NCCL and RCCL share is in files of their subjects: vendor.go is one library to know about
-// and load.go opens it, end.go is one rank's end of a communicator, start.go makes it and close.go
-// ends it, issue.go hands over calls, compose.c makes those that a library lacks, mark.go follows
-// streams, span.go takes the device's times, staged.go takes host memory through the device.
+// What NCCL and RCCL share is in files of their subjects: vendor.go is one library to know about,
+// load.go opens it and devices.go has its devices for bench, end.go is one rank's end of a
+// communicator, start.go makes it and close.go ends it, issue.go hands over calls, compose.c makes
+// those that a library lacks, mark.go follows streams, span.go takes the device's times, staged.go
+// takes host memory through the device.
 // nccl.go and rccl.go are what differs. The calls themselves are in include/gccl.h.
 //
 // A group of calls is one call into C. A call allocates nothing, and no communicator has a thread.

@@ -14,8 +14,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/fence"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -35,7 +35,7 @@ type end struct {
 
 	mu     sync.Mutex // of Run and of what frees, which last
 	staged staging
-	least
+	least  least
 
 	aside aside
 	marks marks
@@ -61,19 +61,6 @@ const (
 	away // a call of the rank's own has been left inside the library, which ends inside
 	kept // Abort has revoked the communicator, and not freed it
 )
-
-// shrinker is an end whose library makes a communicator without some of its ranks.
-type shrinker struct{ *end }
-
-// engine is e with what its library can do. It does not split: a communicator of a part of the ranks is made as any other, with
-// an id of its own, since one that NCCL splits is written late, whatever has become of its parent meanwhile
-// (ncclCommInitRankFunc, src/init.cc), and waits inside the parent.
-func (e *end) engine() engine.Engine {
-	if e.lib.t.CommShrink == nil {
-		return e
-	}
-	return shrinker{e}
-}
 
 // newEnd has no communicator yet.
 func (l *library) newEnd(g engine.Group) *end {
@@ -187,9 +174,3 @@ func (e *end) Native() uintptr {
 	}
 	return uintptr(unsafe.Pointer(e.aside.c.comm))
 }
-
-// Interruptible is true: ncclCommAbort ends kernels as well.
-func (e *end) Interruptible() bool { return true }
-
-// Connects is true: the first call of a kind makes connections, inside the library.
-func (e *end) Connects() bool { return true }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/cside"
+	"github.com/goccl/goccl/internal/engine"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/internal/op"
 )
@@ -144,7 +144,7 @@ func TestStrict(t *testing.T) {
 	vendors(t, func(t *testing.T, v *vendor) {
 		ranks := world(t, v, 2)
 		for _, r := range ranks {
-			r.Engine.(shrinker).group.Strict = true
+			r.end().group.Strict = true
 		}
 		host, other := new([16]int32), ranks[1].memory(t)
 		defer other.Free()
@@ -171,13 +171,12 @@ func TestShrink(t *testing.T) {
 			if err := r.issueOne(m); err != nil {
 				return err
 			}
-			p := r.Engine.(engine.Shrinker)
-			if p.Shrinks(within(t)) {
-				return errors.New("it has not failed")
+			if err := r.Shrinks(within(t)); !errors.Is(err, errUnfailed) {
+				return fmt.Errorf("it has not failed: %w", err)
 			}
 			r.Abort()
-			if !p.Shrinks(within(t)) {
-				return errors.New("it is gone")
+			if err := r.Shrinks(within(t)); err != nil {
+				return fmt.Errorf("it is gone: %w", err)
 			}
 			if err := r.stream.Wait(within(t)); err != nil {
 				return fmt.Errorf("the stream is not released: %w", err)
@@ -186,7 +185,7 @@ func TestShrink(t *testing.T) {
 				return fmt.Errorf("a call after Abort: %w", err)
 			}
 			g := engine.Group{Rank: map[int]int{0: 0, 2: 1, 3: 2}[i], Size: n - 1, Device: i}
-			e, err := r.Engine.(engine.Shrinker).Shrink(within(t), g, []int{1})
+			e, err := r.Engine.Shrink(within(t), g, []int{1})
 			if err != nil {
 				return err
 			}
@@ -210,13 +209,12 @@ func TestRegister(t *testing.T) {
 	vendors(t, func(t *testing.T, v *vendor) {
 		leaks(t, v)
 		r := world(t, v, 1)[0]
-		p, err := r.lib.Alloc(0, 1<<16)
+		p, free, err := r.end().Alloc(1 << 16)
 		require.NoError(t, err)
-		e := r.Engine.(engine.Registrar)
-		h, err := e.Register(p, 1<<16)
+		release, err := r.end().Register(p, 1<<16)
 		require.NoError(t, err)
-		require.NoError(t, e.Deregister(h))
-		require.NoError(t, r.lib.Free(0, p))
+		require.NoError(t, release())
+		require.NoError(t, free())
 	})
 }
 

@@ -8,7 +8,7 @@ import "C"
 import (
 	"fmt"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // Hints says which of h a library of this version lacks. It would not notice: it reads the beginning of the configuration

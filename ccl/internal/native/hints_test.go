@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/cside"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // TestHints: each version of the library gets what it knows, and refuses what it does not.

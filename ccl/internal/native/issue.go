@@ -10,6 +10,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
@@ -36,11 +37,14 @@ var (
 )
 
 // Issue hands over calls in one call into C.
-func (e *end) Issue(stream uintptr, calls []*op.Call) error {
+func (e *end) Issue(stream uintptr, calls []*op.Call, how engine.How) (engine.Span, error) {
 	if err := strict(e, calls); err != nil {
-		return err
+		return nil, err
 	}
-	return e.issue(C.U(stream), calls, nil)
+	if how != 0 {
+		return e.issueAs(stream, calls, how)
+	}
+	return nil, e.issue(C.U(stream), calls, nil)
 }
 
 // strict is what is wrong with the addresses of calls, where the user has asked for that.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/internal/op"
 )

@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/signals"
 )
@@ -33,7 +33,7 @@ type library struct {
 }
 
 // open loads the library and says what is wrong with it before a rank depends on it.
-func (v *vendor) open() (engine.Library, error) {
+func (v *vendor) open() (*library, error) {
 	restore := signals.Guard()
 	defer restore()
 	so, err := v.search.Open()
@@ -78,6 +78,15 @@ func (v *vendor) open() (engine.Library, error) {
 	return l, nil
 }
 
+// describe is l as package ccl knows it, nil beside an error.
+func describe(l *library, err error) (*engine.Library, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Library{Version: l.Version(), Interruptible: true, Connects: true, Gathers: l.version >= gathers, Windows: l.windows(),
+		ID: l.ID, IDBytes: idBytes, IDs: l.IDs, New: l.New, Hints: l.Hints}, nil
+}
+
 // version reads like 2.28.9. Before 2.9 two digits were one: 2804 was 2.8.4.
 func version(v int) string {
 	if v < 10000 {
@@ -115,6 +124,7 @@ func (l *library) failure(f *C.gccl_fault) *engine.LibraryError {
 }
 
 var (
-	errAborted = errors.New("the communicator has been aborted")
-	errClosed  = errors.New("the communicator is closed")
+	errAborted  = errors.New("the communicator has been aborted")
+	errUnfailed = errors.New("the communicator has not failed")
+	errClosed   = errors.New("the communicator is closed")
 )

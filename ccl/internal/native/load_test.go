@@ -69,7 +69,7 @@ func TestWrongLibrary(t *testing.T) {
 				}
 				w := &vendor{name: v.name, title: v.title, search: v.search, runtime: v.runtime, prefix: v.prefix,
 					oldest: v.oldest, fp8: v.fp8, others: v.others}
-				_, err := w.Open()
+				_, err := w.load()
 				for _, want := range tc.want {
 					require.ErrorContains(t, err, want)
 				}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 

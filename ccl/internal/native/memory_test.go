@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/cside"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // windows is the fake library, whose windows must be as many after the test as before.
@@ -31,7 +31,8 @@ func TestMemory(t *testing.T) {
 	vendors(t, func(t *testing.T, v *vendor) {
 		leaks(t, v)
 		lib := open(t, v)
-		p, err := lib.Alloc(1, 1<<16)
+		on := func(device int) *end { return &end{lib: lib, group: engine.Group{Device: device}} }
+		p, free, err := on(1).Alloc(1 << 16)
 		if lib.t.MemAlloc == nil {
 			var lacks *engine.Lacks
 			require.ErrorAs(t, err, &lacks)
@@ -41,11 +42,11 @@ func TestMemory(t *testing.T) {
 		require.NoError(t, err)
 		require.NotZero(t, p)
 		require.NoError(t, v.runtime.Owns(1, p))
-		require.NoError(t, lib.Free(1, p))
+		require.NoError(t, free())
 		var failure *engine.LibraryError
-		require.ErrorAs(t, lib.Free(1, p), &failure)
+		require.ErrorAs(t, free(), &failure)
 		require.Equal(t, "ncclMemFree", failure.Call)
-		_, err = lib.Alloc(0, 1<<60)
+		_, _, err = on(0).Alloc(1 << 60)
 		require.ErrorAs(t, err, &failure)
 		require.Equal(t, "ncclMemAlloc", failure.Call)
 		require.Contains(t, failure.Text, "out of memory")
@@ -73,36 +74,36 @@ func TestWindow(t *testing.T) {
 			t.Setenv("FAKE_NCCL_VERSION", tc.version)
 			t.Setenv("FAKE_NCCL_WINDOW", tc.window)
 			ranks := world(t, v, 3)
-			lacks := ranks[0].lib.Windows()
+			lacks := ranks[0].lib.windows()
 			each(t, 3, func(i int) error {
 				r := ranks[i]
-				w := r.Engine.(engine.Windower)
+				w := r.end()
 				if lacks != nil {
 					if _, err := w.Window(4096, size); err == nil || err.Error() != lacks.Error() {
 						return fmt.Errorf("a library that makes no windows: %w", err)
 					}
 					return nil
 				}
-				p, err := r.lib.Alloc(r.group.Device, size)
+				p, free, err := w.Alloc(size)
 				if err != nil {
 					return err
 				}
-				h, err := w.Window(p, size)
-				if err != nil || h != 0 != tc.want {
-					return fmt.Errorf("%s: handle %#x, %w", tc.name, h, err)
+				release, err := w.Window(p, size)
+				if err != nil || release != nil != tc.want {
+					return fmt.Errorf("%s: a window: %t, %w", tc.name, release != nil, err)
 				}
 				if err := r.performSome(within(t)); err != nil {
 					return err
 				}
-				if h != 0 {
-					if err := w.CloseWindow(h); err != nil {
+				if release != nil {
+					if err := release(); err != nil {
 						return err
 					}
-					if err := w.CloseWindow(h); err == nil {
+					if err := release(); err == nil {
 						return errors.New("closed twice")
 					}
 				}
-				return r.lib.Free(r.group.Device, p)
+				return free()
 			})
 			if lacks != nil {
 				require.EqualError(t, lacks, ranks[0].lib.Version()+" has no ncclCommWindowRegister; that needs "+v.title+" 2.27")
@@ -119,19 +120,20 @@ func TestWindowClosesWithItsCommunicator(t *testing.T) {
 		keeps(t, v)
 		windows(t, v)
 		ranks := world(t, v, 2)
-		memory := make([]uintptr, 2)
+		free := make([]func() error, 2)
 		each(t, 2, func(i int) (err error) {
 			r := ranks[i]
 			r.closed = true
-			if memory[i], err = r.lib.Alloc(i, 1<<16); err != nil {
+			var at uintptr
+			if at, free[i], err = r.end().Alloc(1 << 16); err != nil {
 				return err
 			}
-			if _, err := r.Engine.(engine.Windower).Window(memory[i], 1<<16); err != nil {
+			if _, err := r.end().Window(at, 1<<16); err != nil {
 				return err
 			}
 			return r.Close()
 		})
-		each(t, 2, func(i int) error { return ranks[i].lib.Free(i, memory[i]) })
+		each(t, 2, func(i int) error { return free[i]() })
 	})
 }
 
@@ -146,15 +148,15 @@ func TestWindowRefusesOne(t *testing.T) {
 					t.Setenv("FAKE_FAIL", "ncclCommRevoke:0:3")
 				}
 				ranks := world(t, v, 2)
-				memory := make([]uintptr, 2)
+				free := make([]func() error, 2)
 				errs := all(2, func(i int) (err error) {
 					r := ranks[i]
 					r.closed = true
 					defer r.Close()
-					if memory[i], err = r.lib.Alloc(i, 1<<16); err != nil {
+					var at uintptr
+					if at, free[i], err = r.end().Alloc(1 << 16); err != nil {
 						return err
 					}
-					at := memory[i]
 					if i == 0 {
 						at++ // not aligned
 						defer func() {
@@ -162,7 +164,7 @@ func TestWindowRefusesOne(t *testing.T) {
 							ranks[1].Abort()
 						}()
 					}
-					_, err = r.Engine.(engine.Windower).Window(at, 1<<15)
+					_, err = r.end().Window(at, 1<<15)
 					return err
 				})
 				var failure *engine.LibraryError
@@ -170,8 +172,8 @@ func TestWindowRefusesOne(t *testing.T) {
 				require.Equal(t, 4, failure.Result)
 				require.Error(t, errs[1])
 				if revokes { // else the call is still inside
-					for i, p := range memory {
-						require.NoError(t, ranks[i].lib.Free(i, p))
+					for i := range free {
+						require.NoError(t, free[i]())
 					}
 				}
 			})
@@ -186,15 +188,15 @@ func TestWindowOfFreedMemory(t *testing.T) {
 		c := windows(t, v)
 		before := c.Violations()
 		r := world(t, v, 1)[0]
-		p, err := r.lib.Alloc(0, 1<<16)
+		w := r.end()
+		p, free, err := w.Alloc(1 << 16)
 		require.NoError(t, err)
-		w := r.Engine.(engine.Windower)
-		h, err := w.Window(p, 1<<16)
+		release, err := w.Window(p, 1<<16)
 		require.NoError(t, err)
-		require.NoError(t, r.lib.Free(0, p))
+		require.NoError(t, free())
 		require.Equal(t, before+1, c.Violations())
 		var failure *engine.LibraryError
-		require.ErrorAs(t, w.CloseWindow(h), &failure)
+		require.ErrorAs(t, release(), &failure)
 		require.Equal(t, "ncclCommWindowDeregister", failure.Call)
 
 		m := r.memory(t) // cudaMalloc's, which has no window

@@ -3,23 +3,18 @@
 package native
 
 import (
-	"github.com/goccl/goccl/ccl/internal/engine"
-	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/gpu"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
-	"github.com/goccl/goccl/internal/gpu"
 )
 
 // nccl is NVIDIA's library: 2.16 to 2.32 as they were run, 2.10 to 2.15 by their headers.
 var nccl = &vendor{
-	name:  "nccl",
-	title: "NCCL",
-	search: dl.Search{
-		What:   "NCCL",
-		Env:    environ.NCCLLib.Name,
-		Names:  []string{"libnccl.so.2", "libnccl.so"},
-		Advice: "install NCCL 2.10 or newer",
-	},
-	runtime: gpu.CUDA,
+	name:    engine.NCCL.Name,
+	title:   engine.NCCL.Title,
+	search:  searchFor(&engine.NCCL),
+	runtime: gpu.CUDA{}.Runtime(),
+	devices: devicesOf[gpu.CUDA](),
 	prefix:  "cuda",
 	oldest:  21003, // bfloat16 and ncclAvg
 	fp8:     22403,
@@ -34,4 +29,4 @@ var nccl = &vendor{
 }
 
 // NCCL is the backend "nccl".
-func NCCL() engine.Backend { return nccl }
+func NCCL() engine.Backend { return nccl.backend(engine.NCCL) }

@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
+// library is one that this build cannot open.
+type library struct{}
+
+func describe(_ *library, err error) (*engine.Library, error) { return nil, err }
+
 // open needs C, and the library is for Linux alone.
-func (v *vendor) open() (engine.Library, error) {
+func (v *vendor) open() (*library, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("%s: %s is for Linux, this is %s", v.name, v.title, runtime.GOOS)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
@@ -50,7 +50,7 @@ func child() error {
 			v = c
 		}
 	}
-	lib, err := v.Open()
+	lib, err := v.load()
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func child() error {
 	if err != nil {
 		return err
 	}
-	r, err := seat(lib.(*library), g, e)
+	r, err := seat(lib, g, e)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (r *rank) survive(ctx context.Context) error {
 }
 
 // start is what the real library can do without a GPU.
-func start(ctx context.Context, lib engine.Library) error {
+func start(ctx context.Context, lib *library) error {
 	id, err := lib.ID()
 	if err != nil {
 		return err

@@ -3,24 +3,19 @@
 package native
 
 import (
-	"github.com/goccl/goccl/ccl/internal/engine"
-	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/gpu"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
-	"github.com/goccl/goccl/internal/gpu"
 )
 
 // rccl is AMD's library, which exports NCCL's names and follows its versions. ncclAllToAll, Gather and
 // Scatter are its own; the first is spelled ncclAlltoAll as well since 2.28.
 var rccl = &vendor{
-	name:  "rccl",
-	title: "RCCL",
-	search: dl.Search{
-		What:   "RCCL",
-		Env:    environ.RCCLLib.Name,
-		Names:  []string{"librccl.so.1", "librccl.so"},
-		Advice: "install RCCL of ROCm 5.2 or newer",
-	},
-	runtime: gpu.HIP,
+	name:    engine.RCCL.Name,
+	title:   engine.RCCL.Title,
+	search:  searchFor(&engine.RCCL),
+	runtime: gpu.ROCm{}.Runtime(),
+	devices: devicesOf[gpu.ROCm](),
 	prefix:  "hip",
 	oldest:  21003,
 	fp8:     22005, // ROCm 6.2
@@ -34,4 +29,4 @@ var rccl = &vendor{
 }
 
 // RCCL is the backend "rccl".
-func RCCL() engine.Backend { return rccl }
+func RCCL() engine.Backend { return rccl.backend(engine.RCCL) }

@@ -8,7 +8,7 @@ import "C"
 import (
 	"fmt"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -17,22 +17,16 @@ func (l *library) lacks(call, since string) error {
 	return &engine.Lacks{Library: l.Version(), Call: call, Since: l.v.title + " " + since}
 }
 
-// Register is ncclCommRegister.
-func (e *end) Register(addr uintptr, bytes int) (handle uintptr, err error) {
-	if e.lib.t.CommRegister == nil {
-		return 0, e.lib.lacks("ncclCommRegister", "2.19")
+// Register is ncclCommRegister, and release ncclCommDeregister.
+func (e *end) Register(addr uintptr, bytes int) (release func() error, err error) {
+	if e.lib.t.CommRegister == nil || e.lib.t.CommDeregister == nil {
+		return nil, e.lib.lacks("ncclCommRegister", "2.19")
 	}
 	var h C.U
-	err = own(e, func() C.int { return C.gcclRegister(e.c, C.U(addr), C.size_t(bytes), &h) })
-	return uintptr(h), err
-}
-
-// Deregister is ncclCommDeregister.
-func (e *end) Deregister(handle uintptr) error {
-	if e.lib.t.CommDeregister == nil {
-		return e.lib.lacks("ncclCommDeregister", "2.19")
+	if err := own(e, func() C.int { return C.gcclRegister(e.c, C.U(addr), C.size_t(bytes), &h) }); err != nil {
+		return nil, err
 	}
-	return own(e, func() C.int { return C.gcclDeregister(e.c, C.U(handle)) })
+	return func() error { return own(e, func() C.int { return C.gcclDeregister(e.c, h) }) }, nil
 }
 
 // own makes a call of the rank's own.

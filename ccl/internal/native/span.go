@@ -11,7 +11,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -32,14 +32,14 @@ type span struct {
 	known  bool // both have been recorded
 }
 
-// Timed hands over calls between two events.
-func (e *end) Timed(stream uintptr, calls []*op.Call, connect bool) (engine.Span, error) {
-	err := strict(e, calls)
-	if err != nil {
-		return nil, err
+// issueAs hands over calls that may wait inside the library, or between two events that take their time.
+func (e *end) issueAs(stream uintptr, calls []*op.Call, how engine.How) (engine.Span, error) {
+	var s *span
+	if how&engine.Timed != 0 {
+		s = e.spans.get(e)
 	}
-	s := e.spans.get(e)
-	if connect {
+	var err error
+	if how&engine.Connecting != 0 {
 		err = waits(e, func() C.int { return e.hand(C.U(stream), calls, s) })
 	} else {
 		err = e.issue(C.U(stream), calls, s)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -18,32 +19,32 @@ func TestTimed(t *testing.T) {
 		leaks(t, v)
 		t.Setenv("FAKE_DELAY_US", "1000")
 		r := world(t, v, 1)[0]
-		e := r.Engine.(shrinker).end
+		e := r.end()
 		m := r.memory(t)
 		at, _ := m.Ptr()
 		one := op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1}, DstAt: at, SrcAt: at}}
 		for i, tc := range []struct {
-			name     string
-			fail     string // FAKE_FAIL
-			calls    []*op.Call
-			capture  bool
-			connects bool
-			timed    bool
+			name    string
+			fail    string // FAKE_FAIL
+			calls   []*op.Call
+			capture bool
+			how     engine.How
+			timed   bool
 		}{
-			{"no events can be made", "cudaEventCreateWithFlags:0:2", []*op.Call{&one}, false, false, false},
-			{"the first event cannot be recorded", "cudaEventRecord:1:1", []*op.Call{&one}, false, false, false},
-			{"the second event cannot be recorded", "cudaEventRecord:2:1", []*op.Call{&one}, false, false, false},
-			{"a first call", "", []*op.Call{&one}, false, true, true},
-			{"a call", "", []*op.Call{&one}, false, false, true},
-			{"a group", "", []*op.Call{&one, &one, &one}, false, false, true},
-			{"a call that is captured", "", []*op.Call{&one}, true, false, false},
-			{"again", "", []*op.Call{&one}, false, false, true},
+			{"no events can be made", "cudaEventCreateWithFlags:0:2", []*op.Call{&one}, false, engine.Timed, false},
+			{"the first event cannot be recorded", "cudaEventRecord:1:1", []*op.Call{&one}, false, engine.Timed, false},
+			{"the second event cannot be recorded", "cudaEventRecord:2:1", []*op.Call{&one}, false, engine.Timed, false},
+			{"a first call", "", []*op.Call{&one}, false, engine.Connecting | engine.Timed, true},
+			{"a call", "", []*op.Call{&one}, false, engine.Timed, true},
+			{"a group", "", []*op.Call{&one, &one, &one}, false, engine.Timed, true},
+			{"a call that is captured", "", []*op.Call{&one}, true, engine.Timed, false},
+			{"again", "", []*op.Call{&one}, false, engine.Timed, true},
 		} {
 			t.Setenv("FAKE_FAIL", tc.fail)
 			if tc.capture {
 				require.NoError(t, r.stream.BeginCapture())
 			}
-			s, err := e.Timed(r.handle(), tc.calls, tc.connects)
+			s, err := e.Issue(r.handle(), tc.calls, tc.how)
 			require.NoError(t, err, tc.name)
 			if tc.capture {
 				g, err := r.stream.EndCapture()
@@ -61,13 +62,13 @@ func TestTimed(t *testing.T) {
 			}
 			require.Len(t, e.spans.all, 1, "%d: %s", i, tc.name)
 		}
-		_, err := e.Timed(r.handle(), []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: uint64(1 << 20)}, DstAt: at, SrcAt: at}}}, false)
+		_, err := e.Issue(r.handle(), []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: uint64(1 << 20)}, DstAt: at, SrcAt: at}}}, engine.Timed)
 		require.Error(t, err, "more than the memory has")
 
 		t.Setenv("FAKE_DELAY_US", "0")
-		first, err := e.Timed(r.handle(), []*op.Call{&one}, false)
+		first, err := e.Issue(r.handle(), []*op.Call{&one}, engine.Timed)
 		require.NoError(t, err)
-		second, err := e.Timed(r.handle(), []*op.Call{&one}, false)
+		second, err := e.Issue(r.handle(), []*op.Call{&one}, engine.Timed)
 		require.NoError(t, err)
 		require.NotSame(t, first, second)
 		require.NoError(t, r.wait(within(t)))
@@ -85,7 +86,7 @@ func TestTimed(t *testing.T) {
 		require.NoError(t, r.Close())
 		_, ok = second.Took()
 		require.False(t, ok, "after Close")
-		_, err = e.Timed(r.handle(), []*op.Call{&one}, false)
+		_, err = e.Issue(r.handle(), []*op.Call{&one}, engine.Timed)
 		require.ErrorIs(t, err, errClosed)
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 

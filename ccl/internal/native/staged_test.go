@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -90,12 +90,4 @@ func TestStaging(t *testing.T) {
 	})
 }
 
-func stagingOf(r *rank) *staging {
-	switch e := r.Engine.(type) {
-	case *end:
-		return &e.staged
-	case shrinker:
-		return &e.staged
-	}
-	return nil
-}
+func stagingOf(r *rank) *staging { return &r.end().staged }

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/signals"
 )
 
@@ -43,50 +43,66 @@ const idBytes = int(unsafe.Sizeof(C.g_uid{}))
 const manyRanks, ranksPerID = 1024, 256
 
 // IDs is for ncclCommInitRankScalable, which NCCL has since 2.23.
-func (l *library) IDs(ranks int) (n, bytes int) {
+func (l *library) IDs(ranks int) int {
 	if l.t.CommInitRankScalable == nil || ranks < l.many {
-		return 1, idBytes
+		return 1
 	}
-	return max(ranks/ranksPerID, 2), idBytes
+	return max(ranks/ranksPerID, 2)
 }
 
-// Shrinks is true where Abort has revoked the communicator and freed nothing, and the library would
+// Split is not the library's: a communicator of a part of the ranks is made as any other, with an id
+// of its own, since one that NCCL splits is written late, whatever has become of its parent meanwhile
+// (ncclCommInitRankFunc, src/init.cc), and waits inside the parent.
+func (e *end) Split(context.Context, engine.Group) (engine.Engine, error) {
+	return nil, engine.ErrUnsupported
+}
+
+// Shrinks is nil where Abort has revoked the communicator and freed nothing, and the library would
 // take it: an error of the network outlives ncclCommRevoke (proxyState->asyncResult, src/proxy.cc),
 // and ncclCommShrink refuses such a communicator on this rank, while the others wait in it for this
 // one.
-func (p shrinker) Shrinks(ctx context.Context) bool {
-	if p.state.Load()&aborted == 0 {
-		return false
+func (e *end) Shrinks(ctx context.Context) error {
+	switch {
+	case e.lib.t.CommShrink == nil:
+		return e.lib.lacks("ncclCommShrink", "2.27")
+	case e.state.Load()&aborted == 0:
+		return errUnfailed
 	}
 	select {
-	case <-p.ended:
+	case <-e.ended:
 	case <-ctx.Done():
-		return false
+		return ctx.Err()
 	}
-	if p.state.Load()&kept == 0 { // a call may still be inside, with mu, for ever
-		return false
+	if e.state.Load()&kept == 0 { // a call may still be inside, with mu, for ever
+		return errAborted
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.state.Load()&(closed|kept) == kept && C.gcclAsync(p.aside.c) == C.GCCL_SUCCESS
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state.Load()&(closed|kept) != kept {
+		return errClosed
+	}
+	if C.gcclAsync(e.aside.c) != C.GCCL_SUCCESS {
+		return e.lib.failure(&e.aside.c.fault)
+	}
+	return nil
 }
 
 // Shrink makes a communicator without the ranks in lost, which need not call it, of one that was revoked: so no flag asks the
 // library to end what is under way. Close of the parent waits until the library has come back.
-func (p shrinker) Shrink(ctx context.Context, g engine.Group, lost []int) (engine.Engine, error) {
+func (e *end) Shrink(ctx context.Context, g engine.Group, lost []int) (engine.Engine, error) {
 	ranks := make([]C.int, len(lost)+1) // the library sorts it
 	for i, r := range lost {
 		ranks[i] = C.int(r)
 	}
-	p.mu.Lock()
-	if p.state.Load()&(closed|kept) != kept {
-		p.mu.Unlock()
+	e.mu.Lock()
+	if e.state.Load()&(closed|kept) != kept {
+		e.mu.Unlock()
 		return nil, errClosed
 	}
-	e := p.lib.newEnd(g)
-	return e.start(ctx, func() C.int {
-		defer p.mu.Unlock()
-		return C.gcclShrink(p.c, e.c, C.int(p.lib.version), &ranks[0], C.int(len(lost)))
+	child := e.lib.newEnd(g)
+	return child.start(ctx, func() C.int {
+		defer e.mu.Unlock()
+		return C.gcclShrink(e.c, child.c, C.int(e.lib.version), &ranks[0], C.int(len(lost)))
 	})
 }
 
@@ -115,7 +131,7 @@ func (e *end) start(ctx context.Context, init func() C.int) (engine.Engine, erro
 				drop(e)
 				return nil, err
 			}
-			return e.engine(), nil
+			return e, nil
 		case <-ctx.Done():
 		case <-tick.C:
 		}

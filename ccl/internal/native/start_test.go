@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 func TestStartFails(t *testing.T) {
@@ -104,16 +104,18 @@ func TestStartGivenUp(t *testing.T) {
 
 // TestShrinksAtOnce: where a call has not come back after Abort, which holds mu, there is nothing to be shrunk, and no wait for it.
 func TestShrinksAtOnce(t *testing.T) {
-	e := &end{ended: make(chan struct{})}
-	e.state.Or(aborted)
-	close(e.ended)
-	e.mu.Lock()
-	answer := make(chan bool, 1)
-	go func() { answer <- shrinker{e}.Shrinks(t.Context()) }()
-	select {
-	case kept := <-answer:
-		require.False(t, kept)
-	case <-time.After(limit):
-		t.Fatal("it waits for the call")
-	}
+	once(t, func(t *testing.T, v *vendor) {
+		e := &end{lib: open(t, v), ended: make(chan struct{})}
+		e.state.Or(aborted)
+		close(e.ended)
+		e.mu.Lock()
+		answer := make(chan error, 1)
+		go func() { answer <- e.Shrinks(t.Context()) }()
+		select {
+		case err := <-answer:
+			require.ErrorIs(t, err, errAborted)
+		case <-time.After(limit):
+			t.Fatal("it waits for the call")
+		}
+	})
 }

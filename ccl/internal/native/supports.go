@@ -45,9 +45,9 @@ func (e *end) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
 		return fmt.Errorf("%s does not scale %s here", l.Version(), t)
 	case o.Scales() && l.t.RedOpCreatePreMulSum == nil:
 		return fmt.Errorf("%s has no ncclRedOpCreatePreMulSum; that needs %s 2.11", l.Version(), l.v.title)
-	case typ >= 0 && t.Float8() && e.level < l.v.fp8Level:
+	case typ >= 0 && t.Float8() && e.least.level < l.v.fp8Level:
 		return fmt.Errorf("%s moves %s, but does not reduce it on every rank's device: that needs compute capability %d.%d, and one has %d.%d", l.Version(), t,
-			l.v.fp8Level/10, l.v.fp8Level%10, e.level/10, e.level%10)
+			l.v.fp8Level/10, l.v.fp8Level%10, e.least.level/10, e.least.level%10)
 	case typ >= 0:
 		return nil
 	case t.Float8():
@@ -60,10 +60,10 @@ func (e *end) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
 // matter.
 const anyLevel = math.MaxInt32
 
-// Levels are the compute capability of this rank's device, as 80 of 8.0, where the library asks for
-// one; and 1 if its runtime allocates memory in the order of a stream, which calls in place need
-// where there are other ranks, or 0.
-func (e *end) Levels() []int64 {
+// Agree is about the compute capability of the ranks' devices, as 80 of 8.0, where the library asks
+// for one; and 1 if a rank's runtime allocates memory in the order of a stream, which calls in place
+// need where there are other ranks, or 0.
+func (e *end) Agree(least func(levels []int64) error) error {
 	levels := []int64{anyLevel, 0}
 	var cc C.int
 	if e.lib.v.fp8Level > 0 && C.gcclCapability(e.c, &cc) == C.GCCL_SUCCESS && cc > 0 {
@@ -72,7 +72,11 @@ func (e *end) Levels() []int64 {
 	if e.group.Size == 1 || e.c.dev.MallocAsync != nil && e.c.dev.FreeAsync != nil {
 		levels[1] = 1
 	}
-	return levels
+	if err := least(levels); err != nil {
+		return err
+	}
+	e.least.level, e.least.copies = levels[0], levels[1] > 0
+	return nil
 }
 
 // least is what the devices of all ranks have at least.
@@ -81,14 +85,11 @@ type least struct {
 	copies bool  // the runtime copies the sources of calls in place
 }
 
-// SetLevels is told the least of all ranks' levels.
-func (l *least) SetLevels(levels []int64) { l.level, l.copies = levels[0], levels[1] > 0 }
-
 // InPlace is nil, or why calls of that kind need a second buffer: see inplace.c.
-func (l *least) InPlace(k op.Kind) error {
+func (e *end) InPlace(k op.Kind) error {
 	switch k {
 	case op.AllToAll, op.AllToAllV, op.SendRecv:
-		if !l.copies {
+		if !e.least.copies {
 			return errors.New("use a second buffer: in place it needs MallocAsync, which the device runtime of a rank lacks")
 		}
 	}

@@ -23,7 +23,7 @@ func TestSupports(t *testing.T) {
 			return &end{lib: &l, least: least{level: anyLevel}}
 		}
 		older := *fp8(false)
-		older.level = 80
+		older.least.level = 80
 		refused := " moves f8e4m3, but does not reduce it on every rank's device: that needs compute capability 9.0, and one has 8.0"
 		if v.fp8Level == 0 {
 			refused = ""

@@ -5,17 +5,18 @@ package native
 import (
 	"sync"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/dl"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/gpu"
 )
 
-// vendor is what there is to know about NCCL or RCCL, and the engine.Backend of it. Versions are as
+// vendor is what there is to know about NCCL or RCCL, besides its engine.Backend. Versions are as
 // ncclGetVersion encodes them: 22803 is 2.28.3.
 type vendor struct {
 	name, title string
 	search      dl.Search
 	runtime     *gpu.Runtime
+	devices     engine.Devices
 	prefix      string // of the device runtime's functions
 	oldest      int
 	fp8         int   // the first version with 8-bit floats
@@ -27,7 +28,7 @@ type vendor struct {
 	others        []other // that may be taken for it
 
 	once sync.Once
-	lib  engine.Library
+	lib  *library
 	err  error
 }
 
@@ -39,17 +40,21 @@ type other struct {
 	env    string
 }
 
-// Name is what Options.Backend calls it.
-func (v *vendor) Name() string { return v.name }
-
-// Open loads the library, once in a process.
-func (v *vendor) Open() (engine.Library, error) {
-	v.once.Do(func() { v.lib, v.err = v.open() })
-	return v.lib, v.err
+// searchFor is where a backend's library is looked for.
+func searchFor(row *engine.Backend) dl.Search {
+	return dl.Search{What: row.Title, Env: row.Files.Env, Names: row.Files.Names, Advice: row.Files.Advice}
 }
 
-// Device is the wanted device, or the one with this rank's number on its host: the library takes no two ranks
-// on a device, unless it was set up to.
-func (v *vendor) Device(want, local, locals int) (int, error) {
-	return v.runtime.Choose(want, local, locals)
+// backend is row with v's engine. The device is the wanted one, or the one with this rank's number on its host: the library takes
+// no two ranks on a device, unless it was set up to.
+func (v *vendor) backend(row engine.Backend) engine.Backend {
+	row.Choose, row.Devices = v.runtime.Choose, v.devices
+	row.Open = func() (*engine.Library, error) { return describe(v.load()) }
+	return row
+}
+
+// load opens the library, once in a process.
+func (v *vendor) load() (*library, error) {
+	v.once.Do(func() { v.lib, v.err = v.open() })
+	return v.lib, v.err
 }

@@ -15,8 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/test/fake"
 )
 
@@ -99,9 +100,9 @@ func within(t testing.TB) context.Context {
 
 func open(t testing.TB, v *vendor) *library {
 	t.Helper()
-	lib, err := v.Open()
+	lib, err := v.load()
 	require.NoError(t, err)
-	return lib.(*library)
+	return lib
 }
 
 // world is n ranks in this process, each with a device of its own.
@@ -153,11 +154,12 @@ func leave(t testing.TB, ranks []*rank) {
 }
 
 // end is r's Engine.
-func (r *rank) end() *end {
-	if s, ok := r.Engine.(shrinker); ok {
-		return s.end
-	}
-	return r.Engine.(*end)
+func (r *rank) end() *end { return r.Engine.(*end) }
+
+// Issue hands over calls that neither connect nor are timed.
+func (r *rank) Issue(stream uintptr, calls []*op.Call) error {
+	_, err := r.Engine.Issue(stream, calls, 0)
+	return err
 }
 
 // each runs f for n ranks at once, and the test ends where one fails.
@@ -184,7 +186,7 @@ func vendors(t *testing.T, f func(t *testing.T, v *vendor)) {
 	real, some := os.Getenv("GOCCL_REAL") == "1", false
 	for _, v := range compiledIn {
 		t.Run(v.name, func(t *testing.T) {
-			if _, err := v.Open(); err != nil && real {
+			if _, err := v.load(); err != nil && real {
 				t.Skip("hardware: " + err.Error())
 			}
 			some = true

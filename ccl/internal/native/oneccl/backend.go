@@ -8,23 +8,21 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/sycl"
 )
 
 // Backend is oneCCL.
-func Backend() engine.Backend { return backend{} }
+func Backend() engine.Backend {
+	b := engine.OneCCL
+	b.Choose, b.Devices = choose, engine.Devices{Count: countDevices, Open: openDevice}
+	b.Open = func() (*engine.Library, error) { return describe(open()) }
+	return b
+}
 
-type backend struct{}
-
-func (backend) Name() string { return "oneccl" }
-
-// Sole reports that oneCCL takes one rank of a job per process: two of them would hang.
-func (backend) Sole() bool { return true }
-
-// Device is -1 where oneCCL runs on its CPU plugin.
-func (backend) Device(want, local, locals int) (int, error) {
+// choose is -1 where oneCCL runs on its CPU plugin.
+func choose(want, local, locals int) (int, error) {
 	setLocal(local, locals)
 	why, err := noDevice()
 	switch {
@@ -37,8 +35,6 @@ func (backend) Device(want, local, locals int) (int, error) {
 	}
 	return sycl.Choose(want, local, locals)
 }
-
-func (backend) Open() (engine.Library, error) { return open() }
 
 // noDevice is why oneCCL runs on its CPU plugin, nil where it runs on SYCL devices. What was asked for by name
 // and cannot be had is an error instead.

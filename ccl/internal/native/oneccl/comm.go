@@ -14,6 +14,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 	kernel "github.com/goccl/goccl/internal/reduce"
 	"github.com/goccl/goccl/internal/sycl"
@@ -21,6 +22,7 @@ import (
 
 // comm is one rank's end of a communicator.
 type comm struct {
+	engine.Lacking
 	lib    *library
 	name   uint64 // the same on all ranks
 	handle uintptr
@@ -29,10 +31,9 @@ type comm struct {
 	xpu    unsafe.Pointer // the SYCL shim's functions, a *gxpu in C memory
 
 	// What carryOut works on, and what has become of it.
-	plan  plan
-	queue uintptr // 0: host memory
-	job   *job
-	out   outcome
+	plan plan
+	job  *job
+	out  outcome
 
 	scratch scratch
 
@@ -75,7 +76,7 @@ func (e *comm) carryOut() {
 	if len(e.plan.counts) > 0 {
 		counts = (*C.U)(unsafe.Pointer(&e.plan.counts[0]))
 	}
-	e.out.rc = C.goneccl_run(C.U(e.handle), C.U(e.queue), (*C.gxpu)(e.xpu), (*C.goneccl_step)(unsafe.Pointer(&e.plan.steps[0])),
+	e.out.rc = C.goneccl_run(C.U(e.handle), C.U(e.plan.queue), (*C.gxpu)(e.xpu), (*C.goneccl_step)(unsafe.Pointer(&e.plan.steps[0])),
 		C.int(len(e.plan.steps)), counts, &e.out.at, (*C.char)(unsafe.Pointer(&e.out.text[0])), textRoom)
 }
 
@@ -87,7 +88,7 @@ func (e *comm) Run(ctx context.Context, calls []*op.Call) error {
 	if need := int(e.plan.need); need > 0 {
 		e.plan.place(e.scratch.onHost(need))
 	}
-	e.queue = 0
+	e.plan.queue = 0
 	if err := e.make(ctx); err != nil {
 		return err
 	}
@@ -98,29 +99,29 @@ func (e *comm) Run(ctx context.Context, calls []*op.Call) error {
 }
 
 // Issue makes calls on device memory.
-func (e *comm) Issue(stream uintptr, calls []*op.Call) error {
+func (e *comm) Issue(stream uintptr, calls []*op.Call, _ engine.How) (engine.Span, error) {
 	if stream == 0 {
-		return errors.New("calls on device memory need a queue (xpu.Queue)")
+		return nil, errors.New("calls on device memory need a queue (xpu.Queue)")
 	}
 	if err := e.prepare(calls, false); err != nil {
-		return err
+		return nil, err
 	}
 	if e.strict {
 		for i := range calls {
 			if err := e.known(calls[i]); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	if e.plan.need > 0 {
 		at, err := e.scratch.onDevice(e.device, e.plan.need)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		e.plan.place(at)
 	}
-	e.queue = stream
-	return e.make(context.Background())
+	e.plan.queue = stream
+	return nil, e.make(context.Background())
 }
 
 // prepare plans calls.
@@ -178,7 +179,7 @@ var errAborted = errors.New("the communicator was aborted")
 
 // addresses are those that a call which was given up may still use, as pointers: they keep Go memory.
 func (e *comm) addresses() []unsafe.Pointer {
-	if e.queue != 0 {
+	if e.plan.queue != 0 {
 		return nil // the memory is the device's
 	}
 	list := make([]unsafe.Pointer, 0, 2*len(e.plan.steps))
@@ -252,14 +253,9 @@ func (s *scratch) free(device int) (err error) {
 	return err
 }
 
-// Err is nil: oneCCL reports nothing but what its calls return.
-func (e *comm) Err() error { return nil }
-
-// Abort gives up the call under way, if there is one, and refuses all that follow.
+// Abort gives up the call under way, if there is one, and refuses all that follow. The thread of a call that is given up stays
+// inside the library.
 func (e *comm) Abort() { e.once.Do(func() { close(e.gone) }) }
-
-// Interruptible is false: the thread of a call that is given up stays inside the library.
-func (e *comm) Interruptible() bool { return false }
 
 // Close leaves the communicator. onecclCommDestroy waits for all ranks, which Close must not do, and no other call
 // could be made meanwhile; so unless this rank is alone, what the library holds (45 KiB, 7 descriptors and

@@ -32,7 +32,8 @@ func TestPrepareRefuses(t *testing.T) {
 		})
 	}
 	e := endOfTwo(0)
-	require.EqualError(t, e.Issue(0, nil), "calls on device memory need a queue (xpu.Queue)")
+	_, err := e.Issue(0, nil, 0)
+	require.EqualError(t, err, "calls on device memory need a queue (xpu.Queue)")
 	require.NoError(t, e.prepare([]*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 4}}}}, true))
 	require.EqualError(t, e.make(t.Context()), "onecclAllReduce: a null address")
 	e.plan.steps = e.plan.steps[:0]
@@ -45,7 +46,7 @@ func TestAddresses(t *testing.T) {
 	e := endOfTwo(0)
 	e.plan.steps = []step{{dst: uintptr(unsafe.Pointer(x)), src: uintptr(unsafe.Pointer(y))}}
 	require.Equal(t, []unsafe.Pointer{unsafe.Pointer(x), unsafe.Pointer(y)}, e.addresses())
-	e.queue = 1
+	e.plan.queue = 1
 	require.Nil(t, e.addresses())
 }
 

@@ -2,11 +2,11 @@
 
 package oneccl
 
-import "github.com/goccl/goccl/ccl/internal/engine"
-
 // Left is how many communicators were closed and are not destroyed.
-func Left(lib engine.Library) int {
-	l := lib.(*library)
+func Left() int {
+	opened.Lock()
+	l := opened.lib
+	opened.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.left)

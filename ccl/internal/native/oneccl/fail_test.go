@@ -17,8 +17,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/oneccl"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/stretchr/testify/require"
 )
@@ -32,7 +32,7 @@ func init() {
 	roles["twice"] = twice
 	roles["arguments"] = arguments
 	roles["several"] = several
-	roles["open"] = func(r *rank) error { fmt.Println(r.lib.Version()); return nil }
+	roles["open"] = func(r *rank) error { fmt.Println(r.lib.Version); return nil }
 	roles["allocs"] = allocs
 }
 
@@ -284,18 +284,22 @@ func arguments(r *rank) error {
 	x := numbers(8)
 	p := uintptr(unsafe.Pointer(&x[0]))
 	run := func(c op.Call) error { return e.Run(r.ctx, []*op.Call{&c}) }
+	issue := func(queue uintptr) error {
+		_, err := e.Issue(queue, []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Barrier}}}}, 0)
+		return err
+	}
 	_, shortID := r.lib.New(r.ctx, engine.Group{Size: 1, Device: -1, Locals: 1}, make([]byte, 128))
 	_, badRank := r.lib.New(r.ctx, engine.Group{Rank: 2, Size: 2, Device: -1, Locals: 1}, make([]byte, 4096))
 	_, noRanks := r.lib.New(r.ctx, engine.Group{Device: -1}, make([]byte, 4096))
 	_, device := r.lib.New(r.ctx, engine.Group{Size: 1, Device: 3}, make([]byte, 4096))
-	_, wanted := oneccl.Backend().Device(3, 0, 1)
+	_, wanted := oneccl.Backend().Choose(3, 0, 1)
 	return errors.Join(
 		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Count: 1}, DstAt: p}}), "onecclAllReduce: a null address"),
 		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.Broadcast, Type: op.Int32, Count: 1, Root: -1}, DstAt: p}}), "onecclBroadcast: rank -1; the ranks are 0 to 0"),
 		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.Reduce, Type: op.Int32, Count: 1, Root: 1}, DstAt: p, SrcAt: p}}), "onecclReduce: rank 1; the ranks are 0 to 0"),
 		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int16, Count: 1}, DstAt: p, SrcAt: p}}), "oneCCL moves int16, but does not reduce it"),
-		want(e.Issue(p, []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Barrier}}}}), "it takes only host memory"),
-		want(e.Issue(0, []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Barrier}}}}), "need a queue"),
+		want(issue(p), "it takes only host memory"),
+		want(issue(0), "need a queue"),
 		want(shortID, "4096 bytes, not 128"),
 		want(badRank, "rank 2 of 2"),
 		want(noRanks, "rank 0 of 0"),

@@ -16,15 +16,15 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/internal/dl"
-	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/signals"
 	"github.com/goccl/goccl/internal/sycl"
 )
@@ -78,7 +78,7 @@ func setLocal(local, locals int) {
 }
 
 // open loads oneCCL, once in a process. What has failed is tried again.
-func open() (engine.Library, error) {
+func open() (*library, error) {
 	opened.Lock()
 	defer opened.Unlock()
 	if opened.lib != nil {
@@ -94,14 +94,14 @@ func open() (engine.Library, error) {
 	// goccl starts the ranks, or knows who did. oneCCL need not, nor be itself a part of an MPI program.
 	setEnv("CCL_PROCESS_LAUNCHER", "none", "CCL_ATL_TRANSPORT", "ofi")
 	setEnv("CCL_LOG_LEVEL", "error") // the default warns of every variable that is set
-	names := []string{"libccl.so.2", "libccl.so.1", "libccl.so"}
+	names := slices.Clone(engine.OneCCL.Files.Names)
 	if root := os.Getenv("CCL_ROOT"); root != "" {
 		names = append(names, filepath.Join(root, "lib", names[0]))
 	}
 	if _, err := (dl.Search{What: "libm", Names: []string{"libm.so.6"}, Global: true}).Open(); err != nil {
 		return nil, err // see package sycl: the plugin for devices draws in libimf as well
 	}
-	so, err := dl.Search{What: "oneCCL", Env: environ.OneCCLLib.Name, Names: names, Advice: "install oneCCL 2021.17 or newer (libccl.so.2)"}.Open()
+	so, err := dl.Search{What: engine.OneCCL.Title, Env: engine.OneCCL.Files.Env, Names: names, Advice: engine.OneCCL.Files.Advice}.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,13 @@ func (l *library) plug(so *dl.Library) error {
 	return nil
 }
 
-func (l *library) Version() string { return l.version }
+// describe is l as package ccl knows it, nil beside an error.
+func describe(l *library, err error) (*engine.Library, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Library{Version: l.version, Windows: engine.ErrUnsupported, ID: l.ID, IDBytes: idBytes, New: l.New}, nil
+}
 
 // failure is what the library says of a result; nil for success.
 func (l *library) failure(call string, rc int, text []byte) error {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/sycl"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/sycl"
 )
@@ -80,7 +80,7 @@ func (m *deviceMemory) call(calls ...*op.Call) error {
 	if m.first != nil {
 		return m.first
 	}
-	if err := m.e.Issue(uintptr(m.q), calls); err != nil {
+	if _, err := m.e.Issue(uintptr(m.q), calls, 0); err != nil {
 		return err
 	}
 	mark, err := m.e.Mark(uintptr(m.q))

@@ -6,11 +6,16 @@ import (
 	"errors"
 	"runtime"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
+	"github.com/goccl/goccl/internal/engine"
 )
 
+// library is one that this build cannot open.
+type library struct{}
+
+func describe(_ *library, err error) (*engine.Library, error) { return nil, err }
+
 // open says what this build lacks.
-func open() (engine.Library, error) {
+func open() (*library, error) {
 	if runtime.GOOS != "linux" {
 		return nil, errors.New("oneccl: oneCCL is opened only on Linux")
 	}

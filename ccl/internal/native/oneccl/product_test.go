@@ -166,7 +166,7 @@ func product(r *rank) error {
 		return err
 	}
 	if r.Rank() == 0 {
-		fmt.Println(r.lib.Version(), "checks:", o.checks)
+		fmt.Println(r.lib.Version, "checks:", o.checks)
 	}
 	mem.free()
 	if d, ok := mem.(*deviceMemory); ok && d.first != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/boot"
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/oneccl"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/stretchr/testify/require"
 )
 
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 type rank struct {
 	*boot.Boot
 	ctx context.Context
-	lib engine.Library
+	lib *engine.Library
 }
 
 func act(name string) error {
@@ -62,10 +62,10 @@ func act(name string) error {
 
 // join makes the communicator of all ranks.
 func (r *rank) join() (engine.Engine, error) {
-	device, err := oneccl.Backend().Device(-1, r.Rank(), r.Size())
+	device, err := oneccl.Backend().Choose(-1, r.Rank(), r.Size())
 	if err != nil {
 		// The tests' machine may have fewer devices than ranks.
-		if device, err = oneccl.Backend().Device(0, r.Rank(), r.Size()); err != nil {
+		if device, err = oneccl.Backend().Choose(0, r.Rank(), r.Size()); err != nil {
 			return nil, err
 		}
 	}

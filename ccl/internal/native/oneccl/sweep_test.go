@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/oneccl"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/stretchr/testify/require"
 )
 
@@ -38,7 +38,7 @@ func kept(r *rank) error {
 	if r.Rank() == 1 {
 		want = 0
 	}
-	if n := oneccl.Left(r.lib); n != want {
+	if n := oneccl.Left(); n != want {
 		return fmt.Errorf("rank %d: %d communicators are closed and not destroyed, not %d", r.Rank(), n, want)
 	}
 	for _, e := range append(held, e) {

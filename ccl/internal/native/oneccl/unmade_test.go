@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/engine"
 	"github.com/goccl/goccl/ccl/internal/native/oneccl"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 func init() {
@@ -64,7 +64,7 @@ func unmade(r *rank) error {
 	if e != nil {
 		return fmt.Errorf("New returned %T beside the error %w", e, err)
 	}
-	if n := oneccl.Left(r.lib); n != 0 {
+	if n := oneccl.Left(); n != 0 {
 		return fmt.Errorf("%d communicators wait to be destroyed, and no rank knows of any", n)
 	}
 	return want(err, "onecclAllGather")

@@ -54,20 +54,7 @@ func TestAbortedLeavesThePlan(t *testing.T) {
 	e.Abort()
 	calls := []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Barrier}}}}
 	require.ErrorIs(t, e.Run(t.Context(), calls), errAborted)
-	require.ErrorIs(t, e.Issue(1, nil), errAborted)
+	_, err := e.Issue(1, nil, 0)
+	require.ErrorIs(t, err, errAborted)
 	require.Equal(t, []step{{what: send, count: 7}}, e.plan.steps)
-}
-
-// TestPluginByName has the plugin's file name, and not its folder's, say that it is for CPUs.
-func TestPluginByName(t *testing.T) {
-	t.Setenv("GOCCL_XPU_LIB", "")
-	for name, want := range map[string]bool{
-		"/opt/x/libccl_legacy_cpu.so": true, "ONECCL_LEGACY_CPU": true,
-		"/home/cpunodes/libccl_legacy.so": false, "ONECCL_LEGACY": false,
-	} {
-		t.Setenv("CCL_PLUGIN", name)
-		why, err := noDevice()
-		require.NoError(t, err)
-		require.Equal(t, want, why != nil && why.Error() == "CCL_PLUGIN is "+name, name)
-	}
 }

@@ -1,0 +1,22 @@
+package engine
+
+import "github.com/goccl/goccl/internal/environ"
+
+// OneCCL is Intel's library, which takes one rank of a job per process: two of them would hang.
+var OneCCL = Backend{
+	Name: "oneccl", Title: "oneCCL", Platform: "xpu", Sole: true,
+	Files:    Files{environ.OneCCLLib.Name, []string{"libccl.so.2", "libccl.so.1", "libccl.so"}, "install oneCCL 2021.17 or newer (libccl.so.2)"},
+	Hardware: Hardware{Vendor: "Intel", PCI: "0x8086"},
+	Aliases:  []string{"xpu", "sycl", "intel", "ccl"},
+	Settings: []string{"CCL_*"},
+	Visible:  []string{"ZE_AFFINITY_MASK"},
+	Harms: []Harm{
+		{"CCL_LOG_LEVEL", []string{"debug", "trace", "info"}, "oneCCL logs while it is measured", "CCL_LOG_LEVEL=warn"},
+		{"CCL_PROCESS_LAUNCHER", []string{"none", "None"}, "oneCCL's ranks do not know their host's ranks",
+			"set CCL_LOCAL_RANK and CCL_LOCAL_SIZE as well, or CCL_PROCESS_LAUNCHER=pmix or hydra"},
+	},
+	Failures: []Failure{
+		{`(?i)index must be in \[0, ?6\)`, "12 ranks look for 6 devices: ZE_FLAT_DEVICE_HIERARCHY=FLAT makes each tile a device, or start 6 ranks a node (-ppn 6)"},
+		{`(?i)enqueue process failed`, "a known problem of oneCCL on several nodes: set CCL_OP_SYNC=1, and if that does not help, CCL_ATL_SYNC_COLL=1"},
+	},
+}
